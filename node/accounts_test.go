@@ -144,7 +144,8 @@ func TestTimeoutPaysWhatWasComputed(t *testing.T) {
 				t.Parallel()
 				id, key := customerOf(t, n, account.Account{Name: "patient" + strings.ReplaceAll(path, "/", "-")}, 1e9)
 				answer, text := postTo(t, base, path, key, string(errand{path: path, model: slowModel, prompt: "x", maxTokens: tokens}.body()))
-				if answer.StatusCode != http.StatusGatewayTimeout || !strings.HasPrefix(answer.Header.Get("Content-Type"), "text/html") || !strings.Contains(text, "<html>") {
+				if answer.StatusCode != http.StatusGatewayTimeout ||
+					!strings.HasPrefix(answer.Header.Get("Content-Type"), "text/html") || !strings.Contains(text, "<html>") {
 					t.Errorf("status %d, %q: %s", answer.StatusCode, answer.Header.Get("Content-Type"), text)
 				}
 				rows, err := operator(t, n).Ledger(id, time.Time{}, 0)

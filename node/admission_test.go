@@ -143,7 +143,8 @@ func balanceIsExact(t *testing.T, g gateway) {
 		}
 		waitFor(t, "the end of all", func() bool { return n.tree.Inspect().Requests == 0 })
 		spent := func(balance abi.Nano) int64 { return c.balance - int64(balance) }
-		if balance, held, err := n.store.Balance(id); err != nil || held != 0 || spent(balance) < 0 || spent(balance) > upper*int64(c.admitted) {
+		if balance, held, err := n.store.Balance(id); err != nil || held != 0 || spent(balance) < 0 ||
+			spent(balance) > upper*int64(c.admitted) {
 			t.Errorf("afterwards %d with %d held, %v", balance, held, err)
 		}
 	}

@@ -50,7 +50,7 @@ func cardSampling(architecture string, thinking bool) sample.Params {
 	}
 }
 
-// embeddedSampling is for the models in the binary. They are small and learnt
+// embeddedSampling is for the models in the binary. They are small and learned
 // one answer to a question, so what is less likely is mostly wrong; and what
 // they are asked to do is mostly to repeat words, which a penalty forbids.
 func embeddedSampling(string, bool) sample.Params {
@@ -95,7 +95,8 @@ func openModels(cfg *config.Config, observer engine.Observer, log *slog.Logger, 
 }
 
 // openModel loads one model and says what it loaded.
-func openModel(cfg *config.Config, id string, observer engine.Observer, log *slog.Logger, adjust func(*engine.Options)) (*engine.Engine, error) {
+func openModel(cfg *config.Config, id string, observer engine.Observer, log *slog.Logger,
+	adjust func(*engine.Options)) (*engine.Engine, error) {
 	started := time.Now()
 	o, err := engineOptions(cfg, id, observer)
 	if err != nil {

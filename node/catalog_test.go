@@ -35,7 +35,8 @@ func TestSamplingDefaults(t *testing.T) {
 		{"Qwen2.5", "model.gguf", "qwen2", true, config.Sampling{}, sample.Params{Temperature: 0.7, TopP: 0.8, TopK: 20, RepetitionPenalty: 1.05}},
 		{"Llama 3", "model.gguf", "llama", true, config.Sampling{}, sample.Params{Temperature: 0.6, TopP: 0.9, RepetitionPenalty: 1}},
 		{"embedded, configured", "", "qwen35moe", true, config.Sampling{Temperature: &warm}, sample.Params{Temperature: 0.7, TopP: 0.95, TopK: 20, RepetitionPenalty: 1}},
-		{"hosted, configured", "model.gguf", "qwen35moe", true, config.Sampling{TopK: &k}, sample.Params{Temperature: 1, TopP: 0.95, TopK: 5, PresencePenalty: 1.5, RepetitionPenalty: 1}},
+		{"hosted, configured", "model.gguf", "qwen35moe", true, config.Sampling{TopK: &k},
+			sample.Params{Temperature: 1, TopP: 0.95, TopK: 5, PresencePenalty: 1.5, RepetitionPenalty: 1}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			cfg := config.Default()

@@ -173,7 +173,8 @@ func (c *crash) round(round int) {
 		load.Go(func() {
 			for !dead.Load() {
 				who := c.customers[rnd.IntN(len(c.customers))]
-				r := someErrand(rnd, model, who.id, who.key).run(c.t, h, c.node.base, moments{on(afterAsking), on(afterFirstOutput), on(afterTelling)})
+				r := someErrand(rnd, model, who.id, who.key).run(c.t, h, c.node.base,
+					moments{on(afterAsking), on(afterFirstOutput), on(afterTelling)})
 				c.mu.Lock()
 				c.receipts = append(c.receipts, r)
 				c.mu.Unlock()

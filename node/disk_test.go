@@ -95,8 +95,9 @@ func TestFullDisk(t *testing.T) {
 				t.Skip("set CORENODE_CRASH_ROUNDS; the usual run has the other one")
 			}
 			disk := smallDisk(t, "24m")
-			o := &outage{h: &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}, crash: &crash{t: t, books: newBooks(), acked: map[string]abi.Nano{},
-				rnd: mathrand.New(mathrand.NewPCG(uint64(time.Now().UnixNano()), 1)), node: newChild(t, filepath.Join(disk, "data"), "")}}
+			o := &outage{h: &http.Client{Transport: &http.Transport{DisableKeepAlives: true}},
+				crash: &crash{t: t, books: newBooks(), acked: map[string]abi.Nano{},
+					rnd: mathrand.New(mathrand.NewPCG(uint64(time.Now().UnixNano()), 1)), node: newChild(t, filepath.Join(disk, "data"), "")}}
 			defer o.h.CloseIdleConnections()
 			o.node.start()
 			o.who.id, o.who.key = o.node.account(admin.NewAccount{Name: "works", Balance: admin.Amount{USD: "1000"}})

@@ -42,7 +42,8 @@ func TestFormsOverEveryProtocol(t *testing.T) {
 
 	t.Run("chat, JSON of a schema, streamed", func(t *testing.T) {
 		p := chat(400, "A trip to Rome, please.")
-		p.ResponseFormat.OfJSONSchema = &shared.ResponseFormatJSONSchemaParam{JSONSchema: shared.ResponseFormatJSONSchemaJSONSchemaParam{Name: "trip", Schema: trip, Strict: openai.Bool(true)}}
+		p.ResponseFormat.OfJSONSchema = &shared.ResponseFormatJSONSchemaParam{
+			JSONSchema: shared.ResponseFormatJSONSchemaJSONSchemaParam{Name: "trip", Schema: trip, Strict: openai.Bool(true)}}
 		var streamed openai.ChatCompletionAccumulator
 		stream := c.Chat.Completions.NewStreaming(ctx, p)
 		for stream.Next() {
@@ -63,7 +64,8 @@ func TestFormsOverEveryProtocol(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if text := got.Choices[0].Message.Content; got.Choices[0].FinishReason == "stop" && !json.Valid([]byte(text)) || !strings.HasPrefix(text, "{") {
+		if text := got.Choices[0].Message.Content; got.Choices[0].FinishReason == "stop" && !json.Valid([]byte(text)) ||
+			!strings.HasPrefix(text, "{") {
 			t.Errorf("%q", text)
 		}
 	})
@@ -86,9 +88,10 @@ func TestFormsOverEveryProtocol(t *testing.T) {
 		}
 	})
 	t.Run("responses, JSON of a schema", func(t *testing.T) {
-		got, err := c.Responses.New(ctx, responses.ResponseNewParams{Model: "core-1.1-mini", MaxOutputTokens: openai.Int(400), Temperature: openai.Float(0),
-			Input: responses.ResponseNewParamsInputUnion{OfString: param.NewOpt("A trip to Rome, please.")},
-			Text:  responses.ResponseTextConfigParam{Format: responses.ResponseFormatTextConfigParamOfJSONSchema("trip", trip)}})
+		got, err := c.Responses.New(ctx, responses.ResponseNewParams{Model: "core-1.1-mini", MaxOutputTokens: openai.Int(400),
+			Temperature: openai.Float(0),
+			Input:       responses.ResponseNewParamsInputUnion{OfString: param.NewOpt("A trip to Rome, please.")},
+			Text:        responses.ResponseTextConfigParam{Format: responses.ResponseFormatTextConfigParamOfJSONSchema("trip", trip)}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -97,10 +100,11 @@ func TestFormsOverEveryProtocol(t *testing.T) {
 		}
 	})
 	t.Run("responses, a named call", func(t *testing.T) {
-		got, err := c.Responses.New(ctx, responses.ResponseNewParams{Model: "core-1.1-mini", MaxOutputTokens: openai.Int(400), Temperature: openai.Float(0),
-			Input:      responses.ResponseNewParamsInputUnion{OfString: param.NewOpt("Hello!")},
-			Tools:      []responses.ToolUnionParam{responses.ToolParamOfFunction("book_trip", trip, true)},
-			ToolChoice: responses.ResponseNewParamsToolChoiceUnion{OfFunctionTool: &responses.ToolChoiceFunctionParam{Name: "book_trip"}}})
+		got, err := c.Responses.New(ctx, responses.ResponseNewParams{Model: "core-1.1-mini", MaxOutputTokens: openai.Int(400),
+			Temperature: openai.Float(0),
+			Input:       responses.ResponseNewParamsInputUnion{OfString: param.NewOpt("Hello!")},
+			Tools:       []responses.ToolUnionParam{responses.ToolParamOfFunction("book_trip", trip, true)},
+			ToolChoice:  responses.ResponseNewParamsToolChoiceUnion{OfFunctionTool: &responses.ToolChoiceFunctionParam{Name: "book_trip"}}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -120,8 +124,9 @@ func TestFormsOverEveryProtocol(t *testing.T) {
 	m := client(base, key)
 	t.Run("messages, JSON of a schema", func(t *testing.T) {
 		got, err := m.Messages.New(ctx, anthropic.MessageNewParams{Model: "core-1.1-mini", MaxTokens: 400, Temperature: anthropic.Float(0),
-			Messages:     []anthropic.MessageParam{anthropic.NewUserMessage(anthropic.NewTextBlock("A trip to Rome, please."))},
-			OutputConfig: anthropic.OutputConfigParam{Effort: anthropic.OutputConfigEffortLow, Format: anthropic.JSONOutputFormatParam{Schema: trip}}})
+			Messages: []anthropic.MessageParam{anthropic.NewUserMessage(anthropic.NewTextBlock("A trip to Rome, please."))},
+			OutputConfig: anthropic.OutputConfigParam{Effort: anthropic.OutputConfigEffortLow,
+				Format: anthropic.JSONOutputFormatParam{Schema: trip}}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -132,8 +137,9 @@ func TestFormsOverEveryProtocol(t *testing.T) {
 	})
 	t.Run("messages, a named call", func(t *testing.T) {
 		got, err := m.Messages.New(ctx, anthropic.MessageNewParams{Model: "core-1.1-mini", MaxTokens: 400, Temperature: anthropic.Float(0),
-			Messages:   []anthropic.MessageParam{anthropic.NewUserMessage(anthropic.NewTextBlock("Hello!"))},
-			Tools:      []anthropic.ToolUnionParam{{OfTool: &anthropic.ToolParam{Name: "book_trip", InputSchema: anthropic.ToolInputSchemaParam{Properties: trip["properties"], Required: trip["required"].([]string)}}}},
+			Messages: []anthropic.MessageParam{anthropic.NewUserMessage(anthropic.NewTextBlock("Hello!"))},
+			Tools: []anthropic.ToolUnionParam{{OfTool: &anthropic.ToolParam{Name: "book_trip",
+				InputSchema: anthropic.ToolInputSchemaParam{Properties: trip["properties"], Required: trip["required"].([]string)}}}},
 			ToolChoice: anthropic.ToolChoiceParamOfTool("book_trip")})
 		if err != nil {
 			t.Fatal(err)

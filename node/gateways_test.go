@@ -278,7 +278,8 @@ func negativeUsage(t *testing.T, g gateway) {
 	}
 	defer q.Close()
 	id, _ := customerOf(t, g.n, account.Account{Name: "negative"}, 100)
-	for i, u := range []abi.Usage{{InputUncached: -1}, {InputUncached: 5, CacheRead: -3}, {Output: -1}, {CacheWrite: -1}, {Output: 1, Reasoning: 2}} {
+	for i, u := range []abi.Usage{{InputUncached: -1}, {InputUncached: 5, CacheRead: -3}, {Output: -1}, {CacheWrite: -1},
+		{Output: 1, Reasoning: 2}} {
 		if c, err := q.Charge(u); err == nil {
 			t.Errorf("usage %+v is charged %+v", u, c)
 		}
@@ -303,7 +304,8 @@ func abandonedPays(t *testing.T, g gateway) {
 		r := e.run(t, http.DefaultClient, g.base, moments{})
 		g.idle(t)
 		rows := g.settlements(t)[r.id]
-		if len(rows) != 1 || rows[0].Reason != account.Canceled || rows[0].Usage.Output < 20 || rows[0].Usage.Output >= int64(e.maxTokens) || rows[0].Usage.Input() == 0 {
+		if len(rows) != 1 || rows[0].Reason != account.Canceled || rows[0].Usage.Output < 20 ||
+			rows[0].Usage.Output >= int64(e.maxTokens) || rows[0].Usage.Input() == 0 {
 			t.Fatalf("%s: rows %+v", path, rows)
 		}
 		u := rows[0].Usage
@@ -369,7 +371,8 @@ func retryAfter(t *testing.T, g gateway) {
 			limited++
 			seconds, err := strconv.Atoi(r.header.Get("Retry-After"))
 			ms, msErr := strconv.Atoi(r.header.Get("Retry-After-Ms"))
-			if r.status != http.StatusTooManyRequests || err != nil || msErr != nil || seconds < 1 || ms < 1 || ms > 1000*seconds || seconds > 60 {
+			if r.status != http.StatusTooManyRequests || err != nil || msErr != nil || seconds < 1 || ms < 1 ||
+				ms > 1000*seconds || seconds > 60 {
 				t.Errorf("%s: status %d, retry after %q s, %q ms", path, r.status, r.header.Get("Retry-After"), r.header.Get("Retry-After-Ms"))
 			}
 		}
@@ -386,7 +389,8 @@ func sdkAccumulates(t *testing.T, g gateway) {
 	stream := c.Messages.NewStreaming(t.Context(), ask(20, "Say hello."))
 	for stream.Next() {
 		event := stream.Current()
-		if kinds = append(kinds, event.Type); event.Type == "message_start" && event.Message.Usage.InputTokens+event.Message.Usage.CacheReadInputTokens == 0 {
+		if kinds = append(kinds, event.Type); event.Type == "message_start" &&
+			event.Message.Usage.InputTokens+event.Message.Usage.CacheReadInputTokens == 0 {
 			t.Error("message_start without usage")
 		}
 		if err := m.Accumulate(event); err != nil {
@@ -454,7 +458,8 @@ func everyRoute(t *testing.T, g gateway) {
 	cancel()
 	g.idle(t)
 	rows, err := g.n.store.Entries(store.Query{AccountID: poorID})
-	if balance, held, balanceErr := g.n.store.Balance(poorID); len(rows) > 0 || balance != 0 || held != 0 || err != nil || balanceErr != nil {
+	if balance, held, balanceErr := g.n.store.Balance(poorID); len(rows) > 0 || balance != 0 || held != 0 || err != nil ||
+		balanceErr != nil {
 		t.Errorf("what generates nothing is billed: rows %+v, balance %d, held %d, %v, %v", rows, balance, held, err, balanceErr)
 	}
 }
@@ -510,8 +515,8 @@ func keysHashed(t *testing.T, g gateway) {
 	}
 }
 
-// TestGateways2_05_ConfigThatCannotBeHonoured: such a node does not start.
-func TestGateways2_05_ConfigThatCannotBeHonoured(t *testing.T) {
+// TestGateways2_05_ConfigThatCannotBeHonored: such a node does not start.
+func TestGateways2_05_ConfigThatCannotBeHonored(t *testing.T) {
 	for _, c := range []struct{ text, says string }{
 		{`models: {m: {engine: cuda, prices: {input: "1", cached_input: "1", output: "1"}}}`, "cuda"},
 		{`models: {m: {engine: instant}}`, "prices"},
@@ -591,7 +596,8 @@ func TestGateways2_15_16_Drain(t *testing.T) {
 	stopped := make(chan error, 1)
 	go func() { stopped <- n.stop() }()
 	waitFor(t, "the drain", n.Draining)
-	if r := (errand{key: key, path: "/v1/messages", model: fastModel, prompt: "x", maxTokens: 1}).run(t, h, base, moments{}); r.status != 503 || r.header.Get("Retry-After") == "" {
+	if r := (errand{key: key, path: "/v1/messages", model: fastModel, prompt: "x", maxTokens: 1}).run(t, h, base,
+		moments{}); r.status != 503 || r.header.Get("Retry-After") == "" {
 		// Its listener may be closed already: then there is no answer at all.
 		if r.status != 0 {
 			t.Errorf("in the drain: status %d, %s", r.status, r.failure)
@@ -664,7 +670,8 @@ func TestGateways2_17_DatabaseGoneIsNot401(t *testing.T) {
 		}
 	}
 	for _, r := range told {
-		if want := priceOf(r.model, int64(r.usage.input-r.usage.cached), int64(r.usage.cached), int64(r.usage.output)); int64(kept[r.id]) != want.Int64() {
+		if want := priceOf(r.model, int64(r.usage.input-r.usage.cached), int64(r.usage.cached),
+			int64(r.usage.output)); int64(kept[r.id]) != want.Int64() {
 			t.Errorf("request %s cost %d, the journal has %d (%v)", r.id, want, kept[r.id], err)
 		}
 	}

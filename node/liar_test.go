@@ -48,7 +48,8 @@ func handmade(t *testing.T, name string, native []byte, first, then string) []by
 	}
 	const seen = 512
 	call.Get(0).I32(int32(abi.OpEvents)).Op(wasmtest.I32Eq).If(wasmtest.Void)
-	call.I32(seen).Mem(wasmtest.I32Load, 0).If(wasmtest.Void).I64(frame(abi.Written{Bytes: []byte(then)}.Append(nil))).Op(wasmtest.Return).End()
+	call.I32(seen).Mem(wasmtest.I32Load, 0).If(wasmtest.Void)
+	call.I64(frame(abi.Written{Bytes: []byte(then)}.Append(nil))).Op(wasmtest.Return).End()
 	call.I32(seen).I32(1).Mem(wasmtest.I32Store, 0).I64(frame(abi.Written{Bytes: []byte(first)}.Append(nil))).Op(wasmtest.Return).End()
 	call.I64(frame([]byte(`{"error":{"message":"it lies","type":"t","code":"model_not_found"}}`)))
 	i32, i64 := wasmtest.I32, wasmtest.I64

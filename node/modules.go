@@ -18,7 +18,8 @@ func (n *node) openModules() (*extensions.Host, error) {
 	return extensions.Open(extensions.Options{
 		Dir: filepath.Join(n.cfg.DataDir, "modules"), CacheDir: c.CacheDir, CompileCommand: n.compile,
 		TrustedKeys: c.Keys(), Denied: c.Denials(), AllowUnsigned: c.AllowUnsigned, AdmissionFailOpen: c.AdmissionFailOpen,
-		PoolMax: c.InstancesMax, CPUShare: c.CPUShare, CanaryFactor: c.CanaryFactor, CanaryCallsMin: c.CanaryCallsMin, Prices: prices(n.cfg), Log: n.log,
+		PoolMax: c.InstancesMax, CPUShare: c.CPUShare, CanaryFactor: c.CanaryFactor, CanaryCallsMin: c.CanaryCallsMin,
+		Prices: prices(n.cfg), Log: n.log,
 	})
 }
 

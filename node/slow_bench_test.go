@@ -110,7 +110,8 @@ func slowNode(b *testing.B) (n *node, base string, keys []string, operator *admi
 		b.Fatal(err)
 	}
 	for i := range slowClients {
-		a, err := operator.CreateAccount(admin.NewAccount{Name: fmt.Sprint("account-", i), Balance: admin.Amount{USD: "1000"}, Concurrency: 8, TokensPerMinute: 1 << 40})
+		a, err := operator.CreateAccount(admin.NewAccount{Name: fmt.Sprint("account-", i), Balance: admin.Amount{USD: "1000"},
+			Concurrency: 8, TokensPerMinute: 1 << 40})
 		if err != nil {
 			b.Fatal(err)
 		}

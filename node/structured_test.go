@@ -151,7 +151,7 @@ func answerTo(t *testing.T, url, key, body string) map[string]any {
 	return m
 }
 
-// wishTool is a tool, and wishes that it fulfils.
+// wishTool is a tool, and wishes that it fulfills.
 type wishTool struct {
 	name, description, properties, required string
 	wishes                                  []string

@@ -510,7 +510,8 @@ func TestAccountsInPages(t *testing.T) {
 	api := New(s, &fakeNode{}, nil, nil)
 	c := Local(api)
 	all, err := allAccounts(c)
-	if err != nil || len(all) != accounts || all[0].Name != storetest.AccountName(0) || all[accounts-1].Name != storetest.AccountName(accounts-1) {
+	if err != nil || len(all) != accounts || all[0].Name != storetest.AccountName(0) ||
+		all[accounts-1].Name != storetest.AccountName(accounts-1) {
 		t.Fatalf("%d accounts, %v", len(all), err)
 	}
 	pages := 0
@@ -617,12 +618,15 @@ func TestOpenAPIHasEveryVerb(t *testing.T) {
 	if !slices.Equal(documented, served) {
 		t.Errorf("documented %v\nserved %v", documented, served)
 	}
-	types := []reflect.Type{reflect.TypeFor[Account](), reflect.TypeFor[NewAccount](), reflect.TypeFor[AccountChange](), reflect.TypeFor[TopUp](),
+	types := []reflect.Type{reflect.TypeFor[Account](), reflect.TypeFor[NewAccount](), reflect.TypeFor[AccountChange](),
+		reflect.TypeFor[TopUp](),
 		reflect.TypeFor[NewKey](), reflect.TypeFor[Key](), reflect.TypeFor[Entry](), reflect.TypeFor[Usage](), reflect.TypeFor[Status](),
 		reflect.TypeFor[NewModule](), reflect.TypeFor[Share](), reflect.TypeFor[Replayed](), reflect.TypeFor[Rerated](),
 		reflect.TypeFor[Backup](), reflect.TypeFor[store.Verification](), reflect.TypeFor[extensions.Info](),
-		reflect.TypeFor[compare.Report](), reflect.TypeFor[compare.Operation](), reflect.TypeFor[compare.Charges](), reflect.TypeFor[compare.Ratio](),
-		reflect.TypeFor[compare.AccountCharges](), reflect.TypeFor[compare.Difference](), reflect.TypeFor[compare.Answer](), reflect.TypeFor[compare.Number](),
+		reflect.TypeFor[compare.Report](), reflect.TypeFor[compare.Operation](), reflect.TypeFor[compare.Charges](),
+		reflect.TypeFor[compare.Ratio](),
+		reflect.TypeFor[compare.AccountCharges](), reflect.TypeFor[compare.Difference](), reflect.TypeFor[compare.Answer](),
+		reflect.TypeFor[compare.Number](),
 		reflect.TypeFor[compare.Line]()}
 	schemas := map[string]reflect.Type{"ChargeLine": reflect.TypeFor[compare.Line]()} // by their names in the document
 	for _, typ := range types {

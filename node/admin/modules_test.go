@@ -179,8 +179,10 @@ func settle(t *testing.T, s *store.Store, a account.Account, request string, amo
 	in := abi.ChargeInput{Usage: abi.Usage{Output: 10}, Model: "m", Account: a.ID}
 	record := in.Append(nil)
 	hash := sha256.Sum256(record)
-	err := s.Append([]account.Entry{{Kind: account.Settlement, AccountID: a.ID, RequestID: request, Model: "m", Time: time.Now(), Amount: amount,
-		Usage: in.Usage, Tier: 1, Reason: account.Finished, ModuleDigest: "sha256:old", ChargeInput: record, InputHash: hex.EncodeToString(hash[:]), Provisional: provisional}})
+	err := s.Append([]account.Entry{{Kind: account.Settlement, AccountID: a.ID, RequestID: request, Model: "m",
+		Time: time.Now(), Amount: amount,
+		Usage: in.Usage, Tier: 1, Reason: account.Finished, ModuleDigest: "sha256:old",
+		ChargeInput: record, InputHash: hex.EncodeToString(hash[:]), Provisional: provisional}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -109,7 +109,8 @@ func connect(dir string, create bool) (c *admin.Client, hangUp func() error, err
 		return nil, nil, err
 	}
 	if !create && !hasDatabase(dir) {
-		return nil, nil, fmt.Errorf("%s is not a data folder: start a node with it, make an account in it, or name another with --data-dir", dir)
+		return nil, nil, fmt.Errorf("%s is not a data folder: start a node with it, "+
+			"make an account in it, or name another with --data-dir", dir)
 	}
 	s, openErr := store.Open(dir)
 	if errors.Is(openErr, store.ErrLocked) {

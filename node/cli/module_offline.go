@@ -214,7 +214,8 @@ node takes it that shall accept modules signed with this key.`,
 				return result{}, err
 			}
 			return result{map[string]string{"file": args[0], "public_key": public}, func(w io.Writer) {
-				fmt.Fprintf(w, "The private key is in %s. In the configuration of a node:\nmodules:\n  trusted_keys: [%q]\n", args[0], public)
+				fmt.Fprintf(w, "The private key is in %s. In the configuration of a node:\nmodules:\n  trusted_keys: [%q]\n",
+					args[0], public)
 			}}, nil
 		}),
 	}

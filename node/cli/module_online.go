@@ -177,7 +177,8 @@ began with. MODULE is a digest, its first characters, or name@version.`,
 func moduleCanary() *cobra.Command {
 	return &cobra.Command{
 		Use: "canary MODULE PERCENT", Short: "Let a module serve a percentage of the accounts", Args: cobra.ExactArgs(2),
-		Long:    "Which accounts those are follows from their ids: an account stays on one side.\n0 ends it. A slot with a shadow has no canary.",
+		Long: `Which accounts those are follows from their ids: an account stays on one side.
+0 ends it. A slot with a shadow has no canary.`,
 		Example: "  corenode module canary discount@1.2.0 10%",
 		RunE: existing(func(c *admin.Client, _ *cobra.Command, args []string) (result, error) {
 			percent, err := percentOf(args[1])

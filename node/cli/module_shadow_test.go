@@ -29,7 +29,8 @@ func shadowOf() compare.Report {
 		older := abi.Nano(240*in.Usage.InputUncached + 2400*in.Usage.Output)
 		newer := older * []abi.Nano{80, 100, 105}[n%3] / 100
 		charge := func(total abi.Nano) []byte {
-			return frame(abi.Charge{Total: total, Tier: 1, Lines: []abi.Line{{Unit: "input", Tokens: in.Usage.Input(), Price: 240, Amount: total}}}.Append(nil))
+			return frame(abi.Charge{Total: total, Tier: 1, Lines: []abi.Line{{Unit: "input", Tokens: in.Usage.Input(),
+				Price: 240, Amount: total}}}.Append(nil))
 		}
 		c.Add(compare.Call{Op: abi.OpCharge, Account: in.Account, By: "tariff@1.0.0", In: in.Append(nil), Old: charge(older), New: charge(newer)})
 		quote := abi.QuoteInput{Input: in.Usage.Input(), OutputMax: 64, Model: in.Model, Account: in.Account}

@@ -42,7 +42,8 @@ func TestReferenceIsTheDefaults(t *testing.T) {
 	}
 	for _, key := range keys {
 		// A key that has no default stands in a comment at its place.
-		if found := regexp.MustCompile(`(?m)^` + strings.Repeat(" ", len(key)-len(strings.TrimLeft(key, " "))) + `(# )?` + strings.TrimLeft(key, " ")).Match(reference); !found {
+		if found := regexp.MustCompile(`(?m)^` + strings.Repeat(" ", len(key)-len(strings.TrimLeft(key, " "))) + `(# )?` +
+			strings.TrimLeft(key, " ")).Match(reference); !found {
 			t.Errorf("reference.yaml does not show %q", key)
 		}
 	}
@@ -90,7 +91,8 @@ models:
 		t.Errorf("core-1.1: %+v of %d models", core, len(c.Models))
 	}
 	if other.Engine != EngineInstant || *other.Sampling.Temperature != 0.7 || *other.Sampling.TopK != 20 || other.Sampling.TopP != nil ||
-		other.Prices != (Prices{1, 0, 1500}) || other.KV.PageTokens != 32 || other.Speculation != SpeculationOff || core.Speculation != SpeculationAuto {
+		other.Prices != (Prices{1, 0, 1500}) || other.KV.PageTokens != 32 || other.Speculation != SpeculationOff ||
+		core.Speculation != SpeculationAuto {
 		t.Errorf("other: %+v", other)
 	}
 	if added.Path != "a=b.gguf" || added.Prices != (Prices{240, 24, 2400}) {

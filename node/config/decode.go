@@ -225,7 +225,8 @@ func (d *decoder) list(node ast.Node, to leaf) {
 func (d *decoder) set(to leaf, text string, at place) {
 	d.places[to.key] = at
 	if err := setText(to.value, text); err != nil {
-		d.problems = append(d.problems, Problem{Source: at.source, Line: at.line, Key: to.key, Text: fmt.Sprintf("is %q, want %v", text, err)})
+		d.problems = append(d.problems, Problem{Source: at.source, Line: at.line, Key: to.key,
+			Text: fmt.Sprintf("is %q, want %v", text, err)})
 	}
 }
 

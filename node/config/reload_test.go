@@ -30,7 +30,8 @@ func TestReload(t *testing.T) {
 	if want := []string{"limits.keepalive", "modules.instances_max", "models.a.sampling.top_k", "models.a.kv.page_tokens", "models.b", "models.c"}; !slices.Equal(waits, want) {
 		t.Errorf("waits %v, want %v", waits, want)
 	}
-	if !reflect.DeepEqual(*running, before) || now.Log.Level != "debug" || len(now.Modules.TrustedKeys) != 1 || now.Modules.InstancesMax != 0 || len(now.Models) != 2 {
+	if !reflect.DeepEqual(*running, before) || now.Log.Level != "debug" || len(now.Modules.TrustedKeys) != 1 ||
+		now.Modules.InstancesMax != 0 || len(now.Models) != 2 {
 		t.Errorf("running is %+v, now %+v", running, now)
 	}
 	if _, changed, waits := Reload(now, now); changed != nil || waits != nil {

@@ -79,7 +79,8 @@ func (s Server) validate(c *checks) {
 		case text == "null":
 			c.refuse(key, `is "null", which every file and every sandboxed frame sends: want the origin of a page, or "*"`)
 		case !origin.MatchString(text):
-			c.refuse(key, "is %q, want an origin as browsers send it, such as https://chat.example.com or http://localhost:3000: lower case, no path", text)
+			c.refuse(key, "is %q, want an origin as browsers send it, such as https://chat.example.com "+
+				"or http://localhost:3000: lower case, no path", text)
 		case scheme == "http" && strings.HasSuffix(host, ":80"), scheme == "https" && strings.HasSuffix(host, ":443"):
 			c.refuse(key, "is %q, want it without the scheme's own port, which browsers leave out", text)
 		}
@@ -90,7 +91,8 @@ func (a Admin) validate(c *checks) {
 	host, ok := checkAddress(c, "admin.listen", a.Listen)
 	local := host == "localhost" || net.ParseIP(host).IsLoopback()
 	if ok && !local && !a.AllowRemote {
-		c.refuse("admin.listen", "is %q, which other machines can reach, unencrypted: want a loopback address, or admin.allow_remote: true", a.Listen)
+		c.refuse("admin.listen", "is %q, which other machines can reach, unencrypted: "+
+			"want a loopback address, or admin.allow_remote: true", a.Listen)
 	}
 }
 
@@ -125,7 +127,8 @@ func (l Limits) validate(c *checks) {
 func (m Modules) validate(c *checks) {
 	for i, text := range m.TrustedKeys {
 		if key, err := base64.StdEncoding.DecodeString(text); err != nil || len(key) != ed25519.PublicKeySize {
-			c.refuse(fmt.Sprintf("modules.trusted_keys.%d", i), "is %q, want %d bytes in base64, as corenode module keygen prints them", text, ed25519.PublicKeySize)
+			c.refuse(fmt.Sprintf("modules.trusted_keys.%d", i),
+				"is %q, want %d bytes in base64, as corenode module keygen prints them", text, ed25519.PublicKeySize)
 		}
 	}
 	for i, text := range m.Denied {

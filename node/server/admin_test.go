@@ -226,10 +226,10 @@ func TestAdminBodyOfAStranger(t *testing.T) {
 	}
 }
 
-// patientAdmin is a verb that takes until its caller leaves.
-type patientAdmin struct{ began, left chan struct{} }
+// slowAdmin is a verb that takes until its caller leaves.
+type slowAdmin struct{ began, left chan struct{} }
 
-func (a patientAdmin) Handle(ctx context.Context, _, _ string, _, _ []byte) (int, string, []byte) {
+func (a slowAdmin) Handle(ctx context.Context, _, _ string, _, _ []byte) (int, string, []byte) {
 	close(a.began)
 	<-ctx.Done()
 	close(a.left)
@@ -239,7 +239,7 @@ func (a patientAdmin) Handle(ctx context.Context, _, _ string, _, _ []byte) (int
 // TestAdminCallerLeaves: what takes long, such as loading a module, is told
 // when the client of the admin API is gone.
 func TestAdminCallerLeaves(t *testing.T) {
-	admin := patientAdmin{make(chan struct{}), make(chan struct{})}
+	admin := slowAdmin{make(chan struct{}), make(chan struct{})}
 	n := start(t, Config{WatchEvery: time.Millisecond}, newFakeBackend(say("x")), func(d *Deps) { d.Admin = admin })
 	c, err := net.Dial("tcp", n.admin)
 	if err != nil {

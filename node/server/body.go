@@ -393,5 +393,6 @@ func bodyError(err, arrival error, limit int64) *abi.Error {
 	case arrival != nil:
 		return &abi.Error{Kind: abi.InvalidRequest, Op: "server.readBody", Msg: "the body is cut short or its framing is broken", Err: err}
 	}
-	return &abi.Error{Kind: abi.InvalidRequest, Op: "server.readBody", Msg: "the body cannot be decoded as its content-encoding says", Err: err}
+	return &abi.Error{Kind: abi.InvalidRequest, Op: "server.readBody",
+		Msg: "the body cannot be decoded as its content-encoding says", Err: err}
 }

@@ -69,7 +69,8 @@ func (x *exchange) preflight(allow string) {
 	h.Set(fasthttp.HeaderAccessControlAllowMethods, allow)
 	h.Set(fasthttp.HeaderAccessControlMaxAge, preflightSeconds)
 	h.Add(fasthttp.HeaderVary, fasthttp.HeaderAccessControlRequestHeaders)
-	if names := r.Peek(fasthttp.HeaderAccessControlRequestHeaders); len(names) > 0 && len(names) <= requestHeadersMax && headerNames(names) {
+	if names := r.Peek(fasthttp.HeaderAccessControlRequestHeaders); len(names) > 0 && len(names) <= requestHeadersMax &&
+		headerNames(names) {
 		h.SetBytesV(fasthttp.HeaderAccessControlAllowHeaders, names)
 	}
 }

@@ -163,10 +163,10 @@ func TestDirectoryAgainstMap(t *testing.T) {
 // TestValidKeyIsNeverMissing looks keys up while their account and those beside
 // them change all the time.
 func TestValidKeyIsNeverMissing(t *testing.T) {
-	const neighbours = 50
+	const neighbors = 50
 	var owners []account.Account
 	var keys []account.Key
-	for i := range neighbours {
+	for i := range neighbors {
 		owners = append(owners, account.Account{ID: fmt.Sprint(i)})
 		keys = append(keys, keyOf(fmt.Sprint(i), fmt.Sprint("n", i)))
 	}
@@ -185,7 +185,7 @@ func TestValidKeyIsNeverMissing(t *testing.T) {
 				if worker == 0 {
 					d.Set(account.Account{ID: "0", Concurrency: i}, append(stays, keyOf("0", fmt.Sprint("new", i))))
 				} else {
-					n := 1 + i%(neighbours-1)
+					n := 1 + i%(neighbors-1)
 					d.Set(account.Account{ID: fmt.Sprint(n), Disabled: i%3 == 0}, []account.Key{keyOf(fmt.Sprint(n), fmt.Sprint("n", n))})
 				}
 			}

@@ -126,5 +126,6 @@ func errAccountBodies(concurrency int) *abi.Error {
 // errBodies is a node whose memory for bodies is spent, or an account that has
 // its share of it.
 func errBodies() *abi.Error {
-	return &abi.Error{Kind: abi.Overloaded, Op: "server.intake", Msg: "the node holds too many request bodies; retry", RetryAfter: time.Second}
+	return &abi.Error{Kind: abi.Overloaded, Op: "server.intake", Msg: "the node holds too many request bodies; retry",
+		RetryAfter: time.Second}
 }

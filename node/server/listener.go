@@ -120,7 +120,8 @@ func (r *retryListener) Accept() (net.Conn, error) {
 			return nil, err
 		case !r.failing:
 			r.failing = true
-			r.log.Error("connections cannot be accepted; it is tried again until they can", "listen", r.Addr().String(), "error", err.Error())
+			r.log.Error("connections cannot be accepted; it is tried again until they can", "listen", r.Addr().String(),
+				"error", err.Error())
 		}
 		time.Sleep(acceptWait)
 	}

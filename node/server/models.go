@@ -34,8 +34,9 @@ type listing struct {
 }
 
 func list(i engine.Info) listed {
-	return listed{ID: i.ID, Object: "model", Created: i.Created, OwnedBy: "corenode", Type: "model", DisplayName: cmp.Or(i.DisplayName, i.ID),
-		CreatedAt: time.Unix(i.Created, 0).UTC().Format(time.RFC3339), ContextLength: i.ContextLength, MaxCompletionTokens: i.OutputMax}
+	return listed{ID: i.ID, Object: "model", Created: i.Created, OwnedBy: "corenode", Type: "model",
+		DisplayName: cmp.Or(i.DisplayName, i.ID),
+		CreatedAt:   time.Unix(i.Created, 0).UTC().Format(time.RFC3339), ContextLength: i.ContextLength, MaxCompletionTokens: i.OutputMax}
 }
 
 // models serves GET /v1/models: what the key may use, ordered by id.

@@ -38,7 +38,8 @@ func TestOpenAIClientErrors(t *testing.T) {
 	}
 	once := option.WithMaxRetries(0)
 	check(client("wrong", once), 401, "unauthorized")
-	for _, k := range []abi.Kind{abi.InsufficientBalance, abi.RateLimited, abi.Overloaded, abi.InvalidRequest, abi.ModelNotFound, abi.Internal} {
+	for _, k := range []abi.Kind{abi.InsufficientBalance, abi.RateLimited, abi.Overloaded, abi.InvalidRequest,
+		abi.ModelNotFound, abi.Internal} {
 		backend.refuse = &abi.Error{Kind: k, Msg: "no", Param: "model"}
 		check(client(goodKey, once), wires[k].chatStatus, wires[k].chatCode)
 	}

@@ -59,7 +59,8 @@ func TestStreamShape(t *testing.T) {
 func TestThinkingIsSigned(t *testing.T) {
 	n := start(t, Config{}, newFakeBackend(func(s *fakeStream) {
 		s.out.Push(abi.Event{Kind: abi.EventStart}, abi.Event{Kind: abi.EventBlockStart, Block: abi.BlockThinking},
-			abi.Event{Kind: abi.EventDelta, Block: abi.BlockThinking, Text: "hm"}, abi.Event{Kind: abi.EventBlockStop, Block: abi.BlockThinking},
+			abi.Event{Kind: abi.EventDelta, Block: abi.BlockThinking, Text: "hm"}, abi.Event{Kind: abi.EventBlockStop,
+				Block: abi.BlockThinking},
 			abi.Event{Kind: abi.EventEnd, Stop: abi.StopMaxTokens})
 	}))
 	for _, c := range []struct{ key, account, model string }{

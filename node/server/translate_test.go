@@ -131,7 +131,8 @@ func TestTranslatedStream(t *testing.T) {
 			t.Errorf("headers %v", r.Header)
 		}
 		s, tr := <-n.backend.streams, f.last.Load()
-		if s.call.Protocol != protocol || s.call.SessionID != "thread-7" || s.call.Request.MaxTokens != 0 || s.settles.Load() != 1 || s.cancels.Load() != 0 {
+		if s.call.Protocol != protocol || s.call.SessionID != "thread-7" || s.call.Request.MaxTokens != 0 ||
+			s.settles.Load() != 1 || s.cancels.Load() != 0 {
 			t.Errorf("%+v: settled %d, cancelled %d", s.call, s.settles.Load(), s.cancels.Load())
 		}
 		facts := tr.facts
@@ -246,7 +247,8 @@ func TestTranslatedRefusals(t *testing.T) {
 					if !strings.Contains(r.body, "<html>") {
 						t.Errorf("a gateway's 504 is %q", r.body)
 					}
-				} else if e := r.chatError(t); e.Error.Code != wires[k].chatCode || e.Error.Type != wires[k].chatType || e.Status != r.StatusCode || e.Error.Param != nil {
+				} else if e := r.chatError(t); e.Error.Code != wires[k].chatCode || e.Error.Type != wires[k].chatType ||
+					e.Status != r.StatusCode || e.Error.Param != nil {
 					t.Errorf("%s: %q", k, r.body)
 				}
 			}

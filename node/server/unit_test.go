@@ -220,7 +220,8 @@ func FuzzRequest(f *testing.F) {
 	} {
 		f.Add([]byte(seed))
 	}
-	n := start(f, Config{BodyMax: 1 << 16, ReadTimeout: time.Second, HeaderMax: 4096, WatchEvery: 5 * time.Millisecond}, newFakeBackend(say("x")))
+	n := start(f, Config{BodyMax: 1 << 16, ReadTimeout: time.Second, HeaderMax: 4096, WatchEvery: 5 * time.Millisecond},
+		newFakeBackend(say("x")))
 	f.Fuzz(func(t *testing.T, req []byte) {
 		c := n.dialT(t)
 		defer c.Close()

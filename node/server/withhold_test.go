@@ -142,7 +142,8 @@ func TestWhoLeavesPays(t *testing.T) {
 		n := start(t, Config{}, newFakeBackend(say()))
 		s := &fakeStream{cancelled: make(chan struct{}), ended: make(chan struct{})}
 		close(s.ended)
-		a := &answer{x: &exchange{s: n.s, stream: true, who: &Identity{Account: &account.Account{}}}, stream: s, gone: make(chan struct{}), out: io.Discard}
+		a := &answer{x: &exchange{s: n.s, stream: true, who: &Identity{Account: &account.Account{}}}, stream: s,
+			gone: make(chan struct{}), out: io.Discard}
 		a.dialect = a.x.dialect("core-1.1")
 		a.lost.Store(left)
 		if err := a.breakOff(&abi.Error{Kind: abi.Canceled, Msg: "cancelled"}); left != (err != nil) || s.withheld.Load() == left {
