@@ -38,8 +38,14 @@ func isTrip(t *testing.T, text string) error {
 // model that is far too small to be trusted with either.
 func TestFormsOverEveryProtocol(t *testing.T) {
 	_, base, key := startNode(t, nil)
-	c, ctx := openAI(base, key), t.Context()
+	c := openAI(base, key)
+	formsOverChat(t, c)
+	formsOverResponses(t, c)
+	formsOverMessages(t, client(base, key))
+}
 
+func formsOverChat(t *testing.T, c openai.Client) {
+	ctx := t.Context()
 	t.Run("chat, JSON of a schema, streamed", func(t *testing.T) {
 		p := chat(400, "A trip to Rome, please.")
 		p.ResponseFormat.OfJSONSchema = &shared.ResponseFormatJSONSchemaParam{
@@ -87,6 +93,10 @@ func TestFormsOverEveryProtocol(t *testing.T) {
 			t.Errorf("%s: %v", calls[0].Function.Arguments, err)
 		}
 	})
+}
+
+func formsOverResponses(t *testing.T, c openai.Client) {
+	ctx := t.Context()
 	t.Run("responses, JSON of a schema", func(t *testing.T) {
 		got, err := c.Responses.New(ctx, responses.ResponseNewParams{Model: "core-1.1-mini", MaxOutputTokens: openai.Int(400),
 			Temperature: openai.Float(0),
@@ -121,7 +131,10 @@ func TestFormsOverEveryProtocol(t *testing.T) {
 			t.Errorf("no call: %s", got.RawJSON())
 		}
 	})
-	m := client(base, key)
+}
+
+func formsOverMessages(t *testing.T, m anthropic.Client) {
+	ctx := t.Context()
 	t.Run("messages, JSON of a schema", func(t *testing.T) {
 		got, err := m.Messages.New(ctx, anthropic.MessageNewParams{Model: "core-1.1-mini", MaxTokens: 400, Temperature: anthropic.Float(0),
 			Messages: []anthropic.MessageParam{anthropic.NewUserMessage(anthropic.NewTextBlock("A trip to Rome, please."))},

@@ -66,35 +66,41 @@ func TestCutModuleState(t *testing.T) {
 		cut(t, "state.json", 40)
 		cut(t, "state.copy.json", 0)
 		n, operator, base := open(t)
-		hasMetrics(t, n, "corenode_modules_state_damaged 1", `corenode_module_slot_missing{slot="billing"} 1`,
-			`corenode_module_slot_missing{slot="admission"} 1`, `corenode_module_slot_missing{slot="chat"} 0`)
-		if got := statusOf(t, base+"/readyz"); got != 503 {
-			t.Errorf("/readyz is %d while admission is closed", got)
-		}
-		if status, answer, _ := wholeChat(t, base, key, body); status != 503 {
-			t.Errorf("admitted: %d %s", status, answer)
-		}
-		if m, err := operator.Rollback("admission"); err != nil || m.Slot != extensions.SlotAdmission {
-			t.Fatalf("%+v, %v", m, err)
-		}
-		if got := statusOf(t, base+"/readyz"); got != 200 {
-			t.Errorf("/readyz is %d after the operator's choice", got)
-		}
-		_, _, id := wholeChat(t, base, key, body)
-		if e := settled(t, n, id); !e.Provisional {
-			t.Errorf("charged for good: %+v", e)
-		}
-		if _, err := operator.ActivateModule(billing); err != nil {
-			t.Fatal(err)
-		}
-		_, _, id = wholeChat(t, base, key, body)
-		if e := settled(t, n, id); e.Provisional || e.ModuleDigest != billing {
-			t.Errorf("charged %+v after the operator's choice", e)
-		}
-		if r, err := operator.Rerate(); err != nil || r.Rated != 1 || r.AmountNanoUSD != -7 {
-			t.Errorf("rated again: %+v, %v", r, err)
-		}
+		chooseAgain(t, n, operator, base, key, body, billing)
 	})
+}
+
+// chooseAgain: of a node that has lost its operator's choices, slots are missing
+// until the operator chooses again.
+func chooseAgain(t *testing.T, n *node, operator *admin.Client, base, key, body, billing string) {
+	hasMetrics(t, n, "corenode_modules_state_damaged 1", `corenode_module_slot_missing{slot="billing"} 1`,
+		`corenode_module_slot_missing{slot="admission"} 1`, `corenode_module_slot_missing{slot="chat"} 0`)
+	if got := statusOf(t, base+"/readyz"); got != 503 {
+		t.Errorf("/readyz is %d while admission is closed", got)
+	}
+	if status, answer, _ := wholeChat(t, base, key, body); status != 503 {
+		t.Errorf("admitted: %d %s", status, answer)
+	}
+	if m, err := operator.Rollback("admission"); err != nil || m.Slot != extensions.SlotAdmission {
+		t.Fatalf("%+v, %v", m, err)
+	}
+	if got := statusOf(t, base+"/readyz"); got != 200 {
+		t.Errorf("/readyz is %d after the operator's choice", got)
+	}
+	_, _, id := wholeChat(t, base, key, body)
+	if e := settled(t, n, id); !e.Provisional {
+		t.Errorf("charged for good: %+v", e)
+	}
+	if _, err := operator.ActivateModule(billing); err != nil {
+		t.Fatal(err)
+	}
+	_, _, id = wholeChat(t, base, key, body)
+	if e := settled(t, n, id); e.Provisional || e.ModuleDigest != billing {
+		t.Errorf("charged %+v after the operator's choice", e)
+	}
+	if r, err := operator.Rerate(); err != nil || r.Rated != 1 || r.AmountNanoUSD != -7 {
+		t.Errorf("rated again: %+v, %v", r, err)
+	}
 }
 
 func statusOf(t *testing.T, url string) int {

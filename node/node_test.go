@@ -252,20 +252,7 @@ func TestVanishedClientFreesItsPlace(t *testing.T) {
 		s := n.tree.Inspect()
 		return r == 0 && w == 0 && s.Requests == 0
 	}
-	abandon := func(t *testing.T, body string, phase func() bool) {
-		ctx, cancel := context.WithCancel(t.Context())
-		done := make(chan struct{})
-		go func() {
-			defer close(done)
-			if r, err := post(ctx, base, key, body); err == nil {
-				io.Copy(io.Discard, r.Body) // ends with the client
-				r.Body.Close()
-			}
-		}()
-		waitFor(t, "the phase", phase)
-		cancel()
-		<-done
-	}
+	abandon := func(t *testing.T, body string, phase func() bool) { abandonIn(t, base, key, body, phase) }
 	decoding := func() bool {
 		s, _ := engine.Stats()
 		return s.Scheduler.Running == 1 && s.Scheduler.DecodeTokens > 0
@@ -303,6 +290,23 @@ func TestVanishedClientFreesItsPlace(t *testing.T) {
 	if err != nil || len(holds) != 0 {
 		t.Errorf("%d holds are open, %v", len(holds), err)
 	}
+}
+
+// abandonIn sends a request and leaves when it is in a phase.
+func abandonIn(t *testing.T, base, key, body string, phase func() bool) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		if r, err := post(ctx, base, key, body); err == nil {
+			io.Copy(io.Discard, r.Body) // ends with the client
+			r.Body.Close()
+		}
+	}()
+	waitFor(t, "the phase", phase)
+	cancel()
+	<-done
 }
 
 // TestSecondTurnReadsTheCache goes over HTTP, with and without a session id.

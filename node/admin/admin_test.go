@@ -2,7 +2,6 @@ package admin
 
 import (
 	"bytes"
-	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -10,8 +9,6 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
-	"os"
-	"path/filepath"
 	"reflect"
 	"slices"
 	"strconv"
@@ -21,10 +18,7 @@ import (
 	"time"
 
 	"corenode/actors/account"
-	"corenode/extensions"
-	"corenode/extensions/compare"
 	"corenode/node/store"
-	"corenode/node/store/storetest"
 	"corenode/wasm/abi"
 )
 
@@ -120,48 +114,6 @@ func bothWays(t *testing.T, test func(t *testing.T, c *Client, node *fakeNode, s
 			test(t, c, node, s)
 		})
 	}
-}
-
-func TestLifeOfAnAccount(t *testing.T) {
-	bothWays(t, func(t *testing.T, c *Client, node *fakeNode, s *store.Store) {
-		made, err := c.CreateAccount(NewAccount{Name: "alice", Balance: Amount{USD: "12.5"}, Concurrency: 2, TokensPerMinute: 100, Models: []string{"core-1.1"}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if !strings.HasPrefix(made.Key, "sk-") || made.BalanceNanoUSD != 12_500_000_000 || made.BalanceUSD != "12.50" || made.HeldUSD != "0.00" {
-			t.Errorf("made %+v", made)
-		}
-		_, keys, err := s.AccountKeys(made.ID)
-		if err != nil || len(keys) != 1 || keys[0].ID != made.KeyID || keys[0].Hash != sha256.Sum256([]byte(made.Key)) {
-			t.Errorf("keys %+v, %v", keys, err)
-		}
-		entry := account.Entry{Kind: account.Hold, AccountID: made.ID, RequestID: "r", Held: 5e8, Time: time.Now()}
-		if err := s.Append([]account.Entry{entry}); err != nil {
-			t.Fatal(err)
-		}
-		shown, err := c.Account("alice")
-		if err != nil || shown.HeldNanoUSD != 500_000_000 || shown.HeldUSD != "0.50" || shown.ID != made.ID {
-			t.Errorf("shown %+v, %v", shown, err)
-		}
-		byID, err := c.Account(made.ID)
-		if err != nil || !reflect.DeepEqual(byID, shown) {
-			t.Errorf("by id %+v, %v", byID, err)
-		}
-		node.takeChanged()
-		name, yes, none := "bob", true, []string{}
-		changed, err := c.ChangeAccount("alice", AccountChange{Name: &name, Disabled: &yes, Models: &none})
-		if err != nil || changed.Name != "bob" || !changed.Disabled || len(changed.Models) != 0 || changed.Concurrency != 2 ||
-			changed.BalanceNanoUSD != 12_500_000_000 || changed.HeldNanoUSD != 500_000_000 {
-			t.Errorf("changed %+v, %v", changed, err)
-		}
-		if told := node.takeChanged(); !slices.Equal(told, []string{made.ID}) {
-			t.Errorf("the node was told of %v", told)
-		}
-		all, err := allAccounts(c)
-		if err != nil || len(all) != 1 || !reflect.DeepEqual(all[0], changed) {
-			t.Errorf("list %+v, %v", all, err)
-		}
-	})
 }
 
 func TestTopUps(t *testing.T) {
@@ -495,53 +447,6 @@ func TestEveryFieldHasWords(t *testing.T) {
 	}
 }
 
-// TestAccountsInPages lists more accounts than a page holds, whole and in pages.
-func TestAccountsInPages(t *testing.T) {
-	const accounts = 2*store.HoldersMax + 5
-	dir := t.TempDir()
-	if err := storetest.Fill(dir, accounts, 1); err != nil {
-		t.Fatal(err)
-	}
-	s, err := store.Open(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.Close()
-	api := New(s, &fakeNode{}, nil, nil)
-	c := Local(api)
-	all, err := allAccounts(c)
-	if err != nil || len(all) != accounts || all[0].Name != storetest.AccountName(0) ||
-		all[accounts-1].Name != storetest.AccountName(accounts-1) {
-		t.Fatalf("%d accounts, %v", len(all), err)
-	}
-	pages := 0
-	if err := c.AccountPages(func(page []Account) error {
-		pages++
-		return nil
-	}); err != nil || pages != 3 {
-		t.Errorf("%d pages, %v", pages, err)
-	}
-	stop := errors.New("enough")
-	if err := c.AccountPages(func([]Account) error { return stop }); !errors.Is(err, stop) {
-		t.Errorf("a visit that fails: %v", err)
-	}
-	for query, want := range map[string][]int{
-		"":                         {0, accounts}, // as before there were pages
-		"limit=3":                  {0, 3},
-		"limit=3&after=customer-1": {accounts, 0},
-		"limit=2&after=" + storetest.AccountName(6):           {7, 2},
-		"after=" + storetest.AccountName(accounts-3):          {accounts - 2, 2},
-		"limit=10&after=" + storetest.AccountName(accounts-1): {accounts, 0},
-	} {
-		_, _, body := api.Handle(t.Context(), "GET", Root+"/accounts", []byte(query), nil)
-		var page list[Account]
-		if err := json.Unmarshal(body, &page); err != nil || page.Data == nil || len(page.Data) != want[1] ||
-			want[1] > 0 && page.Data[0].Name != storetest.AccountName(want[0]) {
-			t.Errorf("%q: %d accounts, %v, want %d from %d", query, len(page.Data), err, want[1], want[0])
-		}
-	}
-}
-
 // TestTopUpOnce asks for one top-up again: after another start of the store, at
 // once from many sides, and with another amount or account under the same key.
 func TestTopUpOnce(t *testing.T) {
@@ -583,107 +488,6 @@ func TestTopUpOnce(t *testing.T) {
 		}
 		if err := s.Close(); err != nil {
 			t.Fatal(err)
-		}
-	}
-}
-
-// TestOpenAPIHasEveryVerb holds the document and the routes to each other, and
-// the document's schemas to the fields of the Go types.
-func TestOpenAPIHasEveryVerb(t *testing.T) {
-	status, _, body := New(nil, nil, nil, nil).Handle(t.Context(), "GET", "/openapi.json", nil, nil)
-	var document struct {
-		Paths      map[string]map[string]json.RawMessage
-		Components struct {
-			Schemas map[string]struct {
-				Properties map[string]json.RawMessage
-			}
-		}
-	}
-	if err := json.Unmarshal(body, &document); err != nil || status != 200 {
-		t.Fatal(status, err)
-	}
-	var documented, served []string
-	for path, verbs := range document.Paths {
-		for verb := range verbs {
-			if verb != "parameters" {
-				documented = append(documented, strings.ToUpper(verb)+" "+path)
-			}
-		}
-	}
-	for _, r := range routes {
-		served = append(served, r.method+" "+r.path)
-	}
-	slices.Sort(documented)
-	slices.Sort(served)
-	if !slices.Equal(documented, served) {
-		t.Errorf("documented %v\nserved %v", documented, served)
-	}
-	types := []reflect.Type{reflect.TypeFor[Account](), reflect.TypeFor[NewAccount](), reflect.TypeFor[AccountChange](),
-		reflect.TypeFor[TopUp](),
-		reflect.TypeFor[NewKey](), reflect.TypeFor[Key](), reflect.TypeFor[Entry](), reflect.TypeFor[Usage](), reflect.TypeFor[Status](),
-		reflect.TypeFor[NewModule](), reflect.TypeFor[Share](), reflect.TypeFor[Replayed](), reflect.TypeFor[Rerated](),
-		reflect.TypeFor[Backup](), reflect.TypeFor[store.Verification](), reflect.TypeFor[extensions.Info](),
-		reflect.TypeFor[compare.Report](), reflect.TypeFor[compare.Operation](), reflect.TypeFor[compare.Charges](),
-		reflect.TypeFor[compare.Ratio](),
-		reflect.TypeFor[compare.AccountCharges](), reflect.TypeFor[compare.Difference](), reflect.TypeFor[compare.Answer](),
-		reflect.TypeFor[compare.Number](),
-		reflect.TypeFor[compare.Line]()}
-	schemas := map[string]reflect.Type{"ChargeLine": reflect.TypeFor[compare.Line]()} // by their names in the document
-	for _, typ := range types {
-		schemas[typ.Name()] = typ
-	}
-	for schema, typ := range schemas {
-		var fields, properties []string
-		for _, field := range reflect.VisibleFields(typ) {
-			if name, _, _ := strings.Cut(field.Tag.Get("json"), ","); !field.Anonymous && name != "-" {
-				fields = append(fields, name)
-			}
-		}
-		for name := range document.Components.Schemas[schema].Properties {
-			properties = append(properties, name)
-		}
-		slices.Sort(fields)
-		slices.Sort(properties)
-		if !slices.Equal(fields, properties) {
-			t.Errorf("%s has fields %v, documented %v", schema, fields, properties)
-		}
-	}
-}
-
-func TestAnnounce(t *testing.T) {
-	dir := t.TempDir()
-	if _, err := Dial(dir); !errors.Is(err, ErrNoNode) {
-		t.Errorf("empty folder: %v", err)
-	}
-	token, withdraw, err := Announce(dir, "127.0.0.1:1")
-	if err != nil || len(token) != 43 {
-		t.Fatal(token, err)
-	}
-	for _, name := range []string{addressFile, tokenFile} {
-		info, err := os.Stat(filepath.Join(dir, name))
-		if err != nil || info.Mode().Perm() != 0o600 {
-			t.Errorf("%s: %v, %v", name, info, err)
-		}
-	}
-	if _, err := Dial(dir); !errors.Is(err, ErrNoNode) {
-		t.Errorf("nobody listens there: %v", err)
-	}
-	withdraw()
-	if left, _ := os.ReadDir(dir); len(left) != 0 {
-		t.Errorf("left behind: %v", left)
-	}
-}
-
-// TestAnnounceAllAddresses: a node that listens everywhere is found on loopback.
-func TestAnnounceAllAddresses(t *testing.T) {
-	for listens, want := range map[string]string{"0.0.0.0:81": "127.0.0.1:81", "[::]:81": "127.0.0.1:81",
-		"10.1.2.3:81": "10.1.2.3:81", "[::1]:81": "[::1]:81", "127.0.0.1:81": "127.0.0.1:81"} {
-		dir := t.TempDir()
-		if _, _, err := Announce(dir, listens); err != nil {
-			t.Fatal(err)
-		}
-		if got, err := readLine(dir, addressFile); err != nil || got != want {
-			t.Errorf("%s is announced as %q, want %q (%v)", listens, got, want, err)
 		}
 	}
 }

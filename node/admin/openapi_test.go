@@ -1,0 +1,76 @@
+package admin
+
+import (
+	"encoding/json"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"corenode/extensions"
+	"corenode/extensions/compare"
+	"corenode/node/store"
+)
+
+// TestOpenAPIHasEveryVerb holds the document and the routes to each other, and
+// the document's schemas to the fields of the Go types.
+func TestOpenAPIHasEveryVerb(t *testing.T) {
+	status, _, body := New(nil, nil, nil, nil).Handle(t.Context(), "GET", "/openapi.json", nil, nil)
+	var document struct {
+		Paths      map[string]map[string]json.RawMessage
+		Components struct {
+			Schemas map[string]struct {
+				Properties map[string]json.RawMessage
+			}
+		}
+	}
+	if err := json.Unmarshal(body, &document); err != nil || status != 200 {
+		t.Fatal(status, err)
+	}
+	var documented, served []string
+	for path, verbs := range document.Paths {
+		for verb := range verbs {
+			if verb != "parameters" {
+				documented = append(documented, strings.ToUpper(verb)+" "+path)
+			}
+		}
+	}
+	for _, r := range routes {
+		served = append(served, r.method+" "+r.path)
+	}
+	slices.Sort(documented)
+	slices.Sort(served)
+	if !slices.Equal(documented, served) {
+		t.Errorf("documented %v\nserved %v", documented, served)
+	}
+	types := []reflect.Type{reflect.TypeFor[Account](), reflect.TypeFor[NewAccount](), reflect.TypeFor[AccountChange](),
+		reflect.TypeFor[TopUp](),
+		reflect.TypeFor[NewKey](), reflect.TypeFor[Key](), reflect.TypeFor[Entry](), reflect.TypeFor[Usage](), reflect.TypeFor[Status](),
+		reflect.TypeFor[NewModule](), reflect.TypeFor[Share](), reflect.TypeFor[Replayed](), reflect.TypeFor[Rerated](),
+		reflect.TypeFor[Backup](), reflect.TypeFor[store.Verification](), reflect.TypeFor[extensions.Info](),
+		reflect.TypeFor[compare.Report](), reflect.TypeFor[compare.Operation](), reflect.TypeFor[compare.Charges](),
+		reflect.TypeFor[compare.Ratio](),
+		reflect.TypeFor[compare.AccountCharges](), reflect.TypeFor[compare.Difference](), reflect.TypeFor[compare.Answer](),
+		reflect.TypeFor[compare.Number](),
+		reflect.TypeFor[compare.Line]()}
+	schemas := map[string]reflect.Type{"ChargeLine": reflect.TypeFor[compare.Line]()} // by their names in the document
+	for _, typ := range types {
+		schemas[typ.Name()] = typ
+	}
+	for schema, typ := range schemas {
+		var fields, properties []string
+		for _, field := range reflect.VisibleFields(typ) {
+			if name, _, _ := strings.Cut(field.Tag.Get("json"), ","); !field.Anonymous && name != "-" {
+				fields = append(fields, name)
+			}
+		}
+		for name := range document.Components.Schemas[schema].Properties {
+			properties = append(properties, name)
+		}
+		slices.Sort(fields)
+		slices.Sort(properties)
+		if !slices.Equal(fields, properties) {
+			t.Errorf("%s has fields %v, documented %v", schema, fields, properties)
+		}
+	}
+}
