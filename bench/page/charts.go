@@ -114,9 +114,9 @@ const columnsMax = 48
 
 // histogram is the distribution in the window, its bars of equal ratio.
 func histogram(r *stats.Run, name string) chart {
-	var all stats.Sparse
+	var all stats.Histogram
 	for _, b := range r.Blocks {
-		all.Merge(b.Histograms[name])
+		all.Merge(b.Histograms.Of(name), 1)
 	}
 	bars := series{Name: "share of the values", Kind: steps, Color: blue}
 	bars.X, bars.Y = columns(all.Bars())

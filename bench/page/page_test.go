@@ -94,7 +94,7 @@ func TestPageOfASweep(t *testing.T) {
 
 // Columns hold every value once, side by side.
 func TestColumns(t *testing.T) {
-	var s stats.Sparse
+	var s stats.Histogram
 	for i := range 10_000 {
 		s.Add(time.Duration(i*i) * time.Microsecond)
 	}
@@ -113,7 +113,7 @@ func TestColumns(t *testing.T) {
 	if edges, _ := columns(nil); edges != nil {
 		t.Error("columns of nothing")
 	}
-	var one stats.Sparse
+	var one stats.Histogram
 	one.Add(5 * time.Millisecond)
 	if _, share := columns(one.Bars()); len(share) < 2 || len(share) > 3 {
 		t.Errorf("one value in %d columns", len(share)-1)

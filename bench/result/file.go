@@ -132,9 +132,6 @@ type Metric struct {
 	share   float64
 }
 
-// Latencies are the names of the distributions, in the order they are shown.
-var Latencies = []string{"ttft", "itl", "tpot", "e2e", "queue"}
-
 var shares = []struct {
 	name  string
 	share float64
@@ -161,7 +158,7 @@ func Metrics() []Metric {
 			return float64(r.Requests.Failed+r.Requests.NotSent) / float64(max(n, 1)), n > 0
 		}},
 	}
-	for _, latency := range Latencies {
+	for _, latency := range stats.Latencies {
 		for _, s := range shares {
 			list = append(list, Metric{Name: latency + "_" + s.name, Unit: "ms", Lower: true,
 				of: func(r *stats.Run) (float64, bool) {

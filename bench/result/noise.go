@@ -1,7 +1,6 @@
 package result
 
 import (
-	"maps"
 	"math/rand/v2"
 	"slices"
 
@@ -19,12 +18,10 @@ const (
 // of the windows drawn with replacement: what one run can say about how much
 // another would differ. Pieces, not requests, since neighbours are alike.
 type resampler struct {
-	seconds []float64
-	sums    []float64 // of a rate
-	keys    []stats.Bar
-	counts  [][]int64 // of a latency: per piece, per key
-	share   float64
-	weights []int
+	metric  Metric
+	pieces  []stats.Block
+	weights []uint32
+	drawn   stats.Histogram
 }
 
 // newResampler returns nil when the runs have too few pieces with values.
@@ -32,69 +29,33 @@ func newResampler(m Metric, runs []stats.Run) *resampler {
 	if m.sum == nil && (m.latency == "" || m.share >= 1) {
 		return nil
 	}
-	var list []stats.Block
-	for i := range runs {
-		list = append(list, gather(runs[i].Blocks, pieces)...)
-	}
-	r := &resampler{share: m.share}
+	r := &resampler{metric: m}
 	filled := 0
-	for i := range list {
-		r.seconds = append(r.seconds, list[i].Seconds)
-		if m.sum != nil {
-			r.sums = append(r.sums, m.sum(&list[i]))
-			filled++
-		} else if list[i].Histograms[m.latency].Count() > 0 {
-			filled++
+	for i := range runs {
+		for _, piece := range gather(runs[i].Blocks, pieces) {
+			r.pieces = append(r.pieces, piece)
+			if m.sum != nil || piece.Histograms.Of(m.latency).Count() > 0 {
+				filled++
+			}
 		}
 	}
 	if filled < piecesMin {
 		return nil
 	}
-	if m.sum == nil {
-		r.tabulate(m.latency, list)
-	}
-	r.weights = make([]int, len(list))
+	r.weights = make([]uint32, len(r.pieces))
 	return r
 }
 
 // gather merges neighbours until there are at most n.
-func gather(blocks []stats.Block, n int) []stats.Block {
-	each := (len(blocks) + n - 1) / n
-	var list []stats.Block
-	for i := 0; i < len(blocks); i += each {
-		b := stats.Block{Histograms: map[string]stats.Sparse{}}
-		for _, o := range blocks[i:min(i+each, len(blocks))] {
-			b.Seconds += o.Seconds
-			b.Succeeded += o.Succeeded
-			b.Good += o.Good
-			b.Failed += o.Failed
-			b.OutputTokens += o.OutputTokens
-			b.InputTokens += o.InputTokens
-			for name, h := range o.Histograms {
-				sum := b.Histograms[name]
-				sum.Merge(h)
-				b.Histograms[name] = sum
-			}
+func gather(blocks []stats.Block, n int) (list []stats.Block) {
+	for piece := range slices.Chunk(blocks, max(1, (len(blocks)+n-1)/n)) {
+		var b stats.Block
+		for i := range piece {
+			b.Merge(&piece[i])
 		}
 		list = append(list, b)
 	}
 	return list
-}
-
-func (r *resampler) tabulate(latency string, list []stats.Block) {
-	var all stats.Sparse
-	for i := range list {
-		all.Merge(list[i].Histograms[latency])
-	}
-	r.keys = all.Bars()
-	order := slices.Sorted(maps.Keys(all))
-	for i := range list {
-		row := make([]int64, len(order))
-		for j, key := range order {
-			row[j] = list[i].Histograms[latency][key]
-		}
-		r.counts = append(r.counts, row)
-	}
 }
 
 // draw returns one value; false when the pieces drawn have none.
@@ -103,27 +64,26 @@ func (r *resampler) draw(random *rand.Rand) (float64, bool) {
 	for range r.weights {
 		r.weights[random.IntN(len(r.weights))]++
 	}
-	if r.sums != nil {
-		sum, seconds := 0.0, 0.0
-		for i, w := range r.weights {
-			sum += float64(w) * r.sums[i]
-			seconds += float64(w) * r.seconds[i]
+	sum, seconds := 0.0, 0.0
+	clear(r.drawn)
+	for i, w := range r.weights {
+		p := &r.pieces[i]
+		switch {
+		case w == 0:
+		case r.metric.sum != nil:
+			sum += float64(w) * r.metric.sum(p)
+			seconds += float64(w) * p.Seconds
+		default:
+			r.drawn.Merge(p.Histograms.Of(r.metric.latency), w)
 		}
+	}
+	if r.metric.sum != nil {
 		return sum / seconds, seconds > 0
 	}
-	for k := range r.keys {
-		r.keys[k].Count = 0
+	if p := r.drawn.Percentiles(r.metric.share); p != nil {
+		return p[0], true
 	}
-	for i, w := range r.weights {
-		for k, n := range r.counts[i] {
-			r.keys[k].Count += int64(w) * n
-		}
-	}
-	p := stats.PercentilesOf(r.keys, r.share)
-	if p == nil {
-		return 0, false
-	}
-	return p[0], true
+	return 0, false
 }
 
 // spreadOfRatio is the interval that holds most ratios of b to a.

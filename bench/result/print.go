@@ -111,7 +111,7 @@ func (f *File) over(of func(*stats.Run) float64) report.Spread {
 }
 
 func (f *File) latencyRows() (rows [][]string) {
-	for _, name := range Latencies {
+	for _, name := range stats.Latencies {
 		var count int64
 		for i := range f.Runs {
 			count += f.Runs[i].Latency[name].Count

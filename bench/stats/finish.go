@@ -1,6 +1,7 @@
 package stats
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -29,7 +30,7 @@ func (r *Recorder) Finish() Run {
 	run.Latency = map[string]Distribution{}
 	for kind, h := range r.hist {
 		if h.TotalCount() > 0 {
-			run.Latency[kindNames[kind]] = distribution(h)
+			run.Latency[Latencies[kind]] = distribution(h)
 		}
 	}
 	run.Harness.Lateness = distribution(r.late)
@@ -42,18 +43,8 @@ func (r *Recorder) Finish() Run {
 		run.Errors = append(run.Errors, *f)
 	}
 	slices.SortFunc(run.Errors, func(a, b Failure) int { return int(b.Count - a.Count) })
-	slices.SortFunc(run.Sample, func(a, b Point) int { return compare(a.AtS, b.AtS) })
+	slices.SortFunc(run.Sample, func(a, b Point) int { return cmp.Compare(a.AtS, b.AtS) })
 	return run
-}
-
-func compare(a, b float64) int {
-	switch {
-	case a < b:
-		return -1
-	case a > b:
-		return 1
-	}
-	return 0
 }
 
 func (r *Recorder) finishTokens(t *Tokens, requests int64) {
@@ -93,13 +84,13 @@ func distribution(h *hdrhistogram.Histogram) Distribution {
 
 func (r *Recorder) timeline() Timeline {
 	t := Timeline{BucketS: r.moments.width.Seconds()}
-	flying := int64(0)
+	inFlight := int64(0)
 	for i := range r.moments.list {
 		m := &r.moments.list[i]
-		flying += m.sent - m.ended
-		t.Points = append(t.Points, Moment{Sent: m.sent, Succeeded: m.succeeded, Failed: m.failed, NotSent: m.notSent, InFlight: flying,
+		inFlight += m.sent - m.ended
+		t.Points = append(t.Points, Moment{Sent: m.sent, Succeeded: m.succeeded, Failed: m.failed, NotSent: m.notSent, InFlight: inFlight,
 			OutputTokens: round(m.output), InputTokens: round(m.input),
-			TTFT: m.ttft.percentiles(0.5, 0.9, 0.99), ITL: m.itl.percentiles(0.5, 0.9, 0.99), E2E: m.e2e.percentiles(0.5, 0.9, 0.99)})
+			TTFT: m.ttft.Percentiles(0.5, 0.9, 0.99), ITL: m.itl.Percentiles(0.5, 0.9, 0.99), E2E: m.e2e.Percentiles(0.5, 0.9, 0.99)})
 	}
 	return t
 }
@@ -110,16 +101,10 @@ func (r *Recorder) blocksUntil(until time.Duration) (blocks []Block) {
 		r.blocks.at(until - r.c.From - 1)
 	}
 	for i := range r.blocks.list {
-		b, begin := &r.blocks.list[i], time.Duration(i)*r.blocks.width
-		length := min(r.blocks.width, until-r.c.From-begin)
-		histograms := map[string]Sparse{}
-		for kind, t := range b.hist {
-			if h := t.sparse(); len(h) > 0 {
-				histograms[kindNames[kind]] = h
-			}
-		}
-		blocks = append(blocks, Block{Seconds: max(0, length.Seconds()), Succeeded: b.succeeded, Good: b.good, Failed: b.failed,
-			OutputTokens: round(b.output), InputTokens: round(b.input), Histograms: histograms})
+		b := r.blocks.list[i]
+		b.Seconds = max(0, min(r.blocks.width, until-r.c.From-time.Duration(i)*r.blocks.width).Seconds())
+		b.OutputTokens, b.InputTokens = round(b.OutputTokens), round(b.InputTokens)
+		blocks = append(blocks, b)
 	}
 	return blocks
 }

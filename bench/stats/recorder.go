@@ -40,13 +40,13 @@ type Recorder struct {
 	turns   []turnSum
 	errors  map[string]*Failure
 	moments line[moment]
-	blocks  line[block]
+	blocks  line[Block]
 	random  *rand.Rand
 	sampled int64
 	lastEnd time.Duration
 	outputs int64 // events of requests whose usage is known
 	live    Live
-	recent  tally // TTFT since the last progress
+	recent  Histogram // TTFT since the last progress
 }
 
 // The latencies, by number.
@@ -59,7 +59,8 @@ const (
 	kinds
 )
 
-var kindNames = [kinds]string{"ttft", "itl", "tpot", "e2e", "queue"}
+// Latencies are the names of the distributions, in the order they are shown.
+var Latencies = [kinds]string{"ttft", "itl", "tpot", "e2e", "queue"}
 
 type turnSum struct {
 	ttft, e2e            *hdrhistogram.Histogram
@@ -69,7 +70,7 @@ type turnSum struct {
 type moment struct {
 	sent, ended, succeeded, failed, notSent int64
 	output, input                           float64
-	ttft, itl, e2e                          tally
+	ttft, itl, e2e                          Histogram
 }
 
 func (m *moment) merge(o *moment) {
@@ -80,25 +81,21 @@ func (m *moment) merge(o *moment) {
 	m.notSent += o.notSent
 	m.output += o.output
 	m.input += o.input
-	m.ttft.merge(o.ttft)
-	m.itl.merge(o.itl)
-	m.e2e.merge(o.e2e)
+	m.ttft.Merge(o.ttft, 1)
+	m.itl.Merge(o.itl, 1)
+	m.e2e.Merge(o.e2e, 1)
 }
 
-type block struct {
-	succeeded, good, failed int64
-	output, input           float64
-	hist                    [kinds]tally
-}
-
-func (b *block) merge(o *block) {
-	b.succeeded += o.succeeded
-	b.good += o.good
-	b.failed += o.failed
-	b.output += o.output
-	b.input += o.input
-	for i := range b.hist {
-		b.hist[i].merge(o.hist[i])
+// Merge adds another block's counts and its time.
+func (b *Block) Merge(o *Block) {
+	b.Seconds += o.Seconds
+	b.Succeeded += o.Succeeded
+	b.Good += o.Good
+	b.Failed += o.Failed
+	b.OutputTokens += o.OutputTokens
+	b.InputTokens += o.InputTokens
+	for i := range b.Histograms {
+		b.Histograms[i].Merge(o.Histograms[i], 1)
 	}
 }
 
@@ -116,7 +113,7 @@ func New(c Config) *Recorder {
 	}
 	r.moments = line[moment]{width: time.Second, most: momentsMax, merge: (*moment).merge}
 	// Short runs have blocks too: they begin small and grow with the run.
-	r.blocks = line[block]{width: 100 * time.Millisecond, most: blocksMax, merge: (*block).merge}
+	r.blocks = line[Block]{width: 100 * time.Millisecond, most: blocksMax, merge: (*Block).Merge}
 	return r
 }
 
@@ -161,7 +158,7 @@ func (r *Recorder) Progress() Live {
 	defer r.mu.Unlock()
 	l := r.live
 	l.TTFTms = -1
-	if p := r.recent.percentiles(0.5); p != nil {
+	if p := r.recent.Percentiles(0.5); p != nil {
 		l.TTFTms = p[0]
 	}
 	clear(r.recent)
@@ -183,10 +180,10 @@ func (r *Recorder) Add(rec *Record) {
 	r.addEnd(rec, good)
 	r.addTokens(rec)
 	if first, ok := rec.TTFT(); ok && r.c.Streamed {
-		r.moments.at(rec.Intended).ttft.add(first)
-		r.recent.add(first)
+		r.moments.at(rec.Intended).ttft.Add(first)
+		r.recent.Add(first)
 	}
-	r.moments.at(rec.Intended).e2e.add(rec.E2E())
+	r.moments.at(rec.Intended).e2e.Add(rec.E2E())
 	r.sample(rec)
 	if !r.in(rec.Intended) {
 		r.run.Requests.Outside++
@@ -209,21 +206,21 @@ func (r *Recorder) Add(rec *Record) {
 
 // addEnd counts where the request ended.
 func (r *Recorder) addEnd(rec *Record, good bool) {
-	m, b := r.moments.at(rec.End), &block{}
+	m, b := r.moments.at(rec.End), &Block{}
 	if r.in(rec.End) {
 		b = r.blocks.at(rec.End - r.c.From)
 	}
 	m.ended++
 	if rec.Kind != "" {
 		m.failed++
-		b.failed++
+		b.Failed++
 		r.live.Failed++
 		return
 	}
 	m.succeeded++
-	b.succeeded++
+	b.Succeeded++
 	if good {
-		b.good++
+		b.Good++
 	}
 }
 
@@ -255,7 +252,7 @@ func (r *Recorder) addTokens(rec *Record) {
 		at += gaps[begin]
 		m := r.moments.at(at)
 		for _, gap := range gaps[begin:end] {
-			m.itl.add(gap)
+			m.itl.Add(gap)
 		}
 		r.addAt(at, part*float64(end-begin), 0)
 		begin = end
@@ -268,8 +265,8 @@ func (r *Recorder) addAt(at time.Duration, output, input float64) {
 	m.input += input
 	if r.in(at) {
 		b := r.blocks.at(at - r.c.From)
-		b.output += output
-		b.input += input
+		b.OutputTokens += output
+		b.InputTokens += input
 	}
 }
 
@@ -289,9 +286,9 @@ func (r *Recorder) addFailure(rec *Record) {
 	}
 }
 
-func (r *Recorder) addLatency(b *block, kind int, d time.Duration) {
+func (r *Recorder) addLatency(b *Block, kind int, d time.Duration) {
 	record(r.hist[kind], d)
-	b.hist[kind].add(d)
+	b.Histograms[kind].Add(d)
 }
 
 func (r *Recorder) addLatencies(rec *Record) {

@@ -126,13 +126,13 @@ type Moment struct {
 
 // Block is a piece of the window. Blocks are what noise is estimated from.
 type Block struct {
-	Seconds      float64           `json:"seconds"`
-	Succeeded    int64             `json:"succeeded"`
-	Good         int64             `json:"good"`
-	Failed       int64             `json:"failed"`
-	OutputTokens float64           `json:"output_tokens"`
-	InputTokens  float64           `json:"input_tokens"`
-	Histograms   map[string]Sparse `json:"histograms"`
+	Seconds      float64    `json:"seconds"`
+	Succeeded    int64      `json:"succeeded"`
+	Good         int64      `json:"good"`
+	Failed       int64      `json:"failed"`
+	OutputTokens float64    `json:"output_tokens"`
+	InputTokens  float64    `json:"input_tokens"`
+	Histograms   Histograms `json:"histograms"`
 }
 
 // Point is one request of a random sample.

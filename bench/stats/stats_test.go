@@ -34,10 +34,10 @@ func nearestRank(values []time.Duration, share float64) float64 {
 	return ms(sorted[len(sorted)-1])
 }
 
-func TestSparseAgainstBruteForce(t *testing.T) {
+func TestHistogramAgainstBruteForce(t *testing.T) {
 	for _, n := range []int{1, 2, 10, 999, 20_000} {
 		values := latencies(n)
-		var s, left, right Sparse
+		var s, left, right Histogram
 		for i, v := range values {
 			s.Add(v)
 			if i%3 == 0 {
@@ -46,7 +46,7 @@ func TestSparseAgainstBruteForce(t *testing.T) {
 				right.Add(v)
 			}
 		}
-		left.Merge(right)
+		left.Merge(right, 1)
 		for _, share := range []float64{0, 0.01, 0.5, 0.9, 0.95, 0.99, 0.999, 1} {
 			got, merged, want := s.Percentiles(share)[0], left.Percentiles(share)[0], nearestRank(values, share)
 			if !near(got, want, 1.0/subBuckets) || got != merged {
@@ -57,7 +57,7 @@ func TestSparseAgainstBruteForce(t *testing.T) {
 			t.Errorf("%d of %d values", s.Count(), n)
 		}
 	}
-	if Sparse(nil).Percentiles(0.5) != nil {
+	if Histogram(nil).Percentiles(0.5) != nil {
 		t.Error("a percentile of nothing")
 	}
 	for us := range int64(200_000) { // buckets rise, and hold their middle
@@ -281,7 +281,7 @@ func TestLongRunsAreFolded(t *testing.T) {
 	}
 	for _, b := range run.Blocks {
 		output += b.OutputTokens
-		ttft += b.Histograms["ttft"].Count()
+		ttft += b.Histograms.Of("ttft").Count()
 	}
 	if len(run.Timeline.Points) > momentsMax || len(run.Blocks) > blocksMax || len(run.Sample) != sampleMax || sent != n || output != 2*n || ttft != n {
 		t.Errorf("%d moments, %d blocks, %d points; %d sent, %v tokens, %d latencies", len(run.Timeline.Points), len(run.Blocks), len(run.Sample), sent, output, ttft)
@@ -299,7 +299,7 @@ func TestLongRunsAreFolded(t *testing.T) {
 	if err == nil {
 		err = json.Unmarshal(b, &back)
 	}
-	if err != nil || len(back.Blocks) != len(run.Blocks) || back.Sample[5] != run.Sample[5] || back.Blocks[0].Histograms["itl"].Count() != run.Blocks[0].Histograms["itl"].Count() {
+	if err != nil || len(back.Blocks) != len(run.Blocks) || back.Sample[5] != run.Sample[5] || back.Blocks[0].Histograms.Of("itl").Count() != run.Blocks[0].Histograms.Of("itl").Count() {
 		t.Errorf("read back: %v", err)
 	}
 }
