@@ -1,96 +1,58 @@
 package protocol
 
+import "github.com/tidwall/gjson"
+
 // readChunk reads the data of one chunk of a chat stream, or a whole reply: the
 // two differ in the name of what a choice holds.
 func (r *Reader) readChunk(data []byte) error {
-	s := scanner{b: data}
-	if s.peek() != '{' {
-		return malformed(data)
-	}
-	for key := range s.fields {
-		switch string(key) {
+	return members(data, func(key string, v gjson.Result) {
+		switch key {
 		case "choices":
-			for range s.elements {
-				r.readChoice(&s)
-			}
+			each(v, func(_ string, choice gjson.Result) { each(choice, r.readChoice) })
 		case "usage":
-			r.readChatUsage(&s)
+			each(v, r.readChatUsage)
 		case "timings": // of llama-server
-			for key := range s.fields {
-				if string(key) == "cache_n" {
-					replace(&r.tokens.cachedBy, s.count())
-				}
-			}
+			replace(&r.tokens.cachedBy, v.Get("cache_n"))
 		case "error":
-			if s.peek() != 'n' { // null is none
+			if v.Type != gjson.Null {
 				r.fail(data)
 			}
 		}
-	}
-	if !s.end() {
-		return malformed(data)
-	}
-	return nil
+	})
 }
 
-func (r *Reader) readChoice(s *scanner) {
-	for key := range s.fields {
-		switch string(key) {
-		case "delta":
-			r.readChatDelta(s)
-		case "message":
-			r.readChatDelta(s)
-			r.done = true
-		}
+// readChoice reads what a chunk adds. A chunk is one event however many of its
+// members have output.
+func (r *Reader) readChoice(key string, v gjson.Result) {
+	if key != "delta" && key != "message" {
+		return
 	}
-}
-
-// readChatDelta reads what a chunk adds. A chunk is one event however many of
-// its members have output.
-func (r *Reader) readChatDelta(s *scanner) {
 	before := r.outputs
-	for key := range s.fields {
-		switch string(key) {
+	each(v, func(key string, v gjson.Result) {
+		switch key {
 		case "content", "refusal":
-			r.output(s.text(), true)
+			r.output(v, true)
 		case "reasoning_content", "reasoning":
-			r.output(s.text(), false)
+			r.output(v, false)
 		case "tool_calls":
-			for range s.elements {
-				for key := range s.fields {
-					if string(key) == "function" {
-						r.readFunction(s)
-					}
-				}
-			}
+			each(v, func(_ string, call gjson.Result) {
+				r.output(call.Get("function.name"), false)
+				r.output(call.Get("function.arguments"), false)
+			})
 		}
-	}
+	})
 	r.outputs = min(r.outputs, before+1)
+	r.done = r.done || key == "message"
 }
 
-func (r *Reader) readFunction(s *scanner) {
-	for key := range s.fields {
-		switch string(key) {
-		case "name", "arguments":
-			r.output(s.text(), false)
-		}
-	}
-}
-
-func (r *Reader) readChatUsage(s *scanner) {
+func (r *Reader) readChatUsage(key string, v gjson.Result) {
 	t := &r.tokens
-	for key := range s.fields {
-		switch string(key) {
-		case "prompt_tokens":
-			replace(&t.input, s.count())
-		case "completion_tokens":
-			replace(&t.output, s.count())
-		case "prompt_tokens_details":
-			for key := range s.fields {
-				if string(key) == "cached_tokens" {
-					replace(&t.read, s.count())
-				}
-			}
-		}
+	switch key {
+	case "prompt_tokens":
+		replace(&t.input, v)
+	case "completion_tokens":
+		replace(&t.output, v)
+	case "prompt_tokens_details":
+		replace(&t.read, v.Get("cached_tokens"))
 	}
 }

@@ -1,124 +1,80 @@
 package protocol
 
+import "github.com/tidwall/gjson"
+
 // readEvent reads the data of one event of a messages stream. Its type is read
 // from the data, which has it always; an event's name may be missing.
 func (r *Reader) readEvent(data []byte) error {
-	s := scanner{b: data}
-	var kind []byte
-	for key := range s.fields {
-		switch string(key) {
+	kind := ""
+	err := members(data, func(key string, v gjson.Result) {
+		switch key {
 		case "type":
-			kind = s.text()
+			kind = v.Str
 		case "message":
-			r.readHead(&s)
-		case "content_block":
-			r.readBlockStart(&s)
-		case "delta":
-			r.readDelta(&s)
+			each(v.Get("usage"), r.readUsage)
+		case "content_block", "delta":
+			each(v, r.readBlock)
 		case "usage":
-			r.readUsage(&s)
+			each(v, r.readUsage)
 		}
-	}
-	if !s.end() || kind == nil {
+	})
+	switch {
+	case err == nil && kind == "":
 		return malformed(data)
-	}
-	switch string(kind) {
-	case "message_stop":
+	case kind == "message_stop":
 		r.done = true
-	case "error":
+	case kind == "error":
 		r.fail(data)
 	}
-	return nil
+	return err
 }
 
-// readHead reads the message of message_start: of it, only usage.
-func (r *Reader) readHead(s *scanner) {
-	for key := range s.fields {
-		if string(key) == "usage" {
-			r.readUsage(s)
-		}
+// readBlock reads what a block begins with, or what is added to it. The name of a tool is output too.
+func (r *Reader) readBlock(key string, v gjson.Result) {
+	switch key {
+	case "text":
+		r.output(v, true)
+	case "name", "thinking", "partial_json":
+		r.output(v, false)
 	}
 }
 
-// readBlockStart reads content_block. The name of a tool is output; text that
-// stands here already is too.
-func (r *Reader) readBlockStart(s *scanner) {
-	for key := range s.fields {
-		switch string(key) {
-		case "name", "thinking":
-			r.output(s.text(), false)
-		case "text":
-			r.output(s.text(), true)
-		}
-	}
-}
-
-func (r *Reader) readDelta(s *scanner) {
-	for key := range s.fields {
-		switch string(key) {
-		case "text":
-			r.output(s.text(), true)
-		case "thinking", "partial_json":
-			r.output(s.text(), false)
-		}
-	}
-}
-
-func (r *Reader) readUsage(s *scanner) {
+func (r *Reader) readUsage(key string, v gjson.Result) {
 	t := &r.tokens
-	for key := range s.fields {
-		switch string(key) {
-		case "input_tokens":
-			replace(&t.input, s.count())
-		case "cache_read_input_tokens":
-			replace(&t.read, s.count())
-		case "cache_creation_input_tokens":
-			replace(&t.written, s.count())
-		case "output_tokens":
-			replace(&t.output, s.count())
-		}
-	}
-}
-
-// replace takes a count that is one: null and the like say nothing.
-func replace(to *int, n int) {
-	if n >= 0 {
-		*to = n
+	switch key {
+	case "input_tokens":
+		replace(&t.input, v)
+	case "cache_read_input_tokens":
+		replace(&t.read, v)
+	case "cache_creation_input_tokens":
+		replace(&t.written, v)
+	case "output_tokens":
+		replace(&t.output, v)
 	}
 }
 
 // readMessage reads a whole reply.
 func (r *Reader) readMessage(body []byte) error {
-	s := scanner{b: body}
-	for key := range s.fields {
-		switch string(key) {
+	return members(body, func(key string, v gjson.Result) {
+		switch key {
 		case "type":
-			switch string(s.text()) {
-			case "message":
-				r.done = true
-			case "error":
+			r.done = r.done || v.Str == "message"
+			if v.Str == "error" {
 				r.fail(body)
 			}
 		case "error":
 			r.fail(body)
 		case "content":
-			for range s.elements {
-				r.readBlockStart(&s)
-			}
+			each(v, func(_ string, block gjson.Result) { each(block, r.readBlock) })
 		case "usage":
-			r.readUsage(&s)
+			each(v, r.readUsage)
 		}
-	}
-	if !s.end() {
-		return malformed(body)
-	}
-	return nil
+	})
 }
 
 // readCount reads the reply to a request that counts tokens.
 func (r *Reader) readCount(body []byte) error {
-	s := scanner{b: body}
-	r.readUsage(&s)
-	r.done = s.end() && r.tokens.input > 0
-	return nil
+	err := members(body, r.readUsage)
+	r.done = r.tokens.input > 0
+	return err
 }

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+
+	"github.com/tidwall/gjson"
 )
 
 // bytesMax bounds one line of a stream and one body that is not a stream.
@@ -165,13 +167,41 @@ func (r *Reader) fail(what []byte) {
 }
 
 // output counts one event with output, and keeps its text when it is an answer's.
-func (r *Reader) output(text []byte, answer bool) {
-	if len(text) == 0 {
+func (r *Reader) output(v gjson.Result, answer bool) {
+	if v.Type != gjson.String || v.Str == "" {
 		return
 	}
 	r.outputs++
 	if answer && r.keepText {
-		r.text = append(r.text, text...)
+		r.text = append(r.text, v.Raw[1:len(v.Raw)-1]...)
+	}
+}
+
+// replace takes a count that is one: null and the like say nothing.
+func replace(to *int, v gjson.Result) {
+	const countMax = 1 << 40
+	if v.Type == gjson.Number && v.Num >= 0 {
+		*to = int(min(v.Num, countMax))
+	}
+}
+
+// members reads an object that is all of a text.
+func members(text []byte, read func(key string, v gjson.Result)) error {
+	v := gjson.ParseBytes(text)
+	if !gjson.ValidBytes(text) || !v.IsObject() {
+		return malformed(text)
+	}
+	each(v, read)
+	return nil
+}
+
+// each reads the members of an object or the elements of an array, and nothing of another value.
+func each(v gjson.Result, read func(key string, v gjson.Result)) {
+	if v.IsObject() || v.IsArray() {
+		v.ForEach(func(key, v gjson.Result) bool {
+			read(key.Str, v)
+			return true
+		})
 	}
 }
 
