@@ -81,7 +81,7 @@ func TestVectorOps(t *testing.T) {
 func TestVectorRowsAlone(t *testing.T) {
 	forLevels(t, func(t *testing.T, level string) {
 		one, two := open(t, Options{Level: level, Threads: 1}), open(t, Options{Level: level, Threads: 2})
-		for _, c := range vectorCases[:6] {
+		for _, c := range vectorCases[:5] {
 			for _, d := range []int{7, 16, 25, 1000} {
 				const n = 80
 				r := newRand(uint64(d))

@@ -1,7 +1,8 @@
 // Command gen writes the amd64 kernels of package cpu: kernels_<level>_amd64.s
 // and their Go declarations, for the levels avx512, avx2 and amx (which has
-// only what avx512 lacks). It is a module of its own so that avo is no dependency of the product; the files it writes are
-// checked in, and a test compares them with what it writes.
+// only what avx512 lacks), and levels_<level>_amd64.go, the tables of the first two.
+// It is a module of its own so that avo is no dependency of the product; the files
+// it writes are checked in, and a test compares them with what it writes.
 //
 //	go run . -dir ..
 package main
@@ -61,6 +62,9 @@ func main() {
 			g.deltaParts()
 			g.products()
 			g.vectors()
+			if err := g.writeLevel(*out); err != nil {
+				log.Fatal(err)
+			}
 		}
 		if err := g.write(*out); err != nil {
 			log.Fatal(err)
