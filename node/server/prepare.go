@@ -1,6 +1,7 @@
 package server
 
 import (
+	"fmt"
 	"strconv"
 	"strings"
 
@@ -77,4 +78,24 @@ func modelNotFound(id string) *abi.Error {
 		id = strings.ToValidUTF8(id[:shown], "") + "..."
 	}
 	return &abi.Error{Kind: abi.ModelNotFound, Msg: "unknown model " + strconv.Quote(id), Param: "model"}
+}
+
+// countTokens serves POST /v1/messages/count_tokens: a permit, no tokens, no money.
+func (x *exchange) countTokens() {
+	var n int
+	refusal := x.withRequest(messages.ParseCount, func(request *messages.Request, model Model) error {
+		release, limits, err := x.s.deps.Backend.Enter(*x.who.Account)
+		x.setLimits(limits)
+		if err != nil {
+			return err
+		}
+		defer release()
+		n, err = model.Count(request)
+		return err
+	})
+	if refusal != nil {
+		x.fail(refusal)
+		return
+	}
+	x.json(fmt.Appendf(nil, `{"input_tokens":%d}`, n))
 }
