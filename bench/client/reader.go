@@ -46,8 +46,6 @@ type Head struct {
 	ContentType string
 	// RetryAfter is how long the server asks to stay away, negative if it does not say.
 	RetryAfter time.Duration
-	// Bounded says that the reply has a length or is chunked; else the connection's end is its own.
-	Bounded bool
 	// Queue is the queue time that the server says it had, negative if it does not.
 	Queue time.Duration
 }
@@ -84,7 +82,6 @@ func (r *Reader) readHead() (Head, error) {
 			return h, err
 		}
 		if len(line) == 0 {
-			h.Bounded = r.chunked || r.length >= 0
 			r.begin(h.Status)
 			return h, nil
 		}

@@ -25,7 +25,7 @@ type content struct {
 	Lead     []string
 	Tiles    []tile
 	Sections []section
-	Tables   []table
+	Tables   []result.Table
 	Notes    []string
 	Library  template.JS
 }
@@ -40,13 +40,6 @@ type section struct {
 type figure struct {
 	Title string
 	Data  template.JS
-}
-
-type table struct {
-	Title    string
-	Headings []string
-	Rows     [][]string
-	Text     bool // its cells are words, not numbers
 }
 
 func (c content) write(w io.Writer) error {
@@ -103,49 +96,39 @@ func tiles(f *result.File) (list []tile) {
 		}
 		list = append(list, t)
 	}
-	add("TTFT p50", "ttft_p50", " ms")
-	add("TTFT p99", "ttft_p99", " ms")
-	add("ITL p50", "itl_p50", " ms")
-	add("ITL p99", "itl_p99", " ms")
-	add("end to end p50", "e2e_p50", " ms")
-	add("end to end p99", "e2e_p99", " ms")
-	add("output tokens/s", "output_tokens_per_s", "")
-	add("requests/s", "requests_per_s", "")
+	for _, m := range [][3]string{{"TTFT p50", "ttft_p50", " ms"}, {"TTFT p99", "ttft_p99", " ms"}, {"ITL p50", "itl_p50", " ms"},
+		{"ITL p99", "itl_p99", " ms"}, {"end to end p50", "e2e_p50", " ms"}, {"end to end p99", "e2e_p99", " ms"},
+		{"output tokens/s", "output_tokens_per_s"}, {"requests/s", "requests_per_s"}} {
+		add(m[0], m[1], m[2])
+	}
 	if len(f.Conditions.Objectives) > 0 {
 		add("goodput/s", "goodput_per_s", "")
 	}
-	if s := f.Metrics["failed_share"]; true {
-		list = append(list, tile{Name: "failed or not sent", Value: report.Number(100*s.Median) + " %"})
-	}
-	return list
+	return append(list, tile{Name: "failed or not sent", Value: report.Number(100*f.Metrics["failed_share"].Median) + " %"})
 }
 
-func tables(f *result.File) (list []table) {
-	for _, t := range f.Tables() {
-		if len(t.Rows) > 0 {
-			list = append(list, table{t.Title, t.Headings, t.Rows, t.Title == "Failures"})
-		}
-	}
-	return append(list, table{"Conditions", []string{"What", "Value"}, conditions(f), true})
+func tables(f *result.File) []result.Table {
+	return append(f.Tables(), conditionsTable("Conditions", f))
+}
+
+func conditionsTable(title string, f *result.File) result.Table {
+	return result.Table{Title: title, Headings: []string{"What", "Value"}, Rows: conditions(f), Text: true}
 }
 
 func conditions(f *result.File) [][]string {
-	c, h := &f.Conditions, &f.Host
+	c := &f.Conditions
+	counted := "as given"
+	if c.Calibrated {
+		counted = "as the server counts"
+	}
 	rows := [][]string{
 		{"server", c.URL}, {"protocol", c.Protocol}, {"model", c.Model}, {"load", c.Lines()[0]}, {"workload", c.Lines()[1]},
-		{"words", fmt.Sprintf("%s tokens each, %s around a prompt (%s)", report.Number(c.TokensPerWord), report.Number(c.TemplateTokens), counted(c.Calibrated))},
+		{"words", fmt.Sprintf("%s tokens each, %s around a prompt (%s)", report.Number(c.TokensPerWord), report.Number(c.TemplateTokens), counted)},
 		{"timeout", report.Number(c.TimeoutS) + " s"},
 	}
 	if len(c.Objectives) > 0 {
 		rows = append(rows, []string{"objectives", strings.Join(c.Objectives, ", ")})
 	}
-	return append(rows, []string{"harness on", fmt.Sprintf("%s, %d processors, %s, kernel %s, %s", h.Processor, h.Processors, h.OS, h.Kernel, h.Go)},
+	return append(rows, []string{"harness on", f.Host.String()},
 		[]string{"layout", result.Schema})
-}
-
-func counted(byServer bool) string {
-	if byServer {
-		return "as the server counts"
-	}
-	return "as given"
 }

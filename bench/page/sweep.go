@@ -11,12 +11,12 @@ import (
 // Sweep writes the page of a sweep.
 func Sweep(w io.Writer, s result.Sweep) error {
 	t := s.Table()
-	c := content{Title: "Sweep over " + s.Over, Tables: []table{{Title: t.Title, Headings: t.Headings, Rows: t.Rows}}}
+	c := content{Title: "Sweep over " + s.Over, Tables: []result.Table{t}}
 	if len(s.Points) > 0 {
 		f := &s.Points[0].File
 		c.Title += ", " + f.Conditions.Model + ", " + f.Conditions.Protocol
 		c.Lead = []string{f.Conditions.URL + ", " + f.Runs[0].Started, f.Conditions.Lines()[1]}
-		c.Tables = append(c.Tables, table{"Conditions of the first level", []string{"What", "Value"}, conditions(f), true})
+		c.Tables = append(c.Tables, conditionsTable("Conditions of the first level", f))
 	}
 	c.Notes = s.Notes()
 	c.Tiles = []tile{{Name: "knee", Value: "none", Note: "no request was good"}}

@@ -1,6 +1,7 @@
 package result
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -111,7 +112,7 @@ func Warnings(a, b File) (list []string) {
 	maps.Copy(all, cb)
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		if va, vb := string(ca[name]), string(cb[name]); va != vb {
-			list = append(list, fmt.Sprintf("%s differs: %s and %s", name, orNone(va), orNone(vb)))
+			list = append(list, fmt.Sprintf("%s differs: %s and %s", name, cmp.Or(va, "none"), cmp.Or(vb, "none")))
 		}
 	}
 	if ha, hb := a.Host, b.Host; ha.Processor != hb.Processor || ha.Processors != hb.Processors {
@@ -129,13 +130,6 @@ func members(c Conditions) (m map[string]json.RawMessage) {
 		panic(fmt.Sprintf("result: conditions are not JSON: %v", err))
 	}
 	return m
-}
-
-func orNone(v string) string {
-	if v == "" {
-		return "none"
-	}
-	return v
 }
 
 // PrintComparison writes a table of b against a.

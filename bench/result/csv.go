@@ -1,9 +1,10 @@
 package result
 
 import (
-	"bufio"
+	"cmp"
 	"encoding/csv"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -22,16 +23,13 @@ var columns = []string{"run", "conversation", "turn", "key", "intended_s", "sent
 // memory for them. It is safe for concurrent use.
 type Rows struct {
 	mu  sync.Mutex
-	buf *bufio.Writer
 	csv *csv.Writer
 	run int
-	row []string
 }
 
 // NewRows writes the headings.
 func NewRows(w io.Writer) *Rows {
-	buf := bufio.NewWriter(w)
-	r := &Rows{buf: buf, csv: csv.NewWriter(buf), row: make([]string, len(columns))}
+	r := &Rows{csv: csv.NewWriter(w)}
 	_ = r.csv.Write(columns) // errors are kept for Close
 	return r
 }
@@ -49,29 +47,21 @@ func (r *Rows) Add(rec *stats.Record) {
 	defer r.mu.Unlock()
 	ttft, hasTTFT := rec.TTFT()
 	tpot, hasTPOT := rec.TPOT()
-	longest := time.Duration(-1)
-	for _, gap := range rec.Gaps {
-		longest = max(longest, gap)
-	}
-	outcome := rec.Kind
-	if outcome == "" {
-		outcome = "ok"
-	}
-	count := func(n int) string { return strconv.Itoa(n) }
+	longest := slices.Max(append([]time.Duration{-1}, rec.Gaps...))
+	count := strconv.Itoa
 	known := func(n int) string {
 		if !rec.UsageKnown {
 			return ""
 		}
 		return count(n)
 	}
-	copy(r.row, []string{count(r.run), count(rec.Conversation), count(rec.Turn), count(rec.Key),
+	_ = r.csv.Write([]string{count(r.run), count(rec.Conversation), count(rec.Turn), count(rec.Key),
 		number(rec.Intended, true, time.Second), number(rec.Sent, true, time.Second), number(rec.First, rec.First >= 0, time.Second),
 		number(rec.Last, rec.Last >= 0, time.Second), number(rec.End, true, time.Second),
 		number(ttft, hasTTFT, time.Millisecond), number(tpot, hasTPOT, time.Millisecond), number(rec.E2E(), true, time.Millisecond),
 		number(rec.Queue, rec.Queue >= 0, time.Millisecond), number(longest, longest >= 0, time.Millisecond),
-		outcome, count(rec.Status), number(rec.RetryAfter, rec.RetryAfter >= 0, time.Second),
+		cmp.Or(rec.Kind, "ok"), count(rec.Status), number(rec.RetryAfter, rec.RetryAfter >= 0, time.Second),
 		known(rec.InputTokens), known(rec.CachedTokens), known(rec.OutputTokens), count(rec.Outputs), count(rec.OutputMax)})
-	_ = r.csv.Write(r.row)
 }
 
 func number(d time.Duration, known bool, unit time.Duration) string {
@@ -86,8 +76,5 @@ func (r *Rows) Close() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.csv.Flush()
-	if err := r.csv.Error(); err != nil {
-		return err
-	}
-	return r.buf.Flush()
+	return r.csv.Error()
 }

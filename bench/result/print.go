@@ -3,6 +3,7 @@ package result
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"corenode/bench/report"
@@ -15,9 +16,6 @@ func (f File) Print(w io.Writer) error {
 	c := &f.Conditions
 	fmt.Fprintf(w, "%s %s, model %s, %s\n%s\n\n", c.Protocol, c.URL, c.Model, streamed(c.Stream), strings.Join(c.Lines(), "\n"))
 	for i, t := range f.Tables() {
-		if len(t.Rows) == 0 {
-			continue
-		}
 		if i > 0 {
 			fmt.Fprintln(w)
 		}
@@ -39,16 +37,17 @@ type Table struct {
 	Title    string
 	Headings []string
 	Rows     [][]string
+	Text     bool // its cells are words, not numbers
 }
 
-// Tables are all numbers of the result, without rows where it has none.
+// Tables are all numbers of the result; a table without rows is left out.
 func (f *File) Tables() []Table {
-	return []Table{
-		{"Latencies", []string{"LATENCY ms", "MIN", "MEAN", "P50", "P90", "P95", "P99", "P99.9", "MAX", "COUNT"}, f.latencyRows()},
-		{"Rates and sums", []string{"WHAT", "VALUE"}, f.valueRows()},
-		{"Turns", []string{"TURN", "TTFT P50 ms", "TTFT P99 ms", "E2E P50 ms", "INPUT", "CACHED", "COUNT"}, f.turnRows()},
-		{"Failures", []string{"FAILURE", "COUNT", "RETRY-AFTER", "EXAMPLE"}, f.errorRows()},
-	}
+	return slices.DeleteFunc([]Table{
+		{Title: "Latencies", Headings: []string{"LATENCY ms", "MIN", "MEAN", "P50", "P90", "P95", "P99", "P99.9", "MAX", "COUNT"}, Rows: f.latencyRows()},
+		{Title: "Rates and sums", Headings: []string{"WHAT", "VALUE"}, Rows: f.valueRows()},
+		{Title: "Turns", Headings: []string{"TURN", "TTFT P50 ms", "TTFT P99 ms", "E2E P50 ms", "INPUT", "CACHED", "COUNT"}, Rows: f.turnRows()},
+		{Title: "Failures", Headings: []string{"FAILURE", "COUNT", "RETRY-AFTER", "EXAMPLE"}, Rows: f.errorRows(), Text: true},
+	}, func(t Table) bool { return len(t.Rows) == 0 })
 }
 
 func streamed(stream bool) string {
@@ -103,11 +102,7 @@ func group(n int) string {
 
 // over is one number of all runs.
 func (f *File) over(of func(*stats.Run) float64) report.Spread {
-	values := make([]float64, len(f.Runs))
-	for i := range f.Runs {
-		values[i] = of(&f.Runs[i])
-	}
-	return report.SpreadOf(values)
+	return report.SpreadBy(f.Runs, func(r stats.Run) float64 { return of(&r) })
 }
 
 func (f *File) latencyRows() (rows [][]string) {
@@ -120,11 +115,13 @@ func (f *File) latencyRows() (rows [][]string) {
 			continue
 		}
 		row := []string{strings.ToUpper(name)}
-		for _, of := range []func(stats.Distribution) float64{
-			func(d stats.Distribution) float64 { return d.Min }, func(d stats.Distribution) float64 { return d.Mean },
-			shares[0].of, shares[1].of, shares[2].of, shares[3].of, shares[4].of, shares[5].of,
-		} {
+		add := func(of func(stats.Distribution) float64) {
 			row = append(row, f.over(func(r *stats.Run) float64 { return of(r.Latency[name]) }).String())
+		}
+		add(func(d stats.Distribution) float64 { return d.Min })
+		add(func(d stats.Distribution) float64 { return d.Mean })
+		for _, s := range shares {
+			add(s.of)
 		}
 		rows = append(rows, append(row, fmt.Sprint(count)))
 	}
@@ -176,26 +173,16 @@ func whole(s report.Spread) string {
 }
 
 func (f *File) turnRows() (rows [][]string) {
-	if len(f.Runs) == 0 {
-		return nil
-	}
 	for i := range f.Runs[0].Turns {
-		has := func(r *stats.Run) bool { return i < len(r.Turns) }
 		var list []stats.Turn
 		var count int64
-		for j := range f.Runs {
-			if has(&f.Runs[j]) {
-				list = append(list, f.Runs[j].Turns[i])
-				count += f.Runs[j].Turns[i].E2E.Count
+		for _, r := range f.Runs {
+			if i < len(r.Turns) {
+				list = append(list, r.Turns[i])
+				count += r.Turns[i].E2E.Count
 			}
 		}
-		over := func(of func(stats.Turn) float64) string {
-			var values []float64
-			for _, t := range list {
-				values = append(values, of(t))
-			}
-			return report.SpreadOf(values).String()
-		}
+		over := func(of func(stats.Turn) float64) string { return report.SpreadBy(list, of).String() }
 		rows = append(rows, []string{fmt.Sprint(i + 1),
 			over(func(t stats.Turn) float64 { return t.TTFT.P50 }), over(func(t stats.Turn) float64 { return t.TTFT.P99 }),
 			over(func(t stats.Turn) float64 { return t.E2E.P50 }), over(func(t stats.Turn) float64 { return t.InputMean }),

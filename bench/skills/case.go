@@ -3,6 +3,7 @@ package skills
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -115,9 +116,9 @@ type Answer struct {
 
 // Judge says what is wrong with an answer; nothing is empty.
 func (e Expect) Judge(a Answer) string {
-	stop := e.Stop
-	if stop == "" {
-		stop = map[bool]string{true: "tool_use", false: "end_turn"}[len(e.Tools) > 0]
+	stop := cmp.Or(e.Stop, "end_turn")
+	if e.Stop == "" && len(e.Tools) > 0 {
+		stop = "tool_use"
 	}
 	switch {
 	case a.Stop != stop:

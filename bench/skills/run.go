@@ -7,11 +7,13 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"os"
 	"slices"
 	"strings"
-	"sync"
 	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"corenode/bench/workload"
 )
 
 // replyMax bounds the reply that is read.
@@ -22,7 +24,7 @@ func Run(ctx context.Context, o Options, say func(format string, args ...any)) (
 	if err := o.List().Validate(); err != nil {
 		return Report{}, err
 	}
-	cases, err := readFile(o.File)
+	cases, err := workload.ReadFile(o.File, Read)
 	if err != nil {
 		return Report{}, err
 	}
@@ -41,53 +43,29 @@ func Run(ctx context.Context, o Options, say func(format string, args ...any)) (
 	return Summarize(o, cases, results), nil
 }
 
-func readFile(path string) ([]Case, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	cases, err := Read(f)
-	if err != nil {
-		return nil, fmt.Errorf("read %s: %w", path, err)
-	}
-	return cases, nil
-}
-
-// askAll keeps Clients requests in the air. The first error ends the run: a
+// askAll keeps Clients requests in flight. The first error ends the run: a
 // server that does not answer has no score.
 func askAll(ctx context.Context, o Options, cases []Case, say func(string, ...any)) ([]Result, error) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
 	client := &http.Client{Timeout: o.Timeout, Transport: &http.Transport{MaxIdleConnsPerHost: o.Clients}}
 	defer client.CloseIdleConnections()
-	results, next := make([]Result, len(cases)), make(chan int)
-	var asking sync.WaitGroup
-	for range min(o.Clients, len(cases)) {
-		asking.Go(func() {
-			for i := range next {
-				a, err := ask(ctx, client, o, cases[i])
-				if err != nil {
-					cancel(fmt.Errorf("%s, %s: %w", cases[i].Skill, cases[i].Name, err))
-					continue
-				}
-				results[i] = Result{Answer: a, Fault: cases[i].Expect.Judge(a)}
-			}
-		})
-	}
+	results := make([]Result, len(cases))
+	asking, ctx := errgroup.WithContext(ctx)
+	asking.SetLimit(o.Clients)
 	begun := time.Now()
-	for i := range cases {
-		select {
-		case next <- i:
-		case <-ctx.Done():
-		}
+	for i, c := range cases {
+		asking.Go(func() error {
+			a, err := ask(ctx, client, o, c)
+			if err != nil {
+				return fmt.Errorf("%s, %s: %w", c.Skill, c.Name, err)
+			}
+			results[i] = Result{Answer: a, Fault: c.Expect.Judge(a)}
+			return nil
+		})
 		if (i+1)%100 == 0 {
 			say("%d of %d cases after %v", i+1, len(cases), time.Since(begun).Round(time.Second))
 		}
 	}
-	close(next)
-	asking.Wait()
-	return results, context.Cause(ctx)
+	return results, asking.Wait()
 }
 
 // body is the request of a case.

@@ -85,12 +85,11 @@ func distribution(h *hdrhistogram.Histogram) Distribution {
 func (r *Recorder) timeline() Timeline {
 	t := Timeline{BucketS: r.moments.width.Seconds()}
 	inFlight := int64(0)
-	for i := range r.moments.list {
-		m := &r.moments.list[i]
-		inFlight += m.sent - m.ended
-		t.Points = append(t.Points, Moment{Sent: m.sent, Succeeded: m.succeeded, Failed: m.failed, NotSent: m.notSent, InFlight: inFlight,
-			OutputTokens: round(m.output), InputTokens: round(m.input),
-			TTFT: m.ttft.Percentiles(0.5, 0.9, 0.99), ITL: m.itl.Percentiles(0.5, 0.9, 0.99), E2E: m.e2e.Percentiles(0.5, 0.9, 0.99)})
+	for _, m := range r.moments.list {
+		inFlight += m.Sent - m.ended
+		m.InFlight, m.OutputTokens, m.InputTokens = inFlight, round(m.OutputTokens), round(m.InputTokens)
+		m.TTFT, m.ITL, m.E2E = m.ttft.Percentiles(0.5, 0.9, 0.99), m.itl.Percentiles(0.5, 0.9, 0.99), m.e2e.Percentiles(0.5, 0.9, 0.99)
+		t.Points = append(t.Points, m.Moment)
 	}
 	return t
 }

@@ -67,20 +67,21 @@ type turnSum struct {
 	count, input, cached int64
 }
 
+// moment is a Moment under way; its percentiles are made in the end.
 type moment struct {
-	sent, ended, succeeded, failed, notSent int64
-	output, input                           float64
-	ttft, itl, e2e                          Histogram
+	Moment
+	ended          int64
+	ttft, itl, e2e Histogram
 }
 
 func (m *moment) merge(o *moment) {
-	m.sent += o.sent
+	m.Sent += o.Sent
 	m.ended += o.ended
-	m.succeeded += o.succeeded
-	m.failed += o.failed
-	m.notSent += o.notSent
-	m.output += o.output
-	m.input += o.input
+	m.Succeeded += o.Succeeded
+	m.Failed += o.Failed
+	m.NotSent += o.NotSent
+	m.OutputTokens += o.OutputTokens
+	m.InputTokens += o.InputTokens
 	m.ttft.Merge(o.ttft, 1)
 	m.itl.Merge(o.itl, 1)
 	m.e2e.Merge(o.e2e, 1)
@@ -128,7 +129,7 @@ func record(h *hdrhistogram.Histogram, d time.Duration) {
 func (r *Recorder) Begin(at time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.moments.at(at).sent++
+	r.moments.at(at).Sent++
 	r.live.InFlight++
 }
 
@@ -136,7 +137,7 @@ func (r *Recorder) Begin(at time.Duration) {
 func (r *Recorder) NotSent(due time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.moments.at(due).notSent++
+	r.moments.at(due).NotSent++
 	r.live.NotSent++
 	if r.in(due) {
 		r.run.Requests.NotSent++
@@ -212,12 +213,12 @@ func (r *Recorder) addEnd(rec *Record, good bool) {
 	}
 	m.ended++
 	if rec.Kind != "" {
-		m.failed++
+		m.Failed++
 		b.Failed++
 		r.live.Failed++
 		return
 	}
-	m.succeeded++
+	m.Succeeded++
 	b.Succeeded++
 	if good {
 		b.Good++
@@ -261,8 +262,8 @@ func (r *Recorder) addTokens(rec *Record) {
 
 func (r *Recorder) addAt(at time.Duration, output, input float64) {
 	m := r.moments.at(at)
-	m.output += output
-	m.input += input
+	m.OutputTokens += output
+	m.InputTokens += input
 	if r.in(at) {
 		b := r.blocks.at(at - r.c.From)
 		b.OutputTokens += output
