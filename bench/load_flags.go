@@ -55,7 +55,8 @@ func (f *loadFlags) register(cmd *cobra.Command) {
 	s.DurationVar(&w.Think, "think", 0, "pause before each further turn of a conversation")
 	s.BoolVar(&w.ThinkRandom, "think-random", false, "make the pauses exponential, --think being their mean")
 	s.StringVar(&f.SessionHeader, "session", "", "header that names the conversation, such as X-Session-Id; empty sends none")
-	s.Uint64Var(&w.Seed, "seed", 0, "of everything random: the same seed asks the same; 0 takes one from the clock, so that no cache knows the prompts")
+	s.Uint64Var(&w.Seed, "seed", 0,
+		"of everything random: the same seed asks the same; 0 takes one from the clock, so that no cache knows the prompts")
 	s.Float64Var(&w.Size.PerWord, "tokens-per-word", 0, "how many tokens a word has; 0 asks the server")
 	s.Float64Var(&w.Size.Overhead, "template-tokens", 0, "tokens that the template adds to a prompt, with --tokens-per-word")
 
@@ -150,7 +151,8 @@ func readKeys(names []string) ([]string, error) {
 // conditions are the options for the record; seed is the first run's.
 func (f *loadFlags) conditions(seed uint64) result.Conditions {
 	w := &f.Shape
-	c := result.Conditions{URL: f.url, Protocol: f.protocol, Model: f.Template.Model, Stream: !f.noStream, Loop: "closed", Clients: f.Clients,
+	c := result.Conditions{URL: f.url, Protocol: f.protocol, Model: f.Template.Model, Stream: !f.noStream,
+		Loop: "closed", Clients: f.Clients,
 		Input: w.Input.String(), Output: w.Output.String(), PrefixTokens: w.PrefixTokens, PrefixGroup: w.PrefixGroup,
 		Turns: w.Turns, ThinkMS: float64(w.Think) / 1e6, ThinkRandom: w.ThinkRandom, Keys: len(f.Keys), Session: f.SessionHeader,
 		Extra: f.extra, Temperature: f.Template.Temperature, DurationS: f.Duration.Seconds(), Count: f.Count, WarmupS: f.Warmup.Seconds(),

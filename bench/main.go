@@ -64,10 +64,8 @@ a temporary folder, and none is left running.
 // errGate is that a bound of a measurement was missed.
 var errGate = errors.New("a gate was missed")
 
-// say returns what tells the operator what goes on.
-func say(cmd *cobra.Command) func(format string, args ...any) {
-	return func(format string, args ...any) { fmt.Fprintf(cmd.ErrOrStderr(), format+"\n", args...) }
-}
+// sayer tells the operator what goes on.
+type sayer = func(format string, args ...any)
 
 // measured is what a measurement found.
 type measured interface {
@@ -77,11 +75,11 @@ type measured interface {
 
 // measure completes the command of a measurement: its options, and one more for
 // the file to write the result to.
-func measure[R measured](cmd *cobra.Command, options option.List, run func(context.Context, func(format string, args ...any)) (R, error)) *cobra.Command {
+func measure[R measured](cmd *cobra.Command, options option.List, run func(context.Context, sayer) (R, error)) *cobra.Command {
 	var path string
 	cmd.Args = cobra.NoArgs
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		r, err := run(cmd.Context(), say(cmd))
+		r, err := run(cmd.Context(), func(format string, args ...any) { fmt.Fprintf(cmd.ErrOrStderr(), format+"\n", args...) })
 		if err != nil {
 			return err
 		}
@@ -138,7 +136,7 @@ The exit status is 1 when a gate (--max-ratio, --max-event-us) is missed.`,
   corebench overhead --node bin/corenode --rounds 15 --json overhead.json
   corebench overhead --clients 64 --profile 0
   corebench overhead --profile 10s --profile-dir /tmp/profiles`,
-	}, o.List(), func(ctx context.Context, say func(string, ...any)) (overhead.Report, error) {
+	}, o.List(), func(ctx context.Context, say sayer) (overhead.Report, error) {
 		return overhead.Run(ctx, o, say)
 	})
 }
@@ -175,7 +173,7 @@ The exit status is 1 when a gate (--min-share, --max-batch-ratio,
 		Example: `  corebench engine --node bin/corenode --model qwen3-0.6b-q8_0.gguf
   corebench engine --model big.gguf --rounds 3 --tokens 32 --json engine.json
   corebench engine --model m.gguf --streams 16 --threads 8`,
-	}, o.List(), func(ctx context.Context, say func(string, ...any)) (engine.Report, error) {
+	}, o.List(), func(ctx context.Context, say sayer) (engine.Report, error) {
 		return engine.Run(ctx, o, say)
 	})
 }
@@ -208,7 +206,7 @@ level of the kernels. Random weights cost the same as trained ones.
 The exit status is 1 when the share of decoding one sequence is below --min-share.`,
 		Example: `  corebench kernels --model qwen3-0.6b-q8_0.gguf
   CORENODE_CPU_LEVEL=avx2 corebench kernels --model m.gguf --rounds 3 --json kernels.json`,
-	}, o.List(), func(ctx context.Context, say func(string, ...any)) (kernels.Report, error) {
+	}, o.List(), func(ctx context.Context, say sayer) (kernels.Report, error) {
 		return kernels.Run(ctx, o, say)
 	})
 }
@@ -238,7 +236,7 @@ for that scenario. The exit status is 1 when a gate is missed; gates are for a
 model of 0.6B on two processors.`,
 		Example: `  corebench peer --llama-server ~/llama.cpp/build/bin/llama-server --model qwen3-0.6b-q8_0.gguf
   corebench peer --llama-server llama-server --model m.gguf --only prefill,server --rounds 5 --json peer.json`,
-	}, o.List(), func(ctx context.Context, say func(string, ...any)) (peer.Report, error) { return peer.Run(ctx, o, say) })
+	}, o.List(), func(ctx context.Context, say sayer) (peer.Report, error) { return peer.Run(ctx, o, say) })
 }
 
 func skillsCommand() *cobra.Command {
@@ -267,7 +265,7 @@ The exit status is 1 when a skill is below --min-score.`,
 		Example: `  corebench skills --url http://127.0.0.1:8080 --model core-1.1-mini --file skills.jsonl
   corebench skills --url http://127.0.0.1:8080 --model core-1.1 --file skills.jsonl \
     --temperature -1 --only tools,arithmetic --min-score 0.88 --json skills.json`,
-	}, o.List(), func(ctx context.Context, say func(string, ...any)) (skills.Report, error) {
+	}, o.List(), func(ctx context.Context, say sayer) (skills.Report, error) {
 		keys, err := readKeys([]string{key})
 		if err != nil {
 			return skills.Report{}, err

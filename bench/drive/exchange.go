@@ -111,7 +111,8 @@ func (d *driver) try(ctx context.Context, s *scratch, q request, rec *stats.Reco
 	return err
 }
 
-// send gets a connection, sends the request and waits for the reply. A server may close a kept connection at any time, so that the first byte of a reply
+// send gets a connection, sends the request and waits for the reply. A server
+// may close a kept connection at any time, so that the first byte of a reply
 // never comes: then, and only then, the request is sent once more, on a new one.
 func (d *driver) send(ctx context.Context, q request, deadline time.Time) (*client.Conn, error) {
 	conn, used, err := d.pool.Get(ctx)

@@ -68,7 +68,8 @@ func Streams(url, key string, t protocol.Template) (Options, error) {
 	target, err := client.ParseTarget(url)
 	t.Model, t.Stream = workload.Model, true
 	return Options{Target: target, Connection: client.Options{Connect: 10 * time.Second}, Keys: []string{key}, Template: t,
-		Clients: 1, Count: 1, InFlightMax: 1, Timeout: 10 * time.Minute, Shape: workload.Shape{Turns: 1, Size: workload.Calibration{PerWord: 1}}}, err
+		Clients: 1, Count: 1, InFlightMax: 1, Timeout: 10 * time.Minute,
+		Shape: workload.Shape{Turns: 1, Size: workload.Calibration{PerWord: 1}}}, err
 }
 
 // Validate lists everything that is wrong.

@@ -106,8 +106,10 @@ func (m *run) start(ctx context.Context) (s Start, err error) {
 // options prepares what all streams have in common. Each prompt begins with words
 // of its own, so that it is in no cache, and ends with what makes an answer long.
 func (m *run) options(url, key string) (err error) {
-	m.streams, err = drive.Streams(url, key, protocol.Template{Protocol: protocol.Messages, Extra: []byte(`{"thinking":{"type":"disabled"}}`)})
-	m.streams.Shape.Task = ": tell a long story about it. The river runs past an old mill where people once brought grain and waited for news from the town."
+	m.streams, err = drive.Streams(url, key, protocol.Template{Protocol: protocol.Messages,
+		Extra: []byte(`{"thinking":{"type":"disabled"}}`)})
+	m.streams.Shape.Task = ": tell a long story about it. The river runs past an old mill where people once brought grain" +
+		" and waited for news from the town."
 	m.streams.Shape.Input = workload.Fixed(ownWords)
 	return err
 }
@@ -138,7 +140,8 @@ func (m *run) rounds(ctx context.Context) (all []Round, err error) {
 		}
 		all = append(all, r)
 		m.say("round %d of %d: %.1f s, %.1f tokens/s, memory %.1f GB/s; used by others during the three parts: %.1f, %.1f, %.1f %%",
-			i+1, m.o.Rounds, time.Since(begun).Seconds(), r.TokensPerS, r.MemoryGBs, 100*r.Foreign[partDecode], 100*r.Foreign[partBatch], 100*r.Foreign[partTurns])
+			i+1, m.o.Rounds, time.Since(begun).Seconds(), r.TokensPerS, r.MemoryGBs,
+			100*r.Foreign[partDecode], 100*r.Foreign[partBatch], 100*r.Foreign[partTurns])
 	}
 	return all, nil
 }
@@ -197,7 +200,8 @@ func seedOf(round, part int) uint64 { return uint64(round)<<16 + uint64(part) + 
 func enough(records []stats.Record, tokens int, flag string) error {
 	for _, a := range records {
 		if a.OutputTokens < tokens/2 {
-			return fmt.Errorf("the model ended its answer after %d of %d tokens: too few to measure, try a smaller --%s", a.OutputTokens, tokens, flag)
+			return fmt.Errorf("the model ended its answer after %d of %d tokens: too few to measure, try a smaller --%s",
+				a.OutputTokens, tokens, flag)
 		}
 	}
 	return nil

@@ -28,9 +28,12 @@ func (r Report) Print(w io.Writer) error {
 func (r Report) cells() [][]string {
 	number, o := report.Number, r.Options
 	return [][]string{
-		{"time to ready, warm, s", number(r.Starts.Warm.Ready), "cold (weights are packed), s", number(r.Starts.Cold.Ready), number(r.Starts.Ratio)},
-		{"one stream, tokens/s", r.Decode.TokensPerS.String(), "memory read, GB/s", r.Decode.MemoryGBs.String(), r.Decode.Share.String() + " of it"},
-		{fmt.Sprintf("%d streams at once, tokens/s", o.Streams), r.Batch.Concurrent.String(), "in sequence, tokens/s", r.Batch.Sequence.String(), r.Batch.Ratio.String() + " of the time"},
+		{"time to ready, warm, s", number(r.Starts.Warm.Ready), "cold (weights are packed), s",
+			number(r.Starts.Cold.Ready), number(r.Starts.Ratio)},
+		{"one stream, tokens/s", r.Decode.TokensPerS.String(), "memory read, GB/s", r.Decode.MemoryGBs.String(),
+			r.Decode.Share.String() + " of it"},
+		{fmt.Sprintf("%d streams at once, tokens/s", o.Streams), r.Batch.Concurrent.String(), "in sequence, tokens/s",
+			r.Batch.Sequence.String(), r.Batch.Ratio.String() + " of the time"},
 		{"TTFT of turn 2, ms", r.Turns.Turn2.String(), "turn 1, ms", r.Turns.Turn1.String(), r.Turns.Ratio.String()},
 	}
 }

@@ -40,7 +40,8 @@ func (o *Options) List() option.List {
 		option.Int(&o.Tokens, "tokens", 32, 4, 1<<12, "steps of a decoding part"),
 		option.Int(&o.Prompt, "prompt", 512, 1, 1<<13, "tokens of the prefill"),
 		option.Int(&o.Context, "context", 2048, 1, 1<<17, "tokens in the cache in the part with a long context"),
-		option.Duration(&o.Memory, "memory", 200*time.Millisecond, 10*time.Millisecond, time.Minute, "length of one measurement of the memory"),
+		option.Duration(&o.Memory, "memory", 200*time.Millisecond, 10*time.Millisecond, time.Minute,
+			"length of one measurement of the memory"),
 		option.Positive(&o.MinShare, "min-share", 0.85, "gate: bytes read by decoding one sequence / memory read bandwidth, at least"),
 	}
 }

@@ -199,7 +199,8 @@ func (m *run) forward(batch, rows, pos int, prompt bool) error {
 	m.tokens, m.rows = m.tokens[:0], m.rows[:0]
 	random := rand.New(rand.NewPCG(uint64(pos), uint64(rows)))
 	for i := range batch {
-		m.step.Spans = append(m.step.Spans, kernel.Span{Row: i * rows, Len: rows, Pos: pos, Pages: m.table(i), State: int32(i), Prompt: prompt})
+		m.step.Spans = append(m.step.Spans, kernel.Span{Row: i * rows, Len: rows, Pos: pos, Pages: m.table(i),
+			State: int32(i), Prompt: prompt})
 		m.rows = append(m.rows, int32((i+1)*rows-1))
 	}
 	for range m.step.Rows {

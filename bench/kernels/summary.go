@@ -59,7 +59,8 @@ func (r *Report) fill(parts []part, all [][]measured, bytesPerPosition int64) {
 	for i, p := range parts {
 		r.Rows = append(r.Rows, rowOf(p, all[i], r.Weights.BytesPerToken, bytesPerPosition))
 	}
-	r.Gates = report.Gates{report.AtLeast(r.Rows[0].Name+": bytes read / memory read bandwidth", r.Rows[0].Share.Median, r.Options.MinShare)}
+	r.Gates = report.Gates{report.AtLeast(r.Rows[0].Name+": bytes read / memory read bandwidth",
+		r.Rows[0].Share.Median, r.Options.MinShare)}
 }
 
 // rowOf leaves out disturbed rounds, unless all are.

@@ -50,7 +50,8 @@ func (l List) Validate() error {
 }
 
 // New describes an option of any type. wrong says what is wrong with its value, "" for nothing.
-func New[T any](p *T, name string, value T, usage string, register func(*pflag.FlagSet, *T, string, T, string), wrong func(T) string) Option {
+func New[T any](p *T, name string, value T, usage string, register func(*pflag.FlagSet, *T, string, T, string),
+	wrong func(T) string) Option {
 	return Option{
 		reset:    func() { *p = value },
 		register: func(f *pflag.FlagSet) { register(f, p, name, *p, usage) },

@@ -36,15 +36,18 @@ type Part struct {
 // parts are what a breakdown tells apart. The first rule that matches any
 // function of a stack takes it, so what is deep in a stack comes first.
 var parts = []profile.Rule{
-	{Group: "garbage collector", Prefixes: []string{"runtime.gcBgMarkWorker", "runtime.gcAssistAlloc", "runtime.bgsweep", "runtime.bgscavenge", "runtime.gcStart", "runtime.(*gcWork)"}},
+	{Group: "garbage collector", Prefixes: []string{"runtime.gcBgMarkWorker", "runtime.gcAssistAlloc",
+		"runtime.bgsweep", "runtime.bgscavenge", "runtime.gcStart", "runtime.(*gcWork)"}},
 	{Group: partLedger, Prefixes: []string{"corenode/node/store.", "corenode/actors/ledger.", "github.com/ncruces/go-sqlite3"}},
 	{Group: partWasm, Prefixes: []string{"runtime._ExternalCode"}}, // its stacks are not seen
 	{Group: "module host", Prefixes: []string{"corenode/extensions."}},
 	{Group: "request log", Prefixes: []string{"log/slog."}},
-	{Group: "prepare: parse, template, tokenize", Prefixes: []string{"corenode/engine.(*Engine).Prepare", "corenode/engine.(*Engine).Count", "corenode/engine/messages.Parse", "corenode/engine/template."}},
+	{Group: "prepare: parse, template, tokenize", Prefixes: []string{"corenode/engine.(*Engine).Prepare",
+		"corenode/engine.(*Engine).Count", "corenode/engine/messages.Parse", "corenode/engine/template."}},
 	{Group: "engine step", Prefixes: []string{"corenode/engine.(*Stepper)", "corenode/actors/batcher."}},
 	{Group: "actors", Prefixes: []string{"corenode/actors/", "github.com/asynkron/protoactor-go"}},
-	{Group: "writing replies", Prefixes: []string{"corenode/node/server.(*answer)", "corenode/engine/messages.", "github.com/valyala/fasthttp.(*Response)"}},
+	{Group: "writing replies", Prefixes: []string{"corenode/node/server.(*answer)", "corenode/engine/messages.",
+		"github.com/valyala/fasthttp.(*Response)"}},
 	{Group: "reading requests", Prefixes: []string{"github.com/valyala/fasthttp.(*Request)"}},
 	{Group: "front end, rest", Prefixes: []string{"corenode/node/", "github.com/valyala/fasthttp."}},
 }

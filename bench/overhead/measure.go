@@ -222,7 +222,8 @@ func (m *run) measure(ctx context.Context, c cell) (Sample, error) {
 		return Sample{}, err
 	}
 	child := m.servers[c.target].child
-	s := Sample{Target: c.target, Work: c.work, Replies: int64(len(records)), CPU: micros(after.Of[child].CPU - before.Of[child].CPU), RSS: after.Of[child].RSS,
+	s := Sample{Target: c.target, Work: c.work, Replies: int64(len(records)),
+		CPU: micros(after.Of[child].CPU - before.Of[child].CPU), RSS: after.Of[child].RSS,
 		P50: 1e3 * r.Latency["e2e"].P50, P99: 1e3 * r.Latency["e2e"].P99, Foreign: after.Foreign(before),
 		First: report.SpreadBy(records, func(rec stats.Record) float64 { return micros(rec.Answered - rec.Sent) }).Median}
 	for _, rec := range records {

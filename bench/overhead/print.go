@@ -11,7 +11,8 @@ import (
 func (r Report) Print(w io.Writer) error {
 	fmt.Fprintf(w, "\n%s, data on %s; %d clients, %v per cell\n", r.Host, r.Host.Filesystem, r.Options.Clients, r.Options.Duration)
 	fmt.Fprintf(w, "%s\n\nCPU of the server's process per reply, median of rounds (min-max)\n\n", r.Rounds)
-	err := report.Table(w, []string{"TARGET", "WORK", "CPU us", "RATIO", "p50 us", "p99 us", "REPLIES/s", "BYTES", "EVENTS", "PER WRITE", "RSS MiB"}, r.rowCells())
+	err := report.Table(w, []string{"TARGET", "WORK", "CPU us", "RATIO", "p50 us", "p99 us", "REPLIES/s", "BYTES",
+		"EVENTS", "PER WRITE", "RSS MiB"}, r.rowCells())
 	if err != nil {
 		return err
 	}

@@ -192,8 +192,8 @@ func rowOf(samples []Sample, c cell) Row {
 	r.First = over(func(s Sample) float64 { return s.First })
 	r.RepliesPerS = over(func(s Sample) float64 { return report.Ratio(float64(s.Replies), s.Seconds) })
 	r.RepliesMeasured = int64(replies)
-	r.ReplyBytes, r.EventsPerReply, r.TokensPerReply = report.Ratio(bytes, replies), report.Ratio(events, replies), report.Ratio(tokens, replies)
-	r.EventsPerWrite = report.Ratio(events, writes)
+	r.ReplyBytes, r.EventsPerReply = report.Ratio(bytes, replies), report.Ratio(events, replies)
+	r.TokensPerReply, r.EventsPerWrite = report.Ratio(tokens, replies), report.Ratio(events, writes)
 	return r
 }
 

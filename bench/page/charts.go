@@ -22,7 +22,8 @@ const (
 func charts(r *stats.Run) []chart {
 	t := &r.Timeline
 	list := []chart{
-		latency(r, "Time to first token", func(m *stats.Moment) []float64 { return m.TTFT }, func(p stats.Point) float64 { return p.TTFTms }),
+		latency(r, "Time to first token", func(m *stats.Moment) []float64 { return m.TTFT },
+			func(p stats.Point) float64 { return p.TTFTms }),
 		latency(r, "End to end", func(m *stats.Moment) []float64 { return m.E2E }, func(p stats.Point) float64 { return p.E2Ems }),
 		latency(r, "Gaps between tokens (ITL)", func(m *stats.Moment) []float64 { return m.ITL }, nil),
 		over(r, "Tokens per second", "tokens/s",

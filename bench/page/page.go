@@ -123,7 +123,8 @@ func conditions(f *result.File) [][]string {
 	}
 	rows := [][]string{
 		{"server", c.URL}, {"protocol", c.Protocol}, {"model", c.Model}, {"load", c.Lines()[0]}, {"workload", c.Lines()[1]},
-		{"words", fmt.Sprintf("%s tokens each, %s around a prompt (%s)", report.Number(c.TokensPerWord), report.Number(c.TemplateTokens), counted)},
+		{"words", fmt.Sprintf("%s tokens each, %s around a prompt (%s)", report.Number(c.TokensPerWord),
+			report.Number(c.TemplateTokens), counted)},
 		{"timeout", report.Number(c.TimeoutS) + " s"},
 	}
 	if len(c.Objectives) > 0 {

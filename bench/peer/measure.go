@@ -49,7 +49,9 @@ func Run(ctx context.Context, o Options, say func(format string, args ...any)) (
 	}
 	r := &run{o: o, dir: dir, say: say, fileBytes: file.Size()}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	asked := slices.DeleteFunc(slices.Clone(scenarios), func(s scenario) bool { return len(o.Only) > 0 && !slices.Contains(o.Only, s.name) })
+	asked := slices.DeleteFunc(slices.Clone(scenarios), func(s scenario) bool {
+		return len(o.Only) > 0 && !slices.Contains(o.Only, s.name)
+	})
 	got := make([][][sides]outcome, len(asked))
 	for i := range o.Rounds {
 		round, err := r.round(ctx, i, asked)
@@ -64,7 +66,8 @@ func Run(ctx context.Context, o Options, say func(format string, args ...any)) (
 			got[s] = append(got[s], round[s])
 		}
 	}
-	report = Report{Schema: Schema, Host: proc.ReadHost(dir), Options: o, Model: filepath.Base(o.Model), Type: weights.Type, Weights: weights}
+	report = Report{Schema: Schema, Host: proc.ReadHost(dir), Options: o, Model: filepath.Base(o.Model),
+		Type: weights.Type, Weights: weights}
 	for i, s := range asked {
 		report.Rows = append(report.Rows, rowsOf(s, got[i], weights.Type)...)
 	}
@@ -109,7 +112,8 @@ func (r *run) visit(ctx context.Context, s side, number int, asked []scenario) (
 		}
 	}
 	o.Shape.Size = r.size
-	if _, err := r.drive(ctx, o, scenario{clients: 1, requests: 1, input: 64, output: 8, turns: 1}, seedOf(number, len(asked))); err != nil {
+	warmUp := scenario{clients: 1, requests: 1, input: 64, output: 8, turns: 1}
+	if _, err := r.drive(ctx, o, warmUp, seedOf(number, len(asked))); err != nil {
 		return nil, fmt.Errorf("warm up: %w", err)
 	}
 	for i, one := range asked {
@@ -128,7 +132,8 @@ func seedOf(round, scenario int) uint64 { return uint64(round)<<16 + uint64(scen
 
 // template has thinking off where a server knows the switch, and no answer
 // ends early where it can be told so.
-var template = protocol.Template{Protocol: protocol.Chat, Extra: []byte(`{"ignore_eos":true,"chat_template_kwargs":{"enable_thinking":false}}`)}
+var template = protocol.Template{Protocol: protocol.Chat,
+	Extra: []byte(`{"ignore_eos":true,"chat_template_kwargs":{"enable_thinking":false}}`)}
 
 // ask runs one scenario and watches what others do meanwhile.
 func (r *run) ask(ctx context.Context, t target, o drive.Options, s scenario, seed uint64) (out outcome, err error) {

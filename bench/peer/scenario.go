@@ -64,13 +64,16 @@ var scenarios = []scenario{
 		{what: "decode, 1 stream", unit: "tokens/s", metric: decodeRate},
 	}},
 	{name: "deep", clients: 1, requests: 1, input: 2048, output: 32, turns: 1, rows: []row{
-		{what: "decode after 2,048 tokens", unit: "tokens/s", metric: decodeRate, gate: map[string]float64{"Q4_0": 3}, aim: map[string]float64{"Q4_0": 4}},
+		{what: "decode after 2,048 tokens", unit: "tokens/s", metric: decodeRate, gate: map[string]float64{"Q4_0": 3},
+			aim: map[string]float64{"Q4_0": 4}},
 	}},
 	{name: "batch8", clients: 8, requests: 8, input: 32, output: 48, turns: 1, rows: []row{
-		{what: "decode, 8 streams", unit: "tokens/s", metric: decodeRate, gate: map[string]float64{"Q8_0": 3}, aim: map[string]float64{"Q8_0": 5}},
+		{what: "decode, 8 streams", unit: "tokens/s", metric: decodeRate, gate: map[string]float64{"Q8_0": 3},
+			aim: map[string]float64{"Q8_0": 5}},
 	}},
 	{name: "batch16", clients: 16, requests: 16, input: 32, output: 32, turns: 1, rows: []row{
-		{what: "decode, 16 streams", unit: "tokens/s", metric: decodeRate, gate: map[string]float64{"Q8_0": 3}, aim: map[string]float64{"Q8_0": 5}},
+		{what: "decode, 16 streams", unit: "tokens/s", metric: decodeRate, gate: map[string]float64{"Q8_0": 3},
+			aim: map[string]float64{"Q8_0": 5}},
 	}},
 	{name: "server", clients: 8, requests: 8, input: 251, output: 64, turns: 1, rows: []row{
 		{what: "8 clients, 251 in, 64 out", unit: "tokens/s", metric: outputRate, gate: all(2.5), aim: all(4)},

@@ -74,7 +74,8 @@ func (r *run) startOther(ctx context.Context) (target, error) {
 	_, port, _ := net.SplitHostPort(address)
 	child, _, err := proc.Start(ctx, proc.Spec{Name: "llama-server", Path: r.o.Server, Dir: r.dir, Timeout: r.o.StartTimeout,
 		Args: []string{"--host", "127.0.0.1", "--port", port, "--model", r.o.Model, "--alias", workload.Model,
-			"--threads", threads, "--threads-batch", threads, "--parallel", strconv.Itoa(slots), "--ctx-size", strconv.Itoa(slots * slotTokens), "--jinja"},
+			"--threads", threads, "--threads-batch", threads,
+			"--parallel", strconv.Itoa(slots), "--ctx-size", strconv.Itoa(slots * slotTokens), "--jinja"},
 		Health: "http://" + address + "/health"})
 	return target{child: child, url: "http://" + address}, err
 }

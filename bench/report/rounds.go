@@ -38,7 +38,8 @@ func (r Rounds) String() string {
 		return fmt.Sprintf("DISTURBED: in each of %d rounds others used more than %.0f %% of the machine (up to %.1f %%); all were kept",
 			r.Run, 100*ForeignMax, 100*r.Foreign)
 	}
-	return fmt.Sprintf("%d rounds, %d of them thrown out since others used more than %.0f %% of the machine", r.Run, r.Discarded, 100*ForeignMax)
+	return fmt.Sprintf("%d rounds, %d of them thrown out since others used more than %.0f %% of the machine", r.Run,
+		r.Discarded, 100*ForeignMax)
 }
 
 // RowRounds is Rounds as one row of a table has them.

@@ -100,8 +100,9 @@ func apart(n, m int) float64 {
 // seed and how words were counted may differ.
 func Warnings(a, b File) (list []string) {
 	if n, m := len(a.Runs), len(b.Runs); n > 1 && m > 1 && apart(n, m) > chanceMax {
-		list = append(list, fmt.Sprintf("the ranges of %d and %d runs of equal loads do not meet in %.0f %% of all cases: four runs of each say more",
-			n, m, 100*apart(n, m)))
+		list = append(list,
+			fmt.Sprintf("the ranges of %d and %d runs of equal loads do not meet in %.0f %% of all cases: four runs of each say more",
+				n, m, 100*apart(n, m)))
 	}
 	ca, cb := members(a.Conditions), members(b.Conditions)
 	for _, may := range []string{"url", "seed", "tokens_per_word", "template_tokens", "calibrated"} {
@@ -116,7 +117,8 @@ func Warnings(a, b File) (list []string) {
 		}
 	}
 	if ha, hb := a.Host, b.Host; ha.Processor != hb.Processor || ha.Processors != hb.Processors {
-		list = append(list, fmt.Sprintf("the machines differ: %s (%d) and %s (%d)", ha.Processor, ha.Processors, hb.Processor, hb.Processors))
+		list = append(list, fmt.Sprintf("the machines differ: %s (%d) and %s (%d)", ha.Processor, ha.Processors,
+			hb.Processor, hb.Processors))
 	}
 	return list
 }

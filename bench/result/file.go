@@ -148,10 +148,13 @@ var shares = []struct {
 // Metrics lists all, rates first.
 func Metrics() []Metric {
 	list := []Metric{
-		rate("requests_per_s", func(r *stats.Rates) float64 { return r.Requests }, func(b *stats.Block) float64 { return float64(b.Succeeded) }),
+		rate("requests_per_s", func(r *stats.Rates) float64 { return r.Requests },
+			func(b *stats.Block) float64 { return float64(b.Succeeded) }),
 		rate("goodput_per_s", func(r *stats.Rates) float64 { return r.Goodput }, func(b *stats.Block) float64 { return float64(b.Good) }),
-		rate("output_tokens_per_s", func(r *stats.Rates) float64 { return r.OutputTokens }, func(b *stats.Block) float64 { return b.OutputTokens }),
-		rate("input_tokens_per_s", func(r *stats.Rates) float64 { return r.InputTokens }, func(b *stats.Block) float64 { return b.InputTokens }),
+		rate("output_tokens_per_s", func(r *stats.Rates) float64 { return r.OutputTokens },
+			func(b *stats.Block) float64 { return b.OutputTokens }),
+		rate("input_tokens_per_s", func(r *stats.Rates) float64 { return r.InputTokens },
+			func(b *stats.Block) float64 { return b.InputTokens }),
 		{Name: "cached_share", of: func(r *stats.Run) (float64, bool) { return r.Tokens.CachedShare, r.Tokens.Input > 0 }},
 		{Name: "failed_share", Lower: true, of: func(r *stats.Run) (float64, bool) {
 			n := r.Requests.Due + r.Requests.NotSent

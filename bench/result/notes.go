@@ -61,13 +61,15 @@ func runNotes(c *Conditions, r *stats.Run, add func(string, ...any)) {
 		add("%d replies had no output at all: they have no TTFT", n.Silent)
 	}
 	if r.Tokens.CachedShare > cachedShare && c.PrefixTokens == 0 && c.Turns == 1 {
-		add("%.0f %% of the input came from a cache though all prompts differ: has the server seen this seed before?", 100*r.Tokens.CachedShare)
+		add("%.0f %% of the input came from a cache though all prompts differ: has the server seen this seed before?",
+			100*r.Tokens.CachedShare)
 	}
 	if n := r.Harness.Retried; n > 0 {
 		add("%d requests were sent again on a new connection: the server had closed the kept one, or dropped them without an answer", n)
 	}
 	if c.Loop == "open" && r.Harness.Lateness.P99 > latenessMS {
-		add("the harness itself was late: p99 %s ms, max %s ms (in the latencies)", report.Number(r.Harness.Lateness.P99), report.Number(r.Harness.Lateness.Max))
+		add("the harness itself was late: p99 %s ms, max %s ms (in the latencies)",
+			report.Number(r.Harness.Lateness.P99), report.Number(r.Harness.Lateness.Max))
 	}
 	if r.Harness.CPUShare > harnessShare {
 		add("the harness used %.0f %% of this machine's CPU: a server on the same machine had that much less", 100*r.Harness.CPUShare)

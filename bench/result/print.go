@@ -43,9 +43,11 @@ type Table struct {
 // Tables are all numbers of the result; a table without rows is left out.
 func (f *File) Tables() []Table {
 	return slices.DeleteFunc([]Table{
-		{Title: "Latencies", Headings: []string{"LATENCY ms", "MIN", "MEAN", "P50", "P90", "P95", "P99", "P99.9", "MAX", "COUNT"}, Rows: f.latencyRows()},
+		{Title: "Latencies", Headings: []string{"LATENCY ms", "MIN", "MEAN", "P50", "P90", "P95", "P99", "P99.9",
+			"MAX", "COUNT"}, Rows: f.latencyRows()},
 		{Title: "Rates and sums", Headings: []string{"WHAT", "VALUE"}, Rows: f.valueRows()},
-		{Title: "Turns", Headings: []string{"TURN", "TTFT P50 ms", "TTFT P99 ms", "E2E P50 ms", "INPUT", "CACHED", "COUNT"}, Rows: f.turnRows()},
+		{Title: "Turns", Headings: []string{"TURN", "TTFT P50 ms", "TTFT P99 ms", "E2E P50 ms", "INPUT", "CACHED",
+			"COUNT"}, Rows: f.turnRows()},
 		{Title: "Failures", Headings: []string{"FAILURE", "COUNT", "RETRY-AFTER", "EXAMPLE"}, Rows: f.errorRows(), Text: true},
 	}, func(t Table) bool { return len(t.Rows) == 0 })
 }
@@ -61,7 +63,8 @@ func streamed(stream bool) string {
 func (c *Conditions) Lines() (lines []string) {
 	load := fmt.Sprintf("closed loop of %d clients", c.Clients)
 	if c.Loop == "open" {
-		load = fmt.Sprintf("open loop, %s arrivals at %s per second, at most %d in flight", c.Arrivals, report.Number(c.Rate), c.InFlightMax)
+		load = fmt.Sprintf("open loop, %s arrivals at %s per second, at most %d in flight", c.Arrivals,
+			report.Number(c.Rate), c.InFlightMax)
 		if c.Rate == 0 {
 			load = fmt.Sprintf("open loop, arrivals of %s, at most %d in flight", c.Arrivals, c.InFlightMax)
 		}

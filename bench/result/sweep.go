@@ -73,10 +73,12 @@ func (s Sweep) Notes() (list []string) {
 
 // Table is one row per level.
 func (s Sweep) Table() Table {
-	t := Table{Title: "Levels", Headings: []string{strings.ToUpper(s.Over), "REQUESTS/S", "GOODPUT/S", "OUTPUT TOKENS/S", "TTFT P50 ms", "TTFT P99 ms", "ITL P50 ms", "ITL P99 ms", "E2E P50 ms", "E2E P99 ms", "FAILED %", ""}}
+	t := Table{Title: "Levels", Headings: []string{strings.ToUpper(s.Over), "REQUESTS/S", "GOODPUT/S",
+		"OUTPUT TOKENS/S", "TTFT P50 ms", "TTFT P99 ms", "ITL P50 ms", "ITL P99 ms", "E2E P50 ms", "E2E P99 ms", "FAILED %", ""}}
 	for _, l := range s.Points {
 		row := []string{fmt.Sprintf("%g", l.At)}
-		for _, name := range []string{"requests_per_s", "goodput_per_s", "output_tokens_per_s", "ttft_p50", "ttft_p99", "itl_p50", "itl_p99", "e2e_p50", "e2e_p99"} {
+		for _, name := range []string{"requests_per_s", "goodput_per_s", "output_tokens_per_s", "ttft_p50",
+			"ttft_p99", "itl_p50", "itl_p99", "e2e_p50", "e2e_p99"} {
 			text := "-"
 			if v, ok := l.File.Metrics[name]; ok {
 				text = v.String()

@@ -106,7 +106,8 @@ func (r Report) Print(w io.Writer) error {
 	fmt.Fprintf(w, "\n%s, %s, %s\n\n", r.Options.Model, r.Options.File, temperature)
 	var rows [][]string
 	for _, s := range append(slices.Clone(r.Skills), r.All) {
-		rows = append(rows, []string{s.Skill, fmt.Sprint(s.Cases), percent(s.Share), percent(s.Ended), percent(s.Looped), report.Number(s.Tokens)})
+		rows = append(rows, []string{s.Skill, fmt.Sprint(s.Cases), percent(s.Share), percent(s.Ended),
+			percent(s.Looped), report.Number(s.Tokens)})
 	}
 	if err := report.Table(w, []string{"SKILL", "CASES", "RIGHT", "ENDED", "LOOPED", "TOKENS"}, rows); err != nil {
 		return err

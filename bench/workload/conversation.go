@@ -49,7 +49,8 @@ func Fit(words1, tokens1, words2, tokens2 int) (Calibration, error) {
 	c := Calibration{PerWord: float64(tokens2-tokens1) / float64(words2-words1)}
 	c.Overhead = max(0, float64(tokens1)-c.PerWord*float64(words1))
 	if c.PerWord < 0.05 || c.PerWord > 50 {
-		return c, fmt.Errorf("the server counts %d tokens in %d words and %d in %d: no number of tokens per word fits", tokens1, words1, tokens2, words2)
+		return c, fmt.Errorf("the server counts %d tokens in %d words and %d in %d: no number of tokens per word fits",
+			tokens1, words1, tokens2, words2)
 	}
 	return c, nil
 }
@@ -134,22 +135,25 @@ func Sample(seed uint64, words int) []byte {
 // for each with its space: then lengths come out exactly. Two prompts share
 // their first n words once in 256 to the power of n.
 var words = [...]string{
-	"the", "of", "and", "to", "in", "is", "you", "that", "it", "he", "was", "for", "on", "are", "as", "with",
-	"his", "they", "be", "at", "one", "have", "this", "from", "or", "had", "by", "not", "word", "but", "what", "some",
-	"we", "can", "out", "other", "were", "all", "there", "when", "up", "use", "your", "how", "said", "an", "each", "she",
-	"which", "do", "their", "time", "if", "will", "way", "about", "many", "then", "them", "write", "would", "like", "so", "these",
-	"her", "long", "make", "thing", "see", "him", "two", "has", "look", "more", "day", "could", "go", "come", "did", "number",
-	"sound", "no", "most", "people", "my", "over", "know", "water", "than", "call", "first", "who", "may", "down", "side", "been",
-	"now", "find", "any", "new", "work", "part", "take", "get", "place", "made", "live", "where", "after", "back", "little", "only",
-	"round", "man", "year", "came", "show", "every", "good", "me", "give", "our", "under", "name", "very", "through", "just", "form",
-	"great", "think", "say", "help", "low", "line", "before", "turn", "cause", "same", "mean", "move", "right", "boy", "old", "too",
-	"does", "tell", "set", "three", "want", "air", "well", "also", "play", "small", "end", "put", "home", "read", "hand", "port",
-	"large", "add", "even", "land", "here", "must", "big", "high", "such", "follow", "act", "why", "ask", "men", "change", "went",
-	"light", "kind", "off", "need", "house", "picture", "try", "us", "again", "animal", "point", "mother", "world", "near", "build", "self",
-	"earth", "father", "head", "stand", "own", "page", "should", "country", "found", "answer", "school", "grow", "study", "still", "learn", "plant",
-	"cover", "food", "sun", "four", "state", "keep", "eye", "never", "last", "let", "thought", "city", "tree", "cross", "farm", "hard",
-	"start", "might", "story", "saw", "far", "sea", "draw", "left", "late", "run", "while", "press", "close", "night", "real", "life",
-	"few", "north", "open", "seem", "together", "next", "white", "children", "begin", "got", "walk", "example", "ease", "paper", "group", "always",
+	"the", "of", "and", "to", "in", "is", "you", "that", "it", "he", "was", "for", "on", "are", "as", "with", "his",
+	"they", "be", "at", "one", "have", "this", "from", "or", "had", "by", "not", "word", "but", "what", "some", "we",
+	"can", "out", "other", "were", "all", "there", "when", "up", "use", "your", "how", "said", "an", "each", "she",
+	"which", "do", "their", "time", "if", "will", "way", "about", "many", "then", "them", "write", "would", "like",
+	"so", "these", "her", "long", "make", "thing", "see", "him", "two", "has", "look", "more", "day", "could", "go",
+	"come", "did", "number", "sound", "no", "most", "people", "my", "over", "know", "water", "than", "call", "first",
+	"who", "may", "down", "side", "been", "now", "find", "any", "new", "work", "part", "take", "get", "place",
+	"made", "live", "where", "after", "back", "little", "only", "round", "man", "year", "came", "show", "every",
+	"good", "me", "give", "our", "under", "name", "very", "through", "just", "form", "great", "think", "say", "help",
+	"low", "line", "before", "turn", "cause", "same", "mean", "move", "right", "boy", "old", "too", "does", "tell",
+	"set", "three", "want", "air", "well", "also", "play", "small", "end", "put", "home", "read", "hand", "port",
+	"large", "add", "even", "land", "here", "must", "big", "high", "such", "follow", "act", "why", "ask", "men",
+	"change", "went", "light", "kind", "off", "need", "house", "picture", "try", "us", "again", "animal", "point",
+	"mother", "world", "near", "build", "self", "earth", "father", "head", "stand", "own", "page", "should",
+	"country", "found", "answer", "school", "grow", "study", "still", "learn", "plant", "cover", "food", "sun",
+	"four", "state", "keep", "eye", "never", "last", "let", "thought", "city", "tree", "cross", "farm", "hard",
+	"start", "might", "story", "saw", "far", "sea", "draw", "left", "late", "run", "while", "press", "close",
+	"night", "real", "life", "few", "north", "open", "seem", "together", "next", "white", "children", "begin", "got",
+	"walk", "example", "ease", "paper", "group", "always",
 }
 
 // AppendWords writes n words behind dst, each with a space before it, the first

@@ -140,7 +140,8 @@ func readRows(r io.Reader, columns int) ([][]float64, error) {
 			if i >= len(record) {
 				return nil, fmt.Errorf("line %d: %d columns, want %d", line, len(record), columns)
 			}
-			if row[i], err = strconv.ParseFloat(strings.TrimSpace(record[i]), 64); err != nil || math.IsNaN(row[i]) || math.IsInf(row[i], 0) {
+			if row[i], err = strconv.ParseFloat(strings.TrimSpace(record[i]), 64); err != nil || math.IsNaN(row[i]) ||
+				math.IsInf(row[i], 0) {
 				row = nil
 				break
 			}

@@ -13,7 +13,8 @@ import (
 const Model = "core-1.1"
 
 // prompt makes the body of a request with two messages about 300 bytes long.
-const prompt = "Please read the following note and say in one short paragraph what its author wants from us, by when, and what happens if we are late."
+const prompt = "Please read the following note and say in one short paragraph what its author wants from us, by when, " +
+	"and what happens if we are late."
 
 // Messages returns the body of a messages request. Thinking is off and the
 // temperature 0: the engine's own work is to be as small as it can be.
@@ -82,7 +83,8 @@ func Events() Stream {
 		Delta: event("content_block_delta", `{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":" author"}}`),
 		End: [][]byte{
 			event("content_block_stop", `{"type":"content_block_stop","index":0}`),
-			event("message_delta", `{"type":"message_delta","delta":{"stop_reason":"max_tokens","stop_sequence":null},"usage":{"output_tokens":1}}`),
+			event("message_delta",
+				`{"type":"message_delta","delta":{"stop_reason":"max_tokens","stop_sequence":null},"usage":{"output_tokens":1}}`),
 			event("message_stop", `{"type":"message_stop"}`),
 		},
 	}
