@@ -145,7 +145,7 @@ func (d *driver) readRefusal(s *scratch, conn *client.Conn, head client.Head) er
 }
 
 // collect reads a body into s.whole.
-func (s *scratch) collect(conn *client.Conn, most int) error {
+func (s *scratch) collect(conn *client.Conn, bytesMax int) error {
 	s.whole = s.whole[:0]
 	for {
 		piece, err := conn.Piece()
@@ -155,8 +155,8 @@ func (s *scratch) collect(conn *client.Conn, most int) error {
 		if err != nil {
 			return err
 		}
-		if len(s.whole)+len(piece) > most {
-			return fmt.Errorf("a body of more than %d bytes", most)
+		if len(s.whole)+len(piece) > bytesMax {
+			return fmt.Errorf("a body of more than %d bytes", bytesMax)
 		}
 		s.whole = append(s.whole, piece...)
 	}

@@ -61,13 +61,13 @@ func weightsOf(c model.Config, tensors []*modelfile.Tensor) Weights {
 
 // mostly names the type that most values in matrices have; the first of equals.
 func mostly(tensors []*modelfile.Tensor) (name string) {
-	values, most := map[kernel.Type]int64{}, int64(0)
+	values, largest := map[kernel.Type]int64{}, int64(0)
 	for _, t := range tensors {
 		if !isMatrix(t) {
 			continue
 		}
-		if values[t.Type] += count(t); values[t.Type] > most {
-			most = values[t.Type]
+		if values[t.Type] += count(t); values[t.Type] > largest {
+			largest = values[t.Type]
 			name, _, _, _ = modelfile.TypeInfo(t.Type)
 		}
 	}

@@ -40,7 +40,7 @@ var parts = []profile.Rule{
 		"runtime.bgsweep", "runtime.bgscavenge", "runtime.gcStart", "runtime.(*gcWork)"}},
 	{Group: partLedger, Prefixes: []string{"corenode/node/store.", "corenode/actors/ledger.", "github.com/ncruces/go-sqlite3"}},
 	{Group: partWasm, Prefixes: []string{"runtime._ExternalCode"}}, // its stacks are not seen
-	{Group: "module host", Prefixes: []string{"corenode/extensions."}},
+	{Group: "module host", Prefixes: []string{"corenode/extensions"}},
 	{Group: "request log", Prefixes: []string{"log/slog."}},
 	{Group: "prepare: parse, template, tokenize", Prefixes: []string{"corenode/engine.(*Engine).Prepare",
 		"corenode/engine.(*Engine).Count", "corenode/engine/messages.Parse", "corenode/engine/template."}},

@@ -167,7 +167,7 @@ func TestRunEndsWithItsContext(t *testing.T) {
 		}
 	})
 	if err == nil {
-		t.Error("a cancelled run succeeded")
+		t.Error("a canceled run succeeded")
 	}
 	if left, err := os.ReadDir(os.Getenv("TMPDIR")); err != nil || len(left) != 0 {
 		t.Errorf("left behind: %v, error %v", left, err)

@@ -24,7 +24,7 @@ const (
 // cell is one measurement of a round.
 type cell struct{ target, work string }
 
-// cells are all of a round's. Those that are compared are neighbours.
+// cells are all of a round's. Those that are compared are neighbors.
 var cells = []cell{
 	{PassThrough, Plain}, {Node, Plain}, {NodeQuiet, Plain}, {Node, Count},
 	{PassThrough, Short}, {Node, Short}, {PassThrough, Long}, {Node, Long},
@@ -32,7 +32,7 @@ var cells = []cell{
 }
 
 // order is the cells of one round: every other round runs backwards, so that a
-// machine that gets slower or faster favours nobody.
+// machine that gets slower or faster favors nobody.
 func order(round int) []cell {
 	c := slices.Clone(cells)
 	if round%2 == 1 {

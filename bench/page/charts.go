@@ -8,7 +8,7 @@ import (
 	"corenode/bench/stats"
 )
 
-// Colours by what they stand for.
+// Colors by what they stand for.
 const (
 	grey = iota
 	blue
@@ -146,8 +146,8 @@ func columns(bars []stats.Bar) (edges, share []float64) {
 	for _, b := range bars {
 		total += float64(b.Count)
 	}
-	const least = 0.001 // ms: what the clock can tell
-	low, high := max(bars[0].MS, least)*0.99, max(bars[len(bars)-1].MS, least)*1.01
+	const msMin = 0.001 // ms: what the clock can tell
+	low, high := max(bars[0].MS, msMin)*0.99, max(bars[len(bars)-1].MS, msMin)*1.01
 	// Columns narrower than the histogram's own buckets would leave holes.
 	ratio := max(math.Log(high/low)/columnsMax, math.Log(1.034))
 	n := int(math.Ceil(math.Log(high/low) / ratio))
@@ -156,7 +156,7 @@ func columns(bars []stats.Bar) (edges, share []float64) {
 		edges = append(edges, low*math.Exp(float64(i)*ratio))
 	}
 	for _, b := range bars {
-		i := int(math.Log(max(b.MS, least)/low) / ratio)
+		i := int(math.Log(max(b.MS, msMin)/low) / ratio)
 		share[min(max(i, 0), n-1)] += 100 * float64(b.Count) / total
 	}
 	return edges, share

@@ -112,7 +112,7 @@ func TestRowsCompareWithinRounds(t *testing.T) {
 	if rows = rowsOf(s, [][sides]outcome{one(50, 1, 0.9)}, "Q8_0"); !rows[0].Disturbed || rows[0].Times.Median != 5 {
 		t.Errorf("all rounds disturbed: %+v", rows[0])
 	}
-	bounded := scenario{name: "x", rows: []row{{what: "memory", metric: beyond, lower: true, most: 150}}}
+	bounded := scenario{name: "x", rows: []row{{what: "memory", metric: beyond, lower: true, nodeMax: 150}}}
 	for mib, met := range map[float64]bool{150: true, 151: false} {
 		got := [sides]outcome{node: {values: map[metric]float64{beyond: mib}}}
 		if rows = rowsOf(bounded, [][sides]outcome{got}, "Q8_0"); rows[0].Met != met {

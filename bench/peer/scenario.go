@@ -28,8 +28,8 @@ type row struct {
 	// gate and aim are how many times better than the peer the node must and
 	// should be, by the weights' type; 0 is none. "" is any type that is not named.
 	gate, aim map[string]float64
-	// most bounds the node's own number where there is nothing to compare it with; 0 is no bound.
-	most float64
+	// nodeMax bounds the node's own number where there is nothing to compare it with; 0 is no bound.
+	nodeMax float64
 }
 
 // metric is what a row shows of one run of a scenario.
@@ -85,7 +85,7 @@ var scenarios = []scenario{
 	}},
 	{name: "memory", clients: 8, requests: 8, input: 2048, output: 4, turns: 1, rows: []row{
 		{what: "resident after 8 clients at 2,048 tokens", unit: "MiB", metric: resident, lower: true},
-		{what: "the same beyond weights and KV cache", unit: "MiB", metric: beyond, lower: true, most: 150},
+		{what: "the same beyond weights and KV cache", unit: "MiB", metric: beyond, lower: true, nodeMax: 150},
 	}},
 	{name: "busy", clients: 1, requests: 1, input: 32, output: 48, turns: 1, busy: true, rows: []row{
 		{what: "decode beside a busy program on each processor", unit: "tokens/s", metric: decodeRate},

@@ -44,11 +44,11 @@ type Row struct {
 	Node  report.Spread `json:"node"`
 	Other report.Spread `json:"other"`
 	// Times says how many times better the node is, within each round.
-	Times report.Spread `json:"times_better"`
-	Gate  float64       `json:"gate,omitempty"` // of the median of Times; 0 is none
-	Most  float64       `json:"most,omitempty"` // of the median of Node; 0 is none
-	Aim   float64       `json:"aim,omitempty"`
-	Met   bool          `json:"met"`
+	Times   report.Spread `json:"times_better"`
+	Gate    float64       `json:"gate,omitempty"` // of the median of Times; 0 is none
+	NodeMax float64       `json:"most,omitempty"` // of the median of Node; 0 is none
+	Aim     float64       `json:"aim,omitempty"`
+	Met     bool          `json:"met"`
 	// Failed requests on each side. Numbers of a side with some mean little, so a
 	// gate is not met beside them.
 	NodeFailed  int `json:"node_failed"`
@@ -60,7 +60,7 @@ func rowsOf(s scenario, got [][sides]outcome, kind string) (rows []Row) {
 	kept, rounds := report.Quiet(got, func(o [sides]outcome) float64 { return max(o[node].foreign, o[other].foreign) })
 	for _, r := range s.rows {
 		row := Row{Scenario: s.name, What: r.what, Unit: r.unit, Lower: r.lower, RowRounds: rounds.Row(),
-			Gate: pick(r.gate, kind), Aim: pick(r.aim, kind), Most: r.most}
+			Gate: pick(r.gate, kind), Aim: pick(r.aim, kind), NodeMax: r.nodeMax}
 		var values [sides][]float64
 		var times []float64
 		for _, o := range kept {
@@ -75,7 +75,7 @@ func rowsOf(s scenario, got [][sides]outcome, kind string) (rows []Row) {
 		}
 		row.Node, row.Other, row.Times = report.SpreadOf(values[node]), report.SpreadOf(values[other]), report.SpreadOf(times)
 		row.Met = row.NodeFailed == 0 && (row.Gate == 0 || row.OtherFailed == 0 && row.Times.Median >= row.Gate) &&
-			(row.Most == 0 || row.Node.Median <= row.Most)
+			(row.NodeMax == 0 || row.Node.Median <= row.NodeMax)
 		rows = append(rows, row)
 	}
 	return rows
@@ -112,12 +112,12 @@ func (x Row) cells() []string {
 		verdict = "MISSED"
 	case x.Aim > 0 && x.Times.Median >= x.Aim:
 		verdict = "aim met"
-	case x.Gate > 0 || x.Most > 0:
+	case x.Gate > 0 || x.NodeMax > 0:
 		verdict = "met"
 	}
 	other, times, gate := x.Other.String(), x.Times.String(), bound(x.Gate)
-	if x.Most > 0 { // nothing to compare with
-		other, times, gate = "-", "-", "at most "+bound(x.Most)
+	if x.NodeMax > 0 { // nothing to compare with
+		other, times, gate = "-", "-", "at most "+bound(x.NodeMax)
 	}
 	return []string{x.What, x.Unit, x.Node.String(), other, times, gate, bound(x.Aim), verdict, x.Cell()}
 }

@@ -16,7 +16,7 @@ const (
 
 // resampler draws the value of one metric again and again, each time from pieces
 // of the windows drawn with replacement: what one run can say about how much
-// another would differ. Pieces, not requests, since neighbours are alike.
+// another would differ. Pieces, not requests, since neighbors are alike.
 type resampler struct {
 	metric  Metric
 	pieces  []stats.Block
@@ -46,7 +46,7 @@ func newResampler(m Metric, runs []stats.Run) *resampler {
 	return r
 }
 
-// gather merges neighbours until there are at most n.
+// gather merges neighbors until there are at most n.
 func gather(blocks []stats.Block, n int) (list []stats.Block) {
 	for piece := range slices.Chunk(blocks, max(1, (len(blocks)+n-1)/n)) {
 		var b stats.Block

@@ -3,20 +3,20 @@ package stats
 import "time"
 
 // line is a row of equal buckets of time from 0 on. When it would have more than
-// most, neighbours are merged and the buckets are twice as wide: a line is
+// bucketsMax, neighbors are merged and the buckets are twice as wide: a line is
 // bounded however long a run is.
 type line[T any] struct {
-	width time.Duration
-	most  int // even
-	merge func(into, from *T)
-	list  []T
+	width      time.Duration
+	bucketsMax int // even
+	merge      func(into, from *T)
+	list       []T
 }
 
 // at returns the bucket of a moment; it is valid until the next call. Moments
 // before 0 are in the first.
 func (l *line[T]) at(t time.Duration) *T {
 	t = max(t, 0)
-	for t/l.width >= time.Duration(l.most) {
+	for t/l.width >= time.Duration(l.bucketsMax) {
 		l.halve()
 	}
 	i := int(t / l.width)

@@ -112,9 +112,9 @@ func New(c Config) *Recorder {
 	for i := range r.hist {
 		r.hist[i] = newHistogram()
 	}
-	r.moments = line[moment]{width: time.Second, most: momentsMax, merge: (*moment).merge}
+	r.moments = line[moment]{width: time.Second, bucketsMax: momentsMax, merge: (*moment).merge}
 	// Short runs have blocks too: they begin small and grow with the run.
-	r.blocks = line[Block]{width: 100 * time.Millisecond, most: blocksMax, merge: (*Block).Merge}
+	r.blocks = line[Block]{width: 100 * time.Millisecond, bucketsMax: blocksMax, merge: (*Block).Merge}
 	return r
 }
 

@@ -33,13 +33,13 @@ func ParseLengths(text string) (Lengths, error) {
 	fail := func(why string) (Lengths, error) {
 		return Lengths{}, fmt.Errorf("lengths %q: %s; want N, uniform:MIN-MAX or lognormal:MEDIAN,SIGMA[,MAX]", text, why)
 	}
-	separator, least, most := ",", 1, 1
+	separator, valuesMin, valuesMax := ",", 1, 1
 	switch kind {
 	case "fixed":
 	case "uniform":
-		separator, least, most = "-", 2, 2
+		separator, valuesMin, valuesMax = "-", 2, 2
 	case "lognormal":
-		least, most = 2, 3
+		valuesMin, valuesMax = 2, 3
 	default:
 		return fail("unknown kind")
 	}
@@ -51,7 +51,7 @@ func ParseLengths(text string) (Lengths, error) {
 		}
 		v = append(v, x)
 	}
-	if len(v) < least || len(v) > most {
+	if len(v) < valuesMin || len(v) > valuesMax {
 		return fail(fmt.Sprintf("%d numbers", len(v)))
 	}
 	if v[0] < 1 || v[0] > lengthMax {
