@@ -23,9 +23,11 @@ const (
 var schemaPlaces = map[string]place{
 	"properties": placeSchemas, "patternProperties": placeSchemas, "$defs": placeSchemas, "definitions": placeSchemas,
 	"dependentSchemas": placeSchemas, "dependencies": placeSchemas,
-	"items": placeSchema, "prefixItems": placeSchema, "additionalItems": placeSchema, "contains": placeSchema, "unevaluatedItems": placeSchema,
+	"items": placeSchema, "prefixItems": placeSchema, "additionalItems": placeSchema,
+	"contains": placeSchema, "unevaluatedItems": placeSchema,
 	"additionalProperties": placeSchema, "unevaluatedProperties": placeSchema, "propertyNames": placeSchema,
-	"allOf": placeSchema, "anyOf": placeSchema, "oneOf": placeSchema, "not": placeSchema, "if": placeSchema, "then": placeSchema, "else": placeSchema,
+	"allOf": placeSchema, "anyOf": placeSchema, "oneOf": placeSchema, "not": placeSchema, "if": placeSchema,
+	"then": placeSchema, "else": placeSchema,
 	"contentSchema": placeSchema,
 }
 

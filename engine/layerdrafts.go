@@ -120,7 +120,8 @@ func (s *Stepper) layerCandidates(plan *sched.Plan) (decodes int) {
 		if it.Logits && r != nil { // else it has ended
 			decodes++
 			if most := s.sched.DraftMax(it.Seq, draft.LayerTokensMax); most > 0 {
-				a.candidates = append(a.candidates, candidate{run: r, row: int32(row + lastKept(it)), pos: it.Seq.Computed() - 1, tokensMax: most,
+				a.candidates = append(a.candidates, candidate{run: r, row: int32(row + lastKept(it)),
+					pos: it.Seq.Computed() - 1, tokensMax: most,
 					gain: r.layerDrafter.Expected() - r.seq.Chance})
 			}
 		}

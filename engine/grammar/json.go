@@ -31,7 +31,8 @@ func (c *compiler) char() expr {
 		key, ascii = "char without <", ascii.without("<")
 	}
 	return c.rule(key, func() expr {
-		unit := alt(seq(oneOf(hex.without("dD")), repeat(oneOf(hex), 3, 3)), seq(oneOf(bytesOf("dD")), oneOf(span('0', '7')), repeat(oneOf(hex), 2, 2)))
+		unit := alt(seq(oneOf(hex.without("dD")), repeat(oneOf(hex), 3, 3)),
+			seq(oneOf(bytesOf("dD")), oneOf(span('0', '7')), repeat(oneOf(hex), 2, 2)))
 		return alt(oneOf(ascii), multibyte, seq(lit(`\`), alt(oneOf(bytesOf(`"\/bfnrt`)), seq(lit("u"), unit))))
 	})
 }

@@ -391,14 +391,16 @@ func (c *compiler) expand(s *schema, depth int) []*schema {
 
 func (s *schema) clone() *schema {
 	o := *s
-	o.properties, o.required, o.others, o.lists = slices.Clone(s.properties), slices.Clone(s.required), slices.Clone(s.others), slices.Clone(s.lists)
+	o.properties, o.required = slices.Clone(s.properties), slices.Clone(s.required)
+	o.others, o.lists = slices.Clone(s.others), slices.Clone(s.lists)
 	o.enum, o.pattern, o.unions = slices.Clone(s.enum), slices.Clone(s.pattern), slices.Clone(s.unions)
 	return &o
 }
 
 // unenforced are the keywords that say something about a value and are not enforced. Any
 // other keyword that is unknown here says nothing.
-var unenforced = []string{"format", "multipleOf", "uniqueItems", "contains", "minContains", "maxContains", "unevaluatedItems", "minProperties", "maxProperties",
+var unenforced = []string{"format", "multipleOf", "uniqueItems", "contains", "minContains", "maxContains",
+	"unevaluatedItems", "minProperties", "maxProperties",
 	"patternProperties", "propertyNames", "dependentRequired", "dependentSchemas", "dependencies", "not", "if", "then", "else",
 	"contentEncoding", "contentMediaType", "contentSchema", "$dynamicRef", "$recursiveRef"}
 

@@ -48,7 +48,8 @@ func (p *Pool) StatesFree() int { return len(p.freeStates) }
 func (p *Pool) TakeSaves(t *Table, n int) {
 	defer p.check()
 	if t.State == NoState || len(t.Saves) > 0 || n > len(p.freeStates) {
-		panic(fmt.Sprintf("kv: %d saves for a table with state %d and %d saves, %d slots free", n, t.State, len(t.Saves), len(p.freeStates)))
+		panic(fmt.Sprintf("kv: %d saves for a table with state %d and %d saves, %d slots free",
+			n, t.State, len(t.Saves), len(p.freeStates)))
 	}
 	for range n {
 		t.Saves = append(t.Saves, p.popState())

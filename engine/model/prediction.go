@@ -141,7 +141,8 @@ func (m *Model) checkPredict(step *kernel.Step, rows, tokens []int32, logits [][
 	}
 	for i, s := range step.Spans {
 		if s.Row != i || s.Len != 1 || s.Pos < 0 || s.Prompt || rows[i] < 0 || int(rows[i]) >= p.rows || len(logits[i]) != m.cfg.Vocab {
-			return fmt.Errorf("span %d: row %d, length %d, position %d, from row %d, %d logits", i, s.Row, s.Len, s.Pos, rows[i], len(logits[i]))
+			return fmt.Errorf("span %d: row %d, length %d, position %d, from row %d, %d logits",
+				i, s.Row, s.Len, s.Pos, rows[i], len(logits[i]))
 		}
 	}
 	if tokens == nil {

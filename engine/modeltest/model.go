@@ -49,7 +49,8 @@ func New(t *tokenizer.Tokenizer, pageTokens int, script Script, log *slog.Logger
 	if !ok || len(t.Stops()) == 0 {
 		panic("modeltest: the vocabulary has no token that begins or ends a turn")
 	}
-	return &Model{tokenizer: t, script: script, pageTokens: pageTokens, log: log, turn: turn, stop: t.Stops()[0], pages: map[int32][]int32{}}
+	return &Model{tokenizer: t, script: script, pageTokens: pageTokens, log: log,
+		turn: turn, stop: t.Stops()[0], pages: map[int32][]int32{}}
 }
 
 // Forward keeps the step's tokens and gives each asked row the next token of its answer.

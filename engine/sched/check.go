@@ -59,7 +59,8 @@ func (s *Scheduler) checkBooks() error {
 			return fmt.Errorf("sched: class %d comes after %d", c.priority, s.classes[i-1].priority)
 		}
 	}
-	if len(running) > 0 || waiting != s.waiting || fresh != s.fresh.len || tokens != s.freshTokens || hits != s.hits.len || held != s.hitPages {
+	if len(running) > 0 || waiting != s.waiting || fresh != s.fresh.len || tokens != s.freshTokens ||
+		hits != s.hits.len || held != s.hitPages {
 		return fmt.Errorf("sched: %d wait, %d fresh with %d tokens, %d hold pages; books say %d, %d, %d, %d",
 			waiting, fresh, tokens, hits, s.waiting, s.fresh.len, s.freshTokens, s.hits.len)
 	}
@@ -83,7 +84,8 @@ func (l *line) check(a *account) error {
 	for q := l.queue.head; q != nil; q = q.links[inQueue].next {
 		if q.phase != phaseWaiting || q.order <= last || q.fresh != q.links[inFresh].in || q.line != l ||
 			q.account != a || q.Priority != l.class.priority || q.links[inHits].in != (len(q.table.Pages) > 0) {
-			return fmt.Errorf("sched: waiting sequence %d: phase %d, order %d after %d, %d pages", q.ID, q.phase, q.order, last, len(q.table.Pages))
+			return fmt.Errorf("sched: waiting sequence %d: phase %d, order %d after %d, %d pages",
+				q.ID, q.phase, q.order, last, len(q.table.Pages))
 		}
 		last, due = q.order, due.plus(q.due)
 	}

@@ -28,7 +28,8 @@ const (
 // act are actStride bytes apart. Memory is asked for in prefetchStreams streams,
 // prefetchStride bytes apart, of which the first begins at prefetch: prefetchStep bytes of
 // each at a time. scratch is that of a bandScratch.
-type bandFunc func(dst *float32, dstStride int, sums *float32, more int, act *byte, bands, actStride int, codes *byte, steps int, prefetch uintptr, prefetchStride, prefetchStep int, scratch *byte)
+type bandFunc func(dst *float32, dstStride int, sums *float32, more int, act *byte, bands, actStride int, codes *byte, steps int,
+	prefetch uintptr, prefetchStride, prefetchStep int, scratch *byte)
 
 // quantizeBandFunc writes a row of a band: codes and tails of its steps, which lie
 // stride bytes apart.
@@ -138,13 +139,15 @@ func (j *matJob) bandPanel(o *bandOps, s *bandScratch, p, row, bands int) {
 		if first+n == steps {
 			placed = direct
 			if direct > 0 {
-				kernel(&j.dst[row*width+at], 4*width, &s.sums[0], more, act, direct, bandBytes, codes, n, prefetch, n*stepBytes/prefetchStreams, prefetchStep, fixed)
+				kernel(&j.dst[row*width+at], 4*width, &s.sums[0], more, act, direct, bandBytes, codes, n,
+					prefetch, n*stepBytes/prefetchStreams, prefetchStep, fixed)
 			}
 		}
 		if placed < bands {
 			prefetch += uintptr(n * placed / bands * stepBytes / prefetchStreams)
 			to := &s.sums[placed*bandRows*panelRows]
-			kernel(to, 4*panelRows, to, more, skip(act, placed*bandBytes), bands-placed, bandBytes, codes, n, prefetch, n*stepBytes/prefetchStreams, prefetchStep, fixed)
+			kernel(to, 4*panelRows, to, more, skip(act, placed*bandBytes), bands-placed, bandBytes, codes, n,
+				prefetch, n*stepBytes/prefetchStreams, prefetchStep, fixed)
 		}
 	}
 	for r := row + direct*bandRows; r < min(row+bands*bandRows, j.n); r++ {

@@ -71,7 +71,8 @@ func encodeHeader(index []byte, off int64) []byte {
 
 // decodeHeader returns where the index lies in a file of size bytes, and its CRC.
 func decodeHeader(h []byte, size int64) (off, n int64, crc uint32, err error) {
-	if len(h) < headerSize || string(h[:16]) != storeMagic || binary.LittleEndian.Uint32(h[headerUsed:]) != crc32.ChecksumIEEE(h[:headerUsed]) {
+	if len(h) < headerSize || string(h[:16]) != storeMagic ||
+		binary.LittleEndian.Uint32(h[headerUsed:]) != crc32.ChecksumIEEE(h[:headerUsed]) {
 		return 0, 0, 0, errStore
 	}
 	if binary.LittleEndian.Uint32(h[16:]) != storeVersion || binary.LittleEndian.Uint32(h[20:]) != layoutVersion {

@@ -136,7 +136,8 @@ func (t *deltaTask) decays(w *deltaScratch, n int) {
 		t.b.ops.scale(&w.kIn[at], &w.k[at], -w.beta[i]*w.before[i], d)
 		t.b.ops.scale(&w.kOut[at], &w.k[at], w.after[i], d)
 		count := roundUp(i+1, 16)
-		t.b.ops.decayRow(&w.read[end], &w.change[end], &w.qk[end], &w.kk[end], &w.high[0], &w.low[0], w.high[i], w.low[i], -w.beta[i], count)
+		t.b.ops.decayRow(&w.read[end], &w.change[end], &w.qk[end], &w.kk[end], &w.high[0], &w.low[0],
+			w.high[i], w.low[i], -w.beta[i], count)
 		clear(w.read[end+i+1 : end+count])
 		clear(w.change[end+i : end+count])
 	}

@@ -43,7 +43,8 @@ const (
 )
 
 // DeltaNet implements kernel.Backend.
-func (b *Backend) DeltaNet(kc kernel.Cache, layer int, dst, qkv, z, beta, alpha kernel.Buffer, w kernel.DeltaWeights, s kernel.DeltaShape, step *kernel.Step) {
+func (b *Backend) DeltaNet(kc kernel.Cache, layer int, dst, qkv, z, beta, alpha kernel.Buffer,
+	w kernel.DeltaWeights, s kernel.DeltaShape, step *kernel.Step) {
 	t, c, n := &b.delta, kc.(*cache), step.Rows
 	t.c, t.layer, t.s, t.step = c, layer, s, step
 	t.w = deltaFloats{

@@ -46,9 +46,11 @@ type shape struct {
 }
 
 var shapes = [layouts]shape{
-	code8:     {name: "code8", quantized: true, group: 32, offset: 128, stepBytes: 2176, codesAt: 128},
-	code6:     {name: "code6", quantized: true, group: 16, offset: 32, nibbles: true, highBits: 2, super: true, stepBytes: 1680, codesAt: 576},
-	code5m:    {name: "code5m", quantized: true, group: 32, mins: true, nibbles: true, highBits: 1, super: true, stepBytes: 1408, codesAt: 512},
+	code8: {name: "code8", quantized: true, group: 32, offset: 128, stepBytes: 2176, codesAt: 128},
+	code6: {name: "code6", quantized: true, group: 16, offset: 32, nibbles: true, highBits: 2, super: true,
+		stepBytes: 1680, codesAt: 576},
+	code5m: {name: "code5m", quantized: true, group: 32, mins: true, nibbles: true, highBits: 1, super: true,
+		stepBytes: 1408, codesAt: 512},
 	code4:     {name: "code4", quantized: true, group: 32, offset: 8, nibbles: true, stepBytes: 1152, codesAt: 128},
 	code4m:    {name: "code4m", quantized: true, group: 32, mins: true, nibbles: true, super: true, stepBytes: 1152, codesAt: 512},
 	float32s:  {name: "float32", stepBytes: 128},

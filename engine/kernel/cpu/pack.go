@@ -29,7 +29,8 @@ func (w *weight) Experts() int { return w.src.Experts }
 // is says whether src is the very memory that w was made from.
 func (w *weight) is(src kernel.Source) bool {
 	return unsafe.SliceData(w.src.Data) == unsafe.SliceData(src.Data) && len(w.src.Data) == len(src.Data) &&
-		w.src.EmbedOnly == src.EmbedOnly && w.src.Type == src.Type && w.src.Experts == src.Experts && w.src.Rows == src.Rows && w.src.Cols == src.Cols
+		w.src.EmbedOnly == src.EmbedOnly && w.src.Type == src.Type && w.src.Experts == src.Experts &&
+		w.src.Rows == src.Rows && w.src.Cols == src.Cols
 }
 
 // newWeight is the weight of src in the given layout, without its data.

@@ -8,7 +8,8 @@ import (
 
 // DeltaNet implements kernel.Backend token by token: no chunks, so a prefill
 // cut anywhere gives the same bits.
-func (*Backend) DeltaNet(kc kernel.Cache, layer int, dst, qkv, z, beta, alpha kernel.Buffer, w kernel.DeltaWeights, s kernel.DeltaShape, step *kernel.Step) {
+func (*Backend) DeltaNet(kc kernel.Cache, layer int, dst, qkv, z, beta, alpha kernel.Buffer,
+	w kernel.DeltaWeights, s kernel.DeltaShape, step *kernel.Step) {
 	c := kc.(*cache)
 	width, channels := s.VHeads*s.Dim, c.cfg.ConvDim
 	for _, span := range step.Spans {

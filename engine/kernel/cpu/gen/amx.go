@@ -93,7 +93,8 @@ func (g *gen) unpack(l layout) {
 	g.finish()
 }
 
-const bandSignature = "func(dst *float32, dstStride int, sums *float32, more int, act *byte, bands, actStride int, codes *byte, steps int, prefetch uintptr, prefetchStride, prefetchStep int, scratch *byte)"
+const bandSignature = "func(dst *float32, dstStride int, sums *float32, more int, act *byte, bands, actStride int, codes *byte, " +
+	"steps int, prefetch uintptr, prefetchStride, prefetchStep int, scratch *byte)"
 
 // Registers that tile instructions name. The current and the next step of
 // activations and of weights; the integer sums; the distance of lines.

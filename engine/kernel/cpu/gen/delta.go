@@ -82,7 +82,8 @@ func (g *gen) deltaParts() {
 // convolve emits one row of a causal convolution of four taps.
 func (g *gen) convolve() {
 	g.function("convolve", "func(dst *float32, in **float32, w *float32, wRow, prefetch, n int)",
-		"writes silu(Σ in[tap]·w[tap]) of n channels and fetches what lies prefetch bytes after the last tap; in is four pointers, the taps of w lie wRow bytes apart.")
+		"writes silu(Σ in[tap]·w[tap]) of n channels and fetches what lies prefetch bytes after the last tap; "+
+			"in is four pointers, the taps of w lie wRow bytes apart.")
 	in, w, row, prefetch := g.arg("in"), g.arg("w"), g.arg("wRow"), g.arg("prefetch")
 	x := []reg.Register{}
 	for i := range 4 {

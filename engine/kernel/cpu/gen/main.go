@@ -190,12 +190,14 @@ func (g *gen) constants() {
 		{"topmin", 0x0da24260},                         // 1e-30
 		{"expmin", 0xc2aeac50}, {"expmax", 0x42b0c0a5}, // -87.33655, 88.37626
 		{"log2e", 0x3fb8aa3b}, {"ln2hi", 0x3f317200}, {"ln2lo", 0x35bfbe8e},
-		{"exp2", 0x3f000000}, {"exp3", 0x3e2aaaab}, {"exp4", 0x3d2aaaab}, {"exp5", 0x3c088889}, {"exp6", 0x3ab60b61}, {"exp7", 0x39500d01}, // 1/n!
+		{"exp2", 0x3f000000}, {"exp3", 0x3e2aaaab}, {"exp4", 0x3d2aaaab}, {"exp5", 0x3c088889},
+		{"exp6", 0x3ab60b61}, {"exp7", 0x39500d01}, // 1/n!
 		{"two", 0x40000000}, {"third", 0x3eaaaaab}, {"fifth", 0x3e4ccccd}, {"seventh", 0x3e124925}, {"ninth", 0x3de38e39},
 		{"eleventh", 0x3dba2e8c}, {"thirteenth", 0x3d9d89d9},
 		{"softmin", 0xc2ad3333}, {"round", 0x4b400000}, // -86.6, 1.5·2^23
 		{"bias", 127}, {"halfmax", 0x477fe000}, // 65504
-		{"nibbles", 0x0f0f0f0f}, {"bit7", 0x80808080}, {"bit4", 0x10101010}, {"bits45", 0x30303030}, {"bits5", 0x1f1f1f1f}, {"bits6", 0x3f3f3f3f}, {"ones16", 0x00010001},
+		{"nibbles", 0x0f0f0f0f}, {"bit7", 0x80808080}, {"bit4", 0x10101010},
+		{"bits45", 0x30303030}, {"bits5", 0x1f1f1f1f}, {"bits6", 0x3f3f3f3f}, {"ones16", 0x00010001},
 	} {
 		g.constant(c.name, g.repeat(c.bits))
 	}

@@ -288,7 +288,8 @@ func (g *gen) codesNarrow(l layout, rows int) {
 }
 
 // quarter adds one group of eight outputs of all rows.
-func (g *gen) quarter(l layout, p group, side int, act, q reg.Register, scales parts, out reg.Register, ones, extra reg.VecVirtual, rows int) {
+func (g *gen) quarter(l layout, p group, side int, act, q reg.Register, scales parts,
+	out reg.Register, ones, extra reg.VecVirtual, rows int) {
 	dots := g.vecs(rows)
 	for r := range rows {
 		// The signed form needs no correction: its codes are centred.

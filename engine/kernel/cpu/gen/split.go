@@ -86,7 +86,8 @@ func (s splitter) store(x, y reg.VecVirtual, to operand.Mem) {
 // splitQuery emits rows of the left matrix.
 func (g *gen) splitQuery() {
 	g.function("splitQuery", "func(dst *byte, x *float32, scale float32, blocks, rows, left, group, skip int)",
-		"writes rows of x times scale, blocks of 32 numbers each, as rows of parts. Rows of x follow each other, but skip bytes after left of them and then after every group.")
+		"writes rows of x times scale, blocks of 32 numbers each, as rows of parts. "+
+			"Rows of x follow each other, but skip bytes after left of them and then after every group.")
 	s, scale := g.newSplitter(false), g.scalar("scale")
 	dst, x := g.arg("dst"), g.arg("x")
 	g.eachQuery(x, func() {
