@@ -186,9 +186,9 @@ func TestSecondTurnHitsTheCache(t *testing.T) {
 	}
 }
 
-// TestComputedOfACancelledTurn: what a pin covers is said also of a turn that ends before
+// TestComputedOfACanceledTurn: what a pin covers is said also of a turn that ends before
 // its first token, when nothing of what it read from the cache is billed.
-func TestComputedOfACancelledTurn(t *testing.T) {
+func TestComputedOfACanceledTurn(t *testing.T) {
 	e, s := open2(t, options(CPU))
 	beginning := `{"model":"m","max_tokens":4,"temperature":0,"system":"` + words(400) + `","messages":[{"role":"user","content":"`
 	_, first := submit(t, s, "a", ask(t, e, beginning+`hi"}]}`))
@@ -312,10 +312,10 @@ func TestCancelInEachPhase(t *testing.T) {
 	decoding.Cancel()
 	s.Step(time.Now())
 	if b.result.Usage != (abi.Usage{}) || b.result.Err.Kind != abi.Canceled {
-		t.Errorf("cancelled in the queue: %+v", b.result)
+		t.Errorf("canceled in the queue: %+v", b.result)
 	}
 	if u := a.result.Usage; u.InputUncached != int64(len(long.Prompt)) || u.Output < 1 || u.Output > 4 {
-		t.Errorf("cancelled in decode: %+v", u)
+		t.Errorf("canceled in decode: %+v", u)
 	}
 	prefilling, c := submit(t, s, "c", long)
 	s.Step(time.Now())
@@ -325,7 +325,7 @@ func TestCancelInEachPhase(t *testing.T) {
 	prefilling.Cancel()
 	s.Step(time.Now())
 	if u := c.result.Usage; u.InputUncached <= 0 || u.InputUncached >= int64(len(long.Prompt)) || u.Output != 0 {
-		t.Errorf("cancelled in prefill: %+v of %d", u, len(long.Prompt))
+		t.Errorf("canceled in prefill: %+v of %d", u, len(long.Prompt))
 	}
 	if len(s.runs) != 0 || len(s.order) != 0 {
 		t.Errorf("%d runs are left", len(s.runs))

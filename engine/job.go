@@ -29,20 +29,20 @@ type Job struct {
 	// was pushed. It must not block.
 	Finished func(Result)
 
-	cancelled atomic.Bool
+	canceled atomic.Bool
 	input     atomic.Int64
 	cached    atomic.Int64
 	output    atomic.Int64
 }
 
 // Cancel ends the job at the next step, in whatever phase it is. Any goroutine may call it.
-func (j *Job) Cancel() { j.cancelled.Store(true) }
+func (j *Job) Cancel() { j.canceled.Store(true) }
 
-// Cancelled says whether Cancel was called.
-func (j *Job) Cancelled() bool { return j.cancelled.Load() }
+// Canceled says whether Cancel was called.
+func (j *Job) Canceled() bool { return j.canceled.Load() }
 
 // Observed is the usage so far, for checkpoints: before the first token the
-// input computed, as for a job cancelled in prefill. Any goroutine may call it.
+// input computed, as for a job canceled in prefill. Any goroutine may call it.
 func (j *Job) Observed() abi.Usage {
 	u := abi.Usage{InputUncached: j.input.Load(), Output: j.output.Load()}
 	if u.Output > 0 {
@@ -53,10 +53,10 @@ func (j *Job) Observed() abi.Usage {
 
 // Result is how a job ended.
 type Result struct {
-	// Usage is what was observed: for a job that was cancelled in prefill, the input computed so far.
+	// Usage is what was observed: for a job that was canceled in prefill, the input computed so far.
 	Usage abi.Usage
 	Stop  abi.StopReason
-	// Err is nil for a finished job, Kind Canceled for a cancelled one.
+	// Err is nil for a finished job, Kind Canceled for a canceled one.
 	Err    *abi.Error
 	Handle Handle // zero unless Pin was asked and granted
 	// Computed is how many tokens had KV at the end, read from the cache or not: what the

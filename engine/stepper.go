@@ -244,14 +244,14 @@ func (s *Stepper) rest(rows int) {
 	}
 }
 
-// sweep ends cancelled jobs and handles readers that are behind: their
+// sweep ends canceled jobs and handles readers that are behind: their
 // sequences first skip steps, then lose their pages, then end.
 func (s *Stepper) sweep(now time.Time) {
 	o := s.engine.options.Batch
 	for i := 0; i < len(s.order); i++ {
 		r := s.order[i]
 		switch {
-		case r.job.Cancelled():
+		case r.job.Canceled():
 			s.end(r, &abi.Error{Kind: abi.Canceled, Op: "engine.Step", Msg: "the request was cancelled"}, now)
 			i--
 		case r.job.Output.Room():

@@ -32,7 +32,7 @@ func opening(q *messages.Request) (system string, rest []messages.Message) {
 	return strings.Join(texts, "\n"), q.Messages[n:]
 }
 
-// mergeTurns merges neighbours that are pieces of one turn. It returns msgs itself
+// mergeTurns merges neighbors that are pieces of one turn. It returns msgs itself
 // where there are none, and never changes it.
 func mergeTurns(msgs []messages.Message) []messages.Message {
 	var out []messages.Message // nil until two are one

@@ -82,7 +82,7 @@ func conversationBody(s string) string {
 		strings.NewReplacer(pairs...).Replace(s) + `}`
 }
 
-// groupingTemplate puts neighbouring tool results into one turn, as many do.
+// groupingTemplate puts neighboring tool results into one turn, as many do.
 const groupingTemplate = `{% for m in messages %}{% if m.role == 'tool' %}{% if loop.first or messages[loop.index0 - 1].role != 'tool' %}<|im_start|>user{% endif %}[{{ m.content }}]{% if loop.last or messages[loop.index0 + 1].role != 'tool' %}<|im_end|>{% endif %}{% else %}<|im_start|>{{ m.role }}
 {{ m.reasoning_content }}{{ m.content }}{{ m.tool_calls|tojson if m.tool_calls }}<|im_end|>{% endif %}
 {% endfor %}{% if add_generation_prompt %}<|im_start|>assistant

@@ -97,7 +97,7 @@ func (s *fakeStepper) Step(time.Time) (progress bool) {
 	mode := s.m.mode.Load()
 	for i, f := range slices.Clone(s.jobs) {
 		switch {
-		case f.job.Cancelled():
+		case f.job.Canceled():
 			s.end(f, &abi.Error{Kind: abi.Canceled, Msg: "canceled"})
 		case mode == stuckInQueue || i >= s.m.slots || !f.job.Output.Room():
 			continue

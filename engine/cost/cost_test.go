@@ -112,7 +112,7 @@ func TestCostSurvivesDecoding(t *testing.T) {
 	}
 }
 
-// TestCostFollowsTheMachine: a neighbour that takes half the machine is in the
+// TestCostFollowsTheMachine: a neighbor that takes half the machine is in the
 // predictions after a few steps, and out of them after it is gone.
 func TestCostFollowsTheMachine(t *testing.T) {
 	for _, m := range machines(3) {
@@ -211,7 +211,7 @@ func TestNothingIsKnownOfNothing(t *testing.T) {
 	}
 }
 
-// TestSlowSizeIsTriedAgain: a size that was slow once gives way to its neighbours
+// TestSlowSizeIsTriedAgain: a size that was slow once gives way to its neighbors
 // when only those run, and one disturbed step says little of a size from the start.
 func TestSlowSizeIsTriedAgain(t *testing.T) {
 	one := func(rows int) cost.Load { return cost.Load{}.With(100, rows, rows) }

@@ -7,7 +7,7 @@
 // stack of where to go on, that the bytes so far can have led to, and remembers
 // where each byte leads from a set: a deterministic automaton that is built as
 // far as it is used. Which tokens of the vocabulary are allowed is found by
-// walking their bytes, in an order in which neighbours share beginnings.
+// walking their bytes, in an order in which neighbors share beginnings.
 //
 // Where the model would end its answer and it is not complete, Matcher.End closes what is
 // open and leaves out what may be left out. Choices know which of their ways lead there.

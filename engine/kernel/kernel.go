@@ -192,7 +192,7 @@ type Backend interface {
 	DeltaNet(c Cache, layer int, dst, qkv, z, beta, alpha Buffer, w DeltaWeights, s DeltaShape, step *Step)
 
 	// Experts computes dst = Σ_k weight_k · down_k(silu(gate_k x)·up_k x) over the
-	// top experts of softmax(logits), renormalised; logits are n x Experts.
+	// top experts of softmax(logits), renormalized; logits are n x Experts.
 	Experts(dst, x, logits Buffer, n int, gate, up, down Weight, top int)
 
 	// Close frees the backend's memory and stops its threads.

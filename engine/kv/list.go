@@ -46,7 +46,7 @@ func (l *list) pushFront(i int32) {
 // insertAfter puts i on the older side of at, which is in the list.
 func (l *list) insertAfter(i, at int32) {
 	if l.has(i) || !l.has(at) {
-		panic("kv: index is in a list already, or its neighbour in none")
+		panic("kv: index is in a list already, or its neighbor in none")
 	}
 	next := l.links[at].next
 	l.links[i].prev, l.links[i].next = at, next

@@ -64,7 +64,7 @@ type Config struct {
 	// StateBytes is what one slot takes on the device, at least 1 when States > 0.
 	StateBytes int64
 	// Seed makes the hash of tokens unpredictable to clients. Equal seeds give
-	// equal behaviour; no seed can give a wrong hit, only slow lookups.
+	// equal behavior; no seed can give a wrong hit, only slow lookups.
 	Seed uint64
 }
 

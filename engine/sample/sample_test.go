@@ -12,7 +12,7 @@ import (
 var nan, inf = float32(math.NaN()), float32(math.Inf(1))
 
 // expected is the distribution that the package comment describes, computed the
-// slow way: sort everything, filter one after the other, normalise.
+// slow way: sort everything, filter one after the other, normalize.
 func expected(p Params, logits []float32) []float64 {
 	type token struct {
 		id int

@@ -14,7 +14,7 @@ const (
 	// gapMin is the shortest gap that GapStretchMax asks for. Nobody reads a hundred tokens a
 	// second, and small steps waste the machine.
 	gapMin = 10 * time.Millisecond
-	// soloGaps is how many gaps a step may last in which nothing decodes. A new or a cancelled
+	// soloGaps is how many gaps a step may last in which nothing decodes. A new or a canceled
 	// request waits that long for the next plan.
 	soloGaps = 4
 	// batchShare is how much longer than the shortest step with a piece of prefill a step may

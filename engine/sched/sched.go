@@ -266,7 +266,7 @@ func (s *Scheduler) Append(q *Sequence, token int32) {
 	q.Draft = nil
 }
 
-// Finish ends a sequence in any phase, completed or cancelled, also between Plan and Commit.
+// Finish ends a sequence in any phase, completed or canceled, also between Plan and Commit.
 // Slot, state and pages are given back; full computed pages stay cached. With pinBytes > 0 its
 // path is pinned for a session; pinBytes bounds what the whole namespace pins (kv.Pool.Pin).
 // The zero Handle says that nothing was pinned. A second call does nothing.

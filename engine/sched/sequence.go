@@ -41,7 +41,7 @@ type Sequence struct {
 	// Computing some of them again after a preemption does not change it.
 	Cached int
 	// Peak is how many tokens were computed or cached at the most, so the input
-	// to pay for a cancelled prefill is max(0, min(Peak, Prompt) - Cached).
+	// to pay for a canceled prefill is max(0, min(Peak, Prompt) - Cached).
 	Peak int
 	// Arrived and Started are the times of Add and of the Plan that gave it a
 	// slot first; Started is zero before that. Their difference is the queue time.

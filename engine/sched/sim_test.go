@@ -435,7 +435,7 @@ func (m *sim) step(meddling int) error {
 	for i, it := range p.Items {
 		c := m.find(it.Seq)
 		if c == nil || !it.Seq.Running() || it.Seq.Computed() != it.Start+it.kept() {
-			continue // cancelled or paused meanwhile
+			continue // canceled or paused meanwhile
 		}
 		c.rows += it.kept()
 		if err := m.sampled(c, it, out[i]); err != nil {

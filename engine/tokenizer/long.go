@@ -8,7 +8,7 @@ const blockBytes = scratchKept
 // those that merging it at once would give, in memory for about block bytes of it.
 // It stops at the end of a block once dst has more than most ids.
 //
-// Merges are local: two neighbours of the result that stay apart when they alone
+// Merges are local: two neighbors of the result that stay apart when they alone
 // are merged stay apart in any text. So blocks are merged one after the other, the
 // last tokens of each once more with the next block, since they may become others
 // with what follows. Where the two do not stay apart, the next block begins

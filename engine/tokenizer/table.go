@@ -99,7 +99,7 @@ func (t *tokenTable) find(text string) (int32, bool) {
 // noPair is larger than the value of any merge.
 const noPair = ^uint64(0)
 
-// pairTable maps two neighbouring ids to rank<<32 | merged id, so that values
+// pairTable maps two neighboring ids to rank<<32 | merged id, so that values
 // compare as ranks do. Open addressing, at most two thirds full.
 type pairTable struct {
 	slots []pairSlot

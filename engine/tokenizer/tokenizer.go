@@ -3,7 +3,7 @@
 //
 // Encoding has three stages. A splitter cuts the text into pieces (words with
 // their leading space, numbers, punctuation, white space), each piece starts
-// as one token per byte, and the pair of neighbours with the lowest merge rank
+// as one token per byte, and the pair of neighbors with the lowest merge rank
 // is joined until no pair has a rank.
 //
 // Two kinds of text go in. Content (Encode) comes from clients: whatever it

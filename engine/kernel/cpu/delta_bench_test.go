@@ -37,7 +37,7 @@ func newDeltaBench(b *testing.B, be *Backend, s kernel.DeltaShape, layers, slots
 	r := newRand(1)
 	mk := func(n int) kernel.Buffer { return upload(be, normals(r, n, 1)) }
 	a := normals(r, s.VHeads, 1)
-	for i := range a { // as models are initialised: A up to 16, steps of 0.001 to 0.1
+	for i := range a { // as models are initialized: A up to 16, steps of 0.001 to 0.1
 		a[i] = -16 * float32(i+1) / float32(len(a))
 	}
 	bias := normals(r, s.VHeads, 1)

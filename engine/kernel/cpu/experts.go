@@ -137,7 +137,7 @@ func (e *expertScratch) route(logits []float32, n, experts, top int) {
 }
 
 // pickTop finds the largest logits, best first, and their softmax: a softmax
-// over all, renormalised over the chosen, is the softmax of the chosen.
+// over all, renormalized over the chosen, is the softmax of the chosen.
 func pickTop(chosen []int32, share, logits []float32) {
 	k := 0
 	for x, v := range logits {

@@ -178,7 +178,7 @@ func TestToHalf(t *testing.T) {
 		var x [32]float32
 		for i := range x {
 			switch i % 4 {
-			case 0: // half way between two neighbours
+			case 0: // half way between two neighbors
 				h := uint16(r.Uint32()) &^ 0xc000
 				x[i] = (halfToFloat(h) + halfToFloat(h+1)) / 2
 			case 1:

@@ -32,7 +32,7 @@ func (*Backend) Experts(dst, x, logits kernel.Buffer, n int, gate, up, down kern
 	}
 }
 
-// route picks the top experts, best first. A softmax over all, renormalised
+// route picks the top experts, best first. A softmax over all, renormalized
 // over the chosen, is the softmax of the chosen logits.
 func route(logits []float32, top int) (ids []int, weights []float64) {
 	ids = make([]int, len(logits))

@@ -141,7 +141,7 @@ func (b *Backend) AddRMSNorm(dst, x, delta, w kernel.Buffer, n, d int, eps float
 	b.RMSNorm(dst, x, w, n, d, eps)
 }
 
-// rmsNorm normalises one row; dst may be x.
+// rmsNorm normalizes one row; dst may be x.
 func rmsNorm(dst, x, w []float32, eps float32) {
 	scale := 1 / math.Sqrt(dot(x, x)/float64(len(x))+float64(eps))
 	for i, v := range x {

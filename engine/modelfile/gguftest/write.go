@@ -1,5 +1,5 @@
 // Package gguftest makes model files for tests: a GGUF writer, quantizers and
-// a converter between tensor types. Only tests import it; its encoders favour
+// a converter between tensor types. Only tests import it; its encoders favor
 // being plain over speed and smallest error.
 package gguftest
 
