@@ -71,6 +71,7 @@ var plants = []struct {
 	{"vocabulary", planted("func f() { generation := 1; _ = generation }\n"), "incarnation"},
 	{"vocabulary", map[string]string{"engine/look_ahead.go": "package engine\n"}, "the name of the file"},
 	{"vocabulary", map[string]string{"extensions/x.go": "package extensions\n\nimport lab \"strings\"\n\nvar _ = lab.Cut\n"}, "sandbox"},
+	{"vocabulary", planted("// All flights in flight.\nvar x int\n"), `a comment says "flight"`},
 	{"spelling", planted("func neighbourOf() {}\n"), `"neighbor"`},
 	{"spelling", planted("// It normalises.\n"), `"normalizes"`},
 	{"spelling", map[string]string{"bench/METHOD.md": "# Method\n\nThe grey one, not `grey`.\n"}, `"gray"`},
@@ -85,6 +86,7 @@ var plants = []struct {
 	{"request's way", map[string]string{"README.md": "# Program\n\n## A request's way\n\n" +
 		wayOf(9, "engine/step.go") + "10. Last: [`gone`](engine/gone.go)\n"}, "engine/gone.go"},
 	{"links", map[string]string{"bench/METHOD.md": "[results](RESULTS.md), [the Go library](https://pkg.go.dev/std)\n"}, "bench/RESULTS.md"},
+	{"named files", map[string]string{"bench/METHOD.md": "The step (engine/step.go, step.go) is in `engine/stepping.go`.\n"}, "engine/stepping.go"},
 	{"overview", map[string]string{overview: "| example.com/used |" + strings.Repeat(" word", overviewWordsMax)}, "at most 4000"},
 	{"third-party modules", map[string]string{"go.mod": "require (\n\texample.com/used v1.0.0\n\texample.com/new v1.0.0\n)\n"}, "example.com/new"},
 }

@@ -154,6 +154,7 @@ func foreignWords(tr *tree) []finding {
 			}
 		}
 	}
+	used = append(used, coinedWords(tr)...)
 	return append(used, tr.names(func(s *source, name string) string {
 		for _, w := range vocabulary {
 			if w.rules(s.path) && w.in(name) && !(w.verb && sentence(s, name)) {
@@ -162,6 +163,23 @@ func foreignWords(tr *tree) []finding {
 		}
 		return ""
 	})...)
+}
+
+// coinedWords finds the terms in comments that nobody uses as ordinary English.
+func coinedWords(tr *tree) []finding {
+	var all []finding
+	for _, s := range tr.sources {
+		for _, group := range s.file.Comments {
+			for i, line := range strings.Split(group.Text(), "\n") {
+				for _, w := range vocabulary {
+					if w.coined && w.rules(s.path) && w.in(line) {
+						all = append(all, finding{s.path, tr.line(group.Pos()) + i, w.word, fmt.Sprintf("a comment says %q: %s", w.word, w.instead)})
+					}
+				}
+			}
+		}
+	}
+	return all
 }
 
 // britishSpellings finds them in comments, names and the documents.
@@ -436,6 +454,28 @@ func deadLinks(tr *tree) []finding {
 			for _, m := range link.FindAllStringSubmatch(line, -1) {
 				if to := path.Join(path.Dir(name), m[1]); !strings.Contains(m[1], ":") && !tr.has(to) {
 					all = append(all, finding{name, i + 1, m[1], fmt.Sprintf("links to %s, which is not there", to)})
+				}
+			}
+		}
+	}
+	return all
+}
+
+var namedFile = regexp.MustCompile(`[\w./-]*\w\.go\b`)
+
+// lostFiles finds Go files that documents name and that are not there. A document
+// may leave out the folders in front.
+func lostFiles(tr *tree) []finding {
+	var all []finding
+	for name, text := range tr.texts {
+		if !strings.HasSuffix(name, ".md") {
+			continue
+		}
+		for i, line := range strings.Split(text, "\n") {
+			for _, file := range namedFile.FindAllString(line, -1) {
+				file = strings.TrimLeft(file, "./")
+				if !slices.ContainsFunc(tr.sources, func(s *source) bool { return strings.HasSuffix("/"+s.path, "/"+file) }) {
+					all = append(all, finding{name, i + 1, file, fmt.Sprintf("names %s, which is not there", file)})
 				}
 			}
 		}

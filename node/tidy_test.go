@@ -36,6 +36,7 @@ var rules = []rule{
 	{"doc comments", undocumented},
 	{"request's way", requestsWay},
 	{"links", deadLinks},
+	{"named files", lostFiles},
 	{"overview", longOverview},
 	{"third-party modules", unexplainedModules},
 }

@@ -11,7 +11,8 @@ type term struct {
 	word    string   // one word of a name, its plural too; a star at its end stands for any ending
 	folders []string // where the rule holds; nil is everywhere
 	except  []string // folders and files below those where it does not
-	after   string   // the word may follow this one: "flight" in "inFlight"
+	after   string   // the word may follow this one: requests are in flight
+	coined  bool     // it is nobody's English here, so comments must not have it either
 	verb    bool     // it is a verb as well, so names of tests may have it
 	instead string
 }
@@ -19,10 +20,10 @@ type term struct {
 // vocabulary is the glossary's other side. The config key "speculation", metric
 // names and whatever else leaves the program keep their words: those are strings.
 var vocabulary = []term{
-	{word: "flight", after: "in", instead: "a live request is a request, a transaction under way a commit"},
+	{word: "flight", after: "in", coined: true, instead: "a live request is a request, a transaction under way a commit"},
 	{word: "fly", instead: "a transaction under way is a commit"},
 	{word: "flying", instead: "a transaction under way is a commit"},
-	{word: "desk", instead: "the limiter's numbers of one account are its state"},
+	{word: "desk", coined: true, instead: "the limiter's numbers of one account are its state"},
 	{word: "hold", except: []string{"actors", "node", "wasm", "bench"}, verb: true, instead: "a hold is the ledger row that reserves money; pages have owners and references"},
 	{word: "snapshot", except: []string{"engine", "bench", "node"}, instead: "a snapshot is a saved recurrent state; a copy of a limiter's numbers is counters"},
 	{word: "generation", except: []string{"extensions", "node", "wasm"}, instead: "a generation is a loaded version of a module; a life of an actor or step loop is its incarnation"},
@@ -32,9 +33,9 @@ var vocabulary = []term{
 	{word: "guess*", instead: "draft"},
 	{word: "hope*", instead: "draft, or the condition that is meant"},
 	{word: "speculat*", except: []string{"node/config"}, instead: "draft"},
-	{word: "deaf", instead: "noObserver"},
+	{word: "deaf", coined: true, instead: "noObserver"},
 	{word: "patient*", instead: "retry"},
-	{word: "shelf", instead: "the cell that keeps a pin is a pin cell"},
+	{word: "shelf", coined: true, instead: "the cell that keeps a pin is a pin cell"},
 	{word: "shelves", instead: "cells that keep pins are pin cells"},
 	{word: "duty", instead: "settlement"},
 	{word: "duties", instead: "settlements"},
