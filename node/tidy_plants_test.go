@@ -58,7 +58,7 @@ var plants = []struct {
 	{"function size", planted("func f() {\n" + strings.Repeat("\tprintln()\n", functionLinesMax-1) + "}\n"), "f has 71 lines"},
 	{"function size", map[string]string{"engine/x_test.go": "package engine\n\nfunc TestX() {\n" + strings.Repeat("\t_ = []int{\n1,\n}\n", functionLinesMax-1) + "}\n"}, "TestX has 71 lines"},
 	{"file size", planted(strings.Repeat("\n", fileLinesMax)), "621 lines"},
-	{"line width", planted("var x = `" + strings.Repeat("wide ", 30) + "`\n"), "160 columns"},
+	{"line width", planted("var x = \"" + strings.Repeat("wide ", 30) + "\"\n"), "160 columns"},
 	{"line width", planted("\t// " + strings.Repeat("x", columnsMax-6) + "\n"), "141 columns"},
 	{"line width", map[string]string{"engine/x_test.go": "package engine\n\n// " + strings.Repeat("x", columnsMax-2) + "\n"}, "141 columns"},
 	{"limit names", planted("const tokensMost = 1\n"), "ends in Max"},

@@ -70,20 +70,16 @@ func longFiles(tr *tree) []finding {
 	return all
 }
 
-// wideLines finds lines of more than columnsMax columns. In tests the text of
-// string literals does not count: bodies, prompts and wanted messages read best
-// in one piece.
+// wideLines finds lines of more than columnsMax columns. The text of raw strings
+// does not count, since it cannot be broken; in tests that of no string does:
+// bodies, prompts and wanted messages read best in one piece.
 func wideLines(tr *tree) []finding {
 	var all []finding
 	for _, s := range tr.sources {
 		if s.generated {
 			continue
 		}
-		text := s.text
-		if s.test {
-			text = withoutStrings(text)
-		}
-		for i, line := range strings.Split(text, "\n") {
+		for i, line := range strings.Split(withoutStrings(s.text, s.test), "\n") {
 			if n := columns(line); n > columnsMax {
 				all = append(all, finding{s.path, i + 1, "", fmt.Sprintf("%d columns, at most %d", n, columnsMax)})
 			}
@@ -96,8 +92,9 @@ func columns(line string) int {
 	return utf8.RuneCountInString(line) + (tabColumns-1)*strings.Count(line, "\t")
 }
 
-// withoutStrings empties the string literals of a Go file and keeps its lines.
-func withoutStrings(text string) string {
+// withoutStrings takes the raw string literals out of a Go file, or all of them,
+// and keeps its lines.
+func withoutStrings(text string, all bool) string {
 	var out strings.Builder
 	at := 0
 	file := token.NewFileSet().AddFile("", -1, len(text))
@@ -108,7 +105,7 @@ func withoutStrings(text string) string {
 		if kind == token.EOF {
 			return out.String() + text[at:]
 		}
-		if kind == token.STRING {
+		if kind == token.STRING && (all || literal[0] == '`') {
 			begin := file.Offset(pos)
 			out.WriteString(text[at:begin])
 			out.WriteString(strings.Repeat("\n", strings.Count(literal, "\n")))
@@ -122,7 +119,7 @@ func withoutStrings(text string) string {
 func limitNames(tr *tree) []finding {
 	return tr.names(func(s *source, name string) string {
 		w := words(name)
-		if sentence(s, name) || len(w) == 1 && !ast.IsExported(name) {
+		if sentence(s, name) || len(w) == 1 && !ast.IsExported(name) || len(w) == 2 && w[0] == "at" {
 			return ""
 		}
 		switch w[len(w)-1] {
