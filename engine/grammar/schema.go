@@ -422,7 +422,7 @@ func (c *compiler) apply(s *schema, v *value, within []*value, depth int) bool {
 	if v.member("unevaluatedProperties") != nil {
 		within = with(within, v)
 	}
-	possible, lists := true, false
+	possible := true
 	for i, keyword := range v.names {
 		m := v.values[i]
 		switch keyword {
@@ -449,12 +449,7 @@ func (c *compiler) apply(s *schema, v *value, within []*value, depth int) bool {
 		case "properties":
 			c.declare(s, m, within)
 		case "required":
-			c.spend(len(m.values))
-			for _, name := range m.values {
-				if name.kind == '"' {
-					s.required = append(s.required, name.text)
-				}
-			}
+			c.require(s, m)
 		case "additionalProperties":
 			named := v.member("properties")
 			if named == nil {
@@ -463,10 +458,6 @@ func (c *compiler) apply(s *schema, v *value, within []*value, depth int) bool {
 			s.others = append(s.others, others{named: named, schema: m})
 		case "unevaluatedProperties":
 			s.others = append(s.others, others{within: v, schema: m})
-		case "items", "prefixItems", "additionalItems":
-			if keyword != "additionalItems" || v.member("items").list() != nil {
-				lists = true
-			}
 		case "minLength", "minItems", "maxLength", "maxItems":
 			c.count(s, keyword, m)
 		case "pattern":
@@ -479,10 +470,20 @@ func (c *compiler) apply(s *schema, v *value, within []*value, depth int) bool {
 			}
 		}
 	}
-	if lists {
+	if v.member("items") != nil || v.member("prefixItems") != nil {
 		s.lists = append(s.lists, listOf(v))
 	}
 	return possible
+}
+
+// require adds the members that must be there.
+func (c *compiler) require(s *schema, names *value) {
+	c.spend(len(names.values))
+	for _, name := range names.values {
+		if name.kind == '"' {
+			s.required = append(s.required, name.text)
+		}
+	}
 }
 
 // nothingNamed are the properties of a schema without any.

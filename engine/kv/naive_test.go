@@ -363,94 +363,136 @@ func TestAgainstNaivePool(t *testing.T) {
 	}
 }
 
+// comparison makes the same random calls of a pool and of the naive one.
+type comparison struct {
+	r     *rand.Rand
+	p     *Pool
+	m     *naive
+	open  []*naiveTable
+	ended []*naivePin // once made, whether they stand or not
+}
+
 func compareCalls(r *rand.Rand, p *Pool, m *naive) error {
-	var open []*naiveTable
-	var ended []*naivePin // once made, whether they stand or not
-	size := p.config.PageTokens
+	c := &comparison{r: r, p: p, m: m}
 	for step := range 600 {
-		var got, want any
-		switch k := r.IntN(10); {
-		case k < 4 && len(open) < 5:
-			l := &naiveTable{space: fmt.Sprint(r.IntN(3)), tokens: make([]int32, 1+r.IntN(6*size))}
-			for i := range l.tokens { // few kinds of pages, so that paths meet
-				l.tokens[i] = int32(i/size*10 + r.IntN(40)/39)
-			}
-			cached, branch := p.Open(&l.Table, l.space, l.tokens)
-			a, b := m.open(l)
-			ready, is := true, true
-			if p.Hybrid() {
-				_, err := p.TakeState(&l.Table)
-				ready, is = err == nil, m.takeState(l)
-			}
-			if ready && is {
-				ready, is = p.Grow(&l.Table, len(l.tokens)) == nil, m.grow(l)
-			}
-			got, want = fmt.Sprint(cached, branch, ready), fmt.Sprint(a, b, is)
-			if open = append(open, l); !ready {
-				m.close(l, l.State != NoState)
-				p.Close(&l.Table)
-				open = open[:len(open)-1]
-			}
-		case k < 7 && len(open) > 0:
-			l := open[r.IntN(len(open))]
-			n := r.IntN(len(l.tokens)/size+1) * size
-			switch {
-			case n == 0:
-			case p.Hybrid():
-				_, ok := p.Snapshot(&l.Table, l.tokens, n)
-				got, want = ok, m.snapshot(l, n)
-			default:
-				p.Index(&l.Table, l.tokens, n)
-				m.index(l, n)
-			}
-		case k < 9 && len(open) > 0:
-			i := r.IntN(len(open))
-			l := open[i]
-			if r.IntN(2) == 0 {
-				bytes := int64(r.IntN(150))
-				h := p.Pin(&l.Table, []int{size, 2 * size, 3 * size}, bytes)
-				pin := m.pin(l, []int{size, 2 * size, 3 * size}, bytes)
-				got, want = h != Handle{}, pin != nil
-				if pin != nil {
-					pin.handle = h
-					ended = append(ended, pin)
-				}
-			}
-			closing := open[i : i+1+r.IntN(len(open)-i)]
-			var tables []*Table
-			for _, l := range closing {
-				tables = append(tables, &l.Table)
-			}
-			available := p.PagesAvailable() + p.Freed(tables)
-			for _, l := range closing {
-				m.close(l, l.State != NoState)
-				p.Close(&l.Table)
-			}
-			if n := p.PagesAvailable(); n != available {
-				return fmt.Errorf("step %d: %d pages are available after %d tables closed, want %d", step, n, len(closing), available)
-			}
-			open = slices.Delete(open, i, i+len(closing))
-		case len(ended) > 0:
-			pin := ended[r.IntN(len(ended))]
-			got, want = p.Unpin(pin.handle), slices.Contains(m.pins, pin)
-			if want == true {
-				m.unpin(pin)
-			}
+		got, want, err := c.call()
+		if err == nil && got != want {
+			err = fmt.Errorf("%v, want %v", got, want)
 		}
-		if got != want {
-			return fmt.Errorf("step %d: %v, want %v", step, got, want)
+		if err == nil {
+			err = c.compare()
 		}
-		for i, pin := range ended {
-			if p.Pinned(pin.handle) != slices.Contains(m.pins, pin) {
-				return fmt.Errorf("step %d: pin %d stands: %v", step, i, p.Pinned(pin.handle))
-			}
+		if err != nil {
+			return fmt.Errorf("step %d: %w", step, err)
 		}
-		s := p.Stats()
-		pages, guards := m.kept("")
-		if got, want := []int{s.PagesFree, s.Snapshots, s.StatesFree, s.PagesPinned, s.Guarded},
-			[]int{m.free(), m.snapshots(), m.freeStates(), pages, guards}; !slices.Equal(got, want) {
-			return fmt.Errorf("step %d: free pages, snapshots, free states, pinned pages and guarded snapshots are %v, want %v", step, got, want)
+	}
+	return nil
+}
+
+// call makes one call of both and returns what they said.
+func (c *comparison) call() (got, want any, err error) {
+	switch k := c.r.IntN(10); {
+	case k < 4 && len(c.open) < 5:
+		got, want = c.openTable()
+	case k < 7 && len(c.open) > 0:
+		got, want = c.index()
+	case k < 9 && len(c.open) > 0:
+		return c.close()
+	case len(c.ended) > 0:
+		pin := c.ended[c.r.IntN(len(c.ended))]
+		got, want = c.p.Unpin(pin.handle), slices.Contains(c.m.pins, pin)
+		if want == true {
+			c.m.unpin(pin)
 		}
+	}
+	return got, want, nil
+}
+
+func (c *comparison) openTable() (got, want any) {
+	size := c.p.config.PageTokens
+	l := &naiveTable{space: fmt.Sprint(c.r.IntN(3)), tokens: make([]int32, 1+c.r.IntN(6*size))}
+	for i := range l.tokens { // few kinds of pages, so that paths meet
+		l.tokens[i] = int32(i/size*10 + c.r.IntN(40)/39)
+	}
+	cached, branch := c.p.Open(&l.Table, l.space, l.tokens)
+	a, b := c.m.open(l)
+	ready, is := true, true
+	if c.p.Hybrid() {
+		_, err := c.p.TakeState(&l.Table)
+		ready, is = err == nil, c.m.takeState(l)
+	}
+	if ready && is {
+		ready, is = c.p.Grow(&l.Table, len(l.tokens)) == nil, c.m.grow(l)
+	}
+	if ready {
+		c.open = append(c.open, l)
+	} else {
+		c.m.close(l, l.State != NoState)
+		c.p.Close(&l.Table)
+	}
+	return fmt.Sprint(cached, branch, ready), fmt.Sprint(a, b, is)
+}
+
+func (c *comparison) index() (got, want any) {
+	size := c.p.config.PageTokens
+	l := c.open[c.r.IntN(len(c.open))]
+	n := c.r.IntN(len(l.tokens)/size+1) * size
+	switch {
+	case n == 0:
+	case c.p.Hybrid():
+		_, ok := c.p.Snapshot(&l.Table, l.tokens, n)
+		return ok, c.m.snapshot(l, n)
+	default:
+		c.p.Index(&l.Table, l.tokens, n)
+		c.m.index(l, n)
+	}
+	return nil, nil
+}
+
+// close closes some tables, and may pin the first of them.
+func (c *comparison) close() (got, want any, err error) {
+	size := c.p.config.PageTokens
+	i := c.r.IntN(len(c.open))
+	l := c.open[i]
+	if c.r.IntN(2) == 0 {
+		bytes := int64(c.r.IntN(150))
+		h := c.p.Pin(&l.Table, []int{size, 2 * size, 3 * size}, bytes)
+		pin := c.m.pin(l, []int{size, 2 * size, 3 * size}, bytes)
+		got, want = h != Handle{}, pin != nil
+		if pin != nil {
+			pin.handle = h
+			c.ended = append(c.ended, pin)
+		}
+	}
+	closing := c.open[i : i+1+c.r.IntN(len(c.open)-i)]
+	var tables []*Table
+	for _, l := range closing {
+		tables = append(tables, &l.Table)
+	}
+	available := c.p.PagesAvailable() + c.p.Freed(tables)
+	for _, l := range closing {
+		c.m.close(l, l.State != NoState)
+		c.p.Close(&l.Table)
+	}
+	if n := c.p.PagesAvailable(); n != available {
+		return nil, nil, fmt.Errorf("%d pages are available after %d tables closed, want %d", n, len(closing), available)
+	}
+	c.open = slices.Delete(c.open, i, i+len(closing))
+	return got, want, nil
+}
+
+// compare looks at what both have now.
+func (c *comparison) compare() error {
+	for i, pin := range c.ended {
+		if c.p.Pinned(pin.handle) != slices.Contains(c.m.pins, pin) {
+			return fmt.Errorf("pin %d stands: %v", i, c.p.Pinned(pin.handle))
+		}
+	}
+	s := c.p.Stats()
+	pages, guards := c.m.kept("")
+	if got, want := []int{s.PagesFree, s.Snapshots, s.StatesFree, s.PagesPinned, s.Guarded},
+		[]int{c.m.free(), c.m.snapshots(), c.m.freeStates(), pages, guards}; !slices.Equal(got, want) {
+		return fmt.Errorf("free pages, snapshots, free states, pinned pages and guarded snapshots are %v, want %v", got, want)
 	}
 	return nil
 }
