@@ -147,7 +147,8 @@ func benchSwaps(b *testing.B, engine, module string, compile []string) {
 		}
 		swaps++
 		for _, other := range n.modules.Modules() { // of older ones only the previous is kept
-			if !other.Shipped && other.Digest != m.Digest && (other.State == extensions.StateStored || other.State == extensions.StateLoaded) {
+			if !other.Shipped && other.Digest != m.Digest &&
+				(other.State == extensions.StateStored || other.State == extensions.StateLoaded) {
 				if err := operator.RemoveModule(other.Digest); err != nil {
 					b.Error(err)
 				}
@@ -224,7 +225,8 @@ func (w *watchers) start(b *testing.B, n *node, operator *admin.Client, engine s
 	base := "http://" + n.public.Addr().String()
 	h := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: clients}}
 	for i := range clients {
-		a, err := operator.CreateAccount(admin.NewAccount{Name: fmt.Sprint("account-", i), Balance: admin.Amount{USD: "1000"}, Concurrency: 8, TokensPerMinute: 1 << 40})
+		a, err := operator.CreateAccount(admin.NewAccount{Name: fmt.Sprint("account-", i), Balance: admin.Amount{USD: "1000"},
+			Concurrency: 8, TokensPerMinute: 1 << 40})
 		if err != nil {
 			b.Fatal(err)
 		}

@@ -68,6 +68,7 @@ var plants = []struct {
 	{"vocabulary", planted("func f() (flights int) { return }\n"), `flights says "flight"`},
 	{"vocabulary", planted("func f() { for patientOne := range 3 { _ = patientOne } }\n"), "retry"},
 	{"vocabulary", planted("func speculativeDecoding() {}\n"), "draft"},
+	{"vocabulary", planted("func holdPages() {}\n"), "references"},
 	{"vocabulary", planted("func f() { generation := 1; _ = generation }\n"), "incarnation"},
 	{"vocabulary", map[string]string{"engine/look_ahead.go": "package engine\n"}, "the name of the file"},
 	{"vocabulary", map[string]string{"extensions/x.go": "package extensions\n\nimport lab \"strings\"\n\nvar _ = lab.Cut\n"}, "sandbox"},
