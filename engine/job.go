@@ -17,6 +17,7 @@ type Handle = kv.Handle
 type Job struct {
 	ID      string // request id
 	Account string // account id; prefixes are never shared between accounts
+	Session string // names the conversation
 	Request *Request
 	// Priority orders the jobs that wait for a slot, higher first; 0 is the usual
 	// one. A level is worth ten seconds of waiting, so none waits for ever.
@@ -51,6 +52,38 @@ func (j *Job) Observed() abi.Usage {
 	return u
 }
 
+// Observe tells the usage so far of a job that another engine than this package's computes.
+func (j *Job) Observe(u abi.Usage) {
+	j.input.Store(u.InputUncached)
+	j.cached.Store(u.CacheRead)
+	j.output.Store(u.Output)
+}
+
+// UsageSource says who counted the tokens of an answer.
+type UsageSource uint8
+
+const (
+	// UsageOwn is an engine of the node's own, whose counts are exact.
+	UsageOwn UsageSource = iota
+	// UsageReported is what the server that answered says.
+	UsageReported
+	// UsageCounted is the node's own count of what another server answered.
+	UsageCounted
+)
+
+var sourceNames = [...]string{"", "reported", "counted"}
+
+// String returns the source's name in rows and logs; empty for the node's own engine.
+func (s UsageSource) String() string { return sourceNames[s] }
+
+// Source is which server elsewhere answered a job; zero for an engine of the node's own.
+type Source struct {
+	Replica   string // its base URL
+	RequestID string // what it calls the request
+	ID        string // what it calls the answer
+	Usage     UsageSource
+}
+
 // Result is how a job ended.
 type Result struct {
 	// Usage is what was observed: for a job that was canceled in prefill, the input computed so far.
@@ -65,6 +98,7 @@ type Result struct {
 	// Queue, Prefill and Decode are the time until the first step with it, until the
 	// first output token, and until the end. A phase that was not reached is zero.
 	Queue, Prefill, Decode time.Duration
+	Source                 Source
 }
 
 // Output is the bounded queue between the step loop, which pushes, and the
@@ -74,12 +108,14 @@ type Output struct {
 	mu     sync.Mutex
 	events []abi.Event // Guarded by mu
 	ready  chan struct{}
-	max    int // 0: no bound but the answer's own
+	// drained has a value after a Drain of a queue that had no room.
+	drained chan struct{}
+	max     int // 0: no bound but the answer's own
 }
 
 // NewOutput makes a queue that has Room while fewer than eventsMax events wait.
 func NewOutput(eventsMax int) *Output {
-	return &Output{ready: make(chan struct{}, 1), max: eventsMax}
+	return &Output{ready: make(chan struct{}, 1), drained: make(chan struct{}, 1), max: eventsMax}
 }
 
 // NewWholeOutput makes a queue for an answer that is read when it is complete:
@@ -94,10 +130,20 @@ func NewWholeOutput() *Output {
 // Ready receives a value when events were pushed since the last Drain.
 func (o *Output) Ready() <-chan struct{} { return o.ready }
 
+// Drained receives a value when a queue without room was drained: whoever pushes from a
+// goroutine of its own waits for it, and then asks Room again.
+func (o *Output) Drained() <-chan struct{} { return o.drained }
+
 // Drain appends all queued events to dst and empties the queue.
 func (o *Output) Drain(dst []abi.Event) []abi.Event {
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	if o.max > 0 && len(o.events) >= o.max {
+		select {
+		case o.drained <- struct{}{}:
+		default: // it is known already
+		}
+	}
 	if dst == nil { // the queue itself changes hands: a whole answer is not copied
 		dst, o.events = o.events, nil
 		return dst

@@ -38,7 +38,7 @@ func (e *Engine) Prepare(account string, q *messages.Request) (*Request, error) 
 	if err != nil {
 		return nil, err
 	}
-	most, err := e.outputMax(len(prompt), q.MaxTokens)
+	most, err := OutputMax(e.info, len(prompt), q.MaxTokens)
 	if err != nil {
 		return nil, err
 	}
@@ -61,27 +61,27 @@ func (e *Engine) Prepare(account string, q *messages.Request) (*Request, error) 
 			Thinking: thinking, Begun: begun, Tools: offered(q), Marked: e.marker >= 0, Stops: q.StopSequences,
 			SingleCall: singleCall(q), Constrained: form != nil, NewID: newToolID,
 		},
-		Snapshots: e.snapshots(prompt), Conversation: conversation(q),
+		Snapshots: e.snapshots(prompt), Conversation: Conversation(q),
 	}, nil
 }
 
 // outputDefault is the most tokens of an answer to a request that does not say.
 const outputDefault = 32768
 
-// outputMax is the most tokens of the answer to a prompt: what was asked for,
-// which must fit, or with 0 up to outputDefault of what fits.
-func (e *Engine) outputMax(prompt, asked int) (int, error) {
-	window := e.info.ContextLength
+// OutputMax is the most tokens of a model's answer to a prompt: what was asked for,
+// which must fit, or with 0 up to outputDefault of what fits. The error is an *abi.Error.
+func OutputMax(info Info, prompt, asked int) (int, error) {
+	window := info.ContextLength
 	switch {
 	case asked == 0 && prompt >= window:
 		return 0, invalidf("messages", "the prompt has %d tokens: no room for an answer in the context window of %d", prompt, window)
 	case asked == 0:
-		return min(outputDefault, e.info.OutputMax, window-prompt), nil
+		return min(outputDefault, info.OutputMax, window-prompt), nil
 	case prompt+asked > window:
 		return 0, invalidf("max_tokens", "the prompt has %d tokens and max_tokens is %d: together more than the context window of %d",
 			prompt, asked, window)
-	case asked > e.info.OutputMax:
-		return 0, invalidf("max_tokens", "%d is over %d, the most this model produces", asked, e.info.OutputMax)
+	case asked > info.OutputMax:
+		return 0, invalidf("max_tokens", "%d is over %d, the most this model produces", asked, info.OutputMax)
 	}
 	return asked, nil
 }
@@ -110,14 +110,14 @@ const tokenBytes = 8
 // its neighbors.
 func (e *Engine) exceeds(q *messages.Request, most int) bool {
 	const edges = 4 // tokens
-	system, msgs := opening(q)
+	system, msgs := messages.Opening(q)
 	texts, bytes := []string{system}, len(system)
-	if last := len(msgs) - 1; last >= 0 && prefillable(msgs[last]) {
+	if last := len(msgs) - 1; last >= 0 && messages.BeginsAnswer(msgs[last]) {
 		msgs = msgs[:last]
 	}
 	for _, m := range msgs {
 		for _, b := range m.Blocks {
-			if b.Type == messages.Text || m.Role != "assistant" && isResult(b) {
+			if b.Type == messages.Text || m.Role != "assistant" && b.Type == messages.ToolResult {
 				texts, bytes = append(texts, b.Text), bytes+len(b.Text)
 			}
 		}
@@ -201,13 +201,13 @@ func (e *Engine) input(q *messages.Request) (in template.Input, beginning *messa
 	if schema := e.formatSchema(q); schema != nil {
 		in.ResponseSchema = e.protectJSON(shown(schema))
 	}
-	system, msgs := opening(q)
-	msgs = mergeTurns(msgs)
+	system, msgs := messages.Opening(q)
+	msgs = messages.MergeTurns(msgs)
 	in.Messages = make([]template.Message, 0, len(msgs)+1)
 	if system != "" {
 		in.Messages = append(in.Messages, template.Message{Role: "system", Content: guard(system)})
 	}
-	if last := len(msgs) - 1; last >= 0 && prefillable(msgs[last]) {
+	if last := len(msgs) - 1; last >= 0 && messages.BeginsAnswer(msgs[last]) {
 		beginning = &msgs[last]
 		in.Thinking = slices.ContainsFunc(beginning.Blocks, func(b messages.Block) bool { return b.Type == messages.Thinking })
 		msgs = msgs[:last]
@@ -241,7 +241,7 @@ func (e *Engine) templateTime() time.Time {
 // goes on in tokens that begin with it: such a text is not begun, so that the line breaks
 // which the client has are not in the answer again, nor a stop sequence in them.
 func (e *Engine) prefill(m messages.Message, thinking bool) (prefill string, begun bool) {
-	whole := blockTexts(m.Blocks)
+	whole := messages.Texts(m.Blocks)
 	text := strings.TrimRight(whole, " \t\r\n")
 	begun = text != "" && text == whole
 	text = e.tokenizer.Protect(text)
@@ -257,23 +257,6 @@ func (e *Engine) prefill(m messages.Message, thinking bool) (prefill string, beg
 	return e.tokenizer.Protect(strings.TrimSpace(thought.String())) + "\n</think>\n\n" + text, begun
 }
 
-// prefillable says whether a final message begins the answer: the
-// assistant's, with text and no call.
-func prefillable(m messages.Message) bool {
-	return m.Role == "assistant" && blockTexts(m.Blocks) != "" &&
-		!slices.ContainsFunc(m.Blocks, func(b messages.Block) bool { return b.Type == messages.ToolUse })
-}
-
-func blockTexts(blocks []messages.Block) string {
-	var s []string
-	for _, b := range blocks {
-		if b.Type == messages.Text {
-			s = append(s, b.Text)
-		}
-	}
-	return strings.Join(s, "\n")
-}
-
 // appendMessage appends message i as the template's messages: a user message
 // becomes its tool results, in the order of the calls, and then its text.
 // System messages after the first turn read as the user's, so that templates
@@ -285,7 +268,7 @@ func (e *Engine) appendMessage(dst []template.Message, msgs []messages.Message, 
 	}
 	var results []messages.Block
 	for _, b := range m.Blocks {
-		if isResult(b) {
+		if b.Type == messages.ToolResult {
 			results = append(results, b)
 		}
 	}
@@ -301,7 +284,7 @@ func (e *Engine) appendMessage(dst []template.Message, msgs []messages.Message, 
 		dst = append(dst, template.Message{Role: "tool", Content: guard(text), ToolCallID: guard(r.ID)})
 	}
 	if len(results) == 0 || slices.ContainsFunc(m.Blocks, func(b messages.Block) bool { return b.Type == messages.Text }) {
-		dst = append(dst, template.Message{Role: "user", Content: guard(blockTexts(m.Blocks))})
+		dst = append(dst, template.Message{Role: "user", Content: guard(messages.Texts(m.Blocks))})
 	}
 	return dst
 }
@@ -323,7 +306,7 @@ func callRanks(m messages.Message) func(id string) int {
 }
 
 func (e *Engine) assistant(m messages.Message) template.Message {
-	out := template.Message{Role: "assistant", Content: e.tokenizer.Protect(blockTexts(m.Blocks))}
+	out := template.Message{Role: "assistant", Content: e.tokenizer.Protect(messages.Texts(m.Blocks))}
 	var thought strings.Builder
 	for _, b := range m.Blocks {
 		switch b.Type {
@@ -456,11 +439,11 @@ func (e *Engine) turns(prompt []int32) (at []int) {
 	return at
 }
 
-// conversation hashes what stays the same over a conversation's requests.
-func conversation(q *messages.Request) [32]byte {
+// Conversation hashes what stays the same over a conversation's requests.
+func Conversation(q *messages.Request) [32]byte {
 	b := make([]byte, 0, 1024) // on the stack; larger ones move to the heap
 	write := func(s string) { b = append(append(b, s...), 0) }
-	system, msgs := opening(q)
+	system, msgs := messages.Opening(q)
 	write(system)
 	for _, t := range q.Tools {
 		write(t.Name)
@@ -469,7 +452,7 @@ func conversation(q *messages.Request) [32]byte {
 	}
 	for _, m := range msgs {
 		if m.Role == "user" {
-			write(blockTexts(m.Blocks))
+			write(messages.Texts(m.Blocks))
 			break
 		}
 	}

@@ -30,9 +30,12 @@ const (
 // Request is a prepared request: validated, rendered and tokenized. It is
 // immutable and owns all it holds.
 type Request struct {
-	Model     string
-	Stream    bool
+	Model  string
+	Stream bool
+	// Prompt are the tokens of the prompt. A request that is answered elsewhere has none:
+	// Counted says how many there are.
 	Prompt    []int32
+	Counted   int
 	MaxTokens int // most tokens to produce, thinking included
 	Sampling  sample.Params
 	// Distinct are the tokens of Prompt for a repetition penalty; nil without one.
@@ -54,4 +57,9 @@ type Request struct {
 	// Conversation identifies the conversation by content (system, tools and
 	// first user message) when the client sends no session id.
 	Conversation [32]byte
+	// Payload is what another engine than this package's needs of the request.
+	Payload any
 }
+
+// InputTokens is how many tokens the prompt has.
+func (q *Request) InputTokens() int { return max(len(q.Prompt), q.Counted) }

@@ -159,7 +159,7 @@ func TestTurnsThatStayApart(t *testing.T) {
 		if err != nil {
 			t.Fatal(name, err)
 		}
-		if got := mergeTurns(q.Messages); len(got) != len(q.Messages) {
+		if got := messages.MergeTurns(q.Messages); len(got) != len(q.Messages) {
 			t.Errorf("%s: %d messages became %d", name, len(q.Messages), len(got))
 		}
 	}
@@ -197,7 +197,7 @@ func TestMergingIsLinear(t *testing.T) {
 		}
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
-		got := mergeTurns(msgs)
+		got := messages.MergeTurns(msgs)
 		runtime.ReadMemStats(&after)
 		if len(got) != 1 || len(got[0].Blocks) != n {
 			t.Fatalf("%s: %d messages, the first of %d blocks", role, len(got), len(got[0].Blocks))

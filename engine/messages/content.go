@@ -241,5 +241,5 @@ func (r *reader) typed(f blockFields) Block {
 // saidByServer says whether a block is the call or the result of a tool that ran on
 // another service's side, where the conversation began. What is skipped costs no tokens.
 func saidByServer(kind string) bool {
-	return kind == "server_tool_use" || serverTool(kind) && strings.HasSuffix(kind, "_tool_result")
+	return kind == "server_tool_use" || ServerTool(kind) && strings.HasSuffix(kind, "_tool_result")
 }

@@ -99,7 +99,7 @@ func appendDeltaHead(dst []byte, index int32, kind, field string) []byte {
 func (e *Encoder) appendBlockStop(dst []byte, ev *abi.Event) []byte {
 	if ev.Block == abi.BlockThinking {
 		dst = appendDeltaHead(dst, ev.Index, "signature_delta", "signature")
-		dst = appendString(dst, e.sum())
+		dst = appendString(dst, e.sum()+ev.Signature)
 		dst = append(dst, "}}\n\n"...)
 	}
 	dst = append(dst, "event: content_block_stop\ndata: {\"type\":\"content_block_stop\",\"index\":"...)
@@ -127,7 +127,11 @@ func (e *Encoder) AppendMessage(dst []byte, events []abi.Event) []byte {
 				dst = append(dst, ',')
 			}
 			text, next := blockText(events, i+1)
-			dst = e.appendBlock(dst, &events[i], text)
+			signature := "" // the upstream server's
+			if next < len(events) {
+				signature = events[next].Signature
+			}
+			dst = e.appendBlock(dst, &events[i], text, signature)
 			i = next
 		case abi.EventEnd:
 			end = &events[i]
@@ -148,7 +152,7 @@ func blockText(events []abi.Event, i int) (text []byte, stop int) {
 	return text, i
 }
 
-func (e *Encoder) appendBlock(dst []byte, start *abi.Event, text []byte) []byte {
+func (e *Encoder) appendBlock(dst []byte, start *abi.Event, text []byte, signature string) []byte {
 	switch start.Block {
 	case abi.BlockThinking:
 		e.signature = e.mac()
@@ -156,7 +160,7 @@ func (e *Encoder) appendBlock(dst []byte, start *abi.Event, text []byte) []byte 
 		dst = append(dst, `{"type":"thinking","thinking":`...)
 		dst = appendString(dst, string(text))
 		dst = append(dst, `,"signature":`...)
-		dst = appendString(dst, e.sum())
+		dst = appendString(dst, e.sum()+signature)
 	case abi.BlockText:
 		dst = append(dst, `{"type":"text","text":`...)
 		dst = appendString(dst, string(text))

@@ -19,8 +19,13 @@ const (
 )
 
 // Request is a parsed and validated body of /v1/messages or count_tokens.
-// It owns its memory: nothing aliases the body.
+// It owns its memory: nothing but Body aliases the body.
 type Request struct {
+	// Body is the body itself, valid until the request is prepared: for models that are
+	// answered elsewhere, to which it goes as it came.
+	Body []byte
+	// Forward are headers of the client's, name and value, that go along with it.
+	Forward       [][2]string
 	Model         string
 	System        string // the system text blocks, one per line
 	Messages      []Message

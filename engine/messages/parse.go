@@ -63,7 +63,7 @@ func parse(body []byte) (*Request, *abi.Error) {
 	d := openDecoder(body)
 	defer d.close(len(body))
 	r := &reader{dec: &d.Decoder}
-	q := &Request{Thinking: true, ToolChoice: ToolChoice{Mode: "auto"}}
+	q := &Request{Body: body, Thinking: true, ToolChoice: ToolChoice{Mode: "auto"}}
 	if r.dec.PeekKind() != '{' {
 		if len(bytes.TrimSpace(body)) == 0 {
 			return nil, invalid("", "the body is empty; want a JSON object")
@@ -351,8 +351,8 @@ var serverTools = []string{
 	"web_search_", "computer_", "bash_", "text_editor_", "web_fetch_", "code_execution_", "memory_", "tool_search_tool_",
 }
 
-// serverTool says whether a type is of one of these families.
-func serverTool(kind string) bool {
+// ServerTool says whether a type is of one of these families.
+func ServerTool(kind string) bool {
 	return slices.ContainsFunc(serverTools, func(p string) bool { return strings.HasPrefix(kind, p) })
 }
 
@@ -368,7 +368,7 @@ func (r *reader) tools() (tools []Tool) {
 		at := r.path() // the tool's object is closed: path names it
 		switch {
 		case r.err != nil:
-		case serverTool(kind):
+		case ServerTool(kind):
 			r.skipped = append(r.skipped, t.Name)
 		case kind != "" && kind != "custom" && kind != "function":
 			r.fail(invalid(at+".type", "%q is not a tool type this service knows", kind))

@@ -62,6 +62,9 @@ type Event struct {
 	ID           string     // EventBlockStart of a tool use: "toolu_..."
 	Name         string     // EventBlockStart of a tool use
 	StopSequence string     // EventEnd with StopStopSequence
-	Usage        Usage      // EventStart (input side), EventEnd (all)
-	Err          *Error     // EventError
+	// Signature, of an EventBlockStop of thinking, stands behind the node's own: the upstream
+	// server's, which is put back when the block comes again. No frame has it.
+	Signature string
+	Usage     Usage  // EventStart (input side), EventEnd (all)
+	Err       *Error // EventError
 }

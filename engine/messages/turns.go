@@ -1,10 +1,8 @@
-package engine
+package messages
 
 import (
 	"slices"
 	"strings"
-
-	"corenode/engine/messages"
 )
 
 // Clients and translators write one conversation in several ways: its system
@@ -12,9 +10,9 @@ import (
 // in one each, the parts of an assistant's turn as one message or as items.
 // What is here makes them one, so that equal conversations are equal prompts.
 
-// opening is the system text, from the field and the leading system messages,
+// Opening is the system text, from the field and the leading system messages,
 // and the messages after those. No system text and an empty one are the same.
-func opening(q *messages.Request) (system string, rest []messages.Message) {
+func Opening(q *Request) (system string, rest []Message) {
 	n := 0
 	for n < len(q.Messages) && q.Messages[n].Role == "system" {
 		n++
@@ -27,15 +25,15 @@ func opening(q *messages.Request) (system string, rest []messages.Message) {
 		texts = append(texts, q.System)
 	}
 	for _, m := range q.Messages[:n] {
-		texts = append(texts, blockTexts(m.Blocks))
+		texts = append(texts, Texts(m.Blocks))
 	}
 	return strings.Join(texts, "\n"), q.Messages[n:]
 }
 
-// mergeTurns merges neighbors that are pieces of one turn. It returns msgs itself
+// MergeTurns merges neighbors that are pieces of one turn. It returns msgs itself
 // where there are none, and never changes it.
-func mergeTurns(msgs []messages.Message) []messages.Message {
-	var out []messages.Message // nil until two are one
+func MergeTurns(msgs []Message) []Message {
+	var out []Message // nil until two are one
 	var turn openTurn
 	for i, m := range msgs {
 		if !turn.takes(m) {
@@ -71,7 +69,7 @@ type openTurn struct {
 	merged  bool // its blocks are our own
 }
 
-func (t *openTurn) add(m messages.Message) {
+func (t *openTurn) add(m Message) {
 	_, last := span(m.Blocks)
 	t.results = onlyResults(m.Blocks) // what takes m has had nothing else
 	t.written = max(t.written, last)
@@ -80,7 +78,7 @@ func (t *openTurn) add(m messages.Message) {
 // takes says whether a message goes on with the turn: a user message with some
 // tool results behind nothing but such, or an assistant's that goes on in the
 // order in which a model writes (thinking, text, calls).
-func (t *openTurn) takes(m messages.Message) bool {
+func (t *openTurn) takes(m Message) bool {
 	switch {
 	case t.role != m.Role:
 		return false
@@ -93,10 +91,10 @@ func (t *openTurn) takes(m messages.Message) bool {
 	return false
 }
 
-func isResult(b messages.Block) bool { return b.Type == messages.ToolResult }
+func isResult(b Block) bool { return b.Type == ToolResult }
 
-func onlyResults(blocks []messages.Block) bool {
-	return len(blocks) > 0 && !slices.ContainsFunc(blocks, func(b messages.Block) bool { return !isResult(b) })
+func onlyResults(blocks []Block) bool {
+	return len(blocks) > 0 && !slices.ContainsFunc(blocks, func(b Block) bool { return !isResult(b) })
 }
 
 // The order in which a model writes the blocks of a turn.
@@ -109,13 +107,13 @@ const (
 
 // span is the first and the last of that order that blocks have; empty texts
 // say nothing.
-func span(blocks []messages.Block) (first, last int) {
+func span(blocks []Block) (first, last int) {
 	for _, b := range blocks {
 		rank := writtenText
 		switch {
-		case b.Type == messages.Thinking:
+		case b.Type == Thinking:
 			rank = writtenThinking
-		case b.Type == messages.ToolUse:
+		case b.Type == ToolUse:
 			rank = writtenCalls
 		case b.Text == "":
 			continue
@@ -126,4 +124,22 @@ func span(blocks []messages.Block) (first, last int) {
 		last = max(last, rank)
 	}
 	return first, last
+}
+
+// Texts are the text blocks of a message, one per line.
+func Texts(blocks []Block) string {
+	var s []string
+	for _, b := range blocks {
+		if b.Type == Text {
+			s = append(s, b.Text)
+		}
+	}
+	return strings.Join(s, "\n")
+}
+
+// BeginsAnswer says whether a message, if it is the last one, begins the answer: the
+// assistant's, with text and no call.
+func BeginsAnswer(m Message) bool {
+	return m.Role == "assistant" && Texts(m.Blocks) != "" &&
+		!slices.ContainsFunc(m.Blocks, func(b Block) bool { return b.Type == ToolUse })
 }

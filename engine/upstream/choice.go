@@ -1,0 +1,92 @@
+package upstream
+
+import (
+	"time"
+
+	"corenode/engine/upstream/route"
+)
+
+// request counts a request for the budget of retries.
+func (m *Model) request() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.budget.Request(time.Now())
+}
+
+// mayRetry takes a retry out of the budget.
+func (m *Model) mayRetry() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	ok := m.budget.Retry(time.Now())
+	if ok {
+		m.counts.Retries.Add(1)
+	}
+	return ok
+}
+
+// choose picks a replica that is ready and none of tried. Where all are full, room is closed
+// when one may not be any more, and the caller says left when it does not wait any longer;
+// a nil room means that too many wait already.
+func (m *Model) choose(key route.Key, tried []string) (r *replica, room <-chan struct{}, why route.Refusal) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	skip := tried
+	if len(m.ready) < len(m.replicas) {
+		skip = append([]string(nil), tried...)
+		for base := range m.replicas {
+			if !m.ready[base] {
+				skip = append(skip, base)
+			}
+		}
+	}
+	c, why := m.set.Choose(time.Now(), key, skip)
+	switch {
+	case why == route.Chosen:
+		m.counts.Attempts.Add(1)
+		m.counts.PrefixKnown.Add(int64(c.Known))
+		m.counts.PrefixAsked.Add(int64(len(key.Prefixes)))
+		return m.replicas[c.ID], nil, why
+	case why == route.AllFull && m.waiting < m.options.QueueMax:
+		m.waiting++
+		return nil, m.room, why
+	}
+	return nil, nil, why
+}
+
+// left ends a wait for room.
+func (m *Model) left() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.waiting--
+}
+
+// release gives back what choose counted, and learns from how the attempt ended.
+func (m *Model) release(r *replica, o *outcome) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.set.Release(r.base)
+	m.wakeWaiting()
+	switch {
+	case o == nil || o.final != nil:
+		m.set.Succeeded(r.base)
+	case o.full:
+		m.counts.Full.Add(1)
+	default:
+		m.failed(r, o)
+	}
+}
+
+// failed counts a failure of a replica. mu is held.
+func (m *Model) failed(r *replica, o *outcome) {
+	m.counts.Failures.Add(1)
+	reason := o.err.Error()
+	if o.free { // it was not there: what it had cached may be gone
+		m.set.Forget(r.base)
+	}
+	if m.set.Failed(r.base, reason, time.Now()) {
+		m.counts.Ejections.Add(1)
+		m.options.Log.Warn("a server of the model is taken out for some time", "model", m.options.ID, "replica", r.base, "reason", cut(reason, 300))
+		return
+	}
+	m.options.Log.Warn("a server of the model did not answer", "model", m.options.ID, "replica", r.base, "reason", cut(reason, 300))
+}

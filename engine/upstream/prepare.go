@@ -1,0 +1,238 @@
+package upstream
+
+import (
+	"bytes"
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/binary"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"corenode/engine"
+	"corenode/engine/messages"
+	"corenode/engine/upstream/route"
+	"corenode/engine/upstream/wire"
+	"corenode/wasm/abi"
+)
+
+// sent is what a request takes along to its relay: engine.Request.Payload.
+type sent struct {
+	body     []byte
+	splices  []string // what of the client's body was changed, for the log
+	prefixes []uint64
+	stops    []string
+	calls    *callChecker // nil without tools
+	forward  [][2]string  // headers of the client's that go along
+	counted  int          // prompt tokens, by our own count
+	exact    bool         // counted with the model's tokenizer
+}
+
+// Prepare checks a parsed body against the model, counts its tokens and makes the body that
+// goes out. Errors are *abi.Error. It is safe for concurrent use, and asks a replica when
+// the model has no tokenizer.
+func (m *Model) Prepare(account string, q *messages.Request) (*engine.Request, error) {
+	if err := m.mayUse(account); err != nil {
+		return nil, err
+	}
+	if !m.anyReady() {
+		return nil, m.noneUp()
+	}
+	checker, err := newCallChecker(q)
+	if err != nil {
+		return nil, err
+	}
+	counted, err := m.Count(q)
+	if err != nil {
+		return nil, err
+	}
+	most, err := engine.OutputMax(m.options.Info, counted, q.MaxTokens)
+	if err != nil {
+		return nil, err
+	}
+	s := &sent{stops: q.StopSequences, calls: checker, forward: q.Forward, counted: counted, exact: m.options.Counter != nil,
+		prefixes: prefixHashes(account, q)}
+	if s.body, s.splices, err = m.body(account, q, most); err != nil {
+		return nil, err
+	}
+	return &engine.Request{Model: m.options.ID, Stream: q.Stream, Counted: counted, MaxTokens: most,
+		Conversation: engine.Conversation(q), Payload: s}, nil
+}
+
+// Count returns the number of prompt tokens of a body.
+func (m *Model) Count(q *messages.Request) (int, error) {
+	if m.options.Counter != nil {
+		return m.options.Counter.Count(q)
+	}
+	replicas := m.urls()
+	if len(replicas) == 0 {
+		return 0, m.noneUp()
+	}
+	body, _, err := wire.Splice(q.Body, wire.Splices{Model: m.options.Model, ToolSkipped: messages.ServerTool})
+	if err != nil {
+		return 0, abi.AsError(err)
+	}
+	var last error
+	for _, r := range replicas[:min(3, len(replicas))] {
+		n, err := m.countAt(r, body)
+		if err == nil {
+			return n, nil
+		}
+		last = err
+	}
+	return 0, &abi.Error{Kind: abi.Overloaded, Op: "upstream.Count", RetryAfter: time.Second,
+		Msg: "the model's servers do not count tokens now; try again", Err: last}
+}
+
+// countTimeout bounds one question for a count.
+const countTimeout = 10 * time.Second
+
+// countAt asks one replica for the tokens of a body.
+func (m *Model) countAt(r *replica, body []byte) (int, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), countTimeout)
+	defer cancel()
+	status, page, err := r.get(ctx, r.request(http.MethodPost, m.traits.Count, bytes.NewReader(body), len(body), m.header()))
+	if err != nil {
+		return 0, err
+	}
+	var answer struct {
+		InputTokens *int `json:"input_tokens"`
+	}
+	if status != http.StatusOK {
+		return 0, fmt.Errorf("%s%s: status %d: %.200s", r.base, m.traits.Count, status, page)
+	}
+	if err := json.Unmarshal(page, &answer); err != nil || answer.InputTokens == nil || *answer.InputTokens < 0 {
+		return 0, fmt.Errorf("%s%s: no input_tokens in %.200q", r.base, m.traits.Count, page)
+	}
+	return *answer.InputTokens, nil
+}
+
+// header is what every request to a replica has.
+func (m *Model) header() http.Header {
+	h := http.Header{"Content-Type": {"application/json"}, "User-Agent": {"corenode"}, "Accept-Encoding": {"identity"}}
+	if m.options.Key != "" {
+		h.Set("Authorization", "Bearer "+m.options.Key)
+	}
+	return h
+}
+
+// body makes what goes out.
+func (m *Model) body(account string, q *messages.Request, maxTokens int) (body []byte, splices []string, err error) {
+	if !m.traits.Messages {
+		o := wire.ChatOptions{Model: m.options.Model, MaxTokens: maxTokens, CacheSalt: m.secretName("cache", account)}
+		return wire.Chat(m.options.Flavour, q, o), nil, nil
+	}
+	body, splices, err = wire.Splice(q.Body, wire.Splices{Model: m.options.Model, ToolSkipped: messages.ServerTool,
+		ChoiceAuto: q.ToolChoice.Mode == "auto", MaxTokens: maxTokens, Signature: theirSignature})
+	if err != nil {
+		return nil, nil, abi.AsError(err)
+	}
+	return body, splices, nil
+}
+
+// secretName is what a replica is told instead of an account or a session: nobody there can
+// tell whose it is, and it is the same each time.
+func (m *Model) secretName(kind, name string) string {
+	h := hmac.New(sha256.New, m.options.Secret)
+	fmt.Fprintf(h, "upstream\x00%s\x00%s\x00%s", kind, m.options.ID, name)
+	return hex.EncodeToString(h.Sum(nil)[:16])
+}
+
+// signatureMark stands between our signature of a thinking block and the replica's own,
+// which travels inside ours and is put back when the block comes again.
+const signatureMark = "~"
+
+// theirSignature is the replica's part of a signature; empty where there is none.
+func theirSignature(ours string) string {
+	_, theirs, found := strings.Cut(ours, signatureMark)
+	if !found {
+		return ""
+	}
+	text, err := base64.StdEncoding.DecodeString(theirs)
+	if err != nil {
+		return ""
+	}
+	return string(text)
+}
+
+// noneUp is the refusal of a model without a replica that answers.
+func (m *Model) noneUp() *abi.Error {
+	return &abi.Error{Kind: abi.Overloaded, Op: "upstream", RetryAfter: 2 * time.Second,
+		Msg: "no server of the model answers; try again"}
+}
+
+// chunkBytes is the part of a prompt that one prefix hash covers, as routers for the same
+// servers have it; prefixesPerRequest bounds how many a request has.
+const (
+	chunkBytes         = 512
+	prefixesPerRequest = 256
+)
+
+// prefixHashes are the hashes of ever longer beginnings of a conversation. They are chained
+// over the account, since accounts never share a cached prefix, and cut at the end of each
+// message: that is where conversations part.
+func prefixHashes(account string, q *messages.Request) []uint64 {
+	h := prefixHasher{sum: sha256.Sum256([]byte(account))}
+	system, rest := messages.Opening(q)
+	h.write(system)
+	for _, t := range q.Tools {
+		h.write(t.Name)
+		h.write(t.Description)
+		h.write(string(t.Schema))
+	}
+	h.cut()
+	for _, msg := range rest {
+		h.write(msg.Role)
+		for _, b := range msg.Blocks {
+			h.write(b.Text)
+			h.write(b.Name)
+			h.write(b.ID)
+			h.write(string(b.Input))
+		}
+		h.cut()
+	}
+	if n := len(h.hashes); n > prefixesPerRequest { // the longest count most, and the first few are what is shared
+		first := prefixesPerRequest / 8
+		h.hashes = append(h.hashes[:first:first], h.hashes[n-prefixesPerRequest+first:]...)
+	}
+	return h.hashes
+}
+
+type prefixHasher struct {
+	sum    [sha256.Size]byte
+	open   []byte // behind the last cut
+	hashes []uint64
+}
+
+func (h *prefixHasher) write(s string) {
+	h.open = binary.LittleEndian.AppendUint32(h.open, uint32(len(s)))
+	for len(s) > 0 {
+		n := min(len(s), max(0, chunkBytes-len(h.open)))
+		h.open = append(h.open, s[:n]...)
+		if s = s[n:]; len(h.open) >= chunkBytes {
+			h.cut()
+		}
+	}
+}
+
+// cut ends a beginning.
+func (h *prefixHasher) cut() {
+	if len(h.open) == 0 {
+		return
+	}
+	h.sum = sha256.Sum256(append(h.sum[:], h.open...))
+	h.open = h.open[:0]
+	h.hashes = append(h.hashes, binary.LittleEndian.Uint64(h.sum[:]))
+}
+
+// key is what the replica is chosen by: the prompt's beginnings, and behind them the session.
+func (s *sent) key(session string) route.Key {
+	k := route.Key{Conversation: route.Hash(session), Prefixes: make([]uint64, 0, len(s.prefixes)+1)}
+	k.Prefixes = append(append(k.Prefixes, s.prefixes...), k.Conversation)
+	return k
+}

@@ -1,0 +1,532 @@
+package upstream
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"runtime/debug"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"corenode/engine"
+	"corenode/engine/upstream/route"
+	"corenode/engine/upstream/wire"
+	"corenode/wasm/abi"
+)
+
+// attemptsMax is on how many replicas a request is tried.
+const attemptsMax = 3
+
+// relay is one job on its way: a goroutine that ends with the job.
+type relay struct {
+	stepper *Stepper
+	model   *Model
+	job     *engine.Job
+	sent    *sent
+	taken   func(*abi.Error) // for the step loop; see Stepper.Submit
+
+	ctx    context.Context // ends when the job is cancelled or aborted
+	cancel context.CancelFunc
+	cause  atomic.Pointer[abi.Error] // why it was aborted; nil for a job that was cancelled
+	done   chan struct{}
+
+	tell   sync.Once // the first of what taken is told counts
+	told   atomic.Bool
+	result engine.Result
+
+	// Owned by the relay's goroutine:
+	submitted, sentAt, firstAt time.Time
+	source                     engine.Source
+	reader                     *wire.Reader
+	pending                    []abi.Event // before the first content
+	events                     []abi.Event // scratch
+	shown                      bool        // content was pushed: no other replica may be tried
+}
+
+func newRelay(s *Stepper, j *engine.Job, now time.Time, taken func(*abi.Error)) *relay {
+	ctx, cancel := context.WithCancel(context.Background())
+	return &relay{stepper: s, model: s.model, job: j, sent: j.Request.Payload.(*sent), taken: taken,
+		ctx: ctx, cancel: cancel, done: make(chan struct{}), submitted: now}
+}
+
+// stop ends the relay in whatever phase it is, with err, or as a job that was cancelled. The
+// connection to the replica is closed, which is how the replica learns of it.
+func (r *relay) stop(err *abi.Error) {
+	if err != nil {
+		r.cause.CompareAndSwap(nil, err)
+	}
+	r.cancel()
+}
+
+// say tells the step loop, once, whether the request was taken.
+func (r *relay) say(err *abi.Error) (first bool) {
+	r.tell.Do(func() {
+		first = true
+		r.told.Store(err == nil)
+		r.stepper.answerFor(r, err)
+	})
+	return first
+}
+
+func (r *relay) run() {
+	defer close(r.done)
+	defer r.cancel()
+	var rest *leftover
+	err := func() (err *abi.Error) {
+		defer func() {
+			if p := recover(); p != nil {
+				err = &abi.Error{Kind: abi.Internal, Op: "upstream.relay", Msg: "internal error", Err: fmt.Errorf("panic: %v\n%s", p, debug.Stack())}
+			}
+		}()
+		if !r.job.Request.Stream {
+			r.say(nil) // its status waits for its end anyway
+		} else {
+			timer := time.AfterFunc(acceptWait, func() { r.say(nil) })
+			defer timer.Stop()
+		}
+		rest, err = r.answer()
+		return err
+	}()
+	r.end(err)
+	rest.recycle()
+}
+
+// end tells how the job ended.
+func (r *relay) end(err *abi.Error) {
+	if err != nil && !r.shown && r.say(err) {
+		return // it was refused before anything was promised
+	}
+	r.say(nil)
+	r.result.Err = err
+	r.result.Source = r.source
+	if err != nil {
+		r.result.Usage = r.observed(err)
+		r.job.Output.Push(abi.Event{Kind: abi.EventError, Err: err})
+	}
+	r.result.Queue, r.result.Prefill, r.result.Decode = phases(r.submitted, r.sentAt, r.firstAt, time.Now())
+	r.stepper.endOf(r)
+}
+
+// observed is the usage of an answer that did not end: nothing before its first content,
+// since a replica does not say how far a prefill is; then the prompt and what was delivered.
+func (r *relay) observed(err *abi.Error) abi.Usage {
+	if !r.shown {
+		return abi.Usage{}
+	}
+	r.source.Usage = engine.UsageCounted
+	if u := r.reader.Usage(); err.Kind == abi.Canceled && u.Known && u.Output >= r.reader.Delivered() {
+		r.source.Usage = engine.UsageReported
+	}
+	r.result.Source = r.source
+	return r.job.Observed()
+}
+
+// phases are the times in the queue, until the first content, and until the end.
+func phases(submitted, sent, first, now time.Time) (queue, prefill, decode time.Duration) {
+	if sent.IsZero() {
+		return now.Sub(submitted), 0, 0
+	}
+	if first.IsZero() {
+		return sent.Sub(submitted), now.Sub(sent), 0
+	}
+	return sent.Sub(submitted), first.Sub(sent), now.Sub(first)
+}
+
+// answer tries replicas until one has answered, or none may be tried any more.
+func (r *relay) answer() (*leftover, *abi.Error) {
+	m := r.model
+	m.request()
+	key := r.sent.key(r.job.Session)
+	var tried []string
+	var last *outcome
+	for len(tried) < attemptsMax {
+		rep, err := r.choose(key, tried, last)
+		if err != nil {
+			return nil, err
+		}
+		tried = append(tried, rep.base)
+		rest, o := r.attempt(rep, len(tried))
+		m.release(rep, o)
+		switch {
+		case o == nil:
+			return rest, nil
+		case r.ctx.Err() != nil:
+			return nil, r.stopped()
+		case o.final != nil:
+			return nil, o.final
+		case r.shown:
+			return nil, &abi.Error{Kind: abi.Internal, Op: "upstream.relay", Err: o.err,
+				Msg: "the model failed while it was answering; try again"}
+		}
+		last = o
+		if !o.free && len(tried) < attemptsMax && !m.mayRetry() {
+			break
+		}
+	}
+	return nil, last.refusal()
+}
+
+// stopped is why a relay was stopped.
+func (r *relay) stopped() *abi.Error {
+	if err := r.cause.Load(); err != nil {
+		return err
+	}
+	return &abi.Error{Kind: abi.Canceled, Op: "upstream.relay", Msg: "the request was given up"}
+}
+
+// choose picks a replica and counts the request there. Where all are full it waits.
+func (r *relay) choose(key route.Key, tried []string, last *outcome) (*replica, *abi.Error) {
+	m := r.model
+	deadline := time.NewTimer(max(0, m.options.QueueTimeout-time.Since(r.submitted)))
+	defer deadline.Stop()
+	for {
+		rep, room, refusal := m.choose(key, tried)
+		switch refusal {
+		case route.Chosen:
+			return rep, nil
+		case route.NoneUp:
+			if last != nil {
+				return nil, last.refusal()
+			}
+			return nil, m.noneUp()
+		}
+		if room == nil {
+			return nil, errQueue(errors.New("too many requests wait for a server of the model"))
+		}
+		select {
+		case <-room:
+		case <-deadline.C:
+			m.left()
+			return nil, errQueue(errors.New("no place came free in time"))
+		case <-r.ctx.Done():
+			m.left()
+			return nil, r.stopped()
+		}
+		m.left()
+	}
+}
+
+func errQueue(cause error) *abi.Error {
+	return &abi.Error{Kind: abi.Overloaded, Op: "upstream.choose", RetryAfter: time.Second,
+		Msg: "the model's servers are full; try again", Err: cause}
+}
+
+// outcome is an attempt that gave no answer.
+type outcome struct {
+	err        error
+	final      *abi.Error    // what the client gets; no other replica is tried
+	full       bool          // the replica has no room: it is not broken
+	free       bool          // nothing of the request had begun: trying again costs no budget
+	retryAfter time.Duration // what a full replica said
+}
+
+// refusal is what the client gets when no other replica may be tried.
+func (o *outcome) refusal() *abi.Error {
+	e := &abi.Error{Kind: abi.Overloaded, Op: "upstream.relay", RetryAfter: max(time.Second, o.retryAfter), Err: o.err,
+		Msg: "the model's servers cannot answer now; try again"}
+	if o.full {
+		e.Msg = "the model's servers are full; try again"
+	}
+	return e
+}
+
+// attempt asks one replica. The outcome is nil when the answer is complete.
+func (r *relay) attempt(rep *replica, n int) (*leftover, *outcome) {
+	r.reader = wire.NewReader(r.model.options.Flavour, r.sent.stops, func() string { return engine.NewID("toolu_") })
+	r.pending = r.pending[:0]
+	r.source = engine.Source{Replica: rep.base}
+	c, resp, err := r.send(rep, n)
+	if err != nil {
+		return nil, &outcome{err: err, free: errors.Is(err, errNotSent)}
+	}
+	stop := context.AfterFunc(r.ctx, func() { c.Close() })
+	defer stop()
+	if r.source.RequestID = resp.Header.Get("X-Request-Id"); r.source.RequestID == "" {
+		r.source.RequestID = resp.Header.Get("Request-Id")
+	}
+	o := r.status(rep, resp)
+	if o == nil {
+		r.say(nil)
+		o = r.stream(c, resp.Body)
+	}
+	if o != nil {
+		c.Close()
+		return nil, o
+	}
+	return &leftover{rep, c, resp.Body}, nil
+}
+
+// send sends the body and reads the head of the answer. An idle connection that the replica
+// closed meanwhile is replaced by a fresh one.
+func (r *relay) send(rep *replica, n int) (*conn, *http.Response, error) {
+	for fresh := false; ; fresh = true {
+		c, err := rep.connect(r.ctx, fresh)
+		if err != nil {
+			return nil, nil, fmt.Errorf("%w: %w", errNotSent, err)
+		}
+		if r.sentAt.IsZero() {
+			r.sentAt = time.Now()
+		}
+		stop := context.AfterFunc(r.ctx, func() { c.Close() })
+		_ = c.SetDeadline(time.Now().Add(r.model.options.FirstTimeout)) // a closed connection says so below
+		resp, err := exchange(c, rep.request(http.MethodPost, r.model.options.Flavour.Path(),
+			bytes.NewReader(r.sent.body), len(r.sent.body), r.header(n)))
+		stop()
+		if err == nil {
+			return c, resp, nil
+		}
+		c.Close()
+		if !c.reused || !errors.Is(err, errNotSent) || r.ctx.Err() != nil {
+			return nil, nil, err
+		}
+	}
+}
+
+// header is what goes out with the body: nothing of it says whose the request is.
+func (r *relay) header(n int) http.Header {
+	m := r.model
+	h := m.header()
+	h.Set("Accept", "text/event-stream")
+	h.Set("X-Request-Id", fmt.Sprintf("%s-r%d", r.job.ID, n))
+	h.Set("X-Session-Id", m.secretName("session", r.job.Session))
+	if m.traits.Partition {
+		h.Set(wire.HopHeader, "1")
+		h.Set(wire.PartitionHeader, m.secretName("cache", r.job.Account))
+	}
+	for _, f := range r.sent.forward {
+		h.Set(f[0], f[1])
+	}
+	return h
+}
+
+// errorBytesMax bounds what is read of an error's body.
+const errorBytesMax = 64 << 10
+
+// status judges the head of an answer; nil when a stream follows.
+func (r *relay) status(rep *replica, resp *http.Response) *outcome {
+	kind, _, _ := strings.Cut(resp.Header.Get("Content-Type"), ";")
+	if resp.StatusCode == http.StatusOK && strings.EqualFold(strings.TrimSpace(kind), "text/event-stream") {
+		return nil
+	}
+	body, _ := io.ReadAll(io.LimitReader(resp.Body, errorBytesMax)) // what came of it is what there is
+	msg := errorMessage(body)
+	if resp.StatusCode == http.StatusOK {
+		return &outcome{err: fmt.Errorf("%s answered 200 without a stream: %.200s", rep.base, msg)}
+	}
+	o := r.failure(rep, resp.StatusCode, msg)
+	o.retryAfter = retryAfter(resp.Header)
+	return o
+}
+
+// failure judges an error that the replica reported, by its status.
+func (r *relay) failure(rep *replica, status int, msg string) *outcome {
+	err := fmt.Errorf("%s answered %d: %.300s", rep.base, status, msg)
+	switch status {
+	case http.StatusBadRequest, http.StatusRequestEntityTooLarge, http.StatusUnprocessableEntity:
+		return &outcome{err: err, final: &abi.Error{Kind: abi.InvalidRequest, Op: "upstream.relay", Err: err,
+			Msg: "the model's server refuses the request: " + cut(msg, 500)}}
+	case http.StatusUnauthorized, http.StatusPaymentRequired, http.StatusForbidden, http.StatusNotFound, http.StatusMethodNotAllowed:
+		r.model.options.Log.Error("the model's server refuses this node; look at its key, its model name and its URL",
+			"model", r.model.options.ID, "replica", rep.base, "status", status, "message", cut(msg, 300))
+		return &outcome{err: err, final: &abi.Error{Kind: abi.Overloaded, Op: "upstream.relay", RetryAfter: 30 * time.Second, Err: err,
+			Msg: "the model is not available now"}}
+	case http.StatusTooManyRequests, http.StatusServiceUnavailable, 529:
+		return &outcome{err: err, full: true, free: true}
+	}
+	return &outcome{err: err}
+}
+
+// errorMessage finds what an error's body says, in the forms that servers write.
+func errorMessage(body []byte) string {
+	var e struct {
+		Error   json.RawMessage `json:"error"`
+		Message string          `json:"message"`
+		Detail  json.RawMessage `json:"detail"`
+	}
+	if json.Unmarshal(body, &e) != nil {
+		return strings.ToValidUTF8(string(body), "\uFFFD")
+	}
+	var inner struct {
+		Message string `json:"message"`
+	}
+	var text string
+	switch {
+	case json.Unmarshal(e.Error, &inner) == nil && inner.Message != "":
+		return inner.Message
+	case json.Unmarshal(e.Error, &text) == nil && text != "":
+		return text
+	case e.Message != "":
+		return e.Message
+	case len(e.Detail) > 0:
+		return string(e.Detail)
+	}
+	return strings.ToValidUTF8(string(body), "\uFFFD")
+}
+
+// cut shortens a message to n bytes, at the end of a character.
+func cut(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	return strings.ToValidUTF8(s[:n], "") + "..."
+}
+
+// retryAfterMax bounds what a replica may make clients wait.
+const retryAfterMax = 5 * time.Minute
+
+func retryAfter(h http.Header) time.Duration {
+	seconds, err := strconv.ParseFloat(h.Get("Retry-After"), 64)
+	if err != nil || seconds < 0 {
+		return 0
+	}
+	return min(retryAfterMax, time.Duration(seconds*float64(time.Second)))
+}
+
+// stream reads the answer to its end.
+func (r *relay) stream(c *conn, body io.Reader) *outcome {
+	buf := make([]byte, 16<<10)
+	deadline := time.Now().Add(r.model.options.FirstTimeout)
+	for {
+		_ = c.SetReadDeadline(deadline) // a closed connection says so in Read
+		n, err := body.Read(buf)
+		events, bad := r.reader.Feed(r.events[:0], buf[:n])
+		if bad == nil && err == io.EOF {
+			events, bad = r.reader.End(events)
+		}
+		r.events = events
+		if len(events) > 0 {
+			if o := r.deliver(events); o != nil {
+				return o
+			}
+			deadline = time.Now().Add(r.model.options.StallTimeout)
+		}
+		switch failure := (*wire.Failure)(nil); {
+		case r.reader.Ended():
+			return nil
+		case errors.As(bad, &failure):
+			return r.failure(&replica{base: r.source.Replica}, failure.Status, failure.Msg)
+		case bad != nil:
+			return &outcome{err: bad}
+		case err != nil:
+			return &outcome{err: fmt.Errorf("read of the answer: %w", err)}
+		}
+	}
+}
+
+// deliver checks calls and hands events on, once there is content.
+func (r *relay) deliver(events []abi.Event) *outcome {
+	if o := r.checkCalls(events); o != nil {
+		return o
+	}
+	if !r.shown {
+		r.pending = append(r.pending, events...)
+		if !slices.ContainsFunc(events, func(e abi.Event) bool { return e.Kind == abi.EventDelta || e.Kind == abi.EventEnd }) {
+			return nil
+		}
+		r.shown, r.firstAt, events = true, time.Now(), r.pending
+		r.source.ID = r.reader.ID()
+	}
+	usage, source := checked(r.reader.Usage(), r.bounds())
+	for i := range events {
+		switch e := &events[i]; e.Kind {
+		case abi.EventStart:
+			e.Usage = abi.Usage{InputUncached: usage.InputUncached, CacheRead: usage.CacheRead}
+		case abi.EventBlockStop:
+			if e.Signature != "" {
+				e.Signature = signatureMark + base64.StdEncoding.EncodeToString([]byte(e.Signature))
+			}
+		case abi.EventEnd:
+			e.Usage = usage
+			r.source.Usage = source
+			r.result.Usage, r.result.Stop = usage, e.Stop
+			if source == engine.UsageCounted {
+				r.model.counts.UsageCounted.Add(1)
+			}
+		}
+	}
+	r.job.Observe(usage)
+	return r.push(events)
+}
+
+func (r *relay) bounds() bounds {
+	m := r.model
+	return bounds{counted: int64(r.sent.counted), maxTokens: int64(r.job.Request.MaxTokens), delivered: r.reader.Delivered(),
+		hide: !m.options.Flavour.Isolates()}
+}
+
+// push hands events to the client's writer, and waits while it is behind: what is not read
+// here the replica cannot write for long.
+func (r *relay) push(events []abi.Event) *outcome {
+	out := r.job.Output
+	out.Push(events...)
+	if out.Room() {
+		return nil
+	}
+	timer := time.NewTimer(r.model.options.ReaderTimeout)
+	defer timer.Stop()
+	for !out.Room() {
+		select {
+		case <-out.Drained():
+		case <-r.ctx.Done():
+			return &outcome{err: r.ctx.Err()}
+		case <-timer.C:
+			r.job.Cancel()
+			r.cancel()
+			return &outcome{err: errors.New("the client does not read")}
+		}
+	}
+	return nil
+}
+
+// checkCalls looks at the calls among events, each of which is complete.
+func (r *relay) checkCalls(events []abi.Event) *outcome {
+	name := ""
+	for _, e := range events {
+		if e.Block != abi.BlockToolUse {
+			continue
+		}
+		switch e.Kind {
+		case abi.EventBlockStart:
+			name = e.Name
+		case abi.EventDelta:
+			err := r.sent.calls.check(name, e.Text)
+			if err == nil {
+				continue
+			}
+			r.model.counts.InvalidCalls.Add(1)
+			if !r.model.options.PassInvalidCalls {
+				return &outcome{err: err, final: errInvalidCall(err)}
+			}
+		}
+	}
+	return nil
+}
+
+// leftover is a connection whose answer is complete, but may not be read to its end.
+type leftover struct {
+	replica *replica
+	conn    *conn
+	body    io.ReadCloser
+}
+
+// recycle keeps the connection for the next request, if its answer ends soon.
+func (l *leftover) recycle() {
+	if l == nil {
+		return
+	}
+	_ = l.conn.SetReadDeadline(time.Now().Add(time.Second)) // a closed connection says so in Read
+	if n, err := io.CopyN(io.Discard, l.body, errorBytesMax); err != io.EOF || n == errorBytesMax {
+		l.conn.Close()
+		return
+	}
+	l.replica.keep(l.conn)
+}

@@ -1,0 +1,181 @@
+package upstream
+
+import (
+	"bufio"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"sync"
+	"time"
+)
+
+// replica is one server with its idle connections. HTTP/1.1 only: closing a connection is
+// how a request is cancelled, which every server understands.
+type replica struct {
+	base    string // as configured, without a slash at the end
+	url     *url.URL
+	address string // host:port
+	dialer  net.Dialer
+	version string // guarded by the model's mu
+
+	mu     sync.Mutex
+	idle   []*conn // guarded by mu; the latest used last
+	closed bool    // guarded by mu
+}
+
+// idleMax is how long a connection is kept without a request. Servers close theirs after
+// some more; uvicorn, the shortest, after 5 s.
+const idleMax = 4 * time.Second
+
+// idleConnsMax bounds the idle connections of a replica.
+const idleConnsMax = 64
+
+type conn struct {
+	net.Conn
+	in     *bufio.Reader
+	out    *bufio.Writer
+	idleAt time.Time
+	reused bool
+}
+
+func newReplica(base string, u *url.URL, connectTimeout time.Duration) *replica {
+	port := u.Port()
+	if port == "" {
+		port = map[string]string{"http": "80", "https": "443"}[u.Scheme]
+	}
+	return &replica{base: base, url: u, address: net.JoinHostPort(u.Hostname(), port), dialer: net.Dialer{Timeout: connectTimeout}}
+}
+
+// connect gives an idle connection, or a new one. fresh never gives an idle one.
+func (r *replica) connect(ctx context.Context, fresh bool) (*conn, error) {
+	if !fresh {
+		if c := r.takeIdle(); c != nil {
+			return c, nil
+		}
+	}
+	nc, err := r.dialer.DialContext(ctx, "tcp", r.address)
+	if err != nil {
+		return nil, err
+	}
+	if r.url.Scheme == "https" {
+		secure := tls.Client(nc, &tls.Config{ServerName: r.url.Hostname(), NextProtos: []string{"http/1.1"}, MinVersion: tls.VersionTLS12})
+		ctx, cancel := context.WithTimeout(ctx, r.dialer.Timeout)
+		defer cancel()
+		if err := secure.HandshakeContext(ctx); err != nil {
+			nc.Close()
+			return nil, err
+		}
+		nc = secure
+	}
+	return &conn{Conn: nc, in: bufio.NewReaderSize(nc, 16<<10), out: bufio.NewWriter(nc)}, nil
+}
+
+func (r *replica) takeIdle() *conn {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for len(r.idle) > 0 {
+		c := r.idle[len(r.idle)-1]
+		r.idle[len(r.idle)-1] = nil
+		r.idle = r.idle[:len(r.idle)-1]
+		if time.Since(c.idleAt) < idleMax {
+			c.reused = true
+			return c
+		}
+		c.Close()
+	}
+	return nil
+}
+
+// keep takes back a connection whose answer was read to its end.
+func (r *replica) keep(c *conn) {
+	c.idleAt = time.Now()
+	if c.SetDeadline(time.Time{}) == nil {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		if !r.closed && len(r.idle) < idleConnsMax {
+			r.idle = append(r.idle, c)
+			return
+		}
+	}
+	c.Close()
+}
+
+// close closes the idle connections; those in use are closed when their answer ends.
+func (r *replica) close() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.closed = true
+	for _, c := range r.idle {
+		c.Close()
+	}
+	r.idle = nil
+}
+
+// request makes a request for a path of the replica.
+func (r *replica) request(method, path string, body io.Reader, size int, header http.Header) *http.Request {
+	u := *r.url
+	u.Path += path
+	q := &http.Request{Method: method, URL: &u, Host: r.url.Host, Header: header, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1}
+	if body != nil {
+		q.Body, q.ContentLength = io.NopCloser(body), int64(size)
+	}
+	return q
+}
+
+// errNotSent is a connection that failed before the first byte of an answer: the server
+// has done nothing of the request that counts, and it may be sent again.
+var errNotSent = errors.New("no byte of an answer came")
+
+// exchange sends a request on a connection and reads the head of its answer.
+func exchange(c *conn, q *http.Request) (*http.Response, error) {
+	err := q.Write(c.out)
+	if err == nil {
+		err = c.out.Flush()
+	}
+	if err == nil {
+		_, err = c.in.Peek(1)
+	}
+	if err != nil {
+		if timeout(err) {
+			return nil, err
+		}
+		return nil, fmt.Errorf("%w: %w", errNotSent, err)
+	}
+	return http.ReadResponse(c.in, q)
+}
+
+// timeout says whether an error is a deadline that passed.
+func timeout(err error) bool {
+	var t net.Error
+	return errors.As(err, &t) && t.Timeout()
+}
+
+// get reads a small page of the replica, within a deadline.
+func (r *replica) get(ctx context.Context, q *http.Request) (status int, body []byte, err error) {
+	c, err := r.connect(ctx, true)
+	if err != nil {
+		return 0, nil, err
+	}
+	defer c.Close()
+	stop := context.AfterFunc(ctx, func() { c.Close() })
+	defer stop()
+	if d, ok := ctx.Deadline(); ok {
+		_ = c.SetDeadline(d) // a closed connection says so below
+	}
+	q.Close = true
+	resp, err := exchange(c, q)
+	if err != nil {
+		return 0, nil, err
+	}
+	defer resp.Body.Close()
+	body, err = io.ReadAll(io.LimitReader(resp.Body, pageBytesMax))
+	return resp.StatusCode, body, err
+}
+
+// pageBytesMax bounds what is read of a page: metrics are the largest.
+const pageBytesMax = 4 << 20

@@ -1,0 +1,45 @@
+package route
+
+import "time"
+
+// The budget of retries: a share of the requests of the last seconds, so that retries do
+// not multiply the load of servers that fail because of it.
+const (
+	budgetSeconds = 10
+	budgetShare   = 0.2
+	budgetMin     = 3
+)
+
+// Budget bounds retries. It is not safe for concurrent use.
+type Budget struct {
+	requests, retries [budgetSeconds]int
+	second            int64 // of the latest bucket
+}
+
+// Request counts a request that begins.
+func (b *Budget) Request(now time.Time) { b.requests[b.bucket(now)]++ }
+
+// Retry takes one retry, if the budget has one.
+func (b *Budget) Retry(now time.Time) bool {
+	i := b.bucket(now)
+	requests, retries := 0, 0
+	for j := range b.requests {
+		requests, retries = requests+b.requests[j], retries+b.retries[j]
+	}
+	if float64(retries) >= max(budgetMin, budgetShare*float64(requests)) {
+		return false
+	}
+	b.retries[i]++
+	return true
+}
+
+// bucket is the one of this second; those in between are cleared.
+func (b *Budget) bucket(now time.Time) int {
+	second := now.Unix()
+	for n := min(budgetSeconds, second-b.second); n > 0; n-- {
+		i := (second - n + 1) % budgetSeconds
+		b.requests[i], b.retries[i] = 0, 0
+	}
+	b.second = max(b.second, second)
+	return int(b.second % budgetSeconds)
+}

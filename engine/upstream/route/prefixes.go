@@ -1,0 +1,58 @@
+package route
+
+import (
+	"container/list"
+	"time"
+)
+
+// prefixes are the beginnings of prompts that a replica is thought to have cached: those
+// that were sent there, as long as they were used lately. The replica's own evictions are
+// not seen, so what is not used for a time is forgotten.
+type prefixes struct {
+	max   int
+	age   time.Duration
+	order *list.List // of *prefix, the latest used first
+	byKey map[uint64]*list.Element
+}
+
+type prefix struct {
+	hash uint64
+	used time.Time
+}
+
+func newPrefixes(max int, age time.Duration) prefixes {
+	return prefixes{max: max, age: age, order: list.New(), byKey: map[uint64]*list.Element{}}
+}
+
+// longest is how many of the hashes, from the front, are known. Hashes are chained: who
+// knows one has had all before it, though they may have been forgotten since.
+func (p *prefixes) longest(hashes []uint64, now time.Time) int {
+	for n := len(hashes); n > 0; n-- {
+		if e, ok := p.byKey[hashes[n-1]]; ok && now.Sub(e.Value.(*prefix).used) < p.age {
+			return n
+		}
+	}
+	return 0
+}
+
+// add remembers hashes as used now, the longest as the latest.
+func (p *prefixes) add(hashes []uint64, now time.Time) {
+	for _, h := range hashes {
+		if e, ok := p.byKey[h]; ok {
+			e.Value.(*prefix).used = now
+			p.order.MoveToFront(e)
+			continue
+		}
+		p.byKey[h] = p.order.PushFront(&prefix{h, now})
+	}
+	for p.order.Len() > p.max {
+		oldest := p.order.Back()
+		delete(p.byKey, oldest.Value.(*prefix).hash)
+		p.order.Remove(oldest)
+	}
+}
+
+func (p *prefixes) clear() {
+	p.order.Init()
+	clear(p.byKey)
+}

@@ -1,0 +1,115 @@
+package upstream
+
+import (
+	"sync"
+	"time"
+
+	"corenode/engine"
+	"corenode/wasm/abi"
+)
+
+// acceptWait is how long a stream waits, before its headers leave, for the replica to take
+// the request: so long a refusal is a status, and later an event. It is short, since until
+// then nobody watches whether the client has left.
+const acceptWait = 100 * time.Millisecond
+
+// Stepper gives jobs to relays and collects them again. One goroutine calls it: the step
+// loop of package batcher, which wake makes call Step.
+type Stepper struct {
+	model *Model
+	wake  func()
+	live  map[*engine.Job]*relay
+
+	mu       sync.Mutex // guards what follows
+	answered []answer   // relays that were taken or refused
+	ended    []*relay
+}
+
+// answer is whether a relay's request was taken, for the step loop to pass on.
+type answer struct {
+	relay *relay
+	err   *abi.Error
+}
+
+// NewStepper makes a stepper. wake may be called from any goroutine.
+func (m *Model) NewStepper(wake func()) *Stepper {
+	return &Stepper{model: m, wake: wake, live: map[*engine.Job]*relay{}}
+}
+
+// Submit takes a job. taken is called by Step, once: with nil when a replica has the request
+// or the wait for one is over, or with why it was refused; then Finished is not called.
+func (s *Stepper) Submit(j *engine.Job, now time.Time, taken func(*abi.Error)) {
+	r := newRelay(s, j, now, taken)
+	s.live[j] = r
+	go r.run()
+}
+
+// Step cancels the relays whose jobs were, and passes on what relays said. It never has more
+// to do by itself.
+func (s *Stepper) Step(time.Time) bool {
+	for j, r := range s.live {
+		if j.Cancelled() {
+			r.stop(nil)
+		}
+	}
+	s.collect()
+	return false
+}
+
+// collect passes on what relays said: that they were taken, and that they ended.
+func (s *Stepper) collect() {
+	s.mu.Lock()
+	answered, ended := s.answered, s.ended
+	s.answered, s.ended = nil, nil
+	s.mu.Unlock()
+	for _, a := range answered {
+		if a.err != nil {
+			delete(s.live, a.relay.job)
+		}
+		a.relay.taken(a.err)
+	}
+	for _, r := range ended {
+		if _, live := s.live[r.job]; live {
+			delete(s.live, r.job)
+			r.job.Finished(r.result)
+		}
+	}
+}
+
+// NextDeadline says that Step need not be called before wake asks for it.
+func (s *Stepper) NextDeadline() (time.Time, bool) { return time.Time{}, false }
+
+// Release does nothing: the replicas keep their caches themselves.
+func (s *Stepper) Release(engine.Handle) {}
+
+// Abort ends every job with err and waits for their relays, whose connections are closed.
+func (s *Stepper) Abort(err *abi.Error) {
+	relays := make([]*relay, 0, len(s.live))
+	for _, r := range s.live {
+		r.stop(err)
+		relays = append(relays, r)
+	}
+	for _, r := range relays {
+		<-r.done
+	}
+	s.collect()
+}
+
+// Close does nothing: the model has the connections.
+func (s *Stepper) Close() {}
+
+// answerFor is told by a relay, once, whether its request was taken.
+func (s *Stepper) answerFor(r *relay, err *abi.Error) {
+	s.mu.Lock()
+	s.answered = append(s.answered, answer{r, err})
+	s.mu.Unlock()
+	s.wake()
+}
+
+// endOf is told by a relay that it has ended.
+func (s *Stepper) endOf(r *relay) {
+	s.mu.Lock()
+	s.ended = append(s.ended, r)
+	s.mu.Unlock()
+	s.wake()
+}

@@ -1,0 +1,306 @@
+// Package upstream answers a model id with servers elsewhere: vLLM, SGLang, llama-server,
+// other nodes of this program, or any server of the messages or chat protocol.
+//
+// A Model has replicas, each a base URL. Prepare makes the body that goes out; a Stepper
+// takes jobs as the step loop of an engine of ours does, and gives each a relay: a goroutine
+// that chooses a replica (package route), sends the body, and turns the stream that comes
+// back into events (package wire). Requests always stream upstream, so what an answer has
+// taken so far is known at any time.
+//
+// Until an answer has its first content nothing of it has been shown, and a relay may try
+// another replica. After that a failure ends the answer, as a failure of an engine of ours
+// does. Nothing that a replica says is trusted further than it can be checked: usage is
+// compared with what was asked for and counted, calls with their schemas.
+//
+// The probes of a Model run for as long as it is open, on one goroutine for each replica.
+package upstream
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"corenode/engine"
+	"corenode/engine/messages"
+	"corenode/engine/upstream/route"
+	"corenode/engine/upstream/wire"
+	"corenode/wasm/abi"
+)
+
+// Counter counts the prompt tokens of a request exactly: an engine that has the model's
+// tokenizer and chat template.
+type Counter interface {
+	Count(q *messages.Request) (int, error)
+}
+
+// Options say which servers answer a model, and how they are asked.
+type Options struct {
+	engine.Info
+	Flavour wire.Flavour
+	// URLs are the base URLs of the replicas, without /v1. DNS is a name and port instead
+	// that is asked for the replicas' addresses, again and again.
+	URLs []string
+	DNS  string
+	// Model is the model's name at the replicas; empty = its id here.
+	Model string
+	// Key is sent as a bearer token; empty sends none.
+	Key string
+	// Counter counts tokens; nil asks the replicas.
+	Counter Counter
+	// SharedCache lets accounts share the prefix cache of a flavour that cannot keep them
+	// apart. Then cached tokens are neither shown nor discounted.
+	SharedCache bool
+	// PassInvalidCalls lets through calls that do not fit their tool's schema, and counts them.
+	PassInvalidCalls bool
+	// ConnectionsMax is the most requests on one replica at once. Default 256.
+	ConnectionsMax int
+	// QueueMax is the most requests that wait for a replica that is not full, QueueTimeout
+	// how long. Defaults 1024, 60 s.
+	QueueMax     int
+	QueueTimeout time.Duration
+	// ConnectTimeout bounds the time until a replica is connected, FirstTimeout until its
+	// first event, StallTimeout between two events. Defaults 5 s, 600 s, 60 s.
+	ConnectTimeout, FirstTimeout, StallTimeout time.Duration
+	// ReadersMax is how long a client may not read before its request is cancelled. Default 5 min.
+	ReaderTimeout time.Duration
+	// ProbeEvery and ResolveEvery are the periods of probes and of the DNS. Defaults 2 s, 5 s.
+	ProbeEvery, ResolveEvery time.Duration
+	// Secret is the node's: what replicas are told of accounts and sessions are HMACs with it.
+	Secret   []byte
+	Observer engine.Observer
+	Log      *slog.Logger
+}
+
+func (o *Options) defaults() {
+	set := func(d *time.Duration, to time.Duration) {
+		if *d == 0 {
+			*d = to
+		}
+	}
+	set(&o.QueueTimeout, time.Minute)
+	set(&o.ConnectTimeout, 5*time.Second)
+	set(&o.FirstTimeout, 600*time.Second)
+	set(&o.StallTimeout, time.Minute)
+	set(&o.ReaderTimeout, 5*time.Minute)
+	set(&o.ProbeEvery, 2*time.Second)
+	set(&o.ResolveEvery, 5*time.Second)
+	if o.ConnectionsMax == 0 {
+		o.ConnectionsMax = 256
+	}
+	if o.QueueMax == 0 {
+		o.QueueMax = 1024
+	}
+	if o.Model == "" {
+		o.Model = o.ID
+	}
+	if o.Log == nil {
+		o.Log = slog.Default()
+	}
+}
+
+// prefixesMax and prefixAge size what is remembered of a replica's cache.
+const (
+	prefixesMax = 16384
+	prefixAge   = 2 * time.Minute
+)
+
+// Model is one model id answered by replicas. It is safe for concurrent use.
+type Model struct {
+	options Options
+	traits  wire.Traits
+	counts  Counts
+
+	mu       sync.Mutex // guards what follows; held for arithmetic only
+	set      *route.Set
+	budget   route.Budget
+	replicas map[string]*replica
+	ready    map[string]bool // replicas that passed their first probe, and count tokens if they have to
+	waiting  int             // relays that wait for a place
+	room     chan struct{}   // closed and replaced when a place may have come free
+	owner    string          // the account that has a cache which cannot be shared
+
+	quit       chan struct{}
+	background sync.WaitGroup
+}
+
+// Counts are what happened, since the start.
+type Counts struct {
+	Attempts, Retries, Failures, Ejections, Full, InvalidCalls atomic.Int64
+	// PrefixKnown and PrefixAsked are parts of prompts whose replica was thought to have
+	// them cached, and all.
+	PrefixKnown, PrefixAsked atomic.Int64
+	// UsageCounted are answers whose reported usage could not be, or was not there.
+	UsageCounted atomic.Int64
+}
+
+// Open makes a model and begins to probe its replicas. It does not wait for one: until one
+// answers, requests are refused as Overloaded.
+func Open(o Options) (*Model, error) {
+	o.defaults()
+	m := &Model{options: o, traits: o.Flavour.Traits(), replicas: map[string]*replica{}, ready: map[string]bool{},
+		room: make(chan struct{}), quit: make(chan struct{}),
+		set: route.New(route.Config{PrefixesMax: prefixesMax, PrefixAge: prefixAge, InFlightMax: o.ConnectionsMax,
+			Seed: uint64(time.Now().UnixNano())})}
+	switch {
+	case o.Counter == nil && m.traits.Count == "":
+		return nil, fmt.Errorf("model %s: servers of flavour %s cannot count tokens: name a tokenizer", o.ID, o.Flavour)
+	case (len(o.URLs) == 0) == (o.DNS == ""):
+		return nil, fmt.Errorf("model %s: name either urls or dns", o.ID)
+	}
+	for _, u := range o.URLs {
+		if err := m.Add(u); err != nil {
+			m.Close()
+			return nil, fmt.Errorf("model %s: %w", o.ID, err)
+		}
+	}
+	if o.DNS != "" {
+		m.background.Go(m.resolve)
+	}
+	return m, nil
+}
+
+// Close ends the probes. No Stepper of the model may be in use.
+func (m *Model) Close() {
+	close(m.quit)
+	m.background.Wait()
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, r := range m.replicas {
+		r.close()
+	}
+}
+
+// Info is what clients may know of the model.
+func (m *Model) Info() engine.Info { return m.options.Info }
+
+// Describe names what answers, such as "upstream/vllm".
+func (m *Model) Describe() string { return "upstream/" + string(m.options.Flavour) }
+
+// Counts are the model's counters.
+func (m *Model) Counts() *Counts { return &m.counts }
+
+// ErrReplica means that no replica has a URL.
+var ErrReplica = errors.New("no such replica")
+
+// Add takes a replica in, or lets one that drains answer again.
+func (m *Model) Add(base string) error {
+	base = strings.TrimRight(base, "/")
+	u, err := url.Parse(base)
+	switch {
+	case err != nil:
+		return fmt.Errorf("url %q: %w", base, err)
+	case u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.RawQuery != "" || u.User != nil:
+		return fmt.Errorf("url %q: want http://HOST:PORT or https://HOST", base)
+	case strings.HasSuffix(u.Path, "/v1"):
+		return fmt.Errorf("url %q: leave out /v1", base)
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.set.Add(base)
+	if m.replicas[base] == nil {
+		r := newReplica(base, u, m.options.ConnectTimeout)
+		m.replicas[base] = r
+		m.background.Go(func() { m.probe(r) })
+	}
+	return nil
+}
+
+// Drain keeps new requests from a replica, or lets them come again; those that run go on.
+func (m *Model) Drain(base string, draining bool) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if !m.set.Drain(base, draining) {
+		return fmt.Errorf("%w: %s", ErrReplica, base)
+	}
+	m.wakeWaiting()
+	return nil
+}
+
+// Remove forgets a replica; requests that run there go on.
+func (m *Model) Remove(base string) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	r := m.replicas[base]
+	if r == nil {
+		return fmt.Errorf("%w: %s", ErrReplica, base)
+	}
+	m.set.Remove(base)
+	delete(m.replicas, base)
+	delete(m.ready, base)
+	r.close()
+	return nil
+}
+
+// Replica is one replica as an operator sees it.
+type Replica struct {
+	route.State
+	// Ready says that it has answered a probe, and can count tokens where it has to.
+	Ready   bool
+	Version string
+}
+
+// Replicas lists the replicas by URL.
+func (m *Model) Replicas() []Replica {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	states := m.set.States(time.Now())
+	all := make([]Replica, len(states))
+	for i, s := range states {
+		all[i] = Replica{State: s, Ready: m.ready[s.ID], Version: m.replicas[s.ID].version}
+	}
+	return all
+}
+
+// wakeWaiting lets those that wait for a place look again. mu is held.
+func (m *Model) wakeWaiting() {
+	if m.waiting > 0 {
+		close(m.room)
+		m.room = make(chan struct{})
+	}
+}
+
+// mayUse says whether an account's requests may go to this model's caches: those of a
+// flavour that cannot keep accounts apart are the first account's alone.
+func (m *Model) mayUse(account string) *abi.Error {
+	if m.options.Flavour.Isolates() || m.options.SharedCache {
+		return nil
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.owner == "" {
+		m.owner = account
+	}
+	if m.owner == account {
+		return nil
+	}
+	m.options.Log.Error("a second account asked for a model whose servers cannot keep prefix caches apart; "+
+		"set upstream.shared_cache if accounts may share them", "model", m.options.ID, "flavour", string(m.options.Flavour))
+	return &abi.Error{Kind: abi.Overloaded, Op: "upstream.Prepare", RetryAfter: 30 * time.Second,
+		Msg: "the model is not available to this account"}
+}
+
+// anyReady says whether a replica has answered a probe.
+func (m *Model) anyReady() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return len(m.ready) > 0
+}
+
+// urls lists the replicas, those that are ready first.
+func (m *Model) urls() (all []*replica) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for base, r := range m.replicas {
+		if m.ready[base] {
+			all = append(all, r)
+		}
+	}
+	slices.SortFunc(all, func(a, b *replica) int { return strings.Compare(a.base, b.base) })
+	return all
+}

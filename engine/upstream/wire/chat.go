@@ -1,0 +1,326 @@
+package wire
+
+import (
+	"encoding/json"
+	"slices"
+	"strconv"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"corenode/engine/messages"
+)
+
+// Chat returns the chat completions body that asks for what a messages request asks. The
+// answer always streams, with its usage. Nothing of the request that the flavour can
+// express is left out; what it cannot is in Lost.
+func Chat(f Flavour, q *messages.Request, o ChatOptions) []byte {
+	w := chatWriter{traits: f.Traits(), flavour: f, q: q, b: make([]byte, 0, 1024)}
+	w.b = append(w.b, `{"model":`...)
+	w.string(o.Model)
+	w.messages()
+	w.tools()
+	w.format()
+	w.sampling(o.MaxTokens)
+	w.template()
+	if o.CacheSalt != "" && w.traits.CacheSalt {
+		w.key("cache_salt")
+		w.string(o.CacheSalt)
+	}
+	w.key("stream")
+	w.b = append(w.b, `true,"stream_options":{"include_usage":true`...)
+	if w.traits.ContinuousUsage {
+		w.b = append(w.b, `,"continuous_usage_stats":true`...)
+	}
+	return append(w.b, "}}"...)
+}
+
+// ChatOptions are what a chat body has beside the request.
+type ChatOptions struct {
+	Model     string // its name at the server
+	MaxTokens int    // the most tokens to produce
+	CacheSalt string // keeps this account's prefixes apart; empty without
+}
+
+// Lost names the fields of a request that a flavour cannot be told. The request goes out
+// without them, as the flavour's own messages endpoint would send it.
+func Lost(f Flavour, q *messages.Request) (fields []string) {
+	t, s := f.Traits(), q.Sampling
+	add := func(lost bool, name string) {
+		if lost {
+			fields = append(fields, name)
+		}
+	}
+	takes := func(name string) bool { return slices.Contains(t.SamplingExtras, name) }
+	add(!q.Thinking && !t.TemplateKwargs, "thinking")
+	add(s.TopK != nil && !takes("top_k"), "top_k")
+	add(s.MinP != nil && !takes("min_p"), "min_p")
+	add(s.RepetitionPenalty != nil && !takes("repetition_penalty") && !takes("repeat_penalty"), "repetition_penalty")
+	add(s.MinTokens > 0 && !takes("min_tokens"), "min_tokens")
+	add(s.IgnoreEOS && !takes("ignore_eos"), "ignore_eos")
+	return fields
+}
+
+// chatWriter appends one body. Every member but the first has its comma before it.
+type chatWriter struct {
+	traits  Traits
+	flavour Flavour
+	q       *messages.Request
+	b       []byte
+	begun   bool // the last message begins the answer
+}
+
+func (w *chatWriter) string(s string) {
+	b, err := jsontext.AppendQuote(w.b, s)
+	if err != nil { // the request was parsed: its texts are valid UTF-8
+		b = append(w.b, `""`...)
+	}
+	w.b = b
+}
+
+// key begins a member.
+func (w *chatWriter) key(name string) {
+	w.b = append(append(append(w.b, `,"`...), name...), `":`...)
+}
+
+// raw appends JSON as the client sent it.
+func (w *chatWriter) raw(v json.RawMessage) { w.b = append(w.b, v...) }
+
+func (w *chatWriter) messages() {
+	w.key("messages")
+	w.b = append(w.b, '[')
+	system, rest := messages.Opening(w.q)
+	rest = messages.MergeTurns(rest)
+	w.begun = w.traits.ContinueFinal && len(rest) > 0 && messages.BeginsAnswer(rest[len(rest)-1])
+	if system != "" {
+		w.begin("system")
+		w.content(system)
+		w.b = append(w.b, '}')
+	}
+	for i := range rest {
+		if rest[i].Role == "assistant" {
+			w.assistant(&rest[i])
+		} else {
+			w.user(&rest[i])
+		}
+	}
+	w.b = append(w.b, ']')
+}
+
+// begin opens a message.
+func (w *chatWriter) begin(role string) {
+	if w.b[len(w.b)-1] != '[' {
+		w.b = append(w.b, ',')
+	}
+	w.b = append(append(append(w.b, `{"role":"`...), role...), '"')
+}
+
+func (w *chatWriter) content(text string) {
+	w.key("content")
+	w.string(text)
+}
+
+// user writes a message's tool results, each a message of its own, and then its text.
+func (w *chatWriter) user(m *messages.Message) {
+	results, texts := 0, 0
+	for _, b := range m.Blocks {
+		if b.Type != messages.ToolResult {
+			texts++
+			continue
+		}
+		results++
+		w.begin("tool")
+		w.key("tool_call_id")
+		w.string(b.ID)
+		text := b.Text
+		if b.IsError {
+			text = "Error: " + text
+		}
+		w.content(text)
+		w.b = append(w.b, '}')
+	}
+	if texts > 0 || results == 0 {
+		w.begin("user")
+		w.content(messages.Texts(m.Blocks))
+		w.b = append(w.b, '}')
+	}
+}
+
+func (w *chatWriter) assistant(m *messages.Message) {
+	w.begin("assistant")
+	text, thought, calls, thinks := messages.Texts(m.Blocks), "", 0, false
+	for _, b := range m.Blocks {
+		switch b.Type {
+		case messages.Thinking:
+			thought, thinks = thought+b.Text, true
+		case messages.ToolUse:
+			calls++
+		}
+	}
+	if text == "" && calls > 0 {
+		w.key("content")
+		w.b = append(w.b, "null"...)
+	} else {
+		w.content(text)
+	}
+	if thinks {
+		w.key("reasoning_content")
+		w.string(thought)
+		if w.flavour == VLLM { // which reads it under its newer name
+			w.key("reasoning")
+			w.string(thought)
+		}
+	}
+	if calls > 0 {
+		w.calls(m.Blocks)
+	}
+	w.b = append(w.b, '}')
+}
+
+func (w *chatWriter) calls(blocks []messages.Block) {
+	w.key("tool_calls")
+	w.b = append(w.b, '[')
+	for _, b := range blocks {
+		if b.Type != messages.ToolUse {
+			continue
+		}
+		if w.b[len(w.b)-1] != '[' {
+			w.b = append(w.b, ',')
+		}
+		w.b = append(w.b, `{"type":"function","id":`...)
+		w.string(b.ID)
+		w.b = append(w.b, `,"function":{"name":`...)
+		w.string(b.Name)
+		w.key("arguments")
+		w.string(string(b.Input))
+		w.b = append(w.b, "}}"...)
+	}
+	w.b = append(w.b, ']')
+}
+
+func (w *chatWriter) tools() {
+	if len(w.q.Tools) == 0 {
+		return
+	}
+	w.key("tools")
+	for i, t := range w.q.Tools {
+		w.b = append(w.b, "[,"[min(i, 1)])
+		w.b = append(w.b, `{"type":"function","function":{"name":`...)
+		w.string(t.Name)
+		if t.Description != "" {
+			w.key("description")
+			w.string(t.Description)
+		}
+		w.key("parameters")
+		w.raw(t.Schema)
+		w.b = append(w.b, "}}"...)
+	}
+	w.b = append(w.b, ']')
+	w.choice()
+}
+
+func (w *chatWriter) choice() {
+	w.key("tool_choice")
+	c := w.q.ToolChoice
+	switch c.Mode {
+	case "any":
+		w.b = append(w.b, `"required"`...)
+	case "tool":
+		w.b = append(w.b, `{"type":"function","function":{"name":`...)
+		w.string(c.Name)
+		w.b = append(w.b, "}}"...)
+	default:
+		w.string(c.Mode)
+	}
+	if c.DisableParallel || c.Mode == "tool" {
+		w.key("parallel_tool_calls")
+		w.b = append(w.b, "false"...)
+	}
+}
+
+// format asks for an answer in JSON. Where a call is forced it has no text.
+func (w *chatWriter) format() {
+	f := w.q.Format
+	if f == nil || w.q.ToolChoice.Mode == "any" || w.q.ToolChoice.Mode == "tool" {
+		return
+	}
+	w.key("response_format")
+	if f.Schema == nil {
+		w.b = append(w.b, `{"type":"json_object"}`...)
+		return
+	}
+	w.b = append(w.b, `{"type":"json_schema","json_schema":{"name":"answer","strict":true,"schema":`...)
+	w.raw(f.Schema)
+	w.b = append(w.b, "}}"...)
+}
+
+func (w *chatWriter) sampling(maxTokens int) {
+	s := w.q.Sampling
+	w.number("max_tokens", float(maxTokens))
+	w.number("temperature", s.Temperature)
+	w.number("top_p", s.TopP)
+	w.number("presence_penalty", s.PresencePenalty)
+	w.number("frequency_penalty", s.FrequencyPenalty)
+	if s.Seed != nil {
+		w.key("seed")
+		w.b = strconv.AppendInt(w.b, *s.Seed, 10)
+	}
+	if len(w.q.StopSequences) > 0 {
+		w.key("stop")
+		for i, stop := range w.q.StopSequences {
+			w.b = append(w.b, "[,"[min(i, 1)])
+			w.string(stop)
+		}
+		w.b = append(w.b, ']')
+	}
+	for _, name := range w.traits.SamplingExtras {
+		w.extra(name, &s)
+	}
+}
+
+// extra writes a sampling field that the flavour has beside the protocol's.
+func (w *chatWriter) extra(name string, s *messages.Sampling) {
+	switch name {
+	case "top_k":
+		if s.TopK != nil {
+			w.number(name, float(*s.TopK))
+		}
+	case "min_p":
+		w.number(name, s.MinP)
+	case "repetition_penalty", "repeat_penalty":
+		w.number(name, s.RepetitionPenalty)
+	case "min_tokens":
+		if s.MinTokens > 0 {
+			w.number(name, float(s.MinTokens))
+		}
+	case "ignore_eos":
+		if s.IgnoreEOS {
+			w.key(name)
+			w.b = append(w.b, "true"...)
+		}
+	}
+}
+
+func float(n int) *float64 {
+	f := float64(n)
+	return &f
+}
+
+// number writes a member in the shortest form that reads back as v; nothing for nil.
+func (w *chatWriter) number(name string, v *float64) {
+	if v != nil {
+		w.key(name)
+		w.b = strconv.AppendFloat(w.b, *v, 'f', -1, 64)
+	}
+}
+
+// template says what the chat template must know: whether to think, and whether the last
+// message begins the answer.
+func (w *chatWriter) template() {
+	if w.begun {
+		w.b = append(w.b, `,"continue_final_message":true,"add_generation_prompt":false`...)
+	}
+	if w.traits.TemplateKwargs {
+		w.key("chat_template_kwargs")
+		w.b = append(append(append(w.b, `{"enable_thinking":`...), strconv.FormatBool(w.q.Thinking)...), '}')
+	}
+}

@@ -1,0 +1,122 @@
+// Package wire is what a model's servers elsewhere are told and what they answer, as
+// pure code: bodies of requests out of what a client sent, and typed events out of the
+// bytes of a stream. It knows no connection and no clock.
+//
+// A server speaks one of two protocols. To one that speaks messages faithfully the
+// client's own body goes out, with named splices (Splice); to every other one a chat
+// completions body is made of the parsed request (Chat). A Reader takes the stream that
+// comes back, of either protocol, to the events that an engine of ours would give.
+package wire
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Flavour names a make of server.
+type Flavour string
+
+const (
+	// VLLM is a vLLM server.
+	VLLM Flavour = "vllm"
+	// SGLang is an SGLang server.
+	SGLang Flavour = "sglang"
+	// LlamaServer is the server of llama.cpp.
+	LlamaServer Flavour = "llama-server"
+	// Corenode is another node of this program.
+	Corenode Flavour = "corenode"
+	// Messages is any server of the messages protocol.
+	Messages Flavour = "messages"
+	// ChatCompletions is any server of the chat completions protocol.
+	ChatCompletions Flavour = "chat"
+)
+
+// Traits are what the node must know of a flavour.
+type Traits struct {
+	// Messages says that the server's messages endpoint loses nothing of our subset, so
+	// that the client's body goes out as it came.
+	Messages bool
+	// CacheSalt says that the body's cache_salt keeps one account's prefixes from another's.
+	CacheSalt bool
+	// Partition says that the header PartitionHeader does.
+	Partition bool
+	// ContinuousUsage asks for the usage on every chunk of a chat stream.
+	ContinuousUsage bool
+	// TemplateKwargs says that chat_template_kwargs reaches the model's chat template.
+	TemplateKwargs bool
+	// ContinueFinal says that a final assistant message begins the answer only where
+	// continue_final_message asks for it.
+	ContinueFinal bool
+	// SamplingExtras are fields of sampling beyond the chat protocol's that the server reads.
+	SamplingExtras []string
+	// Health is the path that says whether the server can answer.
+	Health string
+	// Version is the path of a JSON object with the server's version; empty without one.
+	Version string
+	// Metrics is the path of its metrics in the text format of Prometheus; empty without.
+	Metrics string
+	// Waiting are the names of the gauge of requests that wait, by age of the server.
+	Waiting []string
+	// Count is the path that counts the tokens of a request; empty without one.
+	Count string
+}
+
+// PartitionHeader tells another node whose cached prefixes a request may find, and
+// HopHeader that it comes from a node and must not be forwarded again.
+const (
+	PartitionHeader = "X-Corenode-Partition"
+	HopHeader       = "X-Corenode-Hop"
+)
+
+var traits = map[Flavour]Traits{
+	VLLM: {CacheSalt: true, ContinuousUsage: true, TemplateKwargs: true, ContinueFinal: true,
+		SamplingExtras: []string{"top_k", "min_p", "repetition_penalty", "min_tokens", "ignore_eos"},
+		Health:         "/health", Version: "/version", Metrics: "/metrics",
+		Waiting: []string{"vllm:num_requests_waiting"}, Count: "/v1/messages/count_tokens"},
+	SGLang: {CacheSalt: true, ContinuousUsage: true, TemplateKwargs: true, ContinueFinal: true,
+		SamplingExtras: []string{"top_k", "min_p", "repetition_penalty", "min_tokens", "ignore_eos"},
+		Health:         "/health", Version: "/get_server_info", Metrics: "/metrics",
+		Waiting: []string{"sglang:num_queue_reqs"}, Count: "/v1/messages/count_tokens"},
+	LlamaServer: {TemplateKwargs: true,
+		SamplingExtras: []string{"top_k", "min_p", "repeat_penalty", "ignore_eos"},
+		Health:         "/health", Version: "/props", Metrics: "/metrics",
+		Waiting: []string{"llamacpp:requests_deferred"}, Count: "/v1/messages/count_tokens"},
+	Corenode: {Messages: true, Partition: true,
+		Health: "/readyz", Count: "/v1/messages/count_tokens"},
+	Messages: {Messages: true, Health: "/v1/models", Count: "/v1/messages/count_tokens"},
+	// A server of which nothing is known is asked for nothing beyond the protocol.
+	ChatCompletions: {Health: "/v1/models"},
+}
+
+// Flavours lists the names, for the configuration and its errors.
+func Flavours() []string {
+	var names []string
+	for f := range traits {
+		names = append(names, string(f))
+	}
+	slices.Sort(names)
+	return names
+}
+
+// ParseFlavour finds a flavour by its name.
+func ParseFlavour(name string) (Flavour, error) {
+	if _, ok := traits[Flavour(name)]; !ok {
+		return "", fmt.Errorf("flavour %q is not one of %s", name, strings.Join(Flavours(), ", "))
+	}
+	return Flavour(name), nil
+}
+
+// Traits returns what is known of servers of this make.
+func (f Flavour) Traits() Traits { return traits[f] }
+
+// Isolates says whether the server can keep the cached prefixes of accounts apart.
+func (f Flavour) Isolates() bool { return traits[f].CacheSalt || traits[f].Partition }
+
+// Path is where requests for answers go.
+func (f Flavour) Path() string {
+	if traits[f].Messages {
+		return "/v1/messages"
+	}
+	return "/v1/chat/completions"
+}

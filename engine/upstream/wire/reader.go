@@ -1,0 +1,192 @@
+package wire
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"corenode/wasm/abi"
+)
+
+// A Failure is an error that the server itself reported inside of its stream.
+type Failure struct {
+	// Status is the HTTP status that the error stands for, 0 where the server says none.
+	Status int
+	Msg    string
+}
+
+// Error describes the failure for the log.
+func (f *Failure) Error() string { return "the upstream reported an error: " + f.Msg }
+
+// ErrBroken is wrapped by what a stream does against its protocol, ending too early included.
+var ErrBroken = errors.New("the upstream's stream is broken")
+
+func broken(format string, args ...any) error {
+	return fmt.Errorf("%w: %s", ErrBroken, fmt.Sprintf(format, args...))
+}
+
+// Usage is what a server says that an answer took.
+type Usage struct {
+	// Input is the prompt, cached tokens included.
+	Input, Cached, Output, Reasoning int64
+	// Known says that Input and Output were reported; CachedKnown that Cached was.
+	Known, CachedKnown bool
+}
+
+// A Reader takes the body of one streamed answer to events: EventStart, then blocks one
+// after the other with rising indexes, then EventEnd. Text comes as it arrives; a tool
+// call is held back until it is complete, and its three events come together, so that
+// their reader can check it before a client sees any of it.
+//
+// The usage of EventStart and EventEnd is left zero: what the server says is in Usage, and
+// is for the caller to check.
+type Reader struct {
+	frames   frames
+	protocol protocol
+	out      []abi.Event // of this Feed
+	started  bool
+	open     bool // a text or thinking block
+	kind     abi.BlockKind
+	index    int32 // of the open block, or of the next one
+	stop     abi.StopReason
+	stopText string
+	stops    []string // the request's stop sequences
+	finished bool     // the server named a reason: the answer is complete
+	ended    bool     // the stream's last frame has come; what follows is read over
+	deltas   int64    // pieces of text, thinking and calls: each is one token or more
+	usage    Usage
+	id       string
+	newID    func() string
+}
+
+// protocol reads the frames of one protocol.
+type protocol interface {
+	frame(r *Reader, event, data []byte) error
+}
+
+// NewReader reads an answer of a server of this flavour to a request with these stop
+// sequences. newID makes the ids of tool calls.
+func NewReader(f Flavour, stops []string, newID func() string) *Reader {
+	r := &Reader{stops: stops, newID: newID}
+	if f.Traits().Messages {
+		r.protocol = &messagesProtocol{}
+	} else {
+		r.protocol = &chatProtocol{}
+	}
+	return r
+}
+
+// Feed takes the next bytes of the body and appends the events that they complete. The
+// error is a *Failure, or wraps ErrBroken; events before it count.
+func (r *Reader) Feed(dst []abi.Event, b []byte) ([]abi.Event, error) {
+	r.out = dst
+	err := r.frames.feed(b, func(event, data []byte) error {
+		if r.ended {
+			return nil
+		}
+		return r.protocol.frame(r, event, data)
+	})
+	dst, r.out = r.out, nil
+	if errors.Is(err, errFrameSize) {
+		err = broken("%v", err)
+	}
+	return dst, err
+}
+
+// End is called when the body has ended as HTTP says it must. It appends what the end
+// completes, and is an error where the answer did not.
+func (r *Reader) End(dst []abi.Event) ([]abi.Event, error) {
+	switch {
+	case r.ended:
+		return dst, nil
+	case !r.finished:
+		return dst, broken("it ended without a reason to stop")
+	}
+	r.out = dst
+	r.end()
+	dst, r.out = r.out, nil
+	return dst, nil
+}
+
+// Ended says whether EventEnd has come.
+func (r *Reader) Ended() bool { return r.ended }
+
+// Usage is what the server has said so far.
+func (r *Reader) Usage() Usage { return r.usage }
+
+// Delivered is a number of tokens that the answer has at least: its pieces so far.
+func (r *Reader) Delivered() int64 { return r.deltas }
+
+// ID is the server's own id of the answer, empty before it said one.
+func (r *Reader) ID() string { return r.id }
+
+func (r *Reader) emit(e abi.Event) { r.out = append(r.out, e) }
+
+// start begins the answer, once.
+func (r *Reader) start() {
+	if !r.started {
+		r.started = true
+		r.emit(abi.Event{Kind: abi.EventStart})
+	}
+}
+
+// text adds to the open block of a kind, which it opens.
+func (r *Reader) text(kind abi.BlockKind, text string) {
+	if text == "" {
+		return
+	}
+	r.begin(kind)
+	r.deltas++
+	r.emit(abi.Event{Kind: abi.EventDelta, Block: kind, Index: r.index, Text: text})
+}
+
+// begin opens a block of a kind unless it is open.
+func (r *Reader) begin(kind abi.BlockKind) {
+	r.start()
+	if r.open && r.kind == kind {
+		return
+	}
+	r.close("")
+	r.open, r.kind = true, kind
+	r.emit(abi.Event{Kind: abi.EventBlockStart, Block: kind, Index: r.index})
+}
+
+// close ends the open block, if there is one. The signature is a thinking block's.
+func (r *Reader) close(signature string) {
+	if r.open {
+		r.emit(abi.Event{Kind: abi.EventBlockStop, Block: r.kind, Index: r.index, Signature: signature})
+		r.open = false
+		r.index++
+	}
+}
+
+// call gives a complete call.
+func (r *Reader) call(name, input string) {
+	r.start()
+	r.close("")
+	if input == "" {
+		input = "{}"
+	}
+	b := abi.BlockToolUse
+	r.emit(abi.Event{Kind: abi.EventBlockStart, Block: b, Index: r.index, ID: r.newID(), Name: name})
+	r.emit(abi.Event{Kind: abi.EventDelta, Block: b, Index: r.index, Text: input})
+	r.emit(abi.Event{Kind: abi.EventBlockStop, Block: b, Index: r.index})
+	r.index++
+}
+
+// finish says why the answer is complete; its last frame may still come. A text that
+// stopped is one of the request's stop sequences, or nothing.
+func (r *Reader) finish(reason abi.StopReason, stopText string) {
+	r.finished, r.stop = true, reason
+	if stopText != "" && slices.Contains(r.stops, stopText) {
+		r.stop, r.stopText = abi.StopStopSequence, stopText
+	}
+}
+
+// end gives EventEnd.
+func (r *Reader) end() {
+	r.start()
+	r.close("")
+	r.ended = true
+	r.emit(abi.Event{Kind: abi.EventEnd, Stop: r.stop, StopSequence: r.stopText})
+}

@@ -1,0 +1,263 @@
+package wire
+
+import (
+	"strconv"
+
+	"corenode/wasm/abi"
+)
+
+// chatProtocol reads the stream of the chat completions protocol. Reasoning comes as
+// reasoning_content, or as reasoning from newer servers. A stop sequence that was hit is
+// stop_reason (vLLM) or matched_stop (SGLang), where it is a text.
+type chatProtocol struct {
+	o     object
+	calls []chatCall // by the server's index
+}
+
+type chatCall struct {
+	name  string
+	input []byte
+	given bool
+}
+
+// chatChunk is what a chunk says.
+type chatChunk struct {
+	id, text, thought string
+	finish, stopText  string
+	errMsg, errCode   string
+	failed            bool
+	usage             Usage
+}
+
+func (p *chatProtocol) frame(r *Reader, _, data []byte) error {
+	if string(data) == "[DONE]" {
+		if !r.finished {
+			return broken("[DONE] without a finish reason")
+		}
+		r.end()
+		return nil
+	}
+	c, tooLong := p.read(r, data)
+	if p.o.err != nil {
+		return broken("a chunk is no JSON: %v", p.o.err)
+	}
+	if c.failed {
+		status, _ := strconv.Atoi(c.errCode)
+		return &Failure{Status: status, Msg: c.errMsg}
+	}
+	if tooLong {
+		return broken("a call of more than %d bytes, or too many of them", frameBytesMax)
+	}
+	r.usage.merge(c.usage)
+	if c.id != "" {
+		r.id = c.id
+	}
+	r.start()
+	r.text(abi.BlockThinking, c.thought)
+	r.text(abi.BlockText, c.text)
+	if err := p.give(r, len(p.calls)-1); err != nil {
+		return err
+	}
+	if c.finish != "" {
+		if err := p.give(r, len(p.calls)); err != nil {
+			return err
+		}
+		r.finish(chatStop(c.finish, len(p.calls) > 0), c.stopText)
+	}
+	return nil
+}
+
+// give hands on the calls below n that are complete: a call is when the next one begins,
+// or the answer ends.
+func (p *chatProtocol) give(r *Reader, n int) error {
+	for i := range p.calls[:max(0, n)] {
+		c := &p.calls[i]
+		if c.given {
+			continue
+		}
+		if c.name == "" {
+			return broken("a call has no name")
+		}
+		c.given = true
+		r.call(c.name, string(c.input))
+	}
+	return nil
+}
+
+// chatStop takes a finish reason to ours. Some servers say stop behind calls.
+func chatStop(reason string, called bool) abi.StopReason {
+	switch {
+	case reason == "length":
+		return abi.StopMaxTokens
+	case reason == "tool_calls", reason == "function_call", called:
+		return abi.StopToolUse
+	}
+	return abi.StopEndTurn
+}
+
+func (p *chatProtocol) read(r *Reader, data []byte) (c chatChunk, tooLong bool) {
+	o := &p.o
+	o.open(data)
+	if o.dec.PeekKind() != '{' {
+		o.err = broken("a chunk is no object")
+		return c, false
+	}
+	o.members(func(name string) {
+		switch name {
+		case "id":
+			c.id = o.string()
+		case "choices":
+			o.elements(func() { tooLong = p.choice(r, &c) || tooLong })
+		case "usage":
+			c.usage = p.usage()
+		case "error":
+			p.failure(&c)
+		default:
+			o.skip()
+		}
+	})
+	return c, tooLong
+}
+
+func (p *chatProtocol) choice(r *Reader, c *chatChunk) (tooLong bool) {
+	o := &p.o
+	o.members(func(name string) {
+		switch name {
+		case "delta":
+			tooLong = p.delta(r, c) || tooLong
+		case "finish_reason":
+			c.finish = o.string()
+		case "stop_reason", "matched_stop":
+			c.stopText = o.string() // a number is a stop token: no text
+		default:
+			o.skip()
+		}
+	})
+	return tooLong
+}
+
+func (p *chatProtocol) delta(r *Reader, c *chatChunk) (tooLong bool) {
+	o := &p.o
+	o.members(func(name string) {
+		switch name {
+		case "content":
+			c.text = o.string()
+		case "reasoning_content", "reasoning":
+			if text := o.string(); text != "" { // servers that send both send the same
+				c.thought = text
+			}
+		case "tool_calls":
+			o.elements(func() { tooLong = p.call(r) || tooLong })
+		default:
+			o.skip()
+		}
+	})
+	return tooLong
+}
+
+// chatCallsMax bounds the calls of one answer.
+const chatCallsMax = 1024
+
+// call reads a piece of a call. Pieces without an index belong to the latest one.
+func (p *chatProtocol) call(r *Reader) (tooLong bool) {
+	o := &p.o
+	index, name, input := int64(len(p.calls)-1), "", ""
+	o.members(func(member string) {
+		switch member {
+		case "index":
+			if n, ok := o.int(); ok {
+				index = n
+			}
+		case "function":
+			o.members(func(member string) {
+				switch member {
+				case "name":
+					name = o.string()
+				case "arguments":
+					if o.dec.PeekKind() == '{' { // against the protocol, and seen
+						input = o.raw()
+					} else {
+						input = o.string()
+					}
+				default:
+					o.skip()
+				}
+			})
+		default:
+			o.skip()
+		}
+	})
+	if index < 0 {
+		index = 0
+	}
+	if index >= chatCallsMax || index > int64(len(p.calls)) {
+		return true
+	}
+	if index == int64(len(p.calls)) {
+		p.calls = append(p.calls, chatCall{})
+	}
+	call := &p.calls[index]
+	call.name += name
+	call.input = append(call.input, input...)
+	r.deltas++
+	return len(call.input) > frameBytesMax
+}
+
+func (p *chatProtocol) failure(c *chatChunk) {
+	o := &p.o
+	if o.dec.PeekKind() == 'n' { // error: null
+		o.skip()
+		return
+	}
+	c.failed = true
+	if o.dec.PeekKind() == '"' {
+		c.errMsg = o.string()
+		return
+	}
+	o.members(func(name string) {
+		switch name {
+		case "message":
+			c.errMsg = o.string()
+		case "code":
+			if o.dec.PeekKind() == '0' {
+				c.errCode = o.raw()
+			} else {
+				c.errCode = o.string()
+			}
+		default:
+			o.skip()
+		}
+	})
+}
+
+// usage reads a usage object. Its prompt includes the cached tokens.
+func (p *chatProtocol) usage() (u Usage) {
+	o := &p.o
+	o.members(func(name string) {
+		switch name {
+		case "prompt_tokens":
+			u.Input, _ = o.int()
+		case "completion_tokens":
+			u.Output, u.Known = o.int()
+		case "prompt_tokens_details":
+			o.members(func(name string) {
+				if name != "cached_tokens" {
+					o.skip()
+					return
+				}
+				u.Cached, u.CachedKnown = o.int()
+			})
+		case "completion_tokens_details":
+			o.members(func(name string) {
+				if name != "reasoning_tokens" {
+					o.skip()
+					return
+				}
+				u.Reasoning, _ = o.int()
+			})
+		default:
+			o.skip()
+		}
+	})
+	return u
+}

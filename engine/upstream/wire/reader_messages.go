@@ -1,0 +1,283 @@
+package wire
+
+import (
+	"corenode/wasm/abi"
+)
+
+// messagesProtocol reads the stream of the messages protocol: service.md, "Events".
+//
+// Servers differ in when they close blocks: llama.cpp's stops all come at the end. So a
+// block also ends where the next one begins, and a stop of a block that is not open is
+// read over.
+type messagesProtocol struct {
+	o     object
+	block struct { // the server's latest
+		index     int64
+		kind      string
+		name      string
+		input     []byte // of a tool use
+		signature string
+		stopped   bool
+	}
+}
+
+// event is what a frame says. Fields that its type does not have are zero.
+type messagesEvent struct {
+	kind       string
+	index      int64
+	blockKind  string // content_block.type, or delta.type
+	name       string // content_block.name
+	text       string // of the block, or the delta: text, thinking or partial_json
+	input      string // content_block.input, where a server sends a call at once
+	signature  string
+	stopReason string
+	stopText   string
+	id         string
+	errType    string
+	errMsg     string
+	usage      Usage
+}
+
+func (p *messagesProtocol) frame(r *Reader, event, data []byte) error {
+	if string(data) == "[DONE]" { // older servers send it behind message_stop, and mean nothing
+		return nil
+	}
+	e := p.read(data)
+	if p.o.err != nil {
+		return broken("event %q is no JSON: %v", event, p.o.err)
+	}
+	if e.kind == "" {
+		e.kind = string(event)
+	}
+	r.usage.merge(e.usage)
+	switch e.kind {
+	case "message_start":
+		r.id = e.id
+		r.start()
+	case "content_block_start":
+		return p.start(r, &e)
+	case "content_block_delta":
+		return p.delta(r, &e)
+	case "content_block_stop":
+		p.stop(r, e.index)
+	case "message_delta":
+		if e.stopReason != "" {
+			p.stop(r, p.block.index)
+			r.finish(messagesStop(e.stopReason), e.stopText)
+		}
+	case "message_stop":
+		if !r.finished {
+			return broken("message_stop without a stop reason")
+		}
+		r.end()
+	case "error":
+		return &Failure{Status: messagesStatus(e.errType), Msg: e.errMsg}
+	}
+	return nil // pings, and what later versions of the protocol may have
+}
+
+// start opens a block. A text that stands in it already is its first delta.
+func (p *messagesProtocol) start(r *Reader, e *messagesEvent) error {
+	p.stop(r, p.block.index)
+	b := &p.block
+	b.index, b.kind, b.name, b.signature, b.stopped = e.index, e.blockKind, e.name, e.signature, false
+	b.input = append(b.input[:0], e.input...)
+	if e.input == "{}" { // a call's arguments follow
+		b.input = b.input[:0]
+	}
+	switch b.kind {
+	case "text":
+		r.begin(abi.BlockText)
+		r.text(abi.BlockText, e.text)
+	case "thinking":
+		r.begin(abi.BlockThinking)
+		r.text(abi.BlockThinking, e.text)
+	case "tool_use":
+		if b.name == "" {
+			return broken("a tool_use block has no name")
+		}
+	default:
+		return broken("a content block has the type %q", b.kind)
+	}
+	return nil
+}
+
+func (p *messagesProtocol) delta(r *Reader, e *messagesEvent) error {
+	b := &p.block
+	if b.kind == "" || b.stopped || e.index != b.index {
+		return broken("a delta of block %d, which is not open", e.index)
+	}
+	switch {
+	case e.blockKind == "text_delta" && b.kind == "text":
+		r.text(abi.BlockText, e.text)
+	case e.blockKind == "thinking_delta" && b.kind == "thinking":
+		r.text(abi.BlockThinking, e.text)
+	case e.blockKind == "signature_delta" && b.kind == "thinking":
+		b.signature += e.signature
+	case e.blockKind == "input_json_delta" && b.kind == "tool_use":
+		r.deltas++
+		if b.input = append(b.input, e.text...); len(b.input) > frameBytesMax {
+			return broken("a call of more than %d bytes", frameBytesMax)
+		}
+	default:
+		return broken("a %q within a %q block", e.blockKind, b.kind)
+	}
+	return nil
+}
+
+// stop closes a block, if it is the open one.
+func (p *messagesProtocol) stop(r *Reader, index int64) {
+	b := &p.block
+	if b.kind == "" || b.stopped || index != b.index {
+		return
+	}
+	b.stopped = true
+	if b.kind == "tool_use" {
+		r.call(b.name, string(b.input))
+	} else {
+		r.close(b.signature)
+	}
+}
+
+// messagesStop takes a stop reason to ours. One that is not in the contract ends the
+// answer as its end does.
+func messagesStop(reason string) abi.StopReason {
+	switch reason {
+	case "max_tokens", "model_context_window_exceeded":
+		return abi.StopMaxTokens
+	case "tool_use":
+		return abi.StopToolUse
+	case "stop_sequence":
+		return abi.StopStopSequence
+	}
+	return abi.StopEndTurn
+}
+
+// messagesStatus is the status that an error type stands for: service.md, "Errors".
+func messagesStatus(kind string) int {
+	switch kind {
+	case "invalid_request_error":
+		return 400
+	case "authentication_error":
+		return 401
+	case "billing_error":
+		return 402
+	case "permission_error":
+		return 403
+	case "not_found_error":
+		return 404
+	case "rate_limit_error":
+		return 429
+	case "overloaded_error":
+		return 503
+	}
+	return 500
+}
+
+func (p *messagesProtocol) read(data []byte) (e messagesEvent) {
+	o := &p.o
+	o.open(data)
+	o.members(func(name string) {
+		switch name {
+		case "type":
+			e.kind = o.string()
+		case "index":
+			e.index, _ = o.int()
+		case "message":
+			o.members(func(name string) {
+				switch name {
+				case "id":
+					e.id = o.string()
+				case "usage":
+					e.usage = p.usage()
+				default:
+					o.skip()
+				}
+			})
+		case "content_block", "delta":
+			p.blockMembers(&e)
+		case "usage":
+			e.usage = p.usage()
+		case "error":
+			p.failure(&e)
+		default:
+			o.skip()
+		}
+	})
+	return e
+}
+
+// blockMembers reads a content_block or a delta: their members do not overlap in meaning.
+func (p *messagesProtocol) blockMembers(e *messagesEvent) {
+	o := &p.o
+	o.members(func(name string) {
+		switch name {
+		case "type":
+			e.blockKind = o.string()
+		case "text", "thinking", "partial_json":
+			e.text = o.string()
+		case "signature":
+			e.signature = o.string()
+		case "name":
+			e.name = o.string()
+		case "input":
+			e.input = o.raw()
+		case "stop_reason":
+			e.stopReason = o.string()
+		case "stop_sequence":
+			e.stopText = o.string()
+		default:
+			o.skip()
+		}
+	})
+}
+
+func (p *messagesProtocol) failure(e *messagesEvent) {
+	o := &p.o
+	o.members(func(name string) {
+		switch name {
+		case "type":
+			e.errType = o.string()
+		case "message":
+			e.errMsg = o.string()
+		default:
+			o.skip()
+		}
+	})
+}
+
+// usage reads a usage object. Its input excludes the cached tokens.
+func (p *messagesProtocol) usage() (u Usage) {
+	o := &p.o
+	var uncached, created int64
+	input := false
+	o.members(func(name string) {
+		switch name {
+		case "input_tokens":
+			uncached, input = o.int()
+		case "cache_read_input_tokens":
+			u.Cached, u.CachedKnown = o.int()
+		case "cache_creation_input_tokens":
+			created, _ = o.int()
+		case "output_tokens":
+			u.Output, u.Known = o.int()
+		default:
+			o.skip()
+		}
+	})
+	if input {
+		u.Input = uncached + u.Cached + created
+	}
+	return u
+}
+
+// merge takes a later report: its counts grow, and what it leaves out stays.
+func (u *Usage) merge(next Usage) {
+	u.Input = max(u.Input, next.Input)
+	u.Output = max(u.Output, next.Output)
+	u.Reasoning = max(u.Reasoning, next.Reasoning)
+	u.Known = u.Known || next.Known
+	if next.CachedKnown {
+		u.Cached, u.CachedKnown = next.Cached, true
+	}
+}

@@ -1,0 +1,79 @@
+package wire
+
+import (
+	"bytes"
+	"errors"
+)
+
+// frameBytesMax bounds one frame of a stream. A held-back call of a server that sends it at
+// once is the largest there is.
+const frameBytesMax = 8 << 20
+
+// errFrameSize is a frame of more than frameBytesMax bytes.
+var errFrameSize = errors.New("the upstream sent an event of more than 8 MiB")
+
+// frames cuts a stream of server-sent events, as it arrives, into frames. Source: the
+// section "Event stream interpretation" of the HTML standard, less what no server of ours
+// needs: ids and retry times are read over.
+type frames struct {
+	rest  []byte // bytes of lines that are not complete
+	event []byte
+	data  []byte
+	lines int // data lines of the open frame
+}
+
+// feed takes bytes and calls frame for every frame that they complete. What frame gets is
+// valid until it returns. The first error of frame ends the walk and is returned.
+func (f *frames) feed(b []byte, frame func(event, data []byte) error) error {
+	if len(f.rest) > 0 {
+		if f.rest = append(f.rest, b...); len(f.rest) > frameBytesMax {
+			return errFrameSize
+		}
+		b = f.rest
+	}
+	for {
+		n := bytes.IndexByte(b, '\n')
+		if n < 0 {
+			break
+		}
+		if err := f.line(bytes.TrimSuffix(b[:n], []byte("\r")), frame); err != nil {
+			return err
+		}
+		b = b[n+1:]
+	}
+	if len(b) > frameBytesMax {
+		return errFrameSize
+	}
+	f.rest = append(f.rest[:0], b...)
+	return nil
+}
+
+// line takes one line, without its end.
+func (f *frames) line(line []byte, frame func(event, data []byte) error) error {
+	if len(line) == 0 {
+		if f.lines == 0 { // nothing but comments, or an empty frame
+			f.event = f.event[:0]
+			return nil
+		}
+		err := frame(f.event, f.data)
+		f.event, f.data, f.lines = f.event[:0], f.data[:0], 0
+		return err
+	}
+	name, value, _ := bytes.Cut(line, []byte(":"))
+	value = bytes.TrimPrefix(value, []byte(" "))
+	switch string(name) {
+	case "event":
+		f.event = append(f.event[:0], value...)
+	case "data":
+		if f.lines++; f.lines > 1 {
+			f.data = append(f.data, '\n')
+		}
+		if f.data = append(f.data, value...); len(f.data) > frameBytesMax {
+			return errFrameSize
+		}
+	}
+	return nil
+}
+
+// partial says whether bytes of a frame wait for its end.
+func (f *frames) partial() bool { return len(f.rest) > 0 || f.lines > 0 }
