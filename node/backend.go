@@ -1,6 +1,8 @@
 package main
 
 import (
+	"time"
+
 	"corenode/actors/account"
 	"corenode/actors/batcher"
 	"corenode/actors/tree"
@@ -20,6 +22,21 @@ func (b backend) Generate(c server.Call) (server.Stream, account.Limits, error) 
 	return s, limits, nil
 }
 
+// readerPoll is how often a step loop looks whether the readers of jobs that wait for them
+// have caught up.
+const readerPoll = 5 * time.Millisecond
+
+// stepper shows an engine's stepper to the step loop: it takes a job at once or refuses it.
+type stepper struct{ *engine.Stepper }
+
+func (s stepper) Submit(j *engine.Job, now time.Time, taken func(*abi.Error)) {
+	if err := s.Stepper.Submit(j, now); err != nil {
+		taken(abi.AsError(err))
+		return
+	}
+	taken(nil)
+}
+
 // treeModels are the engines as the tree starts them.
 func treeModels(c *catalog, queueMax int) (models []tree.Model) {
 	for _, info := range c.infos {
@@ -27,8 +44,12 @@ func treeModels(c *catalog, queueMax int) (models []tree.Model) {
 		models = append(models, tree.Model{
 			IDs:              []string{info.ID},
 			PinBytesPerToken: e.BytesPerToken(),
-			New:              func() (batcher.Stepper, error) { return e.NewStepper() },
-			Load:             func(n *abi.Counters) { load(n, e, queueMax) },
+			PollEvery:        readerPoll,
+			New: func(func()) (batcher.Stepper, error) {
+				s, err := e.NewStepper()
+				return stepper{s}, err
+			},
+			Load: func(n *abi.Counters) { load(n, e, queueMax) },
 		})
 	}
 	return models

@@ -27,9 +27,10 @@ import (
 
 // Stepper is the engine of one model. One goroutine calls it.
 type Stepper interface {
-	// Submit takes a job: it pushes EventStart and later calls Finished. After an
-	// error Finished is not called.
-	Submit(j *engine.Job, now time.Time) error
+	// Submit takes a job: it pushes EventStart and later calls Finished. Whether it is taken
+	// it says once, on the step loop: before it returns, or in a later Step where a server
+	// elsewhere has to say so. After an error Finished is not called.
+	Submit(j *engine.Job, now time.Time, taken func(*abi.Error))
 	// Step computes one forward pass; false means that nothing can run now.
 	Step(now time.Time) bool
 	// NextDeadline says when Step must be called although nothing can run.
@@ -100,7 +101,11 @@ func errCrashed() *abi.Error {
 type Config struct {
 	Model string
 	// New makes a stepper: at the start and after each failure. It is called on the step loop.
-	New func() (Stepper, error)
+	// wake makes the loop call Step soon, and may be called from any goroutine.
+	New func(wake func()) (Stepper, error)
+	// PollEvery is how often Step is called while jobs live but none can run, because their
+	// readers are behind; 0 for a stepper that wakes the loop itself.
+	PollEvery time.Duration
 	// InboxMax is the most jobs that wait for the step loop between two steps.
 	InboxMax int
 	Hook     system.Hook
@@ -159,7 +164,7 @@ func (u *Unit) make() (s Stepper, err error) {
 		default: // not the first, or nobody asked
 		}
 	}()
-	return u.cfg.New()
+	return u.cfg.New(u.Wake)
 }
 
 // start makes sure that a loop runs. It reports to self when the loop dies.
@@ -173,7 +178,7 @@ func (u *Unit) start(self *system.Ref) {
 	if u.incarnation > 1 {
 		u.rebuilds.Add(1)
 	}
-	l := &loop{unit: u, incarnation: u.incarnation, live: map[*engine.Job]struct{}{}, done: make(chan struct{})}
+	l := &loop{unit: u, incarnation: u.incarnation, live: map[*engine.Job]Ticket{}, done: make(chan struct{})}
 	u.loop = l
 	go func() {
 		defer close(l.done)

@@ -88,10 +88,12 @@ type loop struct {
 	unit        *Unit
 	incarnation uint64
 	stepper     Stepper
-	live        map[*engine.Job]struct{} // submitted and not finished
-	batch       []control                // reused by drain
-	next        int                      // first of batch that was not handled
-	done        chan struct{}
+	// live are the jobs that were submitted and have not finished, each with its ticket
+	// until that was answered.
+	live  map[*engine.Job]Ticket
+	batch []control // reused by drain
+	next  int       // first of batch that was not handled
+	done  chan struct{}
 }
 
 // run steps until the unit is closed ("") or something panics (the reason).
@@ -151,27 +153,28 @@ func (l *loop) submit(t Ticket) {
 		t.Refused(&abi.Error{Kind: abi.Canceled, Op: "batcher.submit", Msg: "the request was given up"})
 		return
 	}
-	answered := false
-	defer system.OnPanic(func(any) {
-		if !answered {
-			t.Refused(errCrashed())
-		}
-	})
 	j := t.Job()
-	l.track(j)
-	err := l.stepper.Submit(j, time.Now())
-	answered = true
-	if err != nil {
+	l.track(j, t)
+	l.stepper.Submit(j, time.Now(), func(err *abi.Error) { l.answer(j, err) })
+}
+
+// answer answers a job's ticket, once.
+func (l *loop) answer(j *engine.Job, err *abi.Error) {
+	t := l.live[j]
+	switch {
+	case t == nil: // it was answered, or given up
+	case err != nil:
 		l.untrack(j)
-		t.Refused(abi.AsError(err))
-		return
+		t.Refused(err)
+	default:
+		l.live[j] = nil
+		t.Accepted(l.incarnation)
 	}
-	t.Accepted(l.incarnation)
 }
 
 // track makes Finished run exactly once, whoever ends the job.
-func (l *loop) track(j *engine.Job) {
-	l.live[j] = struct{}{}
+func (l *loop) track(j *engine.Job, t Ticket) {
+	l.live[j] = t
 	l.unit.live.Add(1)
 	finished := j.Finished
 	j.Finished = func(r engine.Result) {
@@ -190,16 +193,12 @@ func (l *loop) untrack(j *engine.Job) bool {
 	return ok
 }
 
-// idlePoll is how often Step is called while jobs live but none can run, because
-// their readers are behind.
-const idlePoll = 5 * time.Millisecond
-
 // park waits until there is something to do: a message, the stepper's deadline,
 // or, while jobs live that cannot run, the next poll of their readers.
 func (l *loop) park() {
 	deadline, ok := l.stepper.NextDeadline()
-	if len(l.live) > 0 {
-		if poll := time.Now().Add(idlePoll); !ok || poll.Before(deadline) {
+	if every := l.unit.cfg.PollEvery; every > 0 && len(l.live) > 0 {
+		if poll := time.Now().Add(every); !ok || poll.Before(deadline) {
 			deadline, ok = poll, true
 		}
 	}
@@ -245,7 +244,11 @@ func (l *loop) fail() {
 
 // abandon ends the jobs that the stepper did not.
 func (l *loop) abandon(err *abi.Error) {
-	for j := range l.live {
+	for j, t := range l.live {
+		if t != nil {
+			l.answer(j, err)
+			continue
+		}
 		j.Output.Push(abi.Event{Kind: abi.EventError, Err: err})
 		u := j.Observed()
 		if u.InputUncached == 0 && u.Output == 0 {

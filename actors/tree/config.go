@@ -111,7 +111,9 @@ func (c Config) Validate() error {
 type Model struct {
 	IDs []string
 	// New makes its stepper, at the start and after a failure.
-	New func() (batcher.Stepper, error)
+	New func(wake func()) (batcher.Stepper, error)
+	// PollEvery is batcher.Config.PollEvery.
+	PollEvery time.Duration
 	// PinBytesPerToken is what one token of a pinned prefix costs in memory; it
 	// weighs sessions against AccountPinnedBytesMax.
 	PinBytesPerToken int64

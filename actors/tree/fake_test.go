@@ -44,7 +44,7 @@ type fakeModel struct {
 
 func newFakeModel() *fakeModel { return &fakeModel{slots: 8, queueMax: 1000} }
 
-func (m *fakeModel) New() (batcher.Stepper, error) {
+func (m *fakeModel) New(func()) (batcher.Stepper, error) {
 	if m.broken.Load() {
 		return nil, errors.New("no memory")
 	}
@@ -75,14 +75,15 @@ type fakeStepper struct {
 	nextID      int32
 }
 
-func (s *fakeStepper) Submit(j *engine.Job, _ time.Time) error {
+func (s *fakeStepper) Submit(j *engine.Job, _ time.Time, taken func(*abi.Error)) {
 	if len(s.jobs) >= s.m.queueMax {
-		return &abi.Error{Kind: abi.Overloaded, Msg: "the model's queue is full"}
+		taken(&abi.Error{Kind: abi.Overloaded, Msg: "the model's queue is full"})
+		return
 	}
 	s.jobs = append(s.jobs, &fakeJob{job: j})
 	s.m.live.Add(1)
 	j.Output.Push(abi.Event{Kind: abi.EventStart})
-	return nil
+	taken(nil)
 }
 
 func (s *fakeStepper) Step(time.Time) (progress bool) {
@@ -412,11 +413,11 @@ func newWorld(t testing.TB, cfg Config) *world {
 	tree, err := Start(cfg, Deps{Store: w.store, Accounts: w, Billing: w.billing, Policy: &w.policy,
 		Fatal: func(string, any) { w.fatal.Add(1) },
 		Models: []Model{
-			{IDs: []string{"one", "probe"}, New: w.models["one"].New, PinBytesPerToken: 10,
+			{IDs: []string{"one", "probe"}, New: w.models["one"].New, PollEvery: 5 * time.Millisecond, PinBytesPerToken: 10,
 				Load: func(n *abi.Counters) {
 					n.ModelQueued, n.ModelQueuedMax, n.ModelWaitMS, n.ModelPagesUsed, n.ModelPages = 3, 9, 1500, 5, 7
 				}},
-			{IDs: []string{"two"}, New: w.models["two"].New, PinBytesPerToken: 10}}})
+			{IDs: []string{"two"}, New: w.models["two"].New, PollEvery: 5 * time.Millisecond, PinBytesPerToken: 10}}})
 	if err != nil {
 		t.Fatal(err)
 	}

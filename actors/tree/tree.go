@@ -205,7 +205,7 @@ func (t *Tree) batcherSpecs() ([]system.Spec, error) {
 			return nil, errors.New("a model has no id")
 		}
 		m := &model{pinBytes: d.PinBytesPerToken, load: d.Load, unit: batcher.NewUnit(batcher.Config{
-			Model: d.IDs[0], New: d.New, InboxMax: t.cfg.InboxMax, Hook: t.cfg.hook})}
+			Model: d.IDs[0], New: d.New, PollEvery: d.PollEvery, InboxMax: t.cfg.InboxMax, Hook: t.cfg.hook})}
 		t.units = append(t.units, m)
 		for _, id := range d.IDs {
 			if t.models[id] != nil {
@@ -253,7 +253,7 @@ func (t *Tree) newRequest(c Call) (*request, *abi.Error) {
 			Msg: fmt.Sprintf("model %q is not served", c.Request.Model)}
 	}
 	now := time.Now()
-	input, output := int64(len(c.Request.Prompt)), int64(c.Request.MaxTokens)
+	input, output := int64(c.Request.InputTokens()), int64(c.Request.MaxTokens)
 	quote, err := t.quote(c.RequestID, abi.QuoteInput{Input: input, OutputMax: output, At: now.Unix(),
 		Model: c.Request.Model, Account: c.Account.ID})
 	if err != nil {
@@ -267,6 +267,7 @@ func (t *Tree) newRequest(c Call) (*request, *abi.Error) {
 		reply: make(chan reply, 1), done: make(chan struct{}), held: make(chan error, 1),
 		holdDone: make(chan struct{}), settledCh: make(chan struct{})}
 	r.job.ID, r.job.Account, r.job.Request, r.job.Pin = c.RequestID, c.Account.ID, c.Request, true
+	r.job.Session = string(r.key[:])
 	r.job.Output = engine.NewWholeOutput()
 	if c.Request.Stream {
 		r.job.Output = engine.NewOutput(t.cfg.OutputEventsMax)
