@@ -191,14 +191,9 @@ var ErrReplica = errors.New("no such replica")
 // Add takes a replica in, or lets one that drains answer again.
 func (m *Model) Add(base string) error {
 	base = strings.TrimRight(base, "/")
-	u, err := url.Parse(base)
-	switch {
-	case err != nil:
+	u, err := parseURL(base)
+	if err != nil {
 		return fmt.Errorf("url %q: %w", base, err)
-	case u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.RawQuery != "" || u.User != nil:
-		return fmt.Errorf("url %q: want http://HOST:PORT or https://HOST", base)
-	case strings.HasSuffix(u.Path, "/v1"):
-		return fmt.Errorf("url %q: leave out /v1", base)
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -209,6 +204,23 @@ func (m *Model) Add(base string) error {
 		m.background.Go(func() { m.probe(r) })
 	}
 	return nil
+}
+
+func parseURL(base string) (*url.URL, error) {
+	u, err := url.Parse(base)
+	switch {
+	case err != nil, u.Scheme != "http" && u.Scheme != "https", u.Hostname() == "", u.RawQuery != "", u.Fragment != "", u.User != nil:
+		return nil, errors.New("want a base URL, such as http://10.0.0.7:8000")
+	case strings.HasSuffix(strings.TrimRight(u.Path, "/"), "/v1"):
+		return nil, errors.New("want it without /v1")
+	}
+	return u, nil
+}
+
+// CheckURL says what is wrong with a replica's base URL; nil if nothing is.
+func CheckURL(base string) error {
+	_, err := parseURL(base)
+	return err
 }
 
 // Drain keeps new requests from a replica, or lets them come again; those that run go on.

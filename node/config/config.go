@@ -186,7 +186,46 @@ func (m Modules) Denials() (all []extensions.Denial) {
 const (
 	EngineCPU     = "cpu"
 	EngineInstant = "instant" // computes nothing: for measuring the node itself
+	// EngineUpstream asks servers elsewhere: see Upstream.
+	EngineUpstream = "upstream"
 )
+
+// Values of Upstream.Verify.
+const (
+	VerifyRefuse = "refuse"
+	VerifyCount  = "count"
+)
+
+// Upstream says which servers answer a model whose engine is upstream.
+type Upstream struct {
+	// Flavour is the make of the servers: vllm, sglang, llama-server, corenode, or any
+	// server of the protocols messages or chat. Default empty.
+	Flavour string `key:"flavour"`
+	// URLs are the base URLs of the servers, without /v1. Default none.
+	URLs []string `key:"urls"`
+	// DNS, instead of urls, is name:port; the addresses behind the name are asked for every 5 s:
+	// new servers join, lost ones drain. Default empty.
+	DNS string `key:"dns"`
+	// Model is the model's name at the servers; empty = its id here. Default empty.
+	Model string `key:"model"`
+	// KeyFile is a file with the key that the servers ask for. Default empty.
+	KeyFile string `key:"key_file"`
+	// Tokenizer is the model's tokenizer, for exact counts: a GGUF file, with models.ID.template
+	// or the file's own chat template. Empty = the servers are asked to count. Default empty.
+	Tokenizer string `key:"tokenizer"`
+	// SharedCache lets accounts share the prefix cache of servers that cannot keep accounts
+	// apart. Cached tokens are then neither shown nor discounted. Default false.
+	SharedCache bool `key:"shared_cache"`
+	// Verify says what becomes of a tool call that does not fit its tool's schema: refuse ends
+	// the answer with an error, count lets it through and counts it. Default refuse.
+	Verify string `key:"verify"`
+	// ConnectionsMax is the most requests on one server at once. Default 256.
+	ConnectionsMax int `key:"connections_max"`
+	// FirstTokenTimeout is the longest wait for a server's first event, StallTimeout for each
+	// further one. Defaults 10m, 60s.
+	FirstTokenTimeout time.Duration `key:"first_token_timeout"`
+	StallTimeout      time.Duration `key:"stall_timeout"`
+}
 
 // Values of Model.Speculation.
 const (
@@ -196,8 +235,8 @@ const (
 
 // Model says which engine answers behind a model id.
 type Model struct {
-	// Engine is cpu, or instant: a measuring engine that computes nothing and
-	// answers at once with as many tokens as asked for. Default cpu.
+	// Engine is cpu; upstream, which asks servers elsewhere; or instant: a measuring engine
+	// that computes nothing and answers at once with as many tokens as asked for. Default cpu.
 	Engine string `key:"engine"`
 	// Path is the model file; empty = the one embedded in the binary. Default empty.
 	Path string `key:"path"`
@@ -220,6 +259,7 @@ type Model struct {
 	// Prices have no default, except those of core-1.1 and core-1.1-mini: nothing is free by accident.
 	Prices   Prices   `key:"prices"`
 	Sampling Sampling `key:"sampling"`
+	Upstream Upstream `key:"upstream"`
 	KV       KV       `key:"kv"`
 	Batch    Batch    `key:"batch"`
 	// Speculation is auto, or off: auto computes several tokens of an answer in one
@@ -316,9 +356,10 @@ func Default() *Config {
 func defaultModel(id string) Model {
 	m := Model{
 		Engine: EngineCPU, Speculation: SpeculationAuto,
-		Prices: Prices{priceMissing, priceMissing, priceMissing},
-		KV:     KV{DType: "f16", PageTokens: 32},
-		Batch:  Batch{StepTokensMax: 512, SequencesMax: 32, GapMax: 150 * time.Millisecond, GapStretchMax: 3},
+		Prices:   Prices{priceMissing, priceMissing, priceMissing},
+		Upstream: Upstream{Verify: VerifyRefuse, ConnectionsMax: 256, FirstTokenTimeout: 10 * time.Minute, StallTimeout: time.Minute},
+		KV:       KV{DType: "f16", PageTokens: 32},
+		Batch:    Batch{StepTokensMax: 512, SequencesMax: 32, GapMax: 150 * time.Millisecond, GapStretchMax: 3},
 	}
 	switch id {
 	case "core-1.1":

@@ -171,7 +171,7 @@ models:
     kv: {dtype: f8}        # c.yaml:22: models.core-1.1.kv.dtype is "f8", want f16, f32 or q8
     sampling: {top_p: 2, min_p: .nan} # c.yaml:23: models.core-1.1.sampling.top_p is 2, want
   other:
-    engine: upstream       # c.yaml:25: models.other.engine is "upstream", which this binary does not have
+    engine: gpu            # c.yaml:25: models.other.engine is "gpu", want cpu, upstream or instant
     threads: -1            # c.yaml:26: models.other.threads is -1, want 0 to 1024
     speculation: on        # c.yaml:27: models.other.speculation is "on", want auto or off
     output_max: 9          # models.other.prices.input is missing
@@ -297,6 +297,44 @@ func TestTemplateDate(t *testing.T) {
 		named := len(problems) == 1 && strings.Contains(problems[0].Error(), "models.core-1.1.template_date is")
 		if good && len(problems) > 0 || !good && !named {
 			t.Errorf("%q: %v", day, problems)
+		}
+	}
+}
+
+func TestUpstreamProblems(t *testing.T) {
+	prices := `prices: {input: "1", cached_input: "1", output: "1"}`
+	for text, want := range map[string]string{
+		`{flavour: vllm, urls: ["http://a:1", "https://b/x/"]}`:                 "",
+		`{flavour: corenode, dns: "nodes.local:8080", model: core-1.1}`:         "",
+		`{flavour: chat, urls: ["http://a:1"], tokenizer: t.gguf}`:              "",
+		`{flavour: vlm, urls: ["http://a:1"]}`:                                  `upstream.flavour is "vlm", want one of chat, corenode, llama-server, messages, sglang, vllm`,
+		`{flavour: chat, urls: ["http://a:1"]}`:                                 "upstream.tokenizer is empty, but servers of flavour chat do not count tokens",
+		`{flavour: vllm}`:                                                       "upstream.urls is empty",
+		`{flavour: vllm, urls: ["http://a:1"], dns: "a:1"}`:                     `upstream.dns is "a:1" beside`,
+		`{flavour: vllm, dns: "a"}`:                                             `upstream.dns is "a", want host:port`,
+		`{flavour: vllm, urls: ["http://a:1", "a:1"]}`:                          `upstream.urls.1 is "a:1", want a base URL`,
+		`{flavour: vllm, urls: ["http://a:1/v1"]}`:                              `upstream.urls.0 is "http://a:1/v1", want it without /v1`,
+		`{flavour: vllm, urls: ["http://a:1", "http://a:1"]}`:                   "upstream.urls.1 is \"http://a:1\", which is there twice",
+		`{flavour: vllm, urls: ["http://a:1"], verify: no, connections_max: 0}`: `upstream.verify is "no", want refuse or count`,
+		`{flavour: vllm, urls: ["http://a:1"], stall_timeout: 1ms}`:             "upstream.stall_timeout is 1ms, want 1s to 24h",
+	} {
+		doc := "models:\n  far: {engine: upstream, context_length: 1000, " + prices + ", upstream: " + text + "}\n"
+		_, problems := build([]byte(doc), Sources{File: "c.yaml"})
+		var report strings.Builder
+		for _, p := range problems {
+			report.WriteString(p.Error() + "\n")
+		}
+		if want == "" && len(problems) > 0 || !strings.Contains(report.String(), want) {
+			t.Errorf("%s: the report does not say %q:\n%s", text, want, &report)
+		}
+	}
+	for doc, want := range map[string]string{
+		"models: {far: {engine: upstream, upstream: {flavour: vllm, urls: [\"http://a:1\"]}, " + prices + "}}": "models.far.context_length is 0, want 1 to",
+		"models: {far: {upstream: {flavour: vllm}, " + prices + "}}":                                           `models.far.upstream is set, but the engine is "cpu"`,
+	} {
+		_, problems := build([]byte(doc), Sources{File: "c.yaml"})
+		if len(problems) == 0 || !strings.Contains(problems[0].Error(), want) {
+			t.Errorf("%s: %v, want %q", doc, problems, want)
 		}
 	}
 }

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"time"
 
+	"corenode/engine/upstream"
+	"corenode/engine/upstream/wire"
 	"corenode/extensions"
 )
 
@@ -157,10 +159,16 @@ func (m Model) validate(c *checks, id string) {
 	}
 	switch m.Engine {
 	case EngineCPU, EngineInstant:
-	case "cuda", "upstream":
+	case EngineUpstream:
+		m.Upstream.validate(c, key+"upstream.")
+		between(c, key+"context_length", m.ContextLength, 1, 1<<24) // nobody else says it
+		if m.Path != "" {
+			c.refuse(key+"path", "is %q, but the engine is upstream: want none", m.Path)
+		}
+	case "cuda":
 		c.refuse(key+"engine", `is %q, which this binary does not have: want "cpu"`, m.Engine)
 	default:
-		c.refuse(key+"engine", "is %q, want cpu or instant", m.Engine)
+		c.refuse(key+"engine", "is %q, want cpu, upstream or instant", m.Engine)
 	}
 	between(c, key+"context_length", m.ContextLength, 0, 1<<24)
 	between(c, key+"output_max", m.OutputMax, 0, 1<<24)
@@ -174,10 +182,48 @@ func (m Model) validate(c *checks, id string) {
 		c.refuse(key+"speculation", "is %q, want auto or off", m.Speculation)
 	}
 	between(c, key+"threads", m.Threads, 0, 1024)
+	if m.Engine != EngineUpstream && (m.Upstream.Flavour != "" || len(m.Upstream.URLs) > 0 || m.Upstream.DNS != "") {
+		c.refuse(key+"upstream", "is set, but the engine is %q: want engine: upstream", m.Engine)
+	}
 	m.Prices.validate(c, key+"prices.")
 	m.Sampling.validate(c, key+"sampling.")
 	m.KV.validate(c, key+"kv.")
 	m.Batch.validate(c, key+"batch.")
+}
+
+func (u Upstream) validate(c *checks, key string) {
+	if f, err := wire.ParseFlavour(u.Flavour); err != nil {
+		c.refuse(key+"flavour", "is %q, want one of %s", u.Flavour, strings.Join(wire.Flavours(), ", "))
+	} else if u.Tokenizer == "" && f.Traits().Count == "" {
+		c.refuse(key+"tokenizer", "is empty, but servers of flavour %s do not count tokens: want the model's tokenizer", f)
+	}
+	switch {
+	case len(u.URLs) > 0 && u.DNS != "":
+		c.refuse(key+"dns", "is %q beside %surls: want one of the two", u.DNS, key)
+	case len(u.URLs) == 0 && u.DNS == "":
+		c.refuse(key+"urls", "is empty, want the servers' base URLs, or %sdns", key)
+	case u.DNS != "":
+		checkAddress(c, key+"dns", u.DNS)
+	}
+	seen := map[string]bool{}
+	for i, text := range u.URLs {
+		at := fmt.Sprintf("%surls.%d", key, i)
+		if err := upstream.CheckURL(text); err != nil {
+			c.refuse(at, "is %q, %v", text, err)
+		} else if seen[text] {
+			c.refuse(at, "is %q, which is there twice", text)
+		}
+		seen[text] = true
+	}
+	if u.Verify != VerifyRefuse && u.Verify != VerifyCount {
+		c.refuse(key+"verify", "is %q, want refuse or count", u.Verify)
+	}
+	between(c, key+"connections_max", u.ConnectionsMax, 1, 65536)
+	for name, d := range map[string]time.Duration{"first_token_timeout": u.FirstTokenTimeout, "stall_timeout": u.StallTimeout} {
+		if d < time.Second || d > 24*time.Hour {
+			c.refuse(key+name, "is %v, want 1s to 24h", d)
+		}
+	}
 }
 
 func (p Prices) validate(c *checks, key string) {
