@@ -1,0 +1,74 @@
+package engine
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"corenode/engine/messages"
+	"corenode/engine/modelfile"
+	"corenode/engine/template"
+	"corenode/engine/tokenizer"
+)
+
+// Counter counts the prompt tokens of a model whose weights are elsewhere: it has its
+// tokenizer and its chat template, and nothing else. It is safe for concurrent use.
+type Counter struct{ engine *Engine }
+
+// OpenCounter reads the tokenizer from a GGUF file or a tokenizer.json. The chat template
+// is o.Template, or that of the GGUF file, or of chat_template.jinja beside the
+// tokenizer.json. Of o only Info, Path, Template and its date and schema count.
+func OpenCounter(o Options) (*Counter, error) {
+	e := &Engine{info: o.Info, options: o}
+	open := e.countWithFile
+	if filepath.Ext(o.Path) == ".json" {
+		open = e.countWithJSON
+	}
+	if err := open(); err != nil {
+		return nil, fmt.Errorf("%s: %w", o.Path, err)
+	}
+	return &Counter{e}, nil
+}
+
+// countWithFile keeps nothing of the file: tokenizer and template own what they need.
+func (e *Engine) countWithFile() (err error) {
+	if e.file, err = modelfile.Open(e.options.Path); err != nil {
+		return err
+	}
+	defer func() {
+		e.file.Close()
+		e.file = nil
+	}()
+	return e.loadText(e.options)
+}
+
+func (e *Engine) countWithJSON() error {
+	text, err := os.ReadFile(e.options.Path)
+	if err != nil {
+		return err
+	}
+	if e.tokenizer, err = tokenizer.FromJSON(text); err != nil {
+		return err
+	}
+	source := e.options.Template
+	if source == "" {
+		beside, err := os.ReadFile(filepath.Join(filepath.Dir(e.options.Path), "chat_template.jinja"))
+		if err != nil {
+			return errors.New("there is no chat template: name one in the config, or put chat_template.jinja beside the tokenizer")
+		}
+		source = string(beside)
+	}
+	if e.template, err = template.New(source); err != nil {
+		return fmt.Errorf("load chat template: %w", err)
+	}
+	e.jsonCalls = writesJSONCalls(source)
+	if id, _ := e.tokenizer.BOS(); id >= 0 {
+		e.bos = e.tokenizer.Text(id)
+	}
+	e.turn, e.marker = e.special("<|im_start|>"), e.special("<tool_call>")
+	return nil
+}
+
+// Count returns the number of prompt tokens of a body.
+func (c *Counter) Count(q *messages.Request) (int, error) { return c.engine.Count(q) }

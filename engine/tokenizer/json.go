@@ -1,0 +1,176 @@
+package tokenizer
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+)
+
+// patterns are the regular expressions of the splitters, as tokenizer.json files write them.
+// The four contractions of llama-bpe are those of qwen2.
+var patterns = map[string]string{
+	`(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`:             "qwen2",
+	`(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?[\p{L}\p{M}]+|\p{N}| ?[^\s\p{L}\p{M}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`: "qwen35",
+	`(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`:        "llama-bpe",
+	`'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+`:                                                 "gpt-2",
+}
+
+// jsonFile is the part of a tokenizer.json that counts here. Source: the serialization of
+// the library that writes it, huggingface/tokenizers.
+type jsonFile struct {
+	Added []struct {
+		ID      int32  `json:"id"`
+		Content string `json:"content"`
+		Special bool   `json:"special"`
+	} `json:"added_tokens"`
+	Normalizer *struct {
+		Type string `json:"type"`
+	} `json:"normalizer"`
+	PreTokenizer jsonSplit `json:"pre_tokenizer"`
+	Model        struct {
+		Type         string           `json:"type"`
+		Vocab        map[string]int32 `json:"vocab"`
+		Merges       []jsonMerge      `json:"merges"`
+		ByteFallback bool             `json:"byte_fallback"`
+	} `json:"model"`
+}
+
+// jsonSplit is a pre-tokenizer, or a sequence of them.
+type jsonSplit struct {
+	Type    string `json:"type"`
+	Pattern struct {
+		Regex string `json:"Regex"`
+	} `json:"pattern"`
+	UseRegex       *bool       `json:"use_regex"`
+	AddPrefixSpace bool        `json:"add_prefix_space"`
+	Parts          []jsonSplit `json:"pretokenizers"`
+}
+
+// jsonMerge is "left right", or a pair of both in newer files.
+type jsonMerge string
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (m *jsonMerge) UnmarshalJSON(b []byte) error {
+	var pair [2]string
+	if len(b) > 0 && b[0] == '[' {
+		err := json.Unmarshal(b, &pair)
+		*m = jsonMerge(pair[0] + " " + pair[1])
+		return err
+	}
+	return json.Unmarshal(b, (*string)(m))
+}
+
+// FromJSON builds the tokenizer of a tokenizer.json: byte-level BPE with a splitter that is
+// known here. What the file has and this package does not do is an error.
+func FromJSON(text []byte) (*Tokenizer, error) {
+	v, err := jsonVocab(text)
+	if err != nil {
+		return nil, fmt.Errorf("load tokenizer: %w", err)
+	}
+	t, err := New(v)
+	if err != nil {
+		return nil, fmt.Errorf("load tokenizer: %w", err)
+	}
+	return t, nil
+}
+
+func jsonVocab(text []byte) (v Vocab, err error) {
+	var f jsonFile
+	if err := json.Unmarshal(text, &f); err != nil {
+		return v, err
+	}
+	switch {
+	case f.Model.Type != "BPE":
+		return v, fmt.Errorf("model.type is %q, only BPE is supported", f.Model.Type)
+	case f.Model.ByteFallback:
+		return v, fmt.Errorf("model.byte_fallback is set, only byte-level BPE is supported")
+	case f.Normalizer != nil && f.Normalizer.Type != "NFC": // texts are mostly in that form; vocab files of GGUF leave it out too
+		return v, fmt.Errorf("normalizer.type is %q, only NFC is supported", f.Normalizer.Type)
+	}
+	if v.Pre, err = f.PreTokenizer.splitter(); err != nil {
+		return v, err
+	}
+	v.AddBOS, v.BOS, v.EOS, v.EOT, v.Pad = splitters[v.Pre].addBOS, -1, -1, -1, -1
+	if v.Tokens, v.Types, err = f.tokens(); err != nil {
+		return v, err
+	}
+	for _, m := range f.Model.Merges {
+		v.Merges = append(v.Merges, string(m))
+	}
+	for name, id := range map[string]*int32{"<|begin_of_text|>": &v.BOS, "<|im_end|>": &v.EOS, "<|eot_id|>": &v.EOT} {
+		*id = int32(slices.Index(v.Tokens, name))
+	}
+	return v, nil
+}
+
+// splitter names the splitter of a pre-tokenizer.
+func (s jsonSplit) splitter() (string, error) {
+	parts := s.Parts
+	if s.Type != "Sequence" {
+		parts = []jsonSplit{s}
+	}
+	name := ""
+	for _, p := range parts {
+		switch {
+		case p.Type == "Split" && patterns[p.Pattern.Regex] != "" && name == "":
+			name = patterns[p.Pattern.Regex]
+		case p.Type == "Split":
+			return "", fmt.Errorf("pre_tokenizer splits by %q, which is none of those supported", p.Pattern.Regex)
+		case p.Type == "ByteLevel" && p.AddPrefixSpace:
+			return "", fmt.Errorf("pre_tokenizer.add_prefix_space is not supported")
+		case p.Type == "ByteLevel" && name == "" && (p.UseRegex == nil || *p.UseRegex):
+			name = "gpt-2"
+		case p.Type != "ByteLevel":
+			return "", fmt.Errorf("pre_tokenizer has the type %q, want Split and ByteLevel", p.Type)
+		}
+	}
+	if name == "" {
+		return "", fmt.Errorf("pre_tokenizer does not say how text is split")
+	}
+	return name, nil
+}
+
+// tokens lists the tokens by id with their types. Ids that no token has fill up the list.
+func (f *jsonFile) tokens() (tokens []string, types []int32, err error) {
+	n := int32(0)
+	for _, id := range f.Model.Vocab {
+		n = max(n, id+1)
+	}
+	for _, a := range f.Added {
+		n = max(n, a.ID+1)
+	}
+	if n <= 0 || n > tokensMax {
+		return nil, nil, fmt.Errorf("the largest token id is %d", n-1)
+	}
+	tokens, types = make([]string, n), make([]int32, n)
+	put := func(id int32, text string, kind int32) error {
+		if id < 0 || tokens[id] != "" && tokens[id] != text {
+			return fmt.Errorf("token id %d is %q and %q", id, tokens[max(0, id)], text)
+		}
+		tokens[id], types[id] = text, kind
+		return nil
+	}
+	for i := range types {
+		types[i] = typeUnused
+	}
+	for text, id := range f.Model.Vocab {
+		if err := put(id, text, typeNormal); err != nil {
+			return nil, nil, err
+		}
+	}
+	for _, a := range f.Added {
+		kind := int32(typeUserDefined)
+		if a.Special {
+			kind = typeControl
+		}
+		if err := put(a.ID, a.Content, kind); err != nil {
+			return nil, nil, err
+		}
+	}
+	for i := range tokens {
+		if types[i] == typeUnused {
+			tokens[i] = fmt.Sprintf("[unused %d]", i)
+		}
+	}
+	return tokens, types, nil
+}
