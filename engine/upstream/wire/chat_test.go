@@ -1,0 +1,150 @@
+package wire
+
+import (
+	"encoding/json"
+	"reflect"
+	"slices"
+	"testing"
+
+	"corenode/engine/messages"
+	"corenode/wasm/abi"
+	"corenode/wasm/chat"
+)
+
+// bodies have every field of the subset that a chat body can say.
+var bodies = []string{
+	`{"model":"m","max_tokens":3,"messages":[{"role":"user","content":"hi"}]}`,
+	`{"model":"m","max_tokens":3,"system":"be brief","thinking":{"type":"disabled"},"messages":[{"role":"user","content":"a"},{"role":"assistant","content":"b"},{"role":"user","content":"c"}]}`,
+	`{"model":"m","max_tokens":100,"temperature":0.25,"top_p":0.5,"top_k":7,"min_p":0.1,"presence_penalty":-1,"frequency_penalty":1.5,"repetition_penalty":1.1,"seed":-7,"min_tokens":2,"ignore_eos":true,"stop_sequences":["a\"b","\u20ac"],"messages":[{"role":"user","content":"x"}]}`,
+	`{"model":"m","max_tokens":9,"tools":[{"name":"f","description":"d","input_schema":{"type":"object","properties":{"x":{"type":"integer"}}}},{"name":"g","input_schema":{"type":"object"}}],"tool_choice":{"type":"tool","name":"f"},"messages":[{"role":"user","content":"x"},{"role":"assistant","content":[{"type":"thinking","thinking":"hm"},{"type":"text","text":"so"},{"type":"tool_use","id":"c1","name":"f","input":{"x":1}},{"type":"tool_use","id":"c2","name":"g","input":{}}]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"c1","content":"one"},{"type":"tool_result","tool_use_id":"c2","content":"two"},{"type":"text","text":"go on"}]}]}`,
+	`{"model":"m","max_tokens":9,"tools":[{"name":"f","input_schema":{"type":"object"}}],"tool_choice":{"type":"any","disable_parallel_tool_use":true},"messages":[{"role":"user","content":"x"}]}`,
+	`{"model":"m","max_tokens":9,"tools":[{"name":"f","input_schema":{"type":"object"}}],"tool_choice":{"type":"none"},"response_format":{"type":"json_object"},"messages":[{"role":"user","content":"x"}]}`,
+	`{"model":"m","max_tokens":9,"output_config":{"format":{"type":"json_schema","schema":{"type":"object","properties":{"a":{"type":"string"}}}}},"messages":[{"role":"user","content":"x"}]}`,
+}
+
+// back takes a chat body to a request as our own translator does.
+func back(t *testing.T, body []byte) *messages.Request {
+	t.Helper()
+	in, e := (chat.Translator{}).Request(abi.RequestInput{Body: body})
+	if e != nil {
+		t.Fatalf("%s: %v", body, e)
+	}
+	q, err := messages.ParseTranslated(in.Body)
+	if err != nil {
+		t.Fatalf("%s\nbecame %s: %v", body, in.Body, err)
+	}
+	return q
+}
+
+// same compares requests in what a model sees and does.
+func same(t *testing.T, body []byte, got, want *messages.Request) {
+	t.Helper()
+	strip := func(q *messages.Request) messages.Request {
+		c := *q
+		c.Body, c.Model, c.Stream, c.MaxTokens = nil, "", false, 0
+		c.System, c.Messages = messages.Opening(q)
+		c.Messages = joinResults(messages.MergeTurns(c.Messages))
+		if c.ToolChoice.Mode == "tool" { // one named tool is called once, which both protocols mean
+			c.ToolChoice.DisableParallel = false
+		}
+		if len(c.Tools) == 0 { // nothing can be chosen
+			c.ToolChoice = messages.ToolChoice{Mode: "auto"}
+		}
+		if f := c.Format; f != nil {
+			c.Format = &messages.Format{Schema: f.Schema}
+		}
+		for i := range c.Tools {
+			c.Tools[i].At = 0
+		}
+		for i, m := range c.Messages {
+			blocks := []messages.Block{}
+			for _, b := range m.Blocks {
+				if b.Signature = ""; b.Type != messages.Text || b.Text != "" {
+					blocks = append(blocks, b)
+				}
+			}
+			c.Messages[i].Blocks = blocks
+		}
+		return c
+	}
+	if g, w := strip(got), strip(want); !reflect.DeepEqual(g, w) {
+		t.Errorf("%s\nbecame\n%+v\nwant\n%+v", body, g, w)
+	}
+}
+
+// joinResults puts a text behind tool results into their message: templates write both alike.
+func joinResults(msgs []messages.Message) (joined []messages.Message) {
+	for _, m := range msgs {
+		last := len(joined) - 1
+		if m.Role == "user" && last >= 0 && joined[last].Role == "user" && joined[last].Blocks[0].Type == messages.ToolResult {
+			joined[last].Blocks = append(slices.Clip(joined[last].Blocks), m.Blocks...)
+			continue
+		}
+		joined = append(joined, m)
+	}
+	return joined
+}
+
+// TestChatLosesNothing: a request as a chat body, read by our own translator, is the request
+// that it was.
+func TestChatLosesNothing(t *testing.T) {
+	for _, text := range bodies {
+		q, err := messages.Parse([]byte(text))
+		if err != nil {
+			t.Fatalf("%s: %v", text, err)
+		}
+		if lost := Lost(VLLM, q); len(lost) > 0 {
+			t.Errorf("%s: vLLM is not told of %v", text, lost)
+		}
+		body := Chat(VLLM, q, ChatOptions{Model: "there", MaxTokens: q.MaxTokens, CacheSalt: "salt"})
+		if !json.Valid(body) {
+			t.Fatalf("%s is no JSON", body)
+		}
+		same(t, body, back(t, body), q)
+	}
+}
+
+// FuzzChat: the same for any request that the parser takes, of those whose turns both
+// protocols can write in their order.
+func FuzzChat(f *testing.F) {
+	for _, b := range bodies {
+		f.Add([]byte(b))
+	}
+	f.Fuzz(func(t *testing.T, text []byte) {
+		q, err := messages.ParseTranslated(text)
+		if err != nil || !sayable(q) {
+			return
+		}
+		body := Chat(SGLang, q, ChatOptions{Model: "there", MaxTokens: max(1, q.MaxTokens)})
+		if !json.Valid(body) {
+			t.Fatalf("%s is no JSON", body)
+		}
+		same(t, body, back(t, body), q)
+	})
+}
+
+// sayable says whether a chat body can say the request in this form: its texts are one for
+// each message, in the order in which a model and a client write, and its numbers are in the bounds
+// of the chat protocol. Others lose the borders of their blocks, which no template shows.
+func sayable(q *messages.Request) bool {
+	for _, m := range q.Messages {
+		texts, last := 0, messages.BlockType(0)
+		if m.Role == "system" || len(m.Blocks) == 0 {
+			return false
+		}
+		for i, b := range m.Blocks {
+			rank := map[messages.BlockType]messages.BlockType{messages.Thinking: 0, messages.ToolResult: 0, messages.Text: 1, messages.ToolUse: 2}[b.Type]
+			if b.Text == "" && b.Type != messages.ToolUse || rank < last || b.IsError || i > 0 && b.Type == messages.Thinking || b.Type == messages.ToolUse && b.ID == "" || b.Type == messages.ToolResult && b.ID == "" {
+				return false
+			}
+			if last = rank; b.Type == messages.Text {
+				texts++
+			}
+		}
+		if texts > 1 {
+			return false
+		}
+	}
+	merged := messages.MergeTurns(q.Messages)
+	return len(merged) == len(q.Messages) && (q.Format == nil || q.ToolChoice.Mode != "any" && q.ToolChoice.Mode != "tool")
+}
