@@ -6,7 +6,6 @@ import (
 	"sync"
 	"time"
 
-	"corenode/actors/system"
 	"corenode/engine"
 	"corenode/wasm/abi"
 )
