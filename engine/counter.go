@@ -16,10 +16,17 @@ import (
 // tokenizer and its chat template, and nothing else. It is safe for concurrent use.
 type Counter struct{ engine *Engine }
 
-// OpenCounter reads the tokenizer from a GGUF file or a tokenizer.json. The chat template
-// is o.Template, or that of the GGUF file, or of chat_template.jinja beside the
-// tokenizer.json. Of o only Info, Path, Template and its date and schema count.
-func OpenCounter(o Options) (*Counter, error) {
+// OpenCounter reads the tokenizer from a GGUF file or a tokenizer.json. The chat template is
+// that of the file templatePath, or of the GGUF file, or of chat_template.jinja beside the
+// tokenizer.json. Of o only Info, Path, TemplateDate and TemplateSchema count.
+func OpenCounter(o Options, templatePath string) (*Counter, error) {
+	if templatePath != "" {
+		text, err := os.ReadFile(templatePath)
+		if err != nil {
+			return nil, fmt.Errorf("read chat template: %w", err)
+		}
+		o.Template = string(text)
+	}
 	e := &Engine{info: o.Info, options: o}
 	open := e.countWithFile
 	if filepath.Ext(o.Path) == ".json" {

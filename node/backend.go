@@ -37,9 +37,13 @@ func (s stepper) Submit(j *engine.Job, now time.Time, taken func(*abi.Error)) {
 	taken(nil)
 }
 
-// treeModels are the engines as the tree starts them.
+// treeModels are the models as the tree starts them.
 func treeModels(c *catalog, queueMax int) (models []tree.Model) {
 	for _, info := range c.infos {
+		if m, ok := c.upstreams[info.ID]; ok {
+			models = append(models, treeUpstream(info.ID, m, queueMax))
+			continue
+		}
 		e := c.engines[info.ID]
 		models = append(models, tree.Model{
 			IDs:              []string{info.ID},

@@ -16,6 +16,7 @@ import (
 	"corenode/engine/kernel"
 	"corenode/engine/sample"
 	"corenode/engine/template"
+	"corenode/engine/upstream"
 	"corenode/node/config"
 	"corenode/node/server"
 )
@@ -57,14 +58,19 @@ func embeddedSampling(string, bool) sample.Params {
 	return sample.Params{Temperature: 0.3, TopP: 0.95, TopK: 20, RepetitionPenalty: 1}
 }
 
-// catalog holds the loaded engines by model id.
+// catalog holds the models by id: engines of the node's own, and those that servers
+// elsewhere answer.
 type catalog struct {
-	engines map[string]*engine.Engine
-	infos   []engine.Info // sorted by id
+	engines   map[string]*engine.Engine
+	upstreams map[string]*upstream.Model
+	infos     []engine.Info // sorted by id
 }
 
-// Model finds the engine behind an id.
+// Model finds what is behind an id.
 func (c *catalog) Model(id string) (server.Model, bool) {
+	if m, ok := c.upstreams[id]; ok {
+		return m, true
+	}
 	e, ok := c.engines[id]
 	return e, ok
 }
@@ -76,14 +82,26 @@ func (c *catalog) close() {
 	for _, e := range c.engines {
 		e.Close()
 	}
+	for _, m := range c.upstreams {
+		m.Close()
+	}
 }
 
 // openModels loads every configured model, one after the other: loading is
 // bound by memory, not by processors. adjust, nil outside of tests, has the last word on
-// the options of each.
-func openModels(cfg *config.Config, observer engine.Observer, log *slog.Logger, adjust func(*engine.Options)) (*catalog, error) {
-	c := &catalog{engines: map[string]*engine.Engine{}}
+// the options of each engine. What servers elsewhere are told of accounts is made with secret.
+func openModels(cfg *config.Config, secret []byte, observer engine.Observer, log *slog.Logger, adjust func(*engine.Options)) (*catalog, error) {
+	c := &catalog{engines: map[string]*engine.Engine{}, upstreams: map[string]*upstream.Model{}}
 	for _, id := range slices.Sorted(maps.Keys(cfg.Models)) {
+		if cfg.Models[id].Engine == config.EngineUpstream {
+			m, err := openUpstream(cfg, id, secret, log)
+			if err != nil {
+				c.close()
+				return nil, err
+			}
+			c.upstreams[id], c.infos = m, append(c.infos, m.Info())
+			continue
+		}
 		e, err := openModel(cfg, id, observer, log, adjust)
 		if err != nil {
 			c.close()

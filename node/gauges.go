@@ -61,6 +61,12 @@ func (n *node) gauges() (gauges []server.Gauge) {
 		gauges = append(gauges, server.Gauge{Name: name, Value: value})
 	}
 	for _, info := range n.catalog.infos {
+		if m, ok := n.catalog.upstreams[info.ID]; ok {
+			for name := range upstreamReadings(m) {
+				add(fmt.Sprintf("corenode_%s{model=%q}", name, info.ID), func() float64 { return upstreamReadings(m)[name] })
+			}
+			continue
+		}
 		stats := func() engine.Stats {
 			s, _ := n.catalog.engines[info.ID].Stats() // zeros before the first step
 			return s

@@ -235,7 +235,7 @@ func (r *request) finished(result engine.Result) {
 
 // keep hands the pin of the finished turn to the session.
 func (r *request) keep(p batcher.Pin) {
-	m := session.Finished{Pin: p, Model: r.call.Request.Model, Account: r.call.Account.ID,
+	m := session.Finished{Pin: p, Model: r.call.Request.Model, Account: r.job.Account,
 		Bytes: int64(r.result.Computed) * r.model.pinBytes,
 		Lost:  func() { r.t.release(r.call.Request.Model, p) }}
 	if r.t.sessions.Tell(r.key, m) != nil {

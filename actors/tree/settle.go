@@ -52,6 +52,10 @@ func (r *request) settle() {
 	}
 	r.settled = account.Settled{Usage: u, Reason: reason,
 		Admission: r.admitted.Sub(r.began), Queue: r.result.Queue, Prefill: r.result.Prefill, Decode: r.result.Decode}
+	if r.peer() {
+		r.settlePeer(u, r.result)
+		return
+	}
 	fate := r.holdFate()
 	if fate == holdRefused || fate == holdFailed { // free: not one byte of output has left
 		r.settled.Usage = abi.Usage{}

@@ -65,7 +65,7 @@ func (r *request) expire() {
 // ledger has room, as a row. A request that does not stream pays nothing when it
 // fails or the process dies, so it needs none. Only the sweep calls it.
 func (r *request) observe() {
-	if !r.call.Request.Stream {
+	if !r.call.Request.Stream || r.peer() {
 		return
 	}
 	u := r.job.Observed()

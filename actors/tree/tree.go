@@ -46,6 +46,9 @@ type Call struct {
 	Request   *engine.Request
 	SessionID string // X-Session-Id, or ""
 	Protocol  string // "messages", "chat" or "responses"
+	// Peer is the partition of the cache that a node which forwarded the request names; empty
+	// for a client's own.
+	Peer string
 }
 
 // model is one batcher and the ids it answers to.
@@ -222,6 +225,13 @@ func (t *Tree) batcherSpecs() ([]system.Spec, error) {
 // has queued it, or why it was not; the error is an *abi.Error. Every Stream that it
 // returns must be settled.
 func (t *Tree) Generate(c Call) (*Stream, account.Limits, error) {
+	if c.Peer != "" {
+		s, err := t.generatePeer(c)
+		if err != nil {
+			return nil, t.Limits(c.Account), t.refuse(err)
+		}
+		return s, t.Limits(c.Account), nil
+	}
 	r, err := t.newRequest(c)
 	if err == nil {
 		if err = t.consult(r); err == nil {
@@ -245,7 +255,7 @@ func (t *Tree) Generate(c Call) (*Stream, account.Limits, error) {
 	return &Stream{r: r}, answer.limits, nil
 }
 
-// newRequest prices the request and prepares its job.
+// newRequest prepares the request's job, and prices one that is billed here.
 func (t *Tree) newRequest(c Call) (*request, *abi.Error) {
 	m := t.models[c.Request.Model]
 	if m == nil {
@@ -253,27 +263,35 @@ func (t *Tree) newRequest(c Call) (*request, *abi.Error) {
 			Msg: fmt.Sprintf("model %q is not served", c.Request.Model)}
 	}
 	now := time.Now()
-	input, output := int64(c.Request.InputTokens()), int64(c.Request.MaxTokens)
-	quote, err := t.quote(c.RequestID, abi.QuoteInput{Input: input, OutputMax: output, At: now.Unix(),
-		Model: c.Request.Model, Account: c.Account.ID})
-	if err != nil {
-		return nil, abi.AsError(fmt.Errorf("quote: %w", err))
-	}
-	upper, minimum := quote.Bounds()
-	r := &request{t: t, call: c, model: m, quote: quote,
+	r := &request{t: t, call: c, model: m,
 		began: now, expires: now.Add(t.cfg.RequestExpiry), lostAt: now.Add(2 * t.cfg.AdmissionTimeout),
-		ask:   limiter.Ask{RequestID: c.RequestID, Prompt: input, OutputMax: output, Upper: upper, Minimum: minimum},
-		key:   t.keys.key(c),
+		ask: limiter.Ask{RequestID: c.RequestID, Prompt: int64(c.Request.InputTokens()), OutputMax: int64(c.Request.MaxTokens)},
+		key: t.keys.key(c),
 		reply: make(chan reply, 1), done: make(chan struct{}), held: make(chan error, 1),
 		holdDone: make(chan struct{}), settledCh: make(chan struct{})}
-	r.job.ID, r.job.Account, r.job.Request, r.job.Pin = c.RequestID, c.Account.ID, c.Request, true
+	r.job.ID, r.job.Account, r.job.Request, r.job.Pin = c.RequestID, c.cacheAccount(), c.Request, true
 	r.job.Session = string(r.key[:])
 	r.job.Output = engine.NewWholeOutput()
 	if c.Request.Stream {
 		r.job.Output = engine.NewOutput(t.cfg.OutputEventsMax)
 	}
 	r.job.Finished = r.finished
-	return r, nil
+	if r.peer() {
+		return r, nil
+	}
+	return r, r.setQuote()
+}
+
+// setQuote asks billing what the request may cost.
+func (r *request) setQuote() *abi.Error {
+	quote, err := r.t.quote(r.ask.RequestID, abi.QuoteInput{Input: r.ask.Prompt, OutputMax: r.ask.OutputMax, At: r.began.Unix(),
+		Model: r.call.Request.Model, Account: r.call.Account.ID})
+	if err != nil {
+		return abi.AsError(fmt.Errorf("quote: %w", err))
+	}
+	r.quote = quote
+	r.ask.Upper, r.ask.Minimum = quote.Bounds()
+	return nil
 }
 
 // keyMaker names conversations. Its HMACs are used again: making one hashes
@@ -301,7 +319,7 @@ func (k *keyMaker) key(c Call) session.Key {
 	m := k.macs.Get().(*keyMAC)
 	defer k.macs.Put(m)
 	m.text = m.text[:0]
-	m.part(c.Account.ID)
+	m.part(c.cacheAccount())
 	m.part(c.Request.Model)
 	if c.SessionID != "" {
 		m.part("id")
@@ -321,7 +339,7 @@ func (t *Tree) register(r *request) *abi.Error {
 	if t.draining.Load() {
 		return errDraining()
 	}
-	if !r.ask.Free && !t.journal.Room() {
+	if !r.ask.Free && !r.peer() && !t.journal.Room() {
 		return system.LedgerUnavailable("tree.register", errors.New("the spill journal has no room"))
 	}
 	switch ok, full := t.requests.add(r); {
@@ -351,6 +369,11 @@ func (t *Tree) admit(r *request) reply {
 		t.requests.remove(r)
 		return reply{err: system.TooManyRequests("tree.admit", err)}
 	}
+	return t.await(r)
+}
+
+// await waits for the one answer of a request that is on its way.
+func (t *Tree) await(r *request) reply {
 	timer := time.NewTimer(t.cfg.AdmissionTimeout)
 	defer timer.Stop()
 	select {

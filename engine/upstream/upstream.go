@@ -33,6 +33,9 @@ import (
 	"corenode/wasm/abi"
 )
 
+// Flavour is the make of a model's servers, one of wire.Flavours.
+type Flavour = wire.Flavour
+
 // Counter counts the prompt tokens of a request exactly: an engine that has the model's
 // tokenizer and chat template.
 type Counter interface {
@@ -179,6 +182,15 @@ func (m *Model) Close() {
 // Info is what clients may know of the model.
 func (m *Model) Info() engine.Info { return m.options.Info }
 
+// ForwardHeaders are the headers of a client's that go along to a server of the messages
+// protocol, as sent: those of the protocol's version, under the names that SDKs know.
+func (m *Model) ForwardHeaders() []string {
+	if !m.traits.Messages {
+		return nil
+	}
+	return []string{"Protocol-Version", "Protocol-Beta", "Anthropic-Version", "Anthropic-Beta"}
+}
+
 // Describe names what answers, such as "upstream/vllm".
 func (m *Model) Describe() string { return "upstream/" + string(m.options.Flavour) }
 
@@ -267,6 +279,13 @@ func (m *Model) Replicas() []Replica {
 		all[i] = Replica{State: s, Ready: m.ready[s.ID], Version: m.replicas[s.ID].version}
 	}
 	return all
+}
+
+// Waiting is how many requests wait for a replica that is not full.
+func (m *Model) Waiting() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.waiting
 }
 
 // wakeWaiting lets those that wait for a place look again. mu is held.

@@ -55,6 +55,9 @@ type Server struct {
 	// call the API from a browser; "*" alone is every origin. Credentials of the
 	// browser are never allowed: pages send a key. Default none.
 	CORSOrigins []string `key:"cors_origins"`
+	// PeerKeys are the ids of keys with which other nodes ask for models of this one. Of their
+	// requests the accounts, limits and charges are the other node's. Default none.
+	PeerKeys []string `key:"peer_keys"`
 }
 
 // Admin is the address of operators: accounts, keys, drain, metrics.

@@ -2,6 +2,7 @@ package server
 
 import (
 	"bytes"
+	"slices"
 	"time"
 
 	"github.com/valyala/fasthttp"
@@ -58,7 +59,30 @@ func (s *Server) identify(h *fasthttp.RequestHeader, f family, now time.Time) (*
 	if !ok {
 		return nil, unauthenticated("invalid API key")
 	}
-	return who, nil
+	return s.peer(who, h), nil
+}
+
+// Headers by which nodes know each other: the partition of the cache that a request may
+// find, and that it came from a node, so that it is not forwarded again.
+const (
+	partitionHeader = "X-Corenode-Partition"
+	hopHeader       = "X-Corenode-Hop"
+)
+
+// peerConcurrency is what bounds the requests of a node that forwards: its own limits.
+const peerConcurrency = 1 << 30
+
+// peer is who calls, as the node that it is, if its key is another node's and it says for
+// which of its accounts it asks.
+func (s *Server) peer(who *Identity, h *fasthttp.RequestHeader) *Identity {
+	partition := h.Peek(partitionHeader)
+	if len(partition) == 0 || len(partition) > 128 || !slices.Contains(s.cfg.PeerKeys, who.KeyID) {
+		return who
+	}
+	node, account := *who, *who.Account
+	account.Concurrency = peerConcurrency
+	node.Account, node.Peer = &account, string(partition)
+	return &node
 }
 
 // authenticate remembers who is calling.

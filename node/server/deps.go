@@ -74,6 +74,8 @@ type Call struct {
 	SessionID string
 	// Protocol is what the client speaks: "messages", "chat" or "responses".
 	Protocol string
+	// Peer is Identity.Peer: the request is limited and billed by the node that forwarded it.
+	Peer string
 }
 
 // Stream is an admitted request. Its owner calls Settle, however it ended.
@@ -107,6 +109,9 @@ type Model interface {
 	Prepare(account string, q *messages.Request) (*engine.Request, error)
 	Count(*messages.Request) (int, error)
 }
+
+// Forwarder is a Model to whose servers some of the client's headers go along.
+type Forwarder interface{ ForwardHeaders() []string }
 
 // Translators opens the translations of requests in other protocols than messages.
 type Translators interface {
@@ -147,6 +152,9 @@ type KeySource interface {
 type Identity struct {
 	KeyID   string           // safe to log
 	Account *account.Account // shared by its keys; immutable
+	// Peer is the partition of the cache that another node names, whose key is one of
+	// Config.PeerKeys; empty for clients.
+	Peer string
 }
 
 // Admin serves the admin API below the admin listener's own paths.

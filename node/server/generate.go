@@ -19,7 +19,7 @@ func (x *exchange) generate() {
 		return
 	}
 	call := Call{RequestID: x.id, Account: *x.who.Account, KeyID: x.who.KeyID, Request: prepared,
-		SessionID: string(x.ctx.Request.Header.Peek("X-Session-Id")), Protocol: endpoints[x.route].protocol}
+		SessionID: string(x.ctx.Request.Header.Peek("X-Session-Id")), Protocol: endpoints[x.route].protocol, Peer: x.who.Peer}
 	stream, limits, err := x.s.deps.Backend.Generate(call)
 	x.setLimits(limits)
 	if err != nil {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
 
 	"corenode/engine"
 	"corenode/engine/messages"
@@ -67,7 +68,30 @@ func (x *exchange) parse(b *body, read func([]byte) (*messages.Request, error)) 
 	if x.s.aborted() {
 		return nil, nil, errDraining()
 	}
+	if f, ok := model.(Forwarder); ok {
+		if x.ctx.Request.Header.Peek(hopHeader) != nil {
+			return nil, nil, errForwarded()
+		}
+		request.Forward = x.forwarded(f.ForwardHeaders())
+	}
 	return request, model, nil
+}
+
+// forwarded are the client's headers that go along, those of the names that it sent.
+func (x *exchange) forwarded(names []string) (headers [][2]string) {
+	for _, name := range names {
+		if v := x.ctx.Request.Header.Peek(name); len(v) > 0 {
+			headers = append(headers, [2]string{name, string(v)})
+		}
+	}
+	return headers
+}
+
+// errForwarded refuses to forward what another node forwarded here: two nodes that name each
+// other would do so for ever.
+func errForwarded() *abi.Error {
+	return &abi.Error{Kind: abi.Overloaded, Op: "server.prepare", RetryAfter: 30 * time.Second,
+		Msg: "the model is not served by this node"}
 }
 
 // modelNotFound is the same for a model that does not exist and for one that
@@ -84,8 +108,7 @@ func modelNotFound(id string) *abi.Error {
 func (x *exchange) countTokens() {
 	var n int
 	refusal := x.withRequest(messages.ParseCount, func(request *messages.Request, model Model) error {
-		release, limits, err := x.s.deps.Backend.Enter(*x.who.Account)
-		x.setLimits(limits)
+		release, err := x.enter()
 		if err != nil {
 			return err
 		}

@@ -1,0 +1,49 @@
+package tree
+
+import (
+	"corenode/engine"
+	"corenode/wasm/abi"
+)
+
+// A node that forwards its requests here has admitted, held and will bill them. This one
+// only computes: their way leaves out policy, limiter and ledger, and their cached prefixes
+// lie in a partition that the other node names for each of its accounts.
+
+// peer says whether another node forwarded the request.
+func (r *request) peer() bool { return r.call.Peer != "" }
+
+// generatePeer hands a forwarded request to its model.
+func (t *Tree) generatePeer(c Call) (*Stream, *abi.Error) {
+	r, err := t.newRequest(c)
+	if err == nil {
+		err = t.register(r)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if err := r.forward(); err != nil {
+		t.requests.remove(r)
+		return nil, err
+	}
+	if answer := t.await(r); answer.err != nil {
+		return nil, answer.err
+	}
+	r.held <- nil // there is no money to hold
+	return &Stream{r: r}, nil
+}
+
+// cacheAccount is whose cached prefixes a call may find.
+func (c Call) cacheAccount() string {
+	if c.Peer == "" {
+		return c.Account.ID
+	}
+	return c.Account.ID + "/" + c.Peer
+}
+
+// settlePeer ends a forwarded request: what it took is said, and charged by the other node.
+func (r *request) settlePeer(u abi.Usage, result engine.Result) {
+	r.settled.Usage = u
+	r.giveBack(result.Usage, 0, 0)
+	r.t.requests.remove(r)
+	close(r.settledCh)
+}

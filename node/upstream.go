@@ -1,0 +1,99 @@
+package main
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"log/slog"
+	"os"
+	"time"
+
+	"corenode/actors/batcher"
+	"corenode/actors/tree"
+	"corenode/engine"
+	"corenode/engine/upstream"
+	"corenode/node/config"
+	"corenode/wasm/abi"
+)
+
+// openUpstream makes a model that servers elsewhere answer. It does not wait for one.
+func openUpstream(cfg *config.Config, id string, secret []byte, log *slog.Logger) (*upstream.Model, error) {
+	o, err := upstreamOptions(cfg, id)
+	if err != nil {
+		return nil, fmt.Errorf("model %s: %w", id, err)
+	}
+	o.Secret, o.Log = secret, log
+	m, err := upstream.Open(o)
+	if err != nil {
+		return nil, err
+	}
+	log.Info("model loaded", "model", id, "engine", m.Describe(), "context_length", o.ContextLength)
+	return m, nil
+}
+
+// upstreamOptions turns one model's configuration into what package upstream wants.
+func upstreamOptions(cfg *config.Config, id string) (upstream.Options, error) {
+	m, u, l := cfg.Models[id], cfg.Models[id].Upstream, cfg.Limits
+	o := upstream.Options{
+		Info: engine.Info{ID: id, DisplayName: cmp.Or(m.DisplayName, id), ContextLength: m.ContextLength,
+			OutputMax: cmp.Or(m.OutputMax, m.ContextLength), Created: time.Now().Unix()},
+		Flavour: upstream.Flavour(u.Flavour), URLs: u.URLs, DNS: u.DNS, Model: u.Model, SharedCache: u.SharedCache,
+		PassInvalidCalls: u.Verify == config.VerifyCount, ConnectionsMax: u.ConnectionsMax,
+		QueueMax: l.QueueRequestsMax, QueueTimeout: l.QueueTimeout, ReaderTimeout: l.SlowReaderCancel,
+		FirstTimeout: u.FirstTokenTimeout, StallTimeout: u.StallTimeout,
+	}
+	if u.KeyFile != "" {
+		key, err := os.ReadFile(u.KeyFile)
+		if err != nil {
+			return o, fmt.Errorf("read the servers' key: %w", err)
+		}
+		o.Key = string(bytes.TrimSpace(key))
+	}
+	if u.Tokenizer != "" {
+		counter, err := engine.OpenCounter(engine.Options{Info: o.Info, Path: u.Tokenizer, TemplateSchema: m.TemplateSchema}, m.Template)
+		if err != nil {
+			return o, fmt.Errorf("tokenizer: %w", err)
+		}
+		o.Counter = counter
+	}
+	return o, nil
+}
+
+// treeUpstream is such a model as the tree starts it. It wakes the step loop by itself, and pins
+// nothing: the servers keep their caches.
+func treeUpstream(id string, m *upstream.Model, queueMax int) tree.Model {
+	return tree.Model{
+		IDs: []string{id}, PinBytesPerToken: 1,
+		New: func(wake func()) (batcher.Stepper, error) { return m.NewStepper(wake), nil },
+		Load: func(n *abi.Counters) {
+			n.ModelQueued, n.ModelQueuedMax = int64(m.Waiting()), int64(queueMax)
+		},
+	}
+}
+
+// upstreamReadings are what such a model says of itself, by metric name. Counters that only
+// rise end in _total.
+func upstreamReadings(m *upstream.Model) map[string]float64 {
+	c, up := m.Counts(), 0
+	var inFlight int
+	for _, r := range m.Replicas() {
+		if inFlight += r.InFlight; r.Ready && r.Up && !r.Draining {
+			up++
+		}
+	}
+	return map[string]float64{
+		"upstream_replicas_up":         float64(up),
+		"upstream_replicas":            float64(len(m.Replicas())),
+		"upstream_in_flight":           float64(inFlight),
+		"upstream_waiting":             float64(m.Waiting()),
+		"upstream_attempts_total":      float64(c.Attempts.Load()),
+		"upstream_retries_total":       float64(c.Retries.Load()),
+		"upstream_failures_total":      float64(c.Failures.Load()),
+		"upstream_full_total":          float64(c.Full.Load()),
+		"upstream_ejections_total":     float64(c.Ejections.Load()),
+		"upstream_invalid_total":       float64(c.InvalidCalls.Load()),
+		"upstream_usage_counted_total": float64(c.UsageCounted.Load()),
+		"upstream_prefix_asked_total":  float64(c.PrefixAsked.Load()),
+		"upstream_prefix_known_total":  float64(c.PrefixKnown.Load()),
+	}
+}
