@@ -117,6 +117,15 @@ type Entry struct {
 	// a re-rating charged, since the client did not get its answer. The store computes Amount.
 	Refund bool
 	Note   string // TopUp, Adjustment: the operator's words
+	Source Source // Settlement
+}
+
+// Source is which server elsewhere answered a request; zero for an engine of the node's own.
+type Source struct {
+	Replica   string // its base URL
+	RequestID string // what it calls the request
+	// Usage is "reported" where the server counted the tokens, "counted" where the node did.
+	Usage string
 }
 
 // Settled is how a request ended and what it cost.

@@ -69,6 +69,7 @@ func (r *request) settle() {
 	}
 	e := r.entry(account.Settlement)
 	e.Reason = reason
+	e.Source = account.Source{Replica: r.result.Source.Replica, RequestID: r.result.Source.RequestID, Usage: r.result.Source.Usage.String()}
 	if fate != holdFailed { // else the row only closes what may be open
 		e.Usage = u
 		r.charge(&e)

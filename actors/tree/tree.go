@@ -265,8 +265,8 @@ func (t *Tree) newRequest(c Call) (*request, *abi.Error) {
 	now := time.Now()
 	r := &request{t: t, call: c, model: m,
 		began: now, expires: now.Add(t.cfg.RequestExpiry), lostAt: now.Add(2 * t.cfg.AdmissionTimeout),
-		ask: limiter.Ask{RequestID: c.RequestID, Prompt: int64(c.Request.InputTokens()), OutputMax: int64(c.Request.MaxTokens)},
-		key: t.keys.key(c),
+		ask:   limiter.Ask{RequestID: c.RequestID, Prompt: int64(c.Request.InputTokens()), OutputMax: int64(c.Request.MaxTokens)},
+		key:   t.keys.key(c),
 		reply: make(chan reply, 1), done: make(chan struct{}), held: make(chan error, 1),
 		holdDone: make(chan struct{}), settledCh: make(chan struct{})}
 	r.job.ID, r.job.Account, r.job.Request, r.job.Pin = c.RequestID, c.cacheAccount(), c.Request, true

@@ -16,7 +16,12 @@ type Encoder struct {
 	id, model string
 	mac       func() hash.Hash // starts the signature of a thinking block
 	signature hash.Hash        // of the open thinking block, nil outside
+	reasoning bool
 }
+
+// ShowReasoning adds to the usage how much of the output is thinking. The protocol has no
+// such field: it is for another node, which answers in protocols that do.
+func (e *Encoder) ShowReasoning() { e.reasoning = true }
 
 // NewEncoder starts an answer. mac returns the keyed hash that signs a
 // thinking block's text, already fed with what the signature is bound to.
@@ -44,7 +49,7 @@ func (e *Encoder) appendEvent(dst []byte, ev *abi.Event) []byte {
 		dst = append(dst, "event: message_start\ndata: {\"type\":\"message_start\",\"message\":"...)
 		dst = e.appendHead(dst)
 		dst = append(dst, `[],"stop_reason":null,"stop_sequence":null,"usage":`...)
-		dst = appendUsage(dst, ev.Usage)
+		dst = e.appendUsage(dst, ev.Usage)
 		dst = append(dst, "}}\n\n"...)
 	case abi.EventBlockStart:
 		dst = append(dst, "event: content_block_start\ndata: {\"type\":\"content_block_start\",\"index\":"...)
@@ -63,7 +68,7 @@ func (e *Encoder) appendEvent(dst []byte, ev *abi.Event) []byte {
 		dst = append(dst, "event: message_delta\ndata: {\"type\":\"message_delta\",\"delta\":{"...)
 		dst = appendStop(dst, ev)
 		dst = append(dst, `},"usage":`...)
-		dst = appendUsage(dst, ev.Usage)
+		dst = e.appendUsage(dst, ev.Usage)
 		dst = append(dst, "}\n\nevent: message_stop\ndata: {\"type\":\"message_stop\"}\n\n"...)
 	}
 	return dst
@@ -140,7 +145,7 @@ func (e *Encoder) AppendMessage(dst []byte, events []abi.Event) []byte {
 	dst = append(dst, "],"...)
 	dst = appendStop(dst, end)
 	dst = append(dst, `,"usage":`...)
-	dst = appendUsage(dst, end.Usage)
+	dst = e.appendUsage(dst, end.Usage)
 	return append(dst, '}')
 }
 
@@ -211,13 +216,17 @@ func appendStop(dst []byte, ev *abi.Event) []byte {
 	return append(dst, "null"...)
 }
 
-func appendUsage(dst []byte, u abi.Usage) []byte {
+func (e *Encoder) appendUsage(dst []byte, u abi.Usage) []byte {
 	dst = append(dst, `{"input_tokens":`...)
 	dst = strconv.AppendInt(dst, u.InputUncached, 10)
 	dst = append(dst, `,"cache_read_input_tokens":`...)
 	dst = strconv.AppendInt(dst, u.CacheRead, 10)
 	dst = append(dst, `,"output_tokens":`...)
 	dst = strconv.AppendInt(dst, u.Output, 10)
+	if e.reasoning {
+		dst = append(dst, `,"reasoning_tokens":`...)
+		dst = strconv.AppendInt(dst, u.Reasoning, 10)
+	}
 	return append(dst, '}')
 }
 

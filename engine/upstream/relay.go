@@ -2,6 +2,7 @@ package upstream
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/base64"
 	"encoding/json"
@@ -22,6 +23,9 @@ import (
 	"corenode/engine/upstream/wire"
 	"corenode/wasm/abi"
 )
+
+// requestIDMax bounds what of a replica's request id is kept, in bytes.
+const requestIDMax = 128
 
 // attemptsMax is on how many replicas a request is tried.
 const attemptsMax = 3
@@ -250,9 +254,7 @@ func (r *relay) attempt(rep *replica, n int) (*leftover, *outcome) {
 	}
 	stop := context.AfterFunc(r.ctx, func() { c.Close() })
 	defer stop()
-	if r.source.RequestID = resp.Header.Get("X-Request-Id"); r.source.RequestID == "" {
-		r.source.RequestID = resp.Header.Get("Request-Id")
-	}
+	r.source.RequestID = cut(strings.ToValidUTF8(cmp.Or(resp.Header.Get("X-Request-Id"), resp.Header.Get("Request-Id")), ""), requestIDMax)
 	o := r.status(rep, resp)
 	if o == nil {
 		r.say(nil)

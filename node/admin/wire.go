@@ -92,6 +92,10 @@ type Entry struct {
 	Settles       int64             `json:"settles,omitempty"`
 	Refund        bool              `json:"refund,omitempty"` // of an adjustment
 	Note          string            `json:"note,omitempty"`
+	// Where a server elsewhere answered: see account.Source.
+	Replica           string `json:"replica,omitempty"`
+	UpstreamRequestID string `json:"upstream_request_id,omitempty"`
+	UsageSource       string `json:"usage_source,omitempty"`
 }
 
 // Refund asks for a charge to be taken back.
@@ -168,7 +172,7 @@ func showEntry(e account.Entry) Entry {
 		ID: e.ID, Kind: e.Kind, AccountID: e.AccountID, HeldNanoUSD: e.Held, RequestID: e.RequestID, KeyID: e.KeyID,
 		Model: e.Model, Time: e.Time, AmountNanoUSD: e.Amount, AmountUSD: builtin.FormatUSD(e.Amount), Tier: e.Tier, Reason: e.Reason,
 		ModuleDigest: e.ModuleDigest, InputHash: e.InputHash, Provisional: e.Provisional, Settles: e.Settles, Refund: e.Refund,
-		Note: e.Note,
+		Note: e.Note, Replica: e.Source.Replica, UpstreamRequestID: e.Source.RequestID, UsageSource: e.Source.Usage,
 	}
 	if e.Kind != account.TopUp {
 		u := Usage(e.Usage)

@@ -140,7 +140,7 @@ func export(c *admin.Client, w io.Writer, asJSON bool, since time.Time) error {
 
 var csvHeader = []string{"id", "kind", "time", "account_id", "request_id", "key_id", "model", "amount_nano_usd", "held_nano_usd",
 	"input_uncached", "cache_read", "cache_write", "output", "reasoning", "tier", "reason", "module_digest", "input_hash",
-	"provisional", "settles", "refund", "note"}
+	"provisional", "settles", "refund", "note", "replica", "upstream_request_id", "usage_source"}
 
 func rowsAsCSV(to io.Writer) func([]admin.Entry) error {
 	w := csv.NewWriter(to)
@@ -183,5 +183,5 @@ func csvRow(e admin.Entry) []string {
 	return []string{n(e.ID), string(e.Kind), e.Time.UTC().Format(time.RFC3339Nano), e.AccountID, e.RequestID, e.KeyID, e.Model,
 		n(int64(e.AmountNanoUSD)), n(int64(e.HeldNanoUSD)), n(u.InputUncached), n(u.CacheRead), n(u.CacheWrite), n(u.Output),
 		n(u.Reasoning), n(int64(e.Tier)), string(e.Reason), e.ModuleDigest, e.InputHash, strconv.FormatBool(e.Provisional), n(e.Settles),
-		strconv.FormatBool(e.Refund), e.Note}
+		strconv.FormatBool(e.Refund), e.Note, e.Replica, e.UpstreamRequestID, e.UsageSource}
 }

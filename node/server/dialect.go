@@ -24,7 +24,11 @@ type dialect interface {
 func (x *exchange) dialect(model string) dialect {
 	if x.translation == nil {
 		sign := engine.Signer{Secret: x.s.deps.Secret, Account: x.who.Account.ID, Model: model}
-		return native{messages.NewEncoder(engine.NewID("msg_"), model, sign.MAC)}
+		encoder := messages.NewEncoder(engine.NewID("msg_"), model, sign.MAC)
+		if x.who.Peer != "" {
+			encoder.ShowReasoning()
+		}
+		return native{encoder}
 	}
 	facts := x.facts()
 	facts.Model, facts.Stream = model, x.stream

@@ -68,6 +68,24 @@ var (
 	}
 )
 
+// source is stored only of what was answered elsewhere: most rows are spared its binds.
+var source = []column{
+	text("replica", func(e *account.Entry) string { return e.Source.Replica }),
+	text("upstream_request_id", func(e *account.Entry) string { return e.Source.RequestID }),
+	text("usage_source", func(e *account.Entry) string { return e.Source.Usage }),
+}
+
+// settledElsewhere is a settlement with its source.
+var settledElsewhere = storedAs(account.Settlement, true, request, usage, rating, []column{note}, source)
+
+// kindOf is how an entry is stored.
+func kindOf(e *account.Entry) entryKind {
+	if e.Kind == account.Settlement && e.Source != (account.Source{}) {
+		return settledElsewhere
+	}
+	return entryKinds[e.Kind]
+}
+
 // entryKinds is every kind there is.
 var entryKinds = map[account.EntryKind]entryKind{
 	account.TopUp:      storedAs(account.TopUp, false, []column{accountID, written, amount, note}),
@@ -96,7 +114,8 @@ func storedAs(kind account.EntryKind, once bool, groups ...[]column) entryKind {
 
 // entryColumns are what scanEntry reads, in its order.
 const entryColumns = `id, kind, account_id, request_id, key_id, model, time, amount, held, input_uncached, cache_read,
-	cache_write, output, reasoning, tier, reason, module_digest, input_hash, provisional, settles, refund, note, charge_input`
+	cache_write, output, reasoning, tier, reason, module_digest, input_hash, provisional, settles, refund, note, charge_input,
+	replica, upstream_request_id, usage_source`
 
 func scanEntry(r row) account.Entry {
 	return account.Entry{
@@ -106,5 +125,6 @@ func scanEntry(r row) account.Entry {
 			Output: r.num(12), Reasoning: r.num(13)},
 		Tier: int(r.num(14)), Reason: account.Reason(r.text(15)), ModuleDigest: r.text(16), InputHash: r.text(17),
 		Provisional: r.flag(18), Settles: r.num(19), Refund: r.flag(20), Note: r.text(21), ChargeInput: r.blob(22),
+		Source: account.Source{Replica: r.text(23), RequestID: r.text(24), Usage: r.text(25)},
 	}
 }

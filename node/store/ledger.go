@@ -114,7 +114,7 @@ func (c *conn) appendOne(e *account.Entry) (abi.Nano, error) {
 
 // insertEntry adds the row unless it is a second hold or settlement, and sets the ID.
 func (c *conn) insertEntry(e *account.Entry) (inserted bool, err error) {
-	kind := entryKinds[e.Kind]
+	kind := kindOf(e)
 	s, err := c.prepare(kind.insert)
 	if err != nil {
 		return false, err

@@ -138,7 +138,8 @@ func TestOldFolderTakesRefunds(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.write.mu.Lock()
-	err = s.write.db.Exec(`DROP INDEX ledger_refund; ALTER TABLE ledger DROP COLUMN refund; PRAGMA user_version = 2;`)
+	err = s.write.db.Exec(`DROP INDEX ledger_refund; ALTER TABLE ledger DROP COLUMN refund; ALTER TABLE ledger DROP COLUMN replica;
+		ALTER TABLE ledger DROP COLUMN upstream_request_id; ALTER TABLE ledger DROP COLUMN usage_source; PRAGMA user_version = 2;`)
 	s.write.mu.Unlock()
 	if err != nil {
 		t.Fatal(err)

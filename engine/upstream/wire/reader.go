@@ -29,8 +29,8 @@ func broken(format string, args ...any) error {
 type Usage struct {
 	// Input is the prompt, cached tokens included.
 	Input, Cached, Output, Reasoning int64
-	// Known says that Input and Output were reported; CachedKnown that Cached was.
-	Known, CachedKnown bool
+	// Known says that Input and Output were reported; the others that their count was.
+	Known, CachedKnown, ReasoningKnown bool
 }
 
 // A Reader takes the body of one streamed answer to events: EventStart, then blocks one
@@ -54,6 +54,7 @@ type Reader struct {
 	finished bool     // the server named a reason: the answer is complete
 	ended    bool     // the stream's last frame has come; what follows is read over
 	deltas   int64    // pieces of text, thinking and calls: each is one token or more
+	thoughts int64    // those of them that are thinking
 	usage    Usage
 	id       string
 	newID    func() string
@@ -111,8 +112,15 @@ func (r *Reader) End(dst []abi.Event) ([]abi.Event, error) {
 // Ended says whether EventEnd has come.
 func (r *Reader) Ended() bool { return r.ended }
 
-// Usage is what the server has said so far.
-func (r *Reader) Usage() Usage { return r.usage }
+// Usage is what the server has said so far. How much of the output is thinking, which few
+// servers say and nobody is billed for apart, is else taken from the share of its pieces.
+func (r *Reader) Usage() Usage {
+	u := r.usage
+	if !u.ReasoningKnown && r.deltas > 0 {
+		u.Reasoning = u.Output * r.thoughts / r.deltas
+	}
+	return u
+}
 
 // Delivered is a number of tokens that the answer has at least: its pieces so far.
 func (r *Reader) Delivered() int64 { return r.deltas }
@@ -137,6 +145,9 @@ func (r *Reader) text(kind abi.BlockKind, text string) {
 	}
 	r.begin(kind)
 	r.deltas++
+	if kind == abi.BlockThinking {
+		r.thoughts++
+	}
 	r.emit(abi.Event{Kind: abi.EventDelta, Block: kind, Index: r.index, Text: text})
 }
 

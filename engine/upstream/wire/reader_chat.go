@@ -253,7 +253,7 @@ func (p *chatProtocol) usage() (u Usage) {
 					o.skip()
 					return
 				}
-				u.Reasoning, _ = o.int()
+				u.Reasoning, u.ReasoningKnown = o.int()
 			})
 		default:
 			o.skip()

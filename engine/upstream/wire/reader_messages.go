@@ -261,6 +261,8 @@ func (p *messagesProtocol) usage() (u Usage) {
 			created, _ = o.int()
 		case "output_tokens":
 			u.Output, u.Known = o.int()
+		case "reasoning_tokens": // another node says them to a node
+			u.Reasoning, u.ReasoningKnown = o.int()
 		default:
 			o.skip()
 		}
@@ -276,7 +278,7 @@ func (u *Usage) merge(next Usage) {
 	u.Input = max(u.Input, next.Input)
 	u.Output = max(u.Output, next.Output)
 	u.Reasoning = max(u.Reasoning, next.Reasoning)
-	u.Known = u.Known || next.Known
+	u.Known, u.ReasoningKnown = u.Known || next.Known, u.ReasoningKnown || next.ReasoningKnown
 	if next.CachedKnown {
 		u.Cached, u.CachedKnown = next.Cached, true
 	}
