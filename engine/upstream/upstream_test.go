@@ -209,7 +209,7 @@ func TestAnswers(t *testing.T) {
 				if th, tx := text(got.events, abi.BlockThinking), text(got.events, abi.BlockText); th != "let me " || tx != "Hello, wörld!" {
 					t.Errorf("thinking %q, text %q", th, tx)
 				}
-				want := abi.Usage{InputUncached: 4, Output: 6}
+				want := abi.Usage{InputUncached: 4, Output: 6, Reasoning: 2}
 				end := got.events[len(got.events)-1]
 				if end.Kind != abi.EventEnd || end.Stop != abi.StopEndTurn || end.Usage != want || got.result.Usage != want {
 					t.Errorf("the end is %+v, the result's usage %+v", end, got.result.Usage)
