@@ -48,7 +48,7 @@ func (s *Stepper) Submit(j *engine.Job, now time.Time, taken func(*abi.Error)) {
 // to do by itself.
 func (s *Stepper) Step(time.Time) bool {
 	for j, r := range s.live {
-		if j.Cancelled() {
+		if j.Canceled() {
 			r.stop(nil)
 		}
 	}
