@@ -31,9 +31,9 @@ type Job struct {
 	Finished func(Result)
 
 	canceled atomic.Bool
-	input     atomic.Int64
-	cached    atomic.Int64
-	output    atomic.Int64
+	input    atomic.Int64
+	cached   atomic.Int64
+	output   atomic.Int64
 }
 
 // Cancel ends the job at the next step, in whatever phase it is. Any goroutine may call it.

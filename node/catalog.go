@@ -90,7 +90,9 @@ func (c *catalog) close() {
 // openModels loads every configured model, one after the other: loading is
 // bound by memory, not by processors. adjust, nil outside of tests, has the last word on
 // the options of each engine. What servers elsewhere are told of accounts is made with secret.
-func openModels(cfg *config.Config, secret []byte, observer engine.Observer, log *slog.Logger, adjust func(*engine.Options)) (*catalog, error) {
+func openModels(
+	cfg *config.Config, secret []byte, observer engine.Observer, log *slog.Logger, adjust func(*engine.Options),
+) (*catalog, error) {
 	c := &catalog{engines: map[string]*engine.Engine{}, upstreams: map[string]*upstream.Model{}}
 	for _, id := range slices.Sorted(maps.Keys(cfg.Models)) {
 		if cfg.Models[id].Engine == config.EngineUpstream {

@@ -31,29 +31,32 @@ var livesIn = map[string][]string{
 	"github.com/VictoriaMetrics/metrics":     {"node"},
 	"github.com/spf13/cobra":                 {"node", "bench"},
 	"github.com/goccy/go-yaml":               {"node/config"},
-	"github.com/anthropics/anthropic-sdk-go": {},                             // tests only
-	"github.com/openai/openai-go":            {},                             // tests only
-	"github.com/santhosh-tekuri/jsonschema":  {"engine/grammar/grammartest"}, // tests only
+	"github.com/anthropics/anthropic-sdk-go": {}, // tests only
+	"github.com/openai/openai-go":            {}, // tests only
+	"github.com/santhosh-tekuri/jsonschema":  {"engine/grammar/grammartest", "engine/upstream"},
 }
 
 // inside holds the finer rule within engine: arithmetic and bookkeeping know nobody.
 var inside = map[string][]string{
-	"engine/kernel":     {},
-	"engine/kv":         {},
-	"engine/cost":       {},
-	"engine/sched":      {"engine/cost", "engine/kv"},
-	"engine/sample":     {},
-	"engine/draft":      {},
-	"engine/output":     {},
-	"engine/grammar":    {"engine/output"},
-	"engine/template":   {},
-	"engine/messages":   {},
-	"engine/modelfile":  {"engine/kernel"},
-	"engine/tokenizer":  {"engine/modelfile"},
-	"engine/kernel/cpu": {"engine/kernel"},
-	"engine/modeltest":  {"engine/kernel", "engine/tokenizer"},
-	"engine/model":      {"engine/kernel", "engine/modelfile", "engine/kv"},
-	"wasm/abi":          {},
+	"engine/kernel":         {},
+	"engine/kv":             {},
+	"engine/cost":           {},
+	"engine/sched":          {"engine/cost", "engine/kv"},
+	"engine/sample":         {},
+	"engine/draft":          {},
+	"engine/output":         {},
+	"engine/grammar":        {"engine/output"},
+	"engine/template":       {},
+	"engine/messages":       {},
+	"engine/modelfile":      {"engine/kernel"},
+	"engine/tokenizer":      {"engine/modelfile"},
+	"engine/kernel/cpu":     {"engine/kernel"},
+	"engine/modeltest":      {"engine/kernel", "engine/tokenizer"},
+	"engine/upstream/route": {},
+	"engine/upstream/wire":  {"engine/messages"},
+	"engine/upstream":       {"engine", "engine/messages", "engine/upstream/route", "engine/upstream/wire"},
+	"engine/model":          {"engine/kernel", "engine/modelfile", "engine/kv"},
+	"wasm/abi":              {},
 }
 
 func TestImportDirections(t *testing.T) {

@@ -13,7 +13,7 @@ import (
 )
 
 // withUpstream makes every model of a configuration one that the servers at urls answer.
-func withUpstream(t testing.TB, flavour, key string, urls ...string) func(*config.Config) {
+func withUpstream(t testing.TB, flavor, key string, urls ...string) func(*config.Config) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "key")
 	if err := os.WriteFile(file, []byte(key+"\n"), 0o600); err != nil {
@@ -22,7 +22,7 @@ func withUpstream(t testing.TB, flavour, key string, urls ...string) func(*confi
 	return func(cfg *config.Config) {
 		for id, m := range cfg.Models {
 			m.Engine, m.ContextLength = config.EngineUpstream, 262144
-			m.Upstream.Flavour, m.Upstream.URLs, m.Upstream.KeyFile = flavour, urls, file
+			m.Upstream.Flavor, m.Upstream.URLs, m.Upstream.KeyFile = flavor, urls, file
 			cfg.Models[id] = m
 		}
 	}

@@ -154,7 +154,7 @@ func (a *answerer) delta() error {
 }
 
 func (a *answerer) errorEvent() error {
-	if a.s.Flavour.Traits().Messages {
+	if a.s.Flavor.Traits().Messages {
 		_ = a.frame("error", map[string]any{"type": "error", "error": map[string]any{"type": "api_error", "message": "the engine is dead"}})
 	} else {
 		_ = a.frame("", map[string]any{"error": map[string]any{"message": "the engine is dead", "code": 500}})
@@ -189,7 +189,7 @@ func (a *answerer) usage() (uncached, cached, output int) {
 }
 
 func (a *answerer) stream() error {
-	if a.s.Flavour.Traits().Messages {
+	if a.s.Flavor.Traits().Messages {
 		return a.messages()
 	}
 	return a.chat()
@@ -204,22 +204,25 @@ func (a *answerer) messages() error {
 	if a.script.Fault == NoUsage {
 		usage = object{}
 	}
-	err := a.frame("message_start", object{"type": "message_start", "message": object{"id": "msg_fake", "type": "message", "role": "assistant",
-		"model": a.request.Model, "content": []any{}, "stop_reason": nil, "stop_sequence": nil, "usage": usage}})
+	err := a.frame("message_start", object{"type": "message_start",
+		"message": object{"id": "msg_fake", "type": "message", "role": "assistant",
+			"model": a.request.Model, "content": []any{}, "stop_reason": nil, "stop_sequence": nil, "usage": usage}})
 	if err != nil {
 		return err
 	}
 	_ = a.frame("ping", object{"type": "ping"})
 	index := 0
 	block := func(start object, deltas []string, kind, field, signature string) error {
-		if err := a.frame("content_block_start", object{"type": "content_block_start", "index": index, "content_block": start}); err != nil {
+		if err := a.frame("content_block_start", object{"type": "content_block_start", "index": index,
+			"content_block": start}); err != nil {
 			return err
 		}
 		for _, d := range deltas {
 			if err := a.delta(); err != nil {
 				return err
 			}
-			if err := a.frame("content_block_delta", object{"type": "content_block_delta", "index": index, "delta": object{"type": kind, field: d}}); err != nil {
+			if err := a.frame("content_block_delta", object{"type": "content_block_delta", "index": index,
+				"delta": object{"type": kind, field: d}}); err != nil {
 				return err
 			}
 		}
@@ -231,7 +234,8 @@ func (a *answerer) messages() error {
 		return a.frame("content_block_stop", object{"type": "content_block_stop", "index": index - 1})
 	}
 	if len(a.script.Thinking) > 0 {
-		if err := block(object{"type": "thinking", "thinking": "", "signature": ""}, a.script.Thinking, "thinking_delta", "thinking", "theirs/+="); err != nil {
+		if err := block(object{"type": "thinking", "thinking": "", "signature": ""}, a.script.Thinking, "thinking_delta", "thinking",
+			"theirs/+="); err != nil {
 			return err
 		}
 	}
@@ -268,7 +272,8 @@ func (a *answerer) messagesEnd(stop string) error {
 	if a.script.StopText != "" {
 		stop, stopText = "stop_sequence", a.script.StopText
 	}
-	if err := a.frame("message_delta", object{"type": "message_delta", "delta": object{"stop_reason": stop, "stop_sequence": stopText}, "usage": usage}); err != nil {
+	if err := a.frame("message_delta", object{"type": "message_delta", "delta": object{"stop_reason": stop, "stop_sequence": stopText},
+		"usage": usage}); err != nil {
 		return err
 	}
 	if a.script.Fault == NoDone {
@@ -280,7 +285,7 @@ func (a *answerer) messagesEnd(stop string) error {
 	return nil
 }
 
-// chunk writes one chunk of the chat protocol, with the usage where the flavour sends it.
+// chunk writes one chunk of the chat protocol, with the usage where the flavor sends it.
 func (a *answerer) chunk(delta object, finish any, extra object) error {
 	choice := object{"index": 0, "delta": delta, "logprobs": nil, "finish_reason": finish}
 	for k, v := range extra {
@@ -347,7 +352,7 @@ func (a *answerer) chat() error {
 func (a *answerer) chatEnd(finish string) error {
 	extra := object{}
 	if a.script.StopText != "" {
-		switch a.s.Flavour {
+		switch a.s.Flavor {
 		case wire.VLLM:
 			extra["stop_reason"] = a.script.StopText
 		case wire.SGLang:

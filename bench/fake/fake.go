@@ -1,5 +1,5 @@
 // Package fake is servers of other makes, for tests and for measuring: each speaks its
-// flavour's protocol as the real one does, answers what a script says, and fails where the
+// flavor's protocol as the real one does, answers what a script says, and fails where the
 // script says so. It records what it was sent, and when a client left.
 //
 // The shapes of frames are those of the real servers: vLLM's and SGLang's from their
@@ -87,7 +87,7 @@ type Seen struct {
 // Server is one fake.
 type Server struct {
 	*httptest.Server
-	Flavour wire.Flavour
+	Flavor wire.Flavor
 	// Tokens counts a prompt. Default: one for each word of the body.
 	Tokens func(body []byte) int
 
@@ -101,8 +101,8 @@ type Server struct {
 
 // New starts a fake on a free port of the loopback. script gives the answer of the nth
 // request, from 0.
-func New(f wire.Flavour, script func(n int, body []byte) Script) *Server {
-	s := &Server{Flavour: f, script: script, cached: map[string]map[string]bool{},
+func New(f wire.Flavor, script func(n int, body []byte) Script) *Server {
+	s := &Server{Flavor: f, script: script, cached: map[string]map[string]bool{},
 		Tokens: func(body []byte) int { return len(strings.Fields(string(body))) }}
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST "+f.Path(), s.answer)
@@ -148,7 +148,7 @@ func (s *Server) page(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	down, waiting := s.down, s.wait
 	s.mu.Unlock()
-	t := s.Flavour.Traits()
+	t := s.Flavor.Traits()
 	switch {
 	case down:
 		http.Error(w, "down", http.StatusServiceUnavailable)

@@ -85,7 +85,8 @@ func (m *Model) failed(r *replica, o *outcome) {
 	}
 	if m.set.Failed(r.base, reason, time.Now()) {
 		m.counts.Ejections.Add(1)
-		m.options.Log.Warn("a server of the model is taken out for some time", "model", m.options.ID, "replica", r.base, "reason", cut(reason, 300))
+		m.options.Log.Warn("a server of the model is taken out for some time", "model", m.options.ID, "replica", r.base, "reason",
+			cut(reason, 300))
 		return
 	}
 	m.options.Log.Warn("a server of the model did not answer", "model", m.options.ID, "replica", r.base, "reason", cut(reason, 300))

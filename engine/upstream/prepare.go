@@ -125,7 +125,7 @@ func (m *Model) header() http.Header {
 func (m *Model) body(account string, q *messages.Request, maxTokens int) (body []byte, splices []string, err error) {
 	if !m.traits.Messages {
 		o := wire.ChatOptions{Model: m.options.Model, MaxTokens: maxTokens, CacheSalt: m.secretName("cache", account)}
-		return wire.Chat(m.options.Flavour, q, o), nil, nil
+		return wire.Chat(m.options.Flavor, q, o), nil, nil
 	}
 	body, splices, err = wire.Splice(q.Body, wire.Splices{Model: m.options.Model, ToolSkipped: messages.ServerTool,
 		ChoiceAuto: q.ToolChoice.Mode == "auto", MaxTokens: maxTokens, Signature: theirSignature})

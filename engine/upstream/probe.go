@@ -73,7 +73,7 @@ func (m *Model) probeOnce(r *replica) {
 	m.wakeWaiting()
 }
 
-// healthy asks the flavour's own page. A server that knows no such page answers 404, which
+// healthy asks the flavor's own page. A server that knows no such page answers 404, which
 // says that it lives.
 func (m *Model) healthy(ctx context.Context, r *replica) error {
 	status, page, err := r.get(ctx, r.request(http.MethodGet, m.traits.Health, nil, 0, m.header()))
@@ -105,7 +105,7 @@ func (m *Model) admit(r *replica) error {
 	}
 	version := m.versionOf(r)
 	m.options.Log.Info("a server of the model answers", "model", m.options.ID, "replica", r.base,
-		"flavour", string(m.options.Flavour), "version", version)
+		"flavor", string(m.options.Flavor), "version", version)
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.replicas[r.base] == r {

@@ -88,7 +88,8 @@ func (r *relay) run() {
 	err := func() (err *abi.Error) {
 		defer func() {
 			if p := recover(); p != nil {
-				err = &abi.Error{Kind: abi.Internal, Op: "upstream.relay", Msg: "internal error", Err: fmt.Errorf("panic: %v\n%s", p, debug.Stack())}
+				err = &abi.Error{Kind: abi.Internal, Op: "upstream.relay", Msg: "internal error",
+					Err: fmt.Errorf("panic: %v\n%s", p, debug.Stack())}
 			}
 		}()
 		if !r.job.Request.Stream {
@@ -245,7 +246,7 @@ func (o *outcome) refusal() *abi.Error {
 
 // attempt asks one replica. The outcome is nil when the answer is complete.
 func (r *relay) attempt(rep *replica, n int) (*leftover, *outcome) {
-	r.reader = wire.NewReader(r.model.options.Flavour, r.sent.stops, func() string { return engine.NewID("toolu_") })
+	r.reader = wire.NewReader(r.model.options.Flavor, r.sent.stops, func() string { return engine.NewID("toolu_") })
 	r.pending = r.pending[:0]
 	r.source = engine.Source{Replica: rep.base}
 	c, resp, err := r.send(rep, n)
@@ -280,7 +281,7 @@ func (r *relay) send(rep *replica, n int) (*conn, *http.Response, error) {
 		}
 		stop := context.AfterFunc(r.ctx, func() { c.Close() })
 		_ = c.SetDeadline(time.Now().Add(r.model.options.FirstTimeout)) // a closed connection says so below
-		resp, err := exchange(c, rep.request(http.MethodPost, r.model.options.Flavour.Path(),
+		resp, err := exchange(c, rep.request(http.MethodPost, r.model.options.Flavor.Path(),
 			bytes.NewReader(r.sent.body), len(r.sent.body), r.header(n)))
 		stop()
 		if err == nil {
@@ -462,7 +463,7 @@ func (r *relay) deliver(events []abi.Event) *outcome {
 func (r *relay) bounds() bounds {
 	m := r.model
 	return bounds{counted: int64(r.sent.counted), maxTokens: int64(r.job.Request.MaxTokens), delivered: r.reader.Delivered(),
-		hide: !m.options.Flavour.Isolates()}
+		hide: !m.options.Flavor.Isolates()}
 }
 
 // push hands events to the client's writer, and waits while it is behind: what is not read

@@ -33,8 +33,8 @@ import (
 	"corenode/wasm/abi"
 )
 
-// Flavour is the make of a model's servers, one of wire.Flavours.
-type Flavour = wire.Flavour
+// Flavor is the make of a model's servers, one of wire.Flavors.
+type Flavor = wire.Flavor
 
 // Counter counts the prompt tokens of a request exactly: an engine that has the model's
 // tokenizer and chat template.
@@ -45,7 +45,7 @@ type Counter interface {
 // Options say which servers answer a model, and how they are asked.
 type Options struct {
 	engine.Info
-	Flavour wire.Flavour
+	Flavor wire.Flavor
 	// URLs are the base URLs of the replicas, without /v1. DNS is a name and port instead
 	// that is asked for the replicas' addresses, again and again.
 	URLs []string
@@ -56,7 +56,7 @@ type Options struct {
 	Key string
 	// Counter counts tokens; nil asks the replicas.
 	Counter Counter
-	// SharedCache lets accounts share the prefix cache of a flavour that cannot keep them
+	// SharedCache lets accounts share the prefix cache of a flavor that cannot keep them
 	// apart. Then cached tokens are neither shown nor discounted.
 	SharedCache bool
 	// PassInvalidCalls lets through calls that do not fit their tool's schema, and counts them.
@@ -146,13 +146,13 @@ type Counts struct {
 // answers, requests are refused as Overloaded.
 func Open(o Options) (*Model, error) {
 	o.defaults()
-	m := &Model{options: o, traits: o.Flavour.Traits(), replicas: map[string]*replica{}, ready: map[string]bool{},
+	m := &Model{options: o, traits: o.Flavor.Traits(), replicas: map[string]*replica{}, ready: map[string]bool{},
 		room: make(chan struct{}), quit: make(chan struct{}),
 		set: route.New(route.Config{PrefixesMax: prefixesMax, PrefixAge: prefixAge, InFlightMax: o.ConnectionsMax,
 			Seed: uint64(time.Now().UnixNano())})}
 	switch {
 	case o.Counter == nil && m.traits.Count == "":
-		return nil, fmt.Errorf("model %s: servers of flavour %s cannot count tokens: name a tokenizer", o.ID, o.Flavour)
+		return nil, fmt.Errorf("model %s: servers of flavor %s cannot count tokens: name a tokenizer", o.ID, o.Flavor)
 	case (len(o.URLs) == 0) == (o.DNS == ""):
 		return nil, fmt.Errorf("model %s: name either urls or dns", o.ID)
 	}
@@ -192,7 +192,7 @@ func (m *Model) ForwardHeaders() []string {
 }
 
 // Describe names what answers, such as "upstream/vllm".
-func (m *Model) Describe() string { return "upstream/" + string(m.options.Flavour) }
+func (m *Model) Describe() string { return "upstream/" + string(m.options.Flavor) }
 
 // Counts are the model's counters.
 func (m *Model) Counts() *Counts { return &m.counts }
@@ -297,9 +297,9 @@ func (m *Model) wakeWaiting() {
 }
 
 // mayUse says whether an account's requests may go to this model's caches: those of a
-// flavour that cannot keep accounts apart are the first account's alone.
+// flavor that cannot keep accounts apart are the first account's alone.
 func (m *Model) mayUse(account string) *abi.Error {
-	if m.options.Flavour.Isolates() || m.options.SharedCache {
+	if m.options.Flavor.Isolates() || m.options.SharedCache {
 		return nil
 	}
 	m.mu.Lock()
@@ -311,7 +311,7 @@ func (m *Model) mayUse(account string) *abi.Error {
 		return nil
 	}
 	m.options.Log.Error("a second account asked for a model whose servers cannot keep prefix caches apart; "+
-		"set upstream.shared_cache if accounts may share them", "model", m.options.ID, "flavour", string(m.options.Flavour))
+		"set upstream.shared_cache if accounts may share them", "model", m.options.ID, "flavor", string(m.options.Flavor))
 	return &abi.Error{Kind: abi.Overloaded, Op: "upstream.Prepare", RetryAfter: 30 * time.Second,
 		Msg: "the model is not available to this account"}
 }

@@ -18,7 +18,7 @@ import (
 	"corenode/wasm/abi"
 )
 
-var flavours = []wire.Flavour{wire.VLLM, wire.SGLang, wire.LlamaServer, wire.Corenode, wire.Messages}
+var flavors = []wire.Flavor{wire.VLLM, wire.SGLang, wire.LlamaServer, wire.Corenode, wire.Messages}
 
 // plainAnswer is what a fake says unless a test wants something else.
 func plainAnswer(int, []byte) fake.Script {
@@ -26,9 +26,9 @@ func plainAnswer(int, []byte) fake.Script {
 }
 
 // open makes a model whose replicas are fakes.
-func open(t testing.TB, f wire.Flavour, change func(*Options), servers ...*fake.Server) *Model {
+func open(t testing.TB, f wire.Flavor, change func(*Options), servers ...*fake.Server) *Model {
 	t.Helper()
-	o := Options{Info: engine.Info{ID: "far", ContextLength: 1000, OutputMax: 1000}, Flavour: f, Secret: []byte("secret"), SharedCache: true,
+	o := Options{Info: engine.Info{ID: "far", ContextLength: 1000, OutputMax: 1000}, Flavor: f, Secret: []byte("secret"), SharedCache: true,
 		ProbeEvery: 20 * time.Millisecond, Log: slog.New(slog.NewTextHandler(io.Discard, nil))}
 	for _, s := range servers {
 		o.URLs = append(o.URLs, s.URL)
@@ -45,7 +45,7 @@ func open(t testing.TB, f wire.Flavour, change func(*Options), servers ...*fake.
 	return m
 }
 
-func start(t testing.TB, f wire.Flavour, script func(int, []byte) fake.Script) *fake.Server {
+func start(t testing.TB, f wire.Flavor, script func(int, []byte) fake.Script) *fake.Server {
 	t.Helper()
 	s := fake.New(f, script)
 	t.Cleanup(func() {
@@ -194,9 +194,9 @@ func checkEvents(t testing.TB, events []abi.Event) {
 	}
 }
 
-// TestAnswers: every flavour, streaming and not, gives the text, the usage and the reason.
+// TestAnswers: every flavor, streaming and not, gives the text, the usage and the reason.
 func TestAnswers(t *testing.T) {
-	for _, f := range flavours {
+	for _, f := range flavors {
 		for _, stream := range []bool{false, true} {
 			t.Run(fmt.Sprint(f, stream), func(t *testing.T) {
 				s := start(t, f, plainAnswer)
@@ -241,11 +241,11 @@ var faultOf = map[fake.Fault]struct {
 	fake.InvalidCall: {"internal", ""}, fake.UnknownCall: {"internal", ""},
 }
 
-// TestFaults: every fault, on every flavour, streaming and not, before the first content and
+// TestFaults: every fault, on every flavor, streaming and not, before the first content and
 // in the middle: nothing that broke ends as if it had not, no request is left on a replica,
 // and what comes before the first content is tried on the other replica.
 func TestFaults(t *testing.T) {
-	for _, f := range flavours {
+	for _, f := range flavors {
 		for _, fault := range fake.Faults() {
 			want, known := faultOf[fault]
 			if !known {
@@ -267,7 +267,7 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-func testFault(t *testing.T, f wire.Flavour, fault fake.Fault, stream bool, at int, want string) {
+func testFault(t *testing.T, f wire.Flavor, fault fake.Fault, stream bool, at int, want string) {
 	var asked atomic.Int64 // of both; the first one breaks
 	broken := func(n int, body []byte) fake.Script {
 		s := plainAnswer(n, body)
@@ -327,7 +327,7 @@ func testFault(t *testing.T, f wire.Flavour, fault fake.Fault, stream bool, at i
 
 // TestAccountsShareNothing: B repeats A's prompt and finds nothing cached; A does.
 func TestAccountsShareNothing(t *testing.T) {
-	for _, f := range flavours {
+	for _, f := range flavors {
 		t.Run(string(f), func(t *testing.T) {
 			s := start(t, f, plainAnswer)
 			l := newLoop(t, open(t, f, nil, s))
@@ -427,10 +427,10 @@ func TestSignatureReturns(t *testing.T) {
 
 // TestQueue: where all replicas are full a request waits for a place.
 func TestQueue(t *testing.T) {
-	hold := make(chan struct{})
+	gate := make(chan struct{})
 	s := start(t, wire.VLLM, func(n int, _ []byte) fake.Script {
 		if n == 0 {
-			<-hold
+			<-gate
 		}
 		return fake.Script{Text: []string{"x"}}
 	})
@@ -446,7 +446,7 @@ func TestQueue(t *testing.T) {
 	if len(s.Seen()) != 1 || *over {
 		t.Fatal("the second request did not wait")
 	}
-	close(hold)
+	close(gate)
 	l.until(func() bool { return *first && *over })
 	if second.result.Err != nil {
 		t.Errorf("ended with %v", second.result.Err)

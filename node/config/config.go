@@ -201,9 +201,9 @@ const (
 
 // Upstream says which servers answer a model whose engine is upstream.
 type Upstream struct {
-	// Flavour is the make of the servers: vllm, sglang, llama-server, corenode, or any
+	// Flavor is the make of the servers: vllm, sglang, llama-server, corenode, or any
 	// server of the protocols messages or chat. Default empty.
-	Flavour string `key:"flavour"`
+	Flavor string `key:"flavour"`
 	// URLs are the base URLs of the servers, without /v1. Default none.
 	URLs []string `key:"urls"`
 	// DNS, instead of urls, is name:port; the addresses behind the name are asked for every 5 s:

@@ -308,7 +308,7 @@ func TestUpstreamProblems(t *testing.T) {
 		`{flavour: corenode, dns: "nodes.local:8080", model: core-1.1}`:         "",
 		`{flavour: chat, urls: ["http://a:1"], tokenizer: t.gguf}`:              "",
 		`{flavour: vlm, urls: ["http://a:1"]}`:                                  `upstream.flavour is "vlm", want one of chat, corenode, llama-server, messages, sglang, vllm`,
-		`{flavour: chat, urls: ["http://a:1"]}`:                                 "upstream.tokenizer is empty, but servers of flavour chat do not count tokens",
+		`{flavour: chat, urls: ["http://a:1"]}`:                                 "upstream.tokenizer is empty, but servers of flavor chat do not count tokens",
 		`{flavour: vllm}`:                                                       "upstream.urls is empty",
 		`{flavour: vllm, urls: ["http://a:1"], dns: "a:1"}`:                     `upstream.dns is "a:1" beside`,
 		`{flavour: vllm, dns: "a"}`:                                             `upstream.dns is "a", want host:port`,

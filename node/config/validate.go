@@ -182,7 +182,7 @@ func (m Model) validate(c *checks, id string) {
 		c.refuse(key+"speculation", "is %q, want auto or off", m.Speculation)
 	}
 	between(c, key+"threads", m.Threads, 0, 1024)
-	if m.Engine != EngineUpstream && (m.Upstream.Flavour != "" || len(m.Upstream.URLs) > 0 || m.Upstream.DNS != "") {
+	if m.Engine != EngineUpstream && (m.Upstream.Flavor != "" || len(m.Upstream.URLs) > 0 || m.Upstream.DNS != "") {
 		c.refuse(key+"upstream", "is set, but the engine is %q: want engine: upstream", m.Engine)
 	}
 	m.Prices.validate(c, key+"prices.")
@@ -192,10 +192,10 @@ func (m Model) validate(c *checks, id string) {
 }
 
 func (u Upstream) validate(c *checks, key string) {
-	if f, err := wire.ParseFlavour(u.Flavour); err != nil {
-		c.refuse(key+"flavour", "is %q, want one of %s", u.Flavour, strings.Join(wire.Flavours(), ", "))
+	if f, err := wire.ParseFlavor(u.Flavor); err != nil {
+		c.refuse(key+"flavour", "is %q, want one of %s", u.Flavor, strings.Join(wire.Flavors(), ", "))
 	} else if u.Tokenizer == "" && f.Traits().Count == "" {
-		c.refuse(key+"tokenizer", "is empty, but servers of flavour %s do not count tokens: want the model's tokenizer", f)
+		c.refuse(key+"tokenizer", "is empty, but servers of flavor %s do not count tokens: want the model's tokenizer", f)
 	}
 	switch {
 	case len(u.URLs) > 0 && u.DNS != "":

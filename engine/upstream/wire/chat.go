@@ -11,10 +11,10 @@ import (
 )
 
 // Chat returns the chat completions body that asks for what a messages request asks. The
-// answer always streams, with its usage. Nothing of the request that the flavour can
+// answer always streams, with its usage. Nothing of the request that the flavor can
 // express is left out; what it cannot is in Lost.
-func Chat(f Flavour, q *messages.Request, o ChatOptions) []byte {
-	w := chatWriter{traits: f.Traits(), flavour: f, q: q, b: make([]byte, 0, 1024)}
+func Chat(f Flavor, q *messages.Request, o ChatOptions) []byte {
+	w := chatWriter{traits: f.Traits(), flavor: f, q: q, b: make([]byte, 0, 1024)}
 	w.b = append(w.b, `{"model":`...)
 	w.string(o.Model)
 	w.messages()
@@ -41,9 +41,9 @@ type ChatOptions struct {
 	CacheSalt string // keeps this account's prefixes apart; empty without
 }
 
-// Lost names the fields of a request that a flavour cannot be told. The request goes out
-// without them, as the flavour's own messages endpoint would send it.
-func Lost(f Flavour, q *messages.Request) (fields []string) {
+// Lost names the fields of a request that a flavor cannot be told. The request goes out
+// without them, as the flavor's own messages endpoint would send it.
+func Lost(f Flavor, q *messages.Request) (fields []string) {
 	t, s := f.Traits(), q.Sampling
 	add := func(lost bool, name string) {
 		if lost {
@@ -62,11 +62,11 @@ func Lost(f Flavour, q *messages.Request) (fields []string) {
 
 // chatWriter appends one body. Every member but the first has its comma before it.
 type chatWriter struct {
-	traits  Traits
-	flavour Flavour
-	q       *messages.Request
-	b       []byte
-	begun   bool // the last message begins the answer
+	traits Traits
+	flavor Flavor
+	q      *messages.Request
+	b      []byte
+	begun  bool // the last message begins the answer
 }
 
 func (w *chatWriter) string(s string) {
@@ -165,7 +165,7 @@ func (w *chatWriter) assistant(m *messages.Message) {
 	if thinks {
 		w.key("reasoning_content")
 		w.string(thought)
-		if w.flavour == VLLM { // which reads it under its newer name
+		if w.flavor == VLLM { // which reads it under its newer name
 			w.key("reasoning")
 			w.string(thought)
 		}
@@ -277,7 +277,7 @@ func (w *chatWriter) sampling(maxTokens int) {
 	}
 }
 
-// extra writes a sampling field that the flavour has beside the protocol's.
+// extra writes a sampling field that the flavor has beside the protocol's.
 func (w *chatWriter) extra(name string, s *messages.Sampling) {
 	switch name {
 	case "top_k":

@@ -133,8 +133,10 @@ func sayable(q *messages.Request) bool {
 			return false
 		}
 		for i, b := range m.Blocks {
-			rank := map[messages.BlockType]messages.BlockType{messages.Thinking: 0, messages.ToolResult: 0, messages.Text: 1, messages.ToolUse: 2}[b.Type]
-			if b.Text == "" && b.Type != messages.ToolUse || rank < last || b.IsError || i > 0 && b.Type == messages.Thinking || b.Type == messages.ToolUse && b.ID == "" || b.Type == messages.ToolResult && b.ID == "" {
+			rank := map[messages.BlockType]messages.BlockType{messages.Thinking: 0, messages.ToolResult: 0, messages.Text: 1,
+				messages.ToolUse: 2}[b.Type]
+			if b.Text == "" && b.Type != messages.ToolUse || rank < last || b.IsError || i > 0 && b.Type == messages.Thinking ||
+				b.Type == messages.ToolUse && b.ID == "" || b.Type == messages.ToolResult && b.ID == "" {
 				return false
 			}
 			if last = rank; b.Type == messages.Text {

@@ -65,9 +65,9 @@ type protocol interface {
 	frame(r *Reader, event, data []byte) error
 }
 
-// NewReader reads an answer of a server of this flavour to a request with these stop
+// NewReader reads an answer of a server of this flavor to a request with these stop
 // sequences. newID makes the ids of tool calls.
-func NewReader(f Flavour, stops []string, newID func() string) *Reader {
+func NewReader(f Flavor, stops []string, newID func() string) *Reader {
 	r := &Reader{stops: stops, newID: newID}
 	if f.Traits().Messages {
 		r.protocol = &messagesProtocol{}

@@ -90,15 +90,15 @@ func FuzzSplice(f *testing.F) {
 	})
 }
 
-func TestFlavours(t *testing.T) {
-	for _, name := range Flavours() {
-		f, err := ParseFlavour(name)
+func TestFlavors(t *testing.T) {
+	for _, name := range Flavors() {
+		f, err := ParseFlavor(name)
 		if err != nil || f.Traits().Health == "" || !slices.Contains([]string{"/v1/messages", "/v1/chat/completions"}, f.Path()) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if _, err := ParseFlavour("gpt"); err == nil || !strings.Contains(err.Error(), "llama-server") {
-		t.Errorf("an unknown flavour: %v", err)
+	if _, err := ParseFlavor("gpt"); err == nil || !strings.Contains(err.Error(), "llama-server") {
+		t.Errorf("an unknown flavor: %v", err)
 	}
 	if !json.Valid(Chat(ChatCompletions, &messages.Request{Messages: []messages.Message{{Role: "user"}}}, ChatOptions{Model: "m"})) {
 		t.Error("an empty request makes no JSON")

@@ -14,25 +14,25 @@ import (
 	"strings"
 )
 
-// Flavour names a make of server.
-type Flavour string
+// Flavor names a make of server.
+type Flavor string
 
 const (
 	// VLLM is a vLLM server.
-	VLLM Flavour = "vllm"
+	VLLM Flavor = "vllm"
 	// SGLang is an SGLang server.
-	SGLang Flavour = "sglang"
+	SGLang Flavor = "sglang"
 	// LlamaServer is the server of llama.cpp.
-	LlamaServer Flavour = "llama-server"
+	LlamaServer Flavor = "llama-server"
 	// Corenode is another node of this program.
-	Corenode Flavour = "corenode"
+	Corenode Flavor = "corenode"
 	// Messages is any server of the messages protocol.
-	Messages Flavour = "messages"
+	Messages Flavor = "messages"
 	// ChatCompletions is any server of the chat completions protocol.
-	ChatCompletions Flavour = "chat"
+	ChatCompletions Flavor = "chat"
 )
 
-// Traits are what the node must know of a flavour.
+// Traits are what the node must know of a flavor.
 type Traits struct {
 	// Messages says that the server's messages endpoint loses nothing of our subset, so
 	// that the client's body goes out as it came.
@@ -69,7 +69,7 @@ const (
 	HopHeader       = "X-Corenode-Hop"
 )
 
-var traits = map[Flavour]Traits{
+var traits = map[Flavor]Traits{
 	VLLM: {CacheSalt: true, ContinuousUsage: true, TemplateKwargs: true, ContinueFinal: true,
 		SamplingExtras: []string{"top_k", "min_p", "repetition_penalty", "min_tokens", "ignore_eos"},
 		Health:         "/health", Version: "/version", Metrics: "/metrics",
@@ -89,8 +89,8 @@ var traits = map[Flavour]Traits{
 	ChatCompletions: {Health: "/v1/models"},
 }
 
-// Flavours lists the names, for the configuration and its errors.
-func Flavours() []string {
+// Flavors lists the names, for the configuration and its errors.
+func Flavors() []string {
 	var names []string
 	for f := range traits {
 		names = append(names, string(f))
@@ -99,22 +99,22 @@ func Flavours() []string {
 	return names
 }
 
-// ParseFlavour finds a flavour by its name.
-func ParseFlavour(name string) (Flavour, error) {
-	if _, ok := traits[Flavour(name)]; !ok {
-		return "", fmt.Errorf("flavour %q is not one of %s", name, strings.Join(Flavours(), ", "))
+// ParseFlavor finds a flavor by its name.
+func ParseFlavor(name string) (Flavor, error) {
+	if _, ok := traits[Flavor(name)]; !ok {
+		return "", fmt.Errorf("flavor %q is not one of %s", name, strings.Join(Flavors(), ", "))
 	}
-	return Flavour(name), nil
+	return Flavor(name), nil
 }
 
 // Traits returns what is known of servers of this make.
-func (f Flavour) Traits() Traits { return traits[f] }
+func (f Flavor) Traits() Traits { return traits[f] }
 
 // Isolates says whether the server can keep the cached prefixes of accounts apart.
-func (f Flavour) Isolates() bool { return traits[f].CacheSalt || traits[f].Partition }
+func (f Flavor) Isolates() bool { return traits[f].CacheSalt || traits[f].Partition }
 
 // Path is where requests for answers go.
-func (f Flavour) Path() string {
+func (f Flavor) Path() string {
 	if traits[f].Messages {
 		return "/v1/messages"
 	}
