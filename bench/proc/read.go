@@ -13,6 +13,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"time"
 
@@ -129,9 +130,12 @@ func ReadHost(dir string) Host {
 	kernel, _ := os.ReadFile("/proc/sys/kernel/osrelease")
 	h := Host{Processor: "unknown", Processors: runtime.NumCPU(), OS: runtime.GOOS + "/" + runtime.GOARCH,
 		Kernel: cmp.Or(strings.TrimSpace(string(kernel)), "unknown"), Go: runtime.Version(), Filesystem: "unknown"}
-	if fs, err := procfs.NewDefaultFS(); err == nil {
-		if cpus, err := fs.CPUInfo(); err == nil && len(cpus) > 0 {
-			h.Processor = cmp.Or(cpus[0].ModelName, h.Processor)
+	cpuinfo, _ := os.ReadFile("/proc/cpuinfo")
+	for line := range strings.Lines(string(cpuinfo)) {
+		name, value, _ := strings.Cut(line, ":")
+		if slices.Contains([]string{"model name", "Model", "cpu model"}, strings.TrimSpace(name)) {
+			h.Processor = strings.TrimSpace(value)
+			break
 		}
 	}
 	mounts, _ := procfs.GetMounts()
