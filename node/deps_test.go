@@ -29,7 +29,7 @@ var livesIn = map[string][]string{
 	"github.com/asynkron/protoactor-go":      {"actors"},
 	"github.com/ncruces/go-sqlite3":          {"node/store"},
 	"github.com/VictoriaMetrics/metrics":     {"node"},
-	"github.com/spf13/cobra":                 {"node", "bench"},
+	"github.com/spf13/cobra":                 {"node/cli", "bench"},
 	"github.com/goccy/go-yaml":               {"node/config"},
 	"github.com/anthropics/anthropic-sdk-go": {}, // tests only
 	"github.com/openai/openai-go":            {}, // tests only
