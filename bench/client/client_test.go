@@ -20,11 +20,11 @@ func TestTargets(t *testing.T) {
 		in   string
 		want Target
 	}{
-		{"http://127.0.0.1:8080", Target{false, "127.0.0.1:8080", "127.0.0.1:8080", ""}},
-		{"https://example.org", Target{true, "example.org", "example.org:443", ""}},
-		{"http://example.org/", Target{false, "example.org", "example.org:80", ""}},
-		{"http://[::1]:8080/base/v1/", Target{false, "[::1]:8080", "[::1]:8080", "/base"}},
-		{"http://[::1]", Target{false, "[::1]", "[::1]:80", ""}},
+		{"http://127.0.0.1:8080", Target{false, "127.0.0.1:8080", "127.0.0.1", "127.0.0.1:8080", ""}},
+		{"https://example.org", Target{true, "example.org", "example.org", "example.org:443", ""}},
+		{"http://example.org/", Target{false, "example.org", "example.org", "example.org:80", ""}},
+		{"http://[::1]:8080/base/v1/", Target{false, "[::1]:8080", "::1", "[::1]:8080", "/base"}},
+		{"http://[::1]", Target{false, "[::1]", "::1", "[::1]:80", ""}},
 	}
 	for _, c := range cases {
 		if got, err := ParseTarget(c.in); err != nil || got != c.want {

@@ -75,7 +75,7 @@ func (p *Pool) Dial(ctx context.Context) (*Conn, error) {
 		return nil, err
 	}
 	if p.target.TLS {
-		secure := tls.Client(raw, &tls.Config{ServerName: p.target.Name(), InsecureSkipVerify: p.options.Insecure,
+		secure := tls.Client(raw, &tls.Config{ServerName: p.target.Name, InsecureSkipVerify: p.options.Insecure,
 			NextProtos: []string{"http/1.1"}})
 		if err := secure.HandshakeContext(ctx); err != nil {
 			raw.Close()

@@ -18,6 +18,7 @@ import (
 type Target struct {
 	TLS     bool
 	Host    string // as the Host header has it
+	Name    string // that its certificate must be for
 	Address string // host and port, to connect to
 	Prefix  string // path before the protocol's own, without a slash at its end
 }
@@ -33,7 +34,7 @@ func ParseTarget(address string) (Target, error) {
 	case u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "":
 		return Target{}, fmt.Errorf("server address %q: want a host and at most a path behind it", address)
 	}
-	t := Target{TLS: u.Scheme == "https", Host: u.Host, Address: u.Host, Prefix: strings.TrimSuffix(u.EscapedPath(), "/")}
+	t := Target{TLS: u.Scheme == "https", Host: u.Host, Name: u.Hostname(), Address: u.Host, Prefix: strings.TrimSuffix(u.EscapedPath(), "/")}
 	if u.Port() == "" {
 		port := "80"
 		if t.TLS {
@@ -44,15 +45,6 @@ func ParseTarget(address string) (Target, error) {
 	// A base address is often given as SDKs want it.
 	t.Prefix = strings.TrimSuffix(t.Prefix, "/v1")
 	return t, nil
-}
-
-// Name is the server's name, which its certificate must be for.
-func (t Target) Name() string {
-	host, _, err := net.SplitHostPort(t.Address)
-	if err != nil {
-		return t.Address
-	}
-	return host
 }
 
 // Head returns the lines of a POST to a path up to the length of the body,

@@ -45,31 +45,28 @@ func metric(l *result.Level, name string) float64 {
 // against draws latencies over the throughput that they were had at, in the
 // order of the levels: past the knee the curve turns back.
 func against(s result.Sweep, title string, names ...string) chart {
-	c := chart{Title: title, XName: "output tokens/s", YName: "ms", LogY: true}
-	for i, name := range names {
-		one := series{Name: name, Kind: line, Color: []int{blue, red}[i%2]}
-		for j := range s.Points {
-			one.X = append(one.X, metric(&s.Points[j], "output_tokens_per_s"))
-			one.Y = append(one.Y, metric(&s.Points[j], name))
-		}
-		c.Series = append(c.Series, one)
-	}
-	return c
+	return chart{Title: title, XName: "output tokens/s", YName: "ms", LogY: true,
+		Series: lines(s, func(l *result.Level) float64 { return metric(l, "output_tokens_per_s") }, []int{blue, red}, names)}
 }
 
 // by draws metrics over the strength.
 func by(s result.Sweep, title, unit string, names ...string) chart {
-	c := chart{Title: title, XName: s.Over, YName: unit, LogX: true}
+	c := chart{Title: title, XName: s.Over, YName: unit, LogX: true,
+		Series: lines(s, func(l *result.Level) float64 { return l.At }, []int{green, grey}, names)}
 	if s.Knee > 0 {
 		c.Marks = []mark{{X: s.Knee, Name: "knee"}}
 	}
-	for i, name := range names {
-		one := series{Name: name, Kind: line, Color: []int{green, grey}[i%2]}
-		for j := range s.Points {
-			one.X = append(one.X, s.Points[j].At)
-			one.Y = append(one.Y, metric(&s.Points[j], name))
-		}
-		c.Series = append(c.Series, one)
-	}
 	return c
+}
+
+// lines are metrics of the levels, each in a color of its own.
+func lines(s result.Sweep, x func(*result.Level) float64, colors []int, names []string) (list []series) {
+	for i, name := range names {
+		one := series{Name: name, Kind: line, Color: colors[i]}
+		for j := range s.Points {
+			one.X, one.Y = append(one.X, x(&s.Points[j])), append(one.Y, metric(&s.Points[j], name))
+		}
+		list = append(list, one)
+	}
+	return list
 }
