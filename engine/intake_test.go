@@ -35,7 +35,7 @@ func TestCountIsExactUpToItsBound(t *testing.T) {
 			continue
 		}
 		refused, ok := errors.AsType[*abi.Error](err)
-		if !ok || refused.Kind != abi.InvalidRequest || !strings.Contains(refused.Msg, fmt.Sprintf("more than %d tokens", 4*window)) {
+		if !ok || refused.Kind != abi.InvalidRequest || !strings.Contains(refused.Message(), fmt.Sprintf("more than %d tokens", 4*window)) {
 			t.Errorf("window %d, %d tokens: %v", window, want, err)
 		}
 	}
@@ -62,7 +62,7 @@ func TestLongPromptsTakeLittle(t *testing.T) {
 			} {
 				used := allocated(func() { err = f() })
 				refused, ok := errors.AsType[*abi.Error](err)
-				if !ok || refused.Kind != abi.InvalidRequest || !strings.Contains(refused.Msg, "more than") {
+				if !ok || refused.Kind != abi.InvalidRequest || !strings.Contains(refused.Message(), "more than") {
 					t.Errorf("%s: %v", what, err)
 				}
 				most := uint64(5 * len(body) / 2) // the texts of the request are one more

@@ -43,7 +43,7 @@ func (e *Engine) Prepare(account string, q *messages.Request) (*Request, error) 
 		return nil, err
 	}
 	if least := q.Sampling.MinTokens; least > most {
-		return nil, invalidf("min_tokens", "%d is over %d, the most tokens that this answer may have", least, most)
+		return nil, over("min_tokens", least, most, "the most tokens that this answer may have")
 	}
 	form, trigger, err := e.constrain(account, q, thinking, begun)
 	if err != nil {
@@ -66,7 +66,7 @@ func (e *Engine) Prepare(account string, q *messages.Request) (*Request, error) 
 }
 
 // outputDefault is the most tokens of an answer to a request that does not say.
-const outputDefault = 32768
+const outputDefault = abi.NonStreamingMax
 
 // OutputMax is the most tokens of a model's answer to a prompt: what was asked for,
 // which must fit, or with 0 up to outputDefault of what fits. The error is an *abi.Error.
@@ -78,12 +78,17 @@ func OutputMax(info Info, prompt, asked int) (int, error) {
 	case asked == 0:
 		return min(outputDefault, info.OutputMax, window-prompt), nil
 	case prompt+asked > window:
-		return 0, invalidf("max_tokens", "the prompt has %d tokens and max_tokens is %d: together more than the context window of %d",
-			prompt, asked, window)
+		return 0, invalid("max_tokens", abi.Detail{Reason: abi.ReasonWindow, Prompt: int64(prompt), Value: int64(asked), Bound: int64(window)}, "")
 	case asked > info.OutputMax:
-		return 0, invalidf("max_tokens", "%d is over %d, the most this model produces", asked, info.OutputMax)
+		return 0, over("max_tokens", asked, info.OutputMax, "the most this model produces")
 	}
 	return asked, nil
+}
+
+// over is the error of a field that asks for more than bound, of which what says what it is.
+func over(param string, value, bound int, what string) *abi.Error {
+	return invalid(param, abi.Detail{Reason: abi.ReasonLimit, Value: int64(value), Bound: int64(bound)},
+		fmt.Sprintf("%d is over %d, %s", value, bound, what))
 }
 
 // countWindows is how many context windows of tokens Count counts up to: so far, a
@@ -178,12 +183,14 @@ func (e *Engine) prompt(q *messages.Request, most int) (ids []int32, thinking, b
 // it raises is about the conversation it was given.
 func templateError(err error) error {
 	if raised, ok := errors.AsType[*template.Raised](err); ok {
-		return &abi.Error{Kind: abi.InvalidRequest, Op: "engine.Prepare", Param: "messages",
-			Msg: "messages: the model's chat template refuses this conversation: " + raised.Message, Err: err}
+		e := invalidf("messages", "the model's chat template refuses this conversation: %s", raised.Message)
+		e.Err = err
+		return e
 	}
 	if errors.Is(err, template.ErrLimit) {
-		return &abi.Error{Kind: abi.InvalidRequest, Op: "engine.Prepare", Param: "messages",
-			Msg: "messages: this conversation is too much for the model's chat template: send fewer or smaller messages and tools", Err: err}
+		e := invalidf("messages", "this conversation is too much for the model's chat template: send fewer or smaller messages and tools")
+		e.Err = err
+		return e
 	}
 	return &abi.Error{Kind: abi.Internal, Op: "engine.Prepare", Msg: "the chat template did not render", Err: err}
 }
@@ -461,9 +468,9 @@ func Conversation(q *messages.Request) [32]byte {
 
 // invalidf is the error of a request whose field param, "" for none, cannot be served.
 func invalidf(param, format string, args ...any) *abi.Error {
-	msg := fmt.Sprintf(format, args...)
-	if param != "" {
-		msg = param + ": " + msg
-	}
-	return &abi.Error{Kind: abi.InvalidRequest, Op: "engine.Prepare", Msg: msg, Param: param}
+	return invalid(param, abi.Detail{Reason: abi.ReasonField}, fmt.Sprintf(format, args...))
+}
+
+func invalid(param string, detail abi.Detail, msg string) *abi.Error {
+	return &abi.Error{Kind: abi.InvalidRequest, Op: "engine.Prepare", Detail: detail, Msg: msg, Param: param}
 }

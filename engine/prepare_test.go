@@ -145,12 +145,12 @@ func TestContextWindow(t *testing.T) {
 			if !ok || refused.Kind != abi.InvalidRequest || refused.Param != c.param {
 				t.Fatalf("%s: %v, want a refusal of %s", c.name, err, c.param)
 			}
-			if c.param == "messages" && !strings.Contains(refused.Msg, fmt.Sprintf("more than %d tokens", c.e.info.ContextLength)) {
-				t.Errorf("%s: %q", c.name, refused.Msg)
+			if c.param == "messages" && !strings.Contains(refused.Message(), fmt.Sprintf("more than %d tokens", c.e.info.ContextLength)) {
+				t.Errorf("%s: %q", c.name, refused.Message())
 			}
 			for _, n := range c.says {
-				if !strings.Contains(refused.Msg, fmt.Sprint(n)) {
-					t.Errorf("%s: %q does not say %d", c.name, refused.Msg, n)
+				if !strings.Contains(refused.Message(), fmt.Sprint(n)) {
+					t.Errorf("%s: %q does not say %d", c.name, refused.Message(), n)
 				}
 			}
 		}

@@ -187,7 +187,7 @@ func (s *Stepper) masked(hidden []int32) []int32 {
 func refusal(err error) *abi.Error {
 	if large, ok := errors.AsType[*sched.TooLargeError](err); ok {
 		return &abi.Error{Kind: abi.InvalidRequest, Op: "engine.Submit", Param: "max_tokens", Err: err,
-			Msg: fmt.Sprintf("prompt and max_tokens together are %d tokens; this node's memory holds %d", large.Tokens, large.TokensMax)}
+			Detail: abi.Detail{Reason: abi.ReasonMemory, Value: int64(large.Tokens), Bound: int64(large.TokensMax)}}
 	}
 	refused, ok := errors.AsType[*sched.RefusedError](err)
 	if !ok {

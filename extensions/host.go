@@ -222,7 +222,7 @@ func (h *Host) addNative(s shippedModule) {
 		kind, protocol = kindTranslator, string(s.slot)
 	}
 	g := &generation{digest: s.nativeAs, native: s.native, shipped: true, loaded: h.now(),
-		manifest: Manifest{Name: s.name, Kind: kind, Protocol: protocol, Version: "native", ABI: "1.0", Runtime: "native", History: s.history}}
+		manifest: Manifest{Name: s.name, Kind: kind, Protocol: protocol, Version: "native", ABI: abi11, Runtime: "native", History: s.history}}
 	g.refs.Store(1)
 	sl := h.slot(s.slot)
 	sl.builtin = g

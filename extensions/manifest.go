@@ -85,20 +85,26 @@ type Ticks struct {
 // that it says, for ever.
 const (
 	abi10 = "1.0"
-	abi11 = "1.1" // decide says more of the model
+	abi11 = "1.1" // decide says more of the model, error says as data what is wrong
 )
 
 // record is an input as a module of this manifest reads it. in is of the latest
 // version; what is no such record stays as it is.
 func (m *Manifest) record(op abi.Op, in []byte) []byte {
-	if op != abi.OpDecide || m.ABI != abi10 {
+	if m.ABI != abi10 {
 		return in
 	}
-	facts, err := abi.ParseAdmissionInput(in)
-	if err != nil {
-		return in
+	switch op {
+	case abi.OpDecide:
+		if facts, err := abi.ParseAdmissionInput(in); err == nil {
+			return facts.Append10(nil)
+		}
+	case abi.OpError:
+		if failure, err := abi.ParseErrorInput(in); err == nil {
+			return failure.Append10(nil)
+		}
 	}
-	return facts.Append10(nil)
+	return in
 }
 
 // runtimeGo is the manifest's word for a guest built by the Go toolchain.

@@ -108,9 +108,14 @@ func (s *shadow) work() {
 // recordOf is a job's input as the shadow reads it, which may be of another
 // version than the module that answered.
 func (s *shadow) recordOf(job shadowJob) []byte {
-	if job.op == abi.OpDecide {
+	switch job.op {
+	case abi.OpDecide:
 		if facts, err := abi.ParseAdmissionInput(job.in); err == nil {
 			return s.generation.manifest.record(job.op, facts.Append(nil))
+		}
+	case abi.OpError:
+		if failure, err := abi.ParseErrorInput(job.in); err == nil {
+			return s.generation.manifest.record(job.op, failure.Append(nil))
 		}
 	}
 	return job.in

@@ -331,14 +331,14 @@ func (t *Translation) Response(dst []byte, events []abi.Event) ([]byte, error) {
 // it wrote breaks the protocol, the builtin says.
 func (t *Translation) Error(dst []byte, e *abi.Error, status int) []byte {
 	in := abi.ErrorInput{Facts: t.facts, State: t.state, Kept: t.kept, Status: status,
-		Kind: e.Kind, Param: e.Param, Msg: e.Msg}
+		Kind: e.Kind, Detail: e.Detail, Param: e.Param, Msg: e.Msg}
 	if t.generation.manifest.History {
 		in.History = t.answer.frames
 	}
 	s := takeScratch()
 	defer putScratch(s)
 	if !t.broken {
-		s.in = in.Append(s.in[:0])
+		s.in = t.generation.manifest.record(abi.OpError, in.Append(s.in[:0]))
 		o, err := t.answerCall("extensions.Error", abi.OpError, s)
 		if err == nil && (t.generation.native != nil || t.errorFits(o.Payload)) {
 			return append(dst, o.Payload...)

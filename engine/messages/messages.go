@@ -14,8 +14,6 @@ const (
 	stopBytesMax     = 1024    // bytes of one stop sequence
 	toolNameBytesMax = 128
 	schemaBytesMax   = 256 << 10 // of a tool or a format
-	// NonStreamingMax is the most max_tokens of a request without streaming.
-	NonStreamingMax = 32768
 )
 
 // Request is a parsed and validated body of /v1/messages or count_tokens.

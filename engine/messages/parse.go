@@ -49,11 +49,14 @@ func result(q *Request, err *abi.Error) (*Request, error) {
 }
 
 func checkMaxTokens(q *Request) *abi.Error {
-	if !q.Stream && q.MaxTokens > NonStreamingMax {
-		return invalid("max_tokens", "%d is over %d, the most without streaming; set \"stream\": true for longer answers",
-			q.MaxTokens, NonStreamingMax)
+	if q.Stream {
+		return nil
 	}
-	return nil
+	e := abi.CheckNonStreaming("max_tokens", int64(q.MaxTokens))
+	if e != nil {
+		e.Op = "messages.Parse"
+	}
+	return e
 }
 
 func parse(body []byte) (*Request, *abi.Error) {
@@ -108,8 +111,10 @@ func checkForced(q *Request, skipped []string) *abi.Error {
 	case c.Mode == "tool" && slices.ContainsFunc(q.Tools, func(t Tool) bool { return t.Name == c.Name }):
 	case c.Mode == "any" && len(skipped) > 0, c.Mode == "tool" && slices.Contains(skipped, c.Name):
 		c.Mode, c.Name = "auto", ""
+	case len(q.Tools) == 0 && c.Mode == "any":
+		return refuse(abi.ReasonAnyCall, "tool_choice", "")
 	case len(q.Tools) == 0:
-		return invalid("tool_choice", "%q needs tools", c.Mode)
+		return refuse(abi.ReasonNamedCall, "tool_choice", "")
 	default:
 		return invalid("tool_choice.name", "%q is not the name of a tool of this request", c.Name)
 	}

@@ -262,8 +262,8 @@ func TestParseRefuses(t *testing.T) {
 			if !ok || e.Kind != abi.InvalidRequest {
 				t.Fatalf("got %v, want an invalid request", err)
 			}
-			if e.Param != c.param || !strings.Contains(e.Msg, c.says) {
-				t.Errorf("got param %q, message %q; want param %q, a message with %q", e.Param, e.Msg, c.param, c.says)
+			if e.Param != c.param || !strings.Contains(e.Message(), c.says) {
+				t.Errorf("got param %q, message %q; want param %q, a message with %q", e.Param, e.Message(), c.param, c.says)
 			}
 		})
 	}
@@ -418,10 +418,10 @@ func TestErrorsAreShort(t *testing.T) {
 	for name, body := range bodies {
 		_, err := Parse([]byte(body))
 		e, ok := errors.AsType[*abi.Error](err)
-		if !ok || len(e.Msg) > 1024 || !utf8.ValidString(e.Msg) || !utf8.ValidString(e.Param) {
+		if !ok || len(e.Message()) > 1024 || !utf8.ValidString(e.Message()) || !utf8.ValidString(e.Param) {
 			t.Errorf("%s: %d bytes of error: %.100v", name, len(fmt.Sprint(err)), err)
-		} else if e.Param == "" || !strings.HasPrefix(e.Msg, e.Param+": ") {
-			t.Errorf("%s: the error's message %.100q does not begin with its path %.100q", name, e.Msg, e.Param)
+		} else if e.Param == "" || !strings.HasPrefix(e.Message(), e.Param+": ") {
+			t.Errorf("%s: the error's message %.100q does not begin with its path %.100q", name, e.Message(), e.Param)
 		}
 	}
 }

@@ -14,14 +14,13 @@ import (
 	"corenode/wasm/abi"
 )
 
-// invalid makes the error that names a field and what is wrong with it.
+// invalid makes the error of a field, which says what is wrong with it.
 func invalid(param, format string, args ...any) *abi.Error {
-	param = cut(param, pathBytesMax)
-	msg := cut(fmt.Sprintf(format, args...), msgBytesMax)
-	if param != "" {
-		msg = param + ": " + msg
-	}
-	return &abi.Error{Kind: abi.InvalidRequest, Op: "messages.Parse", Msg: msg, Param: param}
+	return refuse(abi.ReasonField, param, cut(fmt.Sprintf(format, args...), msgBytesMax))
+}
+
+func refuse(reason abi.Reason, param, msg string) *abi.Error {
+	return &abi.Error{Kind: abi.InvalidRequest, Op: "messages.Parse", Detail: abi.Detail{Reason: reason}, Msg: msg, Param: cut(param, pathBytesMax)}
 }
 
 // Bounds of an error: names and values in it are the client's, who may have
@@ -110,7 +109,7 @@ func (r *reader) fail(err *abi.Error) {
 func (r *reader) syntax(err error) {
 	s, ok := errors.AsType[*jsontext.SyntacticError](err)
 	if !ok || errors.Is(err, io.ErrUnexpectedEOF) {
-		r.fail(invalid("", "the body is not valid JSON: it ends early"))
+		r.fail(broken("", "it ends early", -1))
 		return
 	}
 	what := "invalid syntax"
@@ -122,7 +121,14 @@ func (r *reader) syntax(err error) {
 	case strings.Contains(text, "surrogate"):
 		what = "half of a surrogate pair"
 	}
-	r.fail(invalid(dotted(s.JSONPointer), "the body is not valid JSON: %s at byte %d", what, s.ByteOffset))
+	r.fail(broken(dotted(s.JSONPointer), what, s.ByteOffset))
+}
+
+// broken makes the error of a body that is no valid JSON at a byte.
+func broken(param, what string, at int64) *abi.Error {
+	e := refuse(abi.ReasonSyntax, param, what)
+	e.Value = at
+	return e
 }
 
 // want reads one token of the kind, or fails naming the field. null is its own

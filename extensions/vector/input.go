@@ -45,14 +45,29 @@ func (v *Vector) facts() abi.Facts {
 type failure struct {
 	Status int    `json:"status"` // HTTP status of a body; what a stream sends does not depend on it
 	Kind   string `json:"kind"`   // as in logs: "invalid_request", "overloaded", ...
+	Reason string `json:"reason"` // as data: "field", "window", ...; none is that msg says it
+	Prompt int64  `json:"prompt"` // the numbers of the reason
+	Value  int64  `json:"value"`
+	Bound  int64  `json:"bound"`
 	Param  string `json:"param"`
 	Msg    string `json:"msg"`
+}
+
+// abi is the record but for what the vector's op adds. check has read the names.
+func (f *failure) abi() (in abi.ErrorInput) {
+	in = abi.ErrorInput{Status: f.Status, Param: f.Param, Msg: f.Msg, Detail: abi.Detail{Prompt: f.Prompt, Value: f.Value, Bound: f.Bound}}
+	in.Kind, _ = kindNamed(f.Kind)
+	in.Reason, _ = abi.ReasonNamed(f.Reason)
+	return in
 }
 
 // check finds what is missing. With stream, the status line is long gone.
 func (f *failure) check(stream bool) error {
 	if !stream && (f.Status < 400 || f.Status > 599) {
 		return fmt.Errorf("error.status is %d, want 400 to 599", f.Status)
+	}
+	if _, ok := abi.ReasonNamed(f.Reason); !ok {
+		return fmt.Errorf("error.reason %q is no reason of an error", f.Reason)
 	}
 	_, err := kindNamed(f.Kind)
 	return err

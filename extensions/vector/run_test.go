@@ -150,6 +150,7 @@ func TestMistakes(t *testing.T) {
 		`[{"name": "a", "op": "quote", "quote": {}, "want": {"refusal": {}}}]`:                    `gives no "refusal"`,
 		`[{"name": "a", "op": "error", "error": {"kind": "internal"}}]`:                           "error.status",
 		`[{"name": "a", "op": "error", "error": {"kind": "bad", "status": 400}}]`:                 "no kind",
+		`[{"name": "a", "op": "error", "error": {"status": 400, "reason": "x"}}]`:                 "no reason",
 		`[{"name": "a", "op": "stream", "events": [{}]}]`:                                         "events.0",
 		`[{"name": "a", "op": "stream", "events": [{"start": {}, "text": ""}]}]`:                  "exactly one",
 		`[{"name": "a", "op": "stream", "events": [{"end": {"stop": "tired"}}]}]`:                 "tired",

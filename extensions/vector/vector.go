@@ -19,8 +19,9 @@
 //	stream   events, facts, and the request: either request (content, which is
 //	         translated first, and what was kept of it is used) or kept (content)
 //	response events, facts, request or kept
-//	error    error {status, kind, param, msg}, facts, request or kept; events are
-//	         what was streamed before it failed, with facts {"stream": true}
+//	error    error {status, kind, reason, prompt, value, bound, param, msg}, facts,
+//	         request or kept; events are what was streamed before it failed, with
+//	         facts {"stream": true}
 //	quote    quote {prices, input, output_max, at, model, account}
 //	charge   charge {prices, usage, at, model, account}
 //	decide   admission {at, prompt_tokens, output_max, stream, account, key, model,

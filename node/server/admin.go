@@ -79,7 +79,7 @@ func setAdminID(ctx *fasthttp.RequestCtx) {
 }
 
 func adminError(ctx *fasthttp.RequestCtx, e *abi.Error) {
-	ctx.SetStatusCode(wireOf(e.Kind).status)
+	ctx.SetStatusCode(familyMessages.statusOf(e.Kind))
 	ctx.Response.Header.SetContentType("application/json")
 	ctx.Response.SetBodyRaw(familyMessages.appendError(nil, e))
 }

@@ -1,10 +1,6 @@
 package server
 
-import (
-	"strings"
-
-	"corenode/wasm/abi"
-)
+import "corenode/wasm/abi"
 
 // family is the protocol whose conventions a path follows: error format and
 // rate-limit headers.
@@ -17,89 +13,56 @@ const (
 	familyModels
 )
 
-// wire is how one kind of error looks in each protocol. This table is the only
-// place where a status code or an error type is chosen.
-type wire struct {
-	status       int    // messages and models
-	messagesType string // error.type of the messages envelope
-	chatStatus   int
-	chatType     string
-	chatCode     string
-}
-
 // Statuses in logs only: nobody reads an answer.
 const (
 	statusClientClosed = 499
 	statusUnanswered   = 598 // the connection was closed by us, without an answer
 )
 
-var wires = map[abi.Kind]wire{
-	abi.Internal:            {500, "api_error", 500, "server_error", "internal_error"},
-	abi.InvalidRequest:      {400, "invalid_request_error", 400, "invalid_request_error", "invalid_request"},
-	abi.ModelNotFound:       {404, "not_found_error", 400, "invalid_request_error", "model_not_found"},
-	abi.PathNotFound:        {404, "not_found_error", 404, "invalid_request_error", "not_found"},
-	abi.Unauthenticated:     {401, "authentication_error", 401, "authentication_error", "unauthorized"},
-	abi.InsufficientBalance: {402, "billing_error", 402, "billing_error", "insufficient_balance"},
-	abi.RateLimited:         {429, "rate_limit_error", 429, "rate_limit_error", "rate_limited"},
-	abi.Overloaded:          {503, "overloaded_error", 503, "overloaded_error", "overloaded"},
-	abi.TooLarge:            {413, "request_too_large", 413, "invalid_request_error", "request_too_large"},
-	abi.MethodNotAllowed:    {405, "invalid_request_error", 405, "invalid_request_error", "method_not_allowed"},
-	abi.UnsupportedEncoding: {415, "invalid_request_error", 415, "invalid_request_error", "unsupported_media_type"},
-	abi.ReadTimeout:         {408, "invalid_request_error", 408, "invalid_request_error", "request_timeout"},
-	abi.Timeout:             {504, "timeout_error", 504, "timeout_error", "timeout"},
-	abi.Canceled:            {statusClientClosed, "api_error", statusClientClosed, "server_error", "canceled"},
+// statuses are those of each kind. This table and statusOf are the only places
+// where a status code is chosen; what protocols call a kind is in abi.Names.
+var statuses = map[abi.Kind]int{
+	abi.Internal:            500,
+	abi.InvalidRequest:      400,
+	abi.ModelNotFound:       404,
+	abi.PathNotFound:        404,
+	abi.Unauthenticated:     401,
+	abi.InsufficientBalance: 402,
+	abi.RateLimited:         429,
+	abi.Overloaded:          503,
+	abi.TooLarge:            413,
+	abi.MethodNotAllowed:    405,
+	abi.UnsupportedEncoding: 415,
+	abi.ReadTimeout:         408,
+	abi.Timeout:             504,
+	abi.Canceled:            statusClientClosed,
 }
 
-// wireOf returns the row of a kind; one that nobody put in the table is ours.
-func wireOf(k abi.Kind) wire {
-	if w, ok := wires[k]; ok {
-		return w
-	}
-	return wires[abi.Internal]
-}
-
+// statusOf returns the status of a kind; one that nobody put in the table is ours.
 func (f family) statusOf(k abi.Kind) int {
-	if f == familyChat {
-		return wireOf(k).chatStatus
+	if f == familyChat && k == abi.ModelNotFound { // a parameter like any other
+		return statuses[abi.InvalidRequest]
 	}
-	return wireOf(k).status
+	if status, ok := statuses[k]; ok {
+		return status
+	}
+	return statuses[abi.Internal]
 }
 
 // appendError writes the error body of a family. The path of the offending
 // field is part of the message: the messages envelope has no other room for it.
 func (f family) appendError(dst []byte, e *abi.Error) []byte {
-	w := wireOf(e.Kind)
-	message := e.Msg
-	if e.Param != "" && !strings.HasPrefix(e.Msg, e.Param) {
-		message = e.Param + ": " + e.Msg
+	names, message := e.Kind.Names(), abi.Located(e.Param, e.Message())
+	if f == familyChat {
+		return append(names.AppendObject(append(dst, `{"error":`...), e.Param, message), '}')
 	}
-	switch f {
-	case familyChat:
-		dst = appendString(append(dst, `{"error":{"message":`...), message)
-		dst = append(append(append(dst, `,"type":"`...), w.chatType...), `","param":`...)
-		dst = appendParam(dst, e.Param)
-		return append(append(append(dst, `,"code":"`...), w.chatCode...), `"}}`...)
-	case familyModels:
-		dst = append(append(append(dst, `{"type":"error","error":{"type":"`...), w.messagesType...), `","code":"`...)
-		dst = appendParam(append(append(dst, w.chatCode...), `","param":`...), e.Param)
-	default:
-		dst = append(append(append(dst, `{"type":"error","error":{"type":"`...), w.messagesType...), '"')
+	dst = append(append(append(dst, `{"type":"error","error":{"type":"`...), names.Messages...), '"')
+	if f == familyModels {
+		dst = append(append(append(dst, `,"code":"`...), names.Code...), `","param":`...)
+		dst = abi.AppendPath(dst, e.Param)
 	}
-	dst = appendString(append(dst, `,"message":`...), message)
-	return append(dst, "}}"...)
-}
-
-// appendParam writes the path of a field, null without one.
-func appendParam(dst []byte, param string) []byte {
-	if param == "" {
-		return append(dst, "null"...)
-	}
-	return appendString(dst, param)
-}
-
-// appendString writes a JSON string; bytes that are no UTF-8 become U+FFFD.
-func appendString(dst []byte, s string) []byte {
-	return append(abi.AppendEscaped(append(dst, '"'), s), '"')
+	dst = abi.AppendEscaped(append(dst, `,"message":"`...), message)
+	return append(dst, `"}}`...)
 }
 
 // appendBroken writes the frame that ends a broken stream.

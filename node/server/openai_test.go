@@ -41,7 +41,7 @@ func TestOpenAIClientErrors(t *testing.T) {
 	for _, k := range []abi.Kind{abi.InsufficientBalance, abi.RateLimited, abi.Overloaded, abi.InvalidRequest,
 		abi.ModelNotFound, abi.Internal} {
 		backend.refuse = &abi.Error{Kind: k, Msg: "no", Param: "model"}
-		check(client(goodKey, once), wires[k].chatStatus, wires[k].chatCode)
+		check(client(goodKey, once), familyChat.statusOf(k), k.Names().Code)
 	}
 	backend.refuse = nil
 

@@ -231,7 +231,7 @@ func TestTranslatedRefusals(t *testing.T) {
 				backend.refuse = &abi.Error{Kind: k, Msg: "no", RetryAfter: 1500 * time.Millisecond}
 				r := n.raw(request("POST", path, body, bearerKey))
 				checkIDs(t, r)
-				if r.StatusCode != wires[k].chatStatus {
+				if r.StatusCode != familyChat.statusOf(k) {
 					t.Errorf("%s: status %d", k, r.StatusCode)
 				}
 				h := r.Header
@@ -247,7 +247,7 @@ func TestTranslatedRefusals(t *testing.T) {
 					if !strings.Contains(r.body, "<html>") {
 						t.Errorf("a gateway's 504 is %q", r.body)
 					}
-				} else if e := r.chatError(t); e.Error.Code != wires[k].chatCode || e.Error.Type != wires[k].chatType ||
+				} else if e := r.chatError(t); e.Error.Code != k.Names().Code || e.Error.Type != k.Names().Type ||
 					e.Status != r.StatusCode || e.Error.Param != nil {
 					t.Errorf("%s: %q", k, r.body)
 				}

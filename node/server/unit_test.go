@@ -29,17 +29,17 @@ func TestEveryKindHasAWire(t *testing.T) {
 		"canceled": "499 api_error 499 canceled",
 	}
 	kinds := abi.Kinds()
-	if len(kinds) != len(want) || len(wires) != len(want) {
-		t.Fatalf("%d kinds, %d rows, %d expected", len(kinds), len(wires), len(want))
+	if len(kinds) != len(want) || len(statuses) != len(want) {
+		t.Fatalf("%d kinds, %d rows, %d expected", len(kinds), len(statuses), len(want))
 	}
 	for _, k := range kinds {
-		w, ok := wires[k]
-		got := fmt.Sprintf("%d %s %d %s", w.status, w.messagesType, w.chatStatus, w.chatCode)
-		if !ok || got != want[k.String()] || w.chatType == "" {
+		n := k.Names()
+		got := fmt.Sprintf("%d %s %d %s", familyMessages.statusOf(k), n.Messages, familyChat.statusOf(k), n.Code)
+		if _, ok := statuses[k]; !ok || got != want[k.String()] || n.Type == "" {
 			t.Errorf("%s: %s", k, got)
 		}
 	}
-	if wireOf(abi.Kind(9999)).status != 500 {
+	if familyMessages.statusOf(abi.Kind(9999)) != 500 {
 		t.Error("an unknown kind is not ours")
 	}
 }

@@ -73,12 +73,14 @@ func Kinds() []Kind {
 	return all
 }
 
-// Error is one failure that a client can see. Msg is for the client: it names
-// the field and the bound and no internals. Op and Err are for the log.
+// Error is one failure that a client can see. Detail, Param and Msg are for the
+// client: they name the field and the bound and no internals. Op and Err are for
+// the log.
 type Error struct {
 	Kind Kind
 	Op   string // package.Function, such as "limiter.reserve"
-	Msg  string
+	Msg  string // as Detail.Reason says; a translator may write another sentence
+	Detail
 	// Param is the path of the offending body field, such as
 	// "messages.0.content"; empty when no single field is at fault.
 	Param string
@@ -88,9 +90,12 @@ type Error struct {
 	Err        error // cause, may be nil
 }
 
-// Error describes the failure for logs; clients are shown Msg only.
+// Message is the failure as one sentence of the messages protocol.
+func (e *Error) Message() string { return e.native(e.Param, e.Msg) }
+
+// Error describes the failure for logs; clients are shown its Message only.
 func (e *Error) Error() string {
-	s := e.Kind.String() + ": " + e.Msg
+	s := e.Kind.String() + ": " + e.Message()
 	if e.Op != "" {
 		s = e.Op + ": " + s
 	}

@@ -37,6 +37,14 @@ func checkRecord[T any](t *testing.T, b []byte, canonical bool, encode func(T, [
 	}
 }
 
+// errorEncoder is how an ErrorInput of the version of b is encoded.
+func errorEncoder(b []byte) func(ErrorInput, []byte) []byte {
+	if bytes.HasPrefix(b, []byte(errorTag)) {
+		return ErrorInput.Append
+	}
+	return ErrorInput.Append10
+}
+
 // FuzzDecode gives the same bytes to every decoder: one target to run for long.
 func FuzzDecode(f *testing.F) {
 	r := rand.New(rand.NewPCG(7, 8))
@@ -45,6 +53,7 @@ func FuzzDecode(f *testing.F) {
 		func() []byte { var v Written; fill(r, reflect.ValueOf(&v).Elem()); return v.Append(nil) },
 		func() []byte { var v EventsInput; fill(r, reflect.ValueOf(&v).Elem()); return v.Append(nil) },
 		func() []byte { var v ErrorInput; fill(r, reflect.ValueOf(&v).Elem()); return v.Append(nil) },
+		func() []byte { var v ErrorInput; fill(r, reflect.ValueOf(&v).Elem()); return v.Append10(nil) },
 		func() []byte { var v Charge; fill(r, reflect.ValueOf(&v).Elem()); return v.Append(nil) },
 		func() []byte { var v ChargeInput; fill(r, reflect.ValueOf(&v).Elem()); return v.Append(nil) },
 		func() []byte { var v Decision; fill(r, reflect.ValueOf(&v).Elem()); return v.Append(nil) },
@@ -59,7 +68,7 @@ func FuzzDecode(f *testing.F) {
 		checkRecord(t, b, false, EventsInput.Append, ParseEventsInput)
 		checkRecord(t, b, true, Written.Append, ParseWritten)
 		checkRecord(t, b, false, ResponseInput.Append, ParseResponseInput)
-		checkRecord(t, b, false, ErrorInput.Append, ParseErrorInput)
+		checkRecord(t, b, false, errorEncoder(b), ParseErrorInput)
 		checkRecord(t, b, true, QuoteInput.Append, ParseQuoteInput)
 		checkRecord(t, b, true, Quote.Append, ParseQuote)
 		checkRecord(t, b, true, ChargeInput.Append, ParseChargeInput)
@@ -91,7 +100,11 @@ func FuzzParseWritten(f *testing.F)     { fuzzRecord(f, true, Written.Append, Pa
 func FuzzParseResponseInput(f *testing.F) {
 	fuzzRecord(f, false, ResponseInput.Append, ParseResponseInput)
 }
-func FuzzParseErrorInput(f *testing.F)  { fuzzRecord(f, false, ErrorInput.Append, ParseErrorInput) }
+func FuzzParseErrorInput(f *testing.F) {
+	f.Add(ErrorInput{Kind: RateLimited, Status: 429, Param: "p", Msg: "m"}.Append(nil))
+	f.Add(ErrorInput{Kind: RateLimited, Status: 429, Param: "p", Msg: "m"}.Append10(nil))
+	f.Fuzz(func(t *testing.T, b []byte) { checkRecord(t, b, false, errorEncoder(b), ParseErrorInput) })
+}
 func FuzzParseQuoteInput(f *testing.F)  { fuzzRecord(f, true, QuoteInput.Append, ParseQuoteInput) }
 func FuzzParseQuote(f *testing.F)       { fuzzRecord(f, true, Quote.Append, ParseQuote) }
 func FuzzParseChargeInput(f *testing.F) { fuzzRecord(f, true, ChargeInput.Append, ParseChargeInput) }

@@ -131,8 +131,15 @@ func TestBytesOfTheBoundary(t *testing.T) {
 			factsBytes + "\x01\x00\x00\x00s" + "\x02\x00\x00\x00kk" + "\x01\x00\x00\x00h" + "e"},
 		{"written", Written{State: []byte("s"), Bytes: []byte("b")}.Append(nil), "\x01\x00\x00\x00sb"},
 		{"response input", ResponseInput{Facts: facts, Kept: []byte("k"), Events: Frames("e")}.Append(nil), factsBytes + "\x01\x00\x00\x00ke"},
-		{"error input", ErrorInput{Facts: facts, Status: 404, Kind: ModelNotFound, Param: "model", Msg: "no"}.Append(nil),
+		{"error input", ErrorInput{Facts: facts, Status: 404, Kind: ModelNotFound, Param: "model", Msg: "no",
+			Detail: Detail{Reason: ReasonLimit, Prompt: 3, Value: 4, Bound: 5}}.Append(nil),
+			"error/2\x00" + factsBytes + strings.Repeat("\x00", 12) + "\x94\x01" + "\x02\x00" + "\x02\x00" + i64(3, 4, 5) + "\x05\x00\x00\x00modelno"},
+		{"error input of ABI 1.0", ErrorInput{Facts: facts, Status: 404, Kind: ModelNotFound, Param: "model", Msg: "no"}.Append10(nil),
 			factsBytes + strings.Repeat("\x00", 12) + "\x94\x01" + "\x02\x00" + "\x05\x00\x00\x00modelno"},
+		{"error input of ABI 1.0, a sentence of numbers", ErrorInput{Facts: facts, Status: 400, Kind: InvalidRequest, Param: "max_tokens",
+			Detail: Detail{Reason: ReasonWindow, Prompt: 3, Value: 4, Bound: 5}}.Append10(nil),
+			factsBytes + strings.Repeat("\x00", 12) + "\x90\x01" + "\x01\x00" + "\x0a\x00\x00\x00max_tokens" +
+				"max_tokens: the prompt has 3 tokens and max_tokens is 4: together more than the context window of 5"},
 		{"quote input", QuoteInput{Prices: prices, Input: 9, OutputMax: 8, At: 7, Model: "m", Account: "a"}.Append(nil),
 			"quote/1\x00" + i64(3, 2, 5, 9, 8, 7) + "\x01\x00\x00\x00ma"},
 		{"quote", Quote{Upper: 2, Minimum: 1}.Append(nil), i64(2, 1)},
@@ -220,6 +227,80 @@ func TestNames(t *testing.T) {
 		if op.String() != want {
 			t.Errorf("op %d is %q", op, op)
 		}
+	}
+}
+
+// TestSentences: what logs and modules of ABI 1.0 read, and what another protocol makes of the same failure.
+func TestSentences(t *testing.T) {
+	words := Words{AnyCall: `"required"`, NamedCall: "a named tool"}
+	cases := []struct {
+		param          string
+		detail         Detail
+		msg            string
+		native, theirs string
+	}{
+		{"", Detail{}, "no", "no", "no"},
+		{"model", Detail{}, "no such", "no such", "no such"},
+		{"", Detail{Reason: ReasonField}, "it is empty", "it is empty", "it is empty"},
+		{"stop", Detail{Reason: ReasonField}, "too many", "stop: too many", "too many"},
+		{"stop", Detail{Reason: ReasonLimit, Value: 2, Bound: 1}, "2 is over 1", "stop: 2 is over 1", "2 is over 1"},
+		{"a.b", Detail{Reason: ReasonSyntax, Value: 7}, "a member is there twice",
+			"a.b: the body is not valid JSON: a member is there twice at byte 7", "a member is there twice"},
+		{"", Detail{Reason: ReasonSyntax, Value: -1}, "it ends early", "the body is not valid JSON: it ends early", "it ends early"},
+		{"max_tokens", Detail{Reason: ReasonWindow, Prompt: 1, Value: 2, Bound: 3}, "",
+			"max_tokens: the prompt has 1 tokens and max_tokens is 2: together more than the context window of 3",
+			"the prompt has 1 tokens and most is 2: together more than the context window of 3"},
+		{"max_tokens", Detail{Reason: ReasonMemory, Value: 2, Bound: 3}, "",
+			"prompt and max_tokens together are 2 tokens; this node's memory holds 3",
+			"prompt and most together are 2 tokens; this node's memory holds 3"},
+		{"tool_choice", Detail{Reason: ReasonAnyCall}, "", `tool_choice: "any" needs tools`, `"required" needs tools`},
+		{"tool_choice", Detail{Reason: ReasonNamedCall}, "", `tool_choice: "tool" needs tools`, "a named tool needs tools"},
+	}
+	seen := map[Reason]bool{}
+	for _, c := range cases {
+		seen[c.detail.Reason] = true
+		e := Error{Kind: InvalidRequest, Op: "op", Param: c.param, Detail: c.detail, Msg: c.msg}
+		if e.Message() != c.native || e.Error() != "op: invalid_request: "+c.native {
+			t.Errorf("%+v: %q and %q, want %q", c.detail, e.Message(), e.Error(), c.native)
+		}
+		if got := c.detail.Sentence("most", c.msg, &words); got != c.theirs {
+			t.Errorf("%+v: %q, want %q", c.detail, got, c.theirs)
+		}
+	}
+	for r := range reasonEnd {
+		if named, ok := ReasonNamed(reasonNames[r]); !seen[r] || named != r || !ok {
+			t.Errorf("reason %d (%q) is %d by its name, and tried: %v", r, reasonNames[r], named, seen[r])
+		}
+	}
+	if _, ok := ReasonNamed("unknown"); ok {
+		t.Error("an unknown reason is known")
+	}
+}
+
+func TestErrorNames(t *testing.T) {
+	for _, k := range append(Kinds(), kindEnd, 999) {
+		n := k.Names()
+		if n.Messages == "" || n.Type == "" || n.Code == "" || n.Response == "" || k >= kindEnd && n != Internal.Names() {
+			t.Errorf("kind %d has the names %+v", k, n)
+		}
+	}
+	got := string(RateLimited.Names().AppendObject([]byte("x"), "", "a\"b"))
+	if want := `x{"message":"a\"b","type":"rate_limit_error","param":null,"code":"rate_limited"}`; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+	if got := string(AppendPath(nil, "a\"")); got != `"a\""` {
+		t.Error(got)
+	}
+	for _, c := range [][3]string{{"", "m", "m"}, {"p", "m", "p: m"}, {"p", "p: m", "p: m"}, {"p", "p is wrong", "p is wrong"}} {
+		if got := Located(c[0], c[1]); got != c[2] {
+			t.Errorf("%q and %q: %q", c[0], c[1], got)
+		}
+	}
+	if e := CheckNonStreaming("n", NonStreamingMax); e != nil {
+		t.Error(e)
+	}
+	if e := CheckNonStreaming("n", NonStreamingMax+1); e == nil || e.Value != 32769 || e.Bound != 32768 || e.Kind != InvalidRequest {
+		t.Errorf("%+v", e)
 	}
 }
 

@@ -1,5 +1,7 @@
 package abi
 
+import "bytes"
+
 // Facts are what the host knows of a request and a translator may show. They
 // hold for every call of one request. Decoded ones alias what they were read
 // from, strings too: there is one decode per event group, and it takes no memory.
@@ -174,27 +176,53 @@ type ErrorInput struct {
 	History Frames // the answer so far, if the manifest asks for history
 	Status  int    // HTTP status that goes with a body
 	Kind    Kind
+	Detail         // since ABI 1.1; before it Reason is ReasonNone
 	Param   string // path of the offending field in the native body, or in the refusal
-	Msg     string // for the client, not escaped
+	Msg     string // for the client, not escaped: as Detail.Reason says
 }
 
-// Append encodes in.
+// errorTag begins the record of ABI 1.1. That of 1.0 begins with when the request
+// came: no time is so late.
+const errorTag = "error/2\x00"
+
+// Append encodes in, as modules of ABI 1.1 read it.
 func (in ErrorInput) Append(dst []byte) []byte {
-	dst = appendSection(in.Facts.append(dst), in.State)
-	dst = appendSection(appendSection(dst, in.Kept), in.History)
-	dst = append(dst, byte(in.Status), byte(in.Status>>8), byte(in.Kind), byte(in.Kind>>8))
+	dst = in.appendAnswer(append(dst, errorTag...))
+	dst = append(dst, byte(in.Reason), byte(in.Reason>>8))
+	dst = appendInts(dst, in.Prompt, in.Value, in.Bound)
 	return append(appendText(dst, in.Param), in.Msg...)
 }
 
-// ParseErrorInput decodes an ErrorInput, which aliases b.
+// Append10 encodes in as modules of ABI 1.0 read it: the sentence of the messages
+// protocol, which begins with the path where Msg itself does not name it.
+func (in ErrorInput) Append10(dst []byte) []byte {
+	return append(appendText(in.appendAnswer(dst), in.Param), in.native(in.Param, in.Msg)...)
+}
+
+// appendAnswer appends what both versions begin with.
+func (in *ErrorInput) appendAnswer(dst []byte) []byte {
+	dst = appendSection(in.Facts.append(dst), in.State)
+	dst = appendSection(appendSection(dst, in.Kept), in.History)
+	return append(dst, byte(in.Status), byte(in.Status>>8), byte(in.Kind), byte(in.Kind>>8))
+}
+
+// ParseErrorInput decodes an ErrorInput of either version, which aliases b.
 func ParseErrorInput(b []byte) (in ErrorInput, err error) {
 	c := cursor{b: b}
+	detailed := bytes.HasPrefix(b, []byte(errorTag))
+	if detailed {
+		c.tag(errorTag)
+	}
 	in.Facts = c.facts()
 	in.State = c.section()
 	in.Kept = c.section()
 	in.History = c.section()
 	in.Status = int(c.u16())
 	in.Kind = Kind(c.u16())
+	if detailed {
+		in.Reason = Reason(c.u16())
+		in.Prompt, in.Value, in.Bound = c.i64(), c.i64(), c.i64()
+	}
 	in.Param = c.aliasedText()
 	in.Msg = c.aliasedRest()
 	return in, c.err

@@ -38,8 +38,12 @@ func TestModulesAreWhatTheySay(t *testing.T) {
 		if err := d.Decode(&manifest); err != nil {
 			t.Fatalf("%s: %v", m.Name, err)
 		}
+		records := "1.0"
+		if m.Kind == "translator" {
+			records = "1.1" // it is told of failures as data
+		}
 		if manifest.Name != m.Name || manifest.Kind != m.Kind || manifest.Protocol != m.Protocol ||
-			manifest.History != m.History || manifest.ABI != "1.0" || manifest.Runtime != "go" {
+			manifest.History != m.History || manifest.ABI != records || manifest.Runtime != "go" {
 			t.Errorf("%s: the manifest says %+v", m.Name, manifest)
 		}
 		var vectors []json.RawMessage

@@ -16,7 +16,7 @@
 // JSON; in what is passed on whole (tool schemas, arguments) it is refused.
 package chat
 
-import "corenode/wasm/abi"
+import "corenode/wasm/sdk/field"
 
 // Translator translates between chat completions and messages. It has no state.
 type Translator struct{}
@@ -44,35 +44,8 @@ func readKept(b []byte) kept {
 	return kept(b[0])
 }
 
-// outputMax is the most max_tokens of a request without streaming.
-const outputMax = 32768
-
-// valueBytesMax bounds what an error message repeats of a client's value, and
-// pathBytesMax what it repeats of a path, whose names are the client's.
-const (
-	valueBytesMax = 64
-	pathBytesMax  = 256
-)
-
-// invalid is the error of a field: the message names it and what is wrong.
-func invalid(path, msg string) *abi.Error {
-	path = cut(path, pathBytesMax)
-	if path != "" {
-		msg = path + ": " + msg
-	}
-	return &abi.Error{Kind: abi.InvalidRequest, Op: "chat.Request", Param: path, Msg: msg}
-}
+// valueBytesMax bounds what an error message repeats of a client's value.
+const valueBytesMax = 64
 
 // quoted repeats a client's value in a message.
-func quoted(value []byte) string { return `"` + cut(string(value), valueBytesMax) + `"` }
-
-// cut shortens s to at most n bytes and an ellipsis, at the end of a character.
-func cut(s string, n int) string {
-	if len(s) <= n {
-		return s
-	}
-	for n > 0 && s[n]&0xC0 == 0x80 {
-		n--
-	}
-	return s[:n] + "..."
-}
+func quoted(value []byte) string { return `"` + field.Cut(string(value), valueBytesMax) + `"` }

@@ -13,37 +13,37 @@ import (
 func (r *request) field(name []byte) {
 	switch string(name) {
 	case "model":
-		r.model = r.str()
+		r.model = r.Str()
 	case "messages":
 		r.messages()
 	case "max_tokens":
-		r.maxTokens = r.integer(1)
+		_, r.maxTokens = r.Integer(1, "an integer")
 	case "max_completion_tokens":
-		r.maxCompletionTokens = r.integer(1)
+		_, r.maxCompletionTokens = r.Integer(1, "an integer")
 	case "temperature":
-		r.temperature = r.number()
+		r.temperature = r.Number()
 	case "top_p":
-		r.topP = r.number()
+		r.topP = r.Number()
 	case "top_k":
 		r.readTopK()
 	case "min_p":
-		r.minP = r.number()
+		r.minP = r.Number()
 	case "presence_penalty":
-		r.presence = r.number()
+		r.presence = r.Number()
 	case "frequency_penalty":
-		r.frequency = r.number()
+		r.frequency = r.Number()
 	case "repetition_penalty":
-		r.repetition = r.number()
+		r.repetition = r.Number()
 	case "seed":
 		r.readSeed()
 	case "min_tokens":
-		r.minTokens = r.integer(0)
+		_, r.minTokens = r.Integer(0, "an integer")
 	case "ignore_eos":
-		r.ignoreEOS = r.bool()
+		r.ignoreEOS = r.Bool()
 	case "stop":
 		r.readStop()
 	case "stream":
-		r.stream = r.bool()
+		r.stream = r.Bool()
 	case "stream_options":
 		r.streamOptions()
 	case "tools":
@@ -51,9 +51,9 @@ func (r *request) field(name []byte) {
 	case "tool_choice":
 		r.readChoice()
 	case "parallel_tool_calls":
-		r.oneCall = !r.bool()
+		r.oneCall = !r.Bool()
 	case "reasoning_effort":
-		if string(r.text()) == "none" { // every other effort is thinking as usual
+		if string(r.Text()) == "none" { // every other effort is thinking as usual
 			r.silent = true
 		}
 	case "chat_template_kwargs":
@@ -73,107 +73,76 @@ func (r *request) refused(name []byte) {
 	neutral, msg := true, "this service does not support it"
 	switch string(name) {
 	case "n":
-		n, ok := r.s.Int()
+		n, ok := r.S.Int()
 		neutral, msg = ok && n == 1, "only one choice for each request is supported"
 	case "logprobs":
-		v, ok := r.s.Bool()
+		v, ok := r.S.Bool()
 		neutral = ok && !v
 	case "top_logprobs":
-		n, ok := r.s.Int()
+		n, ok := r.S.Int()
 		neutral = ok && n == 0
 	case "logit_bias":
-		neutral = r.s.Kind() == scan.Object && r.empty()
+		neutral = r.S.Kind() == scan.Object && r.Empty()
 	case "modalities":
-		neutral, msg = r.onlyText(), "the only modality of this service is \"text\""
+		neutral, msg = r.S.Kind() == scan.Array && r.OnlyText(), "the only modality of this service is \"text\""
 	case "mcp_servers":
-		neutral = r.s.Kind() == scan.Array && r.empty()
+		neutral = r.S.Kind() == scan.Array && r.Empty()
 	case "functions":
-		neutral, msg = r.s.Kind() == scan.Array && r.empty(), "this older form is not supported; offer functions as tools"
+		neutral, msg = r.S.Kind() == scan.Array && r.Empty(), "this older form is not supported; offer functions as tools"
 	case "function_call":
-		v, ok := r.s.Text()
+		v, ok := r.S.Text()
 		neutral, msg = ok && (string(v) == "none" || string(v) == "auto"), "this older form is not supported; use tool_choice"
 	case "audio", "prediction", "web_search_options", "container":
 		neutral = false
 	case "grammar", "structured_outputs", "echo", "best_of", "suffix":
-		neutral = r.asksNothing()
+		neutral = r.AsksNothing()
 	default:
 		if bytes.HasPrefix(name, []byte("guided_")) {
-			neutral = r.asksNothing()
+			neutral = r.AsksNothing()
 		} else {
-			r.s.Skip()
+			r.S.Skip()
 		}
 	}
 	if !neutral {
-		r.fail(string(name), msg)
+		r.Fail(string(name), msg)
 	}
-}
-
-// asksNothing reads the value of a field of other servers and says whether it is
-// one with which the field asks for nothing: false, 1 or an empty string.
-func (r *request) asksNothing() bool {
-	switch string(r.s.Raw()) {
-	case "false", "1", `""`:
-		return true
-	}
-	return false
-}
-
-// empty reads an object or array and says whether it has no members.
-func (r *request) empty() bool {
-	n := 0
-	for r.s.Open(); r.s.Next(); {
-		n++
-	}
-	return n == 0
-}
-
-func (r *request) onlyText() bool {
-	if r.s.Kind() != scan.Array {
-		return false
-	}
-	only := true
-	for r.s.Open(); r.s.Next(); {
-		v, ok := r.s.Text()
-		only = only && ok && string(v) == "text"
-	}
-	return only
 }
 
 // readTopK reads top_k. The -1 that some clients send for "all" is 0 here.
 func (r *request) readTopK() {
-	r.topK = r.integer(-1)
-	if n, _ := scan.Integer(r.topK); n == -1 {
+	n, text := r.Integer(-1, "an integer")
+	if r.topK = text; n == -1 {
 		r.topK = []byte("0")
 	}
 }
 
 // readSeed reads a seed, which unlike other integers may need all of 64 bits.
 func (r *request) readSeed() {
-	if r.seed = r.number(); bytes.ContainsAny(r.seed, ".eE") {
+	if r.seed = r.Number(); bytes.ContainsAny(r.seed, ".eE") {
 		if _, ok := scan.Integer(r.seed); !ok {
-			r.fail("seed", "want an integer")
+			r.Fail("seed", "want an integer")
 		}
 	}
 }
 
 func (r *request) readStop() {
-	r.stops, r.stopText = r.stops[:0], r.s.Kind() == scan.String
+	r.stops, r.stopText = r.stops[:0], r.S.Kind() == scan.String
 	if r.stopText {
 		r.oneStop()
 		return
 	}
-	if r.s.Kind() != scan.Array {
-		r.want("a string or an array of strings")
+	if r.S.Kind() != scan.Array {
+		r.Want("a string or an array of strings")
 	}
-	for r.s.Open(); r.s.Next(); {
+	for r.S.Open(); r.S.Next(); {
 		r.oneStop()
 	}
 }
 
 func (r *request) oneStop() {
-	raw := r.str()
+	raw := r.Str()
 	if raw != nil && len(raw) == 0 {
-		r.fail(r.s.Path(), "a stop sequence must not be empty")
+		r.Fail(r.S.Path(), "a stop sequence must not be empty")
 	}
 	r.stops = append(append(append(r.stops, ',', '"'), raw...), '"')
 }
@@ -181,22 +150,22 @@ func (r *request) oneStop() {
 // streamOptions reads stream_options. Without stream it asks for nothing: a
 // whole answer always has its usage.
 func (r *request) streamOptions() {
-	if !r.open(scan.Object) {
+	if !r.Open(scan.Object) {
 		return
 	}
-	for r.s.Next() {
-		if name := r.s.Key(); string(name) == "include_usage" && !r.s.Null() {
-			r.usage = r.bool()
+	for r.S.Next() {
+		if name := r.S.Key(); string(name) == "include_usage" && !r.S.Null() {
+			r.usage = r.Bool()
 		}
 	}
 }
 
 func (r *request) templateArguments() {
-	if !r.open(scan.Object) {
+	if !r.Open(scan.Object) {
 		return
 	}
-	for r.s.Next() {
-		if name := r.s.Key(); string(name) == "enable_thinking" && !r.s.Null() && !r.bool() {
+	for r.S.Next() {
+		if name := r.S.Key(); string(name) == "enable_thinking" && !r.S.Null() && !r.Bool() {
 			r.silent = true
 		}
 	}
@@ -204,12 +173,12 @@ func (r *request) templateArguments() {
 
 // readThinking reads the messages protocol's own switch, which some clients send here too.
 func (r *request) readThinking() {
-	if !r.open(scan.Object) {
+	if !r.Open(scan.Object) {
 		return
 	}
-	for r.s.Next() {
-		if string(r.s.Key()) == "type" {
-			r.thinking = r.str()
+	for r.S.Next() {
+		if string(r.S.Key()) == "type" {
+			r.thinking = r.Str()
 		}
 	}
 }
@@ -219,24 +188,24 @@ const anyObject = `{"type":"json_object"}`
 
 // responseFormat reads response_format as the native field of that name.
 func (r *request) responseFormat() {
-	if !r.open(scan.Object) {
+	if !r.Open(scan.Object) {
 		return
 	}
 	var kind []byte
 	var f schemaFormat
-	for r.s.Next() {
-		name := r.s.Key()
-		if r.s.Null() {
+	for r.S.Next() {
+		name := r.S.Key()
+		if r.S.Null() {
 			continue
 		}
 		switch string(name) {
 		case "type":
-			kind = r.text()
+			kind = r.Text()
 		case "json_schema":
 			f = r.schemaFormat()
 		}
 	}
-	switch path := r.s.Path(); string(kind) {
+	switch path := r.S.Path(); string(kind) {
 	case "text":
 		r.format = nil
 	case "json_object":
@@ -244,9 +213,9 @@ func (r *request) responseFormat() {
 	case "json_schema":
 		r.format = r.nativeFormat(path+".json_schema", f)
 	case "":
-		r.fail(path+".type", "field required, one of text, json_object, json_schema")
+		r.Fail(path+".type", "field required, one of text, json_object, json_schema")
 	default:
-		r.fail(path+".type", quoted(kind)+" is not one of text, json_object, json_schema")
+		r.Fail(path+".type", quoted(kind)+" is not one of text, json_object, json_schema")
 	}
 }
 
@@ -261,26 +230,26 @@ type schemaFormat struct {
 // the schema, is what every answer is held to as far as it can be.
 func (r *request) schemaFormat() schemaFormat {
 	f := schemaFormat{given: true}
-	if !r.open(scan.Object) {
+	if !r.Open(scan.Object) {
 		return f
 	}
-	for r.s.Next() {
-		name := r.s.Key()
-		if r.s.Null() {
+	for r.S.Next() {
+		name := r.S.Key()
+		if r.S.Null() {
 			continue
 		}
 		switch string(name) {
 		case "name":
-			f.name = r.str()
+			f.name = r.Str()
 		case "description":
-			r.str()
+			r.Str()
 		case "strict":
-			r.bool()
+			r.Bool()
 		case "schema":
-			if r.s.Kind() != scan.Object {
-				r.want("an object schema")
+			if r.S.Kind() != scan.Object {
+				r.Want("an object schema")
 			}
-			f.schema = r.s.Raw()
+			f.schema = r.S.Raw()
 		}
 	}
 	return f
@@ -290,9 +259,9 @@ func (r *request) schemaFormat() schemaFormat {
 func (r *request) nativeFormat(path string, f schemaFormat) []byte {
 	switch {
 	case !f.given:
-		r.fail(path, "field required, an object")
+		r.Fail(path, "field required, an object")
 	case len(f.name) == 0:
-		r.fail(path+".name", "field required")
+		r.Fail(path+".name", "field required")
 	}
 	if f.schema == nil {
 		return []byte(anyObject)

@@ -29,17 +29,17 @@ const (
 // messages reads the messages into the native ones.
 func (r *request) messages() {
 	r.out, r.count, r.legacyID = r.out[:0], 0, nil
-	if !r.open(scan.Array) {
+	if !r.Open(scan.Array) {
 		return
 	}
-	for r.s.Next() {
+	for r.S.Next() {
 		if r.count == 0 {
 			r.out = append(r.out, `{"messages":[`...)
 		} else {
 			r.out = append(r.out, ',')
 		}
 		r.count++
-		if r.open(scan.Object) {
+		if r.Open(scan.Object) {
 			r.readMessage()
 			r.appendMessage()
 		}
@@ -49,32 +49,32 @@ func (r *request) messages() {
 func (r *request) readMessage() {
 	m := &r.message
 	*m = message{parts: m.parts[:0], calls: m.calls[:0], legacy: m.legacy[:0]}
-	for r.s.Next() {
-		name := r.s.Key()
-		if r.s.Null() {
+	for r.S.Next() {
+		name := r.S.Key()
+		if r.S.Null() {
 			continue
 		}
 		switch string(name) {
 		case "role":
-			m.role = r.text()
+			m.role = r.Text()
 		case "content":
 			r.readContent()
 		case "reasoning_content":
-			m.reasoning = r.str()
+			m.reasoning = r.Str()
 		case "reasoning": // what some servers call it
-			if r.s.Kind() == scan.String && m.reasoning == nil {
-				m.reasoning = r.str()
+			if r.S.Kind() == scan.String && m.reasoning == nil {
+				m.reasoning = r.Str()
 			}
 		case "refusal":
-			m.refusal = r.str()
+			m.refusal = r.Str()
 		case "tool_call_id":
-			m.callID = r.str()
+			m.callID = r.Str()
 		case "tool_calls":
 			r.readCalls()
 		case "function_call":
 			r.readLegacyCall()
 		case "audio":
-			r.fail(r.s.Path(), "audio is not supported: text content only")
+			r.Fail(r.S.Path(), "audio is not supported: text content only")
 		}
 	}
 }
@@ -83,49 +83,49 @@ func (r *request) readMessage() {
 func (r *request) readContent() {
 	m := &r.message
 	m.content, m.text, m.parts, m.refused = contentNone, nil, m.parts[:0], false
-	switch r.s.Kind() {
+	switch r.S.Kind() {
 	case scan.String:
-		m.content, m.text = contentText, r.str()
+		m.content, m.text = contentText, r.Str()
 	case scan.Array:
 		m.content = contentParts
-		for r.s.Open(); r.s.Next(); {
-			if r.open(scan.Object) {
+		for r.S.Open(); r.S.Next(); {
+			if r.Open(scan.Object) {
 				r.readPart()
 			}
 		}
 	default:
-		r.want("a string or an array of text parts")
+		r.Want("a string or an array of text parts")
 	}
 }
 
 // readPart reads one content part; its object is open.
 func (r *request) readPart() {
 	var kind, text, refusal []byte
-	for r.s.Next() {
-		switch string(r.s.Key()) {
+	for r.S.Next() {
+		switch string(r.S.Key()) {
 		case "type":
-			kind = r.text()
+			kind = r.Text()
 		case "text":
-			text, _ = r.s.Str()
+			text, _ = r.S.Str()
 		case "refusal":
-			refusal, _ = r.s.Str()
+			refusal, _ = r.S.Str()
 		}
 	}
 	m := &r.message
 	switch string(kind) {
 	case "text":
 		if text == nil {
-			r.fail(r.s.Path()+".text", "field required in a text part, a string")
+			r.Fail(r.S.Path()+".text", "field required in a text part, a string")
 		}
 	case "refusal":
 		if text = refusal; text == nil {
-			r.fail(r.s.Path()+".refusal", "field required in a refusal part, a string")
+			r.Fail(r.S.Path()+".refusal", "field required in a refusal part, a string")
 		}
 		m.refused = true
 	case "":
-		r.fail(r.s.Path()+".type", "field required")
+		r.Fail(r.S.Path()+".type", "field required")
 	default:
-		r.fail(r.s.Path()+".type", quoted(kind)+" is not supported: text content only")
+		r.Fail(r.S.Path()+".type", quoted(kind)+" is not supported: text content only")
 	}
 	m.parts = appendText(m.parts, text)
 }
@@ -139,7 +139,7 @@ func appendText(dst, raw []byte) []byte {
 // appendMessage appends the message that was read as a native one. The
 // scanner stands behind it: its path is the message's.
 func (r *request) appendMessage() {
-	if r.err != nil || r.s.Err() != nil {
+	if r.Err != nil || r.S.Err() != nil {
 		return
 	}
 	m := &r.message
@@ -156,25 +156,25 @@ func (r *request) appendMessage() {
 		r.appendContent()
 	case "tool":
 		if len(m.callID) == 0 {
-			r.fail(r.s.Path()+".tool_call_id", "field required in a message of role tool")
+			r.Fail(r.S.Path()+".tool_call_id", "field required in a message of role tool")
 		}
 		r.appendResult(m.callID)
 	case "function":
 		if len(r.legacyID) == 0 {
-			r.fail(r.s.Path()+".role", "a message of role function follows an assistant message with a function_call")
+			r.Fail(r.S.Path()+".role", "a message of role function follows an assistant message with a function_call")
 		}
 		r.appendResult(r.legacyID)
 	case "":
-		r.fail(r.s.Path()+".role", "field required, one of system, developer, user, assistant, tool")
+		r.Fail(r.S.Path()+".role", "field required, one of system, developer, user, assistant, tool")
 	default:
-		r.fail(r.s.Path()+".role", quoted(m.role)+" is not one of system, developer, user, assistant, tool")
+		r.Fail(r.S.Path()+".role", quoted(m.role)+" is not one of system, developer, user, assistant, tool")
 	}
 	r.out = append(r.out, '}')
 	if m.refused {
-		r.fail(r.s.Path()+".content", "refusal parts are the assistant's")
+		r.Fail(r.S.Path()+".content", "refusal parts are the assistant's")
 	}
 	if len(m.calls) > 0 || len(m.legacy) > 0 {
-		r.fail(r.s.Path()+".tool_calls", "tool calls are the assistant's")
+		r.Fail(r.S.Path()+".tool_calls", "tool calls are the assistant's")
 	}
 }
 
@@ -191,7 +191,7 @@ func (r *request) appendContent() {
 	case m.content == contentParts:
 		r.out = append(r.out, '[', ']')
 	default:
-		r.fail(r.s.Path()+".content", "field required, a string or an array of text parts")
+		r.Fail(r.S.Path()+".content", "field required, a string or an array of text parts")
 	}
 }
 
@@ -210,7 +210,7 @@ func (r *request) appendAssistant() {
 	r.out = append(r.out, `{"role":"assistant","content":`...)
 	if len(m.reasoning) == 0 && len(m.refusal) == 0 && len(m.calls) == 0 && len(m.legacy) == 0 {
 		if m.content == contentNone && m.reasoning == nil {
-			r.fail(r.s.Path()+".content", "field required in an assistant message without tool_calls")
+			r.Fail(r.S.Path()+".content", "field required in an assistant message without tool_calls")
 		} else if m.content == contentNone {
 			m.content = contentText
 		}

@@ -1,18 +1,15 @@
 package chat
 
 import (
-	"strconv"
-
 	"corenode/wasm/abi"
+	"corenode/wasm/sdk/field"
 	"corenode/wasm/sdk/scan"
 )
 
 // request is one body under translation. Raw fields are cut out of the body:
 // numbers as they are, strings without their quotes. nil is absent or null.
 type request struct {
-	s   scan.Scanner
-	in  scan.Scanner // of texts inside the body: the arguments of calls
-	err *abi.Error   // the first thing wrong with the body as a request
+	field.Reader
 
 	out      []byte // the native body, which begins with its messages
 	count    int    // messages begun
@@ -43,59 +40,37 @@ type request struct {
 // InvalidRequest, with the path of the field in the chat body.
 func (Translator) Request(in abi.RequestInput) (abi.Translated, *abi.Error) {
 	r := &request{out: make([]byte, 0, len(in.Body)+len(in.Body)/8+512)}
-	r.s.Reset(in.Body)
-	if k := r.s.Kind(); k != scan.Object && r.s.Err() == nil {
-		return abi.Translated{}, invalid("", "the body is "+k.String()+"; want a JSON object")
-	}
-	for r.s.Open(); r.s.Next(); {
-		if name := r.s.Key(); !r.s.Null() {
-			r.field(name)
+	r.Op = "chat.Request"
+	if r.OpenBody(in.Body) {
+		for r.S.Next() {
+			if name := r.S.Key(); !r.S.Null() {
+				r.field(name)
+			}
 		}
 	}
-	if r.err == nil && !r.s.End() {
-		r.err = syntax(&r.s)
+	if r.End(false); r.Err == nil {
+		r.complete()
 	}
-	if r.err == nil {
-		r.err = r.complete()
-	}
-	if r.err != nil {
-		return abi.Translated{}, r.err
+	if r.Err != nil {
+		return abi.Translated{}, r.Err
 	}
 	r.finish()
 	return abi.Translated{Body: r.out, Kept: []byte{byte(r.kept())}}, nil
 }
 
-func syntax(s *scan.Scanner) *abi.Error {
-	e := s.Err()
-	if e.What == scan.Truncated && e.Offset == 0 {
-		return invalid("", "the body is empty; want a JSON object")
-	}
-	switch e.What {
-	case scan.TooDeep:
-		return invalid("", "the body nests deeper than "+strconv.Itoa(scan.DepthMax)+" levels")
-	case scan.Truncated, scan.Trailing: // at no field
-		return invalid("", "the body is not valid JSON: "+e.Error())
-	}
-	return invalid(s.Path(), "the body is not valid JSON: "+e.Error())
-}
-
 // complete checks what only the whole body can tell.
-func (r *request) complete() *abi.Error {
+func (r *request) complete() {
 	switch {
 	case len(r.model) == 0:
-		return invalid("model", "field required, a model id")
+		r.Fail("model", "field required, a model id")
 	case len(r.out) == 0:
-		return invalid("messages", "field required, at least one message")
+		r.Fail("messages", "field required, at least one message")
 	case r.choice >= choiceAny && len(r.tools) == 0:
-		return invalid("tool_choice", "it forces a call, but there are no tools")
-	case r.stream:
-		return nil
+		r.Fail("tool_choice", "it forces a call, but there are no tools")
+	case !r.stream:
+		n, _ := scan.Integer(r.budget())
+		r.Err = abi.CheckNonStreaming(r.budgetName(), n)
 	}
-	if n, ok := scan.Integer(r.budget()); ok && n > outputMax {
-		return invalid(r.budgetName(), strconv.FormatInt(n, 10)+" is over "+strconv.Itoa(outputMax)+
-			", the most without streaming; set \"stream\": true for longer answers")
-	}
-	return nil
 }
 
 // budget is the most tokens to produce. max_completion_tokens is the newer
@@ -166,80 +141,4 @@ func (r *request) finish() {
 		r.out = r.appendChoice(append(r.out, ']'))
 	}
 	r.out = append(r.out, '}')
-}
-
-// fail keeps what is wrong with the field at path and ends the walk.
-func (r *request) fail(path, msg string) {
-	if r.err == nil && r.s.Err() == nil {
-		r.err = invalid(path, msg)
-	}
-	r.s.Stop()
-}
-
-// want fails because the value the scanner stands before is of another kind.
-func (r *request) want(what string) {
-	if k := r.s.Kind(); k != scan.Invalid {
-		r.fail(r.s.Path(), "want "+what+", not "+k.String())
-	}
-}
-
-// str reads a string, raw.
-func (r *request) str() []byte {
-	raw, ok := r.s.Str()
-	if !ok {
-		r.want("a string")
-		return nil
-	}
-	return raw
-}
-
-// text reads a string, unescaped.
-func (r *request) text() []byte {
-	text, ok := r.s.Text()
-	if !ok {
-		r.want("a string")
-	}
-	return text
-}
-
-func (r *request) bool() bool {
-	v, ok := r.s.Bool()
-	if !ok {
-		r.want("a boolean")
-	}
-	return v
-}
-
-func (r *request) number() []byte {
-	text, ok := r.s.Number()
-	if !ok {
-		r.want("a number")
-	}
-	return text
-}
-
-// integer reads a number without a fraction, at least min.
-func (r *request) integer(min int64) []byte {
-	text, ok := r.s.Number()
-	if !ok {
-		r.want("an integer")
-		return nil
-	}
-	n, ok := scan.Integer(text)
-	switch {
-	case !ok:
-		r.fail(r.s.Path(), "want an integer")
-	case n < min:
-		r.fail(r.s.Path(), strconv.FormatInt(n, 10)+" is under "+strconv.FormatInt(min, 10))
-	}
-	return text
-}
-
-// open steps into the object or array the scanner stands before.
-func (r *request) open(k scan.Kind) bool {
-	if r.s.Kind() != k {
-		r.want(k.String())
-		return false
-	}
-	return r.s.Open()
 }

@@ -10,11 +10,11 @@ import (
 func (r *request) readCalls() {
 	m := &r.message
 	m.calls = m.calls[:0]
-	if !r.open(scan.Array) {
+	if !r.Open(scan.Array) {
 		return
 	}
-	for r.s.Next() {
-		if r.open(scan.Object) {
+	for r.S.Next() {
+		if r.Open(scan.Object) {
 			m.calls = r.appendCall(m.calls)
 		}
 	}
@@ -25,27 +25,27 @@ func (r *request) appendCall(dst []byte) []byte {
 	var f function
 	var id, kind []byte
 	called := false
-	for r.s.Next() {
-		name := r.s.Key()
-		if r.s.Null() {
+	for r.S.Next() {
+		name := r.S.Key()
+		if r.S.Null() {
 			continue
 		}
 		switch string(name) {
 		case "id":
-			id = r.str()
+			id = r.Str()
 		case "type":
-			kind = r.text()
+			kind = r.Text()
 		case "function":
 			called, f = true, r.readFunction()
 		}
 	}
 	switch {
 	case len(kind) > 0 && string(kind) != "function":
-		r.fail(r.s.Path()+".type", quoted(kind)+" is not supported: calls of functions only")
+		r.Fail(r.S.Path()+".type", quoted(kind)+" is not supported: calls of functions only")
 	case len(id) == 0:
-		r.fail(r.s.Path()+".id", "field required")
+		r.Fail(r.S.Path()+".id", "field required")
 	case !called:
-		r.fail(r.s.Path()+".function", "field required")
+		r.Fail(r.S.Path()+".function", "field required")
 	}
 	return appendToolUse(dst, id, f)
 }
@@ -56,23 +56,23 @@ type function struct{ name, arguments []byte }
 // readFunction reads the name and the arguments of a call.
 func (r *request) readFunction() (f function) {
 	f.arguments = []byte("{}")
-	if !r.open(scan.Object) {
+	if !r.Open(scan.Object) {
 		return f
 	}
-	for r.s.Next() {
-		name := r.s.Key()
-		if r.s.Null() {
+	for r.S.Next() {
+		name := r.S.Key()
+		if r.S.Null() {
 			continue
 		}
 		switch string(name) {
 		case "name":
-			f.name = r.str()
+			f.name = r.Str()
 		case "arguments":
 			f.arguments = r.readArguments()
 		}
 	}
 	if len(f.name) == 0 {
-		r.fail(r.s.Path()+".name", "field required")
+		r.Fail(r.S.Path()+".name", "field required")
 	}
 	return f
 }
@@ -80,20 +80,13 @@ func (r *request) readFunction() (f function) {
 // readArguments reads the arguments of a call: the text of a JSON object, or
 // nothing for none.
 func (r *request) readArguments() []byte {
-	text := r.text()
-	r.in.Reset(text)
-	kind := r.in.Kind()
-	if e := r.in.Err(); e != nil && e.What == scan.Truncated {
+	text := r.Text()
+	r.In.Reset(text)
+	if r.In.Kind() == scan.Invalid && r.In.Err().What == scan.Truncated {
 		return []byte("{}") // empty, or white space only
 	}
-	if kind != scan.Object && kind != scan.Invalid {
-		r.fail(r.s.Path(), "want the text of a JSON object, not of "+kind.String())
-		return nil
-	}
-	if name, twice := r.in.Duplicate(); twice {
-		r.fail(r.s.Path(), "the member "+quoted([]byte(name))+" is there twice")
-	} else if !r.in.End() {
-		r.fail(r.s.Path(), "want the text of a JSON object: "+r.in.Err().Error())
+	if wrong := r.ObjectText(text, quoted); wrong != "" {
+		r.Fail(r.S.Path(), wrong)
 	}
 	return text
 }
@@ -116,11 +109,11 @@ func (r *request) readLegacyCall() {
 // readTools reads the tools as native ones.
 func (r *request) readTools() {
 	r.tools = r.tools[:0]
-	if !r.open(scan.Array) {
+	if !r.Open(scan.Array) {
 		return
 	}
-	for r.s.Next() {
-		if r.open(scan.Object) {
+	for r.S.Next() {
+		if r.Open(scan.Object) {
 			r.readTool()
 		}
 	}
@@ -131,14 +124,14 @@ func (r *request) readTool() {
 	var kind []byte
 	offered := false
 	from := len(r.tools)
-	for r.s.Next() {
-		name := r.s.Key()
-		if r.s.Null() {
+	for r.S.Next() {
+		name := r.S.Key()
+		if r.S.Null() {
 			continue
 		}
 		switch string(name) {
 		case "type":
-			kind = r.text()
+			kind = r.Text()
 		case "function":
 			offered = true
 			r.tools = r.tools[:from]
@@ -147,9 +140,9 @@ func (r *request) readTool() {
 	}
 	switch {
 	case len(kind) > 0 && string(kind) != "function":
-		r.fail(r.s.Path()+".type", quoted(kind)+" is not supported: tools of type function only")
+		r.Fail(r.S.Path()+".type", quoted(kind)+" is not supported: tools of type function only")
 	case !offered:
-		r.fail(r.s.Path()+".function", "field required")
+		r.Fail(r.S.Path()+".function", "field required")
 	}
 }
 
@@ -159,32 +152,32 @@ const noParameters = `{"type":"object","properties":{}}`
 // readDefinition reads the function of a tool. What strict asks for, arguments
 // that fit the schema, is what every call is held to as far as it can be.
 func (r *request) readDefinition() {
-	if !r.open(scan.Object) {
+	if !r.Open(scan.Object) {
 		return
 	}
 	var called, description []byte
 	schema := []byte(noParameters)
-	for r.s.Next() {
-		name := r.s.Key()
-		if r.s.Null() {
+	for r.S.Next() {
+		name := r.S.Key()
+		if r.S.Null() {
 			continue
 		}
 		switch string(name) {
 		case "name":
-			called = r.str()
+			called = r.Str()
 		case "description":
-			description = r.str()
+			description = r.Str()
 		case "parameters":
-			if r.s.Kind() != scan.Object {
-				r.want("an object schema")
+			if r.S.Kind() != scan.Object {
+				r.Want("an object schema")
 			}
-			schema = r.s.Raw()
+			schema = r.S.Raw()
 		case "strict":
-			r.bool()
+			r.Bool()
 		}
 	}
 	if len(called) == 0 {
-		r.fail(r.s.Path()+".name", "field required")
+		r.Fail(r.S.Path()+".name", "field required")
 	}
 	r.tools = append(append(r.tools, `,{"name":"`...), called...)
 	if description != nil {
@@ -206,9 +199,9 @@ const (
 
 // readChoice reads tool_choice: a word, or an object that names a function.
 func (r *request) readChoice() {
-	switch r.s.Kind() {
+	switch r.S.Kind() {
 	case scan.String:
-		switch word := r.text(); string(word) {
+		switch word := r.Text(); string(word) {
 		case "auto":
 			r.choice = choiceAuto
 		case "none":
@@ -216,38 +209,38 @@ func (r *request) readChoice() {
 		case "required":
 			r.choice = choiceAny
 		default:
-			r.fail("tool_choice", quoted(word)+" is not one of auto, none, required")
+			r.Fail("tool_choice", quoted(word)+" is not one of auto, none, required")
 		}
 	case scan.Object:
 		r.readNamedChoice()
 	default:
-		r.want("a string or an object that names a function")
+		r.Want("a string or an object that names a function")
 	}
 }
 
 func (r *request) readNamedChoice() {
 	var kind []byte
 	r.choice, r.named = choiceTool, nil
-	for r.s.Open(); r.s.Next(); {
-		switch string(r.s.Key()) {
+	for r.S.Open(); r.S.Next(); {
+		switch string(r.S.Key()) {
 		case "type":
-			kind = r.text()
+			kind = r.Text()
 		case "function":
-			if !r.open(scan.Object) {
+			if !r.Open(scan.Object) {
 				return
 			}
-			for r.s.Next() {
-				if string(r.s.Key()) == "name" {
-					r.named = r.str()
+			for r.S.Next() {
+				if string(r.S.Key()) == "name" {
+					r.named = r.Str()
 				}
 			}
 		}
 	}
 	switch {
 	case string(kind) != "function":
-		r.fail("tool_choice.type", quoted(kind)+" is not supported: want \"function\"")
+		r.Fail("tool_choice.type", quoted(kind)+" is not supported: want \"function\"")
 	case len(r.named) == 0:
-		r.fail("tool_choice.function.name", "field required")
+		r.Fail("tool_choice.function.name", "field required")
 	}
 }
 

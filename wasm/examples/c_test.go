@@ -101,7 +101,11 @@ func TestHeaderReadsEveryField(t *testing.T) {
 	}{
 		{abi.OpResponse, abi.ResponseInput{Facts: facts, Kept: []byte("kept"), Events: events}.Append(nil), factsText + "kept|" + eventsText},
 		{abi.OpError, abi.ErrorInput{Facts: facts, State: []byte("s"), Kept: []byte("k"), History: abi.Frames("h"), Status: 503,
-			Kind: abi.Overloaded, Param: "p", Msg: "msg"}.Append(nil), factsText + "s|k|h|503 7 p|msg"},
+			Kind: abi.Overloaded, Detail: abi.Detail{Reason: abi.ReasonMemory, Prompt: 1, Value: -2, Bound: 3}, Param: "p", Msg: "msg"}.Append(nil),
+			factsText + "s|k|h|503 7 5 1 -2 3 p|msg"},
+		{abi.OpError, abi.ErrorInput{Facts: facts, State: []byte("s"), Kept: []byte("k"), History: abi.Frames("h"), Status: 400,
+			Kind: abi.InvalidRequest, Detail: abi.Detail{Reason: abi.ReasonLimit, Value: 2, Bound: 1}, Param: "p", Msg: "msg"}.Append10(nil),
+			factsText + "s|k|h|400 1 0 0 0 0 p|p: msg"},
 		{abi.OpQuote, abi.QuoteInput{Prices: abi.Prices{Input: 1, Cached: 2, Output: 3}, Input: 4, OutputMax: 5, At: 6, Model: "m", Account: "a"}.Append(nil),
 			string(abi.Quote{Upper: 123456, Minimum: 11}.Append(nil))},
 		{abi.OpCharge, abi.ChargeInput{Prices: abi.Prices{Input: 1, Cached: 2, Output: 3}, Usage: abi.Usage{InputUncached: 4, CacheRead: 5, CacheWrite: 6, Output: 7, Reasoning: 8}, At: 9, Model: "m", Account: "a"}.Append(nil),

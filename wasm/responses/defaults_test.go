@@ -16,15 +16,6 @@ func TestDefaults(t *testing.T) {
 	}
 }
 
-// TestEveryKindHasAName: no kind of error is told as another by accident.
-func TestEveryKindHasAName(t *testing.T) {
-	for _, k := range abi.Kinds() {
-		if _, known := wireErrors[k]; !known {
-			t.Errorf("the kind %s has no row in wireErrors", k)
-		}
-	}
-}
-
 // TestLongNames: a path of the client's names is cut at the end of a character.
 func TestLongNames(t *testing.T) {
 	name := strings.Repeat("ü", 300)

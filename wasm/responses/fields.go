@@ -1,6 +1,7 @@
 package responses
 
 import (
+	"math"
 	"math/bits"
 	"strconv"
 	"strings"
@@ -48,229 +49,147 @@ func (r *request) has(name string) bool { return r.seen>>fieldIndex(name)&1 != 0
 
 // field reads one field of the body. It is one dispatch switch: the list of
 // what the protocol knows.
-func (r *request) field(s *scan.Scanner) {
-	name := string(s.Key())
+func (r *request) field() {
+	name := string(r.S.Key())
 	i := fieldIndex(name)
 	if i < 0 {
 		return
 	}
 	if r.seen>>i&1 != 0 && fieldNames[i] != guided {
-		r.fail(name, "the field is there twice")
+		r.Fail(name, "the field is there twice")
 		return
 	}
-	if s.Null() {
+	if r.S.Null() {
 		return
 	}
 	r.seen |= 1 << i
 	switch name {
 	case "model":
-		if r.model = r.str(s); r.err == nil && len(r.model) == 0 {
-			r.fail(name, "must not be empty")
+		if r.model = r.Str(); len(r.model) == 0 {
+			r.Fail(name, "must not be empty")
 		}
 	case "input":
-		r.input(s)
+		r.input()
 	case "instructions":
-		r.instructions = r.str(s)
+		r.instructions = r.Str()
 		r.echo.text(echoInstructions, r.instructions)
 	case "tools":
-		r.readTools(s, top)
+		r.readTools(&r.S, top)
 	case "tool_choice":
-		r.readChoice(s)
+		r.readChoice()
 	case "parallel_tool_calls":
-		parallel := r.boolean(s)
+		parallel := r.Bool()
 		r.sequential = !parallel
 		r.echo.flag(echoParallel, parallel)
 	case "max_output_tokens":
-		r.readMaxTokens(s)
+		r.readMaxTokens()
 	case "temperature":
-		r.temperature = r.number(s)
+		r.temperature = r.Number()
 		r.echo.raw(echoTemperature, r.temperature)
 	case "top_p":
-		r.topP = r.number(s)
+		r.topP = r.Number()
 		r.echo.raw(echoTopP, r.topP)
 	case "repetition_penalty":
-		r.repetition = r.number(s)
+		r.repetition = r.Number()
 	case "min_tokens":
-		if n, ok := r.integer(s, name); ok && n < 0 {
-			r.fail(name, strconv.FormatInt(n, 10)+" is under 0")
-		} else {
-			r.minTokens = n
-		}
+		r.minTokens, _ = r.Integer(0, "a number")
 	case "ignore_eos":
-		r.ignoreEOS = r.boolean(s)
+		r.ignoreEOS = r.Bool()
 	case "reasoning":
-		r.readReasoning(s)
+		r.readReasoning()
 	case "text":
-		r.readText(s)
+		r.readText()
 	case "metadata":
-		r.readMetadata(s)
+		r.readMetadata()
 	case "stream":
-		r.stream = r.boolean(s)
+		r.stream = r.Bool()
 	case "truncation":
-		r.truncation(s)
+		r.truncation()
 	case "include":
-		r.include(s)
+		r.include()
 	default:
-		r.refused(s, name)
+		r.refused(name)
 	}
 }
 
 // refused are the fields that would change what happens to the answer and that
 // a service without memory cannot honour; some have a value that asks for nothing.
-func (r *request) refused(s *scan.Scanner, name string) {
+func (r *request) refused(name string) {
 	switch name {
 	case "store":
-		if r.boolean(s) {
-			r.fail(name, `this service keeps no responses; leave it out or set "store": false`)
+		if r.Bool() {
+			r.Fail(name, `this service keeps no responses; leave it out or set "store": false`)
 		}
 	case "background":
-		if r.boolean(s) {
-			r.fail(name, "this service does not answer in the background")
+		if r.Bool() {
+			r.Fail(name, "this service does not answer in the background")
 		}
 	case "top_logprobs":
-		if n, ok := r.integer(s, name); ok && n != 0 {
-			r.fail(name, "this service does not support it")
+		if n, _ := r.Integer(math.MinInt64, "a number"); n != 0 {
+			r.Fail(name, "this service does not support it")
 		}
 	case "previous_response_id":
-		r.fail(name, "this service keeps no responses; send the whole conversation as input")
+		r.Refuse(name, "this service keeps no responses; send the whole conversation as input")
 	case "conversation":
-		r.fail(name, "this service keeps no conversations; send the whole conversation as input")
+		r.Refuse(name, "this service keeps no conversations; send the whole conversation as input")
 	case "prompt":
-		r.fail(name, "this service keeps no prompts; send the text as instructions or input")
+		r.Refuse(name, "this service keeps no prompts; send the text as instructions or input")
 	default:
-		if !r.neutral(s, name) {
-			r.fail(name, "this service does not support it")
+		if !r.neutral(name) {
+			r.Refuse(name, "this service does not support it")
 		}
 	}
 }
 
 // neutral reads a field that would change the answer and that no protocol of
 // this service can honour, and says whether its value asks for nothing.
-func (r *request) neutral(s *scan.Scanner, name string) bool {
+func (r *request) neutral(name string) bool {
 	switch name {
 	case "n":
-		n, ok := r.integer(s, name)
-		return ok && n == 1
+		n, _ := r.Integer(math.MinInt64, "a number")
+		return n == 1 || !r.OK()
 	case "logprobs":
-		return !r.boolean(s)
+		return !r.Bool()
 	case "logit_bias":
-		return r.want(s, top, scan.Object) && empty(s)
+		return !r.is(&r.S, top, scan.Object) || r.Empty()
 	case "mcp_servers":
-		return r.want(s, top, scan.Array) && empty(s)
+		return !r.is(&r.S, top, scan.Array) || r.Empty()
 	case "modalities":
-		return r.want(s, top, scan.Array) && onlyText(s)
+		return !r.is(&r.S, top, scan.Array) || r.OnlyText()
 	case "audio", "prediction", "web_search_options", "container":
 		return false
 	}
-	switch string(s.Raw()) { // fields of other servers
-	case "false", "1", `""`:
-		return true
-	}
-	return false
-}
-
-// empty reads an object or array and says whether it has no members.
-func empty(s *scan.Scanner) bool {
-	n := 0
-	for s.Open(); s.Next(); {
-		n++
-	}
-	return n == 0
-}
-
-func onlyText(s *scan.Scanner) bool {
-	only := true
-	for s.Open(); s.Next(); {
-		v, ok := s.Text()
-		only = only && ok && string(v) == "text"
-	}
-	return only
+	return r.AsksNothing() // a field of other servers
 }
 
 // include reads what else the client wants to see. Of what the protocol knows
 // only the probabilities would be missed: the rest is of tools that run on a
 // service's side, or the mark that makes clients send thinking back.
-func (r *request) include(s *scan.Scanner) {
-	if !r.want(s, top, scan.Array) {
+func (r *request) include() {
+	if !r.Open(scan.Array) {
 		return
 	}
-	for s.Open(); r.err == nil && s.Next(); {
-		switch string(word(r.str(s))) {
+	for r.S.Next() {
+		switch string(r.Text()) {
 		case "message.output_text.logprobs":
-			r.fail(s.Path(), "this service does not support it")
+			r.Fail(r.S.Path(), "this service does not support it")
 		case "reasoning.encrypted_content":
 			r.flags |= keptEncrypted
 		}
 	}
 }
 
-func (r *request) str(s *scan.Scanner) []byte {
-	if !r.want(s, top, scan.String) {
-		return nil
-	}
-	text, ok := s.Str()
-	if !ok {
-		r.syntax(s, top)
-	}
-	return text
+func (r *request) readMaxTokens() {
+	r.maxTokens, _ = r.Integer(1, "a number")
+	r.echo.raw(echoMaxTokens, strconv.AppendInt(nil, r.maxTokens, 10))
 }
 
-func (r *request) boolean(s *scan.Scanner) bool {
-	if !r.want(s, top, scan.Bool) {
-		return false
-	}
-	v, ok := s.Bool()
-	if !ok {
-		r.syntax(s, top)
-	}
-	return v
-}
-
-func (r *request) number(s *scan.Scanner) []byte {
-	if !r.want(s, top, scan.Number) {
-		return nil
-	}
-	text, ok := s.Number()
-	if !ok {
-		r.syntax(s, top)
-	}
-	return text
-}
-
-// integer reads a number that is an integer, however it is written.
-func (r *request) integer(s *scan.Scanner, path string) (n int64, ok bool) {
-	text := r.number(s)
-	if r.err != nil {
-		return 0, false
-	}
-	if n, ok = scan.Integer(text); !ok {
-		r.fail(path, "want an integer")
-	}
-	return n, ok
-}
-
-func (r *request) readMaxTokens(s *scan.Scanner) {
-	n, ok := r.integer(s, "max_output_tokens")
-	if !ok {
-		return
-	}
-	if n < 1 {
-		r.fail("max_output_tokens", strconv.FormatInt(n, 10)+" is under 1")
-		return
-	}
-	r.maxTokens = n
-	r.echo.raw(echoMaxTokens, strconv.AppendInt(nil, n, 10))
-}
-
-func (r *request) truncation(s *scan.Scanner) {
-	text := r.str(s)
-	if r.err != nil {
-		return
-	}
+func (r *request) truncation() {
+	text := r.Str()
 	switch string(word(text)) {
 	case "auto", "disabled": // a prompt that does not fit is refused either way
 		r.echo.text(echoTruncation, text)
 	default:
-		r.fail("truncation", quote(word(text))+" is not one of auto, disabled")
+		r.Fail("truncation", quote(word(text))+" is not one of auto, disabled")
 	}
 }

@@ -65,7 +65,7 @@ func TestNativeErrorsNameTheClientsField(t *testing.T) {
 			if !ok {
 				t.Fatalf("the engine says %v of %s", err, out.Body)
 			}
-			got := failure(abi.ErrorInput{Kind: native.Kind, Param: native.Param, Msg: native.Msg, Kept: out.Kept})
+			got := failure(abi.ErrorInput{Kind: native.Kind, Detail: native.Detail, Param: native.Param, Msg: native.Msg, Kept: out.Kept})
 			if got.param != c.param || got.message != c.says {
 				t.Errorf("the client reads %q at %q, want %q at %q", got.message, got.param, c.says, c.param)
 			}

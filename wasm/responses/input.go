@@ -20,27 +20,25 @@ const (
 var roleNames = [...]string{roleUser: "user", roleResults: "user", roleAssistant: "assistant", roleSystem: "system"}
 
 // input reads the conversation: a string is the user's one message.
-func (r *request) input(s *scan.Scanner) {
-	switch s.Kind() {
+func (r *request) input() {
+	switch r.S.Kind() {
 	case scan.String:
-		text := r.str(s)
+		text := r.Str()
 		r.open(roleUser)
 		r.messages = appendTextBlock(r.messages, text)
 		return
 	case scan.Array:
 	default:
-		r.neither(s, "a string or an array of items")
+		r.Want("a string or an array of items")
 		return
 	}
 	var f fields
-	for s.Open(); r.err == nil && s.Next(); {
-		index := s.Index()
-		r.fields(s, top, &f)
-		if r.err == nil {
+	for r.S.Open(); r.S.Next(); {
+		index := r.S.Index()
+		if r.fields(&r.S, top, &f) {
 			r.item(&f, element("input", index))
 		}
 	}
-	r.syntax(s, top)
 }
 
 // open makes ready for one more block of a role: in a message of its own,
@@ -70,7 +68,7 @@ const noItems = `this service keeps no items to refer to; send the item itself, 
 // item translates one item of the conversation.
 func (r *request) item(f *fields, p place) {
 	kind := word(r.text(f.kind, p, "type"))
-	if r.err != nil {
+	if r.Err != nil {
 		return
 	}
 	switch string(kind) {
@@ -91,7 +89,7 @@ func (r *request) item(f *fields, p place) {
 			r.readTools(&s, p.in("tools", -1))
 		}
 	case "item_reference":
-		r.fail(p.at(""), noItems)
+		r.Fail(p.at(""), noItems)
 	case "":
 		r.untyped(f, p)
 	default:
@@ -100,7 +98,7 @@ func (r *request) item(f *fields, p place) {
 				return
 			}
 		}
-		r.fail(p.at("type"), quote(kind)+" items are not supported here")
+		r.Fail(p.at("type"), quote(kind)+" items are not supported here")
 	}
 }
 
@@ -110,9 +108,9 @@ func (r *request) untyped(f *fields, p place) {
 	case f.role != nil || f.content != nil:
 		r.message(f, p)
 	case f.id != nil:
-		r.fail(p.at(""), noItems)
+		r.Fail(p.at(""), noItems)
 	default:
-		r.fail(p.at("type"), "field required, such as message or function_call_output")
+		r.Fail(p.at("type"), "field required, such as message or function_call_output")
 	}
 }
 
@@ -121,18 +119,18 @@ func (r *request) untyped(f *fields, p place) {
 func (r *request) message(f *fields, p place) {
 	who := roleUser
 	switch name := string(word(r.required(f.role, p, "role"))); {
-	case r.err != nil:
+	case r.Err != nil:
 		return
 	case name == "assistant":
 		who = roleAssistant
 	case name == "system" || name == "developer":
 		who = roleSystem
 	case name != "user":
-		r.fail(p.at("role"), quote(word(f.role[1:len(f.role)-1]))+" is not one of user, assistant, system, developer")
+		r.Fail(p.at("role"), quote(word(f.role[1:len(f.role)-1]))+" is not one of user, assistant, system, developer")
 		return
 	}
 	if f.content == nil {
-		r.fail(p.at("content"), "field required, a string or an array of parts")
+		r.Fail(p.at("content"), "field required, a string or an array of parts")
 		return
 	}
 	blocks := messageBlocks{who: who}
@@ -142,9 +140,9 @@ func (r *request) message(f *fields, p place) {
 	case '[':
 		r.parts(f.content, p, "content", func(text []byte) { r.block(&blocks, text) })
 	default:
-		r.wrong(p.at("content"), "a string or an array of parts", kindOf(f.content))
+		r.Wrong(p.at("content"), "a string or an array of parts", kindOf(f.content))
 	}
-	if blocks.count == 0 && who == roleUser && r.err == nil {
+	if blocks.count == 0 && who == roleUser && r.Err == nil {
 		r.block(&blocks, nil) // a turn without words is still one
 	}
 }
@@ -178,14 +176,13 @@ func (r *request) block(b *messageBlocks, text []byte) {
 
 // parts calls each for the text of every part in an array, the field of the item at p.
 func (r *request) parts(raw []byte, p place, field string, each func(text []byte)) {
-	s := &r.inner
+	s := &r.In
 	s.Reset(raw)
 	base := p.in(field, -1)
 	var f fields
-	for s.Open(); r.err == nil && s.Next(); {
+	for s.Open(); r.Err == nil && s.Next(); {
 		one := p.in(field, s.Index())
-		r.fields(s, base, &f)
-		if r.err != nil {
+		if !r.fields(s, base, &f) {
 			return
 		}
 		text, name := f.text, "text"
@@ -194,12 +191,12 @@ func (r *request) parts(raw []byte, p place, field string, each func(text []byte
 		case "refusal":
 			text, name = f.refusal, "refusal"
 		default:
-			r.fail(one.at("type"), quote(kind)+" is not supported: text content only")
+			r.Fail(one.at("type"), quote(kind)+" is not supported: text content only")
 		}
-		if text == nil && r.err == nil {
-			r.fail(one.at(name), "field required, a string")
+		if text == nil && r.Err == nil {
+			r.Fail(one.at(name), "field required, a string")
 		}
-		if plain := r.text(text, one, name); r.err == nil {
+		if plain := r.text(text, one, name); r.Err == nil {
 			each(plain)
 		}
 	}
@@ -217,7 +214,7 @@ func (r *request) reasoning(f *fields, p place) {
 		return
 	}
 	if raw[0] != '[' {
-		r.wrong(p.at(field), "an array", kindOf(raw))
+		r.Wrong(p.at(field), "an array", kindOf(raw))
 		return
 	}
 	count := 0
@@ -243,7 +240,7 @@ func (r *request) reasoning(f *fields, p place) {
 func (r *request) openCall(f *fields, p place) bool {
 	id := r.required(f.callID, p, "call_id")
 	name := r.name(f, p)
-	if r.err != nil {
+	if r.Err != nil {
 		return false
 	}
 	r.open(roleAssistant)
@@ -256,7 +253,7 @@ func (r *request) openCall(f *fields, p place) bool {
 // call translates a function call, whose arguments are an object as text.
 func (r *request) call(f *fields, p place) {
 	arguments := r.text(f.arguments, p, "arguments")
-	if r.err != nil || !r.openCall(f, p) {
+	if r.Err != nil || !r.openCall(f, p) {
 		return
 	}
 	from := len(r.messages)
@@ -264,32 +261,17 @@ func (r *request) call(f *fields, p place) {
 	object := bytes.TrimSpace(r.messages[from:])
 	if len(object) == 0 {
 		r.messages = append(r.messages[:from], "{}"...)
-	} else {
-		r.object(object, p.at("arguments"))
+	} else if wrong := r.ObjectText(object, quote); wrong != "" {
+		r.Fail(p.at("arguments"), wrong)
 	}
 	r.messages = append(r.messages, '}')
-}
-
-// object checks the text of a call's arguments, which stands at path.
-func (r *request) object(text []byte, path string) {
-	s := &r.inner
-	s.Reset(text)
-	if k := s.Kind(); k != scan.Object && k != scan.Invalid {
-		r.fail(path, "want the text of a JSON object, not of "+k.String())
-		return
-	}
-	if name, twice := s.Duplicate(); twice {
-		r.fail(path, "the member "+quote([]byte(name))+" is there twice")
-	} else if !s.End() {
-		r.fail(path, "want the text of a JSON object: "+s.Err().Error())
-	}
 }
 
 // customCall translates a call of a custom tool into one of the function that
 // stands for it.
 func (r *request) customCall(f *fields, p place) {
 	input := r.text(f.input, p, "input")
-	if r.err != nil || !r.openCall(f, p) {
+	if r.Err != nil || !r.openCall(f, p) {
 		return
 	}
 	r.messages = append(append(r.messages, `{"`+customField+`":"`...), input...)
@@ -300,9 +282,9 @@ func (r *request) customCall(f *fields, p place) {
 func (r *request) result(f *fields, p place) {
 	id := r.required(f.callID, p, "call_id")
 	if f.output == nil {
-		r.fail(p.at("output"), "field required, a string or an array of parts")
+		r.Fail(p.at("output"), "field required, a string or an array of parts")
 	}
-	if r.err != nil {
+	if r.Err != nil {
 		return
 	}
 	r.open(roleResults)
@@ -323,7 +305,7 @@ func (r *request) result(f *fields, p place) {
 		})
 		r.messages = append(r.messages, ']')
 	default:
-		r.wrong(p.at("output"), "a string or an array of parts", kindOf(f.output))
+		r.Wrong(p.at("output"), "a string or an array of parts", kindOf(f.output))
 	}
 	r.messages = append(r.messages, '}')
 }

@@ -4,18 +4,18 @@ import "corenode/wasm/sdk/scan"
 
 // readReasoning reads reasoning. Every effort but none is the same here:
 // thinking is on.
-func (r *request) readReasoning(s *scan.Scanner) {
-	if !r.want(s, top, scan.Object) {
+func (r *request) readReasoning() {
+	if !r.Open(scan.Object) {
 		return
 	}
 	var effort, summary []byte
-	for s.Open(); r.err == nil && s.Next(); {
-		switch key := string(s.Key()); {
-		case key != "effort" && key != "summary" && key != "generate_summary" || s.Null():
+	for r.S.Next() {
+		switch key := string(r.S.Key()); {
+		case key != "effort" && key != "summary" && key != "generate_summary" || r.S.Null():
 		case key == "effort":
-			effort = r.str(s)
+			effort = r.Str()
 		default: // summaries are the thinking itself, whatever was asked for
-			summary = r.str(s)
+			summary = r.Str()
 		}
 	}
 	r.thinkingOff = string(word(effort)) == "none"
@@ -40,19 +40,19 @@ func appendWord(dst, escaped []byte, known ...string) []byte {
 
 // readText reads text: the format of the answer, and its verbosity, which
 // changes nothing.
-func (r *request) readText(s *scan.Scanner) {
-	if !r.want(s, top, scan.Object) {
+func (r *request) readText() {
+	if !r.Open(scan.Object) {
 		return
 	}
 	var verbosity []byte
 	format := []byte(textFormat)
-	for s.Open(); r.err == nil && s.Next(); {
-		switch key := string(s.Key()); {
-		case key != "format" && key != "verbosity" || s.Null():
+	for r.S.Next() {
+		switch key := string(r.S.Key()); {
+		case key != "format" && key != "verbosity" || r.S.Null():
 		case key == "format":
-			format = r.readFormat(s)
+			format = r.readFormat()
 		default:
-			verbosity = r.str(s)
+			verbosity = r.Str()
 		}
 	}
 	echo := append([]byte(`{"format":`), format...)
@@ -70,9 +70,9 @@ const (
 )
 
 // readFormat reads text.format, and returns what is echoed of it.
-func (r *request) readFormat(s *scan.Scanner) []byte {
+func (r *request) readFormat() []byte {
 	var f fields
-	r.fields(s, top, &f)
+	r.fields(&r.S, top, &f)
 	p := place{base: "text.format", item: -1, part: -1}
 	kind := word(r.required(f.kind, p, "type"))
 	r.format = nil
@@ -85,7 +85,7 @@ func (r *request) readFormat(s *scan.Scanner) []byte {
 	case "json_schema":
 		return r.schemaFormat(&f, p)
 	}
-	r.fail(p.at("type"), quote(kind)+" is not one of text, json_schema, json_object")
+	r.Fail(p.at("type"), quote(kind)+" is not one of text, json_schema, json_object")
 	return nil
 }
 
@@ -95,15 +95,15 @@ func (r *request) schemaFormat(f *fields, p place) []byte {
 	r.required(f.name, p, "name")
 	r.text(f.description, p, "description")
 	switch {
-	case r.err != nil:
+	case r.Err != nil:
 	case f.schema == nil:
-		r.fail(p.at("schema"), "field required, an object")
+		r.Fail(p.at("schema"), "field required, an object")
 	case f.schema[0] != '{':
-		r.wrong(p.at("schema"), "an object", kindOf(f.schema))
+		r.Wrong(p.at("schema"), "an object", kindOf(f.schema))
 	case f.strict != nil && kindOf(f.strict) != scan.Bool:
-		r.wrong(p.at("strict"), "a boolean", kindOf(f.strict))
+		r.Wrong(p.at("strict"), "a boolean", kindOf(f.strict))
 	}
-	if r.err != nil {
+	if r.Err != nil {
 		return nil
 	}
 	r.format = append([]byte(`{"type":"json_schema","json_schema":{"schema":`), f.schema...)
@@ -126,18 +126,18 @@ func (f *fields) appendFormatEcho(dst []byte) []byte {
 }
 
 // readMetadata checks metadata, which is only echoed.
-func (r *request) readMetadata(s *scan.Scanner) {
-	if !r.want(s, top, scan.Object) {
+func (r *request) readMetadata() {
+	if !r.Open(scan.Object) {
 		return
 	}
 	echo := []byte{'{'}
-	for s.Open(); r.err == nil && s.Next(); {
-		key := s.Key()
+	for r.S.Next() {
+		key := r.S.Key()
 		if len(echo) > 1 {
 			echo = append(echo, ',')
 		}
 		echo = appendQuoted(echo, key)
-		value := r.str(s)
+		value := r.Str()
 		echo = append(append(append(echo, `:"`...), value...), '"')
 	}
 	r.echo.raw(echoMetadata, append(echo, '}'))
@@ -151,35 +151,35 @@ type choice struct {
 }
 
 // readChoice reads tool_choice.
-func (r *request) readChoice(s *scan.Scanner) {
-	if s.Kind() == scan.String {
-		text := r.str(s)
+func (r *request) readChoice() {
+	if r.S.Kind() == scan.String {
+		text := r.Str()
 		switch mode := string(word(text)); mode {
 		case "auto", "none":
 			r.choice.mode = mode
 		case "required":
 			r.choice.mode = "any"
 		default:
-			r.fail("tool_choice", quote(word(text))+" is not one of auto, none, required")
+			r.Fail("tool_choice", quote(word(text))+" is not one of auto, none, required")
 		}
 		r.echo.text(echoToolChoice, text)
 		return
 	}
-	if s.Kind() != scan.Object {
-		r.neither(s, "a string or an object")
+	if r.S.Kind() != scan.Object {
+		r.Want("a string or an object")
 		return
 	}
 	var f fields
-	r.fields(s, top, &f)
-	if r.err != nil {
+	r.fields(&r.S, top, &f)
+	if r.Err != nil {
 		return
 	}
 	kind := word(r.text(f.kind, top, "tool_choice.type"))
-	if server := serverTool(kind); r.err == nil && server != 0 {
+	if server := serverTool(kind); r.Err == nil && server != 0 {
 		r.choice = choice{name: kind, server: server}
 		return
 	}
-	if r.err == nil && string(kind) != "function" && string(kind) != "custom" {
+	if r.Err == nil && string(kind) != "function" && string(kind) != "custom" {
 		r.cannotChoose(kind)
 	}
 	name := r.name(&f, place{base: "tool_choice", item: -1, part: -1})
@@ -190,7 +190,7 @@ func (r *request) readChoice(s *scan.Scanner) {
 }
 
 func (r *request) cannotChoose(kind []byte) {
-	r.fail("tool_choice.type", quote(kind)+" cannot be chosen here; choose a function or a custom tool, or auto, none or required")
+	r.Fail("tool_choice.type", quote(kind)+" cannot be chosen here; choose a function or a custom tool, or auto, none or required")
 }
 
 // checkChoice drops a choice that only skipped tools could be: skipping them raises no error.

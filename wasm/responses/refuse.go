@@ -4,81 +4,16 @@ import (
 	"bytes"
 	"strconv"
 
-	"corenode/wasm/abi"
 	"corenode/wasm/sdk/scan"
 )
 
-// fail keeps the first error. Its message begins with the path it is about.
-func (r *request) fail(path, msg string) {
-	if r.err != nil {
-		return
-	}
-	if path = cut(path); path != "" {
-		msg = path + ": " + msg
-	}
-	r.err = &abi.Error{Kind: abi.InvalidRequest, Op: "responses.Request", Param: path, Msg: msg}
-}
-
-// cut shortens a path, whose names are the client's, to what a message has room
-// for, at the end of a character.
-func cut(path string) string {
-	n := 256
-	if len(path) <= n {
-		return path
-	}
-	for path[n]&0xC0 == 0x80 {
-		n--
-	}
-	return path[:n] + "..."
-}
-
-// syntax keeps the error of a text that is no JSON, if s has one. base is where
-// the text stands.
-func (r *request) syntax(s *scan.Scanner, base place) {
-	switch e := s.Err(); {
-	case e == nil:
-	case e.What == scan.TooDeep:
-		r.fail("", "the body nests deeper than "+strconv.Itoa(scan.DepthMax)+" levels")
-	default:
-		r.fail(base.at(s.Path()), "the body is not valid JSON: "+e.Error())
-	}
-}
-
-// want checks the kind of the value that s stands before.
-func (r *request) want(s *scan.Scanner, base place, kind scan.Kind) bool {
-	if r.err != nil {
-		return false
-	}
+// is checks the kind of the value that s stands before, in a text that stands at base.
+func (r *request) is(s *scan.Scanner, base place, kind scan.Kind) bool {
 	got := s.Kind()
-	if got == kind {
-		return true
+	if got != kind && got != scan.Invalid {
+		r.Wrong(base.at(s.Path()), kind.String(), got)
 	}
-	if got == scan.Invalid {
-		r.syntax(s, base)
-	} else {
-		r.wrong(base.at(s.Path()), kind.String(), got)
-	}
-	return false
-}
-
-// neither keeps the error of a field of the body whose value is of none of the
-// kinds it may be.
-func (r *request) neither(s *scan.Scanner, want string) {
-	if got := s.Kind(); got != scan.Invalid {
-		r.wrong(s.Path(), want, got)
-		return
-	}
-	r.syntax(s, top)
-}
-
-// wrong keeps the error of a value of another kind than it should be; without a
-// path it is the body.
-func (r *request) wrong(path, want string, got scan.Kind) {
-	if path == "" {
-		r.fail("", "the body is "+got.String()+"; want a JSON object")
-		return
-	}
-	r.fail(path, "want "+want+", not "+got.String())
+	return r.Err == nil && got == kind
 }
 
 // place is where in the body something stands. It becomes a path only when
@@ -143,11 +78,11 @@ func kindOf(raw []byte) scan.Kind {
 // text is what stands between the quotes of the value of a field, which must be
 // a string; nil for an absent one.
 func (r *request) text(raw []byte, p place, name string) []byte {
-	if raw == nil || r.err != nil {
+	if raw == nil || r.Err != nil {
 		return nil
 	}
 	if raw[0] != '"' {
-		r.wrong(p.at(name), "a string", kindOf(raw))
+		r.Wrong(p.at(name), "a string", kindOf(raw))
 		return nil
 	}
 	return raw[1 : len(raw)-1]
@@ -156,8 +91,8 @@ func (r *request) text(raw []byte, p place, name string) []byte {
 // required is text of a field that must be there and not be empty.
 func (r *request) required(raw []byte, p place, name string) []byte {
 	text := r.text(raw, p, name)
-	if len(text) == 0 && r.err == nil {
-		r.fail(p.at(name), "field required, a string that is not empty")
+	if len(text) == 0 && r.Err == nil {
+		r.Fail(p.at(name), "field required, a string that is not empty")
 	}
 	return text
 }

@@ -5,16 +5,14 @@ import (
 	"strconv"
 
 	"corenode/wasm/abi"
-	"corenode/wasm/sdk/scan"
+	"corenode/wasm/sdk/field"
 )
 
 // request is a body while it is translated. What it appends to its parts is
 // checked JSON text.
 type request struct {
-	scanner scan.Scanner
-	inner   scan.Scanner // of the parts of one item
-	err     *abi.Error   // the first one; nothing is read after it
-	seen    uint64       // bit i: fieldNames[i] was there
+	field.Reader
+	seen uint64 // bit i: fieldNames[i] was there
 
 	model  []byte // escaped
 	stream bool
@@ -47,32 +45,26 @@ type request struct {
 // Request translates a body of POST /v1/responses.
 func (Translator) Request(in abi.RequestInput) (abi.Translated, *abi.Error) {
 	var r request
+	r.Op = "responses.Request"
 	r.messages = append(make([]byte, 0, len(in.Body)+len(in.Body)/8+512), `{"messages":[`...)
 	r.read(in.Body)
-	if r.err != nil {
-		return abi.Translated{}, r.err
+	if r.Err != nil {
+		return abi.Translated{}, r.Err
 	}
 	return abi.Translated{Body: r.body(), Kept: r.kept()}, nil
 }
 
 // read reads the whole body.
 func (r *request) read(body []byte) {
-	s := &r.scanner
-	s.Reset(body)
 	if len(bytes.TrimSpace(body)) == 0 {
-		r.fail("", "the body is empty; want a JSON object")
-		return
+		body = nil // white space only is an empty body here
 	}
-	if !r.want(s, top, scan.Object) {
-		return
+	if r.OpenBody(body) {
+		for r.S.Next() {
+			r.field()
+		}
 	}
-	for s.Open(); r.err == nil && s.Next(); {
-		r.field(s)
-	}
-	if r.err == nil && !s.End() {
-		r.syntax(s, top)
-	}
-	if r.err == nil {
+	if r.End(true); r.Err == nil {
 		r.complete()
 	}
 }
@@ -82,22 +74,19 @@ func (r *request) complete() {
 	r.checkChoice()
 	switch {
 	case r.model == nil:
-		r.fail("model", "field required, a model id")
+		r.Fail("model", "field required, a model id")
 	case !r.has("input"):
-		r.fail("input", "field required, a string or an array of items")
+		r.Fail("input", "field required, a string or an array of items")
 	case r.role == roleNone && len(r.system) == 0:
-		r.fail("input", "at least one message is required")
-	case r.maxTokens > nonStreamingMax && !r.stream:
-		r.fail("max_output_tokens", strconv.FormatInt(r.maxTokens, 10)+" is over "+strconv.Itoa(nonStreamingMax)+
-			`, the most without streaming; set "stream": true for longer answers`)
+		r.Fail("input", "at least one message is required")
 	case r.role == roleNone: // nothing follows the messages that would be part of the system prompt
 		r.open(roleSystem)
 		r.messages, r.system = append(r.messages, r.system...), nil
 	}
+	if r.Err == nil && !r.stream {
+		r.Err = abi.CheckNonStreaming("max_output_tokens", r.maxTokens)
+	}
 }
-
-// nonStreamingMax is the most max_output_tokens of a request without streaming.
-const nonStreamingMax = 32768
 
 // body completes the native body.
 func (r *request) body() []byte {

@@ -65,10 +65,10 @@ func (f *fields) slot(name []byte) *[]byte {
 }
 
 // fields reads the object that s stands before, in a text that stands at base.
-func (r *request) fields(s *scan.Scanner, base place, f *fields) {
+func (r *request) fields(s *scan.Scanner, base place, f *fields) bool {
 	*f = fields{}
-	if !r.want(s, base, scan.Object) {
-		return
+	if !r.is(s, base, scan.Object) {
+		return false
 	}
 	for s.Open(); s.Next(); {
 		slot := f.slot(s.Key())
@@ -77,14 +77,14 @@ func (r *request) fields(s *scan.Scanner, base place, f *fields) {
 		}
 		*slot = s.Raw()
 	}
-	r.syntax(s, base)
+	return r.OK()
 }
 
 // readTools reads an array of tools, in a text that stands at base, and offers
 // the client's own ones to the model. Those that the service would have to run
 // are skipped in silence.
 func (r *request) readTools(s *scan.Scanner, base place) {
-	if !r.want(s, base, scan.Array) {
+	if !r.is(s, base, scan.Array) {
 		return
 	}
 	if base != top {
@@ -92,14 +92,12 @@ func (r *request) readTools(s *scan.Scanner, base place) {
 	}
 	path := base.at(s.Path())
 	var f fields
-	for s.Open(); r.err == nil && s.Next(); {
+	for s.Open(); r.Err == nil && s.Next(); {
 		index := s.Index()
-		r.fields(s, base, &f)
-		if r.err == nil {
+		if r.fields(s, base, &f) {
 			r.tool(&f, element(path, index))
 		}
 	}
-	r.syntax(s, base)
 }
 
 // serverTools are the beginnings of the types of tools that run on the
@@ -121,7 +119,7 @@ func serverTool(kind []byte) uint8 {
 
 func (r *request) tool(f *fields, p place) {
 	kind := word(r.required(f.kind, p, "type"))
-	if r.err != nil {
+	if r.Err != nil {
 		return
 	}
 	echo := r.toolEcho()
@@ -133,14 +131,14 @@ func (r *request) tool(f *fields, p place) {
 	case "namespace":
 		echo = r.namespaceTool(echo, f, p)
 	case "local_shell", "shell", "apply_patch":
-		r.fail(p.at("type"), quote(kind)+" is a tool that only models trained for it can use; offer it as a function")
+		r.Fail(p.at("type"), quote(kind)+" is a tool that only models trained for it can use; offer it as a function")
 	default:
 		if server := serverTool(kind); server != 0 {
 			r.flags |= keptRenumbered
 			r.skipped |= server
 			return
 		}
-		r.fail(p.at("type"), quote(kind)+" is not a tool type this service knows")
+		r.Fail(p.at("type"), quote(kind)+" is not a tool type this service knows")
 	}
 	r.echo[echoTools] = echo
 }
@@ -158,8 +156,8 @@ func (r *request) toolEcho() []byte {
 func (r *request) name(f *fields, p place) []byte {
 	name := r.required(f.name, p, "name")
 	namespace := r.text(f.namespace, p, "namespace")
-	if r.err == nil && (bytes.IndexByte(name, namespaceMark) >= 0 || bytes.IndexByte(namespace, namespaceMark) >= 0) {
-		r.fail(p.at("name"), "a colon cannot be part of a name; want letters, digits, '_' or '-'")
+	if r.Err == nil && (bytes.IndexByte(name, namespaceMark) >= 0 || bytes.IndexByte(namespace, namespaceMark) >= 0) {
+		r.Fail(p.at("name"), "a colon cannot be part of a name; want letters, digits, '_' or '-'")
 	}
 	return name
 }
@@ -188,12 +186,12 @@ func (r *request) function(echo, namespace []byte, f *fields, p place) []byte {
 	name := r.name(f, p)
 	description := r.text(f.description, p, "description")
 	if f.parameters != nil && f.parameters[0] != '{' {
-		r.wrong(p.at("parameters"), "an object", kindOf(f.parameters))
+		r.Wrong(p.at("parameters"), "an object", kindOf(f.parameters))
 	}
 	if f.strict != nil && kindOf(f.strict) != scan.Bool {
-		r.wrong(p.at("strict"), "a boolean", kindOf(f.strict))
+		r.Wrong(p.at("strict"), "a boolean", kindOf(f.strict))
 	}
-	if r.err != nil {
+	if r.Err != nil {
 		return echo
 	}
 	r.beginTool(appendName(nil, namespace, name))
@@ -230,10 +228,10 @@ func (r *request) customTool(echo, namespace []byte, f *fields, p place) []byte 
 	if f.format != nil {
 		g = r.grammar(f.format, place{base: p.at("format"), item: -1, part: -1})
 	}
-	if r.err == nil && len(r.custom)/8 == customMax {
-		r.fail("tools", "at most "+strconv.Itoa(customMax)+" custom tools")
+	if r.Err == nil && len(r.custom)/8 == customMax {
+		r.Fail("tools", "at most "+strconv.Itoa(customMax)+" custom tools")
 	}
-	if r.err != nil {
+	if r.Err != nil {
 		return echo
 	}
 	native := appendName(nil, namespace, name)
@@ -259,11 +257,11 @@ type grammar struct{ syntax, definition []byte }
 func (r *request) grammar(raw []byte, p place) (g grammar) {
 	var s scan.Scanner
 	s.Reset(raw)
-	if !r.want(&s, p, scan.Object) {
+	if !r.is(&s, p, scan.Object) {
 		return g
 	}
 	kind := []byte("text")
-	for s.Open(); r.err == nil && s.Next(); {
+	for s.Open(); r.Err == nil && s.Next(); {
 		switch string(s.Key()) {
 		case "type":
 			kind = word(r.text(s.Raw(), p, "type"))
@@ -275,14 +273,14 @@ func (r *request) grammar(raw []byte, p place) (g grammar) {
 	}
 	syntax := word(g.syntax)
 	switch {
-	case r.err != nil || string(kind) == "text":
+	case r.Err != nil || string(kind) == "text":
 		return grammar{}
 	case string(kind) != "grammar":
-		r.fail(p.at("type"), quote(kind)+" is not one of text, grammar")
+		r.Fail(p.at("type"), quote(kind)+" is not one of text, grammar")
 	case string(syntax) != "lark" && string(syntax) != "regex":
-		r.fail(p.at("syntax"), quote(syntax)+" is not one of lark, regex")
+		r.Fail(p.at("syntax"), quote(syntax)+" is not one of lark, regex")
 	case g.definition == nil:
-		r.fail(p.at("definition"), "field required, a string")
+		r.Fail(p.at("definition"), "field required, a string")
 	}
 	return g
 }
@@ -301,9 +299,9 @@ func (r *request) namespaceTool(echo []byte, f *fields, p place) []byte {
 	name := r.required(f.name, p, "name")
 	description := r.text(f.description, p, "description")
 	if f.tools == nil {
-		r.fail(p.at("tools"), "field required, an array of tools")
+		r.Fail(p.at("tools"), "field required, an array of tools")
 	}
-	if r.err != nil {
+	if r.Err != nil {
 		return echo
 	}
 	r.flags |= keptRenumbered
@@ -314,17 +312,16 @@ func (r *request) namespaceTool(echo []byte, f *fields, p place) []byte {
 	var s scan.Scanner
 	s.Reset(f.tools)
 	list := p.in("tools", -1)
-	if !r.want(&s, list, scan.Array) {
+	if !r.is(&s, list, scan.Array) {
 		return echo
 	}
 	var inner fields
-	for s.Open(); r.err == nil && s.Next(); {
+	for s.Open(); r.Err == nil && s.Next(); {
 		if s.Index() > 0 {
 			echo = append(echo, ',')
 		}
 		one := p.in("tools", s.Index())
-		r.fields(&s, list, &inner)
-		if r.err == nil {
+		if r.fields(&s, list, &inner) {
 			echo = r.namespaced(echo, space, &inner, one)
 		}
 	}
@@ -338,7 +335,7 @@ func (r *request) namespaced(echo, namespace []byte, f *fields, p place) []byte 
 	case "custom":
 		return r.customTool(echo, namespace, f, p)
 	default:
-		r.fail(p.at("type"), quote(kind)+" is not one of function, custom")
+		r.Fail(p.at("type"), quote(kind)+" is not one of function, custom")
 		return echo
 	}
 }

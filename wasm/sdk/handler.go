@@ -136,7 +136,7 @@ func decline(dst []byte) []byte { return abi.BeginOutput(dst, abi.StatusDecline,
 
 func refuse(dst []byte, e *abi.Error) []byte {
 	start := len(dst)
-	refusal := abi.Refusal{Param: clip(e.Param), Msg: clip(e.Msg)}
+	refusal := abi.Refusal{Param: clip(e.Param), Msg: clip(e.Message())}
 	dst = refusal.Append(abi.BeginOutput(dst, abi.StatusError, e.Kind))
 	abi.EndOutput(dst, start)
 	return dst

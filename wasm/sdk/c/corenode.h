@@ -39,6 +39,12 @@ enum {
 	CN_UNSUPPORTED_ENCODING, CN_READ_TIMEOUT, CN_TIMEOUT, CN_CANCELED
 };
 
+/* Reasons: what is wrong with a request, as AUTHORING.md explains. The numbers never change. */
+enum {
+	CN_REASON_NONE, CN_REASON_FIELD, CN_REASON_LIMIT, CN_REASON_SYNTAX, CN_REASON_WINDOW, CN_REASON_MEMORY,
+	CN_REASON_ANY_CALL, CN_REASON_NAMED_CALL
+};
+
 /* cn_text is n bytes that belong to somebody else; not terminated by a zero. */
 typedef struct { const char *p; uint32_t n; } cn_text;
 
@@ -67,6 +73,8 @@ typedef struct {
 	cn_facts facts;
 	cn_text state, kept, history;
 	uint32_t status, kind; /* HTTP status of a body; one of the kinds above */
+	uint32_t reason;       /* one of the reasons above; since ABI 1.1, before it CN_REASON_NONE */
+	int64_t prompt, value, bound; /* the numbers of the reason */
 	cn_text param, msg;    /* not escaped */
 } cn_error_input;
 
@@ -738,12 +746,22 @@ static int cn_op_response(cn_reader *r)
 static int cn_op_error(cn_reader *r)
 {
 	cn_error_input in;
+	static const char tag[8] = "error/2";
+	int detailed = r->n >= 8;
+	for (int i = 0; detailed && i < 8; i++)
+		detailed = r->p[i] == tag[i];
+	if (detailed)
+		cn_take(r, 8);
 	in.facts = cn_read_facts(r);
 	in.state = cn_section(r);
 	in.kept = cn_section(r);
 	in.history = cn_section(r);
 	in.status = cn_u16(r);
 	in.kind = cn_u16(r);
+	in.reason = detailed ? cn_u16(r) : CN_REASON_NONE;
+	in.prompt = detailed ? cn_i64(r) : 0;
+	in.value = detailed ? cn_i64(r) : 0;
+	in.bound = detailed ? cn_i64(r) : 0;
 	in.param = cn_section(r);
 	in.msg = cn_rest(r);
 	return r->bad ? CN_DECLINE : cn_error(&in);

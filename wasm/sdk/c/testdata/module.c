@@ -130,6 +130,10 @@ static int cn_error(const cn_error_input *in)
 	bar(in->history);
 	number(in->status);
 	number(in->kind);
+	number(in->reason);
+	number(in->prompt);
+	number(in->value);
+	number(in->bound);
 	bar(in->param);
 	cn_put(in->msg);
 	return CN_OK;
