@@ -78,7 +78,8 @@ func OutputMax(info Info, prompt, asked int) (int, error) {
 	case asked == 0:
 		return min(outputDefault, info.OutputMax, window-prompt), nil
 	case prompt+asked > window:
-		return 0, invalid("max_tokens", abi.Detail{Reason: abi.ReasonWindow, Prompt: int64(prompt), Value: int64(asked), Bound: int64(window)}, "")
+		return 0, invalid("max_tokens",
+			abi.Detail{Reason: abi.ReasonWindow, Prompt: int64(prompt), Value: int64(asked), Bound: int64(window)}, "")
 	case asked > info.OutputMax:
 		return 0, over("max_tokens", asked, info.OutputMax, "the most this model produces")
 	}

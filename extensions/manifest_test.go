@@ -72,14 +72,16 @@ func TestBudget(t *testing.T) {
 // TestErrorRecords: a module of ABI 1.0 is told of a failure in the sentence of
 // the messages protocol, one of 1.1 as data.
 func TestErrorRecords(t *testing.T) {
-	in := abi.ErrorInput{Status: 400, Kind: abi.InvalidRequest, Param: "max_tokens", Detail: abi.Detail{Reason: abi.ReasonWindow, Prompt: 1, Value: 2, Bound: 3}}
+	in := abi.ErrorInput{Status: 400, Kind: abi.InvalidRequest, Param: "max_tokens",
+		Detail: abi.Detail{Reason: abi.ReasonWindow, Prompt: 1, Value: 2, Bound: 3}}
 	latest := in.Append(nil)
 	if got := (&Manifest{ABI: abi11}).record(abi.OpError, latest); !bytes.Equal(got, latest) {
 		t.Errorf("1.1: %q, want %q", got, latest)
 	}
 	old := (&Manifest{ABI: abi10}).record(abi.OpError, latest)
 	const says = "max_tokens: the prompt has 1 tokens and max_tokens is 2: together more than the context window of 3"
-	if got, err := abi.ParseErrorInput(old); err != nil || got.Detail != (abi.Detail{}) || got.Param != in.Param || got.Msg != says || !bytes.Equal(old, in.Append10(nil)) {
+	got, err := abi.ParseErrorInput(old)
+	if err != nil || got.Detail != (abi.Detail{}) || got.Param != in.Param || got.Msg != says || !bytes.Equal(old, in.Append10(nil)) {
 		t.Errorf("1.0: %+v, %v", got, err)
 	}
 }

@@ -31,7 +31,8 @@ func Project(kind, lang, name string) (map[string][]byte, error) {
 	}
 	example := path.Join("examples", kind+"-"+lang)
 	if _, err := fs.Stat(files, path.Join(example, "manifest.json")); err != nil || strings.Contains(kind+lang, "/") {
-		return nil, fmt.Errorf("there is no example of kind %q in language %q: want translator, billing or admission, and go or c", kind, lang)
+		return nil, fmt.Errorf("there is no example of kind %q in language %q: want translator, billing or admission, and go or c",
+			kind, lang)
 	}
 	project := map[string][]byte{"README.md": fmt.Appendf(nil, readme, name, kind)}
 	addFolder(project, example, "")

@@ -20,7 +20,8 @@ func invalid(param, format string, args ...any) *abi.Error {
 }
 
 func refuse(reason abi.Reason, param, msg string) *abi.Error {
-	return &abi.Error{Kind: abi.InvalidRequest, Op: "messages.Parse", Detail: abi.Detail{Reason: reason}, Msg: msg, Param: cut(param, pathBytesMax)}
+	return &abi.Error{Kind: abi.InvalidRequest, Op: "messages.Parse", Detail: abi.Detail{Reason: reason},
+		Msg: msg, Param: cut(param, pathBytesMax)}
 }
 
 // Bounds of an error: names and values in it are the client's, who may have

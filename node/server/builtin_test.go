@@ -107,7 +107,8 @@ func (t *builtinTranslation) Response(dst []byte, events []abi.Event) ([]byte, e
 }
 
 func (t *builtinTranslation) Error(dst []byte, e *abi.Error, status int) []byte {
-	in := abi.ErrorInput{Facts: t.facts, State: t.state, Kept: t.kept, Status: status, Kind: e.Kind, Detail: e.Detail, Param: e.Param, Msg: e.Msg}
+	in := abi.ErrorInput{Facts: t.facts, State: t.state, Kept: t.kept, Status: status,
+		Kind: e.Kind, Detail: e.Detail, Param: e.Param, Msg: e.Msg}
 	if t.m.History {
 		in.History = framed(t.history)
 	}

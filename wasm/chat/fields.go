@@ -2,8 +2,8 @@ package chat
 
 import (
 	"bytes"
-	"slices"
 
+	"corenode/wasm/sdk/field"
 	"corenode/wasm/sdk/scan"
 )
 
@@ -51,7 +51,7 @@ func (r *request) field(name []byte) {
 	case "tool_choice":
 		r.readChoice()
 	case "parallel_tool_calls":
-		r.oneCall = !r.Bool()
+		r.choice.Single = !r.Bool()
 	case "reasoning_effort":
 		if string(r.Text()) == "none" { // every other effort is thinking as usual
 			r.silent = true
@@ -183,9 +183,6 @@ func (r *request) readThinking() {
 	}
 }
 
-// anyObject is the native format of an answer that is some JSON object.
-const anyObject = `{"type":"json_object"}`
-
 // responseFormat reads response_format as the native field of that name.
 func (r *request) responseFormat() {
 	if !r.Open(scan.Object) {
@@ -209,7 +206,7 @@ func (r *request) responseFormat() {
 	case "text":
 		r.format = nil
 	case "json_object":
-		r.format = []byte(anyObject)
+		r.format = []byte(field.AnyObject)
 	case "json_schema":
 		r.format = r.nativeFormat(path+".json_schema", f)
 	case "":
@@ -264,7 +261,7 @@ func (r *request) nativeFormat(path string, f schemaFormat) []byte {
 		r.Fail(path+".name", "field required")
 	}
 	if f.schema == nil {
-		return []byte(anyObject)
+		return []byte(field.AnyObject)
 	}
-	return slices.Concat([]byte(`{"type":"json_schema","json_schema":{"schema":`), f.schema, []byte("}}"))
+	return field.SchemaFormat(f.schema)
 }

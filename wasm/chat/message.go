@@ -1,6 +1,9 @@
 package chat
 
-import "corenode/wasm/sdk/scan"
+import (
+	"corenode/wasm/sdk/field"
+	"corenode/wasm/sdk/scan"
+)
 
 // message is one chat message as it comes in: what its fields mean only its
 // role can say, and the role may come last. Lists of native blocks have a
@@ -127,13 +130,7 @@ func (r *request) readPart() {
 	default:
 		r.Fail(r.S.Path()+".type", quoted(kind)+" is not supported: text content only")
 	}
-	m.parts = appendText(m.parts, text)
-}
-
-// appendText appends a native text block, with a comma before it.
-func appendText(dst, raw []byte) []byte {
-	dst = append(dst, `,{"type":"text","text":"`...)
-	return append(append(dst, raw...), `"}`...)
+	m.parts = field.AppendText(append(m.parts, ','), text)
 }
 
 // appendMessage appends the message that was read as a native one. The
@@ -198,8 +195,7 @@ func (r *request) appendContent() {
 // appendResult appends the answer to a call as the user message that the
 // messages protocol has for it.
 func (r *request) appendResult(id []byte) {
-	r.out = append(r.out, `{"role":"user","content":[{"type":"tool_result","tool_use_id":"`...)
-	r.out = append(append(r.out, id...), `","content":`...)
+	r.out = field.AppendResult(append(r.out, `{"role":"user","content":[`...), id)
 	r.appendContent()
 	r.out = append(r.out, '}', ']')
 }
@@ -224,11 +220,11 @@ func (r *request) appendAssistant() {
 		r.out = append(append(r.out, m.reasoning...), `"}`...)
 	}
 	if len(m.text) > 0 {
-		r.out = appendText(r.out, m.text)
+		r.out = field.AppendText(append(r.out, ','), m.text)
 	}
 	r.out = append(r.out, m.parts...)
 	if len(m.refusal) > 0 {
-		r.out = appendText(r.out, m.refusal)
+		r.out = field.AppendText(append(r.out, ','), m.refusal)
 	}
 	r.out = append(append(r.out, m.calls...), m.legacy...)
 	r.out[from] = '['

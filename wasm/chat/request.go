@@ -16,7 +16,6 @@ type request struct {
 	message  message
 	legacyID []byte // of the last function_call, nil before there is one
 	tools    []byte // the native tools, each with a comma before it
-	named    []byte // tool_choice: the function's name
 
 	model, maxTokens, maxCompletionTokens []byte
 	temperature, topP, topK, minP, seed   []byte
@@ -25,8 +24,8 @@ type request struct {
 
 	stops    []byte // the native stop sequences, each with a comma before it
 	stopText bool   // stop was a string
-	choice   choice
-	oneCall  bool // parallel_tool_calls was false
+	choice   field.Choice
+	forced   bool // a call is
 	stream   bool
 	// ignoreEOS: the model's own end does not end the answer, as load tools want it.
 	ignoreEOS bool
@@ -65,7 +64,7 @@ func (r *request) complete() {
 		r.Fail("model", "field required, a model id")
 	case len(r.out) == 0:
 		r.Fail("messages", "field required, at least one message")
-	case r.choice >= choiceAny && len(r.tools) == 0:
+	case r.forced && len(r.tools) == 0:
 		r.Fail("tool_choice", "it forces a call, but there are no tools")
 	case !r.stream:
 		n, _ := scan.Integer(r.budget())
@@ -110,14 +109,12 @@ func (r *request) finish() {
 		name  string
 		value []byte
 	}{
-		{`,"max_tokens":`, r.budget()}, {`,"temperature":`, r.temperature}, {`,"top_p":`, r.topP},
-		{`,"top_k":`, r.topK}, {`,"min_p":`, r.minP}, {`,"presence_penalty":`, r.presence},
-		{`,"frequency_penalty":`, r.frequency}, {`,"repetition_penalty":`, r.repetition}, {`,"seed":`, r.seed},
-		{`,"min_tokens":`, r.minTokens}, {`,"response_format":`, r.format},
+		{"max_tokens", r.budget()}, {"temperature", r.temperature}, {"top_p", r.topP},
+		{"top_k", r.topK}, {"min_p", r.minP}, {"presence_penalty", r.presence},
+		{"frequency_penalty", r.frequency}, {"repetition_penalty", r.repetition}, {"seed", r.seed},
+		{"min_tokens", r.minTokens}, {"response_format", r.format},
 	} {
-		if p.value != nil {
-			r.out = append(append(r.out, p.name...), p.value...)
-		}
+		r.out = field.AppendMember(r.out, p.name, p.value)
 	}
 	if len(r.stops) > 0 {
 		r.out = append(append(r.out, `,"stop_sequences":[`...), r.stops[1:]...)
@@ -138,7 +135,7 @@ func (r *request) finish() {
 	}
 	if len(r.tools) > 0 {
 		r.out = append(append(r.out, `,"tools":[`...), r.tools[1:]...)
-		r.out = r.appendChoice(append(r.out, ']'))
+		r.out = r.choice.Append(append(r.out, ']'))
 	}
 	r.out = append(r.out, '}')
 }

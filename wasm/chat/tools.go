@@ -3,6 +3,7 @@ package chat
 import (
 	"strconv"
 
+	"corenode/wasm/sdk/field"
 	"corenode/wasm/sdk/scan"
 )
 
@@ -92,10 +93,7 @@ func (r *request) readArguments() []byte {
 }
 
 func appendToolUse(dst, id []byte, f function) []byte {
-	dst = append(dst, `,{"type":"tool_use","id":"`...)
-	dst = append(append(dst, id...), `","name":"`...)
-	dst = append(append(dst, f.name...), `","input":`...)
-	return append(append(dst, f.arguments...), '}')
+	return append(append(field.AppendToolUse(append(dst, ','), id, f.name), f.arguments...), '}')
 }
 
 // readLegacyCall reads function_call, what tool_calls was before calls had an
@@ -146,9 +144,6 @@ func (r *request) readTool() {
 	}
 }
 
-// noParameters is the schema of a function that takes nothing.
-const noParameters = `{"type":"object","properties":{}}`
-
 // readDefinition reads the function of a tool. What strict asks for, arguments
 // that fit the schema, is what every call is held to as far as it can be.
 func (r *request) readDefinition() {
@@ -156,7 +151,7 @@ func (r *request) readDefinition() {
 		return
 	}
 	var called, description []byte
-	schema := []byte(noParameters)
+	schema := []byte(field.NoParameters)
 	for r.S.Next() {
 		name := r.S.Key()
 		if r.S.Null() {
@@ -179,35 +174,18 @@ func (r *request) readDefinition() {
 	if len(called) == 0 {
 		r.Fail(r.S.Path()+".name", "field required")
 	}
-	r.tools = append(append(r.tools, `,{"name":"`...), called...)
-	if description != nil {
-		r.tools = append(append(r.tools, `","description":"`...), description...)
-	}
-	r.tools = append(append(r.tools, `","input_schema":`...), schema...)
-	r.tools = append(r.tools, '}')
+	r.tools = field.AppendTool(append(r.tools, ','), called, description, schema)
 }
-
-// choice is how the model may use tools.
-type choice uint8
-
-const (
-	choiceAuto choice = iota
-	choiceNone
-	choiceAny  // from here on a call is forced
-	choiceTool // the one named
-)
 
 // readChoice reads tool_choice: a word, or an object that names a function.
 func (r *request) readChoice() {
 	switch r.S.Kind() {
 	case scan.String:
 		switch word := r.Text(); string(word) {
-		case "auto":
-			r.choice = choiceAuto
-		case "none":
-			r.choice = choiceNone
+		case "auto", "none":
+			r.choice.Mode, r.forced = string(word), false
 		case "required":
-			r.choice = choiceAny
+			r.choice.Mode, r.forced = "any", true
 		default:
 			r.Fail("tool_choice", quoted(word)+" is not one of auto, none, required")
 		}
@@ -220,7 +198,7 @@ func (r *request) readChoice() {
 
 func (r *request) readNamedChoice() {
 	var kind []byte
-	r.choice, r.named = choiceTool, nil
+	r.choice.Mode, r.choice.Name, r.forced = "tool", nil, true
 	for r.S.Open(); r.S.Next(); {
 		switch string(r.S.Key()) {
 		case "type":
@@ -231,7 +209,7 @@ func (r *request) readNamedChoice() {
 			}
 			for r.S.Next() {
 				if string(r.S.Key()) == "name" {
-					r.named = r.Str()
+					r.choice.Name = r.Str()
 				}
 			}
 		}
@@ -239,31 +217,7 @@ func (r *request) readNamedChoice() {
 	switch {
 	case string(kind) != "function":
 		r.Fail("tool_choice.type", quoted(kind)+" is not supported: want \"function\"")
-	case len(r.named) == 0:
+	case len(r.choice.Name) == 0:
 		r.Fail("tool_choice.function.name", "field required")
 	}
-}
-
-// appendChoice appends tool_choice to a body that has tools, unless it would
-// say what holds anyway.
-func (r *request) appendChoice(dst []byte) []byte {
-	if r.choice == choiceAuto && !r.oneCall {
-		return dst
-	}
-	dst = append(dst, `,"tool_choice":{"type":"`...)
-	switch r.choice {
-	case choiceAuto:
-		dst = append(dst, `auto"`...)
-	case choiceNone:
-		dst = append(dst, `none"`...)
-	case choiceAny:
-		dst = append(dst, `any"`...)
-	case choiceTool:
-		dst = append(append(dst, `tool","name":"`...), r.named...)
-		dst = append(dst, '"')
-	}
-	if r.oneCall {
-		dst = append(dst, `,"disable_parallel_tool_use":true`...)
-	}
-	return append(dst, '}')
 }

@@ -3,6 +3,7 @@ package responses
 import (
 	"bytes"
 
+	"corenode/wasm/sdk/field"
 	"corenode/wasm/sdk/scan"
 )
 
@@ -25,7 +26,7 @@ func (r *request) input() {
 	case scan.String:
 		text := r.Str()
 		r.open(roleUser)
-		r.messages = appendTextBlock(r.messages, text)
+		r.messages = field.AppendText(r.messages, text)
 		return
 	case scan.Array:
 	default:
@@ -163,7 +164,7 @@ func (r *request) block(b *messageBlocks, text []byte) {
 		if len(r.system) > 0 {
 			r.system = append(r.system, ',')
 		}
-		r.system = appendTextBlock(r.system, text)
+		r.system = field.AppendText(r.system, text)
 		return
 	case b.count == 0:
 		r.open(b.who)
@@ -171,7 +172,7 @@ func (r *request) block(b *messageBlocks, text []byte) {
 		r.messages = append(r.messages, ',')
 	}
 	b.count++
-	r.messages = appendTextBlock(r.messages, text)
+	r.messages = field.AppendText(r.messages, text)
 }
 
 // parts calls each for the text of every part in an array, the field of the item at p.
@@ -244,9 +245,7 @@ func (r *request) openCall(f *fields, p place) bool {
 		return false
 	}
 	r.open(roleAssistant)
-	r.messages = append(append(r.messages, `{"type":"tool_use","id":"`...), id...)
-	r.messages = appendName(append(r.messages, `","name":"`...), f.namespace, name)
-	r.messages = append(r.messages, `","input":`...)
+	r.messages = field.AppendToolUse(r.messages, id, nativeName(f.namespace, name))
 	return true
 }
 
@@ -288,8 +287,7 @@ func (r *request) result(f *fields, p place) {
 		return
 	}
 	r.open(roleResults)
-	r.messages = append(append(r.messages, `{"type":"tool_result","tool_use_id":"`...), id...)
-	r.messages = append(r.messages, `","content":`...)
+	r.messages = field.AppendResult(r.messages, id)
 	switch f.output[0] {
 	case '"':
 		r.messages = append(r.messages, f.output...)
@@ -301,7 +299,7 @@ func (r *request) result(f *fields, p place) {
 				r.messages = append(r.messages, ',')
 			}
 			first = false
-			r.messages = appendTextBlock(r.messages, text)
+			r.messages = field.AppendText(r.messages, text)
 		})
 		r.messages = append(r.messages, ']')
 	default:

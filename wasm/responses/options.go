@@ -1,6 +1,9 @@
 package responses
 
-import "corenode/wasm/sdk/scan"
+import (
+	"corenode/wasm/sdk/field"
+	"corenode/wasm/sdk/scan"
+)
 
 // readReasoning reads reasoning. Every effort but none is the same here:
 // thinking is on.
@@ -63,11 +66,8 @@ func (r *request) readText() {
 	r.echo.raw(echoText, append(echo, '}'))
 }
 
-// The formats without a schema, which are the same in both protocols.
-const (
-	textFormat = `{"type":"text"}`
-	anyObject  = `{"type":"json_object"}`
-)
+// textFormat is the format of plain text.
+const textFormat = `{"type":"text"}`
 
 // readFormat reads text.format, and returns what is echoed of it.
 func (r *request) readFormat() []byte {
@@ -80,7 +80,7 @@ func (r *request) readFormat() []byte {
 	case "text":
 		return []byte(textFormat)
 	case "json_object":
-		r.format = []byte(anyObject)
+		r.format = []byte(field.AnyObject)
 		return r.format
 	case "json_schema":
 		return r.schemaFormat(&f, p)
@@ -106,8 +106,7 @@ func (r *request) schemaFormat(f *fields, p place) []byte {
 	if r.Err != nil {
 		return nil
 	}
-	r.format = append([]byte(`{"type":"json_schema","json_schema":{"schema":`), f.schema...)
-	r.format = append(r.format, "}}"...)
+	r.format = field.SchemaFormat(f.schema)
 	return f.appendFormatEcho(nil)
 }
 
@@ -183,7 +182,7 @@ func (r *request) readChoice() {
 		r.cannotChoose(kind)
 	}
 	name := r.name(&f, place{base: "tool_choice", item: -1, part: -1})
-	r.choice = choice{mode: "tool", name: appendName(nil, f.namespace, name)}
+	r.choice = choice{mode: "tool", name: nativeName(f.namespace, name)}
 	echo := append(append([]byte{}, `{"type":"`...), kind...)
 	echo = append(append(echo, `","name":"`...), name...)
 	r.echo.raw(echoToolChoice, append(echo, `"}`...))
@@ -207,20 +206,8 @@ func (r *request) checkChoice() {
 // left out when there are none.
 func (r *request) appendChoice(b []byte) []byte {
 	mode := r.choice.mode
-	if mode == "" {
-		mode = "auto"
-	}
-	plain := mode == "auto" && !r.sequential
-	if plain || r.offered == 0 && (mode == "auto" || mode == "none") {
+	if r.offered == 0 && mode != "any" && mode != "tool" {
 		return b
 	}
-	b = append(append(b, `,"tool_choice":{"type":"`...), mode...)
-	b = append(b, '"')
-	if mode == "tool" {
-		b = append(append(append(b, `,"name":"`...), r.choice.name...), '"')
-	}
-	if r.sequential && mode != "none" {
-		b = append(b, `,"disable_parallel_tool_use":true`...)
-	}
-	return append(b, '}')
+	return field.Choice{Mode: mode, Name: r.choice.name, Single: r.sequential && mode != "none"}.Append(b)
 }

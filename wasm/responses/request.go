@@ -101,27 +101,19 @@ func (r *request) body() []byte {
 		b = append(append(append(b, `,"tools":[`...), r.tools...), ']')
 	}
 	b = r.appendChoice(b)
-	if r.maxTokens > 0 {
-		b = strconv.AppendInt(append(b, `,"max_tokens":`...), r.maxTokens, 10)
-	}
-	if r.temperature != nil {
-		b = append(append(b, `,"temperature":`...), r.temperature...)
-	}
-	if r.topP != nil {
-		b = append(append(b, `,"top_p":`...), r.topP...)
-	}
-	if r.repetition != nil {
-		b = append(append(b, `,"repetition_penalty":`...), r.repetition...)
-	}
-	if r.minTokens > 0 {
-		b = strconv.AppendInt(append(b, `,"min_tokens":`...), r.minTokens, 10)
+	for _, m := range []struct {
+		name  string
+		value []byte
+	}{
+		{"max_tokens", positive(r.maxTokens)}, {"temperature", r.temperature}, {"top_p", r.topP},
+		{"repetition_penalty", r.repetition}, {"min_tokens", positive(r.minTokens)},
+	} {
+		b = field.AppendMember(b, m.name, m.value)
 	}
 	if r.ignoreEOS {
 		b = append(b, `,"ignore_eos":true`...)
 	}
-	if r.format != nil {
-		b = append(append(b, `,"response_format":`...), r.format...)
-	}
+	b = field.AppendMember(b, "response_format", r.format)
 	if r.thinkingOff {
 		b = append(b, `,"thinking":{"type":"disabled"}`...)
 	}
@@ -142,13 +134,16 @@ func (r *request) appendSystem(b []byte) []byte {
 	}
 	b = append(b, `,"system":[`...)
 	if r.instructions != nil {
-		b = appendTextBlock(b, r.instructions)
+		b = field.AppendText(b, r.instructions)
 		b = append(b, ',')
 	}
 	return append(append(b, r.system...), ']')
 }
 
-func appendTextBlock(dst, escaped []byte) []byte {
-	dst = append(dst, `{"type":"text","text":"`...)
-	return append(append(dst, escaped...), `"}`...)
+// positive is the text of n; nil where nothing was said.
+func positive(n int64) []byte {
+	if n <= 0 {
+		return nil
+	}
+	return strconv.AppendInt(nil, n, 10)
 }

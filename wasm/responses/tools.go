@@ -5,6 +5,7 @@ import (
 	"strconv"
 
 	"corenode/wasm/abi"
+	"corenode/wasm/sdk/field"
 	"corenode/wasm/sdk/scan"
 )
 
@@ -162,22 +163,23 @@ func (r *request) name(f *fields, p place) []byte {
 	return name
 }
 
-// appendName appends the name that the model sees: behind its namespace, a
-// checked value, if there is one.
-func appendName(dst, namespace, name []byte) []byte {
-	if len(namespace) > len(`""`) {
-		dst = append(append(dst, namespace[1:len(namespace)-1]...), namespaceMark)
+// nativeName is the name that the model sees: behind its namespace, a checked
+// value, if there is one.
+func nativeName(namespace, name []byte) []byte {
+	if len(namespace) <= len(`""`) {
+		return name
 	}
-	return append(dst, name...)
+	native := append([]byte{}, namespace[1:len(namespace)-1]...)
+	return append(append(native, namespaceMark), name...)
 }
 
-// beginTool starts a native tool with its name.
-func (r *request) beginTool(name []byte) {
+// offer offers a native tool.
+func (r *request) offer(name, description, schema []byte) {
 	if r.offered > 0 {
 		r.tools = append(r.tools, ',')
 	}
 	r.offered++
-	r.tools = append(append(append(r.tools, `{"name":"`...), name...), '"')
+	r.tools = field.AppendTool(r.tools, name, description, schema)
 }
 
 // function offers a function tool, and appends what is echoed of it.
@@ -194,16 +196,11 @@ func (r *request) function(echo, namespace []byte, f *fields, p place) []byte {
 	if r.Err != nil {
 		return echo
 	}
-	r.beginTool(appendName(nil, namespace, name))
-	if f.description != nil {
-		r.tools = append(append(append(r.tools, `,"description":"`...), description...), '"')
+	schema := f.parameters
+	if schema == nil {
+		schema = []byte(field.NoParameters)
 	}
-	r.tools = append(r.tools, `,"input_schema":`...)
-	if f.parameters == nil {
-		r.tools = append(r.tools, `{"type":"object","properties":{}}}`...)
-	} else {
-		r.tools = append(append(r.tools, f.parameters...), '}')
-	}
+	r.offer(nativeName(namespace, name), description, schema)
 	echo = append(append(append(echo, `{"type":"function","name":"`...), name...), '"')
 	echo = appendMember(echo, "description", f.description)
 	echo = appendMember(echo, "parameters", f.parameters)
@@ -234,16 +231,15 @@ func (r *request) customTool(echo, namespace []byte, f *fields, p place) []byte 
 	if r.Err != nil {
 		return echo
 	}
-	native := appendName(nil, namespace, name)
+	native := nativeName(namespace, name)
 	r.custom = r.custom.add(native)
-	r.beginTool(native)
-	r.tools = append(append(r.tools, `,"description":"`...), description...)
+	told := append([]byte{}, description...)
 	if g.definition != nil {
-		r.tools = append(append(r.tools, `\n\nThe input follows this `...), g.syntax...)
-		r.tools = append(append(r.tools, ` grammar:\n`...), g.definition...)
+		told = append(append(told, `\n\nThe input follows this `...), g.syntax...)
+		told = append(append(told, ` grammar:\n`...), g.definition...)
 	}
-	r.tools = append(r.tools, `","input_schema":{"type":"object","properties":{"`+customField+
-		`":{"type":"string","description":"The whole input of the tool, as plain text."}},"required":["`+customField+`"]}}`...)
+	r.offer(native, told, []byte(`{"type":"object","properties":{"`+customField+
+		`":{"type":"string","description":"The whole input of the tool, as plain text."}},"required":["`+customField+`"]}`))
 	echo = append(append(append(echo, `{"type":"custom","name":"`...), name...), '"')
 	if f.description != nil {
 		echo = append(append(append(echo, `,"description":"`...), description...), '"')

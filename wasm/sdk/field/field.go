@@ -46,7 +46,8 @@ func (r *Reader) Fail(path, msg string) {
 // before a syntax error in that.
 func (r *Reader) Refuse(path, msg string) {
 	if r.Err == nil {
-		r.Err = &abi.Error{Kind: abi.InvalidRequest, Op: r.Op, Detail: abi.Detail{Reason: abi.ReasonField}, Param: Cut(path, pathBytesMax), Msg: msg}
+		r.Err = &abi.Error{Kind: abi.InvalidRequest, Op: r.Op, Detail: abi.Detail{Reason: abi.ReasonField},
+			Param: Cut(path, pathBytesMax), Msg: msg}
 	}
 	r.S.Stop()
 }

@@ -73,7 +73,8 @@ func TestErrors(t *testing.T) {
 		switch {
 		case c.says == "" && r.Err != nil, c.says != "" && r.Err == nil:
 			t.Errorf("%s: %v, want %q", c.body, r.Err, c.says)
-		case r.Err != nil && (r.Err.Message() != c.says || r.Err.Kind != abi.InvalidRequest || r.Err.Op != "op" || r.Err.Reason != abi.ReasonField || r.OK()):
+		case r.Err != nil && (r.Err.Message() != c.says || r.Err.Kind != abi.InvalidRequest || r.Err.Op != "op" ||
+			r.Err.Reason != abi.ReasonField || r.OK()):
 			t.Errorf("%s: %q, want %q", c.body, r.Err.Message(), c.says)
 		}
 	}
