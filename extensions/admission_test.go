@@ -75,7 +75,7 @@ func TestAdmissionCanaryComesLast(t *testing.T) {
 			t.Fatal(err)
 		}
 		_ = h.Close()
-		flip(t, h.path(digest, extWasm), 30)
+		flip(t, h.folder.path(digest, extWasm), 30)
 		h, _ = openTest(t, o)
 		if h.Deciding() == open {
 			t.Errorf("fail open %v: deciding %v", open, h.Deciding())

@@ -6,23 +6,6 @@ import (
 	"corenode/wasm/abi"
 )
 
-func TestCheckFrames(t *testing.T) {
-	for _, ok := range []string{"", "data: x\n\n", "data:x\r\n\r\n", "event: a\ndata: ü\n\ndata: b\n\n", ": comment\n\n", "id: 1\ndata: x\n\n", "retry: 5\n\n"} {
-		if err := checkFrames([]byte(ok)); err != nil {
-			t.Errorf("%q: %v", ok, err)
-		}
-	}
-	for bad, want := range map[string]error{
-		"x\n\n": errFrameBegin, "\n\n": errFrameBegin, `{"a":1}`: errFrameBegin, "dat": errFrameBegin,
-		"data: x": errFrameEnd, "data: x\n": errFrameEnd, "data: x\n\ndata: y": errFrameEnd, "data: x\r\n": errFrameEnd,
-		"data: \xff\n\n": errNotUTF8, "data: \xc3\n\n": errNotUTF8, // half of a rune
-	} {
-		if err := checkFrames([]byte(bad)); err != want {
-			t.Errorf("%q: %v, want %v", bad, err, want)
-		}
-	}
-}
-
 // writing is a translator that says what it is told, and otherwise what chatAnswers has.
 func writing(t *testing.T, op abi.Op, payload []byte) []byte {
 	g := newGuest(SlotChat, "1")
@@ -42,14 +25,23 @@ var whatTranslatorsWrite = []struct {
 	op      abi.Op
 	payload []byte
 }{
+
 	{"no frame", abi.OpEvents, group("hello")},
+
 	{"a frame that does not end", abi.OpEvents, group("data: x")},
+
 	{"invalid UTF-8", abi.OpEvents, group("data: \xfe\n\n")},
+
 	{"half of a rune", abi.OpEvents, group("data: \xe2\x82\n\n")},
+
 	{"no byte of a finished stream", abi.OpEvents, group("")},
+
 	{"a body that does not parse", abi.OpResponse, []byte("{not json")},
+
 	{"an empty body", abi.OpResponse, nil},
+
 	{"a body in another encoding", abi.OpResponse, []byte("{\"a\":\"\xe4\"}")},
+
 }
 
 // TestAttackTranslators checks that it counts as a fault of the protocol,
@@ -195,16 +187,6 @@ func TestErrorsAreChecked(t *testing.T) {
 		now, _ := h.info(info.Digest)
 		if faulted := now.Faults["protocol"] == 1; string(out) != c.want || faulted != (c.want != c.written) {
 			t.Errorf("%s: %q, want %q; faults %v", c.name, out, c.want, now.Faults)
-		}
-	}
-}
-
-// BenchmarkCheckFrames is what looking at a group of one chunk costs.
-func BenchmarkCheckFrames(b *testing.B) {
-	chunk := []byte(`data: {"id":"chatcmpl-01j9x2v7k3m8","object":"chat.completion.chunk","created":1700000000,"model":"core-1.1","choices":[{"index":0,"delta":{"content":" then"},"logprobs":null,"finish_reason":null}]}` + "\n\n")
-	for b.Loop() {
-		if err := checkFrames(chunk); err != nil {
-			b.Fatal(err)
 		}
 	}
 }

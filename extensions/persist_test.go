@@ -12,6 +12,7 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"corenode/extensions/guest"
 	"corenode/wasm/abi"
 )
 
@@ -186,7 +187,7 @@ func TestAttackSignatures(t *testing.T) {
 	for _, c := range cases {
 		h, _ := openWith(t, Options{TrustedKeys: []ed25519.PublicKey{public}, AllowUnsigned: c.unsigned}, testShipped())
 		i, err := h.Load(t.Context(), wasm, c.signature, nil)
-		var refused *LoadError
+		var refused *guest.LoadError
 		if (err == nil) != (c.says == "") || err != nil && (!errors.As(err, &refused) || refused.Stage != "signature" ||
 			!strings.Contains(refused.Reason, c.says) || !strings.Contains(refused.Fix, c.remedy)) {
 			t.Errorf("%s: %+v, %v", c.name, i, err)
@@ -242,7 +243,7 @@ func TestCorruptCache(t *testing.T) {
 	wasm := chatGuest(t, "1")
 	files := func() (all []string) {
 		_ = filepath.WalkDir(filepath.Join(o.Dir, "cache"), func(path string, d fs.DirEntry, err error) error {
-			if err == nil && !d.IsDir() && d.Name() != sumFile {
+			if err == nil && !d.IsDir() && d.Name() != "SUM" {
 				all = append(all, path)
 			}
 			return err
@@ -293,7 +294,7 @@ func TestMissingPolicies(t *testing.T) {
 		billing := activate(t, h, billingGuest(t, "1", abi.Quote{Upper: 9}, charge)).Digest
 		_ = h.Close()
 		for _, digest := range []string{admission, billing} {
-			flip(t, h.path(digest, extWasm), 30)
+			flip(t, h.folder.path(digest, extWasm), 30)
 		}
 		h, _ = openTest(t, o)
 		if h.Deciding() == open {
@@ -342,7 +343,7 @@ func TestMissingStaysMissing(t *testing.T) {
 	}
 	_ = h.Close()
 	for _, digest := range policies {
-		flip(t, h.path(digest, extWasm), 30)
+		flip(t, h.folder.path(digest, extWasm), 30)
 	}
 	other := newGuest(SlotAdmission, "2")
 	other.answers[abi.OpDecide] = abi.Decision{}.Append(nil)
@@ -422,7 +423,7 @@ func TestVerbDuringTheStart(t *testing.T) {
 		{"the active one fails too often", func(h *Host, two, _ string) error {
 			g := h.slot(SlotChat).now.Load().active
 			for range breakerFaults {
-				h.failed(g, abi.OpRequest, caller{account: "a"}, faultf(causeTrap, "unreachable"))
+				h.failed(g, abi.OpRequest, caller{account: "a"}, guest.Faultf(guest.CauseTrap, "unreachable"))
 			}
 			return nil
 		}, "1", 40},
@@ -486,7 +487,7 @@ func TestEndOfWhatDoesNotLoad(t *testing.T) {
 			}
 		}
 		_ = h.Close()
-		flip(t, h.path(three, extWasm), 30)
+		flip(t, h.folder.path(three, extWasm), 30)
 		h, _ = openTest(t, o)
 		if w := h.state.Slots[SlotChat]; w.Canary == "" && w.Shadow == "" {
 			t.Fatalf("%s: nothing is to end", name)
@@ -495,7 +496,7 @@ func TestEndOfWhatDoesNotLoad(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 		_ = h.Close()
-		flip(t, h.path(three, extWasm), 30)
+		flip(t, h.folder.path(three, extWasm), 30)
 		h, _ = openTest(t, o)
 		if a := h.slot(SlotChat).now.Load(); a.active.digest != two || a.previous.digest != one || a.canary != nil || a.shadow != nil {
 			t.Errorf("%s: %+v", name, a)
@@ -518,7 +519,7 @@ func TestRemoveOfWhatIsMissing(t *testing.T) {
 	admission := activate(t, h, admissionGuest(t, abi.Decision{})).Digest
 	_ = h.Close()
 	for _, digest := range []string{one, two, three, four, admission} {
-		flip(t, h.path(digest, extWasm), 30)
+		flip(t, h.folder.path(digest, extWasm), 30)
 	}
 	h, _ = openTest(t, o)
 	for _, digest := range []string{two, three, four, admission} {

@@ -239,7 +239,7 @@ func TestCanaryComesLast(t *testing.T) {
 	goOn()
 	check(true, 7, false)
 	_ = h.Close()
-	flip(t, h.path(canary, extWasm), 30)
+	flip(t, h.folder.path(canary, extWasm), 30)
 	h, _ = openTest(t, o)
 	check(true, 5, true)
 	if _, err := h.Rollback(SlotBilling); err != nil {
@@ -255,11 +255,11 @@ func TestStandInIsProvisional(t *testing.T) {
 	h, _ := openTest(t, o)
 	digest := activate(t, h, billingGuest(t, "1", abi.Quote{Upper: 9}, abi.Charge{Total: 5, Lines: []abi.Line{line(1, 5, 5)}})).Digest
 	_ = h.Close()
-	flip(t, h.path(digest, extWasm), 30)
+	flip(t, h.folder.path(digest, extWasm), 30)
 	shipped := testShipped()
 	native := shipped[0].native
 	shipped[0].native = func(op abi.Op, in, dst []byte) []byte {
-		flip(t, h.path(digest, extWasm), 30)
+		flip(t, h.folder.path(digest, extWasm), 30)
 		if _, err := h.Activate(digest); err != nil {
 			t.Error(err)
 		}

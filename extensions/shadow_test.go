@@ -95,14 +95,14 @@ func TestShadowBesideCanary(t *testing.T) {
 	}
 	_ = h.Close()
 
-	path := h.path(three, extWasm)
+	path := h.folder.path(three, extWasm)
 	flip(t, path, 30)
 	h, _ = openTest(t, o)
 	refused(h.Shadow(two, 10))
 	w := h.state.Slots[SlotChat]
 	w.Shadow, w.ShadowPercent = two, 10
 	h.state.Slots[SlotChat] = w
-	h.saveOrSay()
+	h.folder.saveOrSay(&h.state)
 	_ = h.Close()
 	flip(t, path, 30)
 	h, _ = openTest(t, o)

@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"corenode/extensions/guest"
 	"corenode/wasm/abi"
 )
 
@@ -141,7 +142,7 @@ func openC(b *testing.B) *Host {
 	if err != nil {
 		b.Fatal(err)
 	}
-	content := append(binary.AppendUvarint(nil, uint64(len(manifestSection))), manifestSection...)
+	content := append(binary.AppendUvarint(nil, uint64(len(guest.ManifestSection))), guest.ManifestSection...)
 	content = append(content, manifest...)
 	wasm = append(binary.AppendUvarint(append(wasm, 0), uint64(len(content))), content...)
 	h, _ := openTest(b, Options{})

@@ -1,8 +1,6 @@
 package extensions
 
-import (
-	"sync/atomic"
-)
+import "sync/atomic"
 
 // slot is where the generations of one protocol or policy serve. Its pick is
 // lock-free; verbs replace the assignment as a whole.
@@ -11,8 +9,6 @@ type slot struct {
 	builtin *generation // the native build; nil for admission
 	now     atomic.Pointer[assignment]
 	samples atomic.Uint64 // calls since a shadow was set, to pick its share of them
-
-	throttle *throttle
 }
 
 // assignment says who serves. It is immutable.

@@ -1,11 +1,10 @@
 package extensions
 
 import (
+	"corenode/extensions/guest"
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"corenode/wasm/abi"
 )
 
 // throttle holds the calls of one slot to its share of the processors: who asks
@@ -49,10 +48,6 @@ func newThrottle(share cpuShare, over func(declined uint64)) *throttle {
 	t.level.Store(int64(share.burst))
 	return t
 }
-
-// overShare is what a call counts as that is declined because its slot is over
-// its share. It is no fault of the module, and no breaker hears of it.
-var overShare = &fault{cause: causeOverloaded, detail: "its slot is over its share of the processors"}
 
 // enter asks for the turn of a call whose like take mean. It waits at most
 // patience and says how long it did; when more would be needed it is not ok, at
@@ -122,12 +117,12 @@ func (t *throttle) decline(now time.Time) {
 }
 
 // space waits for the turn of a call that nothing else can answer, at most
-// waitMax, and then lets it be made whatever is left. Calls that something else
+// guest.WaitMax, and then lets it be made whatever is left. Calls that something else
 // can answer come behind it.
 func (t *throttle) space(mean time.Duration) (held time.Duration) {
 	held = holdFor(mean)
 	if held > 0 || t.level.Load() <= 0 {
-		wait, _ := t.queue(held, waitMax, true)
+		wait, _ := t.queue(held, guest.WaitMax, true)
 		t.wait(wait)
 	}
 	return held
@@ -140,50 +135,4 @@ func (t *throttle) settle(held, took time.Duration) {
 		t.held.Add(-int64(held))
 	}
 	t.used.Add(int64(took))
-}
-
-// turn asks for the turn of a call, as in enter. A native build needs none. For a
-// module that ships nothing is held: it is slow only where much was sent, as the
-// rest of the node is then, and many such requests at once are no reason to decline.
-func (g *generation) turn(op abi.Op, patience time.Duration) (held, waited time.Duration, ok bool) {
-	switch {
-	case g.pool == nil:
-		return 0, 0, true
-	case g.shipped:
-		return g.pool.throttle.enter(0, patience)
-	}
-	return g.pool.throttle.enter(g.pool.mean(op), patience)
-}
-
-// SlotUse is how much of the processors the modules of a slot use.
-type SlotUse struct {
-	Slot  Slot
-	Limit float64       // processors that they may use
-	CPU   time.Duration // that they used, by the clock of their threads where there is one
-	// Waits are calls that waited for their turn, in all for Waited; Declined are
-	// those that something else answered because the wait would have been too long.
-	Waits, Declined uint64
-	Waited          time.Duration
-}
-
-// Uses says how much of the processors each slot uses.
-func (h *Host) Uses() []SlotUse {
-	all := make([]SlotUse, len(h.slots))
-	for i, sl := range h.slots {
-		t := sl.throttle
-		all[i] = SlotUse{Slot: sl.name, Limit: t.share.rate, CPU: time.Duration(t.used.Load()),
-			Waits: t.waits.Load(), Waited: time.Duration(t.waited.Load()), Declined: t.declined.Load()}
-	}
-	return all
-}
-
-// sayOver says that calls of a slot were declined.
-func (h *Host) sayOver(sl *slot) func(declined uint64) {
-	return func(declined uint64) {
-		module := ""
-		if g := sl.now.Load().active; g != nil {
-			module = g.title()
-		}
-		h.log.Warn("a slot is over its share of the processors", "slot", string(sl.name), "module", module, "declined", declined)
-	}
 }

@@ -3,13 +3,13 @@ package extensions
 import (
 	"bytes"
 	"fmt"
-	"runtime"
 	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"corenode/extensions/guest"
 	"corenode/wasm/abi"
 	"corenode/wasm/builtin"
 )
@@ -51,7 +51,7 @@ func TestTurns(t *testing.T) {
 			t.Errorf("later: %v, said %v", ok, said)
 		}
 		th.space(call)
-		if waited := time.Since(before); waited != waitMax {
+		if waited := time.Since(before); waited != guest.WaitMax {
 			t.Errorf("a call that must be made waited %v", waited)
 		}
 	})
@@ -100,7 +100,7 @@ const tiny = 1e-6
 func slowGuest(t testing.TB, s Slot, answers map[abi.Op][]byte) []byte {
 	g := newGuest(s, "slow")
 	g.rounds, g.answers = slowRounds, answers
-	g.manifest.Ticks = Ticks{Call: 10 * slowRounds}
+	g.manifest.Ticks = guest.Ticks{Call: 10 * slowRounds}
 	return g.bytes(t)
 }
 
@@ -137,21 +137,24 @@ func TestSlowTranslatorDeclines(t *testing.T) {
 }
 
 // spend uses up the share of a slot.
-func spend(h *Host, s Slot) { h.slot(s).throttle.settle(0, time.Hour) }
+func spend(h *Host, s Slot) { h.throttles[s.index()].settle(0, time.Hour) }
 
 // TestShippedHoldsNothing: many slow calls at once of a module that ships are no
 // reason to decline one while its slot is below its share.
 func TestShippedHoldsNothing(t *testing.T) {
-	th := newThrottle(newCPUShare(0.5, 2), func(uint64) {})
-	g := &generation{shipped: true, pool: &pool{throttle: th}}
-	g.pool.costs[opIndex(abi.OpRequest)].mean.Store(int64(time.Second))
+	h, _ := openTest(t, Options{})
+	g := slowFromTheStart(t, h)
+	g.shipped = true
+	if mean := g.pool.Mean(abi.OpDecide); mean < holdMin {
+		t.Fatalf("a call takes %v", mean)
+	}
 	for n := range 64 {
-		if held, waited, ok := g.turn(abi.OpRequest, shareWaitMax); !ok || held+waited > 0 {
+		if held, waited, ok := g.turn(abi.OpDecide, shareWaitMax); !ok || held+waited > 0 {
 			t.Fatalf("call %d: held %v, waited %v, %v", n, held, waited, ok)
 		}
 	}
-	th.settle(0, time.Minute)
-	if _, _, ok := g.turn(abi.OpRequest, shareWaitMax); ok {
+	spend(h, SlotAdmission)
+	if _, _, ok := g.turn(abi.OpDecide, shareWaitMax); ok {
 		t.Error("over the share it goes on")
 	}
 }
@@ -199,7 +202,7 @@ func TestStreamOverItsShare(t *testing.T) {
 			if c.spent == 2 && c.native > 0 && !bytes.Equal(r.events[0].Events, merged(8)) {
 				t.Errorf("it got\n%q, want\n%q", r.events[0].Events, merged(8))
 			}
-			if use := useOf(h, SlotChat); c.native == 0 && use.Waited < waitMax {
+			if use := useOf(h, SlotChat); c.native == 0 && use.Waited < guest.WaitMax {
 				t.Errorf("the stream that went on waited %v", use.Waited)
 			}
 		})
@@ -265,7 +268,7 @@ func TestForeignDialectOverItsShare(t *testing.T) {
 // TestPatienceIsOfTheRequest: the calls of one request wait for 100 ms together.
 func TestPatienceIsOfTheRequest(t *testing.T) {
 	h, _ := openTest(t, Options{})
-	th := h.slot(SlotChat).throttle
+	th := h.throttles[SlotChat.index()]
 	activate(t, h, slowGuest(t, SlotChat, chatAnswers("slow")))
 	tr := h.Translate(SlotChat, "a", "", abi.Facts{})
 	defer tr.Close()
@@ -303,7 +306,7 @@ func TestSlowBillingIsProvisional(t *testing.T) {
 	if u := useOf(h, SlotBilling); u.Declined != 2 || u.Waits != 0 {
 		t.Errorf("%+v", u)
 	}
-	h.slot(SlotBilling).throttle.level.Store(-1000) // for which this share needs half a second
+	h.throttles[SlotBilling.index()].level.Store(-1000) // for which this share needs half a second
 	if c, err := h.Rate("", ratingCharge); err != nil || c.Provisional || c.Amount != 900 {
 		t.Errorf("rated again %+v, %v", c, err)
 	}
@@ -324,17 +327,22 @@ func TestSlowPolicyDeclines(t *testing.T) {
 	}
 }
 
+// slowFromTheStart serves with a policy whose calls were seen to be slow when it was tried.
+func slowFromTheStart(t *testing.T, h *Host) *generation {
+	h.untried = false
+	slow := newGuest(SlotAdmission, "slow")
+	slow.rounds = 50_000_000 // above 20 ms on every machine of these years
+	slow.answers = map[abi.Op][]byte{abi.OpDecide: abi.Decision{Verdict: abi.Deny, Kind: abi.RateLimited, Msg: "no"}.Append(nil)}
+	slow.manifest.Ticks = guest.Ticks{Call: 100_000_000}
+	activate(t, h, slow.bytes(t))
+	return h.slot(SlotAdmission).now.Load().active
+}
+
 // TestSlowFromTheStart: what calls take is known from those that were tried before
 // the module serves, so that its first calls are not all made at once.
 func TestSlowFromTheStart(t *testing.T) {
 	h, _ := openTest(t, Options{CPUShare: tiny})
-	h.untried = false
-	deny := abi.Decision{Verdict: abi.Deny, Kind: abi.RateLimited, Msg: "no"}
-	guest := newGuest(SlotAdmission, "slow")
-	guest.rounds, guest.answers = 50_000_000, map[abi.Op][]byte{abi.OpDecide: deny.Append(nil)} // above 20 ms on every machine of these years
-	guest.manifest.Ticks = Ticks{Call: 100_000_000}
-	activate(t, h, guest.bytes(t))
-	g := h.slot(SlotAdmission).now.Load().active
+	g := slowFromTheStart(t, h)
 	held, _, ok := g.turn(abi.OpDecide, 0)
 	if _, _, second := g.turn(abi.OpDecide, 0); !ok || held < holdMin || second {
 		t.Errorf("the first turn %v holds %v, the second %v", ok, held, second)
@@ -404,24 +412,5 @@ func TestHeavyCanary(t *testing.T) {
 				t.Errorf("after the rollback: %s", got)
 			}
 		})
-	}
-}
-
-// TestTimeOfAThread: what a call took is told by its thread's clock: waiting is not in it.
-func TestTimeOfAThread(t *testing.T) {
-	if _, ok := threadClock(); !ok {
-		t.Skip("no clock of one thread on this system")
-	}
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
-	var s stopwatch
-	began := time.Now()
-	s.reset()
-	time.Sleep(50 * time.Millisecond)
-	s.stop()
-	time.Sleep(50 * time.Millisecond) // others run at a safepoint
-	s.start()
-	if spent, passed := s.end(), time.Since(began); spent < 0 || spent > passed/4 {
-		t.Errorf("%v of %v", spent, passed)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"corenode/extensions/guest"
 	"corenode/wasm/abi"
 )
 
@@ -38,7 +39,7 @@ func TestDenialCovers(t *testing.T) {
 		{"other<9", "1", false}, {digest, "1", true}, {digestPrefix + strings.Repeat("0b", 32), "1", false},
 	} {
 		d := denials(t, c.entry)[0]
-		if got := d.covers(digest, &Manifest{Name: "test", Version: c.version}); got != c.want {
+		if got := d.covers(digest, &guest.Manifest{Name: "test", Version: c.version}); got != c.want {
 			t.Errorf("%s covers version %s: %v", c.entry, c.version, got)
 		}
 		if got := d.covers(digest, nil); got != (c.entry == digest) {
@@ -57,7 +58,7 @@ func TestDenialCovers(t *testing.T) {
 
 func wantDenied(t testing.TB, err error) {
 	t.Helper()
-	var refused *LoadError
+	var refused *guest.LoadError
 	if !errors.Is(err, ErrDenied) || !errors.As(err, &refused) || refused.Stage != "denied" || refused.Fix == "" || !strings.Contains(refused.Reason, "modules.denied") {
 		t.Errorf("refused with %v", err)
 	}
@@ -140,7 +141,7 @@ func TestDeniedAtTheStart(t *testing.T) {
 				o.Denied, serves = denials(t, "test<3"), "native"
 			case "gone":
 				o.Denied, serves = denials(t, two), "1"
-				if err := os.Remove(h.path(two, extWasm)); err != nil {
+				if err := os.Remove(h.folder.path(two, extWasm)); err != nil {
 					t.Fatal(err)
 				}
 			default:

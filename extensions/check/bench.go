@@ -47,7 +47,7 @@ func Bench(wasm, config []byte, each time.Duration, log *slog.Logger) ([]Figure,
 		out, ticks, err = i.Call(op, in, out[:0])
 		return out, err
 	}
-	s := subjectOf(m, len(wasm))
+	s := subjectOf(m, wasm)
 	natives := make(map[string]probe.Call)
 	if s.Native != nil {
 		for _, c := range probe.Calls(s.Kind, s.Protocol, s.History, s.Native) {

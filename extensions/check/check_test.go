@@ -20,7 +20,7 @@ func TestGoodModules(t *testing.T) {
 		"translator": translator(&clerk{}),
 		"billing":    billing(toll{}),
 		"admission": subject("admission", `[{"name": "a", "op": "decide", "admission": {}, "want": {"decision": {"verdict": "deny", "kind": "rate_limited", "msg": "full"}}}]`,
-			func() *guest { return &guest{h: sdk.AdmissionHandler(gate{})} }),
+			func() *handmade { return &handmade{h: sdk.AdmissionHandler(gate{})} }),
 	} {
 		first := Study(s, quick())
 		if !first.Passed || !strings.Contains(written(first), "Nothing must be fixed") {
@@ -42,14 +42,14 @@ func TestGoodModules(t *testing.T) {
 func TestPlantedDefects(t *testing.T) {
 	leaking := translator(&clerk{})
 	leaking.Open = func([]byte) (Guest, error) {
-		return &guest{h: sdk.TranslatorHandler(&clerk{}), leaks: true}, nil
+		return &handmade{h: sdk.TranslatorHandler(&clerk{}), leaks: true}, nil
 	}
 	greedy := translator(&clerk{})
 	greedy.Budget = func(abi.Op, int) int64 { return 10 }
 	poisoned := translator(&clerk{})
 	poisoned.Open = func([]byte) (Guest, error) {
 		bad := false // once it has seen a body that is no UTF-8
-		return &guest{h: func(op abi.Op, in, dst []byte) []byte {
+		return &handmade{h: func(op abi.Op, in, dst []byte) []byte {
 			bad = bad || bytes.Contains(in, []byte("\xff\xfe\xc3"))
 			if bad {
 				return abi.BeginOutput(dst, abi.StatusDecline, 0)
@@ -121,7 +121,7 @@ func TestFreeIsFree(t *testing.T) {
 func TestFaultOfUsualCall(t *testing.T) {
 	s := translator(&clerk{})
 	s.Open = func([]byte) (Guest, error) {
-		return &guest{h: func(op abi.Op, in, dst []byte) []byte {
+		return &handmade{h: func(op abi.Op, in, dst []byte) []byte {
 			if op == abi.OpResponse {
 				panic("no answers")
 			}

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 
-	"corenode/extensions"
+	"corenode/extensions/guest"
 	"corenode/extensions/probe"
 	"corenode/extensions/vector"
 	"corenode/wasm/abi"
@@ -76,8 +76,8 @@ func (st *study) runVectors(s *Stage, ours int) {
 	if len(st.vectors) == 0 {
 		s.fix("write vectors and pack them into the module", "no golden vectors: nothing shows that the module answers right")
 	}
-	if ticks > extensions.VectorTicksMax {
-		s.fix("give it fewer vectors, or shorter ones", "the vectors take %d ticks together; a node refuses more than %d", ticks, int64(extensions.VectorTicksMax))
+	if ticks > guest.VectorTicksMax {
+		s.fix("give it fewer vectors, or shorter ones", "the vectors take %d ticks together; a node refuses more than %d", ticks, int64(guest.VectorTicksMax))
 	}
 	s.Summary = fmt.Sprintf("%d of %d pass, in %d calls", passed, len(st.vectors), calls)
 }
