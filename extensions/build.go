@@ -14,7 +14,7 @@ type builder struct {
 	options   Options // never changes
 	log       *slog.Logger
 	now       func() time.Time
-	ships     []shippedModule         // never changes
+	ships     []shippedModule       // never changes
 	throttles [len(Slots)]*throttle // of the slots; never changes
 	trust     atomic.Pointer[trust] // changed with Host.mu held
 	compiler  *guest.Compiler       // nil: this process compiles; never changes

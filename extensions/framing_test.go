@@ -41,7 +41,6 @@ var whatTranslatorsWrite = []struct {
 	{"an empty body", abi.OpResponse, nil},
 
 	{"a body in another encoding", abi.OpResponse, []byte("{\"a\":\"\xe4\"}")},
-
 }
 
 // TestAttackTranslators checks that it counts as a fault of the protocol,

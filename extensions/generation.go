@@ -38,8 +38,8 @@ type generation struct {
 	nativeDone nativeCounters
 	tally      tally
 	breaker    breaker
-	heavy      atomic.Bool // a canary that is being rolled back for what its calls take
-	faultLines guest.LineLimit // of what is said about it
+	heavy      atomic.Bool                        // a canary that is being rolled back for what its calls take
+	faultLines guest.LineLimit                    // of what is said about it
 	compared   atomic.Pointer[compare.Comparison] // of its last time as a shadow
 }
 

@@ -30,7 +30,9 @@ func TestNewManifests(t *testing.T) {
 		{"that very file", "", own},
 		{"too much memory", "memory_max_bytes is 536870913, at most 536870912", set(func(m *guest.Manifest) { m.MemoryMaxBytes = 512<<20 + 1 })},
 		{"too many ticks, twice", "ticks.per_kb is 200001, at most 200000", set(func(m *guest.Manifest) { m.Ticks = guest.Ticks{Call: 200_000_001, PerKB: 200_001} })},
-		{"the most of all", "", set(func(m *guest.Manifest) { m.MemoryMaxBytes, m.Ticks = 512<<20, guest.Ticks{Call: 200_000_000, PerKB: 200_000} })},
+		{"the most of all", "", set(func(m *guest.Manifest) {
+			m.MemoryMaxBytes, m.Ticks = 512<<20, guest.Ticks{Call: 200_000_000, PerKB: 200_000}
+		})},
 	}
 	for _, c := range cases {
 		h, _ := openWith(t, Options{AllowUnsigned: true}, ships)

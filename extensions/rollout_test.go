@@ -217,7 +217,7 @@ func TestShadowFaultsByBody(t *testing.T) {
 	h, _ := openTest(t, Options{})
 	g := newGuest(SlotChat, "1")
 	g.start = wasmtest.Asm().I32(2*guest.BodyBytesFair/pageBytes).Imm(0x40, 0).Op(wasmtest.Drop) // memory.grow: room for the body
-	g.call = wasmtest.Asm().Loop(wasmtest.Void).Br(0).End().I64(0)                         // until its ticks end
+	g.call = wasmtest.Asm().Loop(wasmtest.Void).Br(0).End().I64(0)                               // until its ticks end
 	g.manifest.Ticks = guest.Ticks{Call: 1000, PerKB: 1}
 	digest := mustLoad(t, h, g.bytes(t))
 	if _, err := h.Shadow(digest, 100); err != nil {

@@ -80,7 +80,7 @@ func TestHeavier(t *testing.T) {
 	usual := func(calls uint64, ticks float64, cpu time.Duration) guest.Usual {
 		return guest.Usual{Calls: calls, Ticks: ticks, CPU: cpu}
 	}
-	active := usual(200, 10_000, 25 * us)
+	active := usual(200, 10_000, 25*us)
 	for _, c := range []struct {
 		name   string
 		canary guest.Usual
@@ -88,18 +88,18 @@ func TestHeavier(t *testing.T) {
 		says   string
 	}{
 		{"the same", active, 3, ""},
-		{"three times", usual(200, 30_000, 75 * us), 3, ""},
-		{"more ticks", usual(200, 30_100, 25 * us), 3, "3.0 times the ticks: 30100, not 10000"},
-		{"more time", usual(200, 10_000, 100 * us), 3, "4.0 times the processor time: 100µs, not 25µs"},
-		{"too few calls", usual(199, 90_000, 900 * us), 3, ""},
-		{"another factor", usual(200, 90_000, 100 * us), 10, ""},
-		{"another factor, and more", usual(200, 110_000, 100 * us), 10, "11.0 times the ticks"},
+		{"three times", usual(200, 30_000, 75*us), 3, ""},
+		{"more ticks", usual(200, 30_100, 25*us), 3, "3.0 times the ticks: 30100, not 10000"},
+		{"more time", usual(200, 10_000, 100*us), 3, "4.0 times the processor time: 100µs, not 25µs"},
+		{"too few calls", usual(199, 90_000, 900*us), 3, ""},
+		{"another factor", usual(200, 90_000, 100*us), 10, ""},
+		{"another factor, and more", usual(200, 110_000, 100*us), 10, "11.0 times the ticks"},
 	} {
 		if got := heavier(c.canary, active, c.factor, 200); got != c.says && (c.says == "" || !strings.HasPrefix(got, c.says)) {
 			t.Errorf("%s: %q, want %q", c.name, got, c.says)
 		}
 	}
-	if got := heavier(usual(200, 3000, 5 * us), usual(200, 10, us / 10), 3, 200); got != "" {
+	if got := heavier(usual(200, 3000, 5*us), usual(200, 10, us/10), 3, 200); got != "" {
 		t.Errorf("calls of 5 us are %q", got)
 	}
 	if got := heavier(active, usual(199, 1, 1), 3, 200); got != "" {

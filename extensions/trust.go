@@ -8,8 +8,8 @@ import (
 
 // trust says whose modules a host takes, and which of them it does not. It is immutable.
 type trust struct {
-	keys   []ed25519.PublicKey
-	denied []Denial
+	keys     []ed25519.PublicKey
+	denied   []Denial
 	unsigned bool // modules without a signature are taken
 }
 

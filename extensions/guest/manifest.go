@@ -133,21 +133,6 @@ func (m *Manifest) validate() error {
 	return errors.Join(errs...)
 }
 
-// CheckBounds says which numbers are above what a host grants.
-func (m *Manifest) CheckBounds() error {
-	var errs []error
-	for _, n := range []struct {
-		key       string
-		asks, max int64
-	}{{"memory_max_bytes", m.MemoryMaxBytes, memoryMax}, {"ticks.call", m.Ticks.Call, ticksCallMax},
-		{"ticks.per_kb", m.Ticks.PerKB, ticksPerKBMax}} {
-		if n.asks > n.max {
-			errs = append(errs, fmt.Errorf("manifest: %s is %d, at most %d", n.key, n.asks, n.max))
-		}
-	}
-	return errors.Join(errs...)
-}
-
 // PlainName says whether a name is 1 to 64 of a-z 0-9 . _ - that begin with a letter or digit.
 func PlainName(s string) bool {
 	if s == "" || len(s) > 64 || strings.Trim(s[:1], "._-") == "" {

@@ -1,6 +1,10 @@
 package guest
 
-import "corenode/wasm/abi"
+import (
+	"corenode/wasm/abi"
+	"errors"
+	"fmt"
+)
 
 // A tick is one function call or one loop round of a guest: 2 to 3 ns on the
 // machines this was measured on. Defaults are what a call of that size takes
@@ -60,6 +64,21 @@ func (m *Manifest) memoryBytesMax() int64 {
 		n = memoryDefault
 	}
 	return (min(n, memoryMax) + pageBytes - 1) / pageBytes * pageBytes
+}
+
+// CheckBounds says which numbers are above what a host grants.
+func (m *Manifest) CheckBounds() error {
+	var errs []error
+	for _, n := range []struct {
+		key       string
+		asks, max int64
+	}{{"memory_max_bytes", m.MemoryMaxBytes, memoryMax}, {"ticks.call", m.Ticks.Call, ticksCallMax},
+		{"ticks.per_kb", m.Ticks.PerKB, ticksPerKBMax}} {
+		if n.asks > n.max {
+			errs = append(errs, fmt.Errorf("manifest: %s is %d, at most %d", n.key, n.asks, n.max))
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // pageBytes is the size of a page of memory.
