@@ -36,7 +36,7 @@ func (h *Host) Decide(request string, in abi.AdmissionInput) (abi.Decision, erro
 		return abi.Decision{}, nil
 	}
 	defer g.release()
-	held, _, ok := g.turn(abi.OpDecide, shareWaitMax)
+	advance, _, ok := g.admit(abi.OpDecide, shareWaitMax)
 	if !ok {
 		return abi.Decision{}, nil // as if it had no opinion: the account's own limits decide
 	}
@@ -47,7 +47,7 @@ func (h *Host) Decide(request string, in abi.AdmissionInput) (abi.Decision, erro
 	} else {
 		s.in = in.Append(s.in[:0])
 	}
-	o, f := h.call(sl, g, abi.OpDecide, caller{in.Account, request}, held, s)
+	o, f := h.call(sl, g, abi.OpDecide, caller{in.Account, request}, advance, s)
 	if f == nil && o.Status == abi.StatusDecline {
 		return abi.Decision{}, nil // it has no opinion
 	}

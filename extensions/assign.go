@@ -13,7 +13,7 @@ func (h *Host) assign(sl *slot, a assignment) {
 	if before.shadow != nil && before.shadow != a.shadow {
 		h.spawn(before.shadow.stop)
 	}
-	if g := before.previous; g != nil && !a.holds(g) {
+	if g := before.previous; g != nil && !a.includes(g) {
 		h.drop(g)
 	}
 	if g := before.active; g != nil && g != a.active && g.pool != nil {

@@ -7,10 +7,10 @@ import (
 )
 
 // call runs one op on a generation of a slot, which the caller has acquired:
-// the one way to every module, native or Wasm. held is what the slot's share
-// holds for it, of generation.turn. The output aliases s.out.
-func (h *Host) call(sl *slot, g *generation, op abi.Op, of caller, held time.Duration, s *scratch) (abi.Output, *guest.Fault) {
-	out, f := g.do(op, of, s.in, held, s.out[:0])
+// the one way to every module, native or Wasm. advance is what
+// generation.admit took for it. The output aliases s.out.
+func (h *Host) call(sl *slot, g *generation, op abi.Op, of caller, advance time.Duration, s *scratch) (abi.Output, *guest.Fault) {
+	out, f := g.do(op, of, s.in, advance, s.out[:0])
 	s.out = out
 	if f != nil {
 		f.Input = len(s.in)

@@ -79,17 +79,18 @@ type caller struct {
 	request string // the request's id, "" where there is none, for the log
 }
 
-// turn asks for the turn of a call, as in enter. A native build needs none. For a
-// module that ships nothing is held: it is slow only where much was sent, as the
-// rest of the node is then, and many such requests at once are no reason to decline.
-func (g *generation) turn(op abi.Op, patience time.Duration) (held, waited time.Duration, ok bool) {
+// admit asks whether a call may be made, as throttle.admit does. A native build
+// always may. A module that ships pays no advance: it is slow only where much was
+// sent, as the rest of the node is then, and many such requests at once are no
+// reason to decline.
+func (g *generation) admit(op abi.Op, patience time.Duration) (advance, waited time.Duration, ok bool) {
 	switch {
 	case g.pool == nil:
 		return 0, 0, true
 	case g.shipped:
-		return g.throttle.enter(0, patience)
+		return g.throttle.admit(0, patience)
 	}
-	return g.throttle.enter(g.pool.Mean(op), patience)
+	return g.throttle.admit(g.pool.Mean(op), patience)
 }
 
 // do runs one op for a caller and appends the output frame to dst. The caller

@@ -203,7 +203,7 @@ type SlotUse struct {
 	Slot  Slot
 	Limit float64       // processors that they may use
 	CPU   time.Duration // that they used, by the clock of their threads where there is one
-	// Waits are calls that waited for their turn, in all for Waited; Declined are
+	// Waits are calls that waited for the share, in all for Waited; Declined are
 	// those that something else answered because the wait would have been too long.
 	Waits, Declined uint64
 	Waited          time.Duration

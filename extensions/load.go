@@ -74,7 +74,7 @@ func (h *Host) mayLoad(old *module, digest string, config []byte) (same bool, er
 	case h.state.named(digest):
 		return false, guest.Refused("init", "build it with another version, so that its charges can be told apart",
 			"charges name this module with another configuration")
-	case old.generation != nil && h.slot(slotOf(&old.manifest)).now.Load().holds(old.generation):
+	case old.generation != nil && h.slot(slotOf(&old.manifest)).now.Load().includes(old.generation):
 		return false, &guest.LoadError{Stage: "init", Err: ErrInUse, Reason: "the module serves with another configuration",
 			Fix: "activate another one first, or build it with another version"}
 	}

@@ -59,14 +59,14 @@ func (h *Host) Quote(request string, in abi.QuoteInput) (*Quote, error) {
 
 // quote asks one generation and checks that the answer makes sense.
 func (h *Host) quote(g *generation, of caller, in abi.QuoteInput) (abi.Quote, *guest.Fault) {
-	held, _, ok := g.turn(abi.OpQuote, 0)
+	advance, _, ok := g.admit(abi.OpQuote, 0)
 	if !ok {
 		return abi.Quote{}, overShare
 	}
 	s := takeScratch()
 	defer putScratch(s)
 	s.in = in.Append(s.in[:0])
-	o, f := h.call(h.slot(SlotBilling), g, abi.OpQuote, of, held, s)
+	o, f := h.call(h.slot(SlotBilling), g, abi.OpQuote, of, advance, s)
 	if f == nil && o.Status == abi.StatusDecline {
 		f = declined
 	}
@@ -112,7 +112,7 @@ func (q *Quote) Provisional() bool { return q.provisional }
 
 // Rate charges the request of an id without a quote, by the module that serves now and at the prices
 // of in: what a crash left open, and what is rated again. No request waits for it,
-// so it waits for its turn.
+// so it waits for the share.
 func (h *Host) Rate(request string, in abi.ChargeInput) (Charge, error) {
 	g, standsIn := h.slot(SlotBilling).acquire(in.Account)
 	defer g.release()
@@ -121,7 +121,7 @@ func (h *Host) Rate(request string, in abi.ChargeInput) (Charge, error) {
 	return c, err
 }
 
-// rate charges with g, whose turn it waits for with patience, or else with the
+// rate charges with g, for whose share it waits with patience, or else with the
 // builtin tariff.
 func (h *Host) rate(g *generation, request string, in abi.ChargeInput, upper abi.Nano, patience time.Duration) (Charge, error) {
 	s := takeScratch()
@@ -144,11 +144,11 @@ func (h *Host) rate(g *generation, request string, in abi.ChargeInput, upper abi
 
 // charge asks one generation for the charge of s.in and holds it to the rules.
 func (h *Host) charge(g *generation, request string, in abi.ChargeInput, upper abi.Nano, patience time.Duration, s *scratch) (Charge, *guest.Fault) {
-	held, _, ok := g.turn(abi.OpCharge, patience)
+	advance, _, ok := g.admit(abi.OpCharge, patience)
 	if !ok {
 		return Charge{}, overShare
 	}
-	o, f := h.call(h.slot(SlotBilling), g, abi.OpCharge, caller{in.Account, request}, held, s)
+	o, f := h.call(h.slot(SlotBilling), g, abi.OpCharge, caller{in.Account, request}, advance, s)
 	if f == nil && o.Status == abi.StatusDecline {
 		f = declined
 	}

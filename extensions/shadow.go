@@ -79,13 +79,13 @@ func (s *shadow) work() {
 	var out []byte
 	for job := range s.queue {
 		s.queued.Add(-int64(len(job.in) + len(job.out)))
-		held, _, ok := s.generation.turn(job.op, 0)
+		advance, _, ok := s.generation.admit(job.op, 0)
 		if !ok { // requests come first
 			s.generation.tally.shadowDropped.Add(1)
 			continue
 		}
 		var f *guest.Fault
-		out, f = s.generation.do(job.op, job.of, s.recordOf(job), held, out[:0])
+		out, f = s.generation.do(job.op, job.of, s.recordOf(job), advance, out[:0])
 		t := &s.generation.tally
 		t.shadowRuns.Add(1)
 		call := compare.Call{Op: job.op, Account: job.of.account, By: job.by, In: job.in, Old: job.out, New: out}

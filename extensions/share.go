@@ -11,10 +11,10 @@ const CPUShareDefault = 0.5
 // cpuShare is a slot's part of the machine's processors: an allowance of
 // processor time that fills as time passes, and that calls are taken from when
 // it is known what they took. It may go below nothing: that is debt, and nobody
-// gets a turn before it is paid.
+// is admitted before it is paid.
 type cpuShare struct {
 	rate  float64       // processor time that it gains per time: 1 is one processor
-	burst time.Duration // the most it holds
+	burst time.Duration // it is full then
 }
 
 // shareWindow is the time after which an unused share is full.
@@ -45,9 +45,9 @@ func (s cpuShare) wait(level time.Duration) time.Duration {
 	return time.Duration(float64(-level)/s.rate) + 1
 }
 
-// behind is the time until a call of so much has a processor of the share to
+// behind is the time until a call that takes advance has a processor of the share to
 // itself, when calls of so much in all run or wait before it.
-func (s cpuShare) behind(before, held time.Duration) time.Duration {
-	free := time.Duration(max(1, s.rate) * float64(held)) // what can run at once
-	return max(0, time.Duration(float64(before+held-free)/s.rate))
+func (s cpuShare) behind(before, advance time.Duration) time.Duration {
+	free := time.Duration(max(1, s.rate) * float64(advance)) // what can run at once
+	return max(0, time.Duration(float64(before+advance-free)/s.rate))
 }

@@ -36,9 +36,9 @@ func TestCPUShare(t *testing.T) {
 func TestBehind(t *testing.T) {
 	const ms = time.Millisecond
 	for _, c := range []struct {
-		rate         float64
-		before, held time.Duration
-		want         time.Duration
+		rate            float64
+		before, advance time.Duration
+		want            time.Duration
 	}{
 		{1, 0, 500 * ms, 0},
 		{1, 500 * ms, 500 * ms, 500 * ms},
@@ -48,8 +48,8 @@ func TestBehind(t *testing.T) {
 		{4, 1500 * ms, 500 * ms, 0},
 		{4, 2000 * ms, 500 * ms, 125 * ms},
 	} {
-		if got := (cpuShare{rate: c.rate}).behind(c.before, c.held); got != c.want {
-			t.Errorf("of %v processors, %v before a call of %v: %v, want %v", c.rate, c.before, c.held, got, c.want)
+		if got := (cpuShare{rate: c.rate}).behind(c.before, c.advance); got != c.want {
+			t.Errorf("of %v processors, %v before a call of %v: %v, want %v", c.rate, c.before, c.advance, got, c.want)
 		}
 	}
 }

@@ -57,7 +57,8 @@ func (a assignment) without(g *generation, sl *slot) assignment {
 	return a
 }
 
-func (a *assignment) holds(g *generation) bool {
+// includes says whether g has a role.
+func (a *assignment) includes(g *generation) bool {
 	for _, other := range a.roles() {
 		if other == g {
 			return true

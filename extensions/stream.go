@@ -14,20 +14,20 @@ import (
 // is Internal, the stream must be ended with Error.
 func (t *Translation) Events(dst []byte, group []abi.Event) ([]byte, error) {
 	before := len(dst)
-	dst, held := t.groupTurn(dst)
+	dst, advance := t.admitGroup(dst)
 	in, end := t.events(group)
-	dst, err := t.groupCall(in, dst, end, held)
+	dst, err := t.groupCall(in, dst, end, advance)
 	t.wrote = t.wrote || len(dst) > before
 	return dst, err
 }
 
-// groupTurn waits for the turn of an event group. When that would take too long,
+// admitGroup waits until an event group is admitted. When that would take too long,
 // the native build takes the stream over, whose bytes so far are appended to dst.
 // A stream that it cannot take over goes on: its groups are made larger, as
 // nothing is lost while it waits.
-func (t *Translation) groupTurn(dst []byte) (_ []byte, held time.Duration) {
-	if held, ok := t.turn(abi.OpEvents); ok {
-		return dst, held
+func (t *Translation) admitGroup(dst []byte) (_ []byte, advance time.Duration) {
+	if advance, ok := t.admit(abi.OpEvents); ok {
+		return dst, advance
 	}
 	if t.generation.shipped {
 		t.useBuiltin() // it reads the same state
@@ -36,12 +36,12 @@ func (t *Translation) groupTurn(dst []byte) (_ []byte, held time.Duration) {
 	if out, ok := t.replay(dst); ok {
 		return out, 0
 	}
-	return dst, t.generation.throttle.space(t.generation.pool.Mean(abi.OpEvents))
+	return dst, t.generation.throttle.delay(t.generation.pool.Mean(abi.OpEvents))
 }
 
-func (t *Translation) groupCall(in, dst []byte, end bool, held time.Duration) ([]byte, error) {
+func (t *Translation) groupCall(in, dst []byte, end bool, advance time.Duration) ([]byte, error) {
 	if t.generation.pool != nil && t.slot.now.Load().shadow == nil {
-		out, ok, f := t.direct(in, dst, end, held)
+		out, ok, f := t.direct(in, dst, end, advance)
 		if ok {
 			return out, nil
 		}
@@ -50,7 +50,7 @@ func (t *Translation) groupCall(in, dst []byte, end bool, held time.Duration) ([
 	s := takeScratch()
 	defer putScratch(s)
 	s.in = append(s.in, in...)
-	o, f := t.host.call(t.slot, t.generation, abi.OpEvents, t.of, held, s)
+	o, f := t.host.call(t.slot, t.generation, abi.OpEvents, t.of, advance, s)
 	if f != nil || o.Status != abi.StatusOK {
 		return t.groupAgain(in, dst, f)
 	}
@@ -66,9 +66,9 @@ func (t *Translation) groupCall(in, dst []byte, end bool, held time.Duration) ([
 // direct is the call of nearly all event groups: it takes the result out of the
 // guest's memory while it has the instance, and needs no scratch. Not ok is a
 // fault or a decline.
-func (t *Translation) direct(in, dst []byte, end bool, held time.Duration) (out []byte, ok bool, f *guest.Fault) {
+func (t *Translation) direct(in, dst []byte, end bool, advance time.Duration) (out []byte, ok bool, f *guest.Fault) {
 	g := t.generation
-	f = g.pool.Call(abi.OpEvents, t.of.account, in, held, func(frame []byte) *guest.Fault {
+	f = g.pool.Call(abi.OpEvents, t.of.account, in, advance, func(frame []byte) *guest.Fault {
 		if frame[0] != byte(abi.StatusOK) {
 			return nil
 		}

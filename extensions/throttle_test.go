@@ -14,9 +14,9 @@ import (
 	"corenode/wasm/builtin"
 )
 
-// TestTurns: calls wait for their turns in order, as long as their patience
+// TestAdmit: calls are admitted in order, as long as their patience
 // reaches, and those that would wait longer are told at once.
-func TestTurns(t *testing.T) {
+func TestAdmit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var said []uint64
 		th := newThrottle(newCPUShare(0.5, 2), func(n uint64) { said = append(said, n) }) // one processor
@@ -24,21 +24,21 @@ func TestTurns(t *testing.T) {
 		th.settle(0, th.share.burst+10*time.Millisecond) // 10 ms of debt
 		began := time.Now()
 		for n, want := range []time.Duration{10, 50, 90} {
-			held, _, ok := th.enter(call, patience)
-			if at := time.Since(began).Round(time.Millisecond); !ok || held != call || at != want*time.Millisecond {
-				t.Errorf("call %d: held %v, its turn came after %v, %v", n, held, at, ok)
+			advance, _, ok := th.admit(call, patience)
+			if at := time.Since(began).Round(time.Millisecond); !ok || advance != call || at != want*time.Millisecond {
+				t.Errorf("call %d: advance %v, admitted after %v, %v", n, advance, at, ok)
 			}
 		}
 		for range 3 {
 			before := time.Now()
-			if _, _, ok := th.enter(call, 30*time.Millisecond); ok || time.Since(before) > 0 {
-				t.Errorf("a call without its turn went on: %v, after %v", ok, time.Since(before))
+			if _, _, ok := th.admit(call, 30*time.Millisecond); ok || time.Since(before) > 0 {
+				t.Errorf("a call that was not admitted went on: %v, after %v", ok, time.Since(before))
 			}
 		}
-		for range 3 { // they took half of what was held
+		for range 3 { // they took half of their advance
 			th.settle(call, call/2)
 		}
-		if _, waited, ok := th.enter(0, patience); !ok || waited > 0 {
+		if _, waited, ok := th.admit(0, patience); !ok || waited > 0 {
 			t.Errorf("after the calls: waited %v, %v", waited, ok)
 		}
 		if th.declined.Load() != 3 || th.waits.Load() != 3 || len(said) != 1 || said[0] != 1 {
@@ -47,18 +47,18 @@ func TestTurns(t *testing.T) {
 		th.settle(0, time.Hour)
 		time.Sleep(overEvery)
 		before := time.Now()
-		if _, _, ok := th.enter(call, patience); ok || len(said) != 2 || said[1] != 3 {
+		if _, _, ok := th.admit(call, patience); ok || len(said) != 2 || said[1] != 3 {
 			t.Errorf("later: %v, said %v", ok, said)
 		}
-		th.space(call)
+		th.delay(call)
 		if waited := time.Since(before); waited != guest.WaitMax {
 			t.Errorf("a call that must be made waited %v", waited)
 		}
 	})
 }
 
-// TestTurnsAtOnce: what is held bounds the calls that run at once.
-func TestTurnsAtOnce(t *testing.T) {
+// TestAdmitAtOnce: the advance bounds the calls that run at once.
+func TestAdmitAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		th := newThrottle(newCPUShare(0.5, 2), func(uint64) {})
 		var wait sync.WaitGroup
@@ -67,8 +67,8 @@ func TestTurnsAtOnce(t *testing.T) {
 		for range 32 {
 			wait.Go(func() {
 				const call = 600 * time.Millisecond // more than a full share
-				held, _, turn := th.enter(call, shareWaitMax)
-				if !turn {
+				advance, _, admitted := th.admit(call, shareWaitMax)
+				if !admitted {
 					return
 				}
 				mu.Lock()
@@ -80,12 +80,12 @@ func TestTurnsAtOnce(t *testing.T) {
 				mu.Lock()
 				running--
 				mu.Unlock()
-				th.settle(held, call)
+				th.settle(advance, call)
 			})
 		}
 		wait.Wait()
 		if most != 1 || ok != 1 {
-			t.Errorf("%d calls had a turn, %d at once", ok, most)
+			t.Errorf("%d calls were admitted, %d at once", ok, most)
 		}
 	})
 }
@@ -145,16 +145,16 @@ func TestShippedHoldsNothing(t *testing.T) {
 	h, _ := openTest(t, Options{})
 	g := slowFromTheStart(t, h)
 	g.shipped = true
-	if mean := g.pool.Mean(abi.OpDecide); mean < holdMin {
+	if mean := g.pool.Mean(abi.OpDecide); mean < advanceMin {
 		t.Fatalf("a call takes %v", mean)
 	}
 	for n := range 64 {
-		if held, waited, ok := g.turn(abi.OpDecide, shareWaitMax); !ok || held+waited > 0 {
-			t.Fatalf("call %d: held %v, waited %v, %v", n, held, waited, ok)
+		if advance, waited, ok := g.admit(abi.OpDecide, shareWaitMax); !ok || advance+waited > 0 {
+			t.Fatalf("call %d: advance %v, waited %v, %v", n, advance, waited, ok)
 		}
 	}
 	spend(h, SlotAdmission)
-	if _, _, ok := g.turn(abi.OpDecide, shareWaitMax); ok {
+	if _, _, ok := g.admit(abi.OpDecide, shareWaitMax); ok {
 		t.Error("over the share it goes on")
 	}
 }
@@ -275,8 +275,8 @@ func TestPatienceIsOfTheRequest(t *testing.T) {
 	for n, want := range []bool{true, false} {
 		th.level.Store(-int64(60 * time.Millisecond * time.Duration(th.share.rate)))
 		th.filled = time.Now()
-		if _, ok := tr.turn(abi.OpRequest); ok != want {
-			t.Errorf("call %d had its turn: %v, with %v of patience left", n, ok, tr.patience)
+		if _, ok := tr.admit(abi.OpRequest); ok != want {
+			t.Errorf("call %d was admitted: %v, with %v of patience left", n, ok, tr.patience)
 		}
 	}
 	if tr.patience > shareWaitMax/2 || tr.patience < 0 {
@@ -343,9 +343,9 @@ func slowFromTheStart(t *testing.T, h *Host) *generation {
 func TestSlowFromTheStart(t *testing.T) {
 	h, _ := openTest(t, Options{CPUShare: tiny})
 	g := slowFromTheStart(t, h)
-	held, _, ok := g.turn(abi.OpDecide, 0)
-	if _, _, second := g.turn(abi.OpDecide, 0); !ok || held < holdMin || second {
-		t.Errorf("the first turn %v holds %v, the second %v", ok, held, second)
+	advance, _, ok := g.admit(abi.OpDecide, 0)
+	if _, _, second := g.admit(abi.OpDecide, 0); !ok || advance < advanceMin || second {
+		t.Errorf("the first call %v pays %v, the second %v", ok, advance, second)
 	}
 }
 

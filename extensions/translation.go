@@ -27,7 +27,7 @@ type Translation struct {
 	wrote  bool // bytes of the stream have been given out
 	broken bool // what the module wrote breaks the protocol: it is not asked for an error
 
-	patience time.Duration // what its calls may yet wait for their turns
+	patience time.Duration // what its calls may yet wait for the share of the processors
 
 	// in is the input of Events: its first prefix bytes are the encoded facts and
 	// state without kept and history, which most groups have in common. 0: not made.
@@ -54,18 +54,18 @@ func (t *Translation) Close() {
 // SetFacts tells what preparing the request found out: model and stream.
 func (t *Translation) SetFacts(f abi.Facts) { t.facts, t.prefix = f, 0 }
 
-// call runs one op on the pinned generation, when it is its turn. The output aliases s.
+// call runs one op on the pinned generation, when the share admits it. The output aliases s.
 func (t *Translation) call(op abi.Op, s *scratch) (abi.Output, *guest.Fault) {
-	held, ok := t.turn(op)
+	advance, ok := t.admit(op)
 	if !ok {
 		return abi.Output{}, overShare
 	}
-	return t.host.call(t.slot, t.generation, op, t.of, held, s)
+	return t.host.call(t.slot, t.generation, op, t.of, advance, s)
 }
 
-// turn waits for the turn of a call, for which held is taken from the share of
-// its slot. It is not ok where something else is to answer instead.
-func (t *Translation) turn(op abi.Op) (held time.Duration, ok bool) {
+// admit waits until the slot's share of the processors admits a call, and takes
+// the call's advance from it. It is not ok where something else is to answer instead.
+func (t *Translation) admit(op abi.Op) (advance time.Duration, ok bool) {
 	g, patience := t.generation, t.patience
 	switch {
 	case g.pool == nil:
@@ -73,11 +73,11 @@ func (t *Translation) turn(op abi.Op) (held time.Duration, ok bool) {
 	case op == abi.OpError: // the native build writes it
 		patience = 0
 	case op == abi.OpEvents && !g.shipped && !t.replayable(), op == abi.OpResponse && !g.shipped && !t.spared:
-		return g.throttle.space(g.pool.Mean(op)), true
+		return g.throttle.delay(g.pool.Mean(op)), true
 	}
-	held, waited, ok := g.turn(op, patience)
+	advance, waited, ok := g.admit(op, patience)
 	t.patience -= min(waited, t.patience)
-	return held, ok
+	return advance, ok
 }
 
 // replayable says whether the native build can take a stream over from a foreign module.

@@ -62,8 +62,8 @@ func (h *Host) withdraw(out []*generation) (changed bool) {
 	for _, sl := range h.slots {
 		before, was := h.state.Slots[sl.name], sl.now.Load()
 		w := before.withdraw(h.isDenied, h.modules.isUsable, sl.builtin != nil)
-		held := slices.DeleteFunc(slices.Clone(out), func(g *generation) bool { return !was.holds(g) })
-		if w == before && len(held) == 0 {
+		affected := slices.DeleteFunc(slices.Clone(out), func(g *generation) bool { return !was.includes(g) })
+		if w == before && len(affected) == 0 {
 			continue
 		}
 		if w != before {
@@ -72,7 +72,7 @@ func (h *Host) withdraw(out []*generation) (changed bool) {
 		}
 		h.assume(sl)
 		names := []string{before.Active, before.Canary, before.Shadow, before.Previous}
-		for _, g := range held {
+		for _, g := range affected {
 			names = append(names, g.digest)
 		}
 		h.sayDenied(sl, names)

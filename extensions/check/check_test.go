@@ -22,7 +22,7 @@ func TestGoodModules(t *testing.T) {
 		"admission": subject("admission", `[{"name": "a", "op": "decide", "admission": {}, "want": {"decision": {"verdict": "deny", "kind": "rate_limited", "msg": "full"}}}]`,
 			func() *handmade { return &handmade{h: sdk.AdmissionHandler(gate{})} }),
 	} {
-		first := Study(s, quick())
+		first := Run(s, quick())
 		if !first.Passed || !strings.Contains(written(first), "Nothing must be fixed") {
 			t.Errorf("%s:\n%s", name, written(first))
 		}
@@ -30,9 +30,9 @@ func TestGoodModules(t *testing.T) {
 			t.Errorf("%s: %d counts of ticks, memory over %d calls", name, len(first.Ticks), first.Memory.Calls)
 		}
 		a, _ := json.Marshal(first)
-		b, _ := json.Marshal(Study(s, quick()))
+		b, _ := json.Marshal(Run(s, quick()))
 		if !bytes.Equal(a, b) {
-			t.Errorf("%s: two studies differ:\n%s\n%s", name, a, b)
+			t.Errorf("%s: two reports differ:\n%s\n%s", name, a, b)
 		}
 	}
 }
@@ -98,12 +98,12 @@ func TestPlantedDefects(t *testing.T) {
 	for _, c := range cases {
 		o := quick()
 		o.only = []string{"vectors", c.stage}
-		r := Study(c.subject, o)
+		r := Run(c.subject, o)
 		if r.Passed || !strings.Contains(findings(r, c.stage), c.says) {
 			t.Errorf("%s: want %q in stage %s:\n%s", c.defect, c.says, c.stage, written(r))
 		}
 	}
-	if r := Study(greedy, quick()); !strings.Contains(written(r), "a larger one will fail") {
+	if r := Run(greedy, quick()); !strings.Contains(written(r), "a larger one will fail") {
 		t.Errorf("a call that takes all its ticks is not mentioned:\n%s", written(r))
 	}
 }
@@ -112,7 +112,7 @@ func TestPlantedDefects(t *testing.T) {
 func TestFreeIsFree(t *testing.T) {
 	s := billing(toll{"free"})
 	s.Free = true
-	if r := Study(s, quick()); !r.Passed {
+	if r := Run(s, quick()); !r.Passed {
 		t.Error(written(r))
 	}
 }
@@ -130,7 +130,7 @@ func TestFaultOfUsualCall(t *testing.T) {
 	}
 	o := quick()
 	o.only = []string{"ticks", "memory"}
-	r := Study(s, o)
+	r := Run(s, o)
 	if got := findings(r, "ticks"); !strings.Contains(got, "answer: trap: no answers") || slices.Contains(failed(r), "memory") {
 		t.Errorf("failed %v:\n%s", failed(r), written(r))
 	}
@@ -142,11 +142,11 @@ func TestUpdate(t *testing.T) {
 	o.only = []string{"vectors"}
 	o.Files = []vector.File{file}
 	s := translator(&clerk{})
-	if r := Study(s, o); r.Passed {
+	if r := Run(s, o); r.Passed {
 		t.Error("a wrong vector of a file passes")
 	}
 	o.Update = true
-	r := Study(s, o)
+	r := Run(s, o)
 	if !r.Passed || !strings.Contains(written(r), `"new": its want was written`) {
 		t.Error(written(r))
 	}
@@ -161,11 +161,11 @@ func TestFilesReplace(t *testing.T) {
 	s.Vectors = bytes.Replace(s.Vectors, []byte("26400"), []byte("1"), 1)
 	o := quick()
 	o.only = []string{"vectors"}
-	if r := Study(s, o); r.Passed {
+	if r := Run(s, o); r.Passed {
 		t.Error("a wrong vector of the module passes")
 	}
 	o.Files = []vector.File{{Vectors: mustParse(t, tollVectors)}}
-	if r := Study(s, o); !r.Passed || !strings.Contains(written(r), "1 of 1 pass") || !strings.Contains(written(r), "1 vectors in the module are not those of the folder") {
+	if r := Run(s, o); !r.Passed || !strings.Contains(written(r), "1 of 1 pass") || !strings.Contains(written(r), "1 vectors in the module are not those of the folder") {
 		t.Error(written(r))
 	}
 }
@@ -176,7 +176,7 @@ func TestFoundMoneyIsAVector(t *testing.T) {
 		o := quick()
 		o.only = []string{"vectors", "money"}
 		var found int
-		for _, s := range Study(billing(toll{kind}), o).Stages {
+		for _, s := range Run(billing(toll{kind}), o).Stages {
 			if s.Name != "money" {
 				continue
 			}
@@ -199,7 +199,7 @@ func TestFoundMoneyIsAVector(t *testing.T) {
 func TestNativeIsInformation(t *testing.T) {
 	s := billing(toll{})
 	s.Native = func(op abi.Op, in []byte) ([]byte, error) { return sdk.BillingHandler(toll{"quote"})(op, in, nil), nil }
-	r := Study(s, quick())
+	r := Run(s, quick())
 	if !r.Passed || !strings.Contains(written(r), "the same for 0 of the 1 vectors") || !strings.Contains(written(r), "quote.upper is") {
 		t.Error(written(r))
 	}

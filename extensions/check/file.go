@@ -2,7 +2,6 @@ package check
 
 import (
 	"crypto/sha256"
-	"errors"
 	"fmt"
 	"log/slog"
 
@@ -13,14 +12,14 @@ import (
 	"corenode/wasm/builtin"
 )
 
-// File studies a module file. What the module logs goes to log, nil is nowhere.
+// File checks a module file. What the module logs goes to log, nil is nowhere.
 func File(wasm []byte, o Options, log *slog.Logger) *Report {
 	m, err := extensions.OpenOffline(wasm, log)
 	if err != nil {
 		return refused(wasm, err)
 	}
 	defer m.Close()
-	return Study(subjectOf(m, wasm), o)
+	return Run(subjectOf(m, wasm), o)
 }
 
 // refused is the report of a module that does not load.
@@ -28,27 +27,10 @@ func refused(wasm []byte, err error) *Report {
 	r := &Report{Module: "a module that does not load", Size: len(wasm), Digest: digestOf(wasm)}
 	r.begin("load", func(s *Stage) {
 		for _, one := range flat(err) {
-			fixOf(s, one)
+			s.refused(one)
 		}
 	})
 	return r.finish()
-}
-
-// fixOf adds a finding of the load path.
-func fixOf(s *Stage, err error) {
-	if e, ok := errors.AsType[*guest.LoadError](err); ok {
-		s.fix(e.Fix, "%s: %s", e.Stage, e.Reason)
-		return
-	}
-	s.fix("", "%v", err)
-}
-
-// flat takes joined errors apart.
-func flat(err error) []error {
-	if joined, ok := err.(interface{ Unwrap() []error }); ok {
-		return joined.Unwrap()
-	}
-	return []error{err}
 }
 
 func digestOf(wasm []byte) string { return fmt.Sprintf("sha256:%x", sha256.Sum256(wasm)) }

@@ -50,7 +50,7 @@ const (
 	gateVectors  = `[{"name": "a", "op": "decide", "admission": {}, "want": {"decline": true}}]`
 )
 
-// TestFile takes hand-made modules through the load path and the study.
+// TestFile takes hand-made modules through the load path and the check.
 func TestFile(t *testing.T) {
 	forever := w.Asm().Loop(w.Void).Br(0).End().I64(0)
 	trapAt := func(what *w.Code) *w.Code { return what.If(w.Void).Op(w.Unreachable).End().I64(atDecline<<32 | 8) }

@@ -26,13 +26,13 @@ type attack struct {
 // hostile throws bad input at one instance: it may refuse or decline, and
 // must not trap, spend its ticks, or write what nobody can read. Afterwards the
 // instance must answer as before.
-func (st *study) hostile(s *Stage) {
-	l := st.lab(st.o.Config)
-	defer l.close()
-	attacks := st.attacks()
-	var faults, garbage, sums alike
+func (ck *checker) hostile(s *Stage) {
+	b := ck.sandbox(ck.o.Config)
+	defer b.close()
+	attacks := ck.attacks()
+	var faults, garbage, sums problems
 	for _, a := range attacks {
-		frame, _, err := l.call(a.op, a.in)
+		frame, _, err := b.call(a.op, a.in)
 		switch {
 		case err != nil:
 			faults.add(err.Error(), a.what)
@@ -44,12 +44,12 @@ func (st *study) hostile(s *Stage) {
 	faults.tell(s, "refuse or decline what cannot be handled")
 	garbage.tell(s, "check and escape what clients send before it is written")
 	sums.tell(s, "decline numbers that do not fit")
-	st.unknownFrames(s, l)
-	for _, e := range st.recorded {
-		if string(e.config) != string(st.o.Config) {
+	ck.unknownFrames(s, b)
+	for _, e := range ck.recorded {
+		if string(e.config) != string(ck.o.Config) {
 			continue
 		}
-		if frame, _, err := l.call(e.op, e.in); err != nil || !bytes.Equal(frame, e.frame) {
+		if frame, _, err := b.call(e.op, e.in); err != nil || !bytes.Equal(frame, e.frame) {
 			s.fix("keep nothing of a call that was refused", "after all that, %q gives something else: %s, %v", e.what, probe.FirstDifference(frame, e.frame), err)
 			break
 		}
@@ -57,32 +57,32 @@ func (st *study) hostile(s *Stage) {
 	s.Summary = fmt.Sprintf("%d inputs that no client should send, %d faults", len(attacks), faults.count)
 }
 
-// alike gathers inputs that have the same problem.
-type alike struct {
-	count    int
-	problems []string // in the order in which they appeared
-	inputs   map[string][]string
+// problems gathers inputs by the problem that they show.
+type problems struct {
+	count  int
+	kinds  []string // of problems, in the order in which they appeared
+	inputs map[string][]string
 }
 
 // add notes a problem; "" is none.
-func (a *alike) add(problem, input string) {
+func (p *problems) add(problem, input string) {
 	if problem == "" {
 		return
 	}
-	if a.inputs == nil {
-		a.inputs = make(map[string][]string)
+	if p.inputs == nil {
+		p.inputs = make(map[string][]string)
 	}
-	if a.inputs[problem] == nil {
-		a.problems = append(a.problems, problem)
+	if p.inputs[problem] == nil {
+		p.kinds = append(p.kinds, problem)
 	}
-	a.inputs[problem] = append(a.inputs[problem], input)
-	a.count++
+	p.inputs[problem] = append(p.inputs[problem], input)
+	p.count++
 }
 
 // tell makes one finding of each problem.
-func (a *alike) tell(s *Stage, how string) {
-	for _, problem := range a.problems {
-		inputs := a.inputs[problem]
+func (p *problems) tell(s *Stage, how string) {
+	for _, problem := range p.kinds {
+		inputs := p.inputs[problem]
 		more := ""
 		if len(inputs) > 1 {
 			more = fmt.Sprintf(", and %d others such as %s", len(inputs)-1, inputs[len(inputs)-1])
@@ -108,10 +108,10 @@ func chargeRule(a attack, frame []byte) string {
 }
 
 // attacks are made for the module's kind, from its usual calls.
-func (st *study) attacks() (all []attack) {
-	switch st.Kind {
+func (ck *checker) attacks() (all []attack) {
+	switch ck.Kind {
 	case "translator":
-		all = append(append(bodies(st.Protocol), events()...), failures()...)
+		all = append(append(bodies(ck.Protocol), events()...), failures()...)
 	case "billing":
 		all = amounts()
 	default:
@@ -120,7 +120,7 @@ func (st *study) attacks() (all []attack) {
 	for _, op := range []abi.Op{0, 5, 15, 18, 33, 99, math.MaxInt32, math.MaxUint32} {
 		all = append(all, attack{what: fmt.Sprintf("the unknown op %d", op), op: op, in: []byte("x"), record: true})
 	}
-	for _, c := range st.samples {
+	for _, c := range ck.samples {
 		if len(c.In) <= smallBytes {
 			all = append(all, broken(c)...)
 		}
@@ -295,8 +295,8 @@ func admissions() (all []attack) {
 
 // unknownFrames holds a translator to skip events of kinds that it does not
 // know: a later host may send them.
-func (st *study) unknownFrames(s *Stage, l *lab) {
-	if st.Kind != "translator" {
+func (ck *checker) unknownFrames(s *Stage, b *sandbox) {
+	if ck.Kind != "translator" {
 		return
 	}
 	usual := probe.Conversation(4)
@@ -304,15 +304,15 @@ func (st *study) unknownFrames(s *Stage, l *lab) {
 	strange = append(strange, "later"...)
 	for cut := 1; cut < len(usual); cut += 4 {
 		in := abi.EventsInput{Facts: probe.Streaming, Events: probe.Frames(usual)}
-		if st.History {
+		if ck.History {
 			in.History = probe.Whole(usual)
 		}
-		plain, _, err := l.call(abi.OpEvents, in.Append(nil))
+		plain, _, err := b.call(abi.OpEvents, in.Append(nil))
 		if err != nil {
 			return // told by another stage
 		}
 		in.Events = append(append(probe.Frames(usual[:cut]), strange...), probe.Frames(usual[cut:])...)
-		frame, _, err := l.call(abi.OpEvents, in.Append(nil))
+		frame, _, err := b.call(abi.OpEvents, in.Append(nil))
 		if err != nil || !bytes.Equal(frame, plain) {
 			s.fix("skip events of kinds that are not known", "an event of the unknown kind 200 changes what is written: %s, %v", probe.FirstDifference(frame, plain), err)
 			return

@@ -34,7 +34,7 @@ type Pool struct {
 	closed  bool
 	done    Work // without what the instances hold themselves
 
-	settle   func(held, took time.Duration) // see PoolOptions
+	settle   func(advance, took time.Duration) // see PoolOptions
 	costs    [len(opsCounted)]cost
 	learn    uint64 // calls of each operation that are timed first
 	compared uint64 // see PoolOptions
@@ -45,8 +45,8 @@ type PoolOptions struct {
 	// InstancesMax is the most instances.
 	InstancesMax int
 	// Settle is told what calls took of the processors, some calls at a time,
-	// and gives back what was held for them.
-	Settle func(held, took time.Duration)
+	// and gives back what was taken for them in advance.
+	Settle func(advance, took time.Duration)
 	// Compared is the timed calls of an operation that Usual speaks of, at least.
 	Compared int
 }
@@ -282,16 +282,16 @@ func (p *Pool) leave(i *Instance) {
 	i.done, i.owed = Work{}, 0
 }
 
-// Call runs one op on an instance for an account. held is what Settle is to give
-// back. read gets the output frame, which lies in the instance's memory: it is not
+// Call runs one op on an instance for an account. advance is what Settle is to
+// give back. read gets the output frame, which lies in the instance's memory: it is not
 // to be kept. What read finds wrong is a fault of the instance.
-func (p *Pool) Call(op abi.Op, account string, in []byte, held time.Duration, read func(frame []byte) *Fault) *Fault {
+func (p *Pool) Call(op abi.Op, account string, in []byte, advance time.Duration, read func(frame []byte) *Fault) *Fault {
 	i, f := p.take(account)
 	if f != nil {
-		p.settle(held, 0)
+		p.settle(advance, 0)
 		return f
 	}
-	frame, f := p.run(i, op, in, held)
+	frame, f := p.run(i, op, in, advance)
 	if f == nil {
 		f = read(frame)
 	}
@@ -299,8 +299,8 @@ func (p *Pool) Call(op abi.Op, account string, in []byte, held time.Duration, re
 	return f
 }
 
-// run makes a call on an instance and counts what it took, for which held was held.
-func (p *Pool) run(i *Instance, op abi.Op, in []byte, held time.Duration) ([]byte, *Fault) {
+// run makes a call on an instance and counts what it took, for which an advance was taken.
+func (p *Pool) run(i *Instance, op abi.Op, in []byte, advance time.Duration) ([]byte, *Fault) {
 	index := opIndex(op)
 	c, done := &p.costs[index], &i.done[index]
 	first := done.Calls == 0 && !p.remake // it touches its memory and code for the first time
@@ -320,8 +320,8 @@ func (p *Pool) run(i *Instance, op abi.Op, in []byte, held time.Duration) ([]byt
 		took = c.estimate(i.ticks)
 	}
 	done.CPU += took
-	if i.owed += took; held > 0 || i.owed >= oweMax {
-		p.settle(held, i.owed)
+	if i.owed += took; advance > 0 || i.owed >= oweMax {
+		p.settle(advance, i.owed)
 		i.owed = 0
 	}
 	return frame, f
