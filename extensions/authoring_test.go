@@ -1,6 +1,7 @@
 package extensions
 
 import (
+	"corenode/extensions/guest"
 	"maps"
 	"os"
 	"path/filepath"
@@ -64,7 +65,7 @@ func TestStagesAsWritten(t *testing.T) {
 			t.Errorf("%s has rows for %v, stages are %v", path, slices.Sorted(maps.Keys(names)), slices.Sorted(maps.Keys(found)))
 		}
 	}
-	if names := rows("../node/OPERATING.md", "cause of a fault"); !slices.Equal(slices.Sorted(maps.Keys(names)), slices.Sorted(slices.Values(Causes()))) {
-		t.Errorf("OPERATING.md has rows for %v, causes are %v", slices.Sorted(maps.Keys(names)), Causes())
+	if names := rows("../node/OPERATING.md", "cause of a fault"); !slices.Equal(slices.Sorted(maps.Keys(names)), slices.Sorted(slices.Values(guest.Causes()))) {
+		t.Errorf("OPERATING.md has rows for %v, causes are %v", slices.Sorted(maps.Keys(names)), guest.Causes())
 	}
 }

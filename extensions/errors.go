@@ -46,15 +46,3 @@ var policyMissing = &guest.Fault{Cause: guest.CauseInstantiate, Detail: "the adm
 // overShare is what a call counts as that is declined because its slot is over
 // its share. It is no fault of the module, and no breaker hears of it.
 var overShare = &guest.Fault{Cause: guest.CauseOverloaded, Detail: "its slot is over its share of the processors"}
-
-// LoadError is why a module was refused.
-type LoadError = guest.LoadError
-
-// Manifest is what a module says of itself.
-type Manifest = guest.Manifest
-
-// Ticks are a call's budget, as a manifest asks for it.
-type Ticks = guest.Ticks
-
-// Causes are all that a call can fail of: the keys of Info.Faults.
-func Causes() []string { return guest.Causes() }

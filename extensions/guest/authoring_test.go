@@ -34,9 +34,9 @@ func TestLimitsAsWritten(t *testing.T) {
 		"a call of an import at least " + count(ticksHost),
 		strconv.Itoa(vector.VectorsMax) + ", each of at most " + strconv.Itoa(vector.EventsMax) + " events; " + count(VectorTicksMax) + " ticks together",
 		strconv.Itoa(int(trialTimeMax/time.Second)) + " s of processor time",
-		kib(meter.FunctionMost.Bytes) + ", " + count(int64(meter.FunctionMost.Edges)) + " branches and targets, " + strconv.Itoa(meter.FunctionMost.Loops) + " loops in each other, " +
-			count(int64(meter.FunctionMost.Calls)) + " calls, " + count(int64(meter.FunctionMost.Slow)) + " slow instructions, or " + count(int64(meter.FunctionMost.Carried)) + " values",
-		"over " + strconv.Itoa(int(meter.ModuleMost/time.Second)) + " s to compile",
+		kib(meter.FunctionMax.Bytes) + ", " + count(int64(meter.FunctionMax.Edges)) + " branches and targets, " + strconv.Itoa(meter.FunctionMax.Loops) + " loops in each other, " +
+			count(int64(meter.FunctionMax.Calls)) + " calls, " + count(int64(meter.FunctionMax.Slow)) + " slow instructions, or " + count(int64(meter.FunctionMax.Carried)) + " values",
+		"over " + strconv.Itoa(int(meter.ModuleMax/time.Second)) + " s to compile",
 		mib(memoryDefault) + "; the manifest may ask for up to " + mib(memoryMax),
 		"the file is over " + mib(BytesMax) + ", the configuration over " + strconv.Itoa(configBytesMax>>10) + " KiB",
 		"at most " + mib(outputMax) + "; " + kib(outputBytesMax(abi.OpCharge, 1)) + " for quote, charge and decide; " + kib(outputBytesMax(abi.OpError, 0)) + " and 4 times the input for error",
