@@ -96,12 +96,16 @@ func (g *generation) admit(op abi.Op, patience time.Duration) (advance, waited t
 // do runs one op for a caller and appends the output frame to dst. The caller
 // has acquired g; advance is as in admit.
 func (g *generation) do(op abi.Op, of caller, in []byte, advance time.Duration, dst []byte) (out []byte, f *guest.Fault) {
-	if g.pool == nil {
-		out, f = g.doNative(op, in, dst)
-		g.nativeDone.add(len(in), len(out)-len(dst))
-		return out, f
+	if g.pool != nil {
+		return g.doGuest(op, of.account, in, advance, dst)
 	}
-	f = g.pool.Call(op, of.account, in, advance, func(frame []byte) *guest.Fault {
+	out, f = g.doNative(op, in, dst)
+	g.nativeDone.add(len(in), len(out)-len(dst))
+	return out, f
+}
+
+func (g *generation) doGuest(op abi.Op, account string, in []byte, advance time.Duration, dst []byte) ([]byte, *guest.Fault) {
+	f := g.pool.Call(op, account, in, advance, func(frame []byte) *guest.Fault {
 		dst = append(dst, frame...)
 		return nil
 	})

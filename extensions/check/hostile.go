@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"corenode/extensions/probe"
+	"corenode/extensions/vector"
 	"corenode/wasm/abi"
 )
 
@@ -224,8 +225,8 @@ func events() (all []attack) {
 	for _, what := range sorted(unusual) {
 		order := unusual[what]
 		all = append(all,
-			attack{what: "a stream of " + what, op: abi.OpEvents, in: abi.EventsInput{Facts: probe.Streaming, History: probe.Whole(order), Events: probe.Frames(order)}.Append(nil)},
-			attack{what: "an answer of " + what, op: abi.OpResponse, in: abi.ResponseInput{Facts: probe.Answering, Events: probe.Whole(order)}.Append(nil)})
+			attack{what: "a stream of " + what, op: abi.OpEvents, in: abi.EventsInput{Facts: probe.Streaming, History: vector.Whole(order), Events: vector.Frames(order)}.Append(nil)},
+			attack{what: "an answer of " + what, op: abi.OpResponse, in: abi.ResponseInput{Facts: probe.Answering, Events: vector.Whole(order)}.Append(nil)})
 	}
 	disorder := map[string][]abi.Event{
 		"two ends":            append(usual[:len(usual):len(usual)], last, last),
@@ -235,13 +236,13 @@ func events() (all []attack) {
 		"everything reversed": reversed(usual),
 	}
 	for _, what := range sorted(disorder) {
-		f := probe.Frames(disorder[what])
+		f := vector.Frames(disorder[what])
 		all = append(all,
 			attack{"a stream of " + what, abi.OpEvents, abi.EventsInput{Facts: probe.Streaming, Events: f}.Append(nil), true},
 			attack{"an answer of " + what, abi.OpResponse, abi.ResponseInput{Facts: probe.Answering, Events: f}.Append(nil), true})
 	}
 	noise := bytes.Repeat([]byte{0xff, 'x', 0}, 1300)
-	in := abi.EventsInput{Facts: probe.Streaming, State: noise, Kept: noise, History: abi.Frames(noise), Events: probe.Frames(usual)}
+	in := abi.EventsInput{Facts: probe.Streaming, State: noise, Kept: noise, History: abi.Frames(noise), Events: vector.Frames(usual)}
 	return append(all, attack{"state and history of noise", abi.OpEvents, in.Append(nil), true})
 }
 
@@ -303,15 +304,15 @@ func (ck *checker) unknownFrames(s *Stage, b *sandbox) {
 	strange := binary.LittleEndian.AppendUint32([]byte{200, 7, 9, 0}, 5)
 	strange = append(strange, "later"...)
 	for cut := 1; cut < len(usual); cut += 4 {
-		in := abi.EventsInput{Facts: probe.Streaming, Events: probe.Frames(usual)}
+		in := abi.EventsInput{Facts: probe.Streaming, Events: vector.Frames(usual)}
 		if ck.History {
-			in.History = probe.Whole(usual)
+			in.History = vector.Whole(usual)
 		}
 		plain, _, err := b.call(abi.OpEvents, in.Append(nil))
 		if err != nil {
 			return // told by another stage
 		}
-		in.Events = append(append(probe.Frames(usual[:cut]), strange...), probe.Frames(usual[cut:])...)
+		in.Events = append(append(vector.Frames(usual[:cut]), strange...), vector.Frames(usual[cut:])...)
 		frame, _, err := b.call(abi.OpEvents, in.Append(nil))
 		if err != nil || !bytes.Equal(frame, plain) {
 			s.fix("skip events of kinds that are not known", "an event of the unknown kind 200 changes what is written: %s, %v", probe.FirstDifference(frame, plain), err)

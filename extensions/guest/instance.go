@@ -51,15 +51,15 @@ type image struct {
 	at, room uint32
 }
 
-// run makes one call and counts it. The output frame aliases the memory: it
+// run makes one call and counts it; index is the op's opIndex. The output frame aliases the memory: it
 // stays until the next call. After a fault the instance must not be called again.
-func (i *Instance) run(op abi.Op, in []byte) (frame []byte, f *Fault) {
+func (i *Instance) run(op abi.Op, index int, in []byte) (frame []byte, f *Fault) {
 	budget := i.manifest.Budget(op, len(in))
 	i.arm(budget)
 	i.touched = true
 	frame, f = i.enter(op, in)
 	i.ticks = uint64(max(0, budget-i.remaining()))
-	done := &i.done[opIndex(op)]
+	done := &i.done[index]
 	done.Calls++
 	done.Ticks += i.ticks
 	done.BytesIn += uint64(len(in))
@@ -200,7 +200,7 @@ func (i *Instance) restore(m *image) bool {
 // instance is only to be closed.
 func (i *Instance) Call(op abi.Op, in, dst []byte) (out []byte, ticks int64, err error) {
 	in = i.manifest.Record(op, in)
-	frame, f := i.run(op, in)
+	frame, f := i.run(op, opIndex(op), in)
 	ticks = int64(i.ticks)
 	if f != nil {
 		return dst, ticks, f

@@ -309,7 +309,7 @@ func (p *Pool) run(i *Instance, op abi.Op, in []byte, advance time.Duration) ([]
 	if timed {
 		i.linear.watch.reset()
 	}
-	frame, f := i.run(op, in)
+	frame, f := i.run(op, index, in)
 	var took time.Duration
 	if timed {
 		took = i.linear.watch.end()

@@ -81,9 +81,10 @@ func (t *trial) run(i *Instance, op abi.Op, in []byte) ([]byte, error) {
 	}
 	in = i.manifest.Record(op, in)
 	i.linear.watch.reset()
-	frame, f := i.run(op, in)
+	index := opIndex(op)
+	frame, f := i.run(op, index, in)
 	t.spent += int64(i.ticks)
-	t.costs[opIndex(op)].add(costSums{calls: 1, cpu: i.linear.watch.end()}, math.MaxUint64)
+	t.costs[index].add(costSums{calls: 1, cpu: i.linear.watch.end()}, math.MaxUint64)
 	if f != nil {
 		i.Close()
 		return nil, f
