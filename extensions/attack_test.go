@@ -66,13 +66,15 @@ const (
 var hangs = []attack{
 	{"hangs", "in the start function", "instantiate", "its start function: ticks: ", remedyStart,
 		shaped(SlotChat, func(g *handmade) { g.module.Start(g.module.Func("", nil, nil, nil, spin())) })},
-	{"hangs", "in _initialize", "instantiate", "_initialize: ticks: ", remedyStart, shaped(SlotChat, func(g *handmade) { g.start = spin() })},
+	{"hangs", "in _initialize", "instantiate", "_initialize: ticks: ", remedyStart, shaped(SlotChat,
+		func(g *handmade) { g.start = spin() })},
 	{"hangs", "in init", "init", "init: ticks: ", remedyInit,
 		shaped(SlotChat, func(g *handmade) { g.config = func(c *wasmtest.Code) { c.Loop(wasmtest.Void).Br(0).End().I64(0) } })},
 	{"hangs", "in a call", "probe", "decide: ticks", remedyUsual, shaped(SlotAdmission, func(g *handmade) { g.call = spin().I64(0) })},
 	{"hangs", "in its recursion", "probe", "decide: depth", remedyUsual, shaped(SlotAdmission, func(g *handmade) {
 		i32 := []byte{wasmtest.I32}
-		g.call = wasmtest.Asm().I32(1).Call(g.module.Func("", i32, i32, nil, wasmtest.Asm().Get(0).Call(0).I32(1).Op(wasmtest.I32Add))).Op(wasmtest.I64ExtendU)
+		g.call = wasmtest.Asm().I32(1).Call(g.module.Func("", i32, i32, nil,
+			wasmtest.Asm().Get(0).Call(0).I32(1).Op(wasmtest.I32Add))).Op(wasmtest.I64ExtendU)
 	})},
 	{"hangs", "in a vector", "vectors", "ticks", "corenode module check",
 		shaped(SlotBilling, func(g *handmade) { g.call, g.vectors = spin().I64(0), oneVector })},
@@ -81,7 +83,8 @@ var hangs = []attack{
 var traps = []attack{
 	{"traps", "in the start function", "instantiate", "its start function: trap: unreachable", remedyStart,
 		shaped(SlotChat, func(g *handmade) { g.module.Start(g.module.Func("", nil, nil, nil, trap())) })},
-	{"traps", "in _initialize", "instantiate", "_initialize: trap: ", remedyStart, shaped(SlotChat, func(g *handmade) { g.start = trap() })},
+	{"traps", "in _initialize", "instantiate", "_initialize: trap: ", remedyStart, shaped(SlotChat,
+		func(g *handmade) { g.start = trap() })},
 	{"traps", "in init", "init", "init: trap: unreachable", remedyInit,
 		shaped(SlotChat, func(g *handmade) { g.config = func(c *wasmtest.Code) { c.Op(wasmtest.Unreachable) } })},
 	{"traps", "in a call", "probe", "decide: trap", remedyUsual, shaped(SlotAdmission, func(g *handmade) { g.call = trap() })},
@@ -96,7 +99,8 @@ var traps = []attack{
 var lies = []attack{
 	{"lies", "a quote upside down", "probe", "quote: the quote has minimum 9 and upper 1", "0 <= minimum <= upper",
 		shaped(SlotBilling, func(g *handmade) { g.answers[abi.OpQuote] = abi.Quote{Upper: 1, Minimum: 9}.Append(nil) })},
-	{"lies", "a quote of more than there is money", "probe", "quote: the quote has minimum 0 and upper 1000000000000001", "count in nano-dollars",
+	{"lies", "a quote of more than there is money", "probe", "quote: the quote has minimum 0 and upper 1000000000000001",
+		"count in nano-dollars",
 		shaped(SlotBilling, func(g *handmade) { g.answers[abi.OpQuote] = abi.Quote{Upper: abi.ChargeMax + 1}.Append(nil) })},
 	{"lies", "a charge above its quote", "probe", "charge: the charge of 5 is above the quote of 4", "quote the dearest use",
 		shaped(SlotBilling, func(g *handmade) { g.answers[abi.OpQuote] = abi.Quote{Upper: 4}.Append(nil) })},
@@ -221,7 +225,8 @@ var manifests = []attack{
 		described(`{"name":"x","kind":"billing","version":"1","abi":"1.0","ticks":{"call":-1}}`)},
 	{"manifests", "more ticks than there are", "manifest", "ticks.call is 200000001, at most 200000000", "ask for no more than the most",
 		shaped(SlotBilling, func(g *handmade) { g.manifest.Ticks.Call = 200_000_001 })},
-	{"manifests", "more memory than there is", "manifest", "memory_max_bytes is 536870913, at most 536870912", "ask for no more than the most",
+	{"manifests", "more memory than there is", "manifest", "memory_max_bytes is 536870913, at most 536870912",
+		"ask for no more than the most",
 		shaped(SlotBilling, func(g *handmade) { g.manifest.MemoryMaxBytes = 512<<20 + 1 })},
 	{"manifests", "free for a translator", "manifest", "free is for billing modules", remedyPack,
 		shaped(SlotChat, func(g *handmade) { g.manifest.Free = true })},
@@ -240,7 +245,8 @@ var translators = []attack{
 		shaped(SlotChat, func(g *handmade) { g.answers[abi.OpRequest] = abi.Translated{Body: []byte(`{not json`)}.Append(nil) })},
 	{"translators", "an answer that is no JSON", "probe", "answer: the body is no JSON object", remedyClient,
 		shaped(SlotChat, func(g *handmade) { g.answers[abi.OpResponse] = []byte("hello") })},
-	{"translators", "a stream that ends within an event", "probe", "a whole stream in one group: the stream's bytes end within an event", remedyClient,
+	{"translators", "a stream that ends within an event", "probe",
+		"a whole stream in one group: the stream's bytes end within an event", remedyClient,
 		shaped(SlotResponses, func(g *handmade) { g.answers[abi.OpEvents] = abi.Written{Bytes: []byte("data: {}")}.Append(nil) })},
 	{"translators", "an error that is no UTF-8", "probe", "error: the body is no UTF-8", remedyClient,
 		shaped(SlotChat, func(g *handmade) { g.answers[abi.OpError] = []byte("{\"a\":\"\xff\"}") })},

@@ -65,7 +65,8 @@ func TestStagesAsWritten(t *testing.T) {
 			t.Errorf("%s has rows for %v, stages are %v", path, slices.Sorted(maps.Keys(names)), slices.Sorted(maps.Keys(found)))
 		}
 	}
-	if names := rows("../node/OPERATING.md", "cause of a fault"); !slices.Equal(slices.Sorted(maps.Keys(names)), slices.Sorted(slices.Values(guest.Causes()))) {
+	if names := rows("../node/OPERATING.md", "cause of a fault"); !slices.Equal(slices.Sorted(maps.Keys(names)),
+		slices.Sorted(slices.Values(guest.Causes()))) {
 		t.Errorf("OPERATING.md has rows for %v, causes are %v", slices.Sorted(maps.Keys(names)), guest.Causes())
 	}
 }

@@ -18,7 +18,8 @@ func TestConfig(t *testing.T) {
 	} {
 		got, err := guest.Config([]byte(text))
 		var refused *guest.LoadError
-		if err == nil && string(got) != want || err != nil && (!errors.As(err, &refused) || refused.Stage != "init" || want == "" || !strings.Contains(err.Error(), want)) {
+		if err == nil && string(got) != want || err != nil && (!errors.As(err, &refused) || refused.Stage != "init" ||
+			want == "" || !strings.Contains(err.Error(), want)) {
 			t.Errorf("%q: %s, %v, want %s", text, got, err, want)
 		}
 	}

@@ -83,7 +83,8 @@ func TestAttackTranslators(t *testing.T) {
 // fails, and the native build, not the module, writes its end.
 func TestBrokenInMidStream(t *testing.T) {
 	r := &recorder{}
-	h, _ := openWith(t, Options{AllowUnsigned: true}, []shippedModule{{slot: SlotChat, name: "chat", native: r.handle, nativeAs: "builtin:chat"}})
+	h, _ := openWith(t, Options{AllowUnsigned: true}, []shippedModule{{slot: SlotChat, name: "chat", native: r.handle,
+		nativeAs: "builtin:chat"}})
 	g := newGuest(SlotChat, "1")
 	g.answers = chatAnswers("1")
 	good, bad := okFrame(group("data: x\n\n")), okFrame(group("data: \xff\n\n"))
@@ -119,7 +120,8 @@ func TestBrokenInMidStream(t *testing.T) {
 // are the native build's too.
 func TestTakeOverGetsTheWholeAnswer(t *testing.T) {
 	r := &recorder{}
-	h, _ := openWith(t, Options{AllowUnsigned: true}, []shippedModule{{slot: SlotChat, name: "chat", native: r.handle, nativeAs: "builtin:chat"}})
+	h, _ := openWith(t, Options{AllowUnsigned: true}, []shippedModule{{slot: SlotChat, name: "chat", native: r.handle,
+		nativeAs: "builtin:chat"}})
 	activate(t, h, writing(t, abi.OpEvents, group("")))
 	tr := h.Translate(SlotChat, "a", "", abi.Facts{})
 	defer tr.Close()
@@ -152,7 +154,8 @@ func TestForeignDialect(t *testing.T) {
 		}
 		return nil
 	}}
-	h, _ := openWith(t, Options{AllowUnsigned: true}, []shippedModule{{slot: SlotChat, name: "chat", native: r.handle, nativeAs: "builtin:chat"}})
+	h, _ := openWith(t, Options{AllowUnsigned: true}, []shippedModule{{slot: SlotChat, name: "chat", native: r.handle,
+		nativeAs: "builtin:chat"}})
 	activate(t, h, writing(t, abi.OpEvents, group("hello")))
 	tr := h.Translate(SlotChat, "a", "", abi.Facts{})
 	defer tr.Close()
@@ -194,14 +197,16 @@ func TestErrorsAreChecked(t *testing.T) {
 // is the module's fault, not the client's: the native build takes the request, and
 // the breaker acts.
 func TestAttackTranslatorsRequests(t *testing.T) {
-	for name, body := range map[string]string{"no JSON": "{not json", "nothing": "", "another encoding": "{\"a\":\"\xe4\"}", "a list": "[]", "a word": "true"} {
+	for name, body := range map[string]string{"no JSON": "{not json", "nothing": "", "another encoding": "{\"a\":\"\xe4\"}",
+		"a list": "[]", "a word": "true"} {
 		h, l := openTest(t, Options{})
 		info := activate(t, h, writing(t, abi.OpRequest, abi.Translated{Body: []byte(body)}.Append(nil)))
 		for n := range breakerFaults {
 			if got := request(t, h, "a"); got != `{"by":"native"}` {
 				t.Errorf("%s: %s takes the request", name, got)
 			}
-			if now, _ := h.info(info.Digest); n < breakerFaults-1 && (now.Faults["protocol"] != uint64(n+1) || now.Fallbacks != uint64(n+1)) {
+			if now, _ := h.info(info.Digest); n < breakerFaults-1 && (now.Faults["protocol"] != uint64(n+1) ||
+				now.Fallbacks != uint64(n+1)) {
 				t.Errorf("%s: %d requests, faults %v, %d fallbacks\n%s", name, n+1, now.Faults, now.Fallbacks, l)
 			}
 		}

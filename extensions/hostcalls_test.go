@@ -56,7 +56,8 @@ func TestHostCallsCost(t *testing.T) {
 			}
 			info, err := h.info(digest)
 			if err != nil || info.Faults["ticks"] != 1 || info.Metrics[0] == 0 || info.Metrics[0] > c.most {
-				t.Errorf("%d calls of %s, want 1 to %d, then no more ticks: %+v, %v\n%s", info.Metrics[0], c.name, c.most, info.Faults, err, l)
+				t.Errorf("%d calls of %s, want 1 to %d, then no more ticks: %+v, %v\n%s", info.Metrics[0], c.name, c.most,
+					info.Faults, err, l)
 			}
 		})
 	}

@@ -221,8 +221,10 @@ func TestRealModulesAreFarFromTheBounds(t *testing.T) {
 			t.Fatal(err)
 		}
 		limit := meter.FunctionMax
-		for what, pair := range map[string][2]int{"bytes": {e.Bytes, limit.Bytes}, "edges": {e.Edges, limit.Edges}, "carried": {e.Carried, limit.Carried},
-			"loops": {e.Loops, limit.Loops}, "calls": {e.Calls, limit.Calls}, "slow": {e.Slow, limit.Slow}, "time": {int(total), int(meter.ModuleMax)}} {
+		for what, pair := range map[string][2]int{"bytes": {e.Bytes, limit.Bytes}, "edges": {e.Edges, limit.Edges},
+			"carried": {e.Carried, limit.Carried},
+			"loops":   {e.Loops, limit.Loops}, "calls": {e.Calls, limit.Calls}, "slow": {e.Slow,
+				limit.Slow}, "time": {int(total), int(meter.ModuleMax)}} {
 			if pair[0] > pair[1]/2 {
 				t.Errorf("%s: %s is %d, which is over half of %d", name, what, pair[0], pair[1])
 			}

@@ -159,7 +159,8 @@ func (h *Host) stillTrusted(m *module, g *generation, signature []byte) error {
 
 // read builds a generation of a module's file; served and replayed are as in file.
 func (h *Host) read(m *module, served, replayed bool) (*generation, error) {
-	f := file{signature: m.signature, config: m.config, trusted: m.shipped || replayed, shipped: m.shipped, served: served, replayed: replayed}
+	f := file{signature: m.signature, config: m.config, trusted: m.shipped || replayed, shipped: m.shipped, served: served,
+		replayed: replayed}
 	var err error
 	switch {
 	case m.wasm != nil:
@@ -173,7 +174,8 @@ func (h *Host) read(m *module, served, replayed bool) (*generation, error) {
 		return nil, err
 	}
 	if got := digestOf(f.wasm); got != m.digest {
-		return nil, guest.Refused("digest", "restore the file from a backup", "the file of %s has the digest %s: it was changed", m.digest, got)
+		return nil, guest.Refused("digest", "restore the file from a backup",
+			"the file of %s has the digest %s: it was changed", m.digest, got)
 	}
 	return h.build(context.Background(), f)
 }

@@ -28,8 +28,10 @@ func TestNewManifests(t *testing.T) {
 		{"the shipped name of another slot", `the name "responses"`, set(func(m *guest.Manifest) { m.Name = "responses" })},
 		{"another file of that name", `the name "own"`, set(func(m *guest.Manifest) { m.Name, m.Version = "own", "2" })},
 		{"that very file", "", own},
-		{"too much memory", "memory_max_bytes is 536870913, at most 536870912", set(func(m *guest.Manifest) { m.MemoryMaxBytes = 512<<20 + 1 })},
-		{"too many ticks, twice", "ticks.per_kb is 200001, at most 200000", set(func(m *guest.Manifest) { m.Ticks = guest.Ticks{Call: 200_000_001, PerKB: 200_001} })},
+		{"too much memory", "memory_max_bytes is 536870913, at most 536870912",
+			set(func(m *guest.Manifest) { m.MemoryMaxBytes = 512<<20 + 1 })},
+		{"too many ticks, twice", "ticks.per_kb is 200001, at most 200000",
+			set(func(m *guest.Manifest) { m.Ticks = guest.Ticks{Call: 200_000_001, PerKB: 200_001} })},
 		{"the most of all", "", set(func(m *guest.Manifest) {
 			m.MemoryMaxBytes, m.Ticks = 512<<20, guest.Ticks{Call: 200_000_000, PerKB: 200_000}
 		})},
@@ -38,7 +40,8 @@ func TestNewManifests(t *testing.T) {
 		h, _ := openWith(t, Options{AllowUnsigned: true}, ships)
 		_, err := h.Load(t.Context(), c.wasm, nil, nil)
 		var refused *guest.LoadError
-		if (err == nil) != (c.says == "") || err != nil && (!errors.As(err, &refused) || refused.Stage != "manifest" || refused.Fix == "" || !strings.Contains(err.Error(), c.says)) {
+		if (err == nil) != (c.says == "") || err != nil && (!errors.As(err, &refused) || refused.Stage != "manifest" ||
+			refused.Fix == "" || !strings.Contains(err.Error(), c.says)) {
 			t.Errorf("%s: %v", c.name, err)
 		}
 		if o, err := OpenOffline(c.wasm, nil); c.name == "a shipped name" || c.name == "too much memory" {

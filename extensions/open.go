@@ -76,7 +76,8 @@ func (h *Host) addNative(s shippedModule) {
 		kind, protocol = guest.KindTranslator, string(s.slot)
 	}
 	g := &generation{digest: s.nativeAs, native: s.native, shipped: true, loaded: h.now(),
-		manifest: guest.Manifest{Name: s.name, Kind: kind, Protocol: protocol, Version: "native", ABI: "1.0", Runtime: "native", History: s.history}}
+		manifest: guest.Manifest{Name: s.name, Kind: kind, Protocol: protocol, Version: "native", ABI: "1.0",
+			Runtime: "native", History: s.history}}
 	g.refs.Store(1)
 	sl := h.slot(s.slot)
 	sl.builtin = g

@@ -113,10 +113,12 @@ func TestAttackDisk(t *testing.T) {
 		{"cut signature", "signature", "the signature is 10 bytes", "corenode module sign", func(t *testing.T, o *Options) {
 			writeTestFile(t, filepath.Join(o.Dir, strings.TrimPrefix(digestOf(wasm), digestPrefix)+extSignature), make([]byte, 10))
 		}},
-		{"changed signature", "signature", "no trusted key", "a key whose public half is in modules.trusted_keys", func(t *testing.T, o *Options) {
-			flip(t, filepath.Join(o.Dir, strings.TrimPrefix(digestOf(wasm), digestPrefix)+extSignature), 20)
-		}},
-		{"key no longer trusted", "signature", "no trusted key", "a key whose public half is in modules.trusted_keys", func(_ *testing.T, o *Options) { o.TrustedKeys = nil }},
+		{"changed signature", "signature", "no trusted key", "a key whose public half is in modules.trusted_keys",
+			func(t *testing.T, o *Options) {
+				flip(t, filepath.Join(o.Dir, strings.TrimPrefix(digestOf(wasm), digestPrefix)+extSignature), 20)
+			}},
+		{"key no longer trusted", "signature", "no trusted key", "a key whose public half is in modules.trusted_keys",
+			func(_ *testing.T, o *Options) { o.TrustedKeys = nil }},
 		{"missing file", "", "no such file", "", func(t *testing.T, o *Options) {
 			if err := os.Remove(filepath.Join(o.Dir, strings.TrimPrefix(digestOf(wasm), digestPrefix)+extWasm)); err != nil {
 				t.Fatal(err)
@@ -140,7 +142,8 @@ func TestAttackDisk(t *testing.T) {
 			if got := request(t, h, "a"); got != `{"by":"native"}` {
 				t.Errorf("%s serves", got)
 			}
-			if i, err = h.info(i.Digest); !errors.Is(err, ErrUnknownModule) && (i.State != StateFailed || !strings.Contains(i.Error, c.says) || !strings.Contains(i.Error, c.remedy) ||
+			if i, err = h.info(i.Digest); !errors.Is(err, ErrUnknownModule) && (i.State != StateFailed ||
+				!strings.Contains(i.Error, c.says) || !strings.Contains(i.Error, c.remedy) ||
 				c.stage != "" && !strings.HasPrefix(i.Error, "module refused ("+c.stage+"): ")) {
 				t.Errorf("%+v, %v", i, err)
 			}
@@ -231,7 +234,8 @@ func TestChargingModuleIsKept(t *testing.T) {
 	if _, err := h.Load(t.Context(), billingGuest(t, "1", abi.Quote{Upper: 9}, charge), nil, []byte(`{"other":1}`)); err == nil {
 		t.Error("it was loaded with another configuration")
 	}
-	if _, err := h.Load(t.Context(), billingGuest(t, "1", abi.Quote{Upper: 9}, charge), nil, nil); err != nil || stateOf(t, h, digest) != StateLoaded {
+	if _, err := h.Load(t.Context(), billingGuest(t, "1", abi.Quote{Upper: 9}, charge), nil, nil); err != nil || stateOf(t,
+		h, digest) != StateLoaded {
 		t.Errorf("loading it again: %v", err)
 	}
 }
@@ -374,8 +378,9 @@ func openHalf(t *testing.T, o Options) (h *Host, goOn func()) {
 	t.Helper()
 	asked, release := make(chan struct{}), make(chan struct{})
 	wasm := goodResponses(t)
-	shipped := append(testShipped(), shippedModule{slot: SlotResponses, name: "responses", native: nativeChat("native"), nativeAs: "builtin:responses",
-		digest: digestOf(wasm), wasm: func() ([]byte, error) {
+	shipped := append(testShipped(), shippedModule{slot: SlotResponses, name: "responses", native: nativeChat("native"),
+		nativeAs: "builtin:responses",
+		digest:   digestOf(wasm), wasm: func() ([]byte, error) {
 			close(asked)
 			<-release
 			return wasm, nil
@@ -448,7 +453,8 @@ func TestVerbDuringTheStart(t *testing.T) {
 					t.Helper()
 					a := h.slot(SlotChat).now.Load()
 					if a.active.manifest.Version != c.serves || (a.canary != nil) != (c.percent > 0) || a.canaryPercent != c.percent {
-						t.Errorf("%s version %s serves, the canary is %v with %d %%", when, a.active.manifest.Version, a.canary, a.canaryPercent)
+						t.Errorf("%s version %s serves, the canary is %v with %d %%", when, a.active.manifest.Version,
+							a.canary, a.canaryPercent)
 					}
 					if c.serves == "2" && (a.previous == nil || a.previous.manifest.Version != "1") {
 						t.Errorf("%s version 1 is not the previous one", when)

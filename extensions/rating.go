@@ -143,7 +143,8 @@ func (h *Host) rate(g *generation, request string, in abi.ChargeInput, upper abi
 }
 
 // charge asks one generation for the charge of s.in and holds it to the rules.
-func (h *Host) charge(g *generation, request string, in abi.ChargeInput, upper abi.Nano, patience time.Duration, s *scratch) (Charge, *guest.Fault) {
+func (h *Host) charge(g *generation, request string, in abi.ChargeInput, upper abi.Nano, patience time.Duration,
+	s *scratch) (Charge, *guest.Fault) {
 	advance, _, ok := g.admit(abi.OpCharge, patience)
 	if !ok {
 		return Charge{}, overShare

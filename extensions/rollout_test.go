@@ -107,7 +107,8 @@ func TestVerbs(t *testing.T) {
 	check("3", StatePrevious, StateActive, StateCanary)
 	must(h.Activate(three))
 	check("3", StateStored, StatePrevious, StateActive)
-	for ref, want := range map[string]error{three: ErrInUse, "builtin:chat": ErrShipped, "nothing": ErrUnknownModule, three[:9]: ErrUnknownModule} {
+	for ref, want := range map[string]error{three: ErrInUse, "builtin:chat": ErrShipped, "nothing": ErrUnknownModule,
+		three[:9]: ErrUnknownModule} {
 		if err := h.Remove(ref); !errors.Is(err, want) {
 			t.Errorf("Remove(%q) = %v, want %v", ref, err, want)
 		}
@@ -205,7 +206,8 @@ func TestFaultsByBody(t *testing.T) {
 	if got := stateOf(t, h, digest); got != StateActive {
 		t.Errorf("after huge bodies the module is %s", got)
 	}
-	for _, f := range []guest.Fault{{Cause: guest.CauseTicks, Input: 1 << 20}, {Cause: guest.CauseTrap, Input: 2 << 20}, {Cause: guest.CauseProtocol, Input: 2 << 20}} {
+	for _, f := range []guest.Fault{{Cause: guest.CauseTicks, Input: 1 << 20}, {Cause: guest.CauseTrap, Input: 2 << 20},
+		{Cause: guest.CauseProtocol, Input: 2 << 20}} {
 		if f.ByBody() {
 			t.Errorf("%v on %d bytes is taken for the body's fault", f.Cause, f.Input)
 		}

@@ -181,6 +181,7 @@ func BenchmarkShippedRequest100KB(b *testing.B) {
 	medians(b, 4, []subject{
 		request("chat", SlotChat, h, `{"model":"core-1.1","messages":[`+body+`]}`),
 		request("responses", SlotResponses, h, `{"model":"core-1.1","input":[`+body+`]}`),
-		request("c", SlotChat, openC(b), `{"model":"core-1.1","prompt":"`+strings.Repeat(`a line of a long text, with \"quotes\"\n`, 100<<10/40)+`"}`),
+		request("c", SlotChat, openC(b),
+			`{"model":"core-1.1","prompt":"`+strings.Repeat(`a line of a long text, with \"quotes\"\n`, 100<<10/40)+`"}`),
 	})
 }

@@ -38,16 +38,18 @@ func TestShippedCope(t *testing.T) {
 		"names in order":    members(func(i int) string { return fmt.Sprintf("%x", i) }),
 		"names in disorder": members(func(i int) string { return fmt.Sprint(mixed(i)) }),
 		"short names":       members(shortName),
-		"small objects":     `{"x":[` + strings.Repeat(`{"a":1,"b":1,"c":1,"d":1,"e":1,"f":1,"g":1,"h":1},`, guest.BodyBytesFair/74) + `1]}`,
-		"tiny objects":      `{"x":[` + strings.Repeat(`{"":1},`, guest.BodyBytesFair/10) + `1]}`,
-		"long prefixes":     members(func(i int) string { return strings.Repeat("x", 100) + fmt.Sprint(mixed(i)) }),
-		"escapes":           members(func(i int) string { return `\u0041` + fmt.Sprint(mixed(i)) }),
+		"small objects": `{"x":[` + strings.Repeat(`{"a":1,"b":1,"c":1,"d":1,"e":1,"f":1,"g":1,"h":1},`,
+			guest.BodyBytesFair/74) + `1]}`,
+		"tiny objects":  `{"x":[` + strings.Repeat(`{"":1},`, guest.BodyBytesFair/10) + `1]}`,
+		"long prefixes": members(func(i int) string { return strings.Repeat("x", 100) + fmt.Sprint(mixed(i)) }),
+		"escapes":       members(func(i int) string { return `\u0041` + fmt.Sprint(mixed(i)) }),
 	}
 	deep := strings.Repeat(strings.Repeat("[", 120)+strings.Repeat("]", 120)+",", guest.BodyBytesFair/250)
 	bodies := map[Slot]map[string]string{
 		SlotChat: {
-			"deep":  `{"x":[` + deep + `1],"model":"m","messages":[{"role":"user","content":""}]}`,
-			"parts": `{"model":"m","messages":[` + strings.Repeat(`{"role":"user","content":[{"type":"text","text":""}]},`, guest.BodyBytesFair/56) + `{"role":"user","content":""}]}`,
+			"deep": `{"x":[` + deep + `1],"model":"m","messages":[{"role":"user","content":""}]}`,
+			"parts": `{"model":"m","messages":[` + strings.Repeat(`{"role":"user","content":[{"type":"text","text":""}]},`,
+				guest.BodyBytesFair/56) + `{"role":"user","content":""}]}`,
 		},
 		SlotResponses: {
 			"deep":  `{"x":[` + deep + `1],"model":"m","input":""}`,

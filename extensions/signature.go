@@ -40,7 +40,8 @@ func signer(trusted []ed25519.PublicKey, digest string, signature []byte) (strin
 	raw := signature
 	if len(raw) != ed25519.SignatureSize { // as text, for files that people handle
 		var err error
-		if raw, err = base64.StdEncoding.DecodeString(strings.TrimSpace(string(signature))); err != nil || len(raw) != ed25519.SignatureSize {
+		if raw, err = base64.StdEncoding.DecodeString(strings.TrimSpace(string(signature))); err != nil ||
+			len(raw) != ed25519.SignatureSize {
 			return "", guest.Refused("signature", "make the signature with: corenode module sign",
 				"the signature is %d bytes, want %d bytes or their base64", len(signature), ed25519.SignatureSize)
 		}

@@ -89,7 +89,8 @@ func TestStateCutAnywhere(t *testing.T) {
 			t.Errorf("after %q nothing says that a copy was used:\n%s", text, l)
 		}
 		_ = h.Close()
-		if !bytes.Equal(readFile(t, file+extDamaged), text) || !bytes.Equal(readFile(t, file), whole) || !bytes.Equal(readFile(t, copied), whole) {
+		if !bytes.Equal(readFile(t, file+extDamaged), text) || !bytes.Equal(readFile(t, file), whole) ||
+			!bytes.Equal(readFile(t, copied), whole) {
 			t.Errorf("after %q: not moved aside, or not written again", text)
 		}
 	}

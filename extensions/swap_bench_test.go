@@ -49,7 +49,8 @@ func BenchmarkSwapShipped(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		manifest, err := json.Marshal(guest.Manifest{Name: "swapped", Kind: guest.KindTranslator, Protocol: "chat", Version: "1", ABI: "1.0", Runtime: guest.RuntimeGo})
+		manifest, err := json.Marshal(guest.Manifest{Name: "swapped", Kind: guest.KindTranslator, Protocol: "chat",
+			Version: "1", ABI: "1.0", Runtime: guest.RuntimeGo})
 		if err != nil {
 			b.Fatal(err)
 		}

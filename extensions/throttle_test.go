@@ -178,7 +178,8 @@ func TestStreamOverItsShare(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r := &recorder{}
-			h, _ := openWith(t, Options{AllowUnsigned: true}, []shippedModule{{slot: SlotChat, name: "chat", native: r.handle, nativeAs: "builtin:chat"}})
+			h, _ := openWith(t, Options{AllowUnsigned: true}, []shippedModule{{slot: SlotChat, name: "chat",
+				native: r.handle, nativeAs: "builtin:chat"}})
 			activate(t, h, c.wasm)
 			tr := h.Translate(SlotChat, "a", "", abi.Facts{Stream: true})
 			defer tr.Close()
@@ -254,7 +255,8 @@ func TestForeignDialectOverItsShare(t *testing.T) {
 	r := &recorder{answer: func(abi.Op) []byte {
 		return statusFrame(abi.StatusError, abi.InvalidRequest, abi.Refusal{Param: "prompt", Msg: "unknown"}.Append(nil))
 	}}
-	h, _ := openWith(t, Options{AllowUnsigned: true}, []shippedModule{{slot: SlotChat, name: "chat", native: r.handle, nativeAs: "builtin:chat"}})
+	h, _ := openWith(t, Options{AllowUnsigned: true}, []shippedModule{{slot: SlotChat, name: "chat", native: r.handle,
+		nativeAs: "builtin:chat"}})
 	activate(t, h, slowGuest(t, SlotChat, chatAnswers("slow")))
 	spend(h, SlotChat)
 	tr := h.Translate(SlotChat, "a", "", abi.Facts{})
@@ -295,7 +297,8 @@ func TestSlowBillingIsProvisional(t *testing.T) {
 		t.Fatalf("%+v, %v", first, err)
 	}
 	defer first.Close()
-	if c, err := first.Charge(ratingUsage); err != nil || !c.Provisional || c.Amount != nativeAmount || c.ModuleDigest != builtin.TariffDigest {
+	if c, err := first.Charge(ratingUsage); err != nil || !c.Provisional || c.Amount != nativeAmount ||
+		c.ModuleDigest != builtin.TariffDigest {
 		t.Errorf("the charge is %+v, %v", c, err)
 	}
 	second, err := h.Quote("", ratingInput)
@@ -404,7 +407,8 @@ func TestHeavyCanary(t *testing.T) {
 			if c.state != StateFailed {
 				return
 			}
-			if i, _ := h.info(canary); !strings.Contains(i.Error, "as canary its op request takes") || !strings.Contains(i.Error, "times the ticks") ||
+			if i, _ := h.info(canary); !strings.Contains(i.Error, "as canary its op request takes") ||
+				!strings.Contains(i.Error, "times the ticks") ||
 				!strings.Contains(i.Error, "test@1.0.0") || !strings.Contains(l.String(), "module taken out of service") {
 				t.Errorf("%s\n%s", i.Error, l)
 			}

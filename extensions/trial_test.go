@@ -72,7 +72,8 @@ func TestVectorsAreRequired(t *testing.T) {
 	bare := g.bytes(t)
 	h := tried(t, Options{TrustedKeys: []ed25519.PublicKey{public}})
 	_, err := h.Load(t.Context(), bare, Sign(private, bare), nil)
-	if refused, ok := errors.AsType[*guest.LoadError](err); !ok || refused.Stage != "vectors" || !strings.Contains(refused.Fix, "module pack") {
+	if refused, ok := errors.AsType[*guest.LoadError](err); !ok || refused.Stage != "vectors" ||
+		!strings.Contains(refused.Fix, "module pack") {
 		t.Errorf("with a trusted key: %v, want a refusal at vectors", err)
 	}
 	g = goodGuest(SlotBilling, "2")
@@ -145,7 +146,8 @@ func TestStartFunctionIsACall(t *testing.T) {
 		g.module.Start(g.module.Func("", nil, nil, nil, c.code(0)))
 		_, err := h.Load(t.Context(), g.bytes(t), nil, nil)
 		refused, ok := errors.AsType[*guest.LoadError](err)
-		if want := fmt.Sprintf("its start function: %s", c.cause); !ok || refused.Stage != "instantiate" || refused.Reason != want || !strings.Contains(refused.Fix, "within its ticks") {
+		if want := fmt.Sprintf("its start function: %s", c.cause); !ok || refused.Stage != "instantiate" ||
+			refused.Reason != want || !strings.Contains(refused.Fix, "within its ticks") {
 			t.Errorf("%v, want %q", err, want)
 		}
 	}

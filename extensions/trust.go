@@ -18,7 +18,8 @@ func (t *trust) denial(digest string, m *guest.Manifest) error {
 	for _, d := range t.denied {
 		if d.covers(digest, m) {
 			return &guest.LoadError{Stage: "denied", Err: ErrDenied, Reason: fmt.Sprintf("modules.denied has %q", d),
-				Fix: "use a version that is not denied, or take the entry out of modules.denied and let the node read its configuration again"}
+				Fix: "use a version that is not denied, or take the entry out of modules.denied " +
+					"and let the node read its configuration again"}
 		}
 	}
 	return nil

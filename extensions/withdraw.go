@@ -89,7 +89,8 @@ func (h *Host) sayDenied(sl *slot, names []string) {
 	slices.Sort(names)
 	for _, name := range slices.Compact(names) {
 		if h.isDenied(name) {
-			h.log.Warn("a denied module is taken out of service", "slot", string(sl.name), "module", h.modules.titleOf(name), "serves_now", serves)
+			h.log.Warn("a denied module is taken out of service", "slot", string(sl.name), "module",
+				h.modules.titleOf(name), "serves_now", serves)
 		}
 	}
 }

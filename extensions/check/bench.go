@@ -109,7 +109,8 @@ func WriteFigures(w io.Writer, all []Figure) {
 		if f.NativeNS > 0 {
 			native, ratio = nanoseconds(f.NativeNS), fmt.Sprintf("%.1f", float64(f.NS)/float64(f.NativeNS))
 		}
-		fmt.Fprintf(w, "%s\t%d B\t%d B\t%d\t%s\t%s\t%s\t%s\n", f.Call, f.InputBytes, f.OutputBytes, f.Ticks, nanoseconds(f.NS), event, native, ratio)
+		fmt.Fprintf(w, "%s\t%d B\t%d B\t%d\t%s\t%s\t%s\t%s\n", f.Call, f.InputBytes, f.OutputBytes, f.Ticks,
+			nanoseconds(f.NS), event, native, ratio)
 	}
 }
 

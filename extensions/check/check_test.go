@@ -19,7 +19,8 @@ func TestGoodModules(t *testing.T) {
 	for name, s := range map[string]Subject{
 		"translator": translator(&clerk{}),
 		"billing":    billing(toll{}),
-		"admission": subject("admission", `[{"name": "a", "op": "decide", "admission": {}, "want": {"decision": {"verdict": "deny", "kind": "rate_limited", "msg": "full"}}}]`,
+		"admission": subject("admission",
+			`[{"name": "a", "op": "decide", "admission": {}, "want": {"decision": {"verdict": "deny", "kind": "rate_limited", "msg": "full"}}}]`,
 			func() *handmade { return &handmade{h: sdk.AdmissionHandler(gate{})} }),
 	} {
 		first := Run(s, quick())
@@ -165,7 +166,8 @@ func TestFilesReplace(t *testing.T) {
 		t.Error("a wrong vector of the module passes")
 	}
 	o.Files = []vector.File{{Vectors: mustParse(t, tollVectors)}}
-	if r := Run(s, o); !r.Passed || !strings.Contains(written(r), "1 of 1 pass") || !strings.Contains(written(r), "1 vectors in the module are not those of the folder") {
+	if r := Run(s, o); !r.Passed || !strings.Contains(written(r), "1 of 1 pass") || !strings.Contains(written(r),
+		"1 vectors in the module are not those of the folder") {
 		t.Error(written(r))
 	}
 }

@@ -77,7 +77,8 @@ func (ck *checker) runVectors(s *Stage, ours int) {
 		s.fix("write vectors and pack them into the module", "no golden vectors: nothing shows that the module answers right")
 	}
 	if ticks > guest.VectorTicksMax {
-		s.fix("give it fewer vectors, or shorter ones", "the vectors take %d ticks together; a node refuses more than %d", ticks, int64(guest.VectorTicksMax))
+		s.fix("give it fewer vectors, or shorter ones", "the vectors take %d ticks together; a node refuses more than %d",
+			ticks, int64(guest.VectorTicksMax))
 	}
 	s.Summary = fmt.Sprintf("%d of %d pass, in %d calls", passed, len(ck.vectors), calls)
 }

@@ -36,7 +36,8 @@ func (ck *checker) ticks(s *Stage) {
 		}
 		ck.report.Ticks = append(ck.report.Ticks, Ticks{c.Name, c.Op.String(), len(c.In), used, budget})
 		if used*100 > budget*tightPercent {
-			s.note("%s takes %d of the %d ticks that are granted; a larger one will fail. ticks.call and ticks.per_kb in the manifest ask for more", c.Name, used, budget)
+			s.note("%s takes %d of the %d ticks that are granted; a larger one will fail. "+
+				"ticks.call and ticks.per_kb in the manifest ask for more", c.Name, used, budget)
 		}
 	}
 	s.Summary = fmt.Sprintf("%d usual calls, the dearest takes %s of its ticks", len(ck.report.Ticks), ck.dearest().share())
@@ -121,7 +122,8 @@ func (ck *checker) memory(s *Stage) {
 			m.Last, m.GrewAt = now, m.Calls
 		}
 	}
-	s.Summary = fmt.Sprintf("%d KB when opened, %d KB after %d small calls, at most %d KB for a large one", m.First>>10, m.Last>>10, m.Calls, m.Max>>10)
+	s.Summary = fmt.Sprintf("%d KB when opened, %d KB after %d small calls, at most %d KB for a large one", m.First>>10,
+		m.Last>>10, m.Calls, m.Max>>10)
 	if m.GrewAt > 0 {
 		s.Summary += fmt.Sprintf(", the last growth at call %d", m.GrewAt)
 	}
@@ -129,7 +131,8 @@ func (ck *checker) memory(s *Stage) {
 		s.fix("give back or reuse what a call takes: a node replaces an instance that grows, which costs time",
 			"memory still grows after %d calls, from %d to %d bytes", m.Calls, m.First, m.Last)
 	} else if m.Last > replacedAt*m.First {
-		s.fix("link it with more initial memory, or take less", "memory grows from %d to %d bytes in small calls; a node replaces an instance once it has %d times its first memory",
+		s.fix("link it with more initial memory, or take less",
+			"memory grows from %d to %d bytes in small calls; a node replaces an instance once it has %d times its first memory",
 			m.First, m.Last, replacedAt)
 	}
 }

@@ -87,11 +87,13 @@ func asPrices(p abi.Prices) string {
 }
 
 func asQuote(q abi.QuoteInput) string {
-	return fmt.Sprintf(`{"account": %q, "at": %d, %s, "input": %d, "output_max": %d}`, q.Account, q.At, asPrices(q.Prices), q.Input, q.OutputMax)
+	return fmt.Sprintf(`{"account": %q, "at": %d, %s, "input": %d, "output_max": %d}`, q.Account, q.At, asPrices(q.Prices),
+		q.Input, q.OutputMax)
 }
 
 func asCharge(q abi.QuoteInput, u abi.Usage) string {
-	return fmt.Sprintf(`{"account": %q, "at": %d, %s, "usage": {"input_uncached": %d, "cache_read": %d, "cache_write": %d, "output": %d, "reasoning": %d}}`,
+	return fmt.Sprintf(`{"account": %q, "at": %d, %s, "usage": `+
+		`{"input_uncached": %d, "cache_read": %d, "cache_write": %d, "output": %d, "reasoning": %d}}`,
 		q.Account, q.At, asPrices(q.Prices), u.InputUncached, u.CacheRead, u.CacheWrite, u.Output, u.Reasoning)
 }
 

@@ -13,7 +13,8 @@ func TestEngineRefuses(t *testing.T) {
 	bad.Func("", nil, []byte{wasmtest.I32}, nil, wasmtest.Asm()) // gives no number
 	_, here := compile(bad.Bytes(), "")
 	var there strings.Builder
-	if err := compileInto(strings.NewReader(string(bad.Bytes())), t.TempDir(), &there); err != nil || here == nil || there.String() != here.Error() {
+	if err := compileInto(strings.NewReader(string(bad.Bytes())), t.TempDir(), &there); err != nil || here == nil ||
+		there.String() != here.Error() {
 		t.Errorf("%v; here %v, there %s", err, here, &there)
 	}
 }

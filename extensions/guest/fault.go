@@ -60,7 +60,9 @@ func Faultf(c Cause, format string, args ...any) *Fault {
 
 // LoadError is why a module was refused.
 type LoadError struct {
-	Stage  string // size, signature, parse, manifest, denied, imports, exports, memory, floats, meter, effort, compile, instantiate, abi, init, vectors, probe, time; digest
+	// size, signature, parse, manifest, denied, imports, exports, memory, floats, meter, effort,
+	// compile, instantiate, abi, init, vectors, probe, time; digest
+	Stage  string
 	Reason string // what is wrong
 	Fix    string // what to do about it
 	Err    error  // cause, may be nil

@@ -59,7 +59,8 @@ func Read(wasm []byte) (*File, error) {
 	}
 	section, n := info.CustomSection(ManifestSection)
 	if n != 1 {
-		return nil, Refused("manifest", "add it with: corenode module pack", "the file has %d custom sections %q, want one", n, ManifestSection)
+		return nil, Refused("manifest", "add it with: corenode module pack", "the file has %d custom sections %q, want one",
+			n, ManifestSection)
 	}
 	m, err := ParseManifest(section)
 	if err != nil {

@@ -31,10 +31,12 @@ func checkImports(info *meter.Info, m *Manifest) error {
 				return err
 			}
 		case i.Module == wasiModule:
-			return Refused("imports", `build it without a C library that needs WASI; only manifests that say "runtime": "go" get a stub of it`,
+			return Refused("imports",
+				`build it without a C library that needs WASI; only manifests that say "runtime": "go" get a stub of it`,
 				"it imports %s", name)
 		default:
-			return Refused("imports", "a module has no authority: it may import corenode.log and corenode.metric only", "it imports %s", name)
+			return Refused("imports", "a module has no authority: it may import corenode.log and corenode.metric only",
+				"it imports %s", name)
 		}
 	}
 	return nil

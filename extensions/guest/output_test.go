@@ -3,7 +3,8 @@ package guest
 import "testing"
 
 func TestCheckFrames(t *testing.T) {
-	for _, ok := range []string{"", "data: x\n\n", "data:x\r\n\r\n", "event: a\ndata: ü\n\ndata: b\n\n", ": comment\n\n", "id: 1\ndata: x\n\n", "retry: 5\n\n"} {
+	for _, ok := range []string{"", "data: x\n\n", "data:x\r\n\r\n", "event: a\ndata: ü\n\ndata: b\n\n", ": comment\n\n",
+		"id: 1\ndata: x\n\n", "retry: 5\n\n"} {
 		if err := checkFrames([]byte(ok)); err != nil {
 			t.Errorf("%q: %v", ok, err)
 		}

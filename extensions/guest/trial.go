@@ -167,7 +167,8 @@ func (t *trial) vectors() (int, error) {
 		}
 	}
 	if failures > 0 {
-		return len(all), Refused("vectors", "corenode module check shows all of them", "%d of %d golden vectors fail, the first: %w", failures, len(all), first)
+		return len(all), Refused("vectors", "corenode module check shows all of them",
+			"%d of %d golden vectors fail, the first: %w", failures, len(all), first)
 	}
 	return len(all), nil
 }

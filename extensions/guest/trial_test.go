@@ -49,7 +49,8 @@ func TestTrialEnds(t *testing.T) {
 		name, want string
 		shape      func(*trial, context.CancelFunc)
 	}{
-		{"processor time", "module refused (time): trying the module took more than 5s of processor time", func(t *trial, _ context.CancelFunc) {
+		{"processor time", "module refused (time): trying the module took more than 5s of processor time", func(t *trial,
+			_ context.CancelFunc) {
 			asked := 0
 			t.began = func() time.Duration { asked++; return time.Duration(asked) * time.Second }
 		}},

@@ -10,9 +10,11 @@ import (
 // the code alone: they grow with the ways through it, with the values that each
 // way can carry, and with loops in loops.
 type Effort struct {
-	Bytes   int // of code
-	Edges   int // ways from one stretch of code to another: ends of blocks, branches, each target of a branch table
-	Carried int // values over all edges: every local that the function uses, what is on the stack; what calls take and give, and the globals that they may change
+	Bytes int // of code
+	Edges int // ways from one stretch of code to another: ends of blocks, branches, each target of a branch table
+	// values over all edges: every local that the function uses, what is on the stack; what calls
+	// take and give, and the globals that they may change
+	Carried int
 	Loops   int // most loops open at once
 	Calls   int
 	Slow    int // instructions that become many: bulk operations, indirect calls, divisions, conversions from floats

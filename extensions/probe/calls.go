@@ -45,7 +45,8 @@ func Calls(kind, protocol string, history bool, call vector.Call) []Call {
 
 func billing() []Call {
 	prices := abi.Prices{Input: 240, Cached: 24, Output: 2400}
-	q := abi.QuoteInput{Prices: prices, Input: 12_345, OutputMax: 4096, At: Asked.Created, Model: "core-1.1", Account: "acct_0123456789abcdef"}
+	q := abi.QuoteInput{Prices: prices, Input: 12_345, OutputMax: 4096, At: Asked.Created, Model: "core-1.1",
+		Account: "acct_0123456789abcdef"}
 	c := abi.ChargeInput{
 		Prices: prices, Usage: abi.Usage{InputUncached: 2345, CacheRead: 10_000, Output: 789, Reasoning: 123},
 		At: Asked.Created, Model: q.Model, Account: q.Account,
@@ -87,9 +88,12 @@ func translator(protocol string, history bool, call vector.Call) []Call {
 		{Name: "request of 100 KB", Op: abi.OpRequest, In: Request(Body(protocol, 100<<10)), Bench: true},
 		{Name: "request of 1 MB", Op: abi.OpRequest, In: Request(Body(protocol, 1<<20))},
 		{Name: "request with a mistake", Op: abi.OpRequest, In: Request([]byte(`{"model":"core-1.1","stream":7}`)), Mistake: true},
-		{Name: "answer", Op: abi.OpResponse, In: abi.ResponseInput{Facts: Answering, Kept: kept, Events: vector.Whole(answer)}.Append(nil), Bench: true, First: true},
-		{Name: "answer of 100 KB", Op: abi.OpResponse, In: abi.ResponseInput{Facts: Answering, Kept: kept, Events: vector.Whole(Conversation(20_000))}.Append(nil)},
-		{Name: "error", Op: abi.OpError, In: abi.ErrorInput{Facts: Answering, Status: 429, Kind: abi.RateLimited, Msg: "too many requests at once"}.Append(nil), Bench: true, First: true},
+		{Name: "answer", Op: abi.OpResponse, In: abi.ResponseInput{Facts: Answering, Kept: kept,
+			Events: vector.Whole(answer)}.Append(nil), Bench: true, First: true},
+		{Name: "answer of 100 KB", Op: abi.OpResponse, In: abi.ResponseInput{Facts: Answering, Kept: kept,
+			Events: vector.Whole(Conversation(20_000))}.Append(nil)},
+		{Name: "error", Op: abi.OpError, In: abi.ErrorInput{Facts: Answering, Status: 429, Kind: abi.RateLimited,
+			Msg: "too many requests at once"}.Append(nil), Bench: true, First: true},
 	}
 	for _, group := range []int{1, 8, 32} {
 		in, n := deltaGroup(call, kept, answer, group, history)
@@ -101,7 +105,8 @@ func translator(protocol string, history bool, call vector.Call) []Call {
 	if history {
 		stream.History = vector.Whole(answer)
 	}
-	return append(all, Call{Name: "a whole stream in one group", Op: abi.OpEvents, In: stream.Append(nil), First: true, Events: len(answer)})
+	return append(all, Call{Name: "a whole stream in one group", Op: abi.OpEvents, In: stream.Append(nil), First: true,
+		Events: len(answer)})
 }
 
 // Request is the input of a request with that body.

@@ -45,7 +45,8 @@ func Run(s Subject) *Problem {
 				return problemf(FixDepends, "%s, on an instance that answered before: %v", c.Name, err)
 			}
 			if !bytes.Equal(frame, again) {
-				return problemf(FixDepends, "%s gives other bytes on an instance that answered before: %s", c.Name, FirstDifference(again, frame))
+				return problemf(FixDepends, "%s gives other bytes on an instance that answered before: %s", c.Name,
+					FirstDifference(again, frame))
 			}
 		}
 	}

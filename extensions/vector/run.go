@@ -152,7 +152,8 @@ func (r *runner) once(kept []byte) (*want, error) {
 
 // failed streams the events that went well, then does the error.
 func (r *runner) failed(kept []byte) (*want, error) {
-	in := abi.ErrorInput{Facts: r.v.facts(), Kept: kept, Status: r.v.spec.Error.Status, Param: r.v.spec.Error.Param, Msg: r.v.spec.Error.Msg}
+	in := abi.ErrorInput{Facts: r.v.facts(), Kept: kept, Status: r.v.spec.Error.Status, Param: r.v.spec.Error.Param,
+		Msg: r.v.spec.Error.Msg}
 	in.Kind, _ = kindNamed(r.v.spec.Error.Kind) // Parse has checked it
 	if len(r.v.stream) > 0 {
 		state, _, declined, err := r.stream([]int{len(r.v.stream)}, kept)
