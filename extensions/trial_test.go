@@ -44,7 +44,8 @@ const oneVector = `[{"name":"a","op":"quote","quote":{"input":1,"output_max":1},
 // counting makes a guest's call depend on the calls before it.
 func counting(g *handmade, then func(*wasmtest.Code)) {
 	seen := g.module.Global(wasmtest.I32, true, wasmtest.Asm().I32(0))
-	g.call = wasmtest.Asm().GlobalGet(seen).I32(1).Op(wasmtest.I32Add).GlobalSet(seen).GlobalGet(seen).I32(2).Op(wasmtest.I32GeU).If(wasmtest.Void)
+	g.call = wasmtest.Asm().GlobalGet(seen).I32(1).Op(wasmtest.I32Add).GlobalSet(seen).
+		GlobalGet(seen).I32(2).Op(wasmtest.I32GeU).If(wasmtest.Void)
 	then(g.call)
 	g.call.End()
 	for op, payload := range g.answers {

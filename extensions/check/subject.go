@@ -16,7 +16,7 @@ type Subject struct {
 	History  bool // the manifest asks for history
 	Free     bool // the manifest allows a charge of nothing
 	Vectors  []byte
-	// Open makes a fresh instance that was initialised with config.
+	// Open makes a fresh instance that was initialized with config.
 	Open func(config []byte) (Guest, error)
 	// Budget is the ticks that the host grants a call.
 	Budget func(op abi.Op, inputBytes int) int64
@@ -44,7 +44,7 @@ type Options struct {
 	// become what the module gives; the caller writes the files.
 	Files  []vector.File
 	Update bool
-	// Config is what instances are initialised with, but for vectors that say
+	// Config is what instances are initialized with, but for vectors that say
 	// their own. Default {}.
 	Config []byte
 	// Calls is how many calls the growth of memory is measured over. Default 20,000.

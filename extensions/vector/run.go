@@ -18,7 +18,7 @@ var ErrNoWant = errors.New("it has no want yet")
 
 // Run runs the vector and describes the first thing that is not as wanted; nil
 // means that it passes. history says whether the module's manifest asks for
-// the answer so far. The module was initialised with ConfigBytes.
+// the answer so far. The module was initialized with ConfigBytes.
 func (v *Vector) Run(call Call, history bool) error {
 	if v.spec.Want == nil {
 		return ErrNoWant
