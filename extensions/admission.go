@@ -1,16 +1,13 @@
 package extensions
 
 import (
-	"time"
-
+	"corenode/extensions/guest"
 	"corenode/wasm/abi"
+	"time"
 )
 
 // denialRetryMax bounds what a policy may tell a client to wait.
 const denialRetryMax = 24 * time.Hour
-
-// policyMissing is the fault of a policy that is not loaded, yet or any more.
-var policyMissing = &fault{cause: causeInstantiate, detail: "the admission policy is not loaded"}
 
 // Deciding says whether there is an admission policy, so that a caller without
 // one need not gather the counters.
@@ -39,18 +36,18 @@ func (h *Host) Decide(request string, in abi.AdmissionInput) (abi.Decision, erro
 		return abi.Decision{}, nil
 	}
 	defer g.release()
-	held, _, ok := g.turn(abi.OpDecide, shareWaitMax)
+	advance, _, ok := g.admit(abi.OpDecide, shareWaitMax)
 	if !ok {
 		return abi.Decision{}, nil // as if it had no opinion: the account's own limits decide
 	}
 	s := takeScratch()
 	defer putScratch(s)
-	if g.manifest.ABI == abi10 {
+	if g.manifest.ABI == guest.ABI10 {
 		s.in = in.Append10(s.in[:0])
 	} else {
 		s.in = in.Append(s.in[:0])
 	}
-	o, f := h.call(sl, g, abi.OpDecide, caller{in.Account, request}, held, s)
+	o, f := h.call(sl, g, abi.OpDecide, caller{in.Account, request}, advance, s)
 	if f == nil && o.Status == abi.StatusDecline {
 		return abi.Decision{}, nil // it has no opinion
 	}
@@ -81,13 +78,8 @@ func cleanDecision(d abi.Decision) abi.Decision {
 		d.Kind = abi.RateLimited
 	}
 	d.RetryAfterMS = min(d.RetryAfterMS, uint32(denialRetryMax/time.Millisecond))
-	if d.Msg = clean(d.Msg, abi.RefusalBytesMax); d.Msg == "" {
+	if d.Msg = guest.Clean(d.Msg, abi.RefusalBytesMax); d.Msg == "" {
 		d.Msg = "the request was refused by the admission policy"
 	}
 	return d
-}
-
-// overloaded is the error of a call that may succeed later.
-func overloaded(where string, f *fault) *abi.Error {
-	return &abi.Error{Kind: abi.Overloaded, Op: where, Msg: "the node is busy, try again", RetryAfter: time.Second, Err: f}
 }

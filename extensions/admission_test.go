@@ -24,7 +24,8 @@ func TestDecide(t *testing.T) {
 		{abi.Decision{Verdict: abi.Deny, Kind: abi.Overloaded, RetryAfterMS: 5, Msg: "later\r\n"},
 			abi.Decision{Verdict: abi.Deny, Kind: abi.Overloaded, RetryAfterMS: 5, Msg: "later "}},
 		{abi.Decision{Verdict: abi.Deny, Kind: abi.Internal, RetryAfterMS: 1 << 31},
-			abi.Decision{Verdict: abi.Deny, Kind: abi.RateLimited, RetryAfterMS: 86_400_000, Msg: "the request was refused by the admission policy"}},
+			abi.Decision{Verdict: abi.Deny, Kind: abi.RateLimited, RetryAfterMS: 86_400_000,
+				Msg: "the request was refused by the admission policy"}},
 	}
 	for _, c := range cases {
 		h, _ := openTest(t, Options{})
@@ -75,7 +76,7 @@ func TestAdmissionCanaryComesLast(t *testing.T) {
 			t.Fatal(err)
 		}
 		_ = h.Close()
-		flip(t, h.path(digest, extWasm), 30)
+		flip(t, h.folder.path(digest, extWasm), 30)
 		h, _ = openTest(t, o)
 		if h.Deciding() == open {
 			t.Errorf("fail open %v: deciding %v", open, h.Deciding())
@@ -107,7 +108,8 @@ func TestRecordsOfItsVersion(t *testing.T) {
 		if _, err := h.Activate(digest); err != nil {
 			t.Fatal(err)
 		}
-		other := mustLoad(t, h, module(map[string]string{"1.0": "1.1", "1.1": "1.0"}[pair[0]], map[string]string{"1": "2", "2": "1"}[pair[1]]))
+		other := mustLoad(t, h, module(map[string]string{"1.0": "1.1", "1.1": "1.0"}[pair[0]], map[string]string{"1": "2",
+			"2": "1"}[pair[1]]))
 		if _, err := h.Shadow(other, 100); err != nil {
 			t.Fatal(err)
 		}
@@ -119,7 +121,8 @@ func TestRecordsOfItsVersion(t *testing.T) {
 			t.Errorf("beside %s: %+v, %v", pair[0], i, err)
 		}
 	}
-	if _, err := h.Load(t.Context(), module("1.2", "2"), nil, nil); err == nil || !strings.Contains(err.Error(), "this node speaks 1.0 and 1.1") {
+	if _, err := h.Load(t.Context(), module("1.2", "2"), nil, nil); err == nil || !strings.Contains(err.Error(),
+		"this node speaks 1.0 and 1.1") {
 		t.Errorf("a version to come: %v", err)
 	}
 }

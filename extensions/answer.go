@@ -1,9 +1,8 @@
 package extensions
 
 import (
-	"encoding/binary"
-
 	"corenode/wasm/abi"
+	"encoding/binary"
 )
 
 // answer is the events of an answer as frames, with the deltas of a block

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"corenode/extensions/guest"
 	"corenode/extensions/meter/wasmtest"
 	"corenode/wasm/abi"
 )
@@ -31,7 +32,7 @@ type attack struct {
 }
 
 // shaped makes a module that is good but for one thing.
-func shaped(kind Slot, change func(g *guest)) func(*testing.T) []byte {
+func shaped(kind Slot, change func(g *handmade)) func(*testing.T) []byte {
 	return func(t *testing.T) []byte {
 		g := goodGuest(kind, "1")
 		change(g)
@@ -41,7 +42,7 @@ func shaped(kind Slot, change func(g *guest)) func(*testing.T) []byte {
 
 // coded is a good module with a function of some bytes of code that nobody calls.
 func coded(code ...byte) func(*testing.T) []byte {
-	return shaped(SlotBilling, func(g *guest) {
+	return shaped(SlotBilling, func(g *handmade) {
 		g.module.Func("", nil, nil, []byte{wasmtest.I32}, wasmtest.Asm().Op(wasmtest.Unreachable).Op(code...))
 	})
 }
@@ -64,67 +65,71 @@ const (
 
 var hangs = []attack{
 	{"hangs", "in the start function", "instantiate", "its start function: ticks: ", remedyStart,
-		shaped(SlotChat, func(g *guest) { g.module.Start(g.module.Func("", nil, nil, nil, spin())) })},
-	{"hangs", "in _initialize", "instantiate", "_initialize: ticks: ", remedyStart, shaped(SlotChat, func(g *guest) { g.start = spin() })},
+		shaped(SlotChat, func(g *handmade) { g.module.Start(g.module.Func("", nil, nil, nil, spin())) })},
+	{"hangs", "in _initialize", "instantiate", "_initialize: ticks: ", remedyStart, shaped(SlotChat,
+		func(g *handmade) { g.start = spin() })},
 	{"hangs", "in init", "init", "init: ticks: ", remedyInit,
-		shaped(SlotChat, func(g *guest) { g.config = func(c *wasmtest.Code) { c.Loop(wasmtest.Void).Br(0).End().I64(0) } })},
-	{"hangs", "in a call", "probe", "decide: ticks", remedyUsual, shaped(SlotAdmission, func(g *guest) { g.call = spin().I64(0) })},
-	{"hangs", "in its recursion", "probe", "decide: depth", remedyUsual, shaped(SlotAdmission, func(g *guest) {
+		shaped(SlotChat, func(g *handmade) { g.config = func(c *wasmtest.Code) { c.Loop(wasmtest.Void).Br(0).End().I64(0) } })},
+	{"hangs", "in a call", "probe", "decide: ticks", remedyUsual, shaped(SlotAdmission, func(g *handmade) { g.call = spin().I64(0) })},
+	{"hangs", "in its recursion", "probe", "decide: depth", remedyUsual, shaped(SlotAdmission, func(g *handmade) {
 		i32 := []byte{wasmtest.I32}
-		g.call = wasmtest.Asm().I32(1).Call(g.module.Func("", i32, i32, nil, wasmtest.Asm().Get(0).Call(0).I32(1).Op(wasmtest.I32Add))).Op(wasmtest.I64ExtendU)
+		g.call = wasmtest.Asm().I32(1).Call(g.module.Func("", i32, i32, nil,
+			wasmtest.Asm().Get(0).Call(0).I32(1).Op(wasmtest.I32Add))).Op(wasmtest.I64ExtendU)
 	})},
 	{"hangs", "in a vector", "vectors", "ticks", "corenode module check",
-		shaped(SlotBilling, func(g *guest) { g.call, g.vectors = spin().I64(0), oneVector })},
+		shaped(SlotBilling, func(g *handmade) { g.call, g.vectors = spin().I64(0), oneVector })},
 }
 
 var traps = []attack{
 	{"traps", "in the start function", "instantiate", "its start function: trap: unreachable", remedyStart,
-		shaped(SlotChat, func(g *guest) { g.module.Start(g.module.Func("", nil, nil, nil, trap())) })},
-	{"traps", "in _initialize", "instantiate", "_initialize: trap: ", remedyStart, shaped(SlotChat, func(g *guest) { g.start = trap() })},
+		shaped(SlotChat, func(g *handmade) { g.module.Start(g.module.Func("", nil, nil, nil, trap())) })},
+	{"traps", "in _initialize", "instantiate", "_initialize: trap: ", remedyStart, shaped(SlotChat,
+		func(g *handmade) { g.start = trap() })},
 	{"traps", "in init", "init", "init: trap: unreachable", remedyInit,
-		shaped(SlotChat, func(g *guest) { g.config = func(c *wasmtest.Code) { c.Op(wasmtest.Unreachable) } })},
-	{"traps", "in a call", "probe", "decide: trap", remedyUsual, shaped(SlotAdmission, func(g *guest) { g.call = trap() })},
+		shaped(SlotChat, func(g *handmade) { g.config = func(c *wasmtest.Code) { c.Op(wasmtest.Unreachable) } })},
+	{"traps", "in a call", "probe", "decide: trap", remedyUsual, shaped(SlotAdmission, func(g *handmade) { g.call = trap() })},
 	{"traps", "by a division", "probe", "decide: trap", remedyUsual,
-		shaped(SlotAdmission, func(g *guest) { g.call = wasmtest.Asm().I32(1).I32(0).Op(wasmtest.I32DivS, wasmtest.I64ExtendU) })},
+		shaped(SlotAdmission, func(g *handmade) { g.call = wasmtest.Asm().I32(1).I32(0).Op(wasmtest.I32DivS, wasmtest.I64ExtendU) })},
 	{"traps", "in the second call", "probe", "quote, on an instance that answered before: trap", remedyInput,
-		shaped(SlotBilling, func(g *guest) { counting(g, func(c *wasmtest.Code) { c.Op(wasmtest.Unreachable) }) })},
+		shaped(SlotBilling, func(g *handmade) { counting(g, func(c *wasmtest.Code) { c.Op(wasmtest.Unreachable) }) })},
 	{"traps", "data outside of its memory", "instantiate", "data", "see that its data fits its memory",
-		shaped(SlotChat, func(g *guest) { g.module.Data(guestPages*pageBytes-1, []byte("xx")) })},
+		shaped(SlotChat, func(g *handmade) { g.module.Data(guestPages*pageBytes-1, []byte("xx")) })},
 }
 
 var lies = []attack{
 	{"lies", "a quote upside down", "probe", "quote: the quote has minimum 9 and upper 1", "0 <= minimum <= upper",
-		shaped(SlotBilling, func(g *guest) { g.answers[abi.OpQuote] = abi.Quote{Upper: 1, Minimum: 9}.Append(nil) })},
-	{"lies", "a quote of more than there is money", "probe", "quote: the quote has minimum 0 and upper 1000000000000001", "count in nano-dollars",
-		shaped(SlotBilling, func(g *guest) { g.answers[abi.OpQuote] = abi.Quote{Upper: abi.ChargeMax + 1}.Append(nil) })},
+		shaped(SlotBilling, func(g *handmade) { g.answers[abi.OpQuote] = abi.Quote{Upper: 1, Minimum: 9}.Append(nil) })},
+	{"lies", "a quote of more than there is money", "probe", "quote: the quote has minimum 0 and upper 1000000000000001",
+		"count in nano-dollars",
+		shaped(SlotBilling, func(g *handmade) { g.answers[abi.OpQuote] = abi.Quote{Upper: abi.ChargeMax + 1}.Append(nil) })},
 	{"lies", "a charge above its quote", "probe", "charge: the charge of 5 is above the quote of 4", "quote the dearest use",
-		shaped(SlotBilling, func(g *guest) { g.answers[abi.OpQuote] = abi.Quote{Upper: 4}.Append(nil) })},
+		shaped(SlotBilling, func(g *handmade) { g.answers[abi.OpQuote] = abi.Quote{Upper: 4}.Append(nil) })},
 	{"lies", "a total that is no sum", "probe", "charge: the total is 6, the lines add up to 0", "the total is their sum",
-		shaped(SlotBilling, func(g *guest) { g.answers[abi.OpCharge] = abi.Charge{Total: 6}.Append(nil) })},
+		shaped(SlotBilling, func(g *handmade) { g.answers[abi.OpCharge] = abi.Charge{Total: 6}.Append(nil) })},
 	{"lies", "a negative line", "probe", "is negative", "every line is tokens, price and amount of zero or more",
-		shaped(SlotBilling, func(g *guest) {
+		shaped(SlotBilling, func(g *handmade) {
 			g.answers[abi.OpCharge] = abi.Charge{Total: 1, Lines: []abi.Line{{Unit: "a", Amount: -1}, {Unit: "b", Amount: 2}}}.Append(nil)
 		})},
 	{"lies", "a charge of nothing", "probe", "charge: nothing is charged", `"free": true`,
-		shaped(SlotBilling, func(g *guest) { g.answers[abi.OpCharge] = abi.Charge{}.Append(nil) })},
+		shaped(SlotBilling, func(g *handmade) { g.answers[abi.OpCharge] = abi.Charge{}.Append(nil) })},
 	{"lies", "another answer to the same question", "probe", "quote gives other bytes on an instance that answered before", remedyInput,
-		shaped(SlotBilling, func(g *guest) {
+		shaped(SlotBilling, func(g *handmade) {
 			counting(g, func(c *wasmtest.Code) { c.I64(g.place(okFrame(abi.Quote{Upper: 8}.Append(nil)))).Op(wasmtest.Return) })
 		})},
 	{"lies", "other vectors than it answers", "vectors", `1 of 1 golden vectors fail, the first: vector "a"`, "corenode module check",
-		shaped(SlotBilling, func(g *guest) { g.vectors = strings.Replace(oneVector, `"upper":9`, `"upper":8`, 1) })},
-	{"lies", "vectors that are none", "vectors", "", "corenode module check", shaped(SlotBilling, func(g *guest) { g.vectors = `{}` })},
+		shaped(SlotBilling, func(g *handmade) { g.vectors = strings.Replace(oneVector, `"upper":9`, `"upper":8`, 1) })},
+	{"lies", "vectors that are none", "vectors", "", "corenode module check", shaped(SlotBilling, func(g *handmade) { g.vectors = `{}` })},
 	{"lies", "a version to come", "abi", "it speaks ABI 1.2, this node 1.1", "an SDK of this node's version",
-		shaped(SlotChat, func(g *guest) { g.version = 1<<16 | 2 })},
+		shaped(SlotChat, func(g *handmade) { g.version = 1<<16 | 2 })},
 	{"lies", "another major version", "abi", "it speaks ABI 2.0, this node 1.1", "an SDK of this node's version",
-		shaped(SlotChat, func(g *guest) { g.version = 2 << 16 })},
+		shaped(SlotChat, func(g *handmade) { g.version = 2 << 16 })},
 	{"lies", "an output outside of its memory", "probe", "decide: protocol", remedyUsual,
-		shaped(SlotAdmission, func(g *guest) { g.call = wasmtest.Asm().I64(0x7fffffff<<32 | 16) })},
+		shaped(SlotAdmission, func(g *handmade) { g.call = wasmtest.Asm().I64(0x7fffffff<<32 | 16) })},
 	{"lies", "a missing export", "exports", "no function buf", "export abi() i32, buf(i32) i32", func(*testing.T) []byte {
 		m := &wasmtest.Module{}
 		m.Func("abi", nil, []byte{wasmtest.I32}, nil, wasmtest.I32Const(1<<16))
 		m.Memory(1, 1)
-		m.Custom(manifestSection, []byte(`{"name":"x","kind":"billing","version":"1","abi":"1.0"}`))
+		m.Custom(guest.ManifestSection, []byte(`{"name":"x","kind":"billing","version":"1","abi":"1.0"}`))
 		return m.Bytes()
 	}},
 }
@@ -148,7 +153,7 @@ var featureSets = []attack{
 	{"feature sets", "floats in billing", "floats", "kind billing must not use floats", "compute in integers",
 		coded(0x44, 0, 0, 0, 0, 0, 0, 0, 0, 0x1a)},
 	{"feature sets", "floats in admission", "floats", "kind admission", "compute in integers",
-		shaped(SlotAdmission, func(g *guest) { g.module.Global(wasmtest.F32, true, wasmtest.Asm().Op(0x43, 0, 0, 0, 0)) })},
+		shaped(SlotAdmission, func(g *handmade) { g.module.Global(wasmtest.F32, true, wasmtest.Asm().Op(0x43, 0, 0, 0, 0)) })},
 }
 
 // raw is a module that is nothing but what change makes it, with a manifest.
@@ -156,7 +161,7 @@ func raw(change func(m *wasmtest.Module)) func(*testing.T) []byte {
 	return func(*testing.T) []byte {
 		m := &wasmtest.Module{}
 		change(m)
-		m.Custom(manifestSection, []byte(`{"name":"x","kind":"billing","version":"1","abi":"1.0"}`))
+		m.Custom(guest.ManifestSection, []byte(`{"name":"x","kind":"billing","version":"1","abi":"1.0"}`))
 		return m.Bytes()
 	}
 }
@@ -164,22 +169,22 @@ func raw(change func(m *wasmtest.Module)) func(*testing.T) []byte {
 var imports = []attack{
 	{"imports", "of the system", "imports", "env.system", remedyImports, imported("env", "system", "", wasmtest.I32)},
 	{"imports", "of WASI without Go", "imports", "wasi_snapshot_preview1.fd_write", `"runtime": "go"`,
-		imported(wasiModule, "fd_write", "", wasmtest.I32)},
+		imported("wasi_snapshot_preview1", "fd_write", "", wasmtest.I32)},
 	{"imports", "of WASI with another signature", "imports", "another signature", "build it with the Go toolchain",
-		imported(wasiModule, "fd_write", runtimeGo, wasmtest.I32)},
+		imported("wasi_snapshot_preview1", "fd_write", guest.RuntimeGo, wasmtest.I32)},
 	{"imports", "of WASI that is none", "imports", "wasi_snapshot_preview1.run_program", "WASI preview 1 only",
-		imported(wasiModule, "run_program", runtimeGo)},
-	{"imports", "of another host function", "imports", "corenode.read_file", remedyImports, imported(importModule, "read_file", "")},
+		imported("wasi_snapshot_preview1", "run_program", guest.RuntimeGo)},
+	{"imports", "of another host function", "imports", "corenode.read_file", remedyImports, imported("corenode", "read_file", "")},
 	{"imports", "of log with another signature", "imports", "another signature", "declare it as the ABI does",
-		imported(importModule, "log", "", wasmtest.I32)},
+		imported("corenode", "log", "", wasmtest.I32)},
 	{"imports", "of a memory", "parse", `the memory "mem" from "env"`, "define it in the module",
-		shaped(SlotChat, func(g *guest) { g.module.ImportRaw("env", "mem", 2, 0, 1) })},
+		shaped(SlotChat, func(g *handmade) { g.module.ImportRaw("env", "mem", 2, 0, 1) })},
 	{"imports", "of a global", "parse", `the global "g" from "env"`, "only functions may be imported",
-		shaped(SlotChat, func(g *guest) { g.module.ImportRaw("env", "g", 3, wasmtest.I32, 0) })},
+		shaped(SlotChat, func(g *handmade) { g.module.ImportRaw("env", "g", 3, wasmtest.I32, 0) })},
 }
 
 func imported(module, name, runtime string, params ...byte) func(*testing.T) []byte {
-	return shaped(SlotChat, func(g *guest) {
+	return shaped(SlotChat, func(g *handmade) {
 		g.manifest.Runtime = runtime
 		g.module.Import(module, name, params, nil)
 	})
@@ -196,17 +201,17 @@ var names = []attack{
 	{"names", "without end", "manifest", "name is", remedyPack, named(strings.Repeat("a", 65), "1")},
 	{"names", "of nothing", "manifest", "name is", remedyPack, named("", "1")},
 	{"names", "an export of the meter", "parse", "reserved", "",
-		shaped(SlotChat, func(g *guest) { g.module.Func("__meter_left", nil, nil, nil, wasmtest.Asm()) })},
+		shaped(SlotChat, func(g *handmade) { g.module.Func("__meter_left", nil, nil, nil, wasmtest.Asm()) })},
 }
 
 func named(name, version string) func(*testing.T) []byte {
-	return shaped(SlotChat, func(g *guest) { g.manifest.Name, g.manifest.Version = name, version })
+	return shaped(SlotChat, func(g *handmade) { g.manifest.Name, g.manifest.Version = name, version })
 }
 
 var manifests = []attack{
 	{"manifests", "none", "manifest", "0 custom sections", remedyPack, func(*testing.T) []byte { return wasmtest.Preamble() }},
-	{"manifests", "two", "manifest", "2 custom sections", remedyPack, shaped(SlotBilling, func(g *guest) {
-		g.module.Custom(manifestSection, []byte(`{"name":"free","kind":"billing","version":"1","abi":"1.0","free":true}`))
+	{"manifests", "two", "manifest", "2 custom sections", remedyPack, shaped(SlotBilling, func(g *handmade) {
+		g.module.Custom(guest.ManifestSection, []byte(`{"name":"free","kind":"billing","version":"1","abi":"1.0","free":true}`))
 	})},
 	{"manifests", "no JSON", "manifest", "manifest: ", remedyPack, described("{")},
 	{"manifests", "an unknown key", "manifest", "unknown field", remedyPack,
@@ -219,32 +224,34 @@ var manifests = []attack{
 	{"manifests", "negative ticks", "manifest", "zero or more", remedyPack,
 		described(`{"name":"x","kind":"billing","version":"1","abi":"1.0","ticks":{"call":-1}}`)},
 	{"manifests", "more ticks than there are", "manifest", "ticks.call is 200000001, at most 200000000", "ask for no more than the most",
-		shaped(SlotBilling, func(g *guest) { g.manifest.Ticks.Call = ticksCallMost + 1 })},
-	{"manifests", "more memory than there is", "manifest", "memory_max_bytes is 536870913, at most 536870912", "ask for no more than the most",
-		shaped(SlotBilling, func(g *guest) { g.manifest.MemoryMaxBytes = memoryMost + 1 })},
+		shaped(SlotBilling, func(g *handmade) { g.manifest.Ticks.Call = 200_000_001 })},
+	{"manifests", "more memory than there is", "manifest", "memory_max_bytes is 536870913, at most 536870912",
+		"ask for no more than the most",
+		shaped(SlotBilling, func(g *handmade) { g.manifest.MemoryMaxBytes = 512<<20 + 1 })},
 	{"manifests", "free for a translator", "manifest", "free is for billing modules", remedyPack,
-		shaped(SlotChat, func(g *guest) { g.manifest.Free = true })},
+		shaped(SlotChat, func(g *handmade) { g.manifest.Free = true })},
 }
 
 func described(manifest string) func(*testing.T) []byte {
 	return func(*testing.T) []byte {
 		m := &wasmtest.Module{}
-		m.Custom(manifestSection, []byte(manifest))
+		m.Custom(guest.ManifestSection, []byte(manifest))
 		return m.Bytes()
 	}
 }
 
 var translators = []attack{
 	{"translators", "a request that is no JSON", "probe", "request of 1 KB: the body is no JSON object", remedyClient,
-		shaped(SlotChat, func(g *guest) { g.answers[abi.OpRequest] = abi.Translated{Body: []byte(`{not json`)}.Append(nil) })},
+		shaped(SlotChat, func(g *handmade) { g.answers[abi.OpRequest] = abi.Translated{Body: []byte(`{not json`)}.Append(nil) })},
 	{"translators", "an answer that is no JSON", "probe", "answer: the body is no JSON object", remedyClient,
-		shaped(SlotChat, func(g *guest) { g.answers[abi.OpResponse] = []byte("hello") })},
-	{"translators", "a stream that ends within an event", "probe", "a whole stream in one group: the stream's bytes end within an event", remedyClient,
-		shaped(SlotResponses, func(g *guest) { g.answers[abi.OpEvents] = abi.Written{Bytes: []byte("data: {}")}.Append(nil) })},
+		shaped(SlotChat, func(g *handmade) { g.answers[abi.OpResponse] = []byte("hello") })},
+	{"translators", "a stream that ends within an event", "probe",
+		"a whole stream in one group: the stream's bytes end within an event", remedyClient,
+		shaped(SlotResponses, func(g *handmade) { g.answers[abi.OpEvents] = abi.Written{Bytes: []byte("data: {}")}.Append(nil) })},
 	{"translators", "an error that is no UTF-8", "probe", "error: the body is no UTF-8", remedyClient,
-		shaped(SlotChat, func(g *guest) { g.answers[abi.OpError] = []byte("{\"a\":\"\xff\"}") })},
+		shaped(SlotChat, func(g *handmade) { g.answers[abi.OpError] = []byte("{\"a\":\"\xff\"}") })},
 	{"translators", "a refused configuration", "init", "it refuses its configuration: no such currency", "correct the configuration",
-		shaped(SlotChat, func(g *guest) {
+		shaped(SlotChat, func(g *handmade) {
 			g.config = func(c *wasmtest.Code) {
 				c.I64(g.place(statusFrame(abi.StatusError, abi.InvalidRequest, abi.Refusal{Msg: "no such\x00 currency"}.Append(nil))))
 			}
@@ -253,19 +260,19 @@ var translators = []attack{
 
 var bombsAtLoad = []attack{
 	{"bombs", "a file that is too large", "size", "at most 8388608", "strip debug information",
-		func(*testing.T) []byte { return make([]byte, moduleBytesMax+1) }},
+		func(*testing.T) []byte { return make([]byte, guest.BytesMax+1) }},
 	{"bombs", "more memory than its manifest says", "memory", "and may have 65536", "raise memory_max_bytes",
-		shaped(SlotChat, func(g *guest) { g.manifest.MemoryMaxBytes = 1 })},
-	{"bombs", "memory in a call", "probe", "decide: memory", remedyUsual, shaped(SlotAdmission, func(g *guest) {
+		shaped(SlotChat, func(g *handmade) { g.manifest.MemoryMaxBytes = 1 })},
+	{"bombs", "memory in a call", "probe", "decide: memory", remedyUsual, shaped(SlotAdmission, func(g *handmade) {
 		g.manifest.MemoryMaxBytes = guestPages * pageBytes
 		g.call = wasmtest.Asm().Loop(wasmtest.Void).I32(100).Imm(0x40, 0).I32(-1).Op(wasmtest.I32Ne).BrIf(0).End().Op(wasmtest.Unreachable)
 	})},
-	{"bombs", "fifty thousand locals", "parse", "locals", "split the function", shaped(SlotChat, func(g *guest) {
+	{"bombs", "fifty thousand locals", "parse", "locals", "split the function", shaped(SlotChat, func(g *handmade) {
 		g.module.FuncRaw("", g.module.Type(nil, nil), []byte{1, 0xff, 0xff, 0xff, 0xff, 0x0f, wasmtest.I32, 0x0b})
 	})},
 	{"bombs", "blocks in blocks", "parse", "nested blocks", "split the function", coded([]byte(strings.Repeat("\x02\x40", 5000))...)},
 	{"bombs", "a table of branches", "effort", "branches, ends of blocks and targets of branch tables", "split the function",
-		shaped(SlotChat, func(g *guest) {
+		shaped(SlotChat, func(g *handmade) {
 			b := bombs[1]
 			b.make(g.module, b.n)
 		})},
@@ -282,7 +289,7 @@ func TestAttacks(t *testing.T) {
 			groups[a.group]++
 			t.Run(a.group+"/"+a.name, func(t *testing.T) {
 				_, err := h.Load(t.Context(), a.make(t), nil, nil)
-				refused, ok := errors.AsType[*LoadError](err)
+				refused, ok := errors.AsType[*guest.LoadError](err)
 				if !ok || refused.Stage != a.stage || !strings.Contains(refused.Reason, a.reason) || refused.Reason == "" ||
 					!strings.Contains(refused.Fix, a.remedy) || refused.Fix == "" {
 					t.Errorf("%+v\nwant stage %s, reason %q, remedy %q", err, a.stage, a.reason, a.remedy)
@@ -367,7 +374,7 @@ func TestAttackLeaksOfLoads(t *testing.T) {
 			loads++
 		}
 	}
-	if more := reserved() - before; loads < 10 || more > loads*memoryDefault/4 {
+	if more := reserved() - before; loads < 10 || more > loads*(128<<20)/4 {
 		t.Errorf("%d refused modules left %d MiB of address space reserved", loads, more>>20)
 	}
 }

@@ -1,15 +1,10 @@
 package extensions
 
 import (
-	"errors"
-
+	"corenode/extensions/guest"
 	"corenode/wasm/abi"
 	"corenode/wasm/builtin"
 )
-
-// ErrNoPrice means that a model has no price. Nothing is free by accident:
-// such a request is neither quoted nor charged.
-var ErrNoPrice = errors.New("the model has no price")
 
 // Prices are nano-dollars per token; see builtin.Prices.
 type Prices = builtin.Prices
@@ -32,4 +27,13 @@ type Charge struct {
 	// Provisional marks a charge that was made in place of a module that failed
 	// or is not in memory. It is to be rated again.
 	Provisional bool
+}
+
+func newCharge(c abi.Charge, digest string) Charge {
+	out := Charge{Amount: c.Total, Tier: c.Tier, ModuleDigest: digest, Lines: make([]Line, len(c.Lines))}
+	for i, l := range c.Lines {
+		l.Unit = guest.Clean(l.Unit, abi.UnitBytes)
+		out.Lines[i] = Line(l)
+	}
+	return out
 }

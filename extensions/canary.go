@@ -1,10 +1,10 @@
 package extensions
 
 import (
+	"corenode/extensions/guest"
+	"corenode/wasm/abi"
 	"fmt"
 	"time"
-
-	"corenode/wasm/abi"
 )
 
 // Defaults of Options.CanaryFactor and Options.CanaryCallsMin.
@@ -25,28 +25,27 @@ const (
 // least callsMin calls each. Sizes of inputs are evened out: what counts is the
 // what a call, and each KB that it was given, takes as a rule. "" is that they do
 // not, or that there were too few.
-func heavier(canary, active usual, factor float64, callsMin uint64) string {
-	if canary.calls < callsMin || active.calls < callsMin {
+func heavier(canary, active guest.Usual, factor float64, callsMin uint64) string {
+	if canary.Calls < callsMin || active.Calls < callsMin {
 		return ""
 	}
-	if new, old := canary.ticks, active.ticks; new > factor*old && new-old > heavyTicksMin {
+	if new, old := canary.Ticks, active.Ticks; new > factor*old && new-old > heavyTicksMin {
 		return fmt.Sprintf("%.1f times the ticks: %.0f, not %.0f", new/max(old, 1), new, old)
 	}
-	if new, old := canary.cpu, active.cpu; float64(new) > factor*float64(old) && new-old > heavyCPUMin {
+	if new, old := canary.CPU, active.CPU; float64(new) > factor*float64(old) && new-old > heavyCPUMin {
 		return fmt.Sprintf("%.1f times the processor time: %v, not %v", float64(new)/float64(max(old, 1)),
 			new.Round(100*time.Nanosecond), old.Round(100*time.Nanosecond))
 	}
 	return ""
 }
 
-// compare rolls a canary back whose calls of an operation take too much. A native
+// compareCanary rolls a canary back whose calls of an operation take too much. A native
 // build counts nothing, so nothing is compared with one.
-func (h *Host) compare(a *assignment, g *generation, op abi.Op) {
+func (h *Host) compareCanary(a *assignment, g *generation, op abi.Op) {
 	if g.pool == nil || a.active == nil || a.active.pool == nil || g.heavy.Load() {
 		return
 	}
-	index := opIndex(op)
-	why := heavier(g.pool.costs[index].usual(), a.active.pool.costs[index].usual(),
+	why := heavier(g.pool.Usual(op), a.active.pool.Usual(op),
 		h.options.CanaryFactor, uint64(h.options.CanaryCallsMin))
 	if why == "" || !g.heavy.CompareAndSwap(false, true) {
 		return

@@ -2,6 +2,7 @@ package extensions
 
 import (
 	"context"
+	"corenode/extensions/guest"
 	"errors"
 	"fmt"
 	"os"
@@ -10,8 +11,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"corenode/extensions/meter/wasmtest"
 )
 
 // compilerVariable in the environment makes the test program a process that
@@ -31,7 +30,7 @@ func TestMain(m *testing.M) {
 	switch {
 	case err != nil:
 	case as == "compiles":
-		err = CompileModule(os.Stdin, os.Args[len(os.Args)-1], os.Stdout)
+		err = guest.CompileModule(os.Stdin, os.Args[len(os.Args)-1], os.Stdout)
 	case as == "refuses":
 		_, err = os.Stdout.WriteString("too baroque")
 	case as == "hangs":
@@ -84,7 +83,7 @@ func TestCompilesInAnotherProcess(t *testing.T) {
 			t.Errorf("%s: %s", when, l)
 		}
 	}
-	folders, err := filepath.Glob(filepath.Join(o.CacheDir, "*", sumFile))
+	folders, err := filepath.Glob(filepath.Join(o.CacheDir, "*", "SUM"))
 	if err != nil || len(folders) != 1 {
 		t.Errorf("%v, %v: want one folder with a sum", folders, err)
 	}
@@ -173,18 +172,11 @@ func TestCompilerRefuses(t *testing.T) {
 	cache := t.TempDir()
 	h, _ := openTest(t, Options{CacheDir: cache, CompileCommand: command})
 	_, err := h.Load(t.Context(), newGuest(SlotChat, "1").bytes(t), nil, nil)
-	refused, ok := errors.AsType[*LoadError](err)
+	refused, ok := errors.AsType[*guest.LoadError](err)
 	if !ok || refused.Stage != "compile" || refused.Reason != "the engine does not take it: too baroque" || len(started()) != 1 {
 		t.Errorf("%v", err)
 	}
 	if left, _ := os.ReadDir(cache); len(left) > 0 {
 		t.Errorf("it was compiled: %v", left)
-	}
-	bad := &wasmtest.Module{}
-	bad.Func("", nil, []byte{wasmtest.I32}, nil, wasmtest.Asm()) // gives no number
-	_, here := compile(bad.Bytes(), "")
-	var there strings.Builder
-	if err := compileInto(strings.NewReader(string(bad.Bytes())), cache, &there); err != nil || here == nil || there.String() != here.Error() {
-		t.Errorf("%v; here %v, there %s", err, here, &there)
 	}
 }

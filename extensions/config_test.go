@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"corenode/extensions/guest"
 	"corenode/extensions/meter/wasmtest"
 )
 
@@ -15,15 +16,16 @@ func TestConfig(t *testing.T) {
 		"": "", " \n": "", "null": "", "{}\n": "", "{ }": "", " {\"a\" : [1, \"b c\"]}\n": `{"a":[1,"b c"]}`,
 		"[1]": "no JSON object", "7": "no JSON object", "{": "no JSON", "{}{}": "no JSON",
 	} {
-		got, err := configOf([]byte(text))
-		var refused *LoadError
-		if err == nil && string(got) != want || err != nil && (!errors.As(err, &refused) || refused.Stage != "init" || want == "" || !strings.Contains(err.Error(), want)) {
+		got, err := guest.Config([]byte(text))
+		var refused *guest.LoadError
+		if err == nil && string(got) != want || err != nil && (!errors.As(err, &refused) || refused.Stage != "init" ||
+			want == "" || !strings.Contains(err.Error(), want)) {
 			t.Errorf("%q: %s, %v, want %s", text, got, err, want)
 		}
 	}
 
-	var refused *LoadError
-	if _, err := configOf([]byte(`{"a":"` + strings.Repeat("x", configBytesMax) + `"}`)); !errors.As(err, &refused) || refused.Stage != "size" {
+	var refused *guest.LoadError
+	if _, err := guest.Config([]byte(`{"a":"` + strings.Repeat("x", 64<<10) + `"}`)); !errors.As(err, &refused) || refused.Stage != "size" {
 		t.Errorf("a configuration that is too long: %v", err)
 	}
 

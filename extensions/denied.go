@@ -2,14 +2,11 @@ package extensions
 
 import (
 	"cmp"
+	"corenode/extensions/guest"
 	"errors"
-	"fmt"
 	"strconv"
 	"strings"
 )
-
-// ErrDenied means that the operator withdrew a module.
-var ErrDenied = errors.New("the module is denied")
 
 // Denial is one entry of modules.denied: the module of a digest, or every
 // version of a name below one. Exactly one of Digest and Name is set.
@@ -26,16 +23,10 @@ func ParseDenial(text string) (Denial, error) {
 	}
 	name, below, found := strings.Cut(text, "<")
 	d := Denial{Name: strings.TrimSpace(name), Below: strings.TrimSpace(below)}
-	if _, ordered := parseVersion(d.Below); !found || !plainName(d.Name) || !ordered {
+	if _, ordered := parseVersion(d.Below); !found || !guest.PlainName(d.Name) || !ordered {
 		return Denial{}, errors.New("sha256: and the 64 digits of a digest, or a name below a version, such as discount<1.2.0")
 	}
 	return d, nil
-}
-
-// isDigest says whether text is the digest of a module file.
-func isDigest(text string) bool {
-	hex, ok := strings.CutPrefix(text, digestPrefix)
-	return ok && len(hex) == 64 && strings.Trim(hex, "0123456789abcdef") == ""
 }
 
 // String is the entry as it is written.
@@ -48,7 +39,7 @@ func (d Denial) String() string {
 
 // covers says whether the entry denies a module. m is nil while its manifest is
 // not known. A version that has no order, such as "beta", is below every other.
-func (d Denial) covers(digest string, m *Manifest) bool {
+func (d Denial) covers(digest string, m *guest.Manifest) bool {
 	if d.Digest != "" {
 		return d.Digest == digest
 	}
@@ -121,15 +112,4 @@ func compareBefore(a, b string) int {
 		return 1
 	}
 	return strings.Compare(a, b)
-}
-
-// denial refuses a module that modules.denied covers. m is nil while its manifest is not known.
-func (t *trust) denial(digest string, m *Manifest) error {
-	for _, d := range t.denied {
-		if d.covers(digest, m) {
-			return &LoadError{Stage: "denied", Err: ErrDenied, Reason: fmt.Sprintf("modules.denied has %q", d),
-				Fix: "use a version that is not denied, or take the entry out of modules.denied and let the node read its configuration again"}
-		}
-	}
-	return nil
 }

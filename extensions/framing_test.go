@@ -6,23 +6,6 @@ import (
 	"corenode/wasm/abi"
 )
 
-func TestCheckFrames(t *testing.T) {
-	for _, ok := range []string{"", "data: x\n\n", "data:x\r\n\r\n", "event: a\ndata: ü\n\ndata: b\n\n", ": comment\n\n", "id: 1\ndata: x\n\n", "retry: 5\n\n"} {
-		if err := checkFrames([]byte(ok)); err != nil {
-			t.Errorf("%q: %v", ok, err)
-		}
-	}
-	for bad, want := range map[string]error{
-		"x\n\n": errFrameBegin, "\n\n": errFrameBegin, `{"a":1}`: errFrameBegin, "dat": errFrameBegin,
-		"data: x": errFrameEnd, "data: x\n": errFrameEnd, "data: x\n\ndata: y": errFrameEnd, "data: x\r\n": errFrameEnd,
-		"data: \xff\n\n": errNotUTF8, "data: \xc3\n\n": errNotUTF8, // half of a rune
-	} {
-		if err := checkFrames([]byte(bad)); err != want {
-			t.Errorf("%q: %v, want %v", bad, err, want)
-		}
-	}
-}
-
 // writing is a translator that says what it is told, and otherwise what chatAnswers has.
 func writing(t *testing.T, op abi.Op, payload []byte) []byte {
 	g := newGuest(SlotChat, "1")
@@ -42,13 +25,21 @@ var whatTranslatorsWrite = []struct {
 	op      abi.Op
 	payload []byte
 }{
+
 	{"no frame", abi.OpEvents, group("hello")},
+
 	{"a frame that does not end", abi.OpEvents, group("data: x")},
+
 	{"invalid UTF-8", abi.OpEvents, group("data: \xfe\n\n")},
+
 	{"half of a rune", abi.OpEvents, group("data: \xe2\x82\n\n")},
+
 	{"no byte of a finished stream", abi.OpEvents, group("")},
+
 	{"a body that does not parse", abi.OpResponse, []byte("{not json")},
+
 	{"an empty body", abi.OpResponse, nil},
+
 	{"a body in another encoding", abi.OpResponse, []byte("{\"a\":\"\xe4\"}")},
 }
 
@@ -92,7 +83,8 @@ func TestAttackTranslators(t *testing.T) {
 // fails, and the native build, not the module, writes its end.
 func TestBrokenInMidStream(t *testing.T) {
 	r := &recorder{}
-	h, _ := openWith(t, Options{AllowUnsigned: true}, []shippedModule{{slot: SlotChat, name: "chat", native: r.handle, nativeAs: "builtin:chat"}})
+	h, _ := openWith(t, Options{AllowUnsigned: true}, []shippedModule{{slot: SlotChat, name: "chat", native: r.handle,
+		nativeAs: "builtin:chat"}})
 	g := newGuest(SlotChat, "1")
 	g.answers = chatAnswers("1")
 	good, bad := okFrame(group("data: x\n\n")), okFrame(group("data: \xff\n\n"))
@@ -128,7 +120,8 @@ func TestBrokenInMidStream(t *testing.T) {
 // are the native build's too.
 func TestTakeOverGetsTheWholeAnswer(t *testing.T) {
 	r := &recorder{}
-	h, _ := openWith(t, Options{AllowUnsigned: true}, []shippedModule{{slot: SlotChat, name: "chat", native: r.handle, nativeAs: "builtin:chat"}})
+	h, _ := openWith(t, Options{AllowUnsigned: true}, []shippedModule{{slot: SlotChat, name: "chat", native: r.handle,
+		nativeAs: "builtin:chat"}})
 	activate(t, h, writing(t, abi.OpEvents, group("")))
 	tr := h.Translate(SlotChat, "a", "", abi.Facts{})
 	defer tr.Close()
@@ -161,7 +154,8 @@ func TestForeignDialect(t *testing.T) {
 		}
 		return nil
 	}}
-	h, _ := openWith(t, Options{AllowUnsigned: true}, []shippedModule{{slot: SlotChat, name: "chat", native: r.handle, nativeAs: "builtin:chat"}})
+	h, _ := openWith(t, Options{AllowUnsigned: true}, []shippedModule{{slot: SlotChat, name: "chat", native: r.handle,
+		nativeAs: "builtin:chat"}})
 	activate(t, h, writing(t, abi.OpEvents, group("hello")))
 	tr := h.Translate(SlotChat, "a", "", abi.Facts{})
 	defer tr.Close()
@@ -199,28 +193,20 @@ func TestErrorsAreChecked(t *testing.T) {
 	}
 }
 
-// BenchmarkCheckFrames is what looking at a group of one chunk costs.
-func BenchmarkCheckFrames(b *testing.B) {
-	chunk := []byte(`data: {"id":"chatcmpl-01j9x2v7k3m8","object":"chat.completion.chunk","created":1700000000,"model":"core-1.1","choices":[{"index":0,"delta":{"content":" then"},"logprobs":null,"finish_reason":null}]}` + "\n\n")
-	for b.Loop() {
-		if err := checkFrames(chunk); err != nil {
-			b.Fatal(err)
-		}
-	}
-}
-
 // TestAttackTranslatorsRequests: what a translator makes of a request and no client sent
 // is the module's fault, not the client's: the native build takes the request, and
 // the breaker acts.
 func TestAttackTranslatorsRequests(t *testing.T) {
-	for name, body := range map[string]string{"no JSON": "{not json", "nothing": "", "another encoding": "{\"a\":\"\xe4\"}", "a list": "[]", "a word": "true"} {
+	for name, body := range map[string]string{"no JSON": "{not json", "nothing": "", "another encoding": "{\"a\":\"\xe4\"}",
+		"a list": "[]", "a word": "true"} {
 		h, l := openTest(t, Options{})
 		info := activate(t, h, writing(t, abi.OpRequest, abi.Translated{Body: []byte(body)}.Append(nil)))
 		for n := range breakerFaults {
 			if got := request(t, h, "a"); got != `{"by":"native"}` {
 				t.Errorf("%s: %s takes the request", name, got)
 			}
-			if now, _ := h.info(info.Digest); n < breakerFaults-1 && (now.Faults["protocol"] != uint64(n+1) || now.Fallbacks != uint64(n+1)) {
+			if now, _ := h.info(info.Digest); n < breakerFaults-1 && (now.Faults["protocol"] != uint64(n+1) ||
+				now.Fallbacks != uint64(n+1)) {
 				t.Errorf("%s: %d requests, faults %v, %d fallbacks\n%s", name, n+1, now.Faults, now.Fallbacks, l)
 			}
 		}

@@ -1,13 +1,13 @@
 package extensions
 
 import (
+	"corenode/extensions/compare"
+	"corenode/extensions/guest"
+	"corenode/wasm/abi"
 	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"corenode/extensions/compare"
-	"corenode/wasm/abi"
 )
 
 // handler is the native build of a module; it has no memory between calls.
@@ -19,7 +19,7 @@ type handler = func(op abi.Op, in, dst []byte) []byte
 type generation struct {
 	number   int // counts up as modules are loaded; 0 = native
 	digest   string
-	manifest Manifest
+	manifest guest.Manifest
 	shipped  bool
 	signedBy string // base64 of the key, "" = unsigned
 	loaded   time.Time
@@ -27,8 +27,9 @@ type generation struct {
 	size     int    // of the module file
 	note     string // what an operator should know though it was accepted
 	native   handler
-	code     *code
-	pool     *pool
+	module   *guest.Module // nil with a native build
+	pool     *guest.Pool   // likewise
+	throttle *throttle     // of its slot
 
 	refs    atomic.Int64 // users; begins at 1
 	retired atomic.Bool
@@ -37,10 +38,8 @@ type generation struct {
 	nativeDone nativeCounters
 	tally      tally
 	breaker    breaker
-	heavy      atomic.Bool // a canary that is being rolled back for what its calls take
-	printed    printed
-	lines      lineLimit                          // of what it says
-	faultLines lineLimit                          // of what is said about it
+	heavy      atomic.Bool                        // a canary that is being rolled back for what its calls take
+	faultLines guest.LineLimit                    // of what is said about it
 	compared   atomic.Pointer[compare.Comparison] // of its last time as a shadow
 }
 
@@ -60,8 +59,8 @@ func (g *generation) release() {
 	if g.refs.Add(-1) == 0 {
 		g.closing.Do(func() {
 			if g.pool != nil {
-				g.pool.close()
-				g.code.close()
+				g.pool.Close()
+				g.module.Close()
 			}
 		})
 	}
@@ -74,26 +73,54 @@ func (g *generation) retire() {
 	}
 }
 
-// do runs one op for a caller and appends the output frame to dst. The
-// caller has acquired g; held is what the slot's share holds for the call.
-func (g *generation) do(op abi.Op, of caller, in []byte, held time.Duration, dst []byte) (out []byte, f *fault) {
+// caller is who a call is for.
+type caller struct {
+	account string
+	request string // the request's id, "" where there is none, for the log
+}
+
+// admit asks whether a call may be made, as throttle.admit does. A native build
+// always may. A module that ships pays no advance: it is slow only where much was
+// sent, as the rest of the node is then, and many such requests at once are no
+// reason to decline.
+func (g *generation) admit(op abi.Op, patience time.Duration) (advance, waited time.Duration, ok bool) {
+	switch {
+	case g.pool == nil:
+		return 0, 0, true
+	case g.shipped:
+		return g.throttle.admit(0, patience)
+	}
+	return g.throttle.admit(g.pool.Mean(op), patience)
+}
+
+// do runs one op for a caller and appends the output frame to dst. The caller
+// has acquired g; advance is as in admit.
+func (g *generation) do(op abi.Op, of caller, in []byte, advance time.Duration, dst []byte) (out []byte, f *guest.Fault) {
 	if g.pool != nil {
-		return g.pool.call(op, of.account, in, g.manifest.budget(op, len(in)), held, dst)
+		return g.doGuest(op, of.account, in, advance, dst)
 	}
 	out, f = g.doNative(op, in, dst)
 	g.nativeDone.add(len(in), len(out)-len(dst))
 	return out, f
 }
 
+func (g *generation) doGuest(op abi.Op, account string, in []byte, advance time.Duration, dst []byte) ([]byte, *guest.Fault) {
+	f := g.pool.Call(op, account, in, advance, func(frame []byte) *guest.Fault {
+		dst = append(dst, frame...)
+		return nil
+	})
+	return dst, f
+}
+
 // doNative runs the native build, whose panic hurts this call only.
-func (g *generation) doNative(op abi.Op, in, dst []byte) (out []byte, f *fault) {
+func (g *generation) doNative(op abi.Op, in, dst []byte) (out []byte, f *guest.Fault) {
 	defer func() {
 		if r := recover(); r != nil {
-			out, f = dst, faultf(causeTrap, "panic: %v", r)
+			out, f = dst, guest.Faultf(guest.CauseTrap, "panic: %v", r)
 		}
 	}()
 	out = g.native(op, in, dst)
-	if f := checkOutput(op, out[len(dst):]); f != nil {
+	if f := guest.CheckOutput(op, out[len(dst):]); f != nil {
 		return dst, f
 	}
 	return out, nil
@@ -101,23 +128,12 @@ func (g *generation) doNative(op abi.Op, in, dst []byte) (out []byte, f *fault) 
 
 func (g *generation) calls() uint64 {
 	if g.pool != nil {
-		return g.pool.calls()
+		return g.pool.Calls()
 	}
 	return g.nativeDone.calls.Load()
 }
 
 // title is the module in logs.
 func (g *generation) title() string {
-	return fmt.Sprintf("%s %s", g.manifest.ref(), shortDigest(g.digest))
-}
-
-// digestPrefix stands before the hex of a module file's SHA-256.
-const digestPrefix = "sha256:"
-
-// shortDigest is enough of a digest to tell modules apart.
-func shortDigest(digest string) string {
-	if len(digest) > len(digestPrefix)+12 && digest[:len(digestPrefix)] == digestPrefix {
-		return digest[:len(digestPrefix)+12]
-	}
-	return digest
+	return fmt.Sprintf("%s %s", g.manifest.Ref(), shortDigest(g.digest))
 }

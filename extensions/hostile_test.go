@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"corenode/extensions/guest"
 	"corenode/extensions/meter/wasmtest"
 	"corenode/wasm/abi"
 )
@@ -59,33 +60,38 @@ func TestAttacksWhileServing(t *testing.T) {
 	i32 := wasmtest.I32
 	cases := []struct {
 		name, cause string
-		shape       func(g *guest)
+		shape       func(g *handmade)
 	}{
-		{"traps/trap", "trap", func(g *guest) { g.call = wasmtest.Asm().Op(wasmtest.Unreachable) }},
-		{"traps/division by zero", "trap", func(g *guest) { g.call = wasmtest.Asm().I32(1).I32(0).Op(wasmtest.I32DivS, wasmtest.I64ExtendU) }},
-		{"hangs/infinite loop", "ticks", func(g *guest) { g.call = wasmtest.Asm().Loop(wasmtest.Void).Br(0).End().I64(0) }},
-		{"hangs/endless recursion", "depth", func(g *guest) {
+		{"traps/trap", "trap", func(g *handmade) { g.call = wasmtest.Asm().Op(wasmtest.Unreachable) }},
+		{"traps/division by zero", "trap", func(g *handmade) {
+			g.call = wasmtest.Asm().I32(1).I32(0).Op(wasmtest.I32DivS,
+				wasmtest.I64ExtendU)
+		}},
+		{"hangs/infinite loop", "ticks", func(g *handmade) { g.call = wasmtest.Asm().Loop(wasmtest.Void).Br(0).End().I64(0) }},
+		{"hangs/endless recursion", "depth", func(g *handmade) {
 			f := g.module.Func("", []byte{i32}, []byte{i32}, nil, wasmtest.Asm().Get(0).Call(0).I32(1).Op(wasmtest.I32Add))
 			g.call = wasmtest.Asm().I32(1).Call(f).Op(wasmtest.I64ExtendU)
 		}},
-		{"bombs/memory bomb", "memory", func(g *guest) {
-			g.call = wasmtest.Asm().Loop(wasmtest.Void).I32(100).Imm(0x40, 0).I32(-1).Op(wasmtest.I32Ne).BrIf(0).End().Op(wasmtest.Unreachable)
+		{"bombs/memory bomb", "memory", func(g *handmade) {
+			g.call = wasmtest.Asm().Loop(wasmtest.Void).I32(100).Imm(0x40,
+				0).I32(-1).Op(wasmtest.I32Ne).BrIf(0).End().Op(wasmtest.Unreachable)
 		}},
-		{"translators/no output", "protocol", func(g *guest) { g.call = wasmtest.Asm().I64(0) }},
-		{"translators/output outside the memory", "protocol", func(g *guest) { g.call = wasmtest.Asm().I64(0x7fffffff<<32 | 16) }},
-		{"translators/output over the end", "protocol", func(g *guest) { g.call = wasmtest.Asm().I64((guestPages*pageBytes-8)<<32 | 100) }},
-		{"translators/output shorter than its header", "protocol", func(g *guest) { g.call = wasmtest.Asm().I64(guestData<<32 | 3) }},
-		{"bombs/huge output", "protocol", func(g *guest) {
+		{"translators/no output", "protocol", func(g *handmade) { g.call = wasmtest.Asm().I64(0) }},
+		{"translators/output outside the memory", "protocol", func(g *handmade) { g.call = wasmtest.Asm().I64(0x7fffffff<<32 | 16) }},
+		{"translators/output over the end", "protocol",
+			func(g *handmade) { g.call = wasmtest.Asm().I64((guestPages*pageBytes-8)<<32 | 100) }},
+		{"translators/output shorter than its header", "protocol", func(g *handmade) { g.call = wasmtest.Asm().I64(guestData<<32 | 3) }},
+		{"bombs/huge output", "protocol", func(g *handmade) {
 			g.call = wasmtest.Asm().I32(4000).Imm(0x40, 0).Op(wasmtest.Drop).I64(8<<32 | 200<<20)
 		}},
-		{"translators/length that is not the frame's", "protocol", func(g *guest) {
+		{"translators/length that is not the frame's", "protocol", func(g *handmade) {
 			g.call = wasmtest.Asm().I64(g.place(append(okFrame(nil), 1, 2, 3)))
 		}},
-		{"translators/unknown status", "protocol", func(g *guest) { g.call = wasmtest.Asm().I64(g.place(statusFrame(77, 0, nil))) }},
-		{"translators/payload that does not decode", "protocol", func(g *guest) {
+		{"translators/unknown status", "protocol", func(g *handmade) { g.call = wasmtest.Asm().I64(g.place(statusFrame(77, 0, nil))) }},
+		{"translators/payload that does not decode", "protocol", func(g *handmade) {
 			g.call = wasmtest.Asm().I64(g.place(okFrame([]byte{255, 255, 255, 255})))
 		}},
-		{"translators/state too big", "protocol", func(g *guest) {
+		{"translators/state too big", "protocol", func(g *handmade) {
 			g.answers = chatAnswers("big")
 			g.answers[abi.OpEvents] = abi.Written{State: make([]byte, abi.StateBytesMax+1)}.Append(nil)
 			for _, op := range []abi.Op{abi.OpRequest, abi.OpResponse, abi.OpError} {
@@ -108,10 +114,12 @@ func TestAttacksWhileServing(t *testing.T) {
 			}
 			tr.Close()
 			tr = h.Translate(SlotChat, "a", "", abi.Facts{Stream: true})
-			if out, err := tr.Events([]byte("before"), []abi.Event{{Kind: abi.EventStart}}); abi.KindOf(err) != abi.Internal || string(out) != "before" {
+			if out, err := tr.Events([]byte("before"),
+				[]abi.Event{{Kind: abi.EventStart}}); abi.KindOf(err) != abi.Internal || string(out) != "before" {
 				t.Errorf("events: %s, %v", out, err)
 			}
-			if out, err := tr.Response([]byte("before"), []abi.Event{{Kind: abi.EventStart}}); abi.KindOf(err) != abi.Internal || string(out) != "before" {
+			if out, err := tr.Response([]byte("before"),
+				[]abi.Event{{Kind: abi.EventStart}}); abi.KindOf(err) != abi.Internal || string(out) != "before" {
 				t.Errorf("response: %s, %v", out, err)
 			}
 			if out := tr.Error([]byte("before "), &abi.Error{Kind: abi.Internal}, 500); string(out) != `before {"error":"native"}` {
@@ -191,7 +199,8 @@ func TestVectorsAreBounded(t *testing.T) {
 	g.vectors = "[" + strings.Join(vectors, ",") + "]"
 	h, _ := openTest(t, Options{})
 	_, err := h.Load(t.Context(), g.bytes(t), nil, nil)
-	if want := fmt.Sprintf("%d of 200 golden vectors fail", VectorTicksMax/ticksInit+1); err == nil || !strings.Contains(err.Error(), want) {
+	if want := fmt.Sprintf("%d of 200 golden vectors fail", guest.VectorTicksMax/100_000_000+1); err == nil ||
+		!strings.Contains(err.Error(), want) {
 		t.Errorf("%v, want %q", err, want)
 	}
 }

@@ -2,6 +2,8 @@ package extensions
 
 import (
 	"cmp"
+	"corenode/extensions/compare"
+	"corenode/extensions/guest"
 	"fmt"
 	"slices"
 	"strings"
@@ -112,7 +114,7 @@ func (h *Host) info(digest string) (Info, error) {
 // infoOf describes a module. mu is held.
 func (h *Host) infoOf(m *module) Info {
 	f := &m.manifest
-	i := Info{Slot: f.slot(), Name: f.Name, Version: f.Version, Kind: f.Kind, Digest: m.digest, Runtime: f.Runtime,
+	i := Info{Slot: slotOf(f), Name: f.Name, Version: f.Version, Kind: f.Kind, Digest: m.digest, Runtime: f.Runtime,
 		Error: m.failed, Shipped: m.shipped, Size: m.size, State: StateStored}
 	switch {
 	case m.loading:
@@ -156,11 +158,11 @@ func (i *Info) describe(g *generation) {
 	i.SignedBy, i.Signed, i.Note, i.Size = g.signedBy, g.signedBy != "", g.note, g.size
 	c := g.nativeDone.load()
 	if g.pool != nil {
-		u := g.pool.use()
-		c, i.Instances, i.InstancesBusy, i.MemoryBytes = u.total(), u.instances, u.busy, u.memory
-		i.Requests = u.requests()
+		u := g.pool.Use()
+		c, i.Instances, i.InstancesBusy, i.MemoryBytes = u.Total(), u.Instances, u.Busy, u.MemoryBytes
+		i.Requests, i.Metrics = u.Requests(), g.module.Metrics()
 	}
-	i.Calls, i.Ticks, i.CPU, i.BytesIn, i.BytesOut = c.calls, c.ticks, c.cpu, c.bytesIn, c.bytesOut
+	i.Calls, i.Ticks, i.CPU, i.BytesIn, i.BytesOut = c.Calls, c.Ticks, c.CPU, c.BytesIn, c.BytesOut
 	t := &g.tally
 	i.Declined, i.Fallbacks = t.declined.Load(), t.fallbacks.Load()
 	i.ShadowRuns, i.ShadowMismatches, i.ShadowDropped = t.shadowRuns.Load(), t.shadowMismatches.Load(), t.shadowDropped.Load()
@@ -169,15 +171,51 @@ func (i *Info) describe(g *generation) {
 			if i.Faults == nil {
 				i.Faults = map[string]uint64{}
 			}
-			i.Faults[cause(n).String()] = k
+			i.Faults[guest.Cause(n).String()] = k
 		}
 	}
-	for n := range t.metrics {
-		if k := t.metrics[n].Load(); k != 0 {
-			if i.Metrics == nil {
-				i.Metrics = map[int]int64{}
-			}
-			i.Metrics[n] = k
-		}
+}
+
+// ShadowReport says how the answers of a module, since it was last made a shadow,
+// differ from those of the modules that served. ErrNoShadow: it was none since it
+// was brought into memory.
+func (h *Host) ShadowReport(ref string) (compare.Report, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	m, err := h.modules.find(ref)
+	if err != nil {
+		return compare.Report{}, err
 	}
+	if m.generation == nil || m.generation.compared.Load() == nil {
+		return compare.Report{}, fmt.Errorf("%q: %w", ref, ErrNoShadow)
+	}
+	i := h.infoOf(m)
+	r := m.generation.compared.Load().Report()
+	r.Module, r.Digest = m.manifest.Ref(), m.digest
+	if i.State == StateShadow {
+		r.Percent = i.Percent
+	}
+	return r, nil
+}
+
+// SlotUse is how much of the processors the modules of a slot use.
+type SlotUse struct {
+	Slot  Slot
+	Limit float64       // processors that they may use
+	CPU   time.Duration // that they used, by the clock of their threads where there is one
+	// Waits are calls that waited for the share, in all for Waited; Declined are
+	// those that something else answered because the wait would have been too long.
+	Waits, Declined uint64
+	Waited          time.Duration
+}
+
+// Uses says how much of the processors each slot uses.
+func (h *Host) Uses() []SlotUse {
+	all := make([]SlotUse, len(h.slots))
+	for i, sl := range h.slots {
+		t := h.throttles[i]
+		all[i] = SlotUse{Slot: sl.name, Limit: t.share.rate, CPU: time.Duration(t.used.Load()),
+			Waits: t.waits.Load(), Waited: time.Duration(t.waited.Load()), Declined: t.declined.Load()}
+	}
+	return all
 }

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"corenode/extensions/guest"
 	"corenode/wasm/abi"
 )
 
@@ -112,10 +113,12 @@ func TestAttackDisk(t *testing.T) {
 		{"cut signature", "signature", "the signature is 10 bytes", "corenode module sign", func(t *testing.T, o *Options) {
 			writeTestFile(t, filepath.Join(o.Dir, strings.TrimPrefix(digestOf(wasm), digestPrefix)+extSignature), make([]byte, 10))
 		}},
-		{"changed signature", "signature", "no trusted key", "a key whose public half is in modules.trusted_keys", func(t *testing.T, o *Options) {
-			flip(t, filepath.Join(o.Dir, strings.TrimPrefix(digestOf(wasm), digestPrefix)+extSignature), 20)
-		}},
-		{"key no longer trusted", "signature", "no trusted key", "a key whose public half is in modules.trusted_keys", func(_ *testing.T, o *Options) { o.TrustedKeys = nil }},
+		{"changed signature", "signature", "no trusted key", "a key whose public half is in modules.trusted_keys",
+			func(t *testing.T, o *Options) {
+				flip(t, filepath.Join(o.Dir, strings.TrimPrefix(digestOf(wasm), digestPrefix)+extSignature), 20)
+			}},
+		{"key no longer trusted", "signature", "no trusted key", "a key whose public half is in modules.trusted_keys",
+			func(_ *testing.T, o *Options) { o.TrustedKeys = nil }},
 		{"missing file", "", "no such file", "", func(t *testing.T, o *Options) {
 			if err := os.Remove(filepath.Join(o.Dir, strings.TrimPrefix(digestOf(wasm), digestPrefix)+extWasm)); err != nil {
 				t.Fatal(err)
@@ -139,7 +142,8 @@ func TestAttackDisk(t *testing.T) {
 			if got := request(t, h, "a"); got != `{"by":"native"}` {
 				t.Errorf("%s serves", got)
 			}
-			if i, err = h.info(i.Digest); !errors.Is(err, ErrUnknownModule) && (i.State != StateFailed || !strings.Contains(i.Error, c.says) || !strings.Contains(i.Error, c.remedy) ||
+			if i, err = h.info(i.Digest); !errors.Is(err, ErrUnknownModule) && (i.State != StateFailed ||
+				!strings.Contains(i.Error, c.says) || !strings.Contains(i.Error, c.remedy) ||
 				c.stage != "" && !strings.HasPrefix(i.Error, "module refused ("+c.stage+"): ")) {
 				t.Errorf("%+v, %v", i, err)
 			}
@@ -186,7 +190,7 @@ func TestAttackSignatures(t *testing.T) {
 	for _, c := range cases {
 		h, _ := openWith(t, Options{TrustedKeys: []ed25519.PublicKey{public}, AllowUnsigned: c.unsigned}, testShipped())
 		i, err := h.Load(t.Context(), wasm, c.signature, nil)
-		var refused *LoadError
+		var refused *guest.LoadError
 		if (err == nil) != (c.says == "") || err != nil && (!errors.As(err, &refused) || refused.Stage != "signature" ||
 			!strings.Contains(refused.Reason, c.says) || !strings.Contains(refused.Fix, c.remedy)) {
 			t.Errorf("%s: %+v, %v", c.name, i, err)
@@ -230,7 +234,8 @@ func TestChargingModuleIsKept(t *testing.T) {
 	if _, err := h.Load(t.Context(), billingGuest(t, "1", abi.Quote{Upper: 9}, charge), nil, []byte(`{"other":1}`)); err == nil {
 		t.Error("it was loaded with another configuration")
 	}
-	if _, err := h.Load(t.Context(), billingGuest(t, "1", abi.Quote{Upper: 9}, charge), nil, nil); err != nil || stateOf(t, h, digest) != StateLoaded {
+	if _, err := h.Load(t.Context(), billingGuest(t, "1", abi.Quote{Upper: 9}, charge), nil, nil); err != nil || stateOf(t,
+		h, digest) != StateLoaded {
 		t.Errorf("loading it again: %v", err)
 	}
 }
@@ -242,7 +247,7 @@ func TestCorruptCache(t *testing.T) {
 	wasm := chatGuest(t, "1")
 	files := func() (all []string) {
 		_ = filepath.WalkDir(filepath.Join(o.Dir, "cache"), func(path string, d fs.DirEntry, err error) error {
-			if err == nil && !d.IsDir() && d.Name() != sumFile {
+			if err == nil && !d.IsDir() && d.Name() != "SUM" {
 				all = append(all, path)
 			}
 			return err
@@ -293,7 +298,7 @@ func TestMissingPolicies(t *testing.T) {
 		billing := activate(t, h, billingGuest(t, "1", abi.Quote{Upper: 9}, charge)).Digest
 		_ = h.Close()
 		for _, digest := range []string{admission, billing} {
-			flip(t, h.path(digest, extWasm), 30)
+			flip(t, h.folder.path(digest, extWasm), 30)
 		}
 		h, _ = openTest(t, o)
 		if h.Deciding() == open {
@@ -342,7 +347,7 @@ func TestMissingStaysMissing(t *testing.T) {
 	}
 	_ = h.Close()
 	for _, digest := range policies {
-		flip(t, h.path(digest, extWasm), 30)
+		flip(t, h.folder.path(digest, extWasm), 30)
 	}
 	other := newGuest(SlotAdmission, "2")
 	other.answers[abi.OpDecide] = abi.Decision{}.Append(nil)
@@ -373,8 +378,9 @@ func openHalf(t *testing.T, o Options) (h *Host, goOn func()) {
 	t.Helper()
 	asked, release := make(chan struct{}), make(chan struct{})
 	wasm := goodResponses(t)
-	shipped := append(testShipped(), shippedModule{slot: SlotResponses, name: "responses", native: nativeChat("native"), nativeAs: "builtin:responses",
-		digest: digestOf(wasm), wasm: func() ([]byte, error) {
+	shipped := append(testShipped(), shippedModule{slot: SlotResponses, name: "responses", native: nativeChat("native"),
+		nativeAs: "builtin:responses",
+		digest:   digestOf(wasm), wasm: func() ([]byte, error) {
 			close(asked)
 			<-release
 			return wasm, nil
@@ -422,7 +428,7 @@ func TestVerbDuringTheStart(t *testing.T) {
 		{"the active one fails too often", func(h *Host, two, _ string) error {
 			g := h.slot(SlotChat).now.Load().active
 			for range breakerFaults {
-				h.failed(g, abi.OpRequest, caller{account: "a"}, faultf(causeTrap, "unreachable"))
+				h.failed(g, abi.OpRequest, caller{account: "a"}, guest.Faultf(guest.CauseTrap, "unreachable"))
 			}
 			return nil
 		}, "1", 40},
@@ -447,7 +453,8 @@ func TestVerbDuringTheStart(t *testing.T) {
 					t.Helper()
 					a := h.slot(SlotChat).now.Load()
 					if a.active.manifest.Version != c.serves || (a.canary != nil) != (c.percent > 0) || a.canaryPercent != c.percent {
-						t.Errorf("%s version %s serves, the canary is %v with %d %%", when, a.active.manifest.Version, a.canary, a.canaryPercent)
+						t.Errorf("%s version %s serves, the canary is %v with %d %%", when, a.active.manifest.Version,
+							a.canary, a.canaryPercent)
 					}
 					if c.serves == "2" && (a.previous == nil || a.previous.manifest.Version != "1") {
 						t.Errorf("%s version 1 is not the previous one", when)
@@ -486,7 +493,7 @@ func TestEndOfWhatDoesNotLoad(t *testing.T) {
 			}
 		}
 		_ = h.Close()
-		flip(t, h.path(three, extWasm), 30)
+		flip(t, h.folder.path(three, extWasm), 30)
 		h, _ = openTest(t, o)
 		if w := h.state.Slots[SlotChat]; w.Canary == "" && w.Shadow == "" {
 			t.Fatalf("%s: nothing is to end", name)
@@ -495,7 +502,7 @@ func TestEndOfWhatDoesNotLoad(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 		_ = h.Close()
-		flip(t, h.path(three, extWasm), 30)
+		flip(t, h.folder.path(three, extWasm), 30)
 		h, _ = openTest(t, o)
 		if a := h.slot(SlotChat).now.Load(); a.active.digest != two || a.previous.digest != one || a.canary != nil || a.shadow != nil {
 			t.Errorf("%s: %+v", name, a)
@@ -518,7 +525,7 @@ func TestRemoveOfWhatIsMissing(t *testing.T) {
 	admission := activate(t, h, admissionGuest(t, abi.Decision{})).Digest
 	_ = h.Close()
 	for _, digest := range []string{one, two, three, four, admission} {
-		flip(t, h.path(digest, extWasm), 30)
+		flip(t, h.folder.path(digest, extWasm), 30)
 	}
 	h, _ = openTest(t, o)
 	for _, digest := range []string{two, three, four, admission} {

@@ -47,7 +47,7 @@ func TestActivateWhileLoading(t *testing.T) {
 	if got := request(t, h, "a"); got != `{"by":"1"}` {
 		t.Errorf("%s serves", got)
 	}
-	if kept, err := os.ReadFile(h.path(i.Digest, extConfig)); err != nil || !bytes.Equal(kept, old) {
+	if kept, err := os.ReadFile(h.folder.path(i.Digest, extConfig)); err != nil || !bytes.Equal(kept, old) {
 		t.Errorf("the configuration on disk is %s, %v", kept, err)
 	}
 }

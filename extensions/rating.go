@@ -1,15 +1,15 @@
 package extensions
 
 import (
+	"corenode/extensions/guest"
+	"corenode/extensions/probe"
+	"corenode/wasm/abi"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"fmt"
 	"sync/atomic"
 	"time"
-
-	"corenode/extensions/probe"
-	"corenode/wasm/abi"
 )
 
 // Quote is what a request may cost, and the pinned generation that will charge
@@ -58,15 +58,15 @@ func (h *Host) Quote(request string, in abi.QuoteInput) (*Quote, error) {
 }
 
 // quote asks one generation and checks that the answer makes sense.
-func (h *Host) quote(g *generation, of caller, in abi.QuoteInput) (abi.Quote, *fault) {
-	held, _, ok := g.turn(abi.OpQuote, 0)
+func (h *Host) quote(g *generation, of caller, in abi.QuoteInput) (abi.Quote, *guest.Fault) {
+	advance, _, ok := g.admit(abi.OpQuote, 0)
 	if !ok {
 		return abi.Quote{}, overShare
 	}
 	s := takeScratch()
 	defer putScratch(s)
 	s.in = in.Append(s.in[:0])
-	o, f := h.call(h.slot(SlotBilling), g, abi.OpQuote, of, held, s)
+	o, f := h.call(h.slot(SlotBilling), g, abi.OpQuote, of, advance, s)
 	if f == nil && o.Status == abi.StatusDecline {
 		f = declined
 	}
@@ -75,7 +75,7 @@ func (h *Host) quote(g *generation, of caller, in abi.QuoteInput) (abi.Quote, *f
 	}
 	quoted, _ := abi.ParseQuote(o.Payload) // checkOutput decoded it before
 	if p := probe.CheckQuote(quoted); p != nil {
-		f = faultf(causeRule, "%s", p.What)
+		f = guest.Faultf(guest.CauseRule, "%s", p.What)
 		h.failed(g, abi.OpQuote, of, f)
 		return abi.Quote{}, f
 	}
@@ -104,27 +104,24 @@ func (q *Quote) Close() {
 	}
 }
 
-// Prices are the listed ones of a model; the error is ErrNoPrice where there are none.
-func (h *Host) Prices(model string) (abi.Prices, error) {
-	prices, ok := h.options.Prices[model]
-	if !ok {
-		return prices, fmt.Errorf("%q: %w", model, ErrNoPrice)
-	}
-	return prices, nil
-}
+// Module is the digest of the generation that made the quote and will charge.
+func (q *Quote) Module() string { return q.generation.digest }
+
+// Provisional says that it quoted in place of the operator's module.
+func (q *Quote) Provisional() bool { return q.provisional }
 
 // Rate charges the request of an id without a quote, by the module that serves now and at the prices
 // of in: what a crash left open, and what is rated again. No request waits for it,
-// so it waits for its turn.
+// so it waits for the share.
 func (h *Host) Rate(request string, in abi.ChargeInput) (Charge, error) {
 	g, standsIn := h.slot(SlotBilling).acquire(in.Account)
 	defer g.release()
-	c, err := h.rate(g, request, in, -1, waitMax)
+	c, err := h.rate(g, request, in, -1, guest.WaitMax)
 	c.Provisional = c.Provisional || standsIn
 	return c, err
 }
 
-// rate charges with g, whose turn it waits for with patience, or else with the
+// rate charges with g, for whose share it waits with patience, or else with the
 // builtin tariff.
 func (h *Host) rate(g *generation, request string, in abi.ChargeInput, upper abi.Nano, patience time.Duration) (Charge, error) {
 	s := takeScratch()
@@ -146,12 +143,13 @@ func (h *Host) rate(g *generation, request string, in abi.ChargeInput, upper abi
 }
 
 // charge asks one generation for the charge of s.in and holds it to the rules.
-func (h *Host) charge(g *generation, request string, in abi.ChargeInput, upper abi.Nano, patience time.Duration, s *scratch) (Charge, *fault) {
-	held, _, ok := g.turn(abi.OpCharge, patience)
+func (h *Host) charge(g *generation, request string, in abi.ChargeInput, upper abi.Nano, patience time.Duration,
+	s *scratch) (Charge, *guest.Fault) {
+	advance, _, ok := g.admit(abi.OpCharge, patience)
 	if !ok {
 		return Charge{}, overShare
 	}
-	o, f := h.call(h.slot(SlotBilling), g, abi.OpCharge, caller{in.Account, request}, held, s)
+	o, f := h.call(h.slot(SlotBilling), g, abi.OpCharge, caller{in.Account, request}, advance, s)
 	if f == nil && o.Status == abi.StatusDecline {
 		f = declined
 	}
@@ -160,20 +158,11 @@ func (h *Host) charge(g *generation, request string, in abi.ChargeInput, upper a
 	}
 	c, _ := abi.ParseCharge(o.Payload) // checkOutput decoded it before
 	if p := probe.CheckCharge(c, in, upper, g.manifest.Free); p != nil {
-		f = faultf(causeRule, "%s", p.What)
+		f = guest.Faultf(guest.CauseRule, "%s", p.What)
 		h.failed(g, abi.OpCharge, caller{in.Account, request}, f)
 		return Charge{}, f
 	}
 	return newCharge(c, g.digest), nil
-}
-
-func newCharge(c abi.Charge, digest string) Charge {
-	out := Charge{Amount: c.Total, Tier: c.Tier, ModuleDigest: digest, Lines: make([]Line, len(c.Lines))}
-	for i, l := range c.Lines {
-		l.Unit = clean(l.Unit, abi.UnitBytes)
-		out.Lines[i] = Line(l)
-	}
-	return out
 }
 
 // Replay runs the recorded input of a charge through the module with that
@@ -184,7 +173,9 @@ func (h *Host) Replay(digest string, input []byte) (Charge, error) {
 	if err != nil {
 		return Charge{}, fmt.Errorf("the input of %d bytes is no charge input: %w", len(input), err)
 	}
-	g := h.serving(digest)
+	h.mu.Lock()
+	g := h.modules.serving(digest)
+	h.mu.Unlock()
 	if g == nil {
 		if g, err = h.reopen(digest); err != nil {
 			return Charge{}, err
@@ -210,9 +201,3 @@ func (h *Host) Replay(digest string, input []byte) (Charge, error) {
 	charge.Input, charge.InputHash = append([]byte(nil), input...), hex.EncodeToString(hash[:])
 	return charge, nil
 }
-
-// Module is the digest of the generation that made the quote and will charge.
-func (q *Quote) Module() string { return q.generation.digest }
-
-// Provisional says that it quoted in place of the operator's module.
-func (q *Quote) Provisional() bool { return q.provisional }

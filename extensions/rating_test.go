@@ -43,15 +43,21 @@ func TestChargeRules(t *testing.T) {
 		{"negative", ok, abi.Charge{Total: -5, Lines: []abi.Line{line(1, 1, -5)}}, false, "is negative"},
 		{"negative tokens", ok, abi.Charge{Total: 5, Lines: []abi.Line{line(-1, 1, 5)}}, false, "is negative"},
 		{"negative price", ok, abi.Charge{Total: 5, Lines: []abi.Line{line(1, -1, 5)}}, false, "is negative"},
-		{"negative line within a positive total", ok, abi.Charge{Total: 5, Lines: []abi.Line{line(1, 1, 10), line(1, 1, -5)}}, false, "is negative"},
+		{"negative line within a positive total", ok, abi.Charge{Total: 5, Lines: []abi.Line{line(1, 1, 10), line(1, 1,
+			-5)}}, false, "is negative"},
 		{"total that is no sum", ok, abi.Charge{Total: 6, Lines: []abi.Line{line(1, 1, 5)}}, false, "add up to 5"},
-		{"the most", abi.Quote{Upper: abi.ChargeMax}, abi.Charge{Total: abi.ChargeMax, Lines: []abi.Line{line(1, 1, abi.ChargeMax-1), line(1, 1, 1)}}, false, ""},
-		{"more than the most", abi.Quote{Upper: abi.ChargeMax}, abi.Charge{Total: abi.ChargeMax + 1, Lines: []abi.Line{line(1, 1, abi.ChargeMax), line(1, 1, 1)}}, false, "more than 1000000000000000"},
-		{"overflow", abi.Quote{Upper: abi.ChargeMax}, abi.Charge{Total: math.MinInt64, Lines: []abi.Line{line(1, 1, math.MaxInt64), line(1, 1, 1)}}, false, "more than 1000000000000000"},
-		{"quote above the most", abi.Quote{Upper: abi.ChargeMax + 1}, abi.Charge{Total: 1, Lines: []abi.Line{line(1, 1, 1)}}, false, "<= 1000000000000000"},
+		{"the most", abi.Quote{Upper: abi.ChargeMax}, abi.Charge{Total: abi.ChargeMax, Lines: []abi.Line{line(1, 1,
+			abi.ChargeMax-1), line(1, 1, 1)}}, false, ""},
+		{"more than the most", abi.Quote{Upper: abi.ChargeMax}, abi.Charge{Total: abi.ChargeMax + 1,
+			Lines: []abi.Line{line(1, 1, abi.ChargeMax), line(1, 1, 1)}}, false, "more than 1000000000000000"},
+		{"overflow", abi.Quote{Upper: abi.ChargeMax}, abi.Charge{Total: math.MinInt64, Lines: []abi.Line{line(1, 1,
+			math.MaxInt64), line(1, 1, 1)}}, false, "more than 1000000000000000"},
+		{"quote above the most", abi.Quote{Upper: abi.ChargeMax + 1}, abi.Charge{Total: 1, Lines: []abi.Line{line(1, 1,
+			1)}}, false, "<= 1000000000000000"},
 		{"free by accident", ok, abi.Charge{Lines: []abi.Line{line(0, 0, 0)}}, false, "does not say free"},
 		{"free by manifest", ok, abi.Charge{Lines: []abi.Line{line(0, 0, 0)}}, true, ""},
-		{"quote upside down", abi.Quote{Upper: 1, Minimum: 2}, abi.Charge{Total: 1, Lines: []abi.Line{line(1, 1, 1)}}, false, "want 0 <= minimum"},
+		{"quote upside down", abi.Quote{Upper: 1, Minimum: 2}, abi.Charge{Total: 1, Lines: []abi.Line{line(1, 1, 1)}},
+			false, "want 0 <= minimum"},
 		{"negative quote", abi.Quote{Upper: -1, Minimum: -2}, abi.Charge{}, false, "want 0 <= minimum"},
 	}
 	for _, c := range cases {
@@ -84,11 +90,13 @@ func TestChargeRules(t *testing.T) {
 				}
 				return
 			}
-			if !got.Provisional || got.Amount != nativeAmount || got.ModuleDigest != builtin.TariffDigest || !strings.Contains(l.String(), c.says) {
+			if !got.Provisional || got.Amount != nativeAmount || got.ModuleDigest != builtin.TariffDigest ||
+				!strings.Contains(l.String(), c.says) {
 				t.Errorf("%+v; log:\n%s", got, l)
 			}
 			// A charge that a crash left open is made by a replay.
-			if again, err := h.Replay(info.Digest, got.Input); err == nil && c.says != "above the quote" && !strings.Contains(c.name, "quote") {
+			if again, err := h.Replay(info.Digest, got.Input); err == nil && c.says != "above the quote" &&
+				!strings.Contains(c.name, "quote") {
 				t.Errorf("a replay takes it: %+v", again)
 			}
 			if info, _ = h.info(info.Digest); info.Fallbacks != 1 || info.Faults["rule"] != 1 {
@@ -120,7 +128,8 @@ func TestChargeBeyondTheQuote(t *testing.T) {
 // TestPolicyFaults: whatever ends a billing module's call, the builtin charges.
 func TestPolicyFaults(t *testing.T) {
 	for name, frame := range map[string][]byte{
-		"no output": nil, "declined": statusFrame(abi.StatusDecline, 0, nil), "a refusal": statusFrame(abi.StatusError, abi.InvalidRequest, abi.Refusal{}.Append(nil)),
+		"no output": nil, "declined": statusFrame(abi.StatusDecline, 0, nil), "a refusal": statusFrame(abi.StatusError,
+			abi.InvalidRequest, abi.Refusal{}.Append(nil)),
 		"short": okFrame([]byte{1}),
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -229,8 +238,10 @@ func TestCanaryComesLast(t *testing.T) {
 		defer q.Close()
 		quoted, err := q.Charge(ratingUsage)
 		rated, err2 := h.Rate("", again)
-		if err != nil || err2 != nil || quoted.Amount != amount || rated.Amount != amount || quoted.Provisional != provisional || rated.Provisional != provisional {
-			t.Errorf("in the canary %v: %+v, %v and %+v, %v; want %d, provisional %v", inCanary, quoted, err, rated, err2, amount, provisional)
+		if err != nil || err2 != nil || quoted.Amount != amount || rated.Amount != amount ||
+			quoted.Provisional != provisional || rated.Provisional != provisional {
+			t.Errorf("in the canary %v: %+v, %v and %+v, %v; want %d, provisional %v", inCanary, quoted, err, rated, err2,
+				amount, provisional)
 		}
 	}
 	h, goOn := openHalf(t, o)
@@ -239,7 +250,7 @@ func TestCanaryComesLast(t *testing.T) {
 	goOn()
 	check(true, 7, false)
 	_ = h.Close()
-	flip(t, h.path(canary, extWasm), 30)
+	flip(t, h.folder.path(canary, extWasm), 30)
 	h, _ = openTest(t, o)
 	check(true, 5, true)
 	if _, err := h.Rollback(SlotBilling); err != nil {
@@ -255,11 +266,11 @@ func TestStandInIsProvisional(t *testing.T) {
 	h, _ := openTest(t, o)
 	digest := activate(t, h, billingGuest(t, "1", abi.Quote{Upper: 9}, abi.Charge{Total: 5, Lines: []abi.Line{line(1, 5, 5)}})).Digest
 	_ = h.Close()
-	flip(t, h.path(digest, extWasm), 30)
+	flip(t, h.folder.path(digest, extWasm), 30)
 	shipped := testShipped()
 	native := shipped[0].native
 	shipped[0].native = func(op abi.Op, in, dst []byte) []byte {
-		flip(t, h.path(digest, extWasm), 30)
+		flip(t, h.folder.path(digest, extWasm), 30)
 		if _, err := h.Activate(digest); err != nil {
 			t.Error(err)
 		}

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"corenode/extensions/guest"
 	"corenode/extensions/meter/wasmtest"
 	"corenode/wasm/abi"
 )
@@ -106,7 +107,8 @@ func TestVerbs(t *testing.T) {
 	check("3", StatePrevious, StateActive, StateCanary)
 	must(h.Activate(three))
 	check("3", StateStored, StatePrevious, StateActive)
-	for ref, want := range map[string]error{three: ErrInUse, "builtin:chat": ErrShipped, "nothing": ErrUnknownModule, three[:9]: ErrUnknownModule} {
+	for ref, want := range map[string]error{three: ErrInUse, "builtin:chat": ErrShipped, "nothing": ErrUnknownModule,
+		three[:9]: ErrUnknownModule} {
 		if err := h.Remove(ref); !errors.Is(err, want) {
 			t.Errorf("Remove(%q) = %v, want %v", ref, err, want)
 		}
@@ -154,11 +156,11 @@ func TestStreamKeepsItsGeneration(t *testing.T) {
 			t.Errorf("after the swap to %s: %s, %v", version, out, err)
 		}
 	}
-	if !g.retired.Load() || g.pool.use().instances != 1 {
-		t.Errorf("retired %v, %+v", g.retired.Load(), g.pool.use())
+	if !g.retired.Load() || g.pool.Use().Instances != 1 {
+		t.Errorf("retired %v, %+v", g.retired.Load(), g.pool.Use())
 	}
 	tr.Close()
-	if u := g.pool.use(); u.instances != 0 {
+	if u := g.pool.Use(); u.Instances != 0 {
 		t.Errorf("the old generation is not closed: %+v", u)
 	}
 }
@@ -197,16 +199,17 @@ func TestFaultsByBody(t *testing.T) {
 	digest := activate(t, h, chatGuest(t, "good")).Digest
 	good := h.slot(SlotChat).now.Load().active
 	for range 2 * breakerFaults {
-		h.failed(good, abi.OpRequest, caller{account: "a"}, &fault{cause: causeTicks, input: 2 << 20})
-		h.failed(good, abi.OpRequest, caller{account: "a"}, &fault{cause: causeMemory, input: 2 << 20})
+		h.failed(good, abi.OpRequest, caller{account: "a"}, &guest.Fault{Cause: guest.CauseTicks, Input: 2 << 20})
+		h.failed(good, abi.OpRequest, caller{account: "a"}, &guest.Fault{Cause: guest.CauseMemory, Input: 2 << 20})
 	}
 	h.background.Wait() // of a demotion
 	if got := stateOf(t, h, digest); got != StateActive {
 		t.Errorf("after huge bodies the module is %s", got)
 	}
-	for _, f := range []fault{{cause: causeTicks, input: 1 << 20}, {cause: causeTrap, input: 2 << 20}, {cause: causeProtocol, input: 2 << 20}} {
-		if f.byBody() {
-			t.Errorf("%v on %d bytes is taken for the body's fault", f.cause, f.input)
+	for _, f := range []guest.Fault{{Cause: guest.CauseTicks, Input: 1 << 20}, {Cause: guest.CauseTrap, Input: 2 << 20},
+		{Cause: guest.CauseProtocol, Input: 2 << 20}} {
+		if f.ByBody() {
+			t.Errorf("%v on %d bytes is taken for the body's fault", f.Cause, f.Input)
 		}
 	}
 }
@@ -215,16 +218,16 @@ func TestFaultsByBody(t *testing.T) {
 func TestShadowFaultsByBody(t *testing.T) {
 	h, _ := openTest(t, Options{})
 	g := newGuest(SlotChat, "1")
-	g.start = wasmtest.Asm().I32(2*bodyBytesFair/pageBytes).Imm(0x40, 0).Op(wasmtest.Drop) // memory.grow: room for the body
-	g.call = wasmtest.Asm().Loop(wasmtest.Void).Br(0).End().I64(0)                         // until its ticks end
-	g.manifest.Ticks = Ticks{Call: 1000, PerKB: 1}
+	g.start = wasmtest.Asm().I32(2*guest.BodyBytesFair/pageBytes).Imm(0x40, 0).Op(wasmtest.Drop) // memory.grow: room for the body
+	g.call = wasmtest.Asm().Loop(wasmtest.Void).Br(0).End().I64(0)                               // until its ticks end
+	g.manifest.Ticks = guest.Ticks{Call: 1000, PerKB: 1}
 	digest := mustLoad(t, h, g.bytes(t))
 	if _, err := h.Shadow(digest, 100); err != nil {
 		t.Fatal(err)
 	}
 	s := h.slot(SlotChat).now.Load().shadow
 	for range breakerFaults {
-		s.offer(&generation{}, abi.OpError, caller{account: "a"}, make([]byte, bodyBytesFair+1), nil)
+		s.offer(&generation{}, abi.OpError, caller{account: "a"}, make([]byte, guest.BodyBytesFair+1), nil)
 	}
 	s.stop()
 	h.background.Wait() // of a demotion
@@ -298,7 +301,7 @@ func TestShadow(t *testing.T) {
 // TestShadowDrops: a queue that is full loses the job, not the request.
 func TestShadowDrops(t *testing.T) {
 	g := &generation{native: func(_ abi.Op, _, dst []byte) []byte { return append(dst, okFrame(nil)...) }}
-	s := (&Host{now: time.Now}).startShadow(g, 100)
+	s := startShadow(g, 100, time.Now(), nil)
 	big := make([]byte, shadowBytesMax+1)
 	s.offer(&generation{}, abi.OpError, caller{account: "a"}, big, nil)
 	s.stop()
@@ -314,8 +317,8 @@ func TestGuestLog(t *testing.T) {
 	i32, i64 := wasmtest.I32, wasmtest.I64
 	h, l := openTest(t, Options{})
 	g := newGuest(SlotChat, "1")
-	log := g.module.Import(importModule, "log", []byte{i32, i32, i32}, nil)
-	metric := g.module.Import(importModule, "metric", []byte{i32, i64}, nil)
+	log := g.module.Import("corenode", "log", []byte{i32, i32, i32}, nil)
+	metric := g.module.Import("corenode", "metric", []byte{i32, i64}, nil)
 	g.module.Data(guestPages*pageBytes-16, []byte("hello\x1b[2J\nworld."))
 	c := wasmtest.Asm().I32(9).I32(guestPages*pageBytes - 16).I32(16).Call(log)
 	c.I32(3).I32(-5).I32(1 << 30).Call(log) // outside the memory
@@ -324,14 +327,14 @@ func TestGuestLog(t *testing.T) {
 	info := activate(t, h, g.bytes(t))
 	tr := h.Translate(SlotChat, "a", "", abi.Facts{})
 	defer tr.Close()
-	for range 3 * logBurst {
+	for range 3 * 50 {
 		tr.Error(nil, &abi.Error{}, 500)
 	}
-	if info, _ = h.info(info.Digest); info.Metrics[2] != 3*7*logBurst || len(info.Metrics) != 1 {
+	if info, _ = h.info(info.Digest); info.Metrics[2] != 3*7*50 || len(info.Metrics) != 1 {
 		t.Errorf("%+v", info.Metrics)
 	}
 	lines := strings.Count(l.String(), `text="hello[2J world."`)
-	if lines < logBurst || lines > 2*logBurst || bytes.Contains([]byte(l.String()), []byte{0x1b}) {
+	if lines < 50 || lines > 2*50 || bytes.Contains([]byte(l.String()), []byte{0x1b}) {
 		t.Errorf("%d lines:\n%.2000s", lines, l)
 	}
 }

@@ -2,12 +2,12 @@ package extensions
 
 import (
 	"bytes"
-	"fmt"
+	"corenode/extensions/compare"
+	"corenode/extensions/guest"
+	"corenode/wasm/abi"
 	"sync"
 	"sync/atomic"
-
-	"corenode/extensions/compare"
-	"corenode/wasm/abi"
+	"time"
 )
 
 // shadow runs a share of a slot's calls on a second generation as well, off
@@ -17,7 +17,7 @@ type shadow struct {
 	generation *generation
 	percent    int
 	compared   *compare.Comparison // also g's, which keeps it when the shadow has ended
-	failed     func(g *generation, op abi.Op, of caller, f *fault)
+	failed     func(g *generation, op abi.Op, of caller, f *guest.Fault)
 	queue      chan shadowJob
 	queued     atomic.Int64 // bytes
 	worker     sync.WaitGroup
@@ -39,11 +39,11 @@ const (
 )
 
 // startShadow begins to shadow with g, which is not retired, and to compare
-// anew. The worker is one of g's users.
-func (h *Host) startShadow(g *generation, percent int) *shadow {
+// anew. The worker is one of g's users. failed hears of g's faults.
+func startShadow(g *generation, percent int, now time.Time, failed func(*generation, abi.Op, caller, *guest.Fault)) *shadow {
 	g.acquire()
-	s := &shadow{generation: g, percent: percent, failed: h.failed, queue: make(chan shadowJob, shadowJobsMax),
-		compared: compare.New(h.now(), g.manifest.Free)}
+	s := &shadow{generation: g, percent: percent, failed: failed, queue: make(chan shadowJob, shadowJobsMax),
+		compared: compare.New(now, g.manifest.Free)}
 	g.compared.Store(s.compared)
 	s.worker.Go(s.work)
 	return s
@@ -62,7 +62,7 @@ func (s *shadow) offer(by *generation, op abi.Op, of caller, in, out []byte) {
 		return
 	}
 	select {
-	case s.queue <- shadowJob{op: op, by: by.manifest.ref(), of: of, in: bytes.Clone(in), out: bytes.Clone(out)}:
+	case s.queue <- shadowJob{op: op, by: by.manifest.Ref(), of: of, in: bytes.Clone(in), out: bytes.Clone(out)}:
 	default:
 		s.drop(n)
 	}
@@ -79,24 +79,24 @@ func (s *shadow) work() {
 	var out []byte
 	for job := range s.queue {
 		s.queued.Add(-int64(len(job.in) + len(job.out)))
-		held, _, ok := s.generation.turn(job.op, 0)
+		advance, _, ok := s.generation.admit(job.op, 0)
 		if !ok { // requests come first
 			s.generation.tally.shadowDropped.Add(1)
 			continue
 		}
-		var f *fault
-		out, f = s.generation.do(job.op, job.of, s.recordOf(job), held, out[:0])
+		var f *guest.Fault
+		out, f = s.generation.do(job.op, job.of, s.recordOf(job), advance, out[:0])
 		t := &s.generation.tally
 		t.shadowRuns.Add(1)
 		call := compare.Call{Op: job.op, Account: job.of.account, By: job.by, In: job.in, Old: job.out, New: out}
 		if f != nil {
-			call.New, call.Fault = nil, f.cause.String()
+			call.New, call.Fault = nil, f.Cause.String()
 		}
 		if s.compared.Add(call) {
 			t.shadowMismatches.Add(1)
 		}
 		if f != nil {
-			f.input = len(job.in)
+			f.Input = len(job.in)
 			s.failed(s.generation, job.op, job.of, f)
 		}
 		if cap(out) > scratchKeep {
@@ -111,11 +111,11 @@ func (s *shadow) recordOf(job shadowJob) []byte {
 	switch job.op {
 	case abi.OpDecide:
 		if facts, err := abi.ParseAdmissionInput(job.in); err == nil {
-			return s.generation.manifest.record(job.op, facts.Append(nil))
+			return s.generation.manifest.Record(job.op, facts.Append(nil))
 		}
 	case abi.OpError:
 		if failure, err := abi.ParseErrorInput(job.in); err == nil {
-			return s.generation.manifest.record(job.op, failure.Append(nil))
+			return s.generation.manifest.Record(job.op, failure.Append(nil))
 		}
 	}
 	return job.in
@@ -130,26 +130,4 @@ func (s *shadow) stop() {
 	}
 	s.mu.Unlock()
 	s.worker.Wait()
-}
-
-// ShadowReport says how the answers of a module, since it was last made a shadow,
-// differ from those of the modules that served. ErrNoShadow: it was none since it
-// was brought into memory.
-func (h *Host) ShadowReport(ref string) (compare.Report, error) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	m, err := h.find(ref)
-	if err != nil {
-		return compare.Report{}, err
-	}
-	if m.generation == nil || m.generation.compared.Load() == nil {
-		return compare.Report{}, fmt.Errorf("%q: %w", ref, ErrNoShadow)
-	}
-	i := h.infoOf(m)
-	r := m.generation.compared.Load().Report()
-	r.Module, r.Digest = m.manifest.ref(), m.digest
-	if i.State == StateShadow {
-		r.Percent = i.Percent
-	}
-	return r, nil
 }

@@ -43,13 +43,16 @@ func TestShadowReport(t *testing.T) {
 			return err != nil || r.Charges != nil && r.Charges.Calls == 3
 		})
 		r, err := h.ShadowReport(digest)
-		if err != nil || r.Module != "test@2" || r.Digest != digest || r.Percent != percent || len(r.Beside) != 1 || r.Beside[0] != "test@1" {
+		if err != nil || r.Module != "test@2" || r.Digest != digest || r.Percent != percent || len(r.Beside) != 1 ||
+			r.Beside[0] != "test@1" {
 			t.Fatalf("%+v, %v", r, err)
 		}
-		if c := r.Charges; c == nil || c.OldNanoUSD != 15 || c.NewNanoUSD != 12 || c.Less != 3 || len(c.Accounts) != 1 || c.Accounts[0].Account != ratingInput.Account {
+		if c := r.Charges; c == nil || c.OldNanoUSD != 15 || c.NewNanoUSD != 12 || c.Less != 3 || len(c.Accounts) != 1 ||
+			c.Accounts[0].Account != ratingInput.Account {
 			t.Errorf("%+v", r.Charges)
 		}
-		if len(r.Operations) != 2 || r.Operations[0].Op != "quote" || r.Operations[0].Differ != 0 || r.Operations[1].Differ != 3 || len(r.First) != 3 {
+		if len(r.Operations) != 2 || r.Operations[0].Op != "quote" || r.Operations[0].Differ != 0 ||
+			r.Operations[1].Differ != 3 || len(r.First) != 3 {
 			t.Errorf("%+v, %d first calls", r.Operations, len(r.First))
 		}
 	}
@@ -95,14 +98,14 @@ func TestShadowBesideCanary(t *testing.T) {
 	}
 	_ = h.Close()
 
-	path := h.path(three, extWasm)
+	path := h.folder.path(three, extWasm)
 	flip(t, path, 30)
 	h, _ = openTest(t, o)
 	refused(h.Shadow(two, 10))
 	w := h.state.Slots[SlotChat]
 	w.Shadow, w.ShadowPercent = two, 10
 	h.state.Slots[SlotChat] = w
-	h.saveOrSay()
+	h.folder.saveOrSay(&h.state)
 	_ = h.Close()
 	flip(t, path, 30)
 	h, _ = openTest(t, o)

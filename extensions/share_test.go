@@ -1,6 +1,7 @@
 package extensions
 
 import (
+	"corenode/extensions/guest"
 	"strings"
 	"testing"
 	"time"
@@ -35,9 +36,9 @@ func TestCPUShare(t *testing.T) {
 func TestBehind(t *testing.T) {
 	const ms = time.Millisecond
 	for _, c := range []struct {
-		rate         float64
-		before, held time.Duration
-		want         time.Duration
+		rate            float64
+		before, advance time.Duration
+		want            time.Duration
 	}{
 		{1, 0, 500 * ms, 0},
 		{1, 500 * ms, 500 * ms, 500 * ms},
@@ -47,8 +48,8 @@ func TestBehind(t *testing.T) {
 		{4, 1500 * ms, 500 * ms, 0},
 		{4, 2000 * ms, 500 * ms, 125 * ms},
 	} {
-		if got := (cpuShare{rate: c.rate}).behind(c.before, c.held); got != c.want {
-			t.Errorf("of %v processors, %v before a call of %v: %v, want %v", c.rate, c.before, c.held, got, c.want)
+		if got := (cpuShare{rate: c.rate}).behind(c.before, c.advance); got != c.want {
+			t.Errorf("of %v processors, %v before a call of %v: %v, want %v", c.rate, c.before, c.advance, got, c.want)
 		}
 	}
 }
@@ -74,86 +75,34 @@ func TestCPUShareOverTime(t *testing.T) {
 	}
 }
 
-// TestCost learns what calls take, forgets what they took long ago, and stands
-// in for the clock.
-func TestCost(t *testing.T) {
-	var c cost
-	if !c.timed(1) {
-		t.Error("the first call is not timed")
-	}
-	for n := range uint64(16) {
-		if c.learned.Load() {
-			t.Errorf("learned after %d calls", n)
-		}
-		c.learn(100, 1000, 2*time.Microsecond, 16, 8)
-	}
-	if !c.learned.Load() || c.timed(1) || !c.timed(costSample) {
-		t.Errorf("learned %v, timed %v and %v", c.learned.Load(), c.timed(1), c.timed(costSample))
-	}
-	if got := c.estimate(50_000); got != 100*time.Microsecond {
-		t.Errorf("50,000 ticks are estimated at %v", got)
-	}
-	for range 10 * 16 * costKeep {
-		c.learn(100, 1000, time.Millisecond, 16, 8)
-	}
-	if got := time.Duration(c.mean.Load()); got < 990*time.Microsecond || c.sums.calls > 16*costKeep {
-		t.Errorf("the mean is %v of %d calls", got, c.sums.calls)
-	}
-	if !c.timed(1) {
-		t.Error("a slow operation is not timed")
-	}
-}
-
-// TestUsual: what the machine did to a few calls is not what calls take.
-func TestUsual(t *testing.T) {
-	const us = time.Microsecond
-	var c cost
-	if got := c.usual(); got != (usual{}) {
-		t.Errorf("without calls: %+v", got)
-	}
-	for n := range 200 {
-		took := 20 * us
-		if n == 100 || n == 120 { // of one window
-			took = 20_000 * us
-		}
-		c.learn(100, 1000, took, 256, 200)
-	}
-	if got := c.usual(); got != (usual{200, 1000, 20 * us}) {
-		t.Errorf("%+v", got)
-	}
-	for range 199 { // others of ten times the size follow
-		c.learn(10<<10, 11*5000, 11*50*us, 256, 200)
-	}
-	if got := c.usual(); got.calls != 399 || got.ticks != 5000 || got.cpu != 50*us {
-		t.Errorf("later %+v", got)
-	}
-}
-
 func TestHeavier(t *testing.T) {
 	const us = time.Microsecond
-	active := usual{200, 10_000, 25 * us}
+	usual := func(calls uint64, ticks float64, cpu time.Duration) guest.Usual {
+		return guest.Usual{Calls: calls, Ticks: ticks, CPU: cpu}
+	}
+	active := usual(200, 10_000, 25*us)
 	for _, c := range []struct {
 		name   string
-		canary usual
+		canary guest.Usual
 		factor float64
 		says   string
 	}{
 		{"the same", active, 3, ""},
-		{"three times", usual{200, 30_000, 75 * us}, 3, ""},
-		{"more ticks", usual{200, 30_100, 25 * us}, 3, "3.0 times the ticks: 30100, not 10000"},
-		{"more time", usual{200, 10_000, 100 * us}, 3, "4.0 times the processor time: 100µs, not 25µs"},
-		{"too few calls", usual{199, 90_000, 900 * us}, 3, ""},
-		{"another factor", usual{200, 90_000, 100 * us}, 10, ""},
-		{"another factor, and more", usual{200, 110_000, 100 * us}, 10, "11.0 times the ticks"},
+		{"three times", usual(200, 30_000, 75*us), 3, ""},
+		{"more ticks", usual(200, 30_100, 25*us), 3, "3.0 times the ticks: 30100, not 10000"},
+		{"more time", usual(200, 10_000, 100*us), 3, "4.0 times the processor time: 100µs, not 25µs"},
+		{"too few calls", usual(199, 90_000, 900*us), 3, ""},
+		{"another factor", usual(200, 90_000, 100*us), 10, ""},
+		{"another factor, and more", usual(200, 110_000, 100*us), 10, "11.0 times the ticks"},
 	} {
 		if got := heavier(c.canary, active, c.factor, 200); got != c.says && (c.says == "" || !strings.HasPrefix(got, c.says)) {
 			t.Errorf("%s: %q, want %q", c.name, got, c.says)
 		}
 	}
-	if got := heavier(usual{200, 3000, 5 * us}, usual{200, 10, us / 10}, 3, 200); got != "" {
+	if got := heavier(usual(200, 3000, 5*us), usual(200, 10, us/10), 3, 200); got != "" {
 		t.Errorf("calls of 5 us are %q", got)
 	}
-	if got := heavier(active, usual{199, 1, 1}, 3, 200); got != "" {
+	if got := heavier(active, usual(199, 1, 1), 3, 200); got != "" {
 		t.Errorf("beside 199 calls: %q", got)
 	}
 }

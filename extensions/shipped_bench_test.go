@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"corenode/extensions/guest"
 	"corenode/wasm/abi"
 )
 
@@ -141,7 +142,7 @@ func openC(b *testing.B) *Host {
 	if err != nil {
 		b.Fatal(err)
 	}
-	content := append(binary.AppendUvarint(nil, uint64(len(manifestSection))), manifestSection...)
+	content := append(binary.AppendUvarint(nil, uint64(len(guest.ManifestSection))), guest.ManifestSection...)
 	content = append(content, manifest...)
 	wasm = append(binary.AppendUvarint(append(wasm, 0), uint64(len(content))), content...)
 	h, _ := openTest(b, Options{})
@@ -180,6 +181,7 @@ func BenchmarkShippedRequest100KB(b *testing.B) {
 	medians(b, 4, []subject{
 		request("chat", SlotChat, h, `{"model":"core-1.1","messages":[`+body+`]}`),
 		request("responses", SlotResponses, h, `{"model":"core-1.1","input":[`+body+`]}`),
-		request("c", SlotChat, openC(b), `{"model":"core-1.1","prompt":"`+strings.Repeat(`a line of a long text, with \"quotes\"\n`, 100<<10/40)+`"}`),
+		request("c", SlotChat, openC(b),
+			`{"model":"core-1.1","prompt":"`+strings.Repeat(`a line of a long text, with \"quotes\"\n`, 100<<10/40)+`"}`),
 	})
 }

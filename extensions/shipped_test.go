@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"corenode/extensions/guest"
 	"corenode/wasm/abi"
 )
 
@@ -27,7 +28,7 @@ func TestShippedCope(t *testing.T) {
 	}
 	members := func(name func(i int) string) string { // an object of about half the size
 		b := []byte{'{'}
-		for i := 0; len(b) < bodyBytesFair*7/10; i++ {
+		for i := 0; len(b) < guest.BodyBytesFair*7/10; i++ {
 			b = fmt.Appendf(b, `"%s":1,`, name(i))
 		}
 		return string(append(b, `"":1}`...))
@@ -37,20 +38,22 @@ func TestShippedCope(t *testing.T) {
 		"names in order":    members(func(i int) string { return fmt.Sprintf("%x", i) }),
 		"names in disorder": members(func(i int) string { return fmt.Sprint(mixed(i)) }),
 		"short names":       members(shortName),
-		"small objects":     `{"x":[` + strings.Repeat(`{"a":1,"b":1,"c":1,"d":1,"e":1,"f":1,"g":1,"h":1},`, bodyBytesFair/74) + `1]}`,
-		"tiny objects":      `{"x":[` + strings.Repeat(`{"":1},`, bodyBytesFair/10) + `1]}`,
-		"long prefixes":     members(func(i int) string { return strings.Repeat("x", 100) + fmt.Sprint(mixed(i)) }),
-		"escapes":           members(func(i int) string { return `\u0041` + fmt.Sprint(mixed(i)) }),
+		"small objects": `{"x":[` + strings.Repeat(`{"a":1,"b":1,"c":1,"d":1,"e":1,"f":1,"g":1,"h":1},`,
+			guest.BodyBytesFair/74) + `1]}`,
+		"tiny objects":  `{"x":[` + strings.Repeat(`{"":1},`, guest.BodyBytesFair/10) + `1]}`,
+		"long prefixes": members(func(i int) string { return strings.Repeat("x", 100) + fmt.Sprint(mixed(i)) }),
+		"escapes":       members(func(i int) string { return `\u0041` + fmt.Sprint(mixed(i)) }),
 	}
-	deep := strings.Repeat(strings.Repeat("[", 120)+strings.Repeat("]", 120)+",", bodyBytesFair/250)
+	deep := strings.Repeat(strings.Repeat("[", 120)+strings.Repeat("]", 120)+",", guest.BodyBytesFair/250)
 	bodies := map[Slot]map[string]string{
 		SlotChat: {
-			"deep":  `{"x":[` + deep + `1],"model":"m","messages":[{"role":"user","content":""}]}`,
-			"parts": `{"model":"m","messages":[` + strings.Repeat(`{"role":"user","content":[{"type":"text","text":""}]},`, bodyBytesFair/56) + `{"role":"user","content":""}]}`,
+			"deep": `{"x":[` + deep + `1],"model":"m","messages":[{"role":"user","content":""}]}`,
+			"parts": `{"model":"m","messages":[` + strings.Repeat(`{"role":"user","content":[{"type":"text","text":""}]},`,
+				guest.BodyBytesFair/56) + `{"role":"user","content":""}]}`,
 		},
 		SlotResponses: {
 			"deep":  `{"x":[` + deep + `1],"model":"m","input":""}`,
-			"parts": `{"model":"m","input":[` + strings.Repeat(`{"role":"user","content":[{"type":"input_text","text":""}]},`, bodyBytesFair/62) + `{"role":"user","content":""}]}`,
+			"parts": `{"model":"m","input":[` + strings.Repeat(`{"role":"user","content":[{"type":"input_text","text":""}]},`, guest.BodyBytesFair/62) + `{"role":"user","content":""}]}`,
 		},
 	}
 	for name, object := range objects {
@@ -84,7 +87,7 @@ func TestShippedCope(t *testing.T) {
 			}
 			_, ticks, err := i.Call(abi.OpRequest, in, nil)
 			i.Close()
-			t.Logf("%s, %s, %d bytes: %d%% of its ticks", s.name, name, len(in), 100*ticks/m.Budget(abi.OpRequest, len(in)))
+			t.Logf("%s, %s, %d bytes: %d%% of its ticks", s.name, name, len(in), 100*ticks/m.Manifest.Budget(abi.OpRequest, len(in)))
 			if err != nil {
 				t.Errorf("%s, %s: %v", s.name, name, err)
 			}

@@ -1,6 +1,7 @@
 package extensions
 
 import (
+	"corenode/extensions/guest"
 	"crypto/ed25519"
 	"crypto/sha256"
 	"encoding/base64"
@@ -39,8 +40,9 @@ func signer(trusted []ed25519.PublicKey, digest string, signature []byte) (strin
 	raw := signature
 	if len(raw) != ed25519.SignatureSize { // as text, for files that people handle
 		var err error
-		if raw, err = base64.StdEncoding.DecodeString(strings.TrimSpace(string(signature))); err != nil || len(raw) != ed25519.SignatureSize {
-			return "", refused("signature", "make the signature with: corenode module sign",
+		if raw, err = base64.StdEncoding.DecodeString(strings.TrimSpace(string(signature))); err != nil ||
+			len(raw) != ed25519.SignatureSize {
+			return "", guest.Refused("signature", "make the signature with: corenode module sign",
 				"the signature is %d bytes, want %d bytes or their base64", len(signature), ed25519.SignatureSize)
 		}
 	}
@@ -50,20 +52,7 @@ func signer(trusted []ed25519.PublicKey, digest string, signature []byte) (strin
 			return base64.StdEncoding.EncodeToString(key), nil
 		}
 	}
-	return "", &LoadError{Stage: "signature", Err: ErrNotSigned,
+	return "", &guest.LoadError{Stage: "signature", Err: ErrNotSigned,
 		Reason: "no trusted key made this signature for these bytes",
 		Fix:    "sign the file as it is with a key whose public half is in modules.trusted_keys"}
-}
-
-// checkSigner says who signed a module, and refuses one without a signature
-// where that is not allowed.
-func (h *Host) checkSigner(digest string, signature []byte) (signedBy string, err error) {
-	if signedBy, err = signer(h.trust.Load().keys, digest, signature); err != nil {
-		return "", err
-	}
-	if signedBy == "" && !h.options.AllowUnsigned {
-		return "", &LoadError{Stage: "signature", Err: ErrNotSigned, Reason: "the module is not signed",
-			Fix: "sign it with: corenode module sign, or set modules.allow_unsigned on a node for development"}
-	}
-	return signedBy, nil
 }

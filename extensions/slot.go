@@ -1,8 +1,6 @@
 package extensions
 
-import (
-	"sync/atomic"
-)
+import "sync/atomic"
 
 // slot is where the generations of one protocol or policy serve. Its pick is
 // lock-free; verbs replace the assignment as a whole.
@@ -11,8 +9,6 @@ type slot struct {
 	builtin *generation // the native build; nil for admission
 	now     atomic.Pointer[assignment]
 	samples atomic.Uint64 // calls since a shadow was set, to pick its share of them
-
-	throttle *throttle
 }
 
 // assignment says who serves. It is immutable.
@@ -61,7 +57,8 @@ func (a assignment) without(g *generation, sl *slot) assignment {
 	return a
 }
 
-func (a *assignment) holds(g *generation) bool {
+// includes says whether g has a role.
+func (a *assignment) includes(g *generation) bool {
 	for _, other := range a.roles() {
 		if other == g {
 			return true

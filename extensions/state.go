@@ -3,12 +3,8 @@ package extensions
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
-	"io/fs"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 )
@@ -62,13 +58,56 @@ func (w wanted) check() error {
 	return nil
 }
 
-const (
-	stateFile = "state.json"
-	// stateCopy says the same, and is written after it: one of the two is whole.
-	stateCopy = "state.copy.json"
-	// extDamaged is put to the name of what cannot be read and is moved aside.
-	extDamaged = ".damaged"
-)
+// withdraw is what is wanted without denied modules: in place of the active one
+// the previous one if that is usable, or else what ships. An admission policy has
+// nothing that ships behind it. It stays wanted, so that its absence refuses or
+// admits as the options say until an operator decides.
+func (w wanted) withdraw(denied, usable func(name string) bool, ships bool) wanted {
+	if denied(w.Canary) {
+		w.Canary, w.CanaryPercent = "", 0
+	}
+	if denied(w.Shadow) {
+		w.Shadow, w.ShadowPercent = "", 0
+	}
+	if denied(w.Previous) {
+		w.Previous = ""
+	}
+	if denied(w.Active) {
+		switch {
+		case usable(w.Previous):
+			w.Active, w.Previous = w.Previous, ""
+		case ships:
+			w.Active = wantShipped
+		}
+	}
+	return w
+}
+
+// named says whether charges may name a module: then its file and its
+// configuration stay as they are.
+func (s *state) named(digest string) bool { return slices.Contains(s.Charged, digest) }
+
+// hasServed says whether the state names a module: it serves, is tried, charged,
+// or was taken out of service.
+func (s *state) hasServed(digest string) bool {
+	for _, w := range s.Slots {
+		if w.Active == digest || w.Canary == digest || w.Shadow == digest || w.Previous == digest {
+			return true
+		}
+	}
+	_, failed := s.Failed[digest]
+	return failed || s.named(digest)
+}
+
+// forget drops the failure and the removal of a module that is loaded again,
+// and says whether there was any.
+func (s *state) forget(digest string) bool {
+	_, failed := s.Failed[digest]
+	delete(s.Failed, digest)
+	n := len(s.Removed)
+	s.Removed = slices.DeleteFunc(s.Removed, func(d string) bool { return d == digest })
+	return failed || len(s.Removed) < n
+}
 
 // parseState reads a state. What is cut, or is followed by something, or says
 // what no host writes, is none.
@@ -118,140 +157,4 @@ func findState(file, copied []byte) (s state, f foundState) {
 	}
 	f.fromNobody = true
 	return state{}, f
-}
-
-// readState takes the state from its file, or else from the copy.
-func (h *Host) readState() (f foundState, err error) {
-	var texts [2][]byte
-	for i, name := range []string{stateFile, stateCopy} {
-		texts[i], err = os.ReadFile(filepath.Join(h.options.Dir, name))
-		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return f, err
-		}
-		if err == nil && texts[i] == nil {
-			texts[i] = []byte{}
-		}
-	}
-	h.state, f = findState(texts[0], texts[1])
-	return f, nil
-}
-
-// settleState does what follows from how the state was found, when the modules
-// are known: it says so, keeps aside what cannot be read, and writes the state
-// and its copy where they are not what they should be.
-func (h *Host) settleState(f foundState) {
-	var lost []string
-	if f.fromNobody {
-		lost = h.loseState()
-	}
-	if h.stateDamaged = f.fromCopy || f.fileErr != nil || len(lost) > 0; h.stateDamaged {
-		h.sayState(f, lost)
-	}
-	for name, damage := range map[string]error{stateFile: f.fileErr, stateCopy: f.copyErr} {
-		if damage == nil {
-			continue
-		}
-		path := filepath.Join(h.options.Dir, name)
-		if err := os.Rename(path, path+extDamaged); err != nil {
-			h.log.Error("a damaged file is not moved aside", "file", path, "err", err)
-		}
-	}
-	if !bytes.Equal(f.file, f.copied) || f.file == nil || f.fileErr != nil {
-		h.saveOrSay()
-	}
-}
-
-// sayState logs that the state was not found whole.
-func (h *Host) sayState(f foundState, lost []string) {
-	why := f.fileErr
-	if f.file == nil {
-		why = fs.ErrNotExist
-	}
-	if f.fromCopy {
-		h.log.Error("state.json cannot be used: its last good copy says which modules serve", "err", why)
-		return
-	}
-	h.log.Error("state.json cannot be used and there is no good copy: which modules served is not known",
-		"err", why, "copy_err", f.copyErr, "slots_missing", strings.Join(lost, " "))
-}
-
-// loseState makes a state of the module files alone. Each slot that one of them
-// is for was an operator's, as far as anybody knows, and is missing until an
-// operator chooses; a file that cannot be read may be for any slot. Of those for
-// billing every one may have made charges.
-func (h *Host) loseState() (slots []string) {
-	lost := map[Slot]bool{}
-	for digest, m := range h.modules {
-		if m.shipped {
-			continue
-		}
-		manifest, err := h.readManifest(digest)
-		if err != nil {
-			for _, name := range Slots {
-				lost[name] = true
-			}
-			continue
-		}
-		m.manifest, m.known = manifest, true
-		m.denied = h.denialOf(m)
-		if manifest.slot() == SlotBilling {
-			h.state.Charged = append(h.state.Charged, digest)
-		}
-		if !h.isShippedName(manifest.Name) { // earlier versions of the program have left theirs
-			lost[manifest.slot()] = true
-		}
-	}
-	slices.Sort(h.state.Charged)
-	h.state.Slots = map[Slot]wanted{}
-	for name := range lost {
-		h.state.Slots[name] = wanted{Active: wantUnknown}
-		slots = append(slots, string(name))
-	}
-	slices.Sort(slots)
-	return slots
-}
-
-// isShippedName says whether a module of the program has a name.
-func (h *Host) isShippedName(name string) bool {
-	return slices.ContainsFunc(h.ships, func(s shippedModule) bool { return s.name == name })
-}
-
-// save writes the state, and its copy when it is written. mu is held.
-func (h *Host) save() error {
-	if h.options.Dir == "" {
-		return nil
-	}
-	text, err := json.MarshalIndent(h.state, "", "  ")
-	if err != nil {
-		return err
-	}
-	text = append(text, '\n')
-	if err := writeFile(filepath.Join(h.options.Dir, stateFile), text); err != nil {
-		return fmt.Errorf("the change is in force but will not survive a restart: %w", err)
-	}
-	// An old copy must not bring back what was changed since: better none.
-	copied := filepath.Join(h.options.Dir, stateCopy)
-	if err := writeFile(copied, text); err != nil {
-		h.log.Error("the copy of state.json is not written", "err", errors.Join(err, removeFile(copied)))
-	}
-	return nil
-}
-
-// saveOrSay is save for changes that nobody asked for just now. mu is held.
-func (h *Host) saveOrSay() {
-	if err := h.save(); err != nil {
-		h.log.Error("the state of the modules is not saved", "err", err)
-	}
-}
-
-// StateDamaged says whether this start did not find state.json whole: a copy
-// stands for it, or which modules served is not known.
-func (h *Host) StateDamaged() bool { return h.stateDamaged }
-
-// Missing says whether the module that an operator chose for a slot, or for a
-// share of its accounts, is not in memory, yet or any more: charges are
-// provisional then, and admission refuses.
-func (h *Host) Missing(s Slot) bool {
-	a := h.slot(s).now.Load()
-	return a.missing || a.canaryPercent > 0 && a.canary == nil
 }

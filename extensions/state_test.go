@@ -89,7 +89,8 @@ func TestStateCutAnywhere(t *testing.T) {
 			t.Errorf("after %q nothing says that a copy was used:\n%s", text, l)
 		}
 		_ = h.Close()
-		if !bytes.Equal(readFile(t, file+extDamaged), text) || !bytes.Equal(readFile(t, file), whole) || !bytes.Equal(readFile(t, copied), whole) {
+		if !bytes.Equal(readFile(t, file+extDamaged), text) || !bytes.Equal(readFile(t, file), whole) ||
+			!bytes.Equal(readFile(t, copied), whole) {
 			t.Errorf("after %q: not moved aside, or not written again", text)
 		}
 	}
@@ -203,10 +204,10 @@ func choose(t *testing.T, h *Host, billing string) {
 	if err := h.Remove(billing); err != nil { // charges may name it: its file stays
 		t.Error(err)
 	}
-	if _, err := os.Stat(h.path(billing, extWasm)); err != nil {
+	if _, err := os.Stat(h.folder.path(billing, extWasm)); err != nil {
 		t.Error(err)
 	}
-	wasm := readFile(t, h.path(billing, extWasm))
+	wasm := readFile(t, h.folder.path(billing, extWasm))
 	activate(t, h, wasm)
 	if c, err := h.Rate("", ratingCharge); err != nil || c.Provisional || c.ModuleDigest != billing {
 		t.Errorf("charged %+v, %v", c, err)
@@ -239,7 +240,7 @@ func TestStateOfNobody(t *testing.T) {
 	if err := h.Remove(digestOf(wasm)); err != nil {
 		t.Error(err)
 	}
-	if _, err := os.Stat(h.path(digestOf(wasm), extWasm)); err != nil {
+	if _, err := os.Stat(h.folder.path(digestOf(wasm), extWasm)); err != nil {
 		t.Errorf("charges may name it: %v", err)
 	}
 	_ = h.Close()

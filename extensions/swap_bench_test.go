@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"corenode/extensions/guest"
 	"corenode/extensions/meter"
 	"corenode/wasm/abi"
 	"corenode/wasm/builtin"
@@ -33,7 +34,7 @@ func BenchmarkSwapExample(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	if module, err = meter.WithCustomSection(module, manifestSection, manifest); err != nil {
+	if module, err = meter.WithCustomSection(module, guest.ManifestSection, manifest); err != nil {
 		b.Fatal(err)
 	}
 	benchSwaps(b, module, []byte(`{"model":"core-1.1","prompt":"Once","max_tokens":8,"stream":true}`), 200)
@@ -48,11 +49,12 @@ func BenchmarkSwapShipped(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		manifest, err := json.Marshal(Manifest{Name: "swapped", Kind: kindTranslator, Protocol: "chat", Version: "1", ABI: "1.0", Runtime: runtimeGo})
+		manifest, err := json.Marshal(guest.Manifest{Name: "swapped", Kind: guest.KindTranslator, Protocol: "chat",
+			Version: "1", ABI: "1.0", Runtime: guest.RuntimeGo})
 		if err != nil {
 			b.Fatal(err)
 		}
-		if module, err = meter.WithCustomSection(module, manifestSection, manifest); err != nil { // its name is taken
+		if module, err = meter.WithCustomSection(module, guest.ManifestSection, manifest); err != nil { // its name is taken
 			b.Fatal(err)
 		}
 		body := []byte(`{"model":"core-1.1","stream":true,"messages":[{"role":"user","content":"Say hello."}]}`)

@@ -2,7 +2,6 @@ package extensions
 
 import (
 	"bytes"
-
 	"corenode/wasm/abi"
 )
 
@@ -75,9 +74,6 @@ func (t *Translation) replay(dst []byte) (out []byte, ok bool) {
 	t.kept, t.state, t.prefix, t.broken = t.spare, append(t.state[:0], w.State...), 0, false
 	return append(dst, w.Bytes...), true
 }
-
-// replayable says whether the native build can take a stream over from a foreign module.
-func (t *Translation) replayable() bool { return !t.generation.shipped && t.spared && !t.wrote }
 
 // builtinState is what the native build needs to write the error of a foreign
 // module's request: the state that it would be in had it written the answer

@@ -1,23 +1,22 @@
 package extensions
 
 import (
+	"corenode/extensions/guest"
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"corenode/wasm/abi"
 )
 
-// throttle holds the calls of one slot to its share of the processors: who asks
-// for a turn while the share is used up waits for it, or is told at once that
-// the wait would be too long. What a call took is known afterwards, so a call of
-// an operation that is slow holds what such calls take while it runs.
+// throttle keeps the calls of one slot within its share of the processors: a call
+// that comes while the share is used up waits, or is told at once that the wait
+// would be too long. What a call took is known afterwards, so a call of a slow
+// operation pays in advance what such calls take, and is settled when it ends.
 type throttle struct {
 	share cpuShare
 	over  func(declined uint64) // says in the log that calls were declined
 
-	level atomic.Int64 // of the share, in nanoseconds; it is filled when it is used up
-	held  atomic.Int64 // for calls that run or wait, in nanoseconds; they are taken from level
+	level    atomic.Int64 // of the share, in nanoseconds; it is filled when it is used up
+	advanced atomic.Int64 // by calls that run or wait, in nanoseconds: taken from level already
 
 	// For operators.
 	used     atomic.Int64 // nanoseconds of processor time
@@ -32,13 +31,11 @@ type throttle struct {
 }
 
 const (
-	// shareWaitMax is what the calls of one request wait for their turns, together.
+	// shareWaitMax is what the calls of one request wait for the share, together.
 	shareWaitMax = 100 * time.Millisecond
-	// holdMin is the mean of a call for which something is held: of shorter ones,
+	// advanceMin is the mean of a call that pays in advance: of shorter ones,
 	// of which a pool runs few at once, it is enough that they are taken afterwards.
-	holdMin = 20 * time.Millisecond
-	// oweMax is what an instance may have used before it is taken from the share.
-	oweMax = 20 * time.Microsecond
+	advanceMin = 20 * time.Millisecond
 	// overEvery is the time between two lines of a slot that declines calls.
 	overEvery = 10 * time.Second
 )
@@ -50,31 +47,27 @@ func newThrottle(share cpuShare, over func(declined uint64)) *throttle {
 	return t
 }
 
-// overShare is what a call counts as that is declined because its slot is over
-// its share. It is no fault of the module, and no breaker hears of it.
-var overShare = &fault{cause: causeOverloaded, detail: "its slot is over its share of the processors"}
-
-// enter asks for the turn of a call whose like take mean. It waits at most
+// admit asks whether a call may be made whose like take mean. It waits at most
 // patience and says how long it did; when more would be needed it is not ok, at
 // once. Nor is it where slow calls run that it would have to wait for longer than
 // a request may wait: on a busy machine they take longer than their share says.
-// What it holds is settled after the call.
-func (t *throttle) enter(mean, patience time.Duration) (held, waited time.Duration, ok bool) {
-	held = holdFor(mean)
-	if held == 0 && t.level.Load() > 0 {
+// The advance is settled after the call.
+func (t *throttle) admit(mean, patience time.Duration) (advance, waited time.Duration, ok bool) {
+	advance = advanceFor(mean)
+	if advance == 0 && t.level.Load() > 0 {
 		return 0, 0, true
 	}
-	wait, ok := t.queue(held, patience, false)
+	wait, ok := t.queue(advance, patience, false)
 	if !ok {
 		return 0, 0, false
 	}
 	t.wait(wait)
-	return held, wait, true
+	return advance, wait, true
 }
 
-// holdFor is what is held for a call whose like take mean.
-func holdFor(mean time.Duration) time.Duration {
-	if mean < holdMin {
+// advanceFor is what a call pays in advance whose like take mean.
+func advanceFor(mean time.Duration) time.Duration {
+	if mean < advanceMin {
 		return 0
 	}
 	return mean
@@ -88,10 +81,10 @@ func (t *throttle) wait(d time.Duration) {
 	}
 }
 
-// queue fills the share and takes held from it. Those that come later wait for
-// what is held before them. must: the call is made in any case, after its patience
+// queue fills the share and takes advance from it. Those that come later wait for
+// what was taken before them. must: the call is made in any case, after its patience
 // at the latest.
-func (t *throttle) queue(held, patience time.Duration, must bool) (wait time.Duration, ok bool) {
+func (t *throttle) queue(advance, patience time.Duration, must bool) (wait time.Duration, ok bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	now := time.Now()
@@ -101,17 +94,17 @@ func (t *throttle) queue(held, patience time.Duration, must bool) (wait time.Dur
 	}
 	t.filled = now
 	wait = t.share.wait(level)
-	crowded := held > 0 && t.share.behind(time.Duration(t.held.Load()), held) > max(patience, shareWaitMax)
+	crowded := advance > 0 && t.share.behind(time.Duration(t.advanced.Load()), advance) > max(patience, shareWaitMax)
 	if (wait > patience || crowded) && !must {
 		t.decline(now)
 		return 0, false
 	}
-	t.held.Add(int64(held))
-	t.level.Add(-int64(held))
+	t.advanced.Add(int64(advance))
+	t.level.Add(-int64(advance))
 	return min(wait, patience), true
 }
 
-// decline counts a call that gets no turn. mu is held.
+// decline counts a call that is not admitted. mu is held.
 func (t *throttle) decline(now time.Time) {
 	t.declined.Add(1)
 	t.unsaid++
@@ -121,69 +114,23 @@ func (t *throttle) decline(now time.Time) {
 	}
 }
 
-// space waits for the turn of a call that nothing else can answer, at most
-// waitMax, and then lets it be made whatever is left. Calls that something else
+// delay makes a call wait for the share that nothing else can answer, at most
+// guest.WaitMax, and then lets it be made whatever is left. Calls that something else
 // can answer come behind it.
-func (t *throttle) space(mean time.Duration) (held time.Duration) {
-	held = holdFor(mean)
-	if held > 0 || t.level.Load() <= 0 {
-		wait, _ := t.queue(held, waitMax, true)
+func (t *throttle) delay(mean time.Duration) (advance time.Duration) {
+	advance = advanceFor(mean)
+	if advance > 0 || t.level.Load() <= 0 {
+		wait, _ := t.queue(advance, guest.WaitMax, true)
 		t.wait(wait)
 	}
-	return held
+	return advance
 }
 
-// settle takes what calls took, and gives back what was held for them.
-func (t *throttle) settle(held, took time.Duration) {
-	t.level.Add(int64(held - took))
-	if held > 0 {
-		t.held.Add(-int64(held))
+// settle takes what calls took, and gives back their advance.
+func (t *throttle) settle(advance, took time.Duration) {
+	t.level.Add(int64(advance - took))
+	if advance > 0 {
+		t.advanced.Add(-int64(advance))
 	}
 	t.used.Add(int64(took))
-}
-
-// turn asks for the turn of a call, as in enter. A native build needs none. For a
-// module that ships nothing is held: it is slow only where much was sent, as the
-// rest of the node is then, and many such requests at once are no reason to decline.
-func (g *generation) turn(op abi.Op, patience time.Duration) (held, waited time.Duration, ok bool) {
-	switch {
-	case g.pool == nil:
-		return 0, 0, true
-	case g.shipped:
-		return g.pool.throttle.enter(0, patience)
-	}
-	return g.pool.throttle.enter(g.pool.mean(op), patience)
-}
-
-// SlotUse is how much of the processors the modules of a slot use.
-type SlotUse struct {
-	Slot  Slot
-	Limit float64       // processors that they may use
-	CPU   time.Duration // that they used, by the clock of their threads where there is one
-	// Waits are calls that waited for their turn, in all for Waited; Declined are
-	// those that something else answered because the wait would have been too long.
-	Waits, Declined uint64
-	Waited          time.Duration
-}
-
-// Uses says how much of the processors each slot uses.
-func (h *Host) Uses() []SlotUse {
-	all := make([]SlotUse, len(h.slots))
-	for i, sl := range h.slots {
-		t := sl.throttle
-		all[i] = SlotUse{Slot: sl.name, Limit: t.share.rate, CPU: time.Duration(t.used.Load()),
-			Waits: t.waits.Load(), Waited: time.Duration(t.waited.Load()), Declined: t.declined.Load()}
-	}
-	return all
-}
-
-// sayOver says that calls of a slot were declined.
-func (h *Host) sayOver(sl *slot) func(declined uint64) {
-	return func(declined uint64) {
-		module := ""
-		if g := sl.now.Load().active; g != nil {
-			module = g.title()
-		}
-		h.log.Warn("a slot is over its share of the processors", "slot", string(sl.name), "module", module, "declined", declined)
-	}
 }

@@ -3,20 +3,20 @@ package extensions
 import (
 	"bytes"
 	"fmt"
-	"runtime"
 	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"corenode/extensions/guest"
 	"corenode/wasm/abi"
 	"corenode/wasm/builtin"
 )
 
-// TestTurns: calls wait for their turns in order, as long as their patience
+// TestAdmit: calls are admitted in order, as long as their patience
 // reaches, and those that would wait longer are told at once.
-func TestTurns(t *testing.T) {
+func TestAdmit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var said []uint64
 		th := newThrottle(newCPUShare(0.5, 2), func(n uint64) { said = append(said, n) }) // one processor
@@ -24,21 +24,21 @@ func TestTurns(t *testing.T) {
 		th.settle(0, th.share.burst+10*time.Millisecond) // 10 ms of debt
 		began := time.Now()
 		for n, want := range []time.Duration{10, 50, 90} {
-			held, _, ok := th.enter(call, patience)
-			if at := time.Since(began).Round(time.Millisecond); !ok || held != call || at != want*time.Millisecond {
-				t.Errorf("call %d: held %v, its turn came after %v, %v", n, held, at, ok)
+			advance, _, ok := th.admit(call, patience)
+			if at := time.Since(began).Round(time.Millisecond); !ok || advance != call || at != want*time.Millisecond {
+				t.Errorf("call %d: advance %v, admitted after %v, %v", n, advance, at, ok)
 			}
 		}
 		for range 3 {
 			before := time.Now()
-			if _, _, ok := th.enter(call, 30*time.Millisecond); ok || time.Since(before) > 0 {
-				t.Errorf("a call without its turn went on: %v, after %v", ok, time.Since(before))
+			if _, _, ok := th.admit(call, 30*time.Millisecond); ok || time.Since(before) > 0 {
+				t.Errorf("a call that was not admitted went on: %v, after %v", ok, time.Since(before))
 			}
 		}
-		for range 3 { // they took half of what was held
+		for range 3 { // they took half of their advance
 			th.settle(call, call/2)
 		}
-		if _, waited, ok := th.enter(0, patience); !ok || waited > 0 {
+		if _, waited, ok := th.admit(0, patience); !ok || waited > 0 {
 			t.Errorf("after the calls: waited %v, %v", waited, ok)
 		}
 		if th.declined.Load() != 3 || th.waits.Load() != 3 || len(said) != 1 || said[0] != 1 {
@@ -47,18 +47,18 @@ func TestTurns(t *testing.T) {
 		th.settle(0, time.Hour)
 		time.Sleep(overEvery)
 		before := time.Now()
-		if _, _, ok := th.enter(call, patience); ok || len(said) != 2 || said[1] != 3 {
+		if _, _, ok := th.admit(call, patience); ok || len(said) != 2 || said[1] != 3 {
 			t.Errorf("later: %v, said %v", ok, said)
 		}
-		th.space(call)
-		if waited := time.Since(before); waited != waitMax {
+		th.delay(call)
+		if waited := time.Since(before); waited != guest.WaitMax {
 			t.Errorf("a call that must be made waited %v", waited)
 		}
 	})
 }
 
-// TestTurnsAtOnce: what is held bounds the calls that run at once.
-func TestTurnsAtOnce(t *testing.T) {
+// TestAdmitAtOnce: the advance bounds the calls that run at once.
+func TestAdmitAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		th := newThrottle(newCPUShare(0.5, 2), func(uint64) {})
 		var wait sync.WaitGroup
@@ -67,8 +67,8 @@ func TestTurnsAtOnce(t *testing.T) {
 		for range 32 {
 			wait.Go(func() {
 				const call = 600 * time.Millisecond // more than a full share
-				held, _, turn := th.enter(call, shareWaitMax)
-				if !turn {
+				advance, _, admitted := th.admit(call, shareWaitMax)
+				if !admitted {
 					return
 				}
 				mu.Lock()
@@ -80,12 +80,12 @@ func TestTurnsAtOnce(t *testing.T) {
 				mu.Lock()
 				running--
 				mu.Unlock()
-				th.settle(held, call)
+				th.settle(advance, call)
 			})
 		}
 		wait.Wait()
 		if most != 1 || ok != 1 {
-			t.Errorf("%d calls had a turn, %d at once", ok, most)
+			t.Errorf("%d calls were admitted, %d at once", ok, most)
 		}
 	})
 }
@@ -100,7 +100,7 @@ const tiny = 1e-6
 func slowGuest(t testing.TB, s Slot, answers map[abi.Op][]byte) []byte {
 	g := newGuest(s, "slow")
 	g.rounds, g.answers = slowRounds, answers
-	g.manifest.Ticks = Ticks{Call: 10 * slowRounds}
+	g.manifest.Ticks = guest.Ticks{Call: 10 * slowRounds}
 	return g.bytes(t)
 }
 
@@ -137,21 +137,24 @@ func TestSlowTranslatorDeclines(t *testing.T) {
 }
 
 // spend uses up the share of a slot.
-func spend(h *Host, s Slot) { h.slot(s).throttle.settle(0, time.Hour) }
+func spend(h *Host, s Slot) { h.throttles[s.index()].settle(0, time.Hour) }
 
 // TestShippedHoldsNothing: many slow calls at once of a module that ships are no
 // reason to decline one while its slot is below its share.
 func TestShippedHoldsNothing(t *testing.T) {
-	th := newThrottle(newCPUShare(0.5, 2), func(uint64) {})
-	g := &generation{shipped: true, pool: &pool{throttle: th}}
-	g.pool.costs[opIndex(abi.OpRequest)].mean.Store(int64(time.Second))
+	h, _ := openTest(t, Options{})
+	g := slowFromTheStart(t, h)
+	g.shipped = true
+	if mean := g.pool.Mean(abi.OpDecide); mean < advanceMin {
+		t.Fatalf("a call takes %v", mean)
+	}
 	for n := range 64 {
-		if held, waited, ok := g.turn(abi.OpRequest, shareWaitMax); !ok || held+waited > 0 {
-			t.Fatalf("call %d: held %v, waited %v, %v", n, held, waited, ok)
+		if advance, waited, ok := g.admit(abi.OpDecide, shareWaitMax); !ok || advance+waited > 0 {
+			t.Fatalf("call %d: advance %v, waited %v, %v", n, advance, waited, ok)
 		}
 	}
-	th.settle(0, time.Minute)
-	if _, _, ok := g.turn(abi.OpRequest, shareWaitMax); ok {
+	spend(h, SlotAdmission)
+	if _, _, ok := g.admit(abi.OpDecide, shareWaitMax); ok {
 		t.Error("over the share it goes on")
 	}
 }
@@ -175,7 +178,8 @@ func TestStreamOverItsShare(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r := &recorder{}
-			h, _ := openWith(t, Options{AllowUnsigned: true}, []shippedModule{{slot: SlotChat, name: "chat", native: r.handle, nativeAs: "builtin:chat"}})
+			h, _ := openWith(t, Options{AllowUnsigned: true}, []shippedModule{{slot: SlotChat, name: "chat",
+				native: r.handle, nativeAs: "builtin:chat"}})
 			activate(t, h, c.wasm)
 			tr := h.Translate(SlotChat, "a", "", abi.Facts{Stream: true})
 			defer tr.Close()
@@ -199,7 +203,7 @@ func TestStreamOverItsShare(t *testing.T) {
 			if c.spent == 2 && c.native > 0 && !bytes.Equal(r.events[0].Events, merged(8)) {
 				t.Errorf("it got\n%q, want\n%q", r.events[0].Events, merged(8))
 			}
-			if use := useOf(h, SlotChat); c.native == 0 && use.Waited < waitMax {
+			if use := useOf(h, SlotChat); c.native == 0 && use.Waited < guest.WaitMax {
 				t.Errorf("the stream that went on waited %v", use.Waited)
 			}
 		})
@@ -251,7 +255,8 @@ func TestForeignDialectOverItsShare(t *testing.T) {
 	r := &recorder{answer: func(abi.Op) []byte {
 		return statusFrame(abi.StatusError, abi.InvalidRequest, abi.Refusal{Param: "prompt", Msg: "unknown"}.Append(nil))
 	}}
-	h, _ := openWith(t, Options{AllowUnsigned: true}, []shippedModule{{slot: SlotChat, name: "chat", native: r.handle, nativeAs: "builtin:chat"}})
+	h, _ := openWith(t, Options{AllowUnsigned: true}, []shippedModule{{slot: SlotChat, name: "chat", native: r.handle,
+		nativeAs: "builtin:chat"}})
 	activate(t, h, slowGuest(t, SlotChat, chatAnswers("slow")))
 	spend(h, SlotChat)
 	tr := h.Translate(SlotChat, "a", "", abi.Facts{})
@@ -265,15 +270,15 @@ func TestForeignDialectOverItsShare(t *testing.T) {
 // TestPatienceIsOfTheRequest: the calls of one request wait for 100 ms together.
 func TestPatienceIsOfTheRequest(t *testing.T) {
 	h, _ := openTest(t, Options{})
-	th := h.slot(SlotChat).throttle
+	th := h.throttles[SlotChat.index()]
 	activate(t, h, slowGuest(t, SlotChat, chatAnswers("slow")))
 	tr := h.Translate(SlotChat, "a", "", abi.Facts{})
 	defer tr.Close()
 	for n, want := range []bool{true, false} {
 		th.level.Store(-int64(60 * time.Millisecond * time.Duration(th.share.rate)))
 		th.filled = time.Now()
-		if _, ok := tr.turn(abi.OpRequest); ok != want {
-			t.Errorf("call %d had its turn: %v, with %v of patience left", n, ok, tr.patience)
+		if _, ok := tr.admit(abi.OpRequest); ok != want {
+			t.Errorf("call %d was admitted: %v, with %v of patience left", n, ok, tr.patience)
 		}
 	}
 	if tr.patience > shareWaitMax/2 || tr.patience < 0 {
@@ -292,7 +297,8 @@ func TestSlowBillingIsProvisional(t *testing.T) {
 		t.Fatalf("%+v, %v", first, err)
 	}
 	defer first.Close()
-	if c, err := first.Charge(ratingUsage); err != nil || !c.Provisional || c.Amount != nativeAmount || c.ModuleDigest != builtin.TariffDigest {
+	if c, err := first.Charge(ratingUsage); err != nil || !c.Provisional || c.Amount != nativeAmount ||
+		c.ModuleDigest != builtin.TariffDigest {
 		t.Errorf("the charge is %+v, %v", c, err)
 	}
 	second, err := h.Quote("", ratingInput)
@@ -303,7 +309,7 @@ func TestSlowBillingIsProvisional(t *testing.T) {
 	if u := useOf(h, SlotBilling); u.Declined != 2 || u.Waits != 0 {
 		t.Errorf("%+v", u)
 	}
-	h.slot(SlotBilling).throttle.level.Store(-1000) // for which this share needs half a second
+	h.throttles[SlotBilling.index()].level.Store(-1000) // for which this share needs half a second
 	if c, err := h.Rate("", ratingCharge); err != nil || c.Provisional || c.Amount != 900 {
 		t.Errorf("rated again %+v, %v", c, err)
 	}
@@ -324,20 +330,25 @@ func TestSlowPolicyDeclines(t *testing.T) {
 	}
 }
 
+// slowFromTheStart serves with a policy whose calls were seen to be slow when it was tried.
+func slowFromTheStart(t *testing.T, h *Host) *generation {
+	h.untried = false
+	slow := newGuest(SlotAdmission, "slow")
+	slow.rounds = 50_000_000 // above 20 ms on every machine of these years
+	slow.answers = map[abi.Op][]byte{abi.OpDecide: abi.Decision{Verdict: abi.Deny, Kind: abi.RateLimited, Msg: "no"}.Append(nil)}
+	slow.manifest.Ticks = guest.Ticks{Call: 100_000_000}
+	activate(t, h, slow.bytes(t))
+	return h.slot(SlotAdmission).now.Load().active
+}
+
 // TestSlowFromTheStart: what calls take is known from those that were tried before
 // the module serves, so that its first calls are not all made at once.
 func TestSlowFromTheStart(t *testing.T) {
 	h, _ := openTest(t, Options{CPUShare: tiny})
-	h.untried = false
-	deny := abi.Decision{Verdict: abi.Deny, Kind: abi.RateLimited, Msg: "no"}
-	guest := newGuest(SlotAdmission, "slow")
-	guest.rounds, guest.answers = 50_000_000, map[abi.Op][]byte{abi.OpDecide: deny.Append(nil)} // above 20 ms on every machine of these years
-	guest.manifest.Ticks = Ticks{Call: 100_000_000}
-	activate(t, h, guest.bytes(t))
-	g := h.slot(SlotAdmission).now.Load().active
-	held, _, ok := g.turn(abi.OpDecide, 0)
-	if _, _, second := g.turn(abi.OpDecide, 0); !ok || held < holdMin || second {
-		t.Errorf("the first turn %v holds %v, the second %v", ok, held, second)
+	g := slowFromTheStart(t, h)
+	advance, _, ok := g.admit(abi.OpDecide, 0)
+	if _, _, second := g.admit(abi.OpDecide, 0); !ok || advance < advanceMin || second {
+		t.Errorf("the first call %v pays %v, the second %v", ok, advance, second)
 	}
 }
 
@@ -396,7 +407,8 @@ func TestHeavyCanary(t *testing.T) {
 			if c.state != StateFailed {
 				return
 			}
-			if i, _ := h.info(canary); !strings.Contains(i.Error, "as canary its op request takes") || !strings.Contains(i.Error, "times the ticks") ||
+			if i, _ := h.info(canary); !strings.Contains(i.Error, "as canary its op request takes") ||
+				!strings.Contains(i.Error, "times the ticks") ||
 				!strings.Contains(i.Error, "test@1.0.0") || !strings.Contains(l.String(), "module taken out of service") {
 				t.Errorf("%s\n%s", i.Error, l)
 			}
@@ -404,24 +416,5 @@ func TestHeavyCanary(t *testing.T) {
 				t.Errorf("after the rollback: %s", got)
 			}
 		})
-	}
-}
-
-// TestTimeOfAThread: what a call took is told by its thread's clock: waiting is not in it.
-func TestTimeOfAThread(t *testing.T) {
-	if _, ok := threadClock(); !ok {
-		t.Skip("no clock of one thread on this system")
-	}
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
-	var s stopwatch
-	began := time.Now()
-	s.reset()
-	time.Sleep(50 * time.Millisecond)
-	s.stop()
-	time.Sleep(50 * time.Millisecond) // others run at a safepoint
-	s.start()
-	if spent, passed := s.end(), time.Since(began); spent < 0 || spent > passed/4 {
-		t.Errorf("%v of %v", spent, passed)
 	}
 }

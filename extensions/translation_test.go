@@ -189,7 +189,8 @@ func TestRefusal(t *testing.T) {
 	defer tr.Close()
 	_, err := tr.Request([]byte("{}"))
 	var e *abi.Error
-	if !errors.As(err, &e) || e.Kind != abi.InvalidRequest || e.Param != "messages.0 " || !strings.HasPrefix(e.Msg, "bad[31m xxx") || len(e.Msg) > abi.RefusalBytesMax {
+	if !errors.As(err, &e) || e.Kind != abi.InvalidRequest || e.Param != "messages.0 " || !strings.HasPrefix(e.Msg,
+		"bad[31m xxx") || len(e.Msg) > abi.RefusalBytesMax {
 		t.Errorf("%#v", err)
 	}
 }

@@ -5,12 +5,10 @@ import (
 	"crypto/ed25519"
 	"errors"
 	"fmt"
-	"runtime"
 	"strings"
 	"testing"
-	"time"
 
-	"corenode/extensions/meter"
+	"corenode/extensions/guest"
 	"corenode/extensions/meter/wasmtest"
 	"corenode/wasm/abi"
 )
@@ -23,7 +21,7 @@ func tried(t *testing.T, o Options) *Host {
 }
 
 // goodGuest gives every usual call of its kind an answer that keeps the rules.
-func goodGuest(kind Slot, version string) *guest {
+func goodGuest(kind Slot, version string) *handmade {
 	g := newGuest(kind, version)
 	switch kind {
 	case SlotBilling:
@@ -44,9 +42,10 @@ func goodGuest(kind Slot, version string) *guest {
 const oneVector = `[{"name":"a","op":"quote","quote":{"input":1,"output_max":1},"want":{"quote":{"upper":9,"minimum":1}}}]`
 
 // counting makes a guest's call depend on the calls before it.
-func counting(g *guest, then func(*wasmtest.Code)) {
+func counting(g *handmade, then func(*wasmtest.Code)) {
 	seen := g.module.Global(wasmtest.I32, true, wasmtest.Asm().I32(0))
-	g.call = wasmtest.Asm().GlobalGet(seen).I32(1).Op(wasmtest.I32Add).GlobalSet(seen).GlobalGet(seen).I32(2).Op(wasmtest.I32GeU).If(wasmtest.Void)
+	g.call = wasmtest.Asm().GlobalGet(seen).I32(1).Op(wasmtest.I32Add).GlobalSet(seen).
+		GlobalGet(seen).I32(2).Op(wasmtest.I32GeU).If(wasmtest.Void)
 	then(g.call)
 	g.call.End()
 	for op, payload := range g.answers {
@@ -74,7 +73,8 @@ func TestVectorsAreRequired(t *testing.T) {
 	bare := g.bytes(t)
 	h := tried(t, Options{TrustedKeys: []ed25519.PublicKey{public}})
 	_, err := h.Load(t.Context(), bare, Sign(private, bare), nil)
-	if refused, ok := errors.AsType[*LoadError](err); !ok || refused.Stage != "vectors" || !strings.Contains(refused.Fix, "module pack") {
+	if refused, ok := errors.AsType[*guest.LoadError](err); !ok || refused.Stage != "vectors" ||
+		!strings.Contains(refused.Fix, "module pack") {
 		t.Errorf("with a trusted key: %v, want a refusal at vectors", err)
 	}
 	g = goodGuest(SlotBilling, "2")
@@ -83,7 +83,7 @@ func TestVectorsAreRequired(t *testing.T) {
 	if i, err := h.Load(t.Context(), full, Sign(private, full), nil); err != nil || i.Note != "" {
 		t.Errorf("with a trusted key and vectors: %+v, %v", i, err)
 	}
-	if i, err := tried(t, Options{}).Load(t.Context(), bare, nil, nil); err != nil || i.Note != noVectors {
+	if i, err := tried(t, Options{}).Load(t.Context(), bare, nil, nil); err != nil || i.Note != "it carries no golden vectors" {
 		t.Errorf("without trusted keys: note %q, %v", i.Note, err)
 	}
 }
@@ -112,61 +112,8 @@ func TestWhatServedIsNotTried(t *testing.T) {
 		t.Error("the same module under a new version is loaded")
 	}
 	_, err = h.Activate(idle.Digest)
-	if refused, ok := errors.AsType[*LoadError](err); !ok || refused.Stage != "probe" {
+	if refused, ok := errors.AsType[*guest.LoadError](err); !ok || refused.Stage != "probe" {
 		t.Errorf("a module that never served is activated: %v", err)
-	}
-}
-
-// TestTrialEnds: a trial ends within a call when its processor time is up or
-// its caller leaves, however many ticks are left.
-func TestTrialEnds(t *testing.T) {
-	spin := goodGuest(SlotAdmission, "1")
-	spin.manifest.Ticks.Call = ticksCallMost
-	spin.call = wasmtest.Asm().Loop(wasmtest.Void).Br(0).End().I64(0)
-	wasm := spin.bytes(t)
-	info, err := meter.Inspect(wasm)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, c := range []struct {
-		name, want string
-		shape      func(*trial, context.CancelFunc)
-	}{
-		{"processor time", "module refused (time): trying the module took more than 5s of processor time", func(t *trial, _ context.CancelFunc) {
-			asked := 0
-			t.began = func() time.Duration { asked++; return time.Duration(asked) * time.Second }
-		}},
-		{"the caller", context.Canceled.Error(), func(t *trial, leave context.CancelFunc) {
-			asked := 0
-			t.began = func() time.Duration {
-				if asked++; asked == 10 {
-					leave()
-				}
-				return 0
-			}
-		}},
-		{"ticks", "may take 1 million ticks together", func(t *trial, _ context.CancelFunc) { t.ticks, t.spent = 1_000_000, 1_000_001 }},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			runtime.LockOSThread()
-			defer runtime.UnlockOSThread()
-			o, err := OpenOffline(wasm, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer o.Close()
-			ctx, leave := context.WithCancel(t.Context())
-			defer leave()
-			tr := newTrial(ctx, o.starter, VectorTicksMax)
-			c.shape(tr, leave)
-			_, err = tr.strict(info, false)
-			if err == nil || !strings.Contains(err.Error(), c.want) {
-				t.Errorf("%v, want %q", err, c.want)
-			}
-			if limit := o.Budget(abi.OpDecide, 0); tr.spent > limit/2 && c.name != "ticks" {
-				t.Errorf("it took %d of the call's %d ticks", tr.spent, limit)
-			}
-		})
 	}
 }
 
@@ -199,8 +146,9 @@ func TestStartFunctionIsACall(t *testing.T) {
 		g := goodGuest(SlotBilling, "1")
 		g.module.Start(g.module.Func("", nil, nil, nil, c.code(0)))
 		_, err := h.Load(t.Context(), g.bytes(t), nil, nil)
-		refused, ok := errors.AsType[*LoadError](err)
-		if want := fmt.Sprintf("its start function: %s", c.cause); !ok || refused.Stage != "instantiate" || refused.Reason != want || !strings.Contains(refused.Fix, "within its ticks") {
+		refused, ok := errors.AsType[*guest.LoadError](err)
+		if want := fmt.Sprintf("its start function: %s", c.cause); !ok || refused.Stage != "instantiate" ||
+			refused.Reason != want || !strings.Contains(refused.Fix, "within its ticks") {
 			t.Errorf("%v, want %q", err, want)
 		}
 	}

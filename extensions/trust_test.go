@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"corenode/extensions/guest"
 	"corenode/wasm/abi"
 )
 
@@ -31,14 +32,15 @@ func TestDenialCovers(t *testing.T) {
 		want           bool
 	}{
 		{"test<2", "1", true}, {"test<2", "2", false}, {"test < 2.0", "2", false}, {"test<2", "2.0.0", false},
-		{"test<1.10.0", "1.9.9", true}, {"test<1.9", "1.10", false}, {"test<1.2.0", "1.2.0-rc1", true}, {"test<1.2.0-rc2", "1.2.0-rc1", true},
+		{"test<1.10.0", "1.9.9", true}, {"test<1.9", "1.10", false}, {"test<1.2.0", "1.2.0-rc1", true}, {"test<1.2.0-rc2",
+			"1.2.0-rc1", true},
 		{"test<1.2.0-rc.10", "1.2.0-rc.9", true}, {"test<1.2.0-rc.2", "1.2.0-rc.10", false}, {"test<1.2.0-2", "1.2.0-beta", false},
 		{"test<1.2.0-rc", "1.2.0-rc.1", false}, {"test<1.2.0-rc1", "1.2.0", false},
 		{"test<v3", "v2.9", true}, {"test<3", "v3", false}, {"test<1", "beta", true}, {"test<1", "1_0", true}, {"test<0", "0", false},
 		{"other<9", "1", false}, {digest, "1", true}, {digestPrefix + strings.Repeat("0b", 32), "1", false},
 	} {
 		d := denials(t, c.entry)[0]
-		if got := d.covers(digest, &Manifest{Name: "test", Version: c.version}); got != c.want {
+		if got := d.covers(digest, &guest.Manifest{Name: "test", Version: c.version}); got != c.want {
 			t.Errorf("%s covers version %s: %v", c.entry, c.version, got)
 		}
 		if got := d.covers(digest, nil); got != (c.entry == digest) {
@@ -48,7 +50,8 @@ func TestDenialCovers(t *testing.T) {
 			t.Errorf("%s covers nothing", c.entry)
 		}
 	}
-	for _, bad := range []string{"", "test", "test<", "<1", "test<beta", "test<1<2", "test>1", "Test<1", digest[:70], digest + "0", strings.ToUpper(digest)} {
+	for _, bad := range []string{"", "test", "test<", "<1", "test<beta", "test<1<2", "test>1", "Test<1", digest[:70],
+		digest + "0", strings.ToUpper(digest)} {
 		if d, err := ParseDenial(bad); err == nil {
 			t.Errorf("%q is taken as %+v", bad, d)
 		}
@@ -57,8 +60,9 @@ func TestDenialCovers(t *testing.T) {
 
 func wantDenied(t testing.TB, err error) {
 	t.Helper()
-	var refused *LoadError
-	if !errors.Is(err, ErrDenied) || !errors.As(err, &refused) || refused.Stage != "denied" || refused.Fix == "" || !strings.Contains(refused.Reason, "modules.denied") {
+	var refused *guest.LoadError
+	if !errors.Is(err, ErrDenied) || !errors.As(err, &refused) || refused.Stage != "denied" || refused.Fix == "" ||
+		!strings.Contains(refused.Reason, "modules.denied") {
 		t.Errorf("refused with %v", err)
 	}
 }
@@ -140,7 +144,7 @@ func TestDeniedAtTheStart(t *testing.T) {
 				o.Denied, serves = denials(t, "test<3"), "native"
 			case "gone":
 				o.Denied, serves = denials(t, two), "1"
-				if err := os.Remove(h.path(two, extWasm)); err != nil {
+				if err := os.Remove(h.folder.path(two, extWasm)); err != nil {
 					t.Fatal(err)
 				}
 			default:
@@ -212,8 +216,9 @@ func TestDeniedPolicies(t *testing.T) {
 // TestDeniedWhatShips: the native build serves in the place of a denied module of the program.
 func TestDeniedWhatShips(t *testing.T) {
 	wasm := goodResponses(t)
-	shipped := append(testShipped(), shippedModule{slot: SlotResponses, name: "responses", native: nativeChat("native"), nativeAs: "builtin:responses",
-		digest: digestOf(wasm), wasm: func() ([]byte, error) { return wasm, nil }})
+	shipped := append(testShipped(), shippedModule{slot: SlotResponses, name: "responses", native: nativeChat("native"),
+		nativeAs: "builtin:responses",
+		digest:   digestOf(wasm), wasm: func() ([]byte, error) { return wasm, nil }})
 	o := Options{Dir: t.TempDir(), AllowUnsigned: true}
 	h, l := openWith(t, o, shipped)
 	if a := h.slot(SlotResponses).now.Load(); a.active.digest != digestOf(wasm) {
@@ -245,7 +250,8 @@ func TestTrustedKeysChange(t *testing.T) {
 		}
 	}
 	h.Trust([]ed25519.PublicKey{old, young}, nil)
-	if err := os.WriteFile(filepath.Join(o.Dir, strings.TrimPrefix(digestOf(billing), digestPrefix)+extSignature), Sign(youngPrivate, billing), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(o.Dir, strings.TrimPrefix(digestOf(billing), digestPrefix)+extSignature),
+		Sign(youngPrivate, billing), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	h.Trust([]ed25519.PublicKey{young}, nil)
@@ -256,7 +262,8 @@ func TestTrustedKeysChange(t *testing.T) {
 	if i, err = h.info(digestOf(chat)); err != nil || i.State != StateFailed || !strings.Contains(i.Error, "no trusted key") {
 		t.Errorf("not signed again: %+v, %v", i, err)
 	}
-	if got := request(t, h, "a"); got != `{"by":"native"}` || !h.slot(SlotChat).now.Load().missing || !strings.Contains(l.String(), "not trusted any more") {
+	if got := request(t, h, "a"); got != `{"by":"native"}` || !h.slot(SlotChat).now.Load().missing ||
+		!strings.Contains(l.String(), "not trusted any more") {
 		t.Errorf("%s serves\n%s", got, l)
 	}
 	if _, err := h.Load(t.Context(), chatGuest(t, "2"), Sign(oldPrivate, chatGuest(t, "2")), nil); !errors.Is(err, ErrNotSigned) {

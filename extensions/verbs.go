@@ -1,6 +1,9 @@
 package extensions
 
-import "fmt"
+import (
+	"errors"
+	"fmt"
+)
 
 // Activate makes a module the one that serves its slot. What served before
 // becomes the previous generation, kept for Rollback; a canary ends, and an
@@ -68,81 +71,10 @@ func (h *Host) Shadow(ref string, percent int) (Info, error) {
 			return a, fmt.Errorf("slot %s has a canary: %w", sl.name, ErrBeside)
 		}
 		if a.active != g {
-			a.shadow = h.startShadow(g, percent)
+			a.shadow = startShadow(g, percent, h.now(), h.onFault)
 		}
 		return a, nil
 	})
-}
-
-// end takes a module out of a role, which it may have in the state only: it
-// need not be in memory, nor be able to come there.
-func (h *Host) end(ref string, role func(w *wanted, a *assignment, name string)) (Info, error) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	m, err := h.find(ref)
-	if err == nil && h.closed {
-		err = ErrClosed
-	}
-	if err != nil {
-		return Info{}, err
-	}
-	for _, sl := range h.slots {
-		if m.shipped && m.manifest.slot() != sl.name {
-			continue // its name in the state is that of others as well
-		}
-		before := h.state.Slots[sl.name]
-		w, a := before, *sl.now.Load()
-		if role(&w, &a, m.wanted()); w != before {
-			h.state.Slots[sl.name] = w
-			h.assign(sl, a)
-			err = h.save()
-		}
-	}
-	return h.infoOf(m), err
-}
-
-// change brings a module into memory if need be and replaces the assignment of
-// its slot, unless next refuses; decided is as in remember.
-func (h *Host) change(ref string, decided bool, next func(*slot, assignment, *generation) (assignment, error)) (Info, error) {
-	h.mu.Lock()
-	m, err := h.find(ref)
-	if err == nil && h.closed {
-		err = ErrClosed
-	}
-	var g *generation
-	served := false
-	if err == nil {
-		g, served = m.generation, m.shipped || h.hasServed(m.digest)
-	}
-	h.mu.Unlock()
-	if err != nil {
-		return Info{}, err
-	}
-	if g == nil {
-		h.building.Lock()
-		defer h.building.Unlock()
-		if g, err = h.open(m.digest, served); err != nil {
-			return Info{}, err
-		}
-	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if m = h.modules[m.digest]; h.closed || m == nil || m.generation != g {
-		return Info{}, fmt.Errorf("%q: %w", ref, ErrUnknownModule) // it was removed meanwhile
-	}
-	sl := h.slot(g.manifest.slot())
-	before := sl.now.Load()
-	after, err := next(sl, *before, g)
-	if err != nil {
-		return Info{}, err
-	}
-	g.breaker.reset()
-	m.failed = ""
-	h.forget(m.digest)
-	h.assign(sl, after)
-	h.remember(sl, before, decided)
-	err = h.save()
-	return h.infoOf(m), err
 }
 
 // Rollback undoes the last step on a slot: it ends a canary if there is one, in
@@ -177,85 +109,123 @@ func (h *Host) Rollback(s Slot) (Info, error) {
 	}
 	h.assign(sl, a)
 	h.remember(sl, before, decided)
-	err := h.save()
+	err := h.folder.save(&h.state)
 	if a.active == nil { // admission without a policy
 		return Info{Slot: s, State: StateBuiltin}, err
 	}
 	return h.infoOf(h.modules[a.active.digest]), err
 }
 
-// assign puts an assignment in force. A generation that falls out of the
-// previous place is closed when its last user has gone; one that was active or
-// tried stays in memory as loaded. mu is held.
-func (h *Host) assign(sl *slot, a assignment) {
-	before := sl.now.Swap(&a)
-	if before.active != a.active && a.active != nil {
-		h.log.Info("module takes over", "slot", string(sl.name), "module", a.active.title())
-	}
-	if before.shadow != nil && before.shadow != a.shadow {
-		h.spawn(before.shadow.stop)
-	}
-	if g := before.previous; g != nil && !a.holds(g) {
-		h.drop(g)
-	}
-	if g := before.active; g != nil && g != a.active && g.pool != nil {
-		g.pool.trim()
-	}
-}
-
-// drop takes a generation out of memory. Native ones and those that ship stay. mu is held.
-func (h *Host) drop(g *generation) {
-	if g.native != nil || g.shipped {
-		return
-	}
-	if m := h.modules[g.digest]; m != nil && m.generation == g {
-		m.generation = nil
-	}
-	g.retire()
-}
-
-// demote takes a generation out of service that failed too often: the previous
-// one serves again, or else what ships; which of them is known after the start. An admission policy without another
-// to go back to stays, and its failures refuse or admit as the options say.
-func (h *Host) demote(g *generation, reason string) {
-	h.demoteIf(g, reason, func(*assignment) bool { return true })
-}
-
-// demoteIf demotes a generation if the assignment of its slot still is one for it.
-func (h *Host) demoteIf(g *generation, reason string, still func(*assignment) bool) {
-	<-h.ready
+// Remove forgets a module. One that serves, or is tried as canary or shadow, or
+// would if it loaded, is ErrInUse; the file of one that charges name is kept for replays.
+func (h *Host) Remove(ref string) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	m := h.modules[g.digest]
-	if h.closed || m == nil || m.generation != g {
-		return
+	m, err := h.modules.find(ref)
+	if err != nil {
+		return err
 	}
-	sl := h.slot(g.manifest.slot())
+	if m.shipped {
+		return fmt.Errorf("%q: %w", ref, ErrShipped)
+	}
+	for name, w := range h.state.Slots {
+		if w.Active == m.digest || w.Canary == m.digest || w.Shadow == m.digest { // in memory or not
+			return fmt.Errorf("%q: %w", ref, ErrInUse)
+		}
+		if w.Previous == m.digest {
+			w.Previous = ""
+			h.state.Slots[name] = w
+		}
+	}
+	if g := m.generation; g != nil {
+		sl := h.slot(slotOf(&g.manifest))
+		a := *sl.now.Load()
+		if a.active == g { // in place of one that is missing
+			return fmt.Errorf("%q: %w", ref, ErrInUse)
+		}
+		if a.previous == g {
+			a.previous = sl.builtinUnless(a.active)
+			sl.now.Store(&a)
+		}
+		g.retire()
+		m.generation = nil
+	}
+	if h.state.named(m.digest) {
+		m.removed = true
+		h.state.Removed = append(h.state.Removed, m.digest)
+		return h.folder.save(&h.state)
+	}
+	delete(h.modules, m.digest)
+	return errors.Join(h.folder.deleteFiles(m.digest), h.folder.save(&h.state))
+}
+
+// end takes a module out of a role, which it may have in the state only: it
+// need not be in memory, nor be able to come there.
+func (h *Host) end(ref string, role func(w *wanted, a *assignment, name string)) (Info, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	m, err := h.modules.find(ref)
+	if err == nil && h.closed {
+		err = ErrClosed
+	}
+	if err != nil {
+		return Info{}, err
+	}
+	for _, sl := range h.slots {
+		if m.shipped && slotOf(&m.manifest) != sl.name {
+			continue // its name in the state is that of others as well
+		}
+		before := h.state.Slots[sl.name]
+		w, a := before, *sl.now.Load()
+		if role(&w, &a, m.wanted()); w != before {
+			h.state.Slots[sl.name] = w
+			h.assign(sl, a)
+			err = h.folder.save(&h.state)
+		}
+	}
+	return h.infoOf(m), err
+}
+
+// change brings a module into memory if need be and replaces the assignment of
+// its slot, unless next refuses; decided is as in remember.
+func (h *Host) change(ref string, decided bool, next func(*slot, assignment, *generation) (assignment, error)) (Info, error) {
+	h.mu.Lock()
+	m, err := h.modules.find(ref)
+	if err == nil && h.closed {
+		err = ErrClosed
+	}
+	var g *generation
+	served := false
+	if err == nil {
+		g, served = m.generation, m.shipped || h.state.hasServed(m.digest)
+	}
+	h.mu.Unlock()
+	if err != nil {
+		return Info{}, err
+	}
+	if g == nil {
+		h.building.Lock()
+		defer h.building.Unlock()
+		if g, err = h.open(m.digest, served); err != nil {
+			return Info{}, err
+		}
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if m = h.modules[m.digest]; h.closed || m == nil || m.generation != g {
+		return Info{}, fmt.Errorf("%q: %w", ref, ErrUnknownModule) // it was removed meanwhile
+	}
+	sl := h.slot(slotOf(&g.manifest))
 	before := sl.now.Load()
-	if !still(before) {
-		return
+	after, err := next(sl, *before, g)
+	if err != nil {
+		return Info{}, err
 	}
-	a := *before
-	if a.active == g && a.previous == nil && sl.builtin == nil && !h.options.AdmissionFailOpen {
-		m.failed = reason
-		h.log.Error("the admission policy fails and nothing can replace it", "module", g.title(), "reason", reason)
-		g.breaker.reset()
-		return
-	}
-	a = a.without(g, sl)
-	h.log.Error("module taken out of service", "slot", string(sl.name), "module", g.title(), "reason", reason)
-	h.assign(sl, a)
-	h.remember(sl, before, false)
-	if g.shipped && a.active == sl.builtin && !a.missing { // the next version that ships gets its chance
-		w := h.state.Slots[sl.name]
-		w.Active = ""
-		h.state.Slots[sl.name] = w
-	}
-	m.failed, m.generation = reason, nil
-	g.retire()
-	if h.state.Failed == nil {
-		h.state.Failed = map[string]string{}
-	}
-	h.state.Failed[g.digest] = reason
-	h.saveOrSay()
+	g.breaker.reset()
+	m.failed = ""
+	h.state.forget(m.digest)
+	h.assign(sl, after)
+	h.remember(sl, before, decided)
+	err = h.folder.save(&h.state)
+	return h.infoOf(m), err
 }

@@ -25,7 +25,7 @@ var mayImport = map[string][]string{
 // livesIn names the only folders that may import a third-party package.
 var livesIn = map[string][]string{
 	"github.com/valyala/fasthttp":            {"node/server", "bench"},
-	"github.com/tetratelabs/wazero":          {"extensions"},
+	"github.com/tetratelabs/wazero":          {"extensions/guest"},
 	"github.com/asynkron/protoactor-go":      {"actors"},
 	"github.com/ncruces/go-sqlite3":          {"node/store"},
 	"github.com/VictoriaMetrics/metrics":     {"node"},
@@ -36,7 +36,8 @@ var livesIn = map[string][]string{
 	"github.com/santhosh-tekuri/jsonschema":  {"engine/grammar/grammartest", "engine/upstream"},
 }
 
-// inside holds the finer rule within engine: arithmetic and bookkeeping know nobody.
+// inside holds the finer rules within engine and extensions: arithmetic and
+// bookkeeping know nobody, and what runs a guest knows no host.
 var inside = map[string][]string{
 	"engine/kernel":         {},
 	"engine/kv":             {},
@@ -57,6 +58,13 @@ var inside = map[string][]string{
 	"engine/upstream":       {"engine", "engine/messages", "engine/upstream/route", "engine/upstream/wire"},
 	"engine/model":          {"engine/kernel", "engine/modelfile", "engine/kv"},
 	"wasm/abi":              {},
+
+	"extensions":         {"extensions/compare", "extensions/guest", "extensions/probe", "wasm/builtin"},
+	"extensions/guest":   {"extensions/meter", "extensions/probe", "extensions/vector"},
+	"extensions/meter":   {},
+	"extensions/vector":  {},
+	"extensions/probe":   {"extensions/vector"},
+	"extensions/compare": {"extensions/probe"},
 }
 
 func TestImportDirections(t *testing.T) {

@@ -11,6 +11,7 @@ import (
 
 	"corenode/actors/account"
 	"corenode/extensions"
+	"corenode/extensions/guest"
 	"corenode/extensions/meter/wasmtest"
 	"corenode/node/admin"
 	"corenode/node/config"
@@ -58,7 +59,7 @@ func handmade(t *testing.T, name string, native []byte, first, then string) []by
 	m.Func("init", []byte{i32}, []byte{i64}, nil, wasmtest.Asm().I64(frame(nil)))
 	m.Func("call", []byte{i32, i32}, []byte{i64}, nil, call)
 	m.Memory(8, -1)
-	manifest, err := json.Marshal(extensions.Manifest{Name: name, Kind: "translator", Protocol: "chat", Version: "1.0.0", ABI: "1.0"})
+	manifest, err := json.Marshal(guest.Manifest{Name: name, Kind: "translator", Protocol: "chat", Version: "1.0.0", ABI: "1.0"})
 	if err != nil {
 		t.Fatal(err)
 	}

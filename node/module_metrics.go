@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"corenode/extensions"
+	"corenode/extensions/guest"
 )
 
 // writeModuleMetrics writes the series of every module. Modules come and go, so
@@ -60,7 +61,7 @@ func writeModule(w io.Writer, m extensions.Info) {
 	series("denied", oneIf(m.State == extensions.StateDenied))
 	series("calls_total", m.Calls)
 	series("requests_total", m.Requests)
-	for _, cause := range extensions.Causes() { // also those that never were: the increase of a series that begins with 1 is 0
+	for _, cause := range guest.Causes() { // also those that never were: the increase of a series that begins with 1 is 0
 		fmt.Fprintf(w, "corenode_module_faults_total{%s,cause=%q} %d\n", labels, cause, m.Faults[cause])
 	}
 	series("declined_total", m.Declined)

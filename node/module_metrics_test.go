@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"corenode/extensions"
+	"corenode/extensions/guest"
 )
 
 // TestSlotMetrics: what a slot uses of its share, and what was declined for it.
@@ -31,7 +32,7 @@ corenode_module_slot_declined_total{slot="chat",reason="share"} 7
 func TestFaultsFromTheStart(t *testing.T) {
 	var written bytes.Buffer
 	writeModule(&written, extensions.Info{Slot: extensions.SlotChat, Name: "m", Version: "1.0.0", Digest: "d", Faults: map[string]uint64{"rule": 3}})
-	for _, cause := range extensions.Causes() {
+	for _, cause := range guest.Causes() {
 		want := 0
 		if cause == "rule" {
 			want = 3

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"corenode/extensions"
+	"corenode/extensions/guest"
 	"corenode/extensions/meter/wasmtest"
 	"corenode/node/admin"
 	"corenode/node/config"
@@ -241,7 +242,7 @@ func slowModule(b testing.TB, s extensions.Slot, rounds int32) []byte {
 		next = (next + len(f) + 15) &^ 15
 		return packed
 	}
-	manifest := extensions.Manifest{Name: "slow", Kind: string(s), Version: "1.0.0", ABI: "1.0", Ticks: extensions.Ticks{Call: 200_000_000}}
+	manifest := guest.Manifest{Name: "slow", Kind: string(s), Version: "1.0.0", ABI: "1.0", Ticks: guest.Ticks{Call: 200_000_000}}
 	if s == extensions.SlotChat || s == extensions.SlotResponses {
 		manifest.Kind, manifest.Protocol = "translator", string(s)
 	}

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"corenode/extensions"
+	"corenode/extensions/guest"
 	"corenode/extensions/meter"
 	"corenode/node/admin"
 	"corenode/node/config"
@@ -93,7 +94,7 @@ func swapNode(b *testing.B, engine string, compile []string) *node {
 // the one that ships, which is of Go and larger.
 func swappedModule(b *testing.B, language string) (versions func(n int) []byte) {
 	b.Helper()
-	manifest := extensions.Manifest{Name: "swapped", Kind: "translator", Protocol: "chat", ABI: "1.0", Runtime: language}
+	manifest := guest.Manifest{Name: "swapped", Kind: "translator", Protocol: "chat", ABI: "1.0", Runtime: language}
 	wasm, err := os.ReadFile(filepath.Join("..", "wasm", "examples", "translator-c", "module.wasm"))
 	for _, m := range builtin.Modules() {
 		if m.Name == "chat" && language == "go" {

@@ -47,7 +47,7 @@ func Bench(wasm, config []byte, each time.Duration, log *slog.Logger) ([]Figure,
 		out, ticks, err = i.Call(op, in, out[:0])
 		return out, err
 	}
-	s := subjectOf(m, len(wasm))
+	s := subjectOf(m, wasm)
 	natives := make(map[string]probe.Call)
 	if s.Native != nil {
 		for _, c := range probe.Calls(s.Kind, s.Protocol, s.History, s.Native) {
@@ -109,7 +109,8 @@ func WriteFigures(w io.Writer, all []Figure) {
 		if f.NativeNS > 0 {
 			native, ratio = nanoseconds(f.NativeNS), fmt.Sprintf("%.1f", float64(f.NS)/float64(f.NativeNS))
 		}
-		fmt.Fprintf(w, "%s\t%d B\t%d B\t%d\t%s\t%s\t%s\t%s\n", f.Call, f.InputBytes, f.OutputBytes, f.Ticks, nanoseconds(f.NS), event, native, ratio)
+		fmt.Fprintf(w, "%s\t%d B\t%d B\t%d\t%s\t%s\t%s\t%s\n", f.Call, f.InputBytes, f.OutputBytes, f.Ticks,
+			nanoseconds(f.NS), event, native, ratio)
 	}
 }
 

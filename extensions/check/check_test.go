@@ -19,10 +19,11 @@ func TestGoodModules(t *testing.T) {
 	for name, s := range map[string]Subject{
 		"translator": translator(&clerk{}),
 		"billing":    billing(toll{}),
-		"admission": subject("admission", `[{"name": "a", "op": "decide", "admission": {}, "want": {"decision": {"verdict": "deny", "kind": "rate_limited", "msg": "full"}}}]`,
-			func() *guest { return &guest{h: sdk.AdmissionHandler(gate{})} }),
+		"admission": subject("admission",
+			`[{"name": "a", "op": "decide", "admission": {}, "want": {"decision": {"verdict": "deny", "kind": "rate_limited", "msg": "full"}}}]`,
+			func() *handmade { return &handmade{h: sdk.AdmissionHandler(gate{})} }),
 	} {
-		first := Study(s, quick())
+		first := Run(s, quick())
 		if !first.Passed || !strings.Contains(written(first), "Nothing must be fixed") {
 			t.Errorf("%s:\n%s", name, written(first))
 		}
@@ -30,9 +31,9 @@ func TestGoodModules(t *testing.T) {
 			t.Errorf("%s: %d counts of ticks, memory over %d calls", name, len(first.Ticks), first.Memory.Calls)
 		}
 		a, _ := json.Marshal(first)
-		b, _ := json.Marshal(Study(s, quick()))
+		b, _ := json.Marshal(Run(s, quick()))
 		if !bytes.Equal(a, b) {
-			t.Errorf("%s: two studies differ:\n%s\n%s", name, a, b)
+			t.Errorf("%s: two reports differ:\n%s\n%s", name, a, b)
 		}
 	}
 }
@@ -42,14 +43,14 @@ func TestGoodModules(t *testing.T) {
 func TestPlantedDefects(t *testing.T) {
 	leaking := translator(&clerk{})
 	leaking.Open = func([]byte) (Guest, error) {
-		return &guest{h: sdk.TranslatorHandler(&clerk{}), leaks: true}, nil
+		return &handmade{h: sdk.TranslatorHandler(&clerk{}), leaks: true}, nil
 	}
 	greedy := translator(&clerk{})
 	greedy.Budget = func(abi.Op, int) int64 { return 10 }
 	poisoned := translator(&clerk{})
 	poisoned.Open = func([]byte) (Guest, error) {
 		bad := false // once it has seen a body that is no UTF-8
-		return &guest{h: func(op abi.Op, in, dst []byte) []byte {
+		return &handmade{h: func(op abi.Op, in, dst []byte) []byte {
 			bad = bad || bytes.Contains(in, []byte("\xff\xfe\xc3"))
 			if bad {
 				return abi.BeginOutput(dst, abi.StatusDecline, 0)
@@ -98,12 +99,12 @@ func TestPlantedDefects(t *testing.T) {
 	for _, c := range cases {
 		o := quick()
 		o.only = []string{"vectors", c.stage}
-		r := Study(c.subject, o)
+		r := Run(c.subject, o)
 		if r.Passed || !strings.Contains(findings(r, c.stage), c.says) {
 			t.Errorf("%s: want %q in stage %s:\n%s", c.defect, c.says, c.stage, written(r))
 		}
 	}
-	if r := Study(greedy, quick()); !strings.Contains(written(r), "a larger one will fail") {
+	if r := Run(greedy, quick()); !strings.Contains(written(r), "a larger one will fail") {
 		t.Errorf("a call that takes all its ticks is not mentioned:\n%s", written(r))
 	}
 }
@@ -112,7 +113,7 @@ func TestPlantedDefects(t *testing.T) {
 func TestFreeIsFree(t *testing.T) {
 	s := billing(toll{"free"})
 	s.Free = true
-	if r := Study(s, quick()); !r.Passed {
+	if r := Run(s, quick()); !r.Passed {
 		t.Error(written(r))
 	}
 }
@@ -121,7 +122,7 @@ func TestFreeIsFree(t *testing.T) {
 func TestFaultOfUsualCall(t *testing.T) {
 	s := translator(&clerk{})
 	s.Open = func([]byte) (Guest, error) {
-		return &guest{h: func(op abi.Op, in, dst []byte) []byte {
+		return &handmade{h: func(op abi.Op, in, dst []byte) []byte {
 			if op == abi.OpResponse {
 				panic("no answers")
 			}
@@ -130,7 +131,7 @@ func TestFaultOfUsualCall(t *testing.T) {
 	}
 	o := quick()
 	o.only = []string{"ticks", "memory"}
-	r := Study(s, o)
+	r := Run(s, o)
 	if got := findings(r, "ticks"); !strings.Contains(got, "answer: trap: no answers") || slices.Contains(failed(r), "memory") {
 		t.Errorf("failed %v:\n%s", failed(r), written(r))
 	}
@@ -142,11 +143,11 @@ func TestUpdate(t *testing.T) {
 	o.only = []string{"vectors"}
 	o.Files = []vector.File{file}
 	s := translator(&clerk{})
-	if r := Study(s, o); r.Passed {
+	if r := Run(s, o); r.Passed {
 		t.Error("a wrong vector of a file passes")
 	}
 	o.Update = true
-	r := Study(s, o)
+	r := Run(s, o)
 	if !r.Passed || !strings.Contains(written(r), `"new": its want was written`) {
 		t.Error(written(r))
 	}
@@ -161,11 +162,12 @@ func TestFilesReplace(t *testing.T) {
 	s.Vectors = bytes.Replace(s.Vectors, []byte("26400"), []byte("1"), 1)
 	o := quick()
 	o.only = []string{"vectors"}
-	if r := Study(s, o); r.Passed {
+	if r := Run(s, o); r.Passed {
 		t.Error("a wrong vector of the module passes")
 	}
 	o.Files = []vector.File{{Vectors: mustParse(t, tollVectors)}}
-	if r := Study(s, o); !r.Passed || !strings.Contains(written(r), "1 of 1 pass") || !strings.Contains(written(r), "1 vectors in the module are not those of the folder") {
+	if r := Run(s, o); !r.Passed || !strings.Contains(written(r), "1 of 1 pass") || !strings.Contains(written(r),
+		"1 vectors in the module are not those of the folder") {
 		t.Error(written(r))
 	}
 }
@@ -176,7 +178,7 @@ func TestFoundMoneyIsAVector(t *testing.T) {
 		o := quick()
 		o.only = []string{"vectors", "money"}
 		var found int
-		for _, s := range Study(billing(toll{kind}), o).Stages {
+		for _, s := range Run(billing(toll{kind}), o).Stages {
 			if s.Name != "money" {
 				continue
 			}
@@ -199,7 +201,7 @@ func TestFoundMoneyIsAVector(t *testing.T) {
 func TestNativeIsInformation(t *testing.T) {
 	s := billing(toll{})
 	s.Native = func(op abi.Op, in []byte) ([]byte, error) { return sdk.BillingHandler(toll{"quote"})(op, in, nil), nil }
-	r := Study(s, quick())
+	r := Run(s, quick())
 	if !r.Passed || !strings.Contains(written(r), "the same for 0 of the 1 vectors") || !strings.Contains(written(r), "quote.upper is") {
 		t.Error(written(r))
 	}

@@ -156,15 +156,15 @@ func (gate) Decide(in abi.AdmissionInput) abi.Decision {
 	return abi.Decision{}
 }
 
-// guest runs a native handler as an instance: a tick is a byte of input.
-type guest struct {
+// handmade runs a native handler as an instance: a tick is a byte of input.
+type handmade struct {
 	h      sdk.Handler
 	leaks  bool
 	slow   int64 // more ticks a byte
 	memory int64
 }
 
-func (g *guest) Call(op abi.Op, in []byte) (frame []byte, ticks int64, err error) {
+func (g *handmade) Call(op abi.Op, in []byte) (frame []byte, ticks int64, err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			frame, err = nil, fmt.Errorf("trap: %v", r)
@@ -176,11 +176,11 @@ func (g *guest) Call(op abi.Op, in []byte) (frame []byte, ticks int64, err error
 	return g.h(op, in, nil), int64(len(in)) * (1 + g.slow), nil
 }
 
-func (g *guest) MemoryBytes() int64 { return g.memory }
-func (g *guest) Close()             {}
+func (g *handmade) MemoryBytes() int64 { return g.memory }
+func (g *handmade) Close()             {}
 
 // subject makes one of a handler. fresh is called for each instance.
-func subject(kind, vectors string, fresh func() *guest) Subject {
+func subject(kind, vectors string, fresh func() *handmade) Subject {
 	s := Subject{
 		Name: "fake@1", Kind: kind, Vectors: []byte(vectors), Digest: "sha256:00", Size: 7,
 		Open:   func([]byte) (Guest, error) { return fresh(), nil },
@@ -193,17 +193,17 @@ func subject(kind, vectors string, fresh func() *guest) Subject {
 }
 
 func translator(c *clerk) Subject {
-	return subject("translator", clerkVectors, func() *guest {
+	return subject("translator", clerkVectors, func() *handmade {
 		own := *c
 		if c.counts != nil {
 			own.counts = new(int)
 		}
-		return &guest{h: sdk.TranslatorHandler(&own), memory: 1 << 16}
+		return &handmade{h: sdk.TranslatorHandler(&own), memory: 1 << 16}
 	})
 }
 
 func billing(m toll) Subject {
-	return subject("billing", tollVectors, func() *guest { return &guest{h: sdk.BillingHandler(m), memory: 1 << 16} })
+	return subject("billing", tollVectors, func() *handmade { return &handmade{h: sdk.BillingHandler(m), memory: 1 << 16} })
 }
 
 const clerkVectors = `[

@@ -2,59 +2,45 @@ package check
 
 import (
 	"crypto/sha256"
-	"errors"
 	"fmt"
 	"log/slog"
 
 	"corenode/extensions"
+	"corenode/extensions/guest"
 	"corenode/extensions/vector"
 	"corenode/wasm/abi"
 	"corenode/wasm/builtin"
 )
 
-// File studies a module file. What the module logs goes to log, nil is nowhere.
+// File checks a module file. What the module logs goes to log, nil is nowhere.
 func File(wasm []byte, o Options, log *slog.Logger) *Report {
 	m, err := extensions.OpenOffline(wasm, log)
 	if err != nil {
 		return refused(wasm, err)
 	}
 	defer m.Close()
-	return Study(subjectOf(m, len(wasm)), o)
+	return Run(subjectOf(m, wasm), o)
 }
 
 // refused is the report of a module that does not load.
 func refused(wasm []byte, err error) *Report {
-	r := &Report{Module: "a module that does not load", Size: len(wasm), Digest: fmt.Sprintf("sha256:%x", sha256.Sum256(wasm))}
+	r := &Report{Module: "a module that does not load", Size: len(wasm), Digest: digestOf(wasm)}
 	r.begin("load", func(s *Stage) {
 		for _, one := range flat(err) {
-			fixOf(s, one)
+			s.refused(one)
 		}
 	})
 	return r.finish()
 }
 
-// fixOf adds a finding of the load path.
-func fixOf(s *Stage, err error) {
-	if e, ok := errors.AsType[*extensions.LoadError](err); ok {
-		s.fix(e.Fix, "%s: %s", e.Stage, e.Reason)
-		return
-	}
-	s.fix("", "%v", err)
-}
+func digestOf(wasm []byte) string { return fmt.Sprintf("sha256:%x", sha256.Sum256(wasm)) }
 
-// flat takes joined errors apart.
-func flat(err error) []error {
-	if joined, ok := err.(interface{ Unwrap() []error }); ok {
-		return joined.Unwrap()
-	}
-	return []error{err}
-}
-
-func subjectOf(m *extensions.Offline, size int) Subject {
+func subjectOf(m *guest.Module, wasm []byte) Subject {
+	vectors, _ := m.Vectors() // OpenOffline has looked
 	s := Subject{
 		Name: m.Manifest.Name + "@" + m.Manifest.Version, Kind: m.Manifest.Kind, Protocol: m.Manifest.Protocol,
-		Digest: m.Digest, Size: size, History: m.Manifest.History, Free: m.Manifest.Free, Vectors: m.Vectors,
-		Notes: m.Notes, Budget: m.Budget, Try: m.Try, Native: nativeOf(m.Manifest),
+		Digest: digestOf(wasm), Size: len(wasm), History: m.Manifest.History, Free: m.Manifest.Free, Vectors: vectors,
+		Budget: m.Manifest.Budget, Try: m.Try, Native: nativeOf(m.Manifest),
 	}
 	s.Open = func(config []byte) (Guest, error) {
 		i, err := m.Instance(config)
@@ -63,22 +49,25 @@ func subjectOf(m *extensions.Offline, size int) Subject {
 		}
 		return instance{i}, nil
 	}
-	if m.Manifest.Runtime == "go" {
+	if note := m.Note(); note != "" {
+		s.Notes = append(s.Notes, note)
+	}
+	if m.Manifest.Runtime == guest.RuntimeGo {
 		s.Notes = append(s.Notes, "a Go guest takes megabytes and milliseconds for each instance; C, Rust or Zig take kilobytes")
 	}
 	return s
 }
 
-// instance is a Guest of package extensions.
-type instance struct{ *extensions.OfflineInstance }
+// instance is a Guest of package guest.
+type instance struct{ *guest.Instance }
 
 // Call returns a frame of its own.
 func (i instance) Call(op abi.Op, in []byte) (frame []byte, ticks int64, err error) {
-	return i.OfflineInstance.Call(op, in, nil)
+	return i.Instance.Call(op, in, nil)
 }
 
 // nativeOf is the shipped native build for the slot of a manifest.
-func nativeOf(m extensions.Manifest) vector.Call {
+func nativeOf(m guest.Manifest) vector.Call {
 	for _, b := range builtin.Modules() {
 		if b.Kind == m.Kind && b.Protocol == m.Protocol && b.Native != nil {
 			return callOf(b.Native)

@@ -50,7 +50,7 @@ const (
 	gateVectors  = `[{"name": "a", "op": "decide", "admission": {}, "want": {"decline": true}}]`
 )
 
-// TestFile takes hand-made modules through the load path and the study.
+// TestFile takes hand-made modules through the load path and the check.
 func TestFile(t *testing.T) {
 	forever := w.Asm().Loop(w.Void).Br(0).End().I64(0)
 	trapAt := func(what *w.Code) *w.Code { return what.If(w.Void).Op(w.Unreachable).End().I64(atDecline<<32 | 8) }
@@ -69,8 +69,12 @@ func TestFile(t *testing.T) {
 		{"it traps on long input", gateManifest, trapAt(w.Asm().Get(1).I32(1000).Op(w.I32GtU)), nil, "hostile input", "every number"},
 		{"it traps on no input", gateManifest, trapAt(w.Asm().Get(1).Op(w.I32Eqz)), nil, "hostile input", "cut to 0 bytes"},
 		{"it traps on an unknown op", gateManifest, trapAt(w.Asm().Get(0).I32(99).Op(w.I32Eq)), nil, "hostile input", "unknown op 99"},
-		{"it wants a clock", gateManifest, packed(atDecline), func(m *w.Module) { m.Import("env", "now", nil, w.Types(w.I64)) }, "load", "env.now"},
-		{"it computes with floats", tollManifest, w.Asm().Op(0x44, 0, 0, 0, 0, 0, 0, 0, 0).Op(w.Drop).I64(atDecline<<32 | 8), nil, "load", "must not use floats"},
+		{"it wants a clock", gateManifest, packed(atDecline), func(m *w.Module) {
+			m.Import("env", "now", nil,
+				w.Types(w.I64))
+		}, "load", "env.now"},
+		{"it computes with floats", tollManifest, w.Asm().Op(0x44, 0, 0, 0, 0, 0, 0, 0,
+			0).Op(w.Drop).I64(atDecline<<32 | 8), nil, "load", "must not use floats"},
 	}
 	for _, c := range cases {
 		r := File(made(t, c.manifest, gateVectors, c.call, c.change), quick(), nil)
@@ -94,7 +98,8 @@ func TestNodeAgrees(t *testing.T) {
 	for name, module := range map[string][]byte{
 		"good":  made(t, gateManifest, gateVectors, packed(atDecline), nil),
 		"spins": made(t, gateManifest, gateVectors, w.Asm().Loop(w.Void).Br(0).End().I64(0), nil),
-		"traps": made(t, gateManifest, gateVectors, w.Asm().Get(1).I32(150).Op(w.I32GtU).If(w.Void).Op(w.Unreachable).End().I64(atDecline<<32|8), nil),
+		"traps": made(t, gateManifest, gateVectors,
+			w.Asm().Get(1).I32(150).Op(w.I32GtU).If(w.Void).Op(w.Unreachable).End().I64(atDecline<<32|8), nil),
 		"remembers": made(t, gateManifest, gateVectors, w.Asm().I32(0).I32(0).Mem(w.I32Load, 0).I32(1).Op(w.I32Add).Mem(w.I32Store, 0).
 			I32(0).Mem(w.I32Load, 0).I32(2).Op(w.I32GeU).If(w.Void).Op(w.Unreachable).End().I64(atDecline<<32|8), nil),
 	} {
@@ -119,7 +124,8 @@ func TestCountingModule(t *testing.T) {
 	vectors := `[{"name": "a", "op": "decide", "admission": {}, "want": {"decision": {"verdict": "allow", "retry_after_ms": 1}}}]`
 	module := made(t, gateManifest, vectors, count, func(m *w.Module) { m.Data(at, []byte{0, 0, 0, 0, 8, 0, 0, 0}) })
 	r := File(module, quick(), nil)
-	if got := findings(r, "determinism"); !strings.Contains(got, "on a used instance") || strings.Contains(got, `"a", op decide, gives other bytes on a fresh`) {
+	if got := findings(r, "determinism"); !strings.Contains(got, "on a used instance") || strings.Contains(got,
+		`"a", op decide, gives other bytes on a fresh`) {
 		t.Error(written(r))
 	}
 }

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 
-	"corenode/extensions"
+	"corenode/extensions/guest"
 	"corenode/extensions/probe"
 	"corenode/extensions/vector"
 	"corenode/wasm/abi"
@@ -14,28 +14,28 @@ import (
 // golden runs every vector on a fresh instance of its configuration, or with
 // Update makes what the module gives their wants. A vector of the files stands
 // for the one of the same name in the module.
-func (st *study) golden(s *Stage) {
+func (ck *checker) golden(s *Stage) {
 	embedded, err := []vector.Vector(nil), error(nil)
-	if len(st.Vectors) > 0 {
-		embedded, err = vector.Parse(st.Vectors)
+	if len(ck.Vectors) > 0 {
+		embedded, err = vector.Parse(ck.Vectors)
 	}
 	if err != nil {
 		s.fix("pack the module again", "the vectors in the module: %v", err)
 	}
 	edited := make(map[string]*vector.Vector)
-	for _, f := range st.o.Files {
+	for _, f := range ck.o.Files {
 		for i := range f.Vectors {
 			edited[f.Vectors[i].Name] = &f.Vectors[i]
-			st.vectors = append(st.vectors, &f.Vectors[i])
+			ck.vectors = append(ck.vectors, &f.Vectors[i])
 		}
 	}
-	ours := len(st.vectors) // those that may be updated
+	ours := len(ck.vectors) // those that may be updated
 	for i := range embedded {
 		if edited[embedded[i].Name] == nil {
-			st.vectors = append(st.vectors, &embedded[i])
+			ck.vectors = append(ck.vectors, &embedded[i])
 		}
 	}
-	st.runVectors(s, ours)
+	ck.runVectors(s, ours)
 	stale := 0
 	for i := range embedded {
 		if v := edited[embedded[i].Name]; v != nil && !v.Equal(&embedded[i]) {
@@ -48,10 +48,10 @@ func (st *study) golden(s *Stage) {
 }
 
 // runVectors runs all vectors; the first ones may be updated.
-func (st *study) runVectors(s *Stage, ours int) {
+func (ck *checker) runVectors(s *Stage, ours int) {
 	passed, calls, ticks := 0, 0, int64(0)
-	for i, v := range st.vectors {
-		made, changed, err := st.runVector(v, st.o.Update && i < ours)
+	for i, v := range ck.vectors {
+		made, changed, err := ck.runVector(v, ck.o.Update && i < ours)
 		calls += len(made)
 		if changed {
 			s.note("%q: its want was written; read it before you keep it", v.Name)
@@ -70,34 +70,35 @@ func (st *study) runVectors(s *Stage, ours int) {
 			total.Ticks += e.ticks
 		}
 		ticks += total.Ticks
-		st.report.Vectors = append(st.report.Vectors, total)
-		st.recorded = append(st.recorded, made...)
+		ck.report.Vectors = append(ck.report.Vectors, total)
+		ck.recorded = append(ck.recorded, made...)
 	}
-	if len(st.vectors) == 0 {
+	if len(ck.vectors) == 0 {
 		s.fix("write vectors and pack them into the module", "no golden vectors: nothing shows that the module answers right")
 	}
-	if ticks > extensions.VectorTicksMax {
-		s.fix("give it fewer vectors, or shorter ones", "the vectors take %d ticks together; a node refuses more than %d", ticks, int64(extensions.VectorTicksMax))
+	if ticks > guest.VectorTicksMax {
+		s.fix("give it fewer vectors, or shorter ones", "the vectors take %d ticks together; a node refuses more than %d",
+			ticks, int64(guest.VectorTicksMax))
 	}
-	s.Summary = fmt.Sprintf("%d of %d pass, in %d calls", passed, len(st.vectors), calls)
+	s.Summary = fmt.Sprintf("%d of %d pass, in %d calls", passed, len(ck.vectors), calls)
 }
 
 // runVector runs one vector and returns the calls that it made.
-func (st *study) runVector(v *vector.Vector, update bool) (made []exchange, changed bool, err error) {
-	l := st.lab(v.ConfigBytes())
-	defer l.close()
+func (ck *checker) runVector(v *vector.Vector, update bool) (made []exchange, changed bool, err error) {
+	b := ck.sandbox(v.ConfigBytes())
+	defer b.close()
 	call := func(op abi.Op, in []byte) ([]byte, error) {
-		frame, ticks, err := l.call(op, in)
+		frame, ticks, err := b.call(op, in)
 		if err == nil {
 			made = append(made, exchange{what: v.Name, config: v.ConfigBytes(), op: op, in: bytes.Clone(in), frame: frame, ticks: ticks})
 		}
 		return frame, err
 	}
 	if update {
-		changed, err = v.Update(call, st.History)
+		changed, err = v.Update(call, ck.History)
 		return made, changed, err
 	}
-	return made, false, v.Run(call, st.History)
+	return made, false, v.Run(call, ck.History)
 }
 
 // freshMax is the default of Options.fresh.
@@ -105,21 +106,21 @@ const freshMax = 256
 
 // determinism repeats calls on fresh instances and, in the opposite order, on
 // one that has seen all the others.
-func (st *study) determinism(s *Stage) {
-	all := st.distinct()
+func (ck *checker) determinism(s *Stage) {
+	all := ck.distinct()
 	const how = probe.FixDepends
-	labs := make(map[string]*lab) // by configuration
+	sandboxes := make(map[string]*sandbox) // by configuration
 	for i := len(all) - 1; i >= 0; i-- {
 		e := all[i]
-		used := labs[string(e.config)]
+		used := sandboxes[string(e.config)]
 		if used == nil {
-			used = st.lab(e.config)
-			labs[string(e.config)] = used
+			used = ck.sandbox(e.config)
+			sandboxes[string(e.config)] = used
 			defer used.close()
 		}
-		st.repeat(s, how, "a used", used, e)
-		fresh := st.lab(e.config)
-		st.repeat(s, how, "a fresh", fresh, e)
+		ck.repeat(s, how, "a used", used, e)
+		fresh := ck.sandbox(e.config)
+		ck.repeat(s, how, "a fresh", fresh, e)
 		fresh.close()
 	}
 	s.Summary = fmt.Sprintf("%d calls repeat on fresh and on used instances", len(all))
@@ -128,8 +129,8 @@ func (st *study) determinism(s *Stage) {
 	}
 }
 
-func (st *study) repeat(s *Stage, how, which string, l *lab, e exchange) {
-	frame, _, err := l.call(e.op, e.in)
+func (ck *checker) repeat(s *Stage, how, which string, b *sandbox, e exchange) {
+	frame, _, err := b.call(e.op, e.in)
 	switch {
 	case err != nil:
 		s.fix(how, "%q, op %v, on %s instance: %v", e.what, e.op, which, err)
@@ -140,20 +141,20 @@ func (st *study) repeat(s *Stage, how, which string, l *lab, e exchange) {
 
 // distinct picks at most Options.fresh different calls of the vectors, and the
 // usual calls that went well.
-func (st *study) distinct() []exchange {
+func (ck *checker) distinct() []exchange {
 	seen := make(map[string]bool)
 	var all []exchange
-	for _, e := range append(st.recorded, st.usual()...) {
+	for _, e := range append(ck.recorded, ck.usual()...) {
 		key := string(e.config) + "\x00" + string(rune(e.op)) + string(e.in)
 		if !seen[key] {
 			seen[key] = true
 			all = append(all, e)
 		}
 	}
-	if len(all) <= st.o.fresh {
+	if len(all) <= ck.o.fresh {
 		return all
 	}
-	picked := make([]exchange, st.o.fresh)
+	picked := make([]exchange, ck.o.fresh)
 	for i := range picked {
 		picked[i] = all[i*len(all)/len(picked)]
 	}
@@ -161,12 +162,12 @@ func (st *study) distinct() []exchange {
 }
 
 // usual makes the usual calls, in order, on one instance.
-func (st *study) usual() (all []exchange) {
-	l := st.lab(st.o.Config)
-	defer l.close()
-	for _, c := range st.samples {
-		if frame, ticks, err := l.call(c.Op, c.In); err == nil {
-			all = append(all, exchange{what: c.Name, config: st.o.Config, op: c.Op, in: c.In, frame: frame, ticks: ticks})
+func (ck *checker) usual() (all []exchange) {
+	b := ck.sandbox(ck.o.Config)
+	defer b.close()
+	for _, c := range ck.samples {
+		if frame, ticks, err := b.call(c.Op, c.In); err == nil {
+			all = append(all, exchange{what: c.Name, config: ck.o.Config, op: c.Op, in: c.In, frame: frame, ticks: ticks})
 		}
 	}
 	return all

@@ -13,17 +13,17 @@ const tightPercent = 50
 
 // ticks measures the usual calls, each on a fresh instance, against what the
 // host grants them.
-func (st *study) ticks(s *Stage) {
-	st.report.Ticks = []Ticks{}
+func (ck *checker) ticks(s *Stage) {
+	ck.report.Ticks = []Ticks{}
 	refused, why := 0, ""
-	for _, c := range st.samples {
-		l := st.lab(st.o.Config)
-		frame, used, err := l.call(c.Op, c.In)
-		if l.g != nil {
-			st.report.Memory.Most = max(st.report.Memory.Most, l.g.MemoryBytes())
+	for _, c := range ck.samples {
+		b := ck.sandbox(ck.o.Config)
+		frame, used, err := b.call(c.Op, c.In)
+		if b.g != nil {
+			ck.report.Memory.Max = max(ck.report.Memory.Max, b.g.MemoryBytes())
 		}
-		l.close()
-		budget := st.Budget(c.Op, len(c.In))
+		b.close()
+		budget := ck.Budget(c.Op, len(c.In))
 		if err != nil {
 			s.fix(probe.FixUnanswered, "%s: %v", c.Name, err)
 			continue
@@ -34,23 +34,24 @@ func (st *study) ticks(s *Stage) {
 		if text := refusal(c, frame); text != "" {
 			refused, why = refused+1, text
 		}
-		st.report.Ticks = append(st.report.Ticks, Ticks{c.Name, c.Op.String(), len(c.In), used, budget})
+		ck.report.Ticks = append(ck.report.Ticks, Ticks{c.Name, c.Op.String(), len(c.In), used, budget})
 		if used*100 > budget*tightPercent {
-			s.note("%s takes %d of the %d ticks that are granted; a larger one will fail. ticks.call and ticks.per_kb in the manifest ask for more", c.Name, used, budget)
+			s.note("%s takes %d of the %d ticks that are granted; a larger one will fail. "+
+				"ticks.call and ticks.per_kb in the manifest ask for more", c.Name, used, budget)
 		}
 	}
-	s.Summary = fmt.Sprintf("%d usual calls, the dearest takes %s of its ticks", len(st.report.Ticks), st.dearest().share())
+	s.Summary = fmt.Sprintf("%d usual calls, the dearest takes %s of its ticks", len(ck.report.Ticks), ck.dearest().share())
 	if refused > 0 {
 		s.note("%d usual requests of its protocol are refused, so their ticks say little: %s", refused, why)
-	} else if perKB, ok := st.perKB(); ok {
+	} else if perKB, ok := ck.perKB(); ok {
 		s.Summary += fmt.Sprintf("; a request takes %d ticks per KB", perKB)
 	}
 }
 
 // dearest is the call that takes the largest part of its ticks.
-func (st *study) dearest() (d Ticks) {
+func (ck *checker) dearest() (d Ticks) {
 	d.Budget = 1
-	for _, t := range st.report.Ticks {
+	for _, t := range ck.report.Ticks {
 		if float64(t.Ticks)/float64(t.Budget) >= float64(d.Ticks)/float64(d.Budget) {
 			d = t
 		}
@@ -71,10 +72,10 @@ func refusal(c probe.Call, frame []byte) string {
 }
 
 // perKB is the slope between the smallest and the largest usual request.
-func (st *study) perKB() (int64, bool) {
+func (ck *checker) perKB() (int64, bool) {
 	var first, last *Ticks
-	for i := range st.report.Ticks {
-		t := &st.report.Ticks[i]
+	for i := range ck.report.Ticks {
+		t := &ck.report.Ticks[i]
 		if t.Op != abi.OpRequest.String() || t.InputBytes < 500 {
 			continue
 		}
@@ -99,18 +100,18 @@ const (
 )
 
 // memory repeats the usual small calls on one instance until its memory stays.
-func (st *study) memory(s *Stage) {
-	g, err := st.Open(st.o.Config)
+func (ck *checker) memory(s *Stage) {
+	g, err := ck.Open(ck.o.Config)
 	if err != nil {
 		s.fix("every instance must open", "%v", err)
 		return
 	}
 	defer g.Close()
-	m := &st.report.Memory
+	m := &ck.report.Memory
 	m.Last = g.MemoryBytes()
-	calls := st.small()
-	settled := func() bool { return m.Calls >= st.o.Calls && m.Calls-m.GrewAt >= st.o.Calls/2 }
-	for len(calls) > 0 && !settled() && m.Calls < patience*st.o.Calls {
+	calls := ck.small()
+	settled := func() bool { return m.Calls >= ck.o.Calls && m.Calls-m.GrewAt >= ck.o.Calls/2 }
+	for len(calls) > 0 && !settled() && m.Calls < patience*ck.o.Calls {
 		c := calls[m.Calls%len(calls)]
 		m.Calls++
 		if _, _, err := g.Call(c.Op, c.In); err != nil {
@@ -121,7 +122,8 @@ func (st *study) memory(s *Stage) {
 			m.Last, m.GrewAt = now, m.Calls
 		}
 	}
-	s.Summary = fmt.Sprintf("%d KB when opened, %d KB after %d small calls, at most %d KB for a large one", m.First>>10, m.Last>>10, m.Calls, m.Most>>10)
+	s.Summary = fmt.Sprintf("%d KB when opened, %d KB after %d small calls, at most %d KB for a large one", m.First>>10,
+		m.Last>>10, m.Calls, m.Max>>10)
 	if m.GrewAt > 0 {
 		s.Summary += fmt.Sprintf(", the last growth at call %d", m.GrewAt)
 	}
@@ -129,7 +131,8 @@ func (st *study) memory(s *Stage) {
 		s.fix("give back or reuse what a call takes: a node replaces an instance that grows, which costs time",
 			"memory still grows after %d calls, from %d to %d bytes", m.Calls, m.First, m.Last)
 	} else if m.Last > replacedAt*m.First {
-		s.fix("link it with more initial memory, or take less", "memory grows from %d to %d bytes in small calls; a node replaces an instance once it has %d times its first memory",
+		s.fix("link it with more initial memory, or take less",
+			"memory grows from %d to %d bytes in small calls; a node replaces an instance once it has %d times its first memory",
 			m.First, m.Last, replacedAt)
 	}
 }
@@ -137,9 +140,9 @@ func (st *study) memory(s *Stage) {
 // smallBytes bounds the calls that are repeated thousands of times.
 const smallBytes = 12 << 10
 
-func (st *study) small() (some []probe.Call) {
-	for _, c := range st.samples {
-		if len(c.In) <= smallBytes && !st.faults(c) {
+func (ck *checker) small() (some []probe.Call) {
+	for _, c := range ck.samples {
+		if len(c.In) <= smallBytes && !ck.faults(c) {
 			some = append(some, c)
 		}
 	}
@@ -147,9 +150,9 @@ func (st *study) small() (some []probe.Call) {
 }
 
 // faults says whether a usual call fails by itself, which stage ticks tells.
-func (st *study) faults(c probe.Call) bool {
-	l := st.lab(st.o.Config)
-	defer l.close()
-	_, _, err := l.call(c.Op, c.In)
+func (ck *checker) faults(c probe.Call) bool {
+	b := ck.sandbox(ck.o.Config)
+	defer b.close()
+	_, _, err := b.call(c.Op, c.In)
 	return err != nil
 }

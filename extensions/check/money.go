@@ -13,19 +13,19 @@ const chargesMax = 500
 
 // money quotes and charges random requests and holds the charges to the rules
 // that the host holds them to.
-func (st *study) money(s *Stage) {
-	if st.Kind != "billing" {
+func (ck *checker) money(s *Stage) {
+	if ck.Kind != "billing" {
 		s.Skipped = true
 		return
 	}
-	l := st.lab(st.o.Config)
-	defer l.close()
-	random := rand.New(rand.NewPCG(1, 2)) // the same requests in every study
+	b := ck.sandbox(ck.o.Config)
+	defer b.close()
+	random := rand.New(rand.NewPCG(1, 2)) // the same requests in every check
 	declined, cheaper := 0, 0
 	var found wrongs
 	for range chargesMax {
 		q, u := randomRequest(random)
-		quoted, ok, problem := probe.Quote(l.frame, q)
+		quoted, ok, problem := probe.Quote(b.frame, q)
 		if problem != nil {
 			found.add(s, problem, "quote", asQuote(q))
 			continue
@@ -34,7 +34,7 @@ func (st *study) money(s *Stage) {
 			declined++
 			continue
 		}
-		total, ok, problem := probe.Charge(l.frame, chargeInput(q, u), quoted.Upper, st.Free)
+		total, ok, problem := probe.Charge(b.frame, chargeInput(q, u), quoted.Upper, ck.Free)
 		if problem != nil {
 			found.add(s, problem, "charge", asCharge(q, u))
 			continue
@@ -45,7 +45,7 @@ func (st *study) money(s *Stage) {
 		}
 		more := u
 		more.Output++
-		if dearer, ok, _ := probe.Charge(l.frame, chargeInput(q, more), -1, st.Free); ok && dearer < total {
+		if dearer, ok, _ := probe.Charge(b.frame, chargeInput(q, more), -1, ck.Free); ok && dearer < total {
 			cheaper++
 		}
 	}
@@ -87,11 +87,13 @@ func asPrices(p abi.Prices) string {
 }
 
 func asQuote(q abi.QuoteInput) string {
-	return fmt.Sprintf(`{"account": %q, "at": %d, %s, "input": %d, "output_max": %d}`, q.Account, q.At, asPrices(q.Prices), q.Input, q.OutputMax)
+	return fmt.Sprintf(`{"account": %q, "at": %d, %s, "input": %d, "output_max": %d}`, q.Account, q.At, asPrices(q.Prices),
+		q.Input, q.OutputMax)
 }
 
 func asCharge(q abi.QuoteInput, u abi.Usage) string {
-	return fmt.Sprintf(`{"account": %q, "at": %d, %s, "usage": {"input_uncached": %d, "cache_read": %d, "cache_write": %d, "output": %d, "reasoning": %d}}`,
+	return fmt.Sprintf(`{"account": %q, "at": %d, %s, "usage": `+
+		`{"input_uncached": %d, "cache_read": %d, "cache_write": %d, "output": %d, "reasoning": %d}}`,
 		q.Account, q.At, asPrices(q.Prices), u.InputUncached, u.CacheRead, u.CacheWrite, u.Output, u.Reasoning)
 }
 

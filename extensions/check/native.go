@@ -13,14 +13,14 @@ const nativeShown = 3
 
 // native compares the module with the shipped native build of its slot, as
 // information: nothing here must be fixed.
-func (st *study) native(s *Stage) {
-	if st.Native == nil {
+func (ck *checker) native(s *Stage) {
+	if ck.Native == nil {
 		s.Skipped = true
 		return
 	}
 	same := 0
-	for _, v := range st.vectors {
-		err := v.Run(st.Native, st.History)
+	for _, v := range ck.vectors {
+		err := v.Run(ck.Native, ck.History)
 		if errors.Is(err, vector.ErrNoWant) {
 			continue
 		}
@@ -34,5 +34,5 @@ func (st *study) native(s *Stage) {
 		}
 		s.note("%q, on the module that ships: %v", v.Name, err)
 	}
-	s.Summary = fmt.Sprintf("only to know: the module that ships gives the same for %d of the %d vectors", same, len(st.vectors))
+	s.Summary = fmt.Sprintf("only to know: the module that ships gives the same for %d of the %d vectors", same, len(ck.vectors))
 }

@@ -12,6 +12,7 @@ import (
 	"fmt"
 
 	"corenode/extensions"
+	"corenode/extensions/guest"
 	"corenode/extensions/meter"
 	"corenode/extensions/vector"
 )
@@ -19,7 +20,7 @@ import (
 // Pack gives a module its manifest and, unless vectors is nil, its golden
 // vectors, in place of those it has.
 func Pack(module, manifest, vectors []byte) ([]byte, error) {
-	if _, err := extensions.ParseManifest(manifest); err != nil {
+	if _, err := guest.ParseManifest(manifest); err != nil {
 		return nil, err
 	}
 	var compact bytes.Buffer

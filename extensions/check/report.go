@@ -1,12 +1,14 @@
 package check
 
 import (
+	"corenode/extensions/guest"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
 )
 
-// Report is what a study found. As JSON its counts of ticks and bytes are
+// Report is what a check found. As JSON its counts of ticks and bytes are
 // exact and repeat, so they can be compared with an earlier report's.
 type Report struct {
 	Module   string  `json:"module"`
@@ -71,13 +73,13 @@ type VectorTicks struct {
 // Memory is the linear memory of an instance in bytes.
 type Memory struct {
 	First  int64 `json:"first"` // when it opened
-	Most   int64 `json:"most"`  // after the one usual call that takes the most
+	Max    int64 `json:"most"`  // after the one usual call that takes the most
 	Last   int64 `json:"last"`  // after many small calls
 	Calls  int   `json:"calls"`
 	GrewAt int   `json:"grew_at"` // the call that last made it grow, 0 = none
 }
 
-// begin runs one stage; false ends the study.
+// begin runs one stage; false ends the check.
 func (r *Report) begin(name string, do func(*Stage)) bool {
 	s := Stage{Name: name, Passed: true}
 	do(&s)
@@ -103,7 +105,7 @@ func (s *Stage) add(f Finding) {
 	s.Findings = append(s.Findings, f)
 }
 
-// fix is a finding that fails the study; how says what must be done.
+// fix is a finding that fails the check; how says what must be done.
 func (s *Stage) fix(how, format string, args ...any) {
 	s.Passed = false
 	s.add(Finding{What: fmt.Sprintf(format, args...), Fix: how})
@@ -149,4 +151,21 @@ func (r *Report) Write(w io.Writer) {
 		return
 	}
 	fmt.Fprintln(w, "\nWhat is marked FIX must be fixed.")
+}
+
+// refused adds a finding of the load path.
+func (s *Stage) refused(err error) {
+	if e, ok := errors.AsType[*guest.LoadError](err); ok {
+		s.fix(e.Fix, "%s: %s", e.Stage, e.Reason)
+		return
+	}
+	s.fix("", "%v", err)
+}
+
+// flat takes joined errors apart.
+func flat(err error) []error {
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		return joined.Unwrap()
+	}
+	return []error{err}
 }

@@ -17,13 +17,15 @@ func frame(status abi.Status, payload []byte) []byte {
 }
 
 func chargeFrame(total abi.Nano) []byte {
-	return frame(abi.StatusOK, abi.Charge{Total: total, Tier: 1, Lines: []abi.Line{{Unit: "input", Tokens: 1, Price: total, Amount: total}}}.Append(nil))
+	return frame(abi.StatusOK, abi.Charge{Total: total, Tier: 1, Lines: []abi.Line{{Unit: "input", Tokens: 1, Price: total,
+		Amount: total}}}.Append(nil))
 }
 
 var chargeInput = abi.ChargeInput{Prices: abi.Prices{Input: 5}, Usage: abi.Usage{InputUncached: 30, Output: 7}, Model: "core", Account: "a"}
 
 func charge(account string, older, newer abi.Nano) Call {
-	return Call{Op: abi.OpCharge, Account: account, By: "tariff@1", In: chargeInput.Append(nil), Old: chargeFrame(older), New: chargeFrame(newer)}
+	return Call{Op: abi.OpCharge, Account: account, By: "tariff@1", In: chargeInput.Append(nil), Old: chargeFrame(older),
+		New: chargeFrame(newer)}
 }
 
 // TestCharges: sums, directions, the bars and what cannot be compared.
@@ -31,7 +33,8 @@ func TestCharges(t *testing.T) {
 	c := New(time.Unix(9, 0), false)
 	for _, pair := range []struct{ older, newer abi.Nano }{
 		{0, 0}, {7, 7}, {0, 3}, {3, 0}, {100, 49}, {100, 50}, {100, 89}, {100, 90}, {100, 98}, {100, 99}, {1000, 999},
-		{1000, 1001}, {100, 101}, {100, 109}, {100, 110}, {100, 199}, {100, 200}, {100, 999}, {100, 1000}, {1, abi.ChargeMax}, {abi.ChargeMax, 1},
+		{1000, 1001}, {100, 101}, {100, 109}, {100, 110}, {100, 199}, {100, 200}, {100, 999}, {100, 1000}, {1,
+			abi.ChargeMax}, {abi.ChargeMax, 1},
 	} {
 		call := charge("a", pair.older, pair.newer)
 		call.In = abi.ChargeInput{Usage: chargeInput.Usage}.Append(nil) // at prices at which nothing may be free
@@ -42,8 +45,9 @@ func TestCharges(t *testing.T) {
 	for _, call := range []Call{
 		{Op: abi.OpCharge, In: chargeInput.Append(nil), Old: chargeFrame(5), Fault: "trap"},
 		{Op: abi.OpCharge, In: chargeInput.Append(nil), Old: chargeFrame(5), New: frame(abi.StatusDecline, nil)},
-		{Op: abi.OpCharge, In: chargeInput.Append(nil), Old: frame(abi.StatusDecline, nil), New: chargeFrame(5)}, // the tariff charged, in another call
-		{Op: abi.OpCharge, In: chargeInput.Append(nil), Old: chargeFrame(5), New: chargeFrame(0)},                // not free
+		// the tariff charged, in another call
+		{Op: abi.OpCharge, In: chargeInput.Append(nil), Old: frame(abi.StatusDecline, nil), New: chargeFrame(5)},
+		{Op: abi.OpCharge, In: chargeInput.Append(nil), Old: chargeFrame(5), New: chargeFrame(0)}, // not free
 		{Op: abi.OpCharge, In: chargeInput.Append(nil), Old: chargeFrame(5), New: frame(abi.StatusOK, abi.Charge{Total: 4}.Append(nil))},
 	} {
 		if !c.Add(call) {
@@ -123,8 +127,10 @@ func TestNoTexts(t *testing.T) {
 	const secret = "a secret of the client"
 	c := New(time.Time{}, false)
 	in := abi.RequestInput{Body: []byte(secret)}.Append(nil)
-	c.Add(Call{Op: abi.OpRequest, In: in, Old: frame(abi.StatusOK, []byte("old "+secret)), New: frame(abi.StatusOK, []byte("old "+strings.ToUpper(secret)))})
-	c.Add(Call{Op: abi.OpDecide, In: abi.AdmissionInput{Model: "core", PromptTokens: 3}.Append(nil), Old: frame(abi.StatusOK, abi.Decision{}.Append(nil)),
+	c.Add(Call{Op: abi.OpRequest, In: in, Old: frame(abi.StatusOK, []byte("old "+secret)), New: frame(abi.StatusOK,
+		[]byte("old "+strings.ToUpper(secret)))})
+	c.Add(Call{Op: abi.OpDecide, In: abi.AdmissionInput{Model: "core", PromptTokens: 3}.Append(nil),
+		Old: frame(abi.StatusOK, abi.Decision{}.Append(nil)),
 		New: frame(abi.StatusOK, abi.Decision{Verdict: abi.Deny, Kind: abi.RateLimited, Msg: secret}.Append(nil))})
 	c.Add(Call{Op: abi.OpError, In: in, Old: frame(abi.StatusOK, []byte(secret)), New: frame(abi.StatusError, []byte(secret))})
 	unit := charge("a", 5, 6)

@@ -28,7 +28,8 @@ func TestWithCustomSection(t *testing.T) {
 		t.Error("attaching twice changes the module")
 	}
 	both := attach(one, "corenode.vectors", "[]")
-	if other := attach(attach(both, "corenode.manifest", "x"), "corenode.vectors", "[]"); !bytes.Equal(other, attach(attach(one, "corenode.manifest", "x"), "corenode.vectors", "[]")) {
+	if other := attach(attach(both, "corenode.manifest", "x"), "corenode.vectors", "[]"); !bytes.Equal(other,
+		attach(attach(one, "corenode.manifest", "x"), "corenode.vectors", "[]")) {
 		t.Error("replacing one and then the other gives different modules")
 	}
 	info, err := Inspect(both)

@@ -10,9 +10,11 @@ import (
 // the code alone: they grow with the ways through it, with the values that each
 // way can carry, and with loops in loops.
 type Effort struct {
-	Bytes   int // of code
-	Edges   int // ways from one stretch of code to another: ends of blocks, branches, each target of a branch table
-	Carried int // values over all edges: every local that the function uses, what is on the stack; what calls take and give, and the globals that they may change
+	Bytes int // of code
+	Edges int // ways from one stretch of code to another: ends of blocks, branches, each target of a branch table
+	// values over all edges: every local that the function uses, what is on the stack; what calls
+	// take and give, and the globals that they may change
+	Carried int
 	Loops   int // most loops open at once
 	Calls   int
 	Slow    int // instructions that become many: bulk operations, indirect calls, divisions, conversions from floats
@@ -21,13 +23,13 @@ type Effort struct {
 	Time time.Duration
 }
 
-// FunctionMost bounds the effort of one function, ModuleMost the estimate of
+// FunctionMax bounds the effort of one function, ModuleMax the estimate of
 // the whole module. Loops and Carried keep out what grows with their squares,
 // and bound the compiler's memory, which it uses again for each function.
-var FunctionMost = Effort{Bytes: 128 << 10, Edges: 12_000, Carried: 200_000, Loops: 64, Calls: 6_000, Slow: 4_000}
+var FunctionMax = Effort{Bytes: 128 << 10, Edges: 12_000, Carried: 200_000, Loops: 64, Calls: 6_000, Slow: 4_000}
 
-// ModuleMost is the most estimated time to compile a module.
-const ModuleMost = 10 * time.Second
+// ModuleMax is the most estimated time to compile a module.
+const ModuleMax = 10 * time.Second
 
 // Estimates, in nanoseconds, of what an effort takes.
 const (
@@ -58,12 +60,12 @@ func CheckEffort(metered []byte) error {
 			what       string
 			have, most int
 		}{
-			{"bytes of code, metered", e.Bytes, FunctionMost.Bytes},
-			{"branches, ends of blocks and targets of branch tables", e.Edges, FunctionMost.Edges},
-			{"values carried over its branches and calls", e.Carried, FunctionMost.Carried},
-			{"loops in each other", e.Loops, FunctionMost.Loops},
-			{"calls", e.Calls, FunctionMost.Calls},
-			{"instructions that compile to many", e.Slow, FunctionMost.Slow},
+			{"bytes of code, metered", e.Bytes, FunctionMax.Bytes},
+			{"branches, ends of blocks and targets of branch tables", e.Edges, FunctionMax.Edges},
+			{"values carried over its branches and calls", e.Carried, FunctionMax.Carried},
+			{"loops in each other", e.Loops, FunctionMax.Loops},
+			{"calls", e.Calls, FunctionMax.Calls},
+			{"instructions that compile to many", e.Slow, FunctionMax.Slow},
 		} {
 			if b.have > b.most {
 				return &Error{Section: sectionNames[secCode], Func: fn, Offset: -1,
@@ -72,9 +74,9 @@ func CheckEffort(metered []byte) error {
 		}
 		return nil
 	})
-	if err == nil && total > ModuleMost {
+	if err == nil && total > ModuleMax {
 		return &Error{Func: -1, Offset: -1, Msg: fmt.Sprintf("compiling it would take about %.1f s of processor time, at most %v",
-			total.Seconds(), ModuleMost), Fix: "leave code out, or link less of the library"}
+			total.Seconds(), ModuleMax), Fix: "leave code out, or link less of the library"}
 	}
 	return err
 }

@@ -14,6 +14,7 @@ type Error struct {
 	Fix     string // what the author of the module can do; may be empty
 }
 
+// Error says where, what and how to mend it.
 func (e *Error) Error() string {
 	var b strings.Builder
 	b.WriteString("module")

@@ -18,7 +18,8 @@ import (
 var built = map[string]func(dir string) ([]byte, error){
 	"c": func(dir string) ([]byte, error) {
 		out := filepath.Join(dir, "c.wasm")
-		return run(out, nil, "clang", "--target=wasm32", "-O2", "-mbulk-memory", "-nostdlib", "-Wl,--no-entry", "-o", out, "testdata/guest.c")
+		return run(out, nil, "clang", "--target=wasm32", "-O2", "-mbulk-memory", "-nostdlib", "-Wl,--no-entry", "-o", out,
+			"testdata/guest.c")
 	},
 	"go": func(dir string) ([]byte, error) {
 		out := filepath.Join(dir, "go.wasm")

@@ -106,7 +106,8 @@ func parseInto(m *module) (*module, error) {
 		return nil, &Error{Func: -1, Msg: "not a WebAssembly module", Fix: fixRebuild}
 	}
 	if !bytes.Equal(b[:8], preamble) {
-		return nil, &Error{Func: -1, Offset: 4, Msg: "not version 1 of the module format", Fix: "components are not accepted: give the core module inside"}
+		return nil, &Error{Func: -1, Offset: 4, Msg: "not version 1 of the module format",
+			Fix: "components are not accepted: give the core module inside"}
 	}
 	r.pos = len(preamble)
 	order := sectionOrder
@@ -467,7 +468,8 @@ func (m *module) noteFloat(fn, at int, what string) {
 func (m *module) checkCaps(o Options) error {
 	if m.memory.min > o.MemoryPagesMax {
 		return &Error{Section: "memory", Func: -1, Offset: m.offsets[secMemory],
-			Msg: fmt.Sprintf("needs at least %d pages of memory, at most %d are allowed", m.memory.min, o.MemoryPagesMax), Fix: "link with a smaller initial memory and stack, or raise the module's memory limit"}
+			Msg: fmt.Sprintf("needs at least %d pages of memory, at most %d are allowed", m.memory.min,
+				o.MemoryPagesMax), Fix: "link with a smaller initial memory and stack, or raise the module's memory limit"}
 	}
 	for _, t := range m.tables {
 		if t.min > o.TableEntriesMax {

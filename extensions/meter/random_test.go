@@ -297,7 +297,8 @@ func (k *maker) vector() {
 		k.address()
 		c.Get(localVector).Vec(0x0b, 0, 0)
 	case 3:
-		c.Get(localVector).Get(localVector).Vec(0x0d, 15, 14, 13, 12, 11, 10, 9, 8, 0, 1, 2, 3, 4, 5, 6, 7).Vec(0x80, nil...).Set(localVector)
+		c.Get(localVector).Get(localVector).Vec(0x0d, 15, 14, 13, 12, 11, 10, 9, 8, 0, 1, 2, 3, 4, 5, 6, 7).Vec(0x80,
+			nil...).Set(localVector)
 	}
 }
 

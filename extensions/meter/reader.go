@@ -1,6 +1,9 @@
 package meter
 
-import "fmt"
+import (
+	"encoding/binary"
+	"fmt"
+)
 
 // reader walks a module from its front. The first fault sticks in err: every
 // later read yields zero values, so callers check err once per item.
@@ -102,13 +105,7 @@ func (r *reader) count(what string, most, itemBytes int) int {
 	return n
 }
 
-func appendU32(b []byte, v uint32) []byte {
-	for v >= 0x80 {
-		b = append(b, byte(v)|0x80)
-		v >>= 7
-	}
-	return append(b, byte(v))
-}
+func appendU32(b []byte, v uint32) []byte { return binary.AppendUvarint(b, uint64(v)) }
 
 func appendSigned(b []byte, v int64) []byte {
 	for {

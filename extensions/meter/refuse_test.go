@@ -26,8 +26,14 @@ func TestRefused(t *testing.T) {
 	}{
 		{name: "empty", say: "not a WebAssembly module"},
 		{name: "component", say: "components", raw: []byte("\x00asm\x0d\x00\x01\x00")},
-		{name: "imported memory", say: `the memory "mem" from "env"`, make: func(m *wasmtest.Module) { m.ImportRaw("env", "mem", 2, 0, 1) }},
-		{name: "imported table", say: "only functions", make: func(m *wasmtest.Module) { m.ImportRaw("env", "t", 1, wasmtest.Funcref, 0, 1) }},
+		{name: "imported memory", say: `the memory "mem" from "env"`, make: func(m *wasmtest.Module) {
+			m.ImportRaw("env",
+				"mem", 2, 0, 1)
+		}},
+		{name: "imported table", say: "only functions", make: func(m *wasmtest.Module) {
+			m.ImportRaw("env", "t", 1,
+				wasmtest.Funcref, 0, 1)
+		}},
 		{name: "imported global", say: "only functions", make: func(m *wasmtest.Module) { m.ImportRaw("env", "g", 3, wasmtest.I32, 0) }},
 		{name: "imported tag", say: "only functions", make: func(m *wasmtest.Module) { m.ImportRaw("env", "t", 4, 0, 0) }},
 		{name: "shared memory", say: "threads", make: func(m *wasmtest.Module) { m.MemoryRaw(3, 1, 2) }},
@@ -35,7 +41,10 @@ func TestRefused(t *testing.T) {
 		{name: "memory max below min", say: "below the minimum", make: func(m *wasmtest.Module) { m.MemoryRaw(1, 2, 1) }},
 		{name: "memory too large", say: "65536", make: func(m *wasmtest.Module) { m.Memory(65537, -1) }},
 		{name: "two memories", say: "at most one", make: func(m *wasmtest.Module) { m.MemoryRaw(0, 1); m.MemoryRaw(0, 1) }},
-		{name: "reserved export", say: "reserved", make: func(m *wasmtest.Module) { m.Func("__meter_left", nil, nil, nil, wasmtest.Asm()) }},
+		{name: "reserved export", say: "reserved", make: func(m *wasmtest.Module) {
+			m.Func("__meter_left", nil, nil, nil,
+				wasmtest.Asm())
+		}},
 		{name: "export twice", say: "twice", make: func(m *wasmtest.Module) { m.Memory(1, 1); m.Export("memory", 2, 0) }},
 		{name: "tail call", say: "tail calls", make: body(0x12, 0)},
 		{name: "exceptions", say: "exception handling", make: body(0x08, 0)},
@@ -56,8 +65,10 @@ func TestRefused(t *testing.T) {
 		{name: "number too long", say: "32 bits", raw: section(wasmtest.SecType, 0x80, 0x80, 0x80, 0x80, 0x80, 0)},
 		{name: "recursive types", say: "type form", raw: section(wasmtest.SecType, 1, 0x4e, 1, 0x60, 0, 0)},
 		{name: "typed reference", say: "value type", raw: section(wasmtest.SecType, 1, 0x60, 1, 0x63, 0)},
-		{name: "table with initial value", say: "reference type", raw: section(wasmtest.SecTable, 1, 0x40, 0, 0x70, 0, 0, 0xd0, 0x70, 0x0b)},
-		{name: "function without code", say: "declared", raw: append(section(wasmtest.SecType, 1, 0x60, 0, 0), wasmtest.Section(wasmtest.SecFunction, []byte{1, 0})...)},
+		{name: "table with initial value", say: "reference type", raw: section(wasmtest.SecTable, 1, 0x40, 0, 0x70, 0, 0,
+			0xd0, 0x70, 0x0b)},
+		{name: "function without code", say: "declared", raw: append(section(wasmtest.SecType, 1, 0x60, 0, 0),
+			wasmtest.Section(wasmtest.SecFunction, []byte{1, 0})...)},
 		{name: "extended constant", say: "more than one", make: func(m *wasmtest.Module) {
 			m.Global(wasmtest.I32, true, wasmtest.I32Const(1).I32(2).Op(wasmtest.I32Add))
 		}},
@@ -75,18 +86,25 @@ func TestRefused(t *testing.T) {
 		{name: "refers to a helper", say: "function 1 does not exist", make: body(0xd2, 1)},
 		{name: "exports a helper", say: "function 0 does not exist", make: func(m *wasmtest.Module) { m.Export("f", 0, 0) }},
 		{name: "exports a counter", say: "global 0 does not exist", make: func(m *wasmtest.Module) { m.Export("g", 3, 0) }},
-		{name: "element is a helper", say: "function 5 does not exist", make: func(m *wasmtest.Module) { m.Table(wasmtest.Funcref, 1, 1); m.Elements(0, 5) }},
+		{name: "element is a helper", say: "function 5 does not exist",
+			make: func(m *wasmtest.Module) { m.Table(wasmtest.Funcref, 1, 1); m.Elements(0, 5) }},
 		{name: "starts a helper", say: "function 0 does not exist", make: func(m *wasmtest.Module) { m.Start(0) }},
 		{name: "type of a helper", say: "type 1 of a block", make: body(0x02, 1, 0x0b)},
 		{name: "indirect type of a helper", say: "type 1 does not exist", make: body(0x11, 1, 0)},
 		{name: "local that is added", say: "local 1 does not exist", make: body(0x41, 0, 0x41, 0, 0x41, 0, 0xfc, 0x0b, 0, 0x20, 1)},
-		{name: "memory that is added", say: "has none", make: func(m *wasmtest.Module) { m.Func("", nil, nil, nil, wasmtest.Asm().Op(0x3f, 0)) }},
+		{name: "memory that is added", say: "has none", make: func(m *wasmtest.Module) {
+			m.Func("", nil, nil, nil,
+				wasmtest.Asm().Op(0x3f, 0))
+		}},
 		{name: "data into the memory that is added", say: "no memory", make: func(m *wasmtest.Module) { m.Data(0, []byte{1}) }},
 		{name: "branch too far", say: "branch out of 3 blocks", make: body(0x0c, 3)},
 		{name: "else without if", say: "else without if", make: body(0x05)},
 		{name: "code after the end", say: "after the end", make: body(0x0b, 0x01)},
 		{name: "open block", say: "1 blocks are not closed", make: body(0x02, wasmtest.Void)},
-		{name: "instruction cut off", say: "too early", make: func(m *wasmtest.Module) { m.FuncRaw("", m.Type(nil, nil), []byte{0, 0xfd}) }},
+		{name: "instruction cut off", say: "too early", make: func(m *wasmtest.Module) {
+			m.FuncRaw("", m.Type(nil, nil),
+				[]byte{0, 0xfd})
+		}},
 		{name: "too many locals", say: "50000 locals", make: func(m *wasmtest.Module) {
 			m.FuncRaw("", m.Type(nil, nil), []byte{1, 0xff, 0xff, 0xff, 0xff, 0x0f, wasmtest.I32, 0x0b})
 		}},

@@ -353,8 +353,8 @@ func TestStartFunction(t *testing.T) {
 	}
 }
 
-// TestSnapshot restores an instance through the exports alone.
-func TestSnapshot(t *testing.T) {
+// TestRestore restores an instance through the exports alone.
+func TestRestore(t *testing.T) {
 	var m wasmtest.Module
 	m.Memory(1, 1)
 	a := m.Global(wasmtest.I32, true, wasmtest.I32Const(5))

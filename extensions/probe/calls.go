@@ -45,7 +45,8 @@ func Calls(kind, protocol string, history bool, call vector.Call) []Call {
 
 func billing() []Call {
 	prices := abi.Prices{Input: 240, Cached: 24, Output: 2400}
-	q := abi.QuoteInput{Prices: prices, Input: 12_345, OutputMax: 4096, At: Asked.Created, Model: "core-1.1", Account: "acct_0123456789abcdef"}
+	q := abi.QuoteInput{Prices: prices, Input: 12_345, OutputMax: 4096, At: Asked.Created, Model: "core-1.1",
+		Account: "acct_0123456789abcdef"}
 	c := abi.ChargeInput{
 		Prices: prices, Usage: abi.Usage{InputUncached: 2345, CacheRead: 10_000, Output: 789, Reasoning: 123},
 		At: Asked.Created, Model: q.Model, Account: q.Account,
@@ -87,9 +88,12 @@ func translator(protocol string, history bool, call vector.Call) []Call {
 		{Name: "request of 100 KB", Op: abi.OpRequest, In: Request(Body(protocol, 100<<10)), Bench: true},
 		{Name: "request of 1 MB", Op: abi.OpRequest, In: Request(Body(protocol, 1<<20))},
 		{Name: "request with a mistake", Op: abi.OpRequest, In: Request([]byte(`{"model":"core-1.1","stream":7}`)), Mistake: true},
-		{Name: "answer", Op: abi.OpResponse, In: abi.ResponseInput{Facts: Answering, Kept: kept, Events: Whole(answer)}.Append(nil), Bench: true, First: true},
-		{Name: "answer of 100 KB", Op: abi.OpResponse, In: abi.ResponseInput{Facts: Answering, Kept: kept, Events: Whole(Conversation(20_000))}.Append(nil)},
-		{Name: "error", Op: abi.OpError, In: abi.ErrorInput{Facts: Answering, Status: 429, Kind: abi.RateLimited, Msg: "too many requests at once"}.Append(nil), Bench: true, First: true},
+		{Name: "answer", Op: abi.OpResponse, In: abi.ResponseInput{Facts: Answering, Kept: kept,
+			Events: vector.Whole(answer)}.Append(nil), Bench: true, First: true},
+		{Name: "answer of 100 KB", Op: abi.OpResponse, In: abi.ResponseInput{Facts: Answering, Kept: kept,
+			Events: vector.Whole(Conversation(20_000))}.Append(nil)},
+		{Name: "error", Op: abi.OpError, In: abi.ErrorInput{Facts: Answering, Status: 429, Kind: abi.RateLimited,
+			Msg: "too many requests at once"}.Append(nil), Bench: true, First: true},
 	}
 	for _, group := range []int{1, 8, 32} {
 		in, n := deltaGroup(call, kept, answer, group, history)
@@ -97,11 +101,12 @@ func translator(protocol string, history bool, call vector.Call) []Call {
 			all = append(all, Call{Name: fmt.Sprintf("group of %d text events", n), Op: abi.OpEvents, In: in, Bench: true, Events: n})
 		}
 	}
-	stream := abi.EventsInput{Facts: Streaming, Kept: kept, Events: Frames(answer)}
+	stream := abi.EventsInput{Facts: Streaming, Kept: kept, Events: vector.Frames(answer)}
 	if history {
-		stream.History = Whole(answer)
+		stream.History = vector.Whole(answer)
 	}
-	return append(all, Call{Name: "a whole stream in one group", Op: abi.OpEvents, In: stream.Append(nil), First: true, Events: len(answer)})
+	return append(all, Call{Name: "a whole stream in one group", Op: abi.OpEvents, In: stream.Append(nil), First: true,
+		Events: len(answer)})
 }
 
 // Request is the input of a request with that body.
@@ -152,30 +157,6 @@ func Conversation(words int) []abi.Event {
 	return append(all, abi.Event{Kind: abi.EventEnd, Stop: abi.StopToolUse, Usage: used})
 }
 
-// Frames are events as a module gets them.
-func Frames(events []abi.Event) (out abi.Frames) {
-	for i := range events {
-		out = abi.AppendFrame(out, &events[i])
-	}
-	return out
-}
-
-// Whole is an answer's frames with one delta a block.
-func Whole(events []abi.Event) (out abi.Frames) {
-	for i := 0; i < len(events); i++ {
-		e := events[i]
-		if e.Kind == abi.EventDelta {
-			text := []byte(e.Text)
-			for ; i+1 < len(events) && events[i+1].Kind == abi.EventDelta && events[i+1].Index == e.Index; i++ {
-				text = append(text, events[i+1].Text...)
-			}
-			e.Text = string(text)
-		}
-		out = abi.AppendFrame(out, &e)
-	}
-	return out
-}
-
 // keptOf is what the module keeps of a request; nil when it does not take it.
 func keptOf(call vector.Call, body []byte) []byte {
 	frame, err := call(abi.OpRequest, Request(body))
@@ -200,9 +181,9 @@ func deltaGroup(call vector.Call, kept []byte, answer []abi.Event, n int, histor
 	for begin < len(answer) && (answer[begin].Kind != abi.EventDelta || answer[begin].Block != abi.BlockText) {
 		begin++
 	}
-	opening := abi.EventsInput{Facts: Streaming, Kept: kept, Events: Frames(answer[:begin])}
+	opening := abi.EventsInput{Facts: Streaming, Kept: kept, Events: vector.Frames(answer[:begin])}
 	if history {
-		opening.History = Whole(answer[:begin])
+		opening.History = vector.Whole(answer[:begin])
 	}
 	frame, err := call(abi.OpEvents, opening.Append(nil))
 	if err != nil {
@@ -220,5 +201,5 @@ func deltaGroup(call vector.Call, kept []byte, answer []abi.Event, n int, histor
 	for i := range group {
 		group[i] = answer[begin+i%8]
 	}
-	return abi.EventsInput{Facts: Streaming, State: bytes.Clone(w.State), Events: Frames(group)}.Append(nil), n
+	return abi.EventsInput{Facts: Streaming, State: bytes.Clone(w.State), Events: vector.Frames(group)}.Append(nil), n
 }

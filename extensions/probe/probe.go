@@ -8,7 +8,6 @@ package probe
 
 import (
 	"bytes"
-	"fmt"
 
 	"corenode/extensions/vector"
 	"corenode/wasm/abi"
@@ -22,20 +21,6 @@ type Subject struct {
 	// answered nothing yet.
 	Call, Fresh vector.Call
 }
-
-// Problem is a rule that a module breaks, and what its author can do.
-type Problem struct{ What, Fix string }
-
-func problemf(fix, format string, args ...any) *Problem {
-	return &Problem{fmt.Sprintf(format, args...), fix}
-}
-
-// What must be done about the problems of usual calls. Package check says the same.
-const (
-	FixUnanswered = "a usual call must be answered, declined or refused"
-	FixMalformed  = "write what the protocol's clients read"
-	FixDepends    = "a call must depend on its input only: keep nothing between calls, and clear what is reused"
-)
 
 // Run makes one usual call of each operation and gives the first problem with
 // its answer; nil is none. Each call is made on a fresh instance, and twice on
@@ -60,7 +45,8 @@ func Run(s Subject) *Problem {
 				return problemf(FixDepends, "%s, on an instance that answered before: %v", c.Name, err)
 			}
 			if !bytes.Equal(frame, again) {
-				return problemf(FixDepends, "%s gives other bytes on an instance that answered before: %s", c.Name, FirstDifference(again, frame))
+				return problemf(FixDepends, "%s gives other bytes on an instance that answered before: %s", c.Name,
+					FirstDifference(again, frame))
 			}
 		}
 	}

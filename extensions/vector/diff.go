@@ -25,7 +25,8 @@ func difference(got, wanted []part) error {
 		case i >= len(got):
 			return fmt.Errorf("%s is missing, want %s", wanted[i].name, quoteAround(wanted[i].text, 0))
 		case got[i].name != wanted[i].name:
-			return fmt.Errorf("got %s %s, want %s %s", got[i].name, quoteAround(got[i].text, 0), wanted[i].name, quoteAround(wanted[i].text, 0))
+			return fmt.Errorf("got %s %s, want %s %s", got[i].name, quoteAround(got[i].text, 0), wanted[i].name,
+				quoteAround(wanted[i].text, 0))
 		case !bytes.Equal(got[i].text, wanted[i].text):
 			return differ(got[i].name, got[i].text, wanted[i].text)
 		}

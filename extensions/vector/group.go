@@ -33,16 +33,17 @@ func has(events []abi.Event, kinds ...abi.EventKind) bool {
 	return slices.ContainsFunc(events, func(e abi.Event) bool { return slices.Contains(kinds, e.Kind) })
 }
 
-func frames(events []abi.Event) (out abi.Frames) {
+// Frames are events as a module gets them.
+func Frames(events []abi.Event) (out abi.Frames) {
 	for i := range events {
 		out = abi.AppendFrame(out, &events[i])
 	}
 	return out
 }
 
-// answer is the frames of an answer with one delta a block: the form of
+// Whole is the frames of an answer with one delta a block: the form of
 // EventsInput.History and ResponseInput.Events.
-func answer(events []abi.Event) (out abi.Frames) {
+func Whole(events []abi.Event) (out abi.Frames) {
 	for i := 0; i < len(events); i++ {
 		e := events[i]
 		if e.Kind == abi.EventDelta {

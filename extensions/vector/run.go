@@ -18,7 +18,7 @@ var ErrNoWant = errors.New("it has no want yet")
 
 // Run runs the vector and describes the first thing that is not as wanted; nil
 // means that it passes. history says whether the module's manifest asks for
-// the answer so far. The module was initialised with ConfigBytes.
+// the answer so far. The module was initialized with ConfigBytes.
 func (v *Vector) Run(call Call, history bool) error {
 	if v.spec.Want == nil {
 		return ErrNoWant
@@ -139,7 +139,7 @@ func (r *runner) once(kept []byte) (*want, error) {
 	case "request":
 		return r.result(abi.OpRequest, abi.RequestInput{Facts: r.v.facts(), Body: *s.Body}.Append(nil))
 	case "response":
-		return r.result(abi.OpResponse, abi.ResponseInput{Facts: r.v.facts(), Kept: kept, Events: answer(r.v.stream)}.Append(nil))
+		return r.result(abi.OpResponse, abi.ResponseInput{Facts: r.v.facts(), Kept: kept, Events: Whole(r.v.stream)}.Append(nil))
 	case "error":
 		return r.failed(kept)
 	case "quote":
@@ -161,7 +161,7 @@ func (r *runner) failed(kept []byte) (*want, error) {
 		}
 		in.State = state
 		if r.history {
-			in.History = answer(r.v.stream)
+			in.History = Whole(r.v.stream)
 		}
 	}
 	return r.result(abi.OpError, in.Append(nil))
@@ -181,12 +181,12 @@ func (r *runner) stream(sizes []int, kept []byte) (state, written []byte, declin
 	for i, n := range sizes {
 		group := r.v.stream[done : done+n]
 		done += n
-		in := abi.EventsInput{Facts: r.v.facts(), State: state, Events: frames(group)}
+		in := abi.EventsInput{Facts: r.v.facts(), State: state, Events: Frames(group)}
 		if has(group, abi.EventStart, abi.EventEnd) {
 			in.Kept = kept
 		}
 		if r.history && has(group, abi.EventBlockStop, abi.EventEnd) {
-			in.History = answer(r.v.stream[:done])
+			in.History = Whole(r.v.stream[:done])
 		}
 		out, err := r.output(abi.OpEvents, in.Append(nil))
 		if err != nil {

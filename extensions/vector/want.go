@@ -152,7 +152,8 @@ func (c *chargeWant) parts() []part {
 	all := []part{number("charge.total", c.Total), number("charge.tier", int64(c.Tier)), number("charge.lines: count", int64(len(c.Lines)))}
 	for i, l := range c.Lines {
 		at := "charge.lines." + strconv.Itoa(i)
-		all = append(all, part{at + ".unit", []byte(l.Unit)}, number(at+".tokens", l.Tokens), number(at+".price", l.Price), number(at+".amount", l.Amount))
+		all = append(all, part{at + ".unit", []byte(l.Unit)}, number(at+".tokens", l.Tokens), number(at+".price", l.Price),
+			number(at+".amount", l.Amount))
 	}
 	return all
 }

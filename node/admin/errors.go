@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"corenode/extensions"
+	"corenode/extensions/guest"
 	"corenode/node/store"
 )
 
@@ -50,7 +51,7 @@ func asError(err error) *Error {
 	if known, ok := errors.AsType[*Error](err); ok {
 		return known
 	}
-	if _, ok := errors.AsType[*extensions.LoadError](err); ok {
+	if _, ok := errors.AsType[*guest.LoadError](err); ok {
 		return &Error{Kind: KindInvalid, Message: err.Error()}
 	}
 	for _, k := range kinds {

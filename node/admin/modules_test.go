@@ -12,6 +12,7 @@ import (
 	"corenode/actors/account"
 	"corenode/extensions"
 	"corenode/extensions/compare"
+	"corenode/extensions/guest"
 	"corenode/node/store"
 	"corenode/wasm/abi"
 )
@@ -30,7 +31,7 @@ func (f *fakeModules) Modules() []extensions.Info {
 func (f *fakeModules) Load(_ context.Context, wasm, signature, config []byte) (extensions.Info, error) {
 	f.told = append(f.told, fmt.Sprintf("load %s %s %s", wasm, signature, config))
 	if string(wasm) == "bad" {
-		return extensions.Info{}, &extensions.LoadError{Stage: "imports", Reason: "no", Fix: "yes"}
+		return extensions.Info{}, &guest.LoadError{Stage: "imports", Reason: "no", Fix: "yes"}
 	}
 	return extensions.Info{Name: "discount"}, nil
 }

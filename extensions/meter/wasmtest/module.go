@@ -7,6 +7,8 @@
 // function body.
 package wasmtest
 
+import "encoding/binary"
+
 // Value types.
 const (
 	I32       byte = 0x7f
@@ -223,13 +225,7 @@ func Preamble() []byte { return []byte("\x00asm\x01\x00\x00\x00") }
 func Section(id byte, content []byte) []byte { return vector([]byte{id}, content) }
 
 // U32 appends an unsigned number as the format encodes it.
-func U32(b []byte, v uint32) []byte {
-	for v >= 0x80 {
-		b = append(b, byte(v)|0x80)
-		v >>= 7
-	}
-	return append(b, byte(v))
-}
+func U32(b []byte, v uint32) []byte { return binary.AppendUvarint(b, uint64(v)) }
 
 // S64 appends a signed number as the format encodes it.
 func S64(b []byte, v int64) []byte {

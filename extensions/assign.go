@@ -1,0 +1,131 @@
+package extensions
+
+import "slices"
+
+// assign puts an assignment in force. A generation that falls out of the
+// previous place is closed when its last user has gone; one that was active or
+// tried stays in memory as loaded. mu is held.
+func (h *Host) assign(sl *slot, a assignment) {
+	before := sl.now.Swap(&a)
+	if before.active != a.active && a.active != nil {
+		h.log.Info("module takes over", "slot", string(sl.name), "module", a.active.title())
+	}
+	if before.shadow != nil && before.shadow != a.shadow {
+		h.spawn(before.shadow.stop)
+	}
+	if g := before.previous; g != nil && !a.includes(g) {
+		h.drop(g)
+	}
+	if g := before.active; g != nil && g != a.active && g.pool != nil {
+		g.pool.Trim()
+	}
+}
+
+// drop takes a generation out of memory. Native ones and those that ship stay. mu is held.
+func (h *Host) drop(g *generation) {
+	if g.native != nil || g.shipped {
+		return
+	}
+	if m := h.modules[g.digest]; m != nil && m.generation == g {
+		m.generation = nil
+	}
+	g.retire()
+}
+
+// wantedOf names a generation in the state.
+func wantedOf(g *generation) string {
+	switch {
+	case g == nil:
+		return ""
+	case g.native != nil:
+		return wantNative
+	case g.shipped:
+		return wantShipped
+	}
+	return g.digest
+}
+
+// remember puts what has changed in a slot's assignment into the state. What a
+// verb leaves alone stays wanted, though it may not be in memory, yet or any
+// more. decided: the verb was about what is active. mu is held; save writes it.
+func (h *Host) remember(sl *slot, before *assignment, decided bool) {
+	a, w := sl.now.Load(), h.state.Slots[sl.name]
+	if decided || a.active != before.active && !a.missing {
+		w.Active, w.Previous = wantedOf(a.active), wantedOf(a.previous)
+	}
+	if a.canary != before.canary || a.canaryPercent != before.canaryPercent {
+		w.Canary, w.CanaryPercent = wantedOf(a.canary), a.canaryPercent
+	}
+	if a.previous != before.previous {
+		w.Previous = wantedOf(a.previous)
+	}
+	if a.shadow != before.shadow {
+		w.Shadow, w.ShadowPercent = "", 0
+		if a.shadow != nil {
+			w.Shadow, w.ShadowPercent = wantedOf(a.shadow.generation), a.shadow.percent
+		}
+	}
+	if h.state.Slots == nil {
+		h.state.Slots = map[Slot]wanted{}
+	}
+	h.state.Slots[sl.name] = w
+	if sl.name != SlotBilling {
+		return
+	}
+	for _, g := range []*generation{a.active, a.canary} {
+		if g != nil && g.native == nil && !slices.Contains(h.state.Charged, g.digest) {
+			h.state.Charged = append(h.state.Charged, g.digest)
+		}
+	}
+}
+
+// assume makes a slot's assignment what the state wants, as far as it is loaded. mu is held.
+func (h *Host) assume(sl *slot) {
+	if h.closed {
+		return
+	}
+	w := h.state.Slots[sl.name]
+	if w.Active == "" && sl.builtin != nil {
+		w.Active = wantShipped
+	}
+	a := *sl.now.Load()
+	find := func(name string) *generation { return h.wantedGeneration(sl, name) }
+	a.active, a.missing = find(w.Active), false
+	if a.active == nil {
+		a.missing = w.isOperators()
+		if a.active = find(wantShipped); a.active == nil {
+			a.active = sl.builtin
+		}
+	}
+	a.canary, a.canaryPercent = find(w.Canary), w.CanaryPercent
+	if a.previous = find(w.Previous); a.previous == nil || a.previous == a.active {
+		a.previous = sl.builtinUnless(a.active)
+	}
+	if g := find(w.Shadow); g == nil {
+		a.shadow = nil
+	} else if a.shadow == nil {
+		a.shadow = startShadow(g, w.ShadowPercent, h.now(), h.onFault)
+	}
+	h.assign(sl, a)
+}
+
+// wantedGeneration is the loaded generation that a name in the state stands for. mu is held.
+func (h *Host) wantedGeneration(sl *slot, name string) *generation {
+	switch name {
+	case "":
+		return nil
+	case wantNative:
+		return sl.builtin
+	case wantShipped:
+		for _, m := range h.modules {
+			if m.shipped && m.wasm != nil && m.generation != nil && slotOf(&m.generation.manifest) == sl.name && m.failed == "" {
+				return m.generation
+			}
+		}
+		return nil
+	}
+	if m := h.modules[name]; m != nil {
+		return m.generation
+	}
+	return nil
+}

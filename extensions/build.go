@@ -1,0 +1,130 @@
+package extensions
+
+import (
+	"context"
+	"corenode/extensions/guest"
+	"log/slog"
+	"sync/atomic"
+	"time"
+)
+
+// builder makes generations of module files: the load path, the same for every
+// module, one module at a time.
+type builder struct {
+	options   Options // never changes
+	log       *slog.Logger
+	now       func() time.Time
+	ships     []shippedModule       // never changes
+	throttles [len(Slots)]*throttle // of the slots; never changes
+	trust     atomic.Pointer[trust] // changed with Host.mu held
+	compiler  *guest.Compiler       // nil: this process compiles; never changes
+
+	// untried takes modules without their first calls, for tests of what serves:
+	// their hand-made guests give nonsense, or nothing but faults.
+	untried bool
+}
+
+// file is a module as it was handed in.
+type file struct {
+	wasm, signature, config []byte
+	// trusted: shipped with the binary, or accepted before and now only
+	// replayed; the signature is not asked for.
+	trusted, shipped bool
+	// served: it was taken once, and serves or did. What has been required of
+	// new modules since then does not bind it: a restart must not change who serves.
+	served bool
+	// loaded: an operator hands it in now, and it keeps what is asked of new
+	// manifests (see checkNew).
+	loaded   bool
+	replayed bool // to compute a charge again, which modules.denied does not keep from it
+}
+
+// speaker takes to the log what the instances of a module say.
+type speaker struct {
+	log   *slog.Logger
+	now   func() time.Time
+	title string
+}
+
+// Say logs one line.
+func (s speaker) Say(level slog.Level, text string) {
+	s.log.Log(context.Background(), level, "module says", "module", s.title, "text", text)
+}
+
+// Now is the node's clock.
+func (s speaker) Now() time.Time { return s.now() }
+
+// build is the load path: check, meter, compile, instantiate, try. It ends between
+// two steps when ctx does. The error is a *LoadError, or ctx's. Host.building is held.
+func (b *builder) build(ctx context.Context, f file) (*generation, error) {
+	began := time.Now()
+	read, signedBy, err := b.check(f)
+	if err != nil {
+		return nil, err
+	}
+	m := read.Manifest
+	g := &generation{digest: digestOf(f.wasm), manifest: m, shipped: f.shipped, signedBy: signedBy,
+		size: len(f.wasm), throttle: b.throttles[slotOf(&m).index()]}
+	g.refs.Store(1)
+	g.module, err = read.Compile(ctx, guest.Options{CacheDir: b.options.CacheDir, Compiler: b.compiler, Config: f.config,
+		Shipped: f.shipped, Served: f.served, Host: speaker{b.log, b.now, g.title()}})
+	if err != nil {
+		return nil, err
+	}
+	g.loaded = b.now()
+	trial := guest.Trial{Ticks: guest.VectorTicksMax, Strict: !f.served && !b.untried, VectorsRequired: len(b.options.TrustedKeys) > 0}
+	if f.served {
+		trial.Ticks = guest.VectorTicksServed
+	}
+	g.pool, g.note, err = g.module.Serve(ctx, trial, guest.PoolOptions{InstancesMax: b.options.PoolMax,
+		Settle: g.throttle.settle, Compared: b.options.CanaryCallsMin})
+	if err != nil {
+		g.module.Close()
+		return nil, err
+	}
+	g.compile = time.Since(began)
+	return g, nil
+}
+
+// check is all that can be said about a module without running it. Who made it
+// is asked first: bytes of strangers are not even parsed.
+func (b *builder) check(f file) (read *guest.File, signedBy string, err error) {
+	if err = guest.CheckSize(f.wasm); err != nil {
+		return nil, "", err
+	}
+	digest := digestOf(f.wasm)
+	if !f.trusted {
+		if signedBy, err = b.trust.Load().checkSigner(digest, f.signature); err != nil {
+			return nil, "", err
+		}
+	}
+	if read, err = guest.Read(f.wasm); err != nil {
+		return nil, "", err
+	}
+	if !f.replayed {
+		if err = b.trust.Load().denial(digest, &read.Manifest); err != nil {
+			return nil, "", err
+		}
+	}
+	if f.loaded {
+		if err = checkNew(b.ships, digest, &read.Manifest); err != nil {
+			return nil, "", err
+		}
+	}
+	return read, signedBy, read.Check()
+}
+
+// checkNew is what only a module that is loaded now must keep: earlier hosts cut
+// numbers above their bounds, and took any name.
+func checkNew(ships []shippedModule, digest string, m *guest.Manifest) error {
+	for _, s := range ships {
+		if s.name == m.Name && s.digest != digest {
+			return guest.Refused("manifest", "give it a name of its own: names are what lists, logs and modules.denied tell modules by",
+				"the name %q is that of a module of the program, which this is not", m.Name)
+		}
+	}
+	if err := m.CheckBounds(); err != nil {
+		return guest.Refused("manifest", "ask for no more than the most, or leave the key out for the default", "%w", err)
+	}
+	return nil
+}

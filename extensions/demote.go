@@ -1,0 +1,47 @@
+package extensions
+
+// demote takes a generation out of service that failed too often: the previous
+// one serves again, or else what ships; which of them is known after the start. An admission policy without another
+// to go back to stays, and its failures refuse or admit as the options say.
+func (h *Host) demote(g *generation, reason string) {
+	h.demoteIf(g, reason, func(*assignment) bool { return true })
+}
+
+// demoteIf demotes a generation if the assignment of its slot still is one for it.
+func (h *Host) demoteIf(g *generation, reason string, still func(*assignment) bool) {
+	<-h.ready
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	m := h.modules[g.digest]
+	if h.closed || m == nil || m.generation != g {
+		return
+	}
+	sl := h.slot(slotOf(&g.manifest))
+	before := sl.now.Load()
+	if !still(before) {
+		return
+	}
+	a := *before
+	if a.active == g && a.previous == nil && sl.builtin == nil && !h.options.AdmissionFailOpen {
+		m.failed = reason
+		h.log.Error("the admission policy fails and nothing can replace it", "module", g.title(), "reason", reason)
+		g.breaker.reset()
+		return
+	}
+	a = a.without(g, sl)
+	h.log.Error("module taken out of service", "slot", string(sl.name), "module", g.title(), "reason", reason)
+	h.assign(sl, a)
+	h.remember(sl, before, false)
+	if g.shipped && a.active == sl.builtin && !a.missing { // the next version that ships gets its chance
+		w := h.state.Slots[sl.name]
+		w.Active = ""
+		h.state.Slots[sl.name] = w
+	}
+	m.failed, m.generation = reason, nil
+	g.retire()
+	if h.state.Failed == nil {
+		h.state.Failed = map[string]string{}
+	}
+	h.state.Failed[g.digest] = reason
+	h.folder.saveOrSay(&h.state)
+}

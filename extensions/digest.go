@@ -1,0 +1,29 @@
+package extensions
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"strings"
+)
+
+// digestPrefix stands before the hex of a module file's SHA-256.
+const digestPrefix = "sha256:"
+
+func digestOf(wasm []byte) string {
+	sum := sha256.Sum256(wasm)
+	return digestPrefix + hex.EncodeToString(sum[:])
+}
+
+// shortDigest is enough of a digest to tell modules apart.
+func shortDigest(digest string) string {
+	if len(digest) > len(digestPrefix)+12 && digest[:len(digestPrefix)] == digestPrefix {
+		return digest[:len(digestPrefix)+12]
+	}
+	return digest
+}
+
+// isDigest says whether text is the digest of a module file.
+func isDigest(text string) bool {
+	hex, ok := strings.CutPrefix(text, digestPrefix)
+	return ok && len(hex) == 64 && strings.Trim(hex, "0123456789abcdef") == ""
+}

@@ -1,0 +1,48 @@
+package extensions
+
+import (
+	"corenode/extensions/guest"
+	"errors"
+)
+
+var (
+	// ErrUnknownModule means that no module goes by a reference.
+	ErrUnknownModule = errors.New("no such module")
+	// ErrAmbiguous means that a reference fits more than one module.
+	ErrAmbiguous = errors.New("the reference fits more than one module: name it by its digest")
+	// ErrInUse means that a module serves, or is tried out, and cannot be removed.
+	ErrInUse = errors.New("the module is in use: let another one serve, or end its canary or shadow, first")
+	// ErrShipped means that a module is part of the program.
+	ErrShipped = errors.New("the module is part of the program")
+	// ErrNotSigned means that a module has no signature of a trusted key.
+	ErrNotSigned = errors.New("no signature of a trusted key")
+	// ErrNoPrevious means that a slot has nothing to go back to.
+	ErrNoPrevious = errors.New("there is no earlier module to go back to")
+	// ErrNoShadow means that a module was no shadow since it was brought into memory.
+	ErrNoShadow = errors.New("the module repeats no calls: make it a shadow first")
+	// ErrBeside means that a slot would have a canary and a shadow at once.
+	ErrBeside = errors.New("a slot has a canary or a shadow, not both: end the one there is first (0 %)")
+	// ErrSlot means that a slot does not exist.
+	ErrSlot = errors.New("no such slot, want chat, responses, billing or admission")
+	// ErrClosed means that the host is closed.
+	ErrClosed = errors.New("the module host is closed")
+
+	errDeclined = errors.New("the module declines")
+)
+
+// ErrDenied means that the operator withdrew a module.
+var ErrDenied = errors.New("the module is denied")
+
+// ErrNoPrice means that a model has no price. Nothing is free by accident:
+// such a request is neither quoted nor charged.
+var ErrNoPrice = errors.New("the model has no price")
+
+// declined is what a policy's decline counts as: the builtin must answer.
+var declined = &guest.Fault{Cause: guest.CauseProtocol, Detail: "the module declines"}
+
+// policyMissing is the fault of a policy that is not loaded, yet or any more.
+var policyMissing = &guest.Fault{Cause: guest.CauseInstantiate, Detail: "the admission policy is not loaded"}
+
+// overShare is what a call counts as that is declined because its slot is over
+// its share. It is no fault of the module, and no breaker hears of it.
+var overShare = &guest.Fault{Cause: guest.CauseOverloaded, Detail: "its slot is over its share of the processors"}

@@ -1,0 +1,20 @@
+package guest
+
+import (
+	"corenode/extensions/meter/wasmtest"
+	"strings"
+	"testing"
+)
+
+// TestEngineRefuses: what the engine has against a module is said in the same
+// words, wherever it runs.
+func TestEngineRefuses(t *testing.T) {
+	bad := &wasmtest.Module{}
+	bad.Func("", nil, []byte{wasmtest.I32}, nil, wasmtest.Asm()) // gives no number
+	_, here := compile(bad.Bytes(), "")
+	var there strings.Builder
+	if err := compileInto(strings.NewReader(string(bad.Bytes())), t.TempDir(), &there); err != nil || here == nil ||
+		there.String() != here.Error() {
+		t.Errorf("%v; here %v, there %s", err, here, &there)
+	}
+}

@@ -1,0 +1,153 @@
+package guest
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"corenode/wasm/abi"
+)
+
+// Names of the custom sections of a module file.
+const (
+	ManifestSection = "corenode.manifest"
+	VectorsSection  = "corenode.vectors"
+)
+
+// Kinds of modules.
+const (
+	KindTranslator = "translator"
+	KindBilling    = "billing"
+	KindAdmission  = "admission"
+)
+
+// Protocols of translators.
+const (
+	ProtocolChat      = "chat"
+	ProtocolResponses = "responses"
+)
+
+// Manifest is what a module says of itself, as JSON in its custom section
+// "corenode.manifest". Unknown keys are errors.
+type Manifest struct {
+	Name        string `json:"name"`               // [a-z0-9][a-z0-9._-]{0,63}
+	Kind        string `json:"kind"`               // translator, billing or admission
+	Protocol    string `json:"protocol,omitempty"` // of a translator: chat or responses
+	Version     string `json:"version"`            // shown and used in references: name@version
+	ABI         string `json:"abi"`                // "1.0" or "1.1": which records it is given
+	Runtime     string `json:"runtime,omitempty"`  // "go" allows the imports and float instructions of Go's runtime
+	Description string `json:"description,omitempty"`
+	// History: a translator wants the whole answer so far with its events.
+	History bool `json:"history,omitempty"`
+	// Free: a billing module may charge nothing for tokens that were used.
+	Free bool `json:"free,omitempty"`
+	// MemoryMaxBytes caps the memory of one instance. 0 = memoryDefault; more than
+	// memoryMax is refused at load, and cut in a module that was taken before.
+	MemoryMaxBytes int64 `json:"memory_max_bytes,omitempty"`
+	// Ticks bounds the work of one call; see ticks.go. 0 = the default.
+	Ticks Ticks `json:"ticks,omitzero"`
+}
+
+// Ticks are a call's budget: a tick is one function call or loop round.
+type Ticks struct {
+	Call  int64 `json:"call,omitempty"`   // of every call
+	PerKB int64 `json:"per_kb,omitempty"` // more for each 1024 bytes of input
+}
+
+// What a manifest may say in abi. A module is given the records of the version
+// that it says, for ever.
+const (
+	ABI10 = "1.0"
+	ABI11 = "1.1" // decide says more of the model, error says as data what is wrong
+)
+
+// Record is an input as a module of this manifest reads it. in is of the latest
+// version; what is no such record stays as it is.
+func (m *Manifest) Record(op abi.Op, in []byte) []byte {
+	if m.ABI != ABI10 {
+		return in
+	}
+	switch op {
+	case abi.OpDecide:
+		if facts, err := abi.ParseAdmissionInput(in); err == nil {
+			return facts.Append10(nil)
+		}
+	case abi.OpError:
+		if failure, err := abi.ParseErrorInput(in); err == nil {
+			return failure.Append10(nil)
+		}
+	}
+	return in
+}
+
+// RuntimeGo is the manifest's word for a guest built by the Go toolchain.
+const RuntimeGo = "go"
+
+// Ref is how people name a module.
+func (m *Manifest) Ref() string { return m.Name + "@" + m.Version }
+
+// ParseManifest reads a manifest and checks it; the error lists all that is wrong.
+func ParseManifest(section []byte) (Manifest, error) {
+	var m Manifest
+	d := json.NewDecoder(bytes.NewReader(section))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&m); err != nil {
+		return m, fmt.Errorf("manifest: %w", err)
+	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return m, errors.New("manifest: something follows the JSON object")
+	}
+	return m, m.validate()
+}
+
+func (m *Manifest) validate() error {
+	var errs []error
+	wrong := func(format string, args ...any) { errs = append(errs, fmt.Errorf("manifest: "+format, args...)) }
+	if !PlainName(m.Name) {
+		wrong("name is %q, want 1 to 64 of a-z 0-9 . _ - that begin with a letter or digit", m.Name)
+	}
+	if !PlainName(m.Version) {
+		wrong("version is %q, want such as 1.0.0", m.Version)
+	}
+	switch m.Kind {
+	case KindTranslator:
+		if m.Protocol != ProtocolChat && m.Protocol != ProtocolResponses {
+			wrong("protocol is %q, want chat or responses", m.Protocol)
+		}
+	case KindBilling, KindAdmission:
+		if m.Protocol != "" {
+			wrong("protocol is %q, but only a translator has one", m.Protocol)
+		}
+	default:
+		wrong("kind is %q, want translator, billing or admission", m.Kind)
+	}
+	if m.ABI != ABI10 && m.ABI != ABI11 {
+		wrong("abi is %q, this node speaks %s and %s", m.ABI, ABI10, ABI11)
+	}
+	if m.History && m.Kind != KindTranslator {
+		wrong("history is for translators")
+	}
+	if m.Free && m.Kind != KindBilling {
+		wrong("free is for billing modules")
+	}
+	if m.MemoryMaxBytes < 0 || m.Ticks.Call < 0 || m.Ticks.PerKB < 0 {
+		wrong("memory_max_bytes and ticks are zero or more")
+	}
+	return errors.Join(errs...)
+}
+
+// PlainName says whether a name is 1 to 64 of a-z 0-9 . _ - that begin with a letter or digit.
+func PlainName(s string) bool {
+	if s == "" || len(s) > 64 || strings.Trim(s[:1], "._-") == "" {
+		return false
+	}
+	for _, c := range []byte(s) {
+		if (c < 'a' || c > 'z') && (c < '0' || c > '9') && c != '.' && c != '_' && c != '-' {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,151 @@
+package guest
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"unicode/utf8"
+
+	"corenode/wasm/abi"
+)
+
+// What a translator writes goes to clients, so it is looked at before, as
+// cheaply as that can be: see checkFrames and checkBody.
+var (
+	errNoFrames    = errors.New("there is not one server-sent event")
+	errFrameBegin  = errors.New(`it does not begin with a field of a server-sent event: data, event, id, retry or a comment`)
+	errFrameEnd    = errors.New("it does not end with the empty line that ends a server-sent event")
+	errNotUTF8     = errors.New("it is not UTF-8; a rune may not continue in the next group")
+	errBodyNotJSON = errors.New("the body is not JSON")
+	errNoObject    = errors.New("the body is no JSON object, which begins with {")
+)
+
+// frameFields begin the lines of server-sent events.
+var frameFields = [...]string{"data:", "event:", ":", "id:", "retry:"}
+
+// checkFrames checks the bytes of one event group: none, or whole server-sent
+// events in UTF-8. That the first line is a field tells events from other text;
+// what the fields hold is the module's.
+func checkFrames(b []byte) error {
+	if len(b) == 0 {
+		return nil
+	}
+	if !beginsFrame(b) {
+		return errFrameBegin
+	}
+	if !bytes.HasSuffix(b, []byte("\n\n")) && !bytes.HasSuffix(b, []byte("\r\n\r\n")) {
+		return errFrameEnd
+	}
+	if !utf8.Valid(b) {
+		return errNotUTF8
+	}
+	return nil
+}
+
+func beginsFrame(b []byte) bool {
+	for _, field := range frameFields {
+		if len(b) >= len(field) && string(b[:len(field)]) == field {
+			return true
+		}
+	}
+	return false
+}
+
+// checkRequest checks the body of a request that a translator made. What is in it
+// the node checks like what a client sends.
+func checkRequest(b []byte) error {
+	if len(b) > 0 && b[0] != '{' {
+		return errNoObject
+	}
+	return checkBody(b)
+}
+
+// checkBody checks the body of an answer that is no stream.
+func checkBody(b []byte) error {
+	switch {
+	case !utf8.Valid(b):
+		return errNotUTF8
+	case !json.Valid(b):
+		return errBodyNotJSON
+	}
+	return nil
+}
+
+// CheckOutput decodes an output as its user will, so that a malformed one is
+// found while the instance that gave it is still in hand.
+func CheckOutput(op abi.Op, frame []byte) *Fault {
+	o, err := abi.ParseOutput(frame)
+	if err != nil {
+		return Faultf(CauseProtocol, "its output of %d bytes is no output frame", len(frame))
+	}
+	switch o.Status {
+	case abi.StatusDecline:
+		return nil
+	case abi.StatusError:
+		if op != abi.OpRequest {
+			return Faultf(CauseProtocol, "it refuses in op %v, which only a request may be", op)
+		}
+		_, err = abi.ParseRefusal(o.Payload)
+	default:
+		err = checkPayload(op, o.Payload)
+	}
+	if err != nil {
+		return Faultf(CauseProtocol, "its output for op %v, %d bytes, does not decode", op, len(frame))
+	}
+	return nil
+}
+
+func checkPayload(op abi.Op, payload []byte) (err error) {
+	switch op {
+	case abi.OpRequest:
+		_, err = abi.ParseTranslated(payload)
+	case abi.OpEvents:
+		_, err = abi.ParseWritten(payload)
+	case abi.OpQuote:
+		_, err = abi.ParseQuote(payload)
+	case abi.OpCharge:
+		_, err = abi.ParseCharge(payload)
+	case abi.OpDecide:
+		_, err = abi.ParseDecision(payload)
+	}
+	return err
+}
+
+// CheckError checks what a translator wrote for a failure: the frames that end a
+// stream, or a body.
+func CheckError(written []byte, stream bool) error {
+	if !stream {
+		return checkBody(written)
+	}
+	if len(written) == 0 {
+		return errNoFrames
+	}
+	return checkFrames(written)
+}
+
+// checkWritten checks what a translator wrote for clients, or of their requests,
+// in a frame that CheckOutput took. An error is checked by CheckError, whose caller
+// knows whether a stream or a body is to be written. The requests of modules that
+// ship are not looked at: their code is ours, and a body may be long.
+func checkWritten(op abi.Op, frame []byte, shipped bool) *Fault {
+	if frame[0] != byte(abi.StatusOK) {
+		return nil
+	}
+	var err error
+	switch payload := frame[abi.OutputHeader:]; op {
+	case abi.OpRequest:
+		if !shipped {
+			t, _ := abi.ParseTranslated(payload)
+			err = checkRequest(t.Body)
+		}
+	case abi.OpEvents:
+		w, _ := abi.ParseWritten(payload)
+		err = checkFrames(w.Bytes)
+	case abi.OpResponse:
+		err = checkBody(payload)
+	}
+	if err != nil {
+		return Faultf(CauseProtocol, "its output for op %v, %d bytes: %v", op, len(frame), err)
+	}
+	return nil
+}

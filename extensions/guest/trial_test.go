@@ -1,0 +1,86 @@
+package guest
+
+import (
+	"context"
+	"corenode/extensions/meter/wasmtest"
+	"corenode/wasm/abi"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+)
+
+// spinning is an admission policy whose every call is without end.
+func spinning() []byte {
+	i32, i64 := wasmtest.I32, wasmtest.I64
+	m := &wasmtest.Module{}
+	m.Memory(8, -1)
+	ok := abi.BeginOutput(nil, abi.StatusOK, 0)
+	abi.EndOutput(ok, 0)
+	m.Data(1024, ok)
+	m.Func("abi", nil, []byte{i32}, nil, wasmtest.I32Const(abi.Version))
+	m.Func("buf", []byte{i32}, []byte{i32}, nil, wasmtest.I32Const(4*pageBytes))
+	m.Func("init", []byte{i32}, []byte{i64}, nil, wasmtest.Asm().I64(1024<<32|int64(len(ok))))
+	m.Func("call", []byte{i32, i32}, []byte{i64}, nil, wasmtest.Asm().Loop(wasmtest.Void).Br(0).End().I64(0))
+	m.Custom(ManifestSection, []byte(`{"name":"spin","kind":"admission","version":"1","abi":"1.0","ticks":{"call":200000000}}`))
+	return m.Bytes()
+}
+
+func compiled(t *testing.T, wasm []byte) *Module {
+	f, err := Read(wasm)
+	if err == nil {
+		err = f.Check()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := f.Compile(t.Context(), Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+// TestTrialEnds: a trial ends within a call when its processor time is up or
+// its caller leaves, however many ticks are left.
+func TestTrialEnds(t *testing.T) {
+	wasm := spinning()
+	for _, c := range []struct {
+		name, want string
+		shape      func(*trial, context.CancelFunc)
+	}{
+		{"processor time", "module refused (time): trying the module took more than 5s of processor time", func(t *trial,
+			_ context.CancelFunc) {
+			asked := 0
+			t.began = func() time.Duration { asked++; return time.Duration(asked) * time.Second }
+		}},
+		{"the caller", context.Canceled.Error(), func(t *trial, leave context.CancelFunc) {
+			asked := 0
+			t.began = func() time.Duration {
+				if asked++; asked == 10 {
+					leave()
+				}
+				return 0
+			}
+		}},
+		{"ticks", "may take 1 million ticks together", func(t *trial, _ context.CancelFunc) { t.ticks, t.spent = 1_000_000, 1_000_001 }},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			runtime.LockOSThread()
+			defer runtime.UnlockOSThread()
+			m := compiled(t, wasm)
+			defer m.Close()
+			ctx, leave := context.WithCancel(t.Context())
+			defer leave()
+			tr := newTrial(ctx, m, nil, VectorTicksMax)
+			c.shape(tr, leave)
+			_, err := tr.strict(false)
+			if err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("%v, want %q", err, c.want)
+			}
+			if limit := m.Manifest.Budget(abi.OpDecide, 0); tr.spent > limit/2 && c.name != "ticks" {
+				t.Errorf("it took %d of the call's %d ticks", tr.spent, limit)
+			}
+		})
+	}
+}

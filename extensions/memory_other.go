@@ -1,8 +1,0 @@
-//go:build !unix
-
-package extensions
-
-// reserve takes the memory from the Go heap, which costs it at once.
-func reserve(n int) []byte { return make([]byte, n) }
-
-func release([]byte) {}

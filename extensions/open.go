@@ -1,0 +1,140 @@
+package extensions
+
+import (
+	"cmp"
+	"context"
+	"corenode/extensions/guest"
+	"log/slog"
+	"path/filepath"
+	"runtime"
+	"sync"
+	"time"
+)
+
+// Open makes a host. The native build of every shipped module serves at once;
+// the Wasm builds, and what was active before, are loaded in the background
+// through the ordinary load path, one at a time, and take over when they are
+// ready.
+func Open(o Options) (*Host, error) { return open(o, shippedModules()) }
+
+func open(o Options, shipped []shippedModule) (*Host, error) {
+	if o.Dir != "" && o.CacheDir == "" {
+		o.CacheDir = filepath.Join(o.Dir, "cache")
+	}
+	if o.PoolMax <= 0 {
+		o.PoolMax = 2 * runtime.GOMAXPROCS(0)
+	}
+	o.CPUShare = cmp.Or(o.CPUShare, CPUShareDefault)
+	o.CanaryFactor = cmp.Or(o.CanaryFactor, CanaryFactorDefault)
+	o.CanaryCallsMin = cmp.Or(o.CanaryCallsMin, CanaryCallsMinDefault)
+	h := &Host{builder: builder{options: o, log: o.Log, now: o.Now, ships: shipped}, ready: make(chan struct{}), modules: registry{}}
+	if h.log == nil {
+		h.log = slog.Default()
+	}
+	if h.now == nil {
+		h.now = time.Now
+	}
+	h.folder = folder{o.Dir, h.log}
+	h.closing, h.close = context.WithCancelCause(context.Background())
+	if len(o.CompileCommand) > 0 {
+		h.compiler = &guest.Compiler{Command: o.CompileCommand, Closing: h.closing, Failed: h.compilesItself()}
+	}
+	h.onFault = h.failed
+	h.trust.Store(&trust{keys: o.TrustedKeys, denied: o.Denied, unsigned: o.AllowUnsigned})
+	for _, dir := range []string{o.Dir, o.CacheDir} {
+		if err := privateDir(dir); err != nil {
+			return nil, err
+		}
+	}
+	for i, name := range Slots {
+		h.slots[i] = &slot{name: name}
+		h.throttles[i] = newThrottle(newCPUShare(o.CPUShare, runtime.GOMAXPROCS(0)), h.sayOver(h.slots[i]))
+		h.slots[i].now.Store(&assignment{})
+	}
+	for _, s := range shipped {
+		h.addNative(s)
+	}
+	for _, sl := range h.slots[:SlotAdmission.index()] {
+		if sl.builtin == nil {
+			h.addNative(shippedModule{slot: sl.name, name: string(sl.name), nativeAs: nativePrefix + string(sl.name), native: declineAll})
+		}
+	}
+	if err := h.readDir(); err != nil {
+		return nil, err
+	}
+	h.background.Go(func() {
+		defer close(h.ready)
+		h.restore(shipped)
+	})
+	return h, nil
+}
+
+// addNative makes the native build of a module the generation that serves.
+func (h *Host) addNative(s shippedModule) {
+	kind, protocol := string(s.slot), ""
+	if s.slot == SlotChat || s.slot == SlotResponses {
+		kind, protocol = guest.KindTranslator, string(s.slot)
+	}
+	g := &generation{digest: s.nativeAs, native: s.native, shipped: true, loaded: h.now(),
+		manifest: guest.Manifest{Name: s.name, Kind: kind, Protocol: protocol, Version: "native", ABI: guest.ABI11,
+			Runtime: "native", History: s.history}}
+	g.refs.Store(1)
+	sl := h.slot(s.slot)
+	sl.builtin = g
+	sl.now.Store(&assignment{active: g})
+	h.modules[g.digest] = &module{digest: g.digest, manifest: g.manifest, known: true, shipped: true, generation: g}
+}
+
+// sayOver says that calls of a slot were declined.
+func (h *Host) sayOver(sl *slot) func(declined uint64) {
+	return func(declined uint64) {
+		module := ""
+		if g := sl.now.Load().active; g != nil {
+			module = g.title()
+		}
+		h.log.Warn("a slot is over its share of the processors", "slot", string(sl.name), "module", module, "declined", declined)
+	}
+}
+
+// compilesItself says once why the host compiles modules itself.
+func (h *Host) compilesItself() func(err error) {
+	var once sync.Once
+	return func(err error) {
+		once.Do(func() {
+			h.log.Warn("the node compiles modules itself, which holds up its streams: a process of its own did not", "err", err)
+		})
+	}
+}
+
+// Close ends all loading, gives every slot back to its native build and closes
+// each generation when its last user has gone.
+func (h *Host) Close() error {
+	h.mu.Lock()
+	if h.closed {
+		h.mu.Unlock()
+		return nil
+	}
+	h.closed = true
+	h.close(ErrClosed)
+	var shadows []*shadow
+	for _, sl := range h.slots {
+		if s := sl.now.Load().shadow; s != nil {
+			shadows = append(shadows, s)
+		}
+		sl.now.Store(&assignment{active: sl.builtin})
+	}
+	h.mu.Unlock()
+	for _, s := range shadows {
+		s.stop()
+	}
+	h.background.Wait()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, m := range h.modules {
+		if m.generation != nil && m.generation.native == nil {
+			m.generation.retire()
+			m.generation = nil
+		}
+	}
+	return nil
+}

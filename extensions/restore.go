@@ -1,0 +1,259 @@
+package extensions
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// readDir learns which modules were kept, and the state.
+func (h *Host) readDir() error {
+	if h.folder.dir == "" {
+		return nil
+	}
+	texts, err := h.folder.readState()
+	if err != nil {
+		return err
+	}
+	var found foundState
+	h.state, found = findState(texts[0], texts[1])
+	if err := h.readModules(); err != nil {
+		return err
+	}
+	h.settleState(found)
+	for name, w := range h.state.Slots {
+		a := *h.slot(name).now.Load()
+		a.missing, a.canaryPercent = w.isOperators(), w.CanaryPercent
+		h.slot(name).now.Store(&a)
+	}
+	return nil
+}
+
+// readModules learns which module files there are.
+func (h *Host) readModules() error {
+	entries, err := os.ReadDir(h.folder.dir)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		hex, isModule := strings.CutSuffix(e.Name(), extWasm)
+		if !isModule || len(hex) != 64 {
+			continue
+		}
+		digest := digestPrefix + hex
+		m := &module{digest: digest, failed: h.state.Failed[digest], removed: slices.Contains(h.state.Removed, digest)}
+		if info, err := e.Info(); err == nil {
+			m.size = int(info.Size())
+		}
+		for ext, content := range map[string]*[]byte{extSignature: &m.signature, extConfig: &m.config} {
+			if *content, err = os.ReadFile(h.folder.path(digest, ext)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+				return err
+			}
+		}
+		m.denied = h.trust.Load().denialOf(m)
+		h.modules[digest] = m
+	}
+	return nil
+}
+
+// settleState does what follows from how the state was found, when the modules
+// are known: it says so, keeps aside what cannot be read, and writes the state
+// and its copy where they are not what they should be.
+func (h *Host) settleState(f foundState) {
+	var lost []string
+	if f.fromNobody {
+		lost = h.loseState()
+	}
+	if h.stateDamaged = f.fromCopy || f.fileErr != nil || len(lost) > 0; h.stateDamaged {
+		h.sayState(f, lost)
+	}
+	for name, damage := range map[string]error{stateFile: f.fileErr, stateCopy: f.copyErr} {
+		if damage == nil {
+			continue
+		}
+		path := filepath.Join(h.folder.dir, name)
+		if err := os.Rename(path, path+extDamaged); err != nil {
+			h.log.Error("a damaged file is not moved aside", "file", path, "err", err)
+		}
+	}
+	if !bytes.Equal(f.file, f.copied) || f.file == nil || f.fileErr != nil {
+		h.folder.saveOrSay(&h.state)
+	}
+}
+
+// sayState logs that the state was not found whole.
+func (h *Host) sayState(f foundState, lost []string) {
+	why := f.fileErr
+	if f.file == nil {
+		why = fs.ErrNotExist
+	}
+	if f.fromCopy {
+		h.log.Error("state.json cannot be used: its last good copy says which modules serve", "err", why)
+		return
+	}
+	h.log.Error("state.json cannot be used and there is no good copy: which modules served is not known",
+		"err", why, "copy_err", f.copyErr, "slots_missing", strings.Join(lost, " "))
+}
+
+// loseState makes a state of the module files alone. Each slot that one of them
+// is for was an operator's, as far as anybody knows, and is missing until an
+// operator chooses; a file that cannot be read may be for any slot. Of those for
+// billing every one may have made charges.
+func (h *Host) loseState() (slots []string) {
+	lost := map[Slot]bool{}
+	for digest, m := range h.modules {
+		if m.shipped {
+			continue
+		}
+		manifest, err := h.folder.readManifest(digest)
+		if err != nil {
+			for _, name := range Slots {
+				lost[name] = true
+			}
+			continue
+		}
+		m.manifest, m.known = manifest, true
+		m.denied = h.trust.Load().denialOf(m)
+		if slotOf(&manifest) == SlotBilling {
+			h.state.Charged = append(h.state.Charged, digest)
+		}
+		if !h.isShippedName(manifest.Name) { // earlier versions of the program have left theirs
+			lost[slotOf(&manifest)] = true
+		}
+	}
+	slices.Sort(h.state.Charged)
+	h.state.Slots = map[Slot]wanted{}
+	for name := range lost {
+		h.state.Slots[name] = wanted{Active: wantUnknown}
+		slots = append(slots, string(name))
+	}
+	slices.Sort(slots)
+	return slots
+}
+
+// isShippedName says whether a module of the program has a name.
+func (h *Host) isShippedName(name string) bool {
+	return slices.ContainsFunc(h.ships, func(s shippedModule) bool { return s.name == name })
+}
+
+// restore brings back, one after the other, what served before and the shipped
+// modules. Meanwhile the native builds serve, and verbs work. What an operator
+// made active comes first: until then others serve in its place, and charge
+// provisionally.
+func (h *Host) restore(shipped []shippedModule) {
+	h.mu.Lock()
+	slots := maps.Clone(h.state.Slots)
+	h.mu.Unlock()
+	bring := func(role func(wanted) string) {
+		for _, name := range Slots {
+			if digest := role(slots[name]); strings.HasPrefix(digest, digestPrefix) {
+				h.restoreOne(h.slot(name), digest)
+			}
+		}
+	}
+	bring(func(w wanted) string { return w.Active })
+	for _, s := range shipped {
+		if s.wasm != nil && s.digest != "" {
+			h.restoreShipped(s)
+		}
+	}
+	bring(func(w wanted) string { return w.Canary })
+	bring(func(w wanted) string { return w.Shadow })
+	bring(func(w wanted) string { return w.Previous })
+	h.readManifests()
+}
+
+// restoreShipped loads a shipped module. It takes over unless an operator
+// chose something else for its slot.
+func (h *Host) restoreShipped(s shippedModule) {
+	h.building.Lock()
+	defer h.building.Unlock()
+	h.mu.Lock()
+	m := &module{digest: s.digest, shipped: true, wasm: s.wasm,
+		manifest: h.slot(s.slot).builtin.manifest, failed: h.state.Failed[s.digest]}
+	h.modules[s.digest] = m
+	h.mu.Unlock()
+	if m.failed != "" { // it was taken out of service; an operator may activate it
+		return
+	}
+	g, err := h.open(s.digest, true)
+	if errors.Is(err, ErrClosed) {
+		return
+	}
+	if err != nil {
+		h.log.Error("a shipped module does not load, its native build serves", "module", s.name, "err", err)
+		return
+	}
+	if s.slot == SlotBilling && h.folder.dir != "" {
+		h.folder.keepShipped(g.digest, s.wasm)
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.assume(h.slot(s.slot))
+}
+
+// restoreOne loads a module that served before. One that no longer passes is
+// reported as failed, and what ships serves in its place. In the place of a
+// denied one comes what was there before it.
+func (h *Host) restoreOne(sl *slot, digest string) {
+	h.building.Lock()
+	defer h.building.Unlock()
+	g, err := h.open(digest, true)
+	for errors.Is(err, ErrDenied) {
+		h.mu.Lock()
+		if h.withdraw(nil) {
+			h.folder.saveOrSay(&h.state)
+		}
+		active := h.state.Slots[sl.name].Active
+		waits := strings.HasPrefix(active, digestPrefix) && h.modules.isUsable(active) && h.modules[active].generation == nil
+		h.mu.Unlock()
+		if !waits {
+			return
+		}
+		digest = active
+		g, err = h.open(digest, true)
+	}
+	if errors.Is(err, ErrClosed) {
+		return
+	}
+	if err == nil && slotOf(&g.manifest) != sl.name {
+		err = fmt.Errorf("the module is for slot %s", slotOf(&g.manifest))
+	}
+	if err != nil {
+		h.log.Error("a module that served before does not load", "slot", string(sl.name), "module", digest, "err", err)
+		return
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.assume(sl)
+}
+
+// readManifests learns the names of the modules that are only on disk.
+func (h *Host) readManifests() {
+	h.mu.Lock()
+	var unknown []string
+	for digest, m := range h.modules {
+		if !m.known {
+			unknown = append(unknown, digest)
+		}
+	}
+	h.mu.Unlock()
+	for _, digest := range unknown {
+		manifest, err := h.folder.readManifest(digest)
+		if err != nil {
+			continue
+		}
+		h.mu.Lock()
+		if m := h.modules[digest]; m != nil {
+			m.manifest, m.known = manifest, true
+			m.denied = h.trust.Load().denialOf(m)
+		}
+		h.mu.Unlock()
+	}
+}
