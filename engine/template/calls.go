@@ -16,13 +16,10 @@ type arguments struct {
 	named      []value
 }
 
-func (a argumentList) evaluate(f *frame) (arguments, error) {
-	values, err := evaluate(f, a.all)
-	if err != nil {
-		return arguments{}, err
-	}
+func (a argumentList) evaluate(f *frame) arguments {
+	values := evaluate(f, a.all)
 	n := len(values) - len(a.names)
-	return arguments{values[:n:n], a.names, values[n:]}, nil
+	return arguments{values[:n:n], a.names, values[n:]}
 }
 
 // byName returns the argument of a name, nil when there is none.
@@ -50,7 +47,7 @@ func (a arguments) flag(i int, name string) bool {
 }
 
 // callable is a value that a template can call: a macro or a global function.
-type callable func(f *frame, args arguments) (value, error)
+type callable func(f *frame, args arguments) value
 
 // call is function(args).
 type call struct {
@@ -58,27 +55,15 @@ type call struct {
 	args     argumentList
 }
 
-func (c *call) eval(f *frame) (value, error) {
-	v, err := c.function.eval(f)
-	if err != nil {
-		return nil, err
-	}
-	return invoke(f, v, c.args)
-}
+func (c *call) eval(f *frame) value { return invoke(f, c.function.eval(f), c.args) }
 
-func invoke(f *frame, v value, list argumentList) (value, error) {
+func invoke(f *frame, v value, list argumentList) value {
 	function, ok := v.(callable)
 	if !ok {
-		return nil, fmt.Errorf("%s cannot be called", typeName(v))
+		panic(fmt.Errorf("%s cannot be called", typeName(v)))
 	}
-	if err := f.run.step(); err != nil {
-		return nil, err
-	}
-	args, err := list.evaluate(f)
-	if err != nil {
-		return nil, err
-	}
-	return function(f, args)
+	f.run.step()
+	return function(f, list.evaluate(f))
 }
 
 // methodCall is target.name(args). The target is evaluated once.
@@ -88,11 +73,8 @@ type methodCall struct {
 	args   argumentList
 }
 
-func (m *methodCall) eval(f *frame) (value, error) {
-	v, err := m.target.eval(f)
-	if err != nil {
-		return nil, err
-	}
+func (m *methodCall) eval(f *frame) value {
+	v := m.target.eval(f)
 	if ns, ok := v.(*namespace); ok {
 		member, ok := ns.members.get(m.name)
 		if !ok {
@@ -100,26 +82,18 @@ func (m *methodCall) eval(f *frame) (value, error) {
 		}
 		return invoke(f, member, m.args)
 	}
-	args, err := m.args.evaluate(f)
-	if err != nil {
-		return nil, err
-	}
+	args := m.args.evaluate(f)
 	if s, ok := v.(string); ok && m.name == "format" { // the one method whose arguments may have names
 		return formatString(f.run, s, args)
 	}
 	if len(args.names) > 0 {
-		return nil, fmt.Errorf("method %s takes no named arguments", m.name)
+		panic(fmt.Errorf("method %s takes no named arguments", m.name))
 	}
 	if isMapping(v) {
-		if err := f.run.lookUp(v); err != nil {
-			return nil, err
-		}
+		f.run.lookUp(v)
 	}
-	v, err = callMethod(v, m.name, args.positional)
-	if err != nil {
-		return nil, fmt.Errorf("method %s: %w", m.name, err)
-	}
-	return v, nil
+	defer within("method", m.name)
+	return callMethod(v, m.name, args.positional)
 }
 
 // macro is a macro where it was defined: its body sees that scope.
@@ -136,26 +110,22 @@ type param struct {
 }
 
 // call renders the body with the arguments bound and returns its text.
-func (m *macro) call(f *frame, args arguments) (value, error) {
+func (m *macro) call(f *frame, args arguments) value {
 	if f.run.depth >= callDepthMax {
-		return nil, fmt.Errorf("%w: macros nested deeper than %d", ErrLimit, callDepthMax)
+		panic(fmt.Errorf("%w: macros nested deeper than %d", ErrLimit, callDepthMax))
 	}
 	f.run.depth++
 	defer func() { f.run.depth-- }()
 	var text []byte
 	inner := &frame{run: f.run, scope: m.scope.inside(), out: &text}
-	if err := m.bindParams(inner, args); err != nil {
-		return nil, err
-	}
-	if err := inner.execute(m.body); err != nil {
-		return nil, err
-	}
-	return string(text), nil
+	m.bindParams(inner, args)
+	inner.executeAll(m.body)
+	return string(text)
 }
 
-func (m *macro) bindParams(f *frame, args arguments) error {
+func (m *macro) bindParams(f *frame, args arguments) {
 	if len(args.positional) > len(m.params) {
-		return fmt.Errorf("macro %s takes %d arguments, not %d", m.name, len(m.params), len(args.positional))
+		panic(fmt.Errorf("macro %s takes %d arguments, not %d", m.name, len(m.params), len(args.positional)))
 	}
 	used := 0
 	for i, p := range m.params {
@@ -163,23 +133,19 @@ func (m *macro) bindParams(f *frame, args arguments) error {
 		named := v != nil
 		switch {
 		case i < len(args.positional) && named:
-			return fmt.Errorf("macro %s: argument %s is given twice", m.name, p.name)
+			panic(fmt.Errorf("macro %s: argument %s is given twice", m.name, p.name))
 		case i < len(args.positional):
 			v = args.positional[i]
 		case named:
 			used++
 		default:
-			var err error
-			if v, err = p.fallback.eval(f); err != nil {
-				return err
-			}
+			v = p.fallback.eval(f)
 		}
 		f.scope.set(p.name, v)
 	}
 	if used != len(args.names) {
-		return fmt.Errorf("macro %s: an argument has a name it does not know", m.name)
+		panic(fmt.Errorf("macro %s: an argument has a name it does not know", m.name))
 	}
-	return nil
 }
 
 // globals are the functions and constants of every template.
@@ -192,36 +158,30 @@ var globals = map[string]value{
 	"strftime_now":    callable(strftimeNow),
 }
 
-func makeNamespace(_ *frame, args arguments) (value, error) {
-	o, err := mappingOf(args)
-	return &namespace{members: o}, err
-}
+func makeNamespace(_ *frame, args arguments) value { return &namespace{members: mappingOf(args)} }
 
-func makeDict(_ *frame, args arguments) (value, error) {
-	o, err := mappingOf(args)
-	return o, err
-}
+func makeDict(_ *frame, args arguments) value { return mappingOf(args) }
 
-func mappingOf(args arguments) (object, error) {
+func mappingOf(args arguments) object {
 	o := make(object, 0, len(args.names))
 	for _, a := range args.positional {
 		source, ok := a.(object)
 		if !ok {
-			return nil, fmt.Errorf("%s is not a mapping", typeName(a))
+			panic(fmt.Errorf("%s is not a mapping", typeName(a)))
 		}
 		o = append(o, source...)
 	}
 	for i, name := range args.names {
 		o = o.set(name, args.named[i])
 	}
-	return o, nil
+	return o
 }
 
-func makeRange(_ *frame, args arguments) (value, error) {
+func makeRange(_ *frame, args arguments) value {
 	bounds := [3]int{0, 0, 1} // start, stop, step
 	for i, a := range args.positional {
 		if i >= len(bounds) || !isInteger(a) {
-			return nil, fmt.Errorf("range takes up to three whole numbers")
+			panic(fmt.Errorf("range takes up to three whole numbers"))
 		}
 		bounds[i] = integerOf(a)
 	}
@@ -230,24 +190,24 @@ func makeRange(_ *frame, args arguments) (value, error) {
 	}
 	start, stop, step := bounds[0], bounds[1], bounds[2]
 	if step == 0 || len(args.positional) == 0 {
-		return nil, fmt.Errorf("range takes a stop and a step other than 0")
+		panic(fmt.Errorf("range takes a stop and a step other than 0"))
 	}
 	var out list
 	for i := start; step > 0 && i < stop || step < 0 && i > stop; i += step {
 		if len(out) >= rangeMax {
-			return nil, fmt.Errorf("%w: a range of more than %d numbers", ErrLimit, rangeMax)
+			panic(fmt.Errorf("%w: a range of more than %d numbers", ErrLimit, rangeMax))
 		}
 		out = append(out, i)
 	}
-	return out, nil
+	return out
 }
 
 // rangeMax is the longest range, the same that Jinja's sandbox allows.
 const rangeMax = 100_000
 
-func raise(_ *frame, args arguments) (value, error) {
+func raise(_ *frame, args arguments) value {
 	if len(args.positional) != 1 {
-		return nil, fmt.Errorf("raise_exception takes one message")
+		panic(fmt.Errorf("raise_exception takes one message"))
 	}
-	return nil, &Raised{Message: text(args.positional[0])}
+	panic(&Raised{Message: text(args.positional[0])})
 }

@@ -8,36 +8,25 @@ import (
 
 // expression is an expression of the template: it evaluates itself in a frame.
 type expression interface {
-	eval(f *frame) (value, error)
+	eval(f *frame) value
 }
 
 // evaluate evaluates expressions in order.
-func evaluate(f *frame, all []expression) ([]value, error) {
+func evaluate(f *frame, all []expression) []value {
 	if len(all) == 0 {
-		return nil, nil
+		return nil
 	}
 	out := make([]value, len(all))
 	for i, e := range all {
-		var err error
-		if out[i], err = e.eval(f); err != nil {
-			return nil, err
-		}
+		out[i] = e.eval(f)
 	}
-	return out, nil
-}
-
-// evaluateBoth evaluates two operands, left to right.
-func evaluateBoth(f *frame, left, right expression) (l, r value, err error) {
-	if l, err = left.eval(f); err == nil {
-		r, err = right.eval(f)
-	}
-	return l, r, err
+	return out
 }
 
 // literal is a constant.
 type literal struct{ v value }
 
-func (l literal) eval(*frame) (value, error) { return l.v, nil }
+func (l literal) eval(*frame) value { return l.v }
 
 // reference is a variable, or a global function where there is no variable of that name.
 type reference struct {
@@ -53,43 +42,30 @@ func newReference(name string) *reference {
 	return r
 }
 
-func (r *reference) eval(f *frame) (value, error) {
+func (r *reference) eval(f *frame) value {
 	if v := f.scope.get(r.name); v != nil {
-		return v, nil
+		return v
 	}
-	return r.global, nil
+	return r.global
 }
 
 type listOf struct{ parts []expression }
 
-func (l *listOf) eval(f *frame) (value, error) {
-	items, err := evaluate(f, l.parts)
-	return list(items), err
-}
+func (l *listOf) eval(f *frame) value { return list(evaluate(f, l.parts)) }
 
 type tupleOf struct{ parts []expression }
 
-func (t *tupleOf) eval(f *frame) (value, error) {
-	items, err := evaluate(f, t.parts)
-	return tuple(items), err
-}
+func (t *tupleOf) eval(f *frame) value { return tuple(evaluate(f, t.parts)) }
 
 type dictOf struct{ keys, values []expression }
 
-func (d *dictOf) eval(f *frame) (value, error) {
-	keys, err := evaluate(f, d.keys)
-	if err != nil {
-		return nil, err
-	}
-	values, err := evaluate(f, d.values)
-	if err != nil {
-		return nil, err
-	}
+func (d *dictOf) eval(f *frame) value {
+	keys, values := evaluate(f, d.keys), evaluate(f, d.values)
 	o := object{}
 	for i, k := range keys {
 		o = o.set(text(k), values[i])
 	}
-	return o, nil
+	return o
 }
 
 // attributeOf is target.name.
@@ -98,17 +74,11 @@ type attributeOf struct {
 	name   string
 }
 
-func (a *attributeOf) eval(f *frame) (value, error) {
-	v, err := a.target.eval(f)
-	if err != nil {
-		return nil, err
-	}
-	return attribute(v, a.name)
-}
+func (a *attributeOf) eval(f *frame) value { return attribute(a.target.eval(f), a.name) }
 
 // attribute is v.name. As in Jinja, looking inside undefined is an error and
 // what is not there is undefined.
-func attribute(v value, name string) (value, error) {
+func attribute(v value, name string) value {
 	var a value
 	switch x := v.(type) {
 	case object:
@@ -120,45 +90,40 @@ func attribute(v value, name string) (value, error) {
 	case group:
 		a = x.get(name)
 	case undefined:
-		return nil, fmt.Errorf("undefined has no attribute %q", name)
+		panic(fmt.Errorf("undefined has no attribute %q", name))
 	}
 	if a == nil {
-		return undefined{}, nil
+		return undefined{}
 	}
-	return a, nil
+	return a
 }
 
 // itemOf is target[key].
 type itemOf struct{ target, key expression }
 
-func (i *itemOf) eval(f *frame) (value, error) {
-	v, key, err := evaluateBoth(f, i.target, i.key)
-	if err != nil {
-		return nil, err
-	}
+func (i *itemOf) eval(f *frame) value {
+	v, key := i.target.eval(f), i.key.eval(f)
 	if isMapping(v) {
-		if err := f.run.lookUp(v); err != nil {
-			return nil, err
-		}
+		f.run.lookUp(v)
 	}
 	return item(v, key)
 }
 
 // item is v[key].
-func item(v, key value) (value, error) {
+func item(v, key value) value {
 	switch x := v.(type) {
 	case string:
-		return character(x, key), nil
+		return character(x, key)
 	case undefined:
-		return nil, fmt.Errorf("undefined has no element %s", repr(key))
+		panic(fmt.Errorf("undefined has no element %s", repr(key)))
 	}
 	if name, ok := key.(string); ok {
 		return attribute(v, name)
 	}
 	if items, ok := elements(v); ok {
-		return items.at(key), nil
+		return items.at(key)
 	}
-	return undefined{}, nil
+	return undefined{}
 }
 
 func character(s string, key value) value {
@@ -179,40 +144,32 @@ type sliceOf struct {
 	bounds [3]expression
 }
 
-func (s *sliceOf) eval(f *frame) (value, error) {
-	v, err := s.target.eval(f)
-	if err != nil {
-		return nil, err
-	}
-	limits, err := evaluate(f, s.bounds[:])
-	if err != nil {
-		return nil, err
-	}
+func (s *sliceOf) eval(f *frame) value {
+	v, limits := s.target.eval(f), evaluate(f, s.bounds[:])
 	return slice(v, limits[0], limits[1], limits[2])
 }
 
 // slice is Python's v[start:stop:step].
-func slice(v, start, stop, step value) (value, error) {
+func slice(v, start, stop, step value) value {
 	switch x := v.(type) {
 	case string: // as characters, not as a list of strings: it may be a long text
-		out, err := cutOut([]rune(x), start, stop, step)
-		return string(out), err
+		return string(cutOut([]rune(x), start, stop, step))
 	case tuple:
 		return cutOut(x, start, stop, step)
 	case list:
 		return cutOut(x, start, stop, step)
 	}
-	return nil, fmt.Errorf("%s cannot be sliced", typeName(v))
+	panic(fmt.Errorf("%s cannot be sliced", typeName(v)))
 }
 
 // cutOut is the elements of a slice.
-func cutOut[S ~[]E, E any](items S, start, stop, step value) (out S, err error) {
+func cutOut[S ~[]E, E any](items S, start, stop, step value) (out S) {
 	by := 1
 	if !isNone(step) {
 		by = integerOf(step)
 	}
 	if by == 0 {
-		return nil, errors.New("slice step cannot be zero")
+		panic(errors.New("slice step cannot be zero"))
 	}
 	low, high := 0, len(items) // where indexes are clamped to
 	from, to := 0, len(items)
@@ -227,12 +184,12 @@ func cutOut[S ~[]E, E any](items S, start, stop, step value) (out S, err error) 
 		to = clampIndex(integerOf(stop), len(items), low, high)
 	}
 	if by == 1 {
-		return items[min(from, to):to:to], nil
+		return items[min(from, to):to:to]
 	}
 	for i := from; by > 0 && i < to || by < 0 && i > to; i += by {
 		out = append(out, items[i])
 	}
-	return out, nil
+	return out
 }
 
 func clampIndex(i, n, low, high int) int {
@@ -245,24 +202,14 @@ func clampIndex(i, n, low, high int) int {
 // conditional is yes if condition else no.
 type conditional struct{ yes, condition, no expression }
 
-func (c *conditional) choose(f *frame) (expression, error) {
-	v, err := c.condition.eval(f)
-	if err != nil {
-		return nil, err
+func (c *conditional) choose(f *frame) expression {
+	if isTrue(c.condition.eval(f)) {
+		return c.yes
 	}
-	if isTrue(v) {
-		return c.yes, nil
-	}
-	return c.no, nil
+	return c.no
 }
 
-func (c *conditional) eval(f *frame) (value, error) {
-	e, err := c.choose(f)
-	if err != nil {
-		return nil, err
-	}
-	return e.eval(f)
-}
+func (c *conditional) eval(f *frame) value { return c.choose(f).eval(f) }
 
 // logic is and, or. By Python's rule the result is one of the operands.
 type logic struct {
@@ -270,38 +217,28 @@ type logic struct {
 	and         bool
 }
 
-func (l *logic) eval(f *frame) (value, error) {
-	v, err := l.left.eval(f)
-	if err != nil || isTrue(v) != l.and {
-		return v, err
+func (l *logic) eval(f *frame) value {
+	if v := l.left.eval(f); isTrue(v) != l.and {
+		return v
 	}
 	return l.right.eval(f)
 }
 
 type not struct{ term expression }
 
-func (n *not) eval(f *frame) (value, error) {
-	v, err := n.term.eval(f)
-	if err != nil {
-		return nil, err
-	}
-	return !isTrue(v), nil
-}
+func (n *not) eval(f *frame) value { return !isTrue(n.term.eval(f)) }
 
 type sign struct {
 	term     expression
 	negative bool
 }
 
-func (s *sign) eval(f *frame) (value, error) {
-	v, err := s.term.eval(f)
-	if err != nil {
-		return nil, err
-	}
+func (s *sign) eval(f *frame) value {
+	v := s.term.eval(f)
 	if !isNumber(v) {
-		return nil, fmt.Errorf("a sign before %s", typeName(v))
+		panic(fmt.Errorf("a sign before %s", typeName(v)))
 	}
-	return add(0, v, s.negative), nil
+	return add(0, v, s.negative)
 }
 
 // binary is an operator that takes both operands.
@@ -310,13 +247,7 @@ type binary struct {
 	apply       operation
 }
 
-func (b *binary) eval(f *frame) (value, error) {
-	l, r, err := evaluateBoth(f, b.left, b.right)
-	if err != nil {
-		return nil, err
-	}
-	return b.apply(l, r)
-}
+func (b *binary) eval(f *frame) value { return b.apply(b.left.eval(f), b.right.eval(f)) }
 
 // comparison is a < b < c: each step must hold, and what follows one that does
 // not is not evaluated.
@@ -330,39 +261,28 @@ type comparisonStep struct {
 	right expression
 }
 
-func (c *comparison) eval(f *frame) (value, error) {
-	left, err := c.first.eval(f)
-	if err != nil {
-		return nil, err
-	}
+func (c *comparison) eval(f *frame) value {
+	left := c.first.eval(f)
 	for _, s := range c.steps {
-		right, err := s.right.eval(f)
-		if err != nil {
-			return nil, err
-		}
-		if err := f.run.lookUp(right); err != nil {
-			return nil, err
-		}
-		if ok, err := s.holds(left, right); err != nil || !ok {
-			return false, err
+		right := s.right.eval(f)
+		f.run.lookUp(right)
+		if !s.holds(left, right) {
+			return false
 		}
 		left = right
 	}
-	return true, nil
+	return true
 }
 
 // sumOf is a + b + c. It is one node, so that a chain of strings is joined
 // once instead of growing piece by piece.
 type sumOf struct{ parts []expression }
 
-func (s *sumOf) eval(f *frame) (value, error) {
+func (s *sumOf) eval(f *frame) value {
 	var few [8]value
-	values, allStrings, err := chain(f, s.parts, few[:0])
-	if err != nil {
-		return nil, err
-	}
+	values, allStrings := chain(f, s.parts, few[:0])
 	if allStrings {
-		return joinStrings(values), nil
+		return joinStrings(values)
 	}
 	return sum(values)
 }
@@ -370,32 +290,26 @@ func (s *sumOf) eval(f *frame) (value, error) {
 // joinOf is a ~ b ~ c.
 type joinOf struct{ parts []expression }
 
-func (j *joinOf) eval(f *frame) (value, error) {
+func (j *joinOf) eval(f *frame) value {
 	var few [8]value
-	values, _, err := chain(f, j.parts, few[:0])
-	if err != nil {
-		return nil, err
-	}
-	return joinStrings(values), nil
+	values, _ := chain(f, j.parts, few[:0])
+	return joinStrings(values)
 }
 
 // chain evaluates operands into values and bounds the strings among them.
-func chain(f *frame, parts []expression, values []value) (_ []value, allStrings bool, err error) {
+func chain(f *frame, parts []expression, values []value) (_ []value, allStrings bool) {
 	size, allStrings := 0, true
 	for _, p := range parts {
-		v, err := p.eval(f)
-		if err != nil {
-			return nil, false, err
-		}
+		v := p.eval(f)
 		s, ok := v.(string)
 		size += len(s)
 		allStrings = allStrings && ok
 		values = append(values, v)
 	}
 	if size > outputMax {
-		return nil, false, errLongString
+		panic(errLongString)
 	}
-	return values, allStrings, nil
+	return values, allStrings
 }
 
 func joinStrings(items []value) string {
@@ -414,19 +328,10 @@ type filtered struct {
 	args  argumentList
 }
 
-func (n *filtered) eval(f *frame) (value, error) {
-	v, err := n.input.eval(f)
-	if err != nil {
-		return nil, err
-	}
-	args, err := n.args.evaluate(f)
-	if err != nil {
-		return nil, err
-	}
-	if v, err = n.apply(v, args); err != nil {
-		return nil, fmt.Errorf("filter %s: %w", n.name, err)
-	}
-	return v, nil
+func (n *filtered) eval(f *frame) value {
+	v, args := n.input.eval(f), n.args.evaluate(f)
+	defer within("filter", n.name)
+	return n.apply(v, args)
 }
 
 // tested is input is name(args).
@@ -438,23 +343,11 @@ type tested struct {
 	negate bool
 }
 
-func (n *tested) eval(f *frame) (value, error) {
-	v, err := n.input.eval(f)
-	if err != nil {
-		return nil, err
+func (n *tested) eval(f *frame) value {
+	v, args := n.input.eval(f), n.args.evaluate(f).positional
+	for _, among := range args {
+		f.run.lookUp(among)
 	}
-	args, err := n.args.evaluate(f)
-	if err != nil {
-		return nil, err
-	}
-	for _, among := range args.positional {
-		if err := f.run.lookUp(among); err != nil {
-			return nil, err
-		}
-	}
-	ok, err := n.holds(v, args.positional)
-	if err != nil {
-		return nil, fmt.Errorf("test %s: %w", n.name, err)
-	}
-	return ok != n.negate, nil
+	defer within("test", n.name)
+	return n.holds(v, args) != n.negate
 }

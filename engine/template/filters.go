@@ -10,7 +10,7 @@ import (
 )
 
 // filterFunc is a filter of Jinja.
-type filterFunc func(in value, args arguments) (value, error)
+type filterFunc func(in value, args arguments) value
 
 // filters are those of Jinja that chat templates use; strings that they build are
 // bounded. Those that take another filter or test by its name are in selection.go.
@@ -18,8 +18,8 @@ var filters = map[string]filterFunc{
 	"tojson":     toJSON,
 	"from_json":  readJSONText,
 	"trim":       trim,
-	"string":     func(in value, _ arguments) (value, error) { return text(in), nil },
-	"safe":       func(in value, _ arguments) (value, error) { return in, nil },
+	"string":     func(in value, _ arguments) value { return text(in) },
+	"safe":       func(in value, _ arguments) value { return in },
 	"length":     length,
 	"count":      length,
 	"items":      items,
@@ -63,9 +63,7 @@ func filterByName(name string) (filterFunc, bool) {
 }
 
 func onString(change func(string) string) filterFunc {
-	return func(in value, _ arguments) (value, error) {
-		return change(text(in)), nil
-	}
+	return func(in value, _ arguments) value { return change(text(in)) }
 }
 
 func capitalize(s string) string {
@@ -76,14 +74,14 @@ func capitalize(s string) string {
 	return string(unicode.ToTitle(r)) + strings.ToLower(s[size:])
 }
 
-func trim(in value, args arguments) (value, error) {
+func trim(in value, args arguments) value {
 	chars := args.get(0, "chars")
 	before := text(in)
 	after := strip(before, chars, true, true)
 	if isString(in) && len(after) == len(before) {
-		return in, nil
+		return in
 	}
-	return after, nil
+	return after
 }
 
 // strip is Python's str.strip, lstrip and rstrip: of whitespace, or of any of the characters.
@@ -105,66 +103,58 @@ func strip(s string, chars value, left, right bool) string {
 // isPythonSpace is str.isspace: Unicode's whitespace and four separators of ASCII.
 func isPythonSpace(r rune) bool { return unicode.IsSpace(r) || r >= 0x1c && r <= 0x1f }
 
-func length(in value, _ arguments) (value, error) {
+func length(in value, _ arguments) value {
 	switch x := in.(type) {
 	case string:
-		return utf8.RuneCountInString(x), nil
+		return utf8.RuneCountInString(x)
 	case object:
-		return len(x), nil
+		return len(x)
 	}
 	all, ok := sequence(in)
 	if !ok {
-		return nil, fmt.Errorf("%s has no length", typeName(in))
+		panic(fmt.Errorf("%s has no length", typeName(in)))
 	}
-	return len(all), nil
+	return len(all)
 }
 
-func items(in value, _ arguments) (value, error) {
+func items(in value, _ arguments) value {
 	o, ok := in.(object)
 	if !ok && !isUndefined(in) {
-		return nil, fmt.Errorf("%s is not a mapping", typeName(in))
+		panic(fmt.Errorf("%s is not a mapping", typeName(in)))
 	}
 	pairs := make(list, len(o))
 	for i, m := range o {
 		pairs[i] = tuple{m.key, m.val}
 	}
-	return pairs, nil
+	return pairs
 }
 
-func toList(in value, _ arguments) (value, error) {
-	all, ok := sequence(in)
-	if !ok {
-		return nil, fmt.Errorf("%s is not iterable", typeName(in))
-	}
-	return slices.Clone(all), nil
+func toList(in value, _ arguments) value {
+	return slices.Clone(each(in))
 }
 
-func first(in value, _ arguments) (value, error) {
+func first(in value, _ arguments) value {
 	if s, ok := in.(string); ok {
-		return character(s, 0), nil
+		return character(s, 0)
 	}
 	all, _ := sequence(in)
-	return all.at(0), nil
+	return all.at(0)
 }
 
-func last(in value, _ arguments) (value, error) {
+func last(in value, _ arguments) value {
 	if s, ok := in.(string); ok {
-		return character(s, -1), nil
+		return character(s, -1)
 	}
 	all, _ := sequence(in)
-	return all.at(-1), nil
+	return all.at(-1)
 }
 
-func reverse(in value, _ arguments) (value, error) {
+func reverse(in value, _ arguments) value {
 	return slice(in, none{}, none{}, -1)
 }
 
-func join(in value, args arguments) (value, error) {
-	all, ok := sequence(in)
-	if !ok {
-		return nil, fmt.Errorf("%s is not iterable", typeName(in))
-	}
-	separator := ""
+func join(in value, args arguments) value {
+	all, separator := each(in), ""
 	if v := args.get(0, "d"); v != nil {
 		separator = text(v)
 	}
@@ -175,37 +165,34 @@ func join(in value, args arguments) (value, error) {
 			b.WriteString(separator)
 		}
 		if name != nil {
-			var err error
-			if v, err = item(v, name); err != nil {
-				return nil, err
-			}
+			v = item(v, name)
 		}
 		b.WriteString(text(v))
 		if b.Len() > outputMax {
-			return nil, errLongString
+			panic(errLongString)
 		}
 	}
-	return b.String(), nil
+	return b.String()
 }
 
-func orDefault(in value, args arguments) (value, error) {
+func orDefault(in value, args arguments) value {
 	value := args.get(0, "default_value")
 	if value == nil {
 		value = ""
 	}
 	if isUndefined(in) || args.flag(1, "boolean") && !isTrue(in) {
-		return value, nil
+		return value
 	}
-	return in, nil
+	return in
 }
 
-func replace(in value, args arguments) (value, error) {
+func replace(in value, args arguments) value {
 	return replaceString(text(in), args.get(0, "old"), args.get(1, "new"), args.get(2, "count"))
 }
 
-func replaceString(s string, from, to, count value) (value, error) {
+func replaceString(s string, from, to, count value) value {
 	if from == nil || to == nil {
-		return nil, errors.New("replace takes what to replace and by what")
+		panic(errors.New("replace takes what to replace and by what"))
 	}
 	n := -1
 	if count != nil && !isNone(count) {
@@ -216,16 +203,16 @@ func replaceString(s string, from, to, count value) (value, error) {
 		hits = min(hits, n)
 	}
 	if hits*len(text(to)) > outputMax {
-		return nil, errLongString
+		panic(errLongString)
 	}
-	return strings.Replace(s, text(from), text(to), n), nil
+	return strings.Replace(s, text(from), text(to), n)
 }
 
 // indentMax bounds an indentation, in characters.
 const indentMax = 1000
 
 // indent is Jinja's: the first line and blank lines are left alone unless asked for.
-func indent(in value, args arguments) (value, error) {
+func indent(in value, args arguments) value {
 	by := strings.Repeat(" ", 4)
 	if v := args.get(0, "width"); v != nil {
 		if by = text(v); isInteger(v) {
@@ -234,7 +221,7 @@ func indent(in value, args arguments) (value, error) {
 	}
 	lines := strings.Split(text(in), "\n")
 	if (len(lines)+1)*len(by) > outputMax {
-		return nil, errLongString
+		panic(errLongString)
 	}
 	for i := range lines {
 		if i == 0 && !args.flag(1, "first") || i > 0 && lines[i] == "" && !args.flag(2, "blank") {
@@ -242,13 +229,13 @@ func indent(in value, args arguments) (value, error) {
 		}
 		lines[i] = by + lines[i]
 	}
-	return strings.Join(lines, "\n"), nil
+	return strings.Join(lines, "\n")
 }
 
-func dictSort(in value, _ arguments) (value, error) {
+func dictSort(in value, _ arguments) value {
 	o, ok := in.(object)
 	if !ok {
-		return nil, fmt.Errorf("%s is not a mapping", typeName(in))
+		panic(fmt.Errorf("%s is not a mapping", typeName(in)))
 	}
 	sorted := slices.Clone(o)
 	slices.SortStableFunc(sorted, func(a, b member) int {
@@ -283,15 +270,15 @@ func titleWords(s string) string {
 // htmlEscaper writes what markupsafe.escape writes.
 var htmlEscaper = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", "'", "&#39;", `"`, "&#34;")
 
-func wordCount(in value, _ arguments) (value, error) {
-	return len(strings.FieldsFunc(text(in), func(r rune) bool { return !isNameRune(r) })), nil
+func wordCount(in value, _ arguments) value {
+	return len(strings.FieldsFunc(text(in), func(r rune) bool { return !isNameRune(r) }))
 }
 
 // urlEncode quotes a string for a path, or the pairs of a mapping for a query.
-func urlEncode(in value, _ arguments) (value, error) {
+func urlEncode(in value, _ arguments) value {
 	o, ok := in.(object)
 	if !ok {
-		return urlQuote(text(in), "/"), nil
+		return urlQuote(text(in), "/")
 	}
 	var b strings.Builder
 	for i, m := range o {
@@ -300,7 +287,7 @@ func urlEncode(in value, _ arguments) (value, error) {
 		}
 		b.WriteString(queryQuote(m.key) + "=" + queryQuote(text(m.val)))
 	}
-	return b.String(), nil
+	return b.String()
 }
 
 func queryQuote(s string) string { return strings.ReplaceAll(urlQuote(s, ""), "%20", "+") }

@@ -12,15 +12,15 @@ import (
 
 // strftimeNow is the time of the rendering in a form of Python's strftime, as
 // transformers has it: the same for all calls of one rendering, and in UTC.
-func strftimeNow(f *frame, args arguments) (value, error) {
+func strftimeNow(f *frame, args arguments) value {
 	form, ok := args.get(0, "format").(string)
 	if !ok {
-		return nil, errors.New("strftime_now takes one string")
+		panic(errors.New("strftime_now takes one string"))
 	}
 	if len(form) > formMax {
-		return nil, fmt.Errorf("%w: a form of a time of more than %d bytes", ErrLimit, formMax)
+		panic(fmt.Errorf("%w: a form of a time of more than %d bytes", ErrLimit, formMax))
 	}
-	return strftime(f.run.now, form), nil
+	return strftime(f.run.now, form)
 }
 
 const (
@@ -87,17 +87,21 @@ func directive(t time.Time, c byte) (text string, known bool) {
 }
 
 // readJSONText is from_json: a JSON text as the value that it is.
-func readJSONText(in value, _ arguments) (value, error) {
+func readJSONText(in value, _ arguments) value {
 	s, ok := in.(string)
 	if !ok {
-		return nil, errors.New("from_json takes a string")
+		panic(errors.New("from_json takes a string"))
 	}
-	return fromJSON([]byte(s))
+	v, err := fromJSON([]byte(s))
+	if err != nil {
+		panic(err)
+	}
+	return v
 }
 
 // formatString is Python's str.format, without the lookups in arguments that a
 // sandbox is careful with.
-func formatString(r *run, s string, args arguments) (value, error) {
+func formatString(r *run, s string, args arguments) value {
 	var out strings.Builder
 	given := fields{args: args}
 	for i := 0; i < len(s); i++ {
@@ -110,31 +114,22 @@ func formatString(r *run, s string, args arguments) (value, error) {
 			i++
 			continue
 		case c == '}':
-			return nil, errors.New("format: a single } stands alone")
+			panic(errors.New("format: a single } stands alone"))
 		}
 		end := strings.IndexByte(s[i:], '}')
 		if end < 0 {
-			return nil, errors.New("format: a { is not closed")
+			panic(errors.New("format: a { is not closed"))
 		}
 		field, spec, _ := strings.Cut(s[i+1:i+end], ":")
 		i += end
 		field, conversion, _ := strings.Cut(field, "!")
-		v, err := given.find(field)
-		if err != nil {
-			return nil, err
-		}
-		text, err := formatValue(v, conversion, spec)
-		if err != nil {
-			return nil, err
-		}
-		if err := r.work(1 + len(text)/1024); err != nil {
-			return nil, err
-		}
+		text := formatValue(given.find(field), conversion, spec)
+		r.work(1 + len(text)/1024)
 		if out.WriteString(text); out.Len() > outputMax {
-			return nil, errLongString
+			panic(errLongString)
 		}
 	}
-	return out.String(), nil
+	return out.String()
 }
 
 // fields finds the arguments of a format: one after the other, or by number, or by name.
@@ -144,7 +139,7 @@ type fields struct {
 	numbered bool // one had a number
 }
 
-func (f *fields) find(field string) (v value, err error) {
+func (f *fields) find(field string) (v value) {
 	position, notNumber := strconv.Atoi(field)
 	switch {
 	case field == "" && !f.numbered:
@@ -153,14 +148,14 @@ func (f *fields) find(field string) (v value, err error) {
 	case notNumber == nil && position >= 0 && f.next == 0:
 		v, f.numbered = argument(f.args.positional, position), true
 	case field == "" || notNumber == nil:
-		return nil, errors.New("format: numbered fields stand beside others, or are under 0")
+		panic(errors.New("format: numbered fields stand beside others, or are under 0"))
 	default:
 		v = f.args.byName(field)
 	}
 	if v == nil {
-		return nil, fmt.Errorf("format: there is no argument %q", field)
+		panic(fmt.Errorf("format: there is no argument %q", field))
 	}
-	return v, nil
+	return v
 }
 
 // formatSpec is what stands behind the colon of a field.
@@ -173,8 +168,8 @@ type formatSpec struct {
 	kind        byte // 0 for that of the value
 }
 
-func parseSpec(text string) (f formatSpec, err error) {
-	f = formatSpec{fill: ' ', precision: -1}
+func parseSpec(text string) formatSpec {
+	f := formatSpec{fill: ' ', precision: -1}
 	if fill, size := utf8.DecodeRuneInString(text); size > 0 && len(text) > size && strings.IndexByte("<>^=", text[size]) >= 0 {
 		f.fill, f.align, text = fill, text[size], text[size+1:]
 	} else if text != "" && strings.IndexByte("<>^=", text[0]) >= 0 {
@@ -206,19 +201,19 @@ func parseSpec(text string) (f formatSpec, err error) {
 		f.precision = number()
 	}
 	if f.width > widthMax || f.precision > widthMax {
-		return f, fmt.Errorf("%w: a format of more than %d characters", ErrLimit, widthMax)
+		panic(fmt.Errorf("%w: a format of more than %d characters", ErrLimit, widthMax))
 	}
 	if len(text) == 1 {
 		f.kind, text = text[0], ""
 	}
 	if text != "" {
-		return f, fmt.Errorf("format: %q is not known", text)
+		panic(fmt.Errorf("format: %q is not known", text))
 	}
-	return f, nil
+	return f
 }
 
 // formatValue writes one argument.
-func formatValue(v value, conversion, spec string) (string, error) {
+func formatValue(v value, conversion, spec string) string {
 	switch conversion {
 	case "":
 	case "s":
@@ -226,35 +221,35 @@ func formatValue(v value, conversion, spec string) (string, error) {
 	case "r":
 		v = repr(v)
 	default:
-		return "", fmt.Errorf("format: the conversion %q is not known", conversion)
+		panic(fmt.Errorf("format: the conversion %q is not known", conversion))
 	}
-	f, err := parseSpec(spec)
-	if err != nil || spec == "" {
-		return text(v), err
+	if spec == "" {
+		return text(v)
 	}
+	f := parseSpec(spec)
 	switch x := v.(type) {
 	case string:
 		return f.string(x)
 	case bool, int, integer, float:
 		return f.number(v)
 	}
-	return "", fmt.Errorf("format: %q does not fit %s", spec, typeName(v))
+	panic(fmt.Errorf("format: %q does not fit %s", spec, typeName(v)))
 }
 
-func (f formatSpec) string(s string) (string, error) {
+func (f formatSpec) string(s string) string {
 	if f.kind != 0 && f.kind != 's' || f.sign != 0 || f.comma || f.align == '=' {
-		return "", errors.New("format: this form is a number's")
+		panic(errors.New("format: this form is a number's"))
 	}
 	if f.precision >= 0 && utf8.RuneCountInString(s) > f.precision {
 		s = string([]rune(s)[:f.precision])
 	}
-	return f.pad("", s, '<'), nil
+	return f.pad("", s, '<')
 }
 
 // intBases are the kinds of whole numbers.
 var intBases = map[byte]int{0: 10, 'd': 10, 'x': 16, 'X': 16, 'o': 8, 'b': 2}
 
-func (f formatSpec) number(v value) (string, error) {
+func (f formatSpec) number(v value) string {
 	x, isReal := v.(float)
 	real := float64(x)
 	base, whole := intBases[f.kind]
@@ -279,7 +274,7 @@ func (f formatSpec) number(v value) (string, error) {
 		}
 		digits = strconv.FormatFloat(real, 'f', f.precision, 64)
 	default:
-		return "", errors.New("format: this form of a number is not known")
+		panic(errors.New("format: this form of a number is not known"))
 	}
 	digits, negative := strings.CutPrefix(digits, "-")
 	if f.comma {
@@ -295,7 +290,7 @@ func (f formatSpec) number(v value) (string, error) {
 	case f.sign == '+' || f.sign == ' ':
 		sign = string(rune(f.sign))
 	}
-	return f.pad(sign, digits, '>'), nil
+	return f.pad(sign, digits, '>')
 }
 
 // grouped has a comma before every third digit of the whole part.

@@ -62,79 +62,56 @@ func (l *loop) get(name string) value {
 }
 
 // call runs loop.cycle(...) and loop.changed(...).
-func (l *loop) call(name string, args []value) (value, error) {
+func (l *loop) call(name string, args []value) value {
 	switch {
 	case name == "cycle" && len(args) > 0:
-		return args[l.index%len(args)], nil
+		return args[l.index%len(args)]
 	case name == "changed":
 		budget := comparisonMax
 		same := l.changed != nil && equalLists(l.changed, args, &budget)
 		l.changed = append(list{}, args...)
-		return !same, nil
+		return !same
 	}
-	return nil, errors.New("not known for loop")
+	panic(errors.New("not known for loop"))
 }
 
-func (p *parser) forStatement() (statement, error) {
+func (p *parser) forStatement() statement {
 	l := &forLoop{}
-	if err := p.loopHead(l); err != nil {
-		return nil, err
-	}
+	p.loopHead(l)
 	var end string
-	var err error
-	if l.body, end, err = p.block("else", "endfor"); err != nil {
-		return nil, err
+	if l.body, end = p.block("else", "endfor"); end == "else" {
+		l.empty = p.body("endfor")
+	} else {
+		p.tagEnd()
 	}
-	if end == "else" {
-		l.empty, err = p.body("endfor")
-		return l.execute, err
-	}
-	return l.execute, p.tagEnd()
+	return l.execute
 }
 
 // loopHead reads names in iterable if condition, and the end of the tag.
-func (p *parser) loopHead(l *forLoop) error {
+func (p *parser) loopHead(l *forLoop) {
 	bracket := p.takeOperator("(")
 	for more := true; more; more = p.takeOperator(",") {
-		name, err := p.name()
-		if err != nil {
-			return err
-		}
-		l.names = append(l.names, name)
+		l.names = append(l.names, p.name())
 	}
 	if bracket {
-		if err := p.expect(tokenOperator, ")"); err != nil {
-			return err
-		}
+		p.expect(tokenOperator, ")")
 	}
-	err := p.expect(tokenName, "in")
-	if err != nil {
-		return err
-	}
-	if l.iterable, err = p.or(); err != nil {
-		return err
-	}
+	p.expect(tokenName, "in")
+	l.iterable = p.or()
 	if p.takeWord("if") {
-		if l.filter, err = p.expression(); err != nil {
-			return err
-		}
+		l.filter = p.expression()
 	}
-	return p.tagEnd()
+	p.tagEnd()
 }
 
-func (l *forLoop) execute(f *frame) error {
-	v, err := l.iterable.eval(f)
-	if err != nil {
-		return err
-	}
+func (l *forLoop) execute(f *frame) jump {
+	v := l.iterable.eval(f)
 	items, ok := sequence(v)
 	if !ok {
-		return fmt.Errorf("for: %s cannot be looped over", typeName(v))
+		panic(fmt.Errorf("for: %s cannot be looped over", typeName(v)))
 	}
 	if l.filter != nil {
-		if items, err = l.filtered(f, items); err != nil {
-			return err
-		}
+		items = l.filtered(f, items)
 	}
 	if len(items) == 0 {
 		return f.execute(l.empty)
@@ -144,63 +121,45 @@ func (l *forLoop) execute(f *frame) error {
 	inner := *f
 	inner.scope = &r.scope
 	for i, element := range items {
-		if err := f.run.step(); err != nil {
-			return err
-		}
+		f.run.step()
 		r.loop.index = i
 		if inner.scope = inner.scope.reset(); inner.scope == nil {
 			inner.scope = f.scope.inside()
 		}
 		inner.scope.set("loop", &r.loop)
-		if err := l.assign(&inner, element); err != nil {
-			return err
-		}
-		err := inner.execute(l.body)
-		switch {
-		case err == nil || err == errContinue:
-		case err == errBreak:
-			return nil
-		default:
-			return err
+		l.assign(&inner, element)
+		if inner.execute(l.body) == jumpBreak {
+			break
 		}
 	}
-	return nil
+	return ""
 }
 
 // filtered keeps the elements for which the loop's condition holds.
-func (l *forLoop) filtered(f *frame, items list) (list, error) {
+func (l *forLoop) filtered(f *frame, items list) list {
 	var kept list
 	inner := *f
 	for _, element := range items {
-		if err := f.run.step(); err != nil {
-			return nil, err
-		}
+		f.run.step()
 		inner.scope = f.scope.inside()
-		if err := l.assign(&inner, element); err != nil {
-			return nil, err
-		}
-		v, err := l.filter.eval(&inner)
-		if err != nil {
-			return nil, err
-		}
-		if isTrue(v) {
+		l.assign(&inner, element)
+		if isTrue(l.filter.eval(&inner)) {
 			kept = append(kept, element)
 		}
 	}
-	return kept, nil
+	return kept
 }
 
-func (l *forLoop) assign(f *frame, element value) error {
+func (l *forLoop) assign(f *frame, element value) {
 	if len(l.names) == 1 {
 		f.scope.set(l.names[0], element)
-		return nil
+		return
 	}
 	parts, ok := sequence(element)
 	if !ok || len(parts) != len(l.names) {
-		return fmt.Errorf("for: %s does not come apart into %d names", typeName(element), len(l.names))
+		panic(fmt.Errorf("for: %s does not come apart into %d names", typeName(element), len(l.names)))
 	}
 	for i, name := range l.names {
 		f.scope.set(name, parts[i])
 	}
-	return nil
 }

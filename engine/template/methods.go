@@ -11,7 +11,7 @@ import (
 )
 
 // callMethod runs v.name(...), Python's methods of strings and mappings.
-func callMethod(v value, name string, args []value) (value, error) {
+func callMethod(v value, name string, args []value) value {
 	switch x := v.(type) {
 	case string:
 		if m, ok := stringMethods[name]; ok {
@@ -22,10 +22,10 @@ func callMethod(v value, name string, args []value) (value, error) {
 	case *loop:
 		return x.call(name, args)
 	}
-	return nil, fmt.Errorf("not known for %s", typeName(v))
+	panic(fmt.Errorf("not known for %s", typeName(v)))
 }
 
-func objectMethod(v value, o object, name string, args []value) (value, error) {
+func objectMethod(v value, o object, name string, args []value) value {
 	switch {
 	case name == "items" && len(args) == 0:
 		return items(v, arguments{})
@@ -36,20 +36,20 @@ func objectMethod(v value, o object, name string, args []value) (value, error) {
 		for i, m := range o {
 			values[i] = m.val
 		}
-		return values, nil
+		return values
 	case name == "get" && len(args) > 0:
 		if found, ok := o.get(text(args[0])); ok {
-			return found, nil
+			return found
 		}
 		if len(args) > 1 {
-			return args[1], nil
+			return args[1]
 		}
-		return none{}, nil
+		return none{}
 	}
-	return nil, errors.New("not known for dict")
+	panic(errors.New("not known for dict"))
 }
 
-type stringMethod func(s string, args []value) (value, error)
+type stringMethod func(s string, args []value) value
 
 var stringMethods = map[string]stringMethod{
 	"strip":        stripMethod(true, true),
@@ -68,22 +68,19 @@ var stringMethods = map[string]stringMethod{
 	"removesuffix": removed(strings.TrimSuffix),
 	"find":         position(strings.Index),
 	"rfind":        position(strings.LastIndex),
-	"count": func(s string, args []value) (value, error) {
-		sub, err := oneString(args)
-		return strings.Count(s, sub), err
-	},
-	"replace": func(s string, args []value) (value, error) {
+	"count":        func(s string, args []value) value { return strings.Count(s, oneString(args)) },
+	"replace": func(s string, args []value) value {
 		return replaceString(s, argument(args, 0), argument(args, 1), argument(args, 2))
 	},
-	"join": func(s string, args []value) (value, error) {
+	"join": func(s string, args []value) value {
 		if len(args) != 1 {
-			return nil, errors.New("takes one list")
+			panic(errors.New("takes one list"))
 		}
 		return join(args[0], arguments{positional: []value{s}})
 	},
-	"isdigit": func(s string, _ []value) (value, error) {
+	"isdigit": func(s string, _ []value) value {
 		_, err := strconv.ParseUint(s, 10, 64)
-		return err == nil || errors.Is(err, strconv.ErrRange), nil
+		return err == nil || errors.Is(err, strconv.ErrRange)
 	},
 }
 
@@ -95,67 +92,63 @@ func argument(args []value, i int) value {
 	return nil
 }
 
-func oneString(args []value) (string, error) {
+func oneString(args []value) string {
 	if len(args) != 1 || !isString(args[0]) {
-		return "", errors.New("takes one string")
+		panic(errors.New("takes one string"))
 	}
-	return text(args[0]), nil
+	return text(args[0])
 }
 
 func stripMethod(left, right bool) stringMethod {
-	return func(s string, args []value) (value, error) {
-		return strip(s, argument(args, 0), left, right), nil
+	return func(s string, args []value) value {
+		return strip(s, argument(args, 0), left, right)
 	}
 }
 
 func changed(change func(string) string) stringMethod {
-	return func(s string, _ []value) (value, error) { return change(s), nil }
+	return func(s string, _ []value) value { return change(s) }
 }
 
 func removed(remove func(s, affix string) string) stringMethod {
-	return func(s string, args []value) (value, error) {
-		part, err := oneString(args)
-		return remove(s, part), err
-	}
+	return func(s string, args []value) value { return remove(s, oneString(args)) }
 }
 
 // affix is startswith and endswith, of one string or any of several.
 func affix(has func(s, affix string) bool) stringMethod {
-	return func(s string, args []value) (value, error) {
+	return func(s string, args []value) value {
 		if len(args) != 1 {
-			return nil, errors.New("takes one string or several in a tuple")
+			panic(errors.New("takes one string or several in a tuple"))
 		}
 		if isString(args[0]) {
-			return has(s, text(args[0])), nil
+			return has(s, text(args[0]))
 		}
 		several, ok := sequence(args[0])
 		if !ok {
-			return nil, errors.New("takes one string or several in a tuple")
+			panic(errors.New("takes one string or several in a tuple"))
 		}
 		for _, v := range several {
 			if isString(v) && has(s, v.(string)) {
-				return true, nil
+				return true
 			}
 		}
-		return false, nil
+		return false
 	}
 }
 
 // position counts in characters, as Python does.
 func position(index func(s, sub string) int) stringMethod {
-	return func(s string, args []value) (value, error) {
-		sub, err := oneString(args)
-		i := index(s, sub)
+	return func(s string, args []value) value {
+		i := index(s, oneString(args))
 		if i > 0 {
 			i = utf8.RuneCountInString(s[:i])
 		}
-		return i, err
+		return i
 	}
 }
 
 // split is split and rsplit: at a separator, or without one at runs of whitespace.
 func split(index func(s, sep string) int, fromRight bool) stringMethod {
-	return func(s string, args []value) (value, error) {
+	return func(s string, args []value) value {
 		most := -1
 		if v := argument(args, 1); v != nil {
 			most = integerOf(v)
@@ -163,14 +156,14 @@ func split(index func(s, sep string) int, fromRight bool) stringMethod {
 		sep := argument(args, 0)
 		if sep == nil || isNone(sep) {
 			if most >= 0 {
-				return nil, errors.New("a limit needs a separator")
+				panic(errors.New("a limit needs a separator"))
 			}
-			return stringList(strings.FieldsFunc(s, isPythonSpace)), nil
+			return stringList(strings.FieldsFunc(s, isPythonSpace))
 		}
 		if text(sep) == "" {
-			return nil, errors.New("empty separator")
+			panic(errors.New("empty separator"))
 		}
-		return stringList(cutAll(s, text(sep), most, index, fromRight)), nil
+		return stringList(cutAll(s, text(sep), most, index, fromRight))
 	}
 }
 
@@ -203,13 +196,13 @@ func stringList(parts []string) value {
 	return out
 }
 
-func splitLines(s string, _ []value) (value, error) {
+func splitLines(s string, _ []value) value {
 	s = strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(s)
 	s = strings.TrimSuffix(s, "\n")
 	if s == "" {
-		return list{}, nil
+		return list{}
 	}
-	return stringList(strings.Split(s, "\n")), nil
+	return stringList(strings.Split(s, "\n"))
 }
 
 // title starts every run of letters with a capital.

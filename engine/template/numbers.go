@@ -9,18 +9,18 @@ import (
 	"strings"
 )
 
-func absolute(in value, _ arguments) (value, error) {
+func absolute(in value, _ arguments) value {
 	switch {
 	case !isNumber(in):
-		return nil, fmt.Errorf("bad operand type for abs(): %s", typeName(in))
+		panic(fmt.Errorf("bad operand type for abs(): %s", typeName(in)))
 	case isFloat(in):
-		return float(math.Abs(floatOf(in))), nil
+		return float(math.Abs(floatOf(in)))
 	}
-	return fromBig(new(big.Int).Abs(bigOf(in))), nil
+	return fromBig(new(big.Int).Abs(bigOf(in)))
 }
 
 // toInteger is the filter int: what is no number is the default.
-func toInteger(in value, args arguments) (value, error) {
+func toInteger(in value, args arguments) value {
 	fallback := args.get(0, "default")
 	if fallback == nil {
 		fallback = 0
@@ -28,16 +28,16 @@ func toInteger(in value, args arguments) (value, error) {
 	switch x := in.(type) {
 	case float:
 		if f := float64(x); math.IsInf(f, 0) || math.IsNaN(f) {
-			return fallback, nil
+			return fallback
 		}
-		return fromBig(bigOf(x)), nil
+		return fromBig(bigOf(x))
 	case string:
-		return parseInteger(x, args, fallback), nil
+		return parseInteger(x, args, fallback)
 	}
 	if !isNumber(in) {
-		return fallback, nil
+		return fallback
 	}
-	return fromBig(bigOf(in)), nil
+	return fromBig(bigOf(in))
 }
 
 func parseInteger(s string, args arguments, fallback value) value {
@@ -65,26 +65,26 @@ func parseInteger(s string, args arguments, fallback value) value {
 // numberDigitsMax bounds the numbers that are read from a string; Python's bound is 4,300.
 const numberDigitsMax = 4300
 
-func toFloat(in value, args arguments) (value, error) {
+func toFloat(in value, args arguments) value {
 	if isNumber(in) {
-		return float(floatOf(in)), nil
+		return float(floatOf(in))
 	}
 	if s, ok := in.(string); ok {
 		if f, err := strconv.ParseFloat(strings.TrimFunc(s, isPythonSpace), 64); err == nil || errors.Is(err, strconv.ErrRange) {
-			return float(f), nil
+			return float(f)
 		}
 	}
 	if fallback := args.get(0, "default"); fallback != nil {
-		return fallback, nil
+		return fallback
 	}
-	return float(0), nil
+	return float(0)
 }
 
 // round is Jinja's: the nearest number of so many decimals, halves to even as
 // Python rounds, or the next one up or down.
-func round(in value, args arguments) (value, error) {
+func round(in value, args arguments) value {
 	if !isNumber(in) {
-		return nil, fmt.Errorf("type %s cannot be rounded", typeName(in))
+		panic(fmt.Errorf("type %s cannot be rounded", typeName(in)))
 	}
 	precision := 0
 	if v := args.get(0, "precision"); v != nil {
@@ -97,19 +97,19 @@ func round(in value, args arguments) (value, error) {
 	x, scale := floatOf(in), math.Pow(10, float64(precision))
 	switch method {
 	case "ceil":
-		return float(math.Ceil(x*scale) / scale), nil
+		return float(math.Ceil(x*scale) / scale)
 	case "floor":
-		return float(math.Floor(x*scale) / scale), nil
+		return float(math.Floor(x*scale) / scale)
 	case "common":
 	default:
-		return nil, errors.New("method must be common, ceil or floor")
+		panic(errors.New("method must be common, ceil or floor"))
 	}
 	if !isFloat(in) && precision >= 0 {
-		return in, nil
+		return in
 	}
 	if precision < 0 {
-		return float(math.RoundToEven(x*scale) / scale), nil
+		return float(math.RoundToEven(x*scale) / scale)
 	}
 	nearest, _ := strconv.ParseFloat(strconv.FormatFloat(x, 'f', precision, 64), 64) // exact decimals, halves to even
-	return float(nearest), nil
+	return float(nearest)
 }

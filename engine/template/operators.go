@@ -9,52 +9,46 @@ import (
 )
 
 // operation is an operator that makes a value of two.
-type operation func(l, r value) (value, error)
+type operation func(l, r value) value
 
 // relation is an operator that holds or not.
-type relation func(l, r value) (bool, error)
+type relation func(l, r value) bool
 
 var relations = map[string]relation{
-	"==": func(l, r value) (bool, error) { return equal(l, r), nil },
-	"!=": func(l, r value) (bool, error) { return !equal(l, r), nil },
+	"==": equal,
+	"!=": func(l, r value) bool { return !equal(l, r) },
 	"<":  order(func(c int) bool { return c < 0 }),
 	"<=": order(func(c int) bool { return c <= 0 }),
 	">":  order(func(c int) bool { return c > 0 }),
 	">=": order(func(c int) bool { return c >= 0 }),
 }
 
-func isIn(l, r value) (bool, error) { return contains(r, l) }
+func isIn(l, r value) bool { return contains(r, l) }
 
-func isNotIn(l, r value) (bool, error) {
-	ok, err := contains(r, l)
-	return !ok, err
-}
+func isNotIn(l, r value) bool { return !contains(r, l) }
 
 func order(holds func(int) bool) relation {
-	return func(l, r value) (bool, error) {
-		c, err := compare(l, r)
-		return err == nil && holds(c), err
-	}
+	return func(l, r value) bool { return holds(compare(l, r)) }
 }
 
-func compare(l, r value) (int, error) {
+func compare(l, r value) int {
 	switch {
 	case isNumber(l) && isNumber(r):
-		return compareNumbers(l, r), nil
+		return compareNumbers(l, r)
 	case isString(l) && isString(r):
-		return strings.Compare(l.(string), r.(string)), nil
+		return strings.Compare(l.(string), r.(string))
 	}
-	return 0, fmt.Errorf("%s and %s cannot be ordered", typeName(l), typeName(r))
+	panic(fmt.Errorf("%s and %s cannot be ordered", typeName(l), typeName(r)))
 }
 
-func subtract(l, r value) (value, error) {
+func subtract(l, r value) value {
 	if !isNumber(l) || !isNumber(r) {
-		return nil, fmt.Errorf("%s minus %s", typeName(l), typeName(r))
+		panic(fmt.Errorf("%s minus %s", typeName(l), typeName(r)))
 	}
-	return add(l, r, true), nil
+	return add(l, r, true)
 }
 
-func multiply(l, r value) (value, error) {
+func multiply(l, r value) value {
 	if isInteger(l) && isString(r) {
 		l, r = r, l
 	}
@@ -62,48 +56,48 @@ func multiply(l, r value) (value, error) {
 	case isString(l) && isInteger(r):
 		n, s := max(0, integerOf(r)), l.(string)
 		if s != "" && n > outputMax/len(s) {
-			return nil, errLongString
+			panic(errLongString)
 		}
-		return strings.Repeat(s, n), nil
+		return strings.Repeat(s, n)
 	case !isNumber(l) || !isNumber(r):
-		return nil, fmt.Errorf("%s times %s", typeName(l), typeName(r))
+		panic(fmt.Errorf("%s times %s", typeName(l), typeName(r)))
 	case isFloat(l) || isFloat(r):
-		return float(floatOf(l) * floatOf(r)), nil
+		return float(floatOf(l) * floatOf(r))
 	}
 	x, y := bigOf(l), bigOf(r)
 	if x.BitLen()+y.BitLen() > numberBitsMax {
-		return nil, fmt.Errorf("%w: a number of more than %d bits", ErrLimit, numberBitsMax)
+		panic(fmt.Errorf("%w: a number of more than %d bits", ErrLimit, numberBitsMax))
 	}
-	return fromBig(x.Mul(x, y)), nil
+	return fromBig(x.Mul(x, y))
 }
 
 // numberBitsMax bounds what multiplying can make.
 const numberBitsMax = 4096
 
-func divide(l, r value) (value, error) {
+func divide(l, r value) value {
 	if !isNumber(l) || !isNumber(r) {
-		return nil, fmt.Errorf("%s divided by %s", typeName(l), typeName(r))
+		panic(fmt.Errorf("%s divided by %s", typeName(l), typeName(r)))
 	}
 	if floatOf(r) == 0 {
-		return nil, errors.New("division by zero")
+		panic(errors.New("division by zero"))
 	}
-	return float(floatOf(l) / floatOf(r)), nil
+	return float(floatOf(l) / floatOf(r))
 }
 
 // floorDivide and modulo round towards minus infinity, as Python does.
-func floorDivide(l, r value) (value, error) { return whole(l, r, (*big.Int).Div, false) }
+func floorDivide(l, r value) value { return whole(l, r, (*big.Int).Div, false) }
 
-func modulo(l, r value) (value, error) { return whole(l, r, (*big.Int).Mod, true) }
+func modulo(l, r value) value { return whole(l, r, (*big.Int).Mod, true) }
 
 // whole applies an operator of whole numbers. For a negative divisor Python's
 // rounding differs from big.Int's Euclid.
-func whole(l, r value, op func(z, x, y *big.Int) *big.Int, remainder bool) (value, error) {
+func whole(l, r value, op func(z, x, y *big.Int) *big.Int, remainder bool) value {
 	if !isNumber(l) || !isNumber(r) || isFloat(l) || isFloat(r) {
-		return nil, fmt.Errorf("whole division of %s by %s", typeName(l), typeName(r))
+		panic(fmt.Errorf("whole division of %s by %s", typeName(l), typeName(r)))
 	}
 	x, y := bigOf(l), bigOf(r)
 	if y.Sign() == 0 {
-		return nil, errors.New("division by zero")
+		panic(errors.New("division by zero"))
 	}
 	negative := y.Sign() < 0
 	if negative { // x // y == -x // -y, and x % y == -(-x % -y)
@@ -114,11 +108,11 @@ func whole(l, r value, op func(z, x, y *big.Int) *big.Int, remainder bool) (valu
 	if negative && remainder {
 		z.Neg(z)
 	}
-	return fromBig(z), nil
+	return fromBig(z)
 }
 
 // sum adds from the left: numbers, strings, or lists, but never a mixture.
-func sum(values []value) (value, error) {
+func sum(values []value) value {
 	total := values[0]
 	for _, v := range values[1:] {
 		switch {
@@ -130,14 +124,14 @@ func sum(values []value) (value, error) {
 			x, _ := elements(total)
 			y, _ := elements(v)
 			if len(x)+len(y) > elementsMax {
-				return nil, fmt.Errorf("%w: a list of more than %d elements", ErrLimit, elementsMax)
+				panic(fmt.Errorf("%w: a list of more than %d elements", ErrLimit, elementsMax))
 			}
 			total = append(slices.Clone(x), y...)
 		default:
-			return nil, fmt.Errorf("%s plus %s", typeName(total), typeName(v))
+			panic(fmt.Errorf("%s plus %s", typeName(total), typeName(v)))
 		}
 	}
-	return total, nil
+	return total
 }
 
 // elementsMax bounds the lists that a template builds.

@@ -39,19 +39,18 @@ func (p *parser) takeOperator(text string) bool { return p.take(tokenOperator, t
 
 func (p *parser) takeWord(text string) bool { return p.take(tokenName, text) }
 
-func (p *parser) expect(kind tokenKind, text string) error {
+func (p *parser) expect(kind tokenKind, text string) {
 	if !p.take(kind, text) {
-		return p.unexpected(fmt.Sprintf("%q is missing", text))
+		panic(p.unexpected(fmt.Sprintf("%q is missing", text)))
 	}
-	return nil
 }
 
 // name consumes a name.
-func (p *parser) name() (string, error) {
+func (p *parser) name() string {
 	if p.peek().kind != tokenName {
-		return "", p.unexpected("a name is missing")
+		panic(p.unexpected("a name is missing"))
 	}
-	return p.next().text, nil
+	return p.next().text
 }
 
 // unexpected is an error about the next token.
@@ -71,103 +70,80 @@ func (p *parser) atTagEnd() bool {
 }
 
 // deeper enters a rule that is recursive. The caller defers p.shallower.
-func (p *parser) deeper() error {
+func (p *parser) deeper() {
 	if p.depth++; p.depth > nestingMax {
-		return fmt.Errorf("nested deeper than %d", nestingMax)
+		panic(fmt.Errorf("nested deeper than %d", nestingMax))
 	}
-	return nil
 }
 
 func (p *parser) shallower() { p.depth-- }
 
 // tuple reads one expression, or several with commas between them, which are a tuple.
-func (p *parser) tuple() (expression, error) {
-	first, err := p.expression()
-	if err != nil || !p.peek().is(tokenOperator, ",") {
-		return first, err
+func (p *parser) tuple() expression {
+	first := p.expression()
+	if !p.peek().is(tokenOperator, ",") {
+		return first
 	}
 	parts := []expression{first}
 	for p.takeOperator(",") && !p.tupleEnds() {
-		e, err := p.expression()
-		if err != nil {
-			return nil, err
-		}
-		parts = append(parts, e)
+		parts = append(parts, p.expression())
 	}
-	return &tupleOf{parts}, nil
+	return &tupleOf{parts}
 }
 
 func (p *parser) tupleEnds() bool { return p.atTagEnd() || p.peek().is(tokenOperator, ")") }
 
 // expression reads an expression, conditional ones among them.
-func (p *parser) expression() (expression, error) {
-	if err := p.deeper(); err != nil {
-		return nil, err
-	}
+func (p *parser) expression() expression {
+	p.deeper()
 	defer p.shallower()
-	e, err := p.or()
-	if err != nil || !p.takeWord("if") {
-		return e, err
+	e := p.or()
+	if !p.takeWord("if") {
+		return e
 	}
-	condition, err := p.or()
-	if err != nil {
-		return nil, err
-	}
-	c := &conditional{yes: e, condition: condition, no: literal{undefined{}}}
+	c := &conditional{yes: e, condition: p.or(), no: literal{undefined{}}}
 	if p.takeWord("else") {
-		c.no, err = p.expression()
+		c.no = p.expression()
 	}
-	return c, err
+	return c
 }
 
-func (p *parser) or() (expression, error) { return p.logic("or", p.and) }
+func (p *parser) or() expression { return p.logic("or", p.and) }
 
-func (p *parser) and() (expression, error) { return p.logic("and", p.not) }
+func (p *parser) and() expression { return p.logic("and", p.not) }
 
-func (p *parser) logic(word string, operand func() (expression, error)) (expression, error) {
-	left, err := operand()
-	for err == nil && p.takeWord(word) {
-		l := &logic{left: left, and: word == "and"}
-		l.right, err = operand()
-		left = l
+func (p *parser) logic(word string, operand func() expression) expression {
+	left := operand()
+	for p.takeWord(word) {
+		left = &logic{left: left, right: operand(), and: word == "and"}
 	}
-	return left, err
+	return left
 }
 
-func (p *parser) not() (expression, error) {
+func (p *parser) not() expression {
 	if !p.takeWord("not") {
 		return p.comparison()
 	}
-	if err := p.deeper(); err != nil {
-		return nil, err
-	}
+	p.deeper()
 	defer p.shallower()
-	term, err := p.not()
-	return &not{term}, err
+	return &not{p.not()}
 }
 
 // comparison reads a < b, which may go on: a < b < c.
-func (p *parser) comparison() (expression, error) {
-	left, err := p.sum()
-	if err != nil {
-		return nil, err
-	}
+func (p *parser) comparison() expression {
+	left := p.sum()
 	var steps []comparisonStep
 	for {
 		holds, ok := p.comparisonOperator()
 		if !ok {
 			break
 		}
-		right, err := p.sum()
-		if err != nil {
-			return nil, err
-		}
-		steps = append(steps, comparisonStep{holds, right})
+		steps = append(steps, comparisonStep{holds, p.sum()})
 	}
 	if steps == nil {
-		return left, nil
+		return left
 	}
-	return &comparison{left, steps}, nil
+	return &comparison{left, steps}
 }
 
 func (p *parser) comparisonOperator() (relation, bool) {
@@ -186,97 +162,72 @@ func (p *parser) comparisonOperator() (relation, bool) {
 }
 
 // sum reads a + b - c. The operands of one operator in a row are one chain.
-func (p *parser) sum() (expression, error) {
-	left, err := p.joined()
-	for err == nil {
+func (p *parser) sum() expression {
+	left := p.joined()
+	for {
 		switch {
 		case p.takeOperator("+"):
-			parts := []expression{left}
-			for more := true; more && err == nil; more = p.takeOperator("+") {
-				var e expression
-				e, err = p.joined()
-				parts = append(parts, e)
+			parts := []expression{left, p.joined()}
+			for p.takeOperator("+") {
+				parts = append(parts, p.joined())
 			}
 			left = &sumOf{parts}
 		case p.takeOperator("-"):
-			b := &binary{left: left, apply: subtract}
-			b.right, err = p.joined()
-			left = b
+			left = &binary{left: left, right: p.joined(), apply: subtract}
 		default:
-			return left, nil
+			return left
 		}
 	}
-	return nil, err
 }
 
 // joined reads a ~ b ~ c.
-func (p *parser) joined() (expression, error) {
-	first, err := p.product()
-	if err != nil || !p.peek().is(tokenOperator, "~") {
-		return first, err
+func (p *parser) joined() expression {
+	first := p.product()
+	if !p.peek().is(tokenOperator, "~") {
+		return first
 	}
 	parts := []expression{first}
 	for p.takeOperator("~") {
-		e, err := p.product()
-		if err != nil {
-			return nil, err
-		}
-		parts = append(parts, e)
+		parts = append(parts, p.product())
 	}
-	return &joinOf{parts}, nil
+	return &joinOf{parts}
 }
 
 var factors = map[string]operation{"*": multiply, "/": divide, "//": floorDivide, "%": modulo}
 
-func (p *parser) product() (expression, error) {
-	left, err := p.unary()
-	for err == nil {
+func (p *parser) product() expression {
+	left := p.unary()
+	for {
 		t := p.peek()
 		if t.is(tokenOperator, "**") {
-			return nil, fmt.Errorf("operator %q is not supported", t.text)
+			panic(fmt.Errorf("operator %q is not supported", t.text))
 		}
 		if t.kind != tokenOperator || factors[t.text] == nil {
-			return left, nil
+			return left
 		}
 		p.next()
-		b := &binary{left: left, apply: factors[t.text]}
-		b.right, err = p.unary()
-		left = b
+		left = &binary{left: left, right: p.unary(), apply: factors[t.text]}
 	}
-	return nil, err
 }
 
 // unary reads a sign, which binds closer than a filter, or a primary with what follows it.
-func (p *parser) unary() (expression, error) {
-	e, err := p.signed()
-	if err != nil {
-		return nil, err
-	}
-	return p.filters(e)
+func (p *parser) unary() expression {
+	return p.filters(p.signed())
 }
 
-func (p *parser) signed() (expression, error) {
+func (p *parser) signed() expression {
 	negative := p.peek().is(tokenOperator, "-")
 	if !negative && !p.peek().is(tokenOperator, "+") {
-		e, err := p.primary()
-		if err != nil {
-			return nil, err
-		}
-		return p.postfix(e)
+		return p.postfix(p.primary())
 	}
-	if err := p.deeper(); err != nil {
-		return nil, err
-	}
+	p.deeper()
 	defer p.shallower()
 	p.next()
-	term, err := p.signed()
-	if err != nil {
-		return nil, err
-	}
+	term := p.signed()
 	if l, ok := term.(literal); ok && isNumber(l.v) { // -1 is a constant
-		return literal{add(0, l.v, negative)}, nil
+		return literal{add(0, l.v, negative)}
 	}
-	return &sign{term, negative}, nil
+	return &sign{term, negative}
 }
 
 var constants = map[string]value{
@@ -286,7 +237,7 @@ var constants = map[string]value{
 // reserved are the words that are no names of values.
 var reserved = map[string]bool{"and": true, "or": true, "not": true, "in": true, "is": true, "if": true, "else": true}
 
-func (p *parser) primary() (expression, error) {
+func (p *parser) primary() expression {
 	t := p.peek()
 	switch t.kind {
 	case tokenName:
@@ -295,157 +246,135 @@ func (p *parser) primary() (expression, error) {
 		}
 		p.next()
 		if v, ok := constants[t.text]; ok {
-			return literal{v}, nil
+			return literal{v}
 		}
-		return newReference(t.text), nil
+		return newReference(t.text)
 	case tokenString:
 		text := ""
 		for p.peek().kind == tokenString { // literals side by side are one
 			text += p.next().text
 		}
-		return literal{text}, nil
+		return literal{text}
 	case tokenInteger:
 		p.next()
-		return literal{number(t.text)}, nil
+		return literal{number(t.text)}
 	case tokenFloat:
 		p.next()
 		x, _ := strconv.ParseFloat(t.text, 64) // out of range gives an infinity, as in Python
-		return literal{float(x)}, nil
+		return literal{float(x)}
 	case tokenOperator:
 		switch t.text {
 		case "(":
 			return p.parenthesized()
 		case "[":
 			p.next()
-			parts, err := p.elements("]")
-			return &listOf{parts}, err
+			return &listOf{p.elements("]")}
 		case "{":
 			return p.dict()
 		}
 	}
-	return nil, p.unexpected("an expression is missing")
+	panic(p.unexpected("an expression is missing"))
 }
 
-func (p *parser) parenthesized() (expression, error) {
+func (p *parser) parenthesized() expression {
 	p.next()
 	if p.takeOperator(")") {
-		return &tupleOf{}, nil
+		return &tupleOf{}
 	}
-	e, err := p.tuple()
-	if err != nil {
-		return nil, err
-	}
-	return e, p.expect(tokenOperator, ")")
+	e := p.tuple()
+	p.expect(tokenOperator, ")")
+	return e
 }
 
 // elements reads expressions with commas between them up to the closing bracket.
-func (p *parser) elements(end string) ([]expression, error) {
+func (p *parser) elements(end string) []expression {
 	var parts []expression
 	for !p.takeOperator(end) {
-		e, err := p.expression()
-		if err != nil {
-			return nil, err
-		}
-		parts = append(parts, e)
-		if !p.takeOperator(",") && !p.peek().is(tokenOperator, end) {
-			return nil, p.unexpected("a comma or closing bracket is missing")
-		}
+		parts = append(parts, p.expression())
+		p.comma(end)
 	}
-	return parts, nil
+	return parts
 }
 
-func (p *parser) dict() (expression, error) {
+// comma consumes what follows an element: a comma, which may be left out before the closing bracket.
+func (p *parser) comma(end string) {
+	if !p.takeOperator(",") && !p.peek().is(tokenOperator, end) {
+		panic(p.unexpected("a comma or closing bracket is missing"))
+	}
+}
+
+func (p *parser) dict() expression {
 	p.next()
 	d := &dictOf{}
 	for !p.takeOperator("}") {
-		key, err := p.expression()
-		if err != nil {
-			return nil, err
-		}
-		if err := p.expect(tokenOperator, ":"); err != nil {
-			return nil, err
-		}
-		val, err := p.expression()
-		if err != nil {
-			return nil, err
-		}
-		d.keys, d.values = append(d.keys, key), append(d.values, val)
-		if !p.takeOperator(",") && !p.peek().is(tokenOperator, "}") {
-			return nil, p.unexpected("a comma or closing bracket is missing")
-		}
+		d.keys = append(d.keys, p.expression())
+		p.expect(tokenOperator, ":")
+		d.values = append(d.values, p.expression())
+		p.comma("}")
 	}
-	return d, nil
+	return d
 }
 
 // postfix reads the lookups and calls behind a value.
-func (p *parser) postfix(e expression) (expression, error) {
-	var err error
-	for err == nil {
+func (p *parser) postfix(e expression) expression {
+	for {
 		switch {
 		case p.takeOperator("."):
-			e, err = p.member(e)
+			e = p.member(e)
 		case p.takeOperator("["):
-			e, err = p.subscript(e)
+			e = p.subscript(e)
 		case p.peek().is(tokenOperator, "("):
-			e, err = p.call(e)
+			e = p.call(e)
 		default:
-			return e, nil
+			return e
 		}
 	}
-	return nil, err
 }
 
-func (p *parser) member(target expression) (expression, error) {
+func (p *parser) member(target expression) expression {
 	if p.peek().kind == tokenInteger {
-		return &itemOf{target, literal{number(p.next().text)}}, nil
+		return &itemOf{target, literal{number(p.next().text)}}
 	}
-	name, err := p.name()
-	return &attributeOf{target, name}, err
+	return &attributeOf{target, p.name()}
 }
 
 // subscript reads v[key] or v[start:stop:step] behind the bracket.
-func (p *parser) subscript(target expression) (expression, error) {
+func (p *parser) subscript(target expression) expression {
 	bounds := [3]expression{literal{none{}}, literal{none{}}, literal{none{}}}
 	colons := 0
 	for !p.peek().is(tokenOperator, "]") {
 		if p.takeOperator(":") {
 			if colons++; colons > 2 {
-				return nil, p.unexpected("a slice has at most three parts")
+				panic(p.unexpected("a slice has at most three parts"))
 			}
 			continue
 		}
-		var err error
-		if bounds[colons], err = p.expression(); err != nil {
-			return nil, err
-		}
+		bounds[colons] = p.expression()
 		if next := p.peek(); !next.is(tokenOperator, ":") && !next.is(tokenOperator, "]") {
-			return nil, p.unexpected("a closing bracket is missing")
+			panic(p.unexpected("a closing bracket is missing"))
 		}
 	}
 	empty := p.tokens[p.pos-1].is(tokenOperator, "[")
 	p.next()
 	switch {
 	case empty:
-		return nil, fmt.Errorf("an index is missing")
+		panic(fmt.Errorf("an index is missing"))
 	case colons == 0:
-		return &itemOf{target, bounds[0]}, nil
+		return &itemOf{target, bounds[0]}
 	}
-	return &sliceOf{target, bounds}, nil
+	return &sliceOf{target, bounds}
 }
 
-func (p *parser) call(function expression) (expression, error) {
-	args, err := p.arguments()
-	if err != nil {
-		return nil, err
-	}
+func (p *parser) call(function expression) expression {
+	args := p.arguments()
 	if method, ok := function.(*attributeOf); ok {
-		return &methodCall{method.target, method.name, args}, nil
+		return &methodCall{method.target, method.name, args}
 	}
-	return &call{function, args}, nil
+	return &call{function, args}
 }
 
 // arguments reads the arguments of a call with their brackets.
-func (p *parser) arguments() (argumentList, error) {
+func (p *parser) arguments() argumentList {
 	var a argumentList
 	p.next()
 	for !p.takeOperator(")") {
@@ -454,78 +383,60 @@ func (p *parser) arguments() (argumentList, error) {
 			a.names = append(a.names, p.next().text)
 			p.next()
 		} else if len(a.names) > 0 {
-			return a, p.unexpected("an argument without a name follows one with a name")
+			panic(p.unexpected("an argument without a name follows one with a name"))
 		}
-		e, err := p.expression()
-		if err != nil {
-			return a, err
-		}
-		a.all = append(a.all, e)
-		if !p.takeOperator(",") && !p.peek().is(tokenOperator, ")") {
-			return a, p.unexpected("a comma or closing bracket is missing")
-		}
+		a.all = append(a.all, p.expression())
+		p.comma(")")
 	}
-	return a, nil
+	return a
 }
 
 // filters reads what may follow any value: filters, tests and calls.
-func (p *parser) filters(e expression) (expression, error) {
-	var err error
-	for err == nil {
+func (p *parser) filters(e expression) expression {
+	for {
 		switch {
 		case p.takeOperator("|"):
-			e, err = p.filter(e)
+			e = p.filter(e)
 		case p.takeWord("is"):
-			e, err = p.test(e)
+			e = p.test(e)
 		case p.peek().is(tokenOperator, "("):
-			e, err = p.call(e)
+			e = p.call(e)
 		default:
-			return e, nil
+			return e
 		}
 	}
-	return nil, err
 }
 
 // filter reads a filter's name and arguments.
-func (p *parser) filter(input expression) (expression, error) {
-	name, err := p.name()
-	if err != nil {
-		return nil, err
-	}
+func (p *parser) filter(input expression) expression {
+	name := p.name()
 	apply, ok := filterByName(name)
 	if !ok {
-		return nil, fmt.Errorf("filter %q is not known", name)
+		panic(fmt.Errorf("filter %q is not known", name))
 	}
 	f := &filtered{input: input, name: name, apply: apply}
 	if p.peek().is(tokenOperator, "(") {
-		f.args, err = p.arguments()
+		f.args = p.arguments()
 	}
-	return f, err
+	return f
 }
 
 // test reads what follows is: a test's name, and its arguments in brackets or one without.
-func (p *parser) test(input expression) (expression, error) {
+func (p *parser) test(input expression) expression {
 	negate := p.takeWord("not")
-	name, err := p.name()
-	if err != nil {
-		return nil, err
-	}
+	name := p.name()
 	holds, ok := tests[name]
 	if !ok {
-		return nil, fmt.Errorf("test %q is not known", name)
+		panic(fmt.Errorf("test %q is not known", name))
 	}
 	t := &tested{input: input, name: name, holds: holds, negate: negate}
 	next := p.peek()
 	switch {
 	case next.is(tokenOperator, "("):
-		t.args, err = p.arguments()
+		t.args = p.arguments()
 	case next.kind == tokenName && !reserved[next.text], next.kind == tokenString, next.kind == tokenInteger,
 		next.kind == tokenFloat, next.is(tokenOperator, "["), next.is(tokenOperator, "{"):
-		var e expression
-		if e, err = p.primary(); err == nil {
-			e, err = p.postfix(e)
-		}
-		t.args.all = []expression{e}
+		t.args.all = []expression{p.postfix(p.primary())}
 	}
-	return t, err
+	return t
 }

@@ -18,18 +18,18 @@ var selections = map[string]filterFunc{
 }
 
 // each returns the elements of what a filter goes through.
-func each(in value) (list, error) {
+func each(in value) list {
 	all, ok := sequence(in)
 	if !ok {
-		return nil, fmt.Errorf("%s is not iterable", typeName(in))
+		panic(fmt.Errorf("%s is not iterable", typeName(in)))
 	}
-	return all, nil
+	return all
 }
 
 // path looks up an attribute that may be nested: a.b.0.
-func path(v value, attribute value) (value, error) {
+func path(v value, attribute value) value {
 	if attribute == nil || isNone(attribute) {
-		return v, nil
+		return v
 	}
 	if !isString(attribute) {
 		return item(v, attribute)
@@ -39,68 +39,52 @@ func path(v value, attribute value) (value, error) {
 		if i, err := strconv.Atoi(part); err == nil {
 			key = i
 		}
-		var err error
-		if v, err = item(v, key); err != nil {
-			return nil, err
-		}
+		v = item(v, key)
 	}
-	return v, nil
+	return v
 }
 
 // mapEach is map('filter', args...) and map(attribute='name', default=...).
-func mapEach(in value, args arguments) (value, error) {
-	all, err := each(in)
-	if err != nil {
-		return nil, err
-	}
-	apply, err := mapping(args)
-	if err != nil {
-		return nil, err
-	}
+func mapEach(in value, args arguments) value {
+	all, apply := each(in), mapping(args)
 	out := make(list, len(all))
 	for i, v := range all {
-		if out[i], err = apply(v); err != nil {
-			return nil, err
-		}
+		out[i] = apply(v)
 	}
-	return out, nil
+	return out
 }
 
 // mapping is what map does with each element.
-func mapping(args arguments) (func(value) (value, error), error) {
+func mapping(args arguments) func(value) value {
 	if len(args.positional) == 0 {
 		attribute, fallback := args.byName("attribute"), args.byName("default")
 		if attribute == nil {
-			return nil, errors.New("takes a filter or an attribute")
+			panic(errors.New("takes a filter or an attribute"))
 		}
-		return func(v value) (value, error) {
-			v, err := path(v, attribute)
-			if err == nil && fallback != nil && isUndefined(v) {
-				v = fallback
+		return func(v value) value {
+			if v = path(v, attribute); fallback != nil && isUndefined(v) {
+				return fallback
 			}
-			return v, err
-		}, nil
+			return v
+		}
 	}
 	apply, ok := filters[text(args.positional[0])]
 	if !ok {
-		return nil, fmt.Errorf("filter %s is not known", repr(args.positional[0]))
+		panic(fmt.Errorf("filter %s is not known", repr(args.positional[0])))
 	}
 	args.positional = args.positional[1:]
-	return func(v value) (value, error) { return apply(v, args) }, nil
+	return func(v value) value { return apply(v, args) }
 }
 
 // selected makes select, reject and their forms that test an attribute.
 func selected(keep, byAttribute bool) filterFunc {
-	return func(in value, args arguments) (value, error) {
-		all, err := each(in)
-		if err != nil {
-			return nil, err
-		}
+	return func(in value, args arguments) value {
+		all := each(in)
 		rest := args.positional
 		var attribute value
 		if byAttribute {
 			if len(rest) == 0 {
-				return nil, errors.New("takes an attribute")
+				panic(errors.New("takes an attribute"))
 			}
 			attribute, rest = rest[0], rest[1:]
 		}
@@ -108,77 +92,50 @@ func selected(keep, byAttribute bool) filterFunc {
 		if len(rest) > 0 {
 			var ok bool
 			if holds, ok = tests[text(rest[0])]; !ok {
-				return nil, fmt.Errorf("test %s is not known", repr(rest[0]))
+				panic(fmt.Errorf("test %s is not known", repr(rest[0])))
 			}
 			rest = rest[1:]
 		}
 		out := list{}
 		for _, v := range all {
-			at, err := path(v, attribute)
-			if err != nil {
-				return nil, err
-			}
-			ok, err := holds(at, rest)
-			if err != nil {
-				return nil, err
-			}
-			if ok == keep {
+			if holds(path(v, attribute), rest) == keep {
 				out = append(out, v)
 			}
 		}
-		return out, nil
+		return out
 	}
 }
 
 // sortKeys are what elements are ordered by: an attribute of each, without
 // regard to case where they are strings unless that is asked for.
-func sortKeys(all list, attribute value, caseSensitive bool) ([]keyed, error) {
+func sortKeys(all list, attribute value, caseSensitive bool) []keyed {
 	out := make([]keyed, len(all))
 	for i, v := range all {
-		at, err := path(v, attribute)
-		if err != nil {
-			return nil, err
-		}
+		at := path(v, attribute)
 		out[i] = keyed{at, at, v}
 		if s, ok := at.(string); ok && !caseSensitive {
 			out[i].key = strings.ToLower(s)
 		}
 	}
-	return out, nil
+	return out
 }
 
 // keyed is an element with what it is ordered by, and that as it was.
 type keyed struct{ key, plain, element value }
 
 // sortKeyed sorts by key and keeps the order of equal ones.
-func sortKeyed(all []keyed) (err error) {
-	slices.SortStableFunc(all, func(a, b keyed) int {
-		c, failed := compare(a.key, b.key)
-		if failed != nil {
-			err = failed
-		}
-		return c
-	})
-	return err
+func sortKeyed(all []keyed) {
+	slices.SortStableFunc(all, func(a, b keyed) int { return compare(a.key, b.key) })
 }
 
-func sorted(in value, args arguments) (value, error) {
-	all, err := each(in)
-	if err != nil {
-		return nil, err
-	}
-	keys, err := sortKeys(all, args.get(2, "attribute"), args.flag(1, "case_sensitive"))
-	if err == nil {
-		err = sortKeyed(keys)
-	}
-	if err != nil {
-		return nil, err
-	}
+func sorted(in value, args arguments) value {
+	keys := sortKeys(each(in), args.get(2, "attribute"), args.flag(1, "case_sensitive"))
+	sortKeyed(keys)
 	if args.flag(0, "reverse") { // Python's reverse keeps the order of equal ones too
 		slices.Reverse(keys)
 		reverseRuns(keys)
 	}
-	return elementsOf(keys), nil
+	return elementsOf(keys)
 }
 
 // reverseRuns turns back each run of equal keys.
@@ -203,58 +160,37 @@ func elementsOf(keys []keyed) list {
 
 // extreme is min (-1) or max (1): the first one of the least or greatest.
 func extreme(sign int) filterFunc {
-	return func(in value, args arguments) (value, error) {
-		all, err := each(in)
-		if err != nil {
-			return nil, err
-		}
-		keys, err := sortKeys(all, args.get(1, "attribute"), args.flag(0, "case_sensitive"))
-		if err != nil || len(keys) == 0 {
-			return undefined{}, err
+	return func(in value, args arguments) value {
+		keys := sortKeys(each(in), args.get(1, "attribute"), args.flag(0, "case_sensitive"))
+		if len(keys) == 0 {
+			return undefined{}
 		}
 		best := 0
 		for i := range keys {
-			c, err := compare(keys[i].key, keys[best].key)
-			if err != nil {
-				return nil, err
-			}
-			if c*sign > 0 {
+			if compare(keys[i].key, keys[best].key)*sign > 0 {
 				best = i
 			}
 		}
-		return keys[best].element, nil
+		return keys[best].element
 	}
 }
 
-func total(in value, args arguments) (value, error) {
-	all, err := each(in)
-	if err != nil {
-		return nil, err
-	}
+func total(in value, args arguments) value {
+	all := each(in)
 	start := args.get(1, "start")
 	if start == nil {
 		start = 0
 	}
 	parts := []value{start}
 	for _, v := range all {
-		if v, err = path(v, args.get(0, "attribute")); err != nil {
-			return nil, err
-		}
-		parts = append(parts, v)
+		parts = append(parts, path(v, args.get(0, "attribute")))
 	}
 	return sum(parts)
 }
 
 // unique keeps the first of equal elements.
-func unique(in value, args arguments) (value, error) {
-	all, err := each(in)
-	if err != nil {
-		return nil, err
-	}
-	keys, err := sortKeys(all, args.get(1, "attribute"), args.flag(0, "case_sensitive"))
-	if err != nil {
-		return nil, err
-	}
+func unique(in value, args arguments) value {
+	keys := sortKeys(each(in), args.get(1, "attribute"), args.flag(0, "case_sensitive"))
 	budget := comparisonMax
 	var kept []keyed
 	for _, k := range keys {
@@ -262,19 +198,12 @@ func unique(in value, args arguments) (value, error) {
 			kept = append(kept, k)
 		}
 	}
-	return elementsOf(kept), nil
+	return elementsOf(kept)
 }
 
 // groupBy sorts by an attribute and gives one group for each of its values.
-func groupBy(in value, args arguments) (value, error) {
-	all, err := each(in)
-	if err != nil {
-		return nil, err
-	}
-	keys, err := sortKeys(all, args.get(0, "attribute"), args.flag(2, "case_sensitive"))
-	if err != nil {
-		return nil, err
-	}
+func groupBy(in value, args arguments) value {
+	keys := sortKeys(each(in), args.get(0, "attribute"), args.flag(2, "case_sensitive"))
 	if fallback := args.get(1, "default"); fallback != nil {
 		for i := range keys {
 			if isUndefined(keys[i].key) {
@@ -282,9 +211,7 @@ func groupBy(in value, args arguments) (value, error) {
 			}
 		}
 	}
-	if err := sortKeyed(keys); err != nil {
-		return nil, err
-	}
+	sortKeyed(keys)
 	groups := list{}
 	for start := 0; start < len(keys); {
 		end := start + 1
@@ -294,5 +221,5 @@ func groupBy(in value, args arguments) (value, error) {
 		groups = append(groups, group{keys[start].plain, elementsOf(keys[start:end])})
 		start = end
 	}
-	return groups, nil
+	return groups
 }

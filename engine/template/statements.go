@@ -1,8 +1,9 @@
 package template
 
 import (
-	"errors"
 	"fmt"
+	"slices"
+	"strconv"
 )
 
 // frame is where a statement runs: a scope and where its text goes.
@@ -13,141 +14,137 @@ type frame struct {
 }
 
 // statement is a statement of the template: it runs in a frame.
-type statement func(f *frame) error
+type statement func(f *frame) jump
 
-// What break and continue return; the nearest loop takes it.
-var (
-	errBreak    = errors.New("break outside of a loop")
-	errContinue = errors.New("continue outside of a loop")
+// jump is the name of a statement that ends a round of the nearest loop, empty for all others.
+type jump string
+
+const (
+	jumpBreak    jump = "break"
+	jumpContinue jump = "continue"
 )
 
-func (f *frame) execute(body []statement) error {
+// execute runs statements up to a jump, which the loop around them takes.
+func (f *frame) execute(body []statement) jump {
 	for _, s := range body {
-		if err := f.run.step(); err != nil {
-			return err
-		}
-		if err := s(f); err != nil {
-			return err
+		f.run.step()
+		if j := s(f); j != "" {
+			return j
 		}
 	}
-	return nil
+	return ""
 }
 
-func (f *frame) write(s string) error {
+// executeAll runs statements that are in no loop.
+func (f *frame) executeAll(body []statement) {
+	if j := f.execute(body); j != "" {
+		panic(fmt.Errorf("%s outside of a loop", j))
+	}
+}
+
+func (f *frame) write(s string) {
 	if len(*f.out)+len(s) > outputMax {
-		return fmt.Errorf("%w: more than %d bytes of text", ErrLimit, outputMax)
+		panic(fmt.Errorf("%w: more than %d bytes of text", ErrLimit, outputMax))
 	}
 	*f.out = append(*f.out, s...)
-	return nil
 }
 
 // output writes what an expression gives. The strings of a sum go straight to
 // the output; nothing is joined first.
-func (f *frame) output(e expression) error {
+func (f *frame) output(e expression) {
 	switch e := e.(type) {
 	case *sumOf:
-		return f.outputSum(e)
+		f.outputSum(e)
 	case *conditional:
-		chosen, err := e.choose(f)
-		if err != nil {
-			return err
-		}
-		return f.output(chosen)
+		f.output(e.choose(f))
+	default:
+		f.write(text(e.eval(f)))
 	}
-	v, err := e.eval(f)
-	if err != nil {
-		return err
-	}
-	return f.write(text(v))
 }
 
-func (f *frame) outputSum(s *sumOf) error {
+func (f *frame) outputSum(s *sumOf) {
 	var few [8]value
-	values, allStrings, err := chain(f, s.parts, few[:0])
-	if err != nil {
-		return err
-	}
+	values, allStrings := chain(f, s.parts, few[:0])
 	if !allStrings {
-		total, err := sum(values)
-		if err != nil {
-			return err
-		}
-		return f.write(text(total))
+		f.write(text(sum(values)))
+		return
 	}
 	for _, v := range values {
-		if err := f.write(v.(string)); err != nil {
-			return err
-		}
+		f.write(v.(string))
 	}
-	return nil
 }
 
 // capture renders a block into a string.
-func (f *frame) capture(body []statement) (string, error) {
+func (f *frame) capture(body []statement) (string, jump) {
 	var text []byte
 	inner := *f
 	inner.out = &text
-	err := inner.execute(body)
-	return string(text), err
+	j := inner.execute(body)
+	return string(text), j
 }
 
 // block reads statements up to a tag with one of the names and consumes the
 // tag's name; without names, up to the end of the template.
-func (p *parser) block(ends ...string) (body []statement, end string, err error) {
-	if err := p.deeper(); err != nil {
-		return nil, "", err
-	}
+func (p *parser) block(ends ...string) (body []statement, end string) {
+	p.deeper()
 	defer p.shallower()
 	for {
 		switch t := p.next(); t.kind {
 		case tokenText:
-			body = append(body, func(f *frame) error { return f.write(t.text) })
+			body = append(body, func(f *frame) jump {
+				f.write(t.text)
+				return ""
+			})
 		case tokenOutput:
-			e, err := p.tuple()
-			if err == nil && p.next().kind != tokenOutputEnd {
-				p.pos--
-				err = p.unexpected("the expression does not end")
-			}
-			if err != nil {
-				return nil, "", fmt.Errorf("line %d: %w", t.line, err)
-			}
-			body = append(body, func(f *frame) error { return f.output(e) })
+			body = append(body, p.outputTag(t.line))
 		case tokenBlock:
-			name, err := p.name()
-			for _, end := range ends {
-				if err == nil && name == end {
-					return body, name, nil
-				}
-			}
-			var s statement
-			if err == nil {
-				s, err = p.statement(name)
-			}
-			if err != nil {
-				return nil, "", fmt.Errorf("line %d: %w", t.line, err)
+			s, end := p.blockTag(t.line, ends)
+			if s == nil {
+				return body, end
 			}
 			body = append(body, s)
 		default: // the end of the template
 			if len(ends) > 0 {
-				return nil, "", fmt.Errorf("%q is missing", ends[len(ends)-1])
+				panic(fmt.Errorf("%q is missing", ends[len(ends)-1]))
 			}
-			return body, "", nil
+			return body, ""
 		}
 	}
 }
 
-// tagEnd consumes the end of a block's tag.
-func (p *parser) tagEnd() error {
-	if p.peek().kind != tokenBlockEnd {
-		return p.unexpected("the tag does not end")
+func (p *parser) outputTag(line int) statement {
+	defer within("line", strconv.Itoa(line))
+	e := p.tuple()
+	if p.peek().kind != tokenOutputEnd {
+		panic(p.unexpected("the expression does not end"))
 	}
 	p.next()
-	return nil
+	return func(f *frame) jump {
+		f.output(e)
+		return ""
+	}
+}
+
+// blockTag reads the name of a tag and the statement that it begins; none if it is one of the ends.
+func (p *parser) blockTag(line int, ends []string) (s statement, name string) {
+	defer within("line", strconv.Itoa(line))
+	if name = p.name(); slices.Contains(ends, name) {
+		return nil, name
+	}
+	return p.statement(name), name
+}
+
+// tagEnd consumes the end of a block's tag.
+func (p *parser) tagEnd() {
+	if p.peek().kind != tokenBlockEnd {
+		panic(p.unexpected("the tag does not end"))
+	}
+	p.next()
 }
 
 // statement reads the statement whose name was consumed. What reaches other
 // templates (include, import, extends, block) is not known.
-func (p *parser) statement(name string) (statement, error) {
+func (p *parser) statement(name string) statement {
 	switch name {
 	case "if":
 		return p.ifStatement()
@@ -162,35 +159,28 @@ func (p *parser) statement(name string) (statement, error) {
 	case "filter":
 		return p.filterStatement()
 	case "generation": // marks the assistant's text for training; no effect here
-		body, err := p.body("endgeneration")
-		return func(f *frame) error { return f.execute(body) }, err
-	case "break":
-		return func(*frame) error { return errBreak }, p.tagEnd()
-	case "continue":
-		return func(*frame) error { return errContinue }, p.tagEnd()
+		body := p.body("endgeneration")
+		return func(f *frame) jump { return f.execute(body) }
+	case "break", "continue":
+		p.tagEnd()
+		return func(*frame) jump { return jump(name) }
 	}
-	return nil, fmt.Errorf("%q is not supported here", name)
+	panic(fmt.Errorf("%q is not supported here", name))
 }
 
 // body reads the end of a tag, the statements behind it, and the whole end tag.
-func (p *parser) body(end string) ([]statement, error) {
-	if err := p.tagEnd(); err != nil {
-		return nil, err
-	}
-	body, _, err := p.block(end)
-	if err != nil {
-		return nil, err
-	}
-	return body, p.tagEnd()
+func (p *parser) body(end string) []statement {
+	p.tagEnd()
+	body, _ := p.block(end)
+	p.tagEnd()
+	return body
 }
 
 // last reads the expression that ends a tag.
-func (p *parser) last() (expression, error) {
-	e, err := p.tuple()
-	if err != nil {
-		return nil, err
-	}
-	return e, p.tagEnd()
+func (p *parser) last() expression {
+	e := p.tuple()
+	p.tagEnd()
+	return e
 }
 
 type branch struct {
@@ -198,189 +188,142 @@ type branch struct {
 	body      []statement
 }
 
-func (p *parser) ifStatement() (statement, error) {
+func (p *parser) ifStatement() statement {
 	var branches []branch
-	end := "if"
-	for {
+	for end := "if"; ; {
 		b := branch{condition: literal{true}}
-		var err error
-		if end == "else" {
-			err = p.tagEnd()
-		} else {
-			b.condition, err = p.last()
-		}
-		if err != nil {
-			return nil, err
-		}
 		ends := []string{"elif", "else", "endif"}
 		if end == "else" {
+			p.tagEnd()
 			ends = ends[2:]
+		} else {
+			b.condition = p.last()
 		}
-		if b.body, end, err = p.block(ends...); err != nil {
-			return nil, err
-		}
+		b.body, end = p.block(ends...)
 		branches = append(branches, b)
 		if end == "endif" {
-			return executeIf(branches), p.tagEnd()
+			p.tagEnd()
+			return executeIf(branches)
 		}
 	}
 }
 
 // executeIf opens no scope: a set inside is seen after it, as in Jinja.
 func executeIf(branches []branch) statement {
-	return func(f *frame) error {
+	return func(f *frame) jump {
 		for i := range branches {
-			v, err := branches[i].condition.eval(f)
-			if err != nil {
-				return err
-			}
-			if isTrue(v) {
+			if isTrue(branches[i].condition.eval(f)) {
 				return f.execute(branches[i].body)
 			}
 		}
-		return nil
+		return ""
 	}
 }
 
 // target is what a set assigns to: a variable, or a member of a namespace.
 type target struct{ name, member string }
 
-func (p *parser) target() (t target, err error) {
-	if t.name, err = p.name(); err == nil && p.takeOperator(".") {
-		t.member, err = p.name()
+func (p *parser) target() target {
+	t := target{name: p.name()}
+	if p.takeOperator(".") {
+		t.member = p.name()
 	}
-	return t, err
+	return t
 }
 
-func (t target) assign(f *frame, v value) error {
+func (t target) assign(f *frame, v value) {
 	if t.member == "" {
 		f.scope.set(t.name, v)
-		return nil
+		return
 	}
 	ns, ok := f.scope.get(t.name).(*namespace)
 	if !ok {
-		return fmt.Errorf("set %s.%s: only a namespace can be changed", t.name, t.member)
+		panic(fmt.Errorf("set %s.%s: only a namespace can be changed", t.name, t.member))
 	}
 	ns.members = ns.members.set(t.member, v)
-	return nil
 }
 
-func (p *parser) setStatement() (statement, error) {
-	t, err := p.target()
-	if err != nil {
-		return nil, err
-	}
+func (p *parser) setStatement() statement {
+	t := p.target()
 	if p.takeOperator("=") {
-		e, err := p.last()
-		return func(f *frame) error {
-			v, err := e.eval(f)
-			if err != nil {
-				return err
-			}
-			return t.assign(f, v)
-		}, err
-	}
-	body, err := p.body("endset") // Jinja may have filters before
-	return func(f *frame) error {
-		v, err := f.capture(body)
-		if err != nil {
-			return err
+		e := p.last()
+		return func(f *frame) jump {
+			t.assign(f, e.eval(f))
+			return ""
 		}
-		return t.assign(f, v)
-	}, err
+	}
+	body := p.body("endset") // Jinja may have filters before
+	return func(f *frame) jump {
+		text, j := f.capture(body)
+		if j == "" {
+			t.assign(f, text)
+		}
+		return j
+	}
 }
 
-func (p *parser) macroStatement() (statement, error) {
-	name, err := p.name()
-	if err != nil {
-		return nil, err
-	}
-	params, err := p.params()
-	if err != nil {
-		return nil, err
-	}
-	body, err := p.body("endmacro")
-	return func(f *frame) error {
+func (p *parser) macroStatement() statement {
+	name, params := p.name(), p.params()
+	body := p.body("endmacro")
+	return func(f *frame) jump {
 		f.scope.keep()
 		m := &macro{name: name, params: params, body: body, scope: f.scope}
 		f.scope.set(name, callable(m.call))
-		return nil
-	}, err
+		return ""
+	}
 }
 
-func (p *parser) params() ([]param, error) {
-	if err := p.expect(tokenOperator, "("); err != nil {
-		return nil, err
-	}
+func (p *parser) params() []param {
+	p.expect(tokenOperator, "(")
 	var params []param
 	for !p.takeOperator(")") {
-		name, err := p.name()
-		if err != nil {
-			return nil, err
-		}
-		one := param{name: name, fallback: literal{undefined{}}}
+		one := param{name: p.name(), fallback: literal{undefined{}}}
 		if p.takeOperator("=") {
-			if one.fallback, err = p.expression(); err != nil {
-				return nil, err
-			}
+			one.fallback = p.expression()
 		}
 		params = append(params, one)
-		if !p.takeOperator(",") && !p.peek().is(tokenOperator, ")") {
-			return nil, p.unexpected("a comma or closing bracket is missing")
-		}
+		p.comma(")")
 	}
-	return params, nil
+	return params
 }
 
-func (p *parser) withStatement() (statement, error) {
+func (p *parser) withStatement() statement {
 	var names []string
 	var values []expression
-	for !p.atTagEnd() {
-		name, err := p.name()
-		if err != nil {
-			return nil, err
-		}
-		if err := p.expect(tokenOperator, "="); err != nil {
-			return nil, err
-		}
-		e, err := p.expression()
-		if err != nil {
-			return nil, err
-		}
-		names, values = append(names, name), append(values, e)
-		if !p.takeOperator(",") {
-			break
-		}
+	for more := !p.atTagEnd(); more; more = p.takeOperator(",") && !p.atTagEnd() {
+		names = append(names, p.name())
+		p.expect(tokenOperator, "=")
+		values = append(values, p.expression())
 	}
-	body, err := p.body("endwith")
-	return func(f *frame) error {
-		got, err := evaluate(f, values)
-		if err != nil {
-			return err
-		}
+	body := p.body("endwith")
+	return func(f *frame) jump {
+		got := evaluate(f, values)
 		inner := *f
 		inner.scope = f.scope.inside()
 		for i, name := range names {
 			inner.scope.set(name, got[i])
 		}
 		return inner.execute(body)
-	}, err
+	}
 }
 
-// captured is the text of a block, as an expression.
-type captured struct{ body []statement }
+// blockText is the variable of a filter block's text. No template can write the name.
+const blockText = ""
 
-func (c *captured) eval(f *frame) (value, error) { return f.capture(c.body) }
-
-func (p *parser) filterStatement() (statement, error) {
-	block := &captured{}
-	e, err := p.filter(block)
-	for err == nil && p.takeOperator("|") {
-		e, err = p.filter(e)
+func (p *parser) filterStatement() statement {
+	e := p.filter(newReference(blockText))
+	for p.takeOperator("|") {
+		e = p.filter(e)
 	}
-	if err != nil {
-		return nil, err
+	body := p.body("endfilter")
+	return func(f *frame) jump {
+		text, j := f.capture(body)
+		if j == "" {
+			inner := *f
+			inner.scope = f.scope.inside()
+			inner.scope.set(blockText, text)
+			inner.output(e)
+		}
+		return j
 	}
-	block.body, err = p.body("endfilter")
-	return func(f *frame) error { return f.output(e) }, err
 }

@@ -102,7 +102,7 @@ type Template struct{ body []statement }
 
 // New parses a template. An error says what the template uses that this
 // package does not offer: includes, imports and inheritance among them.
-func New(source string) (*Template, error) {
+func New(source string) (t *Template, err error) {
 	if len(source) > sourceMax {
 		return nil, fmt.Errorf("chat template has %d bytes, at most %d are read", len(source), sourceMax)
 	}
@@ -110,11 +110,9 @@ func New(source string) (*Template, error) {
 	if err != nil {
 		return nil, fmt.Errorf("chat template: %w", err)
 	}
+	defer catch(&err)
 	p := &parser{tokens: tokens}
-	body, _, err := p.block()
-	if err != nil {
-		return nil, fmt.Errorf("chat template: %w", err)
-	}
+	body, _ := p.block()
 	return &Template{body: body}, nil
 }
 
@@ -123,35 +121,41 @@ func New(source string) (*Template, error) {
 func (t *Template) Render(in Input) (prompt string, err error) {
 	r := newRun()
 	defer r.release()
-	defer func() {
-		if p := recover(); p != nil {
-			prompt, err = "", panicError(p)
-		}
-	}()
+	defer catch(&err)
 	r.now = in.Now
 	if err := in.variables(&r.outer); err != nil {
 		return "", err
 	}
 	f := &frame{run: r, scope: &r.outer, out: &r.out}
-	if err := f.execute(t.body); err != nil {
-		return "", renderError(err)
-	}
+	f.executeAll(t.body)
 	return string(r.out), nil
 }
 
-// panicError makes an error of a panic, such as one over a limit.
-func panicError(p any) error {
-	if err, ok := p.(error); ok {
-		return fmt.Errorf("chat template: %w", err)
+// catch makes an error of a panic. As in Go's text/template, a panic is how the parser
+// and the evaluation, which are recursive, end over what they cannot read or do.
+func catch(err *error) {
+	p := recover()
+	if p == nil {
+		return
 	}
-	return fmt.Errorf("chat template: %v", p)
+	*err = fmt.Errorf("chat template: %w", errorOf(p))
+	if raised, ok := errors.AsType[*Raised](*err); ok {
+		*err = raised
+	}
 }
 
-func renderError(err error) error {
-	if raised, ok := errors.AsType[*Raised](err); ok {
-		return raised
+func errorOf(p any) error {
+	if err, ok := p.(error); ok {
+		return err
 	}
-	return fmt.Errorf("chat template: %w", err)
+	return fmt.Errorf("%v", p)
+}
+
+// within adds to the error of a panic that passes where it happened. Callers defer it.
+func within(what, name string) {
+	if p := recover(); p != nil {
+		panic(fmt.Errorf("%s %s: %w", what, name, errorOf(p)))
+	}
 }
 
 // run is what the frames of one rendering share.
@@ -188,24 +192,22 @@ func (r *run) release() {
 }
 
 // step counts one unit of work.
-func (r *run) step() error { return r.work(1) }
+func (r *run) step() { r.work(1) }
 
-func (r *run) work(steps int) error {
+func (r *run) work(steps int) {
 	if r.steps += steps; r.steps > stepsMax {
-		return fmt.Errorf("%w: more than %d steps", ErrLimit, stepsMax)
+		panic(fmt.Errorf("%w: more than %d steps", ErrLimit, stepsMax))
 	}
-	return nil
 }
 
 // lookUp counts looking at the elements of a list or the members of an object.
-func (r *run) lookUp(among value) error {
+func (r *run) lookUp(among value) {
 	switch x := among.(type) {
 	case list:
-		return r.work(len(x) / membersPerStep)
+		r.work(len(x) / membersPerStep)
 	case object:
-		return r.work(len(x) / membersPerStep)
+		r.work(len(x) / membersPerStep)
 	}
-	return nil
 }
 
 // StartsThinking reports whether a prompt ends inside an open thinking block,

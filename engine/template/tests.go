@@ -6,27 +6,20 @@ import (
 )
 
 // testFunc is a test: what `is` asks.
-type testFunc func(in value, args []value) (bool, error)
+type testFunc func(in value, args []value) bool
 
 func plain(holds func(value) bool) testFunc {
-	return func(in value, _ []value) (bool, error) { return holds(in), nil }
+	return func(in value, _ []value) bool { return holds(in) }
 }
 
-func ordered(holds func(int) bool) testFunc {
-	return func(in value, args []value) (bool, error) {
+// related is a test whose one argument an operator compares with.
+func related(holds relation) testFunc {
+	return func(in value, args []value) bool {
 		if len(args) != 1 {
-			return false, errors.New("takes one value")
+			panic(errors.New("takes one value"))
 		}
-		c, err := compare(in, args[0])
-		return err == nil && holds(c), err
+		return holds(in, args[0])
 	}
-}
-
-func equals(in value, args []value) (bool, error) {
-	if len(args) != 1 {
-		return false, errors.New("takes one value")
-	}
-	return equal(in, args[0]), nil
 }
 
 var tests = map[string]testFunc{
@@ -48,25 +41,17 @@ var tests = map[string]testFunc{
 	"upper":     plain(func(v value) bool { return strings.ToUpper(text(v)) == text(v) }),
 	"odd":       plain(func(v value) bool { return isInteger(v) && integerOf(v)%2 != 0 }),
 	"even":      plain(func(v value) bool { return isInteger(v) && integerOf(v)%2 == 0 }),
-	"divisibleby": func(in value, args []value) (bool, error) {
+	"divisibleby": func(in value, args []value) bool {
 		if len(args) != 1 || integerOf(args[0]) == 0 {
-			return false, errors.New("takes a number other than 0")
+			panic(errors.New("takes a number other than 0"))
 		}
-		return integerOf(in)%integerOf(args[0]) == 0, nil
+		return integerOf(in)%integerOf(args[0]) == 0
 	},
-	"in": func(in value, args []value) (bool, error) {
-		if len(args) != 1 {
-			return false, errors.New("takes one value")
-		}
-		return contains(args[0], in)
-	},
-	"sameas": equals, "eq": equals, "equalto": equals, "==": equals,
-	"ne": func(in value, args []value) (bool, error) {
-		same, err := equals(in, args)
-		return !same, err
-	},
-	"lt": ordered(func(c int) bool { return c < 0 }), "lessthan": ordered(func(c int) bool { return c < 0 }),
-	"le": ordered(func(c int) bool { return c <= 0 }),
-	"gt": ordered(func(c int) bool { return c > 0 }), "greaterthan": ordered(func(c int) bool { return c > 0 }),
-	"ge": ordered(func(c int) bool { return c >= 0 }),
+	"in":     related(isIn),
+	"sameas": related(equal), "eq": related(equal), "equalto": related(equal), "==": related(equal),
+	"ne": related(relations["!="]),
+	"lt": related(relations["<"]), "lessthan": related(relations["<"]),
+	"le": related(relations["<="]),
+	"gt": related(relations[">"]), "greaterthan": related(relations[">"]),
+	"ge": related(relations[">="]),
 }

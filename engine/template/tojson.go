@@ -21,34 +21,34 @@ type jsonStyle struct {
 var defaultJSON = jsonStyle{item: ", ", key: ": "}
 
 // appendJSON writes v as Python's json.dumps would.
-func (s *jsonStyle) appendJSON(b []byte, v value, depth int) ([]byte, error) {
+func (s *jsonStyle) appendJSON(b []byte, v value, depth int) []byte {
 	if len(b) > outputMax {
-		return nil, errLongString
+		panic(errLongString)
 	}
 	switch x := v.(type) {
 	case string:
-		return s.appendString(b, x), nil
+		return s.appendString(b, x)
 	case object:
 		return s.appendObject(b, x, depth)
 	case none:
-		return append(b, "null"...), nil
+		return append(b, "null"...)
 	case bool:
 		if x {
-			return append(b, "true"...), nil
+			return append(b, "true"...)
 		}
-		return append(b, "false"...), nil
+		return append(b, "false"...)
 	}
 	switch {
 	case isUndefined(v):
-		return nil, errors.New("object of type Undefined is not JSON serializable")
+		panic(errors.New("object of type Undefined is not JSON serializable"))
 	case isFloat(v):
-		return append(b, jsonFloat(v.(float))...), nil
+		return append(b, jsonFloat(v.(float))...)
 	case isInteger(v):
-		return append(b, text(v)...), nil
+		return append(b, text(v)...)
 	}
 	items, ok := elements(v)
 	if !ok {
-		return nil, fmt.Errorf("object of type %s is not JSON serializable", typeName(v))
+		panic(fmt.Errorf("object of type %s is not JSON serializable", typeName(v)))
 	}
 	return s.appendList(b, items, depth)
 }
@@ -67,15 +67,14 @@ func jsonFloat(f float) string {
 	}
 }
 
-func (s *jsonStyle) appendObject(b []byte, o object, depth int) ([]byte, error) {
+func (s *jsonStyle) appendObject(b []byte, o object, depth int) []byte {
 	if len(o) == 0 {
-		return append(b, "{}"...), nil
+		return append(b, "{}"...)
 	}
 	if s.sort {
 		o = sortedObject(o)
 	}
 	b = append(b, '{')
-	var err error
 	for i, m := range o {
 		if i > 0 {
 			b = append(b, s.item...)
@@ -83,29 +82,24 @@ func (s *jsonStyle) appendObject(b []byte, o object, depth int) ([]byte, error) 
 		b = s.newLine(b, depth+1)
 		b = s.appendString(b, m.key)
 		b = append(b, s.key...)
-		if b, err = s.appendJSON(b, m.val, depth+1); err != nil {
-			return nil, err
-		}
+		b = s.appendJSON(b, m.val, depth+1)
 	}
-	return append(s.newLine(b, depth), '}'), nil
+	return append(s.newLine(b, depth), '}')
 }
 
-func (s *jsonStyle) appendList(b []byte, l list, depth int) ([]byte, error) {
+func (s *jsonStyle) appendList(b []byte, l list, depth int) []byte {
 	if len(l) == 0 {
-		return append(b, "[]"...), nil
+		return append(b, "[]"...)
 	}
 	b = append(b, '[')
-	var err error
 	for i, v := range l {
 		if i > 0 {
 			b = append(b, s.item...)
 		}
 		b = s.newLine(b, depth+1)
-		if b, err = s.appendJSON(b, v, depth+1); err != nil {
-			return nil, err
-		}
+		b = s.appendJSON(b, v, depth+1)
 	}
-	return append(s.newLine(b, depth), ']'), nil
+	return append(s.newLine(b, depth), ']')
 }
 
 func (s *jsonStyle) newLine(b []byte, depth int) []byte {
@@ -149,22 +143,15 @@ func appendEscape(b []byte, r rune) []byte {
 
 // toJSON is the tojson filter of chat templates: no HTML escaping, keys in
 // their order, Python's spacing, and the keyword arguments of json.dumps.
-func toJSON(in value, args arguments) (value, error) {
+func toJSON(in value, args arguments) value {
 	style := defaultJSON
 	if len(args.positional)+len(args.names) > 0 {
-		var err error
-		if style, err = jsonArguments(args); err != nil {
-			return nil, err
-		}
+		style = jsonArguments(args)
 	}
-	b, err := style.appendJSON(make([]byte, 0, 256), in, 0)
-	if err != nil {
-		return nil, err
-	}
-	return string(b), nil
+	return string(style.appendJSON(make([]byte, 0, 256), in, 0))
 }
 
-func jsonArguments(args arguments) (jsonStyle, error) {
+func jsonArguments(args arguments) jsonStyle {
 	s := defaultJSON
 	s.ascii = args.flag(0, "ensure_ascii")
 	if v := args.get(1, "indent"); v != nil && !isNone(v) {
@@ -177,10 +164,10 @@ func jsonArguments(args arguments) (jsonStyle, error) {
 	if v := args.get(2, "separators"); v != nil && !isNone(v) {
 		pair, ok := elements(v)
 		if !ok || len(pair) != 2 {
-			return s, errors.New("tojson: separators must be a pair")
+			panic(errors.New("tojson: separators must be a pair"))
 		}
 		s.item, s.key = text(pair[0]), text(pair[1])
 	}
 	s.sort = args.flag(3, "sort_keys")
-	return s, nil
+	return s
 }

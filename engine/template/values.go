@@ -7,6 +7,7 @@ import (
 	"io"
 	"math"
 	"math/big"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode"
@@ -528,15 +529,7 @@ func equalObjects(x, y object, budget *int) bool {
 }
 
 func equalLists(x, y list, budget *int) bool {
-	if len(x) != len(y) {
-		return false
-	}
-	for i := range x {
-		if !equalWithin(x[i], y[i], budget) {
-			return false
-		}
-	}
-	return true
+	return slices.EqualFunc(x, y, func(a, b value) bool { return equalWithin(a, b, budget) })
 }
 
 func compareNumbers(a, b value) int {
@@ -554,32 +547,23 @@ func compareNumbers(a, b value) int {
 }
 
 // contains is Python's `item in v`.
-func contains(v, item value) (bool, error) {
+func contains(v, item value) bool {
 	switch x := v.(type) {
 	case string:
 		s, ok := item.(string)
 		if !ok {
-			return false, errors.New("'in <string>' requires string as left operand")
+			panic(errors.New("'in <string>' requires string as left operand"))
 		}
-		return strings.Contains(x, s), nil
+		return strings.Contains(x, s)
 	case object:
 		s, ok := item.(string)
 		_, has := x.get(s)
-		return ok && has, nil
+		return ok && has
 	case *namespace:
-		return false, errors.New("a namespace is not iterable")
-	}
-	items, ok := sequence(v)
-	if !ok {
-		return false, fmt.Errorf("%s is not iterable", typeName(v))
+		panic(errors.New("a namespace is not iterable"))
 	}
 	budget := comparisonMax
-	for _, e := range items {
-		if equalWithin(e, item, &budget) {
-			return true, nil
-		}
-	}
-	return false, nil
+	return slices.ContainsFunc(each(v), func(e value) bool { return equalWithin(e, item, &budget) })
 }
 
 // typeName names a value's type in error messages, in Python's words.
