@@ -25,7 +25,8 @@ const (
 	tensorBytesMin   = 8 + 4 + 8 + 4 + 8
 )
 
-// reader walks the header. Every take checks what is left first.
+// reader walks the header. Every take checks what is left first. What is wrong
+// ends the walk by a panic with a *FormatError, which parse returns.
 type reader struct {
 	data []byte
 	at   int
@@ -33,72 +34,56 @@ type reader struct {
 
 func (r *reader) left() uint64 { return uint64(len(r.data) - r.at) }
 
-// failAt makes the error of this package.
-func failAt(at int, format string, args ...any) error {
-	return &FormatError{Offset: int64(at), What: fmt.Sprintf(format, args...)}
+// failAt ends the walk.
+func failAt(at int, format string, args ...any) {
+	panic(&FormatError{Offset: int64(at), What: fmt.Sprintf(format, args...)})
 }
 
 // take returns the next n bytes, which alias the file.
-func (r *reader) take(n uint64, what string) ([]byte, error) {
+func (r *reader) take(n uint64, what string) []byte {
 	if n > r.left() {
-		return nil, failAt(r.at, "%s needs %d bytes, the file has %d left", what, n, r.left())
+		failAt(r.at, "%s needs %d bytes, the file has %d left", what, n, r.left())
 	}
 	b := r.data[r.at : r.at+int(n) : r.at+int(n)]
 	r.at += int(n)
-	return b, nil
+	return b
 }
 
-func (r *reader) u32(what string) (uint32, error) {
-	b, err := r.take(4, what)
-	if err != nil {
-		return 0, err
-	}
-	return binary.LittleEndian.Uint32(b), nil
-}
+func (r *reader) u32(what string) uint32 { return binary.LittleEndian.Uint32(r.take(4, what)) }
 
-func (r *reader) u64(what string) (uint64, error) {
-	b, err := r.take(8, what)
-	if err != nil {
-		return 0, err
-	}
-	return binary.LittleEndian.Uint64(b), nil
-}
+func (r *reader) u64(what string) uint64 { return binary.LittleEndian.Uint64(r.take(8, what)) }
 
 // str returns the bytes of a length-prefixed string.
-func (r *reader) str(what string) ([]byte, error) {
-	n, err := r.u64("length of " + what)
-	if err != nil {
-		return nil, err
-	}
-	return r.take(n, what)
-}
+func (r *reader) str(what string) []byte { return r.take(r.u64("length of "+what), what) }
 
 // name returns a copied, non-empty string of bounded length.
-func (r *reader) name(what string) (string, error) {
+func (r *reader) name(what string) string {
 	at := r.at
-	b, err := r.str(what)
+	b := r.str(what)
 	switch {
-	case err != nil:
-		return "", err
 	case len(b) == 0:
-		return "", failAt(at, "%s is empty", what)
+		failAt(at, "%s is empty", what)
 	case len(b) >= nameBytesMax:
-		return "", failAt(at, "%s has %d bytes, want less than %d", what, len(b), nameBytesMax)
+		failAt(at, "%s has %d bytes, want less than %d", what, len(b), nameBytesMax)
 	}
-	return string(b), nil
+	return string(b)
 }
 
 // parse reads everything but the tensor data itself.
-func parse(name string, data []byte) (*File, error) {
+func parse(name string, data []byte) (f *File, err error) {
+	defer func() {
+		switch p := recover().(type) {
+		case nil:
+		case *FormatError:
+			f, err = nil, p
+		default:
+			panic(p)
+		}
+	}()
 	r := &reader{data: data}
-	tensors, keys, err := parseHeader(r)
-	if err != nil {
-		return nil, err
-	}
-	f := &File{name: name, data: data, keyAt: map[string]int{}, byName: map[string]*Tensor{}}
-	if err := f.parseKeys(r, keys); err != nil {
-		return nil, err
-	}
+	tensors, keys := parseHeader(r)
+	f = &File{name: name, data: data, keyAt: map[string]int{}, byName: map[string]*Tensor{}}
+	f.parseKeys(r, keys)
 	if n, err := f.Uint("split.count"); err == nil && n > 1 {
 		return nil, fmt.Errorf("it is one of %d parts of a split model, which are not supported: merge them into one file", n)
 	}
@@ -106,76 +91,50 @@ func parse(name string, data []byte) (*File, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := f.parseDirectory(r, tensors); err != nil {
-		return nil, err
-	}
-	if err := f.placeTensors(r.at, alignment); err != nil {
-		return nil, err
-	}
+	f.parseDirectory(r, tensors)
+	f.placeTensors(r.at, alignment)
 	return newFile(f), nil
 }
 
-func parseHeader(r *reader) (tensors, keys uint64, err error) {
-	head, err := r.take(4, "magic number")
-	if err != nil {
-		return 0, 0, err
+func parseHeader(r *reader) (tensors, keys uint64) {
+	if head := r.take(4, "magic number"); string(head) != magic {
+		failAt(0, "it starts with %q, a GGUF file with %q", head, magic)
 	}
-	if string(head) != magic {
-		return 0, 0, failAt(0, "it starts with %q, a GGUF file with %q", head, magic)
-	}
-	version, err := r.u32("version")
-	if err != nil {
-		return 0, 0, err
-	}
-	if version != 2 && version != 3 {
+	if version := r.u32("version"); version != 2 && version != 3 {
 		if v := bits.ReverseBytes32(version); v == 2 || v == 3 {
-			return 0, 0, failAt(4, "the file is big-endian, only little-endian files can be read")
+			failAt(4, "the file is big-endian, only little-endian files can be read")
 		}
-		return 0, 0, failAt(4, "GGUF version %d, want 2 or 3", version)
+		failAt(4, "GGUF version %d, want 2 or 3", version)
 	}
-	if tensors, err = r.count("number of tensors", tensorBytesMin); err != nil {
-		return 0, 0, err
-	}
-	if keys, err = r.count("number of metadata keys", keyBytesMin); err != nil {
-		return 0, 0, err
-	}
+	tensors = r.count("number of tensors", tensorBytesMin)
+	keys = r.count("number of metadata keys", keyBytesMin)
 	if tensors > tensorsMax || keys > keysMax {
-		return 0, 0, failAt(8, "%d tensors and %d metadata keys, want at most %d and %d", tensors, keys, tensorsMax, keysMax)
+		failAt(8, "%d tensors and %d metadata keys, want at most %d and %d", tensors, keys, tensorsMax, keysMax)
 	}
-	return tensors, keys, nil
+	return tensors, keys
 }
 
 // count reads a number of things that take at least each bytes of the file.
-func (r *reader) count(what string, each uint64) (uint64, error) {
+func (r *reader) count(what string, each uint64) uint64 {
 	at := r.at
-	n, err := r.u64(what)
-	if err != nil {
-		return 0, err
-	}
+	n := r.u64(what)
 	if n > r.left()/each {
-		return 0, failAt(at, "%s is %d, more than %d bytes can hold", what, n, r.left())
+		failAt(at, "%s is %d, more than %d bytes can hold", what, n, r.left())
 	}
-	return n, nil
+	return n
 }
 
-func (f *File) parseKeys(r *reader, n uint64) error {
+func (f *File) parseKeys(r *reader, n uint64) {
 	for i := range n {
 		at := r.at
-		key, err := r.name(fmt.Sprintf("metadata key %d", i))
-		if err != nil {
-			return err
-		}
+		key := r.name(fmt.Sprintf("metadata key %d", i))
 		if _, dup := f.keyAt[key]; dup {
-			return failAt(at, "metadata key %q appears twice", key)
+			failAt(at, "metadata key %q appears twice", key)
 		}
-		v, err := parseValue(r, key)
-		if err != nil {
-			return err
-		}
+		v := parseValue(r, key)
 		f.keyAt[key] = len(f.keys)
 		f.keys = append(f.keys, v)
 	}
-	return nil
 }
 
 // alignment is general.alignment, a power of two.
@@ -195,127 +154,99 @@ func (f *File) alignment() (uint64, error) {
 
 // parseDirectory reads the tensor infos; Offset is left relative to the data
 // section until placeTensors knows where that is.
-func (f *File) parseDirectory(r *reader, n uint64) error {
+func (f *File) parseDirectory(r *reader, n uint64) {
 	for i := range n {
 		at := r.at
-		name, err := r.name(fmt.Sprintf("name of tensor %d", i))
-		if err != nil {
-			return err
+		t := &Tensor{Name: r.name(fmt.Sprintf("name of tensor %d", i))}
+		if _, dup := f.byName[t.Name]; dup {
+			failAt(at, "tensor %q appears twice", t.Name)
 		}
-		if _, dup := f.byName[name]; dup {
-			return failAt(at, "tensor %q appears twice", name)
-		}
-		t := &Tensor{Name: name}
-		if err := t.parseInfo(r); err != nil {
-			return err
-		}
-		f.byName[name] = t
+		t.parseInfo(r)
+		f.byName[t.Name] = t
 		f.tensors = append(f.tensors, t)
 	}
-	return nil
 }
 
-func (t *Tensor) parseInfo(r *reader) error {
+func (t *Tensor) parseInfo(r *reader) {
 	what := "tensor " + t.Name
 	at := r.at
-	dims, err := r.u32(what)
-	if err != nil {
-		return err
-	}
+	dims := r.u32(what)
 	if dims < 1 || dims > dimensionsMax {
-		return failAt(at, "%s has %d dimensions, want 1 to %d", what, dims, dimensionsMax)
+		failAt(at, "%s has %d dimensions, want 1 to %d", what, dims, dimensionsMax)
 	}
-	if err := t.parseShape(r, int(dims)); err != nil {
-		return err
-	}
+	t.parseShape(r, int(dims))
 	at = r.at
-	typ, err := r.u32(what)
-	if err != nil {
-		return err
-	}
-	t.Type = kernel.Type(typ)
+	t.Type = kernel.Type(r.u32(what))
 	name, block, _, ok := TypeInfo(t.Type)
 	if !ok {
-		return failAt(at, "%s has the unknown type %d", what, typ)
+		failAt(at, "%s has the unknown type %d", what, uint32(t.Type))
 	}
 	if t.Shape[0]%block != 0 {
-		return failAt(at, "%s has rows of %d values, not a multiple of the %s block of %d", what, t.Shape[0], name, block)
+		failAt(at, "%s has rows of %d values, not a multiple of the %s block of %d", what, t.Shape[0], name, block)
 	}
 	at = r.at
-	offset, err := r.u64(what)
-	if err != nil {
-		return err
-	}
+	offset := r.u64(what)
 	if offset > uint64(len(r.data)) {
-		return failAt(at, "%s has offset %d in a file of %d bytes", what, offset, len(r.data))
+		failAt(at, "%s has offset %d in a file of %d bytes", what, offset, len(r.data))
 	}
 	t.Offset = int64(offset)
-	return nil
 }
 
 // parseShape reads the dimensions. Their product must stay below what any type
 // could store in the file (no type takes less than one bit per value).
-func (t *Tensor) parseShape(r *reader, dims int) error {
+func (t *Tensor) parseShape(r *reader, dims int) {
 	limit := min(uint64(len(r.data))*8, math.MaxInt)
 	product := uint64(1)
 	t.Shape = make([]int, dims)
 	for i := range t.Shape {
 		at := r.at
-		n, err := r.u64("tensor " + t.Name)
-		if err != nil {
-			return err
-		}
+		n := r.u64("tensor " + t.Name)
 		hi, lo := bits.Mul64(product, n)
 		if n == 0 || hi != 0 || lo > limit {
-			return failAt(at, "tensor %s has dimension %d of %d values, which cannot fit a file of %d bytes", t.Name, i, n, len(r.data))
+			failAt(at, "tensor %s has dimension %d of %d values, which cannot fit a file of %d bytes", t.Name, i, n, len(r.data))
 		}
 		product = lo
 		t.Shape[i] = int(n)
 	}
-	return nil
 }
 
 // placeTensors turns relative offsets into data, checking alignment, bounds
 // and that no two tensors share a byte.
-func (f *File) placeTensors(directoryEnd int, alignment uint64) error {
+func (f *File) placeTensors(directoryEnd int, alignment uint64) {
 	body := (uint64(directoryEnd) + alignment - 1) &^ (alignment - 1)
 	size := uint64(len(f.data))
 	if len(f.tensors) == 0 { // a vocabulary alone need not be padded
 		body = min(body, size)
 	}
 	if body > size {
-		return failAt(directoryEnd, "the data section would start at %d, after the end of the file (%d)", body, size)
+		failAt(directoryEnd, "the data section would start at %d, after the end of the file (%d)", body, size)
 	}
 	f.body = int(body)
 	for _, t := range f.tensors {
-		if err := f.place(t, body, alignment); err != nil {
-			return err
-		}
+		f.place(t, body, alignment)
 	}
 	sorted := slices.SortedFunc(slices.Values(f.tensors), func(a, b *Tensor) int { return cmp.Compare(a.Offset, b.Offset) })
 	for i := 1; i < len(sorted); i++ {
 		a, b := sorted[i-1], sorted[i]
 		if a.Offset+int64(len(a.Data)) > b.Offset {
-			return failAt(int(b.Offset), "tensor %s overlaps tensor %s", b.Name, a.Name)
+			failAt(int(b.Offset), "tensor %s overlaps tensor %s", b.Name, a.Name)
 		}
 	}
-	return nil
 }
 
-func (f *File) place(t *Tensor, body, alignment uint64) error {
+func (f *File) place(t *Tensor, body, alignment uint64) {
 	_, block, blockBytes, _ := TypeInfo(t.Type)
 	length := uint64(t.Elements()/block) * uint64(blockBytes) // at most 8 times 8 times the file size
 	start := body + uint64(t.Offset)
 	if uint64(t.Offset)%alignment != 0 {
-		return failAt(int(start), "tensor %s has offset %d, not a multiple of the alignment %d", t.Name, t.Offset, alignment)
+		failAt(int(start), "tensor %s has offset %d, not a multiple of the alignment %d", t.Name, t.Offset, alignment)
 	}
 	if size := uint64(len(f.data)); start > size || length > size-start {
-		return failAt(int(start), "tensor %s (%s, shape %v) needs %d bytes there, the file has %d bytes in all",
+		failAt(int(start), "tensor %s (%s, shape %v) needs %d bytes there, the file has %d bytes in all",
 			t.Name, typeName(t.Type), t.Shape, length, size)
 	}
 	t.Offset = int64(start)
 	t.Data = f.data[start : start+length : start+length]
-	return nil
 }
 
 // typeName is the name of a tensor type, known or not.

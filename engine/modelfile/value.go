@@ -73,74 +73,56 @@ func (v Value) TypeName() string {
 func (v Value) items() []byte { return v.raw[12:] }
 
 // parseValue reads the type and the value that follow a key.
-func parseValue(r *reader, key string) (Value, error) {
+func parseValue(r *reader, key string) Value {
 	what := "value of metadata key " + quoteShort(key, textRunesMax)
 	at := r.at
-	typ, err := r.u32(what)
-	if err != nil {
-		return Value{}, err
-	}
-	v := Value{Key: key, Type: ValueType(typ), Len: 1}
+	v := Value{Key: key, Type: ValueType(r.u32(what)), Len: 1}
 	start := r.at
-	if err := skipValue(r, v.Type, what, at, 0); err != nil {
-		return Value{}, err
-	}
+	skipValue(r, v.Type, what, at, 0)
 	v.raw = r.data[start:r.at:r.at]
 	if v.Type == Array {
 		v.Elem = ValueType(binary.LittleEndian.Uint32(v.raw))
 		v.Len = int(binary.LittleEndian.Uint64(v.raw[4:])) // bounded by the file size
 	}
-	return v, nil
+	return v
 }
 
 // skipValue walks over one value, checking all of it. typeAt is where its type
 // number stands. It recurses into nested arrays at most arrayDepthMax deep.
-func skipValue(r *reader, typ ValueType, what string, typeAt, depth int) error {
+func skipValue(r *reader, typ ValueType, what string, typeAt, depth int) {
 	if int(typ) >= len(valueTypes) {
-		return failAt(typeAt, "%s has the unknown type %d", what, uint32(typ))
+		failAt(typeAt, "%s has the unknown type %d", what, uint32(typ))
 	}
 	switch typ {
 	case String:
-		_, err := r.str(what)
-		return err
+		r.str(what)
 	case Array:
-		return skipArray(r, what, depth+1)
-	}
-	b, err := r.take(valueTypes[typ].size, what)
-	if err == nil && typ == Bool && b[0] > 1 {
-		return failAt(r.at-1, "%s is the byte %d, a bool is 0 or 1", what, b[0])
-	}
-	return err
-}
-
-func skipArray(r *reader, what string, depth int) error {
-	at := r.at
-	if depth > arrayDepthMax {
-		return failAt(at, "%s nests arrays more than %d deep", what, arrayDepthMax)
-	}
-	number, err := r.u32(what)
-	if err != nil {
-		return err
-	}
-	elem := ValueType(number)
-	if int(elem) >= len(valueTypes) {
-		return failAt(at, "%s has elements of the unknown type %d", what, number)
-	}
-	each := valueTypes[elem].size
-	n, err := r.count("length of the "+what, max(each, elementBytesMin[elem]))
-	if err != nil {
-		return err
-	}
-	if each > 0 {
-		_, err := r.take(n*each, what) // no overflow: n <= left/each
-		return err
-	}
-	for range n {
-		if err := skipValue(r, elem, what, at, depth); err != nil {
-			return err
+		skipArray(r, what, depth+1)
+	default:
+		if b := r.take(valueTypes[typ].size, what); typ == Bool && b[0] > 1 {
+			failAt(r.at-1, "%s is the byte %d, a bool is 0 or 1", what, b[0])
 		}
 	}
-	return nil
+}
+
+func skipArray(r *reader, what string, depth int) {
+	at := r.at
+	if depth > arrayDepthMax {
+		failAt(at, "%s nests arrays more than %d deep", what, arrayDepthMax)
+	}
+	elem := ValueType(r.u32(what))
+	if int(elem) >= len(valueTypes) {
+		failAt(at, "%s has elements of the unknown type %d", what, uint32(elem))
+	}
+	each := valueTypes[elem].size
+	n := r.count("length of the "+what, max(each, elementBytesMin[elem]))
+	if each > 0 {
+		r.take(n*each, what) // no overflow: n <= left/each
+		return
+	}
+	for range n {
+		skipValue(r, elem, what, at, depth)
+	}
 }
 
 // Keys lists the metadata in file order. The caller must not change the slice.
