@@ -70,10 +70,7 @@ func (s *Store) UpdateAccount(a account.Account) error {
 		}
 		return s.write.changedOne("account " + a.ID)
 	})
-	if err != nil {
-		return fmt.Errorf("update account: %w", err)
-	}
-	return nil
+	return wrapped(err, "update account")
 }
 
 // Holder is an account and its money.
@@ -101,24 +98,15 @@ func (s *Store) Holders(after string, limit int) (page []Holder, err error) {
 		page = append(page, Holder{a, Money{Balance: abi.Nano(r.num(8)), Held: abi.Nano(r.num(9))}})
 		return err
 	}, after, int64(min(max(limit, 1), HoldersMax)))
-	if err != nil {
-		return nil, fmt.Errorf("list accounts: %w", err)
-	}
-	return page, nil
+	return page, wrapped(err, "list accounts")
 }
 
 // Account finds an account by its ID or its name, or gives ErrNotFound.
 func (s *Store) Account(idOrName string) (account.Account, error) {
 	s.read.mu.Lock()
 	defer s.read.mu.Unlock()
-	found, err := s.read.accounts(`WHERE id = ?1 OR name = ?1`, idOrName)
-	if err == nil && len(found) == 0 {
-		err = fmt.Errorf("account %q: %w", idOrName, ErrNotFound)
-	}
-	if err != nil {
-		return account.Account{}, err
-	}
-	return found[0], nil
+	found, err := only(s.read.accounts(`WHERE id = ?1 OR name = ?1`, idOrName))
+	return found, wrapped(err, "account %q", idOrName)
 }
 
 // TopUp adds money to an account, or takes it for a negative amount, and
@@ -145,10 +133,7 @@ func (s *Store) TopUp(accountID string, amount abi.Nano, note, idempotencyKey st
 		balance, err = s.write.number(`SELECT amount FROM balances WHERE account_id = ?`, accountID)
 		return err
 	})
-	if err != nil {
-		return 0, fmt.Errorf("top up %s: %w", accountID, err)
-	}
-	return abi.Nano(balance), nil
+	return abi.Nano(balance), wrapped(err, "top up %s", accountID)
 }
 
 // toppedUp says whether the top-up was done before under this key.

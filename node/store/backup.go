@@ -36,10 +36,7 @@ func (s *Store) Backup(path string) (err error) {
 	if err == nil {
 		err = syncFolder(filepath.Dir(path))
 	}
-	if err != nil {
-		return fmt.Errorf("backup: %w", err)
-	}
-	return nil
+	return wrapped(err, "backup")
 }
 
 // copyInto fills an empty file. A connection of its own keeps the others free.
@@ -88,10 +85,7 @@ func Restore(backup, dir string) (v Verification, err error) {
 	if err = os.Rename(path, filepath.Join(dir, DatabaseName)); err == nil {
 		err = syncFolder(dir)
 	}
-	if err != nil {
-		return v, fmt.Errorf("restore: %w", err)
-	}
-	return v, nil
+	return v, wrapped(err, "restore")
 }
 
 // wantNoDatabase refuses a folder with any file of a database. SQLite would take

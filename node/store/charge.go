@@ -14,37 +14,17 @@ func (s *Store) Settlement(ref string) (e account.Entry, err error) {
 	if numeric == nil {
 		where, arg = `id = ? AND kind = 'settlement'`, id
 	}
-	s.read.mu.Lock()
-	defer s.read.mu.Unlock()
-	err = s.read.each(`SELECT `+entryColumns+` FROM ledger WHERE `+where, func(r row) error {
-		e = scanEntry(r)
-		return nil
-	}, arg)
-	if err == nil && e.ID == 0 {
-		err = ErrNotFound
-	}
-	if err != nil {
-		return account.Entry{}, fmt.Errorf("settlement %q: %w", ref, err)
-	}
-	return e, nil
+	e, err = only(s.entries(`WHERE `+where, arg))
+	return e, wrapped(err, "settlement %q", ref)
 }
 
 // Provisional returns settlements that were charged provisionally and have neither
 // a re-rating nor a refund yet, oldest first, with an id above after, at most EntriesMax.
 func (s *Store) Provisional(after int64) ([]account.Entry, error) {
-	s.read.mu.Lock()
-	defer s.read.mu.Unlock()
-	var entries []account.Entry
-	err := s.read.each(`SELECT `+entryColumns+` FROM ledger l WHERE provisional = 1 AND kind = 'settlement' AND id > ?
+	entries, err := s.entries(`l WHERE provisional = 1 AND kind = 'settlement' AND id > ?
 		AND NOT EXISTS (SELECT 1 FROM ledger a WHERE a.settles = l.id AND a.settles > 0) ORDER BY id LIMIT ?`,
-		func(r row) error {
-			entries = append(entries, scanEntry(r))
-			return nil
-		}, after, int64(EntriesMax))
-	if err != nil {
-		return nil, fmt.Errorf("read provisional charges: %w", err)
-	}
-	return entries, nil
+		after, int64(EntriesMax))
+	return entries, wrapped(err, "read provisional charges")
 }
 
 // Adjust appends a re-rating unless its settlement has one, or a refund: a charge is
@@ -59,10 +39,7 @@ func (s *Store) Adjust(e account.Entry) (done bool, err error) {
 		done = true
 		return s.write.append([]account.Entry{e})
 	})
-	if err != nil {
-		return false, fmt.Errorf("adjust settlement %d: %w", e.Settles, err)
-	}
-	return done, nil
+	return done && err == nil, wrapped(err, "adjust settlement %d", e.Settles)
 }
 
 // Refund takes back all that a settlement charged, and returns the row. done is
@@ -85,21 +62,10 @@ func (s *Store) Refund(settlement account.Entry, note string) (e account.Entry, 
 		return err
 	})
 	if err == nil && !done {
-		e, err = s.entry(e.ID)
+		e, err = only(s.entries(`WHERE id = ?`, e.ID))
 	}
 	if err != nil {
 		return account.Entry{}, false, fmt.Errorf("refund settlement %d: %w", settlement.ID, err)
 	}
 	return e, done, nil
-}
-
-// entry returns one row.
-func (s *Store) entry(id int64) (e account.Entry, err error) {
-	s.read.mu.Lock()
-	defer s.read.mu.Unlock()
-	err = s.read.each(`SELECT `+entryColumns+` FROM ledger WHERE id = ?`, func(r row) error {
-		e = scanEntry(r)
-		return nil
-	}, id)
-	return e, err
 }

@@ -1,7 +1,6 @@
 package store
 
 import (
-	"fmt"
 	"slices"
 
 	"corenode/actors/account"
@@ -31,10 +30,7 @@ func (s *Store) OpenHolds() ([]account.Entry, error) {
 		})
 		return nil
 	})
-	if err != nil {
-		return nil, fmt.Errorf("read open holds: %w", err)
-	}
-	return holds, nil
+	return holds, wrapped(err, "read open holds")
 }
 
 // SettleOpenHolds closes every open hold at its last checkpoint, for a start after a

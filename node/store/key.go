@@ -62,23 +62,16 @@ func (s *Store) Keys(accountID string) ([]account.Key, error) {
 }
 
 // RevokeKey ends a key now and returns it. Revoking it again changes nothing.
-func (s *Store) RevokeKey(id string) (account.Key, error) {
-	var found []account.Key
-	err := s.write.transaction(func() error {
+func (s *Store) RevokeKey(id string) (key account.Key, err error) {
+	err = s.write.transaction(func() error {
 		err := s.write.exec(`UPDATE keys SET revoked = ? WHERE id = ? AND revoked = 0`, s.now(), id)
 		if err != nil {
 			return err
 		}
-		found, err = s.write.keys(`WHERE id = ?`, id)
-		if err == nil && len(found) == 0 {
-			err = ErrNotFound
-		}
+		key, err = only(s.write.keys(`WHERE id = ?`, id))
 		return err
 	})
-	if err != nil {
-		return account.Key{}, fmt.Errorf("revoke key %q: %w", id, err)
-	}
-	return found[0], nil
+	return key, wrapped(err, "revoke key %q", id)
 }
 
 // TouchKeys records when keys were last used. It is coarse: call it every
@@ -98,10 +91,7 @@ func (s *Store) TouchKeys(used map[string]time.Time) error {
 		}
 		return nil
 	})
-	if err != nil {
-		return fmt.Errorf("record key use: %w", err)
-	}
-	return nil
+	return wrapped(err, "record key use")
 }
 
 // Scan visits all accounts and then all keys that are not revoked, of one
@@ -114,30 +104,19 @@ func (s *Store) Scan(visitAccount func(account.Account) error, visitKey func(acc
 		}
 		return s.read.eachKey(visitKey, `WHERE revoked = 0`)
 	})
-	if err != nil {
-		return fmt.Errorf("read accounts and keys: %w", err)
-	}
-	return nil
+	return wrapped(err, "read accounts and keys")
 }
 
 // AccountKeys returns an account and all its keys, of one moment, or ErrNotFound.
 func (s *Store) AccountKeys(id string) (a account.Account, keys []account.Key, err error) {
 	err = s.read.view(func() error {
-		found, err := s.read.accounts(`WHERE id = ?`, id)
-		if err == nil && len(found) == 0 {
-			err = ErrNotFound
-		}
-		if err != nil {
+		if a, err = only(s.read.accounts(`WHERE id = ?`, id)); err != nil {
 			return err
 		}
-		a = found[0]
 		keys, err = s.read.keys(`WHERE account_id = ? ORDER BY created, id`, id)
 		return err
 	})
-	if err != nil {
-		return account.Account{}, nil, fmt.Errorf("account %q and its keys: %w", id, err)
-	}
-	return a, keys, nil
+	return a, keys, wrapped(err, "account %q and its keys", id)
 }
 
 func (c *conn) keys(where string, args ...any) (all []account.Key, err error) {

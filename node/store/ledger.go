@@ -32,10 +32,7 @@ func (s *Store) Append(entries []account.Entry) error {
 		return nil
 	}
 	err := s.write.transaction(func() error { return s.write.append(entries) })
-	if err != nil {
-		return fmt.Errorf("append to ledger: %w", err)
-	}
-	return nil
+	return wrapped(err, "append to ledger")
 }
 
 // append runs inside a transaction. Sums are written once per account and batch.
@@ -221,10 +218,7 @@ func (s *Store) Balance(accountID string) (balance, held abi.Nano, err error) {
 		}
 		return err
 	})
-	if err != nil {
-		return 0, 0, fmt.Errorf("balance of %q: %w", accountID, err)
-	}
-	return balance, held, nil
+	return balance, held, wrapped(err, "balance of %q", accountID)
 }
 
 // Query selects ledger rows, oldest first.
@@ -250,15 +244,17 @@ func (s *Store) Entries(q Query) ([]account.Entry, error) {
 		where = `WHERE kind <> 'hold' AND kind <> 'checkpoint' AND account_id = ? AND id > ? AND time >= ? ORDER BY id LIMIT ?`
 		args = append([]any{q.AccountID}, args...)
 	}
+	entries, err := s.entries(where, args...)
+	return entries, wrapped(err, "read ledger")
+}
+
+// entries reads the rows of the ledger that a condition selects.
+func (s *Store) entries(where string, args ...any) (all []account.Entry, err error) {
 	s.read.mu.Lock()
 	defer s.read.mu.Unlock()
-	var entries []account.Entry
-	err := s.read.each(`SELECT `+entryColumns+` FROM ledger `+where, func(r row) error {
-		entries = append(entries, scanEntry(r))
+	err = s.read.each(`SELECT `+entryColumns+` FROM ledger `+where, func(r row) error {
+		all = append(all, scanEntry(r))
 		return nil
 	}, args...)
-	if err != nil {
-		return nil, fmt.Errorf("read ledger: %w", err)
-	}
-	return entries, nil
+	return all, err
 }

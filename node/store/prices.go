@@ -2,7 +2,6 @@ package store
 
 import (
 	"encoding/json"
-	"fmt"
 
 	"corenode/wasm/abi"
 )
@@ -15,10 +14,7 @@ func (s *Store) KeptPrices() (prices map[string]abi.Prices, err error) {
 	err = s.read.each(`SELECT value FROM settings WHERE name = 'prices'`, func(r row) error {
 		return json.Unmarshal(r.blob(0), &prices)
 	})
-	if err != nil {
-		return nil, fmt.Errorf("read the kept prices: %w", err)
-	}
-	return prices, nil
+	return prices, wrapped(err, "read the kept prices")
 }
 
 // KeepPrices keeps the prices at which the holds from now on are made.
@@ -30,8 +26,5 @@ func (s *Store) KeepPrices(prices map[string]abi.Prices) error {
 				ON CONFLICT (name) DO UPDATE SET value = excluded.value`, text)
 		})
 	}
-	if err != nil {
-		return fmt.Errorf("keep the prices: %w", err)
-	}
-	return nil
+	return wrapped(err, "keep the prices")
 }

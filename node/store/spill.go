@@ -263,10 +263,7 @@ func (s *Spill) Damaged() []Damage {
 func (s *Spill) Reset() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err := s.reset(); err != nil {
-		return fmt.Errorf("reset spill journal: %w", err)
-	}
-	return nil
+	return wrapped(s.reset(), "reset spill journal")
 }
 
 // reset begins a new epoch. Until that is durable the file has the old rows; the database

@@ -144,8 +144,24 @@ func (s *Store) Secret(name string) ([]byte, error) {
 			return nil
 		}, setting)
 	})
-	if err != nil {
-		return nil, fmt.Errorf("read secret %q: %w", name, err)
+	return secret, wrapped(err, "read secret %q", name)
+}
+
+// wrapped adds to an error what was attempted. Without an error it is nil.
+func wrapped(err error, attempt string, args ...any) error {
+	if err == nil {
+		return nil
 	}
-	return secret, nil
+	return fmt.Errorf("%s: %w", fmt.Sprintf(attempt, args...), err)
+}
+
+// only returns the one thing that a query finds, or ErrNotFound.
+func only[T any](found []T, err error) (one T, _ error) {
+	if err == nil && len(found) == 0 {
+		err = ErrNotFound
+	}
+	if err != nil {
+		return one, err
+	}
+	return found[0], nil
 }

@@ -88,10 +88,8 @@ func (s *Store) Verify() (v Verification, err error) {
 	}
 	defer c.close()
 	v.Findings = []string{}
-	if err := c.view(func() error { return c.verify(&v) }); err != nil {
-		return v, fmt.Errorf("verify: %w", err)
-	}
-	return v, nil
+	err = c.view(func() error { return c.verify(&v) })
+	return v, wrapped(err, "verify")
 }
 
 func (v *Verification) found(rule, what, how string) {
