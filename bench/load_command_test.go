@@ -64,7 +64,8 @@ func TestLoadCompareAndSweep(t *testing.T) {
 		t.Fatalf("%v\n%s\n%q", err, out, status)
 	}
 	f, err := result.ReadFile(in("a.json"))
-	if err != nil || len(f.Runs) != 2 || f.Runs[1].Requests.Succeeded != 50 || f.Runs[1].Tokens.InputMean != 40 || f.Conditions.TokensPerWord != 1 || f.Conditions.Seed == 0 {
+	if err != nil || len(f.Runs) != 2 || f.Runs[1].Requests.Succeeded != 50 || f.Runs[1].Tokens.InputMean != 40 ||
+		f.Conditions.TokensPerWord != 1 || f.Conditions.Seed == 0 {
 		t.Fatalf("%v, %+v", err, f.Conditions)
 	}
 	if lines, err := os.ReadFile(in("a.csv")); err != nil || bytes.Count(lines, []byte("\n")) != 101 {

@@ -141,7 +141,10 @@ func TestForcedCallComesAfterThinking(t *testing.T) {
 			body = strings.Replace(body, `"thinking":{"type":"disabled"},`, "", 1)
 			for _, written := range []string{"Hm.</think>\n\nI have no tool for that.", "Hm.</think>No", "</think>", "Hm. </thinking", "Hm. </thi§", "§"} {
 				a := mumbles(t, e, s, body, written, 1)
-				said := slices.ContainsFunc(a.events, func(e abi.Event) bool { return e.Kind == abi.EventDelta && e.Block == abi.BlockText })
+				said := slices.ContainsFunc(a.events, func(e abi.Event) bool {
+					return e.Kind == abi.EventDelta &&
+						e.Block == abi.BlockText
+				})
 				if names, _ := calls(a.events); len(names) == 0 || said || a.result.Stop != abi.StopToolUse {
 					t.Errorf("%s, %s, %q: %v, calls %q: %.200q", name, choice, written, a.result.Stop, names, text(a.events))
 				}
@@ -231,7 +234,8 @@ func TestCallInDrafts(t *testing.T) {
 	t.Cleanup(func() { e.forwarder = model }) // it is closed with the engine
 	for seed := range uint64(8) {
 		r := ask(t, e, constrained(int(seed), orderTools))
-		e.forwarder = &mumble{seed: seed, prompt: len(r.Prompt), script: []int32{300, 301, e.marker}, end: 500, stop: e.tokenizer.Stops()[0]}
+		e.forwarder = &mumble{seed: seed, prompt: len(r.Prompt), script: []int32{300, 301, e.marker}, end: 500,
+			stop: e.tokenizer.Stops()[0]}
 		var want []int32
 		for _, by := range []drafter{nil, told{}} {
 			_, a := submit(t, s, "acct", r)

@@ -91,7 +91,8 @@ func TestForcedCallAfterThinking(t *testing.T) {
 	_, a := submit(t, s, "acct", r)
 	runAll(t, s)
 	names, _ := calls(a.events)
-	if a.events[1].Block != abi.BlockThinking || slices.ContainsFunc(a.events, func(e abi.Event) bool { return e.Block == abi.BlockText && e.Kind == abi.EventDelta && len(names) > 0 }) {
+	if a.events[1].Block != abi.BlockThinking || slices.ContainsFunc(a.events,
+		func(e abi.Event) bool { return e.Block == abi.BlockText && e.Kind == abi.EventDelta && len(names) > 0 }) {
 		t.Errorf("%+v", a.events)
 	}
 }
@@ -139,13 +140,15 @@ func TestSchemasThatCannotBeCompiled(t *testing.T) {
 	for more, param := range map[string]string{
 		`"tools":[{"name":"a","input_schema":{"type":"object"}},{"name":"b","input_schema":{"type":"object","properties":{"x":{"$ref":"#/nowhere"}}}}],"tool_choice":{"type":"tool","name":"b"}`:                                                               "tools.1.input_schema",
 		`"tools":[{"type":"bash_20250124","name":"bash"},{"name":"a","input_schema":{"type":"object"}},{"type":"web_search_1","name":"w"},{"name":"b","input_schema":{"type":"object","properties":{"x":{"$ref":"#/nowhere"}}}}],"tool_choice":{"type":"any"}`: "tools.3.input_schema",
-		`"response_format":{"type":"json_schema","json_schema":{"name":"x","schema":{"allOf":[{"$ref":"#"}]}}}`:                                                                                                                                                "response_format.json_schema.schema",
-		`"response_format":{"type":"json_schema","json_schema":{"name":"x","schema":{"type":["integer"],"enum":["a"]}}}`:                                                                                                                                       "response_format.json_schema.schema",
-		`"response_format":{"type":"json_schema","json_schema":{"name":"x","schema":{"type":"number","minimum":2,"maximum":1}}}`:                                                                                                                               "response_format.json_schema.schema",
-		`"response_format":{"type":"json_schema","json_schema":{"name":"x","schema":` + wide + `}}`:                                                                                                                                                            "response_format.json_schema.schema",
-		`"output_config":{"format":{"type":"json_schema","schema":{"type":["integer"],"enum":["a"]}}}`:                                                                                                                                                         "output_config.format.schema",
-		`"output_format":{"type":"json_schema","schema":{"type":["integer"],"enum":["a"]}}`:                                                                                                                                                                    "output_format.schema",
-		orderTools + `,"tool_choice":{"type":"any"},"response_format":{"type":"json_object"}`:                                                                                                                                                                  "",
+
+		`"response_format":{"type":"json_schema","json_schema":{"name":"x","schema":{"allOf":[{"$ref":"#"}]}}}`:                  "response_format.json_schema.schema",
+		`"response_format":{"type":"json_schema","json_schema":{"name":"x","schema":{"type":["integer"],"enum":["a"]}}}`:         "response_format.json_schema.schema",
+		`"response_format":{"type":"json_schema","json_schema":{"name":"x","schema":{"type":"number","minimum":2,"maximum":1}}}`: "response_format.json_schema.schema",
+		`"response_format":{"type":"json_schema","json_schema":{"name":"x","schema":` + wide +
+			`}}`: "response_format.json_schema.schema",
+		`"output_config":{"format":{"type":"json_schema","schema":{"type":["integer"],"enum":["a"]}}}`: "output_config.format.schema",
+		`"output_format":{"type":"json_schema","schema":{"type":["integer"],"enum":["a"]}}`:            "output_format.schema",
+		orderTools + `,"tool_choice":{"type":"any"},"response_format":{"type":"json_object"}`:          "",
 	} {
 		q, err := messages.Parse([]byte(constrained(1, more)))
 		if err != nil {

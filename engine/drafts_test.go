@@ -176,7 +176,8 @@ func TestDraftsKeepsTheCache(t *testing.T) {
 			for n, want := range all[0] {
 				got := all[1][n]
 				(&differences{}).compare(t, fmt.Sprintf("answer %d", n), got, want, 0)
-				if got.result.Usage != want.result.Usage || n%2 == 1 && want.result.Usage.CacheRead < int64(len(want.run.job.Request.Prompt))-80 {
+				if got.result.Usage != want.result.Usage || n%2 == 1 &&
+					want.result.Usage.CacheRead < int64(len(want.run.job.Request.Prompt))-80 {
 					t.Errorf("answer %d: billed %+v, want %+v of a prompt of %d", n, got.result.Usage, want.result.Usage, len(want.run.job.Request.Prompt))
 				}
 			}

@@ -54,7 +54,8 @@ func TestStructuredOutputEnds(t *testing.T) {
 func TestThoughtsAndCallsEnd(t *testing.T) {
 	const schema = `{"type":"object","properties":{"a":{"type":"string"}}}`
 	a := say(t, "b", strings.Replace(formatOf(schema, ``), "disabled", "enabled", 1))
-	if got := written(a.events); a.result.Stop != abi.StopEndTurn || grammartest.Validator(t, schema)(got) != nil || a.events[1].Block != abi.BlockThinking {
+	if got := written(a.events); a.result.Stop != abi.StopEndTurn || grammartest.Validator(t, schema)(got) != nil ||
+		a.events[1].Block != abi.BlockThinking {
 		t.Errorf("%v: %q of %+v", a.result.Stop, got, a.events)
 	}
 	const tools = `,"tools":[{"name":"say","input_schema":{"type":"object","properties":{"what":{"type":"string"},"how":{"type":"string"}},"required":["what"]}}]`

@@ -200,15 +200,15 @@ func (e *Engine) loadModel(o Options) error {
 // must fit the page pool. A length from the file gives way to the memory, one
 // from the config does not.
 func (e *Engine) fitContext(o Options) error {
-	holds := e.memory.pages * o.Cache.PageTokens
-	if holds >= e.info.ContextLength {
+	fits := e.memory.pages * o.Cache.PageTokens
+	if fits >= e.info.ContextLength {
 		return nil
 	}
 	if o.ContextLength > 0 {
 		e.forwarder.Close()
-		return fmt.Errorf("context_length is %d tokens, kv memory of %d bytes holds %d", o.ContextLength, o.Cache.Bytes, holds)
+		return fmt.Errorf("context_length is %d tokens, kv memory of %d bytes holds %d", o.ContextLength, o.Cache.Bytes, fits)
 	}
-	e.info.ContextLength = holds
-	e.info.OutputMax = min(e.info.OutputMax, holds)
+	e.info.ContextLength = fits
+	e.info.OutputMax = min(e.info.OutputMax, fits)
 	return nil
 }

@@ -273,7 +273,8 @@ func (sh *shadow) Predict(step *kernel.Step, rows, tokens []int32, _ kernel.Cach
 		tr := sh.owner(sp)
 		q, account := &tr.run.seq, tr.run.job.Account
 		drafted, _ := tr.run.layerDrafter.Draft()
-		if sp.Pos != q.Computed()-1+len(drafted) || (tokens == nil) != (len(drafted) == 0) || tokens != nil && tokens[i] != drafted[len(drafted)-1] {
+		if sp.Pos != q.Computed()-1+len(drafted) || (tokens == nil) != (len(drafted) == 0) || tokens != nil &&
+			tokens[i] != drafted[len(drafted)-1] {
 			return fmt.Errorf("a prediction at %d with %v, of a sequence that has computed %d and drafted %v", sp.Pos, tokens, q.Computed(), drafted)
 		}
 		want := append(slices.Clone(tr.hashes[1:q.Computed()+1]), chained(tr.hashes[q.Computed()+1], drafted)...)

@@ -215,7 +215,8 @@ func (st *storm) checkEnded(j *stormJob) {
 	if end.Kind != abi.EventEnd || end.Usage != u || end.Stop != j.result.Stop {
 		st.Fatalf("result %+v, last event %+v", j.result, end)
 	}
-	if u.InputUncached != start.InputUncached || u.CacheRead != start.CacheRead || u.Output != j.Observed().Output || u.Input() != j.Observed().Input() {
+	if u.InputUncached != start.InputUncached || u.CacheRead != start.CacheRead || u.Output != j.Observed().Output ||
+		u.Input() != j.Observed().Input() {
 		st.Fatalf("usage %+v, at the start %+v, observed %+v", u, start, j.Observed())
 	}
 	st.checkTokens(j, tr)
@@ -317,7 +318,8 @@ func TestStorm(t *testing.T) {
 				preempted += stats.Preempted + stats.PreemptedFair
 				drafted, accepted = drafted+stats.DraftedTokens, accepted+stats.AcceptedTokens
 				byLayer += st.s.layerDrafts.Accepted
-				if st.s.layerDrafts.Drafted+st.s.lookupDrafts.Drafted != stats.DraftedTokens || st.s.layerDrafts.Accepted+st.s.lookupDrafts.Accepted != stats.AcceptedTokens {
+				if st.s.layerDrafts.Drafted+st.s.lookupDrafts.Drafted != stats.DraftedTokens ||
+					st.s.layerDrafts.Accepted+st.s.lookupDrafts.Accepted != stats.AcceptedTokens {
 					t.Errorf("%+v and %+v are not what the scheduler counted: %+v", st.s.layerDrafts, st.s.lookupDrafts, stats)
 				}
 			})

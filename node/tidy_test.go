@@ -22,7 +22,9 @@ import (
 // needs any more fails the test.
 type exception struct{ rule, path, name, reason string }
 
-var exceptions = []exception{}
+var exceptions = []exception{
+	{"vocabulary", "engine/template/template.go", "GenerationPrompt", "the name that chat templates give it"},
+}
 
 // rules is all of them. Each has a planted violation in TestTidyFindsWhatIsPlanted.
 var rules = []rule{
@@ -77,7 +79,7 @@ type source struct {
 var folders = []string{"actors", "bench", "engine", "extensions", "node", "wasm"}
 
 // pending does not keep the rules yet.
-var pending = []string{"bench/", "engine/", "extensions/", "wasm/"}
+var pending = []string{"extensions/", "wasm/", "engine/messages/"}
 
 func TestTidy(t *testing.T) {
 	tr := readTree(t, "..")

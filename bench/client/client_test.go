@@ -133,7 +133,8 @@ func TestExchangesOnOneConnection(t *testing.T) {
 		if err != nil || got != want {
 			t.Fatalf("%s: %d bytes %.50q, error %v, head %+v", path, len(got), got, err, head)
 		}
-		if path == "/busy" && (head.Status != 429 || head.RetryAfter != 7*time.Second || head.Queue != 3*time.Millisecond || !strings.HasPrefix(head.ContentType, "text/plain")) {
+		if path == "/busy" && (head.Status != 429 || head.RetryAfter != 7*time.Second || head.Queue != 3*time.Millisecond ||
+			!strings.HasPrefix(head.ContentType, "text/plain")) {
 			t.Errorf("%s: %+v", path, head)
 		}
 		p.Put(c)

@@ -34,7 +34,8 @@ func ParseTarget(address string) (Target, error) {
 	case u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "":
 		return Target{}, fmt.Errorf("server address %q: want a host and at most a path behind it", address)
 	}
-	t := Target{TLS: u.Scheme == "https", Host: u.Host, Name: u.Hostname(), Address: u.Host, Prefix: strings.TrimSuffix(u.EscapedPath(), "/")}
+	t := Target{TLS: u.Scheme == "https", Host: u.Host, Name: u.Hostname(), Address: u.Host,
+		Prefix: strings.TrimSuffix(u.EscapedPath(), "/")}
 	if u.Port() == "" {
 		port := "80"
 		if t.TLS {

@@ -127,8 +127,9 @@ func options(t *testing.T, h http.Handler, p protocol.Protocol) Options {
 	}
 	return Options{Target: target, Connection: client.Options{Connect: 10 * time.Second}, Keys: []string{"k0", "k1"},
 		Template: protocol.Template{Protocol: p, Model: "m", Stream: true, Extra: []byte(`{"ignore_eos":true}`)},
-		Shape:    workload.Shape{Seed: 5, Input: lengths(t, "60"), Output: lengths(t, "4"), Turns: 1, Size: workload.Calibration{PerWord: 1, Overhead: 10}},
-		Clients:  3, Count: 12, InFlightMax: 100, Timeout: 30 * time.Second}
+		Shape: workload.Shape{Seed: 5, Input: lengths(t, "60"), Output: lengths(t, "4"), Turns: 1,
+			Size: workload.Calibration{PerWord: 1, Overhead: 10}},
+		Clients: 3, Count: 12, InFlightMax: 100, Timeout: 30 * time.Second}
 }
 
 func lengths(t *testing.T, text string) workload.Lengths {
@@ -273,7 +274,8 @@ func TestFailuresByKind(t *testing.T) {
 			t.Errorf("%s: %+v, %+v", c.name, run.Requests, run.Errors)
 			continue
 		}
-		if e := run.Errors[0]; e.Kind != c.kind || !strings.Contains(e.Example, c.detail) || (c.kind == "http_429") != (e.RetryAfter == 8 && e.RetryAfterMinS == 3) {
+		if e := run.Errors[0]; e.Kind != c.kind || !strings.Contains(e.Example, c.detail) ||
+			(c.kind == "http_429") != (e.RetryAfter == 8 && e.RetryAfterMinS == 3) {
 			t.Errorf("%s: %+v", c.name, e)
 		}
 		if records[0].Kind != c.kind || records[0].End < records[0].Sent {
@@ -382,16 +384,16 @@ func TestOpenLoopIsBounded(t *testing.T) {
 	o.Clients, o.InFlightMax, o.Count = 0, 4, 0
 	o.Trace = make([]time.Duration, 20) // all at once
 	o.Trace = append(o.Trace, 100*time.Millisecond)
-	var flying atomic.Int64
+	var inFlight atomic.Int64
 	run, err := Run(t.Context(), o, Watch{Progress: func(_ time.Duration, l stats.Live) {
-		flying.Store(max(flying.Load(), l.InFlight))
+		inFlight.Store(max(inFlight.Load(), l.InFlight))
 		once.Do(func() { close(release) })
 	}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if n := run.Requests; n.NotSent != 17 || n.Due != 4 || n.Succeeded != 4 || waiting.Load() != 4 || flying.Load() != 4 {
-		t.Errorf("%+v with %d asked, %d in flight", n, waiting.Load(), flying.Load())
+	if n := run.Requests; n.NotSent != 17 || n.Due != 4 || n.Succeeded != 4 || waiting.Load() != 4 || inFlight.Load() != 4 {
+		t.Errorf("%+v with %d asked, %d in flight", n, waiting.Load(), inFlight.Load())
 	}
 }
 
@@ -401,7 +403,8 @@ func TestWarmup(t *testing.T) {
 	o := options(t, f, protocol.Chat)
 	o.Ramp, o.Warmup, o.Count = 30*time.Millisecond, 50*time.Millisecond, 10
 	run, records := collected(t, o)
-	if run.Requests.Due != 10 || run.Requests.Outside == 0 || int(run.Requests.Due+run.Requests.Outside) != len(records) || run.FromS != 0.08 {
+	if run.Requests.Due != 10 || run.Requests.Outside == 0 || int(run.Requests.Due+run.Requests.Outside) != len(records) ||
+		run.FromS != 0.08 {
 		t.Errorf("%+v from %v s, %d records", run.Requests, run.FromS, len(records))
 	}
 	o.Count, o.Duration = 0, 100*time.Millisecond

@@ -92,8 +92,10 @@ func near(a report.Spread, min, median, max float64) bool {
 func example() []Round {
 	return []Round{
 		{TokensPerS: 30, MemoryGBs: 20, Sequence: 0.04, Concurrent: 0.01, Turn1: 2, Turn2: 0.1, Input: 50, Cached: 1900},
-		{TokensPerS: 1, MemoryGBs: 20, Sequence: 0.04, Concurrent: 0.04, Turn1: 2, Turn2: 0.5, Input: 70, Cached: 1880, Foreign: [parts]float64{0.06, 0.9, 0.05}},
-		{TokensPerS: 35, MemoryGBs: 20, Sequence: 0.05, Concurrent: 0.02, Turn1: 4, Turn2: 0.4, Input: 50, Cached: 1900, Foreign: [parts]float64{0.05, 0, 0}},
+		{TokensPerS: 1, MemoryGBs: 20, Sequence: 0.04, Concurrent: 0.04, Turn1: 2, Turn2: 0.5, Input: 70, Cached: 1880,
+			Foreign: [parts]float64{0.06, 0.9, 0.05}},
+		{TokensPerS: 35, MemoryGBs: 20, Sequence: 0.05, Concurrent: 0.02, Turn1: 4, Turn2: 0.4, Input: 50, Cached: 1900,
+			Foreign: [parts]float64{0.05, 0, 0}},
 	}
 }
 
@@ -123,7 +125,8 @@ func TestSummarize(t *testing.T) {
 
 func TestDisturbedRoundsCountWhenThereAreNoOthers(t *testing.T) {
 	r := Summarize(Weights{BytesPerToken: 4e8}, Start{}, Start{}, example()[1:2], Defaults())
-	if want := (report.Rounds{Run: 1, Discarded: 1, Disturbed: true, Foreign: 0.06}); r.Decode.Rounds != want || r.Decode.TokensPerS.Median != 1 {
+	if want := (report.Rounds{Run: 1, Discarded: 1, Disturbed: true, Foreign: 0.06}); r.Decode.Rounds != want ||
+		r.Decode.TokensPerS.Median != 1 {
 		t.Errorf("%+v, want %+v", r.Decode, want)
 	}
 	if r.Turns.Rounds.Disturbed || !strings.Contains(r.Decode.Rounds.String(), "DISTURBED") {

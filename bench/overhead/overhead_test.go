@@ -47,13 +47,15 @@ func TestSummarizeGivesBackWhatWasPutIn(t *testing.T) {
 	if plain.CPU != (report.Spread{Min: 60, Median: 75, Max: 90}) || plain.Ratio != (report.Spread{Min: 2, Median: 2.5, Max: 3}) {
 		t.Errorf("plain: CPU %v, ratio %v", plain.CPU, plain.Ratio)
 	}
-	if plain.RSS != 3<<20 || plain.RepliesMeasured != 300 || plain.RepliesPerS.Median != 50 || plain.ReplyBytes != 300 || plain.P99.Median != 150 {
+	if plain.RSS != 3<<20 || plain.RepliesMeasured != 300 || plain.RepliesPerS.Median != 50 || plain.ReplyBytes != 300 ||
+		plain.P99.Median != 150 {
 		t.Errorf("plain: %+v", plain)
 	}
 	if long := r.row(Node, Long); long.EventsPerReply != 261 || long.EventsPerWrite != 3 {
 		t.Errorf("long: %+v", long)
 	}
-	if r.Events[0].Target != PassThrough || !near(r.Events[0].CPU.Median, 4) || !near(r.Events[1].CPU.Median, 2) || !near(r.Events[1].Ratio.Median, 0.5) {
+	if r.Events[0].Target != PassThrough || !near(r.Events[0].CPU.Median, 4) || !near(r.Events[1].CPU.Median, 2) ||
+		!near(r.Events[1].Ratio.Median, 0.5) {
 		t.Errorf("events: %+v", r.Events)
 	}
 	if !r.Met() || r.Rounds != (report.Rounds{Run: 3, Foreign: 0.02}) {
@@ -91,7 +93,8 @@ func TestDisturbedRoundsAreThrownOut(t *testing.T) {
 	}{
 		{[]float64{0, 0.05, 0.051}, report.Rounds{Run: 3, Discarded: 1, Foreign: 0.05}, report.Spread{Min: 60, Median: 65, Max: 70}},
 		{[]float64{0.5, 0.04, 0.6}, report.Rounds{Run: 3, Discarded: 2, Foreign: 0.04}, report.Spread{Min: 70, Median: 70, Max: 70}},
-		{[]float64{0.5, 0.7, 0.6}, report.Rounds{Run: 3, Discarded: 3, Disturbed: true, Foreign: 0.7}, report.Spread{Min: 60, Median: 70, Max: 80}},
+		{[]float64{0.5, 0.7, 0.6}, report.Rounds{Run: 3, Discarded: 3, Disturbed: true, Foreign: 0.7},
+			report.Spread{Min: 60, Median: 70, Max: 80}},
 	}
 	for _, c := range cases {
 		var all []Sample
@@ -199,7 +202,8 @@ func TestJSONKeepsItsNames(t *testing.T) {
 		}
 	}
 	var back Report
-	if err := json.Unmarshal(b, &back); err != nil || back.Schema != "corebench.overhead/1" || back.Gates[0] != r.Gates[0] || back.row(Node, Long).CPU != r.row(Node, Long).CPU {
+	if err := json.Unmarshal(b, &back); err != nil || back.Schema != "corebench.overhead/1" || back.Gates[0] != r.Gates[0] ||
+		back.row(Node, Long).CPU != r.row(Node, Long).CPU {
 		t.Errorf("read back: %v %+v", err, back)
 	}
 }

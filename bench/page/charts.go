@@ -10,7 +10,7 @@ import (
 
 // Colors by what they stand for.
 const (
-	grey = iota
+	gray = iota
 	blue
 	orange
 	red
@@ -55,7 +55,7 @@ func perSecond(t *stats.Timeline, of func(*stats.Moment) float64) []float64 {
 // requests has lines for what failed or was not sent only when something was.
 func requests(t *stats.Timeline) []series {
 	list := []series{
-		{Name: "sent", Kind: line, Color: grey, Y: perSecond(t, func(m *stats.Moment) float64 { return float64(m.Sent) })},
+		{Name: "sent", Kind: line, Color: gray, Y: perSecond(t, func(m *stats.Moment) float64 { return float64(m.Sent) })},
 		{Name: "succeeded", Kind: line, Color: green, Y: perSecond(t, func(m *stats.Moment) float64 { return float64(m.Succeeded) })},
 	}
 	for _, s := range []series{
@@ -100,7 +100,7 @@ func latency(r *stats.Run, title string, of func(*stats.Moment) []float64, point
 	if point == nil {
 		return c
 	}
-	dots := series{Name: "a request", Kind: dots, Color: grey}
+	dots := series{Name: "a request", Kind: dots, Color: gray}
 	for _, p := range r.Sample {
 		if y := point(p); y > 0 && !p.Failed {
 			dots.X, dots.Y = append(dots.X, p.AtS), append(dots.Y, y)

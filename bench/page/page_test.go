@@ -20,10 +20,12 @@ func file() result.File {
 	for i := range 90 {
 		at := time.Duration(i) * 100 * time.Millisecond
 		first := at + time.Duration(20+i)*time.Millisecond
-		one := stats.Record{Turn: 1, Intended: at, Sent: at, First: first, Last: first + 10*time.Millisecond, End: first + 10*time.Millisecond, RetryAfter: -1, Queue: -1,
+		one := stats.Record{Turn: 1, Intended: at, Sent: at, First: first, Last: first + 10*time.Millisecond,
+			End: first + 10*time.Millisecond, RetryAfter: -1, Queue: -1,
 			InputTokens: 10, OutputTokens: 2, UsageKnown: true, Outputs: 2, Gaps: []time.Duration{10 * time.Millisecond}}
 		if i%10 == 0 {
-			one = stats.Record{Turn: 1, Intended: at, Sent: at, First: -1, Last: -1, End: at, RetryAfter: time.Second, Queue: -1, Kind: "http_429", Detail: "<b>slow</b>"}
+			one = stats.Record{Turn: 1, Intended: at, Sent: at, First: -1, Last: -1, End: at, RetryAfter: time.Second, Queue: -1,
+				Kind: "http_429", Detail: "<b>slow</b>"}
 		}
 		rec.Begin(at)
 		rec.Add(&one)

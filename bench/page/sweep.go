@@ -52,7 +52,7 @@ func against(s result.Sweep, title string, names ...string) chart {
 // by draws metrics over the strength.
 func by(s result.Sweep, title, unit string, names ...string) chart {
 	c := chart{Title: title, XName: s.Over, YName: unit, LogX: true,
-		Series: lines(s, func(l *result.Level) float64 { return l.At }, []int{green, grey}, names)}
+		Series: lines(s, func(l *result.Level) float64 { return l.At }, []int{green, gray}, names)}
 	if s.Knee > 0 {
 		c.Marks = []mark{{X: s.Knee, Name: "knee"}}
 	}

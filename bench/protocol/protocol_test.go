@@ -152,7 +152,8 @@ func TestBodies(t *testing.T) {
 		if err := json.Unmarshal(body[len("before"):], &got); err != nil {
 			t.Fatalf("%s: %v", body, err)
 		}
-		if got.Model != `a"b` || !got.Stream || got.MaxTokens != 12 || !got.Ignore || got.Temperature != 1 || (got.Options != nil) != (p == Chat) {
+		if got.Model != `a"b` || !got.Stream || got.MaxTokens != 12 || !got.Ignore || got.Temperature != 1 ||
+			(got.Options != nil) != (p == Chat) {
 			t.Errorf("%s: %+v", p, got)
 		}
 		messages := got.Messages

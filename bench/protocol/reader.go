@@ -22,6 +22,7 @@ type Usage struct {
 // ServerError is an error that a server reports within a reply that began well.
 type ServerError struct{ Message string }
 
+// Error quotes the message of the server.
 func (e *ServerError) Error() string { return "the server reports: " + e.Message }
 
 // Reader reads one reply after another. It keeps its buffers; Reset begins.

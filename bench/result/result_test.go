@@ -29,7 +29,8 @@ func measured(seed uint64, mean time.Duration) stats.Run {
 	for at := time.Duration(0); at < 20*time.Second; {
 		first := at + time.Duration(float64(mean)*(0.5+r.Float64()))
 		gap := 5*msec + time.Duration(r.IntN(int(10*msec)))
-		one := stats.Record{Turn: 1, Intended: at, Sent: at, First: first, Last: first + 3*gap, End: first + 3*gap, RetryAfter: -1, Queue: -1,
+		one := stats.Record{Turn: 1, Intended: at, Sent: at, First: first, Last: first + 3*gap, End: first + 3*gap, RetryAfter: -1,
+			Queue:       -1,
 			InputTokens: 100, OutputTokens: 4, UsageKnown: true, Outputs: 4, Gaps: []time.Duration{gap, gap, gap}}
 		rec.Begin(at)
 		rec.Add(&one)
@@ -39,7 +40,8 @@ func measured(seed uint64, mean time.Duration) stats.Run {
 }
 
 func file(runs ...stats.Run) File {
-	return New(proc.Host{Processor: "p", Processors: 2}, Conditions{URL: "http://a", Protocol: "chat", Model: "m", Stream: true, Loop: "closed", Clients: 1, Turns: 1, Seed: 1}, runs)
+	return New(proc.Host{Processor: "p", Processors: 2},
+		Conditions{URL: "http://a", Protocol: "chat", Model: "m", Stream: true, Loop: "closed", Clients: 1, Turns: 1, Seed: 1}, runs)
 }
 
 func find(t *testing.T, list []Difference, name string) Difference {
@@ -314,8 +316,10 @@ func TestRows(t *testing.T) {
 	var b bytes.Buffer
 	rows := NewRows(&b)
 	rows.NextRun()
-	rows.Add(&stats.Record{Conversation: 5, Turn: 2, Intended: 1500 * msec, Sent: 1501 * msec, First: 1600 * msec, Last: 1700 * msec, End: 1710 * msec,
-		RetryAfter: -1, Queue: -1, Status: 200, UsageKnown: true, InputTokens: 7, OutputTokens: 3, Outputs: 3, OutputMax: 9, Gaps: []time.Duration{40 * msec, 60 * msec}})
+	rows.Add(&stats.Record{Conversation: 5, Turn: 2, Intended: 1500 * msec, Sent: 1501 * msec, First: 1600 * msec, Last: 1700 * msec,
+		End:        1710 * msec,
+		RetryAfter: -1, Queue: -1, Status: 200, UsageKnown: true, InputTokens: 7, OutputTokens: 3, Outputs: 3, OutputMax: 9,
+		Gaps: []time.Duration{40 * msec, 60 * msec}})
 	rows.Add(&stats.Record{First: -1, Last: -1, RetryAfter: 2 * time.Second, Queue: -1, Kind: "http_429", Status: 429})
 	if err := rows.Close(); err != nil {
 		t.Fatal(err)

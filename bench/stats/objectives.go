@@ -54,6 +54,7 @@ func parseShare(part string) (float64, error) {
 	return p / 100, nil
 }
 
+// String writes the objective as it is given on the command line, such as itl_p99=150ms.
 func (o Objective) String() string { return o.Metric + "=" + o.Limit.String() }
 
 // met says whether a request that succeeded met all objectives. A latency that

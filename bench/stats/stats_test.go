@@ -127,8 +127,10 @@ func TestWindow(t *testing.T) {
 		done(2200*msec, 3000*msec, 100*msec),           // within, not good
 		done(3900*msec, 4100*msec, 100*msec),           // due within, ends behind
 		done(4000*msec, 4100*msec),                     // due behind
-		&Record{Turn: 1, Intended: 3 * time.Second, Sent: 3 * time.Second, First: -1, End: 3100 * msec, Kind: "http_429", Status: 429, RetryAfter: 2 * time.Second, Queue: -1, Detail: "busy"},
-		&Record{Turn: 1, Intended: 3 * time.Second, Sent: 3 * time.Second, First: -1, End: 3100 * msec, Kind: "http_429", Status: 429, RetryAfter: time.Second, Queue: -1},
+		&Record{Turn: 1, Intended: 3 * time.Second, Sent: 3 * time.Second, First: -1, End: 3100 * msec, Kind: "http_429", Status: 429,
+			RetryAfter: 2 * time.Second, Queue: -1, Detail: "busy"},
+		&Record{Turn: 1, Intended: 3 * time.Second, Sent: 3 * time.Second, First: -1, End: 3100 * msec, Kind: "http_429", Status: 429,
+			RetryAfter: time.Second, Queue: -1},
 	)
 	r.NotSent(3 * time.Second)
 	r.NotSent(5 * time.Second)
@@ -220,9 +222,11 @@ func TestTokensOfFailedStreams(t *testing.T) {
 
 func TestRepliesThatAreNotStreamed(t *testing.T) {
 	r := New(Config{Until: 2 * time.Second})
-	add(r, &Record{Turn: 1, Sent: 0, First: -1, Last: -1, End: 300 * msec, RetryAfter: -1, Queue: 40 * msec, UsageKnown: true, InputTokens: 10, OutputTokens: 8})
+	add(r, &Record{Turn: 1, Sent: 0, First: -1, Last: -1, End: 300 * msec, RetryAfter: -1, Queue: 40 * msec, UsageKnown: true,
+		InputTokens: 10, OutputTokens: 8})
 	run := r.Finish()
-	if len(run.Latency) != 2 || run.Latency["queue"].Count != 1 || !near(run.Latency["e2e"].P50, 300, 0.001) || run.Rates.OutputTokens != 4 || run.Requests.Silent != 0 {
+	if len(run.Latency) != 2 || run.Latency["queue"].Count != 1 || !near(run.Latency["e2e"].P50, 300, 0.001) ||
+		run.Rates.OutputTokens != 4 || run.Requests.Silent != 0 {
 		t.Errorf("%+v, %+v, %+v", run.Latency, run.Rates, run.Requests)
 	}
 }
@@ -235,7 +239,8 @@ func TestTurns(t *testing.T) {
 		add(r, first, second)
 	}
 	turns := r.Finish().Turns
-	if len(turns) != 2 || turns[0].TTFT.Count != 3 || !near(turns[0].TTFT.P50, 400, 0.001) || !near(turns[1].TTFT.P50, 100, 0.001) || turns[1].CachedShare != 0.9 || turns[0].CachedShare != 0 {
+	if len(turns) != 2 || turns[0].TTFT.Count != 3 || !near(turns[0].TTFT.P50, 400, 0.001) || !near(turns[1].TTFT.P50, 100, 0.001) ||
+		turns[1].CachedShare != 0.9 || turns[0].CachedShare != 0 {
 		t.Errorf("%+v", turns)
 	}
 }
@@ -257,12 +262,12 @@ func TestInFlightAndProgress(t *testing.T) {
 		t.Errorf("an old latency in %+v", l)
 	}
 	run := r.Finish()
-	var flying []int64
+	var inFlight []int64
 	for _, m := range run.Timeline.Points {
-		flying = append(flying, m.InFlight)
+		inFlight = append(inFlight, m.InFlight)
 	}
-	if !slices.Equal(flying, []int64{1, 1, 1}) || run.Requests.Aborted != 1 {
-		t.Errorf("in flight %v, %+v", flying, run.Requests)
+	if !slices.Equal(inFlight, []int64{1, 1, 1}) || run.Requests.Aborted != 1 {
+		t.Errorf("in flight %v, %+v", inFlight, run.Requests)
 	}
 }
 
@@ -283,7 +288,8 @@ func TestLongRunsAreFolded(t *testing.T) {
 		output += b.OutputTokens
 		ttft += b.Histograms.Of("ttft").Count()
 	}
-	if len(run.Timeline.Points) > momentsMax || len(run.Blocks) > blocksMax || len(run.Sample) != sampleMax || sent != n || output != 2*n || ttft != n {
+	if len(run.Timeline.Points) > momentsMax || len(run.Blocks) > blocksMax || len(run.Sample) != sampleMax || sent != n ||
+		output != 2*n || ttft != n {
 		t.Errorf("%d moments, %d blocks, %d points; %d sent, %v tokens, %d latencies", len(run.Timeline.Points), len(run.Blocks), len(run.Sample), sent, output, ttft)
 	}
 	// The sample is of the whole run: its mean is near the middle.
@@ -299,7 +305,8 @@ func TestLongRunsAreFolded(t *testing.T) {
 	if err == nil {
 		err = json.Unmarshal(b, &back)
 	}
-	if err != nil || len(back.Blocks) != len(run.Blocks) || back.Sample[5] != run.Sample[5] || back.Blocks[0].Histograms.Of("itl").Count() != run.Blocks[0].Histograms.Of("itl").Count() {
+	if err != nil || len(back.Blocks) != len(run.Blocks) || back.Sample[5] != run.Sample[5] ||
+		back.Blocks[0].Histograms.Of("itl").Count() != run.Blocks[0].Histograms.Of("itl").Count() {
 		t.Errorf("read back: %v", err)
 	}
 }

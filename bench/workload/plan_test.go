@@ -242,7 +242,8 @@ func TestPairsAndRandomPauses(t *testing.T) {
 
 func TestFit(t *testing.T) {
 	c, err := Fit(24, 40, 216, 280)
-	if err != nil || !near(c.PerWord, 1.25, 1e-9) || !near(c.Overhead, 10, 1e-9) || c.Words(251, c.Overhead) != 193 || c.Words(1, c.Overhead) != 1 {
+	if err != nil || !near(c.PerWord, 1.25, 1e-9) || !near(c.Overhead, 10, 1e-9) || c.Words(251, c.Overhead) != 193 ||
+		c.Words(1, c.Overhead) != 1 {
 		t.Errorf("%+v, %v, %d words", c, err, c.Words(251, c.Overhead))
 	}
 	if _, err := Fit(24, 40, 216, 40); err == nil {

@@ -197,7 +197,7 @@ func TestObserveCountsOnce(t *testing.T) {
 	}
 }
 
-func BenchmarkGuess(b *testing.B) {
+func BenchmarkDraft(b *testing.B) {
 	tokens := text(rand.New(rand.NewPCG(4, 4)), 32768)
 	b.Run("token", func(b *testing.B) {
 		b.ReportAllocs()

@@ -130,9 +130,9 @@ func TestExportQuantizes(t *testing.T) {
 	}
 }
 
-// agreementLeast is the share of choices on which a shipped Q8_0 model must agree
+// agreementMin is the share of choices on which a shipped Q8_0 model must agree
 // with its own float32 weights, every choice made after the same tokens.
-const agreementLeast = 0.99
+const agreementMin = 0.99
 
 // TestShippedAgrees compares the shipped models with the recordings of their trainer.
 func TestShippedAgrees(t *testing.T) {
@@ -161,8 +161,8 @@ func TestShippedAgrees(t *testing.T) {
 			}
 			share := float64(same) / float64(all)
 			t.Logf("%d of %d choices agree: %.2f %%", same, all, 100*share)
-			if share < agreementLeast {
-				t.Errorf("%.4f of the choices agree with the float32 model, want %g", share, agreementLeast)
+			if share < agreementMin {
+				t.Errorf("%.4f of the choices agree with the float32 model, want %g", share, agreementMin)
 			}
 		})
 	}

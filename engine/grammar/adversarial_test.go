@@ -240,7 +240,8 @@ func TestArgumentsAreAnObject(t *testing.T) {
 	if v := vocabulary(); matches(g, v, "<tool_call>\n{\"name\": \"t\", \"arguments\": 5}\n</tool_call>") || !matches(g, v, "<tool_call>\n{\"name\": \"t\", \"arguments\": {}}\n</tool_call>") {
 		t.Error("arguments that are none")
 	}
-	if _, err := Compile(Form{Calls: []Tool{{Name: "a", Schema: Object}, {Name: "b", Schema: json.RawMessage(`{"type":"object","properties":{"x":{"type":"string","pattern":"^\\x01$"}},"required":["x"]}`)}}}); err == nil || err.(*Error).Tool != 1 {
+	if _, err := Compile(Form{Calls: []Tool{{Name: "a", Schema: Object},
+		{Name: "b", Schema: json.RawMessage(`{"type":"object","properties":{"x":{"type":"string","pattern":"^\\x01$"}},"required":["x"]}`)}}}); err == nil || err.(*Error).Tool != 1 {
 		t.Errorf("a tool that cannot be called: %v", err)
 	}
 }
@@ -343,7 +344,8 @@ func TestInvented(t *testing.T) {
 				}
 				ended++
 				if f.Text == nil {
-					p := output.New(output.Options{Tools: []output.Tool{{Name: "t", Schema: raw}}, Constrained: true, NewID: func() string { return "id" }})
+					p := output.New(output.Options{Tools: []output.Tool{{Name: "t", Schema: raw}}, Constrained: true,
+						NewID: func() string { return "id" }})
 					written := text
 					text = ""
 					for _, e := range p.Finish(p.Feed(nil, strings.ToValidUTF8(written, "?")), false) {

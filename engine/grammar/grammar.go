@@ -69,6 +69,7 @@ type Error struct {
 	Msg     string
 }
 
+// Error is the message, with the place in the schema.
 func (e *Error) Error() string {
 	if e.Pointer == "" {
 		return e.Msg

@@ -317,7 +317,7 @@ func (c *compiler) listed(s *schema) (fitting []*value) {
 }
 
 // holds says whether a value is of all of some schemas.
-func (c *compiler) holds(all []*value, v *value) bool {
+func (c *compiler) satisfies(all []*value, v *value) bool {
 	return slices.ContainsFunc(c.options(all), func(o *schema) bool {
 		same := v.same()
 		return c.fits(o, v) && (!o.limited || slices.ContainsFunc(o.enum, func(w *value) bool { return w.same() == same }))
@@ -343,7 +343,7 @@ func (c *compiler) fits(s *schema, v *value) bool {
 		return s.low == nil && s.high == nil || ok && s.low.below(x) && s.high.above(x)
 	case '[':
 		for i, m := range v.values {
-			if !c.holds(s.item(i), m) {
+			if !c.satisfies(s.item(i), m) {
 				return false
 			}
 		}
@@ -353,7 +353,7 @@ func (c *compiler) fits(s *schema, v *value) bool {
 		whole.required = append(slices.Clone(v.names), s.required...)
 		for _, p := range c.members(&whole) {
 			m := v.member(p.name)
-			if m != nil && !c.holds(p.schemas, m) || m == nil && slices.Contains(s.required, p.name) {
+			if m != nil && !c.satisfies(p.schemas, m) || m == nil && slices.Contains(s.required, p.name) {
 				return false
 			}
 		}

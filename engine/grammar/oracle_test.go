@@ -137,13 +137,15 @@ func TestCallsAreOfTheirSchema(t *testing.T) {
 		for i, schema := range schemas {
 			check := grammartest.Validator(t, schema)
 			other := grammar.Tool{Name: "other", Schema: grammar.Object}
-			form := grammar.Form{Thinking: i%2 == 0, Calls: []grammar.Tool{other, {Name: "wanted", Schema: json.RawMessage(schema)}}[i%2:], JSONCalls: asJSON, SingleCall: i%3 > 0}
+			form := grammar.Form{Thinking: i%2 == 0, Calls: []grammar.Tool{other,
+				{Name: "wanted", Schema: json.RawMessage(schema)}}[i%2:], JSONCalls: asJSON, SingleCall: i%3 > 0}
 			g, err := grammar.Compile(form)
 			if err != nil {
 				t.Errorf("%s: %v", schema, err)
 				continue
 			}
-			options := output.Options{Thinking: form.Thinking, SingleCall: form.SingleCall, Constrained: true, NewID: func() string { return "id" }}
+			options := output.Options{Thinking: form.Thinking, SingleCall: form.SingleCall, Constrained: true,
+				NewID: func() string { return "id" }}
 			for _, c := range form.Calls {
 				options.Tools = append(options.Tools, output.Tool{Name: c.Name, Schema: c.Schema})
 			}

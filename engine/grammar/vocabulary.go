@@ -52,7 +52,7 @@ func NewVocabulary(size int, text func(id int32) []byte, stops []int32, marker i
 	for _, of := range []plain{plainJSON, plainText} {
 		v.plain[of] = make(idSet, (size+63)/64)
 		for _, id := range v.all.ids {
-			if of.holds(texts[id]) {
+			if of.matches(texts[id]) {
 				v.plain[of].set(id)
 			} else {
 				v.rest[of].ids = append(v.rest[of].ids, id)
@@ -79,7 +79,7 @@ func (w *walk) fill(texts [][]byte) {
 var plainASCII = [plainKinds]byteSet{plainJSON: span(0x20, 0x7e).without(`"\<`), plainText: textASCII}
 
 // holds says whether a token is of the class: a few whole characters of it.
-func (p plain) holds(text []byte) bool {
+func (p plain) matches(text []byte) bool {
 	if len(text) > plainMax || !utf8.Valid(text) {
 		return false
 	}

@@ -36,6 +36,7 @@ type Weight interface {
 // Q5_K 13, Q6_K 14, BF16 30).
 type Type uint32
 
+// The types that backends know.
 const (
 	F32  Type = 0
 	F16  Type = 1

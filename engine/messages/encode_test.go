@@ -132,7 +132,8 @@ func TestMessageShape(t *testing.T) {
 }
 
 func TestEmptyAnswer(t *testing.T) {
-	got := string(NewEncoder("i", "m", testMAC).AppendMessage(nil, []abi.Event{{Kind: abi.EventStart}, {Kind: abi.EventEnd, Stop: abi.StopEndTurn}}))
+	got := string(NewEncoder("i", "m", testMAC).AppendMessage(nil,
+		[]abi.Event{{Kind: abi.EventStart}, {Kind: abi.EventEnd, Stop: abi.StopEndTurn}}))
 	if !json.Valid([]byte(got)) || !strings.Contains(got, `"content":[]`) {
 		t.Errorf("got %s", got)
 	}

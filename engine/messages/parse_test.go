@@ -42,7 +42,8 @@ func TestParseAccepts(t *testing.T) {
 		}},
 		{"penalties", `{` + hello + `,"min_p":0.05,"presence_penalty":-2,"frequency_penalty":2,"repetition_penalty":1.1,"seed":-9223372036854775808}`, func(q *Request) bool {
 			s := q.Sampling
-			return *s.MinP == 0.05 && *s.PresencePenalty == -2 && *s.FrequencyPenalty == 2 && *s.RepetitionPenalty == 1.1 && *s.Seed == math.MinInt64
+			return *s.MinP == 0.05 && *s.PresencePenalty == -2 && *s.FrequencyPenalty == 2 && *s.RepetitionPenalty == 1.1 &&
+				*s.Seed == math.MinInt64
 		}},
 		{"largest seed", `{` + hello + `,"seed":9223372036854775807}`, func(q *Request) bool { return *q.Sampling.Seed == math.MaxInt64 }},
 		{"odd seed beyond float64", `{` + hello + `,"seed":9007199254740993}`, func(q *Request) bool { return *q.Sampling.Seed == 9007199254740993 }},

@@ -119,7 +119,8 @@ func TestBatchIsBitEqual(t *testing.T) {
 		for i := range prompts {
 			last = append(last, int32(i+1))
 		}
-		more := feedAll(t, m, shared, together, [][]int32{last[0:1], last[1:2], last[2:3], last[3:4], last[4:5], last[5:6], last[6:7], last[7:8]})
+		more := feedAll(t, m, shared, together, [][]int32{last[0:1], last[1:2], last[2:3], last[3:4], last[4:5], last[5:6], last[6:7],
+			last[7:8]})
 		for i, p := range prompts {
 			alone := newSequence(t, m, newCache(t, m, 16, sequencePages(16), sequencesMax, kernel.KVF16), 7-i, 16)
 			sameBits(t, fmt.Sprintf("prefill of sequence %d", i), got[i], alone.feed(t, p))

@@ -206,7 +206,8 @@ func benchSteps(b *testing.B, m *Model, n, length, steps int) {
 				if s == 0 && m.HasState() {
 					cache.ResetState(int32(i))
 				}
-				step.Spans = append(step.Spans, kernel.Span{Row: i * length, Len: length, Pos: s * length, Pages: rowsFrom(i*pages, pages), State: int32(i)})
+				step.Spans = append(step.Spans, kernel.Span{Row: i * length, Len: length, Pos: s * length,
+					Pages: rowsFrom(i*pages, pages), State: int32(i)})
 				last = append(last, int32((i+1)*length-1))
 			}
 			if err := m.Forward(step, someTokens(m, step.Rows, uint64(s)), cache, last, logits); err != nil {

@@ -119,7 +119,8 @@ func (p *profiler) Attend(c kernel.Cache, layer int, dst, q kernel.Buffer, step 
 	p.Backend.Attend(c, layer, dst, q, step, heads, scale)
 }
 
-func (p *profiler) DeltaNet(c kernel.Cache, layer int, dst, qkv, z, beta, alpha kernel.Buffer, w kernel.DeltaWeights, s kernel.DeltaShape, step *kernel.Step) {
+func (p *profiler) DeltaNet(c kernel.Cache, layer int, dst, qkv, z, beta, alpha kernel.Buffer, w kernel.DeltaWeights, s kernel.DeltaShape,
+	step *kernel.Step) {
 	defer p.count("DeltaNet", time.Now(), 0)
 	p.Backend.DeltaNet(c, layer, dst, qkv, z, beta, alpha, w, s, step)
 }

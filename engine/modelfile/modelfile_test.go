@@ -402,7 +402,8 @@ func TestDequantizeRefusesWrongSizes(t *testing.T) {
 }
 
 func TestHalfIsExact(t *testing.T) {
-	cases := map[uint16]float64{0: 0, 0x3c00: 1, 0xc000: -2, 0x7bff: 65504, 1: 0x1p-24, 0x03ff: 1023 * 0x1p-24, 0x0400: 0x1p-14, 0x7c00: math.Inf(1), 0xfc00: math.Inf(-1)}
+	cases := map[uint16]float64{0: 0, 0x3c00: 1, 0xc000: -2, 0x7bff: 65504, 1: 0x1p-24, 0x03ff: 1023 * 0x1p-24, 0x0400: 0x1p-14,
+		0x7c00: math.Inf(1), 0xfc00: math.Inf(-1)}
 	for h, want := range cases {
 		var got [1]float32
 		if err := modelfile.Dequantize(got[:], kernel.F16, []byte{byte(h), byte(h >> 8)}); err != nil || float64(got[0]) != want {

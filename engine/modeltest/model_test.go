@@ -69,7 +69,8 @@ func play(t *testing.T, e *engine.Engine, s *engine.Stepper, body string) (shown
 		t.Fatal(err)
 	}
 	done := false
-	j := &engine.Job{ID: "r", Account: "a", Request: r, Pin: true, Output: engine.NewOutput(1 << 20), Finished: func(engine.Result) { done = true }}
+	j := &engine.Job{ID: "r", Account: "a", Request: r, Pin: true, Output: engine.NewOutput(1 << 20),
+		Finished: func(engine.Result) { done = true }}
 	if err := s.Submit(j, time.Now()); err != nil {
 		t.Fatal(err)
 	}

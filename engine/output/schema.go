@@ -14,6 +14,7 @@ import (
 // Types is a set of JSON types. A number may be whole.
 type Types uint8
 
+// The types of a JSON schema.
 const (
 	TypeString Types = 1 << iota
 	TypeBoolean

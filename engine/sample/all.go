@@ -10,8 +10,8 @@ const (
 	listMax     = 512  // tokens that are gathered in the hope that no more are likely
 	sampleSize  = 1024 // about how many logits stand for all when many tokens are likely
 	intervalMax = 4096 // tokens among which the end of top_p is looked for one by one
-	// guessesMax is how many bars follow the masses before the sample is halved.
-	guessesMax = 6
+	// estimatesMax is how many bars follow the masses before the sample is halved.
+	estimatesMax = 6
 )
 
 // sampleAll draws without TopK, or with a large one, in a few passes over the
@@ -99,7 +99,7 @@ func (s *Sampler) narrow(logits []float32, f softmax, under, over bound, want fl
 	for step := 0; next(under.logit) < over.logit && under.mass-over.mass > intervalMax*f.weight(under.logit); step++ {
 		share := (want - over.mass) / (under.mass - over.mass)
 		sample = between(sample, under.logit, over.logit)
-		logit := guess(sample, f, under.logit, over.logit, share, step < guessesMax)
+		logit := estimate(sample, f, under.logit, over.logit, share, step < estimatesMax)
 		if at := (bound{logit, s.sumBlocks(logits, f, logit)}); at.mass >= want {
 			under = at
 		} else {
@@ -133,12 +133,12 @@ func between(sample []float32, under, over float32) []float32 {
 	return sample
 }
 
-// guess is a logit between two bounds above which about that share of the mass
+// estimate is a logit between two bounds above which about that share of the mass
 // between them lies, going by a sample of what is between. It aims beyond the
 // target a little, seen from the nearer bound, so that the two close in from
 // both sides. It may be told to halve the sample instead; without a sample it
 // halves the distance.
-func guess(sample []float32, f softmax, under, over float32, share float64, byMass bool) float32 {
+func estimate(sample []float32, f softmax, under, over float32, share float64, byMass bool) float32 {
 	n := len(sample)
 	switch {
 	case n == 0:

@@ -117,7 +117,8 @@ func TestSampleAgainstDefinition(t *testing.T) {
 		for round := range rounds {
 			n := 1 + g.IntN([]int{5, 100, 2000, 20000}[min(3, g.IntN(40)/10)])
 			logits := shape(round%7, n, g)
-			p := Params{Temperature: pick(0.01, 0.3, 0.7, 1, 1, 2, 100, 1e30), TopP: pick(1, 1, 0.1, 0.5, 0.9, 0.95, 0.999), MinP: pick(0, 0, 0.001, 0.1, 1),
+			p := Params{Temperature: pick(0.01, 0.3, 0.7, 1, 1, 2, 100, 1e30), TopP: pick(1, 1, 0.1, 0.5, 0.9, 0.95, 0.999),
+				MinP: pick(0, 0, 0.001, 0.1, 1),
 				TopK: []int{0, 0, 0, 2, 20, 200, 1500, 6000}[g.IntN(8)], Seed: g.Uint64()}
 			s := New(p, nil, nil)
 			want, doubt := define(p, logits, s.draw())

@@ -2,8 +2,8 @@ package sample
 
 import "math"
 
-// expLeast is where weights end: e to a lower power is no normal number, and counts as 0.
-const expLeast = -708
+// expMin is where weights end: e to a lower power is no normal number, and counts as 0.
+const expMin = -708
 
 // expConstants are log2(e), the number that rounds to an integer whatever is
 // added to it, -ln(2), and the factors of the exponential series from the tenth
@@ -17,7 +17,7 @@ var expConstants = [14]float64{math.Log2E, 3 << 51, -math.Ln2,
 // Assembly does the same operations in the same order and comes to the same
 // bits, and the compiler, to which fusing would be open, is told where to.
 func exp(x float64) float64 {
-	if !(x >= expLeast) {
+	if !(x >= expMin) {
 		return 0
 	}
 	c := &expConstants

@@ -422,7 +422,8 @@ func penalized(p Params, x float32, n int) float32 {
 // TestHide: what is hidden for one draw is drawn again at the next.
 // TestPreview: a look ahead is the draw, and changes neither it nor the logits.
 func TestPreview(t *testing.T) {
-	for _, p := range []Params{{}, {Temperature: 1, TopP: 1}, {Temperature: 1.3, TopP: 0.9, TopK: 20, PresencePenalty: 1, RepetitionPenalty: 1.2, Seed: 7}} {
+	for _, p := range []Params{{}, {Temperature: 1, TopP: 1},
+		{Temperature: 1.3, TopP: 0.9, TopK: 20, PresencePenalty: 1, RepetitionPenalty: 1.2, Seed: 7}} {
 		looking, plain := New(p, []int32{3}, []int32{5}), New(p, []int32{3}, []int32{5})
 		for n := range uint64(50) {
 			logits := noise(300, 2, n)
@@ -452,7 +453,8 @@ func TestHide(t *testing.T) {
 }
 
 func TestValidate(t *testing.T) {
-	good := []Params{{}, {Temperature: 1e30, TopP: 1, TopK: 1 << 30, MinP: 1, RepetitionPenalty: 1.1, PresencePenalty: -2, FrequencyPenalty: 2}}
+	good := []Params{{}, {Temperature: 1e30, TopP: 1, TopK: 1 << 30, MinP: 1, RepetitionPenalty: 1.1, PresencePenalty: -2,
+		FrequencyPenalty: 2}}
 	for _, p := range good {
 		if err := p.Validate(); err != nil {
 			t.Errorf("%+v: %v", p, err)
@@ -480,7 +482,8 @@ func TestValidate(t *testing.T) {
 func FuzzSample(f *testing.F) {
 	f.Add([]byte{0, 0, 0x80, 0x7f, 0, 0, 0xc0, 0x7f, 1, 2, 3, 4}, float32(1), float32(0.5), float32(0.1), uint16(2), uint64(3))
 	f.Add(make([]byte, 40), float32(1e-45), float32(1), float32(1), uint16(0), uint64(0))
-	f.Add([]byte{0xff, 0xff, 0x7f, 0xff, 0xff, 0xff, 0x7f, 0x7f}, float32(math.MaxFloat32), float32(0.9999), float32(0), uint16(0), uint64(1))
+	f.Add([]byte{0xff, 0xff, 0x7f, 0xff, 0xff, 0xff, 0x7f, 0x7f}, float32(math.MaxFloat32), float32(0.9999), float32(0), uint16(0),
+		uint64(1))
 	f.Fuzz(func(t *testing.T, raw []byte, temperature, topP, minP float32, topK uint16, seed uint64) {
 		p := Params{Temperature: temperature, TopP: topP, MinP: minP, TopK: int(topK), Seed: seed}
 		if p.Validate() != nil || len(raw) < 4 {

@@ -161,11 +161,11 @@ func advance(s *Scheduler, sp *speaker, at time.Time) {
 	sp.said = len(sp.Tokens)
 }
 
-// TestSpeculationPaysOrIsLeft: whatever the machine, the company and the text, it
+// TestDraftsPayOrAreLeft: whatever the machine, the company and the text, it
 // is never more than little slower than without drafts, and where it can win it
 // does. The bounds on the gain are what a drafter that knows chance and cost
 // exactly could reach, less a third.
-func TestSpeculationPaysOrIsLeft(t *testing.T) {
+func TestDraftsPayOrAreLeft(t *testing.T) {
 	for _, m := range curves {
 		for _, n := range []int{1, 4, 16} {
 			for _, p := range []float64{0, 0.5, 0.8, 0.9, 0.97, 1} {

@@ -445,7 +445,8 @@ func overload(t *testing.T, m *costtest.Machine) {
 	// The shortest step with a piece, where that takes longer.
 	bound := time.Duration((1 + batchShare) * (1 + m.Noise) * float64(m.Quiet(cost.Load{}.With(300, 1, 1).With(300, c.s.align, 1))))
 	t.Logf("capacity %.2f/s, served %.2f/s, refused %d, expired %d, waiting at most %d, waits p50 %v max %v, retry after at most %v; gaps p99 %v, alone %v; preempted %d",
-		capacity, rate, refusals, c.expired, most, quantile(c.waits, 0.5), slices.Max(c.waits), retryMax, gap, lone, c.s.count.PreemptedFair)
+		capacity, rate, refusals, c.expired, most, quantile(c.waits, 0.5), slices.Max(c.waits), retryMax, gap, lone,
+		c.s.count.PreemptedFair)
 	if limit := c.s.config.QueueTimeout; slices.Max(c.waits) > limit+limit/20 {
 		t.Errorf("someone waited %v", slices.Max(c.waits))
 	}

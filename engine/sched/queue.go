@@ -29,10 +29,12 @@ type RefusedError struct {
 	RetryAfter time.Duration
 }
 
+// Error says what is full, and when there will be room.
 func (e *RefusedError) Error() string {
 	return fmt.Sprintf("%v (%s), room in %v", ErrQueueFull, e.Reason, e.RetryAfter)
 }
 
+// Is makes every refusal an ErrQueueFull.
 func (e *RefusedError) Is(target error) bool { return target == ErrQueueFull }
 
 const (

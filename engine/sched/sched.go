@@ -73,6 +73,7 @@ type TooLargeError struct {
 	TokensMax int // what the page pool holds
 }
 
+// Error gives both numbers.
 func (e *TooLargeError) Error() string {
 	return fmt.Sprintf("sched: sequence of up to %d tokens, the page pool holds %d", e.Tokens, e.TokensMax)
 }

@@ -430,7 +430,8 @@ func TestOnlySnapshotIsTheOnlySlot(t *testing.T) {
 	b.s.Resume(q, b.now)
 	b.now = b.now.Add(stepTime)
 	p := b.s.Plan(b.now)
-	if it := p.Items[len(p.Items)-1]; it.Seq != q || it.Start != 0 || !slices.Equal(p.Before, []kv.StateOp{{Dst: it.State, Src: kv.NoState}}) {
+	if it := p.Items[len(p.Items)-1]; it.Seq != q || it.Start != 0 ||
+		!slices.Equal(p.Before, []kv.StateOp{{Dst: it.State, Src: kv.NoState}}) {
 		t.Errorf("item %+v, ops %+v", it, p.Before)
 	}
 	b.s.Commit(p)
@@ -460,7 +461,8 @@ func TestFinishInEveryPhase(t *testing.T) {
 				t.Errorf("%s: %v", name, err)
 			}
 			st, pool := b.s.Stats(), b.s.pool.Stats()
-			if st.Running+st.Waiting+st.Paused+st.Accounts > 1 || pool.PagesOwned > 0 || pool.Tables > 0 || pool.StatesFree+pool.Snapshots != states {
+			if st.Running+st.Waiting+st.Paused+st.Accounts > 1 || pool.PagesOwned > 0 || pool.Tables > 0 ||
+				pool.StatesFree+pool.Snapshots != states {
 				t.Errorf("%s, %d states: left %+v, %+v", name, states, st, pool)
 			}
 		}

@@ -32,7 +32,8 @@ func (c *crowd) send(t *testing.T) {
 	t.Helper()
 	account := fmt.Sprint("account", c.sent%c.accounts)
 	random := rand.New(rand.NewPCG(uint64(c.sent%c.accounts), uint64(c.sent/c.accounts/crowdGroup)))
-	q := &Sequence{ID: uint64(c.sent), Namespace: account, Account: account, Max: crowdOutput, SnapshotAt: []int{crowdShared, crowdShared + crowdOwn - 8}}
+	q := &Sequence{ID: uint64(c.sent), Namespace: account, Account: account, Max: crowdOutput,
+		SnapshotAt: []int{crowdShared, crowdShared + crowdOwn - 8}}
 	for i := range crowdShared + crowdOwn {
 		if i == crowdShared {
 			random = rand.New(rand.NewPCG(99, uint64(c.sent)))

@@ -511,7 +511,8 @@ func (m *sim) run(steps, load, meddling int) error {
 		m.pool.Unpin(s.handle)
 	}
 	st := m.pool.Stats()
-	if st.PagesOwned != 0 || st.PagesPinned != 0 || st.Tables != 0 || st.Handles != 0 || st.StatesFree+st.Snapshots != m.pool.Config().States {
+	if st.PagesOwned != 0 || st.PagesPinned != 0 || st.Tables != 0 || st.Handles != 0 ||
+		st.StatesFree+st.Snapshots != m.pool.Config().States {
 		return fmt.Errorf("something leaked: %+v", st)
 	}
 	return m.s.Check()
@@ -552,7 +553,8 @@ func TestSimulation(t *testing.T) {
 				pc := kv.Config{Pages: shape.pages * 16 / size, PageTokens: size, PageBytes: 100, States: shape.states,
 					SnapshotsMax: shape.snaps, StateBytes: 300, Seed: seed}
 				m, err := newSim(seed, pc, Config{StepTokensMax: 256, SequencesMax: shape.slots, ChunkTokens: 64 * (1 + int(seed%2)),
-					QueueMax: 12, QueueTokensMax: 2000, QueueTimeout: 2 * time.Second, FairWait: 300 * time.Millisecond, PriorityWait: 150 * time.Millisecond,
+					QueueMax: 12, QueueTokensMax: 2000, QueueTimeout: 2 * time.Second, FairWait: 300 * time.Millisecond,
+					PriorityWait:         150 * time.Millisecond,
 					DecodeSnapshotTokens: shape.rolling, Draft: seed%3 > 0,
 					GapMax: time.Duration(seed/2%2) * 40 * time.Millisecond, GapStretchMax: int(seed % 3)})
 				if err != nil {

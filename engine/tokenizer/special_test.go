@@ -95,9 +95,11 @@ func TestProtectKeepsEdgesApart(t *testing.T) {
 	tok := small(t, "qwen2")
 	for _, a := range hostile {
 		for _, b := range hostile {
-			for _, prompt := range []string{tok.Protect(a) + tok.Protect(b), strings.TrimSpace(tok.Protect(a)) + strings.TrimSpace(tok.Protect(b))} {
+			for _, prompt := range []string{tok.Protect(a) + tok.Protect(b),
+				strings.TrimSpace(tok.Protect(a)) + strings.TrimSpace(tok.Protect(b))} {
 				want := strings.TrimSpace(tok.Unprotect(prompt))
-				if got := tok.EncodePrompt(nil, prompt); len(specialsIn(tok, got)) > 0 || strings.TrimSpace(decode(tok, got)) != strings.ToValidUTF8(want, "\uFFFD") && utf8.ValidString(want) {
+				if got := tok.EncodePrompt(nil, prompt); len(specialsIn(tok, got)) > 0 ||
+					strings.TrimSpace(decode(tok, got)) != strings.ToValidUTF8(want, "\uFFFD") && utf8.ValidString(want) {
 					t.Fatalf("%q beside %q gives %v, %q", a, b, specialsIn(tok, got), decode(tok, got))
 				}
 			}
@@ -178,7 +180,8 @@ func TestPlainContentIsNotCopied(t *testing.T) {
 }
 
 func ExampleTokenizer_Protect() {
-	tok, err := New(Vocab{Pre: "qwen2", Tokens: append(byteTokens(), "<|end|>"), Types: append(slices.Repeat([]int32{1}, 256), 3), BOS: -1, EOS: 256, EOT: -1, Pad: -1})
+	tok, err := New(Vocab{Pre: "qwen2", Tokens: append(byteTokens(), "<|end|>"), Types: append(slices.Repeat([]int32{1}, 256), 3),
+		BOS: -1, EOS: 256, EOT: -1, Pad: -1})
 	if err != nil {
 		panic(err)
 	}

@@ -135,7 +135,7 @@ func kindsOf(v Vocab) []uint8 {
 	return kinds
 }
 
-// isPaddingName recognises "[PAD123]" as the name of token 123, by which
+// isPaddingName recognizes "[PAD123]" as the name of token 123, by which
 // converters fill a vocabulary that is smaller than the embedding matrix.
 func isPaddingName(token string, id int) bool {
 	return len(token) > 5 && token[:4] == "[PAD" && token == fmt.Sprintf("[PAD%d]", id)

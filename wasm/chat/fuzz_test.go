@@ -78,7 +78,8 @@ func FuzzInput(f *testing.F) {
 	f.Add(uint32(abi.OpEvents), deltas(3))
 	f.Add(uint32(abi.OpEvents), deltas(3)[:60])
 	f.Add(uint32(abi.OpEvents), []byte{1})
-	f.Add(uint32(abi.OpResponse), abi.ResponseInput{Facts: benchFacts, Events: abi.AppendFrame(nil, &abi.Event{Kind: abi.EventBlockStart, Block: abi.BlockToolUse, ID: "i"})}.Append(nil))
+	f.Add(uint32(abi.OpResponse), abi.ResponseInput{Facts: benchFacts,
+		Events: abi.AppendFrame(nil, &abi.Event{Kind: abi.EventBlockStart, Block: abi.BlockToolUse, ID: "i"})}.Append(nil))
 	f.Add(uint32(abi.OpError), abi.ErrorInput{Kept: []byte{0}, Param: "messages.0.content.1.input.a", Msg: "m"}.Append(nil))
 	f.Add(uint32(abi.OpRequest), abi.RequestInput{Body: conversation(700)}.Append(nil))
 	f.Fuzz(func(t *testing.T, op uint32, in []byte) {

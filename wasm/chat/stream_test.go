@@ -24,7 +24,8 @@ func story(r *rand.Rand) []abi.Event {
 		}
 		all = append(all, abi.Event{Kind: abi.EventBlockStop, Block: block, Index: i})
 	}
-	return append(all, abi.Event{Kind: abi.EventEnd, Stop: abi.StopReason(r.IntN(5)), Usage: abi.Usage{InputUncached: 1, Output: r.Int64N(1 << 40)}})
+	return append(all, abi.Event{Kind: abi.EventEnd, Stop: abi.StopReason(r.IntN(5)),
+		Usage: abi.Usage{InputUncached: 1, Output: r.Int64N(1 << 40)}})
 }
 
 // streamed runs events through h in groups of the given sizes, the rest alone.

@@ -85,14 +85,16 @@ func TestHeaderReadsEveryField(t *testing.T) {
 		{Kind: abi.EventBlockStart, Block: abi.BlockToolUse, Index: 258, ID: "toolu_1", Name: "look"},
 		{Kind: abi.EventDelta, Block: abi.BlockToolUse, Index: 258, Text: "{\"a\":1}"},
 		{Kind: abi.EventBlockStop, Block: abi.BlockToolUse, Index: 258},
-		{Kind: abi.EventEnd, Stop: abi.StopStopSequence, StopSequence: "\n", Usage: abi.Usage{InputUncached: 1, CacheRead: 2, CacheWrite: 3, Output: 4, Reasoning: -9223372036854775808}},
+		{Kind: abi.EventEnd, Stop: abi.StopStopSequence, StopSequence: "\n",
+			Usage: abi.Usage{InputUncached: 1, CacheRead: 2, CacheWrite: 3, Output: 4, Reasoning: -9223372036854775808}},
 	} {
 		events = abi.AppendFrame(events, &e)
 	}
 	const factsText = `id m\"\n\u0001 -5 1|`
 	const eventsText = `0 0 0 [1 2 3 0 0 ]` + `1 2 258 [toolu_1 look]` + `2 2 258 [{\"a\":1}]` + `3 2 258 []` +
 		`4 4 0 [1 2 3 4 -9223372036854775808 \n]`
-	counted := abi.Counters{AccountRequests: 4, AccountRequestsMax: 5, TokensRemaining: -6, TokensPerMinute: 7, Available: 8, Unlimited: true, NodeRequests: 9, NodeRequestsMax: 10,
+	counted := abi.Counters{AccountRequests: 4, AccountRequestsMax: 5, TokensRemaining: -6, TokensPerMinute: 7, Available: 8,
+		Unlimited: true, NodeRequests: 9, NodeRequestsMax: 10,
 		ModelQueued: 11, ModelQueuedMax: 12, ModelWaitMS: 13, ModelPagesUsed: 14, ModelPages: 15}
 	cases := []struct {
 		op   abi.Op
@@ -106,9 +108,12 @@ func TestHeaderReadsEveryField(t *testing.T) {
 		{abi.OpError, abi.ErrorInput{Facts: facts, State: []byte("s"), Kept: []byte("k"), History: abi.Frames("h"), Status: 400,
 			Kind: abi.InvalidRequest, Detail: abi.Detail{Reason: abi.ReasonLimit, Value: 2, Bound: 1}, Param: "p", Msg: "msg"}.Append10(nil),
 			factsText + "s|k|h|400 1 0 0 0 0 p|p: msg"},
-		{abi.OpQuote, abi.QuoteInput{Prices: abi.Prices{Input: 1, Cached: 2, Output: 3}, Input: 4, OutputMax: 5, At: 6, Model: "m", Account: "a"}.Append(nil),
+		{abi.OpQuote, abi.QuoteInput{Prices: abi.Prices{Input: 1, Cached: 2, Output: 3}, Input: 4, OutputMax: 5, At: 6, Model: "m",
+			Account: "a"}.Append(nil),
 			string(abi.Quote{Upper: 123456, Minimum: 11}.Append(nil))},
-		{abi.OpCharge, abi.ChargeInput{Prices: abi.Prices{Input: 1, Cached: 2, Output: 3}, Usage: abi.Usage{InputUncached: 4, CacheRead: 5, CacheWrite: 6, Output: 7, Reasoning: 8}, At: 9, Model: "m", Account: "a"}.Append(nil),
+		{abi.OpCharge, abi.ChargeInput{Prices: abi.Prices{Input: 1, Cached: 2, Output: 3},
+			Usage: abi.Usage{InputUncached: 4, CacheRead: 5, CacheWrite: 6, Output: 7, Reasoning: 8}, At: 9, Model: "m",
+			Account: "a"}.Append(nil),
 			string(abi.Charge{Total: 123456789, Tier: 11, Lines: []abi.Line{{Unit: "0123456789abcdef", Tokens: 5, Price: 3, Amount: 15}}}.Append(nil))},
 		{abi.OpDecide, abi.AdmissionInput{At: 1, PromptTokens: 2, OutputMax: 3, Stream: true, Account: "a", Key: "k", Model: "m", Protocol: "p",
 			Counters: counted}.Append(nil),
@@ -152,7 +157,8 @@ func TestHeaderKeepsState(t *testing.T) {
 		for _, s := range []string{first, last} {
 			events = abi.AppendFrame(events, &abi.Event{Kind: abi.EventDelta, Text: s})
 		}
-		frame, err := g.call(abi.OpEvents, abi.EventsInput{State: []byte(before), Kept: []byte("k"), History: abi.Frames("h"), Events: events}.Append(nil))
+		frame, err := g.call(abi.OpEvents, abi.EventsInput{State: []byte(before), Kept: []byte("k"), History: abi.Frames("h"),
+			Events: events}.Append(nil))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -196,12 +202,14 @@ func TestHeaderReadsJSON(t *testing.T) {
 			t.Fatal(err)
 		}
 		if i >= len(cases)-len(bad) {
-			if r, err := abi.ParseRefusal(out.Payload); out.Status != abi.StatusError || out.Kind != abi.InvalidRequest || r.Msg != "bad" || err != nil {
+			if r, err := abi.ParseRefusal(out.Payload); out.Status != abi.StatusError || out.Kind != abi.InvalidRequest ||
+				r.Msg != "bad" || err != nil {
 				t.Errorf("%s was read as %q", c.body, out.Payload)
 			}
 			continue
 		}
-		if got, err := abi.ParseTranslated(out.Payload); err != nil || out.Status != abi.StatusOK || string(got.Body) != c.want || string(got.Kept) != c.body {
+		if got, err := abi.ParseTranslated(out.Payload); err != nil || out.Status != abi.StatusOK || string(got.Body) != c.want ||
+			string(got.Kept) != c.body {
 			t.Errorf("%s was read as %q, want %q", c.body, out.Payload, c.want)
 		}
 	}

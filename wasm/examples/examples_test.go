@@ -134,7 +134,8 @@ func TestImports(t *testing.T) {
 		}
 	}
 	g := open(t, hours, "{}")
-	if _, err := g.call(abi.OpDecide, abi.AdmissionInput{Counters: abi.Counters{NodeRequests: 9, NodeRequestsMax: 9}}.Append(nil)); err != nil || g.counted[1] != 1 {
+	if _, err := g.call(abi.OpDecide, abi.AdmissionInput{Counters: abi.Counters{NodeRequests: 9,
+		NodeRequestsMax: 9}}.Append(nil)); err != nil || g.counted[1] != 1 {
 		t.Errorf("counted %v, %v", g.counted, err)
 	}
 }

@@ -47,7 +47,8 @@ func BenchmarkEvents(b *testing.B) {
 		for i := range group {
 			group[i] = abi.Event{Kind: abi.EventDelta, Block: abi.BlockText, Index: 1, Text: " token"}
 		}
-		in := abi.EventsInput{Facts: abi.Facts{ID: "0123456789abcdef", Model: "core-1.1"}, State: state{sequence: 100, flags: flagBegun}.append(nil), Events: framesOf(group)}
+		in := abi.EventsInput{Facts: abi.Facts{ID: "0123456789abcdef", Model: "core-1.1"},
+			State: state{sequence: 100, flags: flagBegun}.append(nil), Events: framesOf(group)}
 		b.Run("group"+strconv.Itoa(n), func(b *testing.B) {
 			b.ReportAllocs()
 			var dst []byte
@@ -63,9 +64,11 @@ func BenchmarkEvents(b *testing.B) {
 // BenchmarkEnd writes the last event of a long answer, which repeats all of it.
 func BenchmarkEnd(b *testing.B) {
 	text := strings.Repeat("some words of an answer ", 4000)
-	all := []abi.Event{{Kind: abi.EventStart}, {Kind: abi.EventBlockStart, Block: abi.BlockText}, {Kind: abi.EventDelta, Block: abi.BlockText, Text: text},
+	all := []abi.Event{{Kind: abi.EventStart}, {Kind: abi.EventBlockStart, Block: abi.BlockText},
+		{Kind: abi.EventDelta, Block: abi.BlockText, Text: text},
 		{Kind: abi.EventBlockStop, Block: abi.BlockText}, {Kind: abi.EventEnd}}
-	in := abi.EventsInput{State: state{sequence: 100, flags: flagBegun}.append(nil), Kept: keptOf(b, toolsRequest), History: framesOf(all), Events: framesOf(all[4:])}
+	in := abi.EventsInput{State: state{sequence: 100, flags: flagBegun}.append(nil), Kept: keptOf(b, toolsRequest),
+		History: framesOf(all), Events: framesOf(all[4:])}
 	b.SetBytes(int64(len(text)))
 	var dst []byte
 	for b.Loop() {

@@ -20,7 +20,8 @@ func TestDefaults(t *testing.T) {
 func TestLongNames(t *testing.T) {
 	name := strings.Repeat("ü", 300)
 	_, err := New().Request(abi.RequestInput{Body: []byte(`{"model":"m","input":"hi","metadata":{"` + name + `":1}}`)})
-	if err == nil || !utf8.ValidString(err.Param) || len(err.Param) > 300 || !strings.HasPrefix(err.Param, "metadata.ü") || !strings.HasSuffix(err.Param, "...") {
+	if err == nil || !utf8.ValidString(err.Param) || len(err.Param) > 300 || !strings.HasPrefix(err.Param, "metadata.ü") ||
+		!strings.HasSuffix(err.Param, "...") {
 		t.Errorf("refused with %+v, want a path that is cut", err)
 	}
 }

@@ -45,7 +45,8 @@ func FuzzRequest(f *testing.F) {
 		if _, err := messages.ParseCount(out.Body); err != nil && abi.KindOf(err) != abi.InvalidRequest {
 			t.Fatalf("the engine says %v", err)
 		}
-		object := New().Response(nil, abi.ResponseInput{Kept: out.Kept, Events: framesOf([]abi.Event{{Kind: abi.EventStart}, {Kind: abi.EventEnd}})})
+		object := New().Response(nil, abi.ResponseInput{Kept: out.Kept,
+			Events: framesOf([]abi.Event{{Kind: abi.EventStart}, {Kind: abi.EventEnd}})})
 		if !json.Valid(object) || len(out.Kept) > abi.KeptBytesMax {
 			t.Fatalf("the echo is no JSON: %q", object)
 		}
@@ -70,13 +71,15 @@ func FuzzEvents(f *testing.F) {
 		_, next := tr.Events(nil, nil, abi.EventsInput{Facts: facts, State: before, Kept: kept, History: history, Events: events})
 		tr.Response(nil, abi.ResponseInput{Facts: facts, Kept: kept, Events: events})
 		facts.Stream = len(events)%2 == 0
-		tr.Error(nil, abi.ErrorInput{Facts: facts, State: next, Kept: kept, History: history, Param: text, Msg: text, Kind: abi.Kind(len(kept))})
+		tr.Error(nil, abi.ErrorInput{Facts: facts, State: next, Kept: kept, History: history, Param: text, Msg: text,
+			Kind: abi.Kind(len(kept))})
 
 		ok := keptOf(t, toolsRequest)
 		name := []string{"f", "c", "n:g"}[len(text)%3]
 		all := []abi.Event{{Kind: abi.EventStart}, {Kind: abi.EventBlockStart, Block: abi.BlockText},
 			{Kind: abi.EventDelta, Block: abi.BlockText, Text: text}, {Kind: abi.EventBlockStop, Block: abi.BlockText},
-			{Kind: abi.EventBlockStart, Block: abi.BlockToolUse, Index: 1, ID: text, Name: name}, {Kind: abi.EventDelta, Block: abi.BlockToolUse, Index: 1, Text: text},
+			{Kind: abi.EventBlockStart, Block: abi.BlockToolUse, Index: 1, ID: text, Name: name},
+			{Kind: abi.EventDelta, Block: abi.BlockToolUse, Index: 1, Text: text},
 			{Kind: abi.EventBlockStop, Block: abi.BlockToolUse, Index: 1}, {Kind: abi.EventEnd}}
 		ends := []int{1 + len(events)%7, len(all)}
 		sseEvents(t, string(streamed(t, abi.Facts{ID: "id", Model: text}, ok, all, ends)))

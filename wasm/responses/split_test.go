@@ -221,7 +221,8 @@ func TestEchoIsBounded(t *testing.T) {
 			if strings.Count(string(out.Body), long) != strings.Count(body, long) {
 				t.Error("the translated body lost text")
 			}
-			object := New().Response(nil, abi.ResponseInput{Kept: out.Kept, Events: framesOf([]abi.Event{{Kind: abi.EventStart}, {Kind: abi.EventEnd}})})
+			object := New().Response(nil, abi.ResponseInput{Kept: out.Kept,
+				Events: framesOf([]abi.Event{{Kind: abi.EventStart}, {Kind: abi.EventEnd}})})
 			if !json.Valid(object) || !strings.Contains(string(object), `"metadata":{"k":"v"}`) {
 				t.Errorf("the response is %.300s", object)
 			}

@@ -53,7 +53,8 @@ func TestTranslatorHandler(t *testing.T) {
 		t.Errorf("request: %+v, %v", got, err)
 	}
 	out = output(t, h(abi.OpRequest, abi.RequestInput{Facts: facts}.Append(nil), nil))
-	if got, err := abi.ParseRefusal(out.Payload); err != nil || out.Status != abi.StatusError || out.Kind != abi.InvalidRequest || got != (abi.Refusal{Param: "body", Msg: "it is empty"}) {
+	if got, err := abi.ParseRefusal(out.Payload); err != nil || out.Status != abi.StatusError || out.Kind != abi.InvalidRequest ||
+		got != (abi.Refusal{Param: "body", Msg: "it is empty"}) {
 		t.Errorf("refusal: %+v %+v, %v", out, got, err)
 	}
 	out = output(t, h(abi.OpResponse, abi.ResponseInput{Facts: facts, Kept: []byte("kept")}.Append(nil), nil))

@@ -62,14 +62,16 @@ func TestModuleIsTheTariff(t *testing.T) {
 		t.Fatal(err)
 	}
 	quote, err := abi.ParseQuote(out.Payload)
-	if upper, minimum, wantErr := tariff.Quote(prices, 210_000, 8); err != nil || wantErr != nil || quote != (abi.Quote{Upper: upper, Minimum: minimum}) {
+	if upper, minimum, wantErr := tariff.Quote(prices, 210_000, 8); err != nil || wantErr != nil ||
+		quote != (abi.Quote{Upper: upper, Minimum: minimum}) {
 		t.Errorf("quote %+v, %v; want %d, %d, %v", quote, err, upper, minimum, wantErr)
 	}
 }
 
 func BenchmarkCharge(b *testing.B) {
 	handler := tariff.New()
-	in := abi.ChargeInput{Prices: abi.Prices{Input: 240, Cached: 24, Output: 2400}, Usage: abi.Usage{InputUncached: 600, Output: 50}, Model: "core-1.1", Account: "account"}.Append(nil)
+	in := abi.ChargeInput{Prices: abi.Prices{Input: 240, Cached: 24, Output: 2400}, Usage: abi.Usage{InputUncached: 600, Output: 50},
+		Model: "core-1.1", Account: "account"}.Append(nil)
 	var out []byte
 	b.ReportAllocs()
 	for b.Loop() {

@@ -134,7 +134,8 @@ func judge(got []result, list []expectation, some bool) (rows []row) {
 	}
 	for i, e := range list {
 		if !ran[i] && !some {
-			rows = append(rows, row{result: result{Client: e.Client, Protocol: e.Protocol, Case: e.Case}, verdict: "DID NOT RUN, but is on the list of expected failures", wrong: true})
+			rows = append(rows, row{result: result{Client: e.Client, Protocol: e.Protocol, Case: e.Case},
+				verdict: "DID NOT RUN, but is on the list of expected failures", wrong: true})
 		}
 	}
 	return rows
@@ -166,6 +167,7 @@ func show(out io.Writer, rows []row) (wrong int, err error) {
 			fmt.Fprintf(out, "\n%s, %s, %s:\n%s\n", r.Client, r.Protocol, r.Case, r.Error)
 		}
 	}
-	_, err = fmt.Fprintf(out, "\nclients: %d cases, %d ok, %d expected failures, %d wrong\n", len(rows), len(rows)-expected-wrong, expected, wrong)
+	_, err = fmt.Fprintf(out, "\nclients: %d cases, %d ok, %d expected failures, %d wrong\n", len(rows), len(rows)-expected-wrong,
+		expected, wrong)
 	return wrong, err
 }

@@ -67,7 +67,8 @@ func (a *attendBench) attend(layers int) float64 {
 // BenchmarkAttendDecode is how fast attention of decode reads K and V, and its
 // share of what plain reading gets in the same minute.
 func BenchmarkAttendDecode(b *testing.B) {
-	for _, c := range []struct{ depth, sequences, layers int }{{2048, 1, attendLayers}, {2048, 8, attendLayers / 4}, {16384, 1, attendLayers / 4}} {
+	for _, c := range []struct{ depth, sequences, layers int }{{2048, 1, attendLayers}, {2048, 8, attendLayers / 4},
+		{16384, 1, attendLayers / 4}} {
 		for _, kv := range []kernel.KVType{kernel.KVF16, kernel.KVQ8, kernel.KVF32} {
 			for _, level := range Levels() {
 				if level == "portable" {

@@ -71,7 +71,8 @@ func TestPromptBits(t *testing.T) {
 	others := []*Backend{one, openPrompts(t, 2), openPrompts(t, 5)}
 	for i, kv := range kvAll {
 		for _, shape := range []attnCase{
-			{heads: 4, kvHeads: 2, dim: 128}, {heads: 3, kvHeads: 1, dim: 24}, {heads: 2, kvHeads: 2, dim: 64}, {heads: 16, kvHeads: 2, dim: 256},
+			{heads: 4, kvHeads: 2, dim: 128}, {heads: 3, kvHeads: 1, dim: 24}, {heads: 2, kvHeads: 2, dim: 64},
+			{heads: 16, kvHeads: 2, dim: 256},
 		} {
 			whole := shape
 			whole.page, whole.spans = 16, [][2]int{{90, 260}}
@@ -98,7 +99,8 @@ func TestPromptsLeaveOthersAlone(t *testing.T) {
 	forLevels(t, func(t *testing.T, level string) {
 		b := open(t, Options{Level: level, Threads: 2})
 		for i, kv := range kvAll {
-			c := promptCase{attnCase: attnCase{heads: 4, kvHeads: 2, dim: 64, page: 16, spans: [][2]int{{530, 3}, {37, 1}, {0, 20}, {40, 17}}}, generated: 2}
+			c := promptCase{attnCase: attnCase{heads: 4, kvHeads: 2, dim: 64, page: 16,
+				spans: [][2]int{{530, 3}, {37, 1}, {0, 20}, {40, 17}}}, generated: 2}
 			got := c.run(t, b, kv, uint64(i))
 			c.generated = len(c.spans)
 			want := c.run(t, b, kv, uint64(i))
@@ -134,7 +136,8 @@ func TestPromptIgnoresOldPages(t *testing.T) {
 			b.StoreKV(cache, 0, upload(b, rows), upload(b, rows), step)
 		}
 		out := b.NewBuffer(n * d)
-		b.Attend(cache, 0, out, upload(b, x[:n*d]), &kernel.Step{Rows: n, Spans: []kernel.Span{{Len: n, Pages: []int32{0}, Prompt: true}}}, 1, 1)
+		b.Attend(cache, 0, out, upload(b, x[:n*d]), &kernel.Step{Rows: n,
+			Spans: []kernel.Span{{Len: n, Pages: []int32{0}, Prompt: true}}}, 1, 1)
 		return download(b, out, n*d)
 	}
 	for _, kv := range kvAll {

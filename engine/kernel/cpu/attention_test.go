@@ -29,10 +29,12 @@ func (c attnCase) run(t *testing.T, b kernel.Backend, kv kernel.KVType, seed uin
 			table = append(table, pages)
 			pages++
 		}
-		step.Spans = append(step.Spans, kernel.Span{Row: step.Rows, Len: s[1], Pos: s[0], Pages: table, Prompt: i >= len(c.spans)-c.prompts})
+		step.Spans = append(step.Spans, kernel.Span{Row: step.Rows, Len: s[1], Pos: s[0], Pages: table,
+			Prompt: i >= len(c.spans)-c.prompts})
 		step.Rows += s[1]
 	}
-	cache, err := b.NewCache(kernel.CacheConfig{Layers: 2, KVHeads: c.kvHeads, HeadDim: c.dim, PageTokens: c.page, Pages: int(pages), KV: kv})
+	cache, err := b.NewCache(kernel.CacheConfig{Layers: 2, KVHeads: c.kvHeads, HeadDim: c.dim, PageTokens: c.page, Pages: int(pages),
+		KV: kv})
 	if err != nil {
 		t.Fatal(err)
 	}

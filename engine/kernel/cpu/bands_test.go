@@ -108,7 +108,8 @@ func TestBanded(t *testing.T) {
 		banded bool
 		rows   int
 	}{
-		{1, false, 1}, {3, false, 4}, {5, false, 8}, {8, false, 8}, {9, false, 16}, {16, false, 16}, {17, true, 24}, {24, true, 24}, {25, true, 36}, {512, true, 516},
+		{1, false, 1}, {3, false, 4}, {5, false, 8}, {8, false, 8}, {9, false, 16}, {16, false, 16}, {17, true, 24}, {24, true, 24},
+		{25, true, 36}, {512, true, 516},
 	} {
 		if got := with.banded(true, c.n); got != c.banded {
 			t.Errorf("%d rows: in bands %v, want %v", c.n, got, c.banded)

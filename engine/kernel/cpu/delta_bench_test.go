@@ -30,7 +30,8 @@ type deltaBench struct {
 
 func newDeltaBench(b *testing.B, be *Backend, s kernel.DeltaShape, layers, slots, rows int) *deltaBench {
 	conv, width := (2*s.KHeads+s.VHeads)*s.Dim, s.VHeads*s.Dim
-	cache, err := be.NewCache(kernel.CacheConfig{LinearLayers: layers, StateSlots: slots, ConvDim: conv, ConvKernel: s.ConvKernel, VHeads: s.VHeads, StateDim: s.Dim})
+	cache, err := be.NewCache(kernel.CacheConfig{LinearLayers: layers, StateSlots: slots, ConvDim: conv, ConvKernel: s.ConvKernel,
+		VHeads: s.VHeads, StateDim: s.Dim})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -44,7 +45,8 @@ func newDeltaBench(b *testing.B, be *Backend, s kernel.DeltaShape, layers, slots
 	for i := range bias {
 		bias[i] -= 4.5
 	}
-	return &deltaBench{be, cache, kernel.DeltaWeights{Conv: mk(conv * s.ConvKernel), A: upload(be, a), DtBias: upload(be, bias), Norm: mk(s.Dim)}, s, layers,
+	return &deltaBench{be, cache, kernel.DeltaWeights{Conv: mk(conv * s.ConvKernel), A: upload(be, a), DtBias: upload(be, bias),
+		Norm: mk(s.Dim)}, s, layers,
 		mk(rows * width), mk(rows * conv), mk(rows * width), mk(rows * s.VHeads), mk(rows * s.VHeads)}
 }
 

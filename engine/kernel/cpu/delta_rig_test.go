@@ -99,7 +99,8 @@ func (r *deltaRun) step(pieces ...deltaPiece) [][]float32 {
 			}
 		}
 		dst := r.b.NewBuffer(step.Rows * r.width())
-		r.b.DeltaNet(r.cache, layer, dst, upload(r.b, in[0]), upload(r.b, in[1]), upload(r.b, in[2]), upload(r.b, in[3]), r.w[layer], r.shape, &step)
+		r.b.DeltaNet(r.cache, layer, dst, upload(r.b, in[0]), upload(r.b, in[1]), upload(r.b, in[2]), upload(r.b, in[3]), r.w[layer],
+			r.shape, &step)
 		all := download(r.b, dst, step.Rows*r.width())
 		for i, s := range step.Spans {
 			out[i] = append(out[i], all[s.Row*r.width():(s.Row+s.Len)*r.width()]...)

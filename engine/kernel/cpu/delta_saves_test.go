@@ -79,7 +79,8 @@ func TestDeltaSavedContinues(t *testing.T) {
 				run.step(deltaPiece{seq: 0, pos: 90 + i, n: 1, slot: 5})
 			}
 			run.cache.CopyState(0, int32(keep)) // the sequence goes back
-			next := []deltaPiece{{seq: 1, pos: 90 + keep, n: 70, slot: 0}, {seq: 1, pos: 90 + keep, n: 70, slot: int32(keep)}, {seq: 1, pos: 90 + keep, n: 70, slot: 5}}
+			next := []deltaPiece{{seq: 1, pos: 90 + keep, n: 70, slot: 0}, {seq: 1, pos: 90 + keep, n: 70, slot: int32(keep)},
+				{seq: 1, pos: 90 + keep, n: 70, slot: 5}}
 			out := run.step(next...)
 			same(t, fmt.Sprintf("%d rows kept, copied back", keep), out[0], out[2])
 			same(t, fmt.Sprintf("%d rows kept, in the saved slot", keep), out[1], out[2])

@@ -76,7 +76,8 @@ func TestDeltaNet(t *testing.T) {
 					for l := range layers.layers {
 						rows := want[(l*tokens+start)*layers.width() : (l*tokens+start+n)*layers.width()]
 						worst = max(worst, farthest(got[l*n*layers.width():(l+1)*n*layers.width()], rows))
-						near(t, fmt.Sprintf("%s: layer %d, %d rows from %d on", what, l, n, start), got[l*n*layers.width():(l+1)*n*layers.width()], rows, relative(rows, 2e-5))
+						near(t, fmt.Sprintf("%s: layer %d, %d rows from %d on", what, l, n, start),
+							got[l*n*layers.width():(l+1)*n*layers.width()], rows, relative(rows, 2e-5))
 					}
 				}
 				t.Logf("%s: largest error %.2g", what, worst)
@@ -112,7 +113,8 @@ func TestDeltaNetBits(t *testing.T) {
 				same(t, what+": cut at 64", run.sequence(0, 1, 64, 128, 8), want)
 				var rows []float32
 				for i, n := range []int{128, 72} {
-					out := run.step(deltaPiece{seq: 1, pos: i * 50, n: 50, slot: 2}, deltaPiece{pos: i * 128, n: n, slot: 3}, deltaPiece{seq: 2, pos: i, n: 1, slot: 0})
+					out := run.step(deltaPiece{seq: 1, pos: i * 50, n: 50, slot: 2}, deltaPiece{pos: i * 128, n: n, slot: 3},
+						deltaPiece{seq: 2, pos: i, n: 1, slot: 0})
 					rows = append(rows, out[1]...)
 				}
 				same(t, what+": in company", rows, want)
@@ -169,7 +171,8 @@ func TestDeltaNotANumber(t *testing.T) {
 		}
 		var rows []float32
 		for _, n := range []int{61, 40} {
-			rows = append(rows, run.step(deltaPiece{seq: 1, n: 64, slot: 1}, deltaPiece{pos: len(rows) / layers.width(), n: n}, deltaPiece{seq: 1, n: 64, slot: 1})[1]...)
+			rows = append(rows, run.step(deltaPiece{seq: 1, n: 64, slot: 1}, deltaPiece{pos: len(rows) / layers.width(), n: n},
+				deltaPiece{seq: 1, n: 64, slot: 1})[1]...)
 		}
 		same(t, "beside NaN", rows, want)
 	})
@@ -189,7 +192,8 @@ func TestDeltaParts(t *testing.T) {
 
 func TestStateSlots(t *testing.T) {
 	b := open(t, Options{Threads: 1})
-	kc, err := b.NewCache(kernel.CacheConfig{PageTokens: 16, LinearLayers: 1, StateSlots: 3, ConvDim: 48, ConvKernel: 4, VHeads: 1, StateDim: 16})
+	kc, err := b.NewCache(kernel.CacheConfig{PageTokens: 16, LinearLayers: 1, StateSlots: 3, ConvDim: 48, ConvKernel: 4, VHeads: 1,
+		StateDim: 16})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -22,7 +22,8 @@ func TestPagesAreTakenWhenWritten(t *testing.T) {
 		x := normals(newRand(1), 8*128, 1)
 		ids := []int32{99, 0, 50, 1, 99, 0}
 		for i, id := range ids {
-			b.StoreKV(cache, 27, upload(b, x), upload(b, x), &kernel.Step{Rows: 1, Spans: []kernel.Span{{Len: 1, Pos: i, Pages: []int32{id}}}})
+			b.StoreKV(cache, 27, upload(b, x), upload(b, x),
+				&kernel.Step{Rows: 1, Spans: []kernel.Span{{Len: 1, Pos: i, Pages: []int32{id}}}})
 			if want := int64(min(i+1, 4)) * b.PageBytes(cfg); cache.BytesUsed() != want {
 				t.Fatalf("%s: %d bytes after %v, want %d", kv, cache.BytesUsed(), ids[:i+1], want)
 			}

@@ -105,7 +105,8 @@ func TestVectorRowsAlone(t *testing.T) {
 func TestRope(t *testing.T) {
 	forLevels(t, func(t *testing.T, level string) {
 		b := open(t, Options{Level: level, Threads: 2})
-		for _, c := range []struct{ n, heads, dim, half int }{{1, 2, 64, 32}, {3, 3, 128, 64}, {5, 2, 24, 9}, {2, 4, 256, 32}, {300, 2, 128, 64}} {
+		for _, c := range []struct{ n, heads, dim, half int }{{1, 2, 64, 32}, {3, 3, 128, 64}, {5, 2, 24, 9}, {2, 4, 256, 32},
+			{300, 2, 128, 64}} {
 			for _, neox := range []bool{true, false} {
 				run := func(b kernel.Backend) []float32 {
 					freq := make([]float64, c.half)

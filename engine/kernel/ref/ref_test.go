@@ -201,7 +201,8 @@ func TestDeltaNet(t *testing.T) {
 		conv, a, dt, norm := noise(convDim*4, 5), []float32{-.1, -.5, -1, -2}, noise(4, 6), noise(3, 7)
 		want := parallelDelta(s, n, qkv, z, beta, alpha, conv, a, dt, norm)
 		b := New()
-		c, err := b.NewCache(kernel.CacheConfig{PageTokens: 16, LinearLayers: 2, StateSlots: 3, ConvDim: convDim, ConvKernel: 4, VHeads: 4, StateDim: 3})
+		c, err := b.NewCache(kernel.CacheConfig{PageTokens: 16, LinearLayers: 2, StateSlots: 3, ConvDim: convDim, ConvKernel: 4,
+			VHeads: 4, StateDim: 3})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -211,7 +212,8 @@ func TestDeltaNet(t *testing.T) {
 				at, length := piece[0], piece[1]
 				out := b.NewBuffer(length * width)
 				step := &kernel.Step{Rows: length, Spans: []kernel.Span{{Len: length, Pos: at, State: int32(slot)}}}
-				b.DeltaNet(c, 1, out, upload(qkv[at*convDim:]...), upload(z[at*width:]...), upload(beta[at*4:]...), upload(alpha[at*4:]...), w, s, step)
+				b.DeltaNet(c, 1, out, upload(qkv[at*convDim:]...), upload(z[at*width:]...), upload(beta[at*4:]...),
+					upload(alpha[at*4:]...), w, s, step)
 				near(t, "DeltaNet", out, want[at*width:(at+length)*width]...)
 			}
 		}
@@ -224,11 +226,13 @@ func TestDeltaSaves(t *testing.T) {
 	const n, convDim, width = 5, 8, 4
 	qkv, z, beta, alpha := noise(n*convDim, 1), noise(n*width, 2), noise(n*2, 3), noise(n*2, 4)
 	b := New()
-	kc, err := b.NewCache(kernel.CacheConfig{PageTokens: 16, LinearLayers: 2, StateSlots: 5, ConvDim: convDim, ConvKernel: 3, VHeads: 2, StateDim: 2})
+	kc, err := b.NewCache(kernel.CacheConfig{PageTokens: 16, LinearLayers: 2, StateSlots: 5, ConvDim: convDim, ConvKernel: 3, VHeads: 2,
+		StateDim: 2})
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := kernel.DeltaWeights{Conv: upload(noise(convDim*3, 5)...), A: upload(-.3, -1), DtBias: upload(noise(2, 6)...), Norm: upload(noise(2, 7)...)}
+	w := kernel.DeltaWeights{Conv: upload(noise(convDim*3, 5)...), A: upload(-.3, -1), DtBias: upload(noise(2, 6)...),
+		Norm: upload(noise(2, 7)...)}
 	compute := func(at int, span kernel.Span) {
 		for layer := range 2 {
 			b.DeltaNet(kc, layer, b.NewBuffer(span.Len*width), upload(qkv[at*convDim:]...), upload(z[at*width:]...),

@@ -205,7 +205,8 @@ func TestHalf(t *testing.T) {
 			t.Fatalf("%04x became %04x over %v", h, got, x[0])
 		}
 	}
-	for x, want := range map[float32]uint16{1 + 0x1p-11: 0x3c00, 1 + 3*0x1p-11: 0x3c02, 65519: 0x7bff, 65520: 0x7c00, 0x1p-25: 0, 0x1.8p-25: 1, -1e9: 0xfc00} {
+	for x, want := range map[float32]uint16{1 + 0x1p-11: 0x3c00, 1 + 3*0x1p-11: 0x3c02, 65519: 0x7bff, 65520: 0x7c00, 0x1p-25: 0,
+		0x1.8p-25: 1, -1e9: 0xfc00} {
 		if got := gguftest.Half(x); got != want {
 			t.Errorf("Half(%v) = %04x, want %04x", x, got, want)
 		}

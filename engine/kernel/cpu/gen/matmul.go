@@ -292,7 +292,7 @@ func (g *gen) quarter(l layout, p group, side int, act, q reg.Register, scales p
 	out reg.Register, ones, extra reg.VecVirtual, rows int) {
 	dots := g.vecs(rows)
 	for r := range rows {
-		// The signed form needs no correction: its codes are centred.
+		// The signed form needs no correction: its codes are centered.
 		if at := l.correction(p); at >= 0 && l.words > 0 {
 			g.VPBROADCASTD(mem(act, r*recordSize+at), dots[r])
 		} else {

@@ -183,7 +183,7 @@ func (g *gen) softmax() {
 	all, sum := g.vec(), g.vec()
 	g.VBROADCASTSS(most, all)
 	g.zero(sum)
-	held := g.hold("softmin", "log2e", "round", "ln2hi", "ln2lo", "exp7", "exp6", "exp5", "exp4", "exp3", "exp2", "one")
+	held := g.keep("softmin", "log2e", "round", "ln2hi", "ln2lo", "exp7", "exp6", "exp5", "exp4", "exp3", "exp2", "one")
 	g.elements([]string{"p"}, func(p []reg.Register) {
 		x := g.load(mem(p[0], 0))
 		g.VSUBPS(all, x, x)
@@ -195,8 +195,8 @@ func (g *gen) softmax() {
 	g.finish()
 }
 
-// hold keeps constants in registers where there are enough of them.
-func (g *gen) hold(names ...string) map[string]operand.Op {
+// keep holds constants in registers where there are enough of them.
+func (g *gen) keep(names ...string) map[string]operand.Op {
 	held := map[string]operand.Op{}
 	for _, name := range names {
 		if held[name] = g.c(name); g.wide {
