@@ -73,11 +73,11 @@ type Message struct {
 type BlockType uint8
 
 const (
-	Text BlockType = iota
-	Thinking
-	ToolUse
-	ToolResult
-	skipped // of a server-side tool: read, and in no Message
+	Text       BlockType = iota // what either side says
+	Thinking                    // what the model thought
+	ToolUse                     // a call of a tool
+	ToolResult                  // what came of it
+	skipped                     // of a server-side tool: read, and in no Message
 )
 
 // Block is one content block of a request.

@@ -122,7 +122,7 @@ func checkForced(q *Request, skipped []string) *abi.Error {
 }
 
 // field reads the value of one top-level field. Unknown fields are accepted
-// and ignored, known ones that cannot be honoured are refused by name.
+// and ignored, known ones that cannot be honored are refused by name.
 // It is one dispatch switch: the list of what the protocol knows.
 func (r *reader) field(q *Request, name string) {
 	if check, ok := refusedField(name); ok {
@@ -183,7 +183,7 @@ func neutralNumber(want float64) func(string) bool {
 }
 
 // refused are the known fields that would change the answer and cannot be
-// honoured, each with the test for a value that asks for nothing.
+// honored, each with the test for a value that asks for nothing.
 var refused = map[string]func(string) bool{
 	"n":                  neutralNumber(1),
 	"logprobs":           neutral("false"),
@@ -205,7 +205,7 @@ var refused = map[string]func(string) bool{
 // asksNothing are the values with which the fields of other servers ask for nothing.
 var asksNothing = neutral("false", "1", `""`)
 
-// refusedField is the test for a field's value, if it is one that cannot be honoured.
+// refusedField is the test for a field's value, if it is one that cannot be honored.
 func refusedField(name string) (func(string) bool, bool) {
 	if strings.HasPrefix(name, "guided_") {
 		return asksNothing, true

@@ -95,9 +95,9 @@ func ParseAdmissionInput(b []byte) (in AdmissionInput, err error) {
 type Verdict uint8
 
 const (
-	Allow Verdict = iota
-	Deny
-	Queue // admit it, with Priority among the requests that wait for the model
+	Allow Verdict = iota // admit it
+	Deny                 // refuse it, with the kind of the error
+	Queue                // admit it, with Priority among the requests that wait for the model
 )
 
 // Decision is the output of OpDecide. An allowed request must still pass the

@@ -23,9 +23,9 @@ const (
 type BlockKind uint8
 
 const (
-	BlockThinking BlockKind = iota
-	BlockText
-	BlockToolUse
+	BlockThinking BlockKind = iota // what the model thinks
+	BlockText                      // what it says
+	BlockToolUse                   // a call of a tool
 )
 
 // StopReason is why the model stopped. Guests see the number: append only.

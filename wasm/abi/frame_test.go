@@ -97,8 +97,8 @@ func TestMalformedFrames(t *testing.T) {
 	}
 }
 
-// TestFrameNeighbours: what a reader appends to a payload must not reach the next frame.
-func TestFrameNeighbours(t *testing.T) {
+// TestFrameNeighbors: what a reader appends to a payload must not reach the next frame.
+func TestFrameNeighbors(t *testing.T) {
 	b := AppendFrame(AppendFrame(nil, &Event{Kind: EventDelta, Text: "one"}), &Event{Kind: EventDelta, Text: "two"})
 	before := bytes.Clone(b)
 	rest := Frames(b)

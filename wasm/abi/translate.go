@@ -52,7 +52,7 @@ type Translated struct {
 	// Body is a body of the messages protocol. The host parses it as if a client
 	// had sent it: model, stream and max_tokens are read from there. max_tokens
 	// may be absent; min_p, the penalties of presence, frequency and repetition, seed,
-	// min_tokens, ignore_eos and response_format are honoured beside the protocol's own.
+	// min_tokens, ignore_eos and response_format are honored beside the protocol's own.
 	Body []byte
 	// Kept comes back with the calls that need it: what the answer must know of
 	// the request. At most KeptBytesMax.

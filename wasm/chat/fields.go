@@ -8,7 +8,7 @@ import (
 )
 
 // field reads one top-level field that is not null. Unknown fields are
-// accepted and ignored, known ones that cannot be honoured are refused by name.
+// accepted and ignored, known ones that cannot be honored are refused by name.
 // It is one dispatch switch: the list of what the protocol knows.
 func (r *request) field(name []byte) {
 	switch string(name) {
@@ -68,7 +68,7 @@ func (r *request) field(name []byte) {
 }
 
 // refused reads the known fields that would change the answer and cannot be
-// honoured: only a value that asks for nothing passes.
+// honored: only a value that asks for nothing passes.
 func (r *request) refused(name []byte) {
 	neutral, msg := true, "this service does not support it"
 	switch string(name) {

@@ -20,7 +20,7 @@ type guest struct {
 	logged  []string
 }
 
-// open instantiates a module and initialises it. The interpreter starts fast,
+// open instantiates a module and initializes it. The interpreter starts fast,
 // which large guests need more here than speed.
 func open(t *testing.T, wasm []byte, config string) *guest {
 	t.Helper()

@@ -113,7 +113,7 @@ func (r *request) field() {
 }
 
 // refused are the fields that would change what happens to the answer and that
-// a service without memory cannot honour; some have a value that asks for nothing.
+// a service without memory cannot honor; some have a value that asks for nothing.
 func (r *request) refused(name string) {
 	switch name {
 	case "store":
@@ -142,7 +142,7 @@ func (r *request) refused(name string) {
 }
 
 // neutral reads a field that would change the answer and that no protocol of
-// this service can honour, and says whether its value asks for nothing.
+// this service can honor, and says whether its value asks for nothing.
 func (r *request) neutral(name string) bool {
 	switch name {
 	case "n":

@@ -33,10 +33,10 @@ func configure(c Configurable, config, dst []byte) []byte {
 type Level int32
 
 const (
-	Debug Level = iota
-	Info
-	Warn
-	Error
+	Debug Level = iota // for whoever looks for a fault
+	Info               // as it should be
+	Warn               // odd, and dealt with
+	Error              // somebody must look
 )
 
 // Log writes one line to the node's log, under the module's name. The host

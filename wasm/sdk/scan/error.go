@@ -9,14 +9,14 @@ import (
 type Problem uint8
 
 const (
-	None      Problem = iota
-	Syntax            // a byte that cannot stand there
-	Truncated         // the text ends within a value
-	UTF8              // bytes that are no UTF-8
-	Surrogate         // \u escapes with half of a surrogate pair
-	TooDeep           // more than DepthMax levels
-	Trailing          // something after the value
-	stopped           // no problem: Stop ended the walk
+	None      Problem = iota // the text is good so far
+	Syntax                   // a byte that cannot stand there
+	Truncated                // the text ends within a value
+	UTF8                     // bytes that are no UTF-8
+	Surrogate                // \u escapes with half of a surrogate pair
+	TooDeep                  // more than DepthMax levels
+	Trailing                 // something after the value
+	stopped                  // no problem: Stop ended the walk
 )
 
 var problems = [...]string{

@@ -33,12 +33,12 @@ type Kind uint8
 const (
 	// Invalid is no value: the text has an error there, or it is over.
 	Invalid Kind = iota
-	Null
-	Bool
-	Number
-	String
-	Object
-	Array
+	Null         // null
+	Bool         // true or false
+	Number       // in the syntax of JSON
+	String       // with its escapes
+	Object       // members by name
+	Array        // items in order
 )
 
 var kindNames = [...]string{"nothing", "null", "a boolean", "a number", "a string", "an object", "an array"}
