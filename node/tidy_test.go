@@ -78,9 +78,6 @@ type source struct {
 // folders holds all Go files of ours; what lies in testdata is not ours to shape.
 var folders = []string{"actors", "bench", "engine", "extensions", "node", "wasm"}
 
-// pending does not keep the rules yet.
-var pending = []string{"extensions/", "wasm/", "engine/messages/"}
-
 func TestTidy(t *testing.T) {
 	tr := readTree(t, "..")
 	if len(tr.sources) < 100 {
@@ -93,11 +90,7 @@ func TestTidy(t *testing.T) {
 				needed[e] = true
 				continue
 			}
-			report := t.Errorf
-			if slices.ContainsFunc(pending, func(p string) bool { return strings.HasPrefix(f.path, p) || strings.Contains(f.text, p) }) {
-				report = t.Logf
-			}
-			report("%s:%d: %s: %s", f.path, f.line, r.name, f.text)
+			t.Errorf("%s:%d: %s: %s", f.path, f.line, r.name, f.text)
 		}
 	}
 	for _, e := range exceptions {
