@@ -257,8 +257,8 @@ type comparison struct {
 }
 
 type comparisonStep struct {
-	holds relation
-	right expression
+	passes relation
+	right  expression
 }
 
 func (c *comparison) eval(f *frame) value {
@@ -266,7 +266,7 @@ func (c *comparison) eval(f *frame) value {
 	for _, s := range c.steps {
 		right := s.right.eval(f)
 		f.run.lookUp(right)
-		if !s.holds(left, right) {
+		if !s.passes(left, right) {
 			return false
 		}
 		left = right
@@ -338,7 +338,7 @@ func (n *filtered) eval(f *frame) value {
 type tested struct {
 	input  expression
 	name   string
-	holds  testFunc
+	passes testFunc
 	args   argumentList
 	negate bool
 }
@@ -349,5 +349,5 @@ func (n *tested) eval(f *frame) value {
 		f.run.lookUp(among)
 	}
 	defer within("test", n.name)
-	return n.holds(v, args) != n.negate
+	return n.passes(v, args) != n.negate
 }

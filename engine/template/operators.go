@@ -27,8 +27,8 @@ func isIn(l, r value) bool { return contains(r, l) }
 
 func isNotIn(l, r value) bool { return !contains(r, l) }
 
-func order(holds func(int) bool) relation {
-	return func(l, r value) bool { return holds(compare(l, r)) }
+func order(passes func(int) bool) relation {
+	return func(l, r value) bool { return passes(compare(l, r)) }
 }
 
 func compare(l, r value) int {

@@ -134,11 +134,11 @@ func (p *parser) comparison() expression {
 	left := p.sum()
 	var steps []comparisonStep
 	for {
-		holds, ok := p.comparisonOperator()
+		passes, ok := p.comparisonOperator()
 		if !ok {
 			break
 		}
-		steps = append(steps, comparisonStep{holds, p.sum()})
+		steps = append(steps, comparisonStep{passes, p.sum()})
 	}
 	if steps == nil {
 		return left
@@ -425,11 +425,11 @@ func (p *parser) filter(input expression) expression {
 func (p *parser) test(input expression) expression {
 	negate := p.takeWord("not")
 	name := p.name()
-	holds, ok := tests[name]
+	passes, ok := tests[name]
 	if !ok {
 		panic(fmt.Errorf("test %q is not known", name))
 	}
-	t := &tested{input: input, name: name, holds: holds, negate: negate}
+	t := &tested{input: input, name: name, passes: passes, negate: negate}
 	next := p.peek()
 	switch {
 	case next.is(tokenOperator, "("):

@@ -88,17 +88,17 @@ func selected(keep, byAttribute bool) filterFunc {
 			}
 			attribute, rest = rest[0], rest[1:]
 		}
-		holds := plain(isTrue)
+		passes := plain(isTrue)
 		if len(rest) > 0 {
 			var ok bool
-			if holds, ok = tests[text(rest[0])]; !ok {
+			if passes, ok = tests[text(rest[0])]; !ok {
 				panic(fmt.Errorf("test %s is not known", repr(rest[0])))
 			}
 			rest = rest[1:]
 		}
 		out := list{}
 		for _, v := range all {
-			if holds(path(v, attribute), rest) == keep {
+			if passes(path(v, attribute), rest) == keep {
 				out = append(out, v)
 			}
 		}

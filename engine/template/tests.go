@@ -8,17 +8,17 @@ import (
 // testFunc is a test: what `is` asks.
 type testFunc func(in value, args []value) bool
 
-func plain(holds func(value) bool) testFunc {
-	return func(in value, _ []value) bool { return holds(in) }
+func plain(passes func(value) bool) testFunc {
+	return func(in value, _ []value) bool { return passes(in) }
 }
 
 // related is a test whose one argument an operator compares with.
-func related(holds relation) testFunc {
+func related(passes relation) testFunc {
 	return func(in value, args []value) bool {
 		if len(args) != 1 {
 			panic(errors.New("takes one value"))
 		}
-		return holds(in, args[0])
+		return passes(in, args[0])
 	}
 }
 
