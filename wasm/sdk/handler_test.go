@@ -228,3 +228,10 @@ func BenchmarkEvents(b *testing.B) {
 		dst = h(abi.OpEvents, in, dst[:0])
 	}
 }
+
+// TestNativeLog: in a native build, where there is no host, a log line and a count go nowhere.
+func TestNativeLog(t *testing.T) {
+	if n := testing.AllocsPerRun(10, func() { Log(Info, "a line"); Count(3, 1) }); n != 0 {
+		t.Errorf("they allocate %v times", n)
+	}
+}

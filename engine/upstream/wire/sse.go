@@ -74,6 +74,3 @@ func (f *frames) line(line []byte, frame func(event, data []byte) error) error {
 	}
 	return nil
 }
-
-// partial says whether bytes of a frame wait for its end.
-func (f *frames) partial() bool { return len(f.rest) > 0 || f.lines > 0 }

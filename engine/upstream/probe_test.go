@@ -1,0 +1,48 @@
+package upstream
+
+import (
+	"slices"
+	"testing"
+
+	"corenode/engine/upstream/wire"
+)
+
+// replicaOf is what the model knows of a replica.
+func replicaOf(m *Model, url string) Replica {
+	all := m.Replicas()
+	return all[slices.IndexFunc(all, func(r Replica) bool { return r.ID == url })]
+}
+
+// TestProbes: a replica whose health page fails is not asked until it passes again.
+func TestProbes(t *testing.T) {
+	sick, well := start(t, wire.VLLM, plainAnswer), start(t, wire.VLLM, plainAnswer)
+	m := open(t, wire.VLLM, nil, sick, well)
+	sick.SetDown(true)
+	waitFor(t, "the replica to be out", func() bool { return !replicaOf(m, sick.URL).Up })
+	l := newLoop(t, m)
+	for range 8 {
+		if got := l.ask("a", hello(false)); got.result.Err != nil {
+			t.Fatalf("ended with %v", got.result.Err)
+		}
+	}
+	if n := len(sick.Seen()); n != 0 {
+		t.Errorf("a replica that is out was asked %d times", n)
+	}
+	sick.SetDown(false)
+	waitFor(t, "the replica to be back", func() bool { return replicaOf(m, sick.URL).Up })
+}
+
+// TestWaitingCounts: requests go to the replica in whose own queue fewer wait.
+func TestWaitingCounts(t *testing.T) {
+	full, idle := start(t, wire.SGLang, plainAnswer), start(t, wire.SGLang, plainAnswer)
+	m := open(t, wire.SGLang, nil, full, idle)
+	full.SetWaiting(40)
+	waitFor(t, "the queue to be known", func() bool { return replicaOf(m, full.URL).Waiting == 40 })
+	l := newLoop(t, m)
+	for range 8 {
+		l.ask("a", hello(false))
+	}
+	if n := len(full.Seen()); n != 0 {
+		t.Errorf("the full replica was asked %d times", n)
+	}
+}
