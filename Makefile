@@ -106,6 +106,11 @@ test-clients: build ## clients of other people's making against two nodes, as a 
 	$(GO) test -c -o $(BIN)/node.test ./node
 	bench/clients/run.sh
 
+.PHONY: test-clients-behind
+test-clients-behind: build ## the same clients, against two nodes that have those two as their upstream engines
+	$(GO) test -c -o $(BIN)/node.test ./node
+	CLIENTS_BEHIND=1 bench/clients/run.sh
+
 .PHONY: crash
 crash: ## 50 rounds of kill -9 under load, a full disk, storms of 10,000 requests under the race detector
 	CORENODE_CRASH_ROUNDS=50 $(GO) test -timeout 60m -run 'Crash|FullDisk' ./node

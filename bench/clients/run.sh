@@ -5,6 +5,9 @@
 # with models that play the answers in answers.json, for what needs a better model.
 # Fails when a case fails that is not in expected.json, or one in there does not.
 # Needs node, npm and python3 and their package registries; nothing is left behind.
+# With CLIENTS_BEHIND=1 (make test-clients-behind) the clients talk to two nodes that
+# compute nothing: behind each, as its upstream, stands one of those above. The table is
+# the same, and what every request took is compared between the two.
 # With CLIENTS_ONLY="word ..." only the clients whose name holds one of the words run.
 # All that is installed is pinned in package-lock.json and constraints*.txt. With
 # CLIENTS_PIN=1 what the clients depend on is looked up anew, and written there.
@@ -17,8 +20,8 @@ cleanup() { for p in "${pids[@]}"; do kill "$p" 2>/dev/null || true; wait "$p" 2
 trap cleanup EXIT
 
 start() { # name, command...: sets url and key
-  local name=$1 pid; shift
-  CORENODE_LISTEN=127.0.0.1:0 CORENODE_DATA_DIR=$dir/$name "$@" >"$dir/$name.out" 2>"$dir/$name.log" &
+  local name=$1; shift
+  CORENODE_LISTEN=127.0.0.1:0 CORENODE_DATA_DIR=$dir/$name "$@" >"$dir/$name.out" 2>>"$dir/$name.log" &
   pid=$!; pids+=("$pid")
   for _ in $(seq 600); do
     url=$(grep -om1 'http://127[^ /"]*' "$dir/$name.out" || true)
@@ -28,9 +31,29 @@ start() { # name, command...: sets url and key
   done
   key=$(cat "$dir/$name/default.key")
 }
+answers() { curl -sf -o /dev/null -H "Authorization: Bearer $key" -H 'Content-Type: application/json' \
+  -d "{\"model\":\"$1\",\"max_tokens\":1,\"messages\":[{\"role\":\"user\",\"content\":\"hi\"}]}" "$url/v1/messages/count_tokens"; }
+serve() { # name, command...: sets url and key of the node that clients talk to
+  local name=$1; shift
+  if [ -z "${CLIENTS_BEHIND:-}" ]; then start "$name" "$@"; return; fi
+  # The node behind starts twice: its key's id, which its configuration names, is known after the first time.
+  start "$name-behind" "$@"
+  local peer; peer=$("$root/bin/corenode" key list default --data-dir "$dir/$name-behind" --json | grep -om1 'key_[0-9a-f]*')
+  kill "$pid"; wait "$pid" || true
+  start "$name-behind" env CORENODE_SERVER_PEER_KEYS="$peer" "$@"
+  { echo models:
+    for model in core-1.1 core-1.1-mini; do
+      printf '  %s:\n    engine: upstream\n    context_length: 262144\n' $model
+      printf '    upstream: {flavour: corenode, urls: ["%s"], key_file: "%s"}\n' "$url" "$dir/$name-behind/default.key"
+    done; } >"$dir/$name.yaml"
+  start "$name" env CORENODE_SERVER_CORS_ORIGINS="${PAGE_ORIGIN:-}" "$root/bin/corenode" serve --config "$dir/$name.yaml"
+  for model in core-1.1 core-1.1-mini; do
+    for _ in $(seq 100); do answers $model && break; sleep 0.1; done
+  done
+}
 export PAGE_ORIGIN=http://chat.example # of the pages that may call the first node
-start shipped env CORENODE_SERVER_CORS_ORIGINS=$PAGE_ORIGIN "$root/bin/corenode" serve; export BASE_URL=$url API_KEY=$key
-start recorded env CORENODE_TEST_ANSWERS="$here/answers.json" "$root/bin/node.test"; export RECORDED_URL=$url RECORDED_KEY=$key
+serve shipped env CORENODE_SERVER_CORS_ORIGINS=$PAGE_ORIGIN "$root/bin/corenode" serve; export BASE_URL=$url API_KEY=$key
+serve recorded env CORENODE_TEST_ANSWERS="$here/answers.json" "$root/bin/node.test"; export RECORDED_URL=$url RECORDED_KEY=$key
 export RESULTS=$dir/results; : >"$RESULTS"
 
 wanted() { [ -z "${CLIENTS_ONLY:-}" ] || grep -qF "$(tr ' ' '\n' <<<"$CLIENTS_ONLY")" <<<"$1"; }
@@ -90,7 +113,13 @@ whole "claude code" "$(npm_version @anthropic-ai/claude-code)" messages "$here/a
 whole "qwen code" "$(npm_version @qwen-code/qwen-code)" chat "$here/agent_chat.sh" "$dir"
 whole codex "$(npm_version @openai/codex)" responses "$here/agent_responses.sh" "$dir"
 
-for node in shipped recorded; do # what went wrong in a node, and answers that were not played
+nodes="shipped recorded"
+[ -z "${CLIENTS_BEHIND:-}" ] || nodes="$nodes shipped-behind recorded-behind"
+for node in $nodes; do # what went wrong in a node, and answers that were not played
   result corenode "$("$root/bin/corenode" version | cut -d" " -f2)" "" "no errors logged, $node" "$(grep -h '"level":"ERROR"' "$dir/$node.log" | cut -c1-1000 || true)"
 done
+if [ -n "${CLIENTS_BEHIND:-}" ]; then for node in shipped recorded; do
+  result corenode "$("$root/bin/corenode" version | cut -d" " -f2)" "" "usage as the node behind it says, $node" "$("$root/bin/corenode" \
+    ledger export --json --data-dir "$dir/$node" | python3 "$here/behind.py" "$dir/$node-behind.log" | cut -c1-1000)"
+done; fi
 cd "$root" && go run ./bench/clients/table ${CLIENTS_ONLY:+-some} "$here/expected.json" "$RESULTS"

@@ -15,6 +15,7 @@ import (
 	"corenode/bench/report"
 	"corenode/bench/stats"
 	"corenode/bench/workload"
+	"corenode/engine/embedded"
 )
 
 // server is one process under measurement.
@@ -86,7 +87,7 @@ func (m *run) alive() error {
 }
 
 func (m *run) start(ctx context.Context) (err error) {
-	m.say("starting the mock, the pass-through and two nodes")
+	m.say("starting the mock, the pass-through and three nodes")
 	self, err := os.Executable() // serves the mock and the pass-through too
 	if err != nil {
 		return err
@@ -103,14 +104,23 @@ func (m *run) start(ctx context.Context) (err error) {
 		return err
 	}
 	m.servers[PassThrough] = &server{child: through, url: "http://" + addr, key: "none"}
-	if err := m.startNode(ctx, Node, "node", "info"); err != nil {
+	if err := m.startNode(ctx, Node, "node", "info", "instant"); err != nil {
 		return err
 	}
-	return m.startNode(ctx, NodeQuiet, "node-no-log", "warn")
+	// It counts a prompt's tokens as the others do, and asks the mock for all the rest.
+	tokenizer := filepath.Join(m.dir, "model.gguf")
+	if err := os.WriteFile(tokenizer, embedded.Model(workload.Model), 0o600); err != nil {
+		return err
+	}
+	asks := fmt.Sprintf("upstream\n    context_length: 262144\n    upstream: {flavour: corenode, urls: [%q], tokenizer: %q}", "http://"+upstream, tokenizer)
+	if err := m.startNode(ctx, Upstream, "node-upstream", "info", asks); err != nil {
+		return err
+	}
+	return m.startNode(ctx, NodeQuiet, "node-no-log", "warn", "instant")
 }
 
 // nodeConfig serves the one model by an engine that computes nothing and always
-// picks the likeliest token. Nothing else differs from the defaults but the log
+// picks the likeliest token, or by the mock. Nothing else differs from the defaults but the log
 // and that the nodes share what they compile of their modules.
 const nodeConfig = `listen: 127.0.0.1:0
 admin:
@@ -121,14 +131,14 @@ modules:
   cache_dir: %q
 models:
   %s:
-    engine: instant
+    engine: %s
     sampling:
       temperature: 0
       presence_penalty: 0
 `
 
-func (m *run) startNode(ctx context.Context, target, name, logLevel string) error {
-	config := fmt.Appendf(nil, nodeConfig, logLevel, filepath.Join(m.dir, "modules"), workload.Model)
+func (m *run) startNode(ctx context.Context, target, name, logLevel, engine string) error {
+	config := fmt.Appendf(nil, nodeConfig, logLevel, filepath.Join(m.dir, "modules"), workload.Model, engine)
 	n, err := proc.StartNode(ctx, proc.Spec{Name: name, Path: m.o.Node, Dir: m.dir}, config)
 	if err != nil {
 		return err

@@ -1,7 +1,7 @@
 // Package overhead measures what the node costs per request and per streamed
 // event, beside a bare pass-through that costs what no server can avoid.
 //
-// A run starts a mock upstream, the pass-through and two nodes, each a process
+// A run starts a mock upstream, the pass-through and three nodes, each a process
 // of its own, and then works through rounds. A round visits every cell (a
 // target and a kind of work) for a fixed time under the same number of clients;
 // the CPU time that the kernel counted for the server's process meanwhile,
@@ -29,8 +29,10 @@ type Options struct {
 	LongTokens  int           `json:"long_tokens"`
 	MaxRatio    float64       `json:"max_ratio"`
 	MaxEventUS  float64       `json:"max_event_us"`
-	ProfileDir  string        `json:"-"`          // empty: profiles are not kept
-	Profile     time.Duration `json:"profile_ns"` // after the rounds; 0: none
+	// MaxUpstreamRatio bounds what a model that servers elsewhere answer costs, ledger included.
+	MaxUpstreamRatio float64       `json:"max_upstream_ratio"`
+	ProfileDir       string        `json:"-"`          // empty: profiles are not kept
+	Profile          time.Duration `json:"profile_ns"` // after the rounds; 0: none
 }
 
 // List describes the options.
@@ -54,6 +56,7 @@ func (o *Options) List() option.List {
 		}),
 		option.Positive(&o.MaxRatio, "max-ratio", 3, "gate: CPU of a plain request, node / pass-through"),
 		option.Positive(&o.MaxEventUS, "max-event-us", 8, "gate: microseconds of CPU per streamed event"),
+		option.Positive(&o.MaxUpstreamRatio, "max-upstream-ratio", 1.25, "gate: CPU of a plain request, node with an upstream / node"),
 		option.Duration(&o.Profile, "profile", 3*time.Second, 0, time.Minute, "length of each profile in the end; 0 takes none"),
 		option.Check(func() error {
 			if o.Profile > 0 && o.Profile < time.Second {

@@ -10,9 +10,10 @@ import (
 
 // Targets and works are the two sides of a cell: who is asked, and what.
 const (
-	PassThrough = "pass-through" // bare fasthttp to the mock: the floor
-	Node        = "node"         // as it is shipped
-	NodeQuiet   = "node, no log" // without a log line per request: what that line costs
+	PassThrough = "pass-through"   // bare fasthttp to the mock: the floor
+	Node        = "node"           // as it is shipped
+	Upstream    = "node, upstream" // whose model the mock answers
+	NodeQuiet   = "node, no log"   // without a log line per request: what that line costs
 
 	Plain  = "plain"        // a messages request, not streaming
 	Count  = "count_tokens" // front end, prepare and permit only: no engine, no ledger
@@ -26,8 +27,8 @@ type cell struct{ target, work string }
 
 // cells are all of a round's. Those that are compared are neighbors.
 var cells = []cell{
-	{PassThrough, Plain}, {Node, Plain}, {NodeQuiet, Plain}, {Node, Count},
-	{PassThrough, Short}, {Node, Short}, {PassThrough, Long}, {Node, Long},
+	{PassThrough, Plain}, {Upstream, Plain}, {Node, Plain}, {NodeQuiet, Plain}, {Node, Count},
+	{PassThrough, Short}, {Node, Short}, {Upstream, Short}, {PassThrough, Long}, {Node, Long}, {Upstream, Long},
 	{PassThrough, Single}, {Node, Single},
 }
 
@@ -119,6 +120,8 @@ type Ledger struct {
 const (
 	aimRatio   = 2
 	aimEventUS = 3
+
+	aimUpstreamRatio = 1.1
 )
 
 // Summarize makes the report of a run's samples. Host is the caller's to fill in.
@@ -128,12 +131,14 @@ func Summarize(samples []Sample, o Options) Report {
 	for _, c := range cells {
 		r.Rows = append(r.Rows, rowOf(kept, c))
 	}
-	for _, target := range []string{PassThrough, Node} {
+	for _, target := range []string{PassThrough, Node, Upstream} {
 		r.Events = append(r.Events, eventsOf(kept, target))
 	}
 	r.Gates = report.Gates{
 		report.AtMost("plain request: CPU of the node / pass-through", r.row(Node, Plain).Ratio.Median, o.MaxRatio, aimRatio),
 		report.AtMost("streamed event: CPU of the node, us", r.Events[1].CPU.Median, o.MaxEventUS, aimEventUS),
+		report.AtMost("plain request: CPU of the node with an upstream / the node",
+			report.Ratio(r.row(Upstream, Plain).CPU.Median, r.row(Node, Plain).CPU.Median), o.MaxUpstreamRatio, aimUpstreamRatio),
 	}
 	return r
 }
