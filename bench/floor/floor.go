@@ -19,6 +19,9 @@ import (
 // bufferSize is what the pass-through reads of a stream at once.
 const bufferSize = 32 << 10
 
+// AtOnce begins the paths under which the mock writes a whole stream at once.
+const AtOnce = "/at-once"
+
 // Mock serves the mock until ln is closed: a plain reply, or for a request that
 // accepts an event stream one delta event per token asked for, each flushed alone.
 func Mock(ln net.Listener) error {
@@ -33,7 +36,12 @@ func Mock(ln net.Listener) error {
 			return
 		}
 		ctx.SetContentType("text/event-stream")
-		ctx.SetBodyStream(&mockStream{events: events, deltas: workload.TokensAsked(ctx.PostBody())}, -1)
+		stream := &mockStream{events: events, deltas: workload.TokensAsked(ctx.PostBody())}
+		if bytes.HasPrefix(ctx.Path(), []byte(AtOnce)) {
+			_, _ = stream.WriteTo(ctx.Response.BodyWriter()) // memory: it cannot fail
+			return
+		}
+		ctx.SetBodyStream(stream, -1)
 	})
 }
 

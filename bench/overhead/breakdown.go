@@ -43,7 +43,9 @@ var parts = []profile.Rule{
 	{Group: "module host", Prefixes: []string{"corenode/extensions"}},
 	{Group: "request log", Prefixes: []string{"log/slog."}},
 	{Group: "prepare: parse, template, tokenize", Prefixes: []string{"corenode/engine.(*Engine).Prepare",
-		"corenode/engine.(*Engine).Count", "corenode/engine/messages.Parse", "corenode/engine/template."}},
+		"corenode/engine.(*Engine).Count",
+		"corenode/engine/upstream.(*Model).Prepare", "corenode/engine/messages.Parse", "corenode/engine/template."}},
+	{Group: "upstream", Prefixes: []string{"corenode/engine/upstream."}},
 	{Group: "engine step", Prefixes: []string{"corenode/engine.(*Stepper)", "corenode/actors/batcher."}},
 	{Group: "actors", Prefixes: []string{"corenode/actors/", "github.com/asynkron/protoactor-go"}},
 	{Group: "writing replies", Prefixes: []string{"corenode/node/server.(*answer)", "corenode/engine/messages.",
@@ -76,9 +78,13 @@ func ledgerOf(b Breakdown, plain Row) *Ledger {
 // breakdown profiles the node under plain requests and under long streams.
 func (m *run) breakdown(ctx context.Context, r Report) ([]Breakdown, error) {
 	var all []Breakdown
-	for _, work := range []string{Plain, Long} {
+	for _, c := range []cell{{Node, Plain}, {Node, Long}, {Upstream, Plain}} {
+		work := c.work
+		if c.target != Node {
+			work = c.target + " " + c.work
+		}
 		m.say("profiling: %s", work)
-		b, err := m.profile(ctx, cell{Node, work})
+		b, err := m.profile(ctx, c)
 		if err != nil {
 			return nil, fmt.Errorf("profile the node under %s: %w", work, err)
 		}
@@ -89,7 +95,7 @@ func (m *run) breakdown(ctx context.Context, r Report) ([]Breakdown, error) {
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, breakdownOf(samples, work, r.row(Node, work).CPU.Median))
+		all = append(all, breakdownOf(samples, work, r.row(c.target, c.work).CPU.Median))
 	}
 	return all, nil
 }
@@ -112,7 +118,7 @@ func (m *run) keepProfile(work string, b []byte) error {
 	if err := os.MkdirAll(m.o.ProfileDir, 0o755); err != nil {
 		return err
 	}
-	return os.WriteFile(filepath.Join(m.o.ProfileDir, strings.ReplaceAll(work, " ", "-")+".pprof"), b, 0o644)
+	return os.WriteFile(filepath.Join(m.o.ProfileDir, strings.NewReplacer(" ", "-", ",", "").Replace(work)+".pprof"), b, 0o644)
 }
 
 // profile takes a profile while the load runs a little longer on both ends.

@@ -1,6 +1,7 @@
 package overhead
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	"corenode/bench/drive"
+	"corenode/bench/floor"
 	"corenode/bench/proc"
 	"corenode/bench/protocol"
 	"corenode/bench/report"
@@ -62,6 +64,8 @@ func Run(ctx context.Context, o Options, say func(format string, args ...any)) (
 			return Report{}, errors.Join(err, m.alive())
 		}
 		r.Ledger = ledgerOf(r.Breakdown[0], r.row(Node, Plain))
+		r.UpstreamLedger = ledgerOf(r.Breakdown[2], r.row(Upstream, Plain))
+		r.Gates = append(r.Gates, upstreamGates(r, o)...)
 	}
 	return r, nil
 }
@@ -112,7 +116,9 @@ func (m *run) start(ctx context.Context) (err error) {
 	if err := os.WriteFile(tokenizer, embedded.Model(workload.Model), 0o600); err != nil {
 		return err
 	}
-	asks := fmt.Sprintf("upstream\n    context_length: 262144\n    upstream: {flavour: corenode, urls: [%q], tokenizer: %q}", "http://"+upstream, tokenizer)
+	asks := fmt.Sprintf("upstream\n    context_length: 262144\n    upstream: {flavour: corenode, urls: [%[1]q], tokenizer: %[2]q}\n"+
+		"  %[3]s:\n    engine: upstream\n    context_length: 262144\n    upstream: {flavour: corenode, urls: [%[4]q], tokenizer: %[2]q}",
+		"http://"+upstream, tokenizer, workload.ModelAtOnce, "http://"+upstream+floor.AtOnce)
 	if err := m.startNode(ctx, Upstream, "node-upstream", "info", asks); err != nil {
 		return err
 	}
@@ -198,6 +204,9 @@ func (m *run) load(ctx context.Context, c cell, length time.Duration) (stats.Run
 	switch c.work {
 	case Plain:
 		o.Body, o.Template.Stream = workload.Messages(m.o.PlainTokens, false), false
+		if c.target == Upstream {
+			o.Body = bytes.ReplaceAll(o.Body, []byte(workload.Model), []byte(workload.ModelAtOnce))
+		}
 	case Count:
 		o.Body, o.Template.Stream, o.Template.Protocol = workload.Count(), false, protocol.Count
 	case Short:

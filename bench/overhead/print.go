@@ -29,9 +29,12 @@ func (r Report) Print(w io.Writer) error {
 			return err
 		}
 	}
-	if l := r.Ledger; l != nil {
-		fmt.Fprintf(w, "\nplain: the ledger is %.0f %% (%s us per reply); all the rest is %s times the pass-through\n",
-			100*l.Share, report.Number(l.CPU), report.Number(l.RatioWithout))
+	for i, l := range []*Ledger{r.Ledger, r.UpstreamLedger} {
+		if l == nil {
+			continue
+		}
+		fmt.Fprintf(w, "\nplain, %s: the ledger is %.0f %% (%s us per reply); all the rest is %s times the pass-through\n",
+			[]string{Node, Upstream}[i], 100*l.Share, report.Number(l.CPU), report.Number(l.RatioWithout))
 	}
 	fmt.Fprintln(w)
 	return r.Gates.Print(w)

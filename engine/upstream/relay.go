@@ -44,7 +44,6 @@ type relay struct {
 	done   chan struct{}
 
 	tell   sync.Once // the first of what taken is told counts
-	told   atomic.Bool
 	result engine.Result
 
 	// Owned by the relay's goroutine:
@@ -75,7 +74,6 @@ func (r *relay) stop(err *abi.Error) {
 func (r *relay) say(err *abi.Error) (first bool) {
 	r.tell.Do(func() {
 		first = true
-		r.told.Store(err == nil)
 		r.stepper.answerFor(r, err)
 	})
 	return first
@@ -92,9 +90,7 @@ func (r *relay) run() {
 					Err: fmt.Errorf("panic: %v\n%s", p, debug.Stack())}
 			}
 		}()
-		if !r.job.Request.Stream {
-			r.say(nil) // its status waits for its end anyway
-		} else {
+		if r.job.Request.Stream {
 			timer := time.AfterFunc(acceptWait, func() { r.say(nil) })
 			defer timer.Stop()
 		}
@@ -394,13 +390,19 @@ func retryAfter(h http.Header) time.Duration {
 	return min(retryAfterMax, time.Duration(seconds*float64(time.Second)))
 }
 
+// streamBuffer is what is read of an answer at once, in bytes.
+const streamBuffer = 16 << 10
+
+var buffers = sync.Pool{New: func() any { return new([streamBuffer]byte) }}
+
 // stream reads the answer to its end.
 func (r *relay) stream(c *conn, body io.Reader) *outcome {
-	buf := make([]byte, 16<<10)
+	buf := buffers.Get().(*[streamBuffer]byte)
+	defer buffers.Put(buf)
 	deadline := time.Now().Add(r.model.options.FirstTimeout)
 	for {
 		_ = c.SetReadDeadline(deadline) // a closed connection says so in Read
-		n, err := body.Read(buf)
+		n, err := body.Read(buf[:])
 		events, bad := r.reader.Feed(r.events[:0], buf[:n])
 		if bad == nil && err == io.EOF {
 			events, bad = r.reader.End(events)

@@ -36,11 +36,15 @@ func (m *Model) NewStepper(wake func()) *Stepper {
 	return &Stepper{model: m, wake: wake, live: map[*engine.Job]*relay{}}
 }
 
-// Submit takes a job. taken is called by Step, once: with nil when a replica has the request
-// or the wait for one is over, or with why it was refused; then Finished is not called.
+// Submit takes a job. taken is called once: with nil when a replica has the request or the
+// wait for one is over, or with why it was refused; then Finished is not called. A job that
+// does not stream is taken at once: its status waits for its end anyway.
 func (s *Stepper) Submit(j *engine.Job, now time.Time, taken func(*abi.Error)) {
 	r := newRelay(s, j, now, taken)
 	s.live[j] = r
+	if !j.Request.Stream {
+		r.tell.Do(func() { taken(nil) })
+	}
 	go r.run()
 }
 
