@@ -81,6 +81,7 @@ type Source struct {
 	Replica   string // its base URL
 	RequestID string // what it calls the request
 	ID        string // what it calls the answer
+	Attempts  int    // servers it was tried on
 	Usage     UsageSource
 }
 

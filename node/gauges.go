@@ -6,6 +6,7 @@ import (
 
 	"corenode/actors/tree"
 	"corenode/engine"
+	"corenode/engine/upstream"
 	"corenode/node/server"
 	"corenode/wasm/abi"
 )
@@ -64,6 +65,10 @@ func (n *node) gauges() (gauges []server.Gauge) {
 		if m, ok := n.catalog.upstreams[info.ID]; ok {
 			for name := range upstreamReadings(m) {
 				add(fmt.Sprintf("corenode_%s{model=%q}", name, info.ID), func() float64 { return upstreamReadings(m)[name] })
+			}
+			for _, reason := range upstream.Reasons() {
+				add(fmt.Sprintf("corenode_upstream_ejections_total{model=%q,reason=%q}", info.ID, reason),
+					func() float64 { return float64(m.Counts().Ejections[reason].Load()) })
 			}
 			continue
 		}

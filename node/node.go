@@ -167,7 +167,7 @@ func (n *node) openServer(secret []byte) error {
 		PeerKeys: n.cfg.Server.PeerKeys, AdminToken: token,
 	}, server.Deps{
 		Backend: backend{n.tree}, Translators: translators{n.modules}, Catalog: n.catalog, Keys: n.keys.directory, Secret: secret,
-		Ready: n.ready, Admin: admin.New(n.store, n, n.modules, n.log), Gauges: n.gauges(),
+		Ready: n.ready, Admin: admin.New(n.store, n, n.modules, adminUpstreams(n.catalog), n.log), Gauges: n.gauges(),
 		Metrics: n.writeModuleMetrics, DebugState: func() any { return n.tree.Inspect() }, StartDrain: n.Drain, Log: n.log,
 	})
 	if err == nil {

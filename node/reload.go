@@ -2,19 +2,19 @@ package main
 
 import (
 	"log/slog"
+	"slices"
 	"sync"
 
-	"corenode/extensions"
 	"corenode/node/config"
 )
 
 // reloader reads the configuration again while the node runs.
 type reloader struct {
-	from    config.Sources
-	level   *slog.LevelVar
-	log     *slog.Logger
-	modules *extensions.Host // set before run
-	asked   chan struct{}    // has room for one: what is asked for while one runs is one more
+	from  config.Sources
+	level *slog.LevelVar
+	log   *slog.Logger
+	node  *node         // set before run
+	asked chan struct{} // has room for one: what is asked for while one runs is one more
 
 	mu      sync.Mutex
 	running *config.Config // what is in force. Guarded by mu; a value in it is never changed
@@ -58,7 +58,13 @@ func (r *reloader) reload() {
 	var level slog.Level
 	_ = level.UnmarshalText([]byte(now.Log.Level)) // it is valid
 	r.level.Set(min(level, r.level.Level()))       // what is said of the reload is for the old level too
-	r.modules.Trust(now.Modules.Keys(), now.Modules.Denials())
+	r.node.modules.Trust(now.Modules.Keys(), now.Modules.Denials())
+	r.node.server.SetPeerKeys(now.Server.PeerKeys)
+	for id, m := range r.node.catalog.upstreams {
+		if urls := now.Models[id].Upstream.URLs; slices.Contains(changed, config.URLsOf(id)) {
+			m.Follow(urls)
+		}
+	}
 	say := r.log.Info
 	if len(waits) > 0 {
 		say = r.log.Warn

@@ -12,6 +12,7 @@ import (
 	"corenode/actors/tree"
 	"corenode/engine"
 	"corenode/engine/upstream"
+	"corenode/node/admin"
 	"corenode/node/config"
 	"corenode/wasm/abi"
 )
@@ -71,14 +72,27 @@ func treeUpstream(id string, m *upstream.Model, queueMax int) tree.Model {
 	}
 }
 
+// adminUpstreams are such models as the admin API sees them.
+func adminUpstreams(c *catalog) map[string]admin.Upstream {
+	all := make(map[string]admin.Upstream, len(c.upstreams))
+	for id, m := range c.upstreams {
+		all[id] = m
+	}
+	return all
+}
+
 // upstreamReadings are what such a model says of itself, by metric name. Counters that only
 // rise end in _total.
 func upstreamReadings(m *upstream.Model) map[string]float64 {
 	c, up := m.Counts(), 0
-	var inFlight int
+	var inFlight, prefixes int
+	var queued float64
+	var age time.Duration
 	for _, r := range m.Replicas() {
-		if inFlight += r.InFlight; r.Ready && r.Up && !r.Draining {
+		inFlight, prefixes = inFlight+r.InFlight, prefixes+r.Prefixes
+		if r.Ready && r.Up && !r.Draining {
 			up++
+			queued, age = queued+r.Waiting, max(age, r.WaitingAge)
 		}
 	}
 	return map[string]float64{
@@ -86,11 +100,13 @@ func upstreamReadings(m *upstream.Model) map[string]float64 {
 		"upstream_replicas":            float64(len(m.Replicas())),
 		"upstream_in_flight":           float64(inFlight),
 		"upstream_waiting":             float64(m.Waiting()),
+		"upstream_queued":              queued,
+		"upstream_queued_age_seconds":  age.Seconds(),
+		"upstream_prefixes":            float64(prefixes),
 		"upstream_attempts_total":      float64(c.Attempts.Load()),
 		"upstream_retries_total":       float64(c.Retries.Load()),
 		"upstream_failures_total":      float64(c.Failures.Load()),
 		"upstream_full_total":          float64(c.Full.Load()),
-		"upstream_ejections_total":     float64(c.Ejections.Load()),
 		"upstream_invalid_total":       float64(c.InvalidCalls.Load()),
 		"upstream_usage_counted_total": float64(c.UsageCounted.Load()),
 		"upstream_prefix_asked_total":  float64(c.PrefixAsked.Load()),

@@ -133,6 +133,10 @@ type Settled struct {
 	Charge abi.Nano
 	Usage  abi.Usage // what is billed
 	Reason Reason
+	// Source is the server elsewhere that answered, Attempts on how many it was tried; zero
+	// for an engine of the node's own.
+	Source   Source
+	Attempts int
 	// Where its time went. A phase that was not reached is zero.
 	Admission time.Duration // Generate called -> the stepper has the job
 	Queue     time.Duration // until its first step

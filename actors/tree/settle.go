@@ -50,7 +50,9 @@ func (r *request) settle() {
 	if r.bill.isWithheld() { // nothing has left, nor will it: as when the engine failed
 		u, reason = abi.Usage{}, account.Failed
 	}
-	r.settled = account.Settled{Usage: u, Reason: reason,
+	source := r.result.Source
+	r.settled = account.Settled{Usage: u, Reason: reason, Attempts: source.Attempts,
+		Source:    account.Source{Replica: source.Replica, RequestID: source.RequestID, Usage: source.Usage.String()},
 		Admission: r.admitted.Sub(r.began), Queue: r.result.Queue, Prefill: r.result.Prefill, Decode: r.result.Decode}
 	if r.peer() {
 		r.settlePeer(u, r.result)
@@ -69,7 +71,7 @@ func (r *request) settle() {
 	}
 	e := r.entry(account.Settlement)
 	e.Reason = reason
-	e.Source = account.Source{Replica: r.result.Source.Replica, RequestID: r.result.Source.RequestID, Usage: r.result.Source.Usage.String()}
+	e.Source = r.settled.Source
 	if fate != holdFailed { // else the row only closes what may be open
 		e.Usage = u
 		r.charge(&e)

@@ -64,6 +64,9 @@ func (m *Model) left() {
 func (m *Model) release(r *replica, o *outcome) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if m.replicas[r.base] != r { // it was removed meanwhile; another one may be there now
+		return
+	}
 	m.set.Release(r.base)
 	m.wakeWaiting()
 	switch {
@@ -84,9 +87,9 @@ func (m *Model) failed(r *replica, o *outcome) {
 		m.set.Forget(r.base)
 	}
 	if m.set.Failed(r.base, reason, time.Now()) {
-		m.counts.Ejections.Add(1)
-		m.options.Log.Warn("a server of the model is taken out for some time", "model", m.options.ID, "replica", r.base, "reason",
-			cut(reason, 300))
+		m.counts.Ejections[o.reason].Add(1)
+		m.options.Log.Warn("a server of the model is taken out for some time", "model", m.options.ID, "replica", r.base,
+			"class", o.reason.String(), "reason", cut(reason, 300))
 		return
 	}
 	m.options.Log.Warn("a server of the model did not answer", "model", m.options.ID, "replica", r.base, "reason", cut(reason, 300))

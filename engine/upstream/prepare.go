@@ -94,7 +94,7 @@ const countTimeout = 10 * time.Second
 
 // countAt asks one replica for the tokens of a body.
 func (m *Model) countAt(r *replica, body []byte) (int, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), countTimeout)
+	ctx, cancel := context.WithTimeout(m.ctx, countTimeout)
 	defer cancel()
 	status, page, err := r.get(ctx, r.request(http.MethodPost, m.traits.Count, bytes.NewReader(body), len(body), m.header()))
 	if err != nil {

@@ -22,24 +22,30 @@ const probeTimeout = time.Second
 func (m *Model) probe(r *replica) {
 	ticker := time.NewTicker(m.options.ProbeEvery)
 	defer ticker.Stop()
-	for m.has(r) {
+	for !m.gone(r) {
 		m.probeOnce(r)
 		select {
 		case <-ticker.C:
-		case <-m.quit:
+		case <-r.removed:
+		case <-m.ctx.Done():
 			return
 		}
 	}
 }
 
-func (m *Model) has(r *replica) bool {
+// gone says whether a replica was removed; one that is to leave is, when nothing runs there.
+func (m *Model) gone(r *replica) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.replicas[r.base] == r
+	if m.replicas[r.base] == r && r.leaving && m.set.InFlight(r.base) == 0 {
+		m.remove(r)
+		m.options.Log.Info("a server of the model that is not named any more is gone", "model", m.options.ID, "replica", r.base)
+	}
+	return m.replicas[r.base] != r
 }
 
 func (m *Model) probeOnce(r *replica) {
-	ctx, cancel := context.WithTimeout(context.Background(), probeTimeout)
+	ctx, cancel := context.WithTimeout(m.ctx, probeTimeout)
 	defer cancel()
 	err := m.healthy(ctx, r)
 	waiting, polled := -1.0, false
@@ -61,7 +67,7 @@ func (m *Model) probeOnce(r *replica) {
 	}
 	if m.set.Probed(r.base, err == nil, reason, now) {
 		if err != nil {
-			m.counts.Ejections.Add(1)
+			m.counts.Ejections[ReasonProbe].Add(1)
 			m.set.Forget(r.base)
 		}
 		m.options.Log.Warn("a server of the model went out of service, or came back", "model", m.options.ID, "replica", r.base,
@@ -119,7 +125,7 @@ func (m *Model) versionOf(r *replica) string {
 	if m.traits.Version == "" {
 		return "unknown"
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), probeTimeout)
+	ctx, cancel := context.WithTimeout(m.ctx, probeTimeout)
 	defer cancel()
 	_, page, err := r.get(ctx, r.request(http.MethodGet, m.traits.Version, nil, 0, m.header()))
 	var answer struct {
@@ -176,7 +182,7 @@ func (m *Model) resolve() {
 		m.resolveOnce()
 		select {
 		case <-ticker.C:
-		case <-m.quit:
+		case <-m.ctx.Done():
 			return
 		}
 	}
@@ -185,7 +191,7 @@ func (m *Model) resolve() {
 func (m *Model) resolveOnce() {
 	host, port, err := net.SplitHostPort(m.options.DNS)
 	if err == nil {
-		ctx, cancel := context.WithTimeout(context.Background(), m.options.ResolveEvery)
+		ctx, cancel := context.WithTimeout(m.ctx, m.options.ResolveEvery)
 		defer cancel()
 		var hosts []string
 		if hosts, err = net.DefaultResolver.LookupHost(ctx, host); err == nil {
@@ -197,25 +203,11 @@ func (m *Model) resolveOnce() {
 		"name", m.options.DNS, "error", err.Error())
 }
 
-// follow makes the replicas those at these addresses: new ones are added, others drained,
-// and removed when nothing runs there.
+// follow makes the replicas those at these addresses.
 func (m *Model) follow(hosts []string, port string) {
-	now := map[string]bool{}
-	for _, h := range hosts {
-		base := "http://" + net.JoinHostPort(h, port)
-		now[base] = true
-		if err := m.Add(base); err != nil {
-			m.options.Log.Warn("an address of the model's servers is not taken", "model", m.options.ID, "error", err.Error())
-		}
+	bases := make([]string, len(hosts))
+	for i, h := range hosts {
+		bases[i] = "http://" + net.JoinHostPort(h, port)
 	}
-	for _, r := range m.Replicas() {
-		if now[r.ID] {
-			continue
-		}
-		if r.InFlight == 0 && r.Draining {
-			_ = m.Remove(r.ID) // it was there a moment ago
-		} else {
-			_ = m.Drain(r.ID, true)
-		}
-	}
+	m.Follow(bases)
 }

@@ -224,6 +224,7 @@ func errQueue(cause error) *abi.Error {
 // outcome is an attempt that gave no answer.
 type outcome struct {
 	err        error
+	reason     Reason        // the class of err
 	final      *abi.Error    // what the client gets; no other replica is tried
 	full       bool          // the replica has no room: it is not broken
 	free       bool          // nothing of the request had begun: trying again costs no budget
@@ -244,10 +245,10 @@ func (o *outcome) refusal() *abi.Error {
 func (r *relay) attempt(rep *replica, n int) (*leftover, *outcome) {
 	r.reader = wire.NewReader(r.model.options.Flavor, r.sent.stops, func() string { return engine.NewID("toolu_") })
 	r.pending = r.pending[:0]
-	r.source = engine.Source{Replica: rep.base}
+	r.source = engine.Source{Replica: rep.base, Attempts: n}
 	c, resp, err := r.send(rep, n)
 	if err != nil {
-		return nil, &outcome{err: err, free: errors.Is(err, errNotSent)}
+		return nil, failedSend(err)
 	}
 	stop := context.AfterFunc(r.ctx, func() { c.Close() })
 	defer stop()
@@ -262,6 +263,17 @@ func (r *relay) attempt(rep *replica, n int) (*leftover, *outcome) {
 		return nil, o
 	}
 	return &leftover{rep, c, resp.Body}, nil
+}
+
+// failedSend judges an error before the head of an answer.
+func failedSend(err error) *outcome {
+	switch {
+	case errors.Is(err, errNotSent):
+		return &outcome{err: err, reason: ReasonConnect, free: true}
+	case timeout(err):
+		return &outcome{err: err, reason: ReasonStall}
+	}
+	return &outcome{err: err, reason: ReasonBroken}
 }
 
 // send sends the body and reads the head of the answer. An idle connection that the replica
@@ -319,7 +331,7 @@ func (r *relay) status(rep *replica, resp *http.Response) *outcome {
 	body, _ := io.ReadAll(io.LimitReader(resp.Body, errorBytesMax)) // what came of it is what there is
 	msg := errorMessage(body)
 	if resp.StatusCode == http.StatusOK {
-		return &outcome{err: fmt.Errorf("%s answered 200 without a stream: %.200s", rep.base, msg)}
+		return &outcome{reason: ReasonBroken, err: fmt.Errorf("%s answered 200 without a stream: %.200s", rep.base, msg)}
 	}
 	o := r.failure(rep, resp.StatusCode, msg)
 	o.retryAfter = retryAfter(resp.Header)
@@ -341,7 +353,7 @@ func (r *relay) failure(rep *replica, status int, msg string) *outcome {
 	case http.StatusTooManyRequests, http.StatusServiceUnavailable, 529:
 		return &outcome{err: err, full: true, free: true}
 	}
-	return &outcome{err: err}
+	return &outcome{err: err, reason: ReasonStatus}
 }
 
 // errorMessage finds what an error's body says, in the forms that servers write.
@@ -420,9 +432,11 @@ func (r *relay) stream(c *conn, body io.Reader) *outcome {
 		case errors.As(bad, &failure):
 			return r.failure(&replica{base: r.source.Replica}, failure.Status, failure.Msg)
 		case bad != nil:
-			return &outcome{err: bad}
+			return &outcome{err: bad, reason: ReasonBroken}
+		case timeout(err):
+			return &outcome{err: fmt.Errorf("read of the answer: %w", err), reason: ReasonStall}
 		case err != nil:
-			return &outcome{err: fmt.Errorf("read of the answer: %w", err)}
+			return &outcome{err: fmt.Errorf("read of the answer: %w", err), reason: ReasonBroken}
 		}
 	}
 }

@@ -21,7 +21,10 @@ type replica struct {
 	url     *url.URL
 	address string // host:port
 	dialer  net.Dialer
-	version string // guarded by the model's mu
+	removed chan struct{} // closed by the model when it forgets the replica
+	version string        // guarded by the model's mu, as are the next two
+	byHand  bool          // an operator added it
+	leaving bool          // nobody names it any more: it goes when nothing runs there
 
 	mu     sync.Mutex
 	idle   []*conn // guarded by mu; the latest used last
@@ -48,7 +51,8 @@ func newReplica(base string, u *url.URL, connectTimeout time.Duration) *replica 
 	if port == "" {
 		port = map[string]string{"http": "80", "https": "443"}[u.Scheme]
 	}
-	return &replica{base: base, url: u, address: net.JoinHostPort(u.Hostname(), port), dialer: net.Dialer{Timeout: connectTimeout}}
+	return &replica{base: base, url: u, address: net.JoinHostPort(u.Hostname(), port),
+		dialer: net.Dialer{Timeout: connectTimeout}, removed: make(chan struct{})}
 }
 
 // connect gives an idle connection, or a new one. fresh never gives an idle one.

@@ -16,6 +16,7 @@
 package upstream
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -128,13 +129,15 @@ type Model struct {
 	room     chan struct{}   // closed and replaced when a place may have come free
 	owner    string          // the account that has a cache which cannot be shared
 
-	quit       chan struct{}
+	ctx        context.Context // ends when the model is closed
+	cancel     context.CancelFunc
 	background sync.WaitGroup
 }
 
 // Counts are what happened, since the start.
 type Counts struct {
-	Attempts, Retries, Failures, Ejections, Full, InvalidCalls atomic.Int64
+	Attempts, Retries, Failures, Full, InvalidCalls atomic.Int64
+	Ejections                                       [reasons]atomic.Int64 // by Reason
 	// PrefixKnown and PrefixAsked are parts of prompts whose replica was thought to have
 	// them cached, and all.
 	PrefixKnown, PrefixAsked atomic.Int64
@@ -147,9 +150,10 @@ type Counts struct {
 func Open(o Options) (*Model, error) {
 	o.defaults()
 	m := &Model{options: o, traits: o.Flavor.Traits(), replicas: map[string]*replica{}, ready: map[string]bool{},
-		room: make(chan struct{}), quit: make(chan struct{}),
+		room: make(chan struct{}),
 		set: route.New(route.Config{PrefixesMax: prefixesMax, PrefixAge: prefixAge, InFlightMax: o.ConnectionsMax,
 			Seed: uint64(time.Now().UnixNano())})}
+	m.ctx, m.cancel = context.WithCancel(context.Background())
 	switch {
 	case o.Counter == nil && m.traits.Count == "":
 		return nil, fmt.Errorf("model %s: servers of flavor %s cannot count tokens: name a tokenizer", o.ID, o.Flavor)
@@ -157,7 +161,7 @@ func Open(o Options) (*Model, error) {
 		return nil, fmt.Errorf("model %s: name either urls or dns", o.ID)
 	}
 	for _, u := range o.URLs {
-		if err := m.Add(u); err != nil {
+		if err := m.add(u, false); err != nil {
 			m.Close()
 			return nil, fmt.Errorf("model %s: %w", o.ID, err)
 		}
@@ -170,7 +174,7 @@ func Open(o Options) (*Model, error) {
 
 // Close ends the probes. No Stepper of the model may be in use.
 func (m *Model) Close() {
-	close(m.quit)
+	m.cancel()
 	m.background.Wait()
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -200,8 +204,12 @@ func (m *Model) Counts() *Counts { return &m.counts }
 // ErrReplica means that no replica has a URL.
 var ErrReplica = errors.New("no such replica")
 
-// Add takes a replica in, or lets one that drains answer again.
-func (m *Model) Add(base string) error {
+// Add takes a replica in, or lets one that drains answer again. It stays until Remove,
+// whatever Follow and the DNS say.
+func (m *Model) Add(base string) error { return m.add(base, true) }
+
+// add is Add. One that nobody added by hand goes when Follow does not name it any more.
+func (m *Model) add(base string, byHand bool) error {
 	base = strings.TrimRight(base, "/")
 	u, err := parseURL(base)
 	if err != nil {
@@ -209,13 +217,42 @@ func (m *Model) Add(base string) error {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.set.Add(base)
-	if m.replicas[base] == nil {
-		r := newReplica(base, u, m.options.ConnectTimeout)
+	r := m.replicas[base]
+	switch {
+	case r == nil:
+		r = newReplica(base, u, m.options.ConnectTimeout)
 		m.replicas[base] = r
+		m.set.Add(base)
 		m.background.Go(func() { m.probe(r) })
+	case byHand || r.leaving: // what an operator drains stays so when the DNS names it again
+		m.set.Add(base)
+		m.wakeWaiting()
 	}
+	r.byHand = r.byHand || byHand
+	r.leaving = false
 	return nil
+}
+
+// Follow makes the replicas those of bases, and those that were added by hand: new ones join,
+// others take no new requests, and are removed when nothing runs there.
+func (m *Model) Follow(bases []string) {
+	named := map[string]bool{}
+	for _, base := range bases {
+		base = strings.TrimRight(base, "/")
+		named[base] = true
+		if err := m.add(base, false); err != nil {
+			m.options.Log.Warn("an address of the model's servers is not taken", "model", m.options.ID, "error", err.Error())
+		}
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for base, r := range m.replicas {
+		if !named[base] && !r.byHand {
+			r.leaving = true
+			m.set.Drain(base, true)
+		}
+	}
+	m.wakeWaiting()
 }
 
 func parseURL(base string) (*url.URL, error) {
@@ -239,7 +276,7 @@ func CheckURL(base string) error {
 func (m *Model) Drain(base string, draining bool) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if !m.set.Drain(base, draining) {
+	if !m.set.Drain(strings.TrimRight(base, "/"), draining) {
 		return fmt.Errorf("%w: %s", ErrReplica, base)
 	}
 	m.wakeWaiting()
@@ -250,15 +287,22 @@ func (m *Model) Drain(base string, draining bool) error {
 func (m *Model) Remove(base string) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	r := m.replicas[base]
+	r := m.replicas[strings.TrimRight(base, "/")]
 	if r == nil {
 		return fmt.Errorf("%w: %s", ErrReplica, base)
 	}
-	m.set.Remove(base)
-	delete(m.replicas, base)
-	delete(m.ready, base)
-	r.close()
+	m.remove(r)
 	return nil
+}
+
+// remove forgets a replica. mu is held.
+func (m *Model) remove(r *replica) {
+	m.set.Remove(r.base)
+	delete(m.replicas, r.base)
+	delete(m.ready, r.base)
+	close(r.removed)
+	r.close()
+	m.wakeWaiting()
 }
 
 // Replica is one replica as an operator sees it.

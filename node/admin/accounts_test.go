@@ -69,7 +69,7 @@ func TestAccountsInPages(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	api := New(s, &fakeNode{}, nil, nil)
+	api := New(s, &fakeNode{}, nil, nil, nil)
 	c := Local(api)
 	all, err := allAccounts(c)
 	if err != nil || len(all) != accounts || all[0].Name != storetest.AccountName(0) ||

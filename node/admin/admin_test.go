@@ -103,7 +103,7 @@ func bothWays(t *testing.T, test func(t *testing.T, c *Client, node *fakeNode, s
 				t.Fatal(err)
 			}
 			t.Cleanup(func() { s.Close() })
-			api := New(s, node, nil, nil)
+			api := New(s, node, nil, nil, nil)
 			c := Local(api)
 			if way == "http" {
 				serve(t, api, dir)
@@ -250,7 +250,7 @@ func TestNamesInPaths(t *testing.T) {
 		if _, err := c.Account("bob%40x"); err == nil || !strings.Contains(err.Error(), `"bob%40x"`) {
 			t.Errorf("a name that looks escaped: %v", err)
 		}
-		api := New(s, node, nil, nil)
+		api := New(s, node, nil, nil, nil)
 		for _, path := range []string{"bob@x", "bob%40x", "%62ob%40%78"} {
 			if status, _, answer := api.Handle(t.Context(), "GET", Root+"/accounts/"+path, nil, nil); status != 200 {
 				t.Errorf("%s: %d %s", path, status, answer)
@@ -265,7 +265,7 @@ func TestHandleRefuses(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	api := New(s, &fakeNode{}, nil, nil)
+	api := New(s, &fakeNode{}, nil, nil, nil)
 	cases := []struct {
 		method, path, query, body string
 		status                    int
@@ -329,7 +329,7 @@ func TestCallsLeaveALine(t *testing.T) {
 		}
 		return a
 	}}))
-	api := New(s, &fakeNode{}, &fakeModules{}, log)
+	api := New(s, &fakeNode{}, &fakeModules{}, nil, log)
 	for _, c := range []struct{ verb, body, want string }{
 		{"GET /accounts", ``, ``},
 		{"GET /accounts/alice/keys", ``, ``},
@@ -371,7 +371,7 @@ func TestCallsLeaveALine(t *testing.T) {
 	lines.Reset()
 	func() {
 		defer func() { recover() }()
-		New(nil, nil, nil, log).Handle(t.Context(), "POST", Root+"/drain", nil, nil)
+		New(nil, nil, nil, nil, log).Handle(t.Context(), "POST", Root+"/drain", nil, nil)
 	}()
 	if got, want := lines.String(), "level=INFO msg=admin method=POST path=/admin/v1/drain status=500\n"; got != want {
 		t.Errorf("a call that panics left %q, want %q", got, want)
@@ -389,7 +389,7 @@ func TestBodiesThatAreRefused(t *testing.T) {
 	if _, err := s.CreateAccount(account.Account{Name: "a"}, 0); err != nil {
 		t.Fatal(err)
 	}
-	api := New(s, &fakeNode{}, &fakeModules{}, nil)
+	api := New(s, &fakeNode{}, &fakeModules{}, nil, nil)
 	const accounts, change, topUps, keys, modules = "POST /accounts", "PATCH /accounts/a", "POST /accounts/a/topups", "POST /accounts/a/keys", "POST /modules"
 	cases := []struct{ verb, body, want string }{
 		{accounts, `{"nam":"a"}`, `unknown field "nam": want balance, concurrency, models, name, tokens_per_minute or unlimited`},
@@ -457,7 +457,7 @@ func TestTopUpOnce(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		c := Local(New(s, &fakeNode{}, nil, nil))
+		c := Local(New(s, &fakeNode{}, nil, nil, nil))
 		for _, name := range []string{"a", "b"} {
 			var e *Error
 			if _, err := c.CreateAccount(NewAccount{Name: name}); err != nil && !(errors.As(err, &e) && e.Kind == KindConflict) {

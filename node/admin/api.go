@@ -71,18 +71,21 @@ type API struct {
 	store   Store
 	node    Node
 	modules Modules // nil without a running node
-	log     *slog.Logger
+	// upstreams are the models that servers elsewhere answer, by id.
+	upstreams map[string]Upstream
+	log       *slog.Logger
 	// changes serializes the verbs that read an account and write it back.
 	changes sync.Mutex
 }
 
 // New makes the API of a node. modules may be nil: then their verbs are refused.
-// log gets a line of each call that is no GET; nil discards.
-func New(store Store, node Node, modules Modules, log *slog.Logger) *API {
+// upstreams are the models that servers elsewhere answer; nil is none. log gets a
+// line of each call that is no GET; nil discards.
+func New(store Store, node Node, modules Modules, upstreams map[string]Upstream, log *slog.Logger) *API {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	return &API{store: store, node: node, modules: modules, log: log}
+	return &API{store: store, node: node, modules: modules, upstreams: upstreams, log: log}
 }
 
 // Handle answers one authenticated request. path is as it was sent, escapes and

@@ -293,6 +293,37 @@ func (c *Client) Refund(charge, note string) (r Refunded, err error) {
 	return r, c.roundTrip("POST", Root+"/charges/"+url.PathEscape(charge)+"/refund", nil, Refund{note}, &r)
 }
 
+// Upstreams lists the models that servers elsewhere answer, with their replicas.
+func (c *Client) Upstreams() ([]UpstreamModel, error) {
+	var all list[UpstreamModel]
+	err := c.roundTrip("GET", Root+"/upstreams", nil, nil, &all)
+	return all.Data, err
+}
+
+// AddReplica takes a replica of a model in, until the node restarts.
+func (c *Client) AddReplica(model, url string) (UpstreamModel, error) {
+	return c.changeReplica(model, "add", url)
+}
+
+// DrainReplica keeps new requests from a replica.
+func (c *Client) DrainReplica(model, url string) (UpstreamModel, error) {
+	return c.changeReplica(model, "drain", url)
+}
+
+// UndrainReplica lets them come again.
+func (c *Client) UndrainReplica(model, url string) (UpstreamModel, error) {
+	return c.changeReplica(model, "undrain", url)
+}
+
+// RemoveReplica forgets a replica.
+func (c *Client) RemoveReplica(model, url string) (UpstreamModel, error) {
+	return c.changeReplica(model, "remove", url)
+}
+
+func (c *Client) changeReplica(model, verb, replica string) (m UpstreamModel, err error) {
+	return m, c.roundTrip("POST", Root+"/upstreams/"+url.PathEscape(model)+"/"+verb, nil, ReplicaURL{replica}, &m)
+}
+
 // Rerate rates all provisional charges again.
 func (c *Client) Rerate() (r Rerated, err error) {
 	return r, c.roundTrip("POST", Root+"/rerate", nil, nil, &r)

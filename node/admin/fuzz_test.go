@@ -15,7 +15,7 @@ func FuzzHandle(f *testing.F) {
 		f.Fatal(err)
 	}
 	f.Cleanup(func() { s.Close() })
-	api := New(s, &fakeNode{}, nil, nil)
+	api := New(s, &fakeNode{}, nil, nil, nil)
 	f.Add("POST", Root+"/accounts", "", `{"name":"a","balance":{"usd":"1.5"}}`)
 	f.Add("PATCH", Root+"/accounts/a", "", `{"models":null,"concurrency":-1}`)
 	f.Add("POST", Root+"/accounts/a/topups", "", `{"amount":{"nano_usd":9223372036854775807},"idempotency_key":"k"}`)

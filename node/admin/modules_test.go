@@ -111,7 +111,7 @@ func newModulesAPI(t *testing.T) (*Client, *fakeModules, *store.Store, account.A
 		t.Fatal(err)
 	}
 	modules := &fakeModules{price: 7}
-	return Local(New(s, &fakeNode{}, modules, nil)), modules, s, a
+	return Local(New(s, &fakeNode{}, modules, nil, nil)), modules, s, a
 }
 
 func TestModuleVerbs(t *testing.T) {
@@ -166,7 +166,7 @@ func TestModuleVerbs(t *testing.T) {
 		func() error { _, err := c.CanaryModule("x", 101); return err },
 		func() error { _, err := c.Rollback("nowhere"); return err },
 		func() error { _, err := c.LoadModule(NewModule{}); return err },
-		func() error { _, err := Local(New(s, &fakeNode{}, nil, nil)).Modules(); return err },
+		func() error { _, err := Local(New(s, &fakeNode{}, nil, nil, nil)).Modules(); return err },
 	} {
 		if e, ok := errors.AsType[*Error](call()); !ok || e.Kind == KindInternal {
 			t.Errorf("want a refusal, got %v", e)

@@ -15,7 +15,7 @@ import (
 // TestOpenAPIHasEveryVerb holds the document and the routes to each other, and
 // the document's schemas to the fields of the Go types.
 func TestOpenAPIHasEveryVerb(t *testing.T) {
-	status, _, body := New(nil, nil, nil, nil).Handle(t.Context(), "GET", "/openapi.json", nil, nil)
+	status, _, body := New(nil, nil, nil, nil, nil).Handle(t.Context(), "GET", "/openapi.json", nil, nil)
 	var document struct {
 		Paths      map[string]map[string]json.RawMessage
 		Components struct {
@@ -52,7 +52,7 @@ func TestOpenAPIHasEveryVerb(t *testing.T) {
 		reflect.TypeFor[compare.Ratio](),
 		reflect.TypeFor[compare.AccountCharges](), reflect.TypeFor[compare.Difference](), reflect.TypeFor[compare.Answer](),
 		reflect.TypeFor[compare.Number](),
-		reflect.TypeFor[compare.Line]()}
+		reflect.TypeFor[compare.Line](), reflect.TypeFor[UpstreamModel](), reflect.TypeFor[Replica](), reflect.TypeFor[ReplicaURL]()}
 	schemas := map[string]reflect.Type{"ChargeLine": reflect.TypeFor[compare.Line]()} // by their names in the document
 	for _, typ := range types {
 		schemas[typ.Name()] = typ

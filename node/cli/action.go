@@ -119,7 +119,7 @@ func connect(dir string, create bool) (c *admin.Client, hangUp func() error, err
 	if openErr != nil {
 		return nil, nil, openErr
 	}
-	return admin.Local(admin.New(s, nobody{}, nil, nil)), s.Close, nil
+	return admin.Local(admin.New(s, nobody{}, nil, nil, nil)), s.Close, nil
 }
 
 func hasDatabase(dir string) bool {

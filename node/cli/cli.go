@@ -33,7 +33,7 @@ binary with no configuration.
 		SilenceErrors: true,
 	}
 	cmd.AddCommand(serveCommand(serve), modelCommand(), versionCommand(version), compileCommand(),
-		accountCommand(), keyCommand(), ledgerCommand(), moduleCommand(), backupCommand(), restoreCommand())
+		accountCommand(), keyCommand(), ledgerCommand(), moduleCommand(), upstreamCommand(), backupCommand(), restoreCommand())
 	return cmd
 }
 

@@ -69,7 +69,7 @@ func startNode(t *testing.T, dir string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	api := admin.New(s, nobody{}, nil, nil)
+	api := admin.New(s, nobody{}, nil, nil, nil)
 	var token string
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("Authorization") != "Bearer "+token {

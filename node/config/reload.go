@@ -4,11 +4,19 @@ import (
 	"maps"
 	"reflect"
 	"slices"
+	"strings"
 )
 
 // reloadable are the keys that change while a node runs. All others wait for
 // the next start.
-var reloadable = []string{"log.level", "modules.trusted_keys", "modules.denied"}
+var reloadable = []string{"log.level", "modules.trusted_keys", "modules.denied", "server.peer_keys"}
+
+// urlsKey ends the key of a model's servers. It is reloadable where the model has some before
+// and after.
+const urlsKey = ".upstream.urls"
+
+// URLsOf is the key of a model's servers elsewhere.
+func URLsOf(id string) string { return "models." + id + urlsKey }
 
 // Reload says what a node that runs by running does when it reads next: now is
 // running with the reloadable keys of next, changed the keys that differ by it,
@@ -17,6 +25,7 @@ var reloadable = []string{"log.level", "modules.trusted_keys", "modules.denied"}
 func Reload(running, next *Config) (now *Config, changed, waits []string) {
 	copied := *running
 	now = &copied
+	now.Models = maps.Clone(running.Models)
 	after := leavesOf(next)
 	for i, leaf := range leavesOf(now) {
 		switch value := after[i].value; {
@@ -28,7 +37,17 @@ func Reload(running, next *Config) (now *Config, changed, waits []string) {
 			waits = append(waits, leaf.key)
 		}
 	}
-	return now, changed, append(waits, modelsChanged(running.Models, next.Models)...)
+	for _, key := range modelsChanged(running.Models, next.Models) {
+		id, urls := strings.CutSuffix(strings.TrimPrefix(key, "models."), urlsKey)
+		m, to := now.Models[id], next.Models[id]
+		if !urls || len(m.Upstream.URLs) == 0 || len(to.Upstream.URLs) == 0 {
+			waits = append(waits, key)
+			continue
+		}
+		m.Upstream.URLs = to.Upstream.URLs
+		now.Models[id], changed = m, append(changed, key)
+	}
+	return now, changed, waits
 }
 
 // modelsChanged names what differs between two sets of models: the id of one

@@ -72,11 +72,14 @@ const (
 // peerConcurrency is what bounds the requests of a node that forwards: its own limits.
 const peerConcurrency = 1 << 30
 
+// SetPeerKeys says which keys other nodes forward requests with, from now on.
+func (s *Server) SetPeerKeys(ids []string) { s.peerKeys.Store(&ids) }
+
 // peer is who calls, as the node that it is, if its key is another node's and it says for
 // which of its accounts it asks.
 func (s *Server) peer(who *Identity, h *fasthttp.RequestHeader) *Identity {
 	partition := h.Peek(partitionHeader)
-	if len(partition) == 0 || len(partition) > 128 || !slices.Contains(s.cfg.PeerKeys, who.KeyID) {
+	if len(partition) == 0 || len(partition) > 128 || !slices.Contains(*s.peerKeys.Load(), who.KeyID) {
 		return who
 	}
 	node, account := *who, *who.Account

@@ -47,7 +47,7 @@ type Config struct {
 	// CORSOrigins are the origins whose pages may call the public listener from a
 	// browser; "*" is all of them. Default none.
 	CORSOrigins []string
-	// PeerKeys are the ids of keys that other nodes forward requests with.
+	// PeerKeys are the ids of keys that other nodes forward requests with, until SetPeerKeys.
 	PeerKeys []string
 	// AdminToken is the bearer token of the admin listener. Required to serve it.
 	AdminToken string

@@ -20,7 +20,7 @@ func (x *exchange) writeLog(total time.Duration) {
 	if !x.s.log.Enabled(context.Background(), level) {
 		return
 	}
-	attrs := make([]slog.Attr, 0, 24)
+	attrs := make([]slog.Attr, 0, 28)
 	attrs = append(attrs, slog.String("id", x.id), slog.String("route", x.route.String()), slog.Int("status", x.status))
 	if x.authentic {
 		attrs = append(attrs, slog.String("account", x.who.Account.ID), slog.String("key", x.who.KeyID))
@@ -56,7 +56,7 @@ func (x *exchange) writeLog(total time.Duration) {
 // settledAttrs is what an admitted request cost.
 func (x *exchange) settledAttrs() []slog.Attr {
 	u := x.settled.Usage
-	return []slog.Attr{
+	attrs := []slog.Attr{
 		slog.String("reason", string(x.settled.Reason)),
 		slog.Int64("input_tokens", u.InputUncached), slog.Int64("cache_read_tokens", u.CacheRead),
 		slog.Int64("cache_write_tokens", u.CacheWrite),
@@ -65,6 +65,13 @@ func (x *exchange) settledAttrs() []slog.Attr {
 		milliseconds("queue_ms", x.settled.Queue), milliseconds("prefill_ms", x.settled.Prefill),
 		milliseconds("decode_ms", x.settled.Decode),
 	}
+	if s := x.settled.Source; s.Replica != "" {
+		attrs = append(attrs, slog.String("replica", s.Replica), slog.Int("attempts", x.settled.Attempts))
+		if s.Usage != "" {
+			attrs = append(attrs, slog.String("usage_source", s.Usage))
+		}
+	}
+	return attrs
 }
 
 func milliseconds(name string, d time.Duration) slog.Attr {

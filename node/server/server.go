@@ -42,6 +42,8 @@ type Server struct {
 	conns    connections
 	cors     cors
 
+	peerKeys atomic.Pointer[[]string]
+
 	draining  atomic.Bool
 	abort     chan struct{} // closed when a drain's deadline has passed
 	abortOnce sync.Once
@@ -58,6 +60,7 @@ func New(cfg Config, deps Deps) (*Server, error) {
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
 	}
+	s.SetPeerKeys(cfg.PeerKeys)
 	s.bodies.max, s.bodies.accounts = cfg.BodiesMax, map[string]*accountBodies{}
 	s.gate = gate{nodeMax: cfg.PreparesMax, accounts: map[string]int{}}
 	s.conns.open = map[*conn]struct{}{}

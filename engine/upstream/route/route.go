@@ -170,6 +170,14 @@ func (s *Set) Release(id string) {
 	}
 }
 
+// InFlight is how many requests are counted on a replica.
+func (s *Set) InFlight(id string) int {
+	if r := s.get(id); r != nil {
+		return r.inFlight
+	}
+	return 0
+}
+
 // Polled tells how many requests wait in a replica's own queue.
 func (s *Set) Polled(id string, waiting float64, now time.Time) {
 	if r := s.get(id); r != nil && waiting >= 0 && !math.IsInf(waiting, 1) {

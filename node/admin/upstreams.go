@@ -1,0 +1,99 @@
+package admin
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"corenode/engine/upstream"
+)
+
+// Upstream is what the API needs of a model that servers elsewhere answer.
+type Upstream interface {
+	Describe() string
+	Waiting() int
+	Replicas() []upstream.Replica
+	Add(url string) error
+	Drain(url string, draining bool) error
+	Remove(url string) error
+}
+
+// UpstreamModel is a model that servers elsewhere answer, with its replicas.
+type UpstreamModel struct {
+	Model    string    `json:"model"`
+	Engine   string    `json:"engine"`  // such as upstream/vllm
+	Waiting  int       `json:"waiting"` // requests here that wait for a replica that is not full
+	Replicas []Replica `json:"replicas"`
+}
+
+// Replica is one server of such a model.
+type Replica struct {
+	URL      string `json:"url"`
+	Ready    bool   `json:"ready"` // it has answered a probe, and counts tokens where it has to
+	Up       bool   `json:"up"`    // neither ejected nor out by its probes
+	Draining bool   `json:"draining"`
+	Version  string `json:"version,omitempty"`
+	InFlight int    `json:"in_flight"` // requests of this node
+	// Queued is how many requests wait in the replica itself, by its own word QueuedAgeMS
+	// milliseconds ago; both are left out where it does not say.
+	Queued      *float64 `json:"queued,omitempty"`
+	QueuedAgeMS *int64   `json:"queued_age_ms,omitempty"`
+	// EjectedForMS is how long it will stay ejected; Reason why it failed last.
+	EjectedForMS int64  `json:"ejected_for_ms"`
+	Reason       string `json:"reason,omitempty"`
+	Prefixes     int    `json:"prefixes"` // parts of prompts it is thought to have cached
+}
+
+// ReplicaURL names a replica.
+type ReplicaURL struct {
+	URL string `json:"url"`
+}
+
+func (a *API) listUpstreams(call) (any, error) {
+	shown := list[UpstreamModel]{Data: []UpstreamModel{}}
+	for _, id := range slices.Sorted(maps.Keys(a.upstreams)) {
+		shown.Data = append(shown.Data, showUpstream(id, a.upstreams[id]))
+	}
+	return shown, nil
+}
+
+// changeReplicas makes a verb that changes one model's replicas and shows them all.
+func changeReplicas(do func(m Upstream, url string) error) func(*API, call) (any, error) {
+	return withBody(func(a *API, c call, asked ReplicaURL) (any, error) {
+		m, found := a.upstreams[c.target]
+		if !found {
+			return nil, &Error{Kind: KindNotFound, Message: fmt.Sprintf("no servers elsewhere answer a model %q", clip(c.target))}
+		}
+		if err := upstream.CheckURL(asked.URL); err != nil {
+			return nil, invalid(fmt.Errorf("url is %q: %w", clip(asked.URL), err))
+		}
+		if err := do(m, asked.URL); errors.Is(err, upstream.ErrReplica) {
+			return nil, &Error{Kind: KindNotFound, Message: err.Error()}
+		} else if err != nil {
+			return nil, err
+		}
+		return showUpstream(c.target, m), nil
+	})
+}
+
+var (
+	addReplica     = changeReplicas(Upstream.Add)
+	removeReplica  = changeReplicas(Upstream.Remove)
+	drainReplica   = changeReplicas(func(m Upstream, url string) error { return m.Drain(url, true) })
+	undrainReplica = changeReplicas(func(m Upstream, url string) error { return m.Drain(url, false) })
+)
+
+func showUpstream(id string, m Upstream) UpstreamModel {
+	return UpstreamModel{Model: id, Engine: m.Describe(), Waiting: m.Waiting(), Replicas: listOf(m.Replicas(), showReplica).Data}
+}
+
+func showReplica(r upstream.Replica) Replica {
+	shown := Replica{URL: r.ID, Ready: r.Ready, Up: r.Up, Draining: r.Draining, Version: r.Version, InFlight: r.InFlight,
+		EjectedForMS: r.EjectedFor.Milliseconds(), Reason: r.Reason, Prefixes: r.Prefixes}
+	if r.WaitingAge >= 0 {
+		age := r.WaitingAge.Milliseconds()
+		shown.Queued, shown.QueuedAgeMS = &r.Waiting, &age
+	}
+	return shown
+}
