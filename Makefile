@@ -113,7 +113,7 @@ test-clients-behind: build ## the same clients, against two nodes that have thos
 
 .PHONY: crash
 crash: ## 50 rounds of kill -9 under load, a full disk, storms of 10,000 requests under the race detector
-	CORENODE_CRASH_ROUNDS=50 $(GO) test -timeout 60m -run 'Crash|FullDisk' ./node
+	CORENODE_CRASH_ROUNDS=50 CORENODE_CRASH_REQUESTS=10000 $(GO) test -timeout 60m -run 'Crash|FullDisk' ./node
 	CGO_ENABLED=1 CORENODE_STORM_REQUESTS=10000 $(GO) test -race -tags invariants -run 'Storm' ./actors/tree
 
 .PHONY: check

@@ -54,6 +54,7 @@ type errand struct {
 	prompt    string
 	stream    bool
 	silent    bool // a chat stream that does not ask for its usage
+	tool      bool // the model may call get_weather
 	maxTokens int
 	leaveAt   int           // after so many deltas; 0 = stays
 	leaveIn   time.Duration // after so long; 0 = stays
@@ -75,11 +76,27 @@ func (e errand) body() []byte {
 	case "/v1/responses":
 		body["input"], body["max_output_tokens"] = e.prompt, e.maxTokens
 	}
+	if e.tool {
+		body["tools"] = e.tools()
+	}
 	text, err := json.Marshal(body)
 	if err != nil {
 		panic(err)
 	}
 	return text
+}
+
+// tools is the one tool, as the protocol has it.
+func (e errand) tools() []any {
+	const name = "get_weather"
+	switch e.path {
+	case "/v1/messages":
+		return []any{object{"name": name, "input_schema": schema}}
+	case "/v1/chat/completions":
+		return []any{object{"type": "function", "function": object{"name": name, "parameters": schema}}}
+	default:
+		return []any{object{"type": "function", "name": name, "parameters": schema}}
+	}
 }
 
 // receipt is what a customer knows of its request afterwards.
@@ -91,6 +108,7 @@ type receipt struct {
 	deltas  int    // of those, with output; about one token each
 	busiest int    // the most deltas within one second
 	told    bool   // the final usage arrived
+	ended   bool   // a stream said that it is complete
 	left    bool   // the customer went away
 	usage   counted
 	failure string // the error event or body, if any
@@ -163,6 +181,7 @@ func (r *receipt) readStream(t *testing.T, body io.Reader, m moments, leave func
 			return
 		}
 		data, ok := bytes.CutPrefix(bytes.TrimSpace(line), []byte("data: "))
+		r.ended = r.ended || ok && endsStream(data)
 		if !ok || string(data) == "[DONE]" {
 			continue
 		}
@@ -188,6 +207,17 @@ func (r *receipt) readStream(t *testing.T, body io.Reader, m moments, leave func
 			r.failure = string(data)
 		}
 	}
+}
+
+// endsStream says whether a frame tells the customer that the answer is complete.
+func endsStream(data []byte) bool {
+	for _, sign := range []string{"[DONE]", `"type":"message_delta"`, `"type":"message_stop"`, `"finish_reason":"`, `"type":"response.completed"`,
+		`"type":"response.incomplete"`} {
+		if bytes.Contains(data, []byte(sign)) {
+			return true
+		}
+	}
+	return false
 }
 
 // The frames of a stream as a customer tells them apart.

@@ -164,7 +164,7 @@ func (n *node) openServer(secret []byte) error {
 		ReadTimeout: l.HeaderTimeout, BodyTimeout: l.BodyTimeout, IdleTimeout: l.IdleTimeout,
 		StallTimeout: l.SlowReaderCancel, RequestTimeout: l.NonstreamingTimeout, KeepAlive: l.Keepalive,
 		PreparesMax: l.PrepareConcurrency, ConnectionsMax: l.ConnectionsMax, CORSOrigins: n.cfg.Server.CORSOrigins,
-		PeerKeys: n.cfg.Server.PeerKeys, AdminToken: token,
+		PeerKeys: n.cfg.Server.PeerKeys, AdminToken: token, WatchEvery: n.catalog.watchEvery(),
 	}, server.Deps{
 		Backend: backend{n.tree}, Translators: translators{n.modules}, Catalog: n.catalog, Keys: n.keys.directory, Secret: secret,
 		Ready: n.ready, Admin: admin.New(n.store, n, n.modules, adminUpstreams(n.catalog), n.log), Gauges: n.gauges(),

@@ -72,6 +72,19 @@ func treeUpstream(id string, m *upstream.Model, queueMax int) tree.Model {
 	}
 }
 
+// watchUpstream is how often sockets are asked whether their clients have left, where servers
+// elsewhere compute: with the wait before a stream's headers it keeps within 300 ms until the
+// server learns of it.
+const watchUpstream = 100 * time.Millisecond
+
+// watchEvery is 0 for the front end's own default.
+func (c *catalog) watchEvery() time.Duration {
+	if len(c.upstreams) == 0 {
+		return 0
+	}
+	return watchUpstream
+}
+
 // adminUpstreams are such models as the admin API sees them.
 func adminUpstreams(c *catalog) map[string]admin.Upstream {
 	all := make(map[string]admin.Upstream, len(c.upstreams))

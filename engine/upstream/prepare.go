@@ -115,6 +115,9 @@ func (m *Model) countAt(r *replica, body []byte) (int, error) {
 // header is what every request to a replica has.
 func (m *Model) header() http.Header {
 	h := http.Header{"Content-Type": {"application/json"}, "User-Agent": {"corenode"}, "Accept-Encoding": {"identity"}}
+	if m.traits.Partition { // a count is forwarded once, too
+		h.Set(wire.HopHeader, "1")
+	}
 	if m.options.Key != "" {
 		h.Set("Authorization", "Bearer "+m.options.Key)
 	}
@@ -170,6 +173,7 @@ func (m *Model) noneUp() *abi.Error {
 // servers have it; prefixesPerRequest bounds how many a request has.
 const (
 	chunkBytes         = 512
+	openingBytesMin    = 128 // a shorter opening, most of all none, is no reason to go where others went
 	prefixesPerRequest = 256
 )
 
@@ -185,7 +189,9 @@ func prefixHashes(account string, q *messages.Request) []uint64 {
 		h.write(t.Description)
 		h.write(string(t.Schema))
 	}
-	h.cut()
+	if len(h.hashes) > 0 || len(h.open) >= openingBytesMin {
+		h.cut()
+	}
 	for _, msg := range rest {
 		h.write(msg.Role)
 		for _, b := range msg.Blocks {

@@ -52,6 +52,7 @@ type relay struct {
 	reader                     *wire.Reader
 	pending                    []abi.Event // before the first content
 	events                     []abi.Event // scratch
+	content                    bool        // this attempt has given some
 	shown                      bool        // content was pushed: no other replica may be tried
 }
 
@@ -120,7 +121,7 @@ func (r *relay) end(err *abi.Error) {
 // observed is the usage of an answer that did not end: nothing before its first content,
 // since a replica does not say how far a prefill is; then the prompt and what was delivered.
 func (r *relay) observed(err *abi.Error) abi.Usage {
-	if !r.shown {
+	if !r.content {
 		return abi.Usage{}
 	}
 	r.source.Usage = engine.UsageCounted
@@ -244,7 +245,8 @@ func (o *outcome) refusal() *abi.Error {
 // attempt asks one replica. The outcome is nil when the answer is complete.
 func (r *relay) attempt(rep *replica, n int) (*leftover, *outcome) {
 	r.reader = wire.NewReader(r.model.options.Flavor, r.sent.stops, func() string { return engine.NewID("toolu_") })
-	r.pending = r.pending[:0]
+	r.pending, r.content = r.pending[:0], false
+	r.job.Observe(abi.Usage{}) // an attempt that failed counts for nothing
 	r.source = engine.Source{Replica: rep.base, Attempts: n}
 	c, resp, err := r.send(rep, n)
 	if err != nil {
@@ -310,7 +312,6 @@ func (r *relay) header(n int) http.Header {
 	h.Set("X-Request-Id", fmt.Sprintf("%s-r%d", r.job.ID, n))
 	h.Set("X-Session-Id", m.secretName("session", r.job.Session))
 	if m.traits.Partition {
-		h.Set(wire.HopHeader, "1")
 		h.Set(wire.PartitionHeader, m.secretName("cache", r.job.Account))
 	}
 	for _, f := range r.sent.forward {
@@ -446,15 +447,21 @@ func (r *relay) deliver(events []abi.Event) *outcome {
 	if o := r.checkCalls(events); o != nil {
 		return o
 	}
-	if !r.shown {
-		r.pending = append(r.pending, events...)
-		if !slices.ContainsFunc(events, func(e abi.Event) bool { return e.Kind == abi.EventDelta || e.Kind == abi.EventEnd }) {
-			return nil
-		}
-		r.shown, r.firstAt, events = true, time.Now(), r.pending
+	if !r.content && slices.ContainsFunc(events, func(e abi.Event) bool { return e.Kind == abi.EventDelta || e.Kind == abi.EventEnd }) {
+		r.content, r.firstAt = true, time.Now()
 		r.source.ID = r.reader.ID()
 	}
 	usage, source := checked(r.reader.Usage(), r.bounds())
+	if r.content {
+		r.job.Observe(usage)
+	}
+	if !r.shown {
+		r.pending = append(r.pending, events...)
+		if !r.content || !r.job.Request.Stream && !r.reader.Ended() { // a plain answer is shown when it is complete
+			return nil
+		}
+		r.shown, events = true, r.pending
+	}
 	for i := range events {
 		switch e := &events[i]; e.Kind {
 		case abi.EventStart:
@@ -472,7 +479,6 @@ func (r *relay) deliver(events []abi.Event) *outcome {
 			}
 		}
 	}
-	r.job.Observe(usage)
 	return r.push(events)
 }
 

@@ -7,8 +7,8 @@
 // back into events (package wire). Requests always stream upstream, so what an answer has
 // taken so far is known at any time.
 //
-// Until an answer has its first content nothing of it has been shown, and a relay may try
-// another replica. After that a failure ends the answer, as a failure of an engine of ours
+// Until the first content of a stream, or the end of a plain answer, nothing of it has been
+// shown, and a relay may try another replica. After that a failure ends the answer, as a failure of an engine of ours
 // does. Nothing that a replica says is trusted further than it can be checked: usage is
 // compared with what was asked for and counted, calls with their schemas.
 //
