@@ -73,7 +73,8 @@ func TestUpstreamLeaving(t *testing.T) {
 			}()
 			count++
 			waitFor(t, "the one in front", asked(count))
-			leave(t, stream, func() bool { return m.Waiting() == 1 }, func() bool { return m.Waiting() == 0 && n.tree.Inspect().Requests == 1 })
+			leave(t, stream, func() bool { return m.Waiting() == 1 },
+				func() bool { return m.Waiting() == 0 && n.tree.Inspect().Requests == 1 })
 			cancel()
 			<-over
 			waitFor(t, "the one in front to go", closed(count))

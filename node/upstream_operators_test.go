@@ -83,8 +83,8 @@ func reloadReplicas(t *testing.T, n *node, next, added string) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "corenode.yaml")
 	text := func(url, peer string) string {
-		return fmt.Sprintf("server: {peer_keys: [%s]}\nmodels:\n  %s: {engine: upstream, context_length: 4096, prices: {input: 1, cached_input: 1, output: 1}, "+
-			"upstream: {flavour: vllm, urls: [%q]}}\n", peer, fastModel, url)
+		return fmt.Sprintf("server: {peer_keys: [%s]}\nmodels:\n  %s: {engine: upstream, context_length: 4096, "+
+			"prices: {input: 1, cached_input: 1, output: 1}, upstream: {flavour: vllm, urls: [%q]}}\n", peer, fastModel, url)
 	}
 	from := config.Sources{File: file}
 	read := func(url, peer string) *config.Config {

@@ -94,7 +94,8 @@ func TestPeerComputesOnly(t *testing.T) {
 	if other := cachedOf(t, base, second, fastModel, prompt); fresh != 0 || again == 0 || other != 0 {
 		t.Errorf("cached %d at first, %d again, %d for another account", fresh, again, other)
 	}
-	if receipts := rush(t, base, errand{key: first, path: "/v1/messages", model: fastModel, stream: true, prompt: prompt, maxTokens: 20}, 4); len(receipts) != 4 {
+	e := errand{key: first, path: "/v1/messages", model: fastModel, stream: true, prompt: prompt, maxTokens: 20}
+	if receipts := rush(t, base, e, 4); len(receipts) != 4 {
 		t.Errorf("%d receipts", len(receipts))
 	} else {
 		for _, r := range receipts {
@@ -170,7 +171,8 @@ func TestNodesThatNameEachOther(t *testing.T) {
 		awaitReplicas(t, n)
 		_, key := customerOf(t, n, account.Account{Name: "customer", Unlimited: true}, 0)
 		for _, stream := range []bool{false, true} {
-			r := errand{key: key, path: "/v1/messages", model: fastModel, stream: stream, prompt: "x", maxTokens: 4}.run(t, http.DefaultClient, bases[i], moments{})
+			e := errand{key: key, path: "/v1/messages", model: fastModel, stream: stream, prompt: "x", maxTokens: 4}
+			r := e.run(t, http.DefaultClient, bases[i], moments{})
 			if r.told || r.status != http.StatusServiceUnavailable && !strings.Contains(r.failure, "overloaded") {
 				t.Errorf("node %d: %+v", i, r)
 			}

@@ -58,7 +58,8 @@ func onlyModel(all []admin.UpstreamModel, model string) ([]admin.UpstreamModel, 
 }
 
 // upstreamChange is a command that changes one replica.
-func upstreamChange(verb, short string, do func(c *admin.Client, model, url string) (admin.UpstreamModel, error), more string) *cobra.Command {
+func upstreamChange(verb, short string, do func(c *admin.Client, model, url string) (admin.UpstreamModel, error),
+	more string) *cobra.Command {
 	long := short + "."
 	if more != "" {
 		long += "\n" + more
