@@ -101,7 +101,8 @@ func reloadReplicas(t *testing.T, n *node, next, added string) {
 	r.node = n
 	read(next, "key_b")
 	r.reload()
-	if now := r.running; !slices.Equal(now.Server.PeerKeys, []string{"key_b"}) || !slices.Equal(now.Models[fastModel].Upstream.URLs, []string{next}) {
+	if now := r.running; !slices.Equal(now.Server.PeerKeys, []string{"key_b"}) ||
+		!slices.Equal(now.Models[fastModel].Upstream.URLs, []string{next}) {
 		t.Errorf("in force: %+v", now.Models[fastModel].Upstream)
 	}
 	client, err := admin.Dial(n.cfg.DataDir)
