@@ -60,6 +60,14 @@ func (m *Model) left() {
 	m.waiting--
 }
 
+// giveBack gives back what choose counted, where an attempt says nothing of the replica.
+func (m *Model) giveBack(r *replica) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.set.Release(r.base)
+	m.wakeWaiting()
+}
+
 // release gives back what choose counted, and learns from how the attempt ended.
 func (m *Model) release(r *replica, o *outcome) {
 	m.mu.Lock()

@@ -156,8 +156,7 @@ func (r *relay) answer() (*leftover, *abi.Error) {
 			return nil, err
 		}
 		tried = append(tried, rep.base)
-		rest, o := r.attempt(rep, len(tried))
-		m.release(rep, o)
+		rest, o := r.tryOne(rep, len(tried))
 		switch {
 		case o == nil:
 			return rest, nil
@@ -175,6 +174,25 @@ func (r *relay) answer() (*leftover, *abi.Error) {
 		}
 	}
 	return nil, last.refusal()
+}
+
+// tryOne is an attempt whose place on the replica is given back, whatever happens. One that
+// was stopped says nothing of the replica.
+func (r *relay) tryOne(rep *replica, n int) (rest *leftover, o *outcome) {
+	over := false
+	defer func() {
+		switch {
+		case !over:
+			r.model.giveBack(rep)
+		case o != nil && r.ctx.Err() != nil:
+			r.model.giveBack(rep)
+		default:
+			r.model.release(rep, o)
+		}
+	}()
+	rest, o = r.attempt(rep, n)
+	over = true
+	return rest, o
 }
 
 // stopped is why a relay was stopped.
@@ -416,6 +434,7 @@ func (r *relay) stream(c *conn, body io.Reader) *outcome {
 	for {
 		_ = c.SetReadDeadline(deadline) // a closed connection says so in Read
 		n, err := body.Read(buf[:])
+		before := r.reader.Delivered()
 		events, bad := r.reader.Feed(r.events[:0], buf[:n])
 		if bad == nil && err == io.EOF {
 			events, bad = r.reader.End(events)
@@ -425,6 +444,8 @@ func (r *relay) stream(c *conn, body io.Reader) *outcome {
 			if o := r.deliver(events); o != nil {
 				return o
 			}
+		}
+		if len(events) > 0 || r.reader.Delivered() > before { // a call is held back, and comes all the same
 			deadline = time.Now().Add(r.model.options.StallTimeout)
 		}
 		switch failure := (*wire.Failure)(nil); {

@@ -98,7 +98,7 @@ func (r *replica) takeIdle() *conn {
 // keep takes back a connection whose answer was read to its end.
 func (r *replica) keep(c *conn) {
 	c.idleAt = time.Now()
-	if c.SetDeadline(time.Time{}) == nil {
+	if c.in.Buffered() == 0 && c.SetDeadline(time.Time{}) == nil { // what nobody asked for is no answer to the next request
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		if !r.closed && len(r.idle) < idleConnsMax {

@@ -51,12 +51,12 @@ func (s *Stepper) Submit(j *engine.Job, now time.Time, taken func(*abi.Error)) {
 // Step cancels the relays whose jobs were, and passes on what relays said. It never has more
 // to do by itself.
 func (s *Stepper) Step(time.Time) bool {
+	s.collect() // a job may be cancelled because it was taken too late
 	for j, r := range s.live {
 		if j.Canceled() {
 			r.stop(nil)
 		}
 	}
-	s.collect()
 	return false
 }
 
@@ -99,8 +99,12 @@ func (s *Stepper) Abort(err *abi.Error) {
 	s.collect()
 }
 
-// Close does nothing: the model has the connections.
-func (s *Stepper) Close() {}
+// Close stops the relays of a step loop that failed; nobody waits for their jobs any more.
+func (s *Stepper) Close() {
+	for _, r := range s.live {
+		r.stop(nil)
+	}
+}
 
 // answerFor is told by a relay, once, whether its request was taken.
 func (s *Stepper) answerFor(r *relay, err *abi.Error) {

@@ -54,13 +54,16 @@ func (s *Set) Probed(id string, ok bool, reason string, now time.Time) (changed 
 // spares says whether one more replica may be taken out: it is not the last one up, and
 // with it no more than half are out.
 func (s *Set) spares(now time.Time) bool {
-	out := 0
+	out, all := 0, 0
 	for _, r := range s.replicas {
-		if !r.health.up(now) {
+		if r.draining { // it answers nothing new anyway
+			continue
+		}
+		if all++; !r.health.up(now) {
 			out++
 		}
 	}
-	return len(s.replicas)-out > 1 && 2*(out+1) <= len(s.replicas)
+	return all-out > 1 && 2*(out+1) <= all
 }
 
 // Succeeded tells that a replica answered a request: with content, or that it is full.

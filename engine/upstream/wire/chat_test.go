@@ -150,3 +150,12 @@ func sayable(q *messages.Request) bool {
 	merged := messages.MergeTurns(q.Messages)
 	return len(merged) == len(q.Messages) && (q.Format == nil || q.ToolChoice.Mode != "any" && q.ToolChoice.Mode != "tool")
 }
+
+// TestAborted: a server that gave up names a reason too; it is no end of an answer.
+func TestAborted(t *testing.T) {
+	r := NewReader(VLLM, nil, func() string { return "id" })
+	_, err := r.Feed(nil, []byte("data: {\"choices\":[{\"delta\":{\"content\":\"x\"},\"finish_reason\":\"abort\"}]}\n\ndata: [DONE]\n\n"))
+	if err == nil || r.Ended() {
+		t.Errorf("error %v, ended %v", err, r.Ended())
+	}
+}

@@ -58,6 +58,9 @@ func (p *chatProtocol) frame(r *Reader, _, data []byte) error {
 	if err := p.give(r, len(p.calls)-1); err != nil {
 		return err
 	}
+	if c.finish == "abort" || c.finish == "error" { // the engine gave up: what came is no answer
+		return broken("it ended with the reason %q", c.finish)
+	}
 	if c.finish != "" {
 		if err := p.give(r, len(p.calls)); err != nil {
 			return err
