@@ -1,10 +1,17 @@
 package upstream
 
 import (
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"corenode/bench/fake"
+	"corenode/engine"
 	"corenode/engine/upstream/wire"
 )
 
@@ -38,5 +45,48 @@ func TestLongCall(t *testing.T) {
 		if got.result.Err != nil {
 			t.Errorf("%s: ended with %v", f, got.result.Err)
 		}
+	}
+}
+
+// TestEndlessHead: the head of an answer is bounded.
+func TestEndlessHead(t *testing.T) {
+	here, there := net.Pipe()
+	defer here.Close()
+	go func() {
+		defer there.Close()
+		_, _ = there.Read(make([]byte, 4096))
+		_, err := io.WriteString(there, "HTTP/1.1 200 OK\r\n")
+		for line := []byte("X-A: " + strings.Repeat("a", 1000) + "\r\n"); err == nil; {
+			_, err = there.Write(line)
+		}
+	}()
+	u, _ := url.Parse("http://x")
+	r := newReplica("http://x", u, time.Second)
+	c := newConn(here)
+	_ = here.SetDeadline(time.Now().Add(10 * time.Second))
+	_, err := exchange(c, r.request(http.MethodGet, "/", nil, 0, http.Header{}))
+	if err == nil || timeout(err) {
+		t.Errorf("an endless head ends with %v", err)
+	}
+}
+
+// TestUsageBelowDelivered: a report that is far below what was delivered is not believed, such
+// as the one that some servers begin their messages with.
+func TestUsageBelowDelivered(t *testing.T) {
+	u := wire.Usage{Input: 10, Output: 1, Known: true}
+	got, source := checked(u, bounds{counted: 10, maxTokens: 1000, delivered: 500})
+	if got.Output != 500 || source != engine.UsageCounted {
+		t.Errorf("%+v, %v", got, source)
+	}
+}
+
+// TestEndlessAnswer: a server that does not stop at max_tokens is cut.
+func TestEndlessAnswer(t *testing.T) {
+	s := start(t, wire.VLLM, func(int, []byte) fake.Script {
+		return fake.Script{Text: slices.Repeat([]string{strings.Repeat("x", 60000)}, 40)}
+	})
+	l := newLoop(t, open(t, wire.VLLM, nil, s))
+	if got := l.ask("a", hello(false)); got.result.Err == nil {
+		t.Error("2 MB of 100 tokens are an answer")
 	}
 }

@@ -431,6 +431,7 @@ func (r *relay) stream(c *conn, body io.Reader) *outcome {
 	buf := buffers.Get().(*[streamBuffer]byte)
 	defer buffers.Put(buf)
 	deadline := time.Now().Add(r.model.options.FirstTimeout)
+	count := 0
 	for {
 		_ = c.SetReadDeadline(deadline) // a closed connection says so in Read
 		n, err := body.Read(buf[:])
@@ -440,6 +441,9 @@ func (r *relay) stream(c *conn, body io.Reader) *outcome {
 			events, bad = r.reader.End(events)
 		}
 		r.events = events
+		if count += len(events); r.tooLong(count) {
+			return &outcome{err: errors.New("the answer goes on far over max_tokens")}
+		}
 		if len(events) > 0 {
 			if o := r.deliver(events); o != nil {
 				return o
@@ -461,6 +465,13 @@ func (r *relay) stream(c *conn, body io.Reader) *outcome {
 			return &outcome{err: fmt.Errorf("read of the answer: %w", err), reason: ReasonBroken}
 		}
 	}
+}
+
+// tooLong says that an answer has more than any of max_tokens tokens can have: a server that
+// does not end must not fill the memory. A token has at most some hundred bytes.
+func (r *relay) tooLong(events int) bool {
+	tokens := int64(r.job.Request.MaxTokens)
+	return r.reader.Bytes() > 1<<20+1024*tokens || int64(events) > 4096+8*tokens
 }
 
 // deliver checks calls and hands events on, once there is content.
@@ -514,7 +525,7 @@ func (r *relay) bounds() bounds {
 func (r *relay) push(events []abi.Event) *outcome {
 	out := r.job.Output
 	out.Push(events...)
-	if out.Room() {
+	if events[len(events)-1].Kind == abi.EventEnd || out.Room() {
 		return nil
 	}
 	timer := time.NewTimer(r.model.options.ReaderTimeout)

@@ -40,10 +40,16 @@ const idleConnsMax = 64
 
 type conn struct {
 	net.Conn
+	head   *headReader // what in reads
 	in     *bufio.Reader
 	out    *bufio.Writer
 	idleAt time.Time
 	reused bool
+}
+
+func newConn(nc net.Conn) *conn {
+	head := &headReader{nc, noBound}
+	return &conn{Conn: nc, head: head, in: bufio.NewReaderSize(head, 16<<10), out: bufio.NewWriter(nc)}
 }
 
 func newReplica(base string, u *url.URL, connectTimeout time.Duration) *replica {
@@ -76,7 +82,7 @@ func (r *replica) connect(ctx context.Context, fresh bool) (*conn, error) {
 		}
 		nc = secure
 	}
-	return &conn{Conn: nc, in: bufio.NewReaderSize(nc, 16<<10), out: bufio.NewWriter(nc)}, nil
+	return newConn(nc), nil
 }
 
 func (r *replica) takeIdle() *conn {
@@ -150,7 +156,30 @@ func exchange(c *conn, q *http.Request) (*http.Response, error) {
 		}
 		return nil, fmt.Errorf("%w: %w", errNotSent, err)
 	}
+	c.head.left = headBytesMax
+	defer func() { c.head.left = noBound }()
 	return http.ReadResponse(c.in, q)
+}
+
+// headBytesMax bounds the head of an answer, which net/http reads without a bound of its own.
+const headBytesMax = 256 << 10
+
+const noBound = 1 << 62
+
+// headReader is the connection as its bufio.Reader reads it: no further than left.
+type headReader struct {
+	net.Conn
+	left int64
+}
+
+// Read implements io.Reader.
+func (h *headReader) Read(b []byte) (int, error) {
+	if h.left <= 0 {
+		return 0, errors.New("the head of the answer is too long")
+	}
+	n, err := h.Conn.Read(b)
+	h.left -= int64(n)
+	return n, err
 }
 
 // timeout says whether an error is a deadline that passed.

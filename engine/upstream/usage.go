@@ -32,7 +32,8 @@ func checked(u wire.Usage, b bounds) (abi.Usage, engine.UsageSource) {
 		input, cached, source = b.counted, 0, engine.UsageCounted
 	}
 	output := u.Output
-	if !u.Known || output > b.maxTokens || output == 0 && b.delivered > 0 {
+	if short := float64(b.delivered - output); !u.Known || output > b.maxTokens || output == 0 && b.delivered > 0 ||
+		short > usageSlackShare*float64(output)+usageSlack {
 		output, source = min(b.delivered, b.maxTokens), engine.UsageCounted
 	}
 	if b.hide {

@@ -55,6 +55,7 @@ type Reader struct {
 	ended    bool     // the stream's last frame has come; what follows is read over
 	deltas   int64    // pieces of text, thinking and calls: each is one token or more
 	thoughts int64    // those of them that are thinking
+	bytes    int64    // of texts, calls and signatures
 	usage    Usage
 	id       string
 	newID    func() string
@@ -125,6 +126,9 @@ func (r *Reader) Usage() Usage {
 // Delivered is a number of tokens that the answer has at least: its pieces so far.
 func (r *Reader) Delivered() int64 { return r.deltas }
 
+// Bytes is how much the answer has of texts, calls and signatures, those held back included.
+func (r *Reader) Bytes() int64 { return r.bytes }
+
 // ID is the server's own id of the answer, empty before it said one.
 func (r *Reader) ID() string { return r.id }
 
@@ -145,6 +149,7 @@ func (r *Reader) text(kind abi.BlockKind, text string) {
 	}
 	r.begin(kind)
 	r.deltas++
+	r.bytes += int64(len(text))
 	if kind == abi.BlockThinking {
 		r.thoughts++
 	}

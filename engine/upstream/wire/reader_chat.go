@@ -203,6 +203,7 @@ func (p *chatProtocol) call(r *Reader) (tooLong bool) {
 	call.name += name
 	call.input = append(call.input, input...)
 	r.deltas++
+	r.bytes += int64(len(name) + len(input))
 	return len(call.input) > frameBytesMax
 }
 

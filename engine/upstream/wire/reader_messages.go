@@ -82,6 +82,7 @@ func (p *messagesProtocol) start(r *Reader, e *messagesEvent) error {
 	b := &p.block
 	b.index, b.kind, b.name, b.signature, b.stopped = e.index, e.blockKind, e.name, e.signature, false
 	b.input = append(b.input[:0], e.input...)
+	r.bytes += int64(len(e.input) + len(e.name))
 	if e.input == "{}" { // a call's arguments follow
 		b.input = b.input[:0]
 	}
@@ -114,8 +115,10 @@ func (p *messagesProtocol) delta(r *Reader, e *messagesEvent) error {
 		r.text(abi.BlockThinking, e.text)
 	case e.blockKind == "signature_delta" && b.kind == "thinking":
 		b.signature += e.signature
+		r.bytes += int64(len(e.signature))
 	case e.blockKind == "input_json_delta" && b.kind == "tool_use":
 		r.deltas++
+		r.bytes += int64(len(e.text))
 		if b.input = append(b.input, e.text...); len(b.input) > frameBytesMax {
 			return broken("a call of more than %d bytes", frameBytesMax)
 		}
