@@ -4,6 +4,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"slices"
 	"strings"
@@ -12,7 +13,9 @@ import (
 
 	"corenode/bench/fake"
 	"corenode/engine"
+	"corenode/engine/messages"
 	"corenode/engine/upstream/wire"
+	"corenode/wasm/abi"
 )
 
 // TestLeavingIsNoFailure: clients that leave say nothing of the replica, which is not ejected.
@@ -88,5 +91,46 @@ func TestEndlessAnswer(t *testing.T) {
 	l := newLoop(t, open(t, wire.VLLM, nil, s))
 	if got := l.ask("a", hello(false)); got.result.Err == nil {
 		t.Error("2 MB of 100 tokens are an answer")
+	}
+}
+
+// TestCountRefused: a prompt that the servers refuse to count is the client's error.
+func TestCountRefused(t *testing.T) {
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		switch {
+		case r.Method == http.MethodGet:
+		case strings.Contains(string(body), "hi"):
+			_, _ = io.WriteString(w, `{"input_tokens":1}`)
+		default:
+			http.Error(w, `{"error":{"message":"too long"}}`, http.StatusBadRequest)
+		}
+	}))
+	defer s.Close()
+	m := open(t, wire.Messages, func(o *Options) { o.URLs = []string{s.URL} })
+	waitFor(t, "the server to be ready", m.anyReady)
+	q, err := messages.Parse([]byte(hello(false)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := m.Count(q); abi.KindOf(err) != abi.InvalidRequest || !strings.Contains(err.Error(), "too long") {
+		t.Errorf("refused with %v", err)
+	}
+}
+
+// TestLeavingACall: a call that was held back when its client left was computed, and is paid.
+func TestLeavingACall(t *testing.T) {
+	s := start(t, wire.VLLM, func(int, []byte) fake.Script {
+		return fake.Script{Calls: []fake.Call{{Name: "get_weather", Input: `{"city":"x"}`}}, Fault: fake.Stall, At: 1}
+	})
+	l := newLoop(t, open(t, wire.VLLM, nil, s))
+	j, got, over := l.job("a", `{"model":"far","max_tokens":100,"stream":true,"messages":[{"role":"user","content":"x y"}],`+
+		`"tools":[{"name":"get_weather","input_schema":{"type":"object"}}]}`)
+	l.until(func() bool { return len(s.Seen()) == 1 })
+	time.Sleep(300 * time.Millisecond) // the first half of the call has come, and the headers left
+	j.Cancel()
+	l.until(func() bool { return *over })
+	if got.refused != nil || got.result.Usage.Output == 0 || got.result.Usage.InputUncached != 2 {
+		t.Errorf("refused %v, usage %+v", got.refused, got.result.Usage)
 	}
 }

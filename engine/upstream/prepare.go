@@ -9,6 +9,7 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"strings"
@@ -80,8 +81,8 @@ func (m *Model) Count(q *messages.Request) (int, error) {
 	var last error
 	for _, r := range replicas[:min(3, len(replicas))] {
 		n, err := m.countAt(r, body)
-		if err == nil {
-			return n, nil
+		if refusal := (*abi.Error)(nil); err == nil || errors.As(err, &refusal) {
+			return n, err
 		}
 		last = err
 	}
@@ -102,6 +103,11 @@ func (m *Model) countAt(r *replica, body []byte) (int, error) {
 	}
 	var answer struct {
 		InputTokens *int `json:"input_tokens"`
+	}
+	switch status {
+	case http.StatusBadRequest, http.StatusRequestEntityTooLarge, http.StatusUnprocessableEntity:
+		return 0, &abi.Error{Kind: abi.InvalidRequest, Op: "upstream.Count",
+			Msg: "the model's server refuses the request: " + cut(errorMessage(page), 500)}
 	}
 	if status != http.StatusOK {
 		return 0, fmt.Errorf("%s%s: status %d: %.200s", r.base, m.traits.Count, status, page)

@@ -118,11 +118,15 @@ func (r *relay) end(err *abi.Error) {
 	r.stepper.endOf(r)
 }
 
-// observed is the usage of an answer that did not end: nothing before its first content,
+// observed is the usage of an answer that did not end: nothing before its first piece,
 // since a replica does not say how far a prefill is; then the prompt and what was delivered.
 func (r *relay) observed(err *abi.Error) abi.Usage {
 	if !r.content {
-		return abi.Usage{}
+		if err.Kind != abi.Canceled || r.reader == nil || r.reader.Delivered() == 0 {
+			return abi.Usage{}
+		}
+		usage, _ := checked(r.reader.Usage(), r.bounds()) // a call was held back: it was computed
+		r.job.Observe(usage)
 	}
 	r.source.Usage = engine.UsageCounted
 	if u := r.reader.Usage(); err.Kind == abi.Canceled && u.Known && u.Output >= r.reader.Delivered() {

@@ -367,15 +367,21 @@ func (m *Model) anyReady() bool {
 	return len(m.ready) > 0
 }
 
-// urls lists the replicas, those that are ready first.
+// urls lists the replicas that are ready: those that are up first, the less loaded ones first.
 func (m *Model) urls() (all []*replica) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	for base, r := range m.replicas {
-		if m.ready[base] {
-			all = append(all, r)
+	states := m.set.States(time.Now())
+	slices.SortStableFunc(states, func(a, b route.State) int {
+		if up := a.Up && !a.Draining; up != (b.Up && !b.Draining) {
+			return map[bool]int{true: -1, false: 1}[up]
+		}
+		return a.InFlight - b.InFlight
+	})
+	for _, s := range states {
+		if m.ready[s.ID] {
+			all = append(all, m.replicas[s.ID])
 		}
 	}
-	slices.SortFunc(all, func(a, b *replica) int { return strings.Compare(a.base, b.base) })
 	return all
 }
