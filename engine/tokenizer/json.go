@@ -134,13 +134,13 @@ func (s jsonSplit) splitter() (string, error) {
 func (f *jsonFile) tokens() (tokens []string, types []int32, err error) {
 	n := int32(0)
 	for _, id := range f.Model.Vocab {
-		n = max(n, id+1)
+		n = max(n, min(id, tokensMax)+1)
 	}
 	for _, a := range f.Added {
-		n = max(n, a.ID+1)
+		n = max(n, min(a.ID, tokensMax)+1)
 	}
 	if n <= 0 || n > tokensMax {
-		return nil, nil, fmt.Errorf("the largest token id is %d", n-1)
+		return nil, nil, fmt.Errorf("the token ids are not within 0 to %d", tokensMax-1)
 	}
 	tokens, types = make([]string, n), make([]int32, n)
 	put := func(id int32, text string, kind int32) error {

@@ -113,6 +113,7 @@ func TestJSONRefusals(t *testing.T) {
 		"add_prefix_space":         {`"add_prefix_space":false`, `"add_prefix_space":true`},
 		"want Split and ByteLevel": {`"type":"ByteLevel"`, `"type":"Metaspace"`},
 		"unexpected end":           {good, good[:len(good)/2]},
+		"are not within":           {`"added_tokens":[`, `"added_tokens":[{"id":2147483647,"content":"x"},`},
 	} {
 		changed := strings.Replace(good, change[0], change[1], 1)
 		if changed == good {

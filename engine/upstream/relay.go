@@ -276,7 +276,7 @@ func (r *relay) attempt(rep *replica, n int) (*leftover, *outcome) {
 	}
 	stop := context.AfterFunc(r.ctx, func() { c.Close() })
 	defer stop()
-	r.source.RequestID = cut(strings.ToValidUTF8(cmp.Or(resp.Header.Get("X-Request-Id"), resp.Header.Get("Request-Id")), ""), requestIDMax)
+	r.source.RequestID = cut(printable(cmp.Or(resp.Header.Get("X-Request-Id"), resp.Header.Get("Request-Id"))), requestIDMax)
 	o := r.status(rep, resp)
 	if o == nil {
 		r.say(nil)
@@ -352,7 +352,7 @@ func (r *relay) status(rep *replica, resp *http.Response) *outcome {
 		return nil
 	}
 	body, _ := io.ReadAll(io.LimitReader(resp.Body, errorBytesMax)) // what came of it is what there is
-	msg := errorMessage(body)
+	msg := r.model.withoutKey(errorMessage(body))
 	if resp.StatusCode == http.StatusOK {
 		return &outcome{reason: ReasonBroken, err: fmt.Errorf("%s answered 200 without a stream: %.200s", rep.base, msg)}
 	}
@@ -404,6 +404,25 @@ func errorMessage(body []byte) string {
 		return string(e.Detail)
 	}
 	return strings.ToValidUTF8(string(body), "\uFFFD")
+}
+
+// withoutKey takes the key that the servers ask for out of what they say: clients and the
+// log see it.
+func (m *Model) withoutKey(msg string) string {
+	if m.options.Key == "" {
+		return msg
+	}
+	return strings.ReplaceAll(msg, m.options.Key, "***")
+}
+
+// printable keeps the characters of an id that may stand in rows and logs.
+func printable(id string) string {
+	return strings.Map(func(c rune) rune {
+		if c <= ' ' || c > '~' {
+			return -1
+		}
+		return c
+	}, id)
 }
 
 // cut shortens a message to n bytes, at the end of a character.
@@ -460,7 +479,7 @@ func (r *relay) stream(c *conn, body io.Reader) *outcome {
 		case r.reader.Ended():
 			return nil
 		case errors.As(bad, &failure):
-			return r.failure(&replica{base: r.source.Replica}, failure.Status, failure.Msg)
+			return r.failure(&replica{base: r.source.Replica}, failure.Status, r.model.withoutKey(failure.Msg))
 		case bad != nil:
 			return &outcome{err: bad, reason: ReasonBroken}
 		case timeout(err):

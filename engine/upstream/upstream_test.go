@@ -467,3 +467,18 @@ func TestAbort(t *testing.T) {
 		t.Errorf("over %v, ended with %v", *over, got.result.Err)
 	}
 }
+
+// TestTextsOfServers: what a server says reaches clients, rows and logs without our key, and
+// ids without what could break a line.
+func TestTextsOfServers(t *testing.T) {
+	m := &Model{options: Options{Key: "sk-ours"}}
+	if got := m.withoutKey("bad key sk-ours!"); got != "bad key ***!" {
+		t.Errorf("%q", got)
+	}
+	if got := (&Model{}).withoutKey("no key"); got != "no key" {
+		t.Errorf("%q", got)
+	}
+	if got := printable("req\n-1 é\x00"); got != "req-1" {
+		t.Errorf("%q", got)
+	}
+}

@@ -210,10 +210,10 @@ func (u Upstream) validate(c *checks, key string) {
 		at := fmt.Sprintf("%surls.%d", key, i)
 		if err := upstream.CheckURL(text); err != nil {
 			c.refuse(at, "is %q, %v", text, err)
-		} else if seen[text] {
+		} else if seen[strings.TrimRight(text, "/")] {
 			c.refuse(at, "is %q, which is there twice", text)
 		}
-		seen[text] = true
+		seen[strings.TrimRight(text, "/")] = true
 	}
 	if u.Verify != VerifyRefuse && u.Verify != VerifyCount {
 		c.refuse(key+"verify", "is %q, want refuse or count", u.Verify)
