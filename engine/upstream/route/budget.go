@@ -26,7 +26,7 @@ func (b *Budget) Retry(now time.Time) bool {
 	for j := range b.requests {
 		requests, retries = requests+b.requests[j], retries+b.retries[j]
 	}
-	if float64(retries) >= max(budgetMin, budgetShare*float64(requests)) {
+	if float64(retries+1) > max(budgetMin, budgetShare*float64(requests)) {
 		return false
 	}
 	b.retries[i]++

@@ -39,12 +39,15 @@ func (s *Set) Probed(id string, ok bool, reason string, now time.Time) (changed 
 		h.failed = 0
 		if h.passed++; h.out && h.passed >= probesIn {
 			h.out, r.upSince = false, now
+			if h.ejectedTo.After(now) {
+				r.upSince = h.ejectedTo
+			}
 			return true
 		}
 		return false
 	}
 	h.passed, h.lastReason = 0, reason
-	if h.failed++; !h.out && h.failed >= probesOut && s.spares(now) {
+	if h.failed++; !h.out && h.failed >= probesOut && (!h.up(now) || s.spares(now)) { // one that is ejected is out already
 		h.out = true
 		return true
 	}
