@@ -85,7 +85,10 @@ func (o *object) string() string {
 	return t.String()
 }
 
-// int reads an integer of at least 0; another value is skipped, and not ok.
+// intMax bounds an index or a count of tokens: what is larger is a lie, and sums of lies overflow.
+const intMax = 1 << 32
+
+// int reads an integer from 0 to intMax; another value is skipped: 0, and not ok.
 func (o *object) int() (n int64, ok bool) {
 	if o.err != nil {
 		return 0, false
@@ -98,8 +101,10 @@ func (o *object) int() (n int64, ok bool) {
 	if o.err != nil {
 		return 0, false
 	}
-	n, err := strconv.ParseInt(t.String(), 10, 64)
-	return n, err == nil && n >= 0
+	if n, err := strconv.ParseInt(t.String(), 10, 64); err == nil && n >= 0 && n <= intMax {
+		return n, true
+	}
+	return 0, false
 }
 
 // raw reads a value as its text.

@@ -39,7 +39,7 @@ func (p *chatProtocol) frame(r *Reader, _, data []byte) error {
 	}
 	c, tooLong := p.read(r, data)
 	if p.o.err != nil {
-		return broken("a chunk is no JSON: %v", p.o.err)
+		return broken("a chunk cannot be read: %v", p.o.err)
 	}
 	if c.failed {
 		status, _ := strconv.Atoi(c.errCode)
@@ -200,6 +200,10 @@ func (p *chatProtocol) call(r *Reader) (tooLong bool) {
 		p.calls = append(p.calls, chatCall{})
 	}
 	call := &p.calls[index]
+	if call.given && name+input != "" {
+		o.err = broken("more of a call that was complete")
+		return false
+	}
 	call.name += name
 	call.input = append(call.input, input...)
 	r.deltas++

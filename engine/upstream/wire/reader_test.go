@@ -1,0 +1,265 @@
+package wire
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"corenode/wasm/abi"
+)
+
+// chatStream joins chunks to a stream.
+func chatStream(chunks ...string) string {
+	return "data: " + strings.Join(chunks, "\n\ndata: ") + "\n\n"
+}
+
+// piece is a chunk with this inside of its delta, and more behind its choice's delta.
+func piece(delta, more string) string {
+	return `{"choices":[{"delta":{` + delta + `}` + more + `}]}`
+}
+
+const (
+	sayHi   = `"content":"hi"`
+	stopped = `{"choices":[{"delta":{},"finish_reason":"stop"}]}`
+)
+
+// read takes a stream, in pieces, to its events in short and what came of it.
+func read(f Flavor, pieces ...string) string {
+	r := NewReader(f, []string{"END"}, func() string { return "id" })
+	var events []abi.Event
+	var err error
+	for _, b := range pieces {
+		if events, err = r.Feed(events, []byte(b)); err != nil {
+			break
+		}
+	}
+	if err == nil {
+		events, err = r.End(events)
+	}
+	return short(events) + outcomeOf(err)
+}
+
+func outcomeOf(err error) string {
+	var failure *Failure
+	switch {
+	case errors.As(err, &failure):
+		return fmt.Sprintf(" failure %d %s", failure.Status, failure.Msg)
+	case errors.Is(err, ErrBroken):
+		return " broken"
+	case err != nil:
+		return " " + err.Error()
+	}
+	return ""
+}
+
+// short writes text blocks as T[..], thinking as H[..~signature], calls as C:name[..], and
+// the end as its reason.
+func short(events []abi.Event) string {
+	var b strings.Builder
+	for _, e := range events {
+		switch e.Kind {
+		case abi.EventBlockStart:
+			b.WriteString(map[abi.BlockKind]string{abi.BlockText: "T[", abi.BlockThinking: "H[", abi.BlockToolUse: "C:" + e.Name + "["}[e.Block])
+		case abi.EventDelta:
+			b.WriteString(e.Text)
+		case abi.EventBlockStop:
+			if e.Signature != "" {
+				b.WriteString("~" + e.Signature)
+			}
+			b.WriteString("]")
+		case abi.EventEnd:
+			fmt.Fprintf(&b, " %s", map[abi.StopReason]string{abi.StopEndTurn: "end", abi.StopMaxTokens: "max",
+				abi.StopToolUse: "use", abi.StopStopSequence: "stop " + e.StopSequence}[e.Stop])
+		}
+	}
+	return b.String()
+}
+
+// oddStreams are what servers send, or might, beside what their protocol says.
+var oddStreams = []struct {
+	name   string
+	flavor Flavor
+	stream string
+	want   string
+}{
+	{"plain", VLLM, chatStream(piece(sayHi, ""), stopped, "[DONE]"), "T[hi] end"},
+	{"CRLF", VLLM, strings.ReplaceAll(chatStream(piece(sayHi, ""), stopped, "[DONE]"), "\n", "\r\n"), "T[hi] end"},
+	{"comments", VLLM, ": hello\n\n" + strings.ReplaceAll(chatStream(piece(sayHi, ""), stopped, "[DONE]"), "data", ":\nid: 1\ndata"), "T[hi] end"},
+	{"no space", VLLM, strings.ReplaceAll(chatStream(piece(sayHi, ""), stopped, "[DONE]"), "data: ", "data:"), "T[hi] end"},
+	{"data in two lines", VLLM, strings.ReplaceAll(chatStream(piece(sayHi, ""), stopped, "[DONE]"), `[{`, "[\ndata: {"), "T[hi] end"},
+	{"two [DONE]", VLLM, chatStream(piece(sayHi, ""), stopped, "[DONE]", "[DONE]", "more"), "T[hi] end"},
+	{"no [DONE]", VLLM, chatStream(piece(sayHi, ""), stopped), "T[hi] end"},
+	{"[DONE] without a reason", VLLM, chatStream(piece(sayHi, ""), "[DONE]"), "T[hi broken"},
+	{"ends early", VLLM, chatStream(piece(sayHi, "")), "T[hi broken"},
+	{"no end of the last frame", VLLM, strings.TrimRight(chatStream(piece(sayHi, ""), stopped), "\n"), "T[hi broken"},
+	{"nothing", VLLM, "", " broken"},
+	{"no text", VLLM, chatStream(stopped), " end"},
+	{"no JSON", VLLM, chatStream(piece(sayHi, ""), `{"choices":[{`), "T[hi broken"},
+	{"no object", VLLM, chatStream(`[1]`), " broken"},
+	{"thinking", VLLM, chatStream(piece(`"reasoning_content":"a","reasoning":"a"`, ""), piece(sayHi, ""), stopped), "H[a]T[hi] end"},
+	{"error object", VLLM, chatStream(piece(sayHi, ""), `{"error":{"message":"full","code":503}}`), "T[hi failure 503 full"},
+	{"error code as text", VLLM, chatStream(`{"error":{"message":"m","code":"429","x":[]}}`), " failure 429 m"},
+	{"error string", VLLM, chatStream(`{"error":"sorry"}`), " failure 0 sorry"},
+	{"error null", VLLM, chatStream(`{"error":null,"choices":[{"delta":{"content":"hi"},"finish_reason":"stop"}]}`), "T[hi] end"},
+	{"stop_reason text", VLLM, chatStream(piece(sayHi, `,"finish_reason":"stop","stop_reason":"END"`)), "T[hi] stop END"},
+	{"stop_reason unknown", VLLM, chatStream(piece(sayHi, `,"finish_reason":"stop","stop_reason":"other"`)), "T[hi] end"},
+	{"stop_reason number", VLLM, chatStream(piece(sayHi, `,"finish_reason":"stop","stop_reason":151645`)), "T[hi] end"},
+	{"matched_stop", SGLang, chatStream(piece(sayHi, `,"finish_reason":"stop","matched_stop":"END"`)), "T[hi] stop END"},
+	{"matched_stop number", SGLang, chatStream(piece(sayHi, `,"matched_stop":2,"finish_reason":"length"`)), "T[hi] max"},
+	{"call", VLLM, chatStream(piece(`"tool_calls":[{"index":0,"function":{"name":"f","arguments":"{\"a\""}}]`, ""),
+		piece(`"tool_calls":[{"index":0,"function":{"arguments":":1}"}}]`, ""), piece("", `,"finish_reason":"tool_calls"`)), `C:f[{"a":1}] use`},
+	{"call without index", VLLM, chatStream(piece(`"tool_calls":[{"function":{"name":"f","arguments":"{"}}]`, ""),
+		piece(`"tool_calls":[{"function":{"arguments":"}"}}]`, ""), stopped), `C:f[{}] use`},
+	{"arguments as object", LlamaServer, chatStream(piece(`"tool_calls":[{"function":{"name":"f","arguments":{"a":[1]}}}]`, ""), stopped),
+		`C:f[{"a":[1]}] use`},
+	{"call without arguments", VLLM, chatStream(piece(`"tool_calls":[{"function":{"name":"f"}}]`, ""), stopped), `C:f[{}] use`},
+	{"call without name", VLLM, chatStream(piece(`"tool_calls":[{"function":{"arguments":"{}"}}]`, ""), stopped), ` broken`},
+	{"two calls", VLLM, chatStream(piece(sayHi+`,"tool_calls":[{"index":0,"function":{"name":"f"}},{"index":1,"function":{"name":"g"}}]`, ""),
+		stopped), `T[hi]C:f[{}]C:g[{}] use`},
+	{"more of a call that was complete", VLLM, chatStream(piece(`"tool_calls":[{"index":0,"function":{"name":"f","arguments":"{"}}]`, ""),
+		piece(`"tool_calls":[{"index":1,"function":{"name":"g"}}]`, ""), piece(`"tool_calls":[{"index":0,"function":{"arguments":"}"}}]`, ""),
+		stopped), `C:f[{] broken`},
+	{"a call is left out", VLLM, chatStream(piece(`"tool_calls":[{"index":3,"function":{"name":"f"}}]`, "")), ` broken`},
+	{"stops at the end", Messages, messageStart + block(0, "thinking", "thinking", "a") + block(1, "text", "text", "hi") +
+		`data: {"type":"content_block_start","index":2,"content_block":{"type":"tool_use","id":"x","name":"f","input":{}}}` + "\n\n" +
+		`data: {"type":"content_block_delta","index":2,"delta":{"type":"input_json_delta","partial_json":"{}"}}` + "\n\n" +
+		stop(0) + stop(1) + stop(2) + messageEnd("tool_use", "null"), "H[a]T[hi]C:f[{}] use"},
+	{"no stops", Messages, messageStart + block(0, "text", "text", "hi") + messageEnd("end_turn", "null"), "T[hi] end"},
+	{"delta behind its stop", Messages, messageStart + block(0, "text", "text", "hi") + stop(0) +
+		`data: {"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"x"}}` + "\n\n", "T[hi] broken"},
+	{"delta of an earlier block", Messages, messageStart + block(0, "text", "text", "a") + block(1, "text", "text", "b") +
+		`data: {"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"x"}}` + "\n\n", "T[a]T[b broken"},
+	{"stop sequence", Messages, messageStart + block(0, "text", "text", "hi") + messageEnd("stop_sequence", `"END"`), "T[hi] stop END"},
+	{"type in the event line", Messages, "event: ping\ndata: {}\n\n" + messageStart + "event: message_delta\ndata: " +
+		`{"delta":{"stop_reason":"max_tokens"}}` + "\n\nevent: message_stop\ndata: {}\n\n", " max"},
+	{"no message_stop", Messages, strings.Split(messageStart+messageEnd("end_turn", "null"), "data: {\"type\":\"message_stop")[0], " end"},
+	{"[DONE] behind it", Messages, messageStart + messageEnd("end_turn", "null") + "data: [DONE]\n\n", " end"},
+	{"message_stop alone", Messages, messageStart + "data: {\"type\":\"message_stop\"}\n\n", " broken"},
+	{"error event", Messages, messageStart + `data: {"type":"error","error":{"type":"overloaded_error","message":"full"}}` + "\n\n", " failure 503 full"},
+	{"signature", Corenode, messageStart + block(0, "thinking", "thinking", "a") +
+		`data: {"type":"content_block_delta","index":0,"delta":{"type":"signature_delta","signature":"s"}}` + "\n\n" + stop(0) +
+		messageEnd("end_turn", "null"), "H[a~s] end"},
+	{"unknown block", Messages, messageStart + block(0, "image", "text", ""), " broken"},
+}
+
+const messageStart = `data: {"type":"message_start","message":{"id":"msg_1","usage":{"input_tokens":5}}}` + "\n\n"
+
+// block is a block's start with one delta.
+func block(index int, kind, member, text string) string {
+	return fmt.Sprintf(`data: {"type":"content_block_start","index":%d,"content_block":{"type":%q,%q:""}}`, index, kind, member) + "\n\n" +
+		fmt.Sprintf(`data: {"type":"content_block_delta","index":%d,"delta":{"type":"%s_delta",%q:%q}}`, index, kind, member, text) + "\n\n"
+}
+
+func stop(index int) string {
+	return fmt.Sprintf(`data: {"type":"content_block_stop","index":%d}`, index) + "\n\n"
+}
+
+func messageEnd(reason, sequence string) string {
+	return fmt.Sprintf(`data: {"type":"message_delta","delta":{"stop_reason":%q,"stop_sequence":%s},"usage":{"output_tokens":3}}`,
+		reason, sequence) + "\n\n" + `data: {"type":"message_stop"}` + "\n\n"
+}
+
+// TestOddStreams: what they say is understood, the same wherever they are cut.
+func TestOddStreams(t *testing.T) {
+	for _, c := range oddStreams {
+		if got := read(c.flavor, c.stream); got != c.want {
+			t.Errorf("%s: %q, want %q\n%s", c.name, got, c.want, c.stream)
+			continue
+		}
+		for i := range len(c.stream) {
+			if got := read(c.flavor, c.stream[:i], c.stream[i:]); got != c.want {
+				t.Errorf("%s, cut at %d: %q, want %q", c.name, i, got, c.want)
+				break
+			}
+		}
+	}
+}
+
+// TestUsageReports: at the end alone, on each chunk, or with parts left out.
+func TestUsageReports(t *testing.T) {
+	behind := `{"choices":[],"usage":{"prompt_tokens":9,"completion_tokens":3,"prompt_tokens_details":{"cached_tokens":4}}}`
+	for _, c := range []struct {
+		name, stream string
+		flavor       Flavor
+		want         Usage
+	}{
+		{"at the end", chatStream(piece(sayHi, ""), stopped, behind, "[DONE]"), VLLM, Usage{Input: 9, Output: 3, Cached: 4, Known: true, CachedKnown: true}},
+		{"none", chatStream(piece(sayHi, ""), stopped, "[DONE]"), VLLM, Usage{}},
+		{"null", chatStream(`{"usage":null,"choices":[]}`, stopped), VLLM, Usage{}},
+		{"behind [DONE]", chatStream(stopped, "[DONE]", behind), VLLM, Usage{}},
+		{"on each chunk", chatStream(`{"usage":{"prompt_tokens":9,"completion_tokens":1},"choices":[{"delta":{"content":"a"}}]}`,
+			`{"usage":{"prompt_tokens":9,"completion_tokens":2},"choices":[{"delta":{"content":"b"},"finish_reason":"stop"}]}`, "[DONE]"),
+			VLLM, Usage{Input: 9, Output: 2, Known: true}},
+		{"negative", chatStream(`{"usage":{"prompt_tokens":-9,"completion_tokens":-1},"choices":[]}`, stopped), VLLM, Usage{}},
+		{"beyond all bounds", chatStream(piece(`"reasoning":"a"`, ""), piece(sayHi, ""),
+			`{"usage":{"prompt_tokens":9223372036854775807,"completion_tokens":9223372036854775807},"choices":[]}`), VLLM, Usage{}},
+		{"in two events", messageStart + block(0, "text", "text", "hi") + messageEnd("end_turn", "null"), Messages,
+			Usage{Input: 5, Output: 3, Known: true}},
+	} {
+		r := NewReader(c.flavor, nil, nil)
+		if _, err := r.Feed(nil, []byte(c.stream)); err != nil {
+			t.Fatal(err)
+		}
+		if got := r.Usage(); got != c.want {
+			t.Errorf("%s: %+v, want %+v", c.name, got, c.want)
+		}
+	}
+}
+
+// FuzzReader: whatever the bytes, no panic, events in form, and no count below 0.
+func FuzzReader(f *testing.F) {
+	for _, c := range oddStreams {
+		f.Add([]byte(c.stream), c.flavor.Traits().Messages, len(c.stream)/2)
+	}
+	f.Fuzz(func(t *testing.T, stream []byte, messages bool, cut int) {
+		flavor := map[bool]Flavor{true: Messages, false: VLLM}[messages]
+		cut = min(max(0, cut), len(stream))
+		r := NewReader(flavor, []string{"END"}, func() string { return "id" })
+		events, err := r.Feed(nil, stream[:cut])
+		if err == nil {
+			events, err = r.Feed(events, stream[cut:])
+		}
+		if err == nil {
+			events, err = r.End(events)
+		}
+		checkForm(t, events, err == nil)
+		if u := r.Usage(); min(u.Input, u.Cached, u.Output, u.Reasoning, r.Delivered(), r.Bytes()) < 0 {
+			t.Fatalf("usage %+v, delivered %d, bytes %d", u, r.Delivered(), r.Bytes())
+		}
+		if got, once := short(events)+outcomeOf(err), read(flavor, string(stream)); got != once {
+			t.Fatalf("cut at %d: %q, at once %q", cut, got, once)
+		}
+	})
+}
+
+// checkForm: the start comes first, blocks come one after the other, nothing is behind the
+// end; a stream that is complete has one, with no block left open.
+func checkForm(t *testing.T, events []abi.Event, complete bool) {
+	t.Helper()
+	var kind abi.BlockKind
+	open, index, ended := false, int32(0), false
+	for i, e := range events {
+		ok := !ended && (e.Kind == abi.EventStart) == (i == 0)
+		switch e.Kind {
+		case abi.EventBlockStart:
+			ok = ok && !open && e.Index == index
+			open, kind = true, e.Block
+		case abi.EventDelta:
+			ok = ok && open && e.Index == index && e.Block == kind && e.Text != ""
+		case abi.EventBlockStop:
+			ok = ok && open && e.Index == index && e.Block == kind
+			open = false
+			index++
+		case abi.EventEnd:
+			ok = ok && !open
+			ended = true
+		}
+		if !ok {
+			t.Fatalf("event %d of %s is out of form: %+v", i, short(events), e)
+		}
+	}
+	if complete != ended {
+		t.Fatalf("complete %v, ended %v", complete, ended)
+	}
+}
