@@ -64,8 +64,10 @@ func (m *Model) left() {
 func (m *Model) giveBack(r *replica) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.set.Release(r.base)
-	m.wakeWaiting()
+	if m.replicas[r.base] == r { // else another one may be there now
+		m.set.Release(r.base)
+		m.wakeWaiting()
+	}
 }
 
 // release gives back what choose counted, and learns from how the attempt ended.

@@ -22,8 +22,9 @@ type replica struct {
 	address string // host:port
 	dialer  net.Dialer
 	removed chan struct{} // closed by the model when it forgets the replica
-	version string        // guarded by the model's mu, as are the next two
+	version string        // guarded by the model's mu, as are the next three
 	byHand  bool          // an operator added it
+	drained bool          // an operator drained it
 	leaving bool          // nobody names it any more: it goes when nothing runs there
 
 	mu     sync.Mutex

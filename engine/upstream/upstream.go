@@ -225,7 +225,8 @@ func (m *Model) add(base string, byHand bool) error {
 		m.set.Add(base)
 		m.background.Go(func() { m.probe(r) })
 	case byHand || r.leaving: // what an operator drains stays so when the DNS names it again
-		m.set.Add(base)
+		r.drained = r.drained && !byHand
+		m.set.Drain(base, r.drained)
 		m.wakeWaiting()
 	}
 	r.byHand = r.byHand || byHand
@@ -276,9 +277,12 @@ func CheckURL(base string) error {
 func (m *Model) Drain(base string, draining bool) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if !m.set.Drain(strings.TrimRight(base, "/"), draining) {
+	r := m.replicas[strings.TrimRight(base, "/")]
+	if r == nil {
 		return fmt.Errorf("%w: %s", ErrReplica, base)
 	}
+	r.drained = draining
+	m.set.Drain(r.base, draining)
 	m.wakeWaiting()
 	return nil
 }
