@@ -150,7 +150,10 @@ func TestBudgetClears(t *testing.T) {
 	for _, step := range []struct {
 		after time.Duration
 		want  int
-	}{{0, 10}, {9 * time.Second, 0}, {10 * time.Second, 3}, {5 * time.Second, 0}, {19 * time.Second, 0}, {20 * time.Second, 3}, {time.Hour, 3}} {
+	}{
+		{0, 10}, {9 * time.Second, 0}, {10 * time.Second, 3}, {5 * time.Second, 0}, {19 * time.Second, 0}, {20 * time.Second, 3},
+		{time.Hour, 3},
+	} {
 		if n := retries(&b, base.Add(step.after)); n != step.want {
 			t.Errorf("after %v: %d retries, want %d", step.after, n, step.want)
 		}

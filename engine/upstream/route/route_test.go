@@ -162,8 +162,9 @@ func TestPrefixesForgotten(t *testing.T) {
 		after  time.Duration
 		known  int
 	}{
-		{nil, 0, 0}, {[]uint64{1}, 0, 1}, {[]uint64{2}, 0, 0}, {[]uint64{2, 3}, 0, 2}, {[]uint64{3, 2}, 0, 1}, {[]uint64{4, 5, 6}, 0, 1},
-		{[]uint64{3}, 59 * time.Second, 1}, {[]uint64{3}, time.Minute, 0}, {[]uint64{1}, time.Minute, 1}, {[]uint64{1}, 90 * time.Second, 0},
+		{nil, 0, 0}, {[]uint64{1}, 0, 1}, {[]uint64{2}, 0, 0}, {[]uint64{2, 3}, 0, 2}, {[]uint64{3, 2}, 0, 1},
+		{[]uint64{4, 5, 6}, 0, 1}, {[]uint64{3}, 59 * time.Second, 1}, {[]uint64{3}, time.Minute, 0},
+		{[]uint64{1}, time.Minute, 1}, {[]uint64{1}, 90 * time.Second, 0},
 	} {
 		if got := p.longest(c.hashes, base.Add(c.after)); got != c.known {
 			t.Errorf("%v after %v: %d known, want %d", c.hashes, c.after, got, c.known)
