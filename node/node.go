@@ -159,6 +159,10 @@ func (n *node) openServer(secret []byte) error {
 		return err
 	}
 	l := n.cfg.Limits
+	var load func(io.Writer)
+	if n.cfg.Server.InferenceMetrics {
+		load = n.writeLoad
+	}
 	n.server, err = server.New(server.Config{
 		BodyMax: int64(l.BodyBytesMax), BodiesMax: int64(l.BodyBytesTotal), HeaderMax: int(l.HeaderBytesMax),
 		ReadTimeout: l.HeaderTimeout, BodyTimeout: l.BodyTimeout, IdleTimeout: l.IdleTimeout,
@@ -168,7 +172,7 @@ func (n *node) openServer(secret []byte) error {
 	}, server.Deps{
 		Backend: backend{n.tree}, Translators: translators{n.modules}, Catalog: n.catalog, Keys: n.keys.directory, Secret: secret,
 		Ready: n.ready, Admin: admin.New(n.store, n, n.modules, adminUpstreams(n.catalog), n.log), Gauges: n.gauges(),
-		Metrics: n.writeModuleMetrics, DebugState: func() any { return n.tree.Inspect() }, StartDrain: n.Drain, Log: n.log,
+		Metrics: n.writeModuleMetrics, Load: load, DebugState: func() any { return n.tree.Inspect() }, StartDrain: n.Drain, Log: n.log,
 	})
 	if err == nil {
 		n.onClose(slog.LevelWarn, "close the server", n.server.Close)

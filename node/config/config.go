@@ -49,7 +49,7 @@ type Config struct {
 	Models  map[string]Model `key:"models"` // by model id; at least one
 }
 
-// Server is how the API is offered to browsers.
+// Server is how the API is offered to browsers, other nodes and gateways.
 type Server struct {
 	// CORSOrigins are the origins, such as https://chat.example.com, whose pages may
 	// call the API from a browser; "*" alone is every origin. Credentials of the
@@ -58,6 +58,9 @@ type Server struct {
 	// PeerKeys are the ids of keys with which other nodes ask for models of this one. Of their
 	// requests the accounts, limits and charges are the other node's. Default none.
 	PeerKeys []string `key:"peer_keys"`
+	// InferenceMetrics shows at /metrics of the API, without a key, how busy each model is:
+	// what inference gateways poll. Default false.
+	InferenceMetrics bool `key:"inference_metrics"`
 }
 
 // Admin is the address of operators: accounts, keys, drain, metrics.

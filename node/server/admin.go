@@ -157,7 +157,7 @@ func (s *Server) openAdmin(ctx *fasthttp.RequestCtx, path string) bool {
 	ctx.Response.Header.SetContentType("text/plain; charset=utf-8")
 	switch path {
 	case "/metrics":
-		ctx.Response.Header.SetContentType("text/plain; version=0.0.4; charset=utf-8")
+		ctx.Response.Header.SetContentType(metricsType)
 		s.WriteMetrics(ctx.Response.BodyWriter())
 	case "/healthz":
 		ctx.SetBodyString("ok\n")

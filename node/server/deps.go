@@ -31,6 +31,9 @@ type Deps struct {
 	Gauges []Gauge
 	// Metrics writes further series at each scrape, of things that come and go; may be nil.
 	Metrics func(io.Writer)
+	// Load writes what GET /metrics on the public listener shows to anybody; with nil it is
+	// an unknown path there.
+	Load func(io.Writer)
 	// DebugState is what /debug/state shows as JSON; may be nil.
 	DebugState func() any
 	// StartDrain begins the process's shutdown, for POST /drain. It must not block.

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"net"
@@ -45,6 +46,8 @@ func (x *exchange) serve() {
 		x.text(fasthttp.StatusOK, "ok\n")
 	case routeReady:
 		x.ready()
+	case routeLoad:
+		x.load()
 	default:
 		x.endpoint()
 	}
@@ -106,6 +109,14 @@ func (x *exchange) ready() {
 		return
 	}
 	x.text(fasthttp.StatusOK, "ready\n")
+}
+
+// load shows inference gateways what they choose by, without a key.
+func (x *exchange) load() {
+	var page bytes.Buffer
+	x.s.deps.Load(&page)
+	x.text(fasthttp.StatusOK, page.String())
+	x.ctx.SetContentType(metricsType)
 }
 
 // unready says why the node should get no requests, nothing when it should.

@@ -14,7 +14,7 @@ import (
 // somebody debugs.
 func (x *exchange) writeLog(total time.Duration) {
 	level := slog.LevelInfo
-	if x.route == routeHealth || x.route == routeReady {
+	if x.route == routeHealth || x.route == routeReady || x.route == routeLoad {
 		level = slog.LevelDebug
 	}
 	if !x.s.log.Enabled(context.Background(), level) {

@@ -10,6 +10,9 @@ import (
 	"corenode/wasm/abi"
 )
 
+// metricsType is the text format of Prometheus.
+const metricsType = "text/plain; version=0.0.4; charset=utf-8"
+
 // metrics are the node's numbers. Every series is made at the start: no label
 // comes from a client, and there are none of accounts.
 type metrics struct {

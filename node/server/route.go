@@ -24,6 +24,7 @@ const (
 	routeModel
 	routeHealth
 	routeReady
+	routeLoad
 	routeEnd
 )
 
@@ -47,6 +48,7 @@ var endpoints = [routeEnd]endpoint{
 	routeModel:      {"model", "", familyModels, "", false},
 	routeHealth:     {"healthz", "/healthz", familyMessages, "", false},
 	routeReady:      {"readyz", "/readyz", familyMessages, "", false},
+	routeLoad:       {"metrics", "/metrics", familyMessages, "", false},
 }
 
 // routesByPath finds the endpoints that have one path. /health is where load
@@ -107,10 +109,11 @@ func routeOf(target []byte) (route, family) {
 	return routeUnknown, familyOf(path)
 }
 
-// routeOf is routeOf less the endpoints that need a translator where there is none.
+// routeOf is routeOf less the endpoints that need what this server lacks: a translator, or
+// the leave to show its load.
 func (s *Server) routeOf(target []byte) (route, family) {
 	r, f := routeOf(target)
-	if r.translated() && s.deps.Translators == nil {
+	if r.translated() && s.deps.Translators == nil || r == routeLoad && s.deps.Load == nil {
 		return routeUnknown, f
 	}
 	return r, f
