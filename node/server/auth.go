@@ -75,6 +75,14 @@ const peerConcurrency = 1 << 30
 // SetPeerKeys says which keys other nodes forward requests with, from now on.
 func (s *Server) SetPeerKeys(ids []string) { s.peerKeys.Store(&ids) }
 
+// cacheAccount is whose caches a request may find: an account's, or that of one of another node's.
+func (who *Identity) cacheAccount() string {
+	if who.Peer == "" {
+		return who.Account.ID
+	}
+	return who.Account.ID + "/" + who.Peer
+}
+
 // peer is who calls, as the node that it is, if its key is another node's and it says for
 // which of its accounts it asks.
 func (s *Server) peer(who *Identity, h *fasthttp.RequestHeader) *Identity {

@@ -14,7 +14,7 @@ import (
 // prepare makes tokens of the body that read reads.
 func (x *exchange) prepare(read func([]byte) (*messages.Request, error)) (prepared *engine.Request, refusal *abi.Error) {
 	refusal = x.withRequest(read, func(request *messages.Request, model Model) (err error) {
-		prepared, err = model.Prepare(x.who.Account.ID, request)
+		prepared, err = model.Prepare(x.who.cacheAccount(), request)
 		return err
 	})
 	if refusal != nil {
