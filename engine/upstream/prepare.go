@@ -107,7 +107,7 @@ func (m *Model) countAt(r *replica, body []byte) (int, error) {
 	switch status {
 	case http.StatusBadRequest, http.StatusRequestEntityTooLarge, http.StatusUnprocessableEntity:
 		return 0, &abi.Error{Kind: abi.InvalidRequest, Op: "upstream.Count",
-			Msg: "the model's server refuses the request: " + cut(errorMessage(page), 500)}
+			Msg: "the model's server refuses the request: " + cut(m.withoutKey(errorMessage(page)), 500)}
 	}
 	if status != http.StatusOK {
 		return 0, fmt.Errorf("%s%s: status %d: %.200s", r.base, m.traits.Count, status, page)
@@ -121,8 +121,9 @@ func (m *Model) countAt(r *replica, body []byte) (int, error) {
 // header is what every request to a replica has.
 func (m *Model) header() http.Header {
 	h := http.Header{"Content-Type": {"application/json"}, "User-Agent": {"corenode"}, "Accept-Encoding": {"identity"}}
-	if m.traits.Partition { // a count is forwarded once, too
+	if m.traits.Partition { // a count is forwarded once and limited here, too; it is of no account there
 		h.Set(wire.HopHeader, "1")
+		h.Set(wire.PartitionHeader, m.secretName("cache", ""))
 	}
 	if m.options.Key != "" {
 		h.Set("Authorization", "Bearer "+m.options.Key)

@@ -482,3 +482,13 @@ func TestTextsOfServers(t *testing.T) {
 		t.Errorf("%q", got)
 	}
 }
+
+// TestCountsAreOfANode: another node is asked to count as it is asked to answer, by a node, so
+// that it applies no limit of its own.
+func TestCountsAreOfANode(t *testing.T) {
+	s := start(t, wire.Corenode, plainAnswer)
+	h := open(t, wire.Corenode, nil, s).header()
+	if h.Get(wire.HopHeader) == "" || h.Get(wire.PartitionHeader) == "" {
+		t.Errorf("headers %v", h)
+	}
+}
