@@ -127,7 +127,7 @@ func TestCrashOfReplicas(t *testing.T) {
 	close(receipts)
 	lostMax := 0
 	if killEvery < time.Second {
-		lostMax = int(total) / 200
+		lostMax = int(total)/100 + 3
 	}
 	checkCrashed(t, n, receipts, kills, lostMax)
 }
