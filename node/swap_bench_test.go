@@ -94,7 +94,6 @@ func swapNode(b *testing.B, engine string, compile []string) *node {
 // the one that ships, which is of Go and larger.
 func swappedModule(b *testing.B, language string) (versions func(n int) []byte) {
 	b.Helper()
-	manifest := guest.Manifest{Name: "swapped", Kind: "translator", Protocol: "chat", ABI: "1.0", Runtime: language}
 	wasm, err := os.ReadFile(filepath.Join("..", "wasm", "examples", "translator-c", "module.wasm"))
 	for _, m := range builtin.Modules() {
 		if m.Name == "chat" && language == "go" {
@@ -104,6 +103,12 @@ func swappedModule(b *testing.B, language string) (versions func(n int) []byte) 
 	if err != nil {
 		b.Fatal(err)
 	}
+	file, err := guest.Read(wasm)
+	if err != nil {
+		b.Fatal(err)
+	}
+	manifest := file.Manifest
+	manifest.Name = "swapped"
 	return func(n int) []byte {
 		manifest.Version = fmt.Sprint("1.0.", n)
 		text, err := json.Marshal(manifest)
