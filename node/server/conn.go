@@ -115,8 +115,8 @@ func (cs *connections) wait(ctx context.Context) error {
 	}
 }
 
-// conn is one public connection. linger, finished and reading are set by the
-// goroutine that serves it.
+// conn is one public connection. linger, finished, parting and reading are set by
+// the goroutine that serves it.
 type conn struct {
 	net.Conn
 	// linger is the most unread bytes to throw away before closing, 0 to close at once.
@@ -124,7 +124,11 @@ type conn struct {
 	// finished makes the connection end after the answer under way: the next read
 	// for a request finds its end.
 	finished atomic.Bool
-	reading  atomic.Bool // a body is being read
+	// parting says that a stream broke off: what comes within lingerTimeout is
+	// answered and is the last. Clients keep the connection of an answer whose body
+	// ended, and may have sent the next request before they see the connection end.
+	parting atomic.Bool
+	reading atomic.Bool // a body is being read
 	// waiting is an admitted stream that fasthttp has not handed the connection to
 	// yet; when it never does, Close ends it.
 	waiting atomic.Pointer[answer]
@@ -143,10 +147,17 @@ type conn struct {
 // connection that never sent a byte ends in silence: its client opened it ahead
 // of time, and would take a 408 for the answer to its first request.
 func (c *conn) Read(p []byte) (int, error) {
+	parting := c.parting.Load()
+	if parting {
+		_ = c.Conn.SetReadDeadline(time.Now().Add(lingerTimeout)) // fails only on a closed connection
+	}
 	if c.finished.Load() {
 		return 0, io.EOF
 	}
 	n, err := c.Conn.Read(p)
+	if parting && n == 0 && isTimeout(err) {
+		return 0, io.EOF
+	}
 	if c.lineN < len(c.line) {
 		c.lineN += copy(c.line[c.lineN:], p[:n])
 	}

@@ -69,7 +69,9 @@ var requestIDHeaders = [...][]byte{[]byte("X-Llm-Request-Id"), []byte("Request-I
 func (s *Server) begin(ctx *fasthttp.RequestCtx) *exchange {
 	now := time.Now()
 	x := &exchange{s: s, ctx: ctx, id: engine.NewID(requestIDPrefix), begun: now, arrived: now, retries: -1, status: fasthttp.StatusOK}
-	x.conn, _ = ctx.Conn().(*conn)
+	if x.conn, _ = ctx.Conn().(*conn); x.conn != nil && x.conn.parting.Swap(false) {
+		ctx.SetConnectionClose()
+	}
 	x.route, x.family = s.routeOf(ctx.Request.Header.RequestURI())
 	if v := ctx.Request.Header.Peek("X-Stainless-Retry-Count"); len(v) > 0 && len(v) <= 2 {
 		if n, err := strconv.Atoi(string(v)); err == nil {

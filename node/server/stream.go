@@ -251,10 +251,10 @@ func (a *answer) abandon(e *abi.Error) error {
 }
 
 // breakOff ends a stream that failed: the error event, the end of the body, and
-// no further request on this connection. The last frame of a finished answer
-// never leaves after it. It is free unless content has left, or the client: who
-// leaves is told nothing and pays what was computed. When that it is free cannot
-// be kept, the connection ends without the error.
+// soon of the connection. The last frame of a finished answer never leaves after
+// it. It is free unless content has left, or the client: who leaves is told
+// nothing and pays what was computed. When that it is free cannot be kept, the
+// connection ends without the error.
 func (a *answer) breakOff(e *abi.Error) error {
 	certain := a.end(!a.content && !a.lost.Load())
 	if a.lost.Load() {
@@ -265,7 +265,7 @@ func (a *answer) breakOff(e *abi.Error) error {
 		return errAbandoned
 	}
 	if a.x.conn != nil {
-		a.x.conn.finished.Store(true)
+		a.x.conn.parting.Store(true)
 		a.deadline = time.Now().Add(time.Hour) // no further extension
 		_ = a.x.conn.SetWriteDeadline(time.Now().Add(lingerTimeout))
 	}

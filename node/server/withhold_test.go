@@ -151,3 +151,38 @@ func TestWhoLeavesPays(t *testing.T) {
 		}
 	}
 }
+
+// TestConnectionOfABrokenStream: the connection ends after the error event, but a
+// request that its client has sent by then is answered, as the last.
+func TestConnectionOfABrokenStream(t *testing.T) {
+	for name, again := range map[string]string{"nothing more": "", "a plain request": ask, "another stream": askSSE} {
+		t.Run(name, func(t *testing.T) {
+			n := start(t, Config{}, newFakeBackend(func(s *fakeStream) {
+				s.out.Push(begin()...)
+				s.out.Push(delta("x"), abi.Event{Kind: abi.EventError, Err: &abi.Error{Kind: abi.Internal, Msg: "failed"}})
+			}))
+			c := n.dialT(t)
+			defer c.Close()
+			r := bufio.NewReader(c)
+			send := func(body string) reply {
+				t.Helper()
+				if _, err := io.WriteString(c, request("POST", "/v1/messages", body, withKey, withJSON)); err != nil {
+					t.Fatal(err)
+				}
+				return read(t, r, "POST")
+			}
+			if got := send(askSSE); got.cut != nil || !strings.HasSuffix(got.body, "\n\n") || !strings.Contains(got.body, "event: error") {
+				t.Errorf("the broken stream: %q, cut by %v", got.body, got.cut)
+			}
+			if again != "" {
+				got := send(again)
+				if got.cut != nil || !got.Close || !strings.Contains(got.body, "error") {
+					t.Errorf("the request behind it: close %t, %q, cut by %v", got.Close, got.body, got.cut)
+				}
+			}
+			if rest, err := io.ReadAll(r); err != nil || len(rest) > 0 {
+				t.Errorf("after the last answer: %q, %v", rest, err)
+			}
+		})
+	}
+}
