@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"runtime"
+	"strings"
 	"testing"
 	"time"
 
@@ -93,5 +95,33 @@ func TestNodeBehindNode(t *testing.T) {
 	}
 	if rows := (gateway{n: back}).settlements(t); len(rows) != 3 {
 		t.Errorf("%d settlements behind, want those of its own 3 requests", len(rows))
+	}
+}
+
+// TestUpstreamSeriesAreDocumented: operators find each series of an upstream model in OPERATING.md.
+func TestUpstreamSeriesAreDocumented(t *testing.T) {
+	n, _, _ := startNode(t, withUpstream(t, "corenode", "key", "http://"+freeAddress(t)))
+	page, err := os.ReadFile("OPERATING.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name := range upstreamReadings(n.catalog.upstreams["core-1.1"]) {
+		if short := "`_" + strings.TrimPrefix(name, "upstream_") + "`"; !strings.Contains(string(page), short) {
+			t.Errorf("OPERATING.md does not name %s", short)
+		}
+	}
+}
+
+// TestNoUpstreamWithoutConfig: a node without an upstream model has nothing of it running.
+func TestNoUpstreamWithoutConfig(t *testing.T) {
+	running := func() int {
+		stacks := make([]byte, 16<<20)
+		return strings.Count(string(stacks[:runtime.Stack(stacks, true)]), "\ncorenode/engine/upstream.")
+	}
+	before := running() // what tests before this one have left
+	n, base, key := startNode(t, instantModels)
+	postJSON(t, base, key, "/v1/messages", object{"model": "core-1.1", "max_tokens": 20, "messages": []object{{"role": "user", "content": "Say hello."}}})
+	if now := running(); now > before || len(n.catalog.upstreams) > 0 {
+		t.Errorf("%d upstream models, %d frames of their code, %d before", len(n.catalog.upstreams), now, before)
 	}
 }

@@ -13,21 +13,11 @@ func (m *Model) request() {
 	m.budget.Request(time.Now())
 }
 
-// mayRetry takes a retry out of the budget.
-func (m *Model) mayRetry() bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	ok := m.budget.Retry(time.Now())
-	if ok {
-		m.counts.Retries.Add(1)
-	}
-	return ok
-}
-
 // choose picks a replica that is ready and none of tried. Where all are full, room is closed
 // when one may not be any more, and the caller says left when it does not wait any longer;
-// a nil room means that too many wait already.
-func (m *Model) choose(key route.Key, tried []string) (r *replica, room <-chan struct{}, why route.Refusal) {
+// a nil room means that too many wait already. A retry takes from the budget, and finds
+// nobody where that is used up.
+func (m *Model) choose(key route.Key, tried []string, retry bool) (r *replica, room <-chan struct{}, why route.Refusal) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	skip := tried
@@ -39,9 +29,17 @@ func (m *Model) choose(key route.Key, tried []string) (r *replica, room <-chan s
 			}
 		}
 	}
-	c, why := m.set.Choose(time.Now(), key, skip)
+	now := time.Now()
+	if retry && !m.budget.MayRetry(now) {
+		return nil, nil, route.NoneUp
+	}
+	c, why := m.set.Choose(now, key, skip)
 	switch {
 	case why == route.Chosen:
+		if retry {
+			m.budget.Retry(now)
+			m.counts.Retries.Add(1)
+		}
 		m.counts.Attempts.Add(1)
 		m.counts.PrefixKnown.Add(int64(c.Known))
 		m.counts.PrefixAsked.Add(int64(len(key.Prefixes)))

@@ -134,3 +134,21 @@ func TestLeavingACall(t *testing.T) {
 		t.Errorf("refused %v, usage %+v", got.refused, got.result.Usage)
 	}
 }
+
+// TestRetryNeedsAReplica: where no other replica may be tried nothing counts as a retry.
+func TestRetryNeedsAReplica(t *testing.T) {
+	for servers, retries := range map[int]int64{1: 0, 2: 1} {
+		dies := func(int, []byte) fake.Script { return fake.Script{Fault: fake.Broken500, Text: []string{"a"}} }
+		var all []*fake.Server
+		for range servers {
+			all = append(all, start(t, wire.Corenode, dies))
+		}
+		m := open(t, wire.Corenode, nil, all...)
+		if got := newLoop(t, m).ask("a", string(hello(true))); got.refused == nil && got.result.Err == nil {
+			t.Errorf("%d servers that die: an answer", servers)
+		}
+		if n := m.Counts().Retries.Load(); n != retries {
+			t.Errorf("%d servers that die: %d retries, want %d", servers, n, retries)
+		}
+	}
+}

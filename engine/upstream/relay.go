@@ -173,9 +173,6 @@ func (r *relay) answer() (*leftover, *abi.Error) {
 				Msg: "the model failed while it was answering; try again"}
 		}
 		last = o
-		if !o.free && len(tried) < attemptsMax && !m.mayRetry() {
-			break
-		}
 	}
 	return nil, last.refusal()
 }
@@ -213,7 +210,7 @@ func (r *relay) choose(key route.Key, tried []string, last *outcome) (*replica, 
 	deadline := time.NewTimer(max(0, m.options.QueueTimeout-time.Since(r.submitted)))
 	defer deadline.Stop()
 	for {
-		rep, room, refusal := m.choose(key, tried)
+		rep, room, refusal := m.choose(key, tried, last != nil && !last.free)
 		switch refusal {
 		case route.Chosen:
 			return rep, nil

@@ -19,19 +19,18 @@ type Budget struct {
 // Request counts a request that begins.
 func (b *Budget) Request(now time.Time) { b.requests[b.bucket(now)]++ }
 
-// Retry takes one retry, if the budget has one.
-func (b *Budget) Retry(now time.Time) bool {
-	i := b.bucket(now)
+// MayRetry says whether the budget has a retry.
+func (b *Budget) MayRetry(now time.Time) bool {
+	b.bucket(now)
 	requests, retries := 0, 0
 	for j := range b.requests {
 		requests, retries = requests+b.requests[j], retries+b.retries[j]
 	}
-	if float64(retries+1) > max(budgetMin, budgetShare*float64(requests)) {
-		return false
-	}
-	b.retries[i]++
-	return true
+	return float64(retries+1) <= max(budgetMin, budgetShare*float64(requests))
 }
+
+// Retry takes one retry.
+func (b *Budget) Retry(now time.Time) { b.retries[b.bucket(now)]++ }
 
 // bucket is the one of this second; those in between are cleared.
 func (b *Budget) bucket(now time.Time) int {
