@@ -39,7 +39,7 @@ var parts = []profile.Rule{
 	{Group: "garbage collector", Prefixes: []string{"runtime.gcBgMarkWorker", "runtime.gcAssistAlloc",
 		"runtime.bgsweep", "runtime.bgscavenge", "runtime.gcStart", "runtime.(*gcWork)"}},
 	{Group: partLedger, Prefixes: []string{"corenode/node/store.", "corenode/actors/ledger.", "github.com/ncruces/go-sqlite3"}},
-	{Group: partWasm, Prefixes: []string{"runtime._ExternalCode"}}, // its stacks are not seen
+	{Group: "WebAssembly code of modules", Prefixes: []string{"runtime._ExternalCode"}}, // its stacks are not seen
 	{Group: "module host", Prefixes: []string{"corenode/extensions"}},
 	{Group: "request log", Prefixes: []string{"log/slog."}},
 	{Group: "prepare: parse, template, tokenize", Prefixes: []string{"corenode/engine.(*Engine).Prepare",
@@ -56,19 +56,15 @@ var parts = []profile.Rule{
 
 const (
 	partScheduler = "Go scheduler and the rest"
-	partLedger    = "ledger and store, Go side"
-	partWasm      = "WebAssembly code: SQLite, modules"
+	partLedger    = "ledger and store"
 )
 
-// ledgerOf adds up the parts that are the ledger's, and the code of the billing
-// module, which cannot be told from SQLite's. Plain requests to the node of a
-// run pass through no other module.
+// ledgerOf is the ledger's part of a breakdown.
 func ledgerOf(b Breakdown, plain Row) *Ledger {
 	l := &Ledger{}
 	for _, p := range b.Parts {
-		if p.Name == partLedger || p.Name == partWasm {
-			l.Share += p.Share
-			l.CPU += p.CPU
+		if p.Name == partLedger {
+			l.Share, l.CPU = p.Share, p.CPU
 		}
 	}
 	l.RatioWithout = plain.Ratio.Median * (1 - l.Share)

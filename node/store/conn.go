@@ -179,9 +179,12 @@ func (s *statement) num(i int, v int64) {
 	*b = binding{kind: 'n', num: v}
 }
 
-// blob binds bytes to parameter i, counted from 1.
+// blob binds bytes to parameter i, counted from 1. No bytes are an empty blob, never NULL.
 func (s *statement) blob(i int, v []byte) {
 	s.bound[i-1] = binding{}
+	if v == nil {
+		v = []byte{}
+	}
 	if err := s.sql.BindBlob(i, v); err != nil {
 		s.fail(i, err)
 	}

@@ -23,8 +23,6 @@ import (
 	"os"
 	"path/filepath"
 	"time"
-
-	_ "github.com/ncruces/go-sqlite3/embed" // the SQLite build that the driver runs
 )
 
 var (
