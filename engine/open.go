@@ -53,6 +53,8 @@ type Options struct {
 	Threads  int    // 0 = all processors
 	PackDir  string // folder for repacked weights, "" = none
 	Observer Observer
+	// StepTime is how long a step of an Instant engine takes: the pace of its streams.
+	StepTime time.Duration
 	// Model, where it is set, computes the steps of an Instant engine: a test's
 	// way to known answers. nil outside of tests.
 	Model func(*tokenizer.Tokenizer) Forwarder
@@ -168,7 +170,7 @@ func (e *Engine) loadModel(o Options) error {
 	}
 	e.vocab, e.fileContext = config.Vocab, config.ContextLength
 	if o.Kind == Instant {
-		e.forwarder = instant.New(e.tokenizer)
+		e.forwarder = instant.New(e.tokenizer, o.StepTime)
 		if o.Model != nil {
 			e.forwarder = o.Model(e.tokenizer)
 		}

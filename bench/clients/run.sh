@@ -7,7 +7,8 @@
 # Needs node, npm and python3 and their package registries; nothing is left behind.
 # With CLIENTS_BEHIND=1 (make test-clients-behind) the clients talk to two nodes that
 # compute nothing: behind each, as its upstream, stands one of those above. The table is
-# the same, and what every request took is compared between the two.
+# the same, and what every request took is compared between the two. With LLAMA_SERVER=path
+# beside it that llama-server computes the shipped model instead of the first node behind.
 # With CLIENTS_ONLY="word ..." only the clients whose name holds one of the words run.
 # All that is installed is pinned in package-lock.json and constraints*.txt. With
 # CLIENTS_PIN=1 what the clients depend on is looked up anew, and written there.
@@ -33,19 +34,30 @@ start() { # name, command...: sets url and key
 }
 answers() { curl -sf -o /dev/null -H "Authorization: Bearer $key" -H 'Content-Type: application/json' \
   -d "{\"model\":\"$1\",\"max_tokens\":1,\"messages\":[{\"role\":\"user\",\"content\":\"hi\"}]}" "$url/v1/messages/count_tokens"; }
+llama() { # sets url
+  local port; port=$(python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
+  url=http://127.0.0.1:$port
+  "$LLAMA_SERVER" -m "$root/engine/embedded/core-1.1-mini.gguf" --jinja --metrics -c 65536 -np 4 --host 127.0.0.1 --port "$port" >"$dir/llama.log" 2>&1 &
+  pids+=($!)
+  for _ in $(seq 600); do curl -sf -o /dev/null "$url/health" && return; sleep 0.1; done
+  cat "$dir/llama.log"; exit 1
+}
 serve() { # name, command...: sets url and key of the node that clients talk to
-  local name=$1; shift
+  local name=$1 upstream; shift
   if [ -z "${CLIENTS_BEHIND:-}" ]; then start "$name" "$@"; return; fi
-  # The node behind starts twice: its key's id, which its configuration names, is known after the first time.
-  start "$name-behind" "$@"
-  local peer; peer=$("$root/bin/corenode" key list default --data-dir "$dir/$name-behind" --json | grep -om1 'key_[0-9a-f]*')
-  kill "$pid"; wait "$pid" || true
-  start "$name-behind" env CORENODE_SERVER_PEER_KEYS="$peer" "$@"
+  if [ "$name" = shipped ] && [ -n "${LLAMA_SERVER:-}" ]; then
+    llama
+    upstream="context_length: 16384, upstream: {flavour: llama-server, urls: [\"$url\"], tokenizer: \"$root/engine/embedded/core-1.1-mini.gguf\"}"
+  else
+    # The node behind starts twice: its key's id, which its configuration names, is known after the first time.
+    start "$name-behind" "$@"
+    local peer; peer=$("$root/bin/corenode" key list default --data-dir "$dir/$name-behind" --json | grep -om1 'key_[0-9a-f]*')
+    kill "$pid"; wait "$pid" || true
+    start "$name-behind" env CORENODE_SERVER_PEER_KEYS="$peer" "$@"
+    upstream="context_length: 262144, upstream: {flavour: corenode, urls: [\"$url\"], key_file: \"$dir/$name-behind/default.key\"}"
+  fi
   { echo models:
-    for model in core-1.1 core-1.1-mini; do
-      printf '  %s:\n    engine: upstream\n    context_length: 262144\n' $model
-      printf '    upstream: {flavour: corenode, urls: ["%s"], key_file: "%s"}\n' "$url" "$dir/$name-behind/default.key"
-    done; } >"$dir/$name.yaml"
+    for model in core-1.1 core-1.1-mini; do echo "  $model: {engine: upstream, $upstream}"; done; } >"$dir/$name.yaml"
   start "$name" env CORENODE_SERVER_CORS_ORIGINS="${PAGE_ORIGIN:-}" "$root/bin/corenode" serve --config "$dir/$name.yaml"
   for model in core-1.1 core-1.1-mini; do
     for _ in $(seq 100); do answers $model && break; sleep 0.1; done
@@ -62,12 +74,12 @@ result() { # client, version, protocols, case, error
 }
 whole() { # client, version, protocols, command...: a script that passes or fails as one
   local error=; wanted "$1" || return 0
-  "${@:4}" >"$dir/said" 2>&1 || error=$(tail -c 3000 "$dir/said"; echo "ended with a failure")
+  "${@:4}" >"$dir/said" 2>&1 || { error="ended with status $?"; error=$(tail -c 3000 "$dir/said"; echo "$error"); }
   result "$1" "$2" "$3" "all of its script" "$error"; echo "ran $1 ($3)" >&2
 }
 cases() { # client, command...: a script that writes a result for each case
   local before; wanted "$1" || return 0; before=$(wc -l <"$RESULTS")
-  timeout 600 "${@:2}" >"$dir/said" 2>&1 || result "$1" "" "" "its script" "$(tail -c 3000 "$dir/said"; echo "ended with a failure")"
+  timeout 600 "${@:2}" >"$dir/said" 2>&1 || result "$1" "" "" "its script" "ended with status $?: $(tail -c 3000 "$dir/said")"
   [ "$(wc -l <"$RESULTS")" -gt "$before" ] || result "$1" "" "" "its script" "it ran no case"
   echo "ran $1" >&2
 }
@@ -113,13 +125,16 @@ whole "claude code" "$(npm_version @anthropic-ai/claude-code)" messages "$here/a
 whole "qwen code" "$(npm_version @qwen-code/qwen-code)" chat "$here/agent_chat.sh" "$dir"
 whole codex "$(npm_version @openai/codex)" responses "$here/agent_responses.sh" "$dir"
 
-nodes="shipped recorded"
-[ -z "${CLIENTS_BEHIND:-}" ] || nodes="$nodes shipped-behind recorded-behind"
-for node in $nodes; do # what went wrong in a node, and answers that were not played
+nodes=(shipped recorded) behind=()
+[ -z "${CLIENTS_BEHIND:-}" ] || behind=(recorded)
+[ -z "${CLIENTS_BEHIND:-}" ] || [ -n "${LLAMA_SERVER:-}" ] || behind+=(shipped)
+for node in "${nodes[@]}" "${behind[@]/%/-behind}"; do # what went wrong in a node, and answers that were not played
   result corenode "$("$root/bin/corenode" version | cut -d" " -f2)" "" "no errors logged, $node" "$(grep -h '"level":"ERROR"' "$dir/$node.log" | cut -c1-1000 || true)"
 done
-if [ -n "${CLIENTS_BEHIND:-}" ]; then for node in shipped recorded; do
+[ -z "${CLIENTS_BEHIND:-}" ] || behind=(shipped recorded)
+for node in "${behind[@]}"; do
+  log=$dir/$node-behind.log; [ -f "$log" ] || log=
   result corenode "$("$root/bin/corenode" version | cut -d" " -f2)" "" "usage as the node behind it says, $node" "$("$root/bin/corenode" \
-    ledger export --json --data-dir "$dir/$node" | python3 "$here/behind.py" "$dir/$node-behind.log" | cut -c1-1000)"
-done; fi
+    ledger export --json --data-dir "$dir/$node" | python3 "$here/behind.py" ${log:+"$log"} | cut -c1-1000)"
+done
 cd "$root" && go run ./bench/clients/table ${CLIENTS_ONLY:+-some} "$here/expected.json" "$RESULTS"

@@ -10,6 +10,7 @@ import (
 	"io"
 	"net"
 	"sync"
+	"time"
 
 	"github.com/valyala/fasthttp"
 
@@ -19,8 +20,13 @@ import (
 // bufferSize is what the pass-through reads of a stream at once.
 const bufferSize = 32 << 10
 
-// AtOnce begins the paths under which the mock writes a whole stream at once.
-const AtOnce = "/at-once"
+// AtOnce begins the paths under which the mock writes a whole stream at once, Paced
+// those under which it waits for Pace before each delta.
+const (
+	AtOnce = "/at-once"
+	Paced  = "/paced"
+	Pace   = 5 * time.Millisecond
+)
 
 // Mock serves the mock until ln is closed: a plain reply, or for a request that
 // accepts an event stream one delta event per token asked for, each flushed alone.
@@ -40,6 +46,9 @@ func Mock(ln net.Listener) error {
 		if bytes.HasPrefix(ctx.Path(), []byte(AtOnce)) {
 			_, _ = stream.WriteTo(ctx.Response.BodyWriter()) // memory: it cannot fail
 			return
+		}
+		if bytes.HasPrefix(ctx.Path(), []byte(Paced)) {
+			stream.pace = Pace
 		}
 		ctx.SetBodyStream(stream, -1)
 	})
@@ -82,6 +91,7 @@ var errWrittenOnly = errors.New("floor: a stream is written, not read")
 type mockStream struct {
 	events workload.Stream
 	deltas int
+	pace   time.Duration
 }
 
 func (s *mockStream) SupportsBodyWriteTo() bool { return true }
@@ -100,6 +110,7 @@ func (s *mockStream) WriteTo(w io.Writer) (n int64, err error) {
 		write(event)
 	}
 	for range s.deltas {
+		time.Sleep(s.pace)
 		write(s.events.Delta)
 	}
 	for _, event := range s.events.End {

@@ -108,26 +108,29 @@ func (m *run) start(ctx context.Context) (err error) {
 		return err
 	}
 	m.servers[PassThrough] = &server{child: through, url: "http://" + addr, key: "none"}
-	if err := m.startNode(ctx, Node, "node", "info", "instant"); err != nil {
+	file := filepath.Join(m.dir, "model.gguf")
+	if err := os.WriteFile(file, embedded.Model(workload.Model), 0o600); err != nil {
 		return err
 	}
-	// It counts a prompt's tokens as the others do, and asks the mock for all the rest.
-	tokenizer := filepath.Join(m.dir, "model.gguf")
-	if err := os.WriteFile(tokenizer, embedded.Model(workload.Model), 0o600); err != nil {
+	instant := map[string]string{workload.Model: "engine: instant",
+		workload.ModelPaced: fmt.Sprintf("engine: instant, step_time: %v, path: %q", floor.Pace, file)}
+	if err := m.startNode(ctx, Node, "node", "info", instant); err != nil {
 		return err
 	}
-	asks := fmt.Sprintf("upstream\n    context_length: 262144\n    upstream: {flavour: corenode, urls: [%[1]q], tokenizer: %[2]q}\n"+
-		"  %[3]s:\n    engine: upstream\n    context_length: 262144\n    upstream: {flavour: corenode, urls: [%[4]q], tokenizer: %[2]q}",
-		"http://"+upstream, tokenizer, workload.ModelAtOnce, "http://"+upstream+floor.AtOnce)
-	if err := m.startNode(ctx, Upstream, "node-upstream", "info", asks); err != nil {
+	asks := func(path string) string { // the mock; the prompt's tokens are counted as the others do
+		return fmt.Sprintf("engine: upstream, context_length: 262144, upstream: {flavour: corenode, urls: [%q], tokenizer: %q}",
+			"http://"+upstream+path, file)
+	}
+	if err := m.startNode(ctx, Upstream, "node-upstream", "info", map[string]string{workload.Model: asks(""),
+		workload.ModelAtOnce: asks(floor.AtOnce), workload.ModelPaced: asks(floor.Paced)}); err != nil {
 		return err
 	}
-	return m.startNode(ctx, NodeQuiet, "node-no-log", "warn", "instant")
+	return m.startNode(ctx, NodeQuiet, "node-no-log", "warn", map[string]string{workload.Model: "engine: instant"})
 }
 
-// nodeConfig serves the one model by an engine that computes nothing and always
-// picks the likeliest token, or by the mock. Nothing else differs from the defaults but the log
-// and that the nodes share what they compile of their modules.
+// nodeConfig is of a node whose models always say the likeliest token. Nothing else
+// differs from the defaults but the log and that the nodes share what they compile
+// of their modules.
 const nodeConfig = `listen: 127.0.0.1:0
 admin:
   listen: 127.0.0.1:0
@@ -136,15 +139,17 @@ log:
 modules:
   cache_dir: %q
 models:
-  %s:
-    engine: %s
-    sampling:
-      temperature: 0
-      presence_penalty: 0
 `
 
-func (m *run) startNode(ctx context.Context, target, name, logLevel, engine string) error {
-	config := fmt.Appendf(nil, nodeConfig, logLevel, filepath.Join(m.dir, "modules"), workload.Model, engine)
+// nodeModel is a model of that configuration: its id, and what computes it.
+const nodeModel = `  %s: {%s, sampling: {temperature: 0, presence_penalty: 0}, prices: {input: "0.1", cached_input: "0.1", output: "0.1"}}
+`
+
+func (m *run) startNode(ctx context.Context, target, name, logLevel string, models map[string]string) error {
+	config := fmt.Appendf(nil, nodeConfig, logLevel, filepath.Join(m.dir, "modules"))
+	for id, engine := range models {
+		config = fmt.Appendf(config, nodeModel, id, engine)
+	}
 	n, err := proc.StartNode(ctx, proc.Spec{Name: name, Path: m.o.Node, Dir: m.dir}, config)
 	if err != nil {
 		return err
@@ -196,7 +201,11 @@ func (m *run) rounds(ctx context.Context) ([]Sample, error) {
 // take minutes. Each request must find its client's connection open.
 func (m *run) load(ctx context.Context, c cell, length time.Duration) (stats.Run, []stats.Record, error) {
 	s := m.servers[c.target]
-	o, err := drive.Streams(s.url, s.key, protocol.Template{Protocol: protocol.Messages})
+	url := s.url
+	if c.target == PassThrough && c.work == Paced {
+		url += floor.Paced
+	}
+	o, err := drive.Streams(url, s.key, protocol.Template{Protocol: protocol.Messages})
 	if err != nil {
 		return stats.Run{}, nil, err
 	}
@@ -216,6 +225,9 @@ func (m *run) load(ctx context.Context, c cell, length time.Duration) (stats.Run
 		fallthrough
 	case Long:
 		o.Body = workload.Messages(m.o.LongTokens, true)
+	case Paced:
+		o.Clients = m.o.PacedClients
+		o.Body = bytes.ReplaceAll(workload.Messages(m.o.LongTokens, true), []byte(workload.Model), []byte(workload.ModelPaced))
 	}
 	r, records, err := drive.Collect(ctx, o, true)
 	if err == nil && r.Harness.Connections > int64(o.Clients) {

@@ -27,8 +27,10 @@ type Options struct {
 	PlainTokens int           `json:"plain_tokens"`
 	ShortTokens int           `json:"short_tokens"`
 	LongTokens  int           `json:"long_tokens"`
-	MaxRatio    float64       `json:"max_ratio"`
-	MaxEventUS  float64       `json:"max_event_us"`
+	// PacedClients is how many paced streams run at once.
+	PacedClients int     `json:"paced_clients"`
+	MaxRatio     float64 `json:"max_ratio"`
+	MaxEventUS   float64 `json:"max_event_us"`
 	// MaxUpstreamRatio bounds what a model that servers elsewhere answer costs, ledger included.
 	MaxUpstreamRatio float64       `json:"max_upstream_ratio"`
 	ProfileDir       string        `json:"-"`          // empty: profiles are not kept
@@ -48,6 +50,7 @@ func (o *Options) List() option.List {
 		option.Int(&o.PlainTokens, "plain-tokens", 16, 1, 1<<14, "max_tokens of plain requests"),
 		option.Int(&o.ShortTokens, "short-tokens", 16, 1, 1<<14, "max_tokens of short streams"),
 		option.Int(&o.LongTokens, "long-tokens", 256, 2, 1<<14, "max_tokens of long streams"),
+		option.Int(&o.PacedClients, "paced-clients", 32, 1, 1024, "paced streams at once"),
 		option.Check(func() error {
 			if o.LongTokens <= o.ShortTokens {
 				return fmt.Errorf("--long-tokens is %d, want more than --short-tokens", o.LongTokens)

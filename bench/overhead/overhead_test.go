@@ -18,7 +18,7 @@ import (
 // made builds the samples of a server whose costs are known: fixed us per
 // request and event us per event. The result must give them back.
 func made(round int, target string, fixed, event, foreign float64) (all []Sample) {
-	for work, events := range map[string]int64{Plain: 0, Count: 0, Short: 21, Long: 261, Single: 261} {
+	for work, events := range map[string]int64{Plain: 0, Count: 0, Short: 21, Long: 261, Single: 261, Paced: 261} {
 		const replies = 100
 		all = append(all, Sample{Round: round, Target: target, Work: work, Replies: replies, Bytes: 300 * replies,
 			Events: events * replies, Writes: max(1, events/3) * replies, Tokens: 16 * replies, Seconds: 2,
@@ -41,6 +41,7 @@ func TestSummarizeGivesBackWhatWasPutIn(t *testing.T) {
 	for round, fixed := range []float64{60, 90, 75} {
 		all = append(all, made(round, PassThrough, 30, 4, 0.01)...)
 		all = append(all, made(round, Node, fixed, 2, 0.02)...)
+		all = append(all, made(round, Upstream, fixed, 2.5, 0.02)...)
 	}
 	r := Summarize(all, options())
 	plain := r.row(Node, Plain)
@@ -67,16 +68,20 @@ func TestGates(t *testing.T) {
 	cases := []struct {
 		name         string
 		fixed, event float64
+		upstream     float64 // an event of the node with one
 		met          []bool
 	}{
-		{"both", 119, 7.9, []bool{true, true}},
-		{"ratio missed", 121, 7.9, []bool{false, true}},
-		{"event missed", 119, 8.1, []bool{true, false}},
-		{"nothing measured", 0, 0, []bool{false, false}},
+		{"all", 119, 7.9, 11.8, []bool{true, true, true}},
+		{"ratio missed", 121, 7.9, 11.8, []bool{false, true, true}},
+		{"event missed", 119, 8.1, 11.8, []bool{true, false, true}},
+		{"paced missed", 119, 7.9, 12.2, []bool{true, true, false}},
+		{"nothing measured", 0, 0, 0, []bool{false, false, false}},
 	}
 	for _, c := range cases {
-		r := Summarize(append(made(0, PassThrough, 30, 4, 0), made(0, Node, c.fixed, c.event, 0)...), options())
-		if got := []bool{r.Gates[0].Met, r.Gates[1].Met}; !slices.Equal(got, c.met) || r.Met() != (c.met[0] && c.met[1]) {
+		r := Summarize(slices.Concat(made(0, PassThrough, 30, 4, 0), made(0, Node, c.fixed, c.event, 0),
+			made(0, Upstream, c.fixed, c.upstream, 0)), options())
+		got := []bool{r.Gates[0].Met, r.Gates[1].Met, r.Gates[2].Met}
+		if !slices.Equal(got, c.met) || r.Met() == slices.Contains(c.met, false) {
 			t.Errorf("%s: %v, want %v", c.name, got, c.met)
 		}
 	}

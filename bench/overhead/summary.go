@@ -20,6 +20,7 @@ const (
 	Short  = "short stream"
 	Long   = "long stream"
 	Single = "long stream, 1 client" // the least that one write can carry
+	Paced  = "paced stream"          // as long, by clients of its own number: each event has its own write
 )
 
 // cell is one measurement of a round.
@@ -29,7 +30,7 @@ type cell struct{ target, work string }
 var cells = []cell{
 	{PassThrough, Plain}, {Upstream, Plain}, {Node, Plain}, {NodeQuiet, Plain}, {Node, Count},
 	{PassThrough, Short}, {Node, Short}, {Upstream, Short}, {PassThrough, Long}, {Node, Long}, {Upstream, Long},
-	{PassThrough, Single}, {Node, Single},
+	{PassThrough, Single}, {Node, Single}, {PassThrough, Paced}, {Node, Paced}, {Upstream, Paced},
 }
 
 // order is the cells of one round: every other round runs backwards, so that a
@@ -126,6 +127,9 @@ const (
 	aimUpstreamRatio = 1.1
 	maxUpstreamFloor = 5
 	aimUpstreamFloor = 3
+
+	maxUpstreamPaced = 1.5
+	aimUpstreamPaced = 1.2
 )
 
 // upstreamGates hold what a model costs that servers elsewhere answer at once, ledger apart.
@@ -137,6 +141,12 @@ func upstreamGates(r Report, o Options) report.Gates {
 		report.AtMost("plain request, ledger apart: CPU of the node with an upstream / pass-through",
 			r.UpstreamLedger.RatioWithout, maxUpstreamFloor, aimUpstreamFloor),
 	}
+}
+
+// perEvent is what an event of a cell's streams costs, their requests among it.
+func (r Report) perEvent(target, work string) float64 {
+	row := r.row(target, work)
+	return report.Ratio(row.CPU.Median, row.EventsPerReply)
 }
 
 // Summarize makes the report of a run's samples. Host is the caller's to fill in.
@@ -152,6 +162,8 @@ func Summarize(samples []Sample, o Options) Report {
 	r.Gates = report.Gates{
 		report.AtMost("plain request: CPU of the node / pass-through", r.row(Node, Plain).Ratio.Median, o.MaxRatio, aimRatio),
 		report.AtMost("streamed event: CPU of the node, us", r.Events[1].CPU.Median, o.MaxEventUS, aimEventUS),
+		report.AtMost("paced event: CPU of the node with an upstream / the node",
+			report.Ratio(r.perEvent(Upstream, Paced), r.perEvent(Node, Paced)), maxUpstreamPaced, aimUpstreamPaced),
 	}
 	return r
 }

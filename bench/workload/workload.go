@@ -15,6 +15,9 @@ const Model = "core-1.1"
 // ModelAtOnce is a model of the node with an upstream, whose answers the mock writes at once.
 const ModelAtOnce = "core-1.1-mini"
 
+// ModelPaced is a model of both nodes whose streams have a pace.
+const ModelPaced = "paced"
+
 // prompt makes the body of a request with two messages about 300 bytes long.
 const prompt = "Please read the following note and say in one short paragraph what its author wants from us, by when, " +
 	"and what happens if we are late."

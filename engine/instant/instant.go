@@ -7,6 +7,8 @@
 package instant
 
 import (
+	"time"
+
 	"corenode/engine/kernel"
 )
 
@@ -19,14 +21,16 @@ type Vocabulary interface {
 // Model picks tokens; safe for one goroutine, as any forward pass.
 type Model struct {
 	words []int32 // ids of plain words, rising; never empty, at most wordsMax
+	step  time.Duration
 }
 
 // wordsMax is how many different tokens the model says.
 const wordsMax = 16
 
-// New makes a model over the first plain words of a vocabulary.
-func New(v Vocabulary) *Model {
-	m := &Model{}
+// New makes a model over the first plain words of a vocabulary. A step takes that long:
+// 0 is at once.
+func New(v Vocabulary, step time.Duration) *Model {
+	m := &Model{step: step}
 	for id := int32(0); id < int32(v.Size()) && len(m.words) < wordsMax; id++ {
 		if plain(v.Bytes(id)) {
 			m.words = append(m.words, id)
@@ -51,6 +55,7 @@ func plain(b []byte) bool {
 
 // Forward gives each asked row one token of overwhelming weight.
 func (m *Model) Forward(step *kernel.Step, tokens []int32, _ kernel.Cache, logitRows []int32, logits [][]float32) error {
+	time.Sleep(m.step)
 	for i, row := range logitRows {
 		clear(logits[i])
 		logits[i][m.next(tokens[row], position(step, int(row)))] = 1000

@@ -13,7 +13,7 @@ func (w words) Bytes(id int32) []byte { return []byte(w[id]) }
 
 func TestForwardPicksPlainWordsOnly(t *testing.T) {
 	vocab := words{"<think>", "ab", " the", "\xff", "a b", "Z", ""}
-	m := New(vocab)
+	m := New(vocab, 0)
 	step := &kernel.Step{Rows: 3, Spans: []kernel.Span{{Row: 0, Len: 1, Pos: 7}, {Row: 1, Len: 2, Pos: 40}}}
 	seen := map[int32]bool{}
 	for token := range int32(50) {

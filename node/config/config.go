@@ -244,6 +244,8 @@ type Model struct {
 	// Engine is cpu; upstream, which asks servers elsewhere; or instant: a measuring engine
 	// that computes nothing and answers at once with as many tokens as asked for. Default cpu.
 	Engine string `key:"engine"`
+	// StepTime is how long a step of the instant engine takes, at most a second. Default 0.
+	StepTime time.Duration `key:"step_time"`
 	// Path is the model file; empty = the one embedded in the binary. Default empty.
 	Path string `key:"path"`
 	// Template is a file with the chat template; empty = the model file's own. Default empty.

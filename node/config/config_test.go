@@ -177,7 +177,7 @@ models:
     output_max: 9          # models.other.prices.input is missing
     context_length: 8      # c.yaml:28: models.other.output_max is 9, want at most models.other.context_length (8)
   another: 3               # c.yaml:30: models.another is of type integer, want keys and values
-  "a b": {}                # c.yaml:31: models.a b is not a model id
+  "a b": {step_time: 2s}   # c.yaml:31: models.a b is not a model id
 modules:
   trusted_keys: [abc, [d]]   # c.yaml:33: modules.trusted_keys.0 is "abc", want 32 bytes in base64
   instances_max: -1        # c.yaml:34: modules.instances_max is -1, want 0 to 1024
@@ -209,6 +209,8 @@ server:
 		`models.core-1.1.sampling.min_p is ".nan", want a number`,
 		`c.yaml:24: models.other.prices.input is missing`,
 		`c.yaml:21: models.core-1.1.batch.gap_max is 0s, want 1ms to 1h`,
+		`c.yaml:31: models.a b.step_time is 2s, want 0s to 1s`,
+		`c.yaml:31: models.a b.step_time is set, but the engine is "cpu": want engine: instant`,
 		`c.yaml:21: models.core-1.1.batch.gap_stretch_max is -1, want 0 to 1000`,
 	}
 	for _, line := range strings.Split(text, "\n") {

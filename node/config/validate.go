@@ -182,6 +182,12 @@ func (m Model) validate(c *checks, id string) {
 		c.refuse(key+"speculation", "is %q, want auto or off", m.Speculation)
 	}
 	between(c, key+"threads", m.Threads, 0, 1024)
+	if m.StepTime < 0 || m.StepTime > time.Second {
+		c.refuse(key+"step_time", "is %v, want 0s to 1s", m.StepTime)
+	}
+	if m.Engine != EngineInstant && m.StepTime > 0 {
+		c.refuse(key+"step_time", "is set, but the engine is %q: want engine: instant", m.Engine)
+	}
 	if m.Engine != EngineUpstream && (m.Upstream.Flavor != "" || len(m.Upstream.URLs) > 0 || m.Upstream.DNS != "") {
 		c.refuse(key+"upstream", "is set, but the engine is %q: want engine: upstream", m.Engine)
 	}
