@@ -107,7 +107,7 @@ test-clients: build ## clients of other people's making against two nodes, as a 
 	bench/clients/run.sh
 
 .PHONY: test-clients-behind
-test-clients-behind: build ## the same clients, against two nodes that have those two as their upstream engines
+test-clients-behind: build ## the same clients, against two nodes whose models those two compute, or one of them LLAMA_SERVER=path
 	$(GO) test -c -o $(BIN)/node.test ./node
 	CLIENTS_BEHIND=1 bench/clients/run.sh
 

@@ -19,7 +19,7 @@ for line in sys.stdin:
     if not sys.argv[1:]:
         seen += 1
         if row.get("usage_source") != "reported":
-            print("usage not reported:", row)
+            print("usage not reported:", row["usage"], row.get("usage_source"))
         continue
     theirs = behind.get(row.get("upstream_request_id", ""))
     if theirs is None:

@@ -37,7 +37,7 @@ answers() { curl -sf -o /dev/null -H "Authorization: Bearer $key" -H 'Content-Ty
 llama() { # sets url
   local port; port=$(python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
   url=http://127.0.0.1:$port
-  "$LLAMA_SERVER" -m "$root/engine/embedded/core-1.1-mini.gguf" --jinja --metrics -c 65536 -np 4 --host 127.0.0.1 --port "$port" >"$dir/llama.log" 2>&1 &
+  "$LLAMA_SERVER" -m "$root/engine/embedded/core-1.1-mini.gguf" --jinja --metrics -c 524288 -np 2 --host 127.0.0.1 --port "$port" >"$dir/llama.log" 2>&1 &
   pids+=($!)
   for _ in $(seq 600); do curl -sf -o /dev/null "$url/health" && return; sleep 0.1; done
   cat "$dir/llama.log"; exit 1
@@ -47,7 +47,7 @@ serve() { # name, command...: sets url and key of the node that clients talk to
   if [ -z "${CLIENTS_BEHIND:-}" ]; then start "$name" "$@"; return; fi
   if [ "$name" = shipped ] && [ -n "${LLAMA_SERVER:-}" ]; then
     llama
-    upstream="context_length: 16384, upstream: {flavour: llama-server, urls: [\"$url\"], tokenizer: \"$root/engine/embedded/core-1.1-mini.gguf\"}"
+    upstream="context_length: 262144, upstream: {flavour: llama-server, urls: [\"$url\"], tokenizer: \"$root/engine/embedded/core-1.1-mini.gguf\"}"
   else
     # The node behind starts twice: its key's id, which its configuration names, is known after the first time.
     start "$name-behind" "$@"

@@ -44,6 +44,7 @@ func (m *Model) Prepare(account string, q *messages.Request) (*engine.Request, e
 	if !m.anyReady() {
 		return nil, m.noneUp()
 	}
+	q = wire.Told(m.options.Flavor, q)
 	checker, err := newCallChecker(q)
 	if err != nil {
 		return nil, err
@@ -68,7 +69,7 @@ func (m *Model) Prepare(account string, q *messages.Request) (*engine.Request, e
 // Count returns the number of prompt tokens of a body.
 func (m *Model) Count(q *messages.Request) (int, error) {
 	if m.options.Counter != nil {
-		return m.options.Counter.Count(q)
+		return m.options.Counter.Count(wire.Told(m.options.Flavor, q))
 	}
 	replicas := m.urls()
 	if len(replicas) == 0 {

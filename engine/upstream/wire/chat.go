@@ -60,6 +60,18 @@ func Lost(f Flavor, q *messages.Request) (fields []string) {
 	return fields
 }
 
+// Told is a request as servers of the make can be told it: where no tool can be named as the
+// one to call, it has no other.
+func Told(f Flavor, q *messages.Request) *messages.Request {
+	if !f.Traits().AnyTool || q.ToolChoice.Mode != "tool" {
+		return q
+	}
+	told := *q
+	told.Tools = slices.DeleteFunc(slices.Clone(q.Tools), func(t messages.Tool) bool { return t.Name != q.ToolChoice.Name })
+	told.ToolChoice = messages.ToolChoice{Mode: "any", DisableParallel: true}
+	return &told
+}
+
 // chatWriter appends one body. Every member but the first has its comma before it.
 type chatWriter struct {
 	traits Traits

@@ -2,8 +2,10 @@ package wire
 
 import (
 	"encoding/json"
+	"fmt"
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
 
 	"corenode/engine/messages"
@@ -157,5 +159,32 @@ func TestAborted(t *testing.T) {
 	_, err := r.Feed(nil, []byte("data: {\"choices\":[{\"delta\":{\"content\":\"x\"},\"finish_reason\":\"abort\"}]}\n\ndata: [DONE]\n\n"))
 	if err == nil || r.Ended() {
 		t.Errorf("error %v, ended %v", err, r.Ended())
+	}
+}
+
+// TestNamedTool: a server that cannot be told which tool to call is told of no other.
+func TestNamedTool(t *testing.T) {
+	q, err := messages.Parse([]byte(bodies[slices.IndexFunc(bodies, func(b string) bool { return strings.Contains(b, `"type":"tool","name":"f"`) })]))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for flavor, want := range map[Flavor]string{
+		LlamaServer: `[1,"required",false]`,
+		VLLM:        `[2,{"type":"function","function":{"name":"f"}},false]`,
+	} {
+		var sent struct {
+			Tools    []json.RawMessage `json:"tools"`
+			Choice   json.RawMessage   `json:"tool_choice"`
+			Parallel bool              `json:"parallel_tool_calls"`
+		}
+		if err := json.Unmarshal(Chat(flavor, Told(flavor, q), ChatOptions{Model: "there", MaxTokens: 9}), &sent); err != nil {
+			t.Fatal(err)
+		}
+		if got := fmt.Sprintf("[%d,%s,%t]", len(sent.Tools), sent.Choice, sent.Parallel); got != want {
+			t.Errorf("%s is sent %s, want %s", flavor, got, want)
+		}
+	}
+	if len(q.Tools) != 2 || q.ToolChoice.Mode != "tool" {
+		t.Error("the request itself was changed")
 	}
 }

@@ -48,6 +48,8 @@ type Traits struct {
 	// ContinueFinal says that a final assistant message begins the answer only where
 	// continue_final_message asks for it.
 	ContinueFinal bool
+	// AnyTool says that a call can be forced, but not of which tool.
+	AnyTool bool
 	// SamplingExtras are fields of sampling beyond the chat protocol's that the server reads.
 	SamplingExtras []string
 	// Health is the path that says whether the server can answer.
@@ -78,7 +80,7 @@ var traits = map[Flavor]Traits{
 		SamplingExtras: []string{"top_k", "min_p", "repetition_penalty", "min_tokens", "ignore_eos"},
 		Health:         "/health", Version: "/get_server_info", Metrics: "/metrics",
 		Waiting: []string{"sglang:num_queue_reqs"}, Count: "/v1/messages/count_tokens"},
-	LlamaServer: {TemplateKwargs: true,
+	LlamaServer: {TemplateKwargs: true, AnyTool: true,
 		SamplingExtras: []string{"top_k", "min_p", "repeat_penalty", "ignore_eos"},
 		Health:         "/health", Version: "/props", Metrics: "/metrics",
 		Waiting: []string{"llamacpp:requests_deferred"}, Count: "/v1/messages/count_tokens"},
