@@ -113,6 +113,9 @@ func (m *Model) Observe(l Load, took time.Duration) {
 		s.skipped++
 		return
 	}
+	if !m.fit.earn(m.pace * fitted) {
+		return
+	}
 	s.skipped = 0
 	if s.steps < disturbedMax && m.fit.between(at) {
 		t = min(t, (1+float64(s.steps+1)*surprise)*m.pace*fitted)

@@ -29,6 +29,11 @@ const (
 	// of a step, which more sequences share. If that is wrong, the first step with more
 	// sequences corrects it.
 	smoothing, straight, damping = 1e-2, 1, 2e-2
+	// learnShare is the most that learning takes of the time that steps are predicted to take.
+	// Its work is counted in multiplications of multiplySeconds each, and those of the pace are
+	// paceWork. What steps leave over is kept up to reserveSeconds, which is also what a new
+	// model may take at once. In debt only the pace is learned.
+	learnShare, multiplySeconds, paceWork, reserveSeconds = 0.01, 1e-9, 200, 1e-4
 )
 
 // fit holds the terms of the model and the steps that they are fitted to.
@@ -37,15 +42,18 @@ type fit struct {
 	free   [features]bool // those that are not held at zero
 	strata [len(knots)]stratum
 	// The normal equations: the strata's sums by their weights.
-	products [features]vector
+	products [features]vector // the lower triangle
 	sums     vector
-	steps    int // learned from
+	top      int     // the highest stratum that has steps
+	steps    int     // learned from
+	due      bool    // a solution is
+	reserve  float64 // seconds that learning may still take, below zero a debt
 }
 
 // stratum is what was learned from steps of one range of rows. Each range fades by its own
 // steps only: hours of decoding do not make it forget the cost of a prefill.
 type stratum struct {
-	products [features]vector // fading mean of x*x' / t^2
+	products [features]vector // fading mean of x*x' / t^2, the lower triangle
 	sums     vector           // fading mean of x / t
 	steps    int
 	skipped  int     // in a row, as disturbed
@@ -64,7 +72,7 @@ func stratumOf(rows int) int {
 
 // begin starts from the first step: every row costs the same.
 func (f *fit) begin(secondsPerRow float64) {
-	f.terms[0] = secondsPerRow
+	f.terms[0], f.reserve = secondsPerRow, reserveSeconds
 	for i := range f.free {
 		f.free[i] = true
 	}
@@ -73,19 +81,30 @@ func (f *fit) begin(secondsPerRow float64) {
 	}
 }
 
+// earn takes a step that is predicted to take so many seconds and says whether the fit may
+// learn from it. Earlier steps have paid for that. If it paid itself, long steps would teach more
+// often than short ones.
+func (f *fit) earn(seconds float64) (may bool) {
+	may = f.reserve >= 0
+	f.reserve = min(reserveSeconds, f.reserve+learnShare*seconds)
+	f.spend(paceWork)
+	return may
+}
+
+// spend takes the time of so many multiplications from the reserve.
+func (f *fit) spend(multiplications int) { f.reserve -= multiplySeconds * float64(multiplications) }
+
 // learn takes a step of stratum i with the features x. It took t seconds, which is off times
 // the prediction.
 func (f *fit) learn(i int, x *vector, t, off float64) {
-	s := &f.strata[i]
 	f.steps++
-	f.count(i, -1)
-	s.add(x[:seen(i)], t)
-	s.last, s.weight = f.steps, 1
-	f.count(i, 1)
+	f.add(i, x, t)
 	if f.steps%gatherEvery == 0 {
 		f.gather()
 	}
-	if f.steps < solveSteps || f.steps%solveEvery == 0 || off > expected || off < 1/expected {
+	f.due = f.due || f.steps < solveSteps || f.steps%solveEvery == 0 || off > expected || off < 1/expected
+	if f.due && f.reserve >= 0 {
+		f.due = false
 		f.solve()
 	}
 }
@@ -93,16 +112,26 @@ func (f *fit) learn(i int, x *vector, t, off float64) {
 // seen is how many of the features, from the first on, can be other than zero in stratum i.
 func seen(i int) int { return ramps + i + 1 }
 
-// count adds stratum i to the normal equations, or takes it out of them.
-func (f *fit) count(i int, sign float64) {
+// add takes a step into stratum i, and what that changes into the normal equations.
+func (f *fit) add(i int, x *vector, t float64) {
 	s, n := &f.strata[i], seen(i)
-	weight := sign * s.weight
+	f.top = max(f.top, i)
+	s.steps++
+	share, was := 1/float64(min(s.steps, memory)), s.weight
+	s.last, s.weight = f.steps, 1
 	for j := range n {
-		f.sums[j] += weight * s.sums[j]
-		for k := range n {
-			f.products[j][k] += weight * s.products[j][k]
+		own, all := s.products[j][:j+1], f.products[j][:j+1]
+		scaled := x[j] / (t * t)
+		for k, v := range x[:j+1] {
+			next := own[k] + share*(scaled*v-own[k])
+			all[k] += next - was*own[k]
+			own[k] = next
 		}
+		next := s.sums[j] + share*(x[j]/t-s.sums[j])
+		f.sums[j] += next - was*s.sums[j]
+		s.sums[j] = next
 	}
+	f.spend(n * n)
 }
 
 // gather makes the normal equations anew. Rounding errors vanish, and old strata get the weight
@@ -115,7 +144,14 @@ func (f *fit) gather() {
 			continue
 		}
 		s.weight = math.Exp(-float64(max(0, f.around(i)-s.last)) / staleSteps)
-		f.count(i, 1)
+		n := seen(i)
+		for j := range n {
+			f.sums[j] += s.weight * s.sums[j]
+			for k, v := range s.products[j][:j+1] {
+				f.products[j][k] += s.weight * v
+			}
+		}
+		f.spend(n * n)
 	}
 }
 
@@ -135,16 +171,3 @@ func (f *fit) around(i int) int {
 
 // between says whether both smaller and larger steps than those of stratum i are known.
 func (f *fit) between(i int) bool { return f.around(i) > 0 }
-
-// add takes a step.
-func (s *stratum) add(x []float64, t float64) {
-	s.steps++
-	share := 1 / float64(min(s.steps, memory))
-	for i := range x {
-		row := s.products[i][:len(x)]
-		for j := range row {
-			row[j] += share * (x[i]*x[j]/(t*t) - row[j])
-		}
-		s.sums[i] += share * (x[i]/t - s.sums[i])
-	}
-}

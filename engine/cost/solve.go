@@ -4,31 +4,38 @@ import "math"
 
 // solve finds the terms that fit best, none below zero, by active sets (Lawson and Hanson,
 // Solving Least Squares Problems, chapter 23). It begins with the set of the last solution,
-// because one step changes little.
+// because one step changes little. The rows above the largest step cost what its last ones do.
 func (f *fit) solve() {
+	n := seen(f.top)
 	a := f.products
 	for j := logits; j < ramps; j++ {
 		a[j][j] *= 1 + damping
 	}
 	f.smooth(&a)
 	for range rounds {
-		target, ok := solveFree(&a, &f.sums, &f.free)
+		target, frees, ok := solveFree(&a, &f.sums, f.free[:n])
+		f.spend(n*n + frees*frees*(frees+9)/6)
 		if !ok {
-			return // nothing is known of some term yet
+			break // nothing is known of some term yet
 		}
 		if stopped := f.moveTo(&target); stopped {
 			continue
 		}
 		best, most := -1, rising
-		for j, free := range f.free {
-			if gain := (f.sums[j] - dot(a[j][:], &f.terms)) / math.Sqrt(a[j][j]); !free && gain > most {
-				best, most = j, gain
+		for j, free := range f.free[:n] {
+			if !free {
+				if gain := (f.sums[j] - times(a[:n], j, &f.terms)) / math.Sqrt(a[j][j]); gain > most {
+					best, most = j, gain
+				}
 			}
 		}
 		if best < 0 {
-			return
+			break
 		}
 		f.free[best] = true
+	}
+	for j := n; j < features; j++ {
+		f.terms[j], f.free[j] = f.terms[n-1], f.free[n-1]
 	}
 }
 
@@ -36,14 +43,15 @@ func (f *fit) solve() {
 // one stays there and is no longer free.
 func (f *fit) moveTo(target *vector) (stopped bool) {
 	share, first := 1.0, -1
-	for j, free := range f.free {
+	n := seen(f.top)
+	for j, free := range f.free[:n] {
 		if free && target[j] < 0 {
 			if s := f.terms[j] / (f.terms[j] - target[j]); s < share {
 				share, first = s, j
 			}
 		}
 	}
-	for j, free := range f.free {
+	for j, free := range f.free[:n] {
 		if free {
 			f.terms[j] = max(0, f.terms[j]+share*(target[j]-f.terms[j]))
 		}
@@ -54,44 +62,54 @@ func (f *fit) moveTo(target *vector) (stopped bool) {
 	return first >= 0
 }
 
-// solveFree solves a*x = b for the free terms of x, with the others zero, by a Cholesky
-// factorization. It returns false where a is not positive definite.
-func solveFree(a *[features]vector, b *vector, free *[features]bool) (x vector, ok bool) {
+// times is row j of the symmetric matrix with the lower triangle a, times x.
+func times(a []vector, j int, x *vector) float64 {
+	sum := dot(a[j][:j+1], x)
+	for k := j + 1; k < len(a); k++ {
+		sum += a[k][j] * x[k]
+	}
+	return sum
+}
+
+// solveFree solves a*x = b for the n free terms of x, with the others zero, by a Cholesky
+// factorization of the lower triangle a. It returns false where that is not positive definite.
+func solveFree(a *[features]vector, b *vector, free []bool) (x vector, n int, ok bool) {
 	var l [features]vector // rows of the factor, by the order of the free terms
 	var at [features]int   // their places
-	n := 0
+	var y, column vector
 	for j, is := range free {
-		if !is {
-			continue
-		}
-		at[n] = j
-		for k := range n + 1 {
-			sum := a[j][at[k]]
-			for i, v := range l[n][:k] {
-				sum -= v * l[k][i]
+		if is {
+			at[n], y[n] = j, b[j]
+			for k := range n + 1 {
+				l[n][k] = a[j][at[k]]
 			}
-			if k < n {
-				l[n][k] = sum / l[k][k]
-			} else if sum > 1e-12*a[j][j] {
-				l[n][n] = math.Sqrt(sum)
-			} else {
-				return x, false
-			}
+			n++
 		}
-		n++
 	}
-	var y vector
 	for j := range n {
-		y[j] = (b[at[j]] - dot(l[j][:j], &y)) / l[j][j]
+		if l[j][j] <= 1e-12*a[at[j]][at[j]] {
+			return x, n, false
+		}
+		l[j][j] = math.Sqrt(l[j][j])
+		y[j] /= l[j][j]
+		for i := j + 1; i < n; i++ {
+			below := l[i][j] / l[j][j]
+			l[i][j], column[i] = below, below
+			y[i] -= below * y[j]
+			rest := l[i][j+1 : i+1]
+			for k, v := range column[j+1 : i+1] {
+				rest[k] -= below * v
+			}
+		}
 	}
 	for j := n - 1; j >= 0; j-- {
-		sum := y[j]
-		for k := j + 1; k < n; k++ {
-			sum -= l[k][j] * x[at[k]]
+		y[j] /= l[j][j]
+		x[at[j]] = y[j]
+		for k, v := range l[j][:j] {
+			y[k] -= v * y[j]
 		}
-		x[at[j]] = sum / l[j][j]
 	}
-	return x, true
+	return x, n, true
 }
 
 // smooth adds the assumption that a row costs the same on both sides of a knot. A violation
@@ -99,7 +117,7 @@ func solveFree(a *[features]vector, b *vector, free *[features]bool) (x vector, 
 // the time of a step there.
 func (f *fit) smooth(a *[features]vector) {
 	took := f.terms[0] + f.terms[logits] + f.terms[context] + f.terms[pairs]
-	for k := 1; k < len(knots); k++ {
+	for k := 1; k <= f.top; k++ {
 		below, all := float64(knots[k]-knots[k-1]), float64(knots[k])
 		took += f.terms[ramps+k-1] * below
 		width := below
@@ -110,7 +128,6 @@ func (f *fit) smooth(a *[features]vector) {
 		i, j := ramps+k-1, ramps+k
 		a[i][i] += w
 		a[j][j] += w
-		a[i][j] -= w
-		a[j][i] -= w
+		a[j][i] -= w // below the diagonal
 	}
 }
