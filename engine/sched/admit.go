@@ -190,6 +190,8 @@ func (s *Scheduler) start(q *Sequence, now time.Time) {
 	s.dequeue(q, now)
 	q.phase = phaseRunning
 	q.fresh = false
+	s.starts++
+	q.place = s.starts
 	if q.Started.IsZero() {
 		q.Started = now
 		s.forecast.waited(q, now.Sub(q.Arrived))

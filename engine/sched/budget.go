@@ -1,6 +1,7 @@
 package sched
 
 import (
+	"slices"
 	"time"
 
 	"corenode/engine/cost"
@@ -17,6 +18,9 @@ const (
 	// soloGaps is how many gaps a step may last in which nothing decodes. A new or a canceled
 	// request waits that long for the next plan.
 	soloGaps = 4
+	// openingGaps is for how many gaps streams that begin together let each other's prompts go
+	// first. See opening.
+	openingGaps = 32
 	// batchShare is how much longer than the shortest step with a piece of prefill a step may
 	// be in which many sequences decode beside one. So a machine that is too slow for the gap
 	// still decodes several sequences at once.
@@ -101,12 +105,12 @@ type room struct {
 	full    bool          // the prefill before has more rows: none of the next begins
 }
 
-func (s *Scheduler) newRoom() room {
+func (s *Scheduler) newRoom(now time.Time) room {
 	r := room{decodes: len(s.plan.Items) > 0, planned: loadOf(s.plan.Items)}
 	if s.config.GapMax == 0 {
 		return r
 	}
-	if r.decodes {
+	if opens := s.opens(now); r.decodes && !opens {
 		r.limit = s.gap()
 		r.fill = r.limit
 	} else {
@@ -116,6 +120,44 @@ func (s *Scheduler) newRoom() room {
 		r.fill = time.Duration(float64(s.config.GapMax) / margin)
 	}
 	return r
+}
+
+// opening is the time in which sequences that started together get their first tokens: prompts
+// go before gaps. It begins with the first stream, when most of the running sequences had no
+// token yet and nobody waits for a slot. It ends when those have a token, after openingGaps at
+// the latest. No stream runs that began before it.
+type opening struct {
+	alone  bool      // no stream ran in the last plan
+	starts uint64    // those up to this one belong to it
+	until  time.Time // zero for none
+}
+
+// opens says whether an opening lasts.
+func (s *Scheduler) opens(now time.Time) bool {
+	o := &s.opening
+	running, streams := 0, 0
+	for _, q := range s.running {
+		if !q.resting() {
+			running++
+			if len(q.Tokens) > q.Prompt {
+				streams++
+			}
+		}
+	}
+	switch {
+	case streams == 0:
+		*o = opening{alone: true}
+	case o.alone:
+		*o = opening{}
+		if s.waiting == 0 && 2*streams < running {
+			o.starts, o.until = s.starts, now.Add(openingGaps*s.config.GapMax)
+		}
+	}
+	silent := func(q *Sequence) bool { return q.place <= o.starts && len(q.Tokens) == q.Prompt }
+	if !now.Before(o.until) || !slices.ContainsFunc(s.running, silent) {
+		o.until = time.Time{}
+	}
+	return !o.until.IsZero()
 }
 
 // budget is how many rows of q's prefill fit into the step: those that can be computed in time,

@@ -179,7 +179,7 @@ func (s *Scheduler) preempt(q *Sequence, now time.Time) {
 
 // planPrefills hands the rest of the step to prefills in pieces.
 func (s *Scheduler) planPrefills(now time.Time) {
-	room := s.newRoom()
+	room := s.newRoom(now)
 	s.planning = s.planning[:0]
 	for _, q := range s.running {
 		if !q.planned && q.pending() > 0 && !q.resting() {

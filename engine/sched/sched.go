@@ -25,7 +25,8 @@
 // Time is predicted by a cost model that learns from every step (Measured).
 // Beside decodes a step lasts as long as GapMax and GapStretchMax allow, or
 // what the smallest piece takes. Where nothing decodes, the first prefill gets
-// up to four times GapMax, and others share its step within GapMax. A sequence
+// up to four times GapMax, and others share its step within GapMax. Those that
+// began together take steps of that length until each has a token. A sequence
 // is admitted while the decodes then leave room for a piece within the gap. A
 // step may also be a quarter longer than that of one sequence with a piece. So
 // under overload requests wait, and the running ones keep their pace.
@@ -156,6 +157,7 @@ type Scheduler struct {
 	hybrid bool
 
 	arrivals uint64
+	starts   uint64
 	running  []*Sequence // by arrival
 	waiting  int         // in queues: fresh, preempted and resumed
 	paused   int
@@ -173,6 +175,7 @@ type Scheduler struct {
 	queued   work // of all that wait
 	forecast forecast
 
+	opening opening
 	align   int // Align, or less without recurrent state
 	cost    cost.Model
 	jitter  jitter

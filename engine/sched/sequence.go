@@ -52,6 +52,7 @@ type Sequence struct {
 	fresh    bool          // never had a slot
 	planned  bool          // has an item in the plan that is not committed
 	rematch  bool          // its hit was given up: look again at admission
+	place    uint64        // of its last start among all starts
 	computed int           // positions with KV, and where the state stands
 	rolling  int           // position of the snapshot that decoding moves along, or 0
 	due      work          // left when it began to wait, as its line counts it
