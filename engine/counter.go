@@ -70,9 +70,8 @@ func (e *Engine) countWithJSON() error {
 		return fmt.Errorf("load chat template: %w", err)
 	}
 	e.jsonCalls = writesJSONCalls(source)
-	if id, _ := e.tokenizer.BOS(); id >= 0 {
-		e.bos = e.tokenizer.Text(id)
-	}
+	bos, _ := e.tokenizer.BOS()
+	e.bos, e.eos = e.textOf(bos), e.textOf(e.tokenizer.EOS())
 	e.turn, e.marker = e.special("<|im_start|>"), e.special("<tool_call>")
 	return nil
 }

@@ -31,7 +31,7 @@ const (
 type Options struct {
 	Info
 	Kind Kind
-	// Path is the GGUF file; Data holds it instead when the model is embedded.
+	// Path is the GGUF file or the folder of safetensors; Data holds a file instead when the model is embedded.
 	Path string
 	Data []byte
 	// Template replaces the file's chat template when not empty.
@@ -133,7 +133,8 @@ func (e *Engine) loadText(o Options) (err error) {
 		return fmt.Errorf("load chat template: %w", err)
 	}
 	e.jsonCalls = writesJSONCalls(source)
-	e.bos, e.eos = e.tokenText("tokenizer.ggml.bos_token_id"), e.tokenText("tokenizer.ggml.eos_token_id")
+	bos, _ := e.tokenizer.BOS()
+	e.bos, e.eos = e.textOf(bos), e.textOf(e.tokenizer.EOS())
 	e.turn, e.marker = e.special("<|im_start|>"), e.special("<tool_call>")
 	return nil
 }
@@ -146,14 +147,12 @@ func (e *Engine) special(name string) int32 {
 	return -1
 }
 
-// tokenText is the text of the token that a metadata key names; the tokenizer
-// has checked that it is in the vocabulary.
-func (e *Engine) tokenText(key string) string {
-	id, err := e.file.Uint(key)
-	if err != nil || id >= uint64(e.tokenizer.Size()) {
+// textOf is the text of a token, "" for -1.
+func (e *Engine) textOf(id int32) string {
+	if id < 0 {
 		return ""
 	}
-	return e.tokenizer.Text(int32(id))
+	return e.tokenizer.Text(id)
 }
 
 func (e *Engine) loadModel(o Options) error {

@@ -44,7 +44,7 @@ func weightsOf(c model.Config, tensors []*modelfile.Tensor) Weights {
 	}
 	w.Type = mostly(tensors)
 	for _, t := range tensors {
-		size := int64(len(t.Data))
+		size := int64(t.Size())
 		w.FileBytes += size
 		switch {
 		case !isMatrix(t) || beyond(t.Name, c.Layers):

@@ -58,6 +58,9 @@ type Source struct {
 	Rows    int
 	Cols    int
 	Data    []byte
+	// Copied says that Data was made for Load alone, and that Embed will not read it: a
+	// backend that packs should not keep it.
+	Copied bool
 	// EmbedOnly says that nothing but Embed will read it, so that the backend
 	// needs no form of its own.
 	EmbedOnly bool

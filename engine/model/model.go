@@ -130,7 +130,7 @@ func (m *Model) loadEnds(t *tensors) {
 		m.embed = t.table("token_embd.weight", m.cfg.Vocab, m.cfg.Hidden)
 		m.head = t.matrix("output.weight", m.cfg.Vocab, m.cfg.Hidden)
 	} else {
-		m.embed = t.matrix("token_embd.weight", m.cfg.Vocab, m.cfg.Hidden)
+		m.embed = t.tied("token_embd.weight", m.cfg.Vocab, m.cfg.Hidden)
 		m.head = m.embed
 	}
 	m.norm = t.vector("output_norm.weight", m.cfg.Hidden)

@@ -94,7 +94,18 @@ func (t *tensors) load(x *modelfile.Tensor, experts, rows, cols int) kernel.Weig
 	if x == nil {
 		return nil
 	}
-	return t.bring(kernel.Source{Name: x.Name, Type: x.Type, Experts: experts, Rows: rows, Cols: cols, Data: x.Data})
+	return t.bring(kernel.Source{
+		Name: x.Name, Type: x.Type, Experts: experts, Rows: rows, Cols: cols, Data: x.Bytes(), Copied: x.Copied(),
+	})
+}
+
+// tied loads a matrix that is also a table.
+func (t *tensors) tied(name string, rows, cols int) kernel.Weight {
+	x := t.find(name, cols, rows)
+	if x == nil {
+		return nil
+	}
+	return t.bring(kernel.Source{Name: x.Name, Type: x.Type, Experts: 1, Rows: rows, Cols: cols, Data: x.Bytes()})
 }
 
 // table loads rows of embeddings that nothing is multiplied with.
@@ -103,7 +114,7 @@ func (t *tensors) table(name string, rows, cols int) kernel.Weight {
 	if x == nil {
 		return nil
 	}
-	return t.bring(kernel.Source{Name: x.Name, Type: x.Type, Experts: 1, Rows: rows, Cols: cols, Data: x.Data, EmbedOnly: true})
+	return t.bring(kernel.Source{Name: x.Name, Type: x.Type, Experts: 1, Rows: rows, Cols: cols, Data: x.Bytes(), EmbedOnly: true})
 }
 
 func (t *tensors) bring(src kernel.Source) kernel.Weight {
@@ -126,11 +137,11 @@ func (t *tensors) split(name string, cols int, rows ...int) []kernel.Weight {
 	if x == nil {
 		return out
 	}
-	rowBytes, at := len(x.Data)/total, 0
+	data, at := x.Bytes(), 0
+	rowBytes := len(data) / total
 	for i, n := range rows {
-		part := *x
-		part.Name = name + "[" + strconv.Itoa(i) + "]" // names of weights are unique
-		part.Data = x.Data[at*rowBytes : (at+n)*rowBytes]
+		part := modelfile.Tensor{Name: name + "[" + strconv.Itoa(i) + "]", Type: x.Type} // names of weights are unique
+		part.Data = data[at*rowBytes : (at+n)*rowBytes]
 		out[i] = t.load(&part, 1, n, cols)
 		at += n
 	}
@@ -145,7 +156,7 @@ func (t *tensors) columns(name string, rows, cols int) (left, right kernel.Weigh
 	if x == nil {
 		return nil, nil
 	}
-	data, typ := x.Data, x.Type
+	data, typ := x.Bytes(), x.Type
 	if _, block, _, _ := modelfile.TypeInfo(typ); cols%block != 0 {
 		values, err := x.Floats()
 		if err != nil {
@@ -179,14 +190,13 @@ func (t *tensors) halves(name string, experts, rows, cols int) (upper, lower ker
 		return nil, nil
 	}
 	var out [2]kernel.Weight
-	size := len(x.Data) / (2 * experts)
+	data := x.Bytes()
+	size := len(data) / (2 * experts)
 	for i := range out {
-		part := *x
-		part.Name = name + "[" + strconv.Itoa(i) + "]"
-		part.Data = make([]byte, 0, experts*size)
+		part := modelfile.Tensor{Name: name + "[" + strconv.Itoa(i) + "]", Type: x.Type, Data: make([]byte, 0, experts*size)}
 		for e := range experts {
 			at := (2*e + i) * size
-			part.Data = append(part.Data, x.Data[at:at+size]...)
+			part.Data = append(part.Data, data[at:at+size]...)
 		}
 		out[i] = t.load(&part, experts, rows, cols)
 	}

@@ -1,12 +1,17 @@
-// Package modelfile reads GGUF model files, versions 2 and 3: typed metadata,
-// a directory of tensors and their data, all memory-mapped.
+// Package modelfile reads model files: GGUF, versions 2 and 3, and folders of
+// safetensors as models are published. Both become a File: typed metadata, a
+// directory of tensors and their data, all memory-mapped.
+//
+// A File speaks GGUF: its keys and the names, orders and values of its tensors are
+// those of a GGUF file. What a folder stores in another order is put in order
+// when Bytes asks for it (folder.go), and everything else is used where it lies.
 //
 // A file is hostile until parsed. Every length, count, offset, alignment and
 // type is checked against the size of the file before anything is allocated
 // for it, so memory use is bounded by a small multiple of the bytes really
 // present, and a broken file is a *FormatError that says where and what.
 //
-// Layout (little endian): "GGUF", u32 version, u64 tensors, u64 keys, the
+// Layout of GGUF (little endian): "GGUF", u32 version, u64 tensors, u64 keys, the
 // keys with their values, the tensor directory, padding to general.alignment,
 // the data section. Offsets in the directory count from the data section.
 //
@@ -17,23 +22,32 @@
 package modelfile
 
 import (
+	"errors"
 	"fmt"
+	"os"
 	"sync"
 
 	"corenode/engine/kernel"
 )
 
-// File is one open model file.
+// File is one open model: a file, the parts of a split one, or a folder.
 type File struct {
 	name    string
-	data    []byte       // the whole file
-	release func() error // nil when the memory is not ours
-	keys    []Value      // file order
+	parts   []*part
+	keys    []Value // file order
 	keyAt   map[string]int
 	tensors []*Tensor // file order
 	byName  map[string]*Tensor
-	body    int // offset of the data section
+	beside  map[string][]byte // texts of a folder by their names
 	digest  func() string
+}
+
+// part is one file of a model.
+type part struct {
+	data    []byte       // the whole file
+	body    int          // offset of the data section
+	stored  [][]byte     // the data of its tensors
+	release func() error // nil when the memory is not ours
 }
 
 // Tensor is one entry of the directory with its data.
@@ -44,10 +58,13 @@ type Tensor struct {
 	// matrix of Shape[1] outputs by Shape[0] inputs. One to four positive
 	// dimensions whose product fits an int.
 	Shape []int
-	// Data is the tensor's bytes as stored; it aliases the file.
+	// Data is the tensor's bytes where the file stores them as they are; it aliases the
+	// file. Bytes has them in every case.
 	Data []byte
-	// Offset is where Data starts, counted from the start of the file.
+	// Offset is where Data starts, counted from the start of its file; -1 without Data.
 	Offset int64
+
+	fill func(dst []byte) // makes the bytes of a tensor without Data
 }
 
 // FormatError says what is wrong with a model file and where.
@@ -61,28 +78,50 @@ func (e *FormatError) Error() string {
 	return fmt.Sprintf("model file is broken at byte %d: %s", e.Offset, e.What)
 }
 
-// Open maps the file at path. Multi-file models (split.count above 1) and
-// folders are refused.
+// Open maps the file at path, all parts of a split one, or a folder with config.json
+// and safetensors.
 func Open(path string) (*File, error) {
+	f, err := openPath(path)
+	if err != nil {
+		return nil, fmt.Errorf("open model file %s: %w", path, err)
+	}
+	return f, nil
+}
+
+func openPath(path string) (*File, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, err
+	}
+	if info.IsDir() {
+		return openFolder(path)
+	}
 	data, release, err := mapFile(path)
 	if err != nil {
-		return nil, fmt.Errorf("open model file: %w", err)
+		return nil, err
 	}
 	f, err := parse(path, data)
 	if err != nil {
 		if release != nil {
 			_ = release() // the parse error is what the caller can act on
 		}
-		return nil, fmt.Errorf("open model file %s: %w", path, err)
+		return nil, err
 	}
-	f.release = release
+	f.parts[0].release = release
+	if err := f.join(path); err != nil {
+		_ = f.Close()
+		return nil, err
+	}
 	return f, nil
 }
 
-// OpenBytes reads a model file that is in memory, such as an embedded one. The
+// OpenBytes reads a GGUF file that is in memory, such as an embedded one. The
 // file keeps using data, which must not change.
 func OpenBytes(name string, data []byte) (*File, error) {
 	f, err := parse(name, data)
+	if err == nil && f.splits() > 1 {
+		err = fmt.Errorf("it is one of %d parts of a split model, of which the others are missing", f.splits())
+	}
 	if err != nil {
 		return nil, fmt.Errorf("open model file %s: %w", name, err)
 	}
@@ -92,23 +131,29 @@ func OpenBytes(name string, data []byte) (*File, error) {
 // Close releases the mapping. Afterwards no method may be called and no Data
 // used; strings and numbers got before stay valid. A second Close does nothing.
 func (f *File) Close() error {
-	release := f.release
-	f.release = nil
-	f.data = nil
-	if release == nil {
-		return nil
+	var errs []error
+	for _, p := range f.parts {
+		if p.release != nil {
+			errs = append(errs, p.release())
+		}
 	}
-	return release()
+	f.parts = nil
+	return errors.Join(errs...)
 }
 
 // Rest gives back the memory that reading a mapped file has taken: from now on
 // little of it is read, such as single rows of embeddings. All data stays valid
 // and comes back when touched.
 func (f *File) Rest() {
-	if f.release != nil {
-		releasePages(f.data)
+	for _, p := range f.parts {
+		if p.release != nil {
+			releasePages(p.data)
+		}
 	}
 }
+
+// Beside is a text file of a model's folder, such as tokenizer.json; nil without.
+func (f *File) Beside(name string) []byte { return f.beside[name] }
 
 // Name is the path or the name that the file was opened with.
 func (f *File) Name() string { return f.name }
@@ -140,13 +185,33 @@ func (t *Tensor) Elements() int {
 	return n
 }
 
+// Size is the number of bytes that Bytes returns.
+func (t *Tensor) Size() int {
+	_, block, blockBytes, _ := TypeInfo(t.Type)
+	return t.Elements() / block * blockBytes
+}
+
+// Bytes is the tensor's data: Data, or a copy made anew by each call where the file
+// stores it in another form.
+func (t *Tensor) Bytes() []byte {
+	if t.fill == nil {
+		return t.Data
+	}
+	out := make([]byte, t.Size())
+	t.fill(out)
+	return out
+}
+
+// Copied says that Bytes makes a copy.
+func (t *Tensor) Copied() bool { return t.fill != nil }
+
 // Floats returns a dequantized copy of the tensor.
 func (t *Tensor) Floats() ([]float32, error) {
 	if !Readable(t.Type) { // before allocating for a type that cannot be read
 		return nil, fmt.Errorf("tensor %s: %w", t.Name, unreadable(t.Type))
 	}
 	out := make([]float32, t.Elements())
-	if err := Dequantize(out, t.Type, t.Data); err != nil {
+	if err := Dequantize(out, t.Type, t.Bytes()); err != nil {
 		return nil, fmt.Errorf("tensor %s: %w", t.Name, err)
 	}
 	return out, nil
@@ -154,6 +219,6 @@ func (t *Tensor) Floats() ([]float32, error) {
 
 // newFile completes a parsed file.
 func newFile(f *File) *File {
-	f.digest = sync.OnceValue(func() string { return digest(f.data, f.body, f.tensors) })
+	f.digest = sync.OnceValue(func() string { return digest(f.parts) })
 	return f
 }

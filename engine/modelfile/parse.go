@@ -82,17 +82,14 @@ func parse(name string, data []byte) (f *File, err error) {
 	}()
 	r := &reader{data: data}
 	tensors, keys := parseHeader(r)
-	f = &File{name: name, data: data, keyAt: map[string]int{}, byName: map[string]*Tensor{}}
+	f = &File{name: name, keyAt: map[string]int{}, byName: map[string]*Tensor{}}
 	f.parseKeys(r, keys)
-	if n, err := f.Uint("split.count"); err == nil && n > 1 {
-		return nil, fmt.Errorf("it is one of %d parts of a split model, which are not supported: merge them into one file", n)
-	}
 	alignment, err := f.alignment()
 	if err != nil {
 		return nil, err
 	}
 	f.parseDirectory(r, tensors)
-	f.placeTensors(r.at, alignment)
+	f.placeTensors(data, r.at, alignment)
 	return newFile(f), nil
 }
 
@@ -212,19 +209,21 @@ func (t *Tensor) parseShape(r *reader, dims int) {
 
 // placeTensors turns relative offsets into data, checking alignment, bounds
 // and that no two tensors share a byte.
-func (f *File) placeTensors(directoryEnd int, alignment uint64) {
+func (f *File) placeTensors(data []byte, directoryEnd int, alignment uint64) {
 	body := (uint64(directoryEnd) + alignment - 1) &^ (alignment - 1)
-	size := uint64(len(f.data))
+	size := uint64(len(data))
 	if len(f.tensors) == 0 { // a vocabulary alone need not be padded
 		body = min(body, size)
 	}
 	if body > size {
 		failAt(directoryEnd, "the data section would start at %d, after the end of the file (%d)", body, size)
 	}
-	f.body = int(body)
+	p := &part{data: data, body: int(body)}
 	for _, t := range f.tensors {
-		f.place(t, body, alignment)
+		p.place(t, alignment)
+		p.stored = append(p.stored, t.Data)
 	}
+	f.parts = []*part{p}
 	sorted := slices.SortedFunc(slices.Values(f.tensors), func(a, b *Tensor) int { return cmp.Compare(a.Offset, b.Offset) })
 	for i := 1; i < len(sorted); i++ {
 		a, b := sorted[i-1], sorted[i]
@@ -234,19 +233,18 @@ func (f *File) placeTensors(directoryEnd int, alignment uint64) {
 	}
 }
 
-func (f *File) place(t *Tensor, body, alignment uint64) {
-	_, block, blockBytes, _ := TypeInfo(t.Type)
-	length := uint64(t.Elements()/block) * uint64(blockBytes) // at most 8 times 8 times the file size
-	start := body + uint64(t.Offset)
+func (p *part) place(t *Tensor, alignment uint64) {
+	length := uint64(t.Size()) // at most 8 times 8 times the file size
+	start := uint64(p.body) + uint64(t.Offset)
 	if uint64(t.Offset)%alignment != 0 {
 		failAt(int(start), "tensor %s has offset %d, not a multiple of the alignment %d", t.Name, t.Offset, alignment)
 	}
-	if size := uint64(len(f.data)); start > size || length > size-start {
+	if size := uint64(len(p.data)); start > size || length > size-start {
 		failAt(int(start), "tensor %s (%s, shape %v) needs %d bytes there, the file has %d bytes in all",
 			t.Name, typeName(t.Type), t.Shape, length, size)
 	}
 	t.Offset = int64(start)
-	t.Data = f.data[start : start+length : start+length]
+	t.Data = p.data[start : start+length : start+length]
 }
 
 // typeName is the name of a tensor type, known or not.

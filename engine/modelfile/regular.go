@@ -13,7 +13,7 @@ func regularSize(file *os.File) (int64, error) {
 	case err != nil:
 		return 0, err
 	case info.IsDir():
-		return 0, fmt.Errorf("%s is a folder; name one .gguf file", file.Name())
+		return 0, fmt.Errorf("%s is a folder", file.Name())
 	case !info.Mode().IsRegular():
 		return 0, fmt.Errorf("%s is not a regular file", file.Name())
 	}

@@ -18,21 +18,54 @@ var patterns = map[string]string{
 // jsonFile is the part of a tokenizer.json that counts here. Source: the serialization of
 // the library that writes it, huggingface/tokenizers.
 type jsonFile struct {
-	Added []struct {
-		ID      int32  `json:"id"`
-		Content string `json:"content"`
-		Special bool   `json:"special"`
-	} `json:"added_tokens"`
+	Added      []jsonAdded `json:"added_tokens"`
 	Normalizer *struct {
 		Type string `json:"type"`
 	} `json:"normalizer"`
-	PreTokenizer jsonSplit `json:"pre_tokenizer"`
-	Model        struct {
+	PreTokenizer  jsonSplit `json:"pre_tokenizer"`
+	PostProcessor jsonPost  `json:"post_processor"`
+	Model         struct {
 		Type         string           `json:"type"`
 		Vocab        map[string]int32 `json:"vocab"`
 		Merges       []jsonMerge      `json:"merges"`
 		ByteFallback bool             `json:"byte_fallback"`
+		IgnoreMerges bool             `json:"ignore_merges"`
 	} `json:"model"`
+}
+
+// jsonAdded is a token that is cut out of the text before it is split.
+type jsonAdded struct {
+	ID         int32  `json:"id"`
+	Content    string `json:"content"`
+	Special    bool   `json:"special"`
+	SingleWord bool   `json:"single_word"`
+	LStrip     bool   `json:"lstrip"`
+	RStrip     bool   `json:"rstrip"`
+	Normalized bool   `json:"normalized"`
+}
+
+// jsonPost says which tokens stand around every text; of those only a first one counts.
+type jsonPost struct {
+	Type   string `json:"type"`
+	Single []struct {
+		Special *struct {
+			ID string `json:"id"`
+		} `json:"SpecialToken"`
+	} `json:"single"`
+	Parts []jsonPost `json:"processors"`
+}
+
+// first is the name of the token that every text begins with, "" for none.
+func (p jsonPost) first() string {
+	if len(p.Single) > 0 && p.Single[0].Special != nil {
+		return p.Single[0].Special.ID
+	}
+	for _, part := range p.Parts {
+		if name := part.first(); name != "" {
+			return name
+		}
+	}
+	return ""
 }
 
 // jsonSplit is a pre-tokenizer, or a sequence of them.
@@ -90,7 +123,7 @@ func jsonVocab(text []byte) (v Vocab, err error) {
 	if v.Pre, err = f.PreTokenizer.splitter(); err != nil {
 		return v, err
 	}
-	v.AddBOS, v.BOS, v.EOS, v.EOT, v.Pad = splitters[v.Pre].addBOS, -1, -1, -1, -1
+	v.IgnoreMerges, v.Pad = f.Model.IgnoreMerges, -1
 	if v.Tokens, v.Types, err = f.tokens(); err != nil {
 		return v, err
 	}
@@ -100,7 +133,24 @@ func jsonVocab(text []byte) (v Vocab, err error) {
 	for name, id := range map[string]*int32{"<|begin_of_text|>": &v.BOS, "<|im_end|>": &v.EOS, "<|eot_id|>": &v.EOT} {
 		*id = int32(slices.Index(v.Tokens, name))
 	}
-	return v, nil
+	if name := f.PostProcessor.first(); name != "" {
+		v.BOS, v.AddBOS = int32(slices.Index(v.Tokens, name)), true
+	}
+	return v, f.strips(&v)
+}
+
+// strips reads what added tokens do with the text around them. Whether they are looked for
+// before or after the text is normalized changes nothing: no text is.
+func (f *jsonFile) strips(v *Vocab) error {
+	for _, a := range f.Added {
+		if a.SingleWord {
+			return fmt.Errorf("added token %q has single_word, which is not supported", a.Content)
+		}
+		if a.LStrip || a.RStrip {
+			v.Strips = append(v.Strips, Strip{a.ID, a.LStrip, a.RStrip})
+		}
+	}
+	return nil
 }
 
 // splitter names the splitter of a pre-tokenizer.

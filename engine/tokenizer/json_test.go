@@ -40,7 +40,7 @@ func asJSON(t testing.TB, v Vocab, pairs bool) []byte {
 		}
 	}
 	text, err := json.Marshal(map[string]any{"added_tokens": added, "normalizer": map[string]any{"type": "NFC"}, "pre_tokenizer": split,
-		"model": map[string]any{"type": "BPE", "vocab": vocab, "merges": merges}})
+		"model": map[string]any{"type": "BPE", "vocab": vocab, "merges": merges, "ignore_merges": v.IgnoreMerges}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -22,6 +22,9 @@ func FromFile(f *modelfile.File) (*Tokenizer, error) {
 }
 
 func readVocab(f *modelfile.File) (v Vocab, err error) {
+	if f.Beside("tokenizer.json") != nil {
+		return folderVocab(f)
+	}
 	model, err := f.String(keyPrefix + "model")
 	if err != nil {
 		return v, err
@@ -52,7 +55,7 @@ func readVocab(f *modelfile.File) (v Vocab, err error) {
 			return v, err
 		}
 	}
-	v.AddBOS = splitters[v.Pre].addBOS
+	v.AddBOS, v.IgnoreMerges = splitters[v.Pre].addBOS, splitters[v.Pre].ignoreMerges
 	if f.Has(keyPrefix + "add_bos_token") {
 		v.AddBOS, err = f.Bool(keyPrefix + "add_bos_token")
 	}

@@ -209,8 +209,17 @@ func (t *Tokenizer) EncodePromptMax(dst []int32, text string, most int) []int32 
 		if end == 0 {
 			return t.EncodeMax(dst, t.Unprotect(text), most)
 		}
-		dst = append(t.EncodeMax(dst, t.Unprotect(text[:start]), most), id)
+		before := text[:start]
 		text = text[end:]
+		if strip, ok := t.strips[id]; ok {
+			if strip.Left {
+				before = strings.TrimRightFunc(before, unicode.IsSpace)
+			}
+			if strip.Right {
+				text = strings.TrimLeftFunc(text, unicode.IsSpace)
+			}
+		}
+		dst = append(t.EncodeMax(dst, t.Unprotect(before), most), id)
 	}
 	return dst
 }

@@ -14,8 +14,8 @@ type splitter struct {
 	gpt2         bool  // the oldest form
 	word         class // what words are made of
 	digitsMax    int   // length of a piece of digits
-	ignoreMerges bool
-	addBOS       bool // unless the file says otherwise
+	ignoreMerges bool  // this and the next one unless the file says otherwise
+	addBOS       bool
 }
 
 // splitters by the name that model files use.

@@ -46,12 +46,25 @@ type Vocab struct {
 	BOS, EOS, EOT, Pad int32
 	// AddBOS says that every prompt begins with BOS.
 	AddBOS bool
+	// Stops are further tokens that end an answer.
+	Stops []int32
+	// IgnoreMerges says that a piece that is a token is that token, whatever the merges say.
+	IgnoreMerges bool
+	// Strips are the special tokens that take white space around them away.
+	Strips []Strip
+}
+
+// Strip is a special token that takes the white space to its left or right away.
+type Strip struct {
+	ID          int32
+	Left, Right bool
 }
 
 // Tokenizer encodes and decodes text of one model.
 type Tokenizer struct {
 	split        *splitter
-	ignoreMerges bool // a piece that is a token is that token, whatever the merges say
+	ignoreMerges bool
+	strips       map[int32]Strip
 	tokens       tokenTable
 	kinds        []uint8 // token types by id
 	bytes        [256]int32
@@ -60,7 +73,7 @@ type Tokenizer struct {
 	pieces       pieces
 	specials     specialSet
 	stops        []int32
-	bos          int32
+	bos, eos     int32
 	addBOS       bool
 	scratch      sync.Pool // *mergeScratch
 }
@@ -75,7 +88,11 @@ func New(v Vocab) (*Tokenizer, error) {
 	if err := checkVocab(v); err != nil {
 		return nil, err
 	}
-	t := &Tokenizer{split: s, ignoreMerges: s.ignoreMerges, bos: v.BOS, addBOS: v.AddBOS && v.BOS >= 0}
+	t := &Tokenizer{split: s, ignoreMerges: v.IgnoreMerges, bos: v.BOS, eos: v.EOS, addBOS: v.AddBOS && v.BOS >= 0,
+		strips: map[int32]Strip{}}
+	for _, s := range v.Strips {
+		t.strips[s.ID] = s
+	}
 	t.scratch.New = func() any { return new(mergeScratch) }
 	t.kinds = kindsOf(v)
 	t.tokens = newTokenTable(v.Tokens, t.kinds)
@@ -115,6 +132,11 @@ func checkVocab(v Vocab) error {
 	}{{"BOS", v.BOS}, {"EOS", v.EOS}, {"EOT", v.EOT}, {"padding", v.Pad}} {
 		if special.id < -1 || int(special.id) >= n {
 			return fmt.Errorf("the %s token is %d, the vocabulary ends at %d", special.name, special.id, n-1)
+		}
+	}
+	for _, id := range v.Stops {
+		if id < 0 || int(id) >= n {
+			return fmt.Errorf("a stop token is %d, the vocabulary ends at %d", id, n-1)
 		}
 	}
 	return nil
@@ -157,7 +179,7 @@ func (t *Tokenizer) findBytes() error {
 // usual end markers of chat models, which older files forget to name.
 func (t *Tokenizer) findStops(v Vocab) []int32 {
 	var stops []int32
-	for _, id := range []int32{v.EOS, v.EOT} {
+	for _, id := range append([]int32{v.EOS, v.EOT}, v.Stops...) {
 		if id >= 0 {
 			stops = append(stops, id)
 		}
@@ -193,6 +215,9 @@ func (t *Tokenizer) Stops() []int32 { return slices.Clone(t.stops) }
 // BOS is the token before the first one, -1 when there is none, and whether
 // prompts begin with it.
 func (t *Tokenizer) BOS() (id int32, add bool) { return t.bos, t.addBOS }
+
+// EOS is the token that ends a text, -1 when there is none.
+func (t *Tokenizer) EOS() int32 { return t.eos }
 
 // Unreachable lists the ids below Size that stand for nothing, unused ones and padding
 // rows, ascending. Sampling must never choose one of them.

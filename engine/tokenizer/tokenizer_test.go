@@ -25,7 +25,7 @@ func readJSON(t testing.TB, path string, into any) {
 // "<|im_start|>".
 func smallVocab(t testing.TB, pre string) Vocab {
 	t.Helper()
-	v := Vocab{Pre: pre, BOS: -1, EOS: 511, EOT: -1, Pad: 509}
+	v := Vocab{Pre: pre, BOS: -1, EOS: 511, EOT: -1, Pad: 509, IgnoreMerges: splitters[pre].ignoreMerges}
 	var file struct {
 		Tokens []string
 		Types  []int32

@@ -49,9 +49,9 @@ func inspect(out io.Writer, f *modelfile.File) error {
 	var parameters, bytes int64
 	for _, t := range f.Tensors() {
 		name, _, _, _ := modelfile.TypeInfo(t.Type)
-		fmt.Fprintf(w, "%s\t%s\t%v\t%d bytes at %d\n", t.Name, name, t.Shape, len(t.Data), t.Offset)
+		fmt.Fprintf(w, "%s\t%s\t%v\t%d bytes at %d\n", t.Name, name, t.Shape, t.Size(), t.Offset)
 		parameters += int64(t.Elements())
-		bytes += int64(len(t.Data))
+		bytes += int64(t.Size())
 	}
 	fmt.Fprintf(w, "\n%d tensors, %d parameters, %d bytes, digest %.16s\n", len(f.Tensors()), parameters, bytes, f.Digest())
 	if c, err := model.ReadConfig(f); err != nil {

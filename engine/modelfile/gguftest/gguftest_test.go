@@ -256,7 +256,7 @@ func TestRequantizeKeepsSmallTensors(t *testing.T) {
 }
 
 func TestWriteRefusesUnknownValues(t *testing.T) {
-	if err := gguftest.Write(&bytes.Buffer{}, []gguftest.KV{{Key: "k", Value: struct{}{}}}, nil); err == nil {
+	if err := modelfile.Write(&bytes.Buffer{}, []gguftest.KV{{Key: "k", Value: struct{}{}}}, nil, nil); err == nil {
 		t.Error("a struct is accepted as metadata")
 	}
 }

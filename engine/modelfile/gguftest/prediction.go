@@ -26,10 +26,11 @@ func WithPrediction(f *modelfile.File, change func(tensors map[string]*modelfile
 	var meta []KV
 	for _, v := range f.Keys() {
 		if v.Key != arch+".block_count" {
-			meta = append(meta, KV{v.Key, v})
+			meta = append(meta, KV{Key: v.Key, Value: v})
 		}
 	}
-	meta = append(meta, KV{arch + ".block_count", uint32(blocks + 1)}, KV{arch + ".nextn_predict_layers", uint32(1)})
+	meta = append(meta, KV{Key: arch + ".block_count", Value: uint32(blocks + 1)},
+		KV{Key: arch + ".nextn_predict_layers", Value: uint32(1)})
 	added, hidden := map[string]*modelfile.Tensor{}, 0
 	for _, x := range f.Tensors() {
 		if name, ok := strings.CutPrefix(x.Name, last); ok {
@@ -127,7 +128,7 @@ func WithAptPrediction(f *modelfile.File, share float32) []byte {
 func quieted(f *modelfile.File, share float32) []byte {
 	var meta []KV
 	for _, v := range f.Keys() {
-		meta = append(meta, KV{v.Key, v})
+		meta = append(meta, KV{Key: v.Key, Value: v})
 	}
 	var tensors []*modelfile.Tensor
 	for _, x := range f.Tensors() {

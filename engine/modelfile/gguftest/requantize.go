@@ -26,9 +26,9 @@ func Requantize(f *modelfile.File, typ kernel.Type) ([]byte, error) {
 		switch v.Key {
 		case "general.alignment": // Write has its own
 		case "general.file_type":
-			meta = append(meta, KV{v.Key, fileType})
+			meta = append(meta, KV{Key: v.Key, Value: fileType})
 		default:
-			meta = append(meta, KV{v.Key, v})
+			meta = append(meta, KV{Key: v.Key, Value: v})
 		}
 	}
 	var tensors []*modelfile.Tensor

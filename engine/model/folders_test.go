@@ -1,0 +1,215 @@
+package model
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"corenode/engine/kernel"
+	"corenode/engine/modelfile"
+	"corenode/engine/modelfile/gguftest"
+)
+
+// folderRecording is a checkpoint and its logits by transformers: see testdata/folders/record.py.
+type folderRecording struct {
+	Config       map[string]any
+	Tensors      []gguftest.Made
+	Prompt       []int32
+	Positions    []int
+	Logits       [][]float32
+	GreedyTokens []int32 `json:"greedy_tokens"`
+	Greedy       [][]float32
+}
+
+func folderRecordings(t testing.TB) map[string]*folderRecording {
+	t.Helper()
+	paths, err := filepath.Glob("testdata/folders/*.json")
+	if err != nil || len(paths) == 0 {
+		t.Fatalf("no recordings: %v", err)
+	}
+	all := map[string]*folderRecording{}
+	for _, path := range paths {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := new(folderRecording)
+		if err := json.Unmarshal(text, r); err != nil || len(r.Logits) == 0 || len(r.Greedy) == 0 {
+			t.Fatalf("%s: %d positions: %v", path, len(r.Logits), err)
+		}
+		all[strings.TrimSuffix(filepath.Base(path), ".json")] = r
+	}
+	return all
+}
+
+// stored are the recording's tensors.
+func (r *folderRecording) stored() (tensors []gguftest.Stored) {
+	for _, m := range r.Tensors {
+		tensors = append(tensors, m.Store())
+	}
+	return tensors
+}
+
+// openFolder writes a folder and opens it.
+func openFolder(t testing.TB, config map[string]any, tensors []gguftest.Stored, shards int) *modelfile.File {
+	t.Helper()
+	f, err := tryFolder(t, config, tensors, shards)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { f.Close() })
+	return f
+}
+
+func tryFolder(t testing.TB, config map[string]any, tensors []gguftest.Stored, shards int) (*modelfile.File, error) {
+	t.Helper()
+	dir := t.TempDir()
+	text, err := json.Marshal(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := gguftest.WriteFolder(dir, map[string]string{"config.json": string(text)}, tensors, shards); err != nil {
+		t.Fatal(err)
+	}
+	return modelfile.Open(dir)
+}
+
+// replay computes a recording's prompt in pieces and then its greedy tokens, and returns
+// the rows that the recording has.
+func (r *folderRecording) replay(t testing.TB, m *Model, cut []int) (prompt, greedy [][]float32) {
+	t.Helper()
+	const page = 16
+	tokens := len(r.Prompt) + len(r.GreedyTokens)
+	s := &sequence{m: m, cache: newCache(t, m, page, (tokens+page-1)/page, 1, kernel.KVF32), prompt: true}
+	for i := range (tokens + page - 1) / page {
+		s.pages = append(s.pages, int32(i))
+	}
+	if m.HasState() {
+		s.cache.ResetState(0)
+	}
+	var all [][]float32
+	for i := 0; s.pos < len(r.Prompt); i++ {
+		n := min(cut[i%len(cut)], len(r.Prompt)-s.pos)
+		all = append(all, s.feed(t, r.Prompt[s.pos:s.pos+n])...)
+	}
+	for _, p := range r.Positions {
+		prompt = append(prompt, all[p])
+	}
+	greedy = append(greedy, all[len(all)-1])
+	s.prompt = false
+	for _, id := range r.GreedyTokens[:len(r.GreedyTokens)-1] {
+		greedy = append(greedy, s.feed(t, []int32{id})...)
+	}
+	s.cache.Close()
+	return prompt, greedy
+}
+
+func worst(got, want [][]float32) (d float64) {
+	for i := range want {
+		for j := range want[i] {
+			if x := math.Abs(float64(got[i][j]) - float64(want[i][j])); !(x <= d) { // NaN counts
+				d = x
+			}
+		}
+	}
+	return d
+}
+
+// TestFolders: a folder gives the logits that transformers gave, on every level, in one
+// piece and in pieces that cut through chunks and pages.
+func TestFolders(t *testing.T) {
+	for name, r := range folderRecordings(t) {
+		f := openFolder(t, r.Config, r.stored(), 1)
+		for _, k := range exactMakers(t) {
+			t.Run(name+"/"+k.name, func(t *testing.T) {
+				m := loadOn(t, f, k.make(t, 2))
+				for _, cut := range [][]int{{1000}, {64}, {7, 57, 1, 33}} {
+					prompt, greedy := r.replay(t, m, cut)
+					if d := max(worst(prompt, r.Logits), worst(greedy, r.Greedy)); !(d <= 1e-3) {
+						t.Errorf("in pieces of %d: a logit differs by %g, want at most 0.001", cut, d)
+					}
+				}
+			})
+		}
+	}
+}
+
+// TestFolderForms: other forms of the same folder give the same bits, and so does the GGUF
+// file that is written from it.
+func TestFolderForms(t *testing.T) {
+	for name, r := range folderRecordings(t) {
+		backend := exactMakers(t)[1]
+		bits := func(f *modelfile.File) [][]float32 {
+			prompt, greedy := r.replay(t, loadOn(t, f, backend.make(t, 2)), []int{1000})
+			return append(prompt, greedy...)
+		}
+		plain := openFolder(t, r.Config, r.stored(), 1)
+		want := bits(plain)
+		same := func(what string, f *modelfile.File) {
+			t.Run(name+"/"+what, func(t *testing.T) { sameBits(t, what, bits(f), want) })
+		}
+		same("four files", openFolder(t, r.Config, r.stored(), 4))
+		same("language_model", openFolder(t, map[string]any{
+			"model_type": r.Config["model_type"], "text_config": r.Config, "vision_config": map[string]any{}, "image_token_id": 3,
+		}, prefixed(r.stored(), "model.", "model.language_model."), 1))
+		same("stacked experts", openFolder(t, r.Config, stackExperts(t, r.stored()), 1))
+		var meta []modelfile.KV
+		for _, v := range plain.Keys() {
+			meta = append(meta, modelfile.KV{Key: v.Key, Value: v})
+		}
+		var written bytes.Buffer
+		if err := modelfile.Write(&written, meta, plain.Tensors(), nil); err != nil {
+			t.Fatal(err)
+		}
+		gguf, err := modelfile.OpenBytes("written", written.Bytes())
+		if err != nil {
+			t.Fatal(err)
+		}
+		same("GGUF", gguf)
+	}
+}
+
+func prefixed(tensors []gguftest.Stored, from, to string) []gguftest.Stored {
+	for i, x := range tensors {
+		if rest, ok := strings.CutPrefix(x.Name, from); ok {
+			tensors[i].Name = to + rest
+		}
+	}
+	return tensors
+}
+
+// stackExperts joins the matrices of all experts, the rows of gate before those of up.
+func stackExperts(t *testing.T, tensors []gguftest.Stored) []gguftest.Stored {
+	t.Helper()
+	one := map[string]gguftest.Stored{}
+	var out []gguftest.Stored
+	for _, x := range tensors {
+		if one[x.Name] = x; !strings.Contains(x.Name, ".mlp.experts.") {
+			out = append(out, x)
+		}
+	}
+	for layer := 0; ; layer++ {
+		p := fmt.Sprintf("model.layers.%d.mlp.experts.", layer)
+		first, ok := one[p+"0.gate_proj.weight"]
+		if !ok {
+			return out
+		}
+		both := gguftest.Stored{Name: p + "gate_up_proj", DType: first.DType, Shape: []int{0, 2 * first.Shape[0], first.Shape[1]}}
+		down := gguftest.Stored{Name: p + "down_proj", DType: first.DType, Shape: []int{0, first.Shape[1], first.Shape[0]}}
+		for e := 0; ; e++ {
+			gate, ok := one[fmt.Sprintf("%s%d.gate_proj.weight", p, e)]
+			if !ok {
+				break
+			}
+			both.Data = append(append(both.Data, gate.Data...), one[fmt.Sprintf("%s%d.up_proj.weight", p, e)].Data...)
+			down.Data = append(down.Data, one[fmt.Sprintf("%s%d.down_proj.weight", p, e)].Data...)
+			both.Shape[0], down.Shape[0] = e+1, e+1
+		}
+		out = append(out, both, down)
+	}
+}

@@ -1,0 +1,165 @@
+package modelfile
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"io"
+)
+
+// KV is one metadata entry. Value is a uint8 to int64, float32, float64, bool
+// or string, a slice of uint8, int32, uint32, int64, uint64, float32, bool or
+// string, or a Value, which is copied as it is.
+type KV struct {
+	Key   string
+	Value any
+}
+
+// Write writes a version 3 file. Of each tensor Name, Type, Shape and Bytes
+// count; offsets are made here. written is told the bytes of data written so far; nil is
+// told nothing. Memory is taken for one tensor at a time.
+func Write(w io.Writer, meta []KV, tensors []*Tensor, written func(bytes int64)) error {
+	var b bytes.Buffer
+	b.WriteString(magic)
+	put(&b, uint32(3), uint64(len(tensors)), uint64(len(meta)))
+	for _, kv := range meta {
+		putString(&b, kv.Key)
+		if err := putValue(&b, kv.Value); err != nil {
+			return fmt.Errorf("write metadata key %q: %w", kv.Key, err)
+		}
+	}
+	offset := 0
+	for _, t := range tensors {
+		putString(&b, t.Name)
+		put(&b, uint32(len(t.Shape)))
+		for _, n := range t.Shape {
+			put(&b, uint64(n))
+		}
+		put(&b, uint32(t.Type), uint64(offset))
+		offset += padded(t.Size())
+	}
+	b.Write(make([]byte, padded(b.Len())-b.Len()))
+	if _, err := w.Write(b.Bytes()); err != nil {
+		return err
+	}
+	done := int64(0)
+	for _, t := range tensors {
+		data := t.Bytes()
+		if _, err := w.Write(data); err != nil {
+			return err
+		}
+		if _, err := w.Write(make([]byte, padded(len(data))-len(data))); err != nil {
+			return err
+		}
+		if done += int64(len(data)); written != nil {
+			written(done)
+		}
+	}
+	return nil
+}
+
+func padded(n int) int { return (n + alignmentDefault - 1) / alignmentDefault * alignmentDefault }
+
+// newValue is the metadata entry of a value that putValue knows.
+func newValue(key string, value any) (Value, error) {
+	var b bytes.Buffer
+	putString(&b, key)
+	if err := putValue(&b, value); err != nil {
+		return Value{}, fmt.Errorf("metadata key %q: %w", key, err)
+	}
+	r := &reader{data: b.Bytes()}
+	return parseValue(r, r.name("key")), nil
+}
+
+// put appends fixed-size values, little endian. A bytes.Buffer never fails and
+// the callers pass fixed-size types only.
+func put(b *bytes.Buffer, values ...any) {
+	for _, v := range values {
+		if err := binary.Write(b, binary.LittleEndian, v); err != nil {
+			panic(err)
+		}
+	}
+}
+
+func putString(b *bytes.Buffer, s string) {
+	put(b, uint64(len(s)))
+	b.WriteString(s)
+}
+
+// putValue writes the type number and the value.
+func putValue(b *bytes.Buffer, v any) error {
+	switch v := v.(type) {
+	case Value:
+		put(b, uint32(v.Type))
+		b.Write(v.Raw())
+		return nil
+	case string:
+		put(b, uint32(String))
+		putString(b, v)
+		return nil
+	case []string:
+		put(b, uint32(Array), uint32(String), uint64(len(v)))
+		for _, s := range v {
+			putString(b, s)
+		}
+		return nil
+	}
+	if typ, ok := scalarType(v); ok {
+		put(b, uint32(typ), v)
+		return nil
+	}
+	typ, n, ok := sliceType(v)
+	if !ok {
+		return fmt.Errorf("a %T cannot be written", v)
+	}
+	put(b, uint32(Array), uint32(typ), uint64(n), v)
+	return nil
+}
+
+func scalarType(v any) (ValueType, bool) {
+	switch v.(type) {
+	case uint8:
+		return Uint8, true
+	case int8:
+		return Int8, true
+	case uint16:
+		return Uint16, true
+	case int16:
+		return Int16, true
+	case uint32:
+		return Uint32, true
+	case int32:
+		return Int32, true
+	case float32:
+		return Float32, true
+	case bool:
+		return Bool, true
+	case uint64:
+		return Uint64, true
+	case int64:
+		return Int64, true
+	case float64:
+		return Float64, true
+	}
+	return 0, false
+}
+
+func sliceType(v any) (typ ValueType, n int, ok bool) {
+	switch v := v.(type) {
+	case []uint8:
+		return Uint8, len(v), true
+	case []int32:
+		return Int32, len(v), true
+	case []uint32:
+		return Uint32, len(v), true
+	case []int64:
+		return Int64, len(v), true
+	case []uint64:
+		return Uint64, len(v), true
+	case []float32:
+		return Float32, len(v), true
+	case []bool:
+		return Bool, len(v), true
+	}
+	return 0, 0, false
+}

@@ -1,0 +1,105 @@
+package tokenizer
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"corenode/engine/modelfile"
+)
+
+// folderVocab reads the vocabulary of a folder: tokenizer.json has the tokens, and the
+// files beside it say which of them begin and end a text.
+func folderVocab(f *modelfile.File) (v Vocab, err error) {
+	if v, err = jsonVocab(f.Beside("tokenizer.json")); err != nil {
+		return v, fmt.Errorf("tokenizer.json: %w", err)
+	}
+	if text := f.Beside("tokenizer_config.json"); text != nil {
+		if err := v.readNames(text); err != nil {
+			return v, fmt.Errorf("tokenizer_config.json: %w", err)
+		}
+	}
+	for _, name := range []string{"generation_config.json", "config.json"} {
+		if text := f.Beside(name); text != nil {
+			if err := v.readEnds(text); err != nil {
+				return v, fmt.Errorf("%s: %w", name, err)
+			}
+		}
+	}
+	return v, nil
+}
+
+// tokenName is the name of a token, or an object with it.
+type tokenName string
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (n *tokenName) UnmarshalJSON(b []byte) error {
+	if len(b) > 0 && b[0] == '{' {
+		var object struct{ Content string }
+		err := json.Unmarshal(b, &object)
+		*n = tokenName(object.Content)
+		return err
+	}
+	return json.Unmarshal(b, (*string)(n))
+}
+
+// readNames takes the special tokens of a tokenizer_config.json.
+func (v *Vocab) readNames(text []byte) error {
+	var names struct {
+		BOS tokenName `json:"bos_token"`
+		EOS tokenName `json:"eos_token"`
+		Pad tokenName `json:"pad_token"`
+		Add *bool     `json:"add_bos_token"`
+	}
+	if err := json.Unmarshal(text, &names); err != nil {
+		return err
+	}
+	for name, id := range map[tokenName]*int32{names.BOS: &v.BOS, names.EOS: &v.EOS, names.Pad: &v.Pad} {
+		if at := slices.Index(v.Tokens, string(name)); name != "" && at >= 0 {
+			*id = int32(at)
+		}
+	}
+	if names.Add != nil {
+		v.AddBOS = *names.Add
+	}
+	return nil
+}
+
+// tokenIDs is one id or a list of them.
+type tokenIDs []int32
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (ids *tokenIDs) UnmarshalJSON(b []byte) error {
+	if len(b) > 0 && b[0] == '[' {
+		return json.Unmarshal(b, (*[]int32)(ids))
+	}
+	var id *int32
+	err := json.Unmarshal(b, &id)
+	if id != nil {
+		*ids = tokenIDs{*id}
+	}
+	return err
+}
+
+// readEnds adds the tokens that end an answer by a config.
+func (v *Vocab) readEnds(text []byte) error {
+	type ends struct {
+		EOS tokenIDs `json:"eos_token_id"`
+	}
+	var config struct {
+		ends
+		Text ends `json:"text_config"`
+	}
+	if err := json.Unmarshal(text, &config); err != nil {
+		return err
+	}
+	for _, id := range append(config.EOS, config.Text.EOS...) {
+		if id >= 0 && int(id) < len(v.Tokens) { // configs of cut models name tokens that are gone
+			v.Stops = append(v.Stops, id)
+		}
+		if v.EOS < 0 && len(v.Stops) > 0 {
+			v.EOS = v.Stops[0]
+		}
+	}
+	return nil
+}
