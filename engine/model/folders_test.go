@@ -4,9 +4,11 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -212,4 +214,84 @@ func stackExperts(t *testing.T, tensors []gguftest.Stored) []gguftest.Stored {
 		}
 		out = append(out, both, down)
 	}
+}
+
+// TestEightBitFolders: a folder of FP8 weights computes what one of the weights that they
+// mean does. They are read as F16, so each is off by up to 1 in 2,048. Logits spread over 5;
+// measured are differences of 0.005 without recurrent layers, 0.04 with them, and 0.16 where
+// the choice of an expert may flip.
+func TestEightBitFolders(t *testing.T) {
+	for name, r := range folderRecordings(t) {
+		config := maps.Clone(r.Config)
+		config["quantization_config"] = map[string]any{"quant_method": "fp8", "fmt": "e4m3", "weight_block_size": []int{16, 24}}
+		var eight, plain []gguftest.Stored
+		for i, x := range r.stored() {
+			if keptWide(x) {
+				eight, plain = append(eight, x), append(plain, x)
+				continue
+			}
+			codes, scale, meant := toEight(r.Tensors[i], 16, 24)
+			eight, plain = append(eight, codes, scale), append(plain, meant)
+		}
+		backend := exactMakers(t)[1]
+		logits := func(f *modelfile.File) [][]float32 {
+			prompt, greedy := r.replay(t, loadOn(t, f, backend.make(t, 2)), []int{1000})
+			return append(prompt, greedy...)
+		}
+		got, want := logits(openFolder(t, config, eight, 1)), logits(openFolder(t, r.Config, plain, 1))
+		d := worst(got, want)
+		t.Logf("%s: largest difference %.2g", name, d)
+		bound := 0.02
+		if strings.HasPrefix(name, "qwen3_5") {
+			bound = 0.25
+		}
+		if !(d <= bound) {
+			t.Errorf("%s: a logit differs by %g, want at most %g", name, d, bound)
+		}
+	}
+}
+
+// keptWide tells the tensors that published FP8 checkpoints leave in more bits.
+func keptWide(x gguftest.Stored) bool {
+	wide := []string{"embed_tokens", "lm_head", "mlp.gate.", "shared_expert_gate", "in_proj_a", "in_proj_b"}
+	return len(x.Shape) != 2 || slices.ContainsFunc(wide, func(s string) bool { return strings.Contains(x.Name, s) })
+}
+
+// toEight rounds a matrix to E4M3 codes with a scale for each block, and returns what they mean too.
+func toEight(m gguftest.Made, blockRows, blockCols int) (codes, scale, meant gguftest.Stored) {
+	rows, cols := m.Shape[0], m.Shape[1]
+	x := gguftest.Hashed(m.Name, rows*cols, m.Scale)
+	across := (cols + blockCols - 1) / blockCols
+	scales := make([]float32, (rows+blockRows-1)/blockRows*across)
+	block := func(i int) int { return i/cols/blockRows*across + i%cols/blockCols }
+	for i, v := range x {
+		scales[block(i)] = max(scales[block(i)], float32(math.Abs(float64(v)))/448)
+	}
+	data := make([]byte, len(x))
+	for i, v := range x {
+		data[i], x[i] = nearestEight(v / scales[block(i)])
+		x[i] *= scales[block(i)]
+	}
+	return gguftest.Stored{Name: m.Name, DType: "F8_E4M3", Shape: m.Shape, Data: data},
+		gguftest.Store(m.Name+"_scale_inv", "F32", scales, len(scales)/across, across), gguftest.Store(m.Name, "F32", x, rows, cols)
+}
+
+// nearestEight is the E4M3 code of a number of at most 448, found by its definition: a sign,
+// an exponent with the bias 7 and three bits of fraction.
+func nearestEight(v float32) (code byte, value float32) {
+	size := math.Abs(float64(v))
+	exponent := max(math.Floor(math.Log2(size)), -6)
+	eighths := math.RoundToEven(size / math.Exp2(exponent-3))
+	if eighths == 16 {
+		exponent, eighths = exponent+1, 8
+	}
+	code = byte(eighths) // of a subnormal
+	if eighths >= 8 {
+		code = byte(exponent+7)<<3 | byte(eighths-8)
+	}
+	value = float32(eighths * math.Exp2(exponent-3))
+	if v < 0 {
+		return code | 128, -value
+	}
+	return code, value
 }

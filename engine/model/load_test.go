@@ -71,7 +71,7 @@ func (e *edit) remove(name string) {
 
 // add writes a tensor of float32 values.
 func (e *edit) add(name string, values []float32, shape ...int) {
-	data, err := gguftest.Quantize(kernel.F32, values)
+	data, err := modelfile.Quantize(kernel.F32, values)
 	if err != nil {
 		panic(err)
 	}

@@ -127,6 +127,9 @@ func (k *folderKeys) unknown(idle map[string]bool) {
 
 const requiredKey = -1
 
+// ropeDimMax bounds what the size of a head may cost.
+const ropeDimMax = 1 << 16
+
 func readFolderConfig(text []byte, raw []*rawTensor) (*folderConfig, error) {
 	var errs []error
 	c := &folderConfig{}
@@ -260,7 +263,7 @@ func (c *folderConfig) linear(k *folderKeys) {
 		}
 	}
 	c.put("attention.recurrent_layers", recurrent)
-	for ; every <= len(kinds); every++ { // for readers that know only the interval
+	for ; every <= min(len(kinds), 64); every++ { // for readers that know only the interval
 		if regular(recurrent, every) {
 			c.number("full_attention_interval", every)
 			break
@@ -331,6 +334,10 @@ func (c *folderConfig) rope(k *folderKeys) {
 	r.get("rope_theta", &theta)
 	r.get("partial_rotary_factor", &share)
 	c.put("rope.freq_base", float32(theta))
+	if share <= 0 || share > 1 || c.headDim > ropeDimMax {
+		r.fail("partial_rotary_factor is %g of %d values, want 0 to 1 of at most %d", share, c.headDim, ropeDimMax)
+		return
+	}
 	dim := c.number("rope.dimension_count", int(float64(c.headDim)*share))
 	if sections := []int32(nil); r.get("mrope_section", &sections) { // all streams are the text's position
 		must(r, "mrope_interleaved", true)

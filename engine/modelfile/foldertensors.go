@@ -212,6 +212,9 @@ func cutExpert(name string) (rest string, expert int) {
 // collect keeps a matrix of one expert.
 func (b *builder) collect(t *Tensor, expert int) error {
 	s := b.stacks[t.Name]
+	if b.config.experts > len(b.raw) { // before memory is taken for them
+		return fmt.Errorf("the folder has %d tensors, num_experts is %d", len(b.raw), b.config.experts)
+	}
 	if s == nil {
 		s = &stack{make([]*Tensor, b.config.experts)}
 		b.stacks[t.Name] = s
@@ -248,7 +251,7 @@ func (t *Tensor) read(dst []byte) {
 	t.fill(dst)
 }
 
-// tensor is r as it is stored: dimensions in GGUF's order, weights of eight bits as BF16.
+// tensor is r as it is stored: dimensions in GGUF's order, weights of eight bits as F16.
 func (b *builder) tensor(r *rawTensor) (*Tensor, error) {
 	types := map[string]kernel.Type{"F32": kernel.F32, "F16": kernel.F16, "BF16": kernel.BF16}
 	shape := slices.Clone(r.shape)
@@ -398,7 +401,8 @@ func floatTensor(name string, values []float32, shape ...int) *Tensor {
 }
 
 // eightBit is a matrix, or a stack of them, of E4M3 values that are multiplied by a scale for each
-// block of rows and columns. It is read as BF16, which rounds a product by at most 1 in 256.
+// block of rows and columns. It is read as F16: that rounds a product by at most 1 in 2,048, or by 2^-25 where it
+// is below 2^-14, and BF16 by eight times as much.
 func eightBit(data []byte, shape []int, scale *rawTensor, block [2]int) (*Tensor, error) {
 	cols, rows := shape[0], shape[1]
 	stacked := 1
@@ -416,11 +420,11 @@ func eightBit(data []byte, shape []int, scale *rawTensor, block [2]int) (*Tensor
 	if err != nil {
 		return nil, err
 	}
-	return &Tensor{Type: kernel.BF16, Shape: shape, Offset: -1, fill: func(dst []byte) {
+	return &Tensor{Type: kernel.F16, Shape: shape, Offset: -1, fill: func(dst []byte) {
 		for r := range stacked * rows {
 			of := scales[(r/rows*down+r%rows/block[0])*across:]
 			for c, v := range data[r*cols : (r+1)*cols] {
-				binary.LittleEndian.PutUint16(dst[(r*cols+c)*2:], brain(e4m3[v]*of[c/block[1]]))
+				binary.LittleEndian.PutUint16(dst[(r*cols+c)*2:], Half(e4m3[v]*of[c/block[1]]))
 			}
 		}
 	}}, nil
@@ -442,12 +446,3 @@ var e4m3 = func() (values [256]float32) {
 	}
 	return values
 }()
-
-// brain rounds to bfloat16, ties to even.
-func brain(x float32) uint16 {
-	b := math.Float32bits(x)
-	if x != x {
-		return uint16(b>>16 | 64)
-	}
-	return uint16((b + 0x7fff + b>>16&1) >> 16)
-}

@@ -40,7 +40,7 @@ func matrix(name string, typ kernel.Type, shape ...int) *modelfile.Tensor {
 	for i := range x {
 		x[i] = float32(math.Sin(float64(i)))
 	}
-	data, err := gguftest.Quantize(typ, x)
+	data, err := modelfile.Quantize(typ, x)
 	if err != nil {
 		panic(err)
 	}

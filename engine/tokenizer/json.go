@@ -180,6 +180,9 @@ func (s jsonSplit) splitter() (string, error) {
 	return name, nil
 }
 
+// unusedMax bounds the ids without a token, beside as many as there are tokens.
+const unusedMax = 4096
+
 // tokens lists the tokens by id with their types. Ids that no token has fill up the list.
 func (f *jsonFile) tokens() (tokens []string, types []int32, err error) {
 	n := int32(0)
@@ -191,6 +194,9 @@ func (f *jsonFile) tokens() (tokens []string, types []int32, err error) {
 	}
 	if n <= 0 || n > tokensMax {
 		return nil, nil, fmt.Errorf("the token ids are not within 0 to %d", tokensMax-1)
+	}
+	if have := len(f.Model.Vocab) + len(f.Added); int(n) > 2*have+unusedMax {
+		return nil, nil, fmt.Errorf("%d tokens have ids up to %d", have, n-1)
 	}
 	tokens, types = make([]string, n), make([]int32, n)
 	put := func(id int32, text string, kind int32) error {

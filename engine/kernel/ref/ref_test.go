@@ -9,7 +9,6 @@ import (
 
 	"corenode/engine/kernel"
 	"corenode/engine/modelfile"
-	"corenode/engine/modelfile/gguftest"
 )
 
 func upload(x ...float32) kernel.Buffer {
@@ -29,7 +28,7 @@ func noise(n int, seed uint64) []float32 {
 
 func load(t *testing.T, experts, rows, cols int, x ...float32) kernel.Weight {
 	t.Helper()
-	data, err := gguftest.Quantize(kernel.F32, x)
+	data, err := modelfile.Quantize(kernel.F32, x)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -126,7 +125,7 @@ func TestRope(t *testing.T) {
 func TestRoundHalf(t *testing.T) {
 	check := func(x float32) {
 		var raw [2]byte
-		binary.LittleEndian.PutUint16(raw[:], gguftest.Half(x))
+		binary.LittleEndian.PutUint16(raw[:], modelfile.Half(x))
 		var want [1]float32
 		if err := modelfile.Dequantize(want[:], kernel.F16, raw[:]); err != nil {
 			t.Fatal(err)

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 
 	"corenode/engine/kernel"
+	"corenode/engine/modelfile"
 )
 
 // Stored is a tensor of a safetensors file, its shape outermost first.
@@ -39,7 +40,7 @@ func (m Made) Store() Stored {
 
 // Store is a tensor of values rounded to F32, F16 or BF16.
 func Store(name, dtype string, values []float32, shape ...int) Stored {
-	data, err := Quantize(map[string]kernel.Type{"F32": kernel.F32, "F16": kernel.F16, "BF16": kernel.BF16}[dtype], values)
+	data, err := modelfile.Quantize(map[string]kernel.Type{"F32": kernel.F32, "F16": kernel.F16, "BF16": kernel.BF16}[dtype], values)
 	if err != nil {
 		panic(err) // a mistake in a test
 	}

@@ -177,7 +177,7 @@ func TestQuantizersRoundTrip(t *testing.T) {
 	limits := map[kernel.Type]float64{kernel.F32: 0, kernel.F16: 5e-4, kernel.BF16: 4e-3, kernel.Q8_0: 0.01,
 		kernel.Q4_0: 0.12, kernel.Q4_K: 0.09, kernel.Q5_K: 0.045, kernel.Q6_K: 0.025}
 	for typ, limit := range limits {
-		data, err := gguftest.Quantize(typ, x)
+		data, err := modelfile.Quantize(typ, x)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -201,13 +201,13 @@ func TestHalf(t *testing.T) {
 		if err := modelfile.Dequantize(x[:], kernel.F16, []byte{byte(h), byte(h >> 8)}); err != nil {
 			t.Fatal(err)
 		}
-		if got := gguftest.Half(x[0]); got != uint16(h) && x[0] == x[0] {
+		if got := modelfile.Half(x[0]); got != uint16(h) && x[0] == x[0] {
 			t.Fatalf("%04x became %04x over %v", h, got, x[0])
 		}
 	}
 	for x, want := range map[float32]uint16{1 + 0x1p-11: 0x3c00, 1 + 3*0x1p-11: 0x3c02, 65519: 0x7bff, 65520: 0x7c00, 0x1p-25: 0,
 		0x1.8p-25: 1, -1e9: 0xfc00} {
-		if got := gguftest.Half(x); got != want {
+		if got := modelfile.Half(x); got != want {
 			t.Errorf("Half(%v) = %04x, want %04x", x, got, want)
 		}
 	}
@@ -219,7 +219,7 @@ func TestRequantizeKeepsSmallTensors(t *testing.T) {
 		for _, d := range shape {
 			n *= d
 		}
-		data, err := gguftest.Quantize(kernel.F32, gaussian(n))
+		data, err := modelfile.Quantize(kernel.F32, gaussian(n))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -72,7 +72,7 @@ func hashedTensor(name string, typ kernel.Type, shape ...int) *modelfile.Tensor 
 
 // Set gives a tensor other values, as typ.
 func Set(x *modelfile.Tensor, typ kernel.Type, values []float32) {
-	data, err := Quantize(typ, values)
+	data, err := modelfile.Quantize(typ, values)
 	if err != nil {
 		panic(err)
 	}

@@ -51,7 +51,7 @@ func recode(t *modelfile.Tensor, typ kernel.Type) (*modelfile.Tensor, error) {
 	if err != nil {
 		return nil, err
 	}
-	data, err := Quantize(typ, x)
+	data, err := modelfile.Quantize(typ, x)
 	return &modelfile.Tensor{Name: t.Name, Type: typ, Shape: t.Shape, Data: data}, err
 }
 

@@ -1,6 +1,5 @@
-// Package gguftest makes model files for tests: quantizers and
-// a converter between tensor types. Only tests import it; its encoders favor
-// being plain over speed and smallest error.
+// Package gguftest makes model files for tests: folders of safetensors, other tensor types
+// and prediction layers. Only tests import it.
 package gguftest
 
 import (

@@ -1,4 +1,4 @@
-package gguftest
+package modelfile
 
 import (
 	"encoding/binary"
@@ -6,16 +6,13 @@ import (
 	"math"
 
 	"corenode/engine/kernel"
-	"corenode/engine/modelfile"
 )
 
 // encoders turn one block of values into its bytes.
 var encoders = map[kernel.Type]func(dst []byte, x []float32){
-	kernel.F32: func(dst []byte, x []float32) { binary.LittleEndian.PutUint32(dst, math.Float32bits(x[0])) },
-	kernel.F16: func(dst []byte, x []float32) { binary.LittleEndian.PutUint16(dst, Half(x[0])) },
-	kernel.BF16: func(dst []byte, x []float32) {
-		binary.LittleEndian.PutUint16(dst, brain(x[0]))
-	},
+	kernel.F32:  func(dst []byte, x []float32) { binary.LittleEndian.PutUint32(dst, math.Float32bits(x[0])) },
+	kernel.F16:  func(dst []byte, x []float32) { binary.LittleEndian.PutUint16(dst, Half(x[0])) },
+	kernel.BF16: func(dst []byte, x []float32) { binary.LittleEndian.PutUint16(dst, brain(x[0])) },
 	kernel.Q8_0: quantizeQ8_0,
 	kernel.Q4_0: quantizeQ4_0,
 	kernel.Q4_K: func(dst []byte, x []float32) { quantizeMin(dst, x, 15) },
@@ -26,7 +23,7 @@ var encoders = map[kernel.Type]func(dst []byte, x []float32){
 // Quantize encodes finite values as blocks of typ; len(x) must be a multiple
 // of the block.
 func Quantize(typ kernel.Type, x []float32) ([]byte, error) {
-	name, block, blockBytes, _ := modelfile.TypeInfo(typ)
+	name, block, blockBytes, _ := TypeInfo(typ)
 	encode := encoders[typ]
 	if encode == nil {
 		return nil, fmt.Errorf("type %d has no encoder", typ)
@@ -59,14 +56,6 @@ func Half(x float32) uint16 {
 	return sign | (uint16(e+13)<<10 + units) // units carries the hidden bit: it adds one to the exponent
 }
 
-func fromHalf(h uint16) float32 {
-	var x [1]float32
-	if err := modelfile.Dequantize(x[:], kernel.F16, []byte{byte(h), byte(h >> 8)}); err != nil {
-		panic(err) // one F16 value in two bytes always fits
-	}
-	return x[0]
-}
-
 // brain rounds to bfloat16, ties to even.
 func brain(x float32) uint16 {
 	b := math.Float32bits(x)
@@ -79,7 +68,7 @@ func brain(x float32) uint16 {
 func putHalf(dst []byte, x float32) float32 {
 	h := Half(x)
 	binary.LittleEndian.PutUint16(dst, h)
-	return fromHalf(h)
+	return half(dst)
 }
 
 // quantizeQ8_0 divides by the largest magnitude over 127, rounding half away

@@ -1,0 +1,14 @@
+package modelfile
+
+// Translate opens a folder that is in memory: config.json and one safetensors file.
+func Translate(config, safetensors []byte) (*File, error) {
+	f := &File{name: "memory", keyAt: map[string]int{}, byName: map[string]*Tensor{}, beside: map[string][]byte{configName: config}}
+	raw, _, err := parseSafetensors(safetensors)
+	if err != nil {
+		return nil, err
+	}
+	return newFile(f), f.translate(raw)
+}
+
+// E4M3 are the values of the bytes of that type.
+func E4M3() [256]float32 { return e4m3 }
