@@ -31,7 +31,8 @@ const (
 type Options struct {
 	Info
 	Kind Kind
-	// Path is the GGUF file or the folder of safetensors; Data holds a file instead when the model is embedded.
+	// Path is a GGUF file or a folder of safetensors; Data holds a GGUF file instead when the
+	// model is embedded.
 	Path string
 	Data []byte
 	// Template replaces the file's chat template when not empty.

@@ -32,20 +32,21 @@ type Weight interface {
 }
 
 // Type is the storage type of a weight's source data: the GGUF tensor type
-// numbers (facts of the format: F32 0, F16 1, Q4_0 2, Q8_0 8, Q4_K 12,
-// Q5_K 13, Q6_K 14, BF16 30).
+// numbers.
 type Type uint32
 
 // The types that backends know.
 const (
-	F32  Type = 0
-	F16  Type = 1
-	Q4_0 Type = 2
-	Q8_0 Type = 8
-	Q4_K Type = 12
-	Q5_K Type = 13
-	Q6_K Type = 14
-	BF16 Type = 30
+	F32    Type = 0
+	F16    Type = 1
+	Q4_0   Type = 2
+	Q8_0   Type = 8
+	Q4_K   Type = 12
+	Q5_K   Type = 13
+	Q6_K   Type = 14
+	IQ4_NL Type = 20
+	BF16   Type = 30
+	MXFP4  Type = 39
 )
 
 // Source is a matrix as it lies in a model file: Experts x Rows rows of Cols

@@ -18,6 +18,7 @@ const ropeFactorsName = "rope_freqs.weight"
 // matrixTypes are the storage types a backend loads.
 var matrixTypes = []kernel.Type{
 	kernel.F32, kernel.F16, kernel.BF16, kernel.Q8_0, kernel.Q4_0, kernel.Q4_K, kernel.Q5_K, kernel.Q6_K,
+	kernel.IQ4_NL, kernel.MXFP4,
 }
 
 // tensors takes a file's tensors to a backend. Every tensor is checked before

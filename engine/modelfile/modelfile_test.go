@@ -298,12 +298,12 @@ func TestVersion2(t *testing.T) {
 }
 
 func TestUnreadableTypeIsListed(t *testing.T) {
-	f := open(t, raw(1, 0, info("t", 20, 0, 32)))
+	f := open(t, raw(1, 0, info("t", 23, 0, 256)))
 	tensor, _ := f.Tensor("t")
-	if len(tensor.Data) != 18 {
-		t.Errorf("an IQ4_NL block has %d bytes, want 18", len(tensor.Data))
+	if len(tensor.Data) != 136 {
+		t.Errorf("an IQ4_XS block has %d bytes, want 136", len(tensor.Data))
 	}
-	if _, err := tensor.Floats(); err == nil || !strings.Contains(err.Error(), "IQ4_NL") {
+	if _, err := tensor.Floats(); err == nil || !strings.Contains(err.Error(), "IQ4_XS") {
 		t.Errorf("error %v does not name the type", err)
 	}
 }
@@ -375,8 +375,8 @@ func TestDequantizeAgainstRecorded(t *testing.T) {
 			Number                uint32
 		}
 	}
-	if err := json.Unmarshal(text, &recorded); err != nil || len(recorded.Cases) != 7 {
-		t.Fatalf("%d cases, want 7 (err %v)", len(recorded.Cases), err)
+	if err := json.Unmarshal(text, &recorded); err != nil || len(recorded.Cases) != 9 {
+		t.Fatalf("%d cases, want 9 (err %v)", len(recorded.Cases), err)
 	}
 	for _, c := range recorded.Cases {
 		blocks, _ := hex.DecodeString(c.Blocks)

@@ -20,40 +20,40 @@ type typeInfo struct {
 // typeInfos has every tensor type of the format whose size is known, so that a
 // file with an unreadable tensor can still be listed.
 var typeInfos = map[kernel.Type]typeInfo{
-	kernel.F32:  {"F32", 1, 4, readF32},
-	kernel.F16:  {"F16", 1, 2, readF16},
-	kernel.Q4_0: {"Q4_0", 32, 18, readQ4_0},
-	3:           {"Q4_1", 32, 20, nil},
-	6:           {"Q5_0", 32, 22, nil},
-	7:           {"Q5_1", 32, 24, nil},
-	kernel.Q8_0: {"Q8_0", 32, 34, readQ8_0},
-	9:           {"Q8_1", 32, 36, nil},
-	10:          {"Q2_K", 256, 84, nil},
-	11:          {"Q3_K", 256, 110, nil},
-	kernel.Q4_K: {"Q4_K", 256, 144, readQ4_K},
-	kernel.Q5_K: {"Q5_K", 256, 176, readQ5_K},
-	kernel.Q6_K: {"Q6_K", 256, 210, readQ6_K},
-	15:          {"Q8_K", 256, 292, nil},
-	16:          {"IQ2_XXS", 256, 66, nil},
-	17:          {"IQ2_XS", 256, 74, nil},
-	18:          {"IQ3_XXS", 256, 98, nil},
-	19:          {"IQ1_S", 256, 50, nil},
-	20:          {"IQ4_NL", 32, 18, nil},
-	21:          {"IQ3_S", 256, 110, nil},
-	22:          {"IQ2_S", 256, 82, nil},
-	23:          {"IQ4_XS", 256, 136, nil},
-	24:          {"I8", 1, 1, nil},
-	25:          {"I16", 1, 2, nil},
-	26:          {"I32", 1, 4, nil},
-	27:          {"I64", 1, 8, nil},
-	28:          {"F64", 1, 8, nil},
-	29:          {"IQ1_M", 256, 56, nil},
-	kernel.BF16: {"BF16", 1, 2, readBF16},
-	34:          {"TQ1_0", 256, 54, nil},
-	35:          {"TQ2_0", 256, 66, nil},
-	39:          {"MXFP4", 32, 17, nil},
-	40:          {"NVFP4", 64, 36, nil},
-	41:          {"Q1_0", 128, 18, nil},
+	kernel.F32:    {"F32", 1, 4, readF32},
+	kernel.F16:    {"F16", 1, 2, readF16},
+	kernel.Q4_0:   {"Q4_0", 32, 18, readQ4_0},
+	3:             {"Q4_1", 32, 20, nil},
+	6:             {"Q5_0", 32, 22, nil},
+	7:             {"Q5_1", 32, 24, nil},
+	kernel.Q8_0:   {"Q8_0", 32, 34, readQ8_0},
+	9:             {"Q8_1", 32, 36, nil},
+	10:            {"Q2_K", 256, 84, nil},
+	11:            {"Q3_K", 256, 110, nil},
+	kernel.Q4_K:   {"Q4_K", 256, 144, readQ4_K},
+	kernel.Q5_K:   {"Q5_K", 256, 176, readQ5_K},
+	kernel.Q6_K:   {"Q6_K", 256, 210, readQ6_K},
+	15:            {"Q8_K", 256, 292, nil},
+	16:            {"IQ2_XXS", 256, 66, nil},
+	17:            {"IQ2_XS", 256, 74, nil},
+	18:            {"IQ3_XXS", 256, 98, nil},
+	19:            {"IQ1_S", 256, 50, nil},
+	kernel.IQ4_NL: {"IQ4_NL", 32, 18, readIQ4_NL},
+	21:            {"IQ3_S", 256, 110, nil},
+	22:            {"IQ2_S", 256, 82, nil},
+	23:            {"IQ4_XS", 256, 136, nil},
+	24:            {"I8", 1, 1, nil},
+	25:            {"I16", 1, 2, nil},
+	26:            {"I32", 1, 4, nil},
+	27:            {"I64", 1, 8, nil},
+	28:            {"F64", 1, 8, nil},
+	29:            {"IQ1_M", 256, 56, nil},
+	kernel.BF16:   {"BF16", 1, 2, readBF16},
+	34:            {"TQ1_0", 256, 54, nil},
+	35:            {"TQ2_0", 256, 66, nil},
+	kernel.MXFP4:  {"MXFP4", 32, 17, readMXFP4},
+	40:            {"NVFP4", 64, 36, nil},
+	41:            {"Q1_0", 128, 18, nil},
 }
 
 // TypeInfo describes a tensor type: its name, and that each block of elements
@@ -67,7 +67,7 @@ func TypeInfo(t kernel.Type) (name string, elements, bytes int, ok bool) {
 func Readable(t kernel.Type) bool { return typeInfos[t].read != nil }
 
 func unreadable(t kernel.Type) error {
-	return fmt.Errorf("type %s cannot be read, want F32, F16, BF16, Q8_0, Q4_0, Q4_K, Q5_K or Q6_K", typeName(t))
+	return fmt.Errorf("type %s cannot be read, want F32, F16, BF16, Q8_0, Q4_0, Q4_K, Q5_K, Q6_K, IQ4_NL or MXFP4", typeName(t))
 }
 
 // Dequantize writes the values of whole blocks of typ to dst. src must be
@@ -133,6 +133,33 @@ func readQ4_0(dst []float32, src []byte) {
 		for i, q := range src[2:18] {
 			dst[i] = d * float32(int(q&15)-8)
 			dst[i+16] = d * float32(int(q>>4)-8)
+		}
+	}
+}
+
+// nonlinear are the values of the codes of IQ4_NL, before their scale.
+var nonlinear = [16]float32{-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113}
+
+// readIQ4_NL is readQ4_0 with other values of the codes.
+func readIQ4_NL(dst []float32, src []byte) {
+	for ; len(dst) >= 32; dst, src = dst[32:], src[18:] {
+		d := half(src)
+		for i, q := range src[2:18] {
+			dst[i], dst[i+16] = d*nonlinear[q&15], d*nonlinear[q>>4]
+		}
+	}
+}
+
+// fourBit are twice the values of E2M1: a sign, two bits of exponent, one of fraction.
+var fourBit = [16]float32{0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12}
+
+// readMXFP4: a power of two as its exponent plus 127, 16 bytes of codes as in Q4_0. The
+// factor is half of the power, because codes are doubled.
+func readMXFP4(dst []float32, src []byte) {
+	for ; len(dst) >= 32; dst, src = dst[32:], src[17:] {
+		d := float32(math.Ldexp(1, int(src[0])-128))
+		for i, q := range src[1:17] {
+			dst[i], dst[i+16] = d*fourBit[q&15], d*fourBit[q>>4]
 		}
 	}
 }

@@ -34,7 +34,7 @@ its key to data/default.key.`,
 	listen := f.String("listen", "", "address of the API (default 127.0.0.1:8080)")
 	adminListen := f.String("admin-listen", "", "address of the admin API and /metrics (default a free port on 127.0.0.1)")
 	dataDir := f.String("data-dir", "", "folder of the node's data (default ./data)")
-	f.StringArrayVar(&models, "model", nil, "ID=PATH of a GGUF file; may be given again")
+	f.StringArrayVar(&models, "model", nil, "ID=PATH of a GGUF file or a folder of safetensors; may be given again")
 	show := f.Bool("print-config", false, "print a config file that documents every key, and exit")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if *show {

@@ -74,6 +74,9 @@ var sources = map[kernel.Type]source{
 	kernel.Q4_K: {code4m, 256, 144},
 	kernel.Q5_K: {code5m, 256, 176},
 	kernel.Q6_K: {code6, 256, 210},
+	// The codes of these stand for whole numbers of eight bits.
+	kernel.IQ4_NL: {code8, 32, 18},
+	kernel.MXFP4:  {code8, 32, 17},
 }
 
 // colsMax keeps sizes of hostile files from overflowing.

@@ -305,3 +305,26 @@ func TestPackedSize(t *testing.T) {
 		}
 	}
 }
+
+// TestMicroScales: every power of two that a scale can mean, from 2^-24 to 2^18 before the
+// codes, is exact; below it weights are 0, above it they stay at the largest.
+func TestMicroScales(t *testing.T) {
+	row := newCodeRow(32)
+	got := make([]float32, 32)
+	for e := range 256 {
+		block := append([]byte{byte(e)}, make([]byte, 16)...)
+		for i := range 16 {
+			block[1+i] = byte(i | (15-i)<<4)
+		}
+		dequantize(got, kernel.MXFP4, block, row)
+		power := math.Ldexp(1, min(e-128, 18))
+		if e-128 < -24 {
+			power = 0
+		}
+		for i, want := range []float64{0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12} {
+			if float64(got[i]) != want*power || float64(got[31-i]) != want*power || floatToHalf(row.scale[0]) == 0x7c00 {
+				t.Fatalf("exponent %d: code %d is %g and %g, want %g", e, i, got[i], got[31-i], want*power)
+			}
+		}
+	}
+}

@@ -37,6 +37,10 @@ func (r *codeRow) unpack(t kernel.Type, data []byte) {
 		r.eachBlock(data, 34, r.q8)
 	case kernel.Q4_0:
 		r.eachBlock(data, 18, r.q4)
+	case kernel.IQ4_NL:
+		r.eachBlock(data, 18, r.nonlinear)
+	case kernel.MXFP4:
+		r.eachBlock(data, 17, r.micro)
 	case kernel.Q4_K:
 		r.eachBlock(data, 144, r.q4k)
 	case kernel.Q5_K:
@@ -69,6 +73,36 @@ func (r *codeRow) q4(i int, b []byte) {
 	out := r.code[i*32 : i*32+32]
 	for k, c := range b[2:18] {
 		out[k], out[k+16] = c&15, c>>4
+	}
+}
+
+// nonlinearCodes are the values of the codes of IQ4_NL, plus 128.
+var nonlinearCodes = [16]uint8{1, 24, 45, 63, 79, 93, 106, 118, 129, 141, 153, 166, 181, 197, 217, 241}
+
+func (r *codeRow) nonlinear(i int, b []byte) {
+	r.scale[i] = half(b)
+	out := r.code[i*32 : i*32+32]
+	for k, c := range b[2:18] {
+		out[k], out[k+16] = nonlinearCodes[c&15], nonlinearCodes[c>>4]
+	}
+}
+
+// fourBitCodes are twice the values of the codes of MXFP4.
+var fourBitCodes = [16]int8{0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12}
+
+// micro takes a block of MXFP4 apart. The power of two becomes a scale that float16 has:
+// what is above its range goes into the codes, three bits at the most, and weights below
+// 2^-21, of which the scale rounds to 0, are 0. No model has weights of either kind.
+func (r *codeRow) micro(i int, b []byte) {
+	power := min(int(b[0])-128, 18) // as the codes are doubled
+	up := max(power-15, 0)
+	r.scale[i] = 0
+	if power >= -24 {
+		r.scale[i] = float32(math.Ldexp(1, power-up))
+	}
+	out := r.code[i*32 : i*32+32]
+	for k, c := range b[1:17] {
+		out[k], out[k+16] = uint8(fourBitCodes[c&15]<<up)^0x80, uint8(fourBitCodes[c>>4]<<up)^0x80
 	}
 }
 
