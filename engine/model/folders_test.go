@@ -295,3 +295,109 @@ func nearestEight(v float32) (code byte, value float32) {
 	}
 	return code, value
 }
+
+// converted is what Convert writes of a file.
+func converted(t *testing.T, f *modelfile.File, typ kernel.Type) *modelfile.File {
+	t.Helper()
+	var out bytes.Buffer
+	last := int64(0)
+	err := modelfile.Convert(&out, f, typ, nil, func(done, all int64) {
+		if done <= last || done > all {
+			t.Fatalf("%d of %d values after %d", done, all, last)
+		}
+		last = done
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	written, err := modelfile.OpenBytes("converted", out.Bytes())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return written
+}
+
+// TestConvertedFile: Q4_K as we write it is about as good as llama.cpp's Q4_K_M, which
+// spends more bits on some matrices.
+func TestConvertedFile(t *testing.T) {
+	f := converted(t, openParity(t, "tiny-qwen3-f16"), kernel.Q4_K)
+	for name, want := range map[string]kernel.Type{"blk.0.ffn_up.weight": kernel.Q4_K, "token_embd.weight": kernel.Q6_K, "output_norm.weight": kernel.F32} {
+		if x, _ := f.Tensor(name); x.Type != want {
+			t.Errorf("%s has type %d, want %d", name, x.Type, want)
+		}
+	}
+	clean, peer := readRecording(t, "tiny-qwen3-f32.kv-f32"), readRecording(t, "tiny-qwen3-q4_k_m.kv-f32")
+	ours := promptLogits(t, loadOn(t, f, exactMakers(t)[1].make(t, 2)), clean.Prompt)
+	got, theirs := meanDistance(t, ours, recorded(clean)), meanDistance(t, recorded(peer), recorded(clean))
+	t.Logf("mean error: ours %.3f, llama.cpp's %.3f", got, theirs)
+	if !(got <= 1.5*theirs) {
+		t.Errorf("the logits differ by %g on average, want at most 1.5 x %g", got, theirs)
+	}
+}
+
+// TestConvertedFolders: what Convert writes loads again and computes nearly the same: F16 keeps
+// every bit of most of these weights, Q8_0 rounds them. Their rows are too short for Q4_K.
+func TestConvertedFolders(t *testing.T) {
+	bounds := map[kernel.Type]float64{kernel.F16: 0.005, kernel.Q8_0: 0.05, kernel.Q4_K: 0.05}
+	for name, r := range folderRecordings(t) {
+		f := openFolder(t, r.Config, r.stored(), 1)
+		for typ, bound := range bounds {
+			written := converted(t, f, typ)
+			prompt, _ := r.replay(t, loadOn(t, written, exactMakers(t)[1].make(t, 2)), []int{1000})
+			if d := meanDistance(t, prompt, r.Logits); !(d <= bound) {
+				t.Errorf("%s as type %d: the logits differ by %g on average, want at most %g", name, typ, d, bound)
+			} else {
+				t.Logf("%s as type %d: %.2g", name, typ, d)
+			}
+		}
+	}
+}
+
+// TestSplitFile: the parts of a split file are the file.
+func TestSplitFile(t *testing.T) {
+	e := newEdit(t, "tiny-qwen3-f16")
+	dir, n := t.TempDir(), len(e.tensors)
+	write := func(name string, no uint16, tensors []*modelfile.Tensor) {
+		meta := []modelfile.KV{{Key: "split.no", Value: no}, {Key: "split.count", Value: uint16(3)}, {Key: "split.tensors.count", Value: int32(n)}}
+		if no == 0 {
+			meta = append(meta, e.meta...)
+		}
+		if err := os.WriteFile(filepath.Join(dir, name), gguftest.Bytes(meta, tensors), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	first := filepath.Join(dir, "m-00001-of-00003.gguf")
+	write("m-00001-of-00003.gguf", 0, e.tensors[:5])
+	write("m-00002-of-00003.gguf", 1, e.tensors[5:9])
+	if _, err := modelfile.Open(first); err == nil || !strings.Contains(err.Error(), "m-00003-of-00003.gguf") {
+		t.Errorf("with a part missing: %v", err)
+	}
+	write("m-00003-of-00003.gguf", 1, e.tensors[9:])
+	if _, err := modelfile.Open(first); err == nil || !strings.Contains(err.Error(), "number 1 of 3") {
+		t.Errorf("with a part twice: %v", err)
+	}
+	write("m-00003-of-00003.gguf", 2, e.tensors[10:])
+	if _, err := modelfile.Open(first); err == nil || !strings.Contains(err.Error(), "split.tensors.count") {
+		t.Errorf("with a tensor missing: %v", err)
+	}
+	write("m-00003-of-00003.gguf", 2, append(e.tensors[9:n:n], e.tensors[0]))
+	if _, err := modelfile.Open(first); err == nil || !strings.Contains(err.Error(), "appears twice") {
+		t.Errorf("with a tensor twice: %v", err)
+	}
+	write("m-00003-of-00003.gguf", 2, e.tensors[9:])
+	if _, err := modelfile.Open(filepath.Join(dir, "m-00002-of-00003.gguf")); err == nil || !strings.Contains(err.Error(), "not the first part") {
+		t.Errorf("the second part: %v", err)
+	}
+	f, err := modelfile.Open(first)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	whole, backend := openParity(t, "tiny-qwen3-f16"), exactMakers(t)[1]
+	tokens := []int32{5, 9, 2, 77, 300}
+	sameBits(t, "three parts", promptLogits(t, loadOn(t, f, backend.make(t, 1)), tokens), promptLogits(t, loadOn(t, whole, backend.make(t, 1)), tokens))
+	f.Rest()
+	if f.Digest() == whole.Digest() || len(f.Digest()) != 64 {
+		t.Error("the parts have the digest of the whole")
+	}
+}

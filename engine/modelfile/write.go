@@ -15,10 +15,12 @@ type KV struct {
 	Value any
 }
 
-// Write writes a version 3 file. Of each tensor Name, Type, Shape and Bytes
-// count; offsets are made here. written is told the bytes of data written so far; nil is
-// told nothing. Memory is taken for one tensor at a time.
-func Write(w io.Writer, meta []KV, tensors []*Tensor, written func(bytes int64)) error {
+// Write writes a version 3 file. Of each tensor Name, Type and Shape count, and what
+// data gives for it, one after the other; nil is the tensor's Bytes. Offsets are made here.
+func Write(w io.Writer, meta []KV, tensors []*Tensor, data func(*Tensor) ([]byte, error)) error {
+	if data == nil {
+		data = func(t *Tensor) ([]byte, error) { return t.Bytes(), nil }
+	}
 	var b bytes.Buffer
 	b.WriteString(magic)
 	put(&b, uint32(3), uint64(len(tensors)), uint64(len(meta)))
@@ -42,17 +44,16 @@ func Write(w io.Writer, meta []KV, tensors []*Tensor, written func(bytes int64))
 	if _, err := w.Write(b.Bytes()); err != nil {
 		return err
 	}
-	done := int64(0)
 	for _, t := range tensors {
-		data := t.Bytes()
-		if _, err := w.Write(data); err != nil {
+		stored, err := data(t)
+		if err != nil {
+			return fmt.Errorf("write tensor %s: %w", t.Name, err)
+		}
+		if _, err := w.Write(stored); err != nil {
 			return err
 		}
-		if _, err := w.Write(make([]byte, padded(len(data))-len(data))); err != nil {
+		if _, err := w.Write(make([]byte, padded(len(stored))-len(stored))); err != nil {
 			return err
-		}
-		if done += int64(len(data)); written != nil {
-			written(done)
 		}
 	}
 	return nil

@@ -124,3 +124,95 @@ func TestJSONRefusals(t *testing.T) {
 		}
 	}
 }
+
+// withAdded is a tokenizer.json whose token 511 has more fields.
+func withAdded(t *testing.T, fields string) []byte {
+	t.Helper()
+	v := smallVocab(t, "qwen2")
+	text := string(asJSON(t, v, false))
+	name, _ := json.Marshal(v.Tokens[511])
+	at := strings.Index(text, `"content":`+string(name))
+	if at < 0 {
+		t.Fatalf("there is no token %s", name)
+	}
+	return []byte(text[:at] + fields + "," + text[at:])
+}
+
+// TestStrips: a token takes away the white space that it says, and no other does.
+func TestStrips(t *testing.T) {
+	name := smallVocab(t, "qwen2").Tokens[511]
+	for fields, want := range map[string]string{
+		`"lstrip":false,"rstrip":false`: "a \n" + name + " \u00a0b",
+		`"lstrip":true`:                 "a" + name + " \u00a0b",
+		`"rstrip":true`:                 "a \n" + name + "b",
+		`"lstrip":true,"rstrip":true`:   "a" + name + "b",
+	} {
+		tok, err := FromJSON(withAdded(t, fields))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got strings.Builder
+		for _, id := range tok.EncodePrompt(nil, "a \n"+name+" \u00a0b") {
+			got.WriteString(tok.Text(id))
+		}
+		if got.String() != want {
+			t.Errorf("%s: %q, want %q", fields, &got, want)
+		}
+	}
+	if _, err := FromJSON(withAdded(t, `"single_word":true`)); err == nil || !strings.Contains(err.Error(), "single_word") {
+		t.Errorf("single_word: %v", err)
+	}
+}
+
+// TestMergesOfTheFile: whether merges count for a piece that is a token is what the file says,
+// whatever splitter it has.
+func TestMergesOfTheFile(t *testing.T) {
+	for _, ignore := range []bool{false, true} {
+		v := smallVocab(t, "qwen2")
+		v.Tokens[300], v.IgnoreMerges = "zqzq", ignore
+		v.Merges = slices.DeleteFunc(v.Merges, func(m string) bool { return !strings.Contains("zqzq", strings.ReplaceAll(m, " ", "")) })
+		tok, err := FromJSON(asJSON(t, v, false))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := tok.Encode(nil, "zqzq"); (len(got) == 1) != ignore {
+			t.Errorf("ignore_merges %v: %v", ignore, got)
+		}
+	}
+}
+
+// TestFirstToken: the post-processor says which token stands before every text.
+func TestFirstToken(t *testing.T) {
+	name, _ := json.Marshal(smallVocab(t, "qwen2").Tokens[510])
+	text := string(asJSON(t, smallVocab(t, "qwen2"), false))
+	template := `{"type":"TemplateProcessing","single":[{"SpecialToken":{"id":` + string(name) + `,"type_id":0}},{"Sequence":{"id":"A"}}]}`
+	for post, want := range map[string]bool{`null`: false, template: true, `{"type":"Sequence","processors":[{"type":"ByteLevel"},` + template + `]}`: true,
+		`{"type":"TemplateProcessing","single":[{"Sequence":{"id":"A"}}]}`: false} {
+		tok, err := FromJSON([]byte(`{"post_processor":` + post + "," + text[1:]))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if id, add := tok.BOS(); add != want || want && id != 510 {
+			t.Errorf("%s: %d, %v", post, id, add)
+		}
+	}
+}
+
+// FuzzFromJSON: no tokenizer.json makes the reader fail other than by an error, and what it
+// makes encodes any text.
+func FuzzFromJSON(f *testing.F) {
+	v := smallVocab(f, "qwen2")
+	f.Add(asJSON(f, v, false))
+	f.Add(asJSON(f, v, true))
+	f.Add([]byte(`{"added_tokens":[{"id":3,"content":"x","lstrip":true}],"model":{"type":"BPE","vocab":{"a":1},"merges":["a b"]}}`))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		tok, err := FromJSON(text)
+		if err != nil {
+			return
+		}
+		if tok.Size() > len(text)+unusedMax {
+			t.Fatalf("%d tokens from %d bytes", tok.Size(), len(text))
+		}
+		_ = tok.EncodePrompt(nil, "Hello, <|im_end|> world\n\n 12")
+	})
+}

@@ -18,15 +18,15 @@ import (
 )
 
 func modelCommand() *cobra.Command {
-	cmd := &cobra.Command{Use: "model", Short: "Look into a model file, its tokenizer and its logits",
+	cmd := &cobra.Command{Use: "model", Short: "Look into a model file, its tokenizer and its logits, or convert it",
 		Example: "  corenode model inspect qwen3-0.6b-q8_0.gguf"}
-	cmd.AddCommand(inspectCommand(), tokenizeCommand(), logitsCommand())
+	cmd.AddCommand(inspectCommand(), convertCommand(), tokenizeCommand(), logitsCommand())
 	return cmd
 }
 
 func inspectCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: "inspect PATH", Short: "Print a GGUF file's metadata and tensors", Args: cobra.ExactArgs(1),
+		Use: "inspect PATH", Short: "Print the metadata and tensors of a GGUF file or a folder", Args: cobra.ExactArgs(1),
 		Example: "  corenode model inspect qwen3-0.6b-q8_0.gguf",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			f, err := modelfile.Open(args[0])
@@ -86,7 +86,7 @@ func tokenizeCommand() *cobra.Command {
 			return tokenize(cmd.OutOrStdout(), t, string(in), decode, special)
 		},
 	}
-	cmd.Flags().StringVar(&path, "model", "", "GGUF file")
+	cmd.Flags().StringVar(&path, "model", "", "GGUF file, or folder of safetensors")
 	cmd.Flags().BoolVar(&decode, "decode", false, "read ids, print text")
 	cmd.Flags().BoolVar(&special, "special", false, "match control tokens in the text, as a chat template's output")
 	_ = cmd.MarkFlagRequired("model") // fails only for a flag that does not exist
@@ -169,7 +169,7 @@ that the parity tests compare with.`,
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&path, "model", "", "GGUF file")
+	f.StringVar(&path, "model", "", "GGUF file, or folder of safetensors")
 	f.StringVar(&tokens, "tokens", "", "token ids of the prompt, separated by commas")
 	f.IntVar(&top, "top", 5, "largest logits to print per position")
 	f.IntVar(&greedy, "greedy", 0, "tokens to continue greedily")

@@ -1,0 +1,51 @@
+package gguftest
+
+import (
+	"encoding/binary"
+	"math"
+
+	"corenode/engine/kernel"
+	"corenode/engine/modelfile"
+)
+
+// fourBits encodes blocks of 32 values in IQ4_NL or MXFP4: a scale that brings the largest
+// magnitude to that of the largest code, and the nearest codes.
+func fourBits(typ kernel.Type, x []float32) []byte {
+	var out []byte
+	for ; len(x) > 0; x = x[32:] {
+		top := 0.0
+		for _, v := range x[:32] {
+			top = max(top, math.Abs(float64(v)))
+		}
+		block := binary.LittleEndian.AppendUint16(nil, modelfile.Half(float32(top/113)))
+		if typ == kernel.MXFP4 {
+			block = []byte{byte(128 + int(math.Ceil(math.Log2(max(top, 1e-9)/12))))}
+		}
+		head := len(block)
+		values := codesOf(typ, append(block, 0x10, 0x32, 0x54, 0x76, 0x98, 0xba, 0xdc, 0xfe, 0, 0, 0, 0, 0, 0, 0, 0))
+		block = append(block, make([]byte, 16)...)
+		for i, v := range x[:32] {
+			best := 0
+			for c, y := range values {
+				if math.Abs(float64(v-y)) < math.Abs(float64(v-values[best])) {
+					best = c
+				}
+			}
+			block[head+i%16] |= byte(best) << (i / 16 * 4)
+		}
+		out = append(out, block...)
+	}
+	return out
+}
+
+// codesOf are the values of the codes 0 to 15 of a block that has them in its first bytes.
+func codesOf(typ kernel.Type, block []byte) (values [16]float32) {
+	var all [32]float32
+	if err := modelfile.Dequantize(all[:], typ, block); err != nil {
+		panic(err)
+	}
+	for i := range 8 {
+		values[2*i], values[2*i+1] = all[i], all[16+i]
+	}
+	return values
+}

@@ -1,0 +1,39 @@
+package tokenizer
+
+import (
+	"fmt"
+
+	"corenode/engine/modelfile"
+)
+
+// Metadata is the tokenizer of a folder in the keys of GGUF, for a model of rows rows of
+// embeddings; nothing for a file that has these keys itself.
+func Metadata(f *modelfile.File, rows int) ([]modelfile.KV, error) {
+	if f.Beside("tokenizer.json") == nil {
+		return nil, nil
+	}
+	v, err := folderVocab(f)
+	if err != nil {
+		return nil, err
+	}
+	for id := len(v.Tokens); id < rows; id++ { // readers want a token for every row
+		v.Tokens, v.Types = append(v.Tokens, fmt.Sprintf("[PAD%d]", id)), append(v.Types, typeUnused)
+	}
+	for _, id := range v.Stops { // two is what the keys have room for
+		if v.EOT < 0 && id != v.EOS {
+			v.EOT = id
+		}
+	}
+	meta := []modelfile.KV{
+		{Key: keyPrefix + "model", Value: "gpt2"}, {Key: keyPrefix + "pre", Value: v.Pre},
+		{Key: keyPrefix + "tokens", Value: v.Tokens}, {Key: keyPrefix + "token_type", Value: v.Types},
+		{Key: keyPrefix + "merges", Value: v.Merges}, {Key: keyPrefix + "add_bos_token", Value: v.AddBOS},
+	}
+	for i, id := range []int32{v.BOS, v.EOS, v.EOT, v.Pad} {
+		if id >= 0 {
+			key := []string{"bos_token_id", "eos_token_id", "eot_token_id", "padding_token_id"}[i]
+			meta = append(meta, modelfile.KV{Key: keyPrefix + key, Value: uint32(id)})
+		}
+	}
+	return meta, nil
+}

@@ -1,0 +1,107 @@
+package cli
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"corenode/engine/kernel"
+	"corenode/engine/model"
+	"corenode/engine/modelfile"
+	"corenode/engine/tokenizer"
+)
+
+// convertTypes are the types that matrices are converted to.
+var convertTypes = map[string]kernel.Type{"f16": kernel.F16, "q8_0": kernel.Q8_0, "q4_k": kernel.Q4_K}
+
+func convertCommand() *cobra.Command {
+	var name string
+	cmd := &cobra.Command{
+		Use: "convert PATH OUT.gguf", Short: "Write a folder of safetensors, or a GGUF file, as one GGUF file", Args: cobra.ExactArgs(2),
+		Long: `Write a folder of safetensors, or a GGUF file in one or several parts, as one GGUF
+file with its matrices in another type. A node serves folders as they are: this
+is for less memory and more speed, and for other programs.`,
+		Example: "  corenode model convert Qwen3-0.6B qwen3-0.6b-q8_0.gguf --type q8_0",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			typ, ok := convertTypes[name]
+			if !ok {
+				return fmt.Errorf("--type is %q, want f16, q8_0 or q4_k", name)
+			}
+			cmd.SilenceUsage = true
+			return convert(args[0], args[1], typ, bar(cmd.ErrOrStderr()))
+		},
+	}
+	cmd.Flags().StringVar(&name, "type", "q8_0", "type of the matrices: f16, q8_0 or q4_k")
+	return cmd
+}
+
+// convert writes beside out first, so that out is whole or what it was before.
+func convert(path, out string, typ kernel.Type, progress func(done, all int64)) error {
+	f, err := modelfile.Open(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	config, err := model.ReadConfig(f)
+	if err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	words, err := tokenizer.Metadata(f, config.Vocab)
+	if err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	file, err := os.CreateTemp(filepath.Dir(out), "."+filepath.Base(out)+".*")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(file.Name()) // nothing is there after the rename
+	defer file.Close()
+	w := bufio.NewWriterSize(file, 1<<20)
+	if err := modelfile.Convert(w, f, typ, words, progress); err != nil {
+		return fmt.Errorf("convert %s: %w", path, err)
+	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	if err := file.Chmod(0o644); err != nil { // as any other file, and not only its owner's
+		return err
+	}
+	if err := file.Close(); err != nil {
+		return err
+	}
+	return os.Rename(file.Name(), out)
+}
+
+// bar draws how far something is, if out is a terminal, until it is done.
+func bar(out io.Writer) func(done, all int64) {
+	file, ok := out.(*os.File)
+	if !ok {
+		return func(int64, int64) {}
+	}
+	if is, err := file.Stat(); err != nil || is.Mode()&os.ModeCharDevice == 0 {
+		return func(int64, int64) {}
+	}
+	return drawBar(out)
+}
+
+func drawBar(out io.Writer) func(done, all int64) {
+	const width = 40
+	shown := int64(-1)
+	return func(done, all int64) {
+		percent := done * 100 / max(all, 1)
+		if percent == shown {
+			return
+		}
+		shown = percent
+		full := int(percent) * width / 100
+		fmt.Fprintf(out, "\r[%s%s] %d %%", strings.Repeat("#", full), strings.Repeat(" ", width-full), percent)
+		if done == all {
+			fmt.Fprintln(out)
+		}
+	}
+}

@@ -1,0 +1,109 @@
+package cli
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"corenode/engine/kernel"
+	"corenode/engine/modelfile"
+	"corenode/engine/modelfile/gguftest"
+	"corenode/engine/tokenizer"
+)
+
+// smallFolder is a folder of one layer with a tokenizer.
+func smallFolder(t *testing.T) string {
+	t.Helper()
+	f, err := modelfile.Open("../../engine/model/testdata/parity/tiny-qwen3-f16.gguf")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	config := map[string]any{"model_type": "qwen3", "num_hidden_layers": 1, "max_position_embeddings": 64, "hidden_size": 32, "vocab_size": 520,
+		"num_attention_heads": 2, "num_key_value_heads": 1, "head_dim": 16, "intermediate_size": 64, "tie_word_embeddings": true}
+	shapes := map[string][]int{"embed_tokens": {520, 32}, "norm": {32}, "layers.0.input_layernorm": {32}, "layers.0.post_attention_layernorm": {32},
+		"layers.0.self_attn.q_proj": {32, 32}, "layers.0.self_attn.k_proj": {16, 32}, "layers.0.self_attn.v_proj": {16, 32},
+		"layers.0.self_attn.o_proj": {32, 32}, "layers.0.self_attn.q_norm": {16}, "layers.0.self_attn.k_norm": {16},
+		"layers.0.mlp.gate_proj": {64, 32}, "layers.0.mlp.up_proj": {64, 32}, "layers.0.mlp.down_proj": {32, 64}}
+	var tensors []gguftest.Stored
+	for name, shape := range shapes {
+		tensors = append(tensors, gguftest.Made{Name: "model." + name + ".weight", DType: "BF16", Shape: shape, Scale: 1}.Store())
+	}
+	text, err := json.Marshal(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	texts := map[string]string{"config.json": string(text), "tokenizer.json": gguftest.TokenizerJSON(f),
+		"tokenizer_config.json": `{"bos_token": null, "eos_token": {"content": "<|im_end|>"}, "add_bos_token": false}`, "chat_template.jinja": "x"}
+	if err := gguftest.WriteFolder(dir, texts, tensors, 1); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// TestConvert: the file that is written has the folder's tokenizer, template and tensors, and
+// nothing is drawn where no terminal is.
+func TestConvert(t *testing.T) {
+	dir, out := smallFolder(t), filepath.Join(t.TempDir(), "out.gguf")
+	var warned bytes.Buffer
+	if _, err := typedTo(&warned, "model", "convert", dir, out, "--type", "q8_0"); err != nil || warned.Len() > 0 {
+		t.Fatalf("%v: %q", err, &warned)
+	}
+	folder, err := modelfile.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer folder.Close()
+	file, err := modelfile.Open(out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	if x, _ := file.Tensor("blk.0.ffn_down.weight"); x == nil || x.Type != kernel.Q8_0 || len(file.Tensors()) != len(folder.Tensors()) {
+		t.Errorf("the file has %d tensors, ffn_down is %+v", len(file.Tensors()), x)
+	}
+	if s, err := file.String("tokenizer.chat_template"); s != "x" {
+		t.Errorf("chat template %q, %v", s, err)
+	}
+	a, err := tokenizer.FromFile(folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := tokenizer.FromFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const text = "<|im_start|>user\nThe server's tokens 123<|im_end|>"
+	if got, want := b.EncodePrompt(nil, text), a.EncodePrompt(nil, text); !slices.Equal(got, want) || len(got) < 5 {
+		t.Errorf("%v, in the folder %v", got, want)
+	}
+	if !slices.Equal(a.Stops(), b.Stops()) || len(a.Stops()) == 0 || a.EOS() != b.EOS() || b.Size() != 520 {
+		t.Errorf("stops %v and %v, %d tokens", a.Stops(), b.Stops(), b.Size())
+	}
+	left, err := os.ReadDir(filepath.Dir(out))
+	if err != nil || len(left) != 1 {
+		t.Errorf("%d files are left, %v", len(left), err)
+	}
+	for _, line := range [][]string{{dir, out, "--type", "q2_k"}, {t.TempDir(), out}, {dir, filepath.Join(out, "x")}} {
+		if _, err := typed(append([]string{"model", "convert"}, line...)...); err == nil {
+			t.Errorf("%v succeeded", line)
+		}
+	}
+}
+
+func TestBar(t *testing.T) {
+	var b strings.Builder
+	draw := drawBar(&b)
+	for _, done := range []int64{0, 1, 500, 504, 1000} {
+		draw(done, 1000)
+	}
+	lines := strings.Split(b.String(), "\r")
+	if len(lines) != 4 || lines[2] != "["+strings.Repeat("#", 20)+strings.Repeat(" ", 20)+"] 50 %" || !strings.HasSuffix(lines[3], "] 100 %\n") {
+		t.Errorf("drawn is %q", lines)
+	}
+}
