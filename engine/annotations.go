@@ -31,9 +31,9 @@ var schemaPlaces = map[string]place{
 	"contentSchema": placeSchema,
 }
 
-// shown is a schema as models see it: without annotations that say nothing about a value, which
+// Shown is a schema as models see it: without annotations that say nothing about a value, which
 // generators of schemas write in all of them. $id goes unless a reference may be to it.
-func shown(schema json.RawMessage) json.RawMessage {
+func Shown(schema json.RawMessage) json.RawMessage {
 	drop := []string{"$schema", "$comment"}
 	if !bytes.ContainsAny(schema, "$\\") { // a name may hide behind escapes
 		return schema

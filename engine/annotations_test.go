@@ -24,10 +24,10 @@ func TestAnnotationsAreNotShown(t *testing.T) {
 		{`{"properties":{"$schema":{"type":"string","$comment":"z"},"$id":{"default":{"$comment":"kept"}}},"required":["$schema"],"default":{"$schema":1}}`,
 			`{"properties":{"$schema":{"type":"string"},"$id":{"default":{"$comment":"kept"}}},"required":["$schema"],"default":{"$schema":1}}`},
 	} {
-		if got := string(shown([]byte(c.with))); got != c.without {
+		if got := string(Shown([]byte(c.with))); got != c.without {
 			t.Errorf("%s\nis shown as %s\nwant        %s", c.with, got, c.without)
 		}
-		if got := string(shown([]byte(c.without))); got != c.without {
+		if got := string(Shown([]byte(c.without))); got != c.without {
 			t.Errorf("%s is shown as %s", c.without, got)
 		}
 		prepared := func(schema string) *Request {

@@ -207,7 +207,7 @@ func (e *Engine) input(q *messages.Request) (in template.Input, beginning *messa
 		}
 	}
 	if schema := e.formatSchema(q); schema != nil {
-		in.ResponseSchema = e.protectJSON(shown(schema))
+		in.ResponseSchema = e.protectJSON(Shown(schema))
 	}
 	system, msgs := messages.Opening(q)
 	msgs = messages.MergeTurns(msgs)
@@ -340,7 +340,7 @@ func (e *Engine) toolObject(t messages.Tool) json.RawMessage {
 		b, _ = jsontext.AppendQuote(b, e.tokenizer.Protect(t.Description))
 	}
 	b = append(b, `,"parameters":`...)
-	b = append(b, e.protectJSON(shown(t.Schema))...)
+	b = append(b, e.protectJSON(Shown(t.Schema))...)
 	return append(b, "}}"...)
 }
 
@@ -456,7 +456,7 @@ func Conversation(q *messages.Request) [32]byte {
 	for _, t := range q.Tools {
 		write(t.Name)
 		write(t.Description)
-		b = append(append(b, shown(t.Schema)...), 0)
+		b = append(append(b, Shown(t.Schema)...), 0)
 	}
 	for _, m := range msgs {
 		if m.Role == "user" {

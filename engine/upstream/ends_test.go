@@ -152,3 +152,14 @@ func TestRetryNeedsAReplica(t *testing.T) {
 		}
 	}
 }
+
+// TestToolsAsShown: a server that writes tools into its prompt as they come is sent them as our own
+// models see them, since that is what is counted.
+func TestToolsAsShown(t *testing.T) {
+	s := start(t, wire.LlamaServer, plainAnswer)
+	l := newLoop(t, open(t, wire.LlamaServer, nil, s))
+	l.ask("a", `{"model":"far","max_tokens":7,"tools":[{"name":"f","input_schema":{"$schema":"http://json-schema.org/draft-07/schema#","type":"object"}}],"messages":[{"role":"user","content":"x"}]}`)
+	if got := string(s.Seen()[0].Body); strings.Contains(got, "$schema") || !strings.Contains(got, `"parameters":{"type":"object"}`) {
+		t.Errorf("went out as %s", got)
+	}
+}

@@ -12,6 +12,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -49,6 +50,9 @@ func (m *Model) Prepare(account string, q *messages.Request) (*engine.Request, e
 	if err != nil {
 		return nil, err
 	}
+	if !m.traits.Messages {
+		q = withShownTools(q)
+	}
 	counted, err := m.Count(q)
 	if err != nil {
 		return nil, err
@@ -64,6 +68,17 @@ func (m *Model) Prepare(account string, q *messages.Request) (*engine.Request, e
 	}
 	return &engine.Request{Model: m.options.ID, Stream: q.Stream, Counted: counted, MaxTokens: most,
 		Conversation: engine.Conversation(q), Payload: s}, nil
+}
+
+// withShownTools is a request whose tools' schemas are what models see: servers that write
+// them into the prompt do so as they come.
+func withShownTools(q *messages.Request) *messages.Request {
+	shown := *q
+	shown.Tools = slices.Clone(q.Tools)
+	for i := range shown.Tools {
+		shown.Tools[i].Schema = engine.Shown(shown.Tools[i].Schema)
+	}
+	return &shown
 }
 
 // Count returns the number of prompt tokens of a body.
