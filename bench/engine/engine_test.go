@@ -20,9 +20,13 @@ import (
 	"corenode/engine/modelfile"
 )
 
-// tensor is one of a size; its data is never looked at.
+// tensor is one of a size, as Q8_0 where it has that type's and else as F32; it has no data.
 func tensor(name string, bytes int, shape ...int) *modelfile.Tensor {
-	return &modelfile.Tensor{Name: name, Shape: shape, Data: make([]byte, bytes)}
+	t := &modelfile.Tensor{Name: name, Shape: shape, Type: kernel.Q8_0}
+	if t.Elements()/32*34 != bytes {
+		t.Type = kernel.F32
+	}
+	return t
 }
 
 func TestWeightsOf(t *testing.T) {
