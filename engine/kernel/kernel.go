@@ -59,6 +59,9 @@ type Source struct {
 	Rows    int
 	Cols    int
 	Data    []byte
+	// Pieces, where it is set, holds the data of each expert in place of Data: they lie
+	// apart in the file.
+	Pieces [][]byte
 	// Copied says that Data was made for Load alone, and that Embed will not read it: a
 	// backend that packs should not keep it.
 	Copied bool

@@ -95,9 +95,11 @@ func (t *tensors) load(x *modelfile.Tensor, experts, rows, cols int) kernel.Weig
 	if x == nil {
 		return nil
 	}
-	return t.bring(kernel.Source{
-		Name: x.Name, Type: x.Type, Experts: experts, Rows: rows, Cols: cols, Data: x.Bytes(), Copied: x.Copied(),
-	})
+	src := kernel.Source{Name: x.Name, Type: x.Type, Experts: experts, Rows: rows, Cols: cols}
+	if src.Pieces = x.Pieces(); src.Pieces == nil {
+		src.Data, src.Copied = x.Bytes(), x.Copied()
+	}
+	return t.bring(src)
 }
 
 // tied loads a matrix that is also a table.
@@ -124,6 +126,7 @@ func (t *tensors) bring(src kernel.Source) kernel.Weight {
 		t.errs = append(t.errs, fmt.Errorf("tensor %s: %w", src.Name, err))
 		return nil
 	}
+	t.f.Rest() // so that no more is in memory than what is packed and one tensor
 	return w
 }
 
@@ -183,8 +186,7 @@ func (t *tensors) columns(name string, rows, cols int) (left, right kernel.Weigh
 }
 
 // halves loads a stack whose experts are each one matrix of rows outputs above
-// another. The halves of all experts are copied together: memory of the size
-// of the tensor, until the backend lets go of it.
+// another.
 func (t *tensors) halves(name string, experts, rows, cols int) (upper, lower kernel.Weight) {
 	x := t.find(name, cols, 2*rows, experts)
 	if x == nil {
@@ -194,12 +196,12 @@ func (t *tensors) halves(name string, experts, rows, cols int) (upper, lower ker
 	data := x.Bytes()
 	size := len(data) / (2 * experts)
 	for i := range out {
-		part := modelfile.Tensor{Name: name + "[" + strconv.Itoa(i) + "]", Type: x.Type, Data: make([]byte, 0, experts*size)}
+		src := kernel.Source{Name: name + "[" + strconv.Itoa(i) + "]", Type: x.Type, Experts: experts, Rows: rows, Cols: cols}
 		for e := range experts {
 			at := (2*e + i) * size
-			part.Data = append(part.Data, data[at:at+size]...)
+			src.Pieces = append(src.Pieces, data[at:at+size])
 		}
-		out[i] = t.load(&part, experts, rows, cols)
+		out[i] = t.bring(src)
 	}
 	return out[0], out[1]
 }

@@ -234,12 +234,18 @@ func (s *stack) joined(name string, n int) (*Tensor, error) {
 			return nil, fmt.Errorf("tensor %s: expert %d of %d is missing or has another type or shape than the first one", name, i, n)
 		}
 	}
-	return &Tensor{Name: name, Type: first.Type, Shape: append(slices.Clone(first.Shape), n), Offset: -1, fill: func(dst []byte) {
+	out := &Tensor{Name: name, Type: first.Type, Shape: append(slices.Clone(first.Shape), n), Offset: -1, fill: func(dst []byte) {
 		size := len(dst) / n
 		for i, t := range s.experts {
 			t.read(dst[i*size : (i+1)*size])
 		}
-	}}, nil
+	}}
+	if !slices.ContainsFunc(s.experts, (*Tensor).Copied) {
+		for _, t := range s.experts {
+			out.pieces = append(out.pieces, t.Data)
+		}
+	}
+	return out, nil
 }
 
 // read writes the tensor's bytes to dst.
@@ -370,14 +376,23 @@ func (t *Tensor) columns(n int, source func(column int) int) (*Tensor, error) {
 
 // middle has n rows of each expert, from a row on.
 func (t *Tensor) middle(name string, row, n int) *Tensor {
-	shape := []int{t.Shape[0], n, t.Shape[2]}
-	return &Tensor{Name: name, Type: t.Type, Shape: shape, Offset: -1, fill: func(dst []byte) {
-		from, size := t.Bytes(), len(dst)/shape[2]
-		each := len(from) / shape[2]
-		for e := range shape[2] {
-			copy(dst[e*size:(e+1)*size], from[e*each+row*size/n:])
+	experts := t.Shape[2]
+	out := &Tensor{Name: name, Type: t.Type, Shape: []int{t.Shape[0], n, experts}, Offset: -1}
+	of := func(all []byte, e int) []byte {
+		each, size := len(all)/experts, out.Size()/experts
+		return all[e*each+row*size/n:][:size]
+	}
+	out.fill = func(dst []byte) {
+		for all, e := t.Bytes(), 0; e < experts; e++ {
+			copy(dst[e*out.Size()/experts:], of(all, e))
 		}
-	}}
+	}
+	if t.fill == nil {
+		for e := range experts {
+			out.pieces = append(out.pieces, of(t.Data, e))
+		}
+	}
+	return out
 }
 
 // mapped has f of each value, as F32.

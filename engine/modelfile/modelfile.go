@@ -64,7 +64,8 @@ type Tensor struct {
 	// Offset is where Data starts, counted from the start of its file; -1 without Data.
 	Offset int64
 
-	fill func(dst []byte) // makes the bytes of a tensor without Data
+	fill   func(dst []byte) // makes the bytes of a tensor without Data
+	pieces [][]byte         // one for each of the last dimension, which lie apart in the file
 }
 
 // FormatError says what is wrong with a model file and where.
@@ -201,6 +202,10 @@ func (t *Tensor) Bytes() []byte {
 	t.fill(out)
 	return out
 }
+
+// Pieces are the parts of a tensor that lie apart in the file, one for each of its last
+// dimension, without a copy; nil where Bytes is what there is.
+func (t *Tensor) Pieces() [][]byte { return t.pieces }
 
 // Copied says that Bytes makes a copy.
 func (t *Tensor) Copied() bool { return t.fill != nil }

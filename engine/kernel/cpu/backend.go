@@ -130,7 +130,7 @@ func (b *Backend) Load(src kernel.Source) (kernel.Weight, error) {
 	}
 	b.fill(w)
 	if src.Experts > 1 || src.Copied {
-		w.src.Data = nil // only Embed reads it again, and no stack: one may be a copy, as large as much of the model
+		w.src.Data, w.src.Pieces = nil, nil // only Embed reads it again, and no stack: one may be a copy, as large as much of the model
 	}
 	return w, nil
 }

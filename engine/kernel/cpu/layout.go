@@ -91,12 +91,24 @@ func checkSource(src kernel.Source) (source, error) {
 	case src.Experts < 1 || src.Rows < 1 || src.Cols < 1 || src.Cols > colsMax || src.Cols%s.values != 0:
 		return s, fmt.Errorf("load %s: shape %d x %d x %d in blocks of %d", src.Name, src.Experts, src.Rows, src.Cols, s.values)
 	}
+	if src.Pieces != nil {
+		return s, checkPieces(src, src.Cols/s.values*s.bytes)
+	}
 	// The division keeps the product from overflowing on hostile shapes.
 	row := src.Cols / s.values * s.bytes
 	if len(src.Data)%row != 0 || len(src.Data)/row/src.Rows != src.Experts || len(src.Data)/row%src.Rows != 0 {
 		return s, fmt.Errorf("load %s: %d bytes of data for %d x %d rows of %d bytes", src.Name, len(src.Data), src.Experts, src.Rows, row)
 	}
 	return s, nil
+}
+
+func checkPieces(src kernel.Source, row int) error {
+	for i, p := range src.Pieces {
+		if len(src.Pieces) != src.Experts || len(p)%row != 0 || len(p)/row != src.Rows {
+			return fmt.Errorf("load %s: %d bytes of expert %d of %d for %d rows of %d bytes", src.Name, len(p), i, src.Experts, src.Rows, row)
+		}
+	}
+	return nil
 }
 
 // steps is how many steps a panel of a matrix with cols columns has.

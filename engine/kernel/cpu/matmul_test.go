@@ -1,6 +1,7 @@
 package cpu
 
 import (
+	"bytes"
 	"fmt"
 	"math"
 	"testing"
@@ -327,6 +328,37 @@ func TestMicroScales(t *testing.T) {
 		for i, want := range []float64{0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12} {
 			if float64(got[i]) != want*power || float64(got[31-i]) != want*power || floatToHalf(row.scale[0]) == 0x7c00 {
 				t.Fatalf("exponent %d: code %d is %g and %g, want %g", e, i, got[i], got[31-i], want*power)
+			}
+		}
+	}
+}
+
+// TestPieces: experts that lie apart are packed as those that do not, and must be whole.
+func TestPieces(t *testing.T) {
+	b := open(t, Options{})
+	for _, typ := range allTypes {
+		src := randomSource(newRand(3), typ, 3, 40, 256)
+		joined, err := b.Load(src)
+		if err != nil {
+			t.Fatal(err)
+		}
+		apart := src
+		apart.Name, apart.Data = "apart "+src.Name, nil
+		size := len(src.Data) / 3
+		for e := range 3 {
+			apart.Pieces = append(apart.Pieces, src.Data[e*size:(e+1)*size])
+		}
+		w, err := b.Load(apart)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !bytes.Equal(w.(*weight).data, joined.(*weight).data) {
+			t.Errorf("type %d: pieces are packed differently", typ)
+		}
+		for _, pieces := range [][][]byte{apart.Pieces[:2], {apart.Pieces[0], apart.Pieces[1], apart.Pieces[2][1:]}} {
+			apart.Name, apart.Pieces = apart.Name+"x", pieces
+			if _, err := b.Load(apart); err == nil {
+				t.Errorf("type %d: %d pieces are loaded", typ, len(pieces))
 			}
 		}
 	}

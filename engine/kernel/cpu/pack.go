@@ -28,7 +28,7 @@ func (w *weight) Experts() int { return w.src.Experts }
 
 // is says whether src is the very memory that w was made from.
 func (w *weight) is(src kernel.Source) bool {
-	return unsafe.SliceData(w.src.Data) == unsafe.SliceData(src.Data) && len(w.src.Data) == len(src.Data) &&
+	return w.src.Pieces == nil && src.Pieces == nil && unsafe.SliceData(w.src.Data) == unsafe.SliceData(src.Data) && len(w.src.Data) == len(src.Data) &&
 		w.src.EmbedOnly == src.EmbedOnly && w.src.Type == src.Type && w.src.Experts == src.Experts &&
 		w.src.Rows == src.Rows && w.src.Cols == src.Cols
 }
@@ -54,6 +54,9 @@ func (w *weight) panel(expert, p int) []byte {
 func (w *weight) sourceRow(expert, row int) []byte {
 	s := sources[w.src.Type]
 	n := w.src.Cols / s.values * s.bytes
+	if w.src.Pieces != nil {
+		return w.src.Pieces[expert][row*n : (row+1)*n]
+	}
 	at := (expert*w.src.Rows + row) * n
 	return w.src.Data[at : at+n : at+n]
 }
@@ -71,20 +74,35 @@ func newPacker(cols int) *packer {
 // pack fills panel p of an expert, which is zero before.
 func (k *packer) pack(w *weight, expert, p int) {
 	dst := w.panel(expert, p)
+	if w.layout == float16s || w.layout == bfloat16s {
+		w.pack16(dst, expert, p)
+		return
+	}
 	for lane := range min(panelRows, w.src.Rows-p*panelRows) {
 		row := w.sourceRow(expert, p*panelRows+lane)
 		switch {
 		case shapes[w.layout].quantized:
 			k.codes.unpack(w.src.Type, row)
 			k.codes.pack(dst, lane, shapes[w.layout])
-		case w.layout == float32s:
+		default:
 			dequantize(k.values, w.src.Type, row, k.codes)
 			for i, v := range k.values {
 				binary.LittleEndian.PutUint32(dst[(i*panelRows+lane)*4:], math.Float32bits(v))
 			}
-		default: // the 16-bit types are only moved
-			for i := range len(row) / 2 {
-				binary.LittleEndian.PutUint16(dst[(i*panelRows+lane)*2:], binary.LittleEndian.Uint16(row[2*i:]))
+		}
+	}
+}
+
+// pack16 moves the rows of a panel of a 16-bit type, some columns at a time: what is written
+// stays in the nearest cache until all lanes have written to it.
+func (w *weight) pack16(dst []byte, expert, p int) {
+	const columns = 64
+	for from := 0; from < w.src.Cols; from += columns {
+		n := min(columns, w.src.Cols-from)
+		for lane := range min(panelRows, w.src.Rows-p*panelRows) {
+			row, to := w.sourceRow(expert, p*panelRows+lane)[2*from:2*(from+n)], dst[(from*panelRows+lane)*2:]
+			for i := 0; i < len(row); i += 2 {
+				binary.LittleEndian.PutUint16(to[i*panelRows:], binary.LittleEndian.Uint16(row[i:]))
 			}
 		}
 	}

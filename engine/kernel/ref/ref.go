@@ -8,6 +8,7 @@
 package ref
 
 import (
+	"bytes"
 	"fmt"
 	"math"
 
@@ -56,6 +57,9 @@ func (*Backend) Load(src kernel.Source) (kernel.Weight, error) {
 		return nil, fmt.Errorf("load %s: shape %d x %d x %d", src.Name, src.Experts, src.Rows, src.Cols)
 	}
 	w := &weight{src.Experts, src.Rows, src.Cols, make([]float32, src.Experts*src.Rows*src.Cols)}
+	if src.Pieces != nil {
+		src.Data = bytes.Join(src.Pieces, nil)
+	}
 	if err := modelfile.Dequantize(w.data, src.Type, src.Data); err != nil {
 		return nil, fmt.Errorf("load %s: %w", src.Name, err)
 	}
