@@ -28,7 +28,8 @@ func (w *weight) Experts() int { return w.src.Experts }
 
 // is says whether src is the very memory that w was made from.
 func (w *weight) is(src kernel.Source) bool {
-	return w.src.Pieces == nil && src.Pieces == nil && unsafe.SliceData(w.src.Data) == unsafe.SliceData(src.Data) && len(w.src.Data) == len(src.Data) &&
+	return w.src.Pieces == nil && src.Pieces == nil &&
+		unsafe.SliceData(w.src.Data) == unsafe.SliceData(src.Data) && len(w.src.Data) == len(src.Data) &&
 		w.src.EmbedOnly == src.EmbedOnly && w.src.Type == src.Type && w.src.Experts == src.Experts &&
 		w.src.Rows == src.Rows && w.src.Cols == src.Cols
 }
