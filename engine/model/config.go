@@ -102,7 +102,7 @@ func ReadConfig(f *modelfile.File) (Config, error) {
 	if !ok {
 		return Config{}, fmt.Errorf("architecture %q is not one of %q", f.Architecture(), archNames())
 	}
-	k := &keys{f: f, arch: f.Architecture()}
+	k := &keys{f: f, arch: f.Architecture(), read: map[string]bool{}}
 	c := Config{Arch: k.arch, Neox: a.neox}
 	blocks := k.int("block_count", required, 1, layersMax)
 	c.Layers = blocks - k.int("nextn_predict_layers", 0, 0, max(blocks-1, 0))
@@ -116,6 +116,7 @@ func ReadConfig(f *modelfile.File) (Config, error) {
 	k.ffn(&c, a)
 	k.rope(&c)
 	c.Vocab = k.vocab(c.Hidden)
+	k.unknown()
 	if err := errors.Join(k.errs...); err != nil {
 		return Config{}, err
 	}
@@ -143,6 +144,10 @@ func (k *keys) attention(c *Config) {
 	c.HeadDim = k.int("attention.key_length", dim, 2, headDimMax)
 	if v := k.int("attention.value_length", c.HeadDim, 1, headDimMax); v != c.HeadDim {
 		k.fail("attention.value_length is %d, want the key length %d", v, c.HeadDim)
+	}
+	k.usual("attention.causal", 1)
+	if w := k.int("attention.sliding_window", 0, 0, contextMax); w > 0 && w < c.ContextLength {
+		k.fail("attention.sliding_window is %d of %d tokens, which is not supported", w, c.ContextLength)
 	}
 	if c.KVHeads > 0 && c.Heads%c.KVHeads != 0 {
 		k.fail("attention.head_count is %d, want a multiple of head_count_kv %d", c.Heads, c.KVHeads)
@@ -190,6 +195,9 @@ func (k *keys) ffn(c *Config, a arch) {
 	}
 	c.Experts = k.int("expert_count", required, 1, expertsMax)
 	c.ExpertsUsed = k.int("expert_used_count", required, 1, max(c.Experts, 1))
+	k.usual("expert_weights_norm", 1)
+	k.usual("expert_weights_scale", 1)
+	k.usual("expert_gating_func", 1) // softmax
 	c.ExpertFF = k.int("expert_feed_forward_length", required, 1, ffMax)
 	if a.sharedFF {
 		c.SharedFF = k.int("expert_shared_feed_forward_length", c.ExpertFF, 1, ffMax)

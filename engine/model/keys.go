@@ -3,6 +3,7 @@ package model
 import (
 	"fmt"
 	"math"
+	"strings"
 
 	"corenode/engine/modelfile"
 )
@@ -16,7 +17,51 @@ const required = -1
 type keys struct {
 	f    *modelfile.File
 	arch string
+	read map[string]bool // names that a getter was asked for
 	errs []error
+}
+
+// idle are names of keys that change nothing of what is computed here: they repeat what the
+// shapes of tensors say, or describe how the model was made.
+var idle = map[string]bool{
+	"vocab_size": true, "rope.dimension_sections": true, "rope.scaling.finetuned": true, "tensor_data_layout": true,
+	"attention.layer_norm_epsilon": true, "expert_shared_count": true, "pooling_type": true,
+	"feed_forward_length": true, "expert_feed_forward_length": true, "expert_shared_feed_forward_length": true,
+	"rope.scale_linear": true, "rope.scaling.factor": true, "rope.scaling.original_context_length": true,
+	"full_attention_interval": true, "attention.recurrent_layers": true,
+}
+
+// has says whether the architecture has a key of that name.
+func (k *keys) has(name string) bool {
+	k.read[name] = true
+	return k.f.Has(k.arch + "." + name)
+}
+
+// usual refuses another value than the one that is computed here.
+func (k *keys) usual(name string, want float64) {
+	if !k.has(name) {
+		return
+	}
+	got, err := k.f.Float(k.arch + "." + name)
+	if b, notBool := k.f.Bool(k.arch + "." + name); notBool == nil {
+		got, err = 0, nil
+		if b {
+			got = 1
+		}
+	}
+	if err != nil || got != want {
+		k.fail("%s is %v, only %v is supported", name, got, want)
+	}
+}
+
+// unknown names the keys of the architecture that nothing read: a model with more to it than
+// this code computes would give wrong answers.
+func (k *keys) unknown() {
+	for _, v := range k.f.Keys() {
+		if name, ok := strings.CutPrefix(v.Key, k.arch+"."); ok && !k.read[name] && !idle[name] {
+			k.fail("%s is not understood", name)
+		}
+	}
 }
 
 // fail records an error about a key of the architecture; format begins with its name.
@@ -28,7 +73,7 @@ func (k *keys) fail(format string, args ...any) {
 // checked: it was derived from checked values).
 func (k *keys) int(name string, fallback, lo, hi int) int {
 	key := k.arch + "." + name
-	if !k.f.Has(key) {
+	if !k.has(name) {
 		if fallback < 0 {
 			k.fail("%s is absent", name)
 			return 0
@@ -51,6 +96,7 @@ func (k *keys) int(name string, fallback, lo, hi int) int {
 // Layers without such heads say 0; the others must agree.
 func (k *keys) perLayer(name string, fallback, hi int) int {
 	key := k.arch + "." + name
+	k.read[name] = true
 	all, err := k.f.Ints(key)
 	if err != nil || len(all) == 1 { // a scalar, absent or wrong: int says which
 		return k.int(name, fallback, 1, hi)
@@ -72,7 +118,7 @@ func (k *keys) perLayer(name string, fallback, hi int) int {
 // kinds reads which layers are recurrent; nil when the file does not say.
 func (k *keys) kinds(layers int) []bool {
 	const name = "attention.recurrent_layers"
-	if !k.f.Has(k.arch + "." + name) {
+	if !k.has(name) {
 		return nil
 	}
 	all, err := k.f.Ints(k.arch + "." + name)
@@ -94,7 +140,7 @@ func (k *keys) kinds(layers int) []bool {
 // float reads a finite number from lo to hi.
 func (k *keys) float(name string, fallback, lo, hi float64) float64 {
 	key := k.arch + "." + name
-	if !k.f.Has(key) {
+	if !k.has(name) {
 		if fallback < 0 {
 			k.fail("%s is absent", name)
 		}
@@ -115,7 +161,7 @@ func (k *keys) float(name string, fallback, lo, hi float64) float64 {
 // string reads a text.
 func (k *keys) string(name, fallback string) string {
 	key := k.arch + "." + name
-	if !k.f.Has(key) {
+	if !k.has(name) {
 		return fallback
 	}
 	s, err := k.f.String(key)

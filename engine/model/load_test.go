@@ -456,3 +456,24 @@ func FuzzReadConfig(f *testing.F) {
 		}
 	})
 }
+
+// TestUnknownKeys: a key of the architecture that is not understood is refused by its name, and
+// so is a value of one that is, but for values that change nothing.
+func TestUnknownKeys(t *testing.T) {
+	for _, c := range []struct {
+		key, want string
+		value     any
+	}{
+		{"attention.sinks", "qwen35moe.attention.sinks is not understood", uint32(1)},
+		{"attention.sliding_window", "attention.sliding_window is 16", uint32(16)}, {"attention.sliding_window", "", uint32(1 << 20)},
+		{"attention.causal", "attention.causal is 0", false}, {"attention.causal", "", true},
+		{"expert_weights_scale", "expert_weights_scale is 2.5", float32(2.5)}, {"expert_gating_func", "expert_gating_func is 2", uint32(2)},
+		{"expert_weights_norm", "", true}, {"vocab_size", "", uint32(512)},
+	} {
+		e := newEdit(t, "tiny-qwen35moe-f16")
+		e.set(c.key, c.value)
+		if _, err := ReadConfig(e.open(t)); (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s = %v: error %v, want one with %q", c.key, c.value, err, c.want)
+		}
+	}
+}

@@ -105,7 +105,8 @@ func checkSource(src kernel.Source) (source, error) {
 func checkPieces(src kernel.Source, row int) error {
 	for i, p := range src.Pieces {
 		if len(src.Pieces) != src.Experts || len(p)%row != 0 || len(p)/row != src.Rows {
-			return fmt.Errorf("load %s: %d bytes of expert %d of %d for %d rows of %d bytes", src.Name, len(p), i, src.Experts, src.Rows, row)
+			return fmt.Errorf("load %s: %d bytes of expert %d of %d for %d rows of %d bytes",
+				src.Name, len(p), i, src.Experts, src.Rows, row)
 		}
 	}
 	return nil
