@@ -113,7 +113,7 @@ const countTimeout = 10 * time.Second
 func (m *Model) countAt(r *replica, body []byte) (int, error) {
 	ctx, cancel := context.WithTimeout(m.ctx, countTimeout)
 	defer cancel()
-	status, page, err := r.get(ctx, r.request(http.MethodPost, m.traits.Count, bytes.NewReader(body), len(body), m.header()))
+	status, page, err := r.get(ctx, r.request(http.MethodPost, m.traits.Count, bytes.NewReader(body), len(body), m.header("")))
 	if err != nil {
 		return 0, err
 	}
@@ -134,12 +134,12 @@ func (m *Model) countAt(r *replica, body []byte) (int, error) {
 	return *answer.InputTokens, nil
 }
 
-// header is what every request to a replica has.
-func (m *Model) header() http.Header {
+// header is what every request to a replica has. A count is of no account.
+func (m *Model) header(account string) http.Header {
 	h := http.Header{"Content-Type": {"application/json"}, "User-Agent": {"corenode"}, "Accept-Encoding": {"identity"}}
-	if m.traits.Partition { // a count is forwarded once and limited here, too; it is of no account there
-		h.Set(wire.HopHeader, "1")
-		h.Set(wire.PartitionHeader, m.secretName("cache", ""))
+	if m.traits.Partition { // a count is forwarded once and limited here, too
+		h[wire.HopHeader] = []string{"1"}
+		h[wire.PartitionHeader] = []string{m.secretName("cache", account)}
 	}
 	if m.options.Key != "" {
 		h.Set("Authorization", "Bearer "+m.options.Key)

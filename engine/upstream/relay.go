@@ -326,13 +326,10 @@ func (r *relay) send(rep *replica, n int) (*conn, *http.Response, error) {
 // header is what goes out with the body: nothing of it says whose the request is.
 func (r *relay) header(n int) http.Header {
 	m := r.model
-	h := m.header()
-	h.Set("Accept", "text/event-stream")
-	h.Set("X-Request-Id", fmt.Sprintf("%s-r%d", r.job.ID, n))
-	h.Set("X-Session-Id", m.secretName("session", r.job.Session))
-	if m.traits.Partition {
-		h.Set(wire.PartitionHeader, m.secretName("cache", r.job.Account))
-	}
+	h := m.header(r.job.Account)
+	h["Accept"] = []string{"text/event-stream"}
+	h["X-Request-Id"] = []string{r.job.ID + "-r" + strconv.Itoa(n)}
+	h["X-Session-Id"] = []string{m.secretName("session", r.job.Session)}
 	for _, f := range r.sent.forward {
 		h.Set(f[0], f[1])
 	}

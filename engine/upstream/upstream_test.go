@@ -487,7 +487,7 @@ func TestTextsOfServers(t *testing.T) {
 // that it applies no limit of its own.
 func TestCountsAreOfANode(t *testing.T) {
 	s := start(t, wire.Corenode, plainAnswer)
-	h := open(t, wire.Corenode, nil, s).header()
+	h := open(t, wire.Corenode, nil, s).header("")
 	if h.Get(wire.HopHeader) == "" || h.Get(wire.PartitionHeader) == "" {
 		t.Errorf("headers %v", h)
 	}
