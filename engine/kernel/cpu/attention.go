@@ -52,6 +52,7 @@ type attendScratch struct {
 	tiles  tileList
 	wide   wideRange
 	prompt promptScratch
+	words  wordScratch
 }
 
 // attendTask is one Attend. When there are too few units for the threads,
@@ -116,18 +117,21 @@ const attendFloats = 8 << 20
 // waves when the units alone would leave threads idle.
 func (t *attendTask) plan(step *kernel.Step) {
 	t.units, t.wave = t.units[:0], 0
-	block := max(queryBlock/t.group, 1)
 	ranges, queries := 0, 0 // of all units, of the largest
 	for i := range step.Spans {
 		s := &step.Spans[i]
 		if t.b.tiled(s) {
 			continue
 		}
+		block := t.unitRows(s)
 		for row := (s.Len - 1) / block * block; row >= 0; row -= block {
-			for head := range t.c.cfg.KVHeads {
-				u := attendUnit{span: s, row: row, rows: min(block, s.Len-row), head: head}
-				ranges, queries = ranges+u.ranges(), max(queries, u.rows*t.group)
-				t.units = append(t.units, u)
+			for from, end := row, 0; from < min(row+block, s.Len); from = end {
+				end = min(row+block, s.Len, t.unitEnd(s, from))
+				for head := range t.c.cfg.KVHeads {
+					u := attendUnit{span: s, row: from, rows: end - from, head: head}
+					ranges, queries = ranges+u.ranges(), max(queries, u.rows*t.group)
+					t.units = append(t.units, u)
+				}
 			}
 		}
 	}
@@ -237,11 +241,14 @@ func (t *attendTask) finish(u *attendUnit, p *partial) {
 // loadQueries scales the unit's queries; padding is zero.
 func (t *attendTask) loadQueries(w *attendScratch, u *attendUnit) {
 	d, dim, n := t.c.cfg.HeadDim, t.c.shape.dim, u.rows*t.group
-	w.q = grow(w.q, wholeTiles(n)*dim)
+	w.q = grow(w.q, max(wholeTiles(n), roundUp(n, wordTile))*dim)
 	for m := range n {
 		at, row := t.place(u, m), w.q[m*dim:(m+1)*dim]
 		t.scaled(row[:d], t.q[at:at+d], t.scale)
 		clear(row[d:])
 	}
 	clear(w.q[n*dim:])
+	if t.farRanges(u) > 0 {
+		t.roundQueries(w, n)
+	}
 }

@@ -139,7 +139,7 @@ func BenchmarkStoreKV(b *testing.B) {
 // reach their speed only some milliseconds after they were last at rest, so one
 // kind runs for a while before the other.
 func BenchmarkAttendPrompt(b *testing.B) {
-	for _, c := range []struct{ rows, depth int }{{512, 0}, {90, 2000}, {64, 8000}} {
+	for _, c := range []struct{ rows, depth int }{{512, 0}, {90, 2000}, {64, 8000}, {512, 32768}} {
 		for _, prompt := range []bool{false, true} {
 			b.Run(fmt.Sprintf("rows=%d/depth=%d/prompt=%v", c.rows, c.depth, prompt), func(b *testing.B) {
 				a := newAttendBench(b, Options{}, kernel.KVF16, 1, c.depth+c.rows, 1, c.rows)

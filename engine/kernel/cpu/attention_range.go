@@ -52,6 +52,10 @@ func (t *attendTask) rangeOf(w *attendScratch, i, rng int, p *partial) {
 	u := &t.units[i]
 	n, start, first := u.rows*t.group, rng*rangeSize, u.span.Pos+u.row
 	p.reset(n, t.c.shape.dim)
+	if rng < t.farRanges(u) {
+		t.wordRange(&w.words, u, start, n, p)
+		return
+	}
 	t.listTiles(&w.tiles, i, start)
 	many := n >= widenFrom && t.b.ops.wideValues != nil
 	if many {

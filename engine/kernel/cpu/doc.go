@@ -87,6 +87,10 @@
 // for those they will read next; from 24 queries of a span and KV head on, a range
 // is converted to float32 once for all of them. Both sum alike, to the last bit.
 //
+// At level avx512vnni a row of a prompt takes ranges that begin at least eight before its own
+// from integers of 16 bits (attention_words.go). Of these the error is at most 2^-11 of
+// the sum of weights times sizes of V.
+//
 // # Recurrent state
 //
 // A slot is the convolution's last inputs, [layer][ConvKernel-1][ConvDim],

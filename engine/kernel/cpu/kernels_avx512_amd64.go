@@ -212,6 +212,21 @@ func matVecFloat16AVX512(dst *float32, act *byte, panel *byte, stride int, steps
 //go:noescape
 func matVecBFloat16AVX512(dst *float32, act *byte, panel *byte, stride int, steps int)
 
+// wordKeysAVX512 rounds 16 positions of blocks of 32 columns, [column][16] multiplied by times [block][16], to [column / 2][16] pairs.
+//
+//go:noescape
+func wordKeysAVX512(dst *byte, scales *float32, src *float32, times *float32, limit float32, blocks int)
+
+// wordValuesAVX512 rounds 16 positions of blocks of 32 columns, [position][column] multiplied by times [block][16], to [position / 2][column] pairs.
+//
+//go:noescape
+func wordValuesAVX512(dst *byte, scales *float32, src *float32, times *float32, limit float32, blocks int)
+
+// wordStepAVX512 adds a block of positions to the results of 16 queries: step is a wordStep.
+//
+//go:noescape
+func wordStepAVX512(step *byte)
+
 // scoresHalfQueries1AVX512 computes the scores of 1 queries against tiles of K.
 //
 //go:noescape

@@ -15070,6 +15070,1202 @@ end1:
 	VZEROUPPER
 	RET
 
+DATA low16_avx512<>+0(SB)/4, $0x0000ffff
+DATA low16_avx512<>+4(SB)/4, $0x0000ffff
+DATA low16_avx512<>+8(SB)/4, $0x0000ffff
+DATA low16_avx512<>+12(SB)/4, $0x0000ffff
+DATA low16_avx512<>+16(SB)/4, $0x0000ffff
+DATA low16_avx512<>+20(SB)/4, $0x0000ffff
+DATA low16_avx512<>+24(SB)/4, $0x0000ffff
+DATA low16_avx512<>+28(SB)/4, $0x0000ffff
+DATA low16_avx512<>+32(SB)/4, $0x0000ffff
+DATA low16_avx512<>+36(SB)/4, $0x0000ffff
+DATA low16_avx512<>+40(SB)/4, $0x0000ffff
+DATA low16_avx512<>+44(SB)/4, $0x0000ffff
+DATA low16_avx512<>+48(SB)/4, $0x0000ffff
+DATA low16_avx512<>+52(SB)/4, $0x0000ffff
+DATA low16_avx512<>+56(SB)/4, $0x0000ffff
+DATA low16_avx512<>+60(SB)/4, $0x0000ffff
+GLOBL low16_avx512<>(SB), RODATA|NOPTR, $64
+
+DATA powmin_avx512<>+0(SB)/4, $0xc2fc0000
+DATA powmin_avx512<>+4(SB)/4, $0xc2fc0000
+DATA powmin_avx512<>+8(SB)/4, $0xc2fc0000
+DATA powmin_avx512<>+12(SB)/4, $0xc2fc0000
+DATA powmin_avx512<>+16(SB)/4, $0xc2fc0000
+DATA powmin_avx512<>+20(SB)/4, $0xc2fc0000
+DATA powmin_avx512<>+24(SB)/4, $0xc2fc0000
+DATA powmin_avx512<>+28(SB)/4, $0xc2fc0000
+DATA powmin_avx512<>+32(SB)/4, $0xc2fc0000
+DATA powmin_avx512<>+36(SB)/4, $0xc2fc0000
+DATA powmin_avx512<>+40(SB)/4, $0xc2fc0000
+DATA powmin_avx512<>+44(SB)/4, $0xc2fc0000
+DATA powmin_avx512<>+48(SB)/4, $0xc2fc0000
+DATA powmin_avx512<>+52(SB)/4, $0xc2fc0000
+DATA powmin_avx512<>+56(SB)/4, $0xc2fc0000
+DATA powmin_avx512<>+60(SB)/4, $0xc2fc0000
+GLOBL powmin_avx512<>(SB), RODATA|NOPTR, $64
+
+DATA weights_avx512<>+0(SB)/4, $0x467ffc00
+DATA weights_avx512<>+4(SB)/4, $0x467ffc00
+DATA weights_avx512<>+8(SB)/4, $0x467ffc00
+DATA weights_avx512<>+12(SB)/4, $0x467ffc00
+DATA weights_avx512<>+16(SB)/4, $0x467ffc00
+DATA weights_avx512<>+20(SB)/4, $0x467ffc00
+DATA weights_avx512<>+24(SB)/4, $0x467ffc00
+DATA weights_avx512<>+28(SB)/4, $0x467ffc00
+DATA weights_avx512<>+32(SB)/4, $0x467ffc00
+DATA weights_avx512<>+36(SB)/4, $0x467ffc00
+DATA weights_avx512<>+40(SB)/4, $0x467ffc00
+DATA weights_avx512<>+44(SB)/4, $0x467ffc00
+DATA weights_avx512<>+48(SB)/4, $0x467ffc00
+DATA weights_avx512<>+52(SB)/4, $0x467ffc00
+DATA weights_avx512<>+56(SB)/4, $0x467ffc00
+DATA weights_avx512<>+60(SB)/4, $0x467ffc00
+GLOBL weights_avx512<>(SB), RODATA|NOPTR, $64
+
+DATA pow1_avx512<>+0(SB)/4, $0x3f317213
+DATA pow1_avx512<>+4(SB)/4, $0x3f317213
+DATA pow1_avx512<>+8(SB)/4, $0x3f317213
+DATA pow1_avx512<>+12(SB)/4, $0x3f317213
+DATA pow1_avx512<>+16(SB)/4, $0x3f317213
+DATA pow1_avx512<>+20(SB)/4, $0x3f317213
+DATA pow1_avx512<>+24(SB)/4, $0x3f317213
+DATA pow1_avx512<>+28(SB)/4, $0x3f317213
+DATA pow1_avx512<>+32(SB)/4, $0x3f317213
+DATA pow1_avx512<>+36(SB)/4, $0x3f317213
+DATA pow1_avx512<>+40(SB)/4, $0x3f317213
+DATA pow1_avx512<>+44(SB)/4, $0x3f317213
+DATA pow1_avx512<>+48(SB)/4, $0x3f317213
+DATA pow1_avx512<>+52(SB)/4, $0x3f317213
+DATA pow1_avx512<>+56(SB)/4, $0x3f317213
+DATA pow1_avx512<>+60(SB)/4, $0x3f317213
+GLOBL pow1_avx512<>(SB), RODATA|NOPTR, $64
+
+DATA pow2_avx512<>+0(SB)/4, $0x3e75fcdb
+DATA pow2_avx512<>+4(SB)/4, $0x3e75fcdb
+DATA pow2_avx512<>+8(SB)/4, $0x3e75fcdb
+DATA pow2_avx512<>+12(SB)/4, $0x3e75fcdb
+DATA pow2_avx512<>+16(SB)/4, $0x3e75fcdb
+DATA pow2_avx512<>+20(SB)/4, $0x3e75fcdb
+DATA pow2_avx512<>+24(SB)/4, $0x3e75fcdb
+DATA pow2_avx512<>+28(SB)/4, $0x3e75fcdb
+DATA pow2_avx512<>+32(SB)/4, $0x3e75fcdb
+DATA pow2_avx512<>+36(SB)/4, $0x3e75fcdb
+DATA pow2_avx512<>+40(SB)/4, $0x3e75fcdb
+DATA pow2_avx512<>+44(SB)/4, $0x3e75fcdb
+DATA pow2_avx512<>+48(SB)/4, $0x3e75fcdb
+DATA pow2_avx512<>+52(SB)/4, $0x3e75fcdb
+DATA pow2_avx512<>+56(SB)/4, $0x3e75fcdb
+DATA pow2_avx512<>+60(SB)/4, $0x3e75fcdb
+GLOBL pow2_avx512<>(SB), RODATA|NOPTR, $64
+
+DATA pow3_avx512<>+0(SB)/4, $0x3d635d55
+DATA pow3_avx512<>+4(SB)/4, $0x3d635d55
+DATA pow3_avx512<>+8(SB)/4, $0x3d635d55
+DATA pow3_avx512<>+12(SB)/4, $0x3d635d55
+DATA pow3_avx512<>+16(SB)/4, $0x3d635d55
+DATA pow3_avx512<>+20(SB)/4, $0x3d635d55
+DATA pow3_avx512<>+24(SB)/4, $0x3d635d55
+DATA pow3_avx512<>+28(SB)/4, $0x3d635d55
+DATA pow3_avx512<>+32(SB)/4, $0x3d635d55
+DATA pow3_avx512<>+36(SB)/4, $0x3d635d55
+DATA pow3_avx512<>+40(SB)/4, $0x3d635d55
+DATA pow3_avx512<>+44(SB)/4, $0x3d635d55
+DATA pow3_avx512<>+48(SB)/4, $0x3d635d55
+DATA pow3_avx512<>+52(SB)/4, $0x3d635d55
+DATA pow3_avx512<>+56(SB)/4, $0x3d635d55
+DATA pow3_avx512<>+60(SB)/4, $0x3d635d55
+GLOBL pow3_avx512<>(SB), RODATA|NOPTR, $64
+
+DATA pow4_avx512<>+0(SB)/4, $0x3c1e760b
+DATA pow4_avx512<>+4(SB)/4, $0x3c1e760b
+DATA pow4_avx512<>+8(SB)/4, $0x3c1e760b
+DATA pow4_avx512<>+12(SB)/4, $0x3c1e760b
+DATA pow4_avx512<>+16(SB)/4, $0x3c1e760b
+DATA pow4_avx512<>+20(SB)/4, $0x3c1e760b
+DATA pow4_avx512<>+24(SB)/4, $0x3c1e760b
+DATA pow4_avx512<>+28(SB)/4, $0x3c1e760b
+DATA pow4_avx512<>+32(SB)/4, $0x3c1e760b
+DATA pow4_avx512<>+36(SB)/4, $0x3c1e760b
+DATA pow4_avx512<>+40(SB)/4, $0x3c1e760b
+DATA pow4_avx512<>+44(SB)/4, $0x3c1e760b
+DATA pow4_avx512<>+48(SB)/4, $0x3c1e760b
+DATA pow4_avx512<>+52(SB)/4, $0x3c1e760b
+DATA pow4_avx512<>+56(SB)/4, $0x3c1e760b
+DATA pow4_avx512<>+60(SB)/4, $0x3c1e760b
+GLOBL pow4_avx512<>(SB), RODATA|NOPTR, $64
+
+DATA pow5_avx512<>+0(SB)/4, $0x3aad4281
+DATA pow5_avx512<>+4(SB)/4, $0x3aad4281
+DATA pow5_avx512<>+8(SB)/4, $0x3aad4281
+DATA pow5_avx512<>+12(SB)/4, $0x3aad4281
+DATA pow5_avx512<>+16(SB)/4, $0x3aad4281
+DATA pow5_avx512<>+20(SB)/4, $0x3aad4281
+DATA pow5_avx512<>+24(SB)/4, $0x3aad4281
+DATA pow5_avx512<>+28(SB)/4, $0x3aad4281
+DATA pow5_avx512<>+32(SB)/4, $0x3aad4281
+DATA pow5_avx512<>+36(SB)/4, $0x3aad4281
+DATA pow5_avx512<>+40(SB)/4, $0x3aad4281
+DATA pow5_avx512<>+44(SB)/4, $0x3aad4281
+DATA pow5_avx512<>+48(SB)/4, $0x3aad4281
+DATA pow5_avx512<>+52(SB)/4, $0x3aad4281
+DATA pow5_avx512<>+56(SB)/4, $0x3aad4281
+DATA pow5_avx512<>+60(SB)/4, $0x3aad4281
+GLOBL pow5_avx512<>(SB), RODATA|NOPTR, $64
+
+// func wordKeysAVX512(dst *byte, scales *float32, src *float32, times *float32, limit float32, blocks int)
+// Requires: AVX, AVX512DQ, AVX512F
+TEXT ·wordKeysAVX512(SB), NOSPLIT, $0-48
+	VPXORD Z0, Z0, Z0
+	MOVQ   src+16(FP), AX
+	MOVQ   times+24(FP), CX
+	MOVQ   blocks+40(FP), DX
+	TESTQ  DX, DX
+	JLE    end1
+
+loop1:
+	VMOVUPS (CX), Z1
+	VMULPS  (AX), Z1, Z2
+	VANDPS  abs_avx512<>+0(SB), Z2, Z2
+	VMAXPS  Z2, Z0, Z0
+	VMULPS  64(AX), Z1, Z2
+	VANDPS  abs_avx512<>+0(SB), Z2, Z2
+	VMAXPS  Z2, Z0, Z0
+	VMULPS  128(AX), Z1, Z2
+	VANDPS  abs_avx512<>+0(SB), Z2, Z2
+	VMAXPS  Z2, Z0, Z0
+	VMULPS  192(AX), Z1, Z2
+	VANDPS  abs_avx512<>+0(SB), Z2, Z2
+	VMAXPS  Z2, Z0, Z0
+	VMULPS  256(AX), Z1, Z2
+	VANDPS  abs_avx512<>+0(SB), Z2, Z2
+	VMAXPS  Z2, Z0, Z0
+	VMULPS  320(AX), Z1, Z2
+	VANDPS  abs_avx512<>+0(SB), Z2, Z2
+	VMAXPS  Z2, Z0, Z0
+	VMULPS  384(AX), Z1, Z2
+	VANDPS  abs_avx512<>+0(SB), Z2, Z2
+	VMAXPS  Z2, Z0, Z0
+	VMULPS  448(AX), Z1, Z2
+	VANDPS  abs_avx512<>+0(SB), Z2, Z2
+	VMAXPS  Z2, Z0, Z0
+	VMULPS  512(AX), Z1, Z2
+	VANDPS  abs_avx512<>+0(SB), Z2, Z2
+	VMAXPS  Z2, Z0, Z0
+	VMULPS  576(AX), Z1, Z2
+	VANDPS  abs_avx512<>+0(SB), Z2, Z2
+	VMAXPS  Z2, Z0, Z0
+	VMULPS  640(AX), Z1, Z2
+	VANDPS  abs_avx512<>+0(SB), Z2, Z2
+	VMAXPS  Z2, Z0, Z0
+	VMULPS  704(AX), Z1, Z2
+	VANDPS  abs_avx512<>+0(SB), Z2, Z2
+	VMAXPS  Z2, Z0, Z0
+	VMULPS  768(AX), Z1, Z2
+	VANDPS  abs_avx512<>+0(SB), Z2, Z2
+	VMAXPS  Z2, Z0, Z0
+	VMULPS  832(AX), Z1, Z2
+	VANDPS  abs_avx512<>+0(SB), Z2, Z2
+	VMAXPS  Z2, Z0, Z0
+	VMULPS  896(AX), Z1, Z2
+	VANDPS  abs_avx512<>+0(SB), Z2, Z2
+	VMAXPS  Z2, Z0, Z0
+	VMULPS  960(AX), Z1, Z2
+	VANDPS  abs_avx512<>+0(SB), Z2, Z2
+	VMAXPS  Z2, Z0, Z0
+	VMULPS  1024(AX), Z1, Z2
+	VANDPS  abs_avx512<>+0(SB), Z2, Z2
+	VMAXPS  Z2, Z0, Z0
+	VMULPS  1088(AX), Z1, Z2
+	VANDPS  abs_avx512<>+0(SB), Z2, Z2
+	VMAXPS  Z2, Z0, Z0
+	VMULPS  1152(AX), Z1, Z2
+	VANDPS  abs_avx512<>+0(SB), Z2, Z2
+	VMAXPS  Z2, Z0, Z0
+	VMULPS  1216(AX), Z1, Z2
+	VANDPS  abs_avx512<>+0(SB), Z2, Z2
+	VMAXPS  Z2, Z0, Z0
+	VMULPS  1280(AX), Z1, Z2
+	VANDPS  abs_avx512<>+0(SB), Z2, Z2
+	VMAXPS  Z2, Z0, Z0
+	VMULPS  1344(AX), Z1, Z2
+	VANDPS  abs_avx512<>+0(SB), Z2, Z2
+	VMAXPS  Z2, Z0, Z0
+	VMULPS  1408(AX), Z1, Z2
+	VANDPS  abs_avx512<>+0(SB), Z2, Z2
+	VMAXPS  Z2, Z0, Z0
+	VMULPS  1472(AX), Z1, Z2
+	VANDPS  abs_avx512<>+0(SB), Z2, Z2
+	VMAXPS  Z2, Z0, Z0
+	VMULPS  1536(AX), Z1, Z2
+	VANDPS  abs_avx512<>+0(SB), Z2, Z2
+	VMAXPS  Z2, Z0, Z0
+	VMULPS  1600(AX), Z1, Z2
+	VANDPS  abs_avx512<>+0(SB), Z2, Z2
+	VMAXPS  Z2, Z0, Z0
+	VMULPS  1664(AX), Z1, Z2
+	VANDPS  abs_avx512<>+0(SB), Z2, Z2
+	VMAXPS  Z2, Z0, Z0
+	VMULPS  1728(AX), Z1, Z2
+	VANDPS  abs_avx512<>+0(SB), Z2, Z2
+	VMAXPS  Z2, Z0, Z0
+	VMULPS  1792(AX), Z1, Z2
+	VANDPS  abs_avx512<>+0(SB), Z2, Z2
+	VMAXPS  Z2, Z0, Z0
+	VMULPS  1856(AX), Z1, Z2
+	VANDPS  abs_avx512<>+0(SB), Z2, Z2
+	VMAXPS  Z2, Z0, Z0
+	VMULPS  1920(AX), Z1, Z2
+	VANDPS  abs_avx512<>+0(SB), Z2, Z2
+	VMAXPS  Z2, Z0, Z0
+	VMULPS  1984(AX), Z1, Z1
+	VANDPS  abs_avx512<>+0(SB), Z1, Z1
+	VMAXPS  Z1, Z0, Z0
+	ADDQ    $+2048, AX
+	ADDQ    $+64, CX
+	DECQ    DX
+	JNZ     loop1
+
+end1:
+	VBROADCASTSS limit+32(FP), Z1
+	VMAXPS       topmin_avx512<>+0(SB), Z0, Z0
+	VDIVPS       Z1, Z0, Z2
+	MOVQ         scales+8(FP), AX
+	VMOVUPS      Z2, (AX)
+	VDIVPS       Z0, Z1, Z1
+	MOVQ         src+16(FP), AX
+	MOVQ         times+24(FP), CX
+	MOVQ         dst+0(FP), DX
+	MOVQ         blocks+40(FP), BX
+	TESTQ        BX, BX
+	JLE          end2
+
+loop2:
+	VMULPS    (CX), Z1, Z0
+	VMULPS    (AX), Z0, Z2
+	VMULPS    64(AX), Z0, Z3
+	VCVTPS2DQ Z2, Z2
+	VCVTPS2DQ Z3, Z3
+	VPANDD    low16_avx512<>+0(SB), Z2, Z2
+	VPSLLD    $0x10, Z3, Z3
+	VPORD     Z3, Z2, Z2
+	VMOVUPS   Z2, (DX)
+	VMULPS    128(AX), Z0, Z2
+	VMULPS    192(AX), Z0, Z3
+	VCVTPS2DQ Z2, Z2
+	VCVTPS2DQ Z3, Z3
+	VPANDD    low16_avx512<>+0(SB), Z2, Z2
+	VPSLLD    $0x10, Z3, Z3
+	VPORD     Z3, Z2, Z2
+	VMOVUPS   Z2, 64(DX)
+	VMULPS    256(AX), Z0, Z2
+	VMULPS    320(AX), Z0, Z3
+	VCVTPS2DQ Z2, Z2
+	VCVTPS2DQ Z3, Z3
+	VPANDD    low16_avx512<>+0(SB), Z2, Z2
+	VPSLLD    $0x10, Z3, Z3
+	VPORD     Z3, Z2, Z2
+	VMOVUPS   Z2, 128(DX)
+	VMULPS    384(AX), Z0, Z2
+	VMULPS    448(AX), Z0, Z3
+	VCVTPS2DQ Z2, Z2
+	VCVTPS2DQ Z3, Z3
+	VPANDD    low16_avx512<>+0(SB), Z2, Z2
+	VPSLLD    $0x10, Z3, Z3
+	VPORD     Z3, Z2, Z2
+	VMOVUPS   Z2, 192(DX)
+	VMULPS    512(AX), Z0, Z2
+	VMULPS    576(AX), Z0, Z3
+	VCVTPS2DQ Z2, Z2
+	VCVTPS2DQ Z3, Z3
+	VPANDD    low16_avx512<>+0(SB), Z2, Z2
+	VPSLLD    $0x10, Z3, Z3
+	VPORD     Z3, Z2, Z2
+	VMOVUPS   Z2, 256(DX)
+	VMULPS    640(AX), Z0, Z2
+	VMULPS    704(AX), Z0, Z3
+	VCVTPS2DQ Z2, Z2
+	VCVTPS2DQ Z3, Z3
+	VPANDD    low16_avx512<>+0(SB), Z2, Z2
+	VPSLLD    $0x10, Z3, Z3
+	VPORD     Z3, Z2, Z2
+	VMOVUPS   Z2, 320(DX)
+	VMULPS    768(AX), Z0, Z2
+	VMULPS    832(AX), Z0, Z3
+	VCVTPS2DQ Z2, Z2
+	VCVTPS2DQ Z3, Z3
+	VPANDD    low16_avx512<>+0(SB), Z2, Z2
+	VPSLLD    $0x10, Z3, Z3
+	VPORD     Z3, Z2, Z2
+	VMOVUPS   Z2, 384(DX)
+	VMULPS    896(AX), Z0, Z2
+	VMULPS    960(AX), Z0, Z3
+	VCVTPS2DQ Z2, Z2
+	VCVTPS2DQ Z3, Z3
+	VPANDD    low16_avx512<>+0(SB), Z2, Z2
+	VPSLLD    $0x10, Z3, Z3
+	VPORD     Z3, Z2, Z2
+	VMOVUPS   Z2, 448(DX)
+	VMULPS    1024(AX), Z0, Z2
+	VMULPS    1088(AX), Z0, Z3
+	VCVTPS2DQ Z2, Z2
+	VCVTPS2DQ Z3, Z3
+	VPANDD    low16_avx512<>+0(SB), Z2, Z2
+	VPSLLD    $0x10, Z3, Z3
+	VPORD     Z3, Z2, Z2
+	VMOVUPS   Z2, 512(DX)
+	VMULPS    1152(AX), Z0, Z2
+	VMULPS    1216(AX), Z0, Z3
+	VCVTPS2DQ Z2, Z2
+	VCVTPS2DQ Z3, Z3
+	VPANDD    low16_avx512<>+0(SB), Z2, Z2
+	VPSLLD    $0x10, Z3, Z3
+	VPORD     Z3, Z2, Z2
+	VMOVUPS   Z2, 576(DX)
+	VMULPS    1280(AX), Z0, Z2
+	VMULPS    1344(AX), Z0, Z3
+	VCVTPS2DQ Z2, Z2
+	VCVTPS2DQ Z3, Z3
+	VPANDD    low16_avx512<>+0(SB), Z2, Z2
+	VPSLLD    $0x10, Z3, Z3
+	VPORD     Z3, Z2, Z2
+	VMOVUPS   Z2, 640(DX)
+	VMULPS    1408(AX), Z0, Z2
+	VMULPS    1472(AX), Z0, Z3
+	VCVTPS2DQ Z2, Z2
+	VCVTPS2DQ Z3, Z3
+	VPANDD    low16_avx512<>+0(SB), Z2, Z2
+	VPSLLD    $0x10, Z3, Z3
+	VPORD     Z3, Z2, Z2
+	VMOVUPS   Z2, 704(DX)
+	VMULPS    1536(AX), Z0, Z2
+	VMULPS    1600(AX), Z0, Z3
+	VCVTPS2DQ Z2, Z2
+	VCVTPS2DQ Z3, Z3
+	VPANDD    low16_avx512<>+0(SB), Z2, Z2
+	VPSLLD    $0x10, Z3, Z3
+	VPORD     Z3, Z2, Z2
+	VMOVUPS   Z2, 768(DX)
+	VMULPS    1664(AX), Z0, Z2
+	VMULPS    1728(AX), Z0, Z3
+	VCVTPS2DQ Z2, Z2
+	VCVTPS2DQ Z3, Z3
+	VPANDD    low16_avx512<>+0(SB), Z2, Z2
+	VPSLLD    $0x10, Z3, Z3
+	VPORD     Z3, Z2, Z2
+	VMOVUPS   Z2, 832(DX)
+	VMULPS    1792(AX), Z0, Z2
+	VMULPS    1856(AX), Z0, Z3
+	VCVTPS2DQ Z2, Z2
+	VCVTPS2DQ Z3, Z3
+	VPANDD    low16_avx512<>+0(SB), Z2, Z2
+	VPSLLD    $0x10, Z3, Z3
+	VPORD     Z3, Z2, Z2
+	VMOVUPS   Z2, 896(DX)
+	VMULPS    1920(AX), Z0, Z2
+	VMULPS    1984(AX), Z0, Z0
+	VCVTPS2DQ Z2, Z2
+	VCVTPS2DQ Z0, Z0
+	VPANDD    low16_avx512<>+0(SB), Z2, Z2
+	VPSLLD    $0x10, Z0, Z0
+	VPORD     Z0, Z2, Z2
+	VMOVUPS   Z2, 960(DX)
+	ADDQ      $+2048, AX
+	ADDQ      $+64, CX
+	ADDQ      $+1024, DX
+	DECQ      BX
+	JNZ       loop2
+
+end2:
+	VZEROUPPER
+	RET
+
+// func wordValuesAVX512(dst *byte, scales *float32, src *float32, times *float32, limit float32, blocks int)
+// Requires: AVX, AVX512DQ, AVX512F
+TEXT ·wordValuesAVX512(SB), NOSPLIT, $0-48
+	MOVQ  src+16(FP), AX
+	MOVQ  dst+0(FP), CX
+	MOVQ  scales+8(FP), DX
+	MOVQ  times+24(FP), BX
+	MOVQ  blocks+40(FP), SI
+	SHLQ  $0x07, SI
+	MOVQ  $0x00000008, DI
+	TESTQ DI, DI
+	JLE   end1
+
+loop1:
+	VPXORD Z0, Z0, Z0
+	MOVQ   AX, R8
+	MOVQ   BX, R9
+	MOVQ   blocks+40(FP), R10
+	TESTQ  R10, R10
+	JLE    end2
+
+loop2:
+	VBROADCASTSS (R9), Z1
+	VMULPS       (R8), Z1, Z2
+	VANDPS       abs_avx512<>+0(SB), Z2, Z2
+	VMAXPS       Z2, Z0, Z0
+	VMULPS       64(R8), Z1, Z1
+	VANDPS       abs_avx512<>+0(SB), Z1, Z1
+	VMAXPS       Z1, Z0, Z0
+	ADDQ         $+128, R8
+	ADDQ         $+64, R9
+	DECQ         R10
+	JNZ          loop2
+
+end2:
+	ADDQ          SI, AX
+	VEXTRACTF64X4 $0x01, Z0, Y1
+	VMAXPS        Y1, Y0, Y0
+	VEXTRACTF128  $0x01, Y0, X1
+	VMAXPS        X1, X0, X0
+	VPSHUFD       $0x0e, X0, X1
+	VMAXPS        X1, X0, X0
+	VPSHUFD       $0x01, X0, X1
+	VMAXPS        X1, X0, X0
+	VMAXSS        topmin_avx512<>+0(SB), X0, X0
+	VMOVSS        limit+32(FP), X1
+	VDIVSS        X0, X1, X1
+	VBROADCASTSS  X1, Z2
+	VMOVSS        limit+32(FP), X1
+	VDIVSS        X1, X0, X0
+	VMOVSS        X0, (DX)
+	VPXORD        Z0, Z0, Z0
+	MOVQ          AX, R8
+	MOVQ          BX, R9
+	MOVQ          blocks+40(FP), R10
+	TESTQ         R10, R10
+	JLE           end3
+
+loop3:
+	VBROADCASTSS 4(R9), Z1
+	VMULPS       (R8), Z1, Z3
+	VANDPS       abs_avx512<>+0(SB), Z3, Z3
+	VMAXPS       Z3, Z0, Z0
+	VMULPS       64(R8), Z1, Z1
+	VANDPS       abs_avx512<>+0(SB), Z1, Z1
+	VMAXPS       Z1, Z0, Z0
+	ADDQ         $+128, R8
+	ADDQ         $+64, R9
+	DECQ         R10
+	JNZ          loop3
+
+end3:
+	SUBQ          SI, AX
+	VEXTRACTF64X4 $0x01, Z0, Y1
+	VMAXPS        Y1, Y0, Y0
+	VEXTRACTF128  $0x01, Y0, X1
+	VMAXPS        X1, X0, X0
+	VPSHUFD       $0x0e, X0, X1
+	VMAXPS        X1, X0, X0
+	VPSHUFD       $0x01, X0, X1
+	VMAXPS        X1, X0, X0
+	VMAXSS        topmin_avx512<>+0(SB), X0, X0
+	VMOVSS        limit+32(FP), X1
+	VDIVSS        X0, X1, X1
+	VBROADCASTSS  X1, Z3
+	VMOVSS        limit+32(FP), X1
+	VDIVSS        X1, X0, X0
+	VMOVSS        X0, 4(DX)
+	MOVQ          AX, R8
+	MOVQ          BX, R9
+	MOVQ          blocks+40(FP), R10
+	TESTQ         R10, R10
+	JLE           end4
+
+loop4:
+	VMULPS.BCST (R9), Z2, Z0
+	VMULPS.BCST 4(R9), Z3, Z1
+	VMULPS      (R8), Z0, Z4
+	VMULPS      (R8)(SI*1), Z1, Z5
+	VCVTPS2DQ   Z4, Z4
+	VCVTPS2DQ   Z5, Z5
+	VPANDD      low16_avx512<>+0(SB), Z4, Z4
+	VPSLLD      $0x10, Z5, Z5
+	VPORD       Z5, Z4, Z4
+	VMOVUPS     Z4, (CX)
+	VMULPS      64(R8), Z0, Z0
+	VMULPS      64(R8)(SI*1), Z1, Z1
+	VCVTPS2DQ   Z0, Z0
+	VCVTPS2DQ   Z1, Z1
+	VPANDD      low16_avx512<>+0(SB), Z0, Z0
+	VPSLLD      $0x10, Z1, Z1
+	VPORD       Z1, Z0, Z0
+	VMOVUPS     Z0, 64(CX)
+	ADDQ        $+128, R8
+	ADDQ        $+128, CX
+	ADDQ        $+64, R9
+	DECQ        R10
+	JNZ         loop4
+
+end4:
+	LEAQ (AX)(SI*2), AX
+	ADDQ $+8, DX
+	ADDQ $+8, BX
+	DECQ DI
+	JNZ  loop1
+
+end1:
+	VZEROUPPER
+	RET
+
+// func wordStepAVX512(step *byte)
+// Requires: AVX, AVX512F
+TEXT ·wordStepAVX512(SB), NOSPLIT, $16-8
+	MOVQ    step+0(FP), AX
+	MOVQ    AX, (SP)
+	VMOVUPS neginf_avx512<>+0(SB), Z0
+	MOVQ    (SP), AX
+	MOVQ    16(AX), AX
+	MOVQ    (SP), CX
+	MOVQ    24(CX), CX
+	MOVQ    (SP), DX
+	MOVQ    64(DX), DX
+	MOVQ    (SP), BX
+	MOVQ    72(BX), BX
+	MOVQ    BX, 8(SP)
+
+while1:
+	CMPQ   8(SP), $+0
+	JLE    done1
+	MOVQ   (SP), BX
+	MOVQ   (BX), BX
+	MOVQ   AX, SI
+	MOVQ   (SP), DI
+	MOVQ   80(DI), DI
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	VPXORD Z8, Z8, Z8
+	SHRQ   $0x04, DI
+	TESTQ  DI, DI
+	JLE    end2
+
+loop2:
+	VPXORD        Z9, Z9, Z9
+	VPXORD        Z10, Z10, Z10
+	VPXORD        Z11, Z11, Z11
+	VPXORD        Z12, Z12, Z12
+	VPXORD        Z13, Z13, Z13
+	VPXORD        Z14, Z14, Z14
+	VPXORD        Z15, Z15, Z15
+	VPXORD        Z16, Z16, Z16
+	VMOVUPS       (BX), Z17
+	VPDPWSSD.BCST (SI), Z17, Z9
+	VPDPWSSD.BCST 4(SI), Z17, Z10
+	VPDPWSSD.BCST 8(SI), Z17, Z11
+	VPDPWSSD.BCST 12(SI), Z17, Z12
+	VPDPWSSD.BCST 16(SI), Z17, Z13
+	VPDPWSSD.BCST 20(SI), Z17, Z14
+	VPDPWSSD.BCST 24(SI), Z17, Z15
+	VPDPWSSD.BCST 28(SI), Z17, Z16
+	ADDQ          $+64, BX
+	ADDQ          $+64, SI
+	VMOVUPS       (BX), Z17
+	VPDPWSSD.BCST (SI), Z17, Z9
+	VPDPWSSD.BCST 4(SI), Z17, Z10
+	VPDPWSSD.BCST 8(SI), Z17, Z11
+	VPDPWSSD.BCST 12(SI), Z17, Z12
+	VPDPWSSD.BCST 16(SI), Z17, Z13
+	VPDPWSSD.BCST 20(SI), Z17, Z14
+	VPDPWSSD.BCST 24(SI), Z17, Z15
+	VPDPWSSD.BCST 28(SI), Z17, Z16
+	ADDQ          $+64, BX
+	ADDQ          $+64, SI
+	VMOVUPS       (BX), Z17
+	VPDPWSSD.BCST (SI), Z17, Z9
+	VPDPWSSD.BCST 4(SI), Z17, Z10
+	VPDPWSSD.BCST 8(SI), Z17, Z11
+	VPDPWSSD.BCST 12(SI), Z17, Z12
+	VPDPWSSD.BCST 16(SI), Z17, Z13
+	VPDPWSSD.BCST 20(SI), Z17, Z14
+	VPDPWSSD.BCST 24(SI), Z17, Z15
+	VPDPWSSD.BCST 28(SI), Z17, Z16
+	ADDQ          $+64, BX
+	ADDQ          $+64, SI
+	VMOVUPS       (BX), Z17
+	VPDPWSSD.BCST (SI), Z17, Z9
+	VPDPWSSD.BCST 4(SI), Z17, Z10
+	VPDPWSSD.BCST 8(SI), Z17, Z11
+	VPDPWSSD.BCST 12(SI), Z17, Z12
+	VPDPWSSD.BCST 16(SI), Z17, Z13
+	VPDPWSSD.BCST 20(SI), Z17, Z14
+	VPDPWSSD.BCST 24(SI), Z17, Z15
+	VPDPWSSD.BCST 28(SI), Z17, Z16
+	ADDQ          $+64, BX
+	ADDQ          $+64, SI
+	VMOVUPS       (BX), Z17
+	VPDPWSSD.BCST (SI), Z17, Z9
+	VPDPWSSD.BCST 4(SI), Z17, Z10
+	VPDPWSSD.BCST 8(SI), Z17, Z11
+	VPDPWSSD.BCST 12(SI), Z17, Z12
+	VPDPWSSD.BCST 16(SI), Z17, Z13
+	VPDPWSSD.BCST 20(SI), Z17, Z14
+	VPDPWSSD.BCST 24(SI), Z17, Z15
+	VPDPWSSD.BCST 28(SI), Z17, Z16
+	ADDQ          $+64, BX
+	ADDQ          $+64, SI
+	VMOVUPS       (BX), Z17
+	VPDPWSSD.BCST (SI), Z17, Z9
+	VPDPWSSD.BCST 4(SI), Z17, Z10
+	VPDPWSSD.BCST 8(SI), Z17, Z11
+	VPDPWSSD.BCST 12(SI), Z17, Z12
+	VPDPWSSD.BCST 16(SI), Z17, Z13
+	VPDPWSSD.BCST 20(SI), Z17, Z14
+	VPDPWSSD.BCST 24(SI), Z17, Z15
+	VPDPWSSD.BCST 28(SI), Z17, Z16
+	ADDQ          $+64, BX
+	ADDQ          $+64, SI
+	VMOVUPS       (BX), Z17
+	VPDPWSSD.BCST (SI), Z17, Z9
+	VPDPWSSD.BCST 4(SI), Z17, Z10
+	VPDPWSSD.BCST 8(SI), Z17, Z11
+	VPDPWSSD.BCST 12(SI), Z17, Z12
+	VPDPWSSD.BCST 16(SI), Z17, Z13
+	VPDPWSSD.BCST 20(SI), Z17, Z14
+	VPDPWSSD.BCST 24(SI), Z17, Z15
+	VPDPWSSD.BCST 28(SI), Z17, Z16
+	ADDQ          $+64, BX
+	ADDQ          $+64, SI
+	VMOVUPS       (BX), Z17
+	VPDPWSSD.BCST (SI), Z17, Z9
+	VPDPWSSD.BCST 4(SI), Z17, Z10
+	VPDPWSSD.BCST 8(SI), Z17, Z11
+	VPDPWSSD.BCST 12(SI), Z17, Z12
+	VPDPWSSD.BCST 16(SI), Z17, Z13
+	VPDPWSSD.BCST 20(SI), Z17, Z14
+	VPDPWSSD.BCST 24(SI), Z17, Z15
+	VPDPWSSD.BCST 28(SI), Z17, Z16
+	ADDQ          $+64, BX
+	ADDQ          $+64, SI
+	VCVTDQ2PS     Z9, Z9
+	VADDPS        Z9, Z1, Z1
+	VCVTDQ2PS     Z10, Z10
+	VADDPS        Z10, Z2, Z2
+	VCVTDQ2PS     Z11, Z11
+	VADDPS        Z11, Z3, Z3
+	VCVTDQ2PS     Z12, Z12
+	VADDPS        Z12, Z4, Z4
+	VCVTDQ2PS     Z13, Z13
+	VADDPS        Z13, Z5, Z5
+	VCVTDQ2PS     Z14, Z14
+	VADDPS        Z14, Z6, Z6
+	VCVTDQ2PS     Z15, Z15
+	VADDPS        Z15, Z7, Z7
+	VCVTDQ2PS     Z16, Z16
+	VADDPS        Z16, Z8, Z8
+	DECQ          DI
+	JNZ           loop2
+
+end2:
+	MOVQ        (SP), BX
+	MOVQ        8(BX), BX
+	VMOVUPS     (BX), Z9
+	VMULPS.BCST (CX), Z1, Z1
+	VMULPS      Z9, Z1, Z1
+	VMAXPS      Z1, Z0, Z0
+	VMOVUPS     Z1, (DX)
+	VMULPS.BCST 4(CX), Z2, Z2
+	VMULPS      Z9, Z2, Z2
+	VMAXPS      Z2, Z0, Z0
+	VMOVUPS     Z2, 64(DX)
+	VMULPS.BCST 8(CX), Z3, Z3
+	VMULPS      Z9, Z3, Z3
+	VMAXPS      Z3, Z0, Z0
+	VMOVUPS     Z3, 128(DX)
+	VMULPS.BCST 12(CX), Z4, Z4
+	VMULPS      Z9, Z4, Z4
+	VMAXPS      Z4, Z0, Z0
+	VMOVUPS     Z4, 192(DX)
+	VMULPS.BCST 16(CX), Z5, Z5
+	VMULPS      Z9, Z5, Z5
+	VMAXPS      Z5, Z0, Z0
+	VMOVUPS     Z5, 256(DX)
+	VMULPS.BCST 20(CX), Z6, Z6
+	VMULPS      Z9, Z6, Z6
+	VMAXPS      Z6, Z0, Z0
+	VMOVUPS     Z6, 320(DX)
+	VMULPS.BCST 24(CX), Z7, Z7
+	VMULPS      Z9, Z7, Z7
+	VMAXPS      Z7, Z0, Z0
+	VMOVUPS     Z7, 384(DX)
+	VMULPS.BCST 28(CX), Z8, Z8
+	VMULPS      Z9, Z8, Z8
+	VMAXPS      Z8, Z0, Z0
+	VMOVUPS     Z8, 448(DX)
+	ADDQ        $+512, DX
+	ADDQ        $+32, CX
+	MOVQ        (SP), BX
+	MOVQ        (BX), BX
+	MOVQ        AX, SI
+	MOVQ        (SP), DI
+	MOVQ        80(DI), DI
+	VPXORD      Z1, Z1, Z1
+	VPXORD      Z2, Z2, Z2
+	VPXORD      Z3, Z3, Z3
+	VPXORD      Z4, Z4, Z4
+	VPXORD      Z5, Z5, Z5
+	VPXORD      Z6, Z6, Z6
+	VPXORD      Z7, Z7, Z7
+	VPXORD      Z8, Z8, Z8
+	SHRQ        $0x04, DI
+	TESTQ       DI, DI
+	JLE         end3
+
+loop3:
+	VPXORD        Z9, Z9, Z9
+	VPXORD        Z10, Z10, Z10
+	VPXORD        Z11, Z11, Z11
+	VPXORD        Z12, Z12, Z12
+	VPXORD        Z13, Z13, Z13
+	VPXORD        Z14, Z14, Z14
+	VPXORD        Z15, Z15, Z15
+	VPXORD        Z16, Z16, Z16
+	VMOVUPS       (BX), Z17
+	VPDPWSSD.BCST 32(SI), Z17, Z9
+	VPDPWSSD.BCST 36(SI), Z17, Z10
+	VPDPWSSD.BCST 40(SI), Z17, Z11
+	VPDPWSSD.BCST 44(SI), Z17, Z12
+	VPDPWSSD.BCST 48(SI), Z17, Z13
+	VPDPWSSD.BCST 52(SI), Z17, Z14
+	VPDPWSSD.BCST 56(SI), Z17, Z15
+	VPDPWSSD.BCST 60(SI), Z17, Z16
+	ADDQ          $+64, BX
+	ADDQ          $+64, SI
+	VMOVUPS       (BX), Z17
+	VPDPWSSD.BCST 32(SI), Z17, Z9
+	VPDPWSSD.BCST 36(SI), Z17, Z10
+	VPDPWSSD.BCST 40(SI), Z17, Z11
+	VPDPWSSD.BCST 44(SI), Z17, Z12
+	VPDPWSSD.BCST 48(SI), Z17, Z13
+	VPDPWSSD.BCST 52(SI), Z17, Z14
+	VPDPWSSD.BCST 56(SI), Z17, Z15
+	VPDPWSSD.BCST 60(SI), Z17, Z16
+	ADDQ          $+64, BX
+	ADDQ          $+64, SI
+	VMOVUPS       (BX), Z17
+	VPDPWSSD.BCST 32(SI), Z17, Z9
+	VPDPWSSD.BCST 36(SI), Z17, Z10
+	VPDPWSSD.BCST 40(SI), Z17, Z11
+	VPDPWSSD.BCST 44(SI), Z17, Z12
+	VPDPWSSD.BCST 48(SI), Z17, Z13
+	VPDPWSSD.BCST 52(SI), Z17, Z14
+	VPDPWSSD.BCST 56(SI), Z17, Z15
+	VPDPWSSD.BCST 60(SI), Z17, Z16
+	ADDQ          $+64, BX
+	ADDQ          $+64, SI
+	VMOVUPS       (BX), Z17
+	VPDPWSSD.BCST 32(SI), Z17, Z9
+	VPDPWSSD.BCST 36(SI), Z17, Z10
+	VPDPWSSD.BCST 40(SI), Z17, Z11
+	VPDPWSSD.BCST 44(SI), Z17, Z12
+	VPDPWSSD.BCST 48(SI), Z17, Z13
+	VPDPWSSD.BCST 52(SI), Z17, Z14
+	VPDPWSSD.BCST 56(SI), Z17, Z15
+	VPDPWSSD.BCST 60(SI), Z17, Z16
+	ADDQ          $+64, BX
+	ADDQ          $+64, SI
+	VMOVUPS       (BX), Z17
+	VPDPWSSD.BCST 32(SI), Z17, Z9
+	VPDPWSSD.BCST 36(SI), Z17, Z10
+	VPDPWSSD.BCST 40(SI), Z17, Z11
+	VPDPWSSD.BCST 44(SI), Z17, Z12
+	VPDPWSSD.BCST 48(SI), Z17, Z13
+	VPDPWSSD.BCST 52(SI), Z17, Z14
+	VPDPWSSD.BCST 56(SI), Z17, Z15
+	VPDPWSSD.BCST 60(SI), Z17, Z16
+	ADDQ          $+64, BX
+	ADDQ          $+64, SI
+	VMOVUPS       (BX), Z17
+	VPDPWSSD.BCST 32(SI), Z17, Z9
+	VPDPWSSD.BCST 36(SI), Z17, Z10
+	VPDPWSSD.BCST 40(SI), Z17, Z11
+	VPDPWSSD.BCST 44(SI), Z17, Z12
+	VPDPWSSD.BCST 48(SI), Z17, Z13
+	VPDPWSSD.BCST 52(SI), Z17, Z14
+	VPDPWSSD.BCST 56(SI), Z17, Z15
+	VPDPWSSD.BCST 60(SI), Z17, Z16
+	ADDQ          $+64, BX
+	ADDQ          $+64, SI
+	VMOVUPS       (BX), Z17
+	VPDPWSSD.BCST 32(SI), Z17, Z9
+	VPDPWSSD.BCST 36(SI), Z17, Z10
+	VPDPWSSD.BCST 40(SI), Z17, Z11
+	VPDPWSSD.BCST 44(SI), Z17, Z12
+	VPDPWSSD.BCST 48(SI), Z17, Z13
+	VPDPWSSD.BCST 52(SI), Z17, Z14
+	VPDPWSSD.BCST 56(SI), Z17, Z15
+	VPDPWSSD.BCST 60(SI), Z17, Z16
+	ADDQ          $+64, BX
+	ADDQ          $+64, SI
+	VMOVUPS       (BX), Z17
+	VPDPWSSD.BCST 32(SI), Z17, Z9
+	VPDPWSSD.BCST 36(SI), Z17, Z10
+	VPDPWSSD.BCST 40(SI), Z17, Z11
+	VPDPWSSD.BCST 44(SI), Z17, Z12
+	VPDPWSSD.BCST 48(SI), Z17, Z13
+	VPDPWSSD.BCST 52(SI), Z17, Z14
+	VPDPWSSD.BCST 56(SI), Z17, Z15
+	VPDPWSSD.BCST 60(SI), Z17, Z16
+	ADDQ          $+64, BX
+	ADDQ          $+64, SI
+	VCVTDQ2PS     Z9, Z9
+	VADDPS        Z9, Z1, Z1
+	VCVTDQ2PS     Z10, Z10
+	VADDPS        Z10, Z2, Z2
+	VCVTDQ2PS     Z11, Z11
+	VADDPS        Z11, Z3, Z3
+	VCVTDQ2PS     Z12, Z12
+	VADDPS        Z12, Z4, Z4
+	VCVTDQ2PS     Z13, Z13
+	VADDPS        Z13, Z5, Z5
+	VCVTDQ2PS     Z14, Z14
+	VADDPS        Z14, Z6, Z6
+	VCVTDQ2PS     Z15, Z15
+	VADDPS        Z15, Z7, Z7
+	VCVTDQ2PS     Z16, Z16
+	VADDPS        Z16, Z8, Z8
+	DECQ          DI
+	JNZ           loop3
+
+end3:
+	MOVQ        (SP), BX
+	MOVQ        8(BX), BX
+	VMOVUPS     (BX), Z9
+	VMULPS.BCST (CX), Z1, Z1
+	VMULPS      Z9, Z1, Z1
+	VMAXPS      Z1, Z0, Z0
+	VMOVUPS     Z1, (DX)
+	VMULPS.BCST 4(CX), Z2, Z2
+	VMULPS      Z9, Z2, Z2
+	VMAXPS      Z2, Z0, Z0
+	VMOVUPS     Z2, 64(DX)
+	VMULPS.BCST 8(CX), Z3, Z3
+	VMULPS      Z9, Z3, Z3
+	VMAXPS      Z3, Z0, Z0
+	VMOVUPS     Z3, 128(DX)
+	VMULPS.BCST 12(CX), Z4, Z4
+	VMULPS      Z9, Z4, Z4
+	VMAXPS      Z4, Z0, Z0
+	VMOVUPS     Z4, 192(DX)
+	VMULPS.BCST 16(CX), Z5, Z5
+	VMULPS      Z9, Z5, Z5
+	VMAXPS      Z5, Z0, Z0
+	VMOVUPS     Z5, 256(DX)
+	VMULPS.BCST 20(CX), Z6, Z6
+	VMULPS      Z9, Z6, Z6
+	VMAXPS      Z6, Z0, Z0
+	VMOVUPS     Z6, 320(DX)
+	VMULPS.BCST 24(CX), Z7, Z7
+	VMULPS      Z9, Z7, Z7
+	VMAXPS      Z7, Z0, Z0
+	VMOVUPS     Z7, 384(DX)
+	VMULPS.BCST 28(CX), Z8, Z8
+	VMULPS      Z9, Z8, Z8
+	VMAXPS      Z8, Z0, Z0
+	VMOVUPS     Z8, 448(DX)
+	ADDQ        $+512, DX
+	ADDQ        $+32, CX
+	MOVQ        (SP), BX
+	MOVQ        80(BX), BX
+	SHLQ        $0x05, BX
+	ADDQ        BX, AX
+	DECQ        8(SP)
+	JMP         while1
+
+done1:
+	MOVQ        (SP), AX
+	MOVQ        48(AX), AX
+	VMOVUPS     (AX), Z1
+	VMAXPS      Z1, Z0, Z0
+	VMOVUPS     Z0, (AX)
+	VSUBPS      Z0, Z1, Z1
+	VCMPPS      $0x0d, powmin_avx512<>+0(SB), Z1, K1
+	VADDPS      round_avx512<>+0(SB), Z1, Z2
+	VSUBPS      round_avx512<>+0(SB), Z2, Z3
+	VSUBPS      Z3, Z1, Z1
+	VMOVUPS     pow5_avx512<>+0(SB), Z3
+	VFMADD213PS pow4_avx512<>+0(SB), Z1, Z3
+	VFMADD213PS pow3_avx512<>+0(SB), Z1, Z3
+	VFMADD213PS pow2_avx512<>+0(SB), Z1, Z3
+	VFMADD213PS pow1_avx512<>+0(SB), Z1, Z3
+	VFMADD213PS one_avx512<>+0(SB), Z1, Z3
+	VPSLLD      $0x17, Z2, Z2
+	VPADDD.Z    Z2, Z3, K1, Z3
+	VMOVAPS     Z3, Z1
+	VMULPS      64(AX), Z1, Z3
+	VMOVUPS     topmin_avx512<>+0(SB), Z2
+	MOVQ        (SP), AX
+	MOVQ        64(AX), AX
+	MOVQ        (SP), CX
+	MOVQ        40(CX), CX
+	MOVQ        (SP), DX
+	MOVQ        72(DX), DX
+	SHLQ        $0x02, DX
+	TESTQ       DX, DX
+	JLE         end4
+
+loop4:
+	VMOVUPS     (AX), Z4
+	VSUBPS      Z0, Z4, Z4
+	VCMPPS      $0x0d, powmin_avx512<>+0(SB), Z4, K1
+	VADDPS      round_avx512<>+0(SB), Z4, Z5
+	VSUBPS      round_avx512<>+0(SB), Z5, Z6
+	VSUBPS      Z6, Z4, Z4
+	VMOVUPS     pow5_avx512<>+0(SB), Z6
+	VFMADD213PS pow4_avx512<>+0(SB), Z4, Z6
+	VFMADD213PS pow3_avx512<>+0(SB), Z4, Z6
+	VFMADD213PS pow2_avx512<>+0(SB), Z4, Z6
+	VFMADD213PS pow1_avx512<>+0(SB), Z4, Z6
+	VFMADD213PS one_avx512<>+0(SB), Z4, Z6
+	VPSLLD      $0x17, Z5, Z5
+	VPADDD.Z    Z5, Z6, K1, Z6
+	VADDPS      Z6, Z3, Z3
+	VMULPS.BCST (CX), Z6, Z6
+	VMAXPS      Z6, Z2, Z2
+	VMOVUPS     Z6, (AX)
+	VMOVUPS     64(AX), Z4
+	VSUBPS      Z0, Z4, Z4
+	VCMPPS      $0x0d, powmin_avx512<>+0(SB), Z4, K1
+	VADDPS      round_avx512<>+0(SB), Z4, Z5
+	VSUBPS      round_avx512<>+0(SB), Z5, Z6
+	VSUBPS      Z6, Z4, Z4
+	VMOVUPS     pow5_avx512<>+0(SB), Z6
+	VFMADD213PS pow4_avx512<>+0(SB), Z4, Z6
+	VFMADD213PS pow3_avx512<>+0(SB), Z4, Z6
+	VFMADD213PS pow2_avx512<>+0(SB), Z4, Z6
+	VFMADD213PS pow1_avx512<>+0(SB), Z4, Z6
+	VFMADD213PS one_avx512<>+0(SB), Z4, Z6
+	VPSLLD      $0x17, Z5, Z5
+	VPADDD.Z    Z5, Z6, K1, Z6
+	VADDPS      Z6, Z3, Z3
+	VMULPS.BCST 4(CX), Z6, Z6
+	VMAXPS      Z6, Z2, Z2
+	VMOVUPS     Z6, 64(AX)
+	VMOVUPS     128(AX), Z4
+	VSUBPS      Z0, Z4, Z4
+	VCMPPS      $0x0d, powmin_avx512<>+0(SB), Z4, K1
+	VADDPS      round_avx512<>+0(SB), Z4, Z5
+	VSUBPS      round_avx512<>+0(SB), Z5, Z6
+	VSUBPS      Z6, Z4, Z4
+	VMOVUPS     pow5_avx512<>+0(SB), Z6
+	VFMADD213PS pow4_avx512<>+0(SB), Z4, Z6
+	VFMADD213PS pow3_avx512<>+0(SB), Z4, Z6
+	VFMADD213PS pow2_avx512<>+0(SB), Z4, Z6
+	VFMADD213PS pow1_avx512<>+0(SB), Z4, Z6
+	VFMADD213PS one_avx512<>+0(SB), Z4, Z6
+	VPSLLD      $0x17, Z5, Z5
+	VPADDD.Z    Z5, Z6, K1, Z6
+	VADDPS      Z6, Z3, Z3
+	VMULPS.BCST 8(CX), Z6, Z6
+	VMAXPS      Z6, Z2, Z2
+	VMOVUPS     Z6, 128(AX)
+	VMOVUPS     192(AX), Z4
+	VSUBPS      Z0, Z4, Z4
+	VCMPPS      $0x0d, powmin_avx512<>+0(SB), Z4, K1
+	VADDPS      round_avx512<>+0(SB), Z4, Z5
+	VSUBPS      round_avx512<>+0(SB), Z5, Z6
+	VSUBPS      Z6, Z4, Z4
+	VMOVUPS     pow5_avx512<>+0(SB), Z6
+	VFMADD213PS pow4_avx512<>+0(SB), Z4, Z6
+	VFMADD213PS pow3_avx512<>+0(SB), Z4, Z6
+	VFMADD213PS pow2_avx512<>+0(SB), Z4, Z6
+	VFMADD213PS pow1_avx512<>+0(SB), Z4, Z6
+	VFMADD213PS one_avx512<>+0(SB), Z4, Z6
+	VPSLLD      $0x17, Z5, Z5
+	VPADDD.Z    Z5, Z6, K1, Z6
+	VADDPS      Z6, Z3, Z3
+	VMULPS.BCST 12(CX), Z6, Z6
+	VMAXPS      Z6, Z2, Z2
+	VMOVUPS     Z6, 192(AX)
+	ADDQ        $+256, AX
+	ADDQ        $+16, CX
+	DECQ        DX
+	JNZ         loop4
+
+end4:
+	MOVQ    (SP), AX
+	MOVQ    48(AX), AX
+	VMOVUPS Z3, 64(AX)
+	VMOVUPS weights_avx512<>+0(SB), Z0
+	VDIVPS  Z2, Z0, Z0
+	MOVQ    (SP), AX
+	MOVQ    64(AX), AX
+	MOVQ    (SP), CX
+	MOVQ    72(CX), CX
+	MOVQ    (SP), DX
+	MOVQ    64(DX), DX
+	SHLQ    $0x02, CX
+	TESTQ   CX, CX
+	JLE     end5
+
+loop5:
+	VMULPS    (AX), Z0, Z3
+	VMULPS    64(AX), Z0, Z4
+	VCVTPS2DQ Z3, Z3
+	VCVTPS2DQ Z4, Z4
+	VPANDD    low16_avx512<>+0(SB), Z3, Z3
+	VPSLLD    $0x10, Z4, Z4
+	VPORD     Z4, Z3, Z3
+	VMOVUPS   Z3, (DX)
+	VMULPS    128(AX), Z0, Z3
+	VMULPS    192(AX), Z0, Z4
+	VCVTPS2DQ Z3, Z3
+	VCVTPS2DQ Z4, Z4
+	VPANDD    low16_avx512<>+0(SB), Z3, Z3
+	VPSLLD    $0x10, Z4, Z4
+	VPORD     Z4, Z3, Z3
+	VMOVUPS   Z3, 64(DX)
+	ADDQ      $+256, AX
+	ADDQ      $+128, DX
+	DECQ      CX
+	JNZ       loop5
+
+end5:
+	VDIVPS weights_avx512<>+0(SB), Z2, Z2
+	MOVQ   (SP), AX
+	MOVQ   80(AX), AX
+	MOVQ   (SP), CX
+	MOVQ   80(CX), CX
+	SHLQ   $0x02, AX
+	SHRQ   $0x03, CX
+	MOVQ   (SP), DX
+	MOVQ   32(DX), DX
+	MOVQ   (SP), BX
+	MOVQ   56(BX), BX
+	TESTQ  CX, CX
+	JLE    end6
+
+loop6:
+	MOVQ   (SP), SI
+	MOVQ   64(SI), SI
+	MOVQ   DX, DI
+	MOVQ   (SP), R8
+	MOVQ   72(R8), R8
+	VPXORD Z0, Z0, Z0
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	VPXORD Z8, Z8, Z8
+	VPXORD Z9, Z9, Z9
+	IMUL3Q $+2, R8, R8
+	TESTQ  R8, R8
+	JLE    end7
+
+loop7:
+	VPXORD        Z10, Z10, Z10
+	VPXORD        Z11, Z11, Z11
+	VPXORD        Z12, Z12, Z12
+	VPXORD        Z13, Z13, Z13
+	VPXORD        Z14, Z14, Z14
+	VPXORD        Z15, Z15, Z15
+	VPXORD        Z16, Z16, Z16
+	VPXORD        Z17, Z17, Z17
+	VMOVUPS       (SI), Z18
+	VPDPWSSD.BCST (DI), Z18, Z10
+	VPDPWSSD.BCST 4(DI), Z18, Z11
+	VPDPWSSD.BCST 8(DI), Z18, Z12
+	VPDPWSSD.BCST 12(DI), Z18, Z13
+	VPDPWSSD.BCST 16(DI), Z18, Z14
+	VPDPWSSD.BCST 20(DI), Z18, Z15
+	VPDPWSSD.BCST 24(DI), Z18, Z16
+	VPDPWSSD.BCST 28(DI), Z18, Z17
+	ADDQ          $+64, SI
+	ADDQ          AX, DI
+	VMOVUPS       (SI), Z18
+	VPDPWSSD.BCST (DI), Z18, Z10
+	VPDPWSSD.BCST 4(DI), Z18, Z11
+	VPDPWSSD.BCST 8(DI), Z18, Z12
+	VPDPWSSD.BCST 12(DI), Z18, Z13
+	VPDPWSSD.BCST 16(DI), Z18, Z14
+	VPDPWSSD.BCST 20(DI), Z18, Z15
+	VPDPWSSD.BCST 24(DI), Z18, Z16
+	VPDPWSSD.BCST 28(DI), Z18, Z17
+	ADDQ          $+64, SI
+	ADDQ          AX, DI
+	VMOVUPS       (SI), Z18
+	VPDPWSSD.BCST (DI), Z18, Z10
+	VPDPWSSD.BCST 4(DI), Z18, Z11
+	VPDPWSSD.BCST 8(DI), Z18, Z12
+	VPDPWSSD.BCST 12(DI), Z18, Z13
+	VPDPWSSD.BCST 16(DI), Z18, Z14
+	VPDPWSSD.BCST 20(DI), Z18, Z15
+	VPDPWSSD.BCST 24(DI), Z18, Z16
+	VPDPWSSD.BCST 28(DI), Z18, Z17
+	ADDQ          $+64, SI
+	ADDQ          AX, DI
+	VMOVUPS       (SI), Z18
+	VPDPWSSD.BCST (DI), Z18, Z10
+	VPDPWSSD.BCST 4(DI), Z18, Z11
+	VPDPWSSD.BCST 8(DI), Z18, Z12
+	VPDPWSSD.BCST 12(DI), Z18, Z13
+	VPDPWSSD.BCST 16(DI), Z18, Z14
+	VPDPWSSD.BCST 20(DI), Z18, Z15
+	VPDPWSSD.BCST 24(DI), Z18, Z16
+	VPDPWSSD.BCST 28(DI), Z18, Z17
+	ADDQ          $+64, SI
+	ADDQ          AX, DI
+	VCVTDQ2PS     Z10, Z10
+	VADDPS        Z10, Z0, Z0
+	VCVTDQ2PS     Z11, Z11
+	VADDPS        Z11, Z3, Z3
+	VCVTDQ2PS     Z12, Z12
+	VADDPS        Z12, Z4, Z4
+	VCVTDQ2PS     Z13, Z13
+	VADDPS        Z13, Z5, Z5
+	VCVTDQ2PS     Z14, Z14
+	VADDPS        Z14, Z6, Z6
+	VCVTDQ2PS     Z15, Z15
+	VADDPS        Z15, Z7, Z7
+	VCVTDQ2PS     Z16, Z16
+	VADDPS        Z16, Z8, Z8
+	VCVTDQ2PS     Z17, Z17
+	VADDPS        Z17, Z9, Z9
+	DECQ          R8
+	JNZ           loop7
+
+end7:
+	VMULPS      (BX), Z1, Z10
+	VFMADD231PS Z2, Z0, Z10
+	VMOVUPS     Z10, (BX)
+	VMULPS      64(BX), Z1, Z0
+	VFMADD231PS Z2, Z3, Z0
+	VMOVUPS     Z0, 64(BX)
+	VMULPS      128(BX), Z1, Z0
+	VFMADD231PS Z2, Z4, Z0
+	VMOVUPS     Z0, 128(BX)
+	VMULPS      192(BX), Z1, Z0
+	VFMADD231PS Z2, Z5, Z0
+	VMOVUPS     Z0, 192(BX)
+	VMULPS      256(BX), Z1, Z0
+	VFMADD231PS Z2, Z6, Z0
+	VMOVUPS     Z0, 256(BX)
+	VMULPS      320(BX), Z1, Z0
+	VFMADD231PS Z2, Z7, Z0
+	VMOVUPS     Z0, 320(BX)
+	VMULPS      384(BX), Z1, Z0
+	VFMADD231PS Z2, Z8, Z0
+	VMOVUPS     Z0, 384(BX)
+	VMULPS      448(BX), Z1, Z0
+	VFMADD231PS Z2, Z9, Z0
+	VMOVUPS     Z0, 448(BX)
+	ADDQ        $+32, DX
+	ADDQ        $+512, BX
+	DECQ        CX
+	JNZ         loop6
+
+end6:
+	VZEROUPPER
+	RET
+
 // func scoresHalfQueries1AVX512(dst *float32, q *float32, tiles **byte, count int, d int)
 // Requires: AVX, AVX512F, MMX+
 TEXT ·scoresHalfQueries1AVX512(SB), NOSPLIT, $24-40

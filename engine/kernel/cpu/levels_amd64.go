@@ -73,6 +73,7 @@ func avx512Ops() *ops {
 		code4: matVecCode4AVX512, code4m: matVecCode4mAVX512,
 		float32s: matVecFloat32AVX512, float16s: matVecFloat16AVX512, bfloat16s: matVecBFloat16AVX512,
 	}
+	o.words = &wordOps{keys: wordKeysAVX512, values: wordValuesAVX512, step: wordStepAVX512}
 	return o
 }
 

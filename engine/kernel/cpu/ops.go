@@ -78,6 +78,8 @@ type ops struct {
 	weigh      func(dst, p, scales *float32, n int)
 	// prompts take over from all of these for spans of prompts; nil where there are none.
 	prompts *promptOps
+	// words take over from the others for ranges far before the rows of a prompt; nil where there are none.
+	words *wordOps
 	// softmax turns p into exp(p - max p) in place and writes the maximum and the sum to stat.
 	softmax func(p *float32, n int, stat *[2]float32)
 	// fold adds the values of a further range, with its stat, to sum and stat.

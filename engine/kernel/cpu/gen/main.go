@@ -56,6 +56,7 @@ func main() {
 			g.fetchLines()
 			if g.wide {
 				g.matVecs()
+				g.words()
 			}
 			g.attention()
 			g.delta()

@@ -1,0 +1,89 @@
+package cpu
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"corenode/engine/kernel"
+)
+
+// openWords opens level avx512vnni with so many threads.
+func openWords(t testing.TB, threads int) *Backend {
+	t.Helper()
+	if !slices.Contains(Levels(), "avx512vnni") {
+		t.Skip("this processor has no level avx512vnni")
+	}
+	return open(t, Options{Level: "avx512vnni", Threads: threads})
+}
+
+// TestWordAttend compares rows that see far ranges with the reference. Rounding to 16 bits
+// costs at most 2^-11 of the sum of weights times sizes of V, as storing them in float16 does.
+func TestWordAttend(t *testing.T) {
+	b := openWords(t, 2)
+	for _, kv := range kvAll {
+		for i, c := range []promptCase{
+			{attnCase{heads: 4, kvHeads: 2, dim: 32, page: 32, spans: [][2]int{{9000, 5}}}, 0},
+			{attnCase{heads: 2, kvHeads: 2, dim: 128, page: 64, spans: [][2]int{{40, 1}, {5120, 3}}}, 1},
+			{attnCase{heads: 3, kvHeads: 1, dim: 256, page: 16, spans: [][2]int{{4606, 5}}}, 0}, // far ranges from the third row on
+			{attnCase{heads: 20, kvHeads: 1, dim: 24, page: 16, spans: [][2]int{{5200, 2}}}, 0},
+		} {
+			want := c.run(t, reference, kv, uint64(i))
+			c.absolute = true
+			sizes := c.run(t, reference, kv, uint64(i))
+			c.absolute = false
+			head := func(j int) float64 { return float64(slices.Max(sizes[j/c.dim*c.dim:][:c.dim])) }
+			near(t, fmt.Sprintf("%s %+v", kv, c), c.run(t, b, kv, uint64(i)), want,
+				func(j int) float64 { return 0x1p-12 * (float64(sizes[j]) + head(j)) })
+		}
+	}
+}
+
+// TestWordBits computes rows around a multiple of the range's size in one piece, and then in
+// pieces, on some numbers of threads and sizes of pages, alone and beside others.
+func TestWordBits(t *testing.T) {
+	one := openWords(t, 1)
+	others := []*Backend{one, openWords(t, 2), openWords(t, 5)}
+	for i, kv := range kvAll {
+		shape := attnCase{heads: 4, kvHeads: 2, dim: 64}
+		whole := shape
+		const from = 9*rangeSize - 70
+		whole.page, whole.spans = 16, [][2]int{{from, 160}}
+		want := promptCase{attnCase: whole}.run(t, one, kv, 7)
+		row, at := shape.heads*shape.dim, from
+		for j, n := range []int{1, 15, 54, 3, 17, 70} {
+			b, c := others[(i+j)%3], promptCase{attnCase: shape}
+			c.page = []int{16, 32, 64}[j%3]
+			c.spans = [][2]int{{at, n}}
+			what := fmt.Sprintf("%s %+v, %d threads", kv, c, b.Threads())
+			same(t, what, c.run(t, b, kv, 7), want[(at-from)*row:][:n*row])
+			c.spans = append(c.spans, [2]int{4700, 3}, [2]int{0, 3})
+			same(t, what+" beside others", c.run(t, b, kv, 7)[:n*row], want[(at-from)*row:][:n*row])
+			at += n
+		}
+	}
+}
+
+// TestWordsAreForFarPrompts: rows of a prompt have the bits of generated ones until they see a
+// far range, and so do all rows of other levels and of backends for exact results.
+func TestWordsAreForFarPrompts(t *testing.T) {
+	forLevels(t, func(t *testing.T, level string) {
+		for _, exact := range []bool{false, true} {
+			b := open(t, Options{Level: level, Threads: 2, Exact: exact})
+			if b.ops.prompts != nil && !exact {
+				continue
+			}
+			const near = 4
+			span := [2]int{(wordNear+1)*rangeSize - near, 12}
+			c := promptCase{attnCase: attnCase{heads: 2, kvHeads: 1, dim: 32, page: 16, spans: [][2]int{span}}}
+			got := c.run(t, b, kernel.KVF16, 3)
+			c.generated = 1
+			want := c.run(t, b, kernel.KVF16, 3)
+			row := near * c.heads * c.dim
+			same(t, "near", got[:row], want[:row])
+			if far := !slices.Equal(got[row:], want[row:]); far != (b.ops.words != nil && !exact) {
+				t.Errorf("far rows differ: %v", far)
+			}
+		}
+	})
+}
