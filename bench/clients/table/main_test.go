@@ -48,13 +48,15 @@ func TestReadRefuses(t *testing.T) {
 	}
 }
 
-// TestExpectedIsReadable reads the list that is checked in.
+// TestExpectedIsReadable reads the lists that are checked in.
 func TestExpectedIsReadable(t *testing.T) {
-	text, err := os.ReadFile("../expected.json")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if list, err := readExpected(text); err != nil || len(list) == 0 {
-		t.Errorf("%d expectations, %v", len(list), err)
+	for _, name := range []string{"../expected.json", "../expected-llama.json"} {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if list, err := readExpected(text); err != nil || len(list) == 0 {
+			t.Errorf("%s: %d expectations, %v", name, len(list), err)
+		}
 	}
 }
