@@ -40,6 +40,7 @@ const (
 	F32    Type = 0
 	F16    Type = 1
 	Q4_0   Type = 2
+	Q5_0   Type = 6
 	Q8_0   Type = 8
 	Q4_K   Type = 12
 	Q5_K   Type = 13
@@ -175,6 +176,8 @@ type Backend interface {
 	AddRMSNorm(dst, x, delta, w Buffer, n, d int, eps float32)
 	// SiLUMul writes silu(gate)·up; dst may be gate.
 	SiLUMul(dst, gate, up Buffer, n, d int)
+	// GELUMul writes gelu(gate)·up, gelu being the approximation by tanh; dst may be gate.
+	GELUMul(dst, gate, up Buffer, n, d int)
 	// SigmoidMul multiplies x by sigmoid(gate) elementwise.
 	SigmoidMul(x, gate Buffer, n, d int)
 	// AddScaled adds sigmoid(gate[row])·y to x, gate being n x 1.
@@ -192,8 +195,9 @@ type Backend interface {
 	// StoreKV writes the step's k and v rows (KVHeads·HeadDim wide) to attention layer's pages.
 	StoreKV(c Cache, layer int, k, v Buffer, step *Step)
 	// Attend writes causal softmax(scale·q·kᵀ)·v to dst, rows of heads·HeadDim; query
-	// head j reads KV head j/(heads/KVHeads). StoreKV of the same step came before.
-	Attend(c Cache, layer int, dst, q Buffer, step *Step, heads int, scale float32)
+	// head j reads KV head j/(heads/KVHeads). A row sees the last window positions, its own
+	// among them, or all where window is 0. StoreKV of the same step came before.
+	Attend(c Cache, layer int, dst, q Buffer, step *Step, heads, window int, scale float32)
 	// DeltaNet runs short convolution, gates, recurrence and gated norm of linear layer
 	// `layer`, updating the states of the step's spans. qkv is rows of ConvDim
 	// (q | k | v), z rows of VHeads·Dim, beta and alpha rows of VHeads, dst as z.

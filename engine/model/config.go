@@ -36,6 +36,14 @@ type Config struct {
 	FF      int // inner width of the dense FFN; 0 for mixtures of experts
 	Eps     float32
 
+	// Window is how many positions a local layer sees; 0 without such layers. Their
+	// positions turn with frequencies of their own.
+	Window       int
+	Local        []bool // len Layers where Window is set
+	LocalInvFreq []float64
+	// QueryScale multiplies what a query and a key have in common.
+	QueryScale float64
+
 	RopeDim   int       // leading values of a head that are rotated
 	RopeBase  float64   // frequency base
 	RopeScale float64   // positions are divided by it: 1, or the factor of linear scaling
@@ -83,6 +91,7 @@ type arch struct {
 	moe      bool
 	ffnNorm  string
 	sharedFF bool
+	gemma    bool // embeddings times the root of their width, norms behind mixer and FFN, GELU, local layers
 }
 
 // archs is the closed set of architectures this package computes.
@@ -91,6 +100,7 @@ var archs = map[string]arch{
 	"qwen2":     {ffnNorm: "ffn_norm.weight", neox: true, bias: true},
 	"qwen3":     {ffnNorm: "ffn_norm.weight", neox: true, qkNorm: true},
 	"qwen3moe":  {ffnNorm: "ffn_norm.weight", neox: true, qkNorm: true, moe: true},
+	"gemma3":    {ffnNorm: "ffn_norm.weight", neox: true, qkNorm: true, gemma: true},
 	"qwen35":    {ffnNorm: "post_attention_norm.weight", neox: true, qkNorm: true, hybrid: true},
 	"qwen35moe": {ffnNorm: "post_attention_norm.weight", neox: true, qkNorm: true, hybrid: true, moe: true, sharedFF: true},
 }
@@ -115,6 +125,7 @@ func ReadConfig(f *modelfile.File) (Config, error) {
 	}
 	k.ffn(&c, a)
 	k.rope(&c)
+	k.windows(&c, a)
 	c.Vocab = k.vocab(c.Hidden)
 	k.unknown()
 	if err := errors.Join(k.errs...); err != nil {
@@ -146,11 +157,46 @@ func (k *keys) attention(c *Config) {
 		k.fail("attention.value_length is %d, want the key length %d", v, c.HeadDim)
 	}
 	k.usual("attention.causal", 1)
-	if w := k.int("attention.sliding_window", 0, 0, contextMax); w > 0 && w < c.ContextLength {
-		k.fail("attention.sliding_window is %d of %d tokens, which is not supported", w, c.ContextLength)
-	}
 	if c.KVHeads > 0 && c.Heads%c.KVHeads != 0 {
 		k.fail("attention.head_count is %d, want a multiple of head_count_kv %d", c.Heads, c.KVHeads)
+	}
+}
+
+// windows reads which layers see the latest positions only.
+func (k *keys) windows(c *Config, a arch) {
+	c.QueryScale = 1 / math.Sqrt(float64(c.HeadDim))
+	w := k.int("attention.sliding_window", 0, 0, contextMax)
+	if !a.gemma {
+		if w > 0 && w < c.ContextLength {
+			k.fail("attention.sliding_window is %d of %d tokens, which is not supported", w, c.ContextLength)
+		}
+		return
+	}
+	if c.Layers == 62 { // of 27 billion parameters: the file does not say so
+		c.QueryScale = math.Sqrt(float64(c.Heads) / float64(c.Hidden))
+	}
+	c.Window, c.Local = w, make([]bool, c.Layers)
+	base := k.float("rope.freq_base_swa", 10000, 1, 1e15)
+	for pair := range c.RopeDim / 2 {
+		c.LocalInvFreq = append(c.LocalInvFreq, math.Pow(base, -2*float64(pair)/float64(c.RopeDim)))
+	}
+	const name = "attention.sliding_window_pattern"
+	every, kinds := 6, []int64(nil)
+	if k.has(name) {
+		var err error
+		if kinds, err = k.f.Ints(k.arch + "." + name); err != nil || len(kinds) != 1 && len(kinds) != c.Layers {
+			k.fail("%s has %d entries, want one or %d: %v", name, len(kinds), c.Layers, err)
+			return
+		}
+		if len(kinds) == 1 {
+			every = max(int(kinds[0]), 1)
+		}
+	}
+	for i := range c.Local {
+		c.Local[i] = w > 0 && (i+1)%every != 0
+		if len(kinds) == c.Layers {
+			c.Local[i] = w > 0 && kinds[i] != 0
+		}
 	}
 }
 

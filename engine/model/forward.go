@@ -26,7 +26,7 @@ type activations struct {
 	x, h, delta    kernel.Buffer // hidden wide: residual stream, normed input, what is to be added
 	kept, keptMix  kernel.Buffer // x and mix of the rows that go on after the last mixer
 	mix            kernel.Buffer // output of a mixer before its last matrix
-	angles         kernel.Buffer
+	angles, local  kernel.Buffer // of positions; those of local layers
 	qGate, q, k, v kernel.Buffer // qGate: q and gate of each head, gated models only
 	gate           kernel.Buffer // of gated attention
 
@@ -52,6 +52,9 @@ func (m *Model) grow(rows int) {
 		rows: rows, x: wide(c.Hidden), h: wide(c.Hidden), delta: wide(c.Hidden), kept: wide(c.Hidden),
 		mix: wide(max(q, v)), keptMix: wide(max(q, v)), angles: wide(c.RopeDim),
 		q: wide(q), k: wide(kv), v: wide(kv), headRows: headRows, headIn: headIn, logits: logits,
+	}
+	if c.Window > 0 {
+		a.local = wide(c.RopeDim)
 	}
 	if archs[c.Arch].hybrid {
 		a.qGate, a.gate = wide(2*q), wide(q)
@@ -86,7 +89,10 @@ func (m *Model) Forward(step *kernel.Step, tokens []int32, cache kernel.Cache, l
 	a := &m.act
 	m.b.Embed(a.x, m.embed, tokens)
 	m.b.RopeAngles(a.angles, step, m.cfg.InvFreq, m.cfg.RopeGain)
-	m.b.RMSNorm(a.h, a.x, m.layers[0].norm, step.Rows, m.cfg.Hidden, m.cfg.Eps)
+	if a.local != nil {
+		m.b.RopeAngles(a.local, step, m.cfg.LocalInvFreq, 1)
+	}
+	m.b.RMSNorm(a.h, a.x, m.layers[0].norm, step.Rows, m.cfg.Hidden, m.cfg.residualEps())
 	last := len(m.layers) - 1
 	for i := range last {
 		m.mix(&m.layers[i], step, cache)
@@ -197,7 +203,7 @@ func (m *Model) storeKeys(l *layer, step *kernel.Step, cache kernel.Cache) {
 	if w.kNorm != nil {
 		m.b.RMSNorm(a.k, a.k, w.kNorm, n*c.KVHeads, c.HeadDim, c.Eps)
 	}
-	m.b.Rope(a.k, a.angles, n, c.KVHeads, c.HeadDim, c.RopeDim/2, c.Neox)
+	m.b.Rope(a.k, m.angles(l), n, c.KVHeads, c.HeadDim, c.RopeDim/2, c.Neox)
 	m.b.StoreKV(cache, l.index, a.k, a.v, step)
 }
 
@@ -213,12 +219,37 @@ func (m *Model) attend(l *layer, step *kernel.Step, cache kernel.Cache) {
 	if w.qNorm != nil {
 		m.b.RMSNorm(a.q, a.q, w.qNorm, n*c.Heads, c.HeadDim, c.Eps)
 	}
-	m.b.Rope(a.q, a.angles, n, c.Heads, c.HeadDim, c.RopeDim/2, c.Neox)
-	scale := float32(1 / math.Sqrt(float64(c.HeadDim)))
-	m.b.Attend(cache, l.index, a.mix, a.q, step, c.Heads, scale)
+	m.b.Rope(a.q, m.angles(l), n, c.Heads, c.HeadDim, c.RopeDim/2, c.Neox)
+	window := 0
+	if l.local {
+		window = c.Window
+	}
+	m.b.Attend(cache, l.index, a.mix, a.q, step, c.Heads, window, float32(c.QueryScale))
 	if w.gated {
 		m.b.SigmoidMul(a.mix, a.gate, n, c.Heads*c.HeadDim)
 	}
+}
+
+// angles are the positions of a layer.
+func (m *Model) angles(l *layer) kernel.Buffer {
+	if l.local {
+		return m.act.local
+	}
+	return m.act.angles
+}
+
+// embeddingScale is what embeddings are multiplied by. Nobody multiplies them: what the
+// layers add is divided by it instead, since all that reads the residual stream norms it.
+func (c Config) embeddingScale() float64 {
+	if archs[c.Arch].gemma {
+		return math.Sqrt(float64(c.Hidden))
+	}
+	return 1
+}
+
+// residualEps is Eps for the norms of a residual stream that is so much smaller.
+func (c Config) residualEps() float32 {
+	return float32(float64(c.Eps) / (c.embeddingScale() * c.embeddingScale()))
 }
 
 func (m *Model) mixLinear(l *layer, step *kernel.Step, cache kernel.Cache) {
@@ -258,21 +289,34 @@ func (m *Model) finish(l *layer, n int, norm kernel.Buffer) {
 	a, c := &m.act, m.cfg
 	m.multiply(a.mix, n, a.delta, l.out)
 	m.bias(a.delta, l.outBias, n, c.Hidden)
-	m.b.AddRMSNorm(a.h, a.x, a.delta, l.ffnNorm, n, c.Hidden, c.Eps)
+	m.normed(l.mixNorm, n)
+	m.b.AddRMSNorm(a.h, a.x, a.delta, l.ffnNorm, n, c.Hidden, c.residualEps())
 	if l.moe != nil {
 		m.experts(l.moe, n)
 	} else {
 		m.dense(l.dense, n)
 	}
-	m.b.AddRMSNorm(a.h, a.x, a.delta, norm, n, c.Hidden, c.Eps)
+	m.normed(l.endNorm, n)
+	m.b.AddRMSNorm(a.h, a.x, a.delta, norm, n, c.Hidden, c.residualEps())
 }
 
-// dense computes a SwiGLU FFN from h into delta.
+// normed norms what is to be added, where there is such a norm.
+func (m *Model) normed(w kernel.Buffer, n int) {
+	if w != nil {
+		m.b.RMSNorm(m.act.delta, m.act.delta, w, n, m.cfg.Hidden, m.cfg.Eps)
+	}
+}
+
+// dense computes a gated FFN from h into delta.
 func (m *Model) dense(w *dense, n int) {
 	a := &m.act
 	m.products = m.products.with(a.ffGate, w.gate).and(a.ffUp, w.up)
 	m.products.run(m.b, a.h, n)
-	m.b.SiLUMul(a.ffGate, a.ffGate, a.ffUp, n, m.cfg.FF)
+	if archs[m.cfg.Arch].gemma {
+		m.b.GELUMul(a.ffGate, a.ffGate, a.ffUp, n, m.cfg.FF)
+	} else {
+		m.b.SiLUMul(a.ffGate, a.ffGate, a.ffUp, n, m.cfg.FF)
+	}
 	m.multiply(a.ffGate, n, a.delta, w.down)
 }
 

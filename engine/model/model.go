@@ -53,6 +53,9 @@ type layer struct {
 	ffnNorm   kernel.Buffer
 	dense     *dense
 	moe       *moe
+	local     bool // attention sees the window only
+
+	mixNorm, endNorm kernel.Buffer // of what mixer and FFN add; nil without
 }
 
 // attention is full attention. In gated models q computes q and gate of each head.
@@ -149,6 +152,12 @@ func (t *tensors) layer(c Config, i int, linear bool) layer {
 		l.outBias = t.optional(p+"attn_output.bias", c.Hidden)
 	}
 	l.ffnNorm = t.vector(p+a.ffnNorm, c.Hidden)
+	if a.gemma {
+		l.local = c.Local[i]
+		share := float32(1 / c.embeddingScale())
+		l.mixNorm = t.scaled(p+"post_attention_norm.weight", share, c.Hidden)
+		l.endNorm = t.scaled(p+"post_ffw_norm.weight", share, c.Hidden)
+	}
 	if a.moe {
 		l.moe = t.moe(c, p)
 	} else {

@@ -114,9 +114,9 @@ func (p *profiler) StoreKV(c kernel.Cache, layer int, k, v kernel.Buffer, step *
 	p.Backend.StoreKV(c, layer, k, v, step)
 }
 
-func (p *profiler) Attend(c kernel.Cache, layer int, dst, q kernel.Buffer, step *kernel.Step, heads int, scale float32) {
+func (p *profiler) Attend(c kernel.Cache, layer int, dst, q kernel.Buffer, step *kernel.Step, heads, window int, scale float32) {
 	defer p.count("Attend", time.Now(), 0)
-	p.Backend.Attend(c, layer, dst, q, step, heads, scale)
+	p.Backend.Attend(c, layer, dst, q, step, heads, window, scale)
 }
 
 func (p *profiler) DeltaNet(c kernel.Cache, layer int, dst, qkv, z, beta, alpha kernel.Buffer, w kernel.DeltaWeights, s kernel.DeltaShape,

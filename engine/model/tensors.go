@@ -18,7 +18,7 @@ const ropeFactorsName = "rope_freqs.weight"
 // matrixTypes are the storage types a backend loads.
 var matrixTypes = []kernel.Type{
 	kernel.F32, kernel.F16, kernel.BF16, kernel.Q8_0, kernel.Q4_0, kernel.Q4_K, kernel.Q5_K, kernel.Q6_K,
-	kernel.IQ4_NL, kernel.MXFP4,
+	kernel.Q5_0, kernel.IQ4_NL, kernel.MXFP4,
 }
 
 // tensors takes a file's tensors to a backend. Every tensor is checked before
@@ -207,7 +207,10 @@ func (t *tensors) halves(name string, experts, rows, cols int) (upper, lower ker
 }
 
 // vector loads values as float32, of the given shape.
-func (t *tensors) vector(name string, shape ...int) kernel.Buffer {
+func (t *tensors) vector(name string, shape ...int) kernel.Buffer { return t.scaled(name, 1, shape...) }
+
+// scaled loads values times a factor.
+func (t *tensors) scaled(name string, factor float32, shape ...int) kernel.Buffer {
 	x := t.find(name, shape...)
 	if x == nil {
 		return nil
@@ -216,6 +219,9 @@ func (t *tensors) vector(name string, shape ...int) kernel.Buffer {
 	if err != nil {
 		t.errs = append(t.errs, err)
 		return nil
+	}
+	for i := range values {
+		values[i] *= factor
 	}
 	buffer := t.b.NewBuffer(len(values))
 	t.b.Upload(buffer, 0, values)

@@ -13,6 +13,7 @@ import (
 // architectures are the values of model_type that are understood.
 var architectures = map[string]string{
 	"llama": "llama", "qwen2": "qwen2", "qwen3": "qwen3", "qwen3_moe": "qwen3moe",
+	"gemma3": "gemma3", "gemma3_text": "gemma3",
 	"qwen3_5": "qwen35", "qwen3_5_text": "qwen35", "qwen3_5_moe": "qwen35moe", "qwen3_5_moe_text": "qwen35moe",
 }
 
@@ -45,7 +46,7 @@ type folderConfig struct {
 	kHeads, vHeads  int // of linear attention, 0 without
 	kDim, vDim      int
 	experts         int
-	hybrid          bool
+	hybrid, gemma   bool
 	tied            bool   // whatever the files hold
 	untied          bool   // the config says so
 	block           [2]int // rows and columns that share a scale of FP8 weights; 0 without
@@ -147,7 +148,7 @@ func readFolderConfig(text []byte, raw []*rawTensor) (*folderConfig, error) {
 	if c.arch = architectures[kind]; c.arch == "" {
 		return nil, fmt.Errorf("key %smodel_type is %q, want one of %q", k.where, kind, slices.Sorted(maps.Keys(architectures)))
 	}
-	c.hybrid = strings.HasPrefix(c.arch, "qwen35")
+	c.hybrid, c.gemma = strings.HasPrefix(c.arch, "qwen35"), c.arch == "gemma3"
 	for _, t := range raw {
 		c.predictionFound = c.predictionFound || strings.HasPrefix(t.name, "mtp.")
 	}
@@ -198,6 +199,10 @@ func (c *folderConfig) common(k *folderKeys) {
 	eps := 1e-6
 	k.get("rms_norm_eps", &eps)
 	c.put("attention.layer_norm_rms_epsilon", float32(eps))
+	if c.gemma {
+		c.windows(k)
+		return
+	}
 	must(k, "hidden_act", "silu")
 	must(k, "use_sliding_window", false)
 	if c.hybrid {
@@ -213,6 +218,37 @@ func (c *folderConfig) common(k *folderKeys) {
 			return
 		}
 	}
+}
+
+// windows reads what is particular to gemma3.
+func (c *folderConfig) windows(k *folderKeys) {
+	must(k, "hidden_activation", "gelu_pytorch_tanh")
+	must(k, "use_bidirectional_attention", false)
+	for _, name := range []string{"attn_logit_softcapping", "final_logit_softcapping"} {
+		if x := 0.0; k.get(name, &x) {
+			k.fail("%s is %g, only null is supported", name, x)
+		}
+	}
+	c.number("attention.sliding_window", k.int("sliding_window", 4096))
+	scalar := float64(c.headDim)
+	k.get("query_pre_attn_scalar", &scalar)
+	if usual := float64(c.headDim); scalar != usual && c.layers != 62 { // the largest has another one, which readers know
+		k.fail("query_pre_attn_scalar is %g, only the size of a head, %g, is supported", scalar, usual)
+	}
+	every := k.int("sliding_window_pattern", k.int("_sliding_window_pattern", 6))
+	var kinds []string
+	if !k.get("layer_types", &kinds) {
+		c.number("attention.sliding_window_pattern", every)
+		return
+	}
+	local := make([]bool, len(kinds))
+	for i, kind := range kinds {
+		local[i] = kind == "sliding_attention"
+		if !local[i] && kind != "full_attention" {
+			k.fail("layer_types[%d] is %q", i, kind)
+		}
+	}
+	c.put("attention.sliding_window_pattern", local)
 }
 
 func (c *folderConfig) ffn(k *folderKeys) {
@@ -322,6 +358,12 @@ func (c *folderConfig) rope(k *folderKeys) {
 			maps.Copy(r.values, newFolderKeys(text, k.where+name+".", k.errs).values)
 		}
 	}
+	local := 10000.0
+	if c.gemma {
+		k.get("rope_local_base_freq", &local)
+		c.ropeOfKinds(r, &local)
+		c.put("rope.freq_base_swa", float32(local))
+	}
 	for _, name := range []string{"rope_theta", "partial_rotary_factor"} {
 		if text := json.RawMessage(nil); k.get(name, &text) && r.values[name] == nil {
 			r.values[name] = text
@@ -330,6 +372,9 @@ func (c *folderConfig) rope(k *folderKeys) {
 	theta, share := 10000.0, 1.0
 	if c.hybrid {
 		share = 0.25
+	}
+	if c.gemma {
+		theta = 1e6
 	}
 	r.get("rope_theta", &theta)
 	r.get("partial_rotary_factor", &share)
@@ -351,6 +396,19 @@ func (c *folderConfig) rope(k *folderKeys) {
 	r.get("rope_type", &kind)
 	c.ropeScaling(r, kind, theta, dim)
 	r.unknown(nil)
+}
+
+// ropeOfKinds takes apart what newer configs say for each kind of layer.
+func (c *folderConfig) ropeOfKinds(r *folderKeys, local *float64) {
+	full, sliding := r.values["full_attention"], r.values["sliding_attention"]
+	if full == nil || sliding == nil {
+		return
+	}
+	s := newFolderKeys(sliding, r.where+"sliding_attention.", r.errs)
+	s.get("rope_theta", local)
+	must(s, "rope_type", "default")
+	s.unknown(nil)
+	r.values = newFolderKeys(full, r.where+"full_attention.", r.errs).values
 }
 
 func (c *folderConfig) ropeScaling(r *folderKeys, kind string, theta float64, dim int) {

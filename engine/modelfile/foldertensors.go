@@ -48,7 +48,9 @@ var layerNames = map[string]string{
 	"mlp.experts.#.up_proj.weight":        "ffn_up_exps.weight",
 	"mlp.experts.#.down_proj.weight":      "ffn_down_exps.weight",
 	"post_attention_layernorm.weight":     "ffn_norm.weight",
-	"post_attention_layernorm.weight 3.5": "post_attention_norm.weight",
+	"pre_feedforward_layernorm.weight":    "ffn_norm.weight",
+	"post_feedforward_layernorm.weight":   "post_ffw_norm.weight",
+	"post_attention_layernorm.weight new": "post_attention_norm.weight",
 }
 
 // predictionNames are those of the prediction block that belong to no layer.
@@ -61,7 +63,8 @@ var predictionNames = map[string]string{
 var textPrefixes = []string{"model.language_model.", "language_model.model.", "language_model.", "model."}
 
 // otherPrefixes are those of parts that a text-only node leaves out.
-var otherPrefixes = []string{"model.visual.", "visual.", "model.vision_tower.", "vision_tower."}
+var otherPrefixes = []string{"model.visual.", "visual.", "model.vision_tower.", "vision_tower.",
+	"model.multi_modal_projector.", "multi_modal_projector."}
 
 const scaleSuffix = "_scale_inv"
 
@@ -188,8 +191,8 @@ func (b *builder) name(name string) (gguf string, expert int) {
 	}
 	rest, expert = cutExpert(rest)
 	gguf = layerNames[rest]
-	if b.config.hybrid && layerNames[rest+" 3.5"] != "" {
-		gguf = layerNames[rest+" 3.5"]
+	if newer := layerNames[rest+" new"]; newer != "" && (b.config.hybrid || b.config.gemma) {
+		gguf = newer
 	}
 	if gguf == "" || expert >= b.config.experts {
 		return name, -1
@@ -286,7 +289,7 @@ func (b *builder) order(t *Tensor) (*Tensor, error) {
 			}
 		}
 	}
-	if !c.hybrid {
+	if !c.hybrid && !c.gemma {
 		return t, nil
 	}
 	isNorm := strings.HasSuffix(t.Name, "norm.weight") || short == "nextn.enorm.weight" || short == "nextn.hnorm.weight"

@@ -24,7 +24,7 @@ var typeInfos = map[kernel.Type]typeInfo{
 	kernel.F16:    {"F16", 1, 2, readF16},
 	kernel.Q4_0:   {"Q4_0", 32, 18, readQ4_0},
 	3:             {"Q4_1", 32, 20, nil},
-	6:             {"Q5_0", 32, 22, nil},
+	kernel.Q5_0:   {"Q5_0", 32, 22, readQ5_0},
 	7:             {"Q5_1", 32, 24, nil},
 	kernel.Q8_0:   {"Q8_0", 32, 34, readQ8_0},
 	9:             {"Q8_1", 32, 36, nil},
@@ -67,7 +67,7 @@ func TypeInfo(t kernel.Type) (name string, elements, bytes int, ok bool) {
 func Readable(t kernel.Type) bool { return typeInfos[t].read != nil }
 
 func unreadable(t kernel.Type) error {
-	return fmt.Errorf("type %s cannot be read, want F32, F16, BF16, Q8_0, Q4_0, Q4_K, Q5_K, Q6_K, IQ4_NL or MXFP4", typeName(t))
+	return fmt.Errorf("type %s cannot be read, want F32, F16, BF16, Q8_0, Q4_0, Q5_0, Q4_K, Q5_K, Q6_K, IQ4_NL or MXFP4", typeName(t))
 }
 
 // Dequantize writes the values of whole blocks of typ to dst. src must be
@@ -133,6 +133,17 @@ func readQ4_0(dst []float32, src []byte) {
 		for i, q := range src[2:18] {
 			dst[i] = d * float32(int(q&15)-8)
 			dst[i+16] = d * float32(int(q>>4)-8)
+		}
+	}
+}
+
+// readQ5_0 is readQ4_0 with the fifth bits in front of the nibbles: bit i is of value i.
+func readQ5_0(dst []float32, src []byte) {
+	for ; len(dst) >= 32; dst, src = dst[32:], src[22:] {
+		d, high := half(src), binary.LittleEndian.Uint32(src[2:])
+		for i, q := range src[6:22] {
+			dst[i] = d * float32(int(q&15|byte(high>>i&1)<<4)-16)
+			dst[i+16] = d * float32(int(q>>4|byte(high>>(i+16)&1)<<4)-16)
 		}
 	}
 }

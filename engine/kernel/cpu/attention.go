@@ -16,6 +16,7 @@ type attendUnit struct {
 	row  int // first row within the span
 	rows int
 	head int // KV head
+	from int // the first range that a row sees
 	part int // number of the unit's first piece in the wave
 }
 
@@ -70,6 +71,7 @@ type attendTask struct {
 	dst, q  []float32
 	heads   int
 	group   int // query heads per KV head
+	window  int // positions that a row sees; 0 is all
 	scale   float32
 	units   []attendUnit
 	wave    int           // ranges of a wave; 0 when a unit is computed as a whole
@@ -85,10 +87,10 @@ type attendTask struct {
 type attendPiece struct{ unit, rng int }
 
 // Attend implements kernel.Backend.
-func (b *Backend) Attend(kc kernel.Cache, layer int, dst, q kernel.Buffer, step *kernel.Step, heads int, scale float32) {
+func (b *Backend) Attend(kc kernel.Cache, layer int, dst, q kernel.Buffer, step *kernel.Step, heads, window int, scale float32) {
 	c, t := kc.(*cache), &b.attend
 	n := step.Rows * heads * c.cfg.HeadDim
-	t.c, t.layer, t.heads, t.group, t.scale = c, layer, heads, heads/c.cfg.KVHeads, scale
+	t.c, t.layer, t.heads, t.group, t.window, t.scale = c, layer, heads, heads/c.cfg.KVHeads, window, scale
 	t.dst, t.q = floats(dst, n), floats(q, n)
 	t.plan(step)
 	t.generated()
@@ -102,7 +104,12 @@ func (t *attendTask) generated() {
 		t.b.pool.run(len(t.units), t)
 		return
 	}
-	for t.first = 0; t.planWave(); t.first += t.wave {
+	from, end := t.units[0].from, 0
+	for i := range t.units {
+		from, end = min(from, t.units[i].from), max(end, t.units[i].ranges())
+	}
+	for t.first = from; t.first < end; t.first += t.wave {
+		t.planWave()
 		t.folding = false
 		t.b.pool.run(len(t.pieces), t)
 		t.folding = true
@@ -120,7 +127,7 @@ func (t *attendTask) plan(step *kernel.Step) {
 	ranges, queries := 0, 0 // of all units, of the largest
 	for i := range step.Spans {
 		s := &step.Spans[i]
-		if t.b.tiled(s) {
+		if t.tiled(s) {
 			continue
 		}
 		block := t.unitRows(s)
@@ -129,7 +136,8 @@ func (t *attendTask) plan(step *kernel.Step) {
 				end = min(row+block, s.Len, t.unitEnd(s, from))
 				for head := range t.c.cfg.KVHeads {
 					u := attendUnit{span: s, row: from, rows: end - from, head: head}
-					ranges, queries = ranges+u.ranges(), max(queries, u.rows*t.group)
+					u.from = t.begins(&u, 0) / rangeSize
+					ranges, queries = ranges+u.ranges()-u.from, max(queries, u.rows*t.group)
 					t.units = append(t.units, u)
 				}
 			}
@@ -146,36 +154,43 @@ func (t *attendTask) plan(step *kernel.Step) {
 	}
 }
 
-// planWave lists the pieces of the wave. It returns false when no unit has that many ranges.
-func (t *attendTask) planWave() bool {
+// begins is the first position that a row of a unit sees.
+func (t *attendTask) begins(u *attendUnit, row int) int {
+	if t.window == 0 {
+		return 0
+	}
+	return max(0, u.span.Pos+u.row+row+1-t.window)
+}
+
+// planWave lists the pieces of the wave.
+func (t *attendTask) planWave() {
 	t.pieces = t.pieces[:0]
 	for i := range t.units {
 		u := &t.units[i]
 		u.part = len(t.pieces)
-		for r := t.first; r < min(t.first+t.wave, u.ranges()); r++ {
+		for r := max(t.first, u.from); r < min(t.first+t.wave, u.ranges()); r++ {
 			t.pieces = append(t.pieces, attendPiece{i, r})
 		}
 	}
 	for len(t.parts) < len(t.pieces) {
 		t.parts = append(t.parts, partial{})
 	}
-	return len(t.pieces) > 0
 }
 
 // foldWave adds the wave's ranges of unit i to those before, and writes the
 // unit's rows after the last one.
 func (t *attendTask) foldWave(i int) {
 	u, sum := &t.units[i], &t.sums[i]
-	end := min(t.first+t.wave, u.ranges())
-	for r := t.first; r < end; r++ {
-		part := &t.parts[u.part+r-t.first]
-		if r == 0 {
+	first, end := max(t.first, u.from), min(t.first+t.wave, u.ranges())
+	for r := first; r < end; r++ {
+		part := &t.parts[u.part+r-first]
+		if r == u.from {
 			*sum, *part = *part, *sum
 		} else {
 			t.fold(sum, part)
 		}
 	}
-	if t.first < end && end == u.ranges() {
+	if first < end && end == u.ranges() {
 		t.finish(u, sum)
 	}
 }
@@ -195,8 +210,9 @@ func (t *attendTask) do(worker, i int) {
 		t.rangeOf(w, p.unit, p.rng, &t.parts[i])
 	default:
 		t.loadQueries(w, &t.units[i])
-		t.rangeOf(w, i, 0, &w.sum)
-		for r := 1; r < t.units[i].ranges(); r++ {
+		from := t.units[i].from
+		t.rangeOf(w, i, from, &w.sum)
+		for r := from + 1; r < t.units[i].ranges(); r++ {
 			t.rangeOf(w, i, r, &w.part)
 			t.fold(&w.sum, &w.part)
 		}
@@ -204,11 +220,16 @@ func (t *attendTask) do(worker, i int) {
 	}
 }
 
-// fold adds the next range to p; the first range is never empty.
+// fold adds the next range to p. What a row of a window does not see is empty.
 func (t *attendTask) fold(p, next *partial) {
 	dim := t.c.shape.dim
 	for m := range next.stat {
-		if next.stat[m][1] != 0 {
+		switch {
+		case next.stat[m][1] == 0:
+		case p.stat[m][1] == 0:
+			copy(p.out[m*dim:(m+1)*dim], next.out[m*dim:])
+			p.stat[m] = next.stat[m]
+		default:
 			t.b.ops.fold(&p.out[m*dim], &p.stat[m], &next.out[m*dim], &next.stat[m], dim)
 		}
 	}

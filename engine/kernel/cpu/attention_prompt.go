@@ -98,8 +98,10 @@ type promptPrefetch struct {
 // promptTask is the part of an attendTask that is prompts.
 type promptTask attendTask
 
-// tiled says whether a span's rows are attended to on matrix tiles.
-func (b *Backend) tiled(s *kernel.Span) bool { return s.Prompt && b.ops.prompts != nil && !b.exact }
+// tiled says whether a span's rows are attended to on matrix tiles; those of windows are not.
+func (t *attendTask) tiled(s *kernel.Span) bool {
+	return s.Prompt && t.b.ops.prompts != nil && !t.b.exact && t.window == 0
+}
 
 // planPrompts lists the units of prompts, longest context first within a span.
 func (t *attendTask) planPrompts(step *kernel.Step) {
@@ -107,7 +109,7 @@ func (t *attendTask) planPrompts(step *kernel.Step) {
 	t.prompts = t.prompts[:0]
 	for i := range step.Spans {
 		s := &step.Spans[i]
-		if !t.b.tiled(s) {
+		if !t.tiled(s) {
 			continue
 		}
 		blocks := (s.Len + most - 1) / most
@@ -126,7 +128,7 @@ func (t *attendTask) promptRows(step *kernel.Step) int {
 	for ; queries > promptTile; queries /= 2 {
 		units := 0
 		for i := range step.Spans {
-			if s := &step.Spans[i]; t.b.tiled(s) {
+			if s := &step.Spans[i]; t.tiled(s) {
 				units += (s.Len*t.group + queries - 1) / queries * t.c.cfg.KVHeads
 			}
 		}

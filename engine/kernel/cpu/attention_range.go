@@ -102,8 +102,17 @@ func (t *attendTask) softmax(w *attendScratch, p *partial, m, last, index, count
 		if m+i <= last {
 			seen = min(max(visible+(m+i)/t.group+1, 0), count)
 		}
-		masked := roundUp(seen, kvTile)
+		masked, unseen := roundUp(seen, kvTile), 0
+		if t.window > 0 {
+			unseen = max(visible+(m+i)/t.group+1-t.window, 0)
+		}
+		if unseen >= seen {
+			masked, seen = 0, 0
+		}
 		if seen > 0 {
+			for j := range unseen {
+				row[j] = float32(math.Inf(-1))
+			}
 			for j := seen; j < masked; j++ {
 				row[j] = float32(math.Inf(-1))
 			}

@@ -15,6 +15,7 @@ type attnCase struct {
 	spans               [][2]int // position, length
 	prompts             int      // of the spans, the last ones
 	absolute            bool     // V is not negative
+	window              int
 }
 
 // run fills the pages in chunks (as prefills would) and returns the output of
@@ -57,7 +58,7 @@ func (c attnCase) run(t *testing.T, b kernel.Backend, kv kernel.KVType, seed uin
 		q = append(q, normals(newRand(seed+100+uint64(i)), (s[0]+s[1])*c.heads*c.dim, 2)[s[0]*c.heads*c.dim:]...)
 	}
 	out := b.NewBuffer(step.Rows * c.heads * c.dim)
-	b.Attend(cache, 1, out, upload(b, q), &step, c.heads, float32(1/math.Sqrt(float64(c.dim))))
+	b.Attend(cache, 1, out, upload(b, q), &step, c.heads, c.window, float32(1/math.Sqrt(float64(c.dim))))
 	return download(b, out, step.Rows*c.heads*c.dim)
 }
 
@@ -69,6 +70,11 @@ var attnCases = []attnCase{
 	{heads: 12, kvHeads: 2, dim: 256, page: 16, spans: [][2]int{{31, 1}, {511, 2}}},
 	{heads: 6, kvHeads: 2, dim: 24, page: 16, spans: [][2]int{{10, 30}}},  // a head dimension that is padded
 	{heads: 2, kvHeads: 2, dim: 32, page: 32, spans: [][2]int{{600, 70}}}, // more rows than a query block, two ranges
+	{heads: 4, kvHeads: 2, dim: 64, page: 16, spans: [][2]int{{0, 40}, {9, 1}}, window: 7},
+	{heads: 4, kvHeads: 1, dim: 256, page: 16, spans: [][2]int{{500, 70}, {1500, 1}, {3, 2}, {1023, 2}}, window: 512},
+	{heads: 8, kvHeads: 2, dim: 32, page: 64, spans: [][2]int{{1100, 3}, {20, 1}}, window: 1},
+	{heads: 2, kvHeads: 2, dim: 32, page: 32, spans: [][2]int{{480, 200}}, window: 60, prompts: 1},
+	{heads: 2, kvHeads: 1, dim: 32, page: 32, spans: [][2]int{{5000, 1}, {30, 1}}, window: 1000},
 }
 
 var kvAll = []kernel.KVType{kernel.KVF16, kernel.KVF32, kernel.KVQ8}
@@ -154,7 +160,7 @@ func TestEightBitStorage(t *testing.T) {
 		step := &kernel.Step{Rows: 1, Spans: []kernel.Span{{Len: 1, Pages: []int32{0}}}}
 		b.StoreKV(cache, 0, upload(b, v), upload(b, v), step)
 		out := b.NewBuffer(heads * d)
-		b.Attend(cache, 0, out, upload(b, make([]float32, heads*d)), step, heads, 1)
+		b.Attend(cache, 0, out, upload(b, make([]float32, heads*d)), step, heads, 0, 1)
 		return download(b, out, heads*d)
 	}
 	want := run(reference)
@@ -207,7 +213,8 @@ func TestAttendIgnoresOldPages(t *testing.T) {
 		x := normals(newRand(1), 5*16, 1)
 		store(x)
 		out := b.NewBuffer(16)
-		b.Attend(cache, 0, out, upload(b, x[:16]), &kernel.Step{Rows: 1, Spans: []kernel.Span{{Len: 1, Pos: 4, Pages: []int32{0}}}}, 1, 1)
+		b.Attend(cache, 0, out, upload(b, x[:16]),
+			&kernel.Step{Rows: 1, Spans: []kernel.Span{{Len: 1, Pos: 4, Pages: []int32{0}}}}, 1, 0, 1)
 		for i, v := range download(b, out, 16) {
 			if math.IsNaN(float64(v)) || math.IsInf(float64(v), 0) {
 				t.Fatalf("value %d is %g", i, v)

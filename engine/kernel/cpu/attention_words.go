@@ -56,13 +56,16 @@ type wordScratch struct {
 	wide, times      []float32 // a half tile as float32, or 16 queries; scales of its codes
 }
 
-// byWords says whether far ranges of a span's rows are computed with integers.
-func (b *Backend) byWords(s *kernel.Span) bool { return s.Prompt && b.ops.words != nil && !b.exact }
+// byWords says whether far ranges of a span's rows are computed with integers: where rows see
+// all of them.
+func (t *attendTask) byWords(s *kernel.Span) bool {
+	return s.Prompt && t.window == 0 && t.b.ops.words != nil && !t.b.exact
+}
 
 // farRanges is how many ranges of a unit are computed with integers: of all its rows, because
 // no unit lies in two ranges.
 func (t *attendTask) farRanges(u *attendUnit) int {
-	if !t.b.byWords(u.span) {
+	if !t.byWords(u.span) {
 		return 0
 	}
 	return max(0, (u.span.Pos+u.row)/rangeSize-wordNear)
@@ -72,7 +75,7 @@ func (t *attendTask) farRanges(u *attendUnit) int {
 // rounding of K and V.
 func (t *attendTask) unitRows(s *kernel.Span) int {
 	queries := queryBlock
-	if t.b.byWords(s) && s.Pos/rangeSize > 2*wordNear {
+	if t.byWords(s) && s.Pos/rangeSize > 2*wordNear {
 		queries = wordQueries
 	}
 	return max(queries/t.group, 1)
@@ -80,7 +83,7 @@ func (t *attendTask) unitRows(s *kernel.Span) int {
 
 // unitEnd is where a unit of a span that begins at row ends at the latest.
 func (t *attendTask) unitEnd(s *kernel.Span, row int) int {
-	if !t.b.byWords(s) {
+	if !t.byWords(s) {
 		return s.Len
 	}
 	return ((s.Pos+row)/rangeSize+1)*rangeSize - s.Pos

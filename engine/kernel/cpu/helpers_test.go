@@ -60,7 +60,7 @@ func download(b kernel.Backend, buf kernel.Buffer, n int) []float32 {
 }
 
 var allTypes = []kernel.Type{kernel.F32, kernel.F16, kernel.BF16, kernel.Q8_0, kernel.Q4_0, kernel.Q4_K, kernel.Q5_K, kernel.Q6_K,
-	kernel.IQ4_NL, kernel.MXFP4}
+	kernel.Q5_0, kernel.IQ4_NL, kernel.MXFP4}
 
 // randomSource is a matrix of random blocks: every code can occur, scales are
 // such that values are of the order of 0.1.
@@ -99,6 +99,8 @@ func fixBlock(r *rand.Rand, t kernel.Type, b []byte) {
 		put(2, 0.1*r.NormFloat64()/32)
 	case kernel.Q6_K:
 		put(208, v/2048)
+	case kernel.Q5_0:
+		put(0, v/8)
 	case kernel.IQ4_NL:
 		put(0, v/64)
 	case kernel.MXFP4:

@@ -75,6 +75,7 @@ var sources = map[kernel.Type]source{
 	kernel.Q5_K: {code5m, 256, 176},
 	kernel.Q6_K: {code6, 256, 210},
 	// The codes of these stand for whole numbers of eight bits.
+	kernel.Q5_0:   {code8, 32, 22},
 	kernel.IQ4_NL: {code8, 32, 18},
 	kernel.MXFP4:  {code8, 32, 17},
 }

@@ -37,6 +37,8 @@ func (r *codeRow) unpack(t kernel.Type, data []byte) {
 		r.eachBlock(data, 34, r.q8)
 	case kernel.Q4_0:
 		r.eachBlock(data, 18, r.q4)
+	case kernel.Q5_0:
+		r.eachBlock(data, 22, r.q5)
 	case kernel.IQ4_NL:
 		r.eachBlock(data, 18, r.nonlinear)
 	case kernel.MXFP4:
@@ -73,6 +75,14 @@ func (r *codeRow) q4(i int, b []byte) {
 	out := r.code[i*32 : i*32+32]
 	for k, c := range b[2:18] {
 		out[k], out[k+16] = c&15, c>>4
+	}
+}
+
+func (r *codeRow) q5(i int, b []byte) {
+	r.scale[i] = half(b)
+	out, high := r.code[i*32:i*32+32], binary.LittleEndian.Uint32(b[2:])
+	for k, c := range b[6:22] { // from 16 of five bits to 128 of eight
+		out[k], out[k+16] = c&15+byte(high>>k&1)*16+112, c>>4+byte(high>>(k+16)&1)*16+112
 	}
 }
 

@@ -131,6 +131,26 @@ func (b *Backend) siluMulRow(dst, gate, up []float32) {
 	}
 }
 
+// GELUMul implements kernel.Backend. 1 + tanh(z) is twice the sigmoid of 2z, so the gate is
+// multiplied by the sigmoid of a polynomial of its own.
+func (b *Backend) GELUMul(dst, gate, up kernel.Buffer, n, d int) {
+	b.rows(rowTask{row: (*rowTask).geluMul, n: n, d: d, out: floats(dst, n*d), x: floats(gate, n*d), y: floats(up, n*d)})
+}
+
+func (t *rowTask) geluMul(i int) {
+	const block = 256
+	var values, gates [block]float32
+	out, gate, up := t.of(t.out, i), t.of(t.x, i), t.of(t.y, i)
+	for at := 0; at < len(out); at += block {
+		n := min(block, len(out)-at)
+		for j, x := range gate[at : at+n] {
+			gates[j], values[j] = 1.5957691216057308*(x+0.044715*x*x*x), x*up[at+j]
+		}
+		t.b.sigmoidMulRow(values[:n], gates[:n])
+		copy(out[at:], values[:n])
+	}
+}
+
 // SigmoidMul implements kernel.Backend.
 func (b *Backend) SigmoidMul(x, gate kernel.Buffer, n, d int) {
 	b.rows(rowTask{row: (*rowTask).sigmoidMul, n: n, d: d, out: floats(x, n*d), x: floats(gate, n*d)})

@@ -37,6 +37,11 @@ var vectorCases = []vectorCase{
 		b.SiLUMul(g, g, upload(b, in[1]), n, d)
 		return download(b, g, n*d)
 	}},
+	{"GELUMul", 2e-6, func(b kernel.Backend, in [3][]float32, n, d int) []float32 {
+		g := upload(b, in[0])
+		b.GELUMul(g, g, upload(b, in[1]), n, d)
+		return download(b, g, n*d)
+	}},
 	{"SigmoidMul", 1e-6, func(b kernel.Backend, in [3][]float32, n, d int) []float32 {
 		x := upload(b, in[0])
 		b.SigmoidMul(x, upload(b, in[1]), n, d)

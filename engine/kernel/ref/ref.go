@@ -161,6 +161,15 @@ func (*Backend) SiLUMul(dst, gate, up kernel.Buffer, n, d int) {
 	}
 }
 
+// GELUMul implements kernel.Backend.
+func (*Backend) GELUMul(dst, gate, up kernel.Buffer, n, d int) {
+	out, g, u := mem(dst), mem(gate), mem(up)
+	for i := range n * d {
+		x := float64(g[i])
+		out[i] = float32(x / 2 * (1 + math.Tanh(math.Sqrt(2/math.Pi)*(x+0.044715*x*x*x))) * float64(u[i]))
+	}
+}
+
 // SigmoidMul implements kernel.Backend.
 func (*Backend) SigmoidMul(x, gate kernel.Buffer, n, d int) {
 	v, g := mem(x), mem(gate)

@@ -183,7 +183,7 @@ func TestAttend(t *testing.T) {
 			step := &kernel.Step{Rows: length, Spans: []kernel.Span{{Len: length, Pos: at, Pages: pages}}}
 			b.StoreKV(c, 1, upload(k[at*kvHeads*d:]...), upload(v[at*kvHeads*d:]...), step)
 			out := b.NewBuffer(length * heads * d)
-			b.Attend(c, 1, out, upload(q[at*heads*d:]...), step, heads, scale)
+			b.Attend(c, 1, out, upload(q[at*heads*d:]...), step, heads, 0, scale)
 			near(t, "Attend", out, want[at*heads*d:(at+length)*heads*d]...)
 		}
 	}

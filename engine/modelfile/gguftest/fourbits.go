@@ -49,3 +49,29 @@ func codesOf(typ kernel.Type, block []byte) (values [16]float32) {
 	}
 	return values
 }
+
+// fiveBits encodes blocks of 32 values in Q5_0: the value of largest magnitude becomes -16.
+func fiveBits(x []float32) []byte {
+	var out []byte
+	for ; len(x) > 0; x = x[32:] {
+		var extreme float32
+		for _, v := range x[:32] {
+			if math.Abs(float64(v)) > math.Abs(float64(extreme)) {
+				extreme = v
+			}
+		}
+		block := binary.LittleEndian.AppendUint16(nil, modelfile.Half(extreme/-16))
+		var high uint32
+		low := make([]byte, 16)
+		for i, v := range x[:32] {
+			code := uint32(16)
+			if extreme != 0 {
+				code = uint32(min(31, v/(extreme/-16)+16.5))
+			}
+			high |= code >> 4 << i
+			low[i%16] |= byte(code&15) << (i / 16 * 4)
+		}
+		out = append(append(out, binary.LittleEndian.AppendUint32(block, high)...), low...)
+	}
+	return out
+}

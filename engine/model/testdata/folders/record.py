@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Logits of small random checkpoints, by transformers on a CPU.
 
-    record.py OUT_FOLDER          (PyTorch, transformers 5.24)
+    record.py OUT_FOLDER [CASE...]          (PyTorch, transformers 5.24)
 
 Each case below is a config. The model gets weights by a rule (gguftest.Hashed: a hash of
 the tensor's name and the index), so that no weights need be kept: a recording has the
@@ -32,6 +32,11 @@ CASES = {
               tie_word_embeddings=True, rope_parameters=dict(rope_type="default", rope_theta=1e6))),
     "qwen3": ("qwen3", torch.bfloat16, dict(SHAPE, hidden_size=48, intermediate_size=64, num_attention_heads=9, num_key_value_heads=3, head_dim=24,
               tie_word_embeddings=False, rope_parameters=dict(rope_type="yarn", rope_theta=1e6, factor=4.0, original_max_position_embeddings=64))),
+    "gemma3": ("gemma3_text", torch.bfloat16, dict(SHAPE, num_hidden_layers=4, hidden_size=42, intermediate_size=56, num_attention_heads=3,
+               num_key_value_heads=1, head_dim=24, query_pre_attn_scalar=24, sliding_window=20, tie_word_embeddings=True,
+               layer_types=["sliding_attention", "sliding_attention", "full_attention", "sliding_attention"],
+               rope_parameters=dict(full_attention=dict(rope_type="linear", rope_theta=1e6, factor=8.0),
+                                    sliding_attention=dict(rope_type="default", rope_theta=10000.0)))),
     "qwen3_moe": ("qwen3_moe", torch.bfloat16, dict(SHAPE, **MOE, hidden_size=40, intermediate_size=48, num_attention_heads=3, num_key_value_heads=1,
                   head_dim=16, num_experts=5, num_experts_per_tok=2, tie_word_embeddings=False,
                   rope_parameters=dict(rope_type="default", rope_theta=1e6))),
@@ -65,10 +70,10 @@ def hashed(name, n, scale):
     return np.float32(scale) * ((h >> 8).astype(np.float32) / np.float32(1 << 23) - np.float32(1))
 
 
-def rule(name, shape, hybrid):
+def rule(name, shape, around0):
     """Offset and scale of a tensor's values."""
     if name.endswith("norm.weight"):
-        return (0.0 if hybrid and "linear_attn" not in name else 1.0), 0.25
+        return (0.0 if around0 and "linear_attn" not in name else 1.0), 0.25
     if name.endswith(("A_log", "dt_bias", ".bias")):
         return 0.0, 1.0
     if "embed_tokens" in name:
@@ -90,7 +95,7 @@ def record(kind, dtype, shape):
         tensors = []
         for name in sorted(stored):
             t = stored[name]
-            offset, scale = rule(name, list(t.shape), "qwen3_5" in kind)
+            offset, scale = rule(name, list(t.shape), kind.startswith(("qwen3_5", "gemma3")))
             values = np.float32(offset) + hashed(name, t.numel(), scale)
             stored[name] = torch.from_numpy(values.reshape(t.shape)).to(t.dtype)
             tensors.append(dict(name=name, dtype={torch.float32: "F32", torch.float16: "F16", torch.bfloat16: "BF16"}[t.dtype],
@@ -113,6 +118,8 @@ def record(kind, dtype, shape):
 
 def main():
     for name, case in CASES.items():
+        if len(sys.argv) > 2 and name not in sys.argv[2:]:
+            continue
         out = record(*case)
         with open(os.path.join(sys.argv[1], name + ".json"), "w") as f:
             json.dump(out, f, separators=(",", ":"))
