@@ -31,6 +31,8 @@ const (
 	OpEvents   Op = 2  // translator: EventsInput -> Written
 	OpResponse Op = 3  // translator: ResponseInput -> the body
 	OpError    Op = 4  // translator: ErrorInput -> the body, or the frames that end the stream
+	OpModels   Op = 5  // translator with routes: ModelsInput -> the body
+	OpCount    Op = 6  // translator with routes: CountInput -> the body
 	OpQuote    Op = 16 // billing: QuoteInput -> Quote
 	OpCharge   Op = 17 // billing: ChargeInput -> Charge
 	OpDecide   Op = 32 // admission: AdmissionInput -> Decision
@@ -38,6 +40,7 @@ const (
 
 var opNames = map[Op]string{
 	OpRequest: "request", OpEvents: "events", OpResponse: "response", OpError: "error",
+	OpModels: "models", OpCount: "count",
 	OpQuote: "quote", OpCharge: "charge", OpDecide: "decide",
 }
 

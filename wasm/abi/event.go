@@ -17,6 +17,9 @@ const (
 	EventEnd
 	// EventError ends a stream that failed: Err says why. Nothing follows it.
 	EventError
+	// EventElapsed is a frame before that of EventEnd, which only modules with routes
+	// get: how long the answer took. It is no Event: EventEnd carries Elapsed.
+	EventElapsed
 )
 
 // BlockKind is what a content block holds. Guests see the number: append only.
@@ -49,6 +52,14 @@ func (r StopReason) String() string {
 	return ""
 }
 
+// Elapsed is how long an answer took, in nanoseconds.
+type Elapsed struct {
+	Total      int64 // from the request's last byte
+	Load       int64 // of the model: 0, since it is in memory
+	Prompt     int64 // until the first token
+	Generation int64 // from the first token on
+}
+
 // Event is one event of an answer's stream, the same for every protocol. The
 // engine produces it, a translator or the messages encoder writes it.
 // Strings are owned: nothing in them aliases a reused buffer. Text is valid
@@ -65,6 +76,7 @@ type Event struct {
 	// Signature, of an EventBlockStop of thinking, stands behind the node's own: the upstream
 	// server's, which is put back when the block comes again. No frame has it.
 	Signature string
-	Usage     Usage  // EventStart (input side), EventEnd (all)
-	Err       *Error // EventError
+	Usage     Usage    // EventStart (input side), EventEnd (all)
+	Elapsed   *Elapsed // EventEnd, for protocols that report it; else nil
+	Err       *Error   // EventError
 }

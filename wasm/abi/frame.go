@@ -14,6 +14,7 @@ import (
 //	EventDelta       text
 //	EventBlockStop   empty
 //	EventEnd         usage as above, then the stop sequence
+//	EventElapsed     total, load, prompt, generation, i64 each, in nanoseconds
 //
 // EventError has no frame: a failure is an OpError. A guest skips kinds it
 // does not know.
@@ -61,6 +62,18 @@ func (f Frame) Usage() Usage {
 	return Usage{InputUncached: at(0), CacheRead: at(1), CacheWrite: at(2), Output: at(3), Reasoning: at(4)}
 }
 
+// elapsedBytes is the size of an elapsed frame's payload.
+const elapsedBytes = 4 * 8
+
+// Elapsed is what an elapsed frame says; zero where there is none.
+func (f Frame) Elapsed() Elapsed {
+	if f.Kind != EventElapsed || len(f.Payload) < elapsedBytes {
+		return Elapsed{}
+	}
+	at := func(i int) int64 { return int64(binary.LittleEndian.Uint64(f.Payload[8*i:])) }
+	return Elapsed{Total: at(0), Load: at(1), Prompt: at(2), Generation: at(3)}
+}
+
 // StopSequence is the escaped stop sequence of an end frame.
 func (f Frame) StopSequence() []byte {
 	if len(f.Payload) < usageBytes {
@@ -81,13 +94,18 @@ func (f Frame) Tool() (id, name []byte) {
 	return f.Payload[2 : 2+n], f.Payload[2+n:]
 }
 
-// AppendFrame encodes one event. EventError is not among them.
+// AppendFrame encodes one event, an end that has Elapsed as two frames. EventError
+// is not among them.
 func AppendFrame(dst []byte, e *Event) []byte {
-	start := len(dst)
 	mark := byte(e.Block)
 	if e.Kind == EventEnd {
 		mark = byte(e.Stop)
+		if t := e.Elapsed; t != nil {
+			dst = append(dst, byte(EventElapsed), 0, 0, 0, elapsedBytes, 0, 0, 0)
+			dst = appendInts(dst, t.Total, t.Load, t.Prompt, t.Generation)
+		}
 	}
+	start := len(dst)
 	dst = append(dst, byte(e.Kind), mark, byte(e.Index), byte(e.Index>>8), 0, 0, 0, 0)
 	switch e.Kind {
 	case EventStart:

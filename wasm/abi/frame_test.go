@@ -125,3 +125,19 @@ func TestDecodingTakesNoMemory(t *testing.T) {
 		t.Errorf("%v allocations an event group, %d bytes read", n, bytesRead)
 	}
 }
+
+// TestElapsedFrame: an end that says how long the answer took is two frames, the
+// second of which is the one that it is without.
+func TestElapsedFrame(t *testing.T) {
+	end := Event{Kind: EventEnd, Stop: StopEndTurn, Usage: Usage{Output: 7}}
+	plain := AppendFrame(nil, &end)
+	end.Elapsed = &Elapsed{Total: 10, Prompt: 4, Generation: 6}
+	both := Frames(AppendFrame(nil, &end))
+	f, ok := both.Next()
+	if !ok || f.Kind != EventElapsed || f.Elapsed() != *end.Elapsed || !bytes.Equal(both, plain) {
+		t.Errorf("%+v, then %q, want %q", f, both, plain)
+	}
+	if f.Usage() != (Usage{}) || (Frame{Kind: EventElapsed, Payload: f.Payload[1:]}).Elapsed() != (Elapsed{}) {
+		t.Error("an elapsed frame has a usage, or is read cut short")
+	}
+}

@@ -52,6 +52,9 @@ func FuzzDecode(f *testing.F) {
 		func() []byte { var v Translated; fill(r, reflect.ValueOf(&v).Elem()); return v.Append(nil) },
 		func() []byte { var v Written; fill(r, reflect.ValueOf(&v).Elem()); return v.Append(nil) },
 		func() []byte { var v EventsInput; fill(r, reflect.ValueOf(&v).Elem()); return v.Append(nil) },
+		func() []byte { var v RequestInput; fill(r, reflect.ValueOf(&v).Elem()); return v.Append(nil) },
+		func() []byte { var v ModelsInput; fill(r, reflect.ValueOf(&v).Elem()); return v.Append(nil) },
+		func() []byte { var v CountInput; fill(r, reflect.ValueOf(&v).Elem()); return v.Append(nil) },
 		func() []byte { var v ErrorInput; fill(r, reflect.ValueOf(&v).Elem()); return v.Append(nil) },
 		func() []byte { var v ErrorInput; fill(r, reflect.ValueOf(&v).Elem()); return v.Append10(nil) },
 		func() []byte { var v Charge; fill(r, reflect.ValueOf(&v).Elem()); return v.Append(nil) },
@@ -69,6 +72,8 @@ func FuzzDecode(f *testing.F) {
 		checkRecord(t, b, true, Written.Append, ParseWritten)
 		checkRecord(t, b, false, ResponseInput.Append, ParseResponseInput)
 		checkRecord(t, b, false, errorEncoder(b), ParseErrorInput)
+		checkRecord(t, b, false, ModelsInput.Append, ParseModelsInput)
+		checkRecord(t, b, false, CountInput.Append, ParseCountInput)
 		checkRecord(t, b, true, QuoteInput.Append, ParseQuoteInput)
 		checkRecord(t, b, true, Quote.Append, ParseQuote)
 		checkRecord(t, b, true, ChargeInput.Append, ParseChargeInput)

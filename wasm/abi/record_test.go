@@ -19,6 +19,9 @@ func fill(r *rand.Rand, v reflect.Value) {
 		for i := range v.NumField() {
 			fill(r, v.Field(i))
 		}
+	case reflect.Pointer:
+		v.Set(reflect.New(v.Type().Elem()))
+		fill(r, v.Elem())
 	case reflect.Bool:
 		v.SetBool(true)
 	case reflect.String:
@@ -32,7 +35,7 @@ func fill(r *rand.Rand, v reflect.Value) {
 		for i := range v.Len() {
 			fill(r, v.Index(i))
 		}
-	case reflect.Int: // only Status and Tier have this type; both travel smaller
+	case reflect.Int: // only Status, Tier and Index have this type, which travel smaller
 		v.SetInt(int64(1 + r.IntN(1<<16-1)))
 	case reflect.Int8, reflect.Int64:
 		for v.IsZero() {
@@ -104,6 +107,8 @@ func TestRecordsRoundTrip(t *testing.T) {
 	roundTrip(t, Written.Append, ParseWritten)
 	roundTrip(t, ResponseInput.Append, ParseResponseInput)
 	roundTrip(t, ErrorInput.Append, ParseErrorInput)
+	roundTrip(t, ModelsInput.Append, ParseModelsInput)
+	roundTrip(t, CountInput.Append, ParseCountInput)
 	roundTrip(t, QuoteInput.Append, ParseQuoteInput)
 	roundTrip(t, Quote.Append, ParseQuote)
 	roundTrip(t, ChargeInput.Append, ParseChargeInput)
@@ -118,6 +123,9 @@ func TestBytesOfTheBoundary(t *testing.T) {
 	i64 := func(all ...int64) string { return string(appendInts(nil, all...)) }
 	facts := Facts{ID: "r1", Created: 7, Model: "m", Stream: true}
 	factsBytes := i64(7) + "\x01" + "\x02\x00\x00\x00r1" + "\x01\x00\x00\x00m"
+	route := Route{Index: 3, Params: []Pair{{"model", "m/1"}}, Query: []Pair{{"alt", "sse"}}}
+	routeBytes := "\x03\x00" + "\x01\x00\x05\x00\x00\x00model\x03\x00\x00\x00m/1" +
+		"\x01\x00\x03\x00\x00\x00alt\x03\x00\x00\x00sse" + "\x00\x00"
 	prices := Prices{Input: 3, Cached: 2, Output: 5}
 	used := Usage{InputUncached: 11, CacheRead: 12, CacheWrite: 13, Output: 14, Reasoning: 6}
 	cases := []struct {
@@ -126,6 +134,13 @@ func TestBytesOfTheBoundary(t *testing.T) {
 		want string
 	}{
 		{"request input", RequestInput{Facts: facts, Body: []byte("{}")}.Append(nil), factsBytes + "{}"},
+		{"request input with a route", RequestInput{Facts: facts, Route: &route, Body: []byte("{}")}.Append(nil),
+			"request\x02" + factsBytes + routeBytes + "{}"},
+		{"models input", ModelsInput{Facts: facts, Route: route, Body: []byte("{}"),
+			Models: []Model{{ID: "i", Name: "nn", Created: 4, Context: 5, Output: 6}}}.Append(nil),
+			"models/1" + factsBytes + routeBytes + "\x01\x00\x00\x00" + i64(4, 5, 6) + "\x01\x00\x00\x00i\x02\x00\x00\x00nn{}"},
+		{"count input", CountInput{Facts: facts, Tokens: 9, Kept: []byte("k")}.Append(nil),
+			"count/1\x00" + factsBytes + i64(9) + "\x01\x00\x00\x00k"},
 		{"translated", Translated{Body: []byte("{}"), Kept: []byte("k")}.Append(nil), "\x01\x00\x00\x00k{}"},
 		{"events input", EventsInput{Facts: facts, State: []byte("s"), Kept: []byte("kk"), History: Frames("h"), Events: Frames("e")}.Append(nil),
 			factsBytes + "\x01\x00\x00\x00s" + "\x02\x00\x00\x00kk" + "\x01\x00\x00\x00h" + "e"},
@@ -183,6 +198,9 @@ func TestMalformedRecords(t *testing.T) {
 		{"a section of 4 GiB", second(ParseTranslated([]byte("\xff\xff\xff\xff")))},
 		{"too much kept", second(ParseTranslated([]byte(u32(KeptBytesMax+1) + long)))},
 		{"too much state", second(ParseWritten([]byte(u32(StateBytesMax+1) + long)))},
+		{"more pairs than may be", second(ParseRequestInput([]byte(requestTag + zeros(17) + "\x00\x00\x41\x00" + long)))},
+		{"4 billion models", second(ParseModelsInput([]byte(modelsTag + zeros(17) + zeros(8) + u32(1<<32-1) + long[:100])))},
+		{"a count with a byte too many", second(ParseCountInput(append(CountInput{}.Append(nil), 0)))},
 		{"a quote with a byte too many", second(ParseQuote(make([]byte, 17)))},
 		{"a charge with a byte too many", second(ParseCharge(make([]byte, 17)))},
 		{"a charge with a line missing", second(ParseCharge([]byte(zeros(12) + u32(1))))},
@@ -223,7 +241,7 @@ func TestOutput(t *testing.T) {
 
 func TestNames(t *testing.T) {
 	for op, want := range map[Op]string{OpRequest: "request", OpEvents: "events", OpResponse: "response", OpError: "error",
-		OpQuote: "quote", OpCharge: "charge", OpDecide: "decide", 0: "unknown", 99: "unknown"} {
+		OpModels: "models", OpCount: "count", OpQuote: "quote", OpCharge: "charge", OpDecide: "decide", 0: "unknown", 99: "unknown"} {
 		if op.String() != want {
 			t.Errorf("op %d is %q", op, op)
 		}

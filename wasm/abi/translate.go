@@ -31,18 +31,29 @@ func (c *cursor) facts() (f Facts) {
 // RequestInput is the input of OpRequest: a body of the guest's protocol.
 type RequestInput struct {
 	Facts Facts
+	Route *Route // given to modules with routes, else nil
 	Body  []byte
 }
 
 // Append encodes in.
 func (in RequestInput) Append(dst []byte) []byte {
+	if in.Route != nil {
+		return append(in.Route.append(in.Facts.append(append(dst, requestTag...))), in.Body...)
+	}
 	return append(in.Facts.append(dst), in.Body...)
 }
 
 // ParseRequestInput decodes a RequestInput, which aliases b.
 func ParseRequestInput(b []byte) (in RequestInput, err error) {
 	c := cursor{b: b}
-	in.Facts = c.facts()
+	if bytes.HasPrefix(b, []byte(requestTag)) {
+		c.tag(requestTag)
+		in.Facts = c.facts()
+		route := c.route()
+		in.Route = &route
+	} else {
+		in.Facts = c.facts()
+	}
 	in.Body = c.rest()
 	return in, c.err
 }
@@ -127,7 +138,7 @@ func ParseEventsInput(b []byte) (in EventsInput, err error) {
 // Written is the output of OpEvents.
 type Written struct {
 	State []byte // at most StateBytesMax
-	Bytes []byte // what goes to the client, whole SSE frames
+	Bytes []byte // what goes to the client: whole server-sent events, or whole lines of JSON
 }
 
 // Append encodes w.

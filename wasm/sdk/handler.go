@@ -33,6 +33,39 @@ func TranslatorHandler(t Translator) Handler {
 	}
 }
 
+// RouterHandler makes a Handler of a Router.
+func RouterHandler(r Router) Handler {
+	translate := TranslatorHandler(r)
+	return func(op abi.Op, in, dst []byte) []byte {
+		switch op {
+		case abi.OpModels:
+			return models(r, in, dst)
+		case abi.OpCount:
+			c, err := abi.ParseCountInput(in)
+			if err != nil {
+				return decline(dst)
+			}
+			return ok(dst, func(dst []byte) []byte { return r.Count(dst, c) })
+		}
+		return translate(op, in, dst)
+	}
+}
+
+// models throws away what was written of a body before the refusal.
+func models(r Router, in, dst []byte) []byte {
+	m, err := abi.ParseModelsInput(in)
+	if err != nil {
+		return decline(dst)
+	}
+	start := len(dst)
+	dst, refusal := r.Models(abi.BeginOutput(dst, abi.StatusOK, 0), m)
+	if refusal != nil {
+		return refuse(dst[:start], refusal)
+	}
+	abi.EndOutput(dst, start)
+	return dst
+}
+
 func request(t Translator, in, dst []byte) []byte {
 	r, err := abi.ParseRequestInput(in)
 	if err != nil {

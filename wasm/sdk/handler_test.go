@@ -72,6 +72,54 @@ func TestTranslatorHandler(t *testing.T) {
 	}
 }
 
+// verse is a router that answers with what it was given.
+type verse struct{ echo }
+
+func (verse) Models(dst []byte, in abi.ModelsInput) ([]byte, *abi.Error) {
+	dst = append(dst, in.Body...)
+	if id := in.Route.Param("model"); id != "" {
+		return dst, &abi.Error{Kind: abi.ModelNotFound, Param: "model", Msg: id}
+	}
+	for _, m := range in.Models {
+		dst = append(append(dst, m.ID...), m.Name...)
+	}
+	return append(append(dst, in.Route.Parameter("alt")...), in.Route.Header("x-client")...), nil
+}
+
+func (verse) Count(dst []byte, in abi.CountInput) []byte {
+	return append(append(dst, in.Kept...), byte('0'+in.Tokens))
+}
+
+func TestRouterHandler(t *testing.T) {
+	h := RouterHandler(verse{})
+	in := abi.ModelsInput{Models: []abi.Model{{ID: "a", Name: "A"}, {ID: "b"}}, Body: []byte("body "),
+		Route: abi.Route{Query: []abi.Pair{{Name: "alt", Value: "sse"}, {Name: "alt", Value: "x"}}, Headers: []abi.Pair{{Name: "x-client", Value: "c"}}}}
+	before := []byte("before")
+	frame := h(abi.OpModels, in.Append(nil), before)
+	if out := output(t, frame[len(before):]); string(frame[:len(before)]) != "before" || out.Status != abi.StatusOK ||
+		string(out.Payload) != "body aAbssec" {
+		t.Errorf("models: %+v", out)
+	}
+	in.Route.Params = []abi.Pair{{Name: "model", Value: "none"}}
+	out := output(t, h(abi.OpModels, in.Append(nil), nil))
+	if got, err := abi.ParseRefusal(out.Payload); err != nil || out.Status != abi.StatusError || out.Kind != abi.ModelNotFound ||
+		got != (abi.Refusal{Param: "model", Msg: "none"}) {
+		t.Errorf("refusal: %+v %+v, %v", out, got, err)
+	}
+	if out := output(t, h(abi.OpCount, abi.CountInput{Kept: []byte("k"), Tokens: 7}.Append(nil), nil)); string(out.Payload) != "k7" {
+		t.Errorf("count: %+v", out)
+	}
+	request := abi.RequestInput{Route: &abi.Route{Index: 1}, Body: []byte("{}")}
+	if out := output(t, h(abi.OpRequest, request.Append(nil), nil)); out.Status != abi.StatusOK {
+		t.Errorf("request: %+v", out)
+	}
+	for _, op := range []abi.Op{abi.OpModels, abi.OpCount, abi.OpQuote} {
+		if out := output(t, h(op, []byte("short"), nil)); out.Status != abi.StatusDecline {
+			t.Errorf("op %d of a malformed input: %+v", op, out)
+		}
+	}
+}
+
 // TestStateOfAnySize: the state and the bytes come back whole, however the
 // state's size changes and however much room there was.
 func TestStateOfAnySize(t *testing.T) {

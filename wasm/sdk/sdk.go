@@ -30,6 +30,18 @@ type Translator interface {
 	Error(dst []byte, in abi.ErrorInput) []byte
 }
 
+// Router is a Translator whose manifest has routes: Request, Events, Response and
+// Error serve those of op generate.
+type Router interface {
+	Translator
+	// Models appends the body that answers a route of op models. An error of kind
+	// InvalidRequest or ModelNotFound is told to the client.
+	Models(dst []byte, in abi.ModelsInput) ([]byte, *abi.Error)
+	// Count appends the body that answers a route of op count, whose request
+	// Request has translated.
+	Count(dst []byte, in abi.CountInput) []byte
+}
+
 // Billing turns usage into money, in integers.
 type Billing interface {
 	Quote(in abi.QuoteInput) (abi.Quote, error)
