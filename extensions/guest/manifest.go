@@ -30,16 +30,29 @@ const (
 	ProtocolResponses = "responses"
 )
 
+// notProtocols are names that a protocol cannot have: those of other slots, and the node's own.
+var notProtocols = []string{"messages", KindBilling, KindAdmission, KindTranslator, "native", "shipped", "unknown"}
+
 // Manifest is what a module says of itself, as JSON in its custom section
 // "corenode.manifest". Unknown keys are errors.
 type Manifest struct {
 	Name        string `json:"name"`               // [a-z0-9][a-z0-9._-]{0,63}
 	Kind        string `json:"kind"`               // translator, billing or admission
-	Protocol    string `json:"protocol,omitempty"` // of a translator: chat or responses
+	Protocol    string `json:"protocol,omitempty"` // of a translator: chat, responses, or a name of its own with Routes
 	Version     string `json:"version"`            // shown and used in references: name@version
 	ABI         string `json:"abi"`                // "1.0" or "1.1": which records it is given
 	Runtime     string `json:"runtime,omitempty"`  // "go" allows the imports and float instructions of Go's runtime
 	Description string `json:"description,omitempty"`
+	// Routes are the paths that a translator of a protocol of its own answers, and
+	// what follows says of all of them. See routes.go.
+	Routes  []Route  `json:"routes,omitempty"`
+	Keys    []Key    `json:"keys,omitempty"`    // where a request's key may be; the first place that has one counts
+	Headers []string `json:"headers,omitempty"` // that the module is told
+	Query   []string `json:"query,omitempty"`   // parameters that the module is told
+	Framing string   `json:"framing,omitempty"` // of answers that stream: sse, ndjson, or json for none
+	// ContentType is that of answers that stream; empty = the framing's usual one.
+	ContentType string         `json:"content_type,omitempty"`
+	Statuses    map[string]int `json:"statuses,omitempty"` // by kind of error; others are as on messages
 	// History: a translator wants the whole answer so far with its events.
 	History bool `json:"history,omitempty"`
 	// Free: a billing module may charge nothing for tokens that were used.
@@ -114,8 +127,12 @@ func (m *Manifest) validate() error {
 	}
 	switch m.Kind {
 	case KindTranslator:
-		if m.Protocol != ProtocolChat && m.Protocol != ProtocolResponses {
-			wrong("protocol is %q, want chat or responses", m.Protocol)
+		own := m.Protocol == ProtocolChat || m.Protocol == ProtocolResponses
+		switch {
+		case m.HasRoutes() == own, !PlainName(m.Protocol), among(notProtocols, m.Protocol):
+			wrong("protocol is %q, want chat or responses, or another name and routes", m.Protocol)
+		case m.HasRoutes():
+			errs = append(errs, m.checkRoutes())
 		}
 	case KindBilling, KindAdmission:
 		if m.Protocol != "" {
@@ -126,6 +143,10 @@ func (m *Manifest) validate() error {
 	}
 	if m.ABI != ABI10 && m.ABI != ABI11 {
 		wrong("abi is %q, this node speaks %s and %s", m.ABI, ABI10, ABI11)
+	}
+	if !m.HasRoutes() && (len(m.Keys)+len(m.Headers)+len(m.Query)+len(m.Statuses) > 0 || m.Framing+m.ContentType != "") ||
+		m.HasRoutes() && m.Kind != KindTranslator {
+		wrong("keys, headers, query, framing, content_type and statuses are for translators with routes")
 	}
 	if m.History && m.Kind != KindTranslator {
 		wrong("history is for translators")

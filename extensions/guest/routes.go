@@ -1,0 +1,225 @@
+package guest
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"corenode/wasm/abi"
+)
+
+// Route is one method and path that a module answers.
+type Route struct {
+	Method string `json:"method"`
+	Path   string `json:"path"` // see Pattern
+	Op     string `json:"op"`   // what it is
+}
+
+// What a route is.
+const (
+	RouteGenerate = "generate" // a request that is answered by a model
+	RouteModels   = "models"   // an answer made of the node's listing
+	RouteCount    = "count"    // the tokens of a prompt
+)
+
+// Key is one place where a request's key may be: a header, with a scheme or
+// without, or a parameter of the query.
+type Key struct {
+	Header string `json:"header,omitempty"`
+	Scheme string `json:"scheme,omitempty"`
+	Query  string `json:"query,omitempty"`
+}
+
+// How an answer that streams is cut into pieces.
+const (
+	FramingSSE    = "sse"    // server-sent events
+	FramingNDJSON = "ndjson" // a JSON object a line
+	FramingJSON   = "json"   // none: every answer is one JSON
+)
+
+// contentTypes are those of streams, the default of each framing first.
+var contentTypes = map[string][]string{
+	FramingSSE:    {"text/event-stream; charset=utf-8", "text/event-stream"},
+	FramingNDJSON: {"application/x-ndjson", "application/ndjson", "application/jsonl", "application/stream+json", "application/json"},
+	FramingJSON:   {"application/json"},
+}
+
+// Bounds of what a manifest says of routes.
+const (
+	RoutesMax = 32
+	keysMax   = 4
+	factsMax  = 16 // names of headers, and of parameters of the query
+)
+
+// HasRoutes says whether a module answers paths of its own.
+func (m *Manifest) HasRoutes() bool { return len(m.Routes) > 0 }
+
+// StreamType is the content type of an answer that streams.
+func (m *Manifest) StreamType() string {
+	if m.ContentType != "" {
+		return m.ContentType
+	}
+	return contentTypes[m.Framing][0]
+}
+
+// StatusOf is the status of a kind of error, 0 where the manifest leaves it to the node.
+func (m *Manifest) StatusOf(k abi.Kind) int { return m.Statuses[k.String()] }
+
+// checkRoutes checks what a translator says of routes, all at once.
+func (m *Manifest) checkRoutes() error {
+	var errs []error
+	wrong := func(format string, args ...any) { errs = append(errs, fmt.Errorf("manifest: "+format, args...)) }
+	if m.ABI != ABI11 {
+		wrong("routes need abi %s", ABI11)
+	}
+	if len(m.Routes) > RoutesMax {
+		wrong("%d routes, at most %d", len(m.Routes), RoutesMax)
+	}
+	if len(m.Keys) == 0 || len(m.Keys) > keysMax {
+		wrong("keys has %d places where a key may be, want 1 to %d", len(m.Keys), keysMax)
+	}
+	types, known := contentTypes[m.Framing]
+	switch {
+	case !known:
+		wrong("framing is %q, want sse, ndjson or json", m.Framing)
+	case m.ContentType != "" && !slices.Contains(types, m.ContentType):
+		wrong("content_type is %q, with framing %s want one of %q", m.ContentType, m.Framing, types)
+	}
+	errs = append(errs, m.checkPaths()...)
+	for _, k := range m.Keys {
+		errs = append(errs, k.check())
+	}
+	errs = append(errs, m.checkNames()...)
+	for _, name := range slices.Sorted(maps.Keys(m.Statuses)) {
+		errs = append(errs, checkStatus(name, m.Statuses[name]))
+	}
+	return errors.Join(errs...)
+}
+
+// checkPaths checks each route and that no two are the same path: one that two
+// routes match is the more specific one's.
+func (m *Manifest) checkPaths() (errs []error) {
+	seen := map[string]string{}
+	for _, r := range m.Routes {
+		p, err := ParsePattern(r.Path)
+		if err != nil {
+			errs = append(errs, fmt.Errorf("manifest: path %q: %w", r.Path, err))
+			continue
+		}
+		if other, twice := seen[p.shape()]; twice {
+			errs = append(errs, fmt.Errorf("manifest: path %q is that of %q: a path has one route", r.Path, other))
+		}
+		seen[p.shape()] = r.Path
+		if err := r.checkMethod(); err != nil {
+			errs = append(errs, fmt.Errorf("manifest: path %q: %w", r.Path, err))
+		}
+	}
+	return errs
+}
+
+func (r *Route) checkMethod() error {
+	switch r.Op {
+	case RouteGenerate, RouteCount:
+		if r.Method != "POST" {
+			return fmt.Errorf("method is %q, and op %s has a body: want POST", r.Method, r.Op)
+		}
+	case RouteModels:
+		if r.Method != "GET" && r.Method != "POST" {
+			return fmt.Errorf("method is %q, want GET or POST", r.Method)
+		}
+	default:
+		return fmt.Errorf("op is %q, want generate, models or count", r.Op)
+	}
+	return nil
+}
+
+func (k *Key) check() error {
+	switch {
+	case (k.Header == "") == (k.Query == ""):
+		return fmt.Errorf("manifest: a key is in a header or in the query, not %+v", *k)
+	case k.Query != "" && (k.Scheme != "" || !token(k.Query)):
+		return fmt.Errorf("manifest: a key in the query is a plain name without a scheme, not %+v", *k)
+	case k.Header != "" && (!token(k.Header) || nodes(k.Header)):
+		return fmt.Errorf("manifest: header %q cannot have a key", k.Header)
+	case k.Scheme != "" && !token(k.Scheme):
+		return fmt.Errorf("manifest: scheme %q is no plain word", k.Scheme)
+	}
+	return nil
+}
+
+// checkNames checks that a module is given no header and no parameter that may
+// have a key, its own or another protocol's.
+func (m *Manifest) checkNames() (errs []error) {
+	secret := func(name string) bool {
+		for _, k := range m.Keys {
+			if strings.EqualFold(name, k.Header) || strings.EqualFold(name, k.Query) {
+				return true
+			}
+		}
+		return slices.ContainsFunc(secrets[:], func(s string) bool { return strings.EqualFold(name, s) })
+	}
+	for what, names := range map[string][]string{"headers": m.Headers, "query": m.Query} {
+		if len(names) > factsMax {
+			errs = append(errs, fmt.Errorf("manifest: %s has %d names, at most %d", what, len(names), factsMax))
+		}
+		for i, name := range names {
+			switch {
+			case !token(name) || what == "headers" && nodes(name):
+				errs = append(errs, fmt.Errorf("manifest: %s: %q is no name that a module may ask for", what, name))
+			case secret(name):
+				errs = append(errs, fmt.Errorf("manifest: %s: %q may have a key, which no module sees", what, name))
+			case slices.ContainsFunc(names[:i], func(s string) bool { return strings.EqualFold(s, name) }):
+				errs = append(errs, fmt.Errorf("manifest: %s: %q is there twice", what, name))
+			}
+		}
+	}
+	return errs
+}
+
+// secrets are the names of headers and parameters that have keys in one protocol or another.
+var secrets = [...]string{"Authorization", "Proxy-Authorization", "Cookie", "X-Api-Key", "Api-Key", "X-Goog-Api-Key",
+	"key", "api_key", "apikey", "access_token", "token"}
+
+// nodes says whether a header is the node's or the connection's: no module reads it,
+// and no key is in it.
+func nodes(header string) bool {
+	lower := strings.ToLower(header)
+	for _, prefix := range [...]string{"x-corenode-", "content-", "transfer-", "connection", "host", "upgrade", "expect",
+		"proxy-", "cookie"} {
+		if strings.HasPrefix(lower, prefix) {
+			return true
+		}
+	}
+	return false
+}
+
+// token says whether s is 1 to 64 of the letters, digits and marks - _ . that names
+// of headers and of parameters have.
+func token(s string) bool {
+	return len(s) > 0 && len(s) <= 64 && !strings.ContainsFunc(s, func(c rune) bool { return !inName(c) })
+}
+
+func inName(c rune) bool {
+	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '-' || c == '_' || c == '.'
+}
+
+// checkStatus checks the status of a kind of error: whose fault it is cannot be
+// changed, since clients repeat what is a server's.
+func checkStatus(name string, status int) error {
+	for _, k := range abi.Kinds() {
+		if k.String() != name || k == abi.Timeout || k == abi.Canceled {
+			continue
+		}
+		least := 400
+		if k == abi.Internal || k == abi.Overloaded {
+			least = 500
+		}
+		if status < least || status > least+99 {
+			return fmt.Errorf("manifest: statuses: %s is %d, want %d to %d", name, status, least, least+99)
+		}
+		return nil
+	}
+	return fmt.Errorf("manifest: statuses: %q is no kind of error whose status a module chooses", name)
+}
