@@ -50,11 +50,11 @@ func Bench(wasm, config []byte, each time.Duration, log *slog.Logger) ([]Figure,
 	s := subjectOf(m, wasm)
 	natives := make(map[string]probe.Call)
 	if s.Native != nil {
-		for _, c := range probe.Calls(s.Kind, s.Protocol, s.History, s.Native) {
+		for _, c := range probe.Calls(s.Module, s.Native) {
 			natives[c.Name] = c
 		}
 	}
-	samples := append([]probe.Call{{Name: "an empty call", Bench: true}}, probe.Calls(s.Kind, s.Protocol, s.History, call)...)
+	samples := append([]probe.Call{{Name: "an empty call", Bench: true}}, probe.Calls(s.Module, call)...)
 	var all []Figure
 	for _, c := range samples {
 		if !c.Bench {

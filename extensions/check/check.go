@@ -68,7 +68,7 @@ func (ck *checker) load(s *Stage) {
 	ck.report.Memory.First = g.MemoryBytes()
 	b := ck.sandbox(ck.o.Config)
 	defer b.close()
-	ck.samples = probe.Calls(ck.Kind, ck.Protocol, ck.History, b.frame)
+	ck.samples = probe.Calls(ck.Module, b.frame)
 	s.Summary = "it loads, is metered, compiles and opens"
 }
 

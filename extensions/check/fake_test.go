@@ -10,6 +10,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	"corenode/extensions/probe"
 	"corenode/extensions/vector"
 	"corenode/wasm/abi"
 	"corenode/wasm/sdk"
@@ -182,7 +183,7 @@ func (g *handmade) Close()             {}
 // subject makes one of a handler. fresh is called for each instance.
 func subject(kind, vectors string, fresh func() *handmade) Subject {
 	s := Subject{
-		Name: "fake@1", Kind: kind, Vectors: []byte(vectors), Digest: "sha256:00", Size: 7,
+		Module: probe.Module{Kind: kind}, Name: "fake@1", Vectors: []byte(vectors), Digest: "sha256:00", Size: 7,
 		Open:   func([]byte) (Guest, error) { return fresh(), nil },
 		Budget: func(_ abi.Op, n int) int64 { return 1000 + 4*int64(n) },
 	}

@@ -38,8 +38,7 @@ func digestOf(wasm []byte) string { return fmt.Sprintf("sha256:%x", sha256.Sum25
 func subjectOf(m *guest.Module, wasm []byte) Subject {
 	vectors, _ := m.Vectors() // OpenOffline has looked
 	s := Subject{
-		Name: m.Manifest.Name + "@" + m.Manifest.Version, Kind: m.Manifest.Kind, Protocol: m.Manifest.Protocol,
-		Digest: digestOf(wasm), Size: len(wasm), History: m.Manifest.History, Free: m.Manifest.Free, Vectors: vectors,
+		Module: m.Manifest.Probed(), Name: m.Manifest.Ref(), Digest: digestOf(wasm), Size: len(wasm), Vectors: vectors,
 		Budget: m.Manifest.Budget, Try: m.Try, Native: nativeOf(m.Manifest),
 	}
 	s.Open = func(config []byte) (Guest, error) {

@@ -38,7 +38,7 @@ func (ck *checker) hostile(s *Stage) {
 		case err != nil:
 			faults.add(err.Error(), a.what)
 		case !a.record:
-			garbage.add(probe.Malformed(a.op, a.in, frame), a.what)
+			garbage.add(probe.Malformed(a.op, a.in, frame, ck.Framing), a.what)
 			sums.add(chargeRule(a, frame), a.what)
 		}
 	}
@@ -113,13 +113,13 @@ func chargeRule(a attack, frame []byte) string {
 func (ck *checker) attacks() (all []attack) {
 	switch ck.Kind {
 	case "translator":
-		all = append(append(bodies(ck.Protocol), events()...), failures()...)
+		all = append(append(bodies(&ck.Module), events()...), failures()...)
 	case "billing":
 		all = amounts()
 	default:
 		all = admissions()
 	}
-	for _, op := range []abi.Op{0, 5, 15, 18, 33, 99, math.MaxInt32, math.MaxUint32} {
+	for _, op := range []abi.Op{0, 7, 15, 18, 33, 99, math.MaxInt32, math.MaxUint32} {
 		all = append(all, attack{what: fmt.Sprintf("the unknown op %d", op), op: op, in: []byte("x"), record: true})
 	}
 	for _, c := range ck.samples {
@@ -150,15 +150,15 @@ const (
 )
 
 // bodies are request bodies, each where a client can put it.
-func bodies(protocol string) (all []attack) {
+func bodies(m *probe.Module) (all []attack) {
 	list := "messages"
-	if protocol == "responses" {
+	if m.Protocol == "responses" {
 		list = "input"
 	}
 	content := func(value string) string {
 		return `{"model":"core-1.1","` + list + `":[{"role":"user","content":` + value + `}]}`
 	}
-	usual := string(probe.Body(protocol, 1<<10))
+	usual := string(probe.Body(m.Protocol, 1<<10))
 	bad := map[string]string{
 		"nothing":                 "",
 		"spaces":                  "   \n\t ",
@@ -201,7 +201,7 @@ func bodies(protocol string) (all []attack) {
 		"an object that is not ended": usual[:len(usual)-1],
 	}
 	for _, what := range sorted(bad) {
-		all = append(all, attack{what: "a body of " + what, op: abi.OpRequest, in: probe.Request([]byte(bad[what]))})
+		all = append(all, attack{what: "a body of " + what, op: abi.OpRequest, in: m.Request([]byte(bad[what]))})
 	}
 	return all
 }

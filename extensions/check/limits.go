@@ -28,7 +28,7 @@ func (ck *checker) ticks(s *Stage) {
 			s.fix(probe.FixUnanswered, "%s: %v", c.Name, err)
 			continue
 		}
-		if problem := probe.Malformed(c.Op, c.In, frame); problem != "" {
+		if problem := probe.Malformed(c.Op, c.In, frame, ck.Framing); problem != "" {
 			s.fix(probe.FixMalformed, "%s: %s", c.Name, problem)
 		}
 		if text := refusal(c, frame); text != "" {

@@ -8,14 +8,11 @@ import (
 
 // Subject is a module to be checked.
 type Subject struct {
-	Name     string // name@version
-	Kind     string // translator, billing or admission
-	Protocol string // of a translator: chat or responses
-	Digest   string
-	Size     int  // of the file, bytes
-	History  bool // the manifest asks for history
-	Free     bool // the manifest allows a charge of nothing
-	Vectors  []byte
+	probe.Module
+	Name    string // name@version
+	Digest  string
+	Size    int // of the file, bytes
+	Vectors []byte
 	// Open makes a fresh instance that was initialized with config.
 	Open func(config []byte) (Guest, error)
 	// Budget is the ticks that the host grants a call.

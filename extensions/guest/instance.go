@@ -81,7 +81,7 @@ func (i *Instance) enter(op abi.Op, in []byte) ([]byte, *Fault) {
 		f = CheckOutput(op, frame)
 	}
 	if f == nil && !i.tried {
-		f = checkWritten(op, frame, i.shipped)
+		f = checkWritten(op, frame, i.shipped, i.manifest.Framing)
 	}
 	if f != nil {
 		return nil, f

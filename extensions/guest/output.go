@@ -15,6 +15,7 @@ var (
 	errNoFrames    = errors.New("there is not one server-sent event")
 	errFrameBegin  = errors.New(`it does not begin with a field of a server-sent event: data, event, id, retry or a comment`)
 	errFrameEnd    = errors.New("it does not end with the empty line that ends a server-sent event")
+	errLines       = errors.New("it is not whole lines that each begin with { and end with }")
 	errNotUTF8     = errors.New("it is not UTF-8; a rune may not continue in the next group")
 	errBodyNotJSON = errors.New("the body is not JSON")
 	errNoObject    = errors.New("the body is no JSON object, which begins with {")
@@ -40,6 +41,28 @@ func checkFrames(b []byte) error {
 		return errNotUTF8
 	}
 	return nil
+}
+
+// checkLines checks the bytes of one event group of newline-delimited JSON: none, or
+// whole lines of objects in UTF-8.
+func checkLines(b []byte) error {
+	for line := range bytes.Lines(b) {
+		if n := len(line); n < 3 || line[0] != '{' || line[n-2] != '}' || line[n-1] != '\n' {
+			return errLines
+		}
+	}
+	if !utf8.Valid(b) {
+		return errNotUTF8
+	}
+	return nil
+}
+
+// checkStream checks the bytes of one event group by the module's framing.
+func checkStream(b []byte, framing string) error {
+	if framing == FramingNDJSON {
+		return checkLines(b)
+	}
+	return checkFrames(b)
 }
 
 func beginsFrame(b []byte) bool {
@@ -82,7 +105,7 @@ func CheckOutput(op abi.Op, frame []byte) *Fault {
 	case abi.StatusDecline:
 		return nil
 	case abi.StatusError:
-		if op != abi.OpRequest {
+		if op != abi.OpRequest && op != abi.OpModels {
 			return Faultf(CauseProtocol, "it refuses in op %v, which only a request may be", op)
 		}
 		_, err = abi.ParseRefusal(o.Payload)
@@ -112,22 +135,22 @@ func checkPayload(op abi.Op, payload []byte) (err error) {
 }
 
 // CheckError checks what a translator wrote for a failure: the frames that end a
-// stream, or a body.
-func CheckError(written []byte, stream bool) error {
+// stream of that framing, or a body.
+func CheckError(written []byte, stream bool, framing string) error {
 	if !stream {
 		return checkBody(written)
 	}
 	if len(written) == 0 {
 		return errNoFrames
 	}
-	return checkFrames(written)
+	return checkStream(written, framing)
 }
 
 // checkWritten checks what a translator wrote for clients, or of their requests,
 // in a frame that CheckOutput took. An error is checked by CheckError, whose caller
 // knows whether a stream or a body is to be written. The requests of modules that
 // ship are not looked at: their code is ours, and a body may be long.
-func checkWritten(op abi.Op, frame []byte, shipped bool) *Fault {
+func checkWritten(op abi.Op, frame []byte, shipped bool, framing string) *Fault {
 	if frame[0] != byte(abi.StatusOK) {
 		return nil
 	}
@@ -140,8 +163,8 @@ func checkWritten(op abi.Op, frame []byte, shipped bool) *Fault {
 		}
 	case abi.OpEvents:
 		w, _ := abi.ParseWritten(payload)
-		err = checkFrames(w.Bytes)
-	case abi.OpResponse:
+		err = checkStream(w.Bytes, framing)
+	case abi.OpResponse, abi.OpModels, abi.OpCount:
 		err = checkBody(payload)
 	}
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"corenode/extensions/probe"
 	"corenode/wasm/abi"
 )
 
@@ -56,6 +57,23 @@ const (
 // HasRoutes says whether a module answers paths of its own.
 func (m *Manifest) HasRoutes() bool { return len(m.Routes) > 0 }
 
+// Probed is what the usual calls of the module depend on. Each of its routes is
+// tried with a model's id for every parameter of the path.
+func (m *Manifest) Probed() probe.Module {
+	all := probe.Module{Kind: m.Kind, Protocol: m.Protocol, History: m.History, Free: m.Free, Framing: m.Framing}
+	for i, r := range m.Routes {
+		p, _ := ParsePattern(r.Path) // it was parsed before
+		route := probe.Route{Op: r.Op, Route: abi.Route{Index: i}}
+		for _, s := range p.segments {
+			if s.param != "" {
+				route.Params = append(route.Params, abi.Pair{Name: s.param, Value: "core-1.1"})
+			}
+		}
+		all.Routes = append(all.Routes, route)
+	}
+	return all
+}
+
 // StreamType is the content type of an answer that streams.
 func (m *Manifest) StreamType() string {
 	if m.ContentType != "" {
@@ -86,6 +104,9 @@ func (m *Manifest) checkRoutes() error {
 		wrong("framing is %q, want sse, ndjson or json", m.Framing)
 	case m.ContentType != "" && !slices.Contains(types, m.ContentType):
 		wrong("content_type is %q, with framing %s want one of %q", m.ContentType, m.Framing, types)
+	}
+	if !slices.ContainsFunc(m.Routes, func(r Route) bool { return r.Op == RouteGenerate }) {
+		wrong("no route is of op generate")
 	}
 	errs = append(errs, m.checkPaths()...)
 	for _, k := range m.Keys {

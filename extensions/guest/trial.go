@@ -182,7 +182,7 @@ func (t *trial) probe() error {
 		return err
 	}
 	m := &t.module.Manifest
-	p := probe.Run(probe.Subject{Kind: m.Kind, Protocol: m.Protocol, History: m.History, Free: m.Free, Call: call, Fresh: t.fresh})
+	p := probe.Run(probe.Subject{Module: m.Probed(), Call: call, Fresh: t.fresh})
 	if p != nil {
 		return Refused("probe", p.Fix, "%s", p.What)
 	}

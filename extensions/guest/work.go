@@ -27,7 +27,11 @@ func (w *Work) Total() (c Counters) {
 // Requests are the requests that were worked for: each has one call of one of
 // these operations.
 func (w *Work) Requests() uint64 {
-	return w[opIndex(abi.OpRequest)].Calls + w[opIndex(abi.OpQuote)].Calls + w[opIndex(abi.OpDecide)].Calls
+	var n uint64
+	for _, op := range [...]abi.Op{abi.OpRequest, abi.OpModels, abi.OpQuote, abi.OpDecide} {
+		n += w[opIndex(op)].Calls
+	}
+	return n
 }
 
 // Counters are the work of calls.
@@ -54,4 +58,5 @@ func opIndex(op abi.Op) int {
 	return len(opsCounted) - 1 // a vector's: no host calls it
 }
 
-var opsCounted = [...]abi.Op{abi.OpEvents, abi.OpRequest, abi.OpResponse, abi.OpError, abi.OpQuote, abi.OpCharge, abi.OpDecide, 0}
+var opsCounted = [...]abi.Op{abi.OpEvents, abi.OpRequest, abi.OpResponse, abi.OpError, abi.OpQuote, abi.OpCharge, abi.OpDecide,
+	abi.OpModels, abi.OpCount, 0}

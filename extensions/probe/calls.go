@@ -33,14 +33,14 @@ var (
 
 // Calls makes the usual calls of a module. call asks the module for what
 // is passed on: kept bytes and the state of a stream.
-func Calls(kind, protocol string, history bool, call vector.Call) []Call {
-	switch kind {
+func Calls(m Module, call vector.Call) []Call {
+	switch m.Kind {
 	case "billing":
 		return billing()
 	case "admission":
 		return admission()
 	}
-	return translator(protocol, history, call)
+	return append(translator(m, call), routes(m)...)
 }
 
 func billing() []Call {
@@ -79,15 +79,37 @@ func admission() []Call {
 	}
 }
 
-func translator(protocol string, history bool, call vector.Call) []Call {
-	kept := keptOf(call, Body(protocol, 1<<10))
+// routes are the calls that only a module with routes gets.
+func routes(m Module) (all []Call) {
+	for _, r := range m.Routes {
+		if r.Op == "models" {
+			in := abi.ModelsInput{Facts: Asked, Route: r.Route, Models: []abi.Model{
+				{ID: "core-1.1", Name: "Core", Created: Asked.Created, Context: 262_144, Output: 32_768},
+				{ID: "core-1.1-mini", Name: "Core \"mini\"", Created: Asked.Created, Context: 32_768, Output: 4096}}}
+			all = append(all, Call{Name: fmt.Sprintf("models by route %d", r.Index), Op: abi.OpModels, In: in.Append(nil), Bench: true, First: true})
+		}
+	}
+	if m.route("count") != nil {
+		in := abi.CountInput{Facts: Answering, Tokens: 1234}
+		all = append(all, Call{Name: "count", Op: abi.OpCount, In: in.Append(nil), Bench: true, First: true})
+	}
+	return all
+}
+
+func translator(m Module, call vector.Call) []Call {
+	protocol, history := m.Protocol, m.History
+	kept := keptOf(call, m.Request(Body(protocol, 1<<10)))
 	answer := Conversation(24)
+	routed := len(m.Routes) > 0 // then the bodies are of no protocol that is known here
+	if routed {
+		answer[len(answer)-1].Elapsed = &abi.Elapsed{Total: 3_000_000, Prompt: 1_000_000, Generation: 2_000_000}
+	}
 	all := []Call{
-		{Name: "request of 1 KB", Op: abi.OpRequest, In: Request(Body(protocol, 1<<10)), Bench: true, First: true},
-		{Name: "request of 10 KB", Op: abi.OpRequest, In: Request(Body(protocol, 10<<10))},
-		{Name: "request of 100 KB", Op: abi.OpRequest, In: Request(Body(protocol, 100<<10)), Bench: true},
-		{Name: "request of 1 MB", Op: abi.OpRequest, In: Request(Body(protocol, 1<<20))},
-		{Name: "request with a mistake", Op: abi.OpRequest, In: Request([]byte(`{"model":"core-1.1","stream":7}`)), Mistake: true},
+		{Name: "request of 1 KB", Op: abi.OpRequest, In: m.Request(Body(protocol, 1<<10)), Bench: true, First: true},
+		{Name: "request of 10 KB", Op: abi.OpRequest, In: m.Request(Body(protocol, 10<<10))},
+		{Name: "request of 100 KB", Op: abi.OpRequest, In: m.Request(Body(protocol, 100<<10)), Bench: true},
+		{Name: "request of 1 MB", Op: abi.OpRequest, In: m.Request(Body(protocol, 1<<20))},
+		{Name: "request with a mistake", Op: abi.OpRequest, In: m.Request([]byte(`{"model":"core-1.1","stream":7}`)), Mistake: !routed},
 		{Name: "answer", Op: abi.OpResponse, In: abi.ResponseInput{Facts: Answering, Kept: kept,
 			Events: vector.Whole(answer)}.Append(nil), Bench: true, First: true},
 		{Name: "answer of 100 KB", Op: abi.OpResponse, In: abi.ResponseInput{Facts: Answering, Kept: kept,
@@ -110,7 +132,9 @@ func translator(protocol string, history bool, call vector.Call) []Call {
 }
 
 // Request is the input of a request with that body.
-func Request(body []byte) []byte { return abi.RequestInput{Facts: Asked, Body: body}.Append(nil) }
+func (m *Module) Request(body []byte) []byte {
+	return abi.RequestInput{Facts: Asked, Route: m.route("generate"), Body: body}.Append(nil)
+}
 
 // Body is a request of the protocol with about n bytes.
 func Body(protocol string, n int) []byte {
@@ -158,8 +182,8 @@ func Conversation(words int) []abi.Event {
 }
 
 // keptOf is what the module keeps of a request; nil when it does not take it.
-func keptOf(call vector.Call, body []byte) []byte {
-	frame, err := call(abi.OpRequest, Request(body))
+func keptOf(call vector.Call, request []byte) []byte {
+	frame, err := call(abi.OpRequest, request)
 	if err != nil {
 		return nil
 	}

@@ -12,7 +12,7 @@ import (
 
 // Malformed says what is wrong with an output as its reader will see it; ""
 // when nothing is. Package extensions has checked the frame and the record.
-func Malformed(op abi.Op, in, frame []byte) string {
+func Malformed(op abi.Op, in, frame []byte, framing string) string {
 	out, err := abi.ParseOutput(frame)
 	if err != nil {
 		return fmt.Sprintf("the output of %d bytes is no output frame", len(frame))
@@ -32,12 +32,17 @@ func Malformed(op abi.Op, in, frame []byte) string {
 		if err != nil {
 			return "what was written is no such record"
 		}
-		return streamProblem(w.Bytes)
+		return framed(w.Bytes, framing)
 	case abi.OpResponse:
+		if framing != "" {
+			return valueProblem(out.Payload)
+		}
 		return jsonProblem(out.Payload)
+	case abi.OpModels, abi.OpCount:
+		return valueProblem(out.Payload)
 	case abi.OpError:
 		if e, err := abi.ParseErrorInput(in); err == nil && e.Facts.Stream {
-			return streamProblem(out.Payload)
+			return framed(out.Payload, framing)
 		}
 		return jsonProblem(out.Payload)
 	case abi.OpDecide:
@@ -54,8 +59,9 @@ func refusalProblem(op abi.Op, out abi.Output) string {
 		return "it declines with a payload"
 	case out.Status == abi.StatusDecline:
 		return ""
-	case op != abi.OpRequest:
+	case op != abi.OpRequest && op != abi.OpModels:
 		return "it refuses, which only a request may be"
+	case op == abi.OpModels && out.Kind == abi.ModelNotFound:
 	case out.Kind != abi.InvalidRequest:
 		return fmt.Sprintf("it refuses with kind %v, which must be invalid_request", out.Kind)
 	}
@@ -69,6 +75,30 @@ func refusalProblem(op abi.Op, out abi.Output) string {
 		return fmt.Sprintf("its refusal is longer than %d bytes", abi.RefusalBytesMax)
 	case !utf8.ValidString(r.Msg) || !utf8.ValidString(r.Param):
 		return "its refusal is no UTF-8"
+	}
+	return ""
+}
+
+// framed says what is wrong with bytes of a stream.
+func framed(b []byte, framing string) string {
+	if framing != "ndjson" {
+		return streamProblem(b)
+	}
+	for line := range bytes.Lines(b) {
+		if problem := jsonProblem(line); problem != "" || line[0] != '{' || !bytes.HasSuffix(line, []byte("}\n")) {
+			return "a line of the stream is no JSON object, or not whole: " + excerpt(line)
+		}
+	}
+	return ""
+}
+
+// valueProblem says why a body is not one JSON value.
+func valueProblem(body []byte) string {
+	switch {
+	case !utf8.Valid(body):
+		return "the body is no UTF-8: " + excerpt(body)
+	case !json.Valid(body):
+		return "the body is no JSON: " + excerpt(body)
 	}
 	return ""
 }

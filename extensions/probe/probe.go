@@ -13,10 +13,33 @@ import (
 	"corenode/wasm/abi"
 )
 
+// Module is what the usual calls of a module depend on, as in its manifest.
+type Module struct {
+	Kind, Protocol string
+	History, Free  bool
+	Framing        string  // of a module with routes, else empty
+	Routes         []Route // likewise
+}
+
+// Route is one route of a module, as a usual request comes by it.
+type Route struct {
+	Op string
+	abi.Route
+}
+
+// route is the first route of an op; nil where there is none.
+func (m *Module) route(op string) *abi.Route {
+	for i := range m.Routes {
+		if m.Routes[i].Op == op {
+			return &m.Routes[i].Route
+		}
+	}
+	return nil
+}
+
 // Subject is the module that is tried.
 type Subject struct {
-	Kind, Protocol string // as in its manifest
-	History, Free  bool   // likewise
+	Module
 	// Call calls an instance that may have answered others; Fresh one that has
 	// answered nothing yet.
 	Call, Fresh vector.Call
@@ -27,7 +50,7 @@ type Subject struct {
 // one that has answered the calls before it: all must give the same.
 func Run(s Subject) *Problem {
 	var upper abi.Nano = -1
-	for _, c := range Calls(s.Kind, s.Protocol, s.History, s.Call) {
+	for _, c := range Calls(s.Module, s.Call) {
 		if !c.First {
 			continue
 		}
@@ -56,7 +79,7 @@ func Run(s Subject) *Problem {
 // answer holds one answer to the rules. upper is that of the quote, for the
 // charge after it.
 func (s Subject) answer(c Call, frame []byte, upper *abi.Nano) *Problem {
-	if what := Malformed(c.Op, c.In, frame); what != "" {
+	if what := Malformed(c.Op, c.In, frame, s.Framing); what != "" {
 		return problemf(FixMalformed, "%s: %s", c.Name, what)
 	}
 	given := func(abi.Op, []byte) ([]byte, error) { return frame, nil }

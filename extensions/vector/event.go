@@ -11,13 +11,14 @@ import (
 // event is one entry of a vector's events: a short form of one or more
 // events, or with Kind exactly one.
 type event struct {
-	Start    *usage `json:"start"`
-	Thinking texts  `json:"thinking"`
-	Text     texts  `json:"text"` // in the exact form the one delta
-	Tool     *tool  `json:"tool"`
-	Input    texts  `json:"input"`
-	Open     bool   `json:"open"`
-	End      *end   `json:"end"`
+	Start    *usage   `json:"start"`
+	Thinking texts    `json:"thinking"`
+	Text     texts    `json:"text"` // in the exact form the one delta
+	Tool     *tool    `json:"tool"`
+	Input    texts    `json:"input"`
+	Open     bool     `json:"open"`
+	Elapsed  *elapsed `json:"elapsed"`
+	End      *end     `json:"end"`
 
 	Kind  string `json:"kind"`
 	Block string `json:"block"`
@@ -29,6 +30,12 @@ type event struct {
 type tool struct {
 	ID   string `json:"id"`
 	Name string `json:"name"`
+}
+
+type elapsed struct {
+	Total      int64 `json:"total"`
+	Prompt     int64 `json:"prompt"`
+	Generation int64 `json:"generation"`
 }
 
 type end struct {
@@ -61,6 +68,9 @@ func expand(all []event) ([]abi.Event, error) {
 	var out []abi.Event
 	next := int32(0)
 	for i, e := range all {
+		if e.Elapsed != nil && (i+1 == len(all) || all[i+1].End == nil) {
+			return nil, fmt.Errorf("events.%d: elapsed does not stand before an end", i)
+		}
 		some, err := e.expand(next)
 		if err != nil {
 			return nil, fmt.Errorf("events.%d: %w", i, err)
@@ -69,6 +79,10 @@ func expand(all []event) ([]abi.Event, error) {
 			if one.Kind != abi.EventStart && one.Kind != abi.EventEnd {
 				next = max(next, one.Index+1)
 			}
+		}
+		if len(some) > 0 && some[0].Kind == abi.EventEnd && i > 0 && all[i-1].Elapsed != nil {
+			took := all[i-1].Elapsed
+			some[0].Elapsed = &abi.Elapsed{Total: took.Total, Prompt: took.Prompt, Generation: took.Generation}
 		}
 		if out = append(out, some...); len(out) > EventsMax {
 			return nil, fmt.Errorf("more than %d events", EventsMax)
@@ -81,13 +95,14 @@ func expand(all []event) ([]abi.Event, error) {
 // unless it says another.
 func (e event) expand(index int32) ([]abi.Event, error) {
 	forms := 0
-	for _, is := range []bool{e.Start != nil, e.Thinking != nil, e.Text != nil && e.Kind == "", e.Tool != nil, e.End != nil, e.Kind != ""} {
+	for _, is := range []bool{e.Start != nil, e.Thinking != nil, e.Text != nil && e.Kind == "", e.Tool != nil, e.Elapsed != nil,
+		e.End != nil, e.Kind != ""} {
 		if is {
 			forms++
 		}
 	}
 	if forms != 1 {
-		return nil, errors.New("it is not exactly one of start, thinking, text, tool, end and kind")
+		return nil, errors.New("it is not exactly one of start, thinking, text, tool, elapsed, end and kind")
 	}
 	if e.Kind == "" && (e.Block != "" || e.Index != nil || e.ID != "" || e.Name != "") {
 		return nil, errors.New(`block, index, id and name belong to the form with "kind"`)
@@ -102,6 +117,8 @@ func (e event) expand(index int32) ([]abi.Event, error) {
 		return e.block(abi.Event{Block: abi.BlockThinking, Index: index}, e.Thinking), nil
 	case e.Tool != nil:
 		return e.block(abi.Event{Block: abi.BlockToolUse, Index: index, ID: e.Tool.ID, Name: e.Tool.Name}, e.Input), nil
+	case e.Elapsed != nil:
+		return nil, nil // the end after it says it
 	case e.End != nil:
 		stop, err := stopNamed(e.End.Stop)
 		return []abi.Event{{Kind: abi.EventEnd, Stop: stop, StopSequence: e.End.StopSequence, Usage: abi.Usage(e.End.Usage)}}, err

@@ -2,6 +2,8 @@ package vector
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 
 	"corenode/wasm/abi"
 )
@@ -20,6 +22,44 @@ type facts struct {
 	Stream  *bool   `json:"stream"`
 }
 
+// route is how a request came to a module with routes.
+type route struct {
+	Index   int               `json:"index"`
+	Params  map[string]string `json:"params"`
+	Query   map[string]string `json:"query"`
+	Headers map[string]string `json:"headers"`
+}
+
+// abi is the record, its pairs by name.
+func (r *route) abi() *abi.Route {
+	if r == nil {
+		return nil
+	}
+	pairs := func(all map[string]string) (pairs []abi.Pair) {
+		for _, name := range slices.Sorted(maps.Keys(all)) {
+			pairs = append(pairs, abi.Pair{Name: name, Value: all[name]})
+		}
+		return pairs
+	}
+	return &abi.Route{Index: r.Index, Params: pairs(r.Params), Query: pairs(r.Query), Headers: pairs(r.Headers)}
+}
+
+func (r *route) check() error {
+	if r.Index < 0 || r.Index > 0xffff || max(len(r.Params), len(r.Query), len(r.Headers)) > abi.PairsMax {
+		return fmt.Errorf("route: its index is below 0, or it has more than %d pairs", abi.PairsMax)
+	}
+	return nil
+}
+
+// listed is one model of a listing.
+type listed struct {
+	ID      string `json:"id"`
+	Name    string `json:"name"`
+	Created int64  `json:"created"`
+	Context int64  `json:"context"`
+	Output  int64  `json:"output"`
+}
+
 // or gives a default to what was left out.
 func or[T any](given *T, fallback T) T {
 	if given == nil {
@@ -32,7 +72,7 @@ func or[T any](given *T, fallback T) T {
 func (v *Vector) facts() abi.Facts {
 	f := v.spec.Facts
 	model := defaultModel
-	if v.Op == "request" {
+	if v.Op == "request" || v.Op == "models" {
 		model = ""
 	}
 	return abi.Facts{

@@ -31,9 +31,9 @@ func refused(op abi.Op, out abi.Output) (*want, error) {
 		return nil, fmt.Errorf("op %s: declined with a payload of %d bytes", op, len(out.Payload))
 	case out.Status == abi.StatusDecline:
 		return &want{Decline: true}, nil
-	case op != abi.OpRequest:
-		return nil, fmt.Errorf("op %s: refused, which only request may", op)
-	case out.Kind != abi.InvalidRequest:
+	case op != abi.OpRequest && op != abi.OpModels:
+		return nil, fmt.Errorf("op %s: refused, which only request and models may", op)
+	case out.Kind != abi.InvalidRequest && (op != abi.OpModels || out.Kind != abi.ModelNotFound):
 		return nil, fmt.Errorf("op %s: refused with kind %s, which must be invalid_request", op, out.Kind)
 	}
 	refused, err := abi.ParseRefusal(out.Payload)
@@ -50,7 +50,7 @@ func read(op abi.Op, stream bool, payload []byte) (*want, error) {
 		t, err := abi.ParseTranslated(payload)
 		body, kept := content(bytes.Clone(t.Body)), content(bytes.Clone(t.Kept))
 		return &want{Body: &body, Kept: &kept}, err
-	case abi.OpResponse, abi.OpError:
+	case abi.OpResponse, abi.OpError, abi.OpModels, abi.OpCount:
 		if stream && op == abi.OpError {
 			text := lines(bytes.Clone(payload))
 			return &want{Stream: &text}, nil

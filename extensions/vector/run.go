@@ -100,7 +100,7 @@ func (r *runner) kept() ([]byte, error) {
 	}
 	f := r.v.facts()
 	f.Model, f.Stream = "", false // nothing is known of them before the translation
-	out, err := r.output(abi.OpRequest, abi.RequestInput{Facts: f, Body: *r.v.spec.Request}.Append(nil))
+	out, err := r.output(abi.OpRequest, abi.RequestInput{Facts: f, Route: r.v.spec.Route.abi(), Body: *r.v.spec.Request}.Append(nil))
 	if err != nil {
 		return nil, err
 	}
@@ -137,11 +137,19 @@ func (r *runner) once(kept []byte) (*want, error) {
 	s := &r.v.spec
 	switch r.v.Op {
 	case "request":
-		return r.result(abi.OpRequest, abi.RequestInput{Facts: r.v.facts(), Body: *s.Body}.Append(nil))
+		return r.result(abi.OpRequest, abi.RequestInput{Facts: r.v.facts(), Route: s.Route.abi(), Body: *s.Body}.Append(nil))
 	case "response":
 		return r.result(abi.OpResponse, abi.ResponseInput{Facts: r.v.facts(), Kept: kept, Events: Whole(r.v.stream)}.Append(nil))
 	case "error":
 		return r.failed(kept)
+	case "models":
+		in := abi.ModelsInput{Facts: r.v.facts(), Route: *s.Route.abi(), Body: or(s.Body, nil)}
+		for _, m := range s.Models {
+			in.Models = append(in.Models, abi.Model(m))
+		}
+		return r.result(abi.OpModels, in.Append(nil))
+	case "count":
+		return r.result(abi.OpCount, abi.CountInput{Facts: r.v.facts(), Kept: kept, Tokens: *s.Tokens}.Append(nil))
 	case "quote":
 		return r.result(abi.OpQuote, s.Quote.abi().Append(nil))
 	case "charge":
@@ -200,7 +208,11 @@ func (r *runner) stream(sizes []int, kept []byte) (state, written []byte, declin
 		if err != nil {
 			return nil, nil, nil, fmt.Errorf("op events: %w", err)
 		}
-		if len(w.Bytes) > 0 && !bytes.HasSuffix(w.Bytes, []byte("\n\n")) {
+		end := "\n\n" // of server-sent events
+		if bytes.HasPrefix(w.Bytes, []byte("{")) {
+			end = "}\n" // of lines
+		}
+		if len(w.Bytes) > 0 && !bytes.HasSuffix(w.Bytes, []byte(end)) {
 			return nil, nil, nil, fmt.Errorf("op events: group %d of %d ends within an event: %s",
 				i+1, len(sizes), quoteAround(w.Bytes, max(0, len(w.Bytes)-shownAfter)))
 		}

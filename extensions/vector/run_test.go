@@ -3,6 +3,7 @@ package vector
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -131,8 +132,57 @@ func TestFaultsAreTold(t *testing.T) {
 	}
 }
 
+// clerk is a translator with routes: listings and counts beside what a parrot does.
+type clerk struct{ parrot }
+
+func (clerk) Request(in abi.RequestInput) (abi.Translated, *abi.Error) {
+	kept := in.Route.Param("model") + in.Route.Parameter("alt") + in.Route.Header("x-client")
+	return abi.Translated{Body: in.Body, Kept: []byte(kept)}, nil
+}
+
+func (clerk) Models(dst []byte, in abi.ModelsInput) ([]byte, *abi.Error) {
+	if id := in.Route.Param("model"); id != "" && id != in.Models[0].ID {
+		return dst, &abi.Error{Kind: abi.ModelNotFound, Msg: "no " + id}
+	}
+	return fmt.Appendf(dst, `{"first":%q,"of":%d}`, in.Models[0].ID, in.Models[0].Context), nil
+}
+
+func (clerk) Count(dst []byte, in abi.CountInput) []byte {
+	return fmt.Appendf(dst, `{"tokens":%d,"of":%q}`, in.Tokens, in.Kept)
+}
+
+func (clerk) Events(dst, state []byte, in abi.EventsInput) (written, next []byte) {
+	all := in.Events
+	for f, more := all.Next(); more; f, more = all.Next() {
+		dst = fmt.Appendf(dst, "{\"kind\":%d,\"took\":%d}\n", f.Kind, f.Elapsed().Total)
+	}
+	return dst, state
+}
+
+// TestRoutedVectors: how a request came, listings, counts, lines, and how long an answer took.
+func TestRoutedVectors(t *testing.T) {
+	const route = `"route": {"index": 2, "params": {"model": "m"}, "query": {"alt": "-a"}, "headers": {"x-client": "-c"}}`
+	const models = `"models": [{"id": "core", "name": "Core", "created": 1, "context": 9, "output": 3}]`
+	for _, text := range []string{
+		`{"name": "a", "op": "request", ` + route + `, "body": {}, "want": {"body": {}, "kept": "m-a-c"}}`,
+		`{"name": "a", "op": "count", ` + route + `, "request": {}, "tokens": 7, "want": {"body": {"tokens":7,"of":"m-a-c"}}}`,
+		`{"name": "a", "op": "models", "route": {"index": 1}, ` + models + `, "want": {"body": {"first":"core","of":9}}}`,
+		`{"name": "a", "op": "models", ` + route + `, ` + models + `, "want": {"refusal": {"msg": "no m"}}}`,
+		`{"name": "a", "op": "stream", ` + route + `, "request": {}, "events": [{"start": {}}, {"elapsed": {"total": 5}}, {"end": {"stop": "end_turn"}}],
+			"want": {"stream": ["{\"kind\":0,\"took\":0}", "{\"kind\":6,\"took\":5}", "{\"kind\":4,\"took\":0}"]}}`,
+	} {
+		if err := one(t, text).Run(native(sdk.RouterHandler(clerk{})), false); err != nil {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+}
+
 func TestMistakes(t *testing.T) {
 	cases := map[string]string{
+		`[{"name": "a", "op": "models", "models": []}]`:                               `needs "route"`,
+		`[{"name": "a", "op": "count", "tokens": 1, "events": []}]`:                   `no use for "events"`,
+		`[{"name": "a", "op": "models", "route": {"index": -1}}]`:                     "below 0",
+		`[{"name": "a", "op": "stream", "events": [{"elapsed": {}}, {"start": {}}]}]`: "before an end",
 		`{}`:                             "no JSON array",
 		`[{}]`:                           "no name",
 		`[{"name": "a"}]`:                "op",

@@ -8,7 +8,7 @@
 //
 //	name     unique among a module's vectors
 //	note     why it is there; optional
-//	op       request, stream, response, error, quote, charge or decide
+//	op       request, stream, response, error, models, count, quote, charge or decide
 //	config   the module's configuration, a JSON object; default {}
 //	want     what must come back; without it the vector does not pass, and an
 //	         update writes it
@@ -22,17 +22,22 @@
 //	error    error {status, kind, reason, prompt, value, bound, param, msg}, facts,
 //	         request or kept; events are what was streamed before it failed, with
 //	         facts {"stream": true}
+//	models   route, models [{id, name, created, context, output}], body (of a POST), facts
+//	count    tokens, facts, request or kept
 //	quote    quote {prices, input, output_max, at, model, account}
 //	charge   charge {prices, usage, at, model, account}
 //	decide   admission {at, prompt_tokens, output_max, stream, account, key, model,
 //	         protocol, counters {account_requests, account_requests_max, tokens_remaining,
 //	         tokens_per_minute, available, unlimited, node_requests, node_requests_max}}
 //
+// To a module with routes each request came by one: route {index, params, query,
+// headers}, the last three as objects.
+//
 // want is one of
 //
-//	{"body": content}               request (with "kept": content if that matters), response, error
+//	{"body": content}               request (with "kept": content if that matters), response, error, models, count
 //	{"stream": [line, ...]}         stream, and error with facts {"stream": true}
-//	{"refusal": {"param", "msg"}}   request; without msg any message will do
+//	{"refusal": {"param", "msg"}}   request, models; without msg any message will do
 //	{"quote": {"upper", "minimum"}}
 //	{"charge": {"total", "tier", "lines": [{"unit", "tokens", "price", "amount"}]}}
 //	{"decision": {"verdict", "priority", "kind", "retry_after_ms", "msg"}}
@@ -57,6 +62,7 @@
 //	{"text": ["Hel", "lo"]}                an array is one delta each
 //	{"tool": {"id", "name"}, "input": [..]}
 //	{"text": "Hel", "open": true}          a block that does not stop
+//	{"elapsed": {"total", "prompt", "generation"}}   before an end, to modules with routes
 //	{"end": {"stop": "end_turn", "stop_sequence": "", "usage": usage}}
 //
 // with usage {input_uncached, cache_read, cache_write, output, reasoning}, and
@@ -103,11 +109,14 @@ type spec struct {
 	Op        string          `json:"op"`
 	Config    json.RawMessage `json:"config"`
 	Facts     facts           `json:"facts"`
+	Route     *route          `json:"route"`
 	Body      *content        `json:"body"`
 	Request   *content        `json:"request"`
 	Kept      *content        `json:"kept"`
 	Events    []event         `json:"events"`
 	Error     *failure        `json:"error"`
+	Models    []listed        `json:"models"`
+	Tokens    *int64          `json:"tokens"`
 	Quote     *quote          `json:"quote"`
 	Charge    *charge         `json:"charge"`
 	Admission *admission      `json:"admission"`
@@ -116,10 +125,12 @@ type spec struct {
 
 // inputs are the fields that each op reads; others are mistakes.
 var inputs = map[string][]string{
-	"request":  {"facts", "body"},
-	"stream":   {"facts", "request", "kept", "events"},
-	"response": {"facts", "request", "kept", "events"},
-	"error":    {"facts", "request", "kept", "events", "error"},
+	"request":  {"facts", "route", "body"},
+	"stream":   {"facts", "route", "request", "kept", "events"},
+	"response": {"facts", "route", "request", "kept", "events"},
+	"error":    {"facts", "route", "request", "kept", "events", "error"},
+	"models":   {"facts", "route", "models", "body"},
+	"count":    {"facts", "route", "request", "kept", "tokens"},
 	"quote":    {"quote"},
 	"charge":   {"charge"},
 	"decide":   {"admission"},
@@ -127,7 +138,7 @@ var inputs = map[string][]string{
 
 // needed is the input that an op is nothing without.
 var needed = map[string]string{
-	"request": "body", "stream": "events", "response": "events", "error": "error",
+	"request": "body", "stream": "events", "response": "events", "error": "error", "models": "route", "count": "tokens",
 	"quote": "quote", "charge": "charge", "decide": "admission",
 }
 
@@ -184,6 +195,7 @@ func (s *spec) check() error {
 	allowed, known := inputs[s.Op]
 	given := map[string]bool{
 		"facts": s.Facts != facts{}, "body": s.Body != nil, "request": s.Request != nil, "kept": s.Kept != nil,
+		"route": s.Route != nil, "models": s.Models != nil, "tokens": s.Tokens != nil,
 		"events": s.Events != nil, "error": s.Error != nil, "quote": s.Quote != nil, "charge": s.Charge != nil,
 		"admission": s.Admission != nil,
 	}
@@ -191,7 +203,7 @@ func (s *spec) check() error {
 	case s.Name == "":
 		return errors.New("it has no name")
 	case !known:
-		return fmt.Errorf("op %q is none of request, stream, response, error, quote, charge, decide", s.Op)
+		return fmt.Errorf("op %q is none of request, stream, response, error, models, count, quote, charge, decide", s.Op)
 	case !given[name]:
 		return fmt.Errorf("op %s needs %q", s.Op, name)
 	case s.Request != nil && s.Kept != nil:
@@ -202,6 +214,11 @@ func (s *spec) check() error {
 	for name, is := range given {
 		if is && !slices.Contains(allowed, name) {
 			return fmt.Errorf("op %s has no use for %q", s.Op, name)
+		}
+	}
+	if s.Route != nil {
+		if err := s.Route.check(); err != nil {
+			return err
 		}
 	}
 	if s.Error != nil {
