@@ -7,6 +7,7 @@ import "slices"
 // tried stays in memory as loaded. mu is held.
 func (h *Host) assign(sl *slot, a assignment) {
 	before := sl.now.Swap(&a)
+	h.reroute(sl, &a)
 	if before.active != a.active && a.active != nil {
 		h.log.Info("module takes over", "slot", string(sl.name), "module", a.active.title())
 	}
@@ -91,7 +92,11 @@ func (h *Host) assume(sl *slot) {
 	a := *sl.now.Load()
 	find := func(name string) *generation { return h.wantedGeneration(sl, name) }
 	a.active, a.missing = find(w.Active), false
-	if a.active == nil {
+	switch {
+	case a.active != nil:
+	case sl.builtin == nil: // nothing stands in for it
+		a.missing = w.Active != ""
+	default:
 		a.missing = w.isOperators()
 		if a.active = find(wantShipped); a.active == nil {
 			a.active = sl.builtin

@@ -4,6 +4,7 @@ import (
 	"context"
 	"corenode/extensions/guest"
 	"log/slog"
+	"sync"
 	"sync/atomic"
 	"time"
 )
@@ -11,13 +12,15 @@ import (
 // builder makes generations of module files: the load path, the same for every
 // module, one module at a time.
 type builder struct {
-	options   Options // never changes
-	log       *slog.Logger
-	now       func() time.Time
-	ships     []shippedModule       // never changes
-	throttles [len(Slots)]*throttle // of the slots; never changes
-	trust     atomic.Pointer[trust] // changed with Host.mu held
-	compiler  *guest.Compiler       // nil: this process compiles; never changes
+	options  Options // never changes
+	log      *slog.Logger
+	now      func() time.Time
+	ships    []shippedModule                // never changes
+	slots    [len(Slots)]*slot              // those that are always there; never changes
+	foreign  atomic.Pointer[map[Slot]*slot] // the others; replaced as a whole, and only grows
+	growing  sync.Mutex                     // over the replacement of foreign
+	trust    atomic.Pointer[trust]          // changed with Host.mu held
+	compiler *guest.Compiler                // nil: this process compiles; never changes
 
 	// untried takes modules without their first calls, for tests of what serves:
 	// their hand-made guests give nonsense, or nothing but faults.
@@ -64,7 +67,7 @@ func (b *builder) build(ctx context.Context, f file) (*generation, error) {
 	}
 	m := read.Manifest
 	g := &generation{digest: digestOf(f.wasm), manifest: m, shipped: f.shipped, signedBy: signedBy,
-		size: len(f.wasm), throttle: b.throttles[slotOf(&m).index()]}
+		size: len(f.wasm), throttle: b.slot(slotOf(&m)).throttle}
 	g.refs.Store(1)
 	g.module, err = read.Compile(ctx, guest.Options{CacheDir: b.options.CacheDir, Compiler: b.compiler, Config: f.config,
 		Shipped: f.shipped, Served: f.served, Host: speaker{b.log, b.now, g.title()}})

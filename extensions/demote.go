@@ -1,8 +1,8 @@
 package extensions
 
 // demote takes a generation out of service that failed too often: the previous
-// one serves again, or else what ships; which of them is known after the start. An admission policy without another
-// to go back to stays, and its failures refuse or admit as the options say.
+// one serves again, or else what ships; which of them is known after the start. One without another
+// to go back to stays: an admission policy, whose failures refuse or admit as the options say, or a module with routes.
 func (h *Host) demote(g *generation, reason string) {
 	h.demoteIf(g, reason, func(*assignment) bool { return true })
 }
@@ -22,9 +22,9 @@ func (h *Host) demoteIf(g *generation, reason string, still func(*assignment) bo
 		return
 	}
 	a := *before
-	if a.active == g && a.previous == nil && sl.builtin == nil && !h.options.AdmissionFailOpen {
+	if a.active == g && a.previous == nil && sl.builtin == nil && !(sl.name == SlotAdmission && h.options.AdmissionFailOpen) {
 		m.failed = reason
-		h.log.Error("the admission policy fails and nothing can replace it", "module", g.title(), "reason", reason)
+		h.log.Error("a module fails and nothing can replace it", "slot", string(sl.name), "module", g.title(), "reason", reason)
 		g.breaker.reset()
 		return
 	}

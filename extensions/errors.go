@@ -22,8 +22,16 @@ var (
 	ErrNoShadow = errors.New("the module repeats no calls: make it a shadow first")
 	// ErrBeside means that a slot would have a canary and a shadow at once.
 	ErrBeside = errors.New("a slot has a canary or a shadow, not both: end the one there is first (0 %)")
+	// ErrPath means that a path of a module is that of one that serves.
+	ErrPath = errors.New("a path belongs to one active module: let the other one go first")
+	// ErrOtherRoutes means that a module cannot serve beside the active one.
+	ErrOtherRoutes = errors.New("a canary has the routes of the module that is active: activate it instead")
+	// ErrNotOff means that no module of the program goes by a name that is off by default.
+	ErrNotOff = errors.New("no module of the program that is off by default has this name")
+	// ErrNotEnabled means that a module does not serve, or that another does.
+	ErrNotEnabled = errors.New("the module is not enabled")
 	// ErrSlot means that a slot does not exist.
-	ErrSlot = errors.New("no such slot, want chat, responses, billing or admission")
+	ErrSlot = errors.New("no such slot, want chat, responses, billing, admission, or the protocol of a module with routes")
 	// ErrClosed means that the host is closed.
 	ErrClosed = errors.New("the module host is closed")
 

@@ -6,14 +6,15 @@ import (
 	"corenode/wasm/abi"
 	"fmt"
 	"sync"
+	"sync/atomic"
 )
 
 // Host runs the modules of a node.
 type Host struct {
 	builder
-	folder folder
-	slots  [len(Slots)]*slot
-	ready  chan struct{}
+	folder  folder
+	routing atomic.Pointer[routing] // of the slots of other protocols; replaced with mu held
+	ready   chan struct{}
 
 	// onFault is failed, which Open puts here: what follows from a fault may
 	// start a shadow, whose faults are heard of as well.
@@ -37,15 +38,6 @@ type Host struct {
 // Ready is closed when everything that is to be loaded at the start has been,
 // or has failed to.
 func (h *Host) Ready() <-chan struct{} { return h.ready }
-
-// slot finds a slot; a name that is none is a mistake of the program.
-func (h *Host) slot(s Slot) *slot {
-	i := s.index()
-	if i < 0 {
-		panic("extensions: slot " + string(s))
-	}
-	return h.slots[i]
-}
 
 // spawn runs f in the background, unless the host is being closed. mu is held.
 func (h *Host) spawn(f func()) {

@@ -82,13 +82,13 @@ func (h *Host) Modules() []Info {
 			all = append(all, h.infoOf(m))
 		}
 	}
-	for _, sl := range h.slots {
+	for _, sl := range h.allSlots() {
 		if h.state.Slots[sl.name].Active == wantUnknown {
 			all = append(all, Info{Slot: sl.name, State: StateMissing, Error: missingUnknown})
 		}
 	}
 	slices.SortFunc(all, func(a, b Info) int {
-		return cmp.Or(cmp.Compare(a.Slot.index(), b.Slot.index()), cmp.Compare(rank(a), rank(b)),
+		return cmp.Or(a.Slot.compare(b.Slot), cmp.Compare(rank(a), rank(b)),
 			cmp.Compare(a.Generation, b.Generation), strings.Compare(a.Digest, b.Digest))
 	})
 	return all
@@ -211,9 +211,10 @@ type SlotUse struct {
 
 // Uses says how much of the processors each slot uses.
 func (h *Host) Uses() []SlotUse {
-	all := make([]SlotUse, len(h.slots))
-	for i, sl := range h.slots {
-		t := h.throttles[i]
+	slots := h.allSlots()
+	all := make([]SlotUse, len(slots))
+	for i, sl := range slots {
+		t := sl.throttle
 		all[i] = SlotUse{Slot: sl.name, Limit: t.share.rate, CPU: time.Duration(t.used.Load()),
 			Waits: t.waits.Load(), Waited: time.Duration(t.waited.Load()), Declined: t.declined.Load()}
 	}

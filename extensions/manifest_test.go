@@ -2,8 +2,8 @@ package extensions
 
 import (
 	"encoding/json"
-	"reflect"
 	"errors"
+	"reflect"
 	"strings"
 	"testing"
 

@@ -46,13 +46,16 @@ func open(o Options, shipped []shippedModule) (*Host, error) {
 			return nil, err
 		}
 	}
+	h.foreign.Store(&map[Slot]*slot{})
 	for i, name := range Slots {
-		h.slots[i] = &slot{name: name}
-		h.throttles[i] = newThrottle(newCPUShare(o.CPUShare, runtime.GOMAXPROCS(0)), h.sayOver(h.slots[i]))
-		h.slots[i].now.Store(&assignment{})
+		h.slots[i] = h.newSlot(name)
 	}
 	for _, s := range shipped {
-		h.addNative(s)
+		if s.off {
+			h.addOff(s)
+		} else {
+			h.addNative(s)
+		}
 	}
 	for _, sl := range h.slots[:SlotAdmission.index()] {
 		if sl.builtin == nil {
@@ -62,6 +65,7 @@ func open(o Options, shipped []shippedModule) (*Host, error) {
 	if err := h.readDir(); err != nil {
 		return nil, err
 	}
+	h.route()
 	h.background.Go(func() {
 		defer close(h.ready)
 		h.restore(shipped)
@@ -85,14 +89,26 @@ func (h *Host) addNative(s shippedModule) {
 	h.modules[g.digest] = &module{digest: g.digest, manifest: g.manifest, known: true, shipped: true, generation: g}
 }
 
+// addOff adds a module that ships and serves only when an operator enables it.
+func (h *Host) addOff(s shippedModule) {
+	m := &module{digest: s.digest, shipped: true, wasm: s.wasm, failed: h.state.Failed[s.digest]}
+	var err error
+	if m.manifest, err = s.readManifest(); err != nil {
+		h.log.Error("a module that ships cannot be read", "module", s.name, "err", err)
+		return
+	}
+	m.known = true
+	h.modules[s.digest] = m
+}
+
 // sayOver says that calls of a slot were declined.
-func (h *Host) sayOver(sl *slot) func(declined uint64) {
+func (b *builder) sayOver(sl *slot) func(declined uint64) {
 	return func(declined uint64) {
 		module := ""
 		if g := sl.now.Load().active; g != nil {
 			module = g.title()
 		}
-		h.log.Warn("a slot is over its share of the processors", "slot", string(sl.name), "module", module, "declined", declined)
+		b.log.Warn("a slot is over its share of the processors", "slot", string(sl.name), "module", module, "declined", declined)
 	}
 }
 
@@ -117,7 +133,7 @@ func (h *Host) Close() error {
 	h.closed = true
 	h.close(ErrClosed)
 	var shadows []*shadow
-	for _, sl := range h.slots {
+	for _, sl := range h.allSlots() {
 		if s := sl.now.Load().shadow; s != nil {
 			shadows = append(shadows, s)
 		}

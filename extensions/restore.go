@@ -28,9 +28,11 @@ func (h *Host) readDir() error {
 	}
 	h.settleState(found)
 	for name, w := range h.state.Slots {
-		a := *h.slot(name).now.Load()
-		a.missing, a.canaryPercent = w.isOperators(), w.CanaryPercent
-		h.slot(name).now.Store(&a)
+		sl := h.slot(name)
+		a := *sl.now.Load()
+		a.missing, a.canaryPercent = w.isOperators() || sl.builtin == nil && w.Active != "", w.CanaryPercent
+		sl.now.Store(&a)
+		h.foresee(sl)
 	}
 	return nil
 }
@@ -151,7 +153,7 @@ func (h *Host) restore(shipped []shippedModule) {
 	slots := maps.Clone(h.state.Slots)
 	h.mu.Unlock()
 	bring := func(role func(wanted) string) {
-		for _, name := range Slots {
+		for _, name := range h.Slots() {
 			if digest := role(slots[name]); strings.HasPrefix(digest, digestPrefix) {
 				h.restoreOne(h.slot(name), digest)
 			}
@@ -159,7 +161,7 @@ func (h *Host) restore(shipped []shippedModule) {
 	}
 	bring(func(w wanted) string { return w.Active })
 	for _, s := range shipped {
-		if s.wasm != nil && s.digest != "" {
+		if s.wasm != nil && s.digest != "" && (!s.off || slots[s.slot].includes(wantShipped)) {
 			h.restoreShipped(s)
 		}
 	}
@@ -175,10 +177,16 @@ func (h *Host) restoreShipped(s shippedModule) {
 	h.building.Lock()
 	defer h.building.Unlock()
 	h.mu.Lock()
-	m := &module{digest: s.digest, shipped: true, wasm: s.wasm,
-		manifest: h.slot(s.slot).builtin.manifest, failed: h.state.Failed[s.digest]}
-	h.modules[s.digest] = m
+	m := h.modules[s.digest]
+	if !s.off {
+		m = &module{digest: s.digest, shipped: true, wasm: s.wasm,
+			manifest: h.slot(s.slot).builtin.manifest, failed: h.state.Failed[s.digest]}
+		h.modules[s.digest] = m
+	}
 	h.mu.Unlock()
+	if m == nil { // it cannot be read, and that was said
+		return
+	}
 	if m.failed != "" { // it was taken out of service; an operator may activate it
 		return
 	}
@@ -187,7 +195,7 @@ func (h *Host) restoreShipped(s shippedModule) {
 		return
 	}
 	if err != nil {
-		h.log.Error("a shipped module does not load, its native build serves", "module", s.name, "err", err)
+		h.log.Error("a shipped module does not load, its native build serves if it has one", "module", s.name, "err", err)
 		return
 	}
 	if s.slot == SlotBilling && h.folder.dir != "" {

@@ -11,10 +11,24 @@ type shippedModule struct {
 	slot     Slot
 	name     string
 	history  bool
+	off      bool // it serves when an operator enables it, in a slot without a native build
 	native   handler
 	digest   string                 // of the Wasm file; "" = there is none
 	nativeAs string                 // what stands for a digest where the native build answered
 	wasm     func() ([]byte, error) // the file
+}
+
+// readManifest reads the manifest out of the file.
+func (s *shippedModule) readManifest() (guest.Manifest, error) {
+	wasm, err := s.wasm()
+	if err != nil {
+		return guest.Manifest{}, err
+	}
+	file, err := guest.Read(wasm)
+	if err != nil {
+		return guest.Manifest{}, err
+	}
+	return file.Manifest, nil
 }
 
 // nativePrefix begins what stands for the digest of a native build.
@@ -23,7 +37,7 @@ const nativePrefix = "builtin:"
 // shippedModules are those of package builtin.
 func shippedModules() (all []shippedModule) {
 	for _, m := range builtin.Modules() {
-		s := shippedModule{slot: Slot(m.Kind), name: m.Name, history: m.History, native: m.Native,
+		s := shippedModule{slot: Slot(m.Kind), name: m.Name, history: m.History, off: m.Off, native: m.Native,
 			digest: m.Digest, nativeAs: nativePrefix + m.Name, wasm: m.Wasm}
 		if m.Kind == guest.KindTranslator {
 			s.slot = Slot(m.Protocol)

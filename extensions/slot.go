@@ -1,19 +1,26 @@
 package extensions
 
-import "sync/atomic"
+import (
+	"corenode/extensions/guest"
+	"sync/atomic"
+)
 
 // slot is where the generations of one protocol or policy serve. Its pick is
 // lock-free; verbs replace the assignment as a whole.
 type slot struct {
-	name    Slot
-	builtin *generation // the native build; nil for admission
-	now     atomic.Pointer[assignment]
-	samples atomic.Uint64 // calls since a shadow was set, to pick its share of them
+	name     Slot
+	builtin  *generation // the native build; nil for admission and other protocols
+	now      atomic.Pointer[assignment]
+	throttle *throttle // never changes
+	// manifest of what serves, or should, in the slot of another protocol: its paths.
+	// nil: there are none. Guarded by Host.mu.
+	manifest *guest.Manifest
+	samples  atomic.Uint64 // calls since a shadow was set, to pick its share of them
 }
 
 // assignment says who serves. It is immutable.
 type assignment struct {
-	active        *generation // nil: the slot is empty, which only admission may be
+	active        *generation // nil: the slot is empty, as only one without a native build may be
 	canary        *generation // serves canaryPercent of the accounts instead
 	canaryPercent int         // 0 = there is no canary; more without one: it is not in memory
 	shadow        *shadow     // runs beside, on a share of the calls

@@ -2,6 +2,7 @@ package extensions
 
 import (
 	"bytes"
+	"corenode/extensions/guest"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -39,6 +40,11 @@ const (
 // be known which module that was. Nothing that ships stands for it for good.
 func (w wanted) isOperators() bool {
 	return strings.HasPrefix(w.Active, digestPrefix) || w.Active == wantUnknown
+}
+
+// includes says whether an assignment has a module in some role.
+func (w wanted) includes(name string) bool {
+	return w.Active == name || w.Canary == name || w.Shadow == name || w.Previous == name
 }
 
 // check says what of an assignment no host writes.
@@ -91,7 +97,7 @@ func (s *state) named(digest string) bool { return slices.Contains(s.Charged, di
 // or was taken out of service.
 func (s *state) hasServed(digest string) bool {
 	for _, w := range s.Slots {
-		if w.Active == digest || w.Canary == digest || w.Shadow == digest || w.Previous == digest {
+		if w.includes(digest) {
 			return true
 		}
 	}
@@ -124,8 +130,11 @@ func parseState(text []byte) (s state, err error) {
 		return state{}, fmt.Errorf("something follows at byte %d", d.InputOffset())
 	}
 	for name, w := range s.Slots {
-		if name.index() < 0 {
+		if name.index() < 0 && !guest.IsProtocol(string(name)) {
 			return state{}, fmt.Errorf("%q: %w", name, ErrSlot)
+		}
+		if name.index() < 0 && w.includes(wantNative) {
+			return state{}, fmt.Errorf("slot %s has no native build", name)
 		}
 		if err := w.check(); err != nil {
 			return state{}, fmt.Errorf("slot %s: %w", name, err)

@@ -56,7 +56,7 @@ func TestStateCutAnywhere(t *testing.T) {
 	for n := range len(whole) - 1 { // the last byte is a line feed
 		spoiled = append(spoiled, whole[:n])
 	}
-	for _, change := range [][2]string{{"}\n", "} {}"}, {"}\n", "}\x00"}, {"sha256", "sha266"}, {`"chat"`, `"chess"`},
+	for _, change := range [][2]string{{"}\n", "} {}"}, {"}\n", "}\x00"}, {"sha256", "sha266"}, {`"chat"`, `"chess"`}, {`"chat"`, `"Chat"`},
 		{`"slots"`, `"slot"`}, {`: 40`, `: 140`}} {
 		text := bytes.Replace(whole, []byte(change[0]), []byte(change[1]), 1)
 		if change[0] == "}\n" {

@@ -137,7 +137,7 @@ func TestSlowTranslatorDeclines(t *testing.T) {
 }
 
 // spend uses up the share of a slot.
-func spend(h *Host, s Slot) { h.throttles[s.index()].settle(0, time.Hour) }
+func spend(h *Host, s Slot) { h.slot(s).throttle.settle(0, time.Hour) }
 
 // TestShippedHoldsNothing: many slow calls at once of a module that ships are no
 // reason to decline one while its slot is below its share.
@@ -270,7 +270,7 @@ func TestForeignDialectOverItsShare(t *testing.T) {
 // TestPatienceIsOfTheRequest: the calls of one request wait for 100 ms together.
 func TestPatienceIsOfTheRequest(t *testing.T) {
 	h, _ := openTest(t, Options{})
-	th := h.throttles[SlotChat.index()]
+	th := h.slot(SlotChat).throttle
 	activate(t, h, slowGuest(t, SlotChat, chatAnswers("slow")))
 	tr := h.Translate(SlotChat, "a", "", abi.Facts{})
 	defer tr.Close()
@@ -309,7 +309,7 @@ func TestSlowBillingIsProvisional(t *testing.T) {
 	if u := useOf(h, SlotBilling); u.Declined != 2 || u.Waits != 0 {
 		t.Errorf("%+v", u)
 	}
-	h.throttles[SlotBilling.index()].level.Store(-1000) // for which this share needs half a second
+	h.slot(SlotBilling).throttle.level.Store(-1000) // for which this share needs half a second
 	if c, err := h.Rate("", ratingCharge); err != nil || c.Provisional || c.Amount != 900 {
 		t.Errorf("rated again %+v, %v", c, err)
 	}

@@ -16,26 +16,22 @@ import (
 func (t *Translation) Request(body []byte) (native []byte, err error) {
 	s := takeScratch()
 	defer putScratch(s)
-	s.in = abi.RequestInput{Facts: t.facts, Body: body}.Append(s.in[:0])
+	s.in = abi.RequestInput{Facts: t.facts, Route: t.route, Body: body}.Append(s.in[:0])
 	o, f := t.call(abi.OpRequest, s)
 	if f != nil && f.Cause == guest.CauseOverloaded && f != overShare {
 		return nil, overloaded("extensions.Request", f)
 	}
-	foreign := f == overShare && !t.generation.shipped
+	foreign := f == overShare && (!t.generation.shipped || t.slot.builtin == nil)
 	if (f != nil || o.Status == abi.StatusDecline) && t.useBuiltin() {
 		o, f = t.call(abi.OpRequest, s)
 	}
 	switch {
 	case foreign && (f != nil || o.Status != abi.StatusOK):
 		return nil, overloaded("extensions.Request", overShare)
-	case f != nil:
-		return nil, &abi.Error{Kind: abi.Internal, Op: "extensions.Request", Msg: "internal error", Err: f}
-	case o.Status == abi.StatusDecline:
-		return nil, &abi.Error{Kind: abi.Internal, Op: "extensions.Request", Msg: "internal error", Err: errDeclined}
+	case f != nil, o.Status == abi.StatusDecline:
+		return nil, t.failure("extensions.Request", f)
 	case o.Status == abi.StatusError:
-		r, _ := abi.ParseRefusal(o.Payload) // checkOutput decoded it before
-		r = guest.CleanRefusal(r)
-		return nil, &abi.Error{Kind: abi.InvalidRequest, Op: "extensions.Request", Msg: r.Msg, Param: r.Param}
+		return nil, refusal("extensions.Request", o)
 	}
 	out, _ := abi.ParseTranslated(o.Payload)
 	t.kept = bytes.Clone(out.Kept)
@@ -72,8 +68,8 @@ func (t *Translation) Response(dst []byte, events []abi.Event) ([]byte, error) {
 
 // Error appends a failure as the client's protocol has it: the body of an
 // error response, or with facts that say stream the frames that end a broken
-// stream. It never fails: what the module cannot say, or must not because what
-// it wrote breaks the protocol, the builtin says.
+// stream. What the module cannot say, or must not because what it wrote breaks the
+// protocol, the builtin says; where there is none, nothing is appended.
 func (t *Translation) Error(dst []byte, e *abi.Error, status int) []byte {
 	in := abi.ErrorInput{Facts: t.facts, State: t.state, Kept: t.kept, Status: status,
 		Kind: e.Kind, Detail: e.Detail, Param: e.Param, Msg: e.Msg}
@@ -88,6 +84,9 @@ func (t *Translation) Error(dst []byte, e *abi.Error, status int) []byte {
 		if err == nil && (t.generation.native != nil || t.errorFits(o.Payload)) {
 			return append(dst, o.Payload...)
 		}
+	}
+	if t.slot.builtin == nil {
+		return dst
 	}
 	if !t.generation.shipped { // its state means nothing to the builtin
 		in.State, in.Kept, in.History = t.builtinState()

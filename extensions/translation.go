@@ -16,9 +16,10 @@ type Translation struct {
 	generation *generation
 	of         caller
 	facts      abi.Facts
-	kept       []byte // Translated.Kept
-	state      []byte // Written.State
-	answer     answer // the whole answer so far, if the module wants it or the native build may need it
+	route      *abi.Route // how the request came to a module with routes, else nil
+	kept       []byte     // Translated.Kept
+	state      []byte     // Written.State
+	answer     answer     // the whole answer so far, if the module wants it or the native build may need it
 
 	// spared: the native build understands the request that a foreign module
 	// translates, would keep spare of it, and can take the answer over.
@@ -36,10 +37,14 @@ type Translation struct {
 }
 
 // Translate pins the generation that serves this account on a translator's
-// slot, for one request, whose id the log names. Close gives it back.
+// slot, for one request, whose id the log names. Close gives it back. It is nil where
+// none serves, as only in the slot of another protocol.
 func (h *Host) Translate(s Slot, account, request string, facts abi.Facts) *Translation {
 	sl := h.slot(s)
 	g, _ := sl.acquire(account)
+	if g == nil {
+		return nil
+	}
 	return &Translation{host: h, slot: sl, generation: g, of: caller{account, request}, facts: facts, patience: shareWaitMax}
 }
 
@@ -72,13 +77,16 @@ func (t *Translation) admit(op abi.Op) (advance time.Duration, ok bool) {
 		return 0, true
 	case op == abi.OpError: // the native build writes it
 		patience = 0
-	case op == abi.OpEvents && !g.shipped && !t.replayable(), op == abi.OpResponse && !g.shipped && !t.spared:
+	case op == abi.OpEvents && t.alone() && !t.replayable(), op == abi.OpResponse && t.alone() && !t.spared:
 		return g.throttle.delay(g.pool.Mean(op)), true
 	}
 	advance, waited, ok := g.admit(op, patience)
 	t.patience -= min(waited, t.patience)
 	return advance, ok
 }
+
+// alone says whether the native build cannot go on with what the module has begun.
+func (t *Translation) alone() bool { return !t.generation.shipped || t.slot.builtin == nil }
 
 // replayable says whether the native build can take a stream over from a foreign module.
 func (t *Translation) replayable() bool { return !t.generation.shipped && t.spared && !t.wrote }
@@ -116,9 +124,62 @@ func (t *Translation) again(where string, op abi.Op, s *scratch, f *guest.Fault)
 			return o, nil
 		}
 	}
+	return abi.Output{}, t.failure(where, f)
+}
+
+// failure is the error of a call that nothing else answers: f, or without one a decline.
+// Behind the slot of another protocol there is no native build, so that the module
+// fails is a time at which the node does not serve it.
+func (t *Translation) failure(where string, f *guest.Fault) *abi.Error {
 	e := &abi.Error{Kind: abi.Internal, Op: where, Msg: "internal error", Err: errDeclined}
 	if f != nil {
 		e.Err = f
 	}
-	return abi.Output{}, e
+	if t.slot.builtin == nil {
+		e.Kind, e.Msg, e.RetryAfter = abi.Overloaded, "the module of this path does not answer, try again", time.Second
+	}
+	return e
+}
+
+// SetRoute tells how the request came, before its other calls.
+func (t *Translation) SetRoute(r *abi.Route) { t.route = r }
+
+// Models appends what answers a route of op models. The error is an *abi.Error:
+// InvalidRequest or ModelNotFound is what the module says to the client.
+func (t *Translation) Models(dst []byte, models []abi.Model, body []byte) ([]byte, error) {
+	return t.whole("extensions.Models", dst, abi.OpModels,
+		abi.ModelsInput{Facts: t.facts, Route: *t.route, Models: models, Body: body}.Append)
+}
+
+// Count appends what answers a route of op count, whose request was translated.
+func (t *Translation) Count(dst []byte, tokens int) ([]byte, error) {
+	return t.whole("extensions.Count", dst, abi.OpCount, abi.CountInput{Facts: t.facts, Kept: t.kept, Tokens: int64(tokens)}.Append)
+}
+
+// whole appends the body that an op gives which no native build answers.
+func (t *Translation) whole(where string, dst []byte, op abi.Op, in func([]byte) []byte) ([]byte, error) {
+	s := takeScratch()
+	defer putScratch(s)
+	s.in = in(s.in[:0])
+	o, f := t.call(op, s)
+	switch {
+	case f != nil && f.Cause == guest.CauseOverloaded:
+		return dst, overloaded(where, f)
+	case f != nil || o.Status == abi.StatusDecline:
+		return dst, t.failure(where, f)
+	case o.Status == abi.StatusError:
+		return dst, refusal(where, o)
+	}
+	return append(dst, o.Payload...), nil
+}
+
+// refusal is what a module says to the client. Only a listing may miss a model.
+func refusal(where string, o abi.Output) *abi.Error {
+	r, _ := abi.ParseRefusal(o.Payload) // checkOutput decoded it before
+	r = guest.CleanRefusal(r)
+	e := &abi.Error{Kind: abi.InvalidRequest, Op: where, Msg: r.Msg, Param: r.Param}
+	if o.Kind == abi.ModelNotFound && where == "extensions.Models" {
+		e.Kind = abi.ModelNotFound
+	}
+	return e
 }

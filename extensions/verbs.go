@@ -3,6 +3,7 @@ package extensions
 import (
 	"errors"
 	"fmt"
+	"slices"
 )
 
 // Activate makes a module the one that serves its slot. What served before
@@ -81,7 +82,7 @@ func (h *Host) Shadow(ref string, percent int) (Info, error) {
 // memory or not, else the previous generation serves again, which is still in
 // memory. After a start it is the last that comes there, so that waits.
 func (h *Host) Rollback(s Slot) (Info, error) {
-	if s.index() < 0 {
+	if !slices.Contains(h.Slots(), s) {
 		return Info{}, fmt.Errorf("%q: %w", s, ErrSlot)
 	}
 	h.mu.Lock()
@@ -99,7 +100,7 @@ func (h *Host) Rollback(s Slot) (Info, error) {
 		return Info{}, ErrClosed
 	case !decided:
 		a.canary, a.canaryPercent = nil, 0
-	case a.previous == nil && !a.missing && (s != SlotAdmission || a.active == nil):
+	case a.previous == nil && !a.missing && (sl.builtin != nil || a.active == nil):
 		return Info{}, fmt.Errorf("slot %s: %w", s, ErrNoPrevious)
 	case a.missing: // what ships serves already
 		a.missing = false
@@ -107,10 +108,13 @@ func (h *Host) Rollback(s Slot) (Info, error) {
 		a.active = a.previous
 		a.previous = sl.builtinUnless(a.active)
 	}
+	if err := h.fits(sl, &a); err != nil {
+		return Info{}, err
+	}
 	h.assign(sl, a)
 	h.remember(sl, before, decided)
 	err := h.folder.save(&h.state)
-	if a.active == nil { // admission without a policy
+	if a.active == nil { // a slot without a module
 		return Info{Slot: s, State: StateBuiltin}, err
 	}
 	return h.infoOf(h.modules[a.active.digest]), err
@@ -171,7 +175,7 @@ func (h *Host) end(ref string, role func(w *wanted, a *assignment, name string))
 	if err != nil {
 		return Info{}, err
 	}
-	for _, sl := range h.slots {
+	for _, sl := range h.allSlots() {
 		if m.shipped && slotOf(&m.manifest) != sl.name {
 			continue // its name in the state is that of others as well
 		}
@@ -218,6 +222,9 @@ func (h *Host) change(ref string, decided bool, next func(*slot, assignment, *ge
 	sl := h.slot(slotOf(&g.manifest))
 	before := sl.now.Load()
 	after, err := next(sl, *before, g)
+	if err == nil {
+		err = h.fits(sl, &after)
+	}
 	if err != nil {
 		return Info{}, err
 	}

@@ -59,7 +59,7 @@ func (h *Host) judge(m *module) bool {
 // withdraw takes denied modules out of what the state wants, and generations out
 // of the slots that they serve. It says whether the state changed. mu is held.
 func (h *Host) withdraw(out []*generation) (changed bool) {
-	for _, sl := range h.slots {
+	for _, sl := range h.allSlots() {
 		before, was := h.state.Slots[sl.name], sl.now.Load()
 		w := before.withdraw(h.isDenied, h.modules.isUsable, sl.builtin != nil)
 		affected := slices.DeleteFunc(slices.Clone(out), func(g *generation) bool { return !was.includes(g) })

@@ -129,7 +129,7 @@ func (m *Manifest) validate() error {
 	case KindTranslator:
 		own := m.Protocol == ProtocolChat || m.Protocol == ProtocolResponses
 		switch {
-		case m.HasRoutes() == own, !PlainName(m.Protocol), among(notProtocols, m.Protocol):
+		case m.HasRoutes() == own, !own && !IsProtocol(m.Protocol):
 			wrong("protocol is %q, want chat or responses, or another name and routes", m.Protocol)
 		case m.HasRoutes():
 			errs = append(errs, m.checkRoutes())
@@ -158,6 +158,11 @@ func (m *Manifest) validate() error {
 		wrong("memory_max_bytes and ticks are zero or more")
 	}
 	return errors.Join(errs...)
+}
+
+// IsProtocol says whether a translator with routes may have a protocol of that name.
+func IsProtocol(name string) bool {
+	return PlainName(name) && name != ProtocolChat && name != ProtocolResponses && !among(notProtocols, name)
 }
 
 // PlainName says whether a name is 1 to 64 of a-z 0-9 . _ - that begin with a letter or digit.

@@ -93,6 +93,9 @@ func (p Pattern) shape() string {
 	return b.String()
 }
 
+// First is the first segment, which is text.
+func (p Pattern) First() string { return p.segments[0].text }
+
 // Overlaps says whether some path matches both patterns.
 func (p Pattern) Overlaps(q Pattern) bool {
 	if len(p.segments) != len(q.segments) {

@@ -86,7 +86,8 @@ func routes(m Module) (all []Call) {
 			in := abi.ModelsInput{Facts: Asked, Route: r.Route, Models: []abi.Model{
 				{ID: "core-1.1", Name: "Core", Created: Asked.Created, Context: 262_144, Output: 32_768},
 				{ID: "core-1.1-mini", Name: "Core \"mini\"", Created: Asked.Created, Context: 32_768, Output: 4096}}}
-			all = append(all, Call{Name: fmt.Sprintf("models by route %d", r.Index), Op: abi.OpModels, In: in.Append(nil), Bench: true, First: true})
+			all = append(all, Call{Name: fmt.Sprintf("models by route %d", r.Index), Op: abi.OpModels, In: in.Append(nil),
+				Bench: true, First: true})
 		}
 	}
 	if m.route("count") != nil {

@@ -23,7 +23,8 @@ var files embed.FS
 type Module struct {
 	Name     string
 	Kind     string // "translator" or "billing"
-	Protocol string // of a translator: "chat" or "responses"
+	Protocol string // of a translator: "chat", "responses", or one with routes
+	Off      bool   // it serves only when an operator enables it; such a translator has routes
 	History  bool   // a translator that wants the answer so far; the same as in its manifest
 	// Native is the same logic compiled into this program. It is safe for
 	// concurrent use.

@@ -1,0 +1,293 @@
+package extensions
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"corenode/extensions/guest"
+	"corenode/wasm/abi"
+)
+
+// routedGuest is a translator of a protocol of its own, with a path for each op
+// below root.
+func routedGuest(protocol, version, root string) *handmade {
+	g := newGuest(SlotChat, version)
+	g.manifest.Name, g.manifest.Protocol, g.manifest.ABI = protocol, protocol, guest.ABI11
+	g.manifest.Framing = guest.FramingNDJSON
+	g.manifest.Keys = []guest.Key{{Header: "X-Key"}, {Query: "key"}}
+	g.manifest.Routes = []guest.Route{
+		{Method: "POST", Path: root + "/{model}:write", Op: guest.RouteGenerate},
+		{Method: "POST", Path: root + "/{model}:count", Op: guest.RouteCount},
+		{Method: "GET", Path: root + "/{model}", Op: guest.RouteModels},
+		{Method: "GET", Path: root + "/list", Op: guest.RouteModels},
+	}
+	g.answers = chatAnswers(version)
+	g.answers[abi.OpEvents] = abi.Written{Bytes: []byte("{\"by\":\"" + version + "\"}\n")}.Append(nil)
+	g.answers[abi.OpModels] = []byte(`{"models":"` + version + `"}`)
+	g.answers[abi.OpCount] = []byte(`{"count":"` + version + `"}`)
+	return g
+}
+
+// routeAt says which module answers a path, as module:route, "" for none.
+func routeAt(h *Host, path string) string {
+	r, ok := h.Route([]byte(path))
+	if !ok {
+		return ""
+	}
+	return r.Manifest.Ref() + ":" + r.Manifest.Routes[r.Index].Path
+}
+
+func TestRoutesOfSlots(t *testing.T) {
+	h, _ := openTest(t, Options{})
+	if got := routeAt(h, "/a/list"); got != "" || len(h.Slots()) != len(Slots) {
+		t.Fatalf("before any module: %q, slots %v", got, h.Slots())
+	}
+	one := activate(t, h, routedGuest("one", "1", "/a").bytes(t))
+	for path, want := range map[string]string{"/a/list": "/a/list", "/a/x": "/a/{model}", "/a/x:write": "/a/{model}:write",
+		"/a/x:go": "/a/{model}", "/a": "", "/a/": "", "/b/x": "", "": "", "/": "", "/a/x/y": "", "//a/x": ""} {
+		if got := routeAt(h, path); got != want && got != "one@1:"+want {
+			t.Errorf("%q: %q, want %q", path, got, want)
+		}
+	}
+	if !slices.Equal(h.Slots(), append(Slots[:], "one")) || len(h.Uses()) != 5 {
+		t.Errorf("slots %v", h.Slots())
+	}
+	// Another protocol may have other paths, and none of these, not even one of many.
+	activate(t, h, routedGuest("two", "1", "/b").bytes(t))
+	third := routedGuest("three", "1", "/c")
+	third.manifest.Routes = append(third.manifest.Routes, guest.Route{Method: "GET", Path: "/a/{any}:write", Op: guest.RouteModels})
+	digest := mustLoad(t, h, third.bytes(t))
+	if _, err := h.Activate(digest); !errors.Is(err, ErrPath) || !strings.Contains(err.Error(), "/a/{any}:write") ||
+		!strings.Contains(err.Error(), "one@1") || routeAt(h, "/c/list") != "" {
+		t.Errorf("a second module of a path: %v, and it answers %q", err, routeAt(h, "/c/list"))
+	}
+	// One of the same protocol takes the slot with its paths; rollback brings back the first.
+	activate(t, h, routedGuest("one", "2", "/d").bytes(t))
+	if routeAt(h, "/a/list") != "" || routeAt(h, "/d/list") != "one@2:/d/list" {
+		t.Errorf("after a second version: %q, %q", routeAt(h, "/a/list"), routeAt(h, "/d/list"))
+	}
+	if i, err := h.Activate(digest); err != nil || i.State != StateActive {
+		t.Errorf("the path is free now: %v", err)
+	}
+	if _, err := h.Rollback("one"); !errors.Is(err, ErrPath) {
+		t.Errorf("rollback to a version whose path has gone to another: %v", err)
+	}
+	if _, err := h.Rollback("three"); err != nil || routeAt(h, "/c/list") != "" {
+		t.Errorf("rollback to nothing: %v, %q", err, routeAt(h, "/c/list"))
+	}
+	if i, err := h.Rollback("one"); err != nil || i.Digest != one.Digest || routeAt(h, "/a/list") != "one@1:/a/list" {
+		t.Errorf("rollback: %v, %+v", err, i)
+	}
+	if _, err := h.Rollback("none"); !errors.Is(err, ErrSlot) || slices.Contains(h.Slots(), "none") {
+		t.Errorf("rollback of no slot: %v", err)
+	}
+}
+
+// TestRoutedCanary: which module is asked is known after the path, so a canary has
+// the active one's, in every respect.
+func TestRoutedCanary(t *testing.T) {
+	h, _ := openTest(t, Options{})
+	first := mustLoad(t, h, routedGuest("one", "0", "/a").bytes(t))
+	if _, err := h.Canary(first, 50); !errors.Is(err, ErrOtherRoutes) {
+		t.Errorf("a canary of nothing: %v", err)
+	}
+	activate(t, h, routedGuest("one", "1", "/a").bytes(t))
+	if _, err := h.Canary(first, 50); err != nil {
+		t.Error(err)
+	}
+	for name, change := range map[string]func(*guest.Manifest){
+		"path":   func(m *guest.Manifest) { m.Routes[0].Path = "/a/{model}:draw" },
+		"key":    func(m *guest.Manifest) { m.Keys = m.Keys[:1] },
+		"header": func(m *guest.Manifest) { m.Headers = []string{"x"} },
+		"query":  func(m *guest.Manifest) { m.Query = []string{"x"} },
+		"status": func(m *guest.Manifest) { m.Statuses = map[string]int{"internal": 502} },
+		"type":   func(m *guest.Manifest) { m.ContentType = "application/json" },
+	} {
+		g := routedGuest("one", name, "/a")
+		change(&g.manifest)
+		if _, err := h.Canary(mustLoad(t, h, g.bytes(t)), 50); !errors.Is(err, ErrOtherRoutes) {
+			t.Errorf("a canary with another %s: %v", name, err)
+		}
+	}
+}
+
+// TestRoutedTranslation: what each operation gives, and that nothing stands in for a
+// module that fails.
+func TestRoutedTranslation(t *testing.T) {
+	h, _ := openTest(t, Options{})
+	if h.Translate("one", "a", "", abi.Facts{}) != nil {
+		t.Fatal("a translation without a module")
+	}
+	activate(t, h, routedGuest("one", "1", "/a").bytes(t))
+	tr := h.Translate("one", "a", "", abi.Facts{ID: "x"})
+	defer tr.Close()
+	tr.SetRoute(&abi.Route{Index: 1})
+	body, err := tr.Request([]byte("{}"))
+	models, errModels := tr.Models([]byte("before "), []abi.Model{{ID: "m"}}, nil)
+	count, errCount := tr.Count(nil, 7)
+	if err := errors.Join(err, errModels, errCount); err != nil || string(body) != `{"by":"1"}` ||
+		string(models) != `before {"models":"1"}` || string(count) != `{"count":"1"}` {
+		t.Errorf("%s, %s, %s, %v", body, models, count, err)
+	}
+	if lines, err := tr.Events(nil, []abi.Event{{Kind: abi.EventStart}}); err != nil || string(lines) != "{\"by\":\"1\"}\n" {
+		t.Errorf("%q, %v", lines, err)
+	}
+}
+
+func TestAttackRoutedAnswers(t *testing.T) {
+	refused := func(k abi.Kind) []byte {
+		return statusFrame(abi.StatusError, k, abi.Refusal{Msg: "no\x00"}.Append(nil))
+	}
+	cases := map[string]struct {
+		op   abi.Op
+		raw  []byte // nil: it traps
+		kind abi.Kind
+	}{
+		"request traps":             {abi.OpRequest, nil, abi.Overloaded},
+		"request declines":          {abi.OpRequest, statusFrame(abi.StatusDecline, 0, nil), abi.Overloaded},
+		"request is no record":      {abi.OpRequest, okFrame([]byte("x")), abi.Overloaded},
+		"request misses a model":    {abi.OpRequest, refused(abi.ModelNotFound), abi.InvalidRequest},
+		"request refuses":           {abi.OpRequest, refused(abi.InvalidRequest), abi.InvalidRequest},
+		"models traps":              {abi.OpModels, nil, abi.Overloaded},
+		"models declines":           {abi.OpModels, statusFrame(abi.StatusDecline, 0, nil), abi.Overloaded},
+		"models is no JSON":         {abi.OpModels, okFrame([]byte("<html>")), abi.Overloaded},
+		"models is nothing":         {abi.OpModels, okFrame(nil), abi.Overloaded},
+		"models is no UTF-8":        {abi.OpModels, okFrame([]byte("\"\xff\"")), abi.Overloaded},
+		"models is two":             {abi.OpModels, okFrame([]byte("{}{}")), abi.Overloaded},
+		"models misses a model":     {abi.OpModels, refused(abi.ModelNotFound), abi.ModelNotFound},
+		"models has no money":       {abi.OpModels, refused(abi.InsufficientBalance), abi.InvalidRequest},
+		"models has another status": {abi.OpModels, []byte{7, 0, 0, 0, 0, 0, 0, 0}, abi.Overloaded},
+		"count traps":               {abi.OpCount, nil, abi.Overloaded},
+		"count is no JSON":          {abi.OpCount, okFrame([]byte("7 tokens")), abi.Overloaded},
+		"count refuses":             {abi.OpCount, refused(abi.InvalidRequest), abi.Overloaded},
+		"events are none of lines":  {abi.OpEvents, okFrame(abi.Written{Bytes: []byte("data: {}\n\n")}.Append(nil)), abi.Overloaded},
+		"events end within a line":  {abi.OpEvents, okFrame(abi.Written{Bytes: []byte("{}")}.Append(nil)), abi.Overloaded},
+		"events trap":               {abi.OpEvents, nil, abi.Overloaded},
+		"response is no JSON":       {abi.OpResponse, okFrame([]byte("}")), abi.Overloaded},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			h, _ := openTest(t, Options{})
+			g := routedGuest("one", "1", "/a")
+			delete(g.answers, c.op)
+			if c.raw != nil {
+				g.raw[c.op] = c.raw
+			}
+			activate(t, h, g.bytes(t))
+			for range 10 { // its breaker finds nothing to go back to, and the paths stay
+				tr := h.Translate("one", "a", "", abi.Facts{ID: "x", Stream: c.op == abi.OpEvents})
+				tr.SetRoute(&abi.Route{})
+				var err error
+				switch c.op {
+				case abi.OpRequest:
+					_, err = tr.Request([]byte("{}"))
+				case abi.OpModels:
+					_, err = tr.Models(nil, nil, nil)
+				case abi.OpCount:
+					_, err = tr.Count(nil, 1)
+				case abi.OpEvents:
+					_, err = tr.Events(nil, []abi.Event{{Kind: abi.EventStart}})
+				case abi.OpResponse:
+					_, err = tr.Response(nil, []abi.Event{{Kind: abi.EventStart}})
+				}
+				e := abi.AsError(err)
+				if err == nil || e.Kind != c.kind || strings.Contains(e.Msg, "\x00") || (e.Kind == abi.Overloaded) != (e.RetryAfter > 0) {
+					t.Fatalf("%v", err)
+				}
+				tr.Close()
+			}
+			if routeAt(h, "/a/list") == "" {
+				t.Error("its paths are gone")
+			}
+		})
+	}
+}
+
+// TestRoutedError: an error that the module cannot write is nobody else's to write.
+func TestRoutedError(t *testing.T) {
+	h, _ := openTest(t, Options{})
+	g := routedGuest("one", "1", "/a")
+	g.answers[abi.OpError] = []byte("no JSON")
+	activate(t, h, g.bytes(t))
+	tr := h.Translate("one", "a", "", abi.Facts{})
+	defer tr.Close()
+	if got := tr.Error([]byte("x"), &abi.Error{Kind: abi.Internal, Msg: "m"}, 500); string(got) != "x" {
+		t.Errorf("%q", got)
+	}
+}
+
+// TestRoutedRestart: the paths of what should serve are known at once, also when it
+// does not load: here because nobody has signed it.
+func TestRoutedRestart(t *testing.T) {
+	dir := t.TempDir()
+	h, _ := openTest(t, Options{Dir: dir})
+	i := activate(t, h, routedGuest("one", "1", "/a").bytes(t))
+	_ = h.Close()
+	strict, _ := openWith(t, Options{Dir: dir}, testShipped())
+	if routeAt(strict, "/a/list") != "one@1:/a/list" || strict.Translate("one", "a", "", abi.Facts{}) != nil || !strict.Missing("one") {
+		t.Error("a module that does not load has no paths, or serves")
+	}
+	other := routedGuest("two", "1", "/a").bytes(t)
+	if _, err := strict.Load(t.Context(), other, nil, nil); err == nil {
+		t.Error("an unsigned module is taken")
+	}
+	_ = strict.Close()
+	again, _ := openTest(t, Options{Dir: dir})
+	if _, err := again.Activate(mustLoad(t, again, other)); !errors.Is(err, ErrPath) {
+		t.Errorf("another module of the path: %v", err)
+	}
+	if tr := again.Translate("one", "a", "", abi.Facts{}); tr == nil || stateOf(t, again, i.Digest) != StateActive || again.Missing("one") {
+		t.Error("it does not serve again")
+	} else {
+		tr.Close()
+	}
+	if _, err := again.Rollback("one"); err != nil {
+		t.Fatal(err)
+	}
+	_ = again.Close()
+	if last, _ := openTest(t, Options{Dir: dir}); routeAt(last, "/a/list") != "" || last.Missing("one") {
+		t.Error("what an operator ended is back after a restart")
+	}
+}
+
+// TestEnable: a module that ships and is off serves when it is enabled, also after a
+// restart and when another version ships by then, until it is disabled.
+func TestEnable(t *testing.T) {
+	ships := func(version string) []shippedModule {
+		wasm := routedGuest("one", version, "/a").bytes(t)
+		return append(testShipped(), shippedModule{slot: "one", name: "one", off: true, digest: digestOf(wasm),
+			wasm: func() ([]byte, error) { return wasm, nil }})
+	}
+	o := Options{Dir: t.TempDir()}
+	h, _ := openWith(t, o, ships("1"))
+	if routeAt(h, "/a/list") != "" || len(h.Modules()) != 4 || h.Modules()[3].State != StateStored || h.Modules()[3].Name != "one" {
+		t.Errorf("before: %q, %+v", routeAt(h, "/a/list"), h.Modules())
+	}
+	if _, err := h.Disable("one"); !errors.Is(err, ErrNotEnabled) {
+		t.Error(err)
+	}
+	for _, name := range []string{"chat", "none", ""} {
+		if _, err := h.Enable(name); !errors.Is(err, ErrNotOff) {
+			t.Errorf("%q: %v", name, err)
+		}
+	}
+	if i, err := h.Enable("one"); err != nil || i.State != StateActive || !i.Shipped || routeAt(h, "/a/list") != "one@1:/a/list" {
+		t.Fatalf("%+v, %v", i, err)
+	}
+	_ = h.Close()
+	h, _ = openWith(t, o, ships("2"))
+	if tr := h.Translate("one", "a", "", abi.Facts{}); tr == nil || routeAt(h, "/a/list") != "one@2:/a/list" {
+		t.Fatal("it does not serve after a restart")
+	} else {
+		tr.Close()
+	}
+	if i, err := h.Disable("one"); err != nil || i.State != StateLoaded || routeAt(h, "/a/list") != "" {
+		t.Errorf("%+v, %v", i, err)
+	}
+	_ = h.Close()
+	if h, _ = openWith(t, o, ships("2")); routeAt(h, "/a/list") != "" || h.Missing("one") {
+		t.Error("it is back after a restart")
+	}
+}
