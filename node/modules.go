@@ -61,5 +61,13 @@ func (q quote) Bounds() (upper, minimum abi.Nano) { return q.Upper, q.Minimum }
 type translators struct{ *extensions.Host }
 
 func (t translators) Translate(protocol, account, request string, facts abi.Facts) server.Translation {
-	return t.Host.Translate(extensions.Slot(protocol), account, request, facts)
+	if tr := t.Host.Translate(extensions.Slot(protocol), account, request, facts); tr != nil {
+		return tr
+	}
+	return nil
+}
+
+func (t translators) Route(path []byte) (server.Routed, bool) {
+	r, ok := t.Host.Route(path)
+	return server.Routed{Protocol: string(r.Slot), Manifest: r.Manifest, Index: r.Index, Params: r.Params}, ok
 }

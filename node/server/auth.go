@@ -50,8 +50,14 @@ func unauthenticated(msg string) *abi.Error {
 }
 
 // identify decides who is calling from the headers alone.
-func (s *Server) identify(h *fasthttp.RequestHeader, f family, now time.Time) (*Identity, *abi.Error) {
-	secret, refusal := credential(h, f)
+func (s *Server) identify(h *fasthttp.RequestHeader, r *resource, now time.Time) (*Identity, *abi.Error) {
+	var secret []byte
+	var refusal *abi.Error
+	if r.module != nil {
+		secret, refusal = r.module.credential(h)
+	} else {
+		secret, refusal = credential(h, r.family)
+	}
 	if refusal != nil {
 		return nil, refusal
 	}
@@ -98,7 +104,7 @@ func (s *Server) peer(who *Identity, h *fasthttp.RequestHeader) *Identity {
 
 // authenticate remembers who is calling.
 func (x *exchange) authenticate() *abi.Error {
-	who, err := x.s.identify(&x.ctx.Request.Header, x.family, x.begun)
+	who, err := x.s.identify(&x.ctx.Request.Header, &x.resource, x.begun)
 	if err != nil {
 		return err
 	}

@@ -38,14 +38,14 @@ func (s *Server) headerReceived(h *fasthttp.RequestHeader) fasthttp.RequestConfi
 // wantsBody runs the checks that the handler will run again and that fail
 // without a body.
 func (s *Server) wantsBody(h *fasthttp.RequestHeader, length int) bool {
-	r, f := s.routeOf(h.RequestURI())
+	r := s.resourceOf(h.RequestURI())
 	if !r.readsBody() || !r.allows(h.Method()) || s.Draining() || int64(length) > s.cfg.BodyMax {
 		return false
 	}
 	if misframed(h) != nil || encodingOf(h) == encodingUnknown || !isJSON(h.ContentType()) {
 		return false
 	}
-	who, err := s.identify(h, f, time.Now())
+	who, err := s.identify(h, &r, time.Now())
 	return err == nil && !s.bodies.full(who.Account.ID, who.Account.Concurrency)
 }
 

@@ -31,11 +31,14 @@ func shipped(t *testing.T) builtinTranslators {
 }
 
 type builtinTranslation struct {
+	noRoute
 	m           builtin.Module
 	facts       abi.Facts
 	state, kept []byte
 	history     []abi.Event
 }
+
+func (builtinTranslators) Route([]byte) (Routed, bool) { return Routed{}, false }
 
 func (b builtinTranslators) Translate(protocol, _, _ string, facts abi.Facts) Translation {
 	return &builtinTranslation{m: b[protocol], facts: facts}

@@ -75,7 +75,7 @@ type Call struct {
 	Request   *engine.Request
 	// SessionID is the value of X-Session-Id, empty without one.
 	SessionID string
-	// Protocol is what the client speaks: "messages", "chat" or "responses".
+	// Protocol is what the client speaks: "messages", "chat", "responses", or that of a module.
 	Protocol string
 	// Peer is Identity.Peer: the request is limited and billed by the node that forwarded it.
 	Peer string
@@ -118,8 +118,11 @@ type Forwarder interface{ ForwardHeaders() []string }
 
 // Translators opens the translations of requests in other protocols than messages.
 type Translators interface {
-	// Translate begins one request's translation. protocol is "chat" or
-	// "responses"; facts hold ID and Created so far.
+	// Route finds which module answers a path that is no endpoint's, as it was sent.
+	Route(path []byte) (Routed, bool)
+	// Translate begins one request's translation. protocol is "chat", "responses" or
+	// that of a Routed; facts hold ID and Created so far. Only for the last it may be
+	// nil: the module is not in memory.
 	Translate(protocol, account, request string, facts abi.Facts) Translation
 }
 
@@ -130,6 +133,12 @@ type Translation interface {
 	// Request makes a messages body of the client's. The error is an *abi.Error;
 	// the caller owns native.
 	Request(body []byte) (native []byte, err error)
+	// SetRoute tells how the request came to a module with routes, before the others.
+	SetRoute(*abi.Route)
+	// Models appends the body that answers a listing, and Count that of a count, whose
+	// request was translated. The error is an *abi.Error.
+	Models(dst []byte, models []abi.Model, body []byte) ([]byte, error)
+	Count(dst []byte, tokens int) ([]byte, error)
 	// SetFacts tells what is known once the request is admitted: before Events
 	// and Response. With facts.Stream the answer is a stream from here on.
 	SetFacts(abi.Facts)
@@ -139,7 +148,7 @@ type Translation interface {
 	// Response appends the body of a whole answer, from EventStart to EventEnd.
 	Response(dst []byte, events []abi.Event) ([]byte, error)
 	// Error appends what tells the client of a failure: the frames that end a
-	// stream that has begun, else a body. It never fails.
+	// stream that has begun, else a body. Nothing where a module with routes fails.
 	Error(dst []byte, e *abi.Error, status int) []byte
 	Close()
 }

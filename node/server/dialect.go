@@ -3,6 +3,7 @@ package server
 import (
 	"corenode/engine"
 	"corenode/engine/messages"
+	"corenode/extensions/guest"
 	"corenode/wasm/abi"
 )
 
@@ -68,15 +69,31 @@ func (t translated) whole(dst []byte, events []abi.Event) ([]byte, error) {
 	return t.x.translation.Response(dst, events)
 }
 
-// broken falls back to a frame that clients of both protocols take for an error.
+// broken falls back to a frame that clients of both protocols take for an error. In
+// the protocol of a module it is the node's own, and the stream has no end.
 func (t translated) broken(dst []byte, e *abi.Error) []byte {
 	if !t.x.suspect {
 		start := len(dst)
-		if dst = t.x.translation.Error(dst, e, t.x.family.statusOf(e.Kind)); len(dst) > start {
+		if dst = t.x.translation.Error(dst, e, t.x.statusOf(e.Kind)); len(dst) > start {
 			return dst
 		}
+	}
+	t.x.unfinished = t.x.module != nil
+	if t.lines() {
+		return append(t.x.family.appendError(dst, e), '\n')
 	}
 	return t.x.family.appendBroken(dst, e)
 }
 
-func (t translated) silence(dst []byte, _ bool) []byte { return append(dst, ": ping\n\n"...) }
+// lines says whether the stream is lines of JSON and no server-sent events.
+func (t translated) lines() bool {
+	return t.x.module != nil && t.x.module.Manifest.Framing == guest.FramingNDJSON
+}
+
+// silence between lines is a space, which may stand before any JSON.
+func (t translated) silence(dst []byte, _ bool) []byte {
+	if t.lines() {
+		return append(dst, ' ')
+	}
+	return append(dst, ": ping\n\n"...)
+}

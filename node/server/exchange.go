@@ -23,10 +23,9 @@ type exchange struct {
 	ctx  *fasthttp.RequestCtx
 	conn *conn
 
-	id     string
-	route  route
-	family family
-	begun  time.Time
+	id string
+	resource
+	begun time.Time
 	// arrived is when the last byte of the request was read; TTFT counts from it.
 	arrived time.Time
 	// retries is what official clients say of themselves, -1 without.
@@ -39,6 +38,9 @@ type exchange struct {
 
 	// translation is there once a request of another protocol has a key. Closed by close.
 	translation Translation
+	// unfinished says that the node had to write the end of a broken stream in a
+	// protocol that it does not know: its body must have no end, or clients take it for whole.
+	unfinished bool
 	// suspect says that a panic was caught: the translation may be in any state,
 	// and is not asked again.
 	suspect bool
@@ -72,7 +74,7 @@ func (s *Server) begin(ctx *fasthttp.RequestCtx) *exchange {
 	if x.conn, _ = ctx.Conn().(*conn); x.conn != nil && x.conn.parting.Swap(false) {
 		ctx.SetConnectionClose()
 	}
-	x.route, x.family = s.routeOf(ctx.Request.Header.RequestURI())
+	x.resource = s.resourceOf(ctx.Request.Header.RequestURI())
 	if v := ctx.Request.Header.Peek("X-Stainless-Retry-Count"); len(v) > 0 && len(v) <= 2 {
 		if n, err := strconv.Atoi(string(v)); err == nil {
 			x.retries = n
@@ -151,7 +153,7 @@ func (x *exchange) closeUnread() {
 }
 
 // fail answers with an error.
-func (x *exchange) fail(e *abi.Error) { x.failStatus(x.family.statusOf(e.Kind), e) }
+func (x *exchange) fail(e *abi.Error) { x.failStatus(x.statusOf(e.Kind), e) }
 
 // failStatus is fail for the one case where the kind does not decide the status.
 func (x *exchange) failStatus(status int, e *abi.Error) {

@@ -13,6 +13,7 @@ import (
 // fakeTranslators speaks a protocol of its own: a request is a model, a text
 // and whether to stream; an answer is its events by number.
 type fakeTranslators struct {
+	noRoutes
 	opened, closed atomic.Int32
 	failEvents     func([]abi.Event) error // may be nil; may panic
 	failResponse   func() error            // may be nil; may panic
@@ -20,6 +21,7 @@ type fakeTranslators struct {
 }
 
 type fakeTranslation struct {
+	noRoute
 	of                *fakeTranslators
 	protocol, account string
 	facts             abi.Facts
@@ -56,6 +58,20 @@ func (t *fakeTranslation) Request(body []byte) ([]byte, error) {
 	}
 	return json.Marshal(native)
 }
+
+// noRoutes are translators of chat and responses only, and noRoute their translations.
+type (
+	noRoutes struct{}
+	noRoute  struct{}
+)
+
+func (noRoutes) Route([]byte) (Routed, bool) { return Routed{}, false }
+
+func (noRoute) SetRoute(*abi.Route) { panic("a route of no module") }
+
+func (noRoute) Models([]byte, []abi.Model, []byte) ([]byte, error) { panic("a listing of no module") }
+
+func (noRoute) Count([]byte, int) ([]byte, error) { panic("a count of no module") }
 
 func (t *fakeTranslation) SetFacts(f abi.Facts) { t.facts = f }
 

@@ -61,9 +61,9 @@ func spoken(protocol []byte) bool {
 // methodAllowed answers OPTIONS and wrong methods itself.
 func (x *exchange) methodAllowed() bool {
 	method := x.ctx.Method()
-	allow := x.route.allow()
+	allow := x.allow()
 	switch {
-	case x.route.allows(method):
+	case x.allows(method):
 		return true
 	case string(method) == fasthttp.MethodOptions:
 		x.ctx.Response.Header.Set("Allow", allow)
@@ -81,6 +81,9 @@ func (x *exchange) methodAllowed() bool {
 // endpoint serves the paths that need a key.
 func (x *exchange) endpoint() {
 	if err := x.authenticate(); err != nil {
+		if x.module != nil {
+			x.pin("")
+		}
 		x.ctx.Response.Header.Set("WWW-Authenticate", "Bearer")
 		x.fail(err)
 		return
@@ -98,6 +101,8 @@ func (x *exchange) endpoint() {
 		x.models()
 	case routeModel:
 		x.model()
+	case routeModule:
+		x.routed()
 	}
 }
 

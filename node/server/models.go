@@ -43,17 +43,25 @@ func list(i engine.Info) listed {
 func (x *exchange) models() {
 	x.withPermit(func() {
 		page := listing{Object: "list", Data: []listed{}}
-		for _, info := range x.s.deps.Catalog.Models() {
-			if x.who.Account.MayUse(info.ID) {
-				page.Data = append(page.Data, list(info))
-			}
+		for _, info := range x.usable() {
+			page.Data = append(page.Data, list(info))
 		}
-		slices.SortFunc(page.Data, func(a, b listed) int { return strings.Compare(a.ID, b.ID) })
 		if n := len(page.Data); n > 0 {
 			page.FirstID, page.LastID = &page.Data[0].ID, &page.Data[n-1].ID
 		}
 		x.marshal(page)
 	})
+}
+
+// usable are the models that the key may use, by id.
+func (x *exchange) usable() (all []engine.Info) {
+	for _, info := range x.s.deps.Catalog.Models() {
+		if x.who.Account.MayUse(info.ID) {
+			all = append(all, info)
+		}
+	}
+	slices.SortFunc(all, func(a, b engine.Info) int { return strings.Compare(a.ID, b.ID) })
+	return all
 }
 
 // model serves GET /v1/models/{id}.

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"slices"
 	"time"
 
 	"corenode/wasm/abi"
@@ -22,6 +23,9 @@ func (a *answer) plain() {
 			}
 		case <-ready:
 			a.events = a.stream.Output().Drain(a.events)
+			if x.module != nil && a.first == 0 && slices.ContainsFunc(a.events, isToken) {
+				a.first = time.Since(x.arrived)
+			}
 			if a.answered() {
 				return
 			}
@@ -63,6 +67,9 @@ func (a *answer) answered() (refused bool) {
 		a.refuse(a.failure(last.Err))
 		return true
 	case abi.EventEnd:
+		if a.x.module != nil {
+			last.Elapsed = a.x.elapsed(a.first)
+		}
 		body, err := a.dialect.whole(make([]byte, 0, plainBytes), a.events)
 		if err != nil {
 			a.refuse(abi.AsError(err))

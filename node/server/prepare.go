@@ -80,6 +80,9 @@ func (x *exchange) parse(b *body, read func([]byte) (*messages.Request, error)) 
 // forwarded are the client's headers that go along, those of the names that it sent.
 func (x *exchange) forwarded(names []string) (headers [][2]string) {
 	for _, name := range names {
+		if x.module != nil && x.module.hasKey(name) {
+			continue
+		}
 		if v := x.ctx.Request.Header.Peek(name); len(v) > 0 {
 			headers = append(headers, [2]string{name, string(v)})
 		}
@@ -106,8 +109,17 @@ func modelNotFound(id string) *abi.Error {
 
 // countTokens serves POST /v1/messages/count_tokens: a permit, no tokens, no money.
 func (x *exchange) countTokens() {
-	var n int
-	refusal := x.withRequest(messages.ParseCount, func(request *messages.Request, model Model) error {
+	n, refusal := x.count(messages.ParseCount)
+	if refusal != nil {
+		x.fail(refusal)
+		return
+	}
+	x.json(fmt.Appendf(nil, `{"input_tokens":%d}`, n))
+}
+
+// count counts the tokens of the body that read reads.
+func (x *exchange) count(read func([]byte) (*messages.Request, error)) (n int, refusal *abi.Error) {
+	refusal = x.withRequest(read, func(request *messages.Request, model Model) error {
 		release, err := x.enter()
 		if err != nil {
 			return err
@@ -116,9 +128,5 @@ func (x *exchange) countTokens() {
 		n, err = model.Count(request)
 		return err
 	})
-	if refusal != nil {
-		x.fail(refusal)
-		return
-	}
-	x.json(fmt.Appendf(nil, `{"input_tokens":%d}`, n))
+	return n, refusal
 }

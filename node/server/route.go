@@ -25,6 +25,7 @@ const (
 	routeHealth
 	routeReady
 	routeLoad
+	routeModule // the path of a module
 	routeEnd
 )
 
@@ -48,6 +49,7 @@ var endpoints = [routeEnd]endpoint{
 	routeModel:      {"model", "", familyModels, "", false},
 	routeHealth:     {"healthz", "/healthz", familyMessages, "", false},
 	routeReady:      {"readyz", "/readyz", familyMessages, "", false},
+	routeModule:     {name: "module", family: familyModels},
 	routeLoad:       {"metrics", "/metrics", familyMessages, "", false},
 }
 
@@ -65,9 +67,6 @@ var routesByPath = func() map[string]route {
 
 func (r route) String() string { return endpoints[r].name }
 
-// readsBody says whether the endpoint takes a request body.
-func (r route) readsBody() bool { return endpoints[r].posts }
-
 // translated says whether the endpoint speaks a protocol that a translator
 // knows and this package does not.
 func (r route) translated() bool { return endpoints[r].family == familyChat }
@@ -75,20 +74,53 @@ func (r route) translated() bool { return endpoints[r].family == familyChat }
 // statusOf is the status of an error on the endpoint.
 func (r route) statusOf(k abi.Kind) int { return endpoints[r].family.statusOf(k) }
 
+// resource is what the path of a request stands for.
+type resource struct {
+	route  route
+	family family
+	module *Routed // of routeModule
+}
+
+// readsBody says whether the resource takes a request body.
+func (r *resource) readsBody() bool {
+	if r.module != nil {
+		return r.module.posts()
+	}
+	return endpoints[r.route].posts
+}
+
 // allow is the value of the Allow header.
-func (r route) allow() string {
+func (r *resource) allow() string {
 	if r.readsBody() {
 		return "POST, OPTIONS"
 	}
 	return "GET, HEAD, OPTIONS"
 }
 
-// allows says whether a method reaches the endpoint itself.
-func (r route) allows(method []byte) bool {
+// allows says whether a method reaches the resource itself.
+func (r *resource) allows(method []byte) bool {
 	if r.readsBody() {
 		return string(method) == fasthttp.MethodPost
 	}
 	return string(method) == fasthttp.MethodGet || string(method) == fasthttp.MethodHead
+}
+
+// statusOf is the status of an error on the resource.
+func (r *resource) statusOf(k abi.Kind) int {
+	if r.module != nil {
+		if status := r.module.Manifest.StatusOf(k); status != 0 {
+			return status
+		}
+	}
+	return r.family.statusOf(k)
+}
+
+// protocol is what a resource that generates speaks.
+func (r *resource) protocol() string {
+	if r.module != nil {
+		return r.module.Protocol
+	}
+	return endpoints[r.route].protocol
 }
 
 const modelPrefix = "/v1/models/"
@@ -109,14 +141,20 @@ func routeOf(target []byte) (route, family) {
 	return routeUnknown, familyOf(path)
 }
 
-// routeOf is routeOf less the endpoints that need what this server lacks: a translator, or
-// the leave to show its load.
-func (s *Server) routeOf(target []byte) (route, family) {
+// resourceOf finds what a request target stands for: an endpoint, less those that need
+// what this server lacks, a translator or the leave to show its load; or else the path
+// of a module.
+func (s *Server) resourceOf(target []byte) resource {
 	r, f := routeOf(target)
 	if r.translated() && s.deps.Translators == nil || r == routeLoad && s.deps.Load == nil {
-		return routeUnknown, f
+		return resource{route: routeUnknown, family: f}
 	}
-	return r, f
+	if r == routeUnknown && s.deps.Translators != nil {
+		if m, ok := s.deps.Translators.Route(pathOf(target)); ok {
+			return resource{routeModule, endpoints[routeModule].family, &m}
+		}
+	}
+	return resource{route: r, family: f}
 }
 
 // familyOf decides the error format of a path that no endpoint has.

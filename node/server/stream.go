@@ -17,7 +17,7 @@ import (
 func (a *answer) beginStream() {
 	x := a.x
 	r := &x.ctx.Response
-	r.Header.SetContentType("text/event-stream; charset=utf-8")
+	r.Header.SetContentType(x.streamType())
 	r.Header.Set("Cache-Control", "no-cache, no-transform")
 	r.Header.Set("X-Accel-Buffering", "no") // proxies that buffer would hold the stream back
 	x.rateHeaders(time.Now())
@@ -28,6 +28,14 @@ func (a *answer) beginStream() {
 		a.beginOldStream()
 	}
 	x.streamed = true
+}
+
+// streamType is the content type of a stream.
+func (x *exchange) streamType() string {
+	if x.module != nil {
+		return x.module.Manifest.StreamType()
+	}
+	return "text/event-stream; charset=utf-8"
 }
 
 // beginOldStream serves a client of HTTP/1.0, which knows no chunks: the stream
@@ -160,7 +168,11 @@ func (a *answer) finish() error {
 	if refusal := a.outcome(); refusal != nil {
 		return a.breakOff(refusal)
 	}
-	_, err := a.emit(a.events[len(a.events)-1:])
+	last := a.events[len(a.events)-1:]
+	if a.x.module != nil {
+		last[0].Elapsed = a.x.elapsed(a.x.ttft)
+	}
+	_, err := a.emit(last)
 	return err
 }
 
@@ -270,7 +282,7 @@ func (a *answer) breakOff(e *abi.Error) error {
 		_ = a.x.conn.SetWriteDeadline(time.Now().Add(lingerTimeout))
 	}
 	a.frame = a.dialect.broken(a.frame[:0], e)
-	if _, err := a.out.Write(a.frame); err != nil {
+	if _, err := a.out.Write(a.frame); err != nil || a.x.unfinished {
 		return errAbandoned
 	}
 	return nil

@@ -2,8 +2,10 @@ package server
 
 import (
 	"strings"
+	"time"
 
 	"corenode/engine/messages"
+	"corenode/extensions/guest"
 	"corenode/wasm/abi"
 )
 
@@ -29,7 +31,12 @@ func (x *exchange) translate(body []byte) (*messages.Request, error) {
 	if refusal := x.body.prepare(size); refusal != nil {
 		return nil, refusal
 	}
-	return messages.ParseTranslated(native)
+	request, err := messages.ParseTranslated(native)
+	if err == nil && request.Stream && x.module != nil && x.module.Manifest.Framing == guest.FramingJSON {
+		return nil, &abi.Error{Kind: abi.Overloaded, Op: "server.translate", Msg: "the module of this path wants a stream, which it has not",
+			RetryAfter: time.Second}
+	}
+	return request, err
 }
 
 // errorBody is the body of an error response: the translator's as soon as there

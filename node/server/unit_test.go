@@ -275,8 +275,8 @@ func FuzzHeaders(f *testing.F) {
 		if h.ContentLength() != 10 {
 			return // the fuzzer set the length itself
 		}
-		r, fam := routeOf(h.RequestURI())
-		if _, err := s.identify(&h, fam, time.Now()); err != nil || !r.readsBody() {
+		r := s.resourceOf(h.RequestURI())
+		if _, err := s.identify(&h, &r, time.Now()); err != nil || !r.readsBody() {
 			t.Errorf("a body is read for %q %q with %q", method, target, name)
 		}
 	})
