@@ -391,7 +391,8 @@ func TestHeadersNeverLeft(t *testing.T) {
 	defer s.Close()
 	st := &fakeStream{out: engine.NewOutput(1), cancelled: make(chan struct{}), ended: make(chan struct{})}
 	go func() { <-st.cancelled; close(st.ended) }()
-	x := &exchange{s: s, who: &Identity{Account: &account.Account{}}, resource: resource{route: routeMessages}, stream: true, streamed: true}
+	x := &exchange{s: s, who: &Identity{Account: &account.Account{}}, resource: resource{route: routeMessages}, stream: true,
+		streamed: true}
 	a := newAnswer(x, st, "core-1.1")
 	for range 2 {
 		if err := a.Close(); err != nil {

@@ -33,8 +33,8 @@ func (x *exchange) translate(body []byte) (*messages.Request, error) {
 	}
 	request, err := messages.ParseTranslated(native)
 	if err == nil && request.Stream && x.module != nil && x.module.Manifest.Framing == guest.FramingJSON {
-		return nil, &abi.Error{Kind: abi.Overloaded, Op: "server.translate", Msg: "the module of this path wants a stream, which it has not",
-			RetryAfter: time.Second}
+		return nil, &abi.Error{Kind: abi.Overloaded, Op: "server.translate", RetryAfter: time.Second,
+			Msg: "the module of this path wants a stream, which it has not"}
 	}
 	return request, err
 }
