@@ -21,7 +21,7 @@ func (n *node) writeModuleMetrics(w io.Writer) {
 	}
 	fmt.Fprintf(w, "corenode_modules_loading %d\n", loading)
 	fmt.Fprintf(w, "corenode_modules_state_damaged %d\n", oneIf(n.modules.StateDamaged()))
-	for _, slot := range extensions.Slots {
+	for _, slot := range n.modules.Slots() {
 		fmt.Fprintf(w, "corenode_module_slot_missing{slot=%q} %d\n", slot, oneIf(n.modules.Missing(slot)))
 	}
 	for _, use := range n.modules.Uses() {

@@ -258,6 +258,16 @@ func (c *Client) ActivateModule(ref string) (m extensions.Info, err error) {
 	return m, c.roundTrip("POST", modulePath(ref, "/activate"), nil, nil, &m)
 }
 
+// EnableModule lets a module of the program serve that is off by default, by its name.
+func (c *Client) EnableModule(name string) (m extensions.Info, err error) {
+	return m, c.roundTrip("POST", modulePath(name, "/enable"), nil, nil, &m)
+}
+
+// DisableModule ends what EnableModule began.
+func (c *Client) DisableModule(name string) (m extensions.Info, err error) {
+	return m, c.roundTrip("POST", modulePath(name, "/disable"), nil, nil, &m)
+}
+
 // CanaryModule lets a module serve a percentage of the accounts.
 func (c *Client) CanaryModule(ref string, percent int) (m extensions.Info, err error) {
 	return m, c.roundTrip("POST", modulePath(ref, "/canary"), nil, Share{percent}, &m)

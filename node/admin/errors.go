@@ -40,10 +40,11 @@ var kinds = []struct {
 	kind   string
 	causes []error
 }{
-	{KindNotFound, []error{store.ErrNotFound, extensions.ErrUnknownModule}},
+	{KindNotFound, []error{store.ErrNotFound, extensions.ErrUnknownModule, extensions.ErrSlot, extensions.ErrNotOff}},
 	{KindInvalid, []error{store.ErrInvalid}},
 	{KindConflict, []error{store.ErrNameTaken, store.ErrIdempotencyMismatch, extensions.ErrAmbiguous, extensions.ErrInUse,
-		extensions.ErrNoPrevious, extensions.ErrNoShadow, extensions.ErrBeside, extensions.ErrShipped}},
+		extensions.ErrNoPrevious, extensions.ErrNoShadow, extensions.ErrBeside, extensions.ErrShipped,
+		extensions.ErrPath, extensions.ErrOtherRoutes, extensions.ErrNotEnabled}},
 }
 
 // asError classifies what a verb returns.

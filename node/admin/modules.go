@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"corenode/actors/account"
@@ -20,6 +19,8 @@ type Modules interface {
 	Modules() []extensions.Info
 	Load(ctx context.Context, wasm, signature, config []byte) (extensions.Info, error)
 	Activate(ref string) (extensions.Info, error)
+	Enable(name string) (extensions.Info, error)
+	Disable(name string) (extensions.Info, error)
 	Canary(ref string, percent int) (extensions.Info, error)
 	Shadow(ref string, percent int) (extensions.Info, error)
 	ShadowReport(ref string) (compare.Report, error)
@@ -87,6 +88,10 @@ func loadModule(a *API, c call, asked NewModule) (any, error) {
 
 func activateModule(a *API, c call) (any, error) { return a.modules.Activate(c.target) }
 
+func enableModule(a *API, c call) (any, error) { return a.modules.Enable(c.target) }
+
+func disableModule(a *API, c call) (any, error) { return a.modules.Disable(c.target) }
+
 func canaryModule(a *API, c call, asked Share) (any, error) { return share(c, asked, a.modules.Canary) }
 
 func shadowModule(a *API, c call, asked Share) (any, error) { return share(c, asked, a.modules.Shadow) }
@@ -101,10 +106,7 @@ func share(c call, asked Share, set func(string, int) (extensions.Info, error)) 
 }
 
 func rollbackSlot(a *API, c call) (any, error) {
-	if slot := extensions.Slot(c.target); slices.Contains(extensions.Slots[:], slot) {
-		return a.modules.Rollback(slot)
-	}
-	return nil, &Error{Kind: KindNotFound, Message: fmt.Sprintf("no slot %q: want chat, responses, billing or admission", c.target)}
+	return a.modules.Rollback(extensions.Slot(c.target))
 }
 
 func removeModule(a *API, c call) (any, error) {

@@ -43,6 +43,20 @@ func (f *fakeModules) Activate(ref string) (extensions.Info, error) {
 	return f.say("activate " + ref)
 }
 
+func (f *fakeModules) Enable(name string) (extensions.Info, error) {
+	if name == "nobody" {
+		return extensions.Info{}, extensions.ErrNotOff
+	}
+	return f.say("enable " + name)
+}
+
+func (f *fakeModules) Disable(name string) (extensions.Info, error) {
+	if name == "off" {
+		return extensions.Info{}, extensions.ErrNotEnabled
+	}
+	return f.say("disable " + name)
+}
+
 func (f *fakeModules) Canary(ref string, percent int) (extensions.Info, error) {
 	return f.say(fmt.Sprintf("canary %s %d", ref, percent))
 }
@@ -60,8 +74,11 @@ func (f *fakeModules) ShadowReport(ref string) (compare.Report, error) {
 }
 
 func (f *fakeModules) Rollback(s extensions.Slot) (extensions.Info, error) {
-	if s == extensions.SlotChat {
+	switch s {
+	case extensions.SlotChat:
 		return extensions.Info{}, extensions.ErrNoPrevious
+	case "nowhere":
+		return extensions.Info{}, extensions.ErrSlot
 	}
 	return f.say("rollback " + string(s))
 }
@@ -125,6 +142,8 @@ func TestModuleVerbs(t *testing.T) {
 			return err
 		},
 		func() error { _, err := c.ActivateModule("sha256:aabbcc"); return err },
+		func() error { _, err := c.EnableModule("verses"); return err },
+		func() error { _, err := c.DisableModule("verses"); return err },
 		func() error { _, err := c.CanaryModule("discount@1.0.0", 10); return err },
 		func() error { _, err := c.ShadowModule("discount@1.0.0", 100); return err },
 		func() error {
@@ -142,7 +161,8 @@ func TestModuleVerbs(t *testing.T) {
 			t.Errorf("call %d: %v", i, err)
 		}
 	}
-	want := []string{`load w s {"a":1}`, "activate sha256:aabbcc", "canary discount@1.0.0 10", "shadow discount@1.0.0 100", "report discount@1.0.0",
+	want := []string{`load w s {"a":1}`, "activate sha256:aabbcc", "enable verses", "disable verses",
+		"canary discount@1.0.0 10", "shadow discount@1.0.0 100", "report discount@1.0.0",
 		"rollback billing", "remove aabbcc"}
 	if fmt.Sprint(modules.told) != fmt.Sprint(want) {
 		t.Errorf("told %q, want %q", modules.told, want)
@@ -152,6 +172,8 @@ func TestModuleVerbs(t *testing.T) {
 		call func() error
 	}{
 		{KindNotFound, func() error { _, err := c.ActivateModule("nobody"); return err }},
+		{KindNotFound, func() error { _, err := c.EnableModule("nobody"); return err }},
+		{KindConflict, func() error { _, err := c.DisableModule("off"); return err }},
 		{KindConflict, func() error { return c.RemoveModule("active") }},
 		{KindConflict, func() error { return c.RemoveModule("builtin:tariff") }},
 		{KindConflict, func() error { _, err := c.ShadowReport("loaded"); return err }},

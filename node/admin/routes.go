@@ -56,6 +56,8 @@ var routes = []route{
 	{"GET", Root + "/modules", 200, withModules(listModules)},
 	{"POST", Root + "/modules", 201, withModules(withBody(loadModule))},
 	{"POST", Root + "/modules/{module}/activate", 200, withModules(activateModule)},
+	{"POST", Root + "/modules/{module}/enable", 200, withModules(enableModule)},
+	{"POST", Root + "/modules/{module}/disable", 200, withModules(disableModule)},
 	{"POST", Root + "/modules/{module}/canary", 200, withModules(withBody(canaryModule))},
 	{"POST", Root + "/modules/{module}/shadow", 200, withModules(withBody(shadowModule))},
 	{"GET", Root + "/modules/{module}/shadow", 200, withModules(showShadow)},

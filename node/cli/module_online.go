@@ -22,7 +22,7 @@ import (
 
 // onlineVerbs are the commands that act on the modules of a running node.
 func onlineVerbs() []*cobra.Command {
-	return []*cobra.Command{moduleList(), moduleLoad(), moduleActivate(), moduleCanary(), moduleShadow(),
+	return []*cobra.Command{moduleList(), moduleLoad(), moduleActivate(), moduleEnable(), moduleDisable(), moduleCanary(), moduleShadow(),
 		moduleRollback(), moduleRemove(), moduleReplay(), moduleRerate()}
 }
 
@@ -174,6 +174,29 @@ began with. MODULE is a digest, its first characters, or name@version.`,
 	}
 }
 
+func moduleEnable() *cobra.Command {
+	return &cobra.Command{
+		Use: "enable NAME", Short: "Let a module of the program serve that is off by default", Args: cobra.ExactArgs(1),
+		Long: `Its paths are answered from now on, also after restarts and upgrades. module list
+shows the modules that there are.`,
+		Example: `  corenode module enable ollama`,
+		RunE: existing(func(c *admin.Client, _ *cobra.Command, args []string) (result, error) {
+			return printed(printModule)(c.EnableModule(args[0]))
+		}),
+	}
+}
+
+func moduleDisable() *cobra.Command {
+	return &cobra.Command{
+		Use: "disable NAME", Short: "End what enable began", Args: cobra.ExactArgs(1),
+		Long:    "Its paths are unknown from now on; requests that run finish.",
+		Example: `  corenode module disable ollama`,
+		RunE: existing(func(c *admin.Client, _ *cobra.Command, args []string) (result, error) {
+			return printed(printModule)(c.DisableModule(args[0]))
+		}),
+	}
+}
+
 func moduleCanary() *cobra.Command {
 	return &cobra.Command{
 		Use: "canary MODULE PERCENT", Short: "Let a module serve a percentage of the accounts", Args: cobra.ExactArgs(2),
@@ -193,7 +216,9 @@ func moduleCanary() *cobra.Command {
 func moduleRollback() *cobra.Command {
 	return &cobra.Command{
 		Use: "rollback SLOT", Short: "Let the module that served a slot before serve it again", Args: cobra.ExactArgs(1),
-		Long: "It was kept compiled, so this is immediate. SLOT is chat, responses, billing or admission.", Example: `  corenode module rollback billing`,
+		Long: `It was kept compiled, so this is immediate. SLOT is chat, responses, billing,
+admission, or the protocol of a module with paths of its own.`,
+		Example: `  corenode module rollback billing`,
 		RunE: existing(func(c *admin.Client, _ *cobra.Command, args []string) (result, error) {
 			return printed(printModule)(c.Rollback(args[0]))
 		}),
