@@ -4,6 +4,9 @@ import (
 	"context"
 	"corenode/extensions/guest"
 	"log/slog"
+	"maps"
+	"runtime"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -130,4 +133,57 @@ func checkNew(ships []shippedModule, digest string, m *guest.Manifest) error {
 		return guest.Refused("manifest", "ask for no more than the most, or leave the key out for the default", "%w", err)
 	}
 	return nil
+}
+
+// slot finds a slot, and makes that of a protocol that is new.
+func (b *builder) slot(s Slot) *slot {
+	if i := s.index(); i >= 0 {
+		return b.slots[i]
+	}
+	if sl := (*b.foreign.Load())[s]; sl != nil {
+		return sl
+	}
+	if !guest.IsProtocol(string(s)) {
+		panic("extensions: slot " + string(s)) // a mistake of the program
+	}
+	b.growing.Lock()
+	defer b.growing.Unlock()
+	all := maps.Clone(*b.foreign.Load())
+	if all[s] == nil {
+		all[s] = b.newSlot(s)
+		b.foreign.Store(&all)
+	}
+	return all[s]
+}
+
+func (b *builder) newSlot(s Slot) *slot {
+	sl := &slot{name: s}
+	sl.throttle = newThrottle(newCPUShare(b.options.CPUShare, runtime.GOMAXPROCS(0)), b.sayOver(sl))
+	sl.now.Store(&assignment{})
+	return sl
+}
+
+// foreignSlots are those of protocols that modules brought, by name.
+func (b *builder) foreignSlots() (all []*slot) {
+	named := *b.foreign.Load()
+	for _, name := range slices.Sorted(maps.Keys(named)) {
+		all = append(all, named[name])
+	}
+	return all
+}
+
+// allSlots are all there are, in the order that lists show.
+func (b *builder) allSlots() []*slot {
+	return append(b.slots[:len(b.slots):len(b.slots)], b.foreignSlots()...)
+}
+
+// sayOver says that calls of a slot were declined.
+func (b *builder) sayOver(sl *slot) func(declined uint64) {
+	return func(declined uint64) {
+		module := ""
+		if g := sl.now.Load().active; g != nil {
+			module = g.title()
+		}
+		b.log.Warn("a slot is over its share of the processors", "slot", string(sl.name), "module", module, "declined", declined)
+	}
 }

@@ -66,3 +66,11 @@ func (h *Host) Prices(model string) (abi.Prices, error) {
 	}
 	return prices, nil
 }
+
+// Slots are the names of all slots there are, in the order that lists show.
+func (h *Host) Slots() (names []Slot) {
+	for _, sl := range h.allSlots() {
+		names = append(names, sl.name)
+	}
+	return names
+}

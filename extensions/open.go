@@ -101,17 +101,6 @@ func (h *Host) addOff(s shippedModule) {
 	h.modules[s.digest] = m
 }
 
-// sayOver says that calls of a slot were declined.
-func (b *builder) sayOver(sl *slot) func(declined uint64) {
-	return func(declined uint64) {
-		module := ""
-		if g := sl.now.Load().active; g != nil {
-			module = g.title()
-		}
-		b.log.Warn("a slot is over its share of the processors", "slot", string(sl.name), "module", module, "declined", declined)
-	}
-}
-
 // compilesItself says once why the host compiles modules itself.
 func (h *Host) compilesItself() func(err error) {
 	var once sync.Once

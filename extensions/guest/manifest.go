@@ -8,6 +8,7 @@ import (
 	"io"
 	"strings"
 
+	"corenode/extensions/probe"
 	"corenode/wasm/abi"
 )
 
@@ -43,16 +44,7 @@ type Manifest struct {
 	ABI         string `json:"abi"`                // "1.0" or "1.1": which records it is given
 	Runtime     string `json:"runtime,omitempty"`  // "go" allows the imports and float instructions of Go's runtime
 	Description string `json:"description,omitempty"`
-	// Routes are the paths that a translator of a protocol of its own answers, and
-	// what follows says of all of them. See routes.go.
-	Routes  []Route  `json:"routes,omitempty"`
-	Keys    []Key    `json:"keys,omitempty"`    // where a request's key may be; the first place that has one counts
-	Headers []string `json:"headers,omitempty"` // that the module is told
-	Query   []string `json:"query,omitempty"`   // parameters that the module is told
-	Framing string   `json:"framing,omitempty"` // of answers that stream: sse, ndjson, or json for none
-	// ContentType is that of answers that stream; empty = the framing's usual one.
-	ContentType string         `json:"content_type,omitempty"`
-	Statuses    map[string]int `json:"statuses,omitempty"` // by kind of error; others are as on messages
+	Routing
 	// History: a translator wants the whole answer so far with its events.
 	History bool `json:"history,omitempty"`
 	// Free: a billing module may charge nothing for tokens that were used.
@@ -96,6 +88,23 @@ func (m *Manifest) Record(op abi.Op, in []byte) []byte {
 	return in
 }
 
+// Probed is what the usual calls of the module depend on. Each of its routes is
+// tried with a model's id for every parameter of the path.
+func (m *Manifest) Probed() probe.Module {
+	all := probe.Module{Kind: m.Kind, Protocol: m.Protocol, History: m.History, Free: m.Free, Framing: m.Framing}
+	for i, r := range m.Routes {
+		p, _ := ParsePattern(r.Path) // it was parsed before
+		route := probe.Route{Op: r.Op, Route: abi.Route{Index: i}}
+		for _, s := range p.segments {
+			if s.param != "" {
+				route.Params = append(route.Params, abi.Pair{Name: s.param, Value: "core-1.1"})
+			}
+		}
+		all.Routes = append(all.Routes, route)
+	}
+	return all
+}
+
 // RuntimeGo is the manifest's word for a guest built by the Go toolchain.
 const RuntimeGo = "go"
 
@@ -133,6 +142,9 @@ func (m *Manifest) validate() error {
 			wrong("protocol is %q, want chat or responses, or another name and routes", m.Protocol)
 		case m.HasRoutes():
 			errs = append(errs, m.checkRoutes())
+			if m.ABI != ABI11 {
+				wrong("routes need abi %s", ABI11)
+			}
 		}
 	case KindBilling, KindAdmission:
 		if m.Protocol != "" {

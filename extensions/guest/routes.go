@@ -7,9 +7,20 @@ import (
 	"slices"
 	"strings"
 
-	"corenode/extensions/probe"
 	"corenode/wasm/abi"
 )
+
+// Routing is what a translator of a protocol of its own says of its paths; empty in others.
+type Routing struct {
+	Routes  []Route  `json:"routes,omitempty"`
+	Keys    []Key    `json:"keys,omitempty"`    // where a request's key may be; the first place that has one counts
+	Headers []string `json:"headers,omitempty"` // that the module is told
+	Query   []string `json:"query,omitempty"`   // parameters that the module is told
+	Framing string   `json:"framing,omitempty"` // of answers that stream: sse, ndjson, or json for none
+	// ContentType is that of answers that stream; empty = the framing's usual one.
+	ContentType string         `json:"content_type,omitempty"`
+	Statuses    map[string]int `json:"statuses,omitempty"` // by kind of error; others are as on messages
+}
 
 // Route is one method and path that a module answers.
 type Route struct {
@@ -55,27 +66,10 @@ const (
 )
 
 // HasRoutes says whether a module answers paths of its own.
-func (m *Manifest) HasRoutes() bool { return len(m.Routes) > 0 }
-
-// Probed is what the usual calls of the module depend on. Each of its routes is
-// tried with a model's id for every parameter of the path.
-func (m *Manifest) Probed() probe.Module {
-	all := probe.Module{Kind: m.Kind, Protocol: m.Protocol, History: m.History, Free: m.Free, Framing: m.Framing}
-	for i, r := range m.Routes {
-		p, _ := ParsePattern(r.Path) // it was parsed before
-		route := probe.Route{Op: r.Op, Route: abi.Route{Index: i}}
-		for _, s := range p.segments {
-			if s.param != "" {
-				route.Params = append(route.Params, abi.Pair{Name: s.param, Value: "core-1.1"})
-			}
-		}
-		all.Routes = append(all.Routes, route)
-	}
-	return all
-}
+func (m *Routing) HasRoutes() bool { return len(m.Routes) > 0 }
 
 // StreamType is the content type of an answer that streams.
-func (m *Manifest) StreamType() string {
+func (m *Routing) StreamType() string {
 	if m.ContentType != "" {
 		return m.ContentType
 	}
@@ -83,15 +77,12 @@ func (m *Manifest) StreamType() string {
 }
 
 // StatusOf is the status of a kind of error, 0 where the manifest leaves it to the node.
-func (m *Manifest) StatusOf(k abi.Kind) int { return m.Statuses[k.String()] }
+func (m *Routing) StatusOf(k abi.Kind) int { return m.Statuses[k.String()] }
 
 // checkRoutes checks what a translator says of routes, all at once.
-func (m *Manifest) checkRoutes() error {
+func (m *Routing) checkRoutes() error {
 	var errs []error
 	wrong := func(format string, args ...any) { errs = append(errs, fmt.Errorf("manifest: "+format, args...)) }
-	if m.ABI != ABI11 {
-		wrong("routes need abi %s", ABI11)
-	}
 	if len(m.Routes) > RoutesMax {
 		wrong("%d routes, at most %d", len(m.Routes), RoutesMax)
 	}
@@ -121,7 +112,7 @@ func (m *Manifest) checkRoutes() error {
 
 // checkPaths checks each route and that no two are the same path: one that two
 // routes match is the more specific one's.
-func (m *Manifest) checkPaths() (errs []error) {
+func (m *Routing) checkPaths() (errs []error) {
 	seen := map[string]string{}
 	for _, r := range m.Routes {
 		p, err := ParsePattern(r.Path)
@@ -172,7 +163,7 @@ func (k *Key) check() error {
 
 // checkNames checks that a module is given no header and no parameter that may
 // have a key, its own or another protocol's.
-func (m *Manifest) checkNames() (errs []error) {
+func (m *Routing) checkNames() (errs []error) {
 	secret := func(name string) bool {
 		for _, k := range m.Keys {
 			if strings.EqualFold(name, k.Header) || strings.EqualFold(name, k.Query) {

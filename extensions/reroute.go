@@ -1,0 +1,110 @@
+package extensions
+
+import (
+	"bytes"
+	"corenode/extensions/guest"
+	"fmt"
+	"reflect"
+)
+
+// Route finds the route of a path as it was sent, without its query. It is that of
+// the module that serves, or, where that is not in memory, of the one that should.
+func (h *Host) Route(path []byte) (Routed, bool) {
+	if len(path) == 0 {
+		return Routed{}, false
+	}
+	first, _, _ := bytes.Cut(path[1:], []byte{'/'})
+	var found Routed
+	var best *routed
+	all := (*h.routing.Load())[string(first)]
+	for i := range all {
+		r := &all[i]
+		if best != nil && !r.pattern.Before(best.pattern) {
+			continue
+		}
+		if params, ok := r.pattern.Match(path); ok {
+			best, found = r, Routed{r.slot, r.manifest, r.index, params}
+		}
+	}
+	return found, best != nil
+}
+
+// route makes the routing anew from what the slots have. Where two of them have a
+// path, which no verb lets happen, the first by name keeps it. mu is held, or nobody
+// knows h yet.
+func (h *Host) route() {
+	r := routing{}
+	for _, sl := range h.foreignSlots() {
+		if sl.manifest == nil {
+			continue
+		}
+		if err := r.add(sl.name, sl.manifest); err != nil {
+			h.log.Error("a module's paths are not answered", "slot", string(sl.name), "module", sl.manifest.Ref(), "err", err)
+		}
+	}
+	h.routing.Store(&r)
+}
+
+// fits says whether the paths of an assignment's modules are free: the active one's
+// of other slots', and a canary has those of the active one. mu is held.
+func (h *Host) fits(sl *slot, a *assignment) error {
+	if sl.name.index() >= 0 {
+		return nil
+	}
+	if a.canary != nil && (a.active == nil || !reflect.DeepEqual(a.active.manifest.Routing, a.canary.manifest.Routing)) {
+		return fmt.Errorf("the canary %s: %w", a.canary.manifest.Ref(), ErrOtherRoutes)
+	}
+	if a.active == nil {
+		return nil
+	}
+	r := routing{}
+	for _, other := range h.foreignSlots() {
+		if other != sl && other.manifest != nil {
+			_ = r.add(other.name, other.manifest) // what does not fit is not answered
+		}
+	}
+	return r.add(sl.name, &a.active.manifest)
+}
+
+// reroute follows a new assignment of a slot. A module that should serve and is not
+// in memory keeps its paths. mu is held.
+func (h *Host) reroute(sl *slot, a *assignment) {
+	if sl.name.index() >= 0 {
+		return
+	}
+	switch {
+	case a.active != nil:
+		sl.manifest = &a.active.manifest
+	case !a.missing:
+		sl.manifest = nil
+	}
+	h.route()
+}
+
+// foresee learns the paths of what should serve in a slot, before it is in memory.
+func (h *Host) foresee(sl *slot) {
+	w := h.state.Slots[sl.name]
+	if sl.name.index() >= 0 || w.Active == "" {
+		return
+	}
+	var m guest.Manifest
+	err := fmt.Errorf("it is not known which module it was")
+	switch {
+	case w.Active == wantShipped:
+		for _, s := range h.ships {
+			if s.slot == sl.name {
+				m, err = s.readManifest()
+			}
+		}
+	case w.Active != wantUnknown:
+		m, err = h.folder.readManifest(w.Active)
+	}
+	if err == nil && slotOf(&m) != sl.name {
+		err = fmt.Errorf("the module is for slot %s", slotOf(&m))
+	}
+	if err != nil {
+		h.log.Error("the paths of a module are not known until it is in memory", "slot", string(sl.name), "module", w.Active, "err", err)
+		return
+	}
+	sl.manifest = &m
+}
