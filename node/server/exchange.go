@@ -119,7 +119,7 @@ func (x *exchange) end() {
 func (x *exchange) panicked(r any) {
 	x.suspect = true
 	x.s.metrics.panics.Inc()
-	x.s.log.Error("panic", "id", x.id, "route", x.route.String(), "panic", fmt.Sprint(r), "stack", string(debug.Stack()))
+	x.s.log.Error("panic", "id", x.id, "route", x.name(), "panic", fmt.Sprint(r), "stack", string(debug.Stack()))
 }
 
 // rateHeaders writes the limits of an authenticated caller, asking for them

@@ -21,7 +21,7 @@ func (x *exchange) writeLog(total time.Duration) {
 		return
 	}
 	attrs := make([]slog.Attr, 0, 28)
-	attrs = append(attrs, slog.String("id", x.id), slog.String("route", x.route.String()), slog.Int("status", x.status))
+	attrs = append(attrs, slog.String("id", x.id), slog.String("route", x.name()), slog.Int("status", x.status))
 	if x.authentic {
 		attrs = append(attrs, slog.String("account", x.who.Account.ID), slog.String("key", x.who.KeyID))
 	}

@@ -13,14 +13,14 @@ import (
 // metricsType is the text format of Prometheus.
 const metricsType = "text/plain; version=0.0.4; charset=utf-8"
 
-// metrics are the node's numbers. Every series is made at the start: no label
-// comes from a client, and there are none of accounts.
+// metrics are the node's numbers. Every series is made at the start, but those of the
+// routes of modules: no label comes from a client, and there are none of accounts.
 type metrics struct {
 	set *vm.Set
 
-	requests [routeEnd][]*vm.Counter // by kind, one past the kinds for answers without error
-	refusals []*vm.Counter           // by kind
-	left     [3]*vm.Counter          // clients that left, by phase
+	requests [routeModule][]*vm.Counter // by kind, one past the kinds for answers without error
+	refusals []*vm.Counter              // by kind
+	left     [3]*vm.Counter             // clients that left, by phase
 
 	prefillTokens, cachedTokens, decodeTokens *vm.Counter
 	panics, connectionsRefused, unrefunded    *vm.Counter
@@ -76,7 +76,7 @@ func newMetrics(s *Server) *metrics {
 
 func (m *metrics) makeRequests() {
 	kinds := abi.Kinds()
-	for r := range routeEnd {
+	for r := range routeModule {
 		for _, k := range kinds {
 			status := r.statusOf(k)
 			if r == routeUnreadable && k == abi.TooLarge {
@@ -92,16 +92,16 @@ func (m *metrics) makeRequests() {
 }
 
 func (m *metrics) request(r route, status, kind string) *vm.Counter {
-	return m.set.NewCounter(fmt.Sprintf(`corenode_requests_total{route="%s",status="%s",kind="%s"}`, r, status, kind))
+	return m.set.NewCounter(requestSeries(r.String(), status, kind))
+}
+
+func requestSeries(route, status, kind string) string {
+	return fmt.Sprintf(`corenode_requests_total{route="%s",status="%s",kind="%s"}`, route, status, kind)
 }
 
 // observe counts a request that ended.
 func (m *metrics) observe(x *exchange, total time.Duration) {
-	outcome := len(m.requests[x.route]) - 1
-	if x.failed {
-		outcome = int(x.kind)
-	}
-	m.requests[x.route][outcome].Inc()
+	m.outcome(x).Inc()
 	m.total.Update(total.Seconds())
 	if x.settled.Reason != "" {
 		m.spent(x)
@@ -111,6 +111,23 @@ func (m *metrics) observe(x *exchange, total time.Duration) {
 	if x.failed && x.kind == abi.Canceled {
 		m.left[phaseOf(x.settled)].Inc()
 	}
+}
+
+// outcome counts the requests of a route that ended like this one. The name and the
+// statuses of a module's are its manifest's: there are as many as operators load.
+func (m *metrics) outcome(x *exchange) *vm.Counter {
+	if x.module != nil {
+		status, kind := 200, "ok"
+		if x.failed {
+			status, kind = x.statusOf(x.kind), x.kind.String()
+		}
+		return m.set.GetOrCreateCounter(requestSeries(x.name(), fmt.Sprint(status), kind))
+	}
+	of := m.requests[x.route]
+	if x.failed {
+		return of[x.kind]
+	}
+	return of[len(of)-1]
 }
 
 // phaseOf says how far a settled request came.

@@ -105,6 +105,15 @@ func (r *resource) allows(method []byte) bool {
 	return string(method) == fasthttp.MethodGet || string(method) == fasthttp.MethodHead
 }
 
+// name is what logs and metrics show: of a module's route its protocol and what it is,
+// which are the manifest's words.
+func (r *resource) name() string {
+	if r.module != nil {
+		return r.module.Protocol + "_" + r.module.route().Op
+	}
+	return r.route.String()
+}
+
 // statusOf is the status of an error on the resource.
 func (r *resource) statusOf(k abi.Kind) int {
 	if r.module != nil {
