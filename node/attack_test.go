@@ -58,7 +58,7 @@ func TestAttackAdmin(t *testing.T) {
 		{"a percent that is none", "POST", "/modules/" + short + "/canary", `{"percent":101}`, "", 400,
 			[]string{"percent is 101, want 0 to 100"}},
 		{"a percent below none", "POST", "/modules/" + short + "/shadow", `{"percent":-1}`, "", 400, []string{"percent is -1"}},
-		{"a slot that is none", "POST", "/slots/root/rollback", "", "", 404, []string{"want chat, responses, billing or admission"}},
+		{"a slot that is none", "POST", "/slots/root/rollback", "", "", 404, []string{"no such slot"}},
 		{"a verb by GET", "GET", "/modules/" + short + "/activate", "", "", 405, nil},
 	}
 	for _, c := range cases {

@@ -29,6 +29,12 @@ func liar(t *testing.T) []byte {
 // first event group that an instance gets with first, and others with then.
 func handmade(t *testing.T, name string, native []byte, first, then string) []byte {
 	t.Helper()
+	return handmadeOf(t, guest.Manifest{Name: name, Kind: "translator", Protocol: "chat", Version: "1.0.0", ABI: "1.0"}, native, first, then, nil)
+}
+
+// handmadeOf is handmade with a manifest and the answers of further operations.
+func handmadeOf(t *testing.T, manifest guest.Manifest, native []byte, first, then string, more map[abi.Op]string) []byte {
+	t.Helper()
 	m := &wasmtest.Module{}
 	next := 1024
 	frame := func(payload []byte) int64 {
@@ -47,6 +53,9 @@ func handmade(t *testing.T, name string, native []byte, first, then string) []by
 	}{{abi.OpRequest, abi.Translated{Body: native}.Append(nil)}, {abi.OpResponse, []byte(lie)}} {
 		call.Get(0).I32(int32(answer.op)).Op(wasmtest.I32Eq).If(wasmtest.Void).I64(frame(answer.payload)).Op(wasmtest.Return).End()
 	}
+	for op, answer := range more {
+		call.Get(0).I32(int32(op)).Op(wasmtest.I32Eq).If(wasmtest.Void).I64(frame([]byte(answer))).Op(wasmtest.Return).End()
+	}
 	const seen = 512
 	call.Get(0).I32(int32(abi.OpEvents)).Op(wasmtest.I32Eq).If(wasmtest.Void)
 	call.I32(seen).Mem(wasmtest.I32Load, 0).If(wasmtest.Void)
@@ -59,11 +68,11 @@ func handmade(t *testing.T, name string, native []byte, first, then string) []by
 	m.Func("init", []byte{i32}, []byte{i64}, nil, wasmtest.Asm().I64(frame(nil)))
 	m.Func("call", []byte{i32, i32}, []byte{i64}, nil, call)
 	m.Memory(8, -1)
-	manifest, err := json.Marshal(guest.Manifest{Name: name, Kind: "translator", Protocol: "chat", Version: "1.0.0", ABI: "1.0"})
+	text, err := json.Marshal(manifest)
 	if err != nil {
 		t.Fatal(err)
 	}
-	m.Custom("corenode.manifest", manifest)
+	m.Custom("corenode.manifest", text)
 	return m.Bytes()
 }
 
@@ -110,13 +119,21 @@ func TestATranslatorThatLies(t *testing.T) {
 // serveBefore starts a node on which a module served before, when less was asked of one.
 func serveBefore(t *testing.T, wasm []byte, change func(*config.Config)) (n *node, base, key string, operator *admin.Client) {
 	t.Helper()
+	return serveBeforeIn(t, "chat", wasm, change)
+}
+
+// serveBeforeIn is serveBefore with the slot.
+func serveBeforeIn(t *testing.T, slot string, wasm []byte, change func(*config.Config)) (n *node, base, key string,
+	operator *admin.Client) {
+	t.Helper()
 	dir := filepath.Join(t.TempDir(), "data")
 	modules := filepath.Join(dir, "modules")
 	if err := os.MkdirAll(modules, 0o700); err != nil {
 		t.Fatal(err)
 	}
 	digest := fmt.Sprintf("%x", sha256.Sum256(wasm))
-	for name, text := range map[string]string{digest + ".wasm": string(wasm), "state.json": `{"slots":{"chat":{"active":"sha256:` + digest + `"}}}`} {
+	for name, text := range map[string]string{digest + ".wasm": string(wasm),
+		"state.json": `{"slots":{"` + slot + `":{"active":"sha256:` + digest + `"}}}`} {
 		if err := os.WriteFile(filepath.Join(modules, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
