@@ -164,7 +164,7 @@ func engineOptions(cfg *config.Config, id string, observer engine.Observer) (eng
 			QueueTimeout: cfg.Limits.QueueTimeout,
 			PauseAfter:   cfg.Limits.SlowReaderPause, CancelAfter: cfg.Limits.SlowReaderCancel,
 		},
-		Draft:   m.Speculation == config.SpeculationAuto, StepTime: m.StepTime,
+		Draft: m.Speculation == config.SpeculationAuto, StepTime: m.StepTime,
 		Threads: m.Threads, PackDir: filepath.Join(cfg.DataDir, "packed"), Observer: observer,
 	}
 	o.Cache.Bytes = cmp.Or(o.Cache.Bytes, max(physicalMemory()/4, pageBytesMin))
