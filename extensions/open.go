@@ -91,7 +91,7 @@ func (h *Host) addNative(s shippedModule) {
 
 // addOff adds a module that ships and serves only when an operator enables it.
 func (h *Host) addOff(s shippedModule) {
-	m := &module{digest: s.digest, shipped: true, wasm: s.wasm, failed: h.state.Failed[s.digest]}
+	m := &module{digest: s.digest, shipped: true, wasm: s.wasm}
 	var err error
 	if m.manifest, err = s.readManifest(); err != nil {
 		h.log.Error("a module that ships cannot be read", "module", s.name, "err", err)

@@ -179,9 +179,11 @@ func (h *Host) restoreShipped(s shippedModule) {
 	h.mu.Lock()
 	m := h.modules[s.digest]
 	if !s.off {
-		m = &module{digest: s.digest, shipped: true, wasm: s.wasm,
-			manifest: h.slot(s.slot).builtin.manifest, failed: h.state.Failed[s.digest]}
+		m = &module{digest: s.digest, shipped: true, wasm: s.wasm, manifest: h.slot(s.slot).builtin.manifest}
 		h.modules[s.digest] = m
+	}
+	if m != nil {
+		m.failed = h.state.Failed[s.digest]
 	}
 	h.mu.Unlock()
 	if m == nil { // it cannot be read, and that was said

@@ -45,7 +45,7 @@ func ParsePattern(path string) (p Pattern, err error) {
 		}
 		if s.param == "" && s.text == "" || s.text == "." || s.text == ".." ||
 			strings.ContainsFunc(s.text, func(c rune) bool { return !inName(c) && c != ':' }) {
-			return p, errors.New("a segment is letters, digits and - _ . : and not empty, . or ..")
+			return p, errors.New("a segment is letters, digits and - _ . : and neither empty nor . nor .. alone")
 		}
 		p.segments = append(p.segments, s)
 	}
