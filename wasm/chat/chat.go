@@ -16,8 +16,6 @@
 // JSON; in what is passed on whole (tool schemas, arguments) it is refused.
 package chat
 
-import "corenode/wasm/sdk/field"
-
 // Translator translates between chat completions and messages. It has no state.
 type Translator struct{}
 
@@ -43,9 +41,3 @@ func readKept(b []byte) kept {
 	}
 	return kept(b[0])
 }
-
-// valueBytesMax bounds what an error message repeats of a client's value.
-const valueBytesMax = 64
-
-// quoted repeats a client's value in a message.
-func quoted(value []byte) string { return `"` + field.Cut(string(value), valueBytesMax) + `"` }

@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"corenode/wasm/abi"
+	"corenode/wasm/sdk/field"
 )
 
 // errorWords are what sentences about the native body are made of for a client of chat completions.
@@ -48,24 +49,11 @@ func chatPath(native string, k kept) string {
 		}
 		return first
 	case "tools":
-		return toolPath(native)
+		return field.ToolPath(native)
 	case "messages":
 		return messagePath(native)
 	}
 	return native
-}
-
-// toolPath turns tools.N.input_schema into tools.N.function.parameters.
-func toolPath(native string) string {
-	parts := strings.SplitN(native, ".", 4)
-	if len(parts) < 3 || parts[2] == "type" {
-		return native
-	}
-	if parts[2] == "input_schema" {
-		parts[2] = "parameters"
-	}
-	parts[2] = "function." + parts[2]
-	return strings.Join(parts, ".")
 }
 
 // messagePath turns the path of a native block into the chat message's field.

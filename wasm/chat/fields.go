@@ -35,19 +35,19 @@ func (r *request) field(name []byte) {
 	case "repetition_penalty":
 		r.repetition = r.Number()
 	case "seed":
-		r.readSeed()
+		r.seed = r.Seed()
 	case "min_tokens":
 		_, r.minTokens = r.Integer(0, "an integer")
 	case "ignore_eos":
 		r.ignoreEOS = r.Bool()
 	case "stop":
-		r.readStop()
+		r.stops, r.stopText = r.Stops(r.stops[:0])
 	case "stream":
 		r.stream = r.Bool()
 	case "stream_options":
 		r.streamOptions()
 	case "tools":
-		r.readTools()
+		r.tools = r.Tools(r.tools[:0])
 	case "tool_choice":
 		r.readChoice()
 	case "parallel_tool_calls":
@@ -116,37 +116,6 @@ func (r *request) readTopK() {
 	}
 }
 
-// readSeed reads a seed, which unlike other integers may need all of 64 bits.
-func (r *request) readSeed() {
-	if r.seed = r.Number(); bytes.ContainsAny(r.seed, ".eE") {
-		if _, ok := scan.Integer(r.seed); !ok {
-			r.Fail("seed", "want an integer")
-		}
-	}
-}
-
-func (r *request) readStop() {
-	r.stops, r.stopText = r.stops[:0], r.S.Kind() == scan.String
-	if r.stopText {
-		r.oneStop()
-		return
-	}
-	if r.S.Kind() != scan.Array {
-		r.Want("a string or an array of strings")
-	}
-	for r.S.Open(); r.S.Next(); {
-		r.oneStop()
-	}
-}
-
-func (r *request) oneStop() {
-	raw := r.Str()
-	if raw != nil && len(raw) == 0 {
-		r.Fail(r.S.Path(), "a stop sequence must not be empty")
-	}
-	r.stops = append(append(append(r.stops, ',', '"'), raw...), '"')
-}
-
 // streamOptions reads stream_options. Without stream it asks for nothing: a
 // whole answer always has its usage.
 func (r *request) streamOptions() {
@@ -212,7 +181,7 @@ func (r *request) responseFormat() {
 	case "":
 		r.Fail(path+".type", "field required, one of text, json_object, json_schema")
 	default:
-		r.Fail(path+".type", quoted(kind)+" is not one of text, json_object, json_schema")
+		r.Fail(path+".type", field.Quoted(kind)+" is not one of text, json_object, json_schema")
 	}
 }
 
@@ -243,10 +212,7 @@ func (r *request) schemaFormat() schemaFormat {
 		case "strict":
 			r.Bool()
 		case "schema":
-			if r.S.Kind() != scan.Object {
-				r.Want("an object schema")
-			}
-			f.schema = r.S.Raw()
+			f.schema = r.Schema()
 		}
 	}
 	return f

@@ -128,7 +128,7 @@ func (r *request) readPart() {
 	case "":
 		r.Fail(r.S.Path()+".type", "field required")
 	default:
-		r.Fail(r.S.Path()+".type", quoted(kind)+" is not supported: text content only")
+		r.Fail(r.S.Path()+".type", field.Quoted(kind)+" is not supported: text content only")
 	}
 	m.parts = field.AppendText(append(m.parts, ','), text)
 }
@@ -164,7 +164,7 @@ func (r *request) appendMessage() {
 	case "":
 		r.Fail(r.S.Path()+".role", "field required, one of system, developer, user, assistant, tool")
 	default:
-		r.Fail(r.S.Path()+".role", quoted(m.role)+" is not one of system, developer, user, assistant, tool")
+		r.Fail(r.S.Path()+".role", field.Quoted(m.role)+" is not one of system, developer, user, assistant, tool")
 	}
 	r.out = append(r.out, '}')
 	if m.refused {

@@ -116,10 +116,7 @@ func (r *request) finish() {
 	} {
 		r.out = field.AppendMember(r.out, p.name, p.value)
 	}
-	if len(r.stops) > 0 {
-		r.out = append(append(r.out, `,"stop_sequences":[`...), r.stops[1:]...)
-		r.out = append(r.out, ']')
-	}
+	r.out = field.AppendArray(r.out, "stop_sequences", r.stops)
 	if r.ignoreEOS {
 		r.out = append(r.out, `,"ignore_eos":true`...)
 	}
@@ -134,8 +131,7 @@ func (r *request) finish() {
 		r.out = append(r.out, `"}`...)
 	}
 	if len(r.tools) > 0 {
-		r.out = append(append(r.out, `,"tools":[`...), r.tools[1:]...)
-		r.out = r.choice.Append(append(r.out, ']'))
+		r.out = r.choice.Append(field.AppendArray(r.out, "tools", r.tools))
 	}
 	r.out = append(r.out, '}')
 }

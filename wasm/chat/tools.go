@@ -42,7 +42,7 @@ func (r *request) appendCall(dst []byte) []byte {
 	}
 	switch {
 	case len(kind) > 0 && string(kind) != "function":
-		r.Fail(r.S.Path()+".type", quoted(kind)+" is not supported: calls of functions only")
+		r.Fail(r.S.Path()+".type", field.Quoted(kind)+" is not supported: calls of functions only")
 	case len(id) == 0:
 		r.Fail(r.S.Path()+".id", "field required")
 	case !called:
@@ -86,7 +86,7 @@ func (r *request) readArguments() []byte {
 	if r.In.Kind() == scan.Invalid && r.In.Err().What == scan.Truncated {
 		return []byte("{}") // empty, or white space only
 	}
-	if wrong := r.ObjectText(text, quoted); wrong != "" {
+	if wrong := r.ObjectText(text, field.Quoted); wrong != "" {
 		r.Fail(r.S.Path(), wrong)
 	}
 	return text
@@ -104,79 +104,6 @@ func (r *request) readLegacyCall() {
 	m.legacy = appendToolUse(m.legacy[:0], r.legacyID, r.readFunction())
 }
 
-// readTools reads the tools as native ones.
-func (r *request) readTools() {
-	r.tools = r.tools[:0]
-	if !r.Open(scan.Array) {
-		return
-	}
-	for r.S.Next() {
-		if r.Open(scan.Object) {
-			r.readTool()
-		}
-	}
-}
-
-// readTool reads one tool, whose object is open.
-func (r *request) readTool() {
-	var kind []byte
-	offered := false
-	from := len(r.tools)
-	for r.S.Next() {
-		name := r.S.Key()
-		if r.S.Null() {
-			continue
-		}
-		switch string(name) {
-		case "type":
-			kind = r.Text()
-		case "function":
-			offered = true
-			r.tools = r.tools[:from]
-			r.readDefinition()
-		}
-	}
-	switch {
-	case len(kind) > 0 && string(kind) != "function":
-		r.Fail(r.S.Path()+".type", quoted(kind)+" is not supported: tools of type function only")
-	case !offered:
-		r.Fail(r.S.Path()+".function", "field required")
-	}
-}
-
-// readDefinition reads the function of a tool. What strict asks for, arguments
-// that fit the schema, is what every call is held to as far as it can be.
-func (r *request) readDefinition() {
-	if !r.Open(scan.Object) {
-		return
-	}
-	var called, description []byte
-	schema := []byte(field.NoParameters)
-	for r.S.Next() {
-		name := r.S.Key()
-		if r.S.Null() {
-			continue
-		}
-		switch string(name) {
-		case "name":
-			called = r.Str()
-		case "description":
-			description = r.Str()
-		case "parameters":
-			if r.S.Kind() != scan.Object {
-				r.Want("an object schema")
-			}
-			schema = r.S.Raw()
-		case "strict":
-			r.Bool()
-		}
-	}
-	if len(called) == 0 {
-		r.Fail(r.S.Path()+".name", "field required")
-	}
-	r.tools = field.AppendTool(append(r.tools, ','), called, description, schema)
-}
-
 // readChoice reads tool_choice: a word, or an object that names a function.
 func (r *request) readChoice() {
 	switch r.S.Kind() {
@@ -187,7 +114,7 @@ func (r *request) readChoice() {
 		case "required":
 			r.choice.Mode, r.forced = "any", true
 		default:
-			r.Fail("tool_choice", quoted(word)+" is not one of auto, none, required")
+			r.Fail("tool_choice", field.Quoted(word)+" is not one of auto, none, required")
 		}
 	case scan.Object:
 		r.readNamedChoice()
@@ -216,7 +143,7 @@ func (r *request) readNamedChoice() {
 	}
 	switch {
 	case string(kind) != "function":
-		r.Fail("tool_choice.type", quoted(kind)+" is not supported: want \"function\"")
+		r.Fail("tool_choice.type", field.Quoted(kind)+" is not supported: want \"function\"")
 	case len(r.choice.Name) == 0:
 		r.Fail("tool_choice.function.name", "field required")
 	}
