@@ -8,6 +8,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 
 	"corenode/wasm/chat"
+	"corenode/wasm/ollama"
 	"corenode/wasm/responses"
 	"corenode/wasm/sdk"
 	"corenode/wasm/tariff"
@@ -38,6 +39,7 @@ func Modules() []Module {
 	all := []Module{
 		{Name: "chat", Kind: "translator", Protocol: "chat", Native: chat.Handler()},
 		{Name: "responses", Kind: "translator", Protocol: "responses", History: true, Native: responses.Handler()},
+		{Name: "ollama", Kind: "translator", Protocol: "ollama", Off: true, History: true, Native: ollama.Handler()},
 		{Name: TariffName, Kind: "billing", Native: tariff.New()},
 	}
 	digests := built()

@@ -32,6 +32,10 @@ func TestModulesAreWhatTheySay(t *testing.T) {
 			Name, Kind, Protocol, Version, ABI, Runtime, Description string
 			History                                                  bool
 			MemoryMaxBytes                                           int64 `json:"memory_max_bytes"`
+
+			Routes, Keys, Headers, Query, Statuses json.RawMessage
+			Framing                                string
+			ContentType                            string `json:"content_type"`
 		}
 		d := json.NewDecoder(bytes.NewReader(section(t, wasm, "corenode.manifest")))
 		d.DisallowUnknownFields()
@@ -43,7 +47,7 @@ func TestModulesAreWhatTheySay(t *testing.T) {
 			records = "1.1" // it is told of failures as data
 		}
 		if manifest.Name != m.Name || manifest.Kind != m.Kind || manifest.Protocol != m.Protocol ||
-			manifest.History != m.History || manifest.ABI != records || manifest.Runtime != "go" {
+			manifest.History != m.History || manifest.ABI != records || manifest.Runtime != "go" || m.Off != (manifest.Routes != nil) {
 			t.Errorf("%s: the manifest says %+v", m.Name, manifest)
 		}
 		var vectors []json.RawMessage

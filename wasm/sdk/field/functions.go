@@ -1,6 +1,7 @@
 package field
 
 import (
+	"strconv"
 	"strings"
 
 	"corenode/wasm/sdk/scan"
@@ -157,3 +158,6 @@ func ToolPath(native string) string {
 	parts[2] = "function." + parts[2]
 	return strings.Join(parts, ".")
 }
+
+// Decimal is the text of a number.
+func Decimal(n int64) []byte { return strconv.AppendInt(nil, n, 10) }
