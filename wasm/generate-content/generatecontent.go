@@ -1,0 +1,86 @@
+// Package generatecontent is the translator of the generateContent protocol: its
+// requests become bodies of the messages protocol, an answer's events become
+// partial responses or one response, and listings and counts are written as it
+// has them. It is pure: every method is a function of its arguments.
+//
+// One content becomes one native message, and one part one block, so that a
+// place such as contents[3].parts[0] is the same on both sides; Error turns what
+// the engine says of the native body back into the client's fields.
+//
+// The protocol refuses fields that it does not know, and so does this: a request
+// says nothing that goes unheard. Only safety settings have no effect, as
+// nothing here is filtered. Names may be in camel or in snake case.
+//
+// Arguments of calls are objects, so a call is written when it is whole. The
+// thinking before the first call of an answer goes along as its signature: a
+// client that sends it back gives the model its thinking again.
+package generatecontent
+
+import (
+	"corenode/wasm/sdk"
+	"corenode/wasm/sdk/field"
+)
+
+// Translator translates between generateContent and messages. It has no state.
+type Translator struct{}
+
+// New returns the translator, an sdk.Router.
+func New() Translator { return Translator{} }
+
+// Handler is the translator as a module.
+func Handler() sdk.Handler { return sdk.RouterHandler(New()) }
+
+// The routes, in the manifest's order.
+const (
+	routeGenerate = iota
+	routeStream
+	routeCount
+	routeList
+	routeModel
+)
+
+// kept is what an answer must know of its request: Translated.Kept is one byte of
+// these bits, and never empty for a request that was translated.
+type kept byte
+
+const (
+	// keptThoughts: the client wants to see the thinking.
+	keptThoughts kept = 1 << iota
+	// keptArray: a stream that is one array of responses, for want of alt=sse.
+	keptArray
+	// keptMoved: blocks do not stand where their parts do.
+	keptMoved
+	// keptRegrouped: tools do not stand where their declarations do.
+	keptRegrouped
+	// keptJSONSchema: the format came as responseJsonSchema.
+	keptJSONSchema
+)
+
+func readKept(b []byte) kept {
+	if len(b) == 0 {
+		return 0
+	}
+	return kept(b[0])
+}
+
+// valueBytesMax bounds what an error repeats of a client's value.
+const valueBytesMax = 64
+
+// quoted repeats a client's value in a message.
+func quoted(value []byte) string { return `"` + field.Cut(string(value), valueBytesMax) + `"` }
+
+// camel is a field's name as the protocol spells it: it may come in snake case.
+func camel(name []byte) string {
+	out, upper := make([]byte, 0, len(name)), false
+	for i, c := range name {
+		switch {
+		case c == '_' && i > 0:
+			upper = true
+			continue
+		case upper && 'a' <= c && c <= 'z':
+			c -= 'a' - 'A'
+		}
+		out, upper = append(out, c), false
+	}
+	return string(out)
+}

@@ -1,0 +1,155 @@
+package generatecontent
+
+import (
+	"bytes"
+	"strings"
+
+	"corenode/wasm/abi"
+	"corenode/wasm/sdk/field"
+	"corenode/wasm/sdk/scan"
+)
+
+// schema is one Schema of the protocol while it becomes a JSON schema: its types
+// are in capitals, its integers may be texts, and it says nullable where a JSON
+// schema lists null.
+type schema struct {
+	out      []byte // members, each with a comma before it
+	kind     string // the type in small letters
+	anyOf    []byte // schemas, each with a comma before it
+	enum     []byte // the text of an array
+	nullable bool
+}
+
+// readSchema reads a Schema and returns the JSON schema.
+func (r *request) readSchema() []byte {
+	var s schema
+	if !r.Open(scan.Object) {
+		return nil
+	}
+	for r.S.Next() {
+		if name := camel(r.S.Key()); !r.S.Null() {
+			r.schemaMember(&s, name)
+		}
+	}
+	return s.json()
+}
+
+func (r *request) schemaMember(s *schema, name string) {
+	switch name {
+	case "type":
+		s.kind = strings.ToLower(string(r.Text()))
+	case "nullable":
+		s.nullable = r.Bool()
+	case "enum":
+		if r.S.Kind() != scan.Array {
+			r.Want("an array")
+		}
+		s.enum = r.S.Raw()
+	case "anyOf":
+		if r.Open(scan.Array) {
+			for s.anyOf = s.anyOf[:0]; r.S.Next(); {
+				s.anyOf = append(append(s.anyOf, ','), r.readSchema()...)
+			}
+		}
+	case "items":
+		s.add(name, r.readSchema())
+	case "properties":
+		s.add(name, r.readSchemas())
+	case "defs", "$defs":
+		s.add("$defs", r.readSchemas())
+	case "ref", "$ref":
+		s.addText("$ref", r.Str())
+	case "additionalProperties":
+		if r.S.Kind() == scan.Object {
+			s.add(name, r.readSchema())
+		} else if r.Bool() {
+			s.add(name, []byte("true"))
+		} else {
+			s.add(name, []byte("false"))
+		}
+	case "minItems", "maxItems", "minLength", "maxLength", "minProperties", "maxProperties":
+		s.add(name, r.integerText())
+	case "minimum", "maximum":
+		s.add(name, r.Number())
+	case "pattern", "description", "title":
+		s.addText(name, r.Str())
+	case "format":
+		if format := r.Str(); string(format) != "enum" { // which says that there is an enum
+			s.addText(name, format)
+		}
+	case "required", "default", "example":
+		s.add(name, r.S.Raw())
+	case "propertyOrdering": // members come in the order of the properties
+		r.S.Skip()
+	default:
+		r.unknown()
+	}
+}
+
+// readSchemas reads an object whose values are Schemas.
+func (r *request) readSchemas() []byte {
+	if !r.Open(scan.Object) {
+		return nil
+	}
+	var out []byte
+	for r.S.Next() {
+		out = abi.AppendEscaped(append(out, ',', '"'), string(r.S.Key()))
+		out = append(append(out, '"', ':'), r.readSchema()...)
+	}
+	return enclosed('{', out, '}')
+}
+
+// integerText reads an integer of 0 or more, which may be a text as the protocol
+// has those of 64 bits.
+func (r *request) integerText() []byte {
+	if r.S.Kind() != scan.String {
+		_, text := r.Integer(0, "an integer")
+		return text
+	}
+	text := r.Text()
+	r.In.Reset(text)
+	if n, ok := r.In.Int(); !ok || n < 0 || !r.In.End() {
+		r.Fail(r.S.Path(), quoted(text)+" is not an integer of 0 or more")
+	}
+	return bytes.TrimSpace(text)
+}
+
+func (s *schema) add(name string, value []byte) { s.out = field.AppendMember(s.out, name, value) }
+
+func (s *schema) addText(name string, raw []byte) {
+	s.add(name, append(append([]byte{'"'}, raw...), '"'))
+}
+
+// json is the JSON schema, once all members were read.
+func (s *schema) json() []byte {
+	switch {
+	case s.kind == "" || s.kind == "type_unspecified":
+	case s.nullable && s.kind != "null":
+		s.add("type", append(abi.AppendEscaped([]byte(`["`), s.kind), `","null"]`...))
+	default:
+		s.add("type", append(abi.AppendEscaped([]byte{'"'}, s.kind), '"'))
+	}
+	if s.nullable && len(s.enum) > 0 {
+		s.enum = append(bytes.TrimRight(bytes.Clone(s.enum[:len(s.enum)-1]), " \t\r\n"), ",null]"...)
+		if len(s.enum) == len("[,null]") {
+			s.enum = []byte("[null]")
+		}
+	}
+	s.add("enum", s.enum)
+	if s.nullable && len(s.anyOf) > 0 {
+		s.anyOf = append(s.anyOf, `,{"type":"null"}`...)
+	}
+	if len(s.anyOf) > 0 {
+		s.add("anyOf", enclosed('[', s.anyOf, ']'))
+	}
+	return enclosed('{', s.out, '}')
+}
+
+// enclosed puts brackets around a list whose items each have a comma before them.
+func enclosed(left byte, list []byte, right byte) []byte {
+	out := []byte{left}
+	if len(list) > 0 {
+		out = append(out, list[1:]...)
+	}
+	return append(out, right)
+}
