@@ -8,6 +8,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 
 	"corenode/wasm/chat"
+	generatecontent "corenode/wasm/generate-content"
 	"corenode/wasm/ollama"
 	"corenode/wasm/responses"
 	"corenode/wasm/sdk"
@@ -40,6 +41,7 @@ func Modules() []Module {
 		{Name: "chat", Kind: "translator", Protocol: "chat", Native: chat.Handler()},
 		{Name: "responses", Kind: "translator", Protocol: "responses", History: true, Native: responses.Handler()},
 		{Name: "ollama", Kind: "translator", Protocol: "ollama", Off: true, History: true, Native: ollama.Handler()},
+		{Name: "generate-content", Kind: "translator", Protocol: "generate-content", Off: true, History: true, Native: generatecontent.Handler()},
 		{Name: TariffName, Kind: "billing", Native: tariff.New()},
 	}
 	digests := built()

@@ -4,62 +4,51 @@ import (
 	"strconv"
 
 	"corenode/wasm/abi"
-	"corenode/wasm/sdk/scan"
+	"corenode/wasm/sdk/piece"
 )
 
 // Pieces of a partial response, and of a whole one.
 const (
 	begin      = `{"candidates":[{"content":{"parts":[`
+	event      = "data: " + begin
+	eventText  = event + textPart
 	endOfParts = `],"role":"model"},`
-	index      = `"index":0}]`
+	place      = `"index":0}]`
 	textPart   = `{"text":"`
 )
 
 // Events writes the partial responses of one event group, each as one server-sent
-// event: a piece of text or thinking, or a whole call. The state is what the
-// request kept; before there is any, it comes with the group.
-func (Translator) Events(dst, next []byte, in abi.EventsInput) ([]byte, []byte) {
-	k := readKept(in.State)
-	if len(in.State) == 0 {
-		k = readKept(in.Kept)
+// event: a piece of text or thinking, or a whole call.
+func (t Translator) Events(dst, next []byte, in abi.EventsInput) (bytes, after []byte) {
+	return piece.Events(t, dst, next, in)
+}
+
+// Around gives what stands before and after a piece; see piece.Writer.
+func (Translator) Around(own []byte, facts *abi.Facts, b abi.BlockKind) (before, after []byte) {
+	thought := b == abi.BlockThinking
+	if thought && readKept(own)&keptThoughts == 0 {
+		return nil, nil
 	}
-	var from, to int // in dst: what ends a piece, the same for all of an answer
-	all := in.Events
-	for {
-		f, ok := all.Next()
-		if !ok {
-			return dst, append(next[:0], byte(k))
+	after = []byte(textEnd(thought))
+	return []byte(eventText), appendNames(append(after, endOfParts+place...), facts, "\n\n")
+}
+
+// Other writes a call when its block is over, and the last response. A stream's
+// own state is what the request kept.
+func (Translator) Other(dst, own []byte, in *abi.EventsInput, f abi.Frame) (bytes, next []byte) {
+	switch {
+	case f.Kind == abi.EventStart:
+		own = []byte{byte(readKept(in.Kept))}
+	case f.Kind == abi.EventBlockStop && f.Block == abi.BlockToolUse:
+		if call := piece.FindCall(in.History, f.Index); call.Whole() {
+			dst = appendCall(append(dst, event...), in.History, &call, f.Index)
+			dst = appendNames(append(dst, endOfParts+place...), &in.Facts, "\n\n")
 		}
-		switch {
-		case f.Kind == abi.EventDelta && f.Block != abi.BlockToolUse:
-			thought := f.Block == abi.BlockThinking
-			if thought && k&keptThoughts == 0 || len(f.Payload) == 0 {
-				continue
-			}
-			dst = appendText(append(append(dst, "data: "...), begin...), f.Payload, thought)
-		case f.Kind == abi.EventBlockStop && f.Block == abi.BlockToolUse:
-			start := len(dst)
-			dst = append(append(dst, "data: "...), begin...)
-			written := false
-			if dst, written = appendCall(dst, in.History, f.Index); !written {
-				dst = dst[:start]
-				continue
-			}
-		case f.Kind == abi.EventEnd:
-			dst = append(append(append(dst, "data: "...), begin...), textPart+`"}`...)
-			dst = append(appendEnd(dst, f, &in.Facts), "\n\n"...)
-			continue
-		default:
-			continue
-		}
-		if to > 0 {
-			dst = append(dst, dst[from:to]...)
-			continue
-		}
-		from = len(dst)
-		dst = append(appendNames(append(append(dst, endOfParts...), index...), &in.Facts), "\n\n"...)
-		to = len(dst)
+	case f.Kind == abi.EventEnd:
+		dst = append(append(dst, eventText...), textEnd(false)...)
+		dst = append(appendEnd(dst, f, &in.Facts), "\n\n"...)
 	}
+	return dst, own
 }
 
 // Response writes a whole answer: one response, or of a stream without alt=sse an
@@ -82,17 +71,16 @@ func (Translator) Response(dst []byte, in abi.ResponseInput) []byte {
 		case f.Kind == abi.EventDelta && f.Block != abi.BlockToolUse:
 			if thought := f.Block == abi.BlockThinking; len(f.Payload) > 0 && (!thought || k&keptThoughts != 0) {
 				part()
-				dst = appendText(dst, f.Payload, thought)
+				dst = append(append(append(dst, textPart...), f.Payload...), textEnd(thought)...)
 			}
 		case f.Kind == abi.EventBlockStop && f.Block == abi.BlockToolUse:
-			before, written := len(dst), false
-			part()
-			if dst, written = appendCall(dst, in.Events, f.Index); !written {
-				dst = dst[:before]
+			if call := piece.FindCall(in.Events, f.Index); call.Whole() {
+				part()
+				dst = appendCall(dst, in.Events, &call, f.Index)
 			}
 		case f.Kind == abi.EventEnd:
 			if len(dst) == empty {
-				dst = append(dst, textPart+`"}`...)
+				dst = append(append(dst, textPart...), textEnd(false)...)
 			}
 			dst = appendEnd(dst, f, &in.Facts)
 		}
@@ -103,48 +91,38 @@ func (Translator) Response(dst []byte, in abi.ResponseInput) []byte {
 	return dst
 }
 
-// appendText appends a part with a piece of text or thinking.
-func appendText(dst, text []byte, thought bool) []byte {
-	dst = append(append(append(dst, textPart...), text...), '"')
+// textEnd ends a part with a piece of text or thinking.
+func textEnd(thought bool) string {
 	if thought {
-		dst = append(dst, `,"thought":true`...)
+		return `","thought":true}`
+	}
+	return `"}`
+}
+
+// appendCall appends the part of the call that is block index of answer. The first
+// call is signed with the thinking before it.
+func appendCall(dst []byte, answer abi.Frames, call *piece.Call, index int) []byte {
+	dst = append(append(append(dst, `{"functionCall":{"id":"`...), call.ID...), `","name":"`...)
+	dst = append(append(dst, call.Name...), `","args":`...)
+	dst = append(call.AppendArguments(dst), '}')
+	if thinking := before(answer, index); len(thinking) > 0 {
+		dst = append(appendSignature(append(dst, `,"thoughtSignature":"`...), thinking), '"')
 	}
 	return append(dst, '}')
 }
 
-// appendCall appends the part of the call with an index in answer; false where its
-// arguments are no object, because the answer ended within them.
-func appendCall(dst []byte, answer abi.Frames, index int) ([]byte, bool) {
-	var id, name, arguments, thinking []byte
-	first := true // no call stands before it
-	for f, ok := answer.Next(); ok; f, ok = answer.Next() {
+// before is the thinking before the call that is block index; nothing where it is
+// not the first call.
+func before(answer abi.Frames, index int) (thinking []byte) {
+	for f, ok := answer.Next(); ok && f.Index < index; f, ok = answer.Next() {
 		switch {
-		case f.Index > index || f.Kind != abi.EventBlockStart && f.Kind != abi.EventDelta:
+		case f.Kind == abi.EventBlockStart && f.Block == abi.BlockToolUse:
+			return nil
 		case f.Kind == abi.EventDelta && f.Block == abi.BlockThinking:
 			thinking = append(thinking, f.Payload...)
-		case f.Block != abi.BlockToolUse:
-		case f.Index < index:
-			first = false
-		case f.Kind == abi.EventBlockStart:
-			id, name = f.Tool()
-		default:
-			arguments = scan.Unescape(arguments, f.Payload)
 		}
 	}
-	if len(arguments) == 0 {
-		arguments = []byte("{}")
-	}
-	var s scan.Scanner
-	if s.Reset(arguments); s.Kind() != scan.Object || !s.End() {
-		return dst, false
-	}
-	dst = append(append(append(dst, `{"functionCall":{"id":"`...), id...), `","name":"`...)
-	dst = append(append(append(dst, name...), `","args":`...), arguments...)
-	dst = append(dst, '}')
-	if first && len(thinking) > 0 {
-		dst = append(appendSignature(append(dst, `,"thoughtSignature":"`...), thinking), '"')
-	}
-	return append(dst, '}'), true
+	return thinking
 }
 
 // appendEnd appends what follows the parts of the last response: why the answer
@@ -156,7 +134,7 @@ func appendEnd(dst []byte, f abi.Frame, facts *abi.Facts) []byte {
 	} else {
 		dst = append(dst, "STOP"...)
 	}
-	dst = append(append(dst, `",`...), index...)
+	dst = append(append(dst, `",`...), place...)
 	u := f.Usage()
 	dst = strconv.AppendInt(append(dst, `,"usageMetadata":{"promptTokenCount":`...), u.Input(), 10)
 	dst = strconv.AppendInt(append(dst, `,"candidatesTokenCount":`...), u.Output-u.Reasoning, 10)
@@ -167,19 +145,17 @@ func appendEnd(dst []byte, f abi.Frame, facts *abi.Facts) []byte {
 	if u.Reasoning > 0 {
 		dst = strconv.AppendInt(append(dst, `,"thoughtsTokenCount":`...), u.Reasoning, 10)
 	}
-	return appendNames(append(dst, '}'), facts)
+	return appendNames(append(dst, '}'), facts, "")
 }
 
-// appendNames appends which model answered which request, and ends the response.
-func appendNames(dst []byte, facts *abi.Facts) []byte {
+// appendNames appends which model answered which request, and the response's end.
+func appendNames(dst []byte, facts *abi.Facts, end string) []byte {
 	dst = abi.AppendEscaped(append(dst, `,"modelVersion":"`...), facts.Model)
 	dst = append(append(dst, `","responseId":"`...), facts.ID...)
-	return append(dst, `"}`...)
+	return append(append(dst, `"}`...), end...)
 }
 
 // Count writes the answer of countTokens.
 func (Translator) Count(dst []byte, in abi.CountInput) []byte {
 	return append(strconv.AppendInt(append(dst, `{"totalTokens":`...), in.Tokens, 10), '}')
 }
-
-func decimal(n int64) []byte { return strconv.AppendInt(nil, n, 10) }

@@ -38,7 +38,7 @@ func (r *request) readContent() {
 		}
 		r.messages = append(r.messages, `,{"role":"assistant","content":[`...)
 	default:
-		r.Fail(path+".role", quoted(c.role)+" is not one of user, model")
+		r.Fail(path+".role", field.Quoted(c.role)+" is not one of user, model")
 		return
 	}
 	r.messages = append(append(r.messages, r.blocks[1:]...), "]}"...)

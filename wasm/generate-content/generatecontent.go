@@ -18,7 +18,7 @@ package generatecontent
 
 import (
 	"corenode/wasm/sdk"
-	"corenode/wasm/sdk/field"
+	"corenode/wasm/sdk/piece"
 )
 
 // Translator translates between generateContent and messages. It has no state.
@@ -28,15 +28,17 @@ type Translator struct{}
 func New() Translator { return Translator{} }
 
 // Handler is the translator as a module.
-func Handler() sdk.Handler { return sdk.RouterHandler(New()) }
+func Handler() sdk.Handler { return piece.Handler(New()) }
 
-// The routes, in the manifest's order.
+// The routes, in the manifest's order: first below /v1beta, then the same ones
+// below a prefix with any version, where SDKs of every version find them.
 const (
 	routeGenerate = iota
 	routeStream
 	routeCount
 	routeList
 	routeModel
+	routes // of each prefix
 )
 
 // kept is what an answer must know of its request: Translated.Kept is one byte of
@@ -62,12 +64,6 @@ func readKept(b []byte) kept {
 	}
 	return kept(b[0])
 }
-
-// valueBytesMax bounds what an error repeats of a client's value.
-const valueBytesMax = 64
-
-// quoted repeats a client's value in a message.
-func quoted(value []byte) string { return `"` + field.Cut(string(value), valueBytesMax) + `"` }
 
 // camel is a field's name as the protocol spells it: it may come in snake case.
 func camel(name []byte) string {

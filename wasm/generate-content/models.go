@@ -4,6 +4,7 @@ import (
 	"strconv"
 
 	"corenode/wasm/abi"
+	"corenode/wasm/sdk/field"
 )
 
 // Bounds of a page of the listing, as the protocol has them.
@@ -14,7 +15,7 @@ const (
 
 // Models writes the listing, or one model. A page token is where the next page begins.
 func (Translator) Models(dst []byte, in abi.ModelsInput) ([]byte, *abi.Error) {
-	if in.Route.Index == routeModel {
+	if in.Route.Index%routes == routeModel {
 		id := in.Route.Param("model")
 		for i := range in.Models {
 			if in.Models[i].ID == id {
@@ -22,7 +23,7 @@ func (Translator) Models(dst []byte, in abi.ModelsInput) ([]byte, *abi.Error) {
 			}
 		}
 		return dst, &abi.Error{Kind: abi.ModelNotFound, Op: "generatecontent.Models", Param: "model",
-			Msg: quoted([]byte(id)) + " is not a model of this service"}
+			Msg: field.Quoted([]byte(id)) + " is not a model of this service"}
 	}
 	size, ok := parameter(&in.Route, "pageSize", pageDefault)
 	if !ok {

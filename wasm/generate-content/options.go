@@ -46,13 +46,13 @@ func (r *request) readDeclaration() {
 			t.schema = r.readSchema()
 			twice++
 		case "parametersJsonSchema":
-			t.schema = r.objectSchema()
+			t.schema = r.Schema()
 			twice++
 		case "response", "responseJsonSchema":
 			r.S.Skip()
 		case "behavior":
 			if v := r.Text(); string(v) != "BLOCKING" && string(v) != "UNSPECIFIED" {
-				r.Fail(r.S.Path(), quoted(v)+" is not supported: want \"BLOCKING\"")
+				r.Fail(r.S.Path(), field.Quoted(v)+" is not supported: want \"BLOCKING\"")
 			}
 		default:
 			r.unknown()
@@ -65,14 +65,6 @@ func (r *request) readDeclaration() {
 		r.Fail(r.S.Path()+".parameters", "send one of parameters and parametersJsonSchema")
 	}
 	r.tools = append(r.tools, t)
-}
-
-// objectSchema reads a JSON schema, as it is.
-func (r *request) objectSchema() []byte {
-	if r.S.Kind() != scan.Object {
-		r.Want("an object schema")
-	}
-	return r.S.Raw()
 }
 
 func (r *request) readToolConfig() {
@@ -107,7 +99,7 @@ func (r *request) readCalling() {
 			case "AUTO", "ANY", "NONE", "VALIDATED", "MODE_UNSPECIFIED":
 				r.mode = string(mode)
 			default:
-				r.Fail(r.S.Path(), quoted(mode)+" is not one of AUTO, ANY, NONE, VALIDATED")
+				r.Fail(r.S.Path(), field.Quoted(mode)+" is not one of AUTO, ANY, NONE, VALIDATED")
 			}
 		case name == "allowedFunctionNames":
 			if r.Open(scan.Array) {
@@ -147,22 +139,25 @@ func (r *request) configMember(c *config, name string) {
 		if n, ok := scan.Integer(r.Number()); !ok || n < 0 { // clients send it as 40.0
 			r.Fail(r.S.Path(), "want an integer of 0 or more")
 		} else {
-			c.topK = decimal(n)
+			c.topK = field.Decimal(n)
 		}
 	case "seed":
-		_, c.seed = r.Integer(-1<<53, "an integer")
+		c.seed = r.Seed()
 	case "presencePenalty":
 		c.presence = r.Number()
 	case "frequencyPenalty":
 		c.frequency = r.Number()
 	case "stopSequences":
-		r.readStops(c)
+		if r.S.Kind() != scan.Array {
+			r.Want("an array of strings")
+		}
+		c.stops, _ = r.Stops(c.stops[:0])
 	case "responseMimeType":
 		switch v := r.Text(); string(v) {
 		case "", "text/plain", "application/json":
 			c.json = string(v) == "application/json"
 		default:
-			r.Fail(r.S.Path(), quoted(v)+" is not one of text/plain, application/json")
+			r.Fail(r.S.Path(), field.Quoted(v)+" is not one of text/plain, application/json")
 		}
 	case "responseSchema", "responseJsonSchema":
 		r.readFormat(c, name)
@@ -196,19 +191,6 @@ func (r *request) neutral(name string) {
 	}
 }
 
-func (r *request) readStops(c *config) {
-	if !r.Open(scan.Array) {
-		return
-	}
-	for c.stops = c.stops[:0]; r.S.Next(); {
-		raw := r.Str()
-		if raw != nil && len(raw) == 0 {
-			r.Fail(r.S.Path(), "a stop sequence must not be empty")
-		}
-		c.stops = append(append(append(c.stops, ',', '"'), raw...), '"')
-	}
-}
-
 // readFormat reads the schema of the answer, in either of its forms.
 func (r *request) readFormat(c *config, name string) {
 	if c.schema != nil && c.at != "generationConfig."+name {
@@ -219,7 +201,7 @@ func (r *request) readFormat(c *config, name string) {
 		return
 	}
 	r.flags |= keptJSONSchema
-	c.schema = r.objectSchema()
+	c.schema = r.Schema()
 }
 
 // readThinking reads thinkingConfig. A budget of 0 switches thinking off; every
@@ -242,7 +224,7 @@ func (r *request) readThinking(c *config) {
 			switch v := r.Text(); string(v) {
 			case "THINKING_LEVEL_UNSPECIFIED", "MINIMAL", "LOW", "MEDIUM", "HIGH", "minimal", "low", "medium", "high":
 			default:
-				r.Fail(r.S.Path(), quoted(v)+" is not one of MINIMAL, LOW, MEDIUM, HIGH")
+				r.Fail(r.S.Path(), field.Quoted(v)+" is not one of MINIMAL, LOW, MEDIUM, HIGH")
 			}
 		default:
 			r.unknown()

@@ -56,12 +56,13 @@ func (Translator) Request(in abi.RequestInput) (abi.Translated, *abi.Error) {
 	}
 	r := &request{model: route.Param("model"), open: map[string][]string{}}
 	r.Op = "generatecontent.Request"
-	r.route(route)
+	op := route.Index % routes
+	r.route(op, route.Parameter("alt"))
 	if r.Err == nil && r.OpenBody(in.Body) {
-		r.fields(route.Index == routeCount)
+		r.fields(op == routeCount)
 	}
 	if r.End(false); r.Err == nil {
-		r.complete(route.Index != routeCount)
+		r.complete(op != routeCount)
 	}
 	if r.Err != nil {
 		return abi.Translated{}, r.Err
@@ -70,13 +71,13 @@ func (Translator) Request(in abi.RequestInput) (abi.Translated, *abi.Error) {
 }
 
 // route reads what the query says of the answer's form.
-func (r *request) route(route *abi.Route) {
-	switch alt := route.Parameter("alt"); {
-	case alt == "sse" && route.Index == routeStream:
+func (r *request) route(op int, alt string) {
+	switch {
+	case alt == "sse" && op == routeStream:
 		r.stream = true
 	case alt != "" && alt != "json":
-		r.Refuse("alt", quoted([]byte(alt))+` is no form of this answer: want "json", or "sse" of streamGenerateContent`)
-	case route.Index == routeStream:
+		r.Refuse("alt", field.Quoted([]byte(alt))+` is no form of this answer: want "json", or "sse" of streamGenerateContent`)
+	case op == routeStream:
 		r.flags |= keptArray
 	}
 }
@@ -98,7 +99,7 @@ func (r *request) fields(count bool) {
 			}
 		case "model":
 			if m := string(r.Text()); m != r.model && m != "models/"+r.model && r.OK() {
-				r.Fail(r.S.Path(), quoted([]byte(m))+" is not the model of the path")
+				r.Fail(r.S.Path(), field.Quoted([]byte(m))+" is not the model of the path")
 			}
 		case "contents":
 			r.given, r.messages, r.calls = true, r.messages[:0], 0
@@ -180,7 +181,7 @@ func (r *request) allow() {
 	wanted := make(map[string]bool, len(r.allowed))
 	for i, name := range r.allowed {
 		if wanted[name] = true; !known[name] {
-			r.Fail(path+".allowedFunctionNames."+strconv.Itoa(i), quoted([]byte(name))+" is not the name of a function declaration")
+			r.Fail(path+".allowedFunctionNames."+strconv.Itoa(i), field.Quoted([]byte(name))+" is not the name of a function declaration")
 		}
 	}
 	some := r.tools[:0]
@@ -201,9 +202,7 @@ func (r *request) native() []byte {
 	b := make([]byte, 0, len(r.messages)+len(r.system)+1024)
 	b = append(append(append(b, `{"messages":[`...), r.messages[1:]...), `],"model":"`...)
 	b = append(abi.AppendEscaped(b, r.model), '"')
-	if len(r.system) > 0 {
-		b = append(append(append(b, `,"system":[`...), r.system[1:]...), ']')
-	}
+	b = field.AppendArray(b, "system", r.system)
 	for _, m := range []struct {
 		name  string
 		value []byte
@@ -213,9 +212,7 @@ func (r *request) native() []byte {
 	} {
 		b = field.AppendMember(b, m.name, m.value)
 	}
-	if len(c.stops) > 0 {
-		b = append(append(append(b, `,"stop_sequences":[`...), c.stops[1:]...), ']')
-	}
+	b = field.AppendArray(b, "stop_sequences", c.stops)
 	if c.schema != nil {
 		b = field.AppendMember(b, "response_format", field.SchemaFormat(c.schema))
 	} else if c.json {

@@ -109,7 +109,7 @@ func (r *request) integerText() []byte {
 	text := r.Text()
 	r.In.Reset(text)
 	if n, ok := r.In.Int(); !ok || n < 0 || !r.In.End() {
-		r.Fail(r.S.Path(), quoted(text)+" is not an integer of 0 or more")
+		r.Fail(r.S.Path(), field.Quoted(text)+" is not an integer of 0 or more")
 	}
 	return bytes.TrimSpace(text)
 }
