@@ -41,7 +41,8 @@ func Modules() []Module {
 		{Name: "chat", Kind: "translator", Protocol: "chat", Native: chat.Handler()},
 		{Name: "responses", Kind: "translator", Protocol: "responses", History: true, Native: responses.Handler()},
 		{Name: "ollama", Kind: "translator", Protocol: "ollama", Off: true, History: true, Native: ollama.Handler()},
-		{Name: "generate-content", Kind: "translator", Protocol: "generate-content", Off: true, History: true, Native: generatecontent.Handler()},
+		{Name: "generate-content", Kind: "translator", Protocol: "generate-content", Off: true, History: true,
+			Native: generatecontent.Handler()},
 		{Name: TariffName, Kind: "billing", Native: tariff.New()},
 	}
 	digests := built()

@@ -130,7 +130,8 @@ func FuzzAnswer(f *testing.F) {
 		block := func(b abi.BlockKind, text string) {
 			i := int32(len(all))
 			all = append(all, abi.Event{Kind: abi.EventBlockStart, Block: b, Index: i, ID: "toolu_1", Name: "f"},
-				abi.Event{Kind: abi.EventDelta, Block: b, Index: i, Text: valid(text)}, abi.Event{Kind: abi.EventBlockStop, Block: b, Index: i})
+				abi.Event{Kind: abi.EventDelta, Block: b, Index: i, Text: valid(text)},
+				abi.Event{Kind: abi.EventBlockStop, Block: b, Index: i})
 		}
 		all = append(all, abi.Event{Kind: abi.EventStart})
 		block(abi.BlockThinking, thinking)

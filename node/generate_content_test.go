@@ -1,0 +1,245 @@
+package main
+
+import (
+	"encoding/json"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+)
+
+// generated is a response of generateContent, partial or whole.
+type generated struct {
+	Candidates []struct {
+		Content      struct{ Parts []generatedPart }
+		FinishReason string
+	}
+	UsageMetadata struct{ PromptTokenCount, CandidatesTokenCount, ThoughtsTokenCount, TotalTokenCount int64 }
+	Error         struct {
+		Code            int
+		Message, Status string
+	}
+}
+
+type generatedPart struct {
+	Text         string
+	Thought      bool
+	FunctionCall *struct {
+		Name string
+		Args map[string]any
+	}
+	ThoughtSignature string
+}
+
+// add puts what a partial response says behind what was said before.
+func (g *generated) add(t *testing.T, text string) {
+	t.Helper()
+	var more generated
+	if err := json.Unmarshal([]byte(text), &more); err != nil {
+		t.Fatalf("%v: %s", err, text)
+	}
+	if g.Error = more.Error; g.Error.Code != 0 {
+		return
+	}
+	if g.Candidates == nil {
+		g.Candidates = more.Candidates[:1:1]
+		g.Candidates[0].Content.Parts = append([]generatedPart(nil), more.Candidates[0].Content.Parts...)
+	} else {
+		g.Candidates[0].Content.Parts = append(g.Candidates[0].Content.Parts, more.Candidates[0].Content.Parts...)
+	}
+	g.Candidates[0].FinishReason, g.UsageMetadata = more.Candidates[0].FinishReason, more.UsageMetadata
+}
+
+// said is the text, and the calls with their arguments.
+func (g *generated) said(t *testing.T) (text string, calls []string) {
+	t.Helper()
+	if len(g.Candidates) != 1 {
+		t.Fatalf("no candidate: %+v", g)
+	}
+	for _, p := range g.Candidates[0].Content.Parts {
+		if p.FunctionCall == nil {
+			text += p.Text
+			continue
+		}
+		arguments, err := json.Marshal(p.FunctionCall.Args)
+		if err != nil {
+			t.Fatal(err)
+		}
+		calls = append(calls, p.FunctionCall.Name+string(arguments))
+	}
+	return text, calls
+}
+
+// askGenerate sends a body, or with none asks for a listing, and gives the headers and the text of the answer.
+func askGenerate(t *testing.T, url string, header http.Header, body string) (*http.Response, string) {
+	t.Helper()
+	method, reader := "GET", io.Reader(nil)
+	if body != "" {
+		method, reader = "POST", strings.NewReader(body)
+	}
+	request, err := http.NewRequestWithContext(t.Context(), method, url, reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.Header = header.Clone()
+	request.Header.Set("Content-Type", "application/json")
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return response, string(text)
+}
+
+// The same requests as generateContent and as messages.
+const (
+	helloParts   = `{"contents":[{"role":"user","parts":[{"text":"Say hello."}]}],"generationConfig":{"temperature":0,"maxOutputTokens":200}}`
+	helloMessage = `{"model":"core-1.1","temperature":0,"max_tokens":200,"messages":[{"role":"user","content":"Say hello."}]}`
+
+	weatherParts = `{"contents":[{"parts":[{"text":"What is the weather in Paris?"}]}],"generationConfig":{"temperature":0,"maxOutputTokens":200},
+		"tools":[{"functionDeclarations":[{"name":"get_weather","description":"Get the current weather of a city.",
+		"parameters":{"type":"OBJECT","properties":{"city":{"type":"STRING"}},"required":["city"]}}]}]}`
+	weatherMessage = `{"model":"core-1.1","temperature":0,"max_tokens":200,"messages":[{"role":"user","content":"What is the weather in Paris?"}],
+		"tools":[{"name":"get_weather","description":"Get the current weather of a city.",
+		"input_schema":{"properties":{"city":{"type":"string"}},"required":["city"],"type":"object"}}]}`
+)
+
+// TestGenerateContent: the module is off, then enabled; what it answers, streaming and
+// not, is what messages answers, for the same tokens and the same price.
+func TestGenerateContent(t *testing.T) {
+	n, base, key, operator := startWithModules(t, nil)
+	header, url := http.Header{"X-Goog-Api-Key": {key}}, base+"/v1beta/models/core-1.1"
+	if r, _ := askGenerate(t, url+":generateContent", header, helloParts); r.StatusCode != 404 {
+		t.Errorf("before it is enabled: %d", r.StatusCode)
+	}
+	if _, err := operator.EnableModule("generate-content"); err != nil {
+		t.Fatal(err)
+	}
+	for name, body := range map[string][2]string{"text": {helloParts, helloMessage}, "a call": {weatherParts, weatherMessage}} {
+		r, text := askGenerate(t, base+"/v1/messages", http.Header{"X-Api-Key": {key}}, body[1])
+		var message struct {
+			Content []struct {
+				Type, Text, Name string
+				Input            json.RawMessage
+			}
+			Usage struct {
+				Input  int64 `json:"input_tokens"`
+				Read   int64 `json:"cache_read_input_tokens"`
+				Output int64 `json:"output_tokens"`
+			}
+		}
+		if err := json.Unmarshal([]byte(text), &message); err != nil || r.StatusCode != 200 {
+			t.Fatalf("%s: %d %s", name, r.StatusCode, text)
+		}
+		wantText, wantCalls := "", ""
+		for _, b := range message.Content {
+			wantText += b.Text
+			if b.Type == "tool_use" {
+				wantCalls += b.Name + string(b.Input)
+			}
+		}
+		if wantText == "" && wantCalls == "" {
+			t.Fatalf("%s: messages says nothing: %s", name, text)
+		}
+		for form, path := range map[string]string{"plain": url + ":generateContent", "stream": url + ":streamGenerateContent?alt=sse",
+			"array": base + "/generate-content/v1/models/core-1.1:streamGenerateContent"} {
+			r, text := askGenerate(t, path, header, body[0])
+			var whole generated
+			switch {
+			case r.StatusCode != 200:
+				t.Fatalf("%s, %s: %d %s", name, form, r.StatusCode, text)
+			case form == "plain":
+				whole.add(t, text)
+			case form == "array":
+				whole.add(t, strings.TrimSuffix(strings.TrimPrefix(text, "["), "]"))
+			default:
+				if got := r.Header.Get("Content-Type"); got != "text/event-stream" {
+					t.Errorf("%s: content type %q", form, got)
+				}
+				for event := range strings.SplitSeq(strings.TrimSuffix(text, "\n\n"), "\n\n") {
+					if data, is := strings.CutPrefix(event, "data: "); is {
+						whole.add(t, data)
+					}
+				}
+			}
+			gotText, gotCalls := whole.said(t)
+			u, e := whole.UsageMetadata, settled(t, n, r.Header.Get("X-Llm-Request-Id"))
+			if gotText != wantText || strings.Join(gotCalls, "") != wantCalls || whole.Candidates[0].FinishReason != "STOP" {
+				t.Errorf("%s, %s: %q %q, messages says %q %q", name, form, gotText, gotCalls, wantText, wantCalls)
+			}
+			if u.PromptTokenCount != message.Usage.Input+message.Usage.Read || u.CandidatesTokenCount+u.ThoughtsTokenCount != message.Usage.Output ||
+				u.TotalTokenCount != e.Usage.Input()+e.Usage.Output || u.PromptTokenCount != e.Usage.Input() {
+				t.Errorf("%s, %s: usage %+v, settled %+v, messages %+v", name, form, u, e.Usage, message.Usage)
+			}
+			if -e.Amount != listed(n, e) || e.Amount == 0 || e.Provisional {
+				t.Errorf("%s, %s: charged %+v", name, form, e)
+			}
+		}
+	}
+}
+
+// TestGenerateContentAsks: keys in header and query, listings, counts, the second turn of
+// a call, and failures as the protocol has them.
+func TestGenerateContentAsks(t *testing.T) {
+	_, base, key, operator := startWithModules(t, nil)
+	if _, err := operator.EnableModule("generate-content"); err != nil {
+		t.Fatal(err)
+	}
+	header, models := http.Header{"X-Goog-Api-Key": {key}}, base+"/v1beta/models"
+	var listing struct{ Models []struct{ Name string } }
+	if r, text := askGenerate(t, models+"?key="+key, http.Header{}, ""); r.StatusCode != 200 || json.Unmarshal([]byte(text), &listing) != nil ||
+		len(listing.Models) != 2 || listing.Models[0].Name != "models/core-1.1" {
+		t.Errorf("%d %s", r.StatusCode, text)
+	}
+	if r, text := askGenerate(t, models+"/core-1.1", header, ""); r.StatusCode != 200 || !strings.HasPrefix(text, `{"name":"models/core-1.1"`) {
+		t.Errorf("%d %s", r.StatusCode, text)
+	}
+	_, native := askGenerate(t, base+"/v1/messages/count_tokens", http.Header{"X-Api-Key": {key}}, weatherMessage)
+	_, counted := askGenerate(t, models+"/core-1.1:countTokens", header, `{"generateContentRequest":`+weatherParts+`}`)
+	if want := strings.Replace(native, "input_tokens", "totalTokens", 1); counted != want || !strings.Contains(want, "totalTokens") {
+		t.Errorf("counted %s, messages %s", counted, native)
+	}
+	var first, second generated
+	_, text := askGenerate(t, models+"/core-1.1:generateContent", header, weatherParts)
+	first.add(t, text)
+	var turn struct {
+		Candidates []struct{ Content json.RawMessage }
+	}
+	if err := json.Unmarshal([]byte(text), &turn); err != nil || first.Candidates[0].Content.Parts[0].ThoughtSignature == "" {
+		t.Fatalf("no signature: %s, %v", text, err)
+	}
+	said := string(turn.Candidates[0].Content)
+	_, text = askGenerate(t, models+"/core-1.1:generateContent", header, strings.Replace(weatherParts, `]}],"generationConfig"`,
+		`]},`+said+`,{"parts":[{"functionResponse":{"name":"get_weather","response":{"temperature":17,"sky":"clear"}}}]}],"generationConfig"`, 1))
+	second.add(t, text)
+	if said, calls := second.said(t); said == "" || len(calls) > 0 {
+		t.Errorf("the second turn: %s", text)
+	}
+	for name, c := range map[string]struct {
+		path, key, body string
+		code            int
+		status          string
+	}{
+		"no key":       {"/core-1.1:generateContent", "", helloParts, 401, "UNAUTHENTICATED"},
+		"another key":  {"/core-1.1:generateContent", "sk-no", helloParts, 401, "UNAUTHENTICATED"},
+		"no model":     {"/nobody:generateContent", key, helloParts, 404, "NOT_FOUND"},
+		"no such":      {"/nobody", key, "", 404, "NOT_FOUND"},
+		"no JSON":      {"/core-1.1:generateContent", key, "{", 400, "INVALID_ARGUMENT"},
+		"the engine's": {"/core-1.1:streamGenerateContent?alt=sse", key, strings.Replace(helloParts, `:0,`, `:-1,`, 1), 400, "INVALID_ARGUMENT"},
+		"media":        {"/core-1.1:generateContent", key, `{"contents":[{"parts":[{"inlineData":{}}]}]}`, 400, "INVALID_ARGUMENT"},
+	} {
+		header := http.Header{}
+		if c.key != "" {
+			header.Set("x-goog-api-key", c.key)
+		}
+		r, text := askGenerate(t, models+c.path, header, c.body)
+		var g generated
+		if err := json.Unmarshal([]byte(text), &g); err != nil || r.StatusCode != c.code || g.Error.Code != c.code || g.Error.Status != c.status {
+			t.Errorf("%s: %d %s", name, r.StatusCode, text)
+		}
+	}
+}
