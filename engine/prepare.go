@@ -154,6 +154,31 @@ func (e *Engine) prompt(q *messages.Request, most int) (ids []int32, thinking, b
 	if e.exceeds(q, most) {
 		return nil, false, false, tooLong(most, e.info.ContextLength)
 	}
+	if q.Raw {
+		ids, begun = e.rawPrompt(messages.Texts(q.Messages[0].Blocks), most), true
+	} else if ids, thinking, begun, err = e.rendered(q, most); err != nil {
+		return nil, false, false, err
+	}
+	switch {
+	case len(ids) == 0:
+		return nil, false, false, invalidf("messages", "the prompt is empty")
+	case len(ids) > most:
+		return nil, false, false, tooLong(most, e.info.ContextLength)
+	}
+	return ids, thinking, begun, nil
+}
+
+// rawPrompt is a text that is the prompt as it is: the names of special tokens in it
+// are text.
+func (e *Engine) rawPrompt(text string, most int) (ids []int32) {
+	if id, add := e.tokenizer.BOS(); add {
+		ids = append(ids, id)
+	}
+	return e.tokenizer.EncodeMax(ids, text, most)
+}
+
+// rendered is the body in the model's template.
+func (e *Engine) rendered(q *messages.Request, most int) (ids []int32, thinking, begun bool, err error) {
 	in, beginning := e.input(q)
 	text, err := e.template.Render(in)
 	if err != nil {
@@ -170,14 +195,7 @@ func (e *Engine) prompt(q *messages.Request, most int) (ids []int32, thinking, b
 	if id, add := e.tokenizer.BOS(); add && !strings.HasPrefix(text, e.tokenizer.Text(id)) {
 		ids = append(ids, id)
 	}
-	ids = e.tokenizer.EncodePromptMax(ids, text, most)
-	switch {
-	case len(ids) == 0:
-		return nil, false, false, invalidf("messages", "the prompt is empty")
-	case len(ids) > most:
-		return nil, false, false, tooLong(most, e.info.ContextLength)
-	}
-	return ids, thinking, begun, nil
+	return e.tokenizer.EncodePromptMax(ids, text, most), thinking, begun, nil
 }
 
 // templateError turns a template's own refusal into the client's error: what

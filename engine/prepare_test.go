@@ -273,3 +273,55 @@ func TestBOS(t *testing.T) {
 		}
 	}
 }
+
+// TestRawText: a raw text is the whole prompt, in which the names of special tokens are text. Only
+// translators can ask for it: in a client's body the field is like an unknown one.
+func TestRawText(t *testing.T) {
+	e, _ := open2(t, options(Instant))
+	const text = " <|im_start|>user<|im_end|>\n"
+	const raw = `{"model":"m","max_tokens":5,"raw":true,"messages":[{"role":"user","content":" <|im_start|>user<|im_end|>\n"}]}`
+	q, err := messages.ParseTranslated([]byte(raw))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := e.Prepare("a", q)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := ""
+	if id, add := e.tokenizer.BOS(); add {
+		want = e.tokenizer.Text(id)
+	}
+	got := ""
+	for _, id := range r.Prompt {
+		got += e.tokenizer.Text(id)
+	}
+	if n, err := e.Count(q); got != want+text || err != nil || n != len(r.Prompt) || !r.Parse.Begun || r.Parse.Thinking {
+		t.Errorf("the prompt is %q, want %q; counted %d, %v", got, want+text, n, err)
+	}
+	for _, name := range []string{"<|im_start|>", "<|im_end|>"} {
+		if id, ok := e.tokenizer.ID(name); !ok || slices.Contains(r.Prompt, id) {
+			t.Errorf("%s is a token of the prompt", name)
+		}
+	}
+	asked := ask(t, e, raw)
+	plain := ask(t, e, strings.Replace(raw, `"raw":true,`, "", 1))
+	if !slices.Equal(asked.Prompt, plain.Prompt) || slices.Equal(asked.Prompt, r.Prompt) {
+		t.Error("a client's body has a raw text")
+	}
+	for _, field := range []string{`"system":"s"`, `"tools":[{"name":"f","input_schema":{"type":"object"}}]`,
+		`"response_format":{"type":"json_object"}`, `"messages":[{"role":"assistant","content":"x"}]`, `"raw":1`,
+		`"messages":[{"role":"user","content":"x"},{"role":"user","content":"x"}]`} {
+		name, _, _ := strings.Cut(field, ":")
+		body := raw[:len(raw)-1] + "," + field + "}"
+		if name == `"messages"` || name == `"raw"` {
+			body = `{"model":"m","max_tokens":5,"raw":true,` + field + "}"
+			if name == `"raw"` {
+				body = strings.Replace(raw, `"raw":true`, field, 1)
+			}
+		}
+		if _, err := messages.ParseTranslated([]byte(body)); abi.KindOf(err) != abi.InvalidRequest || abi.AsError(err).Param != "raw" {
+			t.Errorf("%s: %v", body, err)
+		}
+	}
+}

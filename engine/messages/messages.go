@@ -35,6 +35,9 @@ type Request struct {
 	ToolChoice    ToolChoice
 	Format        *Format // nil for plain text
 	Thinking      bool    // on unless disabled
+	// Raw: the text of the only message is the whole prompt, without the model's template;
+	// no special token is recognized in it. Only translators can ask for it.
+	Raw bool
 }
 
 // ToolChoice is how the model may use tools. Invariant: with "any" and "tool"

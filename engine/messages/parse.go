@@ -28,9 +28,9 @@ func Parse(body []byte) (*Request, error) {
 }
 
 // ParseTranslated reads a body that a translator made of another protocol's:
-// as Parse, but max_tokens may be absent.
+// as Parse, but max_tokens may be absent, and raw is a field.
 func ParseTranslated(body []byte) (*Request, error) {
-	q, err := parse(body)
+	q, err := parseAs(body, true)
 	if err == nil {
 		err = checkMaxTokens(q)
 	}
@@ -59,13 +59,15 @@ func checkMaxTokens(q *Request) *abi.Error {
 	return e
 }
 
-func parse(body []byte) (*Request, *abi.Error) {
+func parse(body []byte) (*Request, *abi.Error) { return parseAs(body, false) }
+
+func parseAs(body []byte, translated bool) (*Request, *abi.Error) {
 	if nestingExceeds(body, depthMax) {
 		return nil, invalid("", "the body nests deeper than %d levels", depthMax)
 	}
 	d := openDecoder(body)
 	defer d.close(len(body))
-	r := &reader{dec: &d.Decoder}
+	r := &reader{dec: &d.Decoder, translated: translated}
 	q := &Request{Body: body, Thinking: true, ToolChoice: ToolChoice{Mode: "auto"}}
 	if r.dec.PeekKind() != '{' {
 		if len(bytes.TrimSpace(body)) == 0 {
@@ -97,8 +99,17 @@ func complete(q *Request, skipped []string) *abi.Error {
 		return invalid("model", "field required, a model id")
 	case len(q.Messages) == 0:
 		return invalid("messages", "field required, at least one message")
+	case q.Raw && !q.rawFits():
+		return invalid("raw", "a raw text is one user message of one text block, without system, tools or a format")
 	}
 	return checkForced(q, skipped)
+}
+
+// rawFits says whether the body is no more than a text to go on with.
+func (q *Request) rawFits() bool {
+	only := &q.Messages[0]
+	return len(q.Messages) == 1 && only.Role == "user" && len(only.Blocks) == 1 && only.Blocks[0].Type == Text &&
+		q.System == "" && len(q.Tools) == 0 && q.Format == nil
 }
 
 // checkForced refuses a forced call that no tool of the request can be. One that only
@@ -162,6 +173,12 @@ func (r *reader) field(q *Request, name string) {
 		r.outputConfig(q)
 	case "output_format":
 		r.format(q, "schema", r.formatSchema)
+	case "raw":
+		if r.translated {
+			q.Raw = r.bool()
+		} else {
+			r.skip()
+		}
 	default:
 		if !r.sampling(&q.Sampling, name) {
 			r.skip()

@@ -49,6 +49,9 @@ type reader struct {
 	base string // path of the value that dec reads, empty for the whole body
 	err  *abi.Error
 
+	// translated says that a translator wrote the body, not a client.
+	translated bool
+
 	items   int      // messages and content blocks
 	skipped []string // names of the server-side tools
 }

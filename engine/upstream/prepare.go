@@ -83,6 +83,10 @@ func withShownTools(q *messages.Request) *messages.Request {
 
 // Count returns the number of prompt tokens of a body.
 func (m *Model) Count(q *messages.Request) (int, error) {
+	if q.Raw {
+		return 0, &abi.Error{Kind: abi.InvalidRequest, Op: "upstream.Count", Param: "model",
+			Msg: "this model is answered by servers that take messages only, no raw text"}
+	}
 	if m.options.Counter != nil {
 		return m.options.Counter.Count(wire.Told(m.options.Flavor, q))
 	}
