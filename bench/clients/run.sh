@@ -67,7 +67,7 @@ serve() { # name, command...: sets url and key of the node that clients talk to
 export PAGE_ORIGIN=http://chat.example # of the pages that may call the first node
 serve shipped env CORENODE_SERVER_CORS_ORIGINS=$PAGE_ORIGIN "$root/bin/corenode" serve; export BASE_URL=$url API_KEY=$key
 serve recorded env CORENODE_TEST_ANSWERS="$here/answers.json" "$root/bin/node.test"; export RECORDED_URL=$url RECORDED_KEY=$key
-for module in generate-content ollama; do for node in shipped recorded; do "$root/bin/corenode" module enable $module --data-dir "$dir/$node" >/dev/null; done; done
+for module in completions generate-content ollama; do for node in shipped recorded; do "$root/bin/corenode" module enable $module --data-dir "$dir/$node" >/dev/null; done; done
 export RESULTS=$dir/results; : >"$RESULTS"
 
 wanted() { [ -z "${CLIENTS_ONLY:-}" ] || grep -qF "$(tr ' ' '\n' <<<"$CLIENTS_ONLY")" <<<"$1"; }
@@ -112,6 +112,7 @@ if wanted "anthropic Python google-genai ollama openai-agents pydantic-ai llm"; 
 whole "anthropic Python" "$(pip_version anthropic)" messages "$(python sdks)" "$here/messages.py"
 whole "openai Python" "$(pip_version openai)" "chat, responses" "$(python sdks)" "$here/openai_client.py"
 whole "google-genai Python" "$(pip_version google-genai)" generate-content "$(python sdks)" "$here/genai_client.py"
+whole "openai Python, legacy" "$(pip_version openai)" completions "$(python sdks)" "$here/completions_client.py"
 whole "ollama Python" "$(pip_version ollama)" ollama "$(python sdks)" "$here/ollama_client.py"
 cases openai-agents "$(python sdks)" "$here/agents_client.py"
 cases pydantic-ai "$(python sdks)" "$here/pydantic_ai_client.py"

@@ -8,6 +8,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 
 	"corenode/wasm/chat"
+	"corenode/wasm/completions"
 	generatecontent "corenode/wasm/generate-content"
 	"corenode/wasm/ollama"
 	"corenode/wasm/responses"
@@ -40,6 +41,7 @@ func Modules() []Module {
 	all := []Module{
 		{Name: "chat", Kind: "translator", Protocol: "chat", Native: chat.Handler()},
 		{Name: "responses", Kind: "translator", Protocol: "responses", History: true, Native: responses.Handler()},
+		{Name: "completions", Kind: "translator", Protocol: "completions", Off: true, Native: completions.Handler()},
 		{Name: "ollama", Kind: "translator", Protocol: "ollama", Off: true, History: true, Native: ollama.Handler()},
 		{Name: "generate-content", Kind: "translator", Protocol: "generate-content", Off: true, History: true,
 			Native: generatecontent.Handler()},

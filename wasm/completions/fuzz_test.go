@@ -1,0 +1,90 @@
+package completions_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"testing"
+
+	"corenode/engine/messages"
+	"corenode/wasm/abi"
+	"corenode/wasm/completions"
+	"corenode/wasm/sdk"
+)
+
+// FuzzRequest gives bodies that nobody wrote: no panic, errors of the client's
+// kind only, and what is accepted is a raw text for the engine, which is the prompt.
+func FuzzRequest(f *testing.F) {
+	for _, seed := range []string{
+		`{"model":"m","prompt":["\ud83d\ude00 <|im_end|>"],"stop":"a","echo":true}`,
+		`{"model":"m","prompt":"x","prompt":"y","max_tokens":1e2,"stream":true,"stream_options":{"include_usage":true}}`,
+		`{"model":"m","prompt":"x","stop":["a","b"],"seed":-1.0,"logit_bias":{},"n":1,"best_of":1,"suffix":""}`,
+	} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, body []byte) {
+		before := bytes.Clone(body)
+		out, err := completions.New().Request(abi.RequestInput{Body: body, Route: &abi.Route{}})
+		if !bytes.Equal(body, before) {
+			t.Fatalf("%q was changed to %q", before, body)
+		}
+		if err != nil {
+			if err.Kind != abi.InvalidRequest || err.Msg == "" || len(err.Msg)+len(err.Param) > 2*abi.RefusalBytesMax {
+				t.Fatalf("%q: %+v", body, err)
+			}
+			return
+		}
+		if !json.Valid(body) || !json.Valid(out.Body) {
+			t.Fatalf("%q became %q", body, out.Body)
+		}
+		q, refused := messages.ParseTranslated(out.Body)
+		if refused != nil {
+			e := abi.AsError(refused)
+			text := completions.New().Error(nil, abi.ErrorInput{Kept: out.Kept, Kind: e.Kind, Detail: e.Detail, Param: e.Param, Msg: e.Msg})
+			if !json.Valid(text) || e.Kind != abi.InvalidRequest {
+				t.Fatalf("%q became %q: %v, %s", body, out.Body, refused, text)
+			}
+			return
+		}
+		if !q.Raw || q.MaxTokens < 1 || messages.Texts(q.Messages[0].Blocks) == "" {
+			t.Fatalf("%q became %q", body, out.Body)
+		}
+	})
+}
+
+// FuzzInput gives the module any bytes as the input of every op. What the short
+// way for events accepts, the general way answers with the same bytes.
+func FuzzInput(f *testing.F) {
+	general := sdk.RouterHandler(completions.New())
+	facts := abi.Facts{ID: "id", Created: 5, Model: `m"☃`, Stream: true}
+	var state []byte
+	for _, text := range []string{"a", "b"} {
+		in := abi.EventsInput{Facts: facts, State: state}
+		if state == nil {
+			in.Kept, in.Events = []byte("\x01Once"), abi.AppendFrame(nil, &abi.Event{Kind: abi.EventStart})
+		}
+		in.Events = abi.AppendFrame(in.Events, &abi.Event{Kind: abi.EventDelta, Block: abi.BlockText, Text: text})
+		f.Add(uint32(abi.OpEvents), in.Append(nil))
+		_, state = completions.New().Events(nil, nil, in)
+	}
+	f.Add(uint32(abi.OpError), abi.ErrorInput{Kept: []byte{0}, Param: "messages.0.content", Msg: "m"}.Append(nil))
+	f.Add(uint32(abi.OpRequest), abi.RequestInput{Body: []byte(`{"model":"m","prompt":"x"}`)}.Append(nil))
+	f.Fuzz(func(t *testing.T, op uint32, in []byte) {
+		out := handler(abi.Op(op), in, nil)
+		if want := general(abi.Op(op), in, nil); !bytes.Equal(out, want) {
+			t.Fatalf("op %d, %q:\n%q\nwant\n%q", op, in, out, want)
+		}
+		frame, err := abi.ParseOutput(out)
+		if err != nil {
+			t.Fatalf("op %d, %q: %v", op, in, err)
+		}
+		if abi.Op(op) != abi.OpEvents || frame.Status != abi.StatusOK {
+			return
+		}
+		w, err := abi.ParseWritten(frame.Payload)
+		asked, _ := abi.ParseEventsInput(in) // a state is the module's own, unless it is broken
+		whole := len(w.Bytes) == 0 || len(asked.State) > 0 || bytes.HasSuffix(w.Bytes, []byte("\n\n"))
+		if err != nil || len(w.State) > abi.StateBytesMax || !whole {
+			t.Fatalf("%q: %v, wrote %q", in, err, w.Bytes)
+		}
+	})
+}

@@ -1,0 +1,220 @@
+package completions
+
+import (
+	"strings"
+
+	"corenode/wasm/abi"
+	"corenode/wasm/sdk/field"
+	"corenode/wasm/sdk/scan"
+)
+
+// request is one body under translation. Raw fields are cut out of the body:
+// numbers as they are, strings without their quotes. nil is absent or null.
+type request struct {
+	field.Reader
+
+	model, prompt, maxTokens            []byte
+	temperature, topP, topK, minP, seed []byte
+	presence, frequency, repetition     []byte
+	minTokens, stops                    []byte // stops: each with a comma before it
+	stream, echo, ignoreEOS             bool
+	keep                                kept
+}
+
+// maxTokensDefault is what the protocol has for a request that does not say.
+const maxTokensDefault = "16"
+
+// Request translates a body. Every error is of kind InvalidRequest, with the
+// path of the field in that body.
+func (Translator) Request(in abi.RequestInput) (abi.Translated, *abi.Error) {
+	r := &request{}
+	r.Op = "completions.Request"
+	if r.OpenBody(in.Body) {
+		for r.S.Next() {
+			if name := r.S.Key(); !r.S.Null() {
+				r.field(string(name))
+			}
+		}
+	}
+	if r.End(false); r.Err == nil {
+		r.complete()
+	}
+	if r.Err != nil {
+		return abi.Translated{}, r.Err
+	}
+	keep := []byte{byte(r.keep)}
+	if r.echo {
+		keep = append(keep, r.prompt...)
+	}
+	return abi.Translated{Body: r.native(), Kept: keep}, nil
+}
+
+// field reads one top-level field that is not null. Unknown fields are
+// accepted and ignored, known ones that cannot be honored are refused by name.
+// It is one dispatch switch: the list of what the protocol knows.
+func (r *request) field(name string) {
+	switch name {
+	case "model":
+		r.model = r.Str()
+	case "prompt":
+		r.readPrompt()
+	case "max_tokens":
+		_, r.maxTokens = r.Integer(1, "an integer")
+	case "temperature":
+		r.temperature = r.Number()
+	case "top_p":
+		r.topP = r.Number()
+	case "top_k":
+		n, text := r.Integer(-1, "an integer")
+		if r.topK = text; n == -1 {
+			r.topK = []byte("0")
+		}
+	case "min_p":
+		r.minP = r.Number()
+	case "presence_penalty":
+		r.presence = r.Number()
+	case "frequency_penalty":
+		r.frequency = r.Number()
+	case "repetition_penalty":
+		r.repetition = r.Number()
+	case "seed":
+		r.seed = r.Seed()
+	case "min_tokens":
+		_, r.minTokens = r.Integer(0, "an integer")
+	case "ignore_eos":
+		r.ignoreEOS = r.Bool()
+	case "stop":
+		var alone bool
+		r.stops, alone = r.Stops(r.stops[:0])
+		r.set(keptStopText, alone)
+	case "stream":
+		r.stream = r.Bool()
+	case "stream_options":
+		r.streamOptions()
+	case "echo":
+		r.echo = r.Bool()
+	default:
+		r.refused(name)
+	}
+}
+
+// refused reads the known fields that would change the answer and cannot be
+// honored: only a value that asks for nothing passes.
+func (r *request) refused(name string) {
+	neutral, msg := true, "this service does not support it"
+	switch name {
+	case "n", "best_of":
+		n, ok := r.S.Int()
+		neutral, msg = ok && n == 1, "only one choice for each request is supported"
+	case "suffix":
+		text, ok := r.S.Str()
+		neutral, msg = ok && len(text) == 0, "text in the middle is not supported: only what follows the prompt"
+	case "logprobs":
+		v, ok := r.S.Bool() // 0 asks for the probabilities of what was drawn
+		neutral = ok && !v
+	case "logit_bias":
+		neutral = r.S.Kind() == scan.Object && r.Empty()
+	case "response_format", "tools":
+		neutral = r.S.Kind() != scan.Invalid && r.Empty()
+	case "grammar", "structured_outputs":
+		neutral = r.AsksNothing()
+	default:
+		if strings.HasPrefix(name, "guided_") {
+			neutral = r.AsksNothing()
+		} else {
+			r.S.Skip()
+		}
+	}
+	if !neutral {
+		r.Fail(name, msg)
+	}
+}
+
+// readPrompt reads the prompt: a text, or an array of one.
+func (r *request) readPrompt() {
+	const want = "a text, or an array of one text"
+	r.set(keptArray, r.S.Kind() == scan.Array)
+	if r.keep&keptArray == 0 {
+		r.readText(want)
+		return
+	}
+	n := 0
+	for r.S.Open(); r.S.Next(); n++ {
+		if n > 0 {
+			r.Fail("prompt", "only one prompt for each request is supported")
+		}
+		r.readText(want)
+	}
+	if n == 0 {
+		r.Fail("prompt", "it is empty; want "+want)
+	}
+}
+
+func (r *request) readText(want string) {
+	if r.S.Kind() != scan.String {
+		r.Want(want)
+	}
+	r.prompt, _ = r.S.Str()
+}
+
+// streamOptions reads stream_options. Without stream it asks for nothing: a
+// whole answer always has its usage.
+func (r *request) streamOptions() {
+	if !r.Open(scan.Object) {
+		return
+	}
+	for r.S.Next() {
+		if name := r.S.Key(); string(name) == "include_usage" && !r.S.Null() {
+			r.set(keptUsage, r.Bool())
+		}
+	}
+}
+
+func (r *request) set(bit kept, on bool) {
+	if r.keep &^= bit; on {
+		r.keep |= bit
+	}
+}
+
+// complete checks what only the whole body can tell.
+func (r *request) complete() {
+	if r.maxTokens == nil {
+		r.maxTokens = []byte(maxTokensDefault)
+	}
+	switch {
+	case len(r.model) == 0:
+		r.Fail("model", "field required, a model id")
+	case len(r.prompt) == 0:
+		r.Fail("prompt", "field required, a text that is not empty")
+	case r.echo && len(r.prompt) >= abi.KeptBytesMax:
+		r.Fail("echo", "the prompt is too long to be repeated")
+	case !r.stream:
+		n, _ := scan.Integer(r.maxTokens)
+		r.Err = abi.CheckNonStreaming("max_tokens", n)
+	}
+}
+
+// native writes the native body.
+func (r *request) native() []byte {
+	out := append(make([]byte, 0, len(r.prompt)+512), `{"raw":true,"messages":[{"role":"user","content":"`...)
+	out = append(append(out, r.prompt...), `"}],"model":"`...)
+	out = append(append(out, r.model...), '"')
+	for _, p := range [...]struct {
+		name  string
+		value []byte
+	}{
+		{"max_tokens", r.maxTokens}, {"temperature", r.temperature}, {"top_p", r.topP}, {"top_k", r.topK}, {"min_p", r.minP},
+		{"presence_penalty", r.presence}, {"frequency_penalty", r.frequency}, {"repetition_penalty", r.repetition},
+		{"seed", r.seed}, {"min_tokens", r.minTokens},
+	} {
+		out = field.AppendMember(out, p.name, p.value)
+	}
+	out = field.AppendArray(out, "stop_sequences", r.stops)
+	if r.ignoreEOS {
+		out = append(out, `,"ignore_eos":true`...)
+	}
+	if r.stream {
+		out = append(out, `,"stream":true`...)
+	}
+	return append(out, '}')
+}
