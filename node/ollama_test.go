@@ -88,7 +88,7 @@ func TestOllama(t *testing.T) {
 	if _, err := operator.DisableModule("ollama"); err != nil {
 		t.Fatal(err)
 	}
-	if r, text := shelfCall(t, "GET", base+"/api/tags", "Authorization", "Bearer "+key); r.StatusCode != 404 {
+	if r, text := diaryCall(t, "GET", base+"/api/tags", "Authorization", "Bearer "+key); r.StatusCode != 404 {
 		t.Errorf("disabled: %d %s", r.StatusCode, text)
 	}
 }
@@ -113,7 +113,7 @@ func checkOllamaPaths(t *testing.T, base, key string) {
 		{"/api/chat", `{}`, "sk-no", 401, `{"error":"`},
 		{"/api/tags", "", "sk-no", 401, `{"error":"`},
 	} {
-		r, text := shelfCall(t, "GET", base+c.path, "Authorization", "Bearer "+c.key)
+		r, text := diaryCall(t, "GET", base+c.path, "Authorization", "Bearer "+c.key)
 		if c.body != "" {
 			r, text = postTo(t, base, c.path, c.key, c.body)
 		}
