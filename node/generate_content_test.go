@@ -171,8 +171,8 @@ func TestGenerateContent(t *testing.T) {
 			if gotText != wantText || strings.Join(gotCalls, "") != wantCalls || whole.Candidates[0].FinishReason != "STOP" {
 				t.Errorf("%s, %s: %q %q, messages says %q %q", name, form, gotText, gotCalls, wantText, wantCalls)
 			}
-			if u.PromptTokenCount != message.Usage.Input+message.Usage.Read || u.CandidatesTokenCount+u.ThoughtsTokenCount != message.Usage.Output ||
-				u.TotalTokenCount != e.Usage.Input()+e.Usage.Output || u.PromptTokenCount != e.Usage.Input() {
+			if u.PromptTokenCount != message.Usage.Input+message.Usage.Read ||
+				u.CandidatesTokenCount+u.ThoughtsTokenCount != message.Usage.Output || u.TotalTokenCount != e.Usage.Input()+e.Usage.Output || u.PromptTokenCount != e.Usage.Input() {
 				t.Errorf("%s, %s: usage %+v, settled %+v, messages %+v", name, form, u, e.Usage, message.Usage)
 			}
 			if -e.Amount != listed(n, e) || e.Amount == 0 || e.Provisional {
@@ -238,7 +238,8 @@ func TestGenerateContentAsks(t *testing.T) {
 		}
 		r, text := askGenerate(t, models+c.path, header, c.body)
 		var g generated
-		if err := json.Unmarshal([]byte(text), &g); err != nil || r.StatusCode != c.code || g.Error.Code != c.code || g.Error.Status != c.status {
+		err := json.Unmarshal([]byte(text), &g)
+		if e := g.Error; err != nil || r.StatusCode != c.code || e.Code != c.code || e.Status != c.status || e.Message == "" {
 			t.Errorf("%s: %d %s", name, r.StatusCode, text)
 		}
 	}

@@ -65,6 +65,7 @@ func (Translator) Response(dst []byte, in abi.ResponseInput) []byte {
 			dst = append(dst, ',')
 		}
 	}
+	var end abi.Frame
 	all := in.Events
 	for f, ok := all.Next(); ok; f, ok = all.Next() {
 		switch {
@@ -79,12 +80,13 @@ func (Translator) Response(dst []byte, in abi.ResponseInput) []byte {
 				dst = appendCall(dst, in.Events, &call, f.Index)
 			}
 		case f.Kind == abi.EventEnd:
-			if len(dst) == empty {
-				dst = append(append(dst, textPart...), textEnd(false)...)
-			}
-			dst = appendEnd(dst, f, &in.Facts)
+			end = f
 		}
 	}
+	if len(dst) == empty {
+		dst = append(append(dst, textPart...), textEnd(false)...)
+	}
+	dst = appendEnd(dst, end, &in.Facts)
 	if k&keptArray != 0 {
 		dst = append(dst, ']')
 	}
