@@ -77,18 +77,26 @@ func Events(w Writer, dst, next []byte, in abi.EventsInput) (bytes, after []byte
 		}
 		if f.Kind != abi.EventDelta || f.Block > abi.BlockText {
 			dst, s.own = w.Other(dst, s.own, &in, f)
-			if f.Kind == abi.EventStart {
+			switch {
+			case f.Kind == abi.EventStart:
 				s.block = noBlock
+			case f.Kind == abi.EventBlockStart && f.Block <= abi.BlockText:
+				s.prepare(w, &in.Facts, f.Block)
 			}
 			continue
 		}
-		if s.block != byte(f.Block) {
-			s.block = byte(f.Block)
-			s.before, s.after = w.Around(s.own, &in.Facts, f.Block)
-		}
+		s.prepare(w, &in.Facts, f.Block)
 		if len(f.Payload) > 0 && len(s.before) > 0 {
 			dst = append(append(append(dst, s.before...), f.Payload...), s.after...)
 		}
+	}
+}
+
+// prepare makes what stands around pieces of a block, unless it is made.
+func (s *state) prepare(w Writer, facts *abi.Facts, b abi.BlockKind) {
+	if s.block != byte(b) {
+		s.block = byte(b)
+		s.before, s.after = w.Around(s.own, facts, b)
 	}
 }
 
