@@ -171,8 +171,8 @@ func TestGenerateContent(t *testing.T) {
 			if gotText != wantText || strings.Join(gotCalls, "") != wantCalls || whole.Candidates[0].FinishReason != "STOP" {
 				t.Errorf("%s, %s: %q %q, messages says %q %q", name, form, gotText, gotCalls, wantText, wantCalls)
 			}
-			if u.PromptTokenCount != message.Usage.Input+message.Usage.Read ||
-				u.CandidatesTokenCount+u.ThoughtsTokenCount != message.Usage.Output || u.TotalTokenCount != e.Usage.Input()+e.Usage.Output || u.PromptTokenCount != e.Usage.Input() {
+			in, out := message.Usage.Input+message.Usage.Read, u.CandidatesTokenCount+u.ThoughtsTokenCount
+			if [3]int64{u.PromptTokenCount, out, u.TotalTokenCount} != [3]int64{in, message.Usage.Output, in + out} || in != e.Usage.Input() {
 				t.Errorf("%s, %s: usage %+v, settled %+v, messages %+v", name, form, u, e.Usage, message.Usage)
 			}
 			if -e.Amount != listed(n, e) || e.Amount == 0 || e.Provisional {
