@@ -14,17 +14,28 @@ const (
 
 // kind is a fundamental type: what its bits mean and how many they are.
 type kind struct {
-	class byte // 'b', 'u', 's', 'f' as in PTX; 'p' is a predicate
+	class byte // 'b', 'u', 's', 'f' as in PTX; 'p' is a predicate; 'h', 'e', 'q', 't' are bf16, e4m3, e5m2, tf32
 	bits  int
+	pair  bool // two values in one register
 }
+
+func (k kind) float() bool {
+	return k.class != 'b' && k.class != 'u' && k.class != 's' && k.class != 'p'
+}
+
+func (k kind) mask() uint64 { return ^uint64(0) >> (64 - k.bits) }
 
 // kinds are the types by name. Packed pairs count as one value of their width.
 var kinds = map[string]kind{
-	"pred": {'p', 1},
-	"b8":   {'b', 8}, "b16": {'b', 16}, "b32": {'b', 32}, "b64": {'b', 64},
-	"u8": {'u', 8}, "u16": {'u', 16}, "u32": {'u', 32}, "u64": {'u', 64},
-	"s8": {'s', 8}, "s16": {'s', 16}, "s32": {'s', 32}, "s64": {'s', 64},
-	"f16": {'f', 16}, "f32": {'f', 32}, "f64": {'f', 64},
+	"pred": {class: 'p', bits: 1},
+	"b8":   {class: 'b', bits: 8}, "b16": {class: 'b', bits: 16}, "b32": {class: 'b', bits: 32}, "b64": {class: 'b', bits: 64},
+	"u8": {class: 'u', bits: 8}, "u16": {class: 'u', bits: 16}, "u32": {class: 'u', bits: 32}, "u64": {class: 'u', bits: 64},
+	"s8": {class: 's', bits: 8}, "s16": {class: 's', bits: 16}, "s32": {class: 's', bits: 32}, "s64": {class: 's', bits: 64},
+	"f16": {class: 'f', bits: 16}, "f32": {class: 'f', bits: 32}, "f64": {class: 'f', bits: 64},
+	"bf16": {class: 'h', bits: 16}, "tf32": {class: 't', bits: 32},
+	"e4m3": {class: 'e', bits: 8}, "e5m2": {class: 'q', bits: 8},
+	"f16x2": {class: 'f', bits: 32, pair: true}, "bf16x2": {class: 'h', bits: 32, pair: true},
+	"e4m3x2": {class: 'e', bits: 16, pair: true}, "e5m2x2": {class: 'q', bits: 16, pair: true},
 }
 
 // symbol is a variable: a register, or memory of a space.
@@ -109,7 +120,6 @@ type entry struct {
 	body       []statement
 	regs       int // registers
 	preds      int // predicates
-	locals     []*symbol
 	localBytes int
 	shared     []*symbol // of the body; those of the module are in its file
 	threadsMax int       // .maxntid, 0 without

@@ -15,7 +15,6 @@ type parser struct {
 	entry  *entry
 	scopes []map[string]*symbol
 	labels []map[string]int // label to statement, by block
-	opened int              // blocks so far in the entry, for the scope of labels
 	marks  []mark
 }
 
