@@ -23,6 +23,9 @@ func (k kind) float() bool {
 	return k.class != 'b' && k.class != 'u' && k.class != 's' && k.class != 'p'
 }
 
+// single says that it is float32.
+func (k kind) single() bool { return k.class == 'f' && k.bits == 32 && !k.pair }
+
 func (k kind) mask() uint64 { return ^uint64(0) >> (64 - k.bits) }
 
 // kinds are the types by name. Packed pairs count as one value of their width.

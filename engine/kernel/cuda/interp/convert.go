@@ -25,13 +25,14 @@ func convert(d *decoder) {
 	default:
 		d.unary(from, d.convertFloat(to, from))
 	}
-	if to.bits < 64 && d.err == nil && d.s.args[0].sym != nil && d.s.args[0].sym.kind.bits > to.bits && to.class == 's' {
-		d.fail("a result narrower than its register")
-	}
 }
 
 func (d *decoder) convertInteger(to, from kind) func(uint64) uint64 {
 	m, fm := to.mask(), from.mask()
+	wide := m // of the register: what is narrower is extended by its sign
+	if len(d.s.args) > 0 && d.s.args[0].sym != nil && to.class == 's' {
+		wide = max(m, d.s.args[0].sym.kind.mask())
+	}
 	saturate := d.s.has("sat")
 	return func(a uint64) uint64 {
 		v := int64(a & fm)
@@ -39,19 +40,22 @@ func (d *decoder) convertInteger(to, from kind) func(uint64) uint64 {
 			v = extend(a, from.bits)
 		}
 		if saturate {
-			wide := from.class == 'u' && v < 0 // above the signed range
+			above := from.class == 'u' && v < 0 // the signed range
 			switch {
 			case to.class == 'u' && from.class == 's' && v < 0:
 				v = 0
-			case to.class == 'u' && (wide || uint64(v) > m):
+			case to.class == 'u' && (above || uint64(v) > m):
 				v = int64(m)
-			case to.class == 's' && wide:
+			case to.class == 's' && above:
 				v = int64(m >> 1)
 			case to.class == 's':
 				v = extend(clampSigned(v, to.bits), to.bits)
 			}
 		}
-		return uint64(v) & m
+		if to.class == 's' {
+			v = extend(uint64(v), to.bits)
+		}
+		return uint64(v) & wide
 	}
 }
 
@@ -74,10 +78,10 @@ func (d *decoder) reader(k kind) func(uint64) float64 {
 	if !ok {
 		d.fail("a type that is not converted")
 	}
-	if k.class == 'f' && k.bits == 32 && d.s.has("ftz") {
+	if k.single() && d.s.has("ftz") {
 		return func(c uint64) float64 { return fromSingle(flush(c)) }
 	}
-	if k.class == 'f' && k.bits == 32 {
+	if k.single() {
 		return fromSingle
 	}
 	return f.value
@@ -118,7 +122,7 @@ func (d *decoder) toInteger(to, from kind) func(uint64) uint64 {
 // writer returns how values become codes of a float type.
 func (d *decoder) writer(k kind) func(float64) uint64 {
 	mode, saturate, relu, unit := d.mode(), d.s.has("satfinite"), d.s.has("relu"), d.s.has("sat")
-	ftz := d.s.has("ftz") && k.class == 'f' && k.bits == 32
+	ftz := d.s.has("ftz") && k.single()
 	f, _ := formatOf(k)
 	return func(v float64) uint64 {
 		if relu && (v < 0 || v == 0) { // NaN stays
@@ -136,7 +140,7 @@ func (d *decoder) writer(k kind) func(float64) uint64 {
 			return flush(single(v, mode))
 		case k.class == 't': // the bits of a float32 whose low ones are zero
 			return f.code(v, mode, saturate) << 13
-		case k.class == 'f' && k.bits == 32:
+		case k.single():
 			return single(v, mode)
 		}
 		return f.code(v, mode, saturate)

@@ -71,7 +71,7 @@ func (d *decoder) converters(k kind) (in func(uint64) float64, out func(float64)
 		d.fail("no arithmetic on this type")
 	}
 	mode, ftz, sat := d.mode(), d.s.has("ftz"), d.s.has("sat")
-	isSingle := k.bits == 32 && !k.pair
+	isSingle := k.single()
 	in = f.value
 	if isSingle {
 		in = fromSingle
@@ -113,7 +113,7 @@ func addFloat(d *decoder) {
 // plainSingle says that it is float32 with nothing but round to nearest.
 func (d *decoder) plainSingle() bool {
 	k := d.kind()
-	return k.bits == 32 && !k.pair && d.mode() == nearest && !d.s.has("ftz") && !d.s.has("sat")
+	return k.single() && d.mode() == nearest && !d.s.has("ftz") && !d.s.has("sat")
 }
 
 // canonical is a float32 as a register has it: all NaNs are one.

@@ -116,21 +116,30 @@ func (w *warp) fail(lane int, format string, args ...any) {
 
 // advance runs one part of a warp for some instructions and says whether it moved.
 func (w *warp) advance(budget int) bool {
-	i, sticky := w.choose()
-	if i < 0 {
-		return false
-	}
-	moved := false
-	for n := 0; n < budget && w.c.fault == nil; n++ {
-		p := &w.parts[i]
-		before := p.pc
-		if !w.step(i) {
-			return moved || n > 0
+	for {
+		i, sticky := w.choose()
+		if i < 0 {
+			return false
 		}
-		moved = true
+		if w.advancePart(i, budget, sticky) {
+			return true
+		}
+		if w.c.fault != nil {
+			return false
+		}
+	}
+}
+
+// advancePart runs one part until it is blocked, ends or meets another one.
+func (w *warp) advancePart(i, budget int, sticky bool) bool {
+	for n := 0; n < budget && w.c.fault == nil; n++ {
+		before := w.parts[i].pc
+		if !w.step(i) {
+			return n > 0
+		}
 		w.c.ran[before] = true
 		w.c.count++
-		if w.alive == 0 || w.parts[i].mask == 0 {
+		if w.parts[i].mask == 0 {
 			w.drop()
 			return true
 		}
@@ -138,7 +147,7 @@ func (w *warp) advance(budget int) bool {
 			return true
 		}
 	}
-	return moved
+	return true
 }
 
 // choose picks the part that runs: mostly the lowest one, so that parts meet

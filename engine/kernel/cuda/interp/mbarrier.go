@@ -169,8 +169,8 @@ func (d *decoder) mbarrierBytes() {
 	}
 }
 
-// mbarrierWait is test_wait and try_wait. The latter blocks until the phase is
-// complete for some lane, so that a phase that never completes is a deadlock.
+// mbarrierWait is test_wait and try_wait. The latter mostly blocks until the phase
+// is complete for some lane, so that a phase that never completes is a deadlock.
 func (d *decoder) mbarrierWait() {
 	if !d.args(3, 4) {
 		return
@@ -199,7 +199,7 @@ func (d *decoder) mbarrierWait() {
 				w.acquire(&b.passed)
 			}
 		}
-		w.again = tries && done == 0
+		w.again = tries && done == 0 && w.c.random.IntN(4) > 0 // else the time that hardware waits is over
 		w.preds[p] = w.preds[p]&^mask | done
 	}
 }

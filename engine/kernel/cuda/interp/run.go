@@ -245,11 +245,17 @@ func (c *cta) deadlock() {
 	}
 }
 
-// leftovers finds copies and multiplications that nobody waited for.
+// leftovers finds copies and multiplications that nobody waited for, and bytes
+// that were expected in vain.
 func (c *cta) leftovers() {
 	for _, b := range c.bulk {
 		c.warps[b.warp].pc = b.pc
 		c.warps[b.warp].fail(b.lane, "the kernel ended with this copy under way")
+	}
+	for _, b := range c.bars {
+		if b.bytes != 0 {
+			c.warps[0].fail(-1, "the kernel ended with an mbarrier at %#x that misses %d bytes", b.at, b.bytes)
+		}
 	}
 	for _, w := range c.warps {
 		for _, l := range w.async.copies {

@@ -9,8 +9,8 @@ import "fmt"
 // races with an earlier one of another warp that it does not know of, and with
 // one of another lane of its own warp since the warp's lanes last met.
 //
-// The tensor copies of a block are one more actor, the engine: they come after
-// what their issuer knew, and an mbarrier hands on what they did.
+// Tensor copies are actors too, one for each mbarrier: they come after what their
+// issuer knew, and only their mbarrier hands on what they did.
 //
 // The async proxy (tensor copies, wgmma) sees what threads wrote only after a
 // proxy fence: a second clock tells how far each warp's writes are known to be
@@ -18,8 +18,7 @@ import "fmt"
 
 const (
 	warpsMax = 32
-	engine   = warpsMax // the actor that copies
-	actors   = warpsMax + 1
+	actors   = 2 * warpsMax // from warpsMax on: the copies of each mbarrier
 )
 
 // clocks is what is known of all actors.
@@ -82,7 +81,7 @@ func (s *shadow) knows(actor, lane int, a access) bool {
 	if a.flags()&pendingBit != 0 {
 		return false
 	}
-	if a.actor() == actor && actor != engine {
+	if a.actor() == actor && actor < warpsMax {
 		return a.lane() == lane || a.time() < s.clock[actor].seen[actor]
 	}
 	return a.time() <= s.clock[actor].seen[a.actor()]
@@ -151,7 +150,7 @@ func (w *warp) race(lane int, at uint64, write bool, other access, kind string) 
 		mine = "write"
 	}
 	who := fmt.Sprintf("thread %d", other.actor()*lanes+other.lane())
-	if other.actor() == engine {
+	if other.actor() >= warpsMax {
 		who = "a tensor copy"
 	}
 	src := w.c.k.code[min(other.pc(), len(w.c.k.code)-1)].source

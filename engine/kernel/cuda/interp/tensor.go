@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// bulkCopy is a copy by the engine between device and shared memory. It happens
+// bulkCopy is a copy between device and shared memory. It happens
 // at some time after it was issued: a load when nothing else can go on or by
 // chance before, a store when it is waited for.
 type bulkCopy struct {
@@ -17,7 +17,6 @@ type bulkCopy struct {
 	bytes          int
 	tensor         tensor // n = 0: plain bytes at tensor.at
 	coords         [5]int64
-	before         clocks // what the issuer knew
 }
 
 // bulk is cp.async.bulk.
@@ -115,7 +114,6 @@ func (w *warp) issueBulk(c *bulkCopy, lane int, from uint64, tensors bool, n, si
 		if c.load {
 			w.proxyTouch(lane, c.bar, 8, false, false)
 		}
-		c.before = s.clock[w.id]
 	}
 	w.c.bulk = append(w.c.bulk, *c)
 }
@@ -154,16 +152,14 @@ func (c *cta) deliver(i int) {
 	if !w.moveBulk(&b) {
 		return
 	}
-	if s := c.shadow; s != nil {
-		s.clock[engine].join(&b.before)
-		s.step(engine)
-		s.settle(newAccess(s.time, engine, b.lane, b.pc, asyncBit), int(b.at-sharedBase), b.bytes)
-	}
 	for j := range c.bars {
 		if m := &c.bars[j]; m.at == b.bar {
 			m.bytes -= b.bytes
 			if s := c.shadow; s != nil {
-				m.clock.seen[engine] = s.time
+				actor := warpsMax + j%warpsMax
+				s.step(actor)
+				s.settle(newAccess(s.time, actor, b.lane, b.pc, asyncBit), int(b.at-sharedBase), b.bytes)
+				m.clock.seen[actor] = s.time
 			}
 			m.settle(c)
 			return
