@@ -84,6 +84,9 @@ train-small: ## train and export a smaller core-1.1-mini on two CPU cores, MINUT
 
 FUZZTIME ?= 1m
 .PHONY: fuzz
+ptx: ## make the PTX of the interpreter's test kernels again: needs NVCC= (nvcc 13.0) and CLANG= (clang++ 19)
+	engine/kernel/cuda/interp/testdata/build.sh
+
 fuzz: ## run every fuzz target for FUZZTIME each
 	@for p in $$($(GO) list $(PKGS)); do \
 	  for f in $$($(GO) test -list '^Fuzz' $$p | grep '^Fuzz'); do \

@@ -203,8 +203,8 @@ func TestEveryInstructionRuns(t *testing.T) {
 	}
 }
 
-// TestDigests finds a PTX text that is not made from the sources beside it. The
-// command in DESIGN.md makes them and the list.
+// TestDigests finds a PTX text that is not made from the sources beside it;
+// build.sh beside them makes both.
 func TestDigests(t *testing.T) {
 	list, err := os.ReadFile("testdata/SHA256SUMS")
 	if err != nil {
