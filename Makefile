@@ -82,11 +82,12 @@ SMALL := --device cpu --processes 2 --compile --rows 1 --row 5120 --prompt-weigh
 train-small: ## train and export a smaller core-1.1-mini on two CPU cores, MINUTES=150
 	$(call train-model,small,core-1.1-mini,$(SMALL))
 
-FUZZTIME ?= 1m
-.PHONY: fuzz
+.PHONY: ptx
 ptx: ## make the PTX of the interpreter's test kernels again: needs NVCC= (nvcc 13.0) and CLANG= (clang++ 19)
 	engine/kernel/cuda/interp/testdata/build.sh
 
+FUZZTIME ?= 1m
+.PHONY: fuzz
 fuzz: ## run every fuzz target for FUZZTIME each
 	@for p in $$($(GO) list $(PKGS)); do \
 	  for f in $$($(GO) test -list '^Fuzz' $$p | grep '^Fuzz'); do \

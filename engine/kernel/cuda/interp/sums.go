@@ -20,57 +20,63 @@ var (
 	narrowSums = sumRule{32, 13, 13} // FP8
 )
 
-// term is a factor: its value and the exponent of its leading bit's place.
+// term is a factor: its value and the exponent of its leading bit's place. Zero
+// has one below and what is not finite one above all others.
 type term struct {
 	value    float64
 	exponent int
 }
 
+const (
+	zeroExponent     = -1 << 14
+	infiniteExponent = 1 << 16
+)
+
 // termOf reads a factor. Subnormal numbers have the smallest exponent.
 func termOf(f format, code uint64) term {
-	e := int(code >> f.mantissa & (1<<f.exponent - 1))
+	t := term{exponent: max(int(code>>f.mantissa&(1<<f.exponent-1)), 1) - f.bias()}
 	if f == brainFormat {
-		return term{float64(math.Float32frombits(uint32(code) << 16)), max(e, 1) - 127}
+		t.value = float64(math.Float32frombits(uint32(code) << 16))
+	} else {
+		t.value = f.value(code)
 	}
-	return term{f.value(code), max(e, 1) - f.bias()}
+	if t.value == 0 {
+		t.exponent = zeroExponent
+	} else if t.value-t.value != 0 {
+		t.exponent = infiniteExponent
+	}
+	return t
 }
 
 // sum returns c + Σ a[i]·b[i] of one block.
 func (r sumRule) sum(c float32, a, b []term) float32 {
-	var products [32]float64
-	most := -1 << 20
+	most := 2 * zeroExponent
 	if c != 0 {
-		e := int(math.Float32bits(c) >> 23 & 255)
-		most = max(e, 1) - 127
+		most = max(int(math.Float32bits(c)>>23&255), 1) - 127
 	}
-	check := 0.0 // NaN as soon as one factor is no finite number
+	b = b[:len(a)]
 	for i := range a {
-		p := a[i].value * b[i].value
-		products[i] = p
-		check += p - p
-		if e := a[i].exponent + b[i].exponent; e > most && p != 0 {
-			most = e
-		}
+		most = max(most, a[i].exponent+b[i].exponent)
 	}
-	if check != 0 || c-c != 0 {
-		return r.special(c, products[:len(a)])
-	}
-	if most == -1<<20 {
+	switch {
+	case c-c != 0, most > infiniteExponent/2:
+		return r.special(c, a, b)
+	case most < zeroExponent/2:
 		return c
 	}
 	scale := pow2(r.fraction - most)
 	total := int64(float64(c) * scale)
-	for _, p := range products[:len(a)] {
-		total += int64(p * scale)
+	for i := range a {
+		total += int64(a[i].value * b[i].value * scale)
 	}
 	return r.round(float64(total) * pow2(most-r.fraction))
 }
 
 // special is a sum with infinities or NaNs.
-func (r sumRule) special(c float32, products []float64) float32 {
+func (r sumRule) special(c float32, a, b []term) float32 {
 	total := float64(c)
-	for _, p := range products {
-		total += p
+	for i := range a {
+		total += a[i].value * b[i].value
 	}
 	if total != total {
 		return math.Float32frombits(0x7fffffff)
