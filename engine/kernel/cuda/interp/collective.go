@@ -3,6 +3,7 @@ package interp
 import (
 	"encoding/binary"
 	"math/bits"
+	"strings"
 )
 
 // warpOps are what the lanes of a warp do together.
@@ -11,7 +12,7 @@ var warpOps = map[string]func(*decoder){
 	"ldmatrix": loadMatrix, "stmatrix": storeMatrix,
 }
 
-// together marks an instruction that the lanes of its last argument execute together.
+// byMembers marks an instruction that the lanes of its last argument execute together.
 func (d *decoder) byMembers() {
 	if !d.s.has("sync") {
 		d.fail("only the form with .sync is known")
@@ -30,7 +31,12 @@ func shuffle(d *decoder) {
 	k, u := kinds["b32"], kinds["u32"]
 	to, a, b, c := d.dst(0), d.src(1, k), d.src(2, u), d.src(3, u)
 	p := d.predDst(d.s.args[0].pair)
-	how := d.s.mods[1]
+	how := strings.Join(d.s.mods, ".")
+	how = strings.TrimSuffix(strings.TrimPrefix(how, "sync."), ".b32")
+	if !shuffleModes[how] {
+		d.fail("no direction")
+		return
+	}
 	d.in.run = func(w *warp, mask uint32) {
 		from := w.regs[a]
 		for m := mask; m != 0; m &= m - 1 {
@@ -51,6 +57,9 @@ func shuffle(d *decoder) {
 		}
 	}
 }
+
+// shuffleModes are the directions that are known.
+var shuffleModes = map[string]bool{"up": true, "down": true, "bfly": true, "idx": true}
 
 func shuffleLane(how string, l, n, keep, high int) (at int, valid bool) {
 	switch how {

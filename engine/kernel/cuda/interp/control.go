@@ -49,10 +49,16 @@ func move(d *decoder) {
 	switch {
 	case k.class == 'p':
 		d.movePredicate()
-	case to.form == listOperand:
+	case to.form == listOperand || from.form == listOperand:
+		if n := len(to.list) + len(from.list); n < 2 || k.bits%n != 0 {
+			d.fail("%d parts of %d bits", n, k.bits)
+			return
+		}
+		if from.form == listOperand {
+			d.pack(d.dst(0), from.list, k)
+			return
+		}
 		d.unpack(to.list, d.src(1, k), k)
-	case from.form == listOperand:
-		d.pack(d.dst(0), from.list, k)
 	default:
 		m := k.mask()
 		t, a := d.dst(0), d.src(1, k)
