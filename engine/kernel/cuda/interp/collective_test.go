@@ -148,6 +148,25 @@ func TestReports(t *testing.T) {
 	}
 }
 
+func TestEndlessBlockIsReported(t *testing.T) {
+	f, err := parse(kernelText("l: bra l;"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	k, err := decode(f, f.entries[0], nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := newRun(k, cuda.Launch{Params: make([]byte, k.paramBytes)}, sharedMax)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.memory, r.ran, r.limit = &arena{}, make([]bool, len(k.code)), 1000
+	if fault := r.execute(1); fault == nil || !strings.Contains(fault.msg, "does not end") {
+		t.Errorf("report: %v", fault)
+	}
+}
+
 // TestMatricesOfSharedMemory moves a 16x16 matrix of 16 bits through ldmatrix, as
 // it is and transposed, and back through stmatrix.
 func TestMatricesOfSharedMemory(t *testing.T) {

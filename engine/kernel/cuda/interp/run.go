@@ -11,6 +11,10 @@ import (
 	"corenode/engine/kernel/cuda"
 )
 
+// instructionsMax is how many instructions of warps a block may execute: one that
+// needs more does not end.
+const instructionsMax = 1 << 28
+
 // kernelRun is one launch.
 type kernelRun struct {
 	*kernel
@@ -21,7 +25,7 @@ type kernelRun struct {
 	bytes  int // of shared memory
 	seed   uint64
 	shadow bool
-	limit  int64
+	limit  int64 // instructionsMax, but in tests
 	ran    []bool
 	mu     sync.Mutex // guards ran and first
 	first  *fault
@@ -271,7 +275,7 @@ func (c *cta) leftovers() {
 
 // newRun checks a launch as a driver does.
 func newRun(k *kernel, l cuda.Launch, sharedMax int) (*kernelRun, error) {
-	r := &kernelRun{kernel: k, grid: dims(l.Grid), block: dims(l.Block), bytes: k.sharedBytes + l.Shared, limit: 1 << 33}
+	r := &kernelRun{kernel: k, grid: dims(l.Grid), block: dims(l.Block), bytes: k.sharedBytes + l.Shared, limit: instructionsMax}
 	threads := r.block[0] * r.block[1] * r.block[2]
 	switch {
 	case min(r.grid[0], r.grid[1], r.grid[2], r.block[0], r.block[1], r.block[2]) < 1 || r.grid[1] > 65535 || r.grid[2] > 65535:
