@@ -5,7 +5,8 @@ import "math"
 // The tensor cores of Hopper do not round each addition. They multiply exactly,
 // align all products of a block and the accumulator to the largest exponent, cut
 // them off some bits below it, add, and cut the sum off to the result's bits.
-// (Published reverse engineering agrees on this; a run on a device proves it.)
+// The form is that of published reverse engineering; a run on a device proves the
+// widths below.
 
 // sumRule is how a tensor core adds one type.
 type sumRule struct {
