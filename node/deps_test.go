@@ -59,6 +59,8 @@ var inside = map[string][]string{
 	"engine/model":          {"engine/kernel", "engine/modelfile", "engine/kv"},
 	"wasm/abi":              {},
 
+	"engine/kernel/cuda/tensor": {},
+
 	"extensions":         {"extensions/compare", "extensions/guest", "extensions/probe", "wasm/builtin"},
 	"extensions/guest":   {"extensions/meter", "extensions/probe", "extensions/vector"},
 	"extensions/meter":   {},
