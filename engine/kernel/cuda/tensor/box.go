@@ -105,13 +105,13 @@ func (m *Map) row(shared uint32, at []int32, index []uint32, bytes uint32, visit
 	inside, device := true, m.At
 	for i := 1; i < len(at); i++ {
 		j := int64(at[i]) + int64(index[i])
-		inside = inside && j >= 0 && uint64(j) < m.Dims[i]
+		inside = inside && uint64(j) < m.Dims[i] // a negative one is large
 		device += uint64(j) * m.Strides[i-1]
 	}
 	size := int64(m.Size)
 	first := max(0, -int64(at[0])*size)                             // bytes of the row before the tensor
 	last := min(int64(bytes), (int64(m.Dims[0])-int64(at[0]))*size) // up to its end
-	if !inside || first >= last {
+	if !inside {
 		first, last = int64(bytes), int64(bytes)
 	}
 	step := int64(bytes)

@@ -128,6 +128,8 @@ func TestEncodeEnds(t *testing.T) {
 		{tensor.F16, 1e9, tensor.Conversion{Rounding: tensor.RZ}, 0x7bff},
 		{tensor.F16, -1e9, tensor.Conversion{Rounding: tensor.RP}, 0xfbff},
 		{tensor.F16, 1e9, tensor.Conversion{Rounding: tensor.RP}, 0x7c00},
+		{tensor.F16, 1e9, tensor.Conversion{Rounding: tensor.RM}, 0x7bff},
+		{tensor.F16, -1e9, tensor.Conversion{Rounding: tensor.RM}, 0xfc00},
 		{tensor.F16, math.Inf(1), tensor.Conversion{Rounding: tensor.RZ}, 0x7c00},
 		{tensor.F16, math.Inf(-1), tensor.Conversion{Finite: true}, 0xfbff},
 		{tensor.F16, math.NaN(), tensor.Conversion{}, 0x7fff},

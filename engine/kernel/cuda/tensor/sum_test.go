@@ -109,6 +109,7 @@ func TestSumsShowWhatWasMeasured(t *testing.T) {
 		return u.Dot(c, f, f, a, b)
 	}
 	small, smaller := [2]float64{0x1p-12, 0x1p-13}, [2]float64{0x1p-13, 0x1p-13}
+	tiny := [2]float64{0x1p-76, 0x1p-76}
 	inf, nan := math.Inf(1), math.NaN()
 	rows := []struct {
 		what string
@@ -123,6 +124,7 @@ func TestSumsShowWhatWasMeasured(t *testing.T) {
 		{"but not 2^-14", dot(tensor.Narrow, tensor.E5M2, 1, [2]float64{0x1p-7, 0x1p-7}, [2]float64{0x1p-7, 0x1p-7}), 1},
 		{"the accumulator of fp8 is cut as well", dot(tensor.Narrow, tensor.E5M2, 1+0x1p-20, [2]float64{1, 1}), 2},
 		{"large terms cancel before small ones are lost", dot(tensor.Wide, tensor.BF16, 0, [2]float64{1 << 20, 1}, [2]float64{-1 << 20, 1}, [2]float64{1, 1}), 1},
+		{"a zero accumulator has no exponent", dot(tensor.Wide, tensor.BF16, 0, tiny, tiny, tiny, tiny, tiny, tiny, tiny, tiny), 0x1p-149},
 		{"zero has no sign", dot(tensor.Wide, tensor.F16, float32(math.Copysign(0, -1)), [2]float64{0, -1}), 0},
 		{"infinity", dot(tensor.Wide, tensor.F16, 1, [2]float64{inf, -2}), -inf},
 		{"infinity less infinity", dot(tensor.Wide, tensor.F16, float32(inf), [2]float64{inf, -2}), nan},
