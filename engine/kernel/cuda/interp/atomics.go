@@ -103,7 +103,7 @@ func (d *decoder) atomicAddFloat(k kind) func(old, b, c uint64) uint64 {
 		return nil
 	}
 	in, out := d.converters(k)
-	one := func(a, b uint64) uint64 { return out(addOdd(in(a), in(b))) }
+	one := func(a, b uint64) uint64 { return out(addOdd(in(a), in(b), nearest)) }
 	if k.pair {
 		return func(a, b, _ uint64) uint64 {
 			return one(a&0xffff, b&0xffff) | one(a>>16&0xffff, b>>16&0xffff)<<16

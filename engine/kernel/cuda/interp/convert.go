@@ -138,6 +138,8 @@ func (d *decoder) writer(k kind) func(float64) uint64 {
 			return math.Float64bits(v)
 		case ftz:
 			return flush(single(v, mode))
+		case k.class == 't' && v != v:
+			return singleFormat.nan
 		case k.class == 't': // the bits of a float32 whose low ones are zero
 			return f.code(v, mode, saturate) << 13
 		case k.single():

@@ -6,7 +6,7 @@ import "math"
 var floatOps = map[string]func(*decoder){
 	"fma":   fmaFloat,
 	"sqrt":  rootFloat,
-	"rcp":   approximate(func(x float64) float64 { return 1 / x }),
+	"rcp":   approximate(func(x float64) float64 { return divOdd(1, x) }),
 	"rsqrt": approximate(func(x float64) float64 { return 1 / math.Sqrt(x) }),
 	"ex2":   approximate(math.Exp2),
 	"lg2":   approximate(math.Log2),
@@ -107,7 +107,8 @@ func addFloat(d *decoder) {
 		})
 		return
 	}
-	d.realBinary(addOdd)
+	mode := d.mode()
+	d.realBinary(func(a, b float64) float64 { return addOdd(a, b, mode) })
 }
 
 // plainSingle says that it is float32 with nothing but round to nearest.
@@ -129,7 +130,8 @@ func subFloat(d *decoder) {
 		d.realBinary(func(a, b float64) float64 { return a - b })
 		return
 	}
-	d.realBinary(func(a, b float64) float64 { return addOdd(a, -b) })
+	mode := d.mode()
+	d.realBinary(func(a, b float64) float64 { return addOdd(a, -b, mode) })
 }
 
 // mulFloat needs no rounding to odd: products of 24 bits are exact in float64.
@@ -163,9 +165,9 @@ func fmaFloat(d *decoder) {
 		return
 	}
 	in, out := d.converters(k)
-	relu := d.s.has("relu")
+	relu, mode := d.s.has("relu"), d.mode()
 	one := func(a, b, c uint64) uint64 {
-		v := addOdd(in(a)*in(b), in(c))
+		v := addOdd(in(a)*in(b), in(c), mode)
 		if relu && v < 0 {
 			v = 0
 		}
@@ -267,10 +269,10 @@ func rootFloat(d *decoder) {
 // nobody documents.
 func approximate(f func(float64) float64) func(*decoder) {
 	return func(d *decoder) {
-		d.only("approx", "ftz", "rn")
+		d.only("approx", "ftz", "rn", "rz", "rm", "rp")
 		k := d.kind()
-		if k.bits == 64 {
-			d.fail("no approximation in float64")
+		if k.bits == 64 || d.s.op != "rcp" && d.mode() != nearest {
+			d.fail("no approximation of that kind")
 			return
 		}
 		in, out := d.converters(k)

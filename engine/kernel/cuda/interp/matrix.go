@@ -29,7 +29,9 @@ func (d *decoder) matrixProduct(a, b, acc kind, k int, saturate bool) product {
 	case a.class == 't' && b == a && !p.half:
 		p.rule = tf32Sums
 	case (a.class == 'e' || a.class == 'q') && (b.class == 'e' || b.class == 'q') && !p.half:
-		p.rule = narrowSums
+		if p.rule = narrowSums; d.s.op == "mma" {
+			p.rule = fp8Sums
+		}
 	case a.bits == 8 && b.bits == 8 && p.whole:
 	default:
 		d.fail("types of the matrices")

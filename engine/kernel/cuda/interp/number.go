@@ -185,9 +185,12 @@ func odd(sum, rest float64) float64 {
 	return math.Float64frombits(raw - 1)
 }
 
-// addOdd is a + b, rounded to odd.
-func addOdd(a, b float64) float64 {
+// addOdd is a + b, rounded to odd. What cancels is +0, rounding down -0.
+func addOdd(a, b float64, mode rounding) float64 {
 	sum := a + b
+	if sum == 0 && mode == down && math.Signbit(a) != math.Signbit(b) {
+		return math.Copysign(0, -1)
+	}
 	bb := sum - a
 	return odd(sum, (a-(sum-bb))+(b-bb))
 }

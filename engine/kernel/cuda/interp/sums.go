@@ -18,7 +18,8 @@ type sumRule struct {
 var (
 	wideSums   = sumRule{16, 25, 23} // f16, bf16
 	tf32Sums   = sumRule{8, 25, 23}
-	narrowSums = sumRule{32, 13, 13} // FP8
+	fp8Sums    = sumRule{32, 25, 23} // mma.sync
+	narrowSums = sumRule{32, 13, 13} // wgmma of FP8
 )
 
 // term is a factor: its value and the exponent of its leading bit's place. Zero
