@@ -108,6 +108,19 @@ const (
 		"input_schema":{"properties":{"city":{"type":"string"}},"required":["city"],"type":"object"}}]}`
 )
 
+// messageAnswer is what an answer of messages says.
+type messageAnswer struct {
+	Content []struct {
+		Type, Text, Name string
+		Input            json.RawMessage
+	}
+	Usage struct {
+		Input  int64 `json:"input_tokens"`
+		Read   int64 `json:"cache_read_input_tokens"`
+		Output int64 `json:"output_tokens"`
+	}
+}
+
 // TestGenerateContent: the module is off, then enabled; what it answers, streaming and
 // not, is what messages answers, for the same tokens and the same price.
 func TestGenerateContent(t *testing.T) {
@@ -121,17 +134,7 @@ func TestGenerateContent(t *testing.T) {
 	}
 	for name, body := range map[string][2]string{"text": {helloParts, helloMessage}, "a call": {weatherParts, weatherMessage}} {
 		r, text := askGenerate(t, base+"/v1/messages", http.Header{"X-Api-Key": {key}}, body[1])
-		var message struct {
-			Content []struct {
-				Type, Text, Name string
-				Input            json.RawMessage
-			}
-			Usage struct {
-				Input  int64 `json:"input_tokens"`
-				Read   int64 `json:"cache_read_input_tokens"`
-				Output int64 `json:"output_tokens"`
-			}
-		}
+		var message messageAnswer
 		if err := json.Unmarshal([]byte(text), &message); err != nil || r.StatusCode != 200 {
 			t.Fatalf("%s: %d %s", name, r.StatusCode, text)
 		}
@@ -172,7 +175,8 @@ func TestGenerateContent(t *testing.T) {
 				t.Errorf("%s, %s: %q %q, messages says %q %q", name, form, gotText, gotCalls, wantText, wantCalls)
 			}
 			in, out := message.Usage.Input+message.Usage.Read, u.CandidatesTokenCount+u.ThoughtsTokenCount
-			if [3]int64{u.PromptTokenCount, out, u.TotalTokenCount} != [3]int64{in, message.Usage.Output, in + out} || in != e.Usage.Input() {
+			told := [3]int64{u.PromptTokenCount, u.TotalTokenCount, out}
+			if told != [3]int64{in, in + out, message.Usage.Output} || in != e.Usage.Input() {
 				t.Errorf("%s, %s: usage %+v, settled %+v, messages %+v", name, form, u, e.Usage, message.Usage)
 			}
 			if -e.Amount != listed(n, e) || e.Amount == 0 || e.Provisional {
