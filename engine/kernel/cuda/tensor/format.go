@@ -2,8 +2,8 @@
 // them, as pure functions: number formats and their rounding, the sums of mma
 // and wgmma, which lane has which element, the shared memory that a descriptor
 // of wgmma names, and the bytes that a tensor copy moves. It knows no threads,
-// no memory and no PTX text; an interpreter calls it, and so do tests that
-// need a second opinion.
+// no memory and no PTX text. interp has its own arithmetic on purpose: this is
+// the second opinion that cudatest compares a device with.
 //
 // Formats, lanes and layouts are those of the PTX ISA. The order and the
 // rounding of the sums are documented nowhere: Unit follows what MMA-Sim
