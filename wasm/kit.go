@@ -14,7 +14,7 @@ import (
 	"strings"
 )
 
-//go:embed AUTHORING.md abi/*.go sdk/*.go sdk/scan/*.go sdk/field/*.go sdk/c/corenode.h
+//go:embed AUTHORING.md abi/*.go sdk/*.go sdk/scan/*.go sdk/field/*.go sdk/piece/*.go sdk/c/corenode.h
 //go:embed examples/*/*.go examples/*/*.c examples/*/manifest.json examples/*/Makefile examples/*/vectors/*.json
 var files embed.FS
 
@@ -47,7 +47,7 @@ func Project(kind, lang, name string) (map[string][]byte, error) {
 	}
 	project["go.mod"] = fmt.Appendf(nil, goMod, name)
 	project[path.Join(sdkFolder, "go.mod")] = []byte(sdkMod)
-	for _, folder := range []string{"abi", "sdk", "sdk/scan", "sdk/field"} {
+	for _, folder := range []string{"abi", "sdk", "sdk/scan", "sdk/field", "sdk/piece"} {
 		addGo(project, folder, path.Join(sdkFolder, "wasm", folder))
 	}
 	return project, nil
