@@ -116,6 +116,10 @@ func TestCountRefused(t *testing.T) {
 	if _, err := m.Count(q); abi.KindOf(err) != abi.InvalidRequest || !strings.Contains(err.Error(), "too long") {
 		t.Errorf("refused with %v", err)
 	}
+	q.Raw = true // a server that takes messages writes its own prompt
+	if _, err := m.Prepare("a", q); abi.KindOf(err) != abi.InvalidRequest || abi.AsError(err).Param != "model" {
+		t.Errorf("a raw text: %v", err)
+	}
 }
 
 // TestLeavingACall: a call that was held back when its client left was computed, and is paid.
