@@ -50,6 +50,21 @@ func (g *generated) add(t *testing.T, text string) {
 	g.Candidates[0].FinishReason, g.UsageMetadata = more.Candidates[0].FinishReason, more.UsageMetadata
 }
 
+// gather reads an answer in one of its three forms.
+func gather(t *testing.T, form, text string) (whole generated) {
+	t.Helper()
+	if form != "stream" {
+		whole.add(t, strings.TrimSuffix(strings.TrimPrefix(text, "["), "]"))
+		return whole
+	}
+	for event := range strings.SplitSeq(strings.TrimSuffix(text, "\n\n"), "\n\n") {
+		if data, is := strings.CutPrefix(event, "data: "); is {
+			whole.add(t, data)
+		}
+	}
+	return whole
+}
+
 // said is the text, and the calls with their arguments.
 func (g *generated) said(t *testing.T) (text string, calls []string) {
 	t.Helper()
@@ -151,24 +166,13 @@ func TestGenerateContent(t *testing.T) {
 		for form, path := range map[string]string{"plain": url + ":generateContent", "stream": url + ":streamGenerateContent?alt=sse",
 			"array": base + "/generate-content/v1/models/core-1.1:streamGenerateContent"} {
 			r, text := askGenerate(t, path, header, body[0])
-			var whole generated
-			switch {
-			case r.StatusCode != 200:
+			if r.StatusCode != 200 {
 				t.Fatalf("%s, %s: %d %s", name, form, r.StatusCode, text)
-			case form == "plain":
-				whole.add(t, text)
-			case form == "array":
-				whole.add(t, strings.TrimSuffix(strings.TrimPrefix(text, "["), "]"))
-			default:
-				if got := r.Header.Get("Content-Type"); got != "text/event-stream" {
-					t.Errorf("%s: content type %q", form, got)
-				}
-				for event := range strings.SplitSeq(strings.TrimSuffix(text, "\n\n"), "\n\n") {
-					if data, is := strings.CutPrefix(event, "data: "); is {
-						whole.add(t, data)
-					}
-				}
 			}
+			if got := r.Header.Get("Content-Type"); form == "stream" && got != "text/event-stream" {
+				t.Errorf("content type %q", got)
+			}
+			whole := gather(t, form, text)
 			gotText, gotCalls := whole.said(t)
 			u, e := whole.UsageMetadata, settled(t, n, r.Header.Get("X-Llm-Request-Id"))
 			if gotText != wantText || strings.Join(gotCalls, "") != wantCalls || whole.Candidates[0].FinishReason != "STOP" {
