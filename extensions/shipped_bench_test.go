@@ -88,6 +88,14 @@ func stream(b *testing.B, h *Host, s Slot) *Translation {
 	if tr.generation.manifest.Runtime == "c" {
 		body = `{"model":"core-1.1-mini","stream":true,"prompt":"hi"}`
 	}
+	if s == "generate-content" {
+		body = `{"contents":[{"parts":[{"text":"hi"}]}]}`
+		tr.SetRoute(&abi.Route{Index: 1, Params: []abi.Pair{{Name: "model", Value: "core-1.1-mini"}},
+			Query: []abi.Pair{{Name: "alt", Value: "sse"}}})
+	}
+	if s == "ollama" {
+		tr.SetRoute(&abi.Route{})
+	}
 	if _, err := tr.Request([]byte(body)); err != nil {
 		b.Fatal(err)
 	}
@@ -152,9 +160,16 @@ func openC(b *testing.B) *Host {
 
 func benchShippedEvents(b *testing.B, n int) {
 	h := openShipped(b)
+	for _, name := range []string{"ollama", "generate-content"} {
+		if _, err := h.Enable(name); err != nil {
+			b.Fatal(err)
+		}
+	}
 	medians(b, 2000/n, []subject{
 		writes(b, "chat", stream(b, h, SlotChat), n),
 		writes(b, "responses", stream(b, h, SlotResponses), n),
+		writes(b, "ollama", stream(b, h, "ollama"), n),
+		writes(b, "generate-content", stream(b, h, "generate-content"), n),
 		writes(b, "c", stream(b, openC(b), SlotChat), n),
 	})
 }
