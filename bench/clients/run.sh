@@ -112,7 +112,8 @@ if wanted "anthropic Python google-genai ollama openai-agents pydantic-ai llm"; 
 whole "anthropic Python" "$(pip_version anthropic)" messages "$(python sdks)" "$here/messages.py"
 whole "openai Python" "$(pip_version openai)" "chat, responses" "$(python sdks)" "$here/openai_client.py"
 whole "google-genai Python" "$(pip_version google-genai)" generate-content "$(python sdks)" "$here/genai_client.py"
-whole "openai Python, legacy" "$(pip_version openai)" completions "$(python sdks)" "$here/completions_client.py"
+# A node behind takes messages, and no raw text.
+[ -n "${CLIENTS_BEHIND:-}" ] || whole "openai Python, legacy" "$(pip_version openai)" completions "$(python sdks)" "$here/completions_client.py"
 whole "ollama Python" "$(pip_version ollama)" ollama "$(python sdks)" "$here/ollama_client.py"
 cases openai-agents "$(python sdks)" "$here/agents_client.py"
 cases pydantic-ai "$(python sdks)" "$here/pydantic_ai_client.py"
