@@ -317,6 +317,7 @@ func TestRoutedSwap(t *testing.T) {
 				case r.StatusCode == 404 || r.StatusCode == 503:
 				case r.StatusCode != 200 || one == two:
 					mixed.Add(1)
+					t.Logf("%d %q", r.StatusCode, text)
 				default:
 					whole.Add(1)
 				}

@@ -165,8 +165,11 @@ func (x *exchange) readBody() (*body, *abi.Error) {
 		return nil, err
 	}
 	account := x.who.Account
-	if h.Peek(skippedHeader) != nil { // no other reason is left, and it is too late to read it now
-		return nil, errAccountBodies(account.Concurrency)
+	if h.Peek(skippedHeader) != nil { // it is too late to read it now
+		if x.module != nil && !x.s.bodies.full(account.ID, account.Concurrency) {
+			return nil, errNoModule() // there was none when the headers came
+		}
+		return nil, errAccountBodies(account.Concurrency) // no other reason is left
 	}
 	if err := x.body.enter(&x.s.bodies, account.ID, account.Concurrency); err != nil {
 		return nil, err
