@@ -50,7 +50,7 @@ func (m *Model) Prepare(account string, q *messages.Request) (*engine.Request, e
 	if err != nil {
 		return nil, err
 	}
-	if !m.traits.Messages {
+	if !m.traits.Messages && len(q.Tools) > 0 {
 		q = withShownTools(q)
 	}
 	counted, err := m.Count(q)
