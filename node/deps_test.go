@@ -54,7 +54,7 @@ var inside = map[string][]string{
 	"engine/kernel/cpu":     {"engine/kernel"},
 	"engine/modeltest":      {"engine/kernel", "engine/tokenizer"},
 	"engine/upstream/route": {},
-	"engine/upstream/wire":  {"engine/messages"},
+	"engine/upstream/wire":  {"engine/messages", "wasm/sdk/scan"},
 	"engine/upstream":       {"engine", "engine/messages", "engine/upstream/route", "engine/upstream/wire"},
 	"engine/model":          {"engine/kernel", "engine/modelfile", "engine/kv"},
 	"wasm/abi":              {},

@@ -19,6 +19,7 @@ type Stepper struct {
 	model *Model
 	wake  func()
 	live  map[*engine.Job]*relay
+	next  chan *relay // unbuffered: to a goroutine whose relay has ended
 
 	mu       sync.Mutex // guards what follows
 	answered []answer   // relays that were taken or refused
@@ -33,7 +34,7 @@ type answer struct {
 
 // NewStepper makes a stepper. wake may be called from any goroutine.
 func (m *Model) NewStepper(wake func()) *Stepper {
-	return &Stepper{model: m, wake: wake, live: map[*engine.Job]*relay{}}
+	return &Stepper{model: m, wake: wake, live: map[*engine.Job]*relay{}, next: make(chan *relay)}
 }
 
 // Submit takes a job. taken is called once: with nil when a replica has the request or the
@@ -45,7 +46,30 @@ func (s *Stepper) Submit(j *engine.Job, now time.Time, taken func(*abi.Error)) {
 	if !j.Request.Stream {
 		r.tell.Do(func() { taken(nil) })
 	}
-	go r.run()
+	select {
+	case s.next <- r:
+	default:
+		go s.run(r)
+	}
+}
+
+// relayIdle is how long a goroutine waits for its next relay.
+const relayIdle = 5 * time.Second
+
+// run runs a relay, and those that come soon after it: a goroutine's stack grows to what a
+// relay needs by being copied, which costs as much as reading a short answer.
+func (s *Stepper) run(r *relay) {
+	idle := time.NewTimer(relayIdle)
+	defer idle.Stop()
+	for {
+		r.run()
+		idle.Reset(relayIdle)
+		select {
+		case r = <-s.next:
+		case <-idle.C:
+			return
+		}
+	}
 }
 
 // Step cancels the relays whose jobs were, and passes on what relays said. It never has more

@@ -4,6 +4,7 @@ import (
 	"strconv"
 
 	"corenode/wasm/abi"
+	"corenode/wasm/sdk/scan"
 )
 
 // chatProtocol reads the stream of the chat completions protocol. Reasoning comes as
@@ -38,8 +39,8 @@ func (p *chatProtocol) frame(r *Reader, _, data []byte) error {
 		return nil
 	}
 	c, tooLong := p.read(r, data)
-	if p.o.err != nil {
-		return broken("a chunk cannot be read: %v", p.o.err)
+	if p.o.bad() != nil {
+		return broken("a chunk cannot be read: %v", p.o.bad())
 	}
 	if c.failed {
 		status, _ := strconv.Atoi(c.errCode)
@@ -101,12 +102,12 @@ func chatStop(reason string, called bool) abi.StopReason {
 func (p *chatProtocol) read(r *Reader, data []byte) (c chatChunk, tooLong bool) {
 	o := &p.o
 	o.open(data)
-	if o.dec.PeekKind() != '{' {
-		o.err = broken("a chunk is no object")
+	if o.scan.Kind() != scan.Object {
+		o.fail(broken("a chunk is no object"))
 		return c, false
 	}
-	o.members(func(name string) {
-		switch name {
+	o.members(func(name []byte) {
+		switch string(name) {
 		case "id":
 			c.id = o.string()
 		case "choices":
@@ -115,8 +116,6 @@ func (p *chatProtocol) read(r *Reader, data []byte) (c chatChunk, tooLong bool) 
 			c.usage = p.usage()
 		case "error":
 			p.failure(&c)
-		default:
-			o.skip()
 		}
 	})
 	return c, tooLong
@@ -124,16 +123,14 @@ func (p *chatProtocol) read(r *Reader, data []byte) (c chatChunk, tooLong bool) 
 
 func (p *chatProtocol) choice(r *Reader, c *chatChunk) (tooLong bool) {
 	o := &p.o
-	o.members(func(name string) {
-		switch name {
+	o.members(func(name []byte) {
+		switch string(name) {
 		case "delta":
 			tooLong = p.delta(r, c) || tooLong
 		case "finish_reason":
 			c.finish = o.string()
 		case "stop_reason", "matched_stop":
 			c.stopText = o.string() // a number is a stop token: no text
-		default:
-			o.skip()
 		}
 	})
 	return tooLong
@@ -141,8 +138,8 @@ func (p *chatProtocol) choice(r *Reader, c *chatChunk) (tooLong bool) {
 
 func (p *chatProtocol) delta(r *Reader, c *chatChunk) (tooLong bool) {
 	o := &p.o
-	o.members(func(name string) {
-		switch name {
+	o.members(func(name []byte) {
+		switch string(name) {
 		case "content":
 			c.text = o.string()
 		case "reasoning_content", "reasoning":
@@ -151,8 +148,6 @@ func (p *chatProtocol) delta(r *Reader, c *chatChunk) (tooLong bool) {
 			}
 		case "tool_calls":
 			o.elements(func() { tooLong = p.call(r) || tooLong })
-		default:
-			o.skip()
 		}
 	})
 	return tooLong
@@ -165,29 +160,25 @@ const chatCallsMax = 1024
 func (p *chatProtocol) call(r *Reader) (tooLong bool) {
 	o := &p.o
 	index, name, input := int64(len(p.calls)-1), "", ""
-	o.members(func(member string) {
-		switch member {
+	o.members(func(member []byte) {
+		switch string(member) {
 		case "index":
 			if n, ok := o.int(); ok {
 				index = n
 			}
 		case "function":
-			o.members(func(member string) {
-				switch member {
+			o.members(func(member []byte) {
+				switch string(member) {
 				case "name":
 					name = o.string()
 				case "arguments":
-					if o.dec.PeekKind() == '{' { // against the protocol, and seen
+					if o.scan.Kind() == scan.Object { // against the protocol, and seen
 						input = o.raw()
 					} else {
 						input = o.string()
 					}
-				default:
-					o.skip()
 				}
 			})
-		default:
-			o.skip()
 		}
 	})
 	if index < 0 {
@@ -201,7 +192,7 @@ func (p *chatProtocol) call(r *Reader) (tooLong bool) {
 	}
 	call := &p.calls[index]
 	if call.given && name+input != "" {
-		o.err = broken("more of a call that was complete")
+		o.fail(broken("more of a call that was complete"))
 		return false
 	}
 	call.name += name
@@ -213,27 +204,24 @@ func (p *chatProtocol) call(r *Reader) (tooLong bool) {
 
 func (p *chatProtocol) failure(c *chatChunk) {
 	o := &p.o
-	if o.dec.PeekKind() == 'n' { // error: null
-		o.skip()
+	if o.scan.Kind() == scan.Null { // error: null
 		return
 	}
 	c.failed = true
-	if o.dec.PeekKind() == '"' {
+	if o.scan.Kind() == scan.String {
 		c.errMsg = o.string()
 		return
 	}
-	o.members(func(name string) {
-		switch name {
+	o.members(func(name []byte) {
+		switch string(name) {
 		case "message":
 			c.errMsg = o.string()
 		case "code":
-			if o.dec.PeekKind() == '0' {
+			if o.scan.Kind() == scan.Number {
 				c.errCode = o.raw()
 			} else {
 				c.errCode = o.string()
 			}
-		default:
-			o.skip()
 		}
 	})
 }
@@ -241,30 +229,24 @@ func (p *chatProtocol) failure(c *chatChunk) {
 // usage reads a usage object. Its prompt includes the cached tokens.
 func (p *chatProtocol) usage() (u Usage) {
 	o := &p.o
-	o.members(func(name string) {
-		switch name {
+	o.members(func(name []byte) {
+		switch string(name) {
 		case "prompt_tokens":
 			u.Input, _ = o.int()
 		case "completion_tokens":
 			u.Output, u.Known = o.int()
 		case "prompt_tokens_details":
-			o.members(func(name string) {
-				if name != "cached_tokens" {
-					o.skip()
-					return
+			o.members(func(name []byte) {
+				if string(name) == "cached_tokens" {
+					u.Cached, u.CachedKnown = o.int()
 				}
-				u.Cached, u.CachedKnown = o.int()
 			})
 		case "completion_tokens_details":
-			o.members(func(name string) {
-				if name != "reasoning_tokens" {
-					o.skip()
-					return
+			o.members(func(name []byte) {
+				if string(name) == "reasoning_tokens" {
+					u.Reasoning, u.ReasoningKnown = o.int()
 				}
-				u.Reasoning, u.ReasoningKnown = o.int()
 			})
-		default:
-			o.skip()
 		}
 	})
 	return u

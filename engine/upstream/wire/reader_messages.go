@@ -11,7 +11,8 @@ import (
 // read over.
 type messagesProtocol struct {
 	o     object
-	block struct { // the server's latest
+	e     messagesEvent // of the frame that is read
+	block struct {      // the server's latest
 		index     int64
 		kind      string
 		name      string
@@ -42,9 +43,10 @@ func (p *messagesProtocol) frame(r *Reader, event, data []byte) error {
 	if string(data) == "[DONE]" { // older servers send it behind message_stop, and mean nothing
 		return nil
 	}
-	e := p.read(data)
-	if p.o.err != nil {
-		return broken("event %q is no JSON: %v", event, p.o.err)
+	p.read(data)
+	e := &p.e
+	if p.o.bad() != nil {
+		return broken("event %q is no JSON: %v", event, p.o.bad())
 	}
 	if e.kind == "" {
 		e.kind = string(event)
@@ -55,9 +57,9 @@ func (p *messagesProtocol) frame(r *Reader, event, data []byte) error {
 		r.id = e.id
 		r.start()
 	case "content_block_start":
-		return p.start(r, &e)
+		return p.start(r, e)
 	case "content_block_delta":
-		return p.delta(r, &e)
+		return p.delta(r, e)
 	case "content_block_stop":
 		p.stop(r, e.index)
 	case "message_delta":
@@ -177,44 +179,40 @@ func messagesStatus(kind string) int {
 	return 500
 }
 
-func (p *messagesProtocol) read(data []byte) (e messagesEvent) {
-	o := &p.o
+func (p *messagesProtocol) read(data []byte) {
+	o, e := &p.o, &p.e
+	*e = messagesEvent{}
 	o.open(data)
-	o.members(func(name string) {
-		switch name {
+	o.members(func(name []byte) {
+		switch string(name) {
 		case "type":
 			e.kind = o.string()
 		case "index":
 			e.index, _ = o.int()
 		case "message":
-			o.members(func(name string) {
-				switch name {
+			o.members(func(name []byte) {
+				switch string(name) {
 				case "id":
 					e.id = o.string()
 				case "usage":
 					e.usage = p.usage()
-				default:
-					o.skip()
 				}
 			})
 		case "content_block", "delta":
-			p.blockMembers(&e)
+			p.blockMembers()
 		case "usage":
 			e.usage = p.usage()
 		case "error":
-			p.failure(&e)
-		default:
-			o.skip()
+			p.failure()
 		}
 	})
-	return e
 }
 
 // blockMembers reads a content_block or a delta: their members do not overlap in meaning.
-func (p *messagesProtocol) blockMembers(e *messagesEvent) {
-	o := &p.o
-	o.members(func(name string) {
-		switch name {
+func (p *messagesProtocol) blockMembers() {
+	o, e := &p.o, &p.e
+	o.members(func(name []byte) {
+		switch string(name) {
 		case "type":
 			e.blockKind = o.string()
 		case "text", "thinking", "partial_json":
@@ -229,22 +227,18 @@ func (p *messagesProtocol) blockMembers(e *messagesEvent) {
 			e.stopReason = o.string()
 		case "stop_sequence":
 			e.stopText = o.string()
-		default:
-			o.skip()
 		}
 	})
 }
 
-func (p *messagesProtocol) failure(e *messagesEvent) {
-	o := &p.o
-	o.members(func(name string) {
-		switch name {
+func (p *messagesProtocol) failure() {
+	o, e := &p.o, &p.e
+	o.members(func(name []byte) {
+		switch string(name) {
 		case "type":
 			e.errType = o.string()
 		case "message":
 			e.errMsg = o.string()
-		default:
-			o.skip()
 		}
 	})
 }
@@ -254,8 +248,8 @@ func (p *messagesProtocol) usage() (u Usage) {
 	o := &p.o
 	var uncached, created int64
 	input := false
-	o.members(func(name string) {
-		switch name {
+	o.members(func(name []byte) {
+		switch string(name) {
 		case "input_tokens":
 			uncached, input = o.int()
 		case "cache_read_input_tokens":
@@ -266,8 +260,6 @@ func (p *messagesProtocol) usage() (u Usage) {
 			u.Output, u.Known = o.int()
 		case "reasoning_tokens": // another node says them to a node
 			u.Reasoning, u.ReasoningKnown = o.int()
-		default:
-			o.skip()
 		}
 	})
 	if input {
