@@ -1,6 +1,8 @@
 package upstream
 
 import (
+	"bufio"
+	"bytes"
 	"io"
 	"net"
 	"net/http"
@@ -67,7 +69,7 @@ func TestEndlessHead(t *testing.T) {
 	r := newReplica("http://x", u, time.Second)
 	c := newConn(here)
 	_ = here.SetDeadline(time.Now().Add(10 * time.Second))
-	_, err := exchange(c, r.request(http.MethodGet, "/", nil, 0, http.Header{}))
+	_, err := r.ask(c, &question{method: http.MethodGet, path: "/"})
 	if err == nil || timeout(err) {
 		t.Errorf("an endless head ends with %v", err)
 	}
@@ -165,5 +167,26 @@ func TestToolsAsShown(t *testing.T) {
 	l.ask("a", `{"model":"far","max_tokens":7,"tools":[{"name":"f","input_schema":{"$schema":"http://json-schema.org/draft-07/schema#","type":"object"}}],"messages":[{"role":"user","content":"x"}]}`)
 	if got := string(s.Seen()[0].Body); strings.Contains(got, "$schema") || !strings.Contains(got, `"parameters":{"type":"object"}`) {
 		t.Errorf("went out as %s", got)
+	}
+}
+
+// TestQuestionsAsWritten: what goes out is read by another implementation as it was meant, and
+// no value becomes a line of its own.
+func TestQuestionsAsWritten(t *testing.T) {
+	u, _ := url.Parse("http://there:81/base/ä")
+	var b bytes.Buffer
+	w := bufio.NewWriter(&b)
+	q := &question{http.MethodPost, "/v1/messages", []field{{"X-One", "1\r\nX-Two: 2"}}, []byte("body")}
+	if err := newReplica("", u, time.Second).write(w, q); err != nil {
+		t.Fatal(err)
+	}
+	got, err := http.ReadRequest(bufio.NewReader(&b))
+	if err != nil {
+		t.Fatal(err)
+	}
+	body, _ := io.ReadAll(got.Body)
+	if got.Method != "POST" || got.Host != "there:81" || got.URL.Path != "/base/ä/v1/messages" || string(body) != "body" ||
+		got.Header.Get("X-One") != "1  X-Two: 2" || len(got.Header) != 2 {
+		t.Errorf("%v %v %q", got, got.Header, body)
 	}
 }

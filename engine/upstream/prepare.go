@@ -1,7 +1,6 @@
 package upstream
 
 import (
-	"bytes"
 	"context"
 	"crypto/hmac"
 	"crypto/sha256"
@@ -117,7 +116,7 @@ const countTimeout = 10 * time.Second
 func (m *Model) countAt(r *replica, body []byte) (int, error) {
 	ctx, cancel := context.WithTimeout(m.ctx, countTimeout)
 	defer cancel()
-	status, page, err := r.get(ctx, r.request(http.MethodPost, m.traits.Count, bytes.NewReader(body), len(body), m.header("")))
+	status, page, err := r.get(ctx, &question{http.MethodPost, m.traits.Count, m.header(""), body})
 	if err != nil {
 		return 0, err
 	}
@@ -139,14 +138,14 @@ func (m *Model) countAt(r *replica, body []byte) (int, error) {
 }
 
 // header is what every request to a replica has. A count is of no account.
-func (m *Model) header(account string) http.Header {
-	h := http.Header{"Content-Type": {"application/json"}, "User-Agent": {"corenode"}, "Accept-Encoding": {"identity"}}
+func (m *Model) header(account string) []field {
+	h := append(make([]field, 0, 12), field{"Content-Type", "application/json"}, field{"User-Agent", "corenode"},
+		field{"Accept-Encoding", "identity"})
 	if m.traits.Partition { // a count is forwarded once and limited here, too
-		h[wire.HopHeader] = []string{"1"}
-		h[wire.PartitionHeader] = []string{m.secretName("cache", account)}
+		h = append(h, field{wire.HopHeader, "1"}, field{wire.PartitionHeader, m.secretName("cache", account)})
 	}
 	if m.options.Key != "" {
-		h.Set("Authorization", "Bearer "+m.options.Key)
+		h = append(h, field{"Authorization", "Bearer " + m.options.Key})
 	}
 	return h
 }

@@ -82,7 +82,7 @@ func (m *Model) probeOnce(r *replica) {
 // healthy asks the flavor's own page. A server that knows no such page answers 404, which
 // says that it lives.
 func (m *Model) healthy(ctx context.Context, r *replica) error {
-	status, page, err := r.get(ctx, r.request(http.MethodGet, m.traits.Health, nil, 0, m.header("")))
+	status, page, err := r.get(ctx, &question{http.MethodGet, m.traits.Health, m.header(""), nil})
 	switch {
 	case err != nil:
 		return err
@@ -127,7 +127,7 @@ func (m *Model) versionOf(r *replica) string {
 	}
 	ctx, cancel := context.WithTimeout(m.ctx, probeTimeout)
 	defer cancel()
-	_, page, err := r.get(ctx, r.request(http.MethodGet, m.traits.Version, nil, 0, m.header("")))
+	_, page, err := r.get(ctx, &question{http.MethodGet, m.traits.Version, m.header(""), nil})
 	var answer struct {
 		Version   string `json:"version"`
 		BuildInfo string `json:"build_info"`
@@ -140,7 +140,7 @@ func (m *Model) versionOf(r *replica) string {
 
 // queueOf reads the gauge of waiting requests from the replica's metrics.
 func (m *Model) queueOf(ctx context.Context, r *replica) (waiting float64, ok bool) {
-	status, page, err := r.get(ctx, r.request(http.MethodGet, m.traits.Metrics, nil, 0, m.header("")))
+	status, page, err := r.get(ctx, &question{http.MethodGet, m.traits.Metrics, m.header(""), nil})
 	if err != nil || status != http.StatusOK {
 		return 0, false
 	}

@@ -1,7 +1,6 @@
 package upstream
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"encoding/base64"
@@ -310,8 +309,7 @@ func (r *relay) send(rep *replica, n int) (*conn, *http.Response, error) {
 		}
 		stop := context.AfterFunc(r.ctx, func() { c.Close() })
 		_ = c.SetDeadline(time.Now().Add(r.model.options.FirstTimeout)) // a closed connection says so below
-		resp, err := exchange(c, rep.request(http.MethodPost, r.model.options.Flavor.Path(),
-			bytes.NewReader(r.sent.body), len(r.sent.body), r.header(n)))
+		resp, err := rep.ask(c, &question{http.MethodPost, r.model.options.Flavor.Path(), r.header(n), r.sent.body})
 		stop()
 		if err == nil {
 			return c, resp, nil
@@ -324,14 +322,12 @@ func (r *relay) send(rep *replica, n int) (*conn, *http.Response, error) {
 }
 
 // header is what goes out with the body: nothing of it says whose the request is.
-func (r *relay) header(n int) http.Header {
+func (r *relay) header(n int) []field {
 	m := r.model
-	h := m.header(r.job.Account)
-	h["Accept"] = []string{"text/event-stream"}
-	h["X-Request-Id"] = []string{r.job.ID + "-r" + strconv.Itoa(n)}
-	h["X-Session-Id"] = []string{m.secretName("session", r.job.Session)}
+	h := append(m.header(r.job.Account), field{"Accept", "text/event-stream"},
+		field{"X-Request-Id", r.job.ID + "-r" + strconv.Itoa(n)}, field{"X-Session-Id", m.secretName("session", r.job.Session)})
 	for _, f := range r.sent.forward {
-		h.Set(f[0], f[1])
+		h = append(h, field{f[0], f[1]})
 	}
 	return h
 }

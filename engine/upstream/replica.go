@@ -10,6 +10,8 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"strconv"
+	"strings"
 	"sync"
 	"time"
 )
@@ -127,27 +129,44 @@ func (r *replica) close() {
 	r.idle = nil
 }
 
-// request makes a request for a path of the replica.
-func (r *replica) request(method, path string, body io.Reader, size int, header http.Header) *http.Request {
-	u := *r.url
-	u.Path += path
-	q := &http.Request{Method: method, URL: &u, Host: r.url.Host, Header: header, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1}
-	if body != nil {
-		q.Body, q.ContentLength = io.NopCloser(body), int64(size)
+// question is what a replica is asked.
+type question struct {
+	method, path string // the path behind the replica's base
+	header       []field
+	body         []byte
+}
+
+// field is a header's name and value.
+type field struct{ name, value string }
+
+// oneLine keeps a value from beginning a line of its own.
+var oneLine = strings.NewReplacer("\r", " ", "\n", " ")
+
+// write writes a question as RFC 9112 has it.
+func (r *replica) write(w *bufio.Writer, q *question) error {
+	u := url.URL{Path: r.url.Path + q.path}
+	w.WriteString(q.method + " " + u.RequestURI() + " HTTP/1.1\r\nHost: " + r.url.Host + "\r\n")
+	for _, f := range q.header {
+		w.WriteString(f.name)
+		w.WriteString(": ")
+		w.WriteString(oneLine.Replace(f.value))
+		w.WriteString("\r\n")
 	}
-	return q
+	if q.method != http.MethodGet {
+		w.WriteString("Content-Length: " + strconv.Itoa(len(q.body)) + "\r\n")
+	}
+	w.WriteString("\r\n")
+	w.Write(q.body)
+	return w.Flush() // the first error sticks
 }
 
 // errNotSent is a connection that failed before the first byte of an answer: the server
 // has done nothing of the request that counts, and it may be sent again.
 var errNotSent = errors.New("no byte of an answer came")
 
-// exchange sends a request on a connection and reads the head of its answer.
-func exchange(c *conn, q *http.Request) (*http.Response, error) {
-	err := q.Write(c.out)
-	if err == nil {
-		err = c.out.Flush()
-	}
+// ask sends a question on a connection and reads the head of its answer.
+func (r *replica) ask(c *conn, q *question) (*http.Response, error) {
+	err := r.write(c.out, q)
 	if err == nil {
 		_, err = c.in.Peek(1)
 	}
@@ -159,7 +178,7 @@ func exchange(c *conn, q *http.Request) (*http.Response, error) {
 	}
 	c.head.left = headBytesMax
 	defer func() { c.head.left = noBound }()
-	return http.ReadResponse(c.in, q)
+	return http.ReadResponse(c.in, nil)
 }
 
 // headBytesMax bounds the head of an answer, which net/http reads without a bound of its own.
@@ -190,7 +209,7 @@ func timeout(err error) bool {
 }
 
 // get reads a small page of the replica, within a deadline.
-func (r *replica) get(ctx context.Context, q *http.Request) (status int, body []byte, err error) {
+func (r *replica) get(ctx context.Context, q *question) (status int, body []byte, err error) {
 	c, err := r.connect(ctx, true)
 	if err != nil {
 		return 0, nil, err
@@ -201,8 +220,8 @@ func (r *replica) get(ctx context.Context, q *http.Request) (status int, body []
 	if d, ok := ctx.Deadline(); ok {
 		_ = c.SetDeadline(d) // a closed connection says so below
 	}
-	q.Close = true
-	resp, err := exchange(c, q)
+	q.header = append(q.header, field{"Connection", "close"})
+	resp, err := r.ask(c, q)
 	if err != nil {
 		return 0, nil, err
 	}
