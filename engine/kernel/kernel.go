@@ -142,6 +142,21 @@ type DeltaShape struct {
 	Eps                 float32 // of the L2 norms and the gated norm
 }
 
+// Routing says which experts a row goes to, and with which weights. An expert's score is
+// its share of softmax(logits), or with Sigmoid the sigmoid of its logit. Of equal ones
+// the lower expert comes first.
+type Routing struct {
+	Top     int // experts of a row
+	Sigmoid bool
+	Bias    Buffer // [Experts], added to the scores by which experts and groups are chosen; nil without
+	// Groups of as many experts each are ranked by the sum of their GroupTop best; only
+	// experts of the GroupsUsed best ones are chosen. 0 or 1 is no grouping.
+	Groups, GroupsUsed, GroupTop int
+	// Plain weights are the scores, without Bias; otherwise those of a row are divided by their sum.
+	Plain bool
+	Scale float32 // of the weights; 0 means 1
+}
+
 // Backend runs the operations. n is always the number of rows.
 type Backend interface {
 	// Name is the backend and its level, such as "cpu/avx512vnni".
@@ -204,8 +219,8 @@ type Backend interface {
 	DeltaNet(c Cache, layer int, dst, qkv, z, beta, alpha Buffer, w DeltaWeights, s DeltaShape, step *Step)
 
 	// Experts computes dst = Σ_k weight_k · down_k(silu(gate_k x)·up_k x) over the
-	// top experts of softmax(logits), renormalized; logits are n x Experts.
-	Experts(dst, x, logits Buffer, n int, gate, up, down Weight, top int)
+	// experts that r chooses by logits, n x Experts.
+	Experts(dst, x, logits Buffer, n int, gate, up, down Weight, r Routing)
 
 	// Close frees the backend's memory and stops its threads.
 	Close()

@@ -325,12 +325,12 @@ func (m *Model) experts(w *moe, n int) {
 	a, c := &m.act, m.cfg
 	if w.shared == nil {
 		m.multiply(a.h, n, a.router, w.router)
-		m.b.Experts(a.delta, a.h, a.router, n, w.gate, w.up, w.down, c.ExpertsUsed)
+		m.b.Experts(a.delta, a.h, a.router, n, w.gate, w.up, w.down, w.routing)
 		return
 	}
 	m.products = m.products.with(a.router, w.router).and(a.sharedGate, w.sharedGate).and(a.ffGate, w.shared.gate).and(a.ffUp, w.shared.up)
 	m.products.run(m.b, a.h, n)
-	m.b.Experts(a.delta, a.h, a.router, n, w.gate, w.up, w.down, c.ExpertsUsed)
+	m.b.Experts(a.delta, a.h, a.router, n, w.gate, w.up, w.down, w.routing)
 	m.b.SiLUMul(a.ffGate, a.ffGate, a.ffUp, n, c.SharedFF)
 	m.multiply(a.ffGate, n, a.sharedOut, w.shared.down)
 	m.b.AddScaled(a.delta, a.sharedOut, a.sharedGate, n, c.Hidden)

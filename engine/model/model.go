@@ -80,6 +80,7 @@ type dense struct{ gate, up, down kernel.Weight }
 type moe struct {
 	router         kernel.Weight
 	gate, up, down kernel.Weight
+	routing        kernel.Routing
 	shared         *dense
 	sharedGate     kernel.Weight
 }
@@ -218,8 +219,9 @@ func (t *tensors) dense(p, suffix string, hidden, ff int) *dense {
 
 func (t *tensors) moe(c Config, p string) *moe {
 	m := &moe{
-		router: t.matrix(p+"ffn_gate_inp.weight", c.Experts, c.Hidden),
-		down:   t.experts(p+"ffn_down_exps.weight", c.Experts, c.Hidden, c.ExpertFF),
+		routing: kernel.Routing{Top: c.ExpertsUsed},
+		router:  t.matrix(p+"ffn_gate_inp.weight", c.Experts, c.Hidden),
+		down:    t.experts(p+"ffn_down_exps.weight", c.Experts, c.Hidden, c.ExpertFF),
 	}
 	if fused := p + "ffn_gate_up_exps.weight"; t.has(fused) {
 		m.gate, m.up = t.halves(fused, c.Experts, c.ExpertFF, c.Hidden)

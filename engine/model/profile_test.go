@@ -125,9 +125,9 @@ func (p *profiler) DeltaNet(c kernel.Cache, layer int, dst, qkv, z, beta, alpha 
 	p.Backend.DeltaNet(c, layer, dst, qkv, z, beta, alpha, w, s, step)
 }
 
-func (p *profiler) Experts(dst, x, logits kernel.Buffer, n int, gate, up, down kernel.Weight, top int) {
-	defer p.count("Experts", time.Now(), int64(top)*(p.sizes[gate]+p.sizes[up]+p.sizes[down]))
-	p.Backend.Experts(dst, x, logits, n, gate, up, down, top)
+func (p *profiler) Experts(dst, x, logits kernel.Buffer, n int, gate, up, down kernel.Weight, r kernel.Routing) {
+	defer p.count("Experts", time.Now(), int64(r.Top)*(p.sizes[gate]+p.sizes[up]+p.sizes[down]))
+	p.Backend.Experts(dst, x, logits, n, gate, up, down, r)
 }
 
 func (p *profiler) Download(dst []float32, src kernel.Buffer, off int) {

@@ -29,15 +29,15 @@ func watchRoutes(m *Model) *routed {
 	return r
 }
 
-func (r *routed) Experts(dst, x, logits kernel.Buffer, n int, gate, up, down kernel.Weight, top int) {
+func (r *routed) Experts(dst, x, logits kernel.Buffer, n int, gate, up, down kernel.Weight, how kernel.Routing) {
 	var rows []choice
 	for i := range n {
 		l := make([]float32, r.experts)
 		r.Backend.Download(l, logits, i*r.experts)
-		rows = append(rows, choose(l, top))
+		rows = append(rows, choose(l, how.Top))
 	}
 	r.chosen = append(r.chosen, rows)
-	r.Backend.Experts(dst, x, logits, n, gate, up, down, top)
+	r.Backend.Experts(dst, x, logits, n, gate, up, down, how)
 }
 
 func choose(logits []float32, top int) choice {

@@ -96,7 +96,8 @@ func TestBandsExperts(t *testing.T) {
 		randomSource(r, kernel.Q8_0, experts, hidden, width),
 	}
 	x, logits := normals(r, n*hidden, 1), normals(r, n*experts, 2)
-	same(t, "experts", runExperts(t, bands, src, x, logits, n, top), runExperts(t, plain, src, x, logits, n, top))
+	how := kernel.Routing{Top: top}
+	same(t, "experts", runExperts(t, bands, src, x, logits, n, how), runExperts(t, plain, src, x, logits, n, how))
 }
 
 // TestBanded says which rows go to bands, and what they take.

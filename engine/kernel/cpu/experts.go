@@ -10,7 +10,11 @@ import (
 // pairs are sorted by expert, so those of one expert are adjacent rows.
 type expertScratch struct {
 	choice []int32   // [rows][top] experts, best first
-	share  []float32 // [rows][top] their weights, which sum to 1
+	share  []float32 // [rows][top] their weights
+	scores []float32 // [experts] of a row
+	rank   []float32 // [experts] scores with their bias; -Inf outside of the chosen groups
+	groups []float32 // sums of groups, and of one its best
+	ids    []int32   // of the best
 	place  []int32   // [rows][top] where the pair stands
 	row    []int32   // [pairs] row of x
 	start  []int32   // [experts+1] first pair of each expert
@@ -32,15 +36,15 @@ type actJob struct {
 	at               int // bytes from the first tile
 }
 
-// Experts implements kernel.Backend. Equal logits prefer the lower expert.
-func (b *Backend) Experts(dst, x, logits kernel.Buffer, n int, gate, up, down kernel.Weight, top int) {
+// Experts implements kernel.Backend.
+func (b *Backend) Experts(dst, x, logits kernel.Buffer, n int, gate, up, down kernel.Weight, r kernel.Routing) {
 	g, u, d := gate.(*weight), up.(*weight), down.(*weight)
-	e, experts := &b.expert, g.src.Experts
+	e, experts, top := &b.expert, g.src.Experts, r.Top
 	if top < 1 || top > experts {
 		panic(fmt.Sprintf("experts: top %d of %d in %s", top, experts, g.src.Name))
 	}
 	in := floats(x, n*g.src.Cols)
-	e.route(floats(logits, n*experts), n, experts, top)
+	e.route(floats(logits, n*experts), n, experts, r)
 	pairs := n * top
 	e.gate, e.up = grow(e.gate, pairs*g.src.Rows), grow(e.up, pairs*g.src.Rows)
 	e.down = grow(e.down, pairs*d.src.Rows)
@@ -107,60 +111,6 @@ func (j *expertJoin) do(_, row int) {
 	for k := range j.top {
 		at := int(e.place[row*j.top+k]) * j.width
 		j.b.addScaledRow(dst, e.down[at:at+j.width], e.share[row*j.top+k])
-	}
-}
-
-// route picks the experts of every row and sorts the pairs by expert.
-func (e *expertScratch) route(logits []float32, n, experts, top int) {
-	e.choice, e.place, e.row = growInts(e.choice, n*top), growInts(e.place, n*top), growInts(e.row, n*top)
-	e.share, e.start = grow(e.share, n*top), growInts(e.start, experts+1)
-	clear(e.start)
-	for i := range n {
-		chosen, share := e.choice[i*top:(i+1)*top], e.share[i*top:(i+1)*top]
-		pickTop(chosen, share, logits[i*experts:(i+1)*experts])
-		for _, x := range chosen {
-			e.start[x+1]++
-		}
-	}
-	e.jobs = e.jobs[:0]
-	for x := range experts {
-		if c := e.start[x+1]; c > 0 {
-			e.jobs = append(e.jobs, actJob{expert: x, first: int(e.start[x]), n: int(c)})
-		}
-		e.start[x+1] += e.start[x]
-	}
-	for i, x := range e.choice {
-		e.place[i] = e.start[x]
-		e.row[e.start[x]] = int32(i / top)
-		e.start[x]++
-	}
-}
-
-// pickTop finds the largest logits, best first, and their softmax: a softmax
-// over all, renormalized over the chosen, is the softmax of the chosen.
-func pickTop(chosen []int32, share, logits []float32) {
-	k := 0
-	for x, v := range logits {
-		at := k
-		for at > 0 && v > share[at-1] {
-			at--
-		}
-		if at == len(chosen) {
-			continue
-		}
-		k = min(k+1, len(chosen))
-		copy(chosen[at+1:k], chosen[at:])
-		copy(share[at+1:k], share[at:])
-		chosen[at], share[at] = int32(x), v
-	}
-	var total float32
-	best := share[0]
-	for i, v := range share {
-		share[i] = exp32(v - best)
-		total += share[i]
-	}
-	for i := range share {
-		share[i] /= total
 	}
 }
 

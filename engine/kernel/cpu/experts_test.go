@@ -10,10 +10,10 @@ import (
 )
 
 // runExperts computes n rows, optionally one by one.
-func runExperts(t *testing.T, b kernel.Backend, src [3]kernel.Source, x, logits []float32, n, top int) []float32 {
+func runExperts(t *testing.T, b kernel.Backend, src [3]kernel.Source, x, logits []float32, n int, r kernel.Routing) []float32 {
 	t.Helper()
 	out := b.NewBuffer(n * src[2].Rows)
-	b.Experts(out, upload(b, x), upload(b, logits), n, load(t, b, src[0]), load(t, b, src[1]), load(t, b, src[2]), top)
+	b.Experts(out, upload(b, x), upload(b, logits), n, load(t, b, src[0]), load(t, b, src[1]), load(t, b, src[2]), r)
 	return download(b, out, n*src[2].Rows)
 }
 
@@ -42,15 +42,43 @@ func TestExperts(t *testing.T) {
 			for i := range experts {
 				logits[i] = 0.5 // a tie: the lower experts win
 			}
-			got := runExperts(t, two, src, x, logits, n, top)
-			want := runExperts(t, reference, src, x, logits, n, top)
+			got := runExperts(t, two, src, x, logits, n, kernel.Routing{Top: top})
+			want := runExperts(t, reference, src, x, logits, n, kernel.Routing{Top: top})
 			near(t, c.name, got, want, relative(want, c.tolerance))
 			for i := range n {
-				row := runExperts(t, one, src, x[i*hidden:(i+1)*hidden], logits[i*experts:(i+1)*experts], 1, top)
+				row := runExperts(t, one, src, x[i*hidden:(i+1)*hidden], logits[i*experts:(i+1)*experts], 1, kernel.Routing{Top: top})
 				same(t, fmt.Sprintf("%s row %d", c.name, i), got[i*hidden:(i+1)*hidden], row)
 			}
 		}
 	})
+}
+
+// TestRouting: every way of choosing gives what the reference gives.
+func TestRouting(t *testing.T) {
+	const experts, hidden, width, n = 12, 64, 96, 40
+	r := newRand(13)
+	src := [3]kernel.Source{
+		randomSource(r, kernel.F32, experts, width, hidden),
+		randomSource(r, kernel.F32, experts, width, hidden),
+		randomSource(r, kernel.F32, experts, hidden, width),
+	}
+	x, logits, bias := normals(r, n*hidden, 1), normals(r, n*experts, 2), normals(r, experts, 0.5)
+	b := open(t, Options{Threads: 2})
+	for i := range 64 {
+		how := kernel.Routing{Top: 1 + i%5, Sigmoid: i&1 > 0, Plain: i&2 > 0}
+		if i&4 > 0 {
+			how.Scale = 1.75
+		}
+		if i&8 > 0 {
+			how.Groups, how.GroupsUsed, how.GroupTop = 4, 2, 1+i%3
+		}
+		ours, theirs := how, how
+		if i&16 > 0 {
+			ours.Bias, theirs.Bias = upload(b, bias), upload(reference, bias)
+		}
+		want := runExperts(t, reference, src, x, logits, n, theirs)
+		near(t, fmt.Sprintf("%+v", how), runExperts(t, b, src, x, logits, n, ours), want, relative(want, 1e-5))
+	}
 }
 
 // TestLoadLetsGoOfStacks: what a stack was packed from may be a copy that nobody

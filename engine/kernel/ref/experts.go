@@ -1,19 +1,24 @@
 package ref
 
 import (
+	"cmp"
 	"math"
-	"sort"
+	"slices"
 
 	"corenode/engine/kernel"
 )
 
-// Experts implements kernel.Backend. Equal logits prefer the lower expert.
-func (*Backend) Experts(dst, x, logits kernel.Buffer, n int, gate, up, down kernel.Weight, top int) {
+// Experts implements kernel.Backend.
+func (*Backend) Experts(dst, x, logits kernel.Buffer, n int, gate, up, down kernel.Weight, r kernel.Routing) {
+	var bias []float32
+	if r.Bias != nil {
+		bias = mem(r.Bias)
+	}
 	g, u, dn := gate.(*weight), up.(*weight), down.(*weight)
 	a, b, y := make([]float32, g.rows), make([]float32, g.rows), make([]float32, dn.rows)
 	for i := range n {
 		row := mem(x)[i*g.cols : (i+1)*g.cols]
-		ids, weights := route(mem(logits)[i*g.experts:(i+1)*g.experts], top)
+		ids, weights := route(mem(logits)[i*g.experts:(i+1)*g.experts], bias, r)
 		sum := make([]float64, dn.rows)
 		for k, e := range ids {
 			matMul(a, row, 1, g, e)
@@ -32,23 +37,75 @@ func (*Backend) Experts(dst, x, logits kernel.Buffer, n int, gate, up, down kern
 	}
 }
 
-// route picks the top experts, best first. A softmax over all, renormalized
-// over the chosen, is the softmax of the chosen logits.
-func route(logits []float32, top int) (ids []int, weights []float64) {
-	ids = make([]int, len(logits))
+// route picks a row's experts, best first, and their weights.
+func route(logits, bias []float32, r kernel.Routing) (ids []int, weights []float64) {
+	scores := scoresOf(logits, r.Sigmoid)
+	rank := slices.Clone(scores)
+	for i, b := range bias {
+		rank[i] += float64(b)
+	}
+	if r.Groups > 1 {
+		onlyGroups(rank, r)
+	}
+	ids = best(rank, r.Top)
+	var total float64
+	for _, e := range ids {
+		weights = append(weights, scores[e])
+		total += scores[e]
+	}
+	for k := range weights {
+		if !r.Plain {
+			weights[k] /= total
+		}
+		if r.Scale != 0 {
+			weights[k] *= float64(r.Scale)
+		}
+	}
+	return ids, weights
+}
+
+// scoresOf is the softmax of logits, or the sigmoid of each.
+func scoresOf(logits []float32, sigmoid bool) []float64 {
+	scores, most, total := make([]float64, len(logits)), float64(slices.Max(logits)), 0.0
+	for i, l := range logits {
+		if sigmoid {
+			scores[i] = 1 / (1 + math.Exp(-float64(l)))
+			continue
+		}
+		scores[i] = math.Exp(float64(l) - most)
+		total += scores[i]
+	}
+	for i := range scores {
+		if !sigmoid {
+			scores[i] /= total
+		}
+	}
+	return scores
+}
+
+// onlyGroups ranks the experts outside of the best groups behind all others.
+func onlyGroups(rank []float64, r kernel.Routing) {
+	size, sums := len(rank)/r.Groups, make([]float64, r.Groups)
+	for g := range sums {
+		group := rank[g*size : (g+1)*size]
+		for _, e := range best(group, r.GroupTop) {
+			sums[g] += group[e]
+		}
+	}
+	used := best(sums, r.GroupsUsed)
+	for e := range rank {
+		if !slices.Contains(used, e/size) {
+			rank[e] = math.Inf(-1)
+		}
+	}
+}
+
+// best are the indices of the n largest values, largest first.
+func best(values []float64, n int) []int {
+	ids := make([]int, len(values))
 	for i := range ids {
 		ids[i] = i
 	}
-	sort.SliceStable(ids, func(i, j int) bool { return logits[ids[i]] > logits[ids[j]] })
-	ids = ids[:top]
-	weights = make([]float64, top)
-	var total float64
-	for k, e := range ids {
-		weights[k] = math.Exp(float64(logits[e]) - float64(logits[ids[0]]))
-		total += weights[k]
-	}
-	for k := range weights {
-		weights[k] /= total
-	}
-	return ids, weights
+	slices.SortStableFunc(ids, func(i, j int) int { return cmp.Compare(values[j], values[i]) })
+	return ids[:n]
 }

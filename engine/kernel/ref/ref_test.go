@@ -325,11 +325,42 @@ func TestExperts(t *testing.T) {
 	down := load(t, 3, 2, 1, 1, 0, 0, 1, 10, 10)
 	act := func(x float64) float64 { return x / (1 + math.Exp(-x)) }
 	out := b.NewBuffer(4)
-	b.Experts(out, upload(1, 1), upload(3, 2, 1, 5, 5, 5), 2, gate, up, down, 2)
+	b.Experts(out, upload(1, 1), upload(3, 2, 1, 5, 5, 5), 2, gate, up, down, kernel.Routing{Top: 2})
 	w := 1 / (1 + math.Exp(-1))
 	near(t, "Experts", out, w*act(1), (1-w)*act(2), act(1)/2, act(2)/2)
-	b.Experts(out, upload(1), upload(1, 2, 90), 1, gate, up, down, 1)
+	b.Experts(out, upload(1), upload(1, 2, 90), 1, gate, up, down, kernel.Routing{Top: 1})
 	near(t, "one expert", out, 10*act(3), 10*act(3))
+}
+
+// TestRouting: each way of choosing, by hand. Sigmoids of 0, log 3 and -log 3 are 1/2, 3/4 and 1/4.
+func TestRouting(t *testing.T) {
+	up, down := float32(math.Log(3)), -float32(math.Log(3))
+	type routing = kernel.Routing
+	one := routing{Top: 2, Sigmoid: true, Plain: true, Groups: 2, GroupsUsed: 1, GroupTop: 1}
+	two := routing{Top: 1, Sigmoid: true, Groups: 2, GroupsUsed: 1, GroupTop: 2}
+	for name, c := range map[string]struct {
+		logits, bias []float32
+		r            routing
+		ids          []int
+		weights      []float64
+	}{
+		"softmax":        {[]float32{up, 0, 0}, nil, routing{Top: 2}, []int{0, 1}, []float64{0.75, 0.25}},
+		"plain softmax":  {[]float32{0, up, 0}, nil, routing{Top: 2, Plain: true}, []int{1, 0}, []float64{0.6, 0.2}},
+		"sigmoid":        {[]float32{0, up, down}, nil, routing{Top: 2, Sigmoid: true}, []int{1, 0}, []float64{0.6, 0.4}},
+		"scaled":         {[]float32{0, up, down}, nil, routing{Top: 2, Sigmoid: true, Plain: true, Scale: 2}, []int{1, 0}, []float64{1.5, 1}},
+		"bias":           {[]float32{0, up, down}, []float32{0, -1, 1}, routing{Top: 1, Sigmoid: true, Plain: true}, []int{2}, []float64{0.25}},
+		"best of groups": {[]float32{up, down, 0, 0}, nil, one, []int{0, 1}, []float64{0.75, 0.25}},
+		"sums of groups": {[]float32{up, down, 0, 0.1}, nil, two, []int{3}, []float64{1}},
+		"biased groups":  {[]float32{up, 0, 0, 0.1}, []float32{-1, 0, 0, 0}, two, []int{3}, []float64{1}},
+	} {
+		ids, weights := route(c.logits, c.bias, c.r)
+		for i := range weights {
+			weights[i] = math.Round(weights[i]*1e6) / 1e6
+		}
+		if !slices.Equal(ids, c.ids) || !slices.Equal(weights, c.weights) {
+			t.Errorf("%s: experts %v with %v, want %v with %v", name, ids, weights, c.ids, c.weights)
+		}
+	}
 }
 
 func TestLoad(t *testing.T) {
