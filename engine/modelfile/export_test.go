@@ -10,5 +10,14 @@ func Translate(config, safetensors []byte) (*File, error) {
 	return newFile(f), f.translate(raw)
 }
 
+// SafetensorsSizes are the bytes of each tensor of a file.
+func SafetensorsSizes(data []byte) (sizes []int, err error) {
+	list, _, err := parseSafetensors(data)
+	for _, t := range list {
+		sizes = append(sizes, len(t.data))
+	}
+	return sizes, err
+}
+
 // E4M3 are the values of the bytes of that type.
 func E4M3() [256]float32 { return e4m3 }

@@ -166,12 +166,11 @@ func TestFolderTensors(t *testing.T) {
 		return gguftest.Store(fmt.Sprintf("model.layers.0.mlp.experts.%d.up_proj.weight", i), dtype, make([]float32, 8), 2, 4)
 	}
 	for want, tensors := range map[string][]gguftest.Stored{
-		"type I8 cannot":                               {{Name: "model.norm.weight", DType: "I8", Shape: []int{4}, Data: make([]byte, 4)}},
-		"no model.norm.weight_sca":                     {{Name: "model.norm.weight", DType: "F8_E4M3", Shape: []int{4}, Data: make([]byte, 4)}},
-		"two tensors are output_n":                     {gguftest.Store("model.norm.weight", "F32", []float32{1}, 1), gguftest.Store("norm.weight", "F32", []float32{1}, 1)},
-		"expert 1 of 2 is missing":                     {expert(0, "F32"), gguftest.Store("x", "F32", []float32{1}, 1)},
-		"expert 1 of 2 is missing or has another type": {expert(0, "F32"), expert(1, "F16")},
-		"num_experts is 2":                             {expert(0, "F32")},
+		"type I8 cannot":            {{Name: "model.norm.weight", DType: "I8", Shape: []int{4}, Data: make([]byte, 4)}},
+		"no model.norm.weight_sca":  {{Name: "model.norm.weight", DType: "F8_E4M3", Shape: []int{4}, Data: make([]byte, 4)}},
+		"two tensors are output_n":  {gguftest.Store("model.norm.weight", "F32", []float32{1}, 1), gguftest.Store("norm.weight", "F32", []float32{1}, 1)},
+		"has 1 experts of 2":        {expert(0, "F32"), gguftest.Store("x", "F32", []float32{1}, 1)},
+		"expert 1 has another type": {expert(0, "F32"), expert(1, "F16")},
 	} {
 		if _, err := modelfile.Translate([]byte(moe), gguftest.Safetensors(tensors)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("error %v, want one with %q", err, want)
@@ -316,16 +315,46 @@ func FuzzFolder(f *testing.F) {
 			gguftest.Store("mtp.fc.weight", "F16", make([]float32, 32), 4, 8),
 		}))
 	f.Fuzz(func(t *testing.T, config, safetensors []byte) {
-		file, err := modelfile.Translate(config, safetensors)
+		n := len(config) + len(safetensors)
+		var file *modelfile.File
+		var err error
+		if took := gguftest.Allocated(func() { file, err = modelfile.Translate(config, safetensors) }); took > 1<<20+200*n {
+			t.Fatalf("%d bytes taken to open %d", took, n)
+		}
 		if err != nil {
 			return
 		}
 		total := 0
-		for _, x := range file.Tensors() {
-			total += len(x.Bytes())
+		took := gguftest.Allocated(func() {
+			for _, x := range file.Tensors() {
+				total += len(x.Bytes())
+			}
+		})
+		if most := 4*len(safetensors) + 16*len(config) + 1<<18; total > most || took > 4*most {
+			t.Fatalf("%d bytes of tensors, with %d taken, from %d and %d bytes", total, took, len(config), len(safetensors))
 		}
-		if total > 4*len(safetensors)+16*len(config)+1<<18 {
-			t.Fatalf("%d bytes of tensors from %d and %d bytes", total, len(config), len(safetensors))
+	})
+}
+
+// FuzzSafetensors: what a header takes is bounded by its length, and its tensors lie apart in the file.
+func FuzzSafetensors(f *testing.F) {
+	f.Add(gguftest.Safetensors(tinyTensors()))
+	for _, header := range []string{`{}`, `{"__metadata__":{"a":"b"}}`, `{"a":{"dtype":"F32","shape":[],"data_offsets":[0,4]}}`,
+		`{"a":{"dtype":"X","shape":[1,2,3,4],"data_offsets":[0,0]},"b":{"dtype":"F16","shape":[18446744073709551615,2],"data_offsets":[0,4]}}`} {
+		f.Add(append(binary.LittleEndian.AppendUint64(nil, uint64(len(header))), header+"1234"...))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		var sizes []int
+		var err error
+		if took := gguftest.Allocated(func() { sizes, err = modelfile.SafetensorsSizes(data) }); took > 1<<16+100*len(data) {
+			t.Fatalf("%d bytes taken to read %d", took, len(data))
+		}
+		total := 0
+		for _, n := range sizes {
+			total += n
+		}
+		if err == nil && total > len(data) {
+			t.Fatalf("tensors of %d bytes in a file of %d", total, len(data))
 		}
 	})
 }

@@ -78,7 +78,7 @@ type builder struct {
 }
 
 // stack is a tensor of experts that the folder stores one by one.
-type stack struct{ experts []*Tensor }
+type stack struct{ experts map[int]*Tensor }
 
 func (b *builder) build(raw []*rawTensor) error {
 	for _, r := range raw {
@@ -215,11 +215,8 @@ func cutExpert(name string) (rest string, expert int) {
 // collect keeps a matrix of one expert.
 func (b *builder) collect(t *Tensor, expert int) error {
 	s := b.stacks[t.Name]
-	if b.config.experts > len(b.raw) { // before memory is taken for them
-		return fmt.Errorf("the folder has %d tensors, num_experts is %d", len(b.raw), b.config.experts)
-	}
 	if s == nil {
-		s = &stack{make([]*Tensor, b.config.experts)}
+		s = &stack{map[int]*Tensor{}}
 		b.stacks[t.Name] = s
 	}
 	if s.experts[expert] != nil {
@@ -231,22 +228,28 @@ func (b *builder) collect(t *Tensor, expert int) error {
 
 // joined is one tensor of all experts.
 func (s *stack) joined(name string, n int) (*Tensor, error) {
+	if len(s.experts) != n {
+		return nil, fmt.Errorf("tensor %s: the folder has %d experts of %d", name, len(s.experts), n)
+	}
 	first := s.experts[0]
-	for i, t := range s.experts {
+	for i := range n {
+		t := s.experts[i]
 		if t == nil || t.Type != first.Type || !slices.Equal(t.Shape, first.Shape) || len(t.Shape) != 2 {
-			return nil, fmt.Errorf("tensor %s: expert %d of %d is missing or has another type or shape than the first one", name, i, n)
+			return nil, fmt.Errorf("tensor %s: expert %d has another type or shape than the first one", name, i)
 		}
 	}
 	out := &Tensor{Name: name, Type: first.Type, Shape: append(slices.Clone(first.Shape), n), Offset: -1, fill: func(dst []byte) {
 		size := len(dst) / n
-		for i, t := range s.experts {
-			t.read(dst[i*size : (i+1)*size])
+		for i := range n {
+			s.experts[i].read(dst[i*size : (i+1)*size])
 		}
 	}}
-	if !slices.ContainsFunc(s.experts, (*Tensor).Copied) {
-		for _, t := range s.experts {
-			out.pieces = append(out.pieces, t.Data)
+	for i := range n {
+		if s.experts[i].Copied() {
+			out.pieces = nil
+			break
 		}
+		out.pieces = append(out.pieces, s.experts[i].Data)
 	}
 	return out, nil
 }

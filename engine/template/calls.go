@@ -11,6 +11,7 @@ type argumentList struct {
 // arguments are those of one call, evaluated. A call has few: a name is found by
 // looking at each.
 type arguments struct {
+	run        *run // that evaluated them; nil for those of the host
 	positional []value
 	names      []string // of the template: not to be changed
 	named      []value
@@ -19,7 +20,7 @@ type arguments struct {
 func (a argumentList) evaluate(f *frame) arguments {
 	values := evaluate(f, a.all)
 	n := len(values) - len(a.names)
-	return arguments{values[:n:n], a.names, values[n:]}
+	return arguments{f.run, values[:n:n], a.names, values[n:]}
 }
 
 // byName returns the argument of a name, nil when there is none.
@@ -63,7 +64,7 @@ func invoke(f *frame, v value, list argumentList) value {
 		panic(fmt.Errorf("%s cannot be called", typeName(v)))
 	}
 	f.run.step()
-	return function(f, list.evaluate(f))
+	return f.run.weigh(function(f, list.evaluate(f)))
 }
 
 // methodCall is target.name(args). The target is evaluated once.
@@ -89,11 +90,12 @@ func (m *methodCall) eval(f *frame) value {
 	if len(args.names) > 0 {
 		panic(fmt.Errorf("method %s takes no named arguments", m.name))
 	}
-	if isMapping(v) {
-		f.run.lookUp(v)
+	for _, a := range args.positional {
+		f.run.weigh(a)
 	}
+	f.run.weigh(v)
 	defer within("method", m.name)
-	return callMethod(v, m.name, args.positional)
+	return f.run.weigh(callMethod(v, m.name, args.positional))
 }
 
 // macro is a macro where it was defined: its body sees that scope.

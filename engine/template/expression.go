@@ -103,8 +103,8 @@ type itemOf struct{ target, key expression }
 
 func (i *itemOf) eval(f *frame) value {
 	v, key := i.target.eval(f), i.key.eval(f)
-	if isMapping(v) {
-		f.run.lookUp(v)
+	if isMapping(v) || isString(v) {
+		f.run.weigh(v)
 	}
 	return item(v, key)
 }
@@ -146,7 +146,7 @@ type sliceOf struct {
 
 func (s *sliceOf) eval(f *frame) value {
 	v, limits := s.target.eval(f), evaluate(f, s.bounds[:])
-	return slice(v, limits[0], limits[1], limits[2])
+	return slice(f.run.weigh(v), limits[0], limits[1], limits[2])
 }
 
 // slice is Python's v[start:stop:step].
@@ -247,7 +247,7 @@ type binary struct {
 	apply       operation
 }
 
-func (b *binary) eval(f *frame) value { return b.apply(b.left.eval(f), b.right.eval(f)) }
+func (b *binary) eval(f *frame) value { return f.run.weigh(b.apply(b.left.eval(f), b.right.eval(f))) }
 
 // comparison is a < b < c: each step must hold, and what follows one that does
 // not is not evaluated.
@@ -265,7 +265,7 @@ func (c *comparison) eval(f *frame) value {
 	left := c.first.eval(f)
 	for _, s := range c.steps {
 		right := s.right.eval(f)
-		f.run.lookUp(right)
+		f.run.weigh(right)
 		if !s.passes(left, right) {
 			return false
 		}
@@ -282,9 +282,9 @@ func (s *sumOf) eval(f *frame) value {
 	var few [8]value
 	values, allStrings := chain(f, s.parts, few[:0])
 	if allStrings {
-		return joinStrings(values)
+		return f.run.weigh(joinStrings(values))
 	}
-	return sum(values)
+	return f.run.weigh(sum(values))
 }
 
 // joinOf is a ~ b ~ c.
@@ -293,7 +293,7 @@ type joinOf struct{ parts []expression }
 func (j *joinOf) eval(f *frame) value {
 	var few [8]value
 	values, _ := chain(f, j.parts, few[:0])
-	return joinStrings(values)
+	return f.run.weigh(joinStrings(values))
 }
 
 // chain evaluates operands into values and bounds the strings among them.
@@ -329,9 +329,9 @@ type filtered struct {
 }
 
 func (n *filtered) eval(f *frame) value {
-	v, args := n.input.eval(f), n.args.evaluate(f)
+	v, args := f.run.weigh(n.input.eval(f)), n.args.evaluate(f)
 	defer within("filter", n.name)
-	return n.apply(v, args)
+	return f.run.weigh(n.apply(v, args))
 }
 
 // tested is input is name(args).
@@ -346,7 +346,7 @@ type tested struct {
 func (n *tested) eval(f *frame) value {
 	v, args := n.input.eval(f), n.args.evaluate(f).positional
 	for _, among := range args {
-		f.run.lookUp(among)
+		f.run.weigh(among)
 	}
 	defer within("test", n.name)
 	return n.passes(v, args) != n.negate

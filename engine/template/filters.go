@@ -84,11 +84,17 @@ func trim(in value, args arguments) value {
 	return after
 }
 
+// stripMax bounds the characters that are looked for at the ends of a string, in bytes.
+const stripMax = 256
+
 // strip is Python's str.strip, lstrip and rstrip: of whitespace, or of any of the characters.
 func strip(s string, chars value, left, right bool) string {
 	drop := isPythonSpace
 	if chars != nil && !isNone(chars) && !isUndefined(chars) {
 		set := text(chars)
+		if len(set) > stripMax {
+			panic(fmt.Errorf("%w: more than %d bytes to strip", ErrLimit, stripMax))
+		}
 		drop = func(r rune) bool { return strings.ContainsRune(set, r) }
 	}
 	if left {

@@ -49,7 +49,7 @@ func mapEach(in value, args arguments) value {
 	all, apply := each(in), mapping(args)
 	out := make(list, len(all))
 	for i, v := range all {
-		out[i] = apply(v)
+		out[i] = args.run.weigh(apply(args.run.weigh(v)))
 	}
 	return out
 }

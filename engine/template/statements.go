@@ -46,6 +46,7 @@ func (f *frame) write(s string) {
 	if len(*f.out)+len(s) > outputMax {
 		panic(fmt.Errorf("%w: more than %d bytes of text", ErrLimit, outputMax))
 	}
+	f.run.work(len(s) / bytesPerStep)
 	*f.out = append(*f.out, s...)
 }
 
@@ -89,6 +90,7 @@ func (p *parser) block(ends ...string) (body []statement, end string) {
 	p.deeper()
 	defer p.shallower()
 	for {
+		start := p.pos
 		switch t := p.next(); t.kind {
 		case tokenText:
 			body = append(body, func(f *frame) jump {
@@ -96,19 +98,31 @@ func (p *parser) block(ends ...string) (body []statement, end string) {
 				return ""
 			})
 		case tokenOutput:
-			body = append(body, p.outputTag(t.line))
+			body = append(body, p.charged(p.outputTag(t.line), start))
 		case tokenBlock:
 			s, end := p.blockTag(t.line, ends)
 			if s == nil {
 				return body, end
 			}
-			body = append(body, s)
+			body = append(body, p.charged(s, start))
 		default: // the end of the template
 			if len(ends) > 0 {
 				panic(fmt.Errorf("%q is missing", ends[len(ends)-1]))
 			}
 			return body, ""
 		}
+	}
+}
+
+// charged is a statement that counts steps for its length in words, where it is long.
+func (p *parser) charged(s statement, start int) statement {
+	n := (p.pos - start) / wordsPerStep
+	if n == 0 {
+		return s
+	}
+	return func(f *frame) jump {
+		f.run.work(n)
+		return s(f)
 	}
 }
 

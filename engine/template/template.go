@@ -37,6 +37,11 @@ const (
 	// membersPerStep is how many members of an object or elements of a list may be looked
 	// at for a key in the time of a step: of a schema with thousands, each is asked for.
 	membersPerStep = 64
+	// bytesPerStep is how much text may be read or made in the time of a step. So all strings
+	// of a rendering together take at most stepsMax times as much memory.
+	bytesPerStep = 256
+	// wordsPerStep is how much source a statement may have for a step.
+	wordsPerStep = 16
 	// outputMax bounds the prompt and every string that a template builds, in bytes.
 	outputMax = 64 << 20
 	// callDepthMax bounds macros that call each other.
@@ -121,6 +126,10 @@ func New(source string) (t *Template, err error) {
 func (t *Template) Render(in Input) (prompt string, err error) {
 	r := newRun()
 	defer r.release()
+	return t.render(r, in)
+}
+
+func (t *Template) render(r *run, in Input) (prompt string, err error) {
 	defer catch(&err)
 	r.now = in.Now
 	if err := in.variables(&r.outer); err != nil {
@@ -200,14 +209,17 @@ func (r *run) work(steps int) {
 	}
 }
 
-// lookUp counts looking at the elements of a list or the members of an object.
-func (r *run) lookUp(among value) {
-	switch x := among.(type) {
+// weigh counts a value that is read or made, by its size, and returns it.
+func (r *run) weigh(v value) value {
+	switch x := v.(type) {
+	case string:
+		r.work(len(x) / bytesPerStep)
 	case list:
 		r.work(len(x) / membersPerStep)
 	case object:
 		r.work(len(x) / membersPerStep)
 	}
+	return v
 }
 
 // StartsThinking reports whether a prompt ends inside an open thinking block,

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"corenode/engine/modelfile/gguftest"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden file; read the diff before you commit it")
@@ -94,6 +96,9 @@ func TestLimits(t *testing.T) {
 		"output":       "{% set x = 'a' * 1000000 %}{% for i in range(9999) %}{{ x }}{% endfor %}",
 		"join":         "{% set x = 'a' * 1000000 %}{{ range(9999)|join(x) }}",
 		"nested tilde": "{% set ns = namespace(x=[1]) %}{% for i in range(40) %}{% set ns.x = [ns.x, ns.x] %}{% endfor %}{{ ns.x ~ '' }}",
+		"copies":       "{% set x = 'a' * 60000000 %}{% for i in range(9999) %}{% set y = x|upper %}{% endfor %}",
+		"map":          "{% set ns = namespace(x=['a' * 1000000]) %}{% for i in range(14) %}{% set ns.x = ns.x + ns.x %}{% endfor %}{{ ns.x|map('upper')|list|length }}",
+		"long":         "{% for i in range(99999) %}{% for j in range(9) %}{% set x = 1" + strings.Repeat(" + 1", 500) + " %}{% endfor %}{% endfor %}",
 		"nested json":  "{% set ns = namespace(x=[1]) %}{% for i in range(40) %}{% set ns.x = [ns.x, ns.x] %}{% endfor %}{{ ns.x|tojson }}",
 	} {
 		tmpl, err := New(source)
@@ -209,7 +214,8 @@ func TestConcurrent(t *testing.T) {
 	wg.Wait()
 }
 
-// FuzzNew wants no panic and no endless rendering from any template.
+// FuzzNew wants no panic from any template, no endless rendering, and memory that its bounds
+// explain: reading takes a multiple of the source, rendering one of the steps.
 func FuzzNew(f *testing.F) {
 	f.Add(Builtin)
 	for _, source := range append(slices.Clone(features), refused...) {
@@ -217,11 +223,19 @@ func FuzzNew(f *testing.F) {
 	}
 	in := featureInput()
 	f.Fuzz(func(t *testing.T, source string) {
-		tmpl, err := New(source)
+		var tmpl *Template
+		var err error
+		if n := gguftest.Allocated(func() { tmpl, err = New(source) }); n > 1<<16+1<<10*len(source) {
+			t.Fatalf("%d bytes to read %d", n, len(source))
+		}
 		if err != nil {
 			return
 		}
-		_, err = tmpl.Render(in)
+		r := newRun()
+		n := gguftest.Allocated(func() { _, err = tmpl.render(r, in) })
+		if most := 1<<20 + (r.steps+outputMax/bytesPerStep)*16*bytesPerStep; n > most || r.steps > 2*stepsMax {
+			t.Fatalf("%d bytes and %d steps, want at most %d bytes", n, r.steps, most)
+		}
 		if err != nil && !strings.HasPrefix(err.Error(), "chat template: ") {
 			t.Errorf("error %q", err)
 		}

@@ -2,6 +2,7 @@ package tokenizer
 
 import (
 	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -9,6 +10,7 @@ import (
 	"testing"
 
 	"corenode/engine/modelfile"
+	"corenode/engine/modelfile/gguftest"
 )
 
 // asJSON writes a vocabulary as a tokenizer.json; pairs writes merges as newer files do.
@@ -206,7 +208,11 @@ func FuzzFromJSON(f *testing.F) {
 	f.Add(asJSON(f, v, true))
 	f.Add([]byte(`{"added_tokens":[{"id":3,"content":"x","lstrip":true}],"model":{"type":"BPE","vocab":{"a":1},"merges":["a b"]}}`))
 	f.Fuzz(func(t *testing.T, text []byte) {
-		tok, err := FromJSON(text)
+		var tok *Tokenizer
+		var err error
+		if took := gguftest.Allocated(func() { tok, err = FromJSON(text) }); took > 8<<20+400*len(text) {
+			t.Fatalf("%d bytes taken to read %d", took, len(text))
+		}
 		if err != nil {
 			return
 		}
@@ -214,5 +220,26 @@ func FuzzFromJSON(f *testing.F) {
 			t.Fatalf("%d tokens from %d bytes", tok.Size(), len(text))
 		}
 		_ = tok.EncodePrompt(nil, "Hello, <|im_end|> world\n\n 12")
+	})
+}
+
+// FuzzFolderTexts: no tokenizer_config.json and no config makes the reader fail other than by an
+// error or take more than a multiple of them, and the tokens that they name exist.
+func FuzzFolderTexts(f *testing.F) {
+	f.Add([]byte(`{"bos_token": "a", "eos_token": {"content": "<|im_end|>"}, "pad_token": null, "add_bos_token": true}`), []byte(`{"eos_token_id": [1, 510]}`))
+	f.Add([]byte(`{}`), []byte(`{"eos_token_id": 3, "text_config": {"eos_token_id": -1}}`))
+	whole := smallVocab(f, "qwen2")
+	f.Fuzz(func(t *testing.T, names, ends []byte) {
+		v := whole
+		v.Stops = nil
+		n := len(names) + len(ends)
+		if took := gguftest.Allocated(func() { _ = errors.Join(v.readNames(names), v.readEnds(ends)) }); took > 1<<16+100*n {
+			t.Fatalf("%d bytes taken to read %d", took, n)
+		}
+		for _, id := range append([]int32{v.BOS, v.EOS, v.Pad}, v.Stops...) {
+			if id < -1 || int(id) >= len(v.Tokens) {
+				t.Fatalf("token %d of %d", id, len(v.Tokens))
+			}
+		}
 	})
 }
