@@ -69,6 +69,11 @@ func (b *builder) build(ctx context.Context, f file) (*generation, error) {
 		return nil, err
 	}
 	m := read.Manifest
+	if !f.served {
+		if err := m.CheckConfig(f.config); err != nil {
+			return nil, err
+		}
+	}
 	g := &generation{digest: digestOf(f.wasm), manifest: m, shipped: f.shipped, signedBy: signedBy,
 		size: len(f.wasm), throttle: b.slot(slotOf(&m)).throttle}
 	g.refs.Store(1)

@@ -29,6 +29,24 @@ func TestConfig(t *testing.T) {
 		t.Errorf("a configuration that is too long: %v", err)
 	}
 
+	// A module whose manifest says what its configuration looks like.
+	plain := newGuest(SlotAdmission, "1")
+	plain.manifest.ConfigSchema = []byte(`{"type":"object","properties":{"busy":{"type":"integer"}},"additionalProperties":false}`)
+	wasmOfPlain := plain.bytes(t)
+	limited, _ := openTest(t, Options{Dir: t.TempDir()})
+	if _, err := limited.Load(t.Context(), wasmOfPlain, nil, []byte(`{"busy": "no"}`)); !errors.As(err, &refused) || refused.Stage != "config" ||
+		!strings.Contains(err.Error(), "configuration.busy: got string, want integer") {
+		t.Errorf("a configuration that its schema does not have: %v", err)
+	}
+	loaded, err := limited.Load(t.Context(), wasmOfPlain, nil, []byte(`{"busy": 7}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	shown, err := limited.Module(loaded.Digest[:20])
+	if err != nil || string(shown.ConfigSchema) != string(plain.manifest.ConfigSchema) {
+		t.Errorf("it is shown with %s, %v", shown.ConfigSchema, err)
+	}
+
 	// A module that refuses all but the two bytes of an empty object.
 	strict := newGuest(SlotChat, "1")
 	strict.config = func(c *wasmtest.Code) {

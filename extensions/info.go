@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"corenode/extensions/compare"
 	"corenode/extensions/guest"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -27,12 +28,16 @@ const (
 
 // Info is what an operator sees of a module.
 type Info struct {
-	Slot     Slot   `json:"slot"`
-	Name     string `json:"name"`
-	Version  string `json:"version"`
-	Kind     string `json:"kind"`
-	Digest   string `json:"digest"`
-	Runtime  string `json:"runtime"`
+	Slot    Slot   `json:"slot"`
+	Name    string `json:"name"`
+	Version string `json:"version"`
+	Kind    string `json:"kind"`
+	Digest  string `json:"digest"`
+	Runtime string `json:"runtime"`
+	// Description is what it says of itself, ConfigSchema what its configuration looks like.
+	Description  string          `json:"description,omitempty"`
+	ConfigSchema json.RawMessage `json:"config_schema,omitempty"`
+
 	State    string `json:"state"`
 	Serving  bool   `json:"serving"` // requests get to it now
 	Error    string `json:"error,omitempty"`
@@ -101,6 +106,17 @@ func rank(i Info) int {
 	return 1
 }
 
+// Module shows one module.
+func (h *Host) Module(ref string) (Info, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	m, err := h.modules.find(ref)
+	if err != nil {
+		return Info{}, err
+	}
+	return h.infoOf(m), nil
+}
+
 func (h *Host) info(digest string) (Info, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -115,7 +131,7 @@ func (h *Host) info(digest string) (Info, error) {
 func (h *Host) infoOf(m *module) Info {
 	f := &m.manifest
 	i := Info{Slot: slotOf(f), Name: f.Name, Version: f.Version, Kind: f.Kind, Digest: m.digest, Runtime: f.Runtime,
-		Error: m.failed, Shipped: m.shipped, Size: m.size, State: StateStored}
+		Description: f.Description, ConfigSchema: f.ConfigSchema, Error: m.failed, Shipped: m.shipped, Size: m.size, State: StateStored}
 	switch {
 	case m.loading:
 		i.State = StateLoading

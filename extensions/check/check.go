@@ -58,6 +58,13 @@ func (ck *checker) load(s *Stage) {
 	for _, note := range ck.Notes {
 		s.note("%s", note)
 	}
+	if ck.CheckConfig != nil {
+		if err := ck.CheckConfig(ck.o.Config); err != nil {
+			s.Fatal = true
+			s.refused(err)
+			return
+		}
+	}
 	g, err := ck.Open(ck.o.Config)
 	if err != nil {
 		s.Fatal = true

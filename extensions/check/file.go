@@ -39,7 +39,7 @@ func subjectOf(m *guest.Module, wasm []byte) Subject {
 	vectors, _ := m.Vectors() // OpenOffline has looked
 	s := Subject{
 		Module: m.Manifest.Probed(), Name: m.Manifest.Ref(), Digest: digestOf(wasm), Size: len(wasm), Vectors: vectors,
-		Budget: m.Manifest.Budget, Try: m.Try, Native: nativeOf(m.Manifest),
+		CheckConfig: m.Manifest.CheckConfig, Budget: m.Manifest.Budget, Try: m.Try, Native: nativeOf(m.Manifest),
 	}
 	s.Open = func(config []byte) (Guest, error) {
 		i, err := m.Instance(config)

@@ -85,6 +85,11 @@ func (ck *checker) runVectors(s *Stage, ours int) {
 
 // runVector runs one vector and returns the calls that it made.
 func (ck *checker) runVector(v *vector.Vector, update bool) (made []exchange, changed bool, err error) {
+	if ck.CheckConfig != nil {
+		if err := ck.CheckConfig(v.ConfigBytes()); err != nil {
+			return nil, false, fmt.Errorf("its config: %w", err)
+		}
+	}
 	b := ck.sandbox(v.ConfigBytes())
 	defer b.close()
 	call := func(op abi.Op, in []byte) ([]byte, error) {

@@ -15,6 +15,8 @@ type Subject struct {
 	Vectors []byte
 	// Open makes a fresh instance that was initialized with config.
 	Open func(config []byte) (Guest, error)
+	// CheckConfig holds a configuration to the module's schema.
+	CheckConfig func(config []byte) error
 	// Budget is the ticks that the host grants a call.
 	Budget func(op abi.Op, inputBytes int) int64
 	// Native is the shipped native build for the same slot; nil if there is none.

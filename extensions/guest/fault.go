@@ -60,7 +60,7 @@ func Faultf(c Cause, format string, args ...any) *Fault {
 
 // LoadError is why a module was refused.
 type LoadError struct {
-	// size, signature, parse, manifest, denied, imports, exports, memory, floats, meter, effort,
+	// size, signature, parse, manifest, denied, imports, exports, memory, floats, config, meter, effort,
 	// compile, instantiate, abi, init, vectors, probe, time; digest
 	Stage  string
 	Reason string // what is wrong

@@ -44,6 +44,8 @@ type Manifest struct {
 	ABI         string `json:"abi"`                // "1.0" or "1.1": which records it is given
 	Runtime     string `json:"runtime,omitempty"`  // "go" allows the imports and float instructions of Go's runtime
 	Description string `json:"description,omitempty"`
+	// ConfigSchema is what its configuration looks like, a JSON Schema; see schema.go. nil: anything.
+	ConfigSchema json.RawMessage `json:"config_schema,omitempty"`
 	Routing
 	// History: a translator wants the whole answer so far with its events.
 	History bool `json:"history,omitempty"`
@@ -122,6 +124,7 @@ func ParseManifest(section []byte) (Manifest, error) {
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
 		return m, errors.New("manifest: something follows the JSON object")
 	}
+	m.ConfigSchema = compactSchema(m.ConfigSchema)
 	return m, m.validate()
 }
 
@@ -165,6 +168,11 @@ func (m *Manifest) validate() error {
 	}
 	if m.Free && m.Kind != KindBilling {
 		wrong("free is for billing modules")
+	}
+	if m.ConfigSchema != nil {
+		if _, err := configSchema(m.ConfigSchema); err != nil {
+			wrong("%w", err)
+		}
 	}
 	if m.MemoryMaxBytes < 0 || m.Ticks.Call < 0 || m.Ticks.PerKB < 0 {
 		wrong("memory_max_bytes and ticks are zero or more")

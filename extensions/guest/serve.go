@@ -56,6 +56,9 @@ func (m *Module) Serve(ctx context.Context, t Trial, o PoolOptions) (p *Pool, no
 // it. The error is a *LoadError, as the node would say.
 func (m *Module) Try(config []byte) error {
 	config, err := Config(config)
+	if err == nil {
+		err = m.Manifest.CheckConfig(config)
+	}
 	if err != nil {
 		return err
 	}

@@ -248,6 +248,11 @@ func (c *Client) Modules() ([]extensions.Info, error) {
 	return all.Data, err
 }
 
+// Module shows one module.
+func (c *Client) Module(ref string) (m extensions.Info, err error) {
+	return m, c.roundTrip("GET", modulePath(ref, ""), nil, nil, &m)
+}
+
 // LoadModule checks and compiles a module; it serves nothing yet.
 func (c *Client) LoadModule(in NewModule) (m extensions.Info, err error) {
 	return m, c.roundTrip("POST", Root+"/modules", nil, in, &m)

@@ -17,6 +17,7 @@ import (
 // Modules is what the API needs of the extension host.
 type Modules interface {
 	Modules() []extensions.Info
+	Module(ref string) (extensions.Info, error)
 	Load(ctx context.Context, wasm, signature, config []byte) (extensions.Info, error)
 	Activate(ref string) (extensions.Info, error)
 	Enable(name string) (extensions.Info, error)
@@ -78,6 +79,8 @@ func withModules(do func(*API, call) (any, error)) func(*API, call) (any, error)
 func listModules(a *API, _ call) (any, error) {
 	return list[extensions.Info]{Data: a.modules.Modules()}, nil
 }
+
+func showModule(a *API, c call) (any, error) { return a.modules.Module(c.target) }
 
 func loadModule(a *API, c call, asked NewModule) (any, error) {
 	if len(asked.Wasm) == 0 {

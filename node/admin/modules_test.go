@@ -28,6 +28,8 @@ func (f *fakeModules) Modules() []extensions.Info {
 	return []extensions.Info{{Slot: "billing", Name: "discount"}}
 }
 
+func (f *fakeModules) Module(ref string) (extensions.Info, error) { return f.say("show " + ref) }
+
 func (f *fakeModules) Load(_ context.Context, wasm, signature, config []byte) (extensions.Info, error) {
 	f.told = append(f.told, fmt.Sprintf("load %s %s %s", wasm, signature, config))
 	if string(wasm) == "bad" {

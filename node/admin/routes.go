@@ -55,6 +55,7 @@ var routes = []route{
 	{"POST", Root + "/backup", 201, withBody((*API).backup)},
 	{"GET", Root + "/modules", 200, withModules(listModules)},
 	{"POST", Root + "/modules", 201, withModules(withBody(loadModule))},
+	{"GET", Root + "/modules/{module}", 200, withModules(showModule)},
 	{"POST", Root + "/modules/{module}/activate", 200, withModules(activateModule)},
 	{"POST", Root + "/modules/{module}/enable", 200, withModules(enableModule)},
 	{"POST", Root + "/modules/{module}/disable", 200, withModules(disableModule)},

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/base64"
 	"encoding/json"
@@ -22,8 +23,8 @@ import (
 
 // onlineVerbs are the commands that act on the modules of a running node.
 func onlineVerbs() []*cobra.Command {
-	return []*cobra.Command{moduleList(), moduleLoad(), moduleActivate(), moduleEnable(), moduleDisable(), moduleCanary(), moduleShadow(),
-		moduleRollback(), moduleRemove(), moduleReplay(), moduleRerate()}
+	return []*cobra.Command{moduleList(), moduleShow(), moduleLoad(), moduleActivate(), moduleEnable(), moduleDisable(), moduleCanary(),
+		moduleShadow(), moduleRollback(), moduleRemove(), moduleReplay(), moduleRerate()}
 }
 
 func moduleList() *cobra.Command {
@@ -99,6 +100,32 @@ func faultsOf(m extensions.Info) string {
 		}
 	}
 	return cmp.Or(strings.Join(parts, ", "), "0")
+}
+
+func moduleShow() *cobra.Command {
+	return &cobra.Command{
+		Use: "show MODULE", Short: "Show one module, and what its configuration looks like", Args: cobra.ExactArgs(1),
+		Long: `Print what the module says of itself, its state and counters, and the JSON Schema
+of its configuration, if it has one.`,
+		Example: `  corenode module show discount@1.2.0`,
+		RunE: existing(func(c *admin.Client, _ *cobra.Command, args []string) (result, error) {
+			return printed(printDetail)(c.Module(args[0]))
+		}),
+	}
+}
+
+func printDetail(w io.Writer, m extensions.Info) {
+	printModule(w, m)
+	if m.Description != "" {
+		fmt.Fprintln(w, m.Description)
+	}
+	if m.ConfigSchema == nil {
+		fmt.Fprintln(w, "It does not say what its configuration looks like.")
+		return
+	}
+	var schema bytes.Buffer
+	_ = json.Indent(&schema, m.ConfigSchema, "", "  ") // it was parsed
+	fmt.Fprintf(w, "Its configuration:\n%s\n", schema.Bytes())
 }
 
 func moduleLoad() *cobra.Command {
