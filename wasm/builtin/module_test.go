@@ -33,6 +33,8 @@ func TestModulesAreWhatTheySay(t *testing.T) {
 			History                                                  bool
 			MemoryMaxBytes                                           int64 `json:"memory_max_bytes"`
 
+			ConfigSchema json.RawMessage `json:"config_schema"`
+
 			Routes, Keys, Headers, Query, Statuses json.RawMessage
 			Framing                                string
 			ContentType                            string `json:"content_type"`
@@ -47,7 +49,8 @@ func TestModulesAreWhatTheySay(t *testing.T) {
 			records = "1.1" // it is told of failures as data
 		}
 		if manifest.Name != m.Name || manifest.Kind != m.Kind || manifest.Protocol != m.Protocol ||
-			manifest.History != m.History || manifest.ABI != records || manifest.Runtime != "go" || m.Off != (manifest.Routes != nil) {
+			manifest.History != m.History || manifest.ABI != records || manifest.Runtime != "go" || m.Off != (manifest.Routes != nil) ||
+			manifest.ConfigSchema == nil {
 			t.Errorf("%s: the manifest says %+v", m.Name, manifest)
 		}
 		var vectors []json.RawMessage

@@ -154,7 +154,8 @@ func TestManifests(t *testing.T) {
 		var m struct {
 			Name, Kind, Protocol, Version, ABI, Runtime, Description string
 
-			Free bool
+			Free         bool
+			ConfigSchema json.RawMessage `json:"config_schema"`
 		}
 		d := json.NewDecoder(bytes.NewReader(text))
 		d.DisallowUnknownFields()
@@ -163,7 +164,8 @@ func TestManifests(t *testing.T) {
 		}
 		parts := strings.Split(filepath.Base(filepath.Dir(path)), "-") // kind, what sets it apart if anything, language
 		kind, language := parts[0], parts[len(parts)-1]
-		if m.Kind != kind || m.Runtime != language || m.ABI != "1.0" || m.Name == "" || seen[m.Name] || m.Description == "" {
+		if m.Kind != kind || m.Runtime != language || m.ABI != "1.0" || m.Name == "" || seen[m.Name] ||
+			m.Description == "" || m.ConfigSchema == nil {
 			t.Errorf("%s: %+v", path, m)
 		}
 		seen[m.Name] = true
