@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"strconv"
 	"strings"
 	"sync"
@@ -25,6 +26,14 @@ func operator(t *testing.T, n *node) *admin.Client {
 		t.Fatal(err)
 	}
 	return c
+}
+
+// statement is the whole statement of an account.
+func statement(c *admin.Client, name string) (rows []admin.Entry, err error) {
+	return rows, c.Statement(url.Values{"account": {name}}, func(page []admin.Entry) error {
+		rows = append(rows, page...)
+		return nil
+	})
 }
 
 // postTo sends a body to a path and returns the answer with its whole text.
@@ -111,7 +120,7 @@ func TestRevokedWhileItStreams(t *testing.T) {
 			if err != nil || !strings.Contains(string(text), "message_stop") {
 				t.Fatalf("the stream ended with %v and %q", err, text[max(0, len(text)-300):])
 			}
-			rows, err := c.Ledger(a.Name, time.Time{}, 0)
+			rows, err := statement(c, a.Name)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -148,7 +157,7 @@ func TestTimeoutPaysWhatWasComputed(t *testing.T) {
 					!strings.HasPrefix(answer.Header.Get("Content-Type"), "text/html") || !strings.Contains(text, "<html>") {
 					t.Errorf("status %d, %q: %s", answer.StatusCode, answer.Header.Get("Content-Type"), text)
 				}
-				rows, err := operator(t, n).Ledger(id, time.Time{}, 0)
+				rows, err := statement(operator(t, n), id)
 				if err != nil || len(rows) != 2 { // after its top-up
 					t.Fatalf("rows %+v, %v", rows, err)
 				}

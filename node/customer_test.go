@@ -287,7 +287,7 @@ func newBooks() *books {
 func (b *books) read(t *testing.T, c *admin.Client) (fresh []admin.Entry) {
 	t.Helper()
 	for {
-		page, err := c.Ledger("", time.Time{}, b.last)
+		page, err := c.Ledger(time.Time{}, b.last)
 		if err != nil {
 			t.Fatal(err)
 		}

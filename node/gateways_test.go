@@ -456,7 +456,7 @@ func everyRoute(t *testing.T, g gateway) {
 	}
 	cancel()
 	g.idle(t)
-	rows, err := g.n.store.Entries(store.Query{AccountID: poorID})
+	rows, _, err := g.n.store.Statement(store.StatementQuery{AccountID: poorID})
 	if balance, held, balanceErr := g.n.store.Balance(poorID); len(rows) > 0 || balance != 0 || held != 0 || err != nil ||
 		balanceErr != nil {
 		t.Errorf("what generates nothing is billed: rows %+v, balance %d, held %d, %v, %v", rows, balance, held, err, balanceErr)

@@ -213,10 +213,23 @@ func TestModulesAreSwappedUnderStreams(t *testing.T) {
 		if r, err := operator.Replay(id); err != nil || !r.Same {
 			t.Errorf("replay of %s: %+v, %v", id, r, err)
 		}
+		if e, err := operator.Explain(id); err != nil || e.ChargedNanoUSD <= 0 || explained(e) != e.ChargedNanoUSD {
+			t.Errorf("the lines of %s do not add up: %+v, %v", id, e, err)
+		}
 	}
 	if v, err := n.store.Verify(); err != nil || len(v.Findings) > 0 {
 		t.Errorf("the ledger: %+v, %v", v, err)
 	}
+}
+
+// explained is what the lines of a charge add up to.
+func explained(e admin.ExplainedCharge) (sum abi.Nano) {
+	for _, row := range e.Rows {
+		for _, line := range row.Lines {
+			sum += line.AmountNanoUSD
+		}
+	}
+	return sum
 }
 
 // settledBy makes a request and says which module charged it.
@@ -371,7 +384,7 @@ func TestFailingBillingIsProvisionalAndRatedAgain(t *testing.T) {
 	if want := 1 - (listed(n, provisional) + 11); r.AmountNanoUSD != want {
 		t.Errorf("adjusted by %d, want %d", r.AmountNanoUSD, want)
 	}
-	rows, err := n.store.Entries(store.Query{AccountID: a.ID})
+	rows, _, err := n.store.Statement(store.StatementQuery{AccountID: a.ID})
 	if err != nil || rows[len(rows)-1].Kind != account.Adjustment {
 		t.Errorf("rows %+v, %v", rows, err)
 	}

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	"corenode/actors/account"
 )
@@ -38,7 +37,7 @@ func TestLongContextsCostTwice(t *testing.T) {
 					t.Errorf("request %d reports %+v", i, got)
 				}
 			}
-			rows, err := operator(t, n).Ledger(id, time.Time{}, 0)
+			rows, err := statement(operator(t, n), id)
 			if err != nil || len(rows) != 4 { // after its top-up
 				t.Fatalf("rows %+v, %v", rows, err)
 			}

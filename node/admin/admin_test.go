@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"reflect"
 	"slices"
 	"strconv"
@@ -82,6 +83,15 @@ func serve(t *testing.T, api *API, dir string) {
 	t.Cleanup(withdraw)
 }
 
+// statement is the whole statement of an account.
+func statement(c *Client, name string, query url.Values) (all []Entry, err error) {
+	query.Set("account", name)
+	return all, c.Statement(query, func(page []Entry) error {
+		all = append(all, page...)
+		return nil
+	})
+}
+
 func allAccounts(c *Client) (all []Account, err error) {
 	return all, c.AccountPages(func(page []Account) error {
 		all = append(all, page...)
@@ -137,17 +147,18 @@ func TestTopUps(t *testing.T) {
 		if told := node.takeChanged(); len(told) != 3 {
 			t.Errorf("the node was told of %v", told)
 		}
-		rows, err := c.Ledger("a", time.Now().Add(-time.Hour), 0)
+		rows, err := statement(c, "a", url.Values{"since": {time.Now().Add(-time.Hour).Format(time.RFC3339Nano)}})
 		if err != nil || len(rows) != 2 || rows[0].AmountNanoUSD != 7 || rows[0].Note != "n" || rows[0].Usage != nil {
 			t.Fatalf("rows %+v, %v", rows, err)
 		}
-		if rest, err := c.Ledger("a", time.Time{}, rows[0].ID); err != nil || len(rest) != 1 || rest[0].AmountNanoUSD != -9 {
+		behind := url.Values{"after": {strconv.FormatInt(rows[0].ID, 10)}}
+		if rest, err := statement(c, "a", behind); err != nil || len(rest) != 1 || rest[0].AmountNanoUSD != -9 {
 			t.Errorf("second page %+v, %v", rest, err)
 		}
-		if later, err := c.Ledger("a", rows[1].Time.Add(1), 0); err != nil || len(later) != 0 {
+		if later, err := statement(c, "a", url.Values{"since": {rows[1].Time.Add(1).Format(time.RFC3339Nano)}}); err != nil || len(later) != 0 {
 			t.Errorf("rows since a nanosecond after the last: %+v, %v", later, err)
 		}
-		if none, err := c.Ledger("a", time.Now().Add(time.Hour), 0); err != nil || len(none) != 0 {
+		if none, err := statement(c, "a", url.Values{"since": {time.Now().Add(time.Hour).Format(time.RFC3339Nano)}}); err != nil || len(none) != 0 {
 			t.Errorf("rows of the future %+v, %v", none, err)
 		}
 	})
@@ -480,7 +491,7 @@ func TestTopUpOnce(t *testing.T) {
 				t.Errorf("$%s for %s under the same key: %v, want a conflict", usd, account, err)
 			}
 		}
-		if rows, err := c.Ledger("a", time.Time{}, 0); err != nil || len(rows) != 1 {
+		if rows, err := statement(c, "a", url.Values{}); err != nil || len(rows) != 1 {
 			t.Errorf("rows %+v, %v", rows, err)
 		}
 		if v, err := s.Verify(); err != nil || len(v.Findings) > 0 {

@@ -196,20 +196,50 @@ func (c *Client) TopUp(idOrName string, in TopUp) (a Account, err error) {
 	return a, c.roundTrip("POST", accountPath(idOrName, "/topups"), nil, in, &a)
 }
 
-// Ledger returns a page of an account's statement, or of all rows when idOrName
-// is empty: rows after an id (0 = from the first) and not older than since (zero = any).
-func (c *Client) Ledger(idOrName string, since time.Time, after int64) ([]Entry, error) {
-	path := Root + "/ledger"
-	if idOrName != "" {
-		path = accountPath(idOrName, "/ledger")
-	}
+// Ledger returns a page of all rows: those after an id (0 = from the first) and not
+// older than since (zero = any).
+func (c *Client) Ledger(since time.Time, after int64) ([]Entry, error) {
 	query := url.Values{"after": {strconv.FormatInt(after, 10)}}
 	if !since.IsZero() {
 		query.Set("since", since.Format(time.RFC3339Nano))
 	}
 	var page list[Entry]
-	err := c.roundTrip("GET", path, query, nil, &page)
+	err := c.roundTrip("GET", Root+"/ledger", query, nil, &page)
 	return page.Data, err
+}
+
+// Statement visits pages of what moved money. query has the parameters of the verb.
+func (c *Client) Statement(query url.Values, visit func(page []Entry) error) error {
+	for {
+		var page StatementPage
+		err := c.roundTrip("GET", Root+"/statement", query, nil, &page)
+		if err == nil {
+			err = visit(page.Data)
+		}
+		if err != nil || page.Next == 0 {
+			return err
+		}
+		query.Set("after", strconv.FormatInt(page.Next, 10))
+	}
+}
+
+// Usage returns an account's sums. query has the parameters of the verb.
+func (c *Client) Usage(idOrName string, query url.Values) (all []UsageSum, err error) {
+	for {
+		var page UsagePage
+		if err := c.roundTrip("GET", accountPath(idOrName, "/usage"), query, nil, &page); err != nil {
+			return nil, err
+		}
+		if all = append(all, page.Data...); page.Next == "" {
+			return all, nil
+		}
+		query.Set("after", page.Next)
+	}
+}
+
+// Explain shows what a request cost and why. charge is the id of its row or its request.
+func (c *Client) Explain(charge string) (e ExplainedCharge, err error) {
+	return e, c.roundTrip("GET", Root+"/charges/"+url.PathEscape(charge), nil, nil, &e)
 }
 
 // VerifyLedger proves the ledger.

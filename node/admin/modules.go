@@ -131,10 +131,8 @@ func replayCharge(a *API, c call) (any, error) {
 	}
 	return Replayed{
 		Entry: showEntry(e), AmountNanoUSD: -again.Amount, Tier: again.Tier, InputHash: again.InputHash,
-		Lines: listOf(again.Lines, func(l extensions.Line) compare.Line {
-			return compare.Line{Unit: l.Unit, Tokens: l.Tokens, PriceNanoUSD: l.Price, AmountNanoUSD: l.Amount}
-		}).Data,
-		Same: -again.Amount == e.Amount && again.Tier == e.Tier && again.InputHash == e.InputHash,
+		Lines: showLines(again.Lines),
+		Same:  -again.Amount == e.Amount && again.Tier == e.Tier && again.InputHash == e.InputHash,
 	}, nil
 }
 

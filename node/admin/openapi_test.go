@@ -52,7 +52,9 @@ func TestOpenAPIHasEveryVerb(t *testing.T) {
 		reflect.TypeFor[compare.Ratio](),
 		reflect.TypeFor[compare.AccountCharges](), reflect.TypeFor[compare.Difference](), reflect.TypeFor[compare.Answer](),
 		reflect.TypeFor[compare.Number](),
-		reflect.TypeFor[compare.Line](), reflect.TypeFor[UpstreamModel](), reflect.TypeFor[Replica](), reflect.TypeFor[ReplicaURL]()}
+		reflect.TypeFor[compare.Line](), reflect.TypeFor[UpstreamModel](), reflect.TypeFor[Replica](), reflect.TypeFor[ReplicaURL](),
+		reflect.TypeFor[StatementPage](), reflect.TypeFor[UsagePage](), reflect.TypeFor[UsageSum](), reflect.TypeFor[ExplainedCharge](),
+		reflect.TypeFor[ExplainedRow]()}
 	schemas := map[string]reflect.Type{"ChargeLine": reflect.TypeFor[compare.Line]()} // by their names in the document
 	for _, typ := range types {
 		schemas[typ.Name()] = typ

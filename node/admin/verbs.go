@@ -148,31 +148,13 @@ func (a *API) topUp(c call, asked TopUp) (any, error) {
 	return a.withMoney(target)
 }
 
-// ledger returns a page of the account's statement. Ask again with after set
-// to the last id until the page is empty.
+// ledger returns a page of all rows of all accounts, holds and checkpoints included. Ask
+// again with after set to the last id until the page is empty.
 func (a *API) ledger(c call) (any, error) {
-	query, err := statementQuery(c.query)
+	query, err := ledgerQuery(c.query)
 	if err != nil {
 		return nil, err
 	}
-	target, err := a.store.Account(c.target)
-	if err != nil {
-		return nil, err
-	}
-	query.AccountID = target.ID
-	return a.entries(query)
-}
-
-// wholeLedger returns a page of all rows of all accounts, holds and checkpoints included.
-func (a *API) wholeLedger(c call) (any, error) {
-	query, err := statementQuery(c.query)
-	if err != nil {
-		return nil, err
-	}
-	return a.entries(query)
-}
-
-func (a *API) entries(query store.Query) (any, error) {
 	entries, err := a.store.Entries(query)
 	if err != nil {
 		return nil, err
@@ -204,21 +186,6 @@ func (a *API) backup(c call, asked Backup) (any, error) {
 		return nil, invalid(fmt.Errorf("path is %q, want an absolute path on the node's machine", asked.Path))
 	}
 	return asked, a.store.Backup(asked.Path)
-}
-
-func statementQuery(query url.Values) (q store.Query, err error) {
-	if text := query.Get("since"); text != "" {
-		if q.Since, err = time.Parse(time.RFC3339, text); err != nil {
-			return q, invalid(fmt.Errorf("since is %q, want a time such as 2026-01-31T00:00:00Z", text))
-		}
-	}
-	if text := query.Get("after"); text != "" {
-		if q.After, err = strconv.ParseInt(text, 10, 64); err != nil {
-			return q, invalid(fmt.Errorf("after is %q, want the id of a row", text))
-		}
-	}
-	q.Limit, err = pageLimit(query, store.EntriesMax)
-	return q, err
 }
 
 func (a *API) listKeys(c call) (any, error) {

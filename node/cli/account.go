@@ -26,7 +26,7 @@ nano-dollar. NAME is an account's name or its id.`,
   corenode account topup alice 25.50 --note "invoice 17"
   corenode account set alice --concurrency 4 --tokens-per-minute 200000
   corenode account show alice --json`,
-		accountCreate(), accountList(), accountShow(), accountTopUp(), accountSet(),
+		accountCreate(), accountList(), accountShow(), accountUsage(), accountTopUp(), accountSet(),
 		accountSwitch("disable", "Refuse every key of an account", true),
 		accountSwitch("enable", "Accept the keys of an account again", false))
 }

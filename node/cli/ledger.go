@@ -16,12 +16,14 @@ import (
 )
 
 func ledgerCommand() *cobra.Command {
-	return group("ledger", "Prove and export the ledger, refund a charge",
+	return group("ledger", "Explain a charge, list, prove and export the ledger, refund a charge",
 		`The ledger is the append-only list of all that moved or reserved money. The
 commands work beside a running node and on a data folder without one.`,
-		`  corenode ledger verify
+		`  corenode ledger show req_01j9x2v7k3m8
+  corenode ledger list --account alice --since 2026-01-31
+  corenode ledger verify
   corenode ledger export --csv --since 2026-01-01 > january.csv`,
-		ledgerVerify(), ledgerExport(), ledgerRefund())
+		ledgerShow(), ledgerList(), ledgerVerify(), ledgerExport(), ledgerRefund())
 }
 
 func ledgerRefund() *cobra.Command {
@@ -56,7 +58,7 @@ var errUnsound = errors.New("the ledger is not sound")
 func ledgerVerify() *cobra.Command {
 	return &cobra.Command{
 		Use: "verify", Short: "Prove that the ledger is sound", Args: cobra.NoArgs,
-		Long: `Prove the ledger: balances are the sums of their rows, no row is missing nor what
+		Long: `Prove the ledger: balances and sums of usage are those of their rows, no row is missing nor what
 it names, requests are settled once, re-rated once and refunded once, refunds take
 back all, holds are open or settled and name their last checkpoint, adjustments name
 what they adjust and by what module, inputs are what their hashes say, idempotency keys name their top-ups.
@@ -94,10 +96,10 @@ with --json. Money is integers of nano-dollars.`,
 		Example: `  corenode ledger export --csv
   corenode ledger export --since 2026-01-31T12:00:00Z --json`,
 	}
-	cmd.Flags().StringVar(&since, "since", "", "only rows written at or after this date, in UTC, or time")
+	cmd.Flags().StringVar(&since, "since", "", "only rows of this date, in UTC, or time and later")
 	cmd.Flags().Bool("csv", true, "print CSV (the default)")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		from, err := parseSince(since)
+		from, err := parseBound("since", since)
 		if err != nil {
 			return err
 		}
@@ -108,14 +110,14 @@ with --json. Money is integers of nano-dollars.`,
 	return cmd
 }
 
-// parseSince reads a date (UTC, its first moment) or a time; empty is the beginning.
-func parseSince(text string) (time.Time, error) {
+// parseBound reads the date (UTC, its first moment) or time of a flag; empty is no bound.
+func parseBound(flag, text string) (time.Time, error) {
 	if text == "" {
 		return time.Time{}, nil
 	}
 	at, err := parseTime(text)
 	if err != nil {
-		return at, fmt.Errorf("--since is %q, want such as 2026-01-31 or 2026-01-31T12:00:00Z", text)
+		return at, fmt.Errorf("--%s is %q, want such as 2026-01-31 or 2026-01-31T12:00:00Z", flag, text)
 	}
 	return at, nil
 }
@@ -127,7 +129,7 @@ func export(c *admin.Client, w io.Writer, asJSON bool, since time.Time) error {
 		write = rowsAsJSON(w)
 	}
 	for after := int64(0); ; {
-		page, err := c.Ledger("", since, after)
+		page, err := c.Ledger(since, after)
 		if err == nil {
 			err = write(page)
 		}

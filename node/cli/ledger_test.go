@@ -22,3 +22,32 @@ func TestLedgerExport(t *testing.T) {
 		fails("ledger", "export", "--since", "yesterday")
 	})
 }
+
+// TestLedgerListAndUsage prints what moved money, and sums, beside a node and without one.
+func TestLedgerListAndUsage(t *testing.T) {
+	bothWays(t, func(t *testing.T, do, fails func(line ...string) string) {
+		do("account", "create", "alice", "--balance", "2.50")
+		do("account", "create", "bob", "--balance", "3")
+		for range 3 {
+			do("account", "topup", "alice", "1")
+		}
+		lines := strings.Split(strings.TrimSpace(do("ledger", "list", "--account", "alice", "--newest", "--limit", "3")), "\n")
+		if len(lines) != 4 || !strings.Contains(lines[1], "topup") || !strings.Contains(lines[3], "+1") {
+			t.Errorf("the newest three rows of alice: %q", lines)
+		}
+		if rows := do("ledger", "list", "--kind", "topup", "--json"); strings.Count(rows, "\n") != 5 {
+			t.Errorf("all top-ups: %s", rows)
+		}
+		if got := do("ledger", "list", "--until", "2020-01-01"); strings.Count(got, "\n") != 1 {
+			t.Errorf("rows of long ago: %s", got)
+		}
+		if got := do("account", "usage", "alice", "--by", "day,model,key"); !strings.Contains(got, "total") {
+			t.Errorf("usage: %s", got)
+		}
+		fails("ledger", "list", "--kind", "hold")
+		fails("ledger", "list", "--since", "yesterday")
+		fails("ledger", "show", "req_none")
+		fails("account", "usage", "alice", "--by", "week")
+		fails("account", "usage", "nobody")
+	})
+}

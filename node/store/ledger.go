@@ -37,18 +37,22 @@ func (s *Store) Append(entries []account.Entry) error {
 
 // append runs inside a transaction. Sums are written once per account and batch.
 func (c *conn) append(entries []account.Entry) error {
-	changes := make(map[string]abi.Nano)
+	changes, used := make(map[string]abi.Nano), usageSums{}
 	for i := range entries {
 		e := &entries[i]
-		changed, err := c.appendOne(e)
-		if err == nil && changed != 0 {
-			changes[e.AccountID], err = addAmounts(changes[e.AccountID], changed)
+		inserted, err := c.appendOne(e)
+		if err == nil && inserted {
+			changes[e.AccountID], err = addAmounts(changes[e.AccountID], e.Amount)
+			err = errors.Join(err, used.add(e))
 		}
 		if err != nil {
 			return fmt.Errorf("%s of request %q, account %s: %w", e.Kind, e.RequestID, e.AccountID, invalidRow(err))
 		}
 	}
 	for id, amount := range changes {
+		if amount == 0 {
+			continue
+		}
 		err := c.exec(`UPDATE balances SET amount = amount + ? WHERE account_id = ?`, int64(amount), id)
 		if err == nil {
 			err = c.changedOne("account " + id)
@@ -57,7 +61,7 @@ func (c *conn) append(entries []account.Entry) error {
 			return fmt.Errorf("balance of %s: %w", id, invalidRow(err))
 		}
 	}
-	return nil
+	return c.addUsage(used)
 }
 
 // invalidRow makes ErrInvalid of what SQLite has against a row: the database is
@@ -74,20 +78,18 @@ func invalidRow(err error) error {
 const openHold = `INSERT INTO open_holds (request_id, account_id, held, hold_id, checkpoint_id)
 	SELECT ?1, ?2, ?3, ?4, 0 WHERE NOT EXISTS (SELECT 1 FROM ledger WHERE request_id = ?1 AND kind = 'settlement')`
 
-// appendOne inserts a row with what its kind brings along, and returns what it
-// adds to the balance: nothing when the row was there already.
-func (c *conn) appendOne(e *account.Entry) (abi.Nano, error) {
+// appendOne inserts a row with what its kind brings along, unless it was there already.
+func (c *conn) appendOne(e *account.Entry) (inserted bool, err error) {
 	if err := checkEntry(e); err != nil {
-		return 0, err
+		return false, err
 	}
 	if e.Refund {
 		if there, err := c.completeRefund(e); there || err != nil {
-			return 0, err
+			return false, err
 		}
 	}
-	inserted, err := c.insertEntry(e)
-	if err != nil {
-		return 0, unknownAccount(err, e.AccountID)
+	if inserted, err = c.insertEntry(e); err != nil {
+		return false, unknownAccount(err, e.AccountID)
 	}
 	switch e.Kind {
 	case account.Hold:
@@ -103,10 +105,7 @@ func (c *conn) appendOne(e *account.Entry) (abi.Nano, error) {
 	case account.Adjustment:
 		err = c.checkSettles(e)
 	}
-	if !inserted {
-		return 0, err
-	}
-	return e.Amount, err
+	return inserted, err
 }
 
 // insertEntry adds the row unless it is a second hold or settlement, and sets the ID.
@@ -221,14 +220,11 @@ func (s *Store) Balance(accountID string) (balance, held abi.Nano, err error) {
 	return balance, held, wrapped(err, "balance of %q", accountID)
 }
 
-// Query selects ledger rows, oldest first.
+// Query selects ledger rows of every account and kind, in the order in which they were written.
 type Query struct {
-	// AccountID selects the statement of one account: its top-ups, settlements
-	// and adjustments. Empty selects every row of every account and kind.
-	AccountID string
-	Since     time.Time // rows written at or after it; zero = all
-	After     int64     // rows with a larger ID: the last ID of the page before
-	Limit     int       // 1 to EntriesMax; 0 = EntriesMax
+	Since time.Time // rows of that time and later; zero = all
+	After int64     // rows with a larger ID: the last ID of the page before
+	Limit int       // 1 to EntriesMax; 0 = EntriesMax
 }
 
 // EntriesMax is the most rows that one call of Entries returns.
@@ -239,12 +235,7 @@ func (s *Store) Entries(q Query) ([]account.Entry, error) {
 	if q.Limit <= 0 || q.Limit > EntriesMax {
 		q.Limit = EntriesMax
 	}
-	where, args := `WHERE id > ? AND time >= ? ORDER BY id LIMIT ?`, []any{q.After, q.Since, int64(q.Limit)}
-	if q.AccountID != "" {
-		where = `WHERE kind <> 'hold' AND kind <> 'checkpoint' AND account_id = ? AND id > ? AND time >= ? ORDER BY id LIMIT ?`
-		args = append([]any{q.AccountID}, args...)
-	}
-	entries, err := s.entries(where, args...)
+	entries, err := s.entries(`WHERE id > ? AND time >= ? ORDER BY id LIMIT ?`, q.After, q.Since, int64(q.Limit))
 	return entries, wrapped(err, "read ledger")
 }
 

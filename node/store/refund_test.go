@@ -47,7 +47,7 @@ func TestRefund(t *testing.T) {
 		t.Fatal(err)
 	}
 	var refunds []abi.Nano
-	rows, err := s.Entries(Query{AccountID: a.ID})
+	rows, _, err := s.Statement(StatementQuery{AccountID: a.ID})
 	for _, e := range rows {
 		if !e.Refund {
 			continue
@@ -139,7 +139,7 @@ func TestOldFolderTakesRefunds(t *testing.T) {
 	}
 	s.write.mu.Lock()
 	err = s.write.db.Exec(`DROP INDEX ledger_refund; ALTER TABLE ledger DROP COLUMN refund; ALTER TABLE ledger DROP COLUMN replica;
-		ALTER TABLE ledger DROP COLUMN upstream_request_id; ALTER TABLE ledger DROP COLUMN usage_source; PRAGMA user_version = 2;`)
+		ALTER TABLE ledger DROP COLUMN upstream_request_id; ALTER TABLE ledger DROP COLUMN usage_source; DROP TABLE usage; DROP INDEX ledger_time; PRAGMA user_version = 2;`)
 	s.write.mu.Unlock()
 	if err != nil {
 		t.Fatal(err)

@@ -186,7 +186,7 @@ func TestTopUpIsDoneOncePerIdempotencyKey(t *testing.T) {
 	}
 	wantBalance(t, s, a.ID, -3, 0)
 	wantBalance(t, s, b.ID, 0, 0)
-	entries, err := s.Entries(Query{AccountID: a.ID})
+	entries, _, err := s.Statement(StatementQuery{AccountID: a.ID})
 	if err != nil || len(entries) != 2 || entries[0].Note != "note" || entries[0].Kind != account.TopUp {
 		t.Errorf("entries = %+v, %v", entries, err)
 	}
@@ -216,7 +216,7 @@ func TestTopUpIsWhole(t *testing.T) {
 		s.Close()
 		s = open(t, dir) // the key outlives the process
 	}
-	if entries, err := s.Entries(Query{AccountID: a.ID}); err != nil || len(entries) != 1 {
+	if entries, _, err := s.Statement(StatementQuery{AccountID: a.ID}); err != nil || len(entries) != 1 {
 		t.Errorf("entries = %+v, %v", entries, err)
 	}
 }

@@ -27,6 +27,15 @@ var ledgerChecks = []struct{ rule, query string }{
 		`SELECT b.account_id, 'the balance says ' || b.amount || ', its rows add up to ' || total(l.amount)
 		 FROM balances b LEFT JOIN ledger l ON l.account_id = b.account_id GROUP BY b.account_id
 		 HAVING b.amount <> coalesce(sum(l.amount), 0)`},
+	{"sums of usage are those of the rows",
+		`SELECT account_id, 'has a sum of day ' || day || ' that its rows do not give, or lacks one' FROM (
+		 SELECT *, 1 AS side FROM usage UNION ALL SELECT account_id, time / 86400000000000 AS day, model, key_id, sum(kind = 'settlement'),
+		 sum(iif(kind = 'settlement', input_uncached, 0)), sum(iif(kind = 'settlement', cache_read, 0)),
+		 sum(iif(kind = 'settlement', cache_write, 0)), sum(iif(kind = 'settlement', output, 0)),
+		 sum(iif(kind = 'settlement', reasoning, 0)), -sum(amount), 2
+		 FROM ledger WHERE kind = 'settlement' OR kind = 'adjustment' GROUP BY account_id, day, model, key_id)
+		 GROUP BY account_id, day, model, key_id, requests, input_uncached, cache_read, cache_write, output, reasoning, charged
+		 HAVING count(*) <> 2`},
 	{"what a row names is there",
 		`SELECT count(*) || ' rows of ' || "table", 'name a row of ' || parent || ' that is missing'
 		 FROM pragma_foreign_key_check GROUP BY "table", parent`},

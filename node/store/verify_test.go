@@ -85,6 +85,10 @@ func TestVerify(t *testing.T) {
 	for _, c := range []struct{ harm, says string }{
 		{`UPDATE balances SET amount = amount + 1`, "sum of its rows"},
 		{`DELETE FROM balances`, "has a balance"},
+		{`UPDATE usage SET output = output + 1`, "sums of usage"},
+		{`UPDATE usage SET charged = charged - 1`, "sums of usage"},
+		{`DELETE FROM usage`, "sums of usage"},
+		{`INSERT INTO usage SELECT account_id, day + 1, model, key_id, 0, 0, 0, 0, 0, 0, 0 FROM usage LIMIT 1`, "sums of usage"},
 		{`DELETE FROM ledger WHERE kind = 'checkpoint'`, "no gaps"},
 		{`DROP INDEX ledger_once; INSERT INTO ledger (kind, account_id, request_id, time) SELECT kind, account_id, request_id, time FROM ledger WHERE kind = 'settlement'`, "settled once"},
 		{`INSERT INTO accounts SELECT 'acct_x', 'x', 0, 0, 0, 0, '[]', 0; INSERT INTO balances VALUES ('acct_x', -300); UPDATE balances SET amount = amount + 300 WHERE account_id <> 'acct_x';

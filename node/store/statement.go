@@ -1,0 +1,137 @@
+package store
+
+import (
+	"fmt"
+	"math"
+	"time"
+
+	"corenode/actors/account"
+)
+
+// StatementQuery selects what moved money: top-ups, settlements and adjustments, by time.
+type StatementQuery struct {
+	AccountID    string // empty = all accounts
+	Model, KeyID string // empty = any
+	Kind         account.EntryKind
+	Since, Until time.Time // rows of Since and later, and before Until; zero = no bound
+	Newest       bool      // newest first; else oldest first
+	After        int64     // the rows behind this one, in that order; 0 = from the first
+	Limit        int       // 1 to EntriesMax; 0 = EntriesMax
+}
+
+// visitsMax bounds how many rows one page looks at of which few may have the model, key or kind that is asked for.
+const visitsMax = 4096
+
+// statementIndex is what the indexes ledger_account and ledger_time have of the ledger.
+const statementIndex = ` FROM ledger WHERE kind <> 'hold' AND kind <> 'checkpoint' AND time BETWEEN ? AND ?`
+
+// Statement returns a page of rows. next is After of the page behind it, 0 when there is
+// none: a page may have few rows, or none, and still not be the last.
+func (s *Store) Statement(q StatementQuery) (page []account.Entry, next int64, err error) {
+	if q.Limit <= 0 || q.Limit > EntriesMax {
+		q.Limit = EntriesMax
+	}
+	err = s.read.view(func() error {
+		page, next, err = s.read.statement(q)
+		return err
+	})
+	return page, next, wrapped(err, "read statement")
+}
+
+func (c *conn) statement(q StatementQuery) (page []account.Entry, next int64, err error) {
+	where, args, err := c.statementRange(q)
+	if err != nil {
+		return nil, 0, err
+	}
+	order := q.order()
+	var last int64 // where the visits of this page end; 0 = at the last row
+	if q.Model != "" || q.KeyID != "" || q.Kind != "" {
+		if last, err = c.number(`SELECT id`+where+order+` LIMIT 1 OFFSET ?`, append(args, int64(visitsMax-1))...); err != nil {
+			return nil, 0, err
+		}
+	}
+	where += ` AND (? = '' OR model = ?) AND (? = '' OR key_id = ?) AND (? = '' OR kind = ?)`
+	args = append(args, q.Model, q.Model, q.KeyID, q.KeyID, string(q.Kind), string(q.Kind))
+	if last != 0 {
+		at, err := c.number(`SELECT time FROM ledger WHERE id = ?`, last)
+		if err != nil {
+			return nil, 0, err
+		}
+		within := ` AND (time < ? OR time = ? AND id <= ?)`
+		if q.Newest {
+			within = ` AND (time > ? OR time = ? AND id >= ?)`
+		}
+		where, args = where+within, append(args, at, at, last)
+	}
+	err = c.each(`SELECT `+entryColumns+where+order+` LIMIT ?`, func(r row) error {
+		page = append(page, scanEntry(r))
+		return nil
+	}, append(args, int64(q.Limit))...)
+	if len(page) == q.Limit {
+		last = page[len(page)-1].ID
+	}
+	return page, last, err
+}
+
+func (q StatementQuery) order() string {
+	if q.Newest {
+		return ` ORDER BY time DESC, id DESC`
+	}
+	return ` ORDER BY time, id`
+}
+
+// statementRange is the part of an index that a page begins in.
+func (c *conn) statementRange(q StatementQuery) (where string, args []any, err error) {
+	from, to := int64(math.MinInt64), int64(math.MaxInt64)
+	if !q.Since.IsZero() {
+		from = fromTime(q.Since)
+	}
+	if !q.Until.IsZero() {
+		to = fromTime(q.Until) - 1
+	}
+	where = statementIndex
+	if q.After != 0 {
+		found := false
+		at := int64(0)
+		err := c.each(`SELECT time FROM ledger WHERE id = ?`, func(r row) error {
+			at, found = r.num(0), true
+			return nil
+		}, q.After)
+		if err == nil && !found {
+			err = fmt.Errorf("%w: no row has the id %d", ErrInvalid, q.After)
+		}
+		if err != nil {
+			return "", nil, err
+		}
+		if q.Newest {
+			to = min(to, at)
+			where += ` AND (time <> ? OR id < ?)`
+		} else {
+			from = max(from, at)
+			where += ` AND (time <> ? OR id > ?)`
+		}
+		args = append(args, at, q.After)
+	}
+	args = append([]any{from, to}, args...)
+	if q.AccountID != "" {
+		where, args = where+` AND account_id = ?`, append(args, q.AccountID)
+	}
+	return where, args, nil
+}
+
+// Request returns the rows of a request that are found by it: its hold, its settlement, and the
+// adjustments of that. A hold that is open has the usage of its last checkpoint.
+func (s *Store) Request(id string) (rows []account.Entry, err error) {
+	err = s.read.view(func() error {
+		return s.read.each(`SELECT `+entryColumns+` FROM ledger WHERE request_id = ?1 AND (kind = 'hold' OR kind = 'settlement')
+			UNION ALL SELECT `+entryColumns+` FROM ledger WHERE settles > 0 AND settles =
+			(SELECT id FROM ledger WHERE request_id = ?1 AND kind = 'settlement') ORDER BY id`, func(r row) error {
+			rows = append(rows, scanEntry(r))
+			return nil
+		}, id)
+	})
+	if err == nil && len(rows) == 0 {
+		err = ErrNotFound
+	}
+	return rows, wrapped(err, "request %q", id)
+}

@@ -1,0 +1,225 @@
+package store
+
+import (
+	"cmp"
+	"fmt"
+	"math/rand/v2"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"corenode/actors/account"
+	"corenode/wasm/abi"
+)
+
+// history writes rows of three accounts with times in no order, many of them the same,
+// over some days, and returns those that move money, with their ids.
+func history(t *testing.T, s *Store, random *rand.Rand) (accounts []string, rows []account.Entry) {
+	t.Helper()
+	for i := range 3 {
+		accounts = append(accounts, mustCreate(t, s, fmt.Sprintf("a%d", i), 0).ID)
+	}
+	pick := func(prefix string, n int) string { return fmt.Sprint(prefix, random.IntN(n)) }
+	for batch := range 12 {
+		var entries []account.Entry
+		for i := range 500 {
+			e := settlement(accounts[random.IntN(3)], fmt.Sprintf("r%d-%d", batch, i), -abi.Nano(random.IntN(9)))
+			e.Time = moment.Add(time.Duration(random.IntN(300)) * 20 * time.Minute)
+			e.Model, e.KeyID, e.Usage.Output = pick("m", 3), pick("key_", 40), 3+random.Int64N(50)
+			switch random.IntN(10) {
+			case 0:
+				e = checkpoint(e.AccountID, e.RequestID, 1)
+			case 1:
+				e = account.Entry{Kind: account.TopUp, AccountID: e.AccountID, Time: e.Time, Amount: 5}
+			}
+			entries = append(entries, e)
+		}
+		rows = append(rows, mustAppend(t, s, entries...)...)
+	}
+	for _, i := range random.Perm(len(rows))[:200] {
+		if e := rows[i]; e.Kind == account.Settlement {
+			if i%2 == 0 {
+				adjusted := e
+				adjusted.Kind, adjusted.Settles, adjusted.Amount, adjusted.Provisional = account.Adjustment, e.ID, 2, false
+				adjusted.Time = e.Time.Add(24 * time.Hour)
+				rows = append(rows, mustAppend(t, s, adjusted)...)
+			} else {
+				e.Time = e.Time.Add(48 * time.Hour)
+				refund := account.Entry{Kind: account.Adjustment, AccountID: e.AccountID, Settles: e.ID, Refund: true, Time: e.Time}
+				rows = append(rows, mustAppend(t, s, refund)...)
+			}
+		}
+	}
+	return accounts, slices.DeleteFunc(rows, func(e account.Entry) bool { return e.Kind == account.Checkpoint })
+}
+
+// TestStatement asks for random pages, and holds them to what a plain filter of all rows gives.
+func TestStatement(t *testing.T) {
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	random := rand.New(rand.NewPCG(seed, 2))
+	s := open(t, t.TempDir())
+	accounts, rows := history(t, s, random)
+	some := func(text string) string { return []string{"", text}[random.IntN(2)] }
+	at := func() time.Time {
+		return []time.Time{{}, moment.Add(time.Duration(random.IntN(330)) * 20 * time.Minute)}[random.IntN(2)]
+	}
+	for range 60 {
+		q := StatementQuery{AccountID: some(accounts[random.IntN(3)]), Model: some("m1"), KeyID: some("key_7"),
+			Since: at(), Until: at(),
+			Kind: account.EntryKind(some("settlement")), Newest: random.IntN(2) == 0, Limit: 1 + random.IntN(700)}
+		var want, got []int64
+		for _, e := range rows {
+			if (q.AccountID == "" || e.AccountID == q.AccountID) && (q.Model == "" || e.Model == q.Model) &&
+				(q.KeyID == "" || e.KeyID == q.KeyID) && (q.Kind == "" || e.Kind == q.Kind) &&
+				!e.Time.Before(q.Since) && (q.Until.IsZero() || e.Time.Before(q.Until)) {
+				want = append(want, e.ID)
+			}
+		}
+		times := map[int64]time.Time{}
+		for _, e := range rows {
+			times[e.ID] = e.Time
+		}
+		slices.SortFunc(want, func(a, b int64) int { return cmp.Or(times[a].Compare(times[b]), cmp.Compare(a, b)) })
+		if q.Newest {
+			slices.Reverse(want)
+		}
+		for {
+			page, next, err := s.Statement(q)
+			if err != nil || len(page) > q.Limit {
+				t.Fatalf("%+v: %d rows, %v", q, len(page), err)
+			}
+			for _, e := range page {
+				got = append(got, e.ID)
+			}
+			if next == 0 {
+				break
+			}
+			q.After = next
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("%+v: %d rows, want %d:\n%v\n%v", q, len(got), len(want), got, want)
+		}
+	}
+	if _, _, err := s.Statement(StatementQuery{After: 1 << 40}); err == nil {
+		t.Error("a page behind a row that is not there was given")
+	}
+}
+
+// TestUsage holds sums to those of the rows themselves, by every choice of groups, in
+// pages, before and after the table is filled from the rows by the migration.
+func TestUsage(t *testing.T) {
+	random := rand.New(rand.NewPCG(3, 3))
+	dir := t.TempDir()
+	s := open(t, dir)
+	accounts, rows := history(t, s, random)
+	check := func(when string) {
+		for choice := range 8 {
+			q := UsageQuery{AccountID: accounts[choice%3], ByDay: choice&1 != 0, ByModel: choice&2 != 0, ByKey: choice&4 != 0,
+				Since: moment.Add(30 * time.Hour), Until: moment.Add(72 * time.Hour), Limit: 7}
+			if got, want := usagePages(t, s, q), usageOracle(rows, q); len(want) == 0 || !reflect.DeepEqual(got, want) {
+				t.Errorf("%s, choice %d: sums\n%+v, want\n%+v", when, choice, got, want)
+			}
+		}
+		if v, err := s.Verify(); err != nil || slices.ContainsFunc(v.Findings, func(f string) bool { return strings.Contains(f, "sums of usage") }) {
+			t.Errorf("%s: %v, %v", when, v.Findings, err)
+		}
+	}
+	check("kept")
+	number := slices.IndexFunc(migrations(), func(script string) bool { return strings.Contains(script, "CREATE TABLE usage") })
+	s.write.mu.Lock()
+	err := s.write.db.Exec(`DROP TABLE usage; DROP INDEX ledger_time`)
+	if err == nil {
+		err = s.write.db.Exec(migrations()[number])
+	}
+	s.write.mu.Unlock()
+	if err != nil {
+		t.Fatal(err)
+	}
+	check("filled from the rows")
+}
+
+func usagePages(t *testing.T, s *Store, q UsageQuery) (all []UsageSum) {
+	t.Helper()
+	for {
+		page, err := s.Usage(q)
+		if err != nil || len(page) > q.Limit {
+			t.Fatalf("%+v: %d sums, %v", q, len(page), err)
+		}
+		all = append(all, page...)
+		if len(page) < q.Limit {
+			return all
+		}
+		last := page[len(page)-1]
+		q.AfterDay, q.AfterModel, q.AfterKeyID = last.Day, last.Model, last.KeyID
+	}
+}
+
+func usageOracle(rows []account.Entry, q UsageQuery) (sums []UsageSum) {
+	midnight := func(at time.Time) time.Time { return at.UTC().Truncate(24 * time.Hour) }
+	found := map[string]UsageSum{}
+	for _, e := range rows {
+		date := midnight(e.Time)
+		if e.AccountID != q.AccountID || e.Kind == account.TopUp || date.Before(midnight(q.Since)) || date.After(midnight(q.Until)) {
+			continue
+		}
+		var group UsageSum
+		if q.ByDay {
+			group.Day = date
+		}
+		if q.ByModel {
+			group.Model = e.Model
+		}
+		if q.ByKey {
+			group.KeyID = e.KeyID
+		}
+		name := fmt.Sprint(group)
+		if sum, known := found[name]; known {
+			group = sum
+		}
+		group.Charged -= e.Amount
+		if e.Kind == account.Settlement {
+			group.Requests++
+			group.Usage.InputUncached += e.Usage.InputUncached
+			group.Usage.CacheRead += e.Usage.CacheRead
+			group.Usage.Output += e.Usage.Output
+			group.Usage.Reasoning += e.Usage.Reasoning
+		}
+		found[name] = group
+	}
+	for _, sum := range found {
+		sums = append(sums, sum)
+	}
+	slices.SortFunc(sums, func(a, b UsageSum) int {
+		return cmp.Or(a.Day.Compare(b.Day), cmp.Compare(a.Model, b.Model), cmp.Compare(a.KeyID, b.KeyID))
+	})
+	return sums
+}
+
+// TestStatementIsIndexed asks SQLite how it finds a page: by an index, in its order, without sorting.
+func TestStatementIsIndexed(t *testing.T) {
+	s := open(t, t.TempDir())
+	a := mustCreate(t, s, "a", 1)
+	for _, q := range []StatementQuery{{}, {AccountID: a.ID}, {AccountID: a.ID, After: 1, Newest: true}, {After: 1, Since: moment}} {
+		index := "ledger_time"
+		if q.AccountID != "" {
+			index = "ledger_account"
+		}
+		var plan []string
+		err := s.read.view(func() error {
+			where, args, err := s.read.statementRange(q)
+			if err != nil {
+				return err
+			}
+			return s.read.each(`EXPLAIN QUERY PLAN SELECT `+entryColumns+where+q.order()+` LIMIT 5`, func(r row) error {
+				plan = append(plan, r.text(3))
+				return nil
+			}, args...)
+		})
+		if text := strings.Join(plan, "; "); err != nil || !strings.HasPrefix(text, "SEARCH ledger USING INDEX "+index) || len(plan) != 1 {
+			t.Errorf("%+v: %s, %v", q, text, err)
+		}
+	}
+}
