@@ -75,6 +75,14 @@ func (c *catalog) Model(id string) (server.Model, bool) {
 	return e, ok
 }
 
+// ids are those of the models, sorted.
+func (c *catalog) ids() (ids []string) {
+	for _, info := range c.infos {
+		ids = append(ids, info.ID)
+	}
+	return ids
+}
+
 // Models lists what is served.
 func (c *catalog) Models() []engine.Info { return c.infos }
 

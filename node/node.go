@@ -2,6 +2,8 @@ package main
 
 import (
 	"context"
+	"crypto/sha256"
+	"crypto/subtle"
 	"errors"
 	"fmt"
 	"io"
@@ -18,6 +20,7 @@ import (
 	"corenode/extensions"
 	"corenode/node/admin"
 	"corenode/node/config"
+	"corenode/node/console"
 	"corenode/node/server"
 	"corenode/node/store"
 )
@@ -32,6 +35,7 @@ type node struct {
 	catalog *catalog
 	tree    *tree.Tree
 	server  *server.Server
+	console *console.Console
 	keys    *keyring
 	keyFile string
 
@@ -78,6 +82,7 @@ func openAdjusted(cfg *config.Config, log *slog.Logger, compile []string, adjust
 func (n *node) begin() {
 	n.serving.Go(func() { n.keys.run(n.stopped) })
 	n.serving.Go(n.giveBackMemory)
+	n.serving.Go(func() { n.console.Run(n.stopped) })
 	n.serving.Go(func() { n.fail(n.server.Serve(n.public)) })
 	n.serving.Go(func() { n.fail(n.server.ServeAdmin(n.admin)) })
 }
@@ -163,6 +168,12 @@ func (n *node) openServer(secret []byte) error {
 	if n.cfg.Server.InferenceMetrics {
 		load = n.writeLoad
 	}
+	api := admin.New(n.store, n, n.modules, adminUpstreams(n.catalog), n.log)
+	n.console = console.New(console.Deps{
+		Client: func(console.Operator) *admin.Client { return admin.Local(api) }, SignIn: signIn(token),
+		Metrics: func(w io.Writer) { n.server.WriteMetrics(w) }, API: "http://" + admin.Reachable(n.public.Addr().String()),
+		Models: n.catalog.ids, Version: version, Log: n.log,
+	})
 	n.server, err = server.New(server.Config{
 		BodyMax: int64(l.BodyBytesMax), BodiesMax: int64(l.BodyBytesTotal), HeaderMax: int(l.HeaderBytesMax),
 		ReadTimeout: l.HeaderTimeout, BodyTimeout: l.BodyTimeout, IdleTimeout: l.IdleTimeout,
@@ -171,7 +182,7 @@ func (n *node) openServer(secret []byte) error {
 		PeerKeys: n.cfg.Server.PeerKeys, AdminToken: token, WatchEvery: n.catalog.watchEvery(),
 	}, server.Deps{
 		Backend: backend{n.tree}, Translators: translators{n.modules}, Catalog: n.catalog, Keys: n.keys.directory, Secret: secret,
-		Ready: n.ready, Admin: admin.New(n.store, n, n.modules, adminUpstreams(n.catalog), n.log), Gauges: n.gauges(),
+		Ready: n.ready, Admin: api, Console: n.console, Gauges: n.gauges(),
 		Metrics: n.writeModuleMetrics, Load: load, DebugState: func() any { return n.tree.Inspect() }, StartDrain: n.Drain, Log: n.log,
 	})
 	if err == nil {
@@ -179,6 +190,15 @@ func (n *node) openServer(secret []byte) error {
 	}
 	n.closers = append(n.closers, withdraw)
 	return err
+}
+
+// signIn finds the operator of a token at the console: the node's own is the owner's.
+func signIn(token string) func(string) (console.Operator, bool) {
+	want := sha256.Sum256([]byte(token))
+	return func(given string) (console.Operator, bool) {
+		got := sha256.Sum256([]byte(given))
+		return console.Operator{Name: "admin", Role: console.Owner}, subtle.ConstantTimeCompare(got[:], want[:]) == 1
+	}
 }
 
 // Changed makes the node see a changed account, its keys and its money.

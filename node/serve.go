@@ -112,10 +112,11 @@ func (n *node) greet(out io.Writer) {
   base URL   %s
   API key    %s
   admin API  http://%s, token in %s
+  console    http://%s/console/
 
 Try it:
 
   curl -N %s/v1/messages -H "x-api-key: %s" -H "content-type: application/json" -d '{"model":"%s","max_tokens":64,"stream":true,"messages":[{"role":"user","content":"Say hello."}]}'
 
-`, version, base, where, n.admin.Addr(), filepath.Join(n.cfg.DataDir, "admin.token"), base, key, model)
+`, version, base, where, n.admin.Addr(), filepath.Join(n.cfg.DataDir, "admin.token"), n.admin.Addr(), base, key, model)
 }

@@ -47,7 +47,7 @@ func Announce(dir, address string) (token string, withdraw func(), err error) {
 	if err := store.WriteSecret(filepath.Join(dir, tokenFile), token); err != nil {
 		return "", nil, fmt.Errorf("write admin token: %w", err)
 	}
-	if err := store.WriteSecret(filepath.Join(dir, addressFile), reachable(address)); err != nil {
+	if err := store.WriteSecret(filepath.Join(dir, addressFile), Reachable(address)); err != nil {
 		return "", nil, fmt.Errorf("write admin address: %w", err)
 	}
 	return token, func() {
@@ -56,9 +56,9 @@ func Announce(dir, address string) (token string, withdraw func(), err error) {
 	}, nil
 }
 
-// reachable is an address that a client on this machine can dial, of one on
+// Reachable is an address that a client on this machine can dial, of one on
 // which a listener listens: all addresses are none.
-func reachable(address string) string {
+func Reachable(address string) string {
 	host, port, err := net.SplitHostPort(address)
 	if ip := net.ParseIP(host); err != nil || ip == nil || !ip.IsUnspecified() {
 		return address
@@ -165,19 +165,24 @@ func (c *Client) CreateAccount(in NewAccount) (made CreatedAccount, err error) {
 	return made, c.roundTrip("POST", Root+"/accounts", nil, in, &made)
 }
 
+// Accounts returns the accounts by name whose names come after one; at most limit of them.
+func (c *Client) Accounts(after string, limit int) ([]Account, error) {
+	var page list[Account]
+	err := c.roundTrip("GET", Root+"/accounts", url.Values{"after": {after}, "limit": {strconv.Itoa(limit)}}, nil, &page)
+	return page.Data, err
+}
+
 // AccountPages visits all accounts by name, a page at a time.
 func (c *Client) AccountPages(visit func(page []Account) error) error {
 	for after := ""; ; {
-		var page list[Account]
-		query := url.Values{"after": {after}, "limit": {strconv.Itoa(store.HoldersMax)}}
-		err := c.roundTrip("GET", Root+"/accounts", query, nil, &page)
-		if err != nil || len(page.Data) == 0 {
+		page, err := c.Accounts(after, store.HoldersMax)
+		if err != nil || len(page) == 0 {
 			return err
 		}
-		if err := visit(page.Data); err != nil || len(page.Data) < store.HoldersMax {
+		if err := visit(page); err != nil || len(page) < store.HoldersMax {
 			return err
 		}
-		after = page.Data[len(page.Data)-1].Name
+		after = page[len(page)-1].Name
 	}
 }
 
@@ -208,11 +213,15 @@ func (c *Client) Ledger(since time.Time, after int64) ([]Entry, error) {
 	return page.Data, err
 }
 
-// Statement visits pages of what moved money. query has the parameters of the verb.
+// StatementPage returns a page of what moved money. query has the parameters of the verb.
+func (c *Client) StatementPage(query url.Values) (page StatementPage, err error) {
+	return page, c.roundTrip("GET", Root+"/statement", query, nil, &page)
+}
+
+// Statement visits the pages from one on.
 func (c *Client) Statement(query url.Values, visit func(page []Entry) error) error {
 	for {
-		var page StatementPage
-		err := c.roundTrip("GET", Root+"/statement", query, nil, &page)
+		page, err := c.StatementPage(query)
 		if err == nil {
 			err = visit(page.Data)
 		}

@@ -45,7 +45,7 @@ func (s *Server) newAdmin() *fasthttp.Server {
 // adminHeaderReceived keeps the bodies of callers without the token small:
 // fasthttp takes memory for all of what was announced before any of it has come.
 func (s *Server) adminHeaderReceived(h *fasthttp.RequestHeader) fasthttp.RequestConfig {
-	if s.adminToken(h) {
+	if s.adminToken(h) || s.deps.Console != nil && s.deps.Console.SignedIn(string(h.Host()), string(h.Peek(fasthttp.HeaderCookie))) {
 		return fasthttp.RequestConfig{}
 	}
 	return fasthttp.RequestConfig{MaxRequestBodySize: unreadMax}
@@ -98,7 +98,7 @@ func (s *Server) handleAdmin(ctx *fasthttp.RequestCtx) {
 		return
 	}
 	path := string(pathOf(ctx.RequestURI()))
-	if s.openAdmin(ctx, path) {
+	if s.openAdmin(ctx, path) || s.consoleAdmin(ctx, path) {
 		return
 	}
 	if !s.adminToken(&ctx.Request.Header) {
@@ -164,6 +164,25 @@ func (s *Server) openAdmin(ctx *fasthttp.RequestCtx, path string) bool {
 	default:
 		s.adminReady(ctx)
 	}
+	return true
+}
+
+// consoleAdmin answers the operators' pages, which ask for a token themselves. What a browser
+// and the node say to each other is not encrypted, so it stays on this machine.
+func (s *Server) consoleAdmin(ctx *fasthttp.RequestCtx, path string) bool {
+	switch {
+	case s.console == nil:
+		return false
+	case path == "/":
+		ctx.Redirect("/console/", fasthttp.StatusSeeOther)
+		return true
+	case path != "/console" && !strings.HasPrefix(path, "/console/"):
+		return false
+	case !ctx.IsTLS() && !(ctx.LocalIP().IsLoopback() && ctx.RemoteIP().IsLoopback()):
+		adminError(ctx, &abi.Error{Kind: abi.PathNotFound, Msg: "without TLS the console answers on the node's own machine only"})
+		return true
+	}
+	s.console(ctx)
 	return true
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net/http"
 	"time"
 
 	"corenode/actors/account"
@@ -27,6 +28,8 @@ type Deps struct {
 	Ready func() error
 	// Admin serves the admin API; nil answers 404.
 	Admin Admin
+	// Console serves the operators' pages below /console; nil is none.
+	Console Console
 	// Gauges are read at each scrape.
 	Gauges []Gauge
 	// Metrics writes further series at each scrape, of things that come and go; may be nil.
@@ -167,6 +170,13 @@ type Identity struct {
 	// Peer is the partition of the cache that another node names, whose key is one of
 	// Config.PeerKeys; empty for clients.
 	Peer string
+}
+
+// Console serves the operators' pages on the admin listener. SignedIn says whether a request to
+// a host with these cookies comes from somebody who has signed in.
+type Console interface {
+	http.Handler
+	SignedIn(host, cookies string) bool
 }
 
 // Admin serves the admin API below the admin listener's own paths.

@@ -23,6 +23,7 @@ import (
 	"sync/atomic"
 
 	"github.com/valyala/fasthttp"
+	"github.com/valyala/fasthttp/fasthttpadaptor"
 )
 
 // Server is the public listener and the admin listener of one node.
@@ -31,8 +32,9 @@ type Server struct {
 	deps Deps
 	log  *slog.Logger
 
-	public *fasthttp.Server
-	admin  *fasthttp.Server
+	public  *fasthttp.Server
+	admin   *fasthttp.Server
+	console fasthttp.RequestHandler // nil without one
 
 	metrics  *metrics
 	watcher  *watcher
@@ -68,6 +70,9 @@ func New(cfg Config, deps Deps) (*Server, error) {
 	s.watcher = newWatcher(cfg.WatchEvery)
 	s.public = s.newPublic()
 	s.admin = s.newAdmin()
+	if deps.Console != nil {
+		s.console = fasthttpadaptor.NewFastHTTPHandler(deps.Console)
+	}
 	return s, nil
 }
 

@@ -1,0 +1,234 @@
+// The script of all pages: what is live, charts, questions before what cannot be undone, and the
+// playground. Without it the pages show the same, once.
+'use strict';
+
+const all = (selector, within = document) => [...within.querySelectorAll(selector)];
+
+// Live parts renew themselves every second while the page is seen. A part in which somebody has
+// the focus, or text selected, is left alone.
+const live = document.querySelector('[data-live]');
+if (live) {
+	let busy = false;
+	setInterval(async () => {
+		const selected = getSelection();
+		if (busy || document.hidden || live.contains(document.activeElement) ||
+			!selected.isCollapsed && live.contains(selected.anchorNode)) return;
+		busy = true;
+		try {
+			const answer = await fetch(location.href, {headers: {'X-Fragment': '1'}});
+			if (answer.status === 401) return location.reload();
+			const text = await answer.text();
+			if (answer.ok && text !== live.dataset.last) {
+				live.innerHTML = text;
+				live.dataset.last = text;
+			}
+			live.classList.toggle('off', !answer.ok);
+		} catch {
+			live.classList.add('off'); // the node is away; what is shown is of before
+		}
+		busy = false;
+	}, 1000);
+}
+
+// What cannot be undone is asked first.
+document.addEventListener('submit', e => {
+	const sure = e.submitter?.dataset.sure;
+	if (sure && !confirm(sure)) e.preventDefault();
+});
+
+// Charts.
+const style = name => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+const unitText = (unit, v) => {
+	if (v == null) return '–';
+	if (unit === 's') return v < 1e-3 ? (v * 1e6).toPrecision(3) + ' µs' : v < 1 ? (v * 1e3).toPrecision(3) + ' ms' : v.toPrecision(3) + ' s';
+	return Number(v.toPrecision(3)).toLocaleString();
+};
+
+class Chart {
+	constructor(figure) {
+		this.room = figure.querySelector('div');
+		this.unit = figure.dataset.unit;
+		this.names = figure.dataset.names.split(',');
+		new ResizeObserver(() => this.plot?.setSize(this.size())).observe(this.room);
+	}
+	size() { return {width: Math.max(200, this.room.clientWidth), height: 190}; }
+	draw(at, values) {
+		const data = [at, ...this.names.map(n => values[n])];
+		if (this.plot) return this.plot.setData(data);
+		const colours = ['--accent', '--bad', '--good'].map(style);
+		const axis = {stroke: style('--dim'), grid: {stroke: style('--line')}, ticks: {stroke: style('--line')}};
+		this.plot = new uPlot({
+			...this.size(),
+			cursor: {y: false}, tzDate: t => uPlot.tzDate(new Date(t * 1000), 'Etc/UTC'), // as all times of the console
+			scales: {y: {range: (_, low, high) => [0, high > 0 ? high * 1.1 : 1]}},
+			axes: [axis, {...axis, size: 70, values: (_, ticks) => ticks.map(v => unitText(this.unit, v))}],
+			series: [{}, ...this.names.map((n, i) => ({label: n.replaceAll('_', ' '), stroke: colours[i % 3], width: 1.5, points: {show: false},
+				dash: i === 2 ? [6, 3] : i === 1 ? [2, 2] : [], value: (_, v) => unitText(this.unit, v)}))],
+		}, data, this.room);
+	}
+}
+
+// All charts share one memory, which asks for what is new only.
+const drawings = all('.chart').map(f => new Chart(f));
+if (drawings.length) {
+	const spans = {'15m': 900, '1h': 3600, '24h': 86400};
+	let span = '15m', at, values, busy = false;
+	const forget = () => { at = []; values = {}; };
+	forget();
+	const renew = async () => {
+		if (document.hidden || busy) return;
+		busy = true;
+		const asked = span;
+		try {
+			const names = drawings.flatMap(d => d.names).join();
+			const answer = await fetch(`/console/series?span=${span}&behind=${at.at(-1) ?? 0}&names=${names}`);
+			if (answer.ok && asked === span) {
+				const fresh = await answer.json();
+				at.push(...fresh.at ?? []);
+				const old = at.findIndex(t => t > at.at(-1) - spans[span]);
+				at.splice(0, old);
+				for (const l of fresh.lines) {
+					(values[l.name] ??= []).push(...l.values ?? []);
+					values[l.name].splice(0, old);
+				}
+				drawings.forEach(d => d.draw(at, values));
+			}
+		} catch { } // the node is away: the charts stay as they are
+		busy = false;
+	};
+	all('[data-span]').forEach(b => b.addEventListener('click', () => {
+		span = b.dataset.span;
+		forget();
+		all('[data-span]').forEach(o => o.setAttribute('aria-pressed', o === b));
+		renew();
+	}));
+	renew();
+	setInterval(renew, 1000);
+}
+
+// The playground: one conversation of the messages protocol, streamed.
+class Playground {
+	constructor(form) {
+		this.form = form;
+		this.turns = form.querySelector('#turns');
+		this.messages = [];
+		form.addEventListener('submit', e => { e.preventDefault(); this.send(); });
+		all('[data-do]', form).forEach(b => b.addEventListener('click', () => this[b.dataset.do]()));
+	}
+	value(name) { return this.form.elements[name].value.trim(); }
+	body() {
+		const body = {model: this.value('model'), max_tokens: Number(this.value('max_tokens')) || 256, stream: true, messages: this.messages};
+		if (this.value('system')) body.system = this.value('system');
+		if (this.value('temperature')) body.temperature = Number(this.value('temperature'));
+		if (this.value('tools')) body.tools = JSON.parse(this.value('tools'));
+		if (this.form.elements.thinking.checked) body.thinking = {type: 'enabled', budget_tokens: Math.max(1024, body.max_tokens >> 1)};
+		return body;
+	}
+	say(text) { document.querySelector('#usage').textContent = text; }
+	turn(role) {
+		const div = document.createElement('div');
+		div.className = 'turn ' + role;
+		this.turns.append(div);
+		return div;
+	}
+	clear() {
+		this.messages = [];
+		this.turns.replaceChildren();
+		document.querySelector('#raw').textContent = '';
+		this.say('');
+	}
+	stop() { this.leave?.abort(); }
+	async curl() {
+		let body;
+		try { body = JSON.stringify({...this.body(), messages: [...this.messages, ...this.next()]}); } catch (e) { return this.say('The tools are no JSON: ' + e.message); }
+		const text = `curl -N ${this.form.dataset.api}/v1/messages -H "x-api-key: $API_KEY" -H 'content-type: application/json' -d '${body.replaceAll("'", "'\\''")}'`;
+		await navigator.clipboard.writeText(text).then(() => this.say('Copied.'), () => { document.querySelector('#raw').textContent = text; });
+	}
+	// next is the message that goes out: the results of the calls that wait for one, and the text.
+	next() {
+		const content = all('[data-call]', this.turns).map(t => ({type: 'tool_result', tool_use_id: t.dataset.call, content: t.value}));
+		if (this.value('message')) content.push({type: 'text', text: this.value('message')});
+		return content.length ? [{role: 'user', content}] : [];
+	}
+	async send() {
+		const added = this.next();
+		this.messages.push(...added);
+		let body;
+		try { body = this.body(); } catch (e) { this.messages.splice(-added.length); return this.say('The tools are no JSON: ' + e.message); }
+		all('[data-call]', this.turns).forEach(t => { delete t.dataset.call; t.readOnly = true; });
+		if (this.value('message')) this.turn('user').textContent = this.value('message');
+		this.form.elements.message.value = '';
+		this.form.elements.message.required = false;
+		const stop = this.form.querySelector('[data-do=stop]');
+		stop.disabled = false;
+		this.leave = new AbortController();
+		const began = performance.now();
+		try {
+			const fields = new URLSearchParams({token: this.form.dataset.token, key: this.value('key'), body: JSON.stringify(body)});
+			const answer = await fetch('/console/playground/messages', {method: 'POST', body: fields, signal: this.leave.signal});
+			if (!answer.ok) throw new Error(await answer.text());
+			await this.read(answer.body, began);
+		} catch (e) {
+			this.say(e.name === 'AbortError' ? 'Stopped.' : e.message);
+		}
+		stop.disabled = true;
+	}
+	async read(stream, began) {
+		const raw = document.querySelector('#raw'), turn = this.turn('assistant'), blocks = [];
+		raw.textContent = '';
+		const usage = {};
+		let rest = '', first;
+		for await (const piece of stream.pipeThrough(new TextDecoderStream())) {
+			raw.append(piece);
+			const lines = (rest + piece).split('\n');
+			rest = lines.pop();
+			for (const line of lines) {
+				if (!line.startsWith('data: ')) continue;
+				const event = JSON.parse(line.slice(6));
+				Object.assign(usage, event.message?.usage, event.usage);
+				if (event.type === 'content_block_start') blocks[event.index] = this.block(turn, event.content_block);
+				if (event.type === 'content_block_delta') { first ??= performance.now(); blocks[event.index].add(event.delta); }
+				if (event.type === 'error') throw new Error(event.error.message);
+				const s = (performance.now() - began) / 1000;
+				this.say(`${usage.input_tokens ?? 0} input, ${usage.cache_read_input_tokens ?? 0} from the cache, ${usage.output_tokens ?? 0} output; ` +
+					`first after ${first ? ((first - began) / 1000).toFixed(2) : '–'} s, ${s.toFixed(2)} s in all`);
+			}
+		}
+		this.messages.push({role: 'assistant', content: blocks.map(b => b.content())});
+		if (blocks.some(b => b.call)) this.say(document.querySelector('#usage').textContent + '. Fill in the results and send.');
+	}
+	// block shows one content block as it grows, and gives it back for the next request.
+	block(turn, start) {
+		const made = {...start};
+		let node, input = '';
+		if (start.type === 'thinking') {
+			const box = document.createElement('details');
+			box.append(Object.assign(document.createElement('summary'), {textContent: 'Thinking'}));
+			node = document.createTextNode('');
+			box.append(node);
+			turn.append(box);
+		} else {
+			node = document.createElement('div');
+			turn.append(node);
+		}
+		const call = start.type === 'tool_use';
+		if (call) {
+			const result = Object.assign(document.createElement('textarea'), {rows: 2, placeholder: 'the result of ' + start.name});
+			result.setAttribute('aria-label', 'Result of ' + start.name);
+			result.dataset.call = start.id;
+			turn.append(result);
+			node.textContent = start.name + ' ';
+		}
+		return {
+			call,
+			add: d => {
+				if (d.text) { made.text += d.text; node.append?.(d.text); }
+				if (d.thinking) { made.thinking += d.thinking; node.appendData(d.thinking); }
+				if (d.signature) made.signature = d.signature;
+				if (d.partial_json) { input += d.partial_json; node.append(d.partial_json); }
+			},
+			content: () => call ? {...made, input: JSON.parse(input || '{}')} : made,
+		};
+	}
+}
+all('#playground').forEach(f => new Playground(f));

@@ -1,0 +1,194 @@
+package console
+
+import (
+	"bytes"
+	"compress/gzip"
+	"crypto/sha256"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestQuantiles: those of a histogram lie in the bucket of the exact ones.
+func TestQuantiles(t *testing.T) {
+	bounds := []float64{0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, math.Inf(1)}
+	r := rand.New(rand.NewPCG(1, 2))
+	for range 200 {
+		counted := func(values []float64) (b []bucket) {
+			for _, le := range bounds {
+				n := 0
+				for _, v := range values {
+					if v <= le {
+						n++
+					}
+				}
+				b = append(b, bucket{le, float64(n)})
+			}
+			return b
+		}
+		var old, fresh []float64
+		for range 1 + r.IntN(100) {
+			old, fresh = append(old, r.ExpFloat64()/100), append(fresh, r.ExpFloat64()/50)
+		}
+		got := quantile(0.9, counted(old), counted(append(slices.Clone(old), fresh...)))
+		slices.Sort(fresh)
+		exact := fresh[max(0, int(math.Ceil(0.9*float64(len(fresh))))-1)]
+		i := slices.IndexFunc(bounds, func(le float64) bool { return exact <= le })
+		below := 0.0
+		if i > 0 {
+			below = bounds[i-1]
+		}
+		if got < below-1e-12 || got > bounds[i]+1e-12 {
+			t.Fatalf("quantile %g, exact %g, bucket %g to %g", got, exact, below, bounds[i])
+		}
+	}
+	if !math.IsNaN(quantile(0.5, nil, nil)) || !math.IsNaN(quantile(0.5, []bucket{{1, 3}}, []bucket{{1, 3}})) {
+		t.Error("a quantile of nothing is a number")
+	}
+}
+
+// TestHistoryKeepsADay: rates, means of minutes, and no more memory than was said.
+func TestHistoryKeepsADay(t *testing.T) {
+	var h history
+	began := time.Now().Add(-25 * time.Hour).Truncate(time.Minute)
+	for i := range 25 * 3600 {
+		text := fmt.Sprintf("# TYPE x counter\ncorenode_requests_total{route=\"a\",kind=\"ok\"} %d\n"+
+			"corenode_requests_total{route=\"b\",kind=\"internal\"} %d\ncorenode_sequences_running{model=\"m\"} %d\n", 3*i, i, i%60)
+		h.add(read([]byte(text), began.Add(time.Duration(i)*time.Second)))
+	}
+	if got := h.latest(); got["requests"] != 4 || got["failed"] != 1 || got["running"] != 59 || !math.IsNaN(got["ttft_p50"]) {
+		t.Errorf("latest %v", got)
+	}
+	if h.newest().models["m"]["sequences_running"] != 59 {
+		t.Error("no series of the model")
+	}
+	at, columns := h.columns([]string{"running", "requests"}, 24*time.Hour, 0)
+	if len(columns) != 2 || columns[0].Name != "requests" || len(at) < 23*60 || len(at) > minutesKept {
+		t.Fatalf("%d points of %d lines", len(at), len(columns))
+	}
+	if v := columns[1].Values[len(at)-1]; v == nil || *v != 29.5 {
+		t.Errorf("the mean of a minute is %v, want 29.5", v)
+	}
+	if at, columns = h.columns([]string{"ttft_p50"}, time.Hour, 0); len(at) > secondsKept || len(at) < secondsKept-62 || columns[0].Values[0] != nil {
+		t.Errorf("an hour has %d points", len(at))
+	}
+	if more, _ := h.columns([]string{"running"}, time.Hour, at[len(at)-2]); len(more) != 1 || more[0] != at[len(at)-1] {
+		t.Errorf("behind the last but one come %v", more)
+	}
+	if len(h.recent) > tailOver+1 || len(h.seconds.items) != secondsKept || len(h.minutes.items) != minutesKept {
+		t.Errorf("kept %d, %d, %d", len(h.recent), len(h.seconds.items), len(h.minutes.items))
+	}
+}
+
+func TestTexts(t *testing.T) {
+	for got, want := range map[string]string{
+		count(1234567):                "1\u202f234\u202f567",
+		count(-1234):                  "−1\u202f234",
+		decimal(0.00123456):           "0.00123",
+		decimal(99.95):                "100",
+		decimal(1234.6):               "1\u202f235",
+		seconds(0.0123):               "12.3 ms",
+		seconds(0.0000123):            "12.3 µs",
+		byteSize(int64(1 << 30)):      "1 GiB",
+		dollars("-1.5"):               "−$1.5",
+		shellQuoted("a b'c"):          `'a b'\''c'`,
+		shellQuoted("alice@x"):        "alice@x",
+		cell("=1+1"):                  "'=1+1",
+		local("//evil.example/"):      Root,
+		local("https://evil.example"): Root,
+		local("/console/ledger?a=b"):  "/console/ledger?a=b",
+		local("/admin/v1/status"):     Root,
+	} {
+		if got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
+// TestTries: the sixth wrong token of an address within a minute is not looked at; addresses
+// beyond what is counted share one count, so memory is bounded.
+func TestTries(t *testing.T) {
+	var l sessions
+	now := time.Now()
+	for range triesMax {
+		l.tried("a", now)
+	}
+	if l.mayTry("a", now) || !l.mayTry("b", now) || !l.mayTry("a", now.Add(triesPeriod)) {
+		t.Error("tries of an address")
+	}
+	for i := range 3 * addressesTold {
+		l.tried(fmt.Sprint(i), now)
+	}
+	if len(l.tries) > addressesTold+1 || l.mayTry("new", now) {
+		t.Errorf("%d addresses are counted", len(l.tries))
+	}
+}
+
+// TestSessions: bounded, bound to the host, over when they end.
+func TestSessions(t *testing.T) {
+	var l sessions
+	now := time.Now()
+	first := l.begin(Operator{"a", Owner}, "h:1", now)
+	for range sessionsMax {
+		l.begin(Operator{"b", Viewer}, "h:1", now.Add(time.Second))
+	}
+	if len(l.open) != sessionsMax {
+		t.Errorf("%d sessions", len(l.open))
+	}
+	c := &Console{sessions: sessions{open: l.open}}
+	if c.SignedIn("h:1", cookieName+"="+first) {
+		t.Error("the oldest of too many is open")
+	}
+	last := c.sessions.begin(Operator{"c", Viewer}, "h:1", now)
+	if !c.SignedIn("h:1", cookieName+"="+last) || c.SignedIn("h:2", cookieName+"="+last) || c.SignedIn("h:1", strings.ToLower(cookieName+"="+last)) {
+		t.Error("a session is found by its cookie at its host")
+	}
+	old := c.sessions.begin(Operator{"d", Viewer}, "h:1", now.Add(-sessionAge-time.Second))
+	if c.SignedIn("h:1", cookieName+"="+old) {
+		t.Error("a session that has ended is open")
+	}
+}
+
+// TestAssets: the library is the one that was looked at, and a browser loads little.
+func TestAssets(t *testing.T) {
+	digests := map[string]string{ // of uPlot 1.6.32 as its authors published it
+		"uplot.js":  "19c8d4c6ad88929a79f4ae49d6f7161566dfd0ba3d15cc495e974f787eb78f1f",
+		"uplot.css": "df630c6a8d6f8eeaff264b50f73ce5b114f646ffd9a0bb74f049b0a00135fa04",
+	}
+	entries, err := assets.ReadDir("assets")
+	if err != nil {
+		t.Fatal(err)
+	}
+	packed := new(bytes.Buffer)
+	for _, e := range entries {
+		b, err := assets.ReadFile("assets/" + e.Name())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want := digests[e.Name()]; want != "" && want != fmt.Sprintf("%x", sha256.Sum256(b)) {
+			t.Errorf("%s is not the published file", e.Name())
+		}
+		w := gzip.NewWriter(packed)
+		_, _ = w.Write(b) // into memory
+		w.Close()
+	}
+	if packed.Len() > 150<<10 {
+		t.Errorf("the assets have %d bytes, compressed", packed.Len())
+	}
+}
+
+// BenchmarkReadings is a second of the history: a reading of as many series as a node has.
+func BenchmarkReadings(b *testing.B) {
+	var text strings.Builder
+	for i := range 600 {
+		fmt.Fprintf(&text, "corenode_something_total{model=\"core-1.1\",le=\"%d\"} %d\n", i, i*7)
+	}
+	var h history
+	for b.Loop() {
+		h.add(read([]byte(text.String()), time.Now()))
+	}
+}

@@ -1,0 +1,236 @@
+package console
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+
+	"corenode/node/admin"
+)
+
+// acts are all forms. What they do is the admin API's; an error of it is shown as it is.
+var acts = []act{
+	{"accounts", Writer, createAccount},
+	{"accounts/{account}/topup", Writer, topUp},
+	{"accounts/{account}/limits", Writer, setLimits},
+	{"accounts/{account}/switch", Writer, switchAccount},
+	{"accounts/{account}/keys", Writer, createKey},
+	{"keys/{key}/revoke", Writer, revokeKey},
+	{"charges/{charge}/refund", Writer, refund},
+	{"charges/{charge}/replay", Viewer, replay},
+	{"ledger/verify", Viewer, verify},
+	{"modules", Writer, loadModule},
+	{"modules/{module}/{verb}", Writer, changeModule},
+	{"slots/{slot}/rollback", Writer, rollback},
+	{"upstreams/{model}/{verb}", Writer, changeReplica},
+}
+
+func accountPagePath(name string) string { return Root + "accounts/" + url.PathEscape(name) }
+
+func invalid(format string, args ...any) error {
+	return &admin.Error{Kind: admin.KindInvalid, Message: fmt.Sprintf(format, args...)}
+}
+
+// number reads an integer of a form; empty is zero.
+func number[T int | int64](r *http.Request, name string) (T, error) {
+	text := strings.TrimSpace(r.PostFormValue(name))
+	if text == "" {
+		return 0, nil
+	}
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || n < 0 || int64(T(n)) != n {
+		return 0, invalid("%s is %q, want a whole number", strings.ReplaceAll(name, "_", " "), text)
+	}
+	return T(n), nil
+}
+
+// words reads a list that is separated by spaces or commas.
+func words(r *http.Request, name string) []string {
+	return strings.FieldsFunc(r.PostFormValue(name), func(c rune) bool { return c == ',' || unicode.IsSpace(c) })
+}
+
+func createAccount(r *http.Request, cl *admin.Client) (said, to string, err error) {
+	asked := admin.NewAccount{Name: strings.TrimSpace(r.PostFormValue("name")),
+		Balance: admin.Amount{USD: strings.TrimSpace(r.PostFormValue("balance"))},
+		Models:  words(r, "models"), Unlimited: r.PostFormValue("unlimited") != ""}
+	if asked.Concurrency, err = number[int](r, "concurrency"); err != nil {
+		return "", "", err
+	}
+	if asked.TokensPerMinute, err = number[int64](r, "tokens_per_minute"); err != nil {
+		return "", "", err
+	}
+	made, err := cl.CreateAccount(asked)
+	return "Made the account. Its key, shown this once: " + made.Key, accountPagePath(made.Name), err
+}
+
+// topUp adds money once, however often the form is sent: it carries a key of its own.
+func topUp(r *http.Request, cl *admin.Client) (said, to string, err error) {
+	a, err := cl.TopUp(r.PathValue("account"), admin.TopUp{Amount: admin.Amount{USD: strings.TrimSpace(r.PostFormValue("amount"))},
+		Note: r.PostFormValue("note"), IdempotencyKey: r.PostFormValue("once")})
+	return "The balance is " + dollars(a.BalanceUSD) + ".", accountPagePath(a.Name), err
+}
+
+func setLimits(r *http.Request, cl *admin.Client) (said, to string, err error) {
+	concurrency, err := number[int](r, "concurrency")
+	if err != nil {
+		return "", "", err
+	}
+	tokens, err := number[int64](r, "tokens_per_minute")
+	if err != nil {
+		return "", "", err
+	}
+	models, unlimited := words(r, "models"), r.PostFormValue("unlimited") != ""
+	a, err := cl.ChangeAccount(r.PathValue("account"),
+		admin.AccountChange{Concurrency: &concurrency, TokensPerMinute: &tokens, Models: &models, Unlimited: &unlimited})
+	return "The limits are set, for requests from now on.", accountPagePath(a.Name), err
+}
+
+func switchAccount(r *http.Request, cl *admin.Client) (said, to string, err error) {
+	disabled := r.PostFormValue("disabled") == "true"
+	a, err := cl.ChangeAccount(r.PathValue("account"), admin.AccountChange{Disabled: &disabled})
+	said = "The account's keys are accepted again."
+	if disabled {
+		said = "Every key of the account is refused from now on."
+	}
+	return said, accountPagePath(a.Name), err
+}
+
+func createKey(r *http.Request, cl *admin.Client) (said, to string, err error) {
+	var asked admin.NewKey
+	if text := r.PostFormValue("expires"); text != "" {
+		if asked.Expires, err = time.Parse(time.DateOnly, text); err != nil {
+			return "", "", invalid("expires is %q, want a day such as 2026-01-31", text)
+		}
+	}
+	k, err := cl.CreateKey(r.PathValue("account"), asked)
+	return "The key, shown this once: " + k.Secret, accountPagePath(r.PathValue("account")), err
+}
+
+func revokeKey(r *http.Request, cl *admin.Client) (said, to string, err error) {
+	k, err := cl.RevokeKey(r.PathValue("key"))
+	return "The key " + k.ID + " is refused from now on.", accountPagePath(k.AccountID), err
+}
+
+func chargePath(id string) string { return Root + "charges/" + url.PathEscape(id) }
+
+func refund(r *http.Request, cl *admin.Client) (said, to string, err error) {
+	done, err := cl.Refund(r.PathValue("charge"), r.PostFormValue("note"))
+	said = "It was refunded before; nothing changed."
+	if done.Done {
+		said = "Refunded " + dollars(done.Entry.AmountUSD) + "."
+	}
+	return said, chargePath(r.PathValue("charge")), err
+}
+
+func replay(r *http.Request, cl *admin.Client) (said, to string, err error) {
+	again, err := cl.Replay(r.PathValue("charge"))
+	said = "Computed again: the charge is another one. See corenode module replay " + r.PathValue("charge") + "."
+	if again.Same {
+		said = "Computed again: the same amount, tier and input."
+	}
+	return said, chargePath(r.PathValue("charge")), err
+}
+
+func verify(_ *http.Request, cl *admin.Client) (said, to string, err error) {
+	v, err := cl.VerifyLedger()
+	if err != nil {
+		return "", "", err
+	}
+	said = fmt.Sprintf("The ledger is sound: %s rows of %s accounts.", count(v.Rows), count(v.Accounts))
+	if len(v.Findings) > 0 {
+		said = fmt.Sprintf("The ledger is not sound: %d findings, the first: %s", len(v.Findings), v.Findings[0])
+	}
+	return said, Root + "ledger", nil
+}
+
+func modulePagePath(ref string) string { return Root + "modules/" + url.PathEscape(ref) }
+
+// fileBytesMax bounds each file of a form.
+const fileBytesMax = 8 << 20
+
+// file reads a file of a form; none is nil.
+func file(r *http.Request, name string) ([]byte, error) {
+	f, head, err := r.FormFile(name)
+	if err == http.ErrMissingFile {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, invalid("%s cannot be read: %v", name, err)
+	}
+	defer f.Close()
+	if head.Size > fileBytesMax {
+		return nil, invalid("%s has %d bytes, want at most %d", name, head.Size, fileBytesMax)
+	}
+	return io.ReadAll(f)
+}
+
+func loadModule(r *http.Request, cl *admin.Client) (said, to string, err error) {
+	var asked admin.NewModule
+	if asked.Wasm, err = file(r, "wasm"); err != nil {
+		return "", "", err
+	}
+	if asked.Signature, err = file(r, "signature"); err != nil {
+		return "", "", err
+	}
+	if config := strings.TrimSpace(r.PostFormValue("config")); config != "" {
+		asked.Config = json.RawMessage(config)
+		if !json.Valid(asked.Config) {
+			return "", "", invalid("the configuration is no JSON")
+		}
+	}
+	m, err := cl.LoadModule(asked)
+	return "Checked and compiled. It serves nothing yet.", modulePagePath(m.Digest), err
+}
+
+func changeModule(r *http.Request, cl *admin.Client) (said, to string, err error) {
+	ref, verb := r.PathValue("module"), r.PathValue("verb")
+	percent := 0
+	if verb == "canary" || verb == "shadow" {
+		if percent, err = number[int](r, "percent"); err != nil {
+			return "", "", err
+		}
+	}
+	switch verb {
+	case "activate":
+		_, err = cl.ActivateModule(ref)
+		said = "It serves its slot, for requests that start from now on."
+	case "canary":
+		_, err = cl.CanaryModule(ref, percent)
+		said = fmt.Sprintf("It serves %d %% of the accounts.", percent)
+	case "shadow":
+		_, err = cl.ShadowModule(ref, percent)
+		said = fmt.Sprintf("It repeats %d %% of the calls, beside the one that serves.", percent)
+	case "enable":
+		_, err = cl.EnableModule(ref)
+		said = "It answers its paths."
+	case "disable":
+		_, err = cl.DisableModule(ref)
+		said = "Its paths are unknown again."
+	case "remove":
+		return "It is forgotten.", Root + "modules", cl.RemoveModule(ref)
+	default:
+		err = &admin.Error{Kind: admin.KindNotFound, Message: "modules have no verb " + verb}
+	}
+	return said, modulePagePath(ref), err
+}
+
+func rollback(r *http.Request, cl *admin.Client) (said, to string, err error) {
+	m, err := cl.Rollback(r.PathValue("slot"))
+	return m.Name + "@" + m.Version + " serves again.", Root + "modules", err
+}
+
+func changeReplica(r *http.Request, cl *admin.Client) (said, to string, err error) {
+	do := map[string]func(model, url string) (admin.UpstreamModel, error){
+		"add": cl.AddReplica, "drain": cl.DrainReplica, "undrain": cl.UndrainReplica, "remove": cl.RemoveReplica}[r.PathValue("verb")]
+	if do == nil {
+		return "", "", &admin.Error{Kind: admin.KindNotFound, Message: "replicas have no verb " + r.PathValue("verb")}
+	}
+	_, err = do(r.PathValue("model"), strings.TrimSpace(r.PostFormValue("url")))
+	return "Done: " + r.PathValue("verb") + " " + r.PostFormValue("url"), Root + "upstreams", err
+}

@@ -1,0 +1,233 @@
+package console
+
+import (
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/subtle"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Role is what an operator may do.
+type Role string
+
+// The roles, each of which may do what those before it may.
+const (
+	Viewer Role = "viewer"   // look
+	Writer Role = "operator" // change accounts, money, modules and replicas
+	Owner  Role = "owner"    // the same, and what concerns operators
+)
+
+var ranks = map[Role]int{Viewer: 1, Writer: 2, Owner: 3}
+
+func (r Role) may(need Role) bool { return ranks[r] >= ranks[need] && ranks[r] > 0 }
+
+// Operator is who is signed in.
+type Operator struct {
+	Name string
+	Role Role
+}
+
+const (
+	cookieName    = "corenode_console"
+	sessionAge    = 12 * time.Hour
+	sessionsMax   = 256
+	triesMax      = 5 // wrong tokens of one address in a triesPeriod
+	triesPeriod   = time.Minute
+	addressesTold = 1024 // addresses whose tries are counted; beyond, all others share one count
+)
+
+// session is somebody who is signed in.
+type session struct {
+	operator Operator
+	host     string // the name under which the console was reached
+	token    string // of its forms
+	ends     time.Time
+
+	mu   sync.Mutex
+	said string // guarded by mu; for the next page
+}
+
+// say leaves a line for the next page.
+func (s *session) say(line string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.said = line
+}
+
+// take takes the line that was left.
+func (s *session) take() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	line := s.said
+	s.said = ""
+	return line
+}
+
+// owns says whether a form token is the session's.
+func (s *session) owns(token string) bool {
+	return subtle.ConstantTimeCompare([]byte(token), []byte(s.token)) == 1
+}
+
+// sessions are those who are signed in, by the hash of their cookie, and the wrong tries of late.
+// They are in memory only: a restart signs everybody out.
+type sessions struct {
+	mu    sync.Mutex
+	open  map[[32]byte]*session // guarded by mu, as is tries
+	tries map[string]tries
+}
+
+type tries struct {
+	since time.Time
+	count int
+}
+
+// find is the session of a request, nil without one.
+func (l *sessions) find(r *http.Request) *session {
+	cookie, err := r.Cookie(cookieName)
+	if err != nil {
+		return nil
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	s := l.open[sha256.Sum256([]byte(cookie.Value))]
+	if s == nil || time.Now().After(s.ends) || s.host != r.Host {
+		return nil
+	}
+	return s
+}
+
+// begin makes a session and returns its cookie. Of too many the one that ends first is closed.
+func (l *sessions) begin(o Operator, host string, now time.Time) (cookie string) {
+	cookie = rand.Text()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.open == nil {
+		l.open = map[[32]byte]*session{}
+	}
+	var first [32]byte
+	for id, s := range l.open {
+		if now.After(s.ends) {
+			delete(l.open, id)
+		} else if f := l.open[first]; f == nil || s.ends.Before(f.ends) {
+			first = id
+		}
+	}
+	if len(l.open) >= sessionsMax {
+		delete(l.open, first)
+	}
+	l.open[sha256.Sum256([]byte(cookie))] = &session{operator: o, host: host, token: rand.Text(), ends: now.Add(sessionAge)}
+	return cookie
+}
+
+func (l *sessions) end(r *http.Request) {
+	if cookie, err := r.Cookie(cookieName); err == nil {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		delete(l.open, sha256.Sum256([]byte(cookie.Value)))
+	}
+}
+
+// mayTry says whether an address may try a token now.
+func (l *sessions) mayTry(address string, now time.Time) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	t := l.tries[l.counted(address, now)]
+	return now.Sub(t.since) >= triesPeriod || t.count < triesMax
+}
+
+// tried counts a wrong token.
+func (l *sessions) tried(address string, now time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.tries == nil {
+		l.tries = map[string]tries{}
+	}
+	address = l.counted(address, now)
+	t := l.tries[address]
+	if now.Sub(t.since) >= triesPeriod {
+		t = tries{since: now}
+	}
+	t.count++
+	l.tries[address] = t
+}
+
+// counted is under which name an address's tries are counted.
+func (l *sessions) counted(address string, now time.Time) string {
+	if _, known := l.tries[address]; known || len(l.tries) < addressesTold {
+		return address
+	}
+	for a, t := range l.tries {
+		if now.Sub(t.since) >= triesPeriod {
+			delete(l.tries, a)
+		}
+	}
+	if len(l.tries) < addressesTold {
+		return address
+	}
+	return "others"
+}
+
+// sameOrigin says whether a page of this listener sent a request. Browsers send Origin with
+// every POST; where it is missing the request is refused.
+func sameOrigin(r *http.Request) bool {
+	origin, err := url.Parse(r.Header.Get("Origin"))
+	return err == nil && origin.Host != "" && strings.EqualFold(origin.Host, r.Host)
+}
+
+// local is a path of the console, or its first page: never another host's.
+func local(to string) string {
+	u, err := url.Parse(to)
+	if err != nil || u.Scheme != "" || u.Host != "" || !strings.HasPrefix(u.Path, Root) {
+		return Root
+	}
+	return u.RequestURI()
+}
+
+type signingIn struct {
+	Title, To, Failed, Version string
+}
+
+func (c *Console) signInPage(w http.ResponseWriter, r *http.Request) {
+	c.render(w, http.StatusOK, "sign-in", "sign-in", signingIn{"Sign in", local(r.URL.Query().Get("to")), "", c.deps.Version})
+}
+
+func (c *Console) signIn(w http.ResponseWriter, r *http.Request) {
+	refuse := func(status int, why string) {
+		c.render(w, status, "sign-in", "sign-in", signingIn{"Sign in", local(r.PostFormValue("to")), why, c.deps.Version})
+	}
+	address, _, _ := net.SplitHostPort(r.RemoteAddr)
+	now := time.Now()
+	switch {
+	case !sameOrigin(r):
+		refuse(http.StatusForbidden, "this form is not of this console")
+		return
+	case !c.sessions.mayTry(address, now):
+		w.Header().Set("Retry-After", "60")
+		refuse(http.StatusTooManyRequests, "too many wrong tokens; try again in a minute")
+		return
+	}
+	o, ok := c.deps.SignIn(r.PostFormValue("operator_token"))
+	if !ok {
+		c.sessions.tried(address, now)
+		c.deps.Log.Warn("a wrong token at the console", "address", address)
+		refuse(http.StatusUnauthorized, "this is not the token of an operator")
+		return
+	}
+	http.SetCookie(w, &http.Cookie{Name: cookieName, Value: c.sessions.begin(o, r.Host, now), Path: Root, MaxAge: int(sessionAge.Seconds()),
+		HttpOnly: true, SameSite: http.SameSiteStrictMode, Secure: r.TLS != nil})
+	c.deps.Log.Info("an operator signed in", "operator", o.Name, "role", string(o.Role), "address", address)
+	http.Redirect(w, r, local(r.PostFormValue("to")), http.StatusSeeOther)
+}
+
+func (c *Console) signOut(w http.ResponseWriter, r *http.Request) {
+	if s := c.sessions.find(r); s != nil && sameOrigin(r) && s.owns(r.PostFormValue("token")) {
+		c.sessions.end(r)
+	}
+	http.SetCookie(w, &http.Cookie{Name: cookieName, Path: Root, MaxAge: -1})
+	http.Redirect(w, r, Root+"sign-in", http.StatusSeeOther)
+}

@@ -1,0 +1,245 @@
+package main
+
+import (
+	"net/http"
+	"net/http/cookiejar"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"corenode/node/admin"
+	"corenode/node/console/browsertest"
+)
+
+// hostile are names as an attacker would choose them, if names were not checked.
+const hostile = `<img src=x onerror=alert(1)>"'&`
+
+// consolePages are all screens; those with names come from what the node has.
+func consolePages(acct, request, digest string) []string {
+	return []string{"", "accounts", "accounts/" + acct, "ledger", "ledger?model=" + url.QueryEscape(hostile), "charges/" + request, "modules",
+		"modules/" + digest, "models", "upstreams", "playground", "accounts?find=" + url.QueryEscape(hostile)}
+}
+
+// startConsole is a node with something to show: an account with a hostile note, a charge.
+func startConsole(t *testing.T) (n *node, base, account, request string) {
+	t.Helper()
+	n, api, _, operator := startWithModules(t, nil)
+	made, err := operator.CreateAccount(admin.NewAccount{Name: "alice", Balance: admin.Amount{USD: "10"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := operator.TopUp(made.ID, admin.TopUp{Amount: admin.Amount{USD: "1"}, Note: hostile}); err != nil {
+		t.Fatal(err)
+	}
+	status, _, id := wholeChat(t, api, made.Key, `{"model":"core-1.1-mini","max_tokens":8,"messages":[{"role":"user","content":"Say hello."}]}`)
+	if status != http.StatusOK {
+		t.Fatalf("status %d", status)
+	}
+	e := settled(t, n, id)
+	return n, "http://" + n.admin.Addr().String(), made.ID, e.RequestID
+}
+
+func adminToken(t *testing.T, n *node) string {
+	t.Helper()
+	token, err := os.ReadFile(filepath.Join(n.cfg.DataDir, "admin.token"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.TrimSpace(string(token))
+}
+
+// TestConsoleInABrowser drives every screen as an operator does.
+func TestConsoleInABrowser(t *testing.T) {
+	b := browsertest.Start(t)
+	n, base, acct, request := startConsole(t)
+	b.Open(base + "/")
+	b.Fill("#operator_token", "wrong")
+	b.Key("Enter")
+	b.Until(`document.querySelector('.failed')`)
+	b.Problems() // the 401 that was asked for
+	b.Fill("#operator_token", adminToken(t, n))
+	b.Eval(`window.before = true`, nil)
+	b.Key("Enter")
+	b.Loaded()
+	b.Until(`document.querySelector('.chart canvas')`)
+
+	digest := ""
+	b.Open(base + "/console/modules")
+	b.Eval(`document.querySelector('td a').pathname.split('/').pop()`, &digest)
+	for _, page := range consolePages(acct, request, digest) {
+		lookAt(t, b, base, page)
+	}
+	t.Run("acts", func(t *testing.T) { actInABrowser(t, b, base, acct) })
+	t.Run("keyboard", func(t *testing.T) {
+		b.Open(base + "/console/accounts")
+		b.Key("Tab")
+		var at string
+		b.Eval(`document.activeElement.className`, &at)
+		if at != "skip" {
+			t.Errorf("the first stop is %q, want the way past the navigation", at)
+		}
+		for range 4 { // the name, Now, Accounts, Ledger
+			b.Key("Tab")
+		}
+		b.Eval(`window.before = true`, nil)
+		b.Key("Enter")
+		b.Loaded()
+		b.Until(`location.pathname.endsWith('/ledger')`)
+	})
+	t.Run("live", func(t *testing.T) {
+		b.Open(base + "/console/")
+		b.Until(`document.querySelector('[data-live]').dataset.last`)
+		b.Click(`[data-span="1h"]`, false)
+		b.Until(`document.querySelector('[data-span="1h"]').getAttribute('aria-pressed') === 'true'`)
+	})
+	t.Run("playground", func(t *testing.T) { playInABrowser(t, b, n, base) })
+	for _, asked := range b.Requests() {
+		if u, err := url.Parse(asked); err != nil || u.Scheme == "http" && "http://"+u.Host != base {
+			t.Errorf("a page asked another host: %s", asked)
+		}
+	}
+}
+
+// lookAt opens a page at two widths, with and without scripts.
+func lookAt(t *testing.T, b *browsertest.Browser, base, page string) {
+	t.Helper()
+	b.Open(base + "/console/" + page)
+	b.Eval(`document.querySelectorAll('details').forEach(d => { d.open = true })`, nil)
+	for _, finding := range b.Reader() {
+		t.Errorf("/%s: %s", page, finding)
+	}
+	b.Size(360, 740)
+	wide := 0
+	b.Eval(`document.scrollingElement.scrollWidth`, &wide)
+	if wide > 360 {
+		t.Errorf("/%s is %d pixels wide on a screen of 360", page, wide)
+	}
+	b.Size(1280, 900)
+	injected := 0
+	b.Eval(`document.querySelectorAll('main img').length`, &injected)
+	if injected > 0 {
+		t.Errorf("/%s has an element of somebody's name", page)
+	}
+	for _, p := range b.Problems() {
+		if !strings.Contains(p, "status of 404") || !strings.Contains(page, "find=") {
+			t.Errorf("/%s: %s", page, p)
+		}
+	}
+	text := b.Text()
+	b.Scripts(false)
+	b.Open(base + "/console/" + page)
+	b.Scripts(true)
+	if plain := b.Text(); len(plain) < len(text)/2 {
+		t.Errorf("/%s without scripts: %.300s", page, plain)
+	}
+	b.Problems()
+}
+
+// actInABrowser uses the forms of an account.
+func actInABrowser(t *testing.T, b *browsertest.Browser, base, acct string) {
+	unfold := func() {
+		b.Open(base + "/console/accounts/" + acct)
+		b.Eval(`document.querySelectorAll('details').forEach(d => { d.open = true })`, nil)
+	}
+	unfold()
+	b.Fill(`form[action$="/topup"] [name=amount]`, "2.5")
+	b.Click(`form[action$="/topup"] button`, true)
+	if text := b.Text(); !strings.Contains(text, "The balance is $13.4") {
+		t.Errorf("after a top-up: %.300s", text)
+	}
+	unfold()
+	b.Fill(`form[action$="/limits"] [name=concurrency]`, "many")
+	b.Click(`form[action$="/limits"] button`, true)
+	if text := b.Text(); !strings.Contains(text, `concurrency is "many", want a whole number`) {
+		t.Errorf("a wrong number: %.300s", text)
+	}
+	b.Problems() // the 400 that was asked for
+	unfold()
+	b.Click(`form[action$="/keys"] button`, true)
+	if text := b.Text(); !strings.Contains(text, "shown this once") {
+		t.Errorf("after a key: %.300s", text)
+	}
+	b.Open(base + "/console/accounts/" + acct)
+	if text := b.Text(); strings.Contains(text, "shown this once") {
+		t.Error("a key is shown twice")
+	}
+	b.Click(`form[action*="/revoke"] button`, true)
+	if text := b.Text(); !strings.Contains(text, "is refused from now on") {
+		t.Errorf("after a revocation: %.300s", text)
+	}
+	if p := b.Problems(); len(p) > 0 {
+		t.Error(p)
+	}
+}
+
+// playInABrowser asks the model from the page.
+func playInABrowser(t *testing.T, b *browsertest.Browser, n *node, base string) {
+	key, err := os.ReadFile(n.keyFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.Open(base + "/console/playground")
+	b.Fill("[name=key]", strings.TrimSpace(string(key)))
+	b.Fill("[name=message]", "Say hello.")
+	b.Click("#playground [type=submit]", false)
+	b.Until(`document.querySelector('#raw').textContent.includes('message_stop') && document.querySelector('#usage').textContent.includes('output')`)
+	if p := b.Problems(); len(p) > 0 {
+		t.Error(p)
+	}
+}
+
+// TestConsoleDoor: without a token there is the sign-in page and nothing else, and a form that is
+// not of the console's own page does nothing.
+func TestConsoleDoor(t *testing.T) {
+	n, base, acct, request := startConsole(t)
+	jar, _ := cookiejar.New(nil)
+	h := &http.Client{Jar: jar, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	do := func(method, path, origin string, form url.Values) *http.Response {
+		r, err := http.NewRequest(method, base+path, strings.NewReader(form.Encode()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		if origin != "" {
+			r.Header.Set("Origin", origin)
+		}
+		answer, err := h.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer.Body.Close()
+		return answer
+	}
+	for _, page := range append(consolePages(acct, request, "x"), "series?span=1m", "ledger.csv", "nothing") {
+		if answer := do("GET", "/console/"+page, "", nil); answer.StatusCode != http.StatusSeeOther || !strings.HasPrefix(answer.Header.Get("Location"), "/console/sign-in") {
+			t.Errorf("/%s without a session: %d to %s", page, answer.StatusCode, answer.Header.Get("Location"))
+		}
+	}
+	topup := "/console/accounts/" + acct + "/topup"
+	if answer := do("POST", topup, base, url.Values{"amount": {"5"}}); answer.StatusCode != http.StatusUnauthorized {
+		t.Errorf("a form without a session: %d", answer.StatusCode)
+	}
+	token := url.Values{"operator_token": {adminToken(t, n)}, "to": {"//evil.example/"}}
+	if answer := do("POST", "/console/sign-in", "http://evil.example", token); answer.StatusCode != http.StatusForbidden {
+		t.Errorf("signing in from another page: %d", answer.StatusCode)
+	}
+	if answer := do("POST", "/console/sign-in", base, token); answer.StatusCode != http.StatusSeeOther || answer.Header.Get("Location") != "/console/" {
+		t.Errorf("signing in: %d to %s", answer.StatusCode, answer.Header.Get("Location"))
+	}
+	for _, c := range []struct{ what, origin, token string }{{"no form token", base, ""}, {"another's form token", base, "AAAA"}, {"no origin", "", ""}, {"another origin", "http://evil.example", ""}, {"a null origin", "null", ""}} {
+		if answer := do("POST", topup, c.origin, url.Values{"amount": {"5"}, "token": {c.token}}); answer.StatusCode != http.StatusForbidden {
+			t.Errorf("%s: %d", c.what, answer.StatusCode)
+		}
+	}
+	for range 5 {
+		do("POST", "/console/sign-in", base, url.Values{"operator_token": {"wrong"}})
+	}
+	if answer := do("POST", "/console/sign-in", base, token); answer.StatusCode != http.StatusTooManyRequests {
+		t.Errorf("after five wrong tokens: %d", answer.StatusCode)
+	}
+	if answer := do("GET", "/console/", "", nil); answer.StatusCode != http.StatusOK || answer.Header.Get("Content-Security-Policy") == "" {
+		t.Errorf("who is signed in stays so: %d", answer.StatusCode)
+	}
+}
