@@ -51,7 +51,7 @@ a temporary folder, and none is left running.
   corebench compare      ratios between results of load
   corebench kernels      the forward pass by itself: decode beside the memory's
                          bandwidth, batches, a long context, a prompt
-  corebench peer         the node and a llama-server in turn, with one load
+  corebench peer         the node and other servers in turn, with one load
   corebench skills       how many prompts with known answers a server gets right`,
 		SilenceUsage:  true,
 		SilenceErrors: true,
@@ -214,28 +214,36 @@ The exit status is 1 when the share of decoding one sequence is below --min-shar
 func peerCommand() *cobra.Command {
 	o := peer.Defaults()
 	return measure(&cobra.Command{
-		Use:   "peer --llama-server PATH --model FILE.gguf",
-		Short: "The node and a llama-server in turn on one model, with one load",
-		Long: `Run the node and a llama-server in turn on the same model file and put the same
-load on both, over the chat protocol: the same prompts, greedy, streaming, the
+		Use:   "peer --model FILE.gguf --llama-server PATH | --ik-llama-server PATH | --openvino-python PATH",
+		Short: "The node and other servers in turn on one model, with one load",
+		Long: `Run the node and other servers in turn on the same model file and put the same
+load on all, over the chat protocol: the same prompts, greedy, streaming, the
 same number of threads, no answer shared between requests by any cache but the
-servers' own. Rounds go node, other, other, node, and so on; each server is
-started anew for its turn. A ratio is taken within a round and says how many
-times better the node is.
+servers' own. Rounds go node, others, others backwards, node, and so on; each
+server is started anew for its turn. A ratio is taken within a round and says
+how many times better the node is.
 
   prefill          512 tokens, to the first token
-  decode, deep     one stream, after few and after 2,048 tokens
+  decode, deep     one stream, after few and after 2,048 tokens, and their prefill
   batch8, batch16  8 and 16 streams with short prompts
   server           8 clients at once with 251 tokens in and 64 out
   turns            the second turn of a conversation of 2,000 tokens
   memory           resident memory after 8 conversations of 2,048 tokens
   busy             one stream while a program computes on each processor
 
+The peers are llama-server of llama.cpp and of ik_llama.cpp, and OpenVINO GenAI,
+which a script in this program serves. With --rounds-file each complete round is
+added to a file as it ends, and the table is of all rounds in there, so that a
+run can be cut into several, and models and levels be compared in one table.
+--level forces the node's kernels; name peers that were built for that level.
+
 Rounds in which other programs used more than 5 % of the machine are thrown out
 for that scenario. The exit status is 1 when a gate is missed; gates are for a
 model of 0.6B on two processors.`,
 		Example: `  corebench peer --llama-server ~/llama.cpp/build/bin/llama-server --model qwen3-0.6b-q8_0.gguf
-  corebench peer --llama-server llama-server --model m.gguf --only prefill,server --rounds 5 --json peer.json`,
+  corebench peer --openvino-python ~/openvino/bin/python3 --model m.gguf --only prefill,server --rounds 5 --json peer.json
+  corebench peer --ik-llama-server ~/ik/avx2/bin/llama-server --level avx2 --model m.gguf --only decode --rounds-file rounds.jsonl
+  corebench peer --rounds 0 --rounds-file rounds.jsonl`,
 	}, o.List(), func(ctx context.Context, say sayer) (peer.Report, error) { return peer.Run(ctx, o, say) })
 }
 

@@ -1,6 +1,7 @@
 package peer
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -19,14 +20,16 @@ import (
 
 const mib = 1 << 20
 
-// run owns all that a run has started, until close.
+// run owns all that a run has started, until its end.
 type run struct {
 	o   Options
-	dir string // temporary, removed by close
+	dir string // temporary, removed at the end
 	say func(format string, args ...any)
 	// fileBytes is the size of the model's file.
 	fileBytes int64
-	// size turns tokens into words: asked once, so that both sides get the same prompts.
+	setting   Setting
+	versions  [len(peers)]string
+	// size turns tokens into words: asked once, so that all sides get the same prompts.
 	size workload.Calibration
 }
 
@@ -35,11 +38,7 @@ func Run(ctx context.Context, o Options, say func(format string, args ...any)) (
 	if err := o.List().Validate(); err != nil {
 		return Report{}, err
 	}
-	weights, err := engine.ReadWeights(o.Model)
-	if err != nil {
-		return Report{}, err
-	}
-	file, err := os.Stat(o.Model)
+	rounds, err := readRounds(o.RoundsFile)
 	if err != nil {
 		return Report{}, err
 	}
@@ -47,57 +46,91 @@ func Run(ctx context.Context, o Options, say func(format string, args ...any)) (
 	if err != nil {
 		return Report{}, err
 	}
-	r := &run{o: o, dir: dir, say: say, fileBytes: file.Size()}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	asked := slices.DeleteFunc(slices.Clone(scenarios), func(s scenario) bool {
-		return len(o.Only) > 0 && !slices.Contains(o.Only, s.name)
-	})
-	got := make([][][sides]outcome, len(asked))
+	r := &run{o: o, dir: dir, say: say}
+	if o.Rounds > 0 {
+		if err := r.prepare(ctx); err != nil {
+			return Report{}, err
+		}
+	}
+	begun, longest := time.Now(), time.Duration(0)
 	for i := range o.Rounds {
-		round, err := r.round(ctx, i, asked)
-		if i > 0 && ctx.Err() != nil {
+		if time.Since(begun)+longest > o.Limit {
+			say("no time for another round")
+			break
+		}
+		roundBegun := time.Now()
+		round, err := r.round(ctx, i, len(rounds))
+		if ctx.Err() != nil && len(rounds) > 0 {
 			say("interrupted: only complete rounds count")
 			break
 		}
 		if err != nil {
 			return Report{}, err
 		}
-		for s := range asked {
-			got[s] = append(got[s], round[s])
+		if err := addRound(o.RoundsFile, round); err != nil {
+			return Report{}, err
 		}
+		rounds, longest = append(rounds, round), max(longest, time.Since(roundBegun))
 	}
-	report = Report{Schema: Schema, Host: proc.ReadHost(dir), Options: o, Model: filepath.Base(o.Model),
-		Type: weights.Type, Weights: weights}
-	for i, s := range asked {
-		report.Rows = append(report.Rows, rowsOf(s, got[i], weights.Type)...)
-	}
-	return report, nil
+	return reportOf(rounds), nil
 }
 
-// round visits both sides, every other one backwards.
-func (r *run) round(ctx context.Context, number int, asked []scenario) ([][sides]outcome, error) {
-	order := []side{node, other}
+// prepare finds out what does not change during a run.
+func (r *run) prepare(ctx context.Context) error {
+	weights, err := engine.ReadWeights(r.o.Model)
+	if err != nil {
+		return err
+	}
+	info, err := os.Stat(r.o.Model)
+	if err != nil {
+		return err
+	}
+	r.fileBytes = info.Size()
+	r.setting = Setting{filepath.Base(r.o.Model), weights.Type, cmp.Or(r.o.Level, native), r.o.Threads}
+	for i, path := range r.o.Paths {
+		if path != "" {
+			if r.versions[i], err = r.version(ctx, i); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// round visits all sides, every other one backwards. Seeds follow the number of rounds that the file has already.
+func (r *run) round(ctx context.Context, number, seed int) (Round, error) {
+	round := Round{Schema: RoundSchema, Began: time.Now(), Host: proc.ReadHost(r.dir), Setting: r.setting}
+	order := []int{-1} // the node, then peers
+	for i, path := range r.o.Paths {
+		if path != "" {
+			order = append(order, i)
+		}
+	}
 	if number%2 == 1 {
-		order = []side{other, node}
+		slices.Reverse(order)
 	}
-	all := make([][sides]outcome, len(asked))
-	for _, s := range order {
+	for _, i := range order {
+		side, start := Side{Name: NodeName}, r.startNode
+		if i >= 0 {
+			side = Side{Name: peers[i].name, Version: r.versions[i], Flags: r.o.Flags[i]}
+			start = func(ctx context.Context) (target, error) { return r.startPeer(ctx, i) }
+		}
 		begun := time.Now()
-		outcomes, err := r.visit(ctx, s, number, asked)
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", s, err)
+		var err error
+		if side.Scenarios, err = r.visit(ctx, start, seed); err != nil {
+			return Round{}, fmt.Errorf("%s: %w", side.Name, err)
 		}
-		for i := range asked {
-			all[i][s] = outcomes[i]
-		}
-		r.say("round %d of %d: %s took %.0f s", number+1, r.o.Rounds, s, time.Since(begun).Seconds())
+		round.Sides = append(round.Sides, side)
+		r.say("round %d of %d, %s %s: %s took %.0f s", number+1, r.o.Rounds, r.setting.Model, r.setting.Level, side.Name,
+			time.Since(begun).Seconds())
 	}
-	return all, nil
+	return round, nil
 }
 
 // visit starts one side, asks it everything, and stops it.
-func (r *run) visit(ctx context.Context, s side, number int, asked []scenario) (outcomes []outcome, err error) {
-	t, err := r.start(ctx, s)
+func (r *run) visit(ctx context.Context, start func(context.Context) (target, error), seed int) (got map[string]outcome, err error) {
+	t, err := start(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -113,21 +146,22 @@ func (r *run) visit(ctx context.Context, s side, number int, asked []scenario) (
 	}
 	o.Shape.Size = r.size
 	warmUp := scenario{clients: 1, requests: 1, input: 64, output: 8, turns: 1}
-	if _, err := r.drive(ctx, o, warmUp, seedOf(number, len(asked))); err != nil {
+	if _, err := r.drive(ctx, o, warmUp, seedOf(seed, len(scenarios))); err != nil {
 		return nil, fmt.Errorf("warm up: %w", err)
 	}
-	for i, one := range asked {
-		out, err := r.ask(ctx, t, o, one, seedOf(number, i))
+	got = map[string]outcome{}
+	for i, one := range r.o.asked() {
+		out, err := r.ask(ctx, t, o, one, seedOf(seed, i))
 		if err != nil {
 			return nil, errors.Join(fmt.Errorf("%s: %w", one.name, err), t.child.Alive())
 		}
-		outcomes = append(outcomes, out)
+		got[one.name] = out
 	}
-	return outcomes, nil
+	return got, nil
 }
 
 // seedOf makes prompts that are in nobody's cache: they differ between the
-// scenarios and rounds of a run, and are the same on both sides.
+// scenarios and rounds of a run, and are the same on all sides.
 func seedOf(round, scenario int) uint64 { return uint64(round)<<16 + uint64(scenario) + 1 }
 
 // template has thinking off where a server knows the switch, and no answer
@@ -156,20 +190,20 @@ func (r *run) ask(ctx context.Context, t target, o drive.Options, s scenario, se
 	if err != nil {
 		return out, err
 	}
-	out.values = valuesOf(s, records)
+	out.Values = valuesOf(s, records)
 	rss := after.Of[t.child].RSS
-	out.values[resident] = float64(rss) / mib
+	out.Values[resident] = float64(rss) / mib
 	if t.node != nil {
 		cache, err := t.node.Metric(ctx, "corenode_cache_bytes")
 		if err != nil {
 			return out, err
 		}
-		out.values[beyond] = (float64(rss-r.fileBytes) - cache) / mib
+		out.Values[beyond] = (float64(rss-r.fileBytes) - cache) / mib
 	}
 	if !s.busy { // there, what others take is the point
-		out.foreign = after.Foreign(before)
+		out.Foreign = after.Foreign(before)
 	}
-	out.failed = failedOf(s, records)
+	out.Failed = failedOf(s, records)
 	return out, nil
 }
 

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -13,9 +14,10 @@ import (
 )
 
 func TestValidateNamesEveryFlag(t *testing.T) {
-	bad := Options{Node: "absent", Server: "absent", Model: "absent", Only: []string{"nonsense"}}
+	bad := Options{Node: "absent", Model: "absent", Only: []string{"nonsense"}, Rounds: -1, Paths: [len(peers)]string{"absent", "absent", "absent"}}
 	err := bad.List().Validate()
-	for _, flag := range []string{"--node", "--llama-server", "--model", "--threads", "--rounds", "--start-timeout", "--only"} {
+	for _, flag := range []string{"--node", "--llama-server", "--ik-llama-server", "--openvino-python", "--model", "--threads", "--rounds",
+		"--limit", "--start-timeout", "--only"} {
 		if err == nil || !strings.Contains(err.Error(), flag+": ") && !strings.Contains(err.Error(), flag+" ") {
 			t.Errorf("no complaint about %s in %v", flag, err)
 		}
@@ -32,14 +34,17 @@ func TestProgramsOfThePath(t *testing.T) {
 	}
 	t.Setenv("PATH", dir)
 	o := Defaults()
-	o.Node, o.Server, o.Model = "corenode", "llama-server", filepath.Join(dir, "m.gguf")
-	if err := o.List().Validate(); err != nil {
-		t.Error(err)
+	o.Node, o.Model = "corenode", filepath.Join(dir, "m.gguf")
+	if err := o.List().Validate(); err == nil || !strings.Contains(err.Error(), "no peer") {
+		t.Errorf("a run without a peer: %v", err)
+	}
+	if o.Paths[0] = "llama-server"; o.List().Validate() != nil {
+		t.Error(o.List().Validate())
 	}
 }
 
-// TestScenariosFitTheOtherServer keeps its slots as large as what is asked.
-func TestScenariosFitTheOtherServer(t *testing.T) {
+// TestScenariosFitThePeers keeps their slots as large as what is asked.
+func TestScenariosFitThePeers(t *testing.T) {
 	for _, s := range scenarios {
 		if s.clients > slots || s.system+(s.input+s.output)*s.turns > slotTokens {
 			t.Errorf("%s: %d clients of %d tokens in %d slots of %d", s.name, s.clients, s.system+(s.input+s.output)*s.turns, slots, slotTokens)
@@ -67,12 +72,12 @@ func TestValues(t *testing.T) {
 		prefillRate: 50, decodeRate: 2 / 0.2, outputRate: 33.0 / 13, ttftMedian: 2000, ttftLast: 4000, ttftTurn2: 1000,
 	} {
 		if got[m] != want {
-			t.Errorf("metric %d is %v, want %v", m, got[m], want)
+			t.Errorf("metric %s is %v, want %v", m, got[m], want)
 		}
 	}
 	for m, v := range valuesOf(scenario{clients: 2}, nil) {
 		if v != 0 {
-			t.Errorf("metric %d of nothing is %v", m, v)
+			t.Errorf("metric %s of nothing is %v", m, v)
 		}
 	}
 }
@@ -87,45 +92,106 @@ func TestAnswersThatEndEarlyFail(t *testing.T) {
 	}
 }
 
+// roundOf is a round of one scenario, x, on the node and a peer.
+func roundOf(s Setting, peer string, node, other outcome) Round {
+	return Round{Schema: RoundSchema, Setting: s, Sides: []Side{{Name: NodeName, Scenarios: map[string]outcome{"x": node}},
+		{Name: peer, Version: "1", Flags: "-a", Scenarios: map[string]outcome{"x": other}}}}
+}
+
 func TestRowsCompareWithinRounds(t *testing.T) {
-	s := scenario{name: "x", rows: []row{
-		{what: "rate", metric: decodeRate, gate: map[string]float64{"Q8_0": 3}, aim: all(4)},
-		{what: "time", metric: ttftMedian, lower: true, gate: all(2.5)},
-	}}
-	one := func(a, b, foreign float64) [sides]outcome {
-		return [sides]outcome{
-			node:  {values: map[metric]float64{decodeRate: a, ttftMedian: b}, foreign: foreign},
-			other: {values: map[metric]float64{decodeRate: 10, ttftMedian: 10}},
-		}
+	rate := row{what: "rate", metric: decodeRate, gates: []gate{{ik, "", avx2, 9, 9}, {llama, "Q8_0", native, 3, 4}}}
+	wait := row{what: "time", metric: ttftMedian, lower: true, gates: []gate{{llama, "", native, 2.5, 0}}}
+	q8, q4 := Setting{"m", "Q8_0", native, 2}, Setting{"m", "Q4_0", native, 2}
+	one := func(a, b, foreign float64) Round {
+		return roundOf(q8, llama, outcome{map[metric]float64{decodeRate: a, ttftMedian: b}, foreign, 0},
+			outcome{map[metric]float64{decodeRate: 10, ttftMedian: 10}, 0, 0})
 	}
-	rows := rowsOf(s, [][sides]outcome{one(20, 5, 0), one(1000, 1, 0.2), one(40, 4, 0)}, "Q8_0")
+	rounds := []Round{one(20, 5, 0), one(1000, 1, 0.2), one(40, 4, 0)}
+	rows := rowsOf("x", rate, q8, rounds)
 	want := report.Spread{Min: 2, Median: 3, Max: 4}
-	if rows[0].Times != want || rows[0].Discarded != 1 || rows[0].Rounds != 3 || !rows[0].Met || rows[0].Gate != 3 || rows[0].Aim != 4 {
-		t.Errorf("rate %+v, want times %v", rows[0], want)
+	if len(rows) != 1 || rows[0].Times != want || rows[0].Discarded != 1 || rows[0].Rounds != 3 || !rows[0].Met || rows[0].Gate != 3 || rows[0].Aim != 4 {
+		t.Fatalf("rate %+v, want times %v", rows, want)
 	}
-	if want = (report.Spread{Min: 2, Median: 2.25, Max: 2.5}); rows[1].Times != want || rows[1].Met {
-		t.Errorf("time %+v, want times %v and the gate missed", rows[1], want)
+	rows = rowsOf("x", wait, q8, rounds)
+	if want = (report.Spread{Min: 2, Median: 2.25, Max: 2.5}); rows[0].Times != want || rows[0].Met {
+		t.Errorf("time %+v, want times %v and the gate missed", rows[0], want)
 	}
-	if rows = rowsOf(s, [][sides]outcome{one(20, 5, 0)}, "Q4_0"); rows[0].Gate != 0 || !rows[0].Met {
-		t.Errorf("a gate of another type holds: %+v", rows[0])
+	if rows = rowsOf("x", rate, q4, rounds); len(rows) != 0 {
+		t.Errorf("rounds of another model count: %+v", rows)
 	}
-	if rows = rowsOf(s, [][sides]outcome{one(50, 1, 0.9)}, "Q8_0"); !rows[0].Disturbed || rows[0].Times.Median != 5 {
+	if rows = rowsOf("x", rate, q8, []Round{one(50, 1, 0.9)}); !rows[0].Disturbed || rows[0].Times.Median != 5 {
 		t.Errorf("all rounds disturbed: %+v", rows[0])
 	}
-	bounded := scenario{name: "x", rows: []row{{what: "memory", metric: beyond, lower: true, nodeMax: 150}}}
+	bounded := row{what: "memory", metric: beyond, lower: true, nodeMax: 150}
 	for mib, met := range map[float64]bool{150: true, 151: false} {
-		got := [sides]outcome{node: {values: map[metric]float64{beyond: mib}}}
-		if rows = rowsOf(bounded, [][sides]outcome{got}, "Q8_0"); rows[0].Met != met {
-			t.Errorf("%v MiB of at most 150: met %v", mib, rows[0].Met)
+		got := []Round{roundOf(q8, llama, outcome{map[metric]float64{beyond: mib}, 0, 0}, outcome{}),
+			roundOf(q8, ik, outcome{map[metric]float64{beyond: mib}, 0, 0}, outcome{})}
+		if rows = rowsOf("x", bounded, q8, got); len(rows) != 1 || rows[0].Met != met || rows[0].Peer != "" {
+			t.Errorf("%v MiB of at most 150, once for all peers: %+v", mib, rows)
 		}
 	}
-	for failing, want := range map[side]string{node: "FAILED requests: 1 and 0", other: "FAILED requests: 0 and 1"} {
+	for failing, want := range []string{"FAILED requests: 1 and 0", "FAILED requests: 0 and 1"} {
 		bad := one(50, 1, 0)
-		bad[failing].failed = 1
-		r := Report{Rows: rowsOf(s, [][sides]outcome{bad}, "Q8_0")}
+		x := bad.Sides[failing].Scenarios["x"]
+		x.Failed = 1
+		bad.Sides[failing].Scenarios["x"] = x
+		r := Report{Rows: rowsOf("x", rate, q8, []Round{bad})}
 		var out bytes.Buffer
 		if err := r.Print(&out); err != nil || r.Met() || !strings.Contains(out.String(), want) {
-			t.Errorf("failed requests of %s pass: met %v, %v\n%s", failing, r.Met(), err, out.String())
+			t.Errorf("failed requests pass: met %v, %v\n%s", r.Met(), err, out.String())
+		}
+	}
+}
+
+// A gate names its peer, and its level: a peer that was built for another one has another.
+func TestGates(t *testing.T) {
+	r := row{gates: []gate{{ik, "", avx2, 1, 1.1}, {ik, "Q8_0", native, 2, 2.2}}}
+	for _, c := range []struct {
+		peer, kind, level string
+		least             float64
+	}{{ik, "Q4_0", avx2, 1}, {ik, "Q8_0", native, 2}, {ik, "Q4_0", native, 0}, {llama, "Q8_0", native, 0}} {
+		if got := r.gateFor(c.peer, Setting{Type: c.kind, Level: c.level}); got.least != c.least {
+			t.Errorf("%+v: gate %v", c, got.least)
+		}
+	}
+}
+
+// Rounds of earlier runs are in the table with those of this one, each setting apart.
+func TestRoundsAreKept(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "rounds.jsonl")
+	if all, err := readRounds(path); err != nil || len(all) != 0 {
+		t.Fatalf("a file that is not there has %d rounds, %v", len(all), err)
+	}
+	var want []Round
+	for i, s := range []Setting{{"a", "Q8_0", native, 2}, {"b", "Q4_0", avx2, 2}, {"a", "Q8_0", native, 2}} {
+		r := roundOf(s, ik, outcome{map[metric]float64{decodeRate: float64(i + 1)}, 0, 0}, outcome{map[metric]float64{decodeRate: 1}, 0, 0})
+		if err := addRound(path, r); err != nil {
+			t.Fatal(err)
+		}
+		want = append(want, r)
+	}
+	got, err := readRounds(path)
+	if err != nil || !reflect.DeepEqual(got, want) {
+		t.Fatalf("read %+v, %v, want %+v", got, err, want)
+	}
+	if s := settings(got); len(s) != 2 || s[0].Model != "a" {
+		t.Errorf("settings %+v", s)
+	}
+	if r := reportOf(got); len(r.Servers) != 1 || r.Servers[0] != ik+" 1 -a" {
+		t.Errorf("servers %q", r.Servers)
+	}
+	if err := os.WriteFile(path, []byte(`{"schema":"corebench.peer.round/9"}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := readRounds(path); err == nil || !strings.Contains(err.Error(), "line 1") {
+		t.Errorf("another layout was read: %v", err)
+	}
+}
+
+func TestVersionIn(t *testing.T) {
+	for text, want := range map[string]string{"a\nversion: 5 (x)\nbuilt with\n": "5 (x)", "usage": ""} {
+		if got := versionIn(text); got != want {
+			t.Errorf("%q: %q, want %q", text, got, want)
 		}
 	}
 }

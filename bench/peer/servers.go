@@ -2,59 +2,70 @@ package peer
 
 import (
 	"context"
+	_ "embed"
 	"errors"
 	"fmt"
 	"net"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"time"
 
 	"corenode/bench/proc"
 	"corenode/bench/workload"
 )
 
-// side is one of the two servers.
-type side int
+// NodeName is the node's in a round.
+const NodeName = "node"
 
-const (
-	node side = iota
-	other
-	sides
-)
+// peer is a server that the node is compared with.
+type peer struct {
+	name  string
+	flag  string // names its program
+	usage string
+	flags string // what it is told beyond what all are, as METHOD.md explains
+	// script is a program in Python that the named interpreter runs; "" for a server of llama.cpp's kind.
+	script string
+}
 
-func (s side) String() string { return [...]string{"node", "llama-server"}[s] }
+//go:embed openvino_server.py
+var openVINOServer string
+
+// peers are known. Their order is that of the table.
+var peers = [...]peer{
+	{name: llama, flag: "llama-server", usage: "llama-server of llama.cpp"},
+	{name: ik, flag: "ik-llama-server", usage: "llama-server of ik_llama.cpp", flags: "--run-time-repack"},
+	{name: openVINO, flag: "openvino-python", usage: "python3 of an environment that has openvino-genai (PyPI)",
+		script: openVINOServer},
+}
 
 // target is a running server and how to ask it.
 type target struct {
 	child *proc.Child
 	url   string
 	key   string
-	node  *proc.Node // nil for the other server
+	node  *proc.Node // nil for a peer
 }
 
-// slots and slotTokens size the other server: as many conversations at once as
-// the largest scenario has, each with room for the longest one.
+// slots and slotTokens size the peers: as many conversations at once as the
+// largest scenario has, each with room for the longest one.
 const (
 	slots      = 16
 	slotTokens = 2560
 )
-
-// start starts one side and waits until it is ready.
-func (r *run) start(ctx context.Context, s side) (target, error) {
-	if s == node {
-		return r.startNode(ctx)
-	}
-	return r.startOther(ctx)
-}
 
 func (r *run) startNode(ctx context.Context) (target, error) {
 	model, err := filepath.Abs(r.o.Model)
 	if err != nil {
 		return target{}, err
 	}
-	n, err := proc.StartNode(ctx, proc.Spec{Name: "node", Path: r.o.Node, Dir: r.dir, Timeout: r.o.StartTimeout},
-		proc.CPUConfig(workload.Model, model, r.o.Threads))
+	spec := proc.Spec{Name: NodeName, Path: r.o.Node, Dir: r.dir, Timeout: r.o.StartTimeout}
+	if r.o.Level != "" {
+		spec.Env = []string{"CORENODE_CPU_LEVEL=" + r.o.Level}
+	}
+	n, err := proc.StartNode(ctx, spec, proc.CPUConfig(workload.Model, model, r.o.Threads))
 	if err != nil {
 		return target{}, err
 	}
@@ -64,20 +75,59 @@ func (r *run) startNode(ctx context.Context) (target, error) {
 	return target{n.Child, n.URL, n.Key, n}, nil
 }
 
-func (r *run) startOther(ctx context.Context) (target, error) {
-	ln, err := net.Listen("tcp", "127.0.0.1:0") // for a port that nobody else listens on
+// startPeer starts peers[i] on a port that nobody else listens on.
+func (r *run) startPeer(ctx context.Context, i int) (target, error) {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return target{}, err
 	}
 	ln.Close()
 	address, threads := ln.Addr().String(), strconv.Itoa(r.o.Threads)
 	_, port, _ := net.SplitHostPort(address)
-	child, _, err := proc.Start(ctx, proc.Spec{Name: "llama-server", Path: r.o.Server, Dir: r.dir, Timeout: r.o.StartTimeout,
-		Args: []string{"--host", "127.0.0.1", "--port", port, "--model", r.o.Model, "--alias", workload.Model,
-			"--threads", threads, "--threads-batch", threads,
-			"--parallel", strconv.Itoa(slots), "--ctx-size", strconv.Itoa(slots * slotTokens), "--jinja"},
-		Health: "http://" + address + "/health"})
+	args := []string{"--port", port, "--model", r.o.Model, "--alias", workload.Model, "--threads", threads}
+	if peers[i].script == "" {
+		args = append(args, "--host", "127.0.0.1", "--threads-batch", threads,
+			"--parallel", strconv.Itoa(slots), "--ctx-size", strconv.Itoa(slots*slotTokens), "--jinja")
+	} else {
+		args = append([]string{r.file(i)}, args...)
+	}
+	child, _, err := proc.Start(ctx, proc.Spec{Name: peers[i].flag, Path: r.o.Paths[i], Dir: r.dir, Timeout: r.o.StartTimeout,
+		Args: append(args, strings.Fields(r.o.Flags[i])...), Health: "http://" + address + "/health"})
 	return target{child: child, url: "http://" + address}, err
+}
+
+// file is where the script of peers[i] is while the run lasts.
+func (r *run) file(i int) string { return filepath.Join(r.dir, peers[i].flag+".py") }
+
+// versionTimeout bounds how long a program may take to say which it is: one imports a large package first.
+const versionTimeout = time.Minute
+
+// version asks a program which it is: the words after "version" in what it prints.
+func (r *run) version(ctx context.Context, i int) (string, error) {
+	args := []string{"--version"}
+	if peers[i].script != "" {
+		if err := os.WriteFile(r.file(i), []byte(peers[i].script), 0o600); err != nil {
+			return "", err
+		}
+		args = []string{r.file(i), "--version"}
+	}
+	ctx, cancel := context.WithTimeout(ctx, versionTimeout)
+	defer cancel()
+	out, err := exec.CommandContext(ctx, r.o.Paths[i], args...).CombinedOutput()
+	if err != nil {
+		return "", fmt.Errorf("%s --version: %w: %.500s", peers[i].name, err, out)
+	}
+	return versionIn(string(out)), nil
+}
+
+// versionIn finds the line that says a version; "" is none.
+func versionIn(text string) string {
+	for line := range strings.Lines(text) {
+		if _, rest, ok := strings.Cut(line, "version: "); ok {
+			return strings.TrimSpace(rest)
+		}
+	}
+	return ""
 }
 
 // startBusy starts programs that only compute, one for each processor that the servers use.

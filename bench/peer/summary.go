@@ -4,35 +4,28 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 
-	"corenode/bench/engine"
 	"corenode/bench/proc"
 	"corenode/bench/report"
 )
 
-// outcome is one scenario on one side in one round.
-type outcome struct {
-	values  map[metric]float64
-	foreign float64 // share of the machine that others used
-	failed  int     // requests that were not answered in full
-}
-
 // Schema names the layout of Report as JSON; it changes when a field changes its meaning.
-const Schema = "corebench.peer/1"
+const Schema = "corebench.peer/2"
 
-// Report is the result of one run. METHOD.md documents its JSON.
+// Report is the result of all rounds of a file. METHOD.md documents its JSON.
 type Report struct {
-	Schema  string         `json:"schema"`
-	Host    proc.Host      `json:"host"`
-	Options Options        `json:"options"`
-	Model   string         `json:"model"` // name of the file
-	Type    string         `json:"type"`  // of most of its weights
-	Weights engine.Weights `json:"weights"`
-	Rows    []Row          `json:"rows"`
+	Schema string    `json:"schema"`
+	Host   proc.Host `json:"host"` // of the last round
+	// Servers are the peers with versions and flags, each once.
+	Servers []string `json:"servers"`
+	Rows    []Row    `json:"rows"`
 }
 
-// Row compares one number.
+// Row compares one number of the node with that of one peer.
 type Row struct {
+	Setting
+	Peer     string `json:"peer"` // "" where there is nothing to compare with
 	Scenario string `json:"scenario"`
 	What     string `json:"what"`
 	Unit     string `json:"unit"`
@@ -55,30 +48,77 @@ type Row struct {
 	OtherFailed int `json:"other_failed"`
 }
 
-// rowsOf summarizes one scenario: got[i] is round i on both sides.
-func rowsOf(s scenario, got [][sides]outcome, kind string) (rows []Row) {
-	kept, rounds := report.Quiet(got, func(o [sides]outcome) float64 { return max(o[node].foreign, o[other].foreign) })
-	for _, r := range s.rows {
-		row := Row{Scenario: s.name, What: r.what, Unit: r.unit, Lower: r.lower, RowRounds: rounds.Row(),
-			Gate: pick(r.gate, kind), Aim: pick(r.aim, kind), NodeMax: r.nodeMax}
-		var values [sides][]float64
-		var times []float64
-		for _, o := range kept {
-			a, b := o[node].values[r.metric], o[other].values[r.metric]
-			values[node], values[other] = append(values[node], a), append(values[other], b)
-			if r.lower {
-				a, b = b, a
+// reportOf summarizes rounds: by setting, scenario, number and peer.
+func reportOf(rounds []Round) Report {
+	out := Report{Schema: Schema}
+	for _, r := range rounds {
+		out.Host = r.Host
+		for _, s := range r.Sides {
+			if text := strings.Join(strings.Fields(s.Name+" "+s.Version+" "+s.Flags), " "); s.Name != NodeName && !slices.Contains(out.Servers, text) {
+				out.Servers = append(out.Servers, text)
 			}
-			times = append(times, report.Ratio(a, b))
-			row.NodeFailed += o[node].failed
-			row.OtherFailed += o[other].failed
 		}
-		row.Node, row.Other, row.Times = report.SpreadOf(values[node]), report.SpreadOf(values[other]), report.SpreadOf(times)
-		row.Met = row.NodeFailed == 0 && (row.Gate == 0 || row.OtherFailed == 0 && row.Times.Median >= row.Gate) &&
-			(row.NodeMax == 0 || row.Node.Median <= row.NodeMax)
-		rows = append(rows, row)
+	}
+	for _, setting := range settings(rounds) {
+		for _, s := range scenarios {
+			for _, r := range s.rows {
+				out.Rows = append(out.Rows, rowsOf(s.name, r, setting, rounds)...)
+			}
+		}
+	}
+	return out
+}
+
+// both is a scenario of one round on two sides.
+type both struct{ node, other outcome }
+
+// rowsOf compares one number with each peer.
+func rowsOf(scenario string, r row, setting Setting, rounds []Round) (rows []Row) {
+	for _, p := range peers {
+		var got []both
+		for _, one := range rounds {
+			a, okNode := one.side(NodeName, scenario)
+			b, okOther := one.side(p.name, scenario)
+			if one.Setting == setting && okNode && okOther {
+				got = append(got, both{a, b})
+			}
+		}
+		if len(got) == 0 {
+			continue
+		}
+		name := p.name
+		if r.nodeMax > 0 {
+			name = ""
+		}
+		rows = append(rows, rowOf(Row{Setting: setting, Peer: name, Scenario: scenario, What: r.what, Unit: r.unit, Lower: r.lower,
+			NodeMax: r.nodeMax}, r, got))
+		if r.nodeMax > 0 {
+			break
+		}
 	}
 	return rows
+}
+
+// rowOf completes a row with the numbers of its rounds.
+func rowOf(row Row, r row, got []both) Row {
+	kept, rounds := report.Quiet(got, func(o both) float64 { return max(o.node.Foreign, o.other.Foreign) })
+	g := r.gateFor(row.Peer, row.Setting)
+	row.RowRounds, row.Gate, row.Aim = rounds.Row(), g.least, g.aim
+	row.Node = report.SpreadBy(kept, func(o both) float64 { return o.node.Values[r.metric] })
+	row.Other = report.SpreadBy(kept, func(o both) float64 { return o.other.Values[r.metric] })
+	row.Times = report.SpreadBy(kept, func(o both) float64 {
+		if r.lower {
+			return report.Ratio(o.other.Values[r.metric], o.node.Values[r.metric])
+		}
+		return report.Ratio(o.node.Values[r.metric], o.other.Values[r.metric])
+	})
+	for _, o := range kept {
+		row.NodeFailed += o.node.Failed
+		row.OtherFailed += o.other.Failed
+	}
+	row.Met = row.NodeFailed == 0 && (row.Gate == 0 || row.OtherFailed == 0 && row.Times.Median >= row.Gate) &&
+		(row.NodeMax == 0 || row.Node.Median <= row.NodeMax)
+	return row
 }
 
 // Met says whether every gate is.
@@ -86,15 +126,13 @@ func (r Report) Met() bool { return !slices.ContainsFunc(r.Rows, func(x Row) boo
 
 // Print writes the report for people.
 func (r Report) Print(w io.Writer) error {
-	fmt.Fprintf(w, "\n%s; %d threads\n%s: %s, %s MB of weights a token, most of them %s\n"+
-		"median of rounds (min-max); a ratio is taken within a round and is above 1 where the node is better\n\n",
-		r.Host, r.Options.Threads, r.Model, r.Weights.Arch,
-		report.Number(float64(r.Weights.BytesPerToken)/1e6), r.Type)
+	fmt.Fprintf(w, "\n%s\n%s\nmedian of rounds (min-max); a ratio is taken within a round and is above 1 where the node is better\n\n",
+		r.Host, strings.Join(r.Servers, "\n"))
 	var rows [][]string
 	for _, x := range r.Rows {
 		rows = append(rows, x.cells())
 	}
-	return report.Table(w, []string{"WHAT", "UNIT", "NODE", "LLAMA-SERVER", "TIMES BETTER", "GATE", "AIM", "", "ROUNDS"}, rows)
+	return report.Table(w, []string{"WHAT", "WEIGHTS", "LEVEL", "UNIT", "NODE", "OTHER", "", "TIMES BETTER", "GATE", "AIM", "", "ROUNDS"}, rows)
 }
 
 func (x Row) cells() []string {
@@ -119,5 +157,5 @@ func (x Row) cells() []string {
 	if x.NodeMax > 0 { // nothing to compare with
 		other, times, gate = "-", "-", "at most "+bound(x.NodeMax)
 	}
-	return []string{x.What, x.Unit, x.Node.String(), other, times, gate, bound(x.Aim), verdict, x.Cell()}
+	return []string{x.What, x.Type, x.Level, x.Unit, x.Node.String(), other, x.Peer, times, gate, bound(x.Aim), verdict, x.Cell()}
 }

@@ -36,6 +36,7 @@ type Spec struct {
 	Name string   // for errors and reports
 	Path string   // the program
 	Args []string // without the program's name
+	Env  []string // NAME=VALUE, beside this program's own
 	Dir  string   // where the file NAME.log with its standard error is made
 	// Ready finds in a line of standard output what the caller waits for, such
 	// as an address. Lines after that are read and dropped.
@@ -59,6 +60,7 @@ func Start(ctx context.Context, s Spec) (*Child, string, error) {
 	c.cmd = exec.Command(s.Path, s.Args...)
 	c.cmd.Stderr = logTo
 	c.cmd.SysProcAttr = dieWithParent()
+	c.cmd.Env = append(os.Environ(), s.Env...)
 	out, err := c.cmd.StdoutPipe()
 	if err != nil {
 		return nil, "", err
