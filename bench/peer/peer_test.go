@@ -109,7 +109,8 @@ func TestRowsCompareWithinRounds(t *testing.T) {
 	rounds := []Round{one(20, 5, 0), one(1000, 1, 0.2), one(40, 4, 0)}
 	rows := rowsOf("x", rate, q8, rounds)
 	want := report.Spread{Min: 2, Median: 3, Max: 4}
-	if len(rows) != 1 || rows[0].Times != want || rows[0].Discarded != 1 || rows[0].Rounds != 3 || !rows[0].Met || rows[0].Gate != 3 || rows[0].Aim != 4 {
+	if len(rows) != 1 || rows[0].Times != want || rows[0].Discarded != 1 || rows[0].Rounds != 3 || !rows[0].Met ||
+		rows[0].Gate != 3 || rows[0].Aim != 4 {
 		t.Fatalf("rate %+v, want times %v", rows, want)
 	}
 	rows = rowsOf("x", wait, q8, rounds)

@@ -72,7 +72,8 @@ const (
 var scenarios = []scenario{
 	{name: "prefill", clients: 1, requests: 3, input: 512, output: 2, turns: 1, rows: []row{
 		{what: "prefill of 512 tokens", unit: "tokens/s", metric: prefillRate, gates: []gate{
-			{llama, "Q8_0", native, 3, 5}, {llama, "Q4_0", native, 2, 3}, {llama, "Q4_K", native, 2, 3}, {openVINO, "Q8_0", native, 1.3, 1.6}}},
+			{llama, "Q8_0", native, 3, 5}, {llama, "Q4_0", native, 2, 3}, {llama, "Q4_K", native, 2, 3},
+			{openVINO, "Q8_0", native, 1.3, 1.6}}},
 	}},
 	{name: "decode", clients: 1, requests: 2, input: 32, output: 64, turns: 1, rows: []row{
 		{what: "decode, 1 stream", unit: "tokens/s", metric: decodeRate, gates: []gate{

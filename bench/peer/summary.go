@@ -54,7 +54,8 @@ func reportOf(rounds []Round) Report {
 	for _, r := range rounds {
 		out.Host = r.Host
 		for _, s := range r.Sides {
-			if text := strings.Join(strings.Fields(s.Name+" "+s.Version+" "+s.Flags), " "); s.Name != NodeName && !slices.Contains(out.Servers, text) {
+			text := strings.TrimSpace(s.Name + " " + s.Version + " " + s.Flags)
+			if s.Name != NodeName && !slices.Contains(out.Servers, text) {
 				out.Servers = append(out.Servers, text)
 			}
 		}
@@ -132,7 +133,8 @@ func (r Report) Print(w io.Writer) error {
 	for _, x := range r.Rows {
 		rows = append(rows, x.cells())
 	}
-	return report.Table(w, []string{"WHAT", "WEIGHTS", "LEVEL", "UNIT", "NODE", "OTHER", "", "TIMES BETTER", "GATE", "AIM", "", "ROUNDS"}, rows)
+	headings := []string{"WHAT", "WEIGHTS", "LEVEL", "UNIT", "NODE", "OTHER", "", "TIMES BETTER", "GATE", "AIM", "", "ROUNDS"}
+	return report.Table(w, headings, rows)
 }
 
 func (x Row) cells() []string {
