@@ -13,12 +13,13 @@ import (
 // times the scales of V to those of their largest / valueLimit. Sums of products over 16 columns
 // of K, or over 8 positions of V, fit 32 bits; beyond that they are float32. A lane is a query.
 //
-// Ranges that begin at least wordNear ranges before a row's own are computed so, and folded as
-// others are. So the result of a row depends on what it sees alone.
+// Ranges with at least nearRanges ranges between them and a row's own are computed so, and folded
+// as others are. So the result of a row depends on what it sees alone.
 const (
 	wordTile    = 16  // queries, and positions, of a register
 	wordBlock   = 64  // positions that pass at once
-	wordNear    = 8   // ranges
+	wordNear    = 8   // ranges that keep float32, where that is more exact than what is made of the result
+	wordColumns = 64  // of a head, from which integers are nearly twice as fast
 	wordQueries = 512 // of a unit
 	scoreLimit  = 11585
 	valueLimit  = 16383
@@ -62,20 +63,29 @@ func (t *attendTask) byWords(s *kernel.Span) bool {
 	return s.Prompt && t.window == 0 && t.b.ops.words != nil && !t.b.exact
 }
 
+// nearRanges is how many ranges before a row's own keep float32. Where products round what they
+// take to 8 bits, rounding to 16 bits before is lost in it; and in narrow heads little is won.
+func (t *attendTask) nearRanges() int {
+	if t.b.rounds && t.c.shape.dim >= wordColumns {
+		return 0
+	}
+	return wordNear
+}
+
 // farRanges is how many ranges of a unit are computed with integers: of all its rows, because
 // no unit lies in two ranges.
 func (t *attendTask) farRanges(u *attendUnit) int {
 	if !t.byWords(u.span) {
 		return 0
 	}
-	return max(0, (u.span.Pos+u.row)/rangeSize-wordNear)
+	return max(0, (u.span.Pos+u.row)/rangeSize-t.nearRanges())
 }
 
 // unitRows is the most rows of a unit of a span. Where most ranges are far, more rows share the
 // rounding of K and V.
 func (t *attendTask) unitRows(s *kernel.Span) int {
 	queries := queryBlock
-	if t.byWords(s) && s.Pos/rangeSize > 2*wordNear {
+	if t.byWords(s) && s.Pos/rangeSize > 2*t.nearRanges() {
 		queries = wordQueries
 	}
 	return max(queries/t.group, 1)

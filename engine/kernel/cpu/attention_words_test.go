@@ -39,6 +39,43 @@ func TestWordAttend(t *testing.T) {
 	}
 }
 
+// openRounding is openWords with a matrix whose products round activations.
+func openRounding(t testing.TB, threads int) *Backend {
+	t.Helper()
+	b := openWords(t, threads)
+	load(t, b, randomSource(newRand(1), kernel.Q8_0, 1, 32, 32))
+	return b
+}
+
+// TestRoundingAttend: where products round, all ranges before a row's own are computed with
+// integers in wide heads, within the same bounds and with the same bits however rows are cut.
+func TestRoundingAttend(t *testing.T) {
+	one, two, plain := openRounding(t, 1), openRounding(t, 2), openWords(t, 2)
+	for _, kv := range kvAll {
+		for _, dim := range []int{32, 64, 128} {
+			whole := promptCase{attnCase: attnCase{heads: 4, kvHeads: 2, dim: dim, page: 16, spans: [][2]int{{rangeSize - 3, 20}}}}
+			want := whole.run(t, reference, kv, 5)
+			whole.absolute = true
+			sizes := whole.run(t, reference, kv, 5)
+			whole.absolute = false
+			head := func(j int) float64 { return float64(slices.Max(sizes[j/dim*dim:][:dim])) }
+			got := whole.run(t, one, kv, 5)
+			near(t, fmt.Sprintf("%s, heads of %d", kv, dim), got, want, func(j int) float64 { return 0x1p-12 * (float64(sizes[j]) + head(j)) })
+			row := whole.heads * dim
+			asPlain := whole.run(t, plain, kv, 5)
+			same(t, "rows of the first range", got[:3*row], asPlain[:3*row])
+			if differ := !slices.Equal(got[3*row:], asPlain[3*row:]); differ != (dim >= wordColumns) {
+				t.Errorf("%s: heads of %d are computed with integers: %v", kv, dim, differ)
+			}
+			for at, n := range map[int]int{0: 2, 2: 11, 13: 7} {
+				c := whole
+				c.page, c.spans = 32, [][2]int{{rangeSize - 3 + at, n}, {700, 2}}
+				same(t, fmt.Sprintf("%s, heads of %d, %d rows from %d on", kv, dim, n, at), c.run(t, two, kv, 5)[:n*row], got[at*row:][:n*row])
+			}
+		}
+	}
+}
+
 // TestWordBits computes rows around a multiple of the range's size in one piece, and then in
 // pieces, on some numbers of threads and sizes of pages, alone and beside others.
 func TestWordBits(t *testing.T) {

@@ -41,6 +41,7 @@ type Backend struct {
 	caches []*cache
 	memory arena              // of weights that are not used from disk's file
 	loaded map[string]*weight // by name: a tensor with two uses is loaded once
+	rounds bool               // a product rounds its activations to 8 bits
 	last   *habit             // of the latest product; nil when it had many rows
 	ends   []int32            // scratch of planning a prefetch
 
@@ -128,6 +129,7 @@ func (b *Backend) Load(src kernel.Source) (kernel.Weight, error) {
 	if src.EmbedOnly {
 		return w, nil
 	}
+	b.rounds = b.rounds || shapes[l].quantized
 	b.fill(w)
 	if src.Experts > 1 || src.Copied {
 		w.src.Data, w.src.Pieces = nil, nil // only Embed reads it again, and no stack: one may be a copy, as large as much of the model

@@ -6,11 +6,10 @@ import (
 )
 
 const (
-	bandRows          = 12 // of activations: their sums leave registers for what scales them
-	bandMin           = 17 // rows from which bands are no slower: with fewer, reading takes longer than their work on panels leaves for it
-	bandsFew          = 2  // bands for which half as much is taken apart: reading takes most of the time then
+	bandRows          = 12 // of activations, at most: their sums leave registers for what scales them
+	bandRowsFew       = 24 // rows for which half as much is taken apart: reading takes most of the time then
 	bandSteps         = 8  // steps that are taken apart at once for many bands: 18 KB and the sums fit in the nearest cache
-	bandStepMax       = 2048 + 512
+	bandStepMax       = 2048 + 1024
 	bandConfig        = 64 // bytes of a tile configuration
 	bandMagicAt       = bandConfig
 	bandDotsAt        = bandMagicAt + 64
@@ -35,10 +34,12 @@ type bandFunc func(dst *float32, dstStride int, sums *float32, more int, act *by
 // stride bytes apart.
 type quantizeBandFunc func(codes, tail *byte, stride int, x *float32, blocks int)
 
-// bandOps are the kernels of a level with matrix tiles.
+// bandOps are the kernels of a level that takes panels apart for many rows.
 type bandOps struct {
-	// unpack takes steps of a panel apart into signed bytes and float32 scales,
-	// once for many rows.
+	rows int // of a band
+	min  int // rows from which bands are no slower: with fewer, reading takes longer than their work on panels leaves for it
+	// unpack takes steps of a panel apart into signed bytes, float32 scales and
+	// what else the level needs, once for many rows.
 	unpack   [layouts]func(dst, panel *byte, steps int)
 	multiply [layouts]bandFunc
 	quantize quantizeBandFunc
@@ -84,26 +85,28 @@ func (s *bandScratch) configure(group int) {
 
 // banded says whether n rows of a job are computed in bands, the last of which
 // may be partly empty.
-func (o *ops) banded(quantized bool, n int) bool { return o.bands != nil && quantized && n >= bandMin }
+func (o *ops) banded(quantized bool, n int) bool {
+	return o.bands != nil && quantized && n >= o.bands.min
+}
 
 // bandRow is how many bytes a row takes in a band.
 func bandRow(cols int) int { return roundUp(cols, stepCols) / stepCols * (bandCodes + bandTail) }
 
 // quantizeBandRow writes x as row r of the band at dst.
 func (o *bandOps) quantizeBandRow(dst *byte, r int, x []float32) {
-	o.quantize(skip(dst, r*bandCodes), skip(dst, bandRows*bandCodes+r*bandTail), bandRows*(bandCodes+bandTail), ptr(x), len(x)/blockCols)
+	o.quantize(skip(dst, r*bandCodes), skip(dst, o.rows*bandCodes+r*bandTail), o.rows*(bandCodes+bandTail), ptr(x), len(x)/blockCols)
 }
 
 // bandRows computes panels from to end for all rows.
 func (j *matJob) bandRows(o *bandOps, s *bandScratch, from, end int) {
-	bands := (j.n + bandRows - 1) / bandRows
+	bands := (j.n + o.rows - 1) / o.rows
 	s.configure(shapes[j.w.layout].group)
-	most := max(min(rowBlockBytes/bandRow(j.w.src.Cols), rowBlockMax)/bandRows, 1)
+	most := max(min(rowBlockBytes/bandRow(j.w.src.Cols), rowBlockMax)/o.rows, 1)
 	blocks := (bands + most - 1) / most
 	block := (bands + blocks - 1) / blocks
 	for band := 0; band < bands; band += block {
 		for p := from; p < end; p++ {
-			j.bandPanel(o, s, p, band*bandRows, min(block, bands-band))
+			j.bandPanel(o, s, p, band*o.rows, min(block, bands-band))
 		}
 	}
 }
@@ -121,20 +124,20 @@ func (j *matJob) bandPanel(o *bandOps, s *bandScratch, p, row, bands int) {
 	at, lanes := p*panelRows, min(panelRows, width-p*panelRows)
 	direct := 0 // bands whose outputs need no detour
 	if lanes == panelRows {
-		direct = min(bands, (j.n-row)/bandRows)
+		direct = min(bands, (j.n-row)/o.rows)
 	}
 	panel, steps := unsafe.SliceData(j.w.panel(j.expert, p)), l.steps(j.w.src.Cols)
-	bandBytes, stepBytes := bandRows*bandRow(j.w.src.Cols), shapes[l].stepBytes
+	bandBytes, stepBytes := o.rows*bandRow(j.w.src.Cols), shapes[l].stepBytes
 	kernel, prefetchStep := o.multiply[l], l.prefetchStep(bands)
 	part := bandSteps
-	if bands <= bandsFew {
+	if bands*o.rows <= bandRowsFew {
 		part /= 2
 	}
 	for first := 0; first < steps; first += part {
 		n, more := min(part, steps-first), min(first, 1)
 		o.unpack[l](codes, skip(panel, first*stepBytes), n)
 		prefetch := uintptr(unsafe.Pointer(panel)) + uintptr((first+n)*stepBytes) // panels follow each other
-		act := skip(j.act, row/bandRows*bandBytes+first*bandRows*(bandCodes+bandTail))
+		act := skip(j.act, row/o.rows*bandBytes+first*o.rows*(bandCodes+bandTail))
 		placed := 0 // bands whose outputs go to their place
 		if first+n == steps {
 			placed = direct
@@ -145,12 +148,12 @@ func (j *matJob) bandPanel(o *bandOps, s *bandScratch, p, row, bands int) {
 		}
 		if placed < bands {
 			prefetch += uintptr(n * placed / bands * stepBytes / prefetchStreams)
-			to := &s.sums[placed*bandRows*panelRows]
+			to := &s.sums[placed*o.rows*panelRows]
 			kernel(to, 4*panelRows, to, more, skip(act, placed*bandBytes), bands-placed, bandBytes, codes, n,
 				prefetch, n*stepBytes/prefetchStreams, prefetchStep, fixed)
 		}
 	}
-	for r := row + direct*bandRows; r < min(row+bands*bandRows, j.n); r++ {
+	for r := row + direct*o.rows; r < min(row+bands*o.rows, j.n); r++ {
 		copy(j.dst[r*width+at:r*width+at+lanes], s.sums[(r-row)*panelRows:])
 	}
 }

@@ -2,7 +2,6 @@ package cpu
 
 import (
 	"fmt"
-	"slices"
 	"testing"
 
 	"corenode/engine/kernel"
@@ -16,19 +15,34 @@ func bandProduct(t *testing.T, b *Backend, src kernel.Source, x []float32, n int
 	return download(b, out, n*src.Rows)
 }
 
-// openBands opens level amx and the level whose results it must give bit by bit.
-func openBands(t *testing.T) (bands, plain *Backend) {
-	t.Helper()
-	if !slices.Contains(Levels(), "amx") {
-		t.Skip("this processor and system have no level amx")
+// eachBands runs a test at every level with bands, beside the same level
+// without them, whose results it must give bit by bit.
+func eachBands(t *testing.T, test func(t *testing.T, bands, plain *Backend)) {
+	ran := false
+	for _, level := range Levels() {
+		bands, plain := open(t, Options{Level: level, Threads: 2}), open(t, Options{Level: level, Threads: 1})
+		if bands.ops.bands == nil {
+			continue
+		}
+		ran = true
+		with, few := *bands.ops, *bands.ops.bands
+		few.min, with.bands = 2, &few // of all counts of rows
+		bands.ops = &with
+		without := *plain.ops
+		without.bands, without.tall = nil, [layouts]matMulFunc{}
+		plain.ops = &without
+		t.Run(level, func(t *testing.T) { test(t, bands, plain) })
 	}
-	return open(t, Options{Level: "amx", Threads: 2}), open(t, Options{Level: "avx512vnni", Threads: 1})
+	if !ran {
+		t.Skip("this processor and system have no level with bands")
+	}
 }
 
 // TestBandsBitEqual goes over all layouts, over counts of rows around those of
 // bands, and over shapes that leave parts of steps, panels and parts of panels.
-func TestBandsBitEqual(t *testing.T) {
-	bands, plain := openBands(t)
+func TestBandsBitEqual(t *testing.T) { eachBands(t, testBandsBitEqual) }
+
+func testBandsBitEqual(t *testing.T, bands, plain *Backend) {
 	r := newRand(21)
 	for _, typ := range []kernel.Type{kernel.Q8_0, kernel.Q4_0, kernel.Q4_K, kernel.Q5_K, kernel.Q6_K} {
 		cols := []int{256, 768, 2304}
@@ -50,8 +64,9 @@ func TestBandsBitEqual(t *testing.T) {
 
 // TestBandsExtremes has the largest codes on both sides, zeros, and finite values
 // whose sums are infinite.
-func TestBandsExtremes(t *testing.T) {
-	bands, plain := openBands(t)
+func TestBandsExtremes(t *testing.T) { eachBands(t, testBandsExtremes) }
+
+func testBandsExtremes(t *testing.T, bands, plain *Backend) {
 	r := newRand(22)
 	for _, typ := range []kernel.Type{kernel.Q8_0, kernel.Q4_0, kernel.Q4_K, kernel.Q5_K, kernel.Q6_K} {
 		for fill := range 3 {
@@ -73,8 +88,9 @@ func TestBandsExtremes(t *testing.T) {
 }
 
 // TestBandsRowBlocks has more rows than pass through a panel at once.
-func TestBandsRowBlocks(t *testing.T) {
-	bands, plain := openBands(t)
+func TestBandsRowBlocks(t *testing.T) { eachBands(t, testBandsRowBlocks) }
+
+func testBandsRowBlocks(t *testing.T, bands, plain *Backend) {
 	r := newRand(23)
 	const n, cols = 2*rowBlockMax + 11, 128
 	src := randomSource(r, kernel.Q8_0, 1, 70, cols)
@@ -86,8 +102,9 @@ func TestBandsRowBlocks(t *testing.T) {
 	same(t, "wide rows", bandProduct(t, bands, src, x, 75), bandProduct(t, plain, src, x, 75))
 }
 
-func TestBandsExperts(t *testing.T) {
-	bands, plain := openBands(t)
+func TestBandsExperts(t *testing.T) { eachBands(t, testBandsExperts) }
+
+func testBandsExperts(t *testing.T, bands, plain *Backend) {
 	const experts, hidden, width, n, top = 5, 96, 160, 61, 2 // some 24 rows each
 	r := newRand(24)
 	src := [3]kernel.Source{
@@ -102,7 +119,7 @@ func TestBandsExperts(t *testing.T) {
 
 // TestBanded says which rows go to bands, and what they take.
 func TestBanded(t *testing.T) {
-	with, without := &ops{bands: &bandOps{}}, &ops{}
+	with, without := &ops{bands: &bandOps{rows: 12, min: 17}}, &ops{}
 	with.tall[code8] = func(*float32, *byte, int, *byte, int) {}
 	for _, c := range []struct {
 		n      int

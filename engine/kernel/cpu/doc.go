@@ -50,6 +50,10 @@
 // of the others, so that 16 x 16 sums stay in vector registers; other layouts
 // compute the two halves of the tile one after the other.
 //
+// Level avx512vnni computes 128 and more rows in bands of 6, from panels that are
+// taken apart as below. Codes of activations are 128 more than their number, and
+// integer sums begin at -128·Σ of the weights' codes, which unpacking finds.
+//
 // Level amx computes 17 and more rows in bands of 12, the last of which may be
 // partly empty; with fewer, reading takes most of the time and the kernels that
 // need no panel taken apart are faster. A band is, per step, [row] 64 codes,

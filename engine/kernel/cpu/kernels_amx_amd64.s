@@ -56,60 +56,6 @@ DATA bits45_amx<>+56(SB)/4, $0x30303030
 DATA bits45_amx<>+60(SB)/4, $0x30303030
 GLOBL bits45_amx<>(SB), RODATA|NOPTR, $64
 
-DATA offset128_amx<>+0(SB)/4, $0x80808080
-DATA offset128_amx<>+4(SB)/4, $0x80808080
-DATA offset128_amx<>+8(SB)/4, $0x80808080
-DATA offset128_amx<>+12(SB)/4, $0x80808080
-DATA offset128_amx<>+16(SB)/4, $0x80808080
-DATA offset128_amx<>+20(SB)/4, $0x80808080
-DATA offset128_amx<>+24(SB)/4, $0x80808080
-DATA offset128_amx<>+28(SB)/4, $0x80808080
-DATA offset128_amx<>+32(SB)/4, $0x80808080
-DATA offset128_amx<>+36(SB)/4, $0x80808080
-DATA offset128_amx<>+40(SB)/4, $0x80808080
-DATA offset128_amx<>+44(SB)/4, $0x80808080
-DATA offset128_amx<>+48(SB)/4, $0x80808080
-DATA offset128_amx<>+52(SB)/4, $0x80808080
-DATA offset128_amx<>+56(SB)/4, $0x80808080
-DATA offset128_amx<>+60(SB)/4, $0x80808080
-GLOBL offset128_amx<>(SB), RODATA|NOPTR, $64
-
-DATA offset32_amx<>+0(SB)/4, $0x20202020
-DATA offset32_amx<>+4(SB)/4, $0x20202020
-DATA offset32_amx<>+8(SB)/4, $0x20202020
-DATA offset32_amx<>+12(SB)/4, $0x20202020
-DATA offset32_amx<>+16(SB)/4, $0x20202020
-DATA offset32_amx<>+20(SB)/4, $0x20202020
-DATA offset32_amx<>+24(SB)/4, $0x20202020
-DATA offset32_amx<>+28(SB)/4, $0x20202020
-DATA offset32_amx<>+32(SB)/4, $0x20202020
-DATA offset32_amx<>+36(SB)/4, $0x20202020
-DATA offset32_amx<>+40(SB)/4, $0x20202020
-DATA offset32_amx<>+44(SB)/4, $0x20202020
-DATA offset32_amx<>+48(SB)/4, $0x20202020
-DATA offset32_amx<>+52(SB)/4, $0x20202020
-DATA offset32_amx<>+56(SB)/4, $0x20202020
-DATA offset32_amx<>+60(SB)/4, $0x20202020
-GLOBL offset32_amx<>(SB), RODATA|NOPTR, $64
-
-DATA offset8_amx<>+0(SB)/4, $0x08080808
-DATA offset8_amx<>+4(SB)/4, $0x08080808
-DATA offset8_amx<>+8(SB)/4, $0x08080808
-DATA offset8_amx<>+12(SB)/4, $0x08080808
-DATA offset8_amx<>+16(SB)/4, $0x08080808
-DATA offset8_amx<>+20(SB)/4, $0x08080808
-DATA offset8_amx<>+24(SB)/4, $0x08080808
-DATA offset8_amx<>+28(SB)/4, $0x08080808
-DATA offset8_amx<>+32(SB)/4, $0x08080808
-DATA offset8_amx<>+36(SB)/4, $0x08080808
-DATA offset8_amx<>+40(SB)/4, $0x08080808
-DATA offset8_amx<>+44(SB)/4, $0x08080808
-DATA offset8_amx<>+48(SB)/4, $0x08080808
-DATA offset8_amx<>+52(SB)/4, $0x08080808
-DATA offset8_amx<>+56(SB)/4, $0x08080808
-DATA offset8_amx<>+60(SB)/4, $0x08080808
-GLOBL offset8_amx<>(SB), RODATA|NOPTR, $64
-
 DATA topmin_amx<>+0(SB)/4, $0x0da24260
 DATA topmin_amx<>+4(SB)/4, $0x0da24260
 DATA topmin_amx<>+8(SB)/4, $0x0da24260
@@ -163,6 +109,60 @@ DATA c127_amx<>+52(SB)/4, $0x42fe0000
 DATA c127_amx<>+56(SB)/4, $0x42fe0000
 DATA c127_amx<>+60(SB)/4, $0x42fe0000
 GLOBL c127_amx<>(SB), RODATA|NOPTR, $64
+
+DATA offset128_amx<>+0(SB)/4, $0x80808080
+DATA offset128_amx<>+4(SB)/4, $0x80808080
+DATA offset128_amx<>+8(SB)/4, $0x80808080
+DATA offset128_amx<>+12(SB)/4, $0x80808080
+DATA offset128_amx<>+16(SB)/4, $0x80808080
+DATA offset128_amx<>+20(SB)/4, $0x80808080
+DATA offset128_amx<>+24(SB)/4, $0x80808080
+DATA offset128_amx<>+28(SB)/4, $0x80808080
+DATA offset128_amx<>+32(SB)/4, $0x80808080
+DATA offset128_amx<>+36(SB)/4, $0x80808080
+DATA offset128_amx<>+40(SB)/4, $0x80808080
+DATA offset128_amx<>+44(SB)/4, $0x80808080
+DATA offset128_amx<>+48(SB)/4, $0x80808080
+DATA offset128_amx<>+52(SB)/4, $0x80808080
+DATA offset128_amx<>+56(SB)/4, $0x80808080
+DATA offset128_amx<>+60(SB)/4, $0x80808080
+GLOBL offset128_amx<>(SB), RODATA|NOPTR, $64
+
+DATA offset32_amx<>+0(SB)/4, $0x20202020
+DATA offset32_amx<>+4(SB)/4, $0x20202020
+DATA offset32_amx<>+8(SB)/4, $0x20202020
+DATA offset32_amx<>+12(SB)/4, $0x20202020
+DATA offset32_amx<>+16(SB)/4, $0x20202020
+DATA offset32_amx<>+20(SB)/4, $0x20202020
+DATA offset32_amx<>+24(SB)/4, $0x20202020
+DATA offset32_amx<>+28(SB)/4, $0x20202020
+DATA offset32_amx<>+32(SB)/4, $0x20202020
+DATA offset32_amx<>+36(SB)/4, $0x20202020
+DATA offset32_amx<>+40(SB)/4, $0x20202020
+DATA offset32_amx<>+44(SB)/4, $0x20202020
+DATA offset32_amx<>+48(SB)/4, $0x20202020
+DATA offset32_amx<>+52(SB)/4, $0x20202020
+DATA offset32_amx<>+56(SB)/4, $0x20202020
+DATA offset32_amx<>+60(SB)/4, $0x20202020
+GLOBL offset32_amx<>(SB), RODATA|NOPTR, $64
+
+DATA offset8_amx<>+0(SB)/4, $0x08080808
+DATA offset8_amx<>+4(SB)/4, $0x08080808
+DATA offset8_amx<>+8(SB)/4, $0x08080808
+DATA offset8_amx<>+12(SB)/4, $0x08080808
+DATA offset8_amx<>+16(SB)/4, $0x08080808
+DATA offset8_amx<>+20(SB)/4, $0x08080808
+DATA offset8_amx<>+24(SB)/4, $0x08080808
+DATA offset8_amx<>+28(SB)/4, $0x08080808
+DATA offset8_amx<>+32(SB)/4, $0x08080808
+DATA offset8_amx<>+36(SB)/4, $0x08080808
+DATA offset8_amx<>+40(SB)/4, $0x08080808
+DATA offset8_amx<>+44(SB)/4, $0x08080808
+DATA offset8_amx<>+48(SB)/4, $0x08080808
+DATA offset8_amx<>+52(SB)/4, $0x08080808
+DATA offset8_amx<>+56(SB)/4, $0x08080808
+DATA offset8_amx<>+60(SB)/4, $0x08080808
+GLOBL offset8_amx<>(SB), RODATA|NOPTR, $64
 
 DATA ones8_amx<>+0(SB)/4, $0x01010101
 DATA ones8_amx<>+4(SB)/4, $0x01010101

@@ -227,6 +227,61 @@ func wordValuesAVX512(dst *byte, scales *float32, src *float32, times *float32, 
 //go:noescape
 func wordStepAVX512(step *byte)
 
+// unpackCode8AVX512 takes steps of a Code8 panel apart.
+//
+//go:noescape
+func unpackCode8AVX512(dst *byte, panel *byte, steps int)
+
+// unpackCode6AVX512 takes steps of a Code6 panel apart.
+//
+//go:noescape
+func unpackCode6AVX512(dst *byte, panel *byte, steps int)
+
+// unpackCode5mAVX512 takes steps of a Code5m panel apart.
+//
+//go:noescape
+func unpackCode5mAVX512(dst *byte, panel *byte, steps int)
+
+// unpackCode4AVX512 takes steps of a Code4 panel apart.
+//
+//go:noescape
+func unpackCode4AVX512(dst *byte, panel *byte, steps int)
+
+// unpackCode4mAVX512 takes steps of a Code4m panel apart.
+//
+//go:noescape
+func unpackCode4mAVX512(dst *byte, panel *byte, steps int)
+
+// quantizeBandAVX512 writes blocks of 32 values as codes, and scales and sums apart from them.
+//
+//go:noescape
+func quantizeBandAVX512(codes *byte, tail *byte, stride int, x *float32, blocks int)
+
+// bandCode8AVX512 multiplies bands of 6 rows of activations with steps of a Code8 panel taken apart.
+//
+//go:noescape
+func bandCode8AVX512(dst *float32, dstStride int, sums *float32, more int, act *byte, bands int, actStride int, codes *byte, steps int, prefetch uintptr, prefetchStride int, prefetchStep int, scratch *byte)
+
+// bandCode6AVX512 multiplies bands of 6 rows of activations with steps of a Code6 panel taken apart.
+//
+//go:noescape
+func bandCode6AVX512(dst *float32, dstStride int, sums *float32, more int, act *byte, bands int, actStride int, codes *byte, steps int, prefetch uintptr, prefetchStride int, prefetchStep int, scratch *byte)
+
+// bandCode5mAVX512 multiplies bands of 6 rows of activations with steps of a Code5m panel taken apart.
+//
+//go:noescape
+func bandCode5mAVX512(dst *float32, dstStride int, sums *float32, more int, act *byte, bands int, actStride int, codes *byte, steps int, prefetch uintptr, prefetchStride int, prefetchStep int, scratch *byte)
+
+// bandCode4AVX512 multiplies bands of 6 rows of activations with steps of a Code4 panel taken apart.
+//
+//go:noescape
+func bandCode4AVX512(dst *float32, dstStride int, sums *float32, more int, act *byte, bands int, actStride int, codes *byte, steps int, prefetch uintptr, prefetchStride int, prefetchStep int, scratch *byte)
+
+// bandCode4mAVX512 multiplies bands of 6 rows of activations with steps of a Code4m panel taken apart.
+//
+//go:noescape
+func bandCode4mAVX512(dst *float32, dstStride int, sums *float32, more int, act *byte, bands int, actStride int, codes *byte, steps int, prefetch uintptr, prefetchStride int, prefetchStep int, scratch *byte)
+
 // scoresHalfQueries1AVX512 computes the scores of 1 queries against tiles of K.
 //
 //go:noescape

@@ -29,7 +29,7 @@ func archLevels() []*ops {
 func amxOps() *ops {
 	o := avx512Ops()
 	o.name = "amx"
-	b := &bandOps{}
+	b := &bandOps{rows: bandRows, min: 17}
 	b.unpack = [layouts]func(dst, panel *byte, steps int){
 		code8: unpackCode8AMX, code6: unpackCode6AMX, code5m: unpackCode5mAMX, code4: unpackCode4AMX, code4m: unpackCode4mAMX,
 	}
@@ -72,6 +72,15 @@ func avx512Ops() *ops {
 		code8: matVecCode8AVX512, code6: matVecCode6AVX512, code5m: matVecCode5mAVX512,
 		code4: matVecCode4AVX512, code4m: matVecCode4mAVX512,
 		float32s: matVecFloat32AVX512, float16s: matVecFloat16AVX512, bfloat16s: matVecBFloat16AVX512,
+	}
+	o.bands = &bandOps{rows: 6, min: 128, quantize: quantizeBandAVX512}
+	o.bands.unpack = [layouts]func(dst, panel *byte, steps int){
+		code8: unpackCode8AVX512, code6: unpackCode6AVX512, code5m: unpackCode5mAVX512,
+		code4: unpackCode4AVX512, code4m: unpackCode4mAVX512,
+	}
+	o.bands.multiply = [layouts]bandFunc{
+		code8: bandCode8AVX512, code6: bandCode6AVX512, code5m: bandCode5mAVX512,
+		code4: bandCode4AVX512, code4m: bandCode4mAVX512,
 	}
 	o.words = &wordOps{keys: wordKeysAVX512, values: wordValuesAVX512, step: wordStepAVX512}
 	return o

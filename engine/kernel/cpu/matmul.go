@@ -48,7 +48,7 @@ func (o *ops) tileHeight(quantized bool, n, left int) int {
 func (o *ops) tileFull(quantized bool, n int) int {
 	switch {
 	case o.banded(quantized, n):
-		return bandRows
+		return o.bands.rows
 	case quantized && o.tall[code8] != nil:
 		return tallRows
 	}
@@ -69,7 +69,7 @@ func actRow(quantized bool, cols int) int {
 // actSize is how many bytes n rows take.
 func (o *ops) actSize(quantized bool, n, cols int) int {
 	if o.banded(quantized, n) {
-		return roundUp(n, bandRows) * bandRow(cols)
+		return roundUp(n, o.bands.rows) * bandRow(cols)
 	}
 	full := o.tileFull(quantized, n)
 	rows := n / full * full

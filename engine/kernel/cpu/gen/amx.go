@@ -34,9 +34,9 @@ func (l layout) bandStep() int {
 // bands emits what the level amx adds to the one below.
 func (g *gen) bands() {
 	for _, l := range layouts {
-		g.unpack(l)
+		g.unpack(l, false)
 	}
-	g.quantizeBand()
+	g.quantizeBand(false)
 	for _, l := range layouts {
 		g.band(l)
 	}
@@ -49,29 +49,44 @@ func (g *gen) bandConstants() {
 		bits uint32
 	}{
 		{"nibbles", 0x0f0f0f0f}, {"bit4", 0x10101010}, {"bits45", 0x30303030},
-		{"offset128", 0x80808080}, {"offset32", 0x20202020}, {"offset8", 0x08080808},
 		{"topmin", 0x0da24260}, {"abs", 0x7fffffff}, {"c127", 0x42fe0000}, // what quantize takes
 	} {
 		g.constant(c.name, g.repeat(c.bits))
+	}
+	g.unpackConstants()
+}
+
+// unpackConstants defines what the kernels of bands take at every level.
+func (g *gen) unpackConstants() {
+	for n, bits := range []uint32{0x80808080, 0x20202020, 0x08080808} {
+		g.constant(fmt.Sprintf("offset%d", []int{128, 32, 8}[n]), g.repeat(bits))
 	}
 	g.constant("ones8", g.repeat(0x01010101))
 	g.constant("bandOrder", []uint32{0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15}) // packing works within 128-bit lanes
 }
 
-// unpack takes steps of a panel apart.
-func (g *gen) unpack(l layout) {
+// unpack takes steps of a panel apart. What biased sums begin at stands in the end.
+func (g *gen) unpack(l layout, biased bool) {
 	g.function("unpack"+l.name, "func(dst *byte, panel *byte, steps int)",
 		fmt.Sprintf("takes steps of a %s panel apart.", l.name))
 	dst, panel, steps := g.arg("dst"), g.arg("panel"), g.arg("steps")
-	mask, offset := g.vec(), g.vec()
+	mask, offset, zero, bias := g.vec(), g.vec(), g.vec(), g.vec()
 	if l.nibbles {
 		g.VMOVDQU32(g.c("nibbles"), mask)
 	}
 	if l.offset > 0 {
 		g.VMOVDQU32(g.c(fmt.Sprintf("offset%d", l.offset)), offset)
 	}
+	if biased {
+		g.zero(zero)
+		g.VMOVDQU32(g.c("offset128"), bias)
+	}
 	g.eachStep(l, panel, steps, func(at place) {
 		for _, p := range l.all() {
+			begin := g.vecs(2)
+			if biased {
+				g.zero(begin...)
+			}
 			for k := range p.groups {
 				for side := range 2 {
 					w := reg.VecVirtual(nil)
@@ -84,11 +99,22 @@ func (g *gen) unpack(l layout) {
 						g.VPSUBB(offset, w, w)
 					}
 					g.VMOVDQU32(w, mem(dst, side*plainSide+(p.first+k)*lineBytes))
+					if biased {
+						g.vnniReg(w, bias, begin[side])
+					}
 				}
+			}
+			for side := 0; side < 2 && biased; side++ {
+				g.VPSUBD(begin[side], zero, begin[side])
+				g.VMOVDQU32(begin[side], mem(dst, l.bandStep()+p.index*sumsBytes+side*64))
 			}
 		}
 		g.plainScales(l, at, dst, plainCodes)
-		g.ADDQ(operand.I32(l.bandStep()), dst)
+		if biased {
+			g.ADDQ(operand.I32(l.biasedStep()), dst)
+		} else {
+			g.ADDQ(operand.I32(l.bandStep()), dst)
+		}
 	})
 	g.finish()
 }
@@ -179,7 +205,7 @@ func (b *banding) steps(left, nextBand reg.GPVirtual) {
 
 // finishBand writes the sums and moves dst past them.
 func (b *banding) finishBand(dst, stride reg.GPVirtual) {
-	for r := range bandRows {
+	for r := range len(b.sums) / 2 {
 		b.VMOVUPS(b.sums[2*r], mem(dst, 0))
 		b.VMOVUPS(b.sums[2*r+1], mem(dst, 64))
 		b.ADDQ(stride, dst)
@@ -317,7 +343,6 @@ func (b *banding) storeDots(pair int) (ops []func()) {
 func (b *banding) scale(p group, between func(slot int)) {
 	scales := plainCodes + p.index*sumsBytes
 	scale := []reg.VecVirtual{b.load(mem(nowCodes, scales)), b.load(mem(nowCodes, scales+64))}
-	low := scales + 64/b.group*sumsBytes
 	for r := range bandRows {
 		d := b.vec()
 		b.VBROADCASTSS(mem(nowAct, bandRows*lineBytes+r*tailBytes+4*p.block), d)
@@ -328,12 +353,18 @@ func (b *banding) scale(p group, between func(slot int)) {
 			b.VSUBPS(mem(dotsBase, b.dots(p.index%2, side)+r*lineBytes), b.magic, dots)
 			b.VFNMADD231PS(t, dots, b.sums[2*r+side])
 		}
-		if b.mins {
-			sum := b.vec()
-			b.VBROADCASTSS(mem(nowAct, bandRows*lineBytes+r*tailBytes+tailSum+4*p.block), sum)
-			for side := range 2 {
-				b.VFNMADD231PS(mem(nowCodes, low+side*64), sum, b.sums[2*r+side])
-			}
-		}
+		b.subtractMinima(p, mem(nowAct, bandRows*lineBytes+r*tailBytes+tailSum+4*p.block), nowCodes, r)
+	}
+}
+
+// subtractMinima subtracts a group's minima, times scale·Σcodes of row r, where the layout has any.
+func (b *banding) subtractMinima(p group, sumAt operand.Mem, codes reg.Register, r int) {
+	if !b.mins {
+		return
+	}
+	low, sum := plainCodes+(64/b.group+p.index)*sumsBytes, b.vec()
+	b.VBROADCASTSS(sumAt, sum)
+	for side := range 2 {
+		b.VFNMADD231PS(mem(codes, low+side*64), sum, b.sums[2*r+side])
 	}
 }

@@ -57,6 +57,8 @@ func main() {
 			if g.wide {
 				g.matVecs()
 				g.words()
+				g.unpackConstants()
+				g.biasedBands()
 			}
 			g.attention()
 			g.delta()

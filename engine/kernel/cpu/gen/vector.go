@@ -393,7 +393,8 @@ func (g *gen) quantize() {
 }
 
 // quantizeBand emits the form that bands take: what quantize finds, two blocks at a time.
-func (g *gen) quantizeBand() {
+// Biased codes are 128 more.
+func (g *gen) quantizeBand(biased bool) {
 	g.function("quantizeBand", "func(codes, tail *byte, stride int, x *float32, blocks int)",
 		"writes blocks of 32 values as codes, and scales and sums apart from them.")
 	codes, tail, stride, x, blocks := g.arg("codes"), g.arg("tail"), g.arg("stride"), g.arg("x"), g.arg("blocks")
@@ -413,7 +414,12 @@ func (g *gen) quantizeBand() {
 	g.VPACKSSDW(v[3], v[2], v[2])
 	g.VPACKSSWB(v[2], v[0], v[0])
 	g.VPERMD(v[0], order, packed)
-	g.VMOVDQU32(packed, mem(codes, 0))
+	stored := packed
+	if biased {
+		stored = g.vec()
+		g.VPXORD(g.c("offset128"), packed, stored)
+	}
+	g.VMOVDQU32(stored, mem(codes, 0))
 	sums := g.vec()
 	g.VMOVDQA32(zero, sums)
 	g.vnniReg(packed, ones, sums)
