@@ -40,6 +40,17 @@ cross: ## build both programs for other systems, and throw them away
 	GOOS=darwin GOARCH=arm64 $(GO) build ./node ./bench
 	GOOS=windows GOARCH=amd64 $(GO) build ./node ./bench
 
+# The packages whose results depend on the kernels of a processor. ARM64_RUN narrows their tests.
+QEMU ?= qemu-aarch64
+ARM64_PKGS := ./engine/kernel/cpu ./engine/model
+ARM64_RUN ?= .
+.PHONY: arm64
+arm64: ## test the kernels of arm64 against the reference, under qemu-user where it is installed
+	@if ! command -v $(QEMU) >/dev/null; then echo "arm64: not run, there is no $(QEMU) here (Debian: qemu-user)"; exit 0; fi; \
+	mkdir -p $(BIN); for p in $(ARM64_PKGS); do \
+	  GOARCH=arm64 $(GO) vet $$p && GOARCH=arm64 $(GO) test -c -o $(BIN)/arm64.test $$p || exit 1; \
+	  (cd $$p && $(QEMU) -cpu max $(CURDIR)/$(BIN)/arm64.test -test.short -test.timeout 30m -test.run '$(ARM64_RUN)') || exit 1; done
+
 .PHONY: generate
 generate: ## regenerate the assembly kernels
 	cd engine/kernel/cpu/gen && $(GO) run . -dir ..

@@ -175,7 +175,7 @@ that the parity tests compare with.`,
 	f.IntVar(&greedy, "greedy", 0, "tokens to continue greedily")
 	f.Bool("json", false, "print JSON")
 	f.IntVar(&threads, "threads", 0, "threads, 0 = one per processor")
-	f.StringVar(&level, "level", "", "kernel level: amx, avx512vnni, avx2, portable; empty = the best here")
+	f.StringVar(&level, "level", "", "kernel level: amx, avx512vnni, avx2 (arm64: dotprod, neon), portable; empty = the best here")
 	f.BoolVar(&quantize, "quantize-activations", true, "round activations to 8 bits where weights are quantized, as serving does")
 	for _, name := range []string{"model", "tokens"} {
 		_ = cmd.MarkFlagRequired(name) // fails only for a flag that does not exist

@@ -13,7 +13,7 @@ import (
 type Options struct {
 	// Threads is how many threads compute, the caller included. 0 is GOMAXPROCS.
 	Threads int
-	// Level is "amx", "avx512vnni", "avx2" or "portable". Empty is what the
+	// Level is "amx", "avx512vnni", "avx2", "dotprod", "neon" or "portable". Empty is what the
 	// environment variable CORENODE_CPU_LEVEL says, else the best one this
 	// processor has.
 	Level string

@@ -1,7 +1,8 @@
 // Package cpu is the kernel.Backend for CPUs: portable Go, and assembly for
-// amd64 at three levels (avx2, avx512vnni and amx), chosen once when a Backend
-// is made. All levels read the same packed weights. Level amx is avx512vnni
-// with matrix tiles for many rows; their results are bit-equal.
+// amd64 at three levels (avx2, avx512vnni and amx) and for arm64 at two (neon and
+// dotprod), chosen once when a Backend is made. All levels read the same packed
+// weights. Level amx is avx512vnni with matrix tiles for many rows; their results
+// are bit-equal, and so are those of dotprod and neon.
 //
 // # Weights
 //

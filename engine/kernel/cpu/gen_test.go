@@ -27,8 +27,8 @@ func TestGeneratedFiles(t *testing.T) {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	made, err := filepath.Glob(filepath.Join(dir, "*"))
-	if err != nil || len(made) != 8 {
-		t.Fatalf("%d files were made (%v), want 8", len(made), err)
+	if err != nil || len(made) != 11 {
+		t.Fatalf("%d files were made (%v), want 11", len(made), err)
 	}
 	for _, path := range made {
 		want, err := os.ReadFile(path)

@@ -4,7 +4,7 @@ package cpu
 
 import "corenode/engine/kernel"
 
-// kernelsAVX512 are the kernels that both widths of vectors have.
+// kernelsAVX512 are the kernels that every width of vectors has.
 func kernelsAVX512() *ops {
 	return &ops{
 		matMul: [layouts][len(tileRows)]matMulFunc{

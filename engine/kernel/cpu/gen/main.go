@@ -1,6 +1,7 @@
-// Command gen writes the amd64 kernels of package cpu: kernels_<level>_amd64.s
-// and their Go declarations, for the levels avx512, avx2 and amx (which has
-// only what avx512 lacks), and levels_<level>_amd64.go, the tables of the first two.
+// Command gen writes the kernels of package cpu: kernels_<level>_amd64.s and their
+// Go declarations, for the levels avx512, avx2 and amx (which has only what avx512
+// lacks), and levels_<level>_amd64.go, the tables of the first two. arm.go and the
+// neon files write the same for arm64, whose levels differ in products with codes alone.
 // It is a module of its own so that avo is no dependency of the product; the files
 // it writes are checked in, and a test compares them with what it writes.
 //
@@ -65,13 +66,16 @@ func main() {
 			g.deltaParts()
 			g.products()
 			g.vectors()
-			if err := g.writeLevel(*out); err != nil {
+			if err := g.writeLevel(*out, "amd64"); err != nil {
 				log.Fatal(err)
 			}
 		}
 		if err := g.write(*out); err != nil {
 			log.Fatal(err)
 		}
+	}
+	if err := writeArm(*out); err != nil {
+		log.Fatal(err)
 	}
 }
 
