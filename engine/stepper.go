@@ -145,7 +145,7 @@ func (s *Stepper) Submit(j *Job, now time.Time) error {
 	q := j.Request
 	r := &run{
 		job: j, sampler: sample.New(q.Sampling, s.masked(q.Hidden), q.Distinct),
-		decoder: s.engine.tokenizer.NewDecoder(), parser: output.New(q.Parse),
+		decoder: s.engine.tokenizer.NewDecoder(q.Parse.Begun), parser: output.New(q.Parse),
 		seq: sched.Sequence{
 			Namespace: j.Account + "\x00" + q.Model, Account: j.Account, Priority: j.Priority,
 			Tokens: append(make([]int32, 0, len(q.Prompt)+min(q.MaxTokens, 1024)), q.Prompt...),

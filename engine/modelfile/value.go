@@ -246,6 +246,22 @@ func (f *File) Strings(key string) ([]string, error) {
 	return out, nil
 }
 
+// Floats returns an array of float32.
+func (f *File) Floats(key string) ([]float32, error) {
+	v, err := f.value(key)
+	if err != nil {
+		return nil, err
+	}
+	if v.Type != Array || v.Elem != Float32 {
+		return nil, wrongType(v, "[]f32")
+	}
+	out := make([]float32, v.Len)
+	for i := range out {
+		out[i] = math.Float32frombits(binary.LittleEndian.Uint32(v.items()[4*i:]))
+	}
+	return out, nil
+}
+
 // Ints returns an array of integers, or of bools as 0 and 1; a scalar is a
 // list of one, since some keys are written either way.
 func (f *File) Ints(key string) ([]int64, error) {

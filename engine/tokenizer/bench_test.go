@@ -140,7 +140,7 @@ func BenchmarkLoad(b *testing.B) {
 func BenchmarkDecode(b *testing.B) {
 	tok := openVocab(b, "rebuilt-vocab-qwen2.gguf")
 	ids := tok.Encode(nil, "The quick brown fox jumps over the lazy dog, naïve 你好 🦙.")
-	d := tok.NewDecoder()
+	d := tok.NewDecoder(false)
 	b.ReportAllocs()
 	for i := 0; b.Loop(); i++ {
 		_ = d.Feed(ids[i%len(ids)])

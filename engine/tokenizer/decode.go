@@ -44,16 +44,23 @@ func (t *Tokenizer) visible(id int32) string {
 // does not change it.
 type Decoder struct {
 	tokenizer  *Tokenizer
+	prefixed   bool                  // the text begins with a space that is not its own
 	partial    [utf8.UTFMax - 1]byte // partial[:partialLen] begins a character
 	partialLen int
 }
 
-// NewDecoder returns a decoder for one stream of tokens.
-func (t *Tokenizer) NewDecoder() *Decoder { return &Decoder{tokenizer: t} }
+// NewDecoder returns a decoder for the tokens of a text, or with within for those of one
+// that has begun: the space that the tokenizer puts in front of a text is taken off again.
+func (t *Tokenizer) NewDecoder(within bool) *Decoder {
+	return &Decoder{tokenizer: t, prefixed: !within && t.sentences != nil && t.sentences.prefix.Space}
+}
 
 // Feed takes the next token and returns the text that is now complete.
 func (d *Decoder) Feed(id int32) string {
 	s := d.tokenizer.visible(id)
+	if d.prefixed && s != "" {
+		d.prefixed, s = false, strings.TrimPrefix(s, " ")
+	}
 	if d.partialLen == 0 && utf8.ValidString(s) {
 		return s // nearly always: no copy
 	}

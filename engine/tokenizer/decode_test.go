@@ -20,7 +20,7 @@ func TestDecoderReplacesLikePython(t *testing.T) {
 		if got := zero.feed(string(raw)) + zero.Flush(); got != c[1] {
 			t.Errorf("%s in one is %q, want %q", c[0], got, c[1])
 		}
-		d := tok.NewDecoder()
+		d := tok.NewDecoder(false)
 		var b strings.Builder
 		for _, x := range raw {
 			part := d.Feed(tok.bytes[x])

@@ -18,12 +18,10 @@ var patterns = map[string]string{
 // jsonFile is the part of a tokenizer.json that counts here. Source: the serialization of
 // the library that writes it, huggingface/tokenizers.
 type jsonFile struct {
-	Added      []jsonAdded `json:"added_tokens"`
-	Normalizer *struct {
-		Type string `json:"type"`
-	} `json:"normalizer"`
-	PreTokenizer  jsonSplit `json:"pre_tokenizer"`
-	PostProcessor jsonPost  `json:"post_processor"`
+	Added         []jsonAdded     `json:"added_tokens"`
+	Normalizer    *jsonNormalizer `json:"normalizer"`
+	PreTokenizer  jsonSplit       `json:"pre_tokenizer"`
+	PostProcessor jsonPost        `json:"post_processor"`
 	Model         struct {
 		Type         string           `json:"type"`
 		Vocab        map[string]int32 `json:"vocab"`
@@ -72,8 +70,12 @@ func (p jsonPost) first() string {
 type jsonSplit struct {
 	Type    string `json:"type"`
 	Pattern struct {
-		Regex string `json:"Regex"`
+		Regex  string `json:"Regex"`
+		String string `json:"String"`
 	} `json:"pattern"`
+	Replacement    string      `json:"replacement"` // of a Metaspace, as the next two
+	Scheme         string      `json:"prepend_scheme"`
+	Split          *bool       `json:"split"`
 	UseRegex       *bool       `json:"use_regex"`
 	AddPrefixSpace bool        `json:"add_prefix_space"`
 	Parts          []jsonSplit `json:"pretokenizers"`
@@ -116,16 +118,22 @@ func jsonVocab(text []byte) (v Vocab, err error) {
 	case f.Model.Type != "BPE":
 		return v, fmt.Errorf("model.type is %q, only BPE is supported", f.Model.Type)
 	case f.Model.ByteFallback:
-		return v, fmt.Errorf("model.byte_fallback is set, only byte-level BPE is supported")
+		err = f.sentences(&v)
 	case f.Normalizer != nil && f.Normalizer.Type != "NFC": // texts are mostly in that form; vocab files of GGUF leave it out too
 		return v, fmt.Errorf("normalizer.type is %q, only NFC is supported", f.Normalizer.Type)
 	}
-	if v.Pre, err = f.PreTokenizer.splitter(); err != nil {
+	if !v.SentencePiece {
+		v.Pre, err = f.PreTokenizer.splitter()
+	}
+	if err != nil {
 		return v, err
 	}
 	v.IgnoreMerges, v.Pad = f.Model.IgnoreMerges, -1
 	if v.Tokens, v.Types, err = f.tokens(); err != nil {
 		return v, err
+	}
+	if v.SentencePiece {
+		f.asSentences(&v)
 	}
 	for _, m := range f.Model.Merges {
 		v.Merges = append(v.Merges, string(m))

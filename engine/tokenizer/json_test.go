@@ -206,6 +206,12 @@ func FuzzFromJSON(f *testing.F) {
 	v := smallVocab(f, "qwen2")
 	f.Add(asJSON(f, v, false))
 	f.Add(asJSON(f, v, true))
+	r := recordedSentences(f, "small.json")
+	sentences, err := json.Marshal(r.JSON)
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(sentences)
 	f.Add([]byte(`{"added_tokens":[{"id":3,"content":"x","lstrip":true}],"model":{"type":"BPE","vocab":{"a":1},"merges":["a b"]}}`))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		var tok *Tokenizer

@@ -29,19 +29,18 @@ func readVocab(f *modelfile.File) (v Vocab, err error) {
 	if err != nil {
 		return v, err
 	}
-	if model != "gpt2" {
-		return v, fmt.Errorf("%smodel is %q, only byte-level BPE (gpt2) is supported", keyPrefix, model)
+	switch model {
+	case "gpt2":
+		err = v.readBytes(f)
+	case "llama":
+		err = v.readSentences(f)
+	default:
+		err = fmt.Errorf("%smodel is %q, only byte-level BPE (gpt2) and SentencePiece (llama) are supported", keyPrefix, model)
 	}
-	if v.Pre, err = f.String(keyPrefix + "pre"); err != nil {
+	if err != nil {
 		return v, err
-	}
-	if _, ok := splitters[v.Pre]; !ok { // before reading megabytes for nothing
-		return v, fmt.Errorf("%spre is %q, want one of %q", keyPrefix, v.Pre, splitterNames())
 	}
 	if v.Tokens, err = f.Strings(keyPrefix + "tokens"); err != nil {
-		return v, err
-	}
-	if v.Merges, err = f.Strings(keyPrefix + "merges"); err != nil {
 		return v, err
 	}
 	if v.Types, err = readTypes(f); err != nil {
@@ -55,11 +54,39 @@ func readVocab(f *modelfile.File) (v Vocab, err error) {
 			return v, err
 		}
 	}
-	v.AddBOS, v.IgnoreMerges = splitters[v.Pre].addBOS, splitters[v.Pre].ignoreMerges
 	if f.Has(keyPrefix + "add_bos_token") {
 		v.AddBOS, err = f.Bool(keyPrefix + "add_bos_token")
 	}
 	return v, err
+}
+
+// readBytes reads what only byte-level BPE has.
+func (v *Vocab) readBytes(f *modelfile.File) (err error) {
+	if v.Pre, err = f.String(keyPrefix + "pre"); err != nil {
+		return err
+	}
+	s, ok := splitters[v.Pre]
+	if !ok { // before reading megabytes for nothing
+		return fmt.Errorf("%spre is %q, want one of %q", keyPrefix, v.Pre, splitterNames())
+	}
+	v.AddBOS, v.IgnoreMerges = s.addBOS, s.ignoreMerges
+	v.Merges, err = f.Strings(keyPrefix + "merges")
+	return err
+}
+
+// readSentences reads what only SentencePiece has. Without the keys a text begins with BOS and
+// a space, as each of its parts does.
+func (v *Vocab) readSentences(f *modelfile.File) (err error) {
+	v.SentencePiece, v.AddBOS = true, true
+	space := true
+	if f.Has(keyPrefix + "add_space_prefix") {
+		space, err = f.Bool(keyPrefix + "add_space_prefix")
+	}
+	v.Prefix = Prefix{Space: space, Parts: space}
+	if err == nil {
+		v.Scores, err = f.Floats(keyPrefix + "scores")
+	}
+	return err
 }
 
 func readTypes(f *modelfile.File) ([]int32, error) {

@@ -66,7 +66,7 @@ func TestFromFileRefuses(t *testing.T) {
 		value any // nil: the key is absent
 		want  string
 	}{
-		{"model", "llama", `"llama"`}, {"model", nil, "tokenizer.ggml.model"}, {"pre", nil, "tokenizer.ggml.pre"},
+		{"model", "t5", `"t5"`}, {"model", nil, "tokenizer.ggml.model"}, {"pre", nil, "tokenizer.ggml.pre"},
 		{"pre", "falcon", `"falcon"`}, {"tokens", nil, "tokenizer.ggml.tokens"}, {"tokens", []int32{1}, "[]i32"},
 		{"merges", nil, "tokenizer.ggml.merges"}, {"token_type", []int32{1}, "1 token types"},
 		{"token_type", []int64{1 << 32}, "token_type"}, {"eos_token_id", uint64(1 << 40), "eos_token_id"},

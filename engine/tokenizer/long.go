@@ -1,5 +1,7 @@
 package tokenizer
 
+import "unicode/utf8"
+
 // blockBytes is how much of a long piece is merged at a time: more than all but
 // hostile pieces have, in 2 MB of scratch.
 const blockBytes = scratchKept
@@ -23,7 +25,7 @@ func (t *Tokenizer) mergeLong(dst []int32, piece string, block, most int) []int3
 	tail := min(block/2, 8*t.tokens.longest)
 	from, at := len(dst), 0 // dst[from:] stands for piece[:at]
 	for done, back, more := 0, 1, 0; ; {
-		start, end := len(dst), min(len(piece), at+block+more)
+		start, end := len(dst), t.cut(piece, min(len(piece), at+block+more))
 		dst = s.merge(t, dst, piece[at:end])
 		if start > from && !t.apart(dst[start-1], dst[start]) {
 			dst, more = t.takeBack(dst[:start], from, back, end-at)
@@ -42,6 +44,17 @@ func (t *Tokenizer) mergeLong(dst []int32, piece string, block, most int) []int3
 		}
 		done, back, more = at, 1, 0
 	}
+}
+
+// cut is where a block of piece ends that could end at a place: with SentencePiece not within
+// a character, which blocks are much longer than.
+func (t *Tokenizer) cut(piece string, at int) int {
+	for k := at; t.sentences != nil && k > at-utf8.UTFMax && k < len(piece); k-- {
+		if utf8.RuneStart(piece[k]) {
+			return k
+		}
+	}
+	return at
 }
 
 // takeBack takes up to n ids from the end of dst, but none before from, and adds

@@ -22,9 +22,9 @@ func (t *Tokenizer) addMerges(v Vocab) error {
 		if !ok || left == "" || right == "" {
 			return fmt.Errorf("merge %d is %q, want two tokens and a space", rank, merge)
 		}
-		buffer, _ = tokenBytes(buffer[:0], left, typeNormal)
+		buffer = t.meant(buffer[:0], left)
 		cut := len(buffer)
-		buffer, _ = tokenBytes(buffer, right, typeNormal)
+		buffer = t.meant(buffer, right)
 		joined := string(buffer)
 		a, okA := t.tokens.find(joined[:cut])
 		b, okB := t.tokens.find(joined[cut:])
@@ -32,7 +32,7 @@ func (t *Tokenizer) addMerges(v Vocab) error {
 		switch {
 		case okA && okB && okC:
 			t.pairs.insert(a, b, rank, c)
-			if len(joined) == 2 {
+			if len(joined) == 2 && t.sentences == nil {
 				t.pairs.insertBytes(joined[0], joined[1], t.pairs.find(a, b))
 			}
 		case special[left] || special[right] || special[left+right]:
@@ -41,6 +41,15 @@ func (t *Tokenizer) addMerges(v Vocab) error {
 		}
 	}
 	return nil
+}
+
+// meant appends what a normal token of the vocabulary stands for.
+func (t *Tokenizer) meant(dst []byte, token string) []byte {
+	if t.sentences != nil {
+		return append(dst, strings.ReplaceAll(token, spaceMark, " ")...)
+	}
+	dst, _ = tokenBytes(dst, token, typeNormal)
+	return dst
 }
 
 // shortPiece is the length in bytes up to which looking at every pair again
@@ -63,13 +72,9 @@ func (t *Tokenizer) merge(dst []int32, piece string) []int32 {
 func (t *Tokenizer) mergeShort(dst []int32, piece string) []int32 {
 	var idBuffer [shortPiece]int32
 	var valueBuffer [shortPiece]uint64
-	ids, values := idBuffer[:len(piece)], valueBuffer[:len(piece)-1] // values[i] is of ids[i], ids[i+1]
-	for i := range ids {
-		ids[i] = t.bytes[piece[i]]
-	}
-	for i := range values {
-		values[i] = t.pairs.findBytes(piece[i], piece[i+1])
-	}
+	ids := t.symbols(idBuffer[:0], piece)
+	values := valueBuffer[:len(ids)-1] // values[i] is of ids[i], ids[i+1]
+	t.firstValues(values, ids, piece)
 	for {
 		best, at := noPair, 0
 		for i, value := range values {
@@ -92,12 +97,36 @@ func (t *Tokenizer) mergeShort(dst []int32, piece string) []int32 {
 	}
 }
 
+// symbols appends what merging begins with: a token for each byte or character of piece.
+func (t *Tokenizer) symbols(dst []int32, piece string) []int32 {
+	if t.sentences != nil {
+		return t.characters(dst, piece)
+	}
+	for i := range len(piece) {
+		dst = append(dst, t.bytes[piece[i]])
+	}
+	return dst
+}
+
+// firstValues writes the values of all pairs of symbols of piece.
+func (t *Tokenizer) firstValues(values []uint64, symbols []int32, piece string) {
+	if t.sentences != nil {
+		for i := range values {
+			values[i] = t.pairs.find(symbols[i], symbols[i+1])
+		}
+		return
+	}
+	for i := range values {
+		values[i] = t.pairs.findBytes(piece[i], piece[i+1])
+	}
+}
+
 // scratchKept bounds the memory that stays in the pool: 64 Ki positions, about
 // 2 MB. What is longer is merged in blocks.
 const scratchKept = 1 << 16
 
 // mergeScratch merges one long piece in O(n log n): a linked list of ids over
-// the byte positions and a heap of candidate pairs. At most one entry is
+// the symbols and a heap of candidate pairs. At most one entry is
 // pushed per changed pair, so the heap holds at most 3n entries.
 type mergeScratch struct {
 	ids        []int32
@@ -134,19 +163,19 @@ func (s *mergeScratch) merge(t *Tokenizer, dst []int32, piece string) []int32 {
 	return dst
 }
 
-// start lays out one id per byte and heapifies all pairs.
+// start lays out the symbols and heapifies all pairs.
 func (s *mergeScratch) start(t *Tokenizer, piece string) {
-	n := len(piece)
-	s.ids, s.next, s.prev = resize(s.ids, n), resize(s.next, n), resize(s.prev, n)
+	s.ids = t.symbols(resize(s.ids, len(piece))[:0], piece)
+	n := len(s.ids)
+	s.next, s.prev = resize(s.next, n), resize(s.prev, n)
 	s.values, s.heap = resize(s.values, n), s.heap[:0]
 	for i := range n {
-		s.ids[i] = t.bytes[piece[i]]
 		s.next[i], s.prev[i] = int32(i+1), int32(i-1)
 	}
 	s.next[n-1] = -1
 	s.values[n-1] = noPair
+	t.firstValues(s.values[:n-1], s.ids, piece)
 	for i := range n - 1 {
-		s.values[i] = t.pairs.findBytes(piece[i], piece[i+1])
 		if s.values[i] != noPair {
 			s.heap = append(s.heap, s.values[i]>>32<<32|uint64(i))
 		}

@@ -25,9 +25,16 @@ func Metadata(f *modelfile.File, rows int) ([]modelfile.KV, error) {
 		}
 	}
 	meta := []modelfile.KV{
-		{Key: keyPrefix + "model", Value: "gpt2"}, {Key: keyPrefix + "pre", Value: v.Pre},
 		{Key: keyPrefix + "tokens", Value: v.Tokens}, {Key: keyPrefix + "token_type", Value: v.Types},
-		{Key: keyPrefix + "merges", Value: v.Merges}, {Key: keyPrefix + "add_bos_token", Value: v.AddBOS},
+		{Key: keyPrefix + "add_bos_token", Value: v.AddBOS},
+	}
+	own := []modelfile.KV{{Key: "model", Value: "gpt2"}, {Key: "pre", Value: v.Pre}, {Key: "merges", Value: v.Merges}}
+	if v.SentencePiece {
+		own = []modelfile.KV{{Key: "model", Value: "llama"}, {Key: "pre", Value: "default"}, {Key: "scores", Value: v.scores()},
+			{Key: "add_space_prefix", Value: v.Prefix.Space}}
+	}
+	for _, kv := range own {
+		meta = append(meta, modelfile.KV{Key: keyPrefix + kv.Key, Value: kv.Value})
 	}
 	for i, id := range []int32{v.BOS, v.EOS, v.EOT, v.Pad} {
 		if id >= 0 {

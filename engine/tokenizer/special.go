@@ -3,6 +3,7 @@ package tokenizer
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -47,12 +48,11 @@ type specialNode struct {
 	byte        byte  // leads here from the parent
 }
 
-// build collects control and user-defined tokens. Of two with one name the
-// first stays.
-func (s *specialSet) build(tokens []string, kinds []uint8) error {
+// build collects the tokens of some kinds. Of two with one name the first stays.
+func (s *specialSet) build(tokens []string, kinds []uint8, which ...uint8) error {
 	s.ids, s.trie = map[string]int32{}, []specialNode{{id: -1}}
 	for id, name := range tokens {
-		if kinds[id] != typeControl && kinds[id] != typeUserDefined || name == "" {
+		if !slices.Contains(which, kinds[id]) || name == "" {
 			continue
 		}
 		if _, dup := s.ids[name]; dup {
@@ -204,10 +204,10 @@ func (t *Tokenizer) EncodePrompt(dst []int32, text string) []int32 {
 // EncodePromptMax is EncodePrompt that stops, a little later, once dst has more
 // than most ids.
 func (t *Tokenizer) EncodePromptMax(dst []int32, text string, most int) []int32 {
-	for len(dst) <= most {
+	for whole := true; len(dst) <= most; whole = false {
 		id, start, end := t.specials.next(text, 0)
 		if end == 0 {
-			return t.EncodeMax(dst, t.Unprotect(text), most)
+			return t.encodePart(dst, t.Unprotect(text), most, whole)
 		}
 		before := text[:start]
 		text = text[end:]
@@ -219,7 +219,7 @@ func (t *Tokenizer) EncodePromptMax(dst []int32, text string, most int) []int32 
 				text = strings.TrimLeftFunc(text, unicode.IsSpace)
 			}
 		}
-		dst = append(t.EncodeMax(dst, t.Unprotect(before), most), id)
+		dst = append(t.encodePart(dst, t.Unprotect(before), most, whole), id)
 	}
 	return dst
 }

@@ -159,7 +159,7 @@ func specialsIn(tok *Tokenizer, ids []int32) (out []int32) {
 }
 
 func decode(tok *Tokenizer, ids []int32) string {
-	d := tok.NewDecoder()
+	d := tok.NewDecoder(false)
 	var b strings.Builder
 	for _, id := range ids {
 		b.WriteString(d.Feed(id))

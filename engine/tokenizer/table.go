@@ -21,8 +21,9 @@ type tokenTable struct {
 
 // newTokenTable turns normal tokens back into the bytes they stand for. All
 // other tokens, and normal ones written outside the byte alphabet, are plain
-// text and cannot be found: only special matching may produce them.
-func newTokenTable(tokens []string, kinds []uint8) tokenTable {
+// text and cannot be found: only special matching may produce them. With plain, normal
+// tokens are text too, and found.
+func newTokenTable(tokens []string, kinds []uint8, plain bool) tokenTable {
 	t := tokenTable{offsets: make([]uint32, len(tokens)+1), slots: newSlots(len(tokens)), seed: maphash.MakeSeed()}
 	total := 0
 	for _, token := range tokens {
@@ -34,6 +35,9 @@ func newTokenTable(tokens []string, kinds []uint8) tokenTable {
 	findable := make([]bool, len(tokens))
 	for id, token := range tokens {
 		buffer, findable[id] = tokenBytes(buffer[:0], token, kinds[id])
+		if plain && kinds[id] == typeNormal {
+			buffer, findable[id] = append(buffer[:0], token...), token != ""
+		}
 		text.Write(buffer)
 		t.offsets[id+1] = uint32(text.Len()) // a vocabulary of 4 GiB fits no model file of ours
 	}

@@ -1,10 +1,11 @@
-// Package tokenizer turns text into token ids and back: byte-level BPE as GGUF
-// metadata describes it.
+// Package tokenizer turns text into token ids and back: byte-level BPE and the BPE
+// of SentencePiece, as GGUF metadata or a tokenizer.json describes them.
 //
 // Encoding has three stages. A splitter cuts the text into pieces (words with
 // their leading space, numbers, punctuation, white space), each piece starts
 // as one token per byte, and the pair of neighbors with the lowest merge rank
-// is joined until no pair has a rank.
+// is joined until no pair has a rank. With SentencePiece pieces start as one token
+// per character, and user-defined tokens are cut out of any text first.
 //
 // Two kinds of text go in. Content (Encode) comes from clients: whatever it
 // says, no special token comes out. A prompt (EncodePrompt) is a rendered chat
@@ -34,9 +35,15 @@ const (
 
 // Vocab is what a model file says about its tokenizer.
 type Vocab struct {
-	// Pre names the splitter: gpt-2, llama-bpe, qwen2 or qwen35.
+	// Pre names the splitter of byte-level BPE: gpt-2, llama-bpe, qwen2 or qwen35.
 	Pre string
-	// Tokens in id order; normal ones in the printable form of byte-level BPE.
+	// SentencePiece is the other kind of vocabulary, which has no splitter. Without Merges
+	// its tokens are joined in the order of Scores, best first.
+	SentencePiece bool
+	Scores        []float32
+	Prefix        Prefix
+	// Tokens in id order; normal ones in the printable form of byte-level BPE, or with
+	// U+2581 for each space.
 	Tokens []string
 	// Types of the tokens, empty when all are normal.
 	Types []int32
@@ -63,6 +70,7 @@ type Strip struct {
 // Tokenizer encodes and decodes text of one model.
 type Tokenizer struct {
 	split        *splitter
+	sentences    *sentencePiece // nil for byte-level BPE
 	ignoreMerges bool
 	strips       map[int32]Strip
 	tokens       tokenTable
@@ -82,7 +90,7 @@ type Tokenizer struct {
 // every merge must join tokens into a token, so that any text can be encoded.
 func New(v Vocab) (*Tokenizer, error) {
 	s, ok := splitters[v.Pre]
-	if !ok {
+	if !ok && !v.SentencePiece {
 		return nil, fmt.Errorf("pre-tokenizer %q is not supported, want one of %q", v.Pre, splitterNames())
 	}
 	if err := checkVocab(v); err != nil {
@@ -95,20 +103,29 @@ func New(v Vocab) (*Tokenizer, error) {
 	}
 	t.scratch.New = func() any { return new(mergeScratch) }
 	t.kinds = kindsOf(v)
-	t.tokens = newTokenTable(v.Tokens, t.kinds)
 	t.memo = newMemo(len(v.Tokens))
 	t.pieces = newPieces()
-	if err := t.findBytes(); err != nil {
-		return nil, err
+	load := t.loadBytes
+	if v.SentencePiece {
+		load = t.loadSentences
 	}
-	if err := t.addMerges(v); err != nil {
-		return nil, err
-	}
-	if err := t.specials.build(v.Tokens, t.kinds); err != nil {
+	if err := load(v); err != nil {
 		return nil, err
 	}
 	t.stops = t.findStops(v)
 	return t, nil
+}
+
+// loadBytes takes over a vocabulary of byte-level BPE.
+func (t *Tokenizer) loadBytes(v Vocab) error {
+	t.tokens = newTokenTable(v.Tokens, t.kinds, false)
+	if err := t.findBytes(); err != nil {
+		return err
+	}
+	if err := t.addMerges(v); err != nil {
+		return err
+	}
+	return t.specials.build(v.Tokens, t.kinds, typeControl, typeUserDefined)
 }
 
 const tokensMax = 1 << 24 // far above any model; keeps ids and their sums inside an int32
@@ -184,7 +201,8 @@ func (t *Tokenizer) findStops(v Vocab) []int32 {
 			stops = append(stops, id)
 		}
 	}
-	for _, name := range []string{"<|endoftext|>", "<|end_of_text|>", "<|im_end|>", "<|eot_id|>", "<|eom_id|>"} {
+	for _, name := range []string{"<|endoftext|>", "<|end_of_text|>", "<|im_end|>", "<|eot_id|>", "<|eom_id|>",
+		"<end_of_turn>"} {
 		if id, ok := t.specials.ids[name]; ok && t.kinds[id] == typeControl {
 			stops = append(stops, id)
 		}
@@ -240,8 +258,26 @@ func (t *Tokenizer) Encode(dst []int32, text string) []int32 {
 // EncodeMax is Encode that stops, a little later, once dst has more than most ids,
 // also within one piece.
 func (t *Tokenizer) EncodeMax(dst []int32, text string, most int) []int32 {
+	return t.encodePart(dst, text, most, true)
+}
+
+// encodePart is EncodeMax of the whole of a text, or of a part behind a special token.
+func (t *Tokenizer) encodePart(dst []int32, text string, most int, whole bool) []int32 {
+	if t.sentences != nil {
+		return t.encodeSentences(dst, text, most, whole)
+	}
+	return t.encodePieces(dst, text, most)
+}
+
+// encodePieces appends the ids of a text, piece by piece.
+func (t *Tokenizer) encodePieces(dst []int32, text string, most int) []int32 {
 	for len(text) > 0 && len(dst) <= most {
-		n := t.split.next(text)
+		n := 0
+		if t.sentences != nil {
+			n = t.sentences.next(text)
+		} else {
+			n = t.split.next(text)
+		}
 		if n > blockBytes {
 			dst = t.mergeLong(dst, text[:n], blockBytes, most)
 		} else {

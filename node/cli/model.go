@@ -113,7 +113,7 @@ func tokenize(out io.Writer, t *tokenizer.Tokenizer, in string, decode, special 
 	if err != nil {
 		return err
 	}
-	d := t.NewDecoder()
+	d := t.NewDecoder(false)
 	var text strings.Builder
 	for _, id := range ids {
 		text.WriteString(d.Feed(id))

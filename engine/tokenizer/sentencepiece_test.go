@@ -1,0 +1,236 @@
+package tokenizer
+
+import (
+	"encoding/json"
+	"errors"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"corenode/engine/modelfile"
+	"corenode/engine/modelfile/gguftest"
+)
+
+// sentenceRecording is what testdata/sentencepiece/record.py writes.
+type sentenceRecording struct {
+	Texts  []string
+	Models []struct { // ids are by SentencePiece
+		Tokens []string
+		Types  []int32
+		Scores []float32
+		Prefix bool
+		IDs    [][]int32
+	}
+	JSON  map[string]json.RawMessage
+	Files []struct { // a tokenizer.json with other parts; ids are by the tokenizers library
+		Normalizer   json.RawMessage
+		PreTokenizer json.RawMessage `json:"pre_tokenizer"`
+		IDs          [][]int32
+	}
+}
+
+func recordedSentences(t testing.TB, name string) (r sentenceRecording) {
+	t.Helper()
+	readJSON(t, "testdata/sentencepiece/"+name, &r)
+	if len(r.Models) == 0 || len(r.Texts) < 200 {
+		t.Fatalf("%d models, %d texts", len(r.Models), len(r.Texts))
+	}
+	return r
+}
+
+// sentenceFiles are the recorded vocabularies as the metadata of GGUF.
+func sentenceFiles(t testing.TB, r sentenceRecording) (files []*modelfile.File) {
+	for _, m := range r.Models {
+		files = append(files, fileOf(t, metaOf(map[string]any{"model": "llama", "pre": "default", "tokens": m.Tokens, "token_type": m.Types,
+			"scores": m.Scores, "add_space_prefix": m.Prefix, "bos_token_id": uint32(1), "eos_token_id": uint32(2)})...))
+	}
+	return files
+}
+
+func sameIDs(t *testing.T, texts []string, want [][]int32, encode func(string) []int32) {
+	t.Helper()
+	if len(want) != len(texts) {
+		t.Fatalf("%d texts, %d recorded", len(texts), len(want))
+	}
+	for i, text := range texts {
+		if got := encode(text); got != nil && !slices.Equal(got, want[i]) {
+			t.Errorf("%q is %v, want %v", text, got, want[i])
+		}
+	}
+}
+
+// TestSentencePiece: a vocabulary in GGUF gives the ids of the library that made it, also in
+// pieces that are remembered, and they say the text again.
+func TestSentencePiece(t *testing.T) {
+	r := recordedSentences(t, "small.json")
+	for i, f := range sentenceFiles(t, r) {
+		tok, err := FromFile(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 2 {
+			sameIDs(t, r.Texts, r.Models[i].IDs, func(text string) []int32 { return tok.Encode(nil, text) })
+		}
+		for _, text := range r.Texts {
+			if got := decode(tok, tok.Encode(nil, text)); got != strings.ReplaceAll(text, spaceMark, " ") {
+				t.Errorf("%q comes back as %q", text, got)
+			}
+			checkProtected(t, tok, text)
+		}
+	}
+}
+
+// TestSentencePieceJSON: so does a tokenizer.json, in every form that people use, and the GGUF
+// metadata made of it.
+func TestSentencePieceJSON(t *testing.T) {
+	r := recordedSentences(t, "small.json")
+	if len(r.Files) < 5 {
+		t.Fatalf("%d files", len(r.Files))
+	}
+	for _, form := range r.Files {
+		r.JSON["normalizer"], r.JSON["pre_tokenizer"] = form.Normalizer, form.PreTokenizer
+		text, err := json.Marshal(r.JSON)
+		if err != nil {
+			t.Fatal(err)
+		}
+		tok, err := FromJSON(text)
+		if err != nil {
+			t.Fatalf("%s %s: %v", form.Normalizer, form.PreTokenizer, err)
+		}
+		sameIDs(t, r.Texts, form.IDs, prompt(tok))
+	}
+}
+
+// prompt encodes a text with its special tokens. Where a token with U+2581 is written in a text, it is
+// read as spaces here, and as the token by the library: such texts, which nobody writes, give
+// nothing to compare.
+func prompt(tok *Tokenizer) func(string) []int32 {
+	return func(text string) []int32 {
+		if strings.Contains(text, spaceMark+spaceMark) {
+			return nil
+		}
+		return tok.EncodePrompt(nil, strings.ReplaceAll(text, guard, escapedGuard))
+	}
+}
+
+// TestSentencePieceConverted: the metadata that is made of a tokenizer.json means the same.
+func TestSentencePieceConverted(t *testing.T) {
+	r := recordedSentences(t, "small.json")
+	form := r.Files[0] // without a space in front, which GGUF can say exactly
+	r.JSON["normalizer"], r.JSON["pre_tokenizer"] = form.Normalizer, form.PreTokenizer
+	text, err := json.Marshal(r.JSON)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	config := `{"model_type":"llama","num_hidden_layers":1,"max_position_embeddings":8,"hidden_size":2,"num_attention_heads":1,"vocab_size":1}`
+	if err := gguftest.WriteFolder(dir, map[string]string{"config.json": config, "tokenizer.json": string(text)}, nil, 1); err != nil {
+		t.Fatal(err)
+	}
+	folder, err := modelfile.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer folder.Close()
+	meta, err := Metadata(folder, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tok, err := FromFile(fileOf(t, meta...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	sameIDs(t, r.Texts, form.IDs, prompt(tok))
+}
+
+// TestSentencesInBlocks: a long text without a place to cut merges in blocks as it does at once.
+func TestSentencesInBlocks(t *testing.T) {
+	tok, err := FromFile(sentenceFiles(t, recordedSentences(t, "small.json"))[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := rand.New(rand.NewPCG(3, 4))
+	parts := []string{"the", "token", "请求", "Ω", "🙂", "é", "в", "node", "\ufdd0", "a"}
+	for range 50 {
+		var text strings.Builder
+		for text.Len() < 3000 {
+			text.WriteString(parts[r.IntN(len(parts))])
+		}
+		want := tok.merge(nil, text.String())
+		for _, block := range []int{64, 100, 777} {
+			if got := tok.mergeLong(nil, text.String(), block, 1<<20); !slices.Equal(got, want) {
+				t.Fatalf("in blocks of %d: %q differs", block, text.String())
+			}
+		}
+	}
+}
+
+// TestRealSentencePiece: the vocabulary of a published model.
+func TestRealSentencePiece(t *testing.T) {
+	data, err := gguftest.Published()
+	if errors.Is(err, gguftest.ErrNotInstalled) {
+		t.Skip(err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := modelfile.OpenBytes("gemma3-270m", data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := recordedSentences(t, "gemma3-270m.json")
+	tok, err := FromFile(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sameIDs(t, r.Texts, r.Models[0].IDs, func(text string) []int32 { return tok.Encode(nil, text) })
+	if !slices.Contains(tok.Stops(), 106) || !slices.Contains(tok.Stops(), 1) {
+		t.Errorf("stops %v, want the ends of a text and of a turn", tok.Stops())
+	}
+}
+
+func TestSentencePieceRefusals(t *testing.T) {
+	r := recordedSentences(t, "small.json")
+	m := r.Models[0]
+	good := func() map[string]any {
+		return map[string]any{"model": "llama", "tokens": m.Tokens, "token_type": m.Types, "scores": m.Scores}
+	}
+	for what, change := range map[string]func(map[string]any){
+		"no token for the byte": func(m map[string]any) {
+			m["tokens"], m["token_type"], m["scores"] = []string{"a"}, []int32{1}, []float32{0}
+		},
+		"but 3 scores":     func(m map[string]any) { m["scores"] = []float32{1, 2, 3} },
+		"scores":           func(m map[string]any) { delete(m, "scores") },
+		"are supported":    func(m map[string]any) { m["model"] = "t5" },
+		"add_space_prefix": func(m map[string]any) { m["add_space_prefix"] = "yes" },
+	} {
+		meta := good()
+		change(meta)
+		if _, err := FromFile(fileOf(t, metaOf(meta)...)); err == nil || !strings.Contains(err.Error(), what) {
+			t.Errorf("want an error that says %q, got %v", what, err)
+		}
+	}
+	for what, change := range map[string][2]string{
+		"normalizer has the type":           {"normalizer", `{"type":"NFKC"}`},
+		"neither normalizer":                {"normalizer", `null`},
+		"pre_tokenizer has the type":        {"pre_tokenizer", `{"type":"Whitespace"}`},
+		"want Metaspace that does not":      {"pre_tokenizer", `{"type":"Metaspace","replacement":"▁","prepend_scheme":"first","split":true}`},
+		"model.ignore_merges":               {"model", `{"type":"BPE","byte_fallback":true,"ignore_merges":true}`},
+		"want Prepend of U+2581 and Replac": {"normalizer", `{"type":"Prepend","prepend":"x"}`},
+	} {
+		form := map[string]json.RawMessage{}
+		for k, v := range r.JSON {
+			form[k] = v
+		}
+		form["normalizer"], form["pre_tokenizer"] = r.Files[0].Normalizer, json.RawMessage("null")
+		form[change[0]] = json.RawMessage(change[1])
+		text, err := json.Marshal(form)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := FromJSON(text); err == nil || !strings.Contains(err.Error(), what) {
+			t.Errorf("want an error that says %q, got %v", what, err)
+		}
+	}
+}
