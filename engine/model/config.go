@@ -37,7 +37,7 @@ type Config struct {
 	Eps     float32
 
 	// Window is how many positions a local layer sees; 0 without such layers. Their
-	// positions turn with frequencies of their own.
+	// positions turn with frequencies of their own where LocalInvFreq is set.
 	Window       int
 	Local        []bool // len Layers where Window is set
 	LocalInvFreq []float64
@@ -91,12 +91,13 @@ type arch struct {
 	moe      bool
 	ffnNorm  string
 	sharedFF bool
+	windows  bool // all layers are local where the file has a window
 	gemma    bool // embeddings times the root of their width, norms behind mixer and FFN, GELU, local layers
 }
 
 // archs is the closed set of architectures this package computes.
 var archs = map[string]arch{
-	"llama":     {ffnNorm: "ffn_norm.weight"},
+	"llama":     {ffnNorm: "ffn_norm.weight", windows: true},
 	"qwen2":     {ffnNorm: "ffn_norm.weight", neox: true, bias: true},
 	"qwen3":     {ffnNorm: "ffn_norm.weight", neox: true, qkNorm: true},
 	"qwen3moe":  {ffnNorm: "ffn_norm.weight", neox: true, qkNorm: true, moe: true},
@@ -167,7 +168,11 @@ func (k *keys) windows(c *Config, a arch) {
 	c.QueryScale = 1 / math.Sqrt(float64(c.HeadDim))
 	w := k.int("attention.sliding_window", 0, 0, contextMax)
 	if !a.gemma {
-		if w > 0 && w < c.ContextLength {
+		switch {
+		case w == 0 || w >= c.ContextLength:
+		case a.windows:
+			c.Window, c.Local = w, slices.Repeat([]bool{true}, c.Layers)
+		default:
 			k.fail("attention.sliding_window is %d of %d tokens, which is not supported", w, c.ContextLength)
 		}
 		return

@@ -53,7 +53,7 @@ func (m *Model) grow(rows int) {
 		mix: wide(max(q, v)), keptMix: wide(max(q, v)), angles: wide(c.RopeDim),
 		q: wide(q), k: wide(kv), v: wide(kv), headRows: headRows, headIn: headIn, logits: logits,
 	}
-	if c.Window > 0 {
+	if len(c.LocalInvFreq) > 0 {
 		a.local = wide(c.RopeDim)
 	}
 	if archs[c.Arch].hybrid {
@@ -232,7 +232,7 @@ func (m *Model) attend(l *layer, step *kernel.Step, cache kernel.Cache) {
 
 // angles are the positions of a layer.
 func (m *Model) angles(l *layer) kernel.Buffer {
-	if l.local {
+	if l.local && m.act.local != nil {
 		return m.act.local
 	}
 	return m.act.angles

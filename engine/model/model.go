@@ -153,8 +153,8 @@ func (t *tensors) layer(c Config, i int, linear bool) layer {
 		l.outBias = t.optional(p+"attn_output.bias", c.Hidden)
 	}
 	l.ffnNorm = t.vector(p+a.ffnNorm, c.Hidden)
+	l.local = c.Local != nil && i < c.Layers && c.Local[i]
 	if a.gemma {
-		l.local = c.Local[i]
 		share := float32(1 / c.embeddingScale())
 		l.mixNorm = t.scaled(p+"post_attention_norm.weight", share, c.Hidden)
 		l.endNorm = t.scaled(p+"post_ffw_norm.weight", share, c.Hidden)

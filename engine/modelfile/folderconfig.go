@@ -12,7 +12,7 @@ import (
 
 // architectures are the values of model_type that are understood.
 var architectures = map[string]string{
-	"llama": "llama", "qwen2": "qwen2", "qwen3": "qwen3", "qwen3_moe": "qwen3moe",
+	"llama": "llama", "mistral": "llama", "qwen2": "qwen2", "qwen3": "qwen3", "qwen3_moe": "qwen3moe",
 	"gemma3": "gemma3", "gemma3_text": "gemma3",
 	"qwen3_5": "qwen35", "qwen3_5_text": "qwen35", "qwen3_5_moe": "qwen35moe", "qwen3_5_moe_text": "qwen35moe",
 }
@@ -24,8 +24,9 @@ var idle = setOf("architectures attention_bias attention_dropout bos_token_id dt
 	"pretraining_tp router_aux_loss_coef sliding_window torch_dtype transformers_version use_cache _name_or_path")
 
 // idleOutside are those beside a text_config.
-var idleOutside = setOf("architectures dtype eos_token_id bos_token_id pad_token_id image_token_id language_model_only " +
-	"model_type text_config torch_dtype transformers_version video_token_id vision_config vision_end_token_id vision_start_token_id")
+var idleOutside = setOf("architectures boi_token_index dtype eoi_token_index eos_token_id bos_token_id image_token_id image_token_index " +
+	"initializer_range language_model_only mm_tokens_per_image pad_token_id " +
+	"model_type multimodal_projector_bias projector_hidden_act spatial_merge_size text_config torch_dtype transformers_version video_token_id vision_config vision_end_token_id vision_feature_layer vision_start_token_id")
 
 func setOf(words string) map[string]bool {
 	set := map[string]bool{}
@@ -153,6 +154,9 @@ func readFolderConfig(text []byte, raw []*rawTensor) (*folderConfig, error) {
 		c.predictionFound = c.predictionFound || strings.HasPrefix(t.name, "mtp.")
 	}
 	c.common(k)
+	if kind == "mistral" {
+		c.window(k)
+	}
 	c.ffn(k)
 	c.rope(k)
 	if c.hybrid {
@@ -218,6 +222,15 @@ func (c *folderConfig) common(k *folderKeys) {
 			return
 		}
 	}
+}
+
+// window reads how far all layers of a Mistral see: nothing means the default, null all positions.
+func (c *folderConfig) window(k *folderKeys) {
+	n := 4096
+	if text, ok := k.values["sliding_window"]; ok && string(text) == "null" {
+		n = 0
+	}
+	c.number("attention.sliding_window", k.int("sliding_window", n))
 }
 
 // windows reads what is particular to gemma3.

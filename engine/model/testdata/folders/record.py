@@ -37,6 +37,19 @@ CASES = {
                layer_types=["sliding_attention", "sliding_attention", "full_attention", "sliding_attention"],
                rope_parameters=dict(full_attention=dict(rope_type="linear", rope_theta=1e6, factor=8.0),
                                     sliding_attention=dict(rope_type="default", rope_theta=10000.0)))),
+    "mistral": ("mistral", torch.bfloat16, dict(SHAPE, num_hidden_layers=3, hidden_size=40, intermediate_size=56, num_attention_heads=6,
+                num_key_value_heads=2, head_dim=12, sliding_window=37, tie_word_embeddings=False,
+                rope_parameters=dict(rope_type="default", rope_theta=1e6))),
+    "glm4_moe": ("glm4_moe", torch.bfloat16, dict(SHAPE, **MOE, num_hidden_layers=3, hidden_size=40, intermediate_size=56, num_attention_heads=6,
+                 num_key_value_heads=2, head_dim=16, use_qk_norm=True, attention_bias=True, n_routed_experts=7, num_experts_per_tok=3,
+                 n_shared_experts=2, n_group=1, topk_group=1, routed_scaling_factor=1.5, first_k_dense_replace=1, tie_word_embeddings=False,
+                 num_nextn_predict_layers=0, rope_parameters=dict(rope_type="default", rope_theta=1e6, partial_rotary_factor=0.5))),
+    "glm4_moe-groups": ("glm4_moe", torch.float32, dict(SHAPE, hidden_size=48, intermediate_size=40, num_attention_heads=9,
+                        num_key_value_heads=3, head_dim=8, use_qk_norm=False, attention_bias=False, moe_intermediate_size=20,
+                        norm_topk_prob=False, n_routed_experts=12, num_experts_per_tok=2, n_shared_experts=1, n_group=4, topk_group=2,
+                        routed_scaling_factor=1.0, first_k_dense_replace=0, tie_word_embeddings=True, num_nextn_predict_layers=0,
+                        rope_parameters=dict(rope_type="yarn", rope_theta=1e5, factor=4.0, original_max_position_embeddings=64,
+                                             partial_rotary_factor=0.5))),
     "qwen3_moe": ("qwen3_moe", torch.bfloat16, dict(SHAPE, **MOE, hidden_size=40, intermediate_size=48, num_attention_heads=3, num_key_value_heads=1,
                   head_dim=16, num_experts=5, num_experts_per_tok=2, tie_word_embeddings=False,
                   rope_parameters=dict(rope_type="default", rope_theta=1e6))),
@@ -74,7 +87,7 @@ def rule(name, shape, around0):
     """Offset and scale of a tensor's values."""
     if name.endswith("norm.weight"):
         return (0.0 if around0 and "linear_attn" not in name else 1.0), 0.25
-    if name.endswith(("A_log", "dt_bias", ".bias")):
+    if name.endswith(("A_log", "dt_bias", ".bias", "correction_bias")):
         return 0.0, 1.0
     if "embed_tokens" in name:
         return 0.0, 0.25
