@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 
+	"corenode/engine/kernel"
 	"corenode/engine/modelfile"
 )
 
@@ -28,6 +29,7 @@ const (
 type Config struct {
 	Arch    string
 	Layers  int // transformer blocks; multi-token-prediction blocks are not counted
+	Further int // those: blocks behind the last layer
 	Hidden  int
 	Vocab   int // rows of the embedding table
 	Heads   int
@@ -55,6 +57,8 @@ type Config struct {
 	ExpertsUsed int
 	ExpertFF    int
 	SharedFF    int // inner width of the shared expert; 0 without
+	DenseLead   int // how many first layers have a dense FFN all the same
+	Routing     kernel.Routing
 
 	// Linear tells for each layer whether it is Gated DeltaNet; otherwise it
 	// is full attention. Invariant: len Layers, at least one is false.
@@ -92,6 +96,7 @@ type arch struct {
 	ffnNorm  string
 	sharedFF bool
 	windows  bool // all layers are local where the file has a window
+	scored   bool // experts with scores of their own, see keys.scored; norms of q and k are optional
 	gemma    bool // embeddings times the root of their width, norms behind mixer and FFN, GELU, local layers
 }
 
@@ -102,6 +107,7 @@ var archs = map[string]arch{
 	"qwen3":     {ffnNorm: "ffn_norm.weight", neox: true, qkNorm: true},
 	"qwen3moe":  {ffnNorm: "ffn_norm.weight", neox: true, qkNorm: true, moe: true},
 	"gemma3":    {ffnNorm: "ffn_norm.weight", neox: true, qkNorm: true, gemma: true},
+	"glm4moe":   {ffnNorm: "post_attention_norm.weight", neox: true, moe: true, scored: true},
 	"qwen35":    {ffnNorm: "post_attention_norm.weight", neox: true, qkNorm: true, hybrid: true},
 	"qwen35moe": {ffnNorm: "post_attention_norm.weight", neox: true, qkNorm: true, hybrid: true, moe: true, sharedFF: true},
 }
@@ -116,7 +122,8 @@ func ReadConfig(f *modelfile.File) (Config, error) {
 	k := &keys{f: f, arch: f.Architecture(), read: map[string]bool{}}
 	c := Config{Arch: k.arch, Neox: a.neox}
 	blocks := k.int("block_count", required, 1, layersMax)
-	c.Layers = blocks - k.int("nextn_predict_layers", 0, 0, max(blocks-1, 0))
+	c.Further = k.int("nextn_predict_layers", 0, 0, max(blocks-1, 0))
+	c.Layers = blocks - c.Further
 	c.ContextLength = k.int("context_length", required, 1, contextMax)
 	c.Eps = float32(k.float("attention.layer_norm_rms_epsilon", required, 1e-12, 1))
 	k.attention(&c)
@@ -244,8 +251,13 @@ func (k *keys) ffn(c *Config, a arch) {
 		}
 		return
 	}
+	if a.scored {
+		k.scored(c)
+		return
+	}
 	c.Experts = k.int("expert_count", required, 1, expertsMax)
 	c.ExpertsUsed = k.int("expert_used_count", required, 1, max(c.Experts, 1))
+	c.Routing = kernel.Routing{Top: c.ExpertsUsed}
 	k.usual("expert_weights_norm", 1)
 	k.usual("expert_weights_scale", 1)
 	k.usual("expert_gating_func", 1) // softmax

@@ -195,11 +195,11 @@ func stackExperts(t *testing.T, tensors []gguftest.Stored) []gguftest.Stored {
 			out = append(out, x)
 		}
 	}
-	for layer := 0; ; layer++ {
+	for layer := range 8 {
 		p := fmt.Sprintf("model.layers.%d.mlp.experts.", layer)
 		first, ok := one[p+"0.gate_proj.weight"]
 		if !ok {
-			return out
+			continue
 		}
 		both := gguftest.Stored{Name: p + "gate_up_proj", DType: first.DType, Shape: []int{0, 2 * first.Shape[0], first.Shape[1]}}
 		down := gguftest.Stored{Name: p + "down_proj", DType: first.DType, Shape: []int{0, first.Shape[1], first.Shape[0]}}
@@ -214,12 +214,13 @@ func stackExperts(t *testing.T, tensors []gguftest.Stored) []gguftest.Stored {
 		}
 		out = append(out, both, down)
 	}
+	return out
 }
 
 // TestEightBitFolders: a folder of FP8 weights computes what one of the weights that they
 // mean does. They are read as F16, so each is off by up to 1 in 2,048. Logits spread over 5;
-// measured are differences of 0.005 without recurrent layers, 0.04 with them, and 0.16 where
-// the choice of an expert may flip.
+// measured are differences of 0.005 without recurrent layers, 0.04 with them, 0.16 where
+// the choice of an expert may flip, and 0.9 where that of a group of them does.
 func TestEightBitFolders(t *testing.T) {
 	for name, r := range folderRecordings(t) {
 		config := maps.Clone(r.Config)
@@ -244,6 +245,9 @@ func TestEightBitFolders(t *testing.T) {
 		bound := 0.02
 		if strings.HasPrefix(name, "qwen3_5") {
 			bound = 0.25
+		}
+		if name == "glm4_moe-groups" {
+			bound = 1
 		}
 		if !(d <= bound) {
 			t.Errorf("%s: a logit differs by %g, want at most %g", name, d, bound)

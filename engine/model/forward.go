@@ -16,6 +16,7 @@ const (
 	// logits is large.
 	headRowsMax = 64
 	rowsAtStart = 16
+	wideOpen    = 100 // of a gate: its sigmoid is 1 in float32
 )
 
 // activations are the buffers between operations, rows rows each. They are
@@ -65,6 +66,9 @@ func (m *Model) grow(rows int) {
 	}
 	if c.Experts > 0 {
 		a.router, a.sharedOut, a.sharedGate = wide(c.Experts), wide(c.Hidden), wide(1)
+		if !archs[c.Arch].sharedFF {
+			m.b.Upload(a.sharedGate, 0, slices.Repeat([]float32{wideOpen}, rows))
+		}
 	}
 }
 
@@ -328,7 +332,10 @@ func (m *Model) experts(w *moe, n int) {
 		m.b.Experts(a.delta, a.h, a.router, n, w.gate, w.up, w.down, w.routing)
 		return
 	}
-	m.products = m.products.with(a.router, w.router).and(a.sharedGate, w.sharedGate).and(a.ffGate, w.shared.gate).and(a.ffUp, w.shared.up)
+	m.products = m.products.with(a.router, w.router).and(a.ffGate, w.shared.gate).and(a.ffUp, w.shared.up)
+	if w.sharedGate != nil {
+		m.products = m.products.and(a.sharedGate, w.sharedGate)
+	}
 	m.products.run(m.b, a.h, n)
 	m.b.Experts(a.delta, a.h, a.router, n, w.gate, w.up, w.down, w.routing)
 	m.b.SiLUMul(a.ffGate, a.ffGate, a.ffUp, n, c.SharedFF)

@@ -158,6 +158,18 @@ func (k *keys) float(name string, fallback, lo, hi float64) float64 {
 	return x
 }
 
+// bool reads a truth value.
+func (k *keys) bool(name string, fallback bool) bool {
+	if !k.has(name) {
+		return fallback
+	}
+	b, err := k.f.Bool(k.arch + "." + name)
+	if err != nil {
+		k.errs = append(k.errs, err)
+	}
+	return b
+}
+
 // string reads a text.
 func (k *keys) string(name, fallback string) string {
 	key := k.arch + "." + name

@@ -76,7 +76,7 @@ type deltaNet struct {
 type dense struct{ gate, up, down kernel.Weight }
 
 // moe is a mixture of experts. shared is nil without a shared expert, whose
-// weight in the sum is sigmoid(sharedGate · x).
+// weight in the sum is sigmoid(sharedGate · x), or 1 where sharedGate is nil.
 type moe struct {
 	router         kernel.Weight
 	gate, up, down kernel.Weight
@@ -118,7 +118,7 @@ func load(f *modelfile.File, b kernel.Backend, predicting bool) (*Model, error) 
 	if predicting {
 		m.loadPrediction(t)
 	}
-	if err := t.err(cfg.Layers); err != nil {
+	if err := t.err(cfg); err != nil {
 		return nil, fmt.Errorf("load model: %w", err)
 	}
 	if s, ok := b.(sealer); ok {
@@ -159,10 +159,13 @@ func (t *tensors) layer(c Config, i int, linear bool) layer {
 		l.mixNorm = t.scaled(p+"post_attention_norm.weight", share, c.Hidden)
 		l.endNorm = t.scaled(p+"post_ffw_norm.weight", share, c.Hidden)
 	}
-	if a.moe {
-		l.moe = t.moe(c, p)
-	} else {
+	switch {
+	case i < c.DenseLead || !a.moe:
 		l.dense = t.dense(p, "", c.Hidden, c.FF)
+	case a.scored:
+		l.moe = t.scored(c, p)
+	default:
+		l.moe = t.moe(c, p)
 	}
 	return l
 }
@@ -187,7 +190,7 @@ func (t *tensors) attention(c Config, arch arch, p string) *attention {
 		vector = func(name string, n int) kernel.Buffer { return t.vector(name, n) }
 	}
 	a.qBias, a.kBias, a.vBias = vector(p+"attn_q.bias", rows), vector(p+"attn_k.bias", kv), vector(p+"attn_v.bias", kv)
-	if arch.qkNorm {
+	if arch.qkNorm || arch.scored && t.has(p+"attn_q_norm.weight") {
 		a.qNorm, a.kNorm = t.vector(p+"attn_q_norm.weight", c.HeadDim), t.vector(p+"attn_k_norm.weight", c.HeadDim)
 	}
 	return a
@@ -219,7 +222,7 @@ func (t *tensors) dense(p, suffix string, hidden, ff int) *dense {
 
 func (t *tensors) moe(c Config, p string) *moe {
 	m := &moe{
-		routing: kernel.Routing{Top: c.ExpertsUsed},
+		routing: c.Routing,
 		router:  t.matrix(p+"ffn_gate_inp.weight", c.Experts, c.Hidden),
 		down:    t.experts(p+"ffn_down_exps.weight", c.Experts, c.Hidden, c.ExpertFF),
 	}
@@ -231,7 +234,9 @@ func (t *tensors) moe(c Config, p string) *moe {
 	}
 	if c.SharedFF > 0 {
 		m.shared = t.dense(p, "_shexp", c.Hidden, c.SharedFF)
-		m.sharedGate = t.matrix(p+"ffn_gate_inp_shexp.weight", 1, c.Hidden)
+		if archs[c.Arch].sharedFF {
+			m.sharedGate = t.matrix(p+"ffn_gate_inp_shexp.weight", 1, c.Hidden)
+		}
 	}
 	return m
 }

@@ -238,12 +238,12 @@ func (t *tensors) optional(name string, n int) kernel.Buffer {
 
 // err reports what went wrong, and otherwise a tensor that nothing used: a
 // model with more parts than this code computes would give wrong answers.
-func (t *tensors) err(layers int) error {
+func (t *tensors) err(c Config) error {
 	if len(t.errs) > 0 {
 		return errors.Join(t.errs...)
 	}
 	for _, x := range t.f.Tensors() {
-		if !t.used[x.Name] && x.Name != ropeFactorsName && !beyond(x.Name, layers) {
+		if !t.used[x.Name] && x.Name != ropeFactorsName && !c.beyond(x.Name) {
 			return fmt.Errorf("tensor %s of shape %v is not part of architecture %s", x.Name, x.Shape, t.f.Architecture())
 		}
 	}
@@ -251,9 +251,9 @@ func (t *tensors) err(layers int) error {
 }
 
 // beyond tells the tensors of the prediction blocks after the last layer.
-func beyond(name string, layers int) bool {
+func (c Config) beyond(name string) bool {
 	rest, ok := strings.CutPrefix(name, "blk.")
 	number, _, dot := strings.Cut(rest, ".")
 	n, err := strconv.Atoi(number)
-	return ok && dot && err == nil && n >= layers
+	return ok && dot && err == nil && n >= c.Layers && n < c.Layers+c.Further
 }

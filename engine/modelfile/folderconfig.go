@@ -13,7 +13,7 @@ import (
 // architectures are the values of model_type that are understood.
 var architectures = map[string]string{
 	"llama": "llama", "mistral": "llama", "qwen2": "qwen2", "qwen3": "qwen3", "qwen3_moe": "qwen3moe",
-	"gemma3": "gemma3", "gemma3_text": "gemma3",
+	"glm4_moe": "glm4moe", "gemma3": "gemma3", "gemma3_text": "gemma3",
 	"qwen3_5": "qwen35", "qwen3_5_text": "qwen35", "qwen3_5_moe": "qwen35moe", "qwen3_5_moe_text": "qwen35moe",
 }
 
@@ -48,6 +48,7 @@ type folderConfig struct {
 	kDim, vDim      int
 	experts         int
 	hybrid, gemma   bool
+	glm             bool
 	tied            bool   // whatever the files hold
 	untied          bool   // the config says so
 	block           [2]int // rows and columns that share a scale of FP8 weights; 0 without
@@ -150,10 +151,8 @@ func readFolderConfig(text []byte, raw []*rawTensor) (*folderConfig, error) {
 		return nil, fmt.Errorf("key %smodel_type is %q, want one of %q", k.where, kind, slices.Sorted(maps.Keys(architectures)))
 	}
 	c.hybrid, c.gemma = strings.HasPrefix(c.arch, "qwen35"), c.arch == "gemma3"
-	for _, t := range raw {
-		c.predictionFound = c.predictionFound || strings.HasPrefix(t.name, "mtp.")
-	}
-	c.common(k)
+	c.glm = c.arch == "glm4moe"
+	c.common(k, raw)
 	if kind == "mistral" {
 		c.window(k)
 	}
@@ -182,12 +181,18 @@ func (c *folderConfig) number(key string, n int) int {
 	return n
 }
 
-func (c *folderConfig) common(k *folderKeys) {
+func (c *folderConfig) common(k *folderKeys, raw []*rawTensor) {
 	c.meta = append(c.meta, KV{"general.architecture", c.arch})
 	c.layers = k.int("num_hidden_layers", requiredKey)
+	prefix, count := "mtp.", "mtp_num_hidden_layers"
+	if c.glm {
+		prefix, count = fmt.Sprintf("model.layers.%d.", c.layers), "num_nextn_predict_layers"
+	}
+	for _, t := range raw {
+		c.predictionFound = c.predictionFound || strings.HasPrefix(t.name, prefix)
+	}
 	blocks := c.layers
-	if c.predictionFound {
-		n := k.int("mtp_num_hidden_layers", 1)
+	if n := k.int(count, 1); c.predictionFound {
 		blocks += c.number("nextn_predict_layers", n)
 		must(k, "mtp_use_dedicated_embeddings", false)
 	}
@@ -269,6 +274,10 @@ func (c *folderConfig) ffn(k *folderKeys) {
 		c.number("feed_forward_length", ff)
 	}
 	if !strings.HasSuffix(c.arch, "moe") {
+		return
+	}
+	if c.glm {
+		c.scored(k)
 		return
 	}
 	c.experts = c.number("expert_count", k.first("num_experts", "num_local_experts"))
@@ -385,6 +394,9 @@ func (c *folderConfig) rope(k *folderKeys) {
 	theta, share := 10000.0, 1.0
 	if c.hybrid {
 		share = 0.25
+	}
+	if c.glm {
+		share = 0.5
 	}
 	if c.gemma {
 		theta = 1e6

@@ -33,6 +33,10 @@ var layerNames = map[string]string{
 	"mlp.shared_expert.up_proj.weight":    "ffn_up_shexp.weight",
 	"mlp.shared_expert.down_proj.weight":  "ffn_down_shexp.weight",
 	"mlp.shared_expert_gate.weight":       "ffn_gate_inp_shexp.weight",
+	"mlp.gate.e_score_correction_bias":    "exp_probs_b.bias",
+	"mlp.shared_experts.gate_proj.weight": "ffn_gate_shexp.weight",
+	"mlp.shared_experts.up_proj.weight":   "ffn_up_shexp.weight",
+	"mlp.shared_experts.down_proj.weight": "ffn_down_shexp.weight",
 	"mlp.experts.down_proj":               "ffn_down_exps.weight",
 	"mlp.experts.gate_up_proj":            "ffn_gate_up_exps.weight",
 	"linear_attn.in_proj_qkv.weight":      "attn_qkv.weight",
@@ -47,6 +51,12 @@ var layerNames = map[string]string{
 	"mlp.experts.#.gate_proj.weight":      "ffn_gate_exps.weight",
 	"mlp.experts.#.up_proj.weight":        "ffn_up_exps.weight",
 	"mlp.experts.#.down_proj.weight":      "ffn_down_exps.weight",
+	"eh_proj.weight":                      "nextn.eh_proj.weight",
+	"enorm.weight":                        "nextn.enorm.weight",
+	"hnorm.weight":                        "nextn.hnorm.weight",
+	"embed_tokens.weight":                 "nextn.embed_tokens.weight",
+	"shared_head.norm.weight":             "nextn.shared_head_norm.weight",
+	"shared_head.head.weight":             "nextn.shared_head_head.weight",
 	"post_attention_layernorm.weight":     "ffn_norm.weight",
 	"pre_feedforward_layernorm.weight":    "ffn_norm.weight",
 	"post_feedforward_layernorm.weight":   "post_ffw_norm.weight",
@@ -191,7 +201,7 @@ func (b *builder) name(name string) (gguf string, expert int) {
 	}
 	rest, expert = cutExpert(rest)
 	gguf = layerNames[rest]
-	if newer := layerNames[rest+" new"]; newer != "" && (b.config.hybrid || b.config.gemma) {
+	if newer := layerNames[rest+" new"]; newer != "" && (b.config.hybrid || b.config.gemma || b.config.glm) {
 		gguf = newer
 	}
 	if gguf == "" || expert >= b.config.experts {
