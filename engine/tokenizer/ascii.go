@@ -2,6 +2,7 @@ package tokenizer
 
 import "math/bits"
 
+// Classes of asciiClass alone, which has none for case.
 const (
 	symbol class = 1 << 5 // ASCII that is nothing else
 	beyond class = 1 << 7 // a byte that is no ASCII character

@@ -12,11 +12,13 @@ import (
 type class uint8
 
 const (
-	letter  class = 1 << iota // \p{L}
-	mark                      // \p{M}
-	number                    // \p{N}
-	space                     // \s: Unicode White_Space
-	newline                   // \r and \n, which are space too
+	letter    class = 1 << iota // \p{L}
+	mark                        // \p{M}
+	number                      // \p{N}
+	space                       // \s: Unicode White_Space
+	newline                     // \r and \n, which are space too
+	uppercase                   // \p{Lu} and \p{Lt}, which are letters too
+	lowercase                   // \p{Ll}, which is a letter too
 )
 
 // classTableEnd is the first character outside the table. It covers all
@@ -40,6 +42,9 @@ var classTable = sync.OnceValue(func() *[classTableEnd]class {
 		}
 	}
 	add(unicode.L, letter)
+	add(unicode.Lu, uppercase)
+	add(unicode.Lt, uppercase)
+	add(unicode.Ll, lowercase)
 	add(unicode.M, mark)
 	add(unicode.N, number)
 	add(unicode.White_Space, space)

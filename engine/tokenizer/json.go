@@ -6,9 +6,19 @@ import (
 	"slices"
 )
 
+// Words that end where their case says so: see nextCased.
+const (
+	casedLower = `[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+`
+	casedUpper = `[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*`
+	casedRest  = `| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+`
+	ending     = `(?i:'s|'t|'re|'ve|'m|'ll|'d)?`
+)
+
 // patterns are the regular expressions of the splitters, as tokenizer.json files write them.
-// The four contractions of llama-bpe are those of qwen2.
+// The four contractions of llama-bpe are those of qwen2. Its pieces are those of glm4.
 var patterns = map[string]string{
+	casedLower + "|" + casedUpper + `|\p{N}` + casedRest:                                                                         "tekken",
+	casedLower + ending + "|" + casedUpper + ending + `|\p{N}{1,3}` + casedRest:                                                  "gpt-4o",
 	`(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`:             "qwen2",
 	`(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?[\p{L}\p{M}]+|\p{N}| ?[^\s\p{L}\p{M}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`: "qwen35",
 	`(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`:        "llama-bpe",

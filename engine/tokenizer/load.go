@@ -54,6 +54,11 @@ func readVocab(f *modelfile.File) (v Vocab, err error) {
 			return v, err
 		}
 	}
+	if id, err := readID(f, keyPrefix+"eom_token_id"); err != nil {
+		return v, err
+	} else if id >= 0 {
+		v.Stops = append(v.Stops, id)
+	}
 	if f.Has(keyPrefix + "add_bos_token") {
 		v.AddBOS, err = f.Bool(keyPrefix + "add_bos_token")
 	}

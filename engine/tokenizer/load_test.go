@@ -51,12 +51,15 @@ func TestFromFile(t *testing.T) {
 	if _, add := tok.BOS(); !add {
 		t.Error("llama-bpe does not add BOS by itself")
 	}
-	m["add_bos_token"] = false
+	m["add_bos_token"], m["eom_token_id"] = false, uint32(510)
 	if tok, err = FromFile(fileOf(t, metaOf(m)...)); err != nil {
 		t.Fatal(err)
 	}
 	if _, add := tok.BOS(); add {
 		t.Error("add_bos_token false is ignored")
+	}
+	if stops := tok.Stops(); !slices.Contains(stops, 510) || !slices.Contains(stops, 511) {
+		t.Errorf("stops %v, want 510 and 511 among them", stops)
 	}
 }
 

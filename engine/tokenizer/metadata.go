@@ -19,10 +19,18 @@ func Metadata(f *modelfile.File, rows int) ([]modelfile.KV, error) {
 	for id := len(v.Tokens); id < rows; id++ { // readers want a token for every row
 		v.Tokens, v.Types = append(v.Tokens, fmt.Sprintf("[PAD%d]", id)), append(v.Types, typeUnused)
 	}
-	for _, id := range v.Stops { // two is what the keys have room for
-		if v.EOT < 0 && id != v.EOS {
+	further := int32(-1)
+	for _, id := range v.Stops { // three is what the keys have room for
+		switch {
+		case id == v.EOS || id == v.EOT:
+		case v.EOT < 0:
 			v.EOT = id
+		case further < 0:
+			further = id
 		}
+	}
+	if v.Pre == "llama-bpe" && !v.IgnoreMerges { // whose readers would ignore them
+		v.Pre = "glm4"
 	}
 	meta := []modelfile.KV{
 		{Key: keyPrefix + "tokens", Value: v.Tokens}, {Key: keyPrefix + "token_type", Value: v.Types},
@@ -36,9 +44,9 @@ func Metadata(f *modelfile.File, rows int) ([]modelfile.KV, error) {
 	for _, kv := range own {
 		meta = append(meta, modelfile.KV{Key: keyPrefix + kv.Key, Value: kv.Value})
 	}
-	for i, id := range []int32{v.BOS, v.EOS, v.EOT, v.Pad} {
+	for i, id := range []int32{v.BOS, v.EOS, v.EOT, v.Pad, further} {
 		if id >= 0 {
-			key := []string{"bos_token_id", "eos_token_id", "eot_token_id", "padding_token_id"}[i]
+			key := []string{"bos_token_id", "eos_token_id", "eot_token_id", "padding_token_id", "eom_token_id"}[i]
 			meta = append(meta, modelfile.KV{Key: keyPrefix + key, Value: uint32(id)})
 		}
 	}

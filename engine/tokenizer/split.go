@@ -12,6 +12,8 @@ import (
 // shorter way to the same.
 type splitter struct {
 	gpt2         bool  // the oldest form
+	cased        bool  // words end where their case says so
+	endings      bool  // and have contractions at their end
 	word         class // what words are made of
 	digitsMax    int   // length of a piece of digits
 	ignoreMerges bool  // this and the next one unless the file says otherwise
@@ -20,18 +22,24 @@ type splitter struct {
 
 // splitters by the name that model files use.
 var splitters = map[string]*splitter{
-	"gpt-2":     {gpt2: true, word: letter},
-	"llama-bpe": {word: letter, digitsMax: 3, ignoreMerges: true, addBOS: true},
-	"qwen2":     {word: letter, digitsMax: 1},
-	"qwen35":    {word: letter | mark, digitsMax: 1},
+	"gpt-2":       {gpt2: true, word: letter},
+	"llama-bpe":   {word: letter, digitsMax: 3, ignoreMerges: true, addBOS: true},
+	"glm4":        {word: letter, digitsMax: 3},
+	"chatglm-bpe": {word: letter, digitsMax: 3},
+	"qwen2":       {word: letter, digitsMax: 1},
+	"qwen35":      {word: letter | mark, digitsMax: 1},
+	"tekken":      {cased: true, digitsMax: 1, ignoreMerges: true, addBOS: true},
+	"gpt-4o":      {cased: true, endings: true, digitsMax: 3},
 }
 
 func splitterNames() []string { return slices.Sorted(maps.Keys(splitters)) }
 
 // next returns the length of the first piece of text, which is not empty.
 func (s *splitter) next(text string) int {
-	if n := s.nextASCII(text); n > 0 {
-		return n
+	if !s.cased {
+		if n := s.nextASCII(text); n > 0 {
+			return n
+		}
 	}
 	return s.nextAny(text)
 }
@@ -40,8 +48,11 @@ func (s *splitter) next(text string) int {
 // of which it may read a run twice.
 func (s *splitter) nextAny(text string) int {
 	c := cursor{text, classTable()}
-	if s.gpt2 {
+	switch {
+	case s.gpt2:
 		return nextGPT2(c)
+	case s.cased:
+		return s.nextCased(c)
 	}
 	// (?i:'s|'t|'re|'ve|'m|'ll|'d)
 	if n := contraction(text, true); n > 0 {
