@@ -43,11 +43,13 @@ type Options struct {
 	// TemplateSchema shows the template the JSON schema that an answer is held to, as
 	// response_schema: for a template that has a place for it.
 	TemplateSchema bool
-	// Defaults are for what a request leaves out, with a thought in front of the answer
-	// or without, of a model of this architecture.
+	// Defaults are for what neither a request nor the model file says, with a thought in front
+	// of the answer or without, of a model of this architecture.
 	Defaults func(architecture string, thinking bool) sample.Params
-	Cache    CacheOptions
-	Batch    BatchOptions
+	// Configured changes them and what the file says as the operator wants it; nil = not.
+	Configured func(*sample.Params)
+	Cache      CacheOptions
+	Batch      BatchOptions
 	// Draft lets a step compute several tokens of a sequence, those that were drafted for it
 	// with success. Answers are the same with and without.
 	Draft    bool
@@ -98,8 +100,14 @@ func open(o Options) (*Engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := &Engine{info: o.Info, options: o, file: file,
-		thinking: o.Defaults(file.Architecture(), true), straight: o.Defaults(file.Architecture(), false)}
+	e := &Engine{info: o.Info, options: o, file: file}
+	if e.thinking, err = o.defaults(file, true); err == nil {
+		e.straight, err = o.defaults(file, false)
+	}
+	if err != nil {
+		file.Close()
+		return nil, err
+	}
 	if err := e.loadText(o); err != nil {
 		file.Close()
 		return nil, err

@@ -36,6 +36,10 @@ const (
 // nor the config does; of families that think, by whether they do.
 func cardSampling(architecture string, thinking bool) sample.Params {
 	switch {
+	case architecture == "gemma3":
+		return sample.Params{Temperature: 1, TopP: 0.95, TopK: 64, RepetitionPenalty: 1}
+	case architecture == "glm4moe":
+		return sample.Params{Temperature: 1, TopP: 0.95, TopK: 40, RepetitionPenalty: 1}
 	case architecture == "llama":
 		return sample.Params{Temperature: 0.6, TopP: 0.9, RepetitionPenalty: 1}
 	case architecture == "qwen2":
@@ -159,7 +163,7 @@ func engineOptions(cfg *config.Config, id string, observer engine.Observer) (eng
 	o := engine.Options{
 		Info: engine.Info{ID: id, DisplayName: cmp.Or(m.DisplayName, id), ContextLength: m.ContextLength,
 			OutputMax: m.OutputMax, Created: time.Now().Unix()},
-		Kind: engine.Kind(m.Engine), Path: m.Path, Defaults: sampling(m.Sampling, cardSampling),
+		Kind: engine.Kind(m.Engine), Path: m.Path, Defaults: cardSampling, Configured: configured(m.Sampling),
 		Cache: engine.CacheOptions{
 			PageTokens: m.KV.PageTokens, KV: kvType,
 			Bytes: int64(m.KV.MemoryBytes), StateBytes: int64(m.KV.StateMemoryBytes),
@@ -181,7 +185,7 @@ func engineOptions(cfg *config.Config, id string, observer engine.Observer) (eng
 		if o.Data = embedded.Model(id); o.Data == nil {
 			return o, fmt.Errorf("model %s: no file is embedded for this id; set models.%s.path", id, id)
 		}
-		o.Template, o.Defaults = template.Builtin, sampling(m.Sampling, embeddedSampling)
+		o.Template, o.Defaults = template.Builtin, embeddedSampling
 		o.ContextLength = cmp.Or(o.ContextLength, embeddedContext)
 	} else if info, err := os.Stat(m.Path); err == nil {
 		o.Created = info.ModTime().Unix()
@@ -204,15 +208,14 @@ func engineOptions(cfg *config.Config, id string, observer engine.Observer) (eng
 	return o, nil
 }
 
-// sampling is a model's defaults with what the config says.
-func sampling(s config.Sampling, defaults func(string, bool) sample.Params) func(string, bool) sample.Params {
+// configured changes a model's defaults as the config says.
+func configured(s config.Sampling) func(*sample.Params) {
 	set := func(to *float32, from *float64) {
 		if from != nil {
 			*to = float32(*from)
 		}
 	}
-	return func(architecture string, thinking bool) sample.Params {
-		p := defaults(architecture, thinking)
+	return func(p *sample.Params) {
 		set(&p.Temperature, s.Temperature)
 		set(&p.TopP, s.TopP)
 		set(&p.MinP, s.MinP)
@@ -220,6 +223,5 @@ func sampling(s config.Sampling, defaults func(string, bool) sample.Params) func
 		if s.TopK != nil {
 			p.TopK = *s.TopK
 		}
-		return p
 	}
 }

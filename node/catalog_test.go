@@ -34,6 +34,8 @@ func TestSamplingDefaults(t *testing.T) {
 		{"Qwen3, straight", "model.gguf", "qwen3moe", false, config.Sampling{}, straight},
 		{"Qwen2.5", "model.gguf", "qwen2", true, config.Sampling{}, sample.Params{Temperature: 0.7, TopP: 0.8, TopK: 20, RepetitionPenalty: 1.05}},
 		{"Llama 3", "model.gguf", "llama", true, config.Sampling{}, sample.Params{Temperature: 0.6, TopP: 0.9, RepetitionPenalty: 1}},
+		{"Gemma 3", "model.gguf", "gemma3", true, config.Sampling{}, sample.Params{Temperature: 1, TopP: 0.95, TopK: 64, RepetitionPenalty: 1}},
+		{"GLM 4.6", "model.gguf", "glm4moe", true, config.Sampling{}, sample.Params{Temperature: 1, TopP: 0.95, TopK: 40, RepetitionPenalty: 1}},
 		{"embedded, configured", "", "qwen35moe", true, config.Sampling{Temperature: &warm}, sample.Params{Temperature: 0.7, TopP: 0.95, TopK: 20, RepetitionPenalty: 1}},
 		{"hosted, configured", "model.gguf", "qwen35moe", true, config.Sampling{TopK: &k},
 			sample.Params{Temperature: 1, TopP: 0.95, TopK: 5, PresencePenalty: 1.5, RepetitionPenalty: 1}},
@@ -47,7 +49,8 @@ func TestSamplingDefaults(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got := o.Defaults(c.architecture, c.thinking); got != c.want {
+			got := o.Defaults(c.architecture, c.thinking)
+			if o.Configured(&got); got != c.want {
 				t.Errorf("got %+v, want %+v", got, c.want)
 			}
 		})

@@ -58,7 +58,8 @@ func TestScoredRefusals(t *testing.T) {
 	} {
 		config := maps.Clone(r.Config)
 		config[key] = c.value
-		if _, err := Load(openFolder(t, config, r.stored(), 1), exactMakers(t)[1].make(t, 1)); err == nil || !strings.Contains(err.Error(), c.want) {
+		f := openFolder(t, config, r.stored(), 1)
+		if _, err := Load(f, exactMakers(t)[1].make(t, 1)); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s = %v: %v, want an error with %q", key, c.value, err, c.want)
 		}
 	}

@@ -78,7 +78,11 @@ func (f *File) translate(raw []*rawTensor) error {
 	if template != "" {
 		meta = append(meta, KV{"tokenizer.chat_template", template})
 	}
-	for _, kv := range meta {
+	sampling, err := folderSampling(f.beside["generation_config.json"])
+	if err != nil {
+		return fmt.Errorf("generation_config.json: %w", err)
+	}
+	for _, kv := range append(meta, sampling...) {
 		v, err := newValue(kv.Key, kv.Value)
 		if err != nil {
 			return err
@@ -87,6 +91,36 @@ func (f *File) translate(raw []*rawTensor) error {
 		f.keys = append(f.keys, v)
 	}
 	return nil
+}
+
+// folderSampling are the keys of what a generation_config.json says about sampling.
+func folderSampling(text []byte) (meta []KV, err error) {
+	var says struct {
+		Temperature *float32 `json:"temperature"`
+		TopP        *float32 `json:"top_p"`
+		MinP        *float32 `json:"min_p"`
+		Repetition  *float32 `json:"repetition_penalty"`
+		TopK        *int32   `json:"top_k"`
+	}
+	if text == nil {
+		return nil, nil
+	}
+	if err := json.Unmarshal(text, &says); err != nil {
+		return nil, err
+	}
+	put := func(key string, x *float32) {
+		if x != nil {
+			meta = append(meta, KV{"general.sampling." + key, *x})
+		}
+	}
+	put("temp", says.Temperature)
+	put("top_p", says.TopP)
+	put("min_p", says.MinP)
+	put("penalty_repeat", says.Repetition)
+	if says.TopK != nil {
+		meta = append(meta, KV{"general.sampling.top_k", *says.TopK})
+	}
+	return meta, nil
 }
 
 func (f *File) readTexts(path string) error {

@@ -24,9 +24,10 @@ var idle = setOf("architectures attention_bias attention_dropout bos_token_id dt
 	"pretraining_tp router_aux_loss_coef sliding_window torch_dtype transformers_version use_cache _name_or_path")
 
 // idleOutside are those beside a text_config.
-var idleOutside = setOf("architectures boi_token_index dtype eoi_token_index eos_token_id bos_token_id image_token_id image_token_index " +
-	"initializer_range language_model_only mm_tokens_per_image pad_token_id " +
-	"model_type multimodal_projector_bias projector_hidden_act spatial_merge_size text_config torch_dtype transformers_version video_token_id vision_config vision_end_token_id vision_feature_layer vision_start_token_id")
+var idleOutside = setOf("architectures boi_token_index bos_token_id dtype eoi_token_index eos_token_id image_token_id image_token_index " +
+	"initializer_range language_model_only mm_tokens_per_image model_type multimodal_projector_bias pad_token_id projector_hidden_act " +
+	"spatial_merge_size text_config torch_dtype transformers_version video_token_id vision_config vision_end_token_id " +
+	"vision_feature_layer vision_start_token_id")
 
 func setOf(words string) map[string]bool {
 	set := map[string]bool{}

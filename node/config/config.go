@@ -292,7 +292,7 @@ func (p Prices) Rates() builtin.Prices {
 	return builtin.Prices{Input: abi.Nano(p.Input), Cached: abi.Nano(p.CachedInput), Output: abi.Nano(p.Output)}
 }
 
-// Sampling holds the values of parameters that a request leaves out; nil = what the card of the model's family says,
+// Sampling holds the values of parameters that a request leaves out; nil = what the model file says, else the card of its family,
 // and for an embedded model 0.3, 0.95, 20, 0 and 0.
 type Sampling struct {
 	Temperature     *float64 `key:"temperature"`      // 0 or more; 0 is greedy
