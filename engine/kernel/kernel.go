@@ -142,6 +142,16 @@ type DeltaShape struct {
 	Eps                 float32 // of the L2 norms and the gated norm
 }
 
+// ExpertStack is the weights of a mixture of experts.
+type ExpertStack struct {
+	Gate, Up, Down Weight
+	// Biases of the three, [Experts][Rows]; all nil or none.
+	GateBias, UpBias, DownBias Buffer
+	// Limit, where it is not 0, bounds what is between them, which is then
+	// (u+1)·g·sigmoid(Alpha·g) of g = min(gate, Limit) and u = up within ±Limit.
+	Limit, Alpha float32
+}
+
 // Routing says which experts a row goes to, and with which weights. An expert's score is
 // its share of softmax(logits), or with Sigmoid the sigmoid of its logit. Of equal ones
 // the lower expert comes first.
@@ -211,8 +221,9 @@ type Backend interface {
 	StoreKV(c Cache, layer int, k, v Buffer, step *Step)
 	// Attend writes causal softmax(scale·q·kᵀ)·v to dst, rows of heads·HeadDim; query
 	// head j reads KV head j/(heads/KVHeads). A row sees the last window positions, its own
-	// among them, or all where window is 0. StoreKV of the same step came before.
-	Attend(c Cache, layer int, dst, q Buffer, step *Step, heads, window int, scale float32)
+	// among them, or all where window is 0. Where sinks [heads] is not nil, the sum that a head's
+	// weights are divided by has exp(sink) more. StoreKV of the same step came before.
+	Attend(c Cache, layer int, dst, q Buffer, step *Step, heads, window int, scale float32, sinks Buffer)
 	// DeltaNet runs short convolution, gates, recurrence and gated norm of linear layer
 	// `layer`, updating the states of the step's spans. qkv is rows of ConvDim
 	// (q | k | v), z rows of VHeads·Dim, beta and alpha rows of VHeads, dst as z.
@@ -220,7 +231,7 @@ type Backend interface {
 
 	// Experts computes dst = Σ_k weight_k · down_k(silu(gate_k x)·up_k x) over the
 	// experts that r chooses by logits, n x Experts.
-	Experts(dst, x, logits Buffer, n int, gate, up, down Weight, r Routing)
+	Experts(dst, x, logits Buffer, n int, s ExpertStack, r Routing)
 
 	// Close frees the backend's memory and stops its threads.
 	Close()

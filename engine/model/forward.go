@@ -228,7 +228,7 @@ func (m *Model) attend(l *layer, step *kernel.Step, cache kernel.Cache) {
 	if l.local {
 		window = c.Window
 	}
-	m.b.Attend(cache, l.index, a.mix, a.q, step, c.Heads, window, float32(c.QueryScale))
+	m.b.Attend(cache, l.index, a.mix, a.q, step, c.Heads, window, float32(c.QueryScale), w.sinks)
 	if w.gated {
 		m.b.SigmoidMul(a.mix, a.gate, n, c.Heads*c.HeadDim)
 	}
@@ -329,7 +329,7 @@ func (m *Model) experts(w *moe, n int) {
 	a, c := &m.act, m.cfg
 	if w.shared == nil {
 		m.multiply(a.h, n, a.router, w.router)
-		m.b.Experts(a.delta, a.h, a.router, n, w.gate, w.up, w.down, w.routing)
+		m.b.Experts(a.delta, a.h, a.router, n, w.stack, w.routing)
 		return
 	}
 	m.products = m.products.with(a.router, w.router).and(a.ffGate, w.shared.gate).and(a.ffUp, w.shared.up)
@@ -337,7 +337,7 @@ func (m *Model) experts(w *moe, n int) {
 		m.products = m.products.and(a.sharedGate, w.sharedGate)
 	}
 	m.products.run(m.b, a.h, n)
-	m.b.Experts(a.delta, a.h, a.router, n, w.gate, w.up, w.down, w.routing)
+	m.b.Experts(a.delta, a.h, a.router, n, w.stack, w.routing)
 	m.b.SiLUMul(a.ffGate, a.ffGate, a.ffUp, n, c.SharedFF)
 	m.multiply(a.ffGate, n, a.sharedOut, w.shared.down)
 	m.b.AddScaled(a.delta, a.sharedOut, a.sharedGate, n, c.Hidden)

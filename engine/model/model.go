@@ -63,6 +63,7 @@ type attention struct {
 	q, k, v             kernel.Weight
 	qBias, kBias, vBias kernel.Buffer // nil without
 	qNorm, kNorm        kernel.Buffer // nil without
+	sinks               kernel.Buffer // nil without
 	gated               bool
 }
 
@@ -78,11 +79,11 @@ type dense struct{ gate, up, down kernel.Weight }
 // moe is a mixture of experts. shared is nil without a shared expert, whose
 // weight in the sum is sigmoid(sharedGate · x), or 1 where sharedGate is nil.
 type moe struct {
-	router         kernel.Weight
-	gate, up, down kernel.Weight
-	routing        kernel.Routing
-	shared         *dense
-	sharedGate     kernel.Weight
+	router     kernel.Weight
+	stack      kernel.ExpertStack
+	routing    kernel.Routing
+	shared     *dense
+	sharedGate kernel.Weight
 }
 
 // sealer is a backend that wants to know when the last weight is loaded.
@@ -224,13 +225,13 @@ func (t *tensors) moe(c Config, p string) *moe {
 	m := &moe{
 		routing: c.Routing,
 		router:  t.matrix(p+"ffn_gate_inp.weight", c.Experts, c.Hidden),
-		down:    t.experts(p+"ffn_down_exps.weight", c.Experts, c.Hidden, c.ExpertFF),
+		stack:   kernel.ExpertStack{Down: t.experts(p+"ffn_down_exps.weight", c.Experts, c.Hidden, c.ExpertFF)},
 	}
 	if fused := p + "ffn_gate_up_exps.weight"; t.has(fused) {
-		m.gate, m.up = t.halves(fused, c.Experts, c.ExpertFF, c.Hidden)
+		m.stack.Gate, m.stack.Up = t.halves(fused, c.Experts, c.ExpertFF, c.Hidden)
 	} else {
-		m.gate = t.experts(p+"ffn_gate_exps.weight", c.Experts, c.ExpertFF, c.Hidden)
-		m.up = t.experts(p+"ffn_up_exps.weight", c.Experts, c.ExpertFF, c.Hidden)
+		m.stack.Gate = t.experts(p+"ffn_gate_exps.weight", c.Experts, c.ExpertFF, c.Hidden)
+		m.stack.Up = t.experts(p+"ffn_up_exps.weight", c.Experts, c.ExpertFF, c.Hidden)
 	}
 	if c.SharedFF > 0 {
 		m.shared = t.dense(p, "_shexp", c.Hidden, c.SharedFF)

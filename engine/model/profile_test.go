@@ -114,9 +114,9 @@ func (p *profiler) StoreKV(c kernel.Cache, layer int, k, v kernel.Buffer, step *
 	p.Backend.StoreKV(c, layer, k, v, step)
 }
 
-func (p *profiler) Attend(c kernel.Cache, layer int, dst, q kernel.Buffer, step *kernel.Step, heads, window int, scale float32) {
+func (p *profiler) Attend(c kernel.Cache, layer int, dst, q kernel.Buffer, step *kernel.Step, heads, window int, scale float32, sinks kernel.Buffer) {
 	defer p.count("Attend", time.Now(), 0)
-	p.Backend.Attend(c, layer, dst, q, step, heads, window, scale)
+	p.Backend.Attend(c, layer, dst, q, step, heads, window, scale, sinks)
 }
 
 func (p *profiler) DeltaNet(c kernel.Cache, layer int, dst, qkv, z, beta, alpha kernel.Buffer, w kernel.DeltaWeights, s kernel.DeltaShape,
@@ -125,9 +125,9 @@ func (p *profiler) DeltaNet(c kernel.Cache, layer int, dst, qkv, z, beta, alpha 
 	p.Backend.DeltaNet(c, layer, dst, qkv, z, beta, alpha, w, s, step)
 }
 
-func (p *profiler) Experts(dst, x, logits kernel.Buffer, n int, gate, up, down kernel.Weight, r kernel.Routing) {
-	defer p.count("Experts", time.Now(), int64(r.Top)*(p.sizes[gate]+p.sizes[up]+p.sizes[down]))
-	p.Backend.Experts(dst, x, logits, n, gate, up, down, r)
+func (p *profiler) Experts(dst, x, logits kernel.Buffer, n int, s kernel.ExpertStack, r kernel.Routing) {
+	defer p.count("Experts", time.Now(), int64(r.Top)*(p.sizes[s.Gate]+p.sizes[s.Up]+p.sizes[s.Down]))
+	p.Backend.Experts(dst, x, logits, n, s, r)
 }
 
 func (p *profiler) Download(dst []float32, src kernel.Buffer, off int) {

@@ -29,7 +29,7 @@ func watchRoutes(m *Model) *routed {
 	return r
 }
 
-func (r *routed) Experts(dst, x, logits kernel.Buffer, n int, gate, up, down kernel.Weight, how kernel.Routing) {
+func (r *routed) Experts(dst, x, logits kernel.Buffer, n int, s kernel.ExpertStack, how kernel.Routing) {
 	var rows []choice
 	for i := range n {
 		l := make([]float32, r.experts)
@@ -37,7 +37,7 @@ func (r *routed) Experts(dst, x, logits kernel.Buffer, n int, gate, up, down ker
 		rows = append(rows, choose(l, how.Top))
 	}
 	r.chosen = append(r.chosen, rows)
-	r.Backend.Experts(dst, x, logits, n, gate, up, down, how)
+	r.Backend.Experts(dst, x, logits, n, s, how)
 }
 
 func choose(logits []float32, top int) choice {

@@ -73,6 +73,7 @@ type attendTask struct {
 	group   int // query heads per KV head
 	window  int // positions that a row sees; 0 is all
 	scale   float32
+	sinks   []float32 // of the heads; nil without
 	units   []attendUnit
 	wave    int           // ranges of a wave; 0 when a unit is computed as a whole
 	first   int           // range of the wave
@@ -87,11 +88,14 @@ type attendTask struct {
 type attendPiece struct{ unit, rng int }
 
 // Attend implements kernel.Backend.
-func (b *Backend) Attend(kc kernel.Cache, layer int, dst, q kernel.Buffer, step *kernel.Step, heads, window int, scale float32) {
+func (b *Backend) Attend(kc kernel.Cache, layer int, dst, q kernel.Buffer, step *kernel.Step, heads, window int, scale float32, sinks kernel.Buffer) {
 	c, t := kc.(*cache), &b.attend
 	n := step.Rows * heads * c.cfg.HeadDim
 	t.c, t.layer, t.heads, t.group, t.window, t.scale = c, layer, heads, heads/c.cfg.KVHeads, window, scale
-	t.dst, t.q = floats(dst, n), floats(q, n)
+	t.dst, t.q, t.sinks = floats(dst, n), floats(q, n), nil
+	if sinks != nil {
+		t.sinks = floats(sinks, heads)
+	}
 	t.plan(step)
 	t.generated()
 	t.planPrompts(step)
@@ -254,8 +258,11 @@ func (t *attendTask) scaled(dst, x []float32, scale float32) {
 func (t *attendTask) finish(u *attendUnit, p *partial) {
 	d, dim := t.c.cfg.HeadDim, t.c.shape.dim
 	for m := range p.stat {
-		at := t.place(u, m)
-		t.scaled(t.dst[at:at+d], p.out[m*dim:m*dim+d], 1/p.stat[m][1])
+		at, sum := t.place(u, m), p.stat[m][1]
+		if t.sinks != nil {
+			sum += exp32(t.sinks[u.head*t.group+m%t.group] - p.stat[m][0])
+		}
+		t.scaled(t.dst[at:at+d], p.out[m*dim:m*dim+d], 1/sum)
 	}
 }
 

@@ -59,7 +59,7 @@ func newAttendBench(b *testing.B, o Options, kv kernel.KVType, layers, depth, se
 func (a *attendBench) attend(layers int) float64 {
 	start := time.Now()
 	for layer := range layers {
-		a.be.Attend(a.cache, layer, a.out, a.q, &a.step, 16, 0, 0.088)
+		a.be.Attend(a.cache, layer, a.out, a.q, &a.step, 16, 0, 0.088, nil)
 	}
 	return time.Since(start).Seconds() / float64(layers)
 }

@@ -98,9 +98,10 @@ type promptPrefetch struct {
 // promptTask is the part of an attendTask that is prompts.
 type promptTask attendTask
 
-// tiled says whether a span's rows are attended to on matrix tiles; those of windows are not.
+// tiled says whether a span's rows are attended to on matrix tiles; those of windows and of
+// heads with sinks are not.
 func (t *attendTask) tiled(s *kernel.Span) bool {
-	return s.Prompt && t.b.ops.prompts != nil && !t.b.exact && t.window == 0
+	return s.Prompt && t.b.ops.prompts != nil && !t.b.exact && t.window == 0 && t.sinks == nil
 }
 
 // planPrompts lists the units of prompts, longest context first within a span.

@@ -137,7 +137,7 @@ func TestPromptIgnoresOldPages(t *testing.T) {
 		}
 		out := b.NewBuffer(n * d)
 		b.Attend(cache, 0, out, upload(b, x[:n*d]), &kernel.Step{Rows: n,
-			Spans: []kernel.Span{{Len: n, Pages: []int32{0}, Prompt: true}}}, 1, 0, 1)
+			Spans: []kernel.Span{{Len: n, Pages: []int32{0}, Prompt: true}}}, 1, 0, 1, nil)
 		return download(b, out, n*d)
 	}
 	for _, kv := range kvAll {

@@ -16,6 +16,7 @@ type attnCase struct {
 	prompts             int      // of the spans, the last ones
 	absolute            bool     // V is not negative
 	window              int
+	sinks               bool
 }
 
 // run fills the pages in chunks (as prefills would) and returns the output of
@@ -57,8 +58,11 @@ func (c attnCase) run(t *testing.T, b kernel.Backend, kv kernel.KVType, seed uin
 	for i, s := range c.spans { // queries of a sequence do not depend on the others
 		q = append(q, normals(newRand(seed+100+uint64(i)), (s[0]+s[1])*c.heads*c.dim, 2)[s[0]*c.heads*c.dim:]...)
 	}
-	out := b.NewBuffer(step.Rows * c.heads * c.dim)
-	b.Attend(cache, 1, out, upload(b, q), &step, c.heads, c.window, float32(1/math.Sqrt(float64(c.dim))))
+	out, sinks := b.NewBuffer(step.Rows*c.heads*c.dim), kernel.Buffer(nil)
+	if c.sinks {
+		sinks = upload(b, normals(newRand(seed+200), c.heads, 3))
+	}
+	b.Attend(cache, 1, out, upload(b, q), &step, c.heads, c.window, float32(1/math.Sqrt(float64(c.dim))), sinks)
 	return download(b, out, step.Rows*c.heads*c.dim)
 }
 
@@ -75,6 +79,9 @@ var attnCases = []attnCase{
 	{heads: 8, kvHeads: 2, dim: 32, page: 64, spans: [][2]int{{1100, 3}, {20, 1}}, window: 1},
 	{heads: 2, kvHeads: 2, dim: 32, page: 32, spans: [][2]int{{480, 200}}, window: 60, prompts: 1},
 	{heads: 2, kvHeads: 1, dim: 32, page: 32, spans: [][2]int{{5000, 1}, {30, 1}}, window: 1000},
+	{heads: 6, kvHeads: 2, dim: 64, page: 16, spans: [][2]int{{600, 40}, {9, 1}}, window: 60, sinks: true},
+	{heads: 8, kvHeads: 1, dim: 32, page: 32, spans: [][2]int{{0, 70}, {1100, 2}}, prompts: 2, sinks: true},
+	{heads: 20, kvHeads: 1, dim: 576, page: 16, spans: [][2]int{{40, 30}, {600, 1}}}, // latent
 }
 
 var kvAll = []kernel.KVType{kernel.KVF16, kernel.KVF32, kernel.KVQ8}
@@ -160,7 +167,7 @@ func TestEightBitStorage(t *testing.T) {
 		step := &kernel.Step{Rows: 1, Spans: []kernel.Span{{Len: 1, Pages: []int32{0}}}}
 		b.StoreKV(cache, 0, upload(b, v), upload(b, v), step)
 		out := b.NewBuffer(heads * d)
-		b.Attend(cache, 0, out, upload(b, make([]float32, heads*d)), step, heads, 0, 1)
+		b.Attend(cache, 0, out, upload(b, make([]float32, heads*d)), step, heads, 0, 1, nil)
 		return download(b, out, heads*d)
 	}
 	want := run(reference)
@@ -214,7 +221,7 @@ func TestAttendIgnoresOldPages(t *testing.T) {
 		store(x)
 		out := b.NewBuffer(16)
 		b.Attend(cache, 0, out, upload(b, x[:16]),
-			&kernel.Step{Rows: 1, Spans: []kernel.Span{{Len: 1, Pos: 4, Pages: []int32{0}}}}, 1, 0, 1)
+			&kernel.Step{Rows: 1, Spans: []kernel.Span{{Len: 1, Pos: 4, Pages: []int32{0}}}}, 1, 0, 1, nil)
 		for i, v := range download(b, out, 16) {
 			if math.IsNaN(float64(v)) || math.IsInf(float64(v), 0) {
 				t.Fatalf("value %d is %g", i, v)

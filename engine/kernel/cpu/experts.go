@@ -26,8 +26,10 @@ type expertScratch struct {
 	jobs   []actJob
 	tiles  expertTiles
 	join   expertJoin
-	after  *prefetchPlan // what follows gate and up; nil until first used
-	next   []matJob      // what after was made from
+
+	between expertBetween
+	after   *prefetchPlan // what follows gate and up; nil until first used
+	next    []matJob      // what after was made from
 }
 
 // actJob is where the activation tiles of an expert's pairs lie.
@@ -37,8 +39,8 @@ type actJob struct {
 }
 
 // Experts implements kernel.Backend.
-func (b *Backend) Experts(dst, x, logits kernel.Buffer, n int, gate, up, down kernel.Weight, r kernel.Routing) {
-	g, u, d := gate.(*weight), up.(*weight), down.(*weight)
+func (b *Backend) Experts(dst, x, logits kernel.Buffer, n int, s kernel.ExpertStack, r kernel.Routing) {
+	g, u, d := s.Gate.(*weight), s.Up.(*weight), s.Down.(*weight)
 	e, experts, top := &b.expert, g.src.Experts, r.Top
 	if top < 1 || top > experts {
 		panic(fmt.Sprintf("experts: top %d of %d in %s", top, experts, g.src.Name))
@@ -60,12 +62,13 @@ func (b *Backend) Experts(dst, x, logits kernel.Buffer, n int, gate, up, down ke
 		b.expertInputs(!quantized, in, n, g.src.Cols)
 		b.expertRun(e.acts, u, e.up, nil, nil)
 	}
+	e.between = expertBetween{e.bias(s.GateBias, g), e.bias(s.UpBias, u), s.Limit, s.Alpha}
 	b.expertHidden(shapes[d.layout].quantized, d.src.Cols)
 	if n <= prefetchRows && b.prefetches() {
 		b.expectAfter(d, n)
 	}
 	b.expertRun(e.hidden, d, e.down, nil, nil)
-	e.join = expertJoin{b, floats(dst, n*d.src.Rows), d.src.Rows, top}
+	e.join = expertJoin{b, floats(dst, n*d.src.Rows), d.src.Rows, top, e.bias(s.DownBias, d)}
 	if n*d.src.Rows < vectorParallel {
 		for i := range n {
 			e.join.do(0, i)
@@ -103,6 +106,7 @@ type expertJoin struct {
 	out   []float32
 	width int
 	top   int
+	bias  []float32 // of the experts; nil without
 }
 
 func (j *expertJoin) do(_, row int) {
@@ -111,6 +115,10 @@ func (j *expertJoin) do(_, row int) {
 	for k := range j.top {
 		at := int(e.place[row*j.top+k]) * j.width
 		j.b.addScaledRow(dst, e.down[at:at+j.width], e.share[row*j.top+k])
+		if j.bias != nil {
+			at = int(e.choice[row*j.top+k]) * j.width
+			j.b.addScaledRow(dst, j.bias[at:at+j.width], e.share[row*j.top+k])
+		}
 	}
 }
 
@@ -132,12 +140,45 @@ func (t *expertTiles) do(worker, i int) {
 	} else {
 		gate, up := e.gate[j.first*t.cols:(j.first+j.n)*t.cols], e.up[j.first*t.cols:(j.first+j.n)*t.cols]
 		for at := 0; at < len(gate); at += t.cols {
+			e.between.prepare(gate[at:at+t.cols], up[at:at+t.cols], j.expert)
 			t.b.siluMulRow(gate[at:at+t.cols], gate[at:at+t.cols], up[at:at+t.cols])
 		}
 		q.x = gate
 	}
 	for tile := range q.tiles() {
 		q.do(worker, tile)
+	}
+}
+
+// expertBetween is what is done to the products of gate and up before one's SiLU is
+// multiplied by the other.
+type expertBetween struct {
+	gate, up     []float32 // biases of the experts; nil without
+	limit, alpha float32
+}
+
+// bias is the memory of the biases of all experts.
+func (*expertScratch) bias(b kernel.Buffer, w *weight) []float32 {
+	if b == nil {
+		return nil
+	}
+	return floats(b, w.src.Experts*w.src.Rows)
+}
+
+// prepare adds biases and takes limits. Of the limited form, (u+1)·g·sigmoid(alpha·g), it makes
+// silu(alpha·g)·(u+1)/alpha.
+func (t *expertBetween) prepare(gate, up []float32, expert int) {
+	if t.gate != nil {
+		for i, b := range t.gate[expert*len(gate) : (expert+1)*len(gate)] {
+			gate[i] += b
+			up[i] += t.up[expert*len(gate)+i]
+		}
+	}
+	if t.limit != 0 {
+		for i, g := range gate {
+			gate[i] = min(g, t.limit) * t.alpha
+			up[i] = (max(-t.limit, min(up[i], t.limit)) + 1) / t.alpha
+		}
 	}
 }
 

@@ -13,7 +13,8 @@ import (
 func runExperts(t *testing.T, b kernel.Backend, src [3]kernel.Source, x, logits []float32, n int, r kernel.Routing) []float32 {
 	t.Helper()
 	out := b.NewBuffer(n * src[2].Rows)
-	b.Experts(out, upload(b, x), upload(b, logits), n, load(t, b, src[0]), load(t, b, src[1]), load(t, b, src[2]), r)
+	b.Experts(out, upload(b, x), upload(b, logits), n,
+		kernel.ExpertStack{Gate: load(t, b, src[0]), Up: load(t, b, src[1]), Down: load(t, b, src[2])}, r)
 	return download(b, out, n*src[2].Rows)
 }
 
@@ -79,6 +80,35 @@ func TestRouting(t *testing.T) {
 		want := runExperts(t, reference, src, x, logits, n, theirs)
 		near(t, fmt.Sprintf("%+v", how), runExperts(t, b, src, x, logits, n, ours), want, relative(want, 1e-5))
 	}
+}
+
+// TestBiasedExperts: biases and limits give what the reference gives, and what leaves out one of them
+// gives something else.
+func TestBiasedExperts(t *testing.T) {
+	const experts, hidden, width, n = 5, 64, 96, 9
+	r := newRand(14)
+	src := [3]kernel.Source{
+		randomSource(r, kernel.F32, experts, width, hidden),
+		randomSource(r, kernel.F32, experts, width, hidden),
+		randomSource(r, kernel.F32, experts, hidden, width),
+	}
+	x, logits := normals(r, n*hidden, 1), normals(r, n*experts, 2)
+	biases := [3][]float32{normals(r, experts*width, 2), normals(r, experts*width, 2), normals(r, experts*hidden, 2)}
+	run := func(b kernel.Backend, limit float32) []float32 {
+		out := b.NewBuffer(n * hidden)
+		b.Experts(out, upload(b, x), upload(b, logits), n, kernel.ExpertStack{
+			Gate: load(t, b, src[0]), Up: load(t, b, src[1]), Down: load(t, b, src[2]), Limit: limit, Alpha: 1.7,
+			GateBias: upload(b, biases[0]), UpBias: upload(b, biases[1]), DownBias: upload(b, biases[2]),
+		}, kernel.Routing{Top: 2})
+		return download(b, out, n*hidden)
+	}
+	free := run(reference, 0)
+	forLevels(t, func(t *testing.T, level string) {
+		b := open(t, Options{Level: level, Threads: 2})
+		near(t, "biased", run(b, 0), free, relative(free, 1e-5))
+		want := run(reference, 1.5)
+		near(t, "limited", run(b, 1.5), want, relative(want, 1e-5))
+	})
 }
 
 // TestLoadLetsGoOfStacks: what a stack was packed from may be a copy that nobody

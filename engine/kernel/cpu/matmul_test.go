@@ -284,7 +284,7 @@ func TestDecodeDoesNotAllocate(t *testing.T) {
 	for name, f := range map[string]func(){
 		"MatMul":  func() { b.MatMul(y, x, 1, w) },
 		"StoreKV": func() { b.StoreKV(cache, 0, x, x, step) },
-		"Attend":  func() { b.Attend(cache, 0, y[0], x, step, 8, 0, 1) },
+		"Attend":  func() { b.Attend(cache, 0, y[0], x, step, 8, 0, 1, nil) },
 	} {
 		for range 100 { // each thread takes its scratch when it first gets work
 			f()

@@ -39,41 +39,48 @@ func (*Backend) Rope(x, angles kernel.Buffer, n, heads, headDim, half int, neox 
 }
 
 // Attend implements kernel.Backend.
-func (*Backend) Attend(kc kernel.Cache, layer int, dst, q kernel.Buffer, step *kernel.Step, heads, window int, scale float32) {
+func (*Backend) Attend(kc kernel.Cache, layer int, dst, q kernel.Buffer, step *kernel.Step, heads, window int, scale float32, sinks kernel.Buffer) {
 	c := kc.(*cache)
 	d := c.cfg.HeadDim
 	for _, s := range step.Spans {
 		for i := range s.Len {
 			for h := range heads {
 				at := ((s.Row+i)*heads + h) * d
-				c.attend(mem(dst)[at:at+d], mem(q)[at:at+d], layer, h/(heads/c.cfg.KVHeads), s.Pages, s.Pos+i, window, float64(scale))
+				sum, top := c.attend(mem(dst)[at:at+d], mem(q)[at:at+d], layer, h/(heads/c.cfg.KVHeads), s.Pages, s.Pos+i, window, float64(scale))
+				if sinks != nil {
+					share := sum / (sum + math.Exp(float64(mem(sinks)[h])-top))
+					for j := range d {
+						mem(dst)[at+j] = float32(float64(mem(dst)[at+j]) * share)
+					}
+				}
 			}
 		}
 	}
 }
 
-// attend computes one head of one row: softmax over the window that ends with last.
-func (c *cache) attend(dst, q []float32, layer, kvHead int, pages []int32, last, window int, scale float64) {
+// attend computes one head of one row: softmax over the window that ends with last. The weights
+// were divided by sum·exp(top).
+func (c *cache) attend(dst, q []float32, layer, kvHead int, pages []int32, last, window int, scale float64) (sum, top float64) {
 	d, first := c.cfg.HeadDim, 0
 	if window > 0 {
 		first = max(0, last+1-window)
 	}
 	scores := make([]float64, last+1)
-	top := math.Inf(-1)
+	top = math.Inf(-1)
 	for pos := first; pos <= last; pos++ {
 		scores[pos] = scale * dot(q, c.row(layer, 0, pages, pos)[kvHead*d:(kvHead+1)*d])
 		top = max(top, scores[pos])
 	}
-	var total float64
 	out := make([]float64, d)
 	for pos := first; pos <= last; pos++ {
 		p := math.Exp(scores[pos] - top)
-		total += p
+		sum += p
 		for j, v := range c.row(layer, 1, pages, pos)[kvHead*d : (kvHead+1)*d] {
 			out[j] += p * float64(v)
 		}
 	}
 	for j := range dst {
-		dst[j] = float32(out[j] / total)
+		dst[j] = float32(out[j] / sum)
 	}
+	return sum, top
 }

@@ -9,12 +9,12 @@ import (
 )
 
 // Experts implements kernel.Backend.
-func (*Backend) Experts(dst, x, logits kernel.Buffer, n int, gate, up, down kernel.Weight, r kernel.Routing) {
+func (*Backend) Experts(dst, x, logits kernel.Buffer, n int, s kernel.ExpertStack, r kernel.Routing) {
 	var bias []float32
 	if r.Bias != nil {
 		bias = mem(r.Bias)
 	}
-	g, u, dn := gate.(*weight), up.(*weight), down.(*weight)
+	g, u, dn := s.Gate.(*weight), s.Up.(*weight), s.Down.(*weight)
 	a, b, y := make([]float32, g.rows), make([]float32, g.rows), make([]float32, dn.rows)
 	for i := range n {
 		row := mem(x)[i*g.cols : (i+1)*g.cols]
@@ -23,10 +23,13 @@ func (*Backend) Experts(dst, x, logits kernel.Buffer, n int, gate, up, down kern
 		for k, e := range ids {
 			matMul(a, row, 1, g, e)
 			matMul(b, row, 1, u, e)
+			addBias(a, s.GateBias, e)
+			addBias(b, s.UpBias, e)
 			for j := range a {
-				a[j] = float32(silu(float64(a[j])) * float64(b[j]))
+				a[j] = float32(between(float64(a[j]), float64(b[j]), s))
 			}
 			matMul(y, a, 1, dn, e)
+			addBias(y, s.DownBias, e)
 			for j, v := range y {
 				sum[j] += weights[k] * float64(v)
 			}
@@ -35,6 +38,25 @@ func (*Backend) Experts(dst, x, logits kernel.Buffer, n int, gate, up, down kern
 			mem(dst)[i*dn.rows+j] = float32(v)
 		}
 	}
+}
+
+// addBias adds the bias of an expert, where there is one.
+func addBias(x []float32, bias kernel.Buffer, expert int) {
+	if bias != nil {
+		for i, b := range mem(bias)[expert*len(x) : (expert+1)*len(x)] {
+			x[i] += b
+		}
+	}
+}
+
+// between is what goes from gate and up to down.
+func between(gate, up float64, s kernel.ExpertStack) float64 {
+	if s.Limit == 0 {
+		return silu(gate) * up
+	}
+	limit := float64(s.Limit)
+	gate, up = min(gate, limit), max(-limit, min(up, limit))
+	return (up + 1) * gate / (1 + math.Exp(-float64(s.Alpha)*gate))
 }
 
 // route picks a row's experts, best first, and their weights.

@@ -183,7 +183,7 @@ func TestAttend(t *testing.T) {
 			step := &kernel.Step{Rows: length, Spans: []kernel.Span{{Len: length, Pos: at, Pages: pages}}}
 			b.StoreKV(c, 1, upload(k[at*kvHeads*d:]...), upload(v[at*kvHeads*d:]...), step)
 			out := b.NewBuffer(length * heads * d)
-			b.Attend(c, 1, out, upload(q[at*heads*d:]...), step, heads, 0, scale)
+			b.Attend(c, 1, out, upload(q[at*heads*d:]...), step, heads, 0, scale, nil)
 			near(t, "Attend", out, want[at*heads*d:(at+length)*heads*d]...)
 		}
 	}
@@ -325,11 +325,15 @@ func TestExperts(t *testing.T) {
 	down := load(t, 3, 2, 1, 1, 0, 0, 1, 10, 10)
 	act := func(x float64) float64 { return x / (1 + math.Exp(-x)) }
 	out := b.NewBuffer(4)
-	b.Experts(out, upload(1, 1), upload(3, 2, 1, 5, 5, 5), 2, gate, up, down, kernel.Routing{Top: 2})
+	b.Experts(out, upload(1, 1), upload(3, 2, 1, 5, 5, 5), 2, kernel.ExpertStack{Gate: gate, Up: up, Down: down}, kernel.Routing{Top: 2})
 	w := 1 / (1 + math.Exp(-1))
 	near(t, "Experts", out, w*act(1), (1-w)*act(2), act(1)/2, act(2)/2)
-	b.Experts(out, upload(1), upload(1, 2, 90), 1, gate, up, down, kernel.Routing{Top: 1})
+	b.Experts(out, upload(1), upload(1, 2, 90), 1, kernel.ExpertStack{Gate: gate, Up: up, Down: down}, kernel.Routing{Top: 1})
 	near(t, "one expert", out, 10*act(3), 10*act(3))
+	s := kernel.ExpertStack{Gate: gate, Up: up, Down: down, GateBias: upload(0, 0, 7), UpBias: upload(0, 0, -9), DownBias: upload(0, 0, 0, 0, 1, 2), Limit: 5, Alpha: 2}
+	b.Experts(out, upload(1), upload(1, 2, 90), 1, s, kernel.Routing{Top: 1}) // gate 3+7, up 1-9
+	limited := (-5 + 1) * 5 / (1 + math.Exp(-2*5))
+	near(t, "limited", out, 1+10*limited, 2+10*limited)
 }
 
 // TestRouting: each way of choosing, by hand. Sigmoids of 0, log 3 and -log 3 are 1/2, 3/4 and 1/4.
