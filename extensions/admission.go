@@ -36,6 +36,9 @@ func (h *Host) Decide(request string, in abi.AdmissionInput) (abi.Decision, erro
 		return abi.Decision{}, nil
 	}
 	defer g.release()
+	captured := h.capture(sl, in.Account, request)
+	captured.Add(abi.OpDecide, in.Append)
+	captured.End()
 	advance, _, ok := g.admit(abi.OpDecide, shareWaitMax)
 	if !ok {
 		return abi.Decision{}, nil // as if it had no opinion: the account's own limits decide

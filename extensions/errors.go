@@ -32,6 +32,14 @@ var (
 	ErrNotEnabled = errors.New("the module is not enabled")
 	// ErrSlot means that a slot does not exist.
 	ErrSlot = errors.New("no such slot, want chat, responses, billing, admission, or the protocol of a module with routes")
+	// ErrCapture means that a capture cannot be as asked for.
+	ErrCapture = errors.New("a capture")
+	// ErrNoCapture means that nothing is kept of a slot's calls.
+	ErrNoCapture = errors.New("nothing is kept of its calls: begin with corenode module capture SLOT --for 5m")
+	// ErrNotInMemory means that a module has to be loaded first.
+	ErrNotInMemory = errors.New("the module is not in memory: load or activate it first")
+	// ErrOtherSlot means that two modules are not of one slot.
+	ErrOtherSlot = errors.New("the modules are not of one slot")
 	// ErrClosed means that the host is closed.
 	ErrClosed = errors.New("the module host is closed")
 

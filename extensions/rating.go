@@ -1,6 +1,7 @@
 package extensions
 
 import (
+	"corenode/extensions/capture"
 	"corenode/extensions/guest"
 	"corenode/extensions/probe"
 	"corenode/wasm/abi"
@@ -27,6 +28,7 @@ type Quote struct {
 	// could not quote or is not loaded, and the charge is to be rated again.
 	provisional bool
 	closed      atomic.Bool
+	captured    *capture.Request // nil: nothing is kept of it
 }
 
 // Quote asks billing what the request of an id may cost. The host fills in.Prices by
@@ -39,7 +41,8 @@ func (h *Host) Quote(request string, in abi.QuoteInput) (*Quote, error) {
 		return nil, err
 	}
 	sl := h.slot(SlotBilling)
-	q := &Quote{host: h, request: request, in: in}
+	q := &Quote{host: h, request: request, in: in, captured: h.capture(sl, in.Account, request)}
+	q.captured.Add(abi.OpQuote, in.Append)
 	q.generation, q.provisional = sl.acquire(in.Account)
 	quoted, f := h.quote(q.generation, caller{in.Account, request}, in)
 	if f != nil && q.generation != sl.builtin {
@@ -92,6 +95,7 @@ func (q *Quote) Charge(u abi.Usage) (Charge, error) {
 		upper = -1 // the quote says nothing about more than was quoted
 	}
 	in := abi.ChargeInput{Prices: q.in.Prices, Usage: u, At: q.in.At, Model: q.in.Model, Account: q.in.Account}
+	q.captured.Add(abi.OpCharge, in.Append)
 	c, err := q.host.rate(q.generation, q.request, in, upper, 0)
 	c.Provisional = c.Provisional || q.provisional
 	return c, err
@@ -101,6 +105,7 @@ func (q *Quote) Charge(u abi.Usage) (Charge, error) {
 func (q *Quote) Close() {
 	if q.closed.CompareAndSwap(false, true) {
 		q.generation.release()
+		q.captured.End()
 	}
 }
 

@@ -1,6 +1,7 @@
 package extensions
 
 import (
+	"corenode/extensions/capture"
 	"corenode/extensions/guest"
 	"sync/atomic"
 )
@@ -15,7 +16,8 @@ type slot struct {
 	// manifest of what serves, or should, in the slot of another protocol: its paths.
 	// nil: there are none. Guarded by Host.mu.
 	manifest *guest.Manifest
-	samples  atomic.Uint64 // calls since a shadow was set, to pick its share of them
+	captured atomic.Pointer[capture.Capture] // nil: what its calls are asked is not kept
+	samples  atomic.Uint64                   // calls since a shadow was set, to pick its share of them
 }
 
 // assignment says who serves. It is immutable.

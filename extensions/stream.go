@@ -14,6 +14,7 @@ import (
 // is Internal, the stream must be ended with Error.
 func (t *Translation) Events(dst []byte, group []abi.Event) ([]byte, error) {
 	before := len(dst)
+	t.captured.Events(t.facts, group)
 	dst, advance := t.admitGroup(dst)
 	in, end := t.events(group)
 	dst, err := t.groupCall(in, dst, end, advance)

@@ -16,7 +16,9 @@ import (
 func (t *Translation) Request(body []byte) (native []byte, err error) {
 	s := takeScratch()
 	defer putScratch(s)
-	s.in = abi.RequestInput{Facts: t.facts, Route: t.route, Body: body}.Append(s.in[:0])
+	in := abi.RequestInput{Facts: t.facts, Route: t.route, Body: body}
+	s.in = in.Append(s.in[:0])
+	t.captured.Add(abi.OpRequest, in.Append)
 	o, f := t.call(abi.OpRequest, s)
 	if f != nil && f.Cause == guest.CauseOverloaded && f != overShare {
 		return nil, overloaded("extensions.Request", f)
@@ -48,6 +50,7 @@ func (t *Translation) Response(dst []byte, events []abi.Event) ([]byte, error) {
 	defer putScratch(s)
 	in := abi.ResponseInput{Facts: t.facts, Kept: t.kept, Events: whole.frames}
 	s.in = in.Append(s.in[:0])
+	t.captured.Add(abi.OpResponse, in.Append)
 	o, f := t.call(abi.OpResponse, s)
 	if f == nil && o.Status == abi.StatusOK {
 		return append(dst, o.Payload...), nil
@@ -73,6 +76,7 @@ func (t *Translation) Response(dst []byte, events []abi.Event) ([]byte, error) {
 func (t *Translation) Error(dst []byte, e *abi.Error, status int) []byte {
 	in := abi.ErrorInput{Facts: t.facts, State: t.state, Kept: t.kept, Status: status,
 		Kind: e.Kind, Detail: e.Detail, Param: e.Param, Msg: e.Msg}
+	t.captured.Add(abi.OpError, in.Append)
 	if t.generation.manifest.History {
 		in.History = t.answer.frames
 	}

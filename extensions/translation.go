@@ -1,6 +1,7 @@
 package extensions
 
 import (
+	"corenode/extensions/capture"
 	"corenode/extensions/guest"
 	"corenode/wasm/abi"
 	"time"
@@ -28,6 +29,8 @@ type Translation struct {
 	wrote  bool // bytes of the stream have been given out
 	broken bool // what the module wrote breaks the protocol: it is not asked for an error
 
+	captured *capture.Request // nil: nothing is kept of it
+
 	patience time.Duration // what its calls may yet wait for the share of the processors
 
 	// in is the input of Events: its first prefix bytes are the encoded facts and
@@ -45,7 +48,8 @@ func (h *Host) Translate(s Slot, account, request string, facts abi.Facts) *Tran
 	if g == nil {
 		return nil
 	}
-	return &Translation{host: h, slot: sl, generation: g, of: caller{account, request}, facts: facts, patience: shareWaitMax}
+	return &Translation{host: h, slot: sl, generation: g, of: caller{account, request}, facts: facts, patience: shareWaitMax,
+		captured: h.capture(sl, account, request)}
 }
 
 // Close gives the generation back; more than once is harmless.
@@ -53,6 +57,7 @@ func (t *Translation) Close() {
 	if t.generation != nil {
 		t.generation.release()
 		t.generation = nil
+		t.captured.End()
 	}
 }
 
@@ -161,6 +166,7 @@ func (t *Translation) whole(where string, dst []byte, op abi.Op, in func([]byte)
 	s := takeScratch()
 	defer putScratch(s)
 	s.in = in(s.in[:0])
+	t.captured.Add(op, in)
 	o, f := t.call(op, s)
 	switch {
 	case f != nil && f.Cause == guest.CauseOverloaded:

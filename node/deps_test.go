@@ -61,12 +61,13 @@ var inside = map[string][]string{
 
 	"engine/kernel/cuda/tensor": {},
 
-	"extensions":         {"extensions/compare", "extensions/guest", "extensions/probe", "wasm/builtin"},
+	"extensions":         {"extensions/capture", "extensions/compare", "extensions/guest", "extensions/probe", "wasm/builtin"},
 	"extensions/guest":   {"extensions/meter", "extensions/probe", "extensions/vector"},
 	"extensions/meter":   {},
 	"extensions/vector":  {},
 	"extensions/probe":   {"extensions/vector"},
 	"extensions/compare": {"extensions/probe"},
+	"extensions/capture": {"extensions/vector"},
 }
 
 func TestImportDirections(t *testing.T) {

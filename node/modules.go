@@ -5,6 +5,7 @@ import (
 	"runtime/debug"
 
 	"corenode/actors/tree"
+	"corenode/engine/messages"
 	"corenode/extensions"
 	"corenode/node/config"
 	"corenode/node/server"
@@ -31,6 +32,21 @@ func (n *node) giveBackMemory() {
 		debug.FreeOSMemory()
 	case <-n.stopped:
 	}
+}
+
+// CountTokens counts the tokens of a body in the messages protocol, for a model that this node
+// computes itself.
+func (n *node) CountTokens(native []byte) (tokens int, ok bool) {
+	request, err := messages.ParseCount(native)
+	if err != nil {
+		return 0, false
+	}
+	model, ok := n.catalog.Model(request.Model)
+	if _, elsewhere := model.(server.Forwarder); !ok || elsewhere {
+		return 0, false
+	}
+	tokens, err = model.Count(request)
+	return tokens, err == nil
 }
 
 // prices are the rates of every served model.

@@ -150,6 +150,11 @@ func (m *Module) start(s start) (*Instance, error) {
 	return i, nil
 }
 
+// Fresh makes an instance that its caller looks at, with the configuration that the module serves with.
+func (m *Module) Fresh() (*Instance, error) {
+	return m.start(start{config: m.options.Config, tried: true})
+}
+
 // valueTypeV128 is a vector, which a host cannot read; such modules are remade
 // instead of restored.
 const valueTypeV128 = 0x7b

@@ -2,10 +2,13 @@ package vector
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"corenode/wasm/abi"
 )
 
 // Bytes shown before and after the first difference.
@@ -40,6 +43,60 @@ func differ(name string, got, wanted []byte) error {
 	if max(len(got), len(wanted)) <= shortMax {
 		return fmt.Errorf("%s is %q, want %q", name, got, wanted)
 	}
+	return errors.New(around(name, "want", "got ", got, wanted))
+}
+
+// Apart shows where the texts of an old and a new build part; "" is nowhere.
+func Apart(name string, older, newer []byte) string {
+	switch {
+	case bytes.Equal(older, newer):
+		return ""
+	case max(len(older), len(newer)) <= shortMax:
+		return fmt.Sprintf("%s was %s, is %s", name, quoteAround(older, 0), quoteAround(newer, 0))
+	}
+	return around(name, "old ", "new ", newer, older)
+}
+
+// Difference shows the first part in which the output frames of an old and a new
+// build differ; "" is none.
+func Difference(op abi.Op, stream bool, older, newer []byte) string {
+	was, is := partsOf(op, stream, older), partsOf(op, stream, newer)
+	for i := range max(len(was), len(is)) {
+		switch {
+		case i >= len(was):
+			return fmt.Sprintf("%s is new: %s", is[i].name, quoteAround(is[i].text, 0))
+		case i >= len(is):
+			return fmt.Sprintf("%s is gone: %s", was[i].name, quoteAround(was[i].text, 0))
+		case was[i].name != is[i].name:
+			return fmt.Sprintf("was %s %s, is %s %s", was[i].name, quoteAround(was[i].text, 0), is[i].name, quoteAround(is[i].text, 0))
+		}
+		if text := Apart(was[i].name, was[i].text, is[i].text); text != "" {
+			return text
+		}
+	}
+	return ""
+}
+
+// partsOf are the parts of an output frame.
+func partsOf(op abi.Op, stream bool, frame []byte) []part {
+	out, err := abi.ParseOutput(frame)
+	if err == nil && out.Status == abi.StatusError {
+		var r abi.Refusal
+		r, err = abi.ParseRefusal(out.Payload)
+		return []part{{"refusal.param", []byte(r.Param)}, {"refusal.msg", []byte(r.Msg)}}
+	}
+	w := &want{Decline: true}
+	if err == nil && out.Status == abi.StatusOK {
+		w, err = read(op, stream, out.Payload)
+	}
+	if err != nil {
+		return []part{{"bytes", frame}}
+	}
+	return w.parts()
+}
+
+// around shows two texts where they part, each behind its label.
+func around(name, labelWanted, labelGot string, got, wanted []byte) string {
 	at := 0
 	for at < len(got) && at < len(wanted) && got[at] == wanted[at] {
 		at++
@@ -47,8 +104,8 @@ func differ(name string, got, wanted []byte) error {
 	same := strconv.Quote(string(got[start(got, at):at]))
 	mark := strings.Repeat(" ", utf8.RuneCountInString(same)-1) + "^"
 	line := bytes.Count(got[:at], []byte("\n")) + 1
-	return fmt.Errorf("%s differs at byte %d, line %d (%d bytes, want %d)\n  want %s\n  got  %s\n       %s",
-		name, at, line, len(got), len(wanted), quoteAround(wanted, at), quoteAround(got, at), mark)
+	return fmt.Sprintf("%s differs at byte %d, line %d (%d bytes, %s %d)\n  %s %s\n  %s %s\n       %s", name, at, line, len(got),
+		strings.TrimSpace(labelWanted), len(wanted), labelWanted, quoteAround(wanted, at), labelGot, quoteAround(got, at), mark)
 }
 
 // start is where the text that is shown before at begins: not within a character.

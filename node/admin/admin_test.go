@@ -42,6 +42,8 @@ func (n *fakeNode) Drain() {
 	n.drained = true
 }
 
+func (n *fakeNode) CountTokens(native []byte) (int, bool) { return len(native), true }
+
 func (n *fakeNode) Draining() bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()

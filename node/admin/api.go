@@ -67,6 +67,9 @@ type Node interface {
 	Drain()
 	// Draining says whether Drain was called.
 	Draining() bool
+	// CountTokens counts the tokens of a body in the messages protocol, where this node
+	// can itself; not ok elsewhere, and for a body that is refused.
+	CountTokens(native []byte) (tokens int, ok bool)
 }
 
 // API answers the calls. It is safe for concurrent use.

@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"corenode/extensions"
+	"corenode/extensions/capture"
 	"corenode/extensions/compare"
 	"corenode/node/store"
 )
@@ -330,6 +331,29 @@ func (c *Client) ShadowReport(ref string) (r compare.Report, err error) {
 // Rollback makes a slot's previous module serve again.
 func (c *Client) Rollback(slot string) (m extensions.Info, err error) {
 	return m, c.roundTrip("POST", Root+"/slots/"+url.PathEscape(slot)+"/rollback", nil, nil, &m)
+}
+
+// Capture begins to keep what a slot's requests ask, in the node's memory.
+func (c *Client) Capture(slot string, in NewCapture) (s capture.Status, err error) {
+	return s, c.roundTrip("POST", capturePath(slot), nil, in, &s)
+}
+
+// Captured says what is kept.
+func (c *Client) Captured(slot string) (s capture.Status, err error) {
+	return s, c.roundTrip("GET", capturePath(slot), nil, nil, &s)
+}
+
+// EndCapture forgets it.
+func (c *Client) EndCapture(slot string) error {
+	return c.roundTrip("DELETE", capturePath(slot), nil, nil, &struct{}{})
+}
+
+func capturePath(slot string) string { return Root + "/slots/" + url.PathEscape(slot) + "/capture" }
+
+// CompareModule runs what is kept on a module and on an older one, which may be empty:
+// what served before it, or serves now.
+func (c *Client) CompareModule(ref, older string) (r capture.Report, err error) {
+	return r, c.roundTrip("POST", modulePath(ref, "/compare"), nil, Older{older}, &r)
 }
 
 // RemoveModule forgets a module that serves nothing.

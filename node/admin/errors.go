@@ -40,11 +40,12 @@ var kinds = []struct {
 	kind   string
 	causes []error
 }{
-	{KindNotFound, []error{store.ErrNotFound, extensions.ErrUnknownModule, extensions.ErrSlot, extensions.ErrNotOff}},
-	{KindInvalid, []error{store.ErrInvalid}},
+	{KindNotFound, []error{store.ErrNotFound, extensions.ErrUnknownModule, extensions.ErrSlot, extensions.ErrNotOff,
+		extensions.ErrNoCapture}},
+	{KindInvalid, []error{store.ErrInvalid, extensions.ErrCapture, extensions.ErrOtherSlot}},
 	{KindConflict, []error{store.ErrNameTaken, store.ErrIdempotencyMismatch, extensions.ErrAmbiguous, extensions.ErrInUse,
 		extensions.ErrNoPrevious, extensions.ErrNoShadow, extensions.ErrBeside, extensions.ErrShipped,
-		extensions.ErrPath, extensions.ErrOtherRoutes, extensions.ErrNotEnabled}},
+		extensions.ErrPath, extensions.ErrOtherRoutes, extensions.ErrNotEnabled, extensions.ErrNotInMemory}},
 }
 
 // asError classifies what a verb returns.

@@ -9,6 +9,7 @@ import (
 
 	"corenode/actors/account"
 	"corenode/extensions"
+	"corenode/extensions/capture"
 	"corenode/extensions/compare"
 	"corenode/wasm/abi"
 	"corenode/wasm/builtin"
@@ -26,6 +27,10 @@ type Modules interface {
 	Shadow(ref string, percent int) (extensions.Info, error)
 	ShadowReport(ref string) (compare.Report, error)
 	Rollback(extensions.Slot) (extensions.Info, error)
+	Capture(s extensions.Slot, account string, span time.Duration) (capture.Status, error)
+	Captured(extensions.Slot) (capture.Status, error)
+	EndCapture(extensions.Slot) error
+	CompareCaptured(ctx context.Context, older, newer string, count capture.Count) (capture.Report, error)
 	Remove(ref string) error
 	Prices(model string) (abi.Prices, error)
 	Rate(request string, in abi.ChargeInput) (extensions.Charge, error)
@@ -42,6 +47,17 @@ type NewModule struct {
 // Share is the part of traffic that a canary or a shadow gets.
 type Share struct {
 	Percent int `json:"percent"` // 1 to 100; 0 ends it
+}
+
+// NewCapture asks for a slot's calls to be kept in memory.
+type NewCapture struct {
+	Seconds int    `json:"seconds"`           // for how long requests are taken
+	Account string `json:"account,omitempty"` // id or name; empty is all
+}
+
+// Older names the module that another is compared with.
+type Older struct {
+	Old string `json:"old,omitempty"` // empty: what served before it, or serves now
 }
 
 // Replayed is a charge computed again, beside what the ledger says.
@@ -110,6 +126,27 @@ func share(c call, asked Share, set func(string, int) (extensions.Info, error)) 
 
 func rollbackSlot(a *API, c call) (any, error) {
 	return a.modules.Rollback(extensions.Slot(c.target))
+}
+
+func beginCapture(a *API, c call, asked NewCapture) (any, error) {
+	if asked.Account != "" {
+		owner, err := a.store.Account(asked.Account)
+		if err != nil {
+			return nil, err
+		}
+		c.about.account, asked.Account = owner.ID, owner.ID
+	}
+	return a.modules.Capture(extensions.Slot(c.target), asked.Account, time.Duration(asked.Seconds)*time.Second)
+}
+
+func showCapture(a *API, c call) (any, error) { return a.modules.Captured(extensions.Slot(c.target)) }
+
+func endCapture(a *API, c call) (any, error) {
+	return struct{}{}, a.modules.EndCapture(extensions.Slot(c.target))
+}
+
+func compareModule(a *API, c call, asked Older) (any, error) {
+	return a.modules.CompareCaptured(c.ctx, asked.Old, c.target, a.node.CountTokens)
 }
 
 func removeModule(a *API, c call) (any, error) {

@@ -11,6 +11,7 @@ import (
 
 	"corenode/actors/account"
 	"corenode/extensions"
+	"corenode/extensions/capture"
 	"corenode/extensions/compare"
 	"corenode/extensions/guest"
 	"corenode/node/store"
@@ -29,6 +30,26 @@ func (f *fakeModules) Modules() []extensions.Info {
 }
 
 func (f *fakeModules) Module(ref string) (extensions.Info, error) { return f.say("show " + ref) }
+
+func (f *fakeModules) Capture(s extensions.Slot, account string, span time.Duration) (capture.Status, error) {
+	_, err := f.say(fmt.Sprintf("capture %s of %q for %v", s, account, span))
+	return capture.Status{Slot: string(s), Account: account}, err
+}
+
+func (f *fakeModules) Captured(s extensions.Slot) (capture.Status, error) {
+	return capture.Status{}, fmt.Errorf("%s: %w", s, extensions.ErrNoCapture)
+}
+
+func (f *fakeModules) EndCapture(s extensions.Slot) error {
+	_, err := f.say("forget " + string(s))
+	return err
+}
+
+func (f *fakeModules) CompareCaptured(_ context.Context, older, newer string, count capture.Count) (capture.Report, error) {
+	tokens, _ := count([]byte("four"))
+	_, err := f.say(fmt.Sprintf("compare %s with %q", newer, older))
+	return capture.Report{New: newer, NewTokens: int64(tokens)}, err
+}
 
 func (f *fakeModules) Load(_ context.Context, wasm, signature, config []byte) (extensions.Info, error) {
 	f.told = append(f.told, fmt.Sprintf("load %s %s %s", wasm, signature, config))
@@ -134,7 +155,7 @@ func newModulesAPI(t *testing.T) (*Client, *fakeModules, *store.Store, account.A
 }
 
 func TestModuleVerbs(t *testing.T) {
-	c, modules, s, _ := newModulesAPI(t)
+	c, modules, s, owner := newModulesAPI(t)
 	if all, err := c.Modules(); err != nil || len(all) != 1 || all[0].Name != "discount" {
 		t.Errorf("modules %+v, %v", all, err)
 	}
@@ -156,6 +177,22 @@ func TestModuleVerbs(t *testing.T) {
 			return err
 		},
 		func() error { _, err := c.Rollback("billing"); return err },
+		func() error { _, err := c.Module("discount@1.0.0"); return err },
+		func() error {
+			begun, err := c.Capture("chat", NewCapture{Seconds: 90, Account: owner.Name})
+			if begun.Account != owner.ID {
+				t.Errorf("the capture is of %q, want the account's id %q", begun.Account, owner.ID)
+			}
+			return err
+		},
+		func() error {
+			r, err := c.CompareModule("discount@2.0.0", "discount@1.0.0")
+			if r.New != "discount@2.0.0" || r.NewTokens != 4 {
+				t.Errorf("%+v", r)
+			}
+			return err
+		},
+		func() error { return c.EndCapture("chat") },
 		func() error { return c.RemoveModule("aabbcc") },
 	}
 	for i, call := range calls {
@@ -165,7 +202,8 @@ func TestModuleVerbs(t *testing.T) {
 	}
 	want := []string{`load w s {"a":1}`, "activate sha256:aabbcc", "enable verses", "disable verses",
 		"canary discount@1.0.0 10", "shadow discount@1.0.0 100", "report discount@1.0.0",
-		"rollback billing", "remove aabbcc"}
+		"rollback billing", "show discount@1.0.0", fmt.Sprintf("capture chat of %q for 1m30s", owner.ID),
+		`compare discount@2.0.0 with "discount@1.0.0"`, "forget chat", "remove aabbcc"}
 	if fmt.Sprint(modules.told) != fmt.Sprint(want) {
 		t.Errorf("told %q, want %q", modules.told, want)
 	}
@@ -175,6 +213,8 @@ func TestModuleVerbs(t *testing.T) {
 	}{
 		{KindNotFound, func() error { _, err := c.ActivateModule("nobody"); return err }},
 		{KindNotFound, func() error { _, err := c.EnableModule("nobody"); return err }},
+		{KindNotFound, func() error { _, err := c.Captured("chat"); return err }},
+		{KindNotFound, func() error { _, err := c.Capture("chat", NewCapture{Seconds: 1, Account: "nobody"}); return err }},
 		{KindConflict, func() error { _, err := c.DisableModule("off"); return err }},
 		{KindConflict, func() error { return c.RemoveModule("active") }},
 		{KindConflict, func() error { return c.RemoveModule("builtin:tariff") }},

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"corenode/extensions"
+	"corenode/extensions/capture"
 	"corenode/extensions/compare"
 	"corenode/node/store"
 )
@@ -55,7 +56,12 @@ func TestOpenAPIHasEveryVerb(t *testing.T) {
 		reflect.TypeFor[compare.Line](), reflect.TypeFor[UpstreamModel](), reflect.TypeFor[Replica](), reflect.TypeFor[ReplicaURL](),
 		reflect.TypeFor[StatementPage](), reflect.TypeFor[UsagePage](), reflect.TypeFor[UsageSum](), reflect.TypeFor[ExplainedCharge](),
 		reflect.TypeFor[ExplainedRow]()}
-	schemas := map[string]reflect.Type{"ChargeLine": reflect.TypeFor[compare.Line]()} // by their names in the document
+	schemas := map[string]reflect.Type{ // by their names in the document
+		"ChargeLine": reflect.TypeFor[compare.Line](), "CaptureStatus": reflect.TypeFor[capture.Status](),
+		"CaptureReport": reflect.TypeFor[capture.Report](), "CaptureOperation": reflect.TypeFor[capture.Operation](),
+		"CaptureDifference": reflect.TypeFor[capture.Difference](), "NewCapture": reflect.TypeFor[NewCapture](),
+		"Older": reflect.TypeFor[Older](),
+	}
 	for _, typ := range types {
 		schemas[typ.Name()] = typ
 	}

@@ -135,3 +135,5 @@ func (nobody) Changed(string) {}
 func (nobody) Drain() {}
 
 func (nobody) Draining() bool { return false }
+
+func (nobody) CountTokens([]byte) (int, bool) { return 0, false }

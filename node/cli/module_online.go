@@ -24,7 +24,7 @@ import (
 // onlineVerbs are the commands that act on the modules of a running node.
 func onlineVerbs() []*cobra.Command {
 	return []*cobra.Command{moduleList(), moduleShow(), moduleLoad(), moduleActivate(), moduleEnable(), moduleDisable(), moduleCanary(),
-		moduleShadow(), moduleRollback(), moduleRemove(), moduleReplay(), moduleRerate()}
+		moduleShadow(), moduleCapture(), moduleCompare(), moduleRollback(), moduleRemove(), moduleReplay(), moduleRerate()}
 }
 
 func moduleList() *cobra.Command {

@@ -1,0 +1,109 @@
+package capture
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"corenode/wasm/abi"
+)
+
+func raw(n int) func([]byte) []byte {
+	return func(dst []byte) []byte { return append(dst, make([]byte, n)...) }
+}
+
+// TestBounds: neither bytes nor requests go beyond their bounds, a request is kept whole or
+// not at all, and what was kept before stays.
+func TestBounds(t *testing.T) {
+	start := time.Unix(1000, 0)
+	c := New("", start, start.Add(time.Minute))
+	small := c.Begin("a", "small", start)
+	small.Add(abi.OpQuote, raw(10))
+	small.End()
+	large := c.Begin("a", "large", start)
+	large.Add(abi.OpRequest, raw(BytesMax-10))
+	large.Add(abi.OpEvents, raw(1)) // there is no room for its end
+	large.End()
+	if s := c.Status(); s.Requests != 1 || s.Bytes != 10 || s.Missed != 1 {
+		t.Errorf("%+v", s)
+	}
+	for n := range RequestsMax + 50 {
+		r := c.Begin("a", fmt.Sprint(n), start)
+		r.Add(abi.OpQuote, raw(1))
+		r.End()
+		r.End()
+	}
+	if s := c.Status(); s.Requests != RequestsMax || s.Bytes != RequestsMax-1+10 || s.Missed != 52 {
+		t.Errorf("%+v", s)
+	}
+	if c.Begin("a", "late", start.Add(time.Minute)) != nil || New("b", start, start.Add(time.Hour)).Begin("a", "x", start) != nil {
+		t.Error("a request was taken that is late, or of another account")
+	}
+	running := c.Begin("a", "running", start)
+	c.Forget()
+	c.Forget()
+	running.Add(abi.OpQuote, raw(5))
+	running.End()
+	if s := c.Status(); s.Requests != 0 || s.Bytes != 0 {
+		t.Errorf("after it was forgotten: %+v", s)
+	}
+	var none *Request // of a slot that is not captured
+	none.Add(abi.OpQuote, raw(1))
+	none.Events(abi.Facts{}, nil)
+	none.End()
+}
+
+// TestTexts: a difference shows the old and the new text where they part, for whole
+// bodies and for streams however they were cut.
+func TestTexts(t *testing.T) {
+	start := time.Unix(1000, 0)
+	c := New("", start, start.Add(time.Minute))
+	r := c.Begin("mine", "req_1", start)
+	r.Add(abi.OpRequest, abi.RequestInput{Body: []byte("{}")}.Append)
+	for range 2 {
+		r.Events(abi.Facts{Stream: true}, []abi.Event{{Kind: abi.EventDelta, Text: "x"}})
+	}
+	r.End()
+	side := func(native, first, rest string) Side {
+		n := 0
+		return Side{Call: func(_ string, op abi.Op, _ []byte) ([]byte, int64, error) {
+			payload := abi.Translated{Body: []byte(native)}.Append(nil)
+			if op == abi.OpEvents {
+				n++
+				payload = abi.Written{Bytes: []byte([]string{first, rest}[n-1])}.Append(nil)
+			}
+			out := append(abi.BeginOutput(nil, abi.StatusOK, 0), payload...)
+			abi.EndOutput(out, 0)
+			return out, 7, nil
+		}}
+	}
+	long := strings.Repeat("data: the same\n\n", 9)
+	for _, test := range []struct {
+		older, newer Side
+		says         string
+	}{
+		{side("{}", "data: a\n\n", "data: b\n\n"), side("{}", "data: a\n\ndata: b\n\n", ""), ""},
+		{side(`{"a":1}`, "", ""), side(`{"a":2}`, "", ""), `body was "{\"a\":1}", is "{\"a\":2}"`},
+		{side("{}", long, "data: old\n\n"), side("{}", long, "data: new\n\n"), `old  "the same\n\ndata: the same`},
+	} {
+		cmp := NewCompare(test.older, test.newer, func(native []byte) (int, bool) { return len(native), true })
+		cmp.Add(r)
+		got := cmp.Report(0)
+		if got.OldTokens == 0 || got.Operations[0].OldTicks != 7 || got.Operations[1].NewTicks != 14 {
+			t.Errorf("%+v", got)
+		}
+		switch {
+		case test.says == "" && got.Differ == 0:
+		case test.says == "" || len(got.First) != 1 || !strings.Contains(got.First[0].Text, test.says):
+			t.Errorf("want %q, got %+v", test.says, got.First)
+		}
+	}
+	failing := Side{Call: func(string, abi.Op, []byte) ([]byte, int64, error) { return nil, 0, errors.New("trap: out of bounds") }}
+	cmp := NewCompare(side("{}", "a", "b"), failing, nil)
+	cmp.Add(r)
+	if got := cmp.Report(3); got.Failed != 1 || got.Left != 3 || got.First[0].Text != "the old build answers\nthe new build faults: request: trap: out of bounds" {
+		t.Errorf("%+v", got)
+	}
+}
