@@ -19,6 +19,12 @@ func File(wasm []byte, o Options, log *slog.Logger) *Report {
 		return refused(wasm, err)
 	}
 	defer m.Close()
+	switch {
+	case o.Quick && m.Manifest.Runtime == guest.RuntimeGo:
+		o.only = []string{"vectors", "money"}
+	case o.Quick:
+		o.only = []string{"vectors", "determinism", "ticks", "hostile input", "money", "memory"}
+	}
 	return Run(subjectOf(m, wasm), o)
 }
 

@@ -51,10 +51,11 @@ func (ck *checker) golden(s *Stage) {
 func (ck *checker) runVectors(s *Stage, ours int) {
 	passed, calls, ticks := 0, 0, int64(0)
 	for i, v := range ck.vectors {
-		made, changed, err := ck.runVector(v, ck.o.Update && i < ours)
+		update := ck.o.Update && i < ours
+		made, was, err := ck.runVector(v, update)
 		calls += len(made)
-		if changed {
-			s.note("%q: its want was written; read it before you keep it", v.Name)
+		if update && err == nil && was != nil {
+			s.note("%q: its want was written; read it before you keep it: %v", v.Name, was)
 		}
 		if err != nil {
 			how := "mend the module, or the vector if it is wrong"
@@ -83,11 +84,12 @@ func (ck *checker) runVectors(s *Stage, ours int) {
 	s.Summary = fmt.Sprintf("%d of %d pass, in %d calls", passed, len(ck.vectors), calls)
 }
 
-// runVector runs one vector and returns the calls that it made.
-func (ck *checker) runVector(v *vector.Vector, update bool) (made []exchange, changed bool, err error) {
+// runVector runs one vector and returns the calls that it made. With update its want becomes
+// what came; was says what was not as wanted before.
+func (ck *checker) runVector(v *vector.Vector, update bool) (made []exchange, was, err error) {
 	if ck.CheckConfig != nil {
 		if err := ck.CheckConfig(v.ConfigBytes()); err != nil {
-			return nil, false, fmt.Errorf("its config: %w", err)
+			return nil, nil, fmt.Errorf("its config: %w", err)
 		}
 	}
 	b := ck.sandbox(v.ConfigBytes())
@@ -99,11 +101,13 @@ func (ck *checker) runVector(v *vector.Vector, update bool) (made []exchange, ch
 		}
 		return frame, err
 	}
-	if update {
-		changed, err = v.Update(call, ck.History)
-		return made, changed, err
+	was = v.Run(call, ck.History)
+	if !update || was == nil {
+		return made, nil, was
 	}
-	return made, false, v.Run(call, ck.History)
+	made = nil // only what it is to give from now on is looked at further
+	_, err = v.Update(call, ck.History)
+	return made, was, err
 }
 
 // freshMax is the default of Options.fresh.

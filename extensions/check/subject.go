@@ -48,6 +48,9 @@ type Options struct {
 	Config []byte
 	// Calls is how many calls the growth of memory is measured over. Default 20,000.
 	Calls int
+	// Quick leaves out what a node does itself when it is asked next; and of a Go guest, whose
+	// instances take long to open, all but vectors and money.
+	Quick bool
 
 	// fresh bounds the instances that determinism opens, 0 = freshMax: a large
 	// module takes milliseconds for each.

@@ -81,8 +81,7 @@ func Difference(op abi.Op, stream bool, older, newer []byte) string {
 func partsOf(op abi.Op, stream bool, frame []byte) []part {
 	out, err := abi.ParseOutput(frame)
 	if err == nil && out.Status == abi.StatusError {
-		var r abi.Refusal
-		r, err = abi.ParseRefusal(out.Payload)
+		r, _ := abi.ParseRefusal(out.Payload) // one that is malformed has neither
 		return []part{{"refusal.param", []byte(r.Param)}, {"refusal.msg", []byte(r.Msg)}}
 	}
 	w := &want{Decline: true}

@@ -23,8 +23,8 @@ import (
 
 // onlineVerbs are the commands that act on the modules of a running node.
 func onlineVerbs() []*cobra.Command {
-	return []*cobra.Command{moduleList(), moduleShow(), moduleLoad(), moduleActivate(), moduleEnable(), moduleDisable(), moduleCanary(),
-		moduleShadow(), moduleCapture(), moduleCompare(), moduleRollback(), moduleRemove(), moduleReplay(), moduleRerate()}
+	return []*cobra.Command{moduleDev(), moduleList(), moduleShow(), moduleLoad(), moduleActivate(), moduleEnable(), moduleDisable(),
+		moduleCanary(), moduleShadow(), moduleCapture(), moduleCompare(), moduleRollback(), moduleRemove(), moduleReplay(), moduleRerate()}
 }
 
 func moduleList() *cobra.Command {

@@ -1,0 +1,260 @@
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"corenode/extensions/capture"
+	"corenode/node/admin"
+	"corenode/wasm/builtin"
+)
+
+// devLine is what module dev prints of a round.
+type devLine struct {
+	State   string          `json:"state"`
+	Digest  string          `json:"digest"`
+	BuildMS int64           `json:"build_ms"`
+	LoadMS  int64           `json:"load_ms"`
+	SavedMS int64           `json:"saved_ms"`
+	Said    string          `json:"said"`
+	Vectors []string        `json:"vectors"`
+	Changed *capture.Report `json:"changed"`
+}
+
+// devStreams is how many streams run beside the swaps.
+const devStreams = 64
+
+// TestModuleDev is an author's loop on a node under load: what is saved serves, what does not
+// build or does not pass changes nothing, what changed is shown, no stream fails, and
+// the end with --restore leaves the node as it was.
+func TestModuleDev(t *testing.T) {
+	for _, tool := range []string{"clang", "wasm-ld", "make", "sh"} {
+		if _, err := exec.LookPath(tool); err != nil {
+			t.Skipf("the loop builds a module in C: no %s in the PATH", tool)
+		}
+	}
+	n, base, _, operator := startWithModules(t, instantModels)
+	made, err := operator.CreateAccount(admin.NewAccount{Name: "author", Unlimited: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := writeDevProject(t)
+	source := filepath.Join(dir, "module.c")
+	text, err := os.ReadFile(source)
+	if err != nil {
+		t.Fatal(err)
+	}
+	save := func(old, replacement string) { saveChanged(t, source, string(text), old, replacement) }
+	served := func() string {
+		object, err := completion(base, made.Key, "hello", 1, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return object
+	}
+	next, end := startDev(t, n.cfg.DataDir, dir)
+	first := next("serves")
+	stop := keepStreaming(t, base, made.Key)
+	if _, err := operator.Capture("chat", admin.NewCapture{Seconds: 60, Account: "author"}); err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		served()
+	}
+
+	saved := time.Now()
+	save(`text_completion`, `text_rewritten`)
+	for served() != "text_rewritten" {
+		time.Sleep(time.Millisecond)
+	}
+	t.Logf("from the save to an answer of the new build, beside %d streams: %v", devStreams, time.Since(saved).Round(time.Millisecond))
+	second := next("serves")
+	t.Logf("build %d ms, check and load %d ms, saved to served %d ms", second.BuildMS, second.LoadMS, second.SavedMS)
+	if second.Digest == first.Digest || !strings.Contains(strings.Join(second.Vectors, "\n"), "text_rewritten") {
+		t.Errorf("the vectors that changed are not shown: %+v", second)
+	}
+	if c := second.Changed; c == nil || c.Differ == 0 || !strings.Contains(c.First[0].Text, "text_rewritten") || c.First[0].Account != made.ID {
+		t.Errorf("the captured requests do not show what changed: %+v", c)
+	}
+
+	save("static int cn_request(", "static int cn_request(oops ")
+	if broken := next("build"); !strings.Contains(broken.Said, "module.c:") || !strings.Contains(broken.Said, "oops") {
+		t.Errorf("a build that fails says %q", broken.Said)
+	}
+	save("static int cn_events(const cn_events_input *in, cn_state *next)\n{", "static int cn_events(const cn_events_input *in, cn_state *next)\n{\n"+
+		"if (in->facts.stream) __builtin_trap();")
+	if failing := next("check"); !strings.Contains(failing.Said, "trap") || !strings.Contains(failing.Said, "to do:") {
+		t.Errorf("a check that fails says %q", failing.Said)
+	}
+	if object := served(); object != "text_rewritten" {
+		t.Errorf("after builds that failed %q serves", object)
+	}
+	if streams := stop(); streams < devStreams {
+		t.Errorf("%d streams ended", streams)
+	}
+	end()
+	next("restored")
+	wantAsBefore(t, base, made.Key, operator)
+}
+
+// saveChanged writes a source with one text in place of another.
+func saveChanged(t *testing.T, path, text, old, replacement string) {
+	t.Helper()
+	changed := strings.Replace(text, old, replacement, 1)
+	if changed == text {
+		t.Fatalf("the example has no %q", old)
+	}
+	if err := os.WriteFile(path, []byte(changed), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// wantAsBefore: what ships serves the chat slot, and nothing of the project.
+func wantAsBefore(t *testing.T, base, key string, operator *admin.Client) {
+	t.Helper()
+	if status, answer, _ := wholeChat(t, base, key,
+		`{"model":"core-1.1","max_tokens":1,"messages":[{"role":"user","content":"hello"}]}`); status != 200 {
+		t.Errorf("what served before does not serve: %d %s", status, answer)
+	}
+	all, err := operator.Modules()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range all {
+		if m.Name == "dialect" && m.Serving {
+			t.Errorf("%+v", m)
+		}
+	}
+}
+
+// writeDevProject writes the project that module new writes.
+func writeDevProject(t *testing.T) (dir string) {
+	t.Helper()
+	files, err := builtin.Project("translator", "c", "dialect")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir = filepath.Join(t.TempDir(), "dialect")
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		path := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, files[name], 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+// startDev runs module dev as a program of its own. next waits for its next line, which
+// has to be of a state; end is Ctrl-C.
+func startDev(t *testing.T, data, dir string) (next func(state string) devLine, end func()) {
+	t.Helper()
+	program, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(program, "module", "dev", dir, "--data-dir", data, "--update", "--restore", "--json")
+	cmd.Env = append(os.Environ(), childVariable+"=1")
+	var said strings.Builder
+	cmd.Stderr = &said
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill() // it has ended by then, unless the test failed
+		_ = cmd.Wait()
+	})
+	lines := bufio.NewReader(out)
+	return func(state string) (l devLine) {
+			t.Helper()
+			text, err := lines.ReadBytes('\n')
+			if err == nil {
+				err = json.Unmarshal(text, &l)
+			}
+			if err != nil || l.State != state {
+				t.Fatalf("module dev: %v\n%s%s, want state %s", err, text, said.String(), state)
+			}
+			return l
+		}, func() {
+			if err := cmd.Process.Signal(syscall.SIGINT); err != nil {
+				t.Fatal(err)
+			}
+		}
+}
+
+// keepStreaming has devStreams streams running, one after the other. stop waits for all and
+// says how many ended as they should; any other is an error of the test.
+func keepStreaming(t *testing.T, base, key string) (stop func() int64) {
+	var ended atomic.Int64
+	var over atomic.Bool
+	var all sync.WaitGroup
+	for range devStreams {
+		all.Go(func() {
+			for !over.Load() {
+				if _, err := completion(base, key, "tell me more", 40, 40*time.Millisecond); err != nil {
+					t.Errorf("a stream: %v", err)
+					return
+				}
+				ended.Add(1)
+			}
+		})
+	}
+	return func() int64 {
+		over.Store(true)
+		all.Wait()
+		return ended.Load()
+	}
+}
+
+// completion streams an answer of the example's dialect, waiting between two lines, and gives the
+// object that its chunks say they are.
+func completion(base, key, prompt string, tokens int, wait time.Duration) (object string, err error) {
+	body := fmt.Sprintf(`{"model":"core-1.1","prompt":%q,"max_tokens":%d,"stream":true}`, prompt, tokens)
+	request, err := http.NewRequest("POST", base+"/v1/chat/completions", strings.NewReader(body))
+	if err != nil {
+		return "", err
+	}
+	request.Header.Set("Authorization", "Bearer "+key)
+	request.Header.Set("Content-Type", "application/json")
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return "", err
+	}
+	defer response.Body.Close()
+	lines := bufio.NewScanner(response.Body)
+	last := ""
+	for lines.Scan() {
+		data, ok := strings.CutPrefix(lines.Text(), "data: ")
+		if !ok {
+			continue
+		}
+		var chunk struct{ Object string }
+		if last = data; json.Unmarshal([]byte(data), &chunk) == nil && chunk.Object != "" {
+			object = chunk.Object
+		}
+		time.Sleep(wait)
+	}
+	if err := lines.Err(); err != nil || response.StatusCode != http.StatusOK || last != "[DONE]" {
+		return object, fmt.Errorf("status %d, ends with %q, %w", response.StatusCode, last, err)
+	}
+	return object, nil
+}
