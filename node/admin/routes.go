@@ -91,9 +91,9 @@ func withBody[T any](do func(*API, call, T) (any, error)) func(*API, call) (any,
 // parameters are the query parameters of the verbs that have some.
 var parameters = map[string][]string{
 	Root + "/accounts":                  {"after", "limit"},
-	Root + "/accounts/{account}/ledger": {"after", "key", "kind", "limit", "model", "newest", "since", "until"},
+	Root + "/accounts/{account}/ledger": {"after", "inputs", "key", "kind", "limit", "model", "newest", "since", "until"},
 	Root + "/accounts/{account}/usage":  {"after", "by", "limit", "since", "until"},
-	Root + "/statement":                 {"account", "after", "key", "kind", "limit", "model", "newest", "since", "until"},
+	Root + "/statement":                 {"account", "after", "inputs", "key", "kind", "limit", "model", "newest", "since", "until"},
 	Root + "/ledger":                    {"after", "limit", "since"},
 }
 

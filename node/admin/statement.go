@@ -81,7 +81,11 @@ func (a *API) statement(c call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return StatementPage{listOf(rows, showEntry).Data, next}, nil
+	show := showEntry
+	if c.query.Get("inputs") == "true" {
+		show = showWithInput
+	}
+	return StatementPage{listOf(rows, show).Data, next}, nil
 }
 
 // moves are the kinds that a statement has.
@@ -91,6 +95,9 @@ func statementQuery(query url.Values) (q store.StatementQuery, err error) {
 	q = store.StatementQuery{Model: query.Get("model"), KeyID: query.Get("key"), Kind: account.EntryKind(query.Get("kind"))}
 	if q.Kind != "" && !slices.Contains(moves, q.Kind) {
 		return q, invalid(fmt.Errorf("kind is %q, want topup, settlement or adjustment", clip(string(q.Kind))))
+	}
+	if text := query.Get("inputs"); text != "" && text != "true" && text != "false" {
+		return q, invalid(fmt.Errorf("inputs is %q, want true or false", clip(text)))
 	}
 	if text := query.Get("newest"); text != "" {
 		if q.Newest, err = strconv.ParseBool(text); err != nil {

@@ -96,6 +96,8 @@ type Entry struct {
 	Replica           string `json:"replica,omitempty"`
 	UpstreamRequestID string `json:"upstream_request_id,omitempty"`
 	UsageSource       string `json:"usage_source,omitempty"`
+	// ChargeInput is the record that the charge was computed from, only where it was asked for.
+	ChargeInput []byte `json:"charge_input,omitempty"`
 }
 
 // Refund asks for a charge to be taken back.
@@ -166,6 +168,13 @@ func showAccount(a account.Account, money store.Money) Account {
 }
 
 func showKey(k account.Key) Key { return Key{Key: k} }
+
+// showWithInput shows a row with what its charge was computed from.
+func showWithInput(e account.Entry) Entry {
+	shown := showEntry(e)
+	shown.ChargeInput = e.ChargeInput
+	return shown
+}
 
 func showEntry(e account.Entry) Entry {
 	shown := Entry{

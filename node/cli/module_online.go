@@ -262,22 +262,6 @@ func moduleRemove() *cobra.Command {
 	}
 }
 
-func moduleReplay() *cobra.Command {
-	return &cobra.Command{
-		Use: "replay CHARGE", Short: "Compute a charge again with the module and the input it had", Args: cobra.ExactArgs(1),
-		Long: "CHARGE is the id of a ledger row or of a request (X-Llm-Request-Id). The status is 1 when the result differs.", Example: `  corenode module replay req_01j9x2v7k3m8`,
-		RunE: existing(func(c *admin.Client, cmd *cobra.Command, args []string) (result, error) {
-			r, err := c.Replay(args[0])
-			done, err := printed(printReplay)(r, err)
-			if err == nil && !r.Same {
-				err = errors.Join(show(cmd, done), fmt.Errorf("the replay gives %d nano-dollars in tier %d, the ledger says %d in tier %d",
-					r.AmountNanoUSD, r.Tier, r.Entry.AmountNanoUSD, r.Entry.Tier))
-			}
-			return done, err
-		}),
-	}
-}
-
 func printReplay(w io.Writer, r admin.Replayed) {
 	fmt.Fprintf(w, "module\t%s\ninput\tsha256 %s\n", r.Entry.ModuleDigest, r.InputHash)
 	for _, l := range r.Lines {
