@@ -55,6 +55,10 @@ arm64: ## test the kernels of arm64 against the reference, under qemu-user where
 generate: ## regenerate the assembly kernels
 	cd engine/kernel/cpu/gen && $(GO) run . -dir ..
 
+.PHONY: abi
+abi: ## write the records and numbers of the ABI into the kits and AUTHORING.md
+	$(GO) run ./wasm/table
+
 .PHONY: wasm
 wasm: ## rebuild the modules that ship inside the node, byte for byte
 	$(GO) run ./wasm/builtin/build

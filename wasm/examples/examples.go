@@ -1,7 +1,7 @@
-// Package examples has a module of each kind, in Go and in C: what a new
+// Package examples has a module of each kind in each language: what a new
 // author's project begins as, and what the tests of the software development
 // kit run. Each folder is one module: source, manifest.json, golden vectors and
-// a Makefile. The C ones are checked in as built, in module.wasm.
+// a Makefile. Those that are not in Go are checked in as built, in module.wasm.
 //
 //	billing-go      discount: percents off by account and by length, configured
 //	billing-free-go  first-free: the first tokens of each request are free, configured
@@ -10,4 +10,6 @@
 //	billing-c       flat-fee: the listed prices and a configured fee
 //	translator-c    completions-c: byte for byte what translator-go writes
 //	admission-c     cheap-first: priorities by the size of a request
+//
+// What is in Rust and AssemblyScript gives what the one in C gives.
 package examples

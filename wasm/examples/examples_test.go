@@ -15,7 +15,7 @@ import (
 	"corenode/wasm/abi"
 )
 
-var update = flag.Bool("update", false, "rewrite golden vectors and the C modules; read the diff before you commit it")
+var update = flag.Bool("update", false, "rewrite golden vectors and the modules that are checked in; read the diff before you commit it")
 
 // TestVectors runs each example's vectors on the module as it is built.
 func TestVectors(t *testing.T) {
@@ -64,11 +64,11 @@ func run(v *vector.Vector, g *guest, changed *bool) error {
 	return err
 }
 
-// built gives the module file of an example: a Go one is compiled here, a C
-// one is checked in.
+// built gives the module file of an example: a Go one is compiled here, the others
+// are checked in.
 func built(t *testing.T, folder string) []byte {
 	t.Helper()
-	if strings.HasSuffix(folder, "-c") {
+	if !strings.HasSuffix(folder, "-go") {
 		wasm, err := os.ReadFile(filepath.Join(folder, "module.wasm"))
 		if err != nil {
 			t.Fatal(err)
@@ -104,13 +104,21 @@ func compileGo(t *testing.T, folder string) []byte {
 	return wasm
 }
 
-// TestBothCompletionsAgree: the Go and the C translator have the same vectors,
-// so each is the other's oracle.
-func TestBothCompletionsAgree(t *testing.T) {
-	goes, err := os.ReadFile("translator-go/vectors/completions.json")
-	c, cErr := os.ReadFile("translator-c/vectors/completions.json")
-	if err != nil || cErr != nil || !bytes.Equal(goes, c) {
-		t.Errorf("the vectors differ, %v, %v", err, cErr)
+// TestLanguagesAgree: what is written in several languages has the same vectors in each,
+// so each is the others' oracle.
+func TestLanguagesAgree(t *testing.T) {
+	for first, others := range map[string][]string{
+		"translator-go/vectors/completions.json": {"translator-c", "translator-rust", "translator-assemblyscript"},
+		"billing-c/vectors/billing.json":         {"billing-rust", "billing-assemblyscript"},
+		"admission-c/vectors/decide.json":        {"admission-rust", "admission-assemblyscript"},
+	} {
+		want, err := os.ReadFile(first)
+		for _, folder := range others {
+			file := filepath.Join(folder, "vectors", filepath.Base(first))
+			if got, gotErr := os.ReadFile(file); err != nil || gotErr != nil || !bytes.Equal(got, want) {
+				t.Errorf("%s and %s differ, %v, %v", first, file, err, gotErr)
+			}
+		}
 	}
 }
 
@@ -126,11 +134,13 @@ func TestImports(t *testing.T) {
 	if bytes.Contains(discount, []byte("\x08corenode")) {
 		t.Error("discount asks nothing of the host and imports from it")
 	}
-	for _, folder := range cFolders {
-		wasm, err := os.ReadFile(filepath.Join(folder, "module.wasm"))
-		imports := bytes.Contains(wasm, []byte("\x08corenode\x06metric"))
-		if err != nil || imports != strings.HasSuffix(folder, "testdata") {
-			t.Errorf("%s: imports %v, %v", folder, imports, err)
+	for _, l := range languages {
+		for _, folder := range l.folders(t) {
+			wasm, err := os.ReadFile(filepath.Join(folder, "module.wasm"))
+			imports := bytes.Contains(wasm, []byte("\x08corenode\x06metric"))
+			if err != nil || imports != strings.HasSuffix(folder, "testdata") {
+				t.Errorf("%s: imports %v, %v", folder, imports, err)
+			}
 		}
 	}
 	g := open(t, hours, "{}")

@@ -1,6 +1,6 @@
 /* corenode.h: modules of node-abi/1 in C99, without libc. One header, one file.
  *
- *     #define CN_BILLING                    // or CN_TRANSLATOR, CN_ADMISSION
+ *     #define CN_BILLING                    // or CN_TRANSLATOR, with routes CN_ROUTER, or CN_ADMISSION
  *     #include "corenode.h"
  *     static int cn_quote(const cn_quote_input *in, cn_quote_output *out) { ... }
  *     static int cn_charge(const cn_charge_input *in, cn_charge_output *out) { ... }
@@ -27,23 +27,11 @@
 #error "build with -mbulk-memory: without libc there is no memcpy"
 #endif
 
+#ifdef CN_ROUTER
+#define CN_TRANSLATOR
+#endif
 #define CN_ABI_VERSION (1 << 16)
 #define CN_UNUSED __attribute__((unused))
-
-enum { CN_OK = 0, CN_ERROR = 1, CN_DECLINE = 2 };
-
-/* Kinds of error. The numbers are the boundary's: they never change. */
-enum {
-	CN_INTERNAL, CN_INVALID_REQUEST, CN_MODEL_NOT_FOUND, CN_PATH_NOT_FOUND, CN_UNAUTHENTICATED,
-	CN_INSUFFICIENT_BALANCE, CN_RATE_LIMITED, CN_OVERLOADED, CN_TOO_LARGE, CN_METHOD_NOT_ALLOWED,
-	CN_UNSUPPORTED_ENCODING, CN_READ_TIMEOUT, CN_TIMEOUT, CN_CANCELED
-};
-
-/* Reasons: what is wrong with a request, as AUTHORING.md explains. The numbers never change. */
-enum {
-	CN_REASON_NONE, CN_REASON_FIELD, CN_REASON_LIMIT, CN_REASON_SYNTAX, CN_REASON_WINDOW, CN_REASON_MEMORY,
-	CN_REASON_ANY_CALL, CN_REASON_NAMED_CALL
-};
 
 /* cn_text is n bytes that belong to somebody else; not terminated by a zero. */
 typedef struct { const char *p; uint32_t n; } cn_text;
@@ -60,63 +48,272 @@ CN_UNUSED static int cn_same(cn_text a, cn_text b)
 	return 1;
 }
 
-/* ---- records */
+/* ---- records: numbers and types, in the order in which they cross the boundary */
 
-typedef struct { cn_text id, model; int64_t created; int stream; } cn_facts;
-typedef struct { int64_t input, cached, output; } cn_prices; /* nano-dollars per token */
-typedef struct { int64_t uncached, cache_read, cache_write, output, reasoning; } cn_usage;
+/* cn_reader is what is left of a record. */
+typedef struct { const char *p; uint32_t n; int bad; } cn_reader;
+/* cn_list is count records in a row, which are read as they are taken. */
+typedef struct { uint32_t count; cn_reader at; } cn_list;
 
-typedef struct { cn_facts facts; cn_text body; } cn_request_input;
-typedef struct { cn_facts facts; cn_text state, kept, history, events; } cn_events_input;
-typedef struct { cn_facts facts; cn_text kept, events; } cn_response_input;
-typedef struct {
-	cn_facts facts;
-	cn_text state, kept, history;
-	uint32_t status, kind; /* HTTP status of a body; one of the kinds above */
-	uint32_t reason;       /* one of the reasons above; since ABI 1.1, before it CN_REASON_NONE */
-	int64_t prompt, value, bound; /* the numbers of the reason */
-	cn_text param, msg;    /* not escaped */
-} cn_error_input;
+/* table: records (made by make abi) */
+/* what an output frame holds */
+enum {
+	CN_OK = 0, /* the operation's output */
+	CN_ERROR = 1, /* a refusal */
+	CN_DECLINE = 2, /* nothing: the node's built-in module does this one */
+};
 
-typedef struct {
-	cn_prices prices;
-	int64_t input, output_max, at;
-	cn_text model, account;
-} cn_quote_input;
-typedef struct { int64_t upper, minimum; } cn_quote_output;
+/* kinds of error; treat one you do not know as internal */
+enum {
+	CN_INTERNAL = 0,
+	CN_INVALID_REQUEST = 1,
+	CN_MODEL_NOT_FOUND = 2,
+	CN_PATH_NOT_FOUND = 3,
+	CN_UNAUTHENTICATED = 4,
+	CN_INSUFFICIENT_BALANCE = 5,
+	CN_RATE_LIMITED = 6,
+	CN_OVERLOADED = 7,
+	CN_TOO_LARGE = 8,
+	CN_METHOD_NOT_ALLOWED = 9,
+	CN_UNSUPPORTED_ENCODING = 10,
+	CN_READ_TIMEOUT = 11,
+	CN_TIMEOUT = 12,
+	CN_CANCELED = 13,
+};
 
-typedef struct {
-	cn_prices prices;
-	cn_usage usage;
-	int64_t at;
-	cn_text model, account;
-} cn_charge_input;
+/* what is wrong with a request; treat one you do not know as field */
+enum {
+	CN_REASON_NONE = 0, /* the message says all of it */
+	CN_REASON_FIELD = 1, /* the field cannot be served */
+	CN_REASON_LIMIT = 2, /* as 1, because it is beyond a limit */
+	CN_REASON_SYNTAX = 3, /* the messages body is no valid JSON at the field */
+	CN_REASON_WINDOW = 4, /* prompt and answer do not fit the context window together */
+	CN_REASON_MEMORY = 5, /* prompt and answer do not fit the node's memory together */
+	CN_REASON_ANY_CALL = 6, /* a call is forced, of any tool, and there are no tools */
+	CN_REASON_NAMED_CALL = 7, /* as 6, of one named tool */
+};
+
+/* kinds of event frames; skip those you do not know */
+enum {
+	CN_START = 0, /* start of the answer */
+	CN_BLOCK_START = 1,
+	CN_DELTA = 2,
+	CN_BLOCK_STOP = 3,
+	CN_END = 4, /* end of the answer */
+	CN_ELAPSED = 6, /* before the end, to modules with routes */
+};
+
+/* what a block holds */
+enum {
+	CN_THINKING = 0,
+	CN_TEXT = 1,
+	CN_TOOL_USE = 2,
+};
+
+/* why an answer ended */
+enum {
+	CN_STOP_NONE = 0,
+	CN_STOP_END_TURN = 1,
+	CN_STOP_MAX_TOKENS = 2,
+	CN_STOP_TOOL_USE = 3,
+	CN_STOP_SEQUENCE = 4,
+};
+
+/* what an admission policy says */
+enum {
+	CN_ALLOW = 0, /* admit it */
+	CN_DENY = 1, /* refuse it, with a kind of error */
+	CN_QUEUE = 2, /* admit it, with a priority among those that wait */
+};
 
 #define CN_LINES_MAX 16
 #define CN_UNIT_BYTES 16
 
-typedef struct { char unit[CN_UNIT_BYTES]; int64_t tokens, price, amount; } cn_line;
-typedef struct { int64_t total; uint32_t tier, count; cn_line lines[CN_LINES_MAX]; } cn_charge_output;
-
+/* what the node knows of a request, the same in every call of it */
 typedef struct {
-	int64_t at, prompt_tokens, output_max;
+	int64_t created; /* when the request came, Unix seconds */
+	int stream; /* the answer is a stream; false in request */
+	cn_text id; /* the request's own part of an id, [a-z0-9]; add a prefix such as chatcmpl- */
+	cn_text model; /* the model that answers; empty in request */
+} cn_facts;
+
+/* one named value of a request */
+typedef struct {
+	cn_text name;
+	cn_text value;
+} cn_pair;
+
+/* how a request reached a module with routes */
+typedef struct {
+	uint16_t index; /* of the manifest's routes */
+	cn_list params; /* parameters of the path, in its order, unescaped; take them with cn_next_pair */
+	cn_list query; /* the parameters that the manifest names, unescaped; take them with cn_next_pair */
+	cn_list headers; /* the headers that the manifest names, by its spelling; take them with cn_next_pair */
+} cn_route;
+
+/* one model in a listing, which the request's key may use */
+typedef struct {
+	int64_t created; /* Unix seconds */
+	int64_t context; /* tokens of prompt and answer together */
+	int64_t output; /* the most tokens of an answer */
+	cn_text id;
+	cn_text name; /* for people */
+} cn_model;
+
+/* nano-dollars for a token */
+typedef struct {
+	int64_t input; /* one of the prompt that was computed */
+	int64_t cached; /* one of the prompt that came from the prefix cache */
+	int64_t output; /* one that was produced, reasoning included */
+} cn_prices;
+
+/* what a request used, in tokens */
+typedef struct {
+	int64_t uncached; /* of the prompt, computed for this request */
+	int64_t cache_read; /* of the prompt, from the prefix cache */
+	int64_t cache_write; /* of the prompt, billed for writing the cache */
+	int64_t output; /* produced, reasoning included */
+	int64_t reasoning; /* a part of output */
+} cn_usage;
+
+/* how long an answer took, in nanoseconds */
+typedef struct {
+	int64_t total; /* from the request's last byte */
+	int64_t load; /* of the model: 0, since it is in memory */
+	int64_t prompt; /* until the first token */
+	int64_t generation; /* from the first token on */
+} cn_elapsed;
+
+/* one item of a charge */
+typedef struct {
+	char unit[CN_UNIT_BYTES]; /* such as input, cached_input, output */
+	int64_t tokens;
+	int64_t price; /* of one token, for people */
+	int64_t amount; /* nano-dollars */
+} cn_line;
+
+/* a body of the module's protocol */
+typedef struct {
+	cn_facts facts;
+	cn_route route; /* given to modules with routes; since ABI 1.1 */
+	cn_text body;
+} cn_request_input;
+
+/* the next event group of a stream */
+typedef struct {
+	cn_facts facts;
+	cn_text state; /* what the last group's call gave; empty at first */
+	cn_text kept; /* what request kept, in the groups that hold the start or the end */
+	cn_text history; /* frames of the answer so far, if the manifest asks for it */
+	cn_text events; /* frames */
+} cn_events_input;
+
+/* a whole answer that is not streamed */
+typedef struct {
+	cn_facts facts;
+	cn_text kept; /* what request kept */
+	cn_text events; /* frames with one delta a block */
+} cn_response_input;
+
+/* a failure that the client is told */
+typedef struct {
+	cn_facts facts;
+	cn_text state; /* as in events; empty when nothing was written */
+	cn_text kept; /* empty when the request was not translated */
+	cn_text history; /* frames of the answer so far, if the manifest asks for it */
+	uint16_t status; /* of HTTP, which goes with a body */
+	uint16_t kind;
+	uint16_t reason; /* what is wrong; since ABI 1.1 */
+	int64_t prompt; /* the numbers of the reason; since ABI 1.1 */
+	int64_t value; /* since ABI 1.1 */
+	int64_t bound; /* since ABI 1.1 */
+	cn_text param; /* path of the field at fault, may be empty */
+	cn_text msg; /* for the client, not escaped */
+} cn_error_input;
+
+/* a question for the node's models */
+typedef struct {
+	cn_facts facts;
+	cn_route route;
+	cn_list models; /* by id; take them with cn_next_model */
+	cn_text body; /* of a POST */
+} cn_models_input;
+
+/* the tokens of a prompt that request translated */
+typedef struct {
+	cn_facts facts;
+	int64_t tokens;
+	cn_text kept; /* what request kept */
+} cn_count_input;
+
+/* the most that a request may use */
+typedef struct {
+	cn_prices prices;
+	int64_t input; /* tokens of the prompt, of which any part may come from the cache */
+	int64_t output_max;
+	int64_t at; /* when the request came, Unix seconds */
+	cn_text model;
+	cn_text account;
+} cn_quote_input;
+
+/* what a request used */
+typedef struct {
+	cn_prices prices;
+	cn_usage usage;
+	int64_t at; /* as in quote */
+	cn_text model;
+	cn_text account;
+} cn_charge_input;
+
+/* a request that passed every check but the account's limits */
+typedef struct {
+	int64_t at; /* Unix seconds */
+	int64_t prompt_tokens;
+	int64_t output_max;
 	int stream;
-	int64_t account_requests, account_requests_max, tokens_remaining, tokens_per_minute, available;
-	int unlimited;
-	int64_t node_requests, node_requests_max;
-	/* of the model; 0 where it is not known, or "abi" in the manifest is not "1.1" */
-	int64_t model_queued, model_queued_max, model_wait_ms, model_pages_used, model_pages;
-	cn_text account, key, model, protocol;
+	int64_t account_requests; /* of the account, running now */
+	int64_t account_requests_max;
+	int64_t tokens_remaining; /* of the account's tokens per minute; may be negative */
+	int64_t tokens_per_minute;
+	int64_t available; /* nano-dollars without open holds; means nothing with unlimited */
+	int unlimited; /* the account needs no money */
+	int64_t node_requests; /* running or waiting on the node */
+	int64_t node_requests_max;
+	int64_t model_queued; /* requests that wait for their first step on the model; since ABI 1.1 */
+	int64_t model_queued_max; /* more are refused; since ABI 1.1 */
+	int64_t model_wait_ms; /* until one that comes now begins; since ABI 1.1 */
+	int64_t model_pages_used; /* pages of the cache that requests hold; since ABI 1.1 */
+	int64_t model_pages; /* all pages; since ABI 1.1 */
+	cn_text account;
+	cn_text key; /* the key's id, never the secret */
+	cn_text model;
+	cn_text protocol; /* messages, chat, responses or that of a module */
 } cn_admission_input;
 
-enum { CN_ALLOW, CN_DENY, CN_QUEUE };
+/* no charge is above upper; an account that has less than minimum is refused */
+typedef struct {
+	int64_t upper;
+	int64_t minimum;
+} cn_quote_output;
+
+/* what a request costs */
+typedef struct {
+	int64_t total; /* the lines' amounts together */
+	uint32_t tier; /* which rates applied; 1 is plain */
+	uint32_t count;
+	cn_line lines[CN_LINES_MAX]; /* at most 16; take them with cn_next_line */
+} cn_charge_output;
+
+/* what an admission policy says */
 typedef struct {
 	uint8_t verdict;
-	int8_t priority;       /* CN_QUEUE: higher goes first */
-	uint16_t kind;         /* CN_DENY */
-	uint32_t retry_after_ms;
-	cn_text msg;
+	int8_t priority; /* of a request that waits: higher goes first, 0 is what others have */
+	uint16_t kind; /* of a denial */
+	uint32_t retry_after_ms; /* of a denial; 0 is not said */
+	cn_text msg; /* of a denial, for the client */
 } cn_decision;
+
+/* table: end of records */
 
 #define CN_STATE_MAX 4096
 typedef struct { uint32_t n; char p[CN_STATE_MAX]; } cn_state;
@@ -135,6 +332,12 @@ static int cn_events(const cn_events_input *in, cn_state *next);
 /* Write the body of a whole answer; the body, or the end of a stream, of an error. */
 static int cn_response(const cn_response_input *in);
 static int cn_error(const cn_error_input *in);
+#endif
+#ifdef CN_ROUTER
+/* Of a translator with routes. Write the body of a listing; may refuse, also with
+ * cn_refuse_model. Write the body of a count. */
+static int cn_models(const cn_models_input *in);
+static int cn_count_tokens(const cn_count_input *in);
 #endif
 #ifdef CN_BILLING
 static int cn_quote(const cn_quote_input *in, cn_quote_output *out);
@@ -332,12 +535,10 @@ static void cn_put_clipped(cn_text s)
 	}
 }
 
-/* cn_refuse makes the output an error of the client: which field, and what is
- * wrong with it. What was written before is dropped. */
-CN_UNUSED static int cn_refuse(cn_text param, cn_text msg)
+CN_UNUSED static int cn_refuse_as(uint16_t kind, cn_text param, cn_text msg)
 {
 	cn_out_len = CN_HEADER;
-	cn_error_kind = CN_INVALID_REQUEST;
+	cn_error_kind = kind;
 	cn_put_u32(0);
 	cn_put_clipped(param);
 	uint32_t n = cn_out_len - CN_HEADER - 4;
@@ -346,9 +547,14 @@ CN_UNUSED static int cn_refuse(cn_text param, cn_text msg)
 	return CN_ERROR;
 }
 
-/* ---- reading */
+/* cn_refuse makes the output an error of the client: which field, and what is
+ * wrong with it. What was written before is dropped. */
+CN_UNUSED static int cn_refuse(cn_text param, cn_text msg) { return cn_refuse_as(CN_INVALID_REQUEST, param, msg); }
 
-typedef struct { const char *p; uint32_t n; int bad; } cn_reader;
+/* cn_refuse_model is what cn_models returns of a model that there is not. */
+CN_UNUSED static int cn_refuse_model(cn_text param, cn_text msg) { return cn_refuse_as(CN_MODEL_NOT_FOUND, param, msg); }
+
+/* ---- reading */
 
 static const char *cn_take(cn_reader *r, uint32_t n)
 {
@@ -402,49 +608,270 @@ CN_UNUSED static cn_text cn_rest(cn_reader *r)
 	return s;
 }
 
-CN_UNUSED static void cn_tag(cn_reader *r, const char *tag)
+/* cn_tagged takes the eight bytes of a tag if the record begins with them. */
+CN_UNUSED static int cn_tagged(cn_reader *r, const char *tag)
 {
-	const char *got = cn_take(r, 8);
+	if (r->bad || r->n < 8)
+		return 0;
 	for (int i = 0; i < 8; i++)
-		if (got[i] != tag[i])
-			r->bad = 1;
+		if (r->p[i] != tag[i])
+			return 0;
+	cn_take(r, 8);
+	return 1;
 }
 
-CN_UNUSED static cn_facts cn_read_facts(cn_reader *r)
+/* table: readers (made by make abi) */
+CN_UNUSED static void cn_read_facts(cn_reader *r, cn_facts *v)
 {
-	cn_facts f;
-	f.created = cn_i64(r);
-	f.stream = cn_u8(r) != 0;
-	f.id = cn_section(r);
-	f.model = cn_section(r);
-	return f;
+	v->created = cn_i64(r);
+	v->stream = cn_u8(r) != 0;
+	v->id = cn_section(r);
+	v->model = cn_section(r);
 }
 
-CN_UNUSED static cn_prices cn_read_prices(cn_reader *r)
+CN_UNUSED static void cn_read_pair(cn_reader *r, cn_pair *v)
 {
-	cn_prices p;
-	p.input = cn_i64(r);
-	p.cached = cn_i64(r);
-	p.output = cn_i64(r);
-	return p;
+	v->name = cn_section(r);
+	v->value = cn_section(r);
 }
 
-CN_UNUSED static cn_usage cn_read_usage(cn_reader *r)
+CN_UNUSED static int cn_next_pair(cn_list *all, cn_pair *v)
 {
-	cn_usage u;
-	u.uncached = cn_i64(r);
-	u.cache_read = cn_i64(r);
-	u.cache_write = cn_i64(r);
-	u.output = cn_i64(r);
-	u.reasoning = cn_i64(r);
-	return u;
+	if (all->count == 0)
+		return 0;
+	all->count--;
+	cn_read_pair(&all->at, v);
+	return 1;
+}
+
+CN_UNUSED static void cn_read_route(cn_reader *r, cn_route *v)
+{
+	v->index = cn_u16(r);
+	v->params.count = cn_u16(r);
+	v->params.at = *r;
+	for (uint32_t i = 0; i < v->params.count && !r->bad; i++) {
+		cn_pair one;
+		cn_read_pair(r, &one);
+	}
+	v->query.count = cn_u16(r);
+	v->query.at = *r;
+	for (uint32_t i = 0; i < v->query.count && !r->bad; i++) {
+		cn_pair one;
+		cn_read_pair(r, &one);
+	}
+	v->headers.count = cn_u16(r);
+	v->headers.at = *r;
+	for (uint32_t i = 0; i < v->headers.count && !r->bad; i++) {
+		cn_pair one;
+		cn_read_pair(r, &one);
+	}
+}
+
+CN_UNUSED static void cn_read_model(cn_reader *r, cn_model *v)
+{
+	v->created = cn_i64(r);
+	v->context = cn_i64(r);
+	v->output = cn_i64(r);
+	v->id = cn_section(r);
+	v->name = cn_section(r);
+}
+
+CN_UNUSED static int cn_next_model(cn_list *all, cn_model *v)
+{
+	if (all->count == 0)
+		return 0;
+	all->count--;
+	cn_read_model(&all->at, v);
+	return 1;
+}
+
+CN_UNUSED static void cn_read_prices(cn_reader *r, cn_prices *v)
+{
+	v->input = cn_i64(r);
+	v->cached = cn_i64(r);
+	v->output = cn_i64(r);
+}
+
+CN_UNUSED static void cn_read_usage(cn_reader *r, cn_usage *v)
+{
+	v->uncached = cn_i64(r);
+	v->cache_read = cn_i64(r);
+	v->cache_write = cn_i64(r);
+	v->output = cn_i64(r);
+	v->reasoning = cn_i64(r);
+}
+
+CN_UNUSED static void cn_read_elapsed(cn_reader *r, cn_elapsed *v)
+{
+	v->total = cn_i64(r);
+	v->load = cn_i64(r);
+	v->prompt = cn_i64(r);
+	v->generation = cn_i64(r);
+}
+
+CN_UNUSED static void cn_put_line(const cn_line *v)
+{
+	cn_put((cn_text){ v->unit, CN_UNIT_BYTES });
+	cn_put_i64(v->tokens);
+	cn_put_i64(v->price);
+	cn_put_i64(v->amount);
+}
+
+CN_UNUSED static void cn_read_request_input(cn_reader *r, cn_request_input *v)
+{
+	int since = cn_tagged(r, "request\x02");
+	cn_read_facts(r, &v->facts);
+	__builtin_memset(&v->route, 0, sizeof v->route);
+	if (since >= 1)
+		cn_read_route(r, &v->route);
+	v->body = cn_rest(r);
+}
+
+CN_UNUSED static void cn_read_events_input(cn_reader *r, cn_events_input *v)
+{
+	cn_read_facts(r, &v->facts);
+	v->state = cn_section(r);
+	v->kept = cn_section(r);
+	v->history = cn_section(r);
+	v->events = cn_rest(r);
+}
+
+CN_UNUSED static void cn_read_response_input(cn_reader *r, cn_response_input *v)
+{
+	cn_read_facts(r, &v->facts);
+	v->kept = cn_section(r);
+	v->events = cn_rest(r);
+}
+
+CN_UNUSED static void cn_read_error_input(cn_reader *r, cn_error_input *v)
+{
+	int since = cn_tagged(r, "error/2");
+	cn_read_facts(r, &v->facts);
+	v->state = cn_section(r);
+	v->kept = cn_section(r);
+	v->history = cn_section(r);
+	v->status = cn_u16(r);
+	v->kind = cn_u16(r);
+	v->reason = since >= 1 ? cn_u16(r) : 0;
+	v->prompt = since >= 1 ? cn_i64(r) : 0;
+	v->value = since >= 1 ? cn_i64(r) : 0;
+	v->bound = since >= 1 ? cn_i64(r) : 0;
+	v->param = cn_section(r);
+	v->msg = cn_rest(r);
+}
+
+CN_UNUSED static void cn_read_models_input(cn_reader *r, cn_models_input *v)
+{
+	if (!cn_tagged(r, "models/1"))
+		r->bad = 1;
+	cn_read_facts(r, &v->facts);
+	cn_read_route(r, &v->route);
+	v->models.count = cn_u32(r);
+	v->models.at = *r;
+	for (uint32_t i = 0; i < v->models.count && !r->bad; i++) {
+		cn_model one;
+		cn_read_model(r, &one);
+	}
+	v->body = cn_rest(r);
+}
+
+CN_UNUSED static void cn_read_count_input(cn_reader *r, cn_count_input *v)
+{
+	if (!cn_tagged(r, "count/1"))
+		r->bad = 1;
+	cn_read_facts(r, &v->facts);
+	v->tokens = cn_i64(r);
+	v->kept = cn_section(r);
+}
+
+CN_UNUSED static void cn_read_quote_input(cn_reader *r, cn_quote_input *v)
+{
+	if (!cn_tagged(r, "quote/1"))
+		r->bad = 1;
+	cn_read_prices(r, &v->prices);
+	v->input = cn_i64(r);
+	v->output_max = cn_i64(r);
+	v->at = cn_i64(r);
+	v->model = cn_section(r);
+	v->account = cn_rest(r);
+}
+
+CN_UNUSED static void cn_read_charge_input(cn_reader *r, cn_charge_input *v)
+{
+	if (!cn_tagged(r, "charge/2"))
+		r->bad = 1;
+	cn_read_prices(r, &v->prices);
+	cn_read_usage(r, &v->usage);
+	v->at = cn_i64(r);
+	v->model = cn_section(r);
+	v->account = cn_rest(r);
+}
+
+CN_UNUSED static void cn_read_admission_input(cn_reader *r, cn_admission_input *v)
+{
+	int since = cn_tagged(r, "decide/2");
+	if (!since && !cn_tagged(r, "decide/1"))
+		r->bad = 1;
+	v->at = cn_i64(r);
+	v->prompt_tokens = cn_i64(r);
+	v->output_max = cn_i64(r);
+	v->stream = cn_i64(r) != 0;
+	v->account_requests = cn_i64(r);
+	v->account_requests_max = cn_i64(r);
+	v->tokens_remaining = cn_i64(r);
+	v->tokens_per_minute = cn_i64(r);
+	v->available = cn_i64(r);
+	v->unlimited = cn_i64(r) != 0;
+	v->node_requests = cn_i64(r);
+	v->node_requests_max = cn_i64(r);
+	v->model_queued = since >= 1 ? cn_i64(r) : 0;
+	v->model_queued_max = since >= 1 ? cn_i64(r) : 0;
+	v->model_wait_ms = since >= 1 ? cn_i64(r) : 0;
+	v->model_pages_used = since >= 1 ? cn_i64(r) : 0;
+	v->model_pages = since >= 1 ? cn_i64(r) : 0;
+	v->account = cn_section(r);
+	v->key = cn_section(r);
+	v->model = cn_section(r);
+	v->protocol = cn_rest(r);
+}
+
+CN_UNUSED static void cn_put_quote(const cn_quote_output *v)
+{
+	cn_put_i64(v->upper);
+	cn_put_i64(v->minimum);
+}
+
+CN_UNUSED static void cn_put_charge(const cn_charge_output *v)
+{
+	cn_put_i64(v->total);
+	cn_put_u32(v->tier);
+	cn_put_u32(v->count);
+	for (uint32_t i = 0; i < v->count; i++)
+		cn_put_line(&v->lines[i]);
+}
+
+CN_UNUSED static void cn_put_decision(const cn_decision *v)
+{
+	cn_put_byte((char)v->verdict);
+	cn_put_byte((char)v->priority);
+	cn_put_u16(v->kind);
+	cn_put_u32(v->retry_after_ms);
+	cn_put_clipped(v->msg);
+}
+
+/* table: end of readers */
+
+/* cn_named is the value of the first pair with a name; of none its p is 0. */
+CN_UNUSED static cn_text cn_named(cn_list all, cn_text name)
+{
+	cn_pair one;
+	while (cn_next_pair(&all, &one))
+		if (cn_same(one.name, name))
+			return one.value;
+	return (cn_text){ 0, 0 };
 }
 
 /* ---- event frames: kind u8, block or stop u8, index u16, payload length u32, payload */
-
-enum { CN_START, CN_BLOCK_START, CN_DELTA, CN_BLOCK_STOP, CN_END };
-enum { CN_THINKING, CN_TEXT, CN_TOOL_USE };
-enum { CN_STOP_NONE, CN_STOP_END_TURN, CN_STOP_MAX_TOKENS, CN_STOP_TOOL_USE, CN_STOP_SEQUENCE };
 
 typedef struct {
 	uint8_t kind;  /* skip kinds you do not know */
@@ -478,11 +905,21 @@ CN_UNUSED static int cn_next(cn_text *events, cn_frame *f)
 CN_UNUSED static cn_usage cn_frame_usage(const cn_frame *f, cn_text *stop_sequence)
 {
 	cn_reader r = { f->text.p, f->text.n, 0 };
-	cn_usage u = cn_read_usage(&r);
+	cn_usage u;
+	cn_read_usage(&r, &u);
 	cn_text rest = cn_rest(&r);
 	if (stop_sequence)
 		*stop_sequence = rest;
 	return u;
+}
+
+/* cn_frame_elapsed is what a CN_ELAPSED says, in nanoseconds. */
+CN_UNUSED static cn_elapsed cn_frame_elapsed(const cn_frame *f)
+{
+	cn_reader r = { f->text.p, f->text.n, 0 };
+	cn_elapsed e;
+	cn_read_elapsed(&r, &e);
+	return e;
 }
 
 /* cn_frame_tool is the escaped id and name of a CN_BLOCK_START of CN_TOOL_USE. */
@@ -694,8 +1131,7 @@ CN_UNUSED static void cn_keep(cn_text kept)
 static int cn_op_request(cn_reader *r)
 {
 	cn_request_input in;
-	in.facts = cn_read_facts(r);
-	in.body = cn_rest(r);
+	cn_read_request_input(r, &in);
 	if (r->bad)
 		return CN_DECLINE;
 	cn_put_u32(0);
@@ -708,11 +1144,7 @@ static int cn_op_events(cn_reader *r)
 {
 	static cn_state next;
 	cn_events_input in;
-	in.facts = cn_read_facts(r);
-	in.state = cn_section(r);
-	in.kept = cn_section(r);
-	in.history = cn_section(r);
-	in.events = cn_rest(r);
+	cn_read_events_input(r, &in);
 	if (r->bad || in.state.n > CN_STATE_MAX)
 		return CN_DECLINE;
 	next.n = in.state.n;
@@ -737,34 +1169,32 @@ static int cn_op_events(cn_reader *r)
 static int cn_op_response(cn_reader *r)
 {
 	cn_response_input in;
-	in.facts = cn_read_facts(r);
-	in.kept = cn_section(r);
-	in.events = cn_rest(r);
+	cn_read_response_input(r, &in);
 	return r->bad ? CN_DECLINE : cn_response(&in);
 }
 
 static int cn_op_error(cn_reader *r)
 {
 	cn_error_input in;
-	static const char tag[8] = "error/2";
-	int detailed = r->n >= 8;
-	for (int i = 0; detailed && i < 8; i++)
-		detailed = r->p[i] == tag[i];
-	if (detailed)
-		cn_take(r, 8);
-	in.facts = cn_read_facts(r);
-	in.state = cn_section(r);
-	in.kept = cn_section(r);
-	in.history = cn_section(r);
-	in.status = cn_u16(r);
-	in.kind = cn_u16(r);
-	in.reason = detailed ? cn_u16(r) : CN_REASON_NONE;
-	in.prompt = detailed ? cn_i64(r) : 0;
-	in.value = detailed ? cn_i64(r) : 0;
-	in.bound = detailed ? cn_i64(r) : 0;
-	in.param = cn_section(r);
-	in.msg = cn_rest(r);
+	cn_read_error_input(r, &in);
 	return r->bad ? CN_DECLINE : cn_error(&in);
+}
+
+#endif
+#ifdef CN_ROUTER
+
+static int cn_op_models(cn_reader *r)
+{
+	cn_models_input in;
+	cn_read_models_input(r, &in);
+	return r->bad ? CN_DECLINE : cn_models(&in);
+}
+
+static int cn_op_count(cn_reader *r)
+{
+	cn_count_input in;
+	cn_read_count_input(r, &in);
+	return r->bad ? CN_DECLINE : cn_count_tokens(&in);
 }
 
 #endif
@@ -774,18 +1204,10 @@ static int cn_op_quote(cn_reader *r)
 {
 	cn_quote_input in;
 	cn_quote_output out = { 0, 0 };
-	cn_tag(r, "quote/1\0");
-	in.prices = cn_read_prices(r);
-	in.input = cn_i64(r);
-	in.output_max = cn_i64(r);
-	in.at = cn_i64(r);
-	in.model = cn_section(r);
-	in.account = cn_rest(r);
+	cn_read_quote_input(r, &in);
 	int status = r->bad ? CN_DECLINE : cn_quote(&in, &out);
-	if (status == CN_OK) {
-		cn_put_i64(out.upper);
-		cn_put_i64(out.minimum);
-	}
+	if (status == CN_OK)
+		cn_put_quote(&out);
 	return status;
 }
 
@@ -794,24 +1216,11 @@ static int cn_op_charge(cn_reader *r)
 	cn_charge_input in;
 	static cn_charge_output out;
 	__builtin_memset(&out, 0, sizeof out);
-	cn_tag(r, "charge/2");
-	in.prices = cn_read_prices(r);
-	in.usage = cn_read_usage(r);
-	in.at = cn_i64(r);
-	in.model = cn_section(r);
-	in.account = cn_rest(r);
+	cn_read_charge_input(r, &in);
 	int status = r->bad ? CN_DECLINE : cn_charge(&in, &out);
 	if (status != CN_OK || out.count > CN_LINES_MAX)
 		return CN_DECLINE;
-	cn_put_i64(out.total);
-	cn_put_u32(out.tier);
-	cn_put_u32(out.count);
-	for (uint32_t i = 0; i < out.count; i++) {
-		cn_put((cn_text){ out.lines[i].unit, CN_UNIT_BYTES });
-		cn_put_i64(out.lines[i].tokens);
-		cn_put_i64(out.lines[i].price);
-		cn_put_i64(out.lines[i].amount);
-	}
+	cn_put_charge(&out);
 	return CN_OK;
 }
 
@@ -849,42 +1258,11 @@ static int cn_op_decide(cn_reader *r)
 {
 	cn_admission_input in;
 	cn_decision out = { CN_ALLOW, 0, 0, 0, { 0, 0 } };
-	const char *tag = cn_take(r, 8);
-	int with_model = tag[7] == '2';
-	for (int i = 0; i < 7; i++)
-		if (tag[i] != "decide/"[i])
-			r->bad = 1;
-	if (!with_model && tag[7] != '1')
-		r->bad = 1;
-	in.at = cn_i64(r);
-	in.prompt_tokens = cn_i64(r);
-	in.output_max = cn_i64(r);
-	in.stream = cn_i64(r) != 0;
-	in.account_requests = cn_i64(r);
-	in.account_requests_max = cn_i64(r);
-	in.tokens_remaining = cn_i64(r);
-	in.tokens_per_minute = cn_i64(r);
-	in.available = cn_i64(r);
-	in.unlimited = cn_i64(r) != 0;
-	in.node_requests = cn_i64(r);
-	in.node_requests_max = cn_i64(r);
-	in.model_queued = with_model ? cn_i64(r) : 0;
-	in.model_queued_max = with_model ? cn_i64(r) : 0;
-	in.model_wait_ms = with_model ? cn_i64(r) : 0;
-	in.model_pages_used = with_model ? cn_i64(r) : 0;
-	in.model_pages = with_model ? cn_i64(r) : 0;
-	in.account = cn_section(r);
-	in.key = cn_section(r);
-	in.model = cn_section(r);
-	in.protocol = cn_rest(r);
+	cn_read_admission_input(r, &in);
 	int status = r->bad ? CN_DECLINE : cn_decide(&in, &out);
 	if (status != CN_OK)
 		return CN_DECLINE;
-	cn_put_byte((char)out.verdict);
-	cn_put_byte((char)out.priority);
-	cn_put_u16(out.kind);
-	cn_put_u32(out.retry_after_ms);
-	cn_put_clipped(out.msg);
+	cn_put_decision(&out);
 	return CN_OK;
 }
 
@@ -917,6 +1295,10 @@ __attribute__((export_name("call"))) int64_t cn_export_call(uint32_t op, uint32_
 	case 2: return cn_end(cn_op_events(&r));
 	case 3: return cn_end(cn_op_response(&r));
 	case 4: return cn_end(cn_op_error(&r));
+#endif
+#ifdef CN_ROUTER
+	case 5: return cn_end(cn_op_models(&r));
+	case 6: return cn_end(cn_op_count(&r));
 #endif
 #ifdef CN_BILLING
 	case 16: return cn_end(cn_op_quote(&r));

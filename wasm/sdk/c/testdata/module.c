@@ -1,9 +1,10 @@
 /* A module of every kind that writes what it read, for the tests of corenode.h. */
-#define CN_TRANSLATOR
+#define CN_ROUTER
 #define CN_BILLING
 #define CN_ADMISSION
 #define CN_CONFIGURE
 #include "corenode.h"
+#include "dump.h"
 
 static int cn_configure(cn_text config)
 {
@@ -29,6 +30,10 @@ static int cn_request(const cn_request_input *in)
 	cn_json j = { in->body, 0, 0 };
 	cn_text name;
 	int64_t n;
+	if (in->route.index) {
+		dump_request_input(in);
+		return CN_OK;
+	}
 	cn_keep(in->body);
 	cn_json_open(&j, '{');
 	while (cn_json_member(&j, &name)) {
@@ -73,17 +78,6 @@ static int cn_events(const cn_events_input *in, cn_state *next)
 	return CN_OK;
 }
 
-static void facts(const cn_facts *f)
-{
-	cn_put(f->id);
-	cn_put_byte(' ');
-	cn_put_escaped(f->model);
-	cn_put_byte(' ');
-	number(f->created);
-	cn_put_decimal(f->stream);
-	cn_put_byte('|');
-}
-
 static void usage(const cn_frame *f)
 {
 	cn_text stop;
@@ -100,7 +94,8 @@ static int cn_response(const cn_response_input *in)
 {
 	cn_text events = in->events, id, name;
 	cn_frame f;
-	facts(&in->facts);
+	cn_put_escaped(in->facts.model);
+	cn_put_byte('|');
 	bar(in->kept);
 	while (cn_next(&events, &f)) {
 		number(f.kind);
@@ -109,6 +104,9 @@ static int cn_response(const cn_response_input *in)
 		cn_put_byte('[');
 		if (f.kind == CN_START || f.kind == CN_END) {
 			usage(&f);
+		} else if (f.kind == CN_ELAPSED) {
+			cn_elapsed e = cn_frame_elapsed(&f);
+			dump_elapsed(&e);
 		} else if (f.kind == CN_BLOCK_START) {
 			cn_frame_tool(&f, &id, &name);
 			cn_put(id);
@@ -124,56 +122,61 @@ static int cn_response(const cn_response_input *in)
 
 static int cn_error(const cn_error_input *in)
 {
-	facts(&in->facts);
-	bar(in->state);
-	bar(in->kept);
-	bar(in->history);
-	number(in->status);
-	number(in->kind);
-	number(in->reason);
-	number(in->prompt);
-	number(in->value);
-	number(in->bound);
-	bar(in->param);
-	cn_put(in->msg);
+	dump_error_input(in);
 	return CN_OK;
 }
 
-/* digits adds a digit of every field, so that one that is misread shows. */
-static int64_t digits(int64_t all, int64_t digit) { return 10 * all + digit; }
+static int cn_models(const cn_models_input *in)
+{
+	cn_text model = cn_named(in->route.params, CN_LITERAL("refuse"));
+	if (model.p)
+		return cn_refuse_model(CN_LITERAL("model"), model);
+	dump_models_input(in);
+	return CN_OK;
+}
+
+static int cn_count_tokens(const cn_count_input *in)
+{
+	dump_count_input(in);
+	return CN_OK;
+}
+
+/* logged takes what was written into the log. */
+static void logged(void)
+{
+	cn_log(CN_INFO, (cn_text){ cn_out + CN_HEADER, cn_out_len - CN_HEADER });
+	cn_out_len = CN_HEADER;
+}
 
 static int cn_quote(const cn_quote_input *in, cn_quote_output *out)
 {
-	int64_t n = digits(digits(digits(0, in->prices.input), in->prices.cached), in->prices.output);
-	out->upper = digits(digits(digits(n, in->input), in->output_max), in->at);
-	out->minimum = 10 * cn_same(in->model, CN_LITERAL("m")) + cn_same(in->account, CN_LITERAL("a"));
+	dump_quote_input(in);
+	logged();
+	out->upper = 123456;
+	out->minimum = -11;
 	return CN_OK;
 }
 
 static int cn_charge(const cn_charge_input *in, cn_charge_output *out)
 {
-	const cn_usage *u = &in->usage;
-	int64_t n = digits(digits(digits(0, in->prices.input), in->prices.cached), in->prices.output);
-	n = digits(digits(digits(digits(digits(n, u->uncached), u->cache_read), u->cache_write), u->output), u->reasoning);
+	dump_charge_input(in);
+	logged();
 	if (!cn_add_line(out, CN_LITERAL("0123456789abcdefghi"), 5, 3) || cn_add_line(out, CN_LITERAL(""), INT64_MAX, 2) ||
 	    cn_add_line(out, CN_LITERAL(""), -1, 1) || cn_add_line(out, CN_LITERAL(""), INT64_MAX, 1))
 		return CN_DECLINE;
-	out->total = digits(n, in->at);
-	out->tier = (uint32_t)(10 * cn_same(in->model, CN_LITERAL("m")) + cn_same(in->account, CN_LITERAL("a")));
+	out->total = 123456789;
+	out->tier = 11;
 	return CN_OK;
 }
 
 static int cn_decide(const cn_admission_input *in, cn_decision *out)
 {
-	int64_t n = digits(digits(digits(digits(0, in->at), in->prompt_tokens), in->output_max), in->account_requests);
-	n = digits(digits(digits(n, in->account_requests_max), in->tokens_per_minute), in->available);
+	dump_admission_input(in);
+	logged();
 	out->verdict = CN_DENY;
-	out->priority = (int8_t)in->tokens_remaining;
-	out->retry_after_ms = (uint32_t)digits(n, in->node_requests);
-	out->kind = (uint16_t)(in->stream + in->unlimited + cn_same(in->account, CN_LITERAL("a")) + cn_same(in->key, CN_LITERAL("k")) +
-	                       cn_same(in->model, CN_LITERAL("m")) + (in->node_requests_max == 10) - 1 +
-	                       (in->model_queued == 11) + (in->model_queued_max == 12) + (in->model_wait_ms == 13) + (in->model_pages_used == 14) +
-	                       (in->model_pages == 15));
+	out->priority = -6;
+	out->kind = CN_UNSUPPORTED_ENCODING;
+	out->retry_after_ms = 12345789;
 	out->msg = in->protocol;
 	return CN_OK;
 }

@@ -1,0 +1,144 @@
+// A module of every kind that writes what it read, for the tests of the kit.
+
+import {
+  Admission, AdmissionInput, Billing, Charge, ChargeInput, CountInput, Decision, ErrorInput, Event, EventsInput, Frames, Json, Kind, Level,
+  ModelsInput, Quote, QuoteInput, Reader, RequestInput, ResponseInput, Router, Status, Text, Verdict, Whole, addLine, count, log, named, out,
+  refuse, refuseModel, serve,
+} from "../corenode";
+import {
+  dumpAdmissionInput, dumpChargeInput, dumpCountInput, dumpElapsed, dumpErrorInput, dumpModelsInput, dumpQuoteInput, dumpRequestInput,
+} from "./dump";
+
+export { abi, buf, init, call } from "../corenode";
+
+// Takes what was written into the log.
+function logged(): void {
+  log(Level.INFO, out.since(8));
+  out.n = 8;
+}
+
+class EchoBilling extends Billing {
+  quote(input: QuoteInput, result: Quote): bool {
+    dumpQuoteInput(input);
+    logged();
+    result.upper = 123456;
+    result.minimum = -11;
+    return true;
+  }
+
+  charge(input: ChargeInput, result: Charge): bool {
+    dumpChargeInput(input);
+    logged();
+    if (!addLine(result, "0123456789abcdefghi", 5, 3) || addLine(result, "", i64.MAX_VALUE, 2)) return false;
+    if (addLine(result, "", -1, 1) || addLine(result, "", i64.MAX_VALUE, 1)) return false;
+    result.total = 123456789;
+    result.tier = 11;
+    return true;
+  }
+}
+
+class EchoAdmission extends Admission {
+  decide(input: AdmissionInput, result: Decision): bool {
+    dumpAdmissionInput(input);
+    logged();
+    result.verdict = Verdict.DENY;
+    result.priority = -6;
+    result.kind = Kind.UNSUPPORTED_ENCODING;
+    result.retryAfterMs = 12345789;
+    result.msg = input.protocol.toString();
+    return true;
+  }
+}
+
+class Echo extends Router {
+  private billing: EchoBilling = new EchoBilling();
+  private admission: EchoAdmission = new EchoAdmission();
+
+  configure(config: Text): i32 {
+    log(Level.INFO, config);
+    count(3, -7);
+    return Status.OK;
+  }
+
+  operate(op: u32, r: Reader): i32 {
+    if (op == 32) return this.admission.operate(op, r);
+    return op == 16 || op == 17 ? this.billing.operate(op, r) : super.operate(op, r);
+  }
+
+  request(input: RequestInput): i32 {
+    if (input.route.index > 0) {
+      dumpRequestInput(input);
+      return Status.OK;
+    }
+    const j = new Json(input.body);
+    j.object();
+    while (j.member()) {
+      out.put(j.name);
+      if (j.name.is("list")) {
+        out.byte(0x3a);
+        j.array();
+        while (j.element()) out.put(j.value()).byte(0x2c);
+      } else {
+        const name = j.name;
+        const value = j.value();
+        out.byte(0x3d);
+        if (name.is("int")) {
+          const n = new Whole(value);
+          if (!n.ok) return refuse(name, "bad");
+          out.decimal(n.n);
+        } else {
+          out.put(value);
+        }
+      }
+      out.byte(0x3b);
+    }
+    this.kept = input.body;
+    return j.end() ? <i32>Status.OK : refuse(Text.of(""), "bad");
+  }
+
+  events(input: EventsInput): void {
+    out.put(this.state).byte(0x7c).put(input.kept).byte(0x7c).put(input.history).byte(0x7c);
+    for (const all = new Frames(input.events); all.next(); ) {
+      out.put(all.frame.payload).byte(0x7c);
+      if (all.frame.payload.n <= 4096) this.state = all.frame.payload;
+    }
+  }
+
+  response(input: ResponseInput): void {
+    out.escaped(input.facts.model).byte(0x7c).put(input.kept).byte(0x7c);
+    for (const all = new Frames(input.events); all.next(); ) {
+      const f = all.frame;
+      out.decimal(f.kind).puts(" ").decimal(f.mark).puts(" ").decimal(f.index).puts(" [");
+      if (f.kind == Event.START || f.kind == Event.END) {
+        const u = f.usage;
+        out.decimal(u.uncached).puts(" ").decimal(u.cacheRead).puts(" ").decimal(u.cacheWrite).puts(" ");
+        out.decimal(u.output).puts(" ").decimal(u.reasoning).puts(" ").put(f.stopSequence);
+      } else if (f.kind == Event.ELAPSED) {
+        dumpElapsed(f.elapsed);
+      } else if (f.kind == Event.BLOCK_START) {
+        const tool = f.tool;
+        out.put(tool[0]).puts(" ").put(tool[1]);
+      } else {
+        out.put(f.payload);
+      }
+      out.puts("]");
+    }
+  }
+
+  error(input: ErrorInput): void {
+    dumpErrorInput(input);
+  }
+
+  models(input: ModelsInput): i32 {
+    const model = named(input.route.params, "refuse");
+    if (model !== null) return refuseModel(Text.of("model"), model);
+    dumpModelsInput(input);
+    return Status.OK;
+  }
+
+  count(input: CountInput): void {
+    dumpCountInput(input);
+  }
+}
+
+serve(new Echo());

@@ -1,0 +1,66 @@
+package main
+
+// enumerations are all numbers that have names. New ones go to the end.
+var enumerations = []enumeration{
+	{name: "status", wire: u8, doc: "what an output frame holds", entries: []entry{
+		{name: "ok", number: 0, doc: "the operation's output"},
+		{name: "error", number: 1, doc: "a refusal"},
+		{name: "decline", number: 2, doc: "nothing: the node's built-in module does this one"},
+	}},
+	{name: "kind", wire: u16, doc: "kinds of error; treat one you do not know as internal", entries: []entry{
+		{name: "internal", number: 0},
+		{name: "invalid_request", number: 1},
+		{name: "model_not_found", number: 2},
+		{name: "path_not_found", number: 3},
+		{name: "unauthenticated", number: 4},
+		{name: "insufficient_balance", number: 5},
+		{name: "rate_limited", number: 6},
+		{name: "overloaded", number: 7},
+		{name: "too_large", number: 8},
+		{name: "method_not_allowed", number: 9},
+		{name: "unsupported_encoding", number: 10},
+		{name: "read_timeout", number: 11},
+		{name: "timeout", number: 12},
+		{name: "canceled", number: 13},
+	}},
+	{name: "reason", wire: u16, prefix: "reason_", doc: "what is wrong with a request; treat one you do not know as field",
+		entries: []entry{
+			{name: "none", number: 0, doc: "the message says all of it", message: "the whole sentence, maybe with a path in it"},
+			{name: "field", number: 1, doc: "the field cannot be served", message: "why, without the path"},
+			{name: "limit", number: 2, doc: "as 1, because it is beyond a limit",
+				numbers: "value, and bound, the limit", message: "why, without the path"},
+			{name: "syntax", number: 3, doc: "the messages body is no valid JSON at the field",
+				numbers: "value: at which byte; -1 where it ends early", message: "what is wrong there"},
+			{name: "window", number: 4, doc: "prompt and answer do not fit the context window together",
+				numbers: "prompt, and value, which the field asks for, in tokens; bound, the window", message: "none"},
+			{name: "memory", number: 5, doc: "prompt and answer do not fit the node's memory together",
+				numbers: "value: both, in tokens; bound: what the memory holds", message: "none"},
+			{name: "any_call", number: 6, doc: "a call is forced, of any tool, and there are no tools", message: "none"},
+			{name: "named_call", number: 7, doc: "as 6, of one named tool", message: "none"},
+		}},
+	{name: "event", wire: u8, doc: "kinds of event frames; skip those you do not know", entries: []entry{
+		{name: "start", number: 0, doc: "start of the answer"},
+		{name: "block_start", number: 1},
+		{name: "delta", number: 2},
+		{name: "block_stop", number: 3},
+		{name: "end", number: 4, doc: "end of the answer"},
+		{name: "elapsed", number: 6, doc: "before the end, to modules with routes"},
+	}},
+	{name: "block", wire: u8, doc: "what a block holds", entries: []entry{
+		{name: "thinking", number: 0},
+		{name: "text", number: 1},
+		{name: "tool_use", number: 2},
+	}},
+	{name: "stop", wire: u8, prefix: "stop_", doc: "why an answer ended", entries: []entry{
+		{name: "none", number: 0},
+		{name: "end_turn", number: 1},
+		{name: "max_tokens", number: 2},
+		{name: "tool_use", number: 3},
+		{name: "sequence", number: 4},
+	}},
+	{name: "verdict", wire: u8, doc: "what an admission policy says", entries: []entry{
+		{name: "allow", number: 0, doc: "admit it"},
+		{name: "deny", number: 1, doc: "refuse it, with a kind of error"},
+		{name: "queue", number: 2, doc: "admit it, with a priority among those that wait"},
+	}},
+}
