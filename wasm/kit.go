@@ -11,12 +11,18 @@ import (
 	"fmt"
 	"io/fs"
 	"path"
+	"regexp"
 	"strings"
 )
 
-//go:embed AUTHORING.md abi/*.go sdk/*.go sdk/scan/*.go sdk/field/*.go sdk/piece/*.go sdk/c/corenode.h
-//go:embed examples/*/*.go examples/*/*.c examples/*/manifest.json examples/*/Makefile examples/*/vectors/*.json
+//go:embed AUTHORING.md abi/*.go sdk/*.go sdk/scan/*.go sdk/field/*.go sdk/piece/*.go
+//go:embed sdk/c/corenode.h sdk/rust/Cargo.toml sdk/rust/src/*.rs sdk/assemblyscript/*.ts
+//go:embed examples/*/*.go examples/*/*.c examples/*/Cargo.toml examples/*/src/*.rs examples/*/*.ts
+//go:embed examples/*/manifest.json examples/*/Makefile examples/*/vectors/*.json
 var files embed.FS
+
+// kitPlace is where the examples have the kits that are not in Go.
+var kitPlace = regexp.MustCompile(`\.\./\.\./sdk/(c|rust|assemblyscript)\b`)
 
 // sdkFolder is where a project keeps its copy of the kit.
 const sdkFolder = "corenode"
@@ -24,25 +30,25 @@ const sdkFolder = "corenode"
 // Project returns the files of a new module's project by slashed path: source,
 // manifest, golden vectors, Makefile, README.md, and a copy of the kit, so that
 // it builds on its own and offline. kind is translator, billing or admission,
-// lang is go or c, and name becomes the module's.
+// lang is go, c, rust or assemblyscript, and name becomes the module's.
 func Project(kind, lang, name string) (map[string][]byte, error) {
 	if err := checkName(name); err != nil {
 		return nil, err
 	}
 	example := path.Join("examples", kind+"-"+lang)
 	if _, err := fs.Stat(files, path.Join(example, "manifest.json")); err != nil || strings.Contains(kind+lang, "/") {
-		return nil, fmt.Errorf("there is no example of kind %q in language %q: want translator, billing or admission, and go or c",
-			kind, lang)
+		return nil, fmt.Errorf("there is no example of kind %q in language %q: want translator, billing or admission, "+
+			"and go, c, rust or assemblyscript", kind, lang)
 	}
 	project := map[string][]byte{"README.md": fmt.Appendf(nil, readme, name, kind)}
 	addFolder(project, example, "")
 	if err := rename(project, name); err != nil {
 		return nil, err
 	}
-	project[".gitignore"] = []byte("*.wasm\n*.sig\n*.pem\n")
+	project[".gitignore"] = []byte("*.wasm\n*.sig\n*.pem\ntarget\nCargo.lock\n")
 	project[path.Join(sdkFolder, "AUTHORING.md")] = read("AUTHORING.md")
-	if lang == "c" {
-		project[path.Join(sdkFolder, "corenode.h")] = read("sdk/c/corenode.h")
+	if lang != "go" {
+		addFolder(project, path.Join("sdk", lang), sdkFolder)
 		return project, nil
 	}
 	project["go.mod"] = fmt.Appendf(nil, goMod, name)
@@ -126,7 +132,7 @@ func read(name string) []byte {
 	return text
 }
 
-// rename gives the module its name and the Makefile the place of the kit.
+// rename gives the module its name, and what refers to the kit its place.
 func rename(project map[string][]byte, name string) error {
 	var manifest struct{ Name string }
 	if err := json.Unmarshal(project["manifest.json"], &manifest); err != nil {
@@ -135,7 +141,9 @@ func rename(project map[string][]byte, name string) error {
 	quoted := func(name string) []byte { return fmt.Appendf(nil, `"name": %q`, name) }
 	project["manifest.json"] = bytes.Replace(project["manifest.json"], quoted(manifest.Name), quoted(name), 1)
 	makefile := string(project["Makefile"])
-	makefile = strings.Replace(makefile, ":= "+manifest.Name+"\n", ":= "+name+"\n", 1)
-	project["Makefile"] = []byte(strings.Replace(makefile, ":= ../../sdk/c\n", ":= "+sdkFolder+"\n", 1))
+	project["Makefile"] = []byte(strings.Replace(makefile, ":= "+manifest.Name+"\n", ":= "+name+"\n", 1))
+	for file, text := range project {
+		project[file] = kitPlace.ReplaceAll(text, []byte("./"+sdkFolder))
+	}
 	return nil
 }

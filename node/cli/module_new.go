@@ -26,7 +26,7 @@ the SDK and a README that says how to build it. Nothing that exists is overwritt
   corenode module new --kind translator --lang c completions`,
 	}
 	cmd.Flags().StringVar(&kind, "kind", "", "translator, billing or admission")
-	cmd.Flags().StringVar(&lang, "lang", "go", "language: go or c")
+	cmd.Flags().StringVar(&lang, "lang", "go", "language: go, c, rust or assemblyscript")
 	_ = cmd.MarkFlagRequired("kind") // the flag exists
 	cmd.RunE = offline(func(_ *cobra.Command, args []string) (result, error) {
 		dir := args[0]

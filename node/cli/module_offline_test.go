@@ -125,7 +125,7 @@ func TestModuleMistakes(t *testing.T) {
 // the kit's own test.
 func TestModuleNew(t *testing.T) {
 	for _, kind := range []string{"billing", "translator", "admission"} {
-		for _, lang := range []string{"go", "c"} {
+		for _, lang := range []string{"go", "c", "rust", "assemblyscript"} {
 			dir := filepath.Join(t.TempDir(), "my-module")
 			out, err := typed("module", "new", dir, "--kind", kind, "--lang", lang)
 			if err != nil || !strings.Contains(out, "manifest.json") {
