@@ -85,12 +85,12 @@ func compile(t *testing.T, dir, lang string, targets ...string) {
 	}
 }
 
-// TestAuthoringCompiles builds the two modules that AUTHORING.md shows in full.
+// TestAuthoringCompiles builds the modules that AUTHORING.md shows in full.
 func TestAuthoringCompiles(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it compiles a Go guest: left out of -short")
 	}
-	for lang, file := range map[string]string{"go": "main.go", "c": "module.c"} {
+	for lang, file := range map[string]string{"go": "main.go", "c": "module.c", "rust": "src/lib.rs"} {
 		t.Run(lang, func(t *testing.T) {
 			_, block, found := strings.Cut(string(read("AUTHORING.md")), "```"+lang+"\n")
 			block, _, closed := strings.Cut(block, "```")
