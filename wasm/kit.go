@@ -17,7 +17,8 @@ import (
 
 //go:embed AUTHORING.md abi/*.go sdk/*.go sdk/scan/*.go sdk/field/*.go sdk/piece/*.go
 //go:embed sdk/c/corenode.h sdk/rust/Cargo.toml sdk/rust/src/*.rs sdk/assemblyscript/*.ts
-//go:embed examples/*/*.go examples/*/*.c examples/*/Cargo.toml examples/*/src/*.rs examples/*/*.ts
+//go:embed examples/*/*.go examples/*/*.c examples/*/*.ts
+//go:embed examples/*/Cargo.toml examples/*/.cargo/config.toml examples/*/src/*.rs
 //go:embed examples/*/manifest.json examples/*/Makefile examples/*/vectors/*.json
 var files embed.FS
 

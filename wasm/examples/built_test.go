@@ -26,7 +26,7 @@ var languages = []language{
 	}},
 	{"rust", []string{"rustc", "--version"}, "../sdk/rust", func(folder, to string) *exec.Cmd {
 		made := filepath.Dir(to)
-		script := `cargo build --quiet --offline --release --target wasm32-unknown-unknown && cp "$CARGO_TARGET_DIR"/wasm32-unknown-unknown/release/*.wasm "$0"`
+		script := `cargo build --quiet --offline --release && cp "$CARGO_TARGET_DIR"/wasm32-unknown-unknown/release/*.wasm "$0"`
 		tool := exec.Command("sh", "-c", script, to)
 		tool.Dir = folder
 		tool.Env = append(os.Environ(), "CARGO_TARGET_DIR="+filepath.Join(made, "target"))

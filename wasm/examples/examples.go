@@ -11,5 +11,7 @@
 //	translator-c    completions-c: byte for byte what translator-go writes
 //	admission-c     cheap-first: priorities by the size of a request
 //
-// What is in Rust and AssemblyScript gives what the one in C gives.
+//	translator-cohere-rust  cohere: a protocol with a path of its own, /v2/chat
+//
+// What else is in Rust and AssemblyScript gives what the one in C gives.
 package examples

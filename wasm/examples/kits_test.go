@@ -1,6 +1,8 @@
 package examples
 
 import (
+	"bytes"
+	"encoding/json"
 	"math/rand/v2"
 	"os"
 	"os/exec"
@@ -205,6 +207,74 @@ func TestKitsReadJSON(t *testing.T) {
 			if got, err := abi.ParseTranslated(out.Payload); err != nil || out.Status != abi.StatusOK || string(got.Body) != c.want ||
 				string(got.Kept) != c.body {
 				t.Errorf("%s was read as %q, want %q", c.body, out.Payload, c.want)
+			}
+		}
+	})
+}
+
+// TestKitsTakeOnlyJSON changes bytes of bodies: what a kit takes is what encoding/json
+// takes, and UTF-8.
+func TestKitsTakeOnlyJSON(t *testing.T) {
+	const whole = `{"a":[1,-0.5e+3,{"b":"x\u00e9\n\"é😀"},[],{}],"c":{"d":true,"e":[false,null]},"f":"\/\b","g":1E9}`
+	everyKit(t, func(t *testing.T, echo func(string) *guest) {
+		g := echo("")
+		r := rand.New(rand.NewPCG(5, 6))
+		taken, rounds := 0, 4000
+		for range rounds {
+			body := []byte(whole)
+			for range r.IntN(3) {
+				at := r.IntN(len(body))
+				switch r.IntN(3) {
+				case 0:
+					body[at] = whole[r.IntN(len(whole))]
+				case 1:
+					body = append(body[:at], body[at+1:]...)
+				default:
+					body[at] = byte(r.IntN(256))
+				}
+			}
+			frame, err := g.call(abi.OpRequest, abi.RequestInput{Body: body}.Append(nil))
+			if err != nil {
+				t.Fatal(err)
+			}
+			out, _ := abi.ParseOutput(frame)
+			valid := json.Valid(body) && utf8.Valid(body) && bytes.HasPrefix(bytes.TrimLeft(body, " \t\r\n"), []byte("{"))
+			if valid != (out.Status == abi.StatusOK) {
+				t.Fatalf("%q: valid is %v, the kit says %d %q", body, valid, out.Status, out.Payload)
+			}
+			if valid {
+				taken++
+			}
+		}
+		if taken < rounds/10 || taken > rounds*9/10 {
+			t.Errorf("%d of %d bodies were valid", taken, rounds)
+		}
+	})
+}
+
+// TestKitsUnescape has encoding/json as its oracle.
+func TestKitsUnescape(t *testing.T) {
+	everyKit(t, func(t *testing.T, echo func(string) *guest) {
+		g := echo("")
+		r := rand.New(rand.NewPCG(7, 8))
+		parts := []string{"plain", `\"`, `\\`, `\/`, `\b`, `\f`, `\n`, `\r`, `\t`, `\u0000`, `\u007f`, `\u00E9`, `\u07ff`, `\u0800`, `\uffff`,
+			`\ud83d\ude00`, `\ud83d`, `\ude00`, "é", "😀", `\uDBFF\uDFFF`}
+		for range 2000 {
+			var s string
+			for range r.IntN(6) {
+				s += parts[r.IntN(len(parts))]
+			}
+			var want string
+			if err := json.Unmarshal([]byte(`"`+s+`"`), &want); err != nil {
+				t.Fatal(err)
+			}
+			frame, err := g.call(abi.OpRequest, abi.RequestInput{Body: []byte(`{"text":"` + s + `"}`)}.Append(nil))
+			if err != nil {
+				t.Fatal(err)
+			}
+			out, _ := abi.ParseOutput(frame)
+			if got, err := abi.ParseTranslated(out.Payload); err != nil || string(got.Body) != "text="+want+";" {
+				t.Fatalf("%s is read as %q, want %q, %v", s, got.Body, want, err)
 			}
 		}
 	})

@@ -1,8 +1,17 @@
 // JSON: enough to find values in a body or a configuration.
 
-import { Text } from "./wire";
+import { Text, character } from "./wire";
 
 const DEPTH_MAX = 128;
+
+// What may stand next in a value.
+enum Wanted {
+  VALUE,
+  FIRST_VALUE,
+  KEY,
+  FIRST_KEY,
+  AFTER,
+}
 
 // Json walks one text forward without taking it apart:
 //
@@ -13,8 +22,8 @@ const DEPTH_MAX = 128;
 //       else return refuse(j.name, "no such field");
 //     if (!j.end()) ...
 //
-// It knows where values end, at any depth up to 128. It does not look into numbers and
-// strings: the node checks the whole body that comes out.
+// What it takes is valid JSON, in UTF-8, at any depth up to 128, so a value may be written
+// into another body as it stands.
 export class Json {
   // Of the member: as it stands in the text, without quotes.
   name: Text = new Text(0, 0);
@@ -45,18 +54,53 @@ export class Json {
 
   // Takes a string, quotes and all.
   private quoted(): Text {
-    const from = this.at;
-    for (let at = from + 1; at < this.to; at++) {
-      const c = load<u8>(at);
+    const s = new Text(this.at, <i32>(this.to - this.at));
+    for (let i = 1, step = 0; i < s.n; i += step) {
+      const c = s.byte(i);
       if (c == 0x22) {
-        this.at = at + 1;
-        return new Text(from, <i32>(this.at - from));
+        this.at += i + 1;
+        return s.slice(0, i + 1);
       }
-      if (c < 0x20) break;
-      if (c == 0x5c) at++;
+      step = c == 0x5c ? escape(s, i) : c < 0x20 ? 0 : character(s, i);
+      if (step == 0) break;
     }
     this.fail();
     return new Text(0, 0);
+  }
+
+  // Takes a word if it is next.
+  private word(w: string): bool {
+    if (this.to - this.at < <usize>w.length || !new Text(this.at, w.length).is(w)) return false;
+    this.at += w.length;
+    return true;
+  }
+
+  // Takes a byte if it is next.
+  private one(c: u8): bool {
+    if (this.at == this.to || load<u8>(this.at) != c) return false;
+    this.at++;
+    return true;
+  }
+
+  // Takes digits and gives how many.
+  private digits(): usize {
+    const from = this.at;
+    while (this.at < this.to && load<u8>(this.at) >= 0x30 && load<u8>(this.at) <= 0x39) this.at++;
+    return this.at - from;
+  }
+
+  // Takes a number, true, false or null.
+  private plain(): void {
+    if (this.word("true") || this.word("false") || this.word("null")) return;
+    this.one(0x2d);
+    const from = this.at;
+    const whole = this.digits();
+    if (whole == 0 || (whole > 1 && load<u8>(from) == 0x30)) this.fail();
+    if (this.one(0x2e) && this.digits() == 0) this.fail();
+    if (this.one(0x65) || this.one(0x45)) {
+      if (!this.one(0x2b)) this.one(0x2d);
+      if (this.digits() == 0) this.fail();
+    }
   }
 
   // Goes into an object.
@@ -115,24 +159,34 @@ export class Json {
     const from = this.at;
     const closers = new StaticArray<u8>(DEPTH_MAX);
     let depth = 0;
+    let wanted = Wanted.VALUE;
     do {
       const c = this.peek();
-      if (c == 0x22) {
-        this.quoted();
-      } else if ((c == 0x7b || c == 0x5b) && depth < DEPTH_MAX) {
-        closers[depth++] = c + 2;
-        this.at++;
-      } else if ((c == 0x7d || c == 0x5d) && depth > 0 && closers[depth - 1] == c) {
+      const key = wanted == Wanted.KEY || wanted == Wanted.FIRST_KEY;
+      if (depth > 0 && c == closers[depth - 1] && wanted != Wanted.VALUE && wanted != Wanted.KEY) {
         depth--;
         this.at++;
-      } else if (depth > 0 && (c == 0x2c || c == 0x3a)) {
+        wanted = Wanted.AFTER;
+      } else if (wanted == Wanted.AFTER && c == 0x2c) {
         this.at++;
-      } else if (plain(c) && c != 0x2b && c != 0x2e && c != 0x45) {
-        while (this.at < this.to && plain(load<u8>(this.at))) this.at++;
-      } else {
+        wanted = closers[depth - 1] == 0x7d ? Wanted.KEY : Wanted.VALUE;
+      } else if (wanted == Wanted.AFTER || (key && c != 0x22)) {
         this.fail();
+      } else if (key) {
+        this.quoted();
+        if (this.peek() != 0x3a) this.fail();
+        else this.at++;
+        wanted = Wanted.VALUE;
+      } else if ((c == 0x7b || c == 0x5b) && depth < DEPTH_MAX) {
+        closers[depth++] = c + 2; // the other bracket
+        this.at++;
+        wanted = c == 0x7b ? Wanted.FIRST_KEY : Wanted.FIRST_VALUE;
+      } else {
+        if (c == 0x22) this.quoted();
+        else this.plain();
+        wanted = Wanted.AFTER;
       }
-    } while (depth > 0 && !this.bad);
+    } while ((depth > 0 || wanted != Wanted.AFTER) && !this.bad);
     return new Text(from, this.bad ? 0 : <i32>(this.at - from));
   }
 
@@ -143,9 +197,54 @@ export class Json {
   }
 }
 
-// What numbers and names consist of.
-function plain(c: u8): bool {
-  return c == 0x2d || c == 0x2b || c == 0x2e || (c >= 0x30 && c <= 0x39) || (c >= 0x61 && c <= 0x7a) || c == 0x45;
+// The length of the escape at a place of a text; 0 if it is none.
+function escape(t: Text, at: i32): i32 {
+  if (t.n - at < 2) return 0;
+  const c = t.byte(at + 1);
+  if (c == 0x75) {
+    for (let i = 2; i < 6; i++) if (t.n - at < 6 || hexDigit(t.byte(at + i)) < 0) return 0;
+    return 6;
+  }
+  return c == 0x22 || c == 0x5c || c == 0x2f || c == 0x62 || c == 0x66 || c == 0x6e || c == 0x72 || c == 0x74 ? 2 : 0;
+}
+
+// The number of a hexadecimal digit; -1 if it is none.
+function hexDigit(c: u8): i32 {
+  if (c >= 0x30 && c <= 0x39) return c - 0x30;
+  const letter = c | 0x20;
+  return letter >= 0x61 && letter <= 0x66 ? letter - 0x57 : -1;
+}
+
+// What a string says, of its text between the quotes.
+export function unescape(text: Text): Text {
+  let n = 0;
+  const to = heap.alloc(text.n);
+  for (let i = 0; i < text.n; ) {
+    const length = text.byte(i) == 0x5c ? escape(text, i) : 0;
+    if (length == 0) {
+      store<u8>(to + n++, text.byte(i++));
+      continue;
+    }
+    const c = text.byte(i + 1);
+    let code: u32 = c == 0x62 ? 8 : c == 0x66 ? 12 : c == 0x6e ? 10 : c == 0x72 ? 13 : c == 0x74 ? 9 : c;
+    if (length == 6) code = unit(text, i);
+    i += length;
+    if ((code & 0xf800) == 0xd800) {
+      const next = code < 0xdc00 && i < text.n && escape(text, i) == 6 ? unit(text, i) : 0;
+      const pair = (next & 0xfc00) == 0xdc00;
+      code = pair ? 0x10000 + ((code & 0x3ff) << 10) + (next & 0x3ff) : 0xfffd;
+      if (pair) i += 6;
+    }
+    n += <i32>String.UTF8.encodeUnsafe(changetype<usize>(String.fromCodePoint(code)), code < 0x10000 ? 1 : 2, to + n);
+  }
+  return new Text(to, n);
+}
+
+// The number of an escape of six bytes.
+function unit(t: Text, at: i32): u32 {
+  let code = 0;
+  for (let i = 2; i < 6; i++) code = (code << 4) | hexDigit(t.byte(at + i));
+  return code;
 }
 
 // Whole reads a value that is a whole number.

@@ -307,7 +307,7 @@ function hex(digit: u8): u8 {
 }
 
 // The length of the UTF-8 character at a place; 0 if there is none.
-function character(t: Text, at: i32): i32 {
+export function character(t: Text, at: i32): i32 {
   const c = t.byte(at);
   const length = c < 0x80 ? 1 : c < 0xc2 ? 0 : c < 0xe0 ? 2 : c < 0xf0 ? 3 : c < 0xf5 ? 4 : 0;
   if (length > t.n - at) return 0;

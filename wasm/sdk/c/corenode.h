@@ -945,8 +945,8 @@ CN_UNUSED static void cn_frame_tool(const cn_frame *f, cn_text *id, cn_text *nam
  *         else cn_json_value(&j);
  *     if (!cn_json_end(&j)) ...
  *
- * It knows where values end, at any depth up to CN_DEPTH_MAX. It does not look
- * into numbers and strings: the node checks the whole body that comes out.
+ * What it takes is valid JSON, in UTF-8, at any depth up to CN_DEPTH_MAX, so a value
+ * may be written into another body as it stands.
  */
 #define CN_DEPTH_MAX 128
 
@@ -974,23 +974,78 @@ static void cn_json_skip(cn_json *j, uint32_t n)
 	j->rest.n -= n;
 }
 
+static int cn_hex(char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F'); }
+
+/* cn_escape is the length of the escape that n bytes begin with; 0 if it is none. */
+static uint32_t cn_escape(const char *p, uint32_t n)
+{
+	if (n < 2)
+		return 0;
+	switch (p[1]) {
+	case '"': case '\\': case '/': case 'b': case 'f': case 'n': case 'r': case 't':
+		return 2;
+	case 'u':
+		return n >= 6 && cn_hex(p[2]) && cn_hex(p[3]) && cn_hex(p[4]) && cn_hex(p[5]) ? 6 : 0;
+	}
+	return 0;
+}
+
 /* cn_json_string takes a string, quotes and all. */
 static cn_text cn_json_string(cn_json *j)
 {
 	cn_text s = { j->rest.p, 0 };
-	for (uint32_t i = 1; i < j->rest.n; i++) {
-		if (s.p[i] == '"') {
+	for (uint32_t i = 1, step; i < j->rest.n; i += step) {
+		unsigned char c = (unsigned char)s.p[i];
+		if (c == '"') {
 			s.n = i + 1;
 			cn_json_skip(j, s.n);
 			return s;
 		}
-		if ((unsigned char)s.p[i] < ' ')
+		step = c >= ' ' && c < 0x80 ? 1 : 0;
+		if (c == '\\')
+			step = cn_escape(s.p + i, j->rest.n - i);
+		else if (c >= 0x80)
+			step = cn_char(s.p + i, j->rest.n - i);
+		if (!step)
 			break;
-		if (s.p[i] == '\\')
-			i++;
 	}
 	cn_json_fail(j);
 	return s;
+}
+
+/* cn_json_plain takes a number, true, false or null. */
+static void cn_json_plain(cn_json *j)
+{
+	static const cn_text words[3] = { CN_LITERAL("true"), CN_LITERAL("false"), CN_LITERAL("null") };
+	const char *p = j->rest.p;
+	uint32_t n = j->rest.n, i = 0, from;
+	for (int w = 0; w < 3; w++)
+		if (n >= words[w].n && cn_same((cn_text){ p, words[w].n }, words[w])) {
+			cn_json_skip(j, words[w].n);
+			return;
+		}
+#define CN_DIGITS for (from = i; i < n && p[i] >= '0' && p[i] <= '9'; i++)
+	if (n > 0 && p[0] == '-')
+		i++;
+	CN_DIGITS;
+	int good = i > from && (p[from] != '0' || i == from + 1);
+	if (good && i < n && p[i] == '.') {
+		i++;
+		CN_DIGITS;
+		good = i > from;
+	}
+	if (good && i < n && (p[i] == 'e' || p[i] == 'E')) {
+		i++;
+		if (i < n && (p[i] == '+' || p[i] == '-'))
+			i++;
+		CN_DIGITS;
+		good = i > from;
+	}
+#undef CN_DIGITS
+	if (good)
+		cn_json_skip(j, i);
+	else
+		cn_json_fail(j);
 }
 
 /* cn_json_open goes into an object '{' or an array '['; 0 if there is none. */
@@ -1044,41 +1099,41 @@ CN_UNUSED static int cn_json_member(cn_json *j, cn_text *name)
 	return 1;
 }
 
-/* cn_json_value takes the next value whole and gives its text. */
+/* cn_json_value takes the next value whole and gives its text; of none its n is 0. */
 CN_UNUSED static cn_text cn_json_value(cn_json *j)
 {
+	enum { VALUE, FIRST_VALUE, KEY, FIRST_KEY, AFTER } wanted = VALUE;
 	int c = cn_json_peek(j);
 	cn_text v = { j->rest.p, 0 };
 	char closers[CN_DEPTH_MAX];
 	uint32_t depth = 0;
 	do {
 		c = cn_json_peek(j);
-		if (c == '"') {
-			cn_json_string(j);
-		} else if (c == '{' || c == '[') {
-			if (depth == CN_DEPTH_MAX)
-				cn_json_fail(j);
-			else
-				closers[depth++] = c == '{' ? '}' : ']';
-			if (!j->bad)
-				cn_json_skip(j, 1);
-		} else if (c == '}' || c == ']') {
-			if (depth == 0 || closers[depth - 1] != c) {
-				cn_json_fail(j);
-			} else {
-				depth--;
-				cn_json_skip(j, 1);
-			}
-		} else if (depth > 0 && (c == ',' || c == ':')) {
+		if (depth > 0 && c == closers[depth - 1] && (wanted == AFTER || wanted == FIRST_VALUE || wanted == FIRST_KEY)) {
+			depth--;
 			cn_json_skip(j, 1);
-		} else if (c == '-' || (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z')) {
-			while (j->rest.n > 0 && (c = (unsigned char)*j->rest.p, c == '-' || c == '+' || c == '.' ||
-			       (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || c == 'E'))
-				cn_json_skip(j, 1);
-		} else {
+			wanted = AFTER;
+		} else if (wanted == AFTER && c == ',') {
+			cn_json_skip(j, 1);
+			wanted = closers[depth - 1] == '}' ? KEY : VALUE;
+		} else if (wanted == AFTER || (wanted >= KEY && c != '"')) {
 			cn_json_fail(j);
+		} else if (c == '"') {
+			cn_json_string(j);
+			if (wanted >= KEY && cn_json_peek(j) != ':')
+				cn_json_fail(j);
+			else if (wanted >= KEY)
+				cn_json_skip(j, 1);
+			wanted = wanted >= KEY ? VALUE : AFTER;
+		} else if ((c == '{' || c == '[') && depth < CN_DEPTH_MAX) {
+			closers[depth++] = c == '{' ? '}' : ']';
+			cn_json_skip(j, 1);
+			wanted = c == '{' ? FIRST_KEY : FIRST_VALUE;
+		} else {
+			cn_json_plain(j);
+			wanted = AFTER;
 		}
-	} while (depth > 0 && !j->bad);
+	} while ((depth > 0 || wanted != AFTER) && !j->bad);
 	v.n = j->bad ? 0 : (uint32_t)(j->rest.p - v.p);
 	return v;
 }
@@ -1086,6 +1141,45 @@ CN_UNUSED static cn_text cn_json_value(cn_json *j)
 /* cn_json_end tells whether the text was well formed as far as it was read and
  * nothing follows. Ask it after the outermost object was left. */
 CN_UNUSED static int cn_json_end(cn_json *j) { return cn_json_peek(j) < 0 && !j->bad; }
+
+static uint32_t cn_unit(const char *p)
+{
+	uint32_t code = 0;
+	for (int i = 2; i < 6; i++)
+		code = code << 4 | (uint32_t)(p[i] <= '9' ? p[i] - '0' : (p[i] | 32) - 'a' + 10);
+	return code;
+}
+
+/* cn_put_unescaped writes what a string says, of its text between the quotes. */
+CN_UNUSED static void cn_put_unescaped(cn_text s)
+{
+	for (uint32_t i = 0, n; i < s.n; i += n) {
+		n = s.p[i] == '\\' ? cn_escape(s.p + i, s.n - i) : 0;
+		if (!n) {
+			cn_put_byte(s.p[i]);
+			n = 1;
+			continue;
+		}
+		char c = s.p[i + 1];
+		uint32_t code = (uint32_t)(c == 'b' ? 8 : c == 'f' ? 12 : c == 'n' ? 10 : c == 'r' ? 13 : c == 't' ? 9 : c);
+		if (n == 6)
+			code = cn_unit(s.p + i);
+		if ((code & 0xf800) == 0xd800) {
+			uint32_t next = code < 0xdc00 && cn_escape(s.p + i + 6, s.n - i - 6) == 6 ? cn_unit(s.p + i + 6) : 0;
+			int pair = (next & 0xfc00) == 0xdc00;
+			code = pair ? 0x10000 + ((code & 0x3ff) << 10) + (next & 0x3ff) : 0xfffd;
+			n = pair ? 12 : 6;
+		}
+		if (code >= 0x80) {
+			uint32_t more = code < 0x800 ? 1 : code < 0x10000 ? 2 : 3;
+			cn_put_byte((char)(0xff80 >> more | code >> 6 * more));
+			while (more--)
+				cn_put_byte((char)(0x80 | (code >> 6 * more & 0x3f)));
+		} else {
+			cn_put_byte((char)code);
+		}
+	}
+}
 
 /* cn_json_int reads a value that is a whole number; 0 if it is none. */
 CN_UNUSED static int cn_json_int(cn_text v, int64_t *out)

@@ -24,7 +24,11 @@ impl Configure for CheapFirst {
             }
             busy = value.ok_or(refuse(name, "want a whole number of requests, zero or more"))?;
         }
-        if j.end() { Ok(CheapFirst { busy }) } else { Err(refuse("", "want a JSON object")) }
+        if j.end() {
+            Ok(CheapFirst { busy })
+        } else {
+            Err(refuse("", "want a JSON object"))
+        }
     }
 }
 

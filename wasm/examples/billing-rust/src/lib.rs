@@ -32,7 +32,11 @@ impl Configure for FlatFee {
             }
             fee = value.ok_or(refuse(name, "want a whole number of nano-dollars, zero or more"))?;
         }
-        if j.end() { Ok(FlatFee { fee }) } else { Err(refuse("", "want a JSON object")) }
+        if j.end() {
+            Ok(FlatFee { fee })
+        } else {
+            Err(refuse("", "want a JSON object"))
+        }
     }
 }
 

@@ -103,7 +103,9 @@ impl Translator for Completions {
         head(out, &input.facts);
         for f in frames(input.events) {
             match (f.kind, f.mark) {
-                (event::DELTA, block::TEXT) => drop(out.put(f.payload)),
+                (event::DELTA, block::TEXT) => {
+                    out.put(f.payload);
+                }
                 (event::END, _) => end = f,
                 _ => {}
             }

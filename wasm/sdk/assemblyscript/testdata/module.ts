@@ -3,7 +3,7 @@
 import {
   Admission, AdmissionInput, Billing, Charge, ChargeInput, CountInput, Decision, ErrorInput, Event, EventsInput, Frames, Json, Kind, Level,
   ModelsInput, Quote, QuoteInput, Reader, RequestInput, ResponseInput, Router, Status, Text, Verdict, Whole, addLine, count, log, named, out,
-  refuse, refuseModel, serve,
+  refuse, refuseModel, serve, unescape,
 } from "../corenode";
 import {
   dumpAdmissionInput, dumpChargeInput, dumpCountInput, dumpElapsed, dumpErrorInput, dumpModelsInput, dumpQuoteInput, dumpRequestInput,
@@ -82,7 +82,9 @@ class Echo extends Router {
         const name = j.name;
         const value = j.value();
         out.byte(0x3d);
-        if (name.is("int")) {
+        if (name.is("text")) {
+          out.put(unescape(value.slice(1, value.n - 1)));
+        } else if (name.is("int")) {
           const n = new Whole(value);
           if (!n.ok) return refuse(name, "bad");
           out.decimal(n.n);

@@ -48,7 +48,9 @@ static int cn_request(const cn_request_input *in)
 		} else {
 			cn_text value = cn_json_value(&j);
 			cn_put_byte('=');
-			if (!cn_same(name, CN_LITERAL("int")))
+			if (cn_same(name, CN_LITERAL("text")))
+				cn_put_unescaped((cn_text){ value.p + 1, value.n - 2 });
+			else if (!cn_same(name, CN_LITERAL("int")))
 				cn_put(value);
 			else if (cn_json_int(value, &n))
 				cn_put_decimal(n);

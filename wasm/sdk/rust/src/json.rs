@@ -1,5 +1,9 @@
 //! JSON: enough to find values in a body or a configuration.
 
+use alloc::vec::Vec;
+
+use crate::wire::character;
+
 /// Walks one text forward without taking it apart:
 ///
 ///     let mut j = Json::new(body);
@@ -12,8 +16,8 @@
 ///     }
 ///     if !j.end() { ... }
 ///
-/// It knows where values end, at any depth up to 128. It does not look into numbers and
-/// strings: the node checks the whole body that comes out.
+/// What it takes is valid JSON, in UTF-8, at any depth up to 128, so a value may be written
+/// into another body as it stands.
 pub struct Json<'a> {
     rest: &'a [u8],
     started: bool,
@@ -21,6 +25,16 @@ pub struct Json<'a> {
 }
 
 const DEPTH_MAX: usize = 128;
+
+/// What may stand next in a value.
+#[derive(PartialEq)]
+enum Wanted {
+    Value,
+    FirstValue,
+    Key,
+    FirstKey,
+    After,
+}
 
 impl<'a> Json<'a> {
     pub fn new(text: &'a [u8]) -> Self {
@@ -49,15 +63,51 @@ impl<'a> Json<'a> {
     /// Takes a string, quotes and all.
     fn quoted(&mut self) -> &'a [u8] {
         let mut i = 1;
-        while i < self.rest.len() && self.rest[i] >= b' ' {
-            match self.rest[i] {
+        while i < self.rest.len() {
+            let step = match self.rest[i] {
                 b'"' => return self.take(i + 1),
-                b'\\' => i += 2,
-                _ => i += 1,
+                b'\\' => escape(&self.rest[i..]).map_or(0, |(_, n)| n.min(6)),
+                b' '..=0x7f => 1,
+                0x80.. => character(&self.rest[i..]),
+                _ => 0,
+            };
+            if step == 0 {
+                break;
             }
+            i += step;
         }
         self.fail();
         &[]
+    }
+
+    /// Takes a number, true, false or null.
+    fn plain(&mut self) {
+        let text = self.rest;
+        if let Some(word) = ["true", "false", "null"].iter().find(|w| text.starts_with(w.as_bytes())) {
+            self.take(word.len());
+            return;
+        }
+        let digits = |from: usize| text[from..].iter().take_while(|b| b.is_ascii_digit()).count();
+        let start = text.starts_with(b"-") as usize;
+        let whole = digits(start);
+        let mut i = start + whole;
+        let mut good = whole > 0 && (text[start] != b'0' || whole == 1);
+        if text.get(i) == Some(&b'.') {
+            let n = digits(i + 1);
+            good = good && n > 0;
+            i += 1 + n;
+        }
+        if let Some(b'e' | b'E') = text.get(i) {
+            i += 1 + matches!(text.get(i + 1), Some(b'+' | b'-')) as usize;
+            let n = digits(i);
+            good = good && n > 0;
+            i += n;
+        }
+        if good {
+            self.take(i);
+        } else {
+            self.fail();
+        }
     }
 
     /// Goes into an object.
@@ -125,37 +175,45 @@ impl<'a> Json<'a> {
     pub fn value(&mut self) -> &'a [u8] {
         self.peek();
         let whole = self.rest;
-        let (mut closers, mut depth) = ([0; DEPTH_MAX], 0);
-        loop {
-            match self.peek() {
-                b'"' => {
+        let (mut closers, mut depth, mut wanted) = ([0; DEPTH_MAX], 0, Wanted::Value);
+        while (depth > 0 || wanted != Wanted::After) && !self.bad {
+            let c = self.peek();
+            let key = matches!(wanted, Wanted::Key | Wanted::FirstKey);
+            if depth > 0 && c == closers[depth - 1] && !matches!(wanted, Wanted::Value | Wanted::Key) {
+                depth -= 1;
+                self.take(1);
+                wanted = Wanted::After;
+            } else if wanted == Wanted::After && c == b',' {
+                self.take(1);
+                wanted = if closers[depth - 1] == b'}' { Wanted::Key } else { Wanted::Value };
+            } else if wanted == Wanted::After || key && c != b'"' {
+                self.fail();
+            } else if key {
+                self.quoted();
+                if self.peek() == b':' {
+                    self.take(1);
+                } else {
+                    self.fail();
+                }
+                wanted = Wanted::Value;
+            } else if matches!(c, b'{' | b'[') && depth < DEPTH_MAX {
+                closers[depth] = c + 2; // the other bracket
+                depth += 1;
+                self.take(1);
+                wanted = if c == b'{' { Wanted::FirstKey } else { Wanted::FirstValue };
+            } else {
+                if c == b'"' {
                     self.quoted();
+                } else {
+                    self.plain();
                 }
-                c @ (b'{' | b'[') if depth < DEPTH_MAX => {
-                    closers[depth] = if c == b'{' { b'}' } else { b']' };
-                    depth += 1;
-                    self.take(1);
-                }
-                c @ (b'}' | b']') if depth > 0 && closers[depth - 1] == c => {
-                    depth -= 1;
-                    self.take(1);
-                }
-                b',' | b':' if depth > 0 => {
-                    self.take(1);
-                }
-                b'-' | b'0'..=b'9' | b'a'..=b'z' => {
-                    let plain = |b: &u8| matches!(b, b'-' | b'+' | b'.' | b'0'..=b'9' | b'a'..=b'z' | b'E');
-                    let n = self.rest.iter().position(|b| !plain(b)).unwrap_or(self.rest.len());
-                    self.take(n);
-                }
-                _ => self.fail(),
+                wanted = Wanted::After;
             }
-            if self.bad {
-                return &[];
-            }
-            if depth == 0 {
-                return &whole[..whole.len() - self.rest.len()];
-            }
+        }
+        if self.bad {
+            &[]
+        } else {
+            &whole[..whole.len() - self.rest.len()]
         }
     }
 
@@ -176,7 +234,11 @@ pub fn int(value: &[u8]) -> Option<i64> {
     digits.iter().try_fold(0i64, |n, &d| {
         let digit = i64::from(d.wrapping_sub(b'0'));
         let next = n.checked_mul(10).filter(|_| digit < 10)?;
-        if negative { next.checked_sub(digit) } else { next.checked_add(digit) }
+        if negative {
+            next.checked_sub(digit)
+        } else {
+            next.checked_add(digit)
+        }
     })
 }
 
@@ -186,4 +248,47 @@ pub fn string(value: &[u8]) -> Option<&[u8]> {
         [b'"', text @ .., b'"'] => Some(text),
         _ => None,
     }
+}
+
+/// What a string says, of its text between the quotes. An escape that is none stays as it is.
+pub fn unescape(text: &[u8]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.iter().position(|&b| b == b'\\') {
+        out.extend_from_slice(&rest[..at]);
+        rest = &rest[at..];
+        let (character, n) = escape(rest).unwrap_or(('\\', 1));
+        out.extend_from_slice(character.encode_utf8(&mut [0; 4]).as_bytes());
+        rest = &rest[n..];
+    }
+    out.extend_from_slice(rest);
+    out
+}
+
+/// The character of an escape, and how long that is. Half of a pair is U+FFFD.
+fn escape(text: &[u8]) -> Option<(char, usize)> {
+    let plain = match text.get(1)? {
+        c @ (b'"' | b'\\' | b'/') => *c,
+        b'b' => 8,
+        b'f' => 12,
+        b'n' => b'\n',
+        b'r' => b'\r',
+        b't' => b'\t',
+        b'u' => {
+            let first = unit(text)?;
+            let second = unit(&text[6..]).filter(|second| first & 0xfc00 == 0xd800 && second & 0xfc00 == 0xdc00);
+            return Some(match second {
+                Some(second) => (char::from_u32(0x10000 + ((first & 0x3ff) << 10 | second & 0x3ff))?, 12),
+                None => (char::from_u32(first).unwrap_or('\u{fffd}'), 6),
+            });
+        }
+        _ => return None,
+    };
+    Some((plain.into(), 2))
+}
+
+/// The number of an escape \u and four digits.
+fn unit(text: &[u8]) -> Option<u32> {
+    let digits = text.strip_prefix(b"\\u")?.get(..4)?;
+    digits.iter().try_fold(0, |n, &d| Some(n << 4 | char::from(d).to_digit(16)?))
 }

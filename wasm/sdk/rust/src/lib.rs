@@ -26,7 +26,7 @@ mod records;
 mod serve;
 mod wire;
 
-pub use json::{int, string, Json};
+pub use json::{int, string, unescape, Json};
 pub use records::*;
 pub use serve::*;
 pub use wire::{frames, Frame, Frames, List, Out, Read, Reader, Write};

@@ -296,7 +296,7 @@ fn hex(digit: u8) -> u8 {
 }
 
 /// The length of the UTF-8 character that bytes begin with; 0 if they begin with none.
-fn character(bytes: &[u8]) -> usize {
+pub(crate) fn character(bytes: &[u8]) -> usize {
     let first = bytes[0];
     let length = match first {
         0..=0x7f => return 1,

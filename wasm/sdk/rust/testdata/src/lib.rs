@@ -57,7 +57,9 @@ impl Translator for Echo {
             } else {
                 let value = j.value();
                 body.byte(b'=');
-                if name == b"int" {
+                if name == b"text" {
+                    body.put(unescape(string(value).ok_or(refuse(name, "bad"))?));
+                } else if name == b"int" {
                     body.decimal(int(value).ok_or(refuse(name, "bad"))?);
                 } else {
                     body.put(value);
