@@ -34,6 +34,9 @@ type Job struct {
 	input    atomic.Int64
 	cached   atomic.Int64
 	output   atomic.Int64
+	// For Progress. The times are written once each, in Unix nanoseconds; 0 before.
+	started, first atomic.Int64
+	replica        atomic.Pointer[string]
 }
 
 // Cancel ends the job at the next step, in whatever phase it is. Any goroutine may call it.
@@ -58,6 +61,41 @@ func (j *Job) Observe(u abi.Usage) {
 	j.cached.Store(u.CacheRead)
 	j.output.Store(u.Output)
 }
+
+// Progress is how far a job has come.
+type Progress struct {
+	Started, First time.Time // its first step, its first output token; zero before
+	// Input counts prompt tokens that were computed so far, Cached those that were found.
+	Input, Cached, Output int64
+	Behind                bool   // its reader does not keep up
+	Replica               string // the server elsewhere that it was sent to last
+}
+
+// Progress looks at the job. Any goroutine may call it; it costs the step loop nothing.
+func (j *Job) Progress() Progress {
+	p := Progress{Started: timeOf(&j.started), First: timeOf(&j.first), Input: j.input.Load(), Cached: j.cached.Load(),
+		Output: j.output.Load(), Behind: !j.Output.Room()}
+	if replica := j.replica.Load(); replica != nil {
+		p.Replica = *replica
+	}
+	return p
+}
+
+func timeOf(at *atomic.Int64) time.Time {
+	if ns := at.Load(); ns != 0 {
+		return time.Unix(0, ns)
+	}
+	return time.Time{}
+}
+
+// Began says when the job's first step was. Only the first call counts.
+func (j *Job) Began(at time.Time) { j.started.CompareAndSwap(0, at.UnixNano()) }
+
+// Answered says when its first output token was there. Only the first call counts.
+func (j *Job) Answered(at time.Time) { j.first.CompareAndSwap(0, at.UnixNano()) }
+
+// SentTo says which server elsewhere the job was sent to.
+func (j *Job) SentTo(replica string) { j.replica.Store(&replica) }
 
 // UsageSource says who counted the tokens of an answer.
 type UsageSource uint8

@@ -333,6 +333,7 @@ func (s *Stepper) account(plan *sched.Plan) (prefill, decode int) {
 		prefill += rows
 		r := s.runs[it.Seq]
 		r.job.input.Store(computedInput(&r.seq))
+		r.job.Began(r.seq.Started)
 	}
 	return prefill, decode
 }
@@ -357,6 +358,7 @@ func (s *Stepper) advance(r *run, now time.Time) {
 	for range r.sampled {
 		if r.first.IsZero() {
 			r.first = now
+			r.job.Answered(now)
 		} else {
 			s.engine.observer().Gap(now.Sub(r.last))
 		}

@@ -61,6 +61,14 @@ func (t *Translation) Close() {
 	}
 }
 
+// Module names the generation that translates, by its digest; empty once it is given back.
+func (t *Translation) Module() string {
+	if t.generation == nil {
+		return ""
+	}
+	return t.generation.digest
+}
+
 // SetFacts tells what preparing the request found out: model and stream.
 func (t *Translation) SetFacts(f abi.Facts) { t.facts, t.prefix = f, 0 }
 

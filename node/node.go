@@ -163,12 +163,13 @@ func (n *node) openServer(secret []byte) error {
 	if err != nil {
 		return err
 	}
+	api := admin.New(n.store, n, n.modules, adminUpstreams(n.catalog), n.log)
+	api.SetLive(live{n})
 	l := n.cfg.Limits
 	var load func(io.Writer)
 	if n.cfg.Server.InferenceMetrics {
 		load = n.writeLoad
 	}
-	api := admin.New(n.store, n, n.modules, adminUpstreams(n.catalog), n.log)
 	n.console = console.New(console.Deps{
 		Client: func(console.Operator) *admin.Client { return admin.Local(api) }, SignIn: signIn(token),
 		Metrics: func(w io.Writer) { n.server.WriteMetrics(w) }, API: "http://" + admin.Reachable(n.public.Addr().String()),

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -85,4 +86,42 @@ func isTerminal(f *os.File) bool {
 	var failed error
 	err = raw.Control(func(fd uintptr) { _, failed = unix.IoctlGetTermios(int(fd), unix.TCGETS) })
 	return err == nil && failed == nil
+}
+
+// processTime is the processor time that this process has used.
+func processTime() time.Duration {
+	var usage unix.Rusage
+	if unix.Getrusage(unix.RUSAGE_SELF, &usage) != nil {
+		return 0
+	}
+	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
+}
+
+// machineTime is the processor time of the machine that somebody used, and that its host
+// took. Zero where it is not known.
+func machineTime() (busy, stolen time.Duration) {
+	text, err := os.ReadFile("/proc/stat")
+	if err != nil {
+		return 0, 0
+	}
+	return parseMachineTime(string(text))
+}
+
+// parseMachineTime reads the first line of /proc/stat: in hundredths of seconds user, nice,
+// system, idle, iowait, irq, softirq, steal.
+func parseMachineTime(text string) (busy, stolen time.Duration) {
+	line, _, _ := strings.Cut(text, "\n")
+	fields := strings.Fields(line)
+	if len(fields) < 9 || fields[0] != "cpu" {
+		return 0, 0
+	}
+	var of [8]time.Duration
+	for i := range of {
+		ticks, err := strconv.ParseInt(fields[i+1], 10, 64)
+		if err != nil {
+			return 0, 0
+		}
+		of[i] = time.Duration(ticks) * 10 * time.Millisecond
+	}
+	return of[0] + of[1] + of[2] + of[5] + of[6], of[7]
 }

@@ -5,6 +5,7 @@ package main
 import (
 	"os"
 	"syscall"
+	"time"
 )
 
 // fileSignals are of writes, which return the error too.
@@ -27,3 +28,8 @@ func isTerminal(f *os.File) bool {
 	null, err := os.Stat(os.DevNull)
 	return err == nil && !os.SameFile(is, null)
 }
+
+// processTime is not known here, nor machineTime.
+func processTime() time.Duration { return 0 }
+
+func machineTime() (busy, stolen time.Duration) { return 0, 0 }

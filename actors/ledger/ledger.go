@@ -188,13 +188,16 @@ type Log struct {
 	waiting                 atomic.Int64
 	behind                  atomic.Int64 // rows in the spill journal
 	commits, rows, failures atomic.Uint64
+	busy, begun             atomic.Int64 // nanoseconds in commits that ended; when the one that runs began, 0 without one
 }
 
 // Stats are the counters of a Log.
 type Stats struct {
 	Commits, Rows, Failures uint64
 	Waiting                 int64
-	Spilled                 int64 // rows in the spill journal
+	Spilled                 int64         // rows in the spill journal
+	Busy                    time.Duration // in commits, those to the journal among them
+	Under                   time.Duration // how long the commit that runs now has taken
 }
 
 // NewLog makes an empty queue before a store.
@@ -213,7 +216,12 @@ func NewLog(cfg Config, store Store) *Log {
 
 // Stats may be called from any goroutine.
 func (l *Log) Stats() Stats {
-	return Stats{l.commits.Load(), l.rows.Load(), l.failures.Load(), l.waiting.Load(), l.behind.Load()}
+	s := Stats{Commits: l.commits.Load(), Rows: l.rows.Load(), Failures: l.failures.Load(), Waiting: l.waiting.Load(),
+		Spilled: l.behind.Load(), Busy: time.Duration(l.busy.Load())}
+	if begun := l.begun.Load(); begun != 0 {
+		s.Under = max(0, time.Since(time.Unix(0, begun)))
+	}
+	return s
 }
 
 // New returns the actor of a log. At most one lives at a time.
@@ -304,7 +312,11 @@ func (a *ledger) next(self *system.Ref) {
 
 // runCommit commits a batch and reports.
 func (l *Log) runCommit(self *system.Ref, batch []item, seq uint64) {
+	began := time.Now()
+	l.begun.Store(began.UnixNano())
 	m := committed{batch, seq, l.commit(batch, seq)}
+	l.begun.Store(0)
+	l.busy.Add(int64(time.Since(began)))
 	if err := self.Tell(m); err != nil {
 		m.Refuse(err)
 	}

@@ -116,6 +116,10 @@ func (s *fakeStepper) Step(time.Time) (progress bool) {
 			s.end(f, nil)
 		}
 		setObserved(f.job, f.usage())
+		f.job.Began(time.Now())
+		if f.produced > 0 {
+			f.job.Answered(time.Now())
+		}
 		progress = true
 	}
 	return progress

@@ -39,6 +39,7 @@ type request struct {
 	call    Call
 	ask     limiter.Ask
 	quote   Quote // of a request with a job; closed when the request is removed
+	billing string
 	model   *model
 	key     session.Key
 	began   time.Time
@@ -64,6 +65,7 @@ type request struct {
 	done        chan struct{} // closed when the job has ended
 	doneAt      atomic.Int64  // when, in Unix nanoseconds; 0 before
 	canceled    atomic.Bool   // by the client or the tree
+	stopped     atomic.Bool   // by an operator
 
 	holdSent atomic.Bool   // a hold row is or was on its way
 	held     chan error    // what Stream.Held gives out; has room for one
@@ -266,7 +268,7 @@ func (r *request) selfSettle() {
 func (r *request) hold() *abi.Error {
 	r.holdSent.Store(true)
 	e := r.entry(account.Hold)
-	e.Held, e.Time, e.ModuleDigest, e.Provisional = r.reservation.Hold, r.began, r.quote.Module(), r.quote.Provisional()
+	e.Held, e.Time, e.ModuleDigest, e.Provisional = r.reservation.Hold, r.began, r.billing, r.quote.Provisional()
 	if err := r.t.ledger.Send(ledger.Append{Entry: e, Done: r.holdCommitted}); err != nil {
 		r.holdSent.Store(false)
 		return system.LedgerUnavailable("tree.hold", err)

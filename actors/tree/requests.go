@@ -67,6 +67,12 @@ func (r *requests) whenEmpty() <-chan struct{} {
 	return r.empty
 }
 
+func (r *requests) find(id string) *request {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.byID[id]
+}
+
 func (r *requests) len() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -46,6 +46,8 @@ type Call struct {
 	Request   *engine.Request
 	SessionID string // X-Session-Id, or ""
 	Protocol  string // "messages", "chat" or "responses"
+	// Translator is the module that reads and writes Protocol; empty without one.
+	Translator string
 	// Peer is the partition of the cache that a node which forwarded the request names; empty
 	// for a client's own.
 	Peer string
@@ -289,7 +291,7 @@ func (r *request) setQuote() *abi.Error {
 	if err != nil {
 		return abi.AsError(fmt.Errorf("quote: %w", err))
 	}
-	r.quote = quote
+	r.quote, r.billing = quote, quote.Module()
 	r.ask.Upper, r.ask.Minimum = quote.Bounds()
 	return nil
 }

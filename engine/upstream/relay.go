@@ -266,6 +266,7 @@ func (r *relay) attempt(rep *replica, n int) (*leftover, *outcome) {
 	r.pending, r.content = r.pending[:0], false
 	r.job.Observe(abi.Usage{}) // an attempt that failed counts for nothing
 	r.source = engine.Source{Replica: rep.base, Attempts: n}
+	r.job.SentTo(rep.base)
 	c, resp, err := r.send(rep, n)
 	if err != nil {
 		return nil, failedSend(err)
@@ -306,6 +307,7 @@ func (r *relay) send(rep *replica, n int) (*conn, *http.Response, error) {
 		}
 		if r.sentAt.IsZero() {
 			r.sentAt = time.Now()
+			r.job.Began(r.sentAt)
 		}
 		stop := context.AfterFunc(r.ctx, func() { c.Close() })
 		_ = c.SetDeadline(time.Now().Add(r.model.options.FirstTimeout)) // a closed connection says so below
@@ -494,6 +496,7 @@ func (r *relay) deliver(events []abi.Event) *outcome {
 	}
 	if !r.content && slices.ContainsFunc(events, func(e abi.Event) bool { return e.Kind == abi.EventDelta || e.Kind == abi.EventEnd }) {
 		r.content, r.firstAt = true, time.Now()
+		r.job.Answered(r.firstAt)
 		r.source.ID = r.reader.ID()
 	}
 	usage, source := checked(r.reader.Usage(), r.bounds())

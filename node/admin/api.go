@@ -77,6 +77,7 @@ type API struct {
 	store   Store
 	node    Node
 	modules Modules // nil without a running node
+	live    Live    // the same
 	// upstreams are the models that servers elsewhere answer, by id.
 	upstreams map[string]Upstream
 	log       *slog.Logger

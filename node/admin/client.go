@@ -22,6 +22,7 @@ import (
 	"corenode/extensions/capture"
 	"corenode/extensions/compare"
 	"corenode/node/store"
+	"corenode/node/why"
 )
 
 // A running node leaves its admin address and token in these files of its
@@ -369,6 +370,28 @@ func (c *Client) Replay(charge string) (r Replayed, err error) {
 // Refund takes back all that a request was charged. charge is the id of its row or its request.
 func (c *Client) Refund(charge, note string) (r Refunded, err error) {
 	return r, c.roundTrip("POST", Root+"/charges/"+url.PathEscape(charge)+"/refund", nil, Refund{note}, &r)
+}
+
+// Requests lists those of this moment. query has the parameters of the verb.
+func (c *Client) Requests(query url.Values) ([]Request, error) {
+	var all list[Request]
+	err := c.roundTrip("GET", Root+"/requests", query, nil, &all)
+	return all.Data, err
+}
+
+// PastRequests returns a page of requests that ended, newest first. query has the parameters of the verb.
+func (c *Client) PastRequests(query url.Values) (page PastPage, err error) {
+	return page, c.roundTrip("GET", Root+"/requests/past", query, nil, &page)
+}
+
+// CancelRequest ends a request.
+func (c *Client) CancelRequest(id string) error {
+	return c.roundTrip("POST", Root+"/requests/"+url.PathEscape(id)+"/cancel", nil, nil, &Canceled{})
+}
+
+// Why watches the node for some seconds and says what it is slow for.
+func (c *Client) Why(seconds int) (d why.Diagnosis, err error) {
+	return d, c.roundTrip("GET", Root+"/why", url.Values{"seconds": {strconv.Itoa(seconds)}}, nil, &d)
 }
 
 // Upstreams lists the models that servers elsewhere answer, with their replicas.

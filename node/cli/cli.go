@@ -33,7 +33,8 @@ binary with no configuration.
 		SilenceErrors: true,
 	}
 	cmd.AddCommand(serveCommand(serve), modelCommand(), versionCommand(version), compileCommand(),
-		accountCommand(), keyCommand(), ledgerCommand(), moduleCommand(), upstreamCommand(), backupCommand(), restoreCommand())
+		accountCommand(), keyCommand(), ledgerCommand(), requestsCommand(), topCommand(), whyCommand(),
+		moduleCommand(), upstreamCommand(), backupCommand(), restoreCommand())
 	return cmd
 }
 

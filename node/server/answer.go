@@ -131,13 +131,16 @@ func (a *answer) close() {
 }
 
 // failure is the error of a stream's EventError. One that says cancelled when
-// the client is there is a node that stops.
+// the client is there is an operator's doing, or a node that stops.
 func (a *answer) failure(e *abi.Error) *abi.Error {
 	switch {
 	case e == nil:
 		return &abi.Error{Kind: abi.Internal, Op: "server.stream", Msg: "internal error"}
 	case e.Kind != abi.Canceled || a.lost.Load():
 		return e
+	}
+	if stopped := a.stream.Stopped(); stopped != nil {
+		return stopped
 	}
 	return &abi.Error{Kind: abi.Overloaded, Op: e.Op, Msg: "the request was stopped by the node; retry", RetryAfter: time.Second, Err: e}
 }

@@ -66,6 +66,8 @@ func (t *builtinTranslation) Request(body []byte) ([]byte, error) {
 	return translated.Body, err
 }
 
+func (t *builtinTranslation) Module() string { return "" }
+
 func (t *builtinTranslation) SetFacts(f abi.Facts) { t.facts = f }
 
 // remember adds a group to the history, one delta a block.

@@ -80,6 +80,8 @@ type Call struct {
 	SessionID string
 	// Protocol is what the client speaks: "messages", "chat", "responses", or that of a module.
 	Protocol string
+	// Translator is the module that translates it, by its digest; empty without one.
+	Translator string
 	// Peer is Identity.Peer: the request is limited and billed by the node that forwarded it.
 	Peer string
 }
@@ -96,6 +98,8 @@ type Stream interface {
 	// nothing, whatever was computed. The channel is closed when that is certain;
 	// until then no error may leave. It may come at any time, and again.
 	Withhold() <-chan struct{}
+	// Stopped is the error of a request that an operator cancelled, nil of others.
+	Stopped() *abi.Error
 	// Settle waits for the end of the job and sends its charge to the ledger. The
 	// channel is closed when Outcome is known. It may be called again.
 	Settle() <-chan struct{}
@@ -136,6 +140,8 @@ type Translation interface {
 	// Request makes a messages body of the client's. The error is an *abi.Error;
 	// the caller owns native.
 	Request(body []byte) (native []byte, err error)
+	// Module names the generation that translates, by its digest.
+	Module() string
 	// SetRoute tells how the request came to a module with routes, before the others.
 	SetRoute(*abi.Route)
 	// Models appends the body that answers a listing, and Count that of a count, whose

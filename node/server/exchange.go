@@ -45,6 +45,7 @@ type exchange struct {
 	// and is not asked again.
 	suspect bool
 
+	translator string // the module that translates, by its digest
 	modelName  string // only ids of the catalog: others are the client's words
 	stream     bool
 	streamed   bool    // the answer's stream has the exchange now and ends it
@@ -206,6 +207,7 @@ func (x *exchange) close(now time.Time) {
 	total := now.Sub(x.begun)
 	x.s.metrics.observe(x, total)
 	x.writeLog(total)
+	x.remember(total)
 	if x.translation != nil {
 		x.translation.Close()
 	}

@@ -223,7 +223,9 @@ func (t *moduleTranslation) Count(dst []byte, tokens int) ([]byte, error) {
 	return t.whole(dst, abi.OpCount, abi.CountInput{Facts: t.facts, Kept: t.kept, Tokens: int64(tokens)}.Append(nil))
 }
 
-func (t *moduleTranslation) SetRoute(r *abi.Route)    { t.route = r }
+func (t *moduleTranslation) SetRoute(r *abi.Route) { t.route = r }
+func (t *moduleTranslation) Module() string        { return "" }
+
 func (t *moduleTranslation) SetFacts(facts abi.Facts) { t.facts = facts }
 func (t *moduleTranslation) Close()                   { t.of.opened.Add(-1) }
 

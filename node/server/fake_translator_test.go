@@ -73,6 +73,8 @@ func (noRoute) Models([]byte, []abi.Model, []byte) ([]byte, error) { panic("a li
 
 func (noRoute) Count([]byte, int) ([]byte, error) { panic("a count of no module") }
 
+func (t *fakeTranslation) Module() string { return "" }
+
 func (t *fakeTranslation) SetFacts(f abi.Facts) { t.facts = f }
 
 func (t *fakeTranslation) Events(dst []byte, group []abi.Event) ([]byte, error) {

@@ -22,6 +22,10 @@ func (x *exchange) generate() {
 	}
 	call := Call{RequestID: x.id, Account: *x.who.Account, KeyID: x.who.KeyID, Request: prepared,
 		SessionID: string(x.ctx.Request.Header.Peek("X-Session-Id")), Protocol: x.protocol(), Peer: x.who.Peer}
+	if x.translation != nil {
+		x.translator = x.translation.Module()
+		call.Translator = x.translator
+	}
 	stream, limits, err := x.s.deps.Backend.Generate(call)
 	x.setLimits(limits)
 	if err != nil {

@@ -41,6 +41,7 @@ type Server struct {
 	bodies   intake
 	gate     gate
 	requests requestCount
+	past     pasts
 	conns    connections
 	cors     cors
 

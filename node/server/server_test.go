@@ -144,6 +144,8 @@ func (s *fakeStream) Cancel() {
 	s.once.Do(func() { close(s.cancelled) })
 }
 
+func (s *fakeStream) Stopped() *abi.Error { return nil }
+
 func (s *fakeStream) Withhold() <-chan struct{} {
 	s.withheld.Store(true)
 	return closedUnless(s.uncertain)

@@ -1,0 +1,183 @@
+package admin
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"net/url"
+	"slices"
+	"strconv"
+	"time"
+
+	"corenode/node/why"
+	"corenode/wasm/abi"
+)
+
+// Live is what only a running node can tell and do.
+type Live interface {
+	// Requests are those of this moment, in no order.
+	Requests() []Request
+	// PastRequests is a page of those that ended, newest first: of the account, model and id
+	// that are not empty, with a number below before unless that is 0.
+	PastRequests(accountID, model, id string, before uint64, limit int) []PastRequest
+	// CancelRequest ends a request; false when none of that id runs.
+	CancelRequest(id string) bool
+	// Why watches the node for so long and says what it is slow for.
+	Why(ctx context.Context, watch time.Duration) why.Diagnosis
+}
+
+// Request is a request of this moment.
+type Request struct {
+	ID         string  `json:"id"`
+	AccountID  string  `json:"account_id"`
+	KeyID      string  `json:"key_id,omitempty"`
+	Model      string  `json:"model,omitempty"`
+	Protocol   string  `json:"protocol,omitempty"`
+	Stream     bool    `json:"stream"`
+	Phase      string  `json:"phase"`
+	Permit     bool    `json:"permit"` // it holds one of its account's
+	AgeMS      int64   `json:"age_ms"`
+	Prompt     int64   `json:"prompt_tokens"`
+	Cached     int64   `json:"cached_tokens"` // of the prompt, found in the cache: what a session or a shared prefix saved
+	Computed   int64   `json:"computed_tokens"`
+	Output     int64   `json:"output_tokens"`
+	OutputMax  int64   `json:"output_max"`
+	DecodeRate float64 `json:"tokens_per_second,omitempty"` // mean since the first output token
+	Replica    string  `json:"replica,omitempty"`           // the server elsewhere that it was sent to
+	Translator string  `json:"translator,omitempty"`        // digests of the modules that it began with
+	Billing    string  `json:"billing,omitempty"`
+}
+
+// Prefilled is the part of the prompt that is computed or was found, 0 to 1.
+func (r Request) Prefilled() float64 {
+	return min(1, float64(r.Cached+r.Computed)/float64(max(1, r.Prompt)))
+}
+
+// PastRequest is a request that ended. Times are milliseconds; a phase that was not reached is 0.
+type PastRequest struct {
+	Number        uint64    `json:"number"`
+	ID            string    `json:"id"`
+	AccountID     string    `json:"account_id"`
+	KeyID         string    `json:"key_id"`
+	Route         string    `json:"route"`
+	Model         string    `json:"model,omitempty"`
+	Stream        bool      `json:"stream"`
+	Status        int       `json:"status"`
+	Error         string    `json:"error,omitempty"`
+	Reason        string    `json:"reason,omitempty"`
+	Began         time.Time `json:"began"`
+	TotalMS       float64   `json:"total_ms"`
+	TTFTMS        float64   `json:"ttft_ms,omitempty"`
+	AdmissionMS   float64   `json:"admission_ms,omitempty"`
+	QueueMS       float64   `json:"queue_ms,omitempty"`
+	PrefillMS     float64   `json:"prefill_ms,omitempty"`
+	DecodeMS      float64   `json:"decode_ms,omitempty"`
+	Usage         Usage     `json:"usage"`
+	ChargeNanoUSD abi.Nano  `json:"charge_nano_usd"`
+	ChargeUSD     string    `json:"charge_usd"`
+	Replica       string    `json:"replica,omitempty"`
+	Attempts      int       `json:"attempts,omitempty"`
+	Translator    string    `json:"translator,omitempty"`
+}
+
+// PastPage is a page of requests that ended. Next is before of the page behind it, absent at the end.
+type PastPage struct {
+	Data []PastRequest `json:"data"`
+	Next uint64        `json:"next,omitempty"`
+}
+
+// Canceled says which request was cancelled.
+type Canceled struct {
+	ID string `json:"id"`
+}
+
+// SetLive tells the API of the node that runs. Without one the verbs that need it are refused.
+func (a *API) SetLive(live Live) { a.live = live }
+
+// withLive makes a verb of a function that needs a running node.
+func withLive(do func(*API, call) (any, error)) func(*API, call) (any, error) {
+	return func(a *API, c call) (any, error) {
+		if a.live == nil {
+			return nil, &Error{Kind: KindConflict, Message: "this needs a running node: start one with corenode serve"}
+		}
+		return do(a, c)
+	}
+}
+
+// of is the id of the account that a query names, empty without one.
+func (a *API) of(query url.Values) (id string, err error) {
+	name := query.Get("account")
+	if name == "" {
+		return "", nil
+	}
+	found, err := a.store.Account(name)
+	return found.ID, err
+}
+
+// listRequests shows the requests of this moment, the oldest first. The node bounds how many there are.
+func listRequests(a *API, c call) (any, error) {
+	accountID, err := a.of(c.query)
+	if err != nil {
+		return nil, err
+	}
+	model, phase := c.query.Get("model"), c.query.Get("phase")
+	all := slices.DeleteFunc(a.live.Requests(), func(r Request) bool {
+		return accountID != "" && r.AccountID != accountID || model != "" && r.Model != model ||
+			phase != "" && r.Phase != phase
+	})
+	slices.SortFunc(all, func(x, y Request) int { return cmp.Or(cmp.Compare(y.AgeMS, x.AgeMS), cmp.Compare(x.ID, y.ID)) })
+	return list[Request]{Data: append([]Request{}, all...)}, nil
+}
+
+func listPast(a *API, c call) (any, error) {
+	accountID, err := a.of(c.query)
+	if err != nil {
+		return nil, err
+	}
+	var before uint64
+	if text := c.query.Get("before"); text != "" {
+		if before, err = strconv.ParseUint(text, 10, 64); err != nil {
+			return nil, invalid(fmt.Errorf("before is %q, want next of the page before", clip(text)))
+		}
+	}
+	limit, err := pageLimit(c.query, pastPageMax)
+	if err != nil {
+		return nil, err
+	}
+	page := a.live.PastRequests(accountID, c.query.Get("model"), c.query.Get("id"), before, limit)
+	shown := PastPage{Data: append([]PastRequest{}, page...)}
+	if len(shown.Data) == limit {
+		shown.Next = shown.Data[limit-1].Number
+	}
+	return shown, nil
+}
+
+// pastPageMax is the most requests that ended on one page.
+const pastPageMax = 1000
+
+func cancelRequest(a *API, c call) (any, error) {
+	for _, r := range a.live.Requests() {
+		if r.ID == c.target {
+			c.about.account = r.AccountID
+		}
+	}
+	if !a.live.CancelRequest(c.target) {
+		return nil, &Error{Kind: KindNotFound,
+			Message: fmt.Sprintf("no request %q runs: it has ended, or is too short to be cancelled", clip(c.target))}
+	}
+	return Canceled{c.target}, nil
+}
+
+// watchMax bounds how long why watches.
+const watchMax = 30 * time.Second
+
+func explainSlow(a *API, c call) (any, error) {
+	watch := 2 * time.Second
+	if text := c.query.Get("seconds"); text != "" {
+		n, err := strconv.Atoi(text)
+		if watch = time.Duration(n) * time.Second; err != nil || watch < time.Second || watch > watchMax {
+			return nil, invalid(fmt.Errorf("seconds is %q, want 1 to %d", clip(text), watchMax/time.Second))
+		}
+	}
+	return a.live.Why(c.ctx, watch), nil
+}

@@ -1,0 +1,232 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"net/url"
+	"os"
+	"os/signal"
+	"slices"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"corenode/node/admin"
+	"corenode/node/why"
+)
+
+func requestsCommand() *cobra.Command {
+	return group("requests", "List and cancel the requests of a running node",
+		`What the node is doing now, and did lately. It keeps no body of any request.`,
+		`  corenode requests list
+  corenode requests list --past --account alice
+  corenode requests cancel req_01j9x2v7k3m8`,
+		requestsList(), requestsCancel())
+}
+
+func requestsList() *cobra.Command {
+	var of, model, phase, id string
+	var past bool
+	var rowsMax int
+	cmd := &cobra.Command{
+		Use: "list", Short: "List live requests, oldest first, or past ones, newest first", Args: cobra.NoArgs,
+		Long: `List the requests of this moment, the oldest first, or with --past those that ended,
+the newest first; of these the node keeps some thousands until it ends. The phases are
+admission, queue, prefill, decode, hold (output waits for its hold to be durable), paused
+(the client does not read), settlement, and short for what takes no model. PERMIT says
+which of them hold a permit of their account.`,
+		Example: `  corenode requests list --account alice
+  corenode requests list --phase queue --json
+  corenode requests list --past --id req_01j9x2v7k3m8`,
+	}
+	f := cmd.Flags()
+	f.StringVar(&of, "account", "", "only of this account, by its name or id")
+	f.StringVar(&model, "model", "", "only of this model")
+	f.StringVar(&phase, "phase", "", "only in this phase; of live ones")
+	f.StringVar(&id, "id", "", "only this one; of past ones")
+	f.BoolVar(&past, "past", false, "those that ended")
+	f.IntVar(&rowsMax, "limit", 100, "most past requests, up to 1000")
+	cmd.RunE = existing(func(c *admin.Client, _ *cobra.Command, _ []string) (result, error) {
+		query := url.Values{}
+		for name, value := range map[string]string{"account": of, "model": model, "phase": phase, "id": id} {
+			if value != "" {
+				query.Set(name, value)
+			}
+		}
+		if past {
+			query.Set("limit", strconv.Itoa(rowsMax))
+			page, err := c.PastRequests(query)
+			return printed(printPast)(page.Data, err)
+		}
+		return printed(printRequests)(c.Requests(query))
+	})
+	return cmd
+}
+
+func printRequests(w io.Writer, all []admin.Request) {
+	fmt.Fprintln(w, "REQUEST\tACCOUNT\tMODEL\tPHASE\tAGE\tPERMIT\tPROMPT\tCACHED\tOUTPUT\tREPLICA")
+	for _, r := range all {
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%v\t%d\t%d\t%d\t%s\n", r.ID, r.AccountID, r.Model, phaseText(r), age(r.AgeMS), r.Permit,
+			r.Prompt, r.Cached, r.Output, r.Replica)
+	}
+}
+
+// phaseText is a phase and how far it is.
+func phaseText(r admin.Request) string {
+	switch {
+	case r.Phase == "prefill" && r.Replica == "": // what a server elsewhere has computed is not known
+		return fmt.Sprintf("prefill %.0f %%", 100*r.Prefilled())
+	case r.Phase == "decode" && r.DecodeRate > 0:
+		return fmt.Sprintf("decode %.1f/s", r.DecodeRate)
+	}
+	return r.Phase
+}
+
+func age(ms int64) string {
+	d := time.Duration(ms) * time.Millisecond
+	if d >= time.Minute {
+		return d.Round(time.Second).String()
+	}
+	return fmt.Sprintf("%.1fs", d.Seconds())
+}
+
+func printPast(w io.Writer, all []admin.PastRequest) {
+	fmt.Fprintln(w, "REQUEST\tBEGAN\tACCOUNT\tMODEL\tSTATUS\tENDED\tTOTAL\tQUEUE\tPREFILL\tDECODE\tINPUT\tCACHED\tOUTPUT\tUSD")
+	for _, p := range all {
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%s\t%.0fms\t%.0fms\t%.0fms\t%.0fms\t%d\t%d\t%d\t%s\n",
+			p.ID, stamp(p.Began), p.AccountID, p.Model,
+			p.Status, cmp.Or(p.Error, p.Reason), p.TotalMS, p.QueueMS, p.PrefillMS, p.DecodeMS, p.Usage.InputUncached, p.Usage.CacheRead,
+			p.Usage.Output, p.ChargeUSD)
+	}
+}
+
+func requestsCancel() *cobra.Command {
+	return &cobra.Command{
+		Use: "cancel REQUEST", Short: "End a request", Args: cobra.ExactArgs(1),
+		Long: `End a request of which the client does not hear any more than an error. A stream
+whose answer has begun to leave pays what was computed, as one that its client
+cancelled; any other pays nothing.`,
+		Example: `  corenode requests cancel req_01j9x2v7k3m8`,
+		RunE: existing(func(c *admin.Client, _ *cobra.Command, args []string) (result, error) {
+			return result{admin.Canceled{ID: args[0]}, func(w io.Writer) { fmt.Fprintf(w, "Request %s is cancelled.\n", args[0]) }},
+				c.CancelRequest(args[0])
+		}),
+	}
+}
+
+// alone makes a command that is not in a group.
+func alone(cmd *cobra.Command) *cobra.Command {
+	dataDirFlag(cmd)
+	cmd.Flags().Bool("json", false, "print JSON")
+	return cmd
+}
+
+func whyCommand() *cobra.Command {
+	var seconds int
+	cmd := &cobra.Command{
+		Use: "why", Short: "Say why the node is slow now", Args: cobra.NoArgs,
+		Long: `Watch the running node for some seconds and say what slows it: other programs,
+the host of the machine, the disk, a module, the collector of garbage, a long prompt,
+full batches, memory, or more requests than it can take. First the sentence, then all
+that was looked at; a weight of 1 and more slows the node.`,
+		Example: `  corenode why --seconds 5`,
+	}
+	cmd.Flags().IntVar(&seconds, "seconds", 2, "how long to watch, 1 to 30")
+	cmd.RunE = existing(func(c *admin.Client, _ *cobra.Command, _ []string) (result, error) {
+		return printed(printDiagnosis)(c.Why(seconds))
+	})
+	return alone(cmd)
+}
+
+func printDiagnosis(w io.Writer, d why.Diagnosis) {
+	fmt.Fprintf(w, "%s\n\nWEIGHT\tCAUSE\tWHAT WAS SEEN\n", d.Sentence)
+	for _, c := range d.Causes {
+		fmt.Fprintf(w, "%.2f\t%s\t%s\n", c.Weight, c.Name, c.Sentence)
+	}
+}
+
+func topCommand() *cobra.Command {
+	var every time.Duration
+	var once bool
+	cmd := &cobra.Command{
+		Use: "top", Short: "Watch the live requests of a node in the terminal", Args: cobra.NoArgs,
+		Long: `Show the live requests of a running node, the oldest first, and how many there are in
+each phase; again and again until it is interrupted.`,
+		Example: `  corenode top
+  corenode top --every 500ms
+  corenode top --once`,
+	}
+	cmd.Flags().DurationVar(&every, "every", time.Second, "time between two looks, at least 100ms")
+	cmd.Flags().BoolVar(&once, "once", false, "look once")
+	dataDirFlag(cmd)
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		cmd.SilenceUsage = true
+		dir, err := cmd.Flags().GetString("data-dir")
+		if err != nil {
+			return err
+		}
+		c, err := admin.Dial(dir)
+		if err != nil {
+			return err
+		}
+		ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt)
+		defer stop()
+		return watch(ctx, cmd.OutOrStdout(), c, max(every, 100*time.Millisecond), once)
+	}
+	return cmd
+}
+
+// topRows is how many requests top shows: a screen's.
+const topRows = 40
+
+// watch prints one look after another, each in the place of the one before.
+func watch(ctx context.Context, to io.Writer, c *admin.Client, every time.Duration, once bool) error {
+	tick := time.NewTicker(every)
+	defer tick.Stop()
+	for {
+		all, err := c.Requests(url.Values{})
+		if err != nil {
+			return err
+		}
+		screen := topScreen(all)
+		if !once {
+			screen = "\x1b[H\x1b[2J" + screen // home, and clear
+		}
+		if _, err := io.WriteString(to, screen); err != nil || once {
+			return err
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+// topScreen is what one look shows.
+func topScreen(all []admin.Request) string {
+	phases, rate := map[string]int{}, 0.0
+	for _, r := range all {
+		phases[r.Phase]++
+		rate += r.DecodeRate
+	}
+	var counts []string
+	for phase, n := range phases {
+		counts = append(counts, fmt.Sprintf("%d %s", n, phase))
+	}
+	slices.Sort(counts)
+	var text strings.Builder
+	fmt.Fprintf(&text, "%d requests: %s; %.1f tokens/s\n\n", len(all), cmp.Or(strings.Join(counts, ", "), "none"), rate)
+	table := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
+	printRequests(table, all[:min(len(all), topRows)])
+	table.Flush() // into memory: it does not fail
+	if more := len(all) - topRows; more > 0 {
+		fmt.Fprintf(&text, "and %d more\n", more)
+	}
+	return text.String()
+}

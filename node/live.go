@@ -1,0 +1,116 @@
+package main
+
+import (
+	"context"
+	"runtime"
+	"runtime/metrics"
+	"time"
+
+	"corenode/actors/tree"
+	"corenode/engine"
+	"corenode/node/admin"
+	"corenode/node/server"
+	"corenode/node/why"
+	"corenode/wasm/builtin"
+)
+
+// live is what the admin API is shown of the requests of a running node.
+type live struct{ n *node }
+
+// Requests implements admin.Live.
+func (l live) Requests() []admin.Request {
+	all := l.n.tree.Live()
+	now := time.Now()
+	shown := make([]admin.Request, len(all))
+	for i, r := range all {
+		shown[i] = showLive(r, now)
+	}
+	return shown
+}
+
+func showLive(r tree.LiveRequest, now time.Time) admin.Request {
+	p := r.Progress
+	shown := admin.Request{ID: r.ID, AccountID: r.AccountID, KeyID: r.KeyID, Model: r.Model, Protocol: r.Protocol, Stream: r.Stream,
+		Phase: r.Phase, Permit: r.Permit, AgeMS: now.Sub(r.Began).Milliseconds(), Prompt: r.Prompt, Cached: p.Cached, Computed: p.Input,
+		Output: p.Output, OutputMax: r.OutputMax, Replica: p.Replica, Translator: r.Translator, Billing: r.Billing}
+	if since := now.Sub(p.First); !p.First.IsZero() && since > 0 && p.Output > 1 {
+		shown.DecodeRate = float64(p.Output-1) / since.Seconds()
+	}
+	return shown
+}
+
+// PastRequests implements admin.Live.
+func (l live) PastRequests(accountID, model, id string, before uint64, limit int) []admin.PastRequest {
+	all := l.n.server.Past(server.PastQuery{AccountID: accountID, Model: model, ID: id, Before: before, Limit: limit})
+	shown := make([]admin.PastRequest, len(all))
+	for i, p := range all {
+		shown[i] = showPast(p)
+	}
+	return shown
+}
+
+func showPast(p server.Past) admin.PastRequest {
+	ms := func(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
+	s := p.Settled
+	return admin.PastRequest{Number: p.Seq, ID: p.ID, AccountID: p.AccountID, KeyID: p.KeyID, Route: p.Route, Model: p.Model,
+		Stream: p.Stream, Status: p.Status, Error: p.Error, Reason: string(s.Reason), Began: p.Began,
+		TotalMS: ms(p.Total), TTFTMS: ms(p.TTFT),
+		AdmissionMS: ms(s.Admission), QueueMS: ms(s.Queue), PrefillMS: ms(s.Prefill), DecodeMS: ms(s.Decode), Usage: admin.Usage(s.Usage),
+		ChargeNanoUSD: s.Charge, ChargeUSD: builtin.FormatUSD(s.Charge), Replica: s.Source.Replica, Attempts: s.Attempts,
+		Translator: p.Translator}
+}
+
+// CancelRequest implements admin.Live.
+func (l live) CancelRequest(id string) bool { return l.n.tree.CancelRequest(id) }
+
+// Why implements admin.Live.
+func (l live) Why(ctx context.Context, watch time.Duration) why.Diagnosis {
+	before := l.n.sample()
+	select {
+	case <-time.After(watch):
+	case <-ctx.Done():
+	}
+	return why.Diagnose(before, l.n.sample())
+}
+
+// sample looks at the node for why.
+func (n *node) sample() why.Sample {
+	s := why.Sample{At: time.Now(), Processors: runtime.NumCPU()}
+	s.Busy, s.Stolen = machineTime()
+	s.Own, s.Collector = ownTime()
+	for _, info := range n.catalog.infos {
+		if e, ok := n.catalog.engines[info.ID]; ok {
+			stats, _ := e.Stats()
+			s.Models = append(s.Models, sampleModel(info.ID, stats))
+		}
+	}
+	for _, r := range n.tree.Live() {
+		s.Requests = append(s.Requests, why.Request{ID: r.ID, AccountID: r.AccountID, Model: r.Model, Prefill: r.Phase == tree.PhasePrefill,
+			Prompt: r.Prompt, Cached: r.Progress.Cached, Input: r.Progress.Input})
+	}
+	for _, m := range n.modules.Modules() {
+		s.Modules = append(s.Modules, why.Module{Slot: string(m.Slot), Name: m.Name + "@" + m.Version, Requests: m.Requests, CPU: m.CPU})
+	}
+	for _, u := range n.modules.Uses() {
+		s.Slots = append(s.Slots, why.Slot{Name: string(u.Slot), Limit: u.Limit, CPU: u.CPU,
+			Waited: u.Waited, Waits: u.Waits, Declined: u.Declined})
+	}
+	l := n.tree.Ledger()
+	s.Ledger = why.Ledger{Commits: l.Commits, Busy: l.Busy, Under: l.Under, Waiting: l.Waiting, Spilled: l.Spilled}
+	return s
+}
+
+func sampleModel(id string, stats engine.Stats) why.Model {
+	s, p := stats.Scheduler, stats.Pool
+	return why.Model{ID: id, Running: s.Running, Waiting: s.Waiting, BatchMax: s.BatchMax, QueueWait: s.QueueWait,
+		StepTook: s.StepMeasured, StepExpected: s.StepPredicted, PrefillTokens: s.PrefillTokens, Preempted: s.Preempted + s.PreemptedFair,
+		PagesFree: p.PagesFree, PagesAll: p.PagesFree + p.PagesOwned + p.PagesCached}
+}
+
+// ownTime is the processor time of this process, and of it that of the collector, which the
+// runtime brings up to date at the end of a collection.
+func ownTime() (own, collector time.Duration) {
+	sample := []metrics.Sample{{Name: "/cpu/classes/gc/total:cpu-seconds"}}
+	metrics.Read(sample)
+	return processTime(), time.Duration(sample[0].Value.Float64() * float64(time.Second))
+}

@@ -1,0 +1,103 @@
+package why
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// calm is a node of two processors that answers four streams, at rest enough: before and after two seconds.
+func calm() (before, after Sample) {
+	at := time.Unix(1_700_000_000, 0)
+	before = Sample{At: at, Processors: 2, Busy: time.Hour, Own: time.Hour / 2, Collector: time.Minute,
+		Models: []Model{{ID: "m", Running: 4, BatchMax: 16, StepTook: 30 * time.Millisecond, StepExpected: 29 * time.Millisecond,
+			PrefillTokens: 9000, PagesFree: 500, PagesAll: 1000}},
+		Requests: []Request{{ID: "req_1", AccountID: "acct_1", Model: "m", Prompt: 100, Input: 100}},
+		Modules:  []Module{{Slot: "billing", Name: "tariff@1", Requests: 100, CPU: time.Second}},
+		Slots:    []Slot{{Name: "billing", Limit: 1, CPU: time.Second}},
+		Ledger:   Ledger{Commits: 50, Busy: 200 * time.Millisecond}}
+	after = before
+	after.At = at.Add(2 * time.Second)
+	after.Busy += 2 * time.Second
+	after.Own += 1900 * time.Millisecond
+	after.Collector += 20 * time.Millisecond
+	after.Models, after.Requests = slices.Clone(before.Models), slices.Clone(before.Requests)
+	after.Modules, after.Slots = slices.Clone(before.Modules), slices.Clone(before.Slots)
+	after.Models[0].PrefillTokens += 400
+	after.Modules[0].Requests += 40
+	after.Modules[0].CPU += 20 * time.Millisecond
+	after.Slots[0].CPU += 20 * time.Millisecond
+	after.Ledger = Ledger{Commits: 90, Busy: 360 * time.Millisecond}
+	return before, after
+}
+
+// TestPlantedCauses plants one cause each into a calm node; most of them fill the queue too.
+func TestPlantedCauses(t *testing.T) {
+	queued := func(s *Sample) { s.Models[0].Waiting, s.Models[0].QueueWait = 7, 3*time.Second }
+	for name, c := range map[string]struct {
+		plant func(before, after *Sample)
+		says  string
+	}{
+		"neighbor": {func(_, s *Sample) {
+			queued(s)
+			s.Busy += 1900 * time.Millisecond
+			s.Models[0].StepTook = 110 * time.Millisecond
+		}, "Other programs use 1.0 of 2 processors, this node 0.9. A step of m took 110ms; 29ms were expected."},
+		"stolen": {func(_, s *Sample) { queued(s); s.Stolen += 800 * time.Millisecond }, "takes 20 % of its processor time"},
+		"disk": {func(_, s *Sample) { s.Ledger = Ledger{Commits: 90, Under: 1400 * time.Millisecond, Waiting: 12} },
+			"has taken 1.4s; 12 rows wait"},
+		"disk slow": {func(_, s *Sample) { s.Ledger = Ledger{Commits: 54, Busy: 1800 * time.Millisecond, Waiting: 3} },
+			"4 commits of the ledger durable in 400ms each"},
+		"prompt": {func(_, s *Sample) {
+			queued(s)
+			s.Requests = append(s.Requests, Request{ID: "req_9", AccountID: "acct_2", Model: "m", Prefill: true, Prompt: 74_000, Cached: 1000, Input: 390})
+		}, "long prompt of request req_9 (account acct_2) is computed: 1390 of 74000 tokens so far; 3 sequences of m run beside it, 7 wait"},
+		"module": {func(_, s *Sample) { s.Modules[0].CPU += 4 * time.Second },
+			"The module tariff@1 of slot billing takes 100.5ms of processor time for each request."},
+		"module share": {func(_, s *Sample) {
+			s.Slots[0].CPU += 1900 * time.Millisecond
+			s.Slots[0].Declined += 5
+		}, "use 96 % of their share of the processors: 0 calls waited, 5 were answered by something else"},
+		"collector": {func(_, s *Sample) { s.Collector += 600 * time.Millisecond }, "The collector takes 33 %"},
+		"batch":     {func(_, s *Sample) { queued(s); s.Models[0].Running = 16 }, "m runs 16 sequences of 16"},
+		"memory":    {func(_, s *Sample) { queued(s); s.Models[0].Preempted += 3 }, "pages of 3 sequences away"},
+		"queue":     {func(_, s *Sample) { queued(s) }, "7 requests of m wait for their first step, about 3s of work"},
+	} {
+		before, after := calm()
+		c.plant(&before, &after)
+		d := Diagnose(before, after)
+		if want, _, _ := strings.Cut(name, " "); !d.Slow || d.Causes[0].Name != want || !strings.Contains(d.Sentence, c.says) {
+			t.Errorf("%s: %+v, want %q", name, d, c.says)
+		}
+	}
+	if d := Diagnose(calm()); d.Slow || !strings.HasPrefix(d.Sentence, "Nothing") {
+		t.Errorf("a calm node: %+v", d)
+	}
+}
+
+// TestNoCauses: what looks like one and is none.
+func TestNoCauses(t *testing.T) {
+	for name, plant := range map[string]func(before, after *Sample){
+		"others use what is idle anyway": func(b, s *Sample) { b.Processors, s.Processors, s.Busy = 16, 16, s.Busy+8*time.Second },
+		"others, and nothing to do": func(_, s *Sample) {
+			s.Busy += 1900 * time.Millisecond
+			s.Models[0].Running, s.Requests = 0, nil
+		},
+		"a long prompt that nobody waits for": func(_, s *Sample) {
+			s.Models[0].Running = 1
+			s.Requests = []Request{{ID: "req_9", Model: "m", Prefill: true, Prompt: 74_000, Input: 390}}
+		},
+		"a long prompt of which most was found": func(_, s *Sample) {
+			s.Requests = append(s.Requests, Request{ID: "req_9", Model: "m", Prefill: true, Prompt: 74_000, Cached: 73_000, Input: 390})
+		},
+		"a module that was loaded anew": func(_, s *Sample) { s.Modules[0].Requests, s.Modules[0].CPU = 3, 10*time.Second },
+		"a machine that is not known":   func(b, s *Sample) { b.Busy, s.Busy = 0, 0 },
+	} {
+		before, after := calm()
+		plant(&before, &after)
+		if d := Diagnose(before, after); d.Slow {
+			t.Errorf("%s: %+v", name, d.Causes[0])
+		}
+	}
+}
