@@ -50,6 +50,7 @@ type attendScratch struct {
 	scores []float32 // [queryMax][scoreStride]
 	part   partial
 	sum    partial
+	near   partial
 	tiles  tileList
 	wide   wideRange
 	prompt promptScratch
@@ -269,14 +270,14 @@ func (t *attendTask) finish(u *attendUnit, p *partial) {
 // loadQueries scales the unit's queries; padding is zero.
 func (t *attendTask) loadQueries(w *attendScratch, u *attendUnit) {
 	d, dim, n := t.c.cfg.HeadDim, t.c.shape.dim, u.rows*t.group
-	w.q = grow(w.q, max(wholeTiles(n), roundUp(n, wordTile))*dim)
+	w.q = grow(w.q, (roundUp(n, wordTile)+queryMax)*dim) // the last tile hangs over
 	for m := range n {
 		at, row := t.place(u, m), w.q[m*dim:(m+1)*dim]
 		t.scaled(row[:d], t.q[at:at+d], t.scale)
 		clear(row[d:])
 	}
 	clear(w.q[n*dim:])
-	if t.farRanges(u) > 0 {
+	if t.farRanges(u) > 0 || t.byBlocks(u.span) {
 		t.roundQueries(w, n)
 	}
 }

@@ -50,13 +50,23 @@ func wholeTiles(n int) int {
 // rangeOf computes the queries of unit i over one range into p.
 func (t *attendTask) rangeOf(w *attendScratch, i, rng int, p *partial) {
 	u := &t.units[i]
-	n, start, first := u.rows*t.group, rng*rangeSize, u.span.Pos+u.row
-	p.reset(n, t.c.shape.dim)
-	if rng < t.farRanges(u) {
-		t.wordRange(&w.words, u, start, n, p)
-		return
+	start := rng * rangeSize
+	p.reset(u.rows*t.group, t.c.shape.dim)
+	switch {
+	case rng < t.farRanges(u):
+		t.wordRange(&w.words, u, start, start+rangeSize, p)
+	case t.byBlocks(u.span) && start+rangeSize > u.span.Pos+u.row:
+		t.ownRange(w, i, start, p)
+	default:
+		t.floatRange(w, i, u, 0, start, p)
 	}
-	t.listTiles(&w.tiles, i, start)
+}
+
+// floatRange computes u, which is unit i or its queries from first on, over the positions of
+// one range from start on.
+func (t *attendTask) floatRange(w *attendScratch, i int, u *attendUnit, first, start int, p *partial) {
+	n, at := u.rows*t.group, u.span.Pos+u.row
+	t.listTiles(&w.tiles, i, u, start)
 	many := n >= widenFrom && t.b.ops.wideValues != nil
 	if many {
 		t.widen(w)
@@ -64,13 +74,13 @@ func (t *attendTask) rangeOf(w *attendScratch, i, rng int, p *partial) {
 	for m := 0; m < n; m += queryMax {
 		height, index := queryHeight(n, m)
 		last := min(m+height, n) - 1
-		count := min(first+last/t.group+1-start, rangeSize) // positions the tile's last row sees
+		count := min(at+last/t.group+1-start, rangeSize) // positions the tile's last row sees
 		if count <= 0 {
 			continue
 		}
 		tiles := roundUp(count, kvTile) / kvTile
-		t.scores(w, m, index, roundUp(tiles, queryTiles[index]), many)
-		t.softmax(w, p, m, last, index, count, first-start)
+		t.scores(w, first+m, index, roundUp(tiles, queryTiles[index]), many)
+		t.softmax(w, p, m, last, index, count, at-start)
 		if many {
 			t.addWide(w, p.out[m*t.c.shape.dim:], count)
 		} else {
@@ -169,11 +179,10 @@ func (t *attendTask) addWide(w *attendScratch, dst []float32, count int) {
 	}
 }
 
-// listTiles lists the tiles of unit i's range from position start on. What
+// listTiles lists the tiles of u's range from position start on; u is of unit i. What
 // comes after them is the unit's next range, or the unit that this thread
 // probably claims next.
-func (t *attendTask) listTiles(l *tileList, i, start int) {
-	u := &t.units[i]
+func (t *attendTask) listTiles(l *tileList, i int, u *attendUnit, start int) {
 	stop := min(start+rangeSize, u.end())
 	n := t.appendTiles(l.list[:0], u, start, stop, 0)
 	for len(n)%queryTiles[0] != 0 {

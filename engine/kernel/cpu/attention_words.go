@@ -14,10 +14,11 @@ import (
 // of K, or over 8 positions of V, fit 32 bits; beyond that they are float32. A lane is a query.
 //
 // Ranges with at least nearRanges ranges between them and a row's own are computed so, and folded
-// as others are. So the result of a row depends on what it sees alone.
+// as others are; where there are none between, so are the blocks of its own range before its own
+// block. So the result of a row depends on what it sees alone.
 const (
 	wordTile    = 16  // queries, and positions, of a register
-	wordBlock   = 64  // positions that pass at once
+	wordBlock   = 64  // positions that pass at once, a part of a range
 	wordNear    = 8   // ranges that keep float32, where that is more exact than what is made of the result
 	wordColumns = 64  // of a head, from which integers are nearly twice as fast
 	wordQueries = 512 // of a unit
@@ -72,6 +73,10 @@ func (t *attendTask) nearRanges() int {
 	return wordNear
 }
 
+// byBlocks says whether rows of a span attend with integers in their own range too, to the
+// blocks before their own.
+func (t *attendTask) byBlocks(s *kernel.Span) bool { return t.byWords(s) && t.nearRanges() == 0 }
+
 // farRanges is how many ranges of a unit are computed with integers: of all its rows, because
 // no unit lies in two ranges.
 func (t *attendTask) farRanges(u *attendUnit) int {
@@ -85,7 +90,7 @@ func (t *attendTask) farRanges(u *attendUnit) int {
 // rounding of K and V.
 func (t *attendTask) unitRows(s *kernel.Span) int {
 	queries := queryBlock
-	if t.byWords(s) && s.Pos/rangeSize > 2*t.nearRanges() {
+	if t.byWords(s) && (t.nearRanges() == 0 || s.Pos/rangeSize > 2*wordNear) {
 		queries = wordQueries
 	}
 	return max(queries/t.group, 1)
@@ -96,7 +101,28 @@ func (t *attendTask) unitEnd(s *kernel.Span, row int) int {
 	if !t.byWords(s) {
 		return s.Len
 	}
-	return ((s.Pos+row)/rangeSize+1)*rangeSize - s.Pos
+	size := rangeSize
+	if t.byBlocks(s) && (s.Pos+row)%wordBlock != 0 {
+		size = wordBlock // then tiles of queries lie in one block
+	}
+	return ((s.Pos+row)/size+1)*size - s.Pos
+}
+
+// ownRange computes unit i over the range that its rows lie in: blocks before a row's own with
+// integers, its own in float32.
+func (t *attendTask) ownRange(w *attendScratch, i, start int, p *partial) {
+	u, dim := &t.units[i], t.c.shape.dim
+	first := u.span.Pos + u.row
+	t.wordRange(&w.words, u, start, (first+u.rows-1)/wordBlock*wordBlock, p)
+	for row := 0; row < u.rows; {
+		begin := (first + row) / wordBlock * wordBlock
+		own := attendUnit{span: u.span, row: u.row + row, rows: min(u.rows-row, begin+wordBlock-first-row), head: u.head}
+		from, n := row*t.group, own.rows*t.group
+		w.near.reset(n, dim)
+		t.floatRange(w, i, &own, from, begin, &w.near)
+		t.fold(&partial{p.out[from*dim:], p.stat[from : from+n]}, &w.near)
+		row += own.rows
+	}
 }
 
 // roundQueries rounds the unit's queries, scaled so that weights are powers of two.
@@ -118,9 +144,10 @@ func fill(x []float32, v float32) {
 	}
 }
 
-// wordRange computes n queries of unit u over a range, all of which they see, into p.
-func (t *attendTask) wordRange(w *wordScratch, u *attendUnit, start, n int, p *partial) {
-	dim, whole := t.c.shape.dim, roundUp(n, wordTile)
+// wordRange computes unit u over the blocks from start to end that lie before each row's own, into p.
+func (t *attendTask) wordRange(w *wordScratch, u *attendUnit, start, end int, p *partial) {
+	n, dim := u.rows*t.group, t.c.shape.dim
+	whole := roundUp(n, wordTile)
 	w.k, w.kScales = grow(w.k, wordBlock*dim/2), grow(w.kScales, wordBlock)
 	w.v, w.vScales = grow(w.v, wordBlock*dim/2), grow(w.vScales, wordBlock)
 	w.out, w.state, w.scores = grow(w.out, whole*dim), grow(w.state, 2*whole), grow(w.scores, wordBlock*wordTile)
@@ -129,9 +156,9 @@ func (t *attendTask) wordRange(w *wordScratch, u *attendUnit, start, n int, p *p
 	for m := 0; m < whole; m += wordTile {
 		fill(w.state[2*m:2*m+wordTile], -math.MaxFloat32)
 	}
-	for at := start; at < start+rangeSize; at += wordBlock {
+	for at := start; at < end; at += wordBlock {
 		t.wordPositions(w, u, at)
-		for m := 0; m < n; m += wordTile {
+		for m := max(0, at+wordBlock-u.span.Pos-u.row) * t.group; m < n; m += wordTile {
 			w.step = wordStep{
 				q: &w.q[m*dim/2], qScales: &w.qScales[m], k: &w.k[0], kScales: &w.kScales[0], v: &w.v[0], vScales: &w.vScales[0],
 				state: &w.state[2*m], out: &w.out[m*dim], scores: &w.scores[0], tiles: wordBlock / wordTile, columns: dim,

@@ -47,13 +47,15 @@ func openRounding(t testing.TB, threads int) *Backend {
 	return b
 }
 
-// TestRoundingAttend: where products round, all ranges before a row's own are computed with
+// TestRoundingAttend: where products round, all blocks before a row's own are computed with
 // integers in wide heads, within the same bounds and with the same bits however rows are cut.
 func TestRoundingAttend(t *testing.T) {
 	one, two, plain := openRounding(t, 1), openRounding(t, 2), openWords(t, 2)
+	const from, rows = rangeSize - 70, 160
 	for _, kv := range kvAll {
-		for _, dim := range []int{32, 64, 128} {
-			whole := promptCase{attnCase: attnCase{heads: 4, kvHeads: 2, dim: dim, page: 16, spans: [][2]int{{rangeSize - 3, 20}}}}
+		for i, dim := range []int{32, 64, 128} {
+			heads := []int{4, 20, 6}[i]
+			whole := promptCase{attnCase: attnCase{heads: heads, kvHeads: 2, dim: dim, page: 16, spans: [][2]int{{from, rows}}}}
 			want := whole.run(t, reference, kv, 5)
 			whole.absolute = true
 			sizes := whole.run(t, reference, kv, 5)
@@ -61,19 +63,19 @@ func TestRoundingAttend(t *testing.T) {
 			head := func(j int) float64 { return float64(slices.Max(sizes[j/dim*dim:][:dim])) }
 			got := whole.run(t, one, kv, 5)
 			near(t, fmt.Sprintf("%s, heads of %d", kv, dim), got, want, func(j int) float64 { return 0x1p-12 * (float64(sizes[j]) + head(j)) })
-			row := whole.heads * dim
-			asPlain := whole.run(t, plain, kv, 5)
-			same(t, "rows of the first range", got[:3*row], asPlain[:3*row])
-			if differ := !slices.Equal(got[3*row:], asPlain[3*row:]); differ != (dim >= wordColumns) {
+			row := heads * dim
+			if differ := !slices.Equal(got, whole.run(t, plain, kv, 5)); differ != (dim >= wordColumns) {
 				t.Errorf("%s: heads of %d are computed with integers: %v", kv, dim, differ)
 			}
-			for at, n := range map[int]int{0: 2, 2: 11, 13: 7} {
+			for at, n := range map[int]int{0: 1, 1: 5, 6: 74, 80: 64, 144: 3, 147: 13} {
 				c := whole
-				c.page, c.spans = 32, [][2]int{{rangeSize - 3 + at, n}, {700, 2}}
+				c.page, c.spans = 32, [][2]int{{from + at, n}, {700, 2}, {0, 70}}
 				same(t, fmt.Sprintf("%s, heads of %d, %d rows from %d on", kv, dim, n, at), c.run(t, two, kv, 5)[:n*row], got[at*row:][:n*row])
 			}
 		}
 	}
+	begin := promptCase{attnCase: attnCase{heads: 2, kvHeads: 1, dim: 64, page: 16, spans: [][2]int{{0, wordBlock}}}}
+	same(t, "a first block", begin.run(t, one, kernel.KVF16, 5), begin.run(t, plain, kernel.KVF16, 5))
 }
 
 // TestWordBits computes rows around a multiple of the range's size in one piece, and then in
