@@ -2,6 +2,7 @@ package examples
 
 import (
 	"bytes"
+	"encoding/binary"
 	"encoding/json"
 	"math/rand/v2"
 	"os"
@@ -38,7 +39,7 @@ func everyKit(t *testing.T, test func(t *testing.T, echo func(config string) *gu
 func TestKitsReadEveryField(t *testing.T) {
 	everyKit(t, func(t *testing.T, echo func(string) *guest) {
 		g := echo("")
-		for _, c := range fieldCases() {
+		for _, c := range append(fieldCases(), policyCases()...) {
 			g.logged = nil
 			frame, err := g.call(c.op, c.in)
 			if err != nil {
@@ -60,7 +61,7 @@ func TestKitsReadEveryField(t *testing.T) {
 			t.Errorf("a model that there is not: %+v %+v, %v", out, r, err)
 		}
 		for _, op := range []abi.Op{abi.OpRequest, abi.OpEvents, abi.OpResponse, abi.OpError, abi.OpModels, abi.OpCount, abi.OpQuote,
-			abi.OpCharge, abi.OpDecide, 99} {
+			abi.OpCharge, abi.OpDecide, 48, 64, 99} {
 			inputs := []string{"", "short", "\x00\x00\x00\x00\x00\x00\x00\x00\x00\xff\xff\xff\xff", "decide/3"}
 			if op == abi.OpModels { // a route with more pairs than there are bytes
 				inputs = append(inputs, "models/1"+strings.Repeat("\x00", 17)+"\x01\x00\xff\xff\x01\x00")
@@ -130,6 +131,32 @@ func fieldCases() []fieldCase {
 			{Unit: "0123456789abcdef", Tokens: 5, Price: 3, Amount: 15}}}.Append(nil)), "1|2|3|4|5|6|7|8|9|m|a|"},
 		{abi.OpDecide, decide.Append(nil), denied, "1|2|3|1|4|5|-6|7|8|1|9|10|11|12|13|14|15|a|k|m|p|"},
 		{abi.OpDecide, decide.Append10(nil), denied, "1|2|3|1|4|5|-6|7|8|1|9|10|0|0|0|0|0|a|k|m|p|"},
+	}
+}
+
+// policyCases is what came with chains: counters, rewrite and filter, byte by byte.
+func policyCases() []fieldCase {
+	ints := func(all ...int64) string {
+		var b []byte
+		for _, n := range all {
+			b = binary.LittleEndian.AppendUint64(b, uint64(n))
+		}
+		return string(b)
+	}
+	section := func(s string) string { return string(binary.LittleEndian.AppendUint32(nil, uint32(len(s)))) + s }
+	const two, rewrite, filter = "\x02\x00\x00\x00", abi.Op(48), abi.Op(64)
+	prices, usage := ints(1, 2, 3), ints(4, 5, 6, 7, 8)
+	line := "0123456789abcdef" + ints(5, 3, 15)
+	facts := ints(-5) + "\x01" + section("id") + section("m")
+	return []fieldCase{
+		{abi.OpQuote, []byte("quote/1\x00" + prices + ints(4, 5, 7) + section("m") + "a"), ints(123456, -11, 12, 13) + two + ints(14, 15, 0, -16),
+			"1|2|3|4|5|7|m|a|"},
+		{abi.OpCharge, []byte("charge/3" + prices + usage + ints(9) + two + ints(5, -6) + section("m") + "a"),
+			ints(123456789) + "\x0b\x00\x00\x00\x01\x00\x00\x00" + line + two + ints(4, -7), "1|2|3|4|5|6|7|8|9|5|-6|m|a|"},
+		{rewrite, []byte("rewrit/1" + ints(1) + "\x01" + section("a") + section("k") + section("p") + "body"), "1|1|a|k|p|body|", ""},
+		{filter, []byte("filter/1" + facts + "\x01\x01" + section("s") + "text"), section("text") + "-5|1|id|m|1|1|s|text|", ""},
+		{filter, []byte("filter/1" + facts + "\x00\x00" + section(strings.Repeat("s", 256)) + strings.Repeat("t", 300)),
+			section(strings.Repeat("t", 256)) + "-5|1|id|m|0|0|" + strings.Repeat("s", 256) + "|" + strings.Repeat("t", 300) + "|", ""},
 	}
 }
 

@@ -72,6 +72,12 @@ func assemblyReader(l *lines, r *record) {
 			l.add("    this.%s = %[1]s;", hump(f.name))
 			continue
 		}
+		if f.wire == numbers {
+			l.add("    const %s: i64[] = [];", hump(f.name))
+			l.add("    for (let n = since >= %d ? r.u32() : 0; n > 0 && !r.bad; n--) %s.push(r.i64());", f.since, hump(f.name))
+			l.add("    this.%s = %[1]s;", hump(f.name))
+			continue
+		}
 		if len(r.layouts) > 1 && r.later(&f) {
 			read = fmt.Sprintf("since >= %d ? %s : %s", f.since, read, none)
 		}
@@ -103,6 +109,8 @@ func assemblyType(f *field) string {
 		return camel(f.of)
 	case pairs, elements:
 		return camel(f.of) + "[]"
+	case numbers:
+		return "i64[]"
 	}
 	return assemblyTypes[f.wire]
 }
@@ -115,7 +123,7 @@ func assemblyWriter(l *lines, r *record) {
 			t, start = "string", `""`
 		case unit:
 			start = `""`
-		case elements:
+		case elements, numbers:
 			start = "[]"
 		}
 		l.add("  %s: %s = %s;%s", hump(f.name), t, start, trailing(f.doc))
@@ -123,7 +131,12 @@ func assemblyWriter(l *lines, r *record) {
 	l.add("\n  write(): void {")
 	for _, f := range r.fields {
 		name := "this." + hump(f.name)
+		if f.counted {
+			l.add("    if (this.%s.length > 0) {", hump(r.counted()))
+		}
 		switch f.wire {
+		case numbers:
+			l.add("    out.u32(<u32>%s.length);\n    for (let i = 0; i < %[1]s.length; i++) out.i64(%[1]s[i]);", name)
 		case u8, i8:
 			l.add("    out.byte(<u8>%s);", name)
 		case u16, u32, i64:
@@ -134,6 +147,9 @@ func assemblyWriter(l *lines, r *record) {
 			l.add("    out.u32(<u32>%s.length);\n    for (let i = 0; i < %[1]s.length; i++) %[1]s[i].write();", name)
 		case rest:
 			l.add("    out.clipped(Text.of(%s));", name)
+		}
+		if f.counted {
+			l.add("    }")
 		}
 	}
 	l.add("  }")
@@ -156,6 +172,8 @@ func assemblyDump() string {
 				l.add("  dump%s(%s);", camel(f.of), name)
 			case pairs, elements:
 				l.add("  for (let i = 0; i < %s.length; i++) dump%s(%[1]s[i]);", name, camel(f.of))
+			case numbers:
+				l.add("  for (let i = 0; i < %s.length; i++) out.decimal(%[1]s[i]).byte(0x7c);", name)
 			case text, section, rest, tail:
 				l.add("  out.put(%s).byte(0x7c);", name)
 			default:

@@ -39,7 +39,7 @@ func cRecords() string {
 		}
 		l.add("};\n")
 	}
-	l.add("#define CN_LINES_MAX 16\n#define CN_UNIT_BYTES 16\n")
+	l.add("#define CN_LINES_MAX 16\n#define CN_UNIT_BYTES 16\n#define CN_COUNTERS_MAX 4\n")
 	for i := range records {
 		r := &records[i]
 		if r.pieces || r.name == "detail" || r.name == "counters" { // the kit has their fields in others
@@ -73,7 +73,10 @@ func cField(r *record, f *field) string {
 	case f.wire == nested:
 		return "cn_" + f.of + " " + f.name + ";"
 	case f.wire == elements && r.output:
-		return "uint32_t count;\n\tcn_" + f.of + " " + f.name + "[CN_LINES_MAX];"
+		bound := map[string]string{"line": "CN_LINES_MAX", "counter": "CN_COUNTERS_MAX"}[f.of]
+		return "uint32_t count;\n\tcn_" + f.of + " " + f.name + "[" + bound + "];"
+	case f.wire == numbers:
+		return "uint32_t " + r.counts(f.name) + ";\n\tint64_t " + f.name + "[CN_COUNTERS_MAX];"
 	}
 	return cTypes[f.wire] + " " + f.name + ";"
 }
@@ -112,6 +115,9 @@ func cReader(l *lines, r *record) {
 			l.add("\tv->%s.count = cn_%s(r);\n\tv->%[1]s.at = *r;", f.name, width)
 			l.add("\tfor (uint32_t i = 0; i < v->%s.count && !r->bad; i++) {", f.name)
 			l.add("\t\tcn_%s one;\n\t\tcn_read_%[1]s(r, &one);\n\t}", f.of)
+		case f.wire == numbers:
+			l.add("\tv->count = since >= %d ? cn_u32(r) : 0;\n\tr->bad |= v->count > CN_COUNTERS_MAX;", f.since)
+			l.add("\tfor (uint32_t i = 0; i < CN_COUNTERS_MAX; i++)\n\t\tv->%s[i] = i < v->count && !r->bad ? cn_i64(r) : 0;", f.name)
 		case r.later(&f) && len(r.layouts) > 1:
 			l.add("\tv->%s = since >= %d ? %s : 0;", f.name, f.since, read)
 		default:
@@ -156,11 +162,21 @@ func cWriter(l *lines, r *record) {
 		switch f.wire {
 		case u8, i8:
 			l.add("\tcn_put_byte((char)v->%s);", f.name)
+		case numbers:
+			l.add("\tif (v->%s)\n\t\tcn_put_u32(v->%[1]s);", r.counts(f.name))
+			l.add("\tfor (uint32_t i = 0; i < v->%s; i++)\n\t\tcn_put_i64(v->%s[i]);", r.counts(f.name), f.name)
 		case u16, u32, i64:
+			if f.counted {
+				l.add("\tif (v->%s)\n\t\tcn_put_i64(v->%s);", r.counts(r.counted()), f.name)
+				continue
+			}
 			l.add("\tcn_put_%s(v->%s);", map[wire]string{u16: "u16", u32: "u32", i64: "i64"}[f.wire], f.name)
 		case unit:
 			l.add("\tcn_put((cn_text){ v->%s, CN_UNIT_BYTES });", f.name)
 		case elements:
+			if f.counted {
+				l.add("\tif (v->count)")
+			}
 			l.add("\tcn_put_u32(v->count);\n\tfor (uint32_t i = 0; i < v->count; i++)\n\t\tcn_put_%s(&v->%s[i]);", f.of, f.name)
 		case rest:
 			l.add("\tcn_put_clipped(v->%s);", f.name)
@@ -186,6 +202,8 @@ func cDump() string {
 			case pairs, elements:
 				l.add("\tcn_list %s = v->%[1]s;\n\tcn_%s one_%[1]s;", f.name, f.of)
 				l.add("\twhile (cn_next_%s(&%s, &one_%[2]s))\n\t\tdump_%[1]s(&one_%[2]s);", f.of, f.name)
+			case numbers:
+				l.add("\tfor (uint32_t i = 0; i < v->count; i++) {\n\t\tcn_put_decimal(v->%s[i]);\n\t\tcn_put_byte('|');\n\t}", f.name)
 			case text, section, rest, tail:
 				l.add("\tcn_put(v->%s);\n\tcn_put_byte('|');", f.name)
 			default:

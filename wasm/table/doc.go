@@ -25,6 +25,8 @@ func docField(r *record, f *field) string {
 		return "count u16, " + f.name
 	case elements:
 		return "count u32, " + f.name
+	case numbers:
+		return "count u32, " + f.name + " i64 each"
 	}
 	return f.name + " " + docTypes[f.wire] + docVerdicts(f)
 }
@@ -47,13 +49,20 @@ func docVerdicts(f *field) string {
 
 // docFields is the fields that a record has in a version.
 func docFields(r *record, version int) string {
-	var all []string
+	var all, counted []string
 	for _, f := range r.flat() {
-		if f.since <= version {
+		switch {
+		case f.counted:
+			counted = append(counted, docField(r, &f))
+		case f.since <= version:
 			all = append(all, docField(r, &f))
 		}
 	}
-	return strings.Join(all, ", ")
+	out := strings.Join(all, ", ")
+	if counted != nil {
+		out += "; of a module with counters then " + strings.Join(counted, ", ")
+	}
+	return out
 }
 
 // docOperations is the table of what call does.
@@ -87,8 +96,8 @@ func docInput(r *record) string {
 			}
 		}
 		which := fmt.Sprintf("With `\"abi\": \"1.%d\"`", later.since)
-		if r.name == "request_input" {
-			which = "To a module with routes"
+		if later.whose != "" {
+			which = "To " + later.whose
 		}
 		out += fmt.Sprintf(". %s: %s%s behind %s", which, docTag(later.tag)+"the same with ", strings.Join(added, ", "), before)
 	}
@@ -106,7 +115,9 @@ func docTag(tag string) string {
 func docRecords() string {
 	var l lines
 	for i := range records {
-		if r := &records[i]; len(r.layouts) == 0 && (!r.output || r.name == "line") && r.name != "detail" && r.name != "counters" {
+		r := &records[i]
+		written := r.output && r.name != "line" && r.name != "counter" // as what an operation gives
+		if len(r.layouts) == 0 && !written && r.name != "detail" && r.name != "counters" {
 			var all []string
 			for _, f := range r.fields {
 				one := docField(r, &f)

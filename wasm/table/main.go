@@ -114,6 +114,22 @@ func inputs() []*record {
 	return all
 }
 
+// counts gives the name of what counts a list in C: of the first list, or of a later one.
+func (r *record) counts(name string) string {
+	for _, f := range r.fields {
+		if f.wire == elements || f.wire == numbers {
+			if f.name == name {
+				break
+			}
+			return name + "_count"
+		}
+	}
+	return "count"
+}
+
+// counted gives the list that says whether the module has counters.
+func (r *record) counted() string { return r.fields[len(r.fields)-1].name }
+
 // camel is a name of several words, as Go, Rust and AssemblyScript write types.
 func camel(name string) string {
 	var out strings.Builder

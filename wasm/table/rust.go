@@ -51,7 +51,7 @@ func rustType(name string) string {
 	}
 	for _, f := range r.flat() {
 		switch f.wire {
-		case text, section, rest, tail, pairs, elements:
+		case text, section, rest, tail, pairs, elements, numbers:
 			return camel(name) + "<'a>"
 		case nested:
 			if strings.HasSuffix(rustType(f.of), "<'a>") {
@@ -81,6 +81,10 @@ func rustStruct(l *lines, r *record, derive string) {
 			t = rustType(f.of)
 		case f.wire == elements && r.output:
 			t = "Vec<" + rustType(f.of) + ">"
+		case f.wire == numbers && r.output:
+			t = "Vec<i64>"
+		case f.wire == numbers:
+			t = "List<'a, i64>"
 		case f.wire == pairs || f.wire == elements:
 			t = "List<'a, " + rustType(f.of) + ">"
 		case r.output && f.wire == rest:
@@ -113,7 +117,7 @@ func rustReader(l *lines, r *record) {
 			read = camel(f.of) + "::read(r)"
 		case pairs:
 			read = "List::read(r.u16() as u32, r)"
-		case elements:
+		case elements, numbers:
 			read = "List::read(r.u32(), r)"
 		}
 		if len(r.layouts) > 1 && r.later(&f) {
@@ -128,7 +132,13 @@ func rustWriter(l *lines, r *record) {
 	rustStruct(l, r, "Clone, Default")
 	l.add("\nimpl Write for %s {\n    fn write(&self, out: &mut Out) {", camel(r.name))
 	for _, f := range r.fields {
+		if f.counted {
+			l.add("        if !self.%s.is_empty() {", r.counted())
+		}
 		switch f.wire {
+		case numbers:
+			l.add("        out.put((self.%s.len() as u32).to_le_bytes());", f.name)
+			l.add("        self.%s.iter().for_each(|n| out.put(n.to_le_bytes()).nothing());", f.name)
 		case u8, i8:
 			l.add("        out.byte(self.%s as u8);", f.name)
 		case u16, u32, i64:
@@ -140,6 +150,9 @@ func rustWriter(l *lines, r *record) {
 			l.add("        self.%s.iter().for_each(|one| one.write(out));", f.name)
 		case rest:
 			l.add("        out.clipped(self.%s.as_bytes());", f.name)
+		}
+		if f.counted {
+			l.add("        }")
 		}
 	}
 	l.add("    }\n}")
@@ -162,6 +175,8 @@ func rustDump() string {
 				l.add("        self.%s.dump(out);", f.name)
 			case pairs, elements:
 				l.add("        self.%s.iter().for_each(|one| one.dump(out));", f.name)
+			case numbers:
+				l.add("        self.%s.iter().for_each(|n| out.decimal(n).byte(b'|').nothing());", f.name)
 			case text, section, rest, tail:
 				l.add("        out.put(self.%s).byte(b'|');", f.name)
 			default:

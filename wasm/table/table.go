@@ -19,6 +19,7 @@ const (
 	nested   // a record in place
 	pairs    // count u16, and that many records
 	elements // count u32, and that many records
+	numbers  // count u32, and that many i64, of counters
 )
 
 // field is one field of a record. Since is the minor version of the ABI that brought
@@ -29,13 +30,18 @@ type field struct {
 	doc   string
 	of    string // of a nested record or a list: which; of a number that is enumerated: of which list
 	since int
-	flat  bool // the kits have the nested record's fields as fields of this one
+	// counted fields are only written by modules with counters: where the record's last
+	// list is not empty.
+	counted bool
+	flat    bool // the kits have the nested record's fields as fields of this one
 }
 
-// layout is one form of a record: its tag, and the minor version that brought it.
+// layout is one form of a record: its tag, the minor version that brought it, and who is
+// given it instead of the first one; nobody named is every module of that version.
 type layout struct {
 	tag   string
 	since int
+	whose string
 }
 
 // record is what crosses the boundary in one piece, or a part of it. One that has a
@@ -86,6 +92,8 @@ var operations = []operation{
 	{"quote", 16, "billing", "quote_input", "quote"},
 	{"charge", 17, "billing", "charge_input", "charge"},
 	{"decide", 32, "admission", "admission_input", "decision"},
+	{"rewrite", 48, "rewrite", "rewrite_input", "body, or nothing where it stays as it is"},
+	{"filter", 64, "filter", "filter_input", "filtered"},
 }
 
 var records = []record{
@@ -157,25 +165,31 @@ var records = []record{
 		{name: "price", wire: i64, doc: "of one token, for people"},
 		{name: "amount", wire: i64, doc: "nano-dollars"},
 	}},
-
-	{name: "request_input", doc: "a body of the module's protocol", layouts: []layout{{"", 0}, {"request\x02", 1}}, fields: []field{
-		{name: "facts", wire: nested, of: "facts"},
-		{name: "route", wire: nested, of: "route", doc: "given to modules with routes", since: 1},
-		{name: "body", wire: tail},
+	{name: "counter", doc: "what a quote says of one counter", output: true, fields: []field{
+		{name: "limit", wire: i64, doc: "what the account may take of it in its period"},
+		{name: "most", wire: i64, doc: "what the request may take of that"},
 	}},
-	{name: "events_input", doc: "the next event group of a stream", layouts: []layout{{"", 0}}, fields: []field{
+
+	{name: "request_input", doc: "a body of the module's protocol",
+		layouts: []layout{{"", 0, ""}, {"request\x02", 1, "a module with routes"}},
+		fields: []field{
+			{name: "facts", wire: nested, of: "facts"},
+			{name: "route", wire: nested, of: "route", doc: "given to modules with routes", since: 1},
+			{name: "body", wire: tail},
+		}},
+	{name: "events_input", doc: "the next event group of a stream", layouts: []layout{{"", 0, ""}}, fields: []field{
 		{name: "facts", wire: nested, of: "facts"},
 		{name: "state", wire: section, doc: "what the last group's call gave; empty at first"},
 		{name: "kept", wire: section, doc: "what request kept, in the groups that hold the start or the end"},
 		{name: "history", wire: section, doc: "frames of the answer so far, if the manifest asks for it"},
 		{name: "events", wire: tail, doc: "frames"},
 	}},
-	{name: "response_input", doc: "a whole answer that is not streamed", layouts: []layout{{"", 0}}, fields: []field{
+	{name: "response_input", doc: "a whole answer that is not streamed", layouts: []layout{{"", 0, ""}}, fields: []field{
 		{name: "facts", wire: nested, of: "facts"},
 		{name: "kept", wire: section, doc: "what request kept"},
 		{name: "events", wire: tail, doc: "frames with one delta a block"},
 	}},
-	{name: "error_input", doc: "a failure that the client is told", layouts: []layout{{"", 0}, {"error/2\x00", 1}}, fields: []field{
+	{name: "error_input", doc: "a failure that the client is told", layouts: []layout{{"", 0, ""}, {"error/2\x00", 1, ""}}, fields: []field{
 		{name: "facts", wire: nested, of: "facts"},
 		{name: "state", wire: section, doc: "as in events; empty when nothing was written"},
 		{name: "kept", wire: section, doc: "empty when the request was not translated"},
@@ -186,18 +200,18 @@ var records = []record{
 		{name: "param", wire: text, doc: "path of the field at fault, may be empty"},
 		{name: "msg", wire: rest, doc: "for the client, not escaped"},
 	}},
-	{name: "models_input", doc: "a question for the node's models", layouts: []layout{{"models/1", 1}}, fields: []field{
+	{name: "models_input", doc: "a question for the node's models", layouts: []layout{{"models/1", 1, ""}}, fields: []field{
 		{name: "facts", wire: nested, of: "facts"},
 		{name: "route", wire: nested, of: "route"},
 		{name: "models", wire: elements, of: "model", doc: "by id"},
 		{name: "body", wire: tail, doc: "of a POST"},
 	}},
-	{name: "count_input", doc: "the tokens of a prompt that request translated", layouts: []layout{{"count/1\x00", 1}}, fields: []field{
+	{name: "count_input", doc: "the tokens of a prompt that request translated", layouts: []layout{{"count/1\x00", 1, ""}}, fields: []field{
 		{name: "facts", wire: nested, of: "facts"},
 		{name: "tokens", wire: i64},
 		{name: "kept", wire: section, doc: "what request kept"},
 	}},
-	{name: "quote_input", doc: "the most that a request may use", layouts: []layout{{"quote/1\x00", 0}}, fields: []field{
+	{name: "quote_input", doc: "the most that a request may use", layouts: []layout{{"quote/1\x00", 0, ""}}, fields: []field{
 		{name: "prices", wire: nested, of: "prices"},
 		{name: "input", wire: i64, doc: "tokens of the prompt, of which any part may come from the cache"},
 		{name: "output_max", wire: i64},
@@ -205,15 +219,17 @@ var records = []record{
 		{name: "model", wire: text},
 		{name: "account", wire: rest},
 	}},
-	{name: "charge_input", doc: "what a request used", layouts: []layout{{"charge/2", 0}}, fields: []field{
-		{name: "prices", wire: nested, of: "prices"},
-		{name: "usage", wire: nested, of: "usage"},
-		{name: "at", wire: i64, doc: "as in quote"},
-		{name: "model", wire: text},
-		{name: "account", wire: rest},
-	}},
+	{name: "charge_input", doc: "what a request used",
+		layouts: []layout{{"charge/2", 0, ""}, {"charge/3", 1, "a module with counters"}}, fields: []field{
+			{name: "prices", wire: nested, of: "prices"},
+			{name: "usage", wire: nested, of: "usage"},
+			{name: "at", wire: i64, doc: "as in quote"},
+			{name: "held", wire: numbers, doc: "what the request has of each counter", since: 1},
+			{name: "model", wire: text},
+			{name: "account", wire: rest},
+		}},
 	{name: "admission_input", doc: "a request that passed every check but the account's limits",
-		layouts: []layout{{"decide/1", 0}, {"decide/2", 1}}, fields: []field{
+		layouts: []layout{{"decide/1", 0, ""}, {"decide/2", 1, ""}}, fields: []field{
 			{name: "at", wire: i64, doc: "Unix seconds"},
 			{name: "prompt_tokens", wire: i64},
 			{name: "output_max", wire: i64},
@@ -225,6 +241,23 @@ var records = []record{
 			{name: "protocol", wire: rest, doc: "messages, chat, responses or that of a module"},
 		}},
 
+	{name: "rewrite_input", doc: "the messages body of a request, before anything is made of it",
+		layouts: []layout{{"rewrit/1", 1, ""}}, fields: []field{
+			{name: "at", wire: i64, doc: "Unix seconds"},
+			{name: "counting", wire: boolean, doc: "only its tokens are counted"},
+			{name: "account", wire: text},
+			{name: "key", wire: text, doc: "the key's id, never the secret"},
+			{name: "protocol", wire: text, doc: "messages, chat, responses or that of a module"},
+			{name: "body", wire: tail, doc: "JSON"},
+		}},
+	{name: "filter_input", doc: "the next piece of a block", layouts: []layout{{"filter/1", 1, ""}}, fields: []field{
+		{name: "facts", wire: nested, of: "facts"},
+		{name: "block", wire: u8, of: "block", doc: "thinking or text"},
+		{name: "last", wire: boolean, doc: "the block ends with this piece: nothing may be held back"},
+		{name: "state", wire: section, doc: "what the piece before left"},
+		{name: "text", wire: tail, doc: "UTF-8, not escaped"},
+	}},
+
 	{name: "translated", output: true, pieces: true, doc: "what request gives", fields: []field{
 		{name: "kept", wire: section, doc: "comes back with the answer's calls"},
 		{name: "body", wire: tail, doc: "of the messages protocol"},
@@ -233,14 +266,22 @@ var records = []record{
 		{name: "state", wire: section, doc: "comes back with the next group"},
 		{name: "bytes", wire: tail, doc: "for the client"},
 	}},
+	{name: "filtered", output: true, pieces: true, doc: "what filter gives", fields: []field{
+		{name: "state", wire: section, doc: "at most 256 bytes; comes back with the next piece"},
+		{name: "text", wire: tail, doc: "what may be shown"},
+	}},
 	{name: "quote", output: true, doc: "no charge is above upper; an account that has less than minimum is refused", fields: []field{
 		{name: "upper", wire: i64},
 		{name: "minimum", wire: i64},
+		{name: "covered_upper", wire: i64, doc: "the bounds if the request gets the most of every counter", counted: true},
+		{name: "covered_minimum", wire: i64, counted: true},
+		{name: "takes", wire: elements, of: "counter", doc: "in the order of the manifest", counted: true},
 	}},
 	{name: "charge", output: true, doc: "what a request costs", fields: []field{
 		{name: "total", wire: i64, doc: "the lines' amounts together"},
 		{name: "tier", wire: u32, doc: "which rates applied; 1 is plain"},
 		{name: "lines", wire: elements, of: "line", doc: "at most 16"},
+		{name: "taken", wire: numbers, doc: "what is used up of held; the rest goes back", counted: true},
 	}},
 	{name: "decision", output: true, doc: "what an admission policy says", fields: []field{
 		{name: "verdict", wire: u8, of: "verdict"},

@@ -7,14 +7,14 @@
 //     serve(new Flat());
 //
 // A module is one object of a class that extends Translator, Router (a translator with
-// routes), Billing or Admission. What a function is given lies in the input and is gone when
+// routes), Billing, Admission, Rewrite or Filter. What a function is given lies in the input and is gone when
 // it returns. Keep nothing between calls but what configure made: a call is a pure function,
 // and the memory that it takes is given back as a whole after it (see runtime.ts).
 
 import { keep, reset } from "./runtime";
 import {
-  AdmissionInput, Charge, ChargeInput, CountInput, Decision, ErrorInput, EventsInput, Kind, Line, ModelsInput, Pair, Quote, QuoteInput,
-  RequestInput, ResponseInput, Status,
+  AdmissionInput, Charge, ChargeInput, CountInput, Decision, ErrorInput, EventsInput, FilterInput, Kind, Line, ModelsInput, Pair, Quote,
+  QuoteInput, RequestInput, ResponseInput, RewriteInput, Status,
 } from "./records";
 import { Reader, Text, out } from "./wire";
 
@@ -179,6 +179,37 @@ export abstract class Admission extends Module {
     const result = new Decision();
     if (op != 32 || r.bad || !this.decide(input, result)) return Status.DECLINE;
     result.write();
+    return Status.OK;
+  }
+}
+
+// Rewrite changes the messages body of a request before anything is made of it.
+export abstract class Rewrite extends Module {
+  // Writes the body to go on with; nothing leaves it as it is. May refuse.
+  abstract rewrite(input: RewriteInput): i32;
+
+  operate(op: u32, r: Reader): i32 {
+    const input = new RewriteInput(r);
+    return op != 48 || r.bad ? <i32>Status.DECLINE : this.rewrite(input);
+  }
+}
+
+// Filter says what of an answer's text and thinking may be shown.
+export abstract class Filter extends Module {
+  // What the piece before left, and what this one leaves: at most 256 bytes, which is all that
+  // can be held back.
+  state: Text = new Text(0, 0);
+
+  // Writes what may be shown.
+  abstract filter(input: FilterInput): void;
+
+  operate(op: u32, r: Reader): i32 {
+    const input = new FilterInput(r);
+    if (op != 64 || r.bad) return Status.DECLINE;
+    this.state = input.state;
+    out.u32(0);
+    this.filter(input);
+    out.section(HEADER, 0, this.state);
     return Status.OK;
   }
 }

@@ -196,6 +196,17 @@ export class Line {
   }
 }
 
+// What a quote says of one counter.
+export class Counter {
+  limit: i64 = 0; // what the account may take of it in its period
+  most: i64 = 0; // what the request may take of that
+
+  write(): void {
+    out.i64(this.limit);
+    out.i64(this.most);
+  }
+}
+
 // A body of the module's protocol.
 export class RequestInput {
   facts: Facts;
@@ -329,14 +340,18 @@ export class ChargeInput {
   prices: Prices;
   usage: Usage;
   at: i64; // as in quote
+  held: i64[]; // what the request has of each counter; since ABI 1.1
   model: Text;
   account: Text;
 
   constructor(r: Reader) {
-    if (!r.tagged("charge/2")) r.fail();
+    const since: i32 = r.tagged("charge/3") ? 1 : r.tagged("charge/2") ? 0 : r.fail();
     this.prices = new Prices(r);
     this.usage = new Usage(r);
     this.at = r.i64();
+    const held: i64[] = [];
+    for (let n = since >= 1 ? r.u32() : 0; n > 0 && !r.bad; n--) held.push(r.i64());
+    this.held = held;
     this.model = r.section();
     this.account = r.rest();
   }
@@ -392,14 +407,65 @@ export class AdmissionInput {
   }
 }
 
+// The messages body of a request, before anything is made of it.
+export class RewriteInput {
+  at: i64; // Unix seconds
+  counting: bool; // only its tokens are counted
+  account: Text;
+  key: Text; // the key's id, never the secret
+  protocol: Text; // messages, chat, responses or that of a module
+  body: Text; // JSON
+
+  constructor(r: Reader) {
+    if (!r.tagged("rewrit/1")) r.fail();
+    this.at = r.i64();
+    this.counting = r.u8() != 0;
+    this.account = r.section();
+    this.key = r.section();
+    this.protocol = r.section();
+    this.body = r.rest();
+  }
+}
+
+// The next piece of a block.
+export class FilterInput {
+  facts: Facts;
+  block: u8; // thinking or text: a number of Block
+  last: bool; // the block ends with this piece: nothing may be held back
+  state: Text; // what the piece before left
+  text: Text; // UTF-8, not escaped
+
+  constructor(r: Reader) {
+    if (!r.tagged("filter/1")) r.fail();
+    this.facts = new Facts(r);
+    this.block = r.u8();
+    this.last = r.u8() != 0;
+    this.state = r.section();
+    this.text = r.rest();
+  }
+}
+
 // No charge is above upper; an account that has less than minimum is refused.
 export class Quote {
   upper: i64 = 0;
   minimum: i64 = 0;
+  coveredUpper: i64 = 0; // the bounds if the request gets the most of every counter
+  coveredMinimum: i64 = 0;
+  takes: Counter[] = []; // in the order of the manifest
 
   write(): void {
     out.i64(this.upper);
     out.i64(this.minimum);
+    if (this.takes.length > 0) {
+    out.i64(this.coveredUpper);
+    }
+    if (this.takes.length > 0) {
+    out.i64(this.coveredMinimum);
+    }
+    if (this.takes.length > 0) {
+    out.u32(<u32>this.takes.length);
+    for (let i = 0; i < this.takes.length; i++) this.takes[i].write();
+    }
   }
 }
 
@@ -408,12 +474,17 @@ export class Charge {
   total: i64 = 0; // the lines' amounts together
   tier: u32 = 0; // which rates applied; 1 is plain
   lines: Line[] = []; // at most 16
+  taken: i64[] = []; // what is used up of held; the rest goes back
 
   write(): void {
     out.i64(this.total);
     out.u32(this.tier);
     out.u32(<u32>this.lines.length);
     for (let i = 0; i < this.lines.length; i++) this.lines[i].write();
+    if (this.taken.length > 0) {
+    out.u32(<u32>this.taken.length);
+    for (let i = 0; i < this.taken.length; i++) out.i64(this.taken[i]);
+    }
   }
 }
 

@@ -1,6 +1,6 @@
 /* corenode.h: modules of node-abi/1 in C99, without libc. One header, one file.
  *
- *     #define CN_BILLING                    // or CN_TRANSLATOR, with routes CN_ROUTER, or CN_ADMISSION
+ *     #define CN_BILLING                    // or CN_TRANSLATOR, with routes CN_ROUTER, CN_ADMISSION, CN_REWRITE, CN_FILTER
  *     #include "corenode.h"
  *     static int cn_quote(const cn_quote_input *in, cn_quote_output *out) { ... }
  *     static int cn_charge(const cn_charge_input *in, cn_charge_output *out) { ... }
@@ -128,6 +128,7 @@ enum {
 
 #define CN_LINES_MAX 16
 #define CN_UNIT_BYTES 16
+#define CN_COUNTERS_MAX 4
 
 /* what the node knows of a request, the same in every call of it */
 typedef struct {
@@ -191,6 +192,12 @@ typedef struct {
 	int64_t price; /* of one token, for people */
 	int64_t amount; /* nano-dollars */
 } cn_line;
+
+/* what a quote says of one counter */
+typedef struct {
+	int64_t limit; /* what the account may take of it in its period */
+	int64_t most; /* what the request may take of that */
+} cn_counter;
 
 /* a body of the module's protocol */
 typedef struct {
@@ -261,6 +268,8 @@ typedef struct {
 	cn_prices prices;
 	cn_usage usage;
 	int64_t at; /* as in quote */
+	uint32_t count;
+	int64_t held[CN_COUNTERS_MAX]; /* what the request has of each counter; since ABI 1.1 */
 	cn_text model;
 	cn_text account;
 } cn_charge_input;
@@ -290,10 +299,33 @@ typedef struct {
 	cn_text protocol; /* messages, chat, responses or that of a module */
 } cn_admission_input;
 
+/* the messages body of a request, before anything is made of it */
+typedef struct {
+	int64_t at; /* Unix seconds */
+	int counting; /* only its tokens are counted */
+	cn_text account;
+	cn_text key; /* the key's id, never the secret */
+	cn_text protocol; /* messages, chat, responses or that of a module */
+	cn_text body; /* JSON */
+} cn_rewrite_input;
+
+/* the next piece of a block */
+typedef struct {
+	cn_facts facts;
+	uint8_t block; /* thinking or text */
+	int last; /* the block ends with this piece: nothing may be held back */
+	cn_text state; /* what the piece before left */
+	cn_text text; /* UTF-8, not escaped */
+} cn_filter_input;
+
 /* no charge is above upper; an account that has less than minimum is refused */
 typedef struct {
 	int64_t upper;
 	int64_t minimum;
+	int64_t covered_upper; /* the bounds if the request gets the most of every counter */
+	int64_t covered_minimum;
+	uint32_t count;
+	cn_counter takes[CN_COUNTERS_MAX]; /* in the order of the manifest; take them with cn_next_counter */
 } cn_quote_output;
 
 /* what a request costs */
@@ -302,6 +334,8 @@ typedef struct {
 	uint32_t tier; /* which rates applied; 1 is plain */
 	uint32_t count;
 	cn_line lines[CN_LINES_MAX]; /* at most 16; take them with cn_next_line */
+	uint32_t taken_count;
+	int64_t taken[CN_COUNTERS_MAX]; /* what is used up of held; the rest goes back */
 } cn_charge_output;
 
 /* what an admission policy says */
@@ -317,6 +351,9 @@ typedef struct {
 
 #define CN_STATE_MAX 4096
 typedef struct { uint32_t n; char p[CN_STATE_MAX]; } cn_state;
+/* What a filter can hold back is what fits its state. */
+#define CN_FILTER_STATE_MAX 256
+typedef struct { uint32_t n; char p[CN_FILTER_STATE_MAX]; } cn_filter_state;
 
 /* ---- what the module defines */
 
@@ -345,6 +382,14 @@ static int cn_charge(const cn_charge_input *in, cn_charge_output *out);
 #endif
 #ifdef CN_ADMISSION
 static int cn_decide(const cn_admission_input *in, cn_decision *out);
+#endif
+#ifdef CN_REWRITE
+/* Write the body to go on with; nothing leaves it as it is. May refuse. */
+static int cn_rewrite(const cn_rewrite_input *in);
+#endif
+#ifdef CN_FILTER
+/* Write what may be shown. state holds what the piece before left, and is what this one leaves. */
+static int cn_filter(const cn_filter_input *in, cn_filter_state *state);
 #endif
 
 /* ---- memory: input at the heap's base, output behind it */
@@ -717,6 +762,12 @@ CN_UNUSED static void cn_put_line(const cn_line *v)
 	cn_put_i64(v->amount);
 }
 
+CN_UNUSED static void cn_put_counter(const cn_counter *v)
+{
+	cn_put_i64(v->limit);
+	cn_put_i64(v->most);
+}
+
 CN_UNUSED static void cn_read_request_input(cn_reader *r, cn_request_input *v)
 {
 	int since = cn_tagged(r, "request\x02");
@@ -798,11 +849,16 @@ CN_UNUSED static void cn_read_quote_input(cn_reader *r, cn_quote_input *v)
 
 CN_UNUSED static void cn_read_charge_input(cn_reader *r, cn_charge_input *v)
 {
-	if (!cn_tagged(r, "charge/2"))
+	int since = cn_tagged(r, "charge/3");
+	if (!since && !cn_tagged(r, "charge/2"))
 		r->bad = 1;
 	cn_read_prices(r, &v->prices);
 	cn_read_usage(r, &v->usage);
 	v->at = cn_i64(r);
+	v->count = since >= 1 ? cn_u32(r) : 0;
+	r->bad |= v->count > CN_COUNTERS_MAX;
+	for (uint32_t i = 0; i < CN_COUNTERS_MAX; i++)
+		v->held[i] = i < v->count && !r->bad ? cn_i64(r) : 0;
 	v->model = cn_section(r);
 	v->account = cn_rest(r);
 }
@@ -835,10 +891,41 @@ CN_UNUSED static void cn_read_admission_input(cn_reader *r, cn_admission_input *
 	v->protocol = cn_rest(r);
 }
 
+CN_UNUSED static void cn_read_rewrite_input(cn_reader *r, cn_rewrite_input *v)
+{
+	if (!cn_tagged(r, "rewrit/1"))
+		r->bad = 1;
+	v->at = cn_i64(r);
+	v->counting = cn_u8(r) != 0;
+	v->account = cn_section(r);
+	v->key = cn_section(r);
+	v->protocol = cn_section(r);
+	v->body = cn_rest(r);
+}
+
+CN_UNUSED static void cn_read_filter_input(cn_reader *r, cn_filter_input *v)
+{
+	if (!cn_tagged(r, "filter/1"))
+		r->bad = 1;
+	cn_read_facts(r, &v->facts);
+	v->block = cn_u8(r);
+	v->last = cn_u8(r) != 0;
+	v->state = cn_section(r);
+	v->text = cn_rest(r);
+}
+
 CN_UNUSED static void cn_put_quote(const cn_quote_output *v)
 {
 	cn_put_i64(v->upper);
 	cn_put_i64(v->minimum);
+	if (v->count)
+		cn_put_i64(v->covered_upper);
+	if (v->count)
+		cn_put_i64(v->covered_minimum);
+	if (v->count)
+	cn_put_u32(v->count);
+	for (uint32_t i = 0; i < v->count; i++)
+		cn_put_counter(&v->takes[i]);
 }
 
 CN_UNUSED static void cn_put_charge(const cn_charge_output *v)
@@ -848,6 +935,10 @@ CN_UNUSED static void cn_put_charge(const cn_charge_output *v)
 	cn_put_u32(v->count);
 	for (uint32_t i = 0; i < v->count; i++)
 		cn_put_line(&v->lines[i]);
+	if (v->taken_count)
+		cn_put_u32(v->taken_count);
+	for (uint32_t i = 0; i < v->taken_count; i++)
+		cn_put_i64(v->taken[i]);
 }
 
 CN_UNUSED static void cn_put_decision(const cn_decision *v)
@@ -1297,12 +1388,14 @@ static int cn_op_count(cn_reader *r)
 static int cn_op_quote(cn_reader *r)
 {
 	cn_quote_input in;
-	cn_quote_output out = { 0, 0 };
+	static cn_quote_output out;
+	__builtin_memset(&out, 0, sizeof out);
 	cn_read_quote_input(r, &in);
 	int status = r->bad ? CN_DECLINE : cn_quote(&in, &out);
-	if (status == CN_OK)
-		cn_put_quote(&out);
-	return status;
+	if (status != CN_OK || out.count > CN_COUNTERS_MAX)
+		return CN_DECLINE;
+	cn_put_quote(&out);
+	return CN_OK;
 }
 
 static int cn_op_charge(cn_reader *r)
@@ -1311,6 +1404,7 @@ static int cn_op_charge(cn_reader *r)
 	static cn_charge_output out;
 	__builtin_memset(&out, 0, sizeof out);
 	cn_read_charge_input(r, &in);
+	out.taken_count = in.count;
 	int status = r->bad ? CN_DECLINE : cn_charge(&in, &out);
 	if (status != CN_OK || out.count > CN_LINES_MAX)
 		return CN_DECLINE;
@@ -1361,6 +1455,43 @@ static int cn_op_decide(cn_reader *r)
 }
 
 #endif
+#ifdef CN_REWRITE
+
+static int cn_op_rewrite(cn_reader *r)
+{
+	cn_rewrite_input in;
+	cn_read_rewrite_input(r, &in);
+	return r->bad ? CN_DECLINE : cn_rewrite(&in);
+}
+
+#endif
+#ifdef CN_FILTER
+
+/* cn_op_filter leaves room for the largest state before the text, and moves the text. */
+static int cn_op_filter(cn_reader *r)
+{
+	static cn_filter_state state;
+	cn_filter_input in;
+	cn_read_filter_input(r, &in);
+	if (r->bad || in.state.n > CN_FILTER_STATE_MAX)
+		return CN_DECLINE;
+	state.n = in.state.n;
+	__builtin_memcpy(state.p, in.state.p, in.state.n);
+	cn_room(4 + CN_FILTER_STATE_MAX);
+	uint32_t from = cn_out_len;
+	int status = cn_filter(&in, &state);
+	if (status != CN_OK || state.n > CN_FILTER_STATE_MAX)
+		return CN_DECLINE;
+	uint32_t n = cn_out_len - from;
+	char *at = cn_out + CN_HEADER;
+	__builtin_memcpy(at, &state.n, 4);
+	__builtin_memcpy(at + 4, state.p, state.n);
+	__builtin_memmove(at + 4 + state.n, cn_out + from, n);
+	cn_out_len = CN_HEADER + 4 + state.n + n;
+	return CN_OK;
+}
+
+#endif
 
 __attribute__((export_name("init"))) int64_t cn_export_init(uint32_t n)
 {
@@ -1400,6 +1531,12 @@ __attribute__((export_name("call"))) int64_t cn_export_call(uint32_t op, uint32_
 #endif
 #ifdef CN_ADMISSION
 	case 32: return cn_end(cn_op_decide(&r));
+#endif
+#ifdef CN_REWRITE
+	case 48: return cn_end(cn_op_rewrite(&r));
+#endif
+#ifdef CN_FILTER
+	case 64: return cn_end(cn_op_filter(&r));
 #endif
 	}
 	return cn_end(CN_DECLINE);

@@ -47,7 +47,8 @@ impl Billing for FlatFee {
         let least = Usage { output: (input.output_max > 0).into(), ..most };
         let mut dear = input.prices;
         dear.input = dear.input.max(dear.cached); // the dearest way to read the prompt
-        Some(Quote { upper: self.rate(&dear, &most)?.total, minimum: self.rate(&input.prices, &least)?.total })
+        let (upper, minimum) = (self.rate(&dear, &most)?.total, self.rate(&input.prices, &least)?.total);
+        Some(Quote { upper, minimum, ..Quote::default() })
     }
 
     fn charge(&self, input: &ChargeInput) -> Option<Charge> {

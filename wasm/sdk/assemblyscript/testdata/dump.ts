@@ -17,6 +17,8 @@ import {
   QuoteInput,
   ChargeInput,
   AdmissionInput,
+  RewriteInput,
+  FilterInput,
   out,
 } from "../corenode";
 
@@ -129,6 +131,7 @@ export function dumpChargeInput(v: ChargeInput): void {
   dumpPrices(v.prices);
   dumpUsage(v.usage);
   out.decimal(<i64>v.at).byte(0x7c);
+  for (let i = 0; i < v.held.length; i++) out.decimal(v.held[i]).byte(0x7c);
   out.put(v.model).byte(0x7c);
   out.put(v.account).byte(0x7c);
 }
@@ -155,4 +158,21 @@ export function dumpAdmissionInput(v: AdmissionInput): void {
   out.put(v.key).byte(0x7c);
   out.put(v.model).byte(0x7c);
   out.put(v.protocol).byte(0x7c);
+}
+
+export function dumpRewriteInput(v: RewriteInput): void {
+  out.decimal(<i64>v.at).byte(0x7c);
+  out.decimal(<i64>v.counting).byte(0x7c);
+  out.put(v.account).byte(0x7c);
+  out.put(v.key).byte(0x7c);
+  out.put(v.protocol).byte(0x7c);
+  out.put(v.body).byte(0x7c);
+}
+
+export function dumpFilterInput(v: FilterInput): void {
+  dumpFacts(v.facts);
+  out.decimal(<i64>v.block).byte(0x7c);
+  out.decimal(<i64>v.last).byte(0x7c);
+  out.put(v.state).byte(0x7c);
+  out.put(v.text).byte(0x7c);
 }

@@ -1,12 +1,13 @@
 // A module of every kind that writes what it read, for the tests of the kit.
 
 import {
-  Admission, AdmissionInput, Billing, Charge, ChargeInput, CountInput, Decision, ErrorInput, Event, EventsInput, Frames, Json, Kind, Level,
-  ModelsInput, Quote, QuoteInput, Reader, RequestInput, ResponseInput, Router, Status, Text, Verdict, Whole, addLine, count, log, named, out,
+  Admission, AdmissionInput, Billing, Charge, ChargeInput, CountInput, Counter, Decision, ErrorInput, Event, EventsInput, Filter, FilterInput, Frames, Json, Kind, Level,
+  ModelsInput, Quote, QuoteInput, Reader, RequestInput, ResponseInput, Rewrite, RewriteInput, Router, Status, Text, Verdict, Whole, addLine, count, log, named, out,
   refuse, refuseModel, serve, unescape,
 } from "../corenode";
 import {
-  dumpAdmissionInput, dumpChargeInput, dumpCountInput, dumpElapsed, dumpErrorInput, dumpModelsInput, dumpQuoteInput, dumpRequestInput,
+  dumpAdmissionInput, dumpChargeInput, dumpCountInput, dumpElapsed, dumpErrorInput, dumpFilterInput, dumpModelsInput, dumpQuoteInput,
+  dumpRequestInput, dumpRewriteInput,
 } from "./dump";
 
 export { abi, buf, init, call } from "../corenode";
@@ -23,6 +24,15 @@ class EchoBilling extends Billing {
     logged();
     result.upper = 123456;
     result.minimum = -11;
+    if (input.at == 7) {
+      // as a module with counters
+      result.coveredUpper = 12;
+      result.coveredMinimum = 13;
+      for (let i = 0; i < 2; i++) result.takes.push(new Counter());
+      result.takes[0].limit = 14;
+      result.takes[0].most = 15;
+      result.takes[1].most = -16;
+    }
     return true;
   }
 
@@ -33,6 +43,7 @@ class EchoBilling extends Billing {
     if (addLine(result, "", -1, 1) || addLine(result, "", i64.MAX_VALUE, 1)) return false;
     result.total = 123456789;
     result.tier = 11;
+    for (let i = 0; i < input.held.length; i++) result.taken.push(input.held[i] - 1);
     return true;
   }
 }
@@ -50,7 +61,24 @@ class EchoAdmission extends Admission {
   }
 }
 
+class EchoRewrite extends Rewrite {
+  rewrite(input: RewriteInput): i32 {
+    if (input.body.n == 0) return refuse(input.key, input.protocol.toString());
+    dumpRewriteInput(input);
+    return Status.OK;
+  }
+}
+
+class EchoFilter extends Filter {
+  filter(input: FilterInput): void {
+    dumpFilterInput(input);
+    this.state = input.text.slice(0, min(input.text.n, 256));
+  }
+}
+
 class Echo extends Router {
+  private rewrite: EchoRewrite = new EchoRewrite();
+  private filter: EchoFilter = new EchoFilter();
   private billing: EchoBilling = new EchoBilling();
   private admission: EchoAdmission = new EchoAdmission();
 
@@ -62,6 +90,8 @@ class Echo extends Router {
 
   operate(op: u32, r: Reader): i32 {
     if (op == 32) return this.admission.operate(op, r);
+    if (op == 48) return this.rewrite.operate(op, r);
+    if (op == 64) return this.filter.operate(op, r);
     return op == 16 || op == 17 ? this.billing.operate(op, r) : super.operate(op, r);
   }
 

@@ -186,6 +186,10 @@ CN_UNUSED static void dump_charge_input(const cn_charge_input *v)
 	dump_usage(&v->usage);
 	cn_put_decimal(v->at);
 	cn_put_byte('|');
+	for (uint32_t i = 0; i < v->count; i++) {
+		cn_put_decimal(v->held[i]);
+		cn_put_byte('|');
+	}
 	cn_put(v->model);
 	cn_put_byte('|');
 	cn_put(v->account);
@@ -235,6 +239,35 @@ CN_UNUSED static void dump_admission_input(const cn_admission_input *v)
 	cn_put(v->model);
 	cn_put_byte('|');
 	cn_put(v->protocol);
+	cn_put_byte('|');
+}
+
+CN_UNUSED static void dump_rewrite_input(const cn_rewrite_input *v)
+{
+	cn_put_decimal(v->at);
+	cn_put_byte('|');
+	cn_put_decimal(v->counting);
+	cn_put_byte('|');
+	cn_put(v->account);
+	cn_put_byte('|');
+	cn_put(v->key);
+	cn_put_byte('|');
+	cn_put(v->protocol);
+	cn_put_byte('|');
+	cn_put(v->body);
+	cn_put_byte('|');
+}
+
+CN_UNUSED static void dump_filter_input(const cn_filter_input *v)
+{
+	dump_facts(&v->facts);
+	cn_put_decimal(v->block);
+	cn_put_byte('|');
+	cn_put_decimal(v->last);
+	cn_put_byte('|');
+	cn_put(v->state);
+	cn_put_byte('|');
+	cn_put(v->text);
 	cn_put_byte('|');
 }
 

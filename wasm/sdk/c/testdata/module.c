@@ -2,6 +2,8 @@
 #define CN_ROUTER
 #define CN_BILLING
 #define CN_ADMISSION
+#define CN_REWRITE
+#define CN_FILTER
 #define CN_CONFIGURE
 #include "corenode.h"
 #include "dump.h"
@@ -156,6 +158,14 @@ static int cn_quote(const cn_quote_input *in, cn_quote_output *out)
 	logged();
 	out->upper = 123456;
 	out->minimum = -11;
+	if (in->at == 7) { /* as a module with counters */
+		out->covered_upper = 12;
+		out->covered_minimum = 13;
+		out->count = 2;
+		out->takes[0].limit = 14;
+		out->takes[0].most = 15;
+		out->takes[1].most = -16;
+	}
 	return CN_OK;
 }
 
@@ -168,6 +178,8 @@ static int cn_charge(const cn_charge_input *in, cn_charge_output *out)
 		return CN_DECLINE;
 	out->total = 123456789;
 	out->tier = 11;
+	for (uint32_t i = 0; i < in->count; i++)
+		out->taken[i] = in->held[i] - 1;
 	return CN_OK;
 }
 
@@ -180,5 +192,21 @@ static int cn_decide(const cn_admission_input *in, cn_decision *out)
 	out->kind = CN_UNSUPPORTED_ENCODING;
 	out->retry_after_ms = 12345789;
 	out->msg = in->protocol;
+	return CN_OK;
+}
+
+static int cn_rewrite(const cn_rewrite_input *in)
+{
+	if (in->body.n == 0)
+		return cn_refuse(in->key, in->protocol);
+	dump_rewrite_input(in);
+	return CN_OK;
+}
+
+static int cn_filter(const cn_filter_input *in, cn_filter_state *state)
+{
+	dump_filter_input(in);
+	state->n = in->text.n > CN_FILTER_STATE_MAX ? CN_FILTER_STATE_MAX : in->text.n;
+	__builtin_memcpy(state->p, in->text.p, state->n);
 	return CN_OK;
 }

@@ -8,7 +8,7 @@
 //!     impl corenode::Billing for Flat { ... }
 //!
 //! `module!` exports what the boundary asks for. Its kinds are `translator`, `router`
-//! (a translator with routes), `billing` and `admission`, and name what the type must
+//! (a translator with routes), `billing`, `admission`, `rewrite` and `filter`, and name what the type must
 //! implement besides `Configure`.
 //!
 //! What a function is given borrows from the input and is gone when it returns; texts
@@ -93,6 +93,19 @@ pub trait Billing {
 /// An admission policy lets a request in, denies it, or says how long it may wait for others.
 pub trait Admission {
     fn decide(&self, input: &AdmissionInput) -> Option<Decision>;
+}
+
+/// A rewrite module changes the messages body of a request before anything is made of it.
+pub trait Rewrite {
+    /// Writes the body to go on with; nothing leaves it as it is.
+    fn rewrite(&self, input: &RewriteInput, body: &mut Out) -> Result<(), Stop>;
+}
+
+/// A filter says what of an answer's text and thinking may be shown.
+pub trait Filter {
+    /// Writes what may be shown. `state` holds what the piece before left, and is what this one
+    /// leaves: at most 256 bytes, which is all that can be held back.
+    fn filter(&self, input: &FilterInput, state: &mut alloc::vec::Vec<u8>, out: &mut Out);
 }
 
 impl<'a> Route<'a> {

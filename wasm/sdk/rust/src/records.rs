@@ -277,6 +277,22 @@ impl Write for Line {
     }
 }
 
+/// What a quote says of one counter.
+#[derive(Clone, Default)]
+pub struct Counter {
+    /// What the account may take of it in its period.
+    pub limit: i64,
+    /// What the request may take of that.
+    pub most: i64,
+}
+
+impl Write for Counter {
+    fn write(&self, out: &mut Out) {
+        out.put(self.limit.to_le_bytes());
+        out.put(self.most.to_le_bytes());
+    }
+}
+
 /// A body of the module's protocol.
 #[derive(Clone, Copy, Default)]
 pub struct RequestInput<'a> {
@@ -468,17 +484,20 @@ pub struct ChargeInput<'a> {
     pub usage: Usage,
     /// As in quote.
     pub at: i64,
+    /// What the request has of each counter; since ABI 1.1.
+    pub held: List<'a, i64>,
     pub model: &'a [u8],
     pub account: &'a [u8],
 }
 
 impl<'a> Read<'a> for ChargeInput<'a> {
     fn read(r: &mut Reader<'a>) -> Self {
-        let _ = r.layout(&[(b"charge/2", 0)]);
+        let since = r.layout(&[(b"charge/2", 0), (b"charge/3", 1)]);
         ChargeInput {
             prices: Prices::read(r),
             usage: Usage::read(r),
             at: r.i64(),
+            held: if since >= 1 { List::read(r.u32(), r) } else { Default::default() },
             model: r.section(),
             account: r.rest(),
         }
@@ -553,17 +572,89 @@ impl<'a> Read<'a> for AdmissionInput<'a> {
     }
 }
 
+/// The messages body of a request, before anything is made of it.
+#[derive(Clone, Copy, Default)]
+pub struct RewriteInput<'a> {
+    /// Unix seconds.
+    pub at: i64,
+    /// Only its tokens are counted.
+    pub counting: bool,
+    pub account: &'a [u8],
+    /// The key's id, never the secret.
+    pub key: &'a [u8],
+    /// Messages, chat, responses or that of a module.
+    pub protocol: &'a [u8],
+    /// JSON.
+    pub body: &'a [u8],
+}
+
+impl<'a> Read<'a> for RewriteInput<'a> {
+    fn read(r: &mut Reader<'a>) -> Self {
+        let _ = r.layout(&[(b"rewrit/1", 1)]);
+        RewriteInput {
+            at: r.i64(),
+            counting: r.u8() != 0,
+            account: r.section(),
+            key: r.section(),
+            protocol: r.section(),
+            body: r.rest(),
+        }
+    }
+}
+
+/// The next piece of a block.
+#[derive(Clone, Copy, Default)]
+pub struct FilterInput<'a> {
+    pub facts: Facts<'a>,
+    /// Thinking or text: a number of `block`.
+    pub block: u8,
+    /// The block ends with this piece: nothing may be held back.
+    pub last: bool,
+    /// What the piece before left.
+    pub state: &'a [u8],
+    /// UTF-8, not escaped.
+    pub text: &'a [u8],
+}
+
+impl<'a> Read<'a> for FilterInput<'a> {
+    fn read(r: &mut Reader<'a>) -> Self {
+        let _ = r.layout(&[(b"filter/1", 1)]);
+        FilterInput {
+            facts: Facts::read(r),
+            block: r.u8(),
+            last: r.u8() != 0,
+            state: r.section(),
+            text: r.rest(),
+        }
+    }
+}
+
 /// No charge is above upper; an account that has less than minimum is refused.
 #[derive(Clone, Default)]
 pub struct Quote {
     pub upper: i64,
     pub minimum: i64,
+    /// The bounds if the request gets the most of every counter.
+    pub covered_upper: i64,
+    pub covered_minimum: i64,
+    /// In the order of the manifest.
+    pub takes: Vec<Counter>,
 }
 
 impl Write for Quote {
     fn write(&self, out: &mut Out) {
         out.put(self.upper.to_le_bytes());
         out.put(self.minimum.to_le_bytes());
+        if !self.takes.is_empty() {
+        out.put(self.covered_upper.to_le_bytes());
+        }
+        if !self.takes.is_empty() {
+        out.put(self.covered_minimum.to_le_bytes());
+        }
+        if !self.takes.is_empty() {
+        out.put((self.takes.len() as u32).to_le_bytes());
+        self.takes.iter().for_each(|one| one.write(out));
+        }
     }
 }
 
@@ -576,6 +667,8 @@ pub struct Charge {
     pub tier: u32,
     /// At most 16.
     pub lines: Vec<Line>,
+    /// What is used up of held; the rest goes back.
+    pub taken: Vec<i64>,
 }
 
 impl Write for Charge {
@@ -584,6 +677,10 @@ impl Write for Charge {
         out.put(self.tier.to_le_bytes());
         out.put((self.lines.len() as u32).to_le_bytes());
         self.lines.iter().for_each(|one| one.write(out));
+        if !self.taken.is_empty() {
+        out.put((self.taken.len() as u32).to_le_bytes());
+        self.taken.iter().for_each(|n| out.put(n.to_le_bytes()).nothing());
+        }
     }
 }
 

@@ -6,7 +6,7 @@ use core::cell::{Cell, RefCell};
 use crate::memory::ARENA;
 use crate::records::{kind, status};
 use crate::wire::{Out, Read, Reader, Write};
-use crate::{Admission, Billing, Configure, Router, Stop, Translator};
+use crate::{Admission, Billing, Configure, Filter, Rewrite, Router, Stop, Translator};
 
 /// Exports a module of a kind: `module!(billing, Flat)`.
 #[macro_export]
@@ -202,5 +202,24 @@ pub fn admission<T: Admission>(t: &T, op: u32, input: &[u8], out: &mut Out) -> R
         return Err(Stop::Decline);
     }
     t.decide(&read(input)?).ok_or(Stop::Decline)?.write(out);
+    Ok(())
+}
+
+pub fn rewrite<T: Rewrite>(t: &T, op: u32, input: &[u8], out: &mut Out) -> Result<(), Stop> {
+    if op != 48 {
+        return Err(Stop::Decline);
+    }
+    t.rewrite(&read(input)?, out)
+}
+
+pub fn filter<T: Filter>(t: &T, op: u32, input: &[u8], out: &mut Out) -> Result<(), Stop> {
+    if op != 64 {
+        return Err(Stop::Decline);
+    }
+    let input: crate::FilterInput = read(input)?;
+    let mut state = input.state.to_vec();
+    out.put([0; 4]);
+    t.filter(&input, &mut state, out);
+    out.section(HEADER, 0, &state);
     Ok(())
 }

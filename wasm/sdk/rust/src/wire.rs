@@ -173,6 +173,12 @@ impl<'a> Iterator for Frames<'a> {
     }
 }
 
+impl<'a> Read<'a> for i64 {
+    fn read(r: &mut Reader<'a>) -> Self {
+        r.i64()
+    }
+}
+
 /// What can be written.
 pub trait Write {
     fn write(&self, out: &mut Out);
@@ -203,6 +209,9 @@ impl Out {
         self.bytes.extend_from_slice(bytes.as_ref());
         self
     }
+
+    /// Ends a chain of calls where a value of no type is wanted.
+    pub fn nothing(&mut self) {}
 
     pub fn byte(&mut self, b: u8) -> &mut Self {
         self.bytes.push(b);

@@ -144,6 +144,7 @@ impl Dump for ChargeInput<'_> {
         self.prices.dump(out);
         self.usage.dump(out);
         out.decimal(self.at as i64).byte(b'|');
+        self.held.iter().for_each(|n| out.decimal(n).byte(b'|').nothing());
         out.put(self.model).byte(b'|');
         out.put(self.account).byte(b'|');
     }
@@ -172,5 +173,26 @@ impl Dump for AdmissionInput<'_> {
         out.put(self.key).byte(b'|');
         out.put(self.model).byte(b'|');
         out.put(self.protocol).byte(b'|');
+    }
+}
+
+impl Dump for RewriteInput<'_> {
+    fn dump(&self, out: &mut Out) {
+        out.decimal(self.at as i64).byte(b'|');
+        out.decimal(self.counting as i64).byte(b'|');
+        out.put(self.account).byte(b'|');
+        out.put(self.key).byte(b'|');
+        out.put(self.protocol).byte(b'|');
+        out.put(self.body).byte(b'|');
+    }
+}
+
+impl Dump for FilterInput<'_> {
+    fn dump(&self, out: &mut Out) {
+        self.facts.dump(out);
+        out.decimal(self.block as i64).byte(b'|');
+        out.decimal(self.last as i64).byte(b'|');
+        out.put(self.state).byte(b'|');
+        out.put(self.text).byte(b'|');
     }
 }

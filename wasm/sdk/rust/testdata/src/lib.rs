@@ -27,6 +27,8 @@ fn every(m: &Echo, op: u32, input: &[u8], out: &mut Out) -> Result<(), Stop> {
     match op {
         1..=6 => router(m, op, input, out),
         32 => admission(m, op, input, out),
+        48 => rewrite(m, op, input, out),
+        64 => filter(m, op, input, out),
         _ => billing(m, op, input, out),
     }
 }
@@ -134,7 +136,14 @@ impl Router for Echo {
 impl Billing for Echo {
     fn quote(&self, input: &QuoteInput) -> Option<Quote> {
         logged(input);
-        Some(Quote { upper: 123456, minimum: -11 })
+        let mut q = Quote { upper: 123456, minimum: -11, ..Quote::default() };
+        if input.at == 7 {
+            // as a module with counters
+            (q.covered_upper, q.covered_minimum) = (12, 13);
+            q.takes.push(Counter { limit: 14, most: 15 });
+            q.takes.push(Counter { limit: 0, most: -16 });
+        }
+        Some(q)
     }
 
     fn charge(&self, input: &ChargeInput) -> Option<Charge> {
@@ -147,6 +156,7 @@ impl Billing for Echo {
             }
         }
         (c.total, c.tier) = (123456789, 11);
+        c.taken = input.held.iter().map(|held| held - 1).collect();
         Some(c)
     }
 }
@@ -156,5 +166,22 @@ impl Admission for Echo {
         logged(input);
         let msg = String::from_utf8(input.protocol.to_vec()).ok()?;
         Some(Decision { verdict: verdict::DENY, priority: -6, kind: kind::UNSUPPORTED_ENCODING, retry_after_ms: 12345789, msg })
+    }
+}
+
+impl Rewrite for Echo {
+    fn rewrite(&self, input: &RewriteInput, body: &mut Out) -> Result<(), Stop> {
+        if input.body.is_empty() {
+            return Err(refuse(input.key, input.protocol));
+        }
+        input.dump(body);
+        Ok(())
+    }
+}
+
+impl Filter for Echo {
+    fn filter(&self, input: &FilterInput, state: &mut Vec<u8>, out: &mut Out) {
+        input.dump(out);
+        *state = input.text[..input.text.len().min(256)].to_vec();
     }
 }
