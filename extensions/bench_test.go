@@ -57,8 +57,8 @@ func BenchmarkEmptyCall(b *testing.B) {
 	}
 }
 
-func benchEvents(b *testing.B, group int) {
-	tr := benchTranslation(b, chatGuest(b, "bench"))
+func benchEvents(b *testing.B, wasm []byte, group int) {
+	tr := benchTranslation(b, wasm)
 	events := make([]abi.Event, group)
 	for i := range events {
 		events[i] = abi.Event{Kind: abi.EventDelta, Block: abi.BlockText, Text: " token"}
@@ -74,8 +74,12 @@ func benchEvents(b *testing.B, group int) {
 }
 
 // BenchmarkEvents1 and 8 are the host's share of a streamed event, in groups.
-func BenchmarkEvents1(b *testing.B) { benchEvents(b, 1) }
-func BenchmarkEvents8(b *testing.B) { benchEvents(b, 8) }
+func BenchmarkEvents1(b *testing.B) { benchEvents(b, chatGuest(b, "bench"), 1) }
+func BenchmarkEvents8(b *testing.B) { benchEvents(b, chatGuest(b, "bench"), 8) }
+
+// BenchmarkExampleEvents1 and 8 are all of it, with the example in C.
+func BenchmarkExampleEvents1(b *testing.B) { benchEvents(b, exampleC(b), 1) }
+func BenchmarkExampleEvents8(b *testing.B) { benchEvents(b, exampleC(b), 8) }
 
 // BenchmarkEventsNative is the same without a guest.
 func BenchmarkEventsNative(b *testing.B) {

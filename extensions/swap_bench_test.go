@@ -25,6 +25,11 @@ import (
 // itself or by another process. They report failed calls, memory before and after,
 // and the 99th percentile of a call without and during swaps.
 func BenchmarkSwapExample(b *testing.B) {
+	benchSwaps(b, exampleC(b), []byte(`{"model":"core-1.1","prompt":"Once","max_tokens":8,"stream":true}`), 200)
+}
+
+// exampleC is the example translator in C with its manifest.
+func exampleC(b *testing.B) []byte {
 	dir := filepath.Join("..", "wasm", "examples", "translator-c")
 	module, err := os.ReadFile(filepath.Join(dir, "module.wasm"))
 	if err != nil {
@@ -37,7 +42,7 @@ func BenchmarkSwapExample(b *testing.B) {
 	if module, err = meter.WithCustomSection(module, guest.ManifestSection, manifest); err != nil {
 		b.Fatal(err)
 	}
-	benchSwaps(b, module, []byte(`{"model":"core-1.1","prompt":"Once","max_tokens":8,"stream":true}`), 200)
+	return module
 }
 
 func BenchmarkSwapShipped(b *testing.B) {

@@ -31,7 +31,7 @@ func checkFrames(b []byte) error {
 	if len(b) == 0 {
 		return nil
 	}
-	if !beginsFrame(b) {
+	if string(b[:min(5, len(b))]) != "data:" && !beginsFrame(b) { // most do
 		return errFrameBegin
 	}
 	if !bytes.HasSuffix(b, []byte("\n\n")) && !bytes.HasSuffix(b, []byte("\r\n\r\n")) {
@@ -92,6 +92,21 @@ func checkBody(b []byte) error {
 		return errBodyNotJSON
 	}
 	return nil
+}
+
+// checkGroup says that the output of an event group is all right, as CheckOutput and
+// checkWritten would: it decodes it once, as there is one for nearly every event. Of
+// what it does not take they say what is wrong.
+func checkGroup(frame []byte, framing string) bool {
+	const header = abi.OutputHeader + 4 // and the length of the state
+	if len(frame) < header || abi.Uint32(frame, 0) != uint32(abi.StatusOK) || abi.Uint32(frame, 4) != uint32(len(frame)-abi.OutputHeader) {
+		return false
+	}
+	state := abi.Uint32(frame, abi.OutputHeader)
+	if state > abi.StateBytesMax || int(state) > len(frame)-header {
+		return false
+	}
+	return checkStream(frame[header+int(state):], framing) == nil
 }
 
 // CheckOutput decodes an output as its user will, so that a malformed one is
