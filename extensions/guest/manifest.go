@@ -159,9 +159,9 @@ func (m *Manifest) validate() error {
 	if m.ABI != ABI10 && m.ABI != ABI11 {
 		wrong("abi is %q, this node speaks %s and %s", m.ABI, ABI10, ABI11)
 	}
-	if !m.HasRoutes() && (len(m.Keys)+len(m.Headers)+len(m.Query)+len(m.Statuses) > 0 || m.Framing+m.ContentType != "") ||
+	if !m.HasRoutes() && (len(m.Keys)+len(m.Headers)+len(m.Query)+len(m.Statuses) > 0 || m.Framing+m.ContentType != "" || m.AnyType) ||
 		m.HasRoutes() && m.Kind != KindTranslator {
-		wrong("keys, headers, query, framing, content_type and statuses are for translators with routes")
+		wrong("keys, headers, query, framing, content_type, any_content_type and statuses are for translators with routes")
 	}
 	if m.History && m.Kind != KindTranslator {
 		wrong("history is for translators")

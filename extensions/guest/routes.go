@@ -18,8 +18,10 @@ type Routing struct {
 	Query   []string `json:"query,omitempty"`   // parameters that the module is told
 	Framing string   `json:"framing,omitempty"` // of answers that stream: sse, ndjson, or json for none
 	// ContentType is that of answers that stream; empty = the framing's usual one.
-	ContentType string         `json:"content_type,omitempty"`
-	Statuses    map[string]int `json:"statuses,omitempty"` // by kind of error; others are as on messages
+	ContentType string `json:"content_type,omitempty"`
+	// AnyType: a body is read as JSON whatever its Content-Type says, as curl -d sends it.
+	AnyType  bool           `json:"any_content_type,omitempty"`
+	Statuses map[string]int `json:"statuses,omitempty"` // by kind of error; others are as on messages
 }
 
 // Route is one method and path that a module answers.
@@ -110,18 +112,49 @@ func (m *Routing) checkRoutes() error {
 	return errors.Join(errs...)
 }
 
-// checkPaths checks each route and that no two are the same path: one that two
+// method is the first route of a method and path; -1 for none.
+func (m *Routing) method(method, path string) int {
+	return slices.IndexFunc(m.Routes, func(r Route) bool { return r.Method == method && r.Path == path })
+}
+
+// For is the route of a method on the path of a route, or that route where the path has
+// no such method. HEAD is asked of GET.
+func (m *Routing) For(index int, method string) int {
+	if method == "HEAD" {
+		method = "GET"
+	}
+	if other := m.method(method, m.Routes[index].Path); other >= 0 {
+		return other
+	}
+	return index
+}
+
+// Methods are those of the path of a route.
+func (m *Routing) Methods(index int) (all []string) {
+	for _, method := range []string{"GET", "POST"} {
+		if m.method(method, m.Routes[index].Path) >= 0 {
+			all = append(all, method)
+		}
+	}
+	return all
+}
+
+// checkPaths checks each route and that no two are the same method and path: one that two
 // routes match is the more specific one's.
 func (m *Routing) checkPaths() (errs []error) {
 	seen := map[string]string{}
-	for _, r := range m.Routes {
+	for i, r := range m.Routes {
 		p, err := ParsePattern(r.Path)
 		if err != nil {
 			errs = append(errs, fmt.Errorf("manifest: path %q: %w", r.Path, err))
 			continue
 		}
-		if other, twice := seen[p.shape()]; twice {
-			errs = append(errs, fmt.Errorf("manifest: path %q is that of %q: a path has one route", r.Path, other))
+		other, again := seen[p.shape()]
+		switch {
+		case again && other != r.Path:
+			errs = append(errs, fmt.Errorf("manifest: path %q is that of %q: name its parameters the same", r.Path, other))
+		case again && m.method(r.Method, r.Path) != i:
+			errs = append(errs, fmt.Errorf("manifest: path %q has two routes of method %s", r.Path, r.Method))
 		}
 		seen[p.shape()] = r.Path
 		if err := r.checkMethod(); err != nil {

@@ -76,7 +76,8 @@ func TestManifestPaths(t *testing.T) {
 		{`{"method":"GET","path":"/a","op":"generate"}`, "want POST"},
 		{`{"method":"DELETE","path":"/a","op":"models"}`, "want GET or POST"},
 		{`{"method":"POST","path":"/a","op":"embed"}`, "op is"},
-		{`{"method":"POST","path":"/a/{x}","op":"count"},{"method":"GET","path":"/a/{y}","op":"models"}`, "a path has one route"},
+		{`{"method":"POST","path":"/a/{x}","op":"count"},{"method":"GET","path":"/a/{y}","op":"models"}`, "name its parameters the same"},
+		{`{"method":"GET","path":"/a/{x}","op":"models"},{"method":"GET","path":"/a/{x}","op":"models"}`, "two routes of method GET"},
 		{`{"method":"POST","path":"/a","op":"count","color":1}`, "color"},
 		{strings.Repeat(`{"method":"GET","path":"/a","op":"models"},`, RoutesMax) + `{"method":"GET","path":"/a","op":"models"}`, "at most 32"},
 	}

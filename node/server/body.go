@@ -38,15 +38,20 @@ func (s *Server) headerReceived(h *fasthttp.RequestHeader) fasthttp.RequestConfi
 // wantsBody runs the checks that the handler will run again and that fail
 // without a body.
 func (s *Server) wantsBody(h *fasthttp.RequestHeader, length int) bool {
-	r := s.resourceOf(h.RequestURI())
+	r := s.resourceOf(h)
 	if !r.readsBody() || !r.allows(h.Method()) || s.Draining() || int64(length) > s.cfg.BodyMax {
 		return false
 	}
-	if misframed(h) != nil || encodingOf(h) == encodingUnknown || !isJSON(h.ContentType()) {
+	if misframed(h) != nil || encodingOf(h) == encodingUnknown || !r.takes(h.ContentType()) {
 		return false
 	}
 	who, err := s.identify(h, &r, time.Now())
 	return err == nil && !s.bodies.full(who.Account.ID, who.Account.Concurrency)
+}
+
+// takes says whether a body of that type is read, as JSON.
+func (r *resource) takes(contentType []byte) bool {
+	return isJSON(contentType) || r.module != nil && r.module.Manifest.AnyType
 }
 
 // isJSON accepts what says nothing about its type: our only type is JSON.
@@ -204,7 +209,7 @@ func (x *exchange) checkBodyHeaders(h *fasthttp.RequestHeader) *abi.Error {
 		length, _ = strconv.Atoi(string(skipped)) // we wrote it
 	}
 	switch {
-	case !isJSON(h.ContentType()):
+	case !x.takes(h.ContentType()):
 		return &abi.Error{Kind: abi.UnsupportedEncoding, Msg: "content-type: want application/json"}
 	case encodingOf(h) == encodingUnknown:
 		return &abi.Error{Kind: abi.UnsupportedEncoding, Msg: "content-encoding: want identity, gzip or zstd"}

@@ -75,7 +75,7 @@ func (s *Server) begin(ctx *fasthttp.RequestCtx) *exchange {
 	if x.conn, _ = ctx.Conn().(*conn); x.conn != nil && x.conn.parting.Swap(false) {
 		ctx.SetConnectionClose()
 	}
-	x.resource = s.resourceOf(ctx.Request.Header.RequestURI())
+	x.resource = s.resourceOf(&ctx.Request.Header)
 	if v := ctx.Request.Header.Peek("X-Stainless-Retry-Count"); len(v) > 0 && len(v) <= 2 {
 		if n, err := strconv.Atoi(string(v)); err == nil {
 			x.retries = n
@@ -163,7 +163,7 @@ func (x *exchange) failStatus(status int, e *abi.Error) {
 	r := &x.ctx.Response
 	r.SetStatusCode(status)
 	setRetryHeaders(&r.Header, e)
-	if e.Kind == abi.Timeout {
+	if e.Kind == abi.Timeout && x.module == nil { // a module's client gets its protocol's form
 		r.Header.SetContentType("text/html; charset=utf-8")
 		r.SetBodyString(gatewayTimeout)
 		return

@@ -20,7 +20,8 @@ const versesManifest = `{"name":"verses","kind":"translator","protocol":"verses"
 		{"method":"POST","path":"/verses/{model}:write","op":"generate"},
 		{"method":"POST","path":"/verses/{model}:count","op":"count"},
 		{"method":"GET","path":"/verses/{model}","op":"models"},
-		{"method":"POST","path":"/verses/find","op":"models"}]}`
+		{"method":"POST","path":"/verses/find","op":"models"},
+		{"method":"GET","path":"/verses/find","op":"models"}]}`
 
 // verses is a module with routes, as its author would write it.
 type verses struct{ lines bool }
@@ -128,12 +129,12 @@ func newModule(t testing.TB, framing string) *moduleTranslators {
 // Route tries the routes in the manifest's order, which suits these.
 func (f *moduleTranslators) Route(path []byte) (Routed, bool) {
 	for i := range f.manifest.Routes {
-		p, _ := guest.ParsePattern(f.manifest.Routes[len(f.manifest.Routes)-1-i].Path)
-		if i == 1 { // /verses/{model}, which others are more specific than
+		p, _ := guest.ParsePattern(f.manifest.Routes[i].Path)
+		if i == 2 { // /verses/{model}, which others are more specific than
 			continue
 		}
 		if params, ok := p.Match(path); ok {
-			return Routed{"verses", f.manifest, len(f.manifest.Routes) - 1 - i, params}, true
+			return Routed{"verses", f.manifest, i, params}, true
 		}
 	}
 	p, _ := guest.ParsePattern(f.manifest.Routes[2].Path)

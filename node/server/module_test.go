@@ -80,6 +80,9 @@ func TestModuleListsAndCounts(t *testing.T) {
 		{"DELETE", "/verses/all", "", goodKey, 405, ""},
 		{"OPTIONS", verse, "", goodKey, 204, ""},
 		{"HEAD", "/verses/all", "", goodKey, 200, ""},
+		{"GET", "/verses/find", "", goodKey, 200, both}, // another route on the path of a POST
+		{"HEAD", "/verses/find", "", goodKey, 200, ""},
+		{"PUT", "/verses/find", "", goodKey, 405, ""},
 	}
 	for _, c := range cases {
 		r := n.raw(request(c.method, c.path, c.body, "Authorization: Bearer "+c.key))
@@ -251,5 +254,39 @@ func TestModuleAccounts(t *testing.T) {
 	defer f.mu.Unlock()
 	if _, nobody := f.accounts[""]; !nobody || len(f.accounts) != 2 {
 		t.Errorf("%v", f.accounts)
+	}
+}
+
+// TestModuleTimeout: the 504 of a module's path has the form of its protocol.
+func TestModuleTimeout(t *testing.T) {
+	backend := newFakeBackend(func(s *fakeStream) {
+		s.out.Push(begin()...)
+		<-s.cancelled
+		s.cancelledAs(abi.Usage{InputUncached: 3}, 1, 1, 0)
+	})
+	n := startModule(t, Config{RequestTimeout: 40 * time.Millisecond}, backend, newModule(t, guest.FramingSSE))
+	r := n.raw(request("POST", verse+"?alt=whole", aVerse, bearerKey))
+	checkIDs(t, r)
+	if r.StatusCode != 504 || r.Header.Get("Content-Type") != "application/json" || r.body != `{"oops":"timeout","status":504}` {
+		t.Errorf("%d %v %q", r.StatusCode, r.Header, r.body)
+	}
+}
+
+// TestModuleContentType: a path takes what says that it is no JSON only where its manifest says so.
+func TestModuleContentType(t *testing.T) {
+	for _, any := range []bool{false, true} {
+		m := newModule(t, guest.FramingSSE)
+		m.manifest.AnyType = any
+		n := startModule(t, Config{}, newFakeBackend(say("x")), m)
+		want := map[bool]int{false: 415, true: 200}[any]
+		for _, header := range []string{"application/x-www-form-urlencoded", "text/plain"} {
+			r := n.raw(request("POST", "/verses/core-1.1:count", aVerse, bearerKey, "Content-Type: "+header))
+			if r.StatusCode != want {
+				t.Errorf("any type %v, %s: %d %s", any, header, r.StatusCode, r.body)
+			}
+		}
+		if r := n.raw(request("POST", "/v1/messages/count_tokens", aVerse, bearerKey, "Content-Type: text/plain")); r.StatusCode != 415 {
+			t.Errorf("a path of the contract took text/plain: %d", r.StatusCode)
+		}
 	}
 }

@@ -91,6 +91,9 @@ func (r *resource) readsBody() bool {
 
 // allow is the value of the Allow header.
 func (r *resource) allow() string {
+	if r.module != nil && len(r.module.Manifest.Methods(r.module.Index)) > 1 {
+		return "GET, HEAD, POST, OPTIONS"
+	}
 	if r.readsBody() {
 		return "POST, OPTIONS"
 	}
@@ -150,16 +153,18 @@ func routeOf(target []byte) (route, family) {
 	return routeUnknown, familyOf(path)
 }
 
-// resourceOf finds what a request target stands for: an endpoint, less those that need
+// resourceOf finds what a request's target stands for: an endpoint, less those that need
 // what this server lacks, a translator or the leave to show its load; or else the path
-// of a module.
-func (s *Server) resourceOf(target []byte) resource {
+// of a module, which may have a route for each method.
+func (s *Server) resourceOf(h *fasthttp.RequestHeader) resource {
+	target := h.RequestURI()
 	r, f := routeOf(target)
 	if r.translated() && s.deps.Translators == nil || r == routeLoad && s.deps.Load == nil {
 		return resource{route: routeUnknown, family: f}
 	}
 	if r == routeUnknown && s.deps.Translators != nil {
 		if m, ok := s.deps.Translators.Route(pathOf(target)); ok {
+			m.Index = m.Manifest.For(m.Index, string(h.Method()))
 			return resource{routeModule, endpoints[routeModule].family, &m}
 		}
 	}

@@ -275,7 +275,7 @@ func FuzzHeaders(f *testing.F) {
 		if h.ContentLength() != 10 {
 			return // the fuzzer set the length itself
 		}
-		r := s.resourceOf(h.RequestURI())
+		r := s.resourceOf(&h)
 		if _, err := s.identify(&h, &r, time.Now()); err != nil || !r.readsBody() {
 			t.Errorf("a body is read for %q %q with %q", method, target, name)
 		}

@@ -38,6 +38,7 @@ func TestModulesAreWhatTheySay(t *testing.T) {
 			Routes, Keys, Headers, Query, Statuses json.RawMessage
 			Framing                                string
 			ContentType                            string `json:"content_type"`
+			AnyContentType                         bool   `json:"any_content_type"`
 		}
 		d := json.NewDecoder(bytes.NewReader(section(t, wasm, "corenode.manifest")))
 		d.DisallowUnknownFields()
