@@ -38,7 +38,7 @@ func TestModelFilesOfTheReadme(t *testing.T) {
 	for _, dtype := range []string{"F32", "F16", "BF16", "FP8 with block scales"} {
 		cases["2 "+dtype] = folderOf(t, "qwen3", dtype, nil)
 	}
-	for arch, recording := range map[string]string{"llama": "llama", "qwen2": "qwen2", "qwen3": "qwen3", "qwen3moe": "qwen3_moe",
+	for arch, recording := range map[string]string{"llama": "llama", "qwen2": "qwen2", "qwen3": "qwen3", "qwen3moe": "qwen3_moe", "gpt-oss": "gpt_oss",
 		"qwen35": "qwen3_5", "qwen35moe": "qwen3_5_moe"} {
 		cases["3 `"+arch+"`"] = folderOf(t, recording, "BF16", nil)
 	}

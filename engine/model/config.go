@@ -97,6 +97,7 @@ type arch struct {
 	sharedFF bool
 	windows  bool // all layers are local where the file has a window
 	scored   bool // experts with scores of their own, see keys.scored; norms of q and k are optional
+	clamped  bool // sinks, experts with biases and limits, layers that are local in turns
 	gemma    bool // embeddings times the root of their width, norms behind mixer and FFN, GELU, local layers
 }
 
@@ -108,6 +109,7 @@ var archs = map[string]arch{
 	"qwen3moe":  {ffnNorm: "ffn_norm.weight", neox: true, qkNorm: true, moe: true},
 	"gemma3":    {ffnNorm: "ffn_norm.weight", neox: true, qkNorm: true, gemma: true},
 	"glm4moe":   {ffnNorm: "post_attention_norm.weight", neox: true, moe: true, scored: true},
+	"gpt-oss":   {ffnNorm: "post_attention_norm.weight", neox: true, bias: true, moe: true, clamped: true},
 	"qwen35":    {ffnNorm: "post_attention_norm.weight", neox: true, qkNorm: true, hybrid: true},
 	"qwen35moe": {ffnNorm: "post_attention_norm.weight", neox: true, qkNorm: true, hybrid: true, moe: true, sharedFF: true},
 }
@@ -174,6 +176,10 @@ func (k *keys) attention(c *Config) {
 func (k *keys) windows(c *Config, a arch) {
 	c.QueryScale = 1 / math.Sqrt(float64(c.HeadDim))
 	w := k.int("attention.sliding_window", 0, 0, contextMax)
+	if a.clamped {
+		k.alternating(c, w)
+		return
+	}
 	if !a.gemma {
 		switch {
 		case w == 0 || w >= c.ContextLength:
@@ -319,7 +325,11 @@ func (k *keys) yarn(c *Config) func(pair int) float64 {
 	at := func(turns float64) float64 {
 		return float64(c.RopeDim) * math.Log(context/(turns*2*math.Pi)) / (2 * math.Log(c.RopeBase))
 	}
-	low, high := max(0, math.Floor(at(fast))), min(float64(c.RopeDim-1), math.Ceil(at(slow)))
+	low, high := at(fast), at(slow)
+	if !archs[c.Arch].clamped {
+		low, high = math.Floor(low), math.Ceil(high)
+	}
+	low, high = max(0, low), min(float64(c.RopeDim-1), high)
 	if high == low {
 		high += 0.001
 	}

@@ -329,6 +329,7 @@ func (m *Model) experts(w *moe, n int) {
 	a, c := &m.act, m.cfg
 	if w.shared == nil {
 		m.multiply(a.h, n, a.router, w.router)
+		m.bias(a.router, w.routerBias, n, c.Experts)
 		m.b.Experts(a.delta, a.h, a.router, n, w.stack, w.routing)
 		return
 	}

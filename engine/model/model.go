@@ -80,6 +80,7 @@ type dense struct{ gate, up, down kernel.Weight }
 // weight in the sum is sigmoid(sharedGate · x), or 1 where sharedGate is nil.
 type moe struct {
 	router     kernel.Weight
+	routerBias kernel.Buffer // nil without
 	stack      kernel.ExpertStack
 	routing    kernel.Routing
 	shared     *dense
@@ -160,6 +161,9 @@ func (t *tensors) layer(c Config, i int, linear bool) layer {
 		l.mixNorm = t.scaled(p+"post_attention_norm.weight", share, c.Hidden)
 		l.endNorm = t.scaled(p+"post_ffw_norm.weight", share, c.Hidden)
 	}
+	if a.clamped {
+		l.attention.sinks = t.vector(p+"attn_sinks.weight", c.Heads)
+	}
 	switch {
 	case i < c.DenseLead || !a.moe:
 		l.dense = t.dense(p, "", c.Hidden, c.FF)
@@ -167,6 +171,9 @@ func (t *tensors) layer(c Config, i int, linear bool) layer {
 		l.moe = t.scored(c, p)
 	default:
 		l.moe = t.moe(c, p)
+		if a.clamped {
+			t.clamp(l.moe, c, p)
+		}
 	}
 	return l
 }

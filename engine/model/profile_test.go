@@ -114,7 +114,8 @@ func (p *profiler) StoreKV(c kernel.Cache, layer int, k, v kernel.Buffer, step *
 	p.Backend.StoreKV(c, layer, k, v, step)
 }
 
-func (p *profiler) Attend(c kernel.Cache, layer int, dst, q kernel.Buffer, step *kernel.Step, heads, window int, scale float32, sinks kernel.Buffer) {
+func (p *profiler) Attend(c kernel.Cache, layer int, dst, q kernel.Buffer, step *kernel.Step, heads, window int, scale float32,
+	sinks kernel.Buffer) {
 	defer p.count("Attend", time.Now(), 0)
 	p.Backend.Attend(c, layer, dst, q, step, heads, window, scale, sinks)
 }

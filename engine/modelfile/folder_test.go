@@ -149,13 +149,13 @@ func TestFolderRefusals(t *testing.T) {
 // model to refuse it by; what is broken is refused here.
 func TestFolderTensors(t *testing.T) {
 	f, err := modelfile.Translate([]byte(tinyConfig), gguftest.Safetensors([]gguftest.Stored{
-		{Name: "model.layers.0.self_attn.sinks", DType: "F32", Shape: []int{1}, Data: make([]byte, 4)},
+		{Name: "model.layers.0.self_attn.gates", DType: "F32", Shape: []int{1}, Data: make([]byte, 4)},
 		{Name: "model.layers.00.mlp.down_proj.weight", DType: "F32", Shape: []int{1}, Data: make([]byte, 4)},
 	}))
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{"model.layers.0.self_attn.sinks", "model.layers.00.mlp.down_proj.weight"} {
+	for _, name := range []string{"model.layers.0.self_attn.gates", "model.layers.00.mlp.down_proj.weight"} {
 		if _, ok := f.Tensor(name); !ok {
 			t.Errorf("%s lost its name", name)
 		}
@@ -314,6 +314,11 @@ func FuzzFolder(f *testing.F) {
 			gguftest.Store("model.layers.0.linear_attn.conv1d.weight", "F16", make([]float32, 16), 8, 1, 2),
 			gguftest.Store("mtp.fc.weight", "F16", make([]float32, 32), 4, 8),
 		}))
+	blocks, scales, values := fourBits(f)
+	f.Add([]byte(ossConfig), gguftest.Safetensors([]gguftest.Stored{blocks, scales}))
+	f.Add([]byte(ossConfig), gguftest.Safetensors([]gguftest.Stored{
+		gguftest.Store("model.layers.0.mlp.experts.down_proj", "F32", values[:64], 2, 8, 4),
+		gguftest.Store("model.layers.0.mlp.experts.gate_up_proj_bias", "F32", values[:8], 2, 4)}))
 	f.Fuzz(func(t *testing.T, config, safetensors []byte) {
 		n := len(config) + len(safetensors)
 		var file *modelfile.File

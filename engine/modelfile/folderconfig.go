@@ -13,7 +13,7 @@ import (
 // architectures are the values of model_type that are understood.
 var architectures = map[string]string{
 	"llama": "llama", "mistral": "llama", "qwen2": "qwen2", "qwen3": "qwen3", "qwen3_moe": "qwen3moe",
-	"glm4_moe": "glm4moe", "gemma3": "gemma3", "gemma3_text": "gemma3",
+	"glm4_moe": "glm4moe", "gpt_oss": "gpt-oss", "gemma3": "gemma3", "gemma3_text": "gemma3",
 	"qwen3_5": "qwen35", "qwen3_5_text": "qwen35", "qwen3_5_moe": "qwen35moe", "qwen3_5_moe_text": "qwen35moe",
 }
 
@@ -209,8 +209,12 @@ func (c *folderConfig) common(k *folderKeys, raw []*rawTensor) {
 	eps := 1e-6
 	k.get("rms_norm_eps", &eps)
 	c.put("attention.layer_norm_rms_epsilon", float32(eps))
-	if c.gemma {
+	switch {
+	case c.gemma:
 		c.windows(k)
+		return
+	case c.arch == gptOSS:
+		c.alternating(k)
 		return
 	}
 	must(k, "hidden_act", "silu")
@@ -271,6 +275,10 @@ func (c *folderConfig) windows(k *folderKeys) {
 }
 
 func (c *folderConfig) ffn(k *folderKeys) {
+	if c.arch == gptOSS {
+		c.clamped(k)
+		return
+	}
 	if ff := k.int("intermediate_size", 0); ff > 0 {
 		c.number("feed_forward_length", ff)
 	}
@@ -358,7 +366,11 @@ func (c *folderConfig) quantization(outer, k *folderKeys) {
 	}
 	q := newFolderKeys(text, "quantization_config.", outer.errs)
 	method := "none"
-	if q.get("quant_method", &method); method != "fp8" {
+	if q.get("quant_method", &method); method == "mxfp4" && c.arch == gptOSS {
+		q.unknown(setOf("modules_to_not_convert"))
+		return
+	}
+	if method != "fp8" {
 		q.fail("quant_method is %q, only fp8 is supported", method)
 		return
 	}
@@ -399,8 +411,11 @@ func (c *folderConfig) rope(k *folderKeys) {
 	if c.glm {
 		share = 0.5
 	}
-	if c.gemma {
+	switch {
+	case c.gemma:
 		theta = 1e6
+	case c.arch == gptOSS:
+		theta = 150000
 	}
 	r.get("rope_theta", &theta)
 	r.get("partial_rotary_factor", &share)
@@ -466,7 +481,10 @@ func (c *folderConfig) ropeScaling(r *folderKeys, kind string, theta float64, di
 		c.put("rope.scaling.yarn_beta_slow", float32(number("beta_slow", 1)))
 		usual := 0.1*math.Log(factor) + 1
 		c.put("rope.scaling.yarn_attn_factor", float32(number("attention_factor", usual)/usual))
-		must(r, "truncate", true)
+		truncate := true
+		if r.get("truncate", &truncate); truncate == (c.arch == gptOSS) {
+			r.fail("truncate is %v, which is not supported for %s", truncate, c.arch)
+		}
 	default:
 		r.fail("rope_type is %q, want default, linear, llama3 or yarn", kind)
 	}

@@ -57,6 +57,13 @@ var layerNames = map[string]string{
 	"embed_tokens.weight":                 "nextn.embed_tokens.weight",
 	"shared_head.norm.weight":             "nextn.shared_head_norm.weight",
 	"shared_head.head.weight":             "nextn.shared_head_head.weight",
+	"self_attn.sinks":                     "attn_sinks.weight",
+	"mlp.router.weight":                   "ffn_gate_inp.weight",
+	"mlp.router.bias":                     "ffn_gate_inp.bias",
+	"mlp.experts.gate_up_proj_bias":       "ffn_gate_up_exps.bias",
+	"mlp.experts.down_proj_bias":          "ffn_down_exps.bias",
+	"mlp.experts.gate_up_proj_blocks":     "ffn_gate_up_exps.weight",
+	"mlp.experts.down_proj_blocks":        "ffn_down_exps.weight",
 	"post_attention_layernorm.weight":     "ffn_norm.weight",
 	"pre_feedforward_layernorm.weight":    "ffn_norm.weight",
 	"post_feedforward_layernorm.weight":   "post_ffw_norm.weight",
@@ -134,6 +141,9 @@ func (b *builder) take(r *rawTensor) error {
 	if scaled, ok := strings.CutSuffix(r.name, scaleSuffix); ok && b.raw[scaled] != nil && b.raw[scaled].dtype == "F8_E4M3" {
 		return nil // part of the other one
 	}
+	if of, ok := strings.CutSuffix(r.name, fourBitScales); ok && b.raw[of+fourBitBlocks] != nil {
+		return nil // so are these
+	}
 	if slices.ContainsFunc(otherPrefixes, func(p string) bool { return strings.HasPrefix(r.name, p) }) {
 		return nil
 	}
@@ -146,6 +156,9 @@ func (b *builder) take(r *rawTensor) error {
 		return err
 	}
 	t.Name = name
+	if b.config.arch == gptOSS && strings.Contains(name, "_exps.") {
+		return b.clamped(t, strings.HasSuffix(r.name, fourBitBlocks))
+	}
 	if expert >= 0 {
 		return b.collect(t, expert)
 	}
@@ -201,7 +214,7 @@ func (b *builder) name(name string) (gguf string, expert int) {
 	}
 	rest, expert = cutExpert(rest)
 	gguf = layerNames[rest]
-	if newer := layerNames[rest+" new"]; newer != "" && (b.config.hybrid || b.config.gemma || b.config.glm) {
+	if newer := layerNames[rest+" new"]; newer != "" && (b.config.hybrid || b.config.gemma || b.config.glm || b.config.arch == gptOSS) {
 		gguf = newer
 	}
 	if gguf == "" || expert >= b.config.experts {
@@ -280,6 +293,9 @@ func (b *builder) tensor(r *rawTensor) (*Tensor, error) {
 	slices.Reverse(shape)
 	if typ, ok := types[r.dtype]; ok {
 		return &Tensor{Type: typ, Shape: shape, Data: r.data, Offset: r.offset}, nil
+	}
+	if strings.HasSuffix(r.name, fourBitBlocks) {
+		return b.fourBit(r)
 	}
 	if r.dtype != "F8_E4M3" {
 		return nil, fmt.Errorf("type %s cannot be read, want F32, F16, BF16 or F8_E4M3", r.dtype)

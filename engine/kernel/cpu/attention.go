@@ -89,7 +89,8 @@ type attendTask struct {
 type attendPiece struct{ unit, rng int }
 
 // Attend implements kernel.Backend.
-func (b *Backend) Attend(kc kernel.Cache, layer int, dst, q kernel.Buffer, step *kernel.Step, heads, window int, scale float32, sinks kernel.Buffer) {
+func (b *Backend) Attend(kc kernel.Cache, layer int, dst, q kernel.Buffer, step *kernel.Step, heads, window int, scale float32,
+	sinks kernel.Buffer) {
 	c, t := kc.(*cache), &b.attend
 	n := step.Rows * heads * c.cfg.HeadDim
 	t.c, t.layer, t.heads, t.group, t.window, t.scale = c, layer, heads, heads/c.cfg.KVHeads, window, scale

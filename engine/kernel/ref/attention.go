@@ -39,14 +39,16 @@ func (*Backend) Rope(x, angles kernel.Buffer, n, heads, headDim, half int, neox 
 }
 
 // Attend implements kernel.Backend.
-func (*Backend) Attend(kc kernel.Cache, layer int, dst, q kernel.Buffer, step *kernel.Step, heads, window int, scale float32, sinks kernel.Buffer) {
+func (*Backend) Attend(kc kernel.Cache, layer int, dst, q kernel.Buffer, step *kernel.Step, heads, window int, scale float32,
+	sinks kernel.Buffer) {
 	c := kc.(*cache)
 	d := c.cfg.HeadDim
 	for _, s := range step.Spans {
 		for i := range s.Len {
 			for h := range heads {
 				at := ((s.Row+i)*heads + h) * d
-				sum, top := c.attend(mem(dst)[at:at+d], mem(q)[at:at+d], layer, h/(heads/c.cfg.KVHeads), s.Pages, s.Pos+i, window, float64(scale))
+				kvHead := h / (heads / c.cfg.KVHeads)
+				sum, top := c.attend(mem(dst)[at:at+d], mem(q)[at:at+d], layer, kvHead, s.Pages, s.Pos+i, window, float64(scale))
 				if sinks != nil {
 					share := sum / (sum + math.Exp(float64(mem(sinks)[h])-top))
 					for j := range d {

@@ -330,7 +330,8 @@ func TestExperts(t *testing.T) {
 	near(t, "Experts", out, w*act(1), (1-w)*act(2), act(1)/2, act(2)/2)
 	b.Experts(out, upload(1), upload(1, 2, 90), 1, kernel.ExpertStack{Gate: gate, Up: up, Down: down}, kernel.Routing{Top: 1})
 	near(t, "one expert", out, 10*act(3), 10*act(3))
-	s := kernel.ExpertStack{Gate: gate, Up: up, Down: down, GateBias: upload(0, 0, 7), UpBias: upload(0, 0, -9), DownBias: upload(0, 0, 0, 0, 1, 2), Limit: 5, Alpha: 2}
+	s := kernel.ExpertStack{Gate: gate, Up: up, Down: down, Limit: 5, Alpha: 2}
+	s.GateBias, s.UpBias, s.DownBias = upload(0, 0, 7), upload(0, 0, -9), upload(0, 0, 0, 0, 1, 2)
 	b.Experts(out, upload(1), upload(1, 2, 90), 1, s, kernel.Routing{Top: 1}) // gate 3+7, up 1-9
 	limited := (-5 + 1) * 5 / (1 + math.Exp(-2*5))
 	near(t, "limited", out, 1+10*limited, 2+10*limited)

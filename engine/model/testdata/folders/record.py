@@ -66,6 +66,10 @@ CASES = {
                     num_experts_per_tok=3, moe_intermediate_size=24, shared_expert_intermediate_size=40, tie_word_embeddings=False,
                     rope_parameters=dict(rope_type="default", rope_theta=1e7, partial_rotary_factor=0.25,
                                          mrope_section=[2, 1, 1], mrope_interleaved=True))),
+    "gpt_oss": ("gpt_oss", torch.bfloat16, dict(SHAPE, num_hidden_layers=3, hidden_size=40, intermediate_size=24, num_attention_heads=6,
+                num_key_value_heads=2, head_dim=16, num_local_experts=5, num_experts_per_tok=2, sliding_window=20, tie_word_embeddings=False,
+                rope_parameters=dict(rope_type="yarn", rope_theta=150000.0, factor=8.0, beta_fast=32.0, beta_slow=1.0, truncate=False,
+                                     original_max_position_embeddings=64))),
 }
 PROMPT, GREEDY = 150, 8
 POSITIONS = [0, 1, 15, 16, 62, 63, 64, 65, 127, 128, 129, 149]
@@ -87,7 +91,9 @@ def rule(name, shape, around0):
     """Offset and scale of a tensor's values."""
     if name.endswith("norm.weight"):
         return (0.0 if around0 and "linear_attn" not in name else 1.0), 0.25
-    if name.endswith(("A_log", "dt_bias", ".bias", "correction_bias")):
+    if name.endswith("gate_up_proj_bias"):
+        return 0.0, 8.0  # over the limit of 7
+    if name.endswith(("A_log", "dt_bias", "bias", "sinks")):
         return 0.0, 1.0
     if "embed_tokens" in name:
         return 0.0, 0.25
