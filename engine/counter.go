@@ -8,6 +8,7 @@ import (
 
 	"corenode/engine/messages"
 	"corenode/engine/modelfile"
+	"corenode/engine/output"
 	"corenode/engine/template"
 	"corenode/engine/tokenizer"
 )
@@ -73,6 +74,9 @@ func (e *Engine) countWithJSON() error {
 	bos, _ := e.tokenizer.BOS()
 	e.bos, e.eos = e.textOf(bos), e.textOf(e.tokenizer.EOS())
 	e.turn, e.marker = e.special("<|im_start|>"), e.special("<tool_call>")
+	if e.marks = e.findMarks(); e.marks != nil {
+		e.turn = e.special(output.MarkStart)
+	}
 	return nil
 }
 

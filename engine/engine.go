@@ -43,6 +43,8 @@ type Engine struct {
 	bos, eos  string        // as templates write them, empty without one
 	turn      int32         // id of the token that starts a turn, -1 without one
 	marker    int32         // id of the token that begins a call, -1 without one
+	// marks are the tokens of a model that writes messages in channels, by id; nil for others.
+	marks     map[int32]string
 	forwarder Forwarder
 	backend   kernel.Backend // nil for Instant
 	vocab     int            // width of the logits

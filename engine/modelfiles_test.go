@@ -103,6 +103,13 @@ func vocabulary(t *testing.T) *modelfile.File {
 // folderOf is the folder of a recorded checkpoint with more tokens, its matrices in a type.
 func folderOf(t *testing.T, recording, dtype string, rope json.RawMessage) string {
 	t.Helper()
+	return folderWith(t, recording, dtype, rope, 512, map[string]string{"tokenizer.json": gguftest.TokenizerJSON(vocabulary(t)),
+		"tokenizer_config.json": `{"eos_token": "<|im_end|>"}`, "generation_config.json": `{"eos_token_id": [511, 509]}`,
+		"chat_template.jinja": "{% for m in messages %}<|im_start|>{{ m.content }}<|im_end|>{% endfor %}{{ eos_token }}"})
+}
+
+func folderWith(t *testing.T, recording, dtype string, rope json.RawMessage, vocab int, texts map[string]string) string {
+	t.Helper()
 	text, err := os.ReadFile(filepath.Join("model/testdata/folders", recording+".json"))
 	if err != nil {
 		t.Fatal(err)
@@ -114,7 +121,6 @@ func folderOf(t *testing.T, recording, dtype string, rope json.RawMessage) strin
 	if err := json.Unmarshal(text, &r); err != nil {
 		t.Fatal(err)
 	}
-	const vocab = 512
 	r.Config["vocab_size"] = vocab
 	if rope != nil {
 		r.Config["rope_parameters"] = rope
@@ -142,9 +148,7 @@ func folderOf(t *testing.T, recording, dtype string, rope json.RawMessage) strin
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
-	texts := map[string]string{"config.json": string(config), "tokenizer.json": gguftest.TokenizerJSON(vocabulary(t)),
-		"tokenizer_config.json": `{"eos_token": "<|im_end|>"}`, "generation_config.json": `{"eos_token_id": [511, 509]}`,
-		"chat_template.jinja": "{% for m in messages %}<|im_start|>{{ m.content }}<|im_end|>{% endfor %}{{ eos_token }}"}
+	texts["config.json"] = string(config)
 	if err := gguftest.WriteFolder(dir, texts, tensors, 2); err != nil {
 		t.Fatal(err)
 	}

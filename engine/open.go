@@ -11,6 +11,7 @@ import (
 	"corenode/engine/kernel/cpu"
 	"corenode/engine/model"
 	"corenode/engine/modelfile"
+	"corenode/engine/output"
 	"corenode/engine/sample"
 	"corenode/engine/template"
 	"corenode/engine/tokenizer"
@@ -145,6 +146,9 @@ func (e *Engine) loadText(o Options) (err error) {
 	bos, _ := e.tokenizer.BOS()
 	e.bos, e.eos = e.textOf(bos), e.textOf(e.tokenizer.EOS())
 	e.turn, e.marker = e.special("<|im_start|>"), e.special("<tool_call>")
+	if e.marks = e.findMarks(); e.marks != nil {
+		e.turn = e.special(output.MarkStart)
+	}
 	return nil
 }
 

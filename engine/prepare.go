@@ -12,6 +12,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"corenode/engine/grammar"
 	"corenode/engine/messages"
 	"corenode/engine/output"
 	"corenode/engine/sample"
@@ -45,7 +46,16 @@ func (e *Engine) Prepare(account string, q *messages.Request) (*Request, error) 
 	if least := q.Sampling.MinTokens; least > most {
 		return nil, over("min_tokens", least, most, "the most tokens that this answer may have")
 	}
-	form, trigger, err := e.constrain(account, q, thinking, begun)
+	var form *grammar.Grammar
+	var trigger Trigger
+	var channels *Channels
+	header, opened := "", false
+	if e.marks != nil && !q.Raw {
+		header, opened = e.header(q)
+		channels, err = e.channels(account, q)
+	} else {
+		form, trigger, err = e.constrain(account, q, thinking, begun)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -56,9 +66,10 @@ func (e *Engine) Prepare(account string, q *messages.Request) (*Request, error) 
 	return &Request{
 		Model: e.info.ID, Stream: q.Stream, Prompt: prompt, MaxTokens: most, Sampling: params, Distinct: distinct,
 		MinTokens: q.Sampling.MinTokens, IgnoreEOS: q.Sampling.IgnoreEOS,
-		Grammar: form, Trigger: trigger, Hidden: e.hidden(q),
+		Grammar: form, Trigger: trigger, Channels: channels, Hidden: e.hidden(q),
 		Parse: output.Options{
 			Thinking: thinking, Begun: begun, Tools: offered(q), Marked: e.marker >= 0, Stops: q.StopSequences,
+			Channels: channels != nil, Header: header, Opened: opened,
 			SingleCall: singleCall(q), Constrained: form != nil, NewID: newToolID,
 		},
 		Snapshots: e.snapshots(prompt), Conversation: Conversation(q),
@@ -185,6 +196,12 @@ func (e *Engine) rendered(q *messages.Request, most int) (ids []int32, thinking,
 		return nil, false, false, templateError(err)
 	}
 	thinking = template.StartsThinking(text)
+	switch {
+	case e.marks != nil && beginning == nil:
+		text += begunHeader(e.header(q))
+	case e.marks != nil:
+		text += output.MarkChannel + "final" + output.MarkMessage
+	}
 	if beginning != nil {
 		var prefill string
 		prefill, begun = e.prefill(*beginning, thinking)
@@ -240,6 +257,11 @@ func (e *Engine) input(q *messages.Request) (in template.Input, beginning *messa
 	}
 	for i := range msgs {
 		in.Messages = e.appendMessage(in.Messages, msgs, i)
+	}
+	if e.marks != nil {
+		if in.Messages = oneCallEach(in.Messages); !q.Thinking {
+			in.Effort = "low"
+		}
 	}
 	return in, beginning
 }
@@ -353,7 +375,7 @@ func (e *Engine) assistant(m messages.Message) template.Message {
 func (e *Engine) toolObject(t messages.Tool) json.RawMessage {
 	b := []byte(`{"type":"function","function":{"name":`)
 	b, _ = jsontext.AppendQuote(b, e.tokenizer.Protect(t.Name))
-	if t.Description != "" {
+	if t.Description != "" || e.marks != nil { // whose templates show one
 		b = append(b, `,"description":`...)
 		b, _ = jsontext.AppendQuote(b, e.tokenizer.Protect(t.Description))
 	}

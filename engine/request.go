@@ -48,6 +48,8 @@ type Request struct {
 	// where on.
 	Grammar *grammar.Grammar
 	Trigger Trigger
+	// Channels are of a model that writes messages in channels; nil for others.
+	Channels *Channels
 	// Hidden are tokens that are never sampled in this answer, ascending.
 	Hidden []int32
 	Parse  output.Options

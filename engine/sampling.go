@@ -126,6 +126,15 @@ func (r *run) take(token int32, stops []int32) outcome {
 // does so whatever its text is; where there is none, a block may begin one.
 func (r *run) parse(token int32) {
 	q := r.job.Request
+	if q.Channels != nil {
+		if mark := q.Channels.Marks[token]; mark != "" {
+			r.events = r.parser.Mark(r.parser.Feed(r.events, r.decoder.Flush()), mark)
+			r.restrain()
+			return
+		}
+		r.events = r.parser.Feed(r.events, r.decoder.Feed(token))
+		return
+	}
 	if q.Trigger.At == AtBlock || !q.Parse.Marked || len(q.Parse.Tools) == 0 || token != q.Trigger.Token {
 		r.events = r.parser.Feed(r.events, r.decoder.Feed(token))
 	} else {

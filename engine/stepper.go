@@ -156,6 +156,9 @@ func (s *Stepper) Submit(j *Job, now time.Time) error {
 		r.matcher = q.Grammar.NewMatcher(s.engine.vocabulary())
 		r.trigger()
 	}
+	if q.Channels != nil {
+		r.restrain()
+	}
 	if s.drafts {
 		r.drafter = draft.New(s.stops)
 		if s.predictionLayer() != nil {

@@ -61,6 +61,10 @@ type Options struct {
 	Tools []Tool
 	// Marked says that the vocabulary has a token for <tool_call>, which Call is told of.
 	Marked bool
+	// Channels says that the model writes messages in channels. Header is what the prompt has of
+	// the first one's header; with Begun or Opened the prompt has all of it.
+	Channels, Opened bool
+	Header           string
 	// Stops are the stop sequences; empty ones are ignored. They are looked for
 	// in answer text, not in thinking, in calls, or in the blank lines before an answer that is not Begun.
 	// The one that is complete first wins; of several, the longest.
@@ -81,6 +85,7 @@ const (
 	stateThinking
 	stateAnswer
 	stateCall
+	stateHeader // of a message in a channel
 )
 
 // Parser reads one answer. It is not safe for concurrent use.
@@ -101,6 +106,9 @@ type Parser struct {
 	// thought says that the held call began while thinking.
 	thought bool
 	call    callScan
+
+	header string // of the message that begins, in channels
+	callee string // the tool that a message is to
 
 	open  bool // a block is open
 	block abi.BlockKind
@@ -128,6 +136,11 @@ func New(o Options) *Parser {
 	if o.Begun {
 		p.state, p.fresh, p.first = stateAnswer, false, o.Constrained // what is held says where its calls begin
 	}
+	if o.Channels && !o.Begun {
+		if p.state, p.header = stateHeader, o.Header; o.Opened {
+			p.enterMessage()
+		}
+	}
 	for _, s := range o.Stops {
 		if s != "" {
 			p.stops = append(p.stops, s)
@@ -152,7 +165,9 @@ func (p *Parser) ends() []string {
 func (p *Parser) Called() bool { return p.calls > 0 }
 
 // spelled says whether <tool_call>, as text, would begin a call here.
-func (p *Parser) spelled() bool { return p.first && !p.options.Marked && len(p.options.Tools) > 0 }
+func (p *Parser) spelled() bool {
+	return p.first && !p.options.Marked && !p.options.Channels && len(p.options.Tools) > 0
+}
 
 // AtBlock says whether a block starts here that may be a call, by its text, and what is
 // there of it. The text is valid until the next Feed.
@@ -195,6 +210,9 @@ func (p *Parser) Call(dst []abi.Event) []abi.Event {
 func (p *Parser) Feed(dst []abi.Event, text string) []abi.Event {
 	if p.Done() || p.finished {
 		return dst
+	}
+	if p.options.Channels {
+		return p.feedChannels(dst, text)
 	}
 	p.buf = append(p.buf, text...)
 	for more := true; more && !p.Done(); {
@@ -272,7 +290,14 @@ func (p *Parser) Finish(dst []abi.Event, truncated bool) []abi.Event {
 	if !p.Done() {
 		p.cut = truncated
 		p.cutCall = truncated && p.state == stateCall
-		dst = p.flush(dst)
+		switch {
+		case p.options.Channels && p.cutCall:
+			dst = p.emitBuf(dst)
+		case p.options.Channels:
+			dst = p.endMessage(dst)
+		default:
+			dst = p.flush(dst)
+		}
 	}
 	p.buf = nil
 	return p.close(dst)

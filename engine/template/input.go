@@ -1,6 +1,7 @@
 package template
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 )
@@ -32,6 +33,9 @@ func (in *Input) variables(s *scope) error {
 	s.set("documents", none{})
 	s.set("add_generation_prompt", in.GenerationPrompt)
 	s.set("enable_thinking", in.Thinking)
+	if in.Effort != "" {
+		s.set("reasoning_effort", in.Effort)
+	}
 	if in.BOS != "" {
 		s.set("bos_token", in.BOS)
 	}
@@ -74,7 +78,7 @@ func (m *Message) value() (value, error) {
 	o[0] = member{"role", role}
 	o[1] = member{"content", m.Content}
 	if m.HasReasoning {
-		o = append(o, member{"reasoning_content", m.Reasoning})
+		o = append(o, member{cmp.Or(m.ReasoningName, "reasoning_content"), m.Reasoning})
 	}
 	if len(m.ToolCalls) > 0 {
 		calls, err := callsValue(m.ToolCalls)

@@ -79,7 +79,9 @@ type Message struct {
 	// template only if HasReasoning.
 	Reasoning    string
 	HasReasoning bool
-	ToolCalls    []ToolCall
+	// ReasoningName is what the template calls it; reasoning_content when empty.
+	ReasoningName string
+	ToolCalls     []ToolCall
 	// ToolCallID is the call whose result a tool's message is. Undefined when empty.
 	ToolCallID string
 }
@@ -95,6 +97,8 @@ type Input struct {
 	GenerationPrompt bool
 	// Thinking is enable_thinking, always defined for the template.
 	Thinking bool
+	// Effort is reasoning_effort. Undefined for the template when empty.
+	Effort string
 	// BOS and EOS are the texts of bos_token and eos_token, which some templates
 	// print. Undefined for the template when empty.
 	BOS, EOS string

@@ -202,7 +202,7 @@ func (t *Tokenizer) findStops(v Vocab) []int32 {
 		}
 	}
 	for _, name := range []string{"<|endoftext|>", "<|end_of_text|>", "<|im_end|>", "<|eot_id|>", "<|eom_id|>",
-		"<end_of_turn>"} {
+		"<end_of_turn>", "<|return|>", "<|call|>"} {
 		if id, ok := t.specials.ids[name]; ok && t.kinds[id] == typeControl {
 			stops = append(stops, id)
 		}

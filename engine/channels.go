@@ -1,0 +1,130 @@
+package engine
+
+import (
+	"fmt"
+
+	"corenode/engine/grammar"
+	"corenode/engine/messages"
+	"corenode/engine/output"
+	"corenode/engine/template"
+)
+
+// A model of channels (gpt-oss) marks thinking, answers and calls with tokens of its own, which
+// output.Parser takes. Here the prompt begins the message that a request forces, and
+// the body of a message is held to the schema of its tool, or to the format of the answer.
+
+// Channels are what a request of such a model needs while it runs.
+type Channels struct {
+	Marks      map[int32]string
+	Calls      map[string]*grammar.Grammar // by tool
+	Text       *grammar.Grammar            // of the answer; nil for a free one
+	Vocabulary *grammar.Vocabulary
+}
+
+// findMarks finds the tokens of the channel format; nil where the vocabulary lacks one that is needed.
+func (e *Engine) findMarks() map[int32]string {
+	marks := map[int32]string{}
+	for _, name := range []string{output.MarkStart, output.MarkChannel, output.MarkConstrain, output.MarkMessage, output.MarkEnd} {
+		if id := e.special(name); id >= 0 {
+			marks[id] = name
+		} else if name != output.MarkConstrain {
+			return nil
+		}
+	}
+	return marks
+}
+
+// header is the header of the answer's first message as far as the request decides it, and
+// whether it is all of it: "" where the model does. A prompt ends with its author.
+func (e *Engine) header(q *messages.Request) (header string, whole bool) {
+	const call = output.MarkChannel + "commentary to=functions."
+	tools := offered(q)
+	switch {
+	case q.Raw:
+		return "", false
+	case q.ToolChoice.Mode == "tool":
+		return call + q.ToolChoice.Name + " " + output.MarkConstrain + "json", true
+	case forced(q) && len(tools) == 1:
+		return call + tools[0].Name + " " + output.MarkConstrain + "json", true
+	case forced(q):
+		return call, false
+	case !q.Thinking && len(tools) == 0:
+		return output.MarkChannel + "final", true
+	}
+	return "", false
+}
+
+// begunHeader is the header as the prompt has it.
+func begunHeader(header string, whole bool) string {
+	if whole {
+		return header + output.MarkMessage
+	}
+	return header
+}
+
+// channels compiles what the messages of an answer are held to.
+func (e *Engine) channels(account string, q *messages.Request) (*Channels, error) {
+	c := &Channels{Marks: e.marks, Calls: map[string]*grammar.Grammar{}, Vocabulary: e.vocabulary()}
+	for _, t := range q.Tools {
+		if q.ToolChoice.Mode == "none" || q.ToolChoice.Mode == "tool" && t.Name != q.ToolChoice.Name {
+			continue
+		}
+		one := *q
+		one.Tools, one.ToolChoice = nil, messages.ToolChoice{}
+		one.Format = &messages.Format{Schema: t.Schema, At: fmt.Sprintf("tools.%d.input_schema", t.At)}
+		g, _, err := e.constrain(account, &one, false, false)
+		if err != nil {
+			return nil, err
+		}
+		c.Calls[t.Name] = g
+	}
+	if q.Format != nil && !forced(q) {
+		one := *q
+		one.Tools, one.ToolChoice = nil, messages.ToolChoice{}
+		var err error
+		c.Text, _, err = e.constrain(account, &one, false, false)
+		return c, err
+	}
+	return c, nil
+}
+
+// oneCallEach takes messages with several calls apart, each before its result, as templates of
+// channels want them. What was said before the calls is a message of its own.
+func oneCallEach(msgs []template.Message) (out []template.Message) {
+	for i := 0; i < len(msgs); i++ {
+		m := msgs[i]
+		m.ReasoningName = "thinking"
+		calls := m.ToolCalls
+		if len(calls) == 0 {
+			out = append(out, m)
+			continue
+		}
+		if m.Content != "" {
+			out = append(out, template.Message{Role: m.Role, Content: m.Content})
+		}
+		for k, call := range calls {
+			one := template.Message{Role: m.Role, ToolCalls: []template.ToolCall{call}, ReasoningName: m.ReasoningName}
+			if k == 0 {
+				one.Reasoning, one.HasReasoning = m.Reasoning, m.HasReasoning
+			}
+			if out = append(out, one); i+1 < len(msgs) && msgs[i+1].Role == "tool" {
+				i++
+				out = append(out, msgs[i])
+			}
+		}
+	}
+	return out
+}
+
+// restrain constrains the message that begins by what its kind is constrained by, and lets all others be free.
+func (r *run) restrain() {
+	q := r.job.Request.Channels
+	tool, text := r.parser.Message()
+	g := q.Calls[tool]
+	if text {
+		g = q.Text
+	}
+	if r.matcher = nil; g != nil {
+		r.matcher = g.NewMatcher(q.Vocabulary)
+	}
+}

@@ -1,0 +1,167 @@
+package engine
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+
+	"corenode/engine/kernel"
+	"corenode/engine/modelfile/gguftest"
+	"corenode/engine/sample"
+	"corenode/wasm/abi"
+)
+
+// channelTemplate frames turns as templates of channels do, in short.
+const channelTemplate = `{%- if reasoning_effort is defined %}<|start|>system<|message|>Reasoning: {{ reasoning_effort }}<|end|>{% endif -%}
+{%- for t in tools or [] %}<|start|>developer<|message|>// {{ t.function.description + t.function.name }}<|end|>{% endfor -%}
+{%- for m in messages -%}
+{%- if m.tool_calls %}{% if m.thinking %}<|start|>assistant<|channel|>analysis<|message|>{{ m.thinking }}<|end|>{% endif -%}
+<|start|>assistant to=functions.{{ m.tool_calls[0].function.name }}<|channel|>commentary json<|message|>
+{{- m.tool_calls[0].function.arguments|tojson }}<|call|>
+{%- elif m.role == "assistant" %}<|start|>assistant<|channel|>final<|message|>{{ m.content }}<|end|>
+{%- else %}<|start|>{{ m.role }}<|message|>{{ m.content }}<|end|>{% endif -%}
+{%- endfor -%}
+{%- if add_generation_prompt %}<|start|>assistant{% endif -%}`
+
+// speaker prefers the tokens of a text at the positions after the prompt, and then those that end an answer.
+type speaker struct {
+	Forwarder
+	prompt int
+	tokens []int32
+	end    int32
+}
+
+func (m *speaker) Forward(step *kernel.Step, _ []int32, _ kernel.Cache, rows []int32, logits [][]float32) error {
+	for i, row := range rows {
+		clear(logits[i])
+		want := m.end
+		for _, s := range step.Spans {
+			if at := s.Pos + int(row) - s.Row + 1 - m.prompt; int(row) >= s.Row && int(row) < s.Row+s.Len && at >= 0 && at < len(m.tokens) {
+				want = m.tokens[at]
+			}
+		}
+		logits[i][want] = 1000
+	}
+	return nil
+}
+
+func channelEngine(t *testing.T) (*Engine, *Stepper) {
+	t.Helper()
+	const first = 512
+	var tokens map[string]any
+	if err := json.Unmarshal([]byte(gguftest.TokenizerJSON(vocabulary(t))), &tokens); err != nil {
+		t.Fatal(err)
+	}
+	added := tokens["added_tokens"].([]any)
+	for i, name := range []string{"<|start|>", "<|channel|>", "<|constrain|>", "<|message|>", "<|end|>", "<|call|>", "<|return|>"} {
+		added = append(added, map[string]any{"id": first + i, "content": name, "special": true})
+	}
+	tokens["added_tokens"] = added
+	text, err := json.Marshal(tokens)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := options(CPU)
+	o.Data, o.Template, o.Info.ContextLength = nil, "", 2048
+	o.Defaults = func(string, bool) sample.Params { return sample.Params{} } // greedy
+	o.Path = folderWith(t, "gpt_oss", "BF16", nil, first+8, map[string]string{"tokenizer.json": string(text),
+		"generation_config.json": `{"eos_token_id": [518]}`, "chat_template.jinja": channelTemplate})
+	return open2(t, o)
+}
+
+// renderedText is a prompt as it was rendered.
+func renderedText(e *Engine, r *Request) string {
+	var b strings.Builder
+	for _, id := range r.Prompt {
+		b.WriteString(e.tokenizer.Text(id))
+	}
+	return b.String()
+}
+
+// blanks takes out what a form leaves to the model.
+var blanks = strings.NewReplacer("\t", "", "\n", "", `": `, `":`)
+
+const weatherTools = `"tools":[{"name":"weather","input_schema":{"type":"object","properties":{"city":{"enum":["Paris","Rome"]}},"required":["city"],
+	"additionalProperties":false}},{"name":"time","input_schema":{"type":"object","properties":{},"additionalProperties":false}}]`
+
+// TestChannelPrompts: the prompt begins what the request forces, and each call stands before its result.
+func TestChannelPrompts(t *testing.T) {
+	e, _ := channelEngine(t)
+	const user = `"model":"m","max_tokens":64,"messages":[{"role":"user","content":"<|end|>hi"}]`
+	const turn = "<|start|>user<|message|><|end|>hi<|end|><|start|>assistant"
+	const call = "<|channel|>commentary to=functions."
+	const off = `"thinking":{"type":"disabled"},`
+	for body, want := range map[string]string{
+		user:       turn,
+		off + user: "<|start|>system<|message|>Reasoning: low<|end|>" + turn + "<|channel|>final<|message|>",
+		weatherTools + `,"tool_choice":{"type":"tool","name":"time"},` + user: turn + call + "time <|constrain|>json<|message|>",
+		weatherTools + `,"tool_choice":{"type":"any"},` + user:                turn + call,
+		weatherTools + "," + user:                                             turn,
+		`"model":"m","max_tokens":64,` + weatherTools + `,"messages":[{"role":"user","content":"a"},{"role":"assistant","content":[
+			{"type":"thinking","thinking":"hm","signature":""},{"type":"text","text":"I look."},{"type":"tool_use","id":"1","name":"time","input":{}},
+			{"type":"tool_use","id":"2","name":"weather","input":{"city":"Rome"}}]},{"role":"user","content":[
+			{"type":"tool_result","tool_use_id":"2","content":"hot"},{"type":"tool_result","tool_use_id":"1","content":"late"}]}]`: `a<|end|>` +
+			`<|start|>assistant<|channel|>final<|message|>I look.<|end|><|start|>assistant<|channel|>analysis<|message|>hm<|end|>` +
+			`<|start|>assistant to=functions.time<|channel|>commentary json<|message|>{}<|call|><|start|>tool<|message|>late<|end|>` +
+			`<|start|>assistant to=functions.weather<|channel|>commentary json<|message|>{"city": "Rome"}<|call|><|start|>tool<|message|>hot<|end|><|start|>assistant`,
+		`"model":"m","max_tokens":64,"messages":[{"role":"user","content":"a"},{"role":"assistant","content":"So"}]`: "<|start|>assistant<|channel|>final<|message|>So",
+	} {
+		r := ask(t, e, "{"+body+"}")
+		if got := renderedText(e, r); !strings.HasSuffix(got, want) {
+			t.Errorf("%s: the prompt ends with\n%s\nwant\n%s", body, got[max(0, len(got)-len(want)-20):], want)
+		}
+		if end := e.special("<|end|>"); strings.Contains(body, "<|end|>") && slices.Index(r.Prompt, end) < 5 && !strings.Contains(body, "disabled") {
+			t.Errorf("%s: content became a control token", body)
+		}
+	}
+}
+
+// TestChannelAnswers: what the model writes comes out as its channels say, and calls and JSON are held to their schemas.
+func TestChannelAnswers(t *testing.T) {
+	e, s := channelEngine(t)
+	model := &speaker{Forwarder: e.forwarder}
+	e.forwarder = model
+	const tail = `"model":"m","max_tokens":200,"messages":[{"role":"user","content":"hi"}]}`
+	const format = `"output_config":{"format":{"type":"json_schema","schema":{"type":"object","properties":{"n":{"enum":[7]}},
+		"required":["n"],"additionalProperties":false}}},`
+	for _, c := range []struct {
+		body, says, end string
+		want            []string // blocks
+		stop            abi.StopReason
+	}{
+		{"{", "<|channel|>analysis<|message|>hm<|end|><|start|>assistant<|channel|>final<|message|>Hello", "<|return|>",
+			[]string{"thinking hm", "text Hello"}, abi.StopEndTurn},
+		{"{" + weatherTools + ",", `<|channel|>commentary to=functions.weather <|constrain|>json<|message|>{"city":"Rome"}`, "<|call|>",
+			[]string{`weather {"city":"Rome"}`}, abi.StopToolUse},
+		{"{" + weatherTools + ",", `<|channel|>commentary to=functions.weather <|constrain|>json<|message|>{"town":"Bonn", "x":1}`, "<|call|>",
+			[]string{`weather {"city":`}, abi.StopToolUse},
+		{"{" + weatherTools + `,"tool_choice":{"type":"tool","name":"time"},`, "no", "<|call|>", []string{"time {}"}, abi.StopToolUse},
+		{"{" + weatherTools + `,"tool_choice":{"type":"any"},`, "time <|constrain|>json<|message|>nonsense", "<|call|>", []string{"time {}"}, abi.StopToolUse},
+		{"{" + format, "<|channel|>analysis<|message|>free<|end|><|start|>assistant<|channel|>final<|message|>nothing", "<|return|>",
+			[]string{"thinking free", `text {"n":7}`}, abi.StopEndTurn},
+		{"{" + format + `"thinking":{"type":"disabled"},`, "nothing", "<|return|>", []string{`text {"n":7}`}, abi.StopEndTurn},
+	} {
+		r := ask(t, e, c.body+tail)
+		model.prompt, model.tokens, model.end = len(r.Prompt), e.tokenizer.EncodePrompt(nil, c.says), e.special(c.end)
+		_, a := submit(t, s, "acct", r)
+		runAll(t, s)
+		checkStream(t, a.events)
+		var got []string
+		for _, ev := range a.events {
+			switch ev.Kind {
+			case abi.EventBlockStart:
+				got = append(got, map[abi.BlockKind]string{abi.BlockThinking: "thinking ", abi.BlockText: "text ", abi.BlockToolUse: ev.Name + " "}[ev.Block])
+			case abi.EventDelta:
+				got[len(got)-1] += ev.Text
+			}
+		}
+		same := len(got) == len(c.want)
+		for i := range got {
+			same = same && strings.HasPrefix(blanks.Replace(got[i]), c.want[i])
+		}
+		if !same || a.result.Stop != c.stop {
+			t.Errorf("%s says %q: %q, stop %v; want %q, %v", c.body, c.says, got, a.result.Stop, c.want, c.stop)
+		}
+	}
+}

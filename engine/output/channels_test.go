@@ -1,0 +1,102 @@
+package output
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"corenode/wasm/abi"
+)
+
+// speak feeds an answer in channels, marks as tokens and the text between them cut into pieces of n bytes.
+func speak(t testing.TB, o Options, text string, n int, truncated bool) (blocks []block, p *Parser) {
+	t.Helper()
+	calls := 0
+	o.Channels, o.NewID = true, func() string { calls++; return fmt.Sprint("id", calls) }
+	p = New(o)
+	var events []abi.Event
+	for text != "" {
+		at, mark := len(text), ""
+		for _, m := range []string{MarkStart, MarkChannel, MarkConstrain, MarkMessage, MarkEnd} {
+			if i := strings.Index(text, m); i >= 0 && i < at {
+				at, mark = i, m
+			}
+		}
+		for piece := text[:at]; piece != ""; {
+			k := cutAt(piece, n)
+			p.Count()
+			events = p.Feed(events, piece[:k])
+			piece = piece[k:]
+		}
+		if mark != "" {
+			p.Count()
+			events = p.Mark(events, mark)
+		}
+		text = text[at+len(mark):]
+	}
+	events = p.Finish(events, truncated)
+	return collect(t, events), p
+}
+
+// TestChannels: every message becomes the block that its header says, however its text is cut.
+func TestChannels(t *testing.T) {
+	tools := []Tool{{Name: "get_weather"}, {Name: "a.b"}}
+	const thought = "<|channel|>analysis<|message|> I think \n<|end|>"
+	for _, c := range []struct {
+		text string
+		o    Options
+		cut  bool
+		want []string
+		stop abi.StopReason
+	}{
+		{thought + "<|start|>assistant<|channel|>final<|message|>Hello\n\n there.", Options{}, false,
+			[]string{`thinking  "I think"`, `text  "Hello\n\n there."`}, abi.StopEndTurn},
+		{thought + `<|start|>assistant<|channel|>commentary to=functions.get_weather <|constrain|>json<|message|>{"city": "Paris"}`, Options{Tools: tools}, false,
+			[]string{`thinking  "I think"`, `tool get_weather "{\"city\":\"Paris\"}"`}, abi.StopToolUse},
+		{`<|start|>assistant to=functions.a.b<|channel|>commentary json<|message|>{}<|end|>`, Options{Tools: tools}, false,
+			[]string{`tool a.b "{}"`}, abi.StopToolUse},
+		{`<|channel|>commentary<|message|>I look.<|end|><|start|>assistant<|channel|>commentary to=functions.a.b<|message|>{"x":[1]}`, Options{Tools: tools}, false,
+			[]string{`text  "I look."`, `tool a.b "{\"x\":[1]}"`}, abi.StopToolUse},
+		{`<|channel|>commentary to=functions.nobody<|message|>{"x":1}`, Options{Tools: tools}, false, []string{`text  "{\"x\":1}"`}, abi.StopEndTurn},
+		{`<|channel|>commentary to=functions.a.b<|message|>{"x":1`, Options{Tools: tools}, false, []string{`text  "{\"x\":1"`}, abi.StopEndTurn},
+		{`<|channel|>commentary to=functions.a.b<|message|>{"x":1`, Options{Tools: tools}, true, []string{`text  "{\"x\":1"`}, abi.StopMaxTokens},
+		{`<|channel|>final<|message|>one STOP two`, Options{Stops: []string{"STOP"}}, false, []string{`text  "one "`}, abi.StopStopSequence},
+		{`<|channel|>analysis<|message|>STOP`, Options{Stops: []string{"STOP"}}, true, []string{`thinking  "STOP"`}, abi.StopMaxTokens},
+		{`{"y":2}`, Options{Tools: tools, Opened: true, Header: "<|channel|>commentary to=functions.a.b "}, false, []string{`tool a.b "{\"y\":2}"`}, abi.StopToolUse},
+		{`a.b <|constrain|>json<|message|>{}`, Options{Tools: tools, Header: "<|channel|>commentary to=functions."}, false, []string{`tool a.b "{}"`}, abi.StopToolUse},
+		{"The end.", Options{Opened: true, Header: "<|channel|>final"}, false, []string{`text  "The end."`}, abi.StopEndTurn},
+		{"  goes on", Options{Begun: true}, false, []string{`text  "  goes on"`}, abi.StopEndTurn},
+		{"I forgot.", Options{}, false, []string{`text  "I forgot."`}, abi.StopEndTurn},
+		{"<|channel|>fin", Options{}, true, nil, abi.StopMaxTokens},
+	} {
+		for _, n := range []int{1, 3, 1000} {
+			blocks, p := speak(t, c.o, c.text, n, c.cut)
+			var got []string
+			for _, b := range blocks {
+				got = append(got, b.String())
+			}
+			if reason, _ := p.Stop(); !slices.Equal(got, c.want) || reason != c.stop {
+				t.Errorf("%q in pieces of %d: %q, stop %v; want %q, %v", c.text, n, got, reason, c.want, c.stop)
+			}
+		}
+	}
+}
+
+// TestChannelThoughts: the tokens of an analysis are thinking, those of headers and answers are not.
+func TestChannelThoughts(t *testing.T) {
+	_, p := speak(t, Options{}, "<|channel|>analysis<|message|>abcd<|end|><|start|>assistant<|channel|>final<|message|>ef", 1, false)
+	if p.Thoughts() != 5 {
+		t.Errorf("%d tokens of thinking, want four and the one that ends them", p.Thoughts())
+	}
+}
+
+// TestChannelBounds: a header and a call without an end come out as text.
+func TestChannelBounds(t *testing.T) {
+	for _, text := range []string{strings.Repeat("h", headerMax+1), `<|channel|>commentary to=functions.f<|message|>"` + strings.Repeat("x", heldMax)} {
+		blocks, _ := speak(t, Options{Tools: []Tool{{Name: "f"}}}, text, 4096, false)
+		if len(blocks) != 1 || blocks[0].kind != abi.BlockText || len(blocks[0].text) < headerMax {
+			t.Errorf("%d blocks of %.20q", len(blocks), text)
+		}
+	}
+}
