@@ -18,7 +18,7 @@ const hostile = `<img src=x onerror=alert(1)>"'&`
 
 // consolePages are all screens; those with names come from what the node has.
 func consolePages(acct, request, digest string) []string {
-	return []string{"", "accounts", "accounts/" + acct, "ledger", "ledger?model=" + url.QueryEscape(hostile), "charges/" + request, "modules",
+	return []string{"", "requests", "requests/past", "requests/" + request, "why", "accounts", "accounts/" + acct, "ledger", "ledger?model=" + url.QueryEscape(hostile), "charges/" + request, "modules",
 		"modules/" + digest, "models", "upstreams", "playground", "accounts?find=" + url.QueryEscape(hostile)}
 }
 
@@ -71,6 +71,14 @@ func TestConsoleInABrowser(t *testing.T) {
 	for _, page := range consolePages(acct, request, digest) {
 		lookAt(t, b, base, page)
 	}
+	if dir := os.Getenv("CONSOLE_PICTURES"); dir != "" { // those of the documentation, made anew
+		for name, page := range map[string]string{"now": "", "request": "requests/" + request, "account": "accounts/" + acct,
+			"charge": "charges/" + request, "modules": "modules"} {
+			b.Open(base + "/console/" + page)
+			b.Until(`document.readyState === 'complete' && (!document.querySelector('.chart') || document.querySelector('.chart canvas'))`)
+			b.Picture(filepath.Join(dir, name+".png"))
+		}
+	}
 	t.Run("acts", func(t *testing.T) { actInABrowser(t, b, base, acct) })
 	t.Run("keyboard", func(t *testing.T) {
 		b.Open(base + "/console/accounts")
@@ -80,7 +88,7 @@ func TestConsoleInABrowser(t *testing.T) {
 		if at != "skip" {
 			t.Errorf("the first stop is %q, want the way past the navigation", at)
 		}
-		for range 4 { // the name, Now, Accounts, Ledger
+		for range 5 { // the name, Now, Requests, Accounts, Ledger
 			b.Key("Tab")
 		}
 		b.Eval(`window.before = true`, nil)

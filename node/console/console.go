@@ -94,6 +94,10 @@ type view struct {
 
 var views = []view{
 	{"{$}", "now", "Now", (*Console).now},
+	{"requests", "requests", "Requests", (*Console).requests},
+	{"requests/past", "past", "Requests that ended", (*Console).past},
+	{"requests/{request}", "request", "Request", (*Console).request},
+	{"why", "why", "Why it is slow", (*Console).why},
 	{"accounts", "accounts", "Accounts", (*Console).accounts},
 	{"accounts/{account}", "account", "Account", (*Console).account},
 	{"ledger", "ledger", "Ledger", (*Console).ledger},

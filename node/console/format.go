@@ -20,6 +20,11 @@ var formats = template.FuncMap{
 	"decimal": decimal,
 	"bytes":   byteSize,
 	"seconds": seconds,
+	"percent": func(part float64) string { return decimal(math.Floor(100*part)) + " %" },
+	"milliseconds": func(ms any) string {
+		v, _ := strconv.ParseFloat(fmt.Sprint(ms), 64) // a number by its type
+		return seconds(v / 1000)
+	},
 	"usd":     func(amount abi.Nano) string { return dollars(builtin.FormatUSD(amount)) },
 	"dollars": dollars,
 	"clock":   clock,

@@ -16,6 +16,7 @@ import (
 
 // acts are all forms. What they do is the admin API's; an error of it is shown as it is.
 var acts = []act{
+	{"requests/{request}/cancel", Writer, cancelRequest},
 	{"accounts", Writer, createAccount},
 	{"accounts/{account}/topup", Writer, topUp},
 	{"accounts/{account}/limits", Writer, setLimits},
@@ -29,6 +30,11 @@ var acts = []act{
 	{"modules/{module}/{verb}", Writer, changeModule},
 	{"slots/{slot}/rollback", Writer, rollback},
 	{"upstreams/{model}/{verb}", Writer, changeReplica},
+}
+
+func cancelRequest(r *http.Request, cl *admin.Client) (said, to string, err error) {
+	id := r.PathValue("request")
+	return "The request " + id + " is told to end.", Root + "requests", cl.CancelRequest(id)
 }
 
 func accountPagePath(name string) string { return Root + "accounts/" + url.PathEscape(name) }

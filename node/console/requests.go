@@ -1,0 +1,134 @@
+package console
+
+import (
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+
+	"corenode/node/admin"
+	"corenode/node/why"
+)
+
+// requestsPage are the requests of this moment.
+type requestsPage struct {
+	Requests []admin.Request
+	Query    url.Values
+	Line     string // the command that does the same
+}
+
+// asked are the query parameters of a list of requests; empty ones are left out.
+func asked(r *http.Request, names ...string) (q url.Values, flags string) {
+	q = url.Values{}
+	for _, name := range names {
+		if v := r.URL.Query().Get(name); v != "" {
+			q.Set(name, v)
+			flags += " --" + name + " " + shellQuoted(v)
+		}
+	}
+	return q, flags
+}
+
+func (c *Console) requests(r *http.Request, cl *admin.Client) (any, error) {
+	q, flags := asked(r, "account", "model", "phase")
+	all, err := cl.Requests(q)
+	return requestsPage{all, q, "corenode requests list" + flags}, err
+}
+
+// pastPage is a page of the requests that ended, newest first.
+type pastPage struct {
+	Requests []admin.PastRequest
+	Query    url.Values
+	Older    string // query of the page behind
+	Line     string
+}
+
+func (c *Console) past(r *http.Request, cl *admin.Client) (any, error) {
+	q, flags := asked(r, "account", "model")
+	p := pastPage{Query: url.Values{}, Line: "corenode requests list --past" + flags}
+	for name, v := range q {
+		p.Query[name] = v
+	}
+	if before := r.URL.Query().Get("before"); before != "" {
+		q.Set("before", before)
+	}
+	q.Set("limit", strconv.Itoa(rowsShown))
+	page, err := cl.PastRequests(q)
+	p.Requests = page.Data
+	if page.Next != 0 {
+		older := url.Values{"before": {strconv.FormatUint(page.Next, 10)}}
+		for name, v := range p.Query {
+			older[name] = v
+		}
+		p.Older = older.Encode()
+	}
+	return p, err
+}
+
+// requestPage is one request: one that runs, or one that ended with where its time went.
+type requestPage struct {
+	ID    string
+	Live  *admin.Request
+	Past  *admin.PastRequest
+	Spans []span
+}
+
+// span is a part of a request's time, in per mille of the whole.
+type span struct {
+	Name        string
+	MS          float64
+	From, Width float64
+}
+
+func (c *Console) request(r *http.Request, cl *admin.Client) (any, error) {
+	id := r.PathValue("request")
+	live, err := cl.Requests(nil)
+	if err != nil {
+		return nil, err
+	}
+	for _, q := range live {
+		if q.ID == id {
+			return requestPage{ID: id, Live: &q}, nil
+		}
+	}
+	page, err := cl.PastRequests(url.Values{"id": {id}, "limit": {"1"}})
+	if err != nil {
+		return nil, err
+	}
+	if len(page.Data) == 0 {
+		return nil, &admin.Error{Kind: admin.KindNotFound, Message: "no request " + id + " runs, nor is it among the latest that ended; its charge may be in the ledger"}
+	}
+	past := &page.Data[0]
+	return requestPage{ID: id, Past: past, Spans: spans(past)}, nil
+}
+
+// spans are the phases of a request one after the other. What is in none of them, such as
+// reading the body, preparing the prompt and writing, stands at the end.
+func spans(p *admin.PastRequest) (all []span) {
+	whole := max(p.TotalMS, 1e-6)
+	at, rest := 0.0, p.TotalMS
+	for _, s := range []span{{Name: "admission", MS: p.AdmissionMS}, {Name: "queue", MS: p.QueueMS}, {Name: "prefill", MS: p.PrefillMS},
+		{Name: "decode", MS: p.DecodeMS}, {Name: "all else"}} {
+		if s.Name == "all else" {
+			s.MS = max(0, rest)
+		}
+		s.From, s.Width = 1000*at/whole, max(1, 1000*s.MS/whole)
+		at, rest = at+s.MS, rest-s.MS
+		all = append(all, s)
+	}
+	return all
+}
+
+// whySeconds is how long the node is watched for the page.
+const whySeconds = 2
+
+// whyPage says why the node is slow, or that it is not.
+type whyPage struct {
+	why.Diagnosis
+	Watched time.Duration
+}
+
+func (c *Console) why(_ *http.Request, cl *admin.Client) (any, error) {
+	d, err := cl.Why(whySeconds)
+	return whyPage{d, whySeconds * time.Second}, err
+}
