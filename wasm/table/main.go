@@ -103,17 +103,6 @@ func (r *record) first() int {
 // later says whether a field is missing in a form of its record.
 func (r *record) later(f *field) bool { return f.since > r.first() }
 
-// inputs are the records that are given to a guest.
-func inputs() []*record {
-	var all []*record
-	for i := range records {
-		if len(records[i].layouts) > 0 {
-			all = append(all, &records[i])
-		}
-	}
-	return all
-}
-
 // counts gives the name of what counts a list in C: of the first list, or of a later one.
 func (r *record) counts(name string) string {
 	for _, f := range r.fields {
