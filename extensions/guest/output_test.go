@@ -1,6 +1,12 @@
 package guest
 
-import "testing"
+import (
+	"bytes"
+	"math/rand/v2"
+	"testing"
+
+	"corenode/wasm/abi"
+)
 
 func TestCheckFrames(t *testing.T) {
 	for _, ok := range []string{"", "data: x\n\n", "data:x\r\n\r\n", "event: a\ndata: ü\n\ndata: b\n\n", ": comment\n\n",
@@ -48,4 +54,46 @@ func BenchmarkCheckFrames(b *testing.B) {
 			b.Fatal(err)
 		}
 	}
+}
+
+// TestCheckGroup: it takes what the two checks that it stands for take, and no more.
+func TestCheckGroup(t *testing.T) {
+	r := rand.New(rand.NewPCG(9, 10))
+	whole := okGroup("state", "data: {\"a\":\"é\"}\n\nevent: x\ndata: y\n\n")
+	taken := 0
+	for range 20000 {
+		frame := bytes.Clone(whole)
+		for range r.IntN(3) {
+			switch at := r.IntN(len(frame)); r.IntN(3) {
+			case 0:
+				frame[at] = byte(r.IntN(256))
+			case 1:
+				frame[at] = whole[r.IntN(len(whole))]
+			default:
+				frame = frame[:max(at, 1)]
+			}
+		}
+		for _, framing := range []string{FramingSSE, FramingNDJSON} {
+			fine := CheckOutput(abi.OpEvents, frame) == nil && frame[0] == byte(abi.StatusOK) &&
+				checkWritten(abi.OpEvents, frame, false, framing) == nil
+			got := checkGroup(frame, framing)
+			kind := len(frame) > 4 && (frame[2] != 0 || frame[3] != 0) // means nothing with status ok: the long way takes it
+			if got != fine && !(fine && kind) {
+				t.Fatalf("%q, %s: it says %v, the checks say %v", frame, framing, got, fine)
+			}
+			if got {
+				taken++
+			}
+		}
+	}
+	if taken < 1000 {
+		t.Errorf("%d frames were taken", taken)
+	}
+}
+
+// okGroup is the output frame of an event group.
+func okGroup(state, written string) []byte {
+	frame := abi.Written{State: []byte(state), Bytes: []byte(written)}.Append(abi.BeginOutput(nil, abi.StatusOK, 0))
+	abi.EndOutput(frame, 0)
+	return frame
 }
