@@ -63,6 +63,18 @@ func showPast(p server.Past) admin.PastRequest {
 // CancelRequest implements admin.Live.
 func (l live) CancelRequest(id string) bool { return l.n.tree.CancelRequest(id) }
 
+// Reload implements admin.Live.
+func (l live) Reload() (admin.Reloaded, error) {
+	if l.n.reloads == nil {
+		return admin.Reloaded{}, &admin.Error{Kind: admin.KindConflict, Message: "this node has no configuration to read again"}
+	}
+	done := l.n.reloads.reload()
+	for _, list := range []*[]string{&done.Changed, &done.Waiting, &done.Problems} {
+		*list = append([]string{}, *list...) // in JSON none is a list too
+	}
+	return done, nil
+}
+
 // Why implements admin.Live.
 func (l live) Why(ctx context.Context, watch time.Duration) why.Diagnosis {
 	before := l.n.sample()

@@ -2,8 +2,6 @@ package main
 
 import (
 	"context"
-	"crypto/sha256"
-	"crypto/subtle"
 	"errors"
 	"fmt"
 	"io"
@@ -21,6 +19,7 @@ import (
 	"corenode/node/admin"
 	"corenode/node/config"
 	"corenode/node/console"
+	"corenode/node/operators"
 	"corenode/node/server"
 	"corenode/node/store"
 )
@@ -47,6 +46,7 @@ type node struct {
 	stopped    chan struct{} // closed by stop
 	failed     chan error    // what ends the node; has room for every sender
 	serving    sync.WaitGroup
+	reloads    *reloader // nil in tests that start no process
 
 	compile []string              // the command that compiles modules; nil: the node itself
 	adjust  func(*engine.Options) // of each model; nil outside of tests
@@ -159,7 +159,11 @@ func (n *node) startTree(secret []byte) (*tree.Tree, error) {
 }
 
 func (n *node) openServer(secret []byte) error {
-	token, withdraw, err := admin.Announce(n.cfg.DataDir, n.admin.Addr().String())
+	token, withdraw, err := n.announce()
+	if err != nil {
+		return err
+	}
+	named, err := operators.ParseAll(n.cfg.Admin.Operators)
 	if err != nil {
 		return err
 	}
@@ -171,7 +175,7 @@ func (n *node) openServer(secret []byte) error {
 		load = n.writeLoad
 	}
 	n.console = console.New(console.Deps{
-		Client: func(console.Operator) *admin.Client { return admin.Local(api) }, SignIn: signIn(token),
+		Client: func(o console.Operator) *admin.Client { return admin.LocalFor(api, n.server.OperatorNamed(o.Name)) }, SignIn: n.signIn,
 		Metrics: func(w io.Writer) { n.server.WriteMetrics(w) }, API: "http://" + admin.Reachable(n.public.Addr().String()),
 		Models: n.catalog.ids, Version: version, Log: n.log,
 	})
@@ -180,7 +184,7 @@ func (n *node) openServer(secret []byte) error {
 		ReadTimeout: l.HeaderTimeout, BodyTimeout: l.BodyTimeout, IdleTimeout: l.IdleTimeout,
 		StallTimeout: l.SlowReaderCancel, RequestTimeout: l.NonstreamingTimeout, KeepAlive: l.Keepalive,
 		PreparesMax: l.PrepareConcurrency, ConnectionsMax: l.ConnectionsMax, CORSOrigins: n.cfg.Server.CORSOrigins,
-		PeerKeys: n.cfg.Server.PeerKeys, AdminToken: token, WatchEvery: n.catalog.watchEvery(),
+		PeerKeys: n.cfg.Server.PeerKeys, AdminToken: token, Operators: named, WatchEvery: n.catalog.watchEvery(),
 	}, server.Deps{
 		Backend: backend{n.tree}, Translators: translators{n.modules}, Catalog: n.catalog, Keys: n.keys.directory, Secret: secret,
 		Ready: n.ready, Admin: api, Console: n.console, Gauges: n.gauges(),
@@ -193,13 +197,21 @@ func (n *node) openServer(secret []byte) error {
 	return err
 }
 
-// signIn finds the operator of a token at the console: the node's own is the owner's.
-func signIn(token string) func(string) (console.Operator, bool) {
-	want := sha256.Sum256([]byte(token))
-	return func(given string) (console.Operator, bool) {
-		got := sha256.Sum256([]byte(given))
-		return console.Operator{Name: "admin", Role: console.Owner}, subtle.ConstantTimeCompare(got[:], want[:]) == 1
+// signIn finds the operator of a token at the console.
+func (n *node) signIn(token string) (console.Operator, bool) {
+	o, known := n.server.Operator(token)
+	return console.Operator{Name: o.Name, Role: console.Role(o.Role.String())}, known
+}
+
+// announce leaves address and token of the admin listener in the data folder.
+func (n *node) announce() (token string, withdraw func(), err error) {
+	if n.cfg.Admin.TokenFile == "" {
+		return admin.Announce(n.cfg.DataDir, n.admin.Addr().String())
 	}
+	if token, err = operators.ReadToken(n.cfg.Admin.TokenFile); err != nil {
+		return "", nil, fmt.Errorf("admin.token_file: %w", err)
+	}
+	return admin.AnnounceToken(n.cfg.DataDir, n.admin.Addr().String(), token)
 }
 
 // Changed makes the node see a changed account, its keys and its money.

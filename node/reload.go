@@ -5,7 +5,9 @@ import (
 	"slices"
 	"sync"
 
+	"corenode/node/admin"
 	"corenode/node/config"
+	"corenode/node/operators"
 )
 
 // reloader reads the configuration again while the node runs.
@@ -46,13 +48,14 @@ func (r *reloader) run(done <-chan struct{}) {
 
 // reload puts in force what can change in a running node and names what waits
 // for a restart. A configuration with mistakes changes nothing.
-func (r *reloader) reload() {
+func (r *reloader) reload() (done admin.Reloaded) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	next, err := config.Load(r.from)
 	if err != nil {
-		r.log.Error("the configuration is not valid and stays as it was", "problems", problemsOf(err))
-		return
+		done.Problems = problemsOf(err)
+		r.log.Error("the configuration is not valid and stays as it was", "problems", done.Problems)
+		return done
 	}
 	now, changed, waits := config.Reload(r.running, next)
 	var level slog.Level
@@ -60,6 +63,8 @@ func (r *reloader) reload() {
 	r.level.Set(min(level, r.level.Level()))       // what is said of the reload is for the old level too
 	r.node.modules.Trust(now.Modules.Keys(), now.Modules.Denials())
 	r.node.server.SetPeerKeys(now.Server.PeerKeys)
+	operators, _ := operators.ParseAll(now.Admin.Operators) // they are valid
+	r.node.server.SetOperators(operators)
 	for id, m := range r.node.catalog.upstreams {
 		if urls := now.Models[id].Upstream.URLs; slices.Contains(changed, config.URLsOf(id)) {
 			m.Follow(urls)
@@ -72,6 +77,7 @@ func (r *reloader) reload() {
 	say("the configuration is read again", "changed", changed, "wait_for_restart", waits)
 	r.level.Set(level)
 	r.running = now
+	return admin.Reloaded{Changed: changed, Waiting: waits}
 }
 
 // problemsOf takes apart what Load joined.

@@ -30,7 +30,7 @@ func serve(from config.Sources, out, logTo io.Writer) error {
 	if n == nil {
 		return err
 	}
-	reloads.node = n
+	reloads.node, n.reloads = n, reloads
 	n.serving.Go(func() { reloads.run(n.stopped) })
 	n.begin()
 	n.greet(out)

@@ -105,7 +105,7 @@ func TestGroupCommit(t *testing.T) {
 				t.Fatalf("row %d: %+v, want commit %d", i, c, want)
 			}
 		}
-		if st := l.Stats(); st != (Stats{Commits: 3, Rows: 101}) {
+		if st := l.Stats(); st != (Stats{Commits: 3, Rows: 101, Busy: 3 * time.Millisecond}) {
 			t.Errorf("stats %+v", st)
 		}
 	})

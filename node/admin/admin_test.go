@@ -365,7 +365,7 @@ func TestCallsLeaveALine(t *testing.T) {
 		api.Handle(t.Context(), method, Root+path, nil, []byte(c.body))
 		want := c.want
 		if want != "" {
-			want = "level=INFO msg=admin " + want + "\n"
+			want = "level=INFO msg=admin operator=local " + want + "\n"
 		}
 		if got := strings.ReplaceAll(lines.String(), a.ID, "ACCT"); got != want {
 			t.Errorf("%s left %q, want %q", c.verb, got, want)
@@ -377,16 +377,16 @@ func TestCallsLeaveALine(t *testing.T) {
 	if err := json.Unmarshal(body, &made); err != nil {
 		t.Fatal(err)
 	}
-	want := "level=INFO msg=admin method=POST path=/admin/v1/accounts status=201 account=" + made.ID + " key=" + made.KeyID + "\n"
+	want := "level=INFO msg=admin operator=local method=POST path=/admin/v1/accounts status=201 account=" + made.ID + " key=" + made.KeyID + "\n"
 	if got := lines.String(); got != want {
 		t.Errorf("a new account left %q, want %q", got, want)
 	}
 	lines.Reset()
 	func() {
 		defer func() { recover() }()
-		New(nil, nil, nil, nil, log).Handle(t.Context(), "POST", Root+"/drain", nil, nil)
+		New(s, nil, nil, nil, log).Handle(t.Context(), "POST", Root+"/drain", nil, nil)
 	}()
-	if got, want := lines.String(), "level=INFO msg=admin method=POST path=/admin/v1/drain status=500\n"; got != want {
+	if got, want := lines.String(), "level=INFO msg=admin operator=local method=POST path=/admin/v1/drain status=500\n"; got != want {
 		t.Errorf("a call that panics left %q, want %q", got, want)
 	}
 }

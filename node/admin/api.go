@@ -22,6 +22,7 @@ import (
 	"time"
 
 	"corenode/actors/account"
+	"corenode/node/operators"
 	"corenode/node/store"
 	"corenode/wasm/abi"
 )
@@ -56,6 +57,8 @@ type Store interface {
 	Refund(settlement account.Entry, note string) (e account.Entry, done bool, err error)
 	Verify() (store.Verification, error)
 	Backup(path string) error
+	Audit(store.AuditRow) error
+	Audited(operator string, before int64, limit int) ([]store.AuditRow, error)
 }
 
 // Node is what the API tells the running node.
@@ -96,7 +99,7 @@ func New(store Store, node Node, modules Modules, upstreams map[string]Upstream,
 }
 
 // Handle answers one authenticated request. path is as it was sent, escapes and
-// all. ctx ends when the caller leaves, which what takes long looks at.
+// all. ctx says who calls, and ends when the caller leaves, which what takes long looks at.
 func (a *API) Handle(ctx context.Context, method, path string, query, body []byte) (status int, contentType string, answer []byte) {
 	status, value := a.dispatch(ctx, method, path, query, body)
 	answer, err := json.Marshal(value)
@@ -115,10 +118,16 @@ func (a *API) dispatch(ctx context.Context, method, path string, query, body []b
 	if err == nil && len(body) > BodyBytesMax {
 		err = &Error{Kind: KindInvalid, Message: fmt.Sprintf("the body has %d bytes, want at most %d", len(body), BodyBytesMax)}
 	}
+	c := call{ctx, target, parsed, body, &about{}}
 	if err != nil {
 		return refused(err)
 	}
-	return a.run(matched, call{ctx, target, parsed, body, &about{}})
+	if err := matched.permit(operators.From(ctx)); err != nil {
+		status, value := refused(err)
+		a.note(matched, c, status)
+		return status, value
+	}
+	return a.run(matched, c)
 }
 
 // run answers a call of a verb. The line of one that changes something is
@@ -135,18 +144,22 @@ func (a *API) run(verb route, c call) (status int, value any) {
 	return verb.status, value
 }
 
-// note writes the line of a call: which verb, about what, and how it ended. It
+// note writes the line and the audit row of a call: who, which verb, about what, and how it ended. It
 // has nothing of the body, and the segment in braces only when the call found
 // something of that name: others may be a secret, pasted where an id belongs.
 func (a *API) note(verb route, c call, status int) {
-	attrs := []slog.Attr{slog.String("method", verb.method), slog.String("path", verb.path), slog.Int("status", status)}
+	attrs := []slog.Attr{slog.String("operator", operators.From(c.ctx).Name), slog.String("method", verb.method),
+		slog.String("path", verb.path), slog.Int("status", status)}
+	target := ""
 	if c.about.account != "" {
 		attrs = append(attrs, slog.String("account", c.about.account))
 	} else if c.target != "" && status < http.StatusBadRequest {
-		attrs = append(attrs, slog.String("target", c.target))
+		target = c.target
+		attrs = append(attrs, slog.String("target", target))
 	}
 	if c.about.key != "" {
 		attrs = append(attrs, slog.String("key", c.about.key))
 	}
 	a.log.LogAttrs(context.Background(), slog.LevelInfo, "admin", attrs...)
+	a.audit(verb, c, target, status)
 }

@@ -3,8 +3,6 @@ package admin
 import (
 	"bytes"
 	"context"
-	"crypto/rand"
-	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -21,6 +19,7 @@ import (
 	"corenode/extensions"
 	"corenode/extensions/capture"
 	"corenode/extensions/compare"
+	"corenode/node/operators"
 	"corenode/node/store"
 	"corenode/node/why"
 )
@@ -42,9 +41,11 @@ var ErrNoNode = errors.New("no running node answers")
 // listener, as this machine reaches it, in the data folder. withdraw removes
 // both when the node stops.
 func Announce(dir, address string) (token string, withdraw func(), err error) {
-	var random [32]byte
-	rand.Read(random[:])
-	token = base64.RawURLEncoding.EncodeToString(random[:])
+	return AnnounceToken(dir, address, operators.NewToken())
+}
+
+// AnnounceToken is Announce with a token that is there already.
+func AnnounceToken(dir, address, token string) (_ string, withdraw func(), err error) {
 	// The token first: whoever finds the address finds its token.
 	if err := store.WriteSecret(filepath.Join(dir, tokenFile), token); err != nil {
 		return "", nil, fmt.Errorf("write admin token: %w", err)
@@ -74,9 +75,13 @@ type Client struct {
 }
 
 // Local makes a client that calls an API in this process.
-func Local(api *API) *Client {
+func Local(api *API) *Client { return LocalFor(api, operators.From(context.Background())) }
+
+// LocalFor is Local for an operator.
+func LocalFor(api *API, who operators.Operator) *Client {
+	ctx := operators.With(context.Background(), who)
 	return &Client{send: func(method, path string, query url.Values, body []byte) (int, []byte, error) {
-		status, _, answer := api.Handle(context.Background(), method, path, []byte(query.Encode()), body)
+		status, _, answer := api.Handle(ctx, method, path, []byte(query.Encode()), body)
 		return status, answer, nil
 	}}
 }
@@ -392,6 +397,16 @@ func (c *Client) CancelRequest(id string) error {
 // Why watches the node for some seconds and says what it is slow for.
 func (c *Client) Why(seconds int) (d why.Diagnosis, err error) {
 	return d, c.roundTrip("GET", Root+"/why", url.Values{"seconds": {strconv.Itoa(seconds)}}, nil, &d)
+}
+
+// Audit returns a page of the audit, newest first. query has the parameters of the verb.
+func (c *Client) Audit(query url.Values) (page AuditPage, err error) {
+	return page, c.roundTrip("GET", Root+"/audit", query, nil, &page)
+}
+
+// Reload makes the node read its configuration again.
+func (c *Client) Reload() (r Reloaded, err error) {
+	return r, c.roundTrip("POST", Root+"/reload", nil, nil, &r)
 }
 
 // Upstreams lists the models that servers elsewhere answer, with their replicas.

@@ -17,7 +17,9 @@ const (
 	KindNotFound = "not_found"
 	KindConflict = "conflict"
 	KindMethod   = "method_not_allowed"
-	KindInternal = "internal"
+	// KindForbidden is of an operator whose role is too low.
+	KindForbidden = "forbidden"
+	KindInternal  = "internal"
 )
 
 // Error is what a failed call says: {"error":{"kind","message"}}.
@@ -32,7 +34,7 @@ func (e *Error) Error() string { return e.Message }
 // statuses are those of HTTP by kind.
 var statuses = map[string]int{
 	KindInvalid: http.StatusBadRequest, KindNotFound: http.StatusNotFound, KindConflict: http.StatusConflict,
-	KindMethod: http.StatusMethodNotAllowed, KindInternal: http.StatusInternalServerError,
+	KindForbidden: http.StatusForbidden, KindMethod: http.StatusMethodNotAllowed, KindInternal: http.StatusInternalServerError,
 }
 
 // kinds are those of the errors that the store and the extension host return.

@@ -57,7 +57,8 @@ func TestOpenAPIHasEveryVerb(t *testing.T) {
 		reflect.TypeFor[compare.Line](), reflect.TypeFor[UpstreamModel](), reflect.TypeFor[Replica](), reflect.TypeFor[ReplicaURL](),
 		reflect.TypeFor[StatementPage](), reflect.TypeFor[UsagePage](), reflect.TypeFor[UsageSum](), reflect.TypeFor[ExplainedCharge](),
 		reflect.TypeFor[ExplainedRow](), reflect.TypeFor[Request](), reflect.TypeFor[PastRequest](), reflect.TypeFor[PastPage](),
-		reflect.TypeFor[Canceled](), reflect.TypeFor[why.Diagnosis](), reflect.TypeFor[why.Cause]()}
+		reflect.TypeFor[Canceled](), reflect.TypeFor[AuditRow](), reflect.TypeFor[AuditPage](), reflect.TypeFor[Reloaded](),
+		reflect.TypeFor[why.Diagnosis](), reflect.TypeFor[why.Cause]()}
 	schemas := map[string]reflect.Type{ // by their names in the document
 		"ChargeLine": reflect.TypeFor[compare.Line](), "CaptureStatus": reflect.TypeFor[capture.Status](),
 		"CaptureReport": reflect.TypeFor[capture.Report](), "CaptureOperation": reflect.TypeFor[capture.Operation](),

@@ -22,6 +22,8 @@ type Live interface {
 	PastRequests(accountID, model, id string, before uint64, limit int) []PastRequest
 	// CancelRequest ends a request; false when none of that id runs.
 	CancelRequest(id string) bool
+	// Reload reads the configuration again.
+	Reload() (Reloaded, error)
 	// Why watches the node for so long and says what it is slow for.
 	Why(ctx context.Context, watch time.Duration) why.Diagnosis
 }

@@ -34,7 +34,8 @@ binary with no configuration.
 	}
 	cmd.AddCommand(serveCommand(serve), modelCommand(), versionCommand(version), compileCommand(),
 		accountCommand(), keyCommand(), ledgerCommand(), requestsCommand(), topCommand(), whyCommand(),
-		moduleCommand(), upstreamCommand(), backupCommand(), restoreCommand())
+		moduleCommand(), upstreamCommand(), backupCommand(), restoreCommand(),
+		operatorCommand(), auditCommand(), reloadCommand())
 	return cmd
 }
 

@@ -51,3 +51,25 @@ func TestLedgerListAndUsage(t *testing.T) {
 		fails("account", "usage", "nobody")
 	})
 }
+
+// TestOperatorAndAudit makes an operator, and shows what was changed.
+func TestOperatorAndAudit(t *testing.T) {
+	made, err := typed("operator", "new", "alice", "--role", "operator")
+	if err != nil || !strings.Contains(made, "\nalice:operator:") {
+		t.Errorf("%s, %v", made, err)
+	}
+	for _, line := range [][]string{{"operator", "new", "Alice"}, {"operator", "new", "admin"}, {"operator", "new", "alice", "--role", "king"}} {
+		if out, err := typed(line...); err == nil {
+			t.Errorf("%v printed %s", line, out)
+		}
+	}
+	bothWays(t, func(t *testing.T, do, fails func(line ...string) string) {
+		do("account", "create", "alice")
+		if rows := do("audit"); !strings.Contains(rows, "local") || !strings.Contains(rows, "POST /accounts") {
+			t.Errorf("the audit: %s", rows)
+		}
+		fails("reload")
+		fails("why")
+		fails("requests", "list")
+	})
+}

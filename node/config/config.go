@@ -71,6 +71,12 @@ type Admin struct {
 	// AllowRemote permits an address that other machines reach. Its traffic,
 	// token included, is not encrypted. Default false.
 	AllowRemote bool `key:"allow_remote"`
+	// TokenFile has the node's own admin token, that of an owner. It is made where it is
+	// absent. Default none: each start makes a token.
+	TokenFile string `key:"token_file"`
+	// Operators are the others who may use the listener, each NAME:ROLE:SHA256 with the hash of
+	// a token. The roles are viewer, operator and owner. Default none.
+	Operators []string `key:"operators"`
 }
 
 // Log says what is written to standard error, one JSON object per line.

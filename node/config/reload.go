@@ -9,7 +9,7 @@ import (
 
 // reloadable are the keys that change while a node runs. All others wait for
 // the next start.
-var reloadable = []string{"log.level", "modules.trusted_keys", "modules.denied", "server.peer_keys"}
+var reloadable = []string{"admin.operators", "log.level", "modules.trusted_keys", "modules.denied", "server.peer_keys"}
 
 // urlsKey ends the key of a model's servers. It is reloadable where the model has some before
 // and after.

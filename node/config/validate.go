@@ -15,6 +15,7 @@ import (
 	"corenode/engine/upstream"
 	"corenode/engine/upstream/wire"
 	"corenode/extensions"
+	"corenode/node/operators"
 )
 
 // checks collects what is wrong, by key.
@@ -95,6 +96,9 @@ func (a Admin) validate(c *checks) {
 	if ok && !local && !a.AllowRemote {
 		c.refuse("admin.listen", "is %q, which other machines can reach, unencrypted: "+
 			"want a loopback address, or admin.allow_remote: true", a.Listen)
+	}
+	if _, err := operators.ParseAll(a.Operators); err != nil {
+		c.refuse("admin.operators", "has mistakes: %s", strings.ReplaceAll(err.Error(), "\n", "; "))
 	}
 }
 

@@ -4,13 +4,13 @@ import (
 	"bytes"
 	"context"
 	"crypto/sha256"
-	"crypto/subtle"
 	"encoding/json"
 	"fmt"
 	"io"
 	"net"
 	"runtime/debug"
 	"runtime/pprof"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -20,6 +20,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"corenode/engine"
+	"corenode/node/operators"
 	"corenode/wasm/abi"
 )
 
@@ -45,7 +46,8 @@ func (s *Server) newAdmin() *fasthttp.Server {
 // adminHeaderReceived keeps the bodies of callers without the token small:
 // fasthttp takes memory for all of what was announced before any of it has come.
 func (s *Server) adminHeaderReceived(h *fasthttp.RequestHeader) fasthttp.RequestConfig {
-	if s.adminToken(h) || s.deps.Console != nil && s.deps.Console.SignedIn(string(h.Host()), string(h.Peek(fasthttp.HeaderCookie))) {
+	_, known := s.operatorOf(h)
+	if known || s.deps.Console != nil && s.deps.Console.SignedIn(string(h.Host()), string(h.Peek(fasthttp.HeaderCookie))) {
 		return fasthttp.RequestConfig{}
 	}
 	return fasthttp.RequestConfig{MaxRequestBodySize: unreadMax}
@@ -54,8 +56,9 @@ func (s *Server) adminHeaderReceived(h *fasthttp.RequestHeader) fasthttp.Request
 func (s *Server) unreadableAdmin(ctx *fasthttp.RequestCtx, err error) {
 	setAdminID(ctx)
 	kind := abi.InvalidRequest
+	_, known := s.operatorOf(&ctx.Request.Header)
 	switch {
-	case err == fasthttp.ErrBodyTooLarge && !s.adminToken(&ctx.Request.Header):
+	case err == fasthttp.ErrBodyTooLarge && !known:
 		adminUnauthenticated(ctx)
 		return
 	case err == fasthttp.ErrBodyTooLarge:
@@ -101,11 +104,12 @@ func (s *Server) handleAdmin(ctx *fasthttp.RequestCtx) {
 	if s.openAdmin(ctx, path) || s.consoleAdmin(ctx, path) {
 		return
 	}
-	if !s.adminToken(&ctx.Request.Header) {
+	who, ok := s.operatorOf(&ctx.Request.Header)
+	if !ok {
 		adminUnauthenticated(ctx)
 		return
 	}
-	s.closedAdmin(ctx, path)
+	s.closedAdmin(ctx, path, who)
 }
 
 func (s *Server) recoverAdmin(ctx *fasthttp.RequestCtx) {
@@ -130,18 +134,41 @@ func hostAllowed(ctx *fasthttp.RequestCtx) bool {
 	return ip != nil && (ip.IsLoopback() || ip.Equal(ctx.LocalIP()))
 }
 
-// adminToken compares hashes, so neither content nor length shows in the time.
-func (s *Server) adminToken(h *fasthttp.RequestHeader) bool {
+// operatorOf says whose token a request has.
+func (s *Server) operatorOf(h *fasthttp.RequestHeader) (operators.Operator, bool) {
 	values := h.PeekAll(fasthttp.HeaderAuthorization)
-	if s.cfg.AdminToken == "" || len(values) != 1 {
-		return false
+	if len(values) != 1 {
+		return operators.Operator{}, false
 	}
 	secret, refusal := bearer(values[0])
 	if refusal != nil {
-		return false
+		return operators.Operator{}, false
 	}
-	got, want := sha256.Sum256(secret), sha256.Sum256([]byte(s.cfg.AdminToken))
-	return subtle.ConstantTimeCompare(got[:], want[:]) == 1
+	return operators.Find(*s.operators.Load(), secret)
+}
+
+// Operator says whose token it is.
+func (s *Server) Operator(token string) (operators.Operator, bool) {
+	return operators.Find(*s.operators.Load(), []byte(token))
+}
+
+// OperatorNamed is the operator of a name as it is now: one who is not in the list any more may do nothing.
+func (s *Server) OperatorNamed(name string) operators.Operator {
+	for _, o := range *s.operators.Load() {
+		if o.Name == name {
+			return o
+		}
+	}
+	return operators.Operator{Name: name}
+}
+
+// SetOperators says who may use the admin listener beside the node's own token, from now on.
+func (s *Server) SetOperators(named []operators.Operator) {
+	all := slices.Clone(named)
+	if s.cfg.AdminToken != "" {
+		all = append(all, operators.Operator{Name: operators.Admin, Role: operators.Owner, Hash: sha256.Sum256([]byte(s.cfg.AdminToken))})
+	}
+	s.operators.Store(&all)
 }
 
 // openAdmin answers what needs no token.
@@ -206,11 +233,28 @@ func (s *Server) WriteMetrics(w io.Writer) {
 	}
 }
 
-// closedAdmin answers what needs the token.
-func (s *Server) closedAdmin(ctx *fasthttp.RequestCtx, path string) {
+// pathRole is the role that one of the listener's own paths asks for.
+func pathRole(path string) operators.Role {
+	switch {
+	case strings.HasPrefix(path, "/debug/pprof/"):
+		return operators.Owner
+	case path == "/drain":
+		return operators.Manager
+	}
+	return operators.Viewer
+}
+
+// closedAdmin answers what needs a token. The API knows the roles of its verbs.
+func (s *Server) closedAdmin(ctx *fasthttp.RequestCtx, path string, who operators.Operator) {
+	if need := pathRole(path); who.Role < need {
+		ctx.SetStatusCode(fasthttp.StatusForbidden)
+		ctx.Response.Header.SetContentType("application/json")
+		fmt.Fprintf(ctx, `{"error":{"kind":"forbidden","message":"%s has the role %s, this needs %s"}}`, who.Name, who.Role, need)
+		return
+	}
 	switch {
 	case path == "/drain":
-		s.adminDrain(ctx)
+		s.adminDrain(ctx, who)
 	case path == "/debug/state" && s.deps.DebugState != nil:
 		s.adminState(ctx)
 	case strings.HasPrefix(path, "/debug/pprof/"):
@@ -219,6 +263,7 @@ func (s *Server) closedAdmin(ctx *fasthttp.RequestCtx, path string) {
 		query := bytes.Clone(ctx.QueryArgs().QueryString())
 		caller, done := s.callerOf(ctx)
 		defer done()
+		caller = operators.With(caller, who)
 		status, contentType, answer := s.deps.Admin.Handle(caller, string(ctx.Method()), path, query, bytes.Clone(ctx.PostBody()))
 		ctx.SetStatusCode(status)
 		ctx.Response.Header.SetContentType(contentType)
@@ -240,7 +285,7 @@ func (s *Server) callerOf(ctx *fasthttp.RequestCtx) (caller context.Context, don
 }
 
 // adminDrain begins the shutdown and answers before it is done.
-func (s *Server) adminDrain(ctx *fasthttp.RequestCtx) {
+func (s *Server) adminDrain(ctx *fasthttp.RequestCtx, who operators.Operator) {
 	if !ctx.IsPost() {
 		ctx.Response.Header.Set("Allow", "POST")
 		adminError(ctx, &abi.Error{Kind: abi.MethodNotAllowed, Msg: "this path allows POST"})
@@ -250,7 +295,8 @@ func (s *Server) adminDrain(ctx *fasthttp.RequestCtx) {
 	if s.deps.StartDrain != nil {
 		s.deps.StartDrain()
 	}
-	s.log.Info("admin", "method", "POST", "path", "/drain", "status", fasthttp.StatusAccepted) // as the admin API says its own
+	// As the admin API says its own.
+	s.log.Info("admin", "operator", who.Name, "method", "POST", "path", "/drain", "status", fasthttp.StatusAccepted)
 	ctx.SetStatusCode(fasthttp.StatusAccepted)
 	ctx.Response.Header.SetContentType("application/json")
 	ctx.Response.SetBodyString(fmt.Sprintf(`{"draining":true,"requests":%d}`, s.requests.count()))

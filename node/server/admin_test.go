@@ -110,7 +110,7 @@ func TestAdminDrain(t *testing.T) {
 		t.Errorf("%d %q", r.StatusCode, r.body)
 	}
 	<-began
-	if line := `"msg":"admin","method":"POST","path":"/drain","status":202`; !strings.Contains(n.log.String(), line) {
+	if line := `"msg":"admin","operator":"admin","method":"POST","path":"/drain","status":202`; !strings.Contains(n.log.String(), line) {
 		t.Errorf("no line of the drain in %s", n.log)
 	}
 	if r := n.post(ask); r.StatusCode != 503 {
@@ -125,6 +125,7 @@ func TestAdminDrain(t *testing.T) {
 func TestAdminWithoutToken(t *testing.T) {
 	n := start(t, Config{AdminToken: "x"}, newFakeBackend(say("x")), func(d *Deps) { d.Admin = fakeAdmin{make(chan string, 1)} })
 	n.s.cfg.AdminToken = ""
+	n.s.SetOperators(nil)
 	for _, header := range []string{"Authorization: Bearer ", "Authorization: Bearer x", "X-Nothing: 1"} {
 		if r := n.adminRaw(strings.Replace(request("GET", "/accounts", "", header), "Host: node", "Host: localhost", 1)); r.StatusCode != 401 {
 			t.Errorf("%q got %d", header, r.StatusCode)

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"corenode/node/operators"
 )
 
 // Config bounds the front end. A zero field takes its default.
@@ -49,6 +51,8 @@ type Config struct {
 	CORSOrigins []string
 	// PeerKeys are the ids of keys that other nodes forward requests with, until SetPeerKeys.
 	PeerKeys []string
+	// Operators may use the admin listener beside AdminToken, until SetOperators.
+	Operators []operators.Operator
 	// AdminToken is the bearer token of the admin listener. Required to serve it.
 	AdminToken string
 }

@@ -24,6 +24,8 @@ import (
 
 	"github.com/valyala/fasthttp"
 	"github.com/valyala/fasthttp/fasthttpadaptor"
+
+	"corenode/node/operators"
 )
 
 // Server is the public listener and the admin listener of one node.
@@ -45,7 +47,8 @@ type Server struct {
 	conns    connections
 	cors     cors
 
-	peerKeys atomic.Pointer[[]string]
+	peerKeys  atomic.Pointer[[]string]
+	operators atomic.Pointer[[]operators.Operator]
 
 	draining  atomic.Bool
 	abort     chan struct{} // closed when a drain's deadline has passed
@@ -64,6 +67,7 @@ func New(cfg Config, deps Deps) (*Server, error) {
 		s.log = slog.New(slog.DiscardHandler)
 	}
 	s.SetPeerKeys(cfg.PeerKeys)
+	s.SetOperators(cfg.Operators)
 	s.bodies.max, s.bodies.accounts = cfg.BodiesMax, map[string]*accountBodies{}
 	s.gate = gate{nodeMax: cfg.PreparesMax, accounts: map[string]int{}}
 	s.conns.open = map[*conn]struct{}{}

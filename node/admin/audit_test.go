@@ -1,0 +1,89 @@
+package admin
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+
+	"corenode/node/operators"
+	"corenode/node/store"
+)
+
+// TestRoles calls every verb with every role: who may not gets a 403 before the verb runs,
+// a viewer changes nothing, and what was tried is in the audit.
+func TestRoles(t *testing.T) {
+	s, err := store.Open(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	api := New(s, &fakeNode{}, &fakeModules{}, nil, nil)
+	everybody := []operators.Operator{{}, {Name: "v", Role: operators.Viewer}, {Name: "m", Role: operators.Manager},
+		{Name: "o", Role: operators.Owner}}
+	fill := strings.NewReplacer("{", "", "}", "")
+	for _, r := range routes {
+		for _, who := range everybody {
+			status, _, answer := api.Handle(operators.With(t.Context(), who), r.method, fill.Replace(r.path), nil, nil)
+			if forbidden := who.Role < r.needs(); forbidden != (status == http.StatusForbidden) {
+				t.Errorf("%s %s by a %s: %d %s", r.method, r.path, who.Role, status, answer)
+			}
+		}
+		changes := r.method != http.MethodGet && r.path != Root+"/ledger/verify" && !strings.HasSuffix(r.path, "/replay")
+		if changes && r.needs() == operators.Viewer {
+			t.Errorf("a viewer may %s %s", r.method, r.path)
+		}
+	}
+	rows, err := s.Audited("v", 0, 1000)
+	tried := 0
+	for _, row := range rows {
+		if row.Status == http.StatusForbidden {
+			tried++
+		}
+	}
+	if err != nil || tried < 15 {
+		t.Errorf("the audit has %d calls that were refused, %v", tried, err)
+	}
+}
+
+// TestAudit: who changed what is kept, newest first and in pages, and nothing of a body is.
+func TestAudit(t *testing.T) {
+	bothWays(t, func(t *testing.T, c *Client, node *fakeNode, s *store.Store) {
+		made, err := c.CreateAccount(NewAccount{Name: "alice"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := c.TopUp("alice", TopUp{Amount: Amount{USD: "1"}, Note: "hush"}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := c.Account("alice"); err != nil { // a look leaves nothing
+			t.Fatal(err)
+		}
+		if _, err := c.RevokeKey("key_none"); err == nil {
+			t.Fatal("an unknown key was revoked")
+		}
+		page, err := c.Audit(url.Values{"limit": {"2"}})
+		if err != nil || len(page.Data) != 2 || page.Next == 0 {
+			t.Fatalf("%+v, %v", page, err)
+		}
+		if r := page.Data[0]; r.Operator != operators.Local || r.Path != Root+"/keys/{key}/revoke" || r.Status != 404 || r.Target != "" || r.Time.IsZero() {
+			t.Errorf("a call that failed: %+v", r)
+		}
+		if r := page.Data[1]; r.AccountID != made.ID || r.Status != 200 || r.Path != Root+"/accounts/{account}/topups" {
+			t.Errorf("a top-up: %+v", r)
+		}
+		if text, _ := json.Marshal(page); strings.Contains(string(text), "hush") {
+			t.Errorf("the audit has a body: %s", text)
+		}
+		if rest, err := c.Audit(url.Values{"before": {"2"}}); err != nil || len(rest.Data) != 1 || rest.Data[0].KeyID != made.KeyID || rest.Next != 0 {
+			t.Errorf("the page behind: %+v, %v", rest, err)
+		}
+		if none, err := c.Audit(url.Values{"operator": {"bob"}}); err != nil || len(none.Data) != 0 {
+			t.Errorf("of another: %+v, %v", none, err)
+		}
+		if _, err := c.Audit(url.Values{"before": {"x"}}); err == nil {
+			t.Error("a cursor that is none was taken")
+		}
+	})
+}

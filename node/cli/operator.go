@@ -1,0 +1,103 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net/url"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"corenode/node/admin"
+	"corenode/node/operators"
+)
+
+func operatorCommand() *cobra.Command {
+	var role string
+	cmd := &cobra.Command{
+		Use: "operator", Short: "Make tokens of operators", Args: cobra.NoArgs,
+		Long:    "People and programs that use the admin API have a name, a role and a token each.",
+		Example: `  corenode operator new alice --role viewer`,
+		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	fresh := &cobra.Command{
+		Use: "new NAME", Short: "Make a token and the line of the configuration that knows it", Args: cobra.ExactArgs(1),
+		Long: `Print a token, which is kept nowhere, and the entry for admin.operators in the node's
+configuration, which has the token's SHA-256 only. A reload puts it in force. A viewer
+may look, an operator also run the node, an owner also write backups and take profiles.`,
+		Example: `  corenode operator new alice --role operator`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			cmd.SilenceUsage = true
+			line, token := operators.New(args[0], 0)
+			entry := strings.Replace(line.String(), ":nobody:", ":"+role+":", 1)
+			if _, err := operators.Parse(entry); err != nil {
+				return err
+			}
+			_, err := fmt.Fprintf(cmd.OutOrStdout(), "The token of %s, shown this once:\n%s\n\nThe entry for admin.operators:\n%s\n",
+				args[0], token, entry)
+			return err
+		},
+	}
+	fresh.Flags().StringVar(&role, "role", "viewer", "viewer, operator or owner")
+	cmd.AddCommand(fresh)
+	return cmd
+}
+
+func auditCommand() *cobra.Command {
+	var of string
+	var rowsMax int
+	cmd := &cobra.Command{
+		Use: "audit", Short: "Show who changed what, newest first", Args: cobra.NoArgs,
+		Long: `Show the calls of the admin API that changed something, or tried to, the newest first.
+Commands on a data folder without a running node are those of "local".`,
+		Example: `  corenode audit --operator alice --limit 20`,
+	}
+	cmd.Flags().StringVar(&of, "operator", "", "only of this operator")
+	cmd.Flags().IntVar(&rowsMax, "limit", 100, "most rows, up to 1000")
+	cmd.RunE = existing(func(c *admin.Client, _ *cobra.Command, _ []string) (result, error) {
+		page, err := c.Audit(url.Values{"operator": {of}, "limit": {strconv.Itoa(rowsMax)}})
+		return printed(printAudit)(page.Data, err)
+	})
+	return alone(cmd)
+}
+
+func printAudit(w io.Writer, rows []admin.AuditRow) {
+	fmt.Fprintln(w, "ROW\tTIME\tOPERATOR\tCALL\tTARGET\tACCOUNT\tKEY\tSTATUS")
+	for _, r := range rows {
+		fmt.Fprintf(w, "%d\t%s\t%s\t%s %s\t%s\t%s\t%s\t%d\n",
+			r.ID, stamp(r.Time), r.Operator, r.Method, strings.TrimPrefix(r.Path, admin.Root),
+			r.Target, r.AccountID, r.KeyID, r.Status)
+	}
+}
+
+func reloadCommand() *cobra.Command {
+	return alone(&cobra.Command{
+		Use: "reload", Short: "Make the node read its configuration again", Args: cobra.NoArgs,
+		Long: `As SIGHUP: what can change in a running node is in force when the command returns,
+what needs a restart is named. A configuration with mistakes changes nothing; then the status is 1.`,
+		Example: `  corenode reload`,
+		RunE: existing(func(c *admin.Client, _ *cobra.Command, _ []string) (result, error) {
+			done, err := c.Reload()
+			if err == nil && len(done.Problems) > 0 {
+				err = errors.New("nothing has changed, the configuration has mistakes:\n  " + strings.Join(done.Problems, "\n  "))
+			}
+			return printed(printReloaded)(done, err)
+		}),
+	})
+}
+
+func printReloaded(w io.Writer, r admin.Reloaded) {
+	for _, part := range []struct {
+		what string
+		keys []string
+	}{{"in force now", r.Changed}, {"waits for a restart", r.Waiting}} {
+		for _, key := range part.keys {
+			fmt.Fprintf(w, "%s\t%s\n", part.what, key)
+		}
+	}
+	if len(r.Changed)+len(r.Waiting) == 0 {
+		fmt.Fprintln(w, "Nothing has changed.")
+	}
+}

@@ -1,0 +1,177 @@
+// Package operators says who may do what on the admin listener: people and programs with a
+// name, a role and a token, of which the node knows only the SHA-256.
+package operators
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/base64"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// Role is what an operator may do; each may do what those before it may.
+type Role int
+
+const (
+	// Viewer may look.
+	Viewer Role = iota + 1
+	// Manager runs the node: accounts, keys, money, requests, modules, servers elsewhere, drain.
+	Manager
+	// Owner also writes backups and takes profiles.
+	Owner
+)
+
+// roles are the names of the roles, from Viewer on.
+var roles = []string{"viewer", "operator", "owner"}
+
+// String returns the role's name in the configuration.
+func (r Role) String() string {
+	if r < Viewer || r > Owner {
+		return "nobody"
+	}
+	return roles[r-Viewer]
+}
+
+// Operator is one of them. The zero value may do nothing.
+type Operator struct {
+	Name string
+	Role Role
+	Hash [sha256.Size]byte // of the token
+}
+
+// Admin is the name of who has the node's own token, and Local of who has the data folder
+// while no node runs.
+const Admin, Local = "admin", "local"
+
+var namePattern = regexp.MustCompile(`^[a-z0-9][a-z0-9._@-]{0,63}$`)
+
+// Parse reads NAME:ROLE:SHA256, the hash of the token in hexadecimal.
+func Parse(text string) (o Operator, err error) {
+	parts := strings.Split(text, ":")
+	if len(parts) != 3 {
+		return o, fmt.Errorf("want NAME:ROLE:SHA256, with the SHA-256 of the token in 64 hexadecimal digits")
+	}
+	o.Name = parts[0]
+	if !namePattern.MatchString(o.Name) || o.Name == Admin || o.Name == Local {
+		return o, fmt.Errorf("the name is %.80q, want 1 to 64 of a-z, 0-9 or . _ @ -, first a letter or digit, and not %s or %s",
+			o.Name, Admin, Local)
+	}
+	o.Role = Role(slices.Index(roles, parts[1])) + Viewer
+	if o.Role < Viewer {
+		return o, fmt.Errorf("the role of %s is %.20q, want viewer, operator or owner", o.Name, parts[1])
+	}
+	hash, err := hex.DecodeString(parts[2])
+	if err != nil || len(hash) != len(o.Hash) {
+		return o, fmt.Errorf("the hash of %s has to be the SHA-256 of the token in 64 hexadecimal digits", o.Name)
+	}
+	copy(o.Hash[:], hash)
+	return o, nil
+}
+
+// String writes what Parse reads.
+func (o Operator) String() string { return fmt.Sprintf("%s:%s:%x", o.Name, o.Role, o.Hash) }
+
+// ParseAll reads a list, in which each name and each token is there once. Every mistake is in the error.
+func ParseAll(texts []string) (all []Operator, err error) {
+	var errs []error
+	for i, text := range texts {
+		o, err := Parse(text)
+		if err != nil {
+			errs = append(errs, fmt.Errorf("entry %d: %w", i+1, err))
+			continue
+		}
+		if slices.ContainsFunc(all, func(other Operator) bool { return other.Name == o.Name || other.Hash == o.Hash }) {
+			errs = append(errs, fmt.Errorf("entry %d: the name or the token of %s is there twice", i+1, o.Name))
+		}
+		all = append(all, o)
+	}
+	return all, errors.Join(errs...)
+}
+
+// New makes an operator and its token, which is kept nowhere.
+func New(name string, role Role) (o Operator, token string) {
+	token = NewToken()
+	return Operator{Name: name, Role: role, Hash: sha256.Sum256([]byte(token))}, token
+}
+
+// NewToken makes a token of 256 random bits.
+func NewToken() string {
+	var random [32]byte
+	rand.Read(random[:])
+	return base64.RawURLEncoding.EncodeToString(random[:])
+}
+
+// Find returns who has a token. Hashes are compared, all of them, so neither content nor
+// length shows in the time.
+func Find(all []Operator, token []byte) (found Operator, ok bool) {
+	hash := sha256.Sum256(token)
+	for _, o := range all {
+		if subtle.ConstantTimeCompare(hash[:], o.Hash[:]) == 1 {
+			found, ok = o, true
+		}
+	}
+	return found, ok
+}
+
+// tokenMin is the least length of a token in a file: of fewer characters one is guessed.
+const tokenMin = 20
+
+// ReadToken reads the token of a file, which only its owner may read. Where there is no file it makes one.
+func ReadToken(path string) (string, error) {
+	info, err := os.Stat(path)
+	if errors.Is(err, os.ErrNotExist) {
+		token := NewToken()
+		return token, writeToken(path, token)
+	}
+	if err != nil {
+		return "", err
+	}
+	if info.Mode().Perm()&0o077 != 0 {
+		return "", fmt.Errorf("%s has the mode %04o and others may read it: want 0600", path, info.Mode().Perm())
+	}
+	text, err := os.ReadFile(path)
+	token := strings.TrimSpace(string(text))
+	if err == nil && (len(token) < tokenMin || strings.ContainsAny(token, " \t\r\n")) {
+		err = fmt.Errorf("%s has to hold one token of at least %d characters", path, tokenMin)
+	}
+	return token, err
+}
+
+// writeToken makes the file, whole or not at all.
+func writeToken(path, token string) error {
+	file, err := os.CreateTemp(filepath.Dir(path), ".token-*") // made with mode 0600
+	if err != nil {
+		return err
+	}
+	_, err = file.WriteString(token + "\n")
+	if err = errors.Join(err, file.Sync(), file.Close()); err == nil {
+		err = os.Rename(file.Name(), path)
+	}
+	if err != nil {
+		os.Remove(file.Name())
+	}
+	return err
+}
+
+type key struct{}
+
+// With says in a context who calls.
+func With(ctx context.Context, o Operator) context.Context { return context.WithValue(ctx, key{}, o) }
+
+// From is who calls. Where nobody was named the call comes from this process, of whoever has
+// the data folder: that is an owner.
+func From(ctx context.Context) Operator {
+	if o, named := ctx.Value(key{}).(Operator); named {
+		return o
+	}
+	return Operator{Name: Local, Role: Owner}
+}

@@ -1,0 +1,59 @@
+package operators
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func TestOperators(t *testing.T) {
+	made, token := New("alice", Manager)
+	other, otherToken := New("bob@example.com", Viewer)
+	all, err := ParseAll([]string{made.String(), other.String()})
+	if err != nil || len(all) != 2 || all[0] != made || all[1] != other {
+		t.Fatalf("%+v, %v", all, err)
+	}
+	for of, want := range map[string]Operator{token: made, otherToken: other, "": {}, token + "x": {}, token[:20]: {}} {
+		if got, ok := Find(all, []byte(of)); got != want || ok != (want.Role > 0) {
+			t.Errorf("the token %q is that of %+v, %v", of, got, ok)
+		}
+	}
+	hash := strings.Repeat("ab", 32)
+	for _, text := range []string{"", "alice", "alice:viewer", "alice:king:" + hash, "alice:viewer:" + hash[2:], "alice:viewer:zz" + hash[2:],
+		"admin:viewer:" + hash, "local:owner:" + hash, "Alice:viewer:" + hash, "a b:viewer:" + hash, "alice:viewer:" + hash + ":x"} {
+		if _, err := ParseAll([]string{text}); err == nil {
+			t.Errorf("%q was read", text)
+		}
+	}
+	for _, twice := range [][]string{{"a:viewer:" + hash, "a:owner:" + hash[:62] + "cd"}, {"a:viewer:" + hash, "b:viewer:" + hash}} {
+		if _, err := ParseAll(twice); err == nil {
+			t.Errorf("%v was read", twice)
+		}
+	}
+}
+
+func TestReadToken(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "token")
+	made, err := ReadToken(path)
+	if again, err2 := ReadToken(path); err != nil || err2 != nil || again != made || len(made) < tokenMin {
+		t.Errorf("%q, %v; again %q, %v", made, err, again, err2)
+	}
+	for _, text := range []string{"", "short\n", strings.Repeat("a", 30) + " b"} {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := ReadToken(path); err == nil {
+			t.Errorf("%q was taken", text)
+		}
+	}
+	if err := os.WriteFile(path, []byte(made), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(path, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := ReadToken(path); err == nil {
+		t.Error("a file that others may read was taken")
+	}
+}

@@ -1,0 +1,45 @@
+package store
+
+import "time"
+
+// AuditRow is one call that changed something, or tried to.
+type AuditRow struct {
+	ID           int64
+	Time         time.Time
+	Operator     string
+	Method, Path string // the verb, its segment in braces as it is documented
+	Target       string // that segment, of a call that found something of that name
+	AccountID    string
+	KeyID        string
+	Status       int64
+}
+
+// Audit adds a row. Its ID and time are given here.
+func (s *Store) Audit(r AuditRow) error {
+	err := s.write.transaction(func() error {
+		return s.write.exec(`INSERT INTO audit (time, operator, method, path, target, account_id, key_id, status)
+			VALUES (?, ?, ?, ?, ?, ?, ?, ?)`, s.now(), r.Operator, r.Method, r.Path, r.Target, r.AccountID, r.KeyID, r.Status)
+	})
+	return wrapped(err, "write the audit")
+}
+
+// Audited returns a page of the audit, newest first: of an operator unless that is empty, with
+// an ID below before unless that is 0.
+func (s *Store) Audited(operator string, before int64, limit int) (page []AuditRow, err error) {
+	s.read.mu.Lock()
+	defer s.read.mu.Unlock()
+	where, args := `id < ?`, []any{before}
+	if before == 0 {
+		where, args = `id > ?`, []any{int64(0)}
+	}
+	if operator != "" {
+		where, args = where+` AND operator = ?`, append(args, operator)
+	}
+	err = s.read.each(`SELECT id, time, operator, method, path, target, account_id, key_id, status FROM audit WHERE `+where+
+		` ORDER BY id DESC LIMIT ?`, func(r row) error {
+		page = append(page, AuditRow{ID: r.num(0), Time: r.time(1), Operator: r.text(2), Method: r.text(3), Path: r.text(4),
+			Target: r.text(5), AccountID: r.text(6), KeyID: r.text(7), Status: r.num(8)})
+		return nil
+	}, append(args, int64(min(max(limit, 1), EntriesMax)))...)
+	return page, wrapped(err, "read the audit")
+}
