@@ -28,7 +28,8 @@ func (o Options) defaults(f *modelfile.File, thinking bool) (sample.Params, erro
 
 // ownSampling reads what a model file says about sampling.
 func ownSampling(p *sample.Params, f *modelfile.File) error {
-	for key, to := range map[string]*float32{"temp": &p.Temperature, "top_p": &p.TopP, "min_p": &p.MinP, "penalty_repeat": &p.RepetitionPenalty} {
+	numbers := map[string]*float32{"temp": &p.Temperature, "top_p": &p.TopP, "min_p": &p.MinP, "penalty_repeat": &p.RepetitionPenalty}
+	for key, to := range numbers {
 		if key = "general.sampling." + key; f.Has(key) {
 			x, err := f.Float(key)
 			if err != nil {

@@ -10,11 +10,11 @@ import (
 )
 
 // folderSaying is a folder with a generation_config.json.
-func folderSaying(t *testing.T, generation string) *modelfile.File {
+func folderSaying(t *testing.T, says string) *modelfile.File {
 	t.Helper()
 	dir := t.TempDir()
 	config := `{"model_type":"qwen3","num_hidden_layers":1,"max_position_embeddings":8,"hidden_size":2,"num_attention_heads":1,"vocab_size":1}`
-	if err := gguftest.WriteFolder(dir, map[string]string{"config.json": config, "generation_config.json": generation}, nil, 1); err != nil {
+	if err := gguftest.WriteFolder(dir, map[string]string{"config.json": config, "generation_config.json": says}, nil, 1); err != nil {
 		t.Fatal(err)
 	}
 	f, err := modelfile.Open(dir)
@@ -40,7 +40,7 @@ func TestDefaultsOfAFile(t *testing.T) {
 	const all = `{"do_sample":true,"temperature":1,"top_p":0.5,"top_k":64,"min_p":0.1,"repetition_penalty":1.1,"eos_token_id":[1]}`
 	own := sample.Params{Temperature: 1, TopP: 0.5, TopK: 64, MinP: 0.1, RepetitionPenalty: 1.1}
 	for name, c := range map[string]struct {
-		generation string
+		says       string
 		defaults   func(string, bool) sample.Params
 		thinking   bool
 		configured func(*sample.Params)
@@ -55,7 +55,7 @@ func TestDefaultsOfAFile(t *testing.T) {
 			sample.Params{Temperature: 1, TopP: 0.5, TopK: 3, MinP: 0.1, RepetitionPenalty: 1.1}},
 	} {
 		o := Options{Defaults: c.defaults, Configured: c.configured}
-		if got, err := o.defaults(folderSaying(t, c.generation), c.thinking); err != nil || got != c.want {
+		if got, err := o.defaults(folderSaying(t, c.says), c.thinking); err != nil || got != c.want {
 			t.Errorf("%s: %+v, %v, want %+v", name, got, err, c.want)
 		}
 	}

@@ -38,7 +38,8 @@ func TestModelFilesOfTheReadme(t *testing.T) {
 	for _, dtype := range []string{"F32", "F16", "BF16", "FP8 with block scales"} {
 		cases["2 "+dtype] = folderOf(t, "qwen3", dtype, nil)
 	}
-	for arch, recording := range map[string]string{"llama": "llama", "qwen2": "qwen2", "qwen3": "qwen3", "qwen3moe": "qwen3_moe", "gpt-oss": "gpt_oss",
+	for arch, recording := range map[string]string{"llama": "llama", "mistral": "mistral", "gemma3": "gemma3", "glm4moe": "glm4_moe",
+		"qwen2": "qwen2", "qwen3": "qwen3", "qwen3moe": "qwen3_moe", "gpt-oss": "gpt_oss",
 		"qwen35": "qwen3_5", "qwen35moe": "qwen3_5_moe"} {
 		cases["3 `"+arch+"`"] = folderOf(t, recording, "BF16", nil)
 	}
@@ -103,9 +104,28 @@ func vocabulary(t *testing.T) *modelfile.File {
 // folderOf is the folder of a recorded checkpoint with more tokens, its matrices in a type.
 func folderOf(t *testing.T, recording, dtype string, rope json.RawMessage) string {
 	t.Helper()
+	if recording == "gemma3" || recording == "mistral" { // which are published with the other kind of vocabulary
+		return folderWith(t, recording, dtype, rope, 760, map[string]string{"tokenizer.json": sentences(t),
+			"tokenizer_config.json": `{"bos_token": "<s>", "eos_token": "</s>"}`, "generation_config.json": `{"eos_token_id": 2, "top_k": 64}`,
+			"chat_template.jinja": "{{ bos_token }}{% for m in messages %}[INST] {{ m.content }}[/INST]{% endfor %}"})
+	}
 	return folderWith(t, recording, dtype, rope, 512, map[string]string{"tokenizer.json": gguftest.TokenizerJSON(vocabulary(t)),
 		"tokenizer_config.json": `{"eos_token": "<|im_end|>"}`, "generation_config.json": `{"eos_token_id": [511, 509]}`,
 		"chat_template.jinja": "{% for m in messages %}<|im_start|>{{ m.content }}<|im_end|>{% endfor %}{{ eos_token }}"})
+}
+
+// sentences is a tokenizer.json of SentencePiece.
+func sentences(t *testing.T) string {
+	t.Helper()
+	text, err := os.ReadFile("tokenizer/testdata/sentencepiece/small.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var recorded struct{ JSON json.RawMessage }
+	if err := json.Unmarshal(text, &recorded); err != nil {
+		t.Fatal(err)
+	}
+	return string(recorded.JSON)
 }
 
 func folderWith(t *testing.T, recording, dtype string, rope json.RawMessage, vocab int, texts map[string]string) string {

@@ -30,7 +30,12 @@ type folderRecording struct {
 
 func folderRecordings(t testing.TB) map[string]*folderRecording {
 	t.Helper()
-	paths, err := filepath.Glob("testdata/folders/*.json")
+	return recordingsIn(t, "testdata/folders")
+}
+
+func recordingsIn(t testing.TB, folder string) map[string]*folderRecording {
+	t.Helper()
+	paths, err := filepath.Glob(folder + "/*.json")
 	if err != nil || len(paths) == 0 {
 		t.Fatalf("no recordings: %v", err)
 	}
