@@ -2,6 +2,7 @@
 """Logits of small random checkpoints, by transformers on a CPU.
 
     record.py OUT_FOLDER [CASE...]          (PyTorch, transformers 5.24)
+    record.py --long OUT_FOLDER CASE...     prompts of 4,096 tokens, of which only the last logits are kept
 
 Each case below is a config. The model gets weights by a rule (gguftest.Hashed: a hash of
 the tensor's name and the index), so that no weights need be kept: a recording has the
@@ -71,8 +72,9 @@ CASES = {
                 rope_parameters=dict(rope_type="yarn", rope_theta=150000.0, factor=8.0, beta_fast=32.0, beta_slow=1.0, truncate=False,
                                      original_max_position_embeddings=64))),
 }
-PROMPT, GREEDY = 150, 8
-POSITIONS = [0, 1, 15, 16, 62, 63, 64, 65, 127, 128, 129, 149]
+LONG = "--long" in sys.argv
+PROMPT, GREEDY = (4096, 2) if LONG else (150, 8)
+POSITIONS = [2047, 4095] if LONG else [0, 1, 15, 16, 62, 63, 64, 65, 127, 128, 129, 149]
 
 
 def hashed(name, n, scale):
@@ -136,6 +138,7 @@ def record(kind, dtype, shape):
 
 
 def main():
+    sys.argv = [a for a in sys.argv if a != "--long"]
     for name, case in CASES.items():
         if len(sys.argv) > 2 and name not in sys.argv[2:]:
             continue
