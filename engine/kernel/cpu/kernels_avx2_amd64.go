@@ -172,6 +172,31 @@ func readStreamsAVX2(p *byte, n int)
 //go:noescape
 func fetchLinesAVX2(p *byte, lines int)
 
+// matVecCode8AVX2 multiplies a row of quantized activations with 4 Code8 panels, stride bytes apart.
+//
+//go:noescape
+func matVecCode8AVX2(dst *float32, act *byte, panel *byte, stride int, steps int)
+
+// matVecCode6AVX2 multiplies a row of quantized activations with 4 Code6 panels, stride bytes apart.
+//
+//go:noescape
+func matVecCode6AVX2(dst *float32, act *byte, panel *byte, stride int, steps int)
+
+// matVecCode5mAVX2 multiplies a row of quantized activations with 4 Code5m panels, stride bytes apart.
+//
+//go:noescape
+func matVecCode5mAVX2(dst *float32, act *byte, panel *byte, stride int, steps int)
+
+// matVecCode4AVX2 multiplies a row of quantized activations with 4 Code4 panels, stride bytes apart.
+//
+//go:noescape
+func matVecCode4AVX2(dst *float32, act *byte, panel *byte, stride int, steps int)
+
+// matVecCode4mAVX2 multiplies a row of quantized activations with 4 Code4m panels, stride bytes apart.
+//
+//go:noescape
+func matVecCode4mAVX2(dst *float32, act *byte, panel *byte, stride int, steps int)
+
 // scoresHalfQueries1AVX2 computes the scores of 1 queries against tiles of K.
 //
 //go:noescape

@@ -90,5 +90,8 @@ func avx512Ops() *ops {
 func avx2Ops() *ops {
 	o := kernelsAVX2()
 	o.name, o.multiplies = "avx2", 12*8
+	o.matVec = [layouts]matVecFunc{
+		code8: matVecCode8AVX2, code6: matVecCode6AVX2, code5m: matVecCode5mAVX2, code4: matVecCode4AVX2, code4m: matVecCode4mAVX2,
+	}
 	return o
 }

@@ -60,6 +60,8 @@ func main() {
 				g.words()
 				g.unpackConstants()
 				g.biasedBands()
+			} else {
+				g.narrowVecs()
 			}
 			g.attention()
 			g.delta()
