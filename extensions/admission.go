@@ -12,22 +12,47 @@ const denialRetryMax = 24 * time.Hour
 // Deciding says whether there is an admission policy, so that a caller without
 // one need not gather the counters.
 func (h *Host) Deciding() bool {
-	a := h.slot(SlotAdmission).now.Load()
-	return a.active != nil || a.canary != nil || (a.missing || a.canaryPercent > 0) && !h.options.AdmissionFailOpen
+	for _, sl := range h.members(SlotAdmission) {
+		if a := sl.now.Load(); a.active != nil || a.canary != nil || (a.missing || a.canaryPercent > 0) && !h.options.AdmissionFailOpen {
+			return true
+		}
+	}
+	return false
 }
 
 // AdmissionClosed says whether every request is refused because the policy that
-// an operator chose is not in memory, yet or any more.
+// an operator chose is not in memory, yet or any more. Rewriting and filtering have no open door.
 func (h *Host) AdmissionClosed() bool {
-	a := h.slot(SlotAdmission).now.Load()
-	return a.active == nil && a.canary == nil && a.missing && !h.options.AdmissionFailOpen
+	for _, kind := range []Slot{SlotAdmission, SlotRewrite, SlotFilter} {
+		for _, sl := range h.members(kind) {
+			a := sl.now.Load()
+			if a.active == nil && a.canary == nil && a.missing && !(kind == SlotAdmission && h.options.AdmissionFailOpen) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
-// Decide asks the admission policy; without one everything is allowed, and so is
-// what one declines that is over its share of the processors. The error is
-// Overloaded: the policy failed, and Options.AdmissionFailOpen is false.
-func (h *Host) Decide(request string, in abi.AdmissionInput) (abi.Decision, error) {
-	sl := h.slot(SlotAdmission)
+// Decide asks the admission policies in their order; without one everything is allowed, and
+// so is what one declines that is over its share of the processors. The first that denies
+// decides, and of those that queue the last. The error is Overloaded: a policy failed, and
+// Options.AdmissionFailOpen is false.
+func (h *Host) Decide(request string, in abi.AdmissionInput) (d abi.Decision, err error) {
+	for _, sl := range h.members(SlotAdmission) {
+		next, err := h.decide(sl, request, in)
+		if err != nil || next.Verdict == abi.Deny {
+			return next, err
+		}
+		if next.Verdict == abi.Queue {
+			d = next
+		}
+	}
+	return d, nil
+}
+
+// decide asks the policy of one place.
+func (h *Host) decide(sl *slot, request string, in abi.AdmissionInput) (abi.Decision, error) {
 	g, standsIn := sl.acquire(in.Account)
 	if g == nil {
 		if standsIn && !h.options.AdmissionFailOpen {

@@ -338,7 +338,7 @@ func TestAttackLies(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		charge, err := q.Charge(ratingUsage)
+		charge, err := q.Charge(ratingUsage, nil)
 		q.Close()
 		if err != nil || charge.Amount != nativeAmount || !charge.Provisional {
 			t.Errorf("%s: charged %+v, %v", name, charge, err)

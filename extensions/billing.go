@@ -24,13 +24,16 @@ type Charge struct {
 	InputHash    string
 	// Input is what the module was given, an encoded abi.ChargeInput.
 	Input []byte
+	// Counters is what was taken of the counters that the request held.
+	Counters []abi.Counter
+	taken    []int64 // in the order of the module's manifest
 	// Provisional marks a charge that was made in place of a module that failed
 	// or is not in memory. It is to be rated again.
 	Provisional bool
 }
 
 func newCharge(c abi.Charge, digest string) Charge {
-	out := Charge{Amount: c.Total, Tier: c.Tier, ModuleDigest: digest, Lines: make([]Line, len(c.Lines))}
+	out := Charge{Amount: c.Total, Tier: c.Tier, ModuleDigest: digest, Lines: make([]Line, len(c.Lines)), taken: c.Taken}
 	for i, l := range c.Lines {
 		l.Unit = guest.Clean(l.Unit, abi.UnitBytes)
 		out.Lines[i] = Line(l)

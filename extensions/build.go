@@ -18,12 +18,13 @@ type builder struct {
 	options  Options // never changes
 	log      *slog.Logger
 	now      func() time.Time
-	ships    []shippedModule                // never changes
-	slots    [len(Slots)]*slot              // those that are always there; never changes
-	foreign  atomic.Pointer[map[Slot]*slot] // the others; replaced as a whole, and only grows
-	growing  sync.Mutex                     // over the replacement of foreign
-	trust    atomic.Pointer[trust]          // changed with Host.mu held
-	compiler *guest.Compiler                // nil: this process compiles; never changes
+	ships    []shippedModule                     // never changes
+	slots    [len(Slots)]*slot                   // those that are always there; never changes
+	foreign  atomic.Pointer[map[Slot]*slot]      // the others; replaced as a whole, and only grows
+	growing  sync.Mutex                          // over the replacement of foreign
+	chains   atomic.Pointer[[len(Slots)][]*slot] // of each kind of policy, its places in order
+	trust    atomic.Pointer[trust]               // changed with Host.mu held
+	compiler *guest.Compiler                     // nil: this process compiles; never changes
 
 	// untried takes modules without their first calls, for tests of what serves:
 	// their hand-made guests give nonsense, or nothing but faults.
@@ -148,7 +149,7 @@ func (b *builder) slot(s Slot) *slot {
 	if sl := (*b.foreign.Load())[s]; sl != nil {
 		return sl
 	}
-	if !guest.IsProtocol(string(s)) {
+	if !guest.IsProtocol(string(s)) && !guest.IsPolicySlot(string(s)) {
 		panic("extensions: slot " + string(s)) // a mistake of the program
 	}
 	b.growing.Lock()
@@ -157,9 +158,27 @@ func (b *builder) slot(s Slot) *slot {
 	if all[s] == nil {
 		all[s] = b.newSlot(s)
 		b.foreign.Store(&all)
+		b.chain()
 	}
 	return all[s]
 }
+
+// chain puts the places of each kind in order. What a request finds is one load and a list.
+func (b *builder) chain() {
+	var chains [len(Slots)][]*slot
+	for i, first := range b.slots {
+		chains[i] = []*slot{first}
+		for place := 2; place <= guest.PlacesMax; place++ {
+			if sl := (*b.foreign.Load())[Slot(guest.PolicySlot(string(first.name), place))]; sl != nil {
+				chains[i] = append(chains[i], sl)
+			}
+		}
+	}
+	b.chains.Store(&chains)
+}
+
+// members are the places of a kind of policy, in the order in which they are asked.
+func (b *builder) members(kind Slot) []*slot { return b.chains.Load()[kind.index()] }
 
 func (b *builder) newSlot(s Slot) *slot {
 	sl := &slot{name: s}

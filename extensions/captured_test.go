@@ -30,7 +30,7 @@ func TestCaptureOfCharges(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer q.Close()
-		if _, err := q.Charge(ratingUsage); err != nil {
+		if _, err := q.Charge(ratingUsage, nil); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -36,7 +36,7 @@ func BenchmarkQuoteAndCharge(b *testing.B) {
 				if err != nil {
 					b.Fatal(err)
 				}
-				if _, err := q.Charge(abi.Usage{InputUncached: 66, Output: 16}); err != nil {
+				if _, err := q.Charge(abi.Usage{InputUncached: 66, Output: 16}, nil); err != nil {
 					b.Fatal(err)
 				}
 				q.Close()

@@ -1,8 +1,10 @@
 package extensions
 
+import "corenode/extensions/guest"
+
 // demote takes a generation out of service that failed too often: the previous
 // one serves again, or else what ships; which of them is known after the start. One without another
-// to go back to stays: an admission policy, whose failures refuse or admit as the options say, or a module with routes.
+// to go back to stays: a policy, whose failures refuse or admit as its kind and the options say, or a module with routes.
 func (h *Host) demote(g *generation, reason string) {
 	h.demoteIf(g, reason, func(*assignment) bool { return true })
 }
@@ -22,7 +24,7 @@ func (h *Host) demoteIf(g *generation, reason string, still func(*assignment) bo
 		return
 	}
 	a := *before
-	if a.active == g && a.previous == nil && sl.builtin == nil && !(sl.name == SlotAdmission && h.options.AdmissionFailOpen) {
+	if a.active == g && a.previous == nil && sl.builtin == nil && !(g.manifest.Kind == guest.KindAdmission && h.options.AdmissionFailOpen) {
 		m.failed = reason
 		h.log.Error("a module fails and nothing can replace it", "slot", string(sl.name), "module", g.title(), "reason", reason)
 		g.breaker.reset()

@@ -31,7 +31,8 @@ var (
 	// ErrNotEnabled means that a module does not serve, or that another does.
 	ErrNotEnabled = errors.New("the module is not enabled")
 	// ErrSlot means that a slot does not exist.
-	ErrSlot = errors.New("no such slot, want chat, responses, billing, admission, or the protocol of a module with routes")
+	ErrSlot = errors.New("no such slot, want chat, responses, billing, admission, rewrite, filter, a later place such as filter.2, " +
+		"or the protocol of a module with routes")
 	// ErrCapture means that a capture cannot be as asked for.
 	ErrCapture = errors.New("a capture")
 	// ErrNoCapture means that nothing is kept of a slot's calls.

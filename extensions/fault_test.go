@@ -44,7 +44,7 @@ func TestFaultNamesTheRequest(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer q.Close()
-	_, _ = q.Charge(ratingUsage)
+	_, _ = q.Charge(ratingUsage, nil)
 	if !strings.Contains(l.String(), "op=charge id=req_charged") {
 		t.Errorf("a charge:\n%s", l)
 	}

@@ -31,7 +31,7 @@ func TestShippedTakeOver(t *testing.T) {
 		t.Fatalf("quote %+v, %v", q, err)
 	}
 	defer q.Close()
-	c, err := q.Charge(abi.Usage{InputUncached: 600, CacheRead: 400, Output: 50})
+	c, err := q.Charge(abi.Usage{InputUncached: 600, CacheRead: 400, Output: 50}, nil)
 	if err != nil || c.Amount != 273_600 || c.Provisional || c.ModuleDigest == builtin.TariffDigest || len(c.Lines) != 3 {
 		t.Fatalf("charge %+v, %v", c, err)
 	}

@@ -50,6 +50,7 @@ func open(o Options, shipped []shippedModule) (*Host, error) {
 	for i, name := range Slots {
 		h.slots[i] = h.newSlot(name)
 	}
+	h.chain()
 	for _, s := range shipped {
 		if s.off {
 			h.addOff(s)

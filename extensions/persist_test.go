@@ -314,8 +314,8 @@ func TestMissingPolicies(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer q.Close()
-			quoted, err := q.Charge(ratingUsage)
-			rated, err2 := h.Rate("", ratingCharge)
+			quoted, err := q.Charge(ratingUsage, nil)
+			rated, err2 := h.Rate("", ratingCharge, nil)
 			if err != nil || err2 != nil || quoted.Provisional != rated.Provisional || quoted.Amount != nativeAmount {
 				t.Errorf("%+v, %v and %+v, %v", quoted, err, rated, err2)
 			}
@@ -364,7 +364,7 @@ func TestMissingStaysMissing(t *testing.T) {
 		if _, err := h.Decide("", abi.AdmissionInput{Account: "a"}); err == nil {
 			t.Errorf("start %d: admission is open without its policy", start)
 		}
-		c, err := h.Rate("", ratingCharge)
+		c, err := h.Rate("", ratingCharge, nil)
 		if err != nil || !c.Provisional {
 			t.Errorf("start %d: the charge of what stands in is final: %+v, %v", start, c, err)
 		}

@@ -16,11 +16,12 @@ import (
 // Rater computes charges with one billing module, without a host: what a module would
 // have charged. It belongs to one goroutine.
 type Rater struct {
-	Ref    string // name@version
-	native handler
-	module *guest.Module // nil with a native build
-	pool   *guest.Pool
-	free   bool
+	Ref      string // name@version
+	native   handler
+	module   *guest.Module // nil with a native build
+	pool     *guest.Pool
+	free     bool
+	counters int
 }
 
 // OpenRater opens a billing module file with a configuration, after what a node with no trusted keys
@@ -78,7 +79,7 @@ func openRater(wasm, config []byte, t guest.Trial) (*Rater, error) {
 		return nil, err
 	}
 	ctx := context.Background()
-	r := &Rater{Ref: read.Manifest.Ref(), free: read.Manifest.Free}
+	r := &Rater{Ref: read.Manifest.Ref(), free: read.Manifest.Free, counters: len(read.Manifest.Counters)}
 	host := speaker{slog.New(slog.DiscardHandler), time.Now, r.Ref}
 	if r.module, err = read.Compile(ctx, guest.Options{Config: config, Served: !t.Strict, Host: host}); err != nil {
 		return nil, err
@@ -92,8 +93,12 @@ func openRater(wasm, config []byte, t guest.Trial) (*Rater, error) {
 	return r, nil
 }
 
-// Rate charges, and holds the charge to the rules that a node holds it to.
+// Rate charges, and holds the charge to the rules that a node holds it to. What was held of
+// counters of another module is nothing to this one.
 func (r *Rater) Rate(in abi.ChargeInput) (abi.Charge, error) {
+	if len(in.Held) != r.counters {
+		in.Held = make([]int64, r.counters)
+	}
 	var frame []byte
 	input := in.Append(nil)
 	if r.native != nil {

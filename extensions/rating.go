@@ -19,11 +19,16 @@ type Quote struct {
 	// Upper bounds the charge of a usage within the quoted input and output;
 	// an account that has less than Minimum is refused. 0 <= Minimum <= Upper.
 	Upper, Minimum abi.Nano
+	// CoveredUpper and CoveredMinimum are these bounds for a request that gets the Amount of
+	// all of Takes, which is what it may take of the module's counters.
+	CoveredUpper, CoveredMinimum abi.Nano
+	Takes                        []abi.Counter
 
 	host       *Host
 	generation *generation
 	request    string // its id
 	in         abi.QuoteInput
+	quoted     abi.Quote
 	// provisional: what charges is only there because the operator's module
 	// could not quote or is not loaded, and the charge is to be rated again.
 	provisional bool
@@ -56,7 +61,9 @@ func (h *Host) Quote(request string, in abi.QuoteInput) (*Quote, error) {
 		q.Close()
 		return nil, fmt.Errorf("quote for %q: %w", in.Model, f)
 	}
-	q.Upper, q.Minimum = quoted.Upper, quoted.Minimum
+	q.quoted, q.Upper, q.Minimum = quoted, quoted.Upper, quoted.Minimum
+	q.CoveredUpper, q.CoveredMinimum = quoted.CoveredUpper, quoted.CoveredMinimum
+	q.Takes = q.generation.manifest.Takes(quoted.Takes, in.At)
 	return q, nil
 }
 
@@ -77,7 +84,7 @@ func (h *Host) quote(g *generation, of caller, in abi.QuoteInput) (abi.Quote, *g
 		return abi.Quote{}, f
 	}
 	quoted, _ := abi.ParseQuote(o.Payload) // checkOutput decoded it before
-	if p := probe.CheckQuote(quoted); p != nil {
+	if p := probe.CheckQuote(quoted, len(g.manifest.Counters)); p != nil {
 		f = guest.Faultf(guest.CauseRule, "%s", p.What)
 		h.failed(g, abi.OpQuote, of, f)
 		return abi.Quote{}, f
@@ -85,18 +92,19 @@ func (h *Host) quote(g *generation, of caller, in abi.QuoteInput) (abi.Quote, *g
 	return quoted, nil
 }
 
-// Charge rates what the request used. It may be called from any goroutine and
-// more than once. A module that fails, whose charge breaks a rule, or whose slot
+// Charge rates what the request used, which holds of Takes what admission gave it. It may be
+// called from any goroutine and more than once. A module that fails, whose charge breaks a rule, or whose slot
 // is over its share of the processors, is replaced by the builtin tariff, and the
 // charge is provisional.
-func (q *Quote) Charge(u abi.Usage) (Charge, error) {
-	upper := q.Upper
+func (q *Quote) Charge(u abi.Usage, held []abi.Counter) (Charge, error) {
+	upper := probe.UpperOf(&q.quoted, q.generation.manifest.Held(held))
 	if u.Input() > q.in.Input || u.Output > q.in.OutputMax {
 		upper = -1 // the quote says nothing about more than was quoted
 	}
 	in := abi.ChargeInput{Prices: q.in.Prices, Usage: u, At: q.in.At, Model: q.in.Model, Account: q.in.Account}
+	in.Held = q.generation.manifest.Held(held)
 	q.captured.Add(abi.OpCharge, in.Append)
-	c, err := q.host.rate(q.generation, q.request, in, upper, 0)
+	c, err := q.host.rate(q.generation, q.request, in, held, upper, 0)
 	c.Provisional = c.Provisional || q.provisional
 	return c, err
 }
@@ -117,27 +125,32 @@ func (q *Quote) Provisional() bool { return q.provisional }
 
 // Rate charges the request of an id without a quote, by the module that serves now and at the prices
 // of in: what a crash left open, and what is rated again. No request waits for it,
-// so it waits for the share.
-func (h *Host) Rate(request string, in abi.ChargeInput) (Charge, error) {
+// so it waits for the share. held is what the request holds of counters, of whichever module.
+func (h *Host) Rate(request string, in abi.ChargeInput, held []abi.Counter) (Charge, error) {
 	g, standsIn := h.slot(SlotBilling).acquire(in.Account)
 	defer g.release()
-	c, err := h.rate(g, request, in, -1, guest.WaitMax)
+	c, err := h.rate(g, request, in, held, -1, guest.WaitMax)
 	c.Provisional = c.Provisional || standsIn
 	return c, err
 }
 
 // rate charges with g, for whose share it waits with patience, or else with the
-// builtin tariff.
-func (h *Host) rate(g *generation, request string, in abi.ChargeInput, upper abi.Nano, patience time.Duration) (Charge, error) {
+// builtin tariff, which takes all that is held until the charge is rated again.
+func (h *Host) rate(g *generation, request string, in abi.ChargeInput, held []abi.Counter, upper abi.Nano, patience time.Duration,
+) (Charge, error) {
 	s := takeScratch()
 	defer putScratch(s)
+	in.Held = g.manifest.Held(held)
 	s.in = in.Append(s.in[:0])
 	sl := h.slot(SlotBilling)
 	c, f := h.charge(g, request, in, upper, patience, s)
+	c.Counters = g.manifest.Taken(held, c.taken)
 	if f != nil && g != sl.builtin {
 		g.tally.fallbacks.Add(1)
+		in.Held = nil
+		s.in = in.Append(s.in[:0])
 		c, f = h.charge(sl.builtin, request, in, -1, 0, s)
-		c.Provisional = true
+		c.Provisional, c.Counters = true, held
 	}
 	if f != nil {
 		return Charge{}, fmt.Errorf("charge for %q: %w", in.Model, f)
@@ -178,10 +191,23 @@ func (h *Host) Replay(digest string, input []byte) (Charge, error) {
 	if err != nil {
 		return Charge{}, fmt.Errorf("the input of %d bytes is no charge input: %w", len(input), err)
 	}
+	return h.replay(digest, func(*guest.Manifest) abi.ChargeInput { return in }, nil)
+}
+
+// RateBy charges a request that holds counters by the module with that digest, as Replay does.
+func (h *Host) RateBy(digest string, in abi.ChargeInput, held []abi.Counter) (Charge, error) {
+	return h.replay(digest, func(m *guest.Manifest) abi.ChargeInput {
+		in.Held = m.Held(held)
+		return in
+	}, held)
+}
+
+func (h *Host) replay(digest string, asked func(*guest.Manifest) abi.ChargeInput, held []abi.Counter) (Charge, error) {
 	h.mu.Lock()
 	g := h.modules.serving(digest)
 	h.mu.Unlock()
 	if g == nil {
+		var err error
 		if g, err = h.reopen(digest); err != nil {
 			return Charge{}, err
 		}
@@ -189,6 +215,8 @@ func (h *Host) Replay(digest string, input []byte) (Charge, error) {
 		g.acquire()
 	}
 	defer g.release()
+	in := asked(&g.manifest)
+	input := in.Append(nil)
 	out, f := g.do(abi.OpCharge, caller{account: in.Account}, input, 0, nil)
 	if f != nil {
 		return Charge{}, f
@@ -203,6 +231,6 @@ func (h *Host) Replay(digest string, input []byte) (Charge, error) {
 	}
 	hash := sha256.Sum256(input)
 	charge := newCharge(c, g.digest)
-	charge.Input, charge.InputHash = append([]byte(nil), input...), hex.EncodeToString(hash[:])
+	charge.Input, charge.InputHash, charge.Counters = input, hex.EncodeToString(hash[:]), g.manifest.Taken(held, c.Taken)
 	return charge, nil
 }

@@ -72,7 +72,7 @@ func TestChargeRules(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer q.Close()
-			got, err := q.Charge(ratingUsage)
+			got, err := q.Charge(ratingUsage, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -116,11 +116,11 @@ func TestChargeBeyondTheQuote(t *testing.T) {
 	}
 	defer q.Close()
 	for _, u := range []abi.Usage{{InputUncached: 1001}, {Output: 101}} {
-		if c, err := q.Charge(u); err != nil || c.Amount != 20 || c.Provisional {
+		if c, err := q.Charge(u, nil); err != nil || c.Amount != 20 || c.Provisional {
 			t.Errorf("%+v: %+v, %v", u, c, err)
 		}
 	}
-	if c, err := q.Charge(ratingUsage); err != nil || !c.Provisional {
+	if c, err := q.Charge(ratingUsage, nil); err != nil || !c.Provisional {
 		t.Errorf("%+v, %v", c, err)
 	}
 }
@@ -144,10 +144,10 @@ func TestPolicyFaults(t *testing.T) {
 				t.Fatalf("%+v, %v", q, err)
 			}
 			defer q.Close()
-			if c, err := q.Charge(ratingUsage); err != nil || c.Amount != nativeAmount || !c.Provisional {
+			if c, err := q.Charge(ratingUsage, nil); err != nil || c.Amount != nativeAmount || !c.Provisional {
 				t.Errorf("%+v, %v", c, err)
 			}
-			if c, err := h.Rate("", ratingCharge); err != nil || c.Amount != nativeAmount || !c.Provisional {
+			if c, err := h.Rate("", ratingCharge, nil); err != nil || c.Amount != nativeAmount || !c.Provisional {
 				t.Errorf("rate: %+v, %v", c, err)
 			}
 		})
@@ -162,14 +162,14 @@ func TestNoPrice(t *testing.T) {
 	if _, err := h.Prices("other"); !errors.Is(err, ErrNoPrice) {
 		t.Error(err)
 	}
-	if _, err := h.Rate("", abi.ChargeInput{Model: "core", Usage: abi.Usage{Output: -1}}); err == nil {
+	if _, err := h.Rate("", abi.ChargeInput{Model: "core", Usage: abi.Usage{Output: -1}}, nil); err == nil {
 		t.Error("negative usage was charged")
 	}
 	// What was free when it was used stays so, whatever its model costs now.
-	if c, err := h.Rate("", abi.ChargeInput{Model: "core", Usage: ratingUsage}); err != nil || c.Amount != 0 || c.Provisional {
+	if c, err := h.Rate("", abi.ChargeInput{Model: "core", Usage: ratingUsage}, nil); err != nil || c.Amount != 0 || c.Provisional {
 		t.Errorf("at prices of zero: %+v, %v", c, err)
 	}
-	c, err := h.Rate("", ratingCharge)
+	c, err := h.Rate("", ratingCharge, nil)
 	if err != nil || c.Amount != nativeAmount || c.Provisional {
 		t.Errorf("%+v, %v", c, err)
 	}
@@ -197,13 +197,13 @@ func TestQuotePinsItsGeneration(t *testing.T) {
 	if _, err := h.info(first.Digest); err != nil {
 		t.Fatal(err)
 	}
-	c, err := q.Charge(ratingUsage)
+	c, err := q.Charge(ratingUsage, nil)
 	if err != nil || c.Amount != 5 || c.ModuleDigest != first.Digest {
 		t.Errorf("%+v, %v", c, err)
 	}
 	q.Close()
 	q.Close()
-	if c, err := h.Rate("", ratingCharge); err != nil || c.Amount != 7 {
+	if c, err := h.Rate("", ratingCharge, nil); err != nil || c.Amount != 7 {
 		t.Errorf("without a quote the active module charges: %+v, %v", c, err)
 	}
 	if c, err := h.Replay(first.Digest, c.Input); err != nil || c.Amount != 5 {
@@ -236,8 +236,8 @@ func TestCanaryComesLast(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer q.Close()
-		quoted, err := q.Charge(ratingUsage)
-		rated, err2 := h.Rate("", again)
+		quoted, err := q.Charge(ratingUsage, nil)
+		rated, err2 := h.Rate("", again, nil)
 		if err != nil || err2 != nil || quoted.Amount != amount || rated.Amount != amount ||
 			quoted.Provisional != provisional || rated.Provisional != provisional {
 			t.Errorf("in the canary %v: %+v, %v and %+v, %v; want %d, provisional %v", inCanary, quoted, err, rated, err2,
@@ -278,10 +278,10 @@ func TestStandInIsProvisional(t *testing.T) {
 	}
 	o.AllowUnsigned = true
 	h, _ = openWith(t, o, shipped)
-	if c, err := h.Rate("", ratingCharge); err != nil || c.Amount != nativeAmount || !c.Provisional {
+	if c, err := h.Rate("", ratingCharge, nil); err != nil || c.Amount != nativeAmount || !c.Provisional {
 		t.Errorf("%+v, %v", c, err)
 	}
-	if c, err := h.Rate("", ratingCharge); err != nil || c.Amount != 5 || c.Provisional {
+	if c, err := h.Rate("", ratingCharge, nil); err != nil || c.Amount != 5 || c.Provisional {
 		t.Errorf("by the module: %+v, %v", c, err)
 	}
 }

@@ -51,6 +51,9 @@ func (h *Host) fits(sl *slot, a *assignment) error {
 	if sl.name.index() >= 0 {
 		return nil
 	}
+	if guest.IsPolicySlot(string(sl.name)) {
+		return nil
+	}
 	if a.canary != nil && (a.active == nil || !reflect.DeepEqual(a.active.manifest.Routing, a.canary.manifest.Routing)) {
 		return fmt.Errorf("the canary %s: %w", a.canary.manifest.Ref(), ErrOtherRoutes)
 	}

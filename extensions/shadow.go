@@ -85,10 +85,11 @@ func (s *shadow) work() {
 			continue
 		}
 		var f *guest.Fault
-		out, f = s.generation.do(job.op, job.of, s.recordOf(job), advance, out[:0])
+		in := s.recordOf(job)
+		out, f = s.generation.do(job.op, job.of, in, advance, out[:0])
 		t := &s.generation.tally
 		t.shadowRuns.Add(1)
-		call := compare.Call{Op: job.op, Account: job.of.account, By: job.by, In: job.in, Old: job.out, New: out}
+		call := compare.Call{Op: job.op, Account: job.of.account, By: job.by, In: in, Old: job.out, New: out}
 		if f != nil {
 			call.New, call.Fault = nil, f.Cause.String()
 		}
@@ -109,6 +110,8 @@ func (s *shadow) work() {
 // version than the module that answered.
 func (s *shadow) recordOf(job shadowJob) []byte {
 	switch job.op {
+	case abi.OpCharge:
+		return s.generation.manifest.Record(job.op, job.in)
 	case abi.OpDecide:
 		if facts, err := abi.ParseAdmissionInput(job.in); err == nil {
 			return s.generation.manifest.Record(job.op, facts.Append(nil))

@@ -27,7 +27,7 @@ func TestShadowReport(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := q.Charge(ratingUsage); err != nil {
+		if _, err := q.Charge(ratingUsage, nil); err != nil {
 			t.Fatal(err)
 		}
 		q.Close()

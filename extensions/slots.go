@@ -10,17 +10,19 @@ import (
 type Slot string
 
 // The slots that are always there. A translator's is its protocol, a policy's its
-// kind. A translator of any other protocol has a slot of that name, which is made
+// kind, and its place where that is not the first: "filter.2". A translator of any other protocol has a slot of that name, which is made
 // when it is first heard of and has no native build.
 const (
 	SlotChat      Slot = guest.ProtocolChat
 	SlotResponses Slot = guest.ProtocolResponses
 	SlotBilling   Slot = guest.KindBilling
 	SlotAdmission Slot = guest.KindAdmission
+	SlotRewrite   Slot = guest.KindRewrite
+	SlotFilter    Slot = guest.KindFilter
 )
 
 // Slots are those that are always there, in the order that lists show.
-var Slots = [...]Slot{SlotChat, SlotResponses, SlotBilling, SlotAdmission}
+var Slots = [...]Slot{SlotChat, SlotResponses, SlotBilling, SlotAdmission, SlotRewrite, SlotFilter}
 
 // index is the slot's place in Slots, -1 for one of another protocol.
 func (s Slot) index() int {
@@ -33,6 +35,10 @@ func (s Slot) index() int {
 		return 2
 	case SlotAdmission:
 		return 3
+	case SlotRewrite:
+		return 4
+	case SlotFilter:
+		return 5
 	}
 	return -1
 }
@@ -48,5 +54,5 @@ func slotOf(m *guest.Manifest) Slot {
 	if m.Kind == guest.KindTranslator {
 		return Slot(m.Protocol)
 	}
-	return Slot(m.Kind)
+	return Slot(guest.PolicySlot(m.Kind, m.Place))
 }

@@ -130,7 +130,7 @@ func parseState(text []byte) (s state, err error) {
 		return state{}, fmt.Errorf("something follows at byte %d", d.InputOffset())
 	}
 	for name, w := range s.Slots {
-		if name.index() < 0 && !guest.IsProtocol(string(name)) {
+		if name.index() < 0 && !guest.IsProtocol(string(name)) && !guest.IsPolicySlot(string(name)) {
 			return state{}, fmt.Errorf("%q: %w", name, ErrSlot)
 		}
 		if name.index() < 0 && w.includes(wantNative) {

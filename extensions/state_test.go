@@ -82,7 +82,7 @@ func TestStateCutAnywhere(t *testing.T) {
 		if a.active.manifest.Version != "1" || a.canary == nil || a.canaryPercent != 40 || !h.Deciding() || h.AdmissionClosed() {
 			t.Errorf("after %q: %+v", text, a)
 		}
-		if c, err := h.Rate("", ratingCharge); err != nil || c.Provisional || c.ModuleDigest != billing {
+		if c, err := h.Rate("", ratingCharge, nil); err != nil || c.Provisional || c.ModuleDigest != billing {
 			t.Errorf("after %q: charged %+v, %v", text, c, err)
 		}
 		if !h.StateDamaged() || !strings.Contains(l.String(), "its last good copy says which modules serve") {
@@ -157,7 +157,7 @@ func TestStateLost(t *testing.T) {
 			if _, err := h.Decide("", abi.AdmissionInput{}); err == nil || !h.AdmissionClosed() {
 				t.Errorf("%s, start %d: admission is open, %v", name, start, err)
 			}
-			if c, err := h.Rate("", ratingCharge); err != nil || !c.Provisional || c.Amount != nativeAmount {
+			if c, err := h.Rate("", ratingCharge, nil); err != nil || !c.Provisional || c.Amount != nativeAmount {
 				t.Errorf("%s, start %d: charged %+v, %v", name, start, c, err)
 			}
 			if got := request(t, h, "a"); got != `{"by":"native"}` {
@@ -176,7 +176,7 @@ func TestStateLost(t *testing.T) {
 			_ = h.Close()
 		}
 		h, _ := openTest(t, o)
-		c, err := h.Rate("", ratingCharge)
+		c, err := h.Rate("", ratingCharge, nil)
 		if err != nil || c.Provisional || c.ModuleDigest != billing || h.AdmissionClosed() || len(missingRows(h)) > 0 {
 			t.Errorf("%s, after the choice: %+v, %v, closed %v", name, c, err, h.AdmissionClosed())
 		}
@@ -209,7 +209,7 @@ func choose(t *testing.T, h *Host, billing string) {
 	}
 	wasm := readFile(t, h.folder.path(billing, extWasm))
 	activate(t, h, wasm)
-	if c, err := h.Rate("", ratingCharge); err != nil || c.Provisional || c.ModuleDigest != billing {
+	if c, err := h.Rate("", ratingCharge, nil); err != nil || c.Provisional || c.ModuleDigest != billing {
 		t.Errorf("charged %+v, %v", c, err)
 	}
 }
@@ -234,7 +234,7 @@ func TestStateOfNobody(t *testing.T) {
 	wasm := old.bytes(t)
 	writeTestFile(t, filepath.Join(o.Dir, strings.TrimPrefix(digestOf(wasm), digestPrefix)+extWasm), wasm)
 	h, _ = openTest(t, o)
-	if c, err := h.Rate("", ratingCharge); err != nil || c.Provisional || h.Missing(SlotBilling) || h.StateDamaged() {
+	if c, err := h.Rate("", ratingCharge, nil); err != nil || c.Provisional || h.Missing(SlotBilling) || h.StateDamaged() {
 		t.Errorf("the tariff of another version is a choice: %+v, %v", c, err)
 	}
 	if err := h.Remove(digestOf(wasm)); err != nil {

@@ -114,7 +114,7 @@ func chargesAgree(t *testing.T, r tariffDraws, h *Host, digest string) {
 			}
 			continue
 		}
-		guest, err := h.Rate("", in)
+		guest, err := h.Rate("", in, nil)
 		if err != nil || errNative != nil || guest.Provisional || guest.ModuleDigest != digest {
 			t.Fatalf("%+v: %+v, %v; native %v", in, guest, err, errNative)
 		}
@@ -152,7 +152,7 @@ func quotesAgree(t *testing.T, r tariffDraws, h *Host, digest string, prices map
 			t.Fatalf("%+v for %d and %d: Wasm %d, %d, native %d, %d, want %v, %v", p, input, outputMax,
 				q.Upper, q.Minimum, upper, minimum, wantUpper, wantMinimum)
 		}
-		c, err := q.Charge(used)
+		c, err := q.Charge(used, nil)
 		q.Close()
 		if err != nil || c.Provisional || c.ModuleDigest != digest || int64(c.Amount) != charged(p, used).Int64() || c.Amount > upper {
 			t.Fatalf("%+v of %+v: %+v, %v, want %v of at most %d", used, p, c, err, charged(p, used), upper)
@@ -185,13 +185,13 @@ func tariffsRefuse(t *testing.T, h *Host, digest string) {
 		if c, err := h.Replay(digest, in.Append(nil)); err == nil {
 			t.Errorf("%s: Wasm charges %+v", name, c)
 		}
-		if c, err := h.Rate("", in); err == nil {
+		if c, err := h.Rate("", in, nil); err == nil {
 			t.Errorf("%s: the host charges %+v", name, c)
 		}
 	}
 	// What makes sense is charged afterwards as before, by the module.
 	in := abi.ChargeInput{Prices: p, Usage: abi.Usage{InputUncached: 200_001, Output: 1}, Model: "contract", Account: "a"}
-	c, err := h.Rate("", in)
+	c, err := h.Rate("", in, nil)
 	if err != nil || c.Amount != 2*(200_001*240+2400) {
 		t.Errorf("afterwards: %+v, %v", c, err)
 	}

@@ -297,7 +297,7 @@ func TestSlowBillingIsProvisional(t *testing.T) {
 		t.Fatalf("%+v, %v", first, err)
 	}
 	defer first.Close()
-	if c, err := first.Charge(ratingUsage); err != nil || !c.Provisional || c.Amount != nativeAmount ||
+	if c, err := first.Charge(ratingUsage, nil); err != nil || !c.Provisional || c.Amount != nativeAmount ||
 		c.ModuleDigest != builtin.TariffDigest {
 		t.Errorf("the charge is %+v, %v", c, err)
 	}
@@ -310,7 +310,7 @@ func TestSlowBillingIsProvisional(t *testing.T) {
 		t.Errorf("%+v", u)
 	}
 	h.slot(SlotBilling).throttle.level.Store(-1000) // for which this share needs half a second
-	if c, err := h.Rate("", ratingCharge); err != nil || c.Provisional || c.Amount != 900 {
+	if c, err := h.Rate("", ratingCharge, nil); err != nil || c.Provisional || c.Amount != 900 {
 		t.Errorf("rated again %+v, %v", c, err)
 	}
 }

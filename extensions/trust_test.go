@@ -189,12 +189,12 @@ func TestDeniedPolicies(t *testing.T) {
 				_ = h.Close()
 				h, _ = openTest(t, o)
 			} else {
-				if c, err := q.Charge(ratingUsage); err != nil || c.ModuleDigest != billing || c.Provisional {
+				if c, err := q.Charge(ratingUsage, nil); err != nil || c.ModuleDigest != billing || c.Provisional {
 					t.Errorf("what was quoted before is charged %+v, %v", c, err)
 				}
 				q.Close()
 			}
-			if c, err := h.Rate("", ratingCharge); err != nil || c.Provisional || c.Amount != nativeAmount {
+			if c, err := h.Rate("", ratingCharge, nil); err != nil || c.Provisional || c.Amount != nativeAmount {
 				t.Errorf("charged %+v, %v", c, err)
 			}
 			if c, err := h.Replay(billing, abi.ChargeInput{Model: "core", Usage: ratingUsage}.Append(nil)); err != nil || c.Amount != 5 {
@@ -256,7 +256,7 @@ func TestTrustedKeysChange(t *testing.T) {
 	}
 	h.Trust([]ed25519.PublicKey{young}, nil)
 	i, err := h.info(digestOf(billing))
-	if c, err2 := h.Rate("", ratingCharge); err != nil || err2 != nil || c.Provisional || c.Amount != 5 || i.State != StateActive {
+	if c, err2 := h.Rate("", ratingCharge, nil); err != nil || err2 != nil || c.Provisional || c.Amount != 5 || i.State != StateActive {
 		t.Errorf("signed again: %+v, %+v, %v, %v", i, c, err, err2)
 	}
 	if i, err = h.info(digestOf(chat)); err != nil || i.State != StateFailed || !strings.Contains(i.Error, "no trusted key") {

@@ -51,7 +51,7 @@ func newChild(t *testing.T, data, limits string) *childNode {
 	text := fmt.Sprintf(`
 listen: 127.0.0.1:0
 data_dir: %q
-modules: {cache_dir: %q}
+modules: {cache_dir: %q, allow_unsigned: true}
 ledger: {spill_bytes: 1MiB}
 limits: {prepare_concurrency: 256, %s}
 models:

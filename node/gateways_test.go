@@ -279,7 +279,7 @@ func negativeUsage(t *testing.T, g gateway) {
 	id, _ := customerOf(t, g.n, account.Account{Name: "negative"}, 100)
 	for i, u := range []abi.Usage{{InputUncached: -1}, {InputUncached: 5, CacheRead: -3}, {Output: -1}, {CacheWrite: -1},
 		{Output: 1, Reasoning: 2}} {
-		if c, err := q.Charge(u); err == nil {
+		if c, err := q.Charge(u, nil); err == nil {
 			t.Errorf("usage %+v is charged %+v", u, c)
 		}
 		e := account.Entry{Kind: account.Settlement, AccountID: id, RequestID: fmt.Sprint("negative-", i), Usage: u}

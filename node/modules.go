@@ -71,7 +71,20 @@ func (b billing) Quote(request string, in abi.QuoteInput) (tree.Quote, error) {
 
 type quote struct{ *extensions.Quote }
 
-func (q quote) Bounds() (upper, minimum abi.Nano) { return q.Upper, q.Minimum }
+func (q quote) Bounds() tree.Bounds {
+	return tree.Bounds{Upper: q.Upper, Minimum: q.Minimum, Takes: q.Takes, CoveredUpper: q.CoveredUpper, CoveredMinimum: q.CoveredMinimum}
+}
+
+// policies shows the modules that change requests and answers to the front end.
+type policies struct{ *extensions.Host }
+
+func (p policies) Filter(account, request string) (server.Filter, error) {
+	f, err := p.Host.Filter(account, request)
+	if f == nil || err != nil {
+		return nil, err
+	}
+	return f, nil
+}
 
 // translators shows the translator modules to the front end.
 type translators struct{ *extensions.Host }

@@ -185,8 +185,10 @@ func (n *node) openServer(secret []byte) error {
 		StallTimeout: l.SlowReaderCancel, RequestTimeout: l.NonstreamingTimeout, KeepAlive: l.Keepalive,
 		PreparesMax: l.PrepareConcurrency, ConnectionsMax: l.ConnectionsMax, CORSOrigins: n.cfg.Server.CORSOrigins,
 		PeerKeys: n.cfg.Server.PeerKeys, AdminToken: token, Operators: named, WatchEvery: n.catalog.watchEvery(),
+		NameServedModel: n.cfg.Modules.NameServedModel,
 	}, server.Deps{
-		Backend: backend{n.tree}, Translators: translators{n.modules}, Catalog: n.catalog, Keys: n.keys.directory, Secret: secret,
+		Backend: backend{n.tree}, Translators: translators{n.modules}, Policies: policies{n.modules}, Catalog: n.catalog,
+		Keys: n.keys.directory, Secret: secret,
 		Ready: n.ready, Admin: api, Console: n.console, Gauges: n.gauges(),
 		Metrics: n.writeModuleMetrics, Load: load, DebugState: func() any { return n.tree.Inspect() }, StartDrain: n.Drain, Log: n.log,
 	})

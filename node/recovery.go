@@ -76,13 +76,13 @@ func (n *node) rateCrashed(e *account.Entry, before map[string]abi.Prices) error
 	}
 	<-n.modules.Ready() // what serves is in memory then, and is not opened for each row
 	in := abi.ChargeInput{Prices: prices, Usage: e.Usage, At: e.Time.Unix(), Model: e.Model, Account: e.AccountID}
-	c, err := n.modules.Replay(e.ModuleDigest, in.Append(nil))
+	c, err := n.modules.RateBy(e.ModuleDigest, in, e.Counters)
 	if err != nil {
 		n.log.Warn("the module that quoted a request cannot charge it", "id", e.RequestID, "module", e.ModuleDigest, "error", err.Error())
-		c, err = n.modules.Rate(e.RequestID, in)
-		c.Provisional = true
+		c, err = n.modules.Rate(e.RequestID, in, nil)
+		c.Provisional, c.Counters = true, e.Counters // all of it, until it is rated again
 	}
 	e.Amount, e.Tier, e.Provisional = -c.Amount, c.Tier, e.Provisional || c.Provisional
-	e.ModuleDigest, e.InputHash, e.ChargeInput = c.ModuleDigest, c.InputHash, c.Input
+	e.ModuleDigest, e.InputHash, e.ChargeInput, e.Counters = c.ModuleDigest, c.InputHash, c.Input, c.Counters
 	return err
 }

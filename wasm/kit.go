@@ -30,7 +30,7 @@ const sdkFolder = "corenode"
 
 // Project returns the files of a new module's project by slashed path: source,
 // manifest, golden vectors, Makefile, README.md, and a copy of the kit, so that
-// it builds on its own and offline. kind is translator, billing or admission,
+// it builds on its own and offline. kind is translator, billing, admission, rewrite or filter,
 // lang is go, c, rust or assemblyscript, and name becomes the module's.
 func Project(kind, lang, name string) (map[string][]byte, error) {
 	if err := checkName(name); err != nil {
@@ -38,7 +38,7 @@ func Project(kind, lang, name string) (map[string][]byte, error) {
 	}
 	example := path.Join("examples", kind+"-"+lang)
 	if _, err := fs.Stat(files, path.Join(example, "manifest.json")); err != nil || strings.Contains(kind+lang, "/") {
-		return nil, fmt.Errorf("there is no example of kind %q in language %q: want translator, billing or admission, "+
+		return nil, fmt.Errorf("there is no example of kind %q in language %q: want translator, billing, admission, rewrite or filter, "+
 			"and go, c, rust or assemblyscript", kind, lang)
 	}
 	project := map[string][]byte{"README.md": fmt.Appendf(nil, readme, name, kind)}

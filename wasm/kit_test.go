@@ -30,10 +30,13 @@ func TestProjects(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it compiles Go guests: left out of -short")
 	}
-	for _, kind := range []string{"billing", "translator", "admission"} {
+	for _, kind := range []string{"billing", "translator", "admission", "rewrite", "filter"} {
 		for _, lang := range []string{"go", "c", "rust", "assemblyscript"} {
 			if lang == "assemblyscript" && kind != "translator" { // one stands for all: its compiler takes seconds
 				continue
+			}
+			if lang == "rust" && (kind == "rewrite" || kind == "filter") {
+				continue // its kit does not have them yet
 			}
 			t.Run(kind+"-"+lang, func(t *testing.T) {
 				project, err := Project(kind, lang, "my-module.2")
@@ -124,7 +127,7 @@ func TestProjectNames(t *testing.T) {
 
 func TestProjectRefuses(t *testing.T) {
 	for _, c := range [][3]string{
-		{"billing", "zig", "x"}, {"filter", "go", "x"}, {"", "", "x"}, {"../abi", "go", "x"},
+		{"billing", "zig", "x"}, {"filter", "rust", "x"}, {"", "", "x"}, {"../abi", "go", "x"},
 		{"billing", "go", ""}, {"billing", "go", "../x"}, {"billing", "go", "-x"}, {"billing", "go", "X"},
 		{"billing", "go", "corenode"}, {"billing", "go", strings.Repeat("x", 65)}, {"billing", "go", "a b"},
 	} {

@@ -97,9 +97,12 @@ type Entry struct {
 	Time      time.Time
 	Amount    abi.Nano
 	Held      abi.Nano // Hold: the money reserved
-	Usage     abi.Usage
-	Tier      int    // 1, or 2 for the long-context rates
-	Reason    Reason // Settlement
+	// Counters of the billing module: what a hold has of them, what a settlement took of
+	// that, what an adjustment gives back, as a negative amount.
+	Counters []abi.Counter
+	Usage    abi.Usage
+	Tier     int    // 1, or 2 for the long-context rates
+	Reason   Reason // Settlement
 	// ModuleDigest and InputHash name the billing module and the exact input
 	// that gave Amount; Provisional marks a charge made by the built-in tariff
 	// in place of a module that failed. ChargeInput is that input, byte for byte:
@@ -118,6 +121,21 @@ type Entry struct {
 	Refund bool
 	Note   string // TopUp, Adjustment: the operator's words
 	Source Source // Settlement
+}
+
+// OldestPeriod is the period, of a day or a month, before which no counter is asked for any
+// more: that of the month before now. Periods compare as texts.
+func OldestPeriod(now time.Time) string {
+	return now.UTC().AddDate(0, 0, -32).Format("2006-01")
+}
+
+// CounterUse is what an account used of a counter in a period, and what its open holds have of it.
+type CounterUse struct {
+	Name   string `json:"name"`
+	Period string `json:"period"`
+	Used   int64  `json:"used"`
+	Held   int64  `json:"held"`
+	Limit  int64  `json:"limit"` // the largest that a quote of the period said
 }
 
 // Source is which server elsewhere answered a request; zero for an engine of the node's own.

@@ -17,6 +17,7 @@ import (
 	"cmp"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -36,6 +37,8 @@ type Store interface {
 	Balance(accountID string) (balance, held abi.Nano, err error)
 	// OpenHolds returns the holds without a settlement, of all accounts.
 	OpenHolds() ([]account.Entry, error)
+	// Counters returns what an account used of counters, in periods from account.OldestPeriod on.
+	Counters(accountID string) ([]account.CounterUse, error)
 }
 
 // Spill keeps rows, durably, while the store does not take them. It is called
@@ -93,8 +96,10 @@ type Read struct {
 type Balance struct {
 	Balance abi.Nano
 	Holds   []account.Entry
-	Seq     uint64
-	Err     error
+	// Counters are those of periods from account.OldestPeriod on.
+	Counters []account.CounterUse
+	Seq      uint64
+	Err      error
 }
 
 // committed is the end of a commit.
@@ -445,9 +450,14 @@ func (l *Log) read(accountID string, seq uint64) Balance {
 		return Balance{Seq: seq, Err: errBehind}
 	}
 	balance, held, err := l.store.Balance(accountID)
-	if err != nil || held == 0 {
-		return Balance{Balance: balance, Seq: seq, Err: err}
+	if err != nil {
+		return Balance{Seq: seq, Err: err}
 	}
-	holds, err := l.store.OpenHolds()
-	return Balance{Balance: balance, Holds: holds, Seq: seq, Err: err}
+	counters, err := l.store.Counters(accountID)
+	b := Balance{Balance: balance, Counters: counters, Seq: seq, Err: err}
+	counted := slices.ContainsFunc(counters, func(c account.CounterUse) bool { return c.Held > 0 })
+	if err == nil && (held > 0 || counted) {
+		b.Holds, b.Err = l.store.OpenHolds()
+	}
+	return b
 }

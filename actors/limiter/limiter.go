@@ -51,7 +51,9 @@ type Leave struct {
 type Settle struct {
 	RequestID string
 	Amount    abi.Nano
+	Counters  []abi.Counter // what was taken of them, or with a refund given back
 	Seq       uint64
+	Seen      func() // called when it was handled: from then on Live has no hold; may be nil
 	Lost      func() // as in Leave
 	attempt   int
 }
@@ -112,15 +114,19 @@ type Loaded struct {
 	Account account.Account
 	Balance abi.Nano
 	Holds   []account.Entry // open ones; those of other accounts are ignored
-	Seq     uint64
-	Err     error
+	// Counters are those of periods from account.OldestPeriod on.
+	Counters []account.CounterUse
+	Seq      uint64
+	Err      error
 }
 
 // Deps is what a limiter needs from outside.
 type Deps struct {
 	// Load reads an account and calls done once, from any goroutine. It must not wait.
 	Load func(accountID string, done func(Loaded))
-	// Live returns what the running requests of an account have.
+	// Live returns what the requests of an account have: its permit as long as it runs, its
+	// hold until the Seen of its Settle was called. Between the two no read of the ledger can
+	// miss both the hold and what was taken of it.
 	Live func(accountID string) []Live
 	// PendingMax bounds the requests that wait for a load.
 	PendingMax int
@@ -232,6 +238,8 @@ func tryAgain(c *system.Context, m Message, attempt int) {
 	if r := recover(); r != nil {
 		if attempt < attemptsMax {
 			_ = c.Self().Tell(m) // fails only if the limiter was stopped, which rebuilds as well
+		} else if m, ok := m.(Settle); ok && m.Seen != nil {
+			m.Seen() // the next incarnation reads it from the ledger
 		}
 		panic(r)
 	}
@@ -289,7 +297,7 @@ func (l *limiter) decide(m Reserve) {
 			return
 		}
 		l.state.leave(m.Ask.RequestID, r.Tokens, 0, now)
-		l.state.settle(m.Ask.RequestID, 0, 0)
+		l.state.settle(m.Ask.RequestID, 0, nil, 0)
 		l.publish()
 	}
 	m.Ticket.Refused(err, l.state.counters().Limits(now))
@@ -311,8 +319,11 @@ func (l *limiter) settle(m Settle) {
 		l.recent = append(l.recent, m)
 	}
 	if l.state != nil {
-		l.state.settle(m.RequestID, m.Amount, m.Seq)
+		l.state.settle(m.RequestID, m.Amount, m.Counters, m.Seq)
 		l.publish()
+	}
+	if m.Seen != nil {
+		m.Seen()
 	}
 }
 
@@ -388,9 +399,9 @@ func (l *limiter) adopt(r Loaded, now time.Time) {
 		l.state = newState(r.Account, b)
 	}
 	l.state.change(r.Account, now)
-	l.state.load(r.Balance, r.Seq, r.Holds, l.deps.Live(l.id))
+	l.state.load(r.Balance, r.Seq, r.Holds, r.Counters, l.deps.Live(l.id))
 	for _, s := range l.recent {
-		l.state.settle(s.RequestID, s.Amount, s.Seq)
+		l.state.settle(s.RequestID, s.Amount, s.Counters, s.Seq)
 	}
 	for _, e := range l.early {
 		l.state.leave(e.RequestID, e.Taken, e.Used, now)

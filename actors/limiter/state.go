@@ -29,6 +29,10 @@ type Ask struct {
 	// Upper bounds the charge; Minimum is the price of all input uncached plus
 	// one token of output.
 	Upper, Minimum abi.Nano
+	// Takes is what it may take of the billing module's counters. If it gets all of that,
+	// CoveredUpper and CoveredMinimum stand in the place of the others.
+	Takes                        []abi.Counter
+	CoveredUpper, CoveredMinimum abi.Nano
 }
 
 // Reservation is what admission took for one request. Its owner is the request;
@@ -36,7 +40,10 @@ type Ask struct {
 type Reservation struct {
 	Tokens  int64    // taken from the bucket
 	Hold    abi.Nano // reserved of the balance
+	Upper   abi.Nano // what Hold should be
 	Arrival uint64   // its place among the account's reservations; rises
+	// Counters is what it has of the counters that it asked for, in that order.
+	Counters []abi.Counter
 }
 
 // Live is what a running request still has, as a restarted limiter is told.
@@ -45,7 +52,8 @@ type Live struct {
 	Permit    bool
 	// Hold is what was reserved at admission, of Upper; both are 0 when that is paid.
 	Hold, Upper abi.Nano
-	Arrival     uint64 // of its Reservation
+	Counters    []abi.Counter // likewise
+	Arrival     uint64        // of its Reservation
 }
 
 // Counters is a published copy of a limiter's counters, from which Limits are
@@ -96,9 +104,22 @@ type held struct {
 	hold   abi.Nano
 	// short is what hold is below the request's upper bound. Money that comes back goes
 	// there first: given to the next request it would be spent twice.
-	short   abi.Nano
-	arrival uint64 // who came first is topped up first
+	short    abi.Nano
+	arrival  uint64 // who came first is topped up first
+	counters []abi.Counter
 }
+
+// orphan is what an open hold has that no live request owns.
+type orphan struct {
+	hold     abi.Nano
+	counters []abi.Counter
+}
+
+// counterKey names a counter of the account in one period.
+type counterKey struct{ name, period string }
+
+// counter is what was used of it and what open holds have of it.
+type counter struct{ used, held int64 }
 
 // state is the whole state of one account's admission and all the deciding: no
 // clock, no waiting.
@@ -116,7 +137,10 @@ type state struct {
 	open    map[string]held // by request id; none of them is empty
 	// orphans are open holds of the ledger that no live request owns: of a
 	// process that died, or of a request whose end is on its way.
-	orphans  map[string]abi.Nano
+	orphans map[string]orphan
+	// taken is of the billing module's counters in periods that may still be asked for, and of
+	// no others: forget bounds it.
+	taken    map[counterKey]counter
 	permits  int
 	held     abi.Nano
 	short    abi.Nano
@@ -124,21 +148,26 @@ type state struct {
 }
 
 func newState(a account.Account, b bucket) *state {
-	return &state{account: a, bucket: b, open: map[string]held{}, orphans: map[string]abi.Nano{}}
+	return &state{account: a, bucket: b, open: map[string]held{}, orphans: map[string]orphan{},
+		taken: map[counterKey]counter{}}
 }
 
 // load sets what the ledger knew at its commit seq and what the running requests have.
-func (s *state) load(balance abi.Nano, seq uint64, holds []account.Entry, live []Live) {
+func (s *state) load(balance abi.Nano, seq uint64, holds []account.Entry, used []account.CounterUse, live []Live) {
 	s.balance, s.seq, s.permits, s.held, s.short = balance, seq, 0, 0, 0
 	clear(s.open)
 	clear(s.orphans)
+	clear(s.taken)
+	for _, u := range used {
+		s.taken[counterKey{u.Name, u.Period}] = counter{used: u.Used}
+	}
 	for _, l := range live {
-		s.put(l.RequestID, held{l.Permit, l.Hold, l.Upper - l.Hold, l.Arrival})
+		s.put(l.RequestID, held{l.Permit, l.Hold, l.Upper - l.Hold, l.Arrival, l.Counters})
 		s.arrivals = max(s.arrivals, l.Arrival)
 	}
 	for _, h := range holds {
 		if _, ok := s.open[h.RequestID]; !ok && h.AccountID == s.account.ID {
-			s.setOrphan(h.RequestID, h.Held)
+			s.setOrphan(h.RequestID, orphan{h.Held, h.Counters})
 		}
 	}
 	s.topUp()
@@ -156,20 +185,65 @@ func (s *state) put(id string, h held) {
 	}
 	s.held += h.hold - was.hold
 	s.short += h.short - was.short
-	if h.permit || h.hold != 0 || h.short != 0 {
+	s.count(was.counters, h.counters)
+	if h.permit || h.hold != 0 || h.short != 0 || len(h.counters) > 0 {
 		s.open[id] = h
 	} else {
 		delete(s.open, id)
 	}
 }
 
-// setOrphan notes an open hold that nobody owns; one of 0 is forgotten.
-func (s *state) setOrphan(id string, hold abi.Nano) {
-	s.held += hold - s.orphans[id]
-	if hold != 0 {
-		s.orphans[id] = hold
+// setOrphan notes an open hold that nobody owns; one of nothing is forgotten.
+func (s *state) setOrphan(id string, o orphan) {
+	was := s.orphans[id]
+	s.held += o.hold - was.hold
+	s.count(was.counters, o.counters)
+	if o.hold != 0 || len(o.counters) > 0 {
+		s.orphans[id] = o
 	} else {
 		delete(s.orphans, id)
+	}
+}
+
+// count notes what is held of counters instead of what was.
+func (s *state) count(was, is []abi.Counter) {
+	for _, c := range was {
+		k := counterKey{c.Name, c.Period}
+		now := s.taken[k]
+		now.held -= c.Amount
+		s.taken[k] = now
+	}
+	for _, c := range is {
+		k := counterKey{c.Name, c.Period}
+		now := s.taken[k]
+		now.held += c.Amount
+		s.taken[k] = now
+	}
+}
+
+// takes is what a request gets of the counters that it asks for, and whether that is all.
+func (s *state) takes(asked []abi.Counter) (got []abi.Counter, covered bool) {
+	covered = len(asked) > 0
+	for _, c := range asked {
+		now := s.taken[counterKey{c.Name, c.Period}]
+		most := c.Amount
+		c.Amount = max(min(most, c.Limit-now.used-now.held), 0)
+		covered = covered && c.Amount == most
+		if c.Amount > 0 {
+			got = append(got, c)
+		}
+	}
+	return got, covered
+}
+
+// forget drops counters of periods that ended over a month ago: what is used of them is in
+// the ledger, and nothing asks for it.
+func (s *state) forget(now time.Time) {
+	oldest := account.OldestPeriod(now)
+	for k, c := range s.taken {
+		if c.held == 0 && k.period < oldest {
+			delete(s.taken, k)
+		}
 	}
 }
 
@@ -215,11 +289,11 @@ func (s *state) reserve(a Ask, now time.Time) (Reservation, *abi.Error) {
 	s.bucket.add(-r.Tokens)
 	s.arrivals++
 	r.Arrival = s.arrivals
-	h := held{permit: true, hold: r.Hold, arrival: r.Arrival}
-	if !a.Free {
-		h.short = a.Upper - r.Hold
+	known := len(s.taken)
+	s.put(a.RequestID, held{permit: true, hold: r.Hold, short: r.Upper - r.Hold, arrival: r.Arrival, counters: r.Counters})
+	if len(s.taken) > known { // a day or a month began
+		s.forget(now)
 	}
-	s.put(a.RequestID, h)
 	return r, nil
 }
 
@@ -230,13 +304,18 @@ func (s *state) decide(a Ask) (Reservation, *abi.Error) {
 	}
 	var r Reservation
 	if !a.Free {
-		available := s.balance - s.held
-		if !s.account.Unlimited && available < a.Minimum {
-			return r, shortOfMoney(available, a.Minimum)
+		minimum, covered := a.Minimum, false
+		r.Upper = a.Upper
+		if r.Counters, covered = s.takes(a.Takes); covered {
+			minimum, r.Upper = a.CoveredMinimum, a.CoveredUpper
 		}
-		r.Hold = a.Upper
+		available := s.balance - s.held
+		if !s.account.Unlimited && available < minimum {
+			return r, shortOfMoney(available, minimum)
+		}
+		r.Hold = r.Upper
 		if !s.account.Unlimited {
-			r.Hold = max(min(a.Upper, available), 0)
+			r.Hold = max(min(r.Upper, available), 0)
 		}
 	}
 	if limit := s.account.Concurrency; limit > 0 && s.permits >= limit {
@@ -285,14 +364,20 @@ func (s *state) leave(id string, taken, used int64, now time.Time) {
 }
 
 // settle releases the hold of a request, whose settlement of amount (not above
-// zero), or refund of amount, is in the ledger's commit seq. A commit that the balance knows already
-// changes only the hold.
-func (s *state) settle(id string, amount abi.Nano, seq uint64) {
+// zero), or refund of amount, is in the ledger's commit seq, and took so much of counters. A
+// commit that the balance knows already changes only the hold.
+func (s *state) settle(id string, amount abi.Nano, taken []abi.Counter, seq uint64) {
 	if seq > s.seq {
 		s.balance += amount
+		for _, c := range taken {
+			k := counterKey{c.Name, c.Period}
+			now := s.taken[k]
+			now.used += c.Amount
+			s.taken[k] = now
+		}
 	}
 	s.put(id, held{permit: s.open[id].permit})
-	s.setOrphan(id, 0)
+	s.setOrphan(id, orphan{})
 	s.topUp()
 	s.check()
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/big"
 	"math/rand/v2"
+	"reflect"
 	"slices"
 	"testing"
 	"time"
@@ -103,7 +104,7 @@ func TestRetryAfterIsTrue(t *testing.T) {
 
 func loadedState(a account.Account, balance abi.Nano) *state {
 	s := newState(a, newBucket(a.TokensPerMinute, start))
-	s.load(balance, 1, nil, nil)
+	s.load(balance, 1, nil, nil, nil)
 	return s
 }
 
@@ -170,7 +171,7 @@ func TestGiveBack(t *testing.T) {
 	a := account.Account{ID: "a", Concurrency: 4, TokensPerMinute: 6000}
 	s := loadedState(a, 1000)
 	r, err := s.reserve(Ask{RequestID: "x", Prompt: 100, OutputMax: 50, Upper: 300, Minimum: 10}, start)
-	if err != nil || r != (Reservation{Tokens: 150, Hold: 300, Arrival: 1}) {
+	if err != nil || !reflect.DeepEqual(r, Reservation{Tokens: 150, Hold: 300, Upper: 300, Arrival: 1}) {
 		t.Fatal(r, err)
 	}
 	s.leave("x", r.Tokens, 7000, start)
@@ -180,11 +181,11 @@ func TestGiveBack(t *testing.T) {
 	if s.permits != 0 || s.held != 300 {
 		t.Errorf("permits %d held %d after leave", s.permits, s.held)
 	}
-	s.settle("x", -200, 2)
+	s.settle("x", -200, nil, 2)
 	if s.held != 0 || s.balance != 800 || len(s.open) != 0 {
 		t.Errorf("held %d balance %d open %v after settle", s.held, s.balance, s.open)
 	}
-	s.settle("x", -200, 1) // a commit the balance knows
+	s.settle("x", -200, nil, 1) // a commit the balance knows
 	if s.balance != 800 || s.held != 0 {
 		t.Errorf("balance %d held %d after a second settle", s.balance, s.held)
 	}
@@ -207,12 +208,12 @@ func TestOneOvershoot(t *testing.T) {
 			case rnd.IntN(2) == 0:
 				ask := Ask{RequestID: fmt.Sprint(n), Upper: 10 + abi.Nano(rnd.Int64N(upperMax-10)), Minimum: 10}
 				if r, err := s.reserve(ask, start); err == nil {
-					running = append(running, Live{ask.RequestID, true, r.Hold, ask.Upper, r.Arrival})
+					running = append(running, Live{ask.RequestID, true, r.Hold, ask.Upper, nil, r.Arrival})
 				}
 			case rnd.IntN(20) == 0: // money is paid in, or the limiter starts anew
 				balance += abi.Nano(rnd.Int64N(500))
 				seq++
-				s.load(balance, seq, nil, running)
+				s.load(balance, seq, nil, nil, running)
 			case len(running) > 0:
 				at := rnd.IntN(len(running))
 				cost := abi.Nano(rnd.Int64N(10))
@@ -222,7 +223,7 @@ func TestOneOvershoot(t *testing.T) {
 				balance -= cost
 				seq++
 				s.leave(running[at].RequestID, 0, 0, start)
-				s.settle(running[at].RequestID, -cost, seq)
+				s.settle(running[at].RequestID, -cost, nil, seq)
 				running = slices.Delete(running, at, at+1)
 			}
 			worst := balance
@@ -251,18 +252,18 @@ func TestRebuild(t *testing.T) {
 		{Kind: account.Hold, AccountID: "a", RequestID: "live", Held: 100},
 		{Kind: account.Hold, AccountID: "a", RequestID: "orphan", Held: 50},
 		{Kind: account.Hold, AccountID: "b", RequestID: "other", Held: 500},
-	}, []Live{{"live", true, 100, 100, 1}, {"left", false, 30, 30, 2}, {"fresh", true, 20, 20, 3}})
+	}, nil, []Live{{"live", true, 100, 100, nil, 1}, {"left", false, 30, 30, nil, 2}, {"fresh", true, 20, 20, nil, 3}})
 	if s.permits != 2 || s.held != 100+50+30+20 {
 		t.Fatalf("permits %d held %d", s.permits, s.held)
 	}
-	s.settle("orphan", -10, 6) // its end was on its way
-	s.settle("left", -5, 4)    // the read saw this one
+	s.settle("orphan", -10, nil, 6) // its end was on its way
+	s.settle("left", -5, nil, 4)    // the read saw this one
 	if s.held != 120 || s.balance != 990 {
 		t.Errorf("held %d balance %d, want 120 and 990", s.held, s.balance)
 	}
 	for _, id := range []string{"live", "fresh", "unknown"} {
 		s.leave(id, 0, 0, start)
-		s.settle(id, -1, 7)
+		s.settle(id, -1, nil, 7)
 	}
 	if s.permits != 0 || s.held != 0 || s.balance != 987 || !s.idle(start) {
 		t.Errorf("at the end: permits %d held %d balance %d open %v", s.permits, s.held, s.balance, s.open)
@@ -324,14 +325,14 @@ func TestFirstTokensFree(t *testing.T) {
 		}
 	}
 	s.leave("r1", 0, 0, start)
-	s.settle("r1", 0, 2)
+	s.settle("r1", 0, nil, 2)
 	s.leave("r0", 0, 0, start)
-	s.settle("r0", 0, 3)
+	s.settle("r0", 0, nil, 3)
 	if s.held != 50 || s.permits != 1 {
 		t.Errorf("with one request left %d are held by %d permits, want all 50 by 1", s.held, s.permits)
 	}
 	s.leave("r2", 0, 0, start)
-	s.settle("r2", -20, 4)
+	s.settle("r2", -20, nil, 4)
 	if s.held != 0 || s.balance != 30 || !s.idle(start) {
 		t.Errorf("at the end: balance %d, held %d, open %v; want 30, 0 and none", s.balance, s.held, s.open)
 	}

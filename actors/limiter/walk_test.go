@@ -29,6 +29,18 @@ type walked struct {
 	// may grow to.
 	permit      bool
 	hold, upper abi.Nano
+	// took is what its settlement takes of the counter, counted what it has of it now.
+	took, counted int64
+}
+
+// The counter of the walk: limit is what an account may take of it.
+const counterName, counterPeriod, counterLimit = "m/tokens", "2026-11", 200
+
+func counters(n int64) []abi.Counter {
+	if n == 0 {
+		return nil
+	}
+	return []abi.Counter{{Name: counterName, Period: counterPeriod, Limit: counterLimit, Amount: n}}
 }
 
 // walk drives one limiter beside a model that is a list of requests and no more.
@@ -38,7 +50,9 @@ type walk struct {
 	l        *limiter
 	account  account.Account
 	all      []*walked // in the order in which they were admitted; none that is over
-	orphans  map[string]abi.Nano
+	orphans  map[string]orphan
+	used     int64    // of the counter, in the ledger
+	knownUse int64    // as the limiter can know it
 	known    abi.Nano // the balance that the limiter can know
 	balance  abi.Nano // the ledger's
 	seq      uint64   // of its last commit
@@ -46,7 +60,7 @@ type walk struct {
 	read     *Loaded  // of a load that is under way
 	next     int
 	// what happened, so that a walk that proves little is noticed
-	partial, zero, refused, crossed, restarts int
+	partial, zero, refused, crossed, restarts, covered, short int
 }
 
 // ticket takes what the limiter says. It may refuse to be passed on.
@@ -79,8 +93,9 @@ func TestWalk(t *testing.T) {
 		w.step()
 		w.compare()
 	}
-	t.Logf("%d partial holds, %d of 0, %d refused, %d loads were crossed, %d restarts", w.partial, w.zero, w.refused, w.crossed, w.restarts)
-	if min(w.partial, w.zero, w.refused, w.crossed, w.restarts) < walkSteps/1000 {
+	t.Logf("%d partial holds, %d of 0, %d refused, %d loads were crossed, %d restarts, %d covered, %d short of the counter",
+		w.partial, w.zero, w.refused, w.crossed, w.restarts, w.covered, w.short)
+	if min(w.partial, w.zero, w.refused, w.crossed, w.restarts, w.covered, w.short) < walkSteps/1000 {
 		t.Error("the walk proves little")
 	}
 	w.finish()
@@ -100,6 +115,7 @@ func (w *walk) step() {
 		}
 	case n < 85:
 		w.balance = abi.Nano(w.rnd.IntN(200) - 20) // an operator: the limiter learns of it with the next load
+		w.used = w.rnd.Int64N(w.used + 1)          // refunds
 		w.seq++
 	case n < 88:
 		w.account.Unlimited = w.rnd.IntN(4) == 0
@@ -116,19 +132,30 @@ func (w *walk) step() {
 // reserve asks for one request and checks the answer against the model.
 func (w *walk) reserve() {
 	w.next++
-	upper := abi.Nano(w.rnd.IntN(80))
-	ask := Ask{RequestID: fmt.Sprint("r", w.next), Upper: upper,
-		Minimum: min(abi.Nano(w.rnd.IntN(3)*w.rnd.IntN(40)), upper), Free: w.rnd.IntN(12) == 0}
+	ask := Ask{RequestID: fmt.Sprint("r", w.next), Upper: abi.Nano(w.rnd.IntN(80)),
+		Minimum: abi.Nano(w.rnd.IntN(3) * w.rnd.IntN(40)), Free: w.rnd.IntN(12) == 0}
+	ask.Minimum = min(ask.Minimum, ask.Upper)
+	most := int64(w.rnd.IntN(3) * w.rnd.IntN(30))
 	if ask.Free {
-		ask.Upper, ask.Minimum = 0, 0
+		ask.Upper, ask.Minimum, most = 0, 0, 0
 	}
+	ask.Takes = counters(most)
+	ask.CoveredUpper, ask.CoveredMinimum = ask.Upper/2, ask.Minimum/2
 	if w.l.state == nil {
 		return // it would wait for the load
 	}
 	a, available := w.l.state.account, w.available()
+	count := max(min(most, counterLimit-w.knownUse-w.counted()), 0)
+	upper, minimum := ask.Upper, ask.Minimum
+	if most > 0 && count == most {
+		w.covered++
+		upper, minimum = ask.CoveredUpper, ask.CoveredMinimum
+	} else if most > 0 {
+		w.short++
+	}
 	want := abi.Kind(0)
 	switch {
-	case !ask.Free && !a.Unlimited && available < ask.Minimum:
+	case !ask.Free && !a.Unlimited && available < minimum:
 		want = abi.InsufficientBalance
 	case a.Concurrency > 0 && w.permits() >= a.Concurrency:
 		want = abi.RateLimited
@@ -147,19 +174,19 @@ func (w *walk) reserve() {
 	case k.err != nil:
 		w.t.Fatalf("refused %+v with %d available: %v", ask, available, k.err)
 	}
-	hold := ask.Upper
+	hold := upper
 	if !a.Unlimited {
-		hold = min(ask.Upper, max(available, 0))
+		hold = min(upper, max(available, 0))
 	}
-	if hold < ask.Upper && hold > 0 {
+	if hold < upper && hold > 0 {
 		w.partial++
-	} else if hold < ask.Upper {
+	} else if hold < upper {
 		w.zero++
 	}
-	if k.got.Hold != hold {
-		w.t.Fatalf("%+v holds %d with %d available, want %d", ask, k.got.Hold, available, hold)
+	if k.got.Hold != hold || k.got.Upper != upper || !slices.Equal(k.got.Counters, counters(count)) {
+		w.t.Fatalf("%+v has %+v with %d available, want %d of %d and %d of the counter", ask, *k.got, available, hold, upper, count)
 	}
-	w.all = append(w.all, &walked{ask: ask, got: *k.got, permit: true, hold: hold, upper: ask.Upper})
+	w.all = append(w.all, &walked{ask: ask, got: *k.got, permit: true, hold: hold, upper: upper, counted: count})
 }
 
 // end does one of the things that end a request, in any order of the two halves.
@@ -185,9 +212,15 @@ func (w *walk) end(r *walked, what int) {
 // pay makes a settlement durable, mostly below what was quoted.
 func (w *walk) pay(r *walked) {
 	r.paid = true
-	r.cost = r.ask.Upper
+	r.cost = r.got.Upper
 	if w.rnd.IntN(4) != 0 {
-		r.cost = r.ask.Upper * abi.Nano(w.rnd.IntN(3)) / 6
+		r.cost = r.got.Upper * abi.Nano(w.rnd.IntN(3)) / 6
+	}
+	for _, c := range r.got.Counters {
+		r.took = w.rnd.Int64N(c.Amount + 1)
+	}
+	if w.used += r.took; w.used > counterLimit {
+		w.t.Fatalf("%d of the counter are used, its limit is %d", w.used, counterLimit)
 	}
 	w.seq++
 	r.seq = w.seq
@@ -199,14 +232,15 @@ func (w *walk) deliver(r *walked) {
 	if w.read != nil {
 		w.crossed++
 	}
-	w.l.settle(Settle{RequestID: r.ask.RequestID, Amount: -r.cost, Seq: r.seq})
+	w.l.settle(Settle{RequestID: r.ask.RequestID, Amount: -r.cost, Counters: counters(r.took), Seq: r.seq})
 	if w.l.state == nil {
 		return // the load that is coming applies it
 	}
 	if r.seq > w.knownSeq {
 		w.known -= r.cost
+		w.knownUse += r.took
 	}
-	r.hold, r.upper = 0, 0
+	r.hold, r.upper, r.counted = 0, 0, 0
 	delete(w.orphans, r.ask.RequestID)
 	w.topUp()
 }
@@ -221,11 +255,12 @@ func (w *walk) begin() {
 	if w.read != nil {
 		return
 	}
-	w.read = &Loaded{Account: w.account, Balance: w.balance, Seq: w.seq}
+	w.read = &Loaded{Account: w.account, Balance: w.balance, Seq: w.seq,
+		Counters: []account.CounterUse{{Name: counterName, Period: counterPeriod, Used: w.used}}}
 	for _, r := range w.all {
 		if r.inStore && !r.paid {
 			w.read.Holds = append(w.read.Holds, account.Entry{
-				Kind: account.Hold, AccountID: "a", RequestID: r.ask.RequestID, Held: r.got.Hold})
+				Kind: account.Hold, AccountID: "a", RequestID: r.ask.RequestID, Held: r.got.Hold, Counters: r.got.Counters})
 		}
 	}
 	w.l.loading = true
@@ -236,10 +271,10 @@ func (w *walk) live(string) []Live {
 	var live []Live
 	for _, r := range w.all {
 		l := Live{RequestID: r.ask.RequestID, Permit: !r.left, Arrival: r.got.Arrival}
-		if !r.paid {
-			l.Hold, l.Upper = r.got.Hold, r.ask.Upper
+		if !r.delivered {
+			l.Hold, l.Upper, l.Counters = r.got.Hold, r.got.Upper, r.got.Counters
 		}
-		if l.Permit || l.Upper != 0 {
+		if l.Permit || l.Upper != 0 || len(l.Counters) > 0 {
 			live = append(live, l)
 		}
 	}
@@ -254,17 +289,17 @@ func (w *walk) adopt() {
 		return
 	}
 	told := slices.Clone(w.l.recent)
-	w.known, w.knownSeq = w.read.Balance, w.read.Seq
-	w.orphans = map[string]abi.Nano{}
+	w.known, w.knownSeq, w.knownUse = w.read.Balance, w.read.Seq, w.read.Counters[0].Used
+	w.orphans = map[string]orphan{}
 	for _, h := range w.read.Holds {
-		w.orphans[h.RequestID] = h.Held
+		w.orphans[h.RequestID] = orphan{h.Held, h.Counters}
 	}
 	for _, r := range w.all {
-		r.permit, r.hold, r.upper = !r.left, 0, 0
-		if !r.paid {
-			r.hold, r.upper = r.got.Hold, r.ask.Upper
+		r.permit, r.hold, r.upper, r.counted = !r.left, 0, 0, 0
+		if !r.delivered {
+			r.hold, r.upper, r.counted = r.got.Hold, r.got.Upper, sum(r.got.Counters)
 		}
-		if !r.left || (!r.paid && r.ask.Upper != 0) { // it lives
+		if !r.left || (!r.delivered && (r.got.Upper != 0 || len(r.got.Counters) > 0)) { // it lives
 			delete(w.orphans, r.ask.RequestID)
 		}
 	}
@@ -279,6 +314,7 @@ func (w *walk) adopt() {
 	for _, s := range told {
 		if s.Seq > w.knownSeq {
 			w.known += s.Amount
+			w.knownUse += sum(s.Counters)
 		}
 		delete(w.orphans, s.RequestID)
 		w.topUp()
@@ -313,10 +349,28 @@ func (w *walk) held() (sum abi.Nano) {
 	for _, r := range w.all {
 		sum += r.hold
 	}
-	for _, hold := range w.orphans {
-		sum += hold
+	for _, o := range w.orphans {
+		sum += o.hold
 	}
 	return sum
+}
+
+// counted is what is held of the counter.
+func (w *walk) counted() (n int64) {
+	for _, r := range w.all {
+		n += r.counted
+	}
+	for _, o := range w.orphans {
+		n += sum(o.counters)
+	}
+	return n
+}
+
+func sum(all []abi.Counter) (n int64) {
+	for _, c := range all {
+		n += c.Amount
+	}
+	return n
 }
 
 func (w *walk) available() abi.Nano { return w.known - w.held() }
@@ -340,6 +394,9 @@ func (w *walk) compare() {
 		w.t.Fatalf("balance %d, held %d, %d permits; want %d, %d, %d: open %v orphans %v",
 			s.balance, s.held, s.permits, w.known, w.held(), w.permits(), s.open, s.orphans)
 	}
+	if c := s.taken[counterKey{counterName, counterPeriod}]; c.used != w.knownUse || c.held != w.counted() {
+		w.t.Fatalf("of the counter %d are used and %d held, want %d and %d", c.used, c.held, w.knownUse, w.counted())
+	}
 	for _, r := range w.all {
 		if got := s.open[r.ask.RequestID].hold; got != r.hold {
 			w.t.Fatalf("%s holds %d, want %d", r.ask.RequestID, got, r.hold)
@@ -360,6 +417,9 @@ func (w *walk) finish() {
 	}
 	w.begin()
 	w.adopt()
+	if c := w.l.state.taken[counterKey{counterName, counterPeriod}]; c != (counter{used: w.used}) {
+		w.t.Errorf("at the end the counter is %+v, %d are used", c, w.used)
+	}
 	if s := w.l.state; s.held != 0 || s.permits != 0 || s.balance != w.balance || len(s.open)+len(s.orphans) != 0 {
 		w.t.Errorf("at the end balance %d, held %d, %d permits; want %d, 0, 0: open %v orphans %v",
 			s.balance, s.held, s.permits, w.balance, s.open, s.orphans)

@@ -13,7 +13,6 @@ import (
 	"corenode/actors/account"
 	"corenode/actors/batcher"
 	"corenode/engine"
-	"corenode/extensions"
 	"corenode/wasm/abi"
 )
 
@@ -295,61 +294,38 @@ func (s *fakeStore) OpenHolds() ([]account.Entry, error) {
 	return all, nil
 }
 
+// Counters sums what settlements took and what open holds have, of the one counter that there is.
+func (s *fakeStore) Counters(id string) (all []account.CounterUse, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var use account.CounterUse
+	see := func(e account.Entry, to *int64) {
+		for _, c := range e.Counters {
+			if e.AccountID == id {
+				use.Name, use.Period = c.Name, c.Period
+				*to += c.Amount
+			}
+		}
+	}
+	for _, e := range s.open {
+		see(e, &use.Held)
+	}
+	for request, e := range s.settled {
+		if _, refunded := s.refunded[request]; !refunded {
+			see(e, &use.Used)
+		}
+	}
+	if use.Name != "" {
+		all = append(all, use)
+	}
+	return all, nil
+}
+
 func (s *fakeStore) settlement(id string) (account.Entry, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	e, ok := s.settled[id]
 	return e, ok
-}
-
-// fakeBilling charges 2 per uncached, 1 per cached and 10 per output token. For
-// the model "probe" the quote is what probe says.
-type fakeBilling struct {
-	probe  atomic.Int64
-	broken atomic.Bool
-	open   atomic.Int64 // quotes that were not closed
-	stands atomic.Bool  // quotes are another module's, which cannot
-	promo  atomic.Bool  // quotes have a minimum of 0: the first tokens may be free
-}
-
-func (b *fakeBilling) Quote(_ string, a abi.QuoteInput) (Quote, error) {
-	q := &fakeQuote{b: b, upper: abi.Nano(2*a.Input + 10*a.OutputMax), minimum: abi.Nano(2*a.Input + 10)}
-	q.minimum = min(q.minimum, q.upper)
-	if b.promo.Load() {
-		q.minimum = 0
-	}
-	if a.Model == "probe" {
-		q.upper, q.minimum = abi.Nano(b.probe.Load()), abi.Nano(b.probe.Load())
-	}
-	b.open.Add(1)
-	return q, nil
-}
-
-// fakeQuote counts itself among the open ones until it is closed.
-type fakeQuote struct {
-	b              *fakeBilling
-	upper, minimum abi.Nano
-	closed         atomic.Bool
-}
-
-func (q *fakeQuote) Bounds() (upper, minimum abi.Nano) { return q.upper, q.minimum }
-func (q *fakeQuote) Module() string                    { return "fake:1" }
-func (q *fakeQuote) Provisional() bool                 { return q.b.stands.Load() }
-
-func (q *fakeQuote) Charge(u abi.Usage) (extensions.Charge, error) {
-	switch {
-	case q.closed.Load():
-		return extensions.Charge{}, errors.New("the quote is closed")
-	case q.b.broken.Load():
-		panic("module trapped")
-	}
-	return extensions.Charge{Amount: abi.Nano(2*u.InputUncached + u.CacheRead + 10*u.Output), Tier: 1, ModuleDigest: "fake:1", Input: []byte("in")}, nil
-}
-
-func (q *fakeQuote) Close() {
-	if q.closed.CompareAndSwap(false, true) {
-		q.b.open.Add(-1)
-	}
 }
 
 // fakePolicy denies and ranks as it is told; without a decision there is no policy.

@@ -170,7 +170,7 @@ func (r *request) refuse(err *abi.Error, l account.Limits) {
 	if !won && r.phase.Load() == accepted {
 		return // it runs; its end gives everything back
 	}
-	r.giveBack(abi.Usage{}, 0, 0)
+	r.giveBack(abi.Usage{}, 0, nil, 0)
 	r.t.requests.remove(r)
 	if won {
 		r.reply <- reply{l, err}
@@ -193,14 +193,15 @@ func (r *request) leaving(u abi.Usage) limiter.Leave {
 	return limiter.Leave{RequestID: r.ask.RequestID, Taken: r.reservation.Tokens, Used: used}
 }
 
-// giveBack gives back the hold, with what was settled in commit seq, and what
-// leave does unless that was done before: both in one message.
-func (r *request) giveBack(u abi.Usage, amount abi.Nano, seq uint64) {
-	if !r.granted.Load() || !r.paid.CompareAndSwap(false, true) || r.ask.Free {
+// giveBack gives back the hold, with what was settled and taken of counters in commit seq, and
+// what leave does unless that was done before: both in one message.
+func (r *request) giveBack(u abi.Usage, amount abi.Nano, taken []abi.Counter, seq uint64) {
+	if !r.granted.Load() || r.ask.Free || !r.t.requests.pay(r) {
 		r.leave(u)
 		return
 	}
-	settle := limiter.Settle{RequestID: r.ask.RequestID, Amount: amount, Seq: seq}
+	settle := limiter.Settle{RequestID: r.ask.RequestID, Amount: amount, Counters: taken, Seq: seq,
+		Seen: func() { r.t.requests.seen(r) }}
 	if !r.left.CompareAndSwap(false, true) {
 		r.t.tellLimiter(r.call.Account.ID, func(lost func()) limiter.Message { settle.Lost = lost; return settle })
 		return
@@ -210,16 +211,17 @@ func (r *request) giveBack(u abi.Usage, amount abi.Nano, seq uint64) {
 	again(limiter.End{Leave: r.leaving(u), Settle: settle, Again: again})
 }
 
-// live is what a restarted limiter is told of the request.
-func (r *request) live() (limiter.Live, bool) {
+// live is what a restarted limiter is told of the request. untold: no limiter has seen its
+// settlement yet.
+func (r *request) live(untold bool) (limiter.Live, bool) {
 	if !r.granted.Load() {
 		return limiter.Live{}, false
 	}
 	l := limiter.Live{RequestID: r.ask.RequestID, Permit: !r.left.Load(), Arrival: r.reservation.Arrival}
-	if !r.paid.Load() {
-		l.Hold, l.Upper = r.reservation.Hold, r.ask.Upper
+	if untold || !r.paid.Load() {
+		l.Hold, l.Upper, l.Counters = r.reservation.Hold, r.reservation.Upper, r.reservation.Counters
 	}
-	return l, l.Permit || l.Upper != 0 // a hold of 0 may be short of all it needs
+	return l, l.Permit || l.Upper != 0 || len(l.Counters) > 0 // a hold of 0 may be short of all it needs
 }
 
 // finished is the job's Finished: it runs on the step loop and does not wait.
@@ -269,6 +271,7 @@ func (r *request) hold() *abi.Error {
 	r.holdSent.Store(true)
 	e := r.entry(account.Hold)
 	e.Held, e.Time, e.ModuleDigest, e.Provisional = r.reservation.Hold, r.began, r.billing, r.quote.Provisional()
+	e.Counters = r.reservation.Counters
 	if err := r.t.ledger.Send(ledger.Append{Entry: e, Done: r.holdCommitted}); err != nil {
 		r.holdSent.Store(false)
 		return system.LedgerUnavailable("tree.hold", err)

@@ -13,13 +13,16 @@ import (
 type requests struct {
 	max int
 
-	mu    sync.Mutex
-	byID  map[string]*request // by request id
-	empty chan struct{}       // closed when the last one leaves; nil while nobody waits
+	mu   sync.Mutex
+	byID map[string]*request // by request id
+	// untold are requests whose settlement their limiter has not seen yet, live or not: until
+	// then what they hold is not free. They are as many as messages wait.
+	untold map[*request]bool
+	empty  chan struct{} // closed when the last one leaves; nil while nobody waits
 }
 
 func newRequests(max int) *requests {
-	return &requests{max: max, byID: map[string]*request{}}
+	return &requests{max: max, byID: map[string]*request{}, untold: map[*request]bool{}}
 }
 
 // add registers a request. It is false when there are too many or its id is taken.
@@ -95,15 +98,42 @@ func (r *requests) live(accountID string) []limiter.Live {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	var live []limiter.Live
-	for _, q := range r.byID {
+	see := func(q *request, untold bool) {
 		if q.call.Account.ID != accountID {
-			continue
+			return
 		}
-		if l, ok := q.live(); ok {
+		if l, ok := q.live(untold); ok {
 			live = append(live, l)
 		}
 	}
+	for _, q := range r.byID {
+		see(q, r.untold[q])
+	}
+	for q := range r.untold {
+		if r.byID[q.ask.RequestID] != q {
+			see(q, true)
+		}
+	}
 	return live
+}
+
+// pay says whether the settlement of q is to be told to its limiter, which is so once. Until
+// that has seen it, q is untold.
+func (r *requests) pay(q *request) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !q.paid.CompareAndSwap(false, true) {
+		return false
+	}
+	r.untold[q] = true
+	return true
+}
+
+// seen says that a limiter has handled the settlement of q.
+func (r *requests) seen(q *request) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.untold, q)
 }
 
 // sweepAction is what the sweep has to do for one request.

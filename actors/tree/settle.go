@@ -101,7 +101,8 @@ func (r *request) commit(e account.Entry) {
 
 // settlementCommitted ends the request: its settlement is durable, or there is none.
 func (r *request) settlementCommitted(c ledger.Commit) {
-	r.giveBack(r.result.Usage, -r.bill.charge(), c.Seq)
+	amount, taken := r.bill.charge()
+	r.giveBack(r.result.Usage, -amount, taken, c.Seq)
 	if c.Err != nil {
 		r.settleErr = c.Err
 	}
@@ -119,10 +120,10 @@ func (r *request) charge(e *account.Entry) {
 	c, err := r.price(e.Usage)
 	if err != nil {
 		r.t.log.Error("billing failed", "request", r.call.RequestID, "err", err)
-		c = extensions.Charge{Amount: r.reservation.Hold, Provisional: true}
+		c = extensions.Charge{Amount: r.reservation.Hold, Counters: r.reservation.Counters, Provisional: true}
 		in := abi.QuoteInput{Input: e.Usage.Input(), OutputMax: e.Usage.Output, At: r.began.Unix(), Model: e.Model, Account: e.AccountID}
 		if q, err := r.t.quote(e.RequestID, in); err == nil {
-			c.Amount, _ = q.Bounds()
+			c.Amount = q.Bounds().Upper
 			q.Close()
 		}
 	}
@@ -130,7 +131,7 @@ func (r *request) charge(e *account.Entry) {
 		r.t.counters.Provisional.Add(1)
 	}
 	e.Amount, e.Tier, e.Provisional = -c.Amount, c.Tier, c.Provisional
-	e.ModuleDigest, e.InputHash, e.ChargeInput = c.ModuleDigest, c.InputHash, c.Input
+	e.ModuleDigest, e.InputHash, e.ChargeInput, e.Counters = c.ModuleDigest, c.InputHash, c.Input, c.Counters
 }
 
 // price asks Billing; its panic is an error like any other.
@@ -140,7 +141,7 @@ func (r *request) price(u abi.Usage) (c extensions.Charge, err error) {
 			err = fmt.Errorf("billing panicked: %v", p)
 		}
 	}()
-	c, err = r.quote.Charge(u)
+	c, err = r.quote.Charge(u, r.reservation.Counters)
 	if err == nil && c.Amount < 0 {
 		err = fmt.Errorf("billing returned a negative charge of %d", c.Amount)
 	}
@@ -157,9 +158,9 @@ func (t *Tree) quote(requestID string, in abi.QuoteInput) (q Quote, err error) {
 	if q, err = t.deps.Billing.Quote(requestID, in); err != nil {
 		return nil, err
 	}
-	if upper, minimum := q.Bounds(); minimum < 0 || upper < minimum {
+	if b := q.Bounds(); b.Minimum < 0 || b.Upper < b.Minimum || b.CoveredMinimum < 0 || b.CoveredUpper < b.CoveredMinimum {
 		q.Close()
-		return nil, fmt.Errorf("billing quoted from %d to %d", minimum, upper)
+		return nil, fmt.Errorf("billing quoted from %d to %d, covered from %d to %d", b.Minimum, b.Upper, b.CoveredMinimum, b.CoveredUpper)
 	}
 	return q, nil
 }

@@ -292,7 +292,9 @@ func (r *request) setQuote() *abi.Error {
 		return abi.AsError(fmt.Errorf("quote: %w", err))
 	}
 	r.quote, r.billing = quote, quote.Module()
-	r.ask.Upper, r.ask.Minimum = quote.Bounds()
+	b := quote.Bounds()
+	r.ask.Upper, r.ask.Minimum, r.ask.Takes = b.Upper, b.Minimum, b.Takes
+	r.ask.CoveredUpper, r.ask.CoveredMinimum = b.CoveredUpper, b.CoveredMinimum
 	return nil
 }
 
@@ -454,7 +456,7 @@ func (t *Tree) load(id string, done func(limiter.Loaded)) {
 			return
 		}
 		a, err := t.deps.Accounts.Account(id)
-		done(limiter.Loaded{Account: a, Balance: b.Balance, Holds: b.Holds, Seq: b.Seq, Err: err})
+		done(limiter.Loaded{Account: a, Balance: b.Balance, Holds: b.Holds, Counters: b.Counters, Seq: b.Seq, Err: err})
 	}}
 	if err := t.ledger.Send(m); err != nil {
 		done(limiter.Loaded{Err: err})

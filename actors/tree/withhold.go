@@ -17,6 +17,7 @@ import (
 type bill struct {
 	mu       sync.Mutex
 	charged  abi.Nano // what the sent settlement takes
+	taken    []abi.Counter
 	sent     bool
 	withheld chan struct{} // nil while the answer may leave; closed when it certainly costs nothing
 }
@@ -27,19 +28,20 @@ func (b *bill) isWithheld() bool {
 	return b.withheld != nil
 }
 
-// charge is what the request costs.
-func (b *bill) charge() abi.Nano {
+// charge is what the request costs, and takes of counters.
+func (b *bill) charge() (abi.Nano, []abi.Counter) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.charged
+	return b.charged, b.taken
 }
 
 // drop says that the settlement takes nothing any more, and returns what it took.
-func (b *bill) drop() (was abi.Nano) {
+func (b *bill) drop() (was abi.Nano, taken []abi.Counter) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	was, b.charged, b.sent = b.charged, 0, false
-	return was
+	taken, b.taken = b.taken, nil
+	return was, taken
 }
 
 // send sends a settlement, free if its answer is withheld. A refund is never sent
@@ -50,7 +52,7 @@ func (b *bill) send(e account.Entry, tell func(account.Entry) error) error {
 	if b.withheld != nil {
 		e = e.Withheld()
 	} else {
-		b.charged = -e.Amount
+		b.charged, b.taken = -e.Amount, e.Counters
 	}
 	b.sent = b.sent || e.Usage != (abi.Usage{})
 	return tell(e)
@@ -98,7 +100,13 @@ func (r *request) refunded(c ledger.Commit) {
 	case c.Withdrawn || c.Rejected: // there is no charge to give back
 		r.bill.drop()
 	default:
-		back := limiter.Settle{RequestID: r.ask.RequestID, Amount: r.bill.drop(), Seq: c.Seq}
+		back := limiter.Settle{RequestID: r.ask.RequestID, Seq: c.Seq}
+		var taken []abi.Counter
+		back.Amount, taken = r.bill.drop()
+		for _, c := range taken {
+			c.Amount = -c.Amount
+			back.Counters = append(back.Counters, c)
+		}
 		r.t.tellLimiter(r.call.Account.ID, func(lost func()) limiter.Message { back.Lost = lost; return back })
 	}
 	close(r.bill.withheld)

@@ -116,7 +116,7 @@ func (ck *checker) attacks() (all []attack) {
 		all = append(append(bodies(&ck.Module), events()...), failures()...)
 	case "billing":
 		all = amounts()
-	default:
+	case "admission":
 		all = admissions()
 	}
 	for _, op := range []abi.Op{0, 7, 15, 18, 33, 99, math.MaxInt32, math.MaxUint32} {

@@ -1,6 +1,7 @@
 package check
 
 import (
+	"encoding/json"
 	"fmt"
 	"math/rand/v2"
 
@@ -25,7 +26,7 @@ func (ck *checker) money(s *Stage) {
 	var found wrongs
 	for range chargesMax {
 		q, u := randomRequest(random)
-		quoted, ok, problem := probe.Quote(b.frame, q)
+		quoted, ok, problem := probe.Quote(b.frame, q, ck.Counters)
 		if problem != nil {
 			found.add(s, problem, "quote", asQuote(q))
 			continue
@@ -34,18 +35,20 @@ func (ck *checker) money(s *Stage) {
 			declined++
 			continue
 		}
-		total, ok, problem := probe.Charge(b.frame, chargeInput(q, u), quoted.Upper, ck.Free)
+		in := chargeInput(q, u)
+		in.Held = randomHeld(random, quoted.Takes)
+		total, ok, problem := probe.Charge(b.frame, in, probe.UpperOf(&quoted, in.Held), ck.Free)
 		if problem != nil {
-			found.add(s, problem, "charge", asCharge(q, u))
+			found.add(s, problem, "charge", asCharge(in))
 			continue
 		}
 		if !ok {
 			declined++
 			continue
 		}
-		more := u
-		more.Output++
-		if dearer, ok, _ := probe.Charge(b.frame, chargeInput(q, more), -1, ck.Free); ok && dearer < total {
+		more := in
+		more.Usage.Output++
+		if dearer, ok, _ := probe.Charge(b.frame, more, -1, ck.Free); ok && dearer < total {
 			cheaper++
 		}
 	}
@@ -91,10 +94,25 @@ func asQuote(q abi.QuoteInput) string {
 		q.Input, q.OutputMax)
 }
 
-func asCharge(q abi.QuoteInput, u abi.Usage) string {
+func asCharge(in abi.ChargeInput) string {
+	u := in.Usage
+	held := ""
+	if len(in.Held) > 0 {
+		text, _ := json.Marshal(in.Held) // numbers always encode
+		held = `, "held": ` + string(text)
+	}
 	return fmt.Sprintf(`{"account": %q, "at": %d, %s, "usage": `+
-		`{"input_uncached": %d, "cache_read": %d, "cache_write": %d, "output": %d, "reasoning": %d}}`,
-		q.Account, q.At, asPrices(q.Prices), u.InputUncached, u.CacheRead, u.CacheWrite, u.Output, u.Reasoning)
+		`{"input_uncached": %d, "cache_read": %d, "cache_write": %d, "output": %d, "reasoning": %d}%s}`,
+		in.Account, in.At, asPrices(in.Prices), u.InputUncached, u.CacheRead, u.CacheWrite, u.Output, u.Reasoning, held)
+}
+
+// randomHeld is what admission may have given of what a quote asked for: all, a part or nothing.
+func randomHeld(random *rand.Rand, takes []abi.Take) (held []int64) {
+	for _, t := range takes {
+		most := min(t.Limit, t.Max)
+		held = append(held, [...]int64{0, random.Int64N(most + 1), most, most}[random.IntN(4)])
+	}
+	return held
 }
 
 // randomRequest is a request whose usage is within its quote. Sizes are spread

@@ -129,10 +129,16 @@ func answerOf(op abi.Op, frame []byte) Answer {
 			for _, l := range c.Lines {
 				a.Lines = append(a.Lines, Line{Unit: printable(l.Unit), Tokens: l.Tokens, PriceNanoUSD: l.Price, AmountNanoUSD: l.Amount})
 			}
+			for _, n := range c.Taken {
+				a.Numbers = append(a.Numbers, Number{"taken", n})
+			}
 		}
 	case abi.OpQuote:
 		if q, err := abi.ParseQuote(out.Payload); err == nil {
 			a.Numbers = []Number{{"upper_nano_usd", int64(q.Upper)}, {"minimum_nano_usd", int64(q.Minimum)}}
+			for _, t := range q.Takes {
+				a.Numbers = append(a.Numbers, Number{"takes", t.Max})
+			}
 		}
 	case abi.OpDecide:
 		if d, err := abi.ParseDecision(out.Payload); err == nil {

@@ -6,7 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strconv"
 	"strings"
+	"time"
 
 	"corenode/extensions/probe"
 	"corenode/wasm/abi"
@@ -23,7 +25,33 @@ const (
 	KindTranslator = "translator"
 	KindBilling    = "billing"
 	KindAdmission  = "admission"
+	KindRewrite    = "rewrite"
+	KindFilter     = "filter"
 )
+
+// PlacesMax is how many policies of a kind may serve one after the other; of billing there
+// is one.
+const PlacesMax = 4
+
+// PolicySlot is the slot of the policies of a kind at a place, which counts from 1.
+func PolicySlot(kind string, place int) string {
+	if place <= 1 {
+		return kind
+	}
+	return kind + "." + strconv.Itoa(place)
+}
+
+// IsPolicySlot says whether a name is that of a later place of a kind.
+func IsPolicySlot(name string) bool {
+	for _, kind := range []string{KindAdmission, KindRewrite, KindFilter} {
+		for place := 2; place <= PlacesMax; place++ {
+			if name == PolicySlot(kind, place) {
+				return true
+			}
+		}
+	}
+	return false
+}
 
 // Protocols of translators.
 const (
@@ -32,13 +60,16 @@ const (
 )
 
 // notProtocols are names that a protocol cannot have: those of other slots, and the node's own.
-var notProtocols = []string{"messages", KindBilling, KindAdmission, KindTranslator, "native", "shipped", "unknown"}
+var notProtocols = []string{"messages", KindBilling, KindAdmission, KindRewrite, KindFilter, KindTranslator, "native", "shipped", "unknown"}
 
 // Manifest is what a module says of itself, as JSON in its custom section
 // "corenode.manifest". Unknown keys are errors.
 type Manifest struct {
-	Name        string `json:"name"`               // [a-z0-9][a-z0-9._-]{0,63}
-	Kind        string `json:"kind"`               // translator, billing or admission
+	Name string `json:"name"` // [a-z0-9][a-z0-9._-]{0,63}
+	Kind string `json:"kind"` // translator, billing, admission, rewrite or filter
+	// Place of a policy among those of its kind, which are asked in this order: 1 to
+	// PlacesMax, 0 is 1. Modules of one place take turns, those of others serve as well.
+	Place       int    `json:"place,omitempty"`
 	Protocol    string `json:"protocol,omitempty"` // of a translator: chat, responses, or a name of its own with Routes
 	Version     string `json:"version"`            // shown and used in references: name@version
 	ABI         string `json:"abi"`                // "1.0" or "1.1": which records it is given
@@ -51,11 +82,89 @@ type Manifest struct {
 	History bool `json:"history,omitempty"`
 	// Free: a billing module may charge nothing for tokens that were used.
 	Free bool `json:"free,omitempty"`
+	// Counters of a billing module, which it reserves of for each request. Versions of
+	// one name share them.
+	Counters []Counter `json:"counters,omitempty"`
 	// MemoryMaxBytes caps the memory of one instance. 0 = memoryDefault; more than
 	// memoryMax is refused at load, and cut in a module that was taken before.
 	MemoryMaxBytes int64 `json:"memory_max_bytes,omitempty"`
 	// Ticks bounds the work of one call; see ticks.go. 0 = the default.
 	Ticks Ticks `json:"ticks,omitzero"`
+}
+
+// Counter is a number that a policy keeps for each account and period of time.
+type Counter struct {
+	Name   string `json:"name"`
+	Period string `json:"period"` // day or month, in UTC, of the time of admission
+}
+
+// The periods of counters, as layouts of the times in them.
+var periods = map[string]string{"day": "2006-01-02", "month": "2006-01"}
+
+// Takes are the counters of a quote made at a time, as the node names them. They are
+// as many as the manifest has.
+func (m *Manifest) Takes(takes []abi.Take, at int64) []abi.Counter {
+	if len(takes) == 0 {
+		return nil
+	}
+	all := make([]abi.Counter, len(takes))
+	for i, t := range takes {
+		all[i] = abi.Counter{Name: m.counterName(i), Period: time.Unix(at, 0).UTC().Format(periods[m.Counters[i].Period]),
+			Limit: t.Limit, Amount: t.Max}
+	}
+	return all
+}
+
+// Held is what a request holds of each counter of the manifest.
+func (m *Manifest) Held(held []abi.Counter) []int64 {
+	if len(m.Counters) == 0 {
+		return nil
+	}
+	all := make([]int64, len(m.Counters))
+	for i := range all {
+		for _, c := range held {
+			if c.Name == m.counterName(i) {
+				all[i] = c.Amount
+			}
+		}
+	}
+	return all
+}
+
+// Taken is what a charge took of what was held; what it has no say in goes back.
+func (m *Manifest) Taken(held []abi.Counter, taken []int64) (all []abi.Counter) {
+	for _, c := range held {
+		c.Amount = 0
+		for i, n := range taken {
+			if c.Name == m.counterName(i) {
+				c.Amount = n
+			}
+		}
+		all = append(all, c)
+	}
+	return all
+}
+
+func (m *Manifest) counterName(i int) string { return m.Name + "/" + m.Counters[i].Name }
+
+func (m *Manifest) checkCounters() error {
+	if len(m.Counters) > 0 && (m.Kind != KindBilling || m.ABI != ABI11) {
+		return fmt.Errorf("manifest: counters are for billing modules of abi %s", ABI11)
+	}
+	if len(m.Counters) > abi.CountersMax {
+		return fmt.Errorf("manifest: %d counters, at most %d", len(m.Counters), abi.CountersMax)
+	}
+	for i, c := range m.Counters {
+		if !PlainName(c.Name) || periods[c.Period] == "" {
+			return fmt.Errorf("manifest: counter %d is %q by %q, want a name of a-z 0-9 . _ - and day or month", i, c.Name, c.Period)
+		}
+		for _, other := range m.Counters[:i] {
+			if other.Name == c.Name {
+				return fmt.Errorf("manifest: two counters are called %q", c.Name)
+			}
+		}
+	}
+	return nil
 }
 
 // Ticks are a call's budget: a tick is one function call or loop round.
@@ -74,6 +183,12 @@ const (
 // Record is an input as a module of this manifest reads it. in is of the latest
 // version; what is no such record stays as it is.
 func (m *Manifest) Record(op abi.Op, in []byte) []byte {
+	if op == abi.OpCharge {
+		if c, err := abi.ParseChargeInput(in); err == nil && len(c.Held) != len(m.Counters) {
+			c.Held = make([]int64, len(m.Counters)) // those of another module
+			return c.Append(nil)
+		}
+	}
 	if m.ABI != ABI10 {
 		return in
 	}
@@ -93,7 +208,7 @@ func (m *Manifest) Record(op abi.Op, in []byte) []byte {
 // Probed is what the usual calls of the module depend on. Each of its routes is
 // tried with a model's id for every parameter of the path.
 func (m *Manifest) Probed() probe.Module {
-	all := probe.Module{Kind: m.Kind, Protocol: m.Protocol, History: m.History, Free: m.Free, Framing: m.Framing}
+	all := probe.Module{Kind: m.Kind, Protocol: m.Protocol, History: m.History, Free: m.Free, Framing: m.Framing, Counters: len(m.Counters)}
 	for i, r := range m.Routes {
 		p, _ := ParsePattern(r.Path) // it was parsed before
 		route := probe.Route{Op: r.Op, Route: abi.Route{Index: i}}
@@ -149,12 +264,19 @@ func (m *Manifest) validate() error {
 				wrong("routes need abi %s", ABI11)
 			}
 		}
-	case KindBilling, KindAdmission:
+	case KindBilling, KindAdmission, KindRewrite, KindFilter:
 		if m.Protocol != "" {
 			wrong("protocol is %q, but only a translator has one", m.Protocol)
 		}
 	default:
-		wrong("kind is %q, want translator, billing or admission", m.Kind)
+		wrong("kind is %q, want translator, billing, admission, rewrite or filter", m.Kind)
+	}
+	many := m.Kind == KindAdmission || m.Kind == KindRewrite || m.Kind == KindFilter
+	if m.Place < 0 || m.Place > PlacesMax || m.Place > 1 && !many {
+		wrong("place is %d, want 1 to %d of an admission, rewrite or filter module", m.Place, PlacesMax)
+	}
+	if newer := m.Kind == KindRewrite || m.Kind == KindFilter || m.Place > 0; newer && m.ABI != ABI11 {
+		wrong("kind %s and place need abi %s", m.Kind, ABI11)
 	}
 	if m.ABI != ABI10 && m.ABI != ABI11 {
 		wrong("abi is %q, this node speaks %s and %s", m.ABI, ABI10, ABI11)
@@ -174,6 +296,7 @@ func (m *Manifest) validate() error {
 			wrong("%w", err)
 		}
 	}
+	errs = append(errs, m.checkCounters())
 	if m.MemoryMaxBytes < 0 || m.Ticks.Call < 0 || m.Ticks.PerKB < 0 {
 		wrong("memory_max_bytes and ticks are zero or more")
 	}
@@ -182,7 +305,7 @@ func (m *Manifest) validate() error {
 
 // IsProtocol says whether a translator with routes may have a protocol of that name.
 func IsProtocol(name string) bool {
-	return PlainName(name) && name != ProtocolChat && name != ProtocolResponses && !among(notProtocols, name)
+	return PlainName(name) && name != ProtocolChat && name != ProtocolResponses && !among(notProtocols, name) && !IsPolicySlot(name)
 }
 
 // PlainName says whether a name is 1 to 64 of a-z 0-9 . _ - that begin with a letter or digit.

@@ -17,6 +17,7 @@ var (
 	errFrameEnd    = errors.New("it does not end with the empty line that ends a server-sent event")
 	errLines       = errors.New("it is not whole lines that each begin with { and end with }")
 	errNotUTF8     = errors.New("it is not UTF-8; a rune may not continue in the next group")
+	errTextNotUTF8 = errors.New("its text is not UTF-8; what a rune lacks is to be held back")
 	errBodyNotJSON = errors.New("the body is not JSON")
 	errNoObject    = errors.New("the body is no JSON object, which begins with {")
 )
@@ -120,7 +121,7 @@ func CheckOutput(op abi.Op, frame []byte) *Fault {
 	case abi.StatusDecline:
 		return nil
 	case abi.StatusError:
-		if op != abi.OpRequest && op != abi.OpModels {
+		if op != abi.OpRequest && op != abi.OpModels && op != abi.OpRewrite {
 			return Faultf(CauseProtocol, "it refuses in op %v, which only a request may be", op)
 		}
 		_, err = abi.ParseRefusal(o.Payload)
@@ -145,6 +146,8 @@ func checkPayload(op abi.Op, payload []byte) (err error) {
 		_, err = abi.ParseCharge(payload)
 	case abi.OpDecide:
 		_, err = abi.ParseDecision(payload)
+	case abi.OpFilter:
+		_, err = abi.ParseFiltered(payload)
 	}
 	return err
 }
@@ -181,6 +184,14 @@ func checkWritten(op abi.Op, frame []byte, shipped bool, framing string) *Fault 
 		err = checkStream(w.Bytes, framing)
 	case abi.OpResponse, abi.OpModels, abi.OpCount:
 		err = checkBody(payload)
+	case abi.OpRewrite:
+		if len(payload) > 0 {
+			err = checkRequest(payload)
+		}
+	case abi.OpFilter:
+		if f, _ := abi.ParseFiltered(payload); !utf8.Valid(f.Text) {
+			err = errTextNotUTF8
+		}
 	}
 	if err != nil {
 		return Faultf(CauseProtocol, "its output for op %v, %d bytes: %v", op, len(frame), err)

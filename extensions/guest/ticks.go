@@ -44,7 +44,7 @@ func (m *Manifest) Budget(op abi.Op, inputBytes int) int64 {
 	call, perKB := min(m.Ticks.Call, ticksCallMax), min(m.Ticks.PerKB, ticksPerKBMax)
 	if call == 0 {
 		call = ticksRequest
-		if op != abi.OpRequest && op != abi.OpResponse && op != abi.OpModels {
+		if op != abi.OpRequest && op != abi.OpResponse && op != abi.OpModels && op != abi.OpRewrite {
 			call = ticksEvents
 		}
 		if m.Runtime == RuntimeGo {

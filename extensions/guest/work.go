@@ -28,7 +28,7 @@ func (w *Work) Total() (c Counters) {
 // these operations.
 func (w *Work) Requests() uint64 {
 	var n uint64
-	for _, op := range [...]abi.Op{abi.OpRequest, abi.OpModels, abi.OpQuote, abi.OpDecide} {
+	for _, op := range [...]abi.Op{abi.OpRequest, abi.OpModels, abi.OpQuote, abi.OpDecide, abi.OpRewrite} {
 		n += w[opIndex(op)].Calls
 	}
 	return n
@@ -59,4 +59,4 @@ func opIndex(op abi.Op) int {
 }
 
 var opsCounted = [...]abi.Op{abi.OpEvents, abi.OpRequest, abi.OpResponse, abi.OpError, abi.OpQuote, abi.OpCharge, abi.OpDecide,
-	abi.OpModels, abi.OpCount, 0}
+	abi.OpModels, abi.OpCount, abi.OpRewrite, abi.OpFilter, 0}

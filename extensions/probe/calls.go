@@ -36,20 +36,27 @@ var (
 func Calls(m Module, call vector.Call) []Call {
 	switch m.Kind {
 	case "billing":
-		return billing()
+		return billing(m.Counters)
 	case "admission":
 		return admission()
+	case "rewrite":
+		return rewrite()
+	case "filter":
+		return filter()
 	}
 	return append(translator(m, call), routes(m)...)
 }
 
-func billing() []Call {
+func billing(counters int) []Call {
 	prices := abi.Prices{Input: 240, Cached: 24, Output: 2400}
 	q := abi.QuoteInput{Prices: prices, Input: 12_345, OutputMax: 4096, At: Asked.Created, Model: "core-1.1",
 		Account: "acct_0123456789abcdef"}
 	c := abi.ChargeInput{
 		Prices: prices, Usage: abi.Usage{InputUncached: 2345, CacheRead: 10_000, Output: 789, Reasoning: 123},
 		At: Asked.Created, Model: q.Model, Account: q.Account,
+	}
+	for i := range counters {
+		c.Held = append(c.Held, int64(1000*(1+i))) // a part of what it may ask for
 	}
 	long := c
 	long.Usage.CacheRead = 240_000
@@ -76,6 +83,28 @@ func admission() []Call {
 	return []Call{
 		{Name: "decide", Op: abi.OpDecide, In: in.Append(nil), Bench: true, First: true},
 		{Name: "decide when all is full", Op: abi.OpDecide, In: busy.Append(nil)},
+	}
+}
+
+func rewrite() []Call {
+	call := func(name string, n int) Call {
+		in := abi.RewriteInput{At: Asked.Created, Account: "acct_0123456789abcdef", Key: "key_0123456789abcdef0123", Protocol: "messages",
+			Body: Body("messages", n)}
+		return Call{Name: name, Op: abi.OpRewrite, In: in.Append(nil), Bench: n < 1<<20, First: n == 1<<10}
+	}
+	return []Call{call("body of 1 KB", 1<<10), call("body of 100 KB", 100<<10), call("body of 1 MB", 1<<20)}
+}
+
+func filter() []Call {
+	call := func(name string, in abi.FilterInput) Call {
+		in.Facts = Streaming
+		return Call{Name: name, Op: abi.OpFilter, In: in.Append(nil), Bench: true, First: in.Last, Events: 1}
+	}
+	return []Call{
+		call("a piece of text", abi.FilterInput{Block: abi.BlockText, Text: " caf\u00e9 closed."}),
+		call("a block of 2 KB", abi.FilterInput{Block: abi.BlockText, Last: true,
+			Text: strings.Repeat("The quick brown fox said \"hello\".\n", 60)}),
+		call("a block of thinking", abi.FilterInput{Block: abi.BlockThinking, Last: true, Text: "Let me see"}),
 	}
 }
 

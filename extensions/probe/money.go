@@ -11,11 +11,26 @@ const (
 	fixRecord = "write the record as the kit does"
 	fixSums   = "every line is tokens, price and amount of zero or more, and the total is their sum"
 	fixUpper  = "quote the dearest use of the tokens, at the same time, for the same account"
+	fixTakes  = "name each counter of the manifest in its order, zero or more of it; what is covered costs no more"
+	fixTaken  = "take zero or more of each counter, and no more than the request holds"
 	fixFree   = `charge something, or say "free": true in the manifest if it is meant`
 )
 
-// CheckQuote holds a quote to what every quote must satisfy.
-func CheckQuote(q abi.Quote) *Problem {
+// CheckQuote holds a quote of a module with so many counters to what every quote must satisfy.
+func CheckQuote(q abi.Quote, counters int) *Problem {
+	if len(q.Takes) != counters {
+		return problemf(fixTakes, "the quote takes of %d counters, the manifest has %d", len(q.Takes), counters)
+	}
+	for i, t := range q.Takes {
+		if min(t.Limit, t.Max) < 0 || max(t.Limit, t.Max) > abi.CounterMax {
+			return problemf(fixTakes, "the quote takes %d of counter %d, whose limit is %d", t.Max, i, t.Limit)
+		}
+	}
+	if q.CoveredMinimum < 0 || q.CoveredUpper < q.CoveredMinimum ||
+		counters > 0 && (q.CoveredUpper > q.Upper || q.CoveredMinimum > q.Minimum) {
+		return problemf(fixTakes, "covered, the quote has minimum %d and upper %d, else %d and %d",
+			q.CoveredMinimum, q.CoveredUpper, q.Minimum, q.Upper)
+	}
 	if q.Minimum >= 0 && q.Upper >= q.Minimum && q.Upper <= abi.ChargeMax {
 		return nil
 	}
@@ -33,6 +48,14 @@ func CheckCharge(c abi.Charge, in abi.ChargeInput, upper abi.Nano, free bool) *P
 	if p := CheckSums(c); p != nil {
 		return p
 	}
+	if len(c.Taken) != len(in.Held) {
+		return problemf(fixTaken, "the charge takes of %d counters, the request holds of %d", len(c.Taken), len(in.Held))
+	}
+	for i, n := range c.Taken {
+		if n < 0 || n > in.Held[i] {
+			return problemf(fixTaken, "the charge takes %d of counter %d, the request holds %d", n, i, in.Held[i])
+		}
+	}
 	switch {
 	case upper >= 0 && c.Total > upper:
 		return problemf(fixUpper, "the charge of %d is above the quote of %d", c.Total, upper)
@@ -40,6 +63,22 @@ func CheckCharge(c abi.Charge, in abi.ChargeInput, upper abi.Nano, free bool) *P
 		return problemf(fixFree, "nothing is charged for tokens that were used, and the manifest does not say free")
 	}
 	return nil
+}
+
+// UpperOf is what a quote promised a request that holds so much of each counter; -1 without one.
+func UpperOf(q *abi.Quote, held []int64) abi.Nano {
+	switch {
+	case q == nil:
+		return -1
+	case len(held) == 0:
+		return q.Upper
+	}
+	for i, t := range q.Takes {
+		if i < len(held) && held[i] < t.Max {
+			return q.Upper
+		}
+	}
+	return q.CoveredUpper
 }
 
 // CheckSums checks that nothing in a charge is negative and that its lines make
@@ -73,7 +112,7 @@ func costsNothing(in abi.ChargeInput) bool {
 }
 
 // Quote asks for a quote and checks it; ok is false when the module declines.
-func Quote(call vector.Call, in abi.QuoteInput) (q abi.Quote, ok bool, p *Problem) {
+func Quote(call vector.Call, in abi.QuoteInput, counters int) (q abi.Quote, ok bool, p *Problem) {
 	out, p := payload(call, abi.OpQuote, in.Append(nil))
 	if p != nil || out == nil {
 		return q, false, p
@@ -82,7 +121,7 @@ func Quote(call vector.Call, in abi.QuoteInput) (q abi.Quote, ok bool, p *Proble
 	if err != nil {
 		return q, false, problemf(fixRecord, "the quote is no such record")
 	}
-	p = CheckQuote(q)
+	p = CheckQuote(q, counters)
 	return q, p == nil, p
 }
 

@@ -49,6 +49,21 @@ func Malformed(op abi.Op, in, frame []byte, framing string) string {
 		if _, err := abi.ParseDecision(out.Payload); err != nil {
 			return "the decision is no such record"
 		}
+	case abi.OpRewrite:
+		if len(out.Payload) > 0 {
+			return jsonProblem(out.Payload)
+		}
+	case abi.OpFilter:
+		f, err := abi.ParseFiltered(out.Payload)
+		asked, _ := abi.ParseFilterInput(in)
+		switch {
+		case err != nil:
+			return "what it gives is no such record, or holds back more than 256 bytes"
+		case !utf8.Valid(f.Text):
+			return "the text is not UTF-8"
+		case asked.Last && len(f.State) > 0:
+			return "the block has ended, and it holds something back"
+		}
 	}
 	return ""
 }
@@ -59,7 +74,7 @@ func refusalProblem(op abi.Op, out abi.Output) string {
 		return "it declines with a payload"
 	case out.Status == abi.StatusDecline:
 		return ""
-	case op != abi.OpRequest && op != abi.OpModels:
+	case op != abi.OpRequest && op != abi.OpModels && op != abi.OpRewrite:
 		return "it refuses, which only a request may be"
 	case op == abi.OpModels && out.Kind == abi.ModelNotFound:
 	case out.Kind != abi.InvalidRequest:

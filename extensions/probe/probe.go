@@ -17,6 +17,7 @@ import (
 type Module struct {
 	Kind, Protocol string
 	History, Free  bool
+	Counters       int     // how many a billing module has
 	Framing        string  // of a module with routes, else empty
 	Routes         []Route // likewise
 }
@@ -49,7 +50,7 @@ type Subject struct {
 // its answer; nil is none. Each call is made on a fresh instance, and twice on
 // one that has answered the calls before it: all must give the same.
 func Run(s Subject) *Problem {
-	var upper abi.Nano = -1
+	var quoted *abi.Quote
 	for _, c := range Calls(s.Module, s.Call) {
 		if !c.First {
 			continue
@@ -59,7 +60,7 @@ func Run(s Subject) *Problem {
 			return problemf(FixUnanswered, "%s: %v", c.Name, err)
 		}
 		frame = bytes.Clone(frame)
-		if p := s.answer(c, frame, &upper); p != nil {
+		if p := s.answer(c, frame, &quoted); p != nil {
 			return p
 		}
 		for range 2 {
@@ -76,9 +77,8 @@ func Run(s Subject) *Problem {
 	return nil
 }
 
-// answer holds one answer to the rules. upper is that of the quote, for the
-// charge after it.
-func (s Subject) answer(c Call, frame []byte, upper *abi.Nano) *Problem {
+// answer holds one answer to the rules. quoted is the quote, for the charge after it.
+func (s Subject) answer(c Call, frame []byte, quoted **abi.Quote) *Problem {
 	if what := Malformed(c.Op, c.In, frame, s.Framing); what != "" {
 		return problemf(FixMalformed, "%s: %s", c.Name, what)
 	}
@@ -89,12 +89,12 @@ func (s Subject) answer(c Call, frame []byte, upper *abi.Nano) *Problem {
 		in, _ := abi.ParseQuoteInput(c.In) // Calls made it
 		var q abi.Quote
 		var ok bool
-		if q, ok, p = Quote(given, in); ok {
-			*upper = q.Upper
+		if q, ok, p = Quote(given, in, s.Counters); ok {
+			*quoted = &q
 		}
 	case abi.OpCharge:
 		in, _ := abi.ParseChargeInput(c.In)
-		_, _, p = Charge(given, in, *upper, s.Free)
+		_, _, p = Charge(given, in, UpperOf(*quoted, in.Held), s.Free)
 	}
 	if p != nil {
 		return problemf(p.Fix, "%s: %s", c.Name, p.What)

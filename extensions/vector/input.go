@@ -165,11 +165,12 @@ type charge struct {
 	At      *int64  `json:"at"`
 	Model   *string `json:"model"`
 	Account *string `json:"account"`
+	Held    []int64 `json:"held"`
 }
 
 func (c *charge) abi() abi.ChargeInput {
 	return abi.ChargeInput{
-		Prices: c.Prices.abi(), Usage: abi.Usage(c.Usage),
+		Prices: c.Prices.abi(), Usage: abi.Usage(c.Usage), Held: c.Held,
 		At: or(c.At, defaultTime), Model: or(c.Model, defaultModel), Account: or(c.Account, defaultAccount),
 	}
 }

@@ -31,7 +31,7 @@ func refused(op abi.Op, out abi.Output) (*want, error) {
 		return nil, fmt.Errorf("op %s: declined with a payload of %d bytes", op, len(out.Payload))
 	case out.Status == abi.StatusDecline:
 		return &want{Decline: true}, nil
-	case op != abi.OpRequest && op != abi.OpModels:
+	case op != abi.OpRequest && op != abi.OpModels && op != abi.OpRewrite:
 		return nil, fmt.Errorf("op %s: refused, which only request and models may", op)
 	case out.Kind != abi.InvalidRequest && (op != abi.OpModels || out.Kind != abi.ModelNotFound):
 		return nil, fmt.Errorf("op %s: refused with kind %s, which must be invalid_request", op, out.Kind)
@@ -50,7 +50,7 @@ func read(op abi.Op, stream bool, payload []byte) (*want, error) {
 		t, err := abi.ParseTranslated(payload)
 		body, kept := content(bytes.Clone(t.Body)), content(bytes.Clone(t.Kept))
 		return &want{Body: &body, Kept: &kept}, err
-	case abi.OpResponse, abi.OpError, abi.OpModels, abi.OpCount:
+	case abi.OpResponse, abi.OpError, abi.OpModels, abi.OpCount, abi.OpRewrite:
 		if stream && op == abi.OpError {
 			text := lines(bytes.Clone(payload))
 			return &want{Stream: &text}, nil
@@ -59,10 +59,15 @@ func read(op abi.Op, stream bool, payload []byte) (*want, error) {
 		return &want{Body: &body}, nil
 	case abi.OpQuote:
 		q, err := abi.ParseQuote(payload)
-		return &want{Quote: &quoteWant{Upper: int64(q.Upper), Minimum: int64(q.Minimum)}}, err
+		w := &quoteWant{Upper: int64(q.Upper), Minimum: int64(q.Minimum), CoveredUpper: int64(q.CoveredUpper),
+			CoveredMinimum: int64(q.CoveredMinimum)}
+		for _, t := range q.Takes {
+			w.Takes = append(w.Takes, takeWant(t))
+		}
+		return &want{Quote: w}, err
 	case abi.OpCharge:
 		c, err := abi.ParseCharge(payload)
-		w := &chargeWant{Total: int64(c.Total), Tier: c.Tier, Lines: make([]lineWant, len(c.Lines))}
+		w := &chargeWant{Total: int64(c.Total), Tier: c.Tier, Lines: make([]lineWant, len(c.Lines)), Taken: c.Taken}
 		for i, l := range c.Lines {
 			w.Lines[i] = lineWant{l.Unit, l.Tokens, int64(l.Price), int64(l.Amount)}
 		}

@@ -74,6 +74,9 @@ func (r *runner) each(see func(how string, got *want) error) error {
 	if err != nil {
 		return err
 	}
+	if r.v.Op == "filter" {
+		return r.filter(see)
+	}
 	if r.v.Op != "stream" {
 		got, err := r.once(kept)
 		if err != nil {
@@ -154,6 +157,8 @@ func (r *runner) once(kept []byte) (*want, error) {
 		return r.result(abi.OpQuote, s.Quote.abi().Append(nil))
 	case "charge":
 		return r.result(abi.OpCharge, s.Charge.abi().Append(nil))
+	case "rewrite":
+		return r.result(abi.OpRewrite, s.Rewrite.abi().Append(nil))
 	}
 	return r.result(abi.OpDecide, s.Admission.abi().Append(nil))
 }

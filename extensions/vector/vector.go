@@ -8,7 +8,7 @@
 //
 //	name     unique among a module's vectors
 //	note     why it is there; optional
-//	op       request, stream, response, error, models, count, quote, charge or decide
+//	op       request, stream, response, error, models, count, quote, charge, decide, rewrite or filter
 //	config   the module's configuration, a JSON object; default {}
 //	want     what must come back; without it the vector does not pass, and an
 //	         update writes it
@@ -25,10 +25,12 @@
 //	models   route, models [{id, name, created, context, output}], body (of a POST), facts
 //	count    tokens, facts, request or kept
 //	quote    quote {prices, input, output_max, at, model, account}
-//	charge   charge {prices, usage, at, model, account}
+//	charge   charge {prices, usage, at, model, account, held}
 //	decide   admission {at, prompt_tokens, output_max, stream, account, key, model,
 //	         protocol, counters {account_requests, account_requests_max, tokens_remaining,
 //	         tokens_per_minute, available, unlimited, node_requests, node_requests_max}}
+//	rewrite  rewrite {body (content), counting, at, account, key, protocol}
+//	filter   filter {block ("text" or "thinking"), text}, facts
 //
 // To a module with routes each request came by one: route {index, params, query,
 // headers}, the last three as objects.
@@ -38,9 +40,11 @@
 //	{"body": content}               request (with "kept": content if that matters), response, error, models, count
 //	{"stream": [line, ...]}         stream, and error with facts {"stream": true}
 //	{"refusal": {"param", "msg"}}   request, models; without msg any message will do
-//	{"quote": {"upper", "minimum"}}
-//	{"charge": {"total", "tier", "lines": [{"unit", "tokens", "price", "amount"}]}}
+//	{"quote": {"upper", "minimum"}} with counters also "covered_upper", "covered_minimum" and "takes": [{"limit", "max"}]
+//	{"charge": {"total", "tier", "lines": [{"unit", "tokens", "price", "amount"}]}} with counters also "taken": [...]
 //	{"decision": {"verdict", "priority", "kind", "retry_after_ms", "msg"}}
+//	{"body": content}               rewrite; "" is the body as it was
+//	{"text": "..."}                 filter: all that is shown of the block
 //	{"decline": true}               any op
 //
 // Content is bytes: a JSON object or array stands for its compact form, keys
@@ -73,7 +77,8 @@
 //	{"kind": "block_stop", "block": "text", "index": 0}
 //
 // A stream is run once with all events in one group, once with every event
-// alone and once for every cut into two groups; each must give the same bytes.
+// alone and once for every cut into two groups; each must give the same bytes. So is the
+// text of a filter: whole, character by character, and cut in two at every character.
 package vector
 
 import (
@@ -120,6 +125,8 @@ type spec struct {
 	Quote     *quote          `json:"quote"`
 	Charge    *charge         `json:"charge"`
 	Admission *admission      `json:"admission"`
+	Rewrite   *rewrite        `json:"rewrite"`
+	Filter    *filter         `json:"filter"`
 	Want      *want           `json:"want"`
 }
 
@@ -134,12 +141,14 @@ var inputs = map[string][]string{
 	"quote":    {"quote"},
 	"charge":   {"charge"},
 	"decide":   {"admission"},
+	"rewrite":  {"rewrite"},
+	"filter":   {"filter", "facts"},
 }
 
 // needed is the input that an op is nothing without.
 var needed = map[string]string{
 	"request": "body", "stream": "events", "response": "events", "error": "error", "models": "route", "count": "tokens",
-	"quote": "quote", "charge": "charge", "decide": "admission",
+	"quote": "quote", "charge": "charge", "decide": "admission", "rewrite": "rewrite", "filter": "filter",
 }
 
 // Parse reads a section or a vector file and checks every vector.
@@ -197,13 +206,13 @@ func (s *spec) check() error {
 		"facts": s.Facts != facts{}, "body": s.Body != nil, "request": s.Request != nil, "kept": s.Kept != nil,
 		"route": s.Route != nil, "models": s.Models != nil, "tokens": s.Tokens != nil,
 		"events": s.Events != nil, "error": s.Error != nil, "quote": s.Quote != nil, "charge": s.Charge != nil,
-		"admission": s.Admission != nil,
+		"admission": s.Admission != nil, "rewrite": s.Rewrite != nil, "filter": s.Filter != nil,
 	}
 	switch name := needed[s.Op]; {
 	case s.Name == "":
 		return errors.New("it has no name")
 	case !known:
-		return fmt.Errorf("op %q is none of request, stream, response, error, models, count, quote, charge, decide", s.Op)
+		return fmt.Errorf("op %q is none of request, stream, response, error, models, count, quote, charge, decide, rewrite, filter", s.Op)
 	case !given[name]:
 		return fmt.Errorf("op %s needs %q", s.Op, name)
 	case s.Request != nil && s.Kept != nil:

@@ -17,6 +17,7 @@ type want struct {
 	Quote    *quoteWant    `json:"quote,omitempty"`
 	Charge   *chargeWant   `json:"charge,omitempty"`
 	Decision *decisionWant `json:"decision,omitempty"`
+	Text     *string       `json:"text,omitempty"`
 	Decline  bool          `json:"decline,omitempty"`
 }
 
@@ -26,14 +27,23 @@ type refusal struct {
 }
 
 type quoteWant struct {
-	Upper   int64 `json:"upper"`
-	Minimum int64 `json:"minimum"`
+	Upper          int64      `json:"upper"`
+	Minimum        int64      `json:"minimum"`
+	CoveredUpper   int64      `json:"covered_upper,omitempty"`
+	CoveredMinimum int64      `json:"covered_minimum,omitempty"`
+	Takes          []takeWant `json:"takes,omitempty"`
+}
+
+type takeWant struct {
+	Limit int64 `json:"limit"`
+	Max   int64 `json:"max"`
 }
 
 type chargeWant struct {
 	Total int64      `json:"total"`
 	Tier  int        `json:"tier"`
 	Lines []lineWant `json:"lines"`
+	Taken []int64    `json:"taken,omitempty"`
 }
 
 type lineWant struct {
@@ -60,6 +70,8 @@ func result(op string, stream bool) string {
 		return op
 	case op == "decide":
 		return "decision"
+	case op == "filter":
+		return "text"
 	case op == "stream" || op == "error" && stream:
 		return "stream"
 	}
@@ -70,7 +82,7 @@ func result(op string, stream bool) string {
 func (w *want) check(op string, stream bool) error {
 	given := map[string]bool{
 		"body": w.Body != nil, "stream": w.Stream != nil, "refusal": w.Refusal != nil, "quote": w.Quote != nil,
-		"charge": w.Charge != nil, "decision": w.Decision != nil, "decline": w.Decline,
+		"charge": w.Charge != nil, "decision": w.Decision != nil, "text": w.Text != nil, "decline": w.Decline,
 	}
 	count := 0
 	for name, is := range given {
@@ -78,7 +90,7 @@ func (w *want) check(op string, stream bool) error {
 			continue
 		}
 		count++
-		if name != result(op, stream) && name != "decline" && (name != "refusal" || op != "request" && op != "models") {
+		if name != result(op, stream) && name != "decline" && (name != "refusal" || op != "request" && op != "models" && op != "rewrite") {
 			return fmt.Errorf("op %s gives no %q", op, name)
 		}
 	}
@@ -131,13 +143,15 @@ func (w *want) parts() []part {
 	case w.Stream != nil:
 		return []part{{"stream", *w.Stream}}
 	case w.Quote != nil:
-		return []part{number("quote.upper", w.Quote.Upper), number("quote.minimum", w.Quote.Minimum)}
+		return w.Quote.parts()
 	case w.Charge != nil:
 		return w.Charge.parts()
 	case w.Decision != nil:
 		d := w.Decision
 		return []part{{"decision.verdict", []byte(d.Verdict)}, number("decision.priority", int64(d.Priority)),
 			{"decision.kind", []byte(d.Kind)}, number("decision.retry_after_ms", int64(d.RetryAfterMS)), {"decision.msg", []byte(d.Msg)}}
+	case w.Text != nil:
+		return []part{{"text", []byte(*w.Text)}}
 	case w.Body != nil:
 		all := []part{{"body", *w.Body}}
 		if w.Kept != nil {
@@ -148,12 +162,25 @@ func (w *want) parts() []part {
 	return nil
 }
 
+func (q *quoteWant) parts() []part {
+	all := []part{number("quote.upper", q.Upper), number("quote.minimum", q.Minimum), number("quote.covered_upper", q.CoveredUpper),
+		number("quote.covered_minimum", q.CoveredMinimum), number("quote.takes: count", int64(len(q.Takes)))}
+	for i, t := range q.Takes {
+		at := "quote.takes." + strconv.Itoa(i)
+		all = append(all, number(at+".limit", t.Limit), number(at+".max", t.Max))
+	}
+	return all
+}
+
 func (c *chargeWant) parts() []part {
 	all := []part{number("charge.total", c.Total), number("charge.tier", int64(c.Tier)), number("charge.lines: count", int64(len(c.Lines)))}
 	for i, l := range c.Lines {
 		at := "charge.lines." + strconv.Itoa(i)
 		all = append(all, part{at + ".unit", []byte(l.Unit)}, number(at+".tokens", l.Tokens), number(at+".price", l.Price),
 			number(at+".amount", l.Amount))
+	}
+	for i, n := range c.Taken {
+		all = append(all, number("charge.taken."+strconv.Itoa(i), n))
 	}
 	return all
 }

@@ -44,6 +44,7 @@ type Store interface {
 	UpdateAccount(a account.Account) error
 	TopUp(accountID string, amount abi.Nano, note, idempotencyKey string) (abi.Nano, error)
 	Balance(accountID string) (balance, held abi.Nano, err error)
+	Counters(accountID string) ([]account.CounterUse, error)
 	Entries(q store.Query) ([]account.Entry, error)
 	Statement(q store.StatementQuery) (page []account.Entry, next int64, err error)
 	Usage(q store.UsageQuery) ([]store.UsageSum, error)

@@ -33,7 +33,7 @@ type Modules interface {
 	CompareCaptured(ctx context.Context, older, newer string, count capture.Count) (capture.Report, error)
 	Remove(ref string) error
 	Prices(model string) (abi.Prices, error)
-	Rate(request string, in abi.ChargeInput) (extensions.Charge, error)
+	Rate(request string, in abi.ChargeInput, held []abi.Counter) (extensions.Charge, error)
 	Replay(digest string, input []byte) (extensions.Charge, error)
 }
 
@@ -219,7 +219,7 @@ func (a *API) rerateOne(e account.Entry) (amount abi.Nano, ok bool, err error) {
 		}
 		in = abi.ChargeInput{Prices: prices, Usage: e.Usage, At: e.Time.Unix(), Model: e.Model, Account: e.AccountID}
 	}
-	charge, err := a.modules.Rate(e.RequestID, in)
+	charge, err := a.modules.Rate(e.RequestID, in, e.Counters)
 	if err != nil || charge.Provisional {
 		return 0, false, nil // the caller lists it
 	}
@@ -227,6 +227,10 @@ func (a *API) rerateOne(e account.Entry) (amount abi.Nano, ok bool, err error) {
 		AccountID: e.AccountID, RequestID: e.RequestID, KeyID: e.KeyID, Model: e.Model, Time: time.Now(),
 		Amount: -charge.Amount - e.Amount, Usage: e.Usage, Tier: charge.Tier, ModuleDigest: charge.ModuleDigest,
 		InputHash: charge.InputHash, ChargeInput: charge.Input, Settles: e.ID, Note: "rated again",
+	}
+	for i, c := range charge.Counters { // in the order of e's; a provisional charge took all that was held
+		c.Amount -= e.Counters[i].Amount
+		adjustment.Counters = append(adjustment.Counters, c)
 	}
 	done, err := a.store.Adjust(adjustment)
 	if err != nil || !done {

@@ -124,7 +124,7 @@ func (f *fakeModules) say(text string) (extensions.Info, error) {
 
 func (f *fakeModules) Prices(string) (abi.Prices, error) { return abi.Prices{}, nil }
 
-func (f *fakeModules) Rate(_ string, in abi.ChargeInput) (extensions.Charge, error) {
+func (f *fakeModules) Rate(_ string, in abi.ChargeInput, _ []abi.Counter) (extensions.Charge, error) {
 	if f.fails {
 		return extensions.Charge{}, errors.New("trapped")
 	}

@@ -7,11 +7,13 @@ import (
 	"strings"
 	"testing"
 
+	"corenode/actors/account"
 	"corenode/extensions"
 	"corenode/extensions/capture"
 	"corenode/extensions/compare"
 	"corenode/node/store"
 	"corenode/node/why"
+	"corenode/wasm/abi"
 )
 
 // TestOpenAPIHasEveryVerb holds the document and the routes to each other, and
@@ -46,7 +48,7 @@ func TestOpenAPIHasEveryVerb(t *testing.T) {
 		t.Errorf("documented %v\nserved %v", documented, served)
 	}
 	types := []reflect.Type{reflect.TypeFor[Account](), reflect.TypeFor[NewAccount](), reflect.TypeFor[AccountChange](),
-		reflect.TypeFor[TopUp](),
+		reflect.TypeFor[TopUp](), reflect.TypeFor[account.CounterUse](), reflect.TypeFor[abi.Counter](),
 		reflect.TypeFor[NewKey](), reflect.TypeFor[Key](), reflect.TypeFor[Entry](), reflect.TypeFor[Usage](), reflect.TypeFor[Status](),
 		reflect.TypeFor[NewModule](), reflect.TypeFor[Share](), reflect.TypeFor[Replayed](), reflect.TypeFor[Rerated](),
 		reflect.TypeFor[Backup](), reflect.TypeFor[store.Verification](), reflect.TypeFor[extensions.Info](),

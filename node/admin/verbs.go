@@ -94,7 +94,9 @@ func (a *API) withMoney(of account.Account) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return showAccount(of, store.Money{Balance: balance, Held: held}), nil
+	shown := showAccount(of, store.Money{Balance: balance, Held: held})
+	shown.Counters, err = a.store.Counters(of.ID)
+	return shown, err
 }
 
 func (a *API) changeAccount(c call, change AccountChange) (any, error) {

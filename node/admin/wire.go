@@ -17,6 +17,8 @@ type Account struct {
 	HeldNanoUSD    abi.Nano `json:"held_nano_usd"` // reserved by requests that run
 	BalanceUSD     string   `json:"balance_usd"`
 	HeldUSD        string   `json:"held_usd"`
+	// Counters of the billing module, of this month and the one before; in lists there are none.
+	Counters []account.CounterUse `json:"counters,omitempty"`
 }
 
 // CreatedAccount is a new account with its first key, shown this once.
@@ -83,6 +85,7 @@ type Entry struct {
 	AmountNanoUSD abi.Nano          `json:"amount_nano_usd"`
 	AmountUSD     string            `json:"amount_usd"`
 	HeldNanoUSD   abi.Nano          `json:"held_nano_usd,omitempty"` // of a hold
+	Counters      []abi.Counter     `json:"counters,omitempty"`      // what it has of them, took or gives back
 	Usage         *Usage            `json:"usage,omitempty"`
 	Tier          int               `json:"tier,omitempty"`
 	Reason        account.Reason    `json:"reason,omitempty"`
@@ -181,7 +184,7 @@ func showEntry(e account.Entry) Entry {
 		ID: e.ID, Kind: e.Kind, AccountID: e.AccountID, HeldNanoUSD: e.Held, RequestID: e.RequestID, KeyID: e.KeyID,
 		Model: e.Model, Time: e.Time, AmountNanoUSD: e.Amount, AmountUSD: builtin.FormatUSD(e.Amount), Tier: e.Tier, Reason: e.Reason,
 		ModuleDigest: e.ModuleDigest, InputHash: e.InputHash, Provisional: e.Provisional, Settles: e.Settles, Refund: e.Refund,
-		Note: e.Note, Replica: e.Source.Replica, UpstreamRequestID: e.Source.RequestID, UsageSource: e.Source.Usage,
+		Counters: e.Counters, Note: e.Note, Replica: e.Source.Replica, UpstreamRequestID: e.Source.RequestID, UsageSource: e.Source.Usage,
 	}
 	if e.Kind != account.TopUp {
 		u := Usage(e.Usage)

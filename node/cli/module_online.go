@@ -244,7 +244,8 @@ func moduleRollback() *cobra.Command {
 	return &cobra.Command{
 		Use: "rollback SLOT", Short: "Let the module that served a slot before serve it again", Args: cobra.ExactArgs(1),
 		Long: `It was kept compiled, so this is immediate. SLOT is chat, responses, billing,
-admission, or the protocol of a module with paths of its own.`,
+admission, rewrite, filter, a later place of these such as filter.2, or the protocol of a module
+with paths of its own.`,
 		Example: `  corenode module rollback billing`,
 		RunE: existing(func(c *admin.Client, _ *cobra.Command, args []string) (result, error) {
 			return printed(printModule)(c.Rollback(args[0]))

@@ -171,6 +171,9 @@ type Modules struct {
 	// AdmissionFailOpen admits requests when the admission module fails; else they
 	// are refused with 503. Default false.
 	AdmissionFailOpen bool `key:"admission_fail_open"`
+	// NameServedModel makes answers name the model that a rewrite module chose for the
+	// request; else they name the one that the client asked for. Default false.
+	NameServedModel bool `key:"name_served_model"`
 }
 
 // Keys returns the trusted keys. They are valid in a loaded Config.

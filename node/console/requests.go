@@ -96,7 +96,8 @@ func (c *Console) request(r *http.Request, cl *admin.Client) (any, error) {
 		return nil, err
 	}
 	if len(page.Data) == 0 {
-		return nil, &admin.Error{Kind: admin.KindNotFound, Message: "no request " + id + " runs, nor is it among the latest that ended; its charge may be in the ledger"}
+		return nil, &admin.Error{Kind: admin.KindNotFound,
+			Message: "no request " + id + " runs, nor is it among the latest that ended; its charge may be in the ledger"}
 	}
 	past := &page.Data[0]
 	return requestPage{ID: id, Past: past, Spans: spans(past)}, nil

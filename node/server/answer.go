@@ -22,6 +22,8 @@ type answer struct {
 	stream  Stream
 	dialect dialect
 	events  []abi.Event
+	shown   []abi.Event // of events, what has passed the filter
+	model   string      // that the answer names
 
 	gone chan struct{} // closed by the watcher when the client has left
 	lost atomic.Bool   // set before gone is closed
@@ -44,7 +46,7 @@ type answer struct {
 
 // newAnswer begins to watch the client. From here on the stream is settled by close.
 func newAnswer(x *exchange, stream Stream, model string) *answer {
-	a := &answer{x: x, stream: stream, gone: make(chan struct{}), dialect: x.dialect(model)}
+	a := &answer{x: x, stream: stream, gone: make(chan struct{}), dialect: x.dialect(model), model: x.shownModel(model)}
 	if x.conn != nil {
 		a.seen = x.s.watcher.add(x.conn.socket, a.left)
 	}

@@ -53,6 +53,9 @@ type Config struct {
 	PeerKeys []string
 	// Operators may use the admin listener beside AdminToken, until SetOperators.
 	Operators []operators.Operator
+	// NameServedModel makes answers name the model that a rewrite module chose, and not the
+	// one that the client asked for.
+	NameServedModel bool
 	// AdminToken is the bearer token of the admin listener. Required to serve it.
 	AdminToken string
 }

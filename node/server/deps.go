@@ -22,6 +22,8 @@ type Deps struct {
 	Keys    KeySource
 	// Translators serve the chat and responses endpoints; with nil they are unknown paths.
 	Translators Translators
+	// Policies change requests and answers; may be nil.
+	Policies Policies
 	// Secret is the node's; it keys the signatures of thinking blocks.
 	Secret []byte
 	// Ready returns why the node is not ready, such as a model that still loads; may be nil.

@@ -25,14 +25,14 @@ type dialect interface {
 func (x *exchange) dialect(model string) dialect {
 	if x.translation == nil {
 		sign := engine.Signer{Secret: x.s.deps.Secret, Account: x.who.Account.ID, Model: model}
-		encoder := messages.NewEncoder(engine.NewID("msg_"), model, sign.MAC)
+		encoder := messages.NewEncoder(engine.NewID("msg_"), x.shownModel(model), sign.MAC)
 		if x.who.Peer != "" {
 			encoder.ShowReasoning()
 		}
 		return native{encoder}
 	}
 	facts := x.facts()
-	facts.Model, facts.Stream = model, x.stream
+	facts.Model, facts.Stream = x.shownModel(model), x.stream
 	x.translation.SetFacts(facts)
 	return translated{x}
 }

@@ -46,6 +46,9 @@ type exchange struct {
 	suspect bool
 
 	translator string // the module that translates, by its digest
+	asked      string // the model that the client named, if a rewrite module had a say
+	structured bool   // the answer's text is JSON that the request asked for
+	filter     Filter // of the answer; nil where nothing is filtered. Closed by close.
 	modelName  string // only ids of the catalog: others are the client's words
 	stream     bool
 	streamed   bool    // the answer's stream has the exchange now and ends it
@@ -210,6 +213,9 @@ func (x *exchange) close(now time.Time) {
 	x.remember(total)
 	if x.translation != nil {
 		x.translation.Close()
+	}
+	if x.filter != nil {
+		x.filter.Close()
 	}
 	if x.conn != nil {
 		x.conn.lineN = 0

@@ -8,7 +8,7 @@ import (
 // generate serves POST /v1/messages, and the endpoints of the protocols that a
 // translator makes messages of.
 func (x *exchange) generate() {
-	read := messages.Parse
+	read := x.rewriting(messages.Parse)
 	if x.route.translated() {
 		x.translation = x.s.deps.Translators.Translate(x.protocol(), x.who.Account.ID, x.id, x.facts())
 	}
@@ -17,6 +17,10 @@ func (x *exchange) generate() {
 	}
 	prepared, refusal := x.prepare(read)
 	if refusal != nil {
+		x.fail(refusal)
+		return
+	}
+	if refusal := x.openFilter(); refusal != nil {
 		x.fail(refusal)
 		return
 	}

@@ -143,7 +143,7 @@ func (x *exchange) routedCount() {
 		return
 	}
 	facts := x.facts()
-	facts.Model = x.modelName
+	facts.Model = x.shownModel(x.modelName)
 	x.translation.SetFacts(facts)
 	x.give(x.translation.Count(nil, n))
 }

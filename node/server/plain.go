@@ -70,7 +70,12 @@ func (a *answer) answered() (refused bool) {
 		if a.x.module != nil {
 			last.Elapsed = a.x.elapsed(a.first)
 		}
-		body, err := a.dialect.whole(make([]byte, 0, plainBytes), a.events)
+		events, err := a.filtered(a.events, true)
+		if err != nil {
+			a.refuse(abi.AsError(err))
+			return true
+		}
+		body, err := a.dialect.whole(make([]byte, 0, plainBytes), events)
 		if err != nil {
 			a.refuse(abi.AsError(err))
 			return true

@@ -64,7 +64,7 @@ func (x *exchange) parse(b *body, read func([]byte) (*messages.Request, error)) 
 	if !ok || !x.who.Account.MayUse(request.Model) {
 		return nil, nil, modelNotFound(request.Model)
 	}
-	x.modelName = model.Info().ID
+	x.modelName, x.structured = model.Info().ID, request.Format != nil
 	if x.s.aborted() {
 		return nil, nil, errDraining()
 	}
@@ -109,7 +109,7 @@ func modelNotFound(id string) *abi.Error {
 
 // countTokens serves POST /v1/messages/count_tokens: a permit, no tokens, no money.
 func (x *exchange) countTokens() {
-	n, refusal := x.count(messages.ParseCount)
+	n, refusal := x.count(x.rewriting(messages.ParseCount))
 	if refusal != nil {
 		x.fail(refusal)
 		return

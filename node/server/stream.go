@@ -179,6 +179,10 @@ func (a *answer) finish() error {
 // emit writes events and takes the time of the first token. done says that the
 // stream has ended: its client is gone, or its translation failed.
 func (a *answer) emit(events []abi.Event) (done bool, err error) {
+	events, err = a.filtered(events, false)
+	if err != nil {
+		return true, a.breakOff(abi.AsError(err))
+	}
 	if len(events) == 0 {
 		return false, nil
 	}

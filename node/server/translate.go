@@ -31,7 +31,7 @@ func (x *exchange) translate(body []byte) (*messages.Request, error) {
 	if refusal := x.body.prepare(size); refusal != nil {
 		return nil, refusal
 	}
-	request, err := messages.ParseTranslated(native)
+	request, err := x.rewriting(messages.ParseTranslated)(native)
 	if err == nil && request.Stream && x.module != nil && x.module.Manifest.Framing == guest.FramingJSON {
 		return nil, &abi.Error{Kind: abi.Overloaded, Op: "server.translate", RetryAfter: time.Second,
 			Msg: "the module of this path wants a stream, which it has not"}

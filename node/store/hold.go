@@ -30,13 +30,17 @@ func (s *Store) OpenHolds() ([]account.Entry, error) {
 		})
 		return nil
 	})
+	if err == nil {
+		err = s.read.withCounters(holds)
+	}
 	return holds, wrapped(err, "read open holds")
 }
 
 // SettleOpenHolds closes every open hold at its last checkpoint, for a start after a
 // crash. Nothing may be running. rate gets each settlement with its usage, the time of
 // its hold, the module that quoted it and whether that was provisional. It fills in the
-// charge: Amount (zero or less), Tier, ModuleDigest, InputHash, ChargeInput, Provisional.
+// charge: Amount (zero or less), Tier, ModuleDigest, InputHash, ChargeInput, Provisional,
+// and of Counters, which are those of the hold, what it took.
 // It is not called for a hold without a checkpoint, which is free. If rate has no charge
 // for a request, or the store Rejects its settlement, leftOut is called and the hold stays
 // open: one request does not stop a start. The other settlements are returned for the log.
@@ -50,7 +54,7 @@ func (s *Store) SettleOpenHolds(reason account.Reason, rate func(*account.Entry)
 	for _, e := range holds {
 		e.Kind, e.ID, e.Held, e.Reason, e.Tier = account.Settlement, 0, 0, reason, 1
 		if e.Usage == (abi.Usage{}) {
-			e.ModuleDigest, e.Provisional = "", false
+			e.ModuleDigest, e.Provisional, e.Counters = "", false, nil
 		} else if err := rate(&e); err != nil {
 			leftOut(e, err)
 			continue

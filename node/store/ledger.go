@@ -91,6 +91,11 @@ func (c *conn) appendOne(e *account.Entry) (inserted bool, err error) {
 	if inserted, err = c.insertEntry(e); err != nil {
 		return false, unknownAccount(err, e.AccountID)
 	}
+	if inserted && len(e.Counters) > 0 {
+		if err := c.insertCounters(e); err != nil {
+			return false, err
+		}
+	}
 	switch e.Kind {
 	case account.Hold:
 		if inserted {
@@ -162,6 +167,9 @@ func (c *conn) completeRefund(e *account.Entry) (there bool, err error) {
 	if e.ID != 0 || err != nil {
 		return e.ID != 0, err
 	}
+	if e.Counters, err = c.refundCounters(e.Settles); err != nil {
+		return false, err
+	}
 	charged, err := c.number(`SELECT sum(amount) FROM ledger WHERE id = ?1 OR (settles = ?1 AND settles > 0)`, e.Settles)
 	e.Amount = -abi.Nano(charged)
 	return false, err
@@ -190,7 +198,7 @@ func checkEntry(e *account.Entry) error {
 	case charges || moves || e.Held < 0:
 		return fmt.Errorf("%w: amount %d, held %d", ErrInvalid, e.Amount, e.Held)
 	}
-	return nil
+	return checkCounters(e)
 }
 
 func addAmounts(a, b abi.Nano) (abi.Nano, error) {
@@ -247,5 +255,8 @@ func (s *Store) entries(where string, args ...any) (all []account.Entry, err err
 		all = append(all, scanEntry(r))
 		return nil
 	}, args...)
+	if err == nil {
+		err = s.read.withCounters(all)
+	}
 	return all, err
 }

@@ -82,6 +82,22 @@ var ledgerChecks = []struct{ rule, query string }{
 		 WHERE a.kind = 'adjustment' AND (s.id IS NULL OR (a.module_digest = '') <> (a.refund = 1))`},
 	{"only an adjustment is a refund",
 		`SELECT 'row ' || id, 'is a ' || kind FROM ledger WHERE refund = 1 AND kind <> 'adjustment'`},
+	{"a counter is the sum of what its account's rows took",
+		`SELECT account_id || ' ' || name || ' ' || period, 'says ' || sum(used) || ', its rows add up to ' || sum(rows) FROM (
+		 SELECT account_id, name, period, used, 0 AS rows FROM counters UNION ALL
+		 SELECT l.account_id, n.name, n.period, 0, n.amount FROM ledger_counters n JOIN ledger l ON l.id = n.entry_id WHERE l.kind <> 'hold')
+		 GROUP BY account_id, name, period HAVING sum(used) <> sum(rows)`},
+	{"nobody takes more of a counter than its limit",
+		`SELECT account_id || ' ' || name || ' ' || period, used || ' used of ' || most FROM counters WHERE used > most`},
+	{"a settlement takes of counters what its hold has",
+		`SELECT 'row ' || s.id, 'takes ' || n.amount || ' of ' || n.name FROM ledger_counters n
+		 JOIN ledger s ON s.id = n.entry_id AND s.kind = 'settlement'
+		 JOIN ledger h ON h.request_id = s.request_id AND h.kind = 'hold'
+		 LEFT JOIN ledger_counters o ON o.entry_id = h.id AND o.name = n.name AND o.period = n.period
+		 WHERE n.amount > coalesce(o.amount, 0)`},
+	{"a counter's row is of a hold, a settlement or an adjustment",
+		`SELECT 'row ' || l.id, 'is a ' || l.kind FROM ledger_counters n JOIN ledger l ON l.id = n.entry_id
+		 WHERE l.kind = 'topup' OR l.kind = 'checkpoint' OR (n.amount > 0) = (l.kind = 'adjustment')`},
 	{"a charge that is final names its module",
 		`SELECT 'row ' || id, 'charges ' || -amount || ' by no module' FROM ledger
 		 WHERE kind = 'settlement' AND amount < 0 AND module_digest = '' AND provisional = 0`},

@@ -49,15 +49,43 @@ func (c *cursor) prices() (p Prices) {
 
 // Quote is the output of OpQuote: no charge for the request is above Upper, and
 // an account that has less than Minimum is refused.
-type Quote struct{ Upper, Minimum Nano }
+type Quote struct {
+	Upper, Minimum Nano
+	// Takes is what the request may take of the module's counters, in the order of its
+	// manifest. CoveredUpper and CoveredMinimum bound the charge instead where the request
+	// gets Max of every counter.
+	Takes                        []Take
+	CoveredUpper, CoveredMinimum Nano
+}
 
 // Append encodes q.
-func (q Quote) Append(dst []byte) []byte { return appendInts(dst, int64(q.Upper), int64(q.Minimum)) }
+func (q Quote) Append(dst []byte) []byte {
+	dst = appendInts(dst, int64(q.Upper), int64(q.Minimum))
+	if len(q.Takes) == 0 {
+		return dst
+	}
+	dst = appendU32(appendInts(dst, int64(q.CoveredUpper), int64(q.CoveredMinimum)), uint32(len(q.Takes)))
+	for _, t := range q.Takes {
+		dst = appendInts(dst, t.Limit, t.Max)
+	}
+	return dst
+}
 
 // ParseQuote decodes a Quote.
 func ParseQuote(b []byte) (q Quote, err error) {
 	c := cursor{b: b}
 	q.Upper, q.Minimum = Nano(c.i64()), Nano(c.i64())
+	if c.err != nil || len(c.b) == 0 {
+		return q, c.err
+	}
+	q.CoveredUpper, q.CoveredMinimum = Nano(c.i64()), Nano(c.i64())
+	n := c.u32()
+	if n == 0 || n > CountersMax {
+		return Quote{}, ErrMalformed
+	}
+	for range n {
+		q.Takes = append(q.Takes, Take{Limit: c.i64(), Max: c.i64()})
+	}
 	return q, c.end()
 }
 
@@ -69,24 +97,41 @@ type ChargeInput struct {
 	At      int64 // the same as in the quote
 	Model   string
 	Account string
+	// Held is what the request has of the module's counters, at most what the quote said.
+	Held []int64
 }
 
 // Append encodes in.
 func (in ChargeInput) Append(dst []byte) []byte {
-	dst = append(dst, chargeTag...)
+	tag := chargeTag
+	if len(in.Held) > 0 {
+		tag = chargeCountersTag
+	}
+	dst = append(dst, tag...)
 	dst = appendInts(dst, int64(in.Prices.Input), int64(in.Prices.Cached), int64(in.Prices.Output))
 	dst = appendInts(appendUsage(dst, in.Usage), in.At)
+	if len(in.Held) > 0 {
+		dst = appendCounts(dst, in.Held)
+	}
 	return append(appendText(dst, in.Model), in.Account...)
 }
 
 // ParseChargeInput decodes a ChargeInput, which aliases b.
 func ParseChargeInput(b []byte) (in ChargeInput, err error) {
 	c := cursor{b: b}
-	c.tag(chargeTag)
+	counted := bytes.HasPrefix(b, []byte(chargeCountersTag))
+	if counted {
+		c.tag(chargeCountersTag)
+	} else {
+		c.tag(chargeTag)
+	}
 	in.Prices = c.prices()
 	u := &in.Usage
 	u.InputUncached, u.CacheRead, u.CacheWrite, u.Output, u.Reasoning = c.i64(), c.i64(), c.i64(), c.i64(), c.i64()
 	in.At = c.i64()
+	if counted {
+		in.Held = c.counts()
+	}
 	in.Model = c.aliasedText()
 	in.Account = c.aliasedRest()
 	return in, c.err
@@ -111,6 +156,8 @@ type Charge struct {
 	Total Nano
 	Tier  int // which rates applied; 1 = plain
 	Lines []Line
+	// Taken is what of ChargeInput.Held is used up; the rest goes back.
+	Taken []int64
 }
 
 // Append encodes ch.
@@ -122,6 +169,9 @@ func (ch Charge) Append(dst []byte) []byte {
 		var unit [UnitBytes]byte
 		copy(unit[:], l.Unit)
 		dst = appendInts(append(dst, unit[:]...), l.Tokens, int64(l.Price), int64(l.Amount))
+	}
+	if len(ch.Taken) > 0 {
+		dst = appendCounts(dst, ch.Taken)
 	}
 	return dst
 }
@@ -142,6 +192,9 @@ func ParseCharge(b []byte) (ch Charge, err error) {
 	for i := range ch.Lines {
 		unit, _, _ := bytes.Cut(c.take(UnitBytes), []byte{0})
 		ch.Lines[i] = Line{Unit: string(unit), Tokens: c.i64(), Price: Nano(c.i64()), Amount: Nano(c.i64())}
+	}
+	if c.err == nil && len(c.b) > 0 {
+		ch.Taken = c.counts()
 	}
 	if err := c.end(); err != nil {
 		return Charge{}, err

@@ -36,12 +36,14 @@ const (
 	OpQuote    Op = 16 // billing: QuoteInput -> Quote
 	OpCharge   Op = 17 // billing: ChargeInput -> Charge
 	OpDecide   Op = 32 // admission: AdmissionInput -> Decision
+	OpRewrite  Op = 48 // rewrite: RewriteInput -> the body, or nothing
+	OpFilter   Op = 64 // filter: FilterInput -> Filtered
 )
 
 var opNames = map[Op]string{
 	OpRequest: "request", OpEvents: "events", OpResponse: "response", OpError: "error",
 	OpModels: "models", OpCount: "count",
-	OpQuote: "quote", OpCharge: "charge", OpDecide: "decide",
+	OpQuote: "quote", OpCharge: "charge", OpDecide: "decide", OpRewrite: "rewrite", OpFilter: "filter",
 }
 
 // String is the op's name in logs, metrics and golden vectors; "unknown" for others.

@@ -22,6 +22,8 @@ func appendSection(dst, s []byte) []byte {
 	return append(dst, s...)
 }
 
+func appendU32(dst []byte, n uint32) []byte { return binary.LittleEndian.AppendUint32(dst, n) }
+
 func appendInts(dst []byte, all ...int64) []byte {
 	for _, n := range all {
 		dst = binary.LittleEndian.AppendUint64(dst, uint64(n))

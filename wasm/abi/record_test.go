@@ -31,7 +31,11 @@ func fill(r *rand.Rand, v reflect.Value) {
 			v.SetBytes([]byte(text(r)))
 			return
 		}
-		v.Set(reflect.MakeSlice(v.Type(), 1+r.IntN(LinesMax), LinesMax))
+		most := LinesMax
+		if elem := v.Type().Elem(); elem.Kind() == reflect.Int64 || elem == reflect.TypeFor[Take]() {
+			most = CountersMax
+		}
+		v.Set(reflect.MakeSlice(v.Type(), 1+r.IntN(most), LinesMax))
 		for i := range v.Len() {
 			fill(r, v.Index(i))
 		}
@@ -41,7 +45,7 @@ func fill(r *rand.Rand, v reflect.Value) {
 		for v.IsZero() {
 			v.SetInt(int64(r.Uint64()) >> (64 - v.Type().Bits()))
 		}
-	case reflect.Uint8: // the only one is Verdict
+	case reflect.Uint8: // a Verdict or a BlockKind
 		v.SetUint(uint64(1 + r.IntN(int(Queue))))
 	case reflect.Uint16, reflect.Uint32:
 		v.SetUint(1 + uint64(r.Uint32())>>(33-v.Type().Bits()))
@@ -115,6 +119,9 @@ func TestRecordsRoundTrip(t *testing.T) {
 	roundTrip(t, Charge.Append, ParseCharge)
 	roundTrip(t, AdmissionInput.Append, ParseAdmissionInput)
 	roundTrip(t, Decision.Append, ParseDecision)
+	roundTrip(t, RewriteInput.Append, ParseRewriteInput)
+	roundTrip(t, FilterInput.Append, ParseFilterInput)
+	roundTrip(t, Filtered.Append, ParseFiltered)
 }
 
 // TestBytesOfTheBoundary pins each layout: the bytes are written out by hand,
@@ -158,6 +165,17 @@ func TestBytesOfTheBoundary(t *testing.T) {
 		{"quote input", QuoteInput{Prices: prices, Input: 9, OutputMax: 8, At: 7, Model: "m", Account: "a"}.Append(nil),
 			"quote/1\x00" + i64(3, 2, 5, 9, 8, 7) + "\x01\x00\x00\x00ma"},
 		{"quote", Quote{Upper: 2, Minimum: 1}.Append(nil), i64(2, 1)},
+		{"quote with a counter", Quote{Upper: 9, Minimum: 8, CoveredUpper: 7, CoveredMinimum: 6, Takes: []Take{{Limit: 5, Max: 4}}}.Append(nil),
+			i64(9, 8, 7, 6) + "\x01\x00\x00\x00" + i64(5, 4)},
+		{"charge input with counters", ChargeInput{Prices: prices, Usage: used, At: 7, Model: "m", Account: "a", Held: []int64{3, 2}}.Append(nil),
+			"charge/3" + i64(3, 2, 5, 11, 12, 13, 14, 6, 7) + "\x02\x00\x00\x00" + i64(3, 2) + "\x01\x00\x00\x00ma"},
+		{"charge with a counter", Charge{Total: 6, Tier: 1, Taken: []int64{2}}.Append(nil),
+			i64(6) + "\x01\x00\x00\x00" + "\x00\x00\x00\x00" + "\x01\x00\x00\x00" + i64(2)},
+		{"rewrite input", RewriteInput{At: 7, Counting: true, Account: "a", Key: "k", Protocol: "p", Body: []byte("{}")}.Append(nil),
+			"rewrit/1" + i64(7) + "\x01" + "\x01\x00\x00\x00a" + "\x01\x00\x00\x00k" + "\x01\x00\x00\x00p" + "{}"},
+		{"filter input", FilterInput{Facts: facts, Block: BlockText, Last: true, State: []byte("s"), Text: "é"}.Append(nil),
+			"filter/1" + factsBytes + "\x01\x01" + "\x01\x00\x00\x00s" + "é"},
+		{"filtered", Filtered{State: []byte("s"), Text: []byte("é")}.Append(nil), "\x01\x00\x00\x00s" + "é"},
 		{"charge input", ChargeInput{Prices: prices, Usage: used, At: 7, Model: "m", Account: "a"}.Append(nil),
 			"charge/2" + i64(3, 2, 5, 11, 12, 13, 14, 6, 7) + "\x01\x00\x00\x00ma"},
 		{"charge", Charge{Total: 6, Tier: 1, Lines: []Line{{Unit: "input", Tokens: 2, Price: 3, Amount: 6}}}.Append(nil),
@@ -192,7 +210,11 @@ func TestMalformedRecords(t *testing.T) {
 		{"no quote input", second(ParseQuoteInput(nil))},
 		{"a charge is no quote", second(ParseQuoteInput([]byte(charge)))},
 		{"a quote is no charge", second(ParseChargeInput([]byte(quote)))},
-		{"another layout", second(ParseChargeInput([]byte("charge/3" + charge[8:])))},
+		{"another layout", second(ParseChargeInput([]byte("charge/4" + charge[8:])))},
+		{"counters that are not there", second(ParseChargeInput([]byte("charge/3" + charge[8:])))},
+		{"a quote of no counter", second(ParseQuote([]byte(zeros(32) + u32(0))))},
+		{"a quote of 4 billion counters", second(ParseQuote([]byte(zeros(32) + u32(1<<32-1))))},
+		{"a state beyond the bound", second(ParseFiltered(Filtered{State: make([]byte, FilterStateMax+1)}.Append(nil)))},
 		{"a quote is no decide", second(ParseAdmissionInput([]byte(quote)))},
 		{"a section longer than the record", second(ParseWritten([]byte("\x05\x00\x00\x00four")))},
 		{"a section of 4 GiB", second(ParseTranslated([]byte("\xff\xff\xff\xff")))},
@@ -241,7 +263,8 @@ func TestOutput(t *testing.T) {
 
 func TestNames(t *testing.T) {
 	for op, want := range map[Op]string{OpRequest: "request", OpEvents: "events", OpResponse: "response", OpError: "error",
-		OpModels: "models", OpCount: "count", OpQuote: "quote", OpCharge: "charge", OpDecide: "decide", 0: "unknown", 99: "unknown"} {
+		OpModels: "models", OpCount: "count", OpQuote: "quote", OpCharge: "charge", OpDecide: "decide", OpRewrite: "rewrite", OpFilter: "filter",
+		0: "unknown", 99: "unknown"} {
 		if op.String() != want {
 			t.Errorf("op %d is %q", op, op)
 		}

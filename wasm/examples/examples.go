@@ -5,11 +5,14 @@
 //
 //	billing-go      discount: percents off by account and by length, configured
 //	billing-free-go  first-free: the first tokens of each request are free, configured
+//	billing-tier-go, billing-tier-c  free-tier: the first tokens of each month are free
 //	translator-go   completions: the old text completions dialect on slot chat
 //	admission-go    hours: long prompts by the hour, priorities by load
 //	billing-c       flat-fee: the listed prices and a configured fee
 //	translator-c    completions-c: byte for byte what translator-go writes
 //	admission-c     cheap-first: priorities by the size of a request
+//	rewrite-go, rewrite-c  guard-rail: a topic is refused, an alias served, instructions put first
+//	filter-go, filter-c    redact: a word that no client sees
 //
 //	translator-cohere-rust  cohere: a protocol with a path of its own, /v2/chat
 //

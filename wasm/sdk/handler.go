@@ -158,6 +158,36 @@ func AdmissionHandler(a Admission) Handler {
 	}
 }
 
+// RewriteHandler makes a Handler of a Rewrite.
+func RewriteHandler(r Rewrite) Handler {
+	return func(op abi.Op, in, dst []byte) []byte {
+		request, err := abi.ParseRewriteInput(in)
+		if op != abi.OpRewrite || err != nil {
+			return decline(dst)
+		}
+		body, refusal := r.Rewrite(request)
+		if refusal != nil {
+			return refuse(dst, refusal)
+		}
+		return ok(dst, func(dst []byte) []byte { return append(dst, body...) })
+	}
+}
+
+// FilterHandler makes a Handler of a Filter. An error of it declines: the text stays as it is.
+func FilterHandler(f Filter) Handler {
+	return func(op abi.Op, in, dst []byte) []byte {
+		piece, err := abi.ParseFilterInput(in)
+		if op != abi.OpFilter || err != nil {
+			return decline(dst)
+		}
+		filtered, err := f.Filter(piece)
+		if err != nil {
+			return decline(dst)
+		}
+		return ok(dst, filtered.Append)
+	}
+}
+
 func ok(dst []byte, payload func([]byte) []byte) []byte {
 	start := len(dst)
 	dst = payload(abi.BeginOutput(dst, abi.StatusOK, 0))

@@ -172,7 +172,7 @@ func (f flat) Charge(in abi.ChargeInput) (abi.Charge, error) {
 func TestBillingHandler(t *testing.T) {
 	quote, charge := abi.QuoteInput{OutputMax: 5}.Append(nil), abi.ChargeInput{Usage: abi.Usage{Output: 4}}.Append(nil)
 	h := BillingHandler(flat{})
-	if q, err := abi.ParseQuote(output(t, h(abi.OpQuote, quote, nil)).Payload); err != nil || q != (abi.Quote{Upper: 5, Minimum: 1}) {
+	if q, err := abi.ParseQuote(output(t, h(abi.OpQuote, quote, nil)).Payload); err != nil || q.Upper != 5 || q.Minimum != 1 {
 		t.Errorf("quote: %+v, %v", q, err)
 	}
 	if c, err := abi.ParseCharge(output(t, h(abi.OpCharge, charge, nil)).Payload); err != nil || c.Total != 4 || len(c.Lines) != 1 {

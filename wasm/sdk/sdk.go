@@ -1,5 +1,5 @@
 // Package sdk is what the author of a module imports: say what the module
-// does as one of Translator, Billing or Admission, and hand it to Serve.
+// does as one of Translator, Billing, Admission, Rewrite or Filter, and hand it to Serve.
 //
 //	func init() { sdk.Serve(sdk.BillingHandler(discount{})) }
 //	func main() {}
@@ -51,6 +51,20 @@ type Billing interface {
 // Admission decides whether a request may be served now.
 type Admission interface {
 	Decide(in abi.AdmissionInput) abi.Decision
+}
+
+// Rewrite changes messages bodies before they are prepared.
+type Rewrite interface {
+	// Rewrite gives the body to go on with, nil for the one it got. An error of kind
+	// InvalidRequest refuses the request and is told to the client.
+	Rewrite(in abi.RewriteInput) ([]byte, *abi.Error)
+}
+
+// Filter sees the text and the thinking of answers before clients do.
+type Filter interface {
+	// Filter gives what may be shown by now. What it holds back is in the state, of at
+	// most abi.FilterStateMax bytes, that comes back with the next piece of the block.
+	Filter(in abi.FilterInput) (abi.Filtered, error)
 }
 
 // Configurable is implemented by modules that take the operator's

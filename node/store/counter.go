@@ -1,0 +1,97 @@
+package store
+
+import (
+	"fmt"
+
+	"corenode/actors/account"
+	"corenode/wasm/abi"
+)
+
+// insertCounters adds what a row that was just inserted has of counters. What settlements
+// took and adjustments give back is summed in the same transaction; holds are not: they are open.
+func (c *conn) insertCounters(e *account.Entry) error {
+	for _, n := range e.Counters {
+		if n.Amount == 0 {
+			continue
+		}
+		err := c.exec(`INSERT INTO ledger_counters (entry_id, name, period, most, amount) VALUES (?, ?, ?, ?, ?)`,
+			e.ID, n.Name, n.Period, n.Limit, n.Amount)
+		if err == nil && e.Kind != account.Hold {
+			err = c.exec(`INSERT INTO counters (account_id, name, period, used, most) VALUES (?, ?, ?, 0, 0) ON CONFLICT DO NOTHING`,
+				e.AccountID, n.Name, n.Period)
+		}
+		if err == nil && e.Kind != account.Hold {
+			err = c.exec(`UPDATE counters SET used = used + ?, most = max(most, ?) WHERE account_id = ? AND name = ? AND period = ?`,
+				n.Amount, n.Limit, e.AccountID, n.Name, n.Period)
+		}
+		if err != nil {
+			return fmt.Errorf("counter %s of %s: %w", n.Name, n.Period, err)
+		}
+	}
+	return nil
+}
+
+// checkCounters holds the rules of what each kind may have of counters.
+func checkCounters(e *account.Entry) error {
+	for _, n := range e.Counters {
+		var wrong bool
+		switch e.Kind {
+		case account.Hold, account.Settlement:
+			wrong = n.Amount < 0
+		case account.Adjustment:
+			wrong = n.Amount > 0
+		default:
+			wrong = true
+		}
+		if wrong || n.Name == "" || n.Period == "" || n.Limit < 0 || max(n.Amount, -n.Amount, n.Limit) > abi.CounterMax {
+			return fmt.Errorf("%w: a %s with %d of counter %q, period %q, limit %d",
+				ErrInvalid, e.Kind, n.Amount, n.Name, n.Period, n.Limit)
+		}
+	}
+	return nil
+}
+
+// refundCounters is what takes back all that a settlement and its re-rating took.
+func (c *conn) refundCounters(settlement int64) (back []abi.Counter, err error) {
+	err = c.each(`SELECT n.name, n.period, max(n.most), sum(n.amount) FROM ledger_counters n JOIN ledger l ON l.id = n.entry_id
+		WHERE l.id = ?1 OR (l.settles = ?1 AND l.settles > 0) GROUP BY n.name, n.period`, func(r row) error {
+		back = append(back, abi.Counter{Name: r.text(0), Period: r.text(1), Limit: r.num(2), Amount: -r.num(3)})
+		return nil
+	}, settlement)
+	return back, err
+}
+
+// withCounters completes rows that were read, in the order of their ids.
+func (c *conn) withCounters(entries []account.Entry) error {
+	if len(entries) == 0 {
+		return nil
+	}
+	at := 0
+	return c.each(`SELECT entry_id, name, period, most, amount FROM ledger_counters WHERE entry_id BETWEEN ? AND ?
+		ORDER BY entry_id, name`, func(r row) error {
+		for at < len(entries) && entries[at].ID < r.num(0) {
+			at++
+		}
+		if at < len(entries) && entries[at].ID == r.num(0) {
+			e := &entries[at]
+			e.Counters = append(e.Counters, abi.Counter{Name: r.text(1), Period: r.text(2), Limit: r.num(3), Amount: r.num(4)})
+		}
+		return nil
+	}, entries[0].ID, entries[len(entries)-1].ID)
+}
+
+// Counters returns what an account used of counters and what its open holds have of them, in
+// the periods from account.OldestPeriod on, the latest last.
+func (s *Store) Counters(accountID string) (all []account.CounterUse, err error) {
+	s.read.mu.Lock()
+	defer s.read.mu.Unlock()
+	err = s.read.each(`SELECT name, period, sum(used), sum(held), max(most) FROM (
+			SELECT name, period, used, 0 AS held, most FROM counters WHERE account_id = ?1 AND period >= ?2
+			UNION ALL SELECT n.name, n.period, 0, n.amount, n.most FROM open_holds o JOIN ledger_counters n ON n.entry_id = o.hold_id
+			WHERE o.account_id = ?1 AND n.period >= ?2)
+		GROUP BY period, name ORDER BY period, name`, func(r row) error {
+		all = append(all, account.CounterUse{Name: r.text(0), Period: r.text(1), Used: r.num(2), Held: r.num(3), Limit: r.num(4)})
+		return nil
+	}, accountID, account.OldestPeriod(s.now()))
+	return all, wrapped(err, "counters of %q", accountID)
+}

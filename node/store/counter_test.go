@@ -1,0 +1,167 @@
+package store
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"corenode/actors/account"
+	"corenode/wasm/abi"
+)
+
+func tokens(n int64) []abi.Counter {
+	return []abi.Counter{{Name: "free-tier/tokens", Period: "2026-11", Limit: 1000, Amount: n}}
+}
+
+// counted is a store with counters: one request settled, one re-rated, one refunded, one that
+// runs, one whose hold never came.
+func counted(t *testing.T) (*Store, account.Account) {
+	s, a := emptyStore(t)
+	s.now = func() time.Time { return time.Date(2026, 12, 31, 23, 59, 59, 0, time.UTC) }
+	hold := func(id string, n int64) account.Entry {
+		return account.Entry{Kind: account.Hold, AccountID: a.ID, RequestID: id, Model: "m", Time: time.Now(), Held: 5, Counters: tokens(n)}
+	}
+	settle := func(id string, provisional bool, n int64) account.Entry {
+		e := charged(a.ID, id, provisional)
+		e.Counters = tokens(n)
+		return e
+	}
+	rows := []account.Entry{hold("one", 100), hold("two", 100), hold("three", 100), hold("runs", 40),
+		settle("one", false, 60), settle("two", true, 100), settle("three", false, 100), settle("late", false, 7),
+		refundOf(a.ID, "three")}
+	for _, again := range [][]account.Entry{rows, rows[:8], rows[8:]} { // a batch that was tried before changes nothing
+		if err := s.Append(slices.Clone(again)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	two, err := s.Settlement("two")
+	if err != nil || !slices.Equal(two.Counters, tokens(100)) {
+		t.Fatal(two, err)
+	}
+	adjusted := account.Entry{AccountID: a.ID, RequestID: "two", Time: time.Now(), Amount: 30, Settles: two.ID,
+		ModuleDigest: "sha256:bb", Counters: tokens(-25)}
+	for range 2 {
+		if _, err := s.Adjust(adjusted); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return s, a
+}
+
+func wantUse(t *testing.T, s *Store, id string, want ...account.CounterUse) {
+	t.Helper()
+	if got, err := s.Counters(id); err != nil || !slices.Equal(got, want) {
+		t.Errorf("counters %+v, %v; want %+v", got, err, want)
+	}
+}
+
+// TestCounters: what is used of a counter is what settlements took less what came back, what
+// is held is of open holds, and all of it is there after a restart.
+func TestCounters(t *testing.T) {
+	s, a := counted(t)
+	use := account.CounterUse{Name: "free-tier/tokens", Period: "2026-11", Used: 60 + 75 + 7, Held: 40, Limit: 1000}
+	wantUse(t, s, a.ID, use)
+	holds, err := s.OpenHolds()
+	if err != nil || len(holds) != 1 || !slices.Equal(holds[0].Counters, tokens(40)) {
+		t.Fatal(holds, err)
+	}
+	two, err := s.Settlement("two")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, done, err := s.Refund(two, ""); !done || err != nil { // what the re-rating left
+		t.Fatal(done, err)
+	}
+	use.Used -= 75
+	dir := s.Dir()
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	again, err := Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer again.Close()
+	again.now = s.now
+	wantUse(t, again, a.ID, use)
+	// A crash: what ran takes of the month in which it was admitted.
+	rate := func(e *account.Entry) error { e.Counters[0].Amount = 33; return nil }
+	checkpoint := account.Entry{Kind: account.Checkpoint, AccountID: a.ID, RequestID: "runs", Time: time.Now(), Usage: abi.Usage{Output: 2}}
+	if err := again.Append([]account.Entry{checkpoint}); err != nil {
+		t.Fatal(err)
+	}
+	settled, err := again.SettleOpenHolds(account.Crashed, rate, func(account.Entry, error) { t.Error("left out") })
+	if err != nil || len(settled) != 1 {
+		t.Fatal(settled, err)
+	}
+	use.Used, use.Held = use.Used+33, 0
+	wantUse(t, again, a.ID, use)
+	if v, err := again.Verify(); err != nil || len(v.Findings) > 0 {
+		t.Errorf("%+v, %v", v, err)
+	}
+	again.now = func() time.Time { return time.Date(2027, 2, 2, 0, 0, 0, 0, time.UTC) }
+	wantUse(t, again, a.ID) // nothing asks for it any more
+}
+
+// TestBadCounters: rows that no kind may have are not valid, and leave nothing behind.
+func TestBadCounters(t *testing.T) {
+	s, a := emptyStore(t)
+	for name, e := range map[string]account.Entry{
+		"a hold below zero":         {Kind: account.Hold, Counters: tokens(-1)},
+		"a settlement below zero":   {Kind: account.Settlement, Counters: tokens(-1)},
+		"an adjustment that takes":  {Kind: account.Adjustment, Settles: 1, Counters: tokens(1)},
+		"a top-up":                  {Kind: account.TopUp, Counters: tokens(1)},
+		"a checkpoint":              {Kind: account.Checkpoint, Counters: tokens(1)},
+		"more than there is":        {Kind: account.Hold, Counters: tokens(abi.CounterMax + 1)},
+		"the least number there is": {Kind: account.Adjustment, Settles: 1, Counters: tokens(-1 << 63)},
+		"no name":                   {Kind: account.Hold, Counters: []abi.Counter{{Period: "2026-11", Amount: 1}}},
+		"a counter twice":           {Kind: account.Hold, Counters: append(tokens(1), tokens(1)...)},
+		"more back than was taken":  {Kind: account.Adjustment, Settles: 2, Counters: tokens(-1)},
+	} {
+		e.AccountID, e.RequestID, e.Time = a.ID, "r", time.Now()
+		if err := s.Append([]account.Entry{charged(a.ID, "other", true), e}); !Rejects(err) || errors.Is(err, ErrClosed) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	wantUse(t, s, a.ID)
+	if v, err := s.Verify(); err != nil || len(v.Findings) > 0 || v.Charges != 0 {
+		t.Errorf("%+v, %v", v, err)
+	}
+}
+
+// TestVerifyCounters breaks each rule of counters.
+func TestVerifyCounters(t *testing.T) {
+	const allow = `DROP TRIGGER ledger_counters_no_update; DROP TRIGGER ledger_counters_no_delete; PRAGMA foreign_keys = OFF; PRAGMA ignore_check_constraints = ON;`
+	for _, c := range []struct{ harm, says string }{
+		{`UPDATE counters SET used = used + 1`, "is the sum of what"},
+		{`DELETE FROM counters`, "is the sum of what"},
+		{`DELETE FROM ledger_counters WHERE amount = 7`, "is the sum of what"},
+		{`UPDATE ledger_counters SET period = '2026-12' WHERE amount = 60`, "is the sum of what"},
+		{`UPDATE counters SET most = used - 1`, "more of a counter than its limit"},
+		{`UPDATE ledger_counters SET amount = 59 WHERE amount = 100 AND entry_id < 5`, "what its hold has"},
+		{`UPDATE ledger_counters SET amount = 25 WHERE amount = -25`, "is of a hold, a settlement or an adjustment"},
+		{`UPDATE ledger_counters SET entry_id = 1 WHERE amount = 7`, "is of a hold, a settlement or an adjustment"},
+	} {
+		s, _ := counted(t)
+		s.write.mu.Lock()
+		err := s.write.db.Exec(allow + c.harm)
+		s.write.mu.Unlock()
+		if err != nil {
+			t.Fatalf("%s: %v", c.harm, err)
+		}
+		if v, err := s.Verify(); err != nil || !strings.Contains(strings.Join(v.Findings, "\n"), c.says) {
+			t.Errorf("%s: found %q, %v; want %q", c.harm, v.Findings, err, c.says)
+		}
+	}
+	s, _ := counted(t)
+	for _, harm := range []string{`UPDATE ledger_counters SET amount = 1`, `DELETE FROM ledger_counters`} {
+		s.write.mu.Lock()
+		err := s.write.db.Exec(harm)
+		s.write.mu.Unlock()
+		if err == nil {
+			t.Errorf("%s: the ledger is append-only", harm)
+		}
+	}
+}
