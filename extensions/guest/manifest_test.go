@@ -32,7 +32,7 @@ func TestManifest(t *testing.T) {
 		{`{"name":"A","kind":"billing","version":"1","abi":"1.0"}`, "name is"},
 		{`{"name":"-a","kind":"billing","version":"1","abi":"1.0"}`, "name is"},
 		{`{"name":"a","kind":"billing","version":"1@2","abi":"1.0"}`, "version is"},
-		{`{"name":"a","kind":"filter","version":"1","abi":"1.0"}`, "kind is"},
+		{`{"name":"a","kind":"sieve","version":"1","abi":"1.0"}`, "kind is"},
 		{`{"name":"a","kind":"translator","version":"1","abi":"1.0"}`, "protocol is"},
 		{`{"name":"a","kind":"billing","protocol":"chat","version":"1","abi":"1.0"}`, "only a translator"},
 		{`{"name":"a","kind":"billing","history":true,"version":"1","abi":"1.0"}`, "history"},
