@@ -1,6 +1,9 @@
 package main
 
 import (
+	"crypto/sha256"
+	"fmt"
+	"io"
 	"net/http"
 	"net/http/cookiejar"
 	"net/url"
@@ -10,6 +13,7 @@ import (
 	"testing"
 
 	"corenode/node/admin"
+	"corenode/node/config"
 	"corenode/node/console/browsertest"
 )
 
@@ -19,13 +23,17 @@ const hostile = `<img src=x onerror=alert(1)>"'&`
 // consolePages are all screens; those with names come from what the node has.
 func consolePages(acct, request, digest string) []string {
 	return []string{"", "requests", "requests/past", "requests/" + request, "why", "accounts", "accounts/" + acct, "ledger", "ledger?model=" + url.QueryEscape(hostile), "charges/" + request, "modules",
-		"modules/" + digest, "models", "upstreams", "playground", "accounts?find=" + url.QueryEscape(hostile)}
+		"modules/" + digest, "models", "upstreams", "audit", "playground", "accounts?find=" + url.QueryEscape(hostile)}
 }
+
+const viewerToken = "a viewer's token, which is long enough"
 
 // startConsole is a node with something to show: an account with a hostile note, a charge.
 func startConsole(t *testing.T) (n *node, base, account, request string) {
 	t.Helper()
-	n, api, _, operator := startWithModules(t, nil)
+	n, api, _, operator := startWithModules(t, func(cfg *config.Config) {
+		cfg.Admin.Operators = []string{fmt.Sprintf("eve:viewer:%x", sha256.Sum256([]byte(viewerToken)))}
+	})
 	made, err := operator.CreateAccount(admin.NewAccount{Name: "alice", Balance: admin.Amount{USD: "10"}})
 	if err != nil {
 		t.Fatal(err)
@@ -249,5 +257,60 @@ func TestConsoleDoor(t *testing.T) {
 	}
 	if answer := do("GET", "/console/", "", nil); answer.StatusCode != http.StatusOK || answer.Header.Get("Content-Security-Policy") == "" {
 		t.Errorf("who is signed in stays so: %d", answer.StatusCode)
+	}
+}
+
+// TestConsoleViewer: who may only look sees every page and changes nothing, whatever is sent.
+func TestConsoleViewer(t *testing.T) {
+	n, base, acct, request := startConsole(t)
+	jar, _ := cookiejar.New(nil)
+	h := &http.Client{Jar: jar}
+	send := func(method, path string, form url.Values) (int, string) {
+		t.Helper()
+		r, err := http.NewRequest(method, base+path, strings.NewReader(form.Encode()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		r.Header.Set("Origin", base)
+		answer, err := h.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer answer.Body.Close()
+		page, err := io.ReadAll(answer.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return answer.StatusCode, string(page)
+	}
+	status, page := send("POST", "/console/sign-in", url.Values{"operator_token": {viewerToken}, "to": {"/console/accounts/" + acct}})
+	if status != http.StatusOK || !strings.Contains(page, "alice") || strings.Contains(page, "/topup") {
+		t.Fatalf("signing in: %d %.200s", status, page)
+	}
+	_, rest, _ := strings.Cut(page, `name="token" value="`)
+	token, _, _ := strings.Cut(rest, `"`)
+	for _, path := range []string{"requests/x/cancel", "accounts", "accounts/" + acct + "/topup", "accounts/" + acct + "/limits", "accounts/" + acct + "/switch",
+		"accounts/" + acct + "/keys", "keys/x/revoke", "charges/" + request + "/refund", "modules", "modules/x/activate", "modules/x/canary",
+		"slots/chat/rollback", "upstreams/x/drain"} {
+		form := url.Values{"token": {token}, "amount": {"5"}, "name": {"mallory"}, "disabled": {"true"}, "url": {"http://x"}}
+		if status, page := send("POST", "/console/"+path, form); status != http.StatusForbidden {
+			t.Errorf("%s by a viewer: %d %.200s", path, status, page)
+		}
+	}
+	for _, page := range consolePages(acct, request, "builtin") {
+		if status, text := send("GET", "/console/"+page, nil); status != http.StatusOK && !strings.Contains(page, "find=") && !strings.Contains(page, "builtin") {
+			t.Errorf("/%s for a viewer: %d %.200s", page, status, text)
+		}
+	}
+	if a, err := n.store.Account(acct); err != nil || a.Disabled {
+		t.Errorf("%+v, %v", a, err)
+	}
+	if _, err := n.store.Account("mallory"); err == nil {
+		t.Error("a viewer made an account")
+	}
+	n.server.SetOperators(nil)
+	if status, page := send("GET", "/console/accounts", nil); status != http.StatusOK || !strings.Contains(page, "Operator token") {
+		t.Errorf("an operator who is not there any more: %d %.200s", status, page)
 	}
 }

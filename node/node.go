@@ -175,8 +175,10 @@ func (n *node) openServer(secret []byte) error {
 		load = n.writeLoad
 	}
 	n.console = console.New(console.Deps{
-		Client: func(o console.Operator) *admin.Client { return admin.LocalFor(api, n.server.OperatorNamed(o.Name)) }, SignIn: n.signIn,
-		Metrics: func(w io.Writer) { n.server.WriteMetrics(w) }, API: "http://" + admin.Reachable(n.public.Addr().String()),
+		Client:   func(o operators.Operator) *admin.Client { return admin.LocalFor(api, o) },
+		Operator: func(token string) (operators.Operator, bool) { return n.server.Operator(token) },
+		Named:    func(name string) operators.Operator { return n.server.OperatorNamed(name) },
+		Metrics:  func(w io.Writer) { n.server.WriteMetrics(w) }, API: "http://" + admin.Reachable(n.public.Addr().String()),
 		Models: n.catalog.ids, Version: version, Log: n.log,
 	})
 	n.server, err = server.New(server.Config{
@@ -197,12 +199,6 @@ func (n *node) openServer(secret []byte) error {
 	}
 	n.closers = append(n.closers, withdraw)
 	return err
-}
-
-// signIn finds the operator of a token at the console.
-func (n *node) signIn(token string) (console.Operator, bool) {
-	o, known := n.server.Operator(token)
-	return console.Operator{Name: o.Name, Role: console.Role(o.Role.String())}, known
 }
 
 // announce leaves address and token of the admin listener in the data folder.

@@ -28,6 +28,7 @@ import (
 	"time"
 
 	"corenode/node/admin"
+	"corenode/node/operators"
 )
 
 // Root is the path under which all pages live.
@@ -36,9 +37,10 @@ const Root = "/console/"
 // Deps are what the console shows and does.
 type Deps struct {
 	// Client calls the admin API in an operator's name.
-	Client func(Operator) *admin.Client
-	// SignIn finds the operator whose token it is.
-	SignIn func(token string) (Operator, bool)
+	Client func(operators.Operator) *admin.Client
+	// Operator finds the one whose token it is; Named that of a name, the zero value without one.
+	Operator func(token string) (operators.Operator, bool)
+	Named    func(name string) operators.Operator
 	// Metrics writes all series of the node in the text format of Prometheus.
 	Metrics func(io.Writer)
 	// API is the base URL of the node's API as this machine reaches it, for the playground.
@@ -107,20 +109,21 @@ var views = []view{
 	{"modules/{module}", "module", "Module", (*Console).module},
 	{"models", "models", "Models and cache", (*Console).models},
 	{"upstreams", "upstreams", "Upstreams", (*Console).upstreams},
+	{"audit", "audit", "Audit", (*Console).audit},
 	{"playground", "playground", "Playground", (*Console).playground},
 }
 
 // act is a form that changes something: do returns what was done and the page to go to.
 type act struct {
 	path string
-	role Role
+	role operators.Role
 	do   func(r *http.Request, cl *admin.Client) (said, to string, err error)
 }
 
 // shown is what every template gets.
 type shown struct {
 	Title, Path, Version string
-	Operator             Operator
+	Operator             operators.Operator
 	Token                string // of the session's forms
 	Said                 string // what the last form did
 	Failed               string // what went wrong
@@ -133,8 +136,8 @@ func (s shown) At(link string) bool {
 	return s.Path == link || link != Root && strings.HasPrefix(s.Path, link+"/")
 }
 
-// May says whether the operator may use forms of a role.
-func (s shown) May(role string) bool { return s.Operator.Role.may(Role(role)) }
+// Changes says whether the operator may use the forms that change something.
+func (s shown) Changes() bool { return s.Operator.Role >= operators.Manager }
 
 // ServeHTTP answers one request of the admin listener below Root.
 func (c *Console) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -156,7 +159,7 @@ type handler func(w http.ResponseWriter, r *http.Request, s *session)
 // origin and the session's form token.
 func (c *Console) signed(do handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		s := c.sessions.find(r)
+		s := c.session(r)
 		if s == nil {
 			if r.Method != http.MethodGet || r.Header.Get("X-Fragment") != "" {
 				http.Error(w, "sign in first", http.StatusUnauthorized)
@@ -200,7 +203,7 @@ func (c *Console) shown(r *http.Request, s *session, title string, body any) sho
 // act does what a form says and shows the page that it leads to.
 func (c *Console) act(a act) handler {
 	return func(w http.ResponseWriter, r *http.Request, s *session) {
-		if !s.operator.Role.may(a.role) {
+		if s.operator.Role < a.role {
 			c.failed(w, r, s, http.StatusForbidden, fmt.Sprintf("this needs the role %s; yours is %s", a.role, s.operator.Role))
 			return
 		}
@@ -217,6 +220,7 @@ func (c *Console) act(a act) handler {
 // statuses are those of HTTP by the kind of an admin error.
 var statuses = map[string]int{
 	admin.KindInvalid: http.StatusBadRequest, admin.KindNotFound: http.StatusNotFound, admin.KindConflict: http.StatusConflict,
+	admin.KindForbidden: http.StatusForbidden,
 }
 
 // fail shows what went wrong.
@@ -263,5 +267,5 @@ func (c *Console) asset(w http.ResponseWriter, r *http.Request) {
 // bodies may be large.
 func (c *Console) SignedIn(host, cookies string) bool {
 	r := &http.Request{Host: host, Header: http.Header{"Cookie": {cookies}}}
-	return c.sessions.find(r) != nil
+	return c.session(r) != nil
 }

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"corenode/node/operators"
 )
 
 // TestQuantiles: those of a histogram lie in the bucket of the exact ones.
@@ -132,24 +134,30 @@ func TestTries(t *testing.T) {
 func TestSessions(t *testing.T) {
 	var l sessions
 	now := time.Now()
-	first := l.begin(Operator{"a", Owner}, "h:1", now)
+	first := l.begin(operators.Operator{Name: "a", Role: operators.Viewer}, "h:1", now)
 	for range sessionsMax {
-		l.begin(Operator{"b", Viewer}, "h:1", now.Add(time.Second))
+		l.begin(operators.Operator{Name: "b", Role: operators.Viewer}, "h:1", now.Add(time.Second))
 	}
 	if len(l.open) != sessionsMax {
 		t.Errorf("%d sessions", len(l.open))
 	}
-	c := &Console{sessions: sessions{open: l.open}}
+	role := operators.Viewer
+	c := &Console{sessions: sessions{open: l.open}, deps: Deps{Named: func(name string) operators.Operator {
+		return operators.Operator{Name: name, Role: role}
+	}}}
 	if c.SignedIn("h:1", cookieName+"="+first) {
 		t.Error("the oldest of too many is open")
 	}
-	last := c.sessions.begin(Operator{"c", Viewer}, "h:1", now)
+	last := c.sessions.begin(operators.Operator{Name: "c", Role: operators.Viewer}, "h:1", now)
 	if !c.SignedIn("h:1", cookieName+"="+last) || c.SignedIn("h:2", cookieName+"="+last) || c.SignedIn("h:1", strings.ToLower(cookieName+"="+last)) {
 		t.Error("a session is found by its cookie at its host")
 	}
-	old := c.sessions.begin(Operator{"d", Viewer}, "h:1", now.Add(-sessionAge-time.Second))
+	old := c.sessions.begin(operators.Operator{Name: "d", Role: operators.Viewer}, "h:1", now.Add(-sessionAge-time.Second))
 	if c.SignedIn("h:1", cookieName+"="+old) {
 		t.Error("a session that has ended is open")
+	}
+	if role = operators.Owner; c.SignedIn("h:1", cookieName+"="+last) {
+		t.Error("a session outlives its operator's role")
 	}
 }
 

@@ -12,24 +12,25 @@ import (
 	"unicode"
 
 	"corenode/node/admin"
+	"corenode/node/operators"
 )
 
 // acts are all forms. What they do is the admin API's; an error of it is shown as it is.
 var acts = []act{
-	{"requests/{request}/cancel", Writer, cancelRequest},
-	{"accounts", Writer, createAccount},
-	{"accounts/{account}/topup", Writer, topUp},
-	{"accounts/{account}/limits", Writer, setLimits},
-	{"accounts/{account}/switch", Writer, switchAccount},
-	{"accounts/{account}/keys", Writer, createKey},
-	{"keys/{key}/revoke", Writer, revokeKey},
-	{"charges/{charge}/refund", Writer, refund},
-	{"charges/{charge}/replay", Viewer, replay},
-	{"ledger/verify", Viewer, verify},
-	{"modules", Writer, loadModule},
-	{"modules/{module}/{verb}", Writer, changeModule},
-	{"slots/{slot}/rollback", Writer, rollback},
-	{"upstreams/{model}/{verb}", Writer, changeReplica},
+	{"requests/{request}/cancel", operators.Manager, cancelRequest},
+	{"accounts", operators.Manager, createAccount},
+	{"accounts/{account}/topup", operators.Manager, topUp},
+	{"accounts/{account}/limits", operators.Manager, setLimits},
+	{"accounts/{account}/switch", operators.Manager, switchAccount},
+	{"accounts/{account}/keys", operators.Manager, createKey},
+	{"keys/{key}/revoke", operators.Manager, revokeKey},
+	{"charges/{charge}/refund", operators.Manager, refund},
+	{"charges/{charge}/replay", operators.Viewer, replay},
+	{"ledger/verify", operators.Viewer, verify},
+	{"modules", operators.Manager, loadModule},
+	{"modules/{module}/{verb}", operators.Manager, changeModule},
+	{"slots/{slot}/rollback", operators.Manager, rollback},
+	{"upstreams/{model}/{verb}", operators.Manager, changeReplica},
 }
 
 func cancelRequest(r *http.Request, cl *admin.Client) (said, to string, err error) {

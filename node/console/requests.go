@@ -133,3 +133,10 @@ func (c *Console) why(_ *http.Request, cl *admin.Client) (any, error) {
 	d, err := cl.Why(whySeconds)
 	return whyPage{d, whySeconds * time.Second}, err
 }
+
+// audit is a page of who changed what, newest first.
+func (c *Console) audit(r *http.Request, cl *admin.Client) (any, error) {
+	q, _ := asked(r, "before")
+	q.Set("limit", strconv.Itoa(rowsShown))
+	return cl.Audit(q)
+}

@@ -10,27 +10,9 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"corenode/node/operators"
 )
-
-// Role is what an operator may do.
-type Role string
-
-// The roles, each of which may do what those before it may.
-const (
-	Viewer Role = "viewer"   // look
-	Writer Role = "operator" // change accounts, money, modules and replicas
-	Owner  Role = "owner"    // the same, and what concerns operators
-)
-
-var ranks = map[Role]int{Viewer: 1, Writer: 2, Owner: 3}
-
-func (r Role) may(need Role) bool { return ranks[r] >= ranks[need] && ranks[r] > 0 }
-
-// Operator is who is signed in.
-type Operator struct {
-	Name string
-	Role Role
-}
 
 const (
 	cookieName    = "corenode_console"
@@ -43,7 +25,7 @@ const (
 
 // session is somebody who is signed in.
 type session struct {
-	operator Operator
+	operator operators.Operator
 	host     string // the name under which the console was reached
 	token    string // of its forms
 	ends     time.Time
@@ -102,7 +84,7 @@ func (l *sessions) find(r *http.Request) *session {
 }
 
 // begin makes a session and returns its cookie. Of too many the one that ends first is closed.
-func (l *sessions) begin(o Operator, host string, now time.Time) (cookie string) {
+func (l *sessions) begin(o operators.Operator, host string, now time.Time) (cookie string) {
 	cookie = rand.Text()
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -188,6 +170,16 @@ func local(to string) string {
 	return u.RequestURI()
 }
 
+// session is that of a request, with its operator as the configuration has it now; nil where
+// there is none, or an operator of that name and token is not there any more.
+func (c *Console) session(r *http.Request) *session {
+	s := c.sessions.find(r)
+	if s == nil || c.deps.Named(s.operator.Name) != s.operator {
+		return nil
+	}
+	return s
+}
+
 type signingIn struct {
 	Title, To, Failed, Version string
 }
@@ -211,7 +203,7 @@ func (c *Console) signIn(w http.ResponseWriter, r *http.Request) {
 		refuse(http.StatusTooManyRequests, "too many wrong tokens; try again in a minute")
 		return
 	}
-	o, ok := c.deps.SignIn(r.PostFormValue("operator_token"))
+	o, ok := c.deps.Operator(r.PostFormValue("operator_token"))
 	if !ok {
 		c.sessions.tried(address, now)
 		c.deps.Log.Warn("a wrong token at the console", "address", address)
@@ -220,12 +212,12 @@ func (c *Console) signIn(w http.ResponseWriter, r *http.Request) {
 	}
 	http.SetCookie(w, &http.Cookie{Name: cookieName, Value: c.sessions.begin(o, r.Host, now), Path: Root, MaxAge: int(sessionAge.Seconds()),
 		HttpOnly: true, SameSite: http.SameSiteStrictMode, Secure: r.TLS != nil})
-	c.deps.Log.Info("an operator signed in", "operator", o.Name, "role", string(o.Role), "address", address)
+	c.deps.Log.Info("an operator signed in", "operator", o.Name, "role", o.Role.String(), "address", address)
 	http.Redirect(w, r, local(r.PostFormValue("to")), http.StatusSeeOther)
 }
 
 func (c *Console) signOut(w http.ResponseWriter, r *http.Request) {
-	if s := c.sessions.find(r); s != nil && sameOrigin(r) && s.owns(r.PostFormValue("token")) {
+	if s := c.session(r); s != nil && sameOrigin(r) && s.owns(r.PostFormValue("token")) {
 		c.sessions.end(r)
 	}
 	http.SetCookie(w, &http.Cookie{Name: cookieName, Path: Root, MaxAge: -1})
