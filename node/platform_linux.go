@@ -125,3 +125,12 @@ func parseMachineTime(text string) (busy, stolen time.Duration) {
 	}
 	return of[0] + of[1] + of[2] + of[5] + of[6], of[7]
 }
+
+// monotonic is the system's clock that never goes back, as systemd counts it.
+func monotonic() time.Duration {
+	var t unix.Timespec
+	if unix.ClockGettime(unix.CLOCK_MONOTONIC, &t) != nil {
+		return 0
+	}
+	return time.Duration(t.Nano())
+}

@@ -33,3 +33,6 @@ func isTerminal(f *os.File) bool {
 func processTime() time.Duration { return 0 }
 
 func machineTime() (busy, stolen time.Duration) { return 0, 0 }
+
+// monotonic is for systemd, which is not here.
+func monotonic() time.Duration { return 0 }

@@ -12,11 +12,12 @@ import (
 
 // reloader reads the configuration again while the node runs.
 type reloader struct {
-	from  config.Sources
-	level *slog.LevelVar
-	log   *slog.Logger
-	node  *node         // set before run
-	asked chan struct{} // has room for one: what is asked for while one runs is one more
+	from    config.Sources
+	level   *slog.LevelVar
+	log     *slog.Logger
+	node    *node // set before run
+	manager supervisor
+	asked   chan struct{} // has room for one: what is asked for while one runs is one more
 
 	mu      sync.Mutex
 	running *config.Config // what is in force. Guarded by mu; a value in it is never changed
@@ -51,6 +52,7 @@ func (r *reloader) run(done <-chan struct{}) {
 func (r *reloader) reload() (done admin.Reloaded) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	defer r.manager.reloading()()
 	next, err := config.Load(r.from)
 	if err != nil {
 		done.Problems = problemsOf(err)

@@ -25,7 +25,13 @@ func serve(from config.Sources, out, logTo io.Writer) error {
 	if err != nil {
 		return err
 	}
+	manager, err := findSupervisor()
+	if err != nil {
+		return err
+	}
+	defer manager.close()
 	reloads := newReloader(from, cfg, level, log)
+	reloads.manager = manager
 	n, err := openUnlessStopped(signals, reloads, cfg, log)
 	if n == nil {
 		return err
@@ -34,7 +40,10 @@ func serve(from config.Sources, out, logTo io.Writer) error {
 	n.serving.Go(func() { reloads.run(n.stopped) })
 	n.begin()
 	n.greet(out)
+	manager.say("READY=1")
+	n.serving.Go(func() { manager.live(func() { n.tree.Inspect() }, n.stopped) })
 	err = n.waitForDrain(signals, reloads)
+	manager.say("STOPPING=1")
 	go signals.endDrain(log, reloads.ask, lines)
 	return errors.Join(err, n.stop())
 }

@@ -1,0 +1,72 @@
+package main
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"strconv"
+	"time"
+)
+
+// supervisor is the service manager that started the node, where there is one: systemd with
+// Type=notify. What it is told, and how, is in sd_notify(3). The zero value tells nobody.
+type supervisor struct {
+	to       *net.UnixConn
+	watchdog time.Duration // it wants a sign of life this often; 0 is never
+}
+
+// findSupervisor looks for one in the environment.
+func findSupervisor() (supervisor, error) {
+	name := os.Getenv("NOTIFY_SOCKET")
+	if name == "" {
+		return supervisor{}, nil
+	}
+	to, err := net.DialUnix("unixgram", nil, &net.UnixAddr{Name: name, Net: "unixgram"})
+	if err != nil {
+		return supervisor{}, fmt.Errorf("NOTIFY_SOCKET: %w", err)
+	}
+	s := supervisor{to: to}
+	if pid := os.Getenv("WATCHDOG_PID"); pid == "" || pid == strconv.Itoa(os.Getpid()) {
+		us, _ := strconv.ParseInt(os.Getenv("WATCHDOG_USEC"), 10, 64) // none is 0
+		s.watchdog = max(0, time.Duration(us)*time.Microsecond)
+	}
+	return s, nil
+}
+
+// say tells it a state, such as READY=1. A manager that does not listen any more is nobody.
+func (s supervisor) say(state string) {
+	if s.to != nil {
+		_, _ = s.to.Write([]byte(state))
+	}
+}
+
+// reloading says that a reload runs until the function that it returns is called.
+func (s supervisor) reloading() (done func()) {
+	s.say(fmt.Sprintf("RELOADING=1\nMONOTONIC_USEC=%d", monotonic().Microseconds()))
+	return func() { s.say("READY=1") }
+}
+
+// live gives signs of life until done is closed, each after alive has returned: where it hangs,
+// the manager starts the node anew.
+func (s supervisor) live(alive func(), done <-chan struct{}) {
+	if s.watchdog == 0 {
+		return
+	}
+	tick := time.NewTicker(s.watchdog / 3)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+			alive()
+			s.say("WATCHDOG=1")
+		case <-done:
+			return
+		}
+	}
+}
+
+func (s supervisor) close() {
+	if s.to != nil {
+		s.to.Close()
+	}
+}

@@ -1,0 +1,113 @@
+package main
+
+import (
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"corenode/node/config"
+)
+
+// TestSupervisor reads what a service manager is told: ready, alive, reloading, ready again,
+// stopping.
+func TestSupervisor(t *testing.T) {
+	socket := filepath.Join(t.TempDir(), "notify")
+	from, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: socket, Net: "unixgram"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer from.Close()
+	t.Setenv("NOTIFY_SOCKET", socket)
+	t.Setenv("WATCHDOG_USEC", "30000")
+	t.Setenv("WATCHDOG_PID", "")
+	next := func(want string) string {
+		t.Helper()
+		buf := make([]byte, 4096)
+		for {
+			_ = from.SetReadDeadline(time.Now().Add(time.Minute)) // the socket is open
+			n, err := from.Read(buf)
+			if err != nil {
+				t.Fatalf("while %s was due: %v", want, err)
+			}
+			if got := string(buf[:n]); strings.HasPrefix(got, want) {
+				return got
+			} else if got != "WATCHDOG=1" {
+				t.Fatalf("%q, want %s", got, want)
+			}
+		}
+	}
+	dir := t.TempDir()
+	file := filepath.Join(dir, "corenode.yaml")
+	text := "listen: 127.0.0.1:0\ndata_dir: " + filepath.Join(dir, "data") + "\nmodules:\n  cache_dir: " + moduleCache + "\n"
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- serve(config.Sources{File: file}, io.Discard, io.Discard) }()
+	next("READY=1")
+	next("WATCHDOG=1")
+	if err := syscall.Kill(os.Getpid(), syscall.SIGHUP); err != nil {
+		t.Fatal(err)
+	}
+	if got := next("RELOADING=1"); !strings.Contains(got, "\nMONOTONIC_USEC=") {
+		t.Errorf("%q", got)
+	}
+	next("READY=1")
+	if err := syscall.Kill(os.Getpid(), syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	next("STOPPING=1")
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+}
+
+// TestSupervisorHangs: a node that hangs gives no sign of life.
+func TestSupervisorHangs(t *testing.T) {
+	here, there := net.Pipe()
+	defer here.Close()
+	there.Close()
+	hung, done := make(chan struct{}), make(chan struct{})
+	asked := make(chan struct{}, 1)
+	go func() {
+		defer close(done)
+		supervisor{watchdog: 3 * time.Millisecond}.live(func() { asked <- struct{}{}; <-hung }, hung)
+	}()
+	<-asked
+	select {
+	case <-done:
+		t.Error("it went on while the node hung")
+	default:
+	}
+	close(hung)
+	<-done
+}
+
+// TestUnit: the unit file is what systemd takes.
+func TestUnit(t *testing.T) {
+	analyze, err := exec.LookPath("systemd-analyze")
+	if err != nil {
+		t.Skip("no systemd-analyze is installed: the unit file is not looked at by systemd")
+	}
+	text, err := os.ReadFile("deploy/corenode.service")
+	if err != nil {
+		t.Fatal(err)
+	}
+	self, err := os.Executable() // stands for the installed program, which systemd looks for
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "corenode.service")
+	if err := os.WriteFile(file, []byte(strings.ReplaceAll(string(text), "/usr/bin/corenode", self)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := exec.Command(analyze, "verify", "--man=no", file).CombinedOutput(); err != nil || strings.Contains(string(out), "corenode.service") {
+		t.Errorf("%v: %s", err, out)
+	}
+}
