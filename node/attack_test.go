@@ -48,7 +48,7 @@ func TestAttackAdmin(t *testing.T) {
 		{"a configuration that is no object", "POST", "/modules", `{"wasm":"` + wasm + `","config":[1]}`, "", 400,
 			[]string{"module refused (init): ", "correct the configuration"}},
 		{"a configuration that it refuses", "POST", "/modules", `{"wasm":"` + wasm + `","config":{"color":"red"}}`, "", 400,
-			[]string{"module refused (init): ", "correct the configuration"}},
+			[]string{"module refused (config): ", "correct the configuration"}},
 		{"a name that is a path", "POST", "/modules/..%2F..%2Fadmin.token/activate", "", "", 404, []string{"no such module"}},
 		{"a digest that is too short", "POST", "/modules/" + short[:5] + "/activate", "", "", 404, []string{"no such module"}},
 		{"removing what serves", "DELETE", "/modules/" + short, "", "", 409, []string{"in use"}},

@@ -165,6 +165,7 @@ func TestManifests(t *testing.T) {
 			Name, Kind, Protocol, Version, ABI, Runtime, Description string
 
 			Free         bool
+			Counters     json.RawMessage
 			Routes, Keys json.RawMessage
 			Framing      string
 			ConfigSchema json.RawMessage `json:"config_schema"`
@@ -177,7 +178,7 @@ func TestManifests(t *testing.T) {
 		parts := strings.Split(filepath.Base(filepath.Dir(path)), "-") // kind, what sets it apart if anything, language
 		kind, language := parts[0], parts[len(parts)-1]
 		version := "1.0" // what an author begins with
-		if m.Routes != nil {
+		if m.Routes != nil || m.Counters != nil || kind == "rewrite" || kind == "filter" {
 			version = "1.1"
 		}
 		if m.Kind != kind || m.Runtime != language || m.ABI != version || m.Name == "" || seen[m.Name] ||
