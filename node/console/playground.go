@@ -42,7 +42,9 @@ func (c *Console) ask(w http.ResponseWriter, r *http.Request, s *session) {
 		c.fail(w, r, s, &admin.Error{Kind: admin.KindNotFound, Message: "no such protocol"})
 		return
 	}
-	ctx, cancel := context.WithTimeout(r.Context(), askTimeout)
+	// Not the request's context: it does not end when the browser leaves, and says so in a race with
+	// a server that stops. A write that fails ends the request; a stream is never silent for long.
+	ctx, cancel := context.WithTimeout(context.Background(), askTimeout)
 	defer cancel()
 	body := r.PostFormValue("body")
 	if len(body) > askBytesMax {
