@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -56,11 +57,19 @@ func TestQuantiles(t *testing.T) {
 // TestHistoryKeepsADay: rates, means of minutes, and no more memory than was said.
 func TestHistoryKeepsADay(t *testing.T) {
 	var h history
+	var before, after runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&before)
 	began := time.Now().Add(-25 * time.Hour).Truncate(time.Minute)
 	for i := range 25 * 3600 {
 		text := fmt.Sprintf("# TYPE x counter\ncorenode_requests_total{route=\"a\",kind=\"ok\"} %d\n"+
 			"corenode_requests_total{route=\"b\",kind=\"internal\"} %d\ncorenode_sequences_running{model=\"m\"} %d\n", 3*i, i, i%60)
 		h.add(read([]byte(text), began.Add(time.Duration(i)*time.Second)))
+	}
+	runtime.GC()
+	runtime.ReadMemStats(&after)
+	if took := int64(after.HeapAlloc) - int64(before.HeapAlloc); took > 1<<20 {
+		t.Errorf("an hour and a day take %d bytes", took)
 	}
 	if got := h.latest(); got["requests"] != 4 || got["failed"] != 1 || got["running"] != 59 || !math.IsNaN(got["ttft_p50"]) {
 		t.Errorf("latest %v", got)

@@ -65,7 +65,9 @@ func read(text []byte, at time.Time) *scrape {
 			}
 			continue
 		}
-		s.value[name] += value
+		if kept, is := families[name]; is { // the map's own text: a part of the line would keep all of it
+			s.value[kept] += value
+		}
 		if short := strings.TrimPrefix(name, "corenode_"); slices.Contains(modelFamilies, short) {
 			model := label(labelText, "model")
 			if s.models[model] == nil {
@@ -74,7 +76,9 @@ func read(text []byte, at time.Time) *scrape {
 			s.models[model][short] += value
 		}
 		if by := labels[name]; by != "" {
-			s.value[name+"/"+label(labelText, by)] += value
+			if kept, is := families[name+"/"+label(labelText, by)]; is {
+				s.value[kept] += value
+			}
 		}
 	}
 	for family, counts := range sums {
@@ -145,15 +149,16 @@ func quantile(q float64, before, now []bucket) float64 {
 // line is one number of the charts, made of the readings of now and some seconds ago.
 type line struct {
 	name, unit string
+	family     string // of a counter or gauge
 	of         func(now, rateFrom, tailFrom *scrape) float64
 }
 
 func gauge(name, unit, family string) line {
-	return line{name, unit, func(now, _, _ *scrape) float64 { return now.value[family] }}
+	return line{name, unit, family, func(now, _, _ *scrape) float64 { return now.value[family] }}
 }
 
 func rate(name, unit, family string) line {
-	return line{name, unit, func(now, from, _ *scrape) float64 {
+	return line{name, unit, family, func(now, from, _ *scrape) float64 {
 		seconds := now.at.Sub(from.at).Seconds()
 		if seconds <= 0 {
 			return math.NaN()
@@ -163,7 +168,7 @@ func rate(name, unit, family string) line {
 }
 
 func tail(name string, q float64, family string) line {
-	return line{name, "s", func(now, _, from *scrape) float64 { return quantile(q, from.buckets[family], now.buckets[family]) }}
+	return line{name, "s", "", func(now, _, from *scrape) float64 { return quantile(q, from.buckets[family], now.buckets[family]) }}
 }
 
 // lines are what is kept.
@@ -191,6 +196,17 @@ var lines = []line{
 	rate("processor", "cores", "process_cpu_seconds_total"),
 	gauge("memory", "B", "process_resident_memory_bytes"),
 }
+
+// families are those of the lines: all that is kept of a reading but buckets and models.
+var families = func() map[string]string {
+	all := map[string]string{}
+	for _, l := range lines {
+		if l.family != "" {
+			all[l.family] = l.family
+		}
+	}
+	return all
+}()
 
 // history is the lines over time, a ring by seconds and one by minutes.
 type history struct {
@@ -234,6 +250,9 @@ func (h *history) add(s *scrape) {
 	if h.seconds.size == 0 {
 		h.seconds.size, h.minutes.size = secondsKept, minutesKept
 		h.sum, h.summed = make([]float64, len(lines)), make([]int, len(lines))
+	}
+	if n := len(h.recent); n > 0 {
+		h.recent[n-1].models = nil // the newest are shown
 	}
 	h.recent = append(h.recent, s)
 	if len(h.recent) > tailOver+1 {
