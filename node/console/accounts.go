@@ -3,6 +3,7 @@ package console
 import (
 	"encoding/csv"
 	"errors"
+	"maps"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -78,56 +79,40 @@ type ledgerPage struct {
 	Sought bool   // a filter is set
 }
 
-// filters are the query parameters that a statement takes; empty ones are left out.
-func filters(r *http.Request) url.Values {
-	q := url.Values{}
-	for _, name := range []string{"account", "model", "key", "kind", "since", "until", "after"} {
-		if v := strings.TrimSpace(r.URL.Query().Get(name)); v != "" {
-			q.Set(name, v)
-		}
-	}
-	for _, name := range []string{"since", "until"} { // a form gives a day, or a time without a zone
+// filters are the parameters of a statement but the place in it, and the flags that say the same.
+// A form gives a day, or a time without a zone.
+func filters(r *http.Request) (q url.Values, flags string) {
+	q, _ = asked(r, "account", "model", "key", "kind", "since", "until")
+	for _, name := range []string{"since", "until"} {
 		for _, layout := range []string{time.DateOnly, "2006-01-02T15:04"} {
 			if t, err := time.Parse(layout, q.Get(name)); err == nil {
 				q.Set(name, t.Format(time.RFC3339))
 			}
 		}
 	}
-	return q
+	return q, flagsOf(q)
 }
 
 func (c *Console) ledger(r *http.Request, cl *admin.Client) (any, error) {
-	q := filters(r)
-	p := ledgerPage{Query: q, Kinds: []string{"topup", "settlement", "adjustment"}, Line: "corenode ledger list"}
-	rest := url.Values{}
-	for name, v := range q {
-		if name != "after" {
-			rest[name] = v
-		}
+	q, flags := filters(r)
+	p := ledgerPage{Query: maps.Clone(q), Kinds: []string{"topup", "settlement", "adjustment"}, Line: "corenode ledger list" + flags,
+		CSV: q.Encode(), Sought: len(q) > 0}
+	q.Set("newest", "true")
+	q.Set("limit", strconv.Itoa(rowsShown))
+	if after := r.URL.Query().Get("after"); after != "" {
+		q.Set("after", after)
 	}
-	p.CSV, p.Sought = rest.Encode(), len(rest) > 0
-	for _, name := range []string{"account", "model", "key", "kind", "since", "until"} {
-		if v := rest.Get(name); v != "" {
-			p.Line += " --" + name + " " + shellQuoted(v)
-		}
-	}
-	asked := url.Values{"newest": {"true"}, "limit": {strconv.Itoa(rowsShown)}}
-	for name, v := range q {
-		asked[name] = v
-	}
-	page, err := cl.StatementPage(asked)
+	page, err := cl.StatementPage(q)
 	p.Rows = page.Data
 	if page.Next != 0 {
-		rest.Set("after", strconv.FormatInt(page.Next, 10))
-		p.Older = rest.Encode()
+		p.Older = with(p.Query, "after", strconv.FormatInt(page.Next, 10))
 	}
 	return p, err
 }
 
 // ledgerCSV answers with all rows of a filter, oldest first.
 func (c *Console) ledgerCSV(w http.ResponseWriter, r *http.Request, s *session) {
-	q := filters(r)
-	q.Del("after")
+	q, _ := filters(r)
 	w.Header().Set("Content-Type", "text/csv; charset=utf-8")
 	w.Header().Set("Content-Disposition", `attachment; filename="ledger.csv"`)
 	out := csv.NewWriter(w)

@@ -1,9 +1,12 @@
 package console
 
 import (
+	"maps"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"corenode/node/admin"
@@ -17,16 +20,30 @@ type requestsPage struct {
 	Line     string // the command that does the same
 }
 
-// asked are the query parameters of a list of requests; empty ones are left out.
+// asked are the query parameters of a list, and the flags of the command that say the same;
+// empty ones are left out.
 func asked(r *http.Request, names ...string) (q url.Values, flags string) {
 	q = url.Values{}
 	for _, name := range names {
-		if v := r.URL.Query().Get(name); v != "" {
+		if v := strings.TrimSpace(r.URL.Query().Get(name)); v != "" {
 			q.Set(name, v)
-			flags += " --" + name + " " + shellQuoted(v)
 		}
 	}
-	return q, flags
+	return q, flagsOf(q)
+}
+
+func flagsOf(q url.Values) (flags string) {
+	for _, name := range slices.Sorted(maps.Keys(q)) {
+		flags += " --" + name + " " + shellQuoted(q.Get(name))
+	}
+	return flags
+}
+
+// with is a query with one more parameter, encoded.
+func with(q url.Values, name, value string) string {
+	q = maps.Clone(q)
+	q.Set(name, value)
+	return q.Encode()
 }
 
 func (c *Console) requests(r *http.Request, cl *admin.Client) (any, error) {
@@ -45,10 +62,7 @@ type pastPage struct {
 
 func (c *Console) past(r *http.Request, cl *admin.Client) (any, error) {
 	q, flags := asked(r, "account", "model")
-	p := pastPage{Query: url.Values{}, Line: "corenode requests list --past" + flags}
-	for name, v := range q {
-		p.Query[name] = v
-	}
+	p := pastPage{Query: maps.Clone(q), Line: "corenode requests list --past" + flags}
 	if before := r.URL.Query().Get("before"); before != "" {
 		q.Set("before", before)
 	}
@@ -56,11 +70,7 @@ func (c *Console) past(r *http.Request, cl *admin.Client) (any, error) {
 	page, err := cl.PastRequests(q)
 	p.Requests = page.Data
 	if page.Next != 0 {
-		older := url.Values{"before": {strconv.FormatUint(page.Next, 10)}}
-		for name, v := range p.Query {
-			older[name] = v
-		}
-		p.Older = older.Encode()
+		p.Older = with(p.Query, "before", strconv.FormatUint(page.Next, 10))
 	}
 	return p, err
 }
