@@ -20,7 +20,7 @@ func customerOf(t *testing.T, n *node, a account.Account, balance abi.Nano) (id,
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, key, err = n.store.CreateKey(made.ID, made.Created.AddDate(1, 0, 0))
+	_, key, err = n.store.CreateKey(made.ID, account.KeyLimits{}, made.Created.AddDate(1, 0, 0))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -192,7 +192,7 @@ func TestChangesAmongMany(t *testing.T) {
 			t.Errorf("a key of an account that is disabled = %v", disabled)
 		}
 	}
-	if _, secret, err := s.CreateKey(a.ID, time.Time{}); err != nil || valid(secret) {
+	if _, secret, err := s.CreateKey(a.ID, account.KeyLimits{}, time.Time{}); err != nil || valid(secret) {
 		t.Errorf("%v", err)
 	} else if k.changed(a.ID); !valid(secret) {
 		t.Error("a new key is refused")

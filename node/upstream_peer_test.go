@@ -129,7 +129,7 @@ func peerKey(t *testing.T, dir string, a account.Account) (id, secret string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	k, secret, err := s.CreateKey(made.ID, time.Time{})
+	k, secret, err := s.CreateKey(made.ID, account.KeyLimits{}, time.Time{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -43,7 +43,7 @@ func startPeer(t *testing.T) (n *node, base, key string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	k, key, err := s.CreateKey(a.ID, time.Time{})
+	k, key, err := s.CreateKey(a.ID, account.KeyLimits{}, time.Time{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -41,6 +41,34 @@ type Limits struct {
 	RequestsReset, TokensReset time.Time
 }
 
+// KeyLimits are what a key may do beside its account; both count.
+type KeyLimits struct {
+	// Models are the ids it may use, of those that its account may; empty means all of them.
+	Models []string `json:"models"`
+	// TokensPerMinute is as that of an Account, of what this key asks for. 0 = no limit.
+	TokensPerMinute int64 `json:"tokens_per_minute"`
+	// Budget bounds what is charged to it in a calendar month, UTC. 0 = no limit.
+	Budget abi.Nano `json:"budget_nano_usd"`
+}
+
+// MayUse says whether the key is entitled to a model, as Account.MayUse does.
+func (k KeyLimits) MayUse(model string) bool {
+	return len(k.Models) == 0 || slices.Contains(k.Models, model)
+}
+
+// KeyUse is what was charged to a key with a budget in a month, less what was given back in it.
+type KeyUse struct {
+	KeyID   string
+	Budget  abi.Nano
+	Charged abi.Nano
+}
+
+// Month counts the calendar months up to that of t, UTC.
+func Month(t time.Time) int {
+	t = t.UTC()
+	return t.Year()*12 + int(t.Month()) - 1
+}
+
 // Key is a secret that acts for an account. The secret itself is shown once
 // and never kept: Hash is its SHA-256.
 type Key struct {
@@ -52,6 +80,7 @@ type Key struct {
 	Expires   time.Time `json:"expires,omitzero"`   // zero = never
 	Revoked   time.Time `json:"revoked,omitzero"`   // zero = active
 	LastUsed  time.Time `json:"last_used,omitzero"` // coarse; zero = never
+	KeyLimits
 }
 
 // EntryKind says what a ledger entry is.

@@ -331,7 +331,7 @@ func TestCallsLeaveALine(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	key, secret, err := s.CreateKey(a.ID, time.Time{})
+	key, secret, err := s.CreateKey(a.ID, account.KeyLimits{}, time.Time{})
 	if err != nil {
 		t.Fatal(err)
 	}

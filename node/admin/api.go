@@ -49,7 +49,7 @@ type Store interface {
 	Statement(q store.StatementQuery) (page []account.Entry, next int64, err error)
 	Usage(q store.UsageQuery) ([]store.UsageSum, error)
 	Request(id string) ([]account.Entry, error)
-	CreateKey(accountID string, expires time.Time) (account.Key, string, error)
+	CreateKey(accountID string, limits account.KeyLimits, expires time.Time) (account.Key, string, error)
 	Keys(accountID string) ([]account.Key, error)
 	RevokeKey(id string) (account.Key, error)
 	Settlement(ref string) (account.Entry, error)

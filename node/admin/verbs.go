@@ -72,7 +72,7 @@ func (a *API) createAccount(c call, asked NewAccount) (any, error) {
 		return nil, err
 	}
 	c.about.account = made.ID
-	key, secret, err := a.store.CreateKey(made.ID, time.Time{})
+	key, secret, err := a.store.CreateKey(made.ID, account.KeyLimits{}, time.Time{})
 	a.node.Changed(made.ID)
 	if err != nil {
 		return nil, fmt.Errorf("the account %s was made, but no key: %w", made.ID, err)
@@ -208,7 +208,7 @@ func (a *API) createKey(c call, asked NewKey) (any, error) {
 		return nil, err
 	}
 	c.about.account = owner.ID
-	key, secret, err := a.store.CreateKey(owner.ID, asked.Expires)
+	key, secret, err := a.store.CreateKey(owner.ID, account.KeyLimits{}, asked.Expires)
 	if err != nil {
 		return nil, err
 	}

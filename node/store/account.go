@@ -196,28 +196,39 @@ func scanAccount(r row, lists modelLists) (account.Account, error) {
 		ID: r.text(0), Name: r.text(1), Unlimited: r.flag(2), Disabled: r.flag(3),
 		Concurrency: int(r.num(4)), TokensPerMinute: r.num(5), Created: r.time(7),
 	}
-	text := r.text(6)
+	var err error
+	if a.Models, err = lists.read(r.text(6)); err != nil {
+		return a, fmt.Errorf("account %s: models: %w", a.ID, err)
+	}
+	return a, nil
+}
+
+func (lists modelLists) read(text string) ([]string, error) {
 	if text == "[]" {
-		return a, nil
+		return nil, nil
 	}
 	list, known := lists[text]
 	if !known {
 		if err := json.Unmarshal([]byte(text), &list); err != nil {
-			return a, fmt.Errorf("account %s: models: %w", a.ID, err)
+			return nil, err
 		}
 		lists[text] = list
 	}
-	a.Models = list
-	return a, nil
+	return list, nil
+}
+
+// modelsText is the stored form of a list of models.
+func modelsText(models []string) string {
+	if len(models) == 0 {
+		return "[]"
+	}
+	text, _ := json.Marshal(models) // a list of strings always has a JSON form
+	return string(text)
 }
 
 // accountValues are the values of accountColumns.
 func accountValues(a account.Account) []any {
-	models := []byte("[]")
-	if len(a.Models) > 0 {
-		models, _ = json.Marshal(a.Models) // a list of strings always has a JSON form
-	}
-	return []any{a.ID, a.Name, a.Unlimited, a.Disabled, int64(a.Concurrency), a.TokensPerMinute, string(models), a.Created}
+	return []any{a.ID, a.Name, a.Unlimited, a.Disabled, int64(a.Concurrency), a.TokensPerMinute, modelsText(a.Models), a.Created}
 }
 
 // checkAccount reports everything about an account that cannot be stored.
@@ -238,9 +249,14 @@ func checkAccount(a account.Account) error {
 	if a.TokensPerMinute < 0 {
 		refuse("tokens per minute %d: want 0 (no limit) or more", a.TokensPerMinute)
 	}
-	for _, model := range a.Models {
+	return errors.Join(append(errs, checkModels(a.Models))...)
+}
+
+func checkModels(models []string) error {
+	var errs []error
+	for _, model := range models {
 		if model == "" || len(model) > 256 {
-			refuse("model id %.80q: want 1 to 256 bytes", model)
+			errs = append(errs, fmt.Errorf("%w: model id %.80q: want 1 to 256 bytes", ErrInvalid, model))
 		}
 	}
 	return errors.Join(errs...)

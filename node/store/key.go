@@ -12,22 +12,27 @@ import (
 	"github.com/ncruces/go-sqlite3"
 
 	"corenode/actors/account"
+	"corenode/wasm/abi"
 )
 
-const keyColumns = `id, account_id, hash, hint, created, expires, revoked, last_used`
+const keyColumns = `id, account_id, hash, hint, created, expires, revoked, last_used, models, tokens_per_minute, budget`
 
 // hintBytes is how much of a secret a list may show: "sk-" and 24 of its 256 bits.
 const hintBytes = 7
 
-// CreateKey makes a key that acts for an account until expires (zero = for
+// CreateKey makes a key that acts for an account within limits until expires (zero = for
 // ever) and returns its secret, which is stored nowhere.
-func (s *Store) CreateKey(accountID string, expires time.Time) (account.Key, string, error) {
+func (s *Store) CreateKey(accountID string, limits account.KeyLimits, expires time.Time) (account.Key, string, error) {
 	now := s.now()
+	if err := checkKeyLimits(limits); err != nil {
+		return account.Key{}, "", fmt.Errorf("create key: %w", err)
+	}
 	if !expires.IsZero() && (expires.Before(now) || expires.Year() > 2261) {
 		return account.Key{}, "", fmt.Errorf("create key: %w: it expires at %s, want a time between now and the year 2261",
 			ErrInvalid, expires.Format(time.RFC3339))
 	}
 	key, secret := newKey(accountID, now, expires)
+	key.KeyLimits = limits
 	err := s.write.transaction(func() error { return s.write.insertKey(key) })
 	if err != nil {
 		return account.Key{}, "", fmt.Errorf("create key for %s: %w", accountID, err)
@@ -46,9 +51,67 @@ func newKey(accountID string, now, expires time.Time) (account.Key, string) {
 }
 
 func (c *conn) insertKey(k account.Key) error {
-	err := c.exec(`INSERT INTO keys (`+keyColumns+`) VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
-		k.ID, k.AccountID, k.Hash[:], k.Hint, k.Created, k.Expires, k.Revoked, k.LastUsed)
+	err := c.exec(`INSERT INTO keys (`+keyColumns+`) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+		k.ID, k.AccountID, k.Hash[:], k.Hint, k.Created, k.Expires, k.Revoked, k.LastUsed,
+		modelsText(k.Models), k.TokensPerMinute, int64(k.Budget))
 	return unknownAccount(err, k.AccountID)
+}
+
+// UpdateKey replaces the limits of a key and returns it as it is then.
+func (s *Store) UpdateKey(id string, limits account.KeyLimits) (key account.Key, err error) {
+	if err := checkKeyLimits(limits); err != nil {
+		return key, fmt.Errorf("update key: %w", err)
+	}
+	err = s.write.transaction(func() error {
+		err := s.write.exec(`UPDATE keys SET models = ?, tokens_per_minute = ?, budget = ? WHERE id = ?`,
+			modelsText(limits.Models), limits.TokensPerMinute, int64(limits.Budget), id)
+		if err != nil {
+			return err
+		}
+		key, err = only(s.write.keys(`WHERE id = ?`, id))
+		return err
+	})
+	return key, wrapped(err, "update key %q", id)
+}
+
+// Key finds a key by its ID, or gives ErrNotFound.
+func (s *Store) Key(id string) (account.Key, error) {
+	s.read.mu.Lock()
+	defer s.read.mu.Unlock()
+	found, err := only(s.read.keys(`WHERE id = ?`, id))
+	return found, wrapped(err, "key %q", id)
+}
+
+// KeysCharged returns what was charged to each key of an account that has a budget, in the
+// calendar month of a time, UTC.
+func (s *Store) KeysCharged(accountID string, at time.Time) (all []account.KeyUse, err error) {
+	at = at.UTC()
+	first := time.Date(at.Year(), at.Month(), 1, 0, 0, 0, 0, time.UTC)
+	from, to := fromTime(first)/day, fromTime(first.AddDate(0, 1, 0))/day
+	s.read.mu.Lock()
+	defer s.read.mu.Unlock()
+	found, err := s.read.number(`SELECT count(*) FROM keys WHERE account_id = ? AND budget > 0`, accountID)
+	if err == nil && found > 0 {
+		err = s.read.each(`SELECT k.id, k.budget, coalesce(u.charged, 0) FROM keys k LEFT JOIN (SELECT key_id, sum(charged) AS charged
+			FROM usage WHERE account_id = ?1 AND day >= ?2 AND day < ?3 GROUP BY key_id) u ON u.key_id = k.id
+			WHERE k.account_id = ?1 AND k.budget > 0 ORDER BY k.id`, func(r row) error {
+			all = append(all, account.KeyUse{KeyID: r.text(0), Budget: abi.Nano(r.num(1)), Charged: abi.Nano(r.num(2))})
+			return nil
+		}, accountID, from, to)
+	}
+	return all, wrapped(err, "charges of the keys of %q", accountID)
+}
+
+// checkKeyLimits reports everything about limits that cannot be stored.
+func checkKeyLimits(l account.KeyLimits) error {
+	err := checkModels(l.Models)
+	if l.TokensPerMinute < 0 {
+		err = errors.Join(err, fmt.Errorf("%w: tokens per minute %d: want 0 (no limit) or more", ErrInvalid, l.TokensPerMinute))
+	}
+	if l.Budget < 0 || l.Budget > AmountMax {
+		err = errors.Join(err, fmt.Errorf("%w: budget %d nano-dollars: want 0 (no limit) to %d", ErrInvalid, l.Budget, AmountMax))
+	}
+	return err
 }
 
 // Keys returns the keys of an account, oldest first; of all accounts for "".
@@ -129,6 +192,7 @@ func (c *conn) keys(where string, args ...any) (all []account.Key, err error) {
 
 func (c *conn) eachKey(visit func(account.Key) error, where string, args ...any) error {
 	var hash []byte
+	models := modelLists{}
 	return c.each(`SELECT `+keyColumns+` FROM keys `+where, func(r row) error {
 		k := account.Key{
 			ID: r.text(0), AccountID: r.text(1), Hint: r.text(3),
@@ -136,6 +200,11 @@ func (c *conn) eachKey(visit func(account.Key) error, where string, args ...any)
 		}
 		hash = r.sql.ColumnBlob(2, hash[:0]) // it appends
 		copy(k.Hash[:], hash)
+		k.TokensPerMinute, k.Budget = r.num(9), abi.Nano(r.num(10))
+		var err error
+		if k.Models, err = models.read(r.text(8)); err != nil {
+			return fmt.Errorf("key %s: models: %w", k.ID, err)
+		}
 		return visit(k)
 	}, args...)
 }

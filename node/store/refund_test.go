@@ -140,7 +140,8 @@ func TestOldFolderTakesRefunds(t *testing.T) {
 	s.write.mu.Lock()
 	err = s.write.db.Exec(`DROP INDEX ledger_refund; ALTER TABLE ledger DROP COLUMN refund; ALTER TABLE ledger DROP COLUMN replica;
 		ALTER TABLE ledger DROP COLUMN upstream_request_id; ALTER TABLE ledger DROP COLUMN usage_source; DROP TABLE usage; DROP INDEX ledger_time;
-		DROP TABLE ledger_counters; DROP TABLE counters; DROP TABLE audit; PRAGMA user_version = 2;`)
+		DROP TABLE ledger_counters; DROP TABLE counters; DROP TABLE audit; DROP INDEX keys_budget; ALTER TABLE keys DROP COLUMN models;
+		ALTER TABLE keys DROP COLUMN tokens_per_minute; ALTER TABLE keys DROP COLUMN budget; PRAGMA user_version = 2;`)
 	s.write.mu.Unlock()
 	if err != nil {
 		t.Fatal(err)

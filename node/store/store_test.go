@@ -226,7 +226,7 @@ func TestKeys(t *testing.T) {
 	s := open(t, dir)
 	a := mustCreate(t, s, "a", 0)
 	expires := time.Unix(2e9, 0).UTC()
-	key, secret, err := s.CreateKey(a.ID, expires)
+	key, secret, err := s.CreateKey(a.ID, account.KeyLimits{}, expires)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -253,11 +253,11 @@ func TestKeys(t *testing.T) {
 		t.Errorf("revoke of nothing: %v", err)
 	}
 	for _, end := range []time.Time{time.Now().Add(-time.Second), time.Date(2262, 1, 1, 0, 0, 0, 0, time.UTC)} {
-		if _, _, err := s.CreateKey(a.ID, end); !errors.Is(err, ErrInvalid) {
+		if _, _, err := s.CreateKey(a.ID, account.KeyLimits{}, end); !errors.Is(err, ErrInvalid) {
 			t.Errorf("key that expires %v: %v, want ErrInvalid", end, err)
 		}
 	}
-	if _, _, err := s.CreateKey("acct_no", time.Time{}); !errors.Is(err, ErrNotFound) {
+	if _, _, err := s.CreateKey("acct_no", account.KeyLimits{}, time.Time{}); !errors.Is(err, ErrNotFound) {
 		t.Errorf("key for nobody: %v", err)
 	}
 	s.Close()
@@ -339,7 +339,7 @@ func TestScanKeepsKeysApart(t *testing.T) {
 	for _, name := range []string{"a", "b", "c"} {
 		a := mustCreate(t, s, name, 0)
 		for range 2 {
-			key, secret, err := s.CreateKey(a.ID, time.Time{})
+			key, secret, err := s.CreateKey(a.ID, account.KeyLimits{}, time.Time{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -405,12 +405,12 @@ func TestAccountKeys(t *testing.T) {
 	a, b := mustCreate(t, s, "a", 0), mustCreate(t, s, "b", 0)
 	var made []account.Key
 	for range 3 {
-		key, _, err := s.CreateKey(a.ID, time.Time{})
+		key, _, err := s.CreateKey(a.ID, account.KeyLimits{}, time.Time{})
 		if err != nil {
 			t.Fatal(err)
 		}
 		made = append(made, key)
-		if _, _, err := s.CreateKey(b.ID, time.Time{}); err != nil {
+		if _, _, err := s.CreateKey(b.ID, account.KeyLimits{}, time.Time{}); err != nil {
 			t.Fatal(err)
 		}
 	}

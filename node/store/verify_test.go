@@ -29,7 +29,7 @@ func usedStore(t *testing.T) (s *Store, a account.Account) {
 	if a, err = s.CreateAccount(account.Account{Name: "a"}, 1_000_000); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := s.CreateKey(a.ID, time.Time{}); err != nil {
+	if _, _, err := s.CreateKey(a.ID, account.KeyLimits{}, time.Time{}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := s.TopUp(a.ID, 7, "", "invoice 17"); err != nil {
