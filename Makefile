@@ -25,6 +25,11 @@ run: build ## build and start the node on 127.0.0.1:8080, data in ./data
 test: ## all tests
 	$(GO) test $(PKGS)
 
+.PHONY: test-cuda
+test-cuda: ## the calls of the GPU driver against a stand-in of it in C (needs a C compiler, no GPU)
+	$(GO) vet -tags cuda ./engine/... ./node
+	$(GO) test -tags cuda ./engine/kernel/cuda/libcuda
+
 .PHONY: race
 race: ## the concurrent packages under the race detector, limiters, pools and schedulers checking themselves (needs a C compiler)
 	CGO_ENABLED=1 $(GO) test -race -tags invariants -short -timeout 30m ./actors/... ./node/... ./extensions ./engine ./engine/kv ./engine/sched ./engine/kernel/cpu

@@ -29,6 +29,7 @@ var livesIn = map[string][]string{
 	"github.com/asynkron/protoactor-go":      {"actors"},
 	"github.com/ncruces/go-sqlite3":          {"node/store"},
 	"github.com/VictoriaMetrics/metrics":     {"node"},
+	"github.com/ebitengine/purego":           {"engine/kernel/cuda/libcuda"},
 	"github.com/spf13/cobra":                 {"node/cli", "bench"},
 	"github.com/goccy/go-yaml":               {"node/config"},
 	"github.com/anthropics/anthropic-sdk-go": {}, // tests only
@@ -125,3 +126,20 @@ func allowed(from, top, to string) bool {
 }
 
 func under(path, root string) bool { return path == root || strings.HasPrefix(path, root+"/") }
+
+// TestDefaultProgramLinksNoDriver keeps the program static: what opens dynamic libraries comes
+// with the tag cuda only.
+func TestDefaultProgramLinksNoDriver(t *testing.T) {
+	const library = "github.com/ebitengine/purego"
+	out, err := exec.Command("go", "list", "-deps", "corenode/node", "corenode/bench", "corenode/engine/kernel/cuda/libcuda").Output()
+	if err != nil {
+		t.Fatalf("go list: %v", err)
+	}
+	if strings.Contains(string(out), library) {
+		t.Errorf("the default programs import %s", library)
+	}
+	out, err = exec.Command("go", "list", "-tags", "cuda", "-deps", "corenode/engine/kernel/cuda/libcuda").Output()
+	if err != nil || !strings.Contains(string(out), library) {
+		t.Errorf("with the tag cuda the driver is not called through %s: %v", library, err)
+	}
+}
