@@ -58,7 +58,7 @@ func (s *Stepper) remember(plan *sched.Plan) {
 		return
 	}
 	a := &s.layer
-	a.next = append(append(a.next[:0], s.tokens[1:]...), 0)
+	a.next = append(append(a.next[:0], s.in.Tokens[1:]...), 0)
 	row := 0
 	for _, it := range plan.Items {
 		if it.Logits {
@@ -69,7 +69,7 @@ func (s *Stepper) remember(plan *sched.Plan) {
 		}
 		row += it.Len
 	}
-	if err := p.Remember(&s.step, a.next, s.cache); err != nil {
+	if err := p.Remember(&s.in.Step, a.next, s.cache); err != nil {
 		panic(fmt.Sprintf("engine: remember %d rows: %v", plan.Rows, err)) // the pass was of this very step
 	}
 }
@@ -162,13 +162,13 @@ func (s *Stepper) layerPass(p predictionLayer, first bool) {
 	if first {
 		tokens = nil
 	}
-	s.growLogits(n)
-	if err := p.Predict(&a.step, a.rows, tokens, s.cache, s.logits[:n]); err != nil {
+	logits := s.rowsOfLogits(n)
+	if err := p.Predict(&a.step, a.rows, tokens, s.cache, logits); err != nil {
 		panic(fmt.Sprintf("engine: prediction of %d rows: %v", n, err))
 	}
 	for i := range a.candidates {
 		c := &a.candidates[i]
-		more := c.run.layerDrafter.Add(sample.Likeliest(s.logits[i], s.mask))
+		more := c.run.layerDrafter.Add(sample.Likeliest(logits[i], s.mask))
 		c.row, c.pos = int32(i), c.pos+1
 		// The next pass stores K and V at c.pos: where there is no page yet the draft ends.
 		covered := c.pos < len(c.run.seq.Pages())*s.engine.options.Cache.PageTokens

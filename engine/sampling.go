@@ -25,7 +25,7 @@ func (s *Stepper) sample(plan *sched.Plan) {
 		if !it.Logits {
 			continue
 		}
-		rows := s.logits[row : row+1+len(it.Draft)]
+		rows := s.out.Logits[row : row+1+len(it.Draft)]
 		row += len(rows)
 		r := s.runs[it.Seq]
 		it.Kept = r.sample(rows, it.Draft, s.stops)

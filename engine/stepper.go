@@ -17,14 +17,6 @@ import (
 	"corenode/wasm/abi"
 )
 
-// Forwarder computes one step of one model. It is for one goroutine.
-type Forwarder interface {
-	// Forward computes the step's rows, whose tokens are given, and writes the logits
-	// of logitRows, which it may find in any state.
-	Forward(step *kernel.Step, tokens []int32, cache kernel.Cache, logitRows []int32, logits [][]float32) error
-	Close()
-}
-
 // Observer is told what the step loop measures. Its methods must not block.
 type Observer interface {
 	// Gap is the time between two consecutive tokens of one sequence, as its reader
@@ -87,10 +79,7 @@ type Stepper struct {
 	mask   []int32
 	stops  []int32
 
-	step      kernel.Step
-	tokens    []int32
-	logitRows []int32
-	logits    [][]float32 // rows are reused; as many as ever were asked for at once
+	launching
 	published time.Time
 	touched   int // rows since the model file's pages were given back
 
@@ -125,6 +114,7 @@ func (e *Engine) NewStepper() (*Stepper, error) {
 	if s.cache, err = e.newCache(e.memory); err != nil {
 		return nil, err
 	}
+	s.program = &hostProgram{engine: e}
 	return s, nil
 }
 
@@ -213,27 +203,30 @@ func (s *Stepper) Step(now time.Time) bool {
 		s.end(s.runs[q], &abi.Error{Kind: abi.Overloaded, Op: "engine.Step", RetryAfter: s.sched.RetryAfter(),
 			Msg: fmt.Sprintf("the request waited longer than %v in the queue; try again", s.engine.options.Batch.QueueTimeout)}, now)
 	}
-	s.apply(plan.Before)
+	s.owe(plan.Before)
 	if len(plan.Items) == 0 {
 		s.publish(now, len(s.order) == 0)
 		return false
 	}
 	s.publish(now, false)
-	s.assemble(plan)
-	if err := s.engine.forwarder.Forward(&s.step, s.tokens, s.cache, s.logitRows, s.logits[:len(s.logitRows)]); err != nil {
-		panic(fmt.Sprintf("engine: forward pass of %d rows: %v", plan.Rows, err)) // the planned step was malformed
-	}
+	s.launch(plan)
+	s.collect(plan, now)
+	return true
+}
+
+// collect waits for a step and takes what it gave to the sequences, the scheduler and the readers.
+func (s *Stepper) collect(plan *sched.Plan, begun time.Time) {
+	s.await(plan)
 	s.sample(plan)
 	s.remember(plan)
-	s.apply(s.sched.Commit(plan))
+	s.owe(s.sched.Commit(plan))
 	done := time.Now()
 	s.rest(plan.Rows)
 	prefill, decode := s.account(plan)
-	s.engine.observer().Step(prefill, decode, done.Sub(now))
+	s.engine.observer().Step(prefill, decode, done.Sub(begun))
 	s.deliver(plan, done)
 	spent := s.draftByLayer(plan) // on what the next step may save: no part of this one's load
-	s.sched.Measured(time.Since(now) - spent)
-	return true
+	s.sched.Measured(time.Since(begun) - spent)
 }
 
 // restRows is how many rows may touch a model file until its pages are given back.
@@ -278,51 +271,6 @@ func (s *Stepper) sweep(now time.Time) {
 // preempted says whether a job has lost its slot: it has to wait for one again, and
 // while its reader is behind it would only keep one.
 func (r *run) preempted() bool { return !r.seq.Started.IsZero() && !r.seq.Running() }
-
-func (s *Stepper) apply(ops []kv.StateOp) {
-	if s.cache == nil {
-		return
-	}
-	for _, op := range ops {
-		if op.Src == kv.NoState {
-			s.cache.ResetState(op.Dst)
-		} else {
-			s.cache.CopyState(op.Dst, op.Src)
-		}
-	}
-}
-
-// assemble fills the step's rows from the plan.
-func (s *Stepper) assemble(plan *sched.Plan) {
-	s.step.Rows, s.step.Spans = plan.Rows, s.step.Spans[:0]
-	s.tokens, s.logitRows = s.tokens[:0], s.logitRows[:0]
-	for _, it := range plan.Items {
-		s.step.Spans = append(s.step.Spans, kernel.Span{
-			Row: len(s.tokens), Len: it.Len, Pos: it.Start, Pages: it.Pages, State: it.State, Saves: it.Saves, Prompt: it.Prompt()})
-		s.tokens = append(s.tokens, it.Seq.Tokens[it.Start:it.Start+it.Len-len(it.Draft)]...)
-		s.tokens = append(s.tokens, it.Draft...)
-		if it.Logits {
-			for row := len(s.tokens) - 1 - len(it.Draft); row < len(s.tokens); row++ {
-				s.logitRows = append(s.logitRows, int32(row))
-			}
-		}
-	}
-	s.growLogits(len(s.logitRows))
-}
-
-// growLogits makes room for n rows, which follow each other in memory: a model
-// can compute such rows where they are wanted, without a copy.
-func (s *Stepper) growLogits(n int) {
-	if len(s.logits) >= n {
-		return
-	}
-	width := s.engine.logitsWidth()
-	all := make([]float32, n*width)
-	s.logits = s.logits[:0]
-	for row := range n {
-		s.logits = append(s.logits, all[row*width:(row+1)*width])
-	}
-}
 
 // account updates what jobs have observed and counts the step's rows.
 func (s *Stepper) account(plan *sched.Plan) (prefill, decode int) {
@@ -478,6 +426,7 @@ func (s *Stepper) Abort(err *abi.Error) {
 
 // Close gives the cache's memory back. No job may be left.
 func (s *Stepper) Close() {
+	s.program.Close()
 	if s.cache != nil { // Instant has none
 		s.cache.Close()
 	}
