@@ -38,7 +38,7 @@ func (s stepper) Submit(j *engine.Job, now time.Time, taken func(*abi.Error)) {
 }
 
 // treeModels are the models as the tree starts them.
-func treeModels(c *catalog, queueMax int) (models []tree.Model) {
+func treeModels(c *catalog, k *kept, queueMax int) (models []tree.Model) {
 	for _, info := range c.infos {
 		if m, ok := c.upstreams[info.ID]; ok {
 			models = append(models, treeUpstream(info.ID, m, queueMax))
@@ -51,6 +51,9 @@ func treeModels(c *catalog, queueMax int) (models []tree.Model) {
 			PollEvery:        readerPoll,
 			New: func(func()) (batcher.Stepper, error) {
 				s, err := e.NewStepper()
+				if err == nil {
+					k.restore(info.ID, s)
+				}
 				return stepper{s}, err
 			},
 			Load: func(n *abi.Counters) { load(n, e, queueMax) },

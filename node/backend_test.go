@@ -15,7 +15,7 @@ func TestLoadOfAModel(t *testing.T) {
 		model(cfg)
 		cfg.Limits.QueueRequestsMax = 77
 	})
-	for _, m := range treeModels(n.catalog, n.cfg.Limits.QueueRequestsMax) {
+	for _, m := range treeModels(n.catalog, n.kept, n.cfg.Limits.QueueRequestsMax) {
 		var l abi.Counters
 		if m.Load(&l); l.ModelQueued != 0 || l.ModelQueuedMax != 77 || l.ModelWaitMS != 0 || l.ModelPagesUsed != 0 {
 			t.Errorf("model %v at rest: %+v", m.IDs, l)

@@ -42,6 +42,7 @@ var livesIn = map[string][]string{
 var inside = map[string][]string{
 	"engine/kernel":         {},
 	"engine/kv":             {},
+	"engine/keep":           {"engine/kv"},
 	"engine/cost":           {},
 	"engine/sched":          {"engine/cost", "engine/kv"},
 	"engine/sample":         {},

@@ -32,6 +32,7 @@ type node struct {
 	spill   *store.Spill
 	modules *extensions.Host
 	catalog *catalog
+	kept    *kept
 	tree    *tree.Tree
 	server  *server.Server
 	console *console.Console
@@ -139,6 +140,10 @@ func (n *node) open() (err error) {
 		return err
 	}
 	n.closers = append(n.closers, n.catalog.close)
+	n.kept = newKept(n.cfg.DataDir, int64(n.cfg.Cache.Keep), n.log)
+	if err := n.kept.clean(); err != nil {
+		n.log.Warn("what is left of kept prefix caches cannot be removed", "error", err.Error())
+	}
 	if n.tree, err = n.startTree(secret); err != nil {
 		return err
 	}
@@ -152,7 +157,7 @@ func (n *node) startTree(secret []byte) (*tree.Tree, error) {
 		Secret: secret, AccountSessionsMax: l.SessionsPerAccount, AccountPinnedBytesMax: int64(l.PinnedBytesPerAccount),
 		SessionIdleMax: l.SessionIdle, CountCached: l.CountCachedInput, Ledger: ledger.Config{Spill: n.spill, Rejects: store.Rejects},
 	}, tree.Deps{
-		Models: treeModels(n.catalog, l.QueueRequestsMax), Store: n.store, Accounts: n.store, Billing: billing{n.modules},
+		Models: treeModels(n.catalog, n.kept, l.QueueRequestsMax), Store: n.store, Accounts: n.store, Billing: billing{n.modules},
 		Policy: n.modules, Logger: n.log,
 		Fatal: func(actor string, reason any) { n.failed <- fmt.Errorf("actor %s: %v", actor, reason) },
 	})
@@ -233,6 +238,7 @@ func (n *node) stop() error {
 	draining.Go(func() { treeErr = n.tree.Drain(ctx) })
 	err := n.server.Drain(ctx)
 	draining.Wait()
+	n.keepCaches()
 	close(n.stopped)
 	err = errors.Join(err, n.keys.flush())
 	n.close()

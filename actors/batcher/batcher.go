@@ -72,13 +72,24 @@ type Release struct{ Pin Pin }
 // Abort ends every job with Err, the waiting ones too.
 type Abort struct{ Err *abi.Error }
 
+// Visit runs Do on the step loop, between two steps: streams wait for its end, so it has to
+// be short. Lost is called instead when no loop will run it.
+type Visit struct {
+	Do   func(Stepper)
+	Lost func()
+}
+
 // loopDown is sent by a step loop that panicked, after it ended its jobs.
 type loopDown struct{ reason string }
 
 func (Enqueue) batcherMessage()  {}
 func (Release) batcherMessage()  {}
 func (Abort) batcherMessage()    {}
+func (Visit) batcherMessage()    {}
 func (loopDown) batcherMessage() {}
+
+// Refuse answers a visit that no batcher will see.
+func (m Visit) Refuse(error) { m.Lost() }
 
 // Refuse answers a job that no batcher will see.
 func (m Enqueue) Refuse(err error) { m.Ticket.Refused(unavailable(err)) }
@@ -197,9 +208,7 @@ func (u *Unit) start(self *system.Ref) {
 func (u *Unit) close(why *abi.Error) {
 	u.down.Store(true)
 	for _, c := range u.inbox.close() {
-		if c.ticket != nil {
-			c.ticket.Refused(why)
-		}
+		c.lost(why)
 	}
 }
 
@@ -234,6 +243,10 @@ func (b *batcher) Receive(_ *system.Context, m any) {
 		b.unit.inbox.put(control{release: &m.Pin})
 	case Abort:
 		b.unit.inbox.put(control{abort: m.Err})
+	case Visit:
+		if !b.unit.inbox.put(control{visit: &m}) {
+			m.Lost()
+		}
 	case loopDown:
 		panic("step loop of " + b.unit.cfg.Model + ": " + m.reason)
 	}

@@ -15,10 +15,21 @@ type control struct {
 	ticket  Ticket
 	release *Pin
 	abort   *abi.Error
+	visit   *Visit
+}
+
+// lost answers what no loop will see.
+func (c control) lost(why *abi.Error) {
+	if c.ticket != nil {
+		c.ticket.Refused(why)
+	}
+	if c.visit != nil {
+		c.visit.Lost()
+	}
 }
 
 // inbox is the queue between the actor and the step loop. Jobs are bounded by
-// jobsMax; releases by the pins that exist, aborts by the operator.
+// jobsMax; releases by the pins that exist, aborts and visits by the operator.
 type inbox struct {
 	jobsMax int
 	ready   chan struct{} // has a value after every put and wake
@@ -143,6 +154,8 @@ func (l *loop) handle(c control) {
 		}
 	case c.abort != nil:
 		l.stepper.Abort(c.abort)
+	case c.visit != nil:
+		c.visit.Do(l.stepper)
 	}
 }
 
@@ -230,9 +243,7 @@ func (l *loop) end(why *abi.Error) {
 func (l *loop) fail() {
 	err := errCrashed()
 	for _, c := range l.batch[min(l.next, len(l.batch)):] {
-		if c.ticket != nil {
-			c.ticket.Refused(unavailable(err))
-		}
+		c.lost(unavailable(err))
 	}
 	l.abandon(err)
 	defer func() { _ = recover() }() // a stepper that panicked may do so again; its memory is garbage now

@@ -125,6 +125,17 @@ type Cache interface {
 	Close()
 }
 
+// Memory is a Cache whose pages and states lie where the processor reads and writes them,
+// so that they can be kept in a file. The bytes are the cache's own, and mean
+// something only to a cache of the same shape at the same level of the same backend.
+type Memory interface {
+	Cache
+	// PageMemory is all there is of a page. Writing it is as if steps had stored the same.
+	PageMemory(page int32) []byte
+	// StateMemory is all there is of a slot, in pieces that follow each other.
+	StateMemory(slot int32) [][]byte
+}
+
 // DeltaWeights are the small tensors of one Gated DeltaNet layer, float32 on the backend.
 type DeltaWeights struct {
 	Conv   Buffer // [ConvDim][ConvKernel], last tap = current token

@@ -43,6 +43,14 @@ func (l *list) pushFront(i int32) {
 	l.len++
 }
 
+func (l *list) pushBack(i int32) {
+	if l.tail == none {
+		l.pushFront(i)
+		return
+	}
+	l.insertAfter(i, l.tail)
+}
+
 // insertAfter puts i on the older side of at, which is in the list.
 func (l *list) insertAfter(i, at int32) {
 	if l.has(i) || !l.has(at) {

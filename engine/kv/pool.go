@@ -103,6 +103,9 @@ type page struct {
 	used     int64 // when the snapshot was taken, started from or met again, by Pool.clock
 	snapRefs int32 // tables that will start from the snapshot
 	snapPins int32 // handles that protect the snapshot
+
+	hits uint32 // sequences that went on from its end
+	met  int64  // when the latest of them came, or the page was computed, by Pool.now
 }
 
 // space is one namespace. It lives while anything is in it.
@@ -114,6 +117,7 @@ type space struct {
 	handles list   // its pins, newest first
 	pinned  int    // distinct pages pinned
 	guarded int    // distinct snapshots protected
+	evicted int64  // pages that were reused
 }
 
 // Pool owns the pages and state slots of one model on one backend.
@@ -137,6 +141,7 @@ type Pool struct {
 	refSnapshots int  // of them, those that a table will start from
 	unguarded    list // pages whose snapshot has no reference and no pin, used last at head
 	clock        int64
+	now          int64 // Unix seconds, as Advance said last
 
 	pinned, guarded int // sums of the namespaces' counts
 	pinners         int // namespaces with pins
@@ -177,6 +182,10 @@ func New(c Config) (*Pool, error) {
 	return p, nil
 }
 
+// Advance tells the pool the time, in Unix seconds. It is for people who look at the
+// cache: nothing is decided by it.
+func (p *Pool) Advance(now int64) { p.now = now }
+
 // Config returns what New was given.
 func (p *Pool) Config() Config { return p.config }
 
@@ -201,6 +210,7 @@ func (p *Pool) takePage() int32 {
 	for len(p.free) == 0 {
 		if p.idle.len > 0 {
 			p.count.PagesEvicted++
+			p.pages[p.idle.tail].space.evicted++
 			p.drop(p.idle.tail)
 			continue
 		}

@@ -56,6 +56,9 @@ func (p *Pool) Open(t *Table, namespace string, tokens []int32) (cached, branch 
 	}
 	p.count.Hits++
 	p.count.HitTokens += int64(matched * p.config.PageTokens)
+	end := &p.pages[t.Pages[matched-1]]
+	end.hits++
+	end.met = p.now
 	if p.hybrid {
 		p.refSnapshot(t)
 	}

@@ -63,6 +63,7 @@ func (p *Pool) link(s *space, id, parent int32, hash uint64, tokens []int32) {
 		p.pages[parent].children++
 		n.depth = p.pages[parent].depth + 1
 	}
+	n.hits, n.met = 0, p.now
 	copy(p.content(id), tokens)
 	s.pages++
 }

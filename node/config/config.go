@@ -46,6 +46,7 @@ type Config struct {
 	Limits  Limits           `key:"limits"`
 	Modules Modules          `key:"modules"`
 	Ledger  Ledger           `key:"ledger"`
+	Cache   Cache            `key:"cache"`
 	Models  map[string]Model `key:"models"` // by model id; at least one
 }
 
@@ -137,6 +138,14 @@ type Ledger struct {
 	// SpillBytes is the size of the spill journal, a file of that size in the data
 	// folder: rows go there while the database is slow or gone. 1MiB to 64GiB. Default 64MiB.
 	SpillBytes Size `key:"spill_bytes"`
+}
+
+// Cache says what becomes of the prefix caches at a restart.
+type Cache struct {
+	// Keep is the most bytes that each model's prefix cache takes in the data folder, where a drain
+	// leaves it for the next start; 0 keeps nothing. The files hold the tokens of prompts and
+	// answers. 0, or 1MiB to 16TiB. Default 0.
+	Keep Size `key:"keep"`
 }
 
 // Modules says which Wasm modules the node takes and what they may use.

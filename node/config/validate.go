@@ -47,6 +47,9 @@ func (c *Config) validate() []Problem {
 	c.Limits.validate(&all)
 	c.Modules.validate(&all)
 	between(&all, "ledger.spill_bytes", c.Ledger.SpillBytes, 1<<20, 64<<30)
+	if c.Cache.Keep != 0 {
+		between(&all, "cache.keep", c.Cache.Keep, 1<<20, 16<<40)
+	}
 	if len(c.Models) == 0 {
 		all.refuse("models", "is empty, want at least one model")
 	}

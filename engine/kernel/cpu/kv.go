@@ -199,3 +199,18 @@ func (c *cache) CopyState(dst, src int32) {
 
 // BytesUsed implements kernel.Cache.
 func (c *cache) BytesUsed() int64 { return c.used }
+
+// PageMemory implements kernel.Memory.
+func (c *cache) PageMemory(page int32) []byte { return c.page(page) }
+
+// StateMemory implements kernel.Memory.
+func (c *cache) StateMemory(id int32) [][]byte {
+	s := c.state(id)
+	var pieces [][]byte
+	for _, f := range [][]float32{s.conv, s.s} {
+		if len(f) > 0 {
+			pieces = append(pieces, asBytes(f))
+		}
+	}
+	return pieces
+}

@@ -1,0 +1,158 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/anthropics/anthropic-sdk-go"
+
+	"corenode/engine/embedded"
+	"corenode/node/admin"
+	"corenode/node/config"
+)
+
+// restarted is a node that a test stops and starts again on one data folder.
+type restarted struct {
+	t    *testing.T
+	cfg  *config.Config
+	log  bytes.Buffer
+	node *node
+}
+
+func (r *restarted) start() {
+	r.t.Helper()
+	r.log.Reset()
+	n, err := start(r.cfg, &r.log)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	r.node = n
+}
+
+func (r *restarted) stop() {
+	r.t.Helper()
+	if r.node == nil {
+		return
+	}
+	n := r.node
+	r.node = nil
+	if err := n.stop(); err != nil {
+		r.t.Error(err)
+	}
+}
+
+func (r *restarted) again() { r.t.Helper(); r.stop(); r.start() }
+
+// turns asks for the next answer of a conversation and returns it with what was cached.
+func (r *restarted) turns(key string, texts ...string) (answer string, cached, input int64) {
+	r.t.Helper()
+	p := ask(12, "")
+	p.Messages = nil
+	for i, text := range texts {
+		say := anthropic.NewUserMessage
+		if i%2 == 1 {
+			say = anthropic.NewAssistantMessage
+		}
+		p.Messages = append(p.Messages, say(anthropic.NewTextBlock(text)))
+	}
+	c := client("http://"+r.node.public.Addr().String(), key)
+	m, err := c.Messages.New(r.t.Context(), p)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	for _, b := range m.Content {
+		answer += b.Thinking + b.Text
+	}
+	return answer, m.Usage.CacheReadInputTokens, m.Usage.InputTokens + m.Usage.CacheReadInputTokens
+}
+
+// TestPrefixCacheOutlivesARestart: with cache.keep the second turn of a long conversation hits
+// after a restart as much as before it and gets the same answer at the same price. Another
+// account's key, a cut file and a changed model file hit nothing; without cache.keep the files go.
+func TestPrefixCacheOutlivesARestart(t *testing.T) {
+	if testing.Short() {
+		t.Skip("six starts of a node and six prefills; takes 5 s")
+	}
+	dir := t.TempDir()
+	model := filepath.Join(dir, "model.gguf")
+	if err := os.WriteFile(model, embedded.Model("core-1.1-mini"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r := &restarted{t: t, cfg: config.Default()}
+	r.cfg.Listen, r.cfg.DataDir, r.cfg.Modules.CacheDir = "127.0.0.1:0", filepath.Join(dir, "data"), moduleCache
+	r.cfg.Cache.Keep = 64 << 20
+	m := r.cfg.Models["core-1.1-mini"]
+	m.Path, m.ContextLength, m.KV.MemoryBytes, m.KV.StateMemoryBytes = model, 8192, 256<<20, 64<<20
+	r.cfg.Models = map[string]config.Model{"core-1.1-mini": m}
+	r.start()
+	defer r.stop()
+	secret, err := os.ReadFile(r.node.keyFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	key, other := strings.TrimSpace(string(secret)), otherKey(t, r.node)
+	long := strings.Repeat("The river is long and the boat is small. ", 30)
+	first, _, input := r.turns(key, long)
+	before, wantCached, _ := r.turns(key, long, first, "And the boat?")
+
+	r.again()
+	if after, cached, _ := r.turns(key, long, first, "And the boat?"); cached < input/2 || cached < wantCached || after != before {
+		t.Errorf("after a restart %d tokens are cached, want %d; answer %q, want %q", cached, wantCached, after, before)
+	}
+	if _, cached, _ := r.turns(other, long, first, "And the boat?"); cached != 0 {
+		t.Errorf("another account hits %d tokens", cached)
+	}
+
+	r.stop()
+	files, err := filepath.Glob(filepath.Join(r.cfg.DataDir, "kept", "*"))
+	if err != nil || len(files) != 1 {
+		t.Fatalf("the files are %v, %v", files, err)
+	}
+	info, err := os.Stat(files[0])
+	if err != nil || info.Mode().Perm() != 0o600 {
+		t.Fatalf("%v, %v", info.Mode(), err)
+	}
+	if err := os.Truncate(files[0], info.Size()-1); err != nil {
+		t.Fatal(err)
+	}
+	r.start()
+	if _, cached, _ := r.turns(key, long, first, "And the boat?"); cached != 0 {
+		t.Errorf("%d tokens are cached after the file was cut", cached)
+	}
+
+	data := bytes.Clone(embedded.Model("core-1.1-mini"))
+	data[len(data)-1] ^= 1
+	r.stop()
+	if err := os.WriteFile(model, data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r.start()
+	if _, cached, _ := r.turns(key, long, first, "And the boat?"); cached != 0 {
+		t.Errorf("%d tokens are cached after the model file was changed", cached)
+	}
+	r.cfg.Cache.Keep = 0
+	r.again()
+	if _, cached, _ := r.turns(key, long, first, "And the boat?"); cached != 0 {
+		t.Errorf("%d tokens are cached though nothing is kept", cached)
+	}
+	if files, _ := filepath.Glob(filepath.Join(r.cfg.DataDir, "kept", "*")); len(files) > 0 {
+		t.Errorf("there are still %v", files)
+	}
+}
+
+// otherKey is the key of another account.
+func otherKey(t *testing.T, n *node) string {
+	t.Helper()
+	operator, err := admin.Dial(n.cfg.DataDir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	made, err := operator.CreateAccount(admin.NewAccount{Name: "other", Balance: admin.Amount{USD: "1"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return made.Key
+}
