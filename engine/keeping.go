@@ -30,12 +30,17 @@ func (s *Stepper) stateBytes() (n int64) {
 }
 
 // Keep writes what is worth most of the prefix cache, in at most about bytesMax bytes, and
-// returns how many pages those are. It holds the step loop up until it has written.
+// returns how many pages those are. It holds the step loop up until it has written. No
+// step may be launched and not collected.
 func (s *Stepper) Keep(w io.Writer, bytesMax int64) (pages int, err error) {
 	memory, ok := s.cache.(kernel.Memory)
 	if !ok {
 		return 0, ErrNoMemory
 	}
+	for _, op := range s.owed { // snapshots that the next step would have copied
+		op.Do(s.cache)
+	}
+	s.owed = s.owed[:0]
 	shape := s.shape()
 	c := s.pool.Config()
 	entries := s.pool.Keep(int64(float64(bytesMax) * float64(c.PageBytes) / float64(shape.RecordBytes())))

@@ -3,6 +3,7 @@ package engine
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"os"
 	"slices"
 	"strings"
@@ -10,12 +11,13 @@ import (
 
 	"corenode/engine/keep"
 	"corenode/engine/kernel"
+	"corenode/engine/kv"
 )
 
 // turn answers one request greedily and returns its text and what was cached.
-func turn(t *testing.T, e *Engine, s *Stepper, account, messages string) (text string, cached int64) {
+func turn(t *testing.T, e *Engine, s *Stepper, account, messages string, tokens int) (text string, cached int64) {
 	t.Helper()
-	_, a := submit(t, s, account, ask(t, e, `{"model":"m","max_tokens":24,"temperature":0,"messages":[`+messages+`]}`))
+	_, a := submit(t, s, account, ask(t, e, fmt.Sprintf(`{"model":"m","max_tokens":%d,"temperature":0,"messages":[%s]}`, tokens, messages)))
 	runAll(t, s)
 	var b strings.Builder
 	for _, ev := range a.events {
@@ -41,12 +43,12 @@ func TestKeptCacheAnswersAsBefore(t *testing.T) {
 		e, s := open2(t, o)
 		first := `{"role":"user","content":"` + words(120) + `"}`
 		second := first + `,{"role":"assistant","content":"ok"},{"role":"user","content":"` + words(9) + `"}`
-		turn(t, e, s, "alice", first)
+		turn(t, e, s, "alice", first, 24)
 		var kept bytes.Buffer
 		if pages, err := s.Keep(&kept, 32<<20); err != nil || pages < 8 {
 			t.Fatalf("%s: %d pages kept, %v", c.file, pages, err)
 		}
-		wantText, wantCached := turn(t, e, s, "alice", second)
+		wantText, wantCached := turn(t, e, s, "alice", second, 24)
 
 		e2, s2 := open2(t, o)
 		read, err := s2.Restore(bytes.NewReader(kept.Bytes()), int64(kept.Len()))
@@ -56,10 +58,10 @@ func TestKeptCacheAnswersAsBefore(t *testing.T) {
 		if err := s2.pool.Check(); err != nil {
 			t.Fatal(err)
 		}
-		if _, cached := turn(t, e2, s2, "bob", second); cached != 0 {
+		if _, cached := turn(t, e2, s2, "bob", second, 24); cached != 0 {
 			t.Errorf("%s: another account hits %d tokens", c.file, cached)
 		}
-		text, cached := turn(t, e2, s2, "alice", second)
+		text, cached := turn(t, e2, s2, "alice", second, 24)
 		if text != wantText || cached != wantCached || cached < 100 {
 			t.Errorf("%s: %d cached, want %d; %q, want %q", c.file, cached, wantCached, text, wantText)
 		}
@@ -70,7 +72,7 @@ func TestKeptCacheAnswersAsBefore(t *testing.T) {
 // leave a stepper as it was.
 func TestKeptCacheOfAnotherModelIsLeft(t *testing.T) {
 	e, s := open2(t, options(CPU))
-	turn(t, e, s, "alice", `{"role":"user","content":"`+words(120)+`"}`)
+	turn(t, e, s, "alice", `{"role":"user","content":"`+words(120)+`"}`, 24)
 	var kept bytes.Buffer
 	if _, err := s.Keep(&kept, 32<<20); err != nil {
 		t.Fatal(err)
@@ -97,6 +99,25 @@ func TestKeptCacheOfAnotherModelIsLeft(t *testing.T) {
 		}
 		if st := s.pool.Stats(); st.PagesCached > 0 || st.Snapshots > 0 {
 			t.Errorf("%s: %+v", name, st)
+		}
+	}
+}
+
+// TestKeepDoesWhatIsOwed: a snapshot that the next step would have copied is written as copied.
+func TestKeepDoesWhatIsOwed(t *testing.T) {
+	e, s := open2(t, options(CPU))
+	turn(t, e, s, "alice", `{"role":"user","content":"`+words(120)+`"}`, 24)
+	snapshot := s.pool.Keep(1 << 30)
+	at := slices.IndexFunc(snapshot, func(k kv.Kept) bool { return k.State != kv.NoState })
+	memory := s.cache.(kernel.Memory)
+	s.owe([]kv.StateOp{{Dst: snapshot[at].State, Src: kv.NoState}})
+	var kept bytes.Buffer
+	if _, err := s.Keep(&kept, 32<<20); err != nil {
+		t.Fatal(err)
+	}
+	for _, piece := range memory.StateMemory(snapshot[at].State) {
+		if slices.ContainsFunc(piece, func(b byte) bool { return b != 0 }) {
+			t.Fatal("a reset that was owed is not done")
 		}
 	}
 }
