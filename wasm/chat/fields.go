@@ -20,32 +20,10 @@ func (r *request) field(name []byte) {
 		_, r.maxTokens = r.Integer(1, "an integer")
 	case "max_completion_tokens":
 		_, r.maxCompletionTokens = r.Integer(1, "an integer")
-	case "temperature":
-		r.temperature = r.Number()
-	case "top_p":
-		r.topP = r.Number()
-	case "top_k":
-		r.readTopK()
-	case "min_p":
-		r.minP = r.Number()
-	case "presence_penalty":
-		r.presence = r.Number()
-	case "frequency_penalty":
-		r.frequency = r.Number()
-	case "repetition_penalty":
-		r.repetition = r.Number()
-	case "seed":
-		r.seed = r.Seed()
-	case "min_tokens":
-		_, r.minTokens = r.Integer(0, "an integer")
-	case "ignore_eos":
-		r.ignoreEOS = r.Bool()
-	case "stop":
-		r.stops, r.stopText = r.Stops(r.stops[:0])
 	case "stream":
 		r.stream = r.Bool()
 	case "stream_options":
-		r.streamOptions()
+		r.usage = r.IncludeUsage(r.usage)
 	case "tools":
 		r.tools = r.Tools(r.tools[:0])
 	case "tool_choice":
@@ -63,7 +41,9 @@ func (r *request) field(name []byte) {
 	case "response_format":
 		r.responseFormat()
 	default:
-		r.refused(name)
+		if !r.sampling.Field(&r.Reader, name) {
+			r.refused(name)
+		}
 	}
 }
 
@@ -105,27 +85,6 @@ func (r *request) refused(name []byte) {
 	}
 	if !neutral {
 		r.Fail(string(name), msg)
-	}
-}
-
-// readTopK reads top_k. The -1 that some clients send for "all" is 0 here.
-func (r *request) readTopK() {
-	n, text := r.Integer(-1, "an integer")
-	if r.topK = text; n == -1 {
-		r.topK = []byte("0")
-	}
-}
-
-// streamOptions reads stream_options. Without stream it asks for nothing: a
-// whole answer always has its usage.
-func (r *request) streamOptions() {
-	if !r.Open(scan.Object) {
-		return
-	}
-	for r.S.Next() {
-		if name := r.S.Key(); string(name) == "include_usage" && !r.S.Null() {
-			r.usage = r.Bool()
-		}
 	}
 }
 
@@ -173,11 +132,11 @@ func (r *request) responseFormat() {
 	}
 	switch path := r.S.Path(); string(kind) {
 	case "text":
-		r.format = nil
+		r.sampling.Format = nil
 	case "json_object":
-		r.format = []byte(field.AnyObject)
+		r.sampling.Format = []byte(field.AnyObject)
 	case "json_schema":
-		r.format = r.nativeFormat(path+".json_schema", f)
+		r.sampling.Format = r.nativeFormat(path+".json_schema", f)
 	case "":
 		r.Fail(path+".type", "field required, one of text, json_object, json_schema")
 	default:

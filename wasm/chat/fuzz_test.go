@@ -3,9 +3,9 @@ package chat_test
 import (
 	"bytes"
 	"encoding/json"
-	"strings"
 	"testing"
 
+	"corenode/extensions/vector/vectortest"
 	"corenode/wasm/abi"
 	"corenode/wasm/chat"
 )
@@ -28,17 +28,8 @@ func FuzzRequest(f *testing.F) {
 	f.Fuzz(func(t *testing.T, body []byte) {
 		before := bytes.Clone(body)
 		out, err := chat.New().Request(abi.RequestInput{Body: body})
-		if !bytes.Equal(body, before) {
-			t.Fatalf("%q was changed to %q", before, body)
-		}
-		if err != nil {
-			if err.Kind != abi.InvalidRequest || err.Msg == "" || len(err.Msg)+len(err.Param) > 2*abi.RefusalBytesMax {
-				t.Fatalf("%q: %+v", body, err)
-			}
+		if vectortest.Refused(t, before, body, out, err) {
 			return
-		}
-		if !json.Valid(body) {
-			t.Fatalf("accepted %q, which is no JSON", body)
 		}
 		var native struct {
 			Model    string
@@ -83,20 +74,6 @@ func FuzzInput(f *testing.F) {
 	f.Add(uint32(abi.OpError), abi.ErrorInput{Kept: []byte{0}, Param: "messages.0.content.1.input.a", Msg: "m"}.Append(nil))
 	f.Add(uint32(abi.OpRequest), abi.RequestInput{Body: conversation(700)}.Append(nil))
 	f.Fuzz(func(t *testing.T, op uint32, in []byte) {
-		out := handler(abi.Op(op), in, nil)
-		if want := general(abi.Op(op), in, nil); !bytes.Equal(out, want) {
-			t.Fatalf("op %d, %q:\n%q\nwant\n%q", op, in, out, want)
-		}
-		frame, err := abi.ParseOutput(out)
-		if err != nil {
-			t.Fatalf("op %d, %q: %v", op, in, err)
-		}
-		if abi.Op(op) != abi.OpEvents || frame.Status != abi.StatusOK {
-			return
-		}
-		w, err := abi.ParseWritten(frame.Payload)
-		if err != nil || len(w.Bytes) > 0 && !strings.HasSuffix(string(w.Bytes), "\n\n") {
-			t.Fatalf("%q: %v, wrote %q", in, err, w.Bytes)
-		}
+		vectortest.SameOutput(t, handler, general, abi.Op(op), in, "\n\n")
 	})
 }

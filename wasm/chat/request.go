@@ -18,21 +18,14 @@ type request struct {
 	tools    []byte // the native tools, each with a comma before it
 
 	model, maxTokens, maxCompletionTokens []byte
-	temperature, topP, topK, minP, seed   []byte
-	presence, frequency, repetition       []byte
-	minTokens                             []byte
+	sampling                              field.Sampling
 
-	stops    []byte // the native stop sequences, each with a comma before it
-	stopText bool   // stop was a string
 	choice   field.Choice
 	forced   bool // a call is
 	stream   bool
-	// ignoreEOS: the model's own end does not end the answer, as load tools want it.
-	ignoreEOS bool
-	usage     bool   // stream_options.include_usage
-	silent    bool   // reasoning_effort or enable_thinking switch thinking off
-	thinking  []byte // thinking.type, raw
-	format    []byte // the native response_format, nil for plain text
+	usage    bool   // stream_options.include_usage
+	silent   bool   // reasoning_effort or enable_thinking switch thinking off
+	thinking []byte // thinking.type, raw
 }
 
 // Request translates a chat completions body. Every error is of kind
@@ -95,7 +88,7 @@ func (r *request) kept() (k kept) {
 	if r.maxCompletionTokens != nil {
 		k |= keptCompletionTokens
 	}
-	if r.stopText {
+	if r.sampling.StopText {
 		k |= keptStopText
 	}
 	return k
@@ -105,21 +98,8 @@ func (r *request) kept() (k kept) {
 func (r *request) finish() {
 	r.out = append(r.out, `],"model":"`...)
 	r.out = append(append(r.out, r.model...), '"')
-	for _, p := range []struct {
-		name  string
-		value []byte
-	}{
-		{"max_tokens", r.budget()}, {"temperature", r.temperature}, {"top_p", r.topP},
-		{"top_k", r.topK}, {"min_p", r.minP}, {"presence_penalty", r.presence},
-		{"frequency_penalty", r.frequency}, {"repetition_penalty", r.repetition}, {"seed", r.seed},
-		{"min_tokens", r.minTokens}, {"response_format", r.format},
-	} {
-		r.out = field.AppendMember(r.out, p.name, p.value)
-	}
-	r.out = field.AppendArray(r.out, "stop_sequences", r.stops)
-	if r.ignoreEOS {
-		r.out = append(r.out, `,"ignore_eos":true`...)
-	}
+	r.out = field.AppendMember(r.out, "max_tokens", r.budget())
+	r.out = r.sampling.Append(r.out)
 	if r.stream {
 		r.out = append(r.out, `,"stream":true`...)
 	}

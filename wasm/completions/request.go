@@ -13,12 +13,10 @@ import (
 type request struct {
 	field.Reader
 
-	model, prompt, maxTokens            []byte
-	temperature, topP, topK, minP, seed []byte
-	presence, frequency, repetition     []byte
-	minTokens, stops                    []byte // stops: each with a comma before it
-	stream, echo, ignoreEOS             bool
-	keep                                kept
+	model, prompt, maxTokens []byte
+	sampling                 field.Sampling
+	stream, echo             bool
+	keep                     kept
 }
 
 // maxTokensDefault is what the protocol has for a request that does not say.
@@ -32,7 +30,7 @@ func (Translator) Request(in abi.RequestInput) (abi.Translated, *abi.Error) {
 	if r.OpenBody(in.Body) {
 		for r.S.Next() {
 			if name := r.S.Key(); !r.S.Null() {
-				r.field(string(name))
+				r.field(name)
 			}
 		}
 	}
@@ -42,6 +40,7 @@ func (Translator) Request(in abi.RequestInput) (abi.Translated, *abi.Error) {
 	if r.Err != nil {
 		return abi.Translated{}, r.Err
 	}
+	r.set(keptStopText, r.sampling.StopText)
 	keep := []byte{byte(r.keep)}
 	if r.echo {
 		keep = append(keep, r.prompt...)
@@ -52,49 +51,24 @@ func (Translator) Request(in abi.RequestInput) (abi.Translated, *abi.Error) {
 // field reads one top-level field that is not null. Unknown fields are
 // accepted and ignored, known ones that cannot be honored are refused by name.
 // It is one dispatch switch: the list of what the protocol knows.
-func (r *request) field(name string) {
-	switch name {
+func (r *request) field(name []byte) {
+	switch string(name) {
 	case "model":
 		r.model = r.Str()
 	case "prompt":
 		r.readPrompt()
 	case "max_tokens":
 		_, r.maxTokens = r.Integer(1, "an integer")
-	case "temperature":
-		r.temperature = r.Number()
-	case "top_p":
-		r.topP = r.Number()
-	case "top_k":
-		n, text := r.Integer(-1, "an integer")
-		if r.topK = text; n == -1 {
-			r.topK = []byte("0")
-		}
-	case "min_p":
-		r.minP = r.Number()
-	case "presence_penalty":
-		r.presence = r.Number()
-	case "frequency_penalty":
-		r.frequency = r.Number()
-	case "repetition_penalty":
-		r.repetition = r.Number()
-	case "seed":
-		r.seed = r.Seed()
-	case "min_tokens":
-		_, r.minTokens = r.Integer(0, "an integer")
-	case "ignore_eos":
-		r.ignoreEOS = r.Bool()
-	case "stop":
-		var alone bool
-		r.stops, alone = r.Stops(r.stops[:0])
-		r.set(keptStopText, alone)
 	case "stream":
 		r.stream = r.Bool()
 	case "stream_options":
-		r.streamOptions()
+		r.set(keptUsage, r.IncludeUsage(r.keep&keptUsage != 0))
 	case "echo":
 		r.echo = r.Bool()
 	default:
-		r.refused(name)
+		if !r.sampling.Field(&r.Reader, name) {
+			r.refused(string(name))
+		}
 	}
 }
 
@@ -157,19 +131,6 @@ func (r *request) readText(want string) {
 	r.prompt, _ = r.S.Str()
 }
 
-// streamOptions reads stream_options. Without stream it asks for nothing: a
-// whole answer always has its usage.
-func (r *request) streamOptions() {
-	if !r.Open(scan.Object) {
-		return
-	}
-	for r.S.Next() {
-		if name := r.S.Key(); string(name) == "include_usage" && !r.S.Null() {
-			r.set(keptUsage, r.Bool())
-		}
-	}
-}
-
 func (r *request) set(bit kept, on bool) {
 	if r.keep &^= bit; on {
 		r.keep |= bit
@@ -199,20 +160,7 @@ func (r *request) native() []byte {
 	out := append(make([]byte, 0, len(r.prompt)+512), `{"raw":true,"messages":[{"role":"user","content":"`...)
 	out = append(append(out, r.prompt...), `"}],"model":"`...)
 	out = append(append(out, r.model...), '"')
-	for _, p := range [...]struct {
-		name  string
-		value []byte
-	}{
-		{"max_tokens", r.maxTokens}, {"temperature", r.temperature}, {"top_p", r.topP}, {"top_k", r.topK}, {"min_p", r.minP},
-		{"presence_penalty", r.presence}, {"frequency_penalty", r.frequency}, {"repetition_penalty", r.repetition},
-		{"seed", r.seed}, {"min_tokens", r.minTokens},
-	} {
-		out = field.AppendMember(out, p.name, p.value)
-	}
-	out = field.AppendArray(out, "stop_sequences", r.stops)
-	if r.ignoreEOS {
-		out = append(out, `,"ignore_eos":true`...)
-	}
+	out = r.sampling.Append(field.AppendMember(out, "max_tokens", r.maxTokens))
 	if r.stream {
 		out = append(out, `,"stream":true`...)
 	}

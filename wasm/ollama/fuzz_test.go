@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"corenode/engine/messages"
+	"corenode/extensions/vector/vectortest"
 	"corenode/wasm/abi"
 	"corenode/wasm/ollama"
 	"corenode/wasm/sdk"
@@ -27,17 +28,8 @@ func FuzzRequest(f *testing.F) {
 	f.Fuzz(func(t *testing.T, body []byte, route uint8) {
 		before := bytes.Clone(body)
 		out, err := ollama.New().Request(abi.RequestInput{Body: body, Route: &abi.Route{Index: int(route % 2)}})
-		if !bytes.Equal(body, before) {
-			t.Fatalf("%q was changed to %q", before, body)
-		}
-		if err != nil {
-			if err.Kind != abi.InvalidRequest || err.Msg == "" || len(err.Msg)+len(err.Param) > 2*abi.RefusalBytesMax {
-				t.Fatalf("%q: %+v", body, err)
-			}
+		if vectortest.Refused(t, before, body, out, err) {
 			return
-		}
-		if !json.Valid(body) || !json.Valid(out.Body) {
-			t.Fatalf("%q became %q", body, out.Body)
 		}
 		q, refused := messages.ParseTranslated(out.Body)
 		if refused == nil {
@@ -72,22 +64,6 @@ func FuzzInput(f *testing.F) {
 	f.Add(uint32(abi.OpModels), abi.ModelsInput{Route: abi.Route{Index: 4}, Models: []abi.Model{{ID: "m"}}, Body: []byte(`{"model":"m"}`)}.Append(nil))
 	f.Add(uint32(abi.OpRequest), abi.RequestInput{Body: []byte(`{"model":"m","messages":[{"role":"user","content":"x"}]}`)}.Append(nil))
 	f.Fuzz(func(t *testing.T, op uint32, in []byte) {
-		out := handler(abi.Op(op), in, nil)
-		if want := general(abi.Op(op), in, nil); !bytes.Equal(out, want) {
-			t.Fatalf("op %d, %q:\n%q\nwant\n%q", op, in, out, want)
-		}
-		frame, err := abi.ParseOutput(out)
-		if err != nil {
-			t.Fatalf("op %d, %q: %v", op, in, err)
-		}
-		if abi.Op(op) != abi.OpEvents || frame.Status != abi.StatusOK {
-			return
-		}
-		w, err := abi.ParseWritten(frame.Payload)
-		asked, _ := abi.ParseEventsInput(in) // a state is the module's own, unless it is broken
-		whole := len(w.Bytes) == 0 || len(asked.State) > 0 || bytes.HasSuffix(w.Bytes, []byte("}\n"))
-		if err != nil || len(w.State) > abi.StateBytesMax || !whole {
-			t.Fatalf("%q: %v, wrote %q", in, err, w.Bytes)
-		}
+		vectortest.SameOutput(t, handler, general, abi.Op(op), in, "}\n")
 	})
 }

@@ -2,10 +2,9 @@ package tariff_test
 
 import (
 	"flag"
-	"os"
 	"testing"
 
-	"corenode/extensions/vector"
+	"corenode/extensions/vector/vectortest"
 	"corenode/wasm/abi"
 	"corenode/wasm/tariff"
 )
@@ -13,35 +12,7 @@ import (
 var update = flag.Bool("update", false, "rewrite the golden vectors; read the diff before you commit it")
 
 // TestVectors runs the vectors that the module file carries on the native build.
-func TestVectors(t *testing.T) {
-	files, err := vector.ReadDir("vectors")
-	if err != nil {
-		t.Fatal(err)
-	}
-	call := func(op abi.Op, in []byte) ([]byte, error) { return tariff.New()(op, in, nil), nil }
-	for _, f := range files {
-		changed := false
-		for i := range f.Vectors {
-			v := &f.Vectors[i]
-			t.Run(v.Name, func(t *testing.T) {
-				if *update {
-					c, err := v.Update(call, false)
-					changed = changed || c
-					if err != nil {
-						t.Fatal(err)
-					}
-				} else if err := v.Run(call, false); err != nil {
-					t.Error(err)
-				}
-			})
-		}
-		if changed {
-			if err := os.WriteFile(f.Path, vector.Format(f.Vectors), 0o644); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
-}
+func TestVectors(t *testing.T) { vectortest.Run(t, tariff.New(), false, *update, "vectors") }
 
 // TestModuleIsTheTariff: what passes the boundary is what the functions say.
 func TestModuleIsTheTariff(t *testing.T) {
