@@ -148,7 +148,7 @@ func (r *runner) once(kept []byte) (*want, error) {
 	case "models":
 		in := abi.ModelsInput{Facts: r.v.facts(), Route: *s.Route.abi(), Body: or(s.Body, nil)}
 		for _, m := range s.Models {
-			in.Models = append(in.Models, abi.Model(m))
+			in.Models = append(in.Models, abi.Model{ID: m.ID, Name: m.Name, Created: m.Created, Context: m.Context, Output: m.Output})
 		}
 		return r.result(abi.OpModels, in.Append(nil))
 	case "count":

@@ -23,29 +23,6 @@ const (
 // function of its input: there is no clock, no randomness and no state between
 // calls that an answer may depend on.
 
-// Op is an operation of call. Append only: guests know the numbers.
-type Op uint32
-
-const (
-	OpRequest  Op = 1  // translator: RequestInput -> Translated
-	OpEvents   Op = 2  // translator: EventsInput -> Written
-	OpResponse Op = 3  // translator: ResponseInput -> the body
-	OpError    Op = 4  // translator: ErrorInput -> the body, or the frames that end the stream
-	OpModels   Op = 5  // translator with routes: ModelsInput -> the body
-	OpCount    Op = 6  // translator with routes: CountInput -> the body
-	OpQuote    Op = 16 // billing: QuoteInput -> Quote
-	OpCharge   Op = 17 // billing: ChargeInput -> Charge
-	OpDecide   Op = 32 // admission: AdmissionInput -> Decision
-	OpRewrite  Op = 48 // rewrite: RewriteInput -> the body, or nothing
-	OpFilter   Op = 64 // filter: FilterInput -> Filtered
-)
-
-var opNames = map[Op]string{
-	OpRequest: "request", OpEvents: "events", OpResponse: "response", OpError: "error",
-	OpModels: "models", OpCount: "count",
-	OpQuote: "quote", OpCharge: "charge", OpDecide: "decide", OpRewrite: "rewrite", OpFilter: "filter",
-}
-
 // String is the op's name in logs, metrics and golden vectors; "unknown" for others.
 func (o Op) String() string {
 	if name, ok := opNames[o]; ok {
@@ -53,15 +30,6 @@ func (o Op) String() string {
 	}
 	return "unknown"
 }
-
-// Status is the first byte of an output frame.
-type Status uint8
-
-const (
-	StatusOK      Status = 0 // the payload is the op's result
-	StatusError   Status = 1 // the payload is a Refusal: the client's fault, told to the client
-	StatusDecline Status = 2 // the module leaves this one to the built-in generation; no payload
-)
 
 // OutputHeader is the size of what stands before an output's payload: status
 // u8, zero u8, error kind u16, payload length u32, all little endian.
@@ -98,26 +66,6 @@ func ParseOutput(b []byte) (Output, error) {
 	return o, nil
 }
 
-// Refusal is the payload of StatusError: what the client did wrong. The host
-// accepts no kind but InvalidRequest from a module, cuts Msg at
-// RefusalBytesMax and takes control characters out of it.
-type Refusal struct {
-	Param string // path of the offending field, may be empty
-	Msg   string
-}
-
-// RefusalBytesMax bounds a refusal's Param and Msg, each.
+// RefusalBytesMax bounds a refusal's Param and Msg, each. The host cuts them, takes control
+// characters out, and takes no kind but InvalidRequest, and of models ModelNotFound.
 const RefusalBytesMax = 2048
-
-// Append encodes r.
-func (r Refusal) Append(dst []byte) []byte {
-	return append(appendText(dst, r.Param), r.Msg...)
-}
-
-// ParseRefusal decodes a Refusal.
-func ParseRefusal(b []byte) (r Refusal, err error) {
-	c := cursor{b: b}
-	r.Param = c.text()
-	r.Msg = string(c.rest())
-	return r, c.err
-}

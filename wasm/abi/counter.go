@@ -4,13 +4,8 @@ package abi
 // a quote says how much a request may take at most, admission holds it, and the charge
 // says what of it was taken. The rest goes back.
 
-// Take is what a quote says of one counter. Invariant: both are 0 to CounterMax.
-type Take struct {
-	Limit int64 // what the account may take of the counter in its period
-	Max   int64 // what the request may take of that
-}
-
-// CountersMax is the most counters that a manifest names, CounterMax the most that one counts.
+// CountersMax is the most counters that a manifest names, CounterMax the most that one
+// counts: 0 <= Take.Limit, Take.Max <= CounterMax.
 const (
 	CountersMax       = 4
 	CounterMax  int64 = 1e15
@@ -25,24 +20,22 @@ type Counter struct {
 	Amount int64  `json:"amount"`
 }
 
-const chargeCountersTag = "charge/3"
-
-// appendCounts and counts are a count u32 and so many numbers, at most CountersMax.
+// appendCounts and countsAt are a count u32 and so many numbers, at most CountersMax.
 func appendCounts(dst []byte, all []int64) []byte {
 	return appendInts(appendU32(dst, uint32(len(all))), all...)
 }
 
-func (c *cursor) counts() []int64 {
-	n := c.u32()
-	if n == 0 || n > CountersMax {
-		c.err = ErrMalformed
+func countsAt(b []byte, at int) (all []int64, end int) {
+	if !room(b, at, 4) {
+		return nil, -1
 	}
-	if c.err != nil {
-		return nil
+	n := Uint32(b, at)
+	if at += 4; n == 0 || n > CountersMax || !room(b, at, 8*int(n)) {
+		return nil, -1
 	}
-	all := make([]int64, n)
+	all = make([]int64, n)
 	for i := range all {
-		all[i] = c.i64()
+		all[i] = int64(Uint64(b, at+8*i))
 	}
-	return all
+	return all, at + 8*int(n)
 }

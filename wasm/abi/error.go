@@ -12,50 +12,6 @@ import (
 	"time"
 )
 
-// Kind classifies a failure. It decides the status code, the error type of
-// each protocol, the metric label and the retry advice, all chosen in
-// node/server. Guests see the number: append only.
-type Kind uint16
-
-const (
-	// Internal is ours: nobody classified it. 500.
-	Internal Kind = iota
-	// InvalidRequest is a body or parameter that cannot be served. 400.
-	InvalidRequest
-	// ModelNotFound is an unknown model, or one the account may not use.
-	ModelNotFound
-	// PathNotFound is an unknown path. 404.
-	PathNotFound
-	// Unauthenticated is a missing or unknown key. 401, decided before the body is read.
-	Unauthenticated
-	// InsufficientBalance is an account whose money does not cover the request. 402.
-	InsufficientBalance
-	// RateLimited is an account over its concurrency or tokens per minute. 429.
-	RateLimited
-	// Overloaded is a node that cannot take the request now: queue full, draining, store gone. 503.
-	Overloaded
-	// TooLarge is a body over the limit, compressed or decoded. 413.
-	TooLarge
-	// MethodNotAllowed is a known path with a wrong method. 405.
-	MethodNotAllowed
-	// UnsupportedEncoding is a Content-Encoding or Content-Type the node does not read. 415.
-	UnsupportedEncoding
-	// ReadTimeout is a request that did not arrive in time. 408.
-	ReadTimeout
-	// Timeout is a non-streaming request over its wall clock. 504 with HTML.
-	Timeout
-	// Canceled is a request whose client went away; nobody reads the answer. 499 in logs.
-	Canceled
-	// kindEnd is one past the last kind.
-	kindEnd
-)
-
-var kindNames = [kindEnd]string{
-	"internal", "invalid_request", "model_not_found", "path_not_found", "unauthenticated",
-	"insufficient_balance", "rate_limited", "overloaded", "too_large", "method_not_allowed",
-	"unsupported_encoding", "read_timeout", "timeout", "canceled",
-}
-
 // String returns the kind's name in logs and metrics.
 func (k Kind) String() string {
 	if k < kindEnd {

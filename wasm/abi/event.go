@@ -1,48 +1,8 @@
 package abi
 
-// EventKind says what one stream event is. Guests see the number: append only.
-type EventKind uint8
-
-const (
-	// EventStart opens the answer. Usage holds the input side, final.
-	EventStart EventKind = iota
-	// EventBlockStart opens block Index of kind Block. A tool use carries ID and Name.
-	EventBlockStart
-	// EventDelta adds Text to block Index: thinking, answer text, or a piece of
-	// a tool call's arguments as JSON text, by the block's kind.
-	EventDelta
-	// EventBlockStop closes block Index. Blocks never overlap; indexes rise by one.
-	EventBlockStop
-	// EventEnd closes the answer: Stop, StopSequence and the whole Usage.
-	EventEnd
-	// EventError ends a stream that failed: Err says why. Nothing follows it.
-	EventError
-	// EventElapsed is a frame before that of EventEnd, which only modules with routes
-	// get: how long the answer took. It is no Event: EventEnd carries Elapsed.
-	EventElapsed
-)
-
-// BlockKind is what a content block holds. Guests see the number: append only.
-type BlockKind uint8
-
-const (
-	BlockThinking BlockKind = iota // what the model thinks
-	BlockText                      // what it says
-	BlockToolUse                   // a call of a tool
-)
-
-// StopReason is why the model stopped. Guests see the number: append only.
-type StopReason uint8
-
-const (
-	StopNone         StopReason = iota // not stopped
-	StopEndTurn                        // the model finished its answer on its own
-	StopMaxTokens                      // the output budget or the context window is spent
-	StopToolUse                        // the model wants a tool call executed
-	StopStopSequence                   // a stop sequence of the request was produced
-)
-
-var stopNames = [...]string{"", "end_turn", "max_tokens", "tool_use", "stop_sequence"}
+// EventError ends a stream that failed: Err says why. Nothing follows it, and no frame has
+// it: a failure is an OpError.
+const EventError EventKind = 5
 
 // String returns the reason's name in the messages protocol.
 func (r StopReason) String() string {
@@ -50,14 +10,6 @@ func (r StopReason) String() string {
 		return stopNames[r]
 	}
 	return ""
-}
-
-// Elapsed is how long an answer took, in nanoseconds.
-type Elapsed struct {
-	Total      int64 // from the request's last byte
-	Load       int64 // of the model: 0, since it is in memory
-	Prompt     int64 // until the first token
-	Generation int64 // from the first token on
 }
 
 // Event is one event of an answer's stream, the same for every protocol. The

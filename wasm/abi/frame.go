@@ -50,28 +50,24 @@ func (f *Frames) Next() (Frame, bool) {
 	}, true
 }
 
-// usageBytes is the size of a usage in a frame.
-const usageBytes = 5 * 8
+// usageBytes and elapsedBytes are the sizes of what frames begin with.
+const (
+	usageBytes   = 5 * 8
+	elapsedBytes = 4 * 8
+)
 
 // Usage is the usage of a start or end frame; zero where there is none.
-func (f Frame) Usage() Usage {
-	if len(f.Payload) < usageBytes {
-		return Usage{}
-	}
-	at := func(i int) int64 { return int64(binary.LittleEndian.Uint64(f.Payload[8*i:])) }
-	return Usage{InputUncached: at(0), CacheRead: at(1), CacheWrite: at(2), Output: at(3), Reasoning: at(4)}
+func (f Frame) Usage() (u Usage) {
+	u.parse(f.Payload, 0)
+	return u
 }
 
-// elapsedBytes is the size of an elapsed frame's payload.
-const elapsedBytes = 4 * 8
-
 // Elapsed is what an elapsed frame says; zero where there is none.
-func (f Frame) Elapsed() Elapsed {
-	if f.Kind != EventElapsed || len(f.Payload) < elapsedBytes {
-		return Elapsed{}
+func (f Frame) Elapsed() (e Elapsed) {
+	if f.Kind == EventElapsed {
+		e.parse(f.Payload, 0)
 	}
-	at := func(i int) int64 { return int64(binary.LittleEndian.Uint64(f.Payload[8*i:])) }
-	return Elapsed{Total: at(0), Load: at(1), Prompt: at(2), Generation: at(3)}
+	return e
 }
 
 // StopSequence is the escaped stop sequence of an end frame.
@@ -102,14 +98,14 @@ func AppendFrame(dst []byte, e *Event) []byte {
 		mark = byte(e.Stop)
 		if t := e.Elapsed; t != nil {
 			dst = append(dst, byte(EventElapsed), 0, 0, 0, elapsedBytes, 0, 0, 0)
-			dst = appendInts(dst, t.Total, t.Load, t.Prompt, t.Generation)
+			dst = t.append(dst)
 		}
 	}
 	start := len(dst)
 	dst = append(dst, byte(e.Kind), mark, byte(e.Index), byte(e.Index>>8), 0, 0, 0, 0)
 	switch e.Kind {
 	case EventStart:
-		dst = appendUsage(dst, e.Usage)
+		dst = e.Usage.append(dst)
 	case EventBlockStart:
 		if e.Block == BlockToolUse {
 			at := len(dst)
@@ -120,14 +116,10 @@ func AppendFrame(dst []byte, e *Event) []byte {
 	case EventDelta:
 		dst = AppendEscaped(dst, e.Text)
 	case EventEnd:
-		dst = AppendEscaped(appendUsage(dst, e.Usage), e.StopSequence)
+		dst = AppendEscaped(e.Usage.append(dst), e.StopSequence)
 	}
 	binary.LittleEndian.PutUint32(dst[start+4:], uint32(len(dst)-start-frameHeader))
 	return dst
-}
-
-func appendUsage(dst []byte, u Usage) []byte {
-	return appendInts(dst, u.InputUncached, u.CacheRead, u.CacheWrite, u.Output, u.Reasoning)
 }
 
 const hexDigits = "0123456789abcdef"

@@ -5,36 +5,6 @@ import (
 	"strings"
 )
 
-// Reason says as a number what is wrong with a request, so that each protocol
-// can say it in its own words. Guests of ABI 1.1 see the number: append only.
-type Reason uint16
-
-const (
-	// ReasonNone: Msg says all of it, and may name the path itself.
-	ReasonNone Reason = iota
-	// ReasonField: the field at Param cannot be served. Msg says why, and does not name the path.
-	ReasonField
-	// ReasonLimit: as ReasonField, because Value is beyond Bound.
-	ReasonLimit
-	// ReasonSyntax: the native body is no valid JSON at Param. Msg says what is wrong
-	// there, Value at which byte; it is -1 where the body ends early.
-	ReasonSyntax
-	// ReasonWindow: a prompt of Prompt tokens and the Value tokens that Param asks for
-	// are together more than the context window, which is Bound. There is no Msg.
-	ReasonWindow
-	// ReasonMemory: the prompt and the tokens that Param asks for are together Value
-	// tokens; this node's memory holds Bound. There is no Msg.
-	ReasonMemory
-	// ReasonAnyCall: a call is forced, of any tool, and there are no tools. There is no Msg.
-	ReasonAnyCall
-	// ReasonNamedCall: as ReasonAnyCall, of the tool with a name.
-	ReasonNamedCall
-	// reasonEnd is one past the last reason.
-	reasonEnd
-)
-
-var reasonNames = [reasonEnd]string{"", "field", "limit", "syntax", "window", "memory", "any_call", "named_call"}
-
 // ReasonNamed returns the reason with a name of golden vectors: "window". The
 // empty name is ReasonNone.
 func ReasonNamed(name string) (r Reason, ok bool) {
@@ -44,14 +14,6 @@ func ReasonNamed(name string) (r Reason, ok bool) {
 		}
 	}
 	return ReasonNone, false
-}
-
-// Detail is a failure as data: why, and the numbers that the reason has.
-type Detail struct {
-	Reason Reason
-	Prompt int64 // tokens of the prompt
-	Value  int64
-	Bound  int64
 }
 
 // Words are what a protocol's sentences call things.

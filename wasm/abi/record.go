@@ -1,6 +1,7 @@
 package abi
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"unsafe"
@@ -31,68 +32,36 @@ func appendInts(dst []byte, all ...int64) []byte {
 	return dst
 }
 
-// cursor reads a record from its front. After the first malformed field it
-// yields zero values, and err says so.
-type cursor struct {
-	b   []byte
-	err error
-}
-
-// take returns the next n bytes, which alias the record, or nil.
-func (c *cursor) take(n int) []byte {
-	if c.err != nil || n < 0 || n > len(c.b) {
-		c.err = ErrMalformed
-		return nil
-	}
-	head := c.b[:n:n]
-	c.b = c.b[n:]
-	return head
-}
-
-func (c *cursor) u8() uint8 {
-	if b := c.take(1); b != nil {
-		return b[0]
+// flag is how a bool is written.
+func flag(b bool) int64 {
+	if b {
+		return 1
 	}
 	return 0
 }
 
-func (c *cursor) u16() uint16 {
-	if b := c.take(2); b != nil {
-		return binary.LittleEndian.Uint16(b)
-	}
-	return 0
+func appendUnit(dst []byte, s string) []byte {
+	var unit [UnitBytes]byte
+	copy(unit[:], s)
+	return append(dst, unit[:]...)
 }
 
-func (c *cursor) u32() uint32 {
-	if b := c.take(4); b != nil {
-		return binary.LittleEndian.Uint32(b)
-	}
-	return 0
+// Functions that read know where they are in a record by at, which is -1 behind what is not
+// whole. Texts of inputs are strings without a copy: they change when the record does. What
+// comes from a guest is always copied.
+
+// room says whether there are n bytes at b[at:].
+func room(b []byte, at, n int) bool { return at >= 0 && n <= len(b)-at }
+
+// tagged says whether a record begins with the eight bytes that name it and its layout.
+func tagged(b []byte, tag string) bool { return len(b) >= len(tag) && string(b[:len(tag)]) == tag }
+
+func uint16At(b []byte, at int) uint16 { return binary.LittleEndian.Uint16(b[at:]) }
+
+func unitAt(b []byte, at int) string {
+	unit, _, _ := bytes.Cut(b[at:at+UnitBytes], []byte{0})
+	return string(unit)
 }
-
-func (c *cursor) i64() int64 {
-	if b := c.take(8); b != nil {
-		return int64(binary.LittleEndian.Uint64(b))
-	}
-	return 0
-}
-
-func (c *cursor) section() []byte {
-	n := c.u32()
-	if c.err != nil || int64(n) > int64(len(c.b)) {
-		c.err = ErrMalformed
-		return nil
-	}
-	return c.take(int(n))
-}
-
-func (c *cursor) text() string { return string(c.section()) }
-
-// aliasedText and aliasedRest are strings without a copy, for inputs: they
-// change when the record does. What comes from a guest is always copied.
-func (c *cursor) aliasedText() string { return aliased(c.section()) }
-
-func (c *cursor) aliasedRest() string { return aliased(c.rest()) }
 
 func aliased(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
 
@@ -109,22 +78,4 @@ func sectionAt(b []byte, at int) (section []byte, end int) {
 	}
 	end = at + int(n)
 	return b[at:end:end], end
-}
-
-// rest takes all that is left.
-func (c *cursor) rest() []byte { return c.take(len(c.b)) }
-
-// end makes bytes that are left an error.
-func (c *cursor) end() error {
-	if c.err == nil && len(c.b) > 0 {
-		c.err = ErrMalformed
-	}
-	return c.err
-}
-
-// tag takes the eight bytes that name a record and its layout.
-func (c *cursor) tag(want string) {
-	if got := c.take(len(want)); c.err == nil && string(got) != want {
-		c.err = ErrMalformed
-	}
 }

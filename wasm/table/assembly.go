@@ -129,11 +129,8 @@ func assemblyWriter(l *lines, r *record) {
 		l.add("  %s: %s = %s;%s", hump(f.name), t, start, trailing(f.doc))
 	}
 	l.add("\n  write(): void {")
-	for _, f := range r.fields {
+	l.guarded(r, "    if (this."+hump(r.counted())+".length > 0) {", "    }", "  ", func(f *field) {
 		name := "this." + hump(f.name)
-		if f.counted {
-			l.add("    if (this.%s.length > 0) {", hump(r.counted()))
-		}
 		switch f.wire {
 		case numbers:
 			l.add("    out.u32(<u32>%s.length);\n    for (let i = 0; i < %[1]s.length; i++) out.i64(%[1]s[i]);", name)
@@ -148,10 +145,7 @@ func assemblyWriter(l *lines, r *record) {
 		case rest:
 			l.add("    out.clipped(Text.of(%s));", name)
 		}
-		if f.counted {
-			l.add("    }")
-		}
-	}
+	})
 	l.add("  }")
 }
 

@@ -47,17 +47,17 @@ func cRecords() string {
 		}
 		l.add("/* %s */\ntypedef struct {", r.doc)
 		for _, f := range r.flat() {
-			l.add("\t%s%s", cField(r, &f), comment(cDoc(&f)))
+			l.add("\t%s%s", cField(r, &f), comment(cDoc(r, &f)))
 		}
 		l.add("} %s;\n", r.cName())
 	}
 	return l.String()
 }
 
-// cDoc is a field's comment: of numbers with names also which ones, of a list what it is of.
-func cDoc(f *field) string {
+// cDoc is a field's comment, of a list that is read also how.
+func cDoc(r *record, f *field) string {
 	doc := f.doc
-	if f.wire == pairs || f.wire == elements {
+	if !r.output && (f.wire == pairs || f.wire == elements) {
 		doc = strings.TrimPrefix(doc+"; take them with cn_next_"+f.of, "; ")
 	}
 	if f.since > 0 {
@@ -158,30 +158,24 @@ func isListed(name string) bool { return name == "pair" || name == "model" }
 
 func cWriter(l *lines, r *record) {
 	l.add("CN_UNUSED static void cn_put_%s(const %s *v)\n{", r.name, r.cName())
-	for _, f := range r.fields {
+	l.guarded(r, "\tif (v->"+r.counts(r.counted())+") {", "\t}", "\t", func(f *field) {
 		switch f.wire {
 		case u8, i8:
 			l.add("\tcn_put_byte((char)v->%s);", f.name)
-		case numbers:
-			l.add("\tif (v->%s)\n\t\tcn_put_u32(v->%[1]s);", r.counts(f.name))
-			l.add("\tfor (uint32_t i = 0; i < v->%s; i++)\n\t\tcn_put_i64(v->%s[i]);", r.counts(f.name), f.name)
 		case u16, u32, i64:
-			if f.counted {
-				l.add("\tif (v->%s)\n\t\tcn_put_i64(v->%s);", r.counts(r.counted()), f.name)
-				continue
-			}
 			l.add("\tcn_put_%s(v->%s);", map[wire]string{u16: "u16", u32: "u32", i64: "i64"}[f.wire], f.name)
 		case unit:
 			l.add("\tcn_put((cn_text){ v->%s, CN_UNIT_BYTES });", f.name)
+		case numbers:
+			l.add("\tcn_put_u32(v->%s);", r.counts(f.name))
+			l.add("\tfor (uint32_t i = 0; i < v->%s; i++)\n\t\tcn_put_i64(v->%s[i]);", r.counts(f.name), f.name)
 		case elements:
-			if f.counted {
-				l.add("\tif (v->count)")
-			}
-			l.add("\tcn_put_u32(v->count);\n\tfor (uint32_t i = 0; i < v->count; i++)\n\t\tcn_put_%s(&v->%s[i]);", f.of, f.name)
+			l.add("\tcn_put_u32(v->%s);", r.counts(f.name))
+			l.add("\tfor (uint32_t i = 0; i < v->%s; i++)\n\t\tcn_put_%s(&v->%s[i]);", r.counts(f.name), f.of, f.name)
 		case rest:
 			l.add("\tcn_put_clipped(v->%s);", f.name)
 		}
-	}
+	})
 	l.add("}\n")
 }
 

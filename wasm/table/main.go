@@ -21,6 +21,10 @@ type part struct {
 
 func parts() []part {
 	return []part{
+		{"wasm/abi/numbers.go", "", goNumbers()},
+		{"wasm/abi/records.go", "", goTypes()},
+		{"wasm/abi/encode.go", "", goEncode()},
+		{"wasm/abi/decode.go", "", goDecode()},
 		{"wasm/sdk/c/corenode.h", "records", cRecords()},
 		{"wasm/sdk/c/corenode.h", "readers", cReaders()},
 		{"wasm/sdk/c/testdata/dump.h", "", cDump()},
@@ -69,9 +73,34 @@ func fail(err error) {
 }
 
 // lines is a text that is written line by line.
-type lines struct{ strings.Builder }
+type lines struct {
+	strings.Builder
+	within string // stands before each line: what is guarded lies deeper
+}
 
-func (l *lines) add(format string, of ...any) { fmt.Fprintf(l, format+"\n", of...) }
+func (l *lines) add(format string, of ...any) {
+	text := fmt.Sprintf(format, of...)
+	if l.within != "" {
+		text = l.within + strings.ReplaceAll(text, "\n", "\n"+l.within)
+	}
+	l.WriteString(text + "\n")
+}
+
+// guarded writes the fields of a record, those that only modules with counters write within
+// begin and end.
+func (l *lines) guarded(r *record, begin, end, deeper string, write func(f *field)) {
+	for i := range r.fields {
+		if f := &r.fields[i]; f.counted && l.within == "" {
+			l.add("%s", begin)
+			l.within = deeper
+		}
+		write(&r.fields[i])
+	}
+	if l.within != "" {
+		l.within = ""
+		l.add("%s", end)
+	}
+}
 
 // find gives a record by its name.
 func find(name string) *record {

@@ -131,10 +131,7 @@ func rustReader(l *lines, r *record) {
 func rustWriter(l *lines, r *record) {
 	rustStruct(l, r, "Clone, Default")
 	l.add("\nimpl Write for %s {\n    fn write(&self, out: &mut Out) {", camel(r.name))
-	for _, f := range r.fields {
-		if f.counted {
-			l.add("        if !self.%s.is_empty() {", r.counted())
-		}
+	l.guarded(r, "        if !self."+r.counted()+".is_empty() {", "        }", "    ", func(f *field) {
 		switch f.wire {
 		case numbers:
 			l.add("        out.put((self.%s.len() as u32).to_le_bytes());", f.name)
@@ -151,10 +148,7 @@ func rustWriter(l *lines, r *record) {
 		case rest:
 			l.add("        out.clipped(self.%s.as_bytes());", f.name)
 		}
-		if f.counted {
-			l.add("        }")
-		}
-	}
+	})
 	l.add("    }\n}")
 }
 

@@ -255,7 +255,7 @@ var records = []record{
 		{name: "block", wire: u8, of: "block", doc: "thinking or text"},
 		{name: "last", wire: boolean, doc: "the block ends with this piece: nothing may be held back"},
 		{name: "state", wire: section, doc: "what the piece before left"},
-		{name: "text", wire: tail, doc: "UTF-8, not escaped"},
+		{name: "text", wire: rest, doc: "UTF-8, not escaped"},
 	}},
 
 	{name: "translated", output: true, pieces: true, doc: "what request gives", fields: []field{

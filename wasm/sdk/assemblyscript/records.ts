@@ -11,20 +11,20 @@ export namespace Status {
 
 // Kinds of error; treat one you do not know as internal.
 export namespace Kind {
-  export const INTERNAL: u16 = 0;
-  export const INVALID_REQUEST: u16 = 1;
-  export const MODEL_NOT_FOUND: u16 = 2;
-  export const PATH_NOT_FOUND: u16 = 3;
-  export const UNAUTHENTICATED: u16 = 4;
-  export const INSUFFICIENT_BALANCE: u16 = 5;
-  export const RATE_LIMITED: u16 = 6;
-  export const OVERLOADED: u16 = 7;
-  export const TOO_LARGE: u16 = 8;
-  export const METHOD_NOT_ALLOWED: u16 = 9;
-  export const UNSUPPORTED_ENCODING: u16 = 10;
-  export const READ_TIMEOUT: u16 = 11;
-  export const TIMEOUT: u16 = 12;
-  export const CANCELED: u16 = 13;
+  export const INTERNAL: u16 = 0; // the node's own fault: nobody classified it
+  export const INVALID_REQUEST: u16 = 1; // a body or parameter that cannot be served
+  export const MODEL_NOT_FOUND: u16 = 2; // an unknown model, or one that the account may not use
+  export const PATH_NOT_FOUND: u16 = 3; // an unknown path
+  export const UNAUTHENTICATED: u16 = 4; // a missing or unknown key
+  export const INSUFFICIENT_BALANCE: u16 = 5; // an account whose money does not cover the request
+  export const RATE_LIMITED: u16 = 6; // an account over its limits
+  export const OVERLOADED: u16 = 7; // a node that cannot take the request now
+  export const TOO_LARGE: u16 = 8; // a body over the limit, compressed or decoded
+  export const METHOD_NOT_ALLOWED: u16 = 9; // a known path with a wrong method
+  export const UNSUPPORTED_ENCODING: u16 = 10; // a Content-Encoding or Content-Type that the node does not read
+  export const READ_TIMEOUT: u16 = 11; // a request that did not arrive in time
+  export const TIMEOUT: u16 = 12; // an answer in one piece over its wall clock
+  export const CANCELED: u16 = 13; // the client went away: nobody reads the answer
 }
 
 // What is wrong with a request; treat one you do not know as field.
@@ -42,27 +42,27 @@ export namespace Reason {
 // Kinds of event frames; skip those you do not know.
 export namespace Event {
   export const START: u8 = 0; // start of the answer
-  export const BLOCK_START: u8 = 1;
-  export const DELTA: u8 = 2;
-  export const BLOCK_STOP: u8 = 3;
+  export const BLOCK_START: u8 = 1; // a block begins; of a tool use with its id and name
+  export const DELTA: u8 = 2; // a piece of the block's text, by its kind
+  export const BLOCK_STOP: u8 = 3; // the block is done
   export const END: u8 = 4; // end of the answer
   export const ELAPSED: u8 = 6; // before the end, to modules with routes
 }
 
 // What a block holds.
 export namespace Block {
-  export const THINKING: u8 = 0;
-  export const TEXT: u8 = 1;
-  export const TOOL_USE: u8 = 2;
+  export const THINKING: u8 = 0; // what the model thinks
+  export const TEXT: u8 = 1; // what it says
+  export const TOOL_USE: u8 = 2; // a call of a tool
 }
 
 // Why an answer ended.
 export namespace Stop {
-  export const NONE: u8 = 0;
-  export const END_TURN: u8 = 1;
-  export const MAX_TOKENS: u8 = 2;
-  export const TOOL_USE: u8 = 3;
-  export const SEQUENCE: u8 = 4;
+  export const NONE: u8 = 0; // it did not end
+  export const END_TURN: u8 = 1; // the model was done
+  export const MAX_TOKENS: u8 = 2; // its tokens, or those of the context window, are spent
+  export const TOOL_USE: u8 = 3; // a tool call is to be executed
+  export const SEQUENCE: u8 = 4; // it came to a stop sequence of the request
 }
 
 // What an admission policy says.
@@ -457,14 +457,10 @@ export class Quote {
     out.i64(this.upper);
     out.i64(this.minimum);
     if (this.takes.length > 0) {
-    out.i64(this.coveredUpper);
-    }
-    if (this.takes.length > 0) {
-    out.i64(this.coveredMinimum);
-    }
-    if (this.takes.length > 0) {
-    out.u32(<u32>this.takes.length);
-    for (let i = 0; i < this.takes.length; i++) this.takes[i].write();
+      out.i64(this.coveredUpper);
+      out.i64(this.coveredMinimum);
+      out.u32(<u32>this.takes.length);
+      for (let i = 0; i < this.takes.length; i++) this.takes[i].write();
     }
   }
 }
@@ -482,8 +478,8 @@ export class Charge {
     out.u32(<u32>this.lines.length);
     for (let i = 0; i < this.lines.length; i++) this.lines[i].write();
     if (this.taken.length > 0) {
-    out.u32(<u32>this.taken.length);
-    for (let i = 0; i < this.taken.length; i++) out.i64(this.taken[i]);
+      out.u32(<u32>this.taken.length);
+      for (let i = 0; i < this.taken.length; i++) out.i64(this.taken[i]);
     }
   }
 }

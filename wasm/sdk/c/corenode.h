@@ -65,20 +65,20 @@ enum {
 
 /* kinds of error; treat one you do not know as internal */
 enum {
-	CN_INTERNAL = 0,
-	CN_INVALID_REQUEST = 1,
-	CN_MODEL_NOT_FOUND = 2,
-	CN_PATH_NOT_FOUND = 3,
-	CN_UNAUTHENTICATED = 4,
-	CN_INSUFFICIENT_BALANCE = 5,
-	CN_RATE_LIMITED = 6,
-	CN_OVERLOADED = 7,
-	CN_TOO_LARGE = 8,
-	CN_METHOD_NOT_ALLOWED = 9,
-	CN_UNSUPPORTED_ENCODING = 10,
-	CN_READ_TIMEOUT = 11,
-	CN_TIMEOUT = 12,
-	CN_CANCELED = 13,
+	CN_INTERNAL = 0, /* the node's own fault: nobody classified it */
+	CN_INVALID_REQUEST = 1, /* a body or parameter that cannot be served */
+	CN_MODEL_NOT_FOUND = 2, /* an unknown model, or one that the account may not use */
+	CN_PATH_NOT_FOUND = 3, /* an unknown path */
+	CN_UNAUTHENTICATED = 4, /* a missing or unknown key */
+	CN_INSUFFICIENT_BALANCE = 5, /* an account whose money does not cover the request */
+	CN_RATE_LIMITED = 6, /* an account over its limits */
+	CN_OVERLOADED = 7, /* a node that cannot take the request now */
+	CN_TOO_LARGE = 8, /* a body over the limit, compressed or decoded */
+	CN_METHOD_NOT_ALLOWED = 9, /* a known path with a wrong method */
+	CN_UNSUPPORTED_ENCODING = 10, /* a Content-Encoding or Content-Type that the node does not read */
+	CN_READ_TIMEOUT = 11, /* a request that did not arrive in time */
+	CN_TIMEOUT = 12, /* an answer in one piece over its wall clock */
+	CN_CANCELED = 13, /* the client went away: nobody reads the answer */
 };
 
 /* what is wrong with a request; treat one you do not know as field */
@@ -96,27 +96,27 @@ enum {
 /* kinds of event frames; skip those you do not know */
 enum {
 	CN_START = 0, /* start of the answer */
-	CN_BLOCK_START = 1,
-	CN_DELTA = 2,
-	CN_BLOCK_STOP = 3,
+	CN_BLOCK_START = 1, /* a block begins; of a tool use with its id and name */
+	CN_DELTA = 2, /* a piece of the block's text, by its kind */
+	CN_BLOCK_STOP = 3, /* the block is done */
 	CN_END = 4, /* end of the answer */
 	CN_ELAPSED = 6, /* before the end, to modules with routes */
 };
 
 /* what a block holds */
 enum {
-	CN_THINKING = 0,
-	CN_TEXT = 1,
-	CN_TOOL_USE = 2,
+	CN_THINKING = 0, /* what the model thinks */
+	CN_TEXT = 1, /* what it says */
+	CN_TOOL_USE = 2, /* a call of a tool */
 };
 
 /* why an answer ended */
 enum {
-	CN_STOP_NONE = 0,
-	CN_STOP_END_TURN = 1,
-	CN_STOP_MAX_TOKENS = 2,
-	CN_STOP_TOOL_USE = 3,
-	CN_STOP_SEQUENCE = 4,
+	CN_STOP_NONE = 0, /* it did not end */
+	CN_STOP_END_TURN = 1, /* the model was done */
+	CN_STOP_MAX_TOKENS = 2, /* its tokens, or those of the context window, are spent */
+	CN_STOP_TOOL_USE = 3, /* a tool call is to be executed */
+	CN_STOP_SEQUENCE = 4, /* it came to a stop sequence of the request */
 };
 
 /* what an admission policy says */
@@ -325,7 +325,7 @@ typedef struct {
 	int64_t covered_upper; /* the bounds if the request gets the most of every counter */
 	int64_t covered_minimum;
 	uint32_t count;
-	cn_counter takes[CN_COUNTERS_MAX]; /* in the order of the manifest; take them with cn_next_counter */
+	cn_counter takes[CN_COUNTERS_MAX]; /* in the order of the manifest */
 } cn_quote_output;
 
 /* what a request costs */
@@ -333,7 +333,7 @@ typedef struct {
 	int64_t total; /* the lines' amounts together */
 	uint32_t tier; /* which rates applied; 1 is plain */
 	uint32_t count;
-	cn_line lines[CN_LINES_MAX]; /* at most 16; take them with cn_next_line */
+	cn_line lines[CN_LINES_MAX]; /* at most 16 */
 	uint32_t taken_count;
 	int64_t taken[CN_COUNTERS_MAX]; /* what is used up of held; the rest goes back */
 } cn_charge_output;
@@ -918,14 +918,13 @@ CN_UNUSED static void cn_put_quote(const cn_quote_output *v)
 {
 	cn_put_i64(v->upper);
 	cn_put_i64(v->minimum);
-	if (v->count)
+	if (v->count) {
 		cn_put_i64(v->covered_upper);
-	if (v->count)
 		cn_put_i64(v->covered_minimum);
-	if (v->count)
-	cn_put_u32(v->count);
-	for (uint32_t i = 0; i < v->count; i++)
-		cn_put_counter(&v->takes[i]);
+		cn_put_u32(v->count);
+		for (uint32_t i = 0; i < v->count; i++)
+			cn_put_counter(&v->takes[i]);
+	}
 }
 
 CN_UNUSED static void cn_put_charge(const cn_charge_output *v)
@@ -935,10 +934,11 @@ CN_UNUSED static void cn_put_charge(const cn_charge_output *v)
 	cn_put_u32(v->count);
 	for (uint32_t i = 0; i < v->count; i++)
 		cn_put_line(&v->lines[i]);
-	if (v->taken_count)
+	if (v->taken_count) {
 		cn_put_u32(v->taken_count);
-	for (uint32_t i = 0; i < v->taken_count; i++)
-		cn_put_i64(v->taken[i]);
+		for (uint32_t i = 0; i < v->taken_count; i++)
+			cn_put_i64(v->taken[i]);
+	}
 }
 
 CN_UNUSED static void cn_put_decision(const cn_decision *v)

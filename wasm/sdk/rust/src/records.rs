@@ -19,19 +19,33 @@ pub mod status {
 
 /// Kinds of error; treat one you do not know as internal.
 pub mod kind {
+    /// The node's own fault: nobody classified it.
     pub const INTERNAL: u16 = 0;
+    /// A body or parameter that cannot be served.
     pub const INVALID_REQUEST: u16 = 1;
+    /// An unknown model, or one that the account may not use.
     pub const MODEL_NOT_FOUND: u16 = 2;
+    /// An unknown path.
     pub const PATH_NOT_FOUND: u16 = 3;
+    /// A missing or unknown key.
     pub const UNAUTHENTICATED: u16 = 4;
+    /// An account whose money does not cover the request.
     pub const INSUFFICIENT_BALANCE: u16 = 5;
+    /// An account over its limits.
     pub const RATE_LIMITED: u16 = 6;
+    /// A node that cannot take the request now.
     pub const OVERLOADED: u16 = 7;
+    /// A body over the limit, compressed or decoded.
     pub const TOO_LARGE: u16 = 8;
+    /// A known path with a wrong method.
     pub const METHOD_NOT_ALLOWED: u16 = 9;
+    /// A Content-Encoding or Content-Type that the node does not read.
     pub const UNSUPPORTED_ENCODING: u16 = 10;
+    /// A request that did not arrive in time.
     pub const READ_TIMEOUT: u16 = 11;
+    /// An answer in one piece over its wall clock.
     pub const TIMEOUT: u16 = 12;
+    /// The client went away: nobody reads the answer.
     pub const CANCELED: u16 = 13;
 }
 
@@ -59,8 +73,11 @@ pub mod reason {
 pub mod event {
     /// Start of the answer.
     pub const START: u8 = 0;
+    /// A block begins; of a tool use with its id and name.
     pub const BLOCK_START: u8 = 1;
+    /// A piece of the block's text, by its kind.
     pub const DELTA: u8 = 2;
+    /// The block is done.
     pub const BLOCK_STOP: u8 = 3;
     /// End of the answer.
     pub const END: u8 = 4;
@@ -70,17 +87,25 @@ pub mod event {
 
 /// What a block holds.
 pub mod block {
+    /// What the model thinks.
     pub const THINKING: u8 = 0;
+    /// What it says.
     pub const TEXT: u8 = 1;
+    /// A call of a tool.
     pub const TOOL_USE: u8 = 2;
 }
 
 /// Why an answer ended.
 pub mod stop {
+    /// It did not end.
     pub const NONE: u8 = 0;
+    /// The model was done.
     pub const END_TURN: u8 = 1;
+    /// Its tokens, or those of the context window, are spent.
     pub const MAX_TOKENS: u8 = 2;
+    /// A tool call is to be executed.
     pub const TOOL_USE: u8 = 3;
+    /// It came to a stop sequence of the request.
     pub const SEQUENCE: u8 = 4;
 }
 
@@ -646,14 +671,10 @@ impl Write for Quote {
         out.put(self.upper.to_le_bytes());
         out.put(self.minimum.to_le_bytes());
         if !self.takes.is_empty() {
-        out.put(self.covered_upper.to_le_bytes());
-        }
-        if !self.takes.is_empty() {
-        out.put(self.covered_minimum.to_le_bytes());
-        }
-        if !self.takes.is_empty() {
-        out.put((self.takes.len() as u32).to_le_bytes());
-        self.takes.iter().for_each(|one| one.write(out));
+            out.put(self.covered_upper.to_le_bytes());
+            out.put(self.covered_minimum.to_le_bytes());
+            out.put((self.takes.len() as u32).to_le_bytes());
+            self.takes.iter().for_each(|one| one.write(out));
         }
     }
 }
@@ -678,8 +699,8 @@ impl Write for Charge {
         out.put((self.lines.len() as u32).to_le_bytes());
         self.lines.iter().for_each(|one| one.write(out));
         if !self.taken.is_empty() {
-        out.put((self.taken.len() as u32).to_le_bytes());
-        self.taken.iter().for_each(|n| out.put(n.to_le_bytes()).nothing());
+            out.put((self.taken.len() as u32).to_le_bytes());
+            self.taken.iter().for_each(|n| out.put(n.to_le_bytes()).nothing());
         }
     }
 }
