@@ -16,7 +16,7 @@ import (
 	"github.com/ncruces/go-sqlite3"
 
 	"corenode/node/admin"
-	"corenode/node/store"
+	"corenode/node/store/sqlite"
 	"corenode/wasm/abi"
 )
 
@@ -205,7 +205,7 @@ func (c *crash) round(round int) {
 // than an answer in one piece may wait for its row, and sometimes for longer than the
 // node waits before it turns to its spill journal. midway is called in the last one.
 func stall(t *testing.T, data string, rnd *rand.Rand, dead *atomic.Bool, midway func()) {
-	db, err := sqlite3.Open(filepath.Join(data, store.DatabaseName))
+	db, err := sqlite3.Open(filepath.Join(data, sqlite.DatabaseName))
 	if err != nil {
 		t.Error(err)
 		return

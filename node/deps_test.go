@@ -27,7 +27,7 @@ var livesIn = map[string][]string{
 	"github.com/valyala/fasthttp":            {"node/server", "bench"},
 	"github.com/tetratelabs/wazero":          {"extensions/guest"},
 	"github.com/asynkron/protoactor-go":      {"actors"},
-	"github.com/ncruces/go-sqlite3":          {"node/store"},
+	"github.com/ncruces/go-sqlite3":          {"node/store/sqlite"},
 	"github.com/VictoriaMetrics/metrics":     {"node"},
 	"github.com/ebitengine/purego":           {"engine/kernel/cuda/libcuda"},
 	"github.com/spf13/cobra":                 {"node/cli", "bench"},
@@ -60,6 +60,8 @@ var inside = map[string][]string{
 	"engine/upstream":       {"engine", "engine/messages", "engine/upstream/route", "engine/upstream/wire"},
 	"engine/model":          {"engine/kernel", "engine/modelfile", "engine/kv"},
 	"wasm/abi":              {},
+	"node/store":            {"actors/account"},
+	"node/store/rules":      {"actors/account", "node/store"},
 
 	"engine/kernel/cuda/tensor": {},
 

@@ -13,6 +13,7 @@ import (
 	"corenode/actors/account"
 	"corenode/node/config"
 	"corenode/node/store"
+	"corenode/node/store/sqlite"
 	"corenode/wasm/abi"
 )
 
@@ -108,7 +109,7 @@ func TestGateways2_15_16_Drain(t *testing.T) {
 	if err := <-stopped; err != nil {
 		t.Errorf("stop: %v", err)
 	}
-	s, err := store.Open(n.cfg.DataDir)
+	s, err := sqlite.Open(n.cfg.DataDir)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -23,6 +23,7 @@ import (
 
 	"corenode/actors/account"
 	"corenode/node/store"
+	"corenode/node/store/sqlite"
 	"corenode/wasm/abi"
 )
 
@@ -487,7 +488,7 @@ func keysHashed(t *testing.T, g gateway) {
 	name := "quoted-key"
 	_, key := customerOf(t, g.n, account.Account{Name: name, Unlimited: true}, 0)
 	found := false
-	for _, file := range []string{store.DatabaseName, store.DatabaseName + "-wal"} {
+	for _, file := range []string{sqlite.DatabaseName, sqlite.DatabaseName + "-wal"} {
 		content, err := os.ReadFile(filepath.Join(g.n.cfg.DataDir, file))
 		if err != nil {
 			t.Fatal(err)

@@ -13,7 +13,8 @@ import (
 
 	"corenode/actors/account"
 	"corenode/node/store"
-	"corenode/node/store/storetest"
+	"corenode/node/store/sqlite"
+	"corenode/node/store/sqlite/sqlitetest"
 )
 
 // frailStore is a store that fails while it is told to.
@@ -86,7 +87,7 @@ func TestFailingStoreAtAChange(t *testing.T) {
 		stopped, ended := make(chan struct{}), make(chan struct{})
 		go func() { defer close(ended); k.run(stopped) }()
 		valid := func(i int) bool {
-			_, ok := k.directory.Lookup([]byte(storetest.Secret(0, i)), time.Now())
+			_, ok := k.directory.Lookup([]byte(sqlitetest.Secret(0, i)), time.Now())
 			return ok
 		}
 		f.set(func() { f.down, f.keys[1].Revoked = true, time.Now() })
@@ -139,7 +140,7 @@ func TestFailingStoreAtAChange(t *testing.T) {
 
 // keyOfA is key i of account 0, as of an account acct_a.
 func keyOfA(i int) account.Key {
-	return account.Key{ID: storetest.KeyID(0, i), AccountID: "acct_a", Hash: sha256.Sum256([]byte(storetest.Secret(0, i)))}
+	return account.Key{ID: sqlitetest.KeyID(0, i), AccountID: "acct_a", Hash: sha256.Sum256([]byte(sqlitetest.Secret(0, i)))}
 }
 
 // TestChangesAmongMany takes every verb that ends or makes a key through a store
@@ -147,10 +148,10 @@ func keyOfA(i int) account.Key {
 func TestChangesAmongMany(t *testing.T) {
 	const accounts, keysEach = 1500, 3
 	dir := t.TempDir()
-	if err := storetest.Fill(dir, accounts, keysEach); err != nil {
+	if err := sqlitetest.Fill(dir, accounts, keysEach); err != nil {
 		t.Fatal(err)
 	}
-	s, err := store.Open(dir)
+	s, err := sqlite.Open(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -165,20 +166,20 @@ func TestChangesAmongMany(t *testing.T) {
 	}
 	for a := range accounts {
 		for i := range keysEach {
-			if !valid(storetest.Secret(a, i)) {
+			if !valid(sqlitetest.Secret(a, i)) {
 				t.Fatalf("key %d of account %d is unknown", i, a)
 			}
 		}
 	}
-	revoked, err := s.RevokeKey(storetest.KeyID(7, 1))
+	revoked, err := s.RevokeKey(sqlitetest.KeyID(7, 1))
 	if err != nil {
 		t.Fatal(err)
 	}
 	k.changed(revoked.AccountID)
-	if valid(storetest.Secret(7, 1)) || !valid(storetest.Secret(7, 0)) || !valid(storetest.Secret(7, 2)) {
+	if valid(sqlitetest.Secret(7, 1)) || !valid(sqlitetest.Secret(7, 0)) || !valid(sqlitetest.Secret(7, 2)) {
 		t.Error("a revoked key, and only it, must be refused")
 	}
-	a, err := s.Account(storetest.AccountName(9))
+	a, err := s.Account(sqlitetest.AccountName(9))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -188,7 +189,7 @@ func TestChangesAmongMany(t *testing.T) {
 			t.Fatal(err)
 		}
 		k.changed(a.ID)
-		if valid(storetest.Secret(9, 0)) == disabled {
+		if valid(sqlitetest.Secret(9, 0)) == disabled {
 			t.Errorf("a key of an account that is disabled = %v", disabled)
 		}
 	}
@@ -201,7 +202,7 @@ func TestChangesAmongMany(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, i := range []int{0, accounts - 1} {
-		_, keys, err := s.AccountKeys(storetest.AccountID(i))
+		_, keys, err := s.AccountKeys(sqlitetest.AccountID(i))
 		if err != nil || len(keys) != keysEach || time.Since(keys[0].LastUsed) > time.Hour {
 			t.Errorf("account %d: %+v, %v", i, keys, err)
 		}
@@ -234,13 +235,13 @@ func BenchmarkRevoke(b *testing.B) {
 	i, commit := 0, time.Duration(0)
 	for b.Loop() {
 		from := time.Now()
-		revoked, err := s.RevokeKey(storetest.KeyID(i, 0))
+		revoked, err := s.RevokeKey(sqlitetest.KeyID(i, 0))
 		commit += time.Since(from)
 		if err != nil {
 			b.Fatal(err)
 		}
 		k.changed(revoked.AccountID)
-		if _, ok := k.directory.Lookup([]byte(storetest.Secret(i, 0)), time.Now()); ok {
+		if _, ok := k.directory.Lookup([]byte(sqlitetest.Secret(i, 0)), time.Now()); ok {
 			b.Fatal("a revoked key is valid")
 		}
 		i = (i + 1) % benchAccounts
@@ -251,12 +252,12 @@ func BenchmarkRevoke(b *testing.B) {
 const benchAccounts = 100_000
 
 // manyAccounts is the store of a benchmark.
-func manyAccounts(b *testing.B) *store.Store {
+func manyAccounts(b *testing.B) *sqlite.Store {
 	dir := b.TempDir()
-	if err := storetest.Fill(dir, benchAccounts, 3); err != nil {
+	if err := sqlitetest.Fill(dir, benchAccounts, 3); err != nil {
 		b.Fatal(err)
 	}
-	s, err := store.Open(dir)
+	s, err := sqlite.Open(dir)
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -22,13 +22,15 @@ import (
 	"corenode/node/operators"
 	"corenode/node/server"
 	"corenode/node/store"
+	"corenode/node/store/rules"
+	"corenode/node/store/sqlite"
 )
 
 // node is everything that runs.
 type node struct {
 	cfg     *config.Config
 	log     *slog.Logger
-	store   *store.Store
+	store   store.Store
 	spill   *store.Spill
 	modules *extensions.Host
 	catalog *catalog
@@ -99,7 +101,7 @@ func (n *node) open() (err error) {
 	if err := os.MkdirAll(n.cfg.DataDir, 0o700); err != nil {
 		return err
 	}
-	if n.store, err = store.Open(n.cfg.DataDir); err != nil {
+	if n.store, err = sqlite.Open(n.cfg.DataDir); err != nil {
 		return err
 	}
 	n.onClose(slog.LevelError, "close the store", n.store.Close)
@@ -111,7 +113,7 @@ func (n *node) open() (err error) {
 		return err
 	}
 	n.closers = append(n.closers, func() { n.admin.Close() })
-	if n.keyFile, err = n.store.FirstStart(); err != nil {
+	if n.keyFile, err = store.FirstStart(n.store, n.cfg.DataDir, rules.FirstAccount(time.Now())); err != nil {
 		return err
 	}
 	if n.spill, err = store.OpenSpill(n.cfg.DataDir, int64(n.cfg.Ledger.SpillBytes)); err != nil {

@@ -47,7 +47,7 @@ func (n *node) settleCrashed() error {
 		return err
 	}
 	rate := func(e *account.Entry) error { return n.rateCrashed(e, before) }
-	settled, err := n.store.SettleOpenHolds(account.Crashed, rate, func(e account.Entry, err error) {
+	settled, err := store.SettleOpenHolds(n.store, account.Crashed, rate, func(e account.Entry, err error) {
 		n.log.Error("a request that a crash left open cannot be settled", "id", e.RequestID, "account", e.AccountID,
 			"amount_nano_usd", int64(e.Amount), "error", err.Error())
 	})

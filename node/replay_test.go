@@ -13,6 +13,7 @@ import (
 
 	"corenode/actors/account"
 	"corenode/node/store"
+	"corenode/node/store/sqlite"
 	"corenode/wasm/abi"
 )
 
@@ -21,7 +22,7 @@ import (
 // Rows of a batch share pages of the write-ahead log.
 func TestReplay(t *testing.T) {
 	dir, logged := t.TempDir(), &bytes.Buffer{}
-	s, err := store.Open(dir)
+	s, err := sqlite.Open(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -58,7 +59,7 @@ func TestReplay(t *testing.T) {
 	if spill, err = store.OpenSpill(dir, 4<<20); err != nil {
 		t.Fatal(err)
 	}
-	wal := filepath.Join(dir, store.DatabaseName+"-wal")
+	wal := filepath.Join(dir, sqlite.DatabaseName+"-wal")
 	before := size(t, wal)
 	n := &node{store: s, spill: spill, log: slog.New(slog.NewTextHandler(logged, nil))}
 	if err := n.replaySpilled(); err != nil {

@@ -14,6 +14,7 @@ import (
 	flavor "corenode/engine/upstream/wire"
 	"corenode/node/config"
 	"corenode/node/store"
+	"corenode/node/store/sqlite"
 )
 
 // cachedOf asks for an answer and returns how many tokens of its prompt were cached.
@@ -120,7 +121,7 @@ func TestPeerComputesOnly(t *testing.T) {
 // peerKey makes a data folder with an account and a key of it.
 func peerKey(t *testing.T, dir string, a account.Account) (id, secret string) {
 	t.Helper()
-	s, err := store.Open(dir)
+	s, err := sqlite.Open(dir)
 	if err != nil {
 		t.Fatal(err)
 	}

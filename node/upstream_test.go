@@ -11,7 +11,7 @@ import (
 
 	"corenode/actors/account"
 	"corenode/node/config"
-	"corenode/node/store"
+	"corenode/node/store/sqlite"
 )
 
 // withUpstream makes every model of a configuration one that the servers at urls answer.
@@ -35,7 +35,7 @@ func withUpstream(t testing.TB, flavor, key string, urls ...string) func(*config
 func startPeer(t *testing.T) (n *node, base, key string) {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "data")
-	s, err := store.Open(dir)
+	s, err := sqlite.Open(dir)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -38,7 +38,7 @@ type Part struct {
 var parts = []profile.Rule{
 	{Group: "garbage collector", Prefixes: []string{"runtime.gcBgMarkWorker", "runtime.gcAssistAlloc",
 		"runtime.bgsweep", "runtime.bgscavenge", "runtime.gcStart", "runtime.(*gcWork)"}},
-	{Group: partLedger, Prefixes: []string{"corenode/node/store.", "corenode/actors/ledger.", "github.com/ncruces/go-sqlite3"}},
+	{Group: partLedger, Prefixes: []string{"corenode/node/store", "corenode/actors/ledger.", "github.com/ncruces/go-sqlite3"}},
 	{Group: "WebAssembly code of modules", Prefixes: []string{"runtime._ExternalCode"}}, // its stacks are not seen
 	{Group: "module host", Prefixes: []string{"corenode/extensions"}},
 	{Group: "request log", Prefixes: []string{"log/slog."}},

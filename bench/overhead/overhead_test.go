@@ -162,7 +162,7 @@ func TestBaseURL(t *testing.T) {
 
 func TestBreakdownDividesAllTime(t *testing.T) {
 	b := breakdownOf([]profile.Sample{
-		{Stack: []string{"syscall", "corenode/node/store.(*conn).exec", "corenode/actors/ledger.(*Writer).run"}, Nanos: 50},
+		{Stack: []string{"syscall", "corenode/node/store/sqlite.(*conn).exec", "corenode/actors/ledger.(*Writer).run"}, Nanos: 50},
 		{Stack: []string{"runtime._ExternalCode"}, Nanos: 30},
 		{Stack: []string{"x", "corenode/actors/limiter.(*Limiter).Receive"}, Nanos: 15},
 		{Stack: []string{"runtime.futex"}, Nanos: 5},

@@ -12,11 +12,12 @@ import (
 
 	"corenode/actors/account"
 	"corenode/node/store"
-	"corenode/node/store/storetest"
+	"corenode/node/store/sqlite"
+	"corenode/node/store/sqlite/sqlitetest"
 )
 
 func TestLifeOfAnAccount(t *testing.T) {
-	bothWays(t, func(t *testing.T, c *Client, node *fakeNode, s *store.Store) {
+	bothWays(t, func(t *testing.T, c *Client, node *fakeNode, s *sqlite.Store) {
 		made, err := c.CreateAccount(NewAccount{Name: "alice", Balance: Amount{USD: "12.5"}, Concurrency: 2, TokensPerMinute: 100, Models: []string{"core-1.1"}})
 		if err != nil {
 			t.Fatal(err)
@@ -61,10 +62,10 @@ func TestLifeOfAnAccount(t *testing.T) {
 func TestAccountsInPages(t *testing.T) {
 	const accounts = 2*store.HoldersMax + 5
 	dir := t.TempDir()
-	if err := storetest.Fill(dir, accounts, 1); err != nil {
+	if err := sqlitetest.Fill(dir, accounts, 1); err != nil {
 		t.Fatal(err)
 	}
-	s, err := store.Open(dir)
+	s, err := sqlite.Open(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -72,8 +73,8 @@ func TestAccountsInPages(t *testing.T) {
 	api := New(s, &fakeNode{}, nil, nil, nil)
 	c := Local(api)
 	all, err := allAccounts(c)
-	if err != nil || len(all) != accounts || all[0].Name != storetest.AccountName(0) ||
-		all[accounts-1].Name != storetest.AccountName(accounts-1) {
+	if err != nil || len(all) != accounts || all[0].Name != sqlitetest.AccountName(0) ||
+		all[accounts-1].Name != sqlitetest.AccountName(accounts-1) {
 		t.Fatalf("%d accounts, %v", len(all), err)
 	}
 	pages := 0
@@ -91,14 +92,14 @@ func TestAccountsInPages(t *testing.T) {
 		"":                         {0, accounts}, // as before there were pages
 		"limit=3":                  {0, 3},
 		"limit=3&after=customer-1": {accounts, 0},
-		"limit=2&after=" + storetest.AccountName(6):           {7, 2},
-		"after=" + storetest.AccountName(accounts-3):          {accounts - 2, 2},
-		"limit=10&after=" + storetest.AccountName(accounts-1): {accounts, 0},
+		"limit=2&after=" + sqlitetest.AccountName(6):           {7, 2},
+		"after=" + sqlitetest.AccountName(accounts-3):          {accounts - 2, 2},
+		"limit=10&after=" + sqlitetest.AccountName(accounts-1): {accounts, 0},
 	} {
 		_, _, body := api.Handle(t.Context(), "GET", Root+"/accounts", []byte(query), nil)
 		var page list[Account]
 		if err := json.Unmarshal(body, &page); err != nil || page.Data == nil || len(page.Data) != want[1] ||
-			want[1] > 0 && page.Data[0].Name != storetest.AccountName(want[0]) {
+			want[1] > 0 && page.Data[0].Name != sqlitetest.AccountName(want[0]) {
 			t.Errorf("%q: %d accounts, %v, want %d from %d", query, len(page.Data), err, want[1], want[0])
 		}
 	}

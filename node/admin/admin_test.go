@@ -19,7 +19,7 @@ import (
 	"time"
 
 	"corenode/actors/account"
-	"corenode/node/store"
+	"corenode/node/store/sqlite"
 	"corenode/wasm/abi"
 )
 
@@ -106,11 +106,11 @@ func drain(c *Client) (s Status, err error) {
 }
 
 // bothWays runs a test over a client in this process and over HTTP.
-func bothWays(t *testing.T, test func(t *testing.T, c *Client, node *fakeNode, s *store.Store)) {
+func bothWays(t *testing.T, test func(t *testing.T, c *Client, node *fakeNode, s *sqlite.Store)) {
 	for _, way := range []string{"local", "http"} {
 		t.Run(way, func(t *testing.T) {
 			dir, node := t.TempDir(), &fakeNode{}
-			s, err := store.Open(dir)
+			s, err := sqlite.Open(dir)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -129,7 +129,7 @@ func bothWays(t *testing.T, test func(t *testing.T, c *Client, node *fakeNode, s
 }
 
 func TestTopUps(t *testing.T) {
-	bothWays(t, func(t *testing.T, c *Client, node *fakeNode, s *store.Store) {
+	bothWays(t, func(t *testing.T, c *Client, node *fakeNode, s *sqlite.Store) {
 		made, err := c.CreateAccount(NewAccount{Name: "a"})
 		if err != nil {
 			t.Fatal(err)
@@ -167,7 +167,7 @@ func TestTopUps(t *testing.T) {
 }
 
 func TestKeysOfAnAccount(t *testing.T) {
-	bothWays(t, func(t *testing.T, c *Client, node *fakeNode, s *store.Store) {
+	bothWays(t, func(t *testing.T, c *Client, node *fakeNode, s *sqlite.Store) {
 		made, err := c.CreateAccount(NewAccount{Name: "a", Unlimited: true})
 		if err != nil {
 			t.Fatal(err)
@@ -198,7 +198,7 @@ func TestKeysOfAnAccount(t *testing.T) {
 }
 
 func TestDrain(t *testing.T) {
-	bothWays(t, func(t *testing.T, c *Client, node *fakeNode, s *store.Store) {
+	bothWays(t, func(t *testing.T, c *Client, node *fakeNode, s *sqlite.Store) {
 		before, err := c.Status()
 		if err != nil || before.Draining {
 			t.Errorf("%+v, %v", before, err)
@@ -213,7 +213,7 @@ func TestDrain(t *testing.T) {
 }
 
 func TestFailuresReachTheClient(t *testing.T) {
-	bothWays(t, func(t *testing.T, c *Client, node *fakeNode, s *store.Store) {
+	bothWays(t, func(t *testing.T, c *Client, node *fakeNode, s *sqlite.Store) {
 		if _, err := c.CreateAccount(NewAccount{Name: "taken"}); err != nil {
 			t.Fatal(err)
 		}
@@ -253,7 +253,7 @@ func TestFailuresReachTheClient(t *testing.T) {
 // TestNamesInPaths: an account is found by a name that URLs escape, however much
 // of it the caller did escape.
 func TestNamesInPaths(t *testing.T) {
-	bothWays(t, func(t *testing.T, c *Client, node *fakeNode, s *store.Store) {
+	bothWays(t, func(t *testing.T, c *Client, node *fakeNode, s *sqlite.Store) {
 		if _, err := c.CreateAccount(NewAccount{Name: "bob@x"}); err != nil {
 			t.Fatal(err)
 		}
@@ -273,7 +273,7 @@ func TestNamesInPaths(t *testing.T) {
 }
 
 func TestHandleRefuses(t *testing.T) {
-	s, err := store.Open(t.TempDir())
+	s, err := sqlite.Open(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -322,7 +322,7 @@ func TestHandleRefuses(t *testing.T) {
 // TestCallsLeaveALine: what changes something is told with its verb and what it
 // is about, and nothing of what was sent; a path's own words only of what exists.
 func TestCallsLeaveALine(t *testing.T) {
-	s, err := store.Open(t.TempDir())
+	s, err := sqlite.Open(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -394,7 +394,7 @@ func TestCallsLeaveALine(t *testing.T) {
 // TestBodiesThatAreRefused holds what is said of a body to the words of the
 // JSON that was sent: no name of a Go type or field.
 func TestBodiesThatAreRefused(t *testing.T) {
-	s, err := store.Open(t.TempDir())
+	s, err := sqlite.Open(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -466,7 +466,7 @@ func TestTopUpOnce(t *testing.T) {
 	dir := t.TempDir()
 	asked := TopUp{Amount: Amount{USD: "2.50"}, IdempotencyKey: "invoice-17"}
 	for range 2 {
-		s, err := store.Open(dir)
+		s, err := sqlite.Open(dir)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -507,7 +507,7 @@ func TestTopUpOnce(t *testing.T) {
 
 // TestConcurrentChangesAreNotLost changes different fields at once.
 func TestConcurrentChangesAreNotLost(t *testing.T) {
-	bothWays(t, func(t *testing.T, c *Client, node *fakeNode, s *store.Store) {
+	bothWays(t, func(t *testing.T, c *Client, node *fakeNode, s *sqlite.Store) {
 		if _, err := c.CreateAccount(NewAccount{Name: "a"}); err != nil {
 			t.Fatal(err)
 		}
@@ -529,7 +529,7 @@ func TestConcurrentChangesAreNotLost(t *testing.T) {
 
 // TestRefund takes a charge back, once, by the id of its request or of its row.
 func TestRefund(t *testing.T) {
-	bothWays(t, func(t *testing.T, c *Client, node *fakeNode, s *store.Store) {
+	bothWays(t, func(t *testing.T, c *Client, node *fakeNode, s *sqlite.Store) {
 		money := abi.Nano(1000)
 		a, err := c.CreateAccount(NewAccount{Name: "alice", Balance: Amount{NanoUSD: &money}})
 		if err != nil {

@@ -8,13 +8,13 @@ import (
 	"testing"
 
 	"corenode/node/operators"
-	"corenode/node/store"
+	"corenode/node/store/sqlite"
 )
 
 // TestRoles calls every verb with every role: who may not gets a 403 before the verb runs,
 // a viewer changes nothing, and what was tried is in the audit.
 func TestRoles(t *testing.T) {
-	s, err := store.Open(t.TempDir())
+	s, err := sqlite.Open(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -49,7 +49,7 @@ func TestRoles(t *testing.T) {
 
 // TestAudit: who changed what is kept, newest first and in pages, and nothing of a body is.
 func TestAudit(t *testing.T) {
-	bothWays(t, func(t *testing.T, c *Client, node *fakeNode, s *store.Store) {
+	bothWays(t, func(t *testing.T, c *Client, node *fakeNode, s *sqlite.Store) {
 		made, err := c.CreateAccount(NewAccount{Name: "alice"})
 		if err != nil {
 			t.Fatal(err)

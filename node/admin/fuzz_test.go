@@ -4,13 +4,13 @@ import (
 	"encoding/json"
 	"testing"
 
-	"corenode/node/store"
+	"corenode/node/store/sqlite"
 )
 
 // FuzzHandle shows that no call brings the API down, and that every answer is
 // JSON: a value, or an error that says something.
 func FuzzHandle(f *testing.F) {
-	s, err := store.Open(f.TempDir())
+	s, err := sqlite.Open(f.TempDir())
 	if err != nil {
 		f.Fatal(err)
 	}

@@ -14,7 +14,7 @@ import (
 	"corenode/extensions/capture"
 	"corenode/extensions/compare"
 	"corenode/extensions/guest"
-	"corenode/node/store"
+	"corenode/node/store/sqlite"
 	"corenode/wasm/abi"
 )
 
@@ -139,9 +139,9 @@ func (f *fakeModules) Replay(digest string, input []byte) (extensions.Charge, er
 		Lines: []extensions.Line{{Unit: "output", Tokens: in.Usage.Output, Price: f.price, Amount: amount}}}, err
 }
 
-func newModulesAPI(t *testing.T) (*Client, *fakeModules, *store.Store, account.Account) {
+func newModulesAPI(t *testing.T) (*Client, *fakeModules, *sqlite.Store, account.Account) {
 	t.Helper()
-	s, err := store.Open(t.TempDir())
+	s, err := sqlite.Open(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -239,7 +239,7 @@ func TestModuleVerbs(t *testing.T) {
 }
 
 // settle writes a charge that a module made.
-func settle(t *testing.T, s *store.Store, a account.Account, request string, amount abi.Nano, provisional bool) {
+func settle(t *testing.T, s *sqlite.Store, a account.Account, request string, amount abi.Nano, provisional bool) {
 	t.Helper()
 	in := abi.ChargeInput{Usage: abi.Usage{Output: 10}, Model: "m", Account: a.ID}
 	record := in.Append(nil)

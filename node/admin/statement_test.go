@@ -7,12 +7,12 @@ import (
 	"time"
 
 	"corenode/actors/account"
-	"corenode/node/store"
+	"corenode/node/store/sqlite"
 	"corenode/wasm/abi"
 )
 
 // spend writes what three requests of an account leave, and returns its id.
-func spend(t *testing.T, c *Client, s *store.Store) string {
+func spend(t *testing.T, c *Client, s *sqlite.Store) string {
 	t.Helper()
 	made, err := c.CreateAccount(NewAccount{Name: "alice", Balance: Amount{USD: "1"}})
 	if err != nil {
@@ -40,7 +40,7 @@ func spend(t *testing.T, c *Client, s *store.Store) string {
 }
 
 func TestStatementVerb(t *testing.T) {
-	bothWays(t, func(t *testing.T, c *Client, node *fakeNode, s *store.Store) {
+	bothWays(t, func(t *testing.T, c *Client, node *fakeNode, s *sqlite.Store) {
 		id := spend(t, c, s)
 		requests := func(query url.Values) string {
 			t.Helper()
@@ -77,7 +77,7 @@ func TestStatementVerb(t *testing.T) {
 }
 
 func TestUsageVerb(t *testing.T) {
-	bothWays(t, func(t *testing.T, c *Client, node *fakeNode, s *store.Store) {
+	bothWays(t, func(t *testing.T, c *Client, node *fakeNode, s *sqlite.Store) {
 		spend(t, c, s)
 		sums, err := c.Usage("alice", url.Values{"by": {"day,model"}, "until": {"2026-01-04T00:00:00Z"}, "limit": {"1"}})
 		if err != nil || len(sums) != 3 || sums[2].Day != "2026-01-04" || sums[2].Model != "other/model" || sums[2].Requests != 1 ||
@@ -98,7 +98,7 @@ func TestUsageVerb(t *testing.T) {
 
 func TestExplainCharge(t *testing.T) {
 	dir := t.TempDir()
-	s, err := store.Open(dir)
+	s, err := sqlite.Open(dir)
 	if err != nil {
 		t.Fatal(err)
 	}

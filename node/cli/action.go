@@ -15,6 +15,7 @@ import (
 
 	"corenode/node/admin"
 	"corenode/node/store"
+	"corenode/node/store/sqlite"
 )
 
 // dataDirFlag adds --data-dir, whose default is CORENODE_DATA_DIR or ./data.
@@ -112,7 +113,7 @@ func connect(dir string, create bool) (c *admin.Client, hangUp func() error, err
 		return nil, nil, fmt.Errorf("%s is not a data folder: start a node with it, "+
 			"make an account in it, or name another with --data-dir", dir)
 	}
-	s, openErr := store.Open(dir)
+	s, openErr := sqlite.Open(dir)
 	if errors.Is(openErr, store.ErrLocked) {
 		return nil, nil, fmt.Errorf("%w, and its admin address does not answer: %w", openErr, err)
 	}
@@ -123,7 +124,7 @@ func connect(dir string, create bool) (c *admin.Client, hangUp func() error, err
 }
 
 func hasDatabase(dir string) bool {
-	_, err := os.Stat(filepath.Join(dir, store.DatabaseName))
+	_, err := os.Stat(filepath.Join(dir, sqlite.DatabaseName))
 	return !errors.Is(err, fs.ErrNotExist)
 }
 

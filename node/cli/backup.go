@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"corenode/node/admin"
-	"corenode/node/store"
+	"corenode/node/store/sqlite"
 )
 
 func backupCommand() *cobra.Command {
@@ -46,7 +46,7 @@ requests that ran at the time of the backup held is settled at the node's start.
 		if err != nil {
 			return err
 		}
-		done, err := printed(printVerification)(store.Restore(args[0], dir))
+		done, err := printed(printVerification)(sqlite.Restore(args[0], dir))
 		if err != nil {
 			return err
 		}

@@ -16,7 +16,8 @@ import (
 
 	"corenode/node/admin"
 	"corenode/node/store"
-	"corenode/node/store/storetest"
+	"corenode/node/store/sqlite"
+	"corenode/node/store/sqlite/sqlitetest"
 )
 
 // typed runs one command line and returns what it printed.
@@ -65,7 +66,7 @@ func bothWays(t *testing.T, test func(t *testing.T, do func(line ...string) stri
 // startNode owns a folder and answers on an admin address, like a node.
 func startNode(t *testing.T, dir string) {
 	t.Helper()
-	s, err := store.Open(dir)
+	s, err := sqlite.Open(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -153,7 +154,7 @@ func TestListOfManyAccounts(t *testing.T) {
 	const accounts = 2*store.HoldersMax + 5
 	for _, count := range []int{0, accounts} {
 		dir := t.TempDir()
-		if err := storetest.Fill(dir, count, 1); err != nil {
+		if err := sqlitetest.Fill(dir, count, 1); err != nil {
 			t.Fatal(err)
 		}
 		startNode(t, dir)
@@ -166,7 +167,7 @@ func TestListOfManyAccounts(t *testing.T) {
 			t.Fatal(err)
 		}
 		all := fromJSON[[]admin.Account](t, text)
-		if len(all) != count || all == nil || count > 0 && all[count-1].Name != storetest.AccountName(count-1) {
+		if len(all) != count || all == nil || count > 0 && all[count-1].Name != sqlitetest.AccountName(count-1) {
 			t.Errorf("%d of %d accounts", len(all), count)
 		}
 		// The form is that of every other --json.
@@ -250,7 +251,7 @@ func TestNewFolderIsTold(t *testing.T) {
 
 func TestOwnedFolderThatDoesNotAnswer(t *testing.T) {
 	dir := t.TempDir()
-	s, err := store.Open(dir)
+	s, err := sqlite.Open(dir)
 	if err != nil {
 		t.Fatal(err)
 	}

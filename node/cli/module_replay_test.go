@@ -14,6 +14,7 @@ import (
 	"corenode/actors/account"
 	"corenode/extensions/check"
 	"corenode/node/store"
+	"corenode/node/store/sqlite"
 	"corenode/wasm/abi"
 	"corenode/wasm/builtin"
 )
@@ -38,7 +39,7 @@ var replayStart = time.Date(2026, 1, 30, 12, 0, 0, 0, time.UTC)
 // more than two pages of them, and sums up those of a day and, by account, all.
 func writeCharges(t *testing.T, dir string) (day replayed, all [2]replayed) {
 	t.Helper()
-	s, err := store.Open(dir)
+	s, err := sqlite.Open(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -162,7 +163,7 @@ func TestReplaySince(t *testing.T) {
 // again counts with what that came to.
 func TestReplayLeavesOut(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "data")
-	s, err := store.Open(dir)
+	s, err := sqlite.Open(dir)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -2,6 +2,7 @@ package store
 
 import (
 	"slices"
+	"time"
 
 	"corenode/actors/account"
 	"corenode/wasm/abi"
@@ -11,31 +12,6 @@ import (
 // between two of them is harmless: the rest is still open.
 const settleBatch = 1000
 
-// OpenHolds returns the hold rows that have no settlement yet, oldest first.
-// Usage is that of the last checkpoint of each, zero when there is none.
-func (s *Store) OpenHolds() ([]account.Entry, error) {
-	s.read.mu.Lock()
-	defer s.read.mu.Unlock()
-	var holds []account.Entry
-	err := s.read.each(`SELECT h.id, h.account_id, h.request_id, h.key_id, h.model, h.time, h.held, h.module_digest, h.provisional,
-			coalesce(c.input_uncached, 0), coalesce(c.cache_read, 0), coalesce(c.cache_write, 0),
-			coalesce(c.output, 0), coalesce(c.reasoning, 0)
-		FROM open_holds o JOIN ledger h ON h.id = o.hold_id LEFT JOIN ledger c ON c.id = o.checkpoint_id
-		ORDER BY h.id`, func(r row) error {
-		holds = append(holds, account.Entry{
-			ID: r.num(0), Kind: account.Hold, AccountID: r.text(1), RequestID: r.text(2), KeyID: r.text(3),
-			Model: r.text(4), Time: r.time(5), Held: abi.Nano(r.num(6)),
-			ModuleDigest: r.text(7), Provisional: r.flag(8), Usage: abi.Usage{InputUncached: r.num(9), CacheRead: r.num(10),
-				CacheWrite: r.num(11), Output: r.num(12), Reasoning: r.num(13)},
-		})
-		return nil
-	})
-	if err == nil {
-		err = s.read.withCounters(holds)
-	}
-	return holds, wrapped(err, "read open holds")
-}
-
 // SettleOpenHolds closes every open hold at its last checkpoint, for a start after a
 // crash. Nothing may be running. rate gets each settlement with its usage, the time of
 // its hold, the module that quoted it and whether that was provisional. It fills in the
@@ -44,7 +20,7 @@ func (s *Store) OpenHolds() ([]account.Entry, error) {
 // It is not called for a hold without a checkpoint, which is free. If rate has no charge
 // for a request, or the store Rejects its settlement, leftOut is called and the hold stays
 // open: one request does not stop a start. The other settlements are returned for the log.
-func (s *Store) SettleOpenHolds(reason account.Reason, rate func(*account.Entry) error, leftOut func(account.Entry, error),
+func SettleOpenHolds(s Ledger, reason account.Reason, rate func(*account.Entry) error, leftOut func(account.Entry, error),
 ) (settled []account.Entry, err error) {
 	holds, err := s.OpenHolds()
 	if err != nil {
@@ -59,11 +35,11 @@ func (s *Store) SettleOpenHolds(reason account.Reason, rate func(*account.Entry)
 			leftOut(e, err)
 			continue
 		}
-		e.Time = s.now().UTC()
+		e.Time = time.Now().UTC()
 		rated = append(rated, e)
 	}
 	for batch := range slices.Chunk(rated, settleBatch) {
-		done, err := s.appendValid(batch, leftOut)
+		done, err := appendValid(s, batch, leftOut)
 		settled = append(settled, done...)
 		if err != nil {
 			return settled, err
@@ -74,7 +50,7 @@ func (s *Store) SettleOpenHolds(reason account.Reason, rate func(*account.Entry)
 
 // appendValid appends rows in one transaction or, when one of them is
 // rejected, each in its own; it returns those that are in the ledger.
-func (s *Store) appendValid(entries []account.Entry, leftOut func(account.Entry, error)) (valid []account.Entry, err error) {
+func appendValid(s Ledger, entries []account.Entry, leftOut func(account.Entry, error)) (valid []account.Entry, err error) {
 	if err := s.Append(entries); err == nil {
 		return entries, nil
 	} else if !Rejects(err) {

@@ -9,14 +9,14 @@ import (
 	"strings"
 )
 
-// lockName is the file whose lock says who owns the folder. It is never
+// LockName is the file whose lock says who owns the folder. It is never
 // removed: removing it would let two openers lock two different files.
-const lockName = "lock"
+const LockName = "lock"
 
-// lockFolder takes the folder for this process. The kernel releases the lock
+// LockFolder takes the folder for this process. The kernel releases the lock
 // when the process ends, however it ends.
-func lockFolder(dir string) (io.Closer, error) {
-	file, err := os.OpenFile(filepath.Join(dir, lockName), os.O_RDWR|os.O_CREATE, 0o600)
+func LockFolder(dir string) (io.Closer, error) {
+	file, err := os.OpenFile(filepath.Join(dir, LockName), os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return nil, err
 	}

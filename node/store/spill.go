@@ -263,7 +263,10 @@ func (s *Spill) Damaged() []Damage {
 func (s *Spill) Reset() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return wrapped(s.reset(), "reset spill journal")
+	if err := s.reset(); err != nil {
+		return fmt.Errorf("reset spill journal: %w", err)
+	}
+	return nil
 }
 
 // reset begins a new epoch. Until that is durable the file has the old rows; the database

@@ -1,28 +1,20 @@
-// Package store keeps what a node must not lose: accounts, keys and the
-// ledger, in one SQLite database in the data folder.
+// Package store says what a node must not lose, accounts, keys and the ledger,
+// and what every place that keeps it promises. Package sqlite keeps it in the data
+// folder of one node; package postgres in a database that many nodes share. Package rules
+// has what both decide alike, and package storetest the tests that both pass. The spill
+// journal and the lock of the data folder are here: a node has both, wherever its rows are.
 //
-// One data folder is one node: Open takes an exclusive lock on the folder and
-// a second opener, in any process, gets ErrLocked. Every change is one
-// transaction and durable when the call returns (WAL, synchronous=FULL).
-//
-// The ledger is append-only; triggers refuse anything else. The balance of an
-// account is the sum of its rows. That sum and the list of open holds are kept
-// in tables of their own, changed in the transaction that adds the rows, so
-// that reading them scans no ledger.
-//
-// There is one connection for writing and one for reading, each behind its own
-// mutex: a reader never waits for a commit. All methods are safe for
-// concurrent use.
+// The ledger is append-only. The balance of an account is the sum of its rows. That sum,
+// the open holds, the sums of usage and of counters are kept in tables of their own,
+// changed in the transaction that adds the rows, so that reading them scans no ledger.
 package store
 
 import (
-	"crypto/rand"
 	"errors"
-	"fmt"
-	"io"
-	"os"
-	"path/filepath"
 	"time"
+
+	"corenode/actors/account"
+	"corenode/wasm/abi"
 )
 
 var (
@@ -46,120 +38,132 @@ var (
 // the store: asking again will not help.
 func Rejects(err error) bool { return errors.Is(err, ErrInvalid) || errors.Is(err, ErrNotFound) }
 
-// DatabaseName is the database file in the data folder.
-const DatabaseName = "corenode.db"
+// Store keeps accounts, keys and the ledger. Every change is one transaction and durable
+// when the call returns. All methods are safe for concurrent use.
+type Store interface {
+	Accounts
+	Keys
+	Ledger
 
-// Store is an open data folder.
-type Store struct {
-	dir   string
-	lock  io.Closer
-	write *conn
-	read  *conn
-	now   func() time.Time // replaced by tests only
+	// Secret returns 32 random bytes that stay the same for the life of the store.
+	// They are made at the first call for a name.
+	Secret(name string) ([]byte, error)
+	// KeptPrices are those that KeepPrices was given last, by model; none when it never was.
+	KeptPrices() (map[string]abi.Prices, error)
+	// KeepPrices keeps the prices at which the holds from now on are made.
+	KeepPrices(map[string]abi.Prices) error
+	// DefaultMade says whether there is, or ever was, the account that a first start makes.
+	DefaultMade() (bool, error)
+	// MakeDefault makes that account with its key, once in the life of the store. made is
+	// false when another did it before.
+	MakeDefault(First) (made bool, err error)
+	// Audit adds a row. Its ID and time are given here.
+	Audit(AuditRow) error
+	// Audited returns a page of the audit, newest first: of an operator unless that is empty,
+	// with an ID below before unless that is 0.
+	Audited(operator string, before int64, limit int) ([]AuditRow, error)
+	// Verify proves the ledger. It reads one consistent state beside running nodes and
+	// holds up nobody.
+	Verify() (Verification, error)
+	// Backup writes a consistent copy to a new file, where the store can.
+	Backup(path string) error
+	// Close waits for the calls that run. Later calls give ErrClosed. It is safe to call twice.
+	Close() error
 }
 
-// Open locks the data folder, creating it (0700) when absent, and brings its
-// database up to the schema of this binary.
-func Open(dir string) (*Store, error) {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, fmt.Errorf("open store: %w", err)
-	}
-	lock, err := lockFolder(dir)
-	if err != nil {
-		return nil, fmt.Errorf("open store: %w", err)
-	}
-	s := &Store{dir: dir, lock: lock, now: time.Now}
-	if err := s.connect(filepath.Join(dir, DatabaseName)); err != nil {
-		s.Close()
-		return nil, fmt.Errorf("open store %s: %w", dir, err)
-	}
-	return s, nil
+// Accounts are who is limited and billed.
+type Accounts interface {
+	// CreateAccount stores a new account with a fresh ID and creation time; an
+	// initial balance other than 0 becomes a top-up row in the same transaction.
+	CreateAccount(a account.Account, initial abi.Nano) (account.Account, error)
+	// UpdateAccount replaces everything of the account with that ID but its ID,
+	// creation time and money.
+	UpdateAccount(account.Account) error
+	// Holders returns a page of the accounts by name: those whose name is above
+	// after, which is the last one of the page before. limit is 1 to HoldersMax.
+	Holders(after string, limit int) ([]Holder, error)
+	// Account finds an account by its ID or its name, or gives ErrNotFound.
+	Account(idOrName string) (account.Account, error)
+	// TopUp adds money to an account, or takes it for a negative amount, and
+	// returns the new balance. The same idempotency key (empty = none) with the
+	// same account and amount does it once; with others it is ErrIdempotencyMismatch.
+	TopUp(accountID string, amount abi.Nano, note, idempotencyKey string) (abi.Nano, error)
+	// Balance returns the sum of the account's rows and what its open holds reserve.
+	Balance(accountID string) (balance, held abi.Nano, err error)
+	// Counters returns what an account used of counters and what its open holds have of
+	// them, in the periods from account.OldestPeriod on, the latest last.
+	Counters(accountID string) ([]account.CounterUse, error)
 }
 
-// connect opens both connections; the writer migrates before the reader looks.
-func (s *Store) connect(path string) error {
-	if err := makeFiles(path); err != nil {
-		return err
-	}
-	var err error
-	if s.write, err = dial(path, writerPragmas); err != nil {
-		return err
-	}
-	if err := s.write.migrate(migrations()); err != nil {
-		return err
-	}
-	s.read, err = dial(path, readerPragmas)
-	return err
+// Keys are secrets that act for accounts; only their hashes are kept.
+type Keys interface {
+	// CreateKey makes a key that acts for an account within limits until expires (zero =
+	// for ever) and returns its secret, which is stored nowhere.
+	CreateKey(accountID string, limits account.KeyLimits, expires time.Time) (account.Key, string, error)
+	// UpdateKey replaces the limits of a key and returns it as it is then.
+	UpdateKey(id string, limits account.KeyLimits) (account.Key, error)
+	// Key finds a key by its ID, or gives ErrNotFound.
+	Key(id string) (account.Key, error)
+	// KeysCharged returns what was charged to each key of an account that has a budget, in the
+	// calendar month of a time, UTC.
+	KeysCharged(accountID string, at time.Time) ([]account.KeyUse, error)
+	// Keys returns the keys of an account, oldest first; of all accounts for "".
+	Keys(accountID string) ([]account.Key, error)
+	// RevokeKey ends a key now and returns it. Revoking it again changes nothing.
+	RevokeKey(id string) (account.Key, error)
+	// TouchKeys records when keys were last used. It is coarse: call it every
+	// minute or so with what was seen, some hundred keys at a time: it is one
+	// transaction, and ledger rows may wait for it. Keys that do not exist are skipped,
+	// and a time never moves back.
+	TouchKeys(used map[string]time.Time) error
+	// Scan visits all accounts and then all keys that are not revoked, of one
+	// moment, for the index that authenticates requests without the store. Others
+	// who read may wait for it, and what it visits must not call the store.
+	Scan(visitAccount func(account.Account) error, visitKey func(account.Key) error) error
+	// AccountKeys returns an account and all its keys, of one moment, or ErrNotFound.
+	AccountKeys(id string) (account.Account, []account.Key, error)
 }
 
-// makeFiles makes the files that SQLite would make readable for everyone.
-func makeFiles(path string) error {
-	for _, suffix := range []string{"", "-wal", "-shm"} {
-		file, err := os.OpenFile(path+suffix, os.O_RDWR|os.O_CREATE, 0o600)
-		if err != nil {
-			return err
-		}
-		if err := file.Close(); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// Close waits for the call that runs, then releases the database and the
-// folder. Later calls give ErrClosed. It is safe to call twice.
-func (s *Store) Close() error {
-	var errs []error
-	for _, c := range []*conn{s.read, s.write} { // the writer last: it checkpoints the WAL
-		if c != nil {
-			errs = append(errs, c.close())
-		}
-	}
-	if s.lock != nil {
-		errs = append(errs, s.lock.Close())
-		s.lock = nil
-	}
-	return errors.Join(errs...)
-}
-
-// Dir returns the data folder.
-func (s *Store) Dir() string { return s.dir }
-
-// Secret returns 32 random bytes that stay the same for the life of the data
-// folder. They are made at the first call for a name.
-func (s *Store) Secret(name string) ([]byte, error) {
-	fresh := make([]byte, 32)
-	rand.Read(fresh)
-	setting := "secret:" + name
-	var secret []byte
-	err := s.write.transaction(func() error {
-		err := s.write.exec(`INSERT INTO settings (name, value) VALUES (?, ?) ON CONFLICT DO NOTHING`, setting, fresh)
-		if err != nil {
-			return err
-		}
-		return s.write.each(`SELECT value FROM settings WHERE name = ?`, func(r row) error {
-			secret = r.blob(0)
-			return nil
-		}, setting)
-	})
-	return secret, wrapped(err, "read secret %q", name)
-}
-
-// wrapped adds to an error what was attempted. Without an error it is nil.
-func wrapped(err error, attempt string, args ...any) error {
-	if err == nil {
-		return nil
-	}
-	return fmt.Errorf("%s: %w", fmt.Sprintf(attempt, args...), err)
-}
-
-// only returns the one thing that a query finds, or ErrNotFound.
-func only[T any](found []T, err error) (one T, _ error) {
-	if err == nil && len(found) == 0 {
-		err = ErrNotFound
-	}
-	if err != nil {
-		return one, err
-	}
-	return found[0], nil
+// Ledger is what requests and operators did to money.
+type Ledger interface {
+	// Append adds ledger rows in one durable transaction: all of them or, with an
+	// error, none. It sets the ID of each entry.
+	//
+	// A second hold or a second settlement of a request changes nothing and gets
+	// the ID of the first, so a batch whose outcome is unknown can be appended
+	// again. A settlement closes the open hold of its request; one without a hold
+	// is charged all the same, because money that was spent must not be lost. A
+	// checkpoint or a hold of a settled request is kept and means nothing.
+	//
+	// A refund gets its amount here: what its settlement and a re-rating charged
+	// together. A second one changes nothing and gets the ID of the first.
+	//
+	// An entry of an unknown account is ErrNotFound. One that breaks a rule of its kind (a
+	// settlement that credits, usage below zero) or that does not fit the balance is
+	// ErrInvalid.
+	Append([]account.Entry) error
+	// OpenHolds returns the hold rows that have no settlement yet, oldest first.
+	// Usage is that of the last checkpoint of each, zero when there is none.
+	OpenHolds() ([]account.Entry, error)
+	// Entries returns one page of ledger rows. Who reads page behind page misses none.
+	Entries(Query) ([]account.Entry, error)
+	// Statement returns a page of rows. next is After of the page behind it, 0 when there is
+	// none: a page may have few rows, or none, and still not be the last.
+	Statement(StatementQuery) (page []account.Entry, next int64, err error)
+	// Request returns the rows of a request that are found by it: its hold, its settlement,
+	// and the adjustments of that.
+	Request(id string) ([]account.Entry, error)
+	// Usage returns a page of sums in the order of day, model and key.
+	Usage(UsageQuery) ([]UsageSum, error)
+	// Settlement finds a charge by the id of its row or of its request.
+	Settlement(ref string) (account.Entry, error)
+	// Provisional returns settlements that were charged provisionally and have neither
+	// a re-rating nor a refund yet, oldest first, with an id above after, at most EntriesMax.
+	Provisional(after int64) ([]account.Entry, error)
+	// Adjust appends a re-rating unless its settlement has one, or a refund: a charge is
+	// rated again once, however often that is asked for. done says whether it did.
+	Adjust(account.Entry) (done bool, err error)
+	// Refund takes back all that a settlement charged, and returns the row. done is
+	// false when that was done before: then it is the row of that time.
+	Refund(settlement account.Entry, note string) (e account.Entry, done bool, err error)
 }

@@ -7,8 +7,8 @@ import (
 	"os"
 )
 
-// syncFolder makes durable which names a folder has.
-func syncFolder(dir string) error {
+// SyncFolder makes durable which names a folder has.
+func SyncFolder(dir string) error {
 	f, err := os.Open(dir)
 	if err != nil {
 		return err

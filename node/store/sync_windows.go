@@ -1,5 +1,5 @@
 package store
 
-// syncFolder does nothing: Windows refuses to sync a folder, whose names its
+// SyncFolder does nothing: Windows refuses to sync a folder, whose names its
 // file system keeps in a log of its own.
-func syncFolder(string) error { return nil }
+func SyncFolder(string) error { return nil }

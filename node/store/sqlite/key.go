@@ -1,9 +1,6 @@
-package store
+package sqlite
 
 import (
-	"crypto/rand"
-	"crypto/sha256"
-	"encoding/base64"
 	"errors"
 	"fmt"
 	"slices"
@@ -12,26 +9,21 @@ import (
 	"github.com/ncruces/go-sqlite3"
 
 	"corenode/actors/account"
+	"corenode/node/store"
+	"corenode/node/store/rules"
 	"corenode/wasm/abi"
 )
 
 const keyColumns = `id, account_id, hash, hint, created, expires, revoked, last_used, models, tokens_per_minute, budget`
 
-// hintBytes is how much of a secret a list may show: "sk-" and 24 of its 256 bits.
-const hintBytes = 7
-
 // CreateKey makes a key that acts for an account within limits until expires (zero = for
 // ever) and returns its secret, which is stored nowhere.
 func (s *Store) CreateKey(accountID string, limits account.KeyLimits, expires time.Time) (account.Key, string, error) {
 	now := s.now()
-	if err := checkKeyLimits(limits); err != nil {
+	if err := errors.Join(rules.KeyLimits(limits), rules.Expiry(expires, now)); err != nil {
 		return account.Key{}, "", fmt.Errorf("create key: %w", err)
 	}
-	if !expires.IsZero() && (expires.Before(now) || expires.Year() > 2261) {
-		return account.Key{}, "", fmt.Errorf("create key: %w: it expires at %s, want a time between now and the year 2261",
-			ErrInvalid, expires.Format(time.RFC3339))
-	}
-	key, secret := newKey(accountID, now, expires)
+	key, secret := rules.NewKey(accountID, now, expires)
 	key.KeyLimits = limits
 	err := s.write.transaction(func() error { return s.write.insertKey(key) })
 	if err != nil {
@@ -40,31 +32,21 @@ func (s *Store) CreateKey(accountID string, limits account.KeyLimits, expires ti
 	return key, secret, nil
 }
 
-func newKey(accountID string, now, expires time.Time) (account.Key, string) {
-	var random [32]byte
-	rand.Read(random[:])
-	secret := "sk-" + base64.RawURLEncoding.EncodeToString(random[:])
-	return account.Key{
-		ID: newID("key_"), AccountID: accountID, Hash: sha256.Sum256([]byte(secret)), Hint: secret[:hintBytes],
-		Created: now.UTC(), Expires: expires,
-	}, secret
-}
-
 func (c *conn) insertKey(k account.Key) error {
 	err := c.exec(`INSERT INTO keys (`+keyColumns+`) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
 		k.ID, k.AccountID, k.Hash[:], k.Hint, k.Created, k.Expires, k.Revoked, k.LastUsed,
-		modelsText(k.Models), k.TokensPerMinute, int64(k.Budget))
+		rules.ModelsText(k.Models), k.TokensPerMinute, int64(k.Budget))
 	return unknownAccount(err, k.AccountID)
 }
 
 // UpdateKey replaces the limits of a key and returns it as it is then.
 func (s *Store) UpdateKey(id string, limits account.KeyLimits) (key account.Key, err error) {
-	if err := checkKeyLimits(limits); err != nil {
+	if err := rules.KeyLimits(limits); err != nil {
 		return key, fmt.Errorf("update key: %w", err)
 	}
 	err = s.write.transaction(func() error {
 		err := s.write.exec(`UPDATE keys SET models = ?, tokens_per_minute = ?, budget = ? WHERE id = ?`,
-			modelsText(limits.Models), limits.TokensPerMinute, int64(limits.Budget), id)
+			rules.ModelsText(limits.Models), limits.TokensPerMinute, int64(limits.Budget), id)
 		if err != nil {
 			return err
 		}
@@ -85,9 +67,7 @@ func (s *Store) Key(id string) (account.Key, error) {
 // KeysCharged returns what was charged to each key of an account that has a budget, in the
 // calendar month of a time, UTC.
 func (s *Store) KeysCharged(accountID string, at time.Time) (all []account.KeyUse, err error) {
-	at = at.UTC()
-	first := time.Date(at.Year(), at.Month(), 1, 0, 0, 0, 0, time.UTC)
-	from, to := fromTime(first)/day, fromTime(first.AddDate(0, 1, 0))/day
+	from, to := rules.Month(at)
 	s.read.mu.Lock()
 	defer s.read.mu.Unlock()
 	found, err := s.read.number(`SELECT count(*) FROM keys WHERE account_id = ? AND budget > 0`, accountID)
@@ -100,18 +80,6 @@ func (s *Store) KeysCharged(accountID string, at time.Time) (all []account.KeyUs
 		}, accountID, from, to)
 	}
 	return all, wrapped(err, "charges of the keys of %q", accountID)
-}
-
-// checkKeyLimits reports everything about limits that cannot be stored.
-func checkKeyLimits(l account.KeyLimits) error {
-	err := checkModels(l.Models)
-	if l.TokensPerMinute < 0 {
-		err = errors.Join(err, fmt.Errorf("%w: tokens per minute %d: want 0 (no limit) or more", ErrInvalid, l.TokensPerMinute))
-	}
-	if l.Budget < 0 || l.Budget > AmountMax {
-		err = errors.Join(err, fmt.Errorf("%w: budget %d nano-dollars: want 0 (no limit) to %d", ErrInvalid, l.Budget, AmountMax))
-	}
-	return err
 }
 
 // Keys returns the keys of an account, oldest first; of all accounts for "".
@@ -192,7 +160,7 @@ func (c *conn) keys(where string, args ...any) (all []account.Key, err error) {
 
 func (c *conn) eachKey(visit func(account.Key) error, where string, args ...any) error {
 	var hash []byte
-	models := modelLists{}
+	models := rules.ModelLists{}
 	return c.each(`SELECT `+keyColumns+` FROM keys `+where, func(r row) error {
 		k := account.Key{
 			ID: r.text(0), AccountID: r.text(1), Hint: r.text(3),
@@ -202,8 +170,8 @@ func (c *conn) eachKey(visit func(account.Key) error, where string, args ...any)
 		copy(k.Hash[:], hash)
 		k.TokensPerMinute, k.Budget = r.num(9), abi.Nano(r.num(10))
 		var err error
-		if k.Models, err = models.read(r.text(8)); err != nil {
-			return fmt.Errorf("key %s: models: %w", k.ID, err)
+		if k.Models, err = models.Of(k.ID, r.text(8)); err != nil {
+			return err
 		}
 		return visit(k)
 	}, args...)
@@ -212,7 +180,7 @@ func (c *conn) eachKey(visit func(account.Key) error, where string, args ...any)
 // unknownAccount turns a broken reference into ErrNotFound.
 func unknownAccount(err error, accountID string) error {
 	if errors.Is(err, sqlite3.CONSTRAINT_FOREIGNKEY) {
-		return fmt.Errorf("account %q: %w", accountID, ErrNotFound)
+		return fmt.Errorf("account %q: %w", accountID, store.ErrNotFound)
 	}
 	return err
 }

@@ -1,13 +1,15 @@
-package store
+package sqlite
 
 import (
 	"errors"
 	"fmt"
-	"math"
 	"sync"
 	"time"
 
 	"github.com/ncruces/go-sqlite3"
+
+	"corenode/node/store"
+	"corenode/node/store/rules"
 )
 
 // writerPragmas make a commit durable before it returns. The 16 MiB cache
@@ -101,7 +103,7 @@ func (c *conn) prepare(text string) (*statement, error) {
 		return s, nil
 	}
 	if c.stmts == nil {
-		return nil, ErrClosed
+		return nil, store.ErrClosed
 	}
 	sql, _, err := c.db.PrepareFlags(text, sqlite3.PREPARE_PERSISTENT)
 	if err != nil {
@@ -207,7 +209,7 @@ func (s *statement) bind(i int, v any) {
 	case bool:
 		s.num(i, fromBool(v))
 	case time.Time:
-		s.num(i, fromTime(v))
+		s.num(i, rules.FromTime(v))
 	case []byte:
 		s.blob(i, v)
 	default:
@@ -241,28 +243,7 @@ func (r row) num(i int) int64      { return r.sql.ColumnInt64(i) }
 func (r row) text(i int) string    { return r.sql.ColumnText(i) }
 func (r row) flag(i int) bool      { return r.num(i) != 0 }
 func (r row) blob(i int) []byte    { return r.sql.ColumnBlob(i, nil) }
-func (r row) time(i int) time.Time { return toTime(r.num(i)) }
-
-// fromTime gives the stored form of a time: Unix nanoseconds, 0 for never.
-// Times beyond what 64 bits reach (years 1678 to 2262) become the nearest.
-func fromTime(t time.Time) int64 {
-	switch {
-	case t.IsZero():
-		return 0
-	case t.Year() > 2261:
-		return math.MaxInt64
-	case t.Year() < 1679:
-		return math.MinInt64
-	}
-	return t.UnixNano()
-}
-
-func toTime(ns int64) time.Time {
-	if ns == 0 {
-		return time.Time{}
-	}
-	return time.Unix(0, ns).UTC()
-}
+func (r row) time(i int) time.Time { return rules.ToTime(r.num(i)) }
 
 func fromBool(b bool) int64 {
 	if b {

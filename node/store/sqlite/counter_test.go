@@ -1,4 +1,4 @@
-package store
+package sqlite
 
 import (
 	"errors"
@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"corenode/actors/account"
+	"corenode/node/store"
 	"corenode/wasm/abi"
 )
 
@@ -92,7 +93,7 @@ func TestCounters(t *testing.T) {
 	if err := again.Append([]account.Entry{checkpoint}); err != nil {
 		t.Fatal(err)
 	}
-	settled, err := again.SettleOpenHolds(account.Crashed, rate, func(account.Entry, error) { t.Error("left out") })
+	settled, err := store.SettleOpenHolds(again, account.Crashed, rate, func(account.Entry, error) { t.Error("left out") })
 	if err != nil || len(settled) != 1 {
 		t.Fatal(settled, err)
 	}
@@ -121,7 +122,7 @@ func TestBadCounters(t *testing.T) {
 		"more back than was taken":  {Kind: account.Adjustment, Settles: 2, Counters: tokens(-1)},
 	} {
 		e.AccountID, e.RequestID, e.Time = a.ID, "r", time.Now()
-		if err := s.Append([]account.Entry{charged(a.ID, "other", true), e}); !Rejects(err) || errors.Is(err, ErrClosed) {
+		if err := s.Append([]account.Entry{charged(a.ID, "other", true), e}); !store.Rejects(err) || errors.Is(err, store.ErrClosed) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

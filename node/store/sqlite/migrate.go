@@ -1,10 +1,12 @@
-package store
+package sqlite
 
 import (
 	"embed"
 	"fmt"
 	"io/fs"
 	"slices"
+
+	"corenode/node/store"
 )
 
 //go:embed migrations/*.sql
@@ -37,7 +39,7 @@ func (c *conn) migrate(scripts []string) error {
 		return err
 	}
 	if version > int64(len(scripts)) {
-		return fmt.Errorf("%w: its schema is version %d, this binary knows %d", ErrNewerSchema, version, len(scripts))
+		return fmt.Errorf("%w: its schema is version %d, this binary knows %d", store.ErrNewerSchema, version, len(scripts))
 	}
 	for ; version < int64(len(scripts)); version++ {
 		err := c.transaction(func() error {

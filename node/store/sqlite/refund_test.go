@@ -1,4 +1,4 @@
-package store
+package sqlite
 
 import (
 	"errors"
@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"corenode/actors/account"
+	"corenode/node/store"
 	"corenode/wasm/abi"
 )
 
@@ -47,7 +48,7 @@ func TestRefund(t *testing.T) {
 		t.Fatal(err)
 	}
 	var refunds []abi.Nano
-	rows, _, err := s.Statement(StatementQuery{AccountID: a.ID})
+	rows, _, err := s.Statement(store.StatementQuery{AccountID: a.ID})
 	for _, e := range rows {
 		if !e.Refund {
 			continue
@@ -93,7 +94,7 @@ func TestRefundOfNothing(t *testing.T) {
 	withModule, settlement := refundOf(a.ID, "one"), charged(a.ID, "two", false)
 	withModule.ModuleDigest, settlement.Refund = "sha256:aa", true
 	for _, e := range []account.Entry{refundOf(a.ID, "nobody"), refundOf(b.ID, "one"), refundOf(a.ID, ""), withModule, settlement} {
-		if err := s.Append([]account.Entry{e}); !Rejects(err) || !errors.Is(err, ErrInvalid) {
+		if err := s.Append([]account.Entry{e}); !store.Rejects(err) || !errors.Is(err, store.ErrInvalid) {
 			t.Errorf("%+v: %v", e, err)
 		}
 	}

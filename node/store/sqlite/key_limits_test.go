@@ -1,4 +1,4 @@
-package store
+package sqlite
 
 import (
 	"errors"
@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"corenode/actors/account"
+	"corenode/node/store"
+	"corenode/node/store/rules"
 	"corenode/wasm/abi"
 )
 
@@ -28,15 +30,15 @@ func TestKeyLimitsAreKept(t *testing.T) {
 	if _, err := s.UpdateKey(key.ID, first); err != nil {
 		t.Fatal(err)
 	}
-	for _, bad := range []account.KeyLimits{{Models: []string{""}}, {TokensPerMinute: -1}, {Budget: -1}, {Budget: AmountMax + 1}} {
-		if _, _, err := s.CreateKey(a.ID, bad, time.Time{}); !errors.Is(err, ErrInvalid) {
+	for _, bad := range []account.KeyLimits{{Models: []string{""}}, {TokensPerMinute: -1}, {Budget: -1}, {Budget: rules.AmountMax + 1}} {
+		if _, _, err := s.CreateKey(a.ID, bad, time.Time{}); !errors.Is(err, store.ErrInvalid) {
 			t.Errorf("a key with %+v: %v", bad, err)
 		}
-		if _, err := s.UpdateKey(key.ID, bad); !errors.Is(err, ErrInvalid) {
+		if _, err := s.UpdateKey(key.ID, bad); !errors.Is(err, store.ErrInvalid) {
 			t.Errorf("a change to %+v: %v", bad, err)
 		}
 	}
-	if _, err := s.UpdateKey("key_no", second); !errors.Is(err, ErrNotFound) {
+	if _, err := s.UpdateKey("key_no", second); !errors.Is(err, store.ErrNotFound) {
 		t.Errorf("a change of no key: %v", err)
 	}
 	s.Close()
@@ -48,7 +50,7 @@ func TestKeyLimitsAreKept(t *testing.T) {
 	if _, keys, err := scanned(s); err != nil || len(keys) != 1 || !reflect.DeepEqual(keys[0].KeyLimits, first) {
 		t.Errorf("scanned %+v, %v", keys, err)
 	}
-	if _, err := s.Key("key_no"); !errors.Is(err, ErrNotFound) {
+	if _, err := s.Key("key_no"); !errors.Is(err, store.ErrNotFound) {
 		t.Errorf("no key: %v", err)
 	}
 }

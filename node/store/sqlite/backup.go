@@ -1,4 +1,4 @@
-package store
+package sqlite
 
 import (
 	"encoding/binary"
@@ -8,6 +8,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+
+	"corenode/node/store"
 )
 
 // Backup writes a consistent copy of the database to a new file, readable by
@@ -15,7 +17,7 @@ import (
 // when Backup returns; with an error there is none.
 func (s *Store) Backup(path string) (err error) {
 	if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("%w: the backup %s exists already", ErrInvalid, path)
+		return fmt.Errorf("%w: the backup %s exists already", store.ErrInvalid, path)
 	}
 	part := path + ".part"
 	file, err := os.OpenFile(part, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
@@ -34,7 +36,7 @@ func (s *Store) Backup(path string) (err error) {
 		err = os.Rename(part, path)
 	}
 	if err == nil {
-		err = syncFolder(filepath.Dir(path))
+		err = store.SyncFolder(filepath.Dir(path))
 	}
 	return wrapped(err, "backup")
 }
@@ -55,11 +57,11 @@ func (s *Store) copyInto(path string) error {
 // one, nor a part of one; what the backup says is proved before it counts. Copy
 // and proof have a folder of their own: until they are done there is nothing
 // under the database's name, and what was in the data folder stays untouched.
-func Restore(backup, dir string) (v Verification, err error) {
+func Restore(backup, dir string) (v store.Verification, err error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return v, fmt.Errorf("restore: %w", err)
 	}
-	lock, err := lockFolder(dir)
+	lock, err := store.LockFolder(dir)
 	if err != nil {
 		return v, fmt.Errorf("restore: %w", err)
 	}
@@ -83,7 +85,7 @@ func Restore(backup, dir string) (v Verification, err error) {
 		return v, fmt.Errorf("restore %s: %w", backup, err)
 	}
 	if err = os.Rename(path, filepath.Join(dir, DatabaseName)); err == nil {
-		err = syncFolder(dir)
+		err = store.SyncFolder(dir)
 	}
 	return v, wrapped(err, "restore")
 }
@@ -94,7 +96,7 @@ func wantNoDatabase(dir string) error {
 	for _, suffix := range []string{"", "-wal", "-shm", "-journal"} {
 		path := filepath.Join(dir, DatabaseName+suffix)
 		if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
-			return fmt.Errorf("%w: %s exists: move %s* away first", ErrInvalid, path, DatabaseName)
+			return fmt.Errorf("%w: %s exists: move %s* away first", store.ErrInvalid, path, DatabaseName)
 		}
 	}
 	return nil
@@ -120,28 +122,28 @@ func wantBackup(path string) error {
 	if _, err := file.ReadAt(head, 0); err != nil && !errors.Is(err, io.EOF) {
 		return err
 	} else if err != nil || string(head[:len(headerMagic)]) != headerMagic {
-		return fmt.Errorf("%w: it is not a database", ErrInvalid)
+		return fmt.Errorf("%w: it is not a database", store.ErrInvalid)
 	}
 	if head[headerJournal] == 2 {
 		return fmt.Errorf("%w: it is copied from a data folder, and its newest rows may be in %s-wal: put both files into a folder "+
-			"of their own, and restore what corenode backup FILE --data-dir FOLDER makes of them", ErrInvalid, DatabaseName)
+			"of their own, and restore what corenode backup FILE --data-dir FOLDER makes of them", store.ErrInvalid, DatabaseName)
 	}
 	if binary.BigEndian.Uint32(head[headerSchema:]) == 0 {
-		return fmt.Errorf("%w: it is a database, but not of corenode backup", ErrInvalid)
+		return fmt.Errorf("%w: it is a database, but not of corenode backup", store.ErrInvalid)
 	}
 	return nil
 }
 
 // prove brings the database of a folder up to the schema of this binary and
 // verifies it. When it returns without an error, all of it is in its one file, on disk.
-func prove(dir string) (v Verification, err error) {
+func prove(dir string) (v store.Verification, err error) {
 	s, err := Open(dir)
 	if err != nil {
 		return v, err
 	}
 	v, err = s.Verify()
 	if err == nil && len(v.Findings) > 0 {
-		err = fmt.Errorf("%w: the backup has %d faults, the first: %s", ErrInvalid, len(v.Findings), v.Findings[0])
+		err = fmt.Errorf("%w: the backup has %d faults, the first: %s", store.ErrInvalid, len(v.Findings), v.Findings[0])
 	}
 	if err = errors.Join(err, s.Close()); err != nil {
 		return v, err

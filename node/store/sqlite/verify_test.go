@@ -1,4 +1,4 @@
-package store
+package sqlite
 
 import (
 	"crypto/sha256"
@@ -15,6 +15,7 @@ import (
 	"github.com/ncruces/go-sqlite3"
 
 	"corenode/actors/account"
+	"corenode/node/store"
 	"corenode/wasm/abi"
 )
 
@@ -139,7 +140,7 @@ func TestBackupAndRestore(t *testing.T) {
 	if info, err := os.Stat(file); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("the backup's mode is %v, %v", info.Mode(), err)
 	}
-	if err := s.Backup(file); !errors.Is(err, ErrInvalid) {
+	if err := s.Backup(file); !errors.Is(err, store.ErrInvalid) {
 		t.Errorf("over an existing file: %v", err)
 	}
 	// What comes after the backup is not in it.
@@ -151,7 +152,7 @@ func TestBackupAndRestore(t *testing.T) {
 	if err != nil || v.Rows != 10 {
 		t.Fatalf("restored %+v, %v", v, err)
 	}
-	if _, err := Restore(file, dir); !errors.Is(err, ErrInvalid) {
+	if _, err := Restore(file, dir); !errors.Is(err, store.ErrInvalid) {
 		t.Errorf("into a folder that has a database: %v", err)
 	}
 	again, err := Open(dir)
@@ -206,7 +207,7 @@ func wantFiles(t *testing.T, dir string, want ...string) {
 	}
 	var got []string
 	for _, e := range entries {
-		if e.Name() != lockName {
+		if e.Name() != store.LockName {
 			got = append(got, e.Name())
 		}
 	}
@@ -225,7 +226,7 @@ func TestRestoreBesideWhatIsLeft(t *testing.T) {
 		if err := os.WriteFile(left, []byte("rows"), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := Restore(file, dir); !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), "move corenode.db* away first") {
+		if _, err := Restore(file, dir); !errors.Is(err, store.ErrInvalid) || !strings.Contains(err.Error(), "move corenode.db* away first") {
 			t.Errorf("beside %s: %v", name, err)
 		}
 		wantFiles(t, dir, name)
@@ -243,7 +244,7 @@ func TestRestoreBesideWhatIsLeft(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer busy.Close()
-	if _, err := Restore(file, busy.Dir()); !errors.Is(err, ErrLocked) {
+	if _, err := Restore(file, busy.Dir()); !errors.Is(err, store.ErrLocked) {
 		t.Errorf("into the folder of a node that runs: %v", err)
 	}
 }
@@ -322,7 +323,7 @@ func TestRestoreOfNoBackup(t *testing.T) {
 		{"a copied live database", live, "corenode backup FILE --data-dir"},
 	} {
 		dir := t.TempDir()
-		if v, err := Restore(c.path, dir); !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), c.says) {
+		if v, err := Restore(c.path, dir); !errors.Is(err, store.ErrInvalid) || !strings.Contains(err.Error(), c.says) {
 			t.Errorf("%s: restored %d rows, %v; want %q", c.name, v.Rows, err, c.says)
 		}
 		wantFiles(t, dir)

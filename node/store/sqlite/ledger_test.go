@@ -1,4 +1,4 @@
-package store
+package sqlite
 
 import (
 	"errors"
@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"corenode/actors/account"
+	"corenode/node/store"
+	"corenode/node/store/rules"
 	"corenode/wasm/abi"
 )
 
@@ -49,11 +51,11 @@ func TestEveryColumnComesBack(t *testing.T) {
 	adjust := settlement(a, "r1", 5)
 	adjust.Kind, adjust.Settles, adjust.Note, adjust.Provisional = account.Adjustment, want[2].ID, "re-rated", false
 	want = append(want, mustAppend(t, s, adjust)...)
-	got, err := s.Entries(Query{})
+	got, err := s.Entries(store.Query{})
 	if err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("entries\n%+v\n%v, want\n%+v", got, err, want)
 	}
-	got, _, err = s.Statement(StatementQuery{AccountID: a}) // the statement: what moves money
+	got, _, err = s.Statement(store.StatementQuery{AccountID: a}) // the statement: what moves money
 	if err != nil || !reflect.DeepEqual(got, want[2:]) {
 		t.Errorf("statement\n%+v\n%v, want\n%+v", got, err, want[2:])
 	}
@@ -96,19 +98,19 @@ func TestLedgerRefuses(t *testing.T) {
 		entry account.Entry
 		want  error
 	}{
-		{"credit", settlement(a, "r", 1), ErrInvalid},
-		{"negative hold", hold(a, "r", -1), ErrInvalid},
-		{"hold that moves money", with(hold(a, "r", 1), func(e *account.Entry) { e.Amount = -1 }), ErrInvalid},
-		{"negative usage", checkpoint(a, "r", -1), ErrInvalid},
-		{"more reasoning than output", with(settlement(a, "r", 0), func(e *account.Entry) { e.Usage.Reasoning = 8 }), ErrInvalid},
-		{"no request", hold(a, "", 1), ErrInvalid},
-		{"unknown kind", with(hold(a, "r", 1), func(e *account.Entry) { e.Kind = "gift" }), ErrInvalid},
-		{"unknown reason", with(settlement(a, "r", -1), func(e *account.Entry) { e.Reason = "bored" }), ErrInvalid},
-		{"unknown account", hold("acct_no", "r", 1), ErrNotFound},
-		{"adjustment of nothing", with(settlement(a, "r", 1), func(e *account.Entry) { e.Kind = account.Adjustment }), ErrNotFound},
+		{"credit", settlement(a, "r", 1), store.ErrInvalid},
+		{"negative hold", hold(a, "r", -1), store.ErrInvalid},
+		{"hold that moves money", with(hold(a, "r", 1), func(e *account.Entry) { e.Amount = -1 }), store.ErrInvalid},
+		{"negative usage", checkpoint(a, "r", -1), store.ErrInvalid},
+		{"more reasoning than output", with(settlement(a, "r", 0), func(e *account.Entry) { e.Usage.Reasoning = 8 }), store.ErrInvalid},
+		{"no request", hold(a, "", 1), store.ErrInvalid},
+		{"unknown kind", with(hold(a, "r", 1), func(e *account.Entry) { e.Kind = "gift" }), store.ErrInvalid},
+		{"unknown reason", with(settlement(a, "r", -1), func(e *account.Entry) { e.Reason = "bored" }), store.ErrInvalid},
+		{"unknown account", hold("acct_no", "r", 1), store.ErrNotFound},
+		{"adjustment of nothing", with(settlement(a, "r", 1), func(e *account.Entry) { e.Kind = account.Adjustment }), store.ErrNotFound},
 		{"adjustment of another's", with(settlement(b, "r", 1), func(e *account.Entry) {
 			e.Kind, e.Settles = account.Adjustment, settled.ID
-		}), ErrNotFound},
+		}), store.ErrNotFound},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
@@ -125,20 +127,20 @@ func TestBalanceDoesNotOverflow(t *testing.T) {
 	s := open(t, t.TempDir())
 	a := mustCreate(t, s, "a", 0).ID
 	for range 9 {
-		if _, err := s.TopUp(a, AmountMax, "", ""); err != nil {
+		if _, err := s.TopUp(a, rules.AmountMax, "", ""); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if _, err := s.TopUp(a, AmountMax, "", ""); !errors.Is(err, ErrInvalid) {
+	if _, err := s.TopUp(a, rules.AmountMax, "", ""); !errors.Is(err, store.ErrInvalid) {
 		t.Errorf("a balance above an int64: %v", err)
 	}
-	wantBalance(t, s, a, 9*AmountMax, 0)
-	if err := s.Append([]account.Entry{settlement(a, "r", -9e18), settlement(a, "r2", -9e18)}); !errors.Is(err, ErrInvalid) {
+	wantBalance(t, s, a, 9*rules.AmountMax, 0)
+	if err := s.Append([]account.Entry{settlement(a, "r", -9e18), settlement(a, "r2", -9e18)}); !errors.Is(err, store.ErrInvalid) {
 		t.Errorf("overflow in a batch: %v", err)
 	}
-	poor := mustCreate(t, s, "poor", -AmountMax).ID
+	poor := mustCreate(t, s, "poor", -rules.AmountMax).ID
 	mustAppend(t, s, settlement(poor, "r3", -8e18))
-	if err := s.Append([]account.Entry{settlement(poor, "r4", -AmountMax)}); !Rejects(err) {
+	if err := s.Append([]account.Entry{settlement(poor, "r4", -rules.AmountMax)}); !store.Rejects(err) {
 		t.Errorf("a charge below an int64: %v", err)
 	}
 	mustAppend(t, s, settlement(poor, "r4", -5))
@@ -228,7 +230,7 @@ func TestSettleOpenHolds(t *testing.T) {
 		return nil
 	}
 	none := func(e account.Entry, err error) { t.Errorf("left out %+v: %v", e, err) }
-	settled, err := s.SettleOpenHolds(account.Crashed, rate, none)
+	settled, err := store.SettleOpenHolds(s, account.Crashed, rate, none)
 	if err != nil || len(settled) != 2 || rated != 1 {
 		t.Fatalf("settled %+v, rated %d, err %v", settled, rated, err)
 	}
@@ -239,7 +241,7 @@ func TestSettleOpenHolds(t *testing.T) {
 		t.Errorf("queued: %+v", e)
 	}
 	wantBalance(t, s, a, 1000-5-6, 0)
-	if again, err := s.SettleOpenHolds(account.Crashed, rate, none); err != nil || len(again) != 0 {
+	if again, err := store.SettleOpenHolds(s, account.Crashed, rate, none); err != nil || len(again) != 0 {
 		t.Errorf("second time: %+v, %v", again, err)
 	}
 }
@@ -257,22 +259,22 @@ func TestSettleOpenHoldsLeavesOut(t *testing.T) {
 		e.Amount = -5
 		switch e.RequestID {
 		case "too dear":
-			e.Amount = -AmountMax
+			e.Amount = -rules.AmountMax
 		case "no charge":
 			return noCharge
 		}
 		return nil
 	}
 	left := map[string]account.Entry{}
-	settled, err := s.SettleOpenHolds(account.Crashed, rate, func(e account.Entry, err error) {
-		if left[e.RequestID] = e; !Rejects(err) && !errors.Is(err, noCharge) {
+	settled, err := store.SettleOpenHolds(s, account.Crashed, rate, func(e account.Entry, err error) {
+		if left[e.RequestID] = e; !store.Rejects(err) && !errors.Is(err, noCharge) {
 			t.Errorf("left out with %v", err)
 		}
 	})
 	if err != nil || len(settled) != 2 || settled[0].RequestID != "first" || settled[1].RequestID != "last" {
 		t.Errorf("settled %+v, %v", settled, err)
 	}
-	if len(left) != 2 || left["too dear"].Amount != -AmountMax || left["no charge"].AccountID != a {
+	if len(left) != 2 || left["too dear"].Amount != -rules.AmountMax || left["no charge"].AccountID != a {
 		t.Errorf("left out %+v", left)
 	}
 	wantBalance(t, s, a, -9e18, 27)
@@ -329,7 +331,7 @@ func TestFullDisk(t *testing.T) {
 		switch err := s.Append([]account.Entry{hold(a, id, 5), settlement(a, id, -1)}); {
 		case err == nil:
 			settled++
-		case errors.Is(err, ErrInvalid) || errors.Is(err, ErrNotFound):
+		case errors.Is(err, store.ErrInvalid) || errors.Is(err, store.ErrNotFound):
 			t.Fatal(err)
 		default:
 			full = true
@@ -353,7 +355,7 @@ func TestPages(t *testing.T) {
 		mustAppend(t, s, e)
 	}
 	var got []string
-	for q := (Query{Since: moment.Add(3 * time.Second), Limit: 2}); ; {
+	for q := (store.Query{Since: moment.Add(3 * time.Second), Limit: 2}); ; {
 		page, err := s.Entries(q)
 		if err != nil {
 			t.Fatal(err)
@@ -370,12 +372,12 @@ func TestPages(t *testing.T) {
 		t.Errorf("pages gave %v, want %v", got, want)
 	}
 	for year, rows := range map[int]int{1000: 10, 9999: 0} { // outside of what a row can hold
-		all, err := s.Entries(Query{Since: time.Date(year, 1, 1, 0, 0, 0, 0, time.UTC)})
+		all, err := s.Entries(store.Query{Since: time.Date(year, 1, 1, 0, 0, 0, 0, time.UTC)})
 		if err != nil || len(all) != rows {
 			t.Errorf("since the year %d: %d rows, %v; want %d", year, len(all), err, rows)
 		}
 	}
-	if all, err := s.Entries(Query{}); err != nil || len(all) != 10 {
+	if all, err := s.Entries(store.Query{}); err != nil || len(all) != 10 {
 		t.Errorf("all accounts: %d rows, %v", len(all), err)
 	}
 }

@@ -1,14 +1,14 @@
-package store
+package sqlite
 
 import (
 	"errors"
 	"fmt"
-	"math"
-	"time"
 
 	"github.com/ncruces/go-sqlite3"
 
 	"corenode/actors/account"
+	"corenode/node/store"
+	"corenode/node/store/rules"
 	"corenode/wasm/abi"
 )
 
@@ -37,22 +37,18 @@ func (s *Store) Append(entries []account.Entry) error {
 
 // append runs inside a transaction. Sums are written once per account and batch.
 func (c *conn) append(entries []account.Entry) error {
-	changes, used := make(map[string]abi.Nano), usageSums{}
+	sums := rules.NewSums()
 	for i := range entries {
 		e := &entries[i]
 		inserted, err := c.appendOne(e)
 		if err == nil && inserted {
-			changes[e.AccountID], err = addAmounts(changes[e.AccountID], e.Amount)
-			err = errors.Join(err, used.add(e))
+			err = sums.Add(e)
 		}
 		if err != nil {
-			return fmt.Errorf("%s of request %q, account %s: %w", e.Kind, e.RequestID, e.AccountID, invalidRow(err))
+			return rules.About(e, invalidRow(err))
 		}
 	}
-	for id, amount := range changes {
-		if amount == 0 {
-			continue
-		}
+	for id, amount := range sums.Balances {
 		err := c.exec(`UPDATE balances SET amount = amount + ? WHERE account_id = ?`, int64(amount), id)
 		if err == nil {
 			err = c.changedOne("account " + id)
@@ -61,7 +57,10 @@ func (c *conn) append(entries []account.Entry) error {
 			return fmt.Errorf("balance of %s: %w", id, invalidRow(err))
 		}
 	}
-	return c.addUsage(used)
+	if err := c.addCounters(sums.Counters); err != nil {
+		return err
+	}
+	return c.addUsage(sums.Usage)
 }
 
 // invalidRow makes ErrInvalid of what SQLite has against a row: the database is
@@ -69,7 +68,7 @@ func (c *conn) append(entries []account.Entry) error {
 // REAL, which a strict table does not take for an INTEGER.
 func invalidRow(err error) error {
 	if errors.Is(err, sqlite3.CONSTRAINT) || errors.Is(err, sqlite3.MISMATCH) || errors.Is(err, sqlite3.TOOBIG) {
-		return fmt.Errorf("%w: %w", ErrInvalid, err)
+		return fmt.Errorf("%w: %w", store.ErrInvalid, err)
 	}
 	return err
 }
@@ -80,7 +79,7 @@ const openHold = `INSERT INTO open_holds (request_id, account_id, held, hold_id,
 
 // appendOne inserts a row with what its kind brings along, unless it was there already.
 func (c *conn) appendOne(e *account.Entry) (inserted bool, err error) {
-	if err := checkEntry(e); err != nil {
+	if err := rules.Entry(e); err != nil {
 		return false, err
 	}
 	if e.Refund {
@@ -140,7 +139,7 @@ func (c *conn) checkSettles(e *account.Entry) error {
 	found, err := c.number(`SELECT count(*) FROM ledger WHERE id = ? AND kind = 'settlement' AND account_id = ?`,
 		e.Settles, e.AccountID)
 	if err == nil && found == 0 {
-		err = fmt.Errorf("settlement %d of the account: %w", e.Settles, ErrNotFound)
+		err = fmt.Errorf("settlement %d of the account: %w", e.Settles, store.ErrNotFound)
 	}
 	return err
 }
@@ -158,7 +157,7 @@ func (c *conn) completeRefund(e *account.Entry) (there bool, err error) {
 		return nil
 	}, arg, e.AccountID)
 	if err == nil && e.Settles == 0 {
-		err = fmt.Errorf("%w: there is no settlement to refund", ErrInvalid)
+		err = fmt.Errorf("%w: there is no settlement to refund", store.ErrInvalid)
 	}
 	if err != nil {
 		return false, err
@@ -175,42 +174,6 @@ func (c *conn) completeRefund(e *account.Entry) (there bool, err error) {
 	return false, err
 }
 
-// checkEntry holds the rules of each kind that need no database.
-func checkEntry(e *account.Entry) error {
-	u := e.Usage
-	if min(u.InputUncached, u.CacheRead, u.CacheWrite, u.Output, u.Reasoning) < 0 || u.Reasoning > u.Output {
-		return fmt.Errorf("%w: usage %+v", ErrInvalid, u)
-	}
-	if _, known := entryKinds[e.Kind]; !known {
-		return fmt.Errorf("%w: entry kind %q", ErrInvalid, e.Kind)
-	}
-	byRequest := e.Kind != account.TopUp && e.Kind != account.Adjustment
-	charges := e.Kind == account.Settlement && e.Amount > 0
-	rated := e.Refund && (e.Kind != account.Adjustment || u != abi.Usage{} || e.ModuleDigest != "" || e.Provisional)
-	moves := (e.Kind == account.Hold || e.Kind == account.Checkpoint) && e.Amount != 0
-	switch {
-	case e.AccountID == "":
-		return fmt.Errorf("%w: no account", ErrInvalid)
-	case byRequest && e.RequestID == "":
-		return fmt.Errorf("%w: no request id", ErrInvalid)
-	case rated:
-		return fmt.Errorf("%w: a refund that a module made, or of kind %q", ErrInvalid, e.Kind)
-	case charges || moves || e.Held < 0:
-		return fmt.Errorf("%w: amount %d, held %d", ErrInvalid, e.Amount, e.Held)
-	}
-	return checkCounters(e)
-}
-
-func addAmounts(a, b abi.Nano) (abi.Nano, error) {
-	if (b > 0 && a > math.MaxInt64-b) || (b < 0 && a < math.MinInt64-b) {
-		return 0, fmt.Errorf("%w: amounts of one batch overflow: %d and %d", ErrInvalid, a, b)
-	}
-	return a + b, nil
-}
-
-// Money is what an account has and what its open holds reserve of it.
-type Money struct{ Balance, Held abi.Nano }
-
 // Balance returns the sum of the account's rows and what its open holds reserve.
 func (s *Store) Balance(accountID string) (balance, held abi.Nano, err error) {
 	err = s.read.view(func() error {
@@ -221,27 +184,17 @@ func (s *Store) Balance(accountID string) (balance, held abi.Nano, err error) {
 			return nil
 		}, accountID)
 		if err == nil && !found {
-			err = ErrNotFound
+			err = store.ErrNotFound
 		}
 		return err
 	})
 	return balance, held, wrapped(err, "balance of %q", accountID)
 }
 
-// Query selects ledger rows of every account and kind, in the order in which they were written.
-type Query struct {
-	Since time.Time // rows of that time and later; zero = all
-	After int64     // rows with a larger ID: the last ID of the page before
-	Limit int       // 1 to EntriesMax; 0 = EntriesMax
-}
-
-// EntriesMax is the most rows that one call of Entries returns.
-const EntriesMax = 1000
-
 // Entries returns one page of ledger rows.
-func (s *Store) Entries(q Query) ([]account.Entry, error) {
-	if q.Limit <= 0 || q.Limit > EntriesMax {
-		q.Limit = EntriesMax
+func (s *Store) Entries(q store.Query) ([]account.Entry, error) {
+	if q.Limit <= 0 || q.Limit > store.EntriesMax {
+		q.Limit = store.EntriesMax
 	}
 	entries, err := s.entries(`WHERE id > ? AND time >= ? ORDER BY id LIMIT ?`, q.After, q.Since, int64(q.Limit))
 	return entries, wrapped(err, "read ledger")

@@ -1,4 +1,4 @@
-package store
+package sqlite
 
 import (
 	"bytes"
@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"corenode/actors/account"
+	"corenode/node/store"
+	"corenode/node/store/rules"
 	"corenode/wasm/abi"
 )
 
@@ -46,15 +48,15 @@ func TestOneNodeOwnsTheFolder(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "data")
 	first := open(t, dir)
 	_, err := Open(dir)
-	if !errors.Is(err, ErrLocked) || !strings.Contains(err.Error(), "process") {
-		t.Fatalf("second Open: %v, want ErrLocked that names the process", err)
+	if !errors.Is(err, store.ErrLocked) || !strings.Contains(err.Error(), "process") {
+		t.Fatalf("second Open: %v, want store.ErrLocked that names the process", err)
 	}
 	if err := first.Close(); err != nil {
 		t.Fatal(err)
 	}
 	open(t, dir)
 	for path, want := range map[string]os.FileMode{
-		".": 0o700, DatabaseName: 0o600, DatabaseName + "-wal": 0o600, DatabaseName + "-shm": 0o600, lockName: 0o600} {
+		".": 0o700, DatabaseName: 0o600, DatabaseName + "-wal": 0o600, DatabaseName + "-shm": 0o600, store.LockName: 0o600} {
 		info, err := os.Stat(filepath.Join(dir, path))
 		if err != nil {
 			t.Error(err)
@@ -74,8 +76,8 @@ func TestClosedStoreRefuses(t *testing.T) {
 	_, _, snapshot := scanned(s)
 	_, secret := s.Secret("x")
 	for i, err := range []error{balance, snapshot, secret, s.Append([]account.Entry{hold(a, "r", 1)})} {
-		if !errors.Is(err, ErrClosed) {
-			t.Errorf("call %d: %v, want ErrClosed", i, err)
+		if !errors.Is(err, store.ErrClosed) {
+			t.Errorf("call %d: %v, want store.ErrClosed", i, err)
 		}
 	}
 }
@@ -87,8 +89,8 @@ func TestNewerSchemaIsRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.Close()
-	if _, err := Open(dir); !errors.Is(err, ErrNewerSchema) {
-		t.Fatalf("Open: %v, want ErrNewerSchema", err)
+	if _, err := Open(dir); !errors.Is(err, store.ErrNewerSchema) {
+		t.Fatalf("Open: %v, want store.ErrNewerSchema", err)
 	}
 }
 
@@ -130,16 +132,16 @@ func TestAccounts(t *testing.T) {
 			t.Errorf("Account(%q) = %+v, %v; want %+v", idOrName, got, err, want)
 		}
 	}
-	if _, err := s.Account("alice"); !errors.Is(err, ErrNotFound) {
-		t.Errorf("old name: %v, want ErrNotFound", err)
+	if _, err := s.Account("alice"); !errors.Is(err, store.ErrNotFound) {
+		t.Errorf("old name: %v, want store.ErrNotFound", err)
 	}
-	if _, err := s.CreateAccount(account.Account{Name: "bob"}, 0); !errors.Is(err, ErrNameTaken) {
-		t.Errorf("second bob: %v, want ErrNameTaken", err)
+	if _, err := s.CreateAccount(account.Account{Name: "bob"}, 0); !errors.Is(err, store.ErrNameTaken) {
+		t.Errorf("second bob: %v, want store.ErrNameTaken", err)
 	}
-	if err := s.UpdateAccount(account.Account{ID: "acct_x", Name: "x"}); !errors.Is(err, ErrNotFound) {
-		t.Errorf("update of nobody: %v, want ErrNotFound", err)
+	if err := s.UpdateAccount(account.Account{ID: "acct_x", Name: "x"}); !errors.Is(err, store.ErrNotFound) {
+		t.Errorf("update of nobody: %v, want store.ErrNotFound", err)
 	}
-	all, err := s.Holders("", HoldersMax)
+	all, err := s.Holders("", store.HoldersMax)
 	if err != nil || len(all) != 1 {
 		t.Errorf("Holders = %v, %v", all, err)
 	}
@@ -147,16 +149,16 @@ func TestAccounts(t *testing.T) {
 
 func TestInvalidAccountsAreRefusedInWhole(t *testing.T) {
 	s := open(t, t.TempDir())
-	_, err := s.CreateAccount(account.Account{Name: "a b", Concurrency: -1, TokensPerMinute: -1, Models: []string{""}}, AmountMax+1)
+	_, err := s.CreateAccount(account.Account{Name: "a b", Concurrency: -1, TokensPerMinute: -1, Models: []string{""}}, rules.AmountMax+1)
 	for _, part := range []string{"name", "concurrency", "tokens per minute", "model id", "amount"} {
-		if !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), part) {
+		if !errors.Is(err, store.ErrInvalid) || !strings.Contains(err.Error(), part) {
 			t.Errorf("error %v does not mention %s", err, part)
 		}
 	}
-	if _, err := s.CreateAccount(account.Account{Name: "acct_1"}, 0); !errors.Is(err, ErrInvalid) {
+	if _, err := s.CreateAccount(account.Account{Name: "acct_1"}, 0); !errors.Is(err, store.ErrInvalid) {
 		t.Errorf("a name like an id: %v", err)
 	}
-	if all, _ := s.Holders("", HoldersMax); len(all) != 0 {
+	if all, _ := s.Holders("", store.HoldersMax); len(all) != 0 {
 		t.Errorf("refused accounts were stored: %v", all)
 	}
 }
@@ -169,24 +171,24 @@ func TestTopUpIsDoneOncePerIdempotencyKey(t *testing.T) {
 			t.Fatalf("TopUp = %d, %v", balance, err)
 		}
 	}
-	if _, err := s.TopUp(a.ID, 8, "", "once"); !errors.Is(err, ErrIdempotencyMismatch) {
+	if _, err := s.TopUp(a.ID, 8, "", "once"); !errors.Is(err, store.ErrIdempotencyMismatch) {
 		t.Errorf("other amount: %v", err)
 	}
-	if _, err := s.TopUp(b.ID, 7, "", "once"); !errors.Is(err, ErrIdempotencyMismatch) {
+	if _, err := s.TopUp(b.ID, 7, "", "once"); !errors.Is(err, store.ErrIdempotencyMismatch) {
 		t.Errorf("other account: %v", err)
 	}
 	if balance, err := s.TopUp(a.ID, -10, "correction", ""); err != nil || balance != -3 {
 		t.Errorf("correction = %d, %v", balance, err)
 	}
-	if _, err := s.TopUp("acct_nobody", 1, "", "k"); !errors.Is(err, ErrNotFound) {
-		t.Errorf("unknown account: %v, want ErrNotFound", err)
+	if _, err := s.TopUp("acct_nobody", 1, "", "k"); !errors.Is(err, store.ErrNotFound) {
+		t.Errorf("unknown account: %v, want store.ErrNotFound", err)
 	}
-	if _, err := s.TopUp(a.ID, 1, strings.Repeat("x", noteBytesMax+1), ""); !errors.Is(err, ErrInvalid) {
-		t.Errorf("long note: %v, want ErrInvalid", err)
+	if _, err := s.TopUp(a.ID, 1, strings.Repeat("x", rules.NoteBytesMax+1), ""); !errors.Is(err, store.ErrInvalid) {
+		t.Errorf("long note: %v, want store.ErrInvalid", err)
 	}
 	wantBalance(t, s, a.ID, -3, 0)
 	wantBalance(t, s, b.ID, 0, 0)
-	entries, _, err := s.Statement(StatementQuery{AccountID: a.ID})
+	entries, _, err := s.Statement(store.StatementQuery{AccountID: a.ID})
 	if err != nil || len(entries) != 2 || entries[0].Note != "note" || entries[0].Kind != account.TopUp {
 		t.Errorf("entries = %+v, %v", entries, err)
 	}
@@ -216,7 +218,7 @@ func TestTopUpIsWhole(t *testing.T) {
 		s.Close()
 		s = open(t, dir) // the key outlives the process
 	}
-	if entries, _, err := s.Statement(StatementQuery{AccountID: a.ID}); err != nil || len(entries) != 1 {
+	if entries, _, err := s.Statement(store.StatementQuery{AccountID: a.ID}); err != nil || len(entries) != 1 {
 		t.Errorf("entries = %+v, %v", entries, err)
 	}
 }
@@ -249,15 +251,15 @@ func TestKeys(t *testing.T) {
 	if err != nil || errAgain != nil || first.Revoked.IsZero() || !first.Revoked.Equal(again.Revoked) {
 		t.Errorf("revoked %v (%v), again %v (%v)", first.Revoked, err, again.Revoked, errAgain)
 	}
-	if _, err := s.RevokeKey("key_no"); !errors.Is(err, ErrNotFound) {
+	if _, err := s.RevokeKey("key_no"); !errors.Is(err, store.ErrNotFound) {
 		t.Errorf("revoke of nothing: %v", err)
 	}
 	for _, end := range []time.Time{time.Now().Add(-time.Second), time.Date(2262, 1, 1, 0, 0, 0, 0, time.UTC)} {
-		if _, _, err := s.CreateKey(a.ID, account.KeyLimits{}, end); !errors.Is(err, ErrInvalid) {
-			t.Errorf("key that expires %v: %v, want ErrInvalid", end, err)
+		if _, _, err := s.CreateKey(a.ID, account.KeyLimits{}, end); !errors.Is(err, store.ErrInvalid) {
+			t.Errorf("key that expires %v: %v, want store.ErrInvalid", end, err)
 		}
 	}
-	if _, _, err := s.CreateKey("acct_no", account.KeyLimits{}, time.Time{}); !errors.Is(err, ErrNotFound) {
+	if _, _, err := s.CreateKey("acct_no", account.KeyLimits{}, time.Time{}); !errors.Is(err, store.ErrNotFound) {
 		t.Errorf("key for nobody: %v", err)
 	}
 	s.Close()
@@ -305,7 +307,7 @@ func TestSecretsStay(t *testing.T) {
 func TestFirstStart(t *testing.T) {
 	dir := t.TempDir()
 	s := open(t, dir)
-	path, err := s.FirstStart()
+	path, err := store.FirstStart(s, dir, rules.FirstAccount(time.Now()))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -324,10 +326,10 @@ func TestFirstStart(t *testing.T) {
 	if err := s.UpdateAccount(accounts[0]); err != nil {
 		t.Fatal(err)
 	}
-	if path, err := s.FirstStart(); err != nil || path != "" {
+	if path, err := store.FirstStart(s, dir, rules.FirstAccount(time.Now())); err != nil || path != "" {
 		t.Errorf("second start made %q, %v", path, err)
 	}
-	if all, _ := s.Holders("", HoldersMax); len(all) != 1 {
+	if all, _ := s.Holders("", store.HoldersMax); len(all) != 1 {
 		t.Errorf("second start made an account: %v", all)
 	}
 }
@@ -372,13 +374,13 @@ func scanned(s *Store) (accounts []account.Account, keys []account.Key, err erro
 // TestHoldersInPages reads accounts of three pages with their money.
 func TestHoldersInPages(t *testing.T) {
 	s := open(t, t.TempDir())
-	want := map[string]Money{}
+	want := map[string]store.Money{}
 	for i := range 7 {
 		a := mustCreate(t, s, string("GacBfdE"[i]), abi.Nano(i))
-		want[a.ID] = Money{Balance: abi.Nano(i)}
+		want[a.ID] = store.Money{Balance: abi.Nano(i)}
 		if i%2 == 0 {
 			mustAppend(t, s, hold(a.ID, "r"+a.Name, 5), hold(a.ID, "s"+a.Name, 6))
-			want[a.ID] = Money{Balance: abi.Nano(i), Held: 11}
+			want[a.ID] = store.Money{Balance: abi.Nano(i), Held: 11}
 		}
 	}
 	after, names := "", ""
@@ -429,7 +431,7 @@ func TestAccountKeys(t *testing.T) {
 	if _, scan, err := scanned(s); err != nil || len(scan) != 5 {
 		t.Errorf("Scan visits %d keys, %v; want those that are not revoked", len(scan), err)
 	}
-	if _, _, err := s.AccountKeys("acct_no"); !errors.Is(err, ErrNotFound) {
+	if _, _, err := s.AccountKeys("acct_no"); !errors.Is(err, store.ErrNotFound) {
 		t.Errorf("nobody: %v", err)
 	}
 	broken := errors.New("broken")

@@ -1,12 +1,16 @@
-package store
+package sqlite
 
-import "testing"
+import (
+	"testing"
+
+	"corenode/node/store"
+)
 
 // TestAuditIsAppendOnly: rows come back whole, newest first, of one operator or of all, and stay.
 func TestAuditIsAppendOnly(t *testing.T) {
 	s := open(t, t.TempDir())
 	for _, who := range []string{"alice", "bob", "alice"} {
-		if err := s.Audit(AuditRow{Operator: who, Method: "POST", Path: "/p/{x}", Target: "x", AccountID: "a", KeyID: "k", Status: 200}); err != nil {
+		if err := s.Audit(store.AuditRow{Operator: who, Method: "POST", Path: "/p/{x}", Target: "x", AccountID: "a", KeyID: "k", Status: 200}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -14,7 +18,7 @@ func TestAuditIsAppendOnly(t *testing.T) {
 	if err != nil || len(all) != 3 || all[0].ID != 3 || all[0].Time.IsZero() {
 		t.Fatalf("%+v, %v", all, err)
 	}
-	want := AuditRow{ID: 2, Time: all[1].Time, Operator: "bob", Method: "POST", Path: "/p/{x}", Target: "x", AccountID: "a", KeyID: "k", Status: 200}
+	want := store.AuditRow{ID: 2, Time: all[1].Time, Operator: "bob", Method: "POST", Path: "/p/{x}", Target: "x", AccountID: "a", KeyID: "k", Status: 200}
 	if all[1] != want {
 		t.Errorf("%+v, want %+v", all[1], want)
 	}

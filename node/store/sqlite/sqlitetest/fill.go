@@ -1,6 +1,6 @@
-// Package storetest makes data folders of a size that the store's own calls,
+// Package sqlitetest makes data folders of a size that the store's own calls,
 // each of them durable, would take minutes for. It is for tests only.
-package storetest
+package sqlitetest
 
 import (
 	"crypto/sha256"
@@ -10,20 +10,20 @@ import (
 
 	"github.com/ncruces/go-sqlite3"
 
-	"corenode/node/store"
+	"corenode/node/store/sqlite"
 )
 
 // Fill makes accounts in a data folder, each with so many keys and a dollar. Names, ids
 // and secrets follow from the numbers of account and key.
 func Fill(dir string, accounts, keysEach int) error {
-	s, err := store.Open(dir) // makes the schema
+	s, err := sqlite.Open(dir) // makes the schema
 	if err != nil {
 		return err
 	}
 	if err := s.Close(); err != nil {
 		return err
 	}
-	db, err := sqlite3.Open(filepath.Join(dir, store.DatabaseName))
+	db, err := sqlite3.Open(filepath.Join(dir, sqlite.DatabaseName))
 	if err != nil {
 		return err
 	}

@@ -1,10 +1,11 @@
-package store
+package sqlite
 
 import (
 	"fmt"
 	"strings"
 
 	"corenode/actors/account"
+	"corenode/node/store/rules"
 	"corenode/wasm/abi"
 )
 
@@ -39,7 +40,7 @@ var (
 	requestID = text("request_id", func(e *account.Entry) string { return e.RequestID })
 	keyID     = text("key_id", func(e *account.Entry) string { return e.KeyID })
 	modelID   = text("model", func(e *account.Entry) string { return e.Model })
-	written   = num("time", func(e *account.Entry) int64 { return fromTime(e.Time) })
+	written   = num("time", func(e *account.Entry) int64 { return rules.FromTime(e.Time) })
 	amount    = num("amount", func(e *account.Entry) int64 { return int64(e.Amount) })
 	held      = num("held", func(e *account.Entry) int64 { return int64(e.Held) })
 	settles   = num("settles", func(e *account.Entry) int64 { return e.Settles })

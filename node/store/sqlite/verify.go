@@ -1,4 +1,4 @@
-package store
+package sqlite
 
 import (
 	"bytes"
@@ -6,19 +6,9 @@ import (
 	"encoding/hex"
 	"fmt"
 	"path/filepath"
+
+	"corenode/node/store"
 )
-
-// Verification is what Verify looked at and found wrong.
-type Verification struct {
-	Rows      int64    `json:"rows"`
-	Accounts  int64    `json:"accounts"`
-	Charges   int64    `json:"charges"`    // settlements
-	OpenHolds int64    `json:"open_holds"` // of requests that run
-	Findings  []string `json:"findings"`   // at most findingsMax; empty = all is well
-}
-
-// findingsMax bounds the findings: a ledger that is wrong once is often wrong everywhere.
-const findingsMax = 100
 
 // ledgerChecks are the rules of the ledger that one query each can prove. A query
 // returns a row for everything that breaks its rule: what it is about, and how.
@@ -106,7 +96,7 @@ var ledgerChecks = []struct{ rule, query string }{
 // Verify proves the ledger: the rules of ledgerChecks, SQLite's own integrity,
 // and that every charge's input is what its hash says. It reads one
 // consistent state beside a running node and holds up nobody.
-func (s *Store) Verify() (v Verification, err error) {
+func (s *Store) Verify() (v store.Verification, err error) {
 	c, err := dial(filepath.Join(s.dir, DatabaseName), readerPragmas)
 	if err != nil {
 		return v, fmt.Errorf("verify: %w", err)
@@ -117,13 +107,7 @@ func (s *Store) Verify() (v Verification, err error) {
 	return v, wrapped(err, "verify")
 }
 
-func (v *Verification) found(rule, what, how string) {
-	if len(v.Findings) < findingsMax {
-		v.Findings = append(v.Findings, fmt.Sprintf("%s: %s %s", rule, what, how))
-	}
-}
-
-func (c *conn) verify(v *Verification) error {
+func (c *conn) verify(v *store.Verification) error {
 	for _, n := range []struct {
 		to    *int64
 		query string
@@ -138,7 +122,7 @@ func (c *conn) verify(v *Verification) error {
 	}
 	err := c.each(`PRAGMA integrity_check(10)`, func(r row) error {
 		if text := r.text(0); text != "ok" {
-			v.found("the database is sound", "SQLite says", text)
+			v.Found("the database is sound", "SQLite says", text)
 		}
 		return nil
 	})
@@ -147,7 +131,7 @@ func (c *conn) verify(v *Verification) error {
 	}
 	for _, check := range ledgerChecks {
 		err := c.each(check.query, func(r row) error {
-			v.found(check.rule, r.text(0), r.text(1))
+			v.Found(check.rule, r.text(0), r.text(1))
 			return nil
 		})
 		if err != nil {
@@ -158,7 +142,7 @@ func (c *conn) verify(v *Verification) error {
 }
 
 // verifyInputs hashes every recorded input again.
-func (c *conn) verifyInputs(v *Verification) error {
+func (c *conn) verifyInputs(v *store.Verification) error {
 	return c.each(`SELECT id, charge_input, input_hash FROM ledger WHERE input_hash <> '' OR charge_input <> x''`, func(r row) error {
 		input := r.blob(1)
 		if len(input) == 0 {
@@ -166,7 +150,7 @@ func (c *conn) verifyInputs(v *Verification) error {
 		}
 		hash := sha256.Sum256(input)
 		if want, err := hex.DecodeString(r.text(2)); err != nil || !bytes.Equal(hash[:], want) {
-			v.found("an input is what its hash says", fmt.Sprintf("row %d", r.num(0)), "has another input")
+			v.Found("an input is what its hash says", fmt.Sprintf("row %d", r.num(0)), "has another input")
 		}
 		return nil
 	})

@@ -1,14 +1,14 @@
-package store
+package sqlite
 
 import (
 	"fmt"
 
 	"corenode/actors/account"
+	"corenode/node/store/rules"
 	"corenode/wasm/abi"
 )
 
-// insertCounters adds what a row that was just inserted has of counters. What settlements
-// took and adjustments give back is summed in the same transaction; holds are not: they are open.
+// insertCounters adds what a row that was just inserted has of counters.
 func (c *conn) insertCounters(e *account.Entry) error {
 	for _, n := range e.Counters {
 		if n.Amount == 0 {
@@ -16,14 +16,6 @@ func (c *conn) insertCounters(e *account.Entry) error {
 		}
 		err := c.exec(`INSERT INTO ledger_counters (entry_id, name, period, most, amount) VALUES (?, ?, ?, ?, ?)`,
 			e.ID, n.Name, n.Period, n.Limit, n.Amount)
-		if err == nil && e.Kind != account.Hold {
-			err = c.exec(`INSERT INTO counters (account_id, name, period, used, most) VALUES (?, ?, ?, 0, 0) ON CONFLICT DO NOTHING`,
-				e.AccountID, n.Name, n.Period)
-		}
-		if err == nil && e.Kind != account.Hold {
-			err = c.exec(`UPDATE counters SET used = used + ?, most = max(most, ?) WHERE account_id = ? AND name = ? AND period = ?`,
-				n.Amount, n.Limit, e.AccountID, n.Name, n.Period)
-		}
 		if err != nil {
 			return fmt.Errorf("counter %s of %s: %w", n.Name, n.Period, err)
 		}
@@ -31,21 +23,17 @@ func (c *conn) insertCounters(e *account.Entry) error {
 	return nil
 }
 
-// checkCounters holds the rules of what each kind may have of counters.
-func checkCounters(e *account.Entry) error {
-	for _, n := range e.Counters {
-		var wrong bool
-		switch e.Kind {
-		case account.Hold, account.Settlement:
-			wrong = n.Amount < 0
-		case account.Adjustment:
-			wrong = n.Amount > 0
-		default:
-			wrong = true
+// addCounters writes what a batch takes of counters.
+func (c *conn) addCounters(sums map[rules.CounterGroup]*rules.CounterSum) error {
+	for n, sum := range sums {
+		err := c.exec(`INSERT INTO counters (account_id, name, period, used, most) VALUES (?, ?, ?, 0, 0) ON CONFLICT DO NOTHING`,
+			n.AccountID, n.Name, n.Period)
+		if err == nil {
+			err = c.exec(`UPDATE counters SET used = used + ?, most = max(most, ?) WHERE account_id = ? AND name = ? AND period = ?`,
+				sum.Used, sum.Limit, n.AccountID, n.Name, n.Period)
 		}
-		if wrong || n.Name == "" || n.Period == "" || n.Limit < 0 || max(n.Amount, -n.Amount, n.Limit) > abi.CounterMax {
-			return fmt.Errorf("%w: a %s with %d of counter %q, period %q, limit %d",
-				ErrInvalid, e.Kind, n.Amount, n.Name, n.Period, n.Limit)
+		if err != nil {
+			return fmt.Errorf("counter %s of %s of %s: %w", n.Name, n.Period, n.AccountID, invalidRow(err))
 		}
 	}
 	return nil

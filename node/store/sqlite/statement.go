@@ -1,23 +1,13 @@
-package store
+package sqlite
 
 import (
 	"fmt"
 	"math"
-	"time"
 
 	"corenode/actors/account"
+	"corenode/node/store"
+	"corenode/node/store/rules"
 )
-
-// StatementQuery selects what moved money: top-ups, settlements and adjustments, by time.
-type StatementQuery struct {
-	AccountID    string // empty = all accounts
-	Model, KeyID string // empty = any
-	Kind         account.EntryKind
-	Since, Until time.Time // rows of Since and later, and before Until; zero = no bound
-	Newest       bool      // newest first; else oldest first
-	After        int64     // the rows behind this one, in that order; 0 = from the first
-	Limit        int       // 1 to EntriesMax; 0 = EntriesMax
-}
 
 // visitsMax bounds how many rows one page looks at of which few may have the model, key or kind that is asked for.
 const visitsMax = 4096
@@ -27,9 +17,9 @@ const statementIndex = ` FROM ledger WHERE kind <> 'hold' AND kind <> 'checkpoin
 
 // Statement returns a page of rows. next is After of the page behind it, 0 when there is
 // none: a page may have few rows, or none, and still not be the last.
-func (s *Store) Statement(q StatementQuery) (page []account.Entry, next int64, err error) {
-	if q.Limit <= 0 || q.Limit > EntriesMax {
-		q.Limit = EntriesMax
+func (s *Store) Statement(q store.StatementQuery) (page []account.Entry, next int64, err error) {
+	if q.Limit <= 0 || q.Limit > store.EntriesMax {
+		q.Limit = store.EntriesMax
 	}
 	err = s.read.view(func() error {
 		page, next, err = s.read.statement(q)
@@ -38,12 +28,12 @@ func (s *Store) Statement(q StatementQuery) (page []account.Entry, next int64, e
 	return page, next, wrapped(err, "read statement")
 }
 
-func (c *conn) statement(q StatementQuery) (page []account.Entry, next int64, err error) {
+func (c *conn) statement(q store.StatementQuery) (page []account.Entry, next int64, err error) {
 	where, args, err := c.statementRange(q)
 	if err != nil {
 		return nil, 0, err
 	}
-	order := q.order()
+	order := order(q)
 	var last int64 // where the visits of this page end; 0 = at the last row
 	if q.Model != "" || q.KeyID != "" || q.Kind != "" {
 		if last, err = c.number(`SELECT id`+where+order+` LIMIT 1 OFFSET ?`, append(args, int64(visitsMax-1))...); err != nil {
@@ -73,7 +63,7 @@ func (c *conn) statement(q StatementQuery) (page []account.Entry, next int64, er
 	return page, last, err
 }
 
-func (q StatementQuery) order() string {
+func order(q store.StatementQuery) string {
 	if q.Newest {
 		return ` ORDER BY time DESC, id DESC`
 	}
@@ -81,13 +71,13 @@ func (q StatementQuery) order() string {
 }
 
 // statementRange is the part of an index that a page begins in.
-func (c *conn) statementRange(q StatementQuery) (where string, args []any, err error) {
+func (c *conn) statementRange(q store.StatementQuery) (where string, args []any, err error) {
 	from, to := int64(math.MinInt64), int64(math.MaxInt64)
 	if !q.Since.IsZero() {
-		from = fromTime(q.Since)
+		from = rules.FromTime(q.Since)
 	}
 	if !q.Until.IsZero() {
-		to = fromTime(q.Until) - 1
+		to = rules.FromTime(q.Until) - 1
 	}
 	where = statementIndex
 	if q.After != 0 {
@@ -98,7 +88,7 @@ func (c *conn) statementRange(q StatementQuery) (where string, args []any, err e
 			return nil
 		}, q.After)
 		if err == nil && !found {
-			err = fmt.Errorf("%w: no row has the id %d", ErrInvalid, q.After)
+			err = fmt.Errorf("%w: no row has the id %d", store.ErrInvalid, q.After)
 		}
 		if err != nil {
 			return "", nil, err
@@ -131,7 +121,7 @@ func (s *Store) Request(id string) (rows []account.Entry, err error) {
 		}, id)
 	})
 	if err == nil && len(rows) == 0 {
-		err = ErrNotFound
+		err = store.ErrNotFound
 	}
 	return rows, wrapped(err, "request %q", id)
 }

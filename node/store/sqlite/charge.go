@@ -1,10 +1,12 @@
-package store
+package sqlite
 
 import (
 	"fmt"
 	"strconv"
 
 	"corenode/actors/account"
+	"corenode/node/store"
+	"corenode/node/store/rules"
 )
 
 // Settlement finds a charge by the id of its row or of its request.
@@ -23,7 +25,7 @@ func (s *Store) Settlement(ref string) (e account.Entry, err error) {
 func (s *Store) Provisional(after int64) ([]account.Entry, error) {
 	entries, err := s.entries(`l WHERE provisional = 1 AND kind = 'settlement' AND id > ?
 		AND NOT EXISTS (SELECT 1 FROM ledger a WHERE a.settles = l.id AND a.settles > 0) ORDER BY id LIMIT ?`,
-		after, int64(EntriesMax))
+		after, int64(store.EntriesMax))
 	return entries, wrapped(err, "read provisional charges")
 }
 
@@ -45,8 +47,8 @@ func (s *Store) Adjust(e account.Entry) (done bool, err error) {
 // Refund takes back all that a settlement charged, and returns the row. done is
 // false when that was done before: then it is the row of that time.
 func (s *Store) Refund(settlement account.Entry, note string) (e account.Entry, done bool, err error) {
-	if len(note) > noteBytesMax {
-		return e, false, fmt.Errorf("%w: note of %d bytes, want at most %d", ErrInvalid, len(note), noteBytesMax)
+	if err := rules.Note(note); err != nil {
+		return e, false, fmt.Errorf("refund settlement %d: %w", settlement.ID, err)
 	}
 	e = account.Entry{Kind: account.Adjustment, AccountID: settlement.AccountID, Time: s.now().UTC(),
 		Settles: settlement.ID, Refund: true, Note: note}

@@ -1,4 +1,4 @@
-package store
+package sqlite
 
 import (
 	"errors"
@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"corenode/actors/account"
+	"corenode/node/store"
 	"corenode/wasm/abi"
 )
 
@@ -36,7 +37,7 @@ func TestProvisionalChargesAreRatedOnce(t *testing.T) {
 			t.Errorf("settlement %s: %+v, %v", ref, e, err)
 		}
 	}
-	if _, err := s.Settlement("nobody"); !errors.Is(err, ErrNotFound) {
+	if _, err := s.Settlement("nobody"); !errors.Is(err, store.ErrNotFound) {
 		t.Errorf("an unknown request: %v", err)
 	}
 
@@ -59,7 +60,7 @@ func TestProvisionalChargesAreRatedOnce(t *testing.T) {
 		t.Errorf("after one adjustment %+v wait, %v", waiting, err)
 	}
 	again.Settles, again.Amount = 999, abi.Nano(1)
-	if done, err := s.Adjust(again); !errors.Is(err, ErrNotFound) || done {
+	if done, err := s.Adjust(again); !errors.Is(err, store.ErrNotFound) || done {
 		t.Errorf("an adjustment of nothing: %v, %v", done, err)
 	}
 }

@@ -1,21 +1,9 @@
-package store
+package sqlite
 
-import "time"
-
-// AuditRow is one call that changed something, or tried to.
-type AuditRow struct {
-	ID           int64
-	Time         time.Time
-	Operator     string
-	Method, Path string // the verb, its segment in braces as it is documented
-	Target       string // that segment, of a call that found something of that name
-	AccountID    string
-	KeyID        string
-	Status       int64
-}
+import "corenode/node/store"
 
 // Audit adds a row. Its ID and time are given here.
-func (s *Store) Audit(r AuditRow) error {
+func (s *Store) Audit(r store.AuditRow) error {
 	err := s.write.transaction(func() error {
 		return s.write.exec(`INSERT INTO audit (time, operator, method, path, target, account_id, key_id, status)
 			VALUES (?, ?, ?, ?, ?, ?, ?, ?)`, s.now(), r.Operator, r.Method, r.Path, r.Target, r.AccountID, r.KeyID, r.Status)
@@ -25,7 +13,7 @@ func (s *Store) Audit(r AuditRow) error {
 
 // Audited returns a page of the audit, newest first: of an operator unless that is empty, with
 // an ID below before unless that is 0.
-func (s *Store) Audited(operator string, before int64, limit int) (page []AuditRow, err error) {
+func (s *Store) Audited(operator string, before int64, limit int) (page []store.AuditRow, err error) {
 	s.read.mu.Lock()
 	defer s.read.mu.Unlock()
 	where, args := `id < ?`, []any{before}
@@ -37,9 +25,9 @@ func (s *Store) Audited(operator string, before int64, limit int) (page []AuditR
 	}
 	err = s.read.each(`SELECT id, time, operator, method, path, target, account_id, key_id, status FROM audit WHERE `+where+
 		` ORDER BY id DESC LIMIT ?`, func(r row) error {
-		page = append(page, AuditRow{ID: r.num(0), Time: r.time(1), Operator: r.text(2), Method: r.text(3), Path: r.text(4),
+		page = append(page, store.AuditRow{ID: r.num(0), Time: r.time(1), Operator: r.text(2), Method: r.text(3), Path: r.text(4),
 			Target: r.text(5), AccountID: r.text(6), KeyID: r.text(7), Status: r.num(8)})
 		return nil
-	}, append(args, int64(min(max(limit, 1), EntriesMax)))...)
+	}, append(args, int64(min(max(limit, 1), store.EntriesMax)))...)
 	return page, wrapped(err, "read the audit")
 }

@@ -1,4 +1,4 @@
-package store
+package sqlite
 
 import (
 	"cmp"
@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"corenode/actors/account"
+	"corenode/node/store"
 	"corenode/wasm/abi"
 )
 
@@ -67,7 +68,7 @@ func TestStatement(t *testing.T) {
 		return []time.Time{{}, moment.Add(time.Duration(random.IntN(330)) * 20 * time.Minute)}[random.IntN(2)]
 	}
 	for range 60 {
-		q := StatementQuery{AccountID: some(accounts[random.IntN(3)]), Model: some("m1"), KeyID: some("key_7"),
+		q := store.StatementQuery{AccountID: some(accounts[random.IntN(3)]), Model: some("m1"), KeyID: some("key_7"),
 			Since: at(), Until: at(),
 			Kind: account.EntryKind(some("settlement")), Newest: random.IntN(2) == 0, Limit: 1 + random.IntN(700)}
 		var want, got []int64
@@ -103,7 +104,7 @@ func TestStatement(t *testing.T) {
 			t.Errorf("%+v: %d rows, want %d:\n%v\n%v", q, len(got), len(want), got, want)
 		}
 	}
-	if _, _, err := s.Statement(StatementQuery{After: 1 << 40}); err == nil {
+	if _, _, err := s.Statement(store.StatementQuery{After: 1 << 40}); err == nil {
 		t.Error("a page behind a row that is not there was given")
 	}
 }
@@ -117,7 +118,7 @@ func TestUsage(t *testing.T) {
 	accounts, rows := history(t, s, random)
 	check := func(when string) {
 		for choice := range 8 {
-			q := UsageQuery{AccountID: accounts[choice%3], ByDay: choice&1 != 0, ByModel: choice&2 != 0, ByKey: choice&4 != 0,
+			q := store.UsageQuery{AccountID: accounts[choice%3], ByDay: choice&1 != 0, ByModel: choice&2 != 0, ByKey: choice&4 != 0,
 				Since: moment.Add(30 * time.Hour), Until: moment.Add(72 * time.Hour), Limit: 7}
 			if got, want := usagePages(t, s, q), usageOracle(rows, q); len(want) == 0 || !reflect.DeepEqual(got, want) {
 				t.Errorf("%s, choice %d: sums\n%+v, want\n%+v", when, choice, got, want)
@@ -141,7 +142,7 @@ func TestUsage(t *testing.T) {
 	check("filled from the rows")
 }
 
-func usagePages(t *testing.T, s *Store, q UsageQuery) (all []UsageSum) {
+func usagePages(t *testing.T, s *Store, q store.UsageQuery) (all []store.UsageSum) {
 	t.Helper()
 	for {
 		page, err := s.Usage(q)
@@ -157,15 +158,15 @@ func usagePages(t *testing.T, s *Store, q UsageQuery) (all []UsageSum) {
 	}
 }
 
-func usageOracle(rows []account.Entry, q UsageQuery) (sums []UsageSum) {
+func usageOracle(rows []account.Entry, q store.UsageQuery) (sums []store.UsageSum) {
 	midnight := func(at time.Time) time.Time { return at.UTC().Truncate(24 * time.Hour) }
-	found := map[string]UsageSum{}
+	found := map[string]store.UsageSum{}
 	for _, e := range rows {
 		date := midnight(e.Time)
 		if e.AccountID != q.AccountID || e.Kind == account.TopUp || date.Before(midnight(q.Since)) || date.After(midnight(q.Until)) {
 			continue
 		}
-		var group UsageSum
+		var group store.UsageSum
 		if q.ByDay {
 			group.Day = date
 		}
@@ -192,7 +193,7 @@ func usageOracle(rows []account.Entry, q UsageQuery) (sums []UsageSum) {
 	for _, sum := range found {
 		sums = append(sums, sum)
 	}
-	slices.SortFunc(sums, func(a, b UsageSum) int {
+	slices.SortFunc(sums, func(a, b store.UsageSum) int {
 		return cmp.Or(a.Day.Compare(b.Day), cmp.Compare(a.Model, b.Model), cmp.Compare(a.KeyID, b.KeyID))
 	})
 	return sums
@@ -202,7 +203,7 @@ func usageOracle(rows []account.Entry, q UsageQuery) (sums []UsageSum) {
 func TestStatementIsIndexed(t *testing.T) {
 	s := open(t, t.TempDir())
 	a := mustCreate(t, s, "a", 1)
-	for _, q := range []StatementQuery{{}, {AccountID: a.ID}, {AccountID: a.ID, After: 1, Newest: true}, {After: 1, Since: moment}} {
+	for _, q := range []store.StatementQuery{{}, {AccountID: a.ID}, {AccountID: a.ID, After: 1, Newest: true}, {After: 1, Since: moment}} {
 		index := "ledger_time"
 		if q.AccountID != "" {
 			index = "ledger_account"
@@ -213,7 +214,7 @@ func TestStatementIsIndexed(t *testing.T) {
 			if err != nil {
 				return err
 			}
-			return s.read.each(`EXPLAIN QUERY PLAN SELECT `+entryColumns+where+q.order()+` LIMIT 5`, func(r row) error {
+			return s.read.each(`EXPLAIN QUERY PLAN SELECT `+entryColumns+where+order(q)+` LIMIT 5`, func(r row) error {
 				plan = append(plan, r.text(3))
 				return nil
 			}, args...)

@@ -1,0 +1,141 @@
+// Package sqlite keeps accounts, keys and the ledger of one node, in one database in the
+// data folder.
+//
+// One data folder is one node: Open takes an exclusive lock on the folder and
+// a second opener, in any process, gets store.ErrLocked. Every change is one
+// transaction and durable when the call returns (WAL, synchronous=FULL).
+//
+// There is one connection for writing and one for reading, each behind its own
+// mutex: a reader never waits for a commit. All methods are safe for
+// concurrent use.
+package sqlite
+
+import (
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"time"
+
+	"corenode/node/store"
+)
+
+// DatabaseName is the database file in the data folder.
+const DatabaseName = "corenode.db"
+
+// Store is an open data folder.
+type Store struct {
+	dir   string
+	lock  io.Closer
+	write *conn
+	read  *conn
+	now   func() time.Time // replaced by tests only
+}
+
+// Open locks the data folder, creating it (0700) when absent, and brings its
+// database up to the schema of this binary.
+func Open(dir string) (*Store, error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, fmt.Errorf("open store: %w", err)
+	}
+	lock, err := store.LockFolder(dir)
+	if err != nil {
+		return nil, fmt.Errorf("open store: %w", err)
+	}
+	s := &Store{dir: dir, lock: lock, now: time.Now}
+	if err := s.connect(filepath.Join(dir, DatabaseName)); err != nil {
+		s.Close()
+		return nil, fmt.Errorf("open store %s: %w", dir, err)
+	}
+	return s, nil
+}
+
+// connect opens both connections; the writer migrates before the reader looks.
+func (s *Store) connect(path string) error {
+	if err := makeFiles(path); err != nil {
+		return err
+	}
+	var err error
+	if s.write, err = dial(path, writerPragmas); err != nil {
+		return err
+	}
+	if err := s.write.migrate(migrations()); err != nil {
+		return err
+	}
+	s.read, err = dial(path, readerPragmas)
+	return err
+}
+
+// makeFiles makes the files that SQLite would make readable for everyone.
+func makeFiles(path string) error {
+	for _, suffix := range []string{"", "-wal", "-shm"} {
+		file, err := os.OpenFile(path+suffix, os.O_RDWR|os.O_CREATE, 0o600)
+		if err != nil {
+			return err
+		}
+		if err := file.Close(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Close waits for the call that runs, then releases the database and the
+// folder. Later calls give ErrClosed. It is safe to call twice.
+func (s *Store) Close() error {
+	var errs []error
+	for _, c := range []*conn{s.read, s.write} { // the writer last: it checkpoints the WAL
+		if c != nil {
+			errs = append(errs, c.close())
+		}
+	}
+	if s.lock != nil {
+		errs = append(errs, s.lock.Close())
+		s.lock = nil
+	}
+	return errors.Join(errs...)
+}
+
+// Dir returns the data folder.
+func (s *Store) Dir() string { return s.dir }
+
+// Secret returns 32 random bytes that stay the same for the life of the data
+// folder. They are made at the first call for a name.
+func (s *Store) Secret(name string) ([]byte, error) {
+	fresh := make([]byte, 32)
+	rand.Read(fresh)
+	setting := "secret:" + name
+	var secret []byte
+	err := s.write.transaction(func() error {
+		err := s.write.exec(`INSERT INTO settings (name, value) VALUES (?, ?) ON CONFLICT DO NOTHING`, setting, fresh)
+		if err != nil {
+			return err
+		}
+		return s.write.each(`SELECT value FROM settings WHERE name = ?`, func(r row) error {
+			secret = r.blob(0)
+			return nil
+		}, setting)
+	})
+	return secret, wrapped(err, "read secret %q", name)
+}
+
+// wrapped adds to an error what was attempted. Without an error it is nil.
+func wrapped(err error, attempt string, args ...any) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%s: %w", fmt.Sprintf(attempt, args...), err)
+}
+
+// only returns the one thing that a query finds, or ErrNotFound.
+func only[T any](found []T, err error) (one T, _ error) {
+	if err == nil && len(found) == 0 {
+		err = store.ErrNotFound
+	}
+	if err != nil {
+		return one, err
+	}
+	return found[0], nil
+}
