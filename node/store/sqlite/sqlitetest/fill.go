@@ -62,7 +62,8 @@ func insertAccounts(db *sqlite3.Conn, accounts int) error {
 }
 
 func insertKeys(db *sqlite3.Conn, accounts, keysEach int) error {
-	return insert(db, `INSERT INTO keys VALUES (?, ?, ?, ?, 1, 0, 0, 0)`, accounts*keysEach, func(s *sqlite3.Stmt, i int) error {
+	const key = `INSERT INTO keys (id, account_id, hash, hint, created, expires, revoked, last_used) VALUES (?, ?, ?, ?, 1, 0, 0, 0)`
+	return insert(db, key, accounts*keysEach, func(s *sqlite3.Stmt, i int) error {
 		a, k := i/keysEach, i%keysEach
 		hash := sha256.Sum256([]byte(Secret(a, k)))
 		return errors.Join(s.BindText(1, KeyID(a, k)), s.BindText(2, AccountID(a)), s.BindBlob(3, hash[:]), s.BindText(4, Secret(a, k)[:7]))
