@@ -103,7 +103,8 @@ train-small: ## train and export a smaller core-1.1-mini on two CPU cores, MINUT
 	$(call train-model,small,core-1.1-mini,$(SMALL))
 
 .PHONY: ptx
-ptx: ## make the PTX of the interpreter's test kernels again: needs NVCC= (nvcc 13.0) and CLANG= (clang++ 19)
+ptx: ## make the PTX of the GPU kernels and of the interpreter's tests again: needs NVCC= (nvcc 13.0) and CLANG= (clang++ 19)
+	engine/kernel/cuda/eager/kernels/build.sh
 	engine/kernel/cuda/interp/testdata/build.sh
 
 FUZZTIME ?= 1m

@@ -1,0 +1,252 @@
+package eager
+
+import (
+	"fmt"
+	"slices"
+
+	"corenode/engine/kernel"
+	"corenode/engine/kernel/cuda"
+)
+
+// The most that the kernels take.
+const (
+	headDimMax  = 256
+	stateDimMax = 192
+	tapsMax     = 8
+)
+
+// cache is the pages and states of one model: two pieces of device memory, taken at once.
+type cache struct {
+	b     *Backend
+	cfg   kernel.CacheConfig
+	pages cuda.Pointer
+	slots cuda.Pointer
+	bytes int64
+}
+
+// rowBytes is what one position of K or V of one layer takes.
+func rowBytes(c kernel.CacheConfig) int64 {
+	width := int64(c.KVHeads) * int64(c.HeadDim)
+	switch c.KV {
+	case kernel.KVF32:
+		return 4 * width
+	case kernel.KVQ8:
+		return (width+1)/2*2 + 2*int64(c.KVHeads)*int64(up(c.HeadDim, kernel.KVBlock))
+	}
+	return 2 * width
+}
+
+// PageBytes implements kernel.Backend.
+func (b *Backend) PageBytes(c kernel.CacheConfig) int64 {
+	return int64(c.Layers) * 2 * int64(c.PageTokens) * rowBytes(c)
+}
+
+// convFloats and slotFloats are the inputs that a slot keeps, and all of it.
+func convFloats(c kernel.CacheConfig) int64 {
+	if c.LinearLayers == 0 {
+		return 0
+	}
+	return int64(c.LinearLayers) * int64(c.ConvKernel-1) * int64(c.ConvDim)
+}
+
+func slotFloats(c kernel.CacheConfig) int64 {
+	return convFloats(c) + int64(c.LinearLayers)*int64(c.VHeads)*int64(c.StateDim)*int64(c.StateDim)
+}
+
+// NewCache implements kernel.Backend. Its memory is taken at once.
+func (b *Backend) NewCache(c kernel.CacheConfig) (_ kernel.Cache, err error) {
+	defer Catch(&err)
+	if c.Layers < 0 || c.KVHeads < 0 || c.PageTokens < 1 || c.Pages < 0 || c.LinearLayers < 0 || c.StateSlots < 0 ||
+		c.HeadDim < 0 || c.HeadDim > headDimMax {
+		return nil, fmt.Errorf("new cache: sizes %+v, heads of at most %d", c, headDimMax)
+	}
+	if c.LinearLayers > 0 &&
+		(c.StateDim%32 != 0 || c.StateDim < 32 || c.StateDim > stateDimMax || c.ConvKernel < 1 || c.ConvKernel > tapsMax) {
+		return nil, fmt.Errorf("new cache: states of %d and %d taps, want a multiple of 32 up to %d and at most %d taps",
+			c.StateDim, c.ConvKernel, stateDimMax, tapsMax)
+	}
+	v := &cache{b: b, cfg: c}
+	if v.pages, err = v.take(int64(c.Pages) * b.PageBytes(c)); err != nil {
+		return nil, err
+	}
+	if v.slots, err = v.take(4 * int64(c.StateSlots) * slotFloats(c)); err != nil {
+		v.Close()
+		return nil, err
+	}
+	if v.slots != 0 {
+		b.must(b.stream.Fill(v.slots, 0, 4*int64(c.StateSlots)*slotFloats(c)))
+	}
+	return v, nil
+}
+
+func (c *cache) take(bytes int64) (cuda.Pointer, error) {
+	if bytes == 0 {
+		return 0, nil
+	}
+	p, err := c.b.device.Alloc(bytes)
+	if err != nil {
+		return 0, fmt.Errorf("new cache: %w", err)
+	}
+	c.bytes += bytes
+	return p, nil
+}
+
+// slot is where a state begins.
+func (c *cache) slot(i int32) cuda.Pointer {
+	if i < 0 || int(i) >= c.cfg.StateSlots {
+		panic(fmt.Sprintf("state slot %d of %d", i, c.cfg.StateSlots))
+	}
+	return c.slots + cuda.Pointer(4*int64(i)*slotFloats(c.cfg))
+}
+
+// ResetState implements kernel.Cache.
+func (c *cache) ResetState(slot int32) {
+	c.b.must(c.b.stream.Fill(c.slot(slot), 0, 4*slotFloats(c.cfg)))
+}
+
+// CopyState implements kernel.Cache.
+func (c *cache) CopyState(dst, src int32) {
+	c.b.must(c.b.stream.Copy(c.slot(dst), c.slot(src), 4*slotFloats(c.cfg)))
+}
+
+// BytesUsed implements kernel.Cache.
+func (c *cache) BytesUsed() int64 { return c.bytes }
+
+// Close implements kernel.Cache. On a device that failed there is nothing to give back to.
+func (c *cache) Close() {
+	if c.b.device == nil || c.b.failed != nil {
+		return
+	}
+	for _, p := range []cuda.Pointer{c.pages, c.slots} {
+		if p != 0 {
+			c.b.wait()
+			c.b.must(c.b.device.Free(p))
+		}
+	}
+	c.pages, c.slots, c.bytes = 0, 0, 0
+}
+
+// layout is a step as the kernels read it: lists of numbers in one piece of device memory.
+type layout struct {
+	memory scratch
+	have   []int32 // what the device has
+	next   []int32 // reused
+	// Where the lists begin: position and page table of each row; span and place in it of each
+	// row; the spans; their page tables; their saves.
+	places, spans, tables, saves int
+}
+
+func (l *layout) at(i int) cuda.Pointer { return l.memory.at + cuda.Pointer(4*i) }
+
+// arrange brings a step to the device, unless it is the one that is there.
+func (b *Backend) arrange(step *kernel.Step, c *cache) *layout {
+	l := &b.steps
+	l.places, l.spans = 2*step.Rows, 4*step.Rows
+	l.tables = l.spans + 5*len(step.Spans)
+	l.saves = l.tables
+	for _, s := range step.Spans {
+		l.saves += len(s.Pages)
+	}
+	v, pagesAt, savesAt := l.next[:0], 0, 0
+	for _, s := range step.Spans {
+		for i := range s.Len {
+			v = append(v, int32(s.Pos+i), int32(pagesAt))
+		}
+		pagesAt += len(s.Pages)
+	}
+	for n, s := range step.Spans {
+		for i := range s.Len {
+			v = append(v, int32(n), int32(i))
+		}
+	}
+	for _, s := range step.Spans {
+		saves := min(len(s.Saves), s.Len)
+		v = append(v, int32(s.Row), int32(s.Len), s.State, int32(saves), int32(savesAt))
+		savesAt += len(s.Saves)
+	}
+	for _, s := range step.Spans {
+		if need := up(s.Pos+s.Len, c.cfg.PageTokens); c.cfg.Layers > 0 && len(s.Pages) < need {
+			panic(fmt.Sprintf("a page table of %d pages, want %d", len(s.Pages), need))
+		}
+		v = append(v, s.Pages...)
+	}
+	for _, s := range step.Spans {
+		v = append(v, s.Saves...)
+	}
+	l.next = v
+	if !slices.Equal(l.have, v) {
+		c.check(v[l.tables:l.saves])
+		b.need(&l.memory, 4*int64(len(v)))
+		b.copyIn(l.memory.at, bytesOf(v))
+		l.have = append(l.have[:0], v...)
+	}
+	return l
+}
+
+// check finds pages that are not in the pool.
+func (c *cache) check(pages []int32) {
+	for _, p := range pages {
+		if p < 0 || int(p) >= c.cfg.Pages {
+			panic(fmt.Sprintf("page %d of a pool of %d", p, c.cfg.Pages))
+		}
+	}
+}
+
+// stores and attends are the kernels by storage; those of heads are by 32 values.
+var (
+	stores  = map[kernel.KVType]string{kernel.KVF16: "storeF16", kernel.KVF32: "storeF32", kernel.KVQ8: "storeCodes"}
+	attends = map[kernel.KVType]string{kernel.KVF32: "attendF32x8", kernel.KVQ8: "attendCodesx8"}
+)
+
+// StoreKV implements kernel.Backend.
+func (b *Backend) StoreKV(kc kernel.Cache, layer int, k, v kernel.Buffer, step *kernel.Step) {
+	c := kc.(*cache)
+	l, width := b.arrange(step, c), c.cfg.KVHeads*c.cfg.HeadDim
+	b.launch(stores[c.cfg.KV], shape{x: step.Rows, y: 2, threads: 128}, c.pages, at(k, step.Rows*width), at(v, step.Rows*width),
+		l.at(0), l.at(l.tables), layer, c.cfg.PageTokens, b.PageBytes(c.cfg), rowBytes(c.cfg), c.cfg.KVHeads, c.cfg.HeadDim)
+}
+
+// Attend implements kernel.Backend.
+func (b *Backend) Attend(kc kernel.Cache, layer int, dst, q kernel.Buffer, step *kernel.Step, heads, window int, scale float32,
+	sinks kernel.Buffer) {
+	c := kc.(*cache)
+	l, d, size := b.arrange(step, c), c.cfg.HeadDim, step.Rows*heads*c.cfg.HeadDim
+	name := attends[c.cfg.KV]
+	switch {
+	case name != "":
+	case d <= 64:
+		name = "attendF16x2"
+	case d <= 128:
+		name = "attendF16x4"
+	default:
+		name = "attendF16x8"
+	}
+	b.launch(name, shape{x: step.Rows, y: heads, threads: 128}, at(dst, size), at(q, size), c.pages, at(sinks, heads),
+		l.at(0), l.at(l.tables), layer, c.cfg.PageTokens, b.PageBytes(c.cfg), rowBytes(c.cfg), heads, c.cfg.KVHeads, d, window, scale)
+}
+
+// DeltaNet implements kernel.Backend.
+func (b *Backend) DeltaNet(kc kernel.Cache, layer int, dst, qkv, z, beta, alpha kernel.Buffer,
+	w kernel.DeltaWeights, s kernel.DeltaShape, step *kernel.Step) {
+	c := kc.(*cache)
+	for _, span := range step.Spans { // slots that are none must not reach the device
+		c.slot(span.State)
+		for _, save := range span.Saves {
+			c.slot(save)
+		}
+	}
+	l, n, channels, spans := b.arrange(step, c), step.Rows, c.cfg.ConvDim, len(step.Spans)
+	conv := c.slots + cuda.Pointer(4*int64(layer)*int64(s.ConvKernel-1)*int64(channels))
+	states := c.slots + cuda.Pointer(4*(convFloats(c.cfg)+int64(layer)*int64(s.VHeads)*int64(s.Dim)*int64(s.Dim)))
+	mixed := b.need(&b.mixed, 4*int64(n)*int64(channels))
+	b.launch("convolve", shape{x: up(channels, 128), y: n, threads: 128}, mixed, at(qkv, n*channels), conv,
+		at(w.Conv, channels*s.ConvKernel), l.at(l.places), l.at(l.spans), slotFloats(c.cfg), channels, s.ConvKernel)
+	b.launch("keepInputs", shape{x: up(channels, 128), y: spans, threads: 128}, at(qkv, n*channels), conv, l.at(l.spans), l.at(l.saves),
+		slotFloats(c.cfg), channels, s.ConvKernel)
+	shared := 4 * (s.Dim*s.Dim + 2*s.Dim + 3*32)
+	b.must(b.kernels["recur"].AllowShared(shared))
+	width := n * s.VHeads * s.Dim
+	b.launch("recur", shape{x: s.VHeads, y: spans, threads: s.Dim, shared: shared}, at(dst, width), mixed, at(z, width),
+		at(beta, n*s.VHeads), at(alpha, n*s.VHeads), at(w.A, s.VHeads), at(w.DtBias, s.VHeads), at(w.Norm, s.Dim),
+		states, l.at(l.spans), l.at(l.saves), slotFloats(c.cfg), channels, s.KHeads, s.VHeads, s.Dim, s.Tiled, s.Eps)
+}

@@ -1,0 +1,410 @@
+package eager
+
+import (
+	"fmt"
+	"math"
+	"testing"
+
+	"corenode/engine/kernel"
+	"corenode/engine/kernel/cuda/interp"
+)
+
+// operations are compared with the reference on fresh random input. Together they run every
+// instruction of every kernel.
+var operations = []struct {
+	name  string
+	check func(r *rig)
+}{
+	{"rows", checkRows}, {"norms", checkNorms}, {"heads", checkHeads}, {"products", checkProducts}, {"tables", checkTables},
+	{"attention", checkAttention}, {"recurrence", checkRecurrence}, {"experts", checkExperts}, {"routing", checkRouting},
+}
+
+// TestOperationsAgreeWithTheReference looks for races, too.
+func TestOperationsAgreeWithTheReference(t *testing.T) {
+	r := newRig(t, interp.Config{Shadow: true})
+	for _, o := range operations {
+		t.Run(o.name, func(t *testing.T) { o.check(r.with(t)) })
+	}
+	for _, line := range r.device.Unexecuted() {
+		t.Errorf("no test runs %s", line)
+	}
+	t.Logf("%d instructions of warps", r.device.Instructions())
+}
+
+func checkRows(r *rig) {
+	const n, d = 3, 50
+	x, y, gate := r.normals(n*d, 3), r.normals(n*d, 1), []float32{-200, 0.5, 3}
+	for name, run := range map[string]func(b kernel.Backend, x, y kernel.Buffer){
+		"AddBias":    func(b kernel.Backend, x, _ kernel.Buffer) { b.AddBias(x, upload(b, y[:d]), n, d) },
+		"SigmoidMul": func(b kernel.Backend, x, y kernel.Buffer) { b.SigmoidMul(y, x, n, d) },
+		"AddScaled":  func(b kernel.Backend, x, y kernel.Buffer) { b.AddScaled(y, x, upload(b, gate), n, d) },
+		"SiLUMul":    func(b kernel.Backend, x, y kernel.Buffer) { b.SiLUMul(y, x, y, n, d) },
+		"GELUMul":    func(b kernel.Backend, x, y kernel.Buffer) { b.GELUMul(y, x, y, n, d) },
+		"GatherRows": func(b kernel.Backend, x, y kernel.Buffer) { b.GatherRows(y, x, []int32{2, 0, 2}, d) },
+	} {
+		r.agree(name, exact, func(b kernel.Backend) []float32 {
+			x, y := upload(b, x), upload(b, y)
+			run(b, x, y)
+			return append(download(b, x), download(b, y)...)
+		})
+	}
+	// What saturates must do so, and nothing may overflow on the way; each alone, as it would hide the others.
+	for _, far := range []float32{0, 1e-3, -1e-3, 20, -20, 88, -88, 300, -300, 1e30, -1e30} {
+		r.agree(fmt.Sprintf("gates of %g", far), exact, func(b kernel.Backend) []float32 {
+			x, y, z := upload(b, []float32{far}), upload(b, []float32{1.5}), upload(b, []float32{2.5})
+			b.SigmoidMul(z, x, 1, 1)
+			b.SiLUMul(y, x, y, 1, 1)
+			return append(download(b, y), download(b, z)...)
+		})
+	}
+}
+
+func checkNorms(r *rig) {
+	for _, d := range []int{2, 64, 300, 2304} {
+		x, delta, w := r.normals(3*d, 5), r.normals(3*d, 1), r.normals(d, 1)
+		clear(x[d : 2*d]) // a row of zeros
+		r.agree(fmt.Sprintf("RMSNorm of %d", d), exact, func(b kernel.Backend) []float32 {
+			v := upload(b, x)
+			b.RMSNorm(v, v, upload(b, w), 3, d, 1e-6)
+			return download(b, v)
+		})
+		r.agree(fmt.Sprintf("AddRMSNorm of %d", d), exact, func(b kernel.Backend) []float32 {
+			v, to := upload(b, x), b.NewBuffer(3*d)
+			b.AddRMSNorm(to, v, upload(b, delta), upload(b, w), 3, d, 1e-6)
+			return append(download(b, v), download(b, to)...)
+		})
+	}
+}
+
+func checkHeads(r *rig) {
+	const n, heads, d, half = 5, 3, 20, 6
+	x := r.normals(2*n*heads*d, 1)
+	r.agree("SplitHeads", 0, func(b kernel.Backend) []float32 {
+		first, second := b.NewBuffer(n*heads*d), b.NewBuffer(n*heads*d)
+		b.SplitHeads(first, second, upload(b, x), n, heads, d)
+		return append(download(b, first), download(b, second)...)
+	})
+	step := &kernel.Step{Rows: n, Spans: []kernel.Span{{Len: 2, Pos: 100_000}, {Row: 2, Len: 3}}}
+	for _, neox := range []bool{false, true} {
+		r.agree(fmt.Sprintf("Rope, pairs apart %v", neox), exact, func(b kernel.Backend) []float32 {
+			angles, v := b.NewBuffer(n*2*half), upload(b, x[:n*heads*d])
+			b.RopeAngles(angles, step, []float64{1, 0.5, 0.25, 0.1, 0.01, 0.001}, 1.1)
+			b.Rope(v, angles, n, heads, d, half, neox)
+			return download(b, v)
+		})
+	}
+}
+
+// types are how matrices come, and how exact a product with them is.
+var types = map[kernel.Type]float64{
+	kernel.F32: exact, kernel.F16: exact, kernel.BF16: exact, kernel.Q8_0: halves, kernel.Q4_0: halves, kernel.Q4_K: halves,
+}
+
+func checkProducts(r *rig) {
+	for typ, limit := range types {
+		for _, c := range []struct{ n, rows, cols int }{{1, 7, 512}, {6, 3, 256}, {3, 5, 77}, {1, 3, 77}} {
+			if typ != kernel.F32 && typ != kernel.F16 && typ != kernel.BF16 && c.cols%256 != 0 {
+				continue
+			}
+			first, second, x := r.source(typ, 1, c.rows, c.cols), r.source(kernel.F16, 1, 2, c.cols), r.normals(c.n*c.cols, 1)
+			r.agree(fmt.Sprintf("MatMul of type %d, %+v", typ, c), limit, func(b kernel.Backend) []float32 {
+				to := []kernel.Buffer{b.NewBuffer(c.n * c.rows), b.NewBuffer(c.n * 2)}
+				b.MatMul(to, upload(b, x), c.n, []kernel.Weight{r.load(b, first), r.load(b, second)})
+				return append(download(b, to[0]), download(b, to[1])...)
+			})
+		}
+	}
+}
+
+func checkTables(r *rig) {
+	for typ, limit := range types {
+		table := r.source(typ, 1, 9, 256)
+		if typ == kernel.F16 { // in pieces, as experts of some files are
+			table.Pieces, table.Data = [][]byte{table.Data[:512], table.Data[512:]}, nil
+		}
+		r.agree(fmt.Sprintf("Embed of type %d", typ), limit, func(b kernel.Backend) []float32 {
+			to := b.NewBuffer(3 * 256)
+			b.Embed(to, r.load(b, table), []int32{8, 0, 3})
+			return download(b, to)
+		})
+	}
+}
+
+// attentionCase is a shape; spans are position and length.
+type attentionCase struct {
+	heads, kvHeads, d, page int
+	spans                   [][2]int
+	window                  int
+	sinks                   bool
+}
+
+var attentionCases = []attentionCase{
+	{heads: 4, kvHeads: 2, d: 64, page: 16, spans: [][2]int{{0, 5}, {37, 1}}},
+	{heads: 2, kvHeads: 1, d: 128, page: 32, spans: [][2]int{{40, 3}}, sinks: true},
+	{heads: 2, kvHeads: 1, d: 200, page: 16, spans: [][2]int{{20, 2}, {0, 1}}, window: 7},
+	{heads: 3, kvHeads: 3, d: 24, page: 64, spans: [][2]int{{70, 2}}, window: 300, sinks: true},
+	{heads: 2, kvHeads: 2, d: 256, page: 16, spans: [][2]int{{17, 1}}, sinks: true},
+	{heads: 1, kvHeads: 1, d: 100, page: 16, spans: [][2]int{{9, 1}}},
+}
+
+// attend stores what came before in pieces of chunk rows and attends with the rest.
+func (c attentionCase) attend(r *rig, b kernel.Backend, kv kernel.KVType, in [3][]float32, chunk int) []float32 {
+	var step kernel.Step
+	pages := int32(0)
+	for _, s := range c.spans {
+		var table []int32
+		for range up(s[0]+s[1], c.page) {
+			table = append([]int32{pages}, table...) // not in order
+			pages++
+		}
+		step.Spans = append(step.Spans, kernel.Span{Row: step.Rows, Len: s[1], Pos: s[0], Pages: table})
+		step.Rows += s[1]
+	}
+	cache, err := b.NewCache(kernel.CacheConfig{Layers: 2, KVHeads: c.kvHeads, HeadDim: c.d, PageTokens: c.page, Pages: int(pages), KV: kv})
+	if err != nil {
+		r.Fatal(err)
+	}
+	defer cache.Close()
+	width, from := c.kvHeads*c.d, 0
+	for i, s := range c.spans {
+		for at := 0; at < s[0]+s[1]; at += chunk {
+			n := min(chunk, s[0]+s[1]-at)
+			part := kernel.Step{Rows: n, Spans: []kernel.Span{{Len: n, Pos: at, Pages: step.Spans[i].Pages}}}
+			for layer := range 2 { // the other layer's must not be seen
+				k, v := in[layer][(from+at)*width:], in[1-layer][(from+at)*width:]
+				b.StoreKV(cache, layer, upload(b, k[:n*width]), upload(b, v[:n*width]), &part)
+			}
+		}
+		from += s[0] + s[1]
+	}
+	q, sinks := upload(b, in[2][:step.Rows*c.heads*c.d]), kernel.Buffer(nil)
+	if c.sinks {
+		sinks = upload(b, in[2][:c.heads])
+	}
+	out := b.NewBuffer(q.Len())
+	b.Attend(cache, 1, out, q, &step, c.heads, c.window, float32(1/math.Sqrt(float64(c.d))), sinks)
+	return download(b, out)
+}
+
+// input is K, V and queries for a case.
+func (c attentionCase) input(r *rig) [3][]float32 {
+	tokens, rows := 0, 0
+	for _, s := range c.spans {
+		tokens, rows = tokens+s[0]+s[1], rows+s[1]
+	}
+	width := c.kvHeads * c.d
+	return [3][]float32{r.normals(tokens*width, 1), r.normals(tokens*width, 1), r.normals(rows*c.heads*c.d, 2)}
+}
+
+func checkAttention(r *rig) {
+	for _, kv := range []kernel.KVType{kernel.KVF16, kernel.KVF32, kernel.KVQ8} {
+		for _, c := range attentionCases {
+			in := c.input(r)
+			r.agree(fmt.Sprintf("%s %+v", kv, c), exact, func(b kernel.Backend) []float32 { return c.attend(r, b, kv, in, 1000) })
+		}
+	}
+}
+
+// recurrenceCase is a DeltaNet layer.
+type recurrenceCase struct {
+	kHeads, vHeads, d, taps int
+	tiled                   bool
+}
+
+// delta runs a step of three spans, one of which saves states, then another step from what was saved.
+func (c recurrenceCase) delta(r *rig, b kernel.Backend, in map[string][]float32) []float32 {
+	channels, width := (2*c.kHeads+c.vHeads)*c.d, c.vHeads*c.d
+	cache, err := b.NewCache(kernel.CacheConfig{PageTokens: 16, LinearLayers: 2, StateSlots: 6, ConvDim: channels, ConvKernel: c.taps,
+		VHeads: c.vHeads, StateDim: c.d})
+	if err != nil {
+		r.Fatal(err)
+	}
+	defer cache.Close()
+	weights := kernel.DeltaWeights{Conv: upload(b, in["conv"]), A: upload(b, in["a"]), DtBias: upload(b, in["bias"]), Norm: upload(b, in["norm"])}
+	shape := kernel.DeltaShape{KHeads: c.kHeads, VHeads: c.vHeads, Dim: c.d, ConvKernel: c.taps, Tiled: c.tiled, Eps: 1e-6}
+	run := func(layer int, step *kernel.Step) []float32 {
+		n, out := step.Rows, b.NewBuffer(step.Rows*width)
+		b.DeltaNet(cache, layer, out, upload(b, in["qkv"][:n*channels]), upload(b, in["z"][:n*width]), upload(b, in["beta"][:n*c.vHeads]),
+			upload(b, in["alpha"][:n*c.vHeads]), weights, shape, step)
+		return download(b, out)
+	}
+	all := run(1, &kernel.Step{Rows: 8, Spans: []kernel.Span{
+		{Len: 5, State: 0, Saves: []int32{3, 4}}, {Row: 5, Len: 1, Pos: 7, State: 1}, {Row: 6, Len: 2, State: 2},
+	}})
+	cache.CopyState(5, 4) // as it stood after two rows
+	cache.ResetState(1)
+	for _, slot := range []int32{0, 1, 3, 5} {
+		all = append(all, run(1, &kernel.Step{Rows: 2, Spans: []kernel.Span{{Len: 2, Pos: 9, State: slot}}})...)
+	}
+	return append(all, run(0, &kernel.Step{Rows: 1, Spans: []kernel.Span{{Len: 1, State: 2}}})...)
+}
+
+func (c recurrenceCase) input(r *rig) map[string][]float32 {
+	channels, width := (2*c.kHeads+c.vHeads)*c.d, c.vHeads*c.d
+	in := map[string][]float32{
+		"conv": r.normals(channels*c.taps, 0.5), "a": r.normals(c.vHeads, 1), "bias": r.normals(c.vHeads, 1), "norm": r.normals(c.d, 1),
+		"qkv": r.normals(8*channels, 1), "z": r.normals(8*width, 1), "beta": r.normals(8*c.vHeads, 1), "alpha": r.normals(8*c.vHeads, 4),
+	}
+	for i, a := range in["a"] {
+		in["a"][i] = float32(-math.Abs(float64(a)))
+	}
+	copy(in["alpha"], []float32{-12, 25, -0.1}) // softplus next to 0, where it is the value itself, and between
+	return in
+}
+
+func checkRecurrence(r *rig) {
+	for _, c := range []recurrenceCase{{1, 2, 64, 4, true}, {2, 4, 32, 2, false}, {1, 1, 128, 4, true}} {
+		in := c.input(r)
+		r.agree(fmt.Sprintf("%+v", c), exact, func(b kernel.Backend) []float32 { return c.delta(r, b, in) })
+	}
+}
+
+func checkExperts(r *rig) {
+	const n, experts, hidden, ff = 3, 6, 64, 40
+	x, logits := r.normals(n*hidden, 1), r.normals(n*experts, 2)
+	for _, c := range []struct {
+		gate, down kernel.Type
+		biased     bool
+	}{{kernel.F16, kernel.F16, false}, {kernel.F32, kernel.BF16, true}, {kernel.BF16, kernel.F32, false}} {
+		sources := []kernel.Source{
+			r.source(c.gate, experts, ff, hidden), r.source(c.gate, experts, ff, hidden), r.source(c.down, experts, hidden, ff),
+		}
+		biases := [][]float32{r.normals(experts*ff, 1), r.normals(experts*ff, 1), r.normals(experts*hidden, 1)}
+		r.agree(fmt.Sprintf("%+v", c), exact, func(b kernel.Backend) []float32 {
+			s := kernel.ExpertStack{Gate: r.load(b, sources[0]), Up: r.load(b, sources[1]), Down: r.load(b, sources[2])}
+			if c.biased {
+				s.GateBias, s.UpBias, s.DownBias = upload(b, biases[0]), upload(b, biases[1]), upload(b, biases[2])
+				s.Limit, s.Alpha = 0.8, 1.7
+			}
+			to := b.NewBuffer(n * hidden)
+			b.Experts(to, upload(b, x), upload(b, logits), n, s, kernel.Routing{Top: 2})
+			return download(b, to)
+		})
+	}
+	odd := []kernel.Source{r.source(kernel.F32, 3, 5, 30), r.source(kernel.F16, 3, 5, 30), r.source(kernel.BF16, 3, 30, 5)}
+	mixed := []kernel.Source{r.source(kernel.BF16, 3, 5, 30), r.source(kernel.F32, 3, 5, 30), r.source(kernel.F16, 3, 30, 5)}
+	last := []kernel.Source{r.source(kernel.F16, 3, 5, 30), r.source(kernel.BF16, 3, 5, 30), r.source(kernel.F32, 3, 30, 5)}
+	for i, sources := range [][]kernel.Source{odd, mixed, last} {
+		r.agree(fmt.Sprintf("rows that end at no eight, %d", i), exact, func(b kernel.Backend) []float32 {
+			s := kernel.ExpertStack{Gate: r.load(b, sources[0]), Up: r.load(b, sources[1]), Down: r.load(b, sources[2])}
+			to := b.NewBuffer(2 * 30)
+			b.Experts(to, upload(b, x[:60]), upload(b, logits[:6]), 2, s, kernel.Routing{Top: 3, Scale: 2.5, Plain: true})
+			return download(b, to)
+		})
+	}
+}
+
+func checkRouting(r *rig) {
+	for _, c := range []struct {
+		experts int
+		kernel.Routing
+	}{
+		{48, kernel.Routing{Top: 5}}, {48, kernel.Routing{Top: 1, Sigmoid: true}}, {6, kernel.Routing{Top: 6, Scale: 0.5}},
+		{48, kernel.Routing{Top: 6, Sigmoid: true, Groups: 6, GroupsUsed: 2, GroupTop: 2}},
+		{180, kernel.Routing{Top: 6, Groups: 2, GroupsUsed: 1, GroupTop: 3, Plain: true}},
+		{144, kernel.Routing{Top: 4, Groups: 72, GroupsUsed: 20, GroupTop: 1}},
+	} {
+		for _, biased := range []bool{false, true} {
+			route(r, c.experts, c.Routing, biased)
+		}
+	}
+}
+
+// route compares one way to choose experts, which are small.
+func route(r *rig, experts int, c kernel.Routing, biased bool) {
+	const n = 4
+	logits, bias, x := r.normals(n*experts, 1), r.normals(experts, 0.3), r.normals(n*8, 1)
+	for i := range experts { // equal ones: the lower expert comes first
+		logits[i] = float32(i / 5 % 3)
+	}
+	one := r.source(kernel.F32, experts, 8, 8)
+	r.agree(fmt.Sprintf("%d experts, %+v, biased %v", experts, c, biased), exact, func(b kernel.Backend) []float32 {
+		if biased {
+			c.Bias = upload(b, bias)
+		}
+		w := r.load(b, one)
+		to := b.NewBuffer(n * 8)
+		b.Experts(to, upload(b, x), upload(b, logits), n, kernel.ExpertStack{Gate: w, Up: w, Down: w}, c)
+		return download(b, to)
+	})
+}
+
+// TestBitsDependOnNothingElseInTheStep computes rows alone and together, with other page sizes and cuts.
+func TestBitsDependOnNothingElseInTheStep(t *testing.T) {
+	r := newRig(t, interp.Config{})
+	const rows, cols = 5, 320
+	w := r.load(r.cuda, r.source(kernel.F16, 1, rows, cols))
+	x := r.normals(6*cols, 1)
+	product := func(n, at int) []float32 {
+		to := r.cuda.NewBuffer(n * rows)
+		r.cuda.MatMul([]kernel.Buffer{to}, upload(r.cuda, x[at*cols:(at+n)*cols]), n, []kernel.Weight{w})
+		return download(r.cuda, to)
+	}
+	all := product(6, 0)
+	for i := range 6 {
+		same(t, fmt.Sprintf("row %d alone", i), product(1, i), all[i*rows:])
+	}
+	c := attentionCases[0]
+	in := c.input(r)
+	for _, kv := range []kernel.KVType{kernel.KVF16, kernel.KVQ8} {
+		want := c.attend(r, r.cuda, kv, in, 1000)
+		c.page = 64
+		same(t, "another page size", c.attend(r, r.cuda, kv, in, 3), want)
+		c.page = 16
+	}
+	d := recurrenceCase{1, 2, 32, 4, true}
+	input := d.input(r)
+	same(t, "the recurrence again", d.delta(r, r.cuda, input), d.delta(r, r.cuda, input))
+}
+
+// TestMemoryIsGivenBack: caches at their Close, buffers that nobody refers to at the next one.
+func TestMemoryIsGivenBack(t *testing.T) {
+	r := newRig(t, interp.Config{})
+	before, _, err := r.device.Memory()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := kernel.CacheConfig{Layers: 2, KVHeads: 2, HeadDim: 64, PageTokens: 16, Pages: 9, LinearLayers: 1, StateSlots: 3, ConvDim: 96,
+		ConvKernel: 4, VHeads: 1, StateDim: 32}
+	cache, err := r.cuda.NewCache(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := 9*r.cuda.PageBytes(c) + 3*4*(3*96+32*32)
+	free, _, _ := r.device.Memory()
+	if cache.BytesUsed() != want || before-free < want {
+		t.Errorf("the cache says %d bytes and took %d, want %d", cache.BytesUsed(), before-free, want)
+	}
+	cache.Close()
+	if free, _, _ = r.device.Memory(); free != before {
+		t.Errorf("%d bytes free after the cache was closed, %d before", free, before)
+	}
+	r.cuda.drop(r.cuda.NewBuffer(1 << 20).(*buffer).at)
+	small := r.cuda.NewBuffer(1)
+	if after, _, _ := r.device.Memory(); before-after > 1<<16 || small.Len() != 1 {
+		t.Errorf("%d bytes taken after a buffer was dropped", before-after)
+	}
+}
+
+func TestKernelsThatAreTooNarrowRefuse(t *testing.T) {
+	r := newRig(t, interp.Config{})
+	for name, c := range map[string]kernel.CacheConfig{
+		"wide heads":  {Layers: 1, KVHeads: 1, HeadDim: 257, PageTokens: 16, Pages: 1},
+		"odd states":  {PageTokens: 16, LinearLayers: 1, StateSlots: 1, ConvDim: 99, ConvKernel: 4, VHeads: 1, StateDim: 33},
+		"many taps":   {PageTokens: 16, LinearLayers: 1, StateSlots: 1, ConvDim: 96, ConvKernel: 9, VHeads: 1, StateDim: 32},
+		"more memory": {Layers: 1, KVHeads: 1, HeadDim: 64, PageTokens: 16, Pages: 1 << 20},
+	} {
+		if _, err := r.cuda.NewCache(c); err == nil {
+			t.Errorf("%s: no error", name)
+		}
+	}
+	if _, err := r.cuda.Load(kernel.Source{Name: "w", Type: kernel.F16, Experts: 1, Rows: 2, Cols: 4, Data: make([]byte, 15)}); err == nil {
+		t.Error("a matrix that lacks a byte was loaded")
+	}
+	if _, err := r.cuda.Load(r.source(kernel.F32, expertsMax+1, 1, 2)); err == nil {
+		t.Error("more experts than the router knows were loaded")
+	}
+	if r.cuda.Failed() != nil {
+		t.Errorf("a refusal made the backend fail: %v", r.cuda.Failed())
+	}
+}

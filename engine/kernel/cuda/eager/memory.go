@@ -1,0 +1,151 @@
+package eager
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"math"
+	"runtime"
+
+	"corenode/engine/kernel"
+	"corenode/engine/kernel/cuda"
+	"corenode/engine/modelfile"
+)
+
+// NewBuffer implements kernel.Backend.
+func (b *Backend) NewBuffer(n int) kernel.Buffer {
+	b.sweep()
+	p, err := b.device.Alloc(4 * int64(max(n, 1)))
+	b.must(err)
+	b.must(b.stream.Fill(p, 0, 4*int64(max(n, 1))))
+	v := &buffer{p, n}
+	runtime.AddCleanup(v, b.drop, p)
+	return v
+}
+
+// drop notes memory that nobody refers to. The garbage collector calls it.
+func (b *Backend) drop(p cuda.Pointer) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.garbage = append(b.garbage, p)
+}
+
+// sweep gives back what was dropped.
+func (b *Backend) sweep() {
+	b.mu.Lock()
+	old := b.garbage
+	b.garbage = nil
+	b.mu.Unlock()
+	if len(old) == 0 {
+		return
+	}
+	b.wait() // queued work may use it
+	for _, p := range old {
+		b.must(b.device.Free(p))
+	}
+}
+
+// The kinds of weights, as the kernels number them.
+const (
+	weightF32 = iota
+	weightF16
+	weightBF16
+)
+
+// weightKinds are the types that stay as they are.
+var weightKinds = map[kernel.Type]int{kernel.F32: weightF32, kernel.F16: weightF16, kernel.BF16: weightBF16}
+
+// weight is a stack of matrices on the device.
+type weight struct {
+	at                  cuda.Pointer
+	kind                int
+	experts, rows, cols int
+}
+
+// Rows implements kernel.Weight.
+func (w *weight) Rows() int { return w.rows }
+
+// Cols implements kernel.Weight.
+func (w *weight) Cols() int { return w.cols }
+
+// Experts implements kernel.Weight.
+func (w *weight) Experts() int { return w.experts }
+
+// Load implements kernel.Backend. The source is not needed afterwards.
+func (b *Backend) Load(src kernel.Source) (_ kernel.Weight, err error) {
+	defer Catch(&err)
+	_, block, blockBytes, known := modelfile.TypeInfo(src.Type)
+	values := src.Experts * src.Rows * src.Cols
+	if src.Experts < 1 || src.Rows < 1 || src.Cols < 1 || !known || !modelfile.Readable(src.Type) || values%block != 0 {
+		return nil, fmt.Errorf("load %s: shape %d x %d x %d of type %d", src.Name, src.Experts, src.Rows, src.Cols, src.Type)
+	}
+	if src.Experts > expertsMax {
+		return nil, fmt.Errorf("load %s: %d experts, at most %d", src.Name, src.Experts, expertsMax)
+	}
+	pieces := src.Pieces
+	if pieces == nil {
+		pieces = [][]byte{src.Data}
+	}
+	total := 0
+	for _, p := range pieces {
+		total += len(p)
+	}
+	if total != values/block*blockBytes {
+		return nil, fmt.Errorf("load %s: %d bytes for %d values of type %d", src.Name, total, values, src.Type)
+	}
+	kind, stays := weightKinds[src.Type]
+	if !stays {
+		kind = weightF16
+		if src.Type == kernel.MXFP4 {
+			kind = weightBF16
+		}
+	}
+	w := &weight{kind: kind, experts: src.Experts, rows: src.Rows, cols: src.Cols}
+	if w.at, err = b.device.Alloc(int64(values) * int64([]int{4, 2, 2}[kind])); err != nil {
+		return nil, fmt.Errorf("load %s: %w", src.Name, err)
+	}
+	if stays {
+		at := w.at
+		for _, p := range pieces {
+			b.copyIn(at, p)
+			at += cuda.Pointer(len(p))
+		}
+		return w, nil
+	}
+	if len(pieces) > 1 {
+		pieces = [][]byte{bytes.Join(pieces, nil)}
+	}
+	if err := b.loadHalves(w, src.Type, pieces[0], block, blockBytes); err != nil {
+		return nil, fmt.Errorf("load %s: %w", src.Name, err)
+	}
+	return w, nil
+}
+
+// halvesAtOnce is how many values are converted at a time: a multiple of every block.
+const halvesAtOnce = 1 << 16
+
+// loadHalves converts the blocks of another type to two bytes each.
+func (b *Backend) loadHalves(w *weight, typ kernel.Type, data []byte, block, blockBytes int) error {
+	values, halves := make([]float32, halvesAtOnce), make([]byte, 0, 2*halvesAtOnce)
+	at := w.at
+	for len(data) > 0 {
+		n := min(halvesAtOnce, len(data)/blockBytes*block)
+		if err := modelfile.Dequantize(values[:n], typ, data[:n/block*blockBytes]); err != nil {
+			return err
+		}
+		halves = halves[:0]
+		for _, v := range values[:n] {
+			bits := uint16(math.Float32bits(v) >> 16) // exact for what becomes bfloat16
+			if w.kind == weightF16 {
+				bits = modelfile.Half(v)
+				if bits&0x7c00 == 0x7c00 {
+					return fmt.Errorf("the value %g is beyond float16", v)
+				}
+			}
+			halves = binary.LittleEndian.AppendUint16(halves, bits)
+		}
+		b.copyIn(at, halves)
+		at, data = at+cuda.Pointer(len(halves)), data[n/block*blockBytes:]
+	}
+	return nil
+}

@@ -1,0 +1,136 @@
+package eager
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"regexp"
+	"strings"
+	"testing"
+
+	"corenode/engine/kernel"
+	"corenode/engine/kernel/cuda"
+	"corenode/engine/kernel/cuda/interp"
+	"corenode/engine/kernel/ref"
+)
+
+// mutation plants one fault in a module, at each place that matches or at the first ones.
+type mutation struct {
+	what, file string
+	kernel     string // the part of the file to change
+	line, with string
+	places     int // at most; 0 is all
+	run        func(r *rig, b kernel.Backend) []float32
+	want       string // in the report of the device; empty: the numbers are wrong instead
+}
+
+var mutations = []mutation{
+	{"barrier removed", "rows.ptx", "rmsNorm", `bar\.sync`, "", 0, mutantNorm, "race"},
+	{"barrier removed", "attention.ptx", "attendF16x2", `bar\.sync`, "", 0, mutantAttention, "race"},
+	{"barrier removed", "deltanet.ptx", "recur", `bar\.sync`, "", 0, mutantRecurrence, "race"},
+	{"store out of bounds", "matmul.ptx", "matmul4", `(st\.global\.f32 *\t?\[%rd\d+)[^\]]*`, "${1}+1073741824", 1, mutantProduct, "outside of every"},
+	{"load out of bounds", "matmul.ptx", "matmul4", `(ld\.global\.v4\.u32 .*\[%rd\d+)[^\]]*`, "${1}+1073741824", 1, mutantProduct, "outside of every"},
+	{"misaligned load", "matmul.ptx", "matmul4", `(ld\.global\.v4\.u32 .*\[%rd\d+)[^\]]*`, "${1}+4", 1, mutantProduct, "align|address"},
+	{"lanes left out of a sum", "matmul.ptx", "matmul4", `mov\.b32 (.*), 16;|mov\.u32 (.*), 16;`, "mov.u32 $1$2, 8;", 1, mutantProduct, ""},
+	{"the other half of a word", "matmul.ptx", "matmul4", `shr\.u32 (.*), 16;`, "shr.u32 $1, 8;", 1, mutantProduct, ""},
+	{"bounds compared the wrong way round", "attention.ptx", "attendF16x2", `(setp\.g[te]\.s32 .*), (%r\d+), (%r\d+);`, "$1, $3, $2;", 1, mutantAttention, ""},
+	{"an exponential left out", "deltanet.ptx", "recur", `ex2\.approx\.f32 (.*), (.*);`, "mov.f32 $1, $2;", 1, mutantRecurrence, ""},
+}
+
+// mutantInput is the same for all: what the reference is given, too.
+func mutantInput(r *rig, n int) []float32 {
+	return (&rig{T: r.T, random: rand.New(rand.NewPCG(5, 5))}).normals(n, 1)
+}
+
+func mutantNorm(r *rig, b kernel.Backend) []float32 {
+	x := upload(b, mutantInput(r, 2*2304))
+	b.RMSNorm(x, x, upload(b, mutantInput(r, 2304)), 2, 2304, 1e-6)
+	return download(b, x)
+}
+
+func mutantProduct(r *rig, b kernel.Backend) []float32 {
+	data := make([]byte, 0, 2*8*512)
+	for i := range 8 * 512 { // small numbers as float16
+		data = append(data, byte(i*7), byte(0x30+i%5))
+	}
+	w := r.load(b, kernel.Source{Name: "w", Type: kernel.F16, Experts: 1, Rows: 8, Cols: 512, Data: data})
+	to := b.NewBuffer(4 * 8)
+	b.MatMul([]kernel.Buffer{to}, upload(b, mutantInput(r, 4*512)), 4, []kernel.Weight{w})
+	return download(b, to)
+}
+
+func mutantAttention(r *rig, b kernel.Backend) []float32 {
+	c := attentionCase{heads: 2, kvHeads: 1, d: 64, page: 16, spans: [][2]int{{19, 2}}, window: 6}
+	k := mutantInput(r, 21*64)
+	return c.attend(r, b, kernel.KVF16, [3][]float32{k, mutantInput(r, 22*64)[64:], mutantInput(r, 2*2*64)}, 1000)
+}
+
+func mutantRecurrence(r *rig, b kernel.Backend) []float32 {
+	c := recurrenceCase{1, 1, 64, 4, true}
+	return c.delta(r, b, c.input(&rig{T: r.T, random: rand.New(rand.NewPCG(6, 6))}))
+}
+
+// mutants are the texts with the fault planted, one for each place.
+func (m mutation) mutants(t *testing.T, text string) (all []string) {
+	t.Helper()
+	line, within := regexp.MustCompile(m.line), false
+	lines := strings.Split(text, "\n")
+	for i, l := range lines {
+		if strings.HasPrefix(l, ".visible .entry ") {
+			within = strings.HasPrefix(l, ".visible .entry "+m.kernel+"(")
+		}
+		if !within || !line.MatchString(l) || m.places > 0 && len(all) == m.places {
+			continue
+		}
+		changed := line.ReplaceAllString(l, m.with)
+		if m.with == "" {
+			changed = ""
+		}
+		all = append(all, strings.Join(lines[:i], "\n")+"\n"+changed+"\n"+strings.Join(lines[i+1:], "\n"))
+	}
+	if len(all) == 0 {
+		t.Fatalf("nothing in %s matches %s", m.kernel, m.line)
+	}
+	return all
+}
+
+// outcome runs a mutant and says how its fault shows, "" where it does not.
+func (m mutation) outcome(t *testing.T, text string) (how string) {
+	all := images()
+	all[m.file] = text
+	d := interp.Open(interp.Config{Seed: rand.Uint64(), Workers: 2, Shadow: true})
+	b := newBackend(d, Options{})
+	if err := b.prepare(all); err != nil {
+		t.Fatal(err)
+	}
+	defer b.Close()
+	r := &rig{T: t, device: d, cuda: b, ref: ref.New()}
+	defer func() {
+		switch e := recover().(type) {
+		case nil:
+		case *cuda.Error:
+			how = e.Error()
+		default:
+			panic(e)
+		}
+	}()
+	if far := distance(m.run(r, b), m.run(r, r.ref)); !(far <= exact) {
+		return fmt.Sprintf("error %g", far)
+	}
+	return ""
+}
+
+func TestPlantedFaultsAreFound(t *testing.T) {
+	for _, m := range mutations {
+		t.Run(m.kernel+"/"+m.what, func(t *testing.T) {
+			for i, text := range m.mutants(t, images()[m.file]) {
+				how := m.outcome(t, text)
+				if how == "" || m.want != "" && !regexp.MustCompile(m.want).MatchString(how) || m.want == "" && !strings.HasPrefix(how, "error") {
+					t.Errorf("place %d: %q, want %q", i, how, m.want)
+				}
+				if i == 0 {
+					t.Log(how)
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,32 @@
+package model
+
+import (
+	"math/rand/v2"
+	"testing"
+
+	"corenode/engine/kernel"
+	"corenode/engine/kernel/cuda/eager"
+	"corenode/engine/kernel/cuda/interp"
+)
+
+// TestParityOfTheGPU runs the kernels of the GPU, as its interpreter does, against llama.cpp's F32 run
+// with a float32 cache: the tolerance is that of the CPU's exact kernels.
+func TestParityOfTheGPU(t *testing.T) {
+	if testing.Short() {
+		t.Skip("the interpreter of GPU kernels takes 6 s")
+	}
+	for _, name := range []string{"tiny-llama", "tiny-qwen35moe"} { // each kind of layer; the others take as long
+		t.Run(name, func(t *testing.T) {
+			want := readRecording(t, name+"-f32.kv-f32")
+			seed := rand.Uint64()
+			t.Logf("seed %d", seed)
+			b, err := eager.New(interp.Open(interp.Config{Seed: seed, Workers: 2}), eager.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := trace(t, loadOn(t, openParity(t, name+"-f16"), b), want, kernel.KVF32)
+			checkClose(t, got, want, 0.01)
+			t.Logf("largest difference %.2g", largestDifference(got.Positions, prompt(want)))
+		})
+	}
+}
