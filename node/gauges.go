@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"runtime"
 	"time"
 
 	"corenode/actors/tree"
@@ -61,6 +62,8 @@ func (n *node) gauges() (gauges []server.Gauge) {
 	add := func(name string, value func() float64) {
 		gauges = append(gauges, server.Gauge{Name: name, Value: value})
 	}
+	info := fmt.Sprintf("corenode_info{version=%q,go=%q,config=%q}", version, runtime.Version(), n.cfg.Digest())
+	add(info, func() float64 { return 1 })
 	for _, info := range n.catalog.infos {
 		if m, ok := n.catalog.upstreams[info.ID]; ok {
 			for name := range upstreamReadings(m) {
@@ -91,12 +94,14 @@ func (n *node) gauges() (gauges []server.Gauge) {
 	add("corenode_ledger_spilled_rows", func() float64 { return float64(n.tree.Ledger().Spilled) })
 	add("corenode_ledger_failures_total", func() float64 { return float64(n.tree.Ledger().Failures) })
 	add("corenode_provisional_charges_total", func() float64 { return float64(n.tree.Counters().Provisional.Load()) })
-	add("corenode_dead_letters", func() float64 { return float64(n.tree.DeadLetters()) })
+	add("corenode_dead_letters_total", func() float64 { return float64(n.tree.DeadLetters()) })
 	for _, name := range tree.Actors() {
-		add(fmt.Sprintf("corenode_actor_failures{actor=%q}", name), func() float64 { return float64(n.tree.Counters().Failures(name)) })
+		add(fmt.Sprintf("corenode_actor_failures_total{actor=%q}", name),
+			func() float64 { return float64(n.tree.Counters().Failures(name)) })
 	}
 	for _, kind := range abi.Kinds() {
-		add(fmt.Sprintf("corenode_admission_refusals{kind=%q}", kind), func() float64 { return float64(n.tree.Counters().Refused(kind)) })
+		add(fmt.Sprintf("corenode_admission_refusals_total{kind=%q}", kind),
+			func() float64 { return float64(n.tree.Counters().Refused(kind)) })
 	}
 	return gauges
 }

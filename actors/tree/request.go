@@ -71,6 +71,8 @@ type request struct {
 	held     chan error    // what Stream.Held gives out; has room for one
 	holdDone chan struct{} // closed when holdErr is known
 	holdErr  *abi.Error
+	// holdBegan is written before holdSent is set, heldAt before holdDone is closed.
+	holdBegan, heldAt time.Time
 	// holdRefused says that the store never saw the hold.
 	holdRefused bool
 	checkpoint  atomic.Pointer[abi.Usage]
@@ -268,6 +270,7 @@ func (r *request) selfSettle() {
 
 // hold sends the hold row to the ledger. Called once, by Generate.
 func (r *request) hold() *abi.Error {
+	r.holdBegan = time.Now()
 	r.holdSent.Store(true)
 	e := r.entry(account.Hold)
 	e.Held, e.Time, e.ModuleDigest, e.Provisional = r.reservation.Hold, r.began, r.billing, r.quote.Provisional()
@@ -281,7 +284,7 @@ func (r *request) hold() *abi.Error {
 
 // holdCommitted is called by the ledger, once.
 func (r *request) holdCommitted(c ledger.Commit) {
-	r.holdErr, r.holdRefused = c.Err, c.Refused
+	r.holdErr, r.holdRefused, r.heldAt = c.Err, c.Refused, time.Now()
 	close(r.holdDone) // before anyone can settle because of it
 	if c.Err != nil {
 		r.held <- c.Err

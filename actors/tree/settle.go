@@ -59,6 +59,9 @@ func (r *request) settle() {
 		return
 	}
 	fate := r.holdFate()
+	if fate == holdDurable {
+		r.settled.Hold = r.heldAt.Sub(r.holdBegan)
+	}
 	if fate == holdRefused || fate == holdFailed { // free: not one byte of output has left
 		r.settled.Usage = abi.Usage{}
 		if reason == account.Finished { // nor may it, although all of it is there

@@ -35,7 +35,7 @@ binary with no configuration.
 	cmd.AddCommand(serveCommand(serve), modelCommand(), versionCommand(version), compileCommand(),
 		accountCommand(), keyCommand(), ledgerCommand(), requestsCommand(), topCommand(), whyCommand(),
 		moduleCommand(), upstreamCommand(), backupCommand(), restoreCommand(),
-		operatorCommand(), auditCommand(), reloadCommand())
+		operatorCommand(), auditCommand(), reloadCommand(), grafanaCommand(), alertsCommand())
 	return cmd
 }
 

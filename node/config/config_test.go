@@ -28,6 +28,14 @@ func everyKey(t reflect.Type, depth int) (keys []string) {
 	return keys
 }
 
+func TestDigestTellsConfigurationsApart(t *testing.T) {
+	one, same, other := Default(), Default(), Default()
+	other.Limits.QueueRequestsMax++
+	if one.Digest() != same.Digest() || one.Digest() == other.Digest() || len(one.Digest()) != 12 {
+		t.Errorf("%s, %s, %s", one.Digest(), same.Digest(), other.Digest())
+	}
+}
+
 func TestReferenceIsTheDefaults(t *testing.T) {
 	got, problems := build(Reference(), Sources{})
 	if len(problems) > 0 {

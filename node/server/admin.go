@@ -20,6 +20,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"corenode/engine"
+	exposition "corenode/node/metrics"
 	"corenode/node/operators"
 	"corenode/wasm/abi"
 )
@@ -225,12 +226,14 @@ func (s *Server) adminReady(ctx *fasthttp.RequestCtx) {
 // WriteMetrics writes all series in the text format of Prometheus: the node's
 // own, and those of the process and the Go runtime.
 func (s *Server) WriteMetrics(w io.Writer) {
-	s.metrics.set.WritePrometheus(w)
-	vm.WriteProcessMetrics(w)
-	vm.WriteFDMetrics(w)
+	var raw bytes.Buffer
+	s.metrics.set.WritePrometheus(&raw)
+	vm.WriteProcessMetrics(&raw)
+	vm.WriteFDMetrics(&raw)
 	if s.deps.Metrics != nil {
-		s.deps.Metrics(w)
+		s.deps.Metrics(&raw)
 	}
+	exposition.Write(w, raw.Bytes())
 }
 
 // pathRole is the role that one of the listener's own paths asks for.

@@ -78,8 +78,9 @@ func (a *answer) end(withhold bool) (certain bool) {
 	if !a.settled {
 		a.settled = true
 		select {
-		case <-a.stream.Settle():
+		case <-a.settle():
 			a.x.settled, _ = a.stream.Outcome() // its error is the ledger's to report
+			a.x.settleEnded = time.Now()
 		case <-timer.C:
 			timer.Reset(0)
 		}
@@ -98,6 +99,15 @@ func (a *answer) end(withhold bool) (certain bool) {
 	case <-timer.C:
 		return a.unrefunded()
 	}
+}
+
+// settle begins to settle; the channel is closed when the outcome is known.
+func (a *answer) settle() <-chan struct{} {
+	known := a.stream.Settle()
+	if a.x.settleBegan.IsZero() {
+		a.x.settleBegan = time.Now()
+	}
+	return known
 }
 
 // freed notes for the log that the request costs nothing.
@@ -150,7 +160,7 @@ func (a *answer) failure(e *abi.Error) *abi.Error {
 // outcome notes how a finished answer was settled.
 func (a *answer) outcome() *abi.Error {
 	settled, err := a.stream.Outcome()
-	a.settled, a.x.settled = true, settled
+	a.settled, a.x.settled, a.x.settleEnded = true, settled, time.Now()
 	if err != nil {
 		return abi.AsError(err)
 	}

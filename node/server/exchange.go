@@ -65,6 +65,9 @@ type exchange struct {
 	cause   error
 	settled account.Settled
 	ttft    time.Duration
+	// prepared is when the backend was asked to admit it; settleBegan and settleEnded are when
+	// its answer had ended, and when its charge was durable. Zero where it did not come so far.
+	prepared, settleBegan, settleEnded time.Time
 
 	ended atomic.Bool
 }

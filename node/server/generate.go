@@ -1,6 +1,8 @@
 package server
 
 import (
+	"time"
+
 	"corenode/engine/messages"
 	"corenode/wasm/abi"
 )
@@ -30,6 +32,7 @@ func (x *exchange) generate() {
 		x.translator = x.translation.Module()
 		call.Translator = x.translator
 	}
+	x.prepared = time.Now()
 	stream, limits, err := x.s.deps.Backend.Generate(call)
 	x.setLimits(limits)
 	if err != nil {

@@ -26,6 +26,9 @@ type metrics struct {
 	panics, connectionsRefused, unrefunded    *vm.Counter
 
 	ttft, itl, queue, prefill, decode, total *vm.PrometheusHistogram
+	phases                                   [phases]*vm.PrometheusHistogram
+	inputTokens, outputTokens                *vm.PrometheusHistogram // of each request
+	charged                                  *vm.FloatCounter        // dollars
 
 	steps    *vm.PrometheusHistogram // time of one forward pass
 	stepRows [2]*vm.Counter          // rows computed: prefill, decode
@@ -37,9 +40,8 @@ const (
 	phaseDecode
 )
 
-// newMetrics makes all series of a server. Their types are written with them.
+// newMetrics makes all series of a server. Package node/metrics says what each is.
 func newMetrics(s *Server) *metrics {
-	vm.ExposeMetadata(true)
 	m := &metrics{set: vm.NewSet()}
 	m.makeRequests()
 	for phase, name := range [...]string{phaseQueue: "queue", phasePrefill: "prefill", phaseDecode: "decode"} {
@@ -57,6 +59,12 @@ func newMetrics(s *Server) *metrics {
 	m.prefill = m.set.NewPrometheusHistogramExt("corenode_prefill_seconds", secondsBuckets)
 	m.decode = m.set.NewPrometheusHistogramExt("corenode_decode_seconds", secondsBuckets)
 	m.total = m.set.NewPrometheusHistogramExt("corenode_request_seconds", secondsBuckets)
+	for p, name := range phaseNames {
+		m.phases[p] = m.set.NewPrometheusHistogramExt(fmt.Sprintf("corenode_request_phase_seconds{phase=%q}", name), secondsBuckets)
+	}
+	m.inputTokens = m.set.NewPrometheusHistogramExt("corenode_request_input_tokens", tokensBuckets)
+	m.outputTokens = m.set.NewPrometheusHistogramExt("corenode_request_output_tokens", tokensBuckets)
+	m.charged = m.set.NewFloatCounter("corenode_charged_usd_total")
 	m.steps = m.set.NewPrometheusHistogramExt("corenode_step_seconds", gapBuckets)
 	m.stepRows[0] = m.set.NewCounter(`corenode_step_rows_total{kind="prefill"}`)
 	m.stepRows[1] = m.set.NewCounter(`corenode_step_rows_total{kind="decode"}`)
@@ -147,6 +155,14 @@ func (m *metrics) spent(x *exchange) {
 	m.prefillTokens.Add(int(s.Usage.InputUncached))
 	m.cachedTokens.Add(int(s.Usage.CacheRead))
 	m.decodeTokens.Add(int(s.Usage.Output))
+	m.inputTokens.Update(float64(s.Usage.Input()))
+	m.outputTokens.Update(float64(s.Usage.Output))
+	m.charged.Add(float64(s.Charge) / 1e9)
+	for p, took := range x.phases() {
+		if took > 0 {
+			m.phases[p].Update(took.Seconds())
+		}
+	}
 	m.queue.Update(s.Queue.Seconds())
 	if s.Prefill > 0 {
 		m.prefill.Update(s.Prefill.Seconds())
@@ -159,9 +175,10 @@ func (m *metrics) spent(x *exchange) {
 	}
 }
 
-// Bucket bounds in seconds. Gaps between tokens are finer than whole requests.
+// Bucket bounds in seconds, and in tokens. Gaps between tokens are finer than whole requests.
 var (
 	secondsBuckets = []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600}
+	tokensBuckets  = []float64{1, 4, 16, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384, 32768, 65536, 131072, 262144}
 	gapBuckets     = []float64{.0005, .001, .0025, .005, .01, .02, .03, .05, .075, .1, .15, .25, .5, 1, 2.5, 10}
 )
 

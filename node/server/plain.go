@@ -80,7 +80,7 @@ func (a *answer) answered() (refused bool) {
 			a.refuse(abi.AsError(err))
 			return true
 		}
-		a.body, a.settling = body, a.stream.Settle()
+		a.body, a.settling = body, a.settle()
 	}
 	return false
 }

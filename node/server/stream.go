@@ -159,7 +159,7 @@ func (a *answer) group() (done bool, err error) {
 	if end.Kind == abi.EventError {
 		return true, a.breakOff(a.failure(end.Err))
 	}
-	a.settling = a.stream.Settle()
+	a.settling = a.settle()
 	return false, nil
 }
 

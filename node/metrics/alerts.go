@@ -1,0 +1,90 @@
+package metrics
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+)
+
+// Alert is one rule to begin with.
+type Alert struct {
+	Name, Expr string
+	For        string // how long it has to hold; empty is at once
+	Urgent     bool   // somebody has to look now: money, or answers that break
+	Meaning    string // what it says, and what to do
+}
+
+// Alerts are the rules that OPERATING.md lists and corenode alerts prints.
+func Alerts() []Alert { return alerts }
+
+var alerts = []Alert{
+	{"NodeGone", `absent(corenode_info)`, "1m", true, "no node is scraped"},
+	{"NodeRestarted", `(time() - process_start_time_seconds < 300) and on (instance) corenode_info`, "", false,
+		"a node began within five minutes: unless you did it, see its last log lines and whether memory ran out"},
+	{"InternalErrors", `increase(corenode_requests_total{kind="internal"}[5m]) > 0`, "", true, "a request failed by our fault; the log has the cause"},
+	{"Panics", `increase(corenode_panics_total[5m]) > 0 or increase(corenode_actor_failures_total[5m]) > 0`, "", true,
+		"a part of the node failed and was made anew; the log has the stack"},
+	{"LedgerFailures", `increase(corenode_ledger_failures_total[5m]) > 0`, "", true, "transactions fail: see the disk"},
+	{"LedgerSpilled", `corenode_ledger_spilled_rows > 0`, "", true, "rows go to the spill journal: see the disk"},
+	{"Unrefunded", `increase(corenode_unrefunded_total[10m]) > 0`, "", true, "a refund has to be made by hand, see the playbook"},
+	{"ModuleFaults", `increase(corenode_module_faults_total[5m]) > 0 or increase(corenode_module_fallbacks_total[5m]) > 0`, "", false,
+		"a module fails, or something else answers in its place"},
+	{"ModuleFailed", `corenode_module_failed > 0`, "", true, "a module is out of service; `module list` says why"},
+	{"ModuleMissing", `corenode_modules_state_damaged > 0 or corenode_module_slot_missing > 0`, "2m", true,
+		"a slot does not have what you chose for it"},
+	{"ModuleOverShare", `increase(corenode_module_slot_declined_total[5m]) > 0`, "", false,
+		"a slot is over its share of the processors, see [Slow modules](#slow-modules)"},
+	{"ModuleNearShare", `rate(corenode_module_slot_cpu_seconds_total[1m]) / corenode_module_slot_cpu_limit > 0.8`, "", false,
+		"a slot is about to be"},
+	{"ModuleSlow", `rate(corenode_module_cpu_seconds_total[5m]) / rate(corenode_module_requests_total[5m]) > 0.05`, "", false,
+		"a module takes 50 ms of processor time for each request"},
+	{"Overloaded", `sum by (instance) (rate(corenode_refusals_total{kind="overloaded"}[5m])) > 0.1`, "", false, "the node is too small for what comes"},
+	{"QueueSlow", `histogram_quantile(0.95, sum by (instance, le) (rate(corenode_queue_seconds_bucket[5m]))) > 5`, "5m", false,
+		"requests wait long for their first step"},
+	{"Preempted", `rate(corenode_sequences_preempted_total[5m]) > 0.1`, "10m", false, "too little KV memory, or `sequences_max` too large"},
+	{"NoServerUp", `corenode_upstream_replicas_up == 0`, "1m", true, "no server of an upstream model answers"},
+}
+
+// WriteRules writes the alerts as a file of rules for Prometheus.
+func WriteRules(w io.Writer) error {
+	var b strings.Builder
+	b.WriteString("# Alerts of corenode to begin with, as `corenode alerts` prints them.\ngroups:\n  - name: corenode\n    rules:\n")
+	for _, a := range Alerts() {
+		fmt.Fprintf(&b, "      - alert: Corenode%s\n        expr: %s\n", a.Name, quoted(a.Expr))
+		if a.For != "" {
+			fmt.Fprintf(&b, "        for: %s\n", a.For)
+		}
+		fmt.Fprintf(&b, "        labels:\n          severity: %s\n        annotations:\n          summary: %s\n",
+			severity(a.Urgent), quoted(plain(a.Meaning)))
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+func severity(urgent bool) string {
+	if urgent {
+		return "critical"
+	}
+	return "warning"
+}
+
+// quoted is a text as YAML and JSON both read it.
+func quoted(s string) string {
+	var b strings.Builder
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	_ = e.Encode(s) // a string always encodes
+	return strings.TrimSuffix(b.String(), "\n")
+}
+
+// plain is a meaning without the marks of Markdown.
+func plain(s string) string {
+	s = strings.ReplaceAll(s, "`", "")
+	if before, link, found := strings.Cut(s, "["); found {
+		text, rest, _ := strings.Cut(link, "](")
+		_, rest, _ = strings.Cut(rest, ")")
+		s = before + text + rest
+	}
+	return s
+}
