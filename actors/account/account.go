@@ -56,6 +56,13 @@ func (k KeyLimits) MayUse(model string) bool {
 	return len(k.Models) == 0 || slices.Contains(k.Models, model)
 }
 
+// LimitedKey is the key that a request came with, and of its limits those that admission counts.
+type LimitedKey struct {
+	ID              string // empty: there is none
+	TokensPerMinute int64
+	Budget          abi.Nano
+}
+
 // KeyUse is what was charged to a key with a budget in a month, less what was given back in it.
 type KeyUse struct {
 	KeyID   string

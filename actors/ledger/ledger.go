@@ -39,6 +39,9 @@ type Store interface {
 	OpenHolds() ([]account.Entry, error)
 	// Counters returns what an account used of counters, in periods from account.OldestPeriod on.
 	Counters(accountID string) ([]account.CounterUse, error)
+	// KeysCharged returns the account's keys with a budget, and what they were charged in the
+	// calendar month of at, UTC.
+	KeysCharged(accountID string, at time.Time) ([]account.KeyUse, error)
 }
 
 // Spill keeps rows, durably, while the store does not take them. It is called
@@ -98,8 +101,11 @@ type Balance struct {
 	Holds   []account.Entry
 	// Counters are those of periods from account.OldestPeriod on.
 	Counters []account.CounterUse
-	Seq      uint64
-	Err      error
+	// Keys are those with a budget, and what they were charged in the month of At.
+	Keys []account.KeyUse
+	At   time.Time
+	Seq  uint64
+	Err  error
 }
 
 // committed is the end of a commit.
@@ -454,7 +460,12 @@ func (l *Log) read(accountID string, seq uint64) Balance {
 		return Balance{Seq: seq, Err: err}
 	}
 	counters, err := l.store.Counters(accountID)
-	b := Balance{Balance: balance, Counters: counters, Seq: seq, Err: err}
+	if err != nil {
+		return Balance{Seq: seq, Err: err}
+	}
+	b := Balance{Balance: balance, Counters: counters, At: time.Now(), Seq: seq}
+	b.Keys, err = l.store.KeysCharged(accountID, b.At)
+	b.Err = err
 	counted := slices.ContainsFunc(counters, func(c account.CounterUse) bool { return c.Held > 0 })
 	if err == nil && (held > 0 || counted) {
 		b.Holds, b.Err = l.store.OpenHolds()

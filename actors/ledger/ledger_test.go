@@ -60,6 +60,8 @@ func (m *memory) OpenHolds() ([]account.Entry, error) { return nil, nil }
 
 func (m *memory) Counters(string) ([]account.CounterUse, error) { return nil, nil }
 
+func (m *memory) KeysCharged(string, time.Time) ([]account.KeyUse, error) { return nil, nil }
+
 func (m *memory) count(kind account.EntryKind, id string) int {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -13,6 +13,7 @@ func (s *state) check() {
 	var sum held
 	permits := 0
 	counted := map[counterKey]int64{}
+	keyed := map[string]keyHeld{}
 	count := func(all []abi.Counter) {
 		for _, c := range all {
 			if c.Amount < 0 {
@@ -25,16 +26,18 @@ func (s *state) check() {
 		if h.permit {
 			permits++
 		}
-		if (!h.permit && h.hold == 0 && h.short == 0 && len(h.counters) == 0) || h.hold < 0 || h.short < 0 || h.arrival > s.arrivals {
+		if h.empty() || h.hold < 0 || h.short < 0 || h.key.hold < 0 || h.key.short < 0 || h.arrival > s.arrivals {
 			panic(fmt.Sprintf("limiter: request %s has %+v", id, h))
 		}
 		sum.hold += h.hold
 		sum.short += h.short
 		count(h.counters)
+		keyed[h.key.id] = keyHeld{h.key.id, keyed[h.key.id].hold + h.key.hold, keyed[h.key.id].short + h.key.short}
 	}
 	for _, o := range s.orphans {
 		sum.hold += o.hold
 		count(o.counters)
+		keyed[o.key.id] = keyHeld{o.key.id, keyed[o.key.id].hold + o.key.hold, keyed[o.key.id].short}
 	}
 	for k, c := range s.taken {
 		if c.held != counted[k] || c.used < 0 {
@@ -45,6 +48,7 @@ func (s *state) check() {
 	if len(counted) > 0 {
 		panic(fmt.Sprintf("limiter: open ones have %v, which nobody counted", counted))
 	}
+	s.checkKeys(keyed)
 	switch b := s.bucket; {
 	case b.parts > b.capacity*partsPerToken:
 		panic(fmt.Sprintf("limiter: a bucket of %d tokens has %d parts", b.capacity, b.parts))
@@ -53,5 +57,35 @@ func (s *state) check() {
 			s.permits, s.held, s.short, permits, sum.hold, sum.short))
 	case s.short > 0 && (s.account.Unlimited || s.balance > s.held):
 		panic(fmt.Sprintf("limiter: %d available while requests are %d short", s.balance-s.held, s.short))
+	}
+}
+
+// checkKeys panics unless what keys have is what the open ones have of them.
+func (s *state) checkKeys(open map[string]keyHeld) {
+	short := abi.Nano(0)
+	for id, k := range s.keys {
+		short += k.short
+		if h := open[id]; k.held != h.hold || k.short != h.short {
+			panic(fmt.Sprintf("limiter: of key %s %d are held and %d short; the open ones have %d and %d",
+				id, k.held, k.short, h.hold, h.short))
+		}
+		if k.short > 0 && (k.budget == 0 || k.left() > 0) {
+			panic(fmt.Sprintf("limiter: key %s has %d left while requests are %d short", id, k.left(), k.short))
+		}
+		delete(open, id)
+	}
+	delete(open, "")
+	for id, h := range open {
+		if h.hold != 0 || h.short != 0 {
+			panic(fmt.Sprintf("limiter: key %s is held by nobody's count", id))
+		}
+	}
+	if short != s.keyShort {
+		panic(fmt.Sprintf("limiter: keys are short of %d, counted %d", short, s.keyShort))
+	}
+	for id, b := range s.buckets {
+		if b.parts > b.capacity*partsPerToken {
+			panic(fmt.Sprintf("limiter: the bucket of key %s has %d parts of %d tokens", id, b.parts, b.capacity))
+		}
 	}
 }

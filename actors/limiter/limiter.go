@@ -10,6 +10,8 @@
 package limiter
 
 import (
+	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -41,8 +43,11 @@ type Reserve struct {
 type Leave struct {
 	RequestID   string
 	Taken, Used int64
-	Lost        func() // called if the limiter stops with this message unread; may be nil
-	attempt     int
+	// Key is that of the request, and KeyTaken what was taken from its bucket.
+	Key      account.LimitedKey
+	KeyTaken int64
+	Lost     func() // called if the limiter stops with this message unread; may be nil
+	attempt  int
 }
 
 // Settle says that a request's settlement of Amount is durable in commit Seq of
@@ -52,10 +57,13 @@ type Settle struct {
 	RequestID string
 	Amount    abi.Nano
 	Counters  []abi.Counter // what was taken of them, or with a refund given back
-	Seq       uint64
-	Seen      func() // called when it was handled: from then on Live has no hold; may be nil
-	Lost      func() // as in Leave
-	attempt   int
+	// KeyID is the key of the request, At the time of the row: its month is the budget's.
+	KeyID   string
+	At      time.Time
+	Seq     uint64
+	Seen    func() // called when it was handled: from then on Live has no hold; may be nil
+	Lost    func() // as in Leave
+	attempt int
 }
 
 // End is a Leave and a Settle of one request in one message.
@@ -116,8 +124,11 @@ type Loaded struct {
 	Holds   []account.Entry // open ones; those of other accounts are ignored
 	// Counters are those of periods from account.OldestPeriod on.
 	Counters []account.CounterUse
-	Seq      uint64
-	Err      error
+	// Keys are those with a budget, and what they were charged in the month of At.
+	Keys []account.KeyUse
+	At   time.Time
+	Seq  uint64
+	Err  error
 }
 
 // Deps is what a limiter needs from outside.
@@ -136,14 +147,46 @@ type Deps struct {
 // Cell is what of an account's limiter others may read, and what survives its restarts.
 type Cell struct {
 	counters atomic.Pointer[Counters]
+	// buckets are those of keys with a limit that are not full, by key id. One limiter writes them.
+	buckets sync.Map
 }
 
-// Limits returns the last published limits, computed for now. ok is false before the first.
-func (c *Cell) Limits(now time.Time) (l account.Limits, ok bool) {
-	if s := c.counters.Load(); s != nil {
-		return s.Limits(now), true
+// Limits returns the last published limits for a key, computed for now. ok is false before the first.
+func (c *Cell) Limits(key account.LimitedKey, now time.Time) (l account.Limits, ok bool) {
+	s := c.counters.Load()
+	if s == nil {
+		return account.Limits{}, false
 	}
-	return account.Limits{}, false
+	return narrow(s.Limits(now), c.bucket(key, now), now), true
+}
+
+// bucket is the published one of a key, or the full one that it has before.
+func (c *Cell) bucket(key account.LimitedKey, now time.Time) bucket {
+	if b, ok := c.buckets.Load(key.ID); ok && key.TokensPerMinute > 0 {
+		return b.(bucket)
+	}
+	return newBucket(key.TokensPerMinute, now)
+}
+
+// publish stores the bucket of a key; one that is full is not told from one that there never was.
+func (c *Cell) publish(id string, b bucket, ok bool) {
+	if ok && !b.full() {
+		c.buckets.Store(id, b)
+	} else {
+		c.buckets.Delete(id)
+	}
+}
+
+// full says whether no bucket of a key is short of anything at the time now.
+func (c *Cell) full(now time.Time) bool {
+	full := true
+	c.buckets.Range(func(_, b any) bool {
+		key := b.(bucket)
+		key.refill(now)
+		full = key.full()
+		return full
+	})
+	return full
 }
 
 // Use returns the last published counters, computed for now. ok is false before the first.
@@ -254,14 +297,14 @@ func (l *limiter) idle(now time.Time) bool {
 	}
 	if l.state == nil {
 		s := l.cell.counters.Load()
-		return s == nil || s.full(now)
+		return (s == nil || s.full(now)) && l.cell.full(now)
 	}
 	return l.state.idle(now)
 }
 
 // reserve answers at once, or after the load when there is nothing to decide on.
 func (l *limiter) reserve(c *system.Context, m Reserve) {
-	if l.state == nil {
+	if l.state == nil || !l.state.knows(m.Ask.Key) {
 		if len(l.pending) >= l.deps.PendingMax {
 			m.Refuse(system.ErrFull)
 			return
@@ -279,28 +322,30 @@ func (l *limiter) reserve(c *system.Context, m Reserve) {
 // decide reserves and passes the request on. Whatever panics, the caller is
 // answered and the bucket is as before.
 func (l *limiter) decide(m Reserve) {
-	before := l.state.counters()
+	before, key := l.state.counters(), m.Ask.Key
+	bucketBefore, ok := l.state.buckets[key.ID]
 	handed := false // from then on the ticket gives back what it has
 	defer system.OnPanic(func(any) {
 		if !handed {
 			l.cell.counters.Store(&before)
+			l.cell.publish(key.ID, bucketBefore, ok)
 		}
 		m.Ticket.Refused(&abi.Error{Kind: abi.Internal, Op: "limiter.Reserve", Msg: "internal error"}, before.Limits(time.Now()))
 	})
 	now := time.Now()
 	r, err := l.state.reserve(m.Ask, now)
-	l.publish()
+	l.publish(key.ID)
 	l.deps.Hook.At("limiter.reserved")
 	if err == nil {
 		handed = true
-		if err = m.Ticket.Granted(r, l.state.counters().Limits(now)); err == nil {
+		if err = m.Ticket.Granted(r, l.state.limits(key, now)); err == nil {
 			return
 		}
-		l.state.leave(m.Ask.RequestID, r.Tokens, 0, now)
-		l.state.settle(m.Ask.RequestID, 0, nil, 0)
-		l.publish()
+		l.state.leave(Leave{RequestID: m.Ask.RequestID, Taken: r.Tokens, Key: key, KeyTaken: r.KeyTokens}, now)
+		l.state.settle(Settle{RequestID: m.Ask.RequestID})
+		l.publish(key.ID)
 	}
-	m.Ticket.Refused(err, l.state.counters().Limits(now))
+	m.Ticket.Refused(err, l.state.limits(key, now))
 }
 
 func (l *limiter) leave(m Leave) {
@@ -309,8 +354,8 @@ func (l *limiter) leave(m Leave) {
 		l.early = append(l.early, m)
 		return
 	}
-	l.state.leave(m.RequestID, m.Taken, m.Used, time.Now())
-	l.publish()
+	l.state.leave(m, time.Now())
+	l.publish(m.Key.ID)
 }
 
 func (l *limiter) settle(m Settle) {
@@ -319,8 +364,8 @@ func (l *limiter) settle(m Settle) {
 		l.recent = append(l.recent, m)
 	}
 	if l.state != nil {
-		l.state.settle(m.RequestID, m.Amount, m.Counters, m.Seq)
-		l.publish()
+		l.state.settle(m)
+		l.publish("")
 	}
 	if m.Seen != nil {
 		m.Seen()
@@ -376,12 +421,16 @@ func (l *limiter) onLoaded(c *system.Context, r Loaded) {
 	}
 	l.adopt(r, time.Now())
 	pending := l.pending
-	l.pending = nil
+	var early []Reserve // whose key was changed after what was read: they wait for the load that follows
 	for i, m := range pending {
-		l.pending = pending[i+1:] // the rest is refused if this one panics
+		l.pending = slices.Concat(early, pending[i+1:]) // the rest is queued again if this one panics
+		if l.again && !l.state.knows(m.Ask.Key) {
+			early = append(early, m)
+			continue
+		}
 		l.decide(m)
 	}
-	l.pending = nil
+	l.pending = early
 }
 
 // adopt makes or updates the state. Settlements that arrived during the load are
@@ -397,17 +446,22 @@ func (l *limiter) adopt(r Loaded, now time.Time) {
 			}
 		}
 		l.state = newState(r.Account, b)
+		l.cell.buckets.Range(func(id, b any) bool {
+			l.state.buckets[id.(string)] = b.(bucket)
+			return true
+		})
 	}
 	l.state.change(r.Account, now)
-	l.state.load(r.Balance, r.Seq, r.Holds, r.Counters, l.deps.Live(l.id))
+	l.state.load(r, l.deps.Live(l.id))
 	for _, s := range l.recent {
-		l.state.settle(s.RequestID, s.Amount, s.Counters, s.Seq)
+		l.state.settle(s)
 	}
 	for _, e := range l.early {
-		l.state.leave(e.RequestID, e.Taken, e.Used, now)
+		l.state.leave(e, now)
+		l.publish(e.Key.ID)
 	}
 	l.recent, l.early = nil, nil
-	l.publish()
+	l.publish("")
 }
 
 func (l *limiter) refusePending(err *abi.Error) {
@@ -418,7 +472,12 @@ func (l *limiter) refusePending(err *abi.Error) {
 	}
 }
 
-func (l *limiter) publish() {
+// publish shows the state to others, and the bucket of a key unless that is empty.
+func (l *limiter) publish(keyID string) {
 	s := l.state.counters()
 	l.cell.counters.Store(&s)
+	if keyID != "" {
+		b, ok := l.state.buckets[keyID]
+		l.cell.publish(keyID, b, ok)
+	}
 }

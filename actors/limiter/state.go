@@ -33,6 +33,8 @@ type Ask struct {
 	// CoveredUpper and CoveredMinimum stand in the place of the others.
 	Takes                        []abi.Counter
 	CoveredUpper, CoveredMinimum abi.Nano
+	// Key is what the request came with: its limits count beside the account's.
+	Key account.LimitedKey
 }
 
 // Reservation is what admission took for one request. Its owner is the request;
@@ -44,6 +46,9 @@ type Reservation struct {
 	Arrival uint64   // its place among the account's reservations; rises
 	// Counters is what it has of the counters that it asked for, in that order.
 	Counters []abi.Counter
+	// KeyTokens was taken from the bucket of its key, KeyHold of the key's budget; it should be Upper.
+	KeyTokens int64
+	KeyHold   abi.Nano
 }
 
 // Live is what a running request still has, as a restarted limiter is told.
@@ -54,6 +59,9 @@ type Live struct {
 	Hold, Upper abi.Nano
 	Counters    []abi.Counter // likewise
 	Arrival     uint64        // of its Reservation
+	// KeyID is the key that it came with, and KeyHold what it reserved of that one's budget, of Upper.
+	KeyID   string
+	KeyHold abi.Nano
 }
 
 // Counters is a published copy of a limiter's counters, from which Limits are
@@ -107,12 +115,19 @@ type held struct {
 	short    abi.Nano
 	arrival  uint64 // who came first is topped up first
 	counters []abi.Counter
+	key      keyHeld
+}
+
+// empty says whether a request has nothing any more.
+func (h held) empty() bool {
+	return !h.permit && h.hold == 0 && h.short == 0 && len(h.counters) == 0 && h.key.hold == 0 && h.key.short == 0
 }
 
 // orphan is what an open hold has that no live request owns.
 type orphan struct {
 	hold     abi.Nano
 	counters []abi.Counter
+	key      keyHeld
 }
 
 // counterKey names a counter of the account in one period.
@@ -126,7 +141,8 @@ type counter struct{ used, held int64 }
 //
 // Invariants: permits counts the entries of open with a permit. held sums the holds of
 // open and orphans. short sums what the holds of open are short of; while it is not zero
-// nothing is available. Only put and setOrphan write the maps and their sums. With the
+// nothing is available. The same holds of each key and its
+// budget. Only put and setOrphan write the maps and their sums. With the
 // build tag invariants all of it is checked after every call.
 type state struct {
 	account account.Account
@@ -140,7 +156,12 @@ type state struct {
 	orphans map[string]orphan
 	// taken is of the billing module's counters in periods that may still be asked for, and of
 	// no others: forget bounds it.
-	taken    map[counterKey]counter
+	taken map[counterKey]counter
+	// keys are those with a budget or with something open, buckets those of keys with a limit.
+	keys     map[string]keyState
+	buckets  map[string]bucket
+	month    int      // of what keys were charged
+	keyShort abi.Nano // what all keys are short of
 	permits  int
 	held     abi.Nano
 	short    abi.Nano
@@ -149,25 +170,26 @@ type state struct {
 
 func newState(a account.Account, b bucket) *state {
 	return &state{account: a, bucket: b, open: map[string]held{}, orphans: map[string]orphan{},
-		taken: map[counterKey]counter{}}
+		taken: map[counterKey]counter{}, keys: map[string]keyState{}, buckets: map[string]bucket{}}
 }
 
-// load sets what the ledger knew at its commit seq and what the running requests have.
-func (s *state) load(balance abi.Nano, seq uint64, holds []account.Entry, used []account.CounterUse, live []Live) {
-	s.balance, s.seq, s.permits, s.held, s.short = balance, seq, 0, 0, 0
+// load sets what the ledger knew at its commit and what the running requests have.
+func (s *state) load(r Loaded, live []Live) {
+	s.balance, s.seq, s.permits, s.held, s.short = r.Balance, r.Seq, 0, 0, 0
 	clear(s.open)
 	clear(s.orphans)
 	clear(s.taken)
-	for _, u := range used {
+	s.loadKeys(r)
+	for _, u := range r.Counters {
 		s.taken[counterKey{u.Name, u.Period}] = counter{used: u.Used}
 	}
 	for _, l := range live {
-		s.put(l.RequestID, held{l.Permit, l.Hold, l.Upper - l.Hold, l.Arrival, l.Counters})
+		s.put(l.RequestID, held{l.Permit, l.Hold, l.Upper - l.Hold, l.Arrival, l.Counters, l.ofKey()})
 		s.arrivals = max(s.arrivals, l.Arrival)
 	}
-	for _, h := range holds {
+	for _, h := range r.Holds {
 		if _, ok := s.open[h.RequestID]; !ok && h.AccountID == s.account.ID {
-			s.setOrphan(h.RequestID, orphan{h.Held, h.Counters})
+			s.setOrphan(h.RequestID, orphan{h.Held, h.Counters, keyHeld{h.KeyID, h.Held, 0}})
 		}
 	}
 	s.topUp()
@@ -186,10 +208,11 @@ func (s *state) put(id string, h held) {
 	s.held += h.hold - was.hold
 	s.short += h.short - was.short
 	s.count(was.counters, h.counters)
-	if h.permit || h.hold != 0 || h.short != 0 || len(h.counters) > 0 {
-		s.open[id] = h
-	} else {
+	s.countKey(was.key, h.key)
+	if h.empty() {
 		delete(s.open, id)
+	} else {
+		s.open[id] = h
 	}
 }
 
@@ -198,6 +221,7 @@ func (s *state) setOrphan(id string, o orphan) {
 	was := s.orphans[id]
 	s.held += o.hold - was.hold
 	s.count(was.counters, o.counters)
+	s.countKey(was.key, o.key)
 	if o.hold != 0 || len(o.counters) > 0 {
 		s.orphans[id] = o
 	} else {
@@ -250,6 +274,7 @@ func (s *state) forget(now time.Time) {
 // topUp gives what is available to the holds that took less than their upper
 // bound, in the order in which their requests came.
 func (s *state) topUp() {
+	s.topUpKeys()
 	available := s.balance - s.held
 	if s.account.Unlimited {
 		available = s.short
@@ -279,6 +304,8 @@ func (s *state) topUp() {
 func (s *state) reserve(a Ask, now time.Time) (Reservation, *abi.Error) {
 	defer s.check()
 	s.bucket.refill(now)
+	s.refillKey(a.Key, now)
+	s.beginMonth(now)
 	r, err := s.decide(a)
 	if err != nil {
 		return Reservation{}, err
@@ -287,10 +314,12 @@ func (s *state) reserve(a Ask, now time.Time) (Reservation, *abi.Error) {
 		return Reservation{}, &abi.Error{Kind: abi.Internal, Op: "limiter.reserve", Msg: "internal error: request id is in use"}
 	}
 	s.bucket.add(-r.Tokens)
+	s.addKey(a.Key.ID, -r.KeyTokens)
 	s.arrivals++
 	r.Arrival = s.arrivals
 	known := len(s.taken)
-	s.put(a.RequestID, held{permit: true, hold: r.Hold, short: r.Upper - r.Hold, arrival: r.Arrival, counters: r.Counters})
+	s.put(a.RequestID, held{permit: true, hold: r.Hold, short: r.Upper - r.Hold, arrival: r.Arrival, counters: r.Counters,
+		key: heldOf(a.Key.ID, r.KeyHold, r.Upper)})
 	if len(s.taken) > known { // a day or a month began
 		s.forget(now)
 	}
@@ -317,6 +346,10 @@ func (s *state) decide(a Ask) (Reservation, *abi.Error) {
 		if !s.account.Unlimited {
 			r.Hold = max(min(r.Upper, available), 0)
 		}
+		var err *abi.Error
+		if r.KeyHold, err = s.budget(a.Key.ID, minimum, r.Upper); err != nil {
+			return r, err
+		}
 	}
 	if limit := s.account.Concurrency; limit > 0 && s.permits >= limit {
 		return r, &abi.Error{Kind: abi.RateLimited, Op: "limiter.reserve", RetryAfter: permitRetry,
@@ -328,11 +361,17 @@ func (s *state) decide(a Ask) (Reservation, *abi.Error) {
 		r.Tokens = need
 	}
 	if !s.bucket.has(need) {
-		return r, &abi.Error{Kind: abi.RateLimited, Op: "limiter.reserve", RetryAfter: s.bucket.wait(need),
-			Msg: fmt.Sprintf("this account's limit of %d tokens per minute is reached: %d needed now, %d remaining",
-				s.bucket.capacity, need, s.bucket.remaining())}
+		return r, shortOfTokens("account", s.bucket, need)
 	}
-	return r, nil
+	var err *abi.Error
+	r.KeyTokens, err = s.keyTokens(a)
+	return r, err
+}
+
+func shortOfTokens(whose string, b bucket, need int64) *abi.Error {
+	return &abi.Error{Kind: abi.RateLimited, Op: "limiter.reserve", RetryAfter: b.wait(need),
+		Msg: fmt.Sprintf("this %s's limit of %d tokens per minute is reached: %d needed now, %d remaining",
+			whose, b.capacity, need, b.remaining())}
 }
 
 func shortOfMoney(available, minimum abi.Nano) *abi.Error {
@@ -352,32 +391,34 @@ func dollars(n abi.Nano) string {
 // leave ends the use of a permit and corrects the bucket from what was taken to
 // what was really used. It is given both because the limiter that granted them
 // may have been restarted since. Call it once per reservation.
-func (s *state) leave(id string, taken, used int64, now time.Time) {
+func (s *state) leave(m Leave, now time.Time) {
 	s.bucket.refill(now)
 	if s.bucket.capacity > 0 {
-		s.bucket.add(taken - used)
+		s.bucket.add(m.Taken - m.Used)
 	}
-	h := s.open[id]
+	s.leaveKey(m, now)
+	h := s.open[m.RequestID]
 	h.permit = false
-	s.put(id, h)
+	s.put(m.RequestID, h)
 	s.check()
 }
 
-// settle releases the hold of a request, whose settlement of amount (not above
-// zero), or refund of amount, is in the ledger's commit seq, and took so much of counters. A
+// settle releases the hold of a request, whose settlement of m.Amount (not above
+// zero), or refund of it, is in the ledger's commit m.Seq, and took so much of counters. A
 // commit that the balance knows already changes only the hold.
-func (s *state) settle(id string, amount abi.Nano, taken []abi.Counter, seq uint64) {
-	if seq > s.seq {
-		s.balance += amount
-		for _, c := range taken {
+func (s *state) settle(m Settle) {
+	if m.Seq > s.seq {
+		s.balance += m.Amount
+		s.charge(m)
+		for _, c := range m.Counters {
 			k := counterKey{c.Name, c.Period}
 			now := s.taken[k]
 			now.used += c.Amount
 			s.taken[k] = now
 		}
 	}
-	s.put(id, held{permit: s.open[id].permit})
-	s.setOrphan(id, orphan{})
+	s.put(m.RequestID, held{permit: s.open[m.RequestID].permit})
+	s.setOrphan(m.RequestID, orphan{})
 	s.topUp()
 	s.check()
 }
@@ -400,5 +441,5 @@ func (s *state) counters() Counters {
 // idle says whether the state holds nothing that a new one would not have.
 func (s *state) idle(now time.Time) bool {
 	s.bucket.refill(now)
-	return len(s.open) == 0 && s.bucket.full()
+	return len(s.open) == 0 && s.bucket.full() && s.keysFull(now)
 }

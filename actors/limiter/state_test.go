@@ -104,7 +104,7 @@ func TestRetryAfterIsTrue(t *testing.T) {
 
 func loadedState(a account.Account, balance abi.Nano) *state {
 	s := newState(a, newBucket(a.TokensPerMinute, start))
-	s.load(balance, 1, nil, nil, nil)
+	s.load(Loaded{Balance: balance, Seq: 1}, nil)
 	return s
 }
 
@@ -174,18 +174,18 @@ func TestGiveBack(t *testing.T) {
 	if err != nil || !reflect.DeepEqual(r, Reservation{Tokens: 150, Hold: 300, Upper: 300, Arrival: 1}) {
 		t.Fatal(r, err)
 	}
-	s.leave("x", r.Tokens, 7000, start)
+	s.leave(Leave{RequestID: "x", Taken: r.Tokens, Used: 7000}, start)
 	if got := s.bucket.parts / partsPerToken; got != 6000-7000 {
 		t.Errorf("bucket at %d, want -1000: it settles the truth", got)
 	}
 	if s.permits != 0 || s.held != 300 {
 		t.Errorf("permits %d held %d after leave", s.permits, s.held)
 	}
-	s.settle("x", -200, nil, 2)
+	s.settle(Settle{RequestID: "x", Amount: -200, Seq: 2})
 	if s.held != 0 || s.balance != 800 || len(s.open) != 0 {
 		t.Errorf("held %d balance %d open %v after settle", s.held, s.balance, s.open)
 	}
-	s.settle("x", -200, nil, 1) // a commit the balance knows
+	s.settle(Settle{RequestID: "x", Amount: -200, Seq: 1}) // a commit the balance knows
 	if s.balance != 800 || s.held != 0 {
 		t.Errorf("balance %d held %d after a second settle", s.balance, s.held)
 	}
@@ -208,12 +208,13 @@ func TestOneOvershoot(t *testing.T) {
 			case rnd.IntN(2) == 0:
 				ask := Ask{RequestID: fmt.Sprint(n), Upper: 10 + abi.Nano(rnd.Int64N(upperMax-10)), Minimum: 10}
 				if r, err := s.reserve(ask, start); err == nil {
-					running = append(running, Live{ask.RequestID, true, r.Hold, ask.Upper, nil, r.Arrival})
+					running = append(running, Live{RequestID: ask.RequestID, Permit: true,
+						Hold: r.Hold, Upper: ask.Upper, Arrival: r.Arrival})
 				}
 			case rnd.IntN(20) == 0: // money is paid in, or the limiter starts anew
 				balance += abi.Nano(rnd.Int64N(500))
 				seq++
-				s.load(balance, seq, nil, nil, running)
+				s.load(Loaded{Balance: balance, Seq: seq}, running)
 			case len(running) > 0:
 				at := rnd.IntN(len(running))
 				cost := abi.Nano(rnd.Int64N(10))
@@ -222,8 +223,8 @@ func TestOneOvershoot(t *testing.T) {
 				}
 				balance -= cost
 				seq++
-				s.leave(running[at].RequestID, 0, 0, start)
-				s.settle(running[at].RequestID, -cost, nil, seq)
+				s.leave(Leave{RequestID: running[at].RequestID}, start)
+				s.settle(Settle{RequestID: running[at].RequestID, Amount: -cost, Seq: seq})
 				running = slices.Delete(running, at, at+1)
 			}
 			worst := balance
@@ -248,22 +249,23 @@ func TestOneOvershoot(t *testing.T) {
 func TestRebuild(t *testing.T) {
 	a := account.Account{ID: "a", Concurrency: 3}
 	s := newState(a, newBucket(0, start))
-	s.load(1000, 5, []account.Entry{
+	s.load(Loaded{Balance: 1000, Seq: 5, Holds: []account.Entry{
 		{Kind: account.Hold, AccountID: "a", RequestID: "live", Held: 100},
 		{Kind: account.Hold, AccountID: "a", RequestID: "orphan", Held: 50},
 		{Kind: account.Hold, AccountID: "b", RequestID: "other", Held: 500},
-	}, nil, []Live{{"live", true, 100, 100, nil, 1}, {"left", false, 30, 30, nil, 2}, {"fresh", true, 20, 20, nil, 3}})
+	}}, []Live{{RequestID: "live", Permit: true, Hold: 100, Upper: 100, Arrival: 1}, {RequestID: "left", Hold: 30, Upper: 30, Arrival: 2},
+		{RequestID: "fresh", Permit: true, Hold: 20, Upper: 20, Arrival: 3}})
 	if s.permits != 2 || s.held != 100+50+30+20 {
 		t.Fatalf("permits %d held %d", s.permits, s.held)
 	}
-	s.settle("orphan", -10, nil, 6) // its end was on its way
-	s.settle("left", -5, nil, 4)    // the read saw this one
+	s.settle(Settle{RequestID: "orphan", Amount: -10, Seq: 6}) // its end was on its way
+	s.settle(Settle{RequestID: "left", Amount: -5, Seq: 4})    // the read saw this one
 	if s.held != 120 || s.balance != 990 {
 		t.Errorf("held %d balance %d, want 120 and 990", s.held, s.balance)
 	}
 	for _, id := range []string{"live", "fresh", "unknown"} {
-		s.leave(id, 0, 0, start)
-		s.settle(id, -1, nil, 7)
+		s.leave(Leave{RequestID: id}, start)
+		s.settle(Settle{RequestID: id, Amount: -1, Seq: 7})
 	}
 	if s.permits != 0 || s.held != 0 || s.balance != 987 || !s.idle(start) {
 		t.Errorf("at the end: permits %d held %d balance %d open %v", s.permits, s.held, s.balance, s.open)
@@ -324,15 +326,15 @@ func TestFirstTokensFree(t *testing.T) {
 			t.Fatalf("%s holds %d (%v), want %d", id, r.Hold, err, want)
 		}
 	}
-	s.leave("r1", 0, 0, start)
-	s.settle("r1", 0, nil, 2)
-	s.leave("r0", 0, 0, start)
-	s.settle("r0", 0, nil, 3)
+	s.leave(Leave{RequestID: "r1"}, start)
+	s.settle(Settle{RequestID: "r1", Amount: 0, Seq: 2})
+	s.leave(Leave{RequestID: "r0"}, start)
+	s.settle(Settle{RequestID: "r0", Amount: 0, Seq: 3})
 	if s.held != 50 || s.permits != 1 {
 		t.Errorf("with one request left %d are held by %d permits, want all 50 by 1", s.held, s.permits)
 	}
-	s.leave("r2", 0, 0, start)
-	s.settle("r2", -20, nil, 4)
+	s.leave(Leave{RequestID: "r2"}, start)
+	s.settle(Settle{RequestID: "r2", Amount: -20, Seq: 4})
 	if s.held != 0 || s.balance != 30 || !s.idle(start) {
 		t.Errorf("at the end: balance %d, held %d, open %v; want 30, 0 and none", s.balance, s.held, s.open)
 	}

@@ -31,7 +31,14 @@ type walked struct {
 	hold, upper abi.Nano
 	// took is what its settlement takes of the counter, counted what it has of it now.
 	took, counted int64
+	// keyHold is what it has of its key's budget, and may grow to upper too; a request without a key has none.
+	keyHold abi.Nano
 }
+
+func (r *walked) keyed() bool { return r.ask.Key.ID != "" }
+
+// keyAt is the time of all rows: no clock reaches a later month.
+var keyAt = time.Date(2250, 1, 2, 3, 4, 5, 0, time.UTC)
 
 // The counter of the walk: limit is what an account may take of it.
 const counterName, counterPeriod, counterLimit = "m/tokens", "2026-11", 200
@@ -59,8 +66,10 @@ type walk struct {
 	knownSeq uint64   // of the last read
 	read     *Loaded  // of a load that is under way
 	next     int
+	// key is the one key's budget and charges in the ledger, keyKnown as the limiter can know them.
+	key, keyKnown account.KeyUse
 	// what happened, so that a walk that proves little is noticed
-	partial, zero, refused, crossed, restarts, covered, short int
+	partial, zero, refused, crossed, restarts, covered, short, keyRefused, keyPartial int
 }
 
 // ticket takes what the limiter says. It may refuse to be passed on.
@@ -87,15 +96,20 @@ func (k *ticket) Refused(err *abi.Error, _ account.Limits) { k.err = err }
 func TestWalk(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
-	w := &walk{t: t, rnd: rand.New(rand.NewPCG(seed, 4)), account: account.Account{ID: "a"}, balance: 100, seq: 1}
+	w := &walk{t: t, rnd: rand.New(rand.NewPCG(seed, 4)), account: account.Account{ID: "a"}, balance: 100, seq: 1,
+		key: account.KeyUse{KeyID: "k", Budget: 90}}
 	w.restart()
-	for range walkSteps {
+	steps := walkSteps
+	if testing.Short() {
+		steps /= 10
+	}
+	for range steps {
 		w.step()
 		w.compare()
 	}
 	t.Logf("%d partial holds, %d of 0, %d refused, %d loads were crossed, %d restarts, %d covered, %d short of the counter",
 		w.partial, w.zero, w.refused, w.crossed, w.restarts, w.covered, w.short)
-	if min(w.partial, w.zero, w.refused, w.crossed, w.restarts, w.covered, w.short) < walkSteps/1000 {
+	if min(w.partial, w.zero, w.refused, w.crossed, w.restarts, w.covered, w.short, w.keyRefused, w.keyPartial) < steps/1000 {
 		t.Error("the walk proves little")
 	}
 	w.finish()
@@ -116,6 +130,7 @@ func (w *walk) step() {
 	case n < 85:
 		w.balance = abi.Nano(w.rnd.IntN(200) - 20) // an operator: the limiter learns of it with the next load
 		w.used = w.rnd.Int64N(w.used + 1)          // refunds
+		w.key.Budget, w.key.Charged = abi.Nano(w.rnd.IntN(4)*50), abi.Nano(w.rnd.IntN(60))
 		w.seq++
 	case n < 88:
 		w.account.Unlimited = w.rnd.IntN(4) == 0
@@ -139,6 +154,9 @@ func (w *walk) reserve() {
 	if ask.Free {
 		ask.Upper, ask.Minimum, most = 0, 0, 0
 	}
+	if w.rnd.IntN(2) == 0 {
+		ask.Key = account.LimitedKey{ID: "k", Budget: w.keyKnown.Budget}
+	}
 	ask.Takes = counters(most)
 	ask.CoveredUpper, ask.CoveredMinimum = ask.Upper/2, ask.Minimum/2
 	if w.l.state == nil {
@@ -157,6 +175,9 @@ func (w *walk) reserve() {
 	switch {
 	case !ask.Free && !a.Unlimited && available < minimum:
 		want = abi.InsufficientBalance
+	case !ask.Free && w.keyKnown.Budget > 0 && ask.Key.ID != "" && w.keyLeft() < minimum:
+		w.keyRefused++
+		want = abi.InsufficientBalance
 	case a.Concurrency > 0 && w.permits() >= a.Concurrency:
 		want = abi.RateLimited
 	}
@@ -174,7 +195,7 @@ func (w *walk) reserve() {
 	case k.err != nil:
 		w.t.Fatalf("refused %+v with %d available: %v", ask, available, k.err)
 	}
-	hold := upper
+	hold, keyHold := upper, w.keyHold(ask, upper)
 	if !a.Unlimited {
 		hold = min(upper, max(available, 0))
 	}
@@ -183,10 +204,13 @@ func (w *walk) reserve() {
 	} else if hold < upper {
 		w.zero++
 	}
+	if k.got.KeyHold != keyHold {
+		w.t.Fatalf("%+v has %+v with %d left for its key, want %d", ask, *k.got, w.keyLeft(), keyHold)
+	}
 	if k.got.Hold != hold || k.got.Upper != upper || !slices.Equal(k.got.Counters, counters(count)) {
 		w.t.Fatalf("%+v has %+v with %d available, want %d of %d and %d of the counter", ask, *k.got, available, hold, upper, count)
 	}
-	w.all = append(w.all, &walked{ask: ask, got: *k.got, permit: true, hold: hold, upper: upper, counted: count})
+	w.all = append(w.all, &walked{ask: ask, got: *k.got, permit: true, hold: hold, upper: upper, counted: count, keyHold: keyHold})
 }
 
 // end does one of the things that end a request, in any order of the two halves.
@@ -225,6 +249,9 @@ func (w *walk) pay(r *walked) {
 	w.seq++
 	r.seq = w.seq
 	w.balance -= r.cost
+	if r.keyed() {
+		w.key.Charged += r.cost
+	}
 }
 
 // deliver tells the limiter that a settlement is durable.
@@ -232,15 +259,19 @@ func (w *walk) deliver(r *walked) {
 	if w.read != nil {
 		w.crossed++
 	}
-	w.l.settle(Settle{RequestID: r.ask.RequestID, Amount: -r.cost, Counters: counters(r.took), Seq: r.seq})
+	w.l.settle(Settle{RequestID: r.ask.RequestID, Amount: -r.cost, Counters: counters(r.took), Seq: r.seq,
+		KeyID: r.ask.Key.ID, At: keyAt})
 	if w.l.state == nil {
 		return // the load that is coming applies it
 	}
 	if r.seq > w.knownSeq {
 		w.known -= r.cost
 		w.knownUse += r.took
+		if r.keyed() {
+			w.keyKnown.Charged += r.cost
+		}
 	}
-	r.hold, r.upper, r.counted = 0, 0, 0
+	r.hold, r.upper, r.counted, r.keyHold = 0, 0, 0, 0
 	delete(w.orphans, r.ask.RequestID)
 	w.topUp()
 }
@@ -255,12 +286,16 @@ func (w *walk) begin() {
 	if w.read != nil {
 		return
 	}
-	w.read = &Loaded{Account: w.account, Balance: w.balance, Seq: w.seq,
+	w.read = &Loaded{Account: w.account, Balance: w.balance, Seq: w.seq, At: keyAt,
 		Counters: []account.CounterUse{{Name: counterName, Period: counterPeriod, Used: w.used}}}
+	if w.key.Budget > 0 {
+		w.read.Keys = []account.KeyUse{w.key}
+	}
 	for _, r := range w.all {
 		if r.inStore && !r.paid {
 			w.read.Holds = append(w.read.Holds, account.Entry{
-				Kind: account.Hold, AccountID: "a", RequestID: r.ask.RequestID, Held: r.got.Hold, Counters: r.got.Counters})
+				Kind: account.Hold, AccountID: "a", RequestID: r.ask.RequestID, KeyID: r.ask.Key.ID,
+				Held: r.got.Hold, Counters: r.got.Counters})
 		}
 	}
 	w.l.loading = true
@@ -273,6 +308,7 @@ func (w *walk) live(string) []Live {
 		l := Live{RequestID: r.ask.RequestID, Permit: !r.left, Arrival: r.got.Arrival}
 		if !r.delivered {
 			l.Hold, l.Upper, l.Counters = r.got.Hold, r.got.Upper, r.got.Counters
+			l.KeyID, l.KeyHold = r.ask.Key.ID, r.got.KeyHold
 		}
 		if l.Permit || l.Upper != 0 || len(l.Counters) > 0 {
 			live = append(live, l)
@@ -290,14 +326,21 @@ func (w *walk) adopt() {
 	}
 	told := slices.Clone(w.l.recent)
 	w.known, w.knownSeq, w.knownUse = w.read.Balance, w.read.Seq, w.read.Counters[0].Used
+	w.keyKnown = account.KeyUse{}
+	for _, k := range w.read.Keys {
+		w.keyKnown = k
+	}
 	w.orphans = map[string]orphan{}
 	for _, h := range w.read.Holds {
-		w.orphans[h.RequestID] = orphan{h.Held, h.Counters}
+		w.orphans[h.RequestID] = orphan{h.Held, h.Counters, heldOf(h.KeyID, h.Held, h.Held)}
 	}
 	for _, r := range w.all {
-		r.permit, r.hold, r.upper, r.counted = !r.left, 0, 0, 0
+		r.permit, r.hold, r.upper, r.counted, r.keyHold = !r.left, 0, 0, 0, 0
 		if !r.delivered {
 			r.hold, r.upper, r.counted = r.got.Hold, r.got.Upper, sum(r.got.Counters)
+		}
+		if !r.delivered && r.keyed() {
+			r.keyHold = r.got.KeyHold
 		}
 		if !r.left || (!r.delivered && (r.got.Upper != 0 || len(r.got.Counters) > 0)) { // it lives
 			delete(w.orphans, r.ask.RequestID)
@@ -315,6 +358,9 @@ func (w *walk) adopt() {
 		if s.Seq > w.knownSeq {
 			w.known += s.Amount
 			w.knownUse += sum(s.Counters)
+			if s.KeyID != "" {
+				w.keyKnown.Charged -= s.Amount
+			}
 		}
 		delete(w.orphans, s.RequestID)
 		w.topUp()
@@ -343,6 +389,43 @@ func (w *walk) topUp() {
 		}
 		r.hold += more
 	}
+	for _, r := range w.all {
+		if r.keyed() {
+			r.keyHold = r.keyHold + min(r.upper-r.keyHold, w.keyRoom(r.upper-r.keyHold))
+		}
+	}
+}
+
+// keyHold is what a new request gets of its key's budget.
+func (w *walk) keyHold(a Ask, upper abi.Nano) abi.Nano {
+	if a.Free || a.Key.ID == "" {
+		return 0
+	}
+	got := min(upper, w.keyRoom(upper))
+	if got < upper {
+		w.keyPartial++
+	}
+	return got
+}
+
+// keyRoom is what can be had of the budget, all that is wanted where there is none.
+func (w *walk) keyRoom(wanted abi.Nano) abi.Nano {
+	if w.keyKnown.Budget == 0 {
+		return wanted
+	}
+	return max(w.keyLeft(), 0)
+}
+
+func (w *walk) keyLeft() abi.Nano { return w.keyKnown.Budget - w.keyKnown.Charged - w.keyHeld() }
+
+func (w *walk) keyHeld() (sum abi.Nano) {
+	for _, r := range w.all {
+		sum += r.keyHold
+	}
+	for _, o := range w.orphans {
+		sum += o.key.hold
+	}
+	return sum
 }
 
 func (w *walk) held() (sum abi.Nano) {
@@ -397,6 +480,9 @@ func (w *walk) compare() {
 	if c := s.taken[counterKey{counterName, counterPeriod}]; c.used != w.knownUse || c.held != w.counted() {
 		w.t.Fatalf("of the counter %d are used and %d held, want %d and %d", c.used, c.held, w.knownUse, w.counted())
 	}
+	if k := s.keys["k"]; k.held != w.keyHeld() || k.budget != w.keyKnown.Budget || k.budget > 0 && k.charged != w.keyKnown.Charged {
+		w.t.Fatalf("the key has %+v, want %+v and %d held: open %v orphans %v", k, w.keyKnown, w.keyHeld(), s.open, s.orphans)
+	}
 	for _, r := range w.all {
 		if got := s.open[r.ask.RequestID].hold; got != r.hold {
 			w.t.Fatalf("%s holds %d, want %d", r.ask.RequestID, got, r.hold)
@@ -420,7 +506,8 @@ func (w *walk) finish() {
 	if c := w.l.state.taken[counterKey{counterName, counterPeriod}]; c != (counter{used: w.used}) {
 		w.t.Errorf("at the end the counter is %+v, %d are used", c, w.used)
 	}
-	if s := w.l.state; s.held != 0 || s.permits != 0 || s.balance != w.balance || len(s.open)+len(s.orphans) != 0 {
+	if s := w.l.state; s.held != 0 || s.permits != 0 || s.balance != w.balance || len(s.open)+len(s.orphans) != 0 ||
+		s.keys["k"].held != 0 || w.key.Budget > 0 && s.keys["k"].charged != w.key.Charged {
 		w.t.Errorf("at the end balance %d, held %d, %d permits; want %d, 0, 0: open %v orphans %v",
 			s.balance, s.held, s.permits, w.balance, s.open, s.orphans)
 	}

@@ -5,6 +5,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"corenode/actors/account"
 	"corenode/actors/system"
 )
 
@@ -19,13 +20,13 @@ func TestBucketOutlivesALimiterThatCannotLoad(t *testing.T) {
 			t.Fatal(err)
 		}
 		synctest.Wait()
-		before := w.tree.Limits(a).TokensRemaining
+		before := w.tree.Limits(a, account.LimitedKey{}).TokensRemaining
 		w.store.failing.Store(true)
 		_ = w.tree.limits.Live(a.ID).Tell(system.Kill{Reason: "test"})
 		time.Sleep(5 * time.Second) // several sweeps
 		w.store.failing.Store(false)
 		time.Sleep(time.Second)
-		if got := w.tree.Limits(a).TokensRemaining; before > 1100 || got < before || got > before+700 {
+		if got := w.tree.Limits(a, account.LimitedKey{}).TokensRemaining; before > 1100 || got < before || got > before+700 {
 			t.Errorf("%d tokens remained, after the outage %d do", before, got)
 		}
 	})

@@ -59,7 +59,7 @@ func (t *Tree) admissionInput(r *request) (in abi.AdmissionInput, err error) {
 	a := r.call.Account
 	in = abi.AdmissionInput{
 		At: r.began.Unix(), PromptTokens: r.ask.Prompt, OutputMax: r.ask.OutputMax, Stream: r.call.Request.Stream,
-		Account: a.ID, Key: r.call.KeyID, Model: r.call.Request.Model, Protocol: r.call.Protocol,
+		Account: a.ID, Key: r.call.Key.ID, Model: r.call.Request.Model, Protocol: r.call.Protocol,
 	}
 	n := &in.Counters
 	if *n, err = t.use(a.ID, r.began); err != nil {

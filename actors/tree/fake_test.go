@@ -192,6 +192,7 @@ type fakeStore struct {
 	doubled  []string
 	refunded map[string]abi.Nano
 	observed map[string]abi.Usage // the last checkpoint
+	budgets  map[string]abi.Nano  // of keys, by id
 }
 
 var errRejected = errors.New("rejected")
@@ -290,6 +291,22 @@ func (s *fakeStore) OpenHolds() ([]account.Entry, error) {
 	var all []account.Entry
 	for _, e := range s.open {
 		all = append(all, e)
+	}
+	return all, nil
+}
+
+// KeysCharged sums what settlements charged to the keys with a budget that tests made.
+func (s *fakeStore) KeysCharged(id string, _ time.Time) (all []account.KeyUse, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for key, budget := range s.budgets {
+		use := account.KeyUse{KeyID: key, Budget: budget}
+		for request, e := range s.settled {
+			if e.AccountID == id && e.KeyID == key {
+				use.Charged += -e.Amount - s.refunded[request]
+			}
+		}
+		all = append(all, use)
 	}
 	return all, nil
 }
@@ -406,7 +423,7 @@ func newWorld(t testing.TB, cfg Config) *world {
 }
 
 func (w *world) call(a account.Account, model string, prompt, output int, stream bool) Call {
-	return Call{RequestID: fmt.Sprintf("req-%d", w.ids.Add(1)), Account: a, KeyID: "key",
+	return Call{RequestID: fmt.Sprintf("req-%d", w.ids.Add(1)), Account: a, Key: account.LimitedKey{ID: "key"},
 		Request: &engine.Request{Model: model, Prompt: make([]int32, prompt), MaxTokens: output, Stream: stream}}
 }
 
@@ -485,7 +502,7 @@ func (w *world) checkClean(a account.Account) {
 	}
 	a, _ = w.Account(a.ID)
 	w.calm(a)
-	st := w.tree.Limits(a)
+	st := w.tree.Limits(a, account.LimitedKey{})
 	if st.RequestsRemaining != a.Concurrency {
 		w.t.Errorf("account %s: %d of %d permits are free", a.ID, st.RequestsRemaining, a.Concurrency)
 	}
@@ -552,7 +569,7 @@ func (w *world) checkTold() {
 // ever happens.
 func (w *world) calm(a account.Account) {
 	for range 1000 {
-		if a.Concurrency == 0 || w.tree.Limits(a).RequestsRemaining == a.Concurrency {
+		if a.Concurrency == 0 || w.tree.Limits(a, account.LimitedKey{}).RequestsRemaining == a.Concurrency {
 			return
 		}
 		time.Sleep(time.Millisecond)

@@ -21,7 +21,7 @@ func TestGateways2_06_ReservationsExpire(t *testing.T) {
 			t.Fatal(err)
 		}
 		time.Sleep(30 * time.Second)
-		if st := w.tree.Limits(a); st.RequestsRemaining != 1 {
+		if st := w.tree.Limits(a, account.LimitedKey{}); st.RequestsRemaining != 1 {
 			t.Errorf("before its expiry %d permits are free", st.RequestsRemaining)
 		}
 		time.Sleep(time.Minute)

@@ -75,7 +75,7 @@ func (t *Tree) Inspect() Status {
 	}
 	now := time.Now()
 	t.limits.Each(accountsShown, func(id string, depth int, c *limiter.Cell) {
-		st, _ := c.Limits(now)
+		st, _ := c.Limits(account.LimitedKey{}, now)
 		s.Accounts[id] = AccountState{depth, st}
 	})
 	s.Pins, s.PinnedBytes = t.budget.Total()

@@ -45,7 +45,7 @@ func (t *Tree) Live() []LiveRequest {
 }
 
 func (r *request) look() LiveRequest {
-	l := LiveRequest{ID: r.ask.RequestID, AccountID: r.call.Account.ID, KeyID: r.call.KeyID, Protocol: r.call.Protocol,
+	l := LiveRequest{ID: r.ask.RequestID, AccountID: r.call.Account.ID, KeyID: r.call.Key.ID, Protocol: r.call.Protocol,
 		Translator: r.call.Translator, Billing: r.billing, Began: r.began, Prompt: r.ask.Prompt, OutputMax: r.ask.OutputMax,
 		Permit: r.granted.Load() && !r.left.Load(), Phase: PhaseShort}
 	if r.ask.Free {

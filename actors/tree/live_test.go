@@ -16,7 +16,7 @@ func TestLive(t *testing.T) {
 			a := w.set(plain, 10_000)
 			w.models["one"].mode.Store(mode)
 			c := w.call(a, "one", 100, 50, true)
-			c.KeyID, c.Translator = "key_1", "sha256:aa"
+			c.Key.ID, c.Translator = "key_1", "sha256:aa"
 			s, _, err := w.tree.Generate(c)
 			if err != nil {
 				t.Fatal(err)

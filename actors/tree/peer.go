@@ -1,6 +1,7 @@
 package tree
 
 import (
+	"corenode/actors/limiter"
 	"corenode/engine"
 	"corenode/wasm/abi"
 )
@@ -43,7 +44,7 @@ func (c Call) cacheAccount() string {
 // settlePeer ends a forwarded request: what it took is said, and charged by the other node.
 func (r *request) settlePeer(u abi.Usage, result engine.Result) {
 	r.settled.Usage = u
-	r.giveBack(result.Usage, 0, nil, 0)
+	r.giveBack(result.Usage, limiter.Settle{})
 	r.t.requests.remove(r)
 	close(r.settledCh)
 }

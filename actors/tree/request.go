@@ -172,7 +172,7 @@ func (r *request) refuse(err *abi.Error, l account.Limits) {
 	if !won && r.phase.Load() == accepted {
 		return // it runs; its end gives everything back
 	}
-	r.giveBack(abi.Usage{}, 0, nil, 0)
+	r.giveBack(abi.Usage{}, limiter.Settle{})
 	r.t.requests.remove(r)
 	if won {
 		r.reply <- reply{l, err}
@@ -192,18 +192,19 @@ func (r *request) leaving(u abi.Usage) limiter.Leave {
 	if r.t.cfg.CountCached {
 		used += u.CacheRead
 	}
-	return limiter.Leave{RequestID: r.ask.RequestID, Taken: r.reservation.Tokens, Used: used}
+	return limiter.Leave{RequestID: r.ask.RequestID, Taken: r.reservation.Tokens, Used: used,
+		Key: r.ask.Key, KeyTaken: r.reservation.KeyTokens}
 }
 
-// giveBack gives back the hold, with what was settled and taken of counters in commit seq, and
-// what leave does unless that was done before: both in one message.
-func (r *request) giveBack(u abi.Usage, amount abi.Nano, taken []abi.Counter, seq uint64) {
+// giveBack gives back the hold, with what was settled of it, and what leave does unless that was
+// done before: both in one message.
+func (r *request) giveBack(u abi.Usage, settle limiter.Settle) {
 	if !r.granted.Load() || r.ask.Free || !r.t.requests.pay(r) {
 		r.leave(u)
 		return
 	}
-	settle := limiter.Settle{RequestID: r.ask.RequestID, Amount: amount, Counters: taken, Seq: seq,
-		Seen: func() { r.t.requests.seen(r) }}
+	settle.RequestID, settle.KeyID = r.ask.RequestID, r.ask.Key.ID
+	settle.Seen = func() { r.t.requests.seen(r) }
 	if !r.left.CompareAndSwap(false, true) {
 		r.t.tellLimiter(r.call.Account.ID, func(lost func()) limiter.Message { settle.Lost = lost; return settle })
 		return
@@ -219,9 +220,10 @@ func (r *request) live(untold bool) (limiter.Live, bool) {
 	if !r.granted.Load() {
 		return limiter.Live{}, false
 	}
-	l := limiter.Live{RequestID: r.ask.RequestID, Permit: !r.left.Load(), Arrival: r.reservation.Arrival}
+	l := limiter.Live{RequestID: r.ask.RequestID, Permit: !r.left.Load(), Arrival: r.reservation.Arrival, KeyID: r.ask.Key.ID}
 	if untold || !r.paid.Load() {
 		l.Hold, l.Upper, l.Counters = r.reservation.Hold, r.reservation.Upper, r.reservation.Counters
+		l.KeyHold = r.reservation.KeyHold
 	}
 	return l, l.Permit || l.Upper != 0 || len(l.Counters) > 0 // a hold of 0 may be short of all it needs
 }
@@ -326,7 +328,7 @@ func (r *request) holdFate() holdFate {
 
 // entry returns a row with what all rows of the request share.
 func (r *request) entry(k account.EntryKind) account.Entry {
-	return account.Entry{Kind: k, AccountID: r.call.Account.ID, RequestID: r.call.RequestID, KeyID: r.call.KeyID,
+	return account.Entry{Kind: k, AccountID: r.call.Account.ID, RequestID: r.call.RequestID, KeyID: r.call.Key.ID,
 		Model: r.call.Request.Model, Time: time.Now()}
 }
 

@@ -79,7 +79,7 @@ func (w *world) load(accounts []account.Account, clients, requests int, rnd *ran
 // playRandom runs one request that may be canceled at a random time, and names its end.
 func (w *world) playRandom(a account.Account, rnd *rand.Rand) string {
 	if rnd.IntN(10) == 0 {
-		release, _, err := w.tree.Enter(a)
+		release, _, err := w.tree.Enter(a, account.LimitedKey{})
 		if err != nil {
 			return "free " + abi.KindOf(err).String()
 		}

@@ -6,6 +6,7 @@ import (
 
 	"corenode/actors/account"
 	"corenode/actors/ledger"
+	"corenode/actors/limiter"
 	"corenode/actors/system"
 	"corenode/engine"
 	"corenode/extensions"
@@ -104,8 +105,8 @@ func (r *request) commit(e account.Entry) {
 
 // settlementCommitted ends the request: its settlement is durable, or there is none.
 func (r *request) settlementCommitted(c ledger.Commit) {
-	amount, taken := r.bill.charge()
-	r.giveBack(r.result.Usage, -amount, taken, c.Seq)
+	amount, taken, at := r.bill.charge()
+	r.giveBack(r.result.Usage, limiter.Settle{Amount: -amount, Counters: taken, At: at, Seq: c.Seq})
 	if c.Err != nil {
 		r.settleErr = c.Err
 	}

@@ -54,6 +54,6 @@ func (s *Stream) Outcome() (account.Settled, error) {
 	if s.r.bill.isWithheld() {
 		settled.Usage, settled.Reason = abi.Usage{}, account.Failed
 	}
-	settled.Charge, _ = s.r.bill.charge()
+	settled.Charge, _, _ = s.r.bill.charge()
 	return settled, s.r.settleErr
 }

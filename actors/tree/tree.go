@@ -42,7 +42,7 @@ import (
 type Call struct {
 	RequestID string // unique among the live requests
 	Account   account.Account
-	KeyID     string
+	Key       account.LimitedKey
 	Request   *engine.Request
 	SessionID string // X-Session-Id, or ""
 	Protocol  string // "messages", "chat" or "responses"
@@ -230,9 +230,9 @@ func (t *Tree) Generate(c Call) (*Stream, account.Limits, error) {
 	if c.Peer != "" {
 		s, err := t.generatePeer(c)
 		if err != nil {
-			return nil, t.Limits(c.Account), t.refuse(err)
+			return nil, t.Limits(c.Account, c.Key), t.refuse(err)
 		}
-		return s, t.Limits(c.Account), nil
+		return s, t.Limits(c.Account, c.Key), nil
 	}
 	r, err := t.newRequest(c)
 	if err == nil {
@@ -244,11 +244,11 @@ func (t *Tree) Generate(c Call) (*Stream, account.Limits, error) {
 		}
 	}
 	if err != nil {
-		return nil, t.Limits(c.Account), t.refuse(err)
+		return nil, t.Limits(c.Account, c.Key), t.refuse(err)
 	}
 	answer := t.admit(r)
 	if answer.err != nil {
-		return nil, t.limitsOr(answer.limits, c.Account), t.refuse(answer.err)
+		return nil, t.limitsOr(answer.limits, c.Account, c.Key), t.refuse(answer.err)
 	}
 	if err := r.hold(); err != nil {
 		r.cancel()
@@ -267,7 +267,8 @@ func (t *Tree) newRequest(c Call) (*request, *abi.Error) {
 	now := time.Now()
 	r := &request{t: t, call: c, model: m,
 		began: now, expires: now.Add(t.cfg.RequestExpiry), lostAt: now.Add(2 * t.cfg.AdmissionTimeout),
-		ask:   limiter.Ask{RequestID: c.RequestID, Prompt: int64(c.Request.InputTokens()), OutputMax: int64(c.Request.MaxTokens)},
+		ask: limiter.Ask{RequestID: c.RequestID, Prompt: int64(c.Request.InputTokens()), OutputMax: int64(c.Request.MaxTokens),
+			Key: c.Key},
 		key:   t.keys.key(c),
 		reply: make(chan reply, 1), done: make(chan struct{}), held: make(chan error, 1),
 		holdDone: make(chan struct{}), settledCh: make(chan struct{})}
@@ -400,17 +401,17 @@ func (t *Tree) refuse(err *abi.Error) error {
 
 // Enter admits a request that generates nothing: it takes a permit until release
 // is called, which may be called again.
-func (t *Tree) Enter(a account.Account) (release func(), l account.Limits, err error) {
+func (t *Tree) Enter(a account.Account, key account.LimitedKey) (release func(), l account.Limits, err error) {
 	id := fmt.Sprintf("free-%d", t.freeID.Add(1))
 	now := time.Now()
-	r := &request{t: t, call: Call{RequestID: id, Account: a}, ask: limiter.Ask{RequestID: id, Free: true}, began: now,
+	r := &request{t: t, call: Call{RequestID: id, Account: a, Key: key}, ask: limiter.Ask{RequestID: id, Free: true, Key: key}, began: now,
 		expires: now.Add(t.cfg.FreeExpiry), lostAt: now.Add(2 * t.cfg.AdmissionTimeout), reply: make(chan reply, 1)}
 	if err := t.register(r); err != nil {
-		return nil, t.Limits(a), t.refuse(err)
+		return nil, t.Limits(a, key), t.refuse(err)
 	}
 	answer := t.admit(r)
 	if answer.err != nil {
-		return nil, t.limitsOr(answer.limits, a), t.refuse(answer.err)
+		return nil, t.limitsOr(answer.limits, a, key), t.refuse(answer.err)
 	}
 	return r.release, answer.limits, nil
 }
@@ -421,21 +422,21 @@ func (r *request) release() {
 	r.t.requests.remove(r)
 }
 
-// Limits returns the state of an account without asking its limiter.
-func (t *Tree) Limits(a account.Account) account.Limits {
+// Limits returns the state of an account, for one of its keys, without asking its limiter.
+func (t *Tree) Limits(a account.Account, key account.LimitedKey) account.Limits {
 	now := time.Now()
 	if c := t.limits.Cell(a.ID); c != nil {
-		if st, ok := c.Limits(now); ok {
+		if st, ok := c.Limits(key, now); ok {
 			return st
 		}
 	}
-	return limiter.NewCounters(a, now).Limits(now)
+	return limiter.FullLimits(a, key, now)
 }
 
 // limitsOr fills in for a limiter that could not say its state.
-func (t *Tree) limitsOr(st account.Limits, a account.Account) account.Limits {
+func (t *Tree) limitsOr(st account.Limits, a account.Account, key account.LimitedKey) account.Limits {
 	if st == (account.Limits{}) {
-		return t.Limits(a)
+		return t.Limits(a, key)
 	}
 	return st
 }
@@ -456,7 +457,8 @@ func (t *Tree) load(id string, done func(limiter.Loaded)) {
 			return
 		}
 		a, err := t.deps.Accounts.Account(id)
-		done(limiter.Loaded{Account: a, Balance: b.Balance, Holds: b.Holds, Counters: b.Counters, Seq: b.Seq, Err: err})
+		done(limiter.Loaded{Account: a, Balance: b.Balance, Holds: b.Holds, Counters: b.Counters,
+			Keys: b.Keys, At: b.At, Seq: b.Seq, Err: err})
 	}}
 	if err := t.ledger.Send(m); err != nil {
 		done(limiter.Loaded{Err: err})

@@ -123,7 +123,7 @@ func TestCancel(t *testing.T) {
 					began := time.Now()
 					time.Sleep(20 * time.Millisecond)
 					synctest.Wait()
-					if st := w.tree.Limits(a); st.RequestsRemaining != 2 {
+					if st := w.tree.Limits(a, account.LimitedKey{}); st.RequestsRemaining != 2 {
 						t.Errorf("permit not free %v after the cancel", time.Since(began))
 					}
 					if n := w.models["one"].live.Load(); n != 0 {
@@ -256,7 +256,7 @@ func TestLedgerFails(t *testing.T) {
 			t.Error("settled on a failing store")
 		default:
 		}
-		if st := w.tree.Limits(a); st.RequestsRemaining != a.Concurrency {
+		if st := w.tree.Limits(a, account.LimitedKey{}); st.RequestsRemaining != a.Concurrency {
 			t.Errorf("%d permits are free while a settlement waits for the ledger", st.RequestsRemaining)
 		}
 		w.store.failing.Store(false)
@@ -371,7 +371,7 @@ func TestAccountChanged(t *testing.T) {
 		if _, err := w.play(w.call(a, "one", 10, 5, true)); err != nil {
 			t.Errorf("with money: %v", err)
 		}
-		if st := w.tree.Limits(a); st.RequestsLimit != 7 {
+		if st := w.tree.Limits(a, account.LimitedKey{}); st.RequestsLimit != 7 {
 			t.Errorf("state %+v", st)
 		}
 		w.checkClean(a)
@@ -388,17 +388,17 @@ func TestAccountChanged(t *testing.T) {
 func TestEnter(t *testing.T) {
 	inBubble(t, Config{}, func(t *testing.T, w *world) {
 		a := w.set(account.Account{ID: "poor", Concurrency: 1, TokensPerMinute: 60}, 0)
-		release, st, err := w.tree.Enter(a)
+		release, st, err := w.tree.Enter(a, account.LimitedKey{})
 		if err != nil || st.RequestsRemaining != 0 || st.TokensRemaining != 60 {
 			t.Fatal(st, err)
 		}
-		if _, _, err := w.tree.Enter(a); abi.KindOf(err) != abi.RateLimited {
+		if _, _, err := w.tree.Enter(a, account.LimitedKey{}); abi.KindOf(err) != abi.RateLimited {
 			t.Errorf("second: %v", err)
 		}
 		release()
 		release()
 		w.checkClean(a)
-		_, _, _ = w.tree.Enter(a) // an owner that never releases
+		_, _, _ = w.tree.Enter(a, account.LimitedKey{}) // an owner that never releases
 		time.Sleep(6 * time.Minute)
 		synctest.Wait()
 		w.checkClean(a)
@@ -411,13 +411,13 @@ func TestEnter(t *testing.T) {
 		if _, err := w.play(w.call(a, "one", 50, 20, true)); err != nil {
 			t.Fatal(err)
 		}
-		_, _, err = w.tree.Enter(a)
+		_, _, err = w.tree.Enter(a, account.LimitedKey{})
 		if e := abi.AsError(err); err == nil || e.Kind != abi.RateLimited {
 			t.Fatalf("on an exhausted bucket: %v", err)
 		} else {
 			time.Sleep(e.RetryAfter)
 		}
-		if release, _, err = w.tree.Enter(a); err != nil {
+		if release, _, err = w.tree.Enter(a, account.LimitedKey{}); err != nil {
 			t.Fatalf("after Retry-After: %v", err)
 		}
 		release()

@@ -2,6 +2,7 @@ package tree
 
 import (
 	"sync"
+	"time"
 
 	"corenode/actors/account"
 	"corenode/actors/ledger"
@@ -18,6 +19,8 @@ type bill struct {
 	mu       sync.Mutex
 	charged  abi.Nano // what the sent settlement takes
 	taken    []abi.Counter
+	at       time.Time // of that settlement
+	refundAt time.Time // of the row that takes it back
 	sent     bool
 	withheld chan struct{} // nil while the answer may leave; closed when it certainly costs nothing
 }
@@ -28,11 +31,11 @@ func (b *bill) isWithheld() bool {
 	return b.withheld != nil
 }
 
-// charge is what the request costs, and takes of counters.
-func (b *bill) charge() (abi.Nano, []abi.Counter) {
+// charge is what the request costs, and takes of counters, by a row of which time.
+func (b *bill) charge() (abi.Nano, []abi.Counter, time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.charged, b.taken
+	return b.charged, b.taken, b.at
 }
 
 // drop says that the settlement takes nothing any more, and returns what it took.
@@ -52,7 +55,7 @@ func (b *bill) send(e account.Entry, tell func(account.Entry) error) error {
 	if b.withheld != nil {
 		e = e.Withheld()
 	} else {
-		b.charged, b.taken = -e.Amount, e.Counters
+		b.charged, b.taken, b.at = -e.Amount, e.Counters, e.Time
 	}
 	b.sent = b.sent || e.Usage != (abi.Usage{})
 	return tell(e)
@@ -81,6 +84,7 @@ func (r *request) withhold() <-chan struct{} { return r.bill.withhold(r.refund) 
 func (r *request) refund() {
 	e := r.entry(account.Adjustment)
 	e.Refund, e.Note = true, "the answer was withheld"
+	r.bill.refundAt = e.Time
 	// The error is that of a ledger that ended: then nothing is certain any more.
 	_ = r.t.ledger.Tell(ledger.Withhold{Refund: e, Done: r.refunded})
 }
@@ -100,9 +104,10 @@ func (r *request) refunded(c ledger.Commit) {
 	case c.Withdrawn || c.Rejected: // there is no charge to give back
 		r.bill.drop()
 	default:
-		back := limiter.Settle{RequestID: r.ask.RequestID, Seq: c.Seq}
+		back := limiter.Settle{RequestID: r.ask.RequestID, KeyID: r.ask.Key.ID, Seq: c.Seq}
 		var taken []abi.Counter
 		back.Amount, taken = r.bill.drop()
+		back.At = r.bill.refundAt // written before the ledger was asked
 		for _, c := range taken {
 			c.Amount = -c.Amount
 			back.Counters = append(back.Counters, c)

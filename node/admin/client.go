@@ -280,9 +280,21 @@ func (c *Client) CreateKey(idOrName string, in NewKey) (k Key, err error) {
 	return k, c.roundTrip("POST", accountPath(idOrName, "/keys"), nil, in, &k)
 }
 
+// Key shows a key and what it was charged this month.
+func (c *Client) Key(id string) (k Key, err error) {
+	return k, c.roundTrip("GET", keyPath(id), nil, nil, &k)
+}
+
+// ChangeKey changes limits of a key.
+func (c *Client) ChangeKey(id string, change KeyChange) (k Key, err error) {
+	return k, c.roundTrip("PATCH", keyPath(id), nil, change, &k)
+}
+
+func keyPath(id string) string { return Root + "/keys/" + url.PathEscape(id) }
+
 // RevokeKey ends a key at once.
 func (c *Client) RevokeKey(id string) (k Key, err error) {
-	return k, c.roundTrip("POST", Root+"/keys/"+url.PathEscape(id)+"/revoke", nil, nil, &k)
+	return k, c.roundTrip("POST", keyPath(id)+"/revoke", nil, nil, &k)
 }
 
 func modulePath(ref, verb string) string { return Root + "/modules/" + url.PathEscape(ref) + verb }

@@ -108,6 +108,10 @@ func decodeObject(value json.RawMessage, what, prefix string, into reflect.Value
 func decodeField(value json.RawMessage, name string, into reflect.Value) error {
 	wants, object := wantOf(into.Type())
 	if object && string(value) != "null" {
+		if into.Kind() == reflect.Pointer {
+			into.Set(reflect.New(into.Type().Elem()))
+			into = into.Elem()
+		}
 		return decodeObject(value, name, name+".", into)
 	}
 	if err := json.Unmarshal(value, into.Addr().Interface()); err != nil {

@@ -22,6 +22,7 @@ func FuzzHandle(f *testing.F) {
 	f.Add("GET", Root+"/accounts/a/ledger", "since=2026-01-01T00:00:00Z&after=1&limit=2", "")
 	f.Add("POST", Root+"/accounts/a/keys", "", `{"expires":"0000-01-01T00:00:00Z"}`)
 	f.Add("POST", Root+"/keys//revoke", "", "")
+	f.Add("PATCH", Root+"/keys/k", "", `{"budget":{"usd":"1"},"models":[""]}`)
 	f.Fuzz(func(t *testing.T, method, path, query, body string) {
 		status, _, answer := api.Handle(t.Context(), method, path, []byte(query), []byte(body))
 		var failed struct{ Error *Error }

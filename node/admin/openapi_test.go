@@ -49,7 +49,8 @@ func TestOpenAPIHasEveryVerb(t *testing.T) {
 	}
 	types := []reflect.Type{reflect.TypeFor[Account](), reflect.TypeFor[NewAccount](), reflect.TypeFor[AccountChange](),
 		reflect.TypeFor[TopUp](), reflect.TypeFor[account.CounterUse](), reflect.TypeFor[abi.Counter](),
-		reflect.TypeFor[NewKey](), reflect.TypeFor[Key](), reflect.TypeFor[Entry](), reflect.TypeFor[Usage](), reflect.TypeFor[Status](),
+		reflect.TypeFor[NewKey](), reflect.TypeFor[KeyChange](),
+		reflect.TypeFor[Key](), reflect.TypeFor[Entry](), reflect.TypeFor[Usage](), reflect.TypeFor[Status](),
 		reflect.TypeFor[NewModule](), reflect.TypeFor[Share](), reflect.TypeFor[Replayed](), reflect.TypeFor[Rerated](),
 		reflect.TypeFor[Backup](), reflect.TypeFor[store.Verification](), reflect.TypeFor[extensions.Info](),
 		reflect.TypeFor[compare.Report](), reflect.TypeFor[compare.Operation](), reflect.TypeFor[compare.Charges](),

@@ -45,6 +45,8 @@ var routes = []route{
 	{"GET", Root + "/accounts/{account}/usage", 200, (*API).usage},
 	{"GET", Root + "/accounts/{account}/keys", 200, (*API).listKeys},
 	{"POST", Root + "/accounts/{account}/keys", 201, withBody((*API).createKey)},
+	{"GET", Root + "/keys/{key}", 200, (*API).showKey},
+	{"PATCH", Root + "/keys/{key}", 200, withBody((*API).changeKey)},
 	{"POST", Root + "/keys/{key}/revoke", 200, (*API).revokeKey},
 	{"GET", Root + "/ledger", 200, (*API).ledger},
 	{"GET", Root + "/statement", 200, (*API).statement},

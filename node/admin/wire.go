@@ -62,15 +62,29 @@ type TopUp struct {
 	IdempotencyKey string `json:"idempotency_key,omitempty"`
 }
 
-// NewKey asks for a key; a zero Expires is never.
+// NewKey asks for a key; a zero Expires is never, and zero limits are none.
 type NewKey struct {
-	Expires time.Time `json:"expires,omitzero"`
+	Expires         time.Time `json:"expires,omitzero"`
+	Models          []string  `json:"models,omitempty"`
+	TokensPerMinute int64     `json:"tokens_per_minute,omitempty"`
+	Budget          Amount    `json:"budget,omitzero"` // a month
+}
+
+// KeyChange sets what is not nil.
+type KeyChange struct {
+	Models          *[]string `json:"models,omitempty"` // empty list = all that the account may use
+	TokensPerMinute *int64    `json:"tokens_per_minute,omitempty"`
+	Budget          *Amount   `json:"budget,omitempty"` // a month
 }
 
 // Key is a key as the API shows it. Its secret is there in the answer that creates it only.
 type Key struct {
 	account.Key
-	Secret string `json:"key,omitempty"`
+	BudgetUSD string `json:"budget_usd"`
+	// What it was charged this month (UTC), of a key with a budget.
+	ChargedNanoUSD abi.Nano `json:"charged_nano_usd"`
+	ChargedUSD     string   `json:"charged_usd"`
+	Secret         string   `json:"key,omitempty"`
 }
 
 // Entry is one row of the ledger.
@@ -170,7 +184,18 @@ func showAccount(a account.Account, money store.Money) Account {
 		BalanceUSD: builtin.FormatUSD(money.Balance), HeldUSD: builtin.FormatUSD(money.Held)}
 }
 
-func showKey(k account.Key) Key { return Key{Key: k} }
+// showKey shows a key and what those of its account were charged.
+func showKey(k account.Key, charged []account.KeyUse) Key {
+	k.Models = append([]string{}, k.Models...) // as of an account
+	shown := Key{Key: k, BudgetUSD: builtin.FormatUSD(k.Budget)}
+	for _, use := range charged {
+		if use.KeyID == k.ID {
+			shown.ChargedNanoUSD = use.Charged
+		}
+	}
+	shown.ChargedUSD = builtin.FormatUSD(shown.ChargedNanoUSD)
+	return shown
+}
 
 // showWithInput shows a row with what its charge was computed from.
 func showWithInput(e account.Entry) Entry {

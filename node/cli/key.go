@@ -1,8 +1,10 @@
 package cli
 
 import (
+	"cmp"
 	"fmt"
 	"io"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -11,24 +13,48 @@ import (
 )
 
 func keyCommand() *cobra.Command {
-	return group("key", "Make, list and revoke keys",
+	return group("key", "Make, limit, list and revoke keys",
 		`Keys are the secrets that clients send. An account may have several, so that one
 can be replaced while the other still works. A secret is shown once, when it is
-made; only its hash is stored.`,
-		`  corenode key create alice --expires 720h
+made; only its hash is stored.
+
+A key may have limits beside those of its account: models, tokens per minute, and
+a budget of dollars for each calendar month (UTC).`,
+		`  corenode key create alice --expires 720h --budget 20
+  corenode key set key_0123456789abcdef0123 --tokens-per-minute 50000
   corenode key list alice
   corenode key revoke key_0123456789abcdef0123`,
-		keyCreate(), keyList(), keyRevoke())
+		keyCreate(), keySet(), keyShow(), keyList(), keyRevoke())
+}
+
+// keyFlags are the limits of a key as they are typed.
+type keyFlags struct {
+	models          []string
+	tokensPerMinute int64
+	budget          string
+}
+
+// keyFlagNames are their flags.
+var keyFlagNames = []string{"models", "tokens-per-minute", "budget"}
+
+func (k *keyFlags) add(cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.StringSliceVar(&k.models, "models", nil, `model ids it may use, separated by commas ("" = all of its account)`)
+	f.Int64Var(&k.tokensPerMinute, "tokens-per-minute", 0, "tokens per minute, beside the account's (0 = no limit)")
+	f.StringVar(&k.budget, "budget", "", "dollars that it may be charged in a calendar month, UTC (0 = no limit)")
 }
 
 func keyCreate() *cobra.Command {
 	var expires string
+	var limits keyFlags
 	cmd := &cobra.Command{
 		Use: "create ACCOUNT", Short: "Make another key of an account", Args: cobra.ExactArgs(1),
 		Example: `  corenode key create alice
   corenode key create alice --expires 720h
-  corenode key create alice --expires 2030-01-31`,
+  corenode key create alice --expires 2030-01-31
+  corenode key create alice --models core-1.1-mini --tokens-per-minute 50000 --budget 12.50`,
 	}
+	limits.add(cmd)
 	cmd.Flags().StringVar(&expires, "expires", "", "when it ends: a duration from now, a date in UTC or a time (default never)")
 	cmd.RunE = existing(func(c *admin.Client, _ *cobra.Command, args []string) (result, error) {
 		end, err := parseExpiry(expires, time.Now())
@@ -37,9 +63,61 @@ func keyCreate() *cobra.Command {
 		}
 		return printed(func(w io.Writer, made admin.Key) {
 			fmt.Fprintf(w, "Key %s, shown this once:\n%s\n", made.ID, made.Secret)
-		})(c.CreateKey(args[0], admin.NewKey{Expires: end}))
+		})(c.CreateKey(args[0], admin.NewKey{Expires: end, Models: limits.models,
+			TokensPerMinute: limits.tokensPerMinute,
+			Budget:          admin.Amount{USD: limits.budget}}))
 	})
 	return cmd
+}
+
+func keySet() *cobra.Command {
+	var limits keyFlags
+	cmd := &cobra.Command{
+		Use: "set KEY_ID", Short: "Change limits of a key", Args: cobra.ExactArgs(1),
+		Long: `Change what is given and leave the rest. Requests that start after the command
+see it. What was charged this month counts against a new budget too.`,
+		Example: `  corenode key set key_0123456789abcdef0123 --budget 20 --models core-1.1-mini
+  corenode key set key_0123456789abcdef0123 --budget 0 --models ""     # no limit of its own`,
+	}
+	limits.add(cmd)
+	cmd.MarkFlagsOneRequired(keyFlagNames...)
+	cmd.RunE = existing(func(c *admin.Client, cmd *cobra.Command, args []string) (result, error) {
+		return printed(printKey)(c.ChangeKey(args[0], admin.KeyChange{
+			Models:          given(cmd, "models", &limits.models),
+			TokensPerMinute: given(cmd, "tokens-per-minute", &limits.tokensPerMinute),
+			Budget:          given(cmd, "budget", &admin.Amount{USD: limits.budget}),
+		}))
+	})
+	return cmd
+}
+
+func keyShow() *cobra.Command {
+	return &cobra.Command{
+		Use: "show KEY_ID", Short: "Show a key, its limits and what it was charged this month", Args: cobra.ExactArgs(1),
+		Example: `  corenode key show key_0123456789abcdef0123`,
+		RunE: existing(func(c *admin.Client, _ *cobra.Command, args []string) (result, error) {
+			return printed(printKey)(c.Key(args[0]))
+		}),
+	}
+}
+
+func printKey(w io.Writer, k admin.Key) {
+	for _, line := range [][2]string{
+		{"id", k.ID}, {"account", k.AccountID}, {"begins", k.Hint}, {"created", stamp(k.Created)}, {"expires", stamp(k.Expires)},
+		{"last used", stamp(k.LastUsed)}, {"revoked", stamp(k.Revoked)},
+		{"models", cmp.Or(strings.Join(k.Models, ","), "all of its account")},
+		{"tokens per minute", limit(k.TokensPerMinute)}, {"budget", budget(k)},
+	} {
+		fmt.Fprintf(w, "%s\t%s\n", line[0], line[1])
+	}
+}
+
+// budget says what of a key's budget is spent.
+func budget(k admin.Key) string {
+	if k.Budget == 0 {
+		return "no limit"
+	}
+	return fmt.Sprintf("$%s of $%s this month", k.ChargedUSD, k.BudgetUSD)
 }
 
 // parseExpiry reads a duration, a date (UTC, its first moment) or a time; empty is never.
@@ -80,10 +158,10 @@ func keyList() *cobra.Command {
 }
 
 func printKeys(w io.Writer, keys []admin.Key) {
-	fmt.Fprintln(w, "ID\tBEGINS\tCREATED\tEXPIRES\tLAST USED\tREVOKED")
+	fmt.Fprintln(w, "ID\tBEGINS\tCREATED\tEXPIRES\tLAST USED\tREVOKED\tMODELS\tTOKENS/MINUTE\tBUDGET")
 	for _, k := range keys {
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n",
-			k.ID, k.Hint, stamp(k.Created), stamp(k.Expires), stamp(k.LastUsed), stamp(k.Revoked))
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", k.ID, k.Hint, stamp(k.Created), stamp(k.Expires),
+			stamp(k.LastUsed), stamp(k.Revoked), cmp.Or(strings.Join(k.Models, ","), "all"), limit(k.TokensPerMinute), budget(k))
 	}
 }
 

@@ -23,6 +23,7 @@ var acts = []act{
 	{"accounts/{account}/limits", operators.Manager, setLimits},
 	{"accounts/{account}/switch", operators.Manager, switchAccount},
 	{"accounts/{account}/keys", operators.Manager, createKey},
+	{"keys/{key}/limits", operators.Manager, limitKey},
 	{"keys/{key}/revoke", operators.Manager, revokeKey},
 	{"charges/{charge}/refund", operators.Manager, refund},
 	{"charges/{charge}/replay", operators.Viewer, replay},
@@ -115,8 +116,22 @@ func createKey(r *http.Request, cl *admin.Client) (said, to string, err error) {
 			return "", "", invalid("expires is %q, want a day such as 2026-01-31", text)
 		}
 	}
+	asked.Models, asked.Budget.USD = words(r, "models"), strings.TrimSpace(r.PostFormValue("budget"))
+	if asked.TokensPerMinute, err = number[int64](r, "tokens_per_minute"); err != nil {
+		return "", "", err
+	}
 	k, err := cl.CreateKey(r.PathValue("account"), asked)
 	return "The key, shown this once: " + k.Secret, accountPagePath(r.PathValue("account")), err
+}
+
+func limitKey(r *http.Request, cl *admin.Client) (said, to string, err error) {
+	tokens, err := number[int64](r, "tokens_per_minute")
+	if err != nil {
+		return "", "", err
+	}
+	models, budget := words(r, "models"), admin.Amount{USD: strings.TrimSpace(r.PostFormValue("budget"))}
+	k, err := cl.ChangeKey(r.PathValue("key"), admin.KeyChange{Models: &models, TokensPerMinute: &tokens, Budget: &budget})
+	return "The limits of the key are set, for requests from now on.", accountPagePath(k.AccountID), err
 }
 
 func revokeKey(r *http.Request, cl *admin.Client) (said, to string, err error) {

@@ -67,16 +67,16 @@ type Backend interface {
 	Generate(Call) (Stream, account.Limits, error)
 	// Enter takes a permit for an endpoint that generates nothing. release gives it
 	// back and is called exactly once, only when err is nil.
-	Enter(account.Account) (release func(), limits account.Limits, err error)
-	// Limits is the account's state now.
-	Limits(account.Account) account.Limits
+	Enter(account.Account, account.LimitedKey) (release func(), limits account.Limits, err error)
+	// Limits is the state of an account and a key now.
+	Limits(account.Account, account.LimitedKey) account.Limits
 }
 
 // Call is one request for Backend.Generate. It owns all it holds.
 type Call struct {
 	RequestID string
 	Account   account.Account
-	KeyID     string
+	Key       account.LimitedKey
 	Request   *engine.Request
 	// SessionID is the value of X-Session-Id, empty without one.
 	SessionID string
@@ -175,9 +175,24 @@ type KeySource interface {
 type Identity struct {
 	KeyID   string           // safe to log
 	Account *account.Account // shared by its keys; immutable
+	// Limits are those of the key; nil is none. Immutable.
+	Limits *account.KeyLimits
 	// Peer is the partition of the cache that another node names, whose key is one of
 	// Config.PeerKeys; empty for clients.
 	Peer string
+}
+
+// mayUse says whether the key and its account are entitled to a model.
+func (who *Identity) mayUse(model string) bool {
+	return who.Account.MayUse(model) && (who.Limits == nil || who.Limits.MayUse(model))
+}
+
+// key is what of its key admission counts.
+func (who *Identity) key() account.LimitedKey {
+	if who.Limits == nil {
+		return account.LimitedKey{ID: who.KeyID}
+	}
+	return account.LimitedKey{ID: who.KeyID, TokensPerMinute: who.Limits.TokensPerMinute, Budget: who.Limits.Budget}
 }
 
 // Console serves the operators' pages on the admin listener. SignedIn says whether a request to

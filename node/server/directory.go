@@ -150,6 +150,9 @@ func (d *Directory) rebuild(shard int, old, fresh *keyEntry) {
 
 func newEntry(owner *account.Account, k account.Key) *keyEntry {
 	e := &keyEntry{Identity: Identity{KeyID: k.ID, Account: owner}, hash: k.Hash}
+	if l := k.KeyLimits; len(l.Models) > 0 || l.TokensPerMinute > 0 || l.Budget > 0 {
+		e.Limits = &l
+	}
 	if !k.Expires.IsZero() {
 		e.expires = k.Expires.UnixNano()
 	}

@@ -133,7 +133,7 @@ func (x *exchange) panicked(r any) {
 // when no admission has told them.
 func (x *exchange) rateHeaders(now time.Time) {
 	if !x.hasLimits {
-		x.setLimits(x.s.deps.Backend.Limits(*x.who.Account))
+		x.setLimits(x.s.deps.Backend.Limits(*x.who.Account, x.who.key()))
 	}
 	setRateHeaders(&x.ctx.Response.Header, x.family, x.limits, now)
 }

@@ -26,7 +26,7 @@ func (x *exchange) generate() {
 		x.fail(refusal)
 		return
 	}
-	call := Call{RequestID: x.id, Account: *x.who.Account, KeyID: x.who.KeyID, Request: prepared,
+	call := Call{RequestID: x.id, Account: *x.who.Account, Key: x.who.key(), Request: prepared,
 		SessionID: string(x.ctx.Request.Header.Peek("X-Session-Id")), Protocol: x.protocol(), Peer: x.who.Peer}
 	if x.translation != nil {
 		x.translator = x.translation.Module()

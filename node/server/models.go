@@ -56,7 +56,7 @@ func (x *exchange) models() {
 // usable are the models that the key may use, by id.
 func (x *exchange) usable() (all []engine.Info) {
 	for _, info := range x.s.deps.Catalog.Models() {
-		if x.who.Account.MayUse(info.ID) {
+		if x.who.mayUse(info.ID) {
 			all = append(all, info)
 		}
 	}
@@ -69,7 +69,7 @@ func (x *exchange) model() {
 	id := modelID(x.ctx.Request.Header.RequestURI())
 	x.withPermit(func() {
 		model, ok := x.s.deps.Catalog.Model(id)
-		if !ok || !x.who.Account.MayUse(id) {
+		if !ok || !x.who.mayUse(id) {
 			x.fail(modelNotFound(id))
 			return
 		}
@@ -93,7 +93,7 @@ func (x *exchange) enter() (release func(), err error) {
 	if x.who.Peer != "" {
 		return func() {}, nil
 	}
-	release, limits, err := x.s.deps.Backend.Enter(*x.who.Account)
+	release, limits, err := x.s.deps.Backend.Enter(*x.who.Account, x.who.key())
 	x.setLimits(limits)
 	return release, err
 }

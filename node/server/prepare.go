@@ -61,7 +61,7 @@ func (x *exchange) parse(b *body, read func([]byte) (*messages.Request, error)) 
 	}
 	x.stream = request.Stream
 	model, ok := x.s.deps.Catalog.Model(request.Model)
-	if !ok || !x.who.Account.MayUse(request.Model) {
+	if !ok || !x.who.mayUse(request.Model) {
 		return nil, nil, modelNotFound(request.Model)
 	}
 	x.modelName, x.structured = model.Info().ID, request.Format != nil

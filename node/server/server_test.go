@@ -109,7 +109,7 @@ func (b *fakeBackend) Generate(c Call) (Stream, account.Limits, error) {
 	return s, b.limits, nil
 }
 
-func (b *fakeBackend) Enter(account.Account) (func(), account.Limits, error) {
+func (b *fakeBackend) Enter(account.Account, account.LimitedKey) (func(), account.Limits, error) {
 	if b.noEntry != nil {
 		return nil, b.limits, b.noEntry
 	}
@@ -117,7 +117,7 @@ func (b *fakeBackend) Enter(account.Account) (func(), account.Limits, error) {
 	return func() { b.entered.Add(-1) }, b.limits, nil
 }
 
-func (b *fakeBackend) Limits(account.Account) account.Limits { return b.limits }
+func (b *fakeBackend) Limits(account.Account, account.LimitedKey) account.Limits { return b.limits }
 
 // fakeStream behaves like an admitted job: Settle waits for its end.
 type fakeStream struct {

@@ -82,7 +82,7 @@ func TestCallCarriesWhatWasSent(t *testing.T) {
 	n := start(t, Config{}, newFakeBackend(say("x")))
 	r := n.post(ask, "X-Session-Id: thread-7")
 	s := <-n.backend.streams
-	if s.call.SessionID != "thread-7" || s.call.Account.ID != "acct_good" || s.call.KeyID != "key_good" ||
+	if s.call.SessionID != "thread-7" || s.call.Account.ID != "acct_good" || s.call.Key.ID != "key_good" ||
 		s.call.RequestID != r.Header.Get("X-Llm-Request-Id") || s.call.Request.MaxTokens != 16 {
 		t.Errorf("%+v", s.call)
 	}

@@ -1,0 +1,239 @@
+package limiter
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"corenode/actors/account"
+	"corenode/wasm/abi"
+)
+
+// keyState is what is taken of one key's budget.
+type keyState struct {
+	budget  abi.Nano // 0 = none
+	charged abi.Nano // in the state's month, of a key with a budget
+	held    abi.Nano // by requests with the key; of a key without a budget all that they may cost
+	short   abi.Nano // what those are short of
+}
+
+// left is what a new request can have of the budget.
+func (k keyState) left() abi.Nano { return k.budget - k.charged - k.held }
+
+// keyHeld is what a request has of its key's budget, and what it is short of.
+type keyHeld struct {
+	id          string
+	hold, short abi.Nano
+}
+
+// heldOf is what a request has that may cost upper; without a key nothing.
+func heldOf(id string, hold, upper abi.Nano) keyHeld {
+	if id == "" {
+		return keyHeld{}
+	}
+	return keyHeld{id, hold, upper - hold}
+}
+
+func (l Live) ofKey() keyHeld { return heldOf(l.KeyID, l.KeyHold, l.Upper) }
+
+// knows says whether what was charged to a key is known: the budget that it has is the one
+// that was read with it.
+func (s *state) knows(k account.LimitedKey) bool { return s.keys[k.ID].budget == k.Budget }
+
+// loadKeys sets what the ledger knew of the keys with a budget.
+func (s *state) loadKeys(r Loaded) {
+	clear(s.keys)
+	s.keyShort = 0
+	if month := account.Month(r.At); month > s.month {
+		s.month = month
+	}
+	for _, k := range r.Keys {
+		one := keyState{budget: k.Budget}
+		if account.Month(r.At) == s.month {
+			one.charged = k.Charged
+		}
+		s.keys[k.KeyID] = one
+	}
+}
+
+// countKey notes what is held of a key's budget instead of what was.
+func (s *state) countKey(was, is keyHeld) {
+	change := func(h keyHeld, sign abi.Nano) {
+		if h.id == "" {
+			return
+		}
+		k := s.keys[h.id]
+		k.held, k.short = k.held+sign*h.hold, k.short+sign*h.short
+		s.keyShort += sign * h.short
+		if k == (keyState{}) {
+			delete(s.keys, h.id)
+		} else {
+			s.keys[h.id] = k
+		}
+	}
+	change(is, 1)
+	change(was, -1)
+}
+
+// beginMonth begins the month of a time: nothing was charged to a key in it.
+func (s *state) beginMonth(now time.Time) {
+	month := account.Month(now)
+	if month <= s.month {
+		return
+	}
+	s.month = month
+	for id, k := range s.keys {
+		k.charged = 0
+		s.keys[id] = k
+	}
+	s.topUpKeys()
+}
+
+// charge counts a row that is in the ledger against the budget of its key, in the month of the row.
+func (s *state) charge(m Settle) {
+	if m.Amount == 0 {
+		return
+	}
+	s.beginMonth(m.At)
+	if k, ok := s.keys[m.KeyID]; ok && k.budget > 0 && account.Month(m.At) == s.month {
+		k.charged -= m.Amount
+		s.keys[m.KeyID] = k
+	}
+}
+
+// topUpKeys gives what is left of budgets to the requests that took less than their upper bound
+// of it, in the order in which they came.
+func (s *state) topUpKeys() {
+	if s.keyShort == 0 {
+		return
+	}
+	var ids []string
+	for id, h := range s.open {
+		if h.key.short > 0 {
+			ids = append(ids, id)
+		}
+	}
+	slices.SortFunc(ids, func(a, b string) int { return cmp.Compare(s.open[a].arrival, s.open[b].arrival) })
+	for _, id := range ids {
+		h := s.open[id]
+		more := h.key.short
+		if k := s.keys[h.key.id]; k.budget > 0 {
+			more = min(more, max(k.left(), 0))
+		}
+		h.key.hold, h.key.short = h.key.hold+more, h.key.short-more
+		s.put(id, h)
+	}
+}
+
+// budget says what a request that costs at least minimum and at most upper gets of its key's budget.
+func (s *state) budget(id string, minimum, upper abi.Nano) (abi.Nano, *abi.Error) {
+	k := s.keys[id]
+	switch {
+	case id == "":
+		return 0, nil
+	case k.budget == 0:
+		return upper, nil
+	}
+	left := k.left()
+	if left < minimum {
+		return 0, &abi.Error{Kind: abi.InsufficientBalance, Op: "limiter.reserve",
+			Msg: fmt.Sprintf("this key's budget of %s a month (UTC) is reached: %s left, this request needs at least %s",
+				dollars(k.budget), dollars(left), dollars(minimum))}
+	}
+	return max(min(upper, left), 0), nil
+}
+
+// keyTokens says what a request takes from the bucket of its key.
+func (s *state) keyTokens(a Ask) (int64, *abi.Error) {
+	b, ok := s.buckets[a.Key.ID]
+	if !ok {
+		return 0, nil
+	}
+	need, take := int64(1), int64(0)
+	if !a.Free {
+		need = min(a.Prompt+min(a.OutputMax, outputReserved), b.capacity)
+		take = need
+	}
+	if !b.has(need) {
+		return 0, shortOfTokens("key", b, need)
+	}
+	return take, nil
+}
+
+// refillKey brings the bucket of a key to now and to the limit that the key has. One without a
+// limit has no bucket.
+func (s *state) refillKey(k account.LimitedKey, now time.Time) {
+	b, ok := s.buckets[k.ID]
+	switch {
+	case k.ID == "" || k.TokensPerMinute <= 0:
+		delete(s.buckets, k.ID)
+		return
+	case !ok:
+		b = newBucket(k.TokensPerMinute, now)
+	case b.capacity != min(k.TokensPerMinute, capacityMax):
+		b.refill(now)
+		b.resize(k.TokensPerMinute, now)
+	default:
+		b.refill(now)
+	}
+	s.buckets[k.ID] = b
+}
+
+// addKey puts tokens into the bucket of a key, if there is one.
+func (s *state) addKey(id string, tokens int64) {
+	if b, ok := s.buckets[id]; ok {
+		b.add(tokens)
+		s.buckets[id] = b
+	}
+}
+
+// leaveKey corrects the bucket of a request's key. One that is not there was full.
+func (s *state) leaveKey(m Leave, now time.Time) {
+	b, ok := s.buckets[m.Key.ID]
+	if !ok {
+		if m.Key.ID == "" || m.Key.TokensPerMinute <= 0 {
+			return
+		}
+		b = newBucket(m.Key.TokensPerMinute, now)
+	}
+	b.refill(now)
+	b.add(m.KeyTaken - m.Used)
+	s.buckets[m.Key.ID] = b
+}
+
+// keysFull forgets the buckets that are full and says whether all were.
+func (s *state) keysFull(now time.Time) bool {
+	for id, b := range s.buckets {
+		if b.refill(now); b.full() {
+			delete(s.buckets, id)
+		}
+	}
+	return len(s.buckets) == 0
+}
+
+// limits is what the headers of an answer to a key say.
+func (s *state) limits(k account.LimitedKey, now time.Time) account.Limits {
+	b, ok := s.buckets[k.ID]
+	if !ok || k.TokensPerMinute <= 0 {
+		b = newBucket(k.TokensPerMinute, now)
+	}
+	return narrow(s.counters().Limits(now), b, now)
+}
+
+// FullLimits are those of an account and a key that have used nothing.
+func FullLimits(a account.Account, k account.LimitedKey, now time.Time) account.Limits {
+	return narrow(NewCounters(a, now).Limits(now), newBucket(k.TokensPerMinute, now), now)
+}
+
+// narrow makes limits those of a key's bucket, where fewer tokens remain in it than in the account's.
+func narrow(l account.Limits, b bucket, now time.Time) account.Limits {
+	if b.capacity == 0 {
+		return l
+	}
+	b.refill(now)
+	if l.TokensLimit == 0 || b.remaining() < l.TokensRemaining {
+		l.TokensLimit, l.TokensRemaining, l.TokensReset = b.capacity, b.remaining(), now.Add(b.wait(b.capacity))
+	}
+	return l
+}

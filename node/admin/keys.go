@@ -1,0 +1,95 @@
+package admin
+
+import (
+	"time"
+
+	"corenode/actors/account"
+)
+
+func (a *API) listKeys(c call) (any, error) {
+	owner, err := a.store.Account(c.target)
+	if err != nil {
+		return nil, err
+	}
+	keys, err := a.store.Keys(owner.ID)
+	if err != nil {
+		return nil, err
+	}
+	charged, err := a.store.KeysCharged(owner.ID, time.Now())
+	if err != nil {
+		return nil, err
+	}
+	return listOf(keys, func(k account.Key) Key { return showKey(k, charged) }), nil
+}
+
+func (a *API) createKey(c call, asked NewKey) (any, error) {
+	budget, err := asked.Budget.nano("budget")
+	if err != nil {
+		return nil, err
+	}
+	owner, err := a.store.Account(c.target)
+	if err != nil {
+		return nil, err
+	}
+	c.about.account = owner.ID
+	limits := account.KeyLimits{Models: asked.Models, TokensPerMinute: asked.TokensPerMinute, Budget: budget}
+	key, secret, err := a.store.CreateKey(owner.ID, limits, asked.Expires)
+	if err != nil {
+		return nil, err
+	}
+	c.about.key = key.ID
+	a.node.Changed(owner.ID)
+	made := showKey(key, nil)
+	made.Secret = secret
+	return made, nil
+}
+
+// withCharges shows a key and what it was charged this month.
+func (a *API) withCharges(k account.Key) (any, error) {
+	charged, err := a.store.KeysCharged(k.AccountID, time.Now())
+	if err != nil {
+		return nil, err
+	}
+	return showKey(k, charged), nil
+}
+
+func (a *API) showKey(c call) (any, error) {
+	key, err := a.store.Key(c.target)
+	if err != nil {
+		return nil, err
+	}
+	return a.withCharges(key)
+}
+
+func (a *API) changeKey(c call, change KeyChange) (any, error) {
+	a.changes.Lock()
+	defer a.changes.Unlock()
+	key, err := a.store.Key(c.target)
+	if err != nil {
+		return nil, err
+	}
+	c.about.account, c.about.key = key.AccountID, key.ID
+	limits := key.KeyLimits
+	assign(&limits.Models, change.Models)
+	assign(&limits.TokensPerMinute, change.TokensPerMinute)
+	if change.Budget != nil {
+		if limits.Budget, err = change.Budget.nano("budget"); err != nil {
+			return nil, err
+		}
+	}
+	if key, err = a.store.UpdateKey(key.ID, limits); err != nil {
+		return nil, err
+	}
+	a.node.Changed(key.AccountID)
+	return a.withCharges(key)
+}
+
+func (a *API) revokeKey(c call) (any, error) {
+	key, err := a.store.RevokeKey(c.target)
+	if err != nil {
+		return nil, err
+	}
+	c.about.account, c.about.key = key.AccountID, key.ID
+	a.node.Changed(key.AccountID)
+	return a.withCharges(key)
+}
