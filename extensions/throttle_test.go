@@ -334,7 +334,7 @@ func TestSlowPolicyDeclines(t *testing.T) {
 func slowFromTheStart(t *testing.T, h *Host) *generation {
 	h.untried = false
 	slow := newGuest(SlotAdmission, "slow")
-	slow.rounds = 50_000_000 // above 20 ms on every machine of these years
+	slow.rounds = 95_000_000 // above 20 ms on every machine of these years
 	slow.answers = map[abi.Op][]byte{abi.OpDecide: abi.Decision{Verdict: abi.Deny, Kind: abi.RateLimited, Msg: "no"}.Append(nil)}
 	slow.manifest.Ticks = guest.Ticks{Call: 100_000_000}
 	activate(t, h, slow.bytes(t))
