@@ -12,6 +12,7 @@ import (
 	"io/fs"
 	"path"
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -25,6 +26,9 @@ var files embed.FS
 // kitPlace is where the examples have the kits that are not in Go.
 var kitPlace = regexp.MustCompile(`\.\./\.\./sdk/(c|rust|assemblyscript)\b`)
 
+// languages are those with a kit.
+var languages = []string{"go", "c", "rust", "assemblyscript"}
+
 // sdkFolder is where a project keeps its copy of the kit.
 const sdkFolder = "corenode"
 
@@ -37,7 +41,8 @@ func Project(kind, lang, name string) (map[string][]byte, error) {
 		return nil, err
 	}
 	example := path.Join("examples", kind+"-"+lang)
-	if _, err := fs.Stat(files, path.Join(example, "manifest.json")); err != nil || strings.Contains(kind+lang, "/") {
+	_, err := fs.Stat(files, path.Join(example, "manifest.json"))
+	if err != nil || strings.Contains(kind+lang, "/") || !slices.Contains(languages, lang) {
 		return nil, fmt.Errorf("there is no example of kind %q in language %q: want translator, billing, admission, rewrite or filter, "+
 			"and go, c, rust or assemblyscript", kind, lang)
 	}

@@ -14,7 +14,7 @@ import (
 type language struct {
 	name    string
 	version []string // prints which one it is
-	kit     string   // folder of its kit, whose testdata is a module
+	kit     string   // folder of its kit, whose testdata is a module; empty without one
 	build   func(folder, to string) *exec.Cmd
 }
 
@@ -36,13 +36,21 @@ var languages = []language{
 		flags := strings.Fields("--runtime ../sdk/assemblyscript/runtime -O3 --noAssert --use abort=")
 		return exec.Command("asc", append([]string{filepath.Join(folder, "module.ts"), "-o", to}, flags...)...)
 	}},
+	{"zig", []string{"zig", "version"}, "", func(folder, to string) *exec.Cmd {
+		flags := strings.Fields("-target wasm32-freestanding -O ReleaseSmall -fno-entry -fstrip --stack 65536" +
+			" --export=abi --export=buf --export=init --export=call")
+		return exec.Command("zig", append([]string{"build-exe", filepath.Join(folder, "module.zig"), "-femit-bin=" + to}, flags...)...)
+	}},
 }
 
 // folders are all of a language's modules.
 func (l *language) folders(t *testing.T) []string {
 	all, err := filepath.Glob("*-" + l.name)
-	if err != nil || len(all) < 3 {
+	if err != nil || len(all) == 0 || l.kit != "" && len(all) < 3 {
 		t.Fatalf("%s: examples %v, %v", l.name, all, err)
+	}
+	if l.kit == "" {
+		return all
 	}
 	return append(all, l.kit+"/testdata")
 }

@@ -16,5 +16,6 @@
 //
 //	translator-cohere-rust  cohere: a protocol with a path of its own, /v2/chat
 //
-// What else is in Rust and AssemblyScript gives what the one in C gives.
+// What else is in Rust and AssemblyScript gives what the one in C gives, and so does
+// admission-zig, which has no kit.
 package examples

@@ -110,7 +110,10 @@ func TestLanguagesAgree(t *testing.T) {
 	for first, others := range map[string][]string{
 		"translator-go/vectors/completions.json": {"translator-c", "translator-rust", "translator-assemblyscript"},
 		"billing-c/vectors/billing.json":         {"billing-rust", "billing-assemblyscript"},
-		"admission-c/vectors/decide.json":        {"admission-rust", "admission-assemblyscript"},
+		"admission-c/vectors/decide.json":        {"admission-rust", "admission-assemblyscript", "admission-zig"},
+		"billing-tier-go/vectors/free-tier.json": {"billing-tier-c", "billing-tier-rust", "billing-tier-assemblyscript"},
+		"rewrite-go/vectors/guard-rail.json":     {"rewrite-c", "rewrite-rust", "rewrite-assemblyscript"},
+		"filter-go/vectors/redact.json":          {"filter-c", "filter-rust", "filter-assemblyscript"},
 	} {
 		want, err := os.ReadFile(first)
 		for _, folder := range others {
