@@ -112,7 +112,7 @@ func (t *Translation) Error(dst []byte, e *abi.Error, status int) []byte {
 // errorFits checks what a module wrote for a failure: the frames that end a
 // stream, or a body. What does not fit is a fault.
 func (t *Translation) errorFits(written []byte) bool {
-	err := guest.CheckError(written, t.facts.Stream, t.generation.manifest.Framing)
+	err := t.generation.manifest.CheckError(written, t.facts.Stream)
 	if err == nil {
 		return true
 	}

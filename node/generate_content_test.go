@@ -53,8 +53,18 @@ func (g *generated) add(t *testing.T, text string) {
 // gather reads an answer in one of its three forms.
 func gather(t *testing.T, form, text string) (whole generated) {
 	t.Helper()
-	if form != "stream" {
-		whole.add(t, strings.TrimSuffix(strings.TrimPrefix(text, "["), "]"))
+	switch form {
+	case "plain":
+		whole.add(t, text)
+		return whole
+	case "array":
+		var elements []json.RawMessage
+		if err := json.Unmarshal([]byte(text), &elements); err != nil || len(elements) < 2 {
+			t.Fatalf("%v, %d elements: %s", err, len(elements), text)
+		}
+		for _, e := range elements {
+			whole.add(t, string(e))
+		}
 		return whole
 	}
 	for event := range strings.SplitSeq(strings.TrimSuffix(text, "\n\n"), "\n\n") {

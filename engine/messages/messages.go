@@ -38,6 +38,9 @@ type Request struct {
 	// Raw: the text of the only message is the whole prompt, without the model's template;
 	// no special token is recognized in it. Only translators can ask for it.
 	Raw bool
+	// StreamArray: the answer that streams is one JSON array, element by element. Only
+	// translators can ask for it.
+	StreamArray bool
 }
 
 // ToolChoice is how the model may use tools. Invariant: with "any" and "tool"

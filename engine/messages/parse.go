@@ -28,7 +28,7 @@ func Parse(body []byte) (*Request, error) {
 }
 
 // ParseTranslated reads a body that a translator made of another protocol's:
-// as Parse, but max_tokens may be absent, and raw is a field.
+// as Parse, but max_tokens may be absent, and raw and stream_array are fields.
 func ParseTranslated(body []byte) (*Request, error) {
 	q, err := parseAs(body, true)
 	if err == nil {
@@ -174,11 +174,9 @@ func (r *reader) field(q *Request, name string) {
 	case "output_format":
 		r.format(q, "schema", r.formatSchema)
 	case "raw":
-		if r.translated {
-			q.Raw = r.bool()
-		} else {
-			r.skip()
-		}
+		q.Raw = r.translatorsBool()
+	case "stream_array":
+		q.StreamArray = r.translatorsBool()
 	default:
 		if !r.sampling(&q.Sampling, name) {
 			r.skip()

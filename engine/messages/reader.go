@@ -208,6 +208,15 @@ func unquote(v jsontext.Value) string {
 	return string(b)
 }
 
+// translatorsBool is a field that only translators have: of a client's body it is unknown.
+func (r *reader) translatorsBool() bool {
+	if !r.translated {
+		r.skip()
+		return false
+	}
+	return r.bool()
+}
+
 func (r *reader) bool() bool {
 	if r.err == nil {
 		if k := r.dec.PeekKind(); k == 't' || k == 'f' {

@@ -77,14 +77,14 @@ func (i *Instance) enter(op abi.Op, in []byte) ([]byte, *Fault) {
 		return nil, i.diagnose(err)
 	}
 	frame, f := i.frame(i.stack[0], abi.OutputHeader+outputBytesMax(op, len(in)))
-	if f == nil && op == abi.OpEvents && !i.tried && checkGroup(frame, i.manifest.Framing) {
+	if f == nil && op == abi.OpEvents && !i.tried && checkGroup(frame, i.manifest.written()) {
 		return frame, nil
 	}
 	if f == nil {
 		f = CheckOutput(op, frame)
 	}
 	if f == nil && !i.tried {
-		f = checkWritten(op, frame, i.shipped, i.manifest.Framing)
+		f = checkWritten(op, frame, i.shipped, i.manifest.written())
 	}
 	if f != nil {
 		return nil, f

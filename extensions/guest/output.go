@@ -60,7 +60,7 @@ func checkLines(b []byte) error {
 
 // checkStream checks the bytes of one event group by the module's framing.
 func checkStream(b []byte, framing string) error {
-	if framing == FramingNDJSON {
+	if framing == FramingNDJSON || framing == framingEither && len(b) > 0 && b[0] == '{' {
 		return checkLines(b)
 	}
 	return checkFrames(b)
@@ -152,20 +152,20 @@ func checkPayload(op abi.Op, payload []byte) (err error) {
 	return err
 }
 
-// CheckError checks what a translator wrote for a failure: the frames that end a
-// stream of that framing, or a body.
-func CheckError(written []byte, stream bool, framing string) error {
+// CheckError checks what the module wrote for a failure: the frames that end a stream,
+// or a body.
+func (m *Routing) CheckError(written []byte, stream bool) error {
 	if !stream {
 		return checkBody(written)
 	}
 	if len(written) == 0 {
 		return errNoFrames
 	}
-	return checkStream(written, framing)
+	return checkStream(written, m.written())
 }
 
 // checkWritten checks what a translator wrote for clients, or of their requests,
-// in a frame that CheckOutput took. An error is checked by CheckError, whose caller
+// in a frame that CheckOutput took. An error is checked by Routing.CheckError, whose caller
 // knows whether a stream or a body is to be written. The requests of modules that
 // ship are not looked at: their code is ours, and a body may be long.
 func checkWritten(op abi.Op, frame []byte, shipped bool, framing string) *Fault {

@@ -27,6 +27,7 @@ func TestCheckFrames(t *testing.T) {
 }
 
 func TestCheckLines(t *testing.T) {
+	lines := &Routing{Framing: FramingNDJSON}
 	for _, ok := range []string{"", "{}\n", "{\"a\":\"ü\"}\n{\"b\":[1]}\n"} {
 		if err := checkStream([]byte(ok), FramingNDJSON); err != nil {
 			t.Errorf("%q: %v", ok, err)
@@ -37,12 +38,26 @@ func TestCheckLines(t *testing.T) {
 		if err := checkStream([]byte(bad), FramingNDJSON); err != want {
 			t.Errorf("%q: %v, want %v", bad, err, want)
 		}
-		if CheckError([]byte(bad), true, FramingNDJSON) == nil {
+		if lines.CheckError([]byte(bad), true) == nil {
 			t.Errorf("%q passes as the end of a broken stream", bad)
 		}
 	}
-	if CheckError(nil, true, FramingNDJSON) == nil || CheckError([]byte("{}\n"), true, FramingNDJSON) != nil {
+	if lines.CheckError(nil, true) == nil || lines.CheckError([]byte("{}\n"), true) != nil {
 		t.Error("no line ends a broken stream, or one does not")
+	}
+}
+
+// TestEitherForm: a module with arrays writes groups of events or of lines, and no mixture.
+func TestEitherForm(t *testing.T) {
+	either := (&Routing{Framing: FramingSSE, Array: true}).written()
+	for b, want := range map[string]error{"": nil, "data: {}\n\n": nil, "{}\n{}\n": nil, "{}\ndata: {}\n\n": errLines, "[{}]\n": errFrameBegin,
+		"data: {}\n": errFrameEnd} {
+		if err := checkStream([]byte(b), either); err != want {
+			t.Errorf("%q: %v, want %v", b, err, want)
+		}
+	}
+	if err := checkStream([]byte("{}\n"), (&Routing{Framing: FramingSSE}).written()); err == nil {
+		t.Error("a module without arrays writes lines")
 	}
 }
 

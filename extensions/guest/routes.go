@@ -17,6 +17,9 @@ type Routing struct {
 	Headers []string `json:"headers,omitempty"` // that the module is told
 	Query   []string `json:"query,omitempty"`   // parameters that the module is told
 	Framing string   `json:"framing,omitempty"` // of answers that stream: sse, ndjson, or json for none
+	// Array: an answer that streams may also be one JSON array, where the request asks for it. The
+	// module writes its elements as lines; the brackets and commas are the node's.
+	Array bool `json:"array,omitempty"`
 	// ContentType is that of answers that stream; empty = the framing's usual one.
 	ContentType string `json:"content_type,omitempty"`
 	// AnyType: a body is read as JSON whatever its Content-Type says, as curl -d sends it.
@@ -52,6 +55,18 @@ const (
 	FramingNDJSON = "ndjson" // a JSON object a line
 	FramingJSON   = "json"   // none: every answer is one JSON
 )
+
+// framingEither is what a module writes that has server-sent events or elements of an array:
+// groups of events, or of lines.
+const framingEither = FramingSSE + " or array"
+
+// written is what the groups of an answer that streams look like.
+func (m *Routing) written() string {
+	if m.Array && m.Framing == FramingSSE {
+		return framingEither
+	}
+	return m.Framing
+}
 
 // contentTypes are those of streams, the default of each framing first.
 var contentTypes = map[string][]string{
@@ -95,6 +110,8 @@ func (m *Routing) checkRoutes() error {
 	switch {
 	case !known:
 		wrong("framing is %q, want sse, ndjson or json", m.Framing)
+	case m.Array && m.Framing == FramingJSON:
+		wrong("array is for answers that stream, and framing is json")
 	case m.ContentType != "" && !slices.Contains(types, m.ContentType):
 		wrong("content_type is %q, with framing %s want one of %q", m.ContentType, m.Framing, types)
 	}

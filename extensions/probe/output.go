@@ -96,7 +96,7 @@ func refusalProblem(op abi.Op, out abi.Output) string {
 
 // framed says what is wrong with bytes of a stream.
 func framed(b []byte, framing string) string {
-	if framing != "ndjson" {
+	if framing != "ndjson" && !(framing == "sse or array" && bytes.HasPrefix(b, []byte("{"))) {
 		return streamProblem(b)
 	}
 	for line := range bytes.Lines(b) {

@@ -18,7 +18,7 @@ type Module struct {
 	Kind, Protocol string
 	History, Free  bool
 	Counters       int     // how many a billing module has
-	Framing        string  // of a module with routes, else empty
+	Framing        string  // of a module with routes: sse, ndjson, json, or "sse or array"; else empty
 	Routes         []Route // likewise
 }
 

@@ -1,6 +1,8 @@
 package server
 
 import (
+	"bytes"
+
 	"corenode/engine"
 	"corenode/engine/messages"
 	"corenode/extensions/guest"
@@ -34,6 +36,9 @@ func (x *exchange) dialect(model string) dialect {
 	facts := x.facts()
 	facts.Model, facts.Stream = x.shownModel(model), x.stream
 	x.translation.SetFacts(facts)
+	if x.array && x.stream {
+		return &elements{translated: translated{x}}
+	}
 	return translated{x}
 }
 
@@ -62,7 +67,23 @@ func (n native) silence(dst []byte, started bool) []byte {
 type translated struct{ x *exchange }
 
 func (t translated) events(dst []byte, group []abi.Event) ([]byte, error) {
-	return t.x.translation.Events(dst, group)
+	start := len(dst)
+	dst, err := t.x.translation.Events(dst, group)
+	if !t.fits(dst[start:]) {
+		return dst[:start], errOtherForm()
+	}
+	return dst, err
+}
+
+// fits says whether a module that has two forms wrote the one that was asked for.
+func (t translated) fits(written []byte) bool {
+	return t.x.module == nil || !t.x.module.Manifest.Array || len(written) == 0 || (written[0] == '{') == t.lines()
+}
+
+// errOtherForm is a module that writes events where elements of an array are asked for, or
+// the other way.
+func errOtherForm() *abi.Error {
+	return &abi.Error{Kind: abi.Overloaded, Op: "server.events", Msg: "the module of this path writes its stream in another form than the request's"}
 }
 
 func (t translated) whole(dst []byte, events []abi.Event) ([]byte, error) {
@@ -74,9 +95,10 @@ func (t translated) whole(dst []byte, events []abi.Event) ([]byte, error) {
 func (t translated) broken(dst []byte, e *abi.Error) []byte {
 	if !t.x.suspect {
 		start := len(dst)
-		if dst = t.x.translation.Error(dst, e, t.x.statusOf(e.Kind)); len(dst) > start {
+		if dst = t.x.translation.Error(dst, e, t.x.statusOf(e.Kind)); len(dst) > start && t.fits(dst[start:]) {
 			return dst
 		}
+		dst = dst[:start]
 	}
 	t.x.unfinished = t.x.module != nil
 	if t.lines() {
@@ -87,7 +109,7 @@ func (t translated) broken(dst []byte, e *abi.Error) []byte {
 
 // lines says whether the stream is lines of JSON and no server-sent events.
 func (t translated) lines() bool {
-	return t.x.module != nil && t.x.module.Manifest.Framing == guest.FramingNDJSON
+	return t.x.module != nil && (t.x.array || t.x.module.Manifest.Framing == guest.FramingNDJSON)
 }
 
 // silence between lines is a space, which may stand before any JSON.
@@ -96,4 +118,47 @@ func (t translated) silence(dst []byte, _ bool) []byte {
 		return append(dst, ' ')
 	}
 	return append(dst, ": ping\n\n"...)
+}
+
+// elements is a stream that is one JSON array: the module writes a line for each element,
+// and what stands around them is written here. So the array is whole however it ends, but
+// where the module cannot say what went wrong: then it is left open, like every such stream.
+type elements struct {
+	translated
+	begun bool   // an element was written
+	lines []byte // of the last group
+}
+
+func (e *elements) events(dst []byte, group []abi.Event) (_ []byte, err error) {
+	if e.lines, err = e.translated.events(e.lines[:0], group); err != nil {
+		return dst, err
+	}
+	dst = e.append(dst)
+	if len(group) == 0 || group[len(group)-1].Kind != abi.EventEnd {
+		return dst, nil
+	}
+	if !e.begun {
+		dst = append(dst, '[')
+	}
+	return append(dst, ']', '\n'), nil
+}
+
+// append appends the lines as elements.
+func (e *elements) append(dst []byte) []byte {
+	for line := range bytes.Lines(e.lines) {
+		before := byte(',')
+		if !e.begun {
+			e.begun, before = true, '['
+		}
+		dst = append(append(dst, before), line...)
+	}
+	return dst
+}
+
+func (e *elements) broken(dst []byte, failure *abi.Error) []byte {
+	e.lines = e.translated.broken(e.lines[:0], failure)
+	if dst = e.append(dst); e.x.unfinished {
+		return dst
+	}
+	return append(dst, ']', '\n')
 }

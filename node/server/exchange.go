@@ -38,6 +38,8 @@ type exchange struct {
 
 	// translation is there once a request of another protocol has a key. Closed by close.
 	translation Translation
+	// array: the answer is a stream of the elements of one JSON array.
+	array bool
 	// unfinished says that the node had to write the end of a broken stream in a
 	// protocol that it does not know: its body must have no end, or clients take it for whole.
 	unfinished bool

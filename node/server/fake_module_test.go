@@ -13,7 +13,7 @@ import (
 	"corenode/wasm/sdk"
 )
 
-const versesManifest = `{"name":"verses","kind":"translator","protocol":"verses","version":"1","abi":"1.1","framing":%q,
+const versesManifest = `{"name":"verses","kind":"translator","protocol":"verses","version":"1","abi":"1.1","framing":%q,"array":%t,
 	"keys":[{"header":"Authorization","scheme":"Bearer"},{"header":"x-verse-key"},{"query":"key"}],
 	"headers":["X-Verse-Version"],"query":["alt"],"statuses":{"model_not_found":404,"overloaded":529,"unauthenticated":400},
 	"routes":[
@@ -35,7 +35,7 @@ func (verses) Request(in abi.RequestInput) (abi.Translated, *abi.Error) {
 		return abi.Translated{}, &abi.Error{Kind: abi.InvalidRequest, Param: "say", Msg: "say something"}
 	}
 	stream := !q.Whole && in.Route.Parameter("alt") != "whole"
-	body := fmt.Sprintf(`{"model":%q,"stream":%t,"messages":[{"role":"user","content":%q}]}`, in.Route.Param("model"), stream, q.Say)
+	body := fmt.Sprintf(`{"model":%q,"stream":%t,"stream_array":%t,"messages":[{"role":"user","content":%q}]}`, in.Route.Param("model"), stream, in.Route.Parameter("alt") == "array", q.Say)
 	return abi.Translated{Body: []byte(body), Kept: []byte(in.Route.Header("X-Verse-Version"))}, nil
 }
 
@@ -116,13 +116,20 @@ type moduleTranslators struct {
 	accounts map[string]struct{} // it was opened for
 }
 
+// elementsFraming is a module with server-sent events and arrays, which writes lines.
+const elementsFraming = "sse or array"
+
 func newModule(t testing.TB, framing string) *moduleTranslators {
 	t.Helper()
-	m, err := guest.ParseManifest(fmt.Appendf(nil, versesManifest, framing))
+	array := framing == elementsFraming
+	if array {
+		framing = guest.FramingSSE
+	}
+	m, err := guest.ParseManifest(fmt.Appendf(nil, versesManifest, framing, array))
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &moduleTranslators{manifest: &m, handler: sdk.RouterHandler(verses{lines: framing == guest.FramingNDJSON}),
+	return &moduleTranslators{manifest: &m, handler: sdk.RouterHandler(verses{lines: array || framing == guest.FramingNDJSON}),
 		failing: map[abi.Op]bool{}, inputs: map[abi.Op][]byte{}, accounts: map[string]struct{}{}}
 }
 

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"encoding/json"
 	"net/url"
 	"regexp"
 	"strings"
@@ -288,5 +289,58 @@ func TestModuleContentType(t *testing.T) {
 		if r := n.raw(request("POST", "/v1/messages/count_tokens", aVerse, bearerKey, "Content-Type: text/plain")); r.StatusCode != 415 {
 			t.Errorf("a path of the contract took text/plain: %d", r.StatusCode)
 		}
+	}
+}
+
+// sayThenFail says one piece and breaks off.
+func sayThenFail(s *fakeStream) {
+	s.out.Push(begin()...)
+	s.out.Push(delta("a"), abi.Event{Kind: abi.EventError, Err: &abi.Error{Kind: abi.Overloaded, Msg: "out of pages"}})
+}
+
+// TestModuleArray: a stream of a module's elements is one JSON array, piece by piece, also
+// where it fails; where nothing of the module can say why, it has no end.
+func TestModuleArray(t *testing.T) {
+	const path = verse + "?alt=array"
+	n := startModule(t, Config{KeepAlive: 5 * time.Millisecond}, newFakeBackend(func(s *fakeStream) {
+		time.Sleep(40 * time.Millisecond)
+		say("a", "b")(s)
+	}), newModule(t, elementsFraming))
+	r := n.raw(request("POST", path, aVerse, bearerKey))
+	var all []map[string]any
+	if err := json.Unmarshal([]byte(r.body), &all); err != nil || len(all) != 4 || all[0]["verse"] != "a" || all[3]["done"] != true || r.cut != nil {
+		t.Errorf("%q, %v, %v", r.body, err, r.cut)
+	}
+	if got := r.Header.Get("Content-Type"); got != "application/json" || !strings.HasPrefix(r.body, " ") {
+		t.Errorf("content type %q, %q", got, r.body)
+	}
+	for name, c := range map[string]struct {
+		failing []abi.Op
+		backend func(*fakeStream)
+		want    string
+		cut     bool
+	}{
+		"the engine fails":            {nil, sayThenFail, `[{"verse":"a"}` + "\n" + `,{"oops":"overloaded","status":529}` + "\n]\n", false},
+		"before the first":            {[]abi.Op{abi.OpEvents}, say("a"), `[{"oops":"overloaded","status":529}` + "\n]\n", false},
+		"the module cannot say why":   {[]abi.Op{abi.OpEvents, abi.OpError}, say("a"), `[{"type":"error"`, true},
+		"neither can after the first": {[]abi.Op{abi.OpError}, sayThenFail, `[{"verse":"a"}` + "\n" + `,{"type":"error"`, true},
+	} {
+		f := newModule(t, elementsFraming)
+		for _, op := range c.failing {
+			f.failing[op] = true
+		}
+		n := startModule(t, Config{}, newFakeBackend(c.backend), f)
+		r := n.raw(request("POST", path, aVerse, bearerKey))
+		if whole := json.Valid([]byte(r.body)); !strings.HasPrefix(r.body, c.want) || (r.cut != nil) != c.cut || whole == c.cut {
+			t.Errorf("%s: %q, cut %v", name, r.body, r.cut)
+		}
+	}
+	// Another form than the request's, and an array of a module that has none.
+	if r := startModule(t, Config{}, newFakeBackend(say("a")), newModule(t, elementsFraming)).raw(request("POST", verse, aVerse, bearerKey)); r.cut == nil ||
+		strings.Contains(r.body, `"verse"`) {
+		t.Errorf("lines for events: %q, %v", r.body, r.cut)
+	}
+	if r := startModule(t, Config{}, newFakeBackend(say("a")), newModule(t, guest.FramingSSE)).raw(request("POST", path, aVerse, bearerKey)); r.StatusCode != 529 {
+		t.Errorf("no arrays: %d %q", r.StatusCode, r.body)
 	}
 }

@@ -32,6 +32,9 @@ func (a *answer) beginStream() {
 
 // streamType is the content type of a stream.
 func (x *exchange) streamType() string {
+	if x.array {
+		return "application/json"
+	}
 	if x.module != nil {
 		return x.module.Manifest.StreamType()
 	}

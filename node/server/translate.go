@@ -32,11 +32,15 @@ func (x *exchange) translate(body []byte) (*messages.Request, error) {
 		return nil, refusal
 	}
 	request, err := x.rewriting(messages.ParseTranslated)(native)
-	if err == nil && request.Stream && x.module != nil && x.module.Manifest.Framing == guest.FramingJSON {
+	if err != nil || x.module == nil || !request.Stream {
+		return request, err
+	}
+	m := x.module.Manifest
+	if x.array = request.StreamArray; m.Framing == guest.FramingJSON || x.array && !m.Array {
 		return nil, &abi.Error{Kind: abi.Overloaded, Op: "server.translate", RetryAfter: time.Second,
 			Msg: "the module of this path wants a stream, which it has not"}
 	}
-	return request, err
+	return request, nil
 }
 
 // errorBody is the body of an error response: the translator's as soon as there

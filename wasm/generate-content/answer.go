@@ -10,15 +10,14 @@ import (
 // Pieces of a partial response, and of a whole one.
 const (
 	begin      = `{"candidates":[{"content":{"parts":[`
-	event      = "data: " + begin
-	eventText  = event + textPart
+	data       = "data: " // before a server-sent event; elements of an array are lines
 	endOfParts = `],"role":"model"},`
 	place      = `"index":0}]`
 	textPart   = `{"text":"`
 )
 
 // Events writes the partial responses of one event group, each as one server-sent
-// event: a piece of text or thinking, or a whole call.
+// event or one line: a piece of text or thinking, or a whole call.
 func (t Translator) Events(dst, next []byte, in abi.EventsInput) (bytes, after []byte) {
 	return piece.Events(t, dst, next, in)
 }
@@ -29,35 +28,41 @@ func (Translator) Around(own []byte, facts *abi.Facts, b abi.BlockKind) (before,
 	if thought && readKept(own)&keptThoughts == 0 {
 		return nil, nil
 	}
+	before, end := readKept(own).around()
 	after = []byte(textEnd(thought))
-	return []byte(eventText), appendNames(append(after, endOfParts+place...), facts, "\n\n")
+	return append(before, begin+textPart...), appendNames(append(after, endOfParts+place...), facts, end)
+}
+
+// around is what stands before and after a response of a stream.
+func (k kept) around() (before []byte, after string) {
+	if k&keptArray != 0 {
+		return nil, "\n"
+	}
+	return []byte(data), "\n\n"
 }
 
 // Other writes a call when its block is over, and the last response. A stream's
 // own state is what the request kept.
 func (Translator) Other(dst, own []byte, in *abi.EventsInput, f abi.Frame) (bytes, next []byte) {
+	before, after := readKept(own).around()
 	switch {
 	case f.Kind == abi.EventStart:
 		own = []byte{byte(readKept(in.Kept))}
 	case f.Kind == abi.EventBlockStop && f.Block == abi.BlockToolUse:
 		if call := piece.FindCall(in.History, f.Index); call.Whole() {
-			dst = appendCall(append(dst, event...), in.History, &call, f.Index)
-			dst = appendNames(append(dst, endOfParts+place...), &in.Facts, "\n\n")
+			dst = appendCall(append(append(dst, before...), begin...), in.History, &call, f.Index)
+			dst = appendNames(append(dst, endOfParts+place...), &in.Facts, after)
 		}
 	case f.Kind == abi.EventEnd:
-		dst = append(append(dst, eventText...), textEnd(false)...)
-		dst = append(appendEnd(dst, f, &in.Facts), "\n\n"...)
+		dst = append(append(append(dst, before...), begin+textPart...), textEnd(false)...)
+		dst = append(appendEnd(dst, f, &in.Facts), after...)
 	}
 	return dst, own
 }
 
-// Response writes a whole answer: one response, or of a stream without alt=sse an
-// array of one.
+// Response writes a whole answer: one response.
 func (Translator) Response(dst []byte, in abi.ResponseInput) []byte {
 	k := readKept(in.Kept)
-	if k&keptArray != 0 {
-		dst = append(dst, '[')
-	}
 	dst = append(dst, begin...)
 	empty := len(dst)
 	part := func() {
@@ -86,11 +91,7 @@ func (Translator) Response(dst []byte, in abi.ResponseInput) []byte {
 	if len(dst) == empty {
 		dst = append(append(dst, textPart...), textEnd(false)...)
 	}
-	dst = appendEnd(dst, end, &in.Facts)
-	if k&keptArray != 0 {
-		dst = append(dst, ']')
-	}
-	return dst
+	return appendEnd(dst, end, &in.Facts)
 }
 
 // textEnd ends a part with a piece of text or thinking.

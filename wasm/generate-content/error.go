@@ -39,8 +39,9 @@ func (Translator) Error(dst []byte, in abi.ErrorInput) []byte {
 	path = bracketed(path)
 	sentence := in.Sentence(path, msg, &errorWords)
 	code := in.Status
+	before, after := readKept(in.Kept).around()
 	if in.Facts.Stream {
-		dst, code = append(dst, "data: "...), names[kind].code
+		dst, code = append(dst, before...), names[kind].code
 	}
 	dst = strconv.AppendInt(append(dst, `{"error":{"code":`...), int64(code), 10)
 	dst = abi.AppendEscaped(append(dst, `,"message":"`...), abi.Located(path, sentence))
@@ -53,7 +54,7 @@ func (Translator) Error(dst []byte, in abi.ErrorInput) []byte {
 	}
 	dst = append(dst, "}}"...)
 	if in.Facts.Stream {
-		dst = append(dst, "\n\n"...)
+		dst = append(dst, after...)
 	}
 	return dst
 }

@@ -48,7 +48,7 @@ type kept byte
 const (
 	// keptThoughts: the client wants to see the thinking.
 	keptThoughts kept = 1 << iota
-	// keptArray: a stream that is one array of responses, for want of alt=sse.
+	// keptArray: a stream that is one array of responses, for want of alt=sse. Each is a line.
 	keptArray
 	// keptMoved: blocks do not stand where their parts do.
 	keptMoved

@@ -78,6 +78,7 @@ func (r *request) route(op int, alt string) {
 	case alt != "" && alt != "json":
 		r.Refuse("alt", field.Quoted([]byte(alt))+` is no form of this answer: want "json", or "sse" of streamGenerateContent`)
 	case op == routeStream:
+		r.stream = true
 		r.flags |= keptArray
 	}
 }
@@ -156,7 +157,7 @@ func (r *request) complete(generate bool) {
 		r.Fail(c.at, `it needs "application/json" as responseMimeType`)
 	case generate && !r.stream && n > abi.NonStreamingMax:
 		r.Fail("generationConfig.maxOutputTokens", strconv.FormatInt(n, 10)+" is over "+strconv.Itoa(abi.NonStreamingMax)+
-			", the most without streaming; call streamGenerateContent with alt=sse for longer answers")
+			", the most without streaming; call streamGenerateContent for longer answers")
 	}
 	r.allow()
 }
@@ -223,6 +224,9 @@ func (r *request) native() []byte {
 	}
 	if r.stream {
 		b = append(b, `,"stream":true`...)
+	}
+	if r.flags&keptArray != 0 {
+		b = append(b, `,"stream_array":true`...)
 	}
 	return append(r.appendTools(b), '}')
 }
