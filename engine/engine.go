@@ -52,6 +52,7 @@ type Engine struct {
 	fileContext int
 	memory      memory
 	stats       atomic.Pointer[Stats]
+	loads       atomic.Uint64 // steppers made
 
 	vocabularyOnce sync.Once
 	walkable       *grammar.Vocabulary

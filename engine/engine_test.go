@@ -75,8 +75,13 @@ type answer struct {
 // submit hands a job to the stepper and collects what it gives.
 func submit(t testing.TB, s *Stepper, account string, r *Request) (*Job, *answer) {
 	t.Helper()
+	return submitAs(t, s, "r", account, r)
+}
+
+func submitAs(t testing.TB, s *Stepper, id, account string, r *Request) (*Job, *answer) {
+	t.Helper()
 	a := &answer{}
-	j := &Job{ID: "r", Account: account, Request: r, Pin: true, Output: NewOutput(1 << 20)}
+	j := &Job{ID: id, Account: account, Request: r, Pin: true, Output: NewOutput(1 << 20)}
 	j.Finished = func(res Result) { a.result, a.finished = res, a.finished+1; a.events = j.Output.Drain(a.events) }
 	if err := s.Submit(j, time.Now()); err != nil {
 		t.Fatal(err)

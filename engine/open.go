@@ -15,6 +15,7 @@ import (
 	"corenode/engine/sample"
 	"corenode/engine/template"
 	"corenode/engine/tokenizer"
+	"corenode/engine/trail"
 )
 
 // Kind names what computes a model's forward pass.
@@ -57,6 +58,7 @@ type Options struct {
 	Threads  int    // 0 = all processors
 	PackDir  string // folder for repacked weights, "" = none
 	Observer Observer
+	Trails   *trail.Log // keeps how prompts began; nil keeps nothing
 	// StepTime is how long a step of an Instant engine takes: the pace of its streams.
 	StepTime time.Duration
 	// Model, where it is set, computes the steps of an Instant engine: a test's

@@ -14,6 +14,7 @@ import (
 	"corenode/engine/sample"
 	"corenode/engine/sched"
 	"corenode/engine/tokenizer"
+	"corenode/engine/trail"
 	"corenode/wasm/abi"
 )
 
@@ -56,9 +57,10 @@ type run struct {
 	// drafts. fromLayer says that the draft is the layer's.
 	layerDrafter *draft.LayerDrafter
 	fromLayer    bool
-	events       []abi.Event // scratch of one step's events
-	sampled      []int32     // in one step
-	outcome      outcome     // after them
+	trail        *trail.Trail // nil where none is kept
+	events       []abi.Event  // scratch of one step's events
+	sampled      []int32      // in one step
+	outcome      outcome      // after them
 
 	produced int
 	first    time.Time // of the first token, zero before it
@@ -87,6 +89,7 @@ type Stepper struct {
 	lookupDrafts Drafts
 	layerDrafts  Drafts
 	drafts       bool
+	loaded       uint64 // which stepper of the engine this is
 }
 
 // NewStepper takes memory for a step loop. The engine must outlive it.
@@ -97,7 +100,7 @@ func (e *Engine) NewStepper() (*Stepper, error) {
 		return nil, err
 	}
 	s := &Stepper{
-		engine: e, pool: pool, runs: map[*sched.Sequence]*run{},
+		engine: e, pool: pool, loaded: e.loads.Add(1), runs: map[*sched.Sequence]*run{},
 		mask: e.unreachable(), stops: e.tokenizer.Stops(),
 		drafts: o.Draft && o.Kind != Instant,
 	}
@@ -137,7 +140,7 @@ func (s *Stepper) Submit(j *Job, now time.Time) error {
 		job: j, sampler: sample.New(q.Sampling, s.masked(q.Hidden), q.Distinct),
 		decoder: s.engine.tokenizer.NewDecoder(q.Parse.Begun), parser: output.New(q.Parse),
 		seq: sched.Sequence{
-			Namespace: j.Account + "\x00" + q.Model, Account: j.Account, Priority: j.Priority,
+			Namespace: namespace(j.Account, q.Model), Account: j.Account, Priority: j.Priority,
 			Tokens: append(make([]int32, 0, len(q.Prompt)+min(q.MaxTokens, 1024)), q.Prompt...),
 			Max:    q.MaxTokens, SnapshotAt: q.Snapshots,
 		},
@@ -159,6 +162,7 @@ func (s *Stepper) Submit(j *Job, now time.Time) error {
 	if err != nil {
 		return refusal(err)
 	}
+	r.trail = s.follow(j, &r.seq, now)
 	s.runs[&r.seq] = r
 	s.order = append(s.order, r)
 	j.cached.Store(int64(cached))
@@ -197,6 +201,7 @@ func refusal(err error) *abi.Error {
 // from now on teaches the scheduler what the next ones cost. It returns false
 // when nothing can run now. A panic leaves the stepper unusable.
 func (s *Stepper) Step(now time.Time) bool {
+	s.pool.Advance(now.Unix())
 	s.sweep(now)
 	plan := s.sched.Plan(now)
 	for _, q := range plan.Expired {
@@ -310,6 +315,9 @@ func (s *Stepper) advance(r *run, now time.Time) {
 		if r.first.IsZero() {
 			r.first = now
 			r.job.Answered(now)
+			if r.trail != nil {
+				r.trail.Computed(now)
+			}
 		} else {
 			s.engine.observer().Gap(now.Sub(r.last))
 		}

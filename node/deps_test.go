@@ -43,6 +43,7 @@ var inside = map[string][]string{
 	"engine/kernel":         {},
 	"engine/kv":             {},
 	"engine/keep":           {"engine/kv"},
+	"engine/trail":          {"engine/kv"},
 	"engine/cost":           {},
 	"engine/sched":          {"engine/cost", "engine/kv"},
 	"engine/sample":         {},

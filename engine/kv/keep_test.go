@@ -148,3 +148,55 @@ func TestRefillTakesWhatFits(t *testing.T) {
 		}
 	}
 }
+
+// TestSurveyFindsWhatIsWorthMost: in parts or at once, the list is that of a sort of all prefixes.
+func TestSurveyFindsWhatIsWorthMost(t *testing.T) {
+	for seed := range uint64(4) {
+		p := newPool(t, Config{Pages: 24, PageTokens: 16, PageBytes: 8, Seed: seed})
+		if err := randomCalls(t, rand.New(rand.NewPCG(seed, 9)), p); err != nil {
+			t.Fatal(err)
+		}
+		all := &Survey{Max: 1000}
+		p.Look(all, len(p.pages))
+		for _, limit := range []int{0, 1, 3, 1000} {
+			some := &Survey{Max: limit}
+			for p.Look(some, 5) {
+			}
+			if want := all.Prefixes[:min(limit, len(all.Prefixes))]; !slices.Equal(some.Prefixes, want) {
+				t.Errorf("the first %d are %+v, want %+v", limit, some.Prefixes, want)
+			}
+		}
+		pages := 0
+		for _, s := range all.Spaces {
+			pages += s.Pages
+		}
+		st := p.Stats()
+		if held := st.PagesCached + st.PagesOwned; pages > held || pages < st.PagesCached || !slices.IsSortedFunc(all.Prefixes, worth) {
+			t.Errorf("%d pages of %d in use: %+v", pages, held, all)
+		}
+	}
+}
+
+// BenchmarkLook is what a look at the most pages that one takes in holds a step loop up.
+func BenchmarkLook(b *testing.B) {
+	const pages = 1 << 12
+	p, err := New(Config{Pages: pages, PageTokens: 16, PageBytes: 8})
+	if err != nil {
+		b.Fatal(err)
+	}
+	tokens := make([]int32, 16)
+	for i := range int32(pages) {
+		var t Table
+		tokens[0] = i
+		p.Open(&t, fmt.Sprint(i%100), nil)
+		if err := p.Grow(&t, 16); err != nil {
+			b.Fatal(err)
+		}
+		p.Index(&t, tokens, 16)
+		p.Close(&t)
+		p.pages[i].hits = uint32(i)
+	}
+	for b.Loop() {
+		p.Look(&Survey{Max: 100}, pages)
+	}
+}

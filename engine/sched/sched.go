@@ -235,6 +235,7 @@ func (s *Scheduler) Add(q *Sequence, now time.Time) (cached int, err error) {
 	q.fresh, q.Prompt = true, len(q.Tokens)
 	var branch int
 	q.Cached, branch = s.pool.Open(&q.table, q.Namespace, q.Tokens)
+	q.Branch = branch
 	expected, refused := s.late(q)
 	if refused != nil {
 		s.pool.Close(&q.table)

@@ -40,6 +40,8 @@ type Sequence struct {
 	// Cached is how many prompt tokens the prefix cache had at Add: final.
 	// Computing some of them again after a preemption does not change it.
 	Cached int
+	// Branch is what kv.Pool.Open said of it at Add.
+	Branch int
 	// Peak is how many tokens were computed or cached at the most, so the input
 	// to pay for a canceled prefill is max(0, min(Peak, Prompt) - Cached).
 	Peak int
