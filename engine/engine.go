@@ -71,6 +71,9 @@ func (e *Engine) Stats() (Stats, bool) {
 	return Stats{}, false
 }
 
+// PageTokens is how many positions a page has.
+func (e *Engine) PageTokens() int { return e.options.Cache.PageTokens }
+
 // BytesPerToken is what one token of cached prefix takes.
 func (e *Engine) BytesPerToken() int64 {
 	return max(1, e.memory.pageBytes/int64(e.options.Cache.PageTokens))

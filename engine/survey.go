@@ -26,7 +26,7 @@ func (s *Stepper) follow(j *Job, q *sched.Sequence, now time.Time) *trail.Trail 
 		return nil
 	}
 	t := &trail.Trail{Request: j.ID, Partition: j.Account, Model: j.Request.Model, Loaded: s.loaded, Recurrent: s.pool.Hybrid(),
-		PageSize: s.pool.Config().PageTokens, Cached: q.Cached, Branch: q.Branch, Matched: now}
+		PageSize: s.pool.Config().PageTokens, Cached: q.Cached, Branch: q.Branch, States: j.Request.Snapshots, Matched: now}
 	trails.Add(t, j.Request.Prompt)
 	return t
 }
@@ -71,7 +71,7 @@ func (s *Stepper) tokensOf(t *trail.Trail, page int) (found []int32) {
 		return nil // the rest of a prompt is in no page of its own
 	}
 	s.pool.Paths(namespace(t.Partition, t.Model), page, pathPages, pathTries, func(tokens []int32) bool {
-		if !s.engine.options.Trails.Holds(t, tokens) {
+		if !s.engine.options.Trails.BeginsWith(t, tokens) {
 			return false
 		}
 		found = tokens

@@ -23,7 +23,7 @@ const hostile = `<img src=x onerror=alert(1)>"'&`
 // consolePages are all screens; those with names come from what the node has.
 func consolePages(acct, request, digest string) []string {
 	return []string{"", "requests", "requests/past", "requests/" + request, "why", "accounts", "accounts/" + acct, "ledger", "ledger?model=" + url.QueryEscape(hostile), "charges/" + request, "modules",
-		"modules/" + digest, "models", "upstreams", "audit", "playground", "accounts?find=" + url.QueryEscape(hostile)}
+		"modules/" + digest, "models", "models?model=core-1.1-mini", "models/why", "models/why?first=" + request, "upstreams", "audit", "playground", "accounts?find=" + url.QueryEscape(hostile)}
 }
 
 const viewerToken = "a viewer's token, which is long enough"
@@ -111,6 +111,7 @@ func TestConsoleInABrowser(t *testing.T) {
 		b.Until(`document.querySelector('[data-span="1h"]').getAttribute('aria-pressed') === 'true'`)
 	})
 	t.Run("playground", func(t *testing.T) { playInABrowser(t, b, n, base) })
+	t.Run("cache", func(t *testing.T) { compareInABrowser(t, b, n, base) })
 	for _, asked := range b.Requests() {
 		if u, err := url.Parse(asked); err != nil || u.Scheme == "http" && "http://"+u.Host != base {
 			t.Errorf("a page asked another host: %s", asked)
@@ -201,6 +202,28 @@ func playInABrowser(t *testing.T, b *browsertest.Browser, n *node, base string) 
 	b.Fill("[name=message]", "Say hello.")
 	b.Click("#playground [type=submit]", false)
 	b.Until(`document.querySelector('#raw').textContent.includes('message_stop') && document.querySelector('#usage').textContent.includes('output')`)
+	if p := b.Problems(); len(p) > 0 {
+		t.Error(p)
+	}
+}
+
+// compareInABrowser asks why two requests did not share what was cached.
+func compareInABrowser(t *testing.T, b *browsertest.Browser, n *node, base string) {
+	operator, err := admin.Dial(n.cfg.DataDir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	past, err := operator.PastRequests(url.Values{})
+	if err != nil || len(past.Data) < 2 {
+		t.Fatalf("%d requests, %v", len(past.Data), err)
+	}
+	b.Open(base + "/console/models/why")
+	b.Fill("[name=first]", past.Data[0].ID)
+	b.Fill("[name=second]", past.Data[1].ID)
+	b.Click("form.filter button", true)
+	if text := b.Text(); !strings.Contains(text, "different models") || !strings.Contains(text, "corenode cache why "+past.Data[0].ID) {
+		t.Errorf("two requests compared: %.400s", text)
+	}
 	if p := b.Problems(); len(p) > 0 {
 		t.Error(p)
 	}

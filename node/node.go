@@ -15,6 +15,7 @@ import (
 	"corenode/actors/ledger"
 	"corenode/actors/tree"
 	"corenode/engine"
+	"corenode/engine/trail"
 	"corenode/extensions"
 	"corenode/node/admin"
 	"corenode/node/config"
@@ -35,6 +36,8 @@ type node struct {
 	modules *extensions.Host
 	catalog *catalog
 	kept    *kept
+	trails  *trail.Log
+	looks   looks
 	tree    *tree.Tree
 	server  *server.Server
 	console *console.Console
@@ -73,7 +76,7 @@ func open(cfg *config.Config, log *slog.Logger, compile []string) (*node, error)
 // openAdjusted is open with other options of the models than the configuration's, for tests.
 func openAdjusted(cfg *config.Config, log *slog.Logger, compile []string, adjust func(*engine.Options)) (*node, error) {
 	n := &node{cfg: cfg, drainAsked: make(chan struct{}), stopped: make(chan struct{}), failed: make(chan error, 4),
-		log: log, compile: compile, adjust: adjust}
+		log: log, compile: compile, adjust: adjust, trails: trail.NewLog(trailBytes)}
 	if err := n.open(); err != nil {
 		n.close()
 		return nil, err
@@ -138,7 +141,7 @@ func (n *node) open() (err error) {
 		return err
 	}
 	boundHeap()
-	if n.catalog, err = openModels(n.cfg, secret, observer{n}, n.log, n.adjust); err != nil {
+	if n.catalog, err = openModels(n.cfg, secret, observer{n}, n.log, n.adjusted); err != nil {
 		return err
 	}
 	n.closers = append(n.closers, n.catalog.close)

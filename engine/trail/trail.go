@@ -26,9 +26,11 @@ type Trail struct {
 	PageSize  int    // tokens of a page
 	Prompt    int    // tokens
 	Cached    int    // tokens found in the cache
-	Branch    int    // tokens whose pages were found, where a snapshot was missing; 0 without
-	Matched   time.Time
-	computed  atomic.Int64 // when the whole prompt was; Unix nanoseconds, 0 before
+	// States are the places in its prompt, ascending, after which a state was to be kept.
+	States   []int
+	Branch   int // tokens whose pages were found, where a snapshot was missing; 0 without
+	Matched  time.Time
+	computed atomic.Int64 // when the whole prompt was; Unix nanoseconds, 0 before
 	// hashes has one hash for each full page of the prompt, chained, and one for what is behind the
 	// last of them.
 	hashes []uint32
@@ -41,7 +43,7 @@ func (t *Trail) Computed(now time.Time) { t.computed.CompareAndSwap(0, now.UnixN
 const trailBytes = 256
 
 func (t *Trail) bytes() int {
-	return trailBytes + len(t.Request) + len(t.Partition) + 4*cap(t.hashes)
+	return trailBytes + len(t.Request) + len(t.Partition) + 4*cap(t.hashes) + 8*len(t.States)
 }
 
 // hashesMax bounds the pages of one prompt that are remembered; those behind them count as one.
@@ -108,8 +110,8 @@ func Pages(a, b *Trail) (n int) {
 	return n
 }
 
-// Holds says whether tokens, of full pages from the first on, are those that the trail begins with.
-func (l *Log) Holds(t *Trail, tokens []int32) bool {
+// BeginsWith says whether tokens, of full pages from the first on, are those that the trail begins with.
+func (l *Log) BeginsWith(t *Trail, tokens []int32) bool {
 	n := len(tokens) / t.PageSize
 	if n == 0 || n > len(t.hashes)-1 {
 		return false
@@ -189,10 +191,20 @@ func (v Verdict) limit() Limit {
 		return LimitNone
 	case computed == 0 || computed > b.Matched.UnixNano():
 		return LimitEarly
-	case b.Recurrent && b.Branch > b.Cached:
+	case b.Recurrent && (b.Branch > b.Cached || b.Cached >= v.deepest()):
 		return LimitSnapshot
 	}
 	return LimitEvicted
+}
+
+// deepest is where the last state was to be kept that both prompts could use.
+func (v Verdict) deepest() (at int) {
+	for _, state := range v.Earlier.States {
+		if state <= v.Shareable {
+			at = state / v.Later.PageSize * v.Later.PageSize
+		}
+	}
+	return at
 }
 
 // Sentence says it for people.
@@ -230,11 +242,12 @@ func (v Verdict) reason() string {
 	case LimitEarly:
 		return fmt.Sprintf("The later one came before the earlier one's prompt was computed, and found %d tokens.", b.Cached)
 	case LimitSnapshot:
-		return fmt.Sprintf("Pages of %d tokens were there, but the model has recurrent layers, and the deepest state was kept at token %d.",
-			b.Branch, b.Cached)
+		return fmt.Sprintf("The model has recurrent layers: a prompt goes on only from where a state was kept, and of the %d tokens "+
+			"that could be shared the deepest was after token %d.", v.Shareable, b.Cached)
 	}
 	if b.Recurrent {
-		return fmt.Sprintf("Of %d tokens that could be shared %d were there: the others, or their states, were evicted or never kept.", v.Shareable, b.Cached)
+		return fmt.Sprintf("Of %d tokens that could be shared %d were there: the others, or their states, were evicted or never kept.",
+			v.Shareable, b.Cached)
 	}
 	return fmt.Sprintf("Of %d tokens that could be shared %d were there: the others were evicted.", v.Shareable, b.Cached)
 }

@@ -19,6 +19,9 @@ func prompt(parts ...int) (tokens []int32) { // length, first token, and so on
 // TestCompare goes through the limits: each is found where it alone holds.
 func TestCompare(t *testing.T) {
 	began := time.Unix(1000, 0)
+	kept := func(cached int) func(a, b *Trail) {
+		return func(a, b *Trail) { a.States, b.Recurrent, b.Cached = []int{20, 52}, true, cached }
+	}
 	for _, c := range []struct {
 		name      string
 		a, b      []int32
@@ -39,7 +42,10 @@ func TestCompare(t *testing.T) {
 		{"accounts", prompt(70, 0), prompt(70, 0), func(_, b *Trail) { b.Partition = "bob" }, -1, LimitAccount, 70, 64, "accounts"},
 		{"reloaded", prompt(70, 0), prompt(70, 0), func(_, b *Trail) { b.Loaded++ }, -1, LimitReloaded, 70, 64, "restarted"},
 		{"too early", prompt(70, 0), prompt(70, 0), func(a, _ *Trail) { a.computed.Store(0) }, -1, LimitEarly, 70, 64, "before"},
-		{"no state", prompt(70, 0), prompt(70, 0), func(_, b *Trail) { b.Recurrent, b.Branch, b.Cached = true, 64, 32 }, -1, LimitSnapshot, 70, 64, "deepest state"},
+		{"no state", prompt(70, 0), prompt(70, 0), func(_, b *Trail) { b.Recurrent, b.Branch, b.Cached = true, 64, 32 }, -1, LimitSnapshot,
+			70, 64, "deepest"},
+		{"no state was kept", prompt(70, 0), prompt(70, 0), kept(48), -1, LimitSnapshot, 70, 64, "after token 48"},
+		{"its state is gone", prompt(70, 0), prompt(70, 0), kept(16), -1, LimitEvicted, 70, 64, "evicted"},
 	} {
 		l := NewLog(1 << 20)
 		a := &Trail{Request: "a", Partition: "alice", Model: "m", PageSize: 16, Matched: began}

@@ -24,6 +24,7 @@ type Live interface {
 	CancelRequest(id string) bool
 	// Reload reads the configuration again.
 	Reload() (Reloaded, error)
+	Caches
 	// Why watches the node for so long and says what it is slow for.
 	Why(ctx context.Context, watch time.Duration) why.Diagnosis
 }

@@ -55,6 +55,8 @@ var routes = []route{
 	{"GET", Root + "/requests/past", 200, withLive(listPast)},
 	{"POST", Root + "/requests/{request}/cancel", 200, withLive(cancelRequest)},
 	{"GET", Root + "/why", 200, withLive(explainSlow)},
+	{"GET", Root + "/cache", 200, withLive(lookAtCaches)},
+	{"GET", Root + "/cache/why", 200, withLive(whyUnshared)},
 	{"GET", Root + "/upstreams", 200, (*API).listUpstreams},
 	{"POST", Root + "/upstreams/{model}/add", 200, addReplica},
 	{"POST", Root + "/upstreams/{model}/drain", 200, drainReplica},
@@ -105,6 +107,8 @@ var parameters = map[string][]string{
 	Root + "/requests/past":             {"account", "before", "id", "limit", "model"},
 	Root + "/audit":                     {"before", "limit", "operator"},
 	Root + "/why":                       {"seconds"},
+	Root + "/cache":                     {"account", "limit", "model"},
+	Root + "/cache/why":                 {"first", "second"},
 	Root + "/statement":                 {"account", "after", "inputs", "key", "kind", "limit", "model", "newest", "since", "until"},
 	Root + "/ledger":                    {"after", "limit", "since"},
 }

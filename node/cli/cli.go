@@ -33,7 +33,7 @@ binary with no configuration.
 		SilenceErrors: true,
 	}
 	cmd.AddCommand(serveCommand(serve), modelCommand(), versionCommand(version), compileCommand(),
-		accountCommand(), keyCommand(), ledgerCommand(), requestsCommand(), topCommand(), whyCommand(),
+		accountCommand(), keyCommand(), ledgerCommand(), requestsCommand(), topCommand(), whyCommand(), cacheCommand(),
 		moduleCommand(), upstreamCommand(), backupCommand(), restoreCommand(),
 		operatorCommand(), auditCommand(), reloadCommand(), grafanaCommand(), alertsCommand())
 	return cmd

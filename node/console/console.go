@@ -108,6 +108,7 @@ var views = []view{
 	{"modules", "modules", "Modules", (*Console).modules},
 	{"modules/{module}", "module", "Module", (*Console).module},
 	{"models", "models", "Models and cache", (*Console).models},
+	{"models/why", "unshared", "Why two requests did not share", (*Console).unshared},
 	{"upstreams", "upstreams", "Upstreams", (*Console).upstreams},
 	{"audit", "audit", "Audit", (*Console).audit},
 	{"playground", "playground", "Playground", (*Console).playground},

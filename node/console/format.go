@@ -25,21 +25,22 @@ var formats = template.FuncMap{
 		v, _ := strconv.ParseFloat(fmt.Sprint(ms), 64) // a number by its type
 		return seconds(v / 1000)
 	},
-	"usd":     func(amount abi.Nano) string { return dollars(builtin.FormatUSD(amount)) },
-	"dollars": dollars,
-	"clock":   clock,
-	"ago":     func(t, now time.Time) string { return ago(now.Sub(t)) },
-	"short":   short,
-	"segment": url.PathEscape,
-	"quoted":  shellQuoted,
-	"join":    strings.Join,
-	"share":   share,
-	"list":    func(items ...any) []any { return items },
-	"negate":  func(amount abi.Nano) abi.Nano { return -amount },
-	"million": func(price abi.Nano) string { return dollars(builtin.FormatUSD(price * 1_000_000)) },
-	"plus":    func(a int, b uint64) int { return a + int(b) },
-	"deref":   func(f *float64) float64 { return *f },
-	"once":    rand.Text, // a form that is sent twice is acted on once
+	"usd":      func(amount abi.Nano) string { return dollars(builtin.FormatUSD(amount)) },
+	"dollars":  dollars,
+	"clock":    clock,
+	"ago":      func(t, now time.Time) string { return ago(now.Sub(t)) },
+	"short":    short,
+	"segment":  url.PathEscape,
+	"quoted":   shellQuoted,
+	"join":     strings.Join,
+	"share":    share,
+	"permille": func(part, whole int64) int64 { return max(1, 1000*part/whole) },
+	"list":     func(items ...any) []any { return items },
+	"negate":   func(amount abi.Nano) abi.Nano { return -amount },
+	"million":  func(price abi.Nano) string { return dollars(builtin.FormatUSD(price * 1_000_000)) },
+	"plus":     func(a int, b uint64) int { return a + int(b) },
+	"deref":    func(f *float64) float64 { return *f },
+	"once":     rand.Text, // a form that is sent twice is acted on once
 }
 
 // count groups the digits of an integer by threes.

@@ -43,15 +43,16 @@ var modelFamilies = []string{"sequences_running", "sequences_waiting", "sequence
 	"pages_cached", "pages_pinned", "pages_evicted_total", "prefix_lookups_total", "prefix_hits_total", "prefix_hit_tokens_total",
 	"snapshots", "cache_bytes", "queue_expected_seconds"}
 
-func (c *Console) models(*http.Request, *admin.Client) (any, error) {
-	now := c.history.newest()
+// modelRows are the rows of all models, by their ids.
+func (c *Console) modelRows() []modelRow {
 	rows := []modelRow{}
+	now := c.history.newest()
 	if now == nil {
-		return rows, nil
+		return rows
 	}
 	for model, series := range now.models {
 		rows = append(rows, modelRow{model, series})
 	}
 	slices.SortFunc(rows, func(a, b modelRow) int { return cmp.Compare(a.Model, b.Model) })
-	return rows, nil
+	return rows
 }

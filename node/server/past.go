@@ -19,8 +19,8 @@ type Past struct {
 	Settled                         account.Settled
 }
 
-// PastMax is how many requests are kept; with their texts they take at most 8 MiB.
-const PastMax = 12_288
+// PastMax is how many requests are kept; with their texts they take at most 5.5 MiB.
+const PastMax = 8_192
 
 // pastChunk is how many are made room for at once.
 const pastChunk = 512
