@@ -39,7 +39,7 @@ func TestModelFilesOfTheReadme(t *testing.T) {
 		cases["2 "+dtype] = folderOf(t, "qwen3", dtype, nil)
 	}
 	for arch, recording := range map[string]string{"llama": "llama", "mistral": "mistral", "gemma3": "gemma3", "glm4moe": "glm4_moe",
-		"qwen2": "qwen2", "qwen3": "qwen3", "qwen3moe": "qwen3_moe", "gpt-oss": "gpt_oss",
+		"qwen2": "qwen2", "qwen3": "qwen3", "qwen3moe": "qwen3_moe", "gpt-oss": "gpt_oss", "deepseek2": "deepseek_v3",
 		"qwen35": "qwen3_5", "qwen35moe": "qwen3_5_moe"} {
 		cases["3 `"+arch+"`"] = folderOf(t, recording, "BF16", nil)
 	}

@@ -103,6 +103,9 @@ type CacheConfig struct {
 	PageTokens int    // positions per page: 16, 32 or 64
 	Pages      int    // size of the page pool; memory is taken when a page is first written
 	KV         KVType // what K and V are stored as
+	// Shared says that V is K, as in latent attention: one of them is stored, and StoreKV takes
+	// no V.
+	Shared bool
 
 	LinearLayers int // DeltaNet layers; 0 without
 	StateSlots   int // slots of recurrent state; memory is taken on first use
@@ -176,6 +179,22 @@ type Routing struct {
 	// Plain weights are the scores, without Bias; otherwise those of a row are divided by their sum.
 	Plain bool
 	Scale float32 // of the weights; 0 means 1
+}
+
+// Heads are values of each head of rows: those from At on, of the Width that a head has.
+type Heads struct {
+	Buffer    Buffer
+	Width, At int
+}
+
+// HeadBackend is a Backend that computes with each head on its own, as latent attention needs it.
+type HeadBackend interface {
+	Backend
+	// CopyHeads copies d values of each head of n rows.
+	CopyHeads(dst, src Heads, n, heads, d int)
+	// MatMulHeads multiplies Cols values of each head of n rows with the head's matrix, which
+	// gives Rows values: w has one for each head.
+	MatMulHeads(dst, src Heads, n int, w Weight)
 }
 
 // Backend runs the operations. n is always the number of rows.

@@ -35,8 +35,15 @@ type Config struct {
 	Heads   int
 	KVHeads int
 	HeadDim int
-	FF      int // inner width of the dense FFN; 0 for mixtures of experts
+	FF      int // inner width of the dense FFN; 0 for mixtures of experts alone
 	Eps     float32
+
+	// The four below are of latent attention, 0 without. There HeadDim is that of the one KV head:
+	// RopeDim values with a position, then LatentDim of which keys and values of all heads are made.
+	LatentDim int
+	KeyDim    int // values of a head's key that are made of latents
+	ValueDim  int
+	QueryRank int // inner width of what makes queries; 0 for one matrix
 
 	// Window is how many positions a local layer sees; 0 without such layers. Their
 	// positions turn with frequencies of their own where LocalInvFreq is set.
@@ -98,6 +105,7 @@ type arch struct {
 	windows  bool // all layers are local where the file has a window
 	scored   bool // experts with scores of their own, see keys.scored; norms of q and k are optional
 	clamped  bool // sinks, experts with biases and limits, layers that are local in turns
+	latent   bool // latent attention
 	gemma    bool // embeddings times the root of their width, norms behind mixer and FFN, GELU, local layers
 }
 
@@ -109,6 +117,7 @@ var archs = map[string]arch{
 	"qwen3moe":  {ffnNorm: "ffn_norm.weight", neox: true, qkNorm: true, moe: true},
 	"gemma3":    {ffnNorm: "ffn_norm.weight", neox: true, qkNorm: true, gemma: true},
 	"glm4moe":   {ffnNorm: "post_attention_norm.weight", neox: true, moe: true, scored: true},
+	"deepseek2": {ffnNorm: "ffn_norm.weight", moe: true, scored: true, latent: true},
 	"gpt-oss":   {ffnNorm: "post_attention_norm.weight", neox: true, bias: true, moe: true, clamped: true},
 	"qwen35":    {ffnNorm: "post_attention_norm.weight", neox: true, qkNorm: true, hybrid: true},
 	"qwen35moe": {ffnNorm: "post_attention_norm.weight", neox: true, qkNorm: true, hybrid: true, moe: true, sharedFF: true},
@@ -157,6 +166,10 @@ func archNames() []string {
 func (k *keys) attention(c *Config) {
 	c.Hidden = k.int("embedding_length", required, 1, hiddenMax)
 	c.Heads = k.perLayer("attention.head_count", required, headsMax)
+	if archs[k.arch].latent {
+		k.latent(c)
+		return
+	}
 	c.KVHeads = k.perLayer("attention.head_count_kv", c.Heads, headsMax)
 	dim := required
 	if c.Heads > 0 && c.Hidden%c.Heads == 0 {
@@ -175,6 +188,9 @@ func (k *keys) attention(c *Config) {
 // windows reads which layers see the latest positions only.
 func (k *keys) windows(c *Config, a arch) {
 	c.QueryScale = 1 / math.Sqrt(float64(c.HeadDim))
+	if a.latent {
+		c.QueryScale = k.latentScale(c)
+	}
 	w := k.int("attention.sliding_window", 0, 0, contextMax)
 	if a.clamped {
 		k.alternating(c, w)
@@ -316,11 +332,14 @@ func (k *keys) yarn(c *Config) func(pair int) float64 {
 	context := k.float("rope.scaling.original_context_length", float64(c.ContextLength), 1, 1<<40)
 	fast := k.float("rope.scaling.yarn_beta_fast", 32, 1e-3, 1e6)
 	slow := k.float("rope.scaling.yarn_beta_slow", 1, 1e-3, 1e6)
-	if k.float("rope.scaling.yarn_ext_factor", 1, -1, 1e6) != 1 || k.float("rope.scaling.yarn_log_multiplier", 0, 0, 1e6) != 0 {
+	if k.float("rope.scaling.yarn_ext_factor", 1, -1, 1e6) != 1 || k.logMultiplier() != 0 && !archs[c.Arch].latent {
 		k.fail("rope.scaling.yarn_ext_factor and yarn_log_multiplier are not supported")
 	}
 	gain := k.float("rope.scaling.yarn_attn_factor", k.float("rope.scaling.attn_factor", 1, 0, 1e3), 0, 1e3)
 	c.RopeGain = gain * (0.1*math.Log(c.RopeScale) + 1)
+	if k.logMultiplier() != 0 { // then the scale of queries has it
+		c.RopeGain = gain
+	}
 	// at is the pair that turns so many times within the context.
 	at := func(turns float64) float64 {
 		return float64(c.RopeDim) * math.Log(context/(turns*2*math.Pi)) / (2 * math.Log(c.RopeBase))

@@ -251,8 +251,11 @@ func TestEightBitFolders(t *testing.T) {
 		if strings.HasPrefix(name, "qwen3_5") {
 			bound = 0.25
 		}
-		if name == "glm4_moe-groups" {
+		switch name {
+		case "glm4_moe-groups":
 			bound = 1
+		case "deepseek_v2-groups": // whose experts count four times
+			bound = 0.1
 		}
 		if !(d <= bound) {
 			t.Errorf("%s: a logit differs by %g, want at most %g", name, d, bound)

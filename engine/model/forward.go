@@ -33,6 +33,8 @@ type activations struct {
 
 	qkv, z, beta, alpha kernel.Buffer // DeltaNet
 
+	latent latentActivations
+
 	ffGate, ffUp                  kernel.Buffer // dense FFN or shared expert
 	router, sharedOut, sharedGate kernel.Buffer
 	headRows                      int // capacity of the two below
@@ -48,7 +50,7 @@ func (m *Model) grow(rows int) {
 	headRows, headIn, logits := a.headRows, a.headIn, a.logits
 	rows = min(max(rows, 2*a.rows), RowsMax)
 	wide := func(d int) kernel.Buffer { return m.b.NewBuffer(rows * d) }
-	q, kv, v := c.Heads*c.HeadDim, c.KVHeads*c.HeadDim, c.LinearVHeads*c.LinearDim
+	q, kv, v := c.Heads*c.HeadDim, c.KVHeads*c.HeadDim, max(c.LinearVHeads*c.LinearDim, c.Heads*c.ValueDim)
 	*a = activations{
 		rows: rows, x: wide(c.Hidden), h: wide(c.Hidden), delta: wide(c.Hidden), kept: wide(c.Hidden),
 		mix: wide(max(q, v)), keptMix: wide(max(q, v)), angles: wide(c.RopeDim),
@@ -61,6 +63,7 @@ func (m *Model) grow(rows int) {
 		a.qGate, a.gate = wide(2*q), wide(q)
 		a.qkv, a.z, a.beta, a.alpha = wide(c.ConvDim), wide(v), wide(c.LinearVHeads), wide(c.LinearVHeads)
 	}
+	a.latent.grow(c, wide)
 	if ff := max(c.FF, c.SharedFF); ff > 0 {
 		a.ffGate, a.ffUp = wide(ff), wide(ff)
 	}
@@ -175,9 +178,12 @@ func checkSaves(s kernel.Span) error {
 
 // mix runs a layer's mixer from h into mix.
 func (m *Model) mix(l *layer, step *kernel.Step, cache kernel.Cache) {
-	if l.delta != nil {
+	switch {
+	case l.delta != nil:
 		m.mixLinear(l, step, cache)
-	} else {
+	case l.latent != nil:
+		m.mixLatent(l, step, cache)
+	default:
 		m.mixFull(l, step, cache)
 	}
 }

@@ -2,7 +2,7 @@ package model
 
 import "corenode/engine/kernel"
 
-// scored reads a mixture of experts that are chosen by a score of their own and a bias, within
+// scored reads a mixture of experts that are chosen by a score of their own and a bias, or by softmax, within
 // groups, beside a shared expert that every row goes to. The first layers may be dense.
 func (k *keys) scored(c *Config) {
 	const softmax, sigmoid = 1, 2
@@ -14,9 +14,20 @@ func (k *keys) scored(c *Config) {
 	c.ExpertsUsed = k.int("expert_used_count", required, 1, max(c.Experts, 1))
 	c.ExpertFF = k.int("expert_feed_forward_length", required, 1, ffMax)
 	c.SharedFF = c.ExpertFF * k.int("expert_shared_count", 0, 0, expertsMax)
+	usual, groupTop := sigmoid, 2
+	if archs[k.arch].latent {
+		usual = softmax
+	}
+	gating := k.int("expert_gating_func", usual, 0, sigmoid)
+	if gating == 0 {
+		gating = usual
+	}
+	if gating == softmax {
+		groupTop = 1
+	}
 	c.Routing = kernel.Routing{
-		Top: c.ExpertsUsed, GroupTop: 2,
-		Sigmoid:    k.int("expert_gating_func", sigmoid, 0, sigmoid) != softmax,
+		Top: c.ExpertsUsed, GroupTop: groupTop,
+		Sigmoid:    gating == sigmoid,
 		Plain:      !k.bool("expert_weights_norm", false),
 		Scale:      float32(k.float("expert_weights_scale", 1, 0, 1e6)),
 		Groups:     k.int("expert_group_count", 1, 0, max(c.Experts, 1)),
@@ -32,6 +43,8 @@ func (k *keys) scored(c *Config) {
 // scored loads such a mixture.
 func (t *tensors) scored(c Config, p string) *moe {
 	m := t.moe(c, p)
-	m.routing.Bias = t.vector(p+"exp_probs_b.bias", c.Experts)
+	if c.Routing.Sigmoid {
+		m.routing.Bias = t.vector(p+"exp_probs_b.bias", c.Experts)
+	}
 	return m
 }

@@ -14,6 +14,9 @@ func TestLongFolders(t *testing.T) {
 		f := openFolder(t, r.Config, r.stored(), 1)
 		for _, k := range exactMakers(t) {
 			t.Run(name+"/"+k.name, func(t *testing.T) {
+				if name == "deepseek_v2-groups" && k.name == "portable" {
+					t.Skip("takes 30 s")
+				}
 				prompt, greedy := r.replay(t, loadOn(t, f, k.make(t, 2)), []int{512, 1, 200, 1000})
 				if d := max(worst(prompt, r.Logits), worst(greedy, r.Greedy)); !(d <= 1e-3) {
 					t.Errorf("a logit differs by %g, want at most 0.001", d)

@@ -41,12 +41,13 @@ type Model struct {
 // such as a full disk; nil when it does. The model runs all the same.
 func (m *Model) SealError() error { return m.sealed }
 
-// layer is one transformer block. Exactly one of attention and delta is set, and
+// layer is one transformer block. Exactly one of attention, latent and delta is set, and
 // exactly one of dense and moe.
 type layer struct {
 	index     int // among the layers of its kind: where its KV or state lies
 	norm      kernel.Buffer
 	attention *attention
+	latent    *latent
 	delta     *deltaNet
 	out       kernel.Weight // from the mixer back to the hidden width
 	outBias   kernel.Buffer // nil without
@@ -146,10 +147,14 @@ func (m *Model) loadEnds(t *tensors) {
 func (t *tensors) layer(c Config, i int, linear bool) layer {
 	a, p := archs[c.Arch], fmt.Sprintf("blk.%d.", i)
 	l := layer{norm: t.vector(p+"attn_norm.weight", c.Hidden)}
-	if linear {
+	switch {
+	case linear:
 		l.delta = t.deltaNet(c, p)
 		l.out = t.matrix(p+"ssm_out.weight", c.Hidden, c.LinearVHeads*c.LinearDim)
-	} else {
+	case a.latent:
+		l.latent = t.latent(c, p)
+		l.out = t.matrix(p+"attn_output.weight", c.Hidden, c.Heads*c.ValueDim)
+	default:
 		l.attention = t.attention(c, a, p)
 		l.out = t.matrix(p+"attn_output.weight", c.Hidden, c.Heads*c.HeadDim)
 		l.outBias = t.optional(p+"attn_output.bias", c.Hidden)
@@ -269,7 +274,7 @@ func (m *Model) fullLayers() int {
 func (m *Model) CacheConfig(pageTokens, pages, stateSlots int, kv kernel.KVType) kernel.CacheConfig {
 	c := kernel.CacheConfig{
 		Layers: m.fullLayers(), KVHeads: m.cfg.KVHeads, HeadDim: m.cfg.HeadDim,
-		PageTokens: pageTokens, Pages: pages, KV: kv,
+		PageTokens: pageTokens, Pages: pages, KV: kv, Shared: m.cfg.LatentDim > 0,
 	}
 	if m.HasState() {
 		c.LinearLayers, c.StateSlots = m.cfg.LinearLayers(), stateSlots

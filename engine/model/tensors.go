@@ -144,9 +144,10 @@ func (t *tensors) split(name string, cols int, rows ...int) []kernel.Weight {
 	data, at := x.Bytes(), 0
 	rowBytes := len(data) / total
 	for i, n := range rows {
-		part := modelfile.Tensor{Name: name + "[" + strconv.Itoa(i) + "]", Type: x.Type} // names of weights are unique
-		part.Data = data[at*rowBytes : (at+n)*rowBytes]
-		out[i] = t.load(&part, 1, n, cols)
+		out[i] = t.bring(kernel.Source{ // names of weights are unique
+			Name: name + "[" + strconv.Itoa(i) + "]", Type: x.Type, Experts: 1, Rows: n, Cols: cols,
+			Data: data[at*rowBytes : (at+n)*rowBytes], Copied: x.Copied(),
+		})
 		at += n
 	}
 	return out

@@ -13,15 +13,16 @@ import (
 // architectures are the values of model_type that are understood.
 var architectures = map[string]string{
 	"llama": "llama", "mistral": "llama", "qwen2": "qwen2", "qwen3": "qwen3", "qwen3_moe": "qwen3moe",
+	"deepseek_v2": deepseek2, "deepseek_v3": deepseek2, "kimi_k2": deepseek2,
 	"glm4_moe": "glm4moe", "gpt_oss": "gpt-oss", "gemma3": "gemma3", "gemma3_text": "gemma3",
 	"qwen3_5": "qwen35", "qwen3_5_text": "qwen35", "qwen3_5_moe": "qwen35moe", "qwen3_5_moe_text": "qwen35moe",
 }
 
 // idle are keys of a config.json that change nothing of what is computed here: the tensors
 // say the same, they are for training, or they name the program that wrote them.
-var idle = setOf("architectures attention_bias attention_dropout bos_token_id dtype eos_token_id initializer_range " +
-	"mamba_ssm_dtype max_window_layers mlp_bias model_type mtp_num_hidden_layers output_router_logits pad_token_id " +
-	"pretraining_tp router_aux_loss_coef sliding_window torch_dtype transformers_version use_cache _name_or_path")
+var idle = setOf("architectures attention_bias attention_dropout auto_map aux_loss_alpha bos_token_id dtype ep_size eos_token_id " +
+	"initializer_range mamba_ssm_dtype max_window_layers mlp_bias model_type mtp_num_hidden_layers output_router_logits pad_token_id " +
+	"pretraining_tp router_aux_loss_coef seq_aux sliding_window torch_dtype transformers_version use_cache _name_or_path")
 
 // idleOutside are those beside a text_config.
 var idleOutside = setOf("architectures boi_token_index bos_token_id dtype eoi_token_index eos_token_id image_token_id image_token_index " +
@@ -50,6 +51,7 @@ type folderConfig struct {
 	experts         int
 	hybrid, gemma   bool
 	glm             bool
+	latent          latentConfig
 	tied            bool   // whatever the files hold
 	untied          bool   // the config says so
 	block           [2]int // rows and columns that share a scale of FP8 weights; 0 without
@@ -157,7 +159,7 @@ func readFolderConfig(text []byte, raw []*rawTensor) (*folderConfig, error) {
 	if kind == "mistral" {
 		c.window(k)
 	}
-	c.ffn(k)
+	c.ffn(k, kind)
 	c.rope(k)
 	if c.hybrid {
 		c.linear(k)
@@ -186,7 +188,7 @@ func (c *folderConfig) common(k *folderKeys, raw []*rawTensor) {
 	c.meta = append(c.meta, KV{"general.architecture", c.arch})
 	c.layers = k.int("num_hidden_layers", requiredKey)
 	prefix, count := "mtp.", "mtp_num_hidden_layers"
-	if c.glm {
+	if c.glm || c.arch == deepseek2 {
 		prefix, count = fmt.Sprintf("model.layers.%d.", c.layers), "num_nextn_predict_layers"
 	}
 	for _, t := range raw {
@@ -201,10 +203,14 @@ func (c *folderConfig) common(k *folderKeys, raw []*rawTensor) {
 	c.number("context_length", k.int("max_position_embeddings", requiredKey))
 	hidden := c.number("embedding_length", k.int("hidden_size", requiredKey))
 	c.heads = c.number("attention.head_count", k.int("num_attention_heads", requiredKey))
-	c.kvHeads = c.number("attention.head_count_kv", k.int("num_key_value_heads", c.heads))
-	c.headDim = k.int("head_dim", hidden/max(c.heads, 1))
-	c.number("attention.key_length", c.headDim)
-	c.number("attention.value_length", c.headDim)
+	if c.arch == deepseek2 {
+		c.latents(k)
+	} else {
+		c.kvHeads = c.number("attention.head_count_kv", k.int("num_key_value_heads", c.heads))
+		c.headDim = k.int("head_dim", hidden/max(c.heads, 1))
+		c.number("attention.key_length", c.headDim)
+		c.number("attention.value_length", c.headDim)
+	}
 	c.number("vocab_size", k.int("vocab_size", requiredKey))
 	eps := 1e-6
 	k.get("rms_norm_eps", &eps)
@@ -274,7 +280,7 @@ func (c *folderConfig) windows(k *folderKeys) {
 	c.put("attention.sliding_window_pattern", local)
 }
 
-func (c *folderConfig) ffn(k *folderKeys) {
+func (c *folderConfig) ffn(k *folderKeys, kind string) {
 	if c.arch == gptOSS {
 		c.clamped(k)
 		return
@@ -282,11 +288,11 @@ func (c *folderConfig) ffn(k *folderKeys) {
 	if ff := k.int("intermediate_size", 0); ff > 0 {
 		c.number("feed_forward_length", ff)
 	}
-	if !strings.HasSuffix(c.arch, "moe") {
+	if c.glm || c.arch == deepseek2 {
+		c.scored(k, kind)
 		return
 	}
-	if c.glm {
-		c.scored(k)
+	if !strings.HasSuffix(c.arch, "moe") {
 		return
 	}
 	c.experts = c.number("expert_count", k.first("num_experts", "num_local_experts"))
@@ -479,8 +485,7 @@ func (c *folderConfig) ropeScaling(r *folderKeys, kind string, theta float64, di
 		}
 		c.put("rope.scaling.yarn_beta_fast", float32(number("beta_fast", 32)))
 		c.put("rope.scaling.yarn_beta_slow", float32(number("beta_slow", 1)))
-		usual := 0.1*math.Log(factor) + 1
-		c.put("rope.scaling.yarn_attn_factor", float32(number("attention_factor", usual)/usual))
+		c.yarnGain(r, factor)
 		truncate := true
 		if r.get("truncate", &truncate); truncate == (c.arch == gptOSS) {
 			r.fail("truncate is %v, which is not supported for %s", truncate, c.arch)
@@ -488,6 +493,17 @@ func (c *folderConfig) ropeScaling(r *folderKeys, kind string, theta float64, di
 	default:
 		r.fail("rope_type is %q, want default, linear, llama3 or yarn", kind)
 	}
+}
+
+// yarnGain reads by how much YaRN enlarges positions.
+func (c *folderConfig) yarnGain(r *folderKeys, factor float64) {
+	usual := 0.1*math.Log(factor) + 1
+	gain, of := usual, usual // of is what readers multiply by
+	if c.arch == deepseek2 {
+		gain, of = c.latentGain(r, factor)
+	}
+	r.get("attention_factor", &gain)
+	c.put("rope.scaling.yarn_attn_factor", float32(gain/of))
 }
 
 // stretch computes the factors of Llama 3.1: frequencies of waves that are longer than a

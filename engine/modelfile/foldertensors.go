@@ -23,6 +23,12 @@ var layerNames = map[string]string{
 	"self_attn.k_proj.bias":               "attn_k.bias",
 	"self_attn.v_proj.bias":               "attn_v.bias",
 	"self_attn.o_proj.bias":               "attn_output.bias",
+	"self_attn.q_a_proj.weight":           "attn_q_a.weight",
+	"self_attn.q_a_layernorm.weight":      "attn_q_a_norm.weight",
+	"self_attn.q_b_proj.weight":           "attn_q_b.weight",
+	"self_attn.kv_a_proj_with_mqa.weight": "attn_kv_a_mqa.weight",
+	"self_attn.kv_a_layernorm.weight":     "attn_kv_a_norm.weight",
+	"self_attn.kv_b_proj.weight":          "attn_kv_b.weight",
 	"self_attn.q_norm.weight":             "attn_q_norm.weight",
 	"self_attn.k_norm.weight":             "attn_k_norm.weight",
 	"mlp.gate_proj.weight":                "ffn_gate.weight",
@@ -168,6 +174,9 @@ func (b *builder) take(r *rawTensor) error {
 			return err
 		}
 		return b.add(t.middle(stem+"ffn_up_exps.weight", half, half))
+	}
+	if stem, ok := strings.CutSuffix(name, "attn_kv_b.weight"); ok && b.config.arch == deepseek2 {
+		return b.headMatrices(t, stem)
 	}
 	if t, err = b.order(t); err != nil {
 		return err

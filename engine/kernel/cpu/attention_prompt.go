@@ -98,10 +98,10 @@ type promptPrefetch struct {
 // promptTask is the part of an attendTask that is prompts.
 type promptTask attendTask
 
-// tiled says whether a span's rows are attended to on matrix tiles; those of windows and of
-// heads with sinks are not.
+// tiled says whether a span's rows are attended to on matrix tiles; those of windows, of heads
+// with sinks and of latents are not.
 func (t *attendTask) tiled(s *kernel.Span) bool {
-	return s.Prompt && t.b.ops.prompts != nil && !t.b.exact && t.window == 0 && t.sinks == nil
+	return s.Prompt && t.b.ops.prompts != nil && !t.b.exact && t.window == 0 && t.sinks == nil && !t.c.cfg.Shared
 }
 
 // planPrompts lists the units of prompts, longest context first within a span.

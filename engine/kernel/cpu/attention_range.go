@@ -68,7 +68,10 @@ func (t *attendTask) floatRange(w *attendScratch, i int, u *attendUnit, first, s
 	n, at := u.rows*t.group, u.span.Pos+u.row
 	t.listTiles(&w.tiles, i, u, start)
 	many := n >= widenFrom && t.b.ops.wideValues != nil
-	if many {
+	switch {
+	case t.c.cfg.Shared:
+		t.widenShared(w)
+	case many:
 		t.widen(w)
 	}
 	for m := 0; m < n; m += queryMax {
@@ -84,14 +87,14 @@ func (t *attendTask) floatRange(w *attendScratch, i int, u *attendUnit, first, s
 		if many {
 			t.addWide(w, p.out[m*t.c.shape.dim:], count)
 		} else {
-			t.b.ops.values[t.c.shape.kv][index](&p.out[m*t.c.shape.dim], &w.scores[0], &w.tiles.list[w.tiles.values], count, t.c.shape.dim)
+			t.b.ops.values[t.read()][index](&p.out[m*t.c.shape.dim], &w.scores[0], &w.tiles.list[w.tiles.values], count, t.c.shape.dim)
 		}
 	}
 }
 
 // scores computes the tile of queries from m on against the first tiles of the list.
 func (t *attendTask) scores(w *attendScratch, m, index, tiles int, many bool) {
-	kv := t.c.shape.kv
+	kv := t.read()
 	f := t.b.ops.scores[kv][index]
 	switch {
 	case many && kv == kernel.KVQ8:
@@ -169,7 +172,7 @@ func (t *attendTask) widenScales(r *wideRange, i int, src *byte) {
 // addWide adds converted V to the sums of queryMax queries.
 func (t *attendTask) addWide(w *attendScratch, dst []float32, count int) {
 	r, dim, o := &w.wide, t.c.shape.dim, t.b.ops
-	if t.c.shape.kv != kernel.KVQ8 {
+	if t.read() != kernel.KVQ8 {
 		o.wideValues(&dst[0], &w.scores[0], &r.v[0], count, dim, dim)
 		return
 	}
@@ -189,7 +192,7 @@ func (t *attendTask) listTiles(l *tileList, i int, u *attendUnit, start int) {
 		n = append(n, n[len(n)-1])
 	}
 	l.values = len(n)
-	n = t.appendTiles(n, u, start, stop, t.c.shape.half)
+	n = t.appendTiles(n, u, start, stop, t.c.shape.size-t.c.shape.half)
 	l.count = len(n) - l.values
 	full := len(n) + prefetchTiles
 	if next := i + t.b.Threads(); stop < u.end() {
@@ -205,7 +208,7 @@ func (t *attendTask) listTiles(l *tileList, i int, u *attendUnit, start int) {
 
 // appendTiles lists half tiles of positions start to stop, at bytes after their beginning.
 func (t *attendTask) appendTiles(list []*byte, u *attendUnit, start, stop, at int) []*byte {
-	size, n := t.c.cfg.PageTokens, 2*t.c.shape.half
+	size, n := t.c.cfg.PageTokens, t.c.shape.size
 	at += t.c.tilesAt(t.layer, u.head)
 	for pos := start; pos < stop; {
 		page := t.c.page(u.span.Pages[pos/size])

@@ -17,6 +17,7 @@ type attnCase struct {
 	absolute            bool     // V is not negative
 	window              int
 	sinks               bool
+	shared              bool // V is K
 }
 
 // run fills the pages in chunks (as prefills would) and returns the output of
@@ -36,7 +37,7 @@ func (c attnCase) run(t *testing.T, b kernel.Backend, kv kernel.KVType, seed uin
 		step.Rows += s[1]
 	}
 	cache, err := b.NewCache(kernel.CacheConfig{Layers: 2, KVHeads: c.kvHeads, HeadDim: c.dim, PageTokens: c.page, Pages: int(pages),
-		KV: kv})
+		KV: kv, Shared: c.shared})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -82,6 +83,9 @@ var attnCases = []attnCase{
 	{heads: 6, kvHeads: 2, dim: 64, page: 16, spans: [][2]int{{600, 40}, {9, 1}}, window: 60, sinks: true},
 	{heads: 8, kvHeads: 1, dim: 32, page: 32, spans: [][2]int{{0, 70}, {1100, 2}}, prompts: 2, sinks: true},
 	{heads: 20, kvHeads: 1, dim: 576, page: 16, spans: [][2]int{{40, 30}, {600, 1}}}, // latent
+	{heads: 20, kvHeads: 1, dim: 96, page: 32, spans: [][2]int{{40, 30}, {600, 1}}, shared: true},
+	{heads: 30, kvHeads: 1, dim: 72, page: 16, spans: [][2]int{{520, 4}, {0, 9}, {3, 1}}, shared: true, prompts: 2},
+	{heads: 3, kvHeads: 1, dim: 40, page: 16, spans: [][2]int{{5, 1}, {1100, 4}}, shared: true},
 }
 
 var kvAll = []kernel.KVType{kernel.KVF16, kernel.KVF32, kernel.KVQ8}

@@ -59,9 +59,9 @@ type wordScratch struct {
 }
 
 // byWords says whether far ranges of a span's rows are computed with integers: where rows see
-// all of them.
+// all of them, and K is stored.
 func (t *attendTask) byWords(s *kernel.Span) bool {
-	return s.Prompt && t.window == 0 && t.b.ops.words != nil && !t.b.exact
+	return s.Prompt && t.window == 0 && t.b.ops.words != nil && !t.b.exact && !t.c.cfg.Shared
 }
 
 // nearRanges is how many ranges before a row's own keep float32. Where products round what they

@@ -52,12 +52,13 @@ type Backend struct {
 	delta  deltaTask
 	expert expertScratch
 	quant  quantTask
+	heads  headTask
 	row    rowTask
 
 	embedRow *codeRow
 }
 
-var _ kernel.Backend = (*Backend)(nil)
+var _ kernel.HeadBackend = (*Backend)(nil)
 
 // New starts a backend.
 func New(o Options) (*Backend, error) {
@@ -82,7 +83,7 @@ func New(o Options) (*Backend, error) {
 
 // init points the tasks at their backend and makes the scratch of each thread.
 func (b *Backend) init(threads int) {
-	b.mm.b, b.attend.b, b.store.b, b.delta.b, b.quant.b = b, b, b, b, b
+	b.mm.b, b.attend.b, b.store.b, b.delta.b, b.quant.b, b.heads.b = b, b, b, b, b, b
 	b.mm.tiles = make([]tileScratch, threads)
 	b.mm.bands = make([]bandScratch, threads)
 	b.attend.scratch, b.attend.floatsMax = make([]attendScratch, threads), attendFloats

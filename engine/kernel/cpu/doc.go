@@ -82,7 +82,7 @@
 // [16][headDim], headDim rounded up to 32, in float16, float32 or as int8 codes.
 // Codes of K, and of V, are followed by their float16 scales, [headDim/32][16
 // positions]: a position's codes and scales depend on nothing but its values, so
-// pages fill position by position.
+// pages fill position by position. Where V is K, the tile is V alone (latent.go).
 //
 // A score is the sum over headDim, in order; with codes, of blocks of 32, each
 // summed in order and then multiplied by its scale. Values are summed over

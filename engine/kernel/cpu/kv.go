@@ -35,6 +35,7 @@ type tileShape struct {
 	kv   kernel.KVType
 	dim  int // HeadDim rounded up to kernel.KVBlock
 	half int // bytes of K, and of V, scales included
+	size int // bytes of both; of V alone where it is K too
 }
 
 func newTileShape(c kernel.CacheConfig) tileShape {
@@ -48,6 +49,10 @@ func newTileShape(c kernel.CacheConfig) tileShape {
 	default:
 		s.half = 2 * elements
 	}
+	s.size = 2 * s.half
+	if c.Shared {
+		s.size = s.half
+	}
 	return s
 }
 
@@ -59,7 +64,7 @@ const slabBytes = 64 << 20
 
 // pageBytes is the size of a page, a multiple of 64.
 func pageBytes(c kernel.CacheConfig) int {
-	return c.Layers * c.KVHeads * (c.PageTokens / kvTile) * 2 * newTileShape(c).half
+	return c.Layers * c.KVHeads * (c.PageTokens / kvTile) * newTileShape(c).size
 }
 
 // slabPages is how many pages of a pool lie in one slab.
@@ -145,13 +150,13 @@ func (c *cache) takePage(id int) []byte {
 // tilesAt is how far into a page the tiles of a layer and KV head begin; they
 // follow each other.
 func (c *cache) tilesAt(layer, head int) int {
-	return (layer*c.cfg.KVHeads + head) * (c.cfg.PageTokens / kvTile) * 2 * c.shape.half
+	return (layer*c.cfg.KVHeads + head) * (c.cfg.PageTokens / kvTile) * c.shape.size
 }
 
 // tile is K and V of the 16 positions around pos, of one layer and KV head.
 func (c *cache) tile(layer, head int, pages []int32, pos int) []byte {
 	size := c.cfg.PageTokens
-	n := 2 * c.shape.half
+	n := c.shape.size
 	at := c.tilesAt(layer, head) + pos%size/kvTile*n
 	return c.page(pages[pos/size])[at : at+n : at+n]
 }

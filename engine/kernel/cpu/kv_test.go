@@ -48,6 +48,19 @@ func TestPageBytes(t *testing.T) {
 	}
 }
 
+// TestSharedPagesAreHalf: where V is K, a page takes half the memory.
+func TestSharedPagesAreHalf(t *testing.T) {
+	b := open(t, Options{Threads: 1})
+	for _, kv := range kvAll {
+		c := kernel.CacheConfig{Layers: 3, KVHeads: 1, HeadDim: 576, PageTokens: 32, Pages: 1, KV: kv}
+		both := b.PageBytes(c)
+		c.Shared = true
+		if got := b.PageBytes(c); 2*got != both {
+			t.Errorf("%s: %d bytes shared, %d not", kv, got, both)
+		}
+	}
+}
+
 // TestCacheRefuses names what a cache cannot be made of.
 func TestCacheRefuses(t *testing.T) {
 	b := open(t, Options{Threads: 1})

@@ -67,11 +67,11 @@ type ops struct {
 	// scores and values by KV type and index in queryRows; d is a multiple of kernel.KVBlock.
 	scores [kvTypes][len(queryRows)]scoresFunc
 	values [kvTypes][len(queryRows)]valuesFunc
-	// widen converts elements of K or V to float32, a multiple of 16; nil where
-	// nothing is won. The next three are for what was converted, and queryMax
-	// queries: wideScores reads codes of KVQ8 with their scales after them, wideValues
-	// adds Σ p·V to columns of dst, both stride wide, and weigh multiplies rows of
-	// probabilities by the scales of their positions.
+	// widen converts elements of K or V to float32, a multiple of 16. The next three are
+	// for what was converted, and queryMax queries, nil where nothing is won: wideScores
+	// reads codes of KVQ8 with their scales after them, wideValues adds Σ p·V to columns of
+	// dst, both stride wide, and weigh multiplies rows of probabilities by the scales of
+	// their positions.
 	widen      [kvTypes]func(dst *float32, src *byte, n int)
 	wideScores scoresFunc
 	wideValues func(dst, p, v *float32, count, columns, stride int)

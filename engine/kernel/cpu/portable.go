@@ -51,6 +51,9 @@ func portable() *ops {
 			o.scores[t][i], o.values[t][i] = portableAttention(queries, kernel.KVType(t))
 		}
 	}
+	for t := range kvTypes {
+		o.widen[t] = portableWiden(kernel.KVType(t))
+	}
 	return o
 }
 

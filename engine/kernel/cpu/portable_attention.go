@@ -62,6 +62,16 @@ func portableAttention(queries int, kv kernel.KVType) (scoresFunc, valuesFunc) {
 	return scores, values
 }
 
+// portableWiden converts elements of one type.
+func portableWiden(kv kernel.KVType) func(dst *float32, src *byte, n int) {
+	return func(dst *float32, src *byte, n int) {
+		h := halfTile{p: unsafe.Pointer(src), kv: kv}
+		for i := range unsafe.Slice(dst, n) {
+			unsafe.Slice(dst, n)[i] = h.at(i)
+		}
+	}
+}
+
 // scoreTile is the scores of one query against 16 positions.
 func scoreTile(out *[kvTile]float32, q []float32, k halfTile) {
 	*out = [kvTile]float32{}

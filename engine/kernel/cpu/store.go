@@ -44,7 +44,10 @@ type storeScratch struct {
 func (b *Backend) StoreKV(kc kernel.Cache, layer int, k, v kernel.Buffer, step *kernel.Step) {
 	t, c := &b.store, kc.(*cache)
 	width := c.cfg.KVHeads * c.cfg.HeadDim
-	t.c, t.layer, t.k, t.v = c, layer, floats(k, step.Rows*width), floats(v, step.Rows*width)
+	t.c, t.layer, t.k, t.v = c, layer, floats(k, step.Rows*width), nil
+	if !c.cfg.Shared {
+		t.v = floats(v, step.Rows*width)
+	}
 	t.units = t.units[:0]
 	for i := range step.Spans {
 		t.plan(&step.Spans[i])
@@ -81,8 +84,13 @@ func (t *storeTask) do(worker, i int) {
 	for row := u.row; row < u.row+u.rows; {
 		pos := u.span.Pos + row
 		tile := t.c.tile(t.layer, u.head, u.span.Pages, pos)
-		keys, values := tile[:t.c.shape.half], tile[t.c.shape.half:]
 		at := ((u.span.Row+row)*t.c.cfg.KVHeads + u.head) * d
+		if t.c.cfg.Shared {
+			t.row(w, tile, t.k[at:at+d], pos%kvTile, false)
+			row++
+			continue
+		}
+		keys, values := tile[:t.c.shape.half], tile[t.c.shape.half:]
 		if whole && pos%kvTile == 0 && row+kvTile <= u.row+u.rows {
 			t.wholeTile(w, keys, values, at)
 			row += kvTile

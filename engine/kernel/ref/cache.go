@@ -28,6 +28,14 @@ func (*Backend) NewCache(c kernel.CacheConfig) (kernel.Cache, error) {
 	return &cache{cfg: c, pages: map[int32][]float32{}, states: map[int32]*state{}}, nil
 }
 
+// stored is how many of K and V a cache has.
+func stored(c kernel.CacheConfig) int {
+	if c.Shared {
+		return 1
+	}
+	return 2
+}
+
 // page returns the memory of a page: [Layers][K, V][PageTokens][KVHeads*HeadDim].
 func (c *cache) page(id int32) []float32 {
 	if id < 0 || int(id) >= c.cfg.Pages {
@@ -35,7 +43,7 @@ func (c *cache) page(id int32) []float32 {
 	}
 	p := c.pages[id]
 	if p == nil {
-		p = make([]float32, c.cfg.Layers*2*c.cfg.PageTokens*c.cfg.KVHeads*c.cfg.HeadDim)
+		p = make([]float32, c.cfg.Layers*stored(c.cfg)*c.cfg.PageTokens*c.cfg.KVHeads*c.cfg.HeadDim)
 		c.pages[id] = p
 	}
 	return p
@@ -44,7 +52,8 @@ func (c *cache) page(id int32) []float32 {
 // row is the K (kv 0) or V (kv 1) row of a position, all KV heads.
 func (c *cache) row(layer, kv int, pages []int32, pos int) []float32 {
 	width, size := c.cfg.KVHeads*c.cfg.HeadDim, c.cfg.PageTokens
-	at := ((layer*2+kv)*size + pos%size) * width
+	n := stored(c.cfg)
+	at := ((layer*n+kv%n)*size + pos%size) * width
 	return c.page(pages[pos/size])[at : at+width]
 }
 
@@ -96,7 +105,7 @@ func (c *cache) BytesUsed() int64 {
 
 // PageBytes implements kernel.Backend: float32 of any type.
 func (*Backend) PageBytes(c kernel.CacheConfig) int64 {
-	return 4 * int64(c.Layers) * 2 * int64(c.PageTokens) * int64(c.KVHeads) * int64(c.HeadDim)
+	return 4 * int64(c.Layers) * int64(stored(c)) * int64(c.PageTokens) * int64(c.KVHeads) * int64(c.HeadDim)
 }
 
 // StoreKV implements kernel.Backend. Values are float32, rounded to what
@@ -108,7 +117,9 @@ func (*Backend) StoreKV(kc kernel.Cache, layer int, k, v kernel.Buffer, step *ke
 		for i := range s.Len {
 			at := (s.Row + i) * width
 			c.put(c.row(layer, 0, s.Pages, s.Pos+i), mem(k)[at:at+width])
-			c.put(c.row(layer, 1, s.Pages, s.Pos+i), mem(v)[at:at+width])
+			if !c.cfg.Shared {
+				c.put(c.row(layer, 1, s.Pages, s.Pos+i), mem(v)[at:at+width])
+			}
 		}
 	}
 }

@@ -22,7 +22,7 @@ type Backend struct{}
 // New returns the reference backend.
 func New() *Backend { return &Backend{} }
 
-var _ kernel.Backend = (*Backend)(nil)
+var _ kernel.HeadBackend = (*Backend)(nil)
 
 // buffer is memory in the Go heap.
 type buffer []float32
@@ -192,6 +192,22 @@ func (*Backend) SplitHeads(a, b, x kernel.Buffer, n, heads, d int) {
 	for i := range n * heads {
 		copy(first[i*d:(i+1)*d], in[2*i*d:(2*i+1)*d])
 		copy(second[i*d:(i+1)*d], in[(2*i+1)*d:(2*i+2)*d])
+	}
+}
+
+// CopyHeads implements kernel.HeadBackend.
+func (*Backend) CopyHeads(dst, src kernel.Heads, n, heads, d int) {
+	out, in := mem(dst.Buffer), mem(src.Buffer)
+	for i := range n * heads {
+		copy(out[i*dst.Width+dst.At:][:d], in[i*src.Width+src.At:][:d])
+	}
+}
+
+// MatMulHeads implements kernel.HeadBackend.
+func (*Backend) MatMulHeads(dst, src kernel.Heads, n int, kw kernel.Weight) {
+	out, in, w := mem(dst.Buffer), mem(src.Buffer), kw.(*weight)
+	for i := range n * w.experts {
+		matMul(out[i*dst.Width+dst.At:][:w.rows], in[i*src.Width+src.At:][:w.cols], 1, w, i%w.experts)
 	}
 }
 
