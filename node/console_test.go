@@ -167,8 +167,8 @@ func actInABrowser(t *testing.T, b *browsertest.Browser, base, acct string) {
 		t.Errorf("after a top-up: %.300s", text)
 	}
 	unfold()
-	b.Fill(`form[action$="/limits"] [name=concurrency]`, "many")
-	b.Click(`form[action$="/limits"] button`, true)
+	b.Fill(`form[action*="/accounts/"][action$="/limits"] [name=concurrency]`, "many")
+	b.Click(`form[action*="/accounts/"][action$="/limits"] button`, true)
 	if text := b.Text(); !strings.Contains(text, `concurrency is "many", want a whole number`) {
 		t.Errorf("a wrong number: %.300s", text)
 	}

@@ -98,20 +98,6 @@ func TestNodeBehindNode(t *testing.T) {
 	}
 }
 
-// TestUpstreamSeriesAreDocumented: operators find each series of an upstream model in OPERATING.md.
-func TestUpstreamSeriesAreDocumented(t *testing.T) {
-	n, _, _ := startNode(t, withUpstream(t, "corenode", "key", "http://"+freeAddress(t)))
-	page, err := os.ReadFile("OPERATING.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for name := range upstreamReadings(n.catalog.upstreams["core-1.1"]) {
-		if short := "`_" + strings.TrimPrefix(name, "upstream_") + "`"; !strings.Contains(string(page), short) {
-			t.Errorf("OPERATING.md does not name %s", short)
-		}
-	}
-}
-
 // TestNoUpstreamWithoutConfig: a node without an upstream model has nothing of it running.
 func TestNoUpstreamWithoutConfig(t *testing.T) {
 	running := func() int {
