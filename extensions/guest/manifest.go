@@ -208,7 +208,8 @@ func (m *Manifest) Record(op abi.Op, in []byte) []byte {
 // Probed is what the usual calls of the module depend on. Each of its routes is
 // tried with a model's id for every parameter of the path.
 func (m *Manifest) Probed() probe.Module {
-	all := probe.Module{Kind: m.Kind, Protocol: m.Protocol, History: m.History, Free: m.Free, Framing: m.written(), Counters: len(m.Counters)}
+	all := probe.Module{Kind: m.Kind, Protocol: m.Protocol, History: m.History, Free: m.Free, Framing: m.written(),
+		Counters: len(m.Counters)}
 	for i, r := range m.Routes {
 		p, _ := ParsePattern(r.Path) // it was parsed before
 		route := probe.Route{Op: r.Op, Route: abi.Route{Index: i}}
@@ -281,8 +282,8 @@ func (m *Manifest) validate() error {
 	if m.ABI != ABI10 && m.ABI != ABI11 {
 		wrong("abi is %q, this node speaks %s and %s", m.ABI, ABI10, ABI11)
 	}
-	if !m.HasRoutes() && (len(m.Keys)+len(m.Headers)+len(m.Query)+len(m.Statuses) > 0 || m.Framing+m.ContentType != "" || m.AnyType || m.Array) ||
-		m.HasRoutes() && m.Kind != KindTranslator {
+	said := len(m.Keys)+len(m.Headers)+len(m.Query)+len(m.Statuses) > 0 || m.Framing+m.ContentType != "" || m.AnyType || m.Array
+	if !m.HasRoutes() && said || m.HasRoutes() && m.Kind != KindTranslator {
 		wrong("keys, headers, query, framing, array, content_type, any_content_type and statuses are for translators with routes")
 	}
 	if m.History && m.Kind != KindTranslator {

@@ -83,7 +83,8 @@ func (t translated) fits(written []byte) bool {
 // errOtherForm is a module that writes events where elements of an array are asked for, or
 // the other way.
 func errOtherForm() *abi.Error {
-	return &abi.Error{Kind: abi.Overloaded, Op: "server.events", Msg: "the module of this path writes its stream in another form than the request's"}
+	return &abi.Error{Kind: abi.Overloaded, Op: "server.events",
+		Msg: "the module of this path writes its stream in another form than the request's"}
 }
 
 func (t translated) whole(dst []byte, events []abi.Event) ([]byte, error) {

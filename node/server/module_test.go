@@ -336,11 +336,12 @@ func TestModuleArray(t *testing.T) {
 		}
 	}
 	// Another form than the request's, and an array of a module that has none.
-	if r := startModule(t, Config{}, newFakeBackend(say("a")), newModule(t, elementsFraming)).raw(request("POST", verse, aVerse, bearerKey)); r.cut == nil ||
-		strings.Contains(r.body, `"verse"`) {
+	n = startModule(t, Config{}, newFakeBackend(say("a")), newModule(t, elementsFraming))
+	if r := n.raw(request("POST", verse, aVerse, bearerKey)); r.cut == nil || strings.Contains(r.body, `"verse"`) {
 		t.Errorf("lines for events: %q, %v", r.body, r.cut)
 	}
-	if r := startModule(t, Config{}, newFakeBackend(say("a")), newModule(t, guest.FramingSSE)).raw(request("POST", path, aVerse, bearerKey)); r.StatusCode != 529 {
+	n = startModule(t, Config{}, newFakeBackend(say("a")), newModule(t, guest.FramingSSE))
+	if r := n.raw(request("POST", path, aVerse, bearerKey)); r.StatusCode != 529 {
 		t.Errorf("no arrays: %d %q", r.StatusCode, r.body)
 	}
 }

@@ -39,6 +39,7 @@ func TestModulesAreWhatTheySay(t *testing.T) {
 			Framing                                string
 			ContentType                            string `json:"content_type"`
 			AnyContentType                         bool   `json:"any_content_type"`
+			Array                                  bool
 		}
 		d := json.NewDecoder(bytes.NewReader(section(t, wasm, "corenode.manifest")))
 		d.DisallowUnknownFields()

@@ -58,7 +58,8 @@ func FuzzRequest(f *testing.F) {
 			}
 			return
 		}
-		if q.Model != "m" || len(q.Messages) == 0 || q.Stream != (route%routes == routeStream) || bytes.Contains(out.Body, []byte(`"stream_array":true`)) != (q.Stream && alt != "sse") {
+		array := bytes.Contains(out.Body, []byte(`"stream_array":true`))
+		if q.Model != "m" || len(q.Messages) == 0 || q.Stream != (route%routes == routeStream) || array != (q.Stream && alt != "sse") {
 			t.Fatalf("%q became %q", body, out.Body)
 		}
 	})
