@@ -43,6 +43,8 @@ type node struct {
 	console *console.Console
 	keys    *keyring
 	keyFile string
+	// certificates of the two listeners; nil is plain.
+	certificates struct{ public, admin *server.Certificate }
 
 	public, admin net.Listener
 	closers       []func() // what close does, in reverse
@@ -88,6 +90,7 @@ func openAdjusted(cfg *config.Config, log *slog.Logger, compile []string, adjust
 func (n *node) begin() {
 	n.serving.Go(func() { n.keys.run(n.stopped) })
 	n.serving.Go(n.giveBackMemory)
+	n.serving.Go(n.followCertificates)
 	n.serving.Go(func() { n.console.Run(n.stopped) })
 	n.serving.Go(func() { n.fail(n.server.Serve(n.public)) })
 	n.serving.Go(func() { n.fail(n.server.ServeAdmin(n.admin)) })
@@ -169,6 +172,9 @@ func (n *node) startTree(secret []byte) (*tree.Tree, error) {
 }
 
 func (n *node) openServer(secret []byte) error {
+	if err := n.openCertificates(); err != nil {
+		return err
+	}
 	token, withdraw, err := n.announce()
 	if err != nil {
 		return err
@@ -188,7 +194,7 @@ func (n *node) openServer(secret []byte) error {
 		Client:   func(o operators.Operator) *admin.Client { return admin.LocalFor(api, o) },
 		Operator: func(token string) (operators.Operator, bool) { return n.server.Operator(token) },
 		Named:    func(name string) operators.Operator { return n.server.OperatorNamed(name) },
-		Metrics:  func(w io.Writer) { n.server.WriteMetrics(w) }, API: "http://" + admin.Reachable(n.public.Addr().String()),
+		Metrics:  func(w io.Writer) { n.server.WriteMetrics(w) }, API: n.base(admin.Reachable(n.public.Addr().String())),
 		Models: n.catalog.ids, Version: version, Log: n.log,
 	})
 	n.server, err = server.New(server.Config{
@@ -197,7 +203,7 @@ func (n *node) openServer(secret []byte) error {
 		StallTimeout: l.SlowReaderCancel, RequestTimeout: l.NonstreamingTimeout, KeepAlive: l.Keepalive,
 		PreparesMax: l.PrepareConcurrency, ConnectionsMax: l.ConnectionsMax, CORSOrigins: n.cfg.Server.CORSOrigins,
 		PeerKeys: n.cfg.Server.PeerKeys, AdminToken: token, Operators: named, WatchEvery: n.catalog.watchEvery(),
-		NameServedModel: n.cfg.Modules.NameServedModel,
+		NameServedModel: n.cfg.Modules.NameServedModel, Certificate: n.certificates.public, AdminCertificate: n.certificates.admin,
 	}, server.Deps{
 		Backend: backend{n.tree}, Translators: translators{n.modules}, Policies: policies{n.modules}, Catalog: n.catalog,
 		Keys: n.keys.directory, Secret: secret,
@@ -211,15 +217,19 @@ func (n *node) openServer(secret []byte) error {
 	return err
 }
 
-// announce leaves address and token of the admin listener in the data folder.
+// announce leaves address, token and certificate of the admin listener in the data folder.
 func (n *node) announce() (token string, withdraw func(), err error) {
-	if n.cfg.Admin.TokenFile == "" {
-		return admin.Announce(n.cfg.DataDir, n.admin.Addr().String())
+	token = operators.NewToken()
+	if n.cfg.Admin.TokenFile != "" {
+		if token, err = operators.ReadToken(n.cfg.Admin.TokenFile); err != nil {
+			return "", nil, fmt.Errorf("admin.token_file: %w", err)
+		}
 	}
-	if token, err = operators.ReadToken(n.cfg.Admin.TokenFile); err != nil {
-		return "", nil, fmt.Errorf("admin.token_file: %w", err)
+	token, withdraw, err = admin.AnnounceToken(n.cfg.DataDir, n.admin.Addr().String(), token)
+	if err == nil && n.certificates.admin != nil {
+		err = admin.AnnounceCertificates(n.cfg.DataDir, n.certificates.admin.Leaf().Raw)
 	}
-	return admin.AnnounceToken(n.cfg.DataDir, n.admin.Addr().String(), token)
+	return token, withdraw, err
 }
 
 // Changed makes the node see a changed account, its keys and its money.

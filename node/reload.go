@@ -72,6 +72,7 @@ func (r *reloader) reload() (done admin.Reloaded) {
 			m.Follow(urls)
 		}
 	}
+	changed = append(changed, r.node.reloadCertificates()...)
 	say := r.log.Info
 	if len(waits) > 0 {
 		say = r.log.Warn

@@ -106,7 +106,10 @@ func openUnlessStopped(signals *signals, reloads *reloader, cfg *config.Config, 
 
 // greet prints what a newcomer needs: where, with what, and a line to paste.
 func (n *node) greet(out io.Writer) {
-	base := "http://" + n.public.Addr().String()
+	base, adminBase := n.base(n.public.Addr().String()), "http://"+n.admin.Addr().String()
+	if n.certificates.admin != nil {
+		adminBase = "https://" + n.admin.Addr().String()
+	}
 	key, where := "$API_KEY", "the key of an account (corenode key create)"
 	if n.keyFile != "" {
 		file := n.keyFile
@@ -120,12 +123,12 @@ func (n *node) greet(out io.Writer) {
 
   base URL   %s
   API key    %s
-  admin API  http://%s, token in %s
-  console    http://%s/console/
+  admin API  %s, token in %s
+  console    %s/console/
 
 Try it:
 
   curl -N %s/v1/messages -H "x-api-key: %s" -H "content-type: application/json" -d '{"model":"%s","max_tokens":64,"stream":true,"messages":[{"role":"user","content":"Say hello."}]}'
 
-`, version, base, where, n.admin.Addr(), filepath.Join(n.cfg.DataDir, "admin.token"), n.admin.Addr(), base, key, model)
+`, version, base, where, adminBase, filepath.Join(n.cfg.DataDir, "admin.token"), adminBase, base, key, model)
 }

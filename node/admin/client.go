@@ -3,7 +3,9 @@ package admin
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
 	"encoding/json"
+	"encoding/pem"
 	"errors"
 	"fmt"
 	"io"
@@ -12,6 +14,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -29,6 +32,9 @@ import (
 const (
 	addressFile = "admin.addr"
 	tokenFile   = "admin.token"
+	// certificateFile is there where the listener speaks TLS: the certificates that it shows, in
+	// PEM, which is all that a client of this machine trusts.
+	certificateFile = "admin.cert"
 )
 
 // answerBytesMax bounds what a client reads of one answer: far more than a page of anything.
@@ -46,6 +52,10 @@ func Announce(dir, address string) (token string, withdraw func(), err error) {
 
 // AnnounceToken is Announce with a token that is there already.
 func AnnounceToken(dir, address, token string) (_ string, withdraw func(), err error) {
+	// What an encrypted listener left that was killed; one that is encrypted announces its certificate itself.
+	if err := os.Remove(filepath.Join(dir, certificateFile)); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return "", nil, err
+	}
 	// The token first: whoever finds the address finds its token.
 	if err := store.WriteSecret(filepath.Join(dir, tokenFile), token); err != nil {
 		return "", nil, fmt.Errorf("write admin token: %w", err)
@@ -56,7 +66,19 @@ func AnnounceToken(dir, address, token string) (_ string, withdraw func(), err e
 	return token, func() {
 		os.Remove(filepath.Join(dir, addressFile)) // left behind, they only say that no node answers
 		os.Remove(filepath.Join(dir, tokenFile))
+		os.Remove(filepath.Join(dir, certificateFile))
 	}, nil
+}
+
+// AnnounceCertificates leaves the certificates that the admin listener shows or is about to, in DER.
+func AnnounceCertificates(dir string, shown ...[]byte) error {
+	var text strings.Builder
+	for _, der := range shown {
+		if err := pem.Encode(&text, &pem.Block{Type: "CERTIFICATE", Bytes: der}); err != nil {
+			return err
+		}
+	}
+	return store.WriteSecret(filepath.Join(dir, certificateFile), text.String())
 }
 
 // Reachable is an address that a client on this machine can dial, of one on
@@ -97,10 +119,35 @@ func Dial(dir string) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, err := remote(address, token, answerTimeout).Status(); err != nil {
+	scheme, known, err := trust(dir)
+	if err != nil {
+		return nil, err
+	}
+	base := scheme + "://" + address
+	if _, err := remote(base, token, known, answerTimeout).Status(); err != nil {
 		return nil, fmt.Errorf("%w at %s: %w", ErrNoNode, address, err)
 	}
-	return remote(address, token, workTimeout), nil
+	return remote(base, token, known, workTimeout), nil
+}
+
+// trust says how a folder's node is spoken to. With TLS it has to show a certificate that it left
+// in the folder: whom that was made out to does not matter here.
+func trust(dir string) (scheme string, known *tls.Config, err error) {
+	text, err := os.ReadFile(filepath.Join(dir, certificateFile))
+	if errors.Is(err, os.ErrNotExist) {
+		return "http", nil, nil
+	}
+	var ours [][]byte
+	for block, rest := pem.Decode(text); block != nil; block, rest = pem.Decode(rest) {
+		ours = append(ours, block.Bytes)
+	}
+	return "https", &tls.Config{MinVersion: tls.VersionTLS12, InsecureSkipVerify: true, // what follows is stricter
+		VerifyConnection: func(s tls.ConnectionState) error {
+			if !slices.ContainsFunc(ours, func(der []byte) bool { return bytes.Equal(der, s.PeerCertificates[0].Raw) }) {
+				return fmt.Errorf("the certificate is not the one in %s", certificateFile)
+			}
+			return nil
+		}}, err
 }
 
 func readLine(dir, name string) (string, error) {
@@ -115,11 +162,11 @@ func readLine(dir, name string) (string, error) {
 // how long it may work: a module is compiled and a ledger proved while a call waits.
 const answerTimeout, workTimeout = 10 * time.Second, 10 * time.Minute
 
-func remote(address, token string, timeout time.Duration) *Client {
+func remote(base, token string, known *tls.Config, timeout time.Duration) *Client {
 	// No proxy of the environment: the token goes to the node and to nobody else.
-	h := &http.Client{Timeout: timeout, Transport: &http.Transport{DisableKeepAlives: true}}
+	h := &http.Client{Timeout: timeout, Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: known}}
 	return &Client{send: func(method, path string, query url.Values, body []byte) (int, []byte, error) {
-		request, err := http.NewRequest(method, "http://"+address+path+"?"+query.Encode(), bytes.NewReader(body))
+		request, err := http.NewRequest(method, base+path+"?"+query.Encode(), bytes.NewReader(body))
 		if err != nil {
 			return 0, nil, err
 		}

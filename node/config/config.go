@@ -62,6 +62,11 @@ type Server struct {
 	// InferenceMetrics shows at /metrics of the API, without a key, how busy each model is:
 	// what inference gateways poll. Default false.
 	InferenceMetrics bool `key:"inference_metrics"`
+	// TLSCertificate and TLSKey are files in PEM, the chain and its key, with which the API speaks
+	// TLS (1.2 or later) and nothing else. Replaced files are taken at a reload, and within a
+	// minute without one. Default none: plain HTTP.
+	TLSCertificate string `key:"tls_certificate"`
+	TLSKey         string `key:"tls_key"`
 }
 
 // Admin is the address of operators: accounts, keys, drain, metrics.
@@ -69,7 +74,7 @@ type Admin struct {
 	// Listen is its address. Port 0 picks a free one, written to admin.addr in
 	// the data folder. Default 127.0.0.1:0.
 	Listen string `key:"listen"`
-	// AllowRemote permits an address that other machines reach. Its traffic,
+	// AllowRemote permits an address that other machines reach. Without TLS its traffic,
 	// token included, is not encrypted. Default false.
 	AllowRemote bool `key:"allow_remote"`
 	// TokenFile has the node's own admin token, that of an owner. It is made where it is
@@ -78,6 +83,10 @@ type Admin struct {
 	// Operators are the others who may use the listener, each NAME:ROLE:SHA256 with the hash of
 	// a token. The roles are viewer, operator and owner. Default none.
 	Operators []string `key:"operators"`
+	// TLSCertificate and TLSKey are as those of Server, for this listener. Without them the
+	// console answers only on the node's own machine. Default none.
+	TLSCertificate string `key:"tls_certificate"`
+	TLSKey         string `key:"tls_key"`
 }
 
 // Log says what is written to standard error, one JSON object per line.

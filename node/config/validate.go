@@ -74,7 +74,18 @@ func checkAddress(c *checks, key, address string) (host string, ok bool) {
 // origin is what browsers send: scheme, host and perhaps a port, in lower case.
 var origin = regexp.MustCompile(`^[a-z][a-z0-9+.-]*://[^\sA-Z/?#@,*]+$`)
 
+// checkTLS refuses one file of a pair without the other.
+func checkTLS(c *checks, under, certificate, key string) {
+	if certificate != "" && key == "" {
+		c.refuse(under+".tls_key", "is empty, want the file of the key of %s.tls_certificate", under)
+	}
+	if certificate == "" && key != "" {
+		c.refuse(under+".tls_certificate", "is empty, want the file of the certificate of %s.tls_key", under)
+	}
+}
+
 func (s Server) validate(c *checks) {
+	checkTLS(c, "server", s.TLSCertificate, s.TLSKey)
 	for i, text := range s.CORSOrigins {
 		key := fmt.Sprintf("server.cors_origins.%d", i)
 		scheme, host, _ := strings.Cut(text, "://")
@@ -97,9 +108,14 @@ func (a Admin) validate(c *checks) {
 	host, ok := checkAddress(c, "admin.listen", a.Listen)
 	local := host == "localhost" || net.ParseIP(host).IsLoopback()
 	if ok && !local && !a.AllowRemote {
-		c.refuse("admin.listen", "is %q, which other machines can reach, unencrypted: "+
-			"want a loopback address, or admin.allow_remote: true", a.Listen)
+		how := ", unencrypted"
+		if a.TLSCertificate != "" {
+			how = ""
+		}
+		c.refuse("admin.listen", "is %q, which other machines can reach%s: "+
+			"want a loopback address, or admin.allow_remote: true", a.Listen, how)
 	}
+	checkTLS(c, "admin", a.TLSCertificate, a.TLSKey)
 	if _, err := operators.ParseAll(a.Operators); err != nil {
 		c.refuse("admin.operators", "has mistakes: %s", strings.ReplaceAll(err.Error(), "\n", "; "))
 	}

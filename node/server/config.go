@@ -56,6 +56,8 @@ type Config struct {
 	// NameServedModel makes answers name the model that a rewrite module chose, and not the
 	// one that the client asked for.
 	NameServedModel bool
+	// Certificate encrypts the public listener, AdminCertificate the admin listener; nil is plain.
+	Certificate, AdminCertificate *Certificate
 	// AdminToken is the bearer token of the admin listener. Required to serve it.
 	AdminToken string
 }

@@ -218,6 +218,9 @@ func (c *conn) drain(unread int64) {
 
 // descriptor returns a socket's number for the watcher, or -1 where there is none.
 func descriptor(c net.Conn) int {
+	if over, ok := c.(interface{ NetConn() net.Conn }); ok { // TLS
+		c = over.NetConn()
+	}
 	sc, ok := c.(syscall.Conn)
 	if !ok {
 		return -1

@@ -44,7 +44,7 @@ func (l *listener) Accept() (net.Conn, error) {
 		if tcp, ok := c.(*net.TCPConn); ok {
 			keepAlive(tcp)
 		}
-		accepted := &conn{Conn: c, socket: descriptor(c), of: &l.s.conns}
+		accepted := &conn{Conn: l.s.cfg.Certificate.over(c), socket: descriptor(c), of: &l.s.conns}
 		if l.s.conns.add(accepted, l.s.cfg.ConnectionsMax) {
 			return accepted, nil
 		}
@@ -72,11 +72,11 @@ func (l *listener) refuse(c net.Conn) {
 	}
 	go func() {
 		defer func() { <-l.refusing }()
-		refused := &conn{Conn: c}
+		refused := &conn{Conn: l.s.cfg.Certificate.over(c)}
 		refused.linger.Store(unreadMax)
 		defer refused.Close()
-		_ = c.SetWriteDeadline(time.Now().Add(lingerTimeout)) // a fresh socket: only writing can fail
-		_, _ = c.Write(overcrowded())
+		_ = c.SetDeadline(time.Now().Add(lingerTimeout)) // a fresh socket: only writing can fail
+		_, _ = refused.Write(overcrowded())
 	}()
 }
 

@@ -122,7 +122,7 @@ func (s *Server) Serve(ln net.Listener) error {
 
 // ServeAdmin answers the admin API, metrics and debugging on ln until Drain or Close.
 func (s *Server) ServeAdmin(ln net.Listener) error {
-	return s.admin.Serve(&retryListener{Listener: ln, log: s.log})
+	return s.admin.Serve(s.cfg.AdminCertificate.wrap(&retryListener{Listener: ln, log: s.log}))
 }
 
 // Close ends both listeners without patience, cancels what is in flight, and

@@ -1,0 +1,191 @@
+package main
+
+import (
+	"bufio"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"io"
+	"math/big"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/anthropics/anthropic-sdk-go"
+	"github.com/anthropics/anthropic-sdk-go/option"
+
+	"corenode/node/config"
+)
+
+// pair is a certificate of this machine and where its files are.
+type pair struct{ certFile, keyFile string }
+
+// write puts a new certificate of a serial number into the files.
+func (p pair) write(t *testing.T, serial int64) *x509.Certificate {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{SerialNumber: big.NewInt(serial), Subject: pkix.Name{CommonName: "node"}, IsCA: true, BasicConstraintsValid: true,
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(24 * time.Hour), KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
+		DNSNames: []string{"localhost", "node.example"}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	secret, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.fill(t, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: secret}))
+	leaf, err := x509.ParseCertificate(der)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return leaf
+}
+
+func (p pair) fill(t *testing.T, cert, key []byte) {
+	t.Helper()
+	for file, text := range map[string][]byte{p.certFile: cert, p.keyFile: key} {
+		if err := os.WriteFile(file, text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// trusting is a client that trusts these certificates alone and begins a connection for each request.
+func trusting(leaves ...*x509.Certificate) *http.Client {
+	pool := x509.NewCertPool()
+	for _, leaf := range leaves {
+		pool.AddCert(leaf)
+	}
+	return &http.Client{Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: &tls.Config{RootCAs: pool}}}
+}
+
+// shown is the serial number that an address shows.
+func shown(t *testing.T, address string) int64 {
+	t.Helper()
+	c, err := tls.Dial("tcp", address, &tls.Config{InsecureSkipVerify: true}) // who it is does not matter here
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	return c.ConnectionState().PeerCertificates[0].SerialNumber.Int64()
+}
+
+// TestCertificatesAreReplaced: with TLS on both listeners clients need nothing but the certificate.
+// One that is replaced is shown to who connects after a reload, while streams go on; a broken one is not.
+func TestCertificatesAreReplaced(t *testing.T) {
+	dir := t.TempDir()
+	p := pair{filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")}
+	first := p.write(t, 1)
+	n, _, key := startNode(t, func(cfg *config.Config) {
+		instantModels(cfg)
+		slow := cfg.Models[slowModel]
+		slow.StepTime = 20 * time.Millisecond
+		cfg.Models[slowModel] = slow
+		cfg.Server.TLSCertificate, cfg.Server.TLSKey = p.certFile, p.keyFile
+		cfg.Admin.TLSCertificate, cfg.Admin.TLSKey = p.certFile, p.keyFile
+	})
+	public, adminAddress := n.public.Addr().String(), n.admin.Addr().String()
+	streamed := openTLSStream(t, trusting(first), "https://"+public, key)
+	defer streamed.Body.Close()
+	sdk := func(leaf *x509.Certificate) error {
+		c := anthropic.NewClient(option.WithBaseURL("https://"+public), option.WithAPIKey(key), option.WithMaxRetries(0),
+			option.WithHTTPClient(trusting(leaf)))
+		_, err := c.Messages.New(t.Context(), ask(3, "hello"))
+		return err
+	}
+	if err := sdk(first); err != nil {
+		t.Error(err)
+	}
+	if changed := n.reloadCertificates(); changed != nil {
+		t.Errorf("the same files are a change: %v", changed)
+	}
+	p.fill(t, []byte("no certificate"), []byte("no key"))
+	if changed := n.reloadCertificates(); changed != nil || shown(t, public) != 1 || shown(t, adminAddress) != 1 {
+		t.Errorf("broken files changed %v", changed)
+	}
+	commands := operator(t, n) // begins before the change
+	second := p.write(t, 2)
+	if changed := n.reloadCertificates(); len(changed) != 2 || shown(t, public) != 2 || shown(t, adminAddress) != 2 {
+		t.Errorf("changed %v; shown are %d and %d", changed, shown(t, public), shown(t, adminAddress))
+	}
+	if err := sdk(second); err != nil {
+		t.Error(err)
+	}
+	if err := sdk(first); err == nil {
+		t.Error("who trusts the first certificate alone is answered with the second")
+	}
+	if _, err := commands.Status(); err == nil {
+		t.Error("a client that trusts what was shown before takes what is shown now")
+	}
+	if _, err := operator(t, n).Status(); err != nil {
+		t.Errorf("a command after the change: %v", err)
+	}
+	rest, err := io.ReadAll(streamed.Body)
+	if err != nil || !strings.Contains(string(rest), "message_stop") {
+		t.Errorf("the stream that ran meanwhile ends with %v", err)
+	}
+	consoleByName(t, adminAddress, second)
+	if answer, err := http.Get("http://" + public + "/healthz"); err == nil {
+		answer.Body.Close()
+		if answer.StatusCode == http.StatusOK {
+			t.Error("plain HTTP is answered where TLS is spoken")
+		}
+	}
+	old, err := tls.Dial("tcp", public, &tls.Config{InsecureSkipVerify: true, MaxVersion: tls.VersionTLS11, MinVersion: tls.VersionTLS10})
+	if err == nil {
+		old.Close()
+		t.Error("TLS 1.1 is spoken")
+	}
+}
+
+// openTLSStream asks for a stream of some seconds and returns when its first byte is there.
+func openTLSStream(t *testing.T, h *http.Client, base, key string) *http.Response {
+	t.Helper()
+	body := `{"model":"core-1.1","stream":true,"max_tokens":100,"messages":[{"role":"user","content":"x"}]}`
+	req, err := http.NewRequestWithContext(t.Context(), "POST", base+"/v1/messages", strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("x-api-key", key)
+	answer, err := h.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := bufio.NewReaderSize(answer.Body, 16).ReadByte(); err != nil {
+		t.Fatal(err)
+	}
+	return answer
+}
+
+// consoleByName asks for the console by a name of the certificate, and by one that it does not have.
+func consoleByName(t *testing.T, address string, leaf *x509.Certificate) {
+	t.Helper()
+	for name, want := range map[string]int{"node.example": http.StatusOK, "evil.example": http.StatusNotFound} {
+		req, err := http.NewRequestWithContext(t.Context(), "GET", "https://"+address+"/console/sign-in", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Host = name
+		answer, err := trusting(leaf).Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer.Body.Close()
+		if answer.StatusCode != want {
+			t.Errorf("the console as %s: %d, want %d", name, answer.StatusCode, want)
+		}
+	}
+}
