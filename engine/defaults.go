@@ -7,23 +7,36 @@ import (
 	"corenode/engine/sample"
 )
 
-// defaults are the parameters for what a request leaves out: those of the card of the model's
-// family, over them what the file says of its own, and over both what the operator says. A file
-// has one set: where the card tells answers with and without thinking apart, it is for those with.
-func (o Options) defaults(f *modelfile.File, thinking bool) (sample.Params, error) {
-	p := o.Defaults(f.Architecture(), thinking)
-	if thinking || p == o.Defaults(f.Architecture(), true) {
-		if err := ownSampling(&p, f); err != nil {
-			return p, err
+// defaults are the parameters for what a request leaves out, of answers with a thought and of
+// those without.
+type defaults struct{ thinking, straight sample.Params }
+
+// defaults are those of the card of the model's family, and over them what the file says of its
+// own. A file has one set: where the card tells answers with and without thinking apart, it is for
+// those with.
+func (o Options) defaults(f *modelfile.File) (d defaults, err error) {
+	d = defaults{thinking: o.Defaults(f.Architecture(), true), straight: o.Defaults(f.Architecture(), false)}
+	same := d.thinking == d.straight
+	if err = ownSampling(&d.thinking, f); err == nil && same {
+		d.straight = d.thinking
+	}
+	return d, err
+}
+
+// Configure changes the defaults as the operator wants them, of requests that are prepared from
+// now on; nil = not at all. What was changed before counts no more. Any goroutine may call it.
+func (e *Engine) Configure(change func(*sample.Params)) error {
+	d := e.ownDefaults
+	for _, p := range []*sample.Params{&d.thinking, &d.straight} {
+		if change != nil {
+			change(p)
+		}
+		if err := p.Validate(); err != nil {
+			return fmt.Errorf("sampling of the model: %w", err)
 		}
 	}
-	if o.Configured != nil {
-		o.Configured(&p)
-	}
-	if err := p.Validate(); err != nil {
-		return p, fmt.Errorf("sampling of the model: %w", err)
-	}
-	return p, nil
+	e.defaults.Store(&d)
+	return nil
 }
 
 // ownSampling reads what a model file says about sampling.

@@ -54,13 +54,51 @@ func TestDefaultsOfAFile(t *testing.T) {
 		"the operator": {all, one, true, func(p *sample.Params) { p.TopK = 3 },
 			sample.Params{Temperature: 1, TopP: 0.5, TopK: 3, MinP: 0.1, RepetitionPenalty: 1.1}},
 	} {
-		o := Options{Defaults: c.defaults, Configured: c.configured}
-		if got, err := o.defaults(folderSaying(t, c.says), c.thinking); err != nil || got != c.want {
-			t.Errorf("%s: %+v, %v, want %+v", name, got, err, c.want)
+		got, err := configuredDefaults(t, c.says, c.defaults, c.configured)
+		p := got.straight
+		if c.thinking {
+			p = got.thinking
+		}
+		if err != nil || p != c.want {
+			t.Errorf("%s: %+v, %v, want %+v", name, p, err, c.want)
 		}
 	}
-	o := Options{Defaults: one}
-	if _, err := o.defaults(folderSaying(t, `{"top_p":2}`), true); err == nil || !strings.Contains(err.Error(), "top_p is 2") {
+	if _, err := configuredDefaults(t, `{"top_p":2}`, one, nil); err == nil || !strings.Contains(err.Error(), "top_p is 2") {
 		t.Errorf("with a top_p of 2: %v", err)
+	}
+}
+
+// configuredDefaults are those of a file that says something.
+func configuredDefaults(t *testing.T, says string, card func(string, bool) sample.Params, change func(*sample.Params)) (defaults, error) {
+	t.Helper()
+	var e Engine
+	var err error
+	if e.ownDefaults, err = (Options{Defaults: card}).defaults(folderSaying(t, says)); err != nil {
+		t.Fatal(err)
+	}
+	if err := e.Configure(change); err != nil {
+		return defaults{}, err
+	}
+	return *e.defaults.Load(), nil
+}
+
+// TestConfigureBeginsFromTheFile: a change replaces the one before; one that is refused changes nothing.
+func TestConfigureBeginsFromTheFile(t *testing.T) {
+	own := sample.Params{Temperature: 0.6, TopP: 0.95, TopK: 20, RepetitionPenalty: 1}
+	e := &Engine{ownDefaults: defaults{own, own}}
+	for _, change := range []func(*sample.Params){func(p *sample.Params) { p.TopK = 3 }, func(p *sample.Params) { p.MinP = 0.5 }, nil} {
+		if err := e.Configure(change); err != nil {
+			t.Fatal(err)
+		}
+		want := own
+		if change != nil {
+			change(&want)
+		}
+		if got := *e.defaults.Load(); got != (defaults{want, want}) {
+			t.Errorf("%+v, want %+v", got, want)
+		}
+	}
+	if err := e.Configure(func(p *sample.Params) { p.TopP = 2 }); err == nil || *e.defaults.Load() != (defaults{own, own}) {
+		t.Errorf("a top_p of 2: %v, %+v", err, *e.defaults.Load())
 	}
 }

@@ -16,7 +16,6 @@ import (
 	"corenode/engine/kernel"
 	"corenode/engine/model"
 	"corenode/engine/modelfile"
-	"corenode/engine/sample"
 	"corenode/engine/template"
 	"corenode/engine/tokenizer"
 )
@@ -37,12 +36,13 @@ type Engine struct {
 	file      *modelfile.File
 	tokenizer *tokenizer.Tokenizer
 	template  *template.Template
-	thinking  sample.Params // defaults of answers with a thought
-	straight  sample.Params // and of those without
-	jsonCalls bool          // the template shows calls as JSON
-	bos, eos  string        // as templates write them, empty without one
-	turn      int32         // id of the token that starts a turn, -1 without one
-	marker    int32         // id of the token that begins a call, -1 without one
+	// ownDefaults are those that the operator's changes begin from, defaults what they came to.
+	ownDefaults defaults
+	defaults    atomic.Pointer[defaults]
+	jsonCalls   bool   // the template shows calls as JSON
+	bos, eos    string // as templates write them, empty without one
+	turn        int32  // id of the token that starts a turn, -1 without one
+	marker      int32  // id of the token that begins a call, -1 without one
 	// marks are the tokens of a model that writes messages in channels, by id; nil for others.
 	marks     map[int32]string
 	forwarder Forwarder

@@ -104,8 +104,8 @@ func open(o Options) (*Engine, error) {
 		return nil, err
 	}
 	e := &Engine{info: o.Info, options: o, file: file}
-	if e.thinking, err = o.defaults(file, true); err == nil {
-		e.straight, err = o.defaults(file, false)
+	if e.ownDefaults, err = o.defaults(file); err == nil {
+		err = e.Configure(o.Configured)
 	}
 	if err != nil {
 		file.Close()

@@ -419,9 +419,10 @@ func offered(q *messages.Request) (tools []output.Tool) {
 // sampling is the model's defaults with what the request says. A request with
 // a seed draws from that and the number of tokens produced so far alone.
 func (e *Engine) sampling(q *messages.Request) (sample.Params, error) {
-	p := e.straight
+	d := e.defaults.Load()
+	p := d.straight
 	if q.Thinking {
-		p = e.thinking
+		p = d.thinking
 	}
 	s := &q.Sampling
 	set := func(to *float32, v *float64) {

@@ -23,6 +23,8 @@ type Host struct {
 	closing context.Context // done when Close begins
 	close   context.CancelCauseFunc
 
+	prices atomic.Pointer[map[string]abi.Prices] // by model id; a map in it is not written to
+
 	stateDamaged bool // see StateDamaged; never changes after the start
 
 	building sync.Mutex // one module is built at a time; taken before mu
@@ -60,12 +62,15 @@ func (h *Host) Missing(s Slot) bool {
 
 // Prices are the listed ones of a model; the error is ErrNoPrice where there are none.
 func (h *Host) Prices(model string) (abi.Prices, error) {
-	prices, ok := h.options.Prices[model]
+	prices, ok := (*h.prices.Load())[model]
 	if !ok {
 		return prices, fmt.Errorf("%q: %w", model, ErrNoPrice)
 	}
 	return prices, nil
 }
+
+// SetPrices lists other prices, for quotes from now on. Who has a quote is charged by it.
+func (h *Host) SetPrices(prices map[string]abi.Prices) { h.prices.Store(&prices) }
 
 // Slots are the names of all slots there are, in the order that lists show.
 func (h *Host) Slots() (names []Slot) {

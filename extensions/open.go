@@ -28,6 +28,7 @@ func open(o Options, shipped []shippedModule) (*Host, error) {
 	o.CanaryFactor = cmp.Or(o.CanaryFactor, CanaryFactorDefault)
 	o.CanaryCallsMin = cmp.Or(o.CanaryCallsMin, CanaryCallsMinDefault)
 	h := &Host{builder: builder{options: o, log: o.Log, now: o.Now, ships: shipped}, ready: make(chan struct{}), modules: registry{}}
+	h.SetPrices(o.Prices)
 	if h.log == nil {
 		h.log = slog.Default()
 	}

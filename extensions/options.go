@@ -25,7 +25,7 @@ type Options struct {
 	Denied []Denial
 	// AllowUnsigned accepts modules without a signature. A wrong one is never accepted.
 	AllowUnsigned bool
-	// Prices are what the tokens of each model id cost.
+	// Prices are what the tokens of each model id cost, until SetPrices.
 	Prices map[string]abi.Prices
 	// AdmissionFailOpen admits a request when the admission policy fails on it;
 	// otherwise the request is refused as Overloaded.

@@ -4,10 +4,12 @@ import (
 	"log/slog"
 	"slices"
 	"sync"
+	"time"
 
 	"corenode/node/admin"
 	"corenode/node/config"
 	"corenode/node/operators"
+	"corenode/wasm/abi"
 )
 
 // reloader reads the configuration again while the node runs.
@@ -60,18 +62,17 @@ func (r *reloader) reload() (done admin.Reloaded) {
 		return done
 	}
 	now, changed, waits := config.Reload(r.running, next)
+	if config.PricesChanged(changed) {
+		if err := r.node.setPrices(prices(r.running), prices(now)); err != nil {
+			done.Problems = []string{err.Error()}
+			r.log.Error("the configuration stays as it was: its prices cannot be kept", "error", err.Error())
+			return done
+		}
+	}
 	var level slog.Level
 	_ = level.UnmarshalText([]byte(now.Log.Level)) // it is valid
 	r.level.Set(min(level, r.level.Level()))       // what is said of the reload is for the old level too
-	r.node.modules.Trust(now.Modules.Keys(), now.Modules.Denials())
-	r.node.server.SetPeerKeys(now.Server.PeerKeys)
-	operators, _ := operators.ParseAll(now.Admin.Operators) // they are valid
-	r.node.server.SetOperators(operators)
-	for id, m := range r.node.catalog.upstreams {
-		if urls := now.Models[id].Upstream.URLs; slices.Contains(changed, config.URLsOf(id)) {
-			m.Follow(urls)
-		}
-	}
+	r.node.apply(now, changed)
 	changed = append(changed, r.node.reloadCertificates()...)
 	say := r.log.Info
 	if len(waits) > 0 {
@@ -81,6 +82,38 @@ func (r *reloader) reload() (done admin.Reloaded) {
 	r.level.Set(level)
 	r.running = now
 	return admin.Reloaded{Changed: changed, Waiting: waits}
+}
+
+// apply puts in force what of a configuration can change in a running node.
+func (n *node) apply(now *config.Config, changed []string) {
+	n.modules.Trust(now.Modules.Keys(), now.Modules.Denials())
+	n.server.SetPeerKeys(now.Server.PeerKeys)
+	n.server.SetCORS(now.Server.CORSOrigins)
+	operators, _ := operators.ParseAll(now.Admin.Operators) // they are valid
+	n.server.SetOperators(operators)
+	for id, m := range n.catalog.upstreams {
+		if urls := now.Models[id].Upstream.URLs; slices.Contains(changed, config.URLsOf(id)) {
+			m.Follow(urls)
+		}
+	}
+	for id, e := range n.catalog.engines {
+		if err := e.Configure(configured(now.Models[id].Sampling)); err != nil { // what was checked with the file cannot be wrong
+			n.log.Error("the sampling of a model stays as it was", "model", id, "error", err.Error())
+		}
+	}
+}
+
+// setPrices lists other prices, once the store has them: a crash settles what runs at those that it was quoted.
+func (n *node) setPrices(before, now map[string]abi.Prices) error {
+	kept, err := n.store.KeptPrices()
+	if err != nil {
+		return err
+	}
+	if err := n.store.KeepPrices(pricesAfter(kept, before, now, time.Now())); err != nil {
+		return err
+	}
+	n.modules.SetPrices(now)
+	return nil
 }
 
 // problemsOf takes apart what Load joined.

@@ -9,11 +9,31 @@ import (
 
 // reloadable are the keys that change while a node runs. All others wait for
 // the next start.
-var reloadable = []string{"admin.operators", "log.level", "modules.trusted_keys", "modules.denied", "server.peer_keys"}
+var reloadable = []string{"admin.operators", "log.level", "modules.trusted_keys", "modules.denied",
+	"server.cors_origins", "server.peer_keys"}
 
 // urlsKey ends the key of a model's servers. It is reloadable where the model has some before
 // and after.
 const urlsKey = ".upstream.urls"
+
+// modelReloadable says of a key of a model that runs as was and is to run as is whether it can
+// change while it runs. rest is the key behind the model's id.
+func modelReloadable(rest string, was, is Model) bool {
+	switch {
+	case rest == urlsKey:
+		return len(was.Upstream.URLs) > 0 && len(is.Upstream.URLs) > 0
+	case strings.HasPrefix(rest, ".sampling."):
+		return was.Engine != EngineUpstream
+	}
+	return strings.HasPrefix(rest, ".prices.")
+}
+
+// PricesChanged says whether prices are among the keys that a reload changed.
+func PricesChanged(changed []string) bool {
+	return slices.ContainsFunc(changed, func(key string) bool {
+		return strings.HasPrefix(key, "models.") && strings.Contains(key, ".prices.")
+	})
+}
 
 // URLsOf is the key of a model's servers elsewhere.
 func URLsOf(id string) string { return "models." + id + urlsKey }
@@ -37,38 +57,37 @@ func Reload(running, next *Config) (now *Config, changed, waits []string) {
 			waits = append(waits, leaf.key)
 		}
 	}
-	for _, key := range modelsChanged(running.Models, next.Models) {
-		id, urls := strings.CutSuffix(strings.TrimPrefix(key, "models."), urlsKey)
-		m, to := now.Models[id], next.Models[id]
-		if !urls || len(m.Upstream.URLs) == 0 || len(to.Upstream.URLs) == 0 {
-			waits = append(waits, key)
+	ids := maps.Clone(running.Models)
+	maps.Copy(ids, next.Models)
+	for _, id := range slices.Sorted(maps.Keys(ids)) {
+		was, had := running.Models[id]
+		is, has := next.Models[id]
+		if had != has {
+			waits = append(waits, "models."+id)
 			continue
 		}
-		m.Upstream.URLs = to.Upstream.URLs
-		now.Models[id], changed = m, append(changed, key)
+		m, done, later := reloadModel("models."+id, was, is)
+		if len(done) > 0 {
+			now.Models[id] = m
+		}
+		changed, waits = append(changed, done...), append(waits, later...)
 	}
 	return now, changed, waits
 }
 
-// modelsChanged names what differs between two sets of models: the id of one
-// that came or went, else its keys.
-func modelsChanged(before, after map[string]Model) (keys []string) {
-	ids := maps.Clone(before)
-	maps.Copy(ids, after)
-	for _, id := range slices.Sorted(maps.Keys(ids)) {
-		key := "models." + id
-		was, had := before[id]
-		is, has := after[id]
-		if had != has {
-			keys = append(keys, key)
-			continue
-		}
-		now := leavesUnder(key+".", reflect.ValueOf(&is).Elem())
-		for i, leaf := range leavesUnder(key+".", reflect.ValueOf(&was).Elem()) {
-			if !reflect.DeepEqual(leaf.value.Interface(), now[i].value.Interface()) {
-				keys = append(keys, leaf.key)
-			}
+// reloadModel is Reload for a model that stays.
+func reloadModel(key string, was, is Model) (now Model, changed, waits []string) {
+	now = was
+	after := leavesUnder(key+".", reflect.ValueOf(&is).Elem())
+	for i, leaf := range leavesUnder(key+".", reflect.ValueOf(&now).Elem()) {
+		switch value := after[i].value; {
+		case reflect.DeepEqual(leaf.value.Interface(), value.Interface()):
+		case modelReloadable(strings.TrimPrefix(leaf.key, key), was, is):
+			leaf.value.Set(value)
+			changed = append(changed, leaf.key)
+		default:
+			waits = append(waits, leaf.key)
 		}
 	}
-	return keys
+	return now, changed, waits
 }

@@ -24,10 +24,10 @@ func TestReload(t *testing.T) {
 	next := read("log: {level: debug}\nmodules: {trusted_keys: [" + key + "], instances_max: 3}\nlimits: {keepalive: 5s}\n" + strings.ReplaceAll(strings.Replace(models,
 		"  a: {engine: instant", "  a: {sampling: {top_k: 4}, kv: {page_tokens: 16}, engine: instant", 1), "  b:", "  c:"))
 	now, changed, waits := Reload(running, next)
-	if want := []string{"log.level", "modules.trusted_keys"}; !slices.Equal(changed, want) {
+	if want := []string{"log.level", "modules.trusted_keys", "models.a.sampling.top_k"}; !slices.Equal(changed, want) {
 		t.Errorf("changed %v, want %v", changed, want)
 	}
-	if want := []string{"limits.keepalive", "modules.instances_max", "models.a.sampling.top_k", "models.a.kv.page_tokens", "models.b", "models.c"}; !slices.Equal(waits, want) {
+	if want := []string{"limits.keepalive", "modules.instances_max", "models.a.kv.page_tokens", "models.b", "models.c"}; !slices.Equal(waits, want) {
 		t.Errorf("waits %v, want %v", waits, want)
 	}
 	if !reflect.DeepEqual(*running, before) || now.Log.Level != "debug" || len(now.Modules.TrustedKeys) != 1 ||
@@ -36,6 +36,17 @@ func TestReload(t *testing.T) {
 	}
 	if _, changed, waits := Reload(now, now); changed != nil || waits != nil {
 		t.Errorf("against itself: %v, %v", changed, waits)
+	}
+	if top := now.Models["a"].Sampling.TopK; top == nil || *top != 4 || running.Models["a"].Sampling.TopK != nil {
+		t.Errorf("sampling is %v", top)
+	}
+	dearer := read("log: {level: info}" + strings.Replace(models, "output: 1", "output: 2", 1))
+	if now, changed, waits := Reload(running, dearer); !slices.Equal(changed, []string{"models.a.prices.output"}) || waits != nil ||
+		!PricesChanged(changed) || now.Models["a"].Prices.Output != 2000 || running.Models["a"].Prices.Output != 1000 {
+		t.Errorf("prices: changed %v, waits %v, now %+v", changed, waits, now.Models["a"].Prices)
+	}
+	if PricesChanged([]string{"log.level", "models.a.sampling.top_k"}) {
+		t.Error("other keys are prices")
 	}
 	known := leavesOf(Default())
 	for _, key := range reloadable {

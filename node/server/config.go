@@ -47,7 +47,7 @@ type Config struct {
 	// DrainGrace is how long requests may take to end once a drain's deadline has passed. Default 10 s.
 	DrainGrace time.Duration
 	// CORSOrigins are the origins whose pages may call the public listener from a
-	// browser; "*" is all of them. Default none.
+	// browser, until SetCORS; "*" is all of them. Default none.
 	CORSOrigins []string
 	// PeerKeys are the ids of keys that other nodes forward requests with, until SetPeerKeys.
 	PeerKeys []string

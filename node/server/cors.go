@@ -26,6 +26,12 @@ const preflightSeconds = "7200"
 // is granted.
 const requestHeadersMax = 4096
 
+// SetCORS says which origins' pages may call the public listener, from now on.
+func (s *Server) SetCORS(origins []string) {
+	c := newCORS(origins)
+	s.cors.Store(&c)
+}
+
 func newCORS(origins []string) cors {
 	exposed := []string{"Retry-After", "Retry-After-Ms", "X-Should-Retry"}
 	for _, name := range requestIDHeaders {
@@ -37,7 +43,7 @@ func newCORS(origins []string) cors {
 // setCORS tells a browser whether the page that asks may read the answer,
 // whatever the answer is. Without origins nothing is said.
 func (x *exchange) setCORS() {
-	c := &x.s.cors
+	c := x.s.cors.Load()
 	if len(c.origins) == 0 {
 		return
 	}

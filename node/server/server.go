@@ -45,7 +45,7 @@ type Server struct {
 	requests requestCount
 	past     pasts
 	conns    connections
-	cors     cors
+	cors     atomic.Pointer[cors]
 
 	peerKeys  atomic.Pointer[[]string]
 	operators atomic.Pointer[[]operators.Operator]
@@ -62,11 +62,12 @@ func New(cfg Config, deps Deps) (*Server, error) {
 	if err := errors.Join(cfg.Validate(), deps.validate()); err != nil {
 		return nil, err
 	}
-	s := &Server{cfg: cfg, deps: deps, log: deps.Log, abort: make(chan struct{}), cors: newCORS(cfg.CORSOrigins)}
+	s := &Server{cfg: cfg, deps: deps, log: deps.Log, abort: make(chan struct{})}
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
 	}
 	s.SetPeerKeys(cfg.PeerKeys)
+	s.SetCORS(cfg.CORSOrigins)
 	s.SetOperators(cfg.Operators)
 	s.bodies.max, s.bodies.accounts = cfg.BodiesMax, map[string]*accountBodies{}
 	s.gate = gate{nodeMax: cfg.PreparesMax, accounts: map[string]int{}}

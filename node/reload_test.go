@@ -1,0 +1,130 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"corenode/engine/messages"
+	"corenode/node/config"
+	"corenode/node/server"
+	"corenode/node/store"
+	"corenode/wasm/abi"
+)
+
+// TestReloadInARunningNode: prices, sampling and origins are in force at once, and prices are in the
+// store before they quote; what cannot change is named, and a file with mistakes changes nothing.
+func TestReloadInARunningNode(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "corenode.yaml")
+	write := func(input, topK int, rest string) {
+		text := fmt.Sprintf("server: {cors_origins: [https://a.example]}\n%smodels:\n  %s: {engine: instant, sampling: {top_k: %d}, "+
+			"prices: {input: %d, cached_input: 1, output: 1}}\n", rest, fastModel, topK, input)
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(1, 5, "")
+	from := config.Sources{File: file}
+	started, err := config.Load(from)
+	if err != nil {
+		t.Fatal(err)
+	}
+	started.Server.CORSOrigins = nil
+	n, base, key := startNode(t, func(cfg *config.Config) {
+		started.DataDir, started.Listen, started.Modules.CacheDir = cfg.DataDir, cfg.Listen, cfg.Modules.CacheDir
+		*cfg = *started
+	})
+	var lines bytes.Buffer
+	r := newReloader(from, started, new(slog.LevelVar), slog.New(slog.NewJSONHandler(&lines, nil)))
+	r.node = n
+	if got := topKOf(t, n); got != 5 {
+		t.Fatalf("top_k is %d", got)
+	}
+	write(3, 7, "limits: {keepalive: 5s}\n")
+	done := r.reload()
+	for _, key := range []string{"server.cors_origins", "models." + fastModel + ".sampling.top_k", "models." + fastModel + ".prices.input"} {
+		if !slices.Contains(done.Changed, key) {
+			t.Errorf("%s is not among what changed: %v", key, done.Changed)
+		}
+	}
+	if !slices.Contains(done.Waiting, "limits.keepalive") || len(done.Problems) > 0 || !bytes.Contains(lines.Bytes(), []byte("limits.keepalive")) {
+		t.Errorf("wait for a restart: %v, problems %v, log %s", done.Waiting, done.Problems, &lines)
+	}
+	kept, err := n.store.KeptPrices()
+	if err != nil || kept[fastModel].Input != 3000 {
+		t.Errorf("the store keeps %v, %v", kept, err)
+	}
+	if p, err := n.modules.Prices(fastModel); err != nil || p.Input != 3000 {
+		t.Errorf("quotes are made at %v, %v", p, err)
+	}
+	if got := topKOf(t, n); got != 7 {
+		t.Errorf("top_k is %d", got)
+	}
+	if got := allowedOrigin(t, base, key); got != "https://a.example" {
+		t.Errorf("a page of the origin is told %q", got)
+	}
+	write(9, 9, "no_such_key: 1\n")
+	if done := r.reload(); len(done.Problems) != 1 || topKOf(t, n) != 7 {
+		t.Errorf("a mistake: %+v, top_k is %d", done, topKOf(t, n))
+	}
+	pricesNeedTheStore(t, n, r, write)
+}
+
+// forgetful is a store that keeps no prices.
+type forgetful struct{ store.Store }
+
+func (forgetful) KeepPrices(map[string]abi.Prices) error { return errors.New("disk full") }
+
+// pricesNeedTheStore shows that prices which cannot be kept are not quoted either.
+func pricesNeedTheStore(t *testing.T, n *node, r *reloader, write func(input, topK int, rest string)) {
+	write(8, 8, "")
+	healthy := n.store
+	n.store = forgetful{healthy}
+	defer func() { n.store = healthy }()
+	done := r.reload()
+	if p, err := n.modules.Prices(fastModel); err != nil || p.Input != 3000 || len(done.Problems) != 1 || topKOf(t, n) != 7 {
+		t.Errorf("without a store: %+v, prices %v, %v", done, p, err)
+	}
+}
+
+// topKOf is what a request gets that does not say it.
+func topKOf(t *testing.T, n *node) int {
+	t.Helper()
+	m, _ := n.catalog.Model(fastModel)
+	q, err := messages.Parse([]byte(shortBody("/v1/messages", fastModel)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	prepared, err := server.Model(m).Prepare("acct", q)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return prepared.Sampling.TopK
+}
+
+// allowedOrigin is what a page of https://a.example is told.
+func allowedOrigin(t *testing.T, base, key string) string {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), "GET", base+"/v1/models", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Authorization", "Bearer "+key)
+	req.Header.Set("Origin", "https://a.example")
+	answer, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	if err := json.NewDecoder(answer.Body).Decode(new(any)); err != nil {
+		t.Fatal(err)
+	}
+	return answer.Header.Get("Access-Control-Allow-Origin")
+}
