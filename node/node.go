@@ -208,7 +208,7 @@ func (n *node) openServer(secret []byte) error {
 		Backend: backend{n.tree}, Translators: translators{n.modules}, Policies: policies{n.modules}, Catalog: n.catalog,
 		Keys: n.keys.directory, Secret: secret,
 		Ready: n.ready, Admin: api, Console: n.console, Gauges: n.gauges(),
-		Metrics: n.writeModuleMetrics, Load: load, DebugState: func() any { return n.tree.Inspect() }, StartDrain: n.Drain, Log: n.log,
+		Metrics: n.writeModuleMetrics, Load: load, DebugState: func() any { return n.tree.Inspect() }, StartDrain: n.Drain, Audit: n.audit, Log: n.log,
 	})
 	if err == nil {
 		n.onClose(slog.LevelWarn, "close the server", n.server.Close)
@@ -230,6 +230,14 @@ func (n *node) announce() (token string, withdraw func(), err error) {
 		err = admin.AnnounceCertificates(n.cfg.DataDir, n.certificates.admin.Leaf().Raw)
 	}
 	return token, withdraw, err
+}
+
+// audit keeps a call of the admin listener's own paths.
+func (n *node) audit(who operators.Operator, method, path string, status int) {
+	err := n.store.Audit(store.AuditRow{Operator: who.Name, Method: method, Path: path, Status: int64(status)})
+	if err != nil {
+		n.log.Error("the audit could not be written", "error", err.Error())
+	}
 }
 
 // Changed makes the node see a changed account, its keys and its money.

@@ -87,3 +87,34 @@ func TestAudit(t *testing.T) {
 		}
 	})
 }
+
+// TestEveryWritingVerbIsAudited walks the table of verbs: whatever may change something leaves a row
+// with who called it, whether it did or failed; what only looks leaves none.
+func TestEveryWritingVerbIsAudited(t *testing.T) {
+	s, err := sqlite.Open(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	api := New(s, &fakeNode{}, &fakeModules{}, nil, nil)
+	fill := strings.NewReplacer("{", "", "}", "")
+	latest := func() (id int64, about string) {
+		rows, err := s.Audited("", 0, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(rows) == 0 {
+			return 0, ""
+		}
+		return rows[0].ID, rows[0].Operator + " " + rows[0].Method + " " + rows[0].Path
+	}
+	who := operators.With(t.Context(), operators.Operator{Name: "o", Role: operators.Owner})
+	for _, r := range routes {
+		before, _ := latest()
+		api.Handle(who, r.method, fill.Replace(r.path), nil, []byte("{}"))
+		after, about := latest()
+		if writes := r.method != http.MethodGet; writes != (after == before+1) || writes && about != "o "+r.method+" "+r.path {
+			t.Errorf("%s %s: the last row of the audit was %d and is %d: %s", r.method, r.path, before, after, about)
+		}
+	}
+}

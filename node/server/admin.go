@@ -259,6 +259,9 @@ func pathRole(path string) operators.Role {
 // closedAdmin answers what needs a token. The API knows the roles of its verbs.
 func (s *Server) closedAdmin(ctx *fasthttp.RequestCtx, path string, who operators.Operator) {
 	if need := pathRole(path); who.Role < need {
+		if path == "/drain" {
+			s.audit(who, string(ctx.Method()), path, fasthttp.StatusForbidden)
+		}
 		ctx.SetStatusCode(fasthttp.StatusForbidden)
 		ctx.Response.Header.SetContentType("application/json")
 		fmt.Fprintf(ctx, `{"error":{"kind":"forbidden","message":"%s has the role %s, this needs %s"}}`, who.Name, who.Role, need)
@@ -307,11 +310,18 @@ func (s *Server) adminDrain(ctx *fasthttp.RequestCtx, who operators.Operator) {
 	if s.deps.StartDrain != nil {
 		s.deps.StartDrain()
 	}
-	// As the admin API says its own.
-	s.log.Info("admin", "operator", who.Name, "method", "POST", "path", "/drain", "status", fasthttp.StatusAccepted)
+	s.audit(who, "POST", "/drain", fasthttp.StatusAccepted)
 	ctx.SetStatusCode(fasthttp.StatusAccepted)
 	ctx.Response.Header.SetContentType("application/json")
 	ctx.Response.SetBodyString(fmt.Sprintf(`{"draining":true,"requests":%d}`, s.requests.count()))
+}
+
+// audit keeps a call in the log, as the admin API does its own, and in the audit.
+func (s *Server) audit(who operators.Operator, method, path string, status int) {
+	s.log.Info("admin", "operator", who.Name, "method", method, "path", path, "status", status)
+	if s.deps.Audit != nil {
+		s.deps.Audit(who, method, path, status)
+	}
 }
 
 func (s *Server) adminState(ctx *fasthttp.RequestCtx) {

@@ -12,6 +12,7 @@ import (
 	"corenode/actors/account"
 	"corenode/engine"
 	"corenode/engine/messages"
+	"corenode/node/operators"
 	"corenode/wasm/abi"
 )
 
@@ -43,6 +44,8 @@ type Deps struct {
 	DebugState func() any
 	// StartDrain begins the process's shutdown, for POST /drain. It must not block.
 	StartDrain func()
+	// Audit keeps who did what of the listener's own paths, of those that change something; may be nil.
+	Audit func(who operators.Operator, method, path string, status int)
 	// Log receives one line per request; nil discards.
 	Log *slog.Logger
 }

@@ -2,6 +2,8 @@ package server
 
 import (
 	"context"
+	"fmt"
+	"slices"
 	"testing"
 
 	"corenode/node/operators"
@@ -44,5 +46,23 @@ func TestOperators(t *testing.T) {
 	n.s.SetOperators([]operators.Operator{manager})
 	if a, b := get("/admin/v1/accounts", viewerToken), get("/admin/v1/accounts", managerToken); a.StatusCode != 401 || b.StatusCode != 200 {
 		t.Errorf("after a change of the list: %d and %d", a.StatusCode, b.StatusCode)
+	}
+}
+
+// TestDrainIsAudited: who drains the node by the listener's own path is kept, and who may not too.
+func TestDrainIsAudited(t *testing.T) {
+	viewer, viewerToken := operators.New("alice", operators.Viewer)
+	manager, managerToken := operators.New("bob", operators.Manager)
+	var kept []string
+	n := start(t, Config{Operators: []operators.Operator{viewer, manager}}, newFakeBackend(say("x")), func(d *Deps) {
+		d.Audit = func(who operators.Operator, method, path string, status int) {
+			kept = append(kept, fmt.Sprintln(who.Name, method, path, status))
+		}
+	})
+	for _, token := range []string{viewerToken, "nobody's", managerToken} {
+		n.adminRaw("POST /drain HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\nAuthorization: Bearer " + token + "\r\n\r\n")
+	}
+	if want := []string{"alice POST /drain 403\n", "bob POST /drain 202\n"}; !slices.Equal(kept, want) {
+		t.Errorf("kept %q, want %q", kept, want)
 	}
 }
