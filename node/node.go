@@ -208,7 +208,8 @@ func (n *node) openServer(secret []byte) error {
 		Backend: backend{n.tree}, Translators: translators{n.modules}, Policies: policies{n.modules}, Catalog: n.catalog,
 		Keys: n.keys.directory, Secret: secret,
 		Ready: n.ready, Admin: api, Console: n.console, Gauges: n.gauges(),
-		Metrics: n.writeModuleMetrics, Load: load, DebugState: func() any { return n.tree.Inspect() }, StartDrain: n.Drain, Audit: n.audit, Log: n.log,
+		Metrics: n.writeModuleMetrics, Load: load, DebugState: func() any { return n.tree.Inspect() }, StartDrain: n.Drain,
+		Audit: n.audit, Log: n.log,
 	})
 	if err == nil {
 		n.onClose(slog.LevelWarn, "close the server", n.server.Close)

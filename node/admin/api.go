@@ -60,7 +60,7 @@ type Store interface {
 	Adjust(account.Entry) (done bool, err error)
 	Refund(settlement account.Entry, note string) (e account.Entry, done bool, err error)
 	Verify() (store.Verification, error)
-	Backup(path string) error
+	Backup(path string) (missing []string, err error)
 	Audit(store.AuditRow) error
 	Audited(operator string, before int64, limit int) ([]store.AuditRow, error)
 }

@@ -310,9 +310,9 @@ func (c *Client) VerifyLedger() (v store.Verification, err error) {
 	return v, c.roundTrip("POST", Root+"/ledger/verify", nil, nil, &v)
 }
 
-// Backup writes a copy of the database to a new file.
-func (c *Client) Backup(path string) error {
-	return c.roundTrip("POST", Root+"/backup", nil, Backup{path}, &Backup{})
+// Backup writes a copy of the database to a new file, and of the modules beside it.
+func (c *Client) Backup(path string) (done BackedUp, err error) {
+	return done, c.roundTrip("POST", Root+"/backup", nil, Backup{path}, &done)
 }
 
 // Keys lists the keys of an account.

@@ -182,10 +182,11 @@ func (a *API) refund(c call, asked Refund) (any, error) {
 // verify proves the ledger beside the running node.
 func (a *API) verify(call) (any, error) { return a.store.Verify() }
 
-// backup writes a copy of the database to a file on the node's own machine.
+// backup writes a copy of the database, and of the modules, to a file on the node's own machine.
 func (a *API) backup(c call, asked Backup) (any, error) {
 	if !filepath.IsAbs(asked.Path) {
 		return nil, invalid(fmt.Errorf("path is %q, want an absolute path on the node's machine", asked.Path))
 	}
-	return asked, a.store.Backup(asked.Path)
+	missing, err := a.store.Backup(asked.Path)
+	return BackedUp{Path: asked.Path, ModulesMissing: missing}, err
 }

@@ -142,6 +142,13 @@ type Backup struct {
 	Path string `json:"path"` // absolute, on the node's machine; it must not exist
 }
 
+// BackedUp is a backup that was made.
+type BackedUp struct {
+	Path string `json:"path"`
+	// ModulesMissing are the modules that charges name and that the node has no file of.
+	ModulesMissing []string `json:"modules_missing"`
+}
+
 // Status says what the node is doing.
 type Status struct {
 	Draining bool `json:"draining"`

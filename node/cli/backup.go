@@ -8,25 +8,29 @@ import (
 	"github.com/spf13/cobra"
 
 	"corenode/node/admin"
+	"corenode/node/store"
 	"corenode/node/store/sqlite"
 )
 
 func backupCommand() *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "backup FILE", Short: "Copy the database while the node runs", Args: cobra.ExactArgs(1),
+		Use: "backup FILE", Short: "Copy the database and the modules while the node runs", Args: cobra.ExactArgs(1),
 		Long: `Write a consistent copy of the database to a new file: accounts, hashed keys, the
-ledger and the node's secrets. Wasm modules are files in the folder modules
-beside it; copy that folder too.`,
+ledger and the node's secrets. The Wasm modules, which charges name, go into the
+new folder FILE.modules beside it: keep both together.`,
 		Example: `  corenode backup /backups/corenode-2026-01-31.db`,
 	}
 	dataDirFlag(cmd)
 	cmd.Flags().Bool("json", false, "print JSON")
 	cmd.RunE = existing(func(c *admin.Client, _ *cobra.Command, args []string) (result, error) {
 		path, err := filepath.Abs(args[0])
-		if err == nil {
-			err = c.Backup(path)
+		if err != nil {
+			return result{}, err
 		}
-		return result{admin.Backup{Path: path}, func(w io.Writer) { fmt.Fprintf(w, "The database is in %s.\n", path) }}, err
+		return printed(func(w io.Writer, done admin.BackedUp) {
+			fmt.Fprintf(w, "The database is in %s, the modules are in %s.modules.\n", path, path)
+			printMissing(w, done.ModulesMissing)
+		})(c.Backup(path))
 	})
 	return cmd
 }
@@ -34,8 +38,10 @@ beside it; copy that folder too.`,
 func restoreCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "restore FILE", Short: "Make a data folder of a backup", Args: cobra.ExactArgs(1),
-		Long: `Put the database of a backup into a data folder that has none, and prove it. What
-requests that ran at the time of the backup held is settled at the node's start.`,
+		Long: `Put the database of a backup into a data folder that has none, and prove it, and the
+modules in FILE.modules beside it. Modules that charges name and that are not
+there are listed. What requests that ran at the time of the backup held is
+settled at the node's start.`,
 		Example: `  corenode restore /backups/corenode-2026-01-31.db --data-dir ./restored`,
 	}
 	dataDirFlag(cmd)
@@ -46,11 +52,31 @@ requests that ran at the time of the backup held is settled at the node's start.
 		if err != nil {
 			return err
 		}
-		done, err := printed(printVerification)(sqlite.Restore(args[0], dir))
+		v, err := sqlite.Restore(args[0], dir)
 		if err != nil {
 			return err
 		}
-		return show(cmd, done)
+		missing, err := sqlite.RestoreModules(args[0], dir)
+		if err != nil {
+			return fmt.Errorf("the database is restored, but %w", err)
+		}
+		return show(cmd, result{restored{v, missing}, func(w io.Writer) {
+			printVerification(w, v)
+			printMissing(w, missing)
+		}})
 	}
 	return cmd
+}
+
+// restored is what restore came to.
+type restored struct {
+	store.Verification
+	ModulesMissing []string `json:"modules_missing"`
+}
+
+// printMissing lists modules that charges name and that have no file.
+func printMissing(w io.Writer, digests []string) {
+	for _, digest := range digests {
+		fmt.Fprintf(w, "Missing: the module %s, which charges name. Without it they cannot be replayed or rated again.\n", digest)
+	}
 }

@@ -65,8 +65,9 @@ type Store interface {
 	// Verify proves the ledger. It reads one consistent state beside running nodes and
 	// holds up nobody.
 	Verify() (Verification, error)
-	// Backup writes a consistent copy to a new file, where the store can.
-	Backup(path string) error
+	// Backup writes a consistent copy to a new file, where the store can, and the modules of
+	// the data folder beside it. missing are the modules that rows name and that have no file.
+	Backup(path string) (missing []string, err error)
 	// Close waits for the calls that run. Later calls give ErrClosed. It is safe to call twice.
 	Close() error
 }

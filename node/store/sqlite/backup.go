@@ -13,16 +13,33 @@ import (
 )
 
 // Backup writes a consistent copy of the database to a new file, readable by
-// the owner only, while the node goes on. The copy is complete and on disk
-// when Backup returns; with an error there is none.
-func (s *Store) Backup(path string) (err error) {
-	if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("%w: the backup %s exists already", store.ErrInvalid, path)
+// the owner only, while the node goes on, and the folder's modules into a new folder
+// beside it. The copy is complete and on disk when Backup returns; with an error there is
+// none. missing are the modules that rows name and that have no file.
+func (s *Store) Backup(path string) (missing []string, err error) {
+	for _, new := range []string{path, path + modulesSuffix} {
+		if _, err := os.Lstat(new); !errors.Is(err, fs.ErrNotExist) {
+			return nil, fmt.Errorf("%w: the backup %s exists already", store.ErrInvalid, new)
+		}
 	}
+	if err := s.copyDatabase(path); err != nil {
+		return nil, fmt.Errorf("backup: %w", err)
+	}
+	// The modules last: they are what the rows that were copied name, and more.
+	if err = copyModules(filepath.Join(s.dir, ModulesDir), path+modulesSuffix); err == nil {
+		missing, err = missingModules(path, path+modulesSuffix)
+	}
+	if err != nil {
+		err = errors.Join(err, os.RemoveAll(path+modulesSuffix), os.Remove(path))
+	}
+	return missing, wrapped(err, "backup")
+}
+
+func (s *Store) copyDatabase(path string) (err error) {
 	part := path + ".part"
 	file, err := os.OpenFile(part, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
-		return fmt.Errorf("backup: %w", err)
+		return err
 	}
 	defer func() {
 		if err != nil {
@@ -38,7 +55,7 @@ func (s *Store) Backup(path string) (err error) {
 	if err == nil {
 		err = store.SyncFolder(filepath.Dir(path))
 	}
-	return wrapped(err, "backup")
+	return err
 }
 
 // copyInto fills an empty file. A connection of its own keeps the others free.

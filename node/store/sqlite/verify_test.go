@@ -134,13 +134,13 @@ func TestBackupAndRestore(t *testing.T) {
 		t.Fatal(err)
 	}
 	file := filepath.Join(t.TempDir(), "copy.db")
-	if err := s.Backup(file); err != nil {
+	if _, err := s.Backup(file); err != nil {
 		t.Fatal(err)
 	}
 	if info, err := os.Stat(file); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("the backup's mode is %v, %v", info.Mode(), err)
 	}
-	if err := s.Backup(file); !errors.Is(err, store.ErrInvalid) {
+	if _, err := s.Backup(file); !errors.Is(err, store.ErrInvalid) {
 		t.Errorf("over an existing file: %v", err)
 	}
 	// What comes after the backup is not in it.
@@ -192,7 +192,7 @@ func backedUp(t *testing.T) (s *Store, file string) {
 		t.Fatal(err)
 	}
 	file = filepath.Join(t.TempDir(), "copy.db")
-	if err := s.Backup(file); err != nil {
+	if _, err := s.Backup(file); err != nil {
 		t.Fatal(err)
 	}
 	return s, file

@@ -1,0 +1,80 @@
+package sqlite
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"corenode/node/store"
+)
+
+// ModulesDir is the folder of a data folder with the modules that charges name, one file for each
+// digest. Beside a backup it is named as the backup with this suffix.
+const (
+	ModulesDir    = "modules"
+	modulesSuffix = ".modules"
+)
+
+// copyModules copies the files of a folder of modules, not those of folders in it, into another one
+// and syncs them. What is there stays. Without a folder there is nothing to copy.
+func copyModules(from, to string) error {
+	entries, err := os.ReadDir(from)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err == nil {
+		err = os.MkdirAll(to, 0o700)
+	}
+	if err != nil {
+		return err
+	}
+	for _, e := range entries { // in the order of their names
+		path := filepath.Join(to, e.Name())
+		if !e.Type().IsRegular() {
+			continue
+		}
+		if _, err := os.Lstat(path); err == nil {
+			continue
+		}
+		if err := copyDurably(filepath.Join(from, e.Name()), path); errors.Is(err, fs.ErrNotExist) {
+			continue // removed meanwhile: the check of what is missing says whether it counts
+		} else if err != nil {
+			return err
+		}
+	}
+	return store.SyncFolder(to)
+}
+
+// missingModules are the digests of modules that rows of a database name, and that have no file in a folder.
+func missingModules(database, dir string) (missing []string, err error) {
+	c, err := dial(database, "")
+	if err != nil {
+		return nil, err
+	}
+	defer c.close()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	missing = []string{}
+	err = c.each(`SELECT DISTINCT module_digest FROM ledger WHERE module_digest LIKE 'sha256:%' ORDER BY module_digest`, func(r row) error {
+		digest := r.text(0)
+		_, err := os.Stat(filepath.Join(dir, strings.TrimPrefix(digest, "sha256:")+".wasm"))
+		if errors.Is(err, fs.ErrNotExist) {
+			missing = append(missing, digest)
+			return nil
+		}
+		return err
+	})
+	return missing, err
+}
+
+// RestoreModules puts the modules that lie beside a backup into a data folder that was restored from
+// it, and says which of those that its rows name are not there. A backup without modules is one
+// from before they were part of it.
+func RestoreModules(backup, dir string) (missing []string, err error) {
+	if err = copyModules(backup+modulesSuffix, filepath.Join(dir, ModulesDir)); err == nil {
+		missing, err = missingModules(filepath.Join(dir, DatabaseName), filepath.Join(dir, ModulesDir))
+	}
+	return missing, wrapped(err, "restore the modules")
+}

@@ -1,0 +1,67 @@
+package sqlite
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"corenode/actors/account"
+)
+
+// TestBackupHasTheModules: what charges name lies beside the backup and comes back with it; what is
+// missing is named; a backup from before there were modules in it is restored all the same.
+func TestBackupHasTheModules(t *testing.T) {
+	s, a := emptyStore(t)
+	one, two := charged(a.ID, "one", false), charged(a.ID, "two", false)
+	one.ModuleDigest, two.ModuleDigest = "sha256:aa", "sha256:bb"
+	builtin := charged(a.ID, "three", false)
+	builtin.ModuleDigest = "builtin:tariff@1"
+	if err := s.Append([]account.Entry{one, two, builtin}); err != nil {
+		t.Fatal(err)
+	}
+	files := map[string]string{"aa.wasm": "wasm", "aa.sig": "signature", "aa.config.json": "{}", "state.json": "{}", "cache/cc": "compiled"}
+	for name, text := range files {
+		path := filepath.Join(s.dir, ModulesDir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	backup := filepath.Join(t.TempDir(), "b.db")
+	if missing, err := s.Backup(backup); err != nil || !slices.Equal(missing, []string{"sha256:bb"}) {
+		t.Fatal(missing, err)
+	}
+	restore := func(from string) (dir string, missing []string) {
+		dir = filepath.Join(t.TempDir(), "data")
+		if _, err := Restore(from, dir); err != nil {
+			t.Fatal(err)
+		}
+		missing, err := RestoreModules(from, dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return dir, missing
+	}
+	dir, missing := restore(backup)
+	if !slices.Equal(missing, []string{"sha256:bb"}) {
+		t.Errorf("missing after a restore: %v", missing)
+	}
+	for name, text := range files {
+		got, err := os.ReadFile(filepath.Join(dir, ModulesDir, name))
+		if compiled := name == "cache/cc"; compiled != (err != nil) || !compiled && string(got) != text {
+			t.Errorf("%s is %q, %v", name, got, err)
+		}
+	}
+	if _, err := s.Backup(backup); err == nil {
+		t.Error("a backup was written over")
+	}
+	if err := os.RemoveAll(backup + modulesSuffix); err != nil {
+		t.Fatal(err)
+	}
+	if _, missing := restore(backup); !slices.Equal(missing, []string{"sha256:aa", "sha256:bb"}) {
+		t.Errorf("missing of a backup without modules: %v", missing)
+	}
+}
