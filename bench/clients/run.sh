@@ -94,6 +94,9 @@ npm_version() { node -p "require('$here/package.json').dependencies['$1']"; }
 whole "anthropic TypeScript" "$(npm_version @anthropic-ai/sdk)" messages node "$dir/messages.mjs"
 whole "openai TypeScript" "$(npm_version openai)" "chat, responses" node "$dir/openai.mjs"
 whole "google-genai TypeScript" "$(npm_version @google/genai)" generate-content node "$dir/genai.mjs"
+whole "ollama TypeScript" "$(npm_version ollama)" ollama node "$dir/ollama.mjs"
+# A node behind takes messages, and no raw text.
+[ -n "${CLIENTS_BEHIND:-}" ] || whole "openai TypeScript, legacy" "$(npm_version openai)" completions node "$dir/completions.mjs"
 cases "TypeScript SDKs in a page" node "$dir/page.mjs"
 cases "AI SDK" node "$dir/ai_sdk.mjs"
 
@@ -112,7 +115,6 @@ if wanted "anthropic Python google-genai ollama openai-agents pydantic-ai llm"; 
 whole "anthropic Python" "$(pip_version anthropic)" messages "$(python sdks)" "$here/messages.py"
 whole "openai Python" "$(pip_version openai)" "chat, responses" "$(python sdks)" "$here/openai_client.py"
 whole "google-genai Python" "$(pip_version google-genai)" generate-content "$(python sdks)" "$here/genai_client.py"
-# A node behind takes messages, and no raw text.
 [ -n "${CLIENTS_BEHIND:-}" ] || whole "openai Python, legacy" "$(pip_version openai)" completions "$(python sdks)" "$here/completions_client.py"
 whole "ollama Python" "$(pip_version ollama)" ollama "$(python sdks)" "$here/ollama_client.py"
 cases openai-agents "$(python sdks)" "$here/agents_client.py"
