@@ -10,6 +10,7 @@ import (
 	"os"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"corenode/actors/ledger"
@@ -38,6 +39,7 @@ type node struct {
 	kept    *kept
 	trails  *trail.Log
 	looks   looks
+	logs    *logRing // nil in tests that start no process, as reloads
 	tree    *tree.Tree
 	server  *server.Server
 	console *console.Console
@@ -50,6 +52,7 @@ type node struct {
 	closers       []func() // what close does, in reverse
 
 	drainOnce  sync.Once
+	drainUntil atomic.Int64 // Unix milliseconds; 0 before stop
 	drainAsked chan struct{}
 	stopped    chan struct{} // closed by stop
 	failed     chan error    // what ends the node; has room for every sender
@@ -255,6 +258,7 @@ func (n *node) Draining() bool { return n.server.Draining() }
 
 // stop drains and closes.
 func (n *node) stop() error {
+	n.drainUntil.Store(time.Now().Add(n.cfg.Limits.DrainTimeout).UnixMilli())
 	ctx, cancel := context.WithTimeout(context.Background(), n.cfg.Limits.DrainTimeout)
 	defer cancel()
 	var draining sync.WaitGroup

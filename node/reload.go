@@ -23,6 +23,14 @@ type reloader struct {
 
 	mu      sync.Mutex
 	running *config.Config // what is in force. Guarded by mu; a value in it is never changed
+	origins config.Origins // where it came from. Guarded by mu, likewise
+}
+
+// inForce is the configuration that is in force, and where it came from.
+func (r *reloader) inForce() (*config.Config, config.Origins) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.running, r.origins
 }
 
 func newReloader(from config.Sources, running *config.Config, level *slog.LevelVar, log *slog.Logger) *reloader {
@@ -55,7 +63,7 @@ func (r *reloader) reload() (done admin.Reloaded) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	defer r.manager.reloading()()
-	next, err := config.Load(r.from)
+	next, origins, err := config.LoadOrigins(r.from)
 	if err != nil {
 		done.Problems = problemsOf(err)
 		r.log.Error("the configuration is not valid and stays as it was", "problems", done.Problems)
@@ -80,7 +88,7 @@ func (r *reloader) reload() (done admin.Reloaded) {
 	}
 	say("the configuration is read again", "changed", changed, "wait_for_restart", waits)
 	r.level.Set(level)
-	r.running = now
+	r.running, r.origins = now, r.origins.Follow(changed, origins)
 	return admin.Reloaded{Changed: changed, Waiting: waits}
 }
 

@@ -15,13 +15,14 @@ import (
 func serve(from config.Sources, out, logTo io.Writer) error {
 	signals := watchSignals() // before the configuration is read: a hangup then is a reload already
 	defer signals.close()
-	cfg, err := config.Load(from)
+	cfg, origins, err := config.LoadOrigins(from)
 	if err != nil {
 		return err
 	}
 	lines := newLogWriter(&utf8Writer{to: logTo})
 	defer lines.Close()
-	log, level, err := newLogger(cfg, lines)
+	ring := newLogRing(lines)
+	log, level, err := newLogger(cfg, ring)
 	if err != nil {
 		return err
 	}
@@ -31,12 +32,12 @@ func serve(from config.Sources, out, logTo io.Writer) error {
 	}
 	defer manager.close()
 	reloads := newReloader(from, cfg, level, log)
-	reloads.manager = manager
+	reloads.manager, reloads.origins = manager, origins
 	n, err := openUnlessStopped(signals, reloads, cfg, log)
 	if n == nil {
 		return err
 	}
-	reloads.node, n.reloads = n, reloads
+	reloads.node, n.reloads, n.logs = n, reloads, ring
 	n.serving.Go(func() { reloads.run(n.stopped) })
 	n.begin()
 	n.greet(out)

@@ -36,6 +36,9 @@ type route struct {
 var routes = []route{
 	{"GET", Root + "/status", 200, (*API).status},
 	{"POST", Root + "/drain", 200, (*API).drain},
+	{"GET", Root + "/drain", 200, withLive(showDrain)},
+	{"GET", Root + "/config", 200, withLive(listSettings)},
+	{"GET", Root + "/logs", 200, withLive(listLogs)},
 	{"GET", Root + "/accounts", 200, (*API).listAccounts},
 	{"POST", Root + "/accounts", 201, withBody((*API).createAccount)},
 	{"GET", Root + "/accounts/{account}", 200, (*API).showAccount},
@@ -108,6 +111,7 @@ var parameters = map[string][]string{
 	Root + "/audit":                     {"before", "limit", "operator"},
 	Root + "/why":                       {"seconds"},
 	Root + "/cache":                     {"account", "limit", "model"},
+	Root + "/logs":                      {"account", "after", "kind", "level", "limit"},
 	Root + "/cache/why":                 {"first", "second"},
 	Root + "/statement":                 {"account", "after", "inputs", "key", "kind", "limit", "model", "newest", "since", "until"},
 	Root + "/ledger":                    {"after", "limit", "since"},

@@ -33,7 +33,8 @@ binary with no configuration.
 		SilenceErrors: true,
 	}
 	cmd.AddCommand(serveCommand(serve), modelCommand(), versionCommand(version), compileCommand(),
-		accountCommand(), keyCommand(), ledgerCommand(), requestsCommand(), topCommand(), whyCommand(), cacheCommand(),
+		accountCommand(), keyCommand(), ledgerCommand(), requestsCommand(), topCommand(), whyCommand(), cacheCommand(), logsCommand(),
+		configCommand(), drainCommand(),
 		moduleCommand(), upstreamCommand(), backupCommand(), restoreCommand(),
 		operatorCommand(), auditCommand(), reloadCommand(), grafanaCommand(), alertsCommand())
 	return cmd

@@ -48,26 +48,38 @@ type Sources struct {
 
 // Load reads, overlays and validates. Its error joins every Problem.
 func Load(from Sources) (*Config, error) {
+	c, _, err := LoadOrigins(from)
+	return c, err
+}
+
+// LoadOrigins is Load, and says where the values came from.
+func LoadOrigins(from Sources) (*Config, Origins, error) {
 	var text []byte
 	if from.File != "" {
 		var err error
 		if text, err = os.ReadFile(from.File); err != nil {
-			return nil, fmt.Errorf("read config: %w", err)
+			return nil, Origins{}, fmt.Errorf("read config: %w", err)
 		}
 	}
-	c, problems := build(text, from)
+	c, origins, problems := trace(text, from)
 	if len(problems) == 0 {
-		return c, nil
+		return c, origins, nil
 	}
 	errs := make([]error, len(problems))
 	for i, p := range problems {
 		errs[i] = p
 	}
-	return nil, errors.Join(errs...)
+	return nil, Origins{}, errors.Join(errs...)
 }
 
 // build decides everything of Load. It is pure, so tests and the fuzzer call it.
 func build(text []byte, from Sources) (*Config, []Problem) {
+	c, _, problems := trace(text, from)
+	return c, problems
+}
+
+// trace is build, and says where the values came from.
+func trace(text []byte, from Sources) (*Config, Origins, []Problem) {
 	d := decoder{source: from.File, places: map[string]place{}}
 	c := Default()
 	d.file(c, text)
@@ -88,7 +100,7 @@ func build(text []byte, from Sources) (*Config, []Problem) {
 	slices.SortStableFunc(d.problems, func(a, b Problem) int {
 		return cmp.Compare(uint(a.Line)-1, uint(b.Line)-1)
 	})
-	return c, d.problems
+	return c, Origins{d.places}, d.problems
 }
 
 // environment overlays variables of this node; a variable names a key or is not ours.

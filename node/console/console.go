@@ -111,6 +111,9 @@ var views = []view{
 	{"models/why", "unshared", "Why two requests did not share", (*Console).unshared},
 	{"upstreams", "upstreams", "Upstreams", (*Console).upstreams},
 	{"audit", "audit", "Audit", (*Console).audit},
+	{"logs", "logs", "Logs", (*Console).logs},
+	{"config", "config", "Configuration", (*Console).config},
+	{"drain", "drain", "Drain", (*Console).drain},
 	{"playground", "playground", "Playground", (*Console).playground},
 }
 

@@ -32,6 +32,7 @@ var acts = []act{
 	{"modules/{module}/{verb}", operators.Manager, changeModule},
 	{"slots/{slot}/rollback", operators.Manager, rollback},
 	{"upstreams/{model}/{verb}", operators.Manager, changeReplica},
+	{"drain", operators.Manager, beginDrain},
 }
 
 func cancelRequest(r *http.Request, cl *admin.Client) (said, to string, err error) {

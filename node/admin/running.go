@@ -1,0 +1,122 @@
+package admin
+
+import (
+	"fmt"
+	"log/slog"
+	"net/url"
+	"strconv"
+	"time"
+)
+
+// Running is what a node tells of itself: its configuration, its log, its drain.
+type Running interface {
+	// Settings are the values in force, in the order of the file.
+	Settings() []Setting
+	// Logs are the latest lines that a query selects, the oldest of them first.
+	Logs(LogQuery) []LogLine
+	// DrainState is how far a drain is.
+	DrainState() DrainState
+}
+
+// Setting is one value of the configuration that is in force.
+type Setting struct {
+	Key     string `json:"key"`
+	Value   string `json:"value"`
+	Default string `json:"default"`
+	Source  string `json:"source"` // a file, a variable of the environment, "command line", or "default"
+	Line    int    `json:"line,omitempty"`
+	Changed bool   `json:"changed"` // it is not the default
+	Reload  bool   `json:"reload"`  // a reload changes it; the others wait for the next start
+}
+
+// LogLine is one line of the node's log.
+type LogLine struct {
+	Number    uint64 `json:"number"` // rises with every line since the start
+	Time      string `json:"time"`
+	Level     string `json:"level"`
+	Kind      string `json:"kind"` // its message, such as request or admin
+	AccountID string `json:"account_id,omitempty"`
+	Text      string `json:"text"` // its other fields, as JSON
+}
+
+// LogQuery selects lines. Empty texts match all.
+type LogQuery struct {
+	Level           slog.Level // the least severe one
+	Kind, AccountID string
+	After           uint64 // only lines with a higher number
+	Limit           int
+}
+
+// Select says whether a line is wanted.
+func (q LogQuery) Select(l LogLine) (LogLine, bool) {
+	var level slog.Level
+	_ = level.UnmarshalText([]byte(l.Level)) // of an odd line it is info
+	return l, level >= q.Level && (q.Kind == "" || q.Kind == l.Kind) && (q.AccountID == "" || q.AccountID == l.AccountID)
+}
+
+// DrainState is how far the node is on its way down.
+type DrainState struct {
+	Draining  bool  `json:"draining"`
+	Requests  int   `json:"requests"`   // that live
+	Rows      int64 `json:"rows"`       // of the ledger that wait for the database
+	LeftMS    int64 `json:"left_ms"`    // until what is left is ended; 0 before the drain has begun
+	TimeoutMS int64 `json:"timeout_ms"` // how long a drain may take: limits.drain_timeout
+}
+
+func listSettings(a *API, _ call) (any, error) {
+	return list[Setting]{Data: append([]Setting{}, a.live.Settings()...)}, nil
+}
+
+// logLinesMax is the most lines of one answer.
+const logLinesMax = 1000
+
+func listLogs(a *API, c call) (any, error) {
+	accountID, err := a.of(c.query)
+	if err != nil {
+		return nil, err
+	}
+	q := LogQuery{Kind: c.query.Get("kind"), AccountID: accountID, Level: slog.LevelDebug}
+	if text := c.query.Get("level"); text != "" {
+		if err := q.Level.UnmarshalText([]byte(text)); err != nil {
+			return nil, invalid(fmt.Errorf("level is %q, want debug, info, warn or error", clip(text)))
+		}
+	}
+	if text := c.query.Get("after"); text != "" {
+		if q.After, err = strconv.ParseUint(text, 10, 64); err != nil {
+			return nil, invalid(fmt.Errorf("after is %q, want the number of a line", clip(text)))
+		}
+	}
+	if q.Limit, err = pageLimit(c.query, logLinesMax); err != nil {
+		return nil, err
+	}
+	return list[LogLine]{Data: append([]LogLine{}, a.live.Logs(q)...)}, nil
+}
+
+func showDrain(a *API, _ call) (any, error) { return a.live.DrainState(), nil }
+
+// Settings lists the configuration that is in force.
+func (c *Client) Settings() ([]Setting, error) {
+	var all list[Setting]
+	err := c.roundTrip("GET", Root+"/config", nil, nil, &all)
+	return all.Data, err
+}
+
+// Logs returns the latest lines of the log, the oldest first. query has the parameters of the verb.
+func (c *Client) Logs(query url.Values) ([]LogLine, error) {
+	var all list[LogLine]
+	err := c.roundTrip("GET", Root+"/logs", query, nil, &all)
+	return all.Data, err
+}
+
+// Drain begins the shutdown of the node.
+func (c *Client) Drain() (s Status, err error) {
+	return s, c.roundTrip("POST", Root+"/drain", nil, nil, &s)
+}
+
+// DrainState says how far the shutdown is.
+func (c *Client) DrainState() (s DrainState, err error) {
+	return s, c.roundTrip("GET", Root+"/drain", nil, nil, &s)
+}
+
+// Left is how long what is left may still take.
+func (s DrainState) Left() time.Duration { return time.Duration(s.LeftMS) * time.Millisecond }

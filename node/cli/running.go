@@ -1,0 +1,185 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/url"
+	"os"
+	"os/signal"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"corenode/node/admin"
+)
+
+func configCommand() *cobra.Command {
+	return group("config", "Show the configuration of a running node",
+		`What a running node works with, and where each value came from.`,
+		`  corenode config show
+  corenode config show --changed`,
+		configShow())
+}
+
+func configShow() *cobra.Command {
+	var changed bool
+	cmd := &cobra.Command{
+		Use: "show", Short: "Show every value in force and where it came from", Args: cobra.NoArgs,
+		Long: `Show every value that is in force and where it came from: a file with its line, a variable of
+the environment, the command line, or the default. RELOAD says which ones a reload changes;
+the others wait for the next start.`,
+		Example: `  corenode config show --changed
+  corenode config show --json`,
+	}
+	cmd.Flags().BoolVar(&changed, "changed", false, "only what is not the default")
+	cmd.RunE = existing(func(c *admin.Client, _ *cobra.Command, _ []string) (result, error) {
+		all, err := c.Settings()
+		shown := []admin.Setting{}
+		for _, s := range all {
+			if s.Changed || !changed {
+				shown = append(shown, s)
+			}
+		}
+		return printed(printSettings)(shown, err)
+	})
+	return cmd
+}
+
+func printSettings(w io.Writer, all []admin.Setting) {
+	fmt.Fprintln(w, "KEY\tVALUE\tSOURCE\tDEFAULT\tRELOAD")
+	for _, s := range all {
+		source, byDefault := s.Source, ""
+		if s.Line > 0 {
+			source = fmt.Sprintf("%s:%d", s.Source, s.Line)
+		}
+		if s.Changed {
+			byDefault = s.Default
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%v\n", s.Key, s.Value, source, byDefault, s.Reload)
+	}
+}
+
+// followEvery is how often the log is asked for what is new.
+const followEvery = 500 * time.Millisecond
+
+func logsCommand() *cobra.Command {
+	var level, kind, of string
+	var follow bool
+	var rowsMax int
+	cmd := &cobra.Command{
+		Use: "logs", Short: "Show the latest lines of a running node's log", Args: cobra.NoArgs,
+		Long: `Show the latest lines of a running node's log, of which it keeps 512 KiB in memory, the oldest
+first; with --follow also those that come, until it is interrupted. KIND is the line's message,
+such as request or admin.`,
+		Example: `  corenode logs --level warn
+  corenode logs --kind request --account alice --follow`,
+	}
+	f := cmd.Flags()
+	f.StringVar(&level, "level", "", "the least severe: debug, info, warn or error")
+	f.StringVar(&kind, "kind", "", "only lines of this message")
+	f.StringVar(&of, "account", "", "only of this account, by its name or id")
+	f.BoolVar(&follow, "follow", false, "go on with lines as they come")
+	f.IntVar(&rowsMax, "limit", 100, "most lines, up to 1000")
+	cmd.RunE = existing(func(c *admin.Client, cmd *cobra.Command, _ []string) (result, error) {
+		query := url.Values{"limit": {fmt.Sprint(rowsMax)}}
+		for name, value := range map[string]string{"account": of, "level": level, "kind": kind} {
+			if value != "" {
+				query.Set(name, value)
+			}
+		}
+		if !follow {
+			return printed(printLogs)(c.Logs(query))
+		}
+		ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt)
+		defer stop()
+		return result{pages(func(w io.Writer, _ bool) error { return followLogs(ctx, w, c, query) }), nil}, nil
+	})
+	return alone(cmd)
+}
+
+func printLogs(w io.Writer, all []admin.LogLine) {
+	for _, l := range all {
+		fmt.Fprintf(w, "%s %s %s %s\n", l.Time, l.Level, l.Kind, l.Text)
+	}
+}
+
+// followLogs prints the lines that a query selects, and those that come.
+func followLogs(ctx context.Context, w io.Writer, c *admin.Client, query url.Values) error {
+	tick := time.NewTicker(followEvery)
+	defer tick.Stop()
+	for {
+		all, err := c.Logs(query)
+		if err != nil {
+			return err
+		}
+		if printLogs(w, all); len(all) > 0 {
+			query.Set("after", fmt.Sprint(all[len(all)-1].Number))
+		}
+		query.Set("limit", "1000")
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+func drainCommand() *cobra.Command {
+	var wait, look bool
+	cmd := &cobra.Command{
+		Use: "drain", Short: "Stop a running node when its requests have ended", Args: cobra.NoArgs,
+		Long: `Begin the shutdown of a running node: new requests are refused, those that run go on until
+limits.drain_timeout ends them, then the process ends. A drain that has begun cannot be taken
+back: start the node again.`,
+		Example: `  corenode drain --wait
+  corenode drain --look`,
+	}
+	cmd.Flags().BoolVar(&wait, "wait", false, "say what is left until the node has ended")
+	cmd.Flags().BoolVar(&look, "look", false, "only say how far a drain is")
+	cmd.RunE = existing(func(c *admin.Client, cmd *cobra.Command, _ []string) (result, error) {
+		if look {
+			return printed(printDrain)(c.DrainState())
+		}
+		if _, err := c.Drain(); err != nil {
+			return result{}, err
+		}
+		if !wait {
+			return printed(printDrain)(c.DrainState())
+		}
+		ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt)
+		defer stop()
+		return result{pages(func(w io.Writer, _ bool) error { return awaitDrain(ctx, w, c) }), nil}, nil
+	})
+	return alone(cmd)
+}
+
+func printDrain(w io.Writer, s admin.DrainState) {
+	if !s.Draining {
+		fmt.Fprintf(w, "The node takes requests; %d live. A drain may take %s.\n", s.Requests, time.Duration(s.TimeoutMS)*time.Millisecond)
+		return
+	}
+	fmt.Fprintf(w, "The node drains: %d requests and %d rows of the ledger are left, at most %s.\n", s.Requests, s.Rows,
+		s.Left().Round(time.Second))
+}
+
+// awaitDrain says what is left, once a second, until the node does not answer any more.
+func awaitDrain(ctx context.Context, w io.Writer, c *admin.Client) error {
+	for {
+		s, err := c.DrainState()
+		if e := (*admin.Error)(nil); err != nil && !errors.As(err, &e) {
+			fmt.Fprintln(w, "The node has ended.")
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		printDrain(w, s)
+		select {
+		case <-time.After(time.Second):
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}

@@ -1,0 +1,61 @@
+package config
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+)
+
+// TestSettingsSayTheirSource: each value with where it came from, and a reload moves those that
+// it changed.
+func TestSettingsSayTheirSource(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "node.yaml")
+	write := func(text string) {
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("log: {level: warn}\nlimits:\n  keepalive: 20s\nmodels:\n  core-1.1:\n    kv: {memory_bytes: 1GiB}\n")
+	from := Sources{File: file, Environment: []string{"CORENODE_LEDGER_SPILL_BYTES=2MiB"},
+		Flags: map[string]string{"listen": "127.0.0.1:9"}, Models: []string{"mine=model.gguf"}}
+	c, origins, err := LoadOrigins(from)
+	if err != nil {
+		t.Fatal(err)
+	}
+	byKey := func() map[string]Setting {
+		all := map[string]Setting{}
+		for _, s := range Settings(c, origins) {
+			all[s.Key] = s
+		}
+		return all
+	}
+	all := byKey()
+	for _, want := range []Setting{
+		{"log.level", "warn", "info", file, 1, true},
+		{"limits.keepalive", "20s", "10s", file, 3, false},
+		{"models.core-1.1.kv.memory_bytes", "1GiB", "0", file, 6, false},
+		{"models.core-1.1.prices.input", "0.24", "0.24", "", 0, false},
+		{"ledger.spill_bytes", "2MiB", "64MiB", "CORENODE_LEDGER_SPILL_BYTES", 0, false},
+		{"listen", "127.0.0.1:9", "127.0.0.1:8080", "command line", 0, false},
+		{"models.mine.path", "model.gguf", "", "command line", 0, false},
+		{"limits.body_timeout", time.Minute.String(), time.Minute.String(), "", 0, false},
+	} {
+		if got := all[want.Key]; got != want {
+			t.Errorf("%+v, want %+v", got, want)
+		}
+	}
+	write("limits:\n  keepalive: 30s\n\nlog:\n  level: debug\n")
+	next, after, err := LoadOrigins(from)
+	if err != nil {
+		t.Fatal(err)
+	}
+	now, changed, _ := Reload(c, next)
+	c, origins = now, origins.Follow(changed, after)
+	if got := byKey()["log.level"]; got.Value != "debug" || got.Line != 5 {
+		t.Errorf("after a reload %+v", got)
+	}
+	if got := byKey()["limits.keepalive"]; got.Value != "20s" || got.Line != 3 {
+		t.Errorf("what waits for a restart: %+v", got)
+	}
+}

@@ -1,0 +1,71 @@
+package console
+
+import (
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+
+	"corenode/node/admin"
+)
+
+// configPage is the configuration that is in force.
+type configPage struct {
+	Settings []admin.Setting
+	All      bool // not only what was changed
+	Line     string
+}
+
+func (c *Console) config(r *http.Request, cl *admin.Client) (any, error) {
+	p := configPage{All: r.URL.Query().Get("all") != "", Line: "corenode config show"}
+	all, err := cl.Settings()
+	if !p.All {
+		p.Line += " --changed"
+		all = slices.DeleteFunc(all, func(s admin.Setting) bool { return !s.Changed })
+	}
+	p.Settings = all
+	return p, err
+}
+
+// logsPage are the latest lines of the log, newest first.
+type logsPage struct {
+	Lines []admin.LogLine
+	Query url.Values
+	Line  string
+}
+
+// logLinesShown is how many lines the page has.
+const logLinesShown = 200
+
+func (c *Console) logs(r *http.Request, cl *admin.Client) (any, error) {
+	q, flags := asked(r, "level", "kind", "account")
+	p := logsPage{Query: url.Values{}, Line: "corenode logs --follow" + flags}
+	for name := range q {
+		p.Query.Set(name, q.Get(name))
+	}
+	q.Set("limit", strconv.Itoa(logLinesShown))
+	lines, err := cl.Logs(q)
+	slices.Reverse(lines)
+	p.Lines = lines
+	return p, err
+}
+
+// drainPage is how far the node is on its way down, and what still runs.
+type drainPage struct {
+	admin.DrainState
+	Live []admin.Request
+}
+
+func (c *Console) drain(_ *http.Request, cl *admin.Client) (any, error) {
+	state, err := cl.DrainState()
+	if err != nil {
+		return nil, err
+	}
+	live, err := cl.Requests(nil)
+	return drainPage{state, live}, err
+}
+
+func beginDrain(_ *http.Request, cl *admin.Client) (said, to string, err error) {
+	_, err = cl.Drain()
+	return "The node drains: new requests are refused from now on.", Root + "drain", err
+}
