@@ -2,19 +2,44 @@ package engine
 
 import (
 	"fmt"
+	"slices"
+	"time"
 
 	"corenode/engine/kernel"
 	"corenode/engine/kv"
 	"corenode/engine/sched"
 )
 
-// launching is a step loop's way to its program.
+// launching is a step loop's way to its program and back.
 type launching struct {
 	program kernel.Program
-	owed    []kernel.StateOp // what the next step has to do first
-	in      kernel.Input     // of the step launched last; its slices are used again
-	out     kernel.Output    // of the step collected last, likewise
-	logits  [][]float32      // rows are reused; as many as ever were asked for at once
+	// device says that the program is a device's: it draws tokens itself, and takes a second
+	// step while one is on its way.
+	device bool
+	open   []*launched      // in the order of launches, at most two
+	spare  []*launched      // whose slices are used again
+	owed   []kernel.StateOp // what the next step has to do first
+	seen   []kernel.Seen    // of the rows launched last
+	out    kernel.Output    // of the step collected last
+	logits [][]float32      // rows are reused; as many as ever were asked for at once
+}
+
+// launched is a step on its way.
+type launched struct {
+	plan *sched.Plan
+	// begun is since when the step costs time: from its launch, or from when the one before it was done.
+	begun time.Time
+	in    kernel.Input
+}
+
+// newProgram returns what computes the model's steps.
+func (e *Engine) newProgram() (program kernel.Program, device bool, err error) {
+	if p, ok := e.forwarder.(kernel.Programmer); ok {
+		if program, err = p.Program(); program != nil || err != nil {
+			return program, true, err
+		}
+	}
+	return &hostProgram{engine: e}, false, nil
 }
 
 // owe leaves work on states to the next step: nothing else touches them.
@@ -24,34 +49,140 @@ func (s *Stepper) owe(ops []kv.StateOp) {
 	}
 }
 
-// launch hands a planned step to the program.
-func (s *Stepper) launch(plan *sched.Plan) {
-	in := &s.in
-	in.Before, s.owed = s.owed, in.Before[:0]
-	in.Step.Rows, in.Step.Spans = plan.Rows, in.Step.Spans[:0]
-	in.Tokens, in.Rows, in.Cache = in.Tokens[:0], in.Rows[:0], s.cache
-	for _, it := range plan.Items {
-		in.Step.Spans = append(in.Step.Spans, kernel.Span{
-			Row: len(in.Tokens), Len: it.Len, Pos: it.Start, Pages: it.Pages, State: it.State, Saves: it.Saves, Prompt: it.Prompt()})
-		in.Tokens = append(in.Tokens, it.Seq.Tokens[it.Start:it.Start+it.Len-len(it.Draft)]...)
-		in.Tokens = append(in.Tokens, it.Draft...)
-		if it.Logits {
-			for row := len(in.Tokens) - 1 - len(it.Draft); row < len(in.Tokens); row++ {
-				in.Rows = append(in.Rows, kernel.Row{Row: int32(row), Logits: true})
-			}
+// launchFollowing launches the step behind the one that is on its way, where that needs none of its
+// tokens. So a device goes on while the host takes them to their readers. Where one of the
+// sequences then turns out to have ended, what the step gives it is thrown away.
+func (s *Stepper) launchFollowing() {
+	if !s.device || len(s.open) != 1 || s.predictionLayer() != nil {
+		return
+	}
+	for _, it := range s.open[0].plan.Items {
+		if r := s.runs[it.Seq]; r == nil || !r.foreseeable() {
+			return
 		}
 	}
-	if err := s.program.Launch(in); err != nil {
-		panic(fmt.Sprintf("engine: launch of %d rows: %v", plan.Rows, err)) // the planned step was malformed
+	if plan := s.sched.PlanFollowing(); plan != nil {
+		s.launch(plan, time.Time{})
 	}
 }
 
-// await collects the step that was launched first.
-func (s *Stepper) await(plan *sched.Plan) {
-	s.out.Logits = s.rowsOfLogits(len(s.in.Rows))
-	if err := s.program.Collect(&s.out); err != nil {
-		panic(fmt.Sprintf("engine: step of %d rows: %v", plan.Rows, err))
+// launch hands a planned step to the program.
+func (s *Stepper) launch(plan *sched.Plan, now time.Time) {
+	if len(s.spare) == 0 {
+		s.spare = append(s.spare, &launched{})
 	}
+	l := s.spare[len(s.spare)-1]
+	s.spare = s.spare[:len(s.spare)-1]
+	l.plan, l.begun = plan, now
+	in, later := &l.in, len(s.open)
+	in.Before, s.owed = s.owed, in.Before[:0]
+	in.Step.Rows, in.Step.Spans = plan.Rows, in.Step.Spans[:0]
+	in.Tokens, in.Rows, in.Cache = in.Tokens[:0], in.Rows[:0], s.cache
+	s.seen = s.seen[:0]
+	for i := range plan.Items {
+		it := &plan.Items[i]
+		in.Step.Spans = append(in.Step.Spans, kernel.Span{
+			Row: len(in.Tokens), Len: it.Len, Pos: it.Start, Pages: it.Pages, State: it.State, Saves: it.Saves, Prompt: it.Prompt()})
+		if later > 0 {
+			in.Tokens = append(in.Tokens, kernel.Sampled(i)) // each item of the step before has a row, in this order
+		} else {
+			in.Tokens = append(in.Tokens, it.Seq.Tokens[it.Start:it.Start+it.Len-len(it.Draft)]...)
+			in.Tokens = append(in.Tokens, it.Draft...)
+		}
+		if it.Logits {
+			s.want(in, it, later)
+		}
+	}
+	s.open = append(s.open, l)
+	if err := s.program.Launch(in); err != nil {
+		panic(fmt.Errorf("engine: launch of %d rows: %w", plan.Rows, err)) // the planned step was malformed, or a fault
+	}
+}
+
+// want asks for the next tokens of an item of the step whose rows end here.
+func (s *Stepper) want(in *kernel.Input, it *sched.Item, later int) {
+	r := s.runs[it.Seq]
+	first := len(in.Tokens) - 1 - len(it.Draft)
+	for i := range 1 + len(it.Draft) {
+		row := kernel.Row{Row: int32(first + i), Logits: true}
+		if s.device && r.describable(len(it.Draft)) {
+			row = s.describe(r, later+i)
+			row.Row = int32(first + i)
+		}
+		in.Rows = append(in.Rows, row)
+	}
+}
+
+// describe says how a sequence draws the token that comes later tokens after its next one.
+func (s *Stepper) describe(r *run, later int) kernel.Row {
+	q, state := r.job.Request, r.sampler.State()
+	row := kernel.Row{
+		Sampling: kernel.Sampling(q.Sampling), Draw: state.Draw + uint64(later), Hidden: state.Mask,
+		Stops: s.stops, Unfinished: r.unfinished(later), Prompt: state.Prompt, Trigger: -1,
+	}
+	at := len(s.seen)
+	for _, t := range state.Seen {
+		s.seen = append(s.seen, kernel.Seen(t))
+	}
+	row.Seen = s.seen[at:len(s.seen):len(s.seen)]
+	mask := func() {
+		row.Held, row.Allowed = true, r.matcher.Allowed()
+		if r.incomplete(later) {
+			row.Ending = r.matcher.Ending()
+		}
+	}
+	switch {
+	case r.matcher == nil:
+	case r.matcher.Constrains():
+		mask()
+	case later > 0:
+		row.Trigger = q.Trigger.Token
+		r.matcher.Triggered(mask)
+	}
+	return row
+}
+
+// describable says whether a program can draw the tokens of a sequence's rows, those of so many
+// drafted tokens among them: whether what holds for a row is known before the draw in front of it.
+func (r *run) describable(drafted int) bool {
+	if drafted > 0 {
+		return r.matcher == nil && r.foreseeable()
+	}
+	return r.matcher == nil || r.job.Request.Trigger.At != AtBlock
+}
+
+// foreseeable says whether it is known how the token after the next one is drawn, whatever the
+// next one is.
+func (r *run) foreseeable() bool {
+	q := r.job.Request
+	if c := q.Channels; c != nil && (len(c.Calls) > 0 || c.Text != nil) {
+		return false // a mark may begin what is held
+	}
+	if r.matcher != nil && (r.matcher.Constrains() || q.Trigger.At != AtToken) {
+		return false
+	}
+	calls := r.matcher != nil || q.Channels != nil || len(q.Parse.Tools) > 0
+	return !calls || !q.IgnoreEOS && r.produced >= q.MinTokens // else a call that is complete makes a difference
+}
+
+// await collects the step that was launched first.
+func (s *Stepper) await() *launched {
+	l := s.open[0]
+	s.open = slices.Delete(s.open, 0, 1)
+	s.spare = append(s.spare, l)
+	n, asked := len(l.in.Rows), 0
+	for i := range l.in.Rows {
+		if l.in.Rows[i].Logits {
+			asked++
+		}
+	}
+	s.out.Tokens = slices.Grow(s.out.Tokens[:0], n)[:n]
+	s.out.Free = slices.Grow(s.out.Free[:0], n)[:n]
+	s.out.Logits = s.rowsOfLogits(asked)
+	if err := s.program.Collect(&s.out); err != nil {
+		panic(fmt.Errorf("engine: step of %d rows: %w", l.plan.Rows, err))
+	}
+	return l
 }
 
 // rowsOfLogits has room for n rows, which follow each other in memory: a model

@@ -52,15 +52,15 @@ type candidate struct {
 // that came after it, of the prompt or just sampled. It comes before Commit, so
 // that a page is complete when others can find it, and no page that they have
 // found changes.
-func (s *Stepper) remember(plan *sched.Plan) {
+func (s *Stepper) remember(l *launched) {
 	p := s.predictionLayer()
 	if p == nil {
 		return
 	}
 	a := &s.layer
-	a.next = append(append(a.next[:0], s.in.Tokens[1:]...), 0)
+	a.next = append(append(a.next[:0], l.in.Tokens[1:]...), 0)
 	row := 0
-	for _, it := range plan.Items {
+	for _, it := range l.plan.Items {
 		if it.Logits {
 			sampled := s.runs[it.Seq].sampled
 			a.next[row+lastKept(it)] = sampled[len(sampled)-1]
@@ -69,8 +69,8 @@ func (s *Stepper) remember(plan *sched.Plan) {
 		}
 		row += it.Len
 	}
-	if err := p.Remember(&s.in.Step, a.next, s.cache); err != nil {
-		panic(fmt.Sprintf("engine: remember %d rows: %v", plan.Rows, err)) // the pass was of this very step
+	if err := p.Remember(&l.in.Step, a.next, s.cache); err != nil {
+		panic(fmt.Sprintf("engine: remember %d rows: %v", l.plan.Rows, err)) // the pass was of this very step
 	}
 }
 

@@ -4,7 +4,6 @@ import (
 	"slices"
 
 	"corenode/engine/sample"
-	"corenode/engine/sched"
 )
 
 // outcome says whether an answer is complete.
@@ -16,19 +15,34 @@ const (
 	truncated         // by max_tokens
 )
 
-// sample draws what the step's logits give, and says in the plan how much of each
-// draft that makes true.
-func (s *Stepper) sample(plan *sched.Plan) {
-	row := 0
-	for i := range plan.Items {
-		it := &plan.Items[i]
+// draws are what a step gave for the rows of one sequence: the tokens that the program drew,
+// and what it would have drawn if nothing were held; or logits to draw from.
+type draws struct {
+	tokens, frees []int32
+	logits        [][]float32
+}
+
+// sample takes what the step drew, and says in the plan how much of each draft that
+// makes true. Of sequences that ended or were canceled meanwhile it is thrown away.
+func (s *Stepper) sample(l *launched) {
+	row, asked := 0, 0
+	for i := range l.plan.Items {
+		it := &l.plan.Items[i]
 		if !it.Logits {
 			continue
 		}
-		rows := s.out.Logits[row : row+1+len(it.Draft)]
-		row += len(rows)
+		n := 1 + len(it.Draft)
+		d := draws{tokens: s.out.Tokens[row : row+n], frees: s.out.Free[row : row+n]}
+		if l.in.Rows[row].Logits {
+			d.logits = s.out.Logits[asked : asked+n]
+			asked += n
+		}
+		row += n
 		r := s.runs[it.Seq]
-		it.Kept = r.sample(rows, it.Draft, s.stops)
+		if r == nil {
+			continue
+		}
+		it.Kept = r.sample(d, it.Draft, s.stops)
 		if r.fromLayer {
 			s.layerDrafts.count(len(it.Draft), it.Kept)
 		} else {
@@ -37,27 +51,23 @@ func (s *Stepper) sample(plan *sched.Plan) {
 	}
 }
 
-// sample draws the next tokens of a sequence from the logits of its rows: the
-// first row is of a token that it has, each other one of a token of its draft.
+// sample takes the next tokens of a sequence: the first draw is of the row of a token
+// that it has, each other one of a token of its draft.
 // It returns how many rows are the sequence's own: as long as what is drawn is
 // what the next row was computed from, and the answer is not complete, that row
 // is what would have been computed next without a draft. So the sampler draws
 // the same tokens, in the same order and state, with and without.
-func (r *run) sample(logits [][]float32, draft, stops []int32) (kept int) {
+func (r *run) sample(d draws, draft, stops []int32) (kept int) {
 	r.sampled, r.events = r.sampled[:0], r.events[:0]
-	for i, row := range logits {
-		if r.matcher != nil {
-			if r.wantsEnd(row, stops) {
-				r.matcher.End()
-			}
-			r.matcher.Mask(row)
+	for i := range 1 + len(draft) {
+		// A draw that nothing holds says where the model would end a call or a form that may not
+		// end here; it is that of the same answer without a form.
+		if r.incomplete(0) && slices.Contains(stops, d.free(r, i)) {
+			r.matcher.End()
 		}
-		unfinished := r.unfinished()
-		if unfinished {
-			sample.Hide(row, stops)
-		}
+		unfinished := r.unfinished(0)
 		r.parser.IgnoreStops(unfinished && r.produced < r.job.Request.MinTokens)
-		token := r.sampler.Sample(row)
+		token := d.token(r, i, unfinished, stops)
 		r.sampled = append(r.sampled, token)
 		r.outcome = r.take(token, stops)
 		if r.outcome != goesOn || i == len(draft) || token != draft[i] {
@@ -73,22 +83,42 @@ func (r *run) sample(logits [][]float32, draft, stops []int32) (kept int) {
 	return len(r.sampled)
 }
 
-// wantsEnd says whether the model would end an answer that may not end here: a call or a form
-// is incomplete. A draw without the mask says so; it is that of the same answer without a form.
-func (r *run) wantsEnd(row []float32, stops []int32) bool {
-	q := r.job.Request
-	if !r.matcher.Constrains() || r.matcher.MayEnd() || q.IgnoreEOS || r.produced < q.MinTokens {
-		return false
+// free is what a row draws if nothing is held.
+func (d draws) free(r *run, i int) int32 {
+	if d.logits == nil {
+		return d.frees[i]
 	}
-	return slices.Contains(stops, r.sampler.Preview(row))
+	return r.sampler.Preview(d.logits[i])
 }
 
-// unfinished says whether the model may not end the answer yet: the request asks for more
-// tokens, or for as many as it may have. A call or a form that the answer is held to
-// ends when it is complete.
-func (r *run) unfinished() bool {
+// token is what a row draws.
+func (d draws) token(r *run, i int, unfinished bool, stops []int32) int32 {
+	if d.logits == nil {
+		return d.tokens[i]
+	}
+	row := d.logits[i]
+	if r.matcher != nil {
+		r.matcher.Mask(row)
+	}
+	if unfinished {
+		sample.Hide(row, stops)
+	}
+	return r.sampler.Sample(row)
+}
+
+// incomplete says whether the answer may not end, so many tokens later, because a call or
+// a form that it is held to is not complete, and would end if the model had its way.
+func (r *run) incomplete(later int) bool {
 	q := r.job.Request
-	return !r.constrained() && !r.parser.Called() && (q.IgnoreEOS || r.produced < q.MinTokens)
+	return r.matcher != nil && r.matcher.Constrains() && !r.matcher.MayEnd() && !q.IgnoreEOS && r.produced+later >= q.MinTokens
+}
+
+// unfinished says whether the model may not end the answer yet, so many tokens later: the request
+// asks for more tokens, or for as many as it may have. A call or a form that the answer is held to
+// ends when it is complete.
+func (r *run) unfinished(later int) bool {
+	q := r.job.Request
+	return !r.constrained() && !r.parser.Called() && (q.IgnoreEOS || r.produced+later < q.MinTokens)
 }
 
 // constrained says whether the next token is of a call, or of a form that the whole answer has.

@@ -117,8 +117,8 @@ func (e *Engine) NewStepper() (*Stepper, error) {
 	if s.cache, err = e.newCache(e.memory); err != nil {
 		return nil, err
 	}
-	s.program = &hostProgram{engine: e}
-	return s, nil
+	s.program, s.device, err = e.newProgram()
+	return s, err
 }
 
 // unreachable are the ids that no text has, ascending: padding of the vocabulary,
@@ -203,6 +203,17 @@ func refusal(err error) *abi.Error {
 func (s *Stepper) Step(now time.Time) bool {
 	s.pool.Advance(now.Unix())
 	s.sweep(now)
+	if len(s.open) == 0 && !s.launchNext(now) {
+		return false
+	}
+	s.launchFollowing()
+	s.publish(now, false)
+	s.collect()
+	return true
+}
+
+// launchNext plans a step and launches it. It returns false if there is nothing to compute.
+func (s *Stepper) launchNext(now time.Time) bool {
 	plan := s.sched.Plan(now)
 	for _, q := range plan.Expired {
 		s.end(s.runs[q], &abi.Error{Kind: abi.Overloaded, Op: "engine.Step", RetryAfter: s.sched.RetryAfter(),
@@ -213,25 +224,29 @@ func (s *Stepper) Step(now time.Time) bool {
 		s.publish(now, len(s.order) == 0)
 		return false
 	}
-	s.publish(now, false)
-	s.launch(plan)
-	s.collect(plan, now)
+	s.launch(plan, now)
 	return true
 }
 
-// collect waits for a step and takes what it gave to the sequences, the scheduler and the readers.
-func (s *Stepper) collect(plan *sched.Plan, begun time.Time) {
-	s.await(plan)
-	s.sample(plan)
-	s.remember(plan)
+// collect waits for the first step on its way, and takes what it gave to the sequences, the
+// scheduler and the readers.
+func (s *Stepper) collect() {
+	l := s.await()
+	plan := l.plan
+	s.sample(l)
+	s.remember(l)
 	s.owe(s.sched.Commit(plan))
 	done := time.Now()
 	s.rest(plan.Rows)
 	prefill, decode := s.account(plan)
-	s.engine.observer().Step(prefill, decode, done.Sub(begun))
+	s.engine.observer().Step(prefill, decode, done.Sub(l.begun))
 	s.deliver(plan, done)
 	spent := s.draftByLayer(plan) // on what the next step may save: no part of this one's load
-	s.sched.Measured(time.Since(begun) - spent)
+	now := time.Now()
+	s.sched.Measured(now.Sub(l.begun) - spent)
+	if len(s.open) > 0 {
+		s.open[0].begun = now
+	}
 }
 
 // restRows is how many rows may touch a model file until its pages are given back.
@@ -287,9 +302,10 @@ func (s *Stepper) account(plan *sched.Plan) (prefill, decode int) {
 			continue
 		}
 		prefill += rows
-		r := s.runs[it.Seq]
-		r.job.input.Store(computedInput(&r.seq))
-		r.job.Began(r.seq.Started)
+		if r := s.runs[it.Seq]; r != nil {
+			r.job.input.Store(computedInput(&r.seq))
+			r.job.Began(r.seq.Started)
+		}
 	}
 	return prefill, decode
 }
@@ -303,8 +319,8 @@ func computedInput(q *sched.Sequence) int64 {
 // deliver pushes the events of the step's tokens.
 func (s *Stepper) deliver(plan *sched.Plan, now time.Time) {
 	for _, it := range plan.Items {
-		if it.Logits {
-			s.advance(s.runs[it.Seq], now)
+		if r := s.runs[it.Seq]; r != nil && it.Logits {
+			s.advance(r, now)
 		}
 	}
 }

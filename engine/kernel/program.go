@@ -1,8 +1,14 @@
 package kernel
 
-// Program computes steps: copies of states, and the pass. Steps
-// are computed in the order of Launch, each with what those before it have left. One goroutine
-// calls it.
+// Programmer is a model on a device that computes whole steps there, sampling included.
+type Programmer interface {
+	// Program is nil where its device has none: the host then computes step by step.
+	Program() (Program, error)
+}
+
+// Program computes steps: copies of states, the pass, and the draws from its logits. Steps
+// are computed in the order of Launch, each with what those before it have left. Up to two
+// may be launched and not collected. One goroutine calls it.
 //
 // An error of Launch or Collect leaves the program unusable.
 type Program interface {
@@ -33,18 +39,72 @@ func (op StateOp) Do(c Cache) {
 type Input struct {
 	Before []StateOp // to be done in order before the pass
 	Step   Step
-	Tokens []int32 // of the step's rows
-	Rows   []Row   // whose next tokens are wanted, in the order of the step's rows
+	// Tokens of the step's rows: ids, or Sampled. Those of a draft are ids.
+	Tokens []int32
+	Rows   []Row // whose next tokens are wanted, in the order of the step's rows
 	Cache  Cache
 }
 
-// Row is one row whose next token is wanted.
+// Sampled stands for the token that the step launched before drew for its Rows[i].
+func Sampled(i int) int32 { return int32(-1 - i) }
+
+// SampledRow is the row that a token of Sampled stands for; ok is false for an id.
+func SampledRow(token int32) (i int, ok bool) { return int(-1 - token), token < 0 }
+
+// Row is one row whose next token is wanted, and how it is drawn. A draw is defined by
+// package sample: the same fields there and here mean the same.
 type Row struct {
 	Row int32 // in the step
-	// Logits asks for the row's logits: the host draws.
+	// Logits asks for the row's logits instead: the host draws, and nothing below matters.
 	Logits bool
+
+	Sampling Sampling
+	Draw     uint64  // number of the draw
+	Hidden   []int32 // ids that are never drawn, rising
+	// Stops are the ids that end an answer. Unfinished says that this draw is none of them.
+	Stops      []int32
+	Unfinished bool
+	// Prompt and Seen are what penalties look at, empty without one. Seen lacks what the step
+	// itself knows: the row's own token where it is Sampled, and the drafted ones up to the row:
+	// a span's tokens behind its first wanted row are those of a draft.
+	Prompt []int32 // distinct ids of the prompt, rising
+	Seen   []Seen
+
+	// Held says that the draw is held to the ids of Allowed, a bit each; others, and ids behind
+	// them, are impossible. Trigger, where it is not negative, says that this is so only if the
+	// row's own token is that one: a call begins behind it.
+	Held    bool
+	Trigger int32
+	Allowed []uint64
+	// Ending is in Allowed's place where the draw that is not held is one of Stops. Nil: never.
+	Ending []uint64
 }
 
-// Output is what a step gave. Collect fills slices that the caller brings, one for each of the
-// step's Rows that asked for its logits.
-type Output struct{ Logits [][]float32 }
+// Sampling are the parameters of a draw: sample.Params.
+type Sampling struct {
+	Temperature       float32
+	TopP              float32
+	MinP              float32
+	TopK              int
+	PresencePenalty   float32
+	FrequencyPenalty  float32
+	RepetitionPenalty float32
+	Seed              uint64
+}
+
+// Seen is a token of the answer so far.
+type Seen struct {
+	ID, Times int32
+	Prompted  bool // the prompt has it too
+}
+
+// Output is what a step gave. Collect fills slices that the caller brings: Tokens and Free
+// with an entry for each of the step's Rows, Logits with one for each that asked for them.
+type Output struct {
+	// Tokens are what was drawn. Those behind a row of a draft whose draw is another token than
+	// the draft's say nothing.
+	Tokens []int32
+	// Free is what a held row with Ending would have drawn if it were not held.
+	Free   []int32
+	Logits [][]float32
+}

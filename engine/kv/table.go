@@ -146,6 +146,17 @@ func (p *Pool) freePrivate(id int32) {
 	p.free = append(p.free, id)
 }
 
+// Move gives all that a table holds to a closed one, and closes the first.
+func (p *Pool) Move(to, from *Table) {
+	defer p.check()
+	if to.IsOpen() || !from.IsOpen() {
+		panic("kv: Move to an open table, or of a closed one")
+	}
+	*to = *from
+	p.tables[to.slot] = to
+	*from = Table{State: NoState, start: none}
+}
+
 // Close gives back all that the table holds. Pages in the tree stay cached.
 // Closing a closed table does nothing.
 func (p *Pool) Close(t *Table) {

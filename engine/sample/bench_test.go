@@ -49,7 +49,7 @@ func benchmarkSample(b *testing.B, p Params, logits []float32) {
 		s.accepted++
 		s.Sample(work)
 		for _, t := range s.seen { // undo the penalties
-			work[t.id] = logits[t.id]
+			work[t.ID] = logits[t.ID]
 		}
 	}
 }

@@ -88,9 +88,9 @@ type Sampler struct {
 	prompt   []int32 // its distinct tokens in rising order, for a repetition penalty
 	accepted uint64  // tokens so far: the number of the next draw
 
-	// Generated tokens and how often, in order of first appearance; only kept
-	// when a penalty uses them. at finds a token's entry.
-	seen []tally
+	// Generated tokens in order of first appearance; only kept when a penalty uses
+	// them. at finds a token's entry.
+	seen []Seen
 	at   map[int32]int32
 
 	found   []candidate
@@ -99,9 +99,10 @@ type Sampler struct {
 	preview []float32 // of a vocabulary, where there is a Preview
 }
 
-type tally struct {
-	id, count int32
-	prompted  bool // the prompt has it too
+// Seen is a token that was accepted, and how often.
+type Seen struct {
+	ID, Times int32
+	Prompted  bool // the prompt has it too
 }
 
 // New returns a sampler for valid parameters. mask lists, in rising order, ids
@@ -116,6 +117,29 @@ func New(p Params, mask, prompt []int32) *Sampler {
 	if p.penalize() {
 		s.at = map[int32]int32{}
 	}
+	return s
+}
+
+// State is all that the next draw depends on besides parameters and logits.
+type State struct {
+	Draw   uint64  // its number: the tokens accepted so far
+	Mask   []int32 // as New has it
+	Prompt []int32 // likewise, where a penalty asks for it
+	Seen   []Seen  // where one asks for them
+}
+
+// State is for another sampler, on a device, to draw as this one would. It is valid until Accept.
+func (s *Sampler) State() State { return State{s.accepted, s.mask, s.prompt, s.seen} }
+
+// Resume returns a sampler that draws as the one whose state it is.
+func Resume(p Params, state State) *Sampler {
+	s := New(p, state.Mask, state.Prompt)
+	for _, t := range state.Seen {
+		for range t.Times {
+			s.Accept(t.ID)
+		}
+	}
+	s.accepted = state.Draw
 	return s
 }
 
@@ -139,9 +163,9 @@ func (s *Sampler) Accept(token int32) {
 		i = int32(len(s.seen))
 		s.at[token] = i
 		_, prompted := slices.BinarySearch(s.prompt, token)
-		s.seen = append(s.seen, tally{id: token, prompted: prompted})
+		s.seen = append(s.seen, Seen{ID: token, Prompted: prompted})
 	}
-	s.seen[i].count++
+	s.seen[i].Times++
 }
 
 // Sample draws the next token. It overwrites logits. NaN counts as impossible
@@ -181,14 +205,14 @@ func (s *Sampler) adjust(logits []float32) {
 		}
 	}
 	for _, t := range s.seen {
-		if t.id < 0 || int(t.id) >= len(logits) {
+		if t.ID < 0 || int(t.ID) >= len(logits) {
 			continue
 		}
-		x := &logits[t.id]
-		if !t.prompted {
+		x := &logits[t.ID]
+		if !t.Prompted {
 			repeated(x, repeat)
 		}
-		*x -= float32(float32(t.count)*s.p.FrequencyPenalty) + s.p.PresencePenalty
+		*x -= float32(float32(t.Times)*s.p.FrequencyPenalty) + s.p.PresencePenalty
 	}
 	hide(logits, s.mask)
 }

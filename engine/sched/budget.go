@@ -233,7 +233,7 @@ func (r *room) take(q *Sequence, n int) {
 func (s *Scheduler) Measured(took time.Duration) {
 	s.count.StepMeasured = took
 	s.count.StepPredicted = s.cost.Predict(s.last.load)
-	if len(s.plan.Preempted) > 0 {
+	if s.last.upset {
 		return
 	}
 	switch {

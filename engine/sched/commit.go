@@ -6,26 +6,28 @@ import (
 	"corenode/engine/kv"
 )
 
-// Commit says that the step was computed. Positions advance, full pages enter
+// Commit says that the step was computed: of two open plans the first. Positions advance, full pages enter
 // the prefix cache, and what it returns is to be done, in order, before
 // anything else touches the states: snapshots. The slice is valid until the
 // next Commit. Sequences finished or paused since Plan are left out; for a paused
 // one Append may still be called with what its logits gave, token by token.
 func (s *Scheduler) Commit(p *Plan) (after []kv.StateOp) {
 	defer s.check()
-	if p != &s.plan {
-		panic("sched: Commit of a foreign plan")
+	if p != &s.plan && p != &s.following || len(s.open) > 0 && p != s.open[0] {
+		panic("sched: Commit of a foreign plan, or before one that was planned earlier")
 	}
-	s.open = false
+	if len(s.open) > 0 {
+		s.open = slices.Delete(s.open, 0, 1)
+	}
 	s.after = s.after[:0]
-	s.last, s.context = lastOf(p.Items), s.meanContext()
-	s.keepDrafts() // before snapshots: they may need the slots that it frees
+	s.last, s.context = lastOf(p), s.meanContext()
+	s.keepDrafts(p) // before snapshots: they may need the slots that it frees
 	for i := range p.Items {
 		q, n := p.Items[i].Seq, p.Items[i].kept()
-		if !q.planned {
+		if q.planned == 0 {
 			continue
 		}
-		q.planned = false
+		q.planned--
 		s.countRows(q, n, len(p.Items[i].Draft) > 0)
 		q.computed += n
 		q.Peak = max(q.Peak, q.computed)
@@ -35,7 +37,19 @@ func (s *Scheduler) Commit(p *Plan) (after []kv.StateOp) {
 			s.pool.Index(&q.table, q.Tokens, q.computed)
 		}
 	}
+	s.closeParted()
 	return s.after
+}
+
+// closeParted gives back the memory of sequences that left, once no step that writes to it is open.
+func (s *Scheduler) closeParted() {
+	if len(s.open) > 0 {
+		return
+	}
+	for _, t := range s.parted {
+		s.pool.Close(t)
+	}
+	s.parted = slices.Delete(s.parted, 0, len(s.parted))
 }
 
 // countRows counts the rows that were kept of an item. Behind the first one of

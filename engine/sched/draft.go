@@ -175,11 +175,11 @@ func (i *Item) kept() int {
 // keepDrafts appends the accepted tokens of drafts to their sequences, and sets states back to
 // where the tokens end. Rejected tokens leave K and V behind the end of the tokens. The next
 // step overwrites them before it reads them.
-func (s *Scheduler) keepDrafts() {
-	for i := range s.plan.Items {
-		it := &s.plan.Items[i]
+func (s *Scheduler) keepDrafts(p *Plan) {
+	for i := range p.Items {
+		it := &p.Items[i]
 		q := it.Seq
-		if len(it.Draft) == 0 || !q.planned {
+		if len(it.Draft) == 0 || q.planned == 0 {
 			continue
 		}
 		if it.Kept < 1 || it.Kept > 1+len(it.Draft) {

@@ -22,10 +22,12 @@ type lastStep struct {
 	load    cost.Load
 	decodes bool      // some item does
 	alone   cost.Load // of its only item if that decodes, without its draft; else zero
+	upset   bool      // it preempted sequences
 }
 
-func lastOf(items []Item) lastStep {
-	l := lastStep{load: loadOf(items)}
+func lastOf(p *Plan) lastStep {
+	items := p.Items
+	l := lastStep{load: loadOf(items), upset: len(p.Preempted) > 0}
 	for i := range items {
 		l.decodes = l.decodes || items[i].decodes()
 	}

@@ -63,14 +63,11 @@ type Plan struct {
 // times a logarithm of the waiting accounts. It does not depend on the length of the queue.
 func (s *Scheduler) Plan(now time.Time) *Plan {
 	defer s.check()
-	if s.open {
+	if len(s.open) > 0 {
 		panic("sched: Plan before Commit of the last one")
 	}
 	p := &s.plan
-	clear(p.Items) // drops pointers to sequences that are done
-	clear(p.Preempted)
-	clear(p.Expired)
-	*p = Plan{Before: p.Before[:0], Items: p.Items[:0], Preempted: p.Preempted[:0], Expired: p.Expired[:0]}
+	p.reset()
 	s.rows, s.planned = 0, now
 	s.expire(now)
 	s.planDecodes(now)
@@ -80,8 +77,18 @@ func (s *Scheduler) Plan(now time.Time) *Plan {
 	s.planPrefills(now)
 	s.planDrafts()
 	p.Rows = s.rows
-	s.open = len(p.Items) > 0
+	if len(p.Items) > 0 {
+		s.open = append(s.open, p)
+	}
 	return p
+}
+
+// reset empties a plan. Its slices are used again.
+func (p *Plan) reset() {
+	clear(p.Items) // drops pointers to sequences that are done
+	clear(p.Preempted)
+	clear(p.Expired)
+	*p = Plan{Before: p.Before[:0], Items: p.Items[:0], Preempted: p.Preempted[:0], Expired: p.Expired[:0]}
 }
 
 // expire ends the sequences that waited too long. The list is by arrival.
@@ -108,7 +115,7 @@ func (s *Scheduler) planDecodes(now time.Time) {
 
 // addItem plans the next n tokens of a running sequence.
 func (s *Scheduler) addItem(q *Sequence, n int) {
-	q.planned = true
+	q.planned = 1
 	s.rows += n
 	s.charge(q.account, service(n))
 	s.plan.Items = append(s.plan.Items, Item{
@@ -127,14 +134,14 @@ func service(rows int) int64 {
 
 // removeItem takes back what was planned for a sequence that is preempted.
 func (s *Scheduler) removeItem(q *Sequence) {
-	if !q.planned {
+	if q.planned == 0 {
 		return
 	}
 	at := slices.IndexFunc(s.plan.Items, func(i Item) bool { return i.Seq == q })
 	s.rows -= s.plan.Items[at].Len
 	s.charge(q.account, -service(s.plan.Items[at].Len))
 	s.plan.Items = slices.Delete(s.plan.Items, at, at+1)
-	q.planned = false
+	q.planned = 0
 }
 
 // grow gets pages for n positions of a running sequence, at the cost of others if it must. It
@@ -182,7 +189,7 @@ func (s *Scheduler) planPrefills(now time.Time) {
 	room := s.newRoom(now)
 	s.planning = s.planning[:0]
 	for _, q := range s.running {
-		if !q.planned && q.pending() > 0 && !q.resting() {
+		if q.planned == 0 && q.pending() > 0 && !q.resting() {
 			q.account.passedOver = true
 			s.planning = append(s.planning, q)
 		}

@@ -22,6 +22,8 @@
 //   - Drafts: decodes get rows for drafted tokens where that promises more
 //     tokens per second (draft.go).
 //
+// While one step is on its way, PlanFollowing plans the one behind it if all that run decode.
+//
 // Time is predicted by a cost model that learns from every step (Measured).
 // Beside decodes a step lasts as long as GapMax and GapStretchMax allow, or
 // what the smallest piece takes. Where nothing decodes, the first prefill gets
@@ -182,18 +184,20 @@ type Scheduler struct {
 	last    lastStep
 	context int // mean tokens of the sequences that ran last
 
-	plan     Plan
-	planned  time.Time   // when plan was made
-	open     bool        // plan has items and is not committed
-	rows     int         // of plan
-	reserved int         // pages that running sequences still need for the tokens they have
-	planning []*Sequence // scratch of planDecodes and planPrefills
-	closing  []*kv.Table
-	after    []kv.StateOp
-	choices  []draftChoice
-	assumed  func(rows int) float64 // see AssumeSteps
-	count    Stats
-	checks   checks
+	plan      Plan
+	planned   time.Time   // when plan was made
+	following Plan        // made by PlanFollowing, in turn with plan
+	open      []*Plan     // have items and are not committed: at most two
+	parted    []*kv.Table // of sequences that left while a plan with them is open
+	rows      int         // of plan
+	reserved  int         // pages that running sequences still need for the tokens they have
+	planning  []*Sequence // scratch of planDecodes and planPrefills
+	closing   []*kv.Table
+	after     []kv.StateOp
+	choices   []draftChoice
+	assumed   func(rows int) float64 // see AssumeSteps
+	count     Stats
+	checks    checks
 }
 
 // New returns an empty scheduler that is the pool's only user besides the
@@ -272,7 +276,8 @@ func (s *Scheduler) Append(q *Sequence, token int32) {
 }
 
 // Finish ends a sequence in any phase, completed or canceled, also between Plan and Commit.
-// Slot, state and pages are given back; full computed pages stay cached. With pinBytes > 0 its
+// Slot, state and pages are given back, of a planned sequence when no plan is open any more; full
+// computed pages stay cached. With pinBytes > 0 its
 // path is pinned for a session; pinBytes bounds what the whole namespace pins (kv.Pool.Pin).
 // The zero Handle says that nothing was pinned. A second call does nothing.
 func (s *Scheduler) Finish(q *Sequence, now time.Time, pinBytes int64) kv.Handle {
@@ -329,8 +334,13 @@ func (s *Scheduler) stop(q *Sequence, now time.Time) {
 		q.account.running--
 		s.placeSlotless(q.account, now)
 	}
+	if q.planned > 0 { // the step may be on its way, and write to its pages
+		t := new(kv.Table)
+		s.pool.Move(t, &q.table)
+		s.parted = append(s.parted, t)
+	}
 	s.pool.Close(&q.table)
-	q.fresh, q.planned, q.rematch = false, false, true
+	q.fresh, q.planned, q.rematch = false, 0, true
 	q.computed, q.rolling = 0, 0
 }
 

@@ -52,7 +52,7 @@ type Sequence struct {
 	phase    phase
 	order    uint64        // of arrival; kept across preemptions
 	fresh    bool          // never had a slot
-	planned  bool          // has an item in the plan that is not committed
+	planned  int           // how many plans that are not committed have an item of it
 	rematch  bool          // its hit was given up: look again at admission
 	place    uint64        // of its last start among all starts
 	computed int           // positions with KV, and where the state stands

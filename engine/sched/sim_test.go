@@ -14,125 +14,6 @@ import (
 
 var simSeeds = flag.Uint64("sim.seeds", 4, "seeds per shape of the simulation")
 
-// The fake model has what real attention and recurrence would read and write:
-// what a position stores depends on everything stored before it, read through
-// the page table; the state depends on every token since its reset. So one
-// wrong page, slot or position, or a page of another namespace, changes all
-// outputs after it.
-
-func mix(a, b uint64) uint64 {
-	h := (a ^ b*0x9e3779b97f4a7c15) * 0xd6e8feb86659fd93
-	return h ^ h>>29
-}
-
-// stored is what a token leaves at its position; fold reads all of them.
-func stored(salt, fold uint64, token int32) uint64 { return mix(mix(fold, salt), uint64(token)+1) }
-
-func saltOf(namespace string) uint64 {
-	h := uint64(1469598103934665603)
-	for _, b := range []byte(namespace) {
-		h = mix(h, uint64(b))
-	}
-	return h
-}
-
-type fakeModel struct {
-	pageTokens int
-	kv         [][]uint64 // page, slot
-	states     []uint64
-}
-
-func newFakeModel(c kv.Config) *fakeModel {
-	m := &fakeModel{pageTokens: c.PageTokens, states: make([]uint64, c.States)}
-	for range c.Pages {
-		m.kv = append(m.kv, make([]uint64, c.PageTokens))
-	}
-	return m
-}
-
-func (m *fakeModel) do(ops []kv.StateOp) {
-	for _, op := range ops {
-		if op.Src == kv.NoState {
-			m.states[op.Dst] = 0
-		} else {
-			m.states[op.Dst] = m.states[op.Src]
-		}
-	}
-}
-
-func (m *fakeModel) at(pages []int32, pos int) *uint64 {
-	return &m.kv[pages[pos/m.pageTokens]][pos%m.pageTokens]
-}
-
-func (m *fakeModel) fold(pages []int32, n int) (fold uint64) {
-	for pos := range n {
-		fold = mix(fold, *m.at(pages, pos))
-	}
-	return fold
-}
-
-// step runs a plan and returns the output after each item, of one with a draft
-// after each of its rows. Outputs are read after all writes: two sequences that
-// write to one page, or save to one slot, are found out.
-func (m *fakeModel) step(p *Plan) [][]uint64 {
-	m.do(p.Before)
-	for _, it := range p.Items {
-		salt, fold := saltOf(it.Seq.Namespace), m.fold(it.Pages, it.Start)
-		for row := range it.Len {
-			pos, token := it.Start+row, it.token(row)
-			*m.at(it.Pages, pos) = stored(salt, fold, token)
-			fold = mix(fold, *m.at(it.Pages, pos))
-			if it.State != kv.NoState {
-				m.states[it.State] = mix(m.states[it.State], mix(salt, uint64(token)))
-			}
-			if row < len(it.Saves) {
-				m.states[it.Saves[row]] = m.states[it.State]
-			}
-		}
-	}
-	out := make([][]uint64, len(p.Items))
-	for i, it := range p.Items {
-		for row := it.Len - 1 - len(it.Draft); row < it.Len; row++ {
-			x := m.fold(it.Pages, it.Start+row+1)
-			switch {
-			case it.State == kv.NoState:
-			case row < it.Len-1:
-				x = mix(x, m.states[it.Saves[row]])
-			default:
-				x = mix(x, m.states[it.State])
-			}
-			out[i] = append(out[i], x)
-		}
-	}
-	return out
-}
-
-// token is what a row of an item computes.
-func (i *Item) token(row int) int32 {
-	if own := i.Len - len(i.Draft); row >= own {
-		return i.Draft[row-own]
-	}
-	return i.Seq.Tokens[i.Start+row]
-}
-
-// oracle computes the same outputs for one sequence alone, from its tokens
-// only: no pages, no slots, no batch.
-type oracle struct {
-	salt, fold, state uint64
-	n                 int
-}
-
-func (o *oracle) output(tokens []int32, hybrid bool) uint64 {
-	for ; o.n < len(tokens); o.n++ {
-		o.fold = mix(o.fold, stored(o.salt, o.fold, tokens[o.n]))
-		o.state = mix(o.state, mix(o.salt, uint64(tokens[o.n])))
-	}
-	if hybrid {
-		return mix(o.fold, o.state)
-	}
-	return o.fold
-}
-
 // client is one request of the simulation.
 type client struct {
 	seq     *Sequence
@@ -187,6 +68,15 @@ type sim struct {
 	next     uint64
 	done     int
 	dropped  int64
+	open     []computed // at most two
+	followed int
+	parted   int // sequences that left with a step that computes them
+}
+
+// computed is a plan with what its items gave: the device is as far as can be.
+type computed struct {
+	plan *Plan
+	out  [][]uint64
 }
 
 func newSim(seed uint64, pc kv.Config, c Config) (*sim, error) {
@@ -409,17 +299,27 @@ func (m *sim) step(meddling int) error {
 			c.draft(m.r, m.pool.Hybrid())
 		}
 	}
-	p := m.s.Plan(m.now)
-	if err := m.checkPlan(p); err != nil {
-		return err
+	if len(m.open) == 0 {
+		p := m.s.Plan(m.now)
+		if err := m.checkPlan(p); err != nil {
+			return err
+		}
+		m.open = append(m.open, computed{p, m.m.step(p)})
+	}
+	if m.r.IntN(4) > 0 {
+		if err := m.planFollowing(); err != nil {
+			return err
+		}
 	}
 	if err := m.s.Check(); err != nil {
 		return fmt.Errorf("after Plan: %w", err)
 	}
-	out := m.m.step(p)
 	if err := m.meddle(meddling / 2); err != nil { // between Plan and Commit
 		return err
 	}
+	p, out := m.open[0].plan, m.open[0].out
+	m.open = slices.Delete(m.open, 0, 1)
+	m.parted = max(m.parted, len(m.s.parted))
 	for i := range p.Items {
 		if c := m.find(p.Items[i].Seq); c != nil && len(p.Items[i].Draft) > 0 {
 			p.Items[i].Kept = c.keep(&p.Items[i], out[i])
@@ -442,6 +342,27 @@ func (m *sim) step(meddling int) error {
 			return err
 		}
 	}
+	return nil
+}
+
+// planFollowing computes the step behind the open one, if it can be planned.
+func (m *sim) planFollowing() error {
+	p := m.s.PlanFollowing()
+	if p == nil {
+		return nil
+	}
+	m.followed++
+	last := m.open[0]
+	for i, it := range p.Items {
+		q := it.Seq
+		if it.Start != last.plan.Items[i].Start+1 || q != last.plan.Items[i].Seq || !it.Logits || it.Len != 1 ||
+			len(it.Pages) < m.pool.PagesFor(it.Start+1) || it.Start+2 > q.Prompt+q.Max {
+			return fmt.Errorf("item %+v behind %+v is wrong", it, last.plan.Items[i])
+		}
+		m.m.coming[q] = int32(last.out[i][0] % 50)
+	}
+	m.open = append(m.open, computed{p, m.m.step(p)})
+	clear(m.m.coming)
 	return nil
 }
 
@@ -499,7 +420,7 @@ func (m *sim) run(steps, load, meddling int) error {
 		m.s.Resume(c.seq, m.now)
 		left += c.stop
 	}
-	for i := 0; len(m.clients) > 0; i++ {
+	for i := 0; len(m.clients)+len(m.open) > 0; i++ {
 		if i > 20*left+1000 {
 			return fmt.Errorf("%d sequences are stuck: %+v", len(m.clients), m.s.Stats())
 		}
@@ -532,6 +453,7 @@ var simCosts = []func(rows int) float64{
 func TestSimulation(t *testing.T) {
 	var sum Stats
 	var pool kv.Stats
+	var followed, parted int64
 	for _, shape := range []struct {
 		name           string
 		pages          int // for 16 tokens each
@@ -568,6 +490,7 @@ func TestSimulation(t *testing.T) {
 					t.Fatalf("%s, page size %d, seed %d: nothing completed", shape.name, size, seed)
 				}
 				add(&sum, &pool, m)
+				followed, parted = followed+int64(m.followed), parted+int64(m.parted)
 			}
 		}
 	}
@@ -575,6 +498,7 @@ func TestSimulation(t *testing.T) {
 	t.Logf("pool %+v", pool)
 	for name, n := range map[string]int64{
 		"preemptions": sum.Preempted, "fair preemptions": sum.PreemptedFair, "recomputed": sum.RecomputedTokens,
+		"steps that follow": followed, "left a step on its way": parted,
 		"hits dropped": sum.HitsDropped, "queue full": sum.RefusedQueueFull, "hits": pool.Hits, "evictions": pool.PagesEvicted,
 		"snapshots evicted": pool.SnapshotsEvicted, "snapshots skipped": pool.SnapshotsSkipped, "pins broken": pool.PinsBroken,
 		"drafted": sum.DraftedTokens - sum.AcceptedTokens, "drafts accepted": sum.AcceptedTokens,

@@ -1,0 +1,26 @@
+package grammar
+
+// Allowed are the tokens that Mask leaves possible, a bit each: for a draw that is made
+// elsewhere. It is nil where nothing is held, and valid until Accept, as Ending is.
+func (m *Matcher) Allowed() []uint64 {
+	if m.at == idle {
+		return nil
+	}
+	return m.allowed()
+}
+
+// Ending is what Allowed would be after End.
+func (m *Matcher) Ending() []uint64 {
+	at := m.at
+	m.End()
+	allowed := m.Allowed()
+	m.at = at
+	return allowed
+}
+
+// Triggered looks at a matcher that holds nothing as it would be behind the token that begins a call.
+func (m *Matcher) Triggered(look func()) {
+	m.start()
+	look()
+	m.at = idle
+}
