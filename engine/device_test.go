@@ -1,8 +1,8 @@
 package engine
 
 import (
+	"errors"
 	"fmt"
-	"math"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -12,212 +12,6 @@ import (
 	"corenode/engine/sample"
 	"corenode/wasm/abi"
 )
-
-// device is a program as that of an accelerator: a goroutine computes what was launched, late,
-// and nothing of it is seen before Collect. It draws by the definition of package sample.
-type device struct {
-	testing.TB
-	model Forwarder
-	width int
-	work  chan kernel.Input
-	done  chan kernel.Output
-	gate  chan struct{} // where it is set, a step needs a value of it
-	stop  chan struct{}
-	ended chan struct{}
-	rng   *rand.Rand
-
-	open [][]cell // the positions that steps on their way write to
-	fail error    // of the next Collect
-
-	launches, followed, rows, hosted, held, triggered, closed, drafted int // counted for tests
-}
-
-// deviceCache is a cache whose gauge may be read while a step is computed.
-type deviceCache struct{ kernel.Cache }
-
-func (deviceCache) BytesUsed() int64 { return 0 }
-
-// newDevice makes a device for a model. With seed 0 it is never late.
-func newDevice(t testing.TB, model Forwarder, width int, seed uint64) *device {
-	d := &device{TB: t, model: model, width: width, work: make(chan kernel.Input, 2), done: make(chan kernel.Output, 2),
-		stop: make(chan struct{}), ended: make(chan struct{}), rng: rand.New(rand.NewPCG(seed, 5))}
-	go d.run(seed > 0)
-	return d
-}
-
-// onDevice gives a stepper that has not begun a device.
-func onDevice(t testing.TB, e *Engine, s *Stepper, seed uint64) *device {
-	d := newDevice(t, e.forwarder, e.logitsWidth(), seed)
-	s.program.Close()
-	s.program, s.device = d, true
-	if s.cache != nil {
-		s.cache = deviceCache{s.cache}
-	}
-	return d
-}
-
-// Launch implements kernel.Program.
-func (d *device) Launch(in *kernel.Input) error {
-	if len(d.open) == 2 {
-		d.Error("a third step is launched")
-	}
-	d.launches++
-	if len(d.open) == 1 {
-		d.followed++
-	}
-	var cells []cell
-	own := kernel.Input{Before: slices.Clone(in.Before), Tokens: slices.Clone(in.Tokens), Step: kernel.Step{Rows: in.Step.Rows}}
-	if c, ok := in.Cache.(deviceCache); ok {
-		own.Cache = c.Cache
-	}
-	for _, sp := range in.Step.Spans {
-		sp.Pages, sp.Saves = slices.Clone(sp.Pages), slices.Clone(sp.Saves)
-		own.Step.Spans = append(own.Step.Spans, sp)
-		for p := sp.Pos; p < sp.Pos+sp.Len && own.Cache != nil; p++ {
-			cells = append(cells, cell{sp.Pages[p/16], p % 16})
-		}
-	}
-	for _, row := range in.Rows {
-		row.Hidden, row.Stops, row.Prompt = slices.Clone(row.Hidden), slices.Clone(row.Stops), slices.Clone(row.Prompt)
-		row.Seen, row.Allowed, row.Ending = slices.Clone(row.Seen), slices.Clone(row.Allowed), slices.Clone(row.Ending)
-		own.Rows = append(own.Rows, row)
-	}
-	for _, others := range d.open {
-		for _, at := range cells {
-			if slices.Contains(others, at) {
-				d.Errorf("two steps on their way write to %+v", at)
-			}
-		}
-	}
-	d.open = append(d.open, cells)
-	d.work <- own
-	return nil
-}
-
-// Collect implements kernel.Program.
-func (d *device) Collect(out *kernel.Output) error {
-	if d.fail != nil {
-		return d.fail
-	}
-	got := <-d.done
-	d.open = d.open[1:]
-	copy(out.Tokens, got.Tokens)
-	copy(out.Free, got.Free)
-	for i, row := range got.Logits {
-		copy(out.Logits[i], row)
-	}
-	if len(out.Tokens) != len(got.Tokens) || len(out.Logits) != len(got.Logits) {
-		d.Errorf("%d tokens and %d rows of logits are collected of %d and %d", len(out.Tokens), len(out.Logits), len(got.Tokens), len(got.Logits))
-	}
-	return nil
-}
-
-// Close implements kernel.Program.
-func (d *device) Close() {
-	close(d.stop)
-	<-d.ended
-}
-
-// run computes one step after the other.
-func (d *device) run(late bool) {
-	defer close(d.ended)
-	var last []int32
-	for {
-		var in kernel.Input
-		select {
-		case in = <-d.work:
-		case <-d.stop:
-			return
-		}
-		if d.gate != nil {
-			select {
-			case <-d.gate:
-			case <-d.stop:
-				return
-			}
-		}
-		if late && d.rng.IntN(2) == 0 {
-			time.Sleep(time.Duration(d.rng.IntN(300)) * time.Microsecond)
-		}
-		out := d.compute(&in, last)
-		last = out.Tokens
-		d.done <- out
-	}
-}
-
-// compute is one step behind another one, which drew last.
-func (d *device) compute(in *kernel.Input, last []int32) (out kernel.Output) {
-	for _, op := range in.Before {
-		op.Do(in.Cache)
-	}
-	tokens := slices.Clone(in.Tokens)
-	for i, id := range tokens {
-		if at, sampled := kernel.SampledRow(id); sampled {
-			tokens[i] = last[at]
-		}
-	}
-	var rows []int32
-	var logits [][]float32
-	for _, row := range in.Rows {
-		rows, logits = append(rows, row.Row), append(logits, make([]float32, d.width))
-	}
-	if err := d.model.Forward(&in.Step, tokens, in.Cache, rows, logits); err != nil {
-		d.Errorf("a step cannot be computed: %v", err)
-	}
-	for i := range in.Rows {
-		token, free := int32(-1), int32(-1)
-		if d.rows++; in.Rows[i].Logits {
-			d.hosted++
-			out.Logits = append(out.Logits, logits[i])
-		} else {
-			token, free = d.draw(in, &in.Rows[i], tokens, logits[i])
-		}
-		out.Tokens, out.Free = append(out.Tokens, token), append(out.Free, free)
-	}
-	return out
-}
-
-// draw is the token of a row, and what it would be if nothing held it.
-func (d *device) draw(in *kernel.Input, row *kernel.Row, tokens []int32, logits []float32) (token, free int32) {
-	state := sample.State{Draw: row.Draw, Mask: row.Hidden, Prompt: row.Prompt}
-	for _, t := range row.Seen {
-		state.Seen = append(state.Seen, sample.Seen(t))
-	}
-	own := tokens[row.Row]
-	if _, sampled := kernel.SampledRow(in.Tokens[row.Row]); sampled {
-		state.Seen = append(state.Seen, sample.Seen{ID: own, Times: 1})
-	}
-	sp := in.Step.Spans[slices.IndexFunc(in.Step.Spans, func(sp kernel.Span) bool { return int(row.Row) < sp.Row+sp.Len })]
-	first := in.Rows[slices.IndexFunc(in.Rows, func(r kernel.Row) bool { return int(r.Row) >= sp.Row })].Row
-	for at := first + 1; at <= row.Row; at++ {
-		d.drafted++
-		state.Seen = append(state.Seen, sample.Seen{ID: tokens[at], Times: 1})
-	}
-	s := sample.Resume(sample.Params(row.Sampling), state)
-	free = -1
-	if row.Held && (row.Trigger < 0 || row.Trigger == own) {
-		if row.Trigger >= 0 {
-			d.triggered++
-		}
-		d.held++
-		allowed := row.Allowed
-		if row.Ending != nil {
-			if free = s.Preview(logits); slices.Contains(row.Stops, free) {
-				allowed = row.Ending
-				d.closed++
-			}
-		}
-		for id := range logits {
-			if id/64 >= len(allowed) || allowed[id/64]>>(id%64)&1 == 0 {
-				logits[id] = float32(math.Inf(-1))
-			}
-		}
-	}
-	if row.Unfinished {
-		sample.Hide(logits, row.Stops)
-	}
-	return s.Sample(logits), free
-}
 
 // restless is a model that now and then is sure of a token: one that begins a call, or one that
 // ends the answer.
@@ -385,6 +179,67 @@ func TestLeastTokensOnADevice(t *testing.T) {
 		runAll(t, s)
 		if got := a.result.Usage.Output; got != int64(least)+1 || d.followed == 0 {
 			t.Errorf("%d tokens of at least %d, and the end; %d steps follow", got, least, d.followed)
+		}
+	}
+}
+
+// programmed is a model with a program. Its first device fails at the third step.
+type programmed struct {
+	Forwarder
+	t       testing.TB
+	devices []*device
+}
+
+type failing struct {
+	*device
+	steps int
+}
+
+var errDevice = errors.New("an illegal access")
+
+func (p *programmed) Program() (kernel.Program, error) {
+	d := newDevice(p.t, p.Forwarder, 512, 0)
+	if p.devices = append(p.devices, d); len(p.devices) == 1 {
+		return &failing{device: d}, nil
+	}
+	return d, nil
+}
+
+func (f *failing) Collect(out *kernel.Output) error {
+	if f.steps++; f.steps == 3 {
+		return errDevice
+	}
+	return f.device.Collect(out)
+}
+
+// TestDeviceFails: a step that fails is a panic that says why, also with a step behind it on its
+// way, and the program of the next step loop is a new one.
+func TestDeviceFails(t *testing.T) {
+	e, err := Open(options(Instant))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	first := ask(t, e, body)
+	model := &programmed{Forwarder: likes{Forwarder: e.forwarder, first: 7, then: 8}, t: t}
+	e.forwarder = model
+	for n := range 2 {
+		s, err := e.NewStepper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, a := submit(t, s, "a", first)
+		var failed any
+		func() {
+			defer func() { failed = recover() }()
+			runAll(t, s)
+		}()
+		s.Close()
+		if err, _ := failed.(error); errors.Is(err, errDevice) != (n == 0) || (a.finished == 1) != (n == 1) {
+			t.Errorf("step loop %d: %v, the job finished %d times", n, failed, a.finished)
+		}
+		if len(model.devices) != n+1 || model.devices[n].followed == 0 {
+			t.Errorf("%d devices after %d step loops, %d steps follow", len(model.devices), n+1, model.devices[n].followed)
 		}
 	}
 }

@@ -117,7 +117,9 @@ func (e *Engine) NewStepper() (*Stepper, error) {
 	if s.cache, err = e.newCache(e.memory); err != nil {
 		return nil, err
 	}
-	s.program, s.device, err = e.newProgram()
+	if s.program, s.device, err = e.newProgram(); err != nil && s.cache != nil {
+		s.cache.Close()
+	}
 	return s, err
 }
 
