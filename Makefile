@@ -17,6 +17,11 @@ build: ## build bin/corenode and bin/corebench
 	$(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN)/corenode ./node
 	$(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN)/corebench ./bench
 
+.PHONY: build-cuda
+build-cuda: ## build bin/corenode-cuda, with the engine for NVIDIA GPUs: it needs glibc and the driver where it runs
+	@mkdir -p $(BIN)
+	$(GO) build -trimpath -tags cuda -ldflags '$(LDFLAGS)' -o $(BIN)/corenode-cuda ./node
+
 .PHONY: run
 run: build ## build and start the node on 127.0.0.1:8080, data in ./data
 	$(BIN)/corenode serve
@@ -26,7 +31,7 @@ test: ## all tests
 	$(GO) test $(PKGS)
 
 .PHONY: test-cuda
-test-cuda: ## the calls of the GPU driver against a stand-in of it in C (needs a C compiler, no GPU)
+test-cuda: build-cuda ## the calls of the GPU driver against a stand-in of it in C (needs a C compiler, no GPU)
 	$(GO) vet -tags cuda ./engine/... ./node
 	$(GO) test -tags cuda ./engine/kernel/cuda/libcuda
 

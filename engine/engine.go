@@ -46,7 +46,8 @@ type Engine struct {
 	// marks are the tokens of a model that writes messages in channels, by id; nil for others.
 	marks     map[int32]string
 	forwarder Forwarder
-	backend   kernel.Backend // nil for Instant
+	backend   kernel.Backend // nil for Instant; made anew by a step loop after it failed
+	computes  string         // the backend's name, which outlives it
 	vocab     int            // width of the logits
 	// fileContext is the context length of the file; info has what is served.
 	fileContext int
@@ -102,10 +103,10 @@ func (e *Engine) FileContext() int { return e.fileContext }
 
 // Describe names what computes the model, such as "cpu/avx512vnni".
 func (e *Engine) Describe() string {
-	if e.backend == nil {
+	if e.computes == "" {
 		return string(Instant)
 	}
-	return e.backend.Name()
+	return e.computes
 }
 
 func (e *Engine) observer() Observer {

@@ -28,8 +28,11 @@ type memory struct {
 
 // sizeMemory divides the configured bytes into pages and state slots.
 func sizeMemory(o Options, m *model.Model, context int) (memory, error) {
-	s := memory{pageBytes: m.BytesPerPage(o.Cache.PageTokens, o.Cache.KV)}
-	s.pages = int(min(o.Cache.Bytes/s.pageBytes, int64(contextsMax*context/o.Cache.PageTokens)))
+	s, contexts := memory{pageBytes: m.BytesPerPage(o.Cache.PageTokens, o.Cache.KV)}, contextsMax
+	if o.Kind == CUDA { // whose batches are large
+		contexts = max(contexts, o.Batch.SequencesMax)
+	}
+	s.pages = int(min(o.Cache.Bytes/s.pageBytes, int64(contexts*context/o.Cache.PageTokens)))
 	if s.pages < 1 {
 		return s, fmt.Errorf("kv memory of %d bytes holds no page of %d bytes", o.Cache.Bytes, s.pageBytes)
 	}

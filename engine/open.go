@@ -8,7 +8,6 @@ import (
 
 	"corenode/engine/instant"
 	"corenode/engine/kernel"
-	"corenode/engine/kernel/cpu"
 	"corenode/engine/model"
 	"corenode/engine/modelfile"
 	"corenode/engine/output"
@@ -24,6 +23,8 @@ type Kind string
 const (
 	// CPU is the project's own kernels.
 	CPU Kind = "cpu"
+	// CUDA is a GPU, with kernels of the project's own.
+	CUDA Kind = "cuda"
 	// Instant computes nothing: its next token is a hash of the position. It
 	// measures the node without a model, and serves nobody.
 	Instant Kind = "instant"
@@ -57,6 +58,7 @@ type Options struct {
 	Draft    bool
 	Threads  int    // 0 = all processors
 	PackDir  string // folder for repacked weights, "" = none
+	Device   DeviceOptions
 	Observer Observer
 	Trails   *trail.Log // keeps how prompts began; nil keeps nothing
 	// StepTime is how long a step of an Instant engine takes: the pace of its streams.
@@ -66,7 +68,8 @@ type Options struct {
 	Model func(*tokenizer.Tokenizer) Forwarder
 }
 
-// CacheOptions size the memory that outlives a step.
+// CacheOptions size the memory that outlives a step. A CUDA engine takes it at once, and for 0 what the
+// device has left.
 type CacheOptions struct {
 	PageTokens  int           // positions per page: 16, 32 or 64
 	Bytes       int64         // KV pages, prefix cache included
@@ -191,21 +194,14 @@ func (e *Engine) loadModel(o Options) error {
 		e.memory = memory{pages: contextsMax * e.info.ContextLength / o.Cache.PageTokens, pageBytes: 1}
 		return nil
 	}
-	backend, err := cpu.New(cpu.Options{Threads: o.Threads, CacheDir: o.PackDir, CacheKey: e.file.Digest()})
-	if err != nil {
+	if err := e.loadWeights(o); err != nil {
 		return err
 	}
-	load := model.Load
-	if o.Draft {
-		load = model.LoadPredicting
+	m := e.forwarder.(*model.Model)
+	if o.Cache, err = e.deviceCache(o.Cache, m.HasState()); err == nil {
+		e.memory, err = sizeMemory(o, m, e.info.ContextLength)
 	}
-	m, err := load(e.file, backend)
 	if err != nil {
-		backend.Close()
-		return err
-	}
-	e.backend, e.forwarder = backend, m
-	if e.memory, err = sizeMemory(o, m, e.info.ContextLength); err != nil {
 		m.Close()
 		return err
 	}

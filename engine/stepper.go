@@ -92,8 +92,12 @@ type Stepper struct {
 	loaded       uint64 // which stepper of the engine this is
 }
 
-// NewStepper takes memory for a step loop. The engine must outlive it.
+// NewStepper takes memory for a step loop. The engine must outlive it. Where a device failed under the
+// last one, it is opened and gets its weights again first.
 func (e *Engine) NewStepper() (*Stepper, error) {
+	if err := e.revive(); err != nil {
+		return nil, err
+	}
 	o := e.options
 	pool, err := kv.New(e.memory.poolConfig(o, newSeed()))
 	if err != nil {

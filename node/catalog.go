@@ -179,8 +179,10 @@ func engineOptions(cfg *config.Config, id string, observer engine.Observer) (eng
 		Draft: m.Speculation == config.SpeculationAuto, StepTime: m.StepTime,
 		Threads: m.Threads, PackDir: filepath.Join(cfg.DataDir, "packed"), Observer: observer,
 	}
-	o.Cache.Bytes = cmp.Or(o.Cache.Bytes, max(physicalMemory()/4, pageBytesMin))
-	o.Cache.StateBytes = cmp.Or(o.Cache.StateBytes, max(physicalMemory()/8, stateBytesMin))
+	if o.Kind != engine.CUDA { // which asks its device
+		o.Cache.Bytes = cmp.Or(o.Cache.Bytes, max(physicalMemory()/4, pageBytesMin))
+		o.Cache.StateBytes = cmp.Or(o.Cache.StateBytes, max(physicalMemory()/8, stateBytesMin))
+	}
 	if m.Path == "" {
 		if o.Data = embedded.Model(id); o.Data == nil {
 			return o, fmt.Errorf("model %s: no file is embedded for this id; set models.%s.path", id, id)

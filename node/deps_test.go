@@ -135,14 +135,14 @@ func under(path, root string) bool { return path == root || strings.HasPrefix(pa
 // with the tag cuda only.
 func TestDefaultProgramLinksNoDriver(t *testing.T) {
 	const library = "github.com/ebitengine/purego"
-	out, err := exec.Command("go", "list", "-deps", "corenode/node", "corenode/bench", "corenode/engine/kernel/cuda/libcuda").Output()
+	out, err := exec.Command("go", "list", "-deps", "corenode/node", "corenode/bench").Output()
 	if err != nil {
 		t.Fatalf("go list: %v", err)
 	}
 	if strings.Contains(string(out), library) {
 		t.Errorf("the default programs import %s", library)
 	}
-	out, err = exec.Command("go", "list", "-tags", "cuda", "-deps", "corenode/engine/kernel/cuda/libcuda").Output()
+	out, err = exec.Command("go", "list", "-tags", "cuda", "-deps", "corenode/node").Output()
 	if err != nil || !strings.Contains(string(out), library) {
 		t.Errorf("with the tag cuda the driver is not called through %s: %v", library, err)
 	}

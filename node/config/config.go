@@ -218,6 +218,7 @@ func (m Modules) Denials() (all []extensions.Denial) {
 // Engines that a model can name.
 const (
 	EngineCPU     = "cpu"
+	EngineCUDA    = "cuda"    // an NVIDIA GPU, in a program that was built for it
 	EngineInstant = "instant" // computes nothing: for measuring the node itself
 	// EngineUpstream asks servers elsewhere: see Upstream.
 	EngineUpstream = "upstream"
@@ -268,7 +269,7 @@ const (
 
 // Model says which engine answers behind a model id.
 type Model struct {
-	// Engine is cpu; upstream, which asks servers elsewhere; or instant: a measuring engine
+	// Engine is cpu; cuda, in a program built for GPUs; upstream, which asks servers elsewhere; or instant: a measuring engine
 	// that computes nothing and answers at once with as many tokens as asked for. Default cpu.
 	Engine string `key:"engine"`
 	// StepTime is how long a step of the instant engine takes, at most a second. Default 0.
@@ -329,7 +330,7 @@ type Sampling struct {
 	PresencePenalty *float64 `key:"presence_penalty"` // -2 to 2
 }
 
-// KV bounds the caches of a model. Memory is taken when it is first used.
+// KV bounds the caches of a model. Memory is taken when it is first used, that of a GPU at once.
 type KV struct {
 	// DType is the type of a cached number: f16, f32 (twice the memory) or q8 (about
 	// half: 8-bit codes, 32 of which share a scale). Default f16.
@@ -337,11 +338,11 @@ type KV struct {
 	// PageTokens is the positions of one page: 16, 32 or 64. Default 32.
 	PageTokens int `key:"page_tokens"`
 	// MemoryBytes holds the pages of all sequences and the prefix cache; 0 = a
-	// quarter of the machine's memory. Default 0.
+	// quarter of the machine's memory, of a GPU most of what is free. Default 0.
 	MemoryBytes Size `key:"memory_bytes"`
 	// StateMemoryBytes holds the states of recurrent layers, those of running
 	// sequences and the snapshots of the prefix cache; 0 = an eighth of the
-	// machine's memory. Default 0.
+	// machine's memory, of a GPU a quarter of what is free. Default 0.
 	StateMemoryBytes Size `key:"state_memory_bytes"`
 }
 

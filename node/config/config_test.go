@@ -173,13 +173,13 @@ limits:
   que: 1                   # c.yaml:16: limits.que is not a known key; limits has
 models:
   core-1.1:
-    engine: cuda           # c.yaml:19: models.core-1.1.engine is "cuda", which this binary does not have: want "cpu"
+    engine: cuda           # c.yaml:19: models.core-1.1.engine is "cuda", which this binary does not have: want "cpu", or corenode-cuda
     prices: {input: "0.0001"} # c.yaml:20: models.core-1.1.prices.input is "0.0001", want dollars per million
     batch: {chunk_tokens: 100, gap_max: 0s, gap_stretch_max: -1} # c.yaml:21: models.core-1.1.batch.chunk_tokens is 100, want a multiple of 64
     kv: {dtype: f8}        # c.yaml:22: models.core-1.1.kv.dtype is "f8", want f16, f32 or q8
     sampling: {top_p: 2, min_p: .nan} # c.yaml:23: models.core-1.1.sampling.top_p is 2, want
   other:
-    engine: gpu            # c.yaml:25: models.other.engine is "gpu", want cpu, upstream or instant
+    engine: gpu            # c.yaml:25: models.other.engine is "gpu", want cpu, cuda, upstream or instant
     threads: -1            # c.yaml:26: models.other.threads is -1, want 0 to 1024
     speculation: on        # c.yaml:27: models.other.speculation is "on", want auto or off
     output_max: 9          # models.other.prices.input is missing

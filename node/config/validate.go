@@ -188,10 +188,12 @@ func (m Model) validate(c *checks, id string) {
 		if m.Path != "" {
 			c.refuse(key+"path", "is %q, but the engine is upstream: want none", m.Path)
 		}
-	case "cuda":
-		c.refuse(key+"engine", `is %q, which this binary does not have: want "cpu"`, m.Engine)
+	case EngineCUDA:
+		if !hasCUDA {
+			c.refuse(key+"engine", `is %q, which this binary does not have: want "cpu", or corenode-cuda`, m.Engine)
+		}
 	default:
-		c.refuse(key+"engine", "is %q, want cpu, upstream or instant", m.Engine)
+		c.refuse(key+"engine", "is %q, want cpu, cuda, upstream or instant", m.Engine)
 	}
 	between(c, key+"context_length", m.ContextLength, 0, 1<<24)
 	between(c, key+"output_max", m.OutputMax, 0, 1<<24)

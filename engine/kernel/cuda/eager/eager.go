@@ -25,8 +25,11 @@ import (
 
 const (
 	stagingBytes = 16 << 20
-	waitPolls    = 2000 // without sleeping, for an answer at once
-	waitPoll     = 20 * time.Microsecond
+	// A wait polls so often without sleeping, for an answer at once, and sleeps for a short
+	// time each before it sleeps for longer.
+	waitPolls = 2000
+	waitShort = 20 * time.Microsecond
+	waitLong  = time.Millisecond
 	// WaitDefault bounds a wait for the device: a step takes far less.
 	WaitDefault = time.Minute
 )
@@ -188,19 +191,24 @@ func (b *Backend) room(n int) []byte {
 // wait returns when all that was queued has ended. A device that does not come to an end is lost.
 func (b *Backend) wait() {
 	b.must(b.stream.Record(b.done))
+	slept := time.Duration(0)
 	for polls := 0; ; polls++ {
 		done, err := b.done.Done()
 		b.must(err)
 		if done {
 			break
 		}
-		if polls < waitPolls {
-			continue
-		}
-		if time.Duration(polls-waitPolls)*waitPoll >= b.waitMax {
+		if slept >= b.waitMax {
 			b.must(&cuda.Error{Code: cuda.Fault, Op: "wait", Msg: fmt.Sprintf("not done after %v", b.waitMax), Sticky: true})
 		}
-		time.Sleep(waitPoll)
+		if polls >= waitPolls {
+			pause := waitShort
+			if slept > waitLong {
+				pause = waitLong
+			}
+			time.Sleep(pause)
+			slept += pause
+		}
 	}
 	b.staged = 0
 }

@@ -16,6 +16,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"sync/atomic"
 
 	"corenode/engine/kernel/cuda"
 )
@@ -39,9 +40,9 @@ type Device struct {
 	config  Config
 	arena   *arena
 	lost    *cuda.Error
-	planned [faults]int // calls until an injected fault, 0 for none
-	run     uint64      // launches so far
-	ticks   int64       // instructions so far: the device's time
+	planned [faults]atomic.Int64 // calls until an injected fault, 0 for none
+	run     uint64               // launches so far
+	ticks   int64                // instructions so far: the device's time
 	host    map[*byte]int
 	kernels []*kernelCoverage
 }
@@ -73,16 +74,12 @@ func Open(c Config) *Device {
 	return &Device{config: c, arena: &arena{total: c.Memory}, host: map[*byte]int{}}
 }
 
-// Inject lets the n-th matching call from now fail; 1 is the next one.
-func (d *Device) Inject(f FaultKind, n int) { d.planned[f] = n }
+// Inject lets the n-th matching call from now fail; 1 is the next one. Any goroutine may call it.
+func (d *Device) Inject(f FaultKind, n int) { d.planned[f].Store(int64(n)) }
 
 // due counts down to a planned fault.
 func (d *Device) due(f FaultKind) bool {
-	if d.planned[f] == 0 {
-		return false
-	}
-	d.planned[f]--
-	return d.planned[f] == 0
+	return d.planned[f].Load() > 0 && d.planned[f].Add(-1) == 0
 }
 
 func (d *Device) err(code cuda.Code, op, format string, args ...any) error {

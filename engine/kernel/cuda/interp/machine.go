@@ -73,6 +73,7 @@ type cta struct {
 	k        *kernelRun
 	index    [3]int
 	warps    []*warp
+	begin    []vector // what registers are at first
 	shared   []byte
 	barriers [16]barrier
 	bars     []mbarrier

@@ -81,7 +81,7 @@ func (k *kernelRun) note(c *cta) {
 // newBlock makes the memory of a block, which serves one block after another.
 func (k *kernelRun) newBlock() *cta {
 	threads := k.block[0] * k.block[1] * k.block[2]
-	c := &cta{k: k, shared: make([]byte, k.bytes), ran: make([]bool, len(k.code)), tiles: &tiles{}}
+	c := &cta{k: k, shared: make([]byte, k.bytes), ran: make([]bool, len(k.code)), tiles: &tiles{}, begin: k.registers()}
 	for i := range (threads + lanes - 1) / lanes {
 		w := &warp{c: c, id: i, regs: make([]vector, k.regs), preds: make([]uint32, k.preds),
 			local: make([]byte, lanes*k.localBytes), parts: make([]part, 0, 2*lanes)}
@@ -92,6 +92,23 @@ func (k *kernelRun) newBlock() *cta {
 		c.warps = append(c.warps, w)
 	}
 	return c
+}
+
+// registers are those of a warp as it begins: poison and constants.
+func (k *kernelRun) registers() []vector {
+	all, bad := make([]vector, k.regs), vector{}
+	for l := range bad {
+		bad[l] = ^uint64(0)
+	}
+	for i := range all {
+		all[i] = bad
+	}
+	for _, c := range k.constants {
+		for l := range lanes {
+			all[c.slot][l] = c.value
+		}
+	}
+	return all
 }
 
 // reset makes a block the index-th of the grid, with poison in all that it may read.
@@ -118,17 +135,8 @@ func (w *warp) reset() {
 	w.stores, w.ready, w.passed, w.again, w.ticket, w.hint = [lanes]uint32{}, false, false, false, ticket{}, nil
 	w.matrix = matrixState{queue: w.matrix.queue[:0]}
 	fill(w.local, poison)
-	for i := range w.regs {
-		for l := range lanes {
-			w.regs[i][l] = ^uint64(0)
-		}
-	}
+	copy(w.regs, w.c.begin)
 	clear(w.preds)
-	for _, c := range k.constants {
-		for l := range lanes {
-			w.regs[c.slot][l] = c.value
-		}
-	}
 	for _, s := range k.specials {
 		for l := range lanes {
 			w.regs[s.slot][l] = w.special(s.which, l)

@@ -1,0 +1,109 @@
+package engine
+
+import (
+	"time"
+
+	"corenode/engine/kernel"
+	"corenode/engine/kernel/cpu"
+	"corenode/engine/kernel/cuda"
+	"corenode/engine/kernel/cuda/eager"
+	"corenode/engine/kernel/cuda/libcuda"
+	"corenode/engine/model"
+)
+
+// DeviceOptions say which GPU a CUDA engine uses.
+type DeviceOptions struct {
+	// Open opens it, at the start and again after it was lost; nil opens the first one of the
+	// system's driver.
+	Open func() (cuda.Driver, error)
+	// WaitMax is how long a step may take on it; after that it counts as lost. 0 is a minute.
+	WaitMax time.Duration
+}
+
+// openBackend opens what computes, without weights.
+func (e *Engine) openBackend(o Options) (kernel.Backend, error) {
+	if o.Kind != CUDA {
+		return cpu.New(cpu.Options{Threads: o.Threads, CacheDir: o.PackDir, CacheKey: e.file.Digest()})
+	}
+	open := o.Device.Open
+	if open == nil {
+		open = func() (cuda.Driver, error) { return libcuda.Open("", 0) }
+	}
+	d, err := open()
+	if err != nil {
+		return nil, err
+	}
+	return eager.New(d, eager.Options{WaitMax: o.Device.WaitMax})
+}
+
+// loadWeights opens the backend and brings the model to it.
+func (e *Engine) loadWeights(o Options) (err error) {
+	backend, err := e.openBackend(o)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			backend.Close()
+		}
+	}()
+	defer eager.Catch(&err) // what a device says while weights go there
+	load := model.Load
+	if o.Draft {
+		load = model.LoadPredicting
+	}
+	m, err := load(e.file, backend)
+	if err != nil {
+		return err
+	}
+	e.backend, e.forwarder, e.computes = backend, m, backend.Name()
+	return nil
+}
+
+// mayFail is a backend that a failed operation leaves unusable.
+type mayFail interface{ Failed() error }
+
+// revive makes a failed backend anew and loads the weights again. Nothing of it may be in use: a
+// new step loop calls it before it takes memory.
+func (e *Engine) revive() error {
+	b, ok := e.backend.(mayFail)
+	if !ok || b.Failed() == nil {
+		return nil
+	}
+	e.forwarder.Close() // and with it the backend and all that was on the device
+	return e.loadWeights(e.options)
+}
+
+// deviceShare is the part of a device's memory that nothing of ours is planned for: activations,
+// and what the driver takes.
+const deviceShare = 16
+
+// deviceStates is the part of what is left that states get where the config says nothing.
+const deviceStates = 4
+
+// deviceCache fills in what the config leaves open of a device's memory: what is free once
+// the weights are there.
+func (e *Engine) deviceCache(c CacheOptions, hybrid bool) (CacheOptions, error) {
+	b, ok := e.backend.(interface {
+		Memory() (free, total int64, err error)
+	})
+	if !ok || c.Bytes > 0 && (c.StateBytes > 0 || !hybrid) {
+		return c, nil
+	}
+	free, total, err := b.Memory()
+	if err != nil {
+		return c, err
+	}
+	room := max(0, free-total/deviceShare-c.Bytes)
+	if c.StateBytes == 0 && hybrid {
+		c.StateBytes = room
+		if c.Bytes == 0 {
+			c.StateBytes = room / deviceStates
+		}
+		room -= c.StateBytes
+	}
+	if c.Bytes == 0 {
+		c.Bytes = room
+	}
+	return c, nil
+}

@@ -1,0 +1,221 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"corenode/actors/account"
+	"corenode/engine"
+	"corenode/engine/kernel"
+	"corenode/engine/kernel/cuda"
+	"corenode/engine/kernel/cuda/interp"
+	"corenode/engine/modelfile"
+	"corenode/engine/modelfile/gguftest"
+	"corenode/node/config"
+)
+
+// tinyModels is where the models with random weights lie.
+const tinyModels = "../engine/model/testdata/parity/"
+
+// devices are the interpreted GPUs of a node, as its models opened them.
+type devices struct {
+	mu     sync.Mutex // guards opened
+	opened map[string][]*interp.Device
+}
+
+// adjust gives every model a device of its own.
+func (d *devices) adjust(o *engine.Options) {
+	id := o.ID
+	o.Device.WaitMax = 100 * time.Millisecond // of sleeping: the interpreter works while it is asked
+	o.Device.Open = func() (cuda.Driver, error) {
+		device := interp.Open(interp.Config{Seed: 1, Workers: 2, Memory: 64 << 20})
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		d.opened[id] = append(d.opened[id], device)
+		return device, nil
+	}
+}
+
+func (d *devices) of(id string) []*interp.Device {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return slices.Clone(d.opened[id])
+}
+
+// startOnDevices runs a node whose models, by their ids, are files that interpreted GPUs compute.
+func startOnDevices(t *testing.T, files map[string]string) (n *node, d *devices, base, key string) {
+	t.Helper()
+	cfg := config.Default()
+	cfg.Listen, cfg.DataDir, cfg.Modules.CacheDir = "127.0.0.1:0", filepath.Join(t.TempDir(), "data"), moduleCache
+	like := cfg.Models["core-1.1-mini"]
+	cfg.Models = map[string]config.Model{}
+	for id, file := range files {
+		m := like
+		m.Engine, m.Path, m.Batch.SequencesMax = config.EngineCUDA, file, 2
+		cfg.Models[id] = m
+	}
+	log, _, err := newLogger(cfg, io.Discard)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d = &devices{opened: map[string][]*interp.Device{}}
+	if n, err = openAdjusted(cfg, log, nil, d.adjust); err != nil {
+		t.Fatal(err)
+	}
+	n.begin()
+	t.Cleanup(func() {
+		if err := n.stop(); err != nil {
+			t.Errorf("stop: %v", err)
+		}
+	})
+	_, key = customerOf(t, n, account.Account{Name: "someone", Unlimited: true}, 0)
+	return n, d, "http://" + n.public.Addr().String(), key
+}
+
+// askDevice asks for two tokens and returns the answer's text.
+func askDevice(t *testing.T, base, key, model string) (status int, answer string) {
+	t.Helper()
+	r, err := post(t.Context(), base, key, fmt.Sprintf(
+		`{"model": %q, "max_tokens": 2, "temperature": 0, "stream": true, "messages": [{"role": "user", "content": "a"}]}`, model))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Body.Close()
+	text, err := io.ReadAll(r.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r.StatusCode, string(text)
+}
+
+func checkAnswered(t *testing.T, base, key, model string) {
+	t.Helper()
+	status, answer := askDevice(t, base, key, model)
+	if status != 200 || !strings.Contains(answer, `"output_tokens":2`) || !strings.Contains(answer, "event: message_stop") {
+		t.Errorf("model %s: status %d: %s", model, status, answer)
+	}
+}
+
+// edit changes a model file.
+type edit func(meta []gguftest.KV, tensors []*modelfile.Tensor) ([]gguftest.KV, []*modelfile.Tensor)
+
+// tiny changes a model file and writes it for this test.
+func tiny(t *testing.T, name string, change edit) string {
+	t.Helper()
+	f, err := modelfile.Open(tinyModels + name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	var meta []gguftest.KV
+	for _, v := range f.Keys() {
+		if v.Key != "general.alignment" {
+			meta = append(meta, gguftest.KV{Key: v.Key, Value: v})
+		}
+	}
+	path := filepath.Join(t.TempDir(), name)
+	if err := os.WriteFile(path, gguftest.Bytes(change(meta, slices.Clone(f.Tensors()))), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// mixture makes a qwen3moe of a qwen3: its FFN three times, as experts.
+func mixture(meta []gguftest.KV, tensors []*modelfile.Tensor) ([]gguftest.KV, []*modelfile.Tensor) {
+	for i, kv := range meta {
+		if rest, ok := strings.CutPrefix(kv.Key, "qwen3."); ok {
+			meta[i].Key = "qwen3moe." + rest
+		}
+		if kv.Key == "general.architecture" {
+			meta[i].Value = "qwen3moe"
+		}
+	}
+	meta = append(meta, gguftest.KV{Key: "qwen3moe.expert_count", Value: uint32(3)},
+		gguftest.KV{Key: "qwen3moe.expert_used_count", Value: uint32(2)},
+		gguftest.KV{Key: "qwen3moe.expert_feed_forward_length", Value: uint32(512)})
+	for i, x := range tensors {
+		head, ffn, _ := strings.Cut(x.Name, ".ffn_")
+		if !slices.Contains([]string{"gate.weight", "up.weight", "down.weight"}, ffn) {
+			continue
+		}
+		name := head + ".ffn_" + strings.TrimSuffix(ffn, ".weight") + "_exps.weight"
+		tensors[i] = &modelfile.Tensor{Name: name, Type: x.Type, Shape: append(slices.Clone(x.Shape), 3),
+			Data: slices.Concat(x.Data, x.Data, x.Data)}
+		if ffn == "gate.weight" {
+			router := &modelfile.Tensor{Name: head + ".ffn_gate_inp.weight", Shape: []int{256, 3}}
+			gguftest.Set(router, kernel.F32, gguftest.Hashed(router.Name, 3*256, 1))
+			tensors = append(tensors, router)
+		}
+	}
+	return meta, tensors
+}
+
+// oneLayer leaves the first layer of a llama.
+func oneLayer(meta []gguftest.KV, tensors []*modelfile.Tensor) ([]gguftest.KV, []*modelfile.Tensor) {
+	for i, kv := range meta {
+		if kv.Key == "llama.block_count" {
+			meta[i].Value = uint32(1)
+		}
+	}
+	return meta, slices.DeleteFunc(tensors, func(x *modelfile.Tensor) bool {
+		return strings.HasPrefix(x.Name, "blk.") && !strings.HasPrefix(x.Name, "blk.0.")
+	})
+}
+
+// TestModelsOnAGPUAnswer runs the whole node, with the device interpreted.
+func TestModelsOnAGPUAnswer(t *testing.T) {
+	if testing.Short() {
+		t.Skip("the interpreter of GPU kernels takes 6 s, and ten times as long under the race detector")
+	}
+	n, d, base, key := startOnDevices(t, map[string]string{
+		"llama": tinyModels + "tiny-llama-f16.gguf", "qwen35moe": tinyModels + "tiny-qwen35moe-f16.gguf",
+		"qwen3moe": tiny(t, "tiny-qwen3-f16.gguf", mixture),
+	})
+	for _, id := range n.catalog.ids() {
+		checkAnswered(t, base, key, id)
+		if opened := d.of(id); len(opened) != 1 || opened[0].Instructions() == 0 {
+			t.Errorf("model %s opened %d devices", id, len(opened))
+		}
+	}
+	checkNothingLeft(t, n)
+}
+
+// TestFaultsOfAGPUEndInErrorsAndAReload plants one fault in the device of each model. Each has one of its
+// own, as the third failure would put a model down.
+func TestFaultsOfAGPUEndInErrorsAndAReload(t *testing.T) {
+	if testing.Short() {
+		t.Skip("the interpreter of GPU kernels takes 4 s, and ten times as long under the race detector")
+	}
+	file := tiny(t, "tiny-llama-f16.gguf", oneLayer)
+	faults := map[string]interp.FaultKind{
+		"allocation": interp.AllocFault, "launch": interp.LaunchFault, "lost": interp.StickyFault, "stuck": interp.EventFault,
+	}
+	files := map[string]string{}
+	for id := range faults {
+		files[id] = file
+	}
+	n, d, base, key := startOnDevices(t, files)
+	for id, fault := range faults {
+		d.of(id)[0].Inject(fault, 1)
+		status, answer := askDevice(t, base, key, id)
+		if !strings.Contains(answer, `"type":"error"`) || strings.Contains(answer, "message_stop") {
+			t.Errorf("%s: status %d: %s", id, status, answer)
+		}
+		checkAnswered(t, base, key, id)
+		if opened := d.of(id); len(opened) != 2 {
+			t.Errorf("%s: %d devices were opened, want one and another one after the fault", id, len(opened))
+		}
+	}
+	waitFor(t, "the settlements", func() bool { return n.tree.Inspect().Requests == 0 })
+	checkNothingLeft(t, n)
+	if v, err := n.store.Verify(); err != nil || len(v.Findings) > 0 {
+		t.Errorf("the ledger: %v, %v", v.Findings, err)
+	}
+}
