@@ -35,6 +35,16 @@ test-cuda: build-cuda ## the calls of the GPU driver against a stand-in of it in
 	$(GO) vet -tags cuda ./engine/... ./node
 	$(GO) test -tags cuda ./engine/kernel/cuda/libcuda
 
+# Binaries of tests that ask a GPU, for a machine without Go.
+GPU_TESTS := engine/kernel/cuda/devicetest engine/kernel/cuda/eager engine/model
+.PHONY: gpu-tests gpu-rehearsal
+gpu-tests: ## build what bench/gpu/run.sh runs on a machine with a GPU
+	@mkdir -p $(BIN)/gpu
+	for p in $(GPU_TESTS); do CGO_ENABLED=0 $(GO) test -c -tags cuda -ldflags '-s -w' -o $(BIN)/gpu/$$(basename $$p).test ./$$p || exit 1; done
+gpu-rehearsal: gpu-tests ## run it where there is no GPU: the interpreter answers, in about a minute
+	BENCHTIME=3x bench/gpu/run.sh a $(BIN)/gpu/a
+	bench/gpu/run.sh b $(BIN)/gpu/b
+
 .PHONY: race
 race: ## the concurrent packages under the race detector, limiters, pools and schedulers checking themselves (needs a C compiler)
 	CGO_ENABLED=1 $(GO) test -race -tags invariants -short -timeout 30m ./actors/... ./node/... ./extensions ./engine ./engine/kv ./engine/sched ./engine/kernel/cpu

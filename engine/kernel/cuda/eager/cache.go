@@ -1,6 +1,7 @@
 package eager
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 
@@ -59,6 +60,9 @@ func (b *Backend) NewCache(c kernel.CacheConfig) (_ kernel.Cache, err error) {
 	if c.Layers < 0 || c.KVHeads < 0 || c.PageTokens < 1 || c.Pages < 0 || c.LinearLayers < 0 || c.StateSlots < 0 ||
 		c.HeadDim < 0 || c.HeadDim > headDimMax {
 		return nil, fmt.Errorf("new cache: sizes %+v, heads of at most %d", c, headDimMax)
+	}
+	if c.Shared {
+		return nil, errors.New("new cache: these kernels know no latent attention")
 	}
 	if c.LinearLayers > 0 &&
 		(c.StateDim%32 != 0 || c.StateDim < 32 || c.StateDim > stateDimMax || c.ConvKernel < 1 || c.ConvKernel > tapsMax) {

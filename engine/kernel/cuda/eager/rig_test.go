@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"corenode/engine/kernel"
+	"corenode/engine/kernel/cuda"
+	"corenode/engine/kernel/cuda/devicetest"
 	"corenode/engine/kernel/cuda/interp"
 	"corenode/engine/kernel/ref"
 	"corenode/engine/modelfile"
@@ -21,7 +23,7 @@ const (
 // rig is a backend on an interpreted device, and the reference.
 type rig struct {
 	*testing.T
-	device *interp.Device
+	device cuda.Driver
 	cuda   *Backend
 	ref    kernel.Backend
 	random *rand.Rand
@@ -29,18 +31,16 @@ type rig struct {
 
 func newRig(t *testing.T, c interp.Config) *rig {
 	t.Helper()
-	if c.Seed == 0 {
-		c.Seed = rand.Uint64()
-	}
 	c.Workers = 2
-	d := interp.Open(c)
+	d := devicetest.Open(t, c)
 	b, err := New(d, Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(b.Close)
-	t.Logf("seed %d", c.Seed)
-	return &rig{t, d, b, ref.New(), rand.New(rand.NewPCG(c.Seed, 1))}
+	seed := rand.Uint64()
+	t.Logf("input of seed %d", seed)
+	return &rig{t, d, b, ref.New(), rand.New(rand.NewPCG(seed, 1))}
 }
 
 // with is the rig of a subtest.

@@ -1,0 +1,65 @@
+#!/usr/bin/env bash
+# What a machine with an NVIDIA GPU is asked, from binaries that make gpu-tests built: no Go is needed there.
+# a, first light: the machine, the instructions, every kernel against the reference, whole models against
+# llama.cpp's logits, the costs of calls, launches and copies. b, correctness: the same kernels under
+# compute-sanitizer. Each ends by itself and leaves what it has in the folder. Where there is no
+# GPU, it is a rehearsal on the interpreter.
+#   bench/gpu/run.sh a FOLDER
+set -uo pipefail
+cd "$(dirname "$0")/../.."
+run=${1:?a or b} out=${2:?a folder for the results}
+mkdir -p "$out"
+out=$(cd "$out" && pwd)
+bin=$PWD/bin/gpu
+seconds=${SECONDS_MAX:-540}
+failed=0
+
+# A driver that can be opened is a GPU: the tests ask the same way.
+unset CORENODE_GPU
+if nvidia-smi -L >/dev/null 2>&1; then
+	export CORENODE_GPU=1
+fi
+
+# step NAME FOLDER COMMAND... runs a command in a folder of the tree, within what is left of the time.
+step() {
+	local name=$1 folder=$2 left=$((seconds - SECONDS))
+	shift 2
+	if [ "$left" -lt 5 ]; then
+		echo "$name: not run, no time is left" | tee -a "$out/summary.txt"
+		failed=1
+		return
+	fi
+	local began=$SECONDS code=0
+	(cd "$folder" && timeout "$left" "$@") >"$out/$name.txt" 2>&1 || code=$?
+	echo "$name: exit $code, $((SECONDS - began)) s" | tee -a "$out/summary.txt"
+	[ "$code" = 0 ] || { failed=1; tail -5 "$out/$name.txt"; }
+}
+
+: >"$out/summary.txt"
+echo "run $run, $(date -u +%FT%TZ), $([ -n "${CORENODE_GPU:-}" ] && echo "on a GPU" || echo "rehearsal on the interpreter")" | tee -a "$out/summary.txt"
+[ -z "${CORENODE_GPU:-}" ] || step machine . nvidia-smi
+case $run in
+a)
+	step instructions engine/kernel/cuda/devicetest "$bin/devicetest.test" -test.v -test.timeout 5m
+	step kernels engine/kernel/cuda/eager "$bin/eager.test" -test.v -test.timeout 5m
+	step models engine/model "$bin/model.test" -test.v -test.run TestParityOfTheGPU -test.timeout 8m
+	step costs engine/kernel/cuda/devicetest "$bin/devicetest.test" -test.run '^$' -test.bench . -test.benchtime "${BENCHTIME:-1s}"
+	;;
+b)
+	if command -v compute-sanitizer >/dev/null; then
+		for tool in memcheck racecheck synccheck initcheck; do
+			step "$tool" engine/kernel/cuda/eager compute-sanitizer --tool "$tool" --error-exitcode 9 \
+				"$bin/eager.test" -test.run 'TestOperations|TestBits' -test.timeout 5m
+		done
+	else
+		echo "compute-sanitizer: not there" | tee -a "$out/summary.txt"
+	fi
+	step bits engine/kernel/cuda/eager "$bin/eager.test" -test.v -test.run 'TestTheInterpreter|TestBits' -test.timeout 5m
+	;;
+*)
+	echo "which run? a or b"
+	exit 2
+	;;
+esac
+echo "ended after $SECONDS s" | tee -a "$out/summary.txt"
+exit $failed
