@@ -28,8 +28,8 @@ func (p *hostProgram) Launch(in *kernel.Input) error {
 // Collect implements kernel.Program.
 func (p *hostProgram) Collect(out *kernel.Output) error {
 	p.rows = p.rows[:0]
-	for _, row := range p.in.Rows {
-		p.rows = append(p.rows, row.Row)
+	for i := range p.in.Rows {
+		p.rows = append(p.rows, p.in.Rows[i].Row)
 	}
 	for _, op := range p.in.Before {
 		op.Do(p.in.Cache)

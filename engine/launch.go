@@ -104,12 +104,13 @@ func (s *Stepper) want(in *kernel.Input, it *sched.Item, later int) {
 	r := s.runs[it.Seq]
 	first := len(in.Tokens) - 1 - len(it.Draft)
 	for i := range 1 + len(it.Draft) {
-		row := kernel.Row{Row: int32(first + i), Logits: true}
-		if s.device && r.describable(len(it.Draft)) {
-			row = s.describe(r, later+i)
-			row.Row = int32(first + i)
+		n := len(in.Rows)
+		in.Rows = slices.Grow(in.Rows, 1)[:n+1] // what a row with Logits has besides does not matter
+		row := &in.Rows[n]
+		if row.Logits = !s.device || !r.describable(len(it.Draft)); !row.Logits {
+			*row = s.describe(r, later+i)
 		}
-		in.Rows = append(in.Rows, row)
+		row.Row = int32(first + i)
 	}
 }
 
