@@ -138,6 +138,7 @@ type Result struct {
 	// first output token, and until the end. A phase that was not reached is zero.
 	Queue, Prefill, Decode time.Duration
 	Source                 Source
+	Attempts               []Attempt // of a request whose Trace records them
 }
 
 // Output is the bounded queue between the step loop, which pushes, and the

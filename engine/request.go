@@ -1,6 +1,8 @@
 package engine
 
 import (
+	"time"
+
 	"corenode/engine/grammar"
 	"corenode/engine/output"
 	"corenode/engine/sample"
@@ -59,8 +61,28 @@ type Request struct {
 	// Conversation identifies the conversation by content (system, tools and
 	// first user message) when the client sends no session id.
 	Conversation [32]byte
+	// Trace is where the request stands in a trace, for servers elsewhere to go on with.
+	Trace Trace
 	// Payload is what another engine than this package's needs of the request.
 	Payload any
+}
+
+// Trace is where a request stands in a trace. The zero Trace is of none.
+type Trace struct {
+	ID      [16]byte
+	Span    [8]byte // that servers elsewhere are told, where Record is false
+	Sampled bool
+	State   string // what the caller's tracestate said
+	// Record makes a span of each attempt: its server is told that one, and the job's result has it.
+	Record bool
+}
+
+// Attempt is one try of a server elsewhere, of a request whose Trace records them.
+type Attempt struct {
+	Replica, RequestID string
+	Span               [8]byte
+	Began, Ended       time.Time
+	Failure            string // the class of what went wrong; empty is an answer
 }
 
 // InputTokens is how many tokens the prompt has.

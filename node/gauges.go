@@ -103,5 +103,8 @@ func (n *node) gauges() (gauges []server.Gauge) {
 		add(fmt.Sprintf("corenode_admission_refusals_total{kind=%q}", kind),
 			func() float64 { return float64(n.tree.Counters().Refused(kind)) })
 	}
+	for result, value := range n.traceReadings() {
+		add(fmt.Sprintf("corenode_traces_total{result=%q}", result), value)
+	}
 	return gauges
 }

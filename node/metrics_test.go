@@ -21,11 +21,7 @@ import (
 // TestMetricsAreTheDocumentedOnes: after some traffic a node shows every family of the table, with
 // its labels, and none besides; promtool finds nothing wrong with the page.
 func TestMetricsAreTheDocumentedOnes(t *testing.T) {
-	n, base, key := startNode(t, func(cfg *config.Config) {
-		instantModels(cfg)
-		cfg.Models["elsewhere"] = config.Model{Engine: config.EngineUpstream, ContextLength: 4096,
-			Upstream: config.Upstream{Flavor: "vllm", URLs: []string{"http://127.0.0.1:1"}, Model: "x"}}
-	})
+	n, base, key := startNode(t, withElsewhere)
 	<-n.modules.Ready()
 	for _, body := range []string{`{"model":"core-1.1-mini","max_tokens":8,"stream":true,"messages":[{"role":"user","content":"hi"}]}`,
 		`{"model":"core-1.1-mini","max_tokens":8,"messages":[{"role":"user","content":"hi"}]}`, `{"model":"none"}`} {
@@ -63,6 +59,13 @@ func TestMetricsAreTheDocumentedOnes(t *testing.T) {
 		}
 	}
 	promtoolTakes(t, page)
+}
+
+// withElsewhere has instant models, and one whose server is down.
+func withElsewhere(cfg *config.Config) {
+	instantModels(cfg)
+	cfg.Models["elsewhere"] = config.Model{Engine: config.EngineUpstream, ContextLength: 4096,
+		Upstream: config.Upstream{Flavor: "vllm", URLs: []string{"http://127.0.0.1:1"}, Model: "x"}}
 }
 
 func scraped(t *testing.T, n *node) string {

@@ -26,6 +26,7 @@ import (
 	"corenode/node/store"
 	"corenode/node/store/rules"
 	"corenode/node/store/sqlite"
+	"corenode/node/trace"
 )
 
 // node is everything that runs.
@@ -43,6 +44,7 @@ type node struct {
 	tree    *tree.Tree
 	server  *server.Server
 	console *console.Console
+	tracer  *trace.Tracer // nil without traces
 	keys    *keyring
 	keyFile string
 	// certificates of the two listeners; nil is plain.
@@ -188,6 +190,7 @@ func (n *node) openServer(secret []byte) error {
 	}
 	api := admin.New(n.store, n, n.modules, adminUpstreams(n.catalog), n.log)
 	api.SetLive(live{n})
+	n.openTracer()
 	l := n.cfg.Limits
 	var load func(io.Writer)
 	if n.cfg.Server.InferenceMetrics {
@@ -211,8 +214,8 @@ func (n *node) openServer(secret []byte) error {
 		Backend: backend{n.tree}, Translators: translators{n.modules}, Policies: policies{n.modules}, Catalog: n.catalog,
 		Keys: n.keys.directory, Secret: secret,
 		Ready: n.ready, Admin: api, Console: n.console, Gauges: n.gauges(),
-		Metrics: n.writeModuleMetrics, Load: load, DebugState: func() any { return n.tree.Inspect() }, StartDrain: n.Drain,
-		Audit: n.audit, Log: n.log,
+		Metrics: n.writeModuleMetrics, Load: load, DebugState: func() any { return n.tree.Inspect() },
+		StartDrain: n.Drain, Tracer: n.tracer, Audit: n.audit, Log: n.log,
 	})
 	if err == nil {
 		n.onClose(slog.LevelWarn, "close the server", n.server.Close)

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"corenode/engine"
 	"corenode/wasm/abi"
 )
 
@@ -197,6 +198,13 @@ type Settled struct {
 	Queue     time.Duration // until its first step
 	Prefill   time.Duration // until its first output token
 	Decode    time.Duration // until its end
+	Done      time.Time     // its end
+	// How long modules took of Admission and of the settlement, and whose the price is by its digest.
+	Quote, Verdict, Price time.Duration
+	Billing               string
+	Session               [16]byte // names its conversation, and nobody can tell whose it is
+	// Attempted are the tries of servers elsewhere, of a request whose trace records them.
+	Attempted []engine.Attempt
 }
 
 // Kept says whether the ledger never refuses the row: settlements and refunds.

@@ -18,7 +18,9 @@ func (t *Tree) consult(r *request) *abi.Error {
 	if err != nil { // as the limiter would say
 		return system.AccountsUnavailable("tree.consult", fmt.Errorf("counters for the admission policy: %w", err))
 	}
+	began := time.Now()
 	d, err := t.decide(r.call.RequestID, in)
+	r.verdictTook = time.Since(began)
 	if err != nil {
 		return abi.AsError(err)
 	}

@@ -43,6 +43,9 @@ type request struct {
 	model   *model
 	key     session.Key
 	began   time.Time
+	// quoteTook and verdictTook are how long billing and the admission policy were asked.
+	quoteTook, verdictTook time.Duration
+
 	expires time.Time // of its reservation
 	lostAt  time.Time // when it must have been decided
 

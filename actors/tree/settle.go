@@ -3,6 +3,7 @@ package tree
 import (
 	"errors"
 	"fmt"
+	"time"
 
 	"corenode/actors/account"
 	"corenode/actors/ledger"
@@ -53,7 +54,9 @@ func (r *request) settle() {
 	}
 	source := r.result.Source
 	r.settled = account.Settled{Usage: u, Reason: reason, Attempts: source.Attempts,
-		Source:    account.Source{Replica: source.Replica, RequestID: source.RequestID, Usage: source.Usage.String()},
+		Source:  account.Source{Replica: source.Replica, RequestID: source.RequestID, Usage: source.Usage.String()},
+		Billing: r.billing, Quote: r.quoteTook, Verdict: r.verdictTook, Session: [16]byte(r.key[:16]), Attempted: r.result.Attempts,
+		Done: time.Unix(0, r.doneAt.Load()),
 		Admission: r.admitted.Sub(r.began), Queue: r.result.Queue, Prefill: r.result.Prefill, Decode: r.result.Decode}
 	if r.peer() {
 		r.settlePeer(u, r.result)
@@ -121,7 +124,9 @@ func (r *request) charge(e *account.Entry) {
 	if e.Usage == (abi.Usage{}) {
 		return
 	}
+	began := time.Now()
 	c, err := r.price(e.Usage)
+	r.settled.Price = time.Since(began)
 	if err != nil {
 		r.t.log.Error("billing failed", "request", r.call.RequestID, "err", err)
 		c = extensions.Charge{Amount: r.reservation.Hold, Counters: r.reservation.Counters, Provisional: true}

@@ -287,11 +287,13 @@ func (t *Tree) newRequest(c Call) (*request, *abi.Error) {
 
 // setQuote asks billing what the request may cost.
 func (r *request) setQuote() *abi.Error {
+	began := time.Now()
 	quote, err := r.t.quote(r.ask.RequestID, abi.QuoteInput{Input: r.ask.Prompt, OutputMax: r.ask.OutputMax, At: r.began.Unix(),
 		Model: r.call.Request.Model, Account: r.call.Account.ID})
 	if err != nil {
 		return abi.AsError(fmt.Errorf("quote: %w", err))
 	}
+	r.quoteTook = time.Since(began)
 	r.quote, r.billing = quote, quote.Module()
 	b := quote.Bounds()
 	r.ask.Upper, r.ask.Minimum, r.ask.Takes = b.Upper, b.Minimum, b.Takes

@@ -2,6 +2,7 @@ package tree
 
 import (
 	"errors"
+	"reflect"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -54,7 +55,7 @@ func TestOneRequest(t *testing.T) {
 			if err != nil || got.Charge != 270 || got.Reason != account.Finished || got.Usage.Output != 7 {
 				t.Errorf("settled %+v, %v", got, err)
 			}
-			if again, err := settled(s); again != got || err != nil {
+			if again, err := settled(s); !reflect.DeepEqual(again, got) || err != nil {
 				t.Errorf("settled again %+v, %v", again, err)
 			}
 			if e, _ := w.store.settlement(c.RequestID); e.Amount != -270 || e.Usage != got.Usage {

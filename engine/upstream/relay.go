@@ -53,6 +53,7 @@ type relay struct {
 	events                     []abi.Event // scratch
 	content                    bool        // this attempt has given some
 	shown                      bool        // content was pushed: no other replica may be tried
+	span                       [8]byte     // of this attempt, in the request's trace
 }
 
 func newRelay(s *Stepper, j *engine.Job, now time.Time, taken func(*abi.Error)) *relay {
@@ -180,6 +181,7 @@ func (r *relay) answer() (*leftover, *abi.Error) {
 // was stopped says nothing of the replica.
 func (r *relay) tryOne(rep *replica, n int) (rest *leftover, o *outcome) {
 	over := false
+	defer r.recorded(rep, time.Now())(&o)
 	defer func() {
 		switch {
 		case !over:
@@ -331,7 +333,7 @@ func (r *relay) header(n int) []field {
 	for _, f := range r.sent.forward {
 		h = append(h, field{f[0], f[1]})
 	}
-	return h
+	return append(h, r.traceHeader()...)
 }
 
 // errorBytesMax bounds what is read of an error's body.

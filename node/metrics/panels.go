@@ -132,6 +132,7 @@ func ledgerPanels() []Panel {
 		{"Faults of the node", "short", false, []Query{sumRate("corenode_panics_total", "", "panics"),
 			sumRate("corenode_actor_failures_total", "actor", "{{actor}}"), sumRate("corenode_dead_letters_total", "", "dead letters"),
 			sumRate("corenode_connections_refused_total", "", "refused connections")}},
+		{"Traces", "short", false, []Query{sumRate("corenode_traces_total", "result", "{{result}}")}},
 	}
 }
 

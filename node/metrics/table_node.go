@@ -22,6 +22,9 @@ var actors = []Metric{
 	{Name: "corenode_dead_letters_total", Type: Counter, Panel: "Faults of the node",
 		Help:  "Messages that no actor took, all answered with a refusal",
 		Watch: "a rate outside of a shutdown"},
+	{Name: "corenode_traces_total", Type: Counter, Labels: []string{"result"}, Panel: "Traces",
+		Help:  "Traces of requests: sent, failed (the collector did not take them) and overflow (too many waited for it)",
+		Watch: "`failed` or `overflow`: traces are missing"},
 }
 
 var (

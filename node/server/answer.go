@@ -103,11 +103,10 @@ func (a *answer) end(withhold bool) (certain bool) {
 
 // settle begins to settle; the channel is closed when the outcome is known.
 func (a *answer) settle() <-chan struct{} {
-	known := a.stream.Settle()
 	if a.x.settleBegan.IsZero() {
 		a.x.settleBegan = time.Now()
 	}
-	return known
+	return a.stream.Settle()
 }
 
 // freed notes for the log that the request costs nothing.

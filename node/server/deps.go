@@ -13,6 +13,7 @@ import (
 	"corenode/engine"
 	"corenode/engine/messages"
 	"corenode/node/operators"
+	"corenode/node/trace"
 	"corenode/wasm/abi"
 )
 
@@ -42,6 +43,8 @@ type Deps struct {
 	Load func(io.Writer)
 	// DebugState is what /debug/state shows as JSON; may be nil.
 	DebugState func() any
+	// Tracer takes the traces of requests; nil makes none.
+	Tracer *trace.Tracer
 	// StartDrain begins the process's shutdown, for POST /drain. It must not block.
 	StartDrain func()
 	// Audit keeps who did what of the listener's own paths, of those that change something; may be nil.

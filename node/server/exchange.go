@@ -12,6 +12,7 @@ import (
 
 	"corenode/actors/account"
 	"corenode/engine"
+	"corenode/node/trace"
 	"corenode/wasm/abi"
 )
 
@@ -70,6 +71,11 @@ type exchange struct {
 	// prepared is when the backend was asked to admit it; settleBegan and settleEnded are when
 	// its answer had ended, and when its charge was durable. Zero where it did not come so far.
 	prepared, settleBegan, settleEnded time.Time
+	finish                             abi.StopReason
+	outputMax                          int
+	method                             string // of a request with a key
+	trace                              trace.Context
+	calls                              []trace.Call // of modules, that took long enough to be in the trace
 
 	ended atomic.Bool
 }
@@ -214,7 +220,7 @@ func (x *exchange) close(now time.Time) {
 	}
 	total := now.Sub(x.begun)
 	x.s.metrics.observe(x, total)
-	x.writeLog(total)
+	x.writeLog(total, x.endTrace(now))
 	x.remember(total)
 	if x.translation != nil {
 		x.translation.Close()

@@ -32,7 +32,8 @@ func (x *exchange) generate() {
 		x.translator = x.translation.Module()
 		call.Translator = x.translator
 	}
-	x.prepared = time.Now()
+	x.prepared, x.outputMax = time.Now(), prepared.MaxTokens
+	prepared.Trace = x.furtherTrace()
 	stream, limits, err := x.s.deps.Backend.Generate(call)
 	x.setLimits(limits)
 	if err != nil {

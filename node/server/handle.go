@@ -92,6 +92,7 @@ func (x *exchange) endpoint() {
 		x.fail(errDraining())
 		return
 	}
+	x.beginTrace()
 	switch x.route {
 	case routeMessages, routeChat, routeResponses:
 		x.generate()

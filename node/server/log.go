@@ -10,9 +10,9 @@ import (
 
 // writeLog writes the request's line. It names nothing that a client chose
 // freely: no header, body, session id or tool name, and of paths only one that
-// does not exist, as loggedPath has it. Probes are not worth a line unless
+// does not exist, as loggedPath has it; trace is the id of a trace that is kept. Probes are not worth a line unless
 // somebody debugs.
-func (x *exchange) writeLog(total time.Duration) {
+func (x *exchange) writeLog(total time.Duration, trace string) {
 	level := slog.LevelInfo
 	if x.route == routeHealth || x.route == routeReady || x.route == routeLoad {
 		level = slog.LevelDebug
@@ -32,6 +32,9 @@ func (x *exchange) writeLog(total time.Duration) {
 		attrs = append(attrs, x.settledAttrs()...)
 	}
 	attrs = append(attrs, milliseconds("total_ms", total))
+	if trace != "" {
+		attrs = append(attrs, slog.String("trace", trace))
+	}
 	if x.ttft > 0 {
 		attrs = append(attrs, milliseconds("ttft_ms", x.ttft))
 	}

@@ -81,6 +81,7 @@ func (x *exchange) remember(total time.Duration) {
 	}
 	past := Past{ID: x.id, AccountID: x.who.Account.ID, KeyID: x.who.KeyID, Route: x.name(), Model: x.modelName, Translator: x.translator,
 		Stream: x.stream, Status: x.status, Began: x.begun, Total: total, TTFT: x.ttft, Settled: x.settled}
+	past.Settled.Attempted = nil
 	if x.failed {
 		past.Error = x.kind.String()
 	}

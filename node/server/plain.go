@@ -80,7 +80,7 @@ func (a *answer) answered() (refused bool) {
 			a.refuse(abi.AsError(err))
 			return true
 		}
-		a.body, a.settling = body, a.settle()
+		a.x.finish, a.body, a.settling = last.Stop, body, a.settle()
 	}
 	return false
 }

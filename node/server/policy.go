@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"strings"
+	"time"
 
 	"corenode/engine/messages"
 	"corenode/extensions/guest"
@@ -40,8 +41,10 @@ func (x *exchange) ruled() bool { return x.s.deps.Policies != nil && x.who.Peer 
 func (x *exchange) rewrite(native []byte) ([]byte, error) {
 	var asked struct{ Model string }
 	_ = json.Unmarshal(native, &asked) // what is no JSON names no model, and is refused later
+	began := time.Now()
 	out, err := x.s.deps.Policies.Rewrite(x.id, abi.RewriteInput{At: x.begun.Unix(), Counting: x.counts(), Account: x.who.Account.ID,
 		Key: x.who.KeyID, Protocol: cmp.Or(x.protocol(), "messages"), Body: native})
+	x.called("rewrite", "", began)
 	if err != nil {
 		return nil, err
 	}

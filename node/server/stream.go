@@ -162,7 +162,7 @@ func (a *answer) group() (done bool, err error) {
 	if end.Kind == abi.EventError {
 		return true, a.breakOff(a.failure(end.Err))
 	}
-	a.settling = a.settle()
+	a.x.finish, a.settling = end.Stop, a.settle()
 	return false, nil
 }
 

@@ -20,7 +20,9 @@ func (x *exchange) facts() abi.Facts {
 // translate reads a body of another protocol. The native body counts against
 // the node's budget like the one it was made from.
 func (x *exchange) translate(body []byte) (*messages.Request, error) {
+	began := time.Now()
 	native, err := x.translation.Request(body)
+	x.called("translate", x.translation.Module(), began)
 	if err != nil {
 		return nil, err
 	}

@@ -1,0 +1,52 @@
+package upstream
+
+import (
+	"encoding/binary"
+	"encoding/hex"
+	"math/rand/v2"
+	"time"
+
+	"corenode/engine"
+)
+
+// traceHeader tells the server where the request stands in its trace.
+func (r *relay) traceHeader() []field {
+	t := &r.job.Request.Trace
+	if t.ID == [16]byte{} {
+		return nil
+	}
+	span, flags := t.Span, "-00"
+	if t.Record {
+		span = r.span
+	}
+	if t.Sampled {
+		flags = "-01"
+	}
+	h := []field{{"Traceparent", "00-" + hex.EncodeToString(t.ID[:]) + "-" + hex.EncodeToString(span[:]) + flags}}
+	if t.State != "" {
+		h = append(h, field{"Tracestate", t.State})
+	}
+	return h
+}
+
+// recorded begins the span of an attempt, if the request's trace wants it. What it returns ends it.
+func (r *relay) recorded(rep *replica, began time.Time) func(**outcome) {
+	if !r.job.Request.Trace.Record {
+		return func(**outcome) {}
+	}
+	binary.LittleEndian.PutUint64(r.span[:], rand.Uint64()|1) // an id of zeros is none
+	return func(o **outcome) {
+		a := engine.Attempt{Replica: rep.base, RequestID: r.source.RequestID, Span: r.span, Began: began, Ended: time.Now()}
+		switch {
+		case r.ctx.Err() != nil:
+			a.Failure = "stopped"
+		case *o != nil && (*o).full:
+			a.Failure = "full"
+		case *o != nil && (*o).final != nil:
+			a.Failure = (*o).final.Kind.String()
+		case *o != nil:
+			a.Failure = (*o).reason.String()
+		}
+		r.result.Attempts = append(r.result.Attempts, a)
+	}
+}

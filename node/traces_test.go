@@ -1,0 +1,142 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+
+	"corenode/node/trace"
+	"corenode/node/trace/tracetest"
+)
+
+// traced sends one request with headers of a trace and returns its status.
+func traced(t *testing.T, base, key, path, body string) int {
+	t.Helper()
+	q, err := http.NewRequestWithContext(t.Context(), http.MethodPost, base+path, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, value := range map[string]string{"Authorization": "Bearer " + key, "Content-Type": "application/json", "Tracestate": "vendor=1",
+		"Traceparent": "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-00", "X-Session-Id": "a-session"} {
+		q.Header.Set(name, value)
+	}
+	r, err := http.DefaultClient.Do(q)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Body.Close()
+	if _, err := io.Copy(io.Discard, r.Body); err != nil {
+		t.Fatal(err)
+	}
+	return r.StatusCode
+}
+
+// spanNamed waits for the span of a name that a node at an address made.
+func spanNamed(t *testing.T, c *tracetest.Collector, name, address string) (found tracetest.Span) {
+	t.Helper()
+	waitFor(t, "the span "+name+" of "+address, func() bool {
+		i := slices.IndexFunc(c.Spans(), func(s tracetest.Span) bool {
+			return s.Name == name && s.Resource["service.instance.id"] == address
+		})
+		if i >= 0 {
+			found = c.Spans()[i]
+		}
+		return i >= 0
+	})
+	return found
+}
+
+// TestTraceThroughNodes reads back the trace of a request that a client began, through a node, the
+// node that computes for it, and modules: who is whose child, when, and nothing of what was said.
+func TestTraceThroughNodes(t *testing.T) {
+	c := tracetest.Start(t)
+	for name, value := range map[string]string{"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": c.URL, "OTEL_BSP_SCHEDULE_DELAY": "20",
+		"OTEL_TRACES_SAMPLER": "always_on", "OTEL_SERVICE_NAME": "trial"} {
+		t.Setenv(name, value)
+	}
+	back, backBase, secret := startPeer(t)
+	front, base, key := startNode(t, withUpstream(t, "corenode", secret, backBase))
+	awaitReplicas(t, front)
+	<-front.modules.Ready()
+	prompt := strings.Repeat("nobody may read this. ", 30_000) // a module takes over a millisecond for it
+	body := fmt.Sprintf(`{"model":%q,"stream":true,"max_tokens":8,"messages":[{"role":"user","content":%q}]}`, fastModel, prompt)
+	if status := traced(t, base, key, "/v1/chat/completions", body); status != http.StatusOK {
+		t.Fatalf("status %d", status)
+	}
+	here, there := front.public.Addr().String(), back.public.Addr().String()
+	root := spanNamed(t, c, "POST /v1/chat/completions", here)
+	far := spanNamed(t, c, "POST /v1/messages", there)
+	attempt := spanNamed(t, c, "upstream attempt 1", here)
+	if root.Parent != "00f067aa0ba902b7" || root.State != "vendor=1" || root.Kind != 2 || root.Flags != 0x301 || root.Failed {
+		t.Errorf("the request's span is %+v", root)
+	}
+	if attempt.Parent != root.ID || attempt.Kind != 3 || far.Parent != attempt.ID || far.Kind != 2 || far.State != "vendor=1" {
+		t.Errorf("request %s, attempt %s of %s, request there of %s", root.ID, attempt.ID, attempt.Parent, far.Parent)
+	}
+	for key, want := range map[string]any{"gen_ai.operation.name": "chat", "gen_ai.request.model": fastModel, "gen_ai.response.model": fastModel,
+		"http.response.status_code": int64(200), "gen_ai.usage.output_tokens": int64(8), "corenode.trace.kept": "ratio"} {
+		if root.Attributes[key] != want {
+			t.Errorf("%s is %v, want %v", key, root.Attributes[key], want)
+		}
+	}
+	if reasons, _ := root.Attributes["gen_ai.response.finish_reasons"].([]any); !slices.Equal(reasons, []any{"max_tokens"}) {
+		t.Errorf("finish reasons %v", reasons)
+	}
+	if id, _ := root.Attributes["gen_ai.conversation.id"].(string); len(id) != 32 || strings.Contains(id, "session") {
+		t.Errorf("conversation %q", id)
+	}
+	if root.Resource["service.name"] != "trial" || root.SchemaURL != trace.SchemaURL || far.Attributes["corenode.trace.kept"] != "peer" {
+		t.Errorf("resource %v, schema %s, there kept for %v", root.Resource, root.SchemaURL, far.Attributes["corenode.trace.kept"])
+	}
+	for _, name := range []string{"prepare", "admission", "hold", "queue", "prefill", "settle"} {
+		if one := spanNamed(t, c, name, here); one.Parent != root.ID || one.Began.Before(root.Began) || one.Ended.After(root.Ended) {
+			t.Errorf("%s: %+v, of %+v", name, one, root)
+		}
+	}
+	decode := spanNamed(t, c, "decode", here)
+	if len(decode.Events) != 1 || decode.Events[0].Name != "first token" || decode.Events[0].At.Before(root.Began) {
+		t.Errorf("decode has the events %+v", decode.Events)
+	}
+	module := spanNamed(t, c, "module translate", here)
+	if digest, _ := module.Attributes["corenode.module.digest"].(string); module.Parent != spanNamed(t, c, "prepare", here).ID || digest == "" {
+		t.Errorf("the module's span is %+v", module)
+	}
+	for _, s := range c.Spans() {
+		text, err := json.Marshal(s)
+		asked := s.Trace != "4bf92f3577b34da6a3ce929d0e0e4736" // the front node asks for counts on its own
+		if err != nil || asked && s.Resource["service.instance.id"] != there || strings.Contains(string(text), "nobody may read this") ||
+			strings.Contains(string(text), key) || strings.Contains(string(text), "a-session") {
+			t.Errorf("of another trace, or it says too much: %s", text)
+		}
+	}
+}
+
+// TestErrorsAreTraced: with a share of nothing, a failure of the node is kept, and what a client did wrong or
+// what went well is not.
+func TestErrorsAreTraced(t *testing.T) {
+	c := tracetest.Start(t)
+	t.Setenv("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", c.URL)
+	t.Setenv("OTEL_BSP_SCHEDULE_DELAY", "20")
+	t.Setenv("OTEL_TRACES_SAMPLER", "always_off")
+	n, base, key := startNode(t, withElsewhere)
+	for body, want := range map[string]int{`{"model":"core-1.1-mini","max_tokens":8,"messages":[{"role":"user","content":"hi"}]}`: 200, `{`: 400} {
+		if status := traced(t, base, key, "/v1/messages", body); status != want {
+			t.Errorf("%s: status %d", body, status)
+		}
+	}
+	down := `{"model":"elsewhere","max_tokens":8,"messages":[{"role":"user","content":"hi"}]}`
+	if status := traced(t, base, key, "/v1/messages", down); status != http.StatusServiceUnavailable {
+		t.Errorf("of a model that nobody answers: status %d", status)
+	}
+	root := spanNamed(t, c, "POST /v1/messages", n.public.Addr().String())
+	if !root.Failed || root.Attributes["error.type"] != "overloaded" || root.Attributes["corenode.trace.kept"] != "error" {
+		t.Errorf("%+v", root)
+	}
+	if text := scraped(t, n); !strings.Contains(text, `corenode_traces_total{result="sent"} 1`+"\n") {
+		t.Error("another count than one trace")
+	}
+}
