@@ -90,6 +90,7 @@ func (t *tensors) apart(c Config, name string) (keys, values kernel.Weight) {
 	if x == nil {
 		return nil, nil
 	}
+	t.f.Ready(x)
 	all, err := x.Floats()
 	if err != nil {
 		t.errs = append(t.errs, err)

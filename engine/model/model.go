@@ -91,6 +91,9 @@ type moe struct {
 // sealer is a backend that wants to know when the last weight is loaded.
 type sealer interface{ Seal() error }
 
+// keeper is a backend that may have the weights of an earlier start.
+type keeper interface{ Kept() bool }
+
 // Load brings the model to b, which then belongs to the model: Close closes
 // it. After an error b is still the caller's. The file must stay open until Close.
 // A prediction layer that the file may have is left out.
@@ -107,6 +110,9 @@ func load(f *modelfile.File, b kernel.Backend, predicting bool) (*Model, error) 
 	}
 	m := &Model{cfg: cfg, b: b}
 	t := &tensors{f: f, b: b, used: map[string]bool{}}
+	if k, ok := b.(keeper); !ok || !k.Kept() {
+		defer f.Prefetch(t.tables()...)()
+	}
 	m.loadEnds(t)
 	full, linear := 0, 0
 	for i := 0; i < cfg.Layers && len(t.errs) == 0; i++ {
@@ -129,6 +135,14 @@ func load(f *modelfile.File, b kernel.Backend, predicting bool) (*Model, error) 
 	}
 	m.grow(rowsAtStart)
 	return m, nil
+}
+
+// tables are tensors of which single rows are read, when they are wanted.
+func (t *tensors) tables() []string {
+	if t.has("output.weight") {
+		return []string{"token_embd.weight"}
+	}
+	return nil
 }
 
 // loadEnds loads what stands before the first and after the last layer.

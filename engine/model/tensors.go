@@ -96,6 +96,7 @@ func (t *tensors) load(x *modelfile.Tensor, experts, rows, cols int) kernel.Weig
 		return nil
 	}
 	src := kernel.Source{Name: x.Name, Type: x.Type, Experts: experts, Rows: rows, Cols: cols}
+	t.f.Ready(x)
 	if src.Pieces = x.Pieces(); src.Pieces == nil {
 		src.Data, src.Copied = x.Bytes(), x.Copied()
 	}
@@ -108,6 +109,7 @@ func (t *tensors) tied(name string, rows, cols int) kernel.Weight {
 	if x == nil {
 		return nil
 	}
+	t.f.Ready(x)
 	return t.bring(kernel.Source{Name: x.Name, Type: x.Type, Experts: 1, Rows: rows, Cols: cols, Data: x.Bytes()})
 }
 
@@ -141,6 +143,7 @@ func (t *tensors) split(name string, cols int, rows ...int) []kernel.Weight {
 	if x == nil {
 		return out
 	}
+	t.f.Ready(x)
 	data, at := x.Bytes(), 0
 	rowBytes := len(data) / total
 	for i, n := range rows {
@@ -161,6 +164,7 @@ func (t *tensors) columns(name string, rows, cols int) (left, right kernel.Weigh
 	if x == nil {
 		return nil, nil
 	}
+	t.f.Ready(x)
 	data, typ := x.Bytes(), x.Type
 	if _, block, _, _ := modelfile.TypeInfo(typ); cols%block != 0 {
 		values, err := x.Floats()
@@ -193,6 +197,7 @@ func (t *tensors) halves(name string, experts, rows, cols int) (upper, lower ker
 	if x == nil {
 		return nil, nil
 	}
+	t.f.Ready(x)
 	var out [2]kernel.Weight
 	data := x.Bytes()
 	size := len(data) / (2 * experts)
@@ -216,6 +221,7 @@ func (t *tensors) scaled(name string, factor float32, shape ...int) kernel.Buffe
 	if x == nil {
 		return nil
 	}
+	t.f.Ready(x)
 	values, err := x.Floats()
 	if err != nil {
 		t.errs = append(t.errs, err)

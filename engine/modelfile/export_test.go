@@ -21,3 +21,22 @@ func SafetensorsSizes(data []byte) (sizes []int, err error) {
 
 // E4M3 are the values of the bytes of that type.
 func E4M3() [256]float32 { return e4m3 }
+
+// AskedFor says how much of a tensor was read and asked for, in pieces, and how many pieces of the
+// files were read and not asked for.
+func (f *File) AskedFor(t *Tensor) (asked, pieces, unasked int) {
+	f.prefetcher.mu.Lock()
+	defer f.prefetcher.mu.Unlock()
+	for _, data := range t.stored() {
+		of, from, to := f.prefetcher.find(data)
+		for _, state := range of.pieces[from:to] {
+			if pieces++; state == pieceAsked {
+				asked++
+			}
+		}
+	}
+	return asked, pieces, f.prefetcher.unasked
+}
+
+// PrefetchPieces is the most pieces that are read ahead.
+const PrefetchPieces = prefetchMax / prefetchPiece

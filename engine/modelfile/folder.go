@@ -187,7 +187,7 @@ func (f *File) readShard(path string) ([]*rawTensor, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &part{data: data, release: release}
+	p := &part{path: path, data: data, release: release}
 	f.parts = append(f.parts, p)
 	list, body, err := parseSafetensors(data)
 	if err != nil {

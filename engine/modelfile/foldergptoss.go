@@ -51,7 +51,7 @@ func (b *builder) fourBit(r *rawTensor) (*Tensor, error) {
 		return nil, fmt.Errorf("it has the shape %v of %s, want 16 bytes for each of its %s", r.shape, r.dtype, fourBitScales)
 	}
 	shape := []int{32 * r.shape[2], r.shape[1], r.shape[0]}
-	return &Tensor{Type: kernel.MXFP4, Shape: shape, Offset: -1, fill: func(dst []byte) {
+	return &Tensor{Type: kernel.MXFP4, Shape: shape, Offset: -1, from: [][]byte{r.data, scales.data}, fill: func(dst []byte) {
 		for i, scale := range scales.data {
 			block, codes := dst[17*i:17*i+17], r.data[16*i:16*i+16]
 			block[0] = scale
@@ -95,7 +95,7 @@ func (t *Tensor) transposed() (*Tensor, error) {
 		return nil, fmt.Errorf("it has the shape %v, want a stack of matrices", t.Shape)
 	}
 	rows, cols, n := t.Shape[0], t.Shape[1], t.Shape[2]
-	return &Tensor{Type: t.Type, Shape: []int{cols, rows, n}, Offset: -1, fill: func(dst []byte) {
+	return &Tensor{Type: t.Type, Shape: []int{cols, rows, n}, Offset: -1, from: t.stored(), fill: func(dst []byte) {
 		from := t.Bytes()
 		size := len(from) / t.Elements()
 		for i := range t.Elements() {
@@ -113,7 +113,7 @@ func (t *Tensor) everySecond(name string, from int) *Tensor {
 	for _, size := range shape[turns:] {
 		n *= size
 	}
-	return &Tensor{Name: name, Type: t.Type, Shape: shape, Offset: -1, fill: func(dst []byte) {
+	return &Tensor{Name: name, Type: t.Type, Shape: shape, Offset: -1, from: t.stored(), fill: func(dst []byte) {
 		all, size := t.Bytes(), len(dst)/n
 		for i := range n {
 			copy(dst[i*size:(i+1)*size], all[(2*i+from)*size:])

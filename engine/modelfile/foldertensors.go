@@ -277,6 +277,9 @@ func (s *stack) joined(name string, n int) (*Tensor, error) {
 		}
 	}}
 	for i := range n {
+		out.from = append(out.from, s.experts[i].stored()...)
+	}
+	for i := range n {
 		if s.experts[i].Copied() {
 			out.pieces = nil
 			break
@@ -394,7 +397,7 @@ func (t *Tensor) reordered(n int, source func(row int) int) (*Tensor, error) {
 	if len(t.Shape) > 2 || t.rows() != n {
 		return nil, fmt.Errorf("it has the shape %v, want %d rows", t.Shape, n)
 	}
-	return &Tensor{Name: t.Name, Type: t.Type, Shape: t.Shape, Offset: -1, fill: func(dst []byte) {
+	return &Tensor{Name: t.Name, Type: t.Type, Shape: t.Shape, Offset: -1, from: t.stored(), fill: func(dst []byte) {
 		from, size := t.Bytes(), len(dst)/n
 		for i := range n {
 			copy(dst[i*size:(i+1)*size], from[source(i)*size:])
@@ -407,10 +410,17 @@ func (t *Tensor) columns(n int, source func(column int) int) (*Tensor, error) {
 	if len(t.Shape) != 2 || t.Shape[0] != n {
 		return nil, fmt.Errorf("it has the shape %v, want %d columns", t.Shape, n)
 	}
-	return &Tensor{Name: t.Name, Type: t.Type, Shape: t.Shape, Offset: -1, fill: func(dst []byte) {
+	return &Tensor{Name: t.Name, Type: t.Type, Shape: t.Shape, Offset: -1, from: t.stored(), fill: func(dst []byte) {
 		from, size := t.Bytes(), len(dst)/t.Elements()
-		for i := range t.Elements() {
-			copy(dst[i*size:(i+1)*size], from[(i/n*n+source(i%n))*size:])
+		for first := 0; first < n; {
+			run, at := 1, source(first)
+			for first+run < n && source(first+run) == at+run {
+				run++
+			}
+			for row := 0; row < len(dst); row += n * size {
+				copy(dst[row+first*size:][:run*size], from[row+at*size:])
+			}
+			first += run
 		}
 	}}, nil
 }
@@ -418,7 +428,7 @@ func (t *Tensor) columns(n int, source func(column int) int) (*Tensor, error) {
 // middle has n rows of each expert, from a row on.
 func (t *Tensor) middle(name string, row, n int) *Tensor {
 	experts := t.Shape[2]
-	out := &Tensor{Name: name, Type: t.Type, Shape: []int{t.Shape[0], n, experts}, Offset: -1}
+	out := &Tensor{Name: name, Type: t.Type, Shape: []int{t.Shape[0], n, experts}, Offset: -1, from: t.stored()}
 	of := func(all []byte, e int) []byte {
 		each, size := len(all)/experts, out.Size()/experts
 		return all[e*each+row*size/n:][:size]
@@ -476,7 +486,7 @@ func eightBit(data []byte, shape []int, scale *rawTensor, block [2]int) (*Tensor
 	if err != nil {
 		return nil, err
 	}
-	return &Tensor{Type: kernel.F16, Shape: shape, Offset: -1, fill: func(dst []byte) {
+	return &Tensor{Type: kernel.F16, Shape: shape, Offset: -1, from: [][]byte{data, scale.data}, fill: func(dst []byte) {
 		for r := range stacked * rows {
 			of := scales[(r/rows*down+r%rows/block[0])*across:]
 			for c, v := range data[r*cols : (r+1)*cols] {

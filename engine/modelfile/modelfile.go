@@ -32,18 +32,20 @@ import (
 
 // File is one open model: a file, the parts of a split one, or a folder.
 type File struct {
-	name    string
-	parts   []*part
-	keys    []Value // file order
-	keyAt   map[string]int
-	tensors []*Tensor // file order
-	byName  map[string]*Tensor
-	beside  map[string][]byte // texts of a folder by their names
-	digest  func() string
+	name       string
+	parts      []*part
+	keys       []Value // file order
+	keyAt      map[string]int
+	tensors    []*Tensor // file order
+	byName     map[string]*Tensor
+	beside     map[string][]byte // texts of a folder by their names
+	digest     func() string
+	prefetcher *prefetcher // while a model is loaded
 }
 
 // part is one file of a model.
 type part struct {
+	path    string       // of a mapped file
 	data    []byte       // the whole file
 	body    int          // offset of the data section
 	stored  [][]byte     // the data of its tensors
@@ -66,6 +68,7 @@ type Tensor struct {
 
 	fill   func(dst []byte) // makes the bytes of a tensor without Data
 	pieces [][]byte         // one for each of the last dimension, which lie apart in the file
+	from   [][]byte         // what fill reads of the files
 }
 
 // FormatError says what is wrong with a model file and where.
@@ -108,7 +111,7 @@ func openPath(path string) (*File, error) {
 		}
 		return nil, err
 	}
-	f.parts[0].release = release
+	f.parts[0].path, f.parts[0].release = path, release
 	if err := f.join(path); err != nil {
 		_ = f.Close()
 		return nil, err
@@ -206,6 +209,14 @@ func (t *Tensor) Bytes() []byte {
 // Pieces are the parts of a tensor that lie apart in the file, one for each of its last
 // dimension, without a copy; nil where Bytes is what there is.
 func (t *Tensor) Pieces() [][]byte { return t.pieces }
+
+// stored is what the tensor is made from.
+func (t *Tensor) stored() [][]byte {
+	if t.from == nil {
+		return [][]byte{t.Data}
+	}
+	return t.from
+}
 
 // Copied says that Bytes makes a copy.
 func (t *Tensor) Copied() bool { return t.fill != nil }

@@ -51,7 +51,7 @@ func (f *File) joinPart(path string, i, n uint64) error {
 	if err != nil {
 		return err
 	}
-	f.parts = append(f.parts, &part{data: data, release: release}) // Close gives it back, whatever comes
+	f.parts = append(f.parts, &part{path: path, data: data, release: release}) // Close gives it back, whatever comes
 	g, err := parse(path, data)
 	if err != nil {
 		return fmt.Errorf("part %s: %w", path, err)

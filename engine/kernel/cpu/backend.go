@@ -185,6 +185,10 @@ func (b *Backend) packAll(w *weight) {
 	}))
 }
 
+// Kept says that packed weights are those of an earlier start, so that Load reads little of what
+// they are made from.
+func (b *Backend) Kept() bool { return b.disk != nil && b.disk.kept() }
+
 // Seal finishes the cache on disk after the last Load. Without it, or when it
 // fails, the next start packs again; nothing else suffers.
 func (b *Backend) Seal() error {

@@ -10,6 +10,7 @@ func openStore(_, key string) (*store, error) {
 	return &store{}, err
 }
 
+func (*store) kept() bool             { return false }
 func (*store) find(*weight) []byte    { return nil }
 func (*store) reserve(*weight) []byte { return nil }
 func (*store) seal() error            { return nil }

@@ -61,6 +61,9 @@ func openStoreFor(dir, key string, page int) (*store, error) {
 	return s, nil
 }
 
+// kept says whether the finished file was found.
+func (s *store) kept() bool { return s.entries != nil }
+
 const (
 	// leftoverAge is when a temporary file cannot belong to a live process any
 	// more: making one takes minutes at most.

@@ -98,14 +98,42 @@ func (k *packer) pack(w *weight, expert, p int) {
 // stays in the nearest cache until all lanes have written to it.
 func (w *weight) pack16(dst []byte, expert, p int) {
 	const columns = 64
-	for from := 0; from < w.src.Cols; from += columns {
-		n := min(columns, w.src.Cols-from)
-		for lane := range min(panelRows, w.src.Rows-p*panelRows) {
-			row, to := w.sourceRow(expert, p*panelRows+lane)[2*from:2*(from+n)], dst[(from*panelRows+lane)*2:]
+	cols, lanes := w.src.Cols, min(panelRows, w.src.Rows-p*panelRows)
+	var rows [panelRows][]byte
+	for lane := range lanes {
+		rows[lane] = w.sourceRow(expert, p*panelRows+lane)
+	}
+	for from := 0; from < cols; from += columns {
+		n, lane := min(columns, cols-from), 0
+		for ; lane+4 <= lanes && n%4 == 0; lane += 4 {
+			turn16(dst[(from*panelRows+lane)*2:], (*[4][]byte)(rows[lane:]), 2*from, n)
+		}
+		for ; lane < lanes; lane++ {
+			row, to := rows[lane][2*from:2*(from+n)], dst[(from*panelRows+lane)*2:]
 			for i := 0; i < len(row); i += 2 {
 				binary.LittleEndian.PutUint16(to[i*panelRows:], binary.LittleEndian.Uint16(row[i:]))
 			}
 		}
+	}
+}
+
+// turn16 writes n columns of four rows, from byte at on, n a multiple of 4: four numbers beside each
+// other for each column. Four columns at a time are a square of numbers, turned in its halves
+// and then as a whole.
+func turn16(dst []byte, rows *[4][]byte, at, n int) {
+	const even, low = 0x0000ffff0000ffff, 0x00000000ffffffff
+	const next = 2 * panelRows // bytes to the next column
+	r0, r1, r2, r3 := rows[0][at:][:2*n], rows[1][at:][:2*n], rows[2][at:][:2*n], rows[3][at:][:2*n]
+	for i := 0; i+8 <= len(r0); i += 8 {
+		a, b := binary.LittleEndian.Uint64(r0[i:]), binary.LittleEndian.Uint64(r1[i:])
+		c, d := binary.LittleEndian.Uint64(r2[i:]), binary.LittleEndian.Uint64(r3[i:])
+		ab, cd := a&even|b&even<<16, c&even|d&even<<16 // of columns 0 and 2
+		to := dst[i/2*next:][:3*next+8]
+		binary.LittleEndian.PutUint64(to, ab&low|cd<<32)
+		binary.LittleEndian.PutUint64(to[2*next:], ab>>32|cd&^low)
+		ab, cd = a>>16&even|b&^even, c>>16&even|d&^even // of columns 1 and 3
+		binary.LittleEndian.PutUint64(to[next:], ab&low|cd<<32)
+		binary.LittleEndian.PutUint64(to[3*next:], ab>>32|cd&^low)
 	}
 }
 

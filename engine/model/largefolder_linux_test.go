@@ -1,0 +1,272 @@
+package model
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"corenode/engine/kernel/cpu"
+	"corenode/engine/modelfile"
+
+	"golang.org/x/sys/unix"
+)
+
+// largeFolder names a folder that the tests of loading write 2.4 GB to, once.
+const largeFolder = "CORENODE_LOAD_FOLDER"
+
+// TestMemoryOfLoading: a folder of the shapes of 35B-A3B, cut to 4 layers and 64 experts, loads
+// within 1.1 times its size of memory.
+func TestMemoryOfLoading(t *testing.T) {
+	path, size := openLarge(t)
+	f, err := modelfile.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	before := resident(t)
+	var most atomic.Int64
+	stop, ended := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		for {
+			most.Store(max(most.Load(), resident(t)))
+			select {
+			case <-stop:
+				return
+			case <-time.After(5 * time.Millisecond):
+			}
+		}
+	}()
+	m := loadOn(t, f, newCPU(t, cpu.Options{}))
+	close(stop)
+	<-ended
+	m.Close()
+	took := float64(most.Load() - before)
+	t.Logf("%.2f GB took %.2f GB at the most, %.2f times", float64(size)/1e9, took/1e9, took/float64(size))
+	if !(took <= 1.1*float64(size)) {
+		t.Errorf("loading took %.2f times the size", took/float64(size))
+	}
+}
+
+// BenchmarkLoad loads the same folder, in turns with reading its bytes. Before each, the system
+// forgets the files.
+func BenchmarkLoad(b *testing.B) {
+	path, size := openLarge(b)
+	var loading, reading []float64
+	for range b.N {
+		forget(b, path)
+		start := time.Now()
+		readAll(b, path)
+		reading = append(reading, time.Since(start).Seconds())
+		forget(b, path)
+		start = time.Now()
+		f, err := modelfile.Open(path)
+		if err != nil {
+			b.Fatal(err)
+		}
+		m := loadOn(b, f, newCPU(b, cpu.Options{}))
+		loading = append(loading, time.Since(start).Seconds())
+		m.Close()
+		f.Close()
+	}
+	slices.Sort(loading)
+	slices.Sort(reading)
+	l, r := loading[len(loading)/2], reading[len(reading)/2]
+	b.ReportMetric(l/r, "x-reading")
+	b.ReportMetric(float64(size)/r/1e9, "GB/s-reading")
+	b.ReportMetric(float64(size)/l/1e9, "GB/s-loading")
+}
+
+// openLarge is the folder, written when it is not there, and the size of its tensors.
+func openLarge(t testing.TB) (path string, size int64) {
+	t.Helper()
+	path = os.Getenv(largeFolder)
+	if path == "" {
+		t.Skip(largeFolder + " names no folder to write 2.4 GB to; takes half a minute")
+	}
+	if err := os.MkdirAll(path, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for _, shard := range largeShards {
+		name := filepath.Join(path, shard.name)
+		info, err := os.Stat(name)
+		if err != nil {
+			if err := shard.write(name); err != nil {
+				t.Fatal(err)
+			}
+			info, err = os.Stat(name)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		size += info.Size()
+	}
+	where := map[string]string{}
+	for _, shard := range largeShards {
+		for _, x := range shard.tensors {
+			where[x.name] = shard.name
+		}
+	}
+	index, _ := json.Marshal(map[string]any{"weight_map": where})
+	for name, text := range map[string][]byte{"config.json": []byte(largeConfig), "model.safetensors.index.json": index} {
+		if err := os.WriteFile(filepath.Join(path, name), text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return path, size
+}
+
+const largeConfig = `{"model_type": "qwen3_5_moe_text", "hidden_size": 2048, "num_hidden_layers": 4, "num_attention_heads": 16,
+	"num_key_value_heads": 2, "head_dim": 256, "linear_num_key_heads": 16, "linear_num_value_heads": 32, "linear_key_head_dim": 128,
+	"linear_value_head_dim": 128, "linear_conv_kernel_dim": 4, "full_attention_interval": 4, "num_experts": 64, "num_experts_per_tok": 8,
+	"moe_intermediate_size": 512, "shared_expert_intermediate_size": 512, "vocab_size": 65536, "max_position_embeddings": 262144,
+	"rms_norm_eps": 1e-6, "tie_word_embeddings": false,
+	"rope_parameters": {"rope_type": "default", "rope_theta": 1e7, "partial_rotary_factor": 0.25, "mrope_section": [11, 11, 10],
+	"mrope_interleaved": true}}`
+
+type largeTensor struct {
+	name  string
+	shape []int
+}
+
+// largeShard is a file of BF16 tensors.
+type largeShard struct {
+	name    string
+	tensors []largeTensor
+}
+
+// largeShards are the ends, and a file for each layer.
+var largeShards = func() []largeShard {
+	const hidden, vocab, experts, width = 2048, 65536, 64, 512
+	all := []largeShard{{"ends.safetensors", []largeTensor{
+		{"model.embed_tokens.weight", []int{vocab, hidden}}, {"model.norm.weight", []int{hidden}}, {"lm_head.weight", []int{vocab, hidden}}}}}
+	for layer := range 4 {
+		p := fmt.Sprintf("model.layers.%d.", layer)
+		list := []largeTensor{{"input_layernorm.weight", []int{hidden}}, {"post_attention_layernorm.weight", []int{hidden}},
+			{"mlp.gate.weight", []int{experts, hidden}}, {"mlp.shared_expert_gate.weight", []int{1, hidden}},
+			{"mlp.shared_expert.gate_proj.weight", []int{width, hidden}}, {"mlp.shared_expert.up_proj.weight", []int{width, hidden}},
+			{"mlp.shared_expert.down_proj.weight", []int{hidden, width}},
+			{"mlp.experts.gate_up_proj", []int{experts, 2 * width, hidden}}, {"mlp.experts.down_proj", []int{experts, hidden, width}}}
+		if layer == 3 {
+			list = append(list, largeTensor{"self_attn.q_proj.weight", []int{2 * 16 * 256, hidden}},
+				largeTensor{"self_attn.k_proj.weight", []int{512, hidden}}, largeTensor{"self_attn.v_proj.weight", []int{512, hidden}},
+				largeTensor{"self_attn.o_proj.weight", []int{hidden, 16 * 256}},
+				largeTensor{"self_attn.q_norm.weight", []int{256}}, largeTensor{"self_attn.k_norm.weight", []int{256}})
+		} else {
+			list = append(list, largeTensor{"linear_attn.in_proj_qkv.weight", []int{8192, hidden}},
+				largeTensor{"linear_attn.in_proj_z.weight", []int{4096, hidden}}, largeTensor{"linear_attn.out_proj.weight", []int{hidden, 4096}},
+				largeTensor{"linear_attn.in_proj_a.weight", []int{32, hidden}}, largeTensor{"linear_attn.in_proj_b.weight", []int{32, hidden}},
+				largeTensor{"linear_attn.conv1d.weight", []int{8192, 1, 4}}, largeTensor{"linear_attn.A_log", []int{32}},
+				largeTensor{"linear_attn.dt_bias", []int{32}}, largeTensor{"linear_attn.norm.weight", []int{128}})
+		}
+		for i := range list {
+			list[i].name = p + list[i].name
+		}
+		all = append(all, largeShard{fmt.Sprintf("layer%d.safetensors", layer), list})
+	}
+	return all
+}()
+
+// write writes the file, of small numbers that repeat after some pages.
+func (s largeShard) write(path string) error {
+	header, at := map[string]any{}, 0
+	for _, x := range s.tensors {
+		n := 2
+		for _, d := range x.shape {
+			n *= d
+		}
+		header[x.name] = map[string]any{"dtype": "BF16", "shape": x.shape, "data_offsets": []int{at, at + n}}
+		at += n
+	}
+	text, err := json.Marshal(header)
+	if err != nil {
+		return err
+	}
+	part := path + ".part"
+	out, err := os.Create(part)
+	if err != nil {
+		return err
+	}
+	defer out.Close()
+	w := bufio.NewWriterSize(out, 1<<20)
+	w.Write(binary.LittleEndian.AppendUint64(nil, uint64(len(text))))
+	w.Write(text)
+	numbers := make([]byte, 1<<20+2)
+	for i := 0; i < len(numbers); i += 2 {
+		numbers[i], numbers[i+1] = byte(i*7+i>>9), 0x3c|byte(i>>3&1)<<7
+	}
+	for at > 0 {
+		n, err := w.Write(numbers[:min(at, len(numbers))])
+		if at -= n; err != nil {
+			return err
+		}
+	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	return os.Rename(part, path)
+}
+
+// eachFile opens the files of the folder one after the other.
+func eachFile(t testing.TB, path string, do func(f *os.File) error) {
+	t.Helper()
+	for _, shard := range largeShards {
+		f, err := os.Open(filepath.Join(path, shard.name))
+		if err == nil {
+			err = do(f)
+			f.Close()
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// forget asks the system to keep nothing of the files in memory.
+func forget(t testing.TB, path string) {
+	eachFile(t, path, func(f *os.File) error {
+		if err := f.Sync(); err != nil {
+			return err
+		}
+		return unix.Fadvise(int(f.Fd()), 0, 0, unix.FADV_DONTNEED)
+	})
+}
+
+// readAll reads the files in large pieces.
+func readAll(t testing.TB, path string) {
+	buffer := make([]byte, 4<<20)
+	eachFile(t, path, func(f *os.File) error {
+		for {
+			if _, err := f.Read(buffer); err != nil {
+				if err == io.EOF {
+					return nil
+				}
+				return err
+			}
+		}
+	})
+}
+
+// resident is the memory of this process.
+func resident(t testing.TB) int64 {
+	t.Helper()
+	text, err := os.ReadFile("/proc/self/statm")
+	if err != nil {
+		t.Skip("the system does not say how much memory a process has")
+	}
+	pages, err := strconv.ParseInt(string(bytes.Fields(text)[1]), 10, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pages * int64(os.Getpagesize())
+}

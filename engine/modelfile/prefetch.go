@@ -1,0 +1,194 @@
+package modelfile
+
+import (
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"unsafe"
+)
+
+// A mapped file that nobody has read yet comes in small pieces, each when a thread waits for it.
+// So who loads a model has it read ahead, in large pieces and in the order of its layers. What
+// is read is dropped: it is in the system's memory then.
+const (
+	prefetchPiece = 1 << 20
+	// prefetchMax is how much is read that nobody has asked for yet.
+	prefetchMax = 512 << 20
+)
+
+// prefetcher reads the files of a model ahead of those who use them.
+type prefetcher struct {
+	mu      sync.Mutex
+	changed *sync.Cond // a piece was read, or asked for, or the end has come
+	files   []prefetchFile
+	unasked int // pieces that were read and not asked for
+	stopped bool
+	ended   sync.WaitGroup
+}
+
+// prefetchFile is one part.
+type prefetchFile struct {
+	file   *os.File
+	data   []byte // its mapping
+	pieces []pieceState
+}
+
+type pieceState uint8
+
+const (
+	pieceUnread pieceState = iota
+	pieceReading
+	pieceRead  // not asked for
+	pieceAsked // read
+)
+
+// Prefetch reads the tensors of layer after layer in the background, so that Ready finds them
+// read. Between it and stop one goroutine calls Ready. Tensors named in but are left out.
+func (f *File) Prefetch(but ...string) (stop func()) {
+	a := &prefetcher{}
+	a.changed = sync.NewCond(&a.mu)
+	for _, p := range f.parts {
+		if p.release == nil {
+			continue // nothing is mapped
+		}
+		file, err := os.Open(p.path)
+		if err != nil {
+			continue // an aid: without it the mapping is read as it is
+		}
+		a.files = append(a.files, prefetchFile{file, p.data, make([]pieceState, (len(p.data)+prefetchPiece-1)/prefetchPiece)})
+	}
+	var order [][]byte
+	byLayer := func(a, b *Tensor) int { return layerOf(a.Name) - layerOf(b.Name) }
+	for _, t := range slices.SortedStableFunc(slices.Values(f.tensors), byLayer) {
+		if !slices.Contains(but, t.Name) {
+			order = append(order, t.stored()...)
+		}
+	}
+	f.prefetcher = a
+	a.ended.Go(func() { a.run(order) })
+	return func() {
+		a.mu.Lock()
+		a.stopped = true
+		a.changed.Broadcast()
+		a.mu.Unlock()
+		a.ended.Wait()
+		for _, of := range a.files {
+			_ = of.file.Close() // nothing was written
+		}
+		f.prefetcher = nil
+	}
+}
+
+// layerOf is the number of a tensor's layer, from 1, and 0 for what is of none.
+func layerOf(name string) int {
+	rest, _ := strings.CutPrefix(name, "blk.")
+	number, _, _ := strings.Cut(rest, ".")
+	n, err := strconv.Atoi(number)
+	if err != nil {
+		return 0
+	}
+	return n + 1
+}
+
+// Ready returns when what a tensor is made from was read, if it is read ahead.
+func (f *File) Ready(t *Tensor) {
+	a := f.prefetcher
+	if a == nil {
+		return
+	}
+	var scratch []byte
+	for _, data := range t.stored() {
+		of, from, to := a.find(data)
+		for i := from; i < to; i++ {
+			if a.claim(of, i, true) {
+				scratch = a.read(of, i, scratch)
+				a.done(of, i, pieceAsked)
+			}
+		}
+	}
+}
+
+// run reads in order.
+func (a *prefetcher) run(order [][]byte) {
+	var scratch []byte
+	for _, data := range order {
+		of, from, to := a.find(data)
+		for i := from; i < to; i++ {
+			if !a.claim(of, i, false) {
+				if a.isStopped() {
+					return
+				}
+				continue
+			}
+			scratch = a.read(of, i, scratch)
+			a.done(of, i, pieceRead)
+		}
+	}
+}
+
+func (a *prefetcher) isStopped() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.stopped
+}
+
+// find is the file that data is mapped from, and its pieces there; none for what is not mapped.
+func (a *prefetcher) find(data []byte) (of *prefetchFile, from, to int) {
+	if len(data) == 0 {
+		return nil, 0, 0
+	}
+	at := uintptr(unsafe.Pointer(&data[0]))
+	for i := range a.files {
+		of := &a.files[i]
+		if offset := at - uintptr(unsafe.Pointer(&of.data[0])); offset < uintptr(len(of.data)) {
+			return of, int(offset) / prefetchPiece, (int(offset)+len(data)-1)/prefetchPiece + 1
+		}
+	}
+	return nil, 0, 0
+}
+
+// claim says whether the caller has to read a piece. Who asks for it waits while it is read; who
+// does not ask waits until enough of the rest is asked for.
+func (a *prefetcher) claim(of *prefetchFile, i int, asked bool) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	waits := func() bool {
+		if asked {
+			return of.pieces[i] == pieceReading
+		}
+		return of.pieces[i] == pieceUnread && a.unasked*prefetchPiece >= prefetchMax
+	}
+	for !a.stopped && waits() {
+		a.changed.Wait()
+	}
+	switch {
+	case of.pieces[i] == pieceUnread && !a.stopped:
+		of.pieces[i] = pieceReading
+		return true
+	case of.pieces[i] == pieceRead && asked:
+		of.pieces[i] = pieceAsked
+		a.unasked--
+		a.changed.Broadcast()
+	}
+	return false
+}
+
+// read reads a piece; scratch is used again.
+func (a *prefetcher) read(of *prefetchFile, i int, scratch []byte) []byte {
+	if scratch == nil {
+		scratch = make([]byte, prefetchPiece)
+	}
+	_, _ = of.file.ReadAt(scratch, int64(i)*prefetchPiece) // an aid: who touches the mapping sees what is wrong
+	return scratch
+}
+
+func (a *prefetcher) done(of *prefetchFile, i int, state pieceState) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if of.pieces[i] = state; state == pieceRead {
+		a.unasked++
+	}
+	a.changed.Broadcast()
+}

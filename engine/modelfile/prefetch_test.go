@@ -1,0 +1,72 @@
+package modelfile_test
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"corenode/engine/kernel"
+	"corenode/engine/modelfile"
+	"corenode/engine/modelfile/gguftest"
+)
+
+// TestPrefetch: whatever is asked for, in any order and twice, is read when Ready returns; stop ends
+// the rest, and a file can be read ahead again.
+func TestPrefetch(t *testing.T) {
+	const rows, cols = 512, 1024 // two pieces of a mebibyte
+	var tensors []*modelfile.Tensor
+	for _, name := range []string{"output.weight", "blk.1.a.weight", "blk.0.a.weight", "blk.0.b.weight", "token_embd.weight"} {
+		data := bytes.Repeat([]byte(name), 4*rows*cols/len(name)+1)[:4*rows*cols]
+		tensors = append(tensors, &modelfile.Tensor{Name: name, Type: kernel.F32, Shape: []int{cols, rows}, Data: data})
+	}
+	path := filepath.Join(t.TempDir(), "m.gguf")
+	meta := []modelfile.KV{{Key: "general.architecture", Value: "llama"}}
+	if err := os.WriteFile(path, gguftest.Bytes(meta, tensors), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	f, err := modelfile.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	for _, order := range [][]int{{3, 3, 0, 4, 2, 1}, {1}, {}} {
+		stop := f.Prefetch("token_embd.weight")
+		for _, i := range order {
+			x, _ := f.Tensor(tensors[i].Name)
+			f.Ready(x)
+			asked, pieces, unasked := f.AskedFor(x)
+			if asked != pieces || pieces < 2 || unasked < 0 || unasked > modelfile.PrefetchPieces {
+				t.Errorf("%s: %d of %d pieces, %d not asked for", x.Name, asked, pieces, unasked)
+			}
+			if !bytes.Equal(x.Bytes(), tensors[i].Data) {
+				t.Errorf("%s has other bytes", x.Name)
+			}
+		}
+		stop()
+	}
+	x, _ := f.Tensor(tensors[0].Name)
+	f.Ready(x) // of a file that nobody reads ahead
+}
+
+// TestPrefetchOfLostFiles: a file that is gone from its folder loads from its mapping.
+func TestPrefetchOfLostFiles(t *testing.T) {
+	x := &modelfile.Tensor{Name: "a.weight", Type: kernel.F32, Shape: []int{4, 1}, Data: bytes.Repeat([]byte{1, 2, 3, 4}, 4)}
+	path := filepath.Join(t.TempDir(), "m.gguf")
+	if err := os.WriteFile(path, gguftest.Bytes([]modelfile.KV{{Key: "general.architecture", Value: "llama"}}, []*modelfile.Tensor{x}), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	f, err := modelfile.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if err := os.Remove(path); err != nil {
+		t.Skip("the system keeps files that are open")
+	}
+	defer f.Prefetch()()
+	got, _ := f.Tensor("a.weight")
+	if f.Ready(got); !bytes.Equal(got.Bytes(), x.Data) {
+		t.Errorf("it has the bytes %v", got.Bytes())
+	}
+}
