@@ -2,6 +2,7 @@ package extensions
 
 import (
 	"corenode/extensions/guest"
+	"corenode/extensions/probe"
 	"corenode/wasm/abi"
 	"time"
 )
@@ -34,31 +35,52 @@ func (h *Host) AdmissionClosed() bool {
 	return false
 }
 
+// Decision is what the admission policies say together.
+type Decision struct {
+	abi.Decision
+	// Needs are what the request takes of the policies' counters: all of it, or it is refused.
+	Needs []Need
+}
+
+// Need is an amount of one counter, and how its policy refuses a request that does not get it.
+type Need struct {
+	Counter abi.Counter
+	Denial  abi.Decision
+}
+
 // Decide asks the admission policies in their order; without one everything is allowed, and
 // so is what one declines that is over its share of the processors. The first that denies
-// decides, and of those that queue the last. The error is Overloaded: a policy failed, and
-// Options.AdmissionFailOpen is false.
-func (h *Host) Decide(request string, in abi.AdmissionInput) (d abi.Decision, err error) {
+// decides, and of those that queue the last; what they reserve they reserve together. The
+// error is Overloaded: a policy failed, and Options.AdmissionFailOpen is false.
+func (h *Host) Decide(request string, in abi.AdmissionInput) (d Decision, err error) {
 	for _, sl := range h.members(SlotAdmission) {
-		next, err := h.decide(sl, request, in)
+		next, takes, err := h.decide(sl, request, in)
 		if err != nil || next.Verdict == abi.Deny {
-			return next, err
+			return Decision{Decision: next}, err
 		}
-		if next.Verdict == abi.Queue {
-			d = next
+		if next.Verdict == abi.Queue || next.Priority != 0 {
+			d.Decision = abi.Decision{Verdict: abi.Queue, Priority: next.Priority}
+		}
+		if len(takes) > 0 {
+			denial := next
+			denial.Verdict = abi.Deny
+			denial = cleanDecision(denial)
+			for _, c := range takes {
+				d.Needs = append(d.Needs, Need{c, denial})
+			}
 		}
 	}
 	return d, nil
 }
 
-// decide asks the policy of one place.
-func (h *Host) decide(sl *slot, request string, in abi.AdmissionInput) (abi.Decision, error) {
+// decide asks the policy of one place, and gives what it takes of its counters.
+func (h *Host) decide(sl *slot, request string, in abi.AdmissionInput) (d abi.Decision, takes []abi.Counter, err error) {
 	g, standsIn := sl.acquire(in.Account)
 	if g == nil {
 		if standsIn && !h.options.AdmissionFailOpen {
-			return abi.Decision{}, overloaded("extensions.Decide", policyMissing)
+			return d, nil, overloaded("extensions.Decide", policyMissing)
 		}
-		return abi.Decision{}, nil
+		return d, nil, nil
 	}
 	defer g.release()
 	captured := h.capture(sl, in.Account, request)
@@ -66,7 +88,7 @@ func (h *Host) decide(sl *slot, request string, in abi.AdmissionInput) (abi.Deci
 	captured.End()
 	advance, _, ok := g.admit(abi.OpDecide, shareWaitMax)
 	if !ok {
-		return abi.Decision{}, nil // as if it had no opinion: the account's own limits decide
+		return d, nil, nil // as if it had no opinion: the account's own limits decide
 	}
 	s := takeScratch()
 	defer putScratch(s)
@@ -77,21 +99,33 @@ func (h *Host) decide(sl *slot, request string, in abi.AdmissionInput) (abi.Deci
 	}
 	o, f := h.call(sl, g, abi.OpDecide, caller{in.Account, request}, advance, s)
 	if f == nil && o.Status == abi.StatusDecline {
-		return abi.Decision{}, nil // it has no opinion
+		return d, nil, nil // it has no opinion
+	}
+	if f == nil {
+		d, _ = abi.ParseDecision(o.Payload) // checkOutput decoded it before
+		if p := probe.CheckDecision(d, len(g.manifest.Counters)); p != nil {
+			f = guest.Faultf(guest.CauseRule, "%s", p.What)
+			h.failed(g, abi.OpDecide, caller{in.Account, request}, f)
+			d = abi.Decision{}
+		}
 	}
 	if f != nil {
 		if h.options.AdmissionFailOpen {
 			g.tally.fallbacks.Add(1)
-			return abi.Decision{}, nil
+			return d, nil, nil
 		}
-		return abi.Decision{}, overloaded("extensions.Decide", f)
+		return d, nil, overloaded("extensions.Decide", f)
 	}
-	d, _ := abi.ParseDecision(o.Payload) // checkOutput decoded it before
-	return cleanDecision(d), nil
+	takes = g.manifest.Takes(d.Takes, in.At)
+	return cleanDecision(d), takes, nil
 }
 
 // cleanDecision is a decision that callers may act on as it is.
 func cleanDecision(d abi.Decision) abi.Decision {
+	d.Takes = nil
+	if d.Verdict == abi.Reserve {
+		return d // its denial is cleaned where it is one
+	}
 	if d.Verdict != abi.Deny {
 		d.Kind, d.RetryAfterMS, d.Msg = 0, 0, ""
 		if d.Verdict != abi.Queue {

@@ -2,10 +2,12 @@ package extensions
 
 import (
 	"errors"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
 
+	"corenode/extensions/guest"
 	"corenode/extensions/meter/wasmtest"
 	"corenode/wasm/abi"
 )
@@ -29,11 +31,12 @@ func TestDecide(t *testing.T) {
 	}
 	for _, c := range cases {
 		h, _ := openTest(t, Options{})
-		if d, err := h.Decide("", abi.AdmissionInput{}); err != nil || d != (abi.Decision{}) || h.Deciding() {
+		if d, err := h.Decide("", abi.AdmissionInput{}); err != nil || d.Verdict != abi.Allow || h.Deciding() {
 			t.Errorf("without a policy: %+v, %v", d, err)
 		}
 		activate(t, h, admissionGuest(t, c.said))
-		if d, err := h.Decide("", abi.AdmissionInput{Account: "a"}); err != nil || d != c.want || !h.Deciding() {
+		d, err := h.Decide("", abi.AdmissionInput{Account: "a"})
+		if err != nil || !reflect.DeepEqual(d.Decision, c.want) || d.Needs != nil || !h.Deciding() {
 			t.Errorf("%+v became %+v, %v; want %+v", c.said, d, err, c.want)
 		}
 		if _, err := h.Rollback(SlotAdmission); err != nil || h.Deciding() {
@@ -124,5 +127,76 @@ func TestRecordsOfItsVersion(t *testing.T) {
 	if _, err := h.Load(t.Context(), module("1.2", "2"), nil, nil); err == nil || !strings.Contains(err.Error(),
 		"this node speaks 1.0 and 1.1") {
 		t.Errorf("a version to come: %v", err)
+	}
+}
+
+// reserving is a policy of a name whose decision takes of its counters.
+func reserving(t testing.TB, name string, place int, counters []guest.Counter, d abi.Decision) []byte {
+	g := newGuest(SlotAdmission, "1")
+	g.manifest.Name, g.manifest.Place, g.manifest.ABI, g.manifest.Counters = name, place, guest.ABI11, counters
+	g.answers[abi.OpDecide] = d.Append(nil)
+	return g.bytes(t)
+}
+
+// TestDecideReserves: what the policies of a chain take of their counters is named after them
+// and their period, with the refusal of each; one that denies later takes nothing.
+func TestDecideReserves(t *testing.T) {
+	h, _ := openTest(t, Options{})
+	day, month := []guest.Counter{{Name: "requests", Period: "day"}}, []guest.Counter{{Name: "tokens", Period: "month"}}
+	first := abi.Decision{Verdict: abi.Reserve, Priority: 4, Kind: abi.InsufficientBalance, Msg: "no more today\n", RetryAfterMS: 7,
+		Takes: []abi.Take{{Limit: 5, Max: 1}}}
+	activate(t, h, reserving(t, "daily", 0, day, first))
+	activate(t, h, reserving(t, "monthly", 2, month, abi.Decision{Verdict: abi.Reserve, Takes: []abi.Take{{Limit: 100, Max: 30}}}))
+	d, err := h.Decide("r", abi.AdmissionInput{Account: "a", At: 1_700_000_000})
+	want := []Need{
+		{abi.Counter{Name: "admission/daily/requests", Period: "2023-11-14", Limit: 5, Amount: 1},
+			abi.Decision{Verdict: abi.Deny, Kind: abi.InsufficientBalance, RetryAfterMS: 7, Msg: "no more today "}},
+		{abi.Counter{Name: "admission/monthly/tokens", Period: "2023-11", Limit: 100, Amount: 30},
+			abi.Decision{Verdict: abi.Deny, Kind: abi.RateLimited, Msg: "the request was refused by the admission policy"}},
+	}
+	if err != nil || d.Verdict != abi.Queue || d.Priority != 4 || !reflect.DeepEqual(d.Needs, want) {
+		t.Errorf("%+v, %v; want %+v", d, err, want)
+	}
+	activate(t, h, reserving(t, "closed", 3, nil, abi.Decision{Verdict: abi.Deny, Kind: abi.Overloaded, Msg: "no"}))
+	if d, err := h.Decide("r", abi.AdmissionInput{Account: "a"}); err != nil || d.Verdict != abi.Deny || d.Needs != nil {
+		t.Errorf("%+v, %v", d, err)
+	}
+}
+
+// TestAttackReserve: a decision that takes what its manifest does not name, or numbers that
+// nobody can hold, is a fault and refuses; none of it reaches the counters.
+func TestAttackReserve(t *testing.T) {
+	one := []guest.Counter{{Name: "n", Period: "day"}}
+	for name, c := range map[string]struct {
+		counters []guest.Counter
+		takes    []abi.Take
+	}{
+		"without counters": {nil, nil}, "of one that is not there": {nil, []abi.Take{{Limit: 1, Max: 1}}},
+		"of too few": {one, nil}, "of too many": {one, []abi.Take{{Limit: 1, Max: 1}, {Limit: 1, Max: 1}}},
+		"below zero": {one, []abi.Take{{Limit: 1, Max: -1}}}, "a limit below zero": {one, []abi.Take{{Limit: -1, Max: 0}}},
+		"beyond what counts": {one, []abi.Take{{Limit: abi.CounterMax + 1, Max: 1}}},
+	} {
+		h, _ := openTest(t, Options{})
+		activate(t, h, reserving(t, "quota", 0, c.counters, abi.Decision{Verdict: abi.Reserve, Takes: c.takes}))
+		if d, err := h.Decide("r", abi.AdmissionInput{Account: "a"}); abi.KindOf(err) != abi.Overloaded || d.Needs != nil {
+			t.Errorf("%s: %+v, %v", name, d, err)
+		}
+	}
+}
+
+// TestSettledCounters: a charge settles what its request holds of admission policies' counters
+// by its usage, whoever charges, and leaves those of another billing module.
+func TestSettledCounters(t *testing.T) {
+	h, _ := openTest(t, Options{})
+	held := []abi.Counter{{Name: "admission/quota/tokens", Amount: 500}, {Name: "admission/quota/requests", Amount: 1},
+		{Name: "free-tier/tokens", Amount: 9}, {Name: "admission/tokens", Amount: 8}}
+	used := abi.Usage{InputUncached: 40, CacheRead: 1, Output: 3}
+	c, err := h.Rate("r", abi.ChargeInput{Prices: abi.Prices{Input: 1, Output: 1}, Usage: used}, held)
+	var got []int64
+	for _, n := range c.Counters {
+		got = append(got, n.Amount)
+	}
+	if err != nil || !reflect.DeepEqual(got, []int64{44, 1, 0, 0}) {
+		t.Errorf("%v of %+v, %v", got, held, err)
 	}
 }

@@ -144,13 +144,16 @@ func (h *Host) rate(g *generation, request string, in abi.ChargeInput, held []ab
 	s.in = in.Append(s.in[:0])
 	sl := h.slot(SlotBilling)
 	c, f := h.charge(g, request, in, upper, patience, s)
-	c.Counters = g.manifest.Taken(held, c.taken)
+	c.Counters = g.manifest.Taken(held, c.taken, in.Usage)
 	if f != nil && g != sl.builtin {
 		g.tally.fallbacks.Add(1)
 		in.Held = nil
 		s.in = in.Append(s.in[:0])
 		c, f = h.charge(sl.builtin, request, in, -1, 0, s)
-		c.Provisional, c.Counters = true, held
+		c.Provisional, c.Counters = true, make([]abi.Counter, len(held))
+		for i := range held {
+			c.Counters[i], _ = held[i].Settled(in.Usage)
+		}
 	}
 	if f != nil {
 		return Charge{}, fmt.Errorf("charge for %q: %w", in.Model, f)
@@ -231,6 +234,6 @@ func (h *Host) replay(digest string, asked func(*guest.Manifest) abi.ChargeInput
 	}
 	hash := sha256.Sum256(input)
 	charge := newCharge(c, g.digest)
-	charge.Input, charge.InputHash, charge.Counters = input, hex.EncodeToString(hash[:]), g.manifest.Taken(held, c.Taken)
+	charge.Input, charge.InputHash, charge.Counters = input, hex.EncodeToString(hash[:]), g.manifest.Taken(held, c.Taken, in.Usage)
 	return charge, nil
 }

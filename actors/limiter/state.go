@@ -33,8 +33,16 @@ type Ask struct {
 	// CoveredUpper and CoveredMinimum stand in the place of the others.
 	Takes                        []abi.Counter
 	CoveredUpper, CoveredMinimum abi.Nano
+	// Needs is what it takes of the admission policies' counters.
+	Needs []Need
 	// Key is what the request came with: its limits count beside the account's.
 	Key account.LimitedKey
+}
+
+// Need is an amount of a counter without which a request does not start, and why not.
+type Need struct {
+	Counter abi.Counter
+	Refusal *abi.Error
 }
 
 // Reservation is what admission took for one request. Its owner is the request;
@@ -44,7 +52,7 @@ type Reservation struct {
 	Hold    abi.Nano // reserved of the balance
 	Upper   abi.Nano // what Hold should be
 	Arrival uint64   // its place among the account's reservations; rises
-	// Counters is what it has of the counters that it asked for, in that order.
+	// Counters is what it has of the counters that it asked for, in that order: of Takes, then of Needs.
 	Counters []abi.Counter
 	// KeyTokens was taken from the bucket of its key, KeyHold of the key's budget; it should be Upper.
 	KeyTokens int64
@@ -260,6 +268,27 @@ func (s *state) takes(asked []abi.Counter) (got []abi.Counter, covered bool) {
 	return got, covered
 }
 
+// needs adds what a request must get of counters to what it has; one that it does not get
+// refuses it. Two policies may ask for one counter.
+func (s *state) needs(all []Need, got []abi.Counter) ([]abi.Counter, *abi.Error) {
+	for i, n := range all {
+		k := counterKey{n.Counter.Name, n.Counter.Period}
+		left := n.Counter.Limit - s.taken[k].used - s.taken[k].held
+		for _, before := range all[:i] {
+			if k == (counterKey{before.Counter.Name, before.Counter.Period}) {
+				left -= before.Counter.Amount
+			}
+		}
+		if n.Counter.Amount > left {
+			return nil, n.Refusal
+		}
+		if n.Counter.Amount > 0 {
+			got = append(got, n.Counter)
+		}
+	}
+	return got, nil
+}
+
 // forget drops counters of periods that ended over a month ago: what is used of them is in
 // the ledger, and nothing asks for it.
 func (s *state) forget(now time.Time) {
@@ -348,6 +377,9 @@ func (s *state) decide(a Ask) (Reservation, *abi.Error) {
 		}
 		var err *abi.Error
 		if r.KeyHold, err = s.budget(a.Key.ID, minimum, r.Upper); err != nil {
+			return r, err
+		}
+		if r.Counters, err = s.needs(a.Needs, r.Counters); err != nil {
 			return r, err
 		}
 	}

@@ -339,3 +339,35 @@ func TestFirstTokensFree(t *testing.T) {
 		t.Errorf("at the end: balance %d, held %d, open %v; want 30, 0 and none", s.balance, s.held, s.open)
 	}
 }
+
+// TestNeeds: what a request needs of counters it gets whole or not at all, whoever else holds
+// some, and a refusal takes nothing.
+func TestNeeds(t *testing.T) {
+	s := newState(account.Account{ID: "a", Unlimited: true}, newBucket(0, start))
+	refusal := &abi.Error{Kind: abi.RateLimited, Msg: "no more"}
+	need := func(name string, amount int64) Need {
+		return Need{abi.Counter{Name: name, Period: "2023-11", Limit: 10, Amount: amount}, refusal}
+	}
+	for _, c := range []struct {
+		needs []Need
+		ok    bool
+	}{
+		{[]Need{need("x", 6), need("y", 10)}, true},
+		{[]Need{need("x", 4), need("y", 1)}, false}, // of y there is none: nothing of x is taken
+		{[]Need{need("x", 2), need("x", 3)}, false}, // one counter twice
+		{[]Need{need("x", 11)}, false},
+		{[]Need{need("y", 0)}, true},
+		{[]Need{need("x", 2), need("x", 2)}, true},
+		{[]Need{need("x", 1)}, false},
+	} {
+		id := fmt.Sprint(c.needs)
+		r, err := s.reserve(Ask{RequestID: id, Needs: c.needs, Takes: []abi.Counter{{Name: "z", Period: "2023-11", Limit: 1, Amount: 1}}}, start)
+		if (err == nil) != c.ok || err != nil && err != refusal {
+			t.Errorf("%s: %+v, %v", id, r, err)
+		}
+	}
+	want := map[counterKey]counter{{"x", "2023-11"}: {held: 10}, {"y", "2023-11"}: {held: 10}, {"z", "2023-11"}: {held: 1}}
+	if !reflect.DeepEqual(s.taken, want) {
+		t.Errorf("%v, want %v", s.taken, want)
+	}
+}

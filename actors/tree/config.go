@@ -167,7 +167,7 @@ type Policy interface {
 	// Deciding says whether there is a policy; without one nothing is asked.
 	Deciding() bool
 	// Decide answers for the request of an id; an error refuses it.
-	Decide(request string, in abi.AdmissionInput) (abi.Decision, error)
+	Decide(request string, in abi.AdmissionInput) (extensions.Decision, error)
 }
 
 // Deps is what the tree needs from the node.

@@ -6,6 +6,7 @@ import (
 
 	"corenode/actors/limiter"
 	"corenode/actors/system"
+	"corenode/extensions"
 	"corenode/wasm/abi"
 )
 
@@ -26,15 +27,18 @@ func (t *Tree) consult(r *request) *abi.Error {
 	}
 	switch d.Verdict {
 	case abi.Deny:
-		return denial(d)
+		return denial(d.Decision)
 	case abi.Queue:
 		r.job.Priority = d.Priority
+	}
+	for _, n := range d.Needs {
+		r.ask.Needs = append(r.ask.Needs, limiter.Need{Counter: n.Counter, Refusal: denial(n.Denial)})
 	}
 	return nil
 }
 
 // decide asks the policy; its panic refuses the request.
-func (t *Tree) decide(request string, in abi.AdmissionInput) (d abi.Decision, err error) {
+func (t *Tree) decide(request string, in abi.AdmissionInput) (d extensions.Decision, err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			err = system.TooManyRequests("tree.decide", fmt.Errorf("the admission policy panicked: %v", r))

@@ -13,6 +13,7 @@ import (
 	"corenode/actors/account"
 	"corenode/actors/batcher"
 	"corenode/engine"
+	"corenode/extensions"
 	"corenode/wasm/abi"
 )
 
@@ -353,9 +354,9 @@ type fakePolicy struct {
 
 func (p *fakePolicy) Deciding() bool { return p.decision.Load() != nil }
 
-func (p *fakePolicy) Decide(_ string, in abi.AdmissionInput) (abi.Decision, error) {
+func (p *fakePolicy) Decide(_ string, in abi.AdmissionInput) (extensions.Decision, error) {
 	p.asked.Store(&in)
-	d := *p.decision.Load()
+	d := extensions.Decision{Decision: *p.decision.Load()}
 	if d.Msg == "fail" {
 		return d, &abi.Error{Kind: abi.Overloaded, Msg: "the policy failed", RetryAfter: time.Second}
 	}

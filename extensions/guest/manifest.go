@@ -82,8 +82,8 @@ type Manifest struct {
 	History bool `json:"history,omitempty"`
 	// Free: a billing module may charge nothing for tokens that were used.
 	Free bool `json:"free,omitempty"`
-	// Counters of a billing module, which it reserves of for each request. Versions of
-	// one name share them.
+	// Counters of a billing or admission module, which it reserves of for each request.
+	// Versions of one name share them.
 	Counters []Counter `json:"counters,omitempty"`
 	// MemoryMaxBytes caps the memory of one instance. 0 = memoryDefault; more than
 	// memoryMax is refused at load, and cut in a module that was taken before.
@@ -101,8 +101,8 @@ type Counter struct {
 // The periods of counters, as layouts of the times in them.
 var periods = map[string]string{"day": "2006-01-02", "month": "2006-01"}
 
-// Takes are the counters of a quote made at a time, as the node names them. They are
-// as many as the manifest has.
+// Takes are the counters of a quote or a decision made at a time, as the node names them.
+// They are as many as the manifest has.
 func (m *Manifest) Takes(takes []abi.Take, at int64) []abi.Counter {
 	if len(takes) == 0 {
 		return nil
@@ -131,9 +131,15 @@ func (m *Manifest) Held(held []abi.Counter) []int64 {
 	return all
 }
 
-// Taken is what a charge took of what was held; what it has no say in goes back.
-func (m *Manifest) Taken(held []abi.Counter, taken []int64) (all []abi.Counter) {
+// Taken is what a request of that usage took of what it held: what its charge says, of counters
+// of admission modules what follows from the usage. What neither has a say in goes back.
+func (m *Manifest) Taken(held []abi.Counter, taken []int64, u abi.Usage) (all []abi.Counter) {
 	for _, c := range held {
+		c, admission := c.Settled(u)
+		if admission {
+			all = append(all, c)
+			continue
+		}
 		c.Amount = 0
 		for i, n := range taken {
 			if c.Name == m.counterName(i) {
@@ -145,11 +151,13 @@ func (m *Manifest) Taken(held []abi.Counter, taken []int64) (all []abi.Counter) 
 	return all
 }
 
-func (m *Manifest) counterName(i int) string { return m.Name + "/" + m.Counters[i].Name }
+func (m *Manifest) counterName(i int) string {
+	return abi.CounterName(m.Kind == KindAdmission, m.Name, m.Counters[i].Name)
+}
 
 func (m *Manifest) checkCounters() error {
-	if len(m.Counters) > 0 && (m.Kind != KindBilling || m.ABI != ABI11) {
-		return fmt.Errorf("manifest: counters are for billing modules of abi %s", ABI11)
+	if len(m.Counters) > 0 && (m.Kind != KindBilling && m.Kind != KindAdmission || m.ABI != ABI11) {
+		return fmt.Errorf("manifest: counters are for billing and admission modules of abi %s", ABI11)
 	}
 	if len(m.Counters) > abi.CountersMax {
 		return fmt.Errorf("manifest: %d counters, at most %d", len(m.Counters), abi.CountersMax)

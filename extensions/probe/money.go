@@ -41,6 +41,23 @@ func CheckQuote(q abi.Quote, counters int) *Problem {
 	return problemf(fix, "the quote has minimum %d and upper %d, want 0 <= minimum <= upper <= %d", q.Minimum, q.Upper, abi.ChargeMax)
 }
 
+// CheckDecision holds what a decision of a module with so many counters takes of them to
+// what every one must satisfy.
+func CheckDecision(d abi.Decision, counters int) *Problem {
+	if d.Verdict != abi.Reserve {
+		return nil
+	}
+	if len(d.Takes) != counters || counters == 0 {
+		return problemf(fixTakes, "the decision takes of %d counters, the manifest has %d", len(d.Takes), counters)
+	}
+	for i, t := range d.Takes {
+		if min(t.Limit, t.Max) < 0 || max(t.Limit, t.Max) > abi.CounterMax {
+			return problemf(fixTakes, "the decision takes %d of counter %d, whose limit is %d", t.Max, i, t.Limit)
+		}
+	}
+	return nil
+}
+
 // CheckCharge holds a charge to what every charge must satisfy. upper is that
 // of the quote when no more was used than quoted, else negative; free is the
 // manifest's.

@@ -92,6 +92,11 @@ func (s Subject) answer(c Call, frame []byte, quoted **abi.Quote) *Problem {
 		if q, ok, p = Quote(given, in, s.Counters); ok {
 			*quoted = &q
 		}
+	case abi.OpDecide:
+		if out, err := abi.ParseOutput(frame); err == nil && out.Status == abi.StatusOK {
+			d, _ := abi.ParseDecision(out.Payload) // Malformed did
+			p = CheckDecision(d, s.Counters)
+		}
 	case abi.OpCharge:
 		in, _ := abi.ParseChargeInput(c.In)
 		_, _, p = Charge(given, in, UpperOf(*quoted, in.Held), s.Free)

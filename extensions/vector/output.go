@@ -78,8 +78,11 @@ func read(op abi.Op, stream bool, payload []byte) (*want, error) {
 			return nil, err
 		}
 		w := &decisionWant{Verdict: verdicts[d.Verdict], Priority: d.Priority, RetryAfterMS: d.RetryAfterMS, Msg: d.Msg}
-		if d.Verdict == abi.Deny {
+		if d.Verdict == abi.Deny || d.Verdict == abi.Reserve && d.Kind != abi.Internal {
 			w.Kind = d.Kind.String()
+		}
+		for _, t := range d.Takes {
+			w.Takes = append(w.Takes, takeWant(t))
 		}
 		return &want{Decision: w}, nil
 	}

@@ -42,7 +42,7 @@
 //	{"refusal": {"param", "msg"}}   request, models; without msg any message will do
 //	{"quote": {"upper", "minimum"}} with counters also "covered_upper", "covered_minimum" and "takes": [{"limit", "max"}]
 //	{"charge": {"total", "tier", "lines": [{"unit", "tokens", "price", "amount"}]}} with counters also "taken": [...]
-//	{"decision": {"verdict", "priority", "kind", "retry_after_ms", "msg"}}
+//	{"decision": {"verdict", "priority", "kind", "retry_after_ms", "msg", "takes": [{"limit", "max"}]}}
 //	{"body": content}               rewrite; "" is the body as it was
 //	{"text": "..."}                 filter: all that is shown of the block
 //	{"decline": true}               any op

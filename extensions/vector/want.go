@@ -59,9 +59,11 @@ type decisionWant struct {
 	Kind         string `json:"kind,omitempty"`
 	RetryAfterMS uint32 `json:"retry_after_ms,omitempty"`
 	Msg          string `json:"msg,omitempty"`
+
+	Takes []takeWant `json:"takes,omitempty"`
 }
 
-var verdicts = [...]string{abi.Allow: "allow", abi.Deny: "deny", abi.Queue: "queue"}
+var verdicts = [...]string{abi.Allow: "allow", abi.Deny: "deny", abi.Queue: "queue", abi.Reserve: "reserve"}
 
 // result is the name of what an op gives when all is well.
 func result(op string, stream bool) string {
@@ -113,7 +115,7 @@ func (d *decisionWant) check() error {
 		known = known || name == d.Verdict
 	}
 	if !known {
-		return fmt.Errorf("verdict %q is none of allow, deny, queue", d.Verdict)
+		return fmt.Errorf("verdict %q is none of allow, deny, queue, reserve", d.Verdict)
 	}
 	if d.Kind == "" {
 		return nil
@@ -148,8 +150,9 @@ func (w *want) parts() []part {
 		return w.Charge.parts()
 	case w.Decision != nil:
 		d := w.Decision
-		return []part{{"decision.verdict", []byte(d.Verdict)}, number("decision.priority", int64(d.Priority)),
+		all := []part{{"decision.verdict", []byte(d.Verdict)}, number("decision.priority", int64(d.Priority)),
 			{"decision.kind", []byte(d.Kind)}, number("decision.retry_after_ms", int64(d.RetryAfterMS)), {"decision.msg", []byte(d.Msg)}}
+		return appendTakes(all, "decision", d.Takes)
 	case w.Text != nil:
 		return []part{{"text", []byte(*w.Text)}}
 	case w.Body != nil:
@@ -164,9 +167,14 @@ func (w *want) parts() []part {
 
 func (q *quoteWant) parts() []part {
 	all := []part{number("quote.upper", q.Upper), number("quote.minimum", q.Minimum), number("quote.covered_upper", q.CoveredUpper),
-		number("quote.covered_minimum", q.CoveredMinimum), number("quote.takes: count", int64(len(q.Takes)))}
-	for i, t := range q.Takes {
-		at := "quote.takes." + strconv.Itoa(i)
+		number("quote.covered_minimum", q.CoveredMinimum)}
+	return appendTakes(all, "quote", q.Takes)
+}
+
+func appendTakes(all []part, of string, takes []takeWant) []part {
+	all = append(all, number(of+".takes: count", int64(len(takes))))
+	for i, t := range takes {
+		at := of + ".takes." + strconv.Itoa(i)
 		all = append(all, number(at+".limit", t.Limit), number(at+".max", t.Max))
 	}
 	return all

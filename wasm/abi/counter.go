@@ -1,5 +1,7 @@
 package abi
 
+import "strings"
+
 // A billing module whose manifest names counters reserves of them as it does of money:
 // a quote says how much a request may take at most, admission holds it, and the charge
 // says what of it was taken. The rest goes back.
@@ -18,6 +20,33 @@ type Counter struct {
 	Period string `json:"period"`
 	Limit  int64  `json:"limit"`
 	Amount int64  `json:"amount"`
+}
+
+// admissionCounters begins the names of the counters of admission modules, which have their
+// module's name and their own behind it. That of a billing module has one slash.
+const admissionCounters = "admission/"
+
+// CounterName is what the node calls a counter of a module.
+func CounterName(admission bool, module, counter string) string {
+	if admission {
+		return admissionCounters + module + "/" + counter
+	}
+	return module + "/" + counter
+}
+
+// tokensCounter is the counter of an admission module that gives back the tokens that were
+// reserved and not used.
+const tokensCounter = "tokens"
+
+// Settled is what a request of that usage takes of what it holds, where the counter is an
+// admission module's: of tokens those that it used, of others all of it.
+func (c Counter) Settled(u Usage) (taken Counter, admission bool) {
+	rest, admission := strings.CutPrefix(c.Name, admissionCounters)
+	_, own, module := strings.Cut(rest, "/")
+	if admission = admission && module; admission && own == tokensCounter {
+		c.Amount = min(c.Amount, u.Input()+u.Output)
+	}
+	return c, admission
 }
 
 // appendCounts and countsAt are a count u32 and so many numbers, at most CountersMax.

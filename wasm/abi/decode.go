@@ -577,13 +577,33 @@ func ParseDecision(b []byte) (out Decision, err error) {
 		return out, ErrMalformed
 	}
 	out.Verdict = Verdict(b[at])
-	if out.Verdict > Queue {
+	if out.Verdict > Reserve {
 		return out, ErrMalformed
 	}
 	out.Priority = int8(b[at+1])
 	out.Kind = Kind(uint16At(b, at+2))
 	out.RetryAfterMS = Uint32(b, at+4)
 	at += 8
+	if out.Verdict == Reserve {
+		if !room(b, at, 4) {
+			return out, ErrMalformed
+		}
+		n := Uint32(b, at)
+		at += 4
+		if n > CountersMax {
+			return out, ErrMalformed
+		}
+		if n > 0 {
+			out.Takes = make([]Take, 0, n)
+		}
+		for ; n > 0; n-- {
+			var one Take
+			if at = one.parse(b, at); at < 0 {
+				return out, ErrMalformed
+			}
+			out.Takes = append(out.Takes, one)
+		}
+	}
 	out.Msg = string(b[at:])
 	if len(out.Msg) > RefusalBytesMax {
 		return out, ErrMalformed

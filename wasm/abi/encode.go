@@ -280,6 +280,12 @@ func (out Decision) Append(dst []byte) []byte {
 	dst = append(dst, byte(out.Priority))
 	dst = append(dst, byte(out.Kind), byte(out.Kind>>8))
 	dst = appendU32(dst, uint32(out.RetryAfterMS))
+	if out.Verdict == Reserve {
+		dst = appendU32(dst, uint32(len(out.Takes)))
+		for i := range out.Takes {
+			dst = out.Takes[i].append(dst)
+		}
+	}
 	dst = append(dst, out.Msg...)
 	return dst
 }

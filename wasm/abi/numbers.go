@@ -144,7 +144,8 @@ var stopNames = [...]string{"", "end_turn", "max_tokens", "tool_use", "stop_sequ
 type Verdict uint8
 
 const (
-	Allow Verdict = 0 // admit it
-	Deny  Verdict = 1 // refuse it, with a kind of error
-	Queue Verdict = 2 // admit it, with a priority among those that wait
+	Allow   Verdict = 0 // admit it
+	Deny    Verdict = 1 // refuse it, with a kind of error
+	Queue   Verdict = 2 // admit it, with a priority among those that wait
+	Reserve Verdict = 3 // admit it as queue does if it gets all that it takes of counters, else refuse it as deny does
 )

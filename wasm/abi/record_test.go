@@ -19,6 +19,9 @@ func fill(r *rand.Rand, v reflect.Value) {
 		for i := range v.NumField() {
 			fill(r, v.Field(i))
 		}
+		if d, ok := v.Addr().Interface().(*Decision); ok && d.Verdict != Reserve {
+			d.Takes = nil // it has none
+		}
 	case reflect.Pointer:
 		v.Set(reflect.New(v.Type().Elem()))
 		fill(r, v.Elem())
@@ -46,7 +49,7 @@ func fill(r *rand.Rand, v reflect.Value) {
 			v.SetInt(int64(r.Uint64()) >> (64 - v.Type().Bits()))
 		}
 	case reflect.Uint8: // a Verdict or a BlockKind
-		v.SetUint(uint64(1 + r.IntN(int(Queue))))
+		v.SetUint(uint64(1 + r.IntN(int(Reserve))))
 	case reflect.Uint16, reflect.Uint32:
 		v.SetUint(1 + uint64(r.Uint32())>>(33-v.Type().Bits()))
 	default:
@@ -186,6 +189,8 @@ func TestBytesOfTheBoundary(t *testing.T) {
 		{"decide input of ABI 1.0", AdmissionInput{At: 1, PromptTokens: 2, OutputMax: 3, Stream: true, Account: "a", Key: "k", Model: "m", Protocol: "chat",
 			Counters: Counters{4, 5, 6, 7, 8, true, 10, 11, 12, 13, 14, 15, 16}}.Append10(nil),
 			"decide/1" + i64(1, 2, 3, 1, 4, 5, 6, 7, 8, 1, 10, 11) + "\x01\x00\x00\x00a\x01\x00\x00\x00k\x01\x00\x00\x00mchat"},
+		{"a decision that reserves", Decision{Verdict: Reserve, Priority: 2, Kind: RateLimited, Msg: "no", Takes: []Take{{Limit: 5, Max: 6}}}.Append(nil),
+			"\x03\x02\x06\x00\x00\x00\x00\x00\x01\x00\x00\x00" + i64(5, 6) + "no"},
 		{"decision", Decision{Verdict: Deny, Priority: -1, Kind: RateLimited, RetryAfterMS: 258, Msg: "no"}.Append(nil),
 			"\x01\xff\x06\x00\x02\x01\x00\x00no"},
 		{"refusal", Refusal{Param: "p", Msg: "no"}.Append(nil), "\x01\x00\x00\x00pno"},

@@ -90,7 +90,7 @@ type Line struct {
 	Amount Nano // nano-dollars
 }
 
-// Take is what a quote says of one counter.
+// Take is what a quote or a decision says of one counter.
 type Take struct {
 	Limit int64 // what the account may take of it in its period
 	Max   int64 // what the request may take of that
@@ -240,6 +240,7 @@ type Decision struct {
 	Priority     int8   // of a request that waits: higher goes first, 0 is what others have
 	Kind         Kind   // of a denial
 	RetryAfterMS uint32 // of a denial; 0 is not said
+	Takes        []Take // of reserve: what it takes of the manifest's counters, in their order
 	Msg          string // of a denial, for the client
 }
 

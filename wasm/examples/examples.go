@@ -8,6 +8,7 @@
 //	billing-tier-go, billing-tier-c  free-tier: the first tokens of each month are free
 //	translator-go   completions: the old text completions dialect on slot chat
 //	admission-go    hours: long prompts by the hour, priorities by load
+//	admission-quota-go, admission-quota-c  quota: requests of a day and tokens of a month
 //	billing-c       flat-fee: the listed prices and a configured fee
 //	translator-c    completions-c: byte for byte what translator-go writes
 //	admission-c     cheap-first: priorities by the size of a request

@@ -112,6 +112,7 @@ func TestLanguagesAgree(t *testing.T) {
 		"billing-c/vectors/billing.json":         {"billing-rust", "billing-assemblyscript"},
 		"admission-c/vectors/decide.json":        {"admission-rust", "admission-assemblyscript", "admission-zig"},
 		"billing-tier-go/vectors/free-tier.json": {"billing-tier-c", "billing-tier-rust", "billing-tier-assemblyscript"},
+		"admission-quota-go/vectors/quota.json":  {"admission-quota-c"},
 		"rewrite-go/vectors/guard-rail.json":     {"rewrite-c", "rewrite-rust", "rewrite-assemblyscript"},
 		"filter-go/vectors/redact.json":          {"filter-c", "filter-rust", "filter-assemblyscript"},
 	} {

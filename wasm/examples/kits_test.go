@@ -114,6 +114,8 @@ func fieldCases() []fieldCase {
 		Protocol: "p", Counters: counted}
 	deny := abi.Decision{Verdict: abi.Deny, Priority: -6, Kind: abi.UnsupportedEncoding, RetryAfterMS: 12345789, Msg: "p"}
 	denied := string(deny.Append(nil))
+	reserving, reserve := decide, deny
+	reserving.Stream, reserve.Verdict, reserve.Takes = false, abi.Reserve, []abi.Take{{Limit: 7, Max: -8}}
 	return []fieldCase{
 		{abi.OpRequest, abi.RequestInput{Facts: facts, Route: &route, Body: []byte("{}")}.Append(nil),
 			"\x00\x00\x00\x00" + factsText + routeText + "{}|", ""},
@@ -130,6 +132,7 @@ func fieldCases() []fieldCase {
 		{abi.OpCharge, charge.Append(nil), string(abi.Charge{Total: 123456789, Tier: 11, Lines: []abi.Line{
 			{Unit: "0123456789abcdef", Tokens: 5, Price: 3, Amount: 15}}}.Append(nil)), "1|2|3|4|5|6|7|8|9|m|a|"},
 		{abi.OpDecide, decide.Append(nil), denied, "1|2|3|1|4|5|-6|7|8|1|9|10|11|12|13|14|15|a|k|m|p|"},
+		{abi.OpDecide, reserving.Append(nil), string(reserve.Append(nil)), "1|2|3|0|4|5|-6|7|8|1|9|10|11|12|13|14|15|a|k|m|p|"},
 		{abi.OpDecide, decide.Append10(nil), denied, "1|2|3|1|4|5|-6|7|8|1|9|10|0|0|0|0|0|a|k|m|p|"},
 	}
 }

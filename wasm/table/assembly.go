@@ -129,7 +129,16 @@ func assemblyWriter(l *lines, r *record) {
 		l.add("  %s: %s = %s;%s", hump(f.name), t, start, trailing(f.doc))
 	}
 	l.add("\n  write(): void {")
-	l.guarded(r, "    if (this."+hump(r.counted())+".length > 0) {", "    }", "  ", func(f *field) {
+	guard := func(f *field) string {
+		switch {
+		case f.counted:
+			return "    if (this." + hump(r.counted()) + ".length > 0) {"
+		case f.when != "":
+			return "    if (this." + hump(r.fields[0].name) + " == " + camel(r.fields[0].of) + "." + strings.ToUpper(f.when) + ") {"
+		}
+		return ""
+	}
+	l.guarded(r, guard, "    }", "  ", func(f *field) {
 		name := "this." + hump(f.name)
 		switch f.wire {
 		case numbers:

@@ -158,7 +158,16 @@ func isListed(name string) bool { return name == "pair" || name == "model" }
 
 func cWriter(l *lines, r *record) {
 	l.add("CN_UNUSED static void cn_put_%s(const %s *v)\n{", r.name, r.cName())
-	l.guarded(r, "\tif (v->"+r.counts(r.counted())+") {", "\t}", "\t", func(f *field) {
+	guard := func(f *field) string {
+		switch {
+		case f.counted:
+			return "\tif (v->" + r.counts(r.counted()) + ") {"
+		case f.when != "":
+			return "\tif (v->" + r.fields[0].name + " == CN_" + strings.ToUpper(f.when) + ") {"
+		}
+		return ""
+	}
+	l.guarded(r, guard, "\t}", "\t", func(f *field) {
 		switch f.wire {
 		case u8, i8:
 			l.add("\tcn_put_byte((char)v->%s);", f.name)

@@ -54,6 +54,8 @@ func docFields(r *record, version int) string {
 		switch {
 		case f.counted:
 			counted = append(counted, docField(r, &f))
+		case f.when != "":
+			all = append(all, "of "+f.when+" "+docField(r, &f))
 		case f.since <= version:
 			all = append(all, docField(r, &f))
 		}

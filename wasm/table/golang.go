@@ -28,6 +28,7 @@ var (
 	goBounds = map[string]string{
 		"translated.kept": "KeptBytesMax", "written.state": "StateBytesMax", "filtered.state": "FilterStateMax",
 		"charge.lines": "LinesMax", "quote.takes": "CountersMax", "decision.msg": "RefusalBytesMax",
+		"decision.takes": "CountersMax",
 	}
 	// goEnums are the types of enumerations, and what their constants begin with.
 	goEnums = map[string]struct{ as, prefix string }{

@@ -83,6 +83,12 @@ func (d *goDecoder) fields(r *record, of string, forms bool) {
 		f := &r.fields[i]
 		switch {
 		case f.counted:
+		case f.when != "":
+			d.flush()
+			d.add("if %s {", r.goWhen(f, of))
+			d.field(r, f, of, false)
+			d.flush()
+			d.add("}")
 		case !forms || f.since == 0:
 			d.field(r, f, of, forms)
 		default:

@@ -33,8 +33,22 @@ func (e *goEncoder) fields(r *record, of string, version int) {
 		if f.since > version || f.counted {
 			continue
 		}
+		if f.when == "" {
+			e.field(r, f, of, version)
+			continue
+		}
+		e.flush()
+		e.add("if %s {", r.goWhen(f, of))
 		e.field(r, f, of, version)
+		e.flush()
+		e.add("}")
 	}
+}
+
+// goWhen asks whether a record has a field that not every one has.
+func (r *record) goWhen(f *field, of string) string {
+	first := &r.fields[0]
+	return of + r.goField(first) + " == " + goEnums[first.of].prefix + camel(f.when)
 }
 
 func (e *goEncoder) field(r *record, f *field, of string, version int) {

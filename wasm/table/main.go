@@ -86,18 +86,23 @@ func (l *lines) add(format string, of ...any) {
 	l.WriteString(text + "\n")
 }
 
-// guarded writes the fields of a record, those that only modules with counters write within
-// begin and end.
-func (l *lines) guarded(r *record, begin, end, deeper string, write func(f *field)) {
+// guarded writes the fields of a record, some of them within the line that guard gives of
+// them and end.
+func (l *lines) guarded(r *record, guard func(f *field) string, end, deeper string, write func(f *field)) {
+	within := ""
 	for i := range r.fields {
-		if f := &r.fields[i]; f.counted && l.within == "" {
-			l.add("%s", begin)
-			l.within = deeper
+		if now := guard(&r.fields[i]); now != within {
+			if l.within = ""; within != "" {
+				l.add("%s", end)
+			}
+			if within = now; now != "" {
+				l.add("%s", now)
+				l.within = deeper
+			}
 		}
 		write(&r.fields[i])
 	}
-	if l.within != "" {
-		l.within = ""
+	if l.within = ""; within != "" {
 		l.add("%s", end)
 	}
 }

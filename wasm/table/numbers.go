@@ -62,5 +62,6 @@ var enumerations = []enumeration{
 		{name: "allow", number: 0, doc: "admit it"},
 		{name: "deny", number: 1, doc: "refuse it, with a kind of error"},
 		{name: "queue", number: 2, doc: "admit it, with a priority among those that wait"},
+		{name: "reserve", number: 3, doc: "admit it as queue does if it gets all that it takes of counters, else refuse it as deny does"},
 	}},
 }

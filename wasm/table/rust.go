@@ -131,7 +131,16 @@ func rustReader(l *lines, r *record) {
 func rustWriter(l *lines, r *record) {
 	rustStruct(l, r, "Clone, Default")
 	l.add("\nimpl Write for %s {\n    fn write(&self, out: &mut Out) {", camel(r.name))
-	l.guarded(r, "        if !self."+r.counted()+".is_empty() {", "        }", "    ", func(f *field) {
+	guard := func(f *field) string {
+		switch {
+		case f.counted:
+			return "        if !self." + r.counted() + ".is_empty() {"
+		case f.when != "":
+			return "        if self." + r.fields[0].name + " == " + r.fields[0].of + "::" + strings.ToUpper(f.when) + " {"
+		}
+		return ""
+	}
+	l.guarded(r, guard, "        }", "    ", func(f *field) {
 		switch f.wire {
 		case numbers:
 			l.add("        out.put((self.%s.len() as u32).to_le_bytes());", f.name)

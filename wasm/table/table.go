@@ -33,7 +33,9 @@ type field struct {
 	// counted fields are only written by modules with counters: where the record's last
 	// list is not empty.
 	counted bool
-	flat    bool // the kits have the nested record's fields as fields of this one
+	// when is the number of the record's first field with which the field is written.
+	when string
+	flat bool // the kits have the nested record's fields as fields of this one
 }
 
 // layout is one form of a record: its tag, the minor version that brought it, and who is
@@ -165,7 +167,7 @@ var records = []record{
 		{name: "price", wire: i64, doc: "of one token, for people"},
 		{name: "amount", wire: i64, doc: "nano-dollars"},
 	}},
-	{name: "counter", doc: "what a quote says of one counter", output: true, fields: []field{
+	{name: "counter", doc: "what a quote or a decision says of one counter", output: true, fields: []field{
 		{name: "limit", wire: i64, doc: "what the account may take of it in its period"},
 		{name: "most", wire: i64, doc: "what the request may take of that"},
 	}},
@@ -288,6 +290,8 @@ var records = []record{
 		{name: "priority", wire: i8, doc: "of a request that waits: higher goes first, 0 is what others have"},
 		{name: "kind", wire: u16, of: "kind", doc: "of a denial"},
 		{name: "retry_after_ms", wire: u32, doc: "of a denial; 0 is not said"},
+		{name: "takes", wire: elements, of: "counter", doc: "of reserve: what it takes of the manifest's counters, in their order",
+			when: "reserve"},
 		{name: "msg", wire: rest, doc: "of a denial, for the client"},
 	}},
 	{name: "refusal", output: true, pieces: true, doc: "what the client, or the operator, did wrong", fields: []field{

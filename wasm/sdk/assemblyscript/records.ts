@@ -70,6 +70,7 @@ export namespace Verdict {
   export const ALLOW: u8 = 0; // admit it
   export const DENY: u8 = 1; // refuse it, with a kind of error
   export const QUEUE: u8 = 2; // admit it, with a priority among those that wait
+  export const RESERVE: u8 = 3; // admit it as queue does if it gets all that it takes of counters, else refuse it as deny does
 }
 
 // What the node knows of a request, the same in every call of it.
@@ -196,7 +197,7 @@ export class Line {
   }
 }
 
-// What a quote says of one counter.
+// What a quote or a decision says of one counter.
 export class Counter {
   limit: i64 = 0; // what the account may take of it in its period
   most: i64 = 0; // what the request may take of that
@@ -490,6 +491,7 @@ export class Decision {
   priority: i8 = 0; // of a request that waits: higher goes first, 0 is what others have
   kind: u16 = 0; // of a denial
   retryAfterMs: u32 = 0; // of a denial; 0 is not said
+  takes: Counter[] = []; // of reserve: what it takes of the manifest's counters, in their order
   msg: string = ""; // of a denial, for the client
 
   write(): void {
@@ -497,6 +499,10 @@ export class Decision {
     out.byte(<u8>this.priority);
     out.u16(this.kind);
     out.u32(this.retryAfterMs);
+    if (this.verdict == Verdict.RESERVE) {
+      out.u32(<u32>this.takes.length);
+      for (let i = 0; i < this.takes.length; i++) this.takes[i].write();
+    }
     out.clipped(Text.of(this.msg));
   }
 }

@@ -124,6 +124,7 @@ enum {
 	CN_ALLOW = 0, /* admit it */
 	CN_DENY = 1, /* refuse it, with a kind of error */
 	CN_QUEUE = 2, /* admit it, with a priority among those that wait */
+	CN_RESERVE = 3, /* admit it as queue does if it gets all that it takes of counters, else refuse it as deny does */
 };
 
 #define CN_LINES_MAX 16
@@ -193,7 +194,7 @@ typedef struct {
 	int64_t amount; /* nano-dollars */
 } cn_line;
 
-/* what a quote says of one counter */
+/* what a quote or a decision says of one counter */
 typedef struct {
 	int64_t limit; /* what the account may take of it in its period */
 	int64_t most; /* what the request may take of that */
@@ -344,6 +345,8 @@ typedef struct {
 	int8_t priority; /* of a request that waits: higher goes first, 0 is what others have */
 	uint16_t kind; /* of a denial */
 	uint32_t retry_after_ms; /* of a denial; 0 is not said */
+	uint32_t count;
+	cn_counter takes[CN_COUNTERS_MAX]; /* of reserve: what it takes of the manifest's counters, in their order */
 	cn_text msg; /* of a denial, for the client */
 } cn_decision;
 
@@ -947,6 +950,11 @@ CN_UNUSED static void cn_put_decision(const cn_decision *v)
 	cn_put_byte((char)v->priority);
 	cn_put_u16(v->kind);
 	cn_put_u32(v->retry_after_ms);
+	if (v->verdict == CN_RESERVE) {
+		cn_put_u32(v->count);
+		for (uint32_t i = 0; i < v->count; i++)
+			cn_put_counter(&v->takes[i]);
+	}
 	cn_put_clipped(v->msg);
 }
 
@@ -1445,10 +1453,11 @@ CN_UNUSED static int cn_add_line(cn_charge_output *out, cn_text unit, int64_t to
 static int cn_op_decide(cn_reader *r)
 {
 	cn_admission_input in;
-	cn_decision out = { CN_ALLOW, 0, 0, 0, { 0, 0 } };
+	static cn_decision out;
+	__builtin_memset(&out, 0, sizeof out); /* CN_ALLOW */
 	cn_read_admission_input(r, &in);
 	int status = r->bad ? CN_DECLINE : cn_decide(&in, &out);
-	if (status != CN_OK)
+	if (status != CN_OK || out.count > CN_COUNTERS_MAX)
 		return CN_DECLINE;
 	cn_put_decision(&out);
 	return CN_OK;

@@ -52,7 +52,11 @@ class EchoAdmission extends Admission {
   decide(input: AdmissionInput, result: Decision): bool {
     dumpAdmissionInput(input);
     logged();
-    result.verdict = Verdict.DENY;
+    result.verdict = input.stream ? Verdict.DENY : Verdict.RESERVE;
+    const take = new Counter();
+    take.limit = 7;
+    take.most = -8;
+    result.takes.push(take);
     result.priority = -6;
     result.kind = Kind.UNSUPPORTED_ENCODING;
     result.retryAfterMs = 12345789;

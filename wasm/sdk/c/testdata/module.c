@@ -187,7 +187,9 @@ static int cn_decide(const cn_admission_input *in, cn_decision *out)
 {
 	dump_admission_input(in);
 	logged();
-	out->verdict = CN_DENY;
+	out->verdict = in->stream ? CN_DENY : CN_RESERVE;
+	out->count = 1;
+	out->takes[0] = (cn_counter){ 7, -8 };
 	out->priority = -6;
 	out->kind = CN_UNSUPPORTED_ENCODING;
 	out->retry_after_ms = 12345789;

@@ -117,6 +117,8 @@ pub mod verdict {
     pub const DENY: u8 = 1;
     /// Admit it, with a priority among those that wait.
     pub const QUEUE: u8 = 2;
+    /// Admit it as queue does if it gets all that it takes of counters, else refuse it as deny does.
+    pub const RESERVE: u8 = 3;
 }
 
 /// What the node knows of a request, the same in every call of it.
@@ -302,7 +304,7 @@ impl Write for Line {
     }
 }
 
-/// What a quote says of one counter.
+/// What a quote or a decision says of one counter.
 #[derive(Clone, Default)]
 pub struct Counter {
     /// What the account may take of it in its period.
@@ -716,6 +718,8 @@ pub struct Decision {
     pub kind: u16,
     /// Of a denial; 0 is not said.
     pub retry_after_ms: u32,
+    /// Of reserve: what it takes of the manifest's counters, in their order.
+    pub takes: Vec<Counter>,
     /// Of a denial, for the client.
     pub msg: String,
 }
@@ -726,6 +730,10 @@ impl Write for Decision {
         out.byte(self.priority as u8);
         out.put(self.kind.to_le_bytes());
         out.put(self.retry_after_ms.to_le_bytes());
+        if self.verdict == verdict::RESERVE {
+            out.put((self.takes.len() as u32).to_le_bytes());
+            self.takes.iter().for_each(|one| one.write(out));
+        }
         out.clipped(self.msg.as_bytes());
     }
 }

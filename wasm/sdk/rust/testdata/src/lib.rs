@@ -165,7 +165,9 @@ impl Admission for Echo {
     fn decide(&self, input: &AdmissionInput) -> Option<Decision> {
         logged(input);
         let msg = String::from_utf8(input.protocol.to_vec()).ok()?;
-        Some(Decision { verdict: verdict::DENY, priority: -6, kind: kind::UNSUPPORTED_ENCODING, retry_after_ms: 12345789, msg })
+        let verdict = if input.stream { verdict::DENY } else { verdict::RESERVE };
+        let takes = alloc::vec![Counter { limit: 7, most: -8 }];
+        Some(Decision { verdict, priority: -6, kind: kind::UNSUPPORTED_ENCODING, retry_after_ms: 12345789, takes, msg })
     }
 }
 
