@@ -60,7 +60,8 @@ func (o Origins) setting(value, byDefault leaf, reload bool) Setting {
 
 // Follow takes over where the keys that a reload changed come from.
 func (o Origins) Follow(changed []string, next Origins) Origins {
-	places := maps.Clone(o.places)
+	places := map[string]place{}
+	maps.Copy(places, o.places)
 	for _, key := range changed {
 		delete(places, key)
 		if at, ok := next.places[key]; ok {
