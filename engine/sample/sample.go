@@ -72,6 +72,15 @@ func (p Params) Validate() error {
 	return errors.Join(errs...)
 }
 
+// Greedy says whether the likeliest token is taken.
+func (p Params) Greedy() bool { return p.Temperature == 0 || p.TopK == 1 || p.TopP == 0 }
+
+// Few says whether TopK keeps so few of a vocabulary's tokens that the draw walks over them in order of
+// likelihood; otherwise it does so in order of their ids.
+func (p Params) Few(vocabulary int) bool {
+	return p.TopK > 0 && p.TopK <= fewMax && p.TopK < vocabulary
+}
+
 func (p Params) penalize() bool {
 	return p.PresencePenalty != 0 || p.FrequencyPenalty != 0 || p.Repeats()
 }
@@ -175,9 +184,9 @@ func (s *Sampler) Sample(logits []float32) int32 {
 	s.adjust(logits)
 	var id int32
 	switch k := s.p.TopK; {
-	case s.p.Temperature == 0 || k == 1 || s.p.TopP == 0:
+	case s.p.Greedy():
 		id = Greedy(logits)
-	case k > 0 && k <= fewMax && k < len(logits):
+	case s.p.Few(len(logits)):
 		id = s.sampleFew(logits, k)
 	default:
 		id = s.sampleAll(logits)
@@ -298,8 +307,11 @@ func next(x float32) float32     { return math.Nextafter32(x, plusInf) }
 func previous(x float32) float32 { return math.Nextafter32(x, minusInf) }
 
 // draw is uniform in [0, 1), a function of the seed and the tokens so far.
-func (s *Sampler) draw() float64 {
-	return float64(mix(mix(s.p.Seed)+s.accepted*0x9e3779b97f4a7c15)>>11) / (1 << 53)
+func (s *Sampler) draw() float64 { return Uniform(s.p.Seed, s.accepted) }
+
+// Uniform is the number in [0, 1) that decides a draw of a seed.
+func Uniform(seed, draw uint64) float64 {
+	return float64(mix(mix(seed)+draw*0x9e3779b97f4a7c15)>>11) / (1 << 53)
 }
 
 // mix is a bijection that spreads every input bit over the output: the finalizer

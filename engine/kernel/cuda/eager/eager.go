@@ -58,6 +58,7 @@ type Backend struct {
 	pairs scratch // experts of a step's rows
 	mixed scratch // DeltaNet's inputs after the convolution
 	steps layout  // the step that the device knows
+	draws drawing
 
 	mu      sync.Mutex // guards garbage
 	garbage []cuda.Pointer
@@ -191,12 +192,18 @@ func (b *Backend) room(n int) []byte {
 // wait returns when all that was queued has ended. A device that does not come to an end is lost.
 func (b *Backend) wait() {
 	b.must(b.stream.Record(b.done))
+	b.await(b.done)
+	b.staged = 0
+}
+
+// await returns when an event has completed.
+func (b *Backend) await(e cuda.Event) {
 	slept := time.Duration(0)
 	for polls := 0; ; polls++ {
-		done, err := b.done.Done()
+		done, err := e.Done()
 		b.must(err)
 		if done {
-			break
+			return
 		}
 		if slept >= b.waitMax {
 			b.must(&cuda.Error{Code: cuda.Fault, Op: "wait", Msg: fmt.Sprintf("not done after %v", b.waitMax), Sticky: true})
@@ -210,7 +217,6 @@ func (b *Backend) wait() {
 			slept += pause
 		}
 	}
-	b.staged = 0
 }
 
 // Close gives the device back with all that is on it.

@@ -17,7 +17,7 @@ var operations = []struct {
 	check func(r *rig)
 }{
 	{"rows", checkRows}, {"norms", checkNorms}, {"heads", checkHeads}, {"products", checkProducts}, {"tables", checkTables},
-	{"attention", checkAttention}, {"recurrence", checkRecurrence}, {"experts", checkExperts}, {"routing", checkRouting},
+	{"attention", checkAttention}, {"recurrence", checkRecurrence}, {"experts", checkExperts}, {"routing", checkRouting}, {"draws", checkDraws},
 }
 
 // TestOperationsAgreeWithTheReference looks for races, too.

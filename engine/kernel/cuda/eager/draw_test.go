@@ -1,0 +1,219 @@
+package eager
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"testing"
+
+	"corenode/engine/kernel"
+	"corenode/engine/kernel/cuda/interp"
+	"corenode/engine/sample"
+)
+
+// drawn is what a row must give, by package sample: its token, and what it would be if nothing held it.
+func drawn(in *kernel.Input, i int, tokens []int32, logits []float32) (token, free int32) {
+	row := &in.Rows[i]
+	state := sample.State{Draw: row.Draw, Mask: row.Hidden, Prompt: row.Prompt}
+	for _, t := range row.Seen {
+		state.Seen = append(state.Seen, sample.Seen(t))
+	}
+	own := tokens[row.Row]
+	if _, sampled := kernel.SampledRow(in.Tokens[row.Row]); sampled {
+		state.Seen = append(state.Seen, sample.Seen{ID: own, Times: 1})
+	}
+	span := in.Step.Spans[slices.IndexFunc(in.Step.Spans, func(s kernel.Span) bool { return int(row.Row) < s.Row+s.Len })]
+	first := in.Rows[slices.IndexFunc(in.Rows, func(r kernel.Row) bool { return int(r.Row) >= span.Row })].Row
+	for at := first + 1; at <= row.Row; at++ {
+		state.Seen = append(state.Seen, sample.Seen{ID: tokens[at], Times: 1})
+	}
+	s := sample.Resume(sample.Params(row.Sampling), state)
+	free = -1
+	if row.Held && (row.Trigger < 0 || row.Trigger == own) {
+		allowed := row.Allowed
+		if row.Ending != nil {
+			if free = s.Preview(logits); slices.Contains(row.Stops, free) {
+				allowed = row.Ending
+			}
+		}
+		for id := range logits {
+			if id/64 >= len(allowed) || allowed[id/64]>>(id%64)&1 == 0 {
+				logits[id] = float32(math.Inf(-1))
+			}
+		}
+	}
+	if row.Unfinished {
+		sample.Hide(logits, row.Stops)
+	}
+	return s.Sample(logits), free
+}
+
+// anyLogits are of one of several kinds that are hard for something.
+func (r *rig) anyLogits(vocab int) []float32 {
+	v := r.normals(vocab, []float64{0.1, 1, 4, 30}[r.random.IntN(4)])
+	nan, inf := float32(math.NaN()), float32(math.Inf(1))
+	switch r.random.IntN(9) {
+	case 0:
+		for i := range v { // many are equal
+			v[i] = float32(math.Round(float64(v[i])))
+		}
+	case 1:
+		for i := range v {
+			v[i] = []float32{nan, -inf, v[i]}[i%3]
+		}
+	case 2:
+		v[r.random.IntN(vocab)] = inf
+	case 3:
+		for i := range v {
+			v[i] = []float32{nan, -inf}[i%2] // nothing is possible
+		}
+	case 4:
+		for i := range v {
+			v[i] = 2.5
+		}
+	}
+	return v
+}
+
+// some returns about a share of the ids, rising.
+func (r *rig) some(vocab int, share float64) (ids []int32) {
+	for i := range vocab {
+		if r.random.Float64() < share {
+			ids = append(ids, int32(i))
+		}
+	}
+	return ids
+}
+
+func (r *rig) bits(vocab int, share float64) []uint64 {
+	v := make([]uint64, vocab/64) // the last ids are behind them
+	for _, id := range r.some(vocab/64*64, share) {
+		v[id/64] |= 1 << (id % 64)
+	}
+	return v
+}
+
+// anyRow draws in some way.
+func (r *rig) anyRow(row int32, vocab int) kernel.Row {
+	pick := func(v ...float32) float32 { return v[r.random.IntN(len(v))] }
+	k := kernel.Row{Row: row, Trigger: -1, Draw: r.random.Uint64N(1000), Stops: []int32{int32(r.random.IntN(vocab)), 3}}
+	k.Sampling = kernel.Sampling{
+		Temperature: pick(0, 0.3, 1, 1, 1.7), TopP: pick(1, 1, 0.95, 0.5, 0), MinP: pick(0, 0, 0.05, 0.5, 1),
+		TopK: int(pick(0, 1, 5, 20, 200, 1100, 5000)), PresencePenalty: pick(0, 0, 1.5), FrequencyPenalty: pick(0, 0.3),
+		RepetitionPenalty: pick(0, 1, 1.3, 0.7), Seed: r.random.Uint64(),
+	}
+	if k.Hidden = r.some(vocab, float64(pick(0, 0.1))); len(k.Hidden) > 0 && k.Hidden[0] > 0 {
+		k.Hidden = append([]int32{0}, k.Hidden...)
+	}
+	k.Unfinished = r.random.IntN(4) == 0
+	k.Prompt = r.some(vocab, 0.05)
+	if !sample.Params(k.Sampling).Repeats() {
+		k.Prompt = nil
+	}
+	for _, id := range r.some(vocab, 0.02) {
+		k.Seen = append(k.Seen, kernel.Seen{ID: id, Times: 1 + r.random.Int32N(3), Prompted: slices.Contains(k.Prompt, id)})
+	}
+	if p := k.Sampling; p.PresencePenalty == 0 && p.FrequencyPenalty == 0 && !sample.Params(p).Repeats() {
+		k.Seen = nil
+	}
+	switch r.random.IntN(4) {
+	case 0:
+		k.Held, k.Allowed = true, r.bits(vocab, 0.1)
+		if r.random.IntN(2) == 0 {
+			k.Ending = r.bits(vocab, 0.02)
+			k.Stops = r.some(vocab, 0.5)
+		}
+	case 1:
+		k.Held, k.Allowed, k.Trigger = true, r.bits(vocab, 0.1), int32(r.random.IntN(3))
+	}
+	return k
+}
+
+// checkDraws launches steps in which sequences have drafts, tokens of the step before, and rows that the host draws.
+func checkDraws(r *rig) {
+	const sequences = 6
+	var last []int32
+	for step := range 24 {
+		vocab := []int{300, 77, 1500}[step%3]
+		in := &kernel.Input{}
+		var tokens []int32
+		for range sequences {
+			n := 1 + r.random.IntN(3)
+			span := kernel.Span{Row: len(tokens), Len: n}
+			first := r.random.IntN(n)
+			for i := range n {
+				own := int32(r.random.IntN(5)) // often the same, and often the trigger
+				in.Tokens = append(in.Tokens, own)
+				if n == 1 && last != nil && r.random.IntN(2) == 0 {
+					from := r.random.IntN(len(last))
+					own, in.Tokens[len(in.Tokens)-1] = last[from], kernel.Sampled(from)
+				}
+				tokens = append(tokens, own)
+				if i >= first {
+					in.Rows = append(in.Rows, r.anyRow(int32(span.Row+i), vocab))
+					in.Rows[len(in.Rows)-1].Logits = r.random.IntN(6) == 0
+				}
+			}
+			in.Step.Spans = append(in.Step.Spans, span)
+		}
+		last = r.step(in, tokens, vocab)
+	}
+}
+
+// step draws for a step in two parts and returns the tokens.
+func (r *rig) step(in *kernel.Input, tokens []int32, vocab int) []int32 {
+	r.Helper()
+	n := len(in.Rows)
+	table := r.load(r.cuda, r.source(kernel.F32, 1, 2000, 8))
+	r.cuda.EmbedSampled(r.cuda.NewBuffer(8*len(in.Tokens)), table, in.Tokens)
+	var rows [][]float32
+	for range n {
+		rows = append(rows, r.anyLogits(vocab))
+	}
+	for first := 0; first < n; first += n / 2 {
+		part := min(n/2, n-first)
+		r.cuda.Draw(upload(r.cuda, slices.Concat(rows[first:first+part]...)), vocab, in, first, part)
+	}
+	r.cuda.Submit(in)
+	out := &kernel.Output{Tokens: make([]int32, n), Free: make([]int32, n)}
+	for range asks(in.Rows) {
+		out.Logits = append(out.Logits, make([]float32, vocab))
+	}
+	r.cuda.Collect(out)
+	asked := 0
+	for i := range in.Rows {
+		if in.Rows[i].Logits {
+			same(r.T, fmt.Sprintf("logits of row %d", i), out.Logits[asked], rows[i])
+			asked++
+			out.Tokens[i] = 1 // what the host might draw
+			continue
+		}
+		token, free := drawn(in, i, tokens, slices.Clone(rows[i]))
+		if out.Tokens[i] != token || out.Free[i] != free {
+			r.Errorf("row %d of a vocabulary of %d, %+v: token %d, free %d, want %d and %d", i, vocab, in.Rows[i].Sampling,
+				out.Tokens[i], out.Free[i], token, free)
+		}
+	}
+	r.must(r.keepDrawn(out.Tokens))
+	return out.Tokens
+}
+
+// keepDrawn gives the device the tokens of rows that the host drew.
+func (r *rig) keepDrawn(tokens []int32) error {
+	return r.cuda.stream.CopyIn(r.cuda.draws.drawn, slices.Clone(bytesOf(tokens)))
+}
+
+func (r *rig) must(err error) {
+	r.Helper()
+	if err != nil {
+		r.Fatal(err)
+	}
+}
+
+// TestDrawsAreThoseOfTheSampler compares on many more rows than the test of operations does.
+func TestDrawsAreThoseOfTheSampler(t *testing.T) {
+	r := newRig(t, interp.Config{})
+	for range 3 {
+		checkDraws(r)
+	}
+}

@@ -1,0 +1,16 @@
+package kernel
+
+// Drawer is a Backend whose device draws tokens: what a Program of its models is made of. Up to
+// two steps may be submitted and not collected.
+type Drawer interface {
+	Backend
+	// EmbedSampled is Embed of the tokens of a step, Sampled ones among them. It begins the step.
+	EmbedSampled(dst Buffer, table Weight, tokens []int32)
+	// Draw draws for n of in's Rows, from first on, whose logits are the first rows of logits, vocabulary
+	// values each. Rows that ask for their logits get those instead. It changes logits.
+	Draw(logits Buffer, vocabulary int, in *Input, first, n int)
+	// Submit ends a step, for all of in's Rows.
+	Submit(in *Input)
+	// Collect waits for the step submitted first, as that of a Program does.
+	Collect(out *Output)
+}
