@@ -103,43 +103,34 @@ func checkAnswered(t *testing.T, base, key, model string) {
 	}
 }
 
-// edit changes a model file.
-type edit func(meta []gguftest.KV, tensors []*modelfile.Tensor) ([]gguftest.KV, []*modelfile.Tensor)
-
 // tiny changes a model file and writes it for this test.
-func tiny(t *testing.T, name string, change edit) string {
+func tiny(t *testing.T, name string, change func(f *modelfile.File) []byte) string {
 	t.Helper()
 	f, err := modelfile.Open(tinyModels + name)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	var meta []gguftest.KV
-	for _, v := range f.Keys() {
-		if v.Key != "general.alignment" {
-			meta = append(meta, gguftest.KV{Key: v.Key, Value: v})
-		}
-	}
 	path := filepath.Join(t.TempDir(), name)
-	if err := os.WriteFile(path, gguftest.Bytes(change(meta, slices.Clone(f.Tensors()))), 0o600); err != nil {
+	if err := os.WriteFile(path, change(f), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	return path
 }
 
 // mixture makes a qwen3moe of a qwen3: its FFN three times, as experts.
-func mixture(meta []gguftest.KV, tensors []*modelfile.Tensor) ([]gguftest.KV, []*modelfile.Tensor) {
-	for i, kv := range meta {
-		if rest, ok := strings.CutPrefix(kv.Key, "qwen3."); ok {
-			meta[i].Key = "qwen3moe." + rest
-		}
-		if kv.Key == "general.architecture" {
-			meta[i].Value = "qwen3moe"
+func mixture(f *modelfile.File) []byte {
+	meta, tensors := []gguftest.KV{{Key: "qwen3moe.expert_count", Value: uint32(3)}, {Key: "qwen3moe.expert_used_count", Value: uint32(2)},
+		{Key: "qwen3moe.expert_feed_forward_length", Value: uint32(512)}, {Key: "general.architecture", Value: "qwen3moe"}}, slices.Clone(f.Tensors())
+	for _, v := range f.Keys() {
+		rest, own := strings.CutPrefix(v.Key, "qwen3.")
+		switch {
+		case own:
+			meta = append(meta, gguftest.KV{Key: "qwen3moe." + rest, Value: v})
+		case v.Key != "general.alignment" && v.Key != "general.architecture":
+			meta = append(meta, gguftest.KV{Key: v.Key, Value: v})
 		}
 	}
-	meta = append(meta, gguftest.KV{Key: "qwen3moe.expert_count", Value: uint32(3)},
-		gguftest.KV{Key: "qwen3moe.expert_used_count", Value: uint32(2)},
-		gguftest.KV{Key: "qwen3moe.expert_feed_forward_length", Value: uint32(512)})
 	for i, x := range tensors {
 		head, ffn, _ := strings.Cut(x.Name, ".ffn_")
 		if !slices.Contains([]string{"gate.weight", "up.weight", "down.weight"}, ffn) {
@@ -154,19 +145,7 @@ func mixture(meta []gguftest.KV, tensors []*modelfile.Tensor) ([]gguftest.KV, []
 			tensors = append(tensors, router)
 		}
 	}
-	return meta, tensors
-}
-
-// oneLayer leaves the first layer of a llama.
-func oneLayer(meta []gguftest.KV, tensors []*modelfile.Tensor) ([]gguftest.KV, []*modelfile.Tensor) {
-	for i, kv := range meta {
-		if kv.Key == "llama.block_count" {
-			meta[i].Value = uint32(1)
-		}
-	}
-	return meta, slices.DeleteFunc(tensors, func(x *modelfile.Tensor) bool {
-		return strings.HasPrefix(x.Name, "blk.") && !strings.HasPrefix(x.Name, "blk.0.")
-	})
+	return gguftest.Bytes(meta, tensors)
 }
 
 // TestModelsOnAGPUAnswer runs the whole node, with the device interpreted.
@@ -193,7 +172,7 @@ func TestFaultsOfAGPUEndInErrorsAndAReload(t *testing.T) {
 	if testing.Short() {
 		t.Skip("the interpreter of GPU kernels takes 4 s, and ten times as long under the race detector")
 	}
-	file := tiny(t, "tiny-llama-f16.gguf", oneLayer)
+	file := tiny(t, "tiny-llama-f16.gguf", func(f *modelfile.File) []byte { return gguftest.FirstLayers(f, 1) })
 	faults := map[string]interp.FaultKind{
 		"allocation": interp.AllocFault, "launch": interp.LaunchFault, "lost": interp.StickyFault, "stuck": interp.EventFault,
 	}

@@ -13,4 +13,6 @@ type Drawer interface {
 	Submit(in *Input)
 	// Collect waits for the step submitted first, as that of a Program does.
 	Collect(out *Output)
+	// Forget waits until nothing is computed any more, and drops what was not collected.
+	Forget()
 }

@@ -93,8 +93,22 @@ func (m *Model) Forward(step *kernel.Step, tokens []int32, cache kernel.Cache, l
 		return fmt.Errorf("forward: %w", err)
 	}
 	m.grow(step.Rows)
+	m.b.Embed(m.act.x, m.embed, tokens)
+	if !m.pass(step, cache, logitRows) {
+		return nil
+	}
+	if m.prediction != nil {
+		m.runHead(m.head, logitRows, logits)
+	} else {
+		m.runHead(m.head, nil, logits)
+	}
+	return nil
+}
+
+// pass takes the embedded rows of a step through all layers to the final norm, which the first rows of h
+// are then: of all rows for a model that predicts, else of those wanted. It says whether there are any.
+func (m *Model) pass(step *kernel.Step, cache kernel.Cache, wanted []int32) bool {
 	a := &m.act
-	m.b.Embed(a.x, m.embed, tokens)
 	m.b.RopeAngles(a.angles, step, m.cfg.InvFreq, m.cfg.RopeGain)
 	if a.local != nil {
 		m.b.RopeAngles(a.local, step, m.cfg.LocalInvFreq, 1)
@@ -109,23 +123,40 @@ func (m *Model) Forward(step *kernel.Step, tokens []int32, cache kernel.Cache, l
 	if m.prediction != nil { // which needs what every row ends as
 		m.finish(&m.layers[last], step.Rows, m.norm)
 		m.prediction.rows, m.prediction.remembered = step.Rows, false
-		m.runHead(m.head, logitRows, logits)
-		return nil
+		return true
 	}
-	if len(logitRows) == 0 {
-		return nil
+	if len(wanted) == 0 {
+		return false
 	}
-	m.keep(&m.layers[last], step.Rows, logitRows)
-	m.finish(&m.layers[last], len(logitRows), m.norm)
-	m.runHead(m.head, nil, logits)
-	return nil
+	m.keep(&m.layers[last], step.Rows, wanted)
+	m.finish(&m.layers[last], len(wanted), m.norm)
+	return true
 }
 
 // check finds what a caller can get wrong about a step. It does not know the
 // page size, so the length of page tables is for the backend to check.
 func (m *Model) check(step *kernel.Step, tokens, logitRows []int32, logits [][]float32) error {
-	if step.Rows < 1 || step.Rows > RowsMax || len(tokens) != step.Rows {
-		return fmt.Errorf("step of %d rows with %d tokens, want 1 to %d rows, as many tokens", step.Rows, len(tokens), RowsMax)
+	if err := m.checkSpans(step, len(tokens)); err != nil {
+		return err
+	}
+	if err := m.checkTokens(tokens); err != nil {
+		return err
+	}
+	if len(logits) != len(logitRows) || len(logitRows) > step.Rows {
+		return fmt.Errorf("%d rows of logits into %d slices, want at most the step's %d", len(logitRows), len(logits), step.Rows)
+	}
+	for i, r := range logitRows {
+		if r < 0 || int(r) >= step.Rows || len(logits[i]) != m.cfg.Vocab {
+			return fmt.Errorf("logits %d: row %d of %d into %d values, want %d", i, r, step.Rows, len(logits[i]), m.cfg.Vocab)
+		}
+	}
+	return nil
+}
+
+// checkSpans wants spans that cover a step's rows, of which each has a token.
+func (m *Model) checkSpans(step *kernel.Step, tokens int) error {
+	if step.Rows < 1 || step.Rows > RowsMax || tokens != step.Rows {
+		return fmt.Errorf("step of %d rows with %d tokens, want 1 to %d rows, as many tokens", step.Rows, tokens, RowsMax)
 	}
 	next := 0
 	for i, s := range step.Spans {
@@ -139,17 +170,6 @@ func (m *Model) check(step *kernel.Step, tokens, logitRows []int32, logits [][]f
 	}
 	if next != step.Rows {
 		return fmt.Errorf("spans cover %d of %d rows", next, step.Rows)
-	}
-	if err := m.checkTokens(tokens); err != nil {
-		return err
-	}
-	if len(logits) != len(logitRows) || len(logitRows) > step.Rows {
-		return fmt.Errorf("%d rows of logits into %d slices, want at most the step's %d", len(logitRows), len(logits), step.Rows)
-	}
-	for i, r := range logitRows {
-		if r < 0 || int(r) >= step.Rows || len(logits[i]) != m.cfg.Vocab {
-			return fmt.Errorf("logits %d: row %d of %d into %d values, want %d", i, r, step.Rows, len(logits[i]), m.cfg.Vocab)
-		}
 	}
 	return nil
 }

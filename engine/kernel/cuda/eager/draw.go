@@ -237,3 +237,11 @@ func (b *Backend) Collect(out *kernel.Output) {
 		copy(bytesOf(out.Logits[i][:t.wide]), t.host[2*n+4*t.wide*i:])
 	}
 }
+
+// Forget implements kernel.Drawer. A backend that failed computes nothing any more.
+func (b *Backend) Forget() {
+	if b.failed == nil && b.device != nil && b.draws.open > 0 {
+		b.wait()
+	}
+	b.draws.first, b.draws.open = 0, 0
+}

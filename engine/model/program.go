@@ -1,0 +1,91 @@
+package model
+
+import (
+	"fmt"
+
+	"corenode/engine/kernel"
+)
+
+var _ kernel.Programmer = (*Model)(nil)
+
+// Program implements kernel.Programmer: on a backend that draws. A model with a prediction layer
+// has none, since the host looks at what that predicts.
+func (m *Model) Program() (kernel.Program, error) {
+	d, ok := m.b.(kernel.Drawer)
+	if !ok || m.prediction != nil {
+		return nil, nil
+	}
+	d.Forget() // what a program before this one left
+	return &program{m: m, d: d}, nil
+}
+
+// program queues the operations of a pass, and the draws from its logits.
+type program struct {
+	m    *Model
+	d    kernel.Drawer
+	rows []int32 // scratch
+}
+
+// Launch implements kernel.Program.
+func (p *program) Launch(in *kernel.Input) error {
+	m := p.m
+	p.rows = p.rows[:0]
+	for i := range in.Rows {
+		p.rows = append(p.rows, in.Rows[i].Row)
+	}
+	if err := m.checkInput(in); err != nil {
+		return fmt.Errorf("launch: %w", err)
+	}
+	for _, op := range in.Before {
+		op.Do(in.Cache)
+	}
+	m.grow(in.Step.Rows)
+	p.d.EmbedSampled(m.act.x, m.embed, in.Tokens)
+	if m.pass(&in.Step, in.Cache, p.rows) {
+		p.head(in)
+	}
+	p.d.Submit(in)
+	return nil
+}
+
+// head draws for a few rows at a time: a row of logits is large.
+func (p *program) head(in *kernel.Input) {
+	m, n := p.m, len(in.Rows)
+	m.growHead(min(n, headRowsMax)) // and with it headIn
+	for at := 0; at < n; at += headRowsMax {
+		part, from := min(headRowsMax, n-at), m.act.h
+		if at > 0 {
+			from = m.act.headIn
+			m.b.GatherRows(from, m.act.h, rowsFrom(at, part), m.cfg.Hidden)
+		}
+		m.multiply(from, part, m.act.logits, m.head)
+		p.d.Draw(m.act.logits, m.cfg.Vocab, in, at, part)
+	}
+}
+
+// Collect implements kernel.Program.
+func (p *program) Collect(out *kernel.Output) error {
+	p.d.Collect(out)
+	return nil
+}
+
+// Close implements kernel.Program.
+func (p *program) Close() { p.d.Forget() }
+
+// checkInput finds what a caller can get wrong about a step that draws.
+func (m *Model) checkInput(in *kernel.Input) error {
+	if err := m.checkSpans(&in.Step, len(in.Tokens)); err != nil {
+		return err
+	}
+	for i, id := range in.Tokens {
+		if int(id) >= m.cfg.Vocab {
+			return fmt.Errorf("token %d is %d, want at most %d", i, id, m.cfg.Vocab-1)
+		}
+	}
+	for i := range in.Rows {
+		if r := in.Rows[i].Row; r < 0 || int(r) >= in.Step.Rows || i > 0 && r <= in.Rows[i-1].Row {
+			return fmt.Errorf("wanted row %d is %d of %d, want rising ones", i, r, in.Step.Rows)
+		}
+	}
+	return nil
+}
