@@ -77,6 +77,7 @@ type loop struct {
 	m       *Model
 	stepper *Stepper
 	wake    chan struct{}
+	trace   engine.Trace // of the requests
 }
 
 func newLoop(t testing.TB, m *Model) *loop {
@@ -105,6 +106,7 @@ func (l *loop) job(account, body string) (*engine.Job, *told, *bool) {
 	if r.Stream {
 		out = engine.NewOutput(256)
 	}
+	r.Trace = l.trace
 	j := &engine.Job{ID: "req_1", Account: account, Session: "session of " + account, Request: r, Output: out}
 	got, over := &told{}, new(bool)
 	j.Finished = func(r engine.Result) { got.result, *over = r, true }

@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"reflect"
 	"slices"
@@ -235,6 +236,13 @@ func TestFromEnv(t *testing.T) {
 			t.Errorf("not of %s: %v", name, err)
 		}
 	}
+}
+
+// newServer runs h until the test ends.
+func newServer(t *testing.T, h http.Handler) (url string) {
+	s := httptest.NewServer(h)
+	t.Cleanup(s.Close)
+	return s.URL
 }
 
 // sent waits until the tracer is done with so many records.
