@@ -21,6 +21,9 @@ import (
 // TestMetricsAreTheDocumentedOnes: after some traffic a node shows every family of the table, with
 // its labels, and none besides; promtool finds nothing wrong with the page.
 func TestMetricsAreTheDocumentedOnes(t *testing.T) {
+	if testing.Short() {
+		t.Skip("a node with all its modules: 3 s, and many times that under the race detector")
+	}
 	n, base, key := startNode(t, withElsewhere)
 	<-n.modules.Ready()
 	for _, body := range []string{`{"model":"core-1.1-mini","max_tokens":8,"stream":true,"messages":[{"role":"user","content":"hi"}]}`,
