@@ -44,3 +44,25 @@ func TestRefusalSaysWhen(t *testing.T) {
 		}
 	}
 }
+
+// TestGaugesOfASleepingLoop: what is counted is right when a step loop goes to sleep, however short ago
+// it published, and what the running sequences allow is looked at every now and then.
+func TestGaugesOfASleepingLoop(t *testing.T) {
+	e, s := open2(t, options(Instant))
+	now := time.Now()
+	for n := range int64(3) {
+		_, a := submit(t, s, "a", ask(t, e, body))
+		for s.Step(now) {
+		}
+		st, ok := e.Stats()
+		if !ok || a.finished != 1 || st.Scheduler.Running != 0 || st.Scheduler.DecodeTokens != 19*(n+1) || st.Scheduler.BatchMax == 0 {
+			t.Errorf("after request %d: %+v", n, st.Scheduler)
+		}
+	}
+	before, _ := e.Stats()
+	s.Step(now.Add(statsEvery))
+	if after, _ := e.Stats(); after.Scheduler.BatchMax != s.sched.Stats().BatchMax ||
+		after.Scheduler.DecodeTokens != before.Scheduler.DecodeTokens {
+		t.Errorf("later: %+v, before %+v", after.Scheduler, before.Scheduler)
+	}
+}

@@ -471,14 +471,19 @@ type Stats struct {
 	LayerDrafts  Drafts // drafts of the model's prediction layer
 }
 
-// publish makes the gauges readable for other goroutines, every now and then
-// and before the loop goes to sleep.
+// publish makes the gauges readable for other goroutines, every now and then, and before the
+// loop goes to sleep: then only those that cost nothing, unless it is time for all.
 func (s *Stepper) publish(now time.Time, asleep bool) {
-	if !asleep && now.Sub(s.published) < statsEvery {
+	due, last := now.Sub(s.published) >= statsEvery, s.engine.stats.Load()
+	if !asleep && !due {
 		return
 	}
-	s.published = now
-	st := &Stats{Pool: s.pool.Stats(), Scheduler: s.sched.Stats(), LookupDrafts: s.lookupDrafts, LayerDrafts: s.layerDrafts}
+	st := &Stats{Pool: s.pool.Stats(), LookupDrafts: s.lookupDrafts, LayerDrafts: s.layerDrafts}
+	if due || last == nil {
+		st.Scheduler, s.published = s.sched.Stats(), now
+	} else {
+		st.Scheduler = s.sched.StatsSince(last.Scheduler)
+	}
 	if s.cache != nil {
 		st.CacheBytes = s.cache.BytesUsed()
 	}

@@ -376,12 +376,20 @@ type Stats struct {
 
 // Stats returns the numbers; of sequences it looks at those that run.
 func (s *Scheduler) Stats() Stats {
-	c := s.count
-	c.Running, c.Waiting, c.Paused = len(s.running), s.waiting, s.paused
-	c.WaitingTokens, c.Accounts = s.freshTokens, len(s.accounts)
-	c.QueueWait, c.BatchMax = s.QueueWait(), s.batchMax(s.one())
+	c := s.StatsSince(Stats{})
+	c.BatchMax = s.batchMax(s.one())
 	if s.config.GapMax > 0 {
 		c.Gap, c.PrefillBudget = s.gap(), s.prefillBudget()
 	}
+	return c
+}
+
+// StatsSince is Stats with what the running sequences allow as it was: predicting it takes as
+// long as a step of a small model.
+func (s *Scheduler) StatsSince(last Stats) Stats {
+	c := s.count
+	c.Running, c.Waiting, c.Paused = len(s.running), s.waiting, s.paused
+	c.WaitingTokens, c.Accounts = s.freshTokens, len(s.accounts)
+	c.QueueWait, c.BatchMax, c.Gap, c.PrefillBudget = s.QueueWait(), last.BatchMax, last.Gap, last.PrefillBudget
 	return c
 }
