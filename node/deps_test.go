@@ -28,6 +28,7 @@ var livesIn = map[string][]string{
 	"github.com/tetratelabs/wazero":          {"extensions/guest"},
 	"github.com/asynkron/protoactor-go":      {"actors"},
 	"github.com/ncruces/go-sqlite3":          {"node/store/sqlite"},
+	"github.com/jackc/pgx":                   {"node/store/postgres", "node/store/postgrestest"},
 	"github.com/VictoriaMetrics/metrics":     {"node"},
 	"github.com/ebitengine/purego":           {"engine/kernel/cuda/libcuda"},
 	"github.com/spf13/cobra":                 {"node/cli", "bench"},

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"corenode/node/cli"
+	"corenode/node/store/postgrestest"
 )
 
 // moduleCache is where the nodes of all tests keep compiled modules: compiling
@@ -23,6 +24,7 @@ func TestMain(m *testing.M) {
 	}
 	moduleCache = dir
 	status := m.Run()
+	postgrestest.Stop()
 	os.RemoveAll(dir)
 	os.Exit(status)
 }

@@ -25,7 +25,6 @@ import (
 	"corenode/node/server"
 	"corenode/node/store"
 	"corenode/node/store/rules"
-	"corenode/node/store/sqlite"
 	"corenode/node/trace"
 )
 
@@ -49,6 +48,8 @@ type node struct {
 	keyFile string
 	// certificates of the two listeners; nil is plain.
 	certificates struct{ public, admin *server.Certificate }
+
+	database *database // where the rows of store are, when that is elsewhere; else nil
 
 	public, admin net.Listener
 	closers       []func() // what close does, in reverse
@@ -112,10 +113,9 @@ func (n *node) open() (err error) {
 	if err := os.MkdirAll(n.cfg.DataDir, 0o700); err != nil {
 		return err
 	}
-	if n.store, err = sqlite.Open(n.cfg.DataDir); err != nil {
+	if err := n.openStore(); err != nil {
 		return err
 	}
-	n.onClose(slog.LevelError, "close the store", n.store.Close)
 	if n.public, err = net.Listen("tcp", n.cfg.Listen); err != nil {
 		return err
 	}
@@ -295,9 +295,14 @@ func (n *node) close() {
 	n.closers = nil
 }
 
-// ready says why the node should get no requests: a model that is down, or an
+// ready says why the node should get no requests: a database that does not answer, a model that is down, or an
 // admission policy that is not in memory, without which all are refused.
 func (n *node) ready() error {
+	if n.database != nil {
+		if err := n.database.ready(); err != nil {
+			return err
+		}
+	}
 	if n.modules.AdmissionClosed() {
 		return errors.New("admission is closed: its policy is not in memory")
 	}

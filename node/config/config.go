@@ -45,6 +45,7 @@ type Config struct {
 	Log     Log              `key:"log"`
 	Limits  Limits           `key:"limits"`
 	Modules Modules          `key:"modules"`
+	Store   Store            `key:"store"`
 	Ledger  Ledger           `key:"ledger"`
 	Cache   Cache            `key:"cache"`
 	Models  map[string]Model `key:"models"` // by model id; at least one
@@ -140,6 +141,16 @@ type Limits struct {
 	SessionIdle time.Duration `key:"session_idle"`
 	// PinnedBytesPerAccount bounds the cache that sessions of one account hold. Default 256MiB.
 	PinnedBytesPerAccount Size `key:"pinned_bytes_per_account"`
+}
+
+// Store says where accounts, keys and the ledger are.
+type Store struct {
+	// URL is a PostgreSQL database that nodes share, postgres://user@host/database without
+	// a password. What it leaves out is in the usual PG variables. Default none: they are in the data folder.
+	URL string `key:"url"`
+	// PasswordFile has the database's password; only its owner may read it. Default none:
+	// PGPASSWORD or a password file of PostgreSQL.
+	PasswordFile string `key:"password_file"`
 }
 
 // Ledger says how charges are kept when the database cannot take them.

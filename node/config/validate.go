@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"net"
+	"net/url"
 	"regexp"
 	"slices"
 	"strconv"
@@ -46,6 +47,7 @@ func (c *Config) validate() []Problem {
 	}
 	c.Limits.validate(&all)
 	c.Modules.validate(&all)
+	c.Store.validate(&all)
 	between(&all, "ledger.spill_bytes", c.Ledger.SpillBytes, 1<<20, 64<<30)
 	if c.Cache.Keep != 0 {
 		between(&all, "cache.keep", c.Cache.Keep, 1<<20, 16<<40)
@@ -118,6 +120,23 @@ func (a Admin) validate(c *checks) {
 	checkTLS(c, "admin", a.TLSCertificate, a.TLSKey)
 	if _, err := operators.ParseAll(a.Operators); err != nil {
 		c.refuse("admin.operators", "has mistakes: %s", strings.ReplaceAll(err.Error(), "\n", "; "))
+	}
+}
+
+func (s Store) validate(c *checks) {
+	if s.URL == "" {
+		if s.PasswordFile != "" {
+			c.refuse("store.password_file", "is set, but store.url is not")
+		}
+		return
+	}
+	u, err := url.Parse(s.URL)
+	if err != nil || u.Scheme != "postgres" && u.Scheme != "postgresql" { // what it is is not said: it may have a password
+		c.refuse("store.url", "is no URL of PostgreSQL, want postgres://user@host/database")
+		return
+	}
+	if _, has := u.User.Password(); has || u.Query().Has("password") {
+		c.refuse("store.url", "has a password, which others could read: want it in store.password_file")
 	}
 }
 

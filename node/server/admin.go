@@ -224,9 +224,12 @@ func (s *Server) consoleAdmin(ctx *fasthttp.RequestCtx, path string) bool {
 }
 
 func (s *Server) adminReady(ctx *fasthttp.RequestCtx) {
-	if s.unready() != "" {
+	if why := s.unready(); why != "" {
 		ctx.SetStatusCode(fasthttp.StatusServiceUnavailable)
-		ctx.SetBodyString("not ready\n")
+		ctx.SetBodyString(why)
+		if err := s.notReady(); err != nil { // operators are told what it is
+			ctx.SetBodyString(why + err.Error() + "\n")
+		}
 		return
 	}
 	ctx.SetBodyString("ready\n")

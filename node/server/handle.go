@@ -130,10 +130,18 @@ func (s *Server) unready() string {
 	switch {
 	case s.Draining():
 		return "draining\n"
-	case s.deps.Ready != nil && s.deps.Ready() != nil:
+	case s.notReady() != nil:
 		return "not ready\n"
 	}
 	return ""
+}
+
+// notReady says why the node is not ready.
+func (s *Server) notReady() error {
+	if s.deps.Ready == nil {
+		return nil
+	}
+	return s.deps.Ready()
 }
 
 // unreadable answers what fasthttp could not read as a request. Where its first

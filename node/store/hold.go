@@ -12,7 +12,7 @@ import (
 // between two of them is harmless: the rest is still open.
 const settleBatch = 1000
 
-// SettleOpenHolds closes every open hold at its last checkpoint, for a start after a
+// SettleOpenHolds closes every open hold of this node at its last checkpoint, for a start after a
 // crash. Nothing may be running. rate gets each settlement with its usage, the time of
 // its hold, the module that quoted it and whether that was provisional. It fills in the
 // charge: Amount (zero or less), Tier, ModuleDigest, InputHash, ChargeInput, Provisional,
@@ -22,7 +22,7 @@ const settleBatch = 1000
 // open: one request does not stop a start. The other settlements are returned for the log.
 func SettleOpenHolds(s Ledger, reason account.Reason, rate func(*account.Entry) error, leftOut func(account.Entry, error),
 ) (settled []account.Entry, err error) {
-	holds, err := s.OpenHolds()
+	holds, err := s.OwnHolds()
 	if err != nil {
 		return nil, err
 	}

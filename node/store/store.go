@@ -146,6 +146,8 @@ type Ledger interface {
 	// OpenHolds returns the hold rows that have no settlement yet, oldest first.
 	// Usage is that of the last checkpoint of each, zero when there is none.
 	OpenHolds() ([]account.Entry, error)
+	// OwnHolds returns those of this node's requests.
+	OwnHolds() ([]account.Entry, error)
 	// Entries returns one page of ledger rows. Who reads page behind page misses none.
 	Entries(Query) ([]account.Entry, error)
 	// Statement returns a page of rows. next is After of the page behind it, 0 when there is

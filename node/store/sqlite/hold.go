@@ -5,6 +5,9 @@ import (
 	"corenode/wasm/abi"
 )
 
+// OwnHolds implements store.Store: all are of the one node.
+func (s *Store) OwnHolds() ([]account.Entry, error) { return s.OpenHolds() }
+
 // OpenHolds returns the hold rows that have no settlement yet, oldest first.
 // Usage is that of the last checkpoint of each, zero when there is none.
 func (s *Store) OpenHolds() ([]account.Entry, error) {

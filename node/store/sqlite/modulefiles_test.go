@@ -7,15 +7,17 @@ import (
 	"testing"
 
 	"corenode/actors/account"
+	"corenode/node/store/storetest"
 )
 
 // TestBackupHasTheModules: what charges name lies beside the backup and comes back with it; what is
 // missing is named; a backup from before there were modules in it is restored all the same.
 func TestBackupHasTheModules(t *testing.T) {
-	s, a := emptyStore(t)
-	one, two := charged(a.ID, "one", false), charged(a.ID, "two", false)
+	s := open(t, t.TempDir())
+	a := storetest.MustCreate(t, s, "a", 1000)
+	one, two := storetest.Charged(a.ID, "one", false), storetest.Charged(a.ID, "two", false)
 	one.ModuleDigest, two.ModuleDigest = "sha256:aa", "sha256:bb"
-	builtin := charged(a.ID, "three", false)
+	builtin := storetest.Charged(a.ID, "three", false)
 	builtin.ModuleDigest = "builtin:tariff@1"
 	if err := s.Append([]account.Entry{one, two, builtin}); err != nil {
 		t.Fatal(err)

@@ -1,8 +1,6 @@
 package sqlite
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"os"
 	"path/filepath"
@@ -10,125 +8,16 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/ncruces/go-sqlite3"
 
-	"corenode/actors/account"
 	"corenode/node/store"
-	"corenode/wasm/abi"
+	"corenode/node/store/storetest"
 )
 
-// usedStore is a data folder with some of everything in its ledger.
-func usedStore(t *testing.T) (s *Store, a account.Account) {
-	t.Helper()
-	s, err := Open(filepath.Join(t.TempDir(), "data"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { s.Close() })
-	if a, err = s.CreateAccount(account.Account{Name: "a"}, 1_000_000); err != nil {
-		t.Fatal(err)
-	}
-	if _, _, err := s.CreateKey(a.ID, account.KeyLimits{}, time.Time{}); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := s.TopUp(a.ID, 7, "", "invoice 17"); err != nil {
-		t.Fatal(err)
-	}
-	input := []byte("charge input")
-	hash := sha256.Sum256(input)
-	row := func(kind account.EntryKind, request string) account.Entry {
-		return account.Entry{Kind: kind, AccountID: a.ID, RequestID: request, Model: "m", Time: time.Now()}
-	}
-	hold, open, checkpoint, settled := row(account.Hold, "one"), row(account.Hold, "two"), row(account.Checkpoint, "two"), row(account.Settlement, "one")
-	hold.Held, open.Held = 500, 700
-	checkpoint.Usage = abi.Usage{InputUncached: 5, Output: 1}
-	settled.Amount, settled.Usage, settled.Tier, settled.Reason = -300, abi.Usage{InputUncached: 3}, 1, account.Finished
-	settled.ModuleDigest, settled.InputHash, settled.ChargeInput = "sha256:aa", hex.EncodeToString(hash[:]), input
-	if err := s.Append([]account.Entry{hold, open, checkpoint, settled}); err != nil {
-		t.Fatal(err)
-	}
-	e, err := s.Settlement("one")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := s.Adjust(account.Entry{AccountID: a.ID, RequestID: "one",
-		Time: time.Now(), Amount: 20, Settles: e.ID, ModuleDigest: "sha256:bb"}); err != nil {
-		t.Fatal(err)
-	}
-	withheld := row(account.Settlement, "three")
-	withheld.Amount, withheld.Usage, withheld.ModuleDigest, withheld.Provisional = -40, abi.Usage{InputUncached: 1}, "sha256:aa", true
-	if err := s.Append([]account.Entry{withheld}); err != nil {
-		t.Fatal(err)
-	}
-	if e, err = s.Settlement("three"); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := s.Adjust(account.Entry{AccountID: a.ID, RequestID: "three",
-		Time: time.Now(), Amount: 10, Settles: e.ID, ModuleDigest: "sha256:bb"}); err != nil {
-		t.Fatal(err)
-	}
-	if _, _, err := s.Refund(e, "ticket 4"); err != nil {
-		t.Fatal(err)
-	}
-	return s, a
-}
-
-func TestVerify(t *testing.T) {
-	s, _ := usedStore(t)
-	v, err := s.Verify()
-	if err != nil || len(v.Findings) > 0 || v.Rows != 10 || v.Accounts != 1 || v.Charges != 2 || v.OpenHolds != 1 {
-		t.Errorf("a sound ledger: %+v, %v", v, err)
-	}
-	// Each statement breaks one rule; the triggers that forbid it are dropped first.
-	const allow = `DROP TRIGGER IF EXISTS ledger_no_update; DROP TRIGGER IF EXISTS ledger_no_delete; PRAGMA foreign_keys = OFF;`
-	for _, c := range []struct{ harm, says string }{
-		{`UPDATE balances SET amount = amount + 1`, "sum of its rows"},
-		{`DELETE FROM balances`, "has a balance"},
-		{`UPDATE usage SET output = output + 1`, "sums of usage"},
-		{`UPDATE usage SET charged = charged - 1`, "sums of usage"},
-		{`DELETE FROM usage`, "sums of usage"},
-		{`INSERT INTO usage SELECT account_id, day + 1, model, key_id, 0, 0, 0, 0, 0, 0, 0 FROM usage LIMIT 1`, "sums of usage"},
-		{`DELETE FROM ledger WHERE kind = 'checkpoint'`, "no gaps"},
-		{`DROP INDEX ledger_once; INSERT INTO ledger (kind, account_id, request_id, time) SELECT kind, account_id, request_id, time FROM ledger WHERE kind = 'settlement'`, "settled once"},
-		{`INSERT INTO accounts SELECT 'acct_x', 'x', 0, 0, 0, 0, '[]', 0; INSERT INTO balances VALUES ('acct_x', -300); UPDATE balances SET amount = amount + 300 WHERE account_id <> 'acct_x';
-			UPDATE ledger SET account_id = 'acct_x' WHERE kind = 'settlement'`, "the account that held"},
-		{`DELETE FROM open_holds`, "open until it is settled"},
-		{`UPDATE open_holds SET held = held + 1`, "a hold without a settlement"},
-		{`UPDATE ledger SET settles = 1 WHERE kind = 'adjustment'`, "names a settlement"},
-		{`UPDATE ledger SET module_digest = '' WHERE kind = 'adjustment'`, "names a settlement"},
-		{`UPDATE ledger SET module_digest = '' WHERE kind = 'settlement'`, "names its module"},
-		{`UPDATE ledger SET charge_input = x'00' WHERE kind = 'settlement'`, "what its hash says"},
-		{`UPDATE ledger SET input_hash = '' WHERE kind = 'settlement'`, "what its hash says"},
-		{`DELETE FROM accounts`, "names is there"},
-		{`UPDATE keys SET account_id = 'acct_x'`, "names is there"},
-		{`UPDATE open_holds SET checkpoint_id = 0`, "last checkpoint"},
-		{`UPDATE open_holds SET checkpoint_id = hold_id`, "last checkpoint"},
-		{`UPDATE idempotency SET amount = amount + 1`, "idempotency key"},
-		{`UPDATE idempotency SET entry_id = entry_id + 1`, "idempotency key"},
-		{`INSERT INTO ledger (kind, account_id, time, settles, module_digest) SELECT kind, account_id, time, settles, module_digest FROM ledger WHERE kind = 'adjustment' AND refund = 0`, "re-rated once"},
-		{`DROP INDEX ledger_refund; INSERT INTO ledger (kind, account_id, time, settles, refund) SELECT kind, account_id, time, settles, refund FROM ledger WHERE refund = 1`, "refunded once"},
-		{`UPDATE ledger SET amount = amount - 1 WHERE refund = 1; UPDATE balances SET amount = amount - 1`, "all that was charged"},
-		{`UPDATE ledger SET id = 99 WHERE id = 10; UPDATE ledger SET id = 10 WHERE id = 9; UPDATE ledger SET id = 9 WHERE id = 99`, "after its refund"},
-		{`UPDATE ledger SET module_digest = 'sha256:aa' WHERE refund = 1`, "a refund has none"},
-		{`UPDATE ledger SET refund = 1 WHERE kind = 'checkpoint'`, "only an adjustment"},
-	} {
-		s, _ := usedStore(t)
-		s.write.mu.Lock()
-		err := s.write.db.Exec(allow + c.harm)
-		s.write.mu.Unlock()
-		if err != nil {
-			t.Fatalf("%s: %v", c.harm, err)
-		}
-		if v, err := s.Verify(); err != nil || !strings.Contains(strings.Join(v.Findings, "\n"), c.says) {
-			t.Errorf("%s: found %q, %v; want %q", c.harm, v.Findings, err, c.says)
-		}
-	}
-}
-
 func TestBackupAndRestore(t *testing.T) {
-	s, a := usedStore(t)
+	s := open(t, t.TempDir())
+	a := storetest.Use(t, s)
 	one, err := s.Secret("node")
 	if err != nil {
 		t.Fatal(err)
@@ -184,7 +73,8 @@ func TestBackupAndRestore(t *testing.T) {
 // backedUp gives a store with rows and a backup of it, larger than what a pipe holds.
 func backedUp(t *testing.T) (s *Store, file string) {
 	t.Helper()
-	s, _ = usedStore(t)
+	s = open(t, t.TempDir())
+	storetest.Use(t, s)
 	s.write.mu.Lock()
 	err := s.write.exec(`INSERT INTO settings (name, value) VALUES ('large', zeroblob(200000))`)
 	s.write.mu.Unlock()

@@ -1,4 +1,4 @@
-package sqlite
+package storetest
 
 import (
 	"errors"
@@ -10,21 +10,18 @@ import (
 	"corenode/wasm/abi"
 )
 
-// TestProvisionalChargesAreRatedOnce: a provisional charge waits until one
+// provisionalChargesAreRatedOnce: a provisional charge waits until one
 // adjustment names it, and its input comes back byte for byte.
-func TestProvisionalChargesAreRatedOnce(t *testing.T) {
-	s, err := Open(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.Close()
+func provisionalChargesAreRatedOnce(t *testing.T, fresh maker) {
+	s := fresh(t).Open(t)
 	a, err := s.CreateAccount(account.Account{Name: "a"}, 1000)
 	if err != nil {
 		t.Fatal(err)
 	}
 	charge := func(request string, provisional bool) account.Entry {
 		return account.Entry{Kind: account.Settlement, AccountID: a.ID, RequestID: request, Model: "m", Time: time.Now(), Amount: -10,
-			Tier: 1, Reason: account.Finished, ModuleDigest: "sha256:00", InputHash: "ff", ChargeInput: []byte{0, 1, 2, 255}, Provisional: provisional}
+			Tier: 1, Reason: account.Finished, ModuleDigest: "sha256:00", InputHash: "ff", ChargeInput: []byte{0, 1, 2, 255},
+			Provisional: provisional}
 	}
 	rows := []account.Entry{charge("sure", false), charge("maybe", true), charge("12345", true)}
 	if err := s.Append(rows); err != nil {

@@ -1,4 +1,4 @@
-package sqlite
+package storetest
 
 import (
 	"errors"
@@ -12,26 +12,29 @@ import (
 	"corenode/wasm/abi"
 )
 
+// newYear is the last second of a month.
+var newYear = time.Date(2026, 12, 31, 23, 59, 59, 0, time.UTC)
+
 func tokens(n int64) []abi.Counter {
 	return []abi.Counter{{Name: "free-tier/tokens", Period: "2026-11", Limit: 1000, Amount: n}}
 }
 
 // counted is a store with counters: one request settled, one re-rated, one refunded, one that
 // runs, one whose hold never came.
-func counted(t *testing.T) (*Store, account.Account) {
-	s, a := emptyStore(t)
-	s.now = func() time.Time { return time.Date(2026, 12, 31, 23, 59, 59, 0, time.UTC) }
+func counted(t *testing.T, fresh maker) (Store, account.Account) {
+	s, a := emptyStore(t, fresh)
+	s.SetClock(func() time.Time { return newYear })
 	hold := func(id string, n int64) account.Entry {
 		return account.Entry{Kind: account.Hold, AccountID: a.ID, RequestID: id, Model: "m", Time: time.Now(), Held: 5, Counters: tokens(n)}
 	}
 	settle := func(id string, provisional bool, n int64) account.Entry {
-		e := charged(a.ID, id, provisional)
+		e := Charged(a.ID, id, provisional)
 		e.Counters = tokens(n)
 		return e
 	}
 	rows := []account.Entry{hold("one", 100), hold("two", 100), hold("three", 100), hold("runs", 40),
 		settle("one", false, 60), settle("two", true, 100), settle("three", false, 100), settle("late", false, 7),
-		refundOf(a.ID, "three")}
+		RefundOf(a.ID, "three")}
 	for _, again := range [][]account.Entry{rows, rows[:8], rows[8:]} { // a batch that was tried before changes nothing
 		if err := s.Append(slices.Clone(again)); err != nil {
 			t.Fatal(err)
@@ -51,17 +54,18 @@ func counted(t *testing.T) (*Store, account.Account) {
 	return s, a
 }
 
-func wantUse(t *testing.T, s *Store, id string, want ...account.CounterUse) {
+func wantUse(t *testing.T, s Store, id string, want ...account.CounterUse) {
 	t.Helper()
 	if got, err := s.Counters(id); err != nil || !slices.Equal(got, want) {
 		t.Errorf("counters %+v, %v; want %+v", got, err, want)
 	}
 }
 
-// TestCounters: what is used of a counter is what settlements took less what came back, what
+// counters: what is used of a counter is what settlements took less what came back, what
 // is held is of open holds, and all of it is there after a restart.
-func TestCounters(t *testing.T) {
-	s, a := counted(t)
+func counters(t *testing.T, fresh maker) {
+	home := fresh(t)
+	s, a := counted(t, func(testing.TB) Home { return home })
 	use := account.CounterUse{Name: "free-tier/tokens", Period: "2026-11", Used: 60 + 75 + 7, Held: 40, Limit: 1000}
 	wantUse(t, s, a.ID, use)
 	holds, err := s.OpenHolds()
@@ -76,16 +80,11 @@ func TestCounters(t *testing.T) {
 		t.Fatal(done, err)
 	}
 	use.Used -= 75
-	dir := s.Dir()
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	again, err := Open(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer again.Close()
-	again.now = s.now
+	again := home.Open(t)
+	again.SetClock(func() time.Time { return newYear })
 	wantUse(t, again, a.ID, use)
 	// A crash: what ran takes of the month in which it was admitted.
 	rate := func(e *account.Entry) error { e.Counters[0].Amount = 33; return nil }
@@ -102,13 +101,13 @@ func TestCounters(t *testing.T) {
 	if v, err := again.Verify(); err != nil || len(v.Findings) > 0 {
 		t.Errorf("%+v, %v", v, err)
 	}
-	again.now = func() time.Time { return time.Date(2027, 2, 2, 0, 0, 0, 0, time.UTC) }
+	again.SetClock(func() time.Time { return time.Date(2027, 2, 2, 0, 0, 0, 0, time.UTC) })
 	wantUse(t, again, a.ID) // nothing asks for it any more
 }
 
-// TestBadCounters: rows that no kind may have are not valid, and leave nothing behind.
-func TestBadCounters(t *testing.T) {
-	s, a := emptyStore(t)
+// badCounters: rows that no kind may have are not valid, and leave nothing behind.
+func badCounters(t *testing.T, fresh maker) {
+	s, a := emptyStore(t, fresh)
 	for name, e := range map[string]account.Entry{
 		"a hold below zero":         {Kind: account.Hold, Counters: tokens(-1)},
 		"a settlement below zero":   {Kind: account.Settlement, Counters: tokens(-1)},
@@ -122,7 +121,7 @@ func TestBadCounters(t *testing.T) {
 		"more back than was taken":  {Kind: account.Adjustment, Settles: 2, Counters: tokens(-1)},
 	} {
 		e.AccountID, e.RequestID, e.Time = a.ID, "r", time.Now()
-		if err := s.Append([]account.Entry{charged(a.ID, "other", true), e}); !store.Rejects(err) || errors.Is(err, store.ErrClosed) {
+		if err := s.Append([]account.Entry{Charged(a.ID, "other", true), e}); !store.Rejects(err) || errors.Is(err, store.ErrClosed) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -132,9 +131,8 @@ func TestBadCounters(t *testing.T) {
 	}
 }
 
-// TestVerifyCounters breaks each rule of counters.
-func TestVerifyCounters(t *testing.T) {
-	const allow = `DROP TRIGGER ledger_counters_no_update; DROP TRIGGER ledger_counters_no_delete; PRAGMA foreign_keys = OFF; PRAGMA ignore_check_constraints = ON;`
+// verifyCounters breaks each rule of counters.
+func verifyCounters(t *testing.T, fresh maker) {
 	for _, c := range []struct{ harm, says string }{
 		{`UPDATE counters SET used = used + 1`, "is the sum of what"},
 		{`DELETE FROM counters`, "is the sum of what"},
@@ -145,10 +143,9 @@ func TestVerifyCounters(t *testing.T) {
 		{`UPDATE ledger_counters SET amount = 25 WHERE amount = -25`, "is of a hold, a settlement or an adjustment"},
 		{`UPDATE ledger_counters SET entry_id = 1 WHERE amount = 7`, "is of a hold, a settlement or an adjustment"},
 	} {
-		s, _ := counted(t)
-		s.write.mu.Lock()
-		err := s.write.db.Exec(allow + c.harm)
-		s.write.mu.Unlock()
+		home := fresh(t)
+		s, _ := counted(t, func(testing.TB) Home { return home })
+		err := s.Exec(home.Allow + c.harm)
 		if err != nil {
 			t.Fatalf("%s: %v", c.harm, err)
 		}
@@ -156,11 +153,9 @@ func TestVerifyCounters(t *testing.T) {
 			t.Errorf("%s: found %q, %v; want %q", c.harm, v.Findings, err, c.says)
 		}
 	}
-	s, _ := counted(t)
+	s, _ := counted(t, fresh)
 	for _, harm := range []string{`UPDATE ledger_counters SET amount = 1`, `DELETE FROM ledger_counters`} {
-		s.write.mu.Lock()
-		err := s.write.db.Exec(harm)
-		s.write.mu.Unlock()
+		err := s.Exec(harm)
 		if err == nil {
 			t.Errorf("%s: the ledger is append-only", harm)
 		}

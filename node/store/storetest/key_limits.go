@@ -1,4 +1,4 @@
-package sqlite
+package storetest
 
 import (
 	"errors"
@@ -12,12 +12,12 @@ import (
 	"corenode/wasm/abi"
 )
 
-// TestKeyLimitsAreKept: limits are those of the last change, also after a restart and in the index
+// keyLimitsAreKept: limits are those of the last change, also after a restart and in the index
 // that authenticates; what cannot be a limit is refused.
-func TestKeyLimitsAreKept(t *testing.T) {
-	dir := t.TempDir()
-	s := open(t, dir)
-	a := mustCreate(t, s, "a", 0)
+func keyLimitsAreKept(t *testing.T, fresh maker) {
+	home := fresh(t)
+	s := home.Open(t)
+	a := MustCreate(t, s, "a", 0)
 	first := account.KeyLimits{Models: []string{"m", "n"}, TokensPerMinute: 100, Budget: 5e9}
 	key, _, err := s.CreateKey(a.ID, first, time.Time{})
 	if err != nil || !reflect.DeepEqual(key.KeyLimits, first) {
@@ -42,7 +42,7 @@ func TestKeyLimitsAreKept(t *testing.T) {
 		t.Errorf("a change of no key: %v", err)
 	}
 	s.Close()
-	s = open(t, dir)
+	s = home.Open(t)
 	found, err := s.Key(key.ID)
 	if err != nil || !reflect.DeepEqual(found.KeyLimits, first) {
 		t.Errorf("after a restart %+v, %v", found, err)
@@ -55,10 +55,10 @@ func TestKeyLimitsAreKept(t *testing.T) {
 	}
 }
 
-// TestKeysAreChargedByTheMonth: what counts against a budget is what the rows of the month
+// keysAreChargedByTheMonth: what counts against a budget is what the rows of the month
 // charged the key, less what they gave back. A batch that is written again counts once.
-func TestKeysAreChargedByTheMonth(t *testing.T) {
-	s, a := emptyStore(t)
+func keysAreChargedByTheMonth(t *testing.T, fresh maker) {
+	s, a := emptyStore(t, fresh)
 	var ids []string
 	for _, budget := range []int64{1e9, 1e9, 0} {
 		k, _, err := s.CreateKey(a.ID, account.KeyLimits{Budget: abi.Nano(budget)}, time.Time{})
@@ -69,13 +69,14 @@ func TestKeysAreChargedByTheMonth(t *testing.T) {
 	}
 	edge := time.Date(2026, 12, 1, 0, 0, 0, 0, time.UTC)
 	row := func(key, request string, at time.Time) account.Entry {
-		e := charged(a.ID, request, false)
+		e := Charged(a.ID, request, false)
 		e.KeyID, e.Time, e.Amount = key, at, -100
 		return e
 	}
-	rows := []account.Entry{row(ids[0], "before", edge.Add(-1)), row(ids[0], "first", edge), row(ids[0], "last", edge.AddDate(0, 1, 0).Add(-1)),
+	rows := []account.Entry{row(ids[0], "before", edge.Add(-1)), row(ids[0], "first", edge), row(ids[0], "last", edge.AddDate(0,
+		1, 0).Add(-1)),
 		row(ids[0], "after", edge.AddDate(0, 1, 0)), row(ids[2], "free", edge)}
-	back := refundOf(a.ID, "first")
+	back := RefundOf(a.ID, "first")
 	back.Time = edge.Add(time.Hour)
 	for range 2 {
 		if err := s.Append(append(rows[:len(rows):len(rows)], back)); err != nil {
@@ -93,11 +94,12 @@ func TestKeysAreChargedByTheMonth(t *testing.T) {
 	}
 	for at, want := range map[time.Time][]account.KeyUse{
 		edge.AddDate(0, -1, 0): use(100, 0), edge: use(100, 0), edge.AddDate(0, 1, 0): use(100, 0), edge.AddDate(0, 2, 0): use(0, 0)} {
-		if got, err := s.KeysCharged(a.ID, at.In(time.FixedZone("west", -8*3600)).Add(time.Hour)); err != nil || !reflect.DeepEqual(got, want) {
+		if got, err := s.KeysCharged(a.ID, at.In(time.FixedZone("west", -8*3600)).Add(time.Hour)); err != nil ||
+			!reflect.DeepEqual(got, want) {
 			t.Errorf("in the month of %v: %+v, %v; want %+v", at, got, err, want)
 		}
 	}
-	if got, err := s.KeysCharged(mustCreate(t, s, "b", 0).ID, edge); err != nil || len(got) != 0 {
+	if got, err := s.KeysCharged(MustCreate(t, s, "b", 0).ID, edge); err != nil || len(got) != 0 {
 		t.Errorf("without keys: %v, %v", got, err)
 	}
 }

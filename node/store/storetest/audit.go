@@ -1,4 +1,4 @@
-package sqlite
+package storetest
 
 import (
 	"testing"
@@ -6,11 +6,12 @@ import (
 	"corenode/node/store"
 )
 
-// TestAuditIsAppendOnly: rows come back whole, newest first, of one operator or of all, and stay.
-func TestAuditIsAppendOnly(t *testing.T) {
-	s := open(t, t.TempDir())
+// auditIsAppendOnly: rows come back whole, newest first, of one operator or of all, and stay.
+func auditIsAppendOnly(t *testing.T, fresh maker) {
+	s := fresh(t).Open(t)
 	for _, who := range []string{"alice", "bob", "alice"} {
-		if err := s.Audit(store.AuditRow{Operator: who, Method: "POST", Path: "/p/{x}", Target: "x", AccountID: "a", KeyID: "k", Status: 200}); err != nil {
+		if err := s.Audit(store.AuditRow{Operator: who, Method: "POST", Path: "/p/{x}", Target: "x", AccountID: "a",
+			KeyID: "k", Status: 200}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -18,7 +19,8 @@ func TestAuditIsAppendOnly(t *testing.T) {
 	if err != nil || len(all) != 3 || all[0].ID != 3 || all[0].Time.IsZero() {
 		t.Fatalf("%+v, %v", all, err)
 	}
-	want := store.AuditRow{ID: 2, Time: all[1].Time, Operator: "bob", Method: "POST", Path: "/p/{x}", Target: "x", AccountID: "a", KeyID: "k", Status: 200}
+	want := store.AuditRow{ID: 2, Time: all[1].Time, Operator: "bob", Method: "POST", Path: "/p/{x}", Target: "x",
+		AccountID: "a", KeyID: "k", Status: 200}
 	if all[1] != want {
 		t.Errorf("%+v, want %+v", all[1], want)
 	}
@@ -26,9 +28,7 @@ func TestAuditIsAppendOnly(t *testing.T) {
 		t.Errorf("alice before row 3: %+v, %v", page, err)
 	}
 	for _, harm := range []string{`UPDATE audit SET operator = 'eve'`, `DELETE FROM audit`} {
-		s.write.mu.Lock()
-		err := s.write.db.Exec(harm)
-		s.write.mu.Unlock()
+		err := s.Exec(harm)
 		if err == nil {
 			t.Errorf("%s was done", harm)
 		}

@@ -1,0 +1,17 @@
+package postgres
+
+import (
+	"context"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// SetClock replaces the clock.
+func (s *Store) SetClock(now func() time.Time) { s.now = now }
+
+// Exec runs SQL past the store.
+func (s *Store) Exec(sql string) error {
+	_, err := s.pool.Exec(context.Background(), sql, pgx.QueryExecModeSimpleProtocol)
+	return err
+}

@@ -1,0 +1,292 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"corenode/actors/account"
+	"corenode/node/store"
+	"corenode/node/store/postgrestest"
+	"corenode/node/store/storetest"
+)
+
+func dial(t testing.TB, url, node string) *Store {
+	t.Helper()
+	s, err := Open(Config{URL: url, Node: node})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	return s
+}
+
+// requests are those of a page.
+func requests(page []account.Entry) (ids []string) {
+	for _, e := range page {
+		ids = append(ids, e.RequestID)
+	}
+	return ids
+}
+
+// TestFollowerMissesNoLateCommit: a transaction that began first and commits last is not
+// passed over, whether its rows got their ids first or last.
+func TestFollowerMissesNoLateCommit(t *testing.T) {
+	for _, late := range []string{"takes its ids first", "takes its ids last"} {
+		t.Run(late, func(t *testing.T) {
+			s := dial(t, postgrestest.URL(t), "one")
+			a := storetest.MustCreate(t, s, "a", 0).ID
+			ctx := t.Context()
+			tx, err := s.pool.Begin(ctx)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer tx.Rollback(ctx)
+			write := func() {
+				if err := s.append(ctx, tx, []account.Entry{storetest.Settlement(a, "late", -1)}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if late == "takes its ids first" {
+				write()
+			} else if _, err := tx.Exec(ctx, `SELECT place()`); err != nil {
+				t.Fatal(err)
+			}
+			other := storetest.MustCreate(t, s, "b", 0).ID // whose balance nobody has locked
+			storetest.MustAppend(t, s, storetest.Settlement(other, "early", -1))
+			if page, err := s.Entries(store.Query{}); err != nil || len(page) != 0 {
+				t.Errorf("while the late one is open a follower sees %v, %v", requests(page), err)
+			}
+			if late == "takes its ids last" {
+				write()
+			}
+			if err := tx.Commit(ctx); err != nil {
+				t.Fatal(err)
+			}
+			first, err := s.Entries(store.Query{Limit: 1})
+			if err != nil || len(first) != 1 {
+				t.Fatal(first, err)
+			}
+			rest, err := s.Entries(store.Query{After: first[0].ID})
+			if got := requests(append(first, rest...)); err != nil || !slices.Equal(got, []string{"late", "early"}) {
+				t.Errorf("a follower sees %v, %v", got, err)
+			}
+		})
+	}
+}
+
+// TestFollowerOfManyWriters: who reads page behind page beside writers that commit in any
+// order sees every row once.
+func TestFollowerOfManyWriters(t *testing.T) {
+	url := postgrestest.URL(t)
+	s := dial(t, url, "reader")
+	const writers, batches = 4, 15
+	var wg sync.WaitGroup
+	for w := range writers {
+		mine := dial(t, url, fmt.Sprint("writer", w))
+		a := storetest.MustCreate(t, s, fmt.Sprint("a", w), 0).ID
+		wg.Go(func() {
+			for i := range batches {
+				err := mine.transaction(once, func(ctx context.Context, tx pgx.Tx) error {
+					time.Sleep(time.Duration(rand.IntN(4)) * time.Millisecond)
+					if err := mine.append(ctx, tx, []account.Entry{storetest.Settlement(a, fmt.Sprint(w, "-", i), -1)}); err != nil {
+						return err
+					}
+					time.Sleep(time.Duration(rand.IntN(8)) * time.Millisecond)
+					return nil
+				})
+				if err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	done := make(chan struct{})
+	go func() { wg.Wait(); close(done) }()
+	seen := map[string]int{}
+	var after int64
+	for ended := false; ; {
+		page, err := s.Entries(store.Query{After: after, Limit: 3})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range page {
+			seen[e.RequestID]++
+			after = e.ID
+		}
+		if ended && len(page) == 0 {
+			break
+		}
+		select {
+		case <-done:
+			ended = true
+		default:
+		}
+	}
+	for w := range writers {
+		for i := range batches {
+			if id := fmt.Sprint(w, "-", i); seen[id] != 1 {
+				t.Errorf("row %s was seen %d times", id, seen[id])
+			}
+		}
+	}
+}
+
+// TestPlacesAfterARestoredDump: where transactions are numbered from lower on than in the
+// rows that a dump brought, new rows stand behind them and a follower sees both.
+func TestPlacesAfterARestoredDump(t *testing.T) {
+	url := postgrestest.URL(t)
+	s := dial(t, url, "one")
+	a := storetest.MustCreate(t, s, "a", 0).ID
+	storetest.MustAppend(t, s, storetest.Settlement(a, "before", -1))
+	if err := s.Exec(`ALTER TABLE ledger DISABLE TRIGGER USER; UPDATE ledger SET place = place + 1000000000000`); err != nil {
+		t.Fatal(err)
+	}
+	s = dial(t, url, "one")
+	storetest.MustAppend(t, s, storetest.Settlement(a, "behind", -1))
+	if page, err := s.Entries(store.Query{}); err != nil || !slices.Equal(requests(page), []string{"before", "behind"}) {
+		t.Errorf("a follower sees %v, %v", requests(page), err)
+	}
+}
+
+// TestTransactionsAreTriedAgain: after a serialization failure or a deadlock always; after a
+// lost connection unless the commit was asked for and twice is not once.
+func TestTransactionsAreTriedAgain(t *testing.T) {
+	lost := &pgconn.ConnectError{}
+	for _, c := range []struct {
+		err          error
+		sure, unsure bool
+	}{
+		{&pgconn.PgError{Code: "40001"}, true, true},
+		{&pgconn.PgError{Code: "40P01"}, true, true},
+		{&pgconn.PgError{Code: "57P01"}, true, false},
+		{&pgconn.PgError{Code: "23505"}, false, false},
+		{&pgconn.PgError{Code: "53100"}, false, false}, // the disk is full: nobody waits for that here
+		{lost, true, false},
+		{store.ErrInvalid, false, false},
+		{errors.New("a bug"), false, false},
+	} {
+		if sure, unsure := retryable(c.err, false), retryable(c.err, true); sure != c.sure || unsure != c.unsure {
+			t.Errorf("%v: %t, and %t when the commit may be there; want %t, %t", c.err, sure, unsure, c.sure, c.unsure)
+		}
+	}
+	s := dial(t, postgrestest.URL(t), "one")
+	a := storetest.MustCreate(t, s, "a", 0).ID
+	tries := 0
+	err := s.transaction(once, func(ctx context.Context, tx pgx.Tx) error {
+		if tries++; tries < 3 {
+			_, err := tx.Exec(ctx, `DO $$ BEGIN RAISE serialization_failure; END $$`)
+			return err
+		}
+		return s.append(ctx, tx, []account.Entry{storetest.Settlement(a, "r", -7)})
+	})
+	if err != nil || tries != 3 {
+		t.Errorf("%d tries, %v", tries, err)
+	}
+	storetest.WantBalance(t, s, a, -7, 0)
+	// Every connection is cut: the next batch makes a new one.
+	if err := s.Exec(`SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name LIKE 'corenode%' AND pid <> pg_backend_pid()`); err != nil {
+		t.Fatal(err)
+	}
+	storetest.MustAppend(t, s, storetest.Settlement(a, "r2", -1))
+	storetest.WantBalance(t, s, a, -8, 0)
+}
+
+// TestNodesShareAccounts: what one node writes another sees; of two that begin at once one
+// makes the first account; a hold belongs to the node that wrote it.
+func TestNodesShareAccounts(t *testing.T) {
+	url := postgrestest.URL(t)
+	var nodes [3]*Store
+	var opening sync.WaitGroup
+	for i := range nodes { // at once: one of them makes the schema
+		opening.Go(func() { nodes[i] = dial(t, url, fmt.Sprint("node", i)) })
+	}
+	if opening.Wait(); t.Failed() {
+		return
+	}
+	a := storetest.MustCreate(t, nodes[0], "a", 100).ID
+	for i, s := range nodes {
+		storetest.MustAppend(t, s, storetest.Hold(a, fmt.Sprint("r", i), 10))
+	}
+	storetest.WantBalance(t, nodes[2], a, 100, 30)
+	for i, s := range nodes {
+		own, err := s.OwnHolds()
+		if all, errAll := s.OpenHolds(); err != nil || errAll != nil || len(all) != 3 || len(own) != 1 ||
+			own[0].RequestID != fmt.Sprint("r", i) {
+			t.Errorf("node %d has %v of %v, %v, %v", i, requests(own), requests(all), err, errAll)
+		}
+	}
+	// The same settlements from all nodes at once, in any order, charge once and do not deadlock.
+	var wg sync.WaitGroup
+	for i, s := range nodes {
+		wg.Go(func() {
+			for n := range 5 {
+				rows := []account.Entry{storetest.Settlement(a, fmt.Sprint("s", n), -1), storetest.Settlement(a, fmt.Sprint("t", n), -1)}
+				if i%2 == 1 {
+					slices.Reverse(rows)
+				}
+				if err := s.Append(rows); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	storetest.WantBalance(t, nodes[0], a, 90, 30)
+	if v, err := nodes[0].Verify(); err != nil || len(v.Findings) > 0 {
+		t.Errorf("%+v, %v", v, err)
+	}
+}
+
+// TestAnyTextIsKept: bytes that are no UTF-8, or zero, which a server elsewhere may send, cost
+// no charge.
+func TestAnyTextIsKept(t *testing.T) {
+	s := dial(t, postgrestest.URL(t), "one")
+	a := storetest.MustCreate(t, s, "a", 0).ID
+	e := storetest.Settlement(a, "r\xff\x00", -3)
+	e.Source = account.Source{Replica: "\x00", RequestID: "\xfe\xff"}
+	storetest.MustAppend(t, s, storetest.Hold(a, "r\xff\x00", 5), e)
+	storetest.MustAppend(t, s, e)
+	storetest.WantBalance(t, s, a, -3, 0)
+	if found, err := s.Settlement("r\xff\x00"); err != nil || found.Source.RequestID != "\uFFFD" {
+		t.Errorf("%+v, %v", found, err)
+	}
+}
+
+// TestSchemaOfTheNextRelease: a database that a newer binary expanded is used by this one; one
+// that it contracted is refused.
+func TestSchemaOfTheNextRelease(t *testing.T) {
+	url := postgrestest.URL(t)
+	s := dial(t, url, "one")
+	known := len(migrations())
+	next := append(migrations(), migration{reader: known, script: `ALTER TABLE accounts ADD COLUMN colour text NOT NULL DEFAULT ''`})
+	if err := s.migrate(t.Context(), next); err != nil {
+		t.Fatal(err)
+	}
+	old := dial(t, url, "two")
+	a := storetest.MustCreate(t, old, "a", 5).ID
+	storetest.WantBalance(t, old, a, 5, 0)
+	after := append(next, migration{reader: known + 1, script: `ALTER TABLE accounts DROP COLUMN models`})
+	if err := s.migrate(t.Context(), after); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Open(Config{URL: url}); !errors.Is(err, store.ErrNewerSchema) || !strings.Contains(err.Error(), "version") {
+		t.Errorf("opened with %v, want ErrNewerSchema", err)
+	}
+	broken := append(after, migration{reader: known + 1, script: `CREATE TABLE half (x int); CREATE TABLE ledger (x int)`})
+	if err := s.migrate(t.Context(), broken); err == nil {
+		t.Error("a broken migration succeeded")
+	}
+	if err := s.Exec(`SELECT * FROM half`); err == nil {
+		t.Error("a failed migration left a table behind")
+	}
+}

@@ -1,0 +1,196 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"corenode/actors/account"
+	"corenode/node/store"
+	"corenode/node/store/rules"
+)
+
+const keyColumns = `id, account_id, hash, hint, created, expires, revoked, last_used, models, tokens_per_minute, budget`
+
+// CreateKey implements store.Store.
+func (s *Store) CreateKey(accountID string, limits account.KeyLimits, expires time.Time) (account.Key, string, error) {
+	now := s.now()
+	if err := errors.Join(rules.KeyLimits(limits), rules.Expiry(expires, now)); err != nil {
+		return account.Key{}, "", fmt.Errorf("create key: %w", err)
+	}
+	key, secret := rules.NewKey(accountID, now, expires)
+	key.KeyLimits = limits
+	err := s.transaction(once, func(ctx context.Context, tx pgx.Tx) error { return insertKey(ctx, tx, key) })
+	if err != nil {
+		return account.Key{}, "", fmt.Errorf("create key for %s: %w", accountID, err)
+	}
+	return key, secret, nil
+}
+
+func insertKey(ctx context.Context, tx pgx.Tx, k account.Key) error {
+	_, err := tx.Exec(ctx, `INSERT INTO keys (`+keyColumns+`) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)`,
+		k.ID, clean(k.AccountID), k.Hash[:], k.Hint, rules.FromTime(k.Created), rules.FromTime(k.Expires), rules.FromTime(k.Revoked),
+		rules.FromTime(k.LastUsed), rules.ModelsText(k.Models), k.TokensPerMinute, int64(k.Budget))
+	return err
+}
+
+// UpdateKey implements store.Store.
+func (s *Store) UpdateKey(id string, limits account.KeyLimits) (key account.Key, err error) {
+	if err := rules.KeyLimits(limits); err != nil {
+		return key, fmt.Errorf("update key: %w", err)
+	}
+	err = s.transaction(again, func(ctx context.Context, tx pgx.Tx) error {
+		_, err := tx.Exec(ctx, `UPDATE keys SET models = $2, tokens_per_minute = $3, budget = $4 WHERE id = $1`,
+			clean(id), rules.ModelsText(limits.Models), limits.TokensPerMinute, int64(limits.Budget))
+		if err == nil {
+			key, err = findKey(ctx, tx, id)
+		}
+		return err
+	})
+	return key, wrapped(err, "update key %q", id)
+}
+
+// Key implements store.Store.
+func (s *Store) Key(id string) (key account.Key, err error) {
+	err = s.view(func(ctx context.Context, tx pgx.Tx) error {
+		key, err = findKey(ctx, tx, id)
+		return err
+	})
+	return key, wrapped(err, "key %q", id)
+}
+
+// KeysCharged implements store.Store.
+func (s *Store) KeysCharged(accountID string, at time.Time) (all []account.KeyUse, err error) {
+	from, to := rules.Month(at)
+	err = s.view(func(ctx context.Context, tx pgx.Tx) error {
+		all = nil
+		return each(ctx, tx, `SELECT k.id, k.budget, coalesce((SELECT sum(u.charged)::bigint FROM usage u
+				WHERE u.account_id = $1 AND u.key_id = k.id AND u.day >= $2 AND u.day < $3), 0)
+			FROM keys k WHERE k.account_id = $1 AND k.budget > 0 ORDER BY k.id`, func(r pgx.Rows) error {
+			var n account.KeyUse
+			err := r.Scan(&n.KeyID, &n.Budget, &n.Charged)
+			all = append(all, n)
+			return err
+		}, clean(accountID), from, to)
+	})
+	return all, wrapped(err, "charges of the keys of %q", accountID)
+}
+
+// Keys implements store.Store.
+func (s *Store) Keys(accountID string) (all []account.Key, err error) {
+	err = s.view(func(ctx context.Context, tx pgx.Tx) error {
+		all, err = keysOf(ctx, tx, accountID)
+		return err
+	})
+	return all, wrapped(err, "keys of %q", accountID)
+}
+
+// RevokeKey implements store.Store.
+func (s *Store) RevokeKey(id string) (key account.Key, err error) {
+	err = s.transaction(again, func(ctx context.Context, tx pgx.Tx) error {
+		_, err := tx.Exec(ctx, `UPDATE keys SET revoked = $2 WHERE id = $1 AND revoked = 0`, clean(id), rules.FromTime(s.now()))
+		if err == nil {
+			key, err = findKey(ctx, tx, id)
+		}
+		return err
+	})
+	return key, wrapped(err, "revoke key %q", id)
+}
+
+// TouchKeys implements store.Store. Keys are changed in the order of their ids, so that two
+// nodes wait for each other and never in a circle.
+func (s *Store) TouchKeys(used map[string]time.Time) error {
+	if len(used) == 0 {
+		return nil
+	}
+	ids := slices.Sorted(maps.Keys(used))
+	times := make([]int64, len(ids))
+	for i, id := range ids {
+		times[i] = rules.FromTime(used[id])
+	}
+	err := s.transaction(again, func(ctx context.Context, tx pgx.Tx) error {
+		_, err := tx.Exec(ctx, `UPDATE keys SET last_used = greatest(last_used, t.at) FROM unnest($1::text[], $2::bigint[]) AS t (id, at)
+			WHERE keys.id = t.id AND keys.id IN (SELECT id FROM keys WHERE id = ANY ($1) ORDER BY id FOR NO KEY UPDATE)`, ids, times)
+		return err
+	})
+	return wrapped(err, "record key use")
+}
+
+// Scan implements store.Store.
+func (s *Store) Scan(visitAccount func(account.Account) error, visitKey func(account.Key) error) error {
+	ctx, cancel := context.WithTimeout(context.Background(), verifyMax)
+	defer cancel()
+	// It is not tried again: what was visited cannot be taken back.
+	_, err := s.try(ctx, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, func(ctx context.Context, tx pgx.Tx) error {
+		models := rules.ModelLists{}
+		err := each(ctx, tx, `SELECT `+accountColumns+` FROM accounts`, func(r pgx.Rows) error {
+			a, err := scanAccount(r, models)
+			if err != nil {
+				return err
+			}
+			return visitAccount(a)
+		})
+		if err != nil {
+			return err
+		}
+		return eachKey(ctx, tx, visitKey, `WHERE revoked = 0`)
+	})
+	return wrapped(known(err), "read accounts and keys")
+}
+
+// AccountKeys implements store.Store.
+func (s *Store) AccountKeys(id string) (a account.Account, keys []account.Key, err error) {
+	err = s.view(func(ctx context.Context, tx pgx.Tx) error {
+		if a, err = findAccount(ctx, tx, `id = $1`, id); err == nil {
+			keys, err = keysOf(ctx, tx, id)
+		}
+		return err
+	})
+	return a, keys, wrapped(err, "account %q and its keys", id)
+}
+
+func keysOf(ctx context.Context, tx pgx.Tx, accountID string) (all []account.Key, err error) {
+	err = eachKey(ctx, tx, func(k account.Key) error {
+		all = append(all, k)
+		return nil
+	}, `WHERE $1 = '' OR account_id = $1 ORDER BY created, id`, clean(accountID))
+	return slices.Clip(all), err
+}
+
+func findKey(ctx context.Context, tx pgx.Tx, id string) (found account.Key, err error) {
+	there := false
+	err = eachKey(ctx, tx, func(k account.Key) error {
+		found, there = k, true
+		return nil
+	}, `WHERE id = $1`, clean(id))
+	if err == nil && !there {
+		err = store.ErrNotFound
+	}
+	return found, err
+}
+
+func eachKey(ctx context.Context, tx pgx.Tx, visit func(account.Key) error, where string, args ...any) error {
+	models := rules.ModelLists{}
+	return each(ctx, tx, `SELECT `+keyColumns+` FROM keys `+where, func(r pgx.Rows) error {
+		var k account.Key
+		var hash []byte
+		var list string
+		var created, expires, revoked, used int64
+		err := r.Scan(&k.ID, &k.AccountID, &hash, &k.Hint, &created, &expires, &revoked, &used, &list, &k.TokensPerMinute, &k.Budget)
+		if err != nil {
+			return err
+		}
+		copy(k.Hash[:], hash)
+		k.Created, k.Expires = rules.ToTime(created), rules.ToTime(expires)
+		k.Revoked, k.LastUsed = rules.ToTime(revoked), rules.ToTime(used)
+		if k.Models, err = models.Of(k.ID, list); err != nil {
+			return err
+		}
+		return visit(k)
+	}, args...)
+}

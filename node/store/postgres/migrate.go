@@ -1,0 +1,126 @@
+package postgres
+
+import (
+	"context"
+	"embed"
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"corenode/node/store"
+)
+
+//go:embed migrations/*.sql
+var migrationFiles embed.FS
+
+// migration takes the schema from one version to the next. A binary that knows fewer
+// versions than reader does not work with the schema after it: an expanding step keeps the
+// reader of the step before, a contracting one, a release later, raises it. What was
+// released is never edited.
+type migration struct {
+	reader int
+	script string
+}
+
+// migrations returns the embedded scripts in order. Each begins with the line "-- reader N".
+func migrations() []migration {
+	names, err := fs.Glob(migrationFiles, "migrations/*.sql")
+	if err != nil || len(names) == 0 {
+		panic(fmt.Sprintf("postgres: embedded migrations: %v", err))
+	}
+	slices.Sort(names)
+	all := make([]migration, len(names))
+	for i, name := range names {
+		text, err := migrationFiles.ReadFile(name)
+		if err == nil {
+			_, err = fmt.Sscanf(string(text), "-- reader %d\n", &all[i].reader)
+		}
+		if err != nil {
+			panic("postgres: " + name + ": " + err.Error())
+		}
+		all[i].script = string(text)
+	}
+	return all
+}
+
+// migrateLock is the advisory lock of migrations, in their transaction: of nodes that start
+// at once, one migrates and the others see that it is done.
+const migrateLock = 0x636f7265
+
+// migrate runs the scripts that the database lacks, all in one transaction. A database that
+// a newer binary expanded is taken as it is.
+func (s *Store) migrate(ctx context.Context, all []migration) error {
+	_, err := s.try(ctx, pgx.TxOptions{}, func(ctx context.Context, tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, `SELECT pg_advisory_xact_lock($1)`, migrateLock); err != nil {
+			return err
+		}
+		var version, reader int
+		err := tx.QueryRow(ctx, `SELECT version, reader FROM schema_version`).Scan(&version, &reader)
+		if e, ok := errors.AsType[*pgconn.PgError](err); ok && e.Code == "42P01" { // no such table
+			return errNew
+		}
+		if err != nil {
+			return err
+		}
+		if reader > len(all) {
+			return fmt.Errorf("%w: its schema is version %d, for binaries that know %d; this one knows %d",
+				store.ErrNewerSchema, version, reader, len(all))
+		}
+		if err := runScripts(ctx, tx, all, version); err != nil {
+			return err
+		}
+		return raisePlaces(ctx, tx)
+	})
+	if errors.Is(err, errNew) {
+		if err := s.makeVersion(ctx); err != nil {
+			return err
+		}
+		return s.migrate(ctx, all)
+	}
+	return err
+}
+
+// errNew says that the database has no schema of ours yet.
+var errNew = errors.New("no schema")
+
+// makeVersion makes the table that says which schema there is: version 0.
+func (s *Store) makeVersion(ctx context.Context) error {
+	_, err := s.try(ctx, pgx.TxOptions{}, func(ctx context.Context, tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, `SELECT pg_advisory_xact_lock($1)`, migrateLock); err != nil {
+			return err
+		}
+		_, err := tx.Exec(ctx, `CREATE TABLE IF NOT EXISTS schema_version (version int NOT NULL, reader int NOT NULL)`)
+		if err != nil {
+			return err
+		}
+		_, err = tx.Exec(ctx, `INSERT INTO schema_version SELECT 0, 0 WHERE NOT EXISTS (SELECT 1 FROM schema_version)`)
+		return err
+	})
+	return err
+}
+
+func runScripts(ctx context.Context, tx pgx.Tx, all []migration, version int) error {
+	if version >= len(all) {
+		return nil
+	}
+	for ; version < len(all); version++ {
+		if _, err := tx.Exec(ctx, all[version].script, pgx.QueryExecModeSimpleProtocol); err != nil {
+			return fmt.Errorf("migrate to schema %d: %w", version+1, err)
+		}
+	}
+	_, err := tx.Exec(ctx, `UPDATE schema_version SET version = $1, reader = $2`, version, all[version-1].reader)
+	return err
+}
+
+// raisePlaces keeps the order of rows where a dump was restored into a server whose
+// transactions are numbered from lower on: what is written now has its place behind all rows.
+func raisePlaces(ctx context.Context, tx pgx.Tx) error {
+	_, err := tx.Exec(ctx, `UPDATE places SET since = since + last.place + 1
+		FROM (SELECT coalesce(max(place), 0) AS place FROM ledger) last
+		WHERE last.place >= pg_snapshot_xmax(pg_current_snapshot())::text::bigint + since`)
+	return err
+}

@@ -1,0 +1,287 @@
+// Package postgres keeps accounts, keys and the ledger in a PostgreSQL database that many
+// nodes share.
+//
+// Every change is one transaction, durable when the call returns. It is tried again after a
+// serialization failure or a deadlock, and after a lost connection where the loss came
+// before the commit was asked for, or where doing it twice is doing it once: rows of a
+// request are unique by its id.
+//
+// No call waits longer than callMax for the database. All methods are safe for concurrent use.
+// Rows are followed in the order of commits: see ../DESIGN.md.
+package postgres
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"corenode/node/store"
+)
+
+const (
+	// connectionsMax bounds the connections of one node, unless its URL says pool_max_conns.
+	connectionsMax = 8
+	// callMax bounds one call, its retries among it; verifyMax one proof of the ledger.
+	callMax, verifyMax = 20 * time.Second, 10 * time.Minute
+	// triesMax bounds how often one transaction is tried, retryDelay what is waited before the second try.
+	triesMax   = 6
+	retryDelay = 5 * time.Millisecond
+)
+
+// Config says where the database is, and who asks.
+type Config struct {
+	URL      string // postgres://user@host/database; what it leaves out is in the usual PG variables
+	Password string // empty = what URL and variables say
+	Node     string // the id of this node
+}
+
+// Store is a database that was opened.
+type Store struct {
+	pool *pgxpool.Pool
+	node string
+	now  func() time.Time // replaced by tests only
+}
+
+// Open connects, and brings the schema up to that of this binary.
+func Open(c Config) (*Store, error) {
+	settings, err := pgxpool.ParseConfig(c.URL)
+	if err != nil {
+		return nil, fmt.Errorf("open store: %w", err) // it hides the password
+	}
+	if c.Password != "" {
+		settings.ConnConfig.Password = c.Password
+	}
+	if !strings.Contains(c.URL, "pool_max_conns") {
+		settings.MaxConns = connectionsMax
+	}
+	if settings.ConnConfig.ConnectTimeout == 0 {
+		settings.ConnConfig.ConnectTimeout = 5 * time.Second
+	}
+	settings.ConnConfig.RuntimeParams["application_name"] = "corenode " + c.Node
+	ctx, cancel := context.WithTimeout(context.Background(), callMax)
+	defer cancel()
+	pool, err := pgxpool.NewWithConfig(ctx, settings)
+	if err != nil {
+		return nil, fmt.Errorf("open store: %w", err)
+	}
+	s := &Store{pool: pool, node: c.Node, now: time.Now}
+	if err := s.migrate(ctx, migrations()); err != nil {
+		pool.Close()
+		return nil, fmt.Errorf("open store: %w", known(err))
+	}
+	return s, nil
+}
+
+// Close implements store.Store.
+func (s *Store) Close() error {
+	s.pool.Close()
+	return nil
+}
+
+// Ping asks whether the database answers.
+func (s *Store) Ping(ctx context.Context) error {
+	if err := s.pool.Ping(ctx); err != nil {
+		return fmt.Errorf("the database does not answer: %w", known(err))
+	}
+	return nil
+}
+
+// Backup implements store.Store: the database has its own.
+func (s *Store) Backup(string) ([]string, error) {
+	return nil, fmt.Errorf("%w: the rows are in PostgreSQL, whose own tools (pg_basebackup, pg_dump) make backups", store.ErrInvalid)
+}
+
+// Secret implements store.Store.
+func (s *Store) Secret(name string) (secret []byte, err error) {
+	fresh := make([]byte, 32)
+	rand.Read(fresh)
+	setting := "secret:" + name
+	err = s.transaction(again, func(ctx context.Context, tx pgx.Tx) error {
+		_, err := tx.Exec(ctx, `INSERT INTO settings (name, value) VALUES ($1, $2) ON CONFLICT DO NOTHING`, setting, fresh)
+		if err != nil {
+			return err
+		}
+		return tx.QueryRow(ctx, `SELECT value FROM settings WHERE name = $1`, setting).Scan(&secret)
+	})
+	return secret, wrapped(err, "read secret %q", name)
+}
+
+// DefaultMade implements store.Store.
+func (s *Store) DefaultMade() (made bool, err error) {
+	err = s.view(func(ctx context.Context, tx pgx.Tx) error {
+		return tx.QueryRow(ctx, `SELECT EXISTS (SELECT 1 FROM settings WHERE name = 'default_account')
+			OR EXISTS (SELECT 1 FROM accounts WHERE name = $1)`, store.DefaultAccount).Scan(&made)
+	})
+	return made, wrapped(err, "look for the account %q", store.DefaultAccount)
+}
+
+// MakeDefault implements store.Store. Of nodes that start at once, one makes it.
+func (s *Store) MakeDefault(first store.First) (made bool, err error) {
+	err = s.transaction(again, func(ctx context.Context, tx pgx.Tx) error {
+		tag, err := tx.Exec(ctx, `INSERT INTO settings (name, value) VALUES ('default_account', $1) ON CONFLICT DO NOTHING`, []byte(first.Account.ID))
+		if err != nil {
+			return err
+		}
+		if made = tag.RowsAffected() == 1; !made {
+			var by []byte // a try whose commit was not heard of made it, or another node
+			err := tx.QueryRow(ctx, `SELECT value FROM settings WHERE name = 'default_account'`).Scan(&by)
+			made = string(by) == first.Account.ID
+			return err
+		}
+		if err := insertAccount(ctx, tx, first.Account); err != nil {
+			return err
+		}
+		return insertKey(ctx, tx, first.Key)
+	})
+	return made && err == nil, err
+}
+
+// repeat says what a lost connection means for a change whose commit was asked for.
+type repeat bool
+
+const (
+	again repeat = true  // done twice is done once
+	once  repeat = false // done twice is wrong
+)
+
+// transaction runs change and commits, or rolls back if it fails.
+func (s *Store) transaction(r repeat, change func(context.Context, pgx.Tx) error) error {
+	ctx, cancel := context.WithTimeout(context.Background(), callMax)
+	defer cancel()
+	delay := retryDelay
+	for try := 1; ; try++ {
+		asked, err := s.try(ctx, pgx.TxOptions{}, change)
+		if err == nil || try == triesMax || ctx.Err() != nil || !retryable(err, asked && r == once) {
+			return known(err)
+		}
+		select {
+		case <-time.After(delay):
+		case <-ctx.Done():
+		}
+		delay *= 3
+	}
+}
+
+// try runs one transaction. asked says that the commit was asked for.
+func (s *Store) try(ctx context.Context, o pgx.TxOptions, change func(context.Context, pgx.Tx) error) (asked bool, err error) {
+	tx, err := s.pool.BeginTx(ctx, o)
+	if err != nil {
+		return false, err
+	}
+	defer tx.Rollback(context.WithoutCancel(ctx)) // after a commit it does nothing; else the error that led here is the one to report
+	if err := change(ctx, tx); err != nil {
+		return false, err
+	}
+	return true, tx.Commit(ctx)
+}
+
+// view runs a set of reads on one consistent state of the database.
+func (s *Store) view(read func(context.Context, pgx.Tx) error) error {
+	ctx, cancel := context.WithTimeout(context.Background(), callMax)
+	defer cancel()
+	return s.viewWithin(ctx, read)
+}
+
+func (s *Store) viewWithin(ctx context.Context, read func(context.Context, pgx.Tx) error) error {
+	o := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
+	_, err := s.try(ctx, o, read)
+	if err != nil && ctx.Err() == nil && retryable(err, false) { // once: the pool may have had connections of a server that is gone
+		_, err = s.try(ctx, o, read)
+	}
+	return known(err)
+}
+
+// retryable says whether the same transaction may succeed. unsure means that its commit was
+// asked for, and that done twice it is wrong: then a lost connection is the end.
+func retryable(err error, unsure bool) bool {
+	if e, ok := errors.AsType[*pgconn.PgError](err); ok {
+		switch e.Code {
+		case "40001", "40P01": // serialization failure, deadlock: it was rolled back
+			return true
+		case "57P01", "57P02", "57P03": // the server stops, crashed or starts
+			return !unsure
+		}
+		return false
+	}
+	return !unsure && lost(err)
+}
+
+// lost says whether an error is that of a connection that broke, or was not made.
+func lost(err error) bool {
+	_, network := errors.AsType[net.Error](err)
+	_, connect := errors.AsType[*pgconn.ConnectError](err)
+	return network || connect || pgconn.SafeToRetry(err) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
+}
+
+// known turns what the database says into the errors of package store.
+func known(err error) error {
+	if err == nil {
+		return nil
+	}
+	if strings.Contains(err.Error(), "closed pool") {
+		return store.ErrClosed
+	}
+	e, ok := errors.AsType[*pgconn.PgError](err)
+	switch {
+	case !ok || store.Rejects(err):
+		return err
+	case e.Code == "23505" && e.ConstraintName == "accounts_name_key":
+		return store.ErrNameTaken
+	case e.Code == "23503":
+		return fmt.Errorf("%w: %s", store.ErrNotFound, e.Detail)
+	case strings.HasPrefix(e.Code, "23"), strings.HasPrefix(e.Code, "22"), e.Code == "54000": // a constraint, a value, a size
+		return fmt.Errorf("%w: %w", store.ErrInvalid, err)
+	}
+	return err
+}
+
+// wrapped adds to an error what was attempted. Without an error it is nil.
+func wrapped(err error, attempt string, args ...any) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%s: %w", fmt.Sprintf(attempt, args...), err)
+}
+
+// clean makes text that PostgreSQL takes: UTF-8 without zero bytes. What comes from servers
+// elsewhere may be anything, and no charge is lost for it.
+func clean(text string) string {
+	if utf8.ValidString(text) && strings.IndexByte(text, 0) < 0 {
+		return text
+	}
+	return strings.ReplaceAll(strings.ToValidUTF8(text, "\uFFFD"), "\x00", "\uFFFD")
+}
+
+// number reads the first column of the first row, 0 when there is no row.
+func number(ctx context.Context, tx pgx.Tx, query string, args ...any) (n int64, err error) {
+	err = tx.QueryRow(ctx, query, args...).Scan(&n)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return 0, nil
+	}
+	return n, err
+}
+
+// each calls visit for every row of a query.
+func each(ctx context.Context, tx pgx.Tx, query string, visit func(pgx.Rows) error, args ...any) error {
+	rows, err := tx.Query(ctx, query, args...)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		if err := visit(rows); err != nil {
+			return err
+		}
+	}
+	return rows.Err()
+}

@@ -1,0 +1,104 @@
+package postgrestest
+
+import (
+	"io"
+	"net"
+	"net/url"
+	"sync"
+	"testing"
+)
+
+// Proxy is between a store and its database, and can cut the link.
+type Proxy struct {
+	to       string
+	listener net.Listener
+	running  sync.WaitGroup
+
+	mu    sync.Mutex
+	cut   bool                  // Guarded by mu.
+	links map[net.Conn]struct{} // Guarded by mu.
+}
+
+// NewProxy stands before the database of a URL until the test ends, and returns the URL that
+// leads through it.
+func NewProxy(t testing.TB, database string) (p *Proxy, through string) {
+	t.Helper()
+	u, err := url.Parse(database)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p = &Proxy{to: u.Host, listener: l, links: map[net.Conn]struct{}{}}
+	p.running.Go(p.accept)
+	t.Cleanup(func() {
+		l.Close()
+		p.Cut()
+		p.running.Wait()
+	})
+	u.Host = l.Addr().String()
+	return p, u.String()
+}
+
+// Cut ends all connections, and every new one at once.
+func (p *Proxy) Cut() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.cut = true
+	for c := range p.links {
+		c.Close()
+	}
+}
+
+// Heal lets connections through again.
+func (p *Proxy) Heal() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.cut = false
+}
+
+func (p *Proxy) accept() {
+	for {
+		c, err := p.listener.Accept()
+		if err != nil {
+			return
+		}
+		if !p.open(c) {
+			c.Close()
+			continue
+		}
+		p.running.Go(func() { p.forward(c) })
+	}
+}
+
+func (p *Proxy) open(c net.Conn) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.cut {
+		p.links[c] = struct{}{}
+	}
+	return !p.cut
+}
+
+func (p *Proxy) close(c net.Conn) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.links, c)
+	c.Close()
+}
+
+// forward copies both ways until either side ends.
+func (p *Proxy) forward(c net.Conn) {
+	defer p.close(c)
+	server, err := net.Dial("tcp", p.to)
+	if err != nil || !p.open(server) {
+		return
+	}
+	var both sync.WaitGroup
+	both.Go(func() { io.Copy(server, c); server.Close() })
+	both.Go(func() { io.Copy(c, server); c.Close() })
+	both.Wait()
+	p.close(server)
+}

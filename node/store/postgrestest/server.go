@@ -1,0 +1,199 @@
+// Package postgrestest starts a PostgreSQL server for the tests of a package: once, on a
+// temporary folder and a free port of loopback, as a user other than root. It is for tests only.
+package postgrestest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"os/user"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// startMax bounds how long making and starting a server may take.
+const startMax = 90 * time.Second
+
+// server is the one of this process.
+var server struct {
+	once  sync.Once
+	err   error
+	port  int
+	dir   string
+	child *exec.Cmd
+	ended chan struct{} // closed when it ended
+	count atomic.Int64  // schemas made
+}
+
+// errAbsent says that no PostgreSQL is installed.
+var errAbsent = errors.New("no PostgreSQL server is installed (Debian: postgresql)")
+
+// URL makes an empty schema, which to a store is a database, and returns its URL. Without a server the test is skipped.
+// Call Stop when the tests of the package ended.
+func URL(t testing.TB) string {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("skipped in short mode: it starts a PostgreSQL server, which takes some seconds")
+	}
+	_, measured := t.(*testing.B)
+	server.once.Do(func() { server.err = start(measured) })
+	if errors.Is(server.err, errAbsent) {
+		t.Skip("skipped: " + server.err.Error())
+	}
+	if server.err != nil {
+		t.Fatal(server.err)
+	}
+	name := fmt.Sprintf("test%d", server.count.Add(1))
+	if err := onServer(t.Context(), "CREATE SCHEMA "+name); err != nil {
+		t.Fatal(err)
+	}
+	return address() + "&search_path=" + name
+}
+
+func address() string {
+	return fmt.Sprintf("postgres://corenode@127.0.0.1:%d/postgres?sslmode=disable", server.port)
+}
+
+func onServer(ctx context.Context, command string) error {
+	c, err := pgx.Connect(ctx, address())
+	if err != nil {
+		return err
+	}
+	defer c.Close(ctx)
+	_, err = c.Exec(ctx, command)
+	return err
+}
+
+// Stop ends the server, if there is one, and removes its folder.
+func Stop() {
+	if server.child != nil {
+		server.child.Process.Signal(syscall.SIGQUIT) // at once: nobody needs its data
+		<-server.ended
+	}
+	if server.dir != "" {
+		os.RemoveAll(server.dir)
+	}
+}
+
+// start makes a server and waits until it answers. Only what is measured waits for the disk.
+func start(durable bool) error {
+	initdb, err := binary("initdb")
+	if err != nil {
+		return err
+	}
+	postgres, err := binary("postgres")
+	if err != nil {
+		return err
+	}
+	if server.dir, err = os.MkdirTemp("", "corenode-postgres-"); err != nil {
+		return err
+	}
+	credential, err := anotherUser(server.dir)
+	if err != nil {
+		return err
+	}
+	data := filepath.Join(server.dir, "data")
+	initial := exec.Command(initdb, "-D", data, "-U", "corenode", "-A", "trust", "-N", "--locale", "C", "-E", "UTF8")
+	initial.Dir, initial.SysProcAttr = server.dir, &syscall.SysProcAttr{Credential: credential}
+	if text, err := initial.CombinedOutput(); err != nil {
+		return fmt.Errorf("initdb: %w: %s", err, text)
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	server.port = l.Addr().(*net.TCPAddr).Port
+	l.Close()
+	server.ended = make(chan struct{})
+	child := exec.Command(postgres, "-D", data, "-p", strconv.Itoa(server.port), "-c", "listen_addresses=127.0.0.1",
+		"-c", "unix_socket_directories=", "-c", "fsync="+strconv.FormatBool(durable), "-c", "shared_buffers=64MB", "-c",
+		"max_connections=60")
+	log, err := os.Create(filepath.Join(server.dir, "log"))
+	if err != nil {
+		return err
+	}
+	defer log.Close()
+	child.Stdout, child.Stderr, child.Dir = log, log, server.dir
+	// It ends with the process that started it, however that ends.
+	child.SysProcAttr = &syscall.SysProcAttr{Credential: credential, Setpgid: true, Pdeathsig: syscall.SIGQUIT}
+	started := make(chan error, 1)
+	go func() { // the signal comes when the thread ends that started the child: this one waits for it
+		runtime.LockOSThread()
+		err := child.Start()
+		started <- err
+		if err == nil {
+			child.Wait()
+			close(server.ended)
+		}
+	}()
+	if err := <-started; err != nil {
+		return err
+	}
+	server.child = child
+	return await()
+}
+
+// await returns when the server answers.
+func await() error {
+	ctx, cancel := context.WithTimeout(context.Background(), startMax)
+	defer cancel()
+	for {
+		err := onServer(ctx, "SELECT 1")
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-time.After(50 * time.Millisecond):
+		case <-ctx.Done():
+			text, _ := os.ReadFile(filepath.Join(server.dir, "log"))
+			return fmt.Errorf("the server does not answer: %w\n%s", err, text)
+		}
+	}
+}
+
+// binary finds a program of PostgreSQL where Debian puts it, the newest version first, or in PATH.
+func binary(name string) (string, error) {
+	found, err := filepath.Glob("/usr/lib/postgresql/*/bin/" + name)
+	if err == nil && len(found) > 0 {
+		return found[len(found)-1], nil
+	}
+	if path, err := exec.LookPath(name); err == nil {
+		return path, nil
+	}
+	return "", errAbsent
+}
+
+// anotherUser gives the folder to a user other than root, as whom the server must run; nil
+// where the tests do not run as root.
+func anotherUser(dir string) (*syscall.Credential, error) {
+	if os.Getuid() != 0 {
+		return nil, nil
+	}
+	for _, name := range []string{"postgres", "nobody"} {
+		who, err := user.Lookup(name)
+		if err != nil {
+			continue
+		}
+		uid, err := strconv.ParseUint(who.Uid, 10, 32)
+		if err != nil {
+			return nil, err
+		}
+		gid, err := strconv.ParseUint(who.Gid, 10, 32)
+		if err != nil {
+			return nil, err
+		}
+		return &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}, os.Chown(dir, int(uid), int(gid))
+	}
+	return nil, errors.New("there is no user postgres or nobody to run a server as")
+}
