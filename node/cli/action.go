@@ -109,6 +109,9 @@ func connect(dir string, create bool) (c *admin.Client, hangUp func() error, err
 	if !errors.Is(err, admin.ErrNoNode) {
 		return nil, nil, err
 	}
+	if store.Shares(dir) {
+		return nil, nil, fmt.Errorf("the rows of the node in %s are in PostgreSQL, and it does not run: start it first", dir)
+	}
 	if !create && !hasDatabase(dir) {
 		return nil, nil, fmt.Errorf("%s is not a data folder: start a node with it, "+
 			"make an account in it, or name another with --data-dir", dir)

@@ -35,7 +35,7 @@ binary with no configuration.
 	cmd.AddCommand(serveCommand(serve), modelCommand(), versionCommand(version), compileCommand(),
 		accountCommand(), keyCommand(), ledgerCommand(), requestsCommand(), topCommand(), whyCommand(), cacheCommand(), logsCommand(),
 		configCommand(), drainCommand(),
-		moduleCommand(), upstreamCommand(), backupCommand(), restoreCommand(),
+		moduleCommand(), upstreamCommand(), backupCommand(), restoreCommand(), storeCommand(),
 		operatorCommand(), auditCommand(), reloadCommand(), grafanaCommand(), alertsCommand())
 	return cmd
 }

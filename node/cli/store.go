@@ -1,0 +1,118 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"corenode/node/store"
+	"corenode/node/store/postgres"
+	"corenode/node/store/sqlite"
+)
+
+func storeCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "store", Short: "Move accounts, keys and the ledger", Args: cobra.NoArgs,
+		Long:    `Move what a data folder keeps, accounts, keys and the ledger, into a database.`,
+		Example: `  corenode store migrate --from ./data --to postgres://corenode@db.example/corenode`,
+		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(storeMigrateCommand())
+	return cmd
+}
+
+// movedSuffix is what the database file is called after a move, so that no start takes it for the truth.
+const movedSuffix = ".moved"
+
+func storeMigrateCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "migrate", Short: "Move a data folder's rows into PostgreSQL", Args: cobra.NoArgs,
+		Long: `Move accounts, keys, ledger, counters, sums, secrets and audit of a data folder into an
+empty PostgreSQL database, and prove them there: all of it or, with an error, none. The node
+must be stopped, cleanly. Its folder stays the node's: modules and journal are in it. Its
+database file gets the ending ` + movedSuffix + `. Start the node with store.url then.`,
+		Example: `  corenode store migrate --from ./data --to postgres://corenode@db.example/corenode`,
+	}
+	cmd.Flags().String("from", "./data", "data folder of the stopped node")
+	cmd.Flags().String("to", "", "URL of the database, as in store.url")
+	cmd.Flags().String("password-file", "", "file (0600) of the database's password, as in store.password_file")
+	cmd.Flags().Bool("json", false, "print JSON")
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		from, errFrom := cmd.Flags().GetString("from")
+		to, errTo := cmd.Flags().GetString("to")
+		passwordFile, err := cmd.Flags().GetString("password-file")
+		if err := errors.Join(errFrom, errTo, err); err != nil {
+			return err
+		}
+		if to == "" {
+			return errors.New("--to is missing: want the URL of a PostgreSQL database")
+		}
+		cmd.SilenceUsage = true
+		done, err := printed(printVerification)(moveFolder(from, to, passwordFile, cmd.ErrOrStderr()))
+		if err != nil {
+			return err
+		}
+		return show(cmd, done)
+	}
+	return cmd
+}
+
+// moveFolder moves the rows of a data folder into a database, and tells w how far it is.
+func moveFolder(dir, url, passwordFile string, w io.Writer) (v store.Verification, err error) {
+	if !hasDatabase(dir) {
+		return v, fmt.Errorf("%s has no %s to move", dir, sqlite.DatabaseName)
+	}
+	if err := wantNoSpilled(dir); err != nil {
+		return v, err
+	}
+	password, err := postgres.ReadPassword(passwordFile)
+	if err != nil {
+		return v, fmt.Errorf("--password-file: %w", err)
+	}
+	from, err := sqlite.Open(dir) // its lock keeps the node from starting
+	if err != nil {
+		return v, err
+	}
+	defer from.Close()
+	id, err := store.NodeID(dir)
+	if err != nil {
+		return v, err
+	}
+	to, err := postgres.Open(postgres.Config{URL: url, Password: password, Node: id})
+	if err == nil {
+		defer to.Close()
+		v, err = to.MoveFrom(from, func(table string, rows int64) { fmt.Fprintf(w, "%s: %d rows\n", table, rows) })
+	}
+	if err != nil {
+		return v, errors.Join(err, store.Unshare(dir))
+	}
+	if err := from.Close(); err != nil {
+		return v, err
+	}
+	path := filepath.Join(dir, sqlite.DatabaseName)
+	return v, os.Rename(path, path+movedSuffix)
+}
+
+// wantNoSpilled refuses a folder whose journal has rows: they are not in the database yet.
+func wantNoSpilled(dir string) error {
+	info, err := os.Stat(filepath.Join(dir, store.SpillName))
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	journal, err := store.OpenSpill(dir, info.Size())
+	if err != nil {
+		return err
+	}
+	defer journal.Close()
+	if n := journal.Rows(); n > 0 {
+		return fmt.Errorf("the spill journal has %d rows that are not in the database yet: start the node and stop it first", n)
+	}
+	return nil
+}
