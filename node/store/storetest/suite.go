@@ -2,6 +2,7 @@
 package storetest
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -30,6 +31,9 @@ type Home struct {
 	// FillUsage makes the sums of usage anew from the rows, as a migration did; nil where none does.
 	FillUsage func(Store) error
 }
+
+// long are tests that write thousands of rows, or open dozens of stores.
+var long = []string{"Statement", "Usage", "Verify", "VerifyCounters"}
 
 // maker makes an empty home for each test.
 type maker func(testing.TB) Home
@@ -75,6 +79,11 @@ func Run(t *testing.T, fresh func(testing.TB) Home) {
 		{"KeysAreChargedByTheMonth", keysAreChargedByTheMonth},
 		{"Verify", verify},
 	} {
-		t.Run(test.name, func(t *testing.T) { test.run(t, fresh) })
+		t.Run(test.name, func(t *testing.T) {
+			if testing.Short() && slices.Contains(long, test.name) {
+				t.Skip("skipped in short mode: it takes up to 20 s under the race detector, and has one goroutine")
+			}
+			test.run(t, fresh)
+		})
 	}
 }
