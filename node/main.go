@@ -15,6 +15,7 @@ var version = "dev"
 
 func main() {
 	cmd, errs := cli.Root(version, serve), &utf8Writer{to: os.Stderr}
+	cmd.AddCommand(cli.DoctorCommand(physicalMemory))
 	cmd.SetOut(&utf8Writer{to: os.Stdout})
 	cmd.SetErr(errs)
 	if err := cmd.Execute(); err != nil {

@@ -205,6 +205,15 @@ func (c *Client) roundTrip(method, path string, query url.Values, in, out any) e
 	return fmt.Errorf("%s %s: status %d", method, path, status)
 }
 
+// Metrics are the node's series in the text format of Prometheus. Without a node there are none.
+func (c *Client) Metrics() (string, error) {
+	status, answer, err := c.send("GET", "/metrics", nil, nil)
+	if err == nil && status != http.StatusOK {
+		err = fmt.Errorf("GET /metrics: status %d", status)
+	}
+	return string(answer), err
+}
+
 func accountPath(idOrName, rest string) string {
 	return Root + "/accounts/" + url.PathEscape(idOrName) + rest
 }

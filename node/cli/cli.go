@@ -32,7 +32,7 @@ binary with no configuration.
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
-	cmd.AddCommand(serveCommand(serve), modelCommand(), versionCommand(version), compileCommand(),
+	cmd.AddCommand(serveCommand(serve), modelCommand(), versionCommand(version), compileCommand(), healthCommand(),
 		accountCommand(), keyCommand(), ledgerCommand(), requestsCommand(), topCommand(), whyCommand(), cacheCommand(), logsCommand(),
 		configCommand(), drainCommand(),
 		moduleCommand(), upstreamCommand(), backupCommand(), restoreCommand(), storeCommand(),

@@ -103,8 +103,14 @@ with --json. Money is integers of nano-dollars.`,
 		if err != nil {
 			return err
 		}
-		return existing(func(c *admin.Client, _ *cobra.Command, _ []string) (result, error) {
-			return result{value: pages(func(w io.Writer, asJSON bool) error { return export(c, w, asJSON, from) })}, nil
+		return existing(func(c *admin.Client, cmd *cobra.Command, _ []string) (result, error) {
+			return result{value: pages(func(w io.Writer, asJSON bool) error {
+				progress := cmd.ErrOrStderr()
+				if isScreen(w) { // the rows themselves say how far it is
+					progress = io.Discard
+				}
+				return export(c, w, progress, asJSON, from)
+			})}, nil
 		})(cmd, nil)
 	}
 	return cmd
@@ -123,11 +129,13 @@ func parseBound(flag, text string) (time.Time, error) {
 }
 
 // export prints page after page.
-func export(c *admin.Client, w io.Writer, asJSON bool, since time.Time) error {
+func export(c *admin.Client, w, progress io.Writer, asJSON bool, since time.Time) error {
 	write := rowsAsCSV(w)
 	if asJSON {
 		write = rowsAsJSON(w)
 	}
+	bar, rows, first := progressBar{to: progress, began: time.Now(), of: "rows"}, int64(0), since
+	defer bar.end()
 	for after := int64(0); ; {
 		page, err := c.Ledger(since, after)
 		if err == nil {
@@ -136,7 +144,13 @@ func export(c *admin.Client, w io.Writer, asJSON bool, since time.Time) error {
 		if err != nil || len(page) == 0 {
 			return err
 		}
-		after = page[len(page)-1].ID
+		if first.IsZero() {
+			first = page[0].Time
+		}
+		last := page[len(page)-1]
+		rows += int64(len(page))
+		bar.at(first, bar.began, last.Time, rows)
+		after = last.ID
 	}
 }
 

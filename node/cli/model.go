@@ -20,7 +20,7 @@ import (
 func modelCommand() *cobra.Command {
 	cmd := &cobra.Command{Use: "model", Short: "Look into a model file, its tokenizer and its logits, or convert it",
 		Example: "  corenode model inspect qwen3-0.6b-q8_0.gguf"}
-	cmd.AddCommand(inspectCommand(), convertCommand(), tokenizeCommand(), logitsCommand())
+	cmd.AddCommand(inspectCommand(), verifyCommand(), convertCommand(), tokenizeCommand(), logitsCommand())
 	return cmd
 }
 

@@ -203,7 +203,7 @@ func (p *replayPass) run(c *admin.Client, progress io.Writer) error {
 	if p.account != "" {
 		query.Set("account", p.account)
 	}
-	bar := progressBar{to: progress, began: time.Now()}
+	bar := progressBar{to: progress, began: time.Now(), of: "charges"}
 	defer bar.end()
 	return c.Statement(query, func(page []admin.Entry) error {
 		for _, row := range page {
@@ -372,6 +372,7 @@ func printReplays(w io.Writer, r replayReport) {
 // progressBar shows a person how far a pass over a time has come, once it takes longer than a second.
 type progressBar struct {
 	to    io.Writer
+	of    string // what is counted
 	began time.Time
 	shown time.Time
 }
@@ -391,7 +392,7 @@ func (b *progressBar) at(since, until, now time.Time, done int64) {
 			text[i] = '#'
 		}
 	}
-	fmt.Fprintf(b.to, "\r[%s] %3.0f %%  %d charges", text, 100*part, done)
+	fmt.Fprintf(b.to, "\r[%s] %3.0f %%  %d %s", text, 100*part, done, b.of)
 }
 
 // end takes the bar away.

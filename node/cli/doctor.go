@@ -1,0 +1,230 @@
+package cli
+
+import (
+	"bufio"
+	"cmp"
+	"fmt"
+	"io"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"corenode/node/admin"
+	"corenode/node/config"
+	"corenode/node/doctor"
+	"corenode/node/server"
+	"corenode/node/store/sqlite"
+)
+
+// DoctorCommand makes the command that looks at a node and its machine; memory is what the node may
+// use of that, in bytes.
+func DoctorCommand(memory func() int64) *cobra.Command {
+	var file string
+	cmd := &cobra.Command{
+		Use: "doctor", Short: "Look at the machine, the configuration and the node", Args: cobra.NoArgs,
+		Long: `Look at what a node needs, beside a running one or before it starts: the
+configuration, open files, huge pages, memory, the disk's sync (measured with
+small files in the data folder), the clock, certificates, rights, backups, and
+what of the alerts holds now. Each line says ok, warn or fail, what was measured,
+and what to do. The status is 1 where something fails.`,
+		Example: `  corenode doctor --config corenode.yaml
+  corenode doctor --data-dir /var/lib/corenode --json`,
+	}
+	f := cmd.Flags()
+	f.StringVar(&file, "config", "", "YAML `file` of the node")
+	f.Bool("json", false, "print JSON")
+	dir := f.String("data-dir", "", "folder of the node's data (default the configuration's)")
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		cmd.SilenceUsage = true
+		from := config.Sources{File: file, Environment: os.Environ(), Flags: map[string]string{}}
+		if *dir != "" {
+			from.Flags["data_dir"] = *dir
+		}
+		all := doctor.Examine(measure(from, memory))
+		if err := show(cmd, result{all, func(w io.Writer) { printFindings(w, all) }}); err != nil {
+			return err
+		}
+		failed := 0
+		for _, f := range all {
+			if f.State == doctor.Fail {
+				failed++
+			}
+		}
+		if failed > 0 {
+			return fmt.Errorf("%d of %d checks fail", failed, len(all))
+		}
+		return nil
+	}
+	return cmd
+}
+
+func printFindings(w io.Writer, all []doctor.Finding) {
+	for _, f := range all {
+		fmt.Fprintf(w, "%s\t%s\t%s\n", f.State, f.Check, f.Measured)
+		if f.Do != "" {
+			fmt.Fprintf(w, "\t\t-> %s\n", f.Do)
+		}
+	}
+}
+
+// measure takes what a doctor wants to know.
+func measure(from config.Sources, memory func() int64) doctor.Facts {
+	f := doctor.Facts{Now: time.Now(), HugePages: hugePages(), Clock: clock()}
+	cfg, err := config.Load(from)
+	if err != nil {
+		f.ConfigProblems = strings.Split(err.Error(), "\n")
+		cfg = config.Default()
+		cfg.DataDir = cmp.Or(from.Flags["data_dir"], cfg.DataDir)
+	} else {
+		f.Certificates = certificates(cfg)
+		f.Memory = &doctor.Memory{Bytes: memory(), Models: modelBytes(cfg, memory())}
+	}
+	if limit := filesLimit(); limit > 0 {
+		f.Files = &doctor.Files{Limit: limit, Connections: int64(cfg.Limits.ConnectionsMax)}
+	}
+	if info, err := os.Stat(cfg.DataDir); err != nil || !info.IsDir() {
+		return f // there is no node yet
+	}
+	if f.Sync, err = syncTimes(cfg.DataDir); err != nil {
+		f.SyncError = err.Error()
+	}
+	f.Database, f.Open = hasDatabase(cfg.DataDir), openToOthers(cfg.DataDir)
+	f.LastBackup = lastBackup(cfg.DataDir)
+	if c, err := admin.Dial(cfg.DataDir); err == nil {
+		f.Running = true
+		if text, err := c.Metrics(); err == nil {
+			f.Series = parseSeries(text)
+		}
+	}
+	return f
+}
+
+func certificates(cfg *config.Config) (all []doctor.Certificate) {
+	for _, pair := range [][3]string{{"server.tls_certificate", cfg.Server.TLSCertificate, cfg.Server.TLSKey},
+		{"admin.tls_certificate", cfg.Admin.TLSCertificate, cfg.Admin.TLSKey}} {
+		if pair[1] == "" {
+			continue
+		}
+		found := doctor.Certificate{Key: pair[0]}
+		if c, err := server.OpenCertificate(pair[1], pair[2]); err != nil {
+			found.Problem = err.Error()
+		} else {
+			found.Expires = c.Leaf().NotAfter
+		}
+		all = append(all, found)
+	}
+	return all
+}
+
+// modelBytes is what the models may take: their files, and the memory of their pages and states. The
+// automatic size of states counts only where it is set: most models have none.
+func modelBytes(cfg *config.Config, memory int64) (total int64) {
+	for _, m := range cfg.Models {
+		if m.Engine != config.EngineCPU {
+			continue
+		}
+		if info, err := os.Stat(m.Path); m.Path != "" && err == nil && info.Mode().IsRegular() {
+			total += info.Size()
+		}
+		total += cmp.Or(int64(m.KV.MemoryBytes), memory/4) + int64(m.KV.StateMemoryBytes)
+	}
+	return total
+}
+
+// syncsMeasured is how many small writes are synced to learn what one takes.
+const syncsMeasured = 11
+
+// syncTimes writes and syncs a small file in a folder, again and again.
+func syncTimes(dir string) (times []time.Duration, err error) {
+	file, err := os.CreateTemp(dir, "doctor-")
+	if err != nil {
+		return nil, err
+	}
+	defer os.Remove(file.Name())
+	defer file.Close()
+	block := make([]byte, 4096)
+	for range syncsMeasured {
+		began := time.Now()
+		if _, err = file.Write(block); err == nil {
+			err = file.Sync()
+		}
+		if err != nil {
+			return times, err
+		}
+		times = append(times, time.Since(began))
+	}
+	return times, nil
+}
+
+// openToOthers are the files of a data folder that others than the owner may read or write.
+func openToOthers(dir string) (open []string) {
+	for _, name := range []string{"", sqlite.DatabaseName, "default.key", "admin.token", "spill.journal"} {
+		path := filepath.Join(dir, name)
+		if info, err := os.Stat(path); err == nil && info.Mode().Perm()&0o077 != 0 {
+			open = append(open, path)
+		}
+	}
+	return open
+}
+
+// lastBackup is when the audit says that one was made; zero is never, or not known.
+func lastBackup(dir string) (at time.Time) {
+	if !hasDatabase(dir) {
+		return at
+	}
+	c, hangUp, err := connect(dir, false)
+	if err != nil {
+		return at
+	}
+	defer hangUp()
+	query := url.Values{"limit": {"1000"}}
+	for {
+		page, err := c.Audit(query)
+		if err != nil {
+			return at
+		}
+		for _, r := range page.Data {
+			if r.Path == admin.Root+"/backup" && r.Status == 201 {
+				return r.Time
+			}
+		}
+		if page.Next == 0 {
+			return at
+		}
+		query.Set("before", strconv.FormatInt(page.Next, 10))
+	}
+}
+
+// parseSeries reads Prometheus' text format.
+func parseSeries(text string) map[string]float64 {
+	all := map[string]float64{}
+	for lines := bufio.NewScanner(strings.NewReader(text)); lines.Scan(); {
+		at := strings.LastIndexByte(lines.Text(), ' ')
+		if at < 0 || strings.HasPrefix(lines.Text(), "#") {
+			continue
+		}
+		if value, err := strconv.ParseFloat(lines.Text()[at+1:], 64); err == nil {
+			all[lines.Text()[:at]] = value
+		}
+	}
+	return all
+}
+
+// hugePages is the word in brackets of the system's setting; nil where there is none.
+func hugePages() *string {
+	text, err := os.ReadFile("/sys/kernel/mm/transparent_hugepage/enabled")
+	if err != nil {
+		return nil
+	}
+	_, rest, _ := strings.Cut(string(text), "[")
+	word, _, found := strings.Cut(rest, "]")
+	if !found {
+		return nil
+	}
+	return &word
+}

@@ -1,0 +1,86 @@
+package cli
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"corenode/node/doctor"
+)
+
+// examined runs the command, and returns what it found and its error.
+func examined(t *testing.T, args ...string) (map[string]doctor.Finding, error) {
+	t.Helper()
+	var out bytes.Buffer
+	cmd := DoctorCommand(func() int64 { return 64 << 30 })
+	cmd.SetOut(&out)
+	cmd.SetArgs(append(args, "--json"))
+	cmd.SilenceErrors = true
+	failed := cmd.Execute()
+	var all []doctor.Finding
+	if err := json.Unmarshal(out.Bytes(), &all); err != nil {
+		t.Fatalf("%v in %s", err, &out)
+	}
+	found := map[string]doctor.Finding{}
+	for _, f := range all {
+		found[f.Check] = f
+	}
+	return found, failed
+}
+
+// TestDoctorCommand: it measures a data folder with and without a node, sees a backup that was made, and
+// says with its status that something fails.
+func TestDoctorCommand(t *testing.T) {
+	t.Setenv("CORENODE_DATA_DIR", "")
+	dir := t.TempDir()
+	if err := os.Chmod(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	found, _ := examined(t, "--data-dir", filepath.Join(dir, "none"))
+	if found["node"].State != doctor.Warn || found["disk sync"].State != "" || found["memory"].State != doctor.OK {
+		t.Errorf("before there is a folder: %+v", found)
+	}
+	mustRun := func(args ...string) {
+		t.Helper()
+		cmd := Root("test", nil)
+		cmd.SetArgs(args)
+		cmd.SetOut(&bytes.Buffer{})
+		cmd.SetErr(&bytes.Buffer{})
+		if err := cmd.Execute(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	mustRun("account", "create", "a", "--data-dir", dir)
+	found, _ = examined(t, "--data-dir", dir)
+	if found["backup"].State != doctor.Warn || found["data folder"].State != doctor.OK || found["disk sync"].Measured == "" {
+		t.Errorf("without a backup: %+v", found)
+	}
+	mustRun("backup", filepath.Join(t.TempDir(), "b.db"), "--data-dir", dir)
+	if found, _ = examined(t, "--data-dir", dir); found["backup"].State != doctor.OK {
+		t.Errorf("after a backup: %+v", found["backup"])
+	}
+	if err := os.Chmod(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	found, err := examined(t, "--data-dir", dir)
+	if found["data folder"].State != doctor.Fail || err == nil || !strings.Contains(err.Error(), "checks fail") {
+		t.Errorf("a folder that others read: %+v, %v", found["data folder"], err)
+	}
+	bad := filepath.Join(dir, "bad.yaml")
+	if err := os.WriteFile(bad, []byte("no_such_key: 1\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if found, err = examined(t, "--config", bad, "--data-dir", dir); err == nil || found["configuration"].State != doctor.Fail {
+		t.Errorf("a bad configuration: %+v, %v", found["configuration"], err)
+	}
+}
+
+func TestParseSeries(t *testing.T) {
+	got := parseSeries("# HELP a b\na 3\nb{x=\"y z\"} 0.5\nnonsense\nc NaN\n")
+	if got["a"] != 3 || got[`b{x="y z"}`] != 0.5 || len(got) != 3 {
+		t.Errorf("%v", got)
+	}
+}

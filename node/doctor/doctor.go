@@ -1,0 +1,246 @@
+// Package doctor says what of a node and its machine is well, and what to do about the rest. It is
+// pure: the command takes the measurements, and each of them is judged by a rule of its own. What
+// could not be measured is left out, or said where its absence matters.
+package doctor
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// State is how well something is.
+type State string
+
+// The states, the best first.
+const (
+	OK   State = "ok"
+	Warn State = "warn"
+	Fail State = "fail"
+)
+
+// Finding is one thing that was looked at.
+type Finding struct {
+	Check    string `json:"check"`
+	State    State  `json:"state"`
+	Measured string `json:"measured"`
+	Do       string `json:"do,omitempty"` // empty when it is well
+}
+
+// Facts are what was measured. A nil pointer is what could not be.
+type Facts struct {
+	Now time.Time
+	// ConfigProblems are those of the configuration; what depends on it is not judged then.
+	ConfigProblems []string
+	Files          *Files
+	// HugePages is the chosen word of transparent_hugepage/enabled.
+	HugePages *string
+	// Sync is the time of each of some syncs of a small write in the data folder.
+	Sync      []time.Duration
+	SyncError string
+	Clock     *Clock
+	// Certificates are those of the configuration, by key.
+	Certificates []Certificate
+	// Database says whether the data folder has one, LastBackup when the last backup was made.
+	Database   bool
+	LastBackup time.Time
+	// Running says that a node answers; Series are its metrics, their labels in the name.
+	Running bool
+	Series  map[string]float64
+	// Open are the paths of the data folder that others than its owner may read or write.
+	Open   []string
+	Memory *Memory
+}
+
+// Files bounds open files: of the process, and what the configuration's connections need.
+type Files struct{ Limit, Connections int64 }
+
+// Clock is what the system says of its own.
+type Clock struct{ Synchronized bool }
+
+// Certificate is one of the configuration.
+type Certificate struct {
+	Key     string
+	Expires time.Time
+	Problem string // why it cannot be used
+}
+
+// Memory is the machine's, and what the configured models may take of it.
+type Memory struct{ Bytes, Models int64 }
+
+// filesBeside is what a node opens beside connections.
+const filesBeside = 128
+
+// The bounds of the rules.
+const (
+	syncWarn, syncFail               = 20 * time.Millisecond, 200 * time.Millisecond
+	certificateWarn, certificateFail = 21 * 24 * time.Hour, 3 * 24 * time.Hour
+	backupWarn                       = 48 * time.Hour
+)
+
+// Examine judges all that was measured, in the order of the checks.
+func Examine(f Facts) (all []Finding) {
+	add := func(check string, state State, measured, do string) {
+		if state == OK {
+			do = ""
+		}
+		all = append(all, Finding{check, state, measured, do})
+	}
+	examineConfig(f, add)
+	examineMachine(f, add)
+	for _, c := range f.Certificates {
+		examineCertificate(c, f.Now, add)
+	}
+	examineData(f, add)
+	examineNode(f, add)
+	return all
+}
+
+type adder func(check string, state State, measured, do string)
+
+func examineConfig(f Facts, add adder) {
+	if len(f.ConfigProblems) == 0 {
+		add("configuration", OK, "it is valid", "")
+		return
+	}
+	add("configuration", Fail, strings.Join(f.ConfigProblems, "; "),
+		"correct the file, the variables or the flags; a start and a reload refuse it")
+}
+
+// worse is Warn or Fail by two bounds.
+func worse[N int64 | time.Duration](value, warn, fail N) State {
+	switch {
+	case value > fail:
+		return Fail
+	case value > warn:
+		return Warn
+	}
+	return OK
+}
+
+func examineMachine(f Facts, add adder) {
+	if n := f.Files; n != nil {
+		state := OK
+		if n.Limit < n.Connections+filesBeside {
+			state = Warn
+		}
+		add("open files", state, fmt.Sprintf("the limit is %d, limits.connections_max is %d", n.Limit, n.Connections),
+			fmt.Sprintf("raise the limit (ulimit -n, LimitNOFILE=) to %d, or lower limits.connections_max", n.Connections+filesBeside))
+	}
+	if f.HugePages != nil {
+		state := OK
+		if *f.HugePages == "never" {
+			state = Warn
+		}
+		add("transparent huge pages", state, *f.HugePages,
+			"echo madvise > /sys/kernel/mm/transparent_hugepage/enabled: decoding reads memory faster, and weights are not page cache")
+	}
+	if m := f.Memory; m != nil {
+		percent := m.Models * 100 / max(m.Bytes, 1)
+		add("memory", worse(percent, 90, 100),
+			fmt.Sprintf("%s, of which the models may take %s (%d %%)", size(m.Bytes), size(m.Models), percent),
+			"lower models.ID.kv.memory_bytes and kv.state_memory_bytes; "+
+				"with 0 each model takes up to a quarter and an eighth of the machine")
+	}
+	switch {
+	case f.SyncError != "":
+		add("disk sync", Fail, f.SyncError, "the data folder must be on a disk that takes writes")
+	case len(f.Sync) > 0:
+		sorted := slices.Sorted(slices.Values(f.Sync))
+		median := sorted[len(sorted)/2]
+		add("disk sync", worse(median, syncWarn, syncFail),
+			fmt.Sprintf("%v for a small write, at most %v", median.Round(10*time.Microsecond),
+				sorted[len(sorted)-1].Round(10*time.Microsecond)),
+			"put the data folder on a faster disk: every answer waits for one sync")
+	}
+	if f.Clock != nil {
+		state, says := OK, "it is synchronized"
+		if !f.Clock.Synchronized {
+			state, says = Warn, "the system says that it is not synchronized"
+		}
+		add("clock", state, says, "run chrony or systemd-timesyncd: charges, budgets and expiries go by it")
+	}
+}
+
+func examineCertificate(c Certificate, now time.Time, add adder) {
+	check := "certificate of " + c.Key
+	if c.Problem != "" {
+		add(check, Fail, c.Problem, "put a chain and its key in PEM there; a start refuses this pair, a running node keeps the one before")
+		return
+	}
+	left := c.Expires.Sub(now)
+	state := worse(-left, -certificateWarn, -certificateFail)
+	says := fmt.Sprintf("it expires on %s, in %d days", c.Expires.UTC().Format(time.DateOnly), int(left.Hours()/24))
+	if left <= 0 {
+		says = "it expired on " + c.Expires.UTC().Format(time.DateOnly)
+	}
+	add(check, state, says, "replace both files; the node takes them within a minute")
+}
+
+func examineData(f Facts, add adder) {
+	if len(f.Open) > 0 {
+		add("data folder", Fail, "others may read or write "+strings.Join(f.Open, ", "),
+			"chmod go= them: the folder holds hashed keys and the node's secret")
+	} else if f.Database {
+		add("data folder", OK, "only its owner may read it", "")
+	}
+	if !f.Database {
+		return
+	}
+	const do = "corenode backup FILE, every day, on another machine"
+	if f.LastBackup.IsZero() {
+		add("backup", Warn, "none was ever made with corenode backup", do)
+		return
+	}
+	age := f.Now.Sub(f.LastBackup)
+	state := OK
+	if age > backupWarn {
+		state = Warn
+	}
+	add("backup", state, fmt.Sprintf("the last one is of %s, %.0f hours ago", f.LastBackup.UTC().Format(time.RFC3339), age.Hours()), do)
+}
+
+// conditions are those of alerts that one look at the metrics can see.
+var conditions = []struct {
+	check, series string
+	state         State
+	zero          bool // it holds where the series is 0, else where it is above
+	says, do      string
+}{
+	{"ledger", "corenode_ledger_spilled_rows", Fail, false, "rows wait in the spill journal", "see the disk: LedgerSpilled in OPERATING"},
+	{"refunds", "corenode_unrefunded_total", Fail, false, "charges were not taken back since the start",
+		"refund them by hand, see the playbook"},
+	{"panics", "corenode_panics_total", Warn, false, "handlers failed since the start", "the log has their stacks"},
+	{"actors", "corenode_actor_failures_total", Warn, false, "actors failed since the start", "the log has their stacks"},
+	{"modules", "corenode_module_failed", Fail, false, "modules are out of service", "corenode module list says why"},
+	{"modules", "corenode_module_slot_missing", Fail, false, "slots lack what was chosen for them",
+		"corenode module activate, or rollback"},
+	{"modules", "corenode_modules_state_damaged", Fail, false, "the modules' state was not found whole", "see the playbook"},
+	{"upstreams", "corenode_upstream_replicas_up", Fail, true, "a model has no server that answers", "corenode upstream list says why"},
+}
+
+func examineNode(f Facts, add adder) {
+	if !f.Running {
+		add("node", Warn, "none answers for this data folder", "start it, or name its folder with --data-dir")
+		return
+	}
+	add("node", OK, "it answers", "")
+	for _, c := range conditions {
+		total, least, found := 0.0, 0.0, false
+		for name, value := range f.Series {
+			if base, _, _ := strings.Cut(name, "{"); base == c.series {
+				total += value
+				if !found || value < least {
+					least = value
+				}
+				found = true
+			}
+		}
+		if holds := found && (c.zero && least == 0 || !c.zero && total > 0); holds {
+			add(c.check, c.state, fmt.Sprintf("%s (%s is %g)", c.says, c.series, map[bool]float64{true: least, false: total}[c.zero]), c.do)
+		}
+	}
+}
+
+func size(n int64) string { return fmt.Sprintf("%.1f GiB", float64(n)/(1<<30)) }

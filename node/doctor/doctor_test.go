@@ -1,0 +1,83 @@
+package doctor
+
+import (
+	"strings"
+	"testing"
+	"time"
+)
+
+var now = time.Date(2026, 11, 26, 12, 0, 0, 0, time.UTC)
+
+// well is a machine on which all is.
+func well() Facts {
+	madvise := "madvise"
+	return Facts{Now: now, Files: &Files{Limit: 65536, Connections: 20000}, HugePages: &madvise,
+		Sync:  []time.Duration{time.Millisecond, 3 * time.Millisecond},
+		Clock: &Clock{Synchronized: true}, Certificates: []Certificate{{Key: "server.tls_certificate", Expires: now.AddDate(0, 3, 0)}},
+		Database: true, LastBackup: now.Add(-time.Hour), Running: true, Memory: &Memory{Bytes: 16 << 30, Models: 8 << 30},
+		Series: map[string]float64{"corenode_panics_total": 0, `corenode_upstream_replicas_up{model="a"}`: 2}}
+}
+
+// TestExamine: where all is well each line says so; each thing that is not is told from the others,
+// with what was measured and what to do.
+func TestExamine(t *testing.T) {
+	for _, f := range Examine(well()) {
+		if f.State != OK || f.Do != "" || f.Measured == "" {
+			t.Errorf("where all is well: %+v", f)
+		}
+	}
+	never := "never"
+	for name, c := range map[string]struct {
+		spoil func(*Facts)
+		check string
+		state State
+		says  string
+	}{
+		"config":        {func(f *Facts) { f.ConfigProblems = []string{"x is y"} }, "configuration", Fail, "x is y"},
+		"files":         {func(f *Facts) { f.Files.Limit = 1024 }, "open files", Warn, "the limit is 1024"},
+		"huge pages":    {func(f *Facts) { f.HugePages = &never }, "transparent huge pages", Warn, "never"},
+		"tight memory":  {func(f *Facts) { f.Memory.Models = 15 << 30 }, "memory", Warn, "15.0 GiB (93 %)"},
+		"no memory":     {func(f *Facts) { f.Memory.Models = 17 << 30 }, "memory", Fail, "(106 %)"},
+		"slow sync":     {func(f *Facts) { f.Sync = []time.Duration{1, 30 * time.Millisecond, 40 * time.Millisecond} }, "disk sync", Warn, "30ms"},
+		"stalled sync":  {func(f *Facts) { f.Sync = []time.Duration{time.Second} }, "disk sync", Fail, "1s"},
+		"no disk":       {func(f *Facts) { f.SyncError = "read-only" }, "disk sync", Fail, "read-only"},
+		"clock":         {func(f *Facts) { f.Clock.Synchronized = false }, "clock", Warn, "not synchronized"},
+		"cert soon":     {func(f *Facts) { f.Certificates[0].Expires = now.AddDate(0, 0, 10) }, "certificate of server.tls_certificate", Warn, "in 10 days"},
+		"cert now":      {func(f *Facts) { f.Certificates[0].Expires = now.AddDate(0, 0, 1) }, "certificate of server.tls_certificate", Fail, "in 1 days"},
+		"cert over":     {func(f *Facts) { f.Certificates[0].Expires = now.AddDate(0, 0, -1) }, "certificate of server.tls_certificate", Fail, "it expired"},
+		"cert broken":   {func(f *Facts) { f.Certificates[0].Problem = "no key" }, "certificate of server.tls_certificate", Fail, "no key"},
+		"rights":        {func(f *Facts) { f.Open = []string{"/d/corenode.db"} }, "data folder", Fail, "/d/corenode.db"},
+		"no backup":     {func(f *Facts) { f.LastBackup = time.Time{} }, "backup", Warn, "none"},
+		"old backup":    {func(f *Facts) { f.LastBackup = now.AddDate(0, 0, -3) }, "backup", Warn, "72 hours ago"},
+		"no node":       {func(f *Facts) { f.Running = false }, "node", Warn, "none answers"},
+		"spilled":       {func(f *Facts) { f.Series["corenode_ledger_spilled_rows"] = 3 }, "ledger", Fail, "spilled_rows is 3"},
+		"panics":        {func(f *Facts) { f.Series["corenode_panics_total"] = 1 }, "panics", Warn, "panics_total is 1"},
+		"no server":     {func(f *Facts) { f.Series[`corenode_upstream_replicas_up{model="b"}`] = 0 }, "upstreams", Fail, "no server"},
+		"module failed": {func(f *Facts) { f.Series[`corenode_module_failed{slot="chat"}`] = 1 }, "modules", Fail, "out of service"},
+	} {
+		f := well()
+		c.spoil(&f)
+		bad := 0
+		for _, got := range Examine(f) {
+			if got.State == OK {
+				continue
+			}
+			bad++
+			if got.Check != c.check || got.State != c.state || !strings.Contains(got.Measured, c.says) || got.Do == "" {
+				t.Errorf("%s: %+v, want %s of %s with %q", name, got, c.state, c.check, c.says)
+			}
+		}
+		if bad != 1 {
+			t.Errorf("%s: %d findings are not ok", name, bad)
+		}
+	}
+}
+
+// TestNothingMeasured: what could not be measured is not judged.
+func TestNothingMeasured(t *testing.T) {
+	for _, f := range Examine(Facts{Now: now}) {
+		if f.Check != "configuration" && f.Check != "node" {
+			t.Errorf("%+v", f)
+		}
+	}
+}
