@@ -15,7 +15,9 @@ import (
 // The attacks on the host are tests named TestAttack..., by group:
 //
 //	hangs, traps, lies, feature sets, imports, names, manifests, translators, bombs
-//	    at load: TestAttacks; a call that hangs or traps while it serves: TestAttacksWhileServing
+//	    at load: TestAttacks; a call that hangs or traps while it serves: TestAttacksWhileServing,
+//	    of policies and modules with routes: TestAttackKinds; decisions that take of counters:
+//	    TestAttackReserve; rewritings and filterings: TestAttackRewrite, TestAttackFilter
 //	lies        while it serves: TestAttackLies; to a node: node.TestATranslatorThatLies
 //	translators while it serves: TestAttackTranslators, TestAttackTranslatorsRequests
 //	bombs       that compile for long: TestAttackBombs

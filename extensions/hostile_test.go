@@ -3,6 +3,7 @@ package extensions
 import (
 	"bytes"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -53,15 +54,16 @@ func goodResponses(t *testing.T) []byte {
 	return g.bytes(t)
 }
 
-// TestAttacksWhileServing runs translators that misbehave in every op, while another
-// slot has traffic: the request goes to the builtin, an answer is an error, an
-// error is written by the builtin, and the cause is counted.
-func TestAttacksWhileServing(t *testing.T) {
+// misbehavior is what a module does in every call, and the cause that is counted.
+type misbehavior struct {
+	name, cause string
+	shape       func(g *handmade)
+}
+
+// misbehaviors are those that no operation of any kind may have.
+func misbehaviors() []misbehavior {
 	i32 := wasmtest.I32
-	cases := []struct {
-		name, cause string
-		shape       func(g *handmade)
-	}{
+	return []misbehavior{
 		{"traps/trap", "trap", func(g *handmade) { g.call = wasmtest.Asm().Op(wasmtest.Unreachable) }},
 		{"traps/division by zero", "trap", func(g *handmade) {
 			g.call = wasmtest.Asm().I32(1).I32(0).Op(wasmtest.I32DivS,
@@ -91,15 +93,21 @@ func TestAttacksWhileServing(t *testing.T) {
 		{"translators/payload that does not decode", "protocol", func(g *handmade) {
 			g.call = wasmtest.Asm().I64(g.place(okFrame([]byte{255, 255, 255, 255})))
 		}},
-		{"translators/state too big", "protocol", func(g *handmade) {
-			g.answers = chatAnswers("big")
-			g.answers[abi.OpEvents] = abi.Written{State: make([]byte, abi.StateBytesMax+1)}.Append(nil)
-			for _, op := range []abi.Op{abi.OpRequest, abi.OpResponse, abi.OpError} {
-				delete(g.answers, op)
-			}
-		}},
 	}
-	for _, c := range cases {
+}
+
+// TestAttacksWhileServing runs translators that misbehave in every op, while another
+// slot has traffic: the request goes to the builtin, an answer is an error, an
+// error is written by the builtin, and the cause is counted.
+func TestAttacksWhileServing(t *testing.T) {
+	state := misbehavior{"translators/state too big", "protocol", func(g *handmade) {
+		g.answers = chatAnswers("big")
+		g.answers[abi.OpEvents] = abi.Written{State: make([]byte, abi.StateBytesMax+1)}.Append(nil)
+		for _, op := range []abi.Op{abi.OpRequest, abi.OpResponse, abi.OpError} {
+			delete(g.answers, op)
+		}
+	}}
+	for _, c := range append(misbehaviors(), state) {
 		t.Run(c.name, func(t *testing.T) {
 			h, l := openTest(t, Options{})
 			activate(t, h, goodResponses(t))
@@ -142,8 +150,12 @@ func TestAttacksWhileServing(t *testing.T) {
 // grown. Another account must see none of it; the same account may.
 func TestAttackLeaks(t *testing.T) {
 	const keep, out = 2 * pageBytes, 3 * pageBytes
-	echo := func(grow bool) []byte {
-		g := newGuest(SlotChat, "echo")
+	echo := func(s Slot, grow bool) []byte {
+		g := newGuest(s, "echo")
+		if s == "one" {
+			g = routedGuest("one", "echo", "/a")
+		}
+		g.manifest.ABI = guest.ABI11
 		header := statusFrame(abi.StatusOK, 0, make([]byte, 128))[:abi.OutputHeader]
 		g.module.Data(out, header)
 		own := g.module.Global(wasmtest.I64, true, wasmtest.Asm().I64(0))
@@ -159,29 +171,37 @@ func TestAttackLeaks(t *testing.T) {
 		g.call = c.I64(out<<32 | (8 + 128))
 		return g.bytes(t)
 	}
-	for _, grow := range []bool{false, true} {
-		h, _ := openTest(t, Options{PoolMax: 1})
-		activate(t, h, echo(grow))
-		say := func(account, text string) []byte {
-			g, _ := h.slot(SlotChat).acquire(account)
-			defer g.release()
-			in := abi.ErrorInput{Facts: abi.Facts{ID: text}, Kind: abi.Internal, Status: 500, Msg: text}
-			out, f := g.do(abi.OpError, caller{account: account}, in.Append(nil), 0, nil)
-			if f != nil {
-				t.Fatal(f)
-			}
-			return out[abi.OutputHeader:]
+	for _, slot := range append(slices.Clone(Slots[:]), "one") {
+		for _, grow := range []bool{false, true} {
+			leakBetween(t, slot, echo(slot, grow))
 		}
-		secret := strings.Repeat("secret", 10)
-		if got := say("alice", secret); len(got) != 128 {
-			t.Fatalf("the first answer is %q", got)
+	}
+}
+
+// leakBetween asks a module in a slot for one account after another.
+func leakBetween(t *testing.T, slot Slot, wasm []byte) {
+	t.Helper()
+	h, _ := openTest(t, Options{PoolMax: 1})
+	activate(t, h, wasm)
+	say := func(account, text string) []byte {
+		g, _ := h.slot(slot).acquire(account)
+		defer g.release()
+		in := abi.ErrorInput{Facts: abi.Facts{ID: text}, Kind: abi.Internal, Status: 500, Msg: text}
+		out, f := g.do(abi.OpError, caller{account: account}, in.Append10(nil), 0, nil)
+		if f != nil {
+			t.Fatal(f)
 		}
-		if got := say("alice", secret); !bytes.Contains(got, []byte("secret")) {
-			t.Errorf("the module does not echo at all (grow %v): %q", grow, got)
-		}
-		if got := say("mallory", "nothing"); bytes.Contains(got, []byte("secre")) || len(bytes.Trim(got, "\x00")) != 0 {
-			t.Errorf("another account sees (grow %v) %q", grow, got)
-		}
+		return out[abi.OutputHeader:]
+	}
+	secret := strings.Repeat("secret", 10)
+	if got := say("alice", secret); len(got) != 128 {
+		t.Fatalf("the first answer is %q", got)
+	}
+	if got := say("alice", secret); !bytes.Contains(got, []byte("secret")) {
+		t.Errorf("%s: the module does not echo at all: %q", slot, got)
+	}
+	if got := say("mallory", "nothing"); bytes.Contains(got, []byte("secre")) || len(bytes.Trim(got, "\x00")) != 0 {
+		t.Errorf("%s: another account sees %q", slot, got)
 	}
 }
 
