@@ -192,3 +192,18 @@ func TestManifests(t *testing.T) {
 		seen[m.Name] = true
 	}
 }
+
+// TestAuthoringShowsTheExample: the protocol that AUTHORING shows whole is one that is built
+// and tested.
+func TestAuthoringShowsTheExample(t *testing.T) {
+	text, err := os.ReadFile("../AUTHORING.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range []string{"manifest.json", "src/lib.rs"} {
+		source, err := os.ReadFile(filepath.Join("translator-verse-rust", file))
+		if err != nil || !bytes.Contains(text, append([]byte("\n"), append(source, "```\n"...)...)) {
+			t.Errorf("AUTHORING does not show %s as it is, %v", file, err)
+		}
+	}
+}
