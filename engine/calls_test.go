@@ -134,6 +134,32 @@ func TestCallsOfFreeAnswers(t *testing.T) {
 	}
 }
 
+// TestCallsOfKeys: where a template shows calls with keys and values, what a model writes after
+// the token is such a call of one of the tools, and valid.
+func TestCallsOfKeys(t *testing.T) {
+	want := map[string]func(string) error{"order": grammartest.Validator(t, order), "ship": grammartest.Validator(t, ship)}
+	o := options(Instant)
+	o.Data, o.Template = embedded.Model("core-1.1-mini"), o.Template+"{# <arg_key> #}"
+	e, s := open2(t, o)
+	e.forwarder = nil // every answer brings its own
+	for seed := range 4 {
+		a := mumbles(t, e, s, constrained(seed, orderTools), "§ship\n<arg_key>id</arg_key>\n<arg_value>6", uint64(seed))
+		names, arguments := calls(a.events)
+		if len(names) == 0 || names[0] != "ship" || !strings.HasPrefix(arguments[0], `{"id":6`) {
+			t.Fatalf("seed %d: %q %q, %q", seed, names, arguments, text(a.events))
+		}
+		a = mumbles(t, e, s, constrained(seed, orderTools), "§", uint64(seed))
+		if names, arguments = calls(a.events); len(names) == 0 {
+			t.Fatalf("seed %d: no call: %q", seed, text(a.events))
+		}
+		for i := range names {
+			if err := want[names[i]](arguments[i]); err != nil {
+				t.Errorf("seed %d: %s(%s): %v", seed, names[i], arguments[i], err)
+			}
+		}
+	}
+}
+
 // TestForcedCallComesAfterThinking: a model that has thought and would say something instead makes
 // the call all the same. The token that begins a call ends thinking, but not a text behind it.
 func TestForcedCallComesAfterThinking(t *testing.T) {

@@ -95,6 +95,7 @@ func TestChannelPrompts(t *testing.T) {
 	for body, want := range map[string]string{
 		user:       turn,
 		off + user: "<|start|>system<|message|>Reasoning: low<|end|>" + turn + "<|channel|>final<|message|>",
+		`"output_config":{"effort":"high"},` + user:                           "<|start|>system<|message|>Reasoning: high<|end|>" + turn,
 		weatherTools + `,"tool_choice":{"type":"tool","name":"time"},` + user: turn + call + "time <|constrain|>json<|message|>",
 		weatherTools + `,"tool_choice":{"type":"any"},` + user:                turn + call,
 		weatherTools + "," + user:                                             turn,

@@ -13,7 +13,9 @@ import (
 // tools that may be called either of them. Of a free answer with tools it is every call that
 // the model makes. The grammar is nil where nothing is held.
 func (e *Engine) constrain(account string, q *messages.Request, thinking, begun bool) (*grammar.Grammar, Trigger, error) {
-	f := grammar.Form{Thinking: thinking, SingleCall: singleCall(q), JSONCalls: e.jsonCalls, Marked: e.marker >= 0}
+	f := grammar.Form{
+		Thinking: thinking, SingleCall: singleCall(q), JSONCalls: e.jsonCalls && !e.keyCalls, KeyCalls: e.keyCalls, Marked: e.marker >= 0,
+	}
 	var tools []int // where those of the form stand in the body
 	forced := forced(q)
 	for _, t := range q.Tools {
@@ -76,6 +78,9 @@ func singleCall(q *messages.Request) bool {
 // writesJSONCalls says whether a chat template shows calls as JSON. What a template
 // shows is what its model was trained to write.
 func writesJSONCalls(template string) bool { return !strings.Contains(template, "<function=") }
+
+// writesKeyCalls says whether it shows them with keys and values, as those of GLM do.
+func writesKeyCalls(template string) bool { return strings.Contains(template, "<arg_key>") }
 
 // vocabulary is the tokenizer's, as a grammar walks it: made when it is first needed,
 // since it takes some fifty bytes for every token.

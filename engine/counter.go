@@ -70,7 +70,7 @@ func (e *Engine) countWithJSON() error {
 	if e.template, err = template.New(source); err != nil {
 		return fmt.Errorf("load chat template: %w", err)
 	}
-	e.jsonCalls = writesJSONCalls(source)
+	e.jsonCalls, e.keyCalls = writesJSONCalls(source), writesKeyCalls(source)
 	bos, _ := e.tokenizer.BOS()
 	e.bos, e.eos = e.textOf(bos), e.textOf(e.tokenizer.EOS())
 	e.turn, e.marker = e.special("<|im_start|>"), e.special("<tool_call>")

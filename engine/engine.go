@@ -40,6 +40,7 @@ type Engine struct {
 	ownDefaults defaults
 	defaults    atomic.Pointer[defaults]
 	jsonCalls   bool   // the template shows calls as JSON
+	keyCalls    bool   // it shows them with keys and values
 	bos, eos    string // as templates write them, empty without one
 	turn        int32  // id of the token that starts a turn, -1 without one
 	marker      int32  // id of the token that begins a call, -1 without one

@@ -68,7 +68,7 @@ func (e *Engine) Prepare(account string, q *messages.Request) (*Request, error) 
 		MinTokens: q.Sampling.MinTokens, IgnoreEOS: q.Sampling.IgnoreEOS,
 		Grammar: form, Trigger: trigger, Channels: channels, Hidden: e.hidden(q),
 		Parse: output.Options{
-			Thinking: thinking, Begun: begun, Tools: offered(q), Marked: e.marker >= 0, Stops: q.StopSequences,
+			Thinking: thinking, Begun: begun, Tools: offered(q), Marked: e.marker >= 0, KeyCalls: e.keyCalls, Stops: q.StopSequences,
 			Channels: channels != nil, Header: header, Opened: opened,
 			SingleCall: singleCall(q), Constrained: form != nil, NewID: newToolID,
 		},
@@ -258,6 +258,7 @@ func (e *Engine) input(q *messages.Request) (in template.Input, beginning *messa
 	for i := range msgs {
 		in.Messages = e.appendMessage(in.Messages, msgs, i)
 	}
+	in.Effort = q.Effort
 	if e.marks != nil {
 		if in.Messages = oneCallEach(in.Messages); !q.Thinking {
 			in.Effort = "low"

@@ -109,6 +109,7 @@ type builder struct {
 	spent   int
 	most    int   // states
 	large   bool  // it would have more
+	keyed   bool  // calls have keys and values
 	loose   bool  // counts few characters and items
 	onward  role  // of the forks that are made now: roleRepeats, roleGoesOn, or 0 for neither
 	limit   int32 // of the loops that are made now

@@ -66,7 +66,7 @@ func (c *compiler) readable(all []*value, expected types) bool {
 		if o.limited {
 			for _, v := range c.listed(o) {
 				of |= typeOf(v)
-				if !reads(v, expected) {
+				if !c.reads(v, expected) {
 					return false
 				}
 			}
@@ -96,12 +96,12 @@ const typeLong = typeNumber | typeInteger | typeArray | typeObject
 const begins = "0123456789+-.{[ \t\n\r"
 
 // reads says whether the text of a listed value is read as that value.
-func reads(v *value, expected types) bool {
+func (c *compiler) reads(v *value, expected types) bool {
 	text := v.compact()
 	if v.kind == '"' {
 		text = v.text
 	}
-	if strings.Contains(text, valueClose) || strings.Contains(text, callClose) {
+	if strings.Contains(text, c.valueClose()) || strings.Contains(text, callClose) {
 		return false
 	}
 	switch v.kind {
@@ -126,6 +126,22 @@ func (s *schema) anyText() bool {
 	return s.types == typeAll && !s.limited && len(s.pattern) == 0 && s.least[ofLength] == 0 && s.most[ofLength] < 0
 }
 
+// valueClose ends the value of an argument.
+func (c *compiler) valueClose() string {
+	if c.keyed {
+		return "</arg_value>"
+	}
+	return "</parameter>"
+}
+
+// closing is what stands behind a value.
+func (c *compiler) closing() expr {
+	if c.keyed {
+		return lit(c.valueClose())
+	}
+	return lit("\n" + c.valueClose())
+}
+
 // parameters are the arguments of a call in the tagged form, in the order of the
 // schema, each on lines of its own.
 func (c *compiler) parameters(s *schema) expr {
@@ -133,6 +149,9 @@ func (c *compiler) parameters(s *schema) expr {
 	var all []expr
 	for _, m := range s.properties {
 		one := seq(lit("<parameter="+m.name+">\n"), c.argument(m), lit("\n"))
+		if c.keyed {
+			one = seq(lit("\n<arg_key>"+m.name+"</arg_key>\n<arg_value>"), c.argument(m))
+		}
 		if !required[m.name] {
 			one = optional(one)
 		}
@@ -163,7 +182,7 @@ func (c *compiler) argument(p property) expr {
 // written are the ways to write one alternative of an argument of which some types
 // are expected.
 func (c *compiler) written(s *schema, expected types) (each []expr) {
-	closing := lit("\n" + valueClose)
+	closing := c.closing()
 	if s.limited {
 		for _, v := range c.listed(s) {
 			text := v.compact()
@@ -189,11 +208,11 @@ func (c *compiler) written(s *schema, expected types) (each []expr) {
 // of another type that is expected, for it would be read as that.
 func (c *compiler) raw(s *schema, expected types) expr {
 	c.unlimited(s)
-	closing := lit("\n" + valueClose)
+	closing := c.closing()
 	if e := c.patterned(s, false); e != nil {
 		return closable(seq(e, closing), 0)
 	}
-	free := c.rule("text", func() expr { return closable(until(valueClose, callClose), 0) })
+	free := c.rule("text", func() expr { return closable(until(c.valueClose(), callClose), 0) })
 	char := c.rule("text char", func() expr { return alt(oneOf(textASCII), multibyte) })
 	first := alt(oneOf(textASCII.without(begins)), multibyte)
 	least, most := c.bounds(s, ofLength)

@@ -49,6 +49,8 @@ type Form struct {
 	// JSONCalls writes calls as {"name": ..., "arguments": {...}}. Without it they
 	// are written as <function=name> with a <parameter=name> for each argument.
 	JSONCalls bool
+	// KeyCalls writes them as the name, and an <arg_key> with an <arg_value> for each argument.
+	KeyCalls bool
 	// Text is the JSON schema of the answer's text; nil for no text.
 	Text json.RawMessage
 }
@@ -95,7 +97,6 @@ const (
 	thinkClose = "</think>"
 	callOpen   = "<tool_call>"
 	callClose  = "</tool_call>"
-	valueClose = "</parameter>"
 	betweenMax = 2 // line breaks between thinking and answer, and between calls
 )
 
@@ -103,7 +104,8 @@ const (
 func Compile(f Form) (*Grammar, error) {
 	b := &builder{}
 	for _, loose := range []bool{false, true} {
-		b = &builder{rules: map[string]int32{}, onward: roleRepeats, most: statesMax * max(1, min(4, len(f.Calls))), loose: loose}
+		most := statesMax * max(1, min(4, len(f.Calls)))
+		b = &builder{rules: map[string]int32{}, keyed: f.KeyCalls, onward: roleRepeats, most: most, loose: loose}
 		b.rule("", func() expr { return b.form(f) })
 		b.finish()
 		if !b.large || !f.Free { // who asks for a form is told that it cannot be held
@@ -169,7 +171,7 @@ func (b *builder) body(f Form) expr {
 		for i, t := range f.Calls {
 			each = append(each, b.call(i, t, f.JSONCalls))
 		}
-		return seq(lit("\n"), alt(each...), lit("\n"+callClose))
+		return seq(alt(each...), lit("\n"+callClose))
 	})
 }
 
@@ -220,7 +222,10 @@ func (b *builder) call(at int, t Tool, asJSON bool) expr {
 	arguments := append(slices.Clone(c.root), anyObject)
 	if options := c.options(arguments); len(options) == 1 && !asJSON && c.taggable(options[0]) {
 		c.noAngle = true // no tag can be in a value
-		return seq(lit("<function="+t.Name+">\n"), c.needs(c.parameters(options[0])), lit("</function>"))
+		if c.keyed {
+			return seq(lit(t.Name), c.needs(c.parameters(options[0])))
+		}
+		return seq(lit("\n<function="+t.Name+">\n"), c.needs(c.parameters(options[0])), lit("</function>"))
 	}
-	return seq(lit(`{"name": `+quote(t.Name)+`, "arguments": `), c.needs(c.value(arguments)), lit("}"))
+	return seq(lit("\n"+`{"name": `+quote(t.Name)+`, "arguments": `), c.needs(c.value(arguments)), lit("}"))
 }

@@ -35,6 +35,7 @@ type Request struct {
 	ToolChoice    ToolChoice
 	Format        *Format // nil for plain text
 	Thinking      bool    // on unless disabled
+	Effort        string  // of thinking: "low", "medium" or "high"; "" where the model's template decides
 	// Raw: the text of the only message is the whole prompt, without the model's template;
 	// no special token is recognized in it. Only translators can ask for it.
 	Raw bool

@@ -293,10 +293,18 @@ func (r *reader) toolChoice() ToolChoice {
 	return c
 }
 
-// outputConfig reads output_config, of which only the format changes anything here.
+// outputConfig reads output_config, of which format and effort change something here. An effort
+// that is not known is the model's own.
 func (r *reader) outputConfig(q *Request) {
 	r.object(func(name string) {
 		switch {
+		case name == "effort" && !r.null():
+			switch effort := r.string(); effort {
+			case "low", "medium", "high":
+				q.Effort = effort
+			case "xhigh", "max":
+				q.Effort = "high"
+			}
 		case name != "format":
 			r.skip()
 		case !r.null():

@@ -14,6 +14,12 @@ const (
 	functionClose  = "</function>"
 	parameterOpen  = "<parameter="
 	parameterClose = "</parameter>"
+
+	keyOpen       = "<arg_key>"
+	keyClose      = "</arg_key>"
+	keyValueOpen  = "<arg_value>"
+	keyValueClose = "</arg_value>"
+	keyNameMax    = 256 // bytes of a name with its blanks
 )
 
 // verdict is what is known about a held call.
@@ -29,8 +35,9 @@ const (
 // callScan finds the end of a call while it arrives, looking at each byte once
 // (but for the last few of an end tag).
 type callScan struct {
-	inside  int // where what follows the tag and whitespace begins, as far as is known
-	scanned int // bytes looked at
+	keyed   []Tool // those that calls of keys may name; nil where calls have another form
+	inside  int    // where what follows the tag and whitespace begins, as far as is known
+	scanned int    // bytes looked at
 	// quoted and escaped are where the JSON form is at scanned: inside a string, after a backslash.
 	quoted, escaped bool
 }
@@ -54,6 +61,8 @@ func (h *callScan) judge(buf []byte) (verdict, int) {
 		return callPending, 0
 	case inside[0] == '{':
 		return h.lookJSON(buf)
+	case h.keyed != nil:
+		return h.lookKeys(buf)
 	case bytes.HasPrefix(inside, []byte(functionOpen)):
 		return h.lookXML(buf)
 	case len(inside) < len(functionOpen) && strings.HasPrefix(functionOpen, string(inside)):
@@ -100,6 +109,62 @@ func (h *callScan) lookXML(buf []byte) (verdict, int) {
 		}
 		from = end
 	}
+}
+
+// lookKeys finds the end tag that follows the name or a value: elsewhere it is data. What does not
+// begin with the name of a tool is none.
+func (h *callScan) lookKeys(buf []byte) (verdict, int) {
+	name := buf[h.inside:]
+	end := bytes.IndexAny(name, "\n<")
+	if end < 0 {
+		if len(name) > keyNameMax {
+			return callNone, 0
+		}
+		return callPending, 0
+	}
+	if _, known := toolByName(h.keyed, strings.Trim(string(name[:end]), space)); !known {
+		return callNone, 0
+	}
+	for from := max(h.scanned-len(callClose), h.inside); ; {
+		i := bytes.Index(buf[from:], []byte(callClose))
+		if i < 0 {
+			h.scanned = len(buf)
+			return callPending, 0
+		}
+		end, body := from+i+len(callClose), bytes.TrimRight(buf[h.inside:from+i], space)
+		if !bytes.Contains(body, []byte(keyOpen)) || bytes.HasSuffix(body, []byte(keyValueClose)) {
+			return callComplete, end
+		}
+		from = end
+	}
+}
+
+// readKeys reads a name with keys and values. A value is what the model wrote, blanks too, up to
+// the first end of a value with another key or nothing after it.
+func (p *Parser) readKeys(inside string) (name, arguments string, ok bool) {
+	name, rest := inside, ""
+	if i := strings.Index(inside, keyOpen); i >= 0 {
+		name, rest = inside[:i], inside[i:]
+	}
+	tool, ok := toolByName(p.options.Tools, strings.Trim(name, space))
+	if !ok {
+		return "", "", false
+	}
+	var all []parameter
+	for rest != "" {
+		rest, ok = strings.CutPrefix(rest, keyOpen)
+		key, after, closed := strings.Cut(rest, keyClose)
+		after, opened := strings.CutPrefix(strings.TrimLeft(after, space), keyValueOpen)
+		if !ok || !closed || !opened {
+			return "", "", false
+		}
+		one := parameter{name: strings.Trim(key, space)}
+		if one.value, rest, ok = cutUntil(after, keyValueClose, keyOpen); !ok {
+			return "", "", false
+		}
+		all = withParameter(all, one)
+	}
+	return tool.Name, encodeArguments(all, p.parameterTypes(tool), p.options.Constrained), true
 }
 
 func toolByName(tools []Tool, name string) (*Tool, bool) {
@@ -197,26 +262,40 @@ func readParameters(rest string) ([]parameter, bool) {
 		}
 		value, rest = cutValue(value)
 		p := parameter{strings.Trim(name, space), stripNewline(value)}
-		if i := slices.IndexFunc(out, func(q parameter) bool { return q.name == p.name }); i >= 0 {
-			out[i] = p // JSON has a name once
-			continue
-		}
-		out = append(out, p)
+		out = withParameter(out, p)
 	}
 }
 
+// withParameter adds p, or takes its value for one of the same name: JSON has a name once.
+func withParameter(all []parameter, p parameter) []parameter {
+	if i := slices.IndexFunc(all, func(q parameter) bool { return q.name == p.name }); i >= 0 {
+		all[i] = p
+		return all
+	}
+	return append(all, p)
+}
+
 func cutValue(s string) (value, rest string) {
+	value, rest, ok := cutUntil(s, parameterClose, parameterOpen)
+	if !ok {
+		return s, ""
+	}
+	return value, rest
+}
+
+// cutUntil cuts s at the first closing tag with another opening one or nothing after it.
+func cutUntil(s, closing, opening string) (value, rest string, ok bool) {
 	for from := 0; ; {
-		i := strings.Index(s[from:], parameterClose)
+		i := strings.Index(s[from:], closing)
 		if i < 0 {
-			return s, ""
+			return "", "", false
 		}
 		end := from + i
-		rest = strings.TrimLeft(s[end+len(parameterClose):], space)
-		if rest == "" || strings.HasPrefix(rest, parameterOpen) {
-			return s[:end], rest
+		rest = strings.TrimLeft(s[end+len(closing):], space)
+		if rest == "" || strings.HasPrefix(rest, opening) {
+			return s[:end], rest, true
 		}
-		from = end + len(parameterClose)
+		from = end + len(closing)
 	}
 }
 

@@ -69,6 +69,9 @@ type Options struct {
 	// in answer text, not in thinking, in calls, or in the blank lines before an answer that is not Begun.
 	// The one that is complete first wins; of several, the longest.
 	Stops []string
+	// KeyCalls says that the model writes calls as a name, and an <arg_key> with an <arg_value> for
+	// each argument. JSON is read all the same.
+	KeyCalls bool
 	// SingleCall ends the answer after its first call.
 	SingleCall bool
 	// Constrained says that calls are of their schemas: "null" is the word where a
@@ -395,6 +398,9 @@ func (p *Parser) enterCall(keep, at int, thought bool) {
 	p.buf, p.blank = p.buf[at:], 0
 	p.state, p.thought = stateCall, thought
 	p.call, p.doubtful = callScan{}, 0
+	if p.options.KeyCalls {
+		p.call.keyed = p.options.Tools
+	}
 }
 
 func (p *Parser) stepAnswer(dst []abi.Event) ([]abi.Event, bool) {
@@ -480,6 +486,9 @@ func (p *Parser) readCall(raw string) (string, string, bool) {
 	inside := strings.Trim(raw[len(callOpen):len(raw)-len(callClose)], space)
 	if strings.HasPrefix(inside, "{") {
 		return readJSON(inside, p.options.Tools)
+	}
+	if p.options.KeyCalls {
+		return p.readKeys(inside)
 	}
 	return p.readXML(inside)
 }

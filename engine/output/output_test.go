@@ -423,6 +423,10 @@ func TestThoughts(t *testing.T) {
 // FuzzParse wants no panic, whole events, the same blocks for any cut, and no
 // text lost: what comes out is the input without tags and whitespace.
 func FuzzParse(f *testing.F) {
+	for _, s := range keySamples {
+		f.Add(s.in, "END", true, true, uint64(3))
+		f.Add(s.in, "", false, true, uint64(6))
+	}
 	for _, s := range samples {
 		f.Add(s.in, "END", true, true, uint64(7))
 		f.Add(s.in, "", false, true, uint64(8))
@@ -436,7 +440,7 @@ func FuzzParse(f *testing.F) {
 		if tools {
 			o.Tools = testTools
 		}
-		o.Begun, o.Marked = seed%5 == 0, seed%2 == 0
+		o.Begun, o.Marked, o.KeyCalls = seed%5 == 0, seed%2 == 0, seed%3 == 0
 		want := parse(t, o, false, in)
 		rng := rand.New(rand.NewPCG(seed, 1))
 		if got := parse(t, o, false, randomCut(rng, in)...); got != want {
