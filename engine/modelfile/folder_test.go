@@ -298,6 +298,44 @@ func TestEightBits(t *testing.T) {
 	}
 }
 
+// latentConfig is a small one of DeepSeek V3.
+const latentConfig = `{"model_type": "deepseek_v3", "num_hidden_layers": 1, "max_position_embeddings": 64, "hidden_size": 4,
+	"num_attention_heads": 2, "num_key_value_heads": 2, "vocab_size": 8, "kv_lora_rank": 3, "q_lora_rank": 2, "qk_nope_head_dim": 3,
+	"qk_rope_head_dim": 2, "v_head_dim": 1, "n_routed_experts": 2, "num_experts_per_tok": 1, "moe_intermediate_size": 2, "n_group": 1,
+	"rope_scaling": {"type": "yarn", "factor": 2, "mscale": 1, "mscale_all_dim": 1}}`
+
+// TestHeadMatrices: the matrices of keys are turned and those of values are as they are, and heads that
+// cannot be are refused, however large they say they are.
+func TestHeadMatrices(t *testing.T) {
+	x := make([]float32, 24)
+	for i := range x {
+		x[i] = float32(i)
+	}
+	data := gguftest.Safetensors([]gguftest.Stored{gguftest.Store("model.layers.0.self_attn.kv_b_proj.weight", "F32", x, 8, 3)})
+	f, err := modelfile.Translate([]byte(latentConfig), data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string][]float32{
+		"blk.0.attn_k_b.weight": {0, 3, 6, 1, 4, 7, 2, 5, 8, 12, 15, 18, 13, 16, 19, 14, 17, 20},
+		"blk.0.attn_v_b.weight": {9, 10, 11, 21, 22, 23},
+	} {
+		x, ok := f.Tensor(name)
+		if !ok {
+			t.Fatalf("no tensor %s", name)
+		}
+		if got, err := x.Floats(); err != nil || !slices.Equal(got, want) {
+			t.Errorf("%s is %v, want %v: %v", name, got, want, err)
+		}
+	}
+	for _, sizes := range []string{`"qk_nope_head_dim": 4294967295`, `"qk_nope_head_dim": 2`, `"qk_nope_head_dim": 0`} {
+		config := strings.Replace(latentConfig, `"qk_nope_head_dim": 3`, sizes, 1)
+		if _, err := modelfile.Translate([]byte(config), data); err == nil || !strings.Contains(err.Error(), "heads of") {
+			t.Errorf("%s: %v", sizes, err)
+		}
+	}
+}
+
 // FuzzFolder: no config and no header makes the reader fail other than by an error, and what
 // it takes is bounded by what it reads.
 func FuzzFolder(f *testing.F) {
@@ -314,6 +352,9 @@ func FuzzFolder(f *testing.F) {
 			gguftest.Store("model.layers.0.linear_attn.conv1d.weight", "F16", make([]float32, 16), 8, 1, 2),
 			gguftest.Store("mtp.fc.weight", "F16", make([]float32, 32), 4, 8),
 		}))
+	f.Add([]byte(latentConfig), gguftest.Safetensors([]gguftest.Stored{
+		gguftest.Store("model.layers.0.self_attn.kv_b_proj.weight", "F32", make([]float32, 24), 8, 3),
+		gguftest.Store("model.layers.0.mlp.gate.e_score_correction_bias", "F32", []float32{1, 2}, 2)}))
 	blocks, scales, values := fourBits(f)
 	f.Add([]byte(ossConfig), gguftest.Safetensors([]gguftest.Stored{blocks, scales}))
 	f.Add([]byte(ossConfig), gguftest.Safetensors([]gguftest.Stored{

@@ -74,7 +74,7 @@ func (c *folderConfig) latentGain(r *folderKeys, factor float64) (gain, known fl
 // turned, so that a query is brought to the latents.
 func (b *builder) headMatrices(t *Tensor, stem string) error {
 	heads, key, value := b.config.heads, b.config.latent.key, b.config.latent.value
-	if len(t.Shape) != 2 || heads < 1 || key < 1 || value < 1 || t.Shape[1] != heads*(key+value) {
+	if len(t.Shape) != 2 || heads < 1 || key < 1 || value < 1 || max(heads, key, value) > t.Shape[1] || t.Shape[1] != heads*(key+value) {
 		return fmt.Errorf("it has the shape %v, want %d heads of %d and %d rows", t.Shape, heads, key, value)
 	}
 	t.Shape = []int{t.Shape[0], key + value, heads}
