@@ -30,7 +30,8 @@ func processorTime(b *testing.B) int64 {
 }
 
 // medians runs batches of calls, each subject in turn so that all see the same
-// noise, and reports the median processor time of one of a call's parts.
+// noise, and reports the median processor time of one of a call's parts, and of a subject
+// with an oracle the ratio to that one in the same run.
 func medians(b *testing.B, batch int, subjects []subject) {
 	times := make([][]float64, len(subjects))
 	for i := range subjects {
@@ -48,9 +49,16 @@ func medians(b *testing.B, batch int, subjects []subject) {
 			times[i] = append(times[i], float64(processorTime(b)-began)/float64(batch*s.parts))
 		}
 	}
+	median := make(map[string]float64)
 	for i, s := range subjects {
 		slices.Sort(times[i])
-		b.ReportMetric(times[i][len(times[i])/2], s.name+"-cpu-ns")
+		median[s.name] = times[i][len(times[i])/2]
+		b.ReportMetric(median[s.name], s.name+"-cpu-ns")
+	}
+	for _, s := range subjects {
+		if s.oracle != "" {
+			b.ReportMetric(median[s.name]/median[s.oracle], s.name+"/"+s.oracle)
+		}
 	}
 	b.ReportMetric(0, "ns/op")
 }
@@ -60,6 +68,14 @@ type subject struct {
 	name  string
 	parts int
 	call  func()
+
+	oracle string // the name of another one, or empty
+}
+
+// to gives s with an oracle.
+func (s subject) to(oracle string) subject {
+	s.oracle = oracle
+	return s
 }
 
 // openShipped opens a host in which the shipped modules serve as Wasm.
@@ -131,7 +147,7 @@ func writes(b *testing.B, name string, tr *Translation, n int) subject {
 		b.Fatalf("%q, %v", out, err)
 	}
 	begun := bytes.Clone(tr.state)
-	return subject{name, n, func() {
+	return subject{name: name, parts: n, call: func() {
 		tr.restate(begun)
 		if out, err := tr.Events(dst[:0], events); err != nil || len(out) < 100*n || tr.generation.pool == nil {
 			b.Fatalf("%q, %v", out, err)
@@ -165,13 +181,31 @@ func benchShippedEvents(b *testing.B, n int) {
 			b.Fatal(err)
 		}
 	}
+	c := stream(b, openC(b), SlotChat)
 	medians(b, 2000/n, []subject{
 		writes(b, "chat", stream(b, h, SlotChat), n),
-		writes(b, "responses", stream(b, h, SlotResponses), n),
-		writes(b, "ollama", stream(b, h, "ollama"), n),
-		writes(b, "generate-content", stream(b, h, "generate-content"), n),
-		writes(b, "c", stream(b, openC(b), SlotChat), n),
+		writes(b, "responses", stream(b, h, SlotResponses), n).to("chat"),
+		writes(b, "ollama", stream(b, h, "ollama"), n).to("chat"),
+		writes(b, "generate-content", stream(b, h, "generate-content"), n).to("chat"),
+		writes(b, "c", c, n).to("host"),
+		writes(b, "host", stream(b, openHost(b, c, n), SlotChat), n),
 	})
+}
+
+// openHost opens a host with a module that computes nothing: it gives what the example in C
+// gives for a group of n events. What it takes is the host's share.
+func openHost(b *testing.B, c *Translation, n int) *Host {
+	b.Helper()
+	out, err := c.Events(nil, deltas(n))
+	if err != nil {
+		b.Fatal(err)
+	}
+	g := newGuest(SlotChat, "host")
+	g.answers = chatAnswers("host")
+	g.answers[abi.OpEvents] = abi.Written{State: c.state, Bytes: out}.Append(nil)
+	h, _ := openTest(b, Options{})
+	activate(b, h, g.bytes(b))
+	return h
 }
 
 // BenchmarkShippedEvents1 and 8 are a streamed event, alone and in groups.
@@ -187,7 +221,7 @@ func BenchmarkShippedRequest100KB(b *testing.B) {
 		in := []byte(body)
 		tr := h.Translate(s, "account", "", abi.Facts{ID: shippedFacts.ID, Created: shippedFacts.Created})
 		b.Cleanup(tr.Close)
-		return subject{name, 1, func() {
+		return subject{name: name, parts: 1, call: func() {
 			if out, err := tr.Request(in); err != nil || len(out) < len(in)/2 || tr.generation.pool == nil {
 				b.Fatalf("%d bytes, %v", len(out), err)
 			}
