@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"os"
+	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -13,8 +15,8 @@ import (
 	"corenode/node/store/sqlite"
 )
 
-// pingEvery is how often the node asks whether a database elsewhere answers, pingMax how long it waits for that.
-const pingEvery, pingMax = time.Second, 2 * time.Second
+// renewEvery is how often the node tells a database elsewhere that it runs, renewMax how long it waits for that.
+const renewEvery, renewMax = time.Second, 2 * time.Second
 
 // openStore opens where the node keeps its rows: a database that nodes share, or the data
 // folder. Either way the folder is this node's alone until it closes.
@@ -48,8 +50,15 @@ func (n *node) openStore() error {
 	if err != nil {
 		return err
 	}
-	n.store, n.database = s, &database{ping: s.Ping}
+	n.store, n.database = s, &database{renew: s.Renew}
 	n.onClose(slog.LevelError, "close the store", s.Close)
+	home, err := homeOf(n.cfg.DataDir)
+	if err == nil {
+		err = s.Register(home, version)
+	}
+	if err != nil {
+		return err
+	}
 	stopped := make(chan struct{})
 	var watching sync.WaitGroup
 	watching.Go(func() { n.database.watch(stopped) })
@@ -60,19 +69,29 @@ func (n *node) openStore() error {
 	return nil
 }
 
-// database knows whether a database elsewhere answers.
-type database struct {
-	ping func(context.Context) error
-	away atomic.Pointer[error] // of the last ping; nil when it answered
+// homeOf names a data folder among those of all machines.
+func homeOf(dir string) (string, error) {
+	host, err := os.Hostname()
+	if err != nil {
+		return "", err
+	}
+	path, err := filepath.Abs(dir)
+	return host + ":" + path, err
 }
 
-// watch asks again and again until stopped is closed.
+// database knows whether a database elsewhere answers, and whether this node still is who it says there.
+type database struct {
+	renew func(context.Context) error
+	away  atomic.Pointer[error] // of the last renewal; nil when it was taken
+}
+
+// watch renews again and again until stopped is closed.
 func (d *database) watch(stopped <-chan struct{}) {
-	ticks := time.NewTicker(pingEvery)
+	ticks := time.NewTicker(renewEvery)
 	defer ticks.Stop()
 	for {
-		ctx, cancel := context.WithTimeout(context.Background(), pingMax)
-		err := d.ping(ctx)
+		ctx, cancel := context.WithTimeout(context.Background(), renewMax)
+		err := d.renew(ctx)
 		cancel()
 		if d.away.Store(nil); err != nil {
 			d.away.Store(&err)

@@ -49,7 +49,9 @@ type Config struct {
 type Store struct {
 	pool *pgxpool.Pool
 	node string
-	now  func() time.Time // replaced by tests only
+	// fence is the number of this node's last Register. Written before anything renews.
+	fence int64
+	now   func() time.Time // replaced by tests only
 }
 
 // Open connects, and brings the schema up to that of this binary.
@@ -84,15 +86,8 @@ func Open(c Config) (*Store, error) {
 
 // Close implements store.Store.
 func (s *Store) Close() error {
+	s.leave()
 	s.pool.Close()
-	return nil
-}
-
-// Ping asks whether the database answers.
-func (s *Store) Ping(ctx context.Context) error {
-	if err := s.pool.Ping(ctx); err != nil {
-		return fmt.Errorf("the database does not answer: %w", known(err))
-	}
 	return nil
 }
 
