@@ -22,6 +22,17 @@ build-cuda: ## build bin/corenode-cuda, with the engine for NVIDIA GPUs: it need
 	@mkdir -p $(BIN)
 	$(GO) build -trimpath -tags cuda -ldflags '$(LDFLAGS)' -o $(BIN)/corenode-cuda ./node
 
+# A version that Debian takes: by the date of the commit.
+DEB_VERSION = 0.$(shell git log -1 --format=%cd --date=format:%Y%m%d.%H%M%S 2>/dev/null || echo 0)
+.PHONY: deb test-deb
+deb: build ## build bin/corenode_amd64.deb and bin/corenode_arm64.deb, the same bytes each time (needs dpkg-deb)
+	for arch in amd64 arm64; do \
+		GOARCH=$$arch $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN)/corenode-$$arch ./node && \
+		SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct) HOST_PROGRAM=$(BIN)/corenode \
+			node/deploy/deb.sh $(BIN)/corenode-$$arch $$arch $(DEB_VERSION) $(BIN)/corenode_$$arch.deb || exit 1; done
+test-deb: deb ## install, run and remove the package of this machine in a folder (needs dpkg, and root)
+	CORENODE_DEB=$(CURDIR)/$(BIN) $(GO) test -count 1 -run 'TestPackage' ./node
+
 .PHONY: run
 run: build ## build and start the node on 127.0.0.1:8080, data in ./data
 	$(BIN)/corenode serve

@@ -1,0 +1,123 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// TestPackage installs the package of this machine in a folder, runs what it installed and removes it.
+func TestPackage(t *testing.T) {
+	debs := os.Getenv("CORENODE_DEB")
+	if debs == "" {
+		t.Skip("CORENODE_DEB names no folder of packages: make test-deb builds them and tries one, in about two minutes")
+	}
+	if _, err := exec.LookPath("dpkg"); err != nil || os.Getuid() != 0 {
+		t.Skip("dpkg --root needs dpkg, and to be root: the package is not tried")
+	}
+	deb, root := filepath.Join(debs, "corenode_"+runtime.GOARCH+".deb"), t.TempDir()
+	for _, dir := range []string{"var/lib/dpkg/info", "var/lib/dpkg/updates", "var/lib/dpkg/triggers", "var/log"} {
+		if err := os.MkdirAll(filepath.Join(root, dir), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, name := range []string{"status", "available"} {
+		if err := os.WriteFile(filepath.Join(root, "var/lib/dpkg", name), nil, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	command(t, "dpkg", "--root="+root, "--log=", "-i", deb)
+	installed := filepath.Join(root, "usr/bin/corenode")
+	for _, file := range []string{"usr/lib/systemd/system/corenode.service", "etc/corenode/corenode.yaml",
+		"usr/share/bash-completion/completions/corenode"} {
+		if info, err := os.Stat(filepath.Join(root, file)); err != nil || info.Size() == 0 {
+			t.Errorf("%s: %v", file, err)
+		}
+	}
+	runsAndStops(t, installed, filepath.Join(root, "etc/corenode/corenode.yaml"))
+	packedAgain(t, deb, installed)
+	command(t, "dpkg", "--root="+root, "--log=", "--purge", "corenode")
+	if left, _ := filepath.Glob(filepath.Join(root, "*", "*", "corenode*")); len(left) > 0 {
+		t.Errorf("left behind: %v", left)
+	}
+}
+
+func command(t *testing.T, name string, args ...string) string {
+	t.Helper()
+	out, err := exec.Command(name, args...).CombinedOutput()
+	if err != nil {
+		t.Fatalf("%s %v: %v: %s", name, args, err, out)
+	}
+	return string(out)
+}
+
+// runsAndStops starts an installed program, waits until it is healthy and stops it.
+func runsAndStops(t *testing.T, program, file string) {
+	t.Helper()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := ln.Addr().String()
+	ln.Close()
+	var log bytes.Buffer
+	serve := exec.Command(program, "serve", "--config", file, "--listen", address, "--data-dir", filepath.Join(t.TempDir(), "data"))
+	serve.Stderr = &log
+	if err := serve.Start(); err != nil {
+		t.Fatal(err)
+	}
+	healthy := false
+	for end := time.Now().Add(2 * time.Minute); !healthy && time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
+		healthy = exec.Command(program, "health", "--config", file, "--listen", address).Run() == nil
+	}
+	if err := serve.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if err := serve.Wait(); err != nil || !healthy {
+		t.Errorf("healthy: %v, its end: %v; its log:\n%s", healthy, err, &log)
+	}
+}
+
+// packedAgain shows that the same program gives the same package.
+func packedAgain(t *testing.T, deb, program string) {
+	t.Helper()
+	version := strings.TrimSpace(command(t, "dpkg-deb", "-f", deb, "Version"))
+	dated := command(t, "dpkg-deb", "--fsys-tarfile", deb)
+	again := filepath.Join(t.TempDir(), "again.deb")
+	pack := exec.Command("deploy/deb.sh", program, runtime.GOARCH, version, again)
+	info, err := os.Stat(program)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pack.Env = append(os.Environ(), fmt.Sprint("SOURCE_DATE_EPOCH=", info.ModTime().Unix()))
+	if out, err := pack.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	if command(t, "dpkg-deb", "--fsys-tarfile", again) != dated {
+		t.Error("the same program and date give another package")
+	}
+}
+
+// TestContainerfile: the image runs as nobody in particular, and its health check is a command that
+// the program has.
+func TestContainerfile(t *testing.T) {
+	text, err := os.ReadFile("deploy/Containerfile")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{`(?m)^FROM scratch$`, `(?m)^USER [1-9]\d*:[1-9]\d*$`, `(?m)^HEALTHCHECK .*CMD \["/corenode", "health"\]$`,
+		`(?m)^ENTRYPOINT \["/corenode"\]$`, `CORENODE_LISTEN=0\.0\.0\.0:8080`} {
+		if !regexp.MustCompile(want).Match(text) {
+			t.Errorf("the Containerfile has no line %s", want)
+		}
+	}
+}
