@@ -56,7 +56,7 @@ func (e *Engine) loadWeights(o Options) (err error) {
 	if err != nil {
 		return err
 	}
-	e.backend, e.forwarder, e.computes = backend, m, backend.Name()
+	e.backend, e.forwarder = backend, m
 	return nil
 }
 

@@ -14,7 +14,6 @@ import (
 	"corenode/engine/grammar"
 	"corenode/engine/instant"
 	"corenode/engine/kernel"
-	"corenode/engine/model"
 	"corenode/engine/modelfile"
 	"corenode/engine/template"
 	"corenode/engine/tokenizer"
@@ -46,9 +45,10 @@ type Engine struct {
 	marker      int32  // id of the token that begins a call, -1 without one
 	// marks are the tokens of a model that writes messages in channels, by id; nil for others.
 	marks     map[int32]string
-	forwarder Forwarder
-	backend   kernel.Backend // nil for Instant; made anew by a step loop after it failed
-	computes  string         // the backend's name, which outlives it
+	forwarder Forwarder      // it and backend are the step loop's, which makes them anew after they failed
+	backend   kernel.Backend // nil for Instant
+	computes  string         // the backend's name at the start, which outlives it
+	packError error          // of the start
 	vocab     int            // width of the logits
 	// fileContext is the context length of the file; info has what is served.
 	fileContext int
@@ -83,12 +83,7 @@ func (e *Engine) BytesPerToken() int64 {
 
 // PackError says why the repacked weights are not kept for the next start; nil
 // when they are, or need not be. The model is served all the same.
-func (e *Engine) PackError() error {
-	if m, ok := e.forwarder.(*model.Model); ok {
-		return m.SealError()
-	}
-	return nil
-}
+func (e *Engine) PackError() error { return e.packError }
 
 // logitsWidth is how many logits a row has; those that Instant would leave at
 // zero are left out.

@@ -198,6 +198,7 @@ func (e *Engine) loadModel(o Options) error {
 		return err
 	}
 	m := e.forwarder.(*model.Model)
+	e.computes, e.packError = e.backend.Name(), m.SealError()
 	if o.Cache, err = e.deviceCache(o.Cache, m.HasState()); err == nil {
 		e.memory, err = sizeMemory(o, m, e.info.ContextLength)
 	}

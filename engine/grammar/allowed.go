@@ -6,14 +6,20 @@ func (m *Matcher) Allowed() []uint64 {
 	if m.at == idle {
 		return nil
 	}
+	if m.at >= 0 {
+		m.lent = m.sets[m.at]
+	}
 	return m.allowed()
 }
 
 // Ending is what Allowed would be after End.
 func (m *Matcher) Ending() []uint64 {
 	at := m.at
+	if at == idle {
+		return nil
+	}
 	m.End()
-	allowed := m.Allowed()
+	allowed := m.allowed()
 	m.at = at
 	return allowed
 }

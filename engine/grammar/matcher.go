@@ -47,6 +47,7 @@ type Matcher struct {
 	masks   []idSet // as many as are in use, each of one set, the oldest replaced first
 	holders []*set
 	oldest  int
+	lent    *set // whose mask Allowed gave last: it stays
 
 	key  []byte
 	work []config
@@ -191,7 +192,7 @@ func (m *Matcher) Begin(text []byte) {
 func (m *Matcher) forget() {
 	m.frames, m.framed = []frame{{}}, map[frame]int32{}
 	m.sets, m.sharing = nil, map[string]int32{}
-	m.masks, m.holders, m.oldest = nil, nil, 0
+	m.masks, m.holders, m.oldest, m.lent = nil, nil, 0, nil
 }
 
 // Mask makes the tokens impossible with which the answer would leave the grammar.
@@ -483,6 +484,9 @@ func (m *Matcher) room(s *set) idSet {
 		return m.masks[len(m.masks)-1]
 	}
 	at := m.oldest
+	if m.holders[at] == m.lent {
+		at = (at + 1) % masksMax
+	}
 	m.oldest = (at + 1) % masksMax
 	m.holders[at].mask = nil
 	m.holders[at] = s

@@ -195,6 +195,33 @@ func TestAnEventThatHasNotCompletedIsNoError(t *testing.T) {
 	s.noComplaints(t)
 }
 
+// TestStepsThatAreWaitedForByEventsKeepNoMemory: a step loop never waits for its stream itself.
+func TestStepsThatAreWaitedForByEventsKeepNoMemory(t *testing.T) {
+	s := openStandIn(t)
+	at, err1 := s.device.Alloc(64)
+	opened, err2 := s.device.NewStream()
+	e, err3 := s.device.NewEvent()
+	if err := errors.Join(err1, err2, err3); err != nil {
+		t.Fatal(err)
+	}
+	queue, host := opened.(*stream), make([]byte, 64)
+	for range 50 {
+		if err := errors.Join(queue.CopyIn(at, host), queue.Record(e), queue.CopyOut(host, at)); err != nil {
+			t.Fatal(err)
+		}
+		if done, err := e.Done(); !done || err != nil {
+			t.Fatal(done, err)
+		}
+		if n := len(queue.kept); n != 1 {
+			t.Fatalf("%d pieces of host memory are kept, want the one behind the event", n)
+		}
+	}
+	if err := queue.Synchronize(); err != nil || len(queue.kept) != 0 {
+		t.Errorf("%d pieces are kept after the stream was waited for: %v", len(queue.kept), err)
+	}
+	s.noComplaints(t)
+}
+
 func TestALostDeviceSaysSoUntilItIsOpenedAnew(t *testing.T) {
 	s := openStandIn(t)
 	s.call(t, "standin_lose")

@@ -4,6 +4,7 @@ package libcuda
 
 import (
 	"runtime"
+	"slices"
 	"unsafe"
 
 	"corenode/engine/kernel/cuda"
@@ -14,6 +15,7 @@ type stream struct {
 	device    *device
 	handle    uintptr
 	kept      [][]byte // host memory of what is queued, so that it stays
+	dropped   int      // of what was queued, pieces that are kept no more
 	capturing bool
 }
 
@@ -22,6 +24,8 @@ type event struct {
 	device   *device
 	handle   uintptr
 	recorded bool
+	stream   *stream // that it was recorded on last, after so many pieces of host memory
+	after    int
 }
 
 // graph is recorded work, ready to be replayed.
@@ -33,8 +37,15 @@ type graph struct {
 	kept   [][]byte
 }
 
-// keep refers to host memory until the stream was waited for; what a capture names stays with its graph.
+// keep refers to host memory until the stream, or an event behind, was waited for; what a capture names stays with its graph.
 func (s *stream) keep(b []byte) { s.kept = append(s.kept, b) }
+
+// drop lets go of the first so many pieces that were ever queued.
+func (s *stream) drop(until int) {
+	if n := until - s.dropped; n > 0 {
+		s.kept, s.dropped = slices.Delete(s.kept, 0, n), until
+	}
+}
 
 // CopyIn queues a copy to the device.
 func (s *stream) CopyIn(dst cuda.Pointer, src []byte) error {
@@ -96,7 +107,10 @@ func count(n int) uintptr { return uintptr(max(n, 1)) }
 // Record queues the completion of an event.
 func (s *stream) Record(e cuda.Event) error {
 	ev := e.(*event)
-	ev.recorded = true
+	ev.recorded, ev.stream, ev.after = true, s, 0
+	if !s.capturing {
+		ev.after = s.dropped + len(s.kept)
+	}
 	return s.device.locked("record", cuEventRecord, ev.handle, s.handle)
 }
 
@@ -120,7 +134,7 @@ func (s *stream) EndCapture() (cuda.Graph, error) {
 		return nil, err
 	}
 	g := &graph{device: d, graph: uintptr(w[0]), kept: s.kept}
-	s.kept = nil
+	s.kept, s.dropped = nil, s.dropped+len(s.kept)
 	if err := d.locked("capture", cuGraphGetNodes, g.graph, 0, address(&w[0])); err != nil {
 		return nil, err
 	}
@@ -141,8 +155,7 @@ func (s *stream) Replay(g cuda.Graph) error {
 func (s *stream) Synchronize() error {
 	err := s.device.locked("synchronize", cuStreamSynchronize, s.handle)
 	if !s.capturing {
-		clear(s.kept)
-		s.kept = s.kept[:0]
+		s.drop(s.dropped + len(s.kept))
 	}
 	return err
 }
@@ -169,6 +182,9 @@ func (e *event) Done() (bool, error) {
 	}
 	if s == notReady {
 		return false, nil
+	}
+	if s == 0 {
+		e.stream.drop(e.after)
 	}
 	return s == 0, d.note(d.lib.fail("event", s))
 }
