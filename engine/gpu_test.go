@@ -1,9 +1,12 @@
 package engine
 
 import (
+	"errors"
 	"fmt"
 	"slices"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"corenode/engine/kernel/cuda"
 	"corenode/engine/kernel/cuda/devicetest"
@@ -75,4 +78,66 @@ func TestADeviceAnswersAsTheHostDraws(t *testing.T) {
 	if b, ok := e.backend.(mayFail); !ok || b.Failed() != nil {
 		t.Errorf("the backend is %T, and failed", e.backend)
 	}
+}
+
+// losable is a device that can be lost while nobody uses it.
+type losable struct {
+	cuda.Driver
+	lost atomic.Bool
+}
+
+func (d *losable) Alloc(bytes int64) (cuda.Pointer, error) {
+	if d.lost.Load() {
+		return 0, &cuda.Error{Code: cuda.Fault, Op: "alloc", Msg: "lost", Sticky: true}
+	}
+	return d.Driver.Alloc(bytes)
+}
+
+// TestADeviceLostBetweenStepLoopsIsOpenedAnew: the step loop that finds it lost does not begin, and the
+// next one has a new device, while others ask about the engine.
+func TestADeviceLostBetweenStepLoopsIsOpenedAnew(t *testing.T) {
+	f, err := modelfile.Open("model/testdata/parity/tiny-llama-f16.gguf")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	var opened []*losable
+	o := options(CUDA)
+	o.Data = gguftest.FirstLayers(f, 1)
+	o.Device.Open = func() (cuda.Driver, error) {
+		opened = append(opened, &losable{Driver: devicetest.Open(t, interp.Config{Workers: 2})})
+		return opened[len(opened)-1], nil
+	}
+	e, err := Open(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	stop, stopped := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(stopped)
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+				if err := e.PackError(); err != nil || e.Describe() == "" {
+					t.Error(err, e.Describe())
+					return
+				}
+				time.Sleep(50 * time.Microsecond)
+			}
+		}
+	}()
+	defer func() { close(stop); <-stopped }()
+	opened[0].lost.Store(true)
+	var fault *cuda.Error
+	if _, err := e.NewStepper(); !errors.As(err, &fault) || !fault.Sticky {
+		t.Fatalf("on a lost device: %v", err)
+	}
+	s, err := e.NewStepper()
+	if err != nil || len(opened) != 2 {
+		t.Fatalf("after it: %v, opened %d times, want twice", err, len(opened))
+	}
+	s.Close()
 }

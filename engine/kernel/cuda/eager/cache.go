@@ -89,7 +89,7 @@ func (c *cache) take(bytes int64) (cuda.Pointer, error) {
 	}
 	p, err := c.b.device.Alloc(bytes)
 	if err != nil {
-		return 0, fmt.Errorf("new cache: %w", err)
+		return 0, fmt.Errorf("new cache: %w", c.b.note(err))
 	}
 	c.bytes += bytes
 	return p, nil

@@ -120,6 +120,14 @@ func (b *Backend) must(err error) {
 	}
 }
 
+// note keeps an error that lost the device: memory that is not there leaves it well.
+func (b *Backend) note(err error) error {
+	if e, ok := errors.AsType[*cuda.Error](err); ok && e.Sticky {
+		b.failed = err
+	}
+	return err
+}
+
 // Catch turns the panic of an operation into an error, in a deferred call.
 func Catch(err *error) {
 	switch r := recover().(type) {
