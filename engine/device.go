@@ -94,7 +94,11 @@ func (e *Engine) deviceCache(c CacheOptions, hybrid bool) (CacheOptions, error) 
 	if err != nil {
 		return c, err
 	}
-	room := max(0, free-total/deviceShare-c.Bytes)
+	room := free - total/deviceShare - c.Bytes
+	if hybrid {
+		room -= c.StateBytes
+	}
+	room = max(0, room)
 	if c.StateBytes == 0 && hybrid {
 		c.StateBytes = room
 		if c.Bytes == 0 {
