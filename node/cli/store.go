@@ -66,9 +66,6 @@ func moveFolder(dir, url, passwordFile string, w io.Writer) (v store.Verificatio
 	if !hasDatabase(dir) {
 		return v, fmt.Errorf("%s has no %s to move", dir, sqlite.DatabaseName)
 	}
-	if err := wantNoSpilled(dir); err != nil {
-		return v, err
-	}
 	password, err := postgres.ReadPassword(passwordFile)
 	if err != nil {
 		return v, fmt.Errorf("--password-file: %w", err)
@@ -78,6 +75,10 @@ func moveFolder(dir, url, passwordFile string, w io.Writer) (v store.Verificatio
 		return v, err
 	}
 	defer from.Close()
+	if err := wantNoSpilled(dir); err != nil {
+		return v, err
+	}
+	shared := store.Shares(dir) // by a move before, which may have gone through
 	id, err := store.NodeID(dir)
 	if err != nil {
 		return v, err
@@ -86,6 +87,10 @@ func moveFolder(dir, url, passwordFile string, w io.Writer) (v store.Verificatio
 	if err == nil {
 		defer to.Close()
 		v, err = to.MoveFrom(from, func(table string, rows int64) { fmt.Fprintf(w, "%s: %d rows\n", table, rows) })
+	}
+	if errors.Is(err, postgres.ErrUnsure) || shared && err != nil {
+		return v, fmt.Errorf("%w (if the rows are there already, start the node with store.url; "+
+			"if the database is empty, move again: until then the folder's own are not used)", err)
 	}
 	if err != nil {
 		return v, errors.Join(err, store.Unshare(dir))
@@ -97,7 +102,9 @@ func moveFolder(dir, url, passwordFile string, w io.Writer) (v store.Verificatio
 	return v, os.Rename(path, path+movedSuffix)
 }
 
-// wantNoSpilled refuses a folder whose journal has rows: they are not in the database yet.
+// wantNoSpilled refuses a folder whose journal has rows: they are not in the database yet. The
+// folder is locked: to open an empty journal begins it anew, and a node that has it open would
+// write rows that nobody finds.
 func wantNoSpilled(dir string) error {
 	info, err := os.Stat(filepath.Join(dir, store.SpillName))
 	if errors.Is(err, os.ErrNotExist) {

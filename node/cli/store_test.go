@@ -1,12 +1,14 @@
 package cli
 
 import (
+	"errors"
 	"io"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"corenode/actors/account"
 	"corenode/node/store"
 	"corenode/node/store/postgres"
 	"corenode/node/store/postgrestest"
@@ -62,4 +64,58 @@ func TestStoreMigrate(t *testing.T) {
 	}
 	defer to.Close()
 	storetest.WantBalance(t, to, a, 5, 0)
+}
+
+// TestStoreMigrateOfRunningNode: it leaves the node's journal alone, into which rows may go
+// at any time.
+func TestStoreMigrateOfRunningNode(t *testing.T) {
+	dir := t.TempDir()
+	s, err := sqlite.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	journal, err := store.OpenSpill(dir, 1<<16)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := moveFolder(dir, "postgres://127.0.0.1:1/none", "", io.Discard); !errors.Is(err, store.ErrLocked) {
+		t.Fatalf("moved with %v", err)
+	}
+	if err := journal.Append([]account.Entry{storetest.Settlement("a", "r", -1)}); err != nil {
+		t.Fatal(err)
+	}
+	journal.Close()
+	if journal, err = store.OpenSpill(dir, 1<<16); err != nil {
+		t.Fatal(err)
+	}
+	defer journal.Close()
+	if journal.Rows() != 1 {
+		t.Errorf("the journal has %d rows, want the one that was durable", journal.Rows())
+	}
+}
+
+// TestStoreMigrateAgain: a move that went through and ended before the folder's database was
+// renamed is no reason for a second one that fails to make the folder's rows the truth again.
+func TestStoreMigrateAgain(t *testing.T) {
+	url, dir := postgrestest.URL(t), t.TempDir()
+	s, err := sqlite.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	storetest.MustCreate(t, s, "a", 7)
+	s.Close()
+	if _, err := moveFolder(dir, url, "", io.Discard); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(dir, sqlite.DatabaseName)
+	if err := os.Rename(path+movedSuffix, path); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := moveFolder(dir, url, "", io.Discard); !errors.Is(err, store.ErrInvalid) {
+		t.Errorf("moved again with %v", err)
+	}
+	if !store.Shares(dir) {
+		t.Error("a start without store.url takes the folder's rows for the truth")
+	}
 }

@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"iter"
 	"maps"
@@ -49,9 +50,13 @@ var flags = []string{"unlimited", "disabled", "provisional", "refund"}
 // progressEvery is how many rows of a table pass between two reports.
 const progressEvery = 10_000
 
+// ErrUnsure means that a move was to be committed, and that it is not known what came of it.
+var ErrUnsure = errors.New("the rows may be in the database, or not")
+
 // MoveFrom takes over all rows of a sound source without open holds, ids and all, into this
 // store, which must be empty. Sums of both are compared, and what came is verified, before
-// anything counts: with an error the store is as empty as before. progress is told of rows.
+// anything counts: with an error other than ErrUnsure the store is as empty as before. progress
+// is told of rows.
 func (s *Store) MoveFrom(from Source, progress func(table string, rows int64)) (v store.Verification, err error) {
 	before, err := from.Verify()
 	if err == nil {
@@ -61,7 +66,7 @@ func (s *Store) MoveFrom(from Source, progress func(table string, rows int64)) (
 		return v, fmt.Errorf("move: %w", err)
 	}
 	ctx := context.Background() // as long as it takes: someone watches
-	_, err = s.try(ctx, pgx.TxOptions{}, func(ctx context.Context, tx pgx.Tx) error {
+	asked, err := s.try(ctx, pgx.TxOptions{}, func(ctx context.Context, tx pgx.Tx) error {
 		if err := wantEmpty(ctx, tx); err != nil {
 			return err
 		}
@@ -74,6 +79,9 @@ func (s *Store) MoveFrom(from Source, progress func(table string, rows int64)) (
 		v, err = prove(ctx, tx, before, sums)
 		return err
 	})
+	if asked && err != nil {
+		err = fmt.Errorf("%w: %w", ErrUnsure, err)
+	}
 	return v, wrapped(known(err), "move")
 }
 

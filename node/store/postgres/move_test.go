@@ -108,3 +108,26 @@ func TestMoveThatFailsLeavesNothing(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestMoveWithAnUnknownEnd: a connection that is lost while the move commits says neither that
+// the rows are there nor that they are not.
+func TestMoveWithAnUnknownEnd(t *testing.T) {
+	from, err := sqlite.Open(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer from.Close()
+	storetest.MustCreate(t, from, "a", 5)
+	to := dial(t, postgrestest.URL(t), "one")
+	err = to.Exec(`CREATE FUNCTION cut() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_terminate_backend(pg_backend_pid()); RETURN NULL; END $$;
+		CREATE CONSTRAINT TRIGGER cut AFTER INSERT ON accounts DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION cut()`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := to.MoveFrom(from, func(string, int64) {}); !errors.Is(err, ErrUnsure) {
+		t.Errorf("moved with %v", err)
+	}
+	if _, err := to.MoveFrom(broken{from}, func(string, int64) {}); err == nil || errors.Is(err, ErrUnsure) {
+		t.Errorf("before the commit: %v", err)
+	}
+}
