@@ -269,21 +269,30 @@ func (s *state) takes(asked []abi.Counter) (got []abi.Counter, covered bool) {
 }
 
 // needs adds what a request must get of counters to what it has; one that it does not get
-// refuses it. Two policies may ask for one counter.
+// refuses it. Two policies may ask for one counter, as versions of one name at two places do:
+// the ledger has it once.
 func (s *state) needs(all []Need, got []abi.Counter) ([]abi.Counter, *abi.Error) {
-	for i, n := range all {
-		k := counterKey{n.Counter.Name, n.Counter.Period}
-		left := n.Counter.Limit - s.taken[k].used - s.taken[k].held
-		for _, before := range all[:i] {
-			if k == (counterKey{before.Counter.Name, before.Counter.Period}) {
-				left -= before.Counter.Amount
-			}
+	own := len(got)
+	for _, n := range all {
+		c := n.Counter
+		now := s.taken[counterKey{c.Name, c.Period}]
+		left := c.Limit - now.used - now.held
+		before := slices.IndexFunc(got[own:], func(b abi.Counter) bool { return b.Name == c.Name })
+		if before >= 0 {
+			left -= got[own+before].Amount
 		}
-		if n.Counter.Amount > left {
+		switch {
+		case c.Amount == 0: // all of nothing is there
+		case c.Amount > left:
 			return nil, n.Refusal
-		}
-		if n.Counter.Amount > 0 {
-			got = append(got, n.Counter)
+		case before >= 0:
+			b := &got[own+before]
+			if b.Period != c.Period {
+				return nil, &abi.Error{Kind: abi.Internal, Op: "limiter.reserve", Msg: "two policies count " + c.Name + " by day and by month"}
+			}
+			b.Amount, b.Limit = b.Amount+c.Amount, max(b.Limit, c.Limit)
+		default:
+			got = append(got, c)
 		}
 	}
 	return got, nil

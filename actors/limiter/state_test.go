@@ -359,12 +359,23 @@ func TestNeeds(t *testing.T) {
 		{[]Need{need("y", 0)}, true},
 		{[]Need{need("x", 2), need("x", 2)}, true},
 		{[]Need{need("x", 1)}, false},
+		{[]Need{{abi.Counter{Name: "x", Period: "2023-11", Limit: 3}, refusal}}, true}, // of less than is taken already: nothing is there
 	} {
 		id := fmt.Sprint(c.needs)
 		r, err := s.reserve(Ask{RequestID: id, Needs: c.needs, Takes: []abi.Counter{{Name: "z", Period: "2023-11", Limit: 1, Amount: 1}}}, start)
 		if (err == nil) != c.ok || err != nil && err != refusal {
 			t.Errorf("%s: %+v, %v", id, r, err)
 		}
+	}
+	// The ledger has a row for each counter of a hold.
+	once := s.open[fmt.Sprint([]Need{need("x", 2), need("x", 2)})].counters
+	if want := []abi.Counter{{Name: "x", Period: "2023-11", Limit: 10, Amount: 4}}; !reflect.DeepEqual(once, want) {
+		t.Errorf("what two policies take of one counter is held as %v, want %v", once, want)
+	}
+	other := need("x", 0)
+	other.Counter.Period = "2023-11-14"
+	if _, err := s.reserve(Ask{RequestID: "periods", Needs: []Need{need("x", 0), other}}, start); err != nil {
+		t.Errorf("nothing of two periods: %v", err)
 	}
 	want := map[counterKey]counter{{"x", "2023-11"}: {held: 10}, {"y", "2023-11"}: {held: 10}, {"z", "2023-11"}: {held: 1}}
 	if !reflect.DeepEqual(s.taken, want) {
