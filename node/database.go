@@ -93,7 +93,9 @@ func (d *database) watch(stopped <-chan struct{}) {
 		ctx, cancel := context.WithTimeout(context.Background(), renewMax)
 		err := d.renew(ctx)
 		cancel()
-		if d.away.Store(nil); err != nil {
+		if err == nil {
+			d.away.Store(nil)
+		} else {
 			d.away.Store(&err)
 		}
 		select {

@@ -17,6 +17,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -37,6 +38,9 @@ const (
 	triesMax   = 6
 	retryDelay = 5 * time.Millisecond
 )
+
+// idleTimeout is what the server calls the time after which it ends a transaction that nobody continues.
+const idleTimeout = "idle_in_transaction_session_timeout"
 
 // Config says where the database is, and who asks.
 type Config struct {
@@ -70,6 +74,9 @@ func Open(c Config) (*Store, error) {
 		settings.ConnConfig.ConnectTimeout = 5 * time.Second
 	}
 	settings.ConnConfig.RuntimeParams["application_name"] = "corenode " + c.Node
+	if settings.ConnConfig.RuntimeParams[idleTimeout] == "" { // a machine that is gone says no goodbye, and other nodes wait for its locks
+		settings.ConnConfig.RuntimeParams[idleTimeout] = strconv.FormatInt(callMax.Milliseconds(), 10)
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), callMax)
 	defer cancel()
 	pool, err := pgxpool.NewWithConfig(ctx, settings)
@@ -173,7 +180,7 @@ func (s *Store) try(ctx context.Context, o pgx.TxOptions, change func(context.Co
 	if err != nil {
 		return false, err
 	}
-	defer tx.Rollback(context.WithoutCancel(ctx)) // after a commit it does nothing; else the error that led here is the one to report
+	defer tx.Rollback(ctx) // after a commit it does nothing; else the error that led here is the one to report
 	if err := change(ctx, tx); err != nil {
 		return false, err
 	}

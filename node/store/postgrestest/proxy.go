@@ -5,6 +5,7 @@ import (
 	"net"
 	"net/url"
 	"sync"
+	"sync/atomic"
 	"testing"
 )
 
@@ -13,6 +14,8 @@ type Proxy struct {
 	to       string
 	listener net.Listener
 	running  sync.WaitGroup
+
+	lost atomic.Bool // what is sent arrives nowhere, and nobody is told
 
 	mu    sync.Mutex
 	cut   bool                  // Guarded by mu.
@@ -52,11 +55,15 @@ func (p *Proxy) Cut() {
 	}
 }
 
+// Lose lets nothing through any more and keeps the connections, as a machine does that is gone.
+func (p *Proxy) Lose() { p.lost.Store(true) }
+
 // Heal lets connections through again.
 func (p *Proxy) Heal() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.cut = false
+	p.lost.Store(false)
 }
 
 func (p *Proxy) accept() {
@@ -97,8 +104,21 @@ func (p *Proxy) forward(c net.Conn) {
 		return
 	}
 	var both sync.WaitGroup
-	both.Go(func() { io.Copy(server, c); server.Close() })
-	both.Go(func() { io.Copy(c, server); c.Close() })
+	both.Go(func() { io.Copy(link{server, p}, c); server.Close() })
+	both.Go(func() { io.Copy(link{c, p}, server); c.Close() })
 	both.Wait()
 	p.close(server)
+}
+
+// link is one direction of a connection.
+type link struct {
+	to io.Writer
+	p  *Proxy
+}
+
+func (l link) Write(b []byte) (int, error) {
+	if l.p.lost.Load() {
+		return len(b), nil
+	}
+	return l.to.Write(b)
 }

@@ -1,0 +1,64 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"corenode/node/store"
+	"corenode/node/store/postgrestest"
+)
+
+// TestLostLinkEndsInTime: a transaction whose link is lost without a word ends with its context,
+// also when it is to be rolled back.
+func TestLostLinkEndsInTime(t *testing.T) {
+	proxy, url := postgrestest.NewProxy(t, postgrestest.URL(t))
+	s := dial(t, url, "one")
+	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	defer cancel()
+	ended := make(chan error, 1)
+	go func() {
+		_, err := s.try(ctx, pgx.TxOptions{}, func(context.Context, pgx.Tx) error {
+			proxy.Lose()
+			return store.ErrNotFound
+		})
+		ended <- err
+	}()
+	select {
+	case err := <-ended:
+		if !errors.Is(err, store.ErrNotFound) {
+			t.Error(err)
+		}
+	case <-time.After(30 * time.Second):
+		t.Error("it waits for ever")
+	}
+	proxy.Cut() // for the end of the test: closing waits for a goodbye
+}
+
+// TestLocksOfALostNodeEnd: the server ends a transaction that a node left open when its machine
+// was lost, so that the other nodes get its locks.
+func TestLocksOfALostNodeEnd(t *testing.T) {
+	url := postgrestest.URL(t)
+	lost, other := dial(t, url+"&"+idleTimeout+"=500", "lost"), dial(t, url, "other")
+	if err := other.KeepPrices(nil); err != nil {
+		t.Fatal(err)
+	}
+	tx, err := lost.pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tx.Rollback(t.Context())
+	if _, err := tx.Exec(t.Context(), `UPDATE settings SET value = '{}'`); err != nil {
+		t.Fatal(err)
+	}
+	if err := other.KeepPrices(nil); err != nil {
+		t.Error(err)
+	}
+	var says string
+	if err := other.pool.QueryRow(t.Context(), `SHOW `+idleTimeout).Scan(&says); err != nil || says != "20s" {
+		t.Errorf("a node that says nothing of it has %q, %v", says, err)
+	}
+}
