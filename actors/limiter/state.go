@@ -288,7 +288,8 @@ func (s *state) needs(all []Need, got []abi.Counter) ([]abi.Counter, *abi.Error)
 		case before >= 0:
 			b := &got[own+before]
 			if b.Period != c.Period {
-				return nil, &abi.Error{Kind: abi.Internal, Op: "limiter.reserve", Msg: "two policies count " + c.Name + " by day and by month"}
+				return nil, &abi.Error{Kind: abi.Internal, Op: "limiter.reserve",
+					Msg: "two policies count " + c.Name + " by day and by month"}
 			}
 			b.Amount, b.Limit = b.Amount+c.Amount, max(b.Limit, c.Limit)
 		default:

@@ -377,6 +377,11 @@ func TestNeeds(t *testing.T) {
 	if _, err := s.reserve(Ask{RequestID: "periods", Needs: []Need{need("x", 0), other}}, start); err != nil {
 		t.Errorf("nothing of two periods: %v", err)
 	}
+	day, month := need("w", 1), need("w", 1)
+	day.Counter.Period = "2023-11-14"
+	if r, err := s.reserve(Ask{RequestID: "both", Needs: []Need{day, month}}, start); err == nil {
+		t.Errorf("one counter by day and by month, which the ledger does not take: %+v", r)
+	}
 	want := map[counterKey]counter{{"x", "2023-11"}: {held: 10}, {"y", "2023-11"}: {held: 10}, {"z", "2023-11"}: {held: 1}}
 	if !reflect.DeepEqual(s.taken, want) {
 		t.Errorf("%v, want %v", s.taken, want)
