@@ -14,6 +14,9 @@ import (
 // TestCachesAreShown: what an account's prompts left is listed with its hits, and two requests
 // are compared to the token, without a word of their text.
 func TestCachesAreShown(t *testing.T) {
+	if testing.Short() {
+		t.Skip("models that compute; takes 2 s, and 20 under the race detector")
+	}
 	n, base, _ := startNode(t, nil)
 	operator, err := admin.Dial(n.cfg.DataDir)
 	if err != nil {

@@ -24,6 +24,9 @@ func shortBody(path, model string) string {
 // TestKeyLimits: models, tokens per minute and the budget of a key are said in each protocol's words
 // and are exact at any concurrency; they survive a restart and do not touch the account's other keys.
 func TestKeyLimits(t *testing.T) {
+	if testing.Short() {
+		t.Skip("two starts of a node; takes 4 s, many times that under the race detector; the limiter's own tests run there")
+	}
 	dir := filepath.Join(t.TempDir(), "data")
 	serve := func(cfg *config.Config) { instantModels(cfg); cfg.DataDir = dir }
 	var one admin.Key
@@ -78,7 +81,8 @@ func keysAreLimited(t *testing.T, n *node, base string) admin.Key {
 	}
 	one := limited(admin.NewKey{Models: []string{fastModel}})
 	tight := limited(admin.NewKey{TokensPerMinute: 20})
-	postTo(t, base, paths[0], tight.Secret, shortBody(paths[0], fastModel)) // from now on its bucket is short
+	long := strings.ReplaceAll(shortBody(paths[0], fastModel), "a few words", strings.Repeat("word ", 2000))
+	postTo(t, base, paths[0], tight.Secret, long) // from now on its bucket is short, for over an hour
 	for _, path := range paths {
 		unknown, spent := 400, "rate_limited"
 		if path == "/v1/messages" {

@@ -81,14 +81,14 @@ func (r *reloader) reload() (done admin.Reloaded) {
 	_ = level.UnmarshalText([]byte(now.Log.Level)) // it is valid
 	r.level.Set(min(level, r.level.Level()))       // what is said of the reload is for the old level too
 	r.node.apply(now, changed)
-	changed = append(changed, r.node.reloadCertificates()...)
+	r.running, r.origins = now, r.origins.Follow(changed, origins)
+	changed = append(changed, r.node.reloadCertificates()...) // the files: their keys wait for a restart
 	say := r.log.Info
 	if len(waits) > 0 {
 		say = r.log.Warn
 	}
 	say("the configuration is read again", "changed", changed, "wait_for_restart", waits)
 	r.level.Set(level)
-	r.running, r.origins = now, r.origins.Follow(changed, origins)
 	return admin.Reloaded{Changed: changed, Waiting: waits}
 }
 

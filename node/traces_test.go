@@ -139,7 +139,7 @@ func TestErrorsAreTraced(t *testing.T) {
 	if !root.Failed || root.Attributes["error.type"] != "overloaded" || root.Attributes["corenode.trace.kept"] != "error" {
 		t.Errorf("%+v", root)
 	}
-	if text := scraped(t, n); !strings.Contains(text, `corenode_traces_total{result="sent"} 1`+"\n") {
-		t.Error("another count than one trace")
-	}
+	waitFor(t, "the count of one trace", func() bool { // which rises behind the collector's answer
+		return strings.Contains(scraped(t, n), `corenode_traces_total{result="sent"} 1`+"\n")
+	})
 }

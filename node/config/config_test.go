@@ -1,6 +1,7 @@
 package config
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -345,6 +346,18 @@ func TestUpstreamProblems(t *testing.T) {
 		_, problems := build([]byte(doc), Sources{File: "c.yaml"})
 		if len(problems) == 0 || !strings.Contains(problems[0].Error(), want) {
 			t.Errorf("%s: %v, want %q", doc, problems, want)
+		}
+	}
+}
+
+// TestStoreURLShowsNoSecret: a URL of a database that has a secret is refused, and not repeated.
+func TestStoreURLShowsNoSecret(t *testing.T) {
+	for url, good := range map[string]bool{"postgres://u@h/d": true, "postgres://u@h/d?sslmode=require": true, "postgres://u:hidden@h/d": false,
+		"postgres://u@h/d?password=hidden": false, "postgres://u@h/d?sslpassword=hidden": false, "postgres://u@h/d?password=hidden;x": false,
+		"mysql://u:hidden@h/d": false} {
+		_, problems := build([]byte("store: {url: '"+url+"'}"), Sources{})
+		if good != (len(problems) == 0) || strings.Contains(fmt.Sprint(problems), "hidden") {
+			t.Errorf("%s: %v", url, problems)
 		}
 	}
 }

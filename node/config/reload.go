@@ -9,8 +9,11 @@ import (
 
 // reloadable are the keys that change while a node runs. All others wait for
 // the next start.
-var reloadable = []string{"admin.operators", "log.level", "modules.trusted_keys", "modules.denied",
+var reloadable = []string{operatorsKey, "log.level", "modules.trusted_keys", "modules.denied",
 	"server.cors_origins", "server.peer_keys"}
+
+// operatorsKey has hashes of tokens, which are not shown.
+const operatorsKey = "admin.operators"
 
 // urlsKey ends the key of a model's servers. It is reloadable where the model has some before
 // and after.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -40,8 +41,7 @@ func Settings(c *Config, o Origins) (all []Setting) {
 		m, from := c.Models[id], defaultModel(id)
 		defaults := leavesUnder("models."+id+".", reflect.ValueOf(&from).Elem())
 		for i, leaf := range leavesUnder("models."+id+".", reflect.ValueOf(&m).Elem()) {
-			urls := strings.HasSuffix(leaf.key, urlsKey) && len(m.Upstream.URLs) > 0
-			all = append(all, o.setting(leaf, defaults[i], urls))
+			all = append(all, o.setting(leaf, defaults[i], modelReloadable(strings.TrimPrefix(leaf.key, "models."+id), m, m)))
 		}
 	}
 	return all
@@ -49,6 +49,9 @@ func Settings(c *Config, o Origins) (all []Setting) {
 
 func (o Origins) setting(value, byDefault leaf, reload bool) Setting {
 	s := Setting{Key: value.key, Value: textOf(value.value), Default: textOf(byDefault.value), Reload: reload}
+	if value.key == operatorsKey {
+		s.Value = withoutHashes(s.Value)
+	}
 	at, given := o.places[value.key]
 	if !given && s.Changed() { // a flag that names a model gives it as a whole
 		d := decoder{places: o.places}
@@ -57,6 +60,11 @@ func (o Origins) setting(value, byDefault leaf, reload bool) Setting {
 	s.Source, s.Line = at.source, at.line
 	return s
 }
+
+// withoutHashes leaves out what a token could be guessed by: operators are shown as NAME:ROLE.
+func withoutHashes(operators string) string { return operatorHash.ReplaceAllString(operators, "") }
+
+var operatorHash = regexp.MustCompile(`:[0-9a-fA-F]{64}\b`)
 
 // Follow takes over where the keys that a reload changed come from.
 func (o Origins) Follow(changed []string, next Origins) Origins {

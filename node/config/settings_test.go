@@ -3,6 +3,7 @@ package config
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 )
@@ -16,7 +17,8 @@ func TestSettingsSayTheirSource(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	write("log: {level: warn}\nlimits:\n  keepalive: 20s\nmodels:\n  core-1.1:\n    kv: {memory_bytes: 1GiB}\n")
+	write("log: {level: warn}\nlimits:\n  keepalive: 20s\nmodels:\n  core-1.1:\n    kv: {memory_bytes: 1GiB}\n" +
+		"admin: {operators: [\"ann:viewer:" + strings.Repeat("0a", 32) + "\", \"bob:owner:" + strings.Repeat("B1", 32) + "\"]}\n")
 	from := Sources{File: file, Environment: []string{"CORENODE_LEDGER_SPILL_BYTES=2MiB"},
 		Flags: map[string]string{"listen": "127.0.0.1:9"}, Models: []string{"mine=model.gguf"}}
 	c, origins, err := LoadOrigins(from)
@@ -35,7 +37,10 @@ func TestSettingsSayTheirSource(t *testing.T) {
 		{"log.level", "warn", "info", file, 1, true},
 		{"limits.keepalive", "20s", "10s", file, 3, false},
 		{"models.core-1.1.kv.memory_bytes", "1GiB", "0", file, 6, false},
-		{"models.core-1.1.prices.input", "0.24", "0.24", "", 0, false},
+		{"models.core-1.1.prices.input", "0.24", "0.24", "", 0, true},
+		{"models.core-1.1.sampling.top_k", "", "", "", 0, true},
+		{"models.core-1.1.upstream.urls", "[]", "[]", "", 0, false},
+		{"admin.operators", "[ann:viewer, bob:owner]", "[]", file, 7, true},
 		{"ledger.spill_bytes", "2MiB", "64MiB", "CORENODE_LEDGER_SPILL_BYTES", 0, false},
 		{"listen", "127.0.0.1:9", "127.0.0.1:8080", "command line", 0, false},
 		{"models.mine.path", "model.gguf", "", "command line", 0, false},

@@ -135,7 +135,12 @@ func (s Store) validate(c *checks) {
 		c.refuse("store.url", "is no URL of PostgreSQL, want postgres://user@host/database")
 		return
 	}
-	if _, has := u.User.Password(); has || u.Query().Has("password") {
+	// What does not parse is not used, but it would be shown.
+	query, err := url.ParseQuery(u.RawQuery)
+	if err != nil {
+		c.refuse("store.url", "has parameters that are not name=value with & between them")
+	}
+	if _, has := u.User.Password(); has || query.Has("password") || query.Has("sslpassword") {
 		c.refuse("store.url", "has a password, which others could read: want it in store.password_file")
 	}
 }

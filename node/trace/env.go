@@ -95,7 +95,7 @@ func (e *env) endpoint() string {
 		v = strings.TrimSuffix(e.getenv(name), "/") + "/v1/traces"
 	}
 	if u, err := url.Parse(v); err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
-		e.fail(name, v, "a URL of http or https")
+		e.errs = append(e.errs, fmt.Errorf("%s is no URL of http or https", name)) // it may have a secret
 	}
 	return v
 }

@@ -4,12 +4,14 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"math/rand/v2"
 	"net"
 	"net/http"
+	"net/url"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -213,7 +215,7 @@ func (t *Tracer) send(batch []*Record) {
 	if len(batch) == 0 {
 		return
 	}
-	body := t.pack(batch)
+	body := bytes.Clone(t.pack(batch)) // a connection may still read it when its request has failed
 	wait, err := t.post(body)
 	if err != nil && wait > 0 {
 		select {
@@ -268,6 +270,9 @@ func (t *Tracer) post(body []byte) (wait time.Duration, err error) {
 	}
 	r, err := t.client.Do(q)
 	if err != nil {
+		if of := (*url.Error)(nil); errors.As(err, &of) {
+			err = of.Err // without the URL, which may have a key
+		}
 		return 0, err
 	}
 	defer r.Body.Close()

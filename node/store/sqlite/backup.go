@@ -186,7 +186,10 @@ func copyDurably(from, to string) error {
 	if err == nil {
 		err = file.Sync()
 	}
-	return errors.Join(err, file.Close())
+	if err = errors.Join(err, file.Close()); err != nil {
+		os.Remove(to) // a part of it would count as all
+	}
+	return err
 }
 
 // syncFile makes durable what a file holds. Windows syncs only what may be written.

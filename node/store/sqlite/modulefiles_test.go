@@ -1,6 +1,8 @@
 package sqlite
 
 import (
+	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -65,5 +67,16 @@ func TestBackupHasTheModules(t *testing.T) {
 	}
 	if _, missing := restore(backup); !slices.Equal(missing, []string{"sha256:aa", "sha256:bb"}) {
 		t.Errorf("missing of a backup without modules: %v", missing)
+	}
+}
+
+// TestCopyIsWholeOrNone: what cannot be read to its end leaves no file, which would count as there.
+func TestCopyIsWholeOrNone(t *testing.T) {
+	to := filepath.Join(t.TempDir(), "aa.wasm")
+	if err := copyDurably(t.TempDir(), to); err == nil {
+		t.Fatal("a folder was copied as a file")
+	}
+	if _, err := os.Lstat(to); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a part is left: %v", err)
 	}
 }
