@@ -303,7 +303,7 @@ func sayThenFail(s *fakeStream) {
 func TestModuleArray(t *testing.T) {
 	const path = verse + "?alt=array"
 	n := startModule(t, Config{KeepAlive: 5 * time.Millisecond}, newFakeBackend(func(s *fakeStream) {
-		time.Sleep(40 * time.Millisecond)
+		time.Sleep(250 * time.Millisecond)
 		say("a", "b")(s)
 	}), newModule(t, elementsFraming))
 	r := n.raw(request("POST", path, aVerse, bearerKey))

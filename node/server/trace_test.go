@@ -1,0 +1,54 @@
+package server
+
+import (
+	"log/slog"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"corenode/node/trace"
+	"corenode/node/trace/tracetest"
+	"corenode/wasm/abi"
+)
+
+// renaming are rewrite modules that send whatever model is asked for to one.
+type renaming struct{}
+
+func (renaming) Rewriting() bool                       { return true }
+func (renaming) Filtering() bool                       { return false }
+func (renaming) Filter(string, string) (Filter, error) { return nil, nil }
+func (renaming) Rewrite(string, abi.RewriteInput) ([]byte, error) {
+	return []byte(ask), nil
+}
+
+// TestTraceOfALongModelName: behind a rewrite module the name that a client asks for may be anything of
+// any length; a trace, which waits in a queue, has no more of it than a name needs.
+func TestTraceOfALongModelName(t *testing.T) {
+	c := tracetest.Start(t)
+	tracer := trace.New(trace.Config{Endpoint: c.URL, Share: 1, Timeout: time.Minute, Delay: time.Millisecond}, trace.Node{},
+		slog.New(slog.DiscardHandler))
+	t.Cleanup(func() { _ = tracer.Close() })
+	n := start(t, Config{}, newFakeBackend(say("a")), func(d *Deps) { d.Policies, d.Tracer = renaming{}, tracer })
+	long := strings.Repeat("what nobody may read ü ", 5000)
+	if r := n.raw(request("POST", "/v1/messages", strings.Replace(ask, "core-1.1", long, 1), bearerKey)); r.StatusCode != http.StatusOK {
+		t.Errorf("%d %.200s", r.StatusCode, r.body)
+	}
+	find := func() (tracetest.Span, bool) {
+		all := c.Spans()
+		i := slices.IndexFunc(all, func(s tracetest.Span) bool { return s.Name == "POST /v1/messages" })
+		if i < 0 {
+			return tracetest.Span{}, false
+		}
+		return all[i], true
+	}
+	root, found := find()
+	for end := time.Now().Add(time.Minute); !found && time.Now().Before(end); root, found = find() {
+		time.Sleep(time.Millisecond)
+	}
+	asked, _ := root.Attributes["gen_ai.request.model"].(string)
+	if len(asked) > askedMax+len("...") || !strings.HasPrefix(asked, "what nobody") {
+		t.Errorf("the trace has %d bytes of the name: %.200q", len(asked), asked)
+	}
+}
