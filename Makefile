@@ -162,6 +162,11 @@ test-clients-behind: build ## the same clients, against two nodes whose models t
 	$(GO) test -c -o $(BIN)/node.test ./node
 	CLIENTS_BEHIND=1 bench/clients/run.sh
 
+DURATION ?= 1h
+.PHONY: soak
+soak: build ## a node under mixed traffic for DURATION: memory, goroutines and descriptors stay flat, the ledger sound
+	$(BIN)/corebench soak --node $(BIN)/corenode --duration $(DURATION)
+
 .PHONY: crash
 crash: ## 50 rounds of kill -9 under load, a full disk, storms of 10,000 requests under the race detector
 	CORENODE_CRASH_ROUNDS=50 CORENODE_CRASH_REQUESTS=10000 $(GO) test -timeout 60m -run 'Crash|FullDisk' ./node

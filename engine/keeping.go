@@ -30,12 +30,14 @@ func (s *Stepper) stateBytes() (n int64) {
 }
 
 // Keep writes what is worth most of the prefix cache, in at most about bytesMax bytes, and
-// returns how many pages those are. It holds the step loop up until it has written. No
-// step may be launched and not collected.
+// returns how many pages those are. It holds the step loop up until it has written.
 func (s *Stepper) Keep(w io.Writer, bytesMax int64) (pages int, err error) {
 	memory, ok := s.cache.(kernel.Memory)
 	if !ok {
 		return 0, ErrNoMemory
+	}
+	for len(s.open) > 0 { // a step that is launched has copies of its own to do
+		s.collect()
 	}
 	for _, op := range s.owed { // snapshots that the next step would have copied
 		op.Do(s.cache)

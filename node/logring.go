@@ -1,10 +1,12 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"io"
 	"log/slog"
 	"slices"
+	"strings"
 	"sync"
 
 	"corenode/node/admin"
@@ -70,6 +72,9 @@ func (r *logRing) list(q admin.LogQuery) (found []admin.LogLine) {
 		if number--; number <= q.After {
 			break
 		}
+		if !mayMatch(line, &q) {
+			continue
+		}
 		if shown, ok := q.Select(decodeLine(line)); ok {
 			shown.Number = number
 			found = append(found, shown)
@@ -89,26 +94,28 @@ func lastLine(text []byte) int {
 	return 0
 }
 
+// mayMatch is a cheap look that lets through every line that a query selects.
+func mayMatch(line []byte, q *admin.LogQuery) bool {
+	return (q.Level <= slog.LevelInfo || !bytes.Contains(line, []byte(`"level":"INFO"`))) &&
+		bytes.Contains(line, []byte(q.AccountID)) && (strings.ContainsFunc(q.Kind, escaped) || bytes.Contains(line, []byte(q.Kind)))
+}
+
+// escaped says of a character that JSON may write it as others.
+func escaped(c rune) bool { return c < ' ' || c > '~' || strings.ContainsRune(`"\\<>&`, c) }
+
 // decodeLine reads what lines have in common, and keeps the rest as it is.
 func decodeLine(line []byte) (l admin.LogLine) {
-	var read struct {
-		Time    string `json:"time"`
-		Level   string `json:"level"`
-		Msg     string `json:"msg"`
-		Account string `json:"account"`
+	var all map[string]json.RawMessage
+	if json.Unmarshal(line, &all) != nil {
+		return admin.LogLine{Level: slog.LevelInfo.String(), Text: string(line)} // no object
 	}
-	_ = json.Unmarshal(line, &read) // a line that is no object is shown as it is
-	l.Time, l.Level, l.Kind, l.AccountID = read.Time, read.Level, read.Msg, read.Account
-	var rest map[string]json.RawMessage
-	if json.Unmarshal(line, &rest) != nil {
-		l.Level, l.Text = slog.LevelInfo.String(), string(line)
-		return l
+	for name, to := range map[string]*string{"time": &l.Time, "level": &l.Level, "msg": &l.Kind, "account": &l.AccountID} {
+		_ = json.Unmarshal(all[name], to) // one that is absent, or no text, stays empty
 	}
 	for _, name := range []string{"time", "level", "msg"} {
-		delete(rest, name)
+		delete(all, name)
 	}
-	text, err := json.Marshal(rest)
-	if err == nil && len(rest) > 0 {
+	if text, err := json.Marshal(all); err == nil && len(all) > 0 {
 		l.Text = string(text)
 	}
 	return l

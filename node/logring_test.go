@@ -20,16 +20,17 @@ func TestLogRingKeepsTheLatest(t *testing.T) {
 	for i := 1; i <= all; i++ {
 		log.Info("request", "account", fmt.Sprint("acct_", i%3), "n", i)
 	}
+	log.Info("a <kind>")
 	log.Warn("draining", "signal", "terminated")
-	if n := strings.Count(passed.String(), "\n"); n != all+1 {
+	if n := strings.Count(passed.String(), "\n"); n != all+2 {
 		t.Errorf("%d lines passed", n)
 	}
 	if len(ring.text) > logRingBytes || cap(ring.text) > logRingBytes {
 		t.Errorf("%d bytes are kept", cap(ring.text))
 	}
 	latest := ring.list(admin.LogQuery{Limit: 4})
-	if len(latest) != 4 || latest[3].Number != all+1 || latest[3].Kind != "draining" || latest[3].Level != "WARN" ||
-		latest[2].Number != all || latest[2].AccountID != "acct_0" || latest[2].Text != `{"account":"acct_0","n":9000}` {
+	if len(latest) != 4 || latest[3].Number != all+2 || latest[3].Kind != "draining" || latest[3].Level != "WARN" ||
+		latest[1].Number != all || latest[1].AccountID != "acct_0" || latest[1].Text != `{"account":"acct_0","n":9000}` {
 		t.Errorf("%+v", latest)
 	}
 	whole := ring.list(admin.LogQuery{Limit: 1 << 20})
@@ -43,7 +44,8 @@ func TestLogRingKeepsTheLatest(t *testing.T) {
 		{admin.LogQuery{Level: slog.LevelWarn, Limit: 10}, 1},
 		{admin.LogQuery{Kind: "request", AccountID: "acct_1", Limit: 10}, 10},
 		{admin.LogQuery{AccountID: "acct_9", Limit: 10}, 0},
-		{admin.LogQuery{After: all, Limit: 10}, 1},
+		{admin.LogQuery{After: all + 1, Limit: 10}, 1},
+		{admin.LogQuery{Kind: "a <kind>", Limit: 10}, 1},
 	} {
 		if got := ring.list(c.q); len(got) != c.want {
 			t.Errorf("%+v: %d lines", c.q, len(got))
@@ -54,5 +56,21 @@ func TestLogRingKeepsTheLatest(t *testing.T) {
 	}
 	if odd := ring.list(admin.LogQuery{Limit: 1}); odd[0].Text != "not an object\n" {
 		t.Errorf("%+v", odd)
+	}
+}
+
+// BenchmarkLogRing is a look at the log with a filter that few lines pass.
+func BenchmarkLogRing(b *testing.B) {
+	ring := newLogRing(io.Discard)
+	log := slog.New(slog.NewJSONHandler(ring, nil))
+	for i := range 5000 {
+		log.Info("request", "id", fmt.Sprint("req_", i), "account", "acct_1", "model", "core-1.1", "total_ms", 12.5, "status", 200)
+	}
+	for _, q := range []admin.LogQuery{{Limit: 100}, {Limit: 100, Level: slog.LevelWarn}} {
+		b.Run(q.Level.String(), func(b *testing.B) {
+			for b.Loop() {
+				ring.list(q)
+			}
+		})
 	}
 }

@@ -35,7 +35,7 @@ type logsPage struct {
 }
 
 // logLinesShown is how many lines the page has.
-const logLinesShown = 200
+const logLinesShown = 100
 
 func (c *Console) logs(r *http.Request, cl *admin.Client) (any, error) {
 	q, flags := asked(r, "level", "kind", "account")

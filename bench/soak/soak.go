@@ -1,0 +1,262 @@
+// Package soak runs a node for hours under mixed traffic and says whether it stays as it is.
+//
+// A run starts one node with a small model and sends it requests over three protocols, of which
+// three in ten are left by their clients, while modules are switched on and off and the configuration is read again.
+// Now and then the traffic pauses: connections are closed, garbage is collected, and what the node still has is
+// a sample. In the end the ledger is verified. What decides is in judge.go and knows no processes.
+package soak
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"corenode/bench/option"
+	"corenode/bench/proc"
+	"corenode/bench/report"
+	"corenode/bench/workload"
+)
+
+// Options say what a run does.
+type Options struct {
+	Node     string        `json:"-"`
+	Duration time.Duration `json:"duration_ns"`
+	Clients  int           `json:"clients"`
+	Samples  int           `json:"samples"`
+}
+
+// Defaults are the options of a run of an hour.
+func Defaults() *Options {
+	o := new(Options)
+	o.List().Reset()
+	return o
+}
+
+// List describes the options.
+func (o *Options) List() option.List {
+	return option.List{
+		option.Text(&o.Node, "node", "bin/corenode", "a path", "the corenode program"),
+		option.Duration(&o.Duration, "duration", time.Hour, 20*time.Second, 7*24*time.Hour, "how long the node is used"),
+		option.Int(&o.Clients, "clients", 4, 1, 256, "clients that send requests at once"),
+		option.Int(&o.Samples, "samples", 40, 10, 1000, "how often the traffic pauses and the node is looked at"),
+	}
+}
+
+// warmShare is the part of a run in which caches, rings and pools fill up.
+const warmShare = 5
+
+// Report is what came out.
+type Report struct {
+	Host     proc.Host `json:"host"`
+	Options  Options   `json:"options"`
+	Samples  []Sample  `json:"samples"`
+	Trends   []Trend   `json:"trends"`
+	Counts   Counts    `json:"requests"`
+	Swaps    int       `json:"module_swaps"`
+	Reloads  int       `json:"reloads"`
+	Verified string    `json:"ledger"` // what verify said
+	Sound    bool      `json:"ledger_sound"`
+}
+
+// Met says whether everything is flat, the ledger sound and no request went wrong.
+func (r Report) Met() bool {
+	met := r.Sound && len(r.Counts.Wrong) == 0 && r.Counts.Whole > 0 && r.Counts.Aborted > 0 && r.Swaps > 0 && r.Reloads > 0
+	for _, t := range r.Trends {
+		met = met && t.Flat
+	}
+	return met && len(r.Trends) > 0
+}
+
+// Print writes the report for people.
+func (r Report) Print(w io.Writer) error {
+	fmt.Fprintf(w, "%s\n%v of %d clients: %d answers, %d left by their clients, %d refused; %d switches of modules, %d reloads\n\n",
+		r.Host, r.Options.Duration, r.Options.Clients, r.Counts.Whole, r.Counts.Aborted, r.Counts.Refused, r.Swaps, r.Reloads)
+	var rows [][]string
+	for _, t := range r.Trends {
+		verdict := "flat"
+		if !t.Flat {
+			verdict = "GROWS"
+		}
+		rows = append(rows, []string{t.Name, report.Number(t.Median), report.Number(t.Growth), report.Number(t.Allowed), verdict})
+	}
+	if err := report.Table(w, []string{"WHAT", "MEDIAN", "GROWTH", "ALLOWED", ""}, rows); err != nil {
+		return err
+	}
+	for what, n := range r.Counts.Wrong {
+		fmt.Fprintf(w, "%d requests went wrong: %s\n", n, what)
+	}
+	_, err := fmt.Fprintf(w, "\nledger: %s\n", r.Verified)
+	return err
+}
+
+// run owns what a run has started, until close.
+type run struct {
+	o    Options
+	dir  string
+	node *proc.Node
+	say  func(format string, args ...any)
+
+	mu             sync.Mutex // guards both
+	swaps, reloads int
+}
+
+const config = `listen: 127.0.0.1:0
+admin: {listen: "127.0.0.1:0"}
+log: {level: %s}
+modules: {cache_dir: %q}
+limits: {session_idle: 20s}
+models:
+  %s:
+    context_length: 4096
+    kv: {memory_bytes: 64MiB, state_memory_bytes: 32MiB}
+`
+
+// configFor is the configuration with a level of the log, which reloads change.
+func (m *run) configFor(level string) []byte {
+	return fmt.Appendf(nil, config, level, filepath.Join(m.dir, "modules"), workload.Model)
+}
+
+// Run runs a node for o.Duration and judges it. What it started is gone when it returns.
+func Run(ctx context.Context, o Options, say func(format string, args ...any)) (r Report, err error) {
+	if err := o.List().Validate(); err != nil {
+		return r, err
+	}
+	dir, err := os.MkdirTemp("", "corebench-")
+	if err != nil {
+		return r, err
+	}
+	m := &run{o: o, dir: dir, say: say}
+	defer func() {
+		if m.node != nil {
+			err = errors.Join(err, m.node.Stop())
+		}
+		err = errors.Join(err, os.RemoveAll(dir))
+	}()
+	r.Host, r.Options = proc.ReadHost(dir), o
+	m.node, err = proc.StartNode(ctx, proc.Spec{Name: "node", Path: o.Node, Dir: dir}, m.configFor("info"))
+	if err != nil {
+		return r, err
+	}
+	if err := m.node.AwaitModules(ctx); err != nil {
+		return r, err
+	}
+	if _, err := m.command(ctx, "account", "topup", "default", "1000000"); err != nil {
+		return r, err
+	}
+	if err := m.soak(ctx, &r); err != nil {
+		return r, errors.Join(err, m.node.Alive())
+	}
+	r.Verified, err = m.command(ctx, "ledger", "verify")
+	r.Sound = err == nil
+	if err != nil {
+		r.Verified = err.Error()
+	}
+	r.Trends, err = Judge(r.Samples, o.Duration/warmShare)
+	return r, err
+}
+
+// soak uses the node and samples it.
+func (m *run) soak(ctx context.Context, r *Report) error {
+	t, err := newTraffic(m.node.URL, m.node.Key)
+	if err != nil {
+		return err
+	}
+	ending, end := context.WithTimeout(ctx, m.o.Duration)
+	defer end()
+	var all sync.WaitGroup
+	var operating error
+	all.Go(func() { t.run(ending, m.o.Clients) })
+	all.Go(func() { operating = m.operate(ending) })
+	began := time.Now()
+	tick := time.NewTicker(m.o.Duration / time.Duration(m.o.Samples+1))
+	defer tick.Stop()
+	for err == nil && ending.Err() == nil {
+		select {
+		case <-tick.C:
+			err = t.pause(func() error { return m.sample(ctx, began, &r.Samples) })
+		case <-ending.Done():
+		}
+	}
+	end()
+	all.Wait()
+	r.Counts, r.Swaps, r.Reloads = t.counts, m.swaps, m.reloads
+	return errors.Join(err, operating, ctx.Err())
+}
+
+// settle is how long a pause lets the node end what was left, and close connections.
+const settle = time.Second
+
+// sample looks at the node while it has nothing to do.
+func (m *run) sample(ctx context.Context, began time.Time, to *[]Sample) error {
+	m.mu.Lock() // no command runs meanwhile
+	defer m.mu.Unlock()
+	time.Sleep(settle)
+	if _, err := m.node.Admin(ctx, "/debug/pprof/heap?gc=1"); err != nil {
+		return err
+	}
+	s := Sample{At: time.Since(began)}
+	usage, err := proc.Read(m.node.PID())
+	s.Resident = float64(usage.RSS)
+	if err == nil {
+		s.Goroutines, err = m.node.Metric(ctx, "go_goroutines")
+	}
+	if err == nil {
+		s.Descriptors, err = m.node.Metric(ctx, "process_open_fds")
+	}
+	*to = append(*to, s)
+	m.say("%8s: %.0f MiB, %.0f goroutines, %.0f descriptors", s.At.Round(time.Second), s.Resident/(1<<20), s.Goroutines, s.Descriptors)
+	return err
+}
+
+// operate switches modules on and off and has the configuration read again, in turn.
+func (m *run) operate(ctx context.Context) error {
+	tick := time.NewTicker(m.o.Duration / 60)
+	defer tick.Stop()
+	for i := 0; ; i++ {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return nil
+		}
+		if err := m.change(ctx, i); err != nil && ctx.Err() == nil {
+			return err
+		}
+	}
+}
+
+func (m *run) change(ctx context.Context, i int) (err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	name := []string{"ollama", "completions"}[i/4%2]
+	switch i % 4 {
+	case 0:
+		_, err = m.command(ctx, "module", "enable", name)
+		m.swaps++
+	case 2:
+		_, err = m.command(ctx, "module", "disable", name)
+		m.swaps++
+	default:
+		level := []string{"info", "warn"}[i/2%2]
+		if err = os.WriteFile(filepath.Join(m.dir, "node.yaml"), m.configFor(level), 0o600); err == nil {
+			_, err = m.command(ctx, "reload")
+		}
+		m.reloads++
+	}
+	return err
+}
+
+// command runs one of the node's commands and returns what it says.
+func (m *run) command(ctx context.Context, args ...string) (string, error) {
+	out, err := exec.CommandContext(ctx, m.o.Node, append(args, "--data-dir", m.node.Data)...).CombinedOutput()
+	if err != nil {
+		return "", fmt.Errorf("corenode %s: %w: %.500s", strings.Join(args, " "), err, out)
+	}
+	return strings.TrimSpace(string(out)), nil
+}

@@ -1,0 +1,156 @@
+package soak
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"corenode/bench/client"
+	"corenode/bench/workload"
+)
+
+// Counts are the requests that were sent and how they ended.
+type Counts struct {
+	Whole   int64            `json:"whole"`   // answers that were read to their end
+	Aborted int64            `json:"aborted"` // left by us
+	Refused int64            `json:"refused"` // 429 and 503
+	Wrong   map[string]int64 `json:"wrong"`   // all else, by what it was
+}
+
+// abortShare is the part of the requests whose clients leave: half of them before they read
+// anything, the others in the middle of an answer.
+const abortShare = 0.3
+
+// requestTimeout bounds one exchange.
+const requestTimeout = 2 * time.Minute
+
+// traffic are clients that send one request after another over three protocols.
+type traffic struct {
+	target client.Target
+	key    string
+
+	// busy is held by each request for reading, and by a pause for writing.
+	busy sync.RWMutex
+	pool *client.Pool // Guarded by busy: a pause makes a new one
+
+	mu     sync.Mutex
+	counts Counts // Guarded by mu
+}
+
+func newTraffic(url, key string) (*traffic, error) {
+	target, err := client.ParseTarget(url)
+	t := &traffic{target: target, key: key, counts: Counts{Wrong: map[string]int64{}}}
+	t.pool = t.newPool()
+	return t, err
+}
+
+func (t *traffic) newPool() *client.Pool {
+	return client.NewPool(t.target, client.Options{Connect: 10 * time.Second})
+}
+
+// pause runs do while no request is in the air and no connection is open.
+func (t *traffic) pause(do func() error) error {
+	t.busy.Lock()
+	defer t.busy.Unlock()
+	t.pool.Close()
+	t.pool = t.newPool()
+	return do()
+}
+
+// run sends requests from n clients until ctx ends.
+func (t *traffic) run(ctx context.Context, n int) {
+	var clients sync.WaitGroup
+	for i := range n {
+		clients.Go(func() {
+			r := rand.New(rand.NewPCG(uint64(i), 1))
+			for turn := 0; ctx.Err() == nil; turn++ {
+				t.request(ctx, r, i+turn)
+			}
+		})
+	}
+	clients.Wait()
+	t.pool.Close()
+}
+
+// request makes one exchange and counts how it ended.
+func (t *traffic) request(ctx context.Context, r *rand.Rand, turn int) {
+	t.busy.RLock()
+	defer t.busy.RUnlock()
+	path, body, stream := question(r, turn)
+	aborted := r.Float64() < abortShare
+	status, err := t.exchange(ctx, path, body, stream, aborted, r.IntN(2) == 0)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	switch {
+	case ctx.Err() != nil && err != nil: // the end of the run
+	case status == http.StatusTooManyRequests, status == http.StatusServiceUnavailable:
+		t.counts.Refused++
+	case err == nil && status == http.StatusOK && aborted:
+		t.counts.Aborted++
+	case err == nil && status == http.StatusOK:
+		t.counts.Whole++
+	case err != nil:
+		t.counts.Wrong[fmt.Sprintf("%s: %v", path, err)]++
+	default:
+		t.counts.Wrong[fmt.Sprintf("%s: status %d", path, status)]++
+	}
+}
+
+// exchange sends a request and reads its answer, or leaves: at once, or after its first bytes.
+func (t *traffic) exchange(ctx context.Context, path, body string, stream, aborted, atOnce bool) (status int, err error) {
+	conn, _, err := t.pool.Get(ctx)
+	if err != nil {
+		return 0, err
+	}
+	head := t.target.Head(path, stream, "Authorization: Bearer "+t.key+"\r\n")
+	if err := conn.Send(head, "", []byte(body), time.Now().Add(requestTimeout)); err != nil {
+		t.pool.Drop(conn)
+		return 0, err
+	}
+	if aborted && atOnce {
+		t.pool.Drop(conn)
+		return http.StatusOK, nil
+	}
+	answer, err := conn.ReadHead()
+	if err != nil {
+		t.pool.Drop(conn)
+		return 0, err
+	}
+	for err == nil {
+		if _, err = conn.Piece(); err == nil && aborted {
+			t.pool.Drop(conn)
+			return answer.Status, nil
+		}
+	}
+	t.pool.Put(conn)
+	if errors.Is(err, io.EOF) {
+		err = nil
+	}
+	return answer.Status, err
+}
+
+// question is one of many requests over one of three protocols: of a few conversations, so that
+// prefixes are found again, and of ever new ones, so that they give way.
+func question(r *rand.Rand, turn int) (path, body string, stream bool) {
+	system := fmt.Sprintf("You are helper %d. %s", r.IntN(4), strings.Repeat("Answer from what you know. ", 8))
+	user := fmt.Sprintf("Number %d: %s", r.IntN(1<<20), strings.Repeat("tell me more, ", 1+r.IntN(30)))
+	stream = r.IntN(3) > 0
+	tokens := 1 + r.IntN(48)
+	switch turn % 3 {
+	case 0:
+		return "/v1/messages", fmt.Sprintf(`{"model":%q,"max_tokens":%d,"stream":%v,"system":%q,"messages":[{"role":"user","content":%q}]}`,
+			workload.Model, tokens, stream, system, user), stream
+	case 1:
+		return "/v1/chat/completions", fmt.Sprintf(`{"model":%q,"max_completion_tokens":%d,"stream":%v,"messages":[`+
+			`{"role":"system","content":%q},{"role":"user","content":%q}]}`, workload.Model, tokens, stream, system, user), stream
+	default:
+		return "/v1/responses", fmt.Sprintf(`{"model":%q,"max_output_tokens":%d,"stream":%v,"store":false,"instructions":%q,"input":%q}`,
+			workload.Model, max(16, tokens), stream, system, user), stream
+	}
+}
