@@ -195,11 +195,15 @@ func (s *Store) Counters(accountID string) (all []account.CounterUse, err error)
 	return all, wrapped(err, "counters of %q", accountID)
 }
 
+// pricesKept is the setting with the prices of this node: another one may have others, and what
+// a crash left open of each is charged at its own.
+func (s *Store) pricesKept() string { return "prices:" + s.node }
+
 // KeptPrices implements store.Store.
 func (s *Store) KeptPrices() (prices map[string]abi.Prices, err error) {
 	err = s.view(func(ctx context.Context, tx pgx.Tx) error {
 		var text []byte
-		err := tx.QueryRow(ctx, `SELECT value FROM settings WHERE name = 'prices'`).Scan(&text)
+		err := tx.QueryRow(ctx, `SELECT value FROM settings WHERE name = $1`, s.pricesKept()).Scan(&text)
 		if errors.Is(err, pgx.ErrNoRows) {
 			return nil
 		}
@@ -217,8 +221,8 @@ func (s *Store) KeepPrices(prices map[string]abi.Prices) error {
 	text, err := json.Marshal(prices)
 	if err == nil {
 		err = s.transaction(again, func(ctx context.Context, tx pgx.Tx) error {
-			_, err := tx.Exec(ctx, `INSERT INTO settings (name, value) VALUES ('prices', $1)
-				ON CONFLICT (name) DO UPDATE SET value = excluded.value`, text)
+			_, err := tx.Exec(ctx, `INSERT INTO settings (name, value) VALUES ($1, $2)
+				ON CONFLICT (name) DO UPDATE SET value = excluded.value`, s.pricesKept(), text)
 			return err
 		})
 	}

@@ -2,9 +2,11 @@ package postgres
 
 import (
 	"errors"
+	"maps"
 	"testing"
 
 	"corenode/node/store/postgrestest"
+	"corenode/wasm/abi"
 )
 
 // TestCopiedFolderIsNoticed: a node that may still run is not taken over from another folder;
@@ -45,5 +47,19 @@ func TestCopiedFolderIsNoticed(t *testing.T) {
 	other := dial(t, url, "node_b")
 	if err := other.Register("here", "v1"); err != nil {
 		t.Errorf("another node: %v", err)
+	}
+}
+
+// TestPricesAreEachNodes: what a crash of one node left open is charged at its prices, whatever
+// another one that started since lists.
+func TestPricesAreEachNodes(t *testing.T) {
+	url := postgrestest.URL(t)
+	crashed, other := dial(t, url, "node_a"), dial(t, url, "node_b")
+	old := map[string]abi.Prices{"m": {Input: 1}}
+	if err := errors.Join(crashed.KeepPrices(old), other.KeepPrices(map[string]abi.Prices{"m": {Input: 2}})); err != nil {
+		t.Fatal(err)
+	}
+	if kept, err := dial(t, url, "node_a").KeptPrices(); err != nil || !maps.Equal(kept, old) {
+		t.Errorf("kept are %v, %v, want %v", kept, err, old)
 	}
 }
