@@ -49,6 +49,9 @@ func (s *Store) append(ctx context.Context, tx pgx.Tx, entries []account.Entry) 
 			return rules.About(&entries[i], err)
 		}
 	}
+	if err := lockAdjusted(ctx, tx, entries); err != nil {
+		return err
+	}
 	ids, place, err := begin(ctx, tx, entries)
 	if err != nil {
 		return err
@@ -75,6 +78,28 @@ func run(entries []account.Entry) int {
 		n = len(entries)
 	}
 	return n
+}
+
+// lockAdjusted locks the settlements that a batch adjusts before it has its ids and place:
+// adjustments of one settlement come one after the other in these too.
+func lockAdjusted(ctx context.Context, tx pgx.Tx, entries []account.Entry) error {
+	var ids []int64
+	var requests []string
+	for i := range entries {
+		switch e := &entries[i]; {
+		case e.Kind != account.Adjustment:
+		case e.Settles != 0:
+			ids = append(ids, e.Settles)
+		default:
+			requests = append(requests, clean(e.RequestID))
+		}
+	}
+	if len(ids) == 0 && len(requests) == 0 {
+		return nil
+	}
+	_, err := tx.Exec(ctx, `SELECT 1 FROM ledger WHERE kind = 'settlement' AND (id = ANY ($1) OR request_id = ANY ($2))
+		ORDER BY id FOR NO KEY UPDATE`, ids, requests)
+	return err
 }
 
 // begin gives each entry an id and all of them their place, and looks their accounts up.
