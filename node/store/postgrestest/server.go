@@ -118,7 +118,7 @@ func start(durable bool) error {
 	server.ended = make(chan struct{})
 	child := exec.Command(postgres, "-D", data, "-p", strconv.Itoa(server.port), "-c", "listen_addresses=127.0.0.1",
 		"-c", "unix_socket_directories=", "-c", "fsync="+strconv.FormatBool(durable), "-c", "shared_buffers=64MB", "-c",
-		"max_connections=60")
+		"max_connections=60", "-c", "autovacuum="+strconv.FormatBool(durable)) // while its transaction is open, no follower sees newer rows
 	log, err := os.Create(filepath.Join(server.dir, "log"))
 	if err != nil {
 		return err
