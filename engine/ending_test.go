@@ -143,7 +143,7 @@ func TestFreeStringsAreBounded(t *testing.T) {
 		runAll(t, s)
 		return a
 	}
-	for _, c := range []struct {
+	for i, c := range []struct {
 		schema, on  string
 		least, most int
 	}{
@@ -154,6 +154,9 @@ func TestFreeStringsAreBounded(t *testing.T) {
 		{`{"type":"string","minLength":7}`, " the", 3000, 4096},
 		{`{"type":"string","minLength":7,"maxLength":900}`, " the", 897, 900},
 	} {
+		if i%3 >= atMost(3, 1) {
+			continue
+		}
 		a := says(formatOf(c.schema, ``), "", c.on)
 		got := text(a.events)
 		if n := utf8.RuneCountInString(got) - len(`""`); a.result.Stop != abi.StopEndTurn || n < c.least || n > c.most {

@@ -40,10 +40,7 @@ var schemaFormats = []string{
 func TestSchemasOfTheShippedModel(t *testing.T) {
 	const most = 8 // at once
 	e, s := open2(t, shipped())
-	cases, ended := schemaCases(200), 0
-	if testing.Short() {
-		cases = cases[:40]
-	}
+	cases, ended := schemaCases(200)[:atMost(200, 24)], 0
 	for at := 0; at < len(cases); at += most {
 		some := cases[at:min(at+most, len(cases))]
 		answers := make([]*answer, len(some))

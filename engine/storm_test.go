@@ -302,9 +302,9 @@ func TestStorm(t *testing.T) {
 	ends := map[string]int{}
 	var preempted, paused, drafted, accepted, byLayer int64
 	for _, model := range []string{"", "tiny-qwen3-f16", predictive[0]} {
-		for seed := range uint64(6) {
+		for seed := range atMost(6, 2) {
 			t.Run(fmt.Sprintf("%s/seed %d", model, seed), func(t *testing.T) {
-				st := newStorm(t, model, seed)
+				st := newStorm(t, model, uint64(seed))
 				for range 2500 {
 					st.act()
 					st.step()
@@ -333,7 +333,7 @@ func TestStorm(t *testing.T) {
 	if preempted == 0 || paused == 0 {
 		t.Errorf("%d preemptions, %d steps with a paused sequence", preempted, paused)
 	}
-	if byLayer < 150 || drafted < 1000 || accepted < drafted/10 || accepted > drafted*9/10 {
+	if byLayer < int64(atMost(150, 1)) || drafted < 1000 || accepted < drafted/10 || accepted > drafted*9/10 {
 		t.Errorf("%d tokens drafted, %d of them right: drafts was not tested", drafted, accepted)
 	}
 	t.Logf("jobs ended: %v; %d preemptions; %d tokens drafted, %d right, %d of them by the layer", ends, preempted, drafted, accepted, byLayer)

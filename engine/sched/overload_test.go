@@ -394,7 +394,11 @@ func (c *computer) saturate(length time.Duration, request func() (prompt, output
 // stream alone, or a piece of prefill beside a small batch where the machine is
 // too slow for that, and the machine does as much as it can.
 func TestOverload(t *testing.T) {
-	for _, m := range costtest.Machines(9) {
+	machines := costtest.Machines(9)
+	if testing.Short() {
+		machines = machines[:1] // each takes seconds, and ten times as long under the race detector
+	}
+	for _, m := range machines {
 		t.Run(m.Name, func(t *testing.T) { overload(t, m) })
 	}
 }

@@ -471,6 +471,9 @@ func TestSimulation(t *testing.T) {
 		{"hybrid one state", 48, 1, 0, 200, 10, 4, 0},
 	} {
 		for _, size := range []int{16, 32, 64} {
+			if testing.Short() && size == 32 {
+				continue
+			}
 			for seed := range *simSeeds {
 				pc := kv.Config{Pages: shape.pages * 16 / size, PageTokens: size, PageBytes: 100, States: shape.states,
 					SnapshotsMax: shape.snaps, StateBytes: 300, Seed: seed}
