@@ -150,10 +150,7 @@ func (h *Host) rate(g *generation, request string, in abi.ChargeInput, held []ab
 		in.Held = nil
 		s.in = in.Append(s.in[:0])
 		c, f = h.charge(sl.builtin, request, in, -1, 0, s)
-		c.Provisional, c.Counters = true, make([]abi.Counter, len(held))
-		for i := range held {
-			c.Counters[i], _ = held[i].Settled(in.Usage)
-		}
+		c.Provisional, c.Counters = true, abi.Settled(held, in.Usage)
 	}
 	if f != nil {
 		return Charge{}, fmt.Errorf("charge for %q: %w", in.Model, f)

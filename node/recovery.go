@@ -71,6 +71,7 @@ func (n *node) rateCrashed(e *account.Entry, before map[string]abi.Prices) error
 		var err error
 		if prices, err = n.modules.Prices(e.Model); err != nil { // a model that is not served any more
 			e.Provisional, e.Note, e.ModuleDigest = true, "the model has no price now", ""
+			e.Counters = abi.Settled(e.Counters, e.Usage)
 			return nil
 		}
 	}
@@ -80,7 +81,7 @@ func (n *node) rateCrashed(e *account.Entry, before map[string]abi.Prices) error
 	if err != nil {
 		n.log.Warn("the module that quoted a request cannot charge it", "id", e.RequestID, "module", e.ModuleDigest, "error", err.Error())
 		c, err = n.modules.Rate(e.RequestID, in, nil)
-		c.Provisional, c.Counters = true, e.Counters // all of it, until it is rated again
+		c.Provisional, c.Counters = true, abi.Settled(e.Counters, e.Usage) // all of it, until it is rated again
 	}
 	e.Amount, e.Tier, e.Provisional = -c.Amount, c.Tier, e.Provisional || c.Provisional
 	e.ModuleDigest, e.InputHash, e.ChargeInput, e.Counters = c.ModuleDigest, c.InputHash, c.Input, c.Counters

@@ -350,13 +350,14 @@ func (s *fakeStore) settlement(id string) (account.Entry, bool) {
 type fakePolicy struct {
 	decision atomic.Pointer[abi.Decision]
 	asked    atomic.Pointer[abi.AdmissionInput]
+	needs    []extensions.Need // set before requests come
 }
 
 func (p *fakePolicy) Deciding() bool { return p.decision.Load() != nil }
 
 func (p *fakePolicy) Decide(_ string, in abi.AdmissionInput) (extensions.Decision, error) {
 	p.asked.Store(&in)
-	d := extensions.Decision{Decision: *p.decision.Load()}
+	d := extensions.Decision{Decision: *p.decision.Load(), Needs: p.needs}
 	if d.Msg == "fail" {
 		return d, &abi.Error{Kind: abi.Overloaded, Msg: "the policy failed", RetryAfter: time.Second}
 	}

@@ -11,6 +11,7 @@ import (
 
 	"corenode/actors/account"
 	"corenode/actors/ledger"
+	"corenode/extensions"
 	"corenode/wasm/abi"
 )
 
@@ -355,6 +356,26 @@ func TestBillingFails(t *testing.T) {
 			t.Errorf("settled %+v, %v, row %+v", got, err, e)
 		}
 		w.checkClean(a)
+	})
+}
+
+// TestBillingFailsBesideAQuota: what a policy's counter of tokens loses is what was used, whoever
+// rates the request.
+func TestBillingFailsBesideAQuota(t *testing.T) {
+	inBubble(t, Config{}, func(t *testing.T, w *world) {
+		a := w.set(plain, 10_000)
+		w.billing.broken.Store(true)
+		tokens := abi.Counter{Name: abi.CounterName(true, "quota", "tokens"), Period: "2000-01", Limit: 1000, Amount: 500}
+		w.policy.needs = []extensions.Need{{Counter: tokens}}
+		w.policy.decision.Store(&abi.Decision{Verdict: abi.Reserve})
+		c := w.call(a, "one", 10, 5, true)
+		if _, err := w.play(c); err != nil {
+			t.Fatal(err)
+		}
+		e, _ := w.store.settlement(c.RequestID)
+		if tokens.Amount = e.Usage.Input() + e.Usage.Output; len(e.Counters) != 1 || e.Counters[0] != tokens || tokens.Amount == 0 {
+			t.Errorf("it took %+v, want %+v", e.Counters, tokens)
+		}
 	})
 }
 

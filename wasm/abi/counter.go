@@ -49,6 +49,16 @@ func (c Counter) Settled(u Usage) (taken Counter, admission bool) {
 	return c, admission
 }
 
+// Settled is what a request of that usage takes of all that it holds, where nobody says what it
+// takes of a billing module's: of those all of it.
+func Settled(held []Counter, u Usage) []Counter {
+	all := make([]Counter, len(held))
+	for i, c := range held {
+		all[i], _ = c.Settled(u)
+	}
+	return all
+}
+
 // appendCounts and countsAt are a count u32 and so many numbers, at most CountersMax.
 func appendCounts(dst []byte, all []int64) []byte {
 	return appendInts(appendU32(dst, uint32(len(all))), all...)
