@@ -165,7 +165,8 @@ func TestCallsOfKeys(t *testing.T) {
 func TestForcedCallComesAfterThinking(t *testing.T) {
 	for name, data := range vocabularies() {
 		e, s := mumbler(t, data)
-		for _, choice := range []string{`{"type":"any"}`, `{"type":"any","disable_parallel_tool_use":true}`, `{"type":"tool","name":"ship"}`} {
+		choices := []string{`{"type":"any"}`, `{"type":"any","disable_parallel_tool_use":true}`, `{"type":"tool","name":"ship"}`}
+		for _, choice := range choices[:atMost(3, 1)] {
 			body := constrained(1, orderTools+`,"tool_choice":`+choice)
 			body = strings.Replace(body, `"thinking":{"type":"disabled"},`, "", 1)
 			for _, written := range []string{"Hm.</think>\n\nI have no tool for that.", "Hm.</think>No", "</think>", "Hm. </thinking", "Hm. </thi§", "§"} {
