@@ -66,7 +66,7 @@ func startOnDevices(t *testing.T, files map[string]string) (n *node, d *devices,
 		t.Fatal(err)
 	}
 	d = &devices{opened: map[string][]*interp.Device{}}
-	if n, err = openAdjusted(cfg, log, nil, d.adjust); err != nil {
+	if n, err = openWith(cfg, log, nil, standIns{adjust: d.adjust}); err != nil {
 		t.Fatal(err)
 	}
 	n.begin()

@@ -88,7 +88,7 @@ func (l live) Why(ctx context.Context, watch time.Duration) why.Diagnosis {
 // sample looks at the node for why.
 func (n *node) sample() why.Sample {
 	s := why.Sample{At: time.Now(), Processors: runtime.NumCPU()}
-	s.Busy, s.Stolen = machineTime()
+	s.Busy, s.Stolen = machineTime(n.system)
 	s.Own, s.Collector = ownTime()
 	for _, info := range n.catalog.infos {
 		if e, ok := n.catalog.engines[info.ID]; ok {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"log/slog"
 	"net"
 	"os"
@@ -62,8 +63,16 @@ type node struct {
 	serving    sync.WaitGroup
 	reloads    *reloader // nil in tests that start no process
 
-	compile []string              // the command that compiles modules; nil: the node itself
-	adjust  func(*engine.Options) // of each model; nil outside of tests
+	compile []string // the command that compiles modules; nil: the node itself
+	standIns
+}
+
+// standIns are what tests put in the place of what a node has of its machine. All are
+// nil outside of tests.
+type standIns struct {
+	adjust func(*engine.Options)           // has the last word on the options of each model
+	rows   func(ledger.Store) ledger.Store // is where the ledger makes its rows durable
+	system fs.FS                           // is the root of the system's files, as samples read them; nil is the machine's own
 }
 
 // newLogger makes the node's log; level is what a reload sets.
@@ -78,13 +87,16 @@ func newLogger(cfg *config.Config, to io.Writer) (log *slog.Logger, level *slog.
 // open opens everything in the order in which it depends on each other, and
 // closes what it had opened when something fails.
 func open(cfg *config.Config, log *slog.Logger, compile []string) (*node, error) {
-	return openAdjusted(cfg, log, compile, nil)
+	return openWith(cfg, log, compile, standIns{})
 }
 
-// openAdjusted is open with other options of the models than the configuration's, for tests.
-func openAdjusted(cfg *config.Config, log *slog.Logger, compile []string, adjust func(*engine.Options)) (*node, error) {
+// openWith is open with something in the place of parts of the machine, for tests.
+func openWith(cfg *config.Config, log *slog.Logger, compile []string, with standIns) (*node, error) {
+	if with.system == nil {
+		with.system = os.DirFS("/")
+	}
 	n := &node{cfg: cfg, drainAsked: make(chan struct{}), stopped: make(chan struct{}), failed: make(chan error, 4),
-		log: log, compile: compile, adjust: adjust, trails: trail.NewLog(trailBytes)}
+		log: log, compile: compile, standIns: with, trails: trail.NewLog(trailBytes)}
 	if err := n.open(); err != nil {
 		n.close()
 		return nil, err
@@ -166,11 +178,15 @@ func (n *node) open() (err error) {
 
 func (n *node) startTree(secret []byte) (*tree.Tree, error) {
 	l := n.cfg.Limits
+	rows := ledger.Store(n.store)
+	if n.rows != nil {
+		rows = n.rows(rows)
+	}
 	return tree.Start(tree.Config{
 		Secret: secret, AccountSessionsMax: l.SessionsPerAccount, AccountPinnedBytesMax: int64(l.PinnedBytesPerAccount),
 		SessionIdleMax: l.SessionIdle, CountCached: l.CountCachedInput, Ledger: ledger.Config{Spill: n.spill, Rejects: store.Rejects},
 	}, tree.Deps{
-		Models: treeModels(n.catalog, n.kept, l.QueueRequestsMax), Store: n.store, Accounts: n.store, Billing: billing{n.modules},
+		Models: treeModels(n.catalog, n.kept, l.QueueRequestsMax), Store: rows, Accounts: n.store, Billing: billing{n.modules},
 		Policy: n.modules, Logger: n.log,
 		Fatal: func(actor string, reason any) { n.failed <- fmt.Errorf("actor %s: %v", actor, reason) },
 	})

@@ -98,9 +98,9 @@ func processTime() time.Duration {
 }
 
 // machineTime is the processor time of the machine that somebody used, and that its host
-// took. Zero where it is not known.
-func machineTime() (busy, stolen time.Duration) {
-	text, err := os.ReadFile("/proc/stat")
+// took. Zero where it is not known. system has proc.
+func machineTime(system fs.FS) (busy, stolen time.Duration) {
+	text, err := fs.ReadFile(system, "proc/stat")
 	if err != nil {
 		return 0, 0
 	}

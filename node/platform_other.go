@@ -3,6 +3,7 @@
 package main
 
 import (
+	"io/fs"
 	"os"
 	"syscall"
 	"time"
@@ -32,7 +33,7 @@ func isTerminal(f *os.File) bool {
 // processTime is not known here, nor machineTime.
 func processTime() time.Duration { return 0 }
 
-func machineTime() (busy, stolen time.Duration) { return 0, 0 }
+func machineTime(fs.FS) (busy, stolen time.Duration) { return 0, 0 }
 
 // monotonic is for systemd, which is not here.
 func monotonic() time.Duration { return 0 }

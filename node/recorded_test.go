@@ -47,7 +47,7 @@ func serveRecorded(file string) int {
 	instantModels(cfg)
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT)
-	n, err := openAdjusted(cfg, log, nil, playing(script, log))
+	n, err := openWith(cfg, log, nil, standIns{adjust: playing(script, log)})
 	if err != nil {
 		return fail(err)
 	}
@@ -138,7 +138,7 @@ func startRecorded(t *testing.T) (base, key, log string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	n, err := openAdjusted(cfg, logger, nil, playing(script, logger))
+	n, err := openWith(cfg, logger, nil, standIns{adjust: playing(script, logger)})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -31,13 +31,14 @@ type Instance struct {
 	globals   []api.MutableGlobal // all of the guest's own mutable state outside the memory
 	stack     [2]uint64           // arguments and results
 
-	at, room uint32 // the guest's input buffer: it stays in place until a larger one is asked for
-	account  string // whose data the memory may hold
-	ticks    uint64 // of the last call
-	done     Work
-	owed     time.Duration // processor time that is not yet taken from the share of its slot
-	draws    uint64        // the state of a generator that picks calls to be timed
-	touched  bool          // it answered a call since its memory was fresh
+	at, room uint32                // the guest's input buffer: it stays in place until a larger one is asked for
+	account  string                // whose data the memory may hold
+	ticks    uint64                // of the last call
+	done     Work                  // since the pool took it over last
+	begun    [len(opsCounted)]bool // operations that it was called for
+	owed     time.Duration         // processor time that is not yet taken from the share of its slot
+	draws    uint64                // the state of a generator that picks calls to be timed
+	touched  bool                  // it answered a call since its memory was fresh
 }
 
 // inputRoom is the input buffer that an instance begins with, so that most

@@ -32,7 +32,7 @@ type Pool struct {
 	total   int              // instances that live, busy ones and one being made included
 	growing bool             // one is being made in the background
 	closed  bool
-	done    Work // without what the instances hold themselves
+	done    Work // without what the instances hold themselves: of a busy one that is little
 
 	settle   func(advance, took time.Duration) // see PoolOptions
 	costs    [len(opsCounted)]cost
@@ -303,7 +303,8 @@ func (p *Pool) Call(op abi.Op, account string, in []byte, advance time.Duration,
 func (p *Pool) run(i *Instance, op abi.Op, in []byte, advance time.Duration) ([]byte, *Fault) {
 	index := opIndex(op)
 	c, done := &p.costs[index], &i.done[index]
-	first := done.Calls == 0 && !p.remake // it touches its memory and code for the first time
+	first := !i.begun[index] && !p.remake // it touches its memory and code for the first time
+	i.begun[index] = true
 	i.draws = i.draws*6364136223846793005 + 1442695040888963407
 	timed := c.timed(i.draws >> 32)
 	if timed {
@@ -323,6 +324,12 @@ func (p *Pool) run(i *Instance, op abi.Op, in []byte, advance time.Duration) ([]
 	if i.owed += took; advance > 0 || i.owed >= oweMax {
 		p.settle(advance, i.owed)
 		i.owed = 0
+	}
+	if took >= costSlow { // it is mostly busy then, and nobody else sees what a busy one counts
+		p.mu.Lock()
+		p.done.add(&i.done)
+		p.mu.Unlock()
+		i.done = Work{}
 	}
 	return frame, f
 }
