@@ -37,6 +37,9 @@ type Info struct {
 	// Description is what it says of itself, ConfigSchema what its configuration looks like.
 	Description  string          `json:"description,omitempty"`
 	ConfigSchema json.RawMessage `json:"config_schema,omitempty"`
+	// ConfigSHA256 tells configurations apart, which may hold secrets: of the one it is loaded with,
+	// without white space between its tokens. "" is none.
+	ConfigSHA256 string `json:"config_sha256,omitempty"`
 
 	State    string `json:"state"`
 	Serving  bool   `json:"serving"` // requests get to it now
@@ -132,6 +135,9 @@ func (h *Host) infoOf(m *module) Info {
 	f := &m.manifest
 	i := Info{Slot: slotOf(f), Name: f.Name, Version: f.Version, Kind: f.Kind, Digest: m.digest, Runtime: f.Runtime,
 		Description: f.Description, ConfigSchema: f.ConfigSchema, Error: m.failed, Shipped: m.shipped, Size: m.size, State: StateStored}
+	if len(m.config) > 0 {
+		i.ConfigSHA256 = strings.TrimPrefix(digestOf(m.config), digestPrefix)
+	}
 	switch {
 	case m.loading:
 		i.State = StateLoading

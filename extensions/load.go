@@ -13,16 +13,29 @@ import (
 // is a *guest.LoadError. Loading what is loaded already changes nothing.
 // It ends between two steps when ctx does, with ctx's error.
 func (h *Host) Load(ctx context.Context, wasm, signature, config []byte) (Info, error) {
+	return h.load(ctx, file{wasm: wasm, signature: signature, config: config, loaded: true}, false)
+}
+
+// Reconfigure is Load for a file that may serve, or have another role, with another
+// configuration: once it passed, the new one takes its roles over, and requests that
+// run end on the old one. A billing module's configuration decides charges, which
+// are computed again by it, so of one that serves it is refused as by Load.
+func (h *Host) Reconfigure(ctx context.Context, wasm, signature, config []byte) (Info, error) {
+	return h.load(ctx, file{wasm: wasm, signature: signature, config: config, loaded: true}, true)
+}
+
+// load is Load, or Reconfigure where inPlace.
+func (h *Host) load(ctx context.Context, f file, inPlace bool) (Info, error) {
 	h.building.Lock()
 	defer h.building.Unlock()
-	config, err := guest.Config(config)
-	if err != nil {
+	var err error
+	if f.config, err = guest.Config(f.config); err != nil {
 		return Info{}, err
 	}
-	digest := digestOf(wasm)
+	digest := digestOf(f.wasm)
 	h.mu.Lock()
 	old := h.modules[digest]
-	same, err := h.mayLoad(old, digest, config)
+	same, err := h.mayLoad(old, digest, f.config, inPlace)
 	h.mu.Unlock()
 	if err != nil || same {
 		if err != nil {
@@ -30,24 +43,24 @@ func (h *Host) Load(ctx context.Context, wasm, signature, config []byte) (Info, 
 		}
 		return h.info(digest)
 	}
-	g, err := h.build(ctx, file{wasm: wasm, signature: signature, config: config, loaded: true})
+	g, err := h.build(ctx, f)
 	if err != nil {
 		return Info{}, err
 	}
-	m := &module{digest: digest, manifest: g.manifest, known: true, size: len(wasm), config: config, signature: signature}
+	m := &module{digest: digest, manifest: g.manifest, known: true, size: len(f.wasm), config: f.config, signature: f.signature}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	// While it was built, the one in memory may have begun to serve or to charge.
-	if _, err = h.mayLoad(h.modules[digest], digest, config); err == nil {
-		err = h.stillTrusted(m, g, signature)
+	if _, err = h.mayLoad(h.modules[digest], digest, f.config, inPlace); err == nil {
+		err = h.stillTrusted(m, g, f.signature)
 	}
 	if err != nil {
 		g.retire()
 		return Info{}, err
 	}
 	if h.folder.dir == "" {
-		m.volatile = slices.Clone(wasm)
-	} else if err := h.folder.keep(m, wasm); err != nil {
+		m.volatile = slices.Clone(f.wasm)
+	} else if err := h.folder.keep(m, f.wasm); err != nil {
 		g.retire()
 		return Info{}, err
 	}
@@ -58,8 +71,8 @@ func (h *Host) Load(ctx context.Context, wasm, signature, config []byte) (Info, 
 }
 
 // mayLoad says whether a module is loaded already, just so, or may not be
-// loaded with another configuration. mu is held.
-func (h *Host) mayLoad(old *module, digest string, config []byte) (same bool, err error) {
+// loaded with another configuration, inPlace of the one that serves. mu is held.
+func (h *Host) mayLoad(old *module, digest string, config []byte, inPlace bool) (same bool, err error) {
 	switch {
 	case h.closed:
 		return false, ErrClosed
@@ -72,11 +85,17 @@ func (h *Host) mayLoad(old *module, digest string, config []byte) (same bool, er
 	case slices.Equal(old.config, config):
 		return false, nil
 	case h.state.named(digest):
-		return false, guest.Refused("init", "build it with another version, so that its charges can be told apart",
+		return false, guest.Refused("init", "raise the version in its manifest and pack it again, so that its charges can be told apart",
 			"charges name this module with another configuration")
 	case old.generation != nil && h.slot(slotOf(&old.manifest)).now.Load().includes(old.generation):
-		return false, &guest.LoadError{Stage: "init", Err: ErrInUse, Reason: "the module serves with another configuration",
-			Fix: "activate another one first, or build it with another version"}
+		if inPlace && slotOf(&old.manifest) != SlotBilling {
+			return false, nil
+		}
+		fix := "load it with --reconfigure, which changes the configuration of what serves; or raise the version in its manifest"
+		if slotOf(&old.manifest) == SlotBilling {
+			fix = "raise the version in its manifest and pack it again: charges are computed by its configuration"
+		}
+		return false, &guest.LoadError{Stage: "init", Err: ErrInUse, Reason: "the module serves with another configuration", Fix: fix}
 	}
 	return false, nil
 }
@@ -84,13 +103,21 @@ func (h *Host) mayLoad(old *module, digest string, config []byte) (same bool, er
 // adopt makes g the generation of m. It says whether the state has changed and
 // is to be saved. mu is held.
 func (h *Host) adopt(m *module, g *generation) (changed bool) {
-	if old := h.modules[m.digest]; old != nil && old.generation != nil && old.generation != g {
-		old.generation.retire()
+	var old *generation
+	if m := h.modules[m.digest]; m != nil {
+		old = m.generation
 	}
 	h.numbers++
 	g.number = h.numbers
 	m.generation, m.failed, m.loading, m.removed = g, "", false, false
 	h.modules[m.digest] = m
+	if old != nil && old != g {
+		sl := h.slot(slotOf(&g.manifest))
+		if a := sl.now.Load(); a.includes(old) {
+			h.assign(sl, a.inPlace(old, g, h))
+		}
+		old.retire()
+	}
 	h.log.Info("module loaded", "module", g.title(), "slot", string(slotOf(&g.manifest)), "signed_by", g.signedBy,
 		"took_ms", g.compile.Milliseconds(), "note", g.note)
 	return h.state.forget(m.digest)

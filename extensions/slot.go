@@ -66,6 +66,19 @@ func (a assignment) without(g *generation, sl *slot) assignment {
 	return a
 }
 
+// inPlace is an assignment in which g has the roles of old, the same file with another configuration.
+func (a assignment) inPlace(old, g *generation, h *Host) assignment {
+	for _, role := range []**generation{&a.active, &a.canary, &a.previous} {
+		if *role == old {
+			*role = g
+		}
+	}
+	if a.shadow != nil && a.shadow.generation == old {
+		a.shadow = startShadow(g, a.shadow.percent, h.now(), h.onFault)
+	}
+	return a
+}
+
 // includes says whether g has a role.
 func (a *assignment) includes(g *generation) bool {
 	for _, other := range a.roles() {

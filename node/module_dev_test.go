@@ -29,6 +29,7 @@ type devLine struct {
 	BuildMS int64           `json:"build_ms"`
 	LoadMS  int64           `json:"load_ms"`
 	SavedMS int64           `json:"saved_ms"`
+	Config  bool            `json:"configured"`
 	Said    string          `json:"said"`
 	Vectors []string        `json:"vectors"`
 	Changed *capture.Report `json:"changed"`
@@ -65,7 +66,7 @@ func TestModuleDev(t *testing.T) {
 		}
 		return object
 	}
-	next, end := startDev(t, n.cfg.DataDir, dir)
+	next, end := startDev(t, n.cfg.DataDir, dir, "--update", "--restore")
 	first := next("serves")
 	stop := keepStreaming(t, base, made.Key)
 	if _, err := operator.Capture("chat", admin.NewCapture{Seconds: 60, Account: "author"}); err != nil {
@@ -108,6 +109,63 @@ func TestModuleDev(t *testing.T) {
 	end()
 	next("restored")
 	wantAsBefore(t, base, made.Key, operator)
+}
+
+// TestModuleDevConfiguration: a configuration that is saved serves, by the same file; of a
+// billing module it does not, and what to do is said.
+func TestModuleDevConfiguration(t *testing.T) {
+	n, base, key, _ := startWithModules(t, instantModels)
+	data := n.cfg.DataDir
+	ask := func() int {
+		status, _, _ := wholeChat(t, base, key, `{"model":"core-1.1","max_tokens":1,"messages":[{"role":"user","content":"the weather"}]}`)
+		return status
+	}
+	save, next := devOfBuilt(t, data, "rewrite-c", `{"refuse":"a topic"}`)
+	first := next("serves")
+	if status := ask(); status != 200 {
+		t.Errorf("status %d", status)
+	}
+	save(`{"refuse":"weather"}`)
+	if second := next("serves"); !second.Config || second.Digest != first.Digest {
+		t.Errorf("a saved configuration: %+v", second)
+	}
+	if status := ask(); status != 400 {
+		t.Errorf("status %d with the new configuration", status)
+	}
+	save(`{ "refuse": "weather" }`)
+	next("same")
+	save(`{"refuse": 7}`)
+	if wrong := next("check"); !strings.Contains(wrong.Said, "configuration.refuse") {
+		t.Errorf("a configuration that does not pass says %q", wrong.Said)
+	}
+	if status := ask(); status != 400 {
+		t.Errorf("status %d after a configuration that does not pass", status)
+	}
+
+	save, next = devOfBuilt(t, data, "billing-c", `{"fee_nano":1}`)
+	next("serves")
+	save(`{"fee_nano":2}`)
+	if kept := next("refused"); !strings.Contains(kept.Said, "raise the version") {
+		t.Errorf("another configuration of a billing module says %q", kept.Said)
+	}
+}
+
+// devOfBuilt runs module dev on an example that is built, with a configuration that save replaces.
+func devOfBuilt(t *testing.T, data, folder, configured string) (save func(string), next func(state string) devLine) {
+	t.Helper()
+	dir, config := t.TempDir(), filepath.Join(t.TempDir(), "config.json")
+	if err := os.CopyFS(dir, os.DirFS(filepath.Join("..", "wasm", "examples", folder))); err != nil {
+		t.Fatal(err)
+	}
+	save = func(text string) {
+		t.Helper()
+		if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	save(configured)
+	next, _ = startDev(t, data, dir, "--build", "true", "--config", config)
+	return save, next
 }
 
 // saveChanged writes a source with one text in place of another.
@@ -162,13 +220,13 @@ func writeDevProject(t *testing.T) (dir string) {
 
 // startDev runs module dev as a program of its own. next waits for its next line, which
 // has to be of a state; end is Ctrl-C.
-func startDev(t *testing.T, data, dir string) (next func(state string) devLine, end func()) {
+func startDev(t *testing.T, data, dir string, more ...string) (next func(state string) devLine, end func()) {
 	t.Helper()
 	program, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command(program, "module", "dev", dir, "--data-dir", data, "--update", "--restore", "--json")
+	cmd := exec.Command(program, append([]string{"module", "dev", dir, "--data-dir", data, "--json"}, more...)...)
 	cmd.Env = append(os.Environ(), childVariable+"=1")
 	var said strings.Builder
 	cmd.Stderr = &said

@@ -55,13 +55,13 @@ func asError(err error) *Error {
 	if known, ok := errors.AsType[*Error](err); ok {
 		return known
 	}
-	if _, ok := errors.AsType[*guest.LoadError](err); ok {
-		return &Error{Kind: KindInvalid, Message: err.Error()}
-	}
 	for _, k := range kinds {
 		if slices.ContainsFunc(k.causes, func(cause error) bool { return errors.Is(err, cause) }) {
 			return &Error{Kind: k.kind, Message: err.Error()}
 		}
+	}
+	if _, ok := errors.AsType[*guest.LoadError](err); ok {
+		return &Error{Kind: KindInvalid, Message: err.Error()}
 	}
 	return &Error{Kind: KindInternal, Message: err.Error()}
 }

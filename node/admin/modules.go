@@ -20,6 +20,7 @@ type Modules interface {
 	Modules() []extensions.Info
 	Module(ref string) (extensions.Info, error)
 	Load(ctx context.Context, wasm, signature, config []byte) (extensions.Info, error)
+	Reconfigure(ctx context.Context, wasm, signature, config []byte) (extensions.Info, error)
 	Activate(ref string) (extensions.Info, error)
 	Enable(name string) (extensions.Info, error)
 	Disable(name string) (extensions.Info, error)
@@ -42,6 +43,8 @@ type NewModule struct {
 	Wasm      []byte          `json:"wasm"`
 	Signature []byte          `json:"signature,omitempty"` // ed25519, detached
 	Config    json.RawMessage `json:"config,omitempty"`    // a JSON object for the module
+	// Reconfigure gives the same file that serves, of any kind but billing, this configuration at once.
+	Reconfigure bool `json:"reconfigure,omitempty"`
 }
 
 // Share is the part of traffic that a canary or a shadow gets.
@@ -101,6 +104,9 @@ func showModule(a *API, c call) (any, error) { return a.modules.Module(c.target)
 func loadModule(a *API, c call, asked NewModule) (any, error) {
 	if len(asked.Wasm) == 0 {
 		return nil, invalid(errors.New("wasm is missing: the module's bytes in base64"))
+	}
+	if asked.Reconfigure {
+		return a.modules.Reconfigure(c.ctx, asked.Wasm, asked.Signature, asked.Config)
 	}
 	return a.modules.Load(c.ctx, asked.Wasm, asked.Signature, asked.Config)
 }

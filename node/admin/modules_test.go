@@ -51,6 +51,11 @@ func (f *fakeModules) CompareCaptured(_ context.Context, older, newer string, co
 	return capture.Report{New: newer, NewTokens: int64(tokens)}, err
 }
 
+func (f *fakeModules) Reconfigure(_ context.Context, wasm, signature, config []byte) (extensions.Info, error) {
+	f.told = append(f.told, fmt.Sprintf("reconfigure %s %s %s", wasm, signature, config))
+	return extensions.Info{Name: "discount"}, nil
+}
+
 func (f *fakeModules) Load(_ context.Context, wasm, signature, config []byte) (extensions.Info, error) {
 	f.told = append(f.told, fmt.Sprintf("load %s %s %s", wasm, signature, config))
 	if string(wasm) == "bad" {
@@ -164,6 +169,10 @@ func TestModuleVerbs(t *testing.T) {
 			_, err := c.LoadModule(NewModule{Wasm: []byte("w"), Signature: []byte("s"), Config: []byte(`{"a":1}`)})
 			return err
 		},
+		func() error {
+			_, err := c.LoadModule(NewModule{Wasm: []byte("w"), Config: []byte(`{"a":2}`), Reconfigure: true})
+			return err
+		},
 		func() error { _, err := c.ActivateModule("sha256:aabbcc"); return err },
 		func() error { _, err := c.EnableModule("verses"); return err },
 		func() error { _, err := c.DisableModule("verses"); return err },
@@ -200,7 +209,7 @@ func TestModuleVerbs(t *testing.T) {
 			t.Errorf("call %d: %v", i, err)
 		}
 	}
-	want := []string{`load w s {"a":1}`, "activate sha256:aabbcc", "enable verses", "disable verses",
+	want := []string{`load w s {"a":1}`, `reconfigure w  {"a":2}`, "activate sha256:aabbcc", "enable verses", "disable verses",
 		"canary discount@1.0.0 10", "shadow discount@1.0.0 100", "report discount@1.0.0",
 		"rollback billing", "show discount@1.0.0", fmt.Sprintf("capture chat of %q for 1m30s", owner.ID),
 		`compare discount@2.0.0 with "discount@1.0.0"`, "forget chat", "remove aabbcc"}

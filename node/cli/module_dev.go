@@ -3,6 +3,8 @@ package cli
 import (
 	"context"
 	"crypto/ed25519"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -77,11 +79,12 @@ type devLoop struct {
 	project *devloop.Project
 	signer  ed25519.PrivateKey // nil: builds are not signed
 
-	slot    string
-	before  string   // what served the slot at first, "" = nothing
-	serving string   // the digest of what serves it now
-	earlier []string // the builds of the last two rounds
-	wrote   []string // vector files that this round wrote, which is no reason to build again
+	slot       string
+	before     string   // what served the slot at first, "" = nothing
+	serving    string   // the digest of what serves it now
+	configured string   // the SHA-256 of its configuration, "" = none
+	earlier    []string // the builds of the last two rounds
+	wrote      []string // vector files that this round wrote, which is no reason to build again
 }
 
 // devRound is what one save came to.
@@ -90,17 +93,18 @@ type devRound struct {
 	Module  string          `json:"module,omitempty"`
 	Digest  string          `json:"digest,omitempty"`
 	BuildMS int64           `json:"build_ms"`
-	LoadMS  int64           `json:"load_ms"`            // in the node, beside the check
-	SavedMS int64           `json:"saved_ms,omitempty"` // from the save until it served; 0 = it was not saved, but there
-	Said    string          `json:"said,omitempty"`     // by the compiler, the check or the node
-	Vectors []string        `json:"vectors,omitempty"`  // whose want is another now
-	Changed *capture.Report `json:"changed,omitempty"`  // captured requests, on the old and the new build
+	LoadMS  int64           `json:"load_ms"`              // in the node, beside the check
+	SavedMS int64           `json:"saved_ms,omitempty"`   // from the save until it served; 0 = it was not saved, but there
+	Config  bool            `json:"configured,omitempty"` // the same file as before, with another configuration
+	Said    string          `json:"said,omitempty"`       // by the compiler, the check or the node
+	Vectors []string        `json:"vectors,omitempty"`    // whose want is another now
+	Changed *capture.Report `json:"changed,omitempty"`    // captured requests, on the old and the new build
 }
 
 // States of a round.
 const (
 	devServes   = "serves"
-	devSame     = "same"    // the same file as before
+	devSame     = "same"    // the same file and configuration as before
 	devBuild    = "build"   // it does not build
 	devCheck    = "check"   // it does not pass
 	devRefused  = "refused" // the node did not take it
@@ -141,17 +145,17 @@ func (o devOptions) open(c *admin.Client, dir string) (*devLoop, error) {
 	return l, err
 }
 
-// active is what serves the slot in the node.
+// active is what serves the slot in the node; configured is of it then.
 func (l *devLoop) active() (digest string, err error) {
 	all, err := l.node.Modules()
 	for _, m := range all {
 		if string(m.Slot) == l.slot && m.Serving && m.State != extensions.StateCanary {
-			digest = m.Digest
+			digest, l.configured = m.Digest, m.ConfigSHA256
 		}
 	}
 	for _, m := range all { // after a start a native build serves until what ships is in memory
 		if string(m.Slot) == l.slot && m.Shipped && m.State == extensions.StateLoading {
-			digest = m.Digest
+			digest, l.configured = m.Digest, ""
 		}
 	}
 	return digest, err
@@ -217,16 +221,21 @@ func (l *devLoop) round(ctx context.Context, saved time.Time) (r devRound) {
 		return r
 	}
 	if m.Digest == l.serving {
-		r.State = devSame
+		r.Config = m.ConfigSHA256 != l.configured
+	} else if _, err := l.node.ActivateModule(m.Digest); err != nil {
+		r.State, r.Said = devRefused, err.Error()
 		return r
 	}
-	if _, err := l.node.ActivateModule(m.Digest); err != nil {
-		r.State, r.Said = devRefused, err.Error()
+	if l.configured = m.ConfigSHA256; m.Digest == l.serving && !r.Config {
+		r.State = devSame
 		return r
 	}
 	r.State = devServes
 	if !saved.IsZero() {
 		r.SavedMS = time.Since(saved).Milliseconds()
+	}
+	if r.Config {
+		return r
 	}
 	older := l.serving
 	l.serving = m.Digest
@@ -260,7 +269,28 @@ func (l *devLoop) try(module []byte) (m extensions.Info, said, state string) {
 			_ = l.node.RemoveModule(m.Digest) // it serves nothing, so this is only tidy
 		}
 		return m, findings(report), devCheck
-	case err != nil:
+	case err != nil: // maybe only since the file serves with another configuration; this one passed
+		return l.reconfigure(in, err)
+	}
+	return m, "", ""
+}
+
+// reconfigure loads a file that has passed and that the node has with another configuration;
+// why is the node's refusal.
+func (l *devLoop) reconfigure(in admin.NewModule, why error) (m extensions.Info, said, state string) {
+	if refused, ok := errors.AsType[*admin.Error](why); !ok || refused.Kind != admin.KindConflict {
+		return m, why.Error(), devRefused
+	}
+	switch sum := sha256.Sum256(in.Wasm); {
+	case l.config == "":
+		return m, why.Error() + "\n  to do: give the configuration with --config", devRefused
+	case l.restore && "sha256:"+hex.EncodeToString(sum[:]) == l.before:
+		return m, "this file served before with another configuration, which --restore keeps\n" +
+			"  to do: raise the version in manifest.json, or leave --restore out", devRefused
+	}
+	in.Reconfigure = true
+	m, err := l.node.LoadModule(in)
+	if err != nil {
 		return m, err.Error(), devRefused
 	}
 	return m, "", ""
@@ -350,10 +380,13 @@ func (l *devLoop) show(w io.Writer, asJSON bool, r devRound) {
 		if r.SavedMS > 0 {
 			speed = fmt.Sprintf(", %.2f s after it was saved", float64(r.SavedMS)/1000)
 		}
+		if r.Config {
+			speed = " with the new configuration" + speed
+		}
 		fmt.Fprintf(w, "%s %s %s serves %s%s (build %d ms, check and load %d ms)\n", at, r.Module, shortDigest(r.Digest), l.slot, speed,
 			r.BuildMS, r.LoadMS)
 	case devSame:
-		fmt.Fprintf(w, "%s %s is the same file as before\n", at, r.Module)
+		fmt.Fprintf(w, "%s %s is the file that serves, with the configuration that it has\n", at, r.Module)
 	case devRestored:
 		fmt.Fprintf(w, "%s what served before serves %s again\n", at, l.slot)
 	default:
@@ -369,7 +402,7 @@ func (l *devLoop) show(w io.Writer, asJSON bool, r devRound) {
 		printCompared(table, *r.Changed)
 		_ = table.Flush()
 	}
-	if r.State == devServes && l.before != "" && !l.restore {
+	if r.State == devServes && l.before != "" && !l.restore && r.Digest != l.before {
 		fmt.Fprintf(w, "  to go back: corenode module activate %s\n", shortDigest(l.before))
 	}
 }

@@ -130,13 +130,17 @@ func printDetail(w io.Writer, m extensions.Info) {
 
 func moduleLoad() *cobra.Command {
 	var signature, config string
-	var activate bool
+	var activate, reconfigure bool
 	cmd := &cobra.Command{
 		Use: "load FILE", Short: "Check and compile a module; it serves nothing yet", Args: cobra.ExactArgs(1),
 		Long: `Send a module to the running node, which checks its signature, meters and compiles
 it, runs its golden vectors and makes a usual call of each operation. It serves
 nothing until it is activated, made a canary or a shadow. The signature is read
-from FILE.sig when that exists.`,
+from FILE.sig when that exists.
+
+A file has one configuration in a node. With --reconfigure a file that serves gets the
+one of --config at once, and requests that run end with the old one. Of a billing module
+that serves or has charged it stays: charges are computed by it. Raise its version.`,
 		Example: `  corenode module load discount.wasm
   corenode module load discount.wasm --config discount.json --activate`,
 	}
@@ -144,11 +148,13 @@ from FILE.sig when that exists.`,
 	f.StringVar(&signature, "signature", "", "signature `file` (default FILE.sig if there is one)")
 	f.StringVar(&config, "config", "", "JSON `file` for the module's own configuration")
 	f.BoolVar(&activate, "activate", false, "make it serve its slot at once")
+	f.BoolVar(&reconfigure, "reconfigure", false, "if this file serves, give it the configuration at once")
 	cmd.RunE = existing(func(c *admin.Client, _ *cobra.Command, args []string) (result, error) {
 		in, err := newModule(args[0], signature, config)
 		if err != nil {
 			return result{}, err
 		}
+		in.Reconfigure = reconfigure
 		m, err := c.LoadModule(in)
 		if err == nil && activate {
 			m, err = c.ActivateModule(m.Digest)

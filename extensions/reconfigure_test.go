@@ -1,0 +1,117 @@
+package extensions
+
+import (
+	"errors"
+	"os"
+	"strings"
+	"testing"
+
+	"corenode/wasm/abi"
+)
+
+// TestReconfigure: the same file with another configuration takes over the roles that it has
+// while a stream ends on what it began with, also after a restart.
+func TestReconfigure(t *testing.T) {
+	o := Options{Dir: t.TempDir()}
+	h, _ := openTest(t, o)
+	wasm, one, two := chatGuest(t, "1"), []byte(`{"n":1}`), []byte(`{"n":2}`)
+	first, err := h.Load(t.Context(), wasm, nil, one)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if first, err = h.Activate(first.Digest); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := h.Load(t.Context(), wasm, nil, two); !errors.Is(err, ErrInUse) || !strings.Contains(err.Error(), "--reconfigure") {
+		t.Errorf("Load gave %v", err)
+	}
+	running := h.Translate(SlotChat, "a", "", abi.Facts{Stream: true})
+	second, err := h.Reconfigure(t.Context(), wasm, nil, two)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if second.Digest != first.Digest || second.State != StateActive || second.Generation <= first.Generation ||
+		second.ConfigSHA256 == first.ConfigSHA256 {
+		t.Errorf("it is %+v, was %+v", second, first)
+	}
+	if out, err := running.Events(nil, answerEvents()[:1]); err != nil || !strings.HasPrefix(string(out), "data: ") {
+		t.Errorf("the stream that runs: %s, %v", out, err)
+	}
+	old := running.generation
+	running.Close()
+	if !old.retired.Load() || old.refs.Load() != 0 {
+		t.Error("what nobody uses any more stays in memory")
+	}
+	if got := request(t, h, "a"); got != `{"by":"1"}` {
+		t.Errorf("%s serves", got)
+	}
+	if again, err := h.Reconfigure(t.Context(), wasm, nil, two); err != nil || again.Generation != second.Generation {
+		t.Errorf("the same again: %+v, %v", again, err)
+	}
+	if _, err := h.Activate(mustLoad(t, h, chatGuest(t, "2"))); err != nil {
+		t.Fatal(err)
+	}
+	third, err := h.Reconfigure(t.Context(), wasm, nil, one)
+	if err != nil || third.State != StatePrevious {
+		t.Errorf("what is kept to go back to: %+v, %v", third, err)
+	}
+	if back, err := h.Rollback(SlotChat); err != nil || back.Generation != third.Generation {
+		t.Errorf("going back: %+v, %v", back, err)
+	}
+	_ = h.Close()
+	h, _ = openTest(t, o)
+	if i, err := h.Module(first.Digest); err != nil || i.ConfigSHA256 != first.ConfigSHA256 {
+		t.Errorf("after a restart: %+v, %v", i, err)
+	}
+}
+
+// TestReconfigureRoles: canary and shadow go on as what they are.
+func TestReconfigureRoles(t *testing.T) {
+	h, _ := openTest(t, Options{})
+	wasm := chatGuest(t, "1")
+	digest := mustLoad(t, h, wasm)
+	for _, c := range []struct {
+		set  func(string, int) (Info, error)
+		want string
+	}{{h.Canary, StateCanary}, {h.Shadow, StateShadow}} {
+		if _, err := c.set(digest, 40); err != nil {
+			t.Fatal(err)
+		}
+		i, err := h.Reconfigure(t.Context(), wasm, nil, []byte(`{"for":"`+c.want+`"}`))
+		if err != nil || i.State != c.want || i.Percent != 40 {
+			t.Errorf("want %s: %+v, %v", c.want, i, err)
+		}
+		if _, err := c.set(digest, 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestReconfigureBilling: what charges were computed with stays.
+func TestReconfigureBilling(t *testing.T) {
+	h, _ := openTest(t, Options{Dir: t.TempDir()})
+	wasm := billingGuest(t, "1", abi.Quote{Upper: 9}, abi.Charge{})
+	digest := mustLoad(t, h, wasm)
+	refused := func() {
+		t.Helper()
+		_, err := h.Reconfigure(t.Context(), wasm, nil, []byte(`{"fee":2}`))
+		if err == nil || !strings.Contains(err.Error(), "version") || strings.Contains(err.Error(), "--reconfigure") {
+			t.Errorf("Reconfigure gave %v", err)
+		}
+		if _, err := os.Stat(h.folder.path(digest, extConfig)); err == nil {
+			t.Error("the configuration on disk is another")
+		}
+	}
+	if _, err := h.Shadow(digest, 10); err != nil {
+		t.Fatal(err)
+	}
+	refused()
+	if _, err := h.Activate(digest); err != nil {
+		t.Fatal(err)
+	}
+	refused()
+	if _, err := h.Rollback(SlotBilling); err != nil {
+		t.Fatal(err)
+	}
+	refused()
+}
