@@ -2,6 +2,8 @@ package guest
 
 import (
 	"fmt"
+	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -228,5 +230,39 @@ func TestRouteFacts(t *testing.T) {
 	}
 	if m.StatusOf(abi.ModelNotFound) != 404 || m.StatusOf(abi.Internal) != 0 {
 		t.Error("statuses are not as in the manifest")
+	}
+}
+
+// TestReservedAsWritten: authors read which paths no module can have.
+func TestReservedAsWritten(t *testing.T) {
+	page, err := os.ReadFile("../../wasm/AUTHORING.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, behind, ok := strings.Cut(string(page), "- No route may match a path of the contract: ")
+	if !ok {
+		t.Fatal("AUTHORING.md does not say which paths no route may match")
+	}
+	sentence, _, _ := strings.Cut(behind, "Both in any case")
+	want := []string{"/v1"}
+	for _, name := range reservedV1 {
+		want = append(want, "/v1/"+name)
+	}
+	for _, name := range reservedFirst {
+		want = append(want, "/"+name)
+	}
+	var found []string
+	for i, part := range strings.Split(sentence, "`") {
+		if i%2 == 1 {
+			found = append(found, part)
+		}
+	}
+	if !slices.Equal(found, want) {
+		t.Errorf("it has %q, want %q", found, want)
+	}
+	for _, path := range []string{"/", "/{model}"} {
+		if _, err := ParsePattern(path); err == nil {
+			t.Errorf("%s is taken", path)
+		}
 	}
 }

@@ -86,6 +86,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 
 	"corenode/wasm/abi"
@@ -186,7 +187,7 @@ func parseOne(raw []byte) (Vector, error) {
 		var named struct{ Name string }
 		_ = json.Unmarshal(raw, &named) // only to say which vector it was
 		v.Name = named.Name
-		return v, err
+		return v, plain(err)
 	}
 	if err := s.check(); err != nil {
 		return v, err
@@ -198,6 +199,26 @@ func parseOne(raw []byte) (Vector, error) {
 	}
 	v.stream, err = expand(s.Events)
 	return v, err
+}
+
+// plain says where a value of another kind stands, in the words of the vector's author.
+func plain(err error) error {
+	wrong, ok := errors.AsType[*json.UnmarshalTypeError](err)
+	if !ok {
+		return err
+	}
+	want := "an object"
+	switch wrong.Type.Kind() {
+	case reflect.String:
+		want = "a string"
+	case reflect.Bool:
+		want = "true or false"
+	case reflect.Slice, reflect.Array:
+		want = "an array"
+	case reflect.Float64, reflect.Int, reflect.Int64, reflect.Uint64:
+		want = "a number"
+	}
+	return fmt.Errorf("%s is a JSON %s, want %s", wrong.Field, wrong.Value, want)
 }
 
 func (s *spec) check() error {

@@ -73,23 +73,28 @@ func (x *exchange) methodAllowed() bool {
 	default:
 		x.optionalKey()
 		x.ctx.Response.Header.Set("Allow", allow)
-		x.fail(&abi.Error{Kind: abi.MethodNotAllowed, Msg: "this path allows " + allow})
+		x.turnAway(&abi.Error{Kind: abi.MethodNotAllowed, Msg: "this path allows " + allow})
 	}
 	return false
+}
+
+// turnAway ends a request that is not let in, on the path of a module as that has errors.
+func (x *exchange) turnAway(e *abi.Error) {
+	if x.module != nil {
+		x.pin("")
+	}
+	x.fail(e)
 }
 
 // endpoint serves the paths that need a key.
 func (x *exchange) endpoint() {
 	if err := x.authenticate(); err != nil {
-		if x.module != nil {
-			x.pin("")
-		}
 		x.ctx.Response.Header.Set("WWW-Authenticate", "Bearer")
-		x.fail(err)
+		x.turnAway(err)
 		return
 	}
 	if !x.register() {
-		x.fail(errDraining())
+		x.turnAway(errDraining())
 		return
 	}
 	x.beginTrace()

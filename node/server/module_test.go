@@ -77,13 +77,13 @@ func TestModuleListsAndCounts(t *testing.T) {
 		{"POST", "/verses/none:write", aVerse, goodKey, 404, `{"oops":"model_not_found","status":404}`},
 		{"POST", verse, `{}`, goodKey, 400, `{"oops":"invalid_request","status":400}`},
 		{"POST", verse, aVerse, "wrong", 400, `{"oops":"unauthenticated","status":400}`},
-		{"GET", verse, "", goodKey, 405, ""},
-		{"DELETE", "/verses/all", "", goodKey, 405, ""},
+		{"GET", verse, "", goodKey, 405, `{"oops":"method_not_allowed","status":405}`},
+		{"DELETE", "/verses/all", "", goodKey, 405, `{"oops":"method_not_allowed","status":405}`},
 		{"OPTIONS", verse, "", goodKey, 204, ""},
 		{"HEAD", "/verses/all", "", goodKey, 200, ""},
 		{"GET", "/verses/find", "", goodKey, 200, both}, // another route on the path of a POST
 		{"HEAD", "/verses/find", "", goodKey, 200, ""},
-		{"PUT", "/verses/find", "", goodKey, 405, ""},
+		{"PUT", "/verses/find", "", goodKey, 405, `{"oops":"method_not_allowed","status":405}`},
 	}
 	for _, c := range cases {
 		r := n.raw(request(c.method, c.path, c.body, "Authorization: Bearer "+c.key))
