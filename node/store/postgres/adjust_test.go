@@ -25,7 +25,9 @@ func TestRefundBesideARating(t *testing.T) {
 		t.Fatal(err)
 	}
 	refunded, rated := make(chan error, 1), make(chan error, 1)
-	go func() { refunded <- s.Append([]account.Entry{storetest.Settlement(a, "slow", -1), storetest.RefundOf(a, "r")}) }()
+	go func() {
+		refunded <- s.Append([]account.Entry{storetest.Settlement(a, "slow", -1), storetest.RefundOf(a, "r")})
+	}()
 	waitForLocks(t, s, 1, refunded)
 	go func() {
 		_, err := s.Adjust(account.Entry{AccountID: a, RequestID: "r", Amount: 2, Settles: settled, ModuleDigest: "m"})
