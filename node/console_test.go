@@ -3,6 +3,7 @@ package main
 import (
 	"crypto/sha256"
 	"fmt"
+	"html"
 	"io"
 	"net/http"
 	"net/http/cookiejar"
@@ -23,7 +24,7 @@ const hostile = `<img src=x onerror=alert(1)>"'&`
 // consolePages are all screens; those with names come from what the node has.
 func consolePages(acct, request, digest string) []string {
 	return []string{"", "requests", "requests/past", "requests/" + request, "why", "accounts", "accounts/" + acct, "ledger", "ledger?model=" + url.QueryEscape(hostile), "charges/" + request, "modules",
-		"modules/" + digest, "models", "models?model=core-1.1-mini", "models/why", "models/why?first=" + request, "logs", "logs?level=info&kind=request", "config", "config?all=1", "drain", "upstreams", "audit", "playground", "accounts?find=" + url.QueryEscape(hostile)}
+		"modules/" + digest, "models", "models?model=core-1.1-mini", "models/why", "models/why?first=" + request, "logs", "logs?level=info&kind=request", "config", "config?all=1", "doctor", "drain", "upstreams", "audit", "playground", "accounts?find=" + url.QueryEscape(hostile)}
 }
 
 const viewerToken = "a viewer's token, which is long enough"
@@ -325,6 +326,16 @@ func TestConsoleViewer(t *testing.T) {
 		if status, text := send("GET", "/console/"+page, nil); status != http.StatusOK && !strings.Contains(page, "find=") && !strings.Contains(page, "builtin") {
 			t.Errorf("/%s for a viewer: %d %.200s", page, status, text)
 		}
+	}
+	_, page = send("GET", "/console/doctor", nil)
+	found, _ := n.examine()
+	for _, f := range found {
+		if shown := html.EscapeString(f.Check) + "</td><td>"; !strings.Contains(page, shown) || f.Check == "disk sync" && !strings.Contains(page, "for a small write") {
+			t.Errorf("the doctor's page does not show %+v: %.300s", f, page)
+		}
+	}
+	if len(found) < 5 || !strings.Contains(page, "<strong>warn</strong></td><td>none was ever made") || !strings.Contains(page, "<td>it answers</td>") {
+		t.Errorf("the doctor's page has %d checks: %s", len(found), page)
 	}
 	if a, err := n.store.Account(acct); err != nil || a.Disabled {
 		t.Errorf("%+v, %v", a, err)

@@ -31,22 +31,23 @@ import (
 
 // node is everything that runs.
 type node struct {
-	cfg     *config.Config
-	log     *slog.Logger
-	store   store.Store
-	spill   *store.Spill
-	modules *extensions.Host
-	catalog *catalog
-	kept    *kept
-	trails  *trail.Log
-	looks   looks
-	logs    *logRing // nil in tests that start no process, as reloads
-	tree    *tree.Tree
-	server  *server.Server
-	console *console.Console
-	tracer  *trace.Tracer // nil without traces
-	keys    *keyring
-	keyFile string
+	cfg         *config.Config
+	log         *slog.Logger
+	store       store.Store
+	spill       *store.Spill
+	modules     *extensions.Host
+	catalog     *catalog
+	kept        *kept
+	trails      *trail.Log
+	looks       looks
+	examination examination
+	logs        *logRing // nil in tests that start no process, as reloads
+	tree        *tree.Tree
+	server      *server.Server
+	console     *console.Console
+	tracer      *trace.Tracer // nil without traces
+	keys        *keyring
+	keyFile     string
 	// certificates of the two listeners; nil is plain.
 	certificates struct{ public, admin *server.Certificate }
 
@@ -217,7 +218,7 @@ func (n *node) openServer(secret []byte) error {
 		Operator: func(token string) (operators.Operator, bool) { return n.server.Operator(token) },
 		Named:    func(name string) operators.Operator { return n.server.OperatorNamed(name) },
 		Metrics:  func(w io.Writer) { n.server.WriteMetrics(w) }, API: n.base(admin.Reachable(n.public.Addr().String())),
-		Models: n.catalog.ids, Version: version, Log: n.log,
+		Models: n.catalog.ids, Examine: n.examine, Version: version, Log: n.log,
 	})
 	n.server, err = server.New(server.Config{
 		BodyMax: int64(l.BodyBytesMax), BodiesMax: int64(l.BodyBytesTotal), HeaderMax: int(l.HeaderBytesMax),

@@ -72,22 +72,37 @@ func printFindings(w io.Writer, all []doctor.Finding) {
 	}
 }
 
-// measure takes what a doctor wants to know.
+// measure takes what a doctor wants to know, of a configuration that may not be valid.
 func measure(from config.Sources, memory func() int64) doctor.Facts {
-	f := doctor.Facts{Now: time.Now(), HugePages: hugePages(), Clock: clock()}
 	cfg, err := config.Load(from)
-	if err != nil {
-		f.ConfigProblems = strings.Split(err.Error(), "\n")
-		cfg = config.Default()
-		cfg.DataDir = cmp.Or(from.Flags["data_dir"], cfg.DataDir)
-	} else {
-		f.Certificates = certificates(cfg)
-		f.Memory = &doctor.Memory{Bytes: memory(), Models: modelBytes(cfg, memory())}
+	if err == nil {
+		return Measure(cfg, memory())
 	}
+	cfg = config.Default()
+	cfg.DataDir = cmp.Or(from.Flags["data_dir"], cfg.DataDir)
+	f := measureMachine(cfg)
+	f.ConfigProblems = strings.Split(err.Error(), "\n")
+	return f
+}
+
+// Measure takes what a doctor wants to know of a node with a valid configuration that may use so
+// much memory: beside the node, or within it.
+func Measure(cfg *config.Config, memory int64) doctor.Facts {
+	f := measureMachine(cfg)
+	f.Certificates = certificates(cfg)
+	f.Memory = &doctor.Memory{Bytes: memory, Models: modelBytes(cfg, memory)}
+	return f
+}
+
+// measureMachine takes what needs no more of the configuration than the data folder, and asks the
+// node there.
+func measureMachine(cfg *config.Config) doctor.Facts {
+	f := doctor.Facts{Now: time.Now(), HugePages: hugePages(), Clock: clock()}
 	if limit := filesLimit(); limit > 0 {
 		f.Files = &doctor.Files{Limit: limit, Connections: int64(cfg.Limits.ConnectionsMax)}
 	}
-	if info, err := os.Stat(cfg.DataDir); err != nil || !info.IsDir() {
+	info, err := os.Stat(cfg.DataDir)
+	if err != nil || !info.IsDir() {
 		return f // there is no node yet
 	}
 	if f.Sync, err = syncTimes(cfg.DataDir); err != nil {

@@ -28,6 +28,7 @@ import (
 	"time"
 
 	"corenode/node/admin"
+	"corenode/node/doctor"
 	"corenode/node/operators"
 )
 
@@ -46,7 +47,9 @@ type Deps struct {
 	// API is the base URL of the node's API as this machine reaches it, for the playground.
 	API string
 	// Models are the ids that the node answers for.
-	Models  func() []string
+	Models func() []string
+	// Examine makes the checks of corenode doctor, or says what they said a moment ago, and when.
+	Examine func() ([]doctor.Finding, time.Time)
 	Version string
 	Log     *slog.Logger
 }
@@ -113,6 +116,7 @@ var views = []view{
 	{"audit", "audit", "Audit", (*Console).audit},
 	{"logs", "logs", "Logs", (*Console).logs},
 	{"config", "config", "Configuration", (*Console).config},
+	{"doctor", "doctor", "Doctor", (*Console).doctor},
 	{"drain", "drain", "Drain", (*Console).drain},
 	{"playground", "playground", "Playground", (*Console).playground},
 }

@@ -5,8 +5,10 @@ import (
 	"net/url"
 	"slices"
 	"strconv"
+	"time"
 
 	"corenode/node/admin"
+	"corenode/node/doctor"
 )
 
 // configPage is the configuration that is in force.
@@ -48,6 +50,24 @@ func (c *Console) logs(r *http.Request, cl *admin.Client) (any, error) {
 	slices.Reverse(lines)
 	p.Lines = lines
 	return p, err
+}
+
+// doctorPage is what of the node and its machine is well, and what is not.
+type doctorPage struct {
+	Findings []doctor.Finding
+	At       time.Time
+	Bad      int // findings that are not well
+}
+
+func (c *Console) doctor(*http.Request, *admin.Client) (any, error) {
+	found, at := c.deps.Examine()
+	p := doctorPage{Findings: found, At: at.UTC()}
+	for _, f := range found {
+		if f.State != doctor.OK {
+			p.Bad++
+		}
+	}
+	return p, nil
 }
 
 // drainPage is how far the node is on its way down, and what still runs.
