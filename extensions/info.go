@@ -114,10 +114,15 @@ func (h *Host) Module(ref string) (Info, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	m, err := h.modules.find(ref)
-	if err != nil {
-		return Info{}, err
+	if err == nil {
+		return h.infoOf(m), nil
 	}
-	return h.infoOf(m), nil
+	for _, m := range h.modules { // a name is enough to look at the one that serves
+		if i := h.infoOf(m); m.known && !m.removed && i.Serving && i.State == StateActive && m.manifest.Ref() == ref {
+			return i, nil
+		}
+	}
+	return Info{}, err
 }
 
 func (h *Host) info(digest string) (Info, error) {

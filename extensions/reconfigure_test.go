@@ -115,3 +115,27 @@ func TestReconfigureBilling(t *testing.T) {
 	}
 	refused()
 }
+
+// TestShowByName: of several builds of one name and version the one that serves is shown;
+// a verb that changes something wants to know which.
+func TestShowByName(t *testing.T) {
+	h, _ := openTest(t, Options{})
+	for _, by := range []string{"x", "y"} {
+		g := newGuest(SlotAdmission, "1")
+		g.manifest.Description = by
+		mustLoad(t, h, g.bytes(t))
+	}
+	if _, err := h.Module("test@1"); !errors.Is(err, ErrAmbiguous) {
+		t.Errorf("with none that serves: %v", err)
+	}
+	second := h.Modules()[len(h.Modules())-1].Digest
+	if _, err := h.Activate(second); err != nil {
+		t.Fatal(err)
+	}
+	if i, err := h.Module("test@1"); err != nil || i.Digest != second {
+		t.Errorf("%+v, %v", i, err)
+	}
+	if _, err := h.Canary("test@1", 10); !errors.Is(err, ErrAmbiguous) {
+		t.Errorf("a verb took it: %v", err)
+	}
+}

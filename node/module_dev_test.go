@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"corenode/extensions"
 	"corenode/extensions/capture"
 	"corenode/node/admin"
 	"corenode/wasm/builtin"
@@ -187,15 +188,19 @@ func wantAsBefore(t *testing.T, base, key string, operator *admin.Client) {
 		`{"model":"core-1.1","max_tokens":1,"messages":[{"role":"user","content":"hello"}]}`); status != 200 {
 		t.Errorf("what served before does not serve: %d %s", status, answer)
 	}
-	all, err := operator.Modules()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, m := range all {
-		if m.Name == "dialect" && m.Serving {
-			t.Errorf("%+v", m)
+	var left []extensions.Info
+	for range 500 { // the command forgets its builds when it ends
+		all, err := operator.Modules()
+		if err != nil {
+			t.Fatal(err)
 		}
+		left = slices.DeleteFunc(all, func(m extensions.Info) bool { return m.Name != "dialect" })
+		if len(left) == 0 {
+			return
+		}
+		time.Sleep(20 * time.Millisecond)
 	}
+	t.Errorf("of the project is left %+v", left)
 }
 
 // writeDevProject writes the project that module new writes.

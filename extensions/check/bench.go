@@ -48,6 +48,15 @@ func Bench(wasm, config []byte, each time.Duration, log *slog.Logger) ([]Figure,
 		return out, err
 	}
 	s := subjectOf(m, wasm)
+	if all, err := vector.Parse(s.Vectors); err == nil {
+		vectors := make([]*vector.Vector, len(all))
+		for n := range all {
+			vectors[n] = &all[n]
+		}
+		b := (&checker{Subject: s}).sandbox(config)
+		s.Own = probe.OwnRequest(s.Module, vectors, b.frame)
+		b.close()
+	}
 	natives := make(map[string]probe.Call)
 	if s.Native != nil {
 		for _, c := range probe.Calls(s.Module, s.Native) {

@@ -2,7 +2,9 @@ package probe
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"corenode/extensions/vector"
@@ -126,20 +128,22 @@ func routes(m Module) (all []Call) {
 	return all
 }
 
+const mistaken = "request with a mistake"
+
 func translator(m Module, call vector.Call) []Call {
-	protocol, history := m.Protocol, m.History
-	kept := keptOf(call, m.Request(Body(protocol, 1<<10)))
+	history, usual := m.History, m.usual
+	kept := keptOf(call, usual(1<<10))
 	answer := Conversation(24)
-	routed := len(m.Routes) > 0 // then the bodies are of no protocol that is known here
+	routed := len(m.Routes) > 0 || m.Own != nil // then the bodies are of no protocol that is known here
 	if routed {
 		answer[len(answer)-1].Elapsed = &abi.Elapsed{Total: 3_000_000, Prompt: 1_000_000, Generation: 2_000_000}
 	}
 	all := []Call{
-		{Name: "request of 1 KB", Op: abi.OpRequest, In: m.Request(Body(protocol, 1<<10)), Bench: true, First: true},
-		{Name: "request of 10 KB", Op: abi.OpRequest, In: m.Request(Body(protocol, 10<<10))},
-		{Name: "request of 100 KB", Op: abi.OpRequest, In: m.Request(Body(protocol, 100<<10)), Bench: true},
-		{Name: "request of 1 MB", Op: abi.OpRequest, In: m.Request(Body(protocol, 1<<20))},
-		{Name: "request with a mistake", Op: abi.OpRequest, In: m.Request([]byte(`{"model":"core-1.1","stream":7}`)), Mistake: !routed},
+		{Name: "request of 1 KB", Op: abi.OpRequest, In: usual(1 << 10), Bench: true, First: true},
+		{Name: "request of 10 KB", Op: abi.OpRequest, In: usual(10 << 10)},
+		{Name: "request of 100 KB", Op: abi.OpRequest, In: usual(100 << 10), Bench: true},
+		{Name: "request of 1 MB", Op: abi.OpRequest, In: usual(1 << 20)},
+		{Name: mistaken, Op: abi.OpRequest, In: m.Request([]byte(`{"model":"core-1.1","stream":7}`)), Mistake: !routed},
 		{Name: "answer", Op: abi.OpResponse, In: abi.ResponseInput{Facts: Answering, Kept: kept,
 			Events: vector.Whole(answer)}.Append(nil), Bench: true, First: true},
 		{Name: "answer of 100 KB", Op: abi.OpResponse, In: abi.ResponseInput{Facts: Answering, Kept: kept,
@@ -153,12 +157,97 @@ func translator(m Module, call vector.Call) []Call {
 			all = append(all, Call{Name: fmt.Sprintf("group of %d text events", n), Op: abi.OpEvents, In: in, Bench: true, Events: n})
 		}
 	}
+	if m.Own != nil { // what is a mistake there is not known
+		all = slices.DeleteFunc(all, func(c Call) bool { return c.Name == mistaken })
+	}
 	stream := abi.EventsInput{Facts: Streaming, Kept: kept, Events: vector.Frames(answer)}
 	if history {
 		stream.History = vector.Whole(answer)
 	}
 	return append(all, Call{Name: "a whole stream in one group", Op: abi.OpEvents, In: stream.Append(nil), First: true,
 		Events: len(answer)})
+}
+
+// usual is a usual request of about n bytes.
+func (m *Module) usual(n int) []byte {
+	if m.Own == nil {
+		return m.Request(Body(m.Protocol, n))
+	}
+	in := *m.Own
+	in.Body = grown(in.Body, n)
+	return in.Append(nil)
+}
+
+// grown is a body with its longest text repeated until it has n bytes. A shorter
+// one than it is already it does not become.
+func grown(body []byte, n int) []byte {
+	begin, end := longestText(body)
+	text := body[begin:end]
+	if len(text) == 0 || len(body) >= n {
+		return body
+	}
+	out := bytes.Clone(body[:begin])
+	for range 2 + (n-len(body))/len(text) {
+		out = append(out, text...)
+	}
+	return append(out, body[end:]...)
+}
+
+// longestText is where the longest string of a JSON text lies that is no name of a member,
+// without its quotes.
+func longestText(body []byte) (begin, end int) {
+	for i := 0; i < len(body); i++ {
+		if body[i] != '"' {
+			continue
+		}
+		first := i + 1
+		for i = first; i < len(body) && body[i] != '"'; i++ {
+			if body[i] == '\\' {
+				i++
+			}
+		}
+		last := min(i, len(body))
+		isName := bytes.HasPrefix(bytes.TrimLeft(body[min(last+1, len(body)):], " \t\r\n"), []byte(":"))
+		if !isName && last-first > end-begin {
+			begin, end = first, last
+		}
+	}
+	return begin, end
+}
+
+// OwnRequest is the Own of a module that refuses the usual request: of the requests that
+// its vectors make the longest that it takes. It is nil where there is none, or need be none.
+func OwnRequest(m Module, vectors []*vector.Vector, call vector.Call) *abi.RequestInput {
+	if m.Kind != "translator" || takes(call, m.usual(1<<10)) {
+		return nil
+	}
+	var own *abi.RequestInput
+	keep := func(op abi.Op, in []byte) ([]byte, error) {
+		if op != abi.OpRequest {
+			return nil, errOnlyRequests
+		}
+		frame, err := call(op, in)
+		if out, wrong := abi.ParseOutput(frame); err == nil && wrong == nil && out.Status == abi.StatusOK {
+			if asked, err := abi.ParseRequestInput(bytes.Clone(in)); err == nil && (own == nil || len(asked.Body) > len(own.Body)) {
+				own = &asked
+			}
+		}
+		return frame, err
+	}
+	for _, v := range vectors {
+		_ = v.Run(keep, m.History) // whether it holds is not asked here
+	}
+	return own
+}
+
+// errOnlyRequests ends a vector when its request has been made.
+var errOnlyRequests = errors.New("only requests are made")
+
+// takes says whether a module translates a request.
+func takes(call vector.Call, request []byte) bool {
+	frame, err := call(abi.OpRequest, request)
+	out, wrong := abi.ParseOutput(frame)
+	return err == nil && wrong == nil && out.Status == abi.StatusOK
 }
 
 // Request is the input of a request with that body.

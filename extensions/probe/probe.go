@@ -20,6 +20,9 @@ type Module struct {
 	Counters       int     // how many a billing module has
 	Framing        string  // of a module with routes: sse, ndjson, json, or "sse or array"; else empty
 	Routes         []Route // likewise
+	// Own is a request that one of its vectors has, in place of the usual ones, of
+	// a module that does not take those; nil where it does. See OwnRequest.
+	Own *abi.RequestInput
 }
 
 // Route is one route of a module, as a usual request comes by it.

@@ -31,6 +31,12 @@ func TestLedgerListAndUsage(t *testing.T) {
 		for range 3 {
 			do("account", "topup", "alice", "1")
 		}
+		if long, short := do("ledger", "list", "--account", "alice"), do("ledger", "list", "alice"); long != short {
+			t.Errorf("ledger list alice is\n%s\nwith --account\n%s", short, long)
+		}
+		if said := fails("ledger", "list", "alice", "--account", "bob"); !strings.Contains(said, "name one") {
+			t.Errorf("two accounts: %s", said)
+		}
 		lines := strings.Split(strings.TrimSpace(do("ledger", "list", "--account", "alice", "--newest", "--limit", "3")), "\n")
 		if len(lines) != 4 || !strings.Contains(lines[1], "topup") || !strings.Contains(lines[3], "+1") {
 			t.Errorf("the newest three rows of alice: %q", lines)

@@ -186,6 +186,7 @@ func (l *devLoop) run(ctx context.Context, show func(devRound)) error {
 		l.serving = l.before
 		show(devRound{State: devRestored, Digest: l.before})
 	}
+	l.tidy(l.serving)
 	return nil
 }
 
@@ -357,10 +358,11 @@ func (l *devLoop) compare(older string) *capture.Report {
 	return nil
 }
 
-// tidy forgets the builds of this run but those that serve now and served just before.
+// tidy forgets the builds of this run but those that serve now and served just before;
+// streams end on them.
 func (l *devLoop) tidy(older string) {
 	for _, digest := range l.earlier {
-		if digest != older && digest != l.serving && digest != l.before {
+		if digest != "" && digest != older && digest != l.serving && digest != l.before {
 			_ = l.node.RemoveModule(digest) // one that charges name stays on disk
 		}
 	}

@@ -11,7 +11,17 @@ import (
 func TestListOfALostChoice(t *testing.T) {
 	var out strings.Builder
 	printModules(&out, []extensions.Info{{Slot: extensions.SlotBilling, State: extensions.StateMissing, Error: "it was lost"}})
-	if got := out.String(); !strings.Contains(got, "billing\tnone\t\tmissing\t") || !strings.Contains(got, "billing missing: it was lost\n") {
+	if got := out.String(); !strings.Contains(got, "billing\tnone\t\t-\tmissing\t") || !strings.Contains(got, "billing missing: it was lost\n") {
+		t.Error(got)
+	}
+}
+
+// TestListTellsConfigurationsApart: who looks at the list sees whether it is the one of a file.
+func TestListTellsConfigurationsApart(t *testing.T) {
+	var out strings.Builder
+	printModules(&out, []extensions.Info{{Slot: extensions.SlotChat, Name: "verse", Version: "1", Digest: "sha256:ab", ConfigSHA256: "0123456789abcdef",
+		State: extensions.StateActive}})
+	if got := out.String(); !strings.Contains(got, "\tDIGEST\tCONFIG\tSTATE\t") || !strings.Contains(got, "\tsha256:ab\t01234567\tactive\t") {
 		t.Error(got)
 	}
 }

@@ -39,10 +39,10 @@ func moduleList() *cobra.Command {
 }
 
 func printModules(w io.Writer, all []extensions.Info) {
-	fmt.Fprintln(w, "SLOT\tMODULE\tDIGEST\tSTATE\tCALLS\tFAULTS\tDECLINED\tDIFFER\tTICKS\tCPU\tPOOL\tMEMORY")
+	fmt.Fprintln(w, "SLOT\tMODULE\tDIGEST\tCONFIG\tSTATE\tCALLS\tFAULTS\tDECLINED\tDIFFER\tTICKS\tCPU\tPOOL\tMEMORY")
 	for _, m := range all {
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%s\t%d\t%s\t%d\t%s\t%d/%d\t%.1f MB\n", m.Slot, titleOf(m), shortDigest(m.Digest),
-			stateOf(m), m.Calls, faultsOf(m), m.Declined, differencesOf(m), m.Ticks, m.CPU.Round(time.Microsecond),
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%d\t%s\t%d\t%s\t%d\t%s\t%d/%d\t%.1f MB\n", m.Slot, titleOf(m), shortDigest(m.Digest),
+			configOf(m), stateOf(m), m.Calls, faultsOf(m), m.Declined, differencesOf(m), m.Ticks, m.CPU.Round(time.Microsecond),
 			m.InstancesBusy, m.Instances, float64(m.MemoryBytes)/1e6)
 	}
 	for _, m := range all {
@@ -74,6 +74,14 @@ func stateOf(m extensions.Info) string {
 		return fmt.Sprintf("%s %d%%", m.State, m.Percent)
 	}
 	return m.State
+}
+
+// configOf tells the configurations of a module apart.
+func configOf(m extensions.Info) string {
+	if m.ConfigSHA256 == "" {
+		return "-"
+	}
+	return m.ConfigSHA256[:min(8, len(m.ConfigSHA256))]
 }
 
 // differencesOf says how many of the calls that a shadow repeated gave something else.

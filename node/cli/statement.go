@@ -103,15 +103,15 @@ func ledgerList() *cobra.Command {
 	var newest bool
 	var rowsMax int
 	cmd := &cobra.Command{
-		Use: "list", Short: "List what moved money: top-ups, charges and their adjustments", Args: cobra.NoArgs,
+		Use: "list [ACCOUNT]", Short: "List what moved money: top-ups, charges and their adjustments", Args: cobra.MaximumNArgs(1),
 		Long: `List what moved money, oldest first: top-ups, settlements and adjustments. Dates
 are days of UTC. --json prints one object per line, money as integers of nano-dollars.`,
-		Example: `  corenode ledger list --account alice --since 2026-01-31 --until 2026-02-01
+		Example: `  corenode ledger list alice --since 2026-01-31 --until 2026-02-01
   corenode ledger list --model core-1.1 --kind adjustment
   corenode ledger list --key key_0123456789abcdef0123 --newest --limit 20`,
 	}
 	f := cmd.Flags()
-	f.StringVar(&of, "account", "", "only of this account, by its name or id")
+	f.StringVar(&of, "account", "", "only of this account, by its name or id, as ACCOUNT does")
 	f.StringVar(&model, "model", "", "only of this model")
 	f.StringVar(&key, "key", "", "only of this key, by its id")
 	f.StringVar(&kind, "kind", "", "only topup, settlement or adjustment")
@@ -119,7 +119,13 @@ are days of UTC. --json prints one object per line, money as integers of nano-do
 	f.StringVar(&until, "until", "", "only rows before this date, in UTC, or time")
 	f.BoolVar(&newest, "newest", false, "newest first")
 	f.IntVar(&rowsMax, "limit", 0, "most rows (0 = all)")
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if len(args) > 0 {
+			if of != "" && of != args[0] {
+				return fmt.Errorf("the account is %s, and --account says %s: name one", args[0], of)
+			}
+			of = args[0]
+		}
 		query, err := bounds(since, until)
 		if err != nil {
 			return err

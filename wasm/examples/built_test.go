@@ -127,3 +127,23 @@ func (l *language) check(t *testing.T, folder string) {
 		t.Errorf("%s: %d bytes now, %d checked in, %v: run the test with -update", folder, len(now), len(before), err)
 	}
 }
+
+// TestGoldenPacks: after make golden the file has the vectors that were written, and needs no second make.
+func TestGoldenPacks(t *testing.T) {
+	files, err := filepath.Glob("*/Makefile")
+	if err != nil || len(files) < 20 {
+		t.Fatalf("%d Makefiles, %v", len(files), err)
+	}
+	for _, name := range files {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, golden, _ := strings.Cut(string(text), "\ngolden: ")
+		golden, _, _ = strings.Cut(golden, "\n\n")
+		lines := strings.Split(strings.TrimSpace(golden), "\n")
+		if last := lines[len(lines)-1]; !strings.Contains(last, "module pack $(NAME).wasm --vectors vectors") {
+			t.Errorf("%s: the last line of golden is %q", name, last)
+		}
+	}
+}

@@ -91,7 +91,8 @@ func (p *Project) Make(ctx context.Context) ([]byte, error) {
 	return p.Pack()
 }
 
-// Pack gives the file that was built last, with the manifest and the vectors of now.
+// Pack gives the file that was built last, with the manifest and the vectors of now. One that
+// lies beside the manifest is left so, as other commands want it; those of tools are theirs.
 func (p *Project) Pack() ([]byte, error) {
 	file, err := p.newest()
 	if err != nil {
@@ -111,7 +112,11 @@ func (p *Project) Pack() ([]byte, error) {
 			return nil, err
 		}
 	}
-	return check.Pack(module, manifest, vectors)
+	packed, err := check.Pack(module, manifest, vectors)
+	if err == nil && filepath.Dir(file) == filepath.Clean(p.Dir) && !bytes.Equal(packed, module) {
+		err = os.WriteFile(file, packed, 0o644)
+	}
+	return packed, err
 }
 
 // Vectors is the folder of the golden vectors, "" without one.

@@ -71,6 +71,14 @@ func TestMake(t *testing.T) {
 	if err != nil || !strings.Contains(string(module), "corenode.manifest") || !strings.Contains(string(module), `"gate"`) {
 		t.Errorf("packed %q, %v", module, err)
 	}
+	if left, err := os.ReadFile(filepath.Join(dir, "target/wasm32-any/release/new.wasm")); err != nil || len(left) != 8 {
+		t.Errorf("the tool's file has %d bytes, %v", len(left), err)
+	}
+	p.Build = `cp target/wasm32-any/release/new.wasm gate.wasm`
+	module, err = p.Make(t.Context())
+	if left, readErr := os.ReadFile(filepath.Join(dir, "gate.wasm")); err != nil || readErr != nil || string(left) != string(module) {
+		t.Errorf("the folder's file is left as %q, %v, %v; packed is %q", left, err, readErr, module)
+	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := p.Make(ctx); err == nil {

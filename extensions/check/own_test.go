@@ -1,0 +1,47 @@
+package check
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"corenode/extensions/vector"
+)
+
+// TestOwnRequests: a module whose protocol nobody knows here is measured with requests of
+// its vectors, not with refusals.
+func TestOwnRequests(t *testing.T) {
+	folder := "../../wasm/examples/translator-verse-rust"
+	read := func(name string) []byte {
+		t.Helper()
+		text, err := os.ReadFile(filepath.Join(folder, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return text
+	}
+	vectors, err := vector.Pack(filepath.Join(folder, "vectors"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	packed, err := Pack(read("module.wasm"), read("manifest.json"), vectors)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := File(packed, Options{Calls: 10, only: []string{"vectors", "ticks"}}, nil)
+	if text := written(r); !r.Passed || strings.Contains(text, "refused") || !strings.Contains(text, "one that a vector has") {
+		t.Error(text)
+	}
+	all, err := Bench(packed, nil, time.Millisecond, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range all {
+		if f.Call == "request of 100 KB" && f.OutputBytes > 90<<10 {
+			return
+		}
+	}
+	t.Errorf("no request of 100 KB was translated: %+v", all)
+}
