@@ -115,6 +115,9 @@ func TestModuleDev(t *testing.T) {
 // TestModuleDevConfiguration: a configuration that is saved serves, by the same file; of a
 // billing module it does not, and what to do is said.
 func TestModuleDevConfiguration(t *testing.T) {
+	if testing.Short() {
+		t.Skip("a node and two runs of module dev: 3 s, a minute under the race detector")
+	}
 	n, base, key, _ := startWithModules(t, instantModels)
 	data := n.cfg.DataDir
 	ask := func() int {
