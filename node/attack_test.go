@@ -54,7 +54,7 @@ func TestAttackAdmin(t *testing.T) {
 		{"removing what serves", "DELETE", "/modules/" + short, "", "", 409, []string{"in use"}},
 		{"removing what ships", "DELETE", "/modules/builtin:tariff@1", "", "", 409, []string{"part of the program"}},
 		{"another configuration for what charged", "POST", "/modules", `{"wasm":"` + base64.StdEncoding.EncodeToString(example(t, "billing-c")) + `","config":{"fee_nano":0}}`, "", 400,
-			[]string{"module refused (init): ", "build it with another version"}},
+			[]string{"module refused (init): ", "raise the version in its manifest"}},
 		{"a percent that is none", "POST", "/modules/" + short + "/canary", `{"percent":101}`, "", 400,
 			[]string{"percent is 101, want 0 to 100"}},
 		{"a percent below none", "POST", "/modules/" + short + "/shadow", `{"percent":-1}`, "", 400, []string{"percent is -1"}},

@@ -74,7 +74,7 @@ func TestHistoryKeepsADay(t *testing.T) {
 	if got := h.latest(); got["requests"] != 4 || got["failed"] != 1 || got["running"] != 59 || !math.IsNaN(got["ttft_p50"]) {
 		t.Errorf("latest %v", got)
 	}
-	if h.newest().models["m"]["sequences_running"] != 59 {
+	if h.newest()["m"]["sequences_running"] != 59 {
 		t.Error("no series of the model")
 	}
 	at, columns := h.columns([]string{"running", "requests"}, 24*time.Hour, 0)

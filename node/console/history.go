@@ -298,14 +298,15 @@ func (h *history) latest() map[string]float64 {
 	return all
 }
 
-// newest is the latest reading, nil before the first.
-func (h *history) newest() *scrape {
+// newest are modelFamilies by model as they were read last, nil before the first reading.
+// Nobody changes them.
+func (h *history) newest() map[string]map[string]float64 {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if len(h.recent) == 0 {
 		return nil
 	}
-	return h.recent[len(h.recent)-1]
+	return h.recent[len(h.recent)-1].models
 }
 
 // Run reads the series once a second until stopped is closed.

@@ -46,11 +46,7 @@ var modelFamilies = []string{"sequences_running", "sequences_waiting", "sequence
 // modelRows are the rows of all models, by their ids.
 func (c *Console) modelRows() []modelRow {
 	rows := []modelRow{}
-	now := c.history.newest()
-	if now == nil {
-		return rows
-	}
-	for model, series := range now.models {
+	for model, series := range c.history.newest() {
 		rows = append(rows, modelRow{model, series})
 	}
 	slices.SortFunc(rows, func(a, b modelRow) int { return cmp.Compare(a.Model, b.Model) })
