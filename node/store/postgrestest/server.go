@@ -9,7 +9,6 @@ import (
 	"net"
 	"os"
 	"os/exec"
-	"os/user"
 	"path/filepath"
 	"runtime"
 	"strconv"
@@ -99,13 +98,13 @@ func start(durable bool) error {
 	if server.dir, err = os.MkdirTemp("", "corenode-postgres-"); err != nil {
 		return err
 	}
-	credential, err := anotherUser(server.dir)
+	attributes, err := newAttributes(server.dir)
 	if err != nil {
 		return err
 	}
 	data := filepath.Join(server.dir, "data")
 	initial := exec.Command(initdb, "-D", data, "-U", "corenode", "-A", "trust", "-N", "--locale", "C", "-E", "UTF8")
-	initial.Dir, initial.SysProcAttr = server.dir, &syscall.SysProcAttr{Credential: credential}
+	initial.Dir, initial.SysProcAttr = server.dir, attributes.initial
 	if text, err := initial.CombinedOutput(); err != nil {
 		return fmt.Errorf("initdb: %w: %s", err, text)
 	}
@@ -125,8 +124,7 @@ func start(durable bool) error {
 	}
 	defer log.Close()
 	child.Stdout, child.Stderr, child.Dir = log, log, server.dir
-	// It ends with the process that started it, however that ends.
-	child.SysProcAttr = &syscall.SysProcAttr{Credential: credential, Setpgid: true, Pdeathsig: syscall.SIGQUIT}
+	child.SysProcAttr = attributes.server
 	started := make(chan error, 1)
 	go func() { // the signal comes when the thread ends that started the child: this one waits for it
 		runtime.LockOSThread()
@@ -162,6 +160,9 @@ func await() error {
 	}
 }
 
+// attributes are how initdb and the server are started.
+type attributes struct{ initial, server *syscall.SysProcAttr }
+
 // binary finds a program of PostgreSQL where Debian puts it, the newest version first, or in PATH.
 func binary(name string) (string, error) {
 	found, err := filepath.Glob("/usr/lib/postgresql/*/bin/" + name)
@@ -172,28 +173,4 @@ func binary(name string) (string, error) {
 		return path, nil
 	}
 	return "", errAbsent
-}
-
-// anotherUser gives the folder to a user other than root, as whom the server must run; nil
-// where the tests do not run as root.
-func anotherUser(dir string) (*syscall.Credential, error) {
-	if os.Getuid() != 0 {
-		return nil, nil
-	}
-	for _, name := range []string{"postgres", "nobody"} {
-		who, err := user.Lookup(name)
-		if err != nil {
-			continue
-		}
-		uid, err := strconv.ParseUint(who.Uid, 10, 32)
-		if err != nil {
-			return nil, err
-		}
-		gid, err := strconv.ParseUint(who.Gid, 10, 32)
-		if err != nil {
-			return nil, err
-		}
-		return &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}, os.Chown(dir, int(uid), int(gid))
-	}
-	return nil, errors.New("there is no user postgres or nobody to run a server as")
 }
