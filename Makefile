@@ -67,8 +67,9 @@ lint: ## gofmt, go vet, staticcheck
 	$(GO) tool staticcheck $(PKGS)
 
 .PHONY: cross
-cross: ## build both programs for other systems, and throw them away
+cross: ## build both programs for other systems, and throw them away; check the tests of one
 	GOOS=darwin GOARCH=arm64 $(GO) build ./node ./bench
+	GOOS=darwin GOARCH=arm64 $(GO) vet $(PKGS)
 	GOOS=windows GOARCH=amd64 $(GO) build ./node ./bench
 
 # The packages whose results depend on the kernels of a processor. ARM64_RUN narrows their tests.
