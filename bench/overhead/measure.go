@@ -125,7 +125,13 @@ func (m *run) start(ctx context.Context) (err error) {
 		workload.ModelAtOnce: asks(floor.AtOnce), workload.ModelPaced: asks(floor.Paced)}); err != nil {
 		return err
 	}
-	return m.startNode(ctx, NodeQuiet, "node-no-log", "warn", map[string]string{workload.Model: "engine: instant"})
+	if err := m.startNode(ctx, NodeQuiet, "node-no-log", "warn", map[string]string{workload.Model: "engine: instant"}); err != nil {
+		return err
+	}
+	if m.o.LiteLLM == "" {
+		return nil
+	}
+	return m.startLiteLLM(ctx, "http://"+upstream)
 }
 
 // nodeConfig is of a node whose models always say the likeliest token. Nothing else
@@ -174,7 +180,7 @@ func (m *run) startNode(ctx context.Context, target, name, logLevel string, mode
 // rounds warms every cell up and then measures all of them, round by round.
 func (m *run) rounds(ctx context.Context) ([]Sample, error) {
 	m.say("warming up")
-	for _, c := range cells {
+	for _, c := range m.o.cells() {
 		if _, _, err := m.load(ctx, c, m.o.Warmup); err != nil {
 			return nil, fmt.Errorf("%s, %s: %w", c.target, c.work, err)
 		}
@@ -182,7 +188,7 @@ func (m *run) rounds(ctx context.Context) ([]Sample, error) {
 	var samples []Sample
 	for round := range m.o.Rounds {
 		begun, worst := time.Now(), 0.0
-		for _, c := range order(round) {
+		for _, c := range order(m.o.cells(), round) {
 			s, err := m.measure(ctx, c)
 			if err != nil {
 				return nil, fmt.Errorf("%s, %s: %w", c.target, c.work, err)

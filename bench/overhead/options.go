@@ -1,7 +1,7 @@
 // Package overhead measures what the node costs per request and per streamed
 // event, beside a bare pass-through that costs what no server can avoid.
 //
-// A run starts a mock upstream, the pass-through and three nodes, each a process
+// A run starts a mock upstream, the pass-through, three nodes and, where it is named, LiteLLM's proxy, each a process
 // of its own, and then works through rounds. A round visits every cell (a
 // target and a kind of work) for a fixed time under the same number of clients;
 // the CPU time that the kernel counted for the server's process meanwhile,
@@ -20,6 +20,7 @@ import (
 // Options say what a run does; List has their defaults and their bounds.
 type Options struct {
 	Node        string        `json:"-"`
+	LiteLLM     string        `json:"-"` // its program; empty: it is not measured
 	Clients     int           `json:"clients"`
 	Duration    time.Duration `json:"duration_ns"` // of one cell of one round
 	Warmup      time.Duration `json:"warmup_ns"`   // of each cell, before the first round
@@ -42,6 +43,7 @@ func (o *Options) List() option.List {
 	const tick = 10 * time.Millisecond // of CPU time
 	return option.List{
 		option.Text(&o.Node, "node", "bin/corenode", "a path", "the corenode program"),
+		option.Text(&o.LiteLLM, "litellm", "", "", "the litellm program of LiteLLM's proxy (PyPI: litellm[proxy]), to measure beside the node"),
 		option.Int(&o.Clients, "clients", 16, 1, 1024, "connections that send requests at once"),
 		option.Duration(&o.Duration, "duration", time.Second, tick, time.Minute, "length of one cell of one round"),
 		option.Duration(&o.Warmup, "warmup", 500*time.Millisecond, 0, time.Minute,

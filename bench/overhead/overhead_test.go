@@ -128,9 +128,9 @@ func TestSlopeNeedsMoreEvents(t *testing.T) {
 }
 
 func TestOrderVisitsEveryCellOnceAndAlternates(t *testing.T) {
-	forth, back := order(0), order(1)
+	forth, back := order(cells, 0), order(cells, 1)
 	slices.Reverse(back)
-	if !slices.Equal(forth, back) || !slices.Equal(forth, cells) || !slices.Equal(order(2), cells) {
+	if !slices.Equal(forth, back) || !slices.Equal(forth, cells) || !slices.Equal(order(cells, 2), cells) {
 		t.Errorf("orders %v, %v", forth, back)
 	}
 }

@@ -14,6 +14,7 @@ const (
 	Node        = "node"           // as it is shipped
 	Upstream    = "node, upstream" // whose model the mock answers
 	NodeQuiet   = "node, no log"   // without a log line per request: what that line costs
+	LiteLLM     = "LiteLLM proxy"  // a gateway in front of the mock, which counts tokens and money; only where it is named
 
 	Plain  = "plain"        // a messages request, not streaming
 	Count  = "count_tokens" // front end, prepare and permit only: no engine, no ledger
@@ -33,10 +34,18 @@ var cells = []cell{
 	{PassThrough, Single}, {Node, Single}, {PassThrough, Paced}, {Node, Paced}, {Upstream, Paced},
 }
 
+// cells are those of a run.
+func (o Options) cells() []cell {
+	if o.LiteLLM == "" {
+		return cells
+	}
+	return append(slices.Clone(cells), cell{LiteLLM, Plain})
+}
+
 // order is the cells of one round: every other round runs backwards, so that a
 // machine that gets slower or faster favors nobody.
-func order(round int) []cell {
-	c := slices.Clone(cells)
+func order(all []cell, round int) []cell {
+	c := slices.Clone(all)
 	if round%2 == 1 {
 		slices.Reverse(c)
 	}
@@ -153,7 +162,7 @@ func (r Report) perEvent(target, work string) float64 {
 func Summarize(samples []Sample, o Options) Report {
 	kept, rounds := quiet(samples)
 	r := Report{Schema: Schema, Options: o, Rounds: rounds}
-	for _, c := range cells {
+	for _, c := range o.cells() {
 		r.Rows = append(r.Rows, rowOf(kept, c))
 	}
 	for _, target := range []string{PassThrough, Node, Upstream} {

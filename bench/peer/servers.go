@@ -77,12 +77,11 @@ func (r *run) startNode(ctx context.Context) (target, error) {
 
 // startPeer starts peers[i] on a port that nobody else listens on.
 func (r *run) startPeer(ctx context.Context, i int) (target, error) {
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	address, err := proc.FreeAddress()
 	if err != nil {
 		return target{}, err
 	}
-	ln.Close()
-	address, threads := ln.Addr().String(), strconv.Itoa(r.o.Threads)
+	threads := strconv.Itoa(r.o.Threads)
 	_, port, _ := net.SplitHostPort(address)
 	args := []string{"--port", port, "--model", r.o.Model, "--alias", workload.Model, "--threads", threads}
 	if peers[i].script == "" {

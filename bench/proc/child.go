@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -46,6 +47,15 @@ type Spec struct {
 	Health string
 	// Timeout is how long that may take. 0 is a minute.
 	Timeout time.Duration
+}
+
+// FreeAddress is one of this machine that nobody listens on, for a program that must be told its own.
+func FreeAddress() (string, error) {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", err
+	}
+	return ln.Addr().String(), ln.Close()
 }
 
 // Start starts a server, waits until Ready has found its value and returns it.
