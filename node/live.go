@@ -55,7 +55,8 @@ func showPast(p server.Past) admin.PastRequest {
 	return admin.PastRequest{Number: p.Seq, ID: p.ID, AccountID: p.AccountID, KeyID: p.KeyID, Route: p.Route, Model: p.Model,
 		Stream: p.Stream, Status: p.Status, Error: p.Error, Reason: string(s.Reason), Began: p.Began,
 		TotalMS: ms(p.Total), TTFTMS: ms(p.TTFT),
-		AdmissionMS: ms(s.Admission), QueueMS: ms(s.Queue), PrefillMS: ms(s.Prefill), DecodeMS: ms(s.Decode), Usage: admin.Usage(s.Usage),
+		ReceiveMS: ms(p.Receive), PrepareMS: ms(p.Prepare), AdmissionMS: ms(s.Admission), HoldMS: ms(s.Hold), QueueMS: ms(s.Queue),
+		PrefillMS: ms(s.Prefill), DecodeMS: ms(s.Decode), SettleMS: ms(p.Settle), Usage: admin.Usage(s.Usage),
 		ChargeNanoUSD: s.Charge, ChargeUSD: builtin.FormatUSD(s.Charge), Replica: s.Source.Replica, Attempts: s.Attempts,
 		Translator: p.Translator}
 }

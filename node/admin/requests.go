@@ -72,10 +72,14 @@ type PastRequest struct {
 	Began         time.Time `json:"began"`
 	TotalMS       float64   `json:"total_ms"`
 	TTFTMS        float64   `json:"ttft_ms,omitempty"`
+	ReceiveMS     float64   `json:"receive_ms,omitempty"`
+	PrepareMS     float64   `json:"prepare_ms,omitempty"`
 	AdmissionMS   float64   `json:"admission_ms,omitempty"`
+	HoldMS        float64   `json:"hold_ms,omitempty"` // beside the phases that follow the admission
 	QueueMS       float64   `json:"queue_ms,omitempty"`
 	PrefillMS     float64   `json:"prefill_ms,omitempty"`
 	DecodeMS      float64   `json:"decode_ms,omitempty"`
+	SettleMS      float64   `json:"settle_ms,omitempty"`
 	Usage         Usage     `json:"usage"`
 	ChargeNanoUSD abi.Nano  `json:"charge_nano_usd"`
 	ChargeUSD     string    `json:"charge_usd"`

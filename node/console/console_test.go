@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"corenode/node/admin"
 	"corenode/node/operators"
 )
 
@@ -207,5 +208,30 @@ func BenchmarkReadings(b *testing.B) {
 	var h history
 	for b.Loop() {
 		h.add(read([]byte(text.String()), time.Now()))
+	}
+}
+
+// TestSpans: the phases of a request follow each other and fill its time; its hold lies beside them.
+func TestSpans(t *testing.T) {
+	all := spans(&admin.PastRequest{TotalMS: 200, ReceiveMS: 10, PrepareMS: 20, AdmissionMS: 10, HoldMS: 30, QueueMS: 20, PrefillMS: 40,
+		DecodeMS: 60, SettleMS: 20})
+	at, sum := 0.0, 0.0
+	for _, s := range all {
+		if s.Name == "hold" {
+			if s.From != 200 || s.Width != 150 {
+				t.Errorf("the hold is at %v, %v wide, want behind the admission at 200, 150 wide", s.From, s.Width)
+			}
+			continue
+		}
+		if s.From != at {
+			t.Errorf("%s begins at %v, want %v", s.Name, s.From, at)
+		}
+		at, sum = at+s.Width, sum+s.MS
+	}
+	if len(all) != 9 || sum != 200 {
+		t.Errorf("%d phases of %v ms, want 9 of 200", len(all), sum)
+	}
+	if short := spans(&admin.PastRequest{TotalMS: 1, AdmissionMS: 2}); short[len(short)-1].MS != 0 {
+		t.Errorf("more than the whole is in phases, and %v is left", short[len(short)-1].MS)
 	}
 }

@@ -113,20 +113,26 @@ func (c *Console) request(r *http.Request, cl *admin.Client) (any, error) {
 	return requestPage{ID: id, Past: past, Spans: spans(past)}, nil
 }
 
-// spans are the phases of a request one after the other. What is in none of them, such as
-// reading the body, preparing the prompt and writing, stands at the end.
+// spans are the phases of a request one after the other, but for the hold, which becomes durable
+// beside those that follow the admission. What is in none of them, such as writing, stands at the end.
 func spans(p *admin.PastRequest) (all []span) {
 	whole := max(p.TotalMS, 1e-6)
 	at, rest := 0.0, p.TotalMS
-	for _, s := range []span{{Name: "admission", MS: p.AdmissionMS}, {Name: "queue", MS: p.QueueMS}, {Name: "prefill", MS: p.PrefillMS},
-		{Name: "decode", MS: p.DecodeMS}, {Name: "all else"}} {
-		if s.Name == "all else" {
-			s.MS = max(0, rest)
-		}
-		s.From, s.Width = 1000*at/whole, max(1, 1000*s.MS/whole)
-		at, rest = at+s.MS, rest-s.MS
-		all = append(all, s)
+	add := func(name string, ms float64) {
+		all = append(all, span{name, ms, 1000 * at / whole, max(1, 1000*ms/whole)})
 	}
+	for _, s := range []struct {
+		name string
+		ms   float64
+	}{{"receive", p.ReceiveMS}, {"prepare", p.PrepareMS}, {"admission", p.AdmissionMS}, {"queue", p.QueueMS}, {"prefill", p.PrefillMS},
+		{"decode", p.DecodeMS}, {"settle", p.SettleMS}} {
+		add(s.name, s.ms)
+		at, rest = at+s.ms, rest-s.ms
+		if s.name == "admission" && p.HoldMS > 0 {
+			add("hold", p.HoldMS)
+		}
+	}
+	add("all else", max(0, rest))
 	return all
 }
 

@@ -16,6 +16,7 @@ type Past struct {
 	Status                          int
 	Began                           time.Time
 	Total, TTFT                     time.Duration
+	Receive, Prepare, Settle        time.Duration // phases that Settled does not have; 0 for one that was not reached
 	Settled                         account.Settled
 }
 
@@ -79,8 +80,10 @@ func (x *exchange) remember(total time.Duration) {
 	if !x.authentic {
 		return
 	}
+	took := x.phases()
 	past := Past{ID: x.id, AccountID: x.who.Account.ID, KeyID: x.who.KeyID, Route: x.name(), Model: x.modelName, Translator: x.translator,
-		Stream: x.stream, Status: x.status, Began: x.begun, Total: total, TTFT: x.ttft, Settled: x.settled}
+		Stream: x.stream, Status: x.status, Began: x.begun, Total: total, TTFT: x.ttft, Settled: x.settled,
+		Receive: took[spanReceive], Prepare: took[spanPrepare], Settle: took[spanSettle]}
 	past.Settled.Attempted = nil
 	if x.failed {
 		past.Error = x.kind.String()
