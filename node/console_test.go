@@ -30,7 +30,7 @@ func consolePages(acct, request, digest string) []string {
 const viewerToken = "a viewer's token, which is long enough"
 
 // startConsole is a node with something to show: an account with a hostile note, a charge.
-func startConsole(t *testing.T) (n *node, base, account, request string) {
+func startConsole(t testing.TB) (n *node, base, account, request string) {
 	t.Helper()
 	n, api, _, operator := startWithModules(t, func(cfg *config.Config) {
 		cfg.Admin.Operators = []string{fmt.Sprintf("eve:viewer:%x", sha256.Sum256([]byte(viewerToken)))}
@@ -50,7 +50,7 @@ func startConsole(t *testing.T) (n *node, base, account, request string) {
 	return n, "http://" + n.admin.Addr().String(), made.ID, e.RequestID
 }
 
-func adminToken(t *testing.T, n *node) string {
+func adminToken(t testing.TB, n *node) string {
 	t.Helper()
 	token, err := os.ReadFile(filepath.Join(n.cfg.DataDir, "admin.token"))
 	if err != nil {

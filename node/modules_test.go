@@ -45,7 +45,7 @@ func example(t *testing.T, folder string) []byte {
 
 // startWithModules runs a node that takes unsigned modules and waits until the
 // shipped ones serve as Wasm.
-func startWithModules(t *testing.T, change func(*config.Config)) (n *node, base, key string, operator *admin.Client) {
+func startWithModules(t testing.TB, change func(*config.Config)) (n *node, base, key string, operator *admin.Client) {
 	t.Helper()
 	n, base, key = startNode(t, func(cfg *config.Config) {
 		cfg.Modules.AllowUnsigned = true
@@ -104,7 +104,7 @@ func postChat(ctx context.Context, base, key, body string) (*http.Response, erro
 }
 
 // wholeChat posts a body and returns status, answer and request id.
-func wholeChat(t *testing.T, base, key, body string) (status int, answer, id string) {
+func wholeChat(t testing.TB, base, key, body string) (status int, answer, id string) {
 	t.Helper()
 	response, err := postChat(t.Context(), base, key, body)
 	if err != nil {
@@ -125,7 +125,7 @@ const (
 )
 
 // settled is the ledger row of a request.
-func settled(t *testing.T, n *node, id string) account.Entry {
+func settled(t testing.TB, n *node, id string) account.Entry {
 	t.Helper()
 	e, err := n.store.Settlement(id)
 	if err != nil {

@@ -37,7 +37,7 @@ func start(cfg *config.Config, logTo io.Writer) (*node, error) {
 
 // startNode runs a whole node on loopback with the configuration of a
 // newcomer, changed by change.
-func startNode(t *testing.T, change func(*config.Config)) (n *node, base, key string) {
+func startNode(t testing.TB, change func(*config.Config)) (n *node, base, key string) {
 	t.Helper()
 	cfg := config.Default()
 	cfg.Listen, cfg.DataDir, cfg.Modules.CacheDir = "127.0.0.1:0", filepath.Join(t.TempDir(), "data"), moduleCache
