@@ -48,9 +48,9 @@ func BenchmarkConsole(b *testing.B) {
 		}
 		get(b, client, r)
 	}
-	pages := consolePages(acct, request, "")
-	pages = slices.DeleteFunc(pages, func(p string) bool { return p == "why" || p == "doctor" || strings.HasSuffix(p, "/") || strings.Contains(p, "find=") })
-	// Those watch the node for seconds, lack a name, or find nothing.
+	pages := slices.DeleteFunc(consolePages(acct, request, ""), func(p string) bool {
+		return p == "why" || p == "doctor" || strings.HasSuffix(p, "/") || strings.Contains(p, "find=") // they watch for seconds, or find nothing
+	})
 	for _, page := range append(pages, "ledger?account="+acct, "ledger?kind=settlement&order=oldest", "accounts/"+acct+"?by=day,model,key") {
 		b.Run("page="+page, func(b *testing.B) {
 			var took []time.Duration
