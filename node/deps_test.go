@@ -62,7 +62,8 @@ var inside = map[string][]string{
 	"engine/upstream":       {"engine", "engine/messages", "engine/upstream/route", "engine/upstream/wire"},
 	"engine/model":          {"engine/kernel", "engine/modelfile", "engine/kv"},
 	"wasm/abi":              {},
-	"node/store":            {"actors/account"},
+	"actors/limit":          {"actors/account"},
+	"node/store":            {"actors/account", "actors/limit"},
 	"node/store/rules":      {"actors/account", "node/store"},
 
 	"engine/kernel/cuda/tensor": {},

@@ -158,6 +158,19 @@ type Entry struct {
 	Refund bool
 	Note   string // TopUp, Adjustment: the operator's words
 	Source Source // Settlement
+	// What follows is for a store that many nodes share, which does not keep it in the row.
+	// Granted says of a hold that a grant of its node covers it. It says so of a settlement that
+	// took the place of such a hold (NeverHeld).
+	Granted *Granted `json:",omitempty"`
+	// Spent is what the request of a settlement really used of token buckets, in place of what admission took.
+	Spent int64 `json:",omitzero"`
+}
+
+// Granted is what a request has of a grant.
+type Granted struct {
+	Number int64 // of the grant
+	Tokens int64 // taken of the account's bucket
+	Held   abi.Nano
 }
 
 // OldestPeriod is the period, of a day or a month, before which no counter is asked for any

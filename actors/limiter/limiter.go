@@ -1,6 +1,6 @@
 // Package limiter admits requests: one actor per active account owns the
 // account's permits, token bucket and available money, and reserves from all
-// three at once or from none.
+// three at once or from none. What is decided is package limit's; here is what waits.
 //
 // Life of a limiter: loading (account, balance and open holds are being read,
 // requests wait in a list) -> ready -> retired by a sweep when it holds nothing.
@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"corenode/actors/account"
+	"corenode/actors/limit"
 	"corenode/actors/system"
 	"corenode/wasm/abi"
 )
@@ -25,7 +26,7 @@ import (
 type Ticket interface {
 	// Granted passes the request on with what it was given. An error means that it
 	// could not be passed on; the reservation is then taken back and Refused is called.
-	Granted(Reservation, account.Limits) *abi.Error
+	Granted(limit.Reservation, account.Limits) *abi.Error
 	Refused(*abi.Error, account.Limits)
 }
 
@@ -34,33 +35,21 @@ type Message interface{ limiterMessage() }
 
 // Reserve asks for everything a request needs before it starts, all or nothing.
 type Reserve struct {
-	Ask    Ask
+	Ask    limit.Ask
 	Ticket Ticket
 }
 
-// Leave says that a request no longer runs: its permit is free and Used tokens,
-// not the Taken ones, were spent. Exactly one per granted Reserve.
+// Leave says that a request no longer runs. Exactly one per granted Reserve.
 type Leave struct {
-	RequestID   string
-	Taken, Used int64
-	// Key is that of the request, and KeyTaken what was taken from its bucket.
-	Key      account.LimitedKey
-	KeyTaken int64
-	Lost     func() // called if the limiter stops with this message unread; may be nil
-	attempt  int
+	limit.Leave
+	Lost    func() // called if the limiter stops with this message unread; may be nil
+	attempt int
 }
 
-// Settle says that a request's settlement of Amount is durable in commit Seq of
-// the ledger. Exactly one per granted Reserve with money, and another one with what
-// a refund gives back. Amount 0 and Seq 0 give a hold back that never reached the ledger.
+// Settle says that a request's settlement, or a refund of it, is durable. Exactly one per
+// granted Reserve with money.
 type Settle struct {
-	RequestID string
-	Amount    abi.Nano
-	Counters  []abi.Counter // what was taken of them, or with a refund given back
-	// KeyID is the key of the request, At the time of the row: its month is the budget's.
-	KeyID   string
-	At      time.Time
-	Seq     uint64
+	limit.Settle
 	Seen    func() // called when it was handled: from then on Live has no hold; may be nil
 	Lost    func() // as in Leave
 	attempt int
@@ -80,7 +69,8 @@ type Changed struct{}
 
 // loaded is the answer of the loader to one incarnation; a later one ignores it.
 type loaded struct {
-	Loaded
+	limit.Loaded
+	err   error
 	asked *limiter
 }
 
@@ -117,28 +107,14 @@ func lost(f func()) {
 
 func busy(err error) *abi.Error { return system.TooManyRequests("limiter.Reserve", err) }
 
-// Loaded is what the ledger and the accounts know of one account, as of commit Seq.
-type Loaded struct {
-	Account account.Account
-	Balance abi.Nano
-	Holds   []account.Entry // open ones; those of other accounts are ignored
-	// Counters are those of periods from account.OldestPeriod on.
-	Counters []account.CounterUse
-	// Keys are those with a budget, and what they were charged in the month of At.
-	Keys []account.KeyUse
-	At   time.Time
-	Seq  uint64
-	Err  error
-}
-
 // Deps is what a limiter needs from outside.
 type Deps struct {
 	// Load reads an account and calls done once, from any goroutine. It must not wait.
-	Load func(accountID string, done func(Loaded))
+	Load func(accountID string, done func(limit.Loaded, error))
 	// Live returns what the requests of an account have: its permit as long as it runs, its
 	// hold until the Seen of its Settle was called. Between the two no read of the ledger can
 	// miss both the hold and what was taken of it.
-	Live func(accountID string) []Live
+	Live func(accountID string) []limit.Live
 	// PendingMax bounds the requests that wait for a load.
 	PendingMax int
 	Hook       system.Hook
@@ -146,7 +122,7 @@ type Deps struct {
 
 // Cell is what of an account's limiter others may read, and what survives its restarts.
 type Cell struct {
-	counters atomic.Pointer[Counters]
+	counters atomic.Pointer[limit.Counters]
 	// buckets are those of keys with a limit that are not full, by key id. One limiter writes them.
 	buckets sync.Map
 }
@@ -157,20 +133,20 @@ func (c *Cell) Limits(key account.LimitedKey, now time.Time) (l account.Limits, 
 	if s == nil {
 		return account.Limits{}, false
 	}
-	return narrow(s.Limits(now), c.bucket(key, now), now), true
+	return limit.Narrow(s.Limits(now), c.bucket(key, now), now), true
 }
 
 // bucket is the published one of a key, or the full one that it has before.
-func (c *Cell) bucket(key account.LimitedKey, now time.Time) bucket {
+func (c *Cell) bucket(key account.LimitedKey, now time.Time) limit.Bucket {
 	if b, ok := c.buckets.Load(key.ID); ok && key.TokensPerMinute > 0 {
-		return b.(bucket)
+		return b.(limit.Bucket)
 	}
-	return newBucket(key.TokensPerMinute, now)
+	return limit.NewBucket(key.TokensPerMinute, now)
 }
 
 // publish stores the bucket of a key; one that is full is not told from one that there never was.
-func (c *Cell) publish(id string, b bucket, ok bool) {
-	if ok && !b.full() {
+func (c *Cell) publish(id string, b limit.Bucket, ok bool) {
+	if ok && !b.Full() {
 		c.buckets.Store(id, b)
 	} else {
 		c.buckets.Delete(id)
@@ -181,9 +157,9 @@ func (c *Cell) publish(id string, b bucket, ok bool) {
 func (c *Cell) full(now time.Time) bool {
 	full := true
 	c.buckets.Range(func(_, b any) bool {
-		key := b.(bucket)
-		key.refill(now)
-		full = key.full()
+		key := b.(limit.Bucket)
+		key.Refill(now)
+		full = key.Full()
 		return full
 	})
 	return full
@@ -207,7 +183,7 @@ type limiter struct {
 	id      string
 	cell    *Cell
 	deps    Deps
-	state   *state // nil until the first load
+	state   *limit.State // nil until the first load
 	loading bool
 	again   bool      // something changed since the load began
 	stale   bool      // the last load failed; the next request starts one
@@ -262,7 +238,7 @@ func (l *limiter) Receive(c *system.Context, m any) {
 		l.load(c.Self())
 	case loaded:
 		if m.asked == l {
-			l.onLoaded(c, m.Loaded)
+			l.onLoaded(c, m.Loaded, m.err)
 		}
 	case system.Sweep:
 		if l.idle(time.Now()) {
@@ -297,14 +273,14 @@ func (l *limiter) idle(now time.Time) bool {
 	}
 	if l.state == nil {
 		s := l.cell.counters.Load()
-		return (s == nil || s.full(now)) && l.cell.full(now)
+		return (s == nil || s.Full(now)) && l.cell.full(now)
 	}
-	return l.state.idle(now)
+	return l.state.Idle(now)
 }
 
 // reserve answers at once, or after the load when there is nothing to decide on.
 func (l *limiter) reserve(c *system.Context, m Reserve) {
-	if l.state == nil || !l.state.knows(m.Ask.Key) {
+	if l.state == nil || !l.state.Knows(m.Ask.Key) {
 		if len(l.pending) >= l.deps.PendingMax {
 			m.Refuse(system.ErrFull)
 			return
@@ -322,8 +298,8 @@ func (l *limiter) reserve(c *system.Context, m Reserve) {
 // decide reserves and passes the request on. Whatever panics, the caller is
 // answered and the bucket is as before.
 func (l *limiter) decide(m Reserve) {
-	before, key := l.state.counters(), m.Ask.Key
-	bucketBefore, ok := l.state.buckets[key.ID]
+	before, key := l.state.Counters(), m.Ask.Key
+	bucketBefore, ok := l.state.KeyBucket(key.ID)
 	handed := false // from then on the ticket gives back what it has
 	defer system.OnPanic(func(any) {
 		if !handed {
@@ -333,19 +309,19 @@ func (l *limiter) decide(m Reserve) {
 		m.Ticket.Refused(&abi.Error{Kind: abi.Internal, Op: "limiter.Reserve", Msg: "internal error"}, before.Limits(time.Now()))
 	})
 	now := time.Now()
-	r, err := l.state.reserve(m.Ask, now)
+	r, err := l.state.Reserve(m.Ask, now)
 	l.publish(key.ID)
 	l.deps.Hook.At("limiter.reserved")
 	if err == nil {
 		handed = true
-		if err = m.Ticket.Granted(r, l.state.limits(key, now)); err == nil {
+		if err = m.Ticket.Granted(r, l.state.Limits(key, now)); err == nil {
 			return
 		}
-		l.state.leave(Leave{RequestID: m.Ask.RequestID, Taken: r.Tokens, Key: key, KeyTaken: r.KeyTokens}, now)
-		l.state.settle(Settle{RequestID: m.Ask.RequestID})
+		l.state.Leave(limit.Leave{RequestID: m.Ask.RequestID, Taken: r.Tokens, Key: key, KeyTaken: r.KeyTokens}, now)
+		l.state.Settle(limit.Settle{RequestID: m.Ask.RequestID})
 		l.publish(key.ID)
 	}
-	m.Ticket.Refused(err, l.state.limits(key, now))
+	m.Ticket.Refused(err, l.state.Limits(key, now))
 }
 
 func (l *limiter) leave(m Leave) {
@@ -354,7 +330,7 @@ func (l *limiter) leave(m Leave) {
 		l.early = append(l.early, m)
 		return
 	}
-	l.state.leave(m, time.Now())
+	l.state.Leave(m.Leave, time.Now())
 	l.publish(m.Key.ID)
 }
 
@@ -364,7 +340,7 @@ func (l *limiter) settle(m Settle) {
 		l.recent = append(l.recent, m)
 	}
 	if l.state != nil {
-		l.state.settle(m)
+		l.state.Settle(m.Settle)
 		l.publish("")
 	}
 	if m.Seen != nil {
@@ -402,21 +378,21 @@ func (l *limiter) load(self *system.Ref) {
 		return
 	}
 	l.loading = true
-	l.deps.Load(l.id, func(r Loaded) { _ = self.Tell(loaded{r, l}) })
+	l.deps.Load(l.id, func(r limit.Loaded, err error) { _ = self.Tell(loaded{r, err, l}) })
 }
 
 // onLoaded adopts what was read and applies what happened since.
-func (l *limiter) onLoaded(c *system.Context, r Loaded) {
-	l.loading, l.stale = false, r.Err != nil
+func (l *limiter) onLoaded(c *system.Context, r limit.Loaded, err error) {
+	l.loading, l.stale = false, err != nil
 	defer func() {
 		if l.again {
 			l.again = false
 			l.load(c.Self())
 		}
 	}()
-	if r.Err != nil {
+	if err != nil {
 		l.recent = nil
-		l.refusePending(system.AccountsUnavailable("limiter.load", r.Err))
+		l.refusePending(system.AccountsUnavailable("limiter.load", err))
 		return
 	}
 	l.adopt(r, time.Now())
@@ -424,7 +400,7 @@ func (l *limiter) onLoaded(c *system.Context, r Loaded) {
 	var early []Reserve // whose key was changed after what was read: they wait for the load that follows
 	for i, m := range pending {
 		l.pending = slices.Concat(early, pending[i+1:]) // the rest is queued again if this one panics
-		if l.again && !l.state.knows(m.Ask.Key) {
+		if l.again && !l.state.Knows(m.Ask.Key) {
 			early = append(early, m)
 			continue
 		}
@@ -435,29 +411,25 @@ func (l *limiter) onLoaded(c *system.Context, r Loaded) {
 
 // adopt makes or updates the state. Settlements that arrived during the load are
 // applied again: those that the answer knows are recognized by their commit.
-func (l *limiter) adopt(r Loaded, now time.Time) {
+func (l *limiter) adopt(r limit.Loaded, now time.Time) {
 	if l.state == nil {
-		b := newBucket(r.Account.TokensPerMinute, now)
+		b := limit.NewBucket(r.Account.TokensPerMinute, now)
 		if s := l.cell.counters.Load(); s != nil {
-			b = s.bucket
-			b.refill(now)
-			if b.capacity != min(max(r.Account.TokensPerMinute, 0), capacityMax) {
-				b.resize(r.Account.TokensPerMinute, now)
-			}
+			b = s.Bucket(r.Account, now)
 		}
-		l.state = newState(r.Account, b)
+		l.state = limit.New(r.Account, b)
 		l.cell.buckets.Range(func(id, b any) bool {
-			l.state.buckets[id.(string)] = b.(bucket)
+			l.state.SetKeyBucket(id.(string), b.(limit.Bucket))
 			return true
 		})
 	}
-	l.state.change(r.Account, now)
-	l.state.load(r, l.deps.Live(l.id))
+	l.state.Change(r.Account, now)
+	l.state.Load(r, l.deps.Live(l.id))
 	for _, s := range l.recent {
-		l.state.settle(s)
+		l.state.Settle(s.Settle)
 	}
 	for _, e := range l.early {
-		l.state.leave(e, now)
+		l.state.Leave(e.Leave, now)
 		l.publish(e.Key.ID)
 	}
 	l.recent, l.early = nil, nil
@@ -474,10 +446,10 @@ func (l *limiter) refusePending(err *abi.Error) {
 
 // publish shows the state to others, and the bucket of a key unless that is empty.
 func (l *limiter) publish(keyID string) {
-	s := l.state.counters()
+	s := l.state.Counters()
 	l.cell.counters.Store(&s)
 	if keyID != "" {
-		b, ok := l.state.buckets[keyID]
+		b, ok := l.state.KeyBucket(keyID)
 		l.cell.publish(keyID, b, ok)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"corenode/actors/account"
+	"corenode/actors/limit"
 	"corenode/wasm/abi"
 )
 
@@ -16,8 +17,8 @@ const walkSteps = 1_000_000
 
 // walked is one request of the walk, as its owner and the ledger know it.
 type walked struct {
-	ask     Ask
-	got     Reservation
+	ask     limit.Ask
+	got     limit.Reservation
 	inStore bool     // its hold row is in the ledger
 	left    bool     // its permit is on its way back
 	paid    bool     // its settlement is durable
@@ -57,14 +58,14 @@ type walk struct {
 	l        *limiter
 	account  account.Account
 	all      []*walked // in the order in which they were admitted; none that is over
-	orphans  map[string]orphan
-	used     int64    // of the counter, in the ledger
-	knownUse int64    // as the limiter can know it
-	known    abi.Nano // the balance that the limiter can know
-	balance  abi.Nano // the ledger's
-	seq      uint64   // of its last commit
-	knownSeq uint64   // of the last read
-	read     *Loaded  // of a load that is under way
+	orphans  map[string]account.Entry
+	used     int64         // of the counter, in the ledger
+	knownUse int64         // as the limiter can know it
+	known    abi.Nano      // the balance that the limiter can know
+	balance  abi.Nano      // the ledger's
+	seq      uint64        // of its last commit
+	knownSeq uint64        // of the last read
+	read     *limit.Loaded // of a load that is under way
 	next     int
 	// key is the one key's budget and charges in the ledger, keyKnown as the limiter can know them.
 	key, keyKnown account.KeyUse
@@ -75,11 +76,11 @@ type walk struct {
 // ticket takes what the limiter says. It may refuse to be passed on.
 type ticket struct {
 	broken bool
-	got    *Reservation
+	got    *limit.Reservation
 	err    *abi.Error
 }
 
-func (k *ticket) Granted(r Reservation, _ account.Limits) *abi.Error {
+func (k *ticket) Granted(r limit.Reservation, _ account.Limits) *abi.Error {
 	if k.broken {
 		return &abi.Error{Kind: abi.Overloaded}
 	}
@@ -147,7 +148,7 @@ func (w *walk) step() {
 // reserve asks for one request and checks the answer against the model.
 func (w *walk) reserve() {
 	w.next++
-	ask := Ask{RequestID: fmt.Sprint("r", w.next), Upper: abi.Nano(w.rnd.IntN(80)),
+	ask := limit.Ask{RequestID: fmt.Sprint("r", w.next), Upper: abi.Nano(w.rnd.IntN(80)),
 		Minimum: abi.Nano(w.rnd.IntN(3) * w.rnd.IntN(40)), Free: w.rnd.IntN(12) == 0}
 	ask.Minimum = min(ask.Minimum, ask.Upper)
 	most := int64(w.rnd.IntN(3) * w.rnd.IntN(30))
@@ -162,7 +163,7 @@ func (w *walk) reserve() {
 	if w.l.state == nil {
 		return // it would wait for the load
 	}
-	a, available := w.l.state.account, w.available()
+	a, available := w.l.state.Account(), w.available()
 	count := max(min(most, counterLimit-w.knownUse-w.counted()), 0)
 	upper, minimum := ask.Upper, ask.Minimum
 	if most > 0 && count == most {
@@ -220,7 +221,7 @@ func (w *walk) end(r *walked, what int) {
 		r.left = true
 	case what == 1 && r.left && !r.gone:
 		r.gone, r.permit = true, false
-		w.l.leave(Leave{RequestID: r.ask.RequestID})
+		w.l.leave(Leave{Leave: limit.Leave{RequestID: r.ask.RequestID}})
 	case what == 2 && !r.ask.Free && !r.inStore && !r.paid:
 		r.inStore = true
 		w.seq++
@@ -259,8 +260,8 @@ func (w *walk) deliver(r *walked) {
 	if w.read != nil {
 		w.crossed++
 	}
-	w.l.settle(Settle{RequestID: r.ask.RequestID, Amount: -r.cost, Counters: counters(r.took), Seq: r.seq,
-		KeyID: r.ask.Key.ID, At: keyAt})
+	w.l.settle(Settle{Settle: limit.Settle{RequestID: r.ask.RequestID, Amount: -r.cost, Counters: counters(r.took), Seq: r.seq,
+		KeyID: r.ask.Key.ID, At: keyAt}})
 	if w.l.state == nil {
 		return // the load that is coming applies it
 	}
@@ -286,7 +287,7 @@ func (w *walk) begin() {
 	if w.read != nil {
 		return
 	}
-	w.read = &Loaded{Account: w.account, Balance: w.balance, Seq: w.seq, At: keyAt,
+	w.read = &limit.Loaded{Account: w.account, Balance: w.balance, Seq: w.seq, At: keyAt,
 		Counters: []account.CounterUse{{Name: counterName, Period: counterPeriod, Used: w.used}}}
 	if w.key.Budget > 0 {
 		w.read.Keys = []account.KeyUse{w.key}
@@ -302,10 +303,10 @@ func (w *walk) begin() {
 }
 
 // live is what the registry of requests says, in no order.
-func (w *walk) live(string) []Live {
-	var live []Live
+func (w *walk) live(string) []limit.Live {
+	var live []limit.Live
 	for _, r := range w.all {
-		l := Live{RequestID: r.ask.RequestID, Permit: !r.left, Arrival: r.got.Arrival}
+		l := limit.Live{RequestID: r.ask.RequestID, Permit: !r.left, Arrival: r.got.Arrival}
 		if !r.delivered {
 			l.Hold, l.Upper, l.Counters = r.got.Hold, r.got.Upper, r.got.Counters
 			l.KeyID, l.KeyHold = r.ask.Key.ID, r.got.KeyHold
@@ -330,9 +331,9 @@ func (w *walk) adopt() {
 	for _, k := range w.read.Keys {
 		w.keyKnown = k
 	}
-	w.orphans = map[string]orphan{}
+	w.orphans = map[string]account.Entry{}
 	for _, h := range w.read.Holds {
-		w.orphans[h.RequestID] = orphan{h.Held, h.Counters, heldOf(h.KeyID, h.Held, h.Held)}
+		w.orphans[h.RequestID] = h
 	}
 	for _, r := range w.all {
 		r.permit, r.hold, r.upper, r.counted, r.keyHold = !r.left, 0, 0, 0, 0
@@ -384,7 +385,7 @@ func (w *walk) restart() {
 func (w *walk) topUp() {
 	for _, r := range w.all {
 		more := r.upper - r.hold
-		if !w.l.state.account.Unlimited {
+		if !w.l.state.Account().Unlimited {
 			more = min(more, max(w.available(), 0))
 		}
 		r.hold += more
@@ -397,7 +398,7 @@ func (w *walk) topUp() {
 }
 
 // keyHold is what a new request gets of its key's budget.
-func (w *walk) keyHold(a Ask, upper abi.Nano) abi.Nano {
+func (w *walk) keyHold(a limit.Ask, upper abi.Nano) abi.Nano {
 	if a.Free || a.Key.ID == "" {
 		return 0
 	}
@@ -423,7 +424,9 @@ func (w *walk) keyHeld() (sum abi.Nano) {
 		sum += r.keyHold
 	}
 	for _, o := range w.orphans {
-		sum += o.key.hold
+		if o.KeyID != "" {
+			sum += o.Held
+		}
 	}
 	return sum
 }
@@ -433,7 +436,7 @@ func (w *walk) held() (sum abi.Nano) {
 		sum += r.hold
 	}
 	for _, o := range w.orphans {
-		sum += o.hold
+		sum += o.Held
 	}
 	return sum
 }
@@ -444,7 +447,7 @@ func (w *walk) counted() (n int64) {
 		n += r.counted
 	}
 	for _, o := range w.orphans {
-		n += sum(o.counters)
+		n += sum(o.Counters)
 	}
 	return n
 }
@@ -473,19 +476,20 @@ func (w *walk) compare() {
 	if s == nil {
 		return
 	}
-	if s.held != w.held() || s.balance != w.known || s.permits != w.permits() || s.counters().available != w.available() {
-		w.t.Fatalf("balance %d, held %d, %d permits; want %d, %d, %d: open %v orphans %v",
-			s.balance, s.held, s.permits, w.known, w.held(), w.permits(), s.open, s.orphans)
+	sums := s.Sums()
+	if sums.Held != w.held() || sums.Balance != w.known || sums.Permits != w.permits() ||
+		s.Counters().Use(start).Available != w.available() {
+		w.t.Fatalf("%+v; want balance %d, held %d, %d permits", sums, w.known, w.held(), w.permits())
 	}
-	if c := s.taken[counterKey{counterName, counterPeriod}]; c.used != w.knownUse || c.held != w.counted() {
-		w.t.Fatalf("of the counter %d are used and %d held, want %d and %d", c.used, c.held, w.knownUse, w.counted())
+	if used, held := s.Counter(counterName, counterPeriod); used != w.knownUse || held != w.counted() {
+		w.t.Fatalf("of the counter %d are used and %d held, want %d and %d", used, held, w.knownUse, w.counted())
 	}
-	if k := s.keys["k"]; k.held != w.keyHeld() || k.budget != w.keyKnown.Budget || k.budget > 0 && k.charged != w.keyKnown.Charged {
-		w.t.Fatalf("the key has %+v, want %+v and %d held: open %v orphans %v", k, w.keyKnown, w.keyHeld(), s.open, s.orphans)
+	if k := s.KeySums("k"); k.Held != w.keyHeld() || k.Budget != w.keyKnown.Budget || k.Budget > 0 && k.Charged != w.keyKnown.Charged {
+		w.t.Fatalf("the key has %+v, want %+v and %d held", k, w.keyKnown, w.keyHeld())
 	}
 	for _, r := range w.all {
-		if got := s.open[r.ask.RequestID].hold; got != r.hold {
-			w.t.Fatalf("%s holds %d, want %d", r.ask.RequestID, got, r.hold)
+		if got, _ := s.Open(r.ask.RequestID); got.Hold != r.hold {
+			w.t.Fatalf("%s holds %d, want %d", r.ask.RequestID, got.Hold, r.hold)
 		}
 	}
 }
@@ -503,12 +507,13 @@ func (w *walk) finish() {
 	}
 	w.begin()
 	w.adopt()
-	if c := w.l.state.taken[counterKey{counterName, counterPeriod}]; c != (counter{used: w.used}) {
-		w.t.Errorf("at the end the counter is %+v, %d are used", c, w.used)
+	s := w.l.state
+	if used, held := s.Counter(counterName, counterPeriod); used != w.used || held != 0 {
+		w.t.Errorf("at the end %d of the counter are held and %d used, want %d", held, used, w.used)
 	}
-	if s := w.l.state; s.held != 0 || s.permits != 0 || s.balance != w.balance || len(s.open)+len(s.orphans) != 0 ||
-		s.keys["k"].held != 0 || w.key.Budget > 0 && s.keys["k"].charged != w.key.Charged {
-		w.t.Errorf("at the end balance %d, held %d, %d permits; want %d, 0, 0: open %v orphans %v",
-			s.balance, s.held, s.permits, w.balance, s.open, s.orphans)
+	key := s.KeySums("k")
+	if got := s.Sums(); got != (limit.Sums{Balance: w.balance}) || s.Count() != 0 || key.Held != 0 ||
+		w.key.Budget > 0 && key.Charged != w.key.Charged {
+		w.t.Errorf("at the end %+v of %d requests, the key has %+v; want balance %d", got, s.Count(), key, w.balance)
 	}
 }

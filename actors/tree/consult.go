@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"time"
 
-	"corenode/actors/limiter"
+	"corenode/actors/limit"
 	"corenode/actors/system"
 	"corenode/extensions"
 	"corenode/wasm/abi"
@@ -32,7 +32,7 @@ func (t *Tree) consult(r *request) *abi.Error {
 		r.job.Priority = d.Priority
 	}
 	for _, n := range d.Needs {
-		r.ask.Needs = append(r.ask.Needs, limiter.Need{Counter: n.Counter, Refusal: denial(n.Denial)})
+		r.ask.Needs = append(r.ask.Needs, limit.Need{Counter: n.Counter, Refusal: denial(n.Denial)})
 	}
 	return nil
 }
@@ -92,7 +92,7 @@ func (t *Tree) use(id string, now time.Time) (abi.Counters, error) {
 		return abi.Counters{}, err
 	}
 	balance, held, err := t.deps.Accounts.Balance(id)
-	u := limiter.NewCounters(a, now).Use(now)
+	u := limit.NewCounters(a, now).Use(now)
 	u.Available = balance - held
 	return u, err
 }

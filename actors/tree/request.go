@@ -8,6 +8,7 @@ import (
 	"corenode/actors/account"
 	"corenode/actors/batcher"
 	"corenode/actors/ledger"
+	"corenode/actors/limit"
 	"corenode/actors/limiter"
 	"corenode/actors/session"
 	"corenode/actors/system"
@@ -37,7 +38,7 @@ type reply struct {
 type request struct {
 	t       *Tree
 	call    Call
-	ask     limiter.Ask
+	ask     limit.Ask
 	quote   Quote // of a request with a job; closed when the request is removed
 	billing string
 	model   *model
@@ -53,7 +54,7 @@ type request struct {
 	reply chan reply // has room for one
 
 	// reservation and limits are written by the limiter before granted is set.
-	reservation limiter.Reservation
+	reservation limit.Reservation
 	limits      account.Limits
 	granted     atomic.Bool
 	left        atomic.Bool // permit and tokens are on their way back
@@ -96,7 +97,7 @@ type (
 )
 
 // Granted takes what the limiter reserved and goes on to the session.
-func (a *admission) Granted(got limiter.Reservation, l account.Limits) *abi.Error {
+func (a *admission) Granted(got limit.Reservation, l account.Limits) *abi.Error {
 	r := (*request)(a)
 	r.reservation, r.limits = got, l
 	r.granted.Store(true)
@@ -185,17 +186,17 @@ func (r *request) refuse(err *abi.Error, l account.Limits) {
 // leave gives the permit back and corrects the tokens to what was used, once.
 func (r *request) leave(u abi.Usage) {
 	if r.granted.Load() && r.left.CompareAndSwap(false, true) {
-		m := r.leaving(u)
+		m := limiter.Leave{Leave: r.leaving(u)}
 		r.t.tellLimiter(r.call.Account.ID, func(lost func()) limiter.Message { m.Lost = lost; return m })
 	}
 }
 
-func (r *request) leaving(u abi.Usage) limiter.Leave {
+func (r *request) leaving(u abi.Usage) limit.Leave {
 	used := u.InputUncached + u.CacheWrite + u.Output
 	if r.t.cfg.CountCached {
 		used += u.CacheRead
 	}
-	return limiter.Leave{RequestID: r.ask.RequestID, Taken: r.reservation.Tokens, Used: used,
+	return limit.Leave{RequestID: r.ask.RequestID, Taken: r.reservation.Tokens, Used: used,
 		Key: r.ask.Key, KeyTaken: r.reservation.KeyTokens}
 }
 
@@ -214,16 +215,16 @@ func (r *request) giveBack(u abi.Usage, settle limiter.Settle) {
 	}
 	t, id := r.t, r.call.Account.ID
 	again := func(m limiter.Message) { _ = t.limits.Tell(id, m) } // fails only when the whole tree stops
-	again(limiter.End{Leave: r.leaving(u), Settle: settle, Again: again})
+	again(limiter.End{Leave: limiter.Leave{Leave: r.leaving(u)}, Settle: settle, Again: again})
 }
 
 // live is what a restarted limiter is told of the request. untold: no limiter has seen its
 // settlement yet.
-func (r *request) live(untold bool) (limiter.Live, bool) {
+func (r *request) live(untold bool) (limit.Live, bool) {
 	if !r.granted.Load() {
-		return limiter.Live{}, false
+		return limit.Live{}, false
 	}
-	l := limiter.Live{RequestID: r.ask.RequestID, Permit: !r.left.Load(), Arrival: r.reservation.Arrival, KeyID: r.ask.Key.ID}
+	l := limit.Live{RequestID: r.ask.RequestID, Permit: !r.left.Load(), Arrival: r.reservation.Arrival, KeyID: r.ask.Key.ID}
 	if untold || !r.paid.Load() {
 		l.Hold, l.Upper, l.Counters = r.reservation.Hold, r.reservation.Upper, r.reservation.Counters
 		l.KeyHold = r.reservation.KeyHold

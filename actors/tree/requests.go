@@ -4,7 +4,7 @@ import (
 	"sync"
 	"time"
 
-	"corenode/actors/limiter"
+	"corenode/actors/limit"
 )
 
 // requests is the registry of live requests: from before they ask the limiter
@@ -94,10 +94,10 @@ func (r *requests) all() []*request {
 }
 
 // live returns what the requests of an account have.
-func (r *requests) live(accountID string) []limiter.Live {
+func (r *requests) live(accountID string) []limit.Live {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	var live []limiter.Live
+	var live []limit.Live
 	see := func(q *request, untold bool) {
 		if q.call.Account.ID != accountID {
 			return

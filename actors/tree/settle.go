@@ -7,6 +7,7 @@ import (
 
 	"corenode/actors/account"
 	"corenode/actors/ledger"
+	"corenode/actors/limit"
 	"corenode/actors/limiter"
 	"corenode/actors/system"
 	"corenode/engine"
@@ -109,7 +110,7 @@ func (r *request) commit(e account.Entry) {
 // settlementCommitted ends the request: its settlement is durable, or there is none.
 func (r *request) settlementCommitted(c ledger.Commit) {
 	amount, taken, at := r.bill.charge()
-	r.giveBack(r.result.Usage, limiter.Settle{Amount: -amount, Counters: taken, At: at, Seq: c.Seq})
+	r.giveBack(r.result.Usage, limiter.Settle{Settle: limit.Settle{Amount: -amount, Counters: taken, At: at, Seq: c.Seq}})
 	if c.Err != nil {
 		r.settleErr = c.Err
 	}

@@ -31,6 +31,7 @@ import (
 	"corenode/actors/account"
 	"corenode/actors/batcher"
 	"corenode/actors/ledger"
+	"corenode/actors/limit"
 	"corenode/actors/limiter"
 	"corenode/actors/session"
 	"corenode/actors/system"
@@ -267,7 +268,7 @@ func (t *Tree) newRequest(c Call) (*request, *abi.Error) {
 	now := time.Now()
 	r := &request{t: t, call: c, model: m,
 		began: now, expires: now.Add(t.cfg.RequestExpiry), lostAt: now.Add(2 * t.cfg.AdmissionTimeout),
-		ask: limiter.Ask{RequestID: c.RequestID, Prompt: int64(c.Request.InputTokens()), OutputMax: int64(c.Request.MaxTokens),
+		ask: limit.Ask{RequestID: c.RequestID, Prompt: int64(c.Request.InputTokens()), OutputMax: int64(c.Request.MaxTokens),
 			Key: c.Key},
 		key:   t.keys.key(c),
 		reply: make(chan reply, 1), done: make(chan struct{}), held: make(chan error, 1),
@@ -406,7 +407,7 @@ func (t *Tree) refuse(err *abi.Error) error {
 func (t *Tree) Enter(a account.Account, key account.LimitedKey) (release func(), l account.Limits, err error) {
 	id := fmt.Sprintf("free-%d", t.freeID.Add(1))
 	now := time.Now()
-	r := &request{t: t, call: Call{RequestID: id, Account: a, Key: key}, ask: limiter.Ask{RequestID: id, Free: true, Key: key}, began: now,
+	r := &request{t: t, call: Call{RequestID: id, Account: a, Key: key}, ask: limit.Ask{RequestID: id, Free: true, Key: key}, began: now,
 		expires: now.Add(t.cfg.FreeExpiry), lostAt: now.Add(2 * t.cfg.AdmissionTimeout), reply: make(chan reply, 1)}
 	if err := t.register(r); err != nil {
 		return nil, t.Limits(a, key), t.refuse(err)
@@ -432,7 +433,7 @@ func (t *Tree) Limits(a account.Account, key account.LimitedKey) account.Limits 
 			return st
 		}
 	}
-	return limiter.FullLimits(a, key, now)
+	return limit.FullLimits(a, key, now)
 }
 
 // limitsOr fills in for a limiter that could not say its state.
@@ -452,18 +453,18 @@ func (t *Tree) AccountChanged(id string) {
 
 // load reads an account for its limiter: from the ledger in order with its
 // commits, then from the accounts.
-func (t *Tree) load(id string, done func(limiter.Loaded)) {
+func (t *Tree) load(id string, done func(limit.Loaded, error)) {
 	m := ledger.Read{AccountID: id, Done: func(b ledger.Balance) {
 		if b.Err != nil {
-			done(limiter.Loaded{Err: b.Err})
+			done(limit.Loaded{}, b.Err)
 			return
 		}
 		a, err := t.deps.Accounts.Account(id)
-		done(limiter.Loaded{Account: a, Balance: b.Balance, Holds: b.Holds, Counters: b.Counters,
-			Keys: b.Keys, At: b.At, Seq: b.Seq, Err: err})
+		done(limit.Loaded{Account: a, Balance: b.Balance, Holds: b.Holds, Counters: b.Counters,
+			Keys: b.Keys, At: b.At, Seq: b.Seq}, err)
 	}}
 	if err := t.ledger.Send(m); err != nil {
-		done(limiter.Loaded{Err: err})
+		done(limit.Loaded{}, err)
 	}
 }
 

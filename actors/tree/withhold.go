@@ -6,6 +6,7 @@ import (
 
 	"corenode/actors/account"
 	"corenode/actors/ledger"
+	"corenode/actors/limit"
 	"corenode/actors/limiter"
 	"corenode/wasm/abi"
 )
@@ -104,7 +105,7 @@ func (r *request) refunded(c ledger.Commit) {
 	case c.Withdrawn || c.Rejected: // there is no charge to give back
 		r.bill.drop()
 	default:
-		back := limiter.Settle{RequestID: r.ask.RequestID, KeyID: r.ask.Key.ID, Seq: c.Seq}
+		back := limiter.Settle{Settle: limit.Settle{RequestID: r.ask.RequestID, KeyID: r.ask.Key.ID, Seq: c.Seq}}
 		var taken []abi.Counter
 		back.Amount, taken = r.bill.drop()
 		back.At = r.bill.refundAt // written before the ledger was asked

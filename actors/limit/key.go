@@ -1,4 +1,4 @@
-package limiter
+package limit
 
 import (
 	"cmp"
@@ -37,12 +37,12 @@ func heldOf(id string, hold, upper abi.Nano) keyHeld {
 
 func (l Live) ofKey() keyHeld { return heldOf(l.KeyID, l.KeyHold, l.Upper) }
 
-// knows says whether what was charged to a key is known: the budget that it has is the one
+// Knows says whether what was charged to a key is known: the budget that it has is the one
 // that was read with it.
-func (s *state) knows(k account.LimitedKey) bool { return s.keys[k.ID].budget == k.Budget }
+func (s *State) Knows(k account.LimitedKey) bool { return s.keys[k.ID].budget == k.Budget }
 
 // loadKeys sets what the ledger knew of the keys with a budget.
-func (s *state) loadKeys(r Loaded) {
+func (s *State) loadKeys(r Loaded) {
 	clear(s.keys)
 	s.keyShort = 0
 	if month := account.Month(r.At); month > s.month {
@@ -58,7 +58,7 @@ func (s *state) loadKeys(r Loaded) {
 }
 
 // countKey notes what is held of a key's budget instead of what was.
-func (s *state) countKey(was, is keyHeld) {
+func (s *State) countKey(was, is keyHeld) {
 	change := func(h keyHeld, sign abi.Nano) {
 		if h.id == "" {
 			return
@@ -77,7 +77,7 @@ func (s *state) countKey(was, is keyHeld) {
 }
 
 // beginMonth begins the month of a time: nothing was charged to a key in it.
-func (s *state) beginMonth(now time.Time) {
+func (s *State) beginMonth(now time.Time) {
 	month := account.Month(now)
 	if month <= s.month {
 		return
@@ -91,7 +91,7 @@ func (s *state) beginMonth(now time.Time) {
 }
 
 // charge counts a row that is in the ledger against the budget of its key, in the month of the row.
-func (s *state) charge(m Settle) {
+func (s *State) charge(m Settle) {
 	if m.Amount == 0 {
 		return
 	}
@@ -104,7 +104,7 @@ func (s *state) charge(m Settle) {
 
 // topUpKeys gives what is left of budgets to the requests that took less than their upper bound
 // of it, in the order in which they came.
-func (s *state) topUpKeys() {
+func (s *State) topUpKeys() {
 	if s.keyShort == 0 {
 		return
 	}
@@ -127,7 +127,7 @@ func (s *state) topUpKeys() {
 }
 
 // budget says what a request that costs at least minimum and at most upper gets of its key's budget.
-func (s *state) budget(id string, minimum, upper abi.Nano) (abi.Nano, *abi.Error) {
+func (s *State) budget(id string, minimum, upper abi.Nano) (abi.Nano, *abi.Error) {
 	k := s.keys[id]
 	switch {
 	case id == "":
@@ -137,7 +137,7 @@ func (s *state) budget(id string, minimum, upper abi.Nano) (abi.Nano, *abi.Error
 	}
 	left := k.left()
 	if left < minimum {
-		return 0, &abi.Error{Kind: abi.InsufficientBalance, Op: "limiter.reserve",
+		return 0, &abi.Error{Kind: abi.InsufficientBalance, Op: "limit.Reserve",
 			Msg: fmt.Sprintf("this key's budget of %s a month (UTC) is reached: %s left, this request needs at least %s",
 				dollars(k.budget), dollars(left), dollars(minimum))}
 	}
@@ -145,14 +145,14 @@ func (s *state) budget(id string, minimum, upper abi.Nano) (abi.Nano, *abi.Error
 }
 
 // keyTokens says what a request takes from the bucket of its key.
-func (s *state) keyTokens(a Ask) (int64, *abi.Error) {
+func (s *State) keyTokens(a Ask) (int64, *abi.Error) {
 	b, ok := s.buckets[a.Key.ID]
 	if !ok {
 		return 0, nil
 	}
 	need, take := int64(1), int64(0)
 	if !a.Free {
-		need = min(a.Prompt+min(a.OutputMax, outputReserved), b.capacity)
+		need = a.Tokens(b.Capacity)
 		take = need
 	}
 	if !b.has(need) {
@@ -163,25 +163,25 @@ func (s *state) keyTokens(a Ask) (int64, *abi.Error) {
 
 // refillKey brings the bucket of a key to now and to the limit that the key has. One without a
 // limit has no bucket.
-func (s *state) refillKey(k account.LimitedKey, now time.Time) {
+func (s *State) refillKey(k account.LimitedKey, now time.Time) {
 	b, ok := s.buckets[k.ID]
 	switch {
 	case k.ID == "" || k.TokensPerMinute <= 0:
 		delete(s.buckets, k.ID)
 		return
 	case !ok:
-		b = newBucket(k.TokensPerMinute, now)
-	case b.capacity != min(k.TokensPerMinute, capacityMax):
-		b.refill(now)
-		b.resize(k.TokensPerMinute, now)
+		b = NewBucket(k.TokensPerMinute, now)
+	case b.Capacity != min(k.TokensPerMinute, capacityMax):
+		b.Refill(now)
+		b.Resize(k.TokensPerMinute, now)
 	default:
-		b.refill(now)
+		b.Refill(now)
 	}
 	s.buckets[k.ID] = b
 }
 
 // addKey puts tokens into the bucket of a key, if there is one.
-func (s *state) addKey(id string, tokens int64) {
+func (s *State) addKey(id string, tokens int64) {
 	if b, ok := s.buckets[id]; ok {
 		b.add(tokens)
 		s.buckets[id] = b
@@ -189,51 +189,51 @@ func (s *state) addKey(id string, tokens int64) {
 }
 
 // leaveKey corrects the bucket of a request's key. One that is not there was full.
-func (s *state) leaveKey(m Leave, now time.Time) {
+func (s *State) leaveKey(m Leave, now time.Time) {
 	b, ok := s.buckets[m.Key.ID]
 	if !ok {
 		if m.Key.ID == "" || m.Key.TokensPerMinute <= 0 {
 			return
 		}
-		b = newBucket(m.Key.TokensPerMinute, now)
+		b = NewBucket(m.Key.TokensPerMinute, now)
 	}
-	b.refill(now)
+	b.Refill(now)
 	b.add(m.KeyTaken - m.Used)
 	s.buckets[m.Key.ID] = b
 }
 
 // keysFull forgets the buckets that are full and says whether all were.
-func (s *state) keysFull(now time.Time) bool {
+func (s *State) keysFull(now time.Time) bool {
 	for id, b := range s.buckets {
-		if b.refill(now); b.full() {
+		if b.Refill(now); b.Full() {
 			delete(s.buckets, id)
 		}
 	}
 	return len(s.buckets) == 0
 }
 
-// limits is what the headers of an answer to a key say.
-func (s *state) limits(k account.LimitedKey, now time.Time) account.Limits {
+// Limits is what the headers of an answer to a key say.
+func (s *State) Limits(k account.LimitedKey, now time.Time) account.Limits {
 	b, ok := s.buckets[k.ID]
 	if !ok || k.TokensPerMinute <= 0 {
-		b = newBucket(k.TokensPerMinute, now)
+		b = NewBucket(k.TokensPerMinute, now)
 	}
-	return narrow(s.counters().Limits(now), b, now)
+	return Narrow(s.Counters().Limits(now), b, now)
 }
 
 // FullLimits are those of an account and a key that have used nothing.
 func FullLimits(a account.Account, k account.LimitedKey, now time.Time) account.Limits {
-	return narrow(NewCounters(a, now).Limits(now), newBucket(k.TokensPerMinute, now), now)
+	return Narrow(NewCounters(a, now).Limits(now), NewBucket(k.TokensPerMinute, now), now)
 }
 
-// narrow makes limits those of a key's bucket, where fewer tokens remain in it than in the account's.
-func narrow(l account.Limits, b bucket, now time.Time) account.Limits {
-	if b.capacity == 0 {
+// Narrow makes limits those of a key's bucket, where fewer tokens remain in it than in the account's.
+func Narrow(l account.Limits, b Bucket, now time.Time) account.Limits {
+	if b.Capacity == 0 {
 		return l
 	}
-	b.refill(now)
-	if l.TokensLimit == 0 || b.remaining() < l.TokensRemaining {
-		l.TokensLimit, l.TokensRemaining, l.TokensReset = b.capacity, b.remaining(), now.Add(b.wait(b.capacity))
+	b.Refill(now)
+	if l.TokensLimit == 0 || b.Remaining() < l.TokensRemaining {
+		l.TokensLimit, l.TokensRemaining, l.TokensReset = b.Capacity, b.Remaining(), now.Add(b.Wait(b.Capacity))
 	}
 	return l
 }

@@ -1,6 +1,6 @@
 //go:build !invariants
 
-package limiter
+package limit
 
 // check does nothing: the build tag invariants makes it check.
-func (s *state) check() {}
+func (s *State) check() {}

@@ -1,4 +1,4 @@
-package limiter
+package limit
 
 import (
 	"fmt"
@@ -22,7 +22,7 @@ type rational struct {
 	at       time.Time
 }
 
-func (r *rational) refill(now time.Time) {
+func (r *rational) Refill(now time.Time) {
 	if !now.After(r.at) {
 		return
 	}
@@ -43,23 +43,23 @@ func TestBucketAgainstRational(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(seed, 1))
 	for range 200 {
 		capacity := 1 + rnd.Int64N(10_000_000)
-		b := newBucket(capacity, start)
+		b := NewBucket(capacity, start)
 		r := &rational{capacity, new(big.Rat).SetInt64(capacity), start}
 		now := start
 		lag := new(big.Rat).SetFrac64(capacity, 60_000) // what refills in a millisecond
 		for range 100 {
 			now = now.Add(time.Duration(rnd.Int64N(int64(3 * time.Second))))
-			b.refill(now)
-			r.refill(now)
+			b.Refill(now)
+			r.Refill(now)
 			taken := rnd.Int64N(capacity) - capacity/4
 			b.add(-taken)
 			r.level.Sub(r.level, new(big.Rat).SetInt64(taken))
 			if full := new(big.Rat).SetInt64(capacity); r.level.Cmp(full) > 0 {
 				r.level = full
 			}
-			diff := new(big.Rat).Sub(r.level, new(big.Rat).SetFrac64(b.parts, partsPerToken))
+			diff := new(big.Rat).Sub(r.level, new(big.Rat).SetFrac64(b.Parts, partsPerToken))
 			if diff.Abs(diff).Cmp(lag) > 0 {
-				t.Fatalf("capacity %d: level %v, want %v", capacity, b.parts, r.level)
+				t.Fatalf("capacity %d: level %v, want %v", capacity, b.Parts, r.level)
 			}
 		}
 	}
@@ -74,13 +74,13 @@ func TestRetryAfterIsTrue(t *testing.T) {
 	refusals := 0
 	for i := range 2000 {
 		a := account.Account{ID: "a", Unlimited: true, TokensPerMinute: 1 + rnd.Int64N(1_000_000)}
-		s := newState(a, newBucket(a.TokensPerMinute, start))
+		s := New(a, NewBucket(a.TokensPerMinute, start))
 		now := start.Add(time.Duration(rnd.Int64N(1e9)))
-		s.bucket.refill(now)
+		s.bucket.Refill(now)
 		s.bucket.add(-rnd.Int64N(3 * a.TokensPerMinute)) // overdrawn more often than not
 		ask := Ask{RequestID: "r", Prompt: rnd.Int64N(2 * a.TokensPerMinute), OutputMax: rnd.Int64N(3000), Free: i%5 == 0}
 		now = now.Add(time.Duration(rnd.Int64N(1e7)))
-		_, err := s.reserve(ask, now)
+		_, err := s.Reserve(ask, now)
 		if err == nil {
 			continue
 		}
@@ -90,10 +90,10 @@ func TestRetryAfterIsTrue(t *testing.T) {
 		}
 		early := *s
 		early.open = map[string]held{}
-		if _, err := early.reserve(ask, now.Add(err.RetryAfter-2*time.Millisecond)); err == nil && err.RetryAfter > 2*time.Millisecond {
+		if _, err := early.Reserve(ask, now.Add(err.RetryAfter-2*time.Millisecond)); err == nil && err.RetryAfter > 2*time.Millisecond {
 			t.Fatalf("case %d: admitted 2 ms early", i)
 		}
-		if _, err := s.reserve(ask, now.Add(err.RetryAfter)); err != nil {
+		if _, err := s.Reserve(ask, now.Add(err.RetryAfter)); err != nil {
 			t.Fatalf("case %d: refused after waiting: %v", i, err)
 		}
 	}
@@ -102,9 +102,9 @@ func TestRetryAfterIsTrue(t *testing.T) {
 	}
 }
 
-func loadedState(a account.Account, balance abi.Nano) *state {
-	s := newState(a, newBucket(a.TokensPerMinute, start))
-	s.load(Loaded{Balance: balance, Seq: 1}, nil)
+func loadedState(a account.Account, balance abi.Nano) *State {
+	s := New(a, NewBucket(a.TokensPerMinute, start))
+	s.Load(Loaded{Balance: balance, Seq: 1}, nil)
 	return s
 }
 
@@ -147,7 +147,7 @@ func TestReserve(t *testing.T) {
 			for i := range c.parallel {
 				ask := c.ask
 				ask.RequestID = string(rune('a' + i))
-				r, err := s.reserve(ask, start)
+				r, err := s.Reserve(ask, start)
 				if err == nil {
 					admitted++
 					held += r.Hold
@@ -170,22 +170,22 @@ func TestReserve(t *testing.T) {
 func TestGiveBack(t *testing.T) {
 	a := account.Account{ID: "a", Concurrency: 4, TokensPerMinute: 6000}
 	s := loadedState(a, 1000)
-	r, err := s.reserve(Ask{RequestID: "x", Prompt: 100, OutputMax: 50, Upper: 300, Minimum: 10}, start)
+	r, err := s.Reserve(Ask{RequestID: "x", Prompt: 100, OutputMax: 50, Upper: 300, Minimum: 10}, start)
 	if err != nil || !reflect.DeepEqual(r, Reservation{Tokens: 150, Hold: 300, Upper: 300, Arrival: 1}) {
 		t.Fatal(r, err)
 	}
-	s.leave(Leave{RequestID: "x", Taken: r.Tokens, Used: 7000}, start)
-	if got := s.bucket.parts / partsPerToken; got != 6000-7000 {
+	s.Leave(Leave{RequestID: "x", Taken: r.Tokens, Used: 7000}, start)
+	if got := s.bucket.Parts / partsPerToken; got != 6000-7000 {
 		t.Errorf("bucket at %d, want -1000: it settles the truth", got)
 	}
 	if s.permits != 0 || s.held != 300 {
 		t.Errorf("permits %d held %d after leave", s.permits, s.held)
 	}
-	s.settle(Settle{RequestID: "x", Amount: -200, Seq: 2})
+	s.Settle(Settle{RequestID: "x", Amount: -200, Seq: 2})
 	if s.held != 0 || s.balance != 800 || len(s.open) != 0 {
 		t.Errorf("held %d balance %d open %v after settle", s.held, s.balance, s.open)
 	}
-	s.settle(Settle{RequestID: "x", Amount: -200, Seq: 1}) // a commit the balance knows
+	s.Settle(Settle{RequestID: "x", Amount: -200, Seq: 1}) // a commit the balance knows
 	if s.balance != 800 || s.held != 0 {
 		t.Errorf("balance %d held %d after a second settle", s.balance, s.held)
 	}
@@ -207,14 +207,14 @@ func TestOneOvershoot(t *testing.T) {
 			switch {
 			case rnd.IntN(2) == 0:
 				ask := Ask{RequestID: fmt.Sprint(n), Upper: 10 + abi.Nano(rnd.Int64N(upperMax-10)), Minimum: 10}
-				if r, err := s.reserve(ask, start); err == nil {
+				if r, err := s.Reserve(ask, start); err == nil {
 					running = append(running, Live{RequestID: ask.RequestID, Permit: true,
 						Hold: r.Hold, Upper: ask.Upper, Arrival: r.Arrival})
 				}
 			case rnd.IntN(20) == 0: // money is paid in, or the limiter starts anew
 				balance += abi.Nano(rnd.Int64N(500))
 				seq++
-				s.load(Loaded{Balance: balance, Seq: seq}, running)
+				s.Load(Loaded{Balance: balance, Seq: seq}, running)
 			case len(running) > 0:
 				at := rnd.IntN(len(running))
 				cost := abi.Nano(rnd.Int64N(10))
@@ -223,8 +223,8 @@ func TestOneOvershoot(t *testing.T) {
 				}
 				balance -= cost
 				seq++
-				s.leave(Leave{RequestID: running[at].RequestID}, start)
-				s.settle(Settle{RequestID: running[at].RequestID, Amount: -cost, Seq: seq})
+				s.Leave(Leave{RequestID: running[at].RequestID}, start)
+				s.Settle(Settle{RequestID: running[at].RequestID, Amount: -cost, Seq: seq})
 				running = slices.Delete(running, at, at+1)
 			}
 			worst := balance
@@ -248,8 +248,8 @@ func TestOneOvershoot(t *testing.T) {
 // that cross the read are counted once.
 func TestRebuild(t *testing.T) {
 	a := account.Account{ID: "a", Concurrency: 3}
-	s := newState(a, newBucket(0, start))
-	s.load(Loaded{Balance: 1000, Seq: 5, Holds: []account.Entry{
+	s := New(a, NewBucket(0, start))
+	s.Load(Loaded{Balance: 1000, Seq: 5, Holds: []account.Entry{
 		{Kind: account.Hold, AccountID: "a", RequestID: "live", Held: 100},
 		{Kind: account.Hold, AccountID: "a", RequestID: "orphan", Held: 50},
 		{Kind: account.Hold, AccountID: "b", RequestID: "other", Held: 500},
@@ -258,16 +258,16 @@ func TestRebuild(t *testing.T) {
 	if s.permits != 2 || s.held != 100+50+30+20 {
 		t.Fatalf("permits %d held %d", s.permits, s.held)
 	}
-	s.settle(Settle{RequestID: "orphan", Amount: -10, Seq: 6}) // its end was on its way
-	s.settle(Settle{RequestID: "left", Amount: -5, Seq: 4})    // the read saw this one
+	s.Settle(Settle{RequestID: "orphan", Amount: -10, Seq: 6}) // its end was on its way
+	s.Settle(Settle{RequestID: "left", Amount: -5, Seq: 4})    // the read saw this one
 	if s.held != 120 || s.balance != 990 {
 		t.Errorf("held %d balance %d, want 120 and 990", s.held, s.balance)
 	}
 	for _, id := range []string{"live", "fresh", "unknown"} {
-		s.leave(Leave{RequestID: id}, start)
-		s.settle(Settle{RequestID: id, Amount: -1, Seq: 7})
+		s.Leave(Leave{RequestID: id}, start)
+		s.Settle(Settle{RequestID: id, Amount: -1, Seq: 7})
 	}
-	if s.permits != 0 || s.held != 0 || s.balance != 987 || !s.idle(start) {
+	if s.permits != 0 || s.held != 0 || s.balance != 987 || !s.Idle(start) {
 		t.Errorf("at the end: permits %d held %d balance %d open %v", s.permits, s.held, s.balance, s.open)
 	}
 }
@@ -282,12 +282,12 @@ func TestState(t *testing.T) {
 		{RequestsLimit: 2, RequestsRemaining: 0, TokensLimit: 600, TokensRemaining: 400,
 			RequestsReset: start.Add(time.Second), TokensReset: start.Add(20 * time.Second)},
 	} {
-		if got := s.counters().Limits(start); got != want {
+		if got := s.Counters().Limits(start); got != want {
 			t.Errorf("after %d requests: %+v, want %+v", i, got, want)
 		}
-		_, _ = s.reserve(Ask{RequestID: string(rune('a' + i)), Prompt: 90, OutputMax: 10}, start)
+		_, _ = s.Reserve(Ask{RequestID: string(rune('a' + i)), Prompt: 90, OutputMax: 10}, start)
 	}
-	if got := s.counters().Limits(start.Add(5 * time.Second)).TokensRemaining; got != 450 {
+	if got := s.Counters().Limits(start.Add(5 * time.Second)).TokensRemaining; got != 450 {
 		t.Errorf("5 s later %d tokens remain, want 450", got)
 	}
 }
@@ -297,10 +297,10 @@ func TestResize(t *testing.T) {
 		{100, 0, 200, 200}, {100, 40, 200, 160}, {100, 40, 50, 50}, {100, 90, 50, 10},
 		{100, 150, 50, -50}, {0, 0, 50, 50}, {100, 40, 0, 0},
 	} {
-		b := newBucket(c.from, start)
+		b := NewBucket(c.from, start)
 		b.add(-c.spent)
-		b.resize(c.to, start)
-		if got := b.parts / partsPerToken; got != c.want {
+		b.Resize(c.to, start)
+		if got := b.Parts / partsPerToken; got != c.want {
 			t.Errorf("%+v: level %d", c, got)
 		}
 	}
@@ -322,20 +322,20 @@ func TestFirstTokensFree(t *testing.T) {
 	s := loadedState(account.Account{ID: "a"}, 50)
 	for i, want := range []abi.Nano{50, 0, 0} {
 		id := fmt.Sprint("r", i)
-		if r, err := s.reserve(Ask{RequestID: id, Upper: 100, Minimum: 0}, start); err != nil || r.Hold != want {
+		if r, err := s.Reserve(Ask{RequestID: id, Upper: 100, Minimum: 0}, start); err != nil || r.Hold != want {
 			t.Fatalf("%s holds %d (%v), want %d", id, r.Hold, err, want)
 		}
 	}
-	s.leave(Leave{RequestID: "r1"}, start)
-	s.settle(Settle{RequestID: "r1", Amount: 0, Seq: 2})
-	s.leave(Leave{RequestID: "r0"}, start)
-	s.settle(Settle{RequestID: "r0", Amount: 0, Seq: 3})
+	s.Leave(Leave{RequestID: "r1"}, start)
+	s.Settle(Settle{RequestID: "r1", Amount: 0, Seq: 2})
+	s.Leave(Leave{RequestID: "r0"}, start)
+	s.Settle(Settle{RequestID: "r0", Amount: 0, Seq: 3})
 	if s.held != 50 || s.permits != 1 {
 		t.Errorf("with one request left %d are held by %d permits, want all 50 by 1", s.held, s.permits)
 	}
-	s.leave(Leave{RequestID: "r2"}, start)
-	s.settle(Settle{RequestID: "r2", Amount: -20, Seq: 4})
-	if s.held != 0 || s.balance != 30 || !s.idle(start) {
+	s.Leave(Leave{RequestID: "r2"}, start)
+	s.Settle(Settle{RequestID: "r2", Amount: -20, Seq: 4})
+	if s.held != 0 || s.balance != 30 || !s.Idle(start) {
 		t.Errorf("at the end: balance %d, held %d, open %v; want 30, 0 and none", s.balance, s.held, s.open)
 	}
 }
@@ -343,7 +343,7 @@ func TestFirstTokensFree(t *testing.T) {
 // TestNeeds: what a request needs of counters it gets whole or not at all, whoever else holds
 // some, and a refusal takes nothing.
 func TestNeeds(t *testing.T) {
-	s := newState(account.Account{ID: "a", Unlimited: true}, newBucket(0, start))
+	s := New(account.Account{ID: "a", Unlimited: true}, NewBucket(0, start))
 	refusal := &abi.Error{Kind: abi.RateLimited, Msg: "no more"}
 	need := func(name string, amount int64) Need {
 		return Need{abi.Counter{Name: name, Period: "2023-11", Limit: 10, Amount: amount}, refusal}
@@ -362,7 +362,7 @@ func TestNeeds(t *testing.T) {
 		{[]Need{{abi.Counter{Name: "x", Period: "2023-11", Limit: 3}, refusal}}, true}, // of less than is taken already: nothing is there
 	} {
 		id := fmt.Sprint(c.needs)
-		r, err := s.reserve(Ask{RequestID: id, Needs: c.needs, Takes: []abi.Counter{{Name: "z", Period: "2023-11", Limit: 1, Amount: 1}}}, start)
+		r, err := s.Reserve(Ask{RequestID: id, Needs: c.needs, Takes: []abi.Counter{{Name: "z", Period: "2023-11", Limit: 1, Amount: 1}}}, start)
 		if (err == nil) != c.ok || err != nil && err != refusal {
 			t.Errorf("%s: %+v, %v", id, r, err)
 		}
@@ -374,12 +374,12 @@ func TestNeeds(t *testing.T) {
 	}
 	other := need("x", 0)
 	other.Counter.Period = "2023-11-14"
-	if _, err := s.reserve(Ask{RequestID: "periods", Needs: []Need{need("x", 0), other}}, start); err != nil {
+	if _, err := s.Reserve(Ask{RequestID: "periods", Needs: []Need{need("x", 0), other}}, start); err != nil {
 		t.Errorf("nothing of two periods: %v", err)
 	}
 	day, month := need("w", 1), need("w", 1)
 	day.Counter.Period = "2023-11-14"
-	if r, err := s.reserve(Ask{RequestID: "both", Needs: []Need{day, month}}, start); err == nil {
+	if r, err := s.Reserve(Ask{RequestID: "both", Needs: []Need{day, month}}, start); err == nil {
 		t.Errorf("one counter by day and by month, which the ledger does not take: %+v", r)
 	}
 	want := map[counterKey]counter{{"x", "2023-11"}: {held: 10}, {"y", "2023-11"}: {held: 10}, {"z", "2023-11"}: {held: 1}}

@@ -1,4 +1,11 @@
-package limiter
+// Package limit is the arithmetic of admission: what one account's requests have of its
+// permits, its token bucket, its money, its counters and the budgets of its keys, and what a new one
+// gets of all of them at once or of none.
+//
+// It is pure: no clock, no waiting, no actor. A limiter owns a State of each account that is
+// active on its node. The store that many nodes share decides by the same State, made from the
+// rows that it locked.
+package limit
 
 import (
 	"cmp"
@@ -39,6 +46,11 @@ type Ask struct {
 	Key account.LimitedKey
 }
 
+// Tokens is what it takes of a bucket of that capacity.
+func (a Ask) Tokens(capacity int64) int64 {
+	return min(a.Prompt+min(a.OutputMax, outputReserved), capacity)
+}
+
 // Need is an amount of a counter without which a request does not start, and why not.
 type Need struct {
 	Counter abi.Counter
@@ -59,7 +71,43 @@ type Reservation struct {
 	KeyHold   abi.Nano
 }
 
-// Live is what a running request still has, as a restarted limiter is told.
+// Leave says that a request no longer runs: its permit is free and Used tokens,
+// not the Taken ones, were spent. Exactly one per granted Reserve.
+type Leave struct {
+	RequestID   string
+	Taken, Used int64
+	// Key is that of the request, and KeyTaken what was taken from its bucket.
+	Key      account.LimitedKey
+	KeyTaken int64
+}
+
+// Settle says that a request's settlement of Amount is durable in commit Seq of
+// the ledger. Exactly one per granted Reserve with money, and another one with what
+// a refund gives back. Amount 0 and Seq 0 give a hold back that never reached the ledger.
+type Settle struct {
+	RequestID string
+	Amount    abi.Nano
+	Counters  []abi.Counter // what was taken of them, or with a refund given back
+	// KeyID is the key of the request, At the time of the row: its month is the budget's.
+	KeyID string
+	At    time.Time
+	Seq   uint64
+}
+
+// Loaded is what the ledger and the accounts know of one account, as of commit Seq.
+type Loaded struct {
+	Account account.Account
+	Balance abi.Nano
+	Holds   []account.Entry // open ones; those of other accounts are ignored
+	// Counters are those of periods from account.OldestPeriod on.
+	Counters []account.CounterUse
+	// Keys are those with a budget, and what they were charged in the month of At.
+	Keys []account.KeyUse
+	At   time.Time
+	Seq  uint64
+}
+
+// Live is what a running request still has, as a new State is told.
 type Live struct {
 	RequestID string
 	Permit    bool
@@ -72,45 +120,45 @@ type Live struct {
 	KeyHold abi.Nano
 }
 
-// Counters is a published copy of a limiter's counters, from which Limits are
+// Counters is a copy of a State's numbers, from which Limits are
 // computed at any later time. It is immutable.
 type Counters struct {
 	concurrency, permits int
-	bucket               bucket
+	bucket               Bucket
 	available            abi.Nano // balance without holds
 }
 
 // NewCounters returns the state of an account that uses nothing.
 func NewCounters(a account.Account, now time.Time) Counters {
-	return Counters{concurrency: a.Concurrency, bucket: newBucket(a.TokensPerMinute, now)}
+	return Counters{concurrency: a.Concurrency, bucket: NewBucket(a.TokensPerMinute, now)}
 }
 
 // Limits returns what the headers say at the time now.
 func (c Counters) Limits(now time.Time) account.Limits {
 	b := c.bucket
-	b.refill(now)
-	l := account.Limits{RequestsLimit: c.concurrency, TokensLimit: b.capacity, RequestsReset: now,
-		RequestsRemaining: max(c.concurrency-c.permits, 0), TokensRemaining: b.remaining(),
-		TokensReset: now.Add(b.wait(b.capacity))}
+	b.Refill(now)
+	l := account.Limits{RequestsLimit: c.concurrency, TokensLimit: b.Capacity, RequestsReset: now,
+		RequestsRemaining: max(c.concurrency-c.permits, 0), TokensRemaining: b.Remaining(),
+		TokensReset: now.Add(b.Wait(b.Capacity))}
 	if c.concurrency > 0 && l.RequestsRemaining == 0 {
 		l.RequestsReset = now.Add(permitRetry)
 	}
 	return l
 }
 
-// full says whether the bucket is full at the time now.
-func (c Counters) full(now time.Time) bool {
+// Full says whether the bucket is full at the time now.
+func (c Counters) Full(now time.Time) bool {
 	b := c.bucket
-	b.refill(now)
-	return b.full()
+	b.Refill(now)
+	return b.Full()
 }
 
 // Use returns what an admission policy decides by at the time now: the account's
 // requests, the tokens that remain and the money that is available.
 func (c Counters) Use(now time.Time) abi.Counters {
 	b := c.bucket
-	b.refill(now)
-	return abi.Counters{AccountRequests: int64(c.permits), TokensRemaining: b.remaining(), Available: c.available}
+	b.Refill(now)
+	return abi.Counters{AccountRequests: int64(c.permits), TokensRemaining: b.Remaining(), Available: c.available}
 }
 
 // held is what one request has. It is there from the request's admission until it
@@ -144,17 +192,16 @@ type counterKey struct{ name, period string }
 // counter is what was used of it and what open holds have of it.
 type counter struct{ used, held int64 }
 
-// state is the whole state of one account's admission and all the deciding: no
-// clock, no waiting.
+// State is the whole state of one account's admission and all the deciding.
 //
 // Invariants: permits counts the entries of open with a permit. held sums the holds of
 // open and orphans. short sums what the holds of open are short of; while it is not zero
 // nothing is available. The same holds of each key and its
 // budget. Only put and setOrphan write the maps and their sums. With the
 // build tag invariants all of it is checked after every call.
-type state struct {
+type State struct {
 	account account.Account
-	bucket  bucket
+	bucket  Bucket
 	// balance is a cache of the ledger's, true after its commit seq.
 	balance abi.Nano
 	seq     uint64
@@ -167,7 +214,7 @@ type state struct {
 	taken map[counterKey]counter
 	// keys are those with a budget or with something open, buckets those of keys with a limit.
 	keys     map[string]keyState
-	buckets  map[string]bucket
+	buckets  map[string]Bucket
 	month    int      // of what keys were charged
 	keyShort abi.Nano // what all keys are short of
 	permits  int
@@ -176,13 +223,14 @@ type state struct {
 	arrivals uint64 // the highest arrival so far
 }
 
-func newState(a account.Account, b bucket) *state {
-	return &state{account: a, bucket: b, open: map[string]held{}, orphans: map[string]orphan{},
-		taken: map[counterKey]counter{}, keys: map[string]keyState{}, buckets: map[string]bucket{}}
+// New returns the state of an account that uses nothing; its bucket is b.
+func New(a account.Account, b Bucket) *State {
+	return &State{account: a, bucket: b, open: map[string]held{}, orphans: map[string]orphan{},
+		taken: map[counterKey]counter{}, keys: map[string]keyState{}, buckets: map[string]Bucket{}}
 }
 
-// load sets what the ledger knew at its commit and what the running requests have.
-func (s *state) load(r Loaded, live []Live) {
+// Load sets what the ledger knew at its commit and what the running requests have.
+func (s *State) Load(r Loaded, live []Live) {
 	s.balance, s.seq, s.permits, s.held, s.short = r.Balance, r.Seq, 0, 0, 0
 	clear(s.open)
 	clear(s.orphans)
@@ -205,7 +253,7 @@ func (s *state) load(r Loaded, live []Live) {
 }
 
 // put notes what a request has now; one that has nothing any more is forgotten.
-func (s *state) put(id string, h held) {
+func (s *State) put(id string, h held) {
 	was := s.open[id]
 	if was.permit {
 		s.permits--
@@ -225,7 +273,7 @@ func (s *state) put(id string, h held) {
 }
 
 // setOrphan notes an open hold that nobody owns; one of nothing is forgotten.
-func (s *state) setOrphan(id string, o orphan) {
+func (s *State) setOrphan(id string, o orphan) {
 	was := s.orphans[id]
 	s.held += o.hold - was.hold
 	s.count(was.counters, o.counters)
@@ -238,7 +286,7 @@ func (s *state) setOrphan(id string, o orphan) {
 }
 
 // count notes what is held of counters instead of what was.
-func (s *state) count(was, is []abi.Counter) {
+func (s *State) count(was, is []abi.Counter) {
 	for _, c := range was {
 		k := counterKey{c.Name, c.Period}
 		now := s.taken[k]
@@ -254,7 +302,7 @@ func (s *state) count(was, is []abi.Counter) {
 }
 
 // takes is what a request gets of the counters that it asks for, and whether that is all.
-func (s *state) takes(asked []abi.Counter) (got []abi.Counter, covered bool) {
+func (s *State) takes(asked []abi.Counter) (got []abi.Counter, covered bool) {
 	covered = len(asked) > 0
 	for _, c := range asked {
 		now := s.taken[counterKey{c.Name, c.Period}]
@@ -271,7 +319,7 @@ func (s *state) takes(asked []abi.Counter) (got []abi.Counter, covered bool) {
 // needs adds what a request must get of counters to what it has; one that it does not get
 // refuses it. Two policies may ask for one counter, as versions of one name at two places do:
 // the ledger has it once.
-func (s *state) needs(all []Need, got []abi.Counter) ([]abi.Counter, *abi.Error) {
+func (s *State) needs(all []Need, got []abi.Counter) ([]abi.Counter, *abi.Error) {
 	own := len(got)
 	for _, n := range all {
 		c := n.Counter
@@ -288,7 +336,7 @@ func (s *state) needs(all []Need, got []abi.Counter) ([]abi.Counter, *abi.Error)
 		case before >= 0:
 			b := &got[own+before]
 			if b.Period != c.Period {
-				return nil, &abi.Error{Kind: abi.Internal, Op: "limiter.reserve",
+				return nil, &abi.Error{Kind: abi.Internal, Op: "limit.Reserve",
 					Msg: "two policies count " + c.Name + " by day and by month"}
 			}
 			b.Amount, b.Limit = b.Amount+c.Amount, max(b.Limit, c.Limit)
@@ -301,7 +349,7 @@ func (s *state) needs(all []Need, got []abi.Counter) ([]abi.Counter, *abi.Error)
 
 // forget drops counters of periods that ended over a month ago: what is used of them is in
 // the ledger, and nothing asks for it.
-func (s *state) forget(now time.Time) {
+func (s *State) forget(now time.Time) {
 	oldest := account.OldestPeriod(now)
 	for k, c := range s.taken {
 		if c.held == 0 && k.period < oldest {
@@ -312,7 +360,7 @@ func (s *state) forget(now time.Time) {
 
 // topUp gives what is available to the holds that took less than their upper
 // bound, in the order in which their requests came.
-func (s *state) topUp() {
+func (s *State) topUp() {
 	s.topUpKeys()
 	available := s.balance - s.held
 	if s.account.Unlimited {
@@ -339,10 +387,10 @@ func (s *state) topUp() {
 	}
 }
 
-// reserve takes a permit, tokens and money, or nothing. now must not go back.
-func (s *state) reserve(a Ask, now time.Time) (Reservation, *abi.Error) {
+// Reserve takes a permit, tokens and money, or nothing. now must not go back.
+func (s *State) Reserve(a Ask, now time.Time) (Reservation, *abi.Error) {
 	defer s.check()
-	s.bucket.refill(now)
+	s.bucket.Refill(now)
 	s.refillKey(a.Key, now)
 	s.beginMonth(now)
 	r, err := s.decide(a)
@@ -350,7 +398,7 @@ func (s *state) reserve(a Ask, now time.Time) (Reservation, *abi.Error) {
 		return Reservation{}, err
 	}
 	if _, ok := s.open[a.RequestID]; ok {
-		return Reservation{}, &abi.Error{Kind: abi.Internal, Op: "limiter.reserve", Msg: "internal error: request id is in use"}
+		return Reservation{}, &abi.Error{Kind: abi.Internal, Op: "limit.Reserve", Msg: "internal error: request id is in use"}
 	}
 	s.bucket.add(-r.Tokens)
 	s.addKey(a.Key.ID, -r.KeyTokens)
@@ -366,9 +414,9 @@ func (s *state) reserve(a Ask, now time.Time) (Reservation, *abi.Error) {
 }
 
 // decide says what a reservation would take. Money comes first: 402 before 429.
-func (s *state) decide(a Ask) (Reservation, *abi.Error) {
+func (s *State) decide(a Ask) (Reservation, *abi.Error) {
 	if s.account.Disabled {
-		return Reservation{}, &abi.Error{Kind: abi.Unauthenticated, Op: "limiter.reserve", Msg: "this account is disabled"}
+		return Reservation{}, &abi.Error{Kind: abi.Unauthenticated, Op: "limit.Reserve", Msg: "this account is disabled"}
 	}
 	var r Reservation
 	if !a.Free {
@@ -394,12 +442,12 @@ func (s *state) decide(a Ask) (Reservation, *abi.Error) {
 		}
 	}
 	if limit := s.account.Concurrency; limit > 0 && s.permits >= limit {
-		return r, &abi.Error{Kind: abi.RateLimited, Op: "limiter.reserve", RetryAfter: permitRetry,
+		return r, &abi.Error{Kind: abi.RateLimited, Op: "limit.Reserve", RetryAfter: permitRetry,
 			Msg: fmt.Sprintf("this account's concurrency limit of %d requests at once is reached", limit)}
 	}
 	need := int64(1) // of a free request: the bucket must not be exhausted
-	if !a.Free && s.bucket.capacity > 0 {
-		need = min(a.Prompt+min(a.OutputMax, outputReserved), s.bucket.capacity)
+	if !a.Free && s.bucket.Capacity > 0 {
+		need = a.Tokens(s.bucket.Capacity)
 		r.Tokens = need
 	}
 	if !s.bucket.has(need) {
@@ -410,14 +458,14 @@ func (s *state) decide(a Ask) (Reservation, *abi.Error) {
 	return r, err
 }
 
-func shortOfTokens(whose string, b bucket, need int64) *abi.Error {
-	return &abi.Error{Kind: abi.RateLimited, Op: "limiter.reserve", RetryAfter: b.wait(need),
+func shortOfTokens(whose string, b Bucket, need int64) *abi.Error {
+	return &abi.Error{Kind: abi.RateLimited, Op: "limit.Reserve", RetryAfter: b.Wait(need),
 		Msg: fmt.Sprintf("this %s's limit of %d tokens per minute is reached: %d needed now, %d remaining",
-			whose, b.capacity, need, b.remaining())}
+			whose, b.Capacity, need, b.Remaining())}
 }
 
 func shortOfMoney(available, minimum abi.Nano) *abi.Error {
-	return &abi.Error{Kind: abi.InsufficientBalance, Op: "limiter.reserve",
+	return &abi.Error{Kind: abi.InsufficientBalance, Op: "limit.Reserve",
 		Msg: fmt.Sprintf("insufficient balance: %s available, this request needs at least %s", dollars(available), dollars(minimum))}
 }
 
@@ -430,12 +478,12 @@ func dollars(n abi.Nano) string {
 	return fmt.Sprintf("%s$%d.%09d", sign, n/1e9, n%1e9)
 }
 
-// leave ends the use of a permit and corrects the bucket from what was taken to
+// Leave ends the use of a permit and corrects the bucket from what was taken to
 // what was really used. It is given both because the limiter that granted them
 // may have been restarted since. Call it once per reservation.
-func (s *state) leave(m Leave, now time.Time) {
-	s.bucket.refill(now)
-	if s.bucket.capacity > 0 {
+func (s *State) Leave(m Leave, now time.Time) {
+	s.bucket.Refill(now)
+	if s.bucket.Capacity > 0 {
 		s.bucket.add(m.Taken - m.Used)
 	}
 	s.leaveKey(m, now)
@@ -445,10 +493,10 @@ func (s *state) leave(m Leave, now time.Time) {
 	s.check()
 }
 
-// settle releases the hold of a request, whose settlement of m.Amount (not above
+// Settle releases the hold of a request, whose settlement of m.Amount (not above
 // zero), or refund of it, is in the ledger's commit m.Seq, and took so much of counters. A
 // commit that the balance knows already changes only the hold.
-func (s *state) settle(m Settle) {
+func (s *State) Settle(m Settle) {
 	if m.Seq > s.seq {
 		s.balance += m.Amount
 		s.charge(m)
@@ -465,23 +513,24 @@ func (s *state) settle(m Settle) {
 	s.check()
 }
 
-// change adopts new limits. Reservations already made stay.
-func (s *state) change(a account.Account, now time.Time) {
+// Change adopts new limits. Reservations already made stay.
+func (s *State) Change(a account.Account, now time.Time) {
 	if a.TokensPerMinute != s.account.TokensPerMinute {
-		s.bucket.refill(now)
-		s.bucket.resize(a.TokensPerMinute, now)
+		s.bucket.Refill(now)
+		s.bucket.Resize(a.TokensPerMinute, now)
 	}
 	s.account = a
 	s.topUp() // it may be unlimited now
 	s.check()
 }
 
-func (s *state) counters() Counters {
+// Counters returns a copy of the numbers.
+func (s *State) Counters() Counters {
 	return Counters{concurrency: s.account.Concurrency, permits: s.permits, bucket: s.bucket, available: s.balance - s.held}
 }
 
-// idle says whether the state holds nothing that a new one would not have.
-func (s *state) idle(now time.Time) bool {
-	s.bucket.refill(now)
-	return len(s.open) == 0 && s.bucket.full() && s.keysFull(now)
+// Idle says whether the state holds nothing that a new one would not have.
+func (s *State) Idle(now time.Time) bool {
+	s.bucket.Refill(now)
+	return len(s.open) == 0 && s.bucket.Full() && s.keysFull(now)
 }

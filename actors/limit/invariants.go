@@ -1,6 +1,6 @@
 //go:build invariants
 
-package limiter
+package limit
 
 import (
 	"fmt"
@@ -9,7 +9,7 @@ import (
 )
 
 // check panics when an invariant of the state does not hold.
-func (s *state) check() {
+func (s *State) check() {
 	var sum held
 	permits := 0
 	counted := map[counterKey]int64{}
@@ -17,7 +17,7 @@ func (s *state) check() {
 	count := func(all []abi.Counter) {
 		for _, c := range all {
 			if c.Amount < 0 {
-				panic(fmt.Sprintf("limiter: %d held of %s", c.Amount, c.Name))
+				panic(fmt.Sprintf("limit: %d held of %s", c.Amount, c.Name))
 			}
 			counted[counterKey{c.Name, c.Period}] += c.Amount
 		}
@@ -27,7 +27,7 @@ func (s *state) check() {
 			permits++
 		}
 		if h.empty() || h.hold < 0 || h.short < 0 || h.key.hold < 0 || h.key.short < 0 || h.arrival > s.arrivals {
-			panic(fmt.Sprintf("limiter: request %s has %+v", id, h))
+			panic(fmt.Sprintf("limit: request %s has %+v", id, h))
 		}
 		sum.hold += h.hold
 		sum.short += h.short
@@ -41,51 +41,51 @@ func (s *state) check() {
 	}
 	for k, c := range s.taken {
 		if c.held != counted[k] || c.used < 0 {
-			panic(fmt.Sprintf("limiter: of %v %d are used and %d held; the open ones have %d", k, c.used, c.held, counted[k]))
+			panic(fmt.Sprintf("limit: of %v %d are used and %d held; the open ones have %d", k, c.used, c.held, counted[k]))
 		}
 		delete(counted, k)
 	}
 	if len(counted) > 0 {
-		panic(fmt.Sprintf("limiter: open ones have %v, which nobody counted", counted))
+		panic(fmt.Sprintf("limit: open ones have %v, which nobody counted", counted))
 	}
 	s.checkKeys(keyed)
 	switch b := s.bucket; {
-	case b.parts > b.capacity*partsPerToken:
-		panic(fmt.Sprintf("limiter: a bucket of %d tokens has %d parts", b.capacity, b.parts))
+	case b.Parts > b.Capacity*partsPerToken:
+		panic(fmt.Sprintf("limit: a bucket of %d tokens has %d parts", b.Capacity, b.Parts))
 	case permits != s.permits || sum.hold != s.held || sum.short != s.short:
-		panic(fmt.Sprintf("limiter: counted %d permits, %d held, %d short; the open ones have %d, %d, %d",
+		panic(fmt.Sprintf("limit: counted %d permits, %d held, %d short; the open ones have %d, %d, %d",
 			s.permits, s.held, s.short, permits, sum.hold, sum.short))
 	case s.short > 0 && (s.account.Unlimited || s.balance > s.held):
-		panic(fmt.Sprintf("limiter: %d available while requests are %d short", s.balance-s.held, s.short))
+		panic(fmt.Sprintf("limit: %d available while requests are %d short", s.balance-s.held, s.short))
 	}
 }
 
 // checkKeys panics unless what keys have is what the open ones have of them.
-func (s *state) checkKeys(open map[string]keyHeld) {
+func (s *State) checkKeys(open map[string]keyHeld) {
 	short := abi.Nano(0)
 	for id, k := range s.keys {
 		short += k.short
 		if h := open[id]; k.held != h.hold || k.short != h.short {
-			panic(fmt.Sprintf("limiter: of key %s %d are held and %d short; the open ones have %d and %d",
+			panic(fmt.Sprintf("limit: of key %s %d are held and %d short; the open ones have %d and %d",
 				id, k.held, k.short, h.hold, h.short))
 		}
 		if k.short > 0 && (k.budget == 0 || k.left() > 0) {
-			panic(fmt.Sprintf("limiter: key %s has %d left while requests are %d short", id, k.left(), k.short))
+			panic(fmt.Sprintf("limit: key %s has %d left while requests are %d short", id, k.left(), k.short))
 		}
 		delete(open, id)
 	}
 	delete(open, "")
 	for id, h := range open {
 		if h.hold != 0 || h.short != 0 {
-			panic(fmt.Sprintf("limiter: key %s is held by nobody's count", id))
+			panic(fmt.Sprintf("limit: key %s is held by nobody's count", id))
 		}
 	}
 	if short != s.keyShort {
-		panic(fmt.Sprintf("limiter: keys are short of %d, counted %d", short, s.keyShort))
+		panic(fmt.Sprintf("limit: keys are short of %d, counted %d", short, s.keyShort))
 	}
 	for id, b := range s.buckets {
-		if b.parts > b.capacity*partsPerToken {
-			panic(fmt.Sprintf("limiter: the bucket of key %s has %d parts of %d tokens", id, b.parts, b.capacity))
+		if b.Parts > b.Capacity*partsPerToken {
+			panic(fmt.Sprintf("limit: the bucket of key %s has %d parts of %d tokens", id, b.Parts, b.Capacity))
 		}
 	}
 }
