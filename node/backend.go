@@ -11,10 +11,37 @@ import (
 	"corenode/wasm/abi"
 )
 
-// backend shows the actor tree to the front end.
-type backend struct{ *tree.Tree }
+// backend shows the actor tree to the front end. A node that has lost its place among others, for they count
+// it out when they do not hear of it, admits nothing; what another one admitted it computes.
+type backend struct {
+	*tree.Tree
+	database *database // nil without others
+}
 
+// admits says why nothing is admitted now.
+func (b backend) admits() error {
+	if b.database == nil {
+		return nil
+	}
+	if err := b.database.Admits(); err != nil {
+		return err
+	}
+	return nil
+}
+
+// Enter implements server.Backend.
+func (b backend) Enter(a account.Account, key account.LimitedKey) (release func(), limits account.Limits, err error) {
+	if err := b.admits(); err != nil {
+		return nil, b.Limits(a, key), err
+	}
+	return b.Tree.Enter(a, key)
+}
+
+// Generate implements server.Backend.
 func (b backend) Generate(c server.Call) (server.Stream, account.Limits, error) {
+	if err := b.admits(); err != nil && c.Peer == "" {
+		return nil, b.Limits(c.Account, c.Key), err
+	}
 	s, limits, err := b.Tree.Generate(tree.Call(c))
 	if err != nil {
 		return nil, limits, err // and not a nil *tree.Stream, which is no nil Stream

@@ -2,6 +2,8 @@ package main
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/json"
 	"fmt"
 	"log/slog"
 	"os"
@@ -10,13 +12,14 @@ import (
 	"sync/atomic"
 	"time"
 
+	"corenode/node/cluster"
 	"corenode/node/store"
 	"corenode/node/store/postgres"
 	"corenode/node/store/sqlite"
 )
 
-// renewEvery is how often the node tells a database elsewhere that it runs, renewMax how long it waits for that.
-const renewEvery, renewMax = time.Second, 2 * time.Second
+// joinMax bounds each word with a database elsewhere while the node starts.
+const joinMax = 20 * time.Second
 
 // openStore opens where the node keeps its rows: a database that nodes share, or the data
 // folder. Either way the folder is this node's alone until it closes.
@@ -46,27 +49,77 @@ func (n *node) openStore() error {
 	if err != nil {
 		return fmt.Errorf("store.password_file: %w", err)
 	}
-	s, err := postgres.Open(postgres.Config{URL: n.cfg.Store.URL, Password: password, Node: id})
+	s, err := postgres.Open(postgres.Config{URL: n.cfg.Store.URL, Password: password, Node: id, Lease: n.lease})
 	if err != nil {
 		return err
 	}
-	n.store, n.database = s, &database{renew: s.Renew}
+	n.store = s
 	n.onClose(slog.LevelError, "close the store", s.Close)
-	home, err := homeOf(n.cfg.DataDir)
-	if err == nil {
-		err = s.Register(home, version)
+	n.warnOfReplicas(s)
+	return n.join(s)
+}
+
+// warnOfReplicas says that charges may be lost, where a failover may lose a commit.
+func (n *node) warnOfReplicas(s *postgres.Store) {
+	ctx, cancel := context.WithTimeout(context.Background(), joinMax)
+	defer cancel()
+	if replicas, err := s.LosingReplicas(ctx); err == nil && replicas > 0 {
+		n.log.Warn("the database has replicas, and no commit waits for one: after a failover charges may be missing, "+
+			"and limits be exceeded; set synchronous_standby_names", "replicas", replicas)
 	}
+}
+
+// join makes this node one of those that share a store.
+func (n *node) join(nodes store.Nodes) error {
+	home, err := homeOf(n.cfg.DataDir)
 	if err != nil {
 		return err
 	}
+	d := &database{nodes: nodes}
+	d.said.Store(&store.Presence{Home: home, Version: version, PricesDigest: digest(prices(n.cfg))})
+	c := cluster.Config{Nodes: nodes, Log: n.log, Presence: func() store.Presence { return *d.said.Load() }, Drain: n.Drain}
+	if n.pause != nil {
+		c.Pause = n.pause
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), joinMax)
+	defer cancel()
+	if d.Member, err = cluster.Join(ctx, c); err != nil {
+		return err
+	}
+	n.database = d
 	stopped := make(chan struct{})
-	var watching sync.WaitGroup
-	watching.Go(func() { n.database.watch(stopped) })
+	var running sync.WaitGroup
+	running.Go(func() { d.Run(stopped) })
 	n.closers = append(n.closers, func() {
 		close(stopped)
-		watching.Wait()
+		running.Wait()
 	})
 	return nil
+}
+
+// followAccounts reads all accounts and keys, and again what other nodes change of them.
+func (n *node) followAccounts() (err error) {
+	var from store.Position
+	if n.database != nil { // what changes while they are read is read again
+		ctx, cancel := context.WithTimeout(context.Background(), joinMax)
+		defer cancel()
+		if from, err = n.database.nodes.Position(ctx); err != nil {
+			return err
+		}
+	}
+	if n.keys, err = openKeyring(n.store, n.log); err != nil || n.database == nil {
+		return err
+	}
+	n.database.Handle(store.TopicAccount, n.keys.follow)
+	n.database.Follow(from)
+	return nil
+}
+
+// await returns when the other nodes know what this one is, so that its first request is admitted; or after a while.
+func (d *database) await() {
+	for end := time.Now().Add(joinMax); d.Admits() != nil && time.Now().Before(end); {
+		time.Sleep(time.Millisecond)
+	}
 }
 
 // homeOf names a data folder among those of all machines.
@@ -79,37 +132,51 @@ func homeOf(dir string) (string, error) {
 	return host + ":" + path, err
 }
 
-// database knows whether a database elsewhere answers, and whether this node still is who it says there.
+// database is a database elsewhere, and the life of this node among those that share it.
 type database struct {
-	renew func(context.Context) error
-	away  atomic.Pointer[error] // of the last renewal; nil when it was taken
+	*cluster.Member
+	nodes store.Nodes
+	said  atomic.Pointer[store.Presence] // what the node says of itself
 }
 
-// watch renews again and again until stopped is closed.
-func (d *database) watch(stopped <-chan struct{}) {
-	ticks := time.NewTicker(renewEvery)
-	defer ticks.Stop()
-	for {
-		ctx, cancel := context.WithTimeout(context.Background(), renewMax)
-		err := d.renew(ctx)
-		cancel()
-		if err == nil {
-			d.away.Store(nil)
-		} else {
-			d.away.Store(&err)
-		}
-		select {
-		case <-ticks.C:
-		case <-stopped:
-			return
-		}
-	}
+// say changes what the node says of itself. One goroutine does at a time.
+func (d *database) say(change func(*store.Presence)) {
+	p := *d.said.Load()
+	change(&p)
+	d.said.Store(&p)
 }
 
-// ready says why the database is of no use now.
-func (d *database) ready() error {
-	if err := d.away.Load(); err != nil {
-		return *err
+// sayModels says what is served, and where.
+func (n *node) sayModels() {
+	if n.database == nil {
+		return
 	}
-	return nil
+	type served struct {
+		ID                       string
+		ContextLength, OutputMax int
+	}
+	var all []served
+	for _, info := range n.catalog.infos {
+		all = append(all, served{info.ID, info.ContextLength, info.OutputMax})
+	}
+	n.database.say(func(p *store.Presence) {
+		p.Models, p.ModelsDigest, p.Address = n.catalog.ids(), digest(all), n.public.Addr().String()
+	})
+}
+
+// digest is the same for equal values, on every node.
+func digest(value any) string {
+	text, err := json.Marshal(value) // of a map in the order of its keys
+	if err != nil {
+		panic(fmt.Sprintf("digest of %T: %v", value, err))
+	}
+	return fmt.Sprintf("%x", sha256.Sum256(text))[:16]
+}
+
+// differences says what other nodes have otherwise than this one.
+func (n *node) differences() []string {
+	if n.database == nil {
+		return nil
+	}
+	return n.database.Differences()
 }

@@ -84,6 +84,43 @@ func (k *keyring) read(id string) error {
 	return nil
 }
 
+// follow reads accounts anew that other nodes changed; nil is all of them.
+func (k *keyring) follow(ids []string) error {
+	if ids == nil {
+		return k.reload(func(string) {})
+	}
+	for _, id := range ids {
+		k.mu.Lock() // one by one: changed waits for one read at most
+		err := k.read(id)
+		k.mu.Unlock()
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// reload reads all accounts and keys anew, and calls read for each account then.
+func (k *keyring) reload(read func(id string)) error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	var ids []string
+	err := k.directory.Load(func(onAccount func(account.Account) error, onKey func(account.Key) error) error {
+		return k.store.Scan(func(a account.Account) error {
+			ids = append(ids, a.ID)
+			return onAccount(a)
+		}, onKey)
+	})
+	if err != nil {
+		return fmt.Errorf("read accounts: %w", err)
+	}
+	clear(k.behind)
+	for _, id := range ids {
+		read(id)
+	}
+	return nil
+}
+
 // run does what happens in the background until stopped is closed.
 func (k *keyring) run(stopped <-chan struct{}) {
 	var both sync.WaitGroup

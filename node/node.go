@@ -73,6 +73,8 @@ type node struct {
 type standIns struct {
 	adjust func(*engine.Options)           // has the last word on the options of each model
 	rows   func(ledger.Store) ledger.Store // is where the ledger makes its rows durable
+	pause  func()                          // is called before each word with a database elsewhere about this node
+	lease  time.Duration                   // is how long this node counts as live there without a word
 	system fs.FS                           // is the root of the system's files, as samples read them; nil is the machine's own
 }
 
@@ -111,6 +113,9 @@ func (n *node) begin() {
 	n.serving.Go(n.giveBackMemory)
 	n.serving.Go(n.followCertificates)
 	n.serving.Go(func() { n.console.Run(n.stopped) })
+	if n.database != nil {
+		n.database.Serve()
+	}
 	n.serving.Go(func() { n.fail(n.server.Serve(n.public)) })
 	n.serving.Go(func() { n.fail(n.server.ServeAdmin(n.admin)) })
 }
@@ -140,6 +145,9 @@ func (n *node) open() (err error) {
 	if n.keyFile, err = store.FirstStart(n.store, n.cfg.DataDir, rules.FirstAccount(time.Now())); err != nil {
 		return err
 	}
+	if err := n.followAccounts(); err != nil {
+		return err
+	}
 	if n.spill, err = store.OpenSpill(n.cfg.DataDir, int64(n.cfg.Ledger.SpillBytes)); err != nil {
 		return err
 	}
@@ -158,9 +166,6 @@ func (n *node) open() (err error) {
 	if err != nil {
 		return err
 	}
-	if n.keys, err = openKeyring(n.store, n.log); err != nil {
-		return err
-	}
 	boundHeap()
 	if n.catalog, err = openModels(n.cfg, secret, observer{n}, n.log, n.adjusted); err != nil {
 		return err
@@ -174,7 +179,25 @@ func (n *node) open() (err error) {
 		return err
 	}
 	n.closers = append(n.closers, n.tree.Stop)
-	return n.openServer(secret)
+	if err := n.openServer(secret); err != nil || n.database == nil {
+		return err
+	}
+	n.database.Handle(store.TopicAccount, n.followed)
+	n.sayModels()
+	n.database.await()
+	return nil
+}
+
+// followed reads accounts again that other nodes changed, of all of them for nil.
+func (n *node) followed(ids []string) error {
+	if ids == nil {
+		return n.keys.reload(n.tree.AccountChanged)
+	}
+	err := n.keys.follow(ids)
+	for _, id := range ids {
+		n.tree.AccountChanged(id)
+	}
+	return err
 }
 
 func (n *node) startTree(secret []byte) (*tree.Tree, error) {
@@ -228,9 +251,9 @@ func (n *node) openServer(secret []byte) error {
 		PeerKeys: n.cfg.Server.PeerKeys, AdminToken: token, Operators: named, WatchEvery: n.catalog.watchEvery(),
 		NameServedModel: n.cfg.Modules.NameServedModel, Certificate: n.certificates.public, AdminCertificate: n.certificates.admin,
 	}, server.Deps{
-		Backend: backend{n.tree}, Translators: translators{n.modules}, Policies: policies{n.modules}, Catalog: n.catalog,
+		Backend: backend{n.tree, n.database}, Translators: translators{n.modules}, Policies: policies{n.modules}, Catalog: n.catalog,
 		Keys: n.keys.directory, Secret: secret,
-		Ready: n.ready, Admin: api, Console: n.console, Gauges: n.gauges(),
+		Ready: n.ready, Notes: n.differences, Admin: api, Console: n.console, Gauges: n.gauges(),
 		Metrics: n.writeModuleMetrics, Load: load, DebugState: func() any { return n.tree.Inspect() },
 		StartDrain: n.Drain, Tracer: n.tracer, Audit: n.audit, Log: n.log,
 	})
@@ -281,6 +304,9 @@ func (n *node) stop() error {
 	n.drainUntil.Store(time.Now().Add(n.cfg.Limits.DrainTimeout).UnixMilli())
 	ctx, cancel := context.WithTimeout(context.Background(), n.cfg.Limits.DrainTimeout)
 	defer cancel()
+	if n.database != nil {
+		n.database.Draining()
+	}
 	var draining sync.WaitGroup
 	var treeErr error
 	draining.Go(func() { treeErr = n.tree.Drain(ctx) })
@@ -316,7 +342,7 @@ func (n *node) close() {
 // admission policy that is not in memory, without which all are refused.
 func (n *node) ready() error {
 	if n.database != nil {
-		if err := n.database.ready(); err != nil {
+		if err := n.database.Ready(); err != nil {
 			return err
 		}
 	}

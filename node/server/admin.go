@@ -232,7 +232,13 @@ func (s *Server) adminReady(ctx *fasthttp.RequestCtx) {
 		}
 		return
 	}
-	ctx.SetBodyString("ready\n")
+	text := "ready\n"
+	if s.deps.Notes != nil {
+		for _, note := range s.deps.Notes() {
+			text += note + "\n"
+		}
+	}
+	ctx.SetBodyString(text)
 }
 
 // WriteMetrics writes all series in the text format of Prometheus: the node's

@@ -30,6 +30,8 @@ type Deps struct {
 	Secret []byte
 	// Ready returns why the node is not ready, such as a model that still loads; may be nil.
 	Ready func() error
+	// Notes are what operators are told of a node that is ready; may be nil.
+	Notes func() []string
 	// Admin serves the admin API; nil answers 404.
 	Admin Admin
 	// Console serves the operators' pages below /console; nil is none.

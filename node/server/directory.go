@@ -62,12 +62,12 @@ type table struct {
 // NewDirectory returns a directory that knows no key.
 func NewDirectory() *Directory { return &Directory{accounts: map[string]*keyEntry{}} }
 
-// Load fills an empty directory. scan gives it all accounts and then all keys;
-// those that can never be valid again are left out.
+// Load fills the directory, in place of what it has. scan gives it all accounts and then all keys;
+// those that can never be valid again are left out. With an error all is as before.
 func (d *Directory) Load(scan func(func(account.Account) error, func(account.Key) error) error) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	owners := map[string]*account.Account{}
+	owners, accounts := map[string]*account.Account{}, map[string]*keyEntry{}
 	var members [shardCount][]*keyEntry
 	err := scan(func(a account.Account) error {
 		if !a.Disabled {
@@ -80,14 +80,14 @@ func (d *Directory) Load(scan func(func(account.Account) error, func(account.Key
 			return nil
 		}
 		e := newEntry(owner, k)
-		e.sibling, d.accounts[owner.ID] = d.accounts[owner.ID], e
+		e.sibling, accounts[owner.ID] = accounts[owner.ID], e
 		members[shardOf(&e.hash)] = append(members[shardOf(&e.hash)], e)
 		return nil
 	})
 	if err != nil {
-		clear(d.accounts)
 		return err
 	}
+	d.accounts = accounts
 	for i, entries := range members {
 		d.shards[i].Store(newTable(entries))
 	}

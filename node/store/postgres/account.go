@@ -24,7 +24,11 @@ func (s *Store) CreateAccount(a account.Account, initial abi.Nano) (account.Acco
 		return account.Account{}, fmt.Errorf("create account: %w", err)
 	}
 	err := s.transaction(once, func(ctx context.Context, tx pgx.Tx) error {
-		if err := insertAccount(ctx, tx, a); err != nil || initial == 0 {
+		err := insertAccount(ctx, tx, a)
+		if err == nil {
+			err = change(ctx, tx, store.TopicAccount, a.ID)
+		}
+		if err != nil || initial == 0 {
 			return err
 		}
 		return s.append(ctx, tx, []account.Entry{topUp(a.ID, initial, "initial balance", a.Created)})
@@ -60,6 +64,9 @@ func (s *Store) UpdateAccount(a account.Account) error {
 			a.ID, a.Name, a.Unlimited, a.Disabled, int64(a.Concurrency), a.TokensPerMinute, rules.ModelsText(a.Models))
 		if err == nil && tag.RowsAffected() == 0 {
 			err = fmt.Errorf("account %s: %w", a.ID, store.ErrNotFound)
+		}
+		if err == nil {
+			err = change(ctx, tx, store.TopicAccount, a.ID)
 		}
 		return err
 	})
@@ -132,6 +139,9 @@ func (s *Store) TopUp(accountID string, amount abi.Nano, note, idempotencyKey st
 		done, err := toppedUp(ctx, tx, &rows[0], clean(idempotencyKey))
 		if err == nil && !done {
 			err = s.append(ctx, tx, rows)
+		}
+		if err == nil && !done {
+			err = change(ctx, tx, store.TopicAccount, accountID)
 		}
 		if err == nil && !done && idempotencyKey != "" {
 			_, err = tx.Exec(ctx, `UPDATE idempotency SET entry_id = $2 WHERE key = $1`, clean(idempotencyKey), rows[0].ID)

@@ -15,3 +15,9 @@ func (s *Store) Exec(sql string) error {
 	_, err := s.pool.Exec(context.Background(), sql, pgx.QueryExecModeSimpleProtocol)
 	return err
 }
+
+// count reads one number past the store.
+func (s *Store) count(sql string) (n int64, err error) {
+	err = s.pool.QueryRow(context.Background(), sql).Scan(&n)
+	return n, err
+}

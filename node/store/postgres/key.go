@@ -25,7 +25,12 @@ func (s *Store) CreateKey(accountID string, limits account.KeyLimits, expires ti
 	}
 	key, secret := rules.NewKey(accountID, now, expires)
 	key.KeyLimits = limits
-	err := s.transaction(once, func(ctx context.Context, tx pgx.Tx) error { return insertKey(ctx, tx, key) })
+	err := s.transaction(once, func(ctx context.Context, tx pgx.Tx) error {
+		if err := insertKey(ctx, tx, key); err != nil {
+			return err
+		}
+		return change(ctx, tx, store.TopicAccount, accountID)
+	})
 	if err != nil {
 		return account.Key{}, "", fmt.Errorf("create key for %s: %w", accountID, err)
 	}
@@ -49,6 +54,9 @@ func (s *Store) UpdateKey(id string, limits account.KeyLimits) (key account.Key,
 			clean(id), rules.ModelsText(limits.Models), limits.TokensPerMinute, int64(limits.Budget))
 		if err == nil {
 			key, err = findKey(ctx, tx, id)
+		}
+		if err == nil {
+			err = change(ctx, tx, store.TopicAccount, key.AccountID)
 		}
 		return err
 	})
@@ -96,6 +104,9 @@ func (s *Store) RevokeKey(id string) (key account.Key, err error) {
 		_, err := tx.Exec(ctx, `UPDATE keys SET revoked = $2 WHERE id = $1 AND revoked = 0`, clean(id), rules.FromTime(s.now()))
 		if err == nil {
 			key, err = findKey(ctx, tx, id)
+		}
+		if err == nil {
+			err = change(ctx, tx, store.TopicAccount, key.AccountID)
 		}
 		return err
 	})

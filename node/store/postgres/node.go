@@ -7,55 +7,168 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"corenode/node/store"
 )
 
-// aliveFor is how long after its last renewal a node counts as one that may still run. It
-// renews each second or so.
-const aliveFor = 15 * time.Second
+const (
+	// DefaultLease is how long a node counts as live after its last renewal, if Config does not say.
+	DefaultLease = 10 * time.Second
+	// aliveFor is how long after its last renewal a node keeps its id from another data folder. It
+	// is more than a lease: what it runs is settled by who takes its id over.
+	aliveFor = 15 * time.Second
+)
 
-// ErrNodeTaken means that another process runs as this node: its data folder is a copy.
-var ErrNodeTaken = errors.New("another process runs as this node: was its data folder copied, node.id with it?")
+// Lease implements store.Nodes.
+func (s *Store) Lease() time.Duration { return s.lease }
 
-// Register says that this node runs, from the data folder at home. The same folder is taken
-// over at once: its lock says that the process before is gone. From another one a node of this
-// id is ErrNodeTaken while it may still run, since its open holds would be settled under it.
-func (s *Store) Register(home, version string) error {
-	err := s.transaction(again, func(ctx context.Context, tx pgx.Tx) error {
-		err := tx.QueryRow(ctx, `INSERT INTO nodes (id, fence, home, version, renewed) VALUES ($1, 1, $2, $3, now())
-			ON CONFLICT (id) DO UPDATE SET fence = nodes.fence + 1, home = excluded.home, version = excluded.version, renewed = now()
-			WHERE nodes.home = excluded.home OR nodes.renewed < now() - make_interval(secs => $4) RETURNING fence`,
-			s.node, clean(home), version, aliveFor.Seconds()).Scan(&s.fence)
+// live is the condition of nodes that may admit; $1 is the lease in seconds.
+const live = `state NOT IN ('fenced', 'gone') AND renewed >= now() - make_interval(secs => $1)`
+
+// Register implements store.Nodes. The folder that a node ran from is taken over at once: its lock
+// says that the process before is gone. From another one a node of this id is store.ErrNodeTaken
+// while it may still run, since its open holds would be settled under it.
+func (s *Store) Register(ctx context.Context, p store.Presence) error {
+	rejoins := s.fence.Load() != 0
+	err := s.transactionWithin(ctx, again, func(ctx context.Context, tx pgx.Tx) error {
+		// What is asked for under the fence before has committed by then.
+		if _, err := tx.Exec(ctx, `SELECT 1 FROM nodes WHERE id = $1 FOR UPDATE`, s.node); err != nil {
+			return err
+		}
+		var fence int64
+		err := tx.QueryRow(ctx, `INSERT INTO nodes (id, fence, home, version, renewed, state, address, models, models_digest,
+				prices_digest, known)
+			VALUES ($1, 1, $2, $3, now(), $4, $5, $6, $7, $8, $9::text::pg_snapshot)
+			ON CONFLICT (id) DO UPDATE SET fence = nodes.fence + 1, home = excluded.home, version = excluded.version, renewed = now(),
+				fenced = CASE WHEN nodes.state = 'fenced' THEN nodes.fenced ELSE now() END,
+				started = CASE WHEN $10 THEN nodes.started ELSE now() END, drain = nodes.drain AND $10,
+				state = excluded.state, address = excluded.address, models = excluded.models,
+				models_digest = excluded.models_digest, prices_digest = excluded.prices_digest, known = excluded.known
+			WHERE nodes.home = excluded.home OR nodes.renewed < now() - make_interval(secs => $11) RETURNING fence`,
+			s.node, clean(p.Home), p.Version, string(p.State), p.Address, models(p), p.ModelsDigest, p.PricesDigest, snapshot(p.Known),
+			rejoins, aliveFor.Seconds()).Scan(&fence)
 		if errors.Is(err, pgx.ErrNoRows) {
-			return ErrNodeTaken
+			return store.ErrNodeTaken
+		}
+		if err == nil {
+			s.fence.Store(fence)
+			_, err = tx.Exec(ctx, forgetFuture)
 		}
 		return err
 	})
 	return wrapped(err, "register the node %s", s.node)
 }
 
-// Renew says that this node still runs, or gives ErrNodeTaken when another process registered
-// as it.
-func (s *Store) Renew(ctx context.Context) error {
-	tag, err := s.pool.Exec(ctx, `UPDATE nodes SET renewed = now() WHERE id = $1 AND fence = $2`, s.node, s.fence)
-	if err != nil {
-		return fmt.Errorf("the database does not answer: %w", known(err))
+// models are never nil: the column is never null.
+func models(p store.Presence) []string { return append([]string{}, p.Models...) }
+
+// snapshot is a position as a query takes it; none is null.
+func snapshot(p store.Position) *string {
+	if p == "" {
+		return nil
 	}
-	if tag.RowsAffected() == 0 {
-		return ErrNodeTaken
+	text := string(p)
+	return &text
+}
+
+// fenceLost counts out who was silent for the lease. Its lock waits for no node, and a commit that checks its
+// fence FOR KEY SHARE ends before it is taken: nothing of an old fence is admitted after it.
+const fenceLost = `UPDATE nodes SET state = 'fenced', fence = fence + 1, fenced = now() FROM (SELECT id AS lost FROM nodes
+		WHERE state NOT IN ('fenced', 'gone') AND renewed < now() - make_interval(secs => $1) AND id <> $2
+		ORDER BY id FOR UPDATE SKIP LOCKED) l
+	WHERE id = lost RETURNING id`
+
+// Renew implements store.Nodes, in one round trip.
+func (s *Store) Renew(ctx context.Context, p store.Presence, fence bool) (told store.Told, err error) {
+	renewed := false
+	b := &pgx.Batch{}
+	b.Queue(`UPDATE nodes SET renewed = now(), version = $3, state = $4, address = $5, models = $6, models_digest = $7, prices_digest = $8,
+		known = $9::text::pg_snapshot WHERE id = $1 AND fence = $2 AND state <> 'fenced' RETURNING drain`,
+		s.node, s.fence.Load(), p.Version, string(p.State), p.Address, models(p), p.ModelsDigest, p.PricesDigest, snapshot(p.Known)).
+		Query(func(rows pgx.Rows) error {
+			for rows.Next() {
+				renewed = true
+				if err := rows.Scan(&told.Drain); err != nil {
+					return err
+				}
+			}
+			return rows.Err()
+		})
+	if fence {
+		b.Queue(fenceLost, s.lease.Seconds(), s.node).Query(func(rows pgx.Rows) error {
+			told.Lost, err = pgx.CollectRows(rows, pgx.RowTo[string])
+			return err
+		})
 	}
-	return nil
+	b.Queue(`SELECT `+nodeColumns+`, 0::bigint FROM nodes WHERE `+live+` ORDER BY id`, s.lease.Seconds()).Query(func(rows pgx.Rows) error {
+		told.Live, err = pgx.CollectRows(rows, scanNode)
+		return err
+	})
+	if err := s.pool.SendBatch(ctx, b).Close(); err != nil {
+		return store.Told{}, fmt.Errorf("the database does not answer: %w", known(err))
+	}
+	if !renewed {
+		return store.Told{}, store.ErrFenced
+	}
+	return told, nil
+}
+
+// nodeColumns are those of a node; $1 is the lease in seconds.
+const nodeColumns = `id, fence, home, version, address, state, models, models_digest, prices_digest, coalesce(known::text, ''), drain,
+	` + live + `, started, CASE WHEN renewed = '-infinity' THEN -1 ELSE extract(epoch FROM now() - renewed) END::float8`
+
+// unread counts the changes that a node has not applied.
+const unread = `(SELECT count(*) FROM changes c
+	WHERE known IS NULL OR c.at >= pg_snapshot_xmin(known) AND NOT pg_visible_in_snapshot(c.at, known))`
+
+func scanNode(r pgx.CollectableRow) (n store.Node, err error) {
+	var silent float64
+	err = r.Scan(&n.ID, &n.Fence, &n.Home, &n.Version, &n.Address, &n.State, &n.Models, &n.ModelsDigest, &n.PricesDigest, &n.Known,
+		&n.Drain, &n.Live, &n.Started, &silent, &n.Unread)
+	n.Started, n.Silent = n.Started.UTC(), time.Duration(silent*float64(time.Second))
+	return n, err
+}
+
+// Nodes implements store.Nodes.
+func (s *Store) Nodes(after string, limit int) (page []store.Node, err error) {
+	err = s.view(func(ctx context.Context, tx pgx.Tx) error {
+		rows, err := tx.Query(ctx, `SELECT `+nodeColumns+`, `+unread+` FROM nodes WHERE id > $2 ORDER BY id LIMIT $3`, s.lease.Seconds(), clean(after),
+			min(max(limit, 1), store.NodesMax))
+		if err == nil {
+			page, err = pgx.CollectRows(rows, scanNode)
+		}
+		return err
+	})
+	return page, wrapped(err, "list nodes")
+}
+
+// AskDrain implements store.Nodes.
+func (s *Store) AskDrain(id string) error {
+	err := s.transaction(again, func(ctx context.Context, tx pgx.Tx) error {
+		tag, err := tx.Exec(ctx, `UPDATE nodes SET drain = true WHERE id = $2 AND `+live, s.lease.Seconds(), clean(id))
+		if err == nil && tag.RowsAffected() == 0 {
+			err = fmt.Errorf("a live node %q: %w", id, store.ErrNotFound)
+		}
+		if err == nil {
+			err = hurry(ctx, tx)
+		}
+		return err
+	})
+	return wrapped(err, "drain a node")
 }
 
 // leaveMax bounds how long a stop waits to say that it is one.
 const leaveMax = 2 * time.Second
 
-// leave lets another folder register as this node at once. Without a word it is waited for
-// aliveFor, as after a crash.
+// leave says that this node stops, and lets another folder register as it at once. Without a
+// word it is waited for aliveFor, as after a crash.
 func (s *Store) leave() {
-	if s.fence == 0 {
+	fence := s.fence.Load()
+	if fence == 0 {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), leaveMax)
 	defer cancel()
-	_, _ = s.pool.Exec(ctx, `UPDATE nodes SET renewed = '-infinity' WHERE id = $1 AND fence = $2`, s.node, s.fence)
+	_, _ = s.pool.Exec(ctx, `UPDATE nodes SET renewed = '-infinity', state = 'gone' WHERE id = $1 AND fence = $2 AND state <> 'fenced'`,
+		s.node, fence)
 }

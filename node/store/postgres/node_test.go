@@ -3,50 +3,149 @@ package postgres
 import (
 	"errors"
 	"maps"
+	"slices"
 	"testing"
 
+	"corenode/node/store"
 	"corenode/node/store/postgrestest"
 	"corenode/wasm/abi"
 )
+
+// at is a node's presence with a data folder.
+func at(home string) store.Presence {
+	return store.Presence{Home: home, Version: "v1", State: store.NodeUp, Models: []string{"m"}}
+}
+
+// renew renews without counting anybody out.
+func renew(t *testing.T, s *Store) error {
+	t.Helper()
+	_, err := s.Renew(t.Context(), at("here"), false)
+	return err
+}
+
+// silence makes a node one that was not heard for a time.
+func silence(t *testing.T, s *Store, node, interval string) {
+	t.Helper()
+	if err := s.Exec(`UPDATE nodes SET renewed = now() - interval '` + interval + `' WHERE id = '` + node + `'`); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// joined is a node that has registered.
+func joined(t *testing.T, url, node string) *Store {
+	t.Helper()
+	s := dial(t, url, node)
+	if err := s.Register(t.Context(), at(node)); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
 
 // TestCopiedFolderIsNoticed: a node that may still run is not taken over from another folder;
 // from its own it is, and then the process before is told. One that was silent for long is.
 func TestCopiedFolderIsNoticed(t *testing.T) {
 	url := postgrestest.URL(t)
 	first, second := dial(t, url, "node_a"), dial(t, url, "node_a")
-	if err := first.Register("here", "v1"); err != nil {
+	if err := first.Register(t.Context(), at("here")); err != nil {
 		t.Fatal(err)
 	}
-	if err := second.Register("a copy", "v1"); !errors.Is(err, ErrNodeTaken) {
+	if err := second.Register(t.Context(), at("a copy")); !errors.Is(err, store.ErrNodeTaken) {
 		t.Errorf("from a copy: %v", err)
 	}
-	if err := first.Renew(t.Context()); err != nil {
+	if err := renew(t, first); err != nil {
 		t.Errorf("it was not taken over: %v", err)
 	}
-	if err := second.Register("here", "v2"); err != nil {
+	if err := second.Register(t.Context(), at("here")); err != nil {
 		t.Errorf("a restart: %v", err)
 	}
-	if err := first.Renew(t.Context()); !errors.Is(err, ErrNodeTaken) {
+	if err := renew(t, first); !errors.Is(err, store.ErrFenced) {
 		t.Errorf("the process before: %v", err)
 	}
-	if err := second.Renew(t.Context()); err != nil {
+	if err := renew(t, second); err != nil {
 		t.Error(err)
 	}
-	if err := first.Exec(`UPDATE nodes SET renewed = now() - interval '16 seconds'`); err != nil {
-		t.Fatal(err)
-	}
-	if err := first.Register("moved to another machine", "v1"); err != nil {
+	silence(t, first, "node_a", "16 seconds")
+	if err := first.Register(t.Context(), at("moved to another machine")); err != nil {
 		t.Errorf("after a long silence: %v", err)
 	}
 	if err := first.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if err := second.Register("moved again", "v1"); err != nil {
+	if err := second.Register(t.Context(), at("moved again")); err != nil {
 		t.Errorf("after a clean stop: %v", err)
 	}
-	other := dial(t, url, "node_b")
-	if err := other.Register("here", "v1"); err != nil {
-		t.Errorf("another node: %v", err)
+	joined(t, url, "node_b")
+}
+
+// TestSilentNodeIsCountedOut: who did not renew for the lease loses its fence to a node that may
+// count it out, and to no other; it comes back with a higher one.
+func TestSilentNodeIsCountedOut(t *testing.T) {
+	url := postgrestest.URL(t)
+	a, b := joined(t, url, "node_a"), joined(t, url, "node_b")
+	silence(t, a, "node_a", "11 seconds")
+	told, err := b.Renew(t.Context(), at("node_b"), false)
+	if err != nil || len(told.Live) != 1 || told.Live[0].ID != "node_b" || len(told.Lost) != 0 {
+		t.Fatalf("%+v, %v", told, err)
+	}
+	if err := renew(t, a); err != nil {
+		t.Errorf("nobody counted it out: %v", err)
+	}
+	silence(t, a, "node_a", "11 seconds")
+	if told, err = b.Renew(t.Context(), at("node_b"), true); err != nil || !slices.Equal(told.Lost, []string{"node_a"}) {
+		t.Fatalf("%+v, %v", told, err)
+	}
+	if err := renew(t, a); !errors.Is(err, store.ErrFenced) {
+		t.Errorf("with an old fence: %v", err)
+	}
+	page, err := b.Nodes("", 10)
+	if err != nil || len(page) != 2 || page[0].State != store.NodeFenced || page[0].Live || page[0].Fence != 2 || !page[1].Live {
+		t.Errorf("%+v, %v", page, err)
+	}
+	if page, err = b.Nodes("node_a", 1); err != nil || len(page) != 1 || page[0].ID != "node_b" {
+		t.Errorf("the second page: %+v, %v", page, err)
+	}
+	if err := a.Register(t.Context(), at("node_a")); err != nil {
+		t.Fatal(err)
+	}
+	told, err = a.Renew(t.Context(), at("node_a"), true)
+	if err != nil || len(told.Live) != 2 || told.Live[0].Fence != 3 || told.Live[0].State != store.NodeUp {
+		t.Errorf("back: %+v, %v", told, err)
+	}
+	if err := a.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if page, err = b.Nodes("", 10); err != nil || page[0].State != store.NodeGone || page[0].Live || page[0].Silent >= 0 {
+		t.Errorf("after a stop: %+v, %v", page[0], err)
+	}
+}
+
+// TestDrainIsToldWithTheRenewal: a live node hears of it and one that is gone cannot be asked. A node that
+// comes back after a silence still knows; a restarted one is another.
+func TestDrainIsToldWithTheRenewal(t *testing.T) {
+	url := postgrestest.URL(t)
+	a, b := joined(t, url, "node_a"), joined(t, url, "node_b")
+	wantDrain := func(want bool) {
+		t.Helper()
+		if told, err := a.Renew(t.Context(), at("node_a"), false); err != nil || told.Drain != want {
+			t.Errorf("%+v, %v", told, err)
+		}
+	}
+	wantDrain(false)
+	if err := b.AskDrain("node_a"); err != nil {
+		t.Fatal(err)
+	}
+	wantDrain(true)
+	if err := a.Register(t.Context(), at("node_a")); err != nil {
+		t.Fatal(err)
+	}
+	wantDrain(true)
+	a = joined(t, url, "node_a")
+	wantDrain(false)
+	silence(t, a, "node_a", "11 seconds")
+	for _, id := range []string{"node_a", "node_c"} {
+		if err := b.AskDrain(id); !errors.Is(err, store.ErrNotFound) {
+			t.Errorf("%s: %v", id, err)
+		}
 	}
 }
 

@@ -11,6 +11,7 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -19,6 +20,7 @@ import (
 	"net"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 	"unicode/utf8"
 
@@ -47,14 +49,16 @@ type Config struct {
 	URL      string // postgres://user@host/database; what it leaves out is in the usual PG variables
 	Password string // empty = what URL and variables say
 	Node     string // the id of this node
+	// Lease is how long a node counts as live after its last renewal, for tests; 0 is DefaultLease.
+	Lease time.Duration
 }
 
 // Store is a database that was opened.
 type Store struct {
-	pool *pgxpool.Pool
-	node string
-	// fence is the number of this node's last Register. Written before anything renews.
-	fence int64
+	pool  *pgxpool.Pool
+	node  string
+	lease time.Duration
+	fence atomic.Int64     // the number of this node's last Register, 0 before the first
 	now   func() time.Time // replaced by tests only
 }
 
@@ -83,12 +87,20 @@ func Open(c Config) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open store: %w", err)
 	}
-	s := &Store{pool: pool, node: c.Node, now: time.Now}
+	s := &Store{pool: pool, node: c.Node, lease: cmp.Or(c.Lease, DefaultLease), now: time.Now}
 	if err := s.migrate(ctx, migrations()); err != nil {
 		pool.Close()
 		return nil, fmt.Errorf("open store: %w", known(err))
 	}
 	return s, nil
+}
+
+// LosingReplicas counts the replicas that stream from the database, where no commit waits for one
+// of them: what it said was durable may be gone after a failover.
+func (s *Store) LosingReplicas(ctx context.Context) (n int, err error) {
+	err = s.pool.QueryRow(ctx, `SELECT CASE WHEN current_setting('synchronous_standby_names') = '' THEN count(*) ELSE 0 END
+		FROM pg_stat_replication WHERE state IS NULL OR state = 'streaming'`).Scan(&n)
+	return n, wrapped(known(err), "look for replicas")
 }
 
 // Close implements store.Store.
@@ -143,7 +155,10 @@ func (s *Store) MakeDefault(first store.First) (made bool, err error) {
 		if err := insertAccount(ctx, tx, first.Account); err != nil {
 			return err
 		}
-		return insertKey(ctx, tx, first.Key)
+		if err := insertKey(ctx, tx, first.Key); err != nil {
+			return err
+		}
+		return change(ctx, tx, store.TopicAccount, first.Account.ID)
 	})
 	return made && err == nil, err
 }
@@ -158,7 +173,12 @@ const (
 
 // transaction runs change and commits, or rolls back if it fails.
 func (s *Store) transaction(r repeat, change func(context.Context, pgx.Tx) error) error {
-	ctx, cancel := context.WithTimeout(context.Background(), callMax)
+	return s.transactionWithin(context.Background(), r, change)
+}
+
+// transactionWithin is transaction for a caller who may not wait so long.
+func (s *Store) transactionWithin(ctx context.Context, r repeat, change func(context.Context, pgx.Tx) error) error {
+	ctx, cancel := context.WithTimeout(ctx, callMax)
 	defer cancel()
 	delay := retryDelay
 	for try := 1; ; try++ {
