@@ -9,22 +9,38 @@ import (
 	"path/filepath"
 	"regexp"
 	"runtime"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 )
 
-// TestPackage installs the package of this machine in a folder, runs what it installed and removes it.
+// TestPackage installs each package in a folder, runs what it installed and removes it.
 func TestPackage(t *testing.T) {
 	debs := os.Getenv("CORENODE_DEB")
 	if debs == "" {
-		t.Skip("CORENODE_DEB names no folder of packages: make test-deb builds them and tries one, in about two minutes")
+		t.Skip("CORENODE_DEB names no folder of packages: make test-deb builds them and tries them, in a few minutes")
 	}
 	if _, err := exec.LookPath("dpkg"); err != nil || os.Getuid() != 0 {
-		t.Skip("dpkg --root needs dpkg, and to be root: the package is not tried")
+		t.Skip("dpkg --root needs dpkg, and to be root: the packages are not tried")
 	}
-	deb, root := filepath.Join(debs, "corenode_"+runtime.GOARCH+".deb"), t.TempDir()
+	for arch, emulator := range map[string]string{"amd64": "qemu-x86_64", "arm64": "qemu-aarch64"} {
+		t.Run(arch, func(t *testing.T) {
+			var by []string // what runs programs of that processor here
+			if arch != runtime.GOARCH {
+				if _, err := exec.LookPath(emulator); err != nil {
+					t.Skipf("there is no %s (Debian: qemu-user): the package of %s is not run", emulator, arch)
+				}
+				by = []string{emulator}
+			}
+			installsAndRuns(t, filepath.Join(debs, "corenode_"+arch+".deb"), by)
+		})
+	}
+}
+
+func installsAndRuns(t *testing.T, deb string, by []string) {
+	root := t.TempDir()
 	for _, dir := range []string{"var/lib/dpkg/info", "var/lib/dpkg/updates", "var/lib/dpkg/triggers", "var/log"} {
 		if err := os.MkdirAll(filepath.Join(root, dir), 0o755); err != nil {
 			t.Fatal(err)
@@ -35,7 +51,7 @@ func TestPackage(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	command(t, "dpkg", "--root="+root, "--log=", "-i", deb)
+	command(t, "dpkg", "--root="+root, "--log=", "--force-architecture", "-i", deb)
 	installed := filepath.Join(root, "usr/bin/corenode")
 	for _, file := range []string{"usr/lib/systemd/system/corenode.service", "etc/corenode/corenode.yaml",
 		"usr/share/bash-completion/completions/corenode"} {
@@ -43,9 +59,9 @@ func TestPackage(t *testing.T) {
 			t.Errorf("%s: %v", file, err)
 		}
 	}
-	runsAndStops(t, installed, filepath.Join(root, "etc/corenode/corenode.yaml"))
+	runsAndStops(t, append(by, installed), filepath.Join(root, "etc/corenode/corenode.yaml"))
 	packedAgain(t, deb, installed)
-	command(t, "dpkg", "--root="+root, "--log=", "--purge", "corenode")
+	command(t, "dpkg", "--root="+root, "--log=", "--purge", strings.TrimSpace(command(t, "dpkg-query", "--admindir="+filepath.Join(root, "var/lib/dpkg"), "-W", "-f", "${binary:Package}")))
 	if left, _ := filepath.Glob(filepath.Join(root, "*", "*", "corenode*")); len(left) > 0 {
 		t.Errorf("left behind: %v", left)
 	}
@@ -61,7 +77,7 @@ func command(t *testing.T, name string, args ...string) string {
 }
 
 // runsAndStops starts an installed program, waits until it is healthy and stops it.
-func runsAndStops(t *testing.T, program, file string) {
+func runsAndStops(t *testing.T, program []string, file string) {
 	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -70,14 +86,18 @@ func runsAndStops(t *testing.T, program, file string) {
 	address := ln.Addr().String()
 	ln.Close()
 	var log bytes.Buffer
-	serve := exec.Command(program, "serve", "--config", file, "--listen", address, "--data-dir", filepath.Join(t.TempDir(), "data"))
+	run := func(args ...string) *exec.Cmd {
+		args = append(slices.Clone(program), args...)
+		return exec.Command(args[0], args[1:]...)
+	}
+	serve := run("serve", "--config", file, "--listen", address, "--data-dir", filepath.Join(t.TempDir(), "data"))
 	serve.Stderr = &log
 	if err := serve.Start(); err != nil {
 		t.Fatal(err)
 	}
 	healthy := false
 	for end := time.Now().Add(2 * time.Minute); !healthy && time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
-		healthy = exec.Command(program, "health", "--config", file, "--listen", address).Run() == nil
+		healthy = run("health", "--config", file, "--listen", address).Run() == nil
 	}
 	if err := serve.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
@@ -93,7 +113,8 @@ func packedAgain(t *testing.T, deb, program string) {
 	version := strings.TrimSpace(command(t, "dpkg-deb", "-f", deb, "Version"))
 	dated := command(t, "dpkg-deb", "--fsys-tarfile", deb)
 	again := filepath.Join(t.TempDir(), "again.deb")
-	pack := exec.Command("deploy/deb.sh", program, runtime.GOARCH, version, again)
+	arch := strings.TrimSpace(command(t, "dpkg-deb", "-f", deb, "Architecture"))
+	pack := exec.Command("deploy/deb.sh", program, arch, version, again)
 	info, err := os.Stat(program)
 	if err != nil {
 		t.Fatal(err)

@@ -47,11 +47,15 @@ func (c *conn) statement(q store.StatementQuery) (page []account.Entry, next int
 		if err != nil {
 			return nil, 0, err
 		}
-		within := ` AND (time < ? OR time = ? AND id <= ?)`
+		// The first two arguments bound the range of the index: without them a filter that finds
+		// little would read it to its end.
+		within := ` AND (time <> ? OR id <= ?)`
 		if q.Newest {
-			within = ` AND (time > ? OR time = ? AND id >= ?)`
+			within, args[0] = ` AND (time <> ? OR id >= ?)`, max(args[0].(int64), at)
+		} else {
+			args[1] = min(args[1].(int64), at)
 		}
-		where, args = where+within, append(args, at, at, last)
+		where, args = where+within, append(args, at, last)
 	}
 	err = c.each(`SELECT `+entryColumns+where+order+` LIMIT ?`, func(r row) error {
 		page = append(page, scanEntry(r))
