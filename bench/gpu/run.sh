@@ -42,7 +42,8 @@ case $run in
 a)
 	step instructions engine/kernel/cuda/devicetest "$bin/devicetest.test" -test.v -test.timeout 5m
 	step kernels engine/kernel/cuda/eager "$bin/eager.test" -test.v -test.timeout 5m
-	step models engine/model "$bin/model.test" -test.v -test.run TestParityOfTheGPU -test.timeout 8m
+	step wide engine/kernel/cuda/wide "$bin/wide.test" -test.v -test.run 'TestOperations|TestTheInterpreter' -test.timeout 5m
+	step models engine/model "$bin/model.test" -test.v -test.run 'TestParityOfTheGPU|TestPromptsOnMatrixUnits' -test.timeout 8m
 	step costs engine/kernel/cuda/devicetest "$bin/devicetest.test" -test.run '^$' -test.bench . -test.benchtime "${BENCHTIME:-1s}"
 	;;
 b)
@@ -50,11 +51,14 @@ b)
 		for tool in memcheck racecheck synccheck initcheck; do
 			step "$tool" engine/kernel/cuda/eager compute-sanitizer --tool "$tool" --error-exitcode 9 \
 				"$bin/eager.test" -test.run 'TestOperations|TestBits' -test.timeout 5m
+			step "$tool-wide" engine/kernel/cuda/wide compute-sanitizer --tool "$tool" --error-exitcode 9 \
+				"$bin/wide.test" -test.run 'TestOperations' -test.timeout 5m
 		done
 	else
 		echo "compute-sanitizer: not there" | tee -a "$out/summary.txt"
 	fi
 	step bits engine/kernel/cuda/eager "$bin/eager.test" -test.v -test.run 'TestTheInterpreter|TestBits' -test.timeout 5m
+	step bits-wide engine/kernel/cuda/wide "$bin/wide.test" -test.v -test.run 'TestTheInterpreter' -test.timeout 5m
 	;;
 *)
 	echo "which run? a or b"

@@ -140,13 +140,16 @@ type layout struct {
 	places, spans, tables, saves int
 }
 
+// spanWords is the size of a span's record.
+const spanWords = 5
+
 func (l *layout) at(i int) cuda.Pointer { return l.memory.at + cuda.Pointer(4*i) }
 
 // arrange brings a step to the device, unless it is the one that is there.
 func (b *Backend) arrange(step *kernel.Step, c *cache) *layout {
 	l := &b.steps
 	l.places, l.spans = 2*step.Rows, 4*step.Rows
-	l.tables = l.spans + 5*len(step.Spans)
+	l.tables = l.spans + spanWords*len(step.Spans)
 	l.saves = l.tables
 	for _, s := range step.Spans {
 		l.saves += len(s.Pages)
@@ -213,6 +216,12 @@ func (b *Backend) StoreKV(kc kernel.Cache, layer int, k, v kernel.Buffer, step *
 // Attend implements kernel.Backend.
 func (b *Backend) Attend(kc kernel.Cache, layer int, dst, q kernel.Buffer, step *kernel.Step, heads, window int, scale float32,
 	sinks kernel.Buffer) {
+	b.AttendRows(kc, layer, dst, q, step, 0, step.Rows, heads, window, scale, sinks)
+}
+
+// AttendRows is Attend for n rows of a step, from one on.
+func (b *Backend) AttendRows(kc kernel.Cache, layer int, dst, q kernel.Buffer, step *kernel.Step, from, n, heads, window int,
+	scale float32, sinks kernel.Buffer) {
 	c := kc.(*cache)
 	l, d, size := b.arrange(step, c), c.cfg.HeadDim, step.Rows*heads*c.cfg.HeadDim
 	name := attends[c.cfg.KV]
@@ -225,13 +234,21 @@ func (b *Backend) Attend(kc kernel.Cache, layer int, dst, q kernel.Buffer, step 
 	default:
 		name = "attendF16x8"
 	}
-	b.launch(name, shape{x: step.Rows, y: heads, threads: 128}, at(dst, size), at(q, size), c.pages, at(sinks, heads),
-		l.at(0), l.at(l.tables), layer, c.cfg.PageTokens, b.PageBytes(c.cfg), rowBytes(c.cfg), heads, c.cfg.KVHeads, d, window, scale)
+	further := cuda.Pointer(4 * from * heads * d)
+	b.launch(name, shape{x: n, y: heads, threads: 128}, at(dst, size)+further, at(q, size)+further, c.pages, at(sinks, heads),
+		l.at(2*from), l.at(l.tables), layer, c.cfg.PageTokens, b.PageBytes(c.cfg), rowBytes(c.cfg), heads, c.cfg.KVHeads, d, window, scale)
 }
 
 // DeltaNet implements kernel.Backend.
 func (b *Backend) DeltaNet(kc kernel.Cache, layer int, dst, qkv, z, beta, alpha kernel.Buffer,
 	w kernel.DeltaWeights, s kernel.DeltaShape, step *kernel.Step) {
+	b.Convolve(kc, layer, qkv, w, s, step)
+	b.Recur(kc, layer, dst, z, beta, alpha, w, s, step, 0, len(step.Spans))
+}
+
+// Convolve is the first half of DeltaNet: the short convolution, whose result it returns, rows of all channels.
+func (b *Backend) Convolve(kc kernel.Cache, layer int, qkv kernel.Buffer, w kernel.DeltaWeights, s kernel.DeltaShape,
+	step *kernel.Step) cuda.Pointer {
 	c := kc.(*cache)
 	for _, span := range step.Spans { // slots that are none must not reach the device
 		c.slot(span.State)
@@ -241,16 +258,28 @@ func (b *Backend) DeltaNet(kc kernel.Cache, layer int, dst, qkv, z, beta, alpha 
 	}
 	l, n, channels, spans := b.arrange(step, c), step.Rows, c.cfg.ConvDim, len(step.Spans)
 	conv := c.slots + cuda.Pointer(4*int64(layer)*int64(s.ConvKernel-1)*int64(channels))
-	states := c.slots + cuda.Pointer(4*(convFloats(c.cfg)+int64(layer)*int64(s.VHeads)*int64(s.Dim)*int64(s.Dim)))
 	mixed := b.need(&b.mixed, 4*int64(n)*int64(channels))
 	b.launch("convolve", shape{x: up(channels, 128), y: n, threads: 128}, mixed, at(qkv, n*channels), conv,
 		at(w.Conv, channels*s.ConvKernel), l.at(l.places), l.at(l.spans), slotFloats(c.cfg), channels, s.ConvKernel)
 	b.launch("keepInputs", shape{x: up(channels, 128), y: spans, threads: 128}, at(qkv, n*channels), conv, l.at(l.spans), l.at(l.saves),
 		slotFloats(c.cfg), channels, s.ConvKernel)
+	return mixed
+}
+
+// Recur is the second half of DeltaNet for n spans, from one on.
+func (b *Backend) Recur(kc kernel.Cache, layer int, dst, z, beta, alpha kernel.Buffer, w kernel.DeltaWeights, s kernel.DeltaShape,
+	step *kernel.Step, from, n int) {
+	c := kc.(*cache)
+	l, width := b.arrange(step, c), step.Rows*s.VHeads*s.Dim
 	shared := 4 * (s.Dim*s.Dim + 2*s.Dim + 3*32)
 	b.must(b.kernels["recur"].AllowShared(shared))
-	width := n * s.VHeads * s.Dim
-	b.launch("recur", shape{x: s.VHeads, y: spans, threads: s.Dim, shared: shared}, at(dst, width), mixed, at(z, width),
-		at(beta, n*s.VHeads), at(alpha, n*s.VHeads), at(w.A, s.VHeads), at(w.DtBias, s.VHeads), at(w.Norm, s.Dim),
-		states, l.at(l.spans), l.at(l.saves), slotFloats(c.cfg), channels, s.KHeads, s.VHeads, s.Dim, s.Tiled, s.Eps)
+	b.launch("recur", shape{x: s.VHeads, y: n, threads: s.Dim, shared: shared}, at(dst, width), b.mixed.at, at(z, width),
+		at(beta, step.Rows*s.VHeads), at(alpha, step.Rows*s.VHeads), at(w.A, s.VHeads), at(w.DtBias, s.VHeads), at(w.Norm, s.Dim),
+		c.states(layer, s), l.at(l.spans+spanWords*from), l.at(l.saves), slotFloats(c.cfg), c.cfg.ConvDim, s.KHeads, s.VHeads, s.Dim,
+		s.Tiled, s.Eps)
+}
+
+// states is where the states of a layer begin in the first slot.
+func (c *cache) states(layer int, s kernel.DeltaShape) cuda.Pointer {
+	return c.slots + cuda.Pointer(4*(convFloats(c.cfg)+int64(layer)*int64(s.VHeads)*int64(s.Dim)*int64(s.Dim)))
 }

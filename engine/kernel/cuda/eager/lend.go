@@ -1,0 +1,97 @@
+package eager
+
+import (
+	"corenode/engine/kernel"
+	"corenode/engine/kernel/cuda"
+)
+
+// What follows is for packages that compute some operations faster on the same device: they add
+// kernels of their own, and read and write this backend's memory.
+
+// Extend loads modules whose kernels Queue then knows by name.
+func (b *Backend) Extend(images ...string) error {
+	for _, text := range images {
+		m, err := b.device.Load([]byte(text))
+		if err != nil {
+			return err
+		}
+		for _, name := range entries(text) {
+			if b.kernels[name], err = m.Function(name); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// Compute is the compute capability of the device.
+func (b *Backend) Compute() int { return b.device.Compute() }
+
+// Allow lets a kernel have so much dynamic shared memory; false where the device has less.
+func (b *Backend) Allow(name string, bytes int) bool {
+	return b.kernels[name].AllowShared(bytes) == nil
+}
+
+// Shape is how a kernel runs: blocks, threads of each, bytes of dynamic shared memory.
+type Shape struct{ X, Y, Z, Threads, Shared int }
+
+// Queue launches a kernel: cuda.Pointer, int64, int (as 32 bits), bool and float32 are what it may be given.
+func (b *Backend) Queue(name string, s Shape, values ...any) {
+	b.args = b.args.pack(values...)
+	b.must(b.stream.Launch(b.kernels[name], cuda.Launch{
+		Grid: cuda.Dim{X: s.X, Y: s.Y, Z: s.Z}, Block: cuda.Dim{X: s.Threads}, Shared: s.Shared, Params: b.args,
+	}))
+}
+
+// Address is where a buffer begins, 0 without one. It must hold n values.
+func (b *Backend) Address(x kernel.Buffer, n int) cuda.Pointer { return at(x, n) }
+
+// The kinds of matrices on the device.
+const (
+	KindF32  = weightF32
+	KindF16  = weightF16
+	KindBF16 = weightBF16
+)
+
+// Matrix is a loaded weight: Experts x Rows x Cols values of a kind.
+type Matrix struct {
+	At                  cuda.Pointer
+	Kind                int
+	Experts, Rows, Cols int
+}
+
+// Matrix is where a weight is.
+func (b *Backend) Matrix(w kernel.Weight) Matrix {
+	m := w.(*weight)
+	return Matrix{m.at, m.kind, m.experts, m.rows, m.cols}
+}
+
+// Room is device memory that grows.
+type Room struct{ scratch }
+
+// Need makes room; the content is lost when it grows.
+func (b *Backend) Need(r *Room, bytes int64) cuda.Pointer { return b.need(&r.scratch, bytes) }
+
+// CopyIn queues a copy of numbers to the device. They may change as soon as it returns.
+func (b *Backend) CopyIn(dst cuda.Pointer, v []int32) { b.copyIn(dst, bytesOf(v)) }
+
+// Arranged is where a step and its cache are on the device.
+type Arranged struct {
+	Config              kernel.CacheConfig
+	Pages               cuda.Pointer
+	Tables              cuda.Pointer // page tables of the spans, one behind the other
+	PageBytes, RowBytes int64
+	SlotFloats          int64
+}
+
+// Arrange brings a step to the device, unless it is there.
+func (b *Backend) Arrange(kc kernel.Cache, step *kernel.Step) Arranged {
+	c := kc.(*cache)
+	l := b.arrange(step, c)
+	return Arranged{c.cfg, c.pages, l.at(l.tables), b.PageBytes(c.cfg), rowBytes(c.cfg), slotFloats(c.cfg)}
+}
+
+// States is where the states of a layer begin in the first slot; slots are SlotFloats apart.
+func (b *Backend) States(kc kernel.Cache, layer int, s kernel.DeltaShape) cuda.Pointer {
+	return kc.(*cache).states(layer, s)
+}

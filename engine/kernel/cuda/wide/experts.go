@@ -1,0 +1,76 @@
+package wide
+
+import (
+	"cmp"
+
+	"corenode/engine/kernel"
+	"corenode/engine/kernel/cuda"
+	"corenode/engine/kernel/cuda/eager"
+)
+
+// expertRowsMax is how many rows go through the experts at a time, for the memory that their pairs take.
+const expertRowsMax = 4096
+
+// pairing is the memory of the pairs of some rows with their experts.
+type pairing struct {
+	ids, weights, places, rows, firsts, tiles cuda.Pointer
+	between, output                           cuda.Pointer
+	reserved                                  int // tiles
+}
+
+// pairing lays it out for n rows.
+func (b *Backend) pairing(n, top int, gate, down eager.Matrix) pairing {
+	pairs := n * top
+	p := pairing{reserved: min(pairs, up(pairs, tileRows)+gate.Experts)}
+	bytes := int64(0)
+	place := func(values int) int64 {
+		at := bytes
+		bytes += (4*int64(values) + 255) &^ 255
+		return at
+	}
+	var offsets []int64
+	for _, values := range []int{pairs, pairs, pairs, pairs, gate.Experts, 3 * p.reserved, pairs * gate.Rows, pairs * down.Rows} {
+		offsets = append(offsets, place(values))
+	}
+	at := b.Need(&b.experts, bytes)
+	for i, to := range []*cuda.Pointer{&p.ids, &p.weights, &p.places, &p.rows, &p.firsts, &p.tiles, &p.between, &p.output} {
+		*to = at + cuda.Pointer(offsets[i])
+	}
+	return p
+}
+
+// Experts implements kernel.Backend.
+func (b *Backend) Experts(dst, x, logits kernel.Buffer, n int, s kernel.ExpertStack, r kernel.Routing) {
+	gate, upper, down := b.Matrix(s.Gate), b.Matrix(s.Up), b.Matrix(s.Down)
+	if n < RowsMin || !b.fits(gate) || !b.fits(down) || upper.Kind != gate.Kind {
+		b.Backend.Experts(dst, x, logits, n, s, r)
+		return
+	}
+	to, from, scores := b.Address(dst, n*down.Rows), b.Address(x, n*gate.Cols), b.Address(logits, n*gate.Experts)
+	for done := 0; done < n; done += expertRowsMax {
+		rows := min(expertRowsMax, n-done)
+		b.expertRows(to+cuda.Pointer(4*done*down.Rows), from+cuda.Pointer(4*done*gate.Cols), scores+cuda.Pointer(4*done*gate.Experts),
+			rows, s, r)
+	}
+}
+
+// expertRows sorts the pairs of rows and experts by expert, multiplies each expert's rows, and sums up each row's.
+func (b *Backend) expertRows(dst, x, logits cuda.Pointer, n int, s kernel.ExpertStack, r kernel.Routing) {
+	gate, upper, down := b.Matrix(s.Gate), b.Matrix(s.Up), b.Matrix(s.Down)
+	pairs, p := n*r.Top, b.pairing(n, r.Top, gate, down)
+	b.Queue("route", eager.Shape{X: n, Threads: 32}, p.ids, p.weights, logits, b.Address(r.Bias, gate.Experts), gate.Experts, r.Top,
+		r.Sigmoid, r.Groups, r.GroupsUsed, r.GroupTop, r.Plain, cmp.Or(r.Scale, 1))
+	b.Queue("sortPairs", eager.Shape{X: gate.Experts, Threads: 128}, p.places, p.rows, p.firsts, p.ids, pairs, r.Top)
+	b.Queue("listTiles", eager.Shape{X: 1, Threads: (gate.Experts + 31) &^ 31}, p.tiles, p.firsts, gate.Experts, pairs, p.reserved)
+	form := formOf(gate)
+	b.narrow(form, x, n, gate.Cols)
+	tiles := tileList{p.tiles, p.reserved}
+	b.Queue(gates[gate.Kind], tiles.grid(gate.Rows, tileOuts/2, n), p.between, b.Need(&b.narrowed[form], 0), b.Need(&b.factors[form], 0),
+		p.rows, p.tiles, gate.At, upper.At, b.Address(s.GateBias, gate.Experts*gate.Rows), b.Address(s.UpBias, gate.Experts*gate.Rows),
+		gate.Rows, gate.Cols, s.Limit, s.Alpha)
+	form = formOf(down)
+	b.narrow(form, p.between, pairs, down.Cols)
+	b.product(p.output, form, tiles, down, n)
+	b.Queue("combine", eager.Shape{X: up(n*down.Rows, 256), Threads: 256}, dst, p.output, p.places, p.ids, p.weights,
+		b.Address(s.DownBias, down.Experts*down.Rows), n, r.Top, down.Rows)
+}

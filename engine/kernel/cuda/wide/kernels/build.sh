@@ -1,0 +1,37 @@
+#!/bin/sh
+# Makes the PTX of the kernels with nvcc 13.0.88 (pip: nvidia-cuda-nvcc, nvidia-nvvm, nvidia-cuda-crt,
+# nvidia-cuda-runtime), the table of what ptxas makes of it, and the list of digests. Compiles
+# everything with clang++ 19.1.7, too, and throws that away. None is needed to build or to test.
+set -e
+cd "$(dirname "$0")"
+nvcc=${NVCC:-nvcc} clang=${CLANG:-clang++-19}
+ptxas=$(dirname "$(command -v "$nvcc")")/ptxas
+out=$(mktemp -d)
+trap 'rm -rf "$out"' EXIT
+for source in *.cu; do
+	name=${source%.cu}
+	"$nvcc" -std=c++17 -O3 -ptx -arch=compute_80 -o "$name.ptx" "$source"
+	"$clang" -x cuda --cuda-device-only -Wno-unknown-cuda-version -nocudainc -nocudalib -std=c++17 --cuda-gpu-arch=sm_80 -O3 \
+		-Xclang -target-feature -Xclang +ptx80 -S -o "$out/$name.clang.ptx" "$source"
+	for arch in 80 90; do
+		"$ptxas" -v -arch=sm_$arch -o "$out/x.cubin" "$name.ptx" 2>>"$out/$arch.log"
+		"$ptxas" -arch=sm_$arch -o "$out/x.cubin" "$out/$name.clang.ptx"
+	done
+done
+{
+	echo "kernel architecture registers shared stack spills"
+	for arch in 80 90; do
+		awk -v arch=$arch '
+			/Compiling entry function/ { split($0, q, "\x27"); name = q[2] }
+			/bytes stack frame/ { stack = $1; spills = $5 + $9 }
+			/Used [0-9]+ registers/ {
+				shared = 0
+				for (i = 1; i <= NF; i++) {
+					if ($i ~ /^registers/) registers = $(i - 1)
+					if ($i ~ /^smem/) shared = $(i - 2)
+				}
+				print name, "sm_" arch, registers, shared, stack, spills
+			}' "$out/$arch.log"
+	done | sort
+} >ptxas.txt
+sha256sum *.cu *.h ../../eager/kernels/common.h *.ptx ptxas.txt >SHA256SUMS

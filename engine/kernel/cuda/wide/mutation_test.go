@@ -1,0 +1,147 @@
+package wide
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"regexp"
+	"strings"
+	"testing"
+
+	"corenode/engine/kernel"
+	"corenode/engine/kernel/cuda"
+	"corenode/engine/kernel/cuda/eager"
+	"corenode/engine/kernel/cuda/interp"
+	"corenode/engine/kernel/ref"
+)
+
+// mutation plants one fault in a kernel, at each place that matches or at the first ones.
+type mutation struct {
+	what, file, kernel string
+	line, with         string
+	places             int // at most; 0 is all
+	run                func(r *rig, b kernel.Backend) []float32
+	want               string // in the report of the device; empty: the numbers may be wrong instead
+}
+
+var mutations = []mutation{
+	{"barrier removed", "gemm.ptx", "productF16", `bar\.sync`, "", 0, mutantProduct, "race"},
+	{"wait removed", "gemm.ptx", "productF16", `cp\.async\.wait_group 1`, "", 0, mutantProduct, "under way"},
+	{"one group too many may be left", "gemm.ptx", "productF16", `(cp\.async\.wait_group )1`, "${1}2", 0, mutantProduct, "under way"},
+	{"commit removed", "gemm.ptx", "productF16", `cp\.async\.commit_group`, "", 0, mutantProduct, "under way"},
+	{"another row of a fragment", "gemm.ptx", "productF16", `ldmatrix\.(.*)\[(%r\d+)\]`, "ldmatrix.${1}[${2}+128]", 1, mutantProduct, ""},
+	{"misaligned copy", "gemm.ptx", "productF16", `(cp\.async\.cg\.shared\.global \[%r\d+)`, "${1}+4", 1, mutantProduct, "to address"},
+	{"barrier removed", "attention.ptx", "attendMany64", `bar\.sync`, "", 0, mutantAttention, "race"},
+	{"wait removed", "attention.ptx", "attendMany64", `cp\.async\.wait_group`, "", 0, mutantAttention, "under way"},
+	{"values not transposed", "attention.ptx", "attendMany64", `ldmatrix(.*)\.trans`, "ldmatrix$1", 1, mutantAttention, ""},
+	{"barrier removed", "deltanet.ptx", "prepare64", `bar\.sync`, "", 0, mutantRecurrence, "race"},
+	{"barrier removed", "deltanet.ptx", "scan64", `bar\.sync`, "", 0, mutantRecurrence, "race"},
+	{"wait removed", "deltanet.ptx", "scan64", `cp\.async\.wait_group`, "", 0, mutantRecurrence, "under way"},
+	{"barrier removed", "experts.ptx", "sortPairs", `bar\.sync`, "", 0, mutantExperts, "race"},
+}
+
+// mutantInput is the same for all: what the reference is given, too.
+func mutantInput(r *rig, n int) []float32 {
+	return (&rig{T: r.T, random: rand.New(rand.NewPCG(5, 5))}).normals(n, 1)
+}
+
+// fixed is a matrix of small numbers as float16.
+func fixed(experts, rows, cols int) kernel.Source {
+	var data []byte
+	for i := range experts * rows * cols {
+		data = append(data, byte(i*7), byte(0x30+i%5))
+	}
+	return kernel.Source{Name: "w", Type: kernel.F16, Experts: experts, Rows: rows, Cols: cols, Data: data}
+}
+
+func mutantProduct(r *rig, b kernel.Backend) []float32 {
+	to := b.NewBuffer(32 * 8)
+	b.MatMul([]kernel.Buffer{to}, upload(b, mutantInput(r, 32*328)), 32, []kernel.Weight{r.load(b, fixed(1, 8, 328))})
+	return download(b, to)
+}
+
+func mutantExperts(r *rig, b kernel.Backend) []float32 {
+	to, w := b.NewBuffer(32*8), r.load(b, fixed(3, 8, 8))
+	b.Experts(to, upload(b, mutantInput(r, 32*8)), upload(b, mutantInput(r, 32*3)), 32, kernel.ExpertStack{Gate: w, Up: w, Down: w},
+		kernel.Routing{Top: 2})
+	return download(b, to)
+}
+
+func mutantAttention(r *rig, b kernel.Backend) []float32 {
+	c := attentionCase{heads: 1, kvHeads: 1, d: 64, page: 16, spans: [][2]int{{100, 40}}}
+	return c.attend(r, b, [3][]float32{mutantInput(r, 140*64), mutantInput(r, 141*64)[64:], mutantInput(r, 42*64)[128:]})
+}
+
+func mutantRecurrence(r *rig, b kernel.Backend) []float32 {
+	c := recurrenceCase{1, 1, 64, 4, true, []kernel.Span{{Len: 100}}}
+	return c.delta(r, b, c.input(&rig{T: r.T, random: rand.New(rand.NewPCG(6, 6))}))
+}
+
+// mutants are the texts with the fault planted, one for each place.
+func (m mutation) mutants(t *testing.T, text string) (all []string) {
+	t.Helper()
+	line, within := regexp.MustCompile(m.line), false
+	lines := strings.Split(text, "\n")
+	for i, l := range lines {
+		if strings.HasPrefix(l, ".visible .entry ") {
+			within = strings.HasPrefix(l, ".visible .entry "+m.kernel+"(")
+		}
+		if !within || !line.MatchString(l) || m.places > 0 && len(all) == m.places {
+			continue
+		}
+		changed := line.ReplaceAllString(l, m.with)
+		if m.with == "" {
+			changed = ""
+		}
+		all = append(all, strings.Join(lines[:i], "\n")+"\n"+changed+"\n"+strings.Join(lines[i+1:], "\n"))
+	}
+	if len(all) == 0 {
+		t.Fatalf("nothing in %s matches %s", m.kernel, m.line)
+	}
+	return all
+}
+
+// outcome runs a mutant and says how its fault shows, "" where it does not.
+func (m mutation) outcome(t *testing.T, text string) (how string) {
+	all := images()
+	all[m.file] = text
+	d := interp.Open(interp.Config{Seed: rand.Uint64(), Workers: 2, Shadow: true})
+	plain, err := eager.New(d, eager.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := &Backend{Backend: plain, able: map[string]bool{}}
+	if err := b.prepare(all); err != nil {
+		t.Fatal(err)
+	}
+	defer b.Close()
+	r := &rig{T: t, device: d, cuda: b, ref: ref.New()}
+	defer func() {
+		switch e := recover().(type) {
+		case nil:
+		case *cuda.Error:
+			how = e.Error()
+		default:
+			panic(e)
+		}
+	}()
+	if far := distance(m.run(r, b), m.run(r, r.ref)); !(far <= tensor) {
+		return fmt.Sprintf("error %g", far)
+	}
+	return ""
+}
+
+func TestPlantedFaultsAreFound(t *testing.T) {
+	for _, m := range mutations {
+		t.Run(m.kernel+"/"+m.what, func(t *testing.T) {
+			for i, text := range m.mutants(t, images()[m.file]) {
+				how := m.outcome(t, text)
+				if how == "" || m.want != "" && !regexp.MustCompile(m.want).MatchString(how) {
+					t.Errorf("place %d: %q, want %q", i, how, m.want)
+				}
+				if i == 0 {
+					t.Log(how)
+				}
+			}
+		})
+	}
+}

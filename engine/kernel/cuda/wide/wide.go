@@ -1,0 +1,113 @@
+// Package wide computes steps of many rows on the matrix units of a GPU: products with matrices, experts,
+// attention and DeltaNet, 64 or 128 rows at a time. Everything else, and what it has no kernel for, is
+// package eager's, of which its Backend is one.
+//
+// Activations stay float32 in memory. What a matrix unit multiplies is float16 with a factor for each row,
+// bfloat16 where the matrix is, or float32 with a fraction of 10 bits in DeltaNet; it is summed in float32.
+// Sums of a row depend on the shape and on whether a step, or a span of it, has RowsMin rows or fewer: bits do
+// not depend on what else is in a step of one such class.
+package wide
+
+import (
+	"embed"
+	"slices"
+
+	"corenode/engine/kernel"
+	"corenode/engine/kernel/cuda"
+	"corenode/engine/kernel/cuda/eager"
+)
+
+// RowsMin is how many rows a step, or a span in attention and DeltaNet, has to have to be computed here.
+const RowsMin = 32
+
+//go:embed kernels/*.ptx
+var ptx embed.FS
+
+// Backend runs on one device and owns it. One goroutine uses it.
+type Backend struct {
+	*eager.Backend
+	able map[string]bool // kernels that the device has the shared memory for
+
+	narrowed, factors [2]eager.Room // of the input of a product: float16, bfloat16
+	experts           eager.Room
+	left              eager.Room // what chunks leave for the scan
+	parts, chunks     list
+}
+
+var (
+	_ kernel.Backend = (*Backend)(nil)
+	_ kernel.Drawer  = (*Backend)(nil)
+)
+
+// New takes a device over; it is closed when this fails, too.
+func New(d cuda.Driver, o eager.Options) (*Backend, error) {
+	b, err := eager.New(d, o)
+	if err != nil {
+		return nil, err
+	}
+	w := &Backend{Backend: b, able: map[string]bool{}}
+	if err := w.prepare(images()); err != nil {
+		b.Close()
+		return nil, err
+	}
+	return w, nil
+}
+
+// images are the modules, by their file.
+func images() map[string]string {
+	all := map[string]string{}
+	files, err := ptx.ReadDir("kernels")
+	if err != nil {
+		panic(err)
+	}
+	for _, f := range files {
+		text, err := ptx.ReadFile("kernels/" + f.Name())
+		if err != nil {
+			panic(err)
+		}
+		all[f.Name()] = string(text)
+	}
+	return all
+}
+
+func (b *Backend) prepare(images map[string]string) error {
+	for _, text := range images {
+		if err := b.Extend(text); err != nil {
+			return err
+		}
+	}
+	for name, bytes := range shared {
+		b.able[name] = b.Allow(name, bytes)
+	}
+	return nil
+}
+
+// Name implements kernel.Backend.
+func (b *Backend) Name() string { return "cuda/wide " + b.Backend.Name() }
+
+// shared is the dynamic shared memory of kernels.
+var shared = map[string]int{
+	"productF16": 96 << 10, "productBF16": 96 << 10, "gatedF16": 96 << 10, "gatedBF16": 96 << 10,
+	"attendMany64": 40 << 10, "attendMany128": 80 << 10, "attendMany256": 96 << 10,
+	"prepare64": prepareBytes(64), "prepare128": prepareBytes(128), "scan64": scanBytes(64), "scan128": scanBytes(128),
+}
+
+// list is numbers that the device has.
+type list struct {
+	room       eager.Room
+	at         cuda.Pointer
+	have, next []int32
+}
+
+// bring makes next what the device has.
+func (b *Backend) bring(l *list) cuda.Pointer {
+	if !slices.Equal(l.have, l.next) {
+		l.at = b.Need(&l.room, 4*int64(len(l.next)))
+		b.CopyIn(l.at, l.next)
+		l.have = append(l.have[:0], l.next...)
+	}
+	return l.at
+}
+
+// up is n/d rounded up.
+func up(n, d int) int { return (n + d - 1) / d }
