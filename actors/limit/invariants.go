@@ -10,8 +10,8 @@ import (
 
 // check panics when an invariant of the state does not hold.
 func (s *State) check() {
-	var sum held
-	permits := 0
+	sum := held{hold: s.rest.Money}
+	permits := s.rest.Permits
 	counted := map[counterKey]int64{}
 	keyed := map[string]keyHeld{}
 	count := func(all []abi.Counter) {

@@ -195,7 +195,7 @@ type counter struct{ used, held int64 }
 // State is the whole state of one account's admission and all the deciding.
 //
 // Invariants: permits counts the entries of open with a permit. held sums the holds of
-// open and orphans. short sums what the holds of open are short of; while it is not zero
+// open and orphans; both have the rest beside. short sums what the holds of open are short of; while it is not zero
 // nothing is available. The same holds of each key and its
 // budget. Only put and setOrphan write the maps and their sums. With the
 // build tag invariants all of it is checked after every call.
@@ -221,6 +221,8 @@ type State struct {
 	held     abi.Nano
 	short    abi.Nano
 	arrivals uint64 // the highest arrival so far
+	// rest is what of permits and held is of requests that are not in open, and lent to nodes.
+	rest Part
 }
 
 // New returns the state of an account that uses nothing; its bucket is b.
@@ -231,7 +233,7 @@ func New(a account.Account, b Bucket) *State {
 
 // Load sets what the ledger knew at its commit and what the running requests have.
 func (s *State) Load(r Loaded, live []Live) {
-	s.balance, s.seq, s.permits, s.held, s.short = r.Balance, r.Seq, 0, 0, 0
+	s.balance, s.seq, s.permits, s.held, s.short, s.rest = r.Balance, r.Seq, 0, 0, 0, Part{}
 	clear(s.open)
 	clear(s.orphans)
 	clear(s.taken)

@@ -26,6 +26,12 @@ func SettleOpenHolds(s Ledger, reason account.Reason, rate func(*account.Entry) 
 	if err != nil {
 		return nil, err
 	}
+	return SettleHolds(s, holds, reason, rate, leftOut)
+}
+
+// SettleHolds does so with some open holds.
+func SettleHolds(s Ledger, holds []account.Entry, reason account.Reason, rate func(*account.Entry) error,
+	leftOut func(account.Entry, error)) (settled []account.Entry, err error) {
 	rated := holds[:0]
 	for _, e := range holds {
 		e.Kind, e.ID, e.Held, e.Reason, e.Tier = account.Settlement, 0, 0, reason, 1

@@ -89,7 +89,7 @@ func (s *Store) Entries(q store.Query) (page []account.Entry, err error) {
 			}
 		}
 		page, err = entries(ctx, tx, `WHERE (place, id) > ($1, $2) AND place < horizon() AND time >= $3 ORDER BY place, id LIMIT $4`,
-			place, q.After, since(q), limit(q.Limit))
+			place, q.After, since(q), pageLimit(q.Limit))
 		return err
 	})
 	return page, wrapped(err, "read ledger")
@@ -102,7 +102,7 @@ func since(q store.Query) int64 {
 	return rules.FromTime(q.Since)
 }
 
-func limit(n int) int {
+func pageLimit(n int) int {
 	if n <= 0 || n > store.EntriesMax {
 		return store.EntriesMax
 	}
@@ -230,7 +230,7 @@ const visitsMax = 4096
 
 // Statement implements store.Store.
 func (s *Store) Statement(q store.StatementQuery) (page []account.Entry, next int64, err error) {
-	q.Limit = limit(q.Limit)
+	q.Limit = pageLimit(q.Limit)
 	err = s.view(func(ctx context.Context, tx pgx.Tx) error {
 		page, next, err = statement(ctx, tx, q)
 		return err
@@ -324,7 +324,7 @@ func (s *Store) Usage(q store.UsageQuery) (page []store.UsageSum, err error) {
 			page = append(page, sum)
 			return err
 		}, clean(q.AccountID), from, to, q.ByDay, q.ByModel, q.ByKey, begun, after, clean(q.AfterModel), clean(q.AfterKeyID),
-			limit(q.Limit))
+			pageLimit(q.Limit))
 	})
 	return page, wrapped(err, "usage of %q", q.AccountID)
 }

@@ -49,7 +49,7 @@ type Config struct {
 	URL      string // postgres://user@host/database; what it leaves out is in the usual PG variables
 	Password string // empty = what URL and variables say
 	Node     string // the id of this node
-	// Lease is how long a node counts as live after its last renewal, for tests; 0 is DefaultLease.
+	// Lease is how long a node counts as live after its last renewal, and how long a grant lives, for tests; 0 is DefaultLease.
 	Lease time.Duration
 }
 
@@ -60,6 +60,8 @@ type Store struct {
 	lease time.Duration
 	fence atomic.Int64     // the number of this node's last Register, 0 before the first
 	now   func() time.Time // replaced by tests only
+	// clock stands for the database's clock, in tests only; nil = the database's.
+	clock func() time.Time
 }
 
 // Open connects, and brings the schema up to that of this binary.

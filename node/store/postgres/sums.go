@@ -10,19 +10,7 @@ import (
 	"corenode/node/store/rules"
 )
 
-func queueBalances(b *pgx.Batch, sums *rules.Sums) {
-	if len(sums.Balances) == 0 {
-		return
-	}
-	ids := slices.Sorted(maps.Keys(sums.Balances))
-	amounts := make([]int64, len(ids))
-	for i, id := range ids {
-		amounts[i] = int64(sums.Balances[id])
-	}
-	b.Queue(`SELECT 1 FROM balances WHERE account_id = ANY ($1) ORDER BY account_id FOR NO KEY UPDATE`, ids)
-	b.Queue(`UPDATE balances SET amount = balances.amount + t.amount FROM unnest($1::text[], $2::bigint[]) AS t (id, amount)
-		WHERE account_id = t.id`, ids, amounts)
-}
+// The tables of sums are changed in the order of their keys, behind the accounts' rows: who waits, waits in no circle.
 
 func queueCounterSums(b *pgx.Batch, sums *rules.Sums) {
 	groups := slices.SortedFunc(maps.Keys(sums.Counters), func(a, b rules.CounterGroup) int {

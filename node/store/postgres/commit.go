@@ -1,0 +1,178 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"corenode/actors/account"
+	"corenode/actors/limit"
+	"corenode/node/store"
+	"corenode/node/store/rules"
+)
+
+// Append implements store.Store.
+func (s *Store) Append(entries []account.Entry) error {
+	if len(entries) == 0 {
+		return nil
+	}
+	_, err := s.Commit(limit.Batch{Rows: entries})
+	return err
+}
+
+// Commit implements store.Shared.
+func (s *Store) Commit(b limit.Batch) (verdicts []limit.Verdict, err error) {
+	var rows []account.Entry // of the last try: what a try that was rolled back completed is not so
+	err = s.transaction(repeatable(b.Rows), func(ctx context.Context, tx pgx.Tx) error {
+		rows = slices.Clone(b.Rows)
+		verdicts, err = s.commit(ctx, tx, limit.Batch{Rows: rows, Asks: b.Asks, Releases: b.Releases, Returns: b.Returns})
+		return err
+	})
+	if err != nil {
+		return nil, wrapped(err, "append to ledger")
+	}
+	copy(b.Rows, rows)
+	return verdicts, nil
+}
+
+// repeatable says whether a batch that is written twice is there once. A checkpoint that is
+// there twice says the same.
+func repeatable(entries []account.Entry) repeat {
+	for i := range entries {
+		if e := &entries[i]; e.Kind == account.TopUp || e.Kind == account.Adjustment && !e.Refund {
+			return once
+		}
+	}
+	return again
+}
+
+// append writes rows inside a transaction.
+func (s *Store) append(ctx context.Context, tx pgx.Tx, rows []account.Entry) error {
+	_, err := s.commit(ctx, tx, limit.Batch{Rows: rows})
+	return err
+}
+
+// commit runs inside a transaction. A batch costs the same few statements, however large it is.
+func (s *Store) commit(ctx context.Context, tx pgx.Tx, b limit.Batch) ([]limit.Verdict, error) {
+	for i := range b.Rows {
+		if err := rules.Entry(&b.Rows[i]); err != nil {
+			return nil, rules.About(&b.Rows[i], err)
+		}
+	}
+	w, err := s.lock(ctx, tx, b)
+	if err != nil {
+		return nil, err
+	}
+	if err := lockAdjusted(ctx, tx, b.Rows); err != nil {
+		return nil, err
+	}
+	for _, r := range b.Returns {
+		w.giveBack(r)
+	}
+	if err := w.append(ctx, tx, b.Rows); err != nil {
+		return nil, err
+	}
+	for _, r := range b.Releases {
+		w.release(r.RequestID, r.Used)
+	}
+	verdicts := w.decide(b.Asks)
+	return verdicts, w.write(ctx, tx)
+}
+
+// append writes rows, in runs, and does to the accounts what they say.
+func (w *work) append(ctx context.Context, tx pgx.Tx, rows []account.Entry) error {
+	for rest := rows; len(rest) > 0; {
+		n := run(rest)
+		if err := w.appendRun(ctx, tx, rest[:n]); err != nil {
+			return err
+		}
+		rest = rest[n:]
+	}
+	return nil
+}
+
+// appendRun writes entries of one run, counts those that were not there before, and does
+// what their kinds bring along.
+func (w *work) appendRun(ctx context.Context, tx pgx.Tx, entries []account.Entry) error {
+	ids := w.ids[:len(entries)]
+	w.ids = w.ids[len(entries):]
+	if entries[0].Kind == account.Adjustment {
+		there, err := completeAdjustment(ctx, tx, &entries[0])
+		if err != nil {
+			return rules.About(&entries[0], err)
+		}
+		if there {
+			return nil
+		}
+	}
+	inserted := map[int64]struct{}{}
+	b := &pgx.Batch{}
+	queueEntries(b, entries, ids, w.place, inserted)
+	if err := tx.SendBatch(ctx, b).Close(); err != nil {
+		return about(entries, err)
+	}
+	var again []int // those whose hold or settlement is there
+	for i := range entries {
+		e := &entries[i]
+		e.ID = ids[i]
+		_, isNew := inserted[ids[i]]
+		if !isNew {
+			again = append(again, i)
+		} else if err := w.sums.Add(e); err != nil {
+			return rules.About(e, err)
+		}
+		w.row(e, isNew)
+	}
+	b = &pgx.Batch{}
+	queueCounters(b, entries, inserted)
+	var late []account.Entry
+	if len(again) > 0 {
+		queueFirst(b, entries, again, &late)
+	}
+	if b.Len() > 0 {
+		if err := tx.SendBatch(ctx, b).Close(); err != nil {
+			return err
+		}
+	}
+	return w.adjustLate(ctx, tx, late)
+}
+
+// write writes what the accounts and their requests have now, and the holds of those that
+// were admitted. Everything is locked by its account's row.
+func (w *work) write(ctx context.Context, tx pgx.Tx) error {
+	b := &pgx.Batch{}
+	inserted := map[int64]struct{}{}
+	if len(w.holds) > 0 {
+		ids := w.ids[:len(w.holds)]
+		for i := range w.holds {
+			w.holds[i].ID = ids[i]
+			w.open[w.holds[i].RequestID].holdID = ids[i]
+		}
+		queueEntries(b, w.holds, ids, w.place, inserted)
+		all := map[int64]struct{}{}
+		for _, id := range ids {
+			all[id] = struct{}{}
+		}
+		queueCounters(b, w.holds, all)
+	}
+	w.queueOpen(b)
+	w.queueAccounts(b)
+	w.queueGrants(b)
+	queueCounterSums(b, w.sums)
+	queueUsage(b, w.sums)
+	if b.Len() == 0 {
+		return nil
+	}
+	err := tx.SendBatch(ctx, b).Close()
+	if e, ok := errors.AsType[*pgconn.PgError](err); ok && e.Code == sumOutOfRange {
+		return fmt.Errorf("%w: a sum of the batch does not fit: %w", store.ErrInvalid, err)
+	}
+	if err == nil && len(inserted) < len(w.holds) {
+		return fmt.Errorf("%w: a request of another account has the id of one that asks", store.ErrInvalid)
+	}
+	return err
+}
