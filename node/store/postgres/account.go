@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"corenode/actors/account"
+	"corenode/actors/limit"
 	"corenode/node/store"
 	"corenode/node/store/rules"
 	"corenode/wasm/abi"
@@ -59,11 +60,19 @@ func (s *Store) UpdateAccount(a account.Account) error {
 		return fmt.Errorf("update account: %w", err)
 	}
 	err := s.transaction(again, func(ctx context.Context, tx pgx.Tx) error {
+		w, err := s.lock(ctx, tx, limit.Batch{Returns: []limit.Return{{AccountID: a.ID}}}) // its bucket refills by the old limit until now
+		if err != nil {
+			return err
+		}
 		tag, err := tx.Exec(ctx, `UPDATE accounts SET name = $2, unlimited = $3, disabled = $4, concurrency = $5,
 			tokens_per_minute = $6, models = $7 WHERE id = $1`,
 			a.ID, a.Name, a.Unlimited, a.Disabled, int64(a.Concurrency), a.TokensPerMinute, rules.ModelsText(a.Models))
 		if err == nil && tag.RowsAffected() == 0 {
 			err = fmt.Errorf("account %s: %w", a.ID, store.ErrNotFound)
+		}
+		if l := w.accounts[clean(a.ID)]; err == nil && l != nil {
+			l.state.Change(a, w.now)
+			err = w.write(ctx, tx)
 		}
 		if err == nil {
 			err = change(ctx, tx, store.TopicAccount, a.ID)

@@ -103,7 +103,7 @@ func (a *held) grant(number int64) *grant {
 func (w *work) settle(a *held, e *account.Entry, isNew bool) {
 	id := clean(e.RequestID)
 	q := w.open[id]
-	if q == nil && isNew && e.NeverHeld && e.Granted != nil { // its hold never was sent: this row stands for both
+	if q == nil && isNew && e.Granted != nil { // its hold was never written: this row stands for both
 		q = w.begin(a, e, e.Granted.Held)
 	}
 	if q != nil && q.account == a.id && !q.ended {
@@ -131,7 +131,7 @@ func (w *work) leave(a *held, q *request, used int64) {
 	if !q.gone {
 		m.Taken, m.Used, m.KeyTaken = q.taken, used, q.keyTaken
 	}
-	if b, ok := a.state.KeyBucket(q.KeyID); ok && !q.gone && q.keyTaken > 0 {
+	if b, ok := a.state.KeyBucket(q.KeyID); ok && !q.gone {
 		m.Key = account.LimitedKey{ID: q.KeyID, TokensPerMinute: b.Capacity}
 		a.touched[q.KeyID] = true
 	}

@@ -10,6 +10,9 @@ import (
 // SetClock replaces the clock.
 func (s *Store) SetClock(now func() time.Time) { s.now = now }
 
+// SetDatabaseClock replaces the database's clock.
+func (s *Store) SetDatabaseClock(now func() time.Time) { s.clock = now }
+
 // Exec runs SQL past the store.
 func (s *Store) Exec(sql string) error {
 	_, err := s.pool.Exec(context.Background(), sql, pgx.QueryExecModeSimpleProtocol)

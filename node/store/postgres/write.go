@@ -131,16 +131,16 @@ func (w *work) queueAccounts(b *pgx.Batch) {
 	}
 }
 
-// queueKeyBuckets writes the buckets of keys that are not full.
+// queueKeyBuckets writes the buckets of keys that have a limit.
 func (w *work) queueKeyBuckets(b *pgx.Batch, a *held) {
 	for _, id := range slices.Sorted(maps.Keys(a.touched)) {
 		now, ok := a.state.KeyBucket(id)
 		switch was, before := a.buckets[id]; {
-		case ok && !now.Full() && (!before || now != was):
+		case ok && (!before || now != was):
 			b.Queue(`INSERT INTO key_buckets (key_id, account_id, capacity, parts, bucket_at) VALUES ($1, $2, $3, $4, $5)
 				ON CONFLICT (key_id) DO UPDATE SET capacity = excluded.capacity, parts = excluded.parts, bucket_at = excluded.bucket_at`,
 				id, a.id, now.Capacity, now.Parts, rules.FromTime(now.At))
-		case before && (!ok || now.Full()):
+		case before && !ok:
 			b.Queue(`DELETE FROM key_buckets WHERE key_id = $1`, id)
 		}
 	}

@@ -43,7 +43,7 @@ CREATE TABLE open_permits (
   fence      bigint NOT NULL
 );
 
-CREATE TABLE key_buckets ( -- those that are not full
+CREATE TABLE key_buckets ( -- of keys that have a limit
   key_id     text COLLATE "C" PRIMARY KEY,
   account_id text NOT NULL,
   capacity   bigint NOT NULL,
