@@ -67,17 +67,18 @@ func (s *State) Lend(p Part) {
 	s.check()
 }
 
-// quotesLent is how many quotes of its last request an account must have to lend any, and
+// quotesLent is how many requests like the last an account must be able to pay to lend any, and
 // permitsLent how many permits for each node. What is less is decided one by one, so that no node has what
 // another one needs.
 const quotesLent, permitsLent = 4, 2
 
 // Lendable is what may be lent to one of so many nodes that wishes to have that, and has left
-// of what it was lent before. quote is the upper bound of a request of today. It is not ok to lend where
+// of what it was lent before. quote is what one request takes. It is not ok to lend where
 // something would be lacking all the same.
-func (s *State) Lendable(wish, left Part, nodes int, quote abi.Nano) (more Part, ok bool) {
+func (s *State) Lendable(wish, left Part, nodes int, quote Part) (more Part, ok bool) {
 	a := s.account
-	small := a.Concurrency > 0 && a.Concurrency <= permitsLent*nodes || !a.Unlimited && s.balance < quotesLent*quote
+	small := a.Concurrency > 0 && a.Concurrency <= permitsLent*nodes || !a.Unlimited && s.balance < quotesLent*quote.Money ||
+		s.bucket.Capacity > 0 && s.bucket.Capacity < quotesLent*quote.Tokens
 	if a.Disabled || small || s.short > 0 || s.keyShort > 0 {
 		return Part{}, false
 	}
@@ -105,7 +106,7 @@ func (s *State) Lendable(wish, left Part, nodes int, quote abi.Nano) (more Part,
 		more.Money = 0
 	}
 	has := left.Plus(more)
-	ok = (anyPermits || has.Permits > 0) && (anyTokens || has.Tokens > 0) && (anyMoney || has.Money > 0)
+	ok = (anyPermits || has.Permits > 0) && (anyTokens || has.Tokens >= max(quote.Tokens, 1)) && (anyMoney || has.Money >= max(quote.Money, 1))
 	return more, ok
 }
 

@@ -1,0 +1,334 @@
+package postgres
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"corenode/actors/account"
+	"corenode/actors/limit"
+	"corenode/node/store/postgrestest"
+	"corenode/node/store/storetest"
+	"corenode/wasm/abi"
+)
+
+// cluster is some nodes on one clock, and an account with a limit of everything.
+type cluster struct {
+	t     *testing.T
+	nodes []*Store
+	now   time.Time
+	id    string
+}
+
+func newCluster(t *testing.T, n int, a account.Account, money abi.Nano) *cluster {
+	t.Helper()
+	url := postgrestest.URL(t)
+	c := &cluster{t: t, now: time.Date(2026, 11, 27, 10, 0, 0, 0, time.UTC)}
+	for i := range n {
+		s := node(t, url, fmt.Sprint("node", i))
+		s.SetDatabaseClock(func() time.Time { return c.now })
+		c.nodes = append(c.nodes, s)
+	}
+	a.Name = "a"
+	made, err := c.nodes[0].CreateAccount(a, money)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.id = made.ID
+	return c
+}
+
+func (c *cluster) commit(node int, b limit.Batch) []limit.Verdict {
+	c.t.Helper()
+	verdicts, err := c.nodes[node].Commit(b)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	return verdicts
+}
+
+// ask is a request of 10 tokens that costs at most upper.
+func (c *cluster) ask(id string, upper abi.Nano, wish limit.Part) limit.Proposal {
+	return limit.Proposal{AccountID: c.id, Wish: wish, Ask: limit.Ask{RequestID: id, Prompt: 10, Upper: upper, Minimum: upper},
+		Hold: account.Entry{Time: c.now, Model: "m"}}
+}
+
+// granted is the row of a hold that a grant covers.
+func (c *cluster) granted(id string, g *limit.Grant, money abi.Nano) account.Entry {
+	e := storetest.Hold(c.id, id, money)
+	e.Granted = &account.Granted{Number: g.Number, Tokens: 10, Held: money}
+	return e
+}
+
+// wantRow holds what is kept of the account to what is wanted.
+func (c *cluster) wantRow(permits, held, overshot int64) {
+	c.t.Helper()
+	var r row
+	err := c.nodes[0].pool.QueryRow(c.t.Context(), `SELECT permits, held, overshot FROM balances WHERE account_id = $1`, c.id).
+		Scan(&r.permits, &r.held, &r.overshot)
+	if err != nil || r.permits != permits || r.held != held || r.overshot != overshot {
+		c.t.Errorf("%d permits, %d held, %d overshot, %v; want %d, %d, %d", r.permits, r.held, r.overshot, err, permits, held, overshot)
+	}
+}
+
+func (c *cluster) wantSound() {
+	c.t.Helper()
+	if v, err := c.nodes[0].Verify(); err != nil || len(v.Findings) > 0 {
+		c.t.Errorf("%v, %v", v.Findings, err)
+	}
+}
+
+func (c *cluster) grants() (all []limit.Part) {
+	c.t.Helper()
+	found, err := c.nodes[0].Grants()
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	for _, g := range found {
+		all = append(all, g.Left)
+	}
+	return all
+}
+
+// TestGrantIsUsedReturnedAndEnds: a grant is at most a node's share; holds and returns take of it, each
+// once; what is left at its end goes back; a hold that comes later is taken and counted.
+func TestGrantIsUsedReturnedAndEnds(t *testing.T) {
+	c := newCluster(t, 2, account.Account{Concurrency: 30, TokensPerMinute: 6000}, 9000)
+	v := c.commit(0, limit.Batch{Asks: []limit.Proposal{c.ask("r0", 100, limit.Part{Permits: 50, Tokens: 300, Money: 50_000})}})[0]
+	if v.Refusal != nil || v.Grant == nil {
+		t.Fatalf("%+v", v)
+	}
+	if want := (limit.Part{Permits: 29 / 3, Tokens: 300, Money: 8900 / 3}); v.Grant.Part != want {
+		t.Errorf("granted %+v, want %+v", v.Grant.Part, want)
+	}
+	c.wantSound()
+	row := c.granted("g0", v.Grant, 200)
+	back := limit.Return{AccountID: c.id, Number: v.Grant.Number, Part: limit.Part{Permits: 2, Tokens: 50, Money: 1000}}
+	for range 2 { // given twice is given once
+		c.commit(0, limit.Batch{Rows: []account.Entry{row}, Returns: []limit.Return{back}})
+		if got, want := c.grants(), []limit.Part{{Permits: 6, Tokens: 240, Money: 8900/3 - 1200}}; !slices.Equal(got, want) {
+			t.Errorf("left %+v, want %+v", got, want)
+		}
+	}
+	c.wantRow(2, 300, 0)
+	renewed := c.commit(0, limit.Batch{Asks: []limit.Proposal{{AccountID: c.id, Wish: limit.Part{Permits: 7, Tokens: 300, Money: 50}}}})[0]
+	if g := renewed.Grant; g == nil || g.Number != v.Grant.Number || g.Permits != v.Grant.Permits+1 || g.Tokens != v.Grant.Tokens+60 {
+		t.Errorf("renewed: %+v after %+v", g, v.Grant)
+	}
+	c.now = c.now.Add(lease)
+	if _, err := c.nodes[1].Sweep(); err != nil {
+		t.Fatal(err)
+	}
+	if left := c.grants(); len(left) != 0 {
+		t.Errorf("after its time the node has %+v", left)
+	}
+	c.commit(0, limit.Batch{Rows: []account.Entry{c.granted("late", v.Grant, 10)}})
+	c.wantRow(3, 310, 1)
+	settled := storetest.Settlement(c.id, "never sent", -5)
+	settled.NeverHeld, settled.Granted, settled.Spent = true, &account.Granted{Number: v.Grant.Number, Tokens: 10, Held: 7}, 4
+	c.commit(0, limit.Batch{Rows: []account.Entry{storetest.Settlement(c.id, "r0", -1), storetest.Settlement(c.id, "g0", -2),
+		storetest.Settlement(c.id, "late", -3), settled}})
+	c.wantRow(0, 0, 2)
+	storetest.WantBalance(t, c.nodes[0], c.id, 9000-11, 0)
+	c.wantSound()
+}
+
+// TestSmallLimitsAreNotLent: what is less than all nodes may need is decided one by one.
+func TestSmallLimitsAreNotLent(t *testing.T) {
+	for _, small := range []struct {
+		account account.Account
+		money   abi.Nano
+	}{{account.Account{Concurrency: 4}, 9000}, {account.Account{Concurrency: 100}, 399}, {account.Account{TokensPerMinute: 15}, 9000}} {
+		c := newCluster(t, 2, small.account, small.money)
+		v := c.commit(0, limit.Batch{Asks: []limit.Proposal{c.ask("r0", 100, limit.Part{Permits: 50, Tokens: 300, Money: 50_000})}})[0]
+		if v.Refusal != nil || v.Grant != nil {
+			t.Errorf("%+v: %v, %+v", small.account, v.Refusal, v.Grant)
+		}
+	}
+}
+
+// TestNeedCallsGrantsBack: a node that lacks what another has idle is told so, and gets it when that returned it.
+func TestNeedCallsGrantsBack(t *testing.T) {
+	c := newCluster(t, 2, account.Account{Concurrency: 9, Unlimited: true}, 0)
+	v := c.commit(0, limit.Batch{Asks: []limit.Proposal{c.ask("r", 1, limit.Part{Permits: 50})}})[0]
+	if v.Grant == nil || v.Grant.Permits != 2 || !v.Grant.AnyMoney || !v.Grant.AnyTokens {
+		t.Fatalf("%+v", v.Grant)
+	}
+	var asks []limit.Proposal
+	for i := range 7 {
+		asks = append(asks, c.ask(fmt.Sprint("s", i), 1, limit.Part{}))
+	}
+	verdicts := c.commit(1, limit.Batch{Asks: asks})
+	if last := verdicts[6]; verdicts[5].Refusal != nil || last.Refusal == nil || last.Refusal.Kind != abi.RateLimited || !last.Recalled {
+		t.Fatalf("%+v", last)
+	}
+	if ids, err := c.nodes[0].Wanted(); err != nil || !slices.Equal(ids, []string{c.id}) {
+		t.Errorf("wanted: %v, %v", ids, err)
+	}
+	if ids, err := c.nodes[1].Wanted(); err != nil || len(ids) != 0 {
+		t.Errorf("wanted of the one that wants: %v, %v", ids, err)
+	}
+	c.commit(0, limit.Batch{Returns: []limit.Return{{AccountID: c.id, Number: v.Grant.Number, Part: limit.Part{Permits: 2}}}})
+	if ids, err := c.nodes[0].Wanted(); err != nil || len(ids) != 0 {
+		t.Errorf("wanted after it was returned: %v, %v", ids, err)
+	}
+	if last := c.commit(1, limit.Batch{Asks: asks[6:]})[0]; last.Refusal != nil {
+		t.Errorf("after the return: %v", last.Refusal)
+	}
+	c.wantSound()
+}
+
+// TestFencedNode: a node without its fence gets nothing and writes what was spent; its permits go back after
+// the time of a grant, its money when another node settled for it; what it says later is what the ledger says.
+func TestFencedNode(t *testing.T) {
+	c := newCluster(t, 2, account.Account{Concurrency: 4}, 9000)
+	free := limit.Proposal{AccountID: c.id, Ask: limit.Ask{RequestID: "free", Free: true}}
+	for _, v := range c.commit(0, limit.Batch{Asks: []limit.Proposal{c.ask("r0", 100, limit.Part{}), c.ask("r1", 100, limit.Part{}), free}}) {
+		if v.Refusal != nil {
+			t.Fatal(v.Refusal)
+		}
+	}
+	fence := func(ago string) {
+		if err := c.nodes[1].Exec(`UPDATE nodes SET fence = fence + 1, state = 'fenced', fenced = now() - interval '` + ago + `' WHERE id = 'node0'`); err != nil {
+			t.Fatal(err)
+		}
+	}
+	fence("1 second")
+	v := c.commit(0, limit.Batch{Rows: []account.Entry{storetest.Checkpoint(c.id, "r1", 3)}, Asks: []limit.Proposal{c.ask("r2", 1, limit.Part{})}})[0]
+	if v.Refusal == nil || !errors.Is(v.Refusal.Err, limit.ErrFenced) {
+		t.Errorf("a node without a fence: %+v", v)
+	}
+	sweep := func() {
+		if _, err := c.nodes[1].Sweep(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	sweep()
+	c.wantRow(3, 200, 0) // it may still run
+	fence("1 hour")
+	sweep()
+	c.wantRow(0, 200, 0)
+	c.wantSound()
+	rate := func(e *account.Entry) error {
+		e.Amount, e.ModuleDigest = -abi.Nano(e.Usage.Output), "sha256:aa"
+		return nil
+	}
+	none := func(e account.Entry, err error) { t.Errorf("left out %+v: %v", e, err) }
+	if early, err := c.nodes[1].SettleDead(2*time.Hour, rate, none); err != nil || len(early) != 0 {
+		t.Errorf("before its time: %v, %v", early, err)
+	}
+	settled, err := c.nodes[1].SettleDead(time.Minute, rate, none)
+	if again, errAgain := c.nodes[1].SettleDead(time.Minute, rate, none); err != nil || errAgain != nil || len(settled) != 2 || len(again) != 0 {
+		t.Fatalf("settled %+v, then %+v: %v, %v", settled, again, err, errAgain)
+	}
+	c.wantRow(0, 0, 0)
+	storetest.WantBalance(t, c.nodes[1], c.id, 9000-3, 0)
+	late := storetest.Settlement(c.id, "r1", -50)
+	late.ModuleDigest, late.Provisional = "sha256:aa", false
+	for range 2 {
+		c.commit(0, limit.Batch{Rows: []account.Entry{late, storetest.Settlement(c.id, "r0", 0)}})
+		storetest.WantBalance(t, c.nodes[1], c.id, 9000-50, 0)
+	}
+	c.wantSound()
+}
+
+// taker is a node of the walk, by its own clock.
+type taker struct {
+	grant limit.Grant
+	taken limit.Part
+	back  limit.Part
+	until time.Time // of the grant, as the node believes
+	rows  []account.Entry
+	open  []string
+}
+
+// TestGrantsNeverExceedTheLimits: whatever nodes take of their grants, return, lose and ask for beside them,
+// all together never have more than the account.
+func TestGrantsNeverExceedTheLimits(t *testing.T) {
+	const permits, perMinute, money = 40, 60_000, 1_000_000
+	c := newCluster(t, 3, account.Account{Concurrency: permits, TokensPerMinute: perMinute}, money)
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	rnd := rand.New(rand.NewPCG(seed, 7))
+	nodes := make([]taker, 3)
+	covered, ended := 0, 0
+	for i := range 200 {
+		n := rnd.IntN(3)
+		k := &nodes[n]
+		c.now = c.now.Add(time.Duration(rnd.Int64N(int64(time.Second))))
+		if rnd.IntN(8) == 0 {
+			c.now = c.now.Add(2 * lease / 3) // grants may end
+			ended++
+		}
+		for j := range rnd.IntN(4) { // local admissions
+			ask := limit.Ask{RequestID: fmt.Sprint("g", i, "-", j), Prompt: 5 + rnd.Int64N(20), Upper: abi.Nano(100 + rnd.IntN(900))}
+			r, ok := k.grant.Covers(ask, k.taken.Plus(k.back))
+			if !ok || !c.now.Before(k.until) {
+				continue
+			}
+			covered++
+			k.taken = k.taken.Plus(r.Of())
+			e := storetest.Hold(c.id, ask.RequestID, r.Hold)
+			e.Granted = &account.Granted{Number: k.grant.Number, Tokens: r.Tokens, Held: r.Hold}
+			k.rows, k.open = append(k.rows, e), append(k.open, ask.RequestID)
+		}
+		b := limit.Batch{Rows: k.rows}
+		k.rows = nil
+		for range rnd.IntN(4) {
+			if len(k.open) > 0 {
+				e := storetest.Settlement(c.id, k.open[0], -abi.Nano(rnd.IntN(100)))
+				e.Spent = 1 + rnd.Int64N(5)
+				b.Rows, k.open = append(b.Rows, e), k.open[1:]
+			}
+		}
+		if rnd.IntN(5) == 0 && k.grant.Number != 0 {
+			k.back = k.back.Plus(k.grant.Minus(k.taken).Minus(k.back).Atmost(limit.Part{Permits: 1, Tokens: 50, Money: 500}))
+			b.Returns = []limit.Return{{AccountID: c.id, Number: k.grant.Number, Part: k.back}}
+		}
+		b.Asks = []limit.Proposal{c.ask(fmt.Sprint("a", i), 300, limit.Part{Permits: 6, Tokens: 100, Money: 4000})}
+		sent := c.now
+		v := c.commit(n, b)[0]
+		if v.Refusal == nil {
+			k.open = append(k.open, fmt.Sprint("a", i))
+		}
+		if v.Grant != nil {
+			if v.Grant.Number != k.grant.Number {
+				k.taken, k.back = limit.Part{}, limit.Part{}
+			}
+			k.grant, k.until = *v.Grant, sent.Add(v.Grant.Life-time.Second)
+		}
+		var out, held, lentPermits, lentMoney, balance int64
+		err := c.nodes[0].pool.QueryRow(t.Context(), `SELECT permits, held, amount, coalesce(sum(given_permits - moved_permits - back_permits), 0)::bigint,
+			coalesce(sum(given_money - moved_money - back_money), 0)::bigint FROM balances LEFT JOIN grants USING (account_id) GROUP BY balances.account_id`).
+			Scan(&out, &held, &balance, &lentPermits, &lentMoney)
+		if err != nil || out+lentPermits > permits || held+lentMoney > balance {
+			t.Fatalf("step %d: %d permits and %d lent of %d, %d held and %d lent of %d, %v", i, out, lentPermits, permits, held, lentMoney, balance, err)
+		}
+	}
+	if covered < 20 || ended < 5 {
+		t.Errorf("%d were covered, %d pauses: the walk proves little", covered, ended)
+	}
+	for n := range nodes {
+		b := limit.Batch{Rows: nodes[n].rows}
+		for _, id := range nodes[n].open {
+			b.Rows = append(b.Rows, storetest.Settlement(c.id, id, -1))
+		}
+		c.commit(n, b)
+	}
+	c.now = c.now.Add(time.Hour)
+	if _, err := c.nodes[0].Sweep(); err != nil {
+		t.Fatal(err)
+	}
+	c.wantSound()
+	var overshot int64
+	if err := c.nodes[0].pool.QueryRow(t.Context(), `SELECT overshot FROM balances`).Scan(&overshot); err != nil {
+		t.Fatal(err)
+	}
+	c.wantRow(0, 0, overshot)
+	if left := c.grants(); len(left) != 0 || overshot > 0 {
+		t.Errorf("at the end %+v are lent, %d overshot", left, overshot)
+	}
+}
