@@ -106,7 +106,8 @@ func (s *State) Lendable(wish, left Part, nodes int, quote Part) (more Part, ok 
 		more.Money = 0
 	}
 	has := left.Plus(more)
-	ok = (anyPermits || has.Permits > 0) && (anyTokens || has.Tokens >= max(quote.Tokens, 1)) && (anyMoney || has.Money >= max(quote.Money, 1))
+	ok = (anyPermits || has.Permits > 0) &&
+		(anyTokens || has.Tokens >= max(quote.Tokens, 1)) && (anyMoney || has.Money >= max(quote.Money, 1))
 	return more, ok
 }
 

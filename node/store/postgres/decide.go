@@ -267,7 +267,8 @@ func (w *work) lend(a *held, p *limit.Proposal) {
 			return
 		}
 	}
-	more, ok := a.state.Lendable(p.Wish, left, w.nodes, limit.Part{Permits: 1, Tokens: p.Tokens(a.account.TokensPerMinute), Money: p.Upper})
+	quote := limit.Part{Permits: 1, Tokens: p.Tokens(a.account.TokensPerMinute), Money: p.Upper}
+	more, ok := a.state.Lendable(p.Wish, left, w.nodes, quote)
 	if !ok {
 		return
 	}

@@ -189,13 +189,14 @@ func (w *work) queueLocks(b *pgx.Batch, ids []string) {
 	}
 	b.Queue(`SELECT b.account_id, b.amount, b.permits, b.held, b.shorts, b.arrivals, b.capacity, b.parts, b.bucket_at, b.overshot,
 		a.unlimited, a.disabled, a.concurrency, a.tokens_per_minute
-		FROM balances b JOIN accounts a ON a.id = b.account_id WHERE b.account_id = ANY ($1) ORDER BY b.account_id FOR NO KEY UPDATE OF b`, ids).
+		FROM balances b JOIN accounts a ON a.id = b.account_id WHERE b.account_id = ANY ($1)
+		ORDER BY b.account_id FOR NO KEY UPDATE OF b`, ids).
 		Query(func(rows pgx.Rows) error {
 			for rows.Next() {
 				a := &held{buckets: map[string]limit.Bucket{}, touched: map[string]bool{}}
 				var concurrency int64
-				err := rows.Scan(&a.id, &a.balance, &a.was.permits, &a.was.held, &a.was.shorts, &a.was.arrivals, &a.was.capacity, &a.was.parts,
-					&a.was.at, &a.was.overshot, &a.account.Unlimited, &a.account.Disabled, &concurrency, &a.account.TokensPerMinute)
+				err := rows.Scan(&a.id, &a.balance, &a.was.permits, &a.was.held, &a.was.shorts, &a.was.arrivals, &a.was.capacity,
+					&a.was.parts, &a.was.at, &a.was.overshot, &a.account.Unlimited, &a.account.Disabled, &concurrency, &a.account.TokensPerMinute)
 				if err != nil {
 					return err
 				}
@@ -212,18 +213,19 @@ func (w *work) queueLocks(b *pgx.Batch, ids []string) {
 		}
 		return err
 	})
-	b.Queue(`SELECT `+grantColumns+` FROM grants WHERE account_id = ANY ($1) ORDER BY account_id, node`, ids).Query(func(rows pgx.Rows) error {
-		for rows.Next() {
-			g, err := scanGrant(rows)
-			if err != nil {
-				return err
+	b.Queue(`SELECT `+grantColumns+` FROM grants WHERE account_id = ANY ($1) ORDER BY account_id, node`, ids).
+		Query(func(rows pgx.Rows) error {
+			for rows.Next() {
+				g, err := scanGrant(rows)
+				if err != nil {
+					return err
+				}
+				if a := w.accounts[g.account]; a != nil {
+					a.grants = append(a.grants, g)
+				}
 			}
-			if a := w.accounts[g.account]; a != nil {
-				a.grants = append(a.grants, g)
-			}
-		}
-		return rows.Err()
-	})
+			return rows.Err()
+		})
 	b.Queue(`SELECT key_id, account_id, capacity, parts, bucket_at FROM key_buckets WHERE account_id = ANY ($1)`, ids).
 		Query(func(rows pgx.Rows) error {
 			for rows.Next() {

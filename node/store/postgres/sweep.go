@@ -35,7 +35,8 @@ func (s *Store) Grants() (all []store.NodeGrant, err error) {
 		return each(ctx, tx, `SELECT `+grantColumns+` FROM grants ORDER BY account_id, node`, func(r pgx.Rows) error {
 			g, err := scanGrant(r)
 			if err == nil {
-				all = append(all, store.NodeGrant{Node: g.node, AccountID: g.account, Left: g.left(), Until: rules.ToTime(g.until), Wanted: g.wanted})
+				all = append(all, store.NodeGrant{Node: g.node, AccountID: g.account, Left: g.left(),
+					Until: rules.ToTime(g.until), Wanted: g.wanted})
 			}
 			return err
 		})

@@ -39,7 +39,8 @@ func (w *work) queueOpen(b *pgx.Batch) {
 	if len(fresh) > 0 {
 		b.Queue(`INSERT INTO open_holds (request_id, account_id, held, hold_id, checkpoint_id, node, fence, reserved, upper, permit, gone,
 			taken, arrival, key_id, key_held, key_taken)
-			SELECT request_id, account_id, held, hold_id, 0, $13, $14, reserved, upper, permit, gone, taken, arrival, key_id, key_held, key_taken
+			SELECT request_id, account_id, held, hold_id, 0, $13, $14, reserved, upper, permit, gone, taken, arrival, key_id, key_held,
+			key_taken
 			FROM unnest($1::text[], $2::text[], $3::bigint[], $4::bigint[], $5::bigint[], $6::bigint[], $7::boolean[], $8::boolean[],
 			$9::bigint[], $10::bigint[], $11::text[], $12::bigint[], $15::bigint[]) AS t (request_id, account_id, held, hold_id, reserved,
 			upper, permit, gone, taken, arrival, key_id, key_held, key_taken)`,
@@ -60,7 +61,8 @@ func (w *work) queueOpen(b *pgx.Batch) {
 		b.Queue(`UPDATE open_holds o SET reserved = t.reserved, key_held = t.key_held, permit = t.permit, gone = t.gone
 			FROM unnest($1::text[], $2::bigint[], $3::bigint[], $4::boolean[], $5::boolean[]) AS t (id, reserved, key_held, permit, gone)
 			WHERE o.request_id = t.id`,
-			column(changed, func(q *request) string { return q.RequestID }), column(changed, func(q *request) int64 { return int64(q.Hold) }),
+			column(changed, func(q *request) string { return q.RequestID }),
+			column(changed, func(q *request) int64 { return int64(q.Hold) }),
 			column(changed, func(q *request) int64 { return int64(q.KeyHold) }), column(changed, func(q *request) bool { return q.Permit }),
 			column(changed, func(q *request) bool { return q.gone }))
 	}
@@ -118,7 +120,8 @@ func (w *work) queueAccounts(b *pgx.Batch) {
 			continue
 		}
 		ids = append(ids, id)
-		for i, n := range []int64{int64(more), now.permits, now.held, now.shorts, now.arrivals, now.capacity, now.parts, now.at, now.overshot} {
+		for i, n := range []int64{int64(more), now.permits, now.held, now.shorts, now.arrivals, now.capacity,
+			now.parts, now.at, now.overshot} {
 			nums[i] = append(nums[i], n)
 		}
 	}
