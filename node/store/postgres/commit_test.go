@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"testing"
 
+	"corenode/node/store"
 	"corenode/node/store/postgrestest"
 	"corenode/node/store/storetest"
 )
@@ -12,7 +13,7 @@ import (
 func node(t testing.TB, url, id string) *Store {
 	t.Helper()
 	s := dial(t, url, id)
-	if err := s.Register("/data/"+id, "v1"); err != nil {
+	if err := s.Register(t.Context(), store.Presence{Home: "/data/" + id, State: store.NodeUp}); err != nil {
 		t.Fatal(err)
 	}
 	return s

@@ -231,7 +231,8 @@ func (w *work) admit(a *held, p *limit.Proposal, v *limit.Verdict) {
 	}
 	r := v.Reservation
 	q := &request{Live: limit.Live{RequestID: id, Permit: true, Hold: r.Hold, Upper: r.Upper, Counters: r.Counters, Arrival: r.Arrival,
-		KeyID: p.Key.ID, KeyHold: r.KeyHold}, account: a.id, held: r.Hold, free: p.Free, taken: r.Tokens, keyTaken: r.KeyTokens, fresh: true}
+		KeyID: p.Key.ID, KeyHold: r.KeyHold}, account: a.id, held: r.Hold, free: p.Free,
+		taken: r.Tokens, keyTaken: r.KeyTokens, fresh: true}
 	w.open[id] = q
 	if !p.Free {
 		e := p.Hold
@@ -263,7 +264,7 @@ func (w *work) lend(a *held, p *limit.Proposal) {
 	}
 	left := limit.Part{}
 	if own != nil {
-		if left = own.left(); own.wanted || own.fence != w.s.fence { // a new one follows when it has ended
+		if left = own.left(); own.wanted || own.fence != w.fence { // a new one follows when it has ended
 			return
 		}
 	}
@@ -273,7 +274,7 @@ func (w *work) lend(a *held, p *limit.Proposal) {
 		return
 	}
 	if own == nil {
-		own = &grant{account: a.id, node: w.s.node, fence: w.s.fence, number: w.ids[len(w.ids)-1]}
+		own = &grant{account: a.id, node: w.s.node, fence: w.fence, number: w.ids[len(w.ids)-1]}
 		w.ids = w.ids[:len(w.ids)-1]
 		a.grants = append(a.grants, own)
 	}
@@ -284,7 +285,7 @@ func (w *work) lend(a *held, p *limit.Proposal) {
 // granted is what this node has of an account without asking.
 func (w *work) granted(a *held) *limit.Grant {
 	for _, g := range a.grants {
-		if g.node == w.s.node && g.fence == w.s.fence && !g.ended {
+		if g.node == w.s.node && g.fence == w.fence && !g.ended {
 			l := &limit.Grant{AccountID: a.id, Number: g.number, Part: g.given, TokensPerMinute: a.account.TokensPerMinute,
 				Life: time.Duration(g.until - w.now.UnixNano()), Wanted: g.wanted}
 			l.AnyPermits, l.AnyTokens, l.AnyMoney = a.state.Any()

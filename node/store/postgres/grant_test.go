@@ -118,7 +118,7 @@ func TestGrantIsUsedReturnedAndEnds(t *testing.T) {
 	if g := renewed.Grant; g == nil || g.Number != v.Grant.Number || g.Permits != v.Grant.Permits+1 || g.Tokens != v.Grant.Tokens+60 {
 		t.Errorf("renewed: %+v after %+v", g, v.Grant)
 	}
-	c.now = c.now.Add(lease)
+	c.now = c.now.Add(DefaultLease)
 	if _, err := c.nodes[1].Sweep(); err != nil {
 		t.Fatal(err)
 	}
@@ -310,7 +310,7 @@ func TestGrantsNeverExceedTheLimits(t *testing.T) {
 	for i := range 200 {
 		c.now = c.now.Add(time.Duration(rnd.Int64N(int64(time.Second))))
 		if rnd.IntN(8) == 0 {
-			c.now = c.now.Add(2 * lease / 3) // grants may end
+			c.now = c.now.Add(2 * DefaultLease / 3) // grants may end
 		}
 		nodes[rnd.IntN(3)].step(i)
 		var out, held, lentPermits, lentMoney, balance int64

@@ -27,6 +27,7 @@ type work struct {
 	// nodes is how many are alive. fenced says that this one is not.
 	nodes    int
 	fenced   bool
+	fence    int64
 	accounts map[string]*held
 	open     map[string]*request    // by id: those that the batch ends or asks for, and all of some accounts
 	known    map[string]requestRows // of requests that have rows, among those that the batch begins
@@ -137,16 +138,17 @@ func wantsOf(b limit.Batch) wants {
 func (s *Store) lock(ctx context.Context, tx pgx.Tx, batch limit.Batch) (*work, error) {
 	want := wantsOf(batch)
 	w := &work{s: s, nodes: 1, sums: rules.NewSums(), accounts: map[string]*held{}, open: map[string]*request{},
-		known: map[string]requestRows{}, points: map[string]int64{}}
+		known: map[string]requestRows{}, points: map[string]int64{},
+		fence: s.fence.Load()}
 	b := &pgx.Batch{}
 	if want.asks {
 		w.fenced = true
-		b.Queue(`SELECT 1 FROM nodes WHERE id = $1 AND fence = $2 AND state <> 'fenced' FOR KEY SHARE`, s.node, s.fence).
+		b.Queue(`SELECT 1 FROM nodes WHERE id = $1 AND fence = $2 AND state NOT IN ('fenced', 'gone') FOR KEY SHARE`, s.node, w.fence).
 			Query(func(rows pgx.Rows) error {
 				w.fenced = !rows.Next()
 				return nil
 			})
-		b.Queue(`SELECT count(*) FROM nodes WHERE state <> 'fenced' AND renewed >= now() - make_interval(secs => $1)`, s.lease.Seconds()).
+		b.Queue(`SELECT count(*) FROM nodes WHERE `+live, s.lease.Seconds()).
 			QueryRow(func(r pgx.Row) error { return r.Scan(&w.nodes) })
 	}
 	w.queueLocks(b, want.accounts)
@@ -196,7 +198,8 @@ func (w *work) queueLocks(b *pgx.Batch, ids []string) {
 				a := &held{buckets: map[string]limit.Bucket{}, touched: map[string]bool{}}
 				var concurrency int64
 				err := rows.Scan(&a.id, &a.balance, &a.was.permits, &a.was.held, &a.was.shorts, &a.was.arrivals, &a.was.capacity,
-					&a.was.parts, &a.was.at, &a.was.overshot, &a.account.Unlimited, &a.account.Disabled, &concurrency, &a.account.TokensPerMinute)
+					&a.was.parts, &a.was.at, &a.was.overshot, &a.account.Unlimited, &a.account.Disabled, &concurrency,
+					&a.account.TokensPerMinute)
 				if err != nil {
 					return err
 				}

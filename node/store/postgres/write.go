@@ -50,12 +50,12 @@ func (w *work) queueOpen(b *pgx.Batch) {
 			column(fresh, func(q *request) bool { return q.Permit }), column(fresh, func(q *request) bool { return q.gone }),
 			column(fresh, func(q *request) int64 { return q.taken }), column(fresh, func(q *request) int64 { return int64(q.Arrival) }),
 			column(fresh, func(q *request) string { return q.KeyID }), column(fresh, func(q *request) int64 { return int64(q.KeyHold) }),
-			w.s.node, w.s.fence, column(fresh, func(q *request) int64 { return q.keyTaken }))
+			w.s.node, w.fence, column(fresh, func(q *request) int64 { return q.keyTaken }))
 	}
 	if len(permits) > 0 {
 		b.Queue(`INSERT INTO open_permits SELECT t.*, $3, $4 FROM unnest($1::text[], $2::text[]) AS t`,
 			column(permits, func(q *request) string { return q.RequestID }), column(permits, func(q *request) string { return q.account }),
-			w.s.node, w.s.fence)
+			w.s.node, w.fence)
 	}
 	if len(changed) > 0 {
 		b.Queue(`UPDATE open_holds o SET reserved = t.reserved, key_held = t.key_held, permit = t.permit, gone = t.gone
