@@ -227,5 +227,5 @@ func (e Entry) Kept() bool { return e.Kind == Settlement || e.Refund }
 // error instead of the answer: it is free.
 func (e Entry) Withheld() Entry {
 	return Entry{Kind: e.Kind, AccountID: e.AccountID, RequestID: e.RequestID, KeyID: e.KeyID, Model: e.Model,
-		Time: e.Time, Reason: Failed, NeverHeld: e.NeverHeld}
+		Time: e.Time, Reason: Failed, NeverHeld: e.NeverHeld, Granted: e.Granted, Spent: e.Spent}
 }

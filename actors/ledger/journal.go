@@ -15,7 +15,10 @@ type item struct {
 	must bool
 	// tried says that a transaction with the row failed: the store may have it or not.
 	tried bool
-	read  *Read // instead of an entry
+	// read, ask and back stand in the place of an entry.
+	read *Read
+	ask  *Propose
+	back *GiveBack
 	// refund is written in the same transaction, behind entry; or nil.
 	refund *refund
 	// hold is the answer of the hold that this settlement replaced, or nil.
@@ -49,6 +52,7 @@ type journal struct {
 	// late are the refunds of settlements that are being committed now. They follow
 	// when it is known what became of those.
 	late     []*refund
+	owed     []item // what was given back, and the store was not told: it waits for the store
 	seq      uint64 // of the last commit
 	failures int    // in a row
 	singly   int    // attempts of one row left
@@ -197,20 +201,6 @@ func (j *journal) setAside() (it item, alone bool) {
 	}
 	j.failures = 0 // the store is well
 	return it, true
-}
-
-// rowsOf returns what the store is asked for.
-func rowsOf(batch []item) []account.Entry {
-	rows := make([]account.Entry, 0, len(batch))
-	for _, it := range batch {
-		if it.read == nil {
-			rows = append(rows, it.entry)
-		}
-		if it.refund != nil {
-			rows = append(rows, it.refund.entry)
-		}
-	}
-	return rows
 }
 
 // split parts the items that may be refused from those that must be kept.

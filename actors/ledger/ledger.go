@@ -112,7 +112,8 @@ type Balance struct {
 type committed struct {
 	batch []item
 	seq   uint64
-	err   error
+	decisions
+	err error // of the rows
 }
 
 // retry ends the delay after a failure, replay the delay before another try with spilled rows.
@@ -143,12 +144,12 @@ func (m Read) Refuse(err error) { m.Done(Balance{Err: err}) }
 
 // Refuse answers the rows of a commit that no ledger will hear of: nobody else knows them.
 func (m committed) Refuse(error) {
-	c := Commit{Seq: m.seq}
-	if m.err != nil {
-		c = Commit{Err: unavailable(m.err)}
+	if m.err == nil {
+		answerDecided(m.batch, m.seq, m.decisions)
+		return
 	}
 	for _, it := range m.batch {
-		answer(it, c)
+		answer(it, Commit{Err: unavailable(m.err)})
 	}
 }
 
@@ -177,6 +178,8 @@ type Config struct {
 	// Open returns how many requests may yet settle; their rows must find room in
 	// the spill journal. nil: 0.
 	Open func() int
+	// Shared is the store where it is one that decides on requests; else nil.
+	Shared Shared
 	// Failed is told of each transaction that failed, and of rows that were
 	// spilled instead; it must not wait. May be nil.
 	Failed func(error)
@@ -245,11 +248,14 @@ type ledger struct {
 	// replaying says that a replay is due. A restart forgets it; the end of the next
 	// commit asks for another.
 	replaying bool
+	// away is until when proposals are refused, after so many batches in a row without verdicts.
+	away     time.Time
+	refusals int
 }
 
 // Started goes on where the last incarnation stopped. A commit that is still under way
 // reports to this one. A restart ends the delay after a failure.
-func (a *ledger) Started(c *system.Context) { a.next(c.Self()) }
+func (a *ledger) Started(c *system.Context) { a.owe(c.Self()) }
 
 // Receive implements system.Actor.
 func (a *ledger) Receive(c *system.Context, m any) {
@@ -263,6 +269,12 @@ func (a *ledger) Receive(c *system.Context, m any) {
 			m.Refuse(system.ErrFull)
 		}
 		a.next(c.Self())
+	case Propose:
+		a.propose(c.Self(), m)
+	case GiveBack:
+		a.giveBack(c.Self(), m)
+	case owe:
+		a.owe(c.Self())
 	case committed:
 		a.committed(c.Self(), m)
 	case retry:
@@ -308,6 +320,16 @@ func (a *ledger) withhold(self *system.Ref, m Withhold) {
 	a.next(self)
 }
 
+// owe queues again what the store was not told, and starts a commit.
+func (a *ledger) owe(self *system.Ref) {
+	j := &a.log.journal
+	for _, it := range j.owed {
+		j.add(it)
+	}
+	j.owed = nil
+	a.next(self)
+}
+
 // next starts a commit if something waits and none is under way.
 func (a *ledger) next(self *system.Ref) {
 	j := &a.log.journal
@@ -325,7 +347,7 @@ func (a *ledger) next(self *system.Ref) {
 func (l *Log) runCommit(self *system.Ref, batch []item, seq uint64) {
 	began := time.Now()
 	l.begun.Store(began.UnixNano())
-	m := committed{batch, seq, l.commit(batch, seq)}
+	m := l.commit(batch, seq)
 	l.begun.Store(0)
 	l.busy.Add(int64(time.Since(began)))
 	if err := self.Tell(m); err != nil {
@@ -356,10 +378,9 @@ func (a *ledger) committed(self *system.Ref, m committed) {
 	if m.err == nil {
 		j.seq = m.seq
 		done := j.succeed()
+		a.decided(self, done, m.decisions)
 		a.next(self) // the next transaction runs while these are answered
-		for _, it := range done {
-			answer(it, Commit{Seq: m.seq})
-		}
+		answerDecided(done, m.seq, m.decisions)
 		return
 	}
 	if a.log.cfg.Rejects(m.err) {
@@ -372,6 +393,9 @@ func (a *ledger) committed(self *system.Ref, m committed) {
 	}
 	tried, untried := j.fail()
 	for _, it := range tried {
+		if it.ask != nil && m.maybe {
+			a.close(it.ask.Proposal)
+		}
 		answer(it, Commit{Err: unavailable(m.err)})
 	}
 	for _, it := range untried {
@@ -409,6 +433,8 @@ func answer(it item, c Commit) {
 	switch {
 	case it.read != nil && c.Err != nil:
 		it.read.Done(Balance{Err: c.Err})
+	case it.ask != nil:
+		it.ask.Refuse(c.Err)
 	case it.read == nil:
 		if it.hold != nil {
 			it.hold(c)
@@ -423,31 +449,33 @@ func answer(it item, c Commit) {
 	}
 }
 
-// commit writes the rows of a batch, then serves its reads. It runs beside the actor,
+// commit gives a batch to the store, then serves its reads. It runs beside the actor,
 // which does not change the batch meanwhile.
-func (l *Log) commit(batch []item, seq uint64) (err error) {
+func (l *Log) commit(batch []item, seq uint64) (m committed) {
+	m = committed{batch: batch, seq: seq, decisions: decisions{asked: time.Now()}}
 	defer func() {
 		if r := recover(); r != nil {
-			err = fmt.Errorf("store panicked: %v", r)
+			m.err = fmt.Errorf("store panicked: %v", r)
+			m.decisions.err, m.maybe = m.err, true
 		}
-		if err != nil {
-			l.failed(err)
+		if m.err != nil {
+			l.failed(m.err)
 		}
 	}()
-	entries := rowsOf(batch)
-	if err := l.write(entries); err != nil {
-		return err
+	b := batchOf(batch)
+	if m.err = l.write(b, &m.decisions); m.err != nil {
+		return m
 	}
-	if len(entries) > 0 {
+	if len(b.Rows) > 0 {
 		l.commits.Add(1)
-		l.rows.Add(uint64(len(entries)))
+		l.rows.Add(uint64(len(b.Rows)))
 	}
 	for _, it := range batch {
 		if it.read != nil {
 			it.read.Done(l.read(it.read.AccountID, seq))
 		}
 	}
-	return nil
+	return m
 }
 
 // read lists holds only if the account has any: the list is of all accounts.

@@ -121,7 +121,7 @@ func commitOnce(j *journal, store *books, rejects string, rnd *rand.Rand, calm b
 	fate := rnd.IntN(3)
 	var err error
 	if fate != 1 || calm {
-		err = store.write(rowsOf(j.committing), rejects)
+		err = store.write(batchOf(j.committing).Rows, rejects)
 	}
 	if err == nil && (fate == 0 || calm) {
 		for _, it := range j.succeed() {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"corenode/actors/account"
+	"corenode/actors/limit"
 )
 
 var (
@@ -22,66 +23,74 @@ const keptRows = 2
 // rowBytesMax is the most that one row takes in the spill journal.
 const rowBytesMax = 2 << 10
 
-// write makes rows durable. It writes them to the store, after all rows of the spill
-// journal. If the store fails, it writes them to the journal.
-func (l *Log) write(entries []account.Entry) error {
+// write gives a batch to the store, after all rows of the spill journal. If the store
+// fails, it writes the rows to the journal, and nothing is decided.
+func (l *Log) write(b limit.Batch, d *decisions) (err error) {
 	if l.cfg.Spill == nil {
-		return l.append(entries)
+		d.verdicts, d.err = l.put(b)
+		d.maybe = d.err != nil && !l.cfg.Rejects(d.err)
+		return d.err
 	}
-	err := l.replay()
-	if err == nil {
-		err = l.appendWithTimeout(entries)
+	if d.err = l.replay(); d.err == nil {
+		d.verdicts, d.maybe, d.err = l.putWithTimeout(b)
 	}
-	if err == nil || l.cfg.Rejects(err) {
-		return err
-	}
-	return l.spill(entries, err)
-}
-
-// append writes rows to the store. Without rows it does nothing.
-func (l *Log) append(entries []account.Entry) error {
-	if len(entries) == 0 {
+	if d.err == nil {
 		return nil
 	}
-	return l.store.Append(entries)
+	if l.cfg.Rejects(d.err) {
+		d.maybe = false // the store said so, and wrote nothing
+		return d.err
+	}
+	return l.spill(b.Rows, d.err)
 }
 
-// appendWithTimeout writes rows to the store and waits at most SlowAfter. A call that
-// takes longer goes on in the background; until it ends the store gets no other call.
-// Its rows are in the journal meanwhile. If it succeeds after all, the store has them
-// already and ignores the journal's.
-func (l *Log) appendWithTimeout(entries []account.Entry) error {
+// putWithTimeout gives a batch to the store and waits at most SlowAfter. A call that
+// takes longer goes on in the background; until it ends the store gets no other call, and
+// asked is false. Its rows are in the journal meanwhile. If it succeeds after all, the store
+// has them already and ignores the journal's.
+func (l *Log) putWithTimeout(b limit.Batch) (verdicts []limit.Verdict, asked bool, err error) {
 	if l.stuck != nil {
 		select {
 		case <-l.stuck:
 			l.stuck = nil
 		default:
-			return errSlow
+			return nil, false, errSlow
 		}
 	}
-	if len(entries) == 0 {
-		return nil
+	if len(b.Rows)+len(b.Asks)+len(b.Releases)+len(b.Returns) == 0 {
+		return nil, true, nil
 	}
-	own := slices.Clone(entries) // the store writes ids into the rows
-	done, result := make(chan struct{}), make(chan error, 1)
+	b.Rows, b.Asks = slices.Clone(b.Rows), slices.Clone(b.Asks) // the store writes ids into the rows
+	type result struct {
+		verdicts []limit.Verdict
+		err      error
+	}
+	done, results := make(chan struct{}), make(chan result, 1)
 	go func() {
 		defer close(done)
 		defer func() {
 			if r := recover(); r != nil {
-				result <- fmt.Errorf("store panicked: %v", r)
+				results <- result{nil, fmt.Errorf("store panicked: %v", r)}
 			}
 		}()
-		result <- l.store.Append(own)
+		verdicts, err := l.put(b)
+		results <- result{verdicts, err}
 	}()
 	timer := time.NewTimer(l.cfg.SlowAfter)
 	defer timer.Stop()
 	select {
-	case err := <-result:
-		return err
+	case r := <-results:
+		return r.verdicts, true, r.err
 	case <-timer.C:
 		l.stuck = done
-		return errSlow
+		return nil, true, errSlow
 	}
+}
+
+// appendWithTimeout is putWithTimeout of rows alone.
+func (l *Log) appendWithTimeout(rows []account.Entry) error {
+	_, _, err := l.putWithTimeout(limit.Batch{Rows: rows})
+	return err
 }
 
 // replay writes the rows of the spill journal to the store and empties the journal. It

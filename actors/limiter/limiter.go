@@ -25,9 +25,13 @@ import (
 // decides it; neither may wait.
 type Ticket interface {
 	// Granted passes the request on with what it was given. An error means that it
-	// could not be passed on; the reservation is then taken back and Refused is called.
+	// could not be passed on; the reservation is then taken back and Refused is called. One that is
+	// Durable the ticket gives back itself.
 	Granted(limit.Reservation, account.Limits) *abi.Error
 	Refused(*abi.Error, account.Limits)
+	// Hold is the row that a shared store is to write for the request. It is asked for before
+	// the ticket is decided.
+	Hold() account.Entry
 }
 
 // Message is the closed set of things a limiter is told.
@@ -125,6 +129,10 @@ type Cell struct {
 	counters atomic.Pointer[limit.Counters]
 	// buckets are those of keys with a limit that are not full, by key id. One limiter writes them.
 	buckets sync.Map
+	// What the limiter of a shared store knows. Owned by it.
+	lent    lent
+	pace    pace
+	changed time.Time // when an operator changed the account
 }
 
 // Limits returns the last published limits for a key, computed for now. ok is false before the first.

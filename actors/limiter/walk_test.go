@@ -88,6 +88,8 @@ func (k *ticket) Granted(r limit.Reservation, _ account.Limits) *abi.Error {
 	return nil
 }
 
+func (k *ticket) Hold() account.Entry { return account.Entry{} }
+
 func (k *ticket) Refused(err *abi.Error, _ account.Limits) { k.err = err }
 
 // TestWalk is a million steps through every interleaving of reserve, leave,

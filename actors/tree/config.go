@@ -49,6 +49,11 @@ type Config struct {
 	RequestExpiry, FreeExpiry time.Duration
 	// SweepEvery is the period of checkpoints, sweeps and expiry. Default 1 s.
 	SweepEvery time.Duration
+	// Lease is how long a shared store waits for a silent node before others may have what it has. Default 10 s.
+	Lease time.Duration
+	// RecallEvery is how often the tree asks a shared store whether another node needs what is idle
+	// of this one's grants. Default 100 ms.
+	RecallEvery time.Duration
 	// SweepMax is the most actors of a kind asked by one sweep whether they are idle. Default 300.
 	SweepMax int
 	// AbortGrace is how long Drain waits for the streams it aborted. Default 10 s.
@@ -76,6 +81,8 @@ func (c Config) withDefaults() Config {
 	c.RequestExpiry = cmp.Or(c.RequestExpiry, 24*time.Hour)
 	c.FreeExpiry = cmp.Or(c.FreeExpiry, 5*time.Minute)
 	c.SweepEvery = cmp.Or(c.SweepEvery, time.Second)
+	c.Lease = cmp.Or(c.Lease, 10*time.Second)
+	c.RecallEvery = cmp.Or(c.RecallEvery, 100*time.Millisecond)
 	c.SweepMax = cmp.Or(c.SweepMax, 300)
 	c.AbortGrace = cmp.Or(c.AbortGrace, 10*time.Second)
 	return c
@@ -98,7 +105,8 @@ func (c Config) Validate() error {
 		{"session_idle_max", int64(c.SessionIdleMax)}, {"admission_timeout", int64(c.AdmissionTimeout)},
 		{"settle_wait", int64(c.SettleWait)}, {"settle_grace", int64(c.SettleGrace)},
 		{"request_expiry", int64(c.RequestExpiry)}, {"free_expiry", int64(c.FreeExpiry)},
-		{"sweep_every", int64(c.SweepEvery)}, {"sweep_max", int64(c.SweepMax)}, {"abort_grace", int64(c.AbortGrace)},
+		{"sweep_every", int64(c.SweepEvery)}, {"recall_every", int64(c.RecallEvery)}, {"lease", int64(c.Lease)},
+		{"sweep_max", int64(c.SweepMax)}, {"abort_grace", int64(c.AbortGrace)},
 	} {
 		if f.value < 1 {
 			errs = append(errs, fmt.Errorf("%s is %d, want at least 1", f.name, f.value))
@@ -174,6 +182,7 @@ type Policy interface {
 type Deps struct {
 	Models   []Model
 	Store    ledger.Store
+	Shared   Shared // Store, where many nodes share it; else nil
 	Accounts Accounts
 	Billing  Billing
 	Policy   Policy       // may be nil

@@ -100,12 +100,23 @@ type (
 func (a *admission) Granted(got limit.Reservation, l account.Limits) *abi.Error {
 	r := (*request)(a)
 	r.reservation, r.limits = got, l
+	if got.Durable && !r.ask.Free {
+		r.heldAlready()
+	}
 	r.granted.Store(true)
-	if err := r.forward(); err != nil {
-		r.granted.Store(false) // the limiter takes it back itself
+	if err := r.begin(); err != nil {
+		r.granted.Store(got.Durable) // else the limiter takes it back itself
 		return err
 	}
 	return nil
+}
+
+// begin passes a granted request on, unless it was granted too long ago: the process may have been stopped since.
+func (r *request) begin() *abi.Error {
+	if until := r.reservation.Until; !until.IsZero() && !time.Now().Before(until) {
+		return system.LedgerUnavailable("tree.begin", errors.New("the verdict is too old"))
+	}
+	return r.forward()
 }
 
 // forward passes a granted request on; one that takes no model is through.
@@ -176,8 +187,12 @@ func (r *request) refuse(err *abi.Error, l account.Limits) {
 	if !won && r.phase.Load() == accepted {
 		return // it runs; its end gives everything back
 	}
-	r.giveBack(abi.Usage{}, limiter.Settle{})
-	r.t.requests.remove(r)
+	if !r.t.shares() {
+		r.giveBack(abi.Usage{}, limiter.Settle{})
+	}
+	if !r.t.shares() || !r.undo() {
+		r.t.requests.remove(r)
+	}
 	if won {
 		r.reply <- reply{l, err}
 	}
@@ -185,7 +200,9 @@ func (r *request) refuse(err *abi.Error, l account.Limits) {
 
 // leave gives the permit back and corrects the tokens to what was used, once.
 func (r *request) leave(u abi.Usage) {
-	if r.granted.Load() && r.left.CompareAndSwap(false, true) {
+	if r.t.shares() {
+		r.leaveShared(u)
+	} else if r.granted.Load() && r.left.CompareAndSwap(false, true) {
 		m := limiter.Leave{Leave: r.leaving(u)}
 		r.t.tellLimiter(r.call.Account.ID, func(lost func()) limiter.Message { m.Lost = lost; return m })
 	}
@@ -268,24 +285,36 @@ func (r *request) cancel() {
 
 // selfSettle settles for an owner that is gone.
 func (r *request) selfSettle() {
-	r.leave(r.result.Usage)
+	if !r.t.shares() { // there the settlement gives all back
+		r.leave(r.result.Usage)
+	}
 	if !r.settling.Load() {
 		r.t.background.Go(r.settle)
 	}
 }
 
-// hold sends the hold row to the ledger. Called once, by Generate.
+// hold sends the hold row to the ledger, unless it is there already. Called once, by Generate.
 func (r *request) hold() *abi.Error {
+	if r.reservation.Durable {
+		return nil
+	}
 	r.holdBegan = time.Now()
 	r.holdSent.Store(true)
-	e := r.entry(account.Hold)
-	e.Held, e.Time, e.ModuleDigest, e.Provisional = r.reservation.Hold, r.began, r.billing, r.quote.Provisional()
-	e.Counters = r.reservation.Counters
+	e := r.holdEntry()
+	e.Held, e.Counters = r.reservation.Hold, r.reservation.Counters
+	r.share(&e, abi.Usage{})
 	if err := r.t.ledger.Send(ledger.Append{Entry: e, Done: r.holdCommitted}); err != nil {
 		r.holdSent.Store(false)
 		return system.LedgerUnavailable("tree.hold", err)
 	}
 	return nil
+}
+
+// holdEntry is the hold row before anything is reserved.
+func (r *request) holdEntry() account.Entry {
+	e := r.entry(account.Hold)
+	e.Time, e.ModuleDigest, e.Provisional = r.began, r.billing, r.quote.Provisional()
+	return e
 }
 
 // holdCommitted is called by the ledger, once.

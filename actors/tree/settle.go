@@ -50,7 +50,7 @@ func (r *request) settle() {
 		checkpoint = *c
 	}
 	u, reason := billed(r.result, r.call.Request.Stream, checkpoint)
-	if r.bill.isWithheld() { // nothing has left, nor will it: as when the engine failed
+	if r.bill.isWithheld() || r.phase.Load() != accepted { // nothing has left, nor will it: as when the engine failed
 		u, reason = abi.Usage{}, account.Failed
 	}
 	source := r.result.Source
@@ -84,6 +84,7 @@ func (r *request) settle() {
 		e.Usage = u
 		r.charge(&e)
 	}
+	r.share(&e, r.result.Usage)
 	r.settled.Charge = -e.Amount
 	r.commit(e)
 }
@@ -109,8 +110,12 @@ func (r *request) commit(e account.Entry) {
 
 // settlementCommitted ends the request: its settlement is durable, or there is none.
 func (r *request) settlementCommitted(c ledger.Commit) {
-	amount, taken, at := r.bill.charge()
-	r.giveBack(r.result.Usage, limiter.Settle{Settle: limit.Settle{Amount: -amount, Counters: taken, At: at, Seq: c.Seq}})
+	if r.t.shares() {
+		r.endShared(c)
+	} else {
+		amount, taken, at := r.bill.charge()
+		r.giveBack(r.result.Usage, limiter.Settle{Settle: limit.Settle{Amount: -amount, Counters: taken, At: at, Seq: c.Seq}})
+	}
 	if c.Err != nil {
 		r.settleErr = c.Err
 	}

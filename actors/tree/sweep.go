@@ -6,6 +6,7 @@ import (
 
 	"corenode/actors/account"
 	"corenode/actors/ledger"
+	"corenode/actors/limiter"
 	"corenode/actors/system"
 	"corenode/wasm/abi"
 )
@@ -83,10 +84,11 @@ func (r *request) observe() {
 
 // Counters only rise. They may be read at any time.
 type Counters struct {
-	Abandoned   atomic.Uint64 // callers that waited too long for admission
-	SelfSettled atomic.Uint64 // streams that their owner did not settle
-	Expired     atomic.Uint64 // reservations taken back because they were too old
-	Provisional atomic.Uint64 // charges made without the billing module
+	Abandoned   atomic.Uint64  // callers that waited too long for admission
+	SelfSettled atomic.Uint64  // streams that their owner did not settle
+	Expired     atomic.Uint64  // reservations taken back because they were too old
+	Provisional atomic.Uint64  // charges made without the billing module
+	Limits      limiter.Counts // of a shared store
 	refusals    []atomic.Uint64
 	failures    map[string]*atomic.Uint64
 }

@@ -117,6 +117,9 @@ func Start(cfg Config, deps Deps) (*Tree, error) {
 		return nil, err
 	}
 	t.sweeper.Go(t.sweepLoop)
+	if t.shares() {
+		t.sweeper.Go(t.recallLoop)
+	}
 	return t, nil
 }
 
@@ -176,17 +179,24 @@ func (t *Tree) ledgerConfig() ledger.Config {
 	c := t.cfg.Ledger
 	c.Hook = t.cfg.hook
 	c.Open = t.requests.len
+	if t.shares() {
+		c.Shared = t.deps.Shared
+	}
 	c.Failed = func(err error) { t.log.Error("the ledger could not commit", "err", err) }
 	return c
 }
 
 func (t *Tree) limitsSpec() system.PoolSpec[string, limiter.Cell] {
 	deps := limiter.Deps{Load: t.load, Live: t.requests.live, PendingMax: t.cfg.MailboxMax, Hook: t.cfg.hook}
+	make := func(id string, c *limiter.Cell) system.Actor { return limiter.New(id, c, deps) }
+	if t.shares() {
+		shared := t.sharedLimits()
+		make = func(id string, c *limiter.Cell) system.Actor { return limiter.NewShared(id, c, shared) }
+	}
 	return system.PoolSpec[string, limiter.Cell]{Name: limitsActor, Child: limiterActor,
 		Policy: policyOf(limitsActor), Children: policyOf(limiterActor),
 		MailboxMax: t.cfg.MailboxMax, Max: t.cfg.LimitersMax, SweepMax: t.cfg.SweepMax,
-		Cell: func(string) *limiter.Cell { return &limiter.Cell{} },
-		New:  func(id string, c *limiter.Cell) system.Actor { return limiter.New(id, c, deps) }}
+		Cell: func(string) *limiter.Cell { return &limiter.Cell{} }, New: make}
 }
 
 func (t *Tree) sessionsSpec() system.PoolSpec[session.Key, session.Cell] {

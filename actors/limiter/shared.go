@@ -1,0 +1,410 @@
+package limiter
+
+import (
+	"sync/atomic"
+	"time"
+
+	"corenode/actors/account"
+	"corenode/actors/limit"
+	"corenode/actors/system"
+	"corenode/wasm/abi"
+)
+
+// Where many nodes share a store, the store decides, in the transaction that writes the hold. The
+// limiter proposes, and answers on the verdict. For a busy account it has a grant: what that
+// covers it gives out at once. It never refuses by itself.
+
+// SharedDeps is what the limiter of a shared store needs in place of Deps.
+type SharedDeps struct {
+	// Propose asks the store and calls done once, from any goroutine, or returns an error. asked is
+	// before the store began to decide. It must not wait.
+	Propose func(p limit.Proposal, done func(v limit.Verdict, asked time.Time, err *abi.Error)) error
+	// Return tells the store what is given back of a grant. It must not wait.
+	Return func(limit.Return)
+	// Tell delivers a message to the limiter of an account, and makes one if there is none.
+	Tell   func(accountID string, m Message) error
+	Counts *Counts
+	// Lease is how long a node may be silent before the store counts what it has as free.
+	Lease time.Duration
+	Hook  system.Hook
+}
+
+// Counts are numbers of all limiters of a shared store together. They may be read at any time.
+type Counts struct {
+	Covered  atomic.Uint64 // requests that a grant covered
+	Proposed atomic.Uint64 // requests that the store was asked about
+	Refused  atomic.Uint64 // of those, refused by a verdict
+	Failed   atomic.Uint64 // of those, refused because there was no verdict
+	Grants   atomic.Uint64 // grants that were not the renewal of one
+	Returned atomic.Uint64 // times that idle parts of a grant were given back
+	Held     atomic.Int64  // grants that are believed in now
+}
+
+// lent is what a limiter knows of the grant that its node has. It is in the cell: a restart
+// forgets nothing of it. The zero value is no grant.
+//
+// Invariant: taken is all that was ever taken of the grant of this number: what requests have
+// or had of it and what was returned.
+type lent struct {
+	grant    limit.Grant
+	taken    limit.Part
+	returned limit.Part
+	until    time.Time // when this node stops to believe in it
+	over     time.Time // when the store has certainly ended it
+	asked    time.Time // when it was last asked for without a request
+}
+
+// left is what nobody has of it.
+func (l *lent) left() limit.Part {
+	p := l.grant.Minus(l.taken)
+	if l.grant.AnyPermits {
+		p.Permits = 0
+	}
+	if l.grant.AnyTokens {
+		p.Tokens = 0
+	}
+	if l.grant.AnyMoney {
+		p.Money = 0
+	}
+	return p.Atmost(p)
+}
+
+// short says whether less than half of a need is left, of what is counted.
+func (l *lent) short(need limit.Part) bool {
+	left := l.left()
+	return !l.grant.AnyPermits && left.Permits < need.Permits/2 || !l.grant.AnyTokens && left.Tokens < need.Tokens/2 ||
+		!l.grant.AnyMoney && left.Money < need.Money/2
+}
+
+// Recall says that another node needs what is idle of the account's grant.
+type Recall struct{}
+
+// Unused says that a request has nothing more of a grant: it never ran, or it is one without a hold.
+type Unused struct {
+	Number  int64 // of the grant
+	Part    limit.Part
+	Lost    func() // as in Leave
+	attempt int
+}
+
+// verdict is the store's answer. Without a ticket a grant alone was asked for.
+type verdict struct {
+	limit.Verdict
+	m       Reserve
+	asked   time.Time
+	err     *abi.Error
+	again   bool // it was asked for the second time
+	tell    func(verdict) error
+	attempt int
+}
+
+// retry asks the store for a request again.
+type retry struct{ m Reserve }
+
+func (Recall) limiterMessage()  {}
+func (Unused) limiterMessage()  {}
+func (verdict) limiterMessage() {}
+func (retry) limiterMessage()   {}
+
+// Refuse tells the owner that the limiter is gone.
+func (m Unused) Refuse(error) { lost(m.Lost) }
+
+// Refuse gives the verdict to the next limiter.
+func (m verdict) Refuse(err error) {
+	if m.tell(m) != nil && m.m.Ticket != nil { // the tree has stopped: the next start settles what is open
+		m.m.Refuse(err)
+	}
+}
+
+// Refuse answers a request that no limiter will see.
+func (m retry) Refuse(err error) { m.m.Refuse(err) }
+
+// NewShared returns the limiter of an account in a shared store.
+func NewShared(id string, cell *Cell, deps SharedDeps) system.Actor {
+	return &shared{id: id, cell: cell, deps: deps}
+}
+
+// shared is the limiter of one account in a shared store. All that it knows is in its cell.
+type shared struct {
+	id   string
+	cell *Cell
+	deps SharedDeps
+}
+
+// Receive implements system.Actor.
+func (l *shared) Receive(c *system.Context, m any) {
+	switch m := m.(type) {
+	case Reserve:
+		l.reserve(m)
+	case verdict:
+		l.onVerdict(c, m)
+	case retry:
+		l.propose(m.m, true)
+	case Unused:
+		m.attempt++
+		defer tryAgain(c, m, m.attempt)
+		l.unused(m)
+	case Recall:
+		l.giveBack()
+	case Changed:
+		l.giveBack()
+		l.cell.changed = time.Now()
+		l.end()
+	case system.Sweep:
+		if l.sweep(time.Now()) {
+			c.Retire()
+		}
+	}
+}
+
+// reserve answers at once where the grant covers the request. Else it asks the store.
+func (l *shared) reserve(m Reserve) {
+	now := time.Now()
+	lent := &l.cell.lent
+	part := limit.Part{Permits: 1}
+	if !m.Ask.Free {
+		part.Tokens, part.Money = m.Ask.Tokens(needMax), m.Ask.Upper
+	}
+	l.cell.pace.saw(part, now)
+	r, ok := lent.grant.Covers(m.Ask, lent.taken)
+	if !ok || !now.Before(lent.until) {
+		l.propose(m, false)
+		return
+	}
+	l.give(m, r)
+	l.renew(now)
+}
+
+// give passes a request on with a part of the grant. Whatever panics, the caller is answered,
+// and what it does not have is in the grant.
+func (l *shared) give(m Reserve, r limit.Reservation) {
+	lent := &l.cell.lent
+	r.GrantNumber, r.Until = lent.grant.Number, lent.until
+	before, after := lent.taken, lent.taken.Plus(r.Of())
+	handed := false // from then on the ticket gives back what it has
+	defer system.OnPanic(func(any) {
+		if !handed {
+			lent.taken = before
+		}
+		m.Ticket.Refused(&abi.Error{Kind: abi.Internal, Op: "limiter.Reserve", Msg: "internal error"}, l.limits())
+	})
+	lent.taken = after
+	l.deps.Hook.At("limiter.reserved")
+	handed = true
+	if err := m.Ticket.Granted(r, l.limits()); err != nil {
+		lent.taken = before
+		m.Ticket.Refused(err, l.limits())
+		return
+	}
+	l.deps.Counts.Covered.Add(1)
+}
+
+// renewEvery is how long a limiter waits for a grant before it asks again.
+const renewEvery = 100 * time.Millisecond
+
+// renew asks for more of a grant before requests have to wait for it.
+func (l *shared) renew(now time.Time) {
+	lent := &l.cell.lent
+	need := l.cell.pace.need(now)
+	if need == (limit.Part{}) || now.Sub(lent.asked) < renewEvery ||
+		!lent.short(need) && lent.until.Sub(now) > lent.grant.Life/2 {
+		return
+	}
+	lent.asked = now
+	l.ask(limit.Proposal{AccountID: l.id, Wish: need}, verdict{})
+}
+
+// propose asks the store for a request.
+func (l *shared) propose(m Reserve, again bool) {
+	handed := false
+	defer system.OnPanic(func(any) {
+		if !handed {
+			m.Ticket.Refused(&abi.Error{Kind: abi.Internal, Op: "limiter.Reserve", Msg: "internal error"}, l.limits())
+		}
+	})
+	l.deps.Hook.At("limiter.propose")
+	p := limit.Proposal{Ask: m.Ask, AccountID: l.id, Wish: l.cell.pace.need(time.Now())}
+	if !m.Ask.Free {
+		p.Hold = m.Ticket.Hold()
+	}
+	handed = true
+	l.deps.Counts.Proposed.Add(1)
+	l.ask(p, verdict{m: m, again: again})
+}
+
+// ask sends a proposal; the answer comes as a message, to whoever is the account's limiter by then.
+func (l *shared) ask(p limit.Proposal, answer verdict) {
+	tell, id := l.deps.Tell, l.id
+	answer.tell = func(v verdict) error { return tell(id, v) }
+	err := l.deps.Propose(p, func(v limit.Verdict, asked time.Time, err *abi.Error) {
+		answer.Verdict, answer.asked, answer.err = v, asked, err
+		if answer.tell(answer) != nil {
+			answer.Refuse(system.ErrStopped)
+		}
+	})
+	if err != nil && answer.m.Ticket != nil {
+		l.deps.Counts.Failed.Add(1)
+		answer.m.Refuse(err)
+	}
+}
+
+// onVerdict takes the grant that came with a verdict and answers the request.
+func (l *shared) onVerdict(c *system.Context, m verdict) {
+	handed := false // from then on the ticket gives back what it has
+	defer system.OnPanic(func(any) {
+		m.attempt++
+		switch {
+		case handed:
+			m.m.Ticket.Refused(&abi.Error{Kind: abi.Internal, Op: "limiter.Reserve", Msg: "internal error"}, m.Limits)
+		case m.Ticket() == nil:
+		default:
+			_ = c.Self().Tell(m) // fails only if the limiter was stopped, which gives it to the next
+		}
+	})
+	if m.attempt < attemptsMax {
+		l.deps.Hook.At("limiter.verdict")
+	}
+	if m.err == nil && m.attempt < attemptsMax {
+		l.adopt(m, time.Now())
+	}
+	ticket := m.Ticket()
+	if m.err != nil { // the store may have renewed the grant all the same
+		l.cell.lent.forget(time.Now().Add(l.deps.Lease + unsureFor))
+	}
+	switch {
+	case ticket == nil:
+	case m.err != nil:
+		l.deps.Counts.Failed.Add(1)
+		ticket.Refused(m.err, account.Limits{})
+	case m.Refusal == nil:
+		handed = true
+		r := m.Reservation
+		r.Durable, r.Until = true, believed(m.asked, l.deps.Lease)
+		if err := ticket.Granted(r, m.Limits); err != nil {
+			ticket.Refused(err, m.Limits)
+		}
+	case m.Recalled && !m.again:
+		self, again := c.Self(), retry{m.m}
+		time.AfterFunc(limit.RecallTime, func() {
+			if err := self.Tell(again); err != nil {
+				again.Refuse(err)
+			}
+		})
+	default:
+		l.deps.Counts.Refused.Add(1)
+		ticket.Refused(m.Refusal, m.Limits)
+	}
+}
+
+// Ticket is that of the request, or nil.
+func (m verdict) Ticket() Ticket { return m.m.Ticket }
+
+// adopt takes the counters and the grant of a verdict.
+func (l *shared) adopt(m verdict, now time.Time) {
+	l.cell.counters.Store(&m.Counters)
+	known, g := &l.cell.lent, m.Grant
+	switch {
+	case g == nil || m.asked.Before(l.cell.changed): // an operator has changed what it is a part of
+		l.end()
+		return
+	case g.Number != known.grant.Number:
+		l.end()
+		*known = lent{grant: *g}
+		l.deps.Counts.Grants.Add(1)
+	default:
+		known.grant = *g
+	}
+	if known.until.IsZero() {
+		l.deps.Counts.Held.Add(1)
+	}
+	known.until = believed(m.asked, g.Life)
+	known.forget(now.Add(g.Life))
+	if g.Wanted {
+		l.giveBack()
+	}
+}
+
+// unsureFor bounds how long after an error the store may still do what it was asked.
+const unsureFor = time.Minute
+
+// graceOfLife is the part of a grant's life in which its node does not believe in it any more.
+const graceOfLife = 10
+
+// believed is until when a node believes in what the store gave it for some time, when it was
+// asked at that time.
+func believed(asked time.Time, life time.Duration) time.Time {
+	return asked.Add(life - life/graceOfLife)
+}
+
+// forget says that the store may have renewed the grant so that it ends at a time: until then it is known what
+// was taken of it.
+func (l *lent) forget(over time.Time) {
+	if l.over.Before(over) {
+		l.over = over
+	}
+}
+
+// end stops to believe in the grant. What was taken of it stays known: the store may renew it.
+func (l *shared) end() {
+	lent := &l.cell.lent
+	if !lent.until.IsZero() {
+		lent.until = time.Time{}
+		l.deps.Counts.Held.Add(-1)
+	}
+}
+
+// giveBack gives the store what nobody has of the grant.
+func (l *shared) giveBack() {
+	lent := &l.cell.lent
+	left := lent.left()
+	if lent.until.IsZero() || left == (limit.Part{}) {
+		return
+	}
+	lent.taken, lent.returned = lent.taken.Plus(left), lent.returned.Plus(left)
+	l.deps.Counts.Returned.Add(1)
+	l.deps.Return(limit.Return{AccountID: l.id, Number: lent.grant.Number, Part: lent.returned})
+	l.end() // the store may renew it
+}
+
+// unused puts back into the grant what a request does not need. Of a grant that ended it is nothing.
+func (l *shared) unused(m Unused) {
+	l.deps.Hook.At("limiter.unused")
+	if lent := &l.cell.lent; lent.grant.Number == m.Number {
+		lent.taken = lent.taken.Minus(m.Part)
+	}
+}
+
+// idleFor is how long an account has asked for nothing when its grant is given back.
+const idleFor = grantWindows * paceWindow
+
+// sweep gives an idle grant back, forgets one that is over, and says whether the limiter may go.
+func (l *shared) sweep(now time.Time) (retire bool) {
+	cell := l.cell
+	if !now.Before(cell.lent.until) {
+		l.end()
+	}
+	if now.Sub(cell.pace.latest) < idleFor {
+		return false
+	}
+	l.giveBack()
+	if !now.Before(cell.lent.over) {
+		l.end()
+		cell.lent = lent{}
+	}
+	return cell.lent.grant.Number == 0
+}
+
+// limits is what the headers of an answer say that the store did not decide on: what the
+// store knew last, and what is left of the grant.
+func (l *shared) limits() account.Limits {
+	now := time.Now()
+	c := l.cell.counters.Load()
+	if c == nil {
+		return account.Limits{}
+	}
+	limits := c.Limits(now)
+	left := l.cell.lent.left()
+	limits.RequestsRemaining = min(limits.RequestsRemaining+left.Permits, limits.RequestsLimit)
+	limits.TokensRemaining = min(limits.TokensRemaining+left.Tokens, limits.TokensLimit)
+	return limits
+}

@@ -1,0 +1,142 @@
+package tree
+
+import (
+	"time"
+
+	"corenode/actors/account"
+	"corenode/actors/ledger"
+	"corenode/actors/limit"
+	"corenode/actors/limiter"
+	"corenode/wasm/abi"
+)
+
+// Shared is what the tree needs of a store that many nodes share.
+type Shared interface {
+	ledger.Shared
+	// Wanted names the accounts of which this node has a grant that another one needs.
+	Wanted() ([]string, error)
+}
+
+// sharedLimits is what the limiters of a shared store need.
+func (t *Tree) sharedLimits() limiter.SharedDeps {
+	return limiter.SharedDeps{
+		Propose: func(p limit.Proposal, done func(limit.Verdict, time.Time, *abi.Error)) error {
+			return t.ledger.Send(ledger.Propose{Proposal: p, Done: func(v ledger.Verdict) { done(v.Verdict, v.Asked, v.Err) }})
+		},
+		Return: func(r limit.Return) { _ = t.ledger.Tell(ledger.GiveBack{Return: r}) }, // fails only when the whole tree stops
+		Tell:   func(id string, m limiter.Message) error { return t.limits.Tell(id, m) },
+		Counts: &t.counters.Limits,
+		Lease:  t.cfg.Lease,
+		Hook:   t.cfg.hook,
+	}
+}
+
+// shares says whether many nodes share the store: then what requests have is in its rows.
+func (t *Tree) shares() bool { return t.deps.Shared != nil }
+
+// recallLoop gives back what other nodes need of this one's grants, while it has any.
+func (t *Tree) recallLoop() {
+	tick := time.NewTicker(t.cfg.RecallEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+		case <-t.quit:
+			return
+		}
+		if t.counters.Limits.Held.Load() == 0 {
+			continue
+		}
+		wanted, err := t.deps.Shared.Wanted()
+		if err != nil {
+			continue // the ledger says it, and grants end by themselves
+		}
+		for _, id := range wanted {
+			_ = t.limits.Tell(id, limiter.Recall{}) // fails only when the whole tree stops
+		}
+	}
+}
+
+// Hold is the row that a shared store writes when it admits the request.
+func (a *admission) Hold() account.Entry { return (*request)(a).holdEntry() }
+
+// heldAlready says that the hold is durable: the store wrote it when it admitted the request.
+func (r *request) heldAlready() {
+	r.holdBegan = time.Now()
+	r.holdSent.Store(true)
+	r.holdCommitted(ledger.Commit{})
+}
+
+// share adds to a row what a shared store is to know beside it.
+func (r *request) share(e *account.Entry, used abi.Usage) {
+	if !r.t.shares() {
+		return
+	}
+	if n := r.reservation.GrantNumber; n != 0 {
+		e.Granted = &account.Granted{Number: n, Tokens: r.reservation.Tokens, Held: r.reservation.Hold}
+	}
+	if e.Kind == account.Settlement {
+		e.Spent = r.leaving(used).Used
+	}
+}
+
+// undo gives back what a request has that never ran, or that has no hold. durable says that a
+// row does it: then the request is registered until the row is durable.
+func (r *request) undo() (durable bool) {
+	if !r.granted.Load() || !r.left.CompareAndSwap(false, true) {
+		return false
+	}
+	switch got := r.reservation; {
+	case !got.Durable:
+		m := limiter.Unused{Number: got.GrantNumber, Part: got.Of()}
+		r.t.tellLimiter(r.call.Account.ID, func(lost func()) limiter.Message { m.Lost = lost; return m })
+	case r.ask.Free:
+		r.tellRelease(0)
+	default:
+		r.close()
+		return true
+	}
+	return false
+}
+
+// close settles a request that never ran, and removes it when that is durable.
+func (r *request) close() {
+	e := r.entry(account.Settlement)
+	e.Reason = account.Failed
+	done := func(c ledger.Commit) {
+		if c.Err != nil && !c.Rejected && r.t.ledger.Alive() {
+			r.t.background.Go(r.close)
+			return
+		}
+		r.t.requests.remove(r)
+	}
+	if err := r.t.ledger.Tell(ledger.Append{Entry: e, Done: done}); err != nil {
+		r.t.requests.remove(r) // the tree has stopped: the next start settles it
+	}
+}
+
+// leaveShared gives the permit back before the settlement is durable, or without one.
+func (r *request) leaveShared(u abi.Usage) {
+	if r.ask.Free {
+		r.undo()
+	} else if r.granted.Load() && r.left.CompareAndSwap(false, true) {
+		r.tellRelease(r.leaving(u).Used)
+	}
+}
+
+// tellRelease fails only when the whole tree stops: then the permit goes with the node's fence.
+func (r *request) tellRelease(used int64) {
+	_ = r.t.ledger.Tell(ledger.GiveBack{Release: limit.Release{AccountID: r.call.Account.ID, RequestID: r.ask.RequestID, Used: used}})
+}
+
+// endShared ends a request whose settlement, if there is one, has the fate c. The settlement gave all back.
+func (r *request) endShared(c ledger.Commit) {
+	switch {
+	case c.Err != nil:
+		r.leaveShared(r.result.Usage)
+	case c.Seq == 0: // the store never heard of its hold
+		r.undo()
+	default:
+		r.left.Store(true)
+	}
+}
