@@ -40,7 +40,7 @@ func TestNodeOnPostgres(t *testing.T) {
 	cfg := config.Default()
 	cfg.Listen, cfg.Modules.CacheDir = "127.0.0.1:0", moduleCache
 	onPostgres(postgrestest.URL(t), filepath.Join(t.TempDir(), "data"))(cfg)
-	n, err := start(cfg, io.Discard)
+	n, err := start(cfg, testWriter{t})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -121,3 +121,7 @@ func TestNodeOutlivesItsDatabase(t *testing.T) {
 		t.Errorf("%+v, %v, want both charges", v, err)
 	}
 }
+
+type testWriter struct{ t *testing.T }
+
+func (w testWriter) Write(b []byte) (int, error) { w.t.Log(string(b)); return len(b), nil }

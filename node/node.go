@@ -206,11 +206,15 @@ func (n *node) startTree(secret []byte) (*tree.Tree, error) {
 	if n.rows != nil {
 		rows = n.rows(rows)
 	}
+	var shared tree.Shared
+	if s, ok := n.store.(store.Shared); ok {
+		shared = s
+	}
 	return tree.Start(tree.Config{
-		Secret: secret, AccountSessionsMax: l.SessionsPerAccount, AccountPinnedBytesMax: int64(l.PinnedBytesPerAccount),
+		Secret: secret, Lease: n.lease, AccountSessionsMax: l.SessionsPerAccount, AccountPinnedBytesMax: int64(l.PinnedBytesPerAccount),
 		SessionIdleMax: l.SessionIdle, CountCached: l.CountCachedInput, Ledger: ledger.Config{Spill: n.spill, Rejects: store.Rejects},
 	}, tree.Deps{
-		Models: treeModels(n.catalog, n.kept, l.QueueRequestsMax), Store: rows, Accounts: n.store, Billing: billing{n.modules},
+		Models: treeModels(n.catalog, n.kept, l.QueueRequestsMax), Store: rows, Shared: shared, Accounts: n.store, Billing: billing{n.modules},
 		Policy: n.modules, Logger: n.log,
 		Fatal: func(actor string, reason any) { n.failed <- fmt.Errorf("actor %s: %v", actor, reason) },
 	})

@@ -466,6 +466,9 @@ func (l *Log) commit(batch []item, seq uint64) (m committed) {
 	if m.err = l.write(b, &m.decisions); m.err != nil {
 		return m
 	}
+	if m.decisions.err != nil && len(b.Asks) > 0 && len(b.Rows) == 0 { // else it is said with the rows
+		l.failed(fmt.Errorf("%d requests are refused: %w", len(b.Asks), m.decisions.err))
+	}
 	if len(b.Rows) > 0 {
 		l.commits.Add(1)
 		l.rows.Add(uint64(len(b.Rows)))
