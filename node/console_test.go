@@ -24,7 +24,7 @@ const hostile = `<img src=x onerror=alert(1)>"'&`
 // consolePages are all screens; those with names come from what the node has.
 func consolePages(acct, request, digest string) []string {
 	return []string{"", "requests", "requests/past", "requests/" + request, "why", "accounts", "accounts/" + acct, "ledger", "ledger?model=" + url.QueryEscape(hostile), "charges/" + request, "modules",
-		"modules/" + digest, "models", "models?model=core-1.1-mini", "models/why", "models/why?first=" + request, "logs", "logs?level=info&kind=request", "config", "config?all=1", "doctor", "drain", "upstreams", "audit", "playground", "accounts?find=" + url.QueryEscape(hostile)}
+		"modules/" + digest, "models", "models?model=core-1.1-mini", "models/why", "models/why?first=" + request, "logs", "logs?level=info&kind=request", "config", "config?all=1", "doctor", "drain", "upstreams", "cluster", "audit", "playground", "accounts?find=" + url.QueryEscape(hostile)}
 }
 
 const viewerToken = "a viewer's token, which is long enough"
@@ -316,7 +316,7 @@ func TestConsoleViewer(t *testing.T) {
 	token, _, _ := strings.Cut(rest, `"`)
 	for _, path := range []string{"requests/x/cancel", "accounts", "accounts/" + acct + "/topup", "accounts/" + acct + "/limits", "accounts/" + acct + "/switch",
 		"accounts/" + acct + "/keys", "keys/x/revoke", "charges/" + request + "/refund", "modules", "modules/x/activate", "modules/x/canary",
-		"slots/chat/rollback", "upstreams/x/drain", "drain"} {
+		"slots/chat/rollback", "upstreams/x/drain", "cluster/x/drain", "drain"} {
 		form := url.Values{"token": {token}, "amount": {"5"}, "name": {"mallory"}, "disabled": {"true"}, "url": {"http://x"}}
 		if status, page := send("POST", "/console/"+path, form); status != http.StatusForbidden {
 			t.Errorf("%s by a viewer: %d %.200s", path, status, page)

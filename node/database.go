@@ -56,7 +56,7 @@ func (n *node) openStore() error {
 	n.store = s
 	n.onClose(slog.LevelError, "close the store", s.Close)
 	n.warnOfReplicas(s)
-	return n.join(s)
+	return n.join(id, s)
 }
 
 // warnOfReplicas says that charges may be lost, where a failover may lose a commit.
@@ -70,12 +70,13 @@ func (n *node) warnOfReplicas(s *postgres.Store) {
 }
 
 // join makes this node one of those that share a store.
-func (n *node) join(nodes store.Nodes) error {
+func (n *node) join(id string, nodes store.Nodes) error {
 	home, err := homeOf(n.cfg.DataDir)
 	if err != nil {
 		return err
 	}
-	d := &database{nodes: nodes}
+	d := &database{id: id, nodes: nodes}
+	d.shared, _ = nodes.(store.Shared)
 	d.said.Store(&store.Presence{Home: home, Version: version, PricesDigest: digest(prices(n.cfg))})
 	c := cluster.Config{Nodes: nodes, Log: n.log, Presence: func() store.Presence { return *d.said.Load() }, Drain: n.Drain}
 	if n.pause != nil {
@@ -135,8 +136,34 @@ func homeOf(dir string) (string, error) {
 // database is a database elsewhere, and the life of this node among those that share it.
 type database struct {
 	*cluster.Member
-	nodes store.Nodes
-	said  atomic.Pointer[store.Presence] // what the node says of itself
+	id     string
+	nodes  store.Nodes
+	shared store.Shared                   // the same, where it decides admission
+	said   atomic.Pointer[store.Presence] // what the node says of itself
+}
+
+// ID implements admin.Cluster.
+func (d *database) ID() string { return d.id }
+
+// Nodes implements admin.Cluster.
+func (d *database) Nodes(after string, limit int) ([]store.Node, error) {
+	return d.nodes.Nodes(after, limit)
+}
+
+// Grants implements admin.Cluster.
+func (d *database) Grants() ([]store.NodeGrant, error) {
+	if d.shared == nil {
+		return nil, nil
+	}
+	return d.shared.Grants()
+}
+
+// AskDrain implements admin.Cluster.
+func (d *database) AskDrain(id string) error { return d.nodes.AskDrain(id) }
+
+// Spread implements admin.Cluster.
+func (d *database) Spread(ctx context.Context, accountID string) ([]string, error) {
+	return d.Member.Spread(ctx, store.TopicAccount, accountID)
 }
 
 // say changes what the node says of itself. One goroutine does at a time.

@@ -234,6 +234,9 @@ func (n *node) openServer(secret []byte) error {
 	}
 	api := admin.New(n.store, n, n.modules, adminUpstreams(n.catalog), n.log)
 	api.SetLive(live{n})
+	if n.database != nil {
+		api.SetCluster(n.database)
+	}
 	n.openTracer()
 	l := n.cfg.Limits
 	var load func(io.Writer)

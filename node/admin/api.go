@@ -85,6 +85,7 @@ type API struct {
 	node    Node
 	modules Modules // nil without a running node
 	live    Live    // the same
+	cluster Cluster // nil of a node that shares its store with no other
 	// upstreams are the models that servers elsewhere answer, by id.
 	upstreams map[string]Upstream
 	log       *slog.Logger

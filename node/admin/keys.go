@@ -45,12 +45,9 @@ func (a *API) createKey(c call, asked NewKey) (any, error) {
 }
 
 // withCharges shows a key and what it was charged this month.
-func (a *API) withCharges(k account.Key) (any, error) {
+func (a *API) withCharges(k account.Key) (Key, error) {
 	charged, err := a.store.KeysCharged(k.AccountID, time.Now())
-	if err != nil {
-		return nil, err
-	}
-	return showKey(k, charged), nil
+	return showKey(k, charged), err
 }
 
 func (a *API) showKey(c call) (any, error) {
@@ -84,6 +81,7 @@ func (a *API) changeKey(c call, change KeyChange) (any, error) {
 	return a.withCharges(key)
 }
 
+// revokeKey ends a key. It answers when all nodes refuse it, or names those that did not say so in time.
 func (a *API) revokeKey(c call) (any, error) {
 	key, err := a.store.RevokeKey(c.target)
 	if err != nil {
@@ -91,5 +89,11 @@ func (a *API) revokeKey(c call) (any, error) {
 	}
 	c.about.account, c.about.key = key.AccountID, key.ID
 	a.node.Changed(key.AccountID)
-	return a.withCharges(key)
+	unaware, err := a.spread(c.ctx, key.AccountID)
+	if err != nil {
+		return nil, err
+	}
+	shown, err := a.withCharges(key)
+	shown.UnawareNodes = unaware
+	return shown, err
 }

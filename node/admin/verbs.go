@@ -89,30 +89,47 @@ func (a *API) showAccount(c call) (any, error) {
 	return a.withMoney(found)
 }
 
-func (a *API) withMoney(of account.Account) (any, error) {
+func (a *API) withMoney(of account.Account) (Account, error) {
 	balance, held, err := a.store.Balance(of.ID)
 	if err != nil {
-		return nil, err
+		return Account{}, err
 	}
 	shown := showAccount(of, store.Money{Balance: balance, Held: held})
 	shown.Counters, err = a.store.Counters(of.ID)
 	return shown, err
 }
 
+// changeAccount answers, where it disables an account, when all nodes refuse its keys, or
+// names those that did not say so in time.
 func (a *API) changeAccount(c call, change AccountChange) (any, error) {
-	a.changes.Lock()
-	defer a.changes.Unlock()
-	changed, err := a.store.Account(c.target)
+	changed, err := a.applyChange(c, change)
 	if err != nil {
 		return nil, err
+	}
+	var unaware []string
+	if change.Disabled != nil && *change.Disabled {
+		if unaware, err = a.spread(c.ctx, changed.ID); err != nil {
+			return nil, err
+		}
+	}
+	shown, err := a.withMoney(changed)
+	shown.UnawareNodes = unaware
+	return shown, err
+}
+
+func (a *API) applyChange(c call, change AccountChange) (changed account.Account, err error) {
+	a.changes.Lock()
+	defer a.changes.Unlock()
+	if changed, err = a.store.Account(c.target); err != nil {
+		return changed, err
 	}
 	c.about.account = changed.ID
 	change.apply(&changed)
 	if err := a.store.UpdateAccount(changed); err != nil {
-		return nil, err
+		return changed, err
 	}
 	a.node.Changed(changed.ID)
-	return a.withMoney(changed)
+	return changed, nil
 }
 
 func (c AccountChange) apply(to *account.Account) {

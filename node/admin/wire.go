@@ -19,6 +19,8 @@ type Account struct {
 	HeldUSD        string   `json:"held_usd"`
 	// Counters of the billing module, of this month and the one before; in lists there are none.
 	Counters []account.CounterUse `json:"counters,omitempty"`
+	// UnawareNodes are those that did not say in time that they know that the account was disabled.
+	UnawareNodes []string `json:"unaware_nodes,omitempty"`
 }
 
 // CreatedAccount is a new account with its first key, shown this once.
@@ -85,6 +87,8 @@ type Key struct {
 	ChargedNanoUSD abi.Nano `json:"charged_nano_usd"`
 	ChargedUSD     string   `json:"charged_usd"`
 	Secret         string   `json:"key,omitempty"`
+	// UnawareNodes are those that did not say in time that they know of a revocation.
+	UnawareNodes []string `json:"unaware_nodes,omitempty"`
 }
 
 // Entry is one row of the ledger.

@@ -201,7 +201,11 @@ func accountSwitch(use, short string, disabled bool) *cobra.Command {
 		Long:    short + ". Requests that run are finished and billed.",
 		Example: "  corenode account " + use + " alice",
 		RunE: existing(func(c *admin.Client, _ *cobra.Command, args []string) (result, error) {
-			return printed(printAccount)(c.ChangeAccount(args[0], admin.AccountChange{Disabled: &disabled}))
+			a, err := c.ChangeAccount(args[0], admin.AccountChange{Disabled: &disabled})
+			if err == nil {
+				err = unaware("the account is disabled", a.UnawareNodes)
+			}
+			return printed(printAccount)(a, err)
 		}),
 	}
 }

@@ -34,7 +34,7 @@ binary with no configuration.
 	}
 	cmd.AddCommand(serveCommand(serve), modelCommand(), versionCommand(version), compileCommand(), healthCommand(),
 		accountCommand(), keyCommand(), ledgerCommand(), requestsCommand(), topCommand(), whyCommand(), cacheCommand(), logsCommand(),
-		configCommand(), drainCommand(),
+		configCommand(), drainCommand(), clusterCommand(),
 		moduleCommand(), upstreamCommand(), backupCommand(), restoreCommand(), storeCommand(),
 		operatorCommand(), auditCommand(), reloadCommand(), grafanaCommand(), alertsCommand())
 	return cmd

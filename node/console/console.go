@@ -24,6 +24,7 @@ import (
 	"net/http"
 	"net/url"
 	"path"
+	"slices"
 	"strings"
 	"time"
 
@@ -79,7 +80,7 @@ func New(d Deps) *Console {
 	for _, p := range views {
 		c.mux.Handle("GET "+Root+p.path, c.signed(c.view(p)))
 	}
-	for _, a := range acts {
+	for _, a := range slices.Concat(acts, clusterActs) {
 		c.mux.Handle("POST "+Root+a.path, c.signed(c.act(a)))
 	}
 	c.mux.Handle("GET "+Root+"series", c.signed(c.series))
@@ -113,6 +114,7 @@ var views = []view{
 	{"models", "models", "Models and cache", (*Console).models},
 	{"models/why", "unshared", "Why two requests did not share", (*Console).unshared},
 	{"upstreams", "upstreams", "Upstreams", (*Console).upstreams},
+	{"cluster", "cluster", "Cluster", (*Console).cluster},
 	{"audit", "audit", "Audit", (*Console).audit},
 	{"logs", "logs", "Logs", (*Console).logs},
 	{"config", "config", "Configuration", (*Console).config},

@@ -105,7 +105,7 @@ func switchAccount(r *http.Request, cl *admin.Client) (said, to string, err erro
 	a, err := cl.ChangeAccount(r.PathValue("account"), admin.AccountChange{Disabled: &disabled})
 	said = "The account's keys are accepted again."
 	if disabled {
-		said = "Every key of the account is refused from now on."
+		said = "Every key of the account is refused from now on." + unaware(a.UnawareNodes)
 	}
 	return said, accountPagePath(a.Name), err
 }
@@ -137,7 +137,7 @@ func limitKey(r *http.Request, cl *admin.Client) (said, to string, err error) {
 
 func revokeKey(r *http.Request, cl *admin.Client) (said, to string, err error) {
 	k, err := cl.RevokeKey(r.PathValue("key"))
-	return "The key " + k.ID + " is refused from now on.", accountPagePath(k.AccountID), err
+	return "The key " + k.ID + " is refused from now on." + unaware(k.UnawareNodes), accountPagePath(k.AccountID), err
 }
 
 func chargePath(id string) string { return Root + "charges/" + url.PathEscape(id) }
