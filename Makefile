@@ -174,6 +174,11 @@ crash: ## 50 rounds of kill -9 under load, a full disk, storms of 10,000 request
 	CORENODE_CRASH_ROUNDS=50 CORENODE_CRASH_REQUESTS=10000 $(GO) test -timeout 60m -run 'Crash|FullDisk' ./node
 	CGO_ENABLED=1 CORENODE_STORM_REQUESTS=10000 $(GO) test -race -tags invariants -run 'Storm' ./actors/tree
 
+STEPS ?= 1000000
+.PHONY: simulate
+simulate: ## many nodes on one database, simulated for STEPS; and each planted fault of the protocol is found
+	CORENODE_SIMULATE_STEPS=$(STEPS) $(GO) test -count 1 -v -timeout 30m ./node/store/simulate
+
 .PHONY: check
 check: lint test race crash ## all that must pass before a commit lands, ends with a clean tree
 	@git diff --exit-code && test -z "$$(git status --porcelain)"
