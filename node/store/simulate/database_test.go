@@ -102,7 +102,6 @@ type customer struct {
 	bucket  limit.Bucket
 	open    map[int]*open // by request
 	grants  map[int]*lent // by node
-	wanting map[int]time.Duration
 
 	truth truth
 }

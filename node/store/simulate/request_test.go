@@ -31,9 +31,7 @@ type request struct {
 	ended    bool
 	gone     bool // its client left
 	asked    bool // it waits for a verdict
-	refused  bool
 	held     bool // its hold is durable
-	heldSent bool
 	finished time.Duration
 	usedFor  time.Duration // how long it really ran
 	lateAt   time.Duration // its hold came after its grant was over
