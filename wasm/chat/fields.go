@@ -31,9 +31,9 @@ func (r *request) field(name []byte) {
 	case "parallel_tool_calls":
 		r.choice.Single = !r.Bool()
 	case "reasoning_effort":
-		if string(r.Text()) == "none" { // every other effort is thinking as usual
-			r.silent = true
-		}
+		off := false
+		r.effort, off = field.Effort(r.Text())
+		r.silent = r.silent || off
 	case "chat_template_kwargs":
 		r.templateArguments()
 	case "thinking":

@@ -26,6 +26,7 @@ type request struct {
 	usage    bool   // stream_options.include_usage
 	silent   bool   // reasoning_effort or enable_thinking switch thinking off
 	thinking []byte // thinking.type, raw
+	effort   string // native; "" where the model decides
 }
 
 // Request translates a chat completions body. Every error is of kind
@@ -109,6 +110,9 @@ func (r *request) finish() {
 	case r.thinking != nil:
 		r.out = append(append(r.out, `,"thinking":{"type":"`...), r.thinking...)
 		r.out = append(r.out, `"}`...)
+	}
+	if !r.silent {
+		r.out = field.AppendEffort(r.out, r.effort)
 	}
 	if len(r.tools) > 0 {
 		r.out = r.choice.Append(field.AppendArray(r.out, "tools", r.tools))

@@ -24,7 +24,7 @@ type request struct {
 	format                []byte // the native response_format
 	options               options
 	plain                 bool // stream is false
-	think                 string
+	think, effort         string
 }
 
 // Request translates the body of a chat or a generate. Every error is of kind
@@ -149,7 +149,7 @@ func (r *request) readFormat() {
 	}
 }
 
-// readThink reads think: a boolean, or how much. Every amount is thinking as usual.
+// readThink reads think: a boolean, or how much.
 func (r *request) readThink() {
 	if r.S.Kind() == scan.Bool {
 		r.think = "disabled"
@@ -161,6 +161,7 @@ func (r *request) readThink() {
 	switch word := r.Text(); string(word) {
 	case "low", "medium", "high", "max":
 		r.think = "enabled"
+		r.effort, _ = field.Effort(word)
 	default:
 		r.Fail("think", field.Quoted(word)+" is not true, false, low, medium, high or max")
 	}
@@ -201,6 +202,7 @@ func (r *request) native() []byte {
 	if r.think != "" {
 		out = append(append(append(out, `,"thinking":{"type":"`...), r.think...), `"}`...)
 	}
+	out = field.AppendEffort(out, r.effort)
 	if !r.plain {
 		out = append(out, `,"stream":true`...)
 	}

@@ -5,8 +5,7 @@ import (
 	"corenode/wasm/sdk/scan"
 )
 
-// readReasoning reads reasoning. Every effort but none is the same here:
-// thinking is on.
+// readReasoning reads reasoning: whether the model thinks, and how much.
 func (r *request) readReasoning() {
 	if !r.Open(scan.Object) {
 		return
@@ -21,7 +20,7 @@ func (r *request) readReasoning() {
 			summary = r.Str()
 		}
 	}
-	r.thinkingOff = string(word(effort)) == "none"
+	r.effort, r.thinkingOff = field.Effort(word(effort))
 	echo := append([]byte{}, `{"effort":`...)
 	echo = appendWord(echo, effort, "none", "minimal", "low", "medium", "high", "xhigh", "max")
 	echo = append(echo, `,"summary":`...)

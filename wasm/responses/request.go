@@ -37,6 +37,7 @@ type request struct {
 	choice      choice
 	sequential  bool // parallel_tool_calls is false
 	thinkingOff bool
+	effort      string // native; "" where the model decides
 	format      []byte // the native response_format, nil for plain text
 
 	echo echoes
@@ -117,6 +118,7 @@ func (r *request) body() []byte {
 	if r.thinkingOff {
 		b = append(b, `,"thinking":{"type":"disabled"}`...)
 	}
+	b = field.AppendEffort(b, r.effort)
 	if r.stream {
 		b = append(b, `,"stream":true`...)
 	}

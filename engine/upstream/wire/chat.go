@@ -52,6 +52,7 @@ func Lost(f Flavor, q *messages.Request) (fields []string) {
 	}
 	takes := func(name string) bool { return slices.Contains(t.SamplingExtras, name) }
 	add(!q.Thinking && !t.TemplateKwargs, "thinking")
+	add(q.Effort != "" && !t.TemplateKwargs, "output_config.effort")
 	add(s.TopK != nil && !takes("top_k"), "top_k")
 	add(s.MinP != nil && !takes("min_p"), "min_p")
 	add(s.RepetitionPenalty != nil && !takes("repetition_penalty") && !takes("repeat_penalty"), "repetition_penalty")
@@ -325,7 +326,7 @@ func (w *chatWriter) number(name string, v *float64) {
 	}
 }
 
-// template says what the chat template must know: whether to think, and whether the last
+// template says what the chat template must know: whether to think and how much, and whether the last
 // message begins the answer.
 func (w *chatWriter) template() {
 	if w.begun {
@@ -333,6 +334,11 @@ func (w *chatWriter) template() {
 	}
 	if w.traits.TemplateKwargs {
 		w.key("chat_template_kwargs")
-		w.b = append(append(append(w.b, `{"enable_thinking":`...), strconv.FormatBool(w.q.Thinking)...), '}')
+		w.b = strconv.AppendBool(append(w.b, `{"enable_thinking":`...), w.q.Thinking)
+		if w.q.Effort != "" {
+			w.key("reasoning_effort")
+			w.string(w.q.Effort)
+		}
+		w.b = append(w.b, '}')
 	}
 }

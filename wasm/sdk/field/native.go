@@ -14,6 +14,34 @@ func SchemaFormat(schema []byte) []byte {
 	return append(append([]byte(`{"type":"json_schema","json_schema":{"schema":`), schema...), "}}"...)
 }
 
+// Effort is the native effort of a word for how much a model thinks: "" where the model decides, as
+// for words that nobody knows. off says that it does not think at all.
+func Effort(word []byte) (native string, off bool) {
+	switch string(word) {
+	case "none":
+		return "", true
+	case "minimal", "low":
+		return "low", false
+	case "medium":
+		return "medium", false
+	case "high":
+		return "high", false
+	case "xhigh":
+		return "xhigh", false
+	case "max":
+		return "max", false
+	}
+	return "", false
+}
+
+// AppendEffort appends a native effort, with a comma before it; nothing for "".
+func AppendEffort(dst []byte, effort string) []byte {
+	if effort == "" {
+		return dst
+	}
+	return append(append(append(dst, `,"output_config":{"effort":"`...), effort...), `"}`...)
+}
+
 // AppendText appends a text block.
 func AppendText(dst, text []byte) []byte {
 	dst = append(dst, `{"type":"text","text":"`...)
