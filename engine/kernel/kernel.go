@@ -63,6 +63,10 @@ type Source struct {
 	// Pieces, where it is set, holds the data of each expert in place of Data: they lie
 	// apart in the file.
 	Pieces [][]byte
+	// Read, where it is set, returns the bytes of a part of Data or of a piece: in scratch, which
+	// grows as is needed, or the part itself. While Load runs it is faster than touching them, and
+	// safe for concurrent use with a scratch each.
+	Read func(part []byte, scratch *[]byte) []byte
 	// Copied says that Data was made for Load alone, and that Embed will not read it: a
 	// backend that packs should not keep it.
 	Copied bool

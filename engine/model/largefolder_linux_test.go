@@ -62,7 +62,7 @@ func TestMemoryOfLoading(t *testing.T) {
 // forgets the files.
 func BenchmarkLoad(b *testing.B) {
 	path, size := openLarge(b)
-	var loading, reading []float64
+	var loading, reading, user, system []float64
 	for range b.N {
 		forget(b, path)
 		start := time.Now()
@@ -70,21 +70,36 @@ func BenchmarkLoad(b *testing.B) {
 		reading = append(reading, time.Since(start).Seconds())
 		forget(b, path)
 		start = time.Now()
+		userBefore, systemBefore := processorTime()
 		f, err := modelfile.Open(path)
 		if err != nil {
 			b.Fatal(err)
 		}
 		m := loadOn(b, f, newCPU(b, cpu.Options{}))
 		loading = append(loading, time.Since(start).Seconds())
+		userAfter, systemAfter := processorTime()
+		user, system = append(user, userAfter-userBefore), append(system, systemAfter-systemBefore)
 		m.Close()
 		f.Close()
 	}
-	slices.Sort(loading)
-	slices.Sort(reading)
+	for _, list := range [][]float64{loading, reading, user, system} {
+		slices.Sort(list)
+	}
 	l, r := loading[len(loading)/2], reading[len(reading)/2]
 	b.ReportMetric(l/r, "x-reading")
 	b.ReportMetric(float64(size)/r/1e9, "GB/s-reading")
 	b.ReportMetric(float64(size)/l/1e9, "GB/s-loading")
+	b.ReportMetric(user[len(user)/2], "user-s-loading")
+	b.ReportMetric(system[len(system)/2], "system-s-loading")
+}
+
+// processorTime is what this process has taken, in seconds.
+func processorTime() (user, system float64) {
+	var u unix.Rusage
+	if unix.Getrusage(unix.RUSAGE_SELF, &u) != nil {
+		return 0, 0
+	}
+	return float64(u.Utime.Nano()) / 1e9, float64(u.Stime.Nano()) / 1e9
 }
 
 // openLarge is the folder, written when it is not there, and the size of its tensors.

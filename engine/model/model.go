@@ -111,7 +111,8 @@ func load(f *modelfile.File, b kernel.Backend, predicting bool) (*Model, error) 
 	m := &Model{cfg: cfg, b: b}
 	t := &tensors{f: f, b: b, used: map[string]bool{}}
 	if k, ok := b.(keeper); !ok || !k.Kept() {
-		defer f.Prefetch(t.tables()...)()
+		defer f.Prefetch()()
+		t.read = f.Read
 	}
 	m.loadEnds(t)
 	full, linear := 0, 0
@@ -135,14 +136,6 @@ func load(f *modelfile.File, b kernel.Backend, predicting bool) (*Model, error) 
 	}
 	m.grow(rowsAtStart)
 	return m, nil
-}
-
-// tables are tensors of which single rows are read, when they are wanted.
-func (t *tensors) tables() []string {
-	if t.has("output.weight") {
-		return []string{"token_embd.weight"}
-	}
-	return nil
 }
 
 // loadEnds loads what stands before the first and after the last layer.

@@ -29,6 +29,7 @@ type tensors struct {
 	b    kernel.Backend
 	used map[string]bool
 	errs []error
+	read func(part []byte, scratch *[]byte) []byte // kernel.Source.Read; nil where little is read
 }
 
 func (t *tensors) has(name string) bool {
@@ -96,9 +97,8 @@ func (t *tensors) load(x *modelfile.Tensor, experts, rows, cols int) kernel.Weig
 		return nil
 	}
 	src := kernel.Source{Name: x.Name, Type: x.Type, Experts: experts, Rows: rows, Cols: cols}
-	t.f.Ready(x)
 	if src.Pieces = x.Pieces(); src.Pieces == nil {
-		src.Data, src.Copied = x.Bytes(), x.Copied()
+		src.Data, src.Copied = t.bytes(x), x.Copied()
 	}
 	return t.bring(src)
 }
@@ -109,8 +109,7 @@ func (t *tensors) tied(name string, rows, cols int) kernel.Weight {
 	if x == nil {
 		return nil
 	}
-	t.f.Ready(x)
-	return t.bring(kernel.Source{Name: x.Name, Type: x.Type, Experts: 1, Rows: rows, Cols: cols, Data: x.Bytes()})
+	return t.bring(kernel.Source{Name: x.Name, Type: x.Type, Experts: 1, Rows: rows, Cols: cols, Data: t.bytes(x)})
 }
 
 // table loads rows of embeddings that nothing is multiplied with.
@@ -122,7 +121,19 @@ func (t *tensors) table(name string, rows, cols int) kernel.Weight {
 	return t.bring(kernel.Source{Name: x.Name, Type: x.Type, Experts: 1, Rows: rows, Cols: cols, Data: x.Bytes(), EmbedOnly: true})
 }
 
+// bytes are the data of a tensor whose rows a backend reads: where they are not made for that, they are
+// not read here.
+func (t *tensors) bytes(x *modelfile.Tensor) []byte {
+	if x.Copied() {
+		t.f.Ready(x)
+	}
+	return x.Bytes()
+}
+
 func (t *tensors) bring(src kernel.Source) kernel.Weight {
+	if !src.Copied && !src.EmbedOnly {
+		src.Read = t.read
+	}
 	w, err := t.b.Load(src)
 	if err != nil {
 		t.errs = append(t.errs, fmt.Errorf("tensor %s: %w", src.Name, err))
@@ -143,8 +154,7 @@ func (t *tensors) split(name string, cols int, rows ...int) []kernel.Weight {
 	if x == nil {
 		return out
 	}
-	t.f.Ready(x)
-	data, at := x.Bytes(), 0
+	data, at := t.bytes(x), 0
 	rowBytes := len(data) / total
 	for i, n := range rows {
 		out[i] = t.bring(kernel.Source{ // names of weights are unique
@@ -197,9 +207,8 @@ func (t *tensors) halves(name string, experts, rows, cols int) (upper, lower ker
 	if x == nil {
 		return nil, nil
 	}
-	t.f.Ready(x)
 	var out [2]kernel.Weight
-	data := x.Bytes()
+	data := t.bytes(x)
 	size := len(data) / (2 * experts)
 	for i := range out {
 		src := kernel.Source{Name: name + "[" + strconv.Itoa(i) + "]", Type: x.Type, Experts: experts, Rows: rows, Cols: cols}

@@ -5,9 +5,12 @@ import (
 	"fmt"
 	"maps"
 	"math"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
+	"sync/atomic"
 
 	"corenode/engine/kernel"
 )
@@ -487,13 +490,42 @@ func eightBit(data []byte, shape []int, scale *rawTensor, block [2]int) (*Tensor
 		return nil, err
 	}
 	return &Tensor{Type: kernel.F16, Shape: shape, Offset: -1, from: [][]byte{data, scale.data}, fill: func(dst []byte) {
-		for r := range stacked * rows {
-			of := scales[(r/rows*down+r%rows/block[0])*across:]
-			for c, v := range data[r*cols : (r+1)*cols] {
-				binary.LittleEndian.PutUint16(dst[(r*cols+c)*2:], Half(e4m3[v]*of[c/block[1]]))
+		inParallel(stacked*down, func(i int) { // the rows that share scales
+			first := i/down*rows + i%down*block[0]
+			last := min(first+block[0], (i/down+1)*rows)
+			for b := range across {
+				from, to := b*block[1], min((b+1)*block[1], cols)
+				halves := scaledHalves(scales[i*across+b])
+				for r := first; r < last; r++ {
+					for c, v := range data[r*cols+from : r*cols+to] {
+						binary.LittleEndian.PutUint16(dst[(r*cols+from+c)*2:], halves[v])
+					}
+				}
 			}
-		}
+		})
 	}}, nil
+}
+
+// scaledHalves are the values of the bytes of E4M3, multiplied by a scale.
+func scaledHalves(scale float32) (halves [256]uint16) {
+	for v := range halves {
+		halves[v] = Half(e4m3[v] * scale)
+	}
+	return halves
+}
+
+// inParallel calls do for every i in [0, n) on as many goroutines as processors.
+func inParallel(n int, do func(i int)) {
+	var next atomic.Int64
+	var all sync.WaitGroup
+	for range min(n, runtime.GOMAXPROCS(0)) {
+		all.Go(func() {
+			for i := int(next.Add(1)) - 1; i < n; i = int(next.Add(1)) - 1 {
+				do(i)
+			}
+		})
+	}
+	all.Wait()
 }
 
 // e4m3 are the values of the bytes of E4M3 (FN): four bits of exponent with the bias 7, three of

@@ -10,8 +10,9 @@ import (
 )
 
 // A mapped file that nobody has read yet comes in small pieces, each when a thread waits for it.
-// So who loads a model has it read ahead, in large pieces and in the order of its layers. What
-// is read is dropped: it is in the system's memory then.
+// So who loads a model has what Bytes makes, and what is small, read ahead in large pieces and in the
+// order of its layers. What is read is dropped: it is in the system's memory then. The rest is
+// read by Read (reading.go).
 const (
 	prefetchPiece = 1 << 20
 	// prefetchMax is how much is read that nobody has asked for yet.
@@ -31,7 +32,8 @@ type prefetcher struct {
 // prefetchFile is one part.
 type prefetchFile struct {
 	file   *os.File
-	data   []byte // its mapping
+	direct *os.File // the same, past the system's memory; nil where that cannot be
+	data   []byte   // its mapping
 	pieces []pieceState
 }
 
@@ -45,8 +47,9 @@ const (
 )
 
 // Prefetch reads the tensors of layer after layer in the background, so that Ready finds them
-// read. Between it and stop one goroutine calls Ready. Tensors named in but are left out.
-func (f *File) Prefetch(but ...string) (stop func()) {
+// read, but for those that are packed from where they lie (AsStored). Between it and stop one
+// goroutine calls Ready, and any call Read.
+func (f *File) Prefetch() (stop func()) {
 	a := &prefetcher{}
 	a.changed = sync.NewCond(&a.mu)
 	for _, p := range f.parts {
@@ -57,12 +60,13 @@ func (f *File) Prefetch(but ...string) (stop func()) {
 		if err != nil {
 			continue // an aid: without it the mapping is read as it is
 		}
-		a.files = append(a.files, prefetchFile{file, p.data, make([]pieceState, (len(p.data)+prefetchPiece-1)/prefetchPiece)})
+		pieces := make([]pieceState, (len(p.data)+prefetchPiece-1)/prefetchPiece)
+		a.files = append(a.files, prefetchFile{file, openDirect(p.path), p.data, pieces})
 	}
 	var order [][]byte
 	byLayer := func(a, b *Tensor) int { return layerOf(a.Name) - layerOf(b.Name) }
 	for _, t := range slices.SortedStableFunc(slices.Values(f.tensors), byLayer) {
-		if !slices.Contains(but, t.Name) {
+		if !t.AsStored() || t.Size() < prefetchPiece {
 			order = append(order, t.stored()...)
 		}
 	}
@@ -76,6 +80,9 @@ func (f *File) Prefetch(but ...string) (stop func()) {
 		a.ended.Wait()
 		for _, of := range a.files {
 			_ = of.file.Close() // nothing was written
+			if of.direct != nil {
+				_ = of.direct.Close()
+			}
 		}
 		f.prefetcher = nil
 	}
@@ -136,17 +143,26 @@ func (a *prefetcher) isStopped() bool {
 
 // find is the file that data is mapped from, and its pieces there; none for what is not mapped.
 func (a *prefetcher) find(data []byte) (of *prefetchFile, from, to int) {
-	if len(data) == 0 {
+	of, offset := a.locate(data)
+	if of == nil {
 		return nil, 0, 0
+	}
+	return of, offset / prefetchPiece, (offset+len(data)-1)/prefetchPiece + 1
+}
+
+// locate is the file that data is mapped from, and where it begins there; nil for what is not mapped.
+func (a *prefetcher) locate(data []byte) (of *prefetchFile, offset int) {
+	if len(data) == 0 {
+		return nil, 0
 	}
 	at := uintptr(unsafe.Pointer(&data[0]))
 	for i := range a.files {
 		of := &a.files[i]
 		if offset := at - uintptr(unsafe.Pointer(&of.data[0])); offset < uintptr(len(of.data)) {
-			return of, int(offset) / prefetchPiece, (int(offset)+len(data)-1)/prefetchPiece + 1
+			return of, int(offset)
 		}
 	}
-	return nil, 0, 0
+	return nil, 0
 }
 
 // claim says whether the caller has to read a piece. Who asks for it waits while it is read; who

@@ -31,7 +31,7 @@ func TestPrefetch(t *testing.T) {
 	}
 	defer f.Close()
 	for _, order := range [][]int{{3, 3, 0, 4, 2, 1}, {1}, {}} {
-		stop := f.Prefetch("token_embd.weight")
+		stop := f.Prefetch()
 		for _, i := range order {
 			x, _ := f.Tensor(tensors[i].Name)
 			f.Ready(x)
@@ -69,4 +69,52 @@ func TestPrefetchOfLostFiles(t *testing.T) {
 	if f.Ready(got); !bytes.Equal(got.Bytes(), x.Data) {
 		t.Errorf("it has the bytes %v", got.Bytes())
 	}
+}
+
+// TestRead: any part of a tensor is read as it is, whether the system has it in memory or not, also
+// where the file ends, where it is gone, and where nobody loads.
+func TestRead(t *testing.T) {
+	data := make([]byte, 5<<20+1000)
+	for i := range data {
+		data[i] = byte(i>>12 ^ i)
+	}
+	x := &modelfile.Tensor{Name: "a.weight", Type: kernel.Q8_0, Shape: []int{32, len(data) / 34}}
+	x.Data = data[:len(data)/34*34]
+	path := filepath.Join(t.TempDir(), "m.gguf")
+	meta := []modelfile.KV{{Key: "general.architecture", Value: "llama"}}
+	if err := os.WriteFile(path, gguftest.Bytes(meta, []*modelfile.Tensor{x}), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	f, err := modelfile.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	got, _ := f.Tensor("a.weight")
+	check := func(what string) {
+		t.Helper()
+		var scratch []byte
+		n := len(got.Data)
+		for _, cut := range [][2]int{{0, 1}, {1, 2 << 20}, {4095, 4098}, {3<<20 + 77, 4<<20 + 78}, {n - 3, n}, {0, n}} {
+			if !bytes.Equal(f.Read(got.Data[cut[0]:cut[1]], &scratch), x.Data[cut[0]:cut[1]]) {
+				t.Errorf("%s: bytes %v are others", what, cut)
+			}
+		}
+		made := bytes.Clone(x.Data[:100]) // not of the file
+		if part := f.Read(made[5:], &scratch); &part[0] != &made[5] {
+			t.Errorf("%s: what is not of the file was copied", what)
+		}
+	}
+	check("nobody loads")
+	stop := f.Prefetch()
+	check("in memory")
+	modelfile.Forget(t, path)
+	check("not in memory")
+	stop()
+	if err := os.Remove(path); err != nil {
+		t.Skip("the system keeps files that are open")
+	}
+	stop = f.Prefetch()
+	defer stop()
+	check("gone")
 }

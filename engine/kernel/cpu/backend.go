@@ -4,6 +4,9 @@ import (
 	"cmp"
 	"fmt"
 	"runtime"
+	"slices"
+	"sync"
+	"sync/atomic"
 	"unsafe"
 
 	"corenode/engine/kernel"
@@ -56,6 +59,7 @@ type Backend struct {
 	row    rowTask
 
 	embedRow *codeRow
+	scratch  [][]byte // of those who read sources; none after Seal
 }
 
 var _ kernel.HeadBackend = (*Backend)(nil)
@@ -132,6 +136,7 @@ func (b *Backend) Load(src kernel.Source) (kernel.Weight, error) {
 	}
 	b.rounds = b.rounds || shapes[l].quantized
 	b.fill(w)
+	w.src.Read = nil
 	if src.Experts > 1 || src.Copied {
 		w.src.Data, w.src.Pieces = nil, nil // only Embed reads it again, and no stack: one may be a copy, as large as much of the model
 	}
@@ -176,6 +181,10 @@ func (b *Backend) settle(w *weight) {
 
 // packAll fills the panels of w on all threads.
 func (b *Backend) packAll(w *weight) {
+	if w.src.Read != nil {
+		b.packRead(w)
+		return
+	}
 	packers := make([]*packer, b.Threads())
 	b.pool.run(w.src.Experts*w.panels, taskFunc(func(worker, i int) {
 		if packers[worker] == nil {
@@ -185,6 +194,42 @@ func (b *Backend) packAll(w *weight) {
 	}))
 }
 
+const (
+	// readPiece is how much of a source is read at once, in whole panels.
+	readPiece = 1 << 20
+	// readers is how many pieces are read or packed at a time: enough that a disk always has
+	// something to read while threads pack.
+	readers = 8
+)
+
+// packRead fills the panels of w from a source that is read in pieces. Some wait for theirs while
+// others, as many as there are threads, pack.
+func (b *Backend) packRead(w *weight) {
+	source := panelRows * w.src.Cols / sources[w.src.Type].values * sources[w.src.Type].bytes
+	each := max(1, readPiece/source)
+	perExpert := (w.panels + each - 1) / each
+	b.scratch = slices.Grow(b.scratch, readers)[:readers]
+	var next atomic.Int64
+	var all sync.WaitGroup
+	packing := make(chan struct{}, b.Threads())
+	for r := range min(readers, w.src.Experts*perExpert) {
+		all.Go(func() {
+			k := newPacker(w.src.Cols)
+			for i := int(next.Add(1)) - 1; i < w.src.Experts*perExpert; i = int(next.Add(1)) - 1 {
+				p := i % perExpert * each
+				part := w.part(i/perExpert, p, min(each, w.panels-p))
+				part.src.Data = w.src.Read(part.src.Data, &b.scratch[r])
+				packing <- struct{}{}
+				for p := range part.panels {
+					k.pack(part, 0, p)
+				}
+				<-packing
+			}
+		})
+	}
+	all.Wait()
+}
+
 // Kept says that packed weights are those of an earlier start, so that Load reads little of what
 // they are made from.
 func (b *Backend) Kept() bool { return b.disk != nil && b.disk.kept() }
@@ -192,6 +237,7 @@ func (b *Backend) Kept() bool { return b.disk != nil && b.disk.kept() }
 // Seal finishes the cache on disk after the last Load. Without it, or when it
 // fails, the next start packs again; nothing else suffers.
 func (b *Backend) Seal() error {
+	b.scratch = nil
 	if b.disk == nil {
 		return nil
 	}

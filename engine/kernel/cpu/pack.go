@@ -51,15 +51,30 @@ func (w *weight) panel(expert, p int) []byte {
 	return w.data[at : at+n : at+n]
 }
 
+// part is n panels of an expert, from panel p on, as a weight of its own.
+func (w *weight) part(expert, p, n int) *weight {
+	part := &weight{src: w.src, layout: w.layout, panels: n}
+	rows := min(n*panelRows, w.src.Rows-p*panelRows)
+	part.src.Experts, part.src.Rows, part.src.Pieces = 1, rows, nil
+	part.src.Data = w.sourceRows(expert, p*panelRows, rows)
+	size := w.layout.panelBytes(w.src.Cols)
+	at := (expert*w.panels + p) * size
+	part.data = w.data[at : at+n*size]
+	return part
+}
+
 // sourceRow is the bytes of a row in the model file.
-func (w *weight) sourceRow(expert, row int) []byte {
+func (w *weight) sourceRow(expert, row int) []byte { return w.sourceRows(expert, row, 1) }
+
+// sourceRows are those of n rows of an expert.
+func (w *weight) sourceRows(expert, row, n int) []byte {
 	s := sources[w.src.Type]
-	n := w.src.Cols / s.values * s.bytes
+	size := w.src.Cols / s.values * s.bytes
 	if w.src.Pieces != nil {
-		return w.src.Pieces[expert][row*n : (row+1)*n]
+		return w.src.Pieces[expert][row*size : (row+n)*size]
 	}
-	at := (expert*w.src.Rows + row) * n
-	return w.src.Data[at : at+n : at+n]
+	at := (expert*w.src.Rows + row) * size
+	return w.src.Data[at : at+n*size : at+n*size]
 }
 
 // packer is the scratch memory of one thread that packs.

@@ -2,6 +2,9 @@ package cpu
 
 import (
 	"encoding/binary"
+	"fmt"
+	"slices"
+	"sync/atomic"
 	"testing"
 
 	"corenode/engine/kernel"
@@ -27,6 +30,44 @@ func TestPackedHalves(t *testing.T) {
 				got := binary.LittleEndian.Uint16(w.panel(expert, row/panelRows)[(col*panelRows+row%panelRows)*2:])
 				if got != want {
 					t.Fatalf("%d x %d: row %d, column %d of %d is %#x, want %#x", rows, cols, row, col, expert, got, want)
+				}
+			}
+		}
+	}
+}
+
+// TestPackedFromReads: weights whose source is read in pieces are packed as those whose source is
+// there, whatever the pieces are, and no part of a source is read twice.
+func TestPackedFromReads(t *testing.T) {
+	b := open(t, Options{Threads: 2})
+	for _, typ := range []kernel.Type{kernel.F32, kernel.BF16, kernel.Q8_0, kernel.Q4_K} {
+		for _, rows := range []int{1, 33, 4000} {
+			src := randomSource(newRand(7), typ, 3, rows, 256)
+			load := func(name string, pieces bool, read func([]byte, *[]byte) []byte) []byte {
+				s := src
+				if s.Name, s.Read = name, read; pieces {
+					for e := range s.Experts {
+						size := len(s.Data) / s.Experts
+						s.Pieces = append(s.Pieces, s.Data[e*size:(e+1)*size])
+					}
+					s.Data = nil
+				}
+				w, err := b.Load(s)
+				if err != nil {
+					t.Fatal(err)
+				}
+				return w.(*weight).data
+			}
+			want := load(fmt.Sprint("there ", typ, rows), false, nil)
+			for _, pieces := range []bool{false, true} {
+				var bytes atomic.Int64
+				got := load(fmt.Sprint("read ", typ, rows, pieces), pieces, func(part []byte, scratch *[]byte) []byte {
+					bytes.Add(int64(len(part)))
+					*scratch = append((*scratch)[:0], part...)
+					return *scratch
+				})
+				if !slices.Equal(got, want) || bytes.Load() != int64(len(src.Data)) {
+					t.Errorf("type %d, %d rows, pieces %v: other bytes, or %d of %d read", typ, rows, pieces, bytes.Load(), len(src.Data))
 				}
 			}
 		}

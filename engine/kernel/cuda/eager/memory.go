@@ -1,11 +1,11 @@
 package eager
 
 import (
-	"bytes"
 	"encoding/binary"
 	"fmt"
 	"math"
 	"runtime"
+	"slices"
 
 	"corenode/engine/kernel"
 	"corenode/engine/kernel/cuda"
@@ -106,19 +106,37 @@ func (b *Backend) Load(src kernel.Source) (_ kernel.Weight, err error) {
 	}
 	if stays {
 		at := w.at
-		for _, p := range pieces {
-			b.copyIn(at, p)
-			at += cuda.Pointer(len(p))
-		}
+		read(src, pieces, func(part []byte) {
+			b.copyIn(at, part)
+			at += cuda.Pointer(len(part))
+		})
 		return w, nil
 	}
-	if len(pieces) > 1 {
-		pieces = [][]byte{bytes.Join(pieces, nil)}
+	data := pieces[0]
+	if len(pieces) > 1 || src.Read != nil {
+		data = make([]byte, 0, total)
+		read(src, pieces, func(part []byte) { data = append(data, part...) })
 	}
-	if err := b.loadHalves(w, src.Type, pieces[0], block, blockBytes); err != nil {
+	if err := b.loadHalves(w, src.Type, data, block, blockBytes); err != nil {
 		return nil, fmt.Errorf("load %s: %w", src.Name, err)
 	}
 	return w, nil
+}
+
+// readPiece is how much of a source is read and copied at once.
+const readPiece = 4 << 20
+
+// read calls do with what pieces of a source hold, part by part. A part is lost with the next one.
+func read(src kernel.Source, pieces [][]byte, do func(part []byte)) {
+	var scratch []byte
+	for _, p := range pieces {
+		for part := range slices.Chunk(p, readPiece) {
+			if src.Read != nil {
+				part = src.Read(part, &scratch)
+			}
+			do(part)
+		}
+	}
 }
 
 // halvesAtOnce is how many values are converted at a time: a multiple of every block.
