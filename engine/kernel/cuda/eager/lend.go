@@ -1,6 +1,8 @@
 package eager
 
 import (
+	"errors"
+
 	"corenode/engine/kernel"
 	"corenode/engine/kernel/cuda"
 )
@@ -8,17 +10,22 @@ import (
 // What follows is for packages that compute some operations faster on the same device: they add
 // kernels of their own, and read and write this backend's memory.
 
-// Extend loads modules whose kernels Queue then knows by name.
-func (b *Backend) Extend(images ...string) error {
-	for _, text := range images {
-		m, err := b.device.Load([]byte(text))
-		if err != nil {
+// Extend loads a module whose kernels Queue then knows by name: its binary where the device takes it, else its text.
+func (b *Backend) Extend(text string, binary []byte) error {
+	var m cuda.Module
+	err := error(&cuda.Error{Code: cuda.BadImage})
+	if len(binary) > 0 {
+		m, err = b.device.Load(binary)
+	}
+	if e, ok := errors.AsType[*cuda.Error](err); ok && e.Code == cuda.BadImage && !e.Sticky {
+		m, err = b.device.Load([]byte(text))
+	}
+	if err != nil {
+		return err
+	}
+	for _, name := range entries(text) {
+		if b.kernels[name], err = m.Function(name); err != nil {
 			return err
-		}
-		for _, name := range entries(text) {
-			if b.kernels[name], err = m.Function(name); err != nil {
-				return err
-			}
 		}
 	}
 	return nil
@@ -71,6 +78,16 @@ type Room struct{ scratch }
 
 // Need makes room; the content is lost when it grows.
 func (b *Backend) Need(r *Room, bytes int64) cuda.Pointer { return b.need(&r.scratch, bytes) }
+
+// TensorMap describes a tensor for bulk copies.
+func (b *Backend) TensorMap(t cuda.Tensor) cuda.TensorMap {
+	m, err := b.device.TensorMap(t)
+	b.must(err)
+	return m
+}
+
+// CopyBytes queues a copy to the device. The bytes may change as soon as it returns.
+func (b *Backend) CopyBytes(dst cuda.Pointer, v []byte) { b.copyIn(dst, v) }
 
 // CopyIn queues a copy of numbers to the device. They may change as soon as it returns.
 func (b *Backend) CopyIn(dst cuda.Pointer, v []int32) { b.copyIn(dst, bytesOf(v)) }

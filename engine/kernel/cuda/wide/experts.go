@@ -15,13 +15,13 @@ const expertRowsMax = 4096
 type pairing struct {
 	ids, weights, places, rows, firsts, tiles cuda.Pointer
 	between, output                           cuda.Pointer
-	reserved                                  int // tiles
+	pairs, reserved                           int // reserved: tiles
 }
 
 // pairing lays it out for n rows.
 func (b *Backend) pairing(n, top int, gate, down eager.Matrix) pairing {
 	pairs := n * top
-	p := pairing{reserved: min(pairs, up(pairs, tileRows)+gate.Experts)}
+	p := pairing{pairs: pairs, reserved: min(pairs, up(pairs, tileRows)+gate.Experts)}
 	bytes := int64(0)
 	place := func(values int) int64 {
 		at := bytes
@@ -62,15 +62,27 @@ func (b *Backend) expertRows(dst, x, logits cuda.Pointer, n int, s kernel.Expert
 		r.Sigmoid, r.Groups, r.GroupsUsed, r.GroupTop, r.Plain, cmp.Or(r.Scale, 1))
 	b.Queue("sortPairs", eager.Shape{X: gate.Experts, Threads: 128}, p.places, p.rows, p.firsts, p.ids, pairs, r.Top)
 	b.Queue("listTiles", eager.Shape{X: 1, Threads: (gate.Experts + 31) &^ 31}, p.tiles, p.firsts, gate.Experts, pairs, p.reserved)
-	form := formOf(gate)
-	b.narrow(form, x, n, gate.Cols)
 	tiles := tileList{p.tiles, p.reserved}
-	b.Queue(gates[gate.Kind], tiles.grid(gate.Rows, tileOuts/2, n), p.between, b.Need(&b.narrowed[form], 0), b.Need(&b.factors[form], 0),
-		p.rows, p.tiles, gate.At, upper.At, b.Address(s.GateBias, gate.Experts*gate.Rows), b.Address(s.UpBias, gate.Experts*gate.Rows),
-		gate.Rows, gate.Cols, s.Limit, s.Alpha)
-	form = formOf(down)
-	b.narrow(form, p.between, pairs, down.Cols)
+	b.gated(x, n, p, tiles, gate, upper, s)
+	form := formOf(down)
+	b.narrow(form, p.between, 0, pairs, down.Cols)
 	b.product(p.output, form, tiles, down, n)
 	b.Queue("combine", eager.Shape{X: up(n*down.Rows, 256), Threads: 256}, dst, p.output, p.places, p.ids, p.weights,
 		b.Address(s.DownBias, down.Experts*down.Rows), n, r.Top, down.Rows)
+}
+
+// gated computes what is between gate and up on one side and down on the other, for each pair.
+func (b *Backend) gated(x cuda.Pointer, n int, p pairing, tiles tileList, gate, upper eager.Matrix, s kernel.ExpertStack) {
+	form := formOf(gate)
+	in := &b.input[form]
+	gateBias, upBias := b.Address(s.GateBias, gate.Experts*gate.Rows), b.Address(s.UpBias, gate.Experts*gate.Rows)
+	if b.groups { // tensor copies take rows that follow each other
+		b.narrow(form, x, p.rows, p.pairs, gate.Cols)
+		b.Queue(groupGates[form], b.groupGrid(tiles, gate.Rows, groupOuts/2), p.between, b.rows(in), in.by, tiles.at, b.matrix(gate),
+			b.matrix(upper), gateBias, upBias, tiles.count, gate.Rows, gate.Cols, s.Limit, s.Alpha)
+		return
+	}
+	b.narrow(form, x, 0, n, gate.Cols)
+	b.Queue(gates[form], tiles.grid(gate.Rows, tileOuts/2), p.between, in.at, in.by, p.rows, tiles.at, gate.At, upper.At, gateBias,
+		upBias, gate.Rows, gate.Cols, s.Limit, s.Alpha)
 }

@@ -6,20 +6,37 @@ import (
 	"corenode/engine/kernel/cuda/eager"
 )
 
-// Sizes of a tile of a product.
+// Sizes of a tile of a product, and of the wider one of groups of warps.
 const (
-	tileRows = 128
-	tileOuts = 128
+	tileRows  = 128
+	tileOuts  = 128
+	groupOuts = 256
 )
 
-// products and gates are the kernels by the kind of the matrix.
+// products and gates are the kernels by the form of what they multiply.
 var (
-	products = map[int]string{eager.KindF16: "productF16", eager.KindBF16: "productBF16"}
-	gates    = map[int]string{eager.KindF16: "gatedF16", eager.KindBF16: "gatedBF16"}
+	products      = []string{"productF16", "productBF16"}
+	gates         = []string{"gatedF16", "gatedBF16"}
+	groupProducts = []string{"productGroupF16", "productGroupBF16"}
+	groupGates    = []string{"gatedGroupF16", "gatedGroupBF16"}
 )
+
+// formOf is what rows have to be for a matrix: 0 float16, 1 bfloat16, -1 none of them.
+func formOf(m eager.Matrix) int {
+	switch m.Kind {
+	case eager.KindF16:
+		return 0
+	case eager.KindBF16:
+		return 1
+	}
+	return -1
+}
 
 // fits says whether a matrix can be multiplied with many rows here.
-func (b *Backend) fits(m eager.Matrix) bool { return b.able[products[m.Kind]] && m.Cols%8 == 0 }
+func (b *Backend) fits(m eager.Matrix) bool {
+	form := formOf(m)
+	return form >= 0 && m.Cols%8 == 0 && (b.groups || b.able[products[form]])
+}
 
 // MatMul implements kernel.Backend.
 func (b *Backend) MatMul(dst []kernel.Buffer, x kernel.Buffer, n int, w []kernel.Weight) {
@@ -32,47 +49,64 @@ func (b *Backend) MatMul(dst []kernel.Buffer, x kernel.Buffer, n int, w []kernel
 		}
 		form := formOf(m)
 		if !made[form] {
-			b.narrow(form, b.Address(x, n*m.Cols), n, m.Cols)
+			b.narrow(form, b.Address(x, n*m.Cols), 0, n, m.Cols)
 			made[form] = true
 		}
-		b.product(b.Address(dst[i], n*m.Rows), form, tileList{}, m, n)
+		b.product(b.Address(dst[i], n*m.Rows), form, tileList{count: up(n, tileRows)}, m, n)
 	}
 }
 
-// formOf is what rows have to be for a matrix: 0 float16, 1 bfloat16.
-func formOf(m eager.Matrix) int {
-	if m.Kind == eager.KindBF16 {
-		return 1
+// input is what is multiplied with a matrix: rows of 16-bit values, and a factor of each.
+type input struct {
+	values, factors eager.Room
+	bytes           int64 // of the values
+	at, by          cuda.Pointer
+	cols            int
+}
+
+// narrow makes n rows of d values the input of the next products: in order, or as a list of rows says.
+func (b *Backend) narrow(form int, x, list cuda.Pointer, n, d int) {
+	in := &b.input[form]
+	in.bytes = max(in.bytes, 2*int64(n)*int64(d))
+	in.at, in.by, in.cols = b.Need(&in.values, in.bytes), b.Need(&in.factors, 4*int64(n)), d
+	b.Queue("narrow", eager.Shape{X: n, Threads: 128}, in.at, in.by, x, list, d, form)
+}
+
+// rows is the input as a tensor: all rows that there is room for, since maps are kept.
+func (b *Backend) rows(in *input) cuda.Pointer {
+	return b.tensorMap(in.at, in.cols, int(in.bytes/2/int64(in.cols)), formElem(in == &b.input[1]))
+}
+
+func formElem(brain bool) cuda.Elem {
+	if brain {
+		return cuda.BF16
 	}
-	return 0
+	return cuda.F16
 }
 
-// narrow makes rows of 16-bit values of n rows of d.
-func (b *Backend) narrow(form int, x cuda.Pointer, n, d int) {
-	b.narrowTo(b.Need(&b.narrowed[form], 2*int64(n)*int64(d)), b.Need(&b.factors[form], 4*int64(n)), x, n, d, form)
+// matrix is a matrix as a tensor.
+func (b *Backend) matrix(m eager.Matrix) cuda.Pointer {
+	return b.tensorMap(m.At, m.Cols, m.Experts*m.Rows, formElem(m.Kind == eager.KindBF16))
 }
 
-func (b *Backend) narrowTo(to, factors, x cuda.Pointer, n, d, form int) {
-	b.Queue("narrow", eager.Shape{X: n, Threads: 128}, to, factors, x, d, form)
-}
-
-// tileList is the tiles of experts' rows; where it is zero, rows follow each other.
+// tileList is tiles of rows: those of experts, or where at is 0 rows that follow each other.
 type tileList struct {
 	at    cuda.Pointer
 	count int
 }
 
 // grid is the blocks of a product.
-func (l tileList) grid(outs, each, n int) eager.Shape {
-	tiles := l.count
-	if tiles == 0 {
-		tiles = up(n, tileRows)
-	}
-	return eager.Shape{X: up(outs, each), Y: tiles, Threads: 256, Shared: shared["productF16"]}
+func (l tileList) grid(outs, each int) eager.Shape {
+	return eager.Shape{X: up(outs, each), Y: l.count, Threads: 256, Shared: shared[products[0]]}
 }
 
-// product multiplies rows that were narrowed last.
+// product multiplies the input.
 func (b *Backend) product(dst cuda.Pointer, form int, l tileList, m eager.Matrix, n int) {
-	b.Queue(products[m.Kind], l.grid(m.Rows, tileOuts, n), dst, b.Need(&b.narrowed[form], 0), b.Need(&b.factors[form], 0),
-		l.at, m.At, n, m.Rows, m.Cols)
+	in := &b.input[form]
+	if b.groups {
+		b.Queue(groupProducts[form], b.groupGrid(l, m.Rows, groupOuts), dst, b.rows(in), in.by, l.at, b.matrix(m), l.count, n,
+			m.Rows, m.Cols)
+		return
+	}
+	b.Queue(products[form], l.grid(m.Rows, tileOuts), dst, in.at, in.by, l.at, m.At, n, m.Rows, m.Cols)
 }

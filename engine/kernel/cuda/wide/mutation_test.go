@@ -30,6 +30,16 @@ var mutations = []mutation{
 	{"commit removed", "gemm.ptx", "productF16", `cp\.async\.commit_group`, "", 0, mutantProduct, "under way"},
 	{"another row of a fragment", "gemm.ptx", "productF16", `ldmatrix\.(.*)\[(%r\d+)\]`, "ldmatrix.${1}[${2}+128]", 1, mutantProduct, ""},
 	{"misaligned copy", "gemm.ptx", "productF16", `(cp\.async\.cg\.shared\.global \[%r\d+)`, "${1}+4", 1, mutantProduct, "to address"},
+	{"mbarrier wait removed", "group.ptx", "productGroupF16", `mbarrier\.try_wait\.parity\.shared::cta\.b64 p, .*;`, "mov.pred p, 1;", 0,
+		mutantProduct, "race|arrivals too many"},
+	{"wrong stride in a descriptor", "group.ptx", "productGroupF16", `4611686293305360384`, "4611686155866406912", 0, mutantProduct, ""},
+	{"wrong swizzle in a descriptor", "group.ptx", "productGroupF16", `4611686293305360384`, "9223372311732748288", 0, mutantProduct, ""},
+	{"initialization not fenced", "group.ptx", "productGroupF16", `fence\.proxy\.async`, "", 0, mutantProduct, "fence.proxy.async"},
+	{"wrong number of bytes", "group.ptx", "productGroupF16", `(mbarrier\.arrive\.expect_tx.*\], )(%r\d+)`, "${1}8192", 0, mutantProduct, ""},
+	{"arrival removed", "group.ptx", "productGroupF16", `mbarrier\.arrive\.shared.*`, "", 1, mutantProduct, "deadlock"},
+	{"wait for the last products removed", "group.ptx", "productGroupF16", `wgmma\.wait_group\.sync\.aligned 0`, "", 0, mutantProduct, ""},
+	{"one group too many may be left", "group.ptx", "productGroupF16", `(wgmma\.wait_group\.sync\.aligned )1`, "${1}2", 0, mutantProduct, ""},
+	{"sums not awaited", "group.ptx", "productGroupF16", `bar\.warp\.sync`, "", 0, mutantProduct, "race"},
 	{"barrier removed", "attention.ptx", "attendMany64", `bar\.sync`, "", 0, mutantAttention, "race"},
 	{"wait removed", "attention.ptx", "attendMany64", `cp\.async\.wait_group`, "", 0, mutantAttention, "under way"},
 	{"values not transposed", "attention.ptx", "attendMany64", `ldmatrix(.*)\.trans`, "ldmatrix$1", 1, mutantAttention, ""},
@@ -54,8 +64,8 @@ func fixed(experts, rows, cols int) kernel.Source {
 }
 
 func mutantProduct(r *rig, b kernel.Backend) []float32 {
-	to := b.NewBuffer(32 * 8)
-	b.MatMul([]kernel.Buffer{to}, upload(b, mutantInput(r, 32*328)), 32, []kernel.Weight{r.load(b, fixed(1, 8, 328))})
+	to := b.NewBuffer(160 * 16)
+	b.MatMul([]kernel.Buffer{to}, upload(b, mutantInput(r, 160*456)), 160, []kernel.Weight{r.load(b, fixed(1, 16, 456))})
 	return download(b, to)
 }
 
@@ -114,6 +124,7 @@ func (m mutation) outcome(t *testing.T, text string) (how string) {
 		t.Fatal(err)
 	}
 	defer b.Close()
+	b.groups, b.blocks = m.file == groupFile, 1
 	r := &rig{T: t, device: d, cuda: b, ref: ref.New()}
 	defer func() {
 		switch e := recover().(type) {

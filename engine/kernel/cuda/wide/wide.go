@@ -23,15 +23,27 @@ const RowsMin = 32
 //go:embed kernels/*.ptx
 var ptx embed.FS
 
+// groupImage is group.ptx as machine code of compute capability 9.0.
+//
+//go:embed kernels/group.cubin
+var groupImage []byte
+
+// groupFile holds what runs on compute capability 9.0 only.
+const groupFile = "group.ptx"
+
 // Backend runs on one device and owns it. One goroutine uses it.
 type Backend struct {
 	*eager.Backend
 	able map[string]bool // kernels that the device has the shared memory for
 
-	narrowed, factors [2]eager.Room // of the input of a product: float16, bfloat16
-	experts           eager.Room
-	left              eager.Room // what chunks leave for the scan
-	parts, chunks     list
+	groups bool // the device multiplies with groups of warps
+	blocks int  // that share the tiles of a product then
+
+	input         [2]input // of a product: float16, bfloat16
+	maps          maps
+	experts       eager.Room
+	left          eager.Room // what chunks leave for the scan
+	parts, chunks list
 }
 
 var (
@@ -71,14 +83,24 @@ func images() map[string]string {
 }
 
 func (b *Backend) prepare(images map[string]string) error {
-	for _, text := range images {
-		if err := b.Extend(text); err != nil {
+	b.groups, b.blocks = b.Compute() == 90, groupBlocks
+	for file, text := range images {
+		var binary []byte
+		if file == groupFile {
+			if !b.groups {
+				continue
+			}
+			binary = groupImage
+		}
+		if err := b.Extend(text, binary); err != nil {
 			return err
 		}
 	}
 	for name, bytes := range shared {
 		b.able[name] = b.Allow(name, bytes)
 	}
+	b.groups = b.groups && b.Allow("productGroupF16", groupBytes) && b.Allow("productGroupBF16", groupBytes) &&
+		b.Allow("gatedGroupF16", groupBytes) && b.Allow("gatedGroupBF16", groupBytes)
 	return nil
 }
 

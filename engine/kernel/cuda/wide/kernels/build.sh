@@ -1,7 +1,7 @@
 #!/bin/sh
 # Makes the PTX of the kernels with nvcc 13.0.88 (pip: nvidia-cuda-nvcc, nvidia-nvvm, nvidia-cuda-crt,
-# nvidia-cuda-runtime), the table of what ptxas makes of it, and the list of digests. Compiles
-# everything with clang++ 19.1.7, too, and throws that away. None is needed to build or to test.
+# nvidia-cuda-runtime), for group.cu a cubin too, the table of what ptxas makes of it, and the list of
+# digests. Compiles everything with clang++ 19.1.7, too, and throws that away. None is needed to build or to test.
 set -e
 cd "$(dirname "$0")"
 nvcc=${NVCC:-nvcc} clang=${CLANG:-clang++-19}
@@ -9,18 +9,23 @@ ptxas=$(dirname "$(command -v "$nvcc")")/ptxas
 out=$(mktemp -d)
 trap 'rm -rf "$out"' EXIT
 for source in *.cu; do
-	name=${source%.cu}
-	"$nvcc" -std=c++17 -O3 -ptx -arch=compute_80 -o "$name.ptx" "$source"
-	"$clang" -x cuda --cuda-device-only -Wno-unknown-cuda-version -nocudainc -nocudalib -std=c++17 --cuda-gpu-arch=sm_80 -O3 \
-		-Xclang -target-feature -Xclang +ptx80 -S -o "$out/$name.clang.ptx" "$source"
-	for arch in 80 90; do
-		"$ptxas" -v -arch=sm_$arch -o "$out/x.cubin" "$name.ptx" 2>>"$out/$arch.log"
+	name=${source%.cu} compute=80 version=80 archs="80 90"
+	[ "$name" = group ] && compute=90a version=83 archs=90a
+	"$nvcc" -std=c++17 -O3 -ptx -arch=compute_$compute -o "$name.ptx" "$source"
+	"$clang" -x cuda --cuda-device-only -Wno-unknown-cuda-version -nocudainc -nocudalib -std=c++17 --cuda-gpu-arch=sm_$compute -O3 \
+		-Xclang -target-feature -Xclang +ptx$version -S -o "$out/$name.clang.ptx" "$source"
+	for arch in $archs; do
+		"$ptxas" -v -arch=sm_$arch -o "$out/$name.cubin" "$name.ptx" 2>>"$out/$arch.log"
 		"$ptxas" -arch=sm_$arch -o "$out/x.cubin" "$out/$name.clang.ptx"
 	done
 done
+cp "$out/group.cubin" group.cubin
+if grep -i 'wgmma\|warning' "$out"/*.log; then
+	exit 1
+fi
 {
 	echo "kernel architecture registers shared stack spills"
-	for arch in 80 90; do
+	for arch in 80 90 90a; do
 		awk -v arch=$arch '
 			/Compiling entry function/ { split($0, q, "\x27"); name = q[2] }
 			/bytes stack frame/ { stack = $1; spills = $5 + $9 }
@@ -34,4 +39,4 @@ done
 			}' "$out/$arch.log"
 	done | sort
 } >ptxas.txt
-sha256sum *.cu *.h ../../eager/kernels/common.h *.ptx ptxas.txt >SHA256SUMS
+sha256sum *.cu *.h ../../eager/kernels/common.h *.ptx *.cubin ptxas.txt >SHA256SUMS

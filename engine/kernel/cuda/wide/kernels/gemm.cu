@@ -5,11 +5,11 @@
 enum { TileRows = 128, TileOuts = 128, Depth = 64, Stages = 3, Threads = 256 };
 enum { TileBytes = TileRows * Depth * 2, StageBytes = 2 * TileBytes };
 
-// narrow has a block per row: 16-bit values, and what they are to be multiplied by. Float16 holds no more than 65504:
-// larger rows become smaller by a power of two.
-KERNEL(128) narrow(u16 *dst, float *factors, const float *x, int d, int brain) {
+// narrow has a block per row, in order or as a list says: 16-bit values, and what they are to be multiplied by. Float16
+// holds no more than 65504: larger rows become smaller by a power of two.
+KERNEL(128) narrow(u16 *dst, float *factors, const float *x, const int *rows, int d, int brain) {
   __shared__ float scratch[4];
-  const float *row = x + (i64)BLOCK_X * d;
+  const float *row = x + (i64)(rows ? rows[BLOCK_X] : BLOCK_X) * d;
   u32 *to = (u32 *)(dst + (i64)BLOCK_X * d);
   float high = 0, factor = 1;
   if (!brain) {
