@@ -43,7 +43,8 @@ func (o *Options) List() option.List {
 	const tick = 10 * time.Millisecond // of CPU time
 	return option.List{
 		option.Text(&o.Node, "node", "bin/corenode", "a path", "the corenode program"),
-		option.Text(&o.LiteLLM, "litellm", "", "", "the litellm program of LiteLLM's proxy (PyPI: litellm[proxy]), to measure beside the node"),
+		option.Text(&o.LiteLLM, "litellm", "", "",
+			"the litellm program of LiteLLM's proxy (PyPI: litellm[proxy]), to measure beside the node"),
 		option.Int(&o.Clients, "clients", 16, 1, 1024, "connections that send requests at once"),
 		option.Duration(&o.Duration, "duration", time.Second, tick, time.Minute, "length of one cell of one round"),
 		option.Duration(&o.Warmup, "warmup", 500*time.Millisecond, 0, time.Minute,
