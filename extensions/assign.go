@@ -49,8 +49,8 @@ func wantedOf(g *generation) string {
 // remember puts what has changed in a slot's assignment into the state. What a
 // verb leaves alone stays wanted, though it may not be in memory, yet or any
 // more. decided: the verb was about what is active. mu is held; save writes it.
-func (h *Host) remember(sl *slot, before *assignment, decided bool) {
-	a, w := sl.now.Load(), h.state.Slots[sl.name]
+func (h *Host) remember(sl *slot, before, a *assignment, decided bool) {
+	w := h.state.Slots[sl.name]
 	if decided || a.active != before.active && !a.missing {
 		w.Active, w.Previous = wantedOf(a.active), wantedOf(a.previous)
 	}
@@ -108,7 +108,7 @@ func (h *Host) assume(sl *slot) {
 	}
 	if g := find(w.Shadow); g == nil {
 		a.shadow = nil
-	} else if a.shadow == nil {
+	} else if a.shadow == nil || a.shadow.generation != g || a.shadow.percent != w.ShadowPercent {
 		a.shadow = startShadow(g, w.ShadowPercent, h.now(), h.onFault)
 	}
 	h.assign(sl, a)

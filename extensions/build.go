@@ -43,6 +43,7 @@ type file struct {
 	// loaded: an operator hands it in now, and it keeps what is asked of new
 	// manifests (see checkNew).
 	loaded   bool
+	brought  bool // another node of the cluster took it
 	replayed bool // to compute a charge again, which modules.denied does not keep from it
 }
 
@@ -181,7 +182,7 @@ func (b *builder) chain() {
 func (b *builder) members(kind Slot) []*slot { return b.chains.Load()[kind.index()] }
 
 func (b *builder) newSlot(s Slot) *slot {
-	sl := &slot{name: s}
+	sl := &slot{name: s, strict: b.options.Keep != nil}
 	sl.throttle = newThrottle(newCPUShare(b.options.CPUShare, runtime.GOMAXPROCS(0)), b.sayOver(sl))
 	sl.now.Store(&assignment{})
 	return sl

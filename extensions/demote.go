@@ -32,18 +32,24 @@ func (h *Host) demoteIf(g *generation, reason string, still func(*assignment) bo
 	}
 	a = a.without(g, sl)
 	h.log.Error("module taken out of service", "slot", string(sl.name), "module", g.title(), "reason", reason)
-	h.assign(sl, a)
-	h.remember(sl, before, false)
-	if g.shipped && a.active == sl.builtin && !a.missing { // the next version that ships gets its chance
-		w := h.state.Slots[sl.name]
-		w.Active = ""
-		h.state.Slots[sl.name] = w
+	err := h.commit(sl, a, false, func() {
+		if g.shipped && a.active == sl.builtin && !a.missing { // the next version that ships gets its chance
+			w := h.state.Slots[sl.name]
+			w.Active = ""
+			h.state.Slots[sl.name] = w
+		}
+		if h.state.Failed == nil {
+			h.state.Failed = map[string]string{}
+		}
+		h.state.Failed[g.digest] = reason
+	})
+	if err != nil {
+		h.log.Error("the state of the modules is not saved", "err", err)
+		if h.shares() { // the cluster has not heard of it: its next fault is the next try
+			g.breaker.reset()
+			return
+		}
 	}
 	m.failed, m.generation = reason, nil
 	g.retire()
-	if h.state.Failed == nil {
-		h.state.Failed = map[string]string{}
-	}
-	h.state.Failed[g.digest] = reason
-	h.folder.saveOrSay(&h.state)
 }

@@ -30,10 +30,8 @@ func (h *Host) Disable(name string) (Info, error) {
 	if h.state.Slots[sl.name].Active != wantShipped {
 		return Info{}, fmt.Errorf("%q: %w", name, ErrNotEnabled)
 	}
-	before := sl.now.Load()
-	h.assign(sl, assignment{})
-	h.remember(sl, before, true)
-	return h.infoOf(m), h.folder.save(&h.state)
+	err = h.commit(sl, assignment{}, true, nil)
+	return h.infoOf(m), err
 }
 
 func (h *Host) offModule(name string) (shippedModule, error) {

@@ -32,7 +32,8 @@ type Host struct {
 	mu         sync.Mutex // guards what follows, and every change of an assignment; held over writes to Dir, never while a module is built
 	modules    registry
 	state      state
-	numbers    int // of the last generation
+	number     int64 // of the state, as Options.Keep counts
+	numbers    int   // of the last generation
 	closed     bool
 	background sync.WaitGroup
 }

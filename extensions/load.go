@@ -64,8 +64,8 @@ func (h *Host) load(ctx context.Context, f file, inPlace bool) (Info, error) {
 		g.retire()
 		return Info{}, err
 	}
-	if h.adopt(m, g) {
-		err = h.folder.save(&h.state)
+	if h.adopt(m, g) && !f.brought {
+		err = h.save()
 	}
 	return h.infoOf(m), err
 }

@@ -48,7 +48,10 @@ func (h *Host) Quote(request string, in abi.QuoteInput) (*Quote, error) {
 	sl := h.slot(SlotBilling)
 	q := &Quote{host: h, request: request, in: in, captured: h.capture(sl, in.Account, request)}
 	q.captured.Add(abi.OpQuote, in.Append)
-	q.generation, q.provisional = sl.acquire(in.Account)
+	if q.generation, q.provisional = sl.acquire(in.Account); q.generation == nil {
+		q.captured.End()
+		return nil, absent("extensions.Quote", SlotBilling)
+	}
 	quoted, f := h.quote(q.generation, caller{in.Account, request}, in)
 	if f != nil && q.generation != sl.builtin {
 		q.generation.tally.fallbacks.Add(1)
@@ -128,6 +131,10 @@ func (q *Quote) Provisional() bool { return q.provisional }
 // so it waits for the share. held is what the request holds of counters, of whichever module.
 func (h *Host) Rate(request string, in abi.ChargeInput, held []abi.Counter) (Charge, error) {
 	g, standsIn := h.slot(SlotBilling).acquire(in.Account)
+	if g == nil { // what was spent is charged all the same, and rated again
+		g = h.slot(SlotBilling).builtin
+		g.acquire() // never retired
+	}
 	defer g.release()
 	c, err := h.rate(g, request, in, held, -1, guest.WaitMax)
 	c.Provisional = c.Provisional || standsIn

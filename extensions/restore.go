@@ -14,6 +14,9 @@ import (
 
 // readDir learns which modules were kept, and the state.
 func (h *Host) readDir() error {
+	if h.shares() {
+		return h.readShared()
+	}
 	if h.folder.dir == "" {
 		return nil
 	}
@@ -27,6 +30,12 @@ func (h *Host) readDir() error {
 		return err
 	}
 	h.settleState(found)
+	h.expect()
+	return nil
+}
+
+// expect makes missing what the state wants, until it is in memory.
+func (h *Host) expect() {
 	for name, w := range h.state.Slots {
 		sl := h.slot(name)
 		a := *sl.now.Load()
@@ -34,7 +43,6 @@ func (h *Host) readDir() error {
 		sl.now.Store(&a)
 		h.foresee(sl)
 	}
-	return nil
 }
 
 // readModules learns which module files there are.
@@ -218,7 +226,7 @@ func (h *Host) restoreOne(sl *slot, digest string) {
 	for errors.Is(err, ErrDenied) {
 		h.mu.Lock()
 		if h.withdraw(nil) {
-			h.folder.saveOrSay(&h.state)
+			h.saveOrSay()
 		}
 		active := h.state.Slots[sl.name].Active
 		waits := strings.HasPrefix(active, digestPrefix) && h.modules.isUsable(active) && h.modules[active].generation == nil

@@ -13,6 +13,7 @@ type slot struct {
 	builtin  *generation // the native build; nil for admission and other protocols
 	now      atomic.Pointer[assignment]
 	throttle *throttle // never changes
+	strict   bool      // nothing stands in for a module that is missing; never changes
 	// manifest of what serves, or should, in the slot of another protocol: its paths.
 	// nil: there are none. Guarded by Host.mu.
 	manifest *guest.Manifest
@@ -91,7 +92,7 @@ func (a *assignment) includes(g *generation) bool {
 
 // acquire picks the generation that serves an account, nil when there is none.
 // The caller releases it. standsIn: it serves only because the module that an
-// operator chose for this account is not in memory.
+// operator chose for this account is not in memory. In a strict slot none does.
 func (s *slot) acquire(account string) (g *generation, standsIn bool) {
 	for {
 		a := s.now.Load()
@@ -100,6 +101,9 @@ func (s *slot) acquire(account string) (g *generation, standsIn bool) {
 			if standsIn = a.canary == nil; !standsIn {
 				g = a.canary
 			}
+		}
+		if s.strict && standsIn {
+			return nil, true
 		}
 		if g == nil || g.acquire() {
 			return g, standsIn

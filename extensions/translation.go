@@ -41,7 +41,7 @@ type Translation struct {
 
 // Translate pins the generation that serves this account on a translator's
 // slot, for one request, whose id the log names. Close gives it back. It is nil where
-// none serves, as only in the slot of another protocol.
+// none serves: in the slot of another protocol, or where nothing stands in for what is missing.
 func (h *Host) Translate(s Slot, account, request string, facts abi.Facts) *Translation {
 	sl := h.slot(s)
 	g, _ := sl.acquire(account)

@@ -111,9 +111,7 @@ func (h *Host) Rollback(s Slot) (Info, error) {
 	if err := h.fits(sl, &a); err != nil {
 		return Info{}, err
 	}
-	h.assign(sl, a)
-	h.remember(sl, before, decided)
-	err := h.folder.save(&h.state)
+	err := h.commit(sl, a, decided, nil)
 	if a.active == nil { // a slot without a module
 		return Info{Slot: s, State: StateBuiltin}, err
 	}
@@ -132,21 +130,27 @@ func (h *Host) Remove(ref string) error {
 	if m.shipped {
 		return fmt.Errorf("%q: %w", ref, ErrShipped)
 	}
+	if err := h.mayRemove(m); err != nil {
+		return fmt.Errorf("%q: %w", ref, err)
+	}
+	was, shared := h.state.clone(), h.shares()
 	for name, w := range h.state.Slots {
-		if w.Active == m.digest || w.Canary == m.digest || w.Shadow == m.digest { // in memory or not
-			return fmt.Errorf("%q: %w", ref, ErrInUse)
-		}
 		if w.Previous == m.digest {
 			w.Previous = ""
 			h.state.Slots[name] = w
 		}
 	}
+	if shared { // other nodes have its file too, and so has the store
+		h.state.Removed = append(h.state.Removed, m.digest)
+		if err := h.save(); err != nil {
+			h.state = was
+			return err
+		}
+		m.removed = true
+	}
 	if g := m.generation; g != nil {
 		sl := h.slot(slotOf(&g.manifest))
 		a := *sl.now.Load()
-		if a.active == g { // in place of one that is missing
-			return fmt.Errorf("%q: %w", ref, ErrInUse)
-		}
 		if a.previous == g {
 			a.previous = sl.builtinUnless(a.active)
 			sl.now.Store(&a)
@@ -154,13 +158,29 @@ func (h *Host) Remove(ref string) error {
 		g.retire()
 		m.generation = nil
 	}
-	if h.state.named(m.digest) {
+	switch {
+	case shared:
+		return nil
+	case h.state.named(m.digest):
 		m.removed = true
 		h.state.Removed = append(h.state.Removed, m.digest)
-		return h.folder.save(&h.state)
+		return h.save()
 	}
 	delete(h.modules, m.digest)
 	return errors.Join(h.folder.deleteFiles(m.digest), h.folder.save(&h.state))
+}
+
+// mayRemove says why a module cannot be removed. mu is held.
+func (h *Host) mayRemove(m *module) error {
+	for _, w := range h.state.Slots {
+		if w.Active == m.digest || w.Canary == m.digest || w.Shadow == m.digest { // in memory or not
+			return ErrInUse
+		}
+	}
+	if g := m.generation; g != nil && h.slot(slotOf(&g.manifest)).now.Load().active == g { // in place of one that is missing
+		return ErrInUse
+	}
+	return nil
 }
 
 // end takes a module out of a role, which it may have in the state only: it
@@ -183,8 +203,11 @@ func (h *Host) end(ref string, role func(w *wanted, a *assignment, name string))
 		w, a := before, *sl.now.Load()
 		if role(&w, &a, m.wanted()); w != before {
 			h.state.Slots[sl.name] = w
+			if err = h.save(); err != nil && h.shares() {
+				h.state.Slots[sl.name] = before
+				break
+			}
 			h.assign(sl, a)
-			err = h.folder.save(&h.state)
 		}
 	}
 	return h.infoOf(m), err
@@ -228,11 +251,10 @@ func (h *Host) change(ref string, decided bool, next func(*slot, assignment, *ge
 	if err != nil {
 		return Info{}, err
 	}
-	g.breaker.reset()
-	m.failed = ""
-	h.state.forget(m.digest)
-	h.assign(sl, after)
-	h.remember(sl, before, decided)
-	err = h.folder.save(&h.state)
+	err = h.commit(sl, after, decided, func() { h.state.forget(m.digest) })
+	if err == nil || !h.shares() {
+		g.breaker.reset()
+		m.failed = ""
+	}
 	return h.infoOf(m), err
 }

@@ -26,7 +26,7 @@ func (h *Host) Trust(keys []ed25519.PublicKey, denied []Denial) {
 		}
 	}
 	if h.withdraw(out) {
-		h.folder.saveOrSay(&h.state)
+		h.saveOrSay()
 	}
 	for _, g := range out {
 		g.retire()

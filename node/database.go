@@ -53,7 +53,7 @@ func (n *node) openStore() error {
 	if err != nil {
 		return err
 	}
-	n.store = s
+	n.store, n.commons = s, newCommons(s, id, n)
 	n.onClose(slog.LevelError, "close the store", s.Close)
 	n.warnOfReplicas(s)
 	return n.join(id, s)
@@ -205,5 +205,5 @@ func (n *node) differences() []string {
 	if n.database == nil {
 		return nil
 	}
-	return n.database.Differences()
+	return append(n.database.Differences(), n.commons.notes()...)
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"path/filepath"
 	"runtime/debug"
 
 	"corenode/actors/tree"
@@ -9,6 +8,7 @@ import (
 	"corenode/extensions"
 	"corenode/node/config"
 	"corenode/node/server"
+	"corenode/node/store"
 	"corenode/wasm/abi"
 )
 
@@ -16,12 +16,23 @@ import (
 // serve at once; the shipped modules and the operator's take over as they are ready.
 func (n *node) openModules() (*extensions.Host, error) {
 	c := n.cfg.Modules
-	return extensions.Open(extensions.Options{
-		Dir: filepath.Join(n.cfg.DataDir, "modules"), CacheDir: c.CacheDir, CompileCommand: n.compile,
+	o := extensions.Options{
+		Dir: n.modulesDir(), CacheDir: c.CacheDir, CompileCommand: n.compile,
 		TrustedKeys: c.Keys(), Denied: c.Denials(), AllowUnsigned: c.AllowUnsigned, AdmissionFailOpen: c.AdmissionFailOpen,
 		PoolMax: c.InstancesMax, CPUShare: c.CPUShare, CanaryFactor: c.CanaryFactor, CanaryCallsMin: c.CanaryCallsMin,
-		Prices: prices(n.cfg), Log: n.log,
-	})
+		Log: n.log,
+	}
+	if n.commons != nil {
+		var err error
+		if o.State, o.Number, err = n.commons.prepare(); err != nil {
+			return nil, err
+		}
+		o.Keep = func(before int64, text []byte) (int64, error) {
+			return n.commons.store.SetCommon(store.CommonRollout, before, text)
+		}
+	}
+	o.Prices = n.listed()
+	return extensions.Open(o)
 }
 
 // giveBackMemory returns to the system what loading modules took: compiling

@@ -52,6 +52,7 @@ type node struct {
 	certificates struct{ public, admin *server.Certificate }
 
 	database *database // where the rows of store are, when that is elsewhere; else nil
+	commons  *commons  // what is the same on all nodes of that database; else nil
 
 	public, admin net.Listener
 	closers       []func() // what close does, in reverse
@@ -111,6 +112,9 @@ func openWith(cfg *config.Config, log *slog.Logger, compile []string, with stand
 func (n *node) begin() {
 	n.serving.Go(func() { n.keys.run(n.stopped) })
 	n.serving.Go(n.giveBackMemory)
+	if n.commons != nil {
+		n.serving.Go(func() { n.commons.run(n.stopped) })
+	}
 	n.serving.Go(n.followCertificates)
 	n.serving.Go(func() { n.console.Run(n.stopped) })
 	if n.database != nil {
@@ -232,7 +236,7 @@ func (n *node) openServer(secret []byte) error {
 	if err != nil {
 		return err
 	}
-	api := admin.New(n.store, n, n.modules, adminUpstreams(n.catalog), n.log)
+	api := admin.New(n.store, n, n.verbs(), adminUpstreams(n.catalog), n.log)
 	api.SetLive(live{n})
 	if n.database != nil {
 		api.SetCluster(n.database)
@@ -350,6 +354,11 @@ func (n *node) close() {
 func (n *node) ready() error {
 	if n.database != nil {
 		if err := n.database.Ready(); err != nil {
+			return err
+		}
+	}
+	if n.commons != nil {
+		if err := n.commons.ready(); err != nil {
 			return err
 		}
 	}

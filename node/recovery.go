@@ -55,7 +55,7 @@ func (n *node) settleCrashed() error {
 		n.log.Warn("settled a request that a crash left open", "id", e.RequestID, "account", e.AccountID,
 			"model", e.Model, "charge_nano_usd", int64(-e.Amount))
 	}
-	if now := prices(n.cfg); err == nil && !maps.Equal(before, now) {
+	if now := n.listed(); err == nil && !maps.Equal(before, now) {
 		err = n.store.KeepPrices(now)
 	}
 	return err

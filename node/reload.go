@@ -111,8 +111,16 @@ func (n *node) apply(now *config.Config, changed []string) {
 	}
 }
 
-// setPrices lists other prices, once the store has them: a crash settles what runs at those that it was quoted.
+// setPrices lists the prices of a configuration that was read again; where nodes have them in common, on all.
 func (n *node) setPrices(before, now map[string]abi.Prices) error {
+	if n.commons != nil {
+		return n.commons.setPrices(before, now)
+	}
+	return n.listPrices(before, now)
+}
+
+// listPrices lists other prices, once the store has them: a crash settles what runs at those that it was quoted.
+func (n *node) listPrices(before, now map[string]abi.Prices) error {
 	kept, err := n.store.KeptPrices()
 	if err != nil {
 		return err

@@ -45,7 +45,8 @@ var kinds = []struct {
 	{KindNotFound, []error{store.ErrNotFound, extensions.ErrUnknownModule, extensions.ErrSlot, extensions.ErrNotOff,
 		extensions.ErrNoCapture}},
 	{KindInvalid, []error{store.ErrInvalid, extensions.ErrCapture, extensions.ErrOtherSlot}},
-	{KindConflict, []error{store.ErrNameTaken, store.ErrIdempotencyMismatch, extensions.ErrAmbiguous, extensions.ErrInUse,
+	{KindConflict, []error{store.ErrNameTaken, store.ErrIdempotencyMismatch, store.ErrOutdated,
+		extensions.ErrAmbiguous, extensions.ErrInUse,
 		extensions.ErrNoPrevious, extensions.ErrNoShadow, extensions.ErrBeside, extensions.ErrShipped,
 		extensions.ErrPath, extensions.ErrOtherRoutes, extensions.ErrNotEnabled, extensions.ErrNotInMemory}},
 }

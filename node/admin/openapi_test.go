@@ -52,7 +52,7 @@ func TestOpenAPIHasEveryVerb(t *testing.T) {
 		reflect.TypeFor[NewKey](), reflect.TypeFor[KeyChange](),
 		reflect.TypeFor[Key](), reflect.TypeFor[Entry](), reflect.TypeFor[Usage](), reflect.TypeFor[Status](),
 		reflect.TypeFor[NewModule](), reflect.TypeFor[Share](), reflect.TypeFor[Replayed](), reflect.TypeFor[Rerated](),
-		reflect.TypeFor[Backup](), reflect.TypeFor[BackedUp](),
+		reflect.TypeFor[Backup](), reflect.TypeFor[ModelPrices](), reflect.TypeFor[TokenPrices](), reflect.TypeFor[BackedUp](),
 		reflect.TypeFor[store.Verification](), reflect.TypeFor[extensions.Info](),
 		reflect.TypeFor[compare.Report](), reflect.TypeFor[compare.Operation](), reflect.TypeFor[compare.Charges](),
 		reflect.TypeFor[compare.Ratio](),

@@ -25,6 +25,7 @@ type Live interface {
 	// Reload reads the configuration again.
 	Reload() (Reloaded, error)
 	Caches
+	Prices
 	Running
 	// Why watches the node for so long and says what it is slow for.
 	Why(ctx context.Context, watch time.Duration) why.Diagnosis

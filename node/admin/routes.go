@@ -70,6 +70,8 @@ var routes = []route{
 	{"GET", Root + "/cluster/grants", 200, listGrants},
 	{"GET", Root + "/audit", 200, (*API).listAudit},
 	{"POST", Root + "/reload", 200, withLive(reload)},
+	{"GET", Root + "/prices", 200, withLive(listPrices)},
+	{"POST", Root + "/prices/apply", 200, withLive(applyPrices)},
 	{"POST", Root + "/backup", 201, withBody((*API).backup)},
 	{"GET", Root + "/modules", 200, withModules(listModules)},
 	{"POST", Root + "/modules", 201, withModules(withBody(loadModule))},

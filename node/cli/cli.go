@@ -36,7 +36,7 @@ binary with no configuration.
 		accountCommand(), keyCommand(), ledgerCommand(), requestsCommand(), topCommand(), whyCommand(), cacheCommand(), logsCommand(),
 		configCommand(), drainCommand(), clusterCommand(),
 		moduleCommand(), upstreamCommand(), backupCommand(), restoreCommand(), storeCommand(),
-		operatorCommand(), auditCommand(), reloadCommand(), grafanaCommand(), alertsCommand())
+		operatorCommand(), auditCommand(), reloadCommand(), pricesCommand(), grafanaCommand(), alertsCommand())
 	return cmd
 }
 

@@ -138,8 +138,8 @@ type Translators interface {
 	// Route finds which module answers a path that is no endpoint's, as it was sent.
 	Route(path []byte) (Routed, bool)
 	// Translate begins one request's translation. protocol is "chat", "responses" or
-	// that of a Routed; facts hold ID and Created so far. Only for the last it may be
-	// nil: the module is not in memory.
+	// that of a Routed; facts hold ID and Created so far. It may be nil: the
+	// module is not in memory.
 	Translate(protocol, account, request string, facts abi.Facts) Translation
 }
 

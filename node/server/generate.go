@@ -13,6 +13,10 @@ func (x *exchange) generate() {
 	read := x.rewriting(messages.Parse)
 	if x.route.translated() {
 		x.translation = x.s.deps.Translators.Translate(x.protocol(), x.who.Account.ID, x.id, x.facts())
+		if x.translation == nil {
+			x.fail(errNoModule())
+			return
+		}
 	}
 	if x.translation != nil {
 		read = x.translate

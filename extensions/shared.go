@@ -1,0 +1,365 @@
+package extensions
+
+import (
+	"bytes"
+	"corenode/extensions/guest"
+	"corenode/wasm/abi"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+)
+
+// shares says whether the nodes of a cluster share the state.
+func (h *Host) shares() bool { return h.options.Keep != nil }
+
+// readShared learns which modules the folder has, and what the cluster wants.
+func (h *Host) readShared() (err error) {
+	if h.number = h.options.Number; len(h.options.State) > 0 {
+		if h.state, err = parseState(h.options.State); err != nil {
+			return err
+		}
+	}
+	if h.folder.dir != "" {
+		if err := h.readModules(); err != nil {
+			return err
+		}
+	}
+	h.expect()
+	return nil
+}
+
+// save keeps the state. mu is held.
+func (h *Host) save() error {
+	if !h.shares() {
+		return h.folder.save(&h.state)
+	}
+	text, err := json.Marshal(&h.state)
+	if err != nil {
+		return err
+	}
+	number, err := h.options.Keep(h.number, text)
+	if err == nil {
+		h.number = number
+	}
+	return err
+}
+
+// saveOrSay is save for changes that nobody asked for just now. mu is held.
+func (h *Host) saveOrSay() {
+	if err := h.save(); err != nil {
+		h.log.Error("the state of the modules is not saved", "err", err)
+	}
+}
+
+// clone is a state that changes of this one do not reach.
+func (s *state) clone() state {
+	return state{Slots: maps.Clone(s.Slots), Failed: maps.Clone(s.Failed),
+		Removed: slices.Clone(s.Removed), Charged: slices.Clone(s.Charged)}
+}
+
+// commit makes a the assignment of a slot, with what more changes of the state; decided is as in
+// remember. In a cluster it counts once it is kept, and what is not kept changes nothing. A
+// node alone has it in force whatever becomes of its file. mu is held.
+func (h *Host) commit(sl *slot, a assignment, decided bool, more func()) error {
+	was, before := h.state.clone(), sl.now.Load()
+	h.remember(sl, before, &a, decided)
+	if more != nil {
+		more()
+	}
+	err := h.save()
+	if err != nil && h.shares() {
+		h.state = was
+		if s := a.shadow; s != nil && s != before.shadow {
+			h.spawn(s.stop)
+		}
+		return err
+	}
+	h.assign(sl, a)
+	return err
+}
+
+// Number is that of the state that is in force.
+func (h *Host) Number() int64 {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.number
+}
+
+// State is what is kept of which modules serve.
+func (h *Host) State() ([]byte, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return json.Marshal(&h.state)
+}
+
+// Bring is Load for a module that another node of the cluster has loaded: nothing of it is
+// news to the state that they share.
+func (h *Host) Bring(wasm, signature, config []byte) error {
+	info, err := h.load(h.closing, file{wasm: wasm, signature: signature, config: config, loaded: true, brought: true}, false)
+	if err != nil {
+		return err
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for name, w := range h.state.Slots {
+		if w.includes(info.Digest) { // it was missing
+			h.assume(h.slot(name))
+		}
+	}
+	return nil
+}
+
+// Follow puts in force what another node has kept: number and text are as in Options.Keep. What
+// cannot be brought into memory is missing, and the log says why. It waits for the start to be over.
+func (h *Host) Follow(number int64, text []byte) error {
+	next, err := parseState(text)
+	if err != nil {
+		return err
+	}
+	select {
+	case <-h.ready:
+	case <-h.closing.Done():
+		return ErrClosed
+	}
+	h.building.Lock()
+	defer h.building.Unlock()
+	if !h.unremoved(number, &next) {
+		return nil
+	}
+	for _, digest := range h.toBring(&next) {
+		if _, err := h.open(digest, true); err != nil && !errors.Is(err, ErrClosed) {
+			h.log.Error("a module that the cluster wants does not load", "module", digest, "err", err)
+		}
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.closed || number <= h.number { // this node was quicker
+		return nil
+	}
+	before := h.state
+	h.state, h.number = next, number
+	for _, sl := range h.slotsOf(&before, &next) {
+		h.assume(sl)
+		h.foreseeMissing(sl)
+	}
+	for digest, m := range h.modules {
+		h.followModule(digest, m, &before)
+	}
+	h.log.Info("the modules are those of the cluster", "rollout", number)
+	return nil
+}
+
+// unremoved lets modules be opened that a newer state has again. It is false for one that is not newer.
+func (h *Host) unremoved(number int64, next *state) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for digest, m := range h.modules {
+		m.removed = m.removed && slices.Contains(next.Removed, digest)
+	}
+	return number > h.number
+}
+
+// toBring are the modules that a state wants and that are not in memory.
+func (h *Host) toBring(next *state) (digests []string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for name, w := range next.Slots {
+		for _, role := range []string{w.Active, w.Canary, w.Shadow, w.Previous} {
+			if role == wantShipped {
+				role = h.offered(name)
+			}
+			if m := h.modules[role]; strings.HasPrefix(role, digestPrefix) && (m == nil || m.generation == nil) {
+				digests = append(digests, role)
+			}
+		}
+	}
+	slices.Sort(digests)
+	return slices.Compact(digests)
+}
+
+// offered is the digest of the module of a slot that ships and is off by default; "" without one.
+func (h *Host) offered(name Slot) string {
+	for _, s := range h.ships {
+		if s.off && s.slot == name {
+			return s.digest
+		}
+	}
+	return ""
+}
+
+// slotsOf are the slots that two states say something else of, or that wait for a module. mu is held.
+func (h *Host) slotsOf(before, next *state) (all []*slot) {
+	names := map[Slot]bool{}
+	for _, s := range []*state{before, next} {
+		for name := range s.Slots {
+			names[name] = true
+		}
+	}
+	for name := range names {
+		if sl := h.slot(name); before.Slots[name] != next.Slots[name] || sl.now.Load().missing {
+			all = append(all, sl)
+		}
+	}
+	return all
+}
+
+// foreseeMissing keeps the paths of what should serve in a slot. mu is held.
+func (h *Host) foreseeMissing(sl *slot) {
+	if sl.now.Load().missing {
+		h.foresee(sl)
+		h.route()
+	}
+}
+
+// followModule applies to a module what the state says of it, which was another before. mu is held.
+func (h *Host) followModule(digest string, m *module, before *state) {
+	reason, failed := h.state.Failed[digest]
+	_, was := before.Failed[digest]
+	switch {
+	case failed:
+		m.failed = reason
+	case was:
+		m.failed = ""
+	}
+	m.removed = slices.Contains(h.state.Removed, digest)
+	g := m.generation
+	if g == nil || g.native != nil || !failed && !m.removed || h.slot(slotOf(&g.manifest)).now.Load().includes(g) {
+		return
+	}
+	m.generation = nil
+	g.retire()
+}
+
+// Held is a module in memory, with the digest of its configuration, empty without one.
+type Held struct{ Digest, Config string }
+
+// Held lists the modules in memory that did not ship.
+func (h *Host) Held() (all []Held) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for digest, m := range h.modules {
+		if m.generation != nil && !m.shipped {
+			all = append(all, Held{digest, h.infoOf(m).ConfigSHA256})
+		}
+	}
+	return all
+}
+
+// Goal is the module that Rollback would make serve; empty where none has to be in memory for it.
+func (h *Host) Goal(s Slot) string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	w := h.state.Slots[s]
+	if w.CanaryPercent > 0 || !strings.HasPrefix(w.Previous, digestPrefix) {
+		return ""
+	}
+	return w.Previous
+}
+
+// Absent says which module should serve and is not in memory, where nothing stands in for it; "" is none.
+func (h *Host) Absent() string {
+	if !h.shares() {
+		return ""
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, sl := range h.allSlots() {
+		if w := h.state.Slots[sl.name]; h.Missing(sl.name) {
+			name := w.Active
+			if a := sl.now.Load(); !a.missing {
+				name = w.Canary
+			}
+			return string(sl.name) + ": " + h.modules.titleOf(name)
+		}
+	}
+	return ""
+}
+
+// absent is the refusal of what needs a module that is not in memory.
+func absent(op string, s Slot) *abi.Error {
+	return overloaded(op, guest.Faultf(guest.CauseInstantiate, "the module of slot %s is not in memory", s))
+}
+
+// KeepFile puts a module file into a folder of modules that no host uses yet, unless it is there
+// as it should be.
+func KeepFile(dir, digest string, wasm, signature, config []byte) error {
+	if !isDigest(digest) || digestOf(wasm) != digest {
+		return fmt.Errorf("the file of %s was changed", digest)
+	}
+	if err := privateDir(dir); err != nil {
+		return err
+	}
+	f := folder{dir: dir}
+	have, sig, con, err := f.readFiles(digest)
+	if err == nil && digestOf(have) == digest && bytes.Equal(sig, signature) && bytes.Equal(con, config) {
+		return nil
+	}
+	return f.keep(&module{digest: digest, signature: signature, config: config}, wasm)
+}
+
+// Note keeps a file that another node of the cluster has loaded, or its new signature and
+// configuration. One that is in memory stays as it is until Bring.
+func (h *Host) Note(digest string, wasm, signature, config []byte) error {
+	if digestOf(wasm) != digest {
+		return fmt.Errorf("the file of %s was changed", digest)
+	}
+	h.building.Lock() // nobody opens it meanwhile
+	defer h.building.Unlock()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if m := h.modules[digest]; h.closed || m != nil && (m.shipped || m.generation != nil) {
+		return nil
+	}
+	m := &module{digest: digest, signature: signature, config: config, size: len(wasm), failed: h.state.Failed[digest],
+		removed: slices.Contains(h.state.Removed, digest)}
+	if err := h.folder.keep(m, wasm); err != nil {
+		return err
+	}
+	if file, err := guest.Read(wasm); err == nil {
+		m.manifest, m.known = file.Manifest, true
+	}
+	m.denied = h.trust.Load().denialOf(m)
+	h.modules[digest] = m
+	return nil
+}
+
+// Files visits the module files of a folder, with their signatures and configurations.
+func Files(dir string, visit func(digest string, wasm, signature, config []byte) error) error {
+	entries, err := os.ReadDir(dir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	f := folder{dir: dir}
+	for _, e := range entries {
+		hex, isModule := strings.CutSuffix(e.Name(), extWasm)
+		if !isModule || !isDigest(digestPrefix+hex) {
+			continue
+		}
+		wasm, signature, config, err := f.readFiles(digestPrefix + hex)
+		if err == nil && digestOf(wasm) == digestPrefix+hex { // others are of no use to anybody
+			err = visit(digestPrefix+hex, wasm, signature, config)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// FolderState is what a folder of modules says of which serve, nil where it says nothing.
+func FolderState(dir string) ([]byte, error) {
+	texts, err := folder{dir: dir}.readState()
+	if err != nil || texts[0] == nil && texts[1] == nil {
+		return nil, err
+	}
+	s, found := findState(texts[0], texts[1])
+	if found.fromNobody {
+		return nil, fmt.Errorf("%s says not which modules serve: %w", dir, found.fileErr)
+	}
+	return json.Marshal(&s)
+}

@@ -1,0 +1,249 @@
+package extensions
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+
+	"corenode/wasm/abi"
+)
+
+// row is the one row that the hosts of a test share.
+type row struct {
+	mu     sync.Mutex
+	number int64
+	text   []byte
+	away   error // what Keep gives instead of keeping
+}
+
+var errOutdated = errors.New("outdated")
+
+func (r *row) keep(before int64, text []byte) (int64, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.away != nil {
+		return 0, r.away
+	}
+	if before != r.number {
+		return 0, errOutdated
+	}
+	r.number, r.text = r.number+1, text
+	return r.number, nil
+}
+
+// join opens a host of the cluster, with what the row says so far.
+func (r *row) join(t *testing.T, dir string) *Host {
+	t.Helper()
+	h, _ := openTest(t, Options{Dir: dir, Keep: r.keep, State: r.text, Number: r.number})
+	return h
+}
+
+// follow brings the row to hosts.
+func (r *row) follow(t *testing.T, hosts ...*Host) {
+	t.Helper()
+	for _, h := range hosts {
+		if err := h.Follow(r.number, r.text); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// bring loads a module on the first host, and brings it to the others.
+func bring(t *testing.T, wasm []byte, first *Host, others ...*Host) string {
+	t.Helper()
+	digest := mustLoad(t, first, wasm)
+	for _, h := range others {
+		if err := h.Bring(wasm, nil, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return digest
+}
+
+// roles is who serves the chat slot: active, canary and its percent, shadow, previous.
+func roles(h *Host) string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	a := h.slot(SlotChat).now.Load()
+	name := func(g *generation) string {
+		if g == nil {
+			return "-"
+		}
+		return g.manifest.Version
+	}
+	shadow := "-"
+	if a.shadow != nil {
+		shadow = fmt.Sprint(name(a.shadow.generation), " ", a.shadow.percent)
+	}
+	return fmt.Sprintf("%s, %s %d, %s, %s", name(a.active), name(a.canary), a.canaryPercent, shadow, name(a.previous))
+}
+
+// TestFollowRollout: what one host of a cluster changes, another one has when it has followed the
+// row: every verb, in any order.
+func TestFollowRollout(t *testing.T) {
+	r := &row{}
+	a, b := r.join(t, t.TempDir()), r.join(t, t.TempDir())
+	one, two := bring(t, chatGuest(t, "1"), a, b), bring(t, chatGuest(t, "2"), b, a)
+	verb := func(_ Info, err error) error { return err }
+	for i, step := range []struct {
+		do   func(h *Host) error
+		want string
+	}{
+		{func(h *Host) error { return verb(h.Activate(one)) }, "1, - 0, -, native"},
+		{func(h *Host) error { return verb(h.Canary(two, 30)) }, "1, 2 30, -, native"},
+		{func(h *Host) error { return verb(h.Canary(two, 60)) }, "1, 2 60, -, native"},
+		{func(h *Host) error { return verb(h.Rollback(SlotChat)) }, "1, - 0, -, native"},
+		{func(h *Host) error { return verb(h.Shadow(two, 10)) }, "1, - 0, 2 10, native"},
+		{func(h *Host) error { return verb(h.Shadow(two, 100)) }, "1, - 0, 2 100, native"},
+		{func(h *Host) error { return verb(h.Shadow(two, 0)) }, "1, - 0, -, native"},
+		{func(h *Host) error { return verb(h.Activate(two)) }, "2, - 0, -, 1"},
+		{func(h *Host) error { return verb(h.Rollback(SlotChat)) }, "1, - 0, -, native"},
+		{func(h *Host) error { return h.Remove(two) }, "1, - 0, -, native"},
+	} {
+		by, other := a, b
+		if i%2 == 1 {
+			by, other = b, a
+		}
+		if err := step.do(by); err != nil {
+			t.Fatalf("step %d: %v", i, err)
+		}
+		r.follow(t, other)
+		if got, also := roles(by), roles(other); got != step.want || also != step.want || by.Number() != other.Number() {
+			t.Errorf("step %d: %s and %s, want %s; rollouts %d and %d", i, got, also, step.want, by.Number(), other.Number())
+		}
+	}
+	for _, h := range []*Host{a, b} {
+		if _, err := h.Module(two); !errors.Is(err, ErrUnknownModule) {
+			t.Errorf("a removed module: %v", err)
+		}
+	}
+	c := r.join(t, t.TempDir()) // it has no file yet
+	if c.Absent() == "" {
+		t.Error("a module without a file is not missing")
+	}
+	if err := c.Bring(chatGuest(t, "1"), nil, nil); err != nil {
+		t.Fatal(err)
+	}
+	if got := roles(c); got != "1, - 0, -, native" || c.Absent() != "" {
+		t.Errorf("a host that joins: %s, %q", got, c.Absent())
+	}
+}
+
+// TestNoStandIn: where nodes share what serves, a request that needs a module which is not in
+// memory is refused, by the module's kind, and nothing else serves it.
+func TestNoStandIn(t *testing.T) {
+	r := &row{}
+	a := r.join(t, t.TempDir())
+	billing := billingGuest(t, "1", abi.Quote{Upper: 9, Minimum: 3}, abi.Charge{Total: 2, Lines: []abi.Line{line(1, 2, 2)}})
+	one, two, paid := mustLoad(t, a, chatGuest(t, "1")), mustLoad(t, a, chatGuest(t, "2")), mustLoad(t, a, billing)
+	for _, digest := range []string{one, paid} {
+		if _, err := a.Activate(digest); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b := r.join(t, t.TempDir())
+	if tr := b.Translate(SlotChat, "x", "", abi.Facts{}); tr != nil {
+		t.Errorf("%s translates", tr.Module())
+	}
+	in := abi.QuoteInput{Model: "core", Input: 1, OutputMax: 1}
+	if q, err := b.Quote("r", in); err == nil || abi.AsError(err).Kind != abi.Overloaded {
+		t.Errorf("a quote: %+v, %v", q, err)
+	}
+	if c, err := b.Rate("r", abi.ChargeInput{Model: "core", Prices: abi.Prices{Input: 1}}, nil); err != nil || !c.Provisional {
+		t.Errorf("what was spent: %+v, %v, want a provisional charge", c, err)
+	}
+	for _, wasm := range [][]byte{billing, chatGuest(t, "1")} {
+		if err := b.Bring(wasm, nil, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if q, err := b.Quote("r", in); err != nil || q.Upper != 9 || q.Provisional() {
+		t.Errorf("with the module: %+v, %v", q, err)
+	} else {
+		q.Close()
+	}
+	if got := request(t, b, "x"); got != `{"by":"1"}` {
+		t.Error(got)
+	}
+	if _, err := a.Canary(two, 50); err != nil {
+		t.Fatal(err)
+	}
+	r.follow(t, b)
+	served, refused := 0, 0
+	for i := range 100 {
+		if tr := b.Translate(SlotChat, fmt.Sprint("account", i), "", abi.Facts{}); tr == nil {
+			refused++
+		} else {
+			served++
+			tr.Close()
+		}
+	}
+	if served == 0 || refused == 0 || !strings.HasPrefix(b.Absent(), "chat: ") {
+		t.Errorf("%d served, %d refused, absent %q: want the canary's accounts refused", served, refused, b.Absent())
+	}
+}
+
+// TestRolloutNotKept: a change that the cluster does not keep changes nothing on the host either.
+func TestRolloutNotKept(t *testing.T) {
+	r := &row{}
+	a, b := r.join(t, t.TempDir()), r.join(t, t.TempDir())
+	one, two := bring(t, chatGuest(t, "1"), a, b), bring(t, chatGuest(t, "2"), a, b)
+	if _, err := a.Activate(one); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.Activate(two); !errors.Is(err, errOutdated) { // it has not followed
+		t.Errorf("beside another's change: %v", err)
+	}
+	if got := roles(b); got != "native, - 0, -, -" {
+		t.Errorf("it has %s", got)
+	}
+	r.follow(t, b)
+	r.away = errors.New("the database does not answer")
+	if err := b.Remove(two); err == nil {
+		t.Error("removed without the row")
+	}
+	for _, do := range []func() (Info, error){
+		func() (Info, error) { return b.Activate(two) }, func() (Info, error) { return b.Canary(two, 10) },
+		func() (Info, error) { return b.Shadow(two, 10) }, func() (Info, error) { return b.Rollback(SlotChat) },
+	} {
+		if _, err := do(); !errors.Is(err, r.away) {
+			t.Errorf("without the row: %v", err)
+		}
+		if got := roles(b); got != "1, - 0, -, native" || b.Number() != 1 {
+			t.Errorf("without the row it has %s, rollout %d", got, b.Number())
+		}
+	}
+	r.away = nil
+	if _, err := b.Activate(two); err != nil || roles(b) != "2, - 0, -, 1" {
+		t.Errorf("with the row again: %v, %s", err, roles(b))
+	}
+}
+
+// TestDemotionIsFollowed: a module that one host takes out of service is out on all.
+func TestDemotionIsFollowed(t *testing.T) {
+	r := &row{}
+	a, b := r.join(t, t.TempDir()), r.join(t, t.TempDir())
+	one, two := bring(t, chatGuest(t, "1"), a, b), bring(t, chatGuest(t, "2"), a, b)
+	for _, digest := range []string{one, two} {
+		if _, err := a.Activate(digest); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r.follow(t, b)
+	b.demote(b.slot(SlotChat).now.Load().active, "it faults")
+	r.follow(t, a)
+	for _, h := range []*Host{a, b} {
+		if i, err := h.Module(two); err != nil || i.State != StateFailed || i.Error != "it faults" || !strings.HasPrefix(roles(h), "1, ") {
+			t.Errorf("%s: %+v, %v", roles(h), i, err)
+		}
+	}
+	if _, err := a.Activate(two); err != nil {
+		t.Fatal(err)
+	}
+	r.follow(t, b)
+	if i, err := b.Module(two); err != nil || i.State != StateActive || i.Error != "" {
+		t.Errorf("chosen again: %+v, %v", i, err)
+	}
+}

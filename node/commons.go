@@ -1,0 +1,238 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"corenode/extensions"
+	"corenode/node/store"
+	"corenode/wasm/abi"
+)
+
+// lookEvery is how often a node looks whether what nodes have in common has changed, lookMax
+// how long it waits for the answer.
+const lookEvery, lookMax = 500 * time.Millisecond, 5 * time.Second
+
+// commons is what this node has in common with the others on its database: prices, module files,
+// and which modules serve. The rows are the truth; the node follows their numbers.
+type commons struct {
+	store store.Common
+	id    string // of this node
+	node  *node
+	log   *slog.Logger
+	woken chan struct{} // has room for one: look now
+
+	// Owned by run, and by what comes before it in the start:
+	modulesSeen, pricesSeen int64
+	reported                store.NodeReport
+	failed                  map[string]string // modules that could not be loaded, and why
+	away                    bool              // the last look failed, and the log says so
+
+	pricing sync.Mutex                            // one change of the listed prices at a time
+	listed  atomic.Pointer[map[string]abi.Prices] // what the store lists; replaced with pricing held
+}
+
+func newCommons(s store.Common, id string, n *node) *commons {
+	c := &commons{store: s, id: id, node: n, log: n.log, woken: make(chan struct{}, 1), failed: map[string]string{}}
+	c.listed.Store(&map[string]abi.Prices{})
+	return c
+}
+
+// modulesDir is where a node has the files of modules: its own, or copies of those in the store.
+func (n *node) modulesDir() string { return filepath.Join(n.cfg.DataDir, "modules") }
+
+// prepare brings what is common to this node, before its modules are opened. Where the store has
+// no modules yet, those of this folder are the first.
+func (c *commons) prepare() (state []byte, number int64, err error) {
+	if err := c.beginPrices(); err != nil {
+		return nil, 0, err
+	}
+	state, number, err = c.store.Common(store.CommonRollout)
+	if err == nil && number == 0 {
+		state, number, err = c.offerFolder()
+	}
+	if err != nil {
+		return nil, 0, err
+	}
+	c.modulesSeen, err = c.store.ModuleFiles(0, func(m store.ModuleFile) error {
+		return extensions.KeepFile(c.node.modulesDir(), m.Digest, m.Wasm, m.Signature, m.Config)
+	})
+	if err == nil {
+		err = c.store.Report(store.NodeReport{Rollout: number}) // of its life before nothing holds
+	}
+	return state, number, err
+}
+
+// offerFolder makes this folder's modules those of the cluster. Of nodes that start at once, one's are.
+func (c *commons) offerFolder() (state []byte, number int64, err error) {
+	dir := c.node.modulesDir()
+	if state, err = extensions.FolderState(dir); err != nil {
+		return nil, 0, err
+	}
+	if err := c.offerFiles(map[string]bool{}); err != nil {
+		return nil, 0, err
+	}
+	if state == nil {
+		state = []byte("{}")
+	}
+	number, err = c.store.SetCommon(store.CommonRollout, 0, state)
+	if errors.Is(err, store.ErrOutdated) {
+		return c.store.Common(store.CommonRollout)
+	}
+	return state, number, err
+}
+
+// offerFiles keeps in the store what the folder has and had does not name.
+func (c *commons) offerFiles(had map[string]bool) error {
+	return extensions.Files(c.node.modulesDir(), func(digest string, wasm, signature, config []byte) error {
+		if had[digest] {
+			return nil
+		}
+		return c.store.PutModule(store.ModuleFile{Digest: digest, Wasm: wasm, Signature: signature, Config: config}, false)
+	})
+}
+
+// run follows until stopped is closed.
+func (c *commons) run(stopped <-chan struct{}) {
+	c.offerShipped(stopped)
+	ticks := time.NewTicker(lookEvery)
+	defer ticks.Stop()
+	for {
+		err := c.look()
+		switch {
+		case err != nil && !c.away:
+			c.log.Error("what nodes have in common cannot be followed; it is tried again until it can", "error", err.Error())
+		case err == nil && c.away:
+			c.log.Info("what nodes have in common is followed again")
+		}
+		c.away = err != nil
+		select {
+		case <-ticks.C:
+		case <-c.woken:
+		case <-stopped:
+			return
+		}
+	}
+}
+
+// offerShipped keeps the policies in the store that ship with this program, once they are in the
+// folder: their charges are replayed by nodes that ship others.
+func (c *commons) offerShipped(stopped <-chan struct{}) {
+	select {
+	case <-c.node.modules.Ready():
+	case <-stopped:
+		return
+	}
+	had := map[string]bool{}
+	_, err := c.store.ModuleFiles(0, func(m store.ModuleFile) error {
+		had[m.Digest] = true
+		return nil
+	})
+	if err == nil {
+		err = c.offerFiles(had)
+	}
+	if err != nil {
+		c.log.Error("the modules that ship are not kept for replays on other nodes", "error", err.Error())
+	}
+}
+
+// wake makes run look now.
+func (c *commons) wake() {
+	select {
+	case c.woken <- struct{}{}:
+	default:
+	}
+}
+
+// look takes what has changed, and says of this node what has.
+func (c *commons) look() error {
+	ctx, cancel := context.WithTimeout(context.Background(), lookMax)
+	defer cancel()
+	numbers, err := c.store.Numbers(ctx)
+	if err != nil {
+		return err
+	}
+	if numbers[store.CommonPrices] > c.pricesSeen {
+		err = c.takePrices()
+	}
+	if n := numbers[store.CommonModules]; n > c.modulesSeen {
+		err = errors.Join(err, c.takeModules())
+	}
+	if numbers[store.CommonRollout] > c.node.modules.Number() {
+		err = errors.Join(err, c.takeRollout())
+	}
+	return errors.Join(err, c.report())
+}
+
+// takeModules brings what changed of the module files, and into memory what is asked for.
+func (c *commons) takeModules() error {
+	var asked []store.ModuleFile
+	number, err := c.store.ModuleFiles(c.modulesSeen, func(m store.ModuleFile) error {
+		if m.Asked {
+			asked = append(asked, m)
+		}
+		return c.node.modules.Note(m.Digest, m.Wasm, m.Signature, m.Config)
+	})
+	if err != nil {
+		return err
+	}
+	for _, m := range asked {
+		delete(c.failed, m.Digest)
+		if err := c.node.modules.Bring(m.Wasm, m.Signature, m.Config); err != nil {
+			c.failed[m.Digest] = err.Error()
+			c.log.Error("a module that another node loaded does not load here", "module", m.Digest, "error", err.Error())
+		}
+	}
+	c.modulesSeen = number
+	return nil
+}
+
+func (c *commons) takeRollout() error {
+	state, number, err := c.store.Common(store.CommonRollout)
+	if err != nil {
+		return err
+	}
+	return c.node.modules.Follow(number, state)
+}
+
+// report tells the other nodes what is so here, if that has changed.
+func (c *commons) report() error {
+	now := store.NodeReport{Rollout: c.node.modules.Number(), Modules: c.modulesSeen,
+		Loaded: map[string]string{}, Failed: maps.Clone(c.failed)}
+	for _, m := range c.node.modules.Held() {
+		now.Loaded[m.Digest] = m.Config
+	}
+	if reflect.DeepEqual(now, c.reported) {
+		return nil
+	}
+	err := c.store.Report(now)
+	if err == nil {
+		c.reported = now
+	}
+	return err
+}
+
+// ready says what of the cluster this node cannot serve.
+func (c *commons) ready() error {
+	if absent := c.node.modules.Absent(); absent != "" {
+		return fmt.Errorf("a module that should serve is not in memory: %s", absent)
+	}
+	return nil
+}
+
+// notes are what operators are told of a node that is ready.
+func (c *commons) notes() []string {
+	if others := c.otherPrices(); len(others) > 0 {
+		return []string{"the listed prices are quoted, and the configuration has others, of: " + strings.Join(others, ", ") + " (corenode prices)"}
+	}
+	return nil
+}

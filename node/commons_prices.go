@@ -1,0 +1,168 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"maps"
+	"slices"
+
+	"corenode/node/admin"
+	"corenode/node/config"
+	"corenode/node/store"
+	"corenode/wasm/abi"
+)
+
+// changesMax bounds how often a change of the common prices is tried beside those of other nodes.
+const changesMax = 10
+
+// changePrices writes what change makes of the common prices. It must not mind being called again.
+func (c *commons) changePrices(change func(all map[string]abi.Prices)) error {
+	for try := 1; ; try++ {
+		all, number, err := c.readPrices()
+		if err != nil {
+			return err
+		}
+		before := maps.Clone(all)
+		change(all)
+		if number > 0 && maps.Equal(before, all) {
+			return nil
+		}
+		text, err := json.Marshal(all)
+		if err != nil {
+			return err
+		}
+		if _, err = c.store.SetCommon(store.CommonPrices, number, text); !errors.Is(err, store.ErrOutdated) || try == changesMax {
+			return err
+		}
+	}
+}
+
+func (c *commons) readPrices() (all map[string]abi.Prices, number int64, err error) {
+	text, number, err := c.store.Common(store.CommonPrices)
+	all = map[string]abi.Prices{}
+	if err == nil && number > 0 {
+		err = json.Unmarshal(text, &all)
+	}
+	return all, number, err
+}
+
+// beginPrices lists the prices of the store. Those of models that it does not know come from the
+// configuration; of others the configuration changes nothing.
+func (c *commons) beginPrices() error {
+	own := prices(c.node.cfg)
+	err := c.changePrices(func(all map[string]abi.Prices) {
+		for model, p := range own {
+			if _, known := all[model]; !known {
+				all[model] = p
+			}
+		}
+	})
+	if err != nil {
+		return err
+	}
+	all, number, err := c.readPrices()
+	if err != nil {
+		return err
+	}
+	c.listed.Store(&all)
+	c.pricesSeen = number
+	if others := c.otherPrices(); len(others) > 0 {
+		c.log.Warn("the configuration has other prices than the cluster, whose are quoted; corenode prices says which", "models", others)
+	}
+	return nil
+}
+
+// takePrices quotes at the prices of the store from now on.
+func (c *commons) takePrices() error {
+	c.pricing.Lock()
+	defer c.pricing.Unlock()
+	all, number, err := c.readPrices()
+	if err != nil {
+		return err
+	}
+	before := c.listed.Load()
+	if !maps.Equal(*before, all) {
+		if err := c.node.listPrices(*before, all); err != nil {
+			return err
+		}
+		c.listed.Store(&all)
+		c.log.Info("the prices are those of the cluster", "number", number)
+	}
+	c.pricesSeen = number
+	return nil
+}
+
+// setPrices gives the cluster the prices of the models whose own were others before.
+func (c *commons) setPrices(before, now map[string]abi.Prices) error {
+	err := c.changePrices(func(all map[string]abi.Prices) {
+		for model, p := range now {
+			if before[model] != p {
+				all[model] = p
+			}
+		}
+	})
+	if err == nil {
+		c.wake()
+	}
+	return err
+}
+
+// otherPrices are the models whose prices in the configuration are not those that are quoted.
+func (c *commons) otherPrices() (models []string) {
+	listed := *c.listed.Load()
+	for model, p := range prices(c.node.inForce()) {
+		if listed[model] != p {
+			models = append(models, model)
+		}
+	}
+	slices.Sort(models)
+	return models
+}
+
+// inForce is the configuration as it was read last.
+func (n *node) inForce() *config.Config {
+	if n.reloads == nil {
+		return n.cfg
+	}
+	running, _ := n.reloads.inForce()
+	return running
+}
+
+// listed are the prices that the node quotes at.
+func (n *node) listed() map[string]abi.Prices {
+	if n.commons == nil {
+		return prices(n.cfg)
+	}
+	return *n.commons.listed.Load()
+}
+
+// Prices implements admin.Live.
+func (l live) Prices() []admin.ModelPrices {
+	own, listed, all := prices(l.n.inForce()), l.n.listed(), []admin.ModelPrices{}
+	if l.n.commons == nil { // a reload changes both
+		listed = own
+	}
+	for _, model := range slices.Sorted(maps.Keys(own)) {
+		all = append(all, admin.ModelPrices{Model: model, Listed: tokenPrices(listed[model]), Configured: tokenPrices(own[model]),
+			Same: listed[model] == own[model]})
+	}
+	return all
+}
+
+func tokenPrices(p abi.Prices) admin.TokenPrices {
+	return admin.TokenPrices{InputNanoUSD: p.Input, CachedInputNanoUSD: p.Cached, OutputNanoUSD: p.Output}
+}
+
+// ApplyPrices implements admin.Live.
+func (l live) ApplyPrices() error {
+	c := l.n.commons
+	if c == nil {
+		return &admin.Error{Kind: admin.KindConflict,
+			Message: "this node shares no prices: corenode reload applies those of its configuration"}
+	}
+	err := c.setPrices(nil, prices(l.n.inForce()))
+	if err == nil {
+		err = c.takePrices()
+	}
+	return err
+}

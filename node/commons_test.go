@@ -1,0 +1,200 @@
+package main
+
+import (
+	"io"
+	"net/http"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"corenode/actors/account"
+	"corenode/extensions"
+	"corenode/node/admin"
+	"corenode/node/config"
+	"corenode/node/store"
+	"corenode/node/store/postgrestest"
+	"corenode/wasm/abi"
+)
+
+// member starts one more node on the database of a URL and waits until its modules are there.
+func member(t *testing.T, url, dir string, change func(*config.Config)) (n *node, base string, operator *admin.Client) {
+	t.Helper()
+	cfg := config.Default()
+	cfg.Listen, cfg.Modules.CacheDir, cfg.Modules.AllowUnsigned = "127.0.0.1:0", moduleCache, true
+	onPostgres(url, dir)(cfg)
+	if change != nil {
+		change(cfg)
+	}
+	n, err := start(cfg, io.Discard)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if n.closers != nil { // the test has not stopped it
+			_ = n.stop()
+		}
+	})
+	<-n.modules.Ready()
+	if operator, err = admin.Dial(dir); err != nil {
+		t.Fatal(err)
+	}
+	return n, "http://" + n.public.Addr().String(), operator
+}
+
+// readiness is what the admin listener of a node says of it.
+func readiness(t *testing.T, n *node) string {
+	t.Helper()
+	answer, err := http.Get("http://" + n.admin.Addr().String() + "/readyz")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	text, err := io.ReadAll(answer.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// TestModulesOfACluster: what an operator loads and lets serve on one node is on all when the
+// command returns, also on one that starts later; where one cannot have it nothing changes.
+func TestModulesOfACluster(t *testing.T) {
+	if testing.Short() {
+		t.Skip("three nodes that compile modules")
+	}
+	url, dirs := postgrestest.URL(t), t.TempDir()
+	first, _, operator := member(t, url, filepath.Join(dirs, "a"), nil)
+	_, key := customerOf(t, first, account.Account{Name: "alice", Unlimited: true}, 0)
+	second, base, _ := member(t, url, filepath.Join(dirs, "b"), nil)
+	const body = `{"model":"core-1.1","max_tokens":4,"messages":[{"role":"user","content":"hi"}]}`
+	billing := activate(t, operator, "billing-c", `{"fee_nano":7}`)
+	if strings.Contains(billing.Note, "do not follow") {
+		t.Errorf("a node does not follow: %s", billing.Note)
+	}
+	charged := func(n *node, base, want string) {
+		t.Helper()
+		status, answer, id := wholeChat(t, base, key, body)
+		if status != http.StatusOK {
+			t.Fatalf("%d %s", status, answer)
+		}
+		if e := settled(t, n, id); e.ModuleDigest != want || e.Provisional {
+			t.Errorf("charged %+v", e)
+		}
+	}
+	charged(second, base, billing.Digest)
+	if err := second.stop(); err != nil {
+		t.Fatal(err)
+	}
+	third, base, other := member(t, url, filepath.Join(dirs, "c"), nil) // with nothing of its own
+	waitFor(t, "it to have the module", func() bool { return third.ready() == nil })
+	charged(third, base, billing.Digest)
+	strange, _, _ := member(t, url, filepath.Join(dirs, "d"), func(cfg *config.Config) { cfg.Modules.AllowUnsigned = false })
+	if why := readiness(t, strange); !strings.Contains(why, "not in memory") || !strings.Contains(why, "billing") {
+		t.Errorf("a node that takes no unsigned module says %q", why)
+	}
+	if status, answer, _ := wholeChat(t, "http://"+strange.public.Addr().String(), key, body); status != http.StatusServiceUnavailable {
+		t.Errorf("without its module: %d %s", status, answer)
+	}
+	m, err := other.LoadModule(admin.NewModule{Wasm: example(t, "admission-c")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := other.ActivateModule(m.Digest); err == nil || !strings.Contains(err.Error(), strange.commons.id) {
+		t.Errorf("a module that a node cannot load: %v, want it named", err)
+	}
+	if err := strange.stop(); err != nil {
+		t.Fatal(err)
+	}
+	if m, err = other.ActivateModule(m.Digest); err != nil || m.State != extensions.StateActive {
+		t.Fatalf("without that node: %+v, %v", m, err)
+	}
+	if got, err := first.modules.Module(m.Digest); err != nil || got.State != extensions.StateActive {
+		t.Errorf("on the first node: %+v, %v", got, err)
+	}
+	if _, err := operator.Rollback("admission"); err != nil {
+		t.Fatal(err)
+	}
+	if third.modules.Deciding() || first.modules.Deciding() {
+		t.Error("a policy that was rolled back decides")
+	}
+}
+
+// TestPricesOfACluster: a node with other prices in its configuration quotes at those of the
+// store, and says so; a change on one node is in force on all.
+func TestPricesOfACluster(t *testing.T) {
+	url, dirs := postgrestest.URL(t), t.TempDir()
+	priced := func(input config.Price) func(*config.Config) {
+		return func(cfg *config.Config) {
+			m := cfg.Models[fastModel]
+			m.Prices.Input = input
+			cfg.Models[fastModel] = m
+		}
+	}
+	first, _, operator := member(t, url, filepath.Join(dirs, "a"), priced(100))
+	second, _, other := member(t, url, filepath.Join(dirs, "b"), priced(200))
+	quoted := func(n *node, want abi.Nano) {
+		t.Helper()
+		waitFor(t, "the price", func() bool {
+			p, err := n.modules.Prices(fastModel)
+			return err == nil && p.Input == want
+		})
+	}
+	quoted(second, 100)
+	const note = "the configuration has others, of: " + fastModel
+	if says := readiness(t, second); !strings.HasPrefix(says, "ready\n") || !strings.Contains(says, note) {
+		t.Errorf("readiness of the node with other prices: %q", says)
+	}
+	if says := readiness(t, first); strings.Contains(says, note) {
+		t.Errorf("readiness of the other node: %q", says)
+	}
+	before, now := prices(first.cfg), prices(first.cfg)
+	now[fastModel] = abi.Prices{Input: 300}
+	if err := first.setPrices(before, now); err != nil { // as a reload does
+		t.Fatal(err)
+	}
+	quoted(first, 300)
+	quoted(second, 300)
+	all, err := other.ApplyPrices()
+	if err != nil || len(all) != len(second.cfg.Models) {
+		t.Fatalf("%+v, %v", all, err)
+	}
+	quoted(first, 200)
+	if says := readiness(t, second); strings.Contains(says, note) {
+		t.Errorf("with its prices applied: %q", says)
+	}
+	for _, p := range all {
+		if !p.Same || p.Model == fastModel && p.Listed.InputNanoUSD != 200 {
+			t.Errorf("%+v", p)
+		}
+	}
+	if _, err := operator.Prices(); err != nil {
+		t.Error(err)
+	}
+	if kept, err := first.store.KeptPrices(); err != nil || kept[fastModel].Input != 200 {
+		t.Errorf("a crash would settle at %v, %v", kept[fastModel], err)
+	}
+}
+
+// TestLackingNodes says who keeps a module from serving.
+func TestLackingNodes(t *testing.T) {
+	has := store.NodeReport{Modules: 5, Loaded: map[string]string{"m": "c"}}
+	cannot := store.NodeReport{Modules: 5, Failed: map[string]string{"m": "not signed"}}
+	for _, c := range []struct {
+		reports map[string]store.NodeReport
+		asked   int64
+		nodes   string
+		why     bool
+	}{
+		{map[string]store.NodeReport{"a": has}, 0, "", false},
+		{map[string]store.NodeReport{"a": has, "b": {}}, 0, "b", false},
+		{map[string]store.NodeReport{"b": {Loaded: map[string]string{"m": "another"}}, "a": {}}, 3, "a b", false},
+		{map[string]store.NodeReport{"a": has, "b": cannot}, 0, "b", false}, // it was not asked yet
+		{map[string]store.NodeReport{"a": has, "b": cannot}, 6, "b", false}, // it has not tried since
+		{map[string]store.NodeReport{"a": has, "b": cannot}, 5, "b", true},
+	} {
+		nodes, why := lacking(c.reports, "m", "c", c.asked)
+		if strings.Join(nodes, " ") != c.nodes || (why != "") != c.why || c.why && !strings.Contains(why, "not signed") {
+			t.Errorf("%+v, asked %d: %v, %q", c.reports, c.asked, nodes, why)
+		}
+	}
+}
