@@ -12,6 +12,9 @@ import (
 // is on a device.
 var ErrNoMemory = errors.New("engine: this model has no cache that could be kept")
 
+// Digest tells model files apart.
+func (e *Engine) Digest() string { return e.file.Digest() }
+
 // shape is what a kept cache must agree with.
 func (s *Stepper) shape() keep.Shape {
 	e := s.engine

@@ -7,6 +7,7 @@ import (
 	"corenode/actors/batcher"
 	"corenode/actors/tree"
 	"corenode/engine"
+	"corenode/engine/upstream"
 	"corenode/node/server"
 	"corenode/wasm/abi"
 )
@@ -64,6 +65,17 @@ func (s stepper) Submit(j *engine.Job, now time.Time, taken func(*abi.Error)) {
 	taken(nil)
 }
 
+// ownStepper is the stepper of this node's own engine, if there is one in s.
+func ownStepper(s batcher.Stepper) (own *engine.Stepper, ok bool) {
+	switch s := s.(type) {
+	case stepper:
+		return s.Stepper, true
+	case *upstream.SharedStepper:
+		own, ok = s.Own().(*engine.Stepper)
+	}
+	return own, ok
+}
+
 // treeModels are the models as the tree starts them.
 func treeModels(c *catalog, k *kept, queueMax int) (models []tree.Model) {
 	for _, info := range c.infos {
@@ -71,15 +83,18 @@ func treeModels(c *catalog, k *kept, queueMax int) (models []tree.Model) {
 			models = append(models, treeUpstream(info.ID, m, queueMax))
 			continue
 		}
-		e := c.engines[info.ID]
+		e, far := c.engines[info.ID], c.shared[info.ID]
 		models = append(models, tree.Model{
 			IDs:              []string{info.ID},
 			PinBytesPerToken: e.BytesPerToken(),
 			PollEvery:        readerPoll,
-			New: func(func()) (batcher.Stepper, error) {
+			New: func(wake func()) (batcher.Stepper, error) {
 				s, err := e.NewStepper()
 				if err == nil {
 					k.restore(info.ID, s)
+				}
+				if err == nil && far != nil {
+					return far.NewSharedStepper(wake, s), nil
 				}
 				return stepper{s}, err
 			},

@@ -35,8 +35,8 @@ func (n *node) visitEngine(ctx context.Context, model string, do func(*engine.St
 	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
 	defer cancel()
 	err := n.tree.Visit(ctx, model, func(s batcher.Stepper) {
-		if own, ok := s.(stepper); ok {
-			do(own.Stepper)
+		if own, ok := ownStepper(s); ok {
+			do(own)
 		}
 	})
 	if err != nil {

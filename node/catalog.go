@@ -67,7 +67,8 @@ func embeddedSampling(string, bool) sample.Params {
 type catalog struct {
 	engines   map[string]*engine.Engine
 	upstreams map[string]*upstream.Model
-	infos     []engine.Info // sorted by id
+	shared    map[string]*upstream.Model // of engines that other nodes have too: how they are reached
+	infos     []engine.Info              // sorted by id
 }
 
 // Model finds what is behind an id.
@@ -76,7 +77,18 @@ func (c *catalog) Model(id string) (server.Model, bool) {
 		return m, true
 	}
 	e, ok := c.engines[id]
+	if far := c.shared[id]; ok && far != nil {
+		return sharedModel{e, far}, true
+	}
 	return e, ok
+}
+
+// routed are the models with servers elsewhere: those that only they answer, and those that
+// this node shares with others.
+func (c *catalog) routed() map[string]*upstream.Model {
+	all := maps.Clone(c.upstreams)
+	maps.Copy(all, c.shared)
+	return all
 }
 
 // ids are those of the models, sorted.
@@ -94,7 +106,7 @@ func (c *catalog) close() {
 	for _, e := range c.engines {
 		e.Close()
 	}
-	for _, m := range c.upstreams {
+	for _, m := range c.routed() {
 		m.Close()
 	}
 }
@@ -105,7 +117,8 @@ func (c *catalog) close() {
 func openModels(
 	cfg *config.Config, secret []byte, observer engine.Observer, log *slog.Logger, adjust func(*engine.Options),
 ) (*catalog, error) {
-	c := &catalog{engines: map[string]*engine.Engine{}, upstreams: map[string]*upstream.Model{}}
+	c := &catalog{engines: map[string]*engine.Engine{}, upstreams: map[string]*upstream.Model{},
+		shared: map[string]*upstream.Model{}}
 	for _, id := range slices.Sorted(maps.Keys(cfg.Models)) {
 		if cfg.Models[id].Engine == config.EngineUpstream {
 			m, err := openUpstream(cfg, id, secret, log)

@@ -31,6 +31,8 @@ type commons struct {
 	log   *slog.Logger
 	woken chan struct{} // has room for one: look now
 
+	peers peers
+
 	// Owned by run, and by what comes before it in the start:
 	modulesSeen, pricesSeen int64
 	reported                store.NodeReport
@@ -170,7 +172,7 @@ func (c *commons) look() error {
 	if numbers[store.CommonRollout] > c.node.modules.Number() {
 		err = errors.Join(err, c.takeRollout())
 	}
-	return errors.Join(err, c.report())
+	return errors.Join(err, c.report(), c.followPeers())
 }
 
 // takeModules brings what changed of the module files, and into memory what is asked for.
@@ -211,6 +213,7 @@ func (c *commons) report() error {
 	for _, m := range c.node.modules.Held() {
 		now.Loaded[m.Digest] = m.Config
 	}
+	c.peers.describe(&now)
 	if reflect.DeepEqual(now, c.reported) {
 		return nil
 	}

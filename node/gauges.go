@@ -65,7 +65,7 @@ func (n *node) gauges() (gauges []server.Gauge) {
 	info := fmt.Sprintf("corenode_info{version=%q,go=%q,config=%q}", version, runtime.Version(), n.cfg.Digest())
 	add(info, func() float64 { return 1 })
 	for _, info := range n.catalog.infos {
-		if m, ok := n.catalog.upstreams[info.ID]; ok {
+		if m, ok := n.catalog.routed()[info.ID]; ok {
 			for name := range upstreamReadings(m) {
 				add(fmt.Sprintf("corenode_%s{model=%q}", name, info.ID), func() float64 { return upstreamReadings(m)[name] })
 			}
@@ -73,6 +73,8 @@ func (n *node) gauges() (gauges []server.Gauge) {
 				add(fmt.Sprintf("corenode_upstream_ejections_total{model=%q,reason=%q}", info.ID, reason),
 					func() float64 { return float64(m.Counts().Ejections[reason].Load()) })
 			}
+		}
+		if n.catalog.engines[info.ID] == nil {
 			continue
 		}
 		stats := func() engine.Stats {

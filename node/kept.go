@@ -163,8 +163,8 @@ func (n *node) keepCaches() {
 			continue
 		}
 		err := n.tree.Visit(ctx, info.ID, func(s batcher.Stepper) {
-			if own, ok := s.(stepper); ok {
-				n.kept.write(info.ID, own.Stepper, deadline)
+			if own, ok := ownStepper(s); ok {
+				n.kept.write(info.ID, own, deadline)
 			}
 		})
 		if err != nil {

@@ -121,6 +121,7 @@ func (n *node) begin() {
 		n.database.Serve()
 	}
 	n.serving.Go(func() { n.fail(n.server.Serve(n.public)) })
+	n.serving.Go(n.serveNodes)
 	n.serving.Go(func() { n.fail(n.server.ServeAdmin(n.admin)) })
 }
 
@@ -175,6 +176,9 @@ func (n *node) open() (err error) {
 		return err
 	}
 	n.closers = append(n.closers, n.catalog.close)
+	if err := errors.Join(n.openPeers(), n.shareModels()); err != nil {
+		return err
+	}
 	n.kept = newKept(n.cfg.DataDir, int64(n.cfg.Cache.Keep), n.log)
 	if err := n.kept.clean(); err != nil {
 		n.log.Warn("what is left of kept prefix caches cannot be removed", "error", err.Error())
@@ -259,7 +263,7 @@ func (n *node) openServer(secret []byte) error {
 		ReadTimeout: l.HeaderTimeout, BodyTimeout: l.BodyTimeout, IdleTimeout: l.IdleTimeout,
 		StallTimeout: l.SlowReaderCancel, RequestTimeout: l.NonstreamingTimeout, KeepAlive: l.Keepalive,
 		PreparesMax: l.PrepareConcurrency, ConnectionsMax: l.ConnectionsMax, CORSOrigins: n.cfg.Server.CORSOrigins,
-		PeerKeys: n.cfg.Server.PeerKeys, AdminToken: token, Operators: named, WatchEvery: n.catalog.watchEvery(),
+		PeerKeys: n.cfg.Server.PeerKeys, ClusterToken: n.clusterToken(), AdminToken: token, Operators: named, WatchEvery: n.catalog.watchEvery(),
 		NameServedModel: n.cfg.Modules.NameServedModel, Certificate: n.certificates.public, AdminCertificate: n.certificates.admin,
 	}, server.Deps{
 		Backend: backend{n.tree, n.database}, Translators: translators{n.modules}, Policies: policies{n.modules}, Catalog: n.catalog,

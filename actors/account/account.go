@@ -229,3 +229,7 @@ func (e Entry) Withheld() Entry {
 	return Entry{Kind: e.Kind, AccountID: e.AccountID, RequestID: e.RequestID, KeyID: e.KeyID, Model: e.Model,
 		Time: e.Time, Reason: Failed, NeverHeld: e.NeverHeld, Granted: e.Granted, Spent: e.Spent}
 }
+
+// ClusterPeer stands for a node of the same database that forwards a request of an account: it has
+// admitted it and charges it.
+const ClusterPeer = "cluster"

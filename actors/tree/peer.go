@@ -1,6 +1,7 @@
 package tree
 
 import (
+	"corenode/actors/account"
 	"corenode/actors/limiter"
 	"corenode/engine"
 	"corenode/wasm/abi"
@@ -35,7 +36,7 @@ func (t *Tree) generatePeer(c Call) (*Stream, *abi.Error) {
 
 // cacheAccount is whose cached prefixes a call may find.
 func (c Call) cacheAccount() string {
-	if c.Peer == "" {
+	if c.Peer == "" || c.Peer == account.ClusterPeer {
 		return c.Account.ID
 	}
 	return c.Account.ID + "/" + c.Peer

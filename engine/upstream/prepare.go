@@ -142,7 +142,11 @@ func (m *Model) header(account string) []field {
 	h := append(make([]field, 0, 12), field{"Content-Type", "application/json"}, field{"User-Agent", "corenode"},
 		field{"Accept-Encoding", "identity"})
 	if m.traits.Partition { // a count is forwarded once and limited here, too
-		h = append(h, field{wire.HopHeader, "1"}, field{wire.PartitionHeader, m.secretName("cache", account)})
+		partition := account
+		if m.options.Own == "" {
+			partition = m.secretName("cache", account)
+		}
+		h = append(h, field{wire.HopHeader, "1"}, field{wire.PartitionHeader, partition})
 	}
 	if m.options.Key != "" {
 		h = append(h, field{"Authorization", "Bearer " + m.options.Key})

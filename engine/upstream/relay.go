@@ -36,6 +36,9 @@ type relay struct {
 	job     *engine.Job
 	sent    *sent
 	taken   func(*abi.Error) // for the step loop; see Stepper.Submit
+	chosen  *replica         // for the first attempt; nil: the relay chooses
+	backed  bool             // the own engine takes the job, of which untold says that nobody was told whether
+	untold  bool             // it was taken. Both are written before endOf
 
 	ctx    context.Context // ends when the job is cancelled or aborted
 	cancel context.CancelFunc
@@ -104,6 +107,13 @@ func (r *relay) run() {
 
 // end tells how the job ended.
 func (r *relay) end(err *abi.Error) {
+	if err != nil && r.goesBack(err) {
+		r.backed = true
+		r.tell.Do(func() { r.untold = true })
+		r.job.Observe(abi.Usage{})
+		r.stepper.endOf(r)
+		return
+	}
 	if err != nil && !r.shown && r.say(err) {
 		return // it was refused before anything was promised
 	}
@@ -116,6 +126,11 @@ func (r *relay) end(err *abi.Error) {
 	}
 	r.result.Queue, r.result.Prefill, r.result.Decode = phases(r.submitted, r.sentAt, r.firstAt, time.Now())
 	r.stepper.endOf(r)
+}
+
+// goesBack says whether the own engine can answer what another node did not: it failed, and nothing was shown.
+func (r *relay) goesBack(err *abi.Error) bool {
+	return r.stepper.back != nil && !r.shown && r.ctx.Err() == nil && err.Kind != abi.Canceled
 }
 
 // observed is the usage of an answer that did not end: nothing before its first piece,
@@ -155,7 +170,10 @@ func (r *relay) answer() (*leftover, *abi.Error) {
 	var tried []string
 	var last *outcome
 	for len(tried) < attemptsMax {
-		rep, err := r.choose(key, tried, last)
+		rep, err := r.chosen, (*abi.Error)(nil)
+		if rep == nil || len(tried) > 0 {
+			rep, err = r.choose(key, tried, last)
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -172,7 +190,9 @@ func (r *relay) answer() (*leftover, *abi.Error) {
 			return nil, &abi.Error{Kind: abi.Internal, Op: "upstream.relay", Err: o.err,
 				Msg: "the model failed while it was answering; try again"}
 		}
-		last = o
+		if last = o; r.chosen != nil { // the own engine is nearer than another node
+			break
+		}
 	}
 	return nil, last.refusal()
 }

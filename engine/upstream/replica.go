@@ -23,11 +23,12 @@ type replica struct {
 	url     *url.URL
 	address string // host:port
 	dialer  net.Dialer
-	removed chan struct{} // closed by the model when it forgets the replica
-	version string        // guarded by the model's mu, as are the next three
-	byHand  bool          // an operator added it
-	drained bool          // an operator drained it
-	leaving bool          // nobody names it any more: it goes when nothing runs there
+	tls     func(base string) *tls.Config // nil: checked by its name
+	removed chan struct{}                 // closed by the model when it forgets the replica
+	version string                        // guarded by the model's mu, as are the next three
+	byHand  bool                          // an operator added it
+	drained bool                          // an operator drained it
+	leaving bool                          // nobody names it any more: it goes when nothing runs there
 
 	mu     sync.Mutex
 	idle   []*conn // guarded by mu; the latest used last
@@ -76,7 +77,11 @@ func (r *replica) connect(ctx context.Context, fresh bool) (*conn, error) {
 		return nil, err
 	}
 	if r.url.Scheme == "https" {
-		secure := tls.Client(nc, &tls.Config{ServerName: r.url.Hostname(), NextProtos: []string{"http/1.1"}, MinVersion: tls.VersionTLS12})
+		config := &tls.Config{ServerName: r.url.Hostname(), NextProtos: []string{"http/1.1"}, MinVersion: tls.VersionTLS12}
+		if r.tls != nil {
+			config = r.tls(r.base)
+		}
+		secure := tls.Client(nc, config)
 		ctx, cancel := context.WithTimeout(ctx, r.dialer.Timeout)
 		defer cancel()
 		if err := secure.HandshakeContext(ctx); err != nil {

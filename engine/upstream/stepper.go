@@ -20,6 +20,8 @@ type Stepper struct {
 	wake  func()
 	live  map[*engine.Job]*relay
 	next  chan *relay // unbuffered: to a goroutine whose relay has ended
+	// back takes a job that no other node answered, on the step loop; nil where there is no own engine.
+	back func(j *engine.Job, now time.Time, taken func(*abi.Error))
 
 	mu       sync.Mutex // guards what follows
 	answered []answer   // relays that were taken or refused
@@ -41,7 +43,13 @@ func (m *Model) NewStepper(wake func()) *Stepper {
 // wait for one is over, or with why it was refused; then Finished is not called. A job that
 // does not stream is taken at once: its status waits for its end anyway.
 func (s *Stepper) Submit(j *engine.Job, now time.Time, taken func(*abi.Error)) {
+	s.submit(j, now, taken, nil)
+}
+
+// submit gives a job to a relay, for a replica that was chosen unless it is nil.
+func (s *Stepper) submit(j *engine.Job, now time.Time, taken func(*abi.Error), chosen *replica) {
 	r := newRelay(s, j, now, taken)
+	r.chosen = chosen
 	s.live[j] = r
 	if !j.Request.Stream {
 		r.tell.Do(func() { taken(nil) })
@@ -97,11 +105,29 @@ func (s *Stepper) collect() {
 		a.relay.taken(a.err)
 	}
 	for _, r := range ended {
-		if _, live := s.live[r.job]; live {
-			delete(s.live, r.job)
+		if _, live := s.live[r.job]; !live {
+			continue
+		}
+		delete(s.live, r.job)
+		if r.backed {
+			s.takeBack(r)
+		} else {
 			r.job.Finished(r.result)
 		}
 	}
+}
+
+// takeBack gives the job of a relay to the own engine. One that was promised an answer and is
+// refused now ends with the refusal.
+func (s *Stepper) takeBack(r *relay) {
+	s.back(r.job, time.Now(), func(err *abi.Error) {
+		if r.untold {
+			r.taken(err)
+		} else if err != nil {
+			r.job.Output.Push(abi.Event{Kind: abi.EventError, Err: err})
+			r.job.Finished(engine.Result{Err: err})
+		}
+	})
 }
 
 // NextDeadline says that Step need not be called before wake asks for it.

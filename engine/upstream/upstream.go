@@ -17,6 +17,7 @@ package upstream
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -76,9 +77,17 @@ type Options struct {
 	// ProbeEvery and ResolveEvery are the periods of probes and of the DNS. Defaults 2 s, 5 s.
 	ProbeEvery, ResolveEvery time.Duration
 	// Secret is the node's: what replicas are told of accounts and sessions are HMACs with it.
-	Secret   []byte
-	Observer engine.Observer
-	Log      *slog.Logger
+	Secret []byte
+	// Own is the base URL under which other nodes know this one, where its own engine and theirs
+	// share the model: URLs and DNS are empty then, Follow names the others, and they are told of accounts
+	// by their ids. See NewSharedStepper.
+	Own string
+	// TLS says how the certificate of a replica at a base URL is checked; nil is by its name.
+	TLS func(base string) *tls.Config
+	// PrefixAge is how long it is remembered what a replica has cached. Default 2 min.
+	PrefixAge time.Duration
+	Observer  engine.Observer
+	Log       *slog.Logger
 }
 
 func (o *Options) defaults() {
@@ -94,6 +103,7 @@ func (o *Options) defaults() {
 	set(&o.ReaderTimeout, 5*time.Minute)
 	set(&o.ProbeEvery, 2*time.Second)
 	set(&o.ResolveEvery, 5*time.Second)
+	set(&o.PrefixAge, 2*time.Minute)
 	if o.ConnectionsMax == 0 {
 		o.ConnectionsMax = 256
 	}
@@ -108,11 +118,8 @@ func (o *Options) defaults() {
 	}
 }
 
-// prefixesMax and prefixAge size what is remembered of a replica's cache.
-const (
-	prefixesMax = 16384
-	prefixAge   = 2 * time.Minute
-)
+// prefixesMax is how much is remembered of a replica's cache.
+const prefixesMax = 16384
 
 // Model is one model id answered by replicas. It is safe for concurrent use.
 type Model struct {
@@ -149,14 +156,21 @@ type Counts struct {
 // answers, requests are refused as Overloaded.
 func Open(o Options) (*Model, error) {
 	o.defaults()
+	if o.Own != "" {
+		o.Flavor = wire.Corenode
+	}
 	m := &Model{options: o, traits: o.Flavor.Traits(), replicas: map[string]*replica{}, ready: map[string]bool{},
 		room: make(chan struct{}),
-		set: route.New(route.Config{PrefixesMax: prefixesMax, PrefixAge: prefixAge, InFlightMax: o.ConnectionsMax,
+		set: route.New(route.Config{PrefixesMax: prefixesMax, PrefixAge: o.PrefixAge, InFlightMax: o.ConnectionsMax,
 			Seed: uint64(time.Now().UnixNano())})}
 	m.ctx, m.cancel = context.WithCancel(context.Background())
 	switch {
 	case o.Counter == nil && m.traits.Count == "":
 		return nil, fmt.Errorf("model %s: servers of flavor %s cannot count tokens: name a tokenizer", o.ID, o.Flavor)
+	case o.Own != "":
+		m.replicas[o.Own], m.ready[o.Own] = &replica{base: o.Own, byHand: true, removed: make(chan struct{})}, true
+		m.set.Add(o.Own)
+		return m, nil
 	case (len(o.URLs) == 0) == (o.DNS == ""):
 		return nil, fmt.Errorf("model %s: name either urls or dns", o.ID)
 	}
@@ -221,6 +235,7 @@ func (m *Model) add(base string, byHand bool) error {
 	switch {
 	case r == nil:
 		r = newReplica(base, u, m.options.ConnectTimeout)
+		r.tls = m.options.TLS
 		m.replicas[base] = r
 		m.set.Add(base)
 		m.background.Go(func() { m.probe(r) })

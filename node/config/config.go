@@ -12,6 +12,7 @@ import (
 	"crypto/ed25519"
 	_ "embed"
 	"encoding/base64"
+	"slices"
 	"time"
 
 	"corenode/extensions"
@@ -46,6 +47,7 @@ type Config struct {
 	Limits  Limits           `key:"limits"`
 	Modules Modules          `key:"modules"`
 	Store   Store            `key:"store"`
+	Cluster Cluster          `key:"cluster"`
 	Ledger  Ledger           `key:"ledger"`
 	Cache   Cache            `key:"cache"`
 	Models  map[string]Model `key:"models"` // by model id; at least one
@@ -152,6 +154,27 @@ type Store struct {
 	// PGPASSWORD or a password file of PostgreSQL.
 	PasswordFile string `key:"password_file"`
 }
+
+// Cluster says what the nodes that share a database do for each other.
+type Cluster struct {
+	// ShareModels are the models of this node's own engines whose requests may be computed by
+	// another node that has them, where the conversation's prefix is cached; "true" alone is all. Default none.
+	ShareModels []string `key:"share_models"`
+	// Listen is where other nodes ask for these models: host:port. Default 127.0.0.1:0, which is for
+	// nodes on one machine.
+	Listen string `key:"listen"`
+	// Address is what the others are told instead, where they reach the node under another
+	// host:port. Default none: Listen, which then is no wildcard.
+	Address string `key:"address"`
+}
+
+// Shares says whether a model is shared with other nodes.
+func (c Cluster) Shares(model string) bool {
+	return slices.Contains(c.ShareModels, model) || slices.Equal(c.ShareModels, []string{allModels})
+}
+
+// allModels in the place of a list stands for all.
+const allModels = "true"
 
 // Ledger says how charges are kept when the database cannot take them.
 type Ledger struct {
@@ -382,8 +405,8 @@ type Batch struct {
 func Default() *Config {
 	return &Config{
 		Listen: "127.0.0.1:8080", DataDir: "./data",
-		Admin: Admin{Listen: "127.0.0.1:0"},
-		Log:   Log{Level: "info"}, Ledger: Ledger{SpillBytes: 64 << 20},
+		Admin: Admin{Listen: "127.0.0.1:0"}, Cluster: Cluster{Listen: "127.0.0.1:0"},
+		Log: Log{Level: "info"}, Ledger: Ledger{SpillBytes: 64 << 20},
 		Modules: Modules{CPUShare: extensions.CPUShareDefault, CanaryFactor: extensions.CanaryFactorDefault,
 			CanaryCallsMin: extensions.CanaryCallsMinDefault},
 		Limits: Limits{

@@ -204,8 +204,19 @@ func (d *decoder) scalar(node ast.Node, to leaf) {
 	}
 }
 
+// shareModelsKey takes true for a list of all.
+const shareModelsKey = "cluster.share_models"
+
 // list decodes a sequence of texts.
 func (d *decoder) list(node ast.Node, to leaf) {
+	if all, is := node.(*ast.BoolNode); is && to.key == shareModelsKey {
+		d.places[to.key] = place{d.source, lineOf(node)}
+		to.value.Set(reflect.ValueOf([]string(nil)))
+		if all.Value {
+			to.value.Set(reflect.ValueOf([]string{allModels}))
+		}
+		return
+	}
 	sequence, ok := node.(*ast.SequenceNode)
 	if !ok {
 		d.refuse(node, to.key, "is of type %s, want a list such as [a, b]", describe(node))

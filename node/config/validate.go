@@ -48,6 +48,7 @@ func (c *Config) validate() []Problem {
 	c.Limits.validate(&all)
 	c.Modules.validate(&all)
 	c.Store.validate(&all)
+	c.Cluster.validate(&all, c)
 	between(&all, "ledger.spill_bytes", c.Ledger.SpillBytes, 1<<20, 64<<30)
 	if c.Cache.Keep != 0 {
 		between(&all, "cache.keep", c.Cache.Keep, 1<<20, 16<<40)
@@ -142,6 +143,34 @@ func (s Store) validate(c *checks) {
 	}
 	if _, has := u.User.Password(); has || query.Has("password") || query.Has("sslpassword") {
 		c.refuse("store.url", "has a password, which others could read: want it in store.password_file")
+	}
+}
+
+func (l Cluster) validate(c *checks, all *Config) {
+	if len(l.ShareModels) == 0 {
+		if l.Address != "" {
+			c.refuse("cluster.address", "is set, but no model is shared")
+		}
+		return
+	}
+	if all.Store.URL == "" {
+		c.refuse(shareModelsKey, "is set, but store.url is not: nodes know each other by their database")
+	}
+	for _, id := range l.ShareModels {
+		m, known := all.Models[id]
+		switch {
+		case id == allModels && len(l.ShareModels) == 1:
+		case !known:
+			c.refuse(shareModelsKey, "has %q, which is no model of this node", id)
+		case m.Engine == EngineUpstream:
+			c.refuse(shareModelsKey, "has %q, which servers elsewhere answer", id)
+		}
+	}
+	host, ok := checkAddress(c, "cluster.listen", l.Listen)
+	if l.Address != "" {
+		checkAddress(c, "cluster.address", l.Address)
+	} else if ip := net.ParseIP(host); ok && (host == "" || ip != nil && ip.IsUnspecified()) {
+		c.refuse("cluster.listen", "is %q, which is no address that other nodes can reach: name one in cluster.address", l.Listen)
 	}
 }
 

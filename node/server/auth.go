@@ -2,11 +2,13 @@ package server
 
 import (
 	"bytes"
+	"crypto/subtle"
 	"slices"
 	"time"
 
 	"github.com/valyala/fasthttp"
 
+	"corenode/actors/account"
 	"corenode/wasm/abi"
 )
 
@@ -61,6 +63,9 @@ func (s *Server) identify(h *fasthttp.RequestHeader, r *resource, now time.Time)
 	if refusal != nil {
 		return nil, refusal
 	}
+	if who := s.member(secret, h); who != nil {
+		return who, nil
+	}
 	who, ok := s.deps.Keys.Lookup(secret, now)
 	if !ok {
 		return nil, unauthenticated("invalid API key")
@@ -83,7 +88,7 @@ func (s *Server) SetPeerKeys(ids []string) { s.peerKeys.Store(&ids) }
 
 // cacheAccount is whose caches a request may find: an account's, or that of one of another node's.
 func (who *Identity) cacheAccount() string {
-	if who.Peer == "" {
+	if who.Peer == "" || who.Peer == account.ClusterPeer {
 		return who.Account.ID
 	}
 	return who.Account.ID + "/" + who.Peer
@@ -96,10 +101,22 @@ func (s *Server) peer(who *Identity, h *fasthttp.RequestHeader) *Identity {
 	if len(partition) == 0 || len(partition) > 128 || !slices.Contains(*s.peerKeys.Load(), who.KeyID) {
 		return who
 	}
-	node, account := *who, *who.Account
-	account.Concurrency = peerConcurrency
-	node.Account, node.Peer = &account, string(partition)
+	node, owner := *who, *who.Account
+	owner.Concurrency = peerConcurrency
+	node.Account, node.Peer = &owner, string(partition)
 	return &node
+}
+
+// member is who calls, if that is a node of the same database. It names the account itself, so that
+// the request finds what the account's own requests left in the cache here.
+func (s *Server) member(secret []byte, h *fasthttp.RequestHeader) *Identity {
+	partition := h.Peek(partitionHeader)
+	if len(s.cfg.ClusterToken) == 0 || len(partition) == 0 || len(partition) > 128 ||
+		subtle.ConstantTimeCompare(secret, []byte(s.cfg.ClusterToken)) != 1 {
+		return nil
+	}
+	return &Identity{KeyID: account.ClusterPeer, Peer: account.ClusterPeer,
+		Account: &account.Account{ID: string(partition), Name: account.ClusterPeer, Unlimited: true, Concurrency: peerConcurrency}}
 }
 
 // authenticate remembers who is calling.

@@ -133,6 +133,10 @@ type Model interface {
 // Forwarder is a Model to whose servers some of the client's headers go along.
 type Forwarder interface{ ForwardHeaders() []string }
 
+// Sharer is a Model that this node's own engine and those of other nodes answer. What another
+// node forwarded is the own engine's.
+type Sharer interface{ Own() Model }
+
 // Translators opens the translations of requests in other protocols than messages.
 type Translators interface {
 	// Route finds which module answers a path that is no endpoint's, as it was sent.

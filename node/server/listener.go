@@ -17,12 +17,13 @@ import (
 type listener struct {
 	net.Listener
 	s        *Server
+	over     func(net.Conn) net.Conn // encrypts a connection, or not
 	refusing chan struct{}
 	once     sync.Once
 }
 
-func newListener(ln net.Listener, s *Server) *listener {
-	l := &listener{Listener: ln, s: s, refusing: make(chan struct{}, refusalsMax)}
+func newListener(ln net.Listener, s *Server, over func(net.Conn) net.Conn) *listener {
+	l := &listener{Listener: ln, s: s, over: over, refusing: make(chan struct{}, refusalsMax)}
 	s.conns.listening(l)
 	return l
 }
@@ -44,7 +45,7 @@ func (l *listener) Accept() (net.Conn, error) {
 		if tcp, ok := c.(*net.TCPConn); ok {
 			keepAlive(tcp)
 		}
-		accepted := &conn{Conn: l.s.cfg.Certificate.over(c), socket: descriptor(c), of: &l.s.conns}
+		accepted := &conn{Conn: l.over(c), socket: descriptor(c), of: &l.s.conns}
 		if l.s.conns.add(accepted, l.s.cfg.ConnectionsMax) {
 			return accepted, nil
 		}
@@ -72,7 +73,7 @@ func (l *listener) refuse(c net.Conn) {
 	}
 	go func() {
 		defer func() { <-l.refusing }()
-		refused := &conn{Conn: l.s.cfg.Certificate.over(c)}
+		refused := &conn{Conn: l.over(c)}
 		refused.linger.Store(unreadMax)
 		defer refused.Close()
 		_ = c.SetDeadline(time.Now().Add(lingerTimeout)) // a fresh socket: only writing can fail

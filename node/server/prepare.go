@@ -68,6 +68,9 @@ func (x *exchange) parse(b *body, read func([]byte) (*messages.Request, error)) 
 	if x.s.aborted() {
 		return nil, nil, errDraining()
 	}
+	if s, ok := model.(Sharer); ok && x.who.Peer != "" {
+		model = s.Own()
+	}
 	if f, ok := model.(Forwarder); ok {
 		if x.ctx.Request.Header.Peek(hopHeader) != nil {
 			return nil, nil, errForwarded()

@@ -16,6 +16,7 @@ package server
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"log/slog"
 	"net"
@@ -118,7 +119,17 @@ func (quiet) Printf(string, ...any) {}
 
 // Serve answers requests on ln until Drain or Close.
 func (s *Server) Serve(ln net.Listener) error {
-	return s.public.Serve(newListener(&retryListener{Listener: ln, log: s.log}, s))
+	return s.public.Serve(newListener(&retryListener{Listener: ln, log: s.log}, s, s.cfg.Certificate.over))
+}
+
+// ServeNodes answers what other nodes of the same database forward on ln until Drain or Close;
+// nil is plain.
+func (s *Server) ServeNodes(ln net.Listener, secure *tls.Config) error {
+	over := func(raw net.Conn) net.Conn { return raw }
+	if secure != nil {
+		over = func(raw net.Conn) net.Conn { return tls.Server(raw, secure) }
+	}
+	return s.public.Serve(newListener(&retryListener{Listener: ln, log: s.log}, s, over))
 }
 
 // ServeAdmin answers the admin API, metrics and debugging on ln until Drain or Close.

@@ -53,4 +53,9 @@ type NodeReport struct {
 	Modules int64             `json:"modules"` // the number of the module files that it has
 	Loaded  map[string]string `json:"loaded"`  // modules in memory, and the digests of their configurations
 	Failed  map[string]string `json:"failed"`  // modules that it cannot load, and why
+	// Address is the base URL where other nodes ask for the models that it shares; Pin is the SHA-256
+	// of its certificate there, in hex, empty on loopback. Models are these, with the digests of their files.
+	Address string            `json:"address,omitempty"`
+	Pin     string            `json:"pin,omitempty"`
+	Models  map[string]string `json:"models,omitempty"`
 }

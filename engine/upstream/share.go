@@ -1,0 +1,150 @@
+package upstream
+
+import (
+	"time"
+
+	"corenode/engine"
+	"corenode/engine/messages"
+	"corenode/engine/upstream/route"
+	"corenode/engine/upstream/wire"
+	"corenode/wasm/abi"
+)
+
+// Engine is the stepper of an engine in this process.
+type Engine interface {
+	Submit(j *engine.Job, now time.Time) error
+	Step(now time.Time) bool
+	NextDeadline() (time.Time, bool)
+	Release(h engine.Handle)
+	Abort(err *abi.Error)
+	Close()
+}
+
+// SharedStepper runs the jobs of a model that this node's own engine and those of other nodes have.
+// The own one is a replica among others: a job whose prefix lies there, or that has no payload
+// of Carry, is its own. So is one that another node did not take or answer, as long as nothing was shown.
+type SharedStepper struct {
+	*Stepper
+	own Engine
+}
+
+// NewSharedStepper makes the stepper of a model with Options.Own. wake is as in NewStepper.
+func (m *Model) NewSharedStepper(wake func(), own Engine) *SharedStepper {
+	m.mu.Lock()
+	m.set.Remove(m.options.Own) // what an engine before had is gone, and its requests too
+	m.set.Add(m.options.Own)
+	m.mu.Unlock()
+	s := &SharedStepper{Stepper: m.NewStepper(wake), own: own}
+	s.Stepper.back = s.submitOwn
+	return s
+}
+
+// Own is the stepper of the node's own engine.
+func (s *SharedStepper) Own() Engine { return s.own }
+
+// Submit implements batcher.Stepper.
+func (s *SharedStepper) Submit(j *engine.Job, now time.Time, taken func(*abi.Error)) {
+	carried, ok := j.Request.Payload.(*sent)
+	if !ok {
+		s.submitOwn(j, now, taken)
+		return
+	}
+	m := s.model
+	rep := m.pick(carried.key(j.Session))
+	switch {
+	case rep == nil:
+		s.submitOwn(j, now, taken)
+	case rep.base == m.options.Own:
+		m.request()
+		finished := j.Finished
+		j.Finished = func(r engine.Result) {
+			m.giveBack(rep)
+			finished(r)
+		}
+		s.submitOwn(j, now, func(err *abi.Error) {
+			if err != nil {
+				m.giveBack(rep)
+			}
+			taken(err)
+		})
+	default:
+		s.submit(j, now, taken, rep)
+	}
+}
+
+// submitOwn gives a job to the node's own engine, which takes it at once or refuses it.
+func (s *SharedStepper) submitOwn(j *engine.Job, now time.Time, taken func(*abi.Error)) {
+	if err := s.own.Submit(j, now); err != nil {
+		taken(abi.AsError(err))
+		return
+	}
+	taken(nil)
+}
+
+// Step implements batcher.Stepper.
+func (s *SharedStepper) Step(now time.Time) bool {
+	s.Stepper.Step(now)
+	return s.own.Step(now)
+}
+
+// NextDeadline implements batcher.Stepper.
+func (s *SharedStepper) NextDeadline() (time.Time, bool) { return s.own.NextDeadline() }
+
+// Release implements batcher.Stepper.
+func (s *SharedStepper) Release(h engine.Handle) { s.own.Release(h) }
+
+// Abort implements batcher.Stepper.
+func (s *SharedStepper) Abort(err *abi.Error) {
+	s.Stepper.Abort(err)
+	s.own.Abort(err)
+}
+
+// Close implements batcher.Stepper.
+func (s *SharedStepper) Close() {
+	s.Stepper.Close()
+	s.own.Close()
+}
+
+// pick chooses among the own engine and the other nodes; nil is none of them.
+func (m *Model) pick(key route.Key) *replica {
+	rep, room, _ := m.choose(key, nil, false)
+	if room != nil {
+		m.left()
+	}
+	return rep
+}
+
+// Carry makes what takes a request to another node, of one that the own engine has prepared:
+// the payload of its Request. It is nil where no other node is there, or the request cannot go.
+func (m *Model) Carry(account string, q *messages.Request, prepared *engine.Request) any {
+	if q.Raw || !m.othersReady() {
+		return nil
+	}
+	checker, err := newCallChecker(q)
+	if err != nil {
+		return nil
+	}
+	body, splices, err := wire.Splice(q.Body, wire.Splices{Model: m.options.Model, ToolSkipped: messages.ServerTool,
+		ChoiceAuto: q.ToolChoice.Mode == "auto", MaxTokens: prepared.MaxTokens, Signature: clusterSignature})
+	if err != nil {
+		return nil
+	}
+	return &sent{body: body, splices: splices, stops: q.StopSequences, calls: checker, counted: prepared.InputTokens(), exact: true,
+		prefixes: prefixHashes(account, q)}
+}
+
+// clusterSignature is that of a thinking block for another node: the one which that node, or
+// another, made; or this node's, which is made with the secret of all.
+func clusterSignature(ours string) string {
+	if theirs := theirSignature(ours); theirs != "" {
+		return theirs
+	}
+	return ours
+}
+
+// othersReady says whether another node has answered a probe.
+func (m *Model) othersReady() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return len(m.ready) > 1
+}
