@@ -103,6 +103,21 @@ func (c *commons) offerFiles(had map[string]bool) error {
 	})
 }
 
+// followCommons begins to follow, until the node closes. A node that starts does, since others wait
+// for it when they change what serves.
+func (n *node) followCommons() {
+	if n.commons == nil {
+		return
+	}
+	stopped := make(chan struct{})
+	var following sync.WaitGroup
+	following.Go(func() { n.commons.run(stopped) })
+	n.closers = append(n.closers, func() {
+		close(stopped)
+		following.Wait()
+	})
+}
+
 // run follows until stopped is closed.
 func (c *commons) run(stopped <-chan struct{}) {
 	c.offerShipped(stopped)
@@ -235,7 +250,8 @@ func (c *commons) ready() error {
 // notes are what operators are told of a node that is ready.
 func (c *commons) notes() []string {
 	if others := c.otherPrices(); len(others) > 0 {
-		return []string{"the listed prices are quoted, and the configuration has others, of: " + strings.Join(others, ", ") + " (corenode prices)"}
+		return []string{"the listed prices are quoted, and the configuration has others, of: " + strings.Join(others, ", ") +
+			" (corenode prices)"}
 	}
 	return nil
 }

@@ -112,9 +112,6 @@ func openWith(cfg *config.Config, log *slog.Logger, compile []string, with stand
 func (n *node) begin() {
 	n.serving.Go(func() { n.keys.run(n.stopped) })
 	n.serving.Go(n.giveBackMemory)
-	if n.commons != nil {
-		n.serving.Go(func() { n.commons.run(n.stopped) })
-	}
 	n.serving.Go(n.followCertificates)
 	n.serving.Go(func() { n.console.Run(n.stopped) })
 	if n.database != nil {
@@ -167,6 +164,7 @@ func (n *node) open() (err error) {
 	if err := n.settleCrashed(); err != nil {
 		return err
 	}
+	n.followCommons()
 	secret, err := n.store.Secret("node")
 	if err != nil {
 		return err
@@ -222,8 +220,8 @@ func (n *node) startTree(secret []byte) (*tree.Tree, error) {
 		Secret: secret, Lease: n.lease, AccountSessionsMax: l.SessionsPerAccount, AccountPinnedBytesMax: int64(l.PinnedBytesPerAccount),
 		SessionIdleMax: l.SessionIdle, CountCached: l.CountCachedInput, Ledger: ledger.Config{Spill: n.spill, Rejects: store.Rejects},
 	}, tree.Deps{
-		Models: treeModels(n.catalog, n.kept, l.QueueRequestsMax), Store: rows, Shared: shared, Accounts: n.store, Billing: billing{n.modules},
-		Policy: n.modules, Logger: n.log,
+		Models: treeModels(n.catalog, n.kept, l.QueueRequestsMax), Store: rows, Shared: shared, Accounts: n.store,
+		Billing: billing{n.modules}, Policy: n.modules, Logger: n.log,
 		Fatal: func(actor string, reason any) { n.failed <- fmt.Errorf("actor %s: %v", actor, reason) },
 	})
 }
@@ -263,7 +261,8 @@ func (n *node) openServer(secret []byte) error {
 		ReadTimeout: l.HeaderTimeout, BodyTimeout: l.BodyTimeout, IdleTimeout: l.IdleTimeout,
 		StallTimeout: l.SlowReaderCancel, RequestTimeout: l.NonstreamingTimeout, KeepAlive: l.Keepalive,
 		PreparesMax: l.PrepareConcurrency, ConnectionsMax: l.ConnectionsMax, CORSOrigins: n.cfg.Server.CORSOrigins,
-		PeerKeys: n.cfg.Server.PeerKeys, ClusterToken: n.clusterToken(), AdminToken: token, Operators: named, WatchEvery: n.catalog.watchEvery(),
+		PeerKeys: n.cfg.Server.PeerKeys, ClusterToken: n.clusterToken(), AdminToken: token, Operators: named,
+		WatchEvery:      n.catalog.watchEvery(),
 		NameServedModel: n.cfg.Modules.NameServedModel, Certificate: n.certificates.public, AdminCertificate: n.certificates.admin,
 	}, server.Deps{
 		Backend: backend{n.tree, n.database}, Translators: translators{n.modules}, Policies: policies{n.modules}, Catalog: n.catalog,

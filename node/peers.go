@@ -17,6 +17,7 @@ import (
 	"net"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"corenode/engine"
@@ -39,8 +40,9 @@ type peers struct {
 	pin      string      // of the certificate, in hex; empty on loopback
 	token    string      // what nodes show each other, made from a secret of the store
 
-	catalog *catalog
-	looked  time.Time // owned by commons.run
+	digests map[string]string       // of the files of shared models, which take time to make
+	catalog atomic.Pointer[catalog] // nil until there are models to share; what stands above is written before
+	looked  time.Time               // owned by commons.run
 
 	mu   sync.Mutex
 	pins map[string]string // of other nodes, by base URL. Guarded by mu
@@ -88,7 +90,8 @@ func newPinned() (*tls.Config, string, error) {
 		return nil, "", err
 	}
 	pair := tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}
-	return &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS13, NextProtos: []string{"http/1.1"}}, pinOf(der), nil
+	config := &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS13, NextProtos: []string{"http/1.1"}}
+	return config, pinOf(der), nil
 }
 
 func pinOf(der []byte) string {
@@ -119,6 +122,7 @@ func (n *node) shareModels() error {
 		return nil
 	}
 	p := &n.commons.peers
+	p.digests = map[string]string{}
 	for id, e := range n.catalog.engines {
 		if !n.cfg.Cluster.Shares(id) {
 			continue
@@ -129,9 +133,9 @@ func (n *node) shareModels() error {
 		if err != nil {
 			return err
 		}
-		n.catalog.shared[id] = m
+		n.catalog.shared[id], p.digests[id] = m, e.Digest()
 	}
-	p.catalog = n.catalog
+	p.catalog.Store(n.catalog)
 	return nil
 }
 
@@ -143,19 +147,15 @@ func sharedOptions(cfg *config.Config, e *engine.Engine, p *peers) upstream.Opti
 
 // describe says of this node where it shares models, and which.
 func (p *peers) describe(r *store.NodeReport) {
-	if p.catalog == nil {
-		return
-	}
-	r.Address, r.Pin, r.Models = p.address, p.pin, map[string]string{}
-	for id := range p.catalog.shared {
-		r.Models[id] = p.catalog.engines[id].Digest()
+	if p.catalog.Load() != nil {
+		r.Address, r.Pin, r.Models = p.address, p.pin, p.digests
 	}
 }
 
 // followPeers makes the replicas of shared models those nodes that are live and have the same file.
 func (c *commons) followPeers() error {
 	p := &c.peers
-	if p.catalog == nil || time.Since(p.looked) < peersEvery {
+	if p.catalog.Load() == nil || time.Since(p.looked) < peersEvery {
 		return nil
 	}
 	p.looked = time.Now()
@@ -178,11 +178,10 @@ func (p *peers) follow(reports map[string]store.NodeReport) {
 	p.mu.Lock()
 	p.pins = pins
 	p.mu.Unlock()
-	for id, m := range p.catalog.shared {
-		digest := p.catalog.engines[id].Digest()
+	for id, m := range p.catalog.Load().shared {
 		bases := map[string]bool{}
 		for _, r := range reports {
-			if r.Models[id] == digest && r.Address != p.address && r.Address != "" {
+			if r.Models[id] == p.digests[id] && r.Address != p.address && r.Address != "" {
 				bases[r.Address] = true
 			}
 		}

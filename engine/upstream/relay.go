@@ -107,11 +107,7 @@ func (r *relay) run() {
 
 // end tells how the job ended.
 func (r *relay) end(err *abi.Error) {
-	if err != nil && r.goesBack(err) {
-		r.backed = true
-		r.tell.Do(func() { r.untold = true })
-		r.job.Observe(abi.Usage{})
-		r.stepper.endOf(r)
+	if r.goBack(err) {
 		return
 	}
 	if err != nil && !r.shown && r.say(err) {
@@ -126,11 +122,6 @@ func (r *relay) end(err *abi.Error) {
 	}
 	r.result.Queue, r.result.Prefill, r.result.Decode = phases(r.submitted, r.sentAt, r.firstAt, time.Now())
 	r.stepper.endOf(r)
-}
-
-// goesBack says whether the own engine can answer what another node did not: it failed, and nothing was shown.
-func (r *relay) goesBack(err *abi.Error) bool {
-	return r.stepper.back != nil && !r.shown && r.ctx.Err() == nil && err.Kind != abi.Canceled
 }
 
 // observed is the usage of an answer that did not end: nothing before its first piece,

@@ -143,7 +143,7 @@ func (s *Store) Reports() (all map[string]store.NodeReport, err error) {
 	err = s.view(func(ctx context.Context, tx pgx.Tx) error {
 		all = map[string]store.NodeReport{}
 		return each(ctx, tx, `SELECT n.id, coalesce(r.report::text, '{}') FROM nodes n LEFT JOIN node_reports r ON r.node = n.id
-			WHERE n.renewed > now() - make_interval(secs => $1)`, func(rows pgx.Rows) error {
+			WHERE `+live, func(rows pgx.Rows) error {
 			var id, text string
 			var r store.NodeReport
 			if err := rows.Scan(&id, &text); err != nil {
@@ -154,7 +154,7 @@ func (s *Store) Reports() (all map[string]store.NodeReport, err error) {
 			}
 			all[id] = r
 			return nil
-		}, aliveFor.Seconds())
+		}, s.lease.Seconds())
 	})
 	return all, wrapped(err, "read the reports of the nodes")
 }

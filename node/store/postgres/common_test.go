@@ -99,7 +99,12 @@ func TestReportsOfLiveNodes(t *testing.T) {
 	url := postgrestest.URL(t)
 	a, b, c := dial(t, url, "a"), dial(t, url, "b"), dial(t, url, "c")
 	said := store.NodeReport{Rollout: 3, Modules: 2, Loaded: map[string]string{"sha256:1": ""}, Failed: map[string]string{}}
-	if err := errors.Join(a.Register("here", "v"), b.Register("there", "v"), c.Register("elsewhere", "v"), a.Report(said), c.Report(said)); err != nil {
+	for _, s := range []*Store{a, b, c} {
+		if err := s.Register(t.Context(), store.Presence{Home: s.node, Version: "v"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := errors.Join(a.Report(said), c.Report(said)); err != nil {
 		t.Fatal(err)
 	}
 	if err := a.Exec(`UPDATE nodes SET renewed = now() - interval '1 hour' WHERE id = 'c'`); err != nil {
