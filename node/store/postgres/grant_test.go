@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -344,5 +345,34 @@ func TestGrantsNeverExceedTheLimits(t *testing.T) {
 	c.wantRow(0, 0, 0)
 	if left := c.grants(); len(left) != 0 {
 		t.Errorf("at the end %+v are lent", left)
+	}
+}
+
+// TestVerifySeesWhatNodesHave: each statement breaks one rule of what requests and nodes have.
+func TestVerifySeesWhatNodesHave(t *testing.T) {
+	for harm, says := range map[string]string{
+		`UPDATE balances SET permits = permits + 1`:                                       "is kept with it",
+		`UPDATE balances SET held = held - 1`:                                             "is kept with it",
+		`UPDATE balances SET shorts = 1`:                                                  "is kept with it",
+		`DELETE FROM open_permits`:                                                        "is kept with it",
+		`UPDATE open_holds SET reserved = upper + 1; UPDATE balances SET held = held + 1`: "at most its upper bound",
+		`UPDATE grants SET moved_permits = given_permits + 1`:                             "that it does not have",
+		`UPDATE grants SET fence = fence + 1`:                                             "never had",
+		`UPDATE open_permits SET node = 'nobody'`:                                         "never had",
+	} {
+		c := newCluster(t, 1, account.Account{Concurrency: 30}, 9000)
+		for _, v := range c.commit(0, limit.Batch{Asks: []limit.Proposal{c.ask("r", 100, limit.Part{Permits: 3, Money: 200}),
+			{AccountID: c.id, Ask: limit.Ask{RequestID: "free", Free: true}}}}) {
+			if v.Refusal != nil || v.Grant == nil {
+				t.Fatalf("%+v", v)
+			}
+		}
+		c.wantSound()
+		if err := c.nodes[0].Exec(harm); err != nil {
+			t.Fatal(err)
+		}
+		if v, err := c.nodes[0].Verify(); err != nil || !strings.Contains(strings.Join(v.Findings, "\n"), says) {
+			t.Errorf("%s: found %q, %v; want %q", harm, v.Findings, err, says)
+		}
 	}
 }

@@ -10,11 +10,11 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"corenode/node/store"
+	"corenode/node/store/rules"
 )
 
-// ledgerChecks are the rules of the ledger that one query each can prove. A query
-// returns a row for everything that breaks its rule: what it is about, and how.
-var ledgerChecks = []struct{ rule, query string }{
+// ledgerChecks are the rules that PostgreSQL proves. The last ones are of what many nodes have.
+var ledgerChecks = rules.Checks([]rules.Check{
 	{"the balance of an account is the sum of its rows",
 		`SELECT b.account_id, 'the balance says ' || b.amount || ', its rows add up to ' || coalesce(sum(l.amount), 0)
 		 FROM balances b LEFT JOIN ledger l ON l.account_id = b.account_id GROUP BY b.account_id
@@ -33,27 +33,6 @@ var ledgerChecks = []struct{ rule, query string }{
 	{"what a row names is there",
 		`SELECT 'row ' || id, 'names the account ' || account_id || ', which is missing' FROM ledger l
 		 WHERE NOT EXISTS (SELECT 1 FROM accounts a WHERE a.id = l.account_id)`},
-	{"every account has a balance",
-		`SELECT id, 'has no balance' FROM accounts WHERE id NOT IN (SELECT account_id FROM balances)`},
-	{"a request is settled once",
-		`SELECT request_id, count(*) || ' settlements' FROM ledger WHERE kind = 'settlement' GROUP BY request_id HAVING count(*) > 1`},
-	{"a settlement is of the account that held",
-		`SELECT s.request_id, 'held by ' || h.account_id || ', charged to ' || s.account_id FROM ledger s JOIN ledger h
-		 ON h.request_id = s.request_id AND h.kind = 'hold' WHERE s.kind = 'settlement' AND s.account_id <> h.account_id`},
-	{"a hold is open until it is settled",
-		`SELECT h.request_id, 'is neither open nor settled' FROM ledger h WHERE h.kind = 'hold'
-		 AND NOT EXISTS (SELECT 1 FROM ledger s WHERE s.request_id = h.request_id AND s.kind = 'settlement')
-		 AND NOT EXISTS (SELECT 1 FROM open_holds o WHERE o.request_id = h.request_id)`},
-	{"an open hold is a hold without a settlement",
-		`SELECT o.request_id, 'is listed as open' FROM open_holds o
-		 WHERE EXISTS (SELECT 1 FROM ledger s WHERE s.request_id = o.request_id AND s.kind = 'settlement')
-		 OR NOT EXISTS (SELECT 1 FROM ledger h WHERE h.id = o.hold_id AND h.kind = 'hold' AND h.request_id = o.request_id
-		 AND h.held = o.held AND h.account_id = o.account_id)`},
-	{"an open hold names its last checkpoint", // what it pays after a crash
-		`SELECT o.request_id, 'names row ' || o.checkpoint_id || ', the last one is row ' || coalesce(c.last, 0)
-		 FROM open_holds o LEFT JOIN (SELECT o.request_id, max(l.id) AS last FROM ledger l JOIN open_holds o
-		 ON o.request_id = l.request_id WHERE l.kind = 'checkpoint' AND l.id > o.hold_id GROUP BY o.request_id) c
-		 ON c.request_id = o.request_id WHERE o.checkpoint_id <> coalesce(c.last, 0)`},
 	{"a settlement is re-rated once and refunded once",
 		`SELECT 'row ' || settles, 'has ' || count(*) || CASE WHEN refund THEN ' refunds' ELSE ' re-ratings' END
 		 FROM ledger WHERE settles > 0 GROUP BY settles, refund HAVING count(*) > 1`},
@@ -64,9 +43,6 @@ var ledgerChecks = []struct{ rule, query string }{
 	{"nothing is re-rated after its refund",
 		`SELECT 'row ' || a.id, 're-rates what row ' || r.id || ' refunded' FROM ledger r
 		 JOIN ledger a ON a.settles = r.settles AND a.settles > 0 WHERE r.refund AND NOT a.refund AND a.id > r.id`},
-	{"an idempotency key names its top-up", // or the next call with it does another one
-		`SELECT 'row ' || i.entry_id, 'is not what was done under its key' FROM idempotency i WHERE NOT EXISTS
-		 (SELECT 1 FROM ledger l WHERE l.id = i.entry_id AND l.kind = 'topup' AND l.account_id = i.account_id AND l.amount = i.amount)`},
 	{"an adjustment names a settlement of its account; a re-rating names its module, a refund has none",
 		`SELECT 'row ' || a.id, 'adjusts row ' || a.settles || ' by module "' || a.module_digest || '"' FROM ledger a
 		 LEFT JOIN ledger s ON s.id = a.settles AND s.kind = 'settlement' AND s.account_id = a.account_id
@@ -78,21 +54,30 @@ var ledgerChecks = []struct{ rule, query string }{
 		 SELECT account_id, name, period, used, 0 AS taken FROM counters UNION ALL
 		 SELECT l.account_id, n.name, n.period, 0, n.amount FROM ledger_counters n JOIN ledger l ON l.id = n.entry_id WHERE l.kind <> 'hold') c
 		 GROUP BY account_id, name, period HAVING sum(used) <> sum(taken)`},
-	{"nobody takes more of a counter than its limit",
-		`SELECT account_id || ' ' || name || ' ' || period, used || ' used of ' || most FROM counters WHERE used > most`},
-	{"a settlement takes of counters what its hold has",
-		`SELECT 'row ' || s.id, 'takes ' || n.amount || ' of ' || n.name FROM ledger_counters n
-		 JOIN ledger s ON s.id = n.entry_id AND s.kind = 'settlement'
-		 JOIN ledger h ON h.request_id = s.request_id AND h.kind = 'hold'
-		 LEFT JOIN ledger_counters o ON o.entry_id = h.id AND o.name = n.name AND o.period = n.period
-		 WHERE n.amount > coalesce(o.amount, 0)`},
-	{"a counter's row is of a hold, a settlement or an adjustment",
-		`SELECT 'row ' || l.id, 'is a ' || l.kind FROM ledger_counters n JOIN ledger l ON l.id = n.entry_id
-		 WHERE l.kind = 'topup' OR l.kind = 'checkpoint' OR (n.amount > 0) = (l.kind = 'adjustment')`},
 	{"a charge that is final names its module",
 		`SELECT 'row ' || id, 'charges ' || -amount || ' by no module' FROM ledger
 		 WHERE kind = 'settlement' AND amount < 0 AND module_digest = '' AND NOT provisional`},
-}
+	{"what an account's requests have is kept with it",
+		`SELECT b.account_id, 'has ' || b.permits || ' permits, ' || b.held || ' held and ' || b.shorts || ' short; its requests have ' ||
+		 coalesce(o.permits, 0) + coalesce(p.permits, 0) || ', ' || coalesce(o.held, 0) || ', ' || coalesce(o.shorts, 0) FROM balances b
+		 LEFT JOIN (SELECT account_id, count(*) FILTER (WHERE permit) AS permits, sum(reserved) AS held,
+		 count(*) FILTER (WHERE reserved < upper OR key_id <> '' AND key_held < upper) AS shorts FROM open_holds GROUP BY 1) o
+		 ON o.account_id = b.account_id
+		 LEFT JOIN (SELECT account_id, count(*) AS permits FROM open_permits GROUP BY 1) p ON p.account_id = b.account_id
+		 WHERE b.permits <> coalesce(o.permits, 0) + coalesce(p.permits, 0) OR b.held <> coalesce(o.held, 0)
+		 OR b.shorts <> coalesce(o.shorts, 0)`},
+	{"a request has at least its hold and at most its upper bound",
+		`SELECT request_id, 'has ' || reserved || ' of ' || upper || ', its hold is ' || held FROM open_holds
+		 WHERE reserved NOT BETWEEN held AND upper OR key_held > upper`},
+	{"nothing is taken of a grant that it does not have",
+		`SELECT 'grant ' || number, 'of ' || account_id || ' to ' || node || ' has less than nothing left' FROM grants
+		 WHERE least(given_permits - moved_permits - back_permits, given_tokens - moved_tokens - back_tokens,
+		 given_money - moved_money - back_money, moved_permits, moved_tokens, moved_money, back_permits, back_tokens, back_money) < 0`},
+	{"nothing has a fence that its node never had",
+		`SELECT what, 'has fence ' || o.fence || ' of ' || node || ', which had ' || coalesce(n.fence, 0) FROM (
+		 SELECT request_id AS what, node, fence FROM open_holds UNION ALL SELECT request_id, node, fence FROM open_permits UNION ALL
+		 SELECT 'grant ' || number, node, fence FROM grants) o LEFT JOIN nodes n ON n.id = o.node WHERE o.fence > coalesce(n.fence, 0)`},
+})
 
 // Verify implements store.Store: the rules of ledgerChecks, and that every charge's input is
 // what its hash says.
@@ -114,14 +99,14 @@ func verify(ctx context.Context, tx pgx.Tx, v *store.Verification) error {
 		return err
 	}
 	for _, check := range ledgerChecks {
-		err := each(ctx, tx, check.query, func(r pgx.Rows) error {
+		err := each(ctx, tx, check.Query, func(r pgx.Rows) error {
 			var what, how string
 			err := r.Scan(&what, &how)
-			v.Found(check.rule, what, how)
+			v.Found(check.Rule, what, how)
 			return err
 		})
 		if err != nil {
-			return fmt.Errorf("%s: %w", check.rule, err)
+			return fmt.Errorf("%s: %w", check.Rule, err)
 		}
 	}
 	return each(ctx, tx, `SELECT id, charge_input, input_hash FROM ledger WHERE charge_input <> ''`, func(r pgx.Rows) error {

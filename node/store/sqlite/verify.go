@@ -8,11 +8,11 @@ import (
 	"path/filepath"
 
 	"corenode/node/store"
+	"corenode/node/store/rules"
 )
 
-// ledgerChecks are the rules of the ledger that one query each can prove. A query
-// returns a row for everything that breaks its rule: what it is about, and how.
-var ledgerChecks = []struct{ rule, query string }{
+// ledgerChecks are the rules that SQLite proves.
+var ledgerChecks = rules.Checks([]rules.Check{
 	{"the balance of an account is the sum of its rows",
 		`SELECT b.account_id, 'the balance says ' || b.amount || ', its rows add up to ' || total(l.amount)
 		 FROM balances b LEFT JOIN ledger l ON l.account_id = b.account_id GROUP BY b.account_id
@@ -29,30 +29,9 @@ var ledgerChecks = []struct{ rule, query string }{
 	{"what a row names is there",
 		`SELECT count(*) || ' rows of ' || "table", 'name a row of ' || parent || ' that is missing'
 		 FROM pragma_foreign_key_check GROUP BY "table", parent`},
-	{"every account has a balance",
-		`SELECT id, 'has no balance' FROM accounts WHERE id NOT IN (SELECT account_id FROM balances)`},
 	{"the ledger has no gaps",
 		`SELECT 'row ' || a.id, 'the row before it is missing' FROM ledger a
 		 WHERE a.id > 1 AND NOT EXISTS (SELECT 1 FROM ledger b WHERE b.id = a.id - 1)`},
-	{"a request is settled once",
-		`SELECT request_id, count(*) || ' settlements' FROM ledger WHERE kind = 'settlement' GROUP BY request_id HAVING count(*) > 1`},
-	{"a settlement is of the account that held",
-		`SELECT s.request_id, 'held by ' || h.account_id || ', charged to ' || s.account_id FROM ledger s JOIN ledger h
-		 ON h.request_id = s.request_id AND h.kind = 'hold' WHERE s.kind = 'settlement' AND s.account_id <> h.account_id`},
-	{"a hold is open until it is settled",
-		`SELECT h.request_id, 'is neither open nor settled' FROM ledger h WHERE h.kind = 'hold'
-		 AND NOT EXISTS (SELECT 1 FROM ledger s WHERE s.request_id = h.request_id AND s.kind = 'settlement')
-		 AND NOT EXISTS (SELECT 1 FROM open_holds o WHERE o.request_id = h.request_id)`},
-	{"an open hold is a hold without a settlement",
-		`SELECT o.request_id, 'is listed as open' FROM open_holds o
-		 WHERE EXISTS (SELECT 1 FROM ledger s WHERE s.request_id = o.request_id AND s.kind = 'settlement')
-		 OR NOT EXISTS (SELECT 1 FROM ledger h WHERE h.id = o.hold_id AND h.kind = 'hold' AND h.request_id = o.request_id
-		 AND h.held = o.held AND h.account_id = o.account_id)`},
-	{"an open hold names its last checkpoint", // what it pays after a crash
-		`SELECT o.request_id, 'names row ' || o.checkpoint_id || ', the last one is row ' || coalesce(c.last, 0)
-		 FROM open_holds o LEFT JOIN (SELECT o.request_id, max(l.id) AS last FROM ledger l JOIN open_holds o
-		 ON o.request_id = l.request_id WHERE l.kind = 'checkpoint' AND l.id > o.hold_id GROUP BY o.request_id) c
-		 ON c.request_id = o.request_id WHERE o.checkpoint_id <> coalesce(c.last, 0)`},
 	{"a settlement is re-rated once and refunded once",
 		`SELECT 'row ' || settles, 'has ' || count(*) || iif(refund, ' refunds', ' re-ratings')
 		 FROM ledger WHERE settles > 0 GROUP BY settles, refund HAVING count(*) > 1`},
@@ -63,9 +42,6 @@ var ledgerChecks = []struct{ rule, query string }{
 	{"nothing is re-rated after its refund",
 		`SELECT 'row ' || a.id, 're-rates what row ' || r.id || ' refunded' FROM ledger r
 		 JOIN ledger a ON a.settles = r.settles AND a.settles > 0 WHERE r.refund = 1 AND a.refund = 0 AND a.id > r.id`},
-	{"an idempotency key names its top-up", // or the next call with it does another one
-		`SELECT 'row ' || i.entry_id, 'is not what was done under its key' FROM idempotency i WHERE NOT EXISTS
-		 (SELECT 1 FROM ledger l WHERE l.id = i.entry_id AND l.kind = 'topup' AND l.account_id = i.account_id AND l.amount = i.amount)`},
 	{"an adjustment names a settlement of its account; a re-rating names its module, a refund has none",
 		`SELECT 'row ' || a.id, 'adjusts row ' || a.settles || ' by module "' || a.module_digest || '"' FROM ledger a
 		 LEFT JOIN ledger s ON s.id = a.settles AND s.kind = 'settlement' AND s.account_id = a.account_id
@@ -77,21 +53,10 @@ var ledgerChecks = []struct{ rule, query string }{
 		 SELECT account_id, name, period, used, 0 AS rows FROM counters UNION ALL
 		 SELECT l.account_id, n.name, n.period, 0, n.amount FROM ledger_counters n JOIN ledger l ON l.id = n.entry_id WHERE l.kind <> 'hold')
 		 GROUP BY account_id, name, period HAVING sum(used) <> sum(rows)`},
-	{"nobody takes more of a counter than its limit",
-		`SELECT account_id || ' ' || name || ' ' || period, used || ' used of ' || most FROM counters WHERE used > most`},
-	{"a settlement takes of counters what its hold has",
-		`SELECT 'row ' || s.id, 'takes ' || n.amount || ' of ' || n.name FROM ledger_counters n
-		 JOIN ledger s ON s.id = n.entry_id AND s.kind = 'settlement'
-		 JOIN ledger h ON h.request_id = s.request_id AND h.kind = 'hold'
-		 LEFT JOIN ledger_counters o ON o.entry_id = h.id AND o.name = n.name AND o.period = n.period
-		 WHERE n.amount > coalesce(o.amount, 0)`},
-	{"a counter's row is of a hold, a settlement or an adjustment",
-		`SELECT 'row ' || l.id, 'is a ' || l.kind FROM ledger_counters n JOIN ledger l ON l.id = n.entry_id
-		 WHERE l.kind = 'topup' OR l.kind = 'checkpoint' OR (n.amount > 0) = (l.kind = 'adjustment')`},
 	{"a charge that is final names its module",
 		`SELECT 'row ' || id, 'charges ' || -amount || ' by no module' FROM ledger
 		 WHERE kind = 'settlement' AND amount < 0 AND module_digest = '' AND provisional = 0`},
-}
+})
 
 // Verify proves the ledger: the rules of ledgerChecks, SQLite's own integrity,
 // and that every charge's input is what its hash says. It reads one
@@ -130,12 +95,12 @@ func (c *conn) verify(v *store.Verification) error {
 		return err
 	}
 	for _, check := range ledgerChecks {
-		err := c.each(check.query, func(r row) error {
-			v.Found(check.rule, r.text(0), r.text(1))
+		err := c.each(check.Query, func(r row) error {
+			v.Found(check.Rule, r.text(0), r.text(1))
 			return nil
 		})
 		if err != nil {
-			return fmt.Errorf("%s: %w", check.rule, err)
+			return fmt.Errorf("%s: %w", check.Rule, err)
 		}
 	}
 	return c.verifyInputs(v)
