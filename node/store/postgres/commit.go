@@ -27,11 +27,16 @@ func (s *Store) Append(entries []account.Entry) error {
 // Commit implements store.Shared.
 func (s *Store) Commit(b limit.Batch) (verdicts []limit.Verdict, err error) {
 	var rows []account.Entry // of the last try: what a try that was rolled back completed is not so
-	err = s.transaction(repeatable(b.Rows), func(ctx context.Context, tx pgx.Tx) error {
-		rows = slices.Clone(b.Rows)
-		verdicts, err = s.commit(ctx, tx, limit.Batch{Rows: rows, Asks: b.Asks, Releases: b.Releases, Returns: b.Returns})
-		return err
-	})
+	commit := func(how pace) error {
+		return s.transaction(repeatable(b.Rows), func(ctx context.Context, tx pgx.Tx) error {
+			rows = slices.Clone(b.Rows)
+			verdicts, err = s.commit(ctx, tx, limit.Batch{Rows: rows, Asks: b.Asks, Releases: b.Releases, Returns: b.Returns}, how)
+			return err
+		})
+	}
+	if err = commit(atOnce); errors.Is(err, errThere) {
+		err = commit(oneByOne)
+	}
 	if err != nil {
 		return nil, wrapped(err, "append to ledger")
 	}
@@ -52,12 +57,25 @@ func repeatable(entries []account.Entry) repeat {
 
 // append writes rows inside a transaction.
 func (s *Store) append(ctx context.Context, tx pgx.Tx, rows []account.Entry) error {
-	_, err := s.commit(ctx, tx, limit.Batch{Rows: rows})
+	_, err := s.commit(ctx, tx, limit.Batch{Rows: rows}, oneByOne)
 	return err
 }
 
+// pace says when rows are written.
+type pace bool
+
+const (
+	// atOnce writes them with all that follows from them, in one round trip, where the locks say that they are new.
+	atOnce pace = true
+	// oneByOne writes them first, and sees which were there.
+	oneByOne pace = false
+)
+
+// errThere means that a row which should be new was there: of another account, whose lock the batch does not have.
+var errThere = fmt.Errorf("%w: a request of another account has that id", store.ErrInvalid)
+
 // commit runs inside a transaction. A batch costs the same few statements, however large it is.
-func (s *Store) commit(ctx context.Context, tx pgx.Tx, b limit.Batch) ([]limit.Verdict, error) {
+func (s *Store) commit(ctx context.Context, tx pgx.Tx, b limit.Batch, how pace) ([]limit.Verdict, error) {
 	for i := range b.Rows {
 		if err := rules.Entry(&b.Rows[i]); err != nil {
 			return nil, rules.About(&b.Rows[i], err)
@@ -73,7 +91,7 @@ func (s *Store) commit(ctx context.Context, tx pgx.Tx, b limit.Batch) ([]limit.V
 	for _, r := range b.Returns {
 		w.giveBack(r)
 	}
-	if err := w.append(ctx, tx, b.Rows); err != nil {
+	if err := w.append(ctx, tx, b.Rows, how); err != nil {
 		return nil, err
 	}
 	for _, r := range b.Releases {
@@ -84,14 +102,60 @@ func (s *Store) commit(ctx context.Context, tx pgx.Tx, b limit.Batch) ([]limit.V
 }
 
 // append writes rows, in runs, and does to the accounts what they say.
-func (w *work) append(ctx context.Context, tx pgx.Tx, rows []account.Entry) error {
+func (w *work) append(ctx context.Context, tx pgx.Tx, rows []account.Entry, how pace) error {
 	for rest := rows; len(rest) > 0; {
 		n := run(rest)
-		if err := w.appendRun(ctx, tx, rest[:n]); err != nil {
+		write := w.appendRun
+		if how == atOnce && n == len(rows) && w.areNew(rows) {
+			write = w.appendLater
+		}
+		if err := write(ctx, tx, rest[:n]); err != nil {
 			return err
 		}
 		rest = rest[n:]
 	}
+	return nil
+}
+
+// areNew says whether no row of a batch without adjustments can be there: the locks of their accounts are held,
+// and what is there was read.
+func (w *work) areNew(rows []account.Entry) bool {
+	seen := make(map[string]requestRows, len(rows))
+	for i := range rows {
+		e := &rows[i]
+		id := clean(e.RequestID)
+		there, before := w.known[id], seen[id]
+		switch e.Kind {
+		case account.Adjustment:
+			return false
+		case account.Hold:
+			if there.hold || before.hold {
+				return false
+			}
+			before.hold = true
+		case account.Settlement:
+			if there.settled || before.settled {
+				return false
+			}
+			before.settled = true
+		}
+		seen[id] = before
+	}
+	return true
+}
+
+// appendLater counts rows that are new and does what their kinds bring along. write writes them.
+func (w *work) appendLater(_ context.Context, _ pgx.Tx, entries []account.Entry) error {
+	w.rows = entries
+	for i := range entries {
+		e := &entries[i]
+		e.ID = w.ids[i]
+		if err := w.sums.Add(e); err != nil {
+			return rules.About(e, err)
+		}
+		w.row(e, true)
+	}
+	w.ids = w.ids[len(entries):]
 	return nil
 }
 
@@ -145,19 +209,18 @@ func (w *work) appendRun(ctx context.Context, tx pgx.Tx, entries []account.Entry
 // were admitted. Everything is locked by its account's row.
 func (w *work) write(ctx context.Context, tx pgx.Tx) error {
 	b := &pgx.Batch{}
-	inserted := map[int64]struct{}{}
-	if len(w.holds) > 0 {
-		ids := w.ids[:len(w.holds)]
-		for i := range w.holds {
-			w.holds[i].ID = ids[i]
-			w.open[w.holds[i].RequestID].holdID = ids[i]
-		}
-		queueEntries(b, w.holds, ids, w.place, inserted)
-		all := map[int64]struct{}{}
+	inserted, all := map[int64]struct{}{}, map[int64]struct{}{}
+	for i := range w.holds {
+		w.holds[i].ID = w.ids[i]
+		w.open[w.holds[i].RequestID].holdID = w.ids[i]
+	}
+	if entries := slices.Concat(w.rows, w.holds); len(entries) > 0 {
+		ids := column(entries, func(e account.Entry) int64 { return e.ID })
+		queueEntries(b, entries, ids, w.place, inserted)
 		for _, id := range ids {
 			all[id] = struct{}{}
 		}
-		queueCounters(b, w.holds, all)
+		queueCounters(b, entries, all)
 	}
 	w.queueOpen(b)
 	w.queueAccounts(b)
@@ -171,8 +234,11 @@ func (w *work) write(ctx context.Context, tx pgx.Tx) error {
 	if e, ok := errors.AsType[*pgconn.PgError](err); ok && e.Code == sumOutOfRange {
 		return fmt.Errorf("%w: a sum of the batch does not fit: %w", store.ErrInvalid, err)
 	}
-	if err == nil && len(inserted) < len(w.holds) {
-		return fmt.Errorf("%w: a request of another account has the id of one that asks", store.ErrInvalid)
+	if err == nil && len(inserted) < len(all) {
+		err = errThere
+	}
+	if err != nil && len(w.rows) > 0 {
+		return about(w.rows, err)
 	}
 	return err
 }

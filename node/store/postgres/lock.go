@@ -30,9 +30,10 @@ type work struct {
 	fence    int64
 	accounts map[string]*held
 	open     map[string]*request    // by id: those that the batch ends or asks for, and all of some accounts
-	known    map[string]requestRows // of requests that have rows, among those that the batch begins
+	known    map[string]requestRows // of requests that have rows, among those of the batch
 	points   map[string]int64       // the last checkpoint of a request, behind its hold
 	holds    []account.Entry        // of those that were admitted
+	rows     []account.Entry        // of the batch, when they are written with the rest
 }
 
 // requestRows says which rows of a request are in the ledger.
@@ -92,7 +93,7 @@ type wants struct {
 	accounts []string // to be locked, sorted
 	named    []string // all that rows name
 	requests []string // whose open row is needed
-	begun    []string // requests that begin
+	begun    []string // requests whose rows of the ledger are needed
 	ids      int
 	asks     bool
 	all      map[string]bool // accounts whose requests are to be told apart
@@ -110,7 +111,7 @@ func wantsOf(b limit.Batch) wants {
 		case account.Hold:
 			w.begun = append(w.begun, clean(e.RequestID))
 		case account.Settlement:
-			w.requests = append(w.requests, clean(e.RequestID))
+			w.requests, w.begun = append(w.requests, clean(e.RequestID)), append(w.begun, clean(e.RequestID))
 		}
 	}
 	for i := range b.Asks {
