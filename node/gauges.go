@@ -57,6 +57,22 @@ func readingsOf(s engine.Stats) map[string]float64 {
 	}
 }
 
+// clusterReadings are what a node says of itself among others, by metric name; nil is alone.
+func clusterReadings(d *database) map[string]float64 {
+	if d == nil {
+		return map[string]float64{"nodes": 1, "admits": 1, "differences": 0, "renewals_total": 0, "losses_total": 0, "fenced_total": 0,
+			"changes_total": 0}
+	}
+	_, c := d.State()
+	admits := 1.0
+	if d.Admits() != nil {
+		admits = 0
+	}
+	return map[string]float64{"nodes": float64(len(d.Live())), "admits": admits, "differences": float64(len(d.Differences())),
+		"renewals_total": float64(c.Renewals), "losses_total": float64(c.Fenced), "fenced_total": float64(c.Fences),
+		"changes_total": float64(c.Changes)}
+}
+
 // gauges are read at each scrape; model ids come from the config, never from a client.
 func (n *node) gauges() (gauges []server.Gauge) {
 	add := func(name string, value func() float64) {
@@ -96,6 +112,9 @@ func (n *node) gauges() (gauges []server.Gauge) {
 	add("corenode_ledger_spilled_rows", func() float64 { return float64(n.tree.Ledger().Spilled) })
 	add("corenode_ledger_failures_total", func() float64 { return float64(n.tree.Ledger().Failures) })
 	add("corenode_provisional_charges_total", func() float64 { return float64(n.tree.Counters().Provisional.Load()) })
+	for name := range clusterReadings(nil) {
+		add("corenode_cluster_"+name, func() float64 { return clusterReadings(n.database)[name] })
+	}
 	add("corenode_dead_letters_total", func() float64 { return float64(n.tree.DeadLetters()) })
 	for _, name := range tree.Actors() {
 		add(fmt.Sprintf("corenode_actor_failures_total{actor=%q}", name),

@@ -109,7 +109,9 @@ func (n *node) sample() why.Sample {
 			Waited: u.Waited, Waits: u.Waits, Declined: u.Declined})
 	}
 	l := n.tree.Ledger()
-	s.Ledger = why.Ledger{Commits: l.Commits, Busy: l.Busy, Under: l.Under, Waiting: l.Waiting, Spilled: l.Spilled}
+	s.Ledger = why.Ledger{Commits: l.Commits, Busy: l.Busy, Under: l.Under, Waiting: l.Waiting, Spilled: l.Spilled,
+		Elsewhere: n.database != nil}
+	s.Out = n.database != nil && n.database.Admits() != nil
 	return s
 }
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -75,6 +76,7 @@ type standIns struct {
 	adjust func(*engine.Options)           // has the last word on the options of each model
 	rows   func(ledger.Store) ledger.Store // is where the ledger makes its rows durable
 	pause  func()                          // is called before each word with a database elsewhere about this node
+	grace  time.Duration                   // is what a node that is gone has to settle its own requests
 	lease  time.Duration                   // is how long this node counts as live there without a word
 	system fs.FS                           // is the root of the system's files, as samples read them; nil is the machine's own
 }
@@ -116,6 +118,9 @@ func (n *node) begin() {
 	n.serving.Go(func() { n.console.Run(n.stopped) })
 	if n.database != nil {
 		n.database.Serve()
+		if n.database.shared != nil {
+			n.serving.Go(func() { n.database.sweep(n.rateDead, cmp.Or(n.grace, deadGrace), n.log, n.stopped) })
+		}
 	}
 	n.serving.Go(func() { n.fail(n.server.Serve(n.public)) })
 	n.serving.Go(n.serveNodes)

@@ -2,7 +2,9 @@ package main
 
 import (
 	"fmt"
+	"log/slog"
 	"maps"
+	"time"
 
 	"corenode/actors/account"
 	"corenode/actors/ledger"
@@ -86,4 +88,60 @@ func (n *node) rateCrashed(e *account.Entry, before map[string]abi.Prices) error
 	e.Amount, e.Tier, e.Provisional = -c.Amount, c.Tier, e.Provisional || c.Provisional
 	e.ModuleDigest, e.InputHash, e.ChargeInput, e.Counters = c.ModuleDigest, c.InputHash, c.Input, c.Counters
 	return err
+}
+
+const (
+	// deadGrace is how long a node that was counted out has to settle its own requests. Then another does.
+	deadGrace = 15 * time.Minute
+	// sweepsMax bounds what one tick takes back: the next one goes on.
+	sweepsMax = 10
+)
+
+// sweep takes back what has ended in a database that nodes share, as each of them does, until stopped is closed.
+func (d *database) sweep(rate func(*account.Entry) error, grace time.Duration, log *slog.Logger, stopped <-chan struct{}) {
+	ticks := time.NewTicker(d.nodes.Lease() / 10)
+	defer ticks.Stop()
+	for settled := time.Now(); ; {
+		select {
+		case <-ticks.C:
+		case <-stopped:
+			return
+		}
+		if d.Ready() != nil {
+			continue // whoever is heard does it
+		}
+		for range sweepsMax {
+			more, err := d.shared.Sweep()
+			if err != nil {
+				log.Warn("what has ended is not taken back yet", "error", err.Error())
+			}
+			if err != nil || !more {
+				break
+			}
+		}
+		if time.Since(settled) < grace/15 {
+			continue
+		}
+		settled = time.Now()
+		done, err := d.shared.SettleDead(grace, rate, func(e account.Entry, err error) {
+			log.Error("a request of a node that is gone cannot be settled", "id", e.RequestID, "account", e.AccountID,
+				"amount_nano_usd", int64(e.Amount), "error", err.Error())
+		})
+		if err != nil {
+			log.Warn("requests of nodes that are gone are not settled yet", "error", err.Error())
+		}
+		for _, e := range done {
+			log.Warn("settled a request of a node that is gone", "id", e.RequestID, "account", e.AccountID,
+				"model", e.Model, "charge_nano_usd", int64(-e.Amount))
+		}
+	}
+}
+
+// rateDead charges what a node that is gone left open, at the prices that were kept.
+func (n *node) rateDead(e *account.Entry) error {
+	kept, err := n.store.KeptPrices()
+	if err != nil {
+		return err
+	}
+	return n.rateCrashed(e, kept)
 }

@@ -105,11 +105,12 @@ func (a *API) ownNode() (store.Node, error) {
 	before := id[:len(id)-1]
 	for {
 		page, err := a.cluster.Nodes(before, store.NodesMax)
-		if at := slices.IndexFunc(page, func(n store.Node) bool { return n.ID == id }); at >= 0 || err != nil || len(page) < store.NodesMax {
-			if at < 0 {
-				return store.Node{ID: id}, err
-			}
+		at := slices.IndexFunc(page, func(n store.Node) bool { return n.ID == id })
+		switch {
+		case at >= 0:
 			return page[at], nil
+		case err != nil || len(page) < store.NodesMax:
+			return store.Node{ID: id}, err
 		}
 		before = page[len(page)-1].ID
 	}

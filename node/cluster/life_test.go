@@ -237,7 +237,8 @@ func (w *walker) node(now int64) {
 		}
 	}
 	if w.pending == nil {
-		p := &word{registers: w.life.Registers(), sent: now, fence: w.fence, comes: now + w.r.Int64N(400), answer: now + 400 + w.r.Int64N(400)}
+		p := &word{registers: w.life.Registers(), sent: now, fence: w.fence, comes: now + w.r.Int64N(400)}
+		p.answer = now + 400 + w.r.Int64N(400)
 		switch w.r.IntN(12) {
 		case 0:
 			p.comes = never

@@ -28,6 +28,8 @@ var alerts = []Alert{
 	{"LedgerFailures", `increase(corenode_ledger_failures_total[5m]) > 0`, "", true, "transactions fail: see the disk"},
 	{"LedgerSpilled", `corenode_ledger_spilled_rows > 0`, "", true, "rows go to the spill journal: see the disk"},
 	{"Unrefunded", `increase(corenode_unrefunded_total[10m]) > 0`, "", true, "a refund has to be made by hand, see the playbook"},
+	{"NodeOut", `corenode_cluster_admits == 0`, "30s", true, "a node lost its place among those of its database, and answers 503; its readiness says why"},
+	{"NodesDiffer", `corenode_cluster_differences > 0`, "10m", false, "nodes serve other models, or at other prices, than each other"},
 	{"ModuleFaults", `increase(corenode_module_faults_total[5m]) > 0 or increase(corenode_module_fallbacks_total[5m]) > 0`, "", false,
 		"a module fails, or something else answers in its place"},
 	{"ModuleFailed", `corenode_module_failed > 0`, "", true, "a module is out of service; `module list` says why"},

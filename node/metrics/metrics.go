@@ -46,6 +46,8 @@ func Sections() []Section {
 			models},
 		{"Servers elsewhere", "Label `model`: sums over the servers of an [upstream model](#upstream-engines).", upstreams},
 		{"Actors and ledger", "", actors},
+		{"Cluster", "Of a node whose rows are in a [database](#many-nodes). One with a data folder of its own shows that it is alone.",
+			cluster},
 		{"Modules", "Labels `slot`, `module` as name@version, `digest`. Counters begin again when a module is brought into memory.",
 			modules},
 		{"Slots", "Label `slot`: what all modules of a slot use of the processors, see [Slow modules](#slow-modules).", slots},

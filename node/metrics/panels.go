@@ -45,7 +45,7 @@ func heat(title, family string) Panel {
 func Rows() []Row {
 	return []Row{
 		{"Requests", requestPanels()}, {"Latency", latencyPanels()}, {"Tokens and money", moneyPanels()},
-		{"Scheduler", schedulerPanels()}, {"Cache", cachePanels()}, {"Ledger and faults", ledgerPanels()},
+		{"Scheduler", schedulerPanels()}, {"Cache", cachePanels()}, {"Ledger and faults", ledgerPanels()}, {"Cluster", clusterPanels()},
 		{"Modules", modulePanels()}, {"Servers elsewhere", serverPanels()}, {"Process", processPanels()},
 	}
 }
@@ -133,6 +133,17 @@ func ledgerPanels() []Panel {
 			sumRate("corenode_actor_failures_total", "actor", "{{actor}}"), sumRate("corenode_dead_letters_total", "", "dead letters"),
 			sumRate("corenode_connections_refused_total", "", "refused connections")}},
 		{"Traces", "short", false, []Query{sumRate("corenode_traces_total", "result", "{{result}}")}},
+	}
+}
+
+func clusterPanels() []Panel {
+	return []Panel{
+		{"Nodes", "short", false, []Query{{"corenode_cluster_nodes", "{{instance}} sees live"},
+			{"corenode_cluster_admits", "{{instance}} admits"}, {"corenode_cluster_differences", "{{instance}} differences"}}},
+		{"Life of nodes", "short", false, []Query{sumRate("corenode_cluster_renewals_total", "instance", "{{instance}} renewals"),
+			sumRate("corenode_cluster_losses_total", "instance", "{{instance}} lost its place"),
+			sumRate("corenode_cluster_fenced_total", "instance", "{{instance}} counted out"),
+			sumRate("corenode_cluster_changes_total", "", "changes")}},
 	}
 }
 

@@ -27,6 +27,7 @@ type Sample struct {
 	Modules      []Module
 	Slots        []Slot
 	Ledger       Ledger
+	Out          bool // the node lost its place among those that share its database, and admits nothing
 }
 
 // Model is the step loop of a model.
@@ -70,6 +71,8 @@ type Ledger struct {
 	Under   time.Duration // how long the commit that runs now has taken
 	Waiting int64         // rows
 	Spilled int64         // rows in the spill journal
+	// Elsewhere says that they are made durable by a database, not by this node's disk.
+	Elsewhere bool
 }
 
 // Cause is one thing that was looked at.
@@ -111,8 +114,8 @@ const (
 
 // Diagnose compares two samples, the older first.
 func Diagnose(before, after Sample) Diagnosis {
-	causes := slices.Concat(machine(before, after), []Cause{disk(before, after), module(before, after), collector(before, after),
-		prompt(before, after)}, models(before, after))
+	causes := slices.Concat(machine(before, after), []Cause{place(after), disk(before, after), module(before, after),
+		collector(before, after), prompt(before, after)}, models(before, after))
 	slices.SortStableFunc(causes, func(a, b Cause) int {
 		if slows := cmp.Compare(min(1, int(b.Weight)), min(1, int(a.Weight))); slows != 0 {
 			return slows
@@ -167,7 +170,20 @@ func rounded(d time.Duration) time.Duration {
 	return d.Round(100 * time.Microsecond)
 }
 
+// place is that of a node among others.
+func place(s Sample) Cause {
+	if !s.Out {
+		return Cause{Name: "place", Sentence: "The node has its place among those of its database."}
+	}
+	return Cause{Name: "place", rank: outside, Weight: 100, Sentence: "The node lost its place among those that share its database, " +
+		"and answers 503 until the database answers it again. corenode cluster nodes shows them."}
+}
+
 func disk(before, after Sample) Cause {
+	who := "disk"
+	if after.Ledger.Elsewhere {
+		who = "database"
+	}
 	commits, busy := after.Ledger.Commits-before.Ledger.Commits, after.Ledger.Busy-before.Ledger.Busy
 	mean := time.Duration(0)
 	if commits > 0 {
@@ -176,11 +192,11 @@ func disk(before, after Sample) Cause {
 	c := Cause{Name: "disk", rank: outside,
 		Weight: max(float64(after.Ledger.Under)/float64(commitUnder), float64(mean)/float64(commitMean),
 			float64(min(1, after.Ledger.Spilled))),
-		Sentence: fmt.Sprintf("The disk makes %d commits of the ledger durable in %v each; %d rows wait.",
-			commits, rounded(mean), after.Ledger.Waiting)}
+		Sentence: fmt.Sprintf("The %s makes %d commits of the ledger durable in %v each; %d rows wait.",
+			who, commits, rounded(mean), after.Ledger.Waiting)}
 	if after.Ledger.Under >= commitUnder {
-		c.Sentence = fmt.Sprintf("The disk does not keep up: the commit of the ledger that runs has taken %v; %d rows wait.",
-			rounded(after.Ledger.Under), after.Ledger.Waiting)
+		c.Sentence = fmt.Sprintf("The %s does not keep up: the commit of the ledger that runs has taken %v; %d rows wait.",
+			who, rounded(after.Ledger.Under), after.Ledger.Waiting)
 	}
 	if after.Ledger.Spilled > 0 {
 		c.Sentence += fmt.Sprintf(" %d rows are in the spill journal.", after.Ledger.Spilled)

@@ -47,6 +47,9 @@ func TestPlantedCauses(t *testing.T) {
 		"stolen": {func(_, s *Sample) { queued(s); s.Stolen += 800 * time.Millisecond }, "takes 20 % of its processor time"},
 		"disk": {func(_, s *Sample) { s.Ledger = Ledger{Commits: 90, Under: 1400 * time.Millisecond, Waiting: 12} },
 			"has taken 1.4s; 12 rows wait"},
+		"disk elsewhere": {func(_, s *Sample) { s.Ledger = Ledger{Commits: 54, Under: time.Second, Elsewhere: true} },
+			"The database does not keep up"},
+		"place": {func(_, s *Sample) { queued(s); s.Out = true }, "lost its place"},
 		"disk slow": {func(_, s *Sample) { s.Ledger = Ledger{Commits: 54, Busy: 1800 * time.Millisecond, Waiting: 3} },
 			"4 commits of the ledger durable in 400ms each"},
 		"prompt": {func(_, s *Sample) {
