@@ -3,8 +3,10 @@ package main
 import (
 	"fmt"
 	"runtime"
+	"sync/atomic"
 	"time"
 
+	"corenode/actors/limiter"
 	"corenode/actors/tree"
 	"corenode/engine"
 	"corenode/engine/upstream"
@@ -73,6 +75,20 @@ func clusterReadings(d *database) map[string]float64 {
 		"changes_total": float64(c.Changes)}
 }
 
+// admissionReadings are what a node says of how its requests are admitted where others share its store.
+func admissionReadings(c *limiter.Counts) map[string]func() float64 {
+	count := func(n *atomic.Uint64) func() float64 { return func() float64 { return float64(n.Load()) } }
+	return map[string]func() float64{
+		"grants":          func() float64 { return float64(c.Held.Load()) },
+		"grants_total":    count(&c.Grants),
+		"returns_total":   count(&c.Returned),
+		"covered_total":   count(&c.Covered),
+		"asked_total":     count(&c.Proposed),
+		"refused_total":   count(&c.Refused),
+		"undecided_total": count(&c.Failed),
+	}
+}
+
 // gauges are read at each scrape; model ids come from the config, never from a client.
 func (n *node) gauges() (gauges []server.Gauge) {
 	add := func(name string, value func() float64) {
@@ -114,6 +130,9 @@ func (n *node) gauges() (gauges []server.Gauge) {
 	add("corenode_provisional_charges_total", func() float64 { return float64(n.tree.Counters().Provisional.Load()) })
 	for name := range clusterReadings(nil) {
 		add("corenode_cluster_"+name, func() float64 { return clusterReadings(n.database)[name] })
+	}
+	for name, value := range admissionReadings(&n.tree.Counters().Limits) {
+		add("corenode_cluster_"+name, value)
 	}
 	add("corenode_dead_letters_total", func() float64 { return float64(n.tree.DeadLetters()) })
 	for _, name := range tree.Actors() {

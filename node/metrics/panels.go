@@ -144,6 +144,11 @@ func clusterPanels() []Panel {
 			sumRate("corenode_cluster_losses_total", "instance", "{{instance}} lost its place"),
 			sumRate("corenode_cluster_fenced_total", "instance", "{{instance}} counted out"),
 			sumRate("corenode_cluster_changes_total", "", "changes")}},
+		{"Admission", "reqps", false, []Query{sumRate("corenode_cluster_covered_total", "", "by a grant"),
+			sumRate("corenode_cluster_asked_total", "", "by the database"), sumRate("corenode_cluster_refused_total", "", "refused"),
+			sumRate("corenode_cluster_undecided_total", "", "undecided")}},
+		{"Grants", "short", false, []Query{{"corenode_cluster_grants", "{{instance}} grants"},
+			sumRate("corenode_cluster_grants_total", "", "new grants"), sumRate("corenode_cluster_returns_total", "", "returns")}},
 	}
 }
 
