@@ -48,14 +48,21 @@ func (m *speaker) Forward(step *kernel.Step, _ []int32, _ kernel.Cache, rows []i
 
 func channelEngine(t *testing.T) (*Engine, *Stepper) {
 	t.Helper()
+	return engineWith(t, "gpt_oss", channelTemplate, true, "<|start|>", "<|channel|>", "<|constrain|>", "<|message|>", "<|end|>", "<|call|>", "<|return|>")
+}
+
+// engineWith has a folder's model with a template and further tokens, control tokens or not, of which the
+// seventh ends an answer.
+func engineWith(t *testing.T, kind, template string, control bool, names ...string) (*Engine, *Stepper) {
+	t.Helper()
 	const first = 512
 	var tokens map[string]any
 	if err := json.Unmarshal([]byte(gguftest.TokenizerJSON(vocabulary(t))), &tokens); err != nil {
 		t.Fatal(err)
 	}
 	added := tokens["added_tokens"].([]any)
-	for i, name := range []string{"<|start|>", "<|channel|>", "<|constrain|>", "<|message|>", "<|end|>", "<|call|>", "<|return|>"} {
-		added = append(added, map[string]any{"id": first + i, "content": name, "special": true})
+	for i, name := range names {
+		added = append(added, map[string]any{"id": first + i, "content": name, "special": control})
 	}
 	tokens["added_tokens"] = added
 	text, err := json.Marshal(tokens)
@@ -65,8 +72,8 @@ func channelEngine(t *testing.T) (*Engine, *Stepper) {
 	o := options(CPU)
 	o.Data, o.Template, o.Info.ContextLength = nil, "", 2048
 	o.Defaults = func(string, bool) sample.Params { return sample.Params{} } // greedy
-	o.Path = folderWith(t, "gpt_oss", "BF16", nil, first+8, map[string]string{"tokenizer.json": string(text),
-		"generation_config.json": `{"eos_token_id": [518]}`, "chat_template.jinja": channelTemplate})
+	o.Path = folderWith(t, kind, "BF16", nil, first+8, map[string]string{"tokenizer.json": string(text),
+		"generation_config.json": `{"eos_token_id": [518]}`, "chat_template.jinja": template})
 	return open2(t, o)
 }
 
@@ -118,6 +125,19 @@ func TestChannelPrompts(t *testing.T) {
 	}
 }
 
+// blocksOf are the blocks of an answer, each after its kind or its tool.
+func blocksOf(events []abi.Event) (got []string) {
+	for _, ev := range events {
+		switch ev.Kind {
+		case abi.EventBlockStart:
+			got = append(got, map[abi.BlockKind]string{abi.BlockThinking: "thinking ", abi.BlockText: "text ", abi.BlockToolUse: ev.Name + " "}[ev.Block])
+		case abi.EventDelta:
+			got[len(got)-1] += ev.Text
+		}
+	}
+	return got
+}
+
 // TestChannelAnswers: what the model writes comes out as its channels say, and calls and JSON are held to their schemas.
 func TestChannelAnswers(t *testing.T) {
 	e, s := channelEngine(t)
@@ -148,15 +168,7 @@ func TestChannelAnswers(t *testing.T) {
 		_, a := submit(t, s, "acct", r)
 		runAll(t, s)
 		checkStream(t, a.events)
-		var got []string
-		for _, ev := range a.events {
-			switch ev.Kind {
-			case abi.EventBlockStart:
-				got = append(got, map[abi.BlockKind]string{abi.BlockThinking: "thinking ", abi.BlockText: "text ", abi.BlockToolUse: ev.Name + " "}[ev.Block])
-			case abi.EventDelta:
-				got[len(got)-1] += ev.Text
-			}
-		}
+		got := blocksOf(a.events)
 		same := len(got) == len(c.want)
 		for i := range got {
 			same = same && strings.HasPrefix(blanks.Replace(got[i]), c.want[i])

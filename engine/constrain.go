@@ -15,6 +15,7 @@ import (
 func (e *Engine) constrain(account string, q *messages.Request, thinking, begun bool) (*grammar.Grammar, Trigger, error) {
 	f := grammar.Form{
 		Thinking: thinking, SingleCall: singleCall(q), JSONCalls: e.jsonCalls && !e.keyCalls, KeyCalls: e.keyCalls, Marked: e.marker >= 0,
+		Frame: e.frame(),
 	}
 	var tools []int // where those of the form stand in the body
 	forced := forced(q)
@@ -86,7 +87,11 @@ func writesKeyCalls(template string) bool { return strings.Contains(template, "<
 // since it takes some fifty bytes for every token.
 func (e *Engine) vocabulary() *grammar.Vocabulary {
 	e.vocabularyOnce.Do(func() {
-		e.walkable = grammar.NewVocabulary(e.tokenizer.Size(), e.tokenizer.Bytes, e.tokenizer.Stops(), e.marker)
+		text := e.tokenizer.Bytes
+		if e.framing != nil {
+			text = e.framing.textOf(text)
+		}
+		e.walkable = grammar.NewVocabulary(e.tokenizer.Size(), text, e.tokenizer.Stops(), e.marker)
 	})
 	return e.walkable
 }

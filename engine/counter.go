@@ -8,7 +8,6 @@ import (
 
 	"corenode/engine/messages"
 	"corenode/engine/modelfile"
-	"corenode/engine/output"
 	"corenode/engine/template"
 	"corenode/engine/tokenizer"
 )
@@ -70,13 +69,7 @@ func (e *Engine) countWithJSON() error {
 	if e.template, err = template.New(source); err != nil {
 		return fmt.Errorf("load chat template: %w", err)
 	}
-	e.jsonCalls, e.keyCalls = writesJSONCalls(source), writesKeyCalls(source)
-	bos, _ := e.tokenizer.BOS()
-	e.bos, e.eos = e.textOf(bos), e.textOf(e.tokenizer.EOS())
-	e.turn, e.marker = e.special("<|im_start|>"), e.special("<tool_call>")
-	if e.marks = e.findMarks(); e.marks != nil {
-		e.turn = e.special(output.MarkStart)
-	}
+	e.findForm(source)
 	return nil
 }
 

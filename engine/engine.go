@@ -38,11 +38,12 @@ type Engine struct {
 	// ownDefaults are those that the operator's changes begin from, defaults what they came to.
 	ownDefaults defaults
 	defaults    atomic.Pointer[defaults]
-	jsonCalls   bool   // the template shows calls as JSON
-	keyCalls    bool   // it shows them with keys and values
-	bos, eos    string // as templates write them, empty without one
-	turn        int32  // id of the token that starts a turn, -1 without one
-	marker      int32  // id of the token that begins a call, -1 without one
+	jsonCalls   bool     // the template shows calls as JSON
+	keyCalls    bool     // it shows them with keys and values
+	framing     *framing // of calls between marks of their own; nil for others
+	bos, eos    string   // as templates write them, empty without one
+	turn        int32    // id of the token that starts a turn, -1 without one
+	marker      int32    // id of the token that begins a call, -1 without one
 	// marks are the tokens of a model that writes messages in channels, by id; nil for others.
 	marks     map[int32]string
 	forwarder Forwarder      // it and backend are the step loop's, which makes them anew after they failed

@@ -147,14 +147,22 @@ func (e *Engine) loadText(o Options) (err error) {
 	if e.template, err = template.New(source); err != nil {
 		return fmt.Errorf("load chat template: %w", err)
 	}
+	e.findForm(source)
+	return nil
+}
+
+// findForm finds out what a template, and the tokens that it writes, say of prompts and answers.
+func (e *Engine) findForm(source string) {
 	e.jsonCalls, e.keyCalls = writesJSONCalls(source), writesKeyCalls(source)
 	bos, _ := e.tokenizer.BOS()
 	e.bos, e.eos = e.textOf(bos), e.textOf(e.tokenizer.EOS())
 	e.turn, e.marker = e.special("<|im_start|>"), e.special("<tool_call>")
+	if e.framing = e.findFraming(source); e.framing != nil {
+		e.marker = e.special(e.framing.frame.Open)
+	}
 	if e.marks = e.findMarks(); e.marks != nil {
 		e.turn = e.special(output.MarkStart)
 	}
-	return nil
 }
 
 // special is the id of a token that stands for its name, -1 without one.

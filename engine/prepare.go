@@ -69,10 +69,11 @@ func (e *Engine) Prepare(account string, q *messages.Request) (*Request, error) 
 		Grammar: form, Trigger: trigger, Channels: channels, Hidden: e.hidden(q),
 		Parse: output.Options{
 			Thinking: thinking, Begun: begun, Tools: offered(q), Marked: e.marker >= 0, KeyCalls: e.keyCalls, Stops: q.StopSequences,
+			Frame:    e.frame(),
 			Channels: channels != nil, Header: header, Opened: opened,
 			SingleCall: singleCall(q), Constrained: form != nil, NewID: newToolID,
 		},
-		Snapshots: e.snapshots(prompt), Conversation: Conversation(q),
+		Marks: e.callMarks(), Snapshots: e.snapshots(prompt), Conversation: Conversation(q),
 	}, nil
 }
 
@@ -245,10 +246,14 @@ func (e *Engine) input(q *messages.Request) (in template.Input, beginning *messa
 		in.ResponseSchema = e.protectJSON(Shown(schema))
 	}
 	system, msgs := messages.Opening(q)
+	system = guard(system)
+	if e.framing != nil && e.framing.tellsTools && len(in.Tools) > 0 {
+		system = e.tell(system, q)
+	}
 	msgs = messages.MergeTurns(msgs)
 	in.Messages = make([]template.Message, 0, len(msgs)+1)
 	if system != "" {
-		in.Messages = append(in.Messages, template.Message{Role: "system", Content: guard(system)})
+		in.Messages = append(in.Messages, template.Message{Role: "system", Content: system})
 	}
 	if last := len(msgs) - 1; last >= 0 && messages.BeginsAnswer(msgs[last]) {
 		beginning = &msgs[last]
@@ -257,6 +262,9 @@ func (e *Engine) input(q *messages.Request) (in template.Input, beginning *messa
 	}
 	for i := range msgs {
 		in.Messages = e.appendMessage(in.Messages, msgs, i)
+	}
+	if e.framing != nil {
+		e.framing.frameCalls(in.Messages)
 	}
 	in.Effort = q.Effort
 	if e.marks != nil {

@@ -165,6 +165,10 @@ func (r *run) parse(token int32) {
 		r.events = r.parser.Feed(r.events, r.decoder.Feed(token))
 		return
 	}
+	if mark := q.Marks[token]; mark != "" && (r.parser.InCall() || r.matcher != nil && r.matcher.Constrains()) {
+		r.events = r.parser.Feed(r.parser.Feed(r.events, r.decoder.Flush()), mark)
+		return
+	}
 	if q.Trigger.At == AtBlock || !q.Parse.Marked || len(q.Parse.Tools) == 0 || token != q.Trigger.Token {
 		r.events = r.parser.Feed(r.events, r.decoder.Feed(token))
 	} else {

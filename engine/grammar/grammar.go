@@ -21,6 +21,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+
+	"corenode/engine/output"
 )
 
 // statesMax bounds the states of a grammar, and with them the memory and time
@@ -51,6 +53,8 @@ type Form struct {
 	JSONCalls bool
 	// KeyCalls writes them as the name, and an <arg_key> with an <arg_value> for each argument.
 	KeyCalls bool
+	// Frame is how calls are written that have marks of their own; Open of it is the marker then.
+	Frame *output.Frame
 	// Text is the JSON schema of the answer's text; nil for no text.
 	Text json.RawMessage
 }
@@ -122,13 +126,16 @@ func Compile(f Form) (*Grammar, error) {
 // form is the first rule: thinking, then the text or the calls. The rule of a free answer
 // is what follows its trigger, the marker's token or a block's start.
 func (b *builder) form(f Form) expr {
-	between := repeat(lit("\n"), 0, betweenMax)
-	one := seq(mark(f.Marked), b.body(f))
+	between, opening := repeat(lit("\n"), 0, betweenMax), callOpen
+	if f.Frame != nil {
+		opening = f.Frame.Open
+	}
+	one := seq(mark(f.Marked, opening), b.body(f))
 	if f.Free && f.Marked {
 		return seq(b.body(f), released())
 	}
 	if f.Free {
-		return seq(star(oneOf(bytesOf(blanks))), alt(seq(one, released()), other(callOpen)))
+		return seq(star(oneOf(bytesOf(blanks))), alt(seq(one, released()), other(opening)))
 	}
 	var answers, calls []expr
 	if f.Text != nil {
@@ -137,7 +144,7 @@ func (b *builder) form(f Form) expr {
 	}
 	if len(f.Calls) > 0 {
 		all := one
-		if !f.SingleCall {
+		if !f.SingleCall && (f.Frame == nil || f.Frame.Close == "" && !f.Frame.List) {
 			all = seq(one, star(seq(between, one)))
 		}
 		calls = append(calls, b.rule("calls", func() expr { return all }))
@@ -147,7 +154,7 @@ func (b *builder) form(f Form) expr {
 	case !f.Thinking:
 		return alt(answers...)
 	case !f.Marked:
-		return seq(thought(until(thinkClose, callOpen)), between, alt(answers...))
+		return seq(thought(until(thinkClose, opening)), between, alt(answers...))
 	}
 	first := seq(thought(until(thinkClose)), between, alt(answers...))
 	if len(calls) == 0 {
@@ -157,9 +164,9 @@ func (b *builder) form(f Form) expr {
 }
 
 // mark is what begins a call.
-func mark(marked bool) expr {
+func mark(marked bool, opening string) expr {
 	if !marked {
-		return lit(callOpen)
+		return lit(opening)
 	}
 	return func(b *builder, next int32) int32 { return b.add(state{kind: kindMarker, next: next}) }
 }
@@ -167,6 +174,9 @@ func mark(marked bool) expr {
 // body is a call behind its marker, of any of the tools.
 func (b *builder) body(f Form) expr {
 	return b.rule("call", func() expr {
+		if f.Frame != nil {
+			return b.framed(f)
+		}
 		var each []expr
 		for i, t := range f.Calls {
 			each = append(each, b.call(i, t, f.JSONCalls))

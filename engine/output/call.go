@@ -40,9 +40,13 @@ type callScan struct {
 	scanned int    // bytes looked at
 	// quoted and escaped are where the JSON form is at scanned: inside a string, after a backslash.
 	quoted, escaped bool
+
+	frame *Frame // of the calls; nil where they have another form
+	waits bool   // the frame's arguments have not begun
+	depth int    // of brackets
 }
 
-// look judges what is held, which starts with <tool_call>. With callComplete
+// look judges what is held, which starts with what begins calls. With callComplete
 // and callBroken it returns where the call ends.
 func (h *callScan) look(buf []byte) (verdict, int) {
 	v, end := h.judge(buf)
@@ -53,6 +57,9 @@ func (h *callScan) look(buf []byte) (verdict, int) {
 }
 
 func (h *callScan) judge(buf []byte) (verdict, int) {
+	if h.frame != nil {
+		return h.lookFrame(buf)
+	}
 	h.inside = max(h.inside, len(callOpen))
 	h.inside += leadingSpace(buf[h.inside:])
 	inside := buf[h.inside:]

@@ -32,29 +32,35 @@ var keySamples = []struct{ name, in, want string }{
 
 // TestKeyCalls: calls of keys and values are read as what their schemas say, however they are cut.
 func TestKeyCalls(t *testing.T) {
-	rng := rand.New(rand.NewPCG(1, 2))
 	for _, s := range keySamples {
-		o := Options{Tools: testTools, KeyCalls: true, Marked: true, NewID: func() string { return "id" }}
-		read := func(pieces ...string) string {
-			p := New(o)
-			var events []abi.Event
-			for _, piece := range pieces {
-				events = feed(p, events, piece)
-			}
-			var got []string
-			for _, b := range collect(t, p.Finish(events, false)) {
-				kind := [...]string{"thinking", "text", "tool"}[b.kind]
-				got = append(got, kind+" "+strings.TrimPrefix(b.name+" "+b.text, " "))
-			}
-			return strings.Join(got, "|")
+		checkReads(t, s.name, Options{KeyCalls: true, Marked: true}, s.in, s.want)
+	}
+}
+
+// checkReads reads an output whole and in pieces.
+func checkReads(t *testing.T, name string, o Options, in, want string) {
+	t.Helper()
+	rng := rand.New(rand.NewPCG(1, 2))
+	o.Tools, o.NewID = testTools, func() string { return "id" }
+	read := func(pieces ...string) string {
+		p := New(o)
+		var events []abi.Event
+		for _, piece := range pieces {
+			events = feed(p, events, piece)
 		}
-		if got := read(s.in); got != s.want {
-			t.Errorf("%s:\n got %q\nwant %q", s.name, got, s.want)
+		var got []string
+		for _, b := range collect(t, p.Finish(events, false)) {
+			kind := [...]string{"thinking", "text", "tool"}[b.kind]
+			got = append(got, kind+" "+strings.TrimPrefix(b.name+" "+b.text, " "))
 		}
-		for range 20 {
-			if got := read(randomCut(rng, s.in)...); got != s.want {
-				t.Errorf("%s in pieces:\n got %q\nwant %q", s.name, got, s.want)
-			}
+		return strings.Join(got, "|")
+	}
+	if got := read(in); got != want {
+		t.Errorf("%s:\n got %q\nwant %q", name, got, want)
+	}
+	for range 20 {
+		if got := read(randomCut(rng, in)...); got != want {
+			t.Errorf("%s in pieces:\n got %q\nwant %q", name, got, want)
 		}
 	}
 }

@@ -72,6 +72,8 @@ type Options struct {
 	// KeyCalls says that the model writes calls as a name, and an <arg_key> with an <arg_value> for
 	// each argument. JSON is read all the same.
 	KeyCalls bool
+	// Frame is how the model writes calls where they have marks of their own; nil otherwise.
+	Frame *Frame
 	// SingleCall ends the answer after its first call.
 	SingleCall bool
 	// Constrained says that calls are of their schemas: "null" is the word where a
@@ -182,7 +184,7 @@ func (p *Parser) AtBlock() (text []byte, starts bool) {
 // begin, inside of another one, it is that text.
 func (p *Parser) Call(dst []abi.Event) []abi.Event {
 	if p.Done() || p.finished || p.state == stateCall || len(p.options.Tools) == 0 {
-		return p.Feed(dst, callOpen)
+		return p.Feed(dst, p.opening())
 	}
 	if p.state == stateStart { // what is held is no <think>
 		p.state, p.blank = stateAnswer, 0
@@ -203,7 +205,7 @@ func (p *Parser) Call(dst []abi.Event) []abi.Event {
 	p.blank = 0
 	keep, end := p.textEnd(len(p.buf)), len(p.buf)
 	dst = p.emit(dst, kind, string(p.buf[:keep]))
-	p.buf = append(p.buf, callOpen...)
+	p.buf = append(p.buf, p.opening()...)
 	p.enterCall(keep, end, p.state == stateThinking)
 	return dst
 }
@@ -382,10 +384,10 @@ func (p *Parser) begins(text []byte) (begins, held bool) {
 	if !p.spelled() || len(text) == 0 {
 		return false, false
 	}
-	if len(text) < len(callOpen) {
-		return false, strings.HasPrefix(callOpen, string(text))
+	if opening := p.opening(); len(text) < len(opening) {
+		return false, strings.HasPrefix(opening, string(text))
 	}
-	return bytes.HasPrefix(text, []byte(callOpen)), false
+	return bytes.HasPrefix(text, []byte(p.opening())), false
 }
 
 func (p *Parser) enterAnswer() {
@@ -397,7 +399,7 @@ func (p *Parser) enterCall(keep, at int, thought bool) {
 	p.before = string(p.buf[keep:at])
 	p.buf, p.blank = p.buf[at:], 0
 	p.state, p.thought = stateCall, thought
-	p.call, p.doubtful = callScan{}, 0
+	p.call, p.doubtful = callScan{frame: p.options.Frame}, 0
 	if p.options.KeyCalls {
 		p.call.keyed = p.options.Tools
 	}
@@ -418,7 +420,7 @@ func (p *Parser) stepAnswer(dst []abi.Event) ([]abi.Event, bool) {
 		begins, held = p.begins(p.buf[lead:])
 	}
 	switch {
-	case begins && (marker == "" || at+len(marker) >= lead+len(callOpen)):
+	case begins && (marker == "" || at+len(marker) >= lead+len(p.opening())):
 		p.enterCall(0, lead, false)
 		return dst, true
 	case held && marker == "":
@@ -462,8 +464,12 @@ func (p *Parser) stepCall(dst []abi.Event) ([]abi.Event, bool) {
 	p.buf = p.buf[end:]
 	p.state = stateAnswer
 	if verdict == callComplete {
-		if name, arguments, ok := p.readCall(raw); ok {
-			dst = p.emitCall(dst, name, arguments)
+		if calls, ok := p.readCalls(raw); ok {
+			for _, one := range calls {
+				if !p.Done() {
+					dst = p.emitCall(dst, one.name, one.arguments)
+				}
+			}
 			p.enterAnswer()
 			return dst, true
 		}

@@ -33,6 +33,7 @@ func (in *Input) variables(s *scope) error {
 	s.set("documents", none{})
 	s.set("add_generation_prompt", in.GenerationPrompt)
 	s.set("enable_thinking", in.Thinking)
+	s.set("thinking", in.Thinking) // what templates of DeepSeek call it
 	if in.Effort != "" {
 		s.set("reasoning_effort", in.Effort)
 	}
@@ -106,6 +107,9 @@ func callsValue(calls []ToolCall) (value, error) {
 				return nil, fmt.Errorf("tool_calls.%d.arguments is not a JSON object", i)
 			}
 			arguments = v
+		}
+		if c.Text {
+			arguments = string(defaultJSON.appendJSON(nil, arguments, 0))
 		}
 		function := object{{"name", c.Name}, {"arguments", arguments}}
 		call := object{{"type", "function"}, {"function", function}}

@@ -67,6 +67,8 @@ type ToolCall struct {
 	Name string
 	// Arguments is a JSON object; its key order is kept. Empty means {}.
 	Arguments json.RawMessage
+	// Text gives the template the arguments as the text of that object.
+	Text bool
 	// ID is undefined for the template when empty.
 	ID string
 }
