@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"corenode/extensions"
 	"corenode/node/store"
 	"corenode/node/store/postgres"
 	"corenode/node/store/sqlite"
@@ -16,8 +17,8 @@ import (
 
 func storeCommand() *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "store", Short: "Move accounts, keys and the ledger", Args: cobra.NoArgs,
-		Long:    `Move what a data folder keeps, accounts, keys and the ledger, into a database.`,
+		Use: "store", Short: "Move accounts, keys, the ledger and modules", Args: cobra.NoArgs,
+		Long:    `Move what a data folder keeps, accounts, keys, the ledger and modules, into a database.`,
 		Example: `  corenode store migrate --from ./data --to postgres://corenode@db.example/corenode`,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
@@ -31,9 +32,9 @@ const movedSuffix = ".moved"
 func storeMigrateCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "migrate", Short: "Move a data folder's rows into PostgreSQL", Args: cobra.NoArgs,
-		Long: `Move accounts, keys, ledger, counters, sums, secrets and audit of a data folder into an
-empty PostgreSQL database, and prove them there: all of it or, with an error, none. The node
-must be stopped, cleanly. Its folder stays the node's: modules and journal are in it. Its
+		Long: `Move accounts, keys, ledger, counters, sums, secrets, audit and modules of a data folder into
+an empty PostgreSQL database, and prove the sums there: all of it or, with an error, none. The
+node must be stopped, cleanly. Its folder stays the node's: its journal and copies of modules are in it. Its
 database file gets the ending ` + movedSuffix + `. Start the node with store.url then.`,
 		Example: `  corenode store migrate --from ./data --to postgres://corenode@db.example/corenode`,
 	}
@@ -86,7 +87,7 @@ func moveFolder(dir, url, passwordFile string, w io.Writer) (v store.Verificatio
 	to, err := postgres.Open(postgres.Config{URL: url, Password: password, Node: id})
 	if err == nil {
 		defer to.Close()
-		v, err = to.MoveFrom(from, func(table string, rows int64) { fmt.Fprintf(w, "%s: %d rows\n", table, rows) })
+		v, err = to.MoveFrom(withModules{from, filepath.Join(dir, sqlite.ModulesDir)}, func(table string, rows int64) { fmt.Fprintf(w, "%s: %d rows\n", table, rows) })
 	}
 	if errors.Is(err, postgres.ErrUnsure) || shared && err != nil {
 		return v, fmt.Errorf("%w (if the rows are there already, start the node with store.url; "+
@@ -100,6 +101,23 @@ func moveFolder(dir, url, passwordFile string, w io.Writer) (v store.Verificatio
 	}
 	path := filepath.Join(dir, sqlite.DatabaseName)
 	return v, os.Rename(path, path+movedSuffix)
+}
+
+// withModules is the rows of a data folder, with the modules of it.
+type withModules struct {
+	*sqlite.Store
+	dir string
+}
+
+// Modules implements postgres.ModuleSource.
+func (w withModules) Modules(visit func(store.ModuleFile) error) (state []byte, err error) {
+	if state, err = extensions.FolderState(w.dir); err != nil {
+		return nil, err
+	}
+	err = extensions.Files(w.dir, func(digest string, wasm, signature, config []byte) error {
+		return visit(store.ModuleFile{Digest: digest, Wasm: wasm, Signature: signature, Config: config})
+	})
+	return state, err
 }
 
 // wantNoSpilled refuses a folder whose journal has rows: they are not in the database yet. The

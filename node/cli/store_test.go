@@ -1,7 +1,9 @@
 package cli
 
 import (
+	"crypto/sha256"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -47,6 +49,15 @@ func TestStoreMigrate(t *testing.T) {
 	}
 	storetest.MustAppend(t, s, storetest.Settlement(a, "open", -2))
 	s.Close()
+	wasm := []byte("a module")
+	hex := fmt.Sprintf("%x", sha256.Sum256(wasm))
+	state := []byte(`{"slots":{"billing":{"active":"sha256:` + hex + `"}}}`)
+	modules := filepath.Join(dir, sqlite.ModulesDir)
+	err = errors.Join(os.MkdirAll(modules, 0o700), os.WriteFile(filepath.Join(modules, "state.json"), state, 0o600),
+		os.WriteFile(filepath.Join(modules, hex+".wasm"), wasm, 0o600), os.WriteFile(filepath.Join(modules, hex+".sig"), []byte{7}, 0o600))
+	if err != nil {
+		t.Fatal(err)
+	}
 	var told strings.Builder
 	v, err := moveFolder(dir, url, "", &told)
 	if err != nil || v.Rows != 3 || !strings.Contains(told.String(), "ledger: 3 rows\n") {
@@ -64,6 +75,17 @@ func TestStoreMigrate(t *testing.T) {
 	}
 	defer to.Close()
 	storetest.WantBalance(t, to, a, 5, 0)
+	if got, number, err := to.Common(store.CommonRollout); err != nil || number != 1 || string(got) != string(state) {
+		t.Errorf("what serves: %s, %d, %v", got, number, err)
+	}
+	var files []store.ModuleFile
+	_, err = to.ModuleFiles(0, func(m store.ModuleFile) error {
+		files = append(files, m)
+		return nil
+	})
+	if err != nil || len(files) != 1 || files[0].Digest != "sha256:"+hex || string(files[0].Wasm) != string(wasm) || files[0].Signature[0] != 7 {
+		t.Errorf("module files: %+v, %v", files, err)
+	}
 }
 
 // TestStoreMigrateOfRunningNode: it leaves the node's journal alone, into which rows may go

@@ -20,6 +20,12 @@ type Source interface {
 	Verify() (store.Verification, error)
 }
 
+// ModuleSource is a Source that has modules, too.
+type ModuleSource interface {
+	// Modules visits their files, and returns what is kept of which serve; nil is nothing.
+	Modules(visit func(store.ModuleFile) error) (state []byte, err error)
+}
+
 // table is one of a move, with the columns that both stores call the same.
 type table struct {
 	name    string
@@ -76,6 +82,11 @@ func (s *Store) MoveFrom(from Source, progress func(table string, rows int64)) (
 				return fmt.Errorf("table %s: %w", m.name, err)
 			}
 		}
+		if m, ok := from.(ModuleSource); ok {
+			if err := moveModules(ctx, tx, m, progress); err != nil {
+				return fmt.Errorf("modules: %w", err)
+			}
+		}
 		v, err = prove(ctx, tx, before, sums)
 		return err
 	})
@@ -97,18 +108,43 @@ func movable(v store.Verification) error {
 }
 
 func wantEmpty(ctx context.Context, tx pgx.Tx) error {
+	names := []string{"common", "modules"} // what no folder has as a table
 	for _, m := range moved {
-		if _, err := tx.Exec(ctx, `LOCK TABLE `+m.name+` IN EXCLUSIVE MODE`); err != nil {
+		names = append(names, m.name)
+	}
+	for _, name := range names {
+		if _, err := tx.Exec(ctx, `LOCK TABLE `+name+` IN EXCLUSIVE MODE`); err != nil {
 			return err
 		}
 		var there bool
-		if err := tx.QueryRow(ctx, `SELECT EXISTS (SELECT 1 FROM `+m.name+`)`).Scan(&there); err != nil {
+		if err := tx.QueryRow(ctx, `SELECT EXISTS (SELECT 1 FROM `+name+`)`).Scan(&there); err != nil {
 			return err
 		}
 		if there {
-			return fmt.Errorf("%w: the database is not empty: its table %s has rows", store.ErrInvalid, m.name)
+			return fmt.Errorf("%w: the database is not empty: its table %s has rows", store.ErrInvalid, name)
 		}
 	}
+	return nil
+}
+
+// moveModules takes over the module files, and which of them serve.
+func moveModules(ctx context.Context, tx pgx.Tx, from ModuleSource, progress func(string, int64)) error {
+	files := int64(0)
+	state, err := from.Modules(func(m store.ModuleFile) error {
+		number, err := nextModules(ctx, tx)
+		if err == nil {
+			err = insertModule(ctx, tx, m, number, false)
+		}
+		files++
+		return err
+	})
+	if err != nil || state == nil { // then the first node begins it
+		return err
+	}
+	if _, err := tx.Exec(ctx, `INSERT INTO common (name, number, value) VALUES ($1, 1, $2)`, store.CommonRollout, state); err != nil {
+		return err
+	}
+	progress("modules", files)
 	return nil
 }
 
