@@ -87,7 +87,9 @@ func moveFolder(dir, url, passwordFile string, w io.Writer) (v store.Verificatio
 	to, err := postgres.Open(postgres.Config{URL: url, Password: password, Node: id})
 	if err == nil {
 		defer to.Close()
-		v, err = to.MoveFrom(withModules{from, filepath.Join(dir, sqlite.ModulesDir)}, func(table string, rows int64) { fmt.Fprintf(w, "%s: %d rows\n", table, rows) })
+		v, err = to.MoveFrom(withModules{from, filepath.Join(dir, sqlite.ModulesDir)}, func(table string, rows int64) {
+			fmt.Fprintf(w, "%s: %d rows\n", table, rows)
+		})
 	}
 	if errors.Is(err, postgres.ErrUnsure) || shared && err != nil {
 		return v, fmt.Errorf("%w (if the rows are there already, start the node with store.url; "+
