@@ -17,7 +17,7 @@ var operations = []struct {
 	check func(r *rig)
 }{
 	{"rows", checkRows}, {"norms", checkNorms}, {"heads", checkHeads}, {"products", checkProducts}, {"tables", checkTables},
-	{"attention", checkAttention}, {"recurrence", checkRecurrence}, {"experts", checkExperts}, {"routing", checkRouting}, {"draws", checkDraws},
+	{"attention", checkAttention}, {"recurrence", checkRecurrence}, {"experts", checkExperts}, {"blocks", checkBlocks}, {"routing", checkRouting}, {"draws", checkDraws},
 }
 
 // TestOperationsAgreeWithTheReference looks for races, too.
@@ -100,7 +100,7 @@ func checkHeads(r *rig) {
 
 // types are how matrices come, and how exact a product with them is.
 var types = map[kernel.Type]float64{
-	kernel.F32: exact, kernel.F16: exact, kernel.BF16: exact, kernel.Q8_0: halves, kernel.Q4_0: halves, kernel.Q4_K: halves,
+	kernel.F32: exact, kernel.F16: exact, kernel.BF16: exact, kernel.Q8_0: exact, kernel.Q4_0: halves, kernel.Q4_K: exact,
 }
 
 func checkProducts(r *rig) {
@@ -293,6 +293,24 @@ func checkExperts(r *rig) {
 			to := b.NewBuffer(2 * 30)
 			b.Experts(to, upload(b, x[:60]), upload(b, logits[:6]), 2, s, kernel.Routing{Top: 3, Scale: 2.5, Plain: true})
 			return download(b, to)
+		})
+	}
+}
+
+// checkBlocks is of matrices that stay blocks of a model file.
+func checkBlocks(r *rig) {
+	const n, experts, wide = 2, 2, 256
+	x, logits := r.normals(n*wide, 1), r.normals(n*experts, 2)
+	for _, c := range [][3]kernel.Type{{kernel.Q8_0, kernel.Q4_K, kernel.Q8_0}, {kernel.Q4_K, kernel.Q8_0, kernel.Q4_K}} {
+		sources := []kernel.Source{r.source(c[0], experts, 6, wide), r.source(c[1], experts, 6, wide), r.source(kernel.F16, experts, wide, 6)}
+		outer := []kernel.Source{r.source(kernel.F16, experts, wide, 6), r.source(kernel.F16, experts, wide, 6), r.source(c[2], experts, 6, wide)}
+		r.agree(fmt.Sprintf("experts of types %d", c), exact, func(b kernel.Backend) []float32 {
+			to, last := b.NewBuffer(n*wide), b.NewBuffer(n*6)
+			s := kernel.ExpertStack{Gate: r.load(b, sources[0]), Up: r.load(b, sources[1]), Down: r.load(b, sources[2])}
+			b.Experts(to, upload(b, x), upload(b, logits), n, s, kernel.Routing{Top: 2})
+			s = kernel.ExpertStack{Gate: r.load(b, outer[0]), Up: r.load(b, outer[1]), Down: r.load(b, outer[2])}
+			b.Experts(last, upload(b, x[:n*6]), upload(b, logits), n, s, kernel.Routing{Top: 2})
+			return append(download(b, to), download(b, last)...)
 		})
 	}
 }

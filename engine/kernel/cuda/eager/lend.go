@@ -58,6 +58,8 @@ const (
 	KindF32  = weightF32
 	KindF16  = weightF16
 	KindBF16 = weightBF16
+	KindQ8   = weightQ8  // blocks as in a model file, as of the next
+	KindQ4K  = weightQ4K // rows of whole blocks
 )
 
 // Matrix is a loaded weight: Experts x Rows x Cols values of a kind.

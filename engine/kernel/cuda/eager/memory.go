@@ -50,10 +50,17 @@ const (
 	weightF32 = iota
 	weightF16
 	weightBF16
+	weightQ8
+	weightQ4K
 )
 
 // weightKinds are the types that stay as they are.
-var weightKinds = map[kernel.Type]int{kernel.F32: weightF32, kernel.F16: weightF16, kernel.BF16: weightBF16}
+var weightKinds = map[kernel.Type]int{
+	kernel.F32: weightF32, kernel.F16: weightF16, kernel.BF16: weightBF16, kernel.Q8_0: weightQ8, kernel.Q4_K: weightQ4K,
+}
+
+// overread is how many bytes behind a matrix kernels may read, and not use.
+const overread = 4
 
 // weight is a stack of matrices on the device.
 type weight struct {
@@ -94,14 +101,15 @@ func (b *Backend) Load(src kernel.Source) (_ kernel.Weight, err error) {
 		return nil, fmt.Errorf("load %s: %d bytes for %d values of type %d", src.Name, total, values, src.Type)
 	}
 	kind, stays := weightKinds[src.Type]
-	if !stays {
-		kind = weightF16
+	size := int64(total)
+	if stays = stays && src.Cols%block == 0; !stays {
+		kind, size = weightF16, 2*int64(values)
 		if src.Type == kernel.MXFP4 {
 			kind = weightBF16
 		}
 	}
 	w := &weight{kind: kind, experts: src.Experts, rows: src.Rows, cols: src.Cols}
-	if w.at, err = b.device.Alloc(int64(values) * int64([]int{4, 2, 2}[kind])); err != nil {
+	if w.at, err = b.device.Alloc(size + overread); err != nil {
 		return nil, fmt.Errorf("load %s: %w", src.Name, err)
 	}
 	if stays {

@@ -76,13 +76,13 @@ func (b *Backend) gated(x cuda.Pointer, n int, p pairing, tiles tileList, gate, 
 	form := formOf(gate)
 	in := &b.input[form]
 	gateBias, upBias := b.Address(s.GateBias, gate.Experts*gate.Rows), b.Address(s.UpBias, gate.Experts*gate.Rows)
-	if b.groups { // tensor copies take rows that follow each other
+	if b.grouped(gate) { // tensor copies take rows that follow each other
 		b.narrow(form, x, p.rows, p.pairs, gate.Cols)
 		b.Queue(groupGates[form], b.groupGrid(tiles, gate.Rows, groupOuts/2), p.between, b.rows(in), in.by, tiles.at, b.matrix(gate),
 			b.matrix(upper), gateBias, upBias, tiles.count, gate.Rows, gate.Cols, s.Limit, s.Alpha)
 		return
 	}
 	b.narrow(form, x, 0, n, gate.Cols)
-	b.Queue(gates[form], tiles.grid(gate.Rows, tileOuts/2), p.between, in.at, in.by, p.rows, tiles.at, gate.At, upper.At, gateBias,
+	b.Queue(gates[gate.Kind], tiles.grid(gate.Rows, tileOuts/2), p.between, in.at, in.by, p.rows, tiles.at, gate.At, upper.At, gateBias,
 		upBias, gate.Rows, gate.Cols, s.Limit, s.Alpha)
 }

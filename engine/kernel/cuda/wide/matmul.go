@@ -11,31 +11,38 @@ const (
 	tileRows  = 128
 	tileOuts  = 128
 	groupOuts = 256
+	// productBytes is three stages of 128 rows and 128 outputs by 64 values.
+	productBytes = 3 * (tileRows + tileOuts) * 64 * 2
 )
 
-// products and gates are the kernels by the form of what they multiply.
+// products and gates are the kernels by the kind of the matrix, those of groups of warps by the form of the input.
 var (
-	products      = []string{"productF16", "productBF16"}
-	gates         = []string{"gatedF16", "gatedBF16"}
+	products = map[int]string{
+		eager.KindF16: "productF16", eager.KindBF16: "productBF16", eager.KindQ8: "productQ8", eager.KindQ4K: "productQ4K",
+	}
+	gates = map[int]string{
+		eager.KindF16: "gatedF16", eager.KindBF16: "gatedBF16", eager.KindQ8: "gatedQ8", eager.KindQ4K: "gatedQ4K",
+	}
 	groupProducts = []string{"productGroupF16", "productGroupBF16"}
 	groupGates    = []string{"gatedGroupF16", "gatedGroupBF16"}
 )
 
-// formOf is what rows have to be for a matrix: 0 float16, 1 bfloat16, -1 none of them.
+// formOf is what rows have to be for a matrix: 0 float16, 1 bfloat16.
 func formOf(m eager.Matrix) int {
-	switch m.Kind {
-	case eager.KindF16:
-		return 0
-	case eager.KindBF16:
+	if m.Kind == eager.KindBF16 {
 		return 1
 	}
-	return -1
+	return 0
+}
+
+// grouped says whether groups of warps multiply with a matrix: they read it as it is.
+func (b *Backend) grouped(m eager.Matrix) bool {
+	return b.groups && (m.Kind == eager.KindF16 || m.Kind == eager.KindBF16)
 }
 
 // fits says whether a matrix can be multiplied with many rows here.
 func (b *Backend) fits(m eager.Matrix) bool {
-	form := formOf(m)
-	return form >= 0 && m.Cols%8 == 0 && (b.groups || b.able[products[form]])
+	return m.Cols%8 == 0 && (b.grouped(m) || b.able[products[m.Kind]])
 }
 
 // MatMul implements kernel.Backend.
@@ -97,16 +104,16 @@ type tileList struct {
 
 // grid is the blocks of a product.
 func (l tileList) grid(outs, each int) eager.Shape {
-	return eager.Shape{X: up(outs, each), Y: l.count, Threads: 256, Shared: shared[products[0]]}
+	return eager.Shape{X: up(outs, each), Y: l.count, Threads: 256, Shared: productBytes}
 }
 
 // product multiplies the input.
 func (b *Backend) product(dst cuda.Pointer, form int, l tileList, m eager.Matrix, n int) {
 	in := &b.input[form]
-	if b.groups {
+	if b.grouped(m) {
 		b.Queue(groupProducts[form], b.groupGrid(l, m.Rows, groupOuts), dst, b.rows(in), in.by, l.at, b.matrix(m), l.count, n,
 			m.Rows, m.Cols)
 		return
 	}
-	b.Queue(products[form], l.grid(m.Rows, tileOuts), dst, in.at, in.by, l.at, m.At, n, m.Rows, m.Cols)
+	b.Queue(products[m.Kind], l.grid(m.Rows, tileOuts), dst, in.at, in.by, l.at, m.At, n, m.Rows, m.Cols)
 }

@@ -30,6 +30,8 @@ var mutations = []mutation{
 	{"commit removed", "gemm.ptx", "productF16", `cp\.async\.commit_group`, "", 0, mutantProduct, "under way"},
 	{"another row of a fragment", "gemm.ptx", "productF16", `ldmatrix\.(.*)\[(%r\d+)\]`, "ldmatrix.${1}[${2}+128]", 1, mutantProduct, ""},
 	{"misaligned copy", "gemm.ptx", "productF16", `(cp\.async\.cg\.shared\.global \[%r\d+)`, "${1}+4", 1, mutantProduct, "to address"},
+	{"barrier removed", "gemm.ptx", "productQ8", `bar\.sync`, "", 1, mutantBlocks, "race"},
+	{"values further on", "gemm.ptx", "productQ8", `(st\.shared\.v4\.b32 \[%r\d+)\]`, "${1}+16]", 1, mutantBlocks, ""},
 	{"mbarrier wait removed", "group.ptx", "productGroupF16", `mbarrier\.try_wait\.parity\.shared::cta\.b64 p, .*;`, "mov.pred p, 1;", 0,
 		mutantProduct, "race|arrivals too many"},
 	{"wrong stride in a descriptor", "group.ptx", "productGroupF16", `4611686293305360384`, "4611686155866406912", 0, mutantProduct, ""},
@@ -66,6 +68,16 @@ func fixed(experts, rows, cols int) kernel.Source {
 func mutantProduct(r *rig, b kernel.Backend) []float32 {
 	to := b.NewBuffer(160 * 16)
 	b.MatMul([]kernel.Buffer{to}, upload(b, mutantInput(r, 160*456)), 160, []kernel.Weight{r.load(b, fixed(1, 16, 456))})
+	return download(b, to)
+}
+
+func mutantBlocks(r *rig, b kernel.Backend) []float32 {
+	w := kernel.Source{Name: "w", Type: kernel.Q8_0, Experts: 1, Rows: 16, Cols: 256}
+	for i := range 16 * 8 * 34 {
+		w.Data = append(w.Data, byte(0x30+i%7))
+	}
+	to := b.NewBuffer(32 * 16)
+	b.MatMul([]kernel.Buffer{to}, upload(b, mutantInput(r, 32*256)), 32, []kernel.Weight{r.load(b, w)})
 	return download(b, to)
 }
 

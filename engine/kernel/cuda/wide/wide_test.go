@@ -18,7 +18,7 @@ var operations = []struct {
 	check func(r *rig)
 }{
 	{"products", checkProducts}, {"products of single warps", plainly(checkProducts)},
-	{"experts", checkExperts}, {"experts of single warps", plainly(checkExperts)}, {"attention", checkAttention}, {"recurrence", checkRecurrence},
+	{"blocks", checkBlocks}, {"experts", checkExperts}, {"experts of single warps", plainly(checkExperts)}, {"attention", checkAttention}, {"recurrence", checkRecurrence},
 }
 
 // TestOperationsAgreeWithTheReference looks for races, too.
@@ -69,6 +69,43 @@ func checkProducts(r *rig) {
 			b.MatMul(to, upload(b, x), c.n, []kernel.Weight{r.load(b, first), r.load(b, second)})
 			return append(download(b, to[0]), download(b, to[1])...)
 		})
+	}
+}
+
+// blocks is how far a product of blocks may be from that of what they mean.
+const blocks = 1e-2
+
+// checkBlocks is of matrices that stay blocks of a model file.
+func checkBlocks(r *rig) {
+	for _, typ := range []kernel.Type{kernel.Q8_0, kernel.Q4_K} {
+		cols := map[kernel.Type]int{kernel.Q8_0: 160, kernel.Q4_K: 512}[typ]
+		first, x := r.source(typ, 1, 131, cols), r.normals(34*cols, 1)
+		r.agree(fmt.Sprintf("MatMul of type %d", typ), blocks, func(b kernel.Backend) []float32 {
+			to := b.NewBuffer(34 * 131)
+			b.MatMul([]kernel.Buffer{to}, upload(b, x), 34, []kernel.Weight{r.load(b, first)})
+			return download(b, to)
+		})
+		const experts, wide, narrow = 2, 256, 40
+		in, logits, biases := r.normals(150*wide, 1), r.normals(150*experts, 1), r.normals(experts*wide, 1)
+		into := []kernel.Source{r.source(typ, experts, narrow, wide), r.source(kernel.F16, experts, 33, narrow)}
+		from := []kernel.Source{r.source(kernel.F16, experts, wide, narrow), r.source(typ, experts, 33, wide)}
+		for _, c := range []struct {
+			n      int
+			stack  []kernel.Source
+			biased bool
+		}{{150, into, false}, {32, into, true}, {32, from, false}} {
+			cols := c.stack[0].Cols
+			r.agree(fmt.Sprintf("Experts of type %d, %d rows of %d", typ, c.n, cols), blocks, func(b kernel.Backend) []float32 {
+				s := kernel.ExpertStack{Gate: r.load(b, c.stack[0]), Up: r.load(b, c.stack[0]), Down: r.load(b, c.stack[1])}
+				if c.biased {
+					s.GateBias, s.UpBias, s.DownBias = upload(b, biases), upload(b, biases), upload(b, biases)
+					s.Limit, s.Alpha = 0.8, 1.7
+				}
+				to := b.NewBuffer(c.n * 33)
+				b.Experts(to, upload(b, in[:c.n*cols]), upload(b, logits[:c.n*experts]), c.n, s, kernel.Routing{Top: 1})
+				return download(b, to)
+			})
+		}
 	}
 }
 

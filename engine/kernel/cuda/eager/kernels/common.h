@@ -29,7 +29,9 @@ struct alignas(16) float4 { float x, y, z, w; };
 #define UNROLLED _Pragma("unroll")
 
 // The kinds of weights, as the host numbers them.
-enum { F32 = 0, F16 = 1, BF16 = 2 };
+// The last two are blocks of a model file: 32 codes of 8 bits with a scale, and 256 of 4 bits with scales and minima of 32 each.
+enum { F32 = 0, F16 = 1, BF16 = 2, Q8_0 = 3, Q4_K = 4 };
+enum { BlockQ8 = 34, BlockQ4 = 144 };
 
 INLINE float fromBits(u32 x) { float f; asm("mov.b32 %0, %1;" : "=f"(f) : "r"(x)); return f; }
 INLINE float infinity() { return fromBits(0x7f800000); }
@@ -98,9 +100,32 @@ INLINE float blockSum(float x, float *scratch) {
   return sum;
 }
 
+// Range is what codes of 4 bits mean: scale·code - least.
+struct Range { float scale, least; };
+
+// rangeOf is that of the j-th 32 of a block's values. head is its first 16 bytes.
+INLINE Range rangeOf(uint4 head, int j) {
+  int shift = j % 4 * 8;
+  u32 a = head.y >> shift, b = head.z >> shift, c = head.w >> shift;
+  u32 scale = j < 4 ? a & 63 : (c & 15) | (a >> 2 & 48), least = j < 4 ? b & 63 : (c >> 4 & 15) | (b >> 2 & 48);
+  Range r = {fromF16((u16)head.x) * (float)scale, fromF16((u16)(head.x >> 16)) * (float)least};
+  return r;
+}
+
 // weightAt is one value of a matrix.
 INLINE float weightAt(int type, const void *w, i64 i) {
   if (type == F32) return ((const float *)w)[i];
+  if (type == Q8_0) {
+    const char *block = (const char *)w + i / 32 * BlockQ8;
+    return fromF16(*(const u16 *)block) * (float)((const i8 *)block)[2 + i % 32];
+  }
+  if (type == Q4_K) {
+    const char *block = (const char *)w + i / 256 * BlockQ4;
+    int in = (int)(i % 256);
+    Range r = rangeOf(*(const uint4 *)block, in / 32);
+    int codes = ((const unsigned char *)block)[16 + in / 64 * 32 + in % 32];
+    return fused(r.scale, (float)(codes >> in / 32 % 2 * 4 & 15), -r.least);
+  }
   u16 v = ((const u16 *)w)[i];
   return type == F16 ? fromF16(v) : fromBF16(v);
 }
@@ -110,6 +135,26 @@ INLINE void weights8(int type, const void *w, i64 i, float out[8]) {
     const float4 *p = (const float4 *)((const float *)w + i);
     float4 a = p[0], b = p[1];
     out[0] = a.x, out[1] = a.y, out[2] = a.z, out[3] = a.w, out[4] = b.x, out[5] = b.y, out[6] = b.z, out[7] = b.w;
+    return;
+  }
+  if (type == Q8_0) {
+    const u16 *block = (const u16 *)((const char *)w + i / 32 * BlockQ8), *codes = block + 1 + i % 32 / 2;
+    float scale = fromF16(block[0]);
+    UNROLLED for (int j = 0; j < 4; j++) {
+      int two = codes[j];
+      out[2 * j] = scale * (float)(two << 24 >> 24), out[2 * j + 1] = scale * (float)(two << 16 >> 24);
+    }
+    return;
+  }
+  if (type == Q4_K) {
+    const char *block = (const char *)w + i / 256 * BlockQ4;
+    int in = (int)(i % 256), shift = in / 32 % 2 * 4;
+    Range r = rangeOf(*(const uint4 *)block, in / 32);
+    const u32 *codes = (const u32 *)(block + 16 + in / 64 * 32 + in % 32);
+    UNROLLED for (int j = 0; j < 2; j++) {
+      u32 four = codes[j] >> shift;
+      UNROLLED for (int k = 0; k < 4; k++) out[4 * j + k] = fused(r.scale, (float)(four >> 8 * k & 15), -r.least);
+    }
     return;
   }
   uint4 v = *(const uint4 *)((const u16 *)w + i);
@@ -125,7 +170,7 @@ INLINE void weights8(int type, const void *w, i64 i, float out[8]) {
 // takes every 32nd eight of values, or every 32nd value where rows do not end at an eight.
 template <int TYPE, int ROWS> INLINE void dotsOf(const void *w, i64 at, const float *const x[ROWS], int cols, float sum[ROWS]) {
   int lane = THREAD % 32;
-  if (cols % 8 != 0) {
+  if (TYPE <= BF16 && cols % 8 != 0) {
     ROLLED for (int i = lane; i < cols; i += 32) {
       float a = weightAt(TYPE, w, at + i);
       UNROLLED for (int r = 0; r < ROWS; r++) sum[r] = fused(a, x[r][i], sum[r]);
@@ -146,8 +191,13 @@ template <int TYPE, int ROWS> INLINE void dotsOf(const void *w, i64 at, const fl
   }
 }
 template <int ROWS> INLINE void dots(int type, const void *w, i64 at, const float *const x[ROWS], int cols, float sum[ROWS]) {
-  if (type == F32) dotsOf<F32, ROWS>(w, at, x, cols, sum);
-  else if (type == F16) dotsOf<F16, ROWS>(w, at, x, cols, sum);
-  else dotsOf<BF16, ROWS>(w, at, x, cols, sum);
+  switch (type) {
+  case F32: dotsOf<F32, ROWS>(w, at, x, cols, sum); break;
+  case F16: dotsOf<F16, ROWS>(w, at, x, cols, sum); break;
+  case BF16: dotsOf<BF16, ROWS>(w, at, x, cols, sum); break;
+  case Q8_0: dotsOf<Q8_0, ROWS>(w, at, x, cols, sum); break;
+  case Q4_K: dotsOf<Q4_K, ROWS>(w, at, x, cols, sum); break;
+  default: __builtin_unreachable();
+  }
   UNROLLED for (int r = 0; r < ROWS; r++) sum[r] = warpSum(sum[r]);
 }

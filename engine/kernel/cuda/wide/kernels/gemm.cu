@@ -64,6 +64,71 @@ template <bool TWO> INLINE Operand outputsOf(const u16 *w, const u16 *w2, i64 fi
   return o;
 }
 
+// What a tile of a matrix is made of: 16-bit values that are copied as they are, or blocks that become float16 on their way.
+// Of blocks, a thread has 32 values of one row, whose words it holds while the tile before is multiplied.
+enum Form { Half = 0, Brain = 1, Eights = 2, Fours = 3 };
+
+template <int FORM> struct Blocks {
+  enum { Values = FORM == Eights ? 32 : 256, Bytes = FORM == Eights ? BlockQ8 : BlockQ4, Words = FORM == Eights ? 9 : 12 };
+  const char *row;
+  bool there;
+  u32 words[Words];
+};
+
+// blocksOf is the row of this thread: of 128 of one matrix, or of 64 of each of two.
+template <int FORM, bool TWO> INLINE void blocksOf(Blocks<FORM> &b, const void *w, const void *w2, i64 first, int out, int outs, int k) {
+  int r = THREAD / 2 % (TWO ? 64 : 128) + out;
+  b.there = r < outs;
+  b.row = (const char *)(TWO && THREAD >= 128 ? w2 : w) + (first + (r < outs ? r : 0)) * (k / Blocks<FORM>::Values) * Blocks<FORM>::Bytes;
+}
+
+// fetch reads 32 values from a place on, nothing behind the end.
+INLINE void fetch(Blocks<Eights> &b, int at, int k) {
+  at += THREAD % 2 * 32;
+  UNROLLED for (int i = 0; i < 9; i++) b.words[i] = 0;
+  if (!b.there || at >= k) return;
+  const char *block = b.row + at / 32 * BlockQ8;
+  // Blocks begin at every second byte, words at every fourth.
+  bool odd = (u64)block & 2;
+  const u32 *from = (const u32 *)(block - (odd ? 2 : 0));
+  UNROLLED for (int i = 0; i < 9; i++) b.words[i] = from[i];
+  u32 scale = odd ? b.words[0] >> 16 : b.words[0];
+  UNROLLED for (int i = 0; i < 8; i++) b.words[i] = odd ? b.words[i + 1] : b.words[i] >> 16 | b.words[i + 1] << 16;
+  b.words[8] = scale;
+}
+INLINE void fetch(Blocks<Fours> &b, int at, int k) {
+  UNROLLED for (int i = 0; i < 12; i++) b.words[i] = 0;
+  if (!b.there || at >= k) return;
+  const uint4 *block = (const uint4 *)(b.row + at / 256 * BlockQ4), *codes = block + 1 + at % 256 / 32;
+  uint4 all[3] = {block[0], codes[0], codes[1]};
+  UNROLLED for (int i = 0; i < 3; i++)
+    b.words[4 * i] = all[i].x, b.words[4 * i + 1] = all[i].y, b.words[4 * i + 2] = all[i].z, b.words[4 * i + 3] = all[i].w;
+}
+
+// valuesOf are the i-th eight of them.
+INLINE void valuesOf(float v[8], const Blocks<Eights> &b, int i, int at) {
+  float scale = fromF16((u16)b.words[8]);
+  UNROLLED for (int j = 0; j < 8; j++) v[j] = scale * (float)((int)(b.words[2 * i + j / 4] << (24 - j % 4 * 8)) >> 24);
+}
+INLINE void valuesOf(float v[8], const Blocks<Fours> &b, int i, int at) {
+  uint4 head = {b.words[0], b.words[1], b.words[2], b.words[3]};
+  int half = THREAD % 2;
+  Range r = rangeOf(head, at % 256 / 32 + half);
+  UNROLLED for (int j = 0; j < 8; j++)
+    v[j] = fused(r.scale, (float)(b.words[4 + 2 * i + j / 4] >> half * 4 >> j % 4 * 8 & 15), -r.least);
+}
+
+// stash leaves them in a tile.
+template <int FORM> INLINE void stash(const Blocks<FORM> &b, u32 tile, int at) {
+  UNROLLED for (int i = 0; i < 4; i++) {
+    float v[8];
+    valuesOf(v, b, i, at);
+    u32 to = piece<128>(tile, THREAD / 2, THREAD % 2 * 4 + i);
+    asm volatile("st.shared.v4.b32 [%0], {%1, %2, %3, %4};" ::"r"(to), "r"(pairF16(v[0], v[1])), "r"(pairF16(v[2], v[3])),
+                 "r"(pairF16(v[4], v[5])), "r"(pairF16(v[6], v[7])) : "memory");
+  }
+}
+
 // productOf leaves 64 rows x 32 outputs of the tile in each warp: sums of outputs 16·(warp%4) and, 64 further, as many.
 template <bool BRAIN> INLINE void productOf(float sum[4][4][4], u32 stage) {
   int lane = THREAD % 32, warp = THREAD / 32;
@@ -80,31 +145,69 @@ template <bool BRAIN> INLINE void productOf(float sum[4][4][4], u32 stage) {
 // Shared memory is three stages of both operands: 96 KiB.
 extern __shared__ __attribute__((aligned(128))) u8 stages[];
 
-template <bool BRAIN, bool TWO>
-INLINE void sums(float sum[4][4][4], const u16 *x, const int *rows, const Tile &t, const u16 *w, const u16 *w2, int outs, int k) {
-  u32 base = sharedAddress(stages);
-  int steps = (k + Depth - 1) / Depth;
-  Operand a = rowsOf<TWO>(x, rows, t, k);
-  Operand b = outputsOf<TWO>(w, w2, (i64)t.expert * outs, BLOCK_X * (TWO ? TileOuts / 2 : TileOuts), outs, k);
+INLINE void clear(float sum[4][4][4]) {
   UNROLLED for (int i = 0; i < 4; i++)
     UNROLLED for (int j = 0; j < 4; j++)
       UNROLLED for (int v = 0; v < 4; v++) sum[i][j][v] = 0;
-  UNROLLED for (int s = 0; s < Stages - 1; s++) {
-    load(a, base + s * StageBytes, s * Depth, k), load(b, base + s * StageBytes + TileBytes, s * Depth, k);
-    commitAsync();
-  }
-  int now = 0, free = Stages - 1, step = 0;
-  ROLLED do {
-    waitAsync<Stages - 2>();
-    __syncthreads();
-    int next = (step + Stages - 1) * Depth; // zeros behind the end
-    load(a, base + free * StageBytes, next, k), load(b, base + free * StageBytes + TileBytes, next, k);
-    commitAsync();
-    productOf<BRAIN>(sum, base + now * StageBytes);
-    free = now;
-    now = now == Stages - 1 ? 0 : now + 1;
-  } while (++step < steps);
 }
+
+template <int FORM, bool TWO> struct Sums {
+  INLINE void of(float sum[4][4][4], const u16 *x, const int *rows, const Tile &t, const void *w, const void *w2, int outs, int k) {
+    u32 base = sharedAddress(stages);
+    int steps = (k + Depth - 1) / Depth;
+    Operand a = rowsOf<TWO>(x, rows, t, k);
+    Operand b = outputsOf<TWO>((const u16 *)w, (const u16 *)w2, (i64)t.expert * outs, BLOCK_X * (TWO ? TileOuts / 2 : TileOuts), outs, k);
+    clear(sum);
+    UNROLLED for (int s = 0; s < Stages - 1; s++) {
+      load(a, base + s * StageBytes, s * Depth, k), load(b, base + s * StageBytes + TileBytes, s * Depth, k);
+      commitAsync();
+    }
+    int now = 0, free = Stages - 1, step = 0;
+    ROLLED do {
+      waitAsync<Stages - 2>();
+      __syncthreads();
+      int next = (step + Stages - 1) * Depth; // zeros behind the end
+      load(a, base + free * StageBytes, next, k), load(b, base + free * StageBytes + TileBytes, next, k);
+      commitAsync();
+      productOf<FORM == Brain>(sum, base + now * StageBytes);
+      free = now;
+      now = now == Stages - 1 ? 0 : now + 1;
+    } while (++step < steps);
+  }
+};
+
+// SumsOfBlocks has the same stages; a tile of blocks is written when the one two steps before it was multiplied.
+template <int FORM, bool TWO> struct SumsOfBlocks {
+  INLINE void of(float sum[4][4][4], const u16 *x, const int *rows, const Tile &t, const void *w, const void *w2, int outs, int k) {
+    u32 base = sharedAddress(stages);
+    int steps = (k + Depth - 1) / Depth;
+    Operand a = rowsOf<TWO>(x, rows, t, k);
+    Blocks<FORM> b;
+    blocksOf<FORM, TWO>(b, w, w2, (i64)t.expert * outs, BLOCK_X * (TWO ? TileOuts / 2 : TileOuts), outs, k);
+    clear(sum);
+    ROLLED for (int s = 0; s < Stages - 1; s++) {
+      load(a, base + s * StageBytes, s * Depth, k);
+      commitAsync();
+      fetch(b, s * Depth, k);
+      stash(b, base + s * StageBytes + TileBytes, s * Depth);
+    }
+    int now = 0, free = Stages - 1, step = 0;
+    ROLLED do {
+      waitAsync<Stages - 2>();
+      __syncthreads();
+      int next = (step + Stages - 1) * Depth;
+      load(a, base + free * StageBytes, next, k);
+      commitAsync();
+      fetch(b, next, k);
+      productOf<false>(sum, base + now * StageBytes);
+      stash(b, base + free * StageBytes + TileBytes, next);
+      free = now;
+      now = now == Stages - 1 ? 0 : now + 1;
+    } while (++step < steps);
+  }
+};
+template <bool TWO> struct Sums<Eights, TWO> : SumsOfBlocks<Eights, TWO> {};
+template <bool TWO> struct Sums<Fours, TWO> : SumsOfBlocks<Fours, TWO> {};
 
 // listed is the tile of this block.
 INLINE Tile listed(const int *tiles) {
@@ -128,13 +231,13 @@ INLINE const float *inRows(const float sum[4][4][4]) {
 }
 
 // product writes rows of outs values each: of listed tiles, or of all rows in order.
-template <bool BRAIN> INLINE void product(float *dst, const u16 *x, const float *factors, const int *tiles, const u16 *w, int n,
+template <int FORM> INLINE void product(float *dst, const u16 *x, const float *factors, const int *tiles, const void *w, int n,
                                           int outs, int k) {
   Tile t = {0, BLOCK_Y * TileRows, least(TileRows, n - BLOCK_Y * TileRows)};
   if (tiles) t = listed(tiles);
   if (t.count <= 0) return;
   float sum[4][4][4];
-  sums<BRAIN, false>(sum, x, 0, t, w, w, outs, k);
+  Sums<FORM, false>::of(sum, x, 0, t, w, w, outs, k);
   const float *all = inRows(sum);
   int out = BLOCK_X * TileOuts + THREAD % TileOuts;
   if (out >= outs) return;
@@ -145,13 +248,13 @@ template <bool BRAIN> INLINE void product(float *dst, const u16 *x, const float 
 }
 
 // gated writes what is between gate and up on one side and down on the other, of rows that a list names.
-template <bool BRAIN> INLINE void gated(float *dst, const u16 *x, const float *factors, const int *rows, const int *tiles,
-                                        const u16 *gate, const u16 *up, const float *gateBias, const float *upBias, int outs, int k,
+template <int FORM> INLINE void gated(float *dst, const u16 *x, const float *factors, const int *rows, const int *tiles,
+                                        const void *gate, const void *up, const float *gateBias, const float *upBias, int outs, int k,
                                         float limit, float alpha) {
   Tile t = listed(tiles);
   if (t.count <= 0) return;
   float sum[4][4][4];
-  sums<BRAIN, true>(sum, x, rows, t, gate, up, outs, k);
+  Sums<FORM, true>::of(sum, x, rows, t, gate, up, outs, k);
   const float *all = inRows(sum);
   int column = THREAD % (TileOuts / 2), out = BLOCK_X * (TileOuts / 2) + column;
   if (out >= outs) return;
@@ -169,16 +272,20 @@ template <bool BRAIN> INLINE void gated(float *dst, const u16 *x, const float *f
   }
 }
 
-#define PRODUCT(name, brain)                                                                                                          \
-  KERNEL(Threads) name(float *dst, const u16 *x, const float *factors, const int *tiles, const u16 *w, int n, int outs, int k) {        \
-    product<brain>(dst, x, factors, tiles, w, n, outs, k);                                                                              \
+#define PRODUCT(name, form)                                                                                                          \
+  KERNEL(Threads) name(float *dst, const u16 *x, const float *factors, const int *tiles, const void *w, int n, int outs, int k) {        \
+    product<form>(dst, x, factors, tiles, w, n, outs, k);                                                                              \
   }
-#define GATED(name, brain)                                                                                                            \
-  KERNEL(Threads) name(float *dst, const u16 *x, const float *factors, const int *rows, const int *tiles, const u16 *gate, const u16 *up, \
+#define GATED(name, form)                                                                                                            \
+  KERNEL(Threads) name(float *dst, const u16 *x, const float *factors, const int *rows, const int *tiles, const void *gate, const void *up, \
                        const float *gateBias, const float *upBias, int outs, int k, float limit, float alpha) {                         \
-    gated<brain>(dst, x, factors, rows, tiles, gate, up, gateBias, upBias, outs, k, limit, alpha);                                      \
+    gated<form>(dst, x, factors, rows, tiles, gate, up, gateBias, upBias, outs, k, limit, alpha);                                      \
   }
-PRODUCT(productF16, false)
-PRODUCT(productBF16, true)
-GATED(gatedF16, false)
-GATED(gatedBF16, true)
+PRODUCT(productF16, Half)
+PRODUCT(productBF16, Brain)
+PRODUCT(productQ8, Eights)
+PRODUCT(productQ4K, Fours)
+GATED(gatedF16, Half)
+GATED(gatedBF16, Brain)
+GATED(gatedQ8, Eights)
+GATED(gatedQ4K, Fours)
