@@ -28,10 +28,10 @@ var mutations = []mutation{
 	{"barrier removed", "attention.ptx", "attendF16x2", `bar\.sync`, "", 0, mutantAttention, "race"},
 	{"barrier removed", "deltanet.ptx", "recur", `bar\.sync`, "", 0, mutantRecurrence, "race"},
 	{"store out of bounds", "matmul.ptx", "matmul4", `(st\.global\.f32 *\t?\[%rd\d+)[^\]]*`, "${1}+1073741824", 1, mutantProduct, "outside of every"},
-	{"load out of bounds", "matmul.ptx", "matmul4", `(ld\.global\.v4\.u32 .*\[%rd\d+)[^\]]*`, "${1}+1073741824", 1, mutantProduct, "outside of every"},
-	{"misaligned load", "matmul.ptx", "matmul4", `(ld\.global\.v4\.u32 .*\[%rd\d+)[^\]]*`, "${1}+4", 1, mutantProduct, "align|address"},
+	{"load out of bounds", "matmul.ptx", "matmul4", `(ld\.global\.v4\.u32 .*\[%rd\d+)[^\]]*`, "${1}+1073741824", 1, mutantBlocks, "outside of every"},
+	{"misaligned load", "matmul.ptx", "matmul4", `(ld\.global\.v4\.u32 .*\[%rd\d+)[^\]]*`, "${1}+4", 1, mutantBlocks, "align|address"},
 	{"lanes left out of a sum", "matmul.ptx", "matmul4", `mov\.b32 (.*), 16;|mov\.u32 (.*), 16;`, "mov.u32 $1$2, 8;", 1, mutantProduct, ""},
-	{"the other half of a word", "matmul.ptx", "matmul4", `shr\.u32 (.*), 16;`, "shr.u32 $1, 8;", 1, mutantProduct, ""},
+	{"the other half of a word", "matmul.ptx", "matmul4", `shr\.u32 (.*), 16;`, "shr.u32 $1, 8;", 1, mutantBlocks, ""},
 	{"bounds compared the wrong way round", "attention.ptx", "attendF16x2", `(setp\.g[te]\.s32 .*), (%r\d+), (%r\d+);`, "$1, $3, $2;", 1, mutantAttention, ""},
 	{"an exponential left out", "deltanet.ptx", "recur", `ex2\.approx\.f32 (.*), (.*);`, "mov.f32 $1, $2;", 1, mutantRecurrence, ""},
 }
@@ -53,6 +53,18 @@ func mutantProduct(r *rig, b kernel.Backend) []float32 {
 		data = append(data, byte(i*7), byte(0x30+i%5))
 	}
 	w := r.load(b, kernel.Source{Name: "w", Type: kernel.F16, Experts: 1, Rows: 8, Cols: 512, Data: data})
+	to := b.NewBuffer(4 * 8)
+	b.MatMul([]kernel.Buffer{to}, upload(b, mutantInput(r, 4*512)), 4, []kernel.Weight{w})
+	return download(b, to)
+}
+
+// mutantBlocks is of blocks of 4 bits, which the kernels read first.
+func mutantBlocks(r *rig, b kernel.Backend) []float32 {
+	data := make([]byte, 0, 8*2*144)
+	for i := range 8 * 2 * 144 { // scales and minima are small numbers as float16
+		data = append(data, byte(0x28+i*7%13))
+	}
+	w := r.load(b, kernel.Source{Name: "w", Type: kernel.Q4_K, Experts: 1, Rows: 8, Cols: 512, Data: data})
 	to := b.NewBuffer(4 * 8)
 	b.MatMul([]kernel.Buffer{to}, upload(b, mutantInput(r, 4*512)), 4, []kernel.Weight{w})
 	return download(b, to)
