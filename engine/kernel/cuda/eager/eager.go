@@ -50,8 +50,9 @@ type Backend struct {
 	waitMax time.Duration
 	failed  error
 
-	staging []byte // page-locked; what is queued reads from it until the next wait
-	staged  int    // bytes of it in use
+	staging []byte        // page-locked; what is queued reads from it until the next wait
+	staged  int           // bytes of it in use
+	halves  [2]cuda.Event // of the staging memory: what they were copied from last
 	args    args
 
 	ints  scratch // row numbers and ids

@@ -1,6 +1,7 @@
 package eager
 
 import (
+	"encoding/binary"
 	"fmt"
 	"math"
 	"testing"
@@ -457,5 +458,41 @@ func TestKernelsThatAreTooNarrowRefuse(t *testing.T) {
 	}
 	if r.cuda.Failed() != nil {
 		t.Errorf("a refusal made the backend fail: %v", r.cuda.Failed())
+	}
+}
+
+// TestMatricesComeInParts loads one through less page-locked memory than it takes: from a file that is read into that
+// memory, from one that is not, and in pieces.
+func TestMatricesComeInParts(t *testing.T) {
+	r := newRig(t, interp.Config{})
+	r.cuda.staging = r.cuda.staging[:1<<12]
+	table := r.source(kernel.F32, 1, 30, 256)
+	ids := make([]int32, 30)
+	for i := range ids {
+		ids[i] = int32(i)
+	}
+	rows := func(s kernel.Source) []float32 {
+		to := r.cuda.NewBuffer(30 * 256)
+		r.cuda.Embed(to, r.load(r.cuda, s), ids)
+		return download(r.cuda, to)
+	}
+	want := rows(table)
+	for i, v := range want {
+		if math.Float32bits(v) != binary.LittleEndian.Uint32(table.Data[4*i:]) {
+			t.Fatalf("value %d is %g", i, v)
+		}
+	}
+	reads := 0
+	table.Read = func(part []byte, scratch *[]byte) []byte {
+		if reads++; reads%3 == 0 {
+			return part // as of a file that is not read past the system's memory
+		}
+		return (*scratch)[16 : 16+copy((*scratch)[16:], part)]
+	}
+	same(t, "read", rows(table), want)
+	table.Data, table.Pieces = nil, [][]byte{table.Data[:5000], table.Data[5000:]}
+	same(t, "in pieces", rows(table), want)
+	if reads < 20 {
+		t.Errorf("read %d times", reads)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"math"
 	"runtime"
 	"slices"
+	"unsafe"
 
 	"corenode/engine/kernel"
 	"corenode/engine/kernel/cuda"
@@ -113,11 +114,7 @@ func (b *Backend) Load(src kernel.Source) (_ kernel.Weight, err error) {
 		return nil, fmt.Errorf("load %s: %w", src.Name, err)
 	}
 	if stays {
-		at := w.at
-		read(src, pieces, func(part []byte) {
-			b.copyIn(at, part)
-			at += cuda.Pointer(len(part))
-		})
+		b.fill(w.at, src, pieces)
 		return w, nil
 	}
 	data := pieces[0]
@@ -129,6 +126,44 @@ func (b *Backend) Load(src kernel.Source) (_ kernel.Weight, err error) {
 		return nil, fmt.Errorf("load %s: %w", src.Name, err)
 	}
 	return w, nil
+}
+
+// fill brings a source to the device as it is: each half of the page-locked memory is read into while the
+// device copies what is in the other.
+func (b *Backend) fill(at cuda.Pointer, src kernel.Source, pieces [][]byte) {
+	b.wait() // until nothing reads from it
+	defer b.wait()
+	n, half := 0, len(b.staging)/len(b.halves)
+	for _, p := range pieces {
+		for part := range slices.Chunk(p, half/2) { // a read may need more, for its alignment
+			to := b.staging[n%len(b.halves)*half:][:half:half]
+			done := &b.halves[n%len(b.halves)]
+			if n >= len(b.halves) {
+				b.await(*done)
+			} else if *done == nil {
+				var err error
+				*done, err = b.device.NewEvent()
+				b.must(err)
+			}
+			if src.Read != nil {
+				scratch := to
+				part = src.Read(part, &scratch)
+			}
+			if !inside(part, to) {
+				part = to[:copy(to, part)]
+			}
+			b.must(b.stream.CopyIn(at, part))
+			b.must(b.stream.Record(*done))
+			at += cuda.Pointer(len(part))
+			n++
+		}
+	}
+}
+
+// inside says whether part lies in whole.
+func inside(part, whole []byte) bool {
+	from, begin := uintptr(unsafe.Pointer(unsafe.SliceData(part))), uintptr(unsafe.Pointer(unsafe.SliceData(whole)))
+	return from >= begin && from < begin+uintptr(len(whole))
 }
 
 // readPiece is how much of a source is read and copied at once.
