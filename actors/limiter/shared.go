@@ -356,14 +356,17 @@ func (l *shared) end() {
 // giveBack gives the store what nobody has of the grant.
 func (l *shared) giveBack() {
 	lent := &l.cell.lent
+	if lent.until.IsZero() {
+		return
+	}
+	defer l.end() // the store may renew it
 	left := lent.left()
-	if lent.until.IsZero() || left == (limit.Part{}) {
+	if left == (limit.Part{}) {
 		return
 	}
 	lent.taken, lent.returned = lent.taken.Plus(left), lent.returned.Plus(left)
 	l.deps.Counts.Returned.Add(1)
 	l.deps.Return(limit.Return{AccountID: l.id, Number: lent.grant.Number, Part: lent.returned})
-	l.end() // the store may renew it
 }
 
 // unused puts back into the grant what a request does not need. Of a grant that ended it is nothing.

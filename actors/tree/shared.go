@@ -47,12 +47,40 @@ func (t *Tree) recallLoop() {
 		if t.counters.Limits.Held.Load() == 0 {
 			continue
 		}
-		wanted, err := t.deps.Shared.Wanted()
-		if err != nil {
-			continue // the ledger says it, and grants end by themselves
+		answer := make(chan []string, 1)
+		go func() { // a stop does not wait for a store that does not answer
+			wanted, _ := t.deps.Shared.Wanted() // an error the ledger says, and grants end by themselves
+			answer <- wanted
+		}()
+		select {
+		case wanted := <-answer:
+			for _, id := range wanted {
+				_ = t.limits.Tell(id, limiter.Recall{}) // fails only when the whole tree stops
+			}
+		case <-t.quit:
+			return
 		}
-		for _, id := range wanted {
-			_ = t.limits.Tell(id, limiter.Recall{}) // fails only when the whole tree stops
+	}
+}
+
+// returnMax bounds how long a stop waits until what is idle of its grants is given back. They end by themselves.
+const returnMax = time.Second
+
+// returnGrants gives back what is idle of all grants, before the tree ends.
+func (t *Tree) returnGrants() {
+	if !t.shares() || t.counters.Limits.Held.Load() == 0 {
+		return
+	}
+	var ids []string
+	t.limits.Each(t.limits.Len(), func(id string, _ int, _ *limiter.Cell) { ids = append(ids, id) })
+	for _, id := range ids {
+		if ref := t.limits.Live(id); ref != nil {
+			_ = ref.Tell(limiter.Recall{}) // one that stopped has no grant that it believes in
+		}
+	}
+	for end := time.Now().Add(returnMax); time.Now().Before(end); time.Sleep(time.Millisecond) {
+		if t.counters.Limits.Held.Load() == 0 && t.ledger.Depth() == 0 && t.journal.Stats().Waiting == 0 {
+			return
 		}
 	}
 }

@@ -528,6 +528,7 @@ func (t *Tree) Stop() {
 		t.draining.Store(true)
 		if t.node != nil && t.ledger != nil {
 			t.endRequests()
+			t.returnGrants()
 		}
 		close(t.quit)
 		t.sweeper.Wait()

@@ -246,9 +246,9 @@ func (b *book) release(r limit.Release) {
 
 func (b *book) giveBack(node string, r limit.Return) {
 	if g := b.grants[node]; g != nil && g.number == r.Number {
-		b.add(r.Part.Tokens - g.returned.Tokens)
-		g.returned = r.Part
-		g.wanted = false
+		more := r.Part.Minus(g.returned).Atmost(g.left()) // one that is told late says less
+		b.add(more.Tokens)
+		g.returned, g.wanted = g.returned.Plus(more), false
 	}
 }
 
@@ -410,6 +410,8 @@ func (s *Store) Charged(accountID, requestID string) (charged abi.Nano, settled 
 
 // Wanted implements the tree's shared store.
 func (n *Node) Wanted() (all []string, err error) {
+	n.Gate.RLock()
+	defer n.Gate.RUnlock()
 	n.s.mu.Lock()
 	defer n.s.mu.Unlock()
 	for id, b := range n.s.books {
