@@ -76,7 +76,11 @@ The status is 1 if not.`,
 }
 
 func printVerification(w io.Writer, v store.Verification) {
-	fmt.Fprintf(w, "%d rows, %d accounts, %d charges, %d open holds: ", v.Rows, v.Accounts, v.Charges, v.OpenHolds)
+	fmt.Fprintf(w, "%d rows, %d accounts, %d charges, %d open holds", v.Rows, v.Accounts, v.Charges, v.OpenHolds)
+	if v.Overshot > 0 {
+		fmt.Fprintf(w, ", %d that a node lost may have run beyond a limit", v.Overshot)
+	}
+	fmt.Fprint(w, ": ")
 	if len(v.Findings) == 0 {
 		fmt.Fprintln(w, "sound")
 		return

@@ -76,11 +76,14 @@ type AuditRow struct {
 
 // Verification is what Verify looked at and found wrong.
 type Verification struct {
-	Rows      int64    `json:"rows"`
-	Accounts  int64    `json:"accounts"`
-	Charges   int64    `json:"charges"`    // settlements
-	OpenHolds int64    `json:"open_holds"` // of requests that run
-	Findings  []string `json:"findings"`   // at most findingsMax; empty = all is well
+	Rows      int64 `json:"rows"`
+	Accounts  int64 `json:"accounts"`
+	Charges   int64 `json:"charges"`    // settlements
+	OpenHolds int64 `json:"open_holds"` // of requests that run
+	// Overshot counts what ran beyond a limit, of many nodes: requests whose permit was given back since their node had been
+	// counted out, and holds that came after the grant that covered them had ended.
+	Overshot int64    `json:"overshot,omitempty"`
+	Findings []string `json:"findings"` // at most findingsMax; empty = all is well
 }
 
 // findingsMax bounds the findings: a ledger that is wrong once is often wrong everywhere.

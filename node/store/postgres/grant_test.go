@@ -213,7 +213,7 @@ func TestFencedNode(t *testing.T) {
 	c.wantRow(3, 200, 0) // it may still run
 	fence("1 hour")
 	sweep()
-	c.wantRow(0, 200, 0)
+	c.wantRow(0, 200, 3)
 	c.wantSound()
 	rate := func(e *account.Entry) error {
 		e.Amount, e.ModuleDigest = -abi.Nano(e.Usage.Output), "sha256:aa"
@@ -228,7 +228,7 @@ func TestFencedNode(t *testing.T) {
 	if err != nil || errAgain != nil || len(settled) != 2 || len(again) != 0 {
 		t.Fatalf("settled %+v, then %+v: %v, %v", settled, again, err, errAgain)
 	}
-	c.wantRow(0, 0, 0)
+	c.wantRow(0, 0, 3)
 	storetest.WantBalance(t, c.nodes[1], c.id, 9000-3, 0)
 	late := storetest.Settlement(c.id, "r1", -50)
 	late.ModuleDigest, late.Provisional = "sha256:aa", false

@@ -92,7 +92,9 @@ func (s *Store) sweep(ctx context.Context, tx pgx.Tx, b limit.Batch) error {
 
 // takePermit takes a permit from a request whose node was fenced. Its tokens are corrected with its settlement.
 func (w *work) takePermit(q *request) {
-	w.accounts[q.account].state.Leave(limit.Leave{RequestID: q.RequestID}, w.now)
+	a := w.accounts[q.account]
+	a.state.Leave(limit.Leave{RequestID: q.RequestID}, w.now)
+	a.overshot++ // it may still run
 	q.Permit, q.changed, q.ended = false, true, q.free
 }
 

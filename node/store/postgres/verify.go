@@ -93,8 +93,9 @@ func (s *Store) Verify() (v store.Verification, err error) {
 
 func verify(ctx context.Context, tx pgx.Tx, v *store.Verification) error {
 	err := tx.QueryRow(ctx, `SELECT (SELECT count(*) FROM ledger), (SELECT count(*) FROM accounts),
-		(SELECT count(*) FROM ledger WHERE kind = 'settlement'), (SELECT count(*) FROM open_holds)`).
-		Scan(&v.Rows, &v.Accounts, &v.Charges, &v.OpenHolds)
+		(SELECT count(*) FROM ledger WHERE kind = 'settlement'), (SELECT count(*) FROM open_holds),
+		(SELECT coalesce(sum(overshot), 0)::bigint FROM balances)`).
+		Scan(&v.Rows, &v.Accounts, &v.Charges, &v.OpenHolds, &v.Overshot)
 	if err != nil {
 		return err
 	}

@@ -13,7 +13,7 @@ ALTER TABLE balances
   ADD COLUMN capacity  bigint NOT NULL DEFAULT -1,
   ADD COLUMN parts     bigint NOT NULL DEFAULT 0,
   ADD COLUMN bucket_at bigint NOT NULL DEFAULT 0,
-  ADD COLUMN overshot  bigint NOT NULL DEFAULT 0; -- holds under a grant that had ended
+  ADD COLUMN overshot  bigint NOT NULL DEFAULT 0; -- store.Verification has what that counts
 
 -- held is what the ledger's row says; reserved what the request has now, of upper.
 -- fence is its node's. taken and key_taken are tokens of buckets, until its end (gone) corrects them.
