@@ -72,7 +72,7 @@ func (s *Store) UpdateAccount(a account.Account) error {
 		}
 		if l := w.accounts[clean(a.ID)]; err == nil && l != nil {
 			l.state.Change(a, w.now)
-			err = w.write(ctx, tx)
+			err = w.write(ctx, tx, oneByOne)
 		}
 		if err == nil {
 			err = change(ctx, tx, store.TopicAccount, a.ID)

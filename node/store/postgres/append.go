@@ -68,11 +68,31 @@ const insertLedger = `INSERT INTO ledger (id, place, kind, account_id, request_i
 	$20::bytea[], $21::boolean[], $22::bigint[], $23::boolean[], $24::text[], $25::text[], $26::text[], $27::text[])
 	AS t (id, kind, account_id, request_id, key_id, model, time, amount, held, input_uncached, cache_read, cache_write, output,
 	reasoning, tier, reason, module_digest, input_hash, charge_input, provisional, settles, refund, note, replica,
-	upstream_request_id, usage_source)
-	ON CONFLICT (request_id, kind) WHERE kind = 'hold' OR kind = 'settlement' DO NOTHING RETURNING id`
+	upstream_request_id, usage_source) `
+
+const onceMore = `ON CONFLICT (request_id, kind) WHERE kind = 'hold' OR kind = 'settlement' DO NOTHING RETURNING id`
 
 // queueEntries writes rows, and notes the ids of those that were not there.
 func queueEntries(b *pgx.Batch, entries []account.Entry, ids []int64, place int64, inserted map[int64]struct{}) {
+	b.Queue(insertLedger+onceMore, columns(entries, ids, place)...).Query(func(rows pgx.Rows) error {
+		for rows.Next() {
+			var id int64
+			if err := rows.Scan(&id); err != nil {
+				return err
+			}
+			inserted[id] = struct{}{}
+		}
+		return rows.Err()
+	})
+}
+
+// queueNew writes rows that are not there, or fails.
+func queueNew(b *pgx.Batch, entries []account.Entry, ids []int64, place int64) {
+	b.Queue(insertLedger, columns(entries, ids, place)...)
+}
+
+// columns are the arguments of insertLedger.
+func columns(entries []account.Entry, ids []int64, place int64) []any {
 	texts := func(field func(*account.Entry) string) []string {
 		column := make([]string, len(entries))
 		for i := range entries {
@@ -100,7 +120,7 @@ func queueEntries(b *pgx.Batch, entries []account.Entry, ids []int64, place int6
 			inputs[i] = []byte{}
 		}
 	}
-	b.Queue(insertLedger, place, ids, texts(func(e *account.Entry) string { return string(e.Kind) }),
+	return []any{place, ids, texts(func(e *account.Entry) string { return string(e.Kind) }),
 		texts(func(e *account.Entry) string { return e.AccountID }), texts(func(e *account.Entry) string { return e.RequestID }),
 		texts(func(e *account.Entry) string { return e.KeyID }), texts(func(e *account.Entry) string { return e.Model }),
 		nums(func(e *account.Entry) int64 { return rules.FromTime(e.Time) }), nums(func(e *account.Entry) int64 { return int64(e.Amount) }),
@@ -113,16 +133,7 @@ func queueEntries(b *pgx.Batch, entries []account.Entry, ids []int64, place int6
 		flags(func(e *account.Entry) bool { return e.Refund }), texts(func(e *account.Entry) string { return e.Note }),
 		texts(func(e *account.Entry) string { return e.Source.Replica }),
 		texts(func(e *account.Entry) string { return e.Source.RequestID }),
-		texts(func(e *account.Entry) string { return e.Source.Usage })).Query(func(rows pgx.Rows) error {
-		for rows.Next() {
-			var id int64
-			if err := rows.Scan(&id); err != nil {
-				return err
-			}
-			inserted[id] = struct{}{}
-		}
-		return rows.Err()
-	})
+		texts(func(e *account.Entry) string { return e.Source.Usage })}
 }
 
 // queueCounters writes what rows that were inserted have of counters.

@@ -27,15 +27,19 @@ func (s *Store) Append(entries []account.Entry) error {
 // Commit implements store.Shared.
 func (s *Store) Commit(b limit.Batch) (verdicts []limit.Verdict, err error) {
 	var rows []account.Entry // of the last try: what a try that was rolled back completed is not so
-	commit := func(how pace) error {
-		return s.transaction(repeatable(b.Rows), func(ctx context.Context, tx pgx.Tx) error {
+	commit := func(how pace) func(context.Context, pgx.Tx) error {
+		return func(ctx context.Context, tx pgx.Tx) error {
 			rows = slices.Clone(b.Rows)
 			verdicts, err = s.commit(ctx, tx, limit.Batch{Rows: rows, Asks: b.Asks, Releases: b.Releases, Returns: b.Returns}, how)
 			return err
-		})
+		}
 	}
-	if err = commit(atOnce); errors.Is(err, errThere) {
-		err = commit(oneByOne)
+	if r := repeatable(b.Rows); r == again {
+		if err = s.committing(commit(atOnce)); errors.Is(err, errThere) {
+			err = s.transaction(r, commit(oneByOne))
+		}
+	} else {
+		err = s.transaction(r, commit(oneByOne))
 	}
 	if err != nil {
 		return nil, wrapped(err, "append to ledger")
@@ -65,7 +69,7 @@ func (s *Store) append(ctx context.Context, tx pgx.Tx, rows []account.Entry) err
 type pace bool
 
 const (
-	// atOnce writes them with all that follows from them, in one round trip, where the locks say that they are new.
+	// atOnce writes them with all that follows from them, in one round trip, where the locks say that they are new. It commits.
 	atOnce pace = true
 	// oneByOne writes them first, and sees which were there.
 	oneByOne pace = false
@@ -98,7 +102,7 @@ func (s *Store) commit(ctx context.Context, tx pgx.Tx, b limit.Batch, how pace) 
 		w.release(r.RequestID, r.Used)
 	}
 	verdicts := w.decide(b.Asks)
-	return verdicts, w.write(ctx, tx)
+	return verdicts, w.write(ctx, tx, how)
 }
 
 // append writes rows, in runs, and does to the accounts what they say.
@@ -207,16 +211,16 @@ func (w *work) appendRun(ctx context.Context, tx pgx.Tx, entries []account.Entry
 
 // write writes what the accounts and their requests have now, and the holds of those that
 // were admitted. Everything is locked by its account's row.
-func (w *work) write(ctx context.Context, tx pgx.Tx) error {
+func (w *work) write(ctx context.Context, tx pgx.Tx, how pace) error {
 	b := &pgx.Batch{}
-	inserted, all := map[int64]struct{}{}, map[int64]struct{}{}
+	all := map[int64]struct{}{}
 	for i := range w.holds {
 		w.holds[i].ID = w.ids[i]
 		w.open[w.holds[i].RequestID].holdID = w.ids[i]
 	}
 	if entries := slices.Concat(w.rows, w.holds); len(entries) > 0 {
 		ids := column(entries, func(e account.Entry) int64 { return e.ID })
-		queueEntries(b, entries, ids, w.place, inserted)
+		queueNew(b, entries, ids, w.place)
 		for _, id := range ids {
 			all[id] = struct{}{}
 		}
@@ -227,15 +231,19 @@ func (w *work) write(ctx context.Context, tx pgx.Tx) error {
 	w.queueGrants(b)
 	queueCounterSums(b, w.sums)
 	queueUsage(b, w.sums)
+	if how == atOnce {
+		b.Queue(`COMMIT`)
+	}
 	if b.Len() == 0 {
 		return nil
 	}
 	err := tx.SendBatch(ctx, b).Close()
-	if e, ok := errors.AsType[*pgconn.PgError](err); ok && e.Code == sumOutOfRange {
+	e, ok := errors.AsType[*pgconn.PgError](err)
+	switch {
+	case ok && e.Code == sumOutOfRange:
 		return fmt.Errorf("%w: a sum of the batch does not fit: %w", store.ErrInvalid, err)
-	}
-	if err == nil && len(inserted) < len(all) {
-		err = errThere
+	case ok && e.ConstraintName == "ledger_once":
+		return errThere
 	}
 	if err != nil && len(w.rows) > 0 {
 		return about(w.rows, err)

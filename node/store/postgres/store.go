@@ -178,13 +178,24 @@ func (s *Store) transaction(r repeat, change func(context.Context, pgx.Tx) error
 	return s.transactionWithin(context.Background(), r, change)
 }
 
+// committing is transaction for a change that is the same if it is done twice, and that commits by itself with its last statements: the
+// locks that it holds are held for one round trip less.
+func (s *Store) committing(change func(context.Context, pgx.Tx) error) error {
+	const nothing = `SELECT`
+	return s.transactionAs(context.Background(), pgx.TxOptions{CommitQuery: nothing}, again, change)
+}
+
 // transactionWithin is transaction for a caller who may not wait so long.
 func (s *Store) transactionWithin(ctx context.Context, r repeat, change func(context.Context, pgx.Tx) error) error {
+	return s.transactionAs(ctx, pgx.TxOptions{}, r, change)
+}
+
+func (s *Store) transactionAs(ctx context.Context, o pgx.TxOptions, r repeat, change func(context.Context, pgx.Tx) error) error {
 	ctx, cancel := context.WithTimeout(ctx, callMax)
 	defer cancel()
 	delay := retryDelay
 	for try := 1; ; try++ {
-		asked, err := s.try(ctx, pgx.TxOptions{}, change)
+		asked, err := s.try(ctx, o, change)
 		if err == nil || try == triesMax || ctx.Err() != nil || !retryable(err, asked && r == once) {
 			return known(err)
 		}

@@ -87,7 +87,7 @@ func (s *Store) sweep(ctx context.Context, tx pgx.Tx, b limit.Batch) error {
 			w.takePermit(q)
 		}
 	}
-	return w.write(ctx, tx)
+	return w.write(ctx, tx, oneByOne)
 }
 
 // takePermit takes a permit from a request whose node was fenced. Its tokens are corrected with its settlement.
