@@ -1,12 +1,14 @@
 package engine
 
 import (
+	"encoding/base64"
 	"fmt"
 	"slices"
 	"strings"
 	"testing"
 
 	"corenode/engine/output"
+	"corenode/engine/tokenizer"
 	"corenode/wasm/abi"
 )
 
@@ -158,6 +160,40 @@ func TestFramedHistories(t *testing.T) {
 		if marks != shown {
 			t.Errorf("%s: %d of %q, want %d: content became a token, or a token content", form.name, marks, form.marks[0], shown)
 		}
+	}
+}
+
+// TestFolderOfRanks: a folder of Kimi, whose vocabulary is a file of ranks, loads, tells its tokens and answers.
+func TestFolderOfRanks(t *testing.T) {
+	var ranks strings.Builder
+	for b := range 256 {
+		fmt.Fprintf(&ranks, "%s %d\n", base64.StdEncoding.EncodeToString([]byte{byte(b)}), b)
+	}
+	o := options(CPU)
+	o.Data, o.Template, o.Info.ContextLength = nil, "", 2048
+	o.Path = folderWith(t, "deepseek_v3", "BF16", nil, 512, map[string]string{"tiktoken.model": ranks.String(),
+		"tokenizer_config.json": `{"added_tokens_decoder": {"256": {"content": "<|im_end|>", "special": true},
+			"257": {"content": "<|tool_calls_section_begin|>", "special": false}}, "eos_token": "<|im_end|>"}`,
+		"chat_template.jinja": `{% for m in messages %}{{ m.role }}: {{ m.content }}<|im_end|>{% endfor %}{# tools <|tool_calls_section_begin|> #}`})
+	e, s := open2(t, o)
+	if e.marker != 257 || !slices.Contains(e.tokenizer.Stops(), 256) {
+		t.Errorf("the marker is %d, answers end with %v", e.marker, e.tokenizer.Stops())
+	}
+	r := ask(t, e, `{"model":"m","max_tokens":5,"messages":[{"role":"user","content":"hé"}]}`)
+	var want []int32
+	for _, b := range []byte("user: hé") {
+		want = append(want, int32(b))
+	}
+	if want = append(want, 256); !slices.Equal(r.Prompt, want) {
+		t.Errorf("the prompt is %v, want %v", r.Prompt, want)
+	}
+	_, a := submit(t, s, "acct", r)
+	if runAll(t, s); a.result.Usage.Output < 1 {
+		t.Errorf("the answer is %+v", a.result)
+	}
+	meta, err := tokenizer.Metadata(e.file, 512)
+	if err != nil || len(meta) == 0 {
+		t.Errorf("in the keys of GGUF it has %d, %v", len(meta), err)
 	}
 }
 

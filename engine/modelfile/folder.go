@@ -25,7 +25,7 @@ const (
 
 // textsMax are the texts of a folder that count, by the most bytes that they may have.
 var textsMax = map[string]int64{
-	configName: 4 << 20, indexName: 64 << 20, tokenizerName: 256 << 20,
+	configName: 4 << 20, indexName: 64 << 20, tokenizerName: 256 << 20, "tiktoken.model": 64 << 20,
 	"generation_config.json": 1 << 20, "tokenizer_config.json": 16 << 20,
 	"chat_template.jinja": 4 << 20, "chat_template.json": 4 << 20,
 }

@@ -42,6 +42,25 @@ func fromAlphabet(dst []byte, token string) (out []byte, ok bool) {
 	return dst, true
 }
 
+// toAlphabet writes bytes in the alphabet.
+func toAlphabet(raw string) string {
+	out := make([]rune, len(raw))
+	for i := range len(raw) {
+		out[i] = letters[raw[i]]
+	}
+	return string(out)
+}
+
+// letters are the characters of the bytes.
+var letters = func() (t [256]rune) {
+	for r, b := range alphabet {
+		if b >= 0 {
+			t[b] = rune(r)
+		}
+	}
+	return t
+}()
+
 // byteToken appends the byte that a token of the form <0xAB> stands for, or
 // the token itself.
 func byteToken(dst []byte, token string) []byte {

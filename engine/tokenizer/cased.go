@@ -8,11 +8,20 @@ import "strings"
 //	[^\r\n\p{L}\p{N}]?[upper]+[lower]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?
 //	\p{N}{1,digitsMax}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+
 //
+// With apart, what has a class of it is cut out first where a piece begins, [\p{Han}]+, words have none of it, and symbols
+// end without a slash.
+//
 // Upper are \p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}, lower \p{Ll}\p{Lm}\p{Lo}\p{M}: letters without case, and
 // marks, are both.
 func (s *splitter) nextCased(c cursor) int {
-	text := c.text
-	if end := casedWord(c); end > 0 {
+	text, after := c.text, "\r\n/"
+	if s.apart != 0 {
+		after = "\r\n"
+		if end := c.run(0, s.apart); end > 0 {
+			return end
+		}
+	}
+	if end := casedWord(c, s.apart); end > 0 {
 		if s.endings {
 			end += contraction(text[end:], true)
 		}
@@ -22,7 +31,7 @@ func (s *splitter) nextCased(c cursor) int {
 		return s.digits(c)
 	}
 	if end := symbols(c, letter|number|space); end > 0 {
-		return end + len(text[end:]) - len(strings.TrimLeft(text[end:], "\r\n/"))
+		return end + len(text[end:]) - len(strings.TrimLeft(text[end:], after))
 	}
 	end := c.run(0, space)
 	if at := strings.LastIndexAny(text[:end], "\r\n"); at >= 0 {
@@ -32,14 +41,14 @@ func (s *splitter) nextCased(c cursor) int {
 }
 
 // casedWord returns the end of a word and of one character before it, 0 if there is none.
-func casedWord(c cursor) int {
+func casedWord(c cursor, apart class) int {
 	first, start := c.at(0)
 	if first&(newline|letter|number) != 0 {
 		start = 0
 	}
-	whole, end := casedRun(c, start)
+	whole, end := casedRun(c, start, apart)
 	if start > 0 && first&mark != 0 && !whole { // the mark is of the word then
-		_, end = casedRun(c, 0)
+		_, end = casedRun(c, 0, apart)
 	}
 	if end > start || start > 0 && end > 0 && first&mark != 0 {
 		return end
@@ -49,11 +58,11 @@ func casedWord(c cursor) int {
 
 // casedRun returns the end of upper and lower from start on, start if there are none. It is whole if
 // lower ones are among them; otherwise it is of upper ones alone.
-func casedRun(c cursor, start int) (whole bool, end int) {
+func casedRun(c cursor, start int, apart class) (whole bool, end int) {
 	last := start // behind the last one that is lower, too
 	for end = start; ; {
 		k, width := c.at(end)
-		if k&(letter|mark) == 0 || k&lowercase != 0 {
+		if k&(letter|mark) == 0 || k&(lowercase|apart) != 0 {
 			break
 		}
 		end += width
@@ -61,7 +70,7 @@ func casedRun(c cursor, start int) (whole bool, end int) {
 			last = end
 		}
 	}
-	if low := c.runOf(end, letter|mark, uppercase); low > end {
+	if low := c.runOf(end, letter|mark, uppercase|apart); low > end {
 		return true, low
 	}
 	if last > start {

@@ -9,7 +9,7 @@ import (
 // class is the set of properties of a character that the splitters ask for. A
 // character with none is "other": punctuation, symbols, control characters,
 // invalid bytes.
-type class uint8
+type class uint16
 
 const (
 	letter    class = 1 << iota // \p{L}
@@ -19,6 +19,13 @@ const (
 	newline                     // \r and \n, which are space too
 	uppercase                   // \p{Lu} and \p{Lt}, which are letters too
 	lowercase                   // \p{Ll}, which is a letter too
+	_                           // asciiClass has it
+	sign                        // \p{P} and \p{S}
+	han                         // \p{Han}
+	ideograph                   // of the expressions of deepseek-v3
+	western                     // letters, signs and the rest of those of deepseek-llm, which overlap
+	westernSign
+	eastern
 )
 
 // classTableEnd is the first character outside the table. It covers all
@@ -48,6 +55,17 @@ var classTable = sync.OnceValue(func() *[classTableEnd]class {
 	add(unicode.M, mark)
 	add(unicode.N, number)
 	add(unicode.White_Space, space)
+	add(unicode.P, sign)
+	add(unicode.S, sign)
+	add(unicode.Han, han)
+	for c, text := range rangesOf {
+		all := []rune(text)
+		for i := 0; i < len(all); i += 2 {
+			for r := all[i]; r <= all[i+1]; r++ {
+				t[r] |= c
+			}
+		}
+	}
 	t['\r'] |= newline
 	t['\n'] |= newline
 	return &t

@@ -8,11 +8,15 @@ import (
 	"corenode/engine/modelfile"
 )
 
-// folderVocab reads the vocabulary of a folder: tokenizer.json has the tokens, and the
+// folderVocab reads the vocabulary of a folder: tokenizer.json or tiktoken.model has the tokens, and the
 // files beside it say which of them begin and end a text.
 func folderVocab(f *modelfile.File) (v Vocab, err error) {
-	if v, err = jsonVocab(f.Beside("tokenizer.json")); err != nil {
-		return v, fmt.Errorf("tokenizer.json: %w", err)
+	if text := f.Beside("tokenizer.json"); text != nil {
+		if v, err = jsonVocab(text); err != nil {
+			return v, fmt.Errorf("tokenizer.json: %w", err)
+		}
+	} else if v, err = ranksVocab(f.Beside(ranksName), f.Beside("tokenizer_config.json")); err != nil {
+		return v, fmt.Errorf("%s: %w", ranksName, err)
 	}
 	if text := f.Beside("tokenizer_config.json"); text != nil {
 		if err := v.readNames(text); err != nil {

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 )
 
 // Words that end where their case says so: see nextCased.
@@ -23,6 +24,37 @@ var patterns = map[string]string{
 	`(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?[\p{L}\p{M}]+|\p{N}| ?[^\s\p{L}\p{M}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`: "qwen35",
 	`(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`:        "llama-bpe",
 	`'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+`:                                                 "gpt-2",
+}
+
+// sequences are splitters that are several expressions, one after the other, each by how it begins. "" is digits one
+// by one.
+var sequences = map[string][]string{
+	"deepseek-v3": {`\p{N}{1,3}`, "[一-龥\u3040-\u309f\u30a0-\u30ff]+",
+		"[!\"#$%&'()*+,\\-./:;<=>?@\\[\\\\\\]^_`{|}~][A-Za-z]+|[^\\r\\n\\p{L}\\p{P}\\p{S}]?[\\p{L}\\p{M}]+| ?[\\p{P}\\p{S}]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"},
+	"deepseek-llm": {`[\r\n]`, `\s?[A-Za-zµÀ-ÖØ-öø-ƺƼ-ƿǄ-ʓʕ-ʯͰ-ͳ`, `\s?[!-/:-~！-／：-～‘-‟　-。]+`, `\s+$`, "[一-龥\u0800-一가-\ud7ff]+", ""},
+}
+
+// lineEnds are written as themselves or as escapes.
+var lineEnds = strings.NewReplacer("\r", `\r`, "\n", `\n`)
+
+// sequence names the splitter of several expressions, "" for none.
+func (s jsonSplit) sequence() string {
+	parts := s.Parts
+	if n := len(parts) - 1; n > 0 && parts[n].Type == "ByteLevel" && !parts[n].AddPrefixSpace && parts[n].UseRegex != nil && !*parts[n].UseRegex {
+		parts = parts[:n]
+	}
+	for name, want := range sequences {
+		same := len(parts) == len(want)
+		for i := 0; same && i < len(parts); i++ {
+			p := parts[i]
+			digits := p.Type == "Digits" && p.Digits
+			same = digits && want[i] == "" || p.Type == "Split" && want[i] != "" && strings.HasPrefix(lineEnds.Replace(p.Pattern.Regex), want[i])
+		}
+		if same {
+			return name
+		}
+	}
+	return ""
 }
 
 // jsonFile is the part of a tokenizer.json that counts here. Source: the serialization of
@@ -87,6 +119,7 @@ type jsonSplit struct {
 	Scheme         string      `json:"prepend_scheme"`
 	Split          *bool       `json:"split"`
 	UseRegex       *bool       `json:"use_regex"`
+	Digits         bool        `json:"individual_digits"`
 	AddPrefixSpace bool        `json:"add_prefix_space"`
 	Parts          []jsonSplit `json:"pretokenizers"`
 }
@@ -177,7 +210,10 @@ func (s jsonSplit) splitter() (string, error) {
 	if s.Type != "Sequence" {
 		parts = []jsonSplit{s}
 	}
-	name := ""
+	name := s.sequence()
+	if name != "" {
+		return name, nil
+	}
 	for _, p := range parts {
 		switch {
 		case p.Type == "Split" && patterns[p.Pattern.Regex] != "" && name == "":

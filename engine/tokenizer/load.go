@@ -22,7 +22,7 @@ func FromFile(f *modelfile.File) (*Tokenizer, error) {
 }
 
 func readVocab(f *modelfile.File) (v Vocab, err error) {
-	if f.Beside("tokenizer.json") != nil {
+	if f.Beside("tokenizer.json") != nil || f.Beside(ranksName) != nil {
 		return folderVocab(f)
 	}
 	model, err := f.String(keyPrefix + "model")

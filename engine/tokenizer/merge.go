@@ -31,6 +31,9 @@ func (t *Tokenizer) addMerges(v Vocab) error {
 		c, okC := t.tokens.find(joined)
 		switch {
 		case okA && okB && okC:
+			if v.Ranked {
+				rank = int(c)
+			}
 			t.pairs.insert(a, b, rank, c)
 			if len(joined) == 2 && t.sentences == nil {
 				t.pairs.insertBytes(joined[0], joined[1], t.pairs.find(a, b))

@@ -9,7 +9,7 @@ import (
 // Metadata is the tokenizer of a folder in the keys of GGUF, for a model of rows rows of
 // embeddings; nothing for a file that has these keys itself.
 func Metadata(f *modelfile.File, rows int) ([]modelfile.KV, error) {
-	if f.Beside("tokenizer.json") == nil {
+	if f.Beside("tokenizer.json") == nil && f.Beside(ranksName) == nil {
 		return nil, nil
 	}
 	v, err := folderVocab(f)

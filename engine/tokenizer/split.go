@@ -11,32 +11,37 @@ import (
 // the expression is a step of nextAny or nextGPT2, in its order; nextASCII is a
 // shorter way to the same.
 type splitter struct {
-	gpt2         bool  // the oldest form
-	cased        bool  // words end where their case says so
-	endings      bool  // and have contractions at their end
-	word         class // what words are made of
-	digitsMax    int   // length of a piece of digits
-	ignoreMerges bool  // this and the next one unless the file says otherwise
+	gpt2         bool               // the oldest form
+	cased        bool               // words end where their case says so
+	endings      bool               // and have contractions at their end
+	word         class              // what words are made of
+	digitsMax    int                // length of a piece of digits
+	apart        class              // cased only: what is apart from words
+	by           func(c cursor) int // a way of its own, in place of all of the above
+	ignoreMerges bool               // this and the next one unless the file says otherwise
 	addBOS       bool
 }
 
 // splitters by the name that model files use.
 var splitters = map[string]*splitter{
-	"gpt-2":       {gpt2: true, word: letter},
-	"llama-bpe":   {word: letter, digitsMax: 3, ignoreMerges: true, addBOS: true},
-	"glm4":        {word: letter, digitsMax: 3},
-	"chatglm-bpe": {word: letter, digitsMax: 3},
-	"qwen2":       {word: letter, digitsMax: 1},
-	"qwen35":      {word: letter | mark, digitsMax: 1},
-	"tekken":      {cased: true, digitsMax: 1, ignoreMerges: true, addBOS: true},
-	"gpt-4o":      {cased: true, endings: true, digitsMax: 3},
+	"gpt-2":        {gpt2: true, word: letter},
+	"llama-bpe":    {word: letter, digitsMax: 3, ignoreMerges: true, addBOS: true},
+	"glm4":         {word: letter, digitsMax: 3},
+	"chatglm-bpe":  {word: letter, digitsMax: 3},
+	"qwen2":        {word: letter, digitsMax: 1},
+	"qwen35":       {word: letter | mark, digitsMax: 1},
+	"tekken":       {cased: true, digitsMax: 1, ignoreMerges: true, addBOS: true},
+	"gpt-4o":       {cased: true, endings: true, digitsMax: 3},
+	"kimi-k2":      {cased: true, endings: true, digitsMax: 3, apart: han, ignoreMerges: true},
+	"deepseek-v3":  {by: nextDeepSeek3},
+	"deepseek-llm": {by: nextDeepSeek},
 }
 
 func splitterNames() []string { return slices.Sorted(maps.Keys(splitters)) }
 
 // next returns the length of the first piece of text, which is not empty.
 func (s *splitter) next(text string) int {
-	if !s.cased {
+	if !s.cased && s.by == nil {
 		if n := s.nextASCII(text); n > 0 {
 			return n
 		}
@@ -49,6 +54,8 @@ func (s *splitter) next(text string) int {
 func (s *splitter) nextAny(text string) int {
 	c := cursor{text, classTable()}
 	switch {
+	case s.by != nil:
+		return s.by(c)
 	case s.gpt2:
 		return nextGPT2(c)
 	case s.cased:

@@ -1,5 +1,5 @@
 // Package tokenizer turns text into token ids and back: byte-level BPE and the BPE
-// of SentencePiece, as GGUF metadata or a tokenizer.json describes them.
+// of SentencePiece, as GGUF metadata, a tokenizer.json or a file of ranks describes them.
 //
 // Encoding has three stages. A splitter cuts the text into pieces (words with
 // their leading space, numbers, punctuation, white space), each piece starts
@@ -49,6 +49,8 @@ type Vocab struct {
 	Types []int32
 	// Merges are "left right", best first.
 	Merges []string
+	// Ranked says that the rank of a merge is the id of what it makes, whatever it is made of.
+	Ranked bool
 	// BOS, EOS, EOT and Pad are token ids, -1 when the model has none.
 	BOS, EOS, EOT, Pad int32
 	// AddBOS says that every prompt begins with BOS.

@@ -267,7 +267,7 @@ func TestNewRefuses(t *testing.T) {
 		change func(v *Vocab)
 		want   string
 	}{
-		{"pre", func(v *Vocab) { v.Pre = "deepseek-llm" }, `"deepseek-llm"`},
+		{"pre", func(v *Vocab) { v.Pre = "falcon" }, `"falcon"`},
 		{"no tokens", func(v *Vocab) { v.Tokens = nil }, "0 tokens"},
 		{"types", func(v *Vocab) { v.Types = v.Types[1:] }, "517 token types"},
 		{"type 9", func(v *Vocab) { v.Types[3] = 9 }, "token 3 has the unknown type 9"},
