@@ -16,7 +16,9 @@ const (
 )
 
 // westerns are the letters of deepseek-llm.
-const westerns = westernsASCII + "µµÀÖØöøƺƼƿǄʓʕʯͰͳͶͷͻͽͿͿΆΆΈΊΌΌΎΡΣϵϷҁҊԯԱՖႠჅᎠᏽᏸᏽᲐᲺᲽᲿᴀᴫᵫᵷᵹᶚḀἕἘἝἠὅὈὍὐὗὙὙὛὛὝὝὟ\u1f7dᾀᾴᾶᾼ\u1fbe\u1fbeῂῄῆῌῐ\u1fd3ῖ\u1fdbῠῬῲῴῶῼℂℂℇℇℊℓℕℕℙℝℤℤ\u2126\u2126ℨℨ" +
+const westerns = westernsASCII + "µµÀÖØöøƺƼƿǄʓʕʯͰͳͶͷͻͽͿͿΆΆΈΊΌΌΎΡΣϵϷҁҊԯԱՖႠჅᎠᏽᏸᏽ" +
+	"ᲐᲺᲽᲿᴀᴫᵫᵷᵹᶚḀἕἘἝἠὅὈὍὐὗὙὙὛὛὝὝὟ\u1f7d" +
+	"ᾀᾴᾶᾼ\u1fbe\u1fbeῂῄῆῌῐ\u1fd3ῖ\u1fdbῠῬῲῴῶῼℂℂℇℇℊℓℕℕℙℝℤℤ\u2126\u2126ℨℨ" +
 	"\u212aℭℯℴℹℹℼℿⅅⅉⅎⅎↃↄⰀⱻⱾⳤⳫⳮⳲⳳꙀꙭꚀꚛꜢꝯꝱꞇꞋꞎꭰꮿﬀﬆﬓﬗＡＺａｚ𐐀𐑏𐒰𐓓𐓘𐓻𐲀𐲲𐳀𐳲𑢠𑣟𞤀𞥃"
 
 // rangesOf are the sets by their classes.

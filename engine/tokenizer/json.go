@@ -30,7 +30,8 @@ var patterns = map[string]string{
 // by one.
 var sequences = map[string][]string{
 	"deepseek-v3": {`\p{N}{1,3}`, "[一-龥\u3040-\u309f\u30a0-\u30ff]+",
-		"[!\"#$%&'()*+,\\-./:;<=>?@\\[\\\\\\]^_`{|}~][A-Za-z]+|[^\\r\\n\\p{L}\\p{P}\\p{S}]?[\\p{L}\\p{M}]+| ?[\\p{P}\\p{S}]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"},
+		"[!\"#$%&'()*+,\\-./:;<=>?@\\[\\\\\\]^_`{|}~][A-Za-z]+|" +
+			"[^\\r\\n\\p{L}\\p{P}\\p{S}]?[\\p{L}\\p{M}]+| ?[\\p{P}\\p{S}]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"},
 	"deepseek-llm": {`[\r\n]`, `\s?[A-Za-zµÀ-ÖØ-öø-ƺƼ-ƿǄ-ʓʕ-ʯͰ-ͳ`, `\s?[!-/:-~！-／：-～‘-‟　-。]+`, `\s+$`, "[一-龥\u0800-一가-\ud7ff]+", ""},
 }
 
@@ -40,15 +41,18 @@ var lineEnds = strings.NewReplacer("\r", `\r`, "\n", `\n`)
 // sequence names the splitter of several expressions, "" for none.
 func (s jsonSplit) sequence() string {
 	parts := s.Parts
-	if n := len(parts) - 1; n > 0 && parts[n].Type == "ByteLevel" && !parts[n].AddPrefixSpace && parts[n].UseRegex != nil && !*parts[n].UseRegex {
-		parts = parts[:n]
+	if n := len(parts) - 1; n > 0 && parts[n].Type == "ByteLevel" && !parts[n].AddPrefixSpace {
+		if splits := parts[n].UseRegex; splits != nil && !*splits {
+			parts = parts[:n]
+		}
 	}
 	for name, want := range sequences {
 		same := len(parts) == len(want)
 		for i := 0; same && i < len(parts); i++ {
 			p := parts[i]
 			digits := p.Type == "Digits" && p.Digits
-			same = digits && want[i] == "" || p.Type == "Split" && want[i] != "" && strings.HasPrefix(lineEnds.Replace(p.Pattern.Regex), want[i])
+			begins := p.Type == "Split" && strings.HasPrefix(lineEnds.Replace(p.Pattern.Regex), want[i])
+			same = digits && want[i] == "" || begins && want[i] != ""
 		}
 		if same {
 			return name

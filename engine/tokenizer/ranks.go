@@ -26,7 +26,8 @@ func ranksVocab(text, config []byte) (v Vocab, err error) {
 			continue
 		}
 		raw, err := base64.StdEncoding.DecodeString(string(token))
-		if n, e := strconv.Atoi(string(rank)); err != nil || e != nil || n != len(tokens) || len(raw) == 0 || len(raw) > ranksBytesMax || ids[string(raw)] {
+		n, wrong := strconv.Atoi(string(rank))
+		if err != nil || wrong != nil || n != len(tokens) || len(raw) == 0 || len(raw) > ranksBytesMax || ids[string(raw)] {
 			return v, fmt.Errorf("line %d is not a new token and its rank %d", len(tokens)+1, len(tokens))
 		}
 		if len(tokens) == tokensMax-ranksReserved {
