@@ -16,9 +16,8 @@ import (
 )
 
 const (
-	// renewsPerLease is how often a node renews within a lease, and callMax the part of a lease that it waits for one answer.
-	renewsPerLease = 10
-	callShare      = 5
+	renewsPerLease = 10 // how often a node renews within a lease
+	callShare      = 5  // a lease divided by it is how long one answer is waited for
 )
 
 // Config says who a node is, among whom.

@@ -72,9 +72,9 @@ type Node struct {
 
 // Told is what a node learns with its renewal.
 type Told struct {
-	Drain bool   // an operator asked this node to drain
-	Live  []Node // the live nodes, by id, this one among them
-	Lost  []string
+	Drain bool     // an operator asked this node to drain
+	Live  []Node   // the live nodes, by id, this one among them
+	Lost  []string // the nodes that it counted out
 }
 
 // Nodes is what a store that nodes share knows of them. A node is live while it renews within
