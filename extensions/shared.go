@@ -90,13 +90,6 @@ func (h *Host) Number() int64 {
 	return h.number
 }
 
-// State is what is kept of which modules serve.
-func (h *Host) State() ([]byte, error) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return json.Marshal(&h.state)
-}
-
 // Bring is Load for a module that another node of the cluster has loaded: nothing of it is
 // news to the state that they share.
 func (h *Host) Bring(wasm, signature, config []byte) error {

@@ -32,6 +32,7 @@ type commons struct {
 	woken chan struct{} // has room for one: look now
 
 	peers peers
+	lags  atomic.Pointer[error] // why the last rollout is not followed; nil, or of nil, when it is
 
 	// Owned by run, and by what comes before it in the start:
 	modulesSeen, pricesSeen int64
@@ -185,7 +186,9 @@ func (c *commons) look() error {
 		err = errors.Join(err, c.takeModules())
 	}
 	if numbers[store.CommonRollout] > c.node.modules.Number() {
-		err = errors.Join(err, c.takeRollout())
+		lags := c.takeRollout()
+		c.lags.Store(&lags)
+		err = errors.Join(err, lags)
 	}
 	return errors.Join(err, c.report(), c.followPeers())
 }
@@ -241,6 +244,9 @@ func (c *commons) report() error {
 
 // ready says what of the cluster this node cannot serve.
 func (c *commons) ready() error {
+	if lags := c.lags.Load(); lags != nil && *lags != nil {
+		return fmt.Errorf("what serves in the cluster is not followed: %w", *lags)
+	}
 	if absent := c.node.modules.Absent(); absent != "" {
 		return fmt.Errorf("a module that should serve is not in memory: %s", absent)
 	}

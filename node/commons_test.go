@@ -117,6 +117,10 @@ func TestModulesOfACluster(t *testing.T) {
 	if third.modules.Deciding() || first.modules.Deciding() {
 		t.Error("a policy that was rolled back decides")
 	}
+	if _, err := first.commons.store.SetCommon(store.CommonRollout, first.modules.Number(), []byte(`{"of":"a later release"}`)); err != nil {
+		t.Fatal(err)
+	}
+	waitFor(t, "readiness to say that it cannot follow", func() bool { return strings.Contains(readiness(t, third), "not followed") })
 }
 
 // TestPricesOfACluster: a node with other prices in its configuration quotes at those of the

@@ -1,0 +1,122 @@
+package upstream
+
+import (
+	"fmt"
+	"log/slog"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"corenode/bench/fake"
+	"corenode/engine"
+	"corenode/engine/messages"
+	"corenode/engine/upstream/wire"
+	"corenode/wasm/abi"
+)
+
+// ownEngine answers every job at once.
+type ownEngine struct{ jobs atomic.Int64 }
+
+func (o *ownEngine) Submit(j *engine.Job, _ time.Time) error {
+	o.jobs.Add(1)
+	j.Output.Push(abi.Event{Kind: abi.EventStart})
+	j.Finished(engine.Result{})
+	return nil
+}
+func (*ownEngine) Step(time.Time) bool             { return false }
+func (*ownEngine) NextDeadline() (time.Time, bool) { return time.Time{}, false }
+func (*ownEngine) Release(engine.Handle)           {}
+func (*ownEngine) Abort(*abi.Error)                {}
+func (*ownEngine) Close()                          {}
+
+// TestSharedModel: a job goes to the own engine or to another node, by its conversation; what that
+// one does not answer the own engine does, once, as long as nothing was shown.
+func TestSharedModel(t *testing.T) {
+	for _, fault := range []fake.Fault{"", fake.DieBeforeHeaders, fake.DieAfterHeaders, fake.Full503, fake.Broken500, fake.Refuse400, fake.Refuse401} {
+		for _, stream := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, stream %v", fault, stream), func(t *testing.T) { trySharing(t, fault, stream) })
+		}
+	}
+}
+
+func trySharing(t *testing.T, fault fake.Fault, stream bool) {
+	node := start(t, wire.Corenode, func(int, []byte) fake.Script { return fake.Script{Text: []string{"from ", "afar"}, Fault: fault} })
+	m := shared(t)
+	m.Follow([]string{node.URL})
+	waitFor(t, "the other node", m.othersReady)
+	own, l := &ownEngine{}, newLoop(t, m)
+	s := m.NewSharedStepper(func() {
+		select {
+		case l.wake <- struct{}{}:
+		default:
+		}
+	}, own)
+	l.stepper = s.Stepper
+	const jobs = 12
+	far := 0
+	for i := range jobs {
+		body := fmt.Sprintf(`{"model":"far","max_tokens":5,"stream":%v,"messages":[{"role":"user","content":"conversation %d"}]}`, stream, i)
+		if got := shareOne(t, l, s, fmt.Sprint("session ", i), body); got.refused != nil || got.result.Err != nil {
+			t.Errorf("%+v", got)
+		} else if got.result.Source.Replica != "" {
+			far++
+		}
+	}
+	mine, asked := int(own.jobs.Load()), len(node.Seen())
+	if mine+far != jobs || mine == 0 || asked == 0 || (far == 0) != (fault != "") {
+		t.Errorf("%d jobs by the own engine, %d by the other node, which was asked %d times", mine, far, asked)
+	}
+	for _, r := range m.Replicas() {
+		if r.InFlight != 0 {
+			t.Errorf("requests are counted that have ended: %+v", r)
+		}
+	}
+}
+
+// shared is a model that an own engine has, too.
+func shared(t *testing.T) *Model {
+	t.Helper()
+	m, err := Open(Options{Info: engine.Info{ID: "far", ContextLength: 1000, OutputMax: 1000}, Own: "http://own", Counter: counter{},
+		Secret: []byte("secret"), ProbeEvery: 20 * time.Millisecond, Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(m.Close)
+	return m
+}
+
+// counter counts every prompt alike.
+type counter struct{}
+
+func (counter) Count(*messages.Request) (int, error) { return 7, nil }
+
+// shareOne takes one job to its end, which must come once.
+func shareOne(t *testing.T, l *loop, s *SharedStepper, session, body string) told {
+	t.Helper()
+	q, err := messages.Parse([]byte(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &engine.Request{Model: "far", Stream: q.Stream, Counted: 7, MaxTokens: 5}
+	if r.Payload = l.m.Carry("acct", q, r); r.Payload == nil {
+		t.Fatal("it cannot go to another node")
+	}
+	j := &engine.Job{ID: "req_1", Account: "acct", Session: session, Request: r, Output: engine.NewWholeOutput()}
+	var got told
+	ends, answers := 0, 0
+	j.Finished = func(r engine.Result) { got.result, ends = r, ends+1 }
+	s.Submit(j, time.Now(), func(err *abi.Error) { got.refused, answers = err, answers+1 })
+	l.until(func() bool { return ends > 0 || got.refused != nil })
+	s.Step(time.Now())
+	if ends+boolInt(got.refused != nil) != 1 || answers != 1 {
+		t.Errorf("it ended %d times, and %d times it was said whether it was taken", ends, answers)
+	}
+	return got
+}
+
+func boolInt(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
