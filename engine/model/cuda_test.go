@@ -11,6 +11,7 @@ import (
 	"corenode/engine/kernel/cuda/eager"
 	"corenode/engine/kernel/cuda/interp"
 	"corenode/engine/kernel/cuda/wide"
+	"corenode/engine/kernel/ref"
 )
 
 // TestParityOfTheGPU runs the kernels of the GPU, as its interpreter does, against llama.cpp's F32 run
@@ -94,4 +95,27 @@ func checkPositions(t *testing.T, got, want [][]float32) {
 		t.Errorf("logits differ by %g in the mean and by %g at most", mean, far)
 	}
 	t.Logf("logits differ by %.2g in the mean and by %.2g at most", mean, far)
+}
+
+// TestLatentAttentionOnTheGPU compares the first tokens of a model with latent attention with the reference.
+func TestLatentAttentionOnTheGPU(t *testing.T) {
+	if testing.Short() {
+		t.Skip("the interpreter of GPU kernels takes 2 s")
+	}
+	r := folderRecordings(t)["deepseek_v2"]
+	b, err := wide.New(devicetest.Open(t, interp.Config{Workers: 2}), eager.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var logits [2][][]float32
+	for i, b := range []kernel.Backend{b, ref.New()} {
+		m := loadOn(t, openFolder(t, r.Config, r.stored(), 1), b)
+		s := newSequence(t, m, newCache(t, m, 16, sequencePages(16), 1, kernel.KVF32), 0, 16)
+		for _, part := range [][]int32{r.Prompt[:8], r.Prompt[8:9], r.Prompt[9:11]} {
+			logits[i] = append(logits[i], s.feed(t, part)...)
+		}
+	}
+	if d := worst(logits[0], logits[1]); !(d <= 1e-4) {
+		t.Errorf("a logit differs by %g, want at most 0.0001", d)
+	}
 }

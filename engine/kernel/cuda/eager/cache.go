@@ -1,7 +1,6 @@
 package eager
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 
@@ -11,7 +10,6 @@ import (
 
 // The most that the kernels take.
 const (
-	headDimMax  = 256
 	stateDimMax = 192
 	tapsMax     = 8
 )
@@ -39,7 +37,7 @@ func rowBytes(c kernel.CacheConfig) int64 {
 
 // PageBytes implements kernel.Backend.
 func (b *Backend) PageBytes(c kernel.CacheConfig) int64 {
-	return int64(c.Layers) * 2 * int64(c.PageTokens) * rowBytes(c)
+	return int64(c.Layers) * int64(storedOf(c)) * int64(c.PageTokens) * rowBytes(c)
 }
 
 // convFloats and slotFloats are the inputs that a slot keeps, and all of it.
@@ -57,12 +55,11 @@ func slotFloats(c kernel.CacheConfig) int64 {
 // NewCache implements kernel.Backend. Its memory is taken at once.
 func (b *Backend) NewCache(c kernel.CacheConfig) (_ kernel.Cache, err error) {
 	defer Catch(&err)
-	if c.Layers < 0 || c.KVHeads < 0 || c.PageTokens < 1 || c.Pages < 0 || c.LinearLayers < 0 || c.StateSlots < 0 ||
-		c.HeadDim < 0 || c.HeadDim > headDimMax {
-		return nil, fmt.Errorf("new cache: sizes %+v, heads of at most %d", c, headDimMax)
+	if c.Layers < 0 || c.KVHeads < 0 || c.PageTokens < 1 || c.Pages < 0 || c.LinearLayers < 0 || c.StateSlots < 0 {
+		return nil, fmt.Errorf("new cache: sizes %+v", c)
 	}
-	if c.Shared {
-		return nil, errors.New("new cache: these kernels know no latent attention")
+	if err := refuseHeads(c); err != nil {
+		return nil, fmt.Errorf("new cache: %w", err)
 	}
 	if c.LinearLayers > 0 &&
 		(c.StateDim%32 != 0 || c.StateDim < 32 || c.StateDim > stateDimMax || c.ConvKernel < 1 || c.ConvKernel > tapsMax) {
@@ -208,6 +205,10 @@ var (
 // StoreKV implements kernel.Backend.
 func (b *Backend) StoreKV(kc kernel.Cache, layer int, k, v kernel.Buffer, step *kernel.Step) {
 	c := kc.(*cache)
+	if broad(c.cfg) {
+		b.storeBroad(c, layer, k, v, step)
+		return
+	}
 	l, width := b.arrange(step, c), c.cfg.KVHeads*c.cfg.HeadDim
 	b.launch(stores[c.cfg.KV], shape{x: step.Rows, y: 2, threads: 128}, c.pages, at(k, step.Rows*width), at(v, step.Rows*width),
 		l.at(0), l.at(l.tables), layer, c.cfg.PageTokens, b.PageBytes(c.cfg), rowBytes(c.cfg), c.cfg.KVHeads, c.cfg.HeadDim)
@@ -224,6 +225,11 @@ func (b *Backend) AttendRows(kc kernel.Cache, layer int, dst, q kernel.Buffer, s
 	scale float32, sinks kernel.Buffer) {
 	c := kc.(*cache)
 	l, d, size := b.arrange(step, c), c.cfg.HeadDim, step.Rows*heads*c.cfg.HeadDim
+	further := cuda.Pointer(4 * from * heads * d)
+	if broad(c.cfg) {
+		b.attendBroad(c, layer, at(dst, size)+further, at(q, size)+further, at(sinks, heads), l, from, n, heads, window, scale)
+		return
+	}
 	name := attends[c.cfg.KV]
 	switch {
 	case name != "":
@@ -234,7 +240,6 @@ func (b *Backend) AttendRows(kc kernel.Cache, layer int, dst, q kernel.Buffer, s
 	default:
 		name = "attendF16x8"
 	}
-	further := cuda.Pointer(4 * from * heads * d)
 	b.launch(name, shape{x: n, y: heads, threads: 128}, at(dst, size)+further, at(q, size)+further, c.pages, at(sinks, heads),
 		l.at(2*from), l.at(l.tables), layer, c.cfg.PageTokens, b.PageBytes(c.cfg), rowBytes(c.cfg), heads, c.cfg.KVHeads, d, window, scale)
 }

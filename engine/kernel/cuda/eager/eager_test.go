@@ -18,7 +18,7 @@ var operations = []struct {
 	check func(r *rig)
 }{
 	{"rows", checkRows}, {"norms", checkNorms}, {"heads", checkHeads}, {"products", checkProducts}, {"tables", checkTables},
-	{"attention", checkAttention}, {"recurrence", checkRecurrence}, {"experts", checkExperts}, {"blocks", checkBlocks}, {"routing", checkRouting}, {"draws", checkDraws},
+	{"attention", checkAttention}, {"single heads", checkSingleHeads}, {"recurrence", checkRecurrence}, {"experts", checkExperts}, {"blocks", checkBlocks}, {"routing", checkRouting}, {"draws", checkDraws},
 }
 
 // TestOperationsAgreeWithTheReference looks for races, too.
@@ -140,6 +140,7 @@ type attentionCase struct {
 	spans                   [][2]int
 	window                  int
 	sinks                   bool
+	shared                  bool
 }
 
 var attentionCases = []attentionCase{
@@ -149,6 +150,9 @@ var attentionCases = []attentionCase{
 	{heads: 3, kvHeads: 3, d: 24, page: 64, spans: [][2]int{{70, 2}}, window: 300, sinks: true},
 	{heads: 2, kvHeads: 2, d: 256, page: 16, spans: [][2]int{{17, 1}}, sinks: true},
 	{heads: 1, kvHeads: 1, d: 100, page: 16, spans: [][2]int{{9, 1}}},
+	{heads: 4, kvHeads: 2, d: 320, page: 16, spans: [][2]int{{18, 1}, {0, 2}}, window: 9, sinks: true},
+	{heads: 2, kvHeads: 1, d: 640, page: 16, spans: [][2]int{{21, 2}}, shared: true},
+	{heads: 3, kvHeads: 1, d: 80, page: 32, spans: [][2]int{{33, 1}}, shared: true},
 }
 
 // attend stores what came before in pieces of chunk rows and attends with the rest.
@@ -164,7 +168,8 @@ func (c attentionCase) attend(r *rig, b kernel.Backend, kv kernel.KVType, in [3]
 		step.Spans = append(step.Spans, kernel.Span{Row: step.Rows, Len: s[1], Pos: s[0], Pages: table})
 		step.Rows += s[1]
 	}
-	cache, err := b.NewCache(kernel.CacheConfig{Layers: 2, KVHeads: c.kvHeads, HeadDim: c.d, PageTokens: c.page, Pages: int(pages), KV: kv})
+	cache, err := b.NewCache(kernel.CacheConfig{Layers: 2, KVHeads: c.kvHeads, HeadDim: c.d, PageTokens: c.page, Pages: int(pages), KV: kv,
+		Shared: c.shared})
 	if err != nil {
 		r.Fatal(err)
 	}
@@ -203,9 +208,27 @@ func (c attentionCase) input(r *rig) [3][]float32 {
 func checkAttention(r *rig) {
 	for _, kv := range []kernel.KVType{kernel.KVF16, kernel.KVF32, kernel.KVQ8} {
 		for _, c := range attentionCases {
+			if kv == kernel.KVQ8 && (c.shared || c.d > plainDimMax) {
+				continue
+			}
 			in := c.input(r)
 			r.agree(fmt.Sprintf("%s %+v", kv, c), exact, func(b kernel.Backend) []float32 { return c.attend(r, b, kv, in, 1000) })
 		}
+	}
+}
+
+// checkSingleHeads gives heads, with widths of their own, the products with their matrices.
+func checkSingleHeads(r *rig) {
+	const heads, rows, n, in, out = 3, 6, 2, 270, 11
+	for typ, limit := range types {
+		src, x := r.source(typ, heads, rows, 256), r.normals(n*heads*in, 1)
+		r.agree(fmt.Sprintf("heads with matrices of type %d", typ), limit, func(b kernel.Backend) []float32 {
+			dst := b.NewBuffer(n * heads * out)
+			to := kernel.Heads{Buffer: dst, Width: out, At: 3}
+			b.(kernel.HeadBackend).MatMulHeads(to, kernel.Heads{Buffer: upload(b, x), Width: in, At: 6}, n, r.load(b, src))
+			b.(kernel.HeadBackend).CopyHeads(kernel.Heads{Buffer: dst, Width: out, At: 1}, to, n, heads, 2)
+			return download(b, dst)
+		})
 	}
 }
 
@@ -285,6 +308,12 @@ func checkExperts(r *rig) {
 			return download(b, to)
 		})
 	}
+	single := r.source(kernel.F16, 3, 8, 8)
+	r.agree("three pairs", exact, func(b kernel.Backend) []float32 { // whose lists end at no 16 bytes
+		w, to := r.load(b, single), b.NewBuffer(8)
+		b.Experts(to, upload(b, x[:8]), upload(b, logits[:3]), 1, kernel.ExpertStack{Gate: w, Up: w, Down: w}, kernel.Routing{Top: 3})
+		return download(b, to)
+	})
 	odd := []kernel.Source{r.source(kernel.F32, 3, 5, 30), r.source(kernel.F16, 3, 5, 30), r.source(kernel.BF16, 3, 30, 5)}
 	mixed := []kernel.Source{r.source(kernel.BF16, 3, 5, 30), r.source(kernel.F32, 3, 5, 30), r.source(kernel.F16, 3, 30, 5)}
 	last := []kernel.Source{r.source(kernel.F16, 3, 5, 30), r.source(kernel.BF16, 3, 5, 30), r.source(kernel.F32, 3, 30, 5)}
@@ -440,10 +469,10 @@ func TestMemoryIsGivenBack(t *testing.T) {
 func TestKernelsThatAreTooNarrowRefuse(t *testing.T) {
 	r := newRig(t, interp.Config{})
 	for name, c := range map[string]kernel.CacheConfig{
-		"wide heads":  {Layers: 1, KVHeads: 1, HeadDim: 257, PageTokens: 16, Pages: 1},
+		"wide heads":  {Layers: 1, KVHeads: 1, HeadDim: 641, PageTokens: 16, Pages: 1},
 		"odd states":  {PageTokens: 16, LinearLayers: 1, StateSlots: 1, ConvDim: 99, ConvKernel: 4, VHeads: 1, StateDim: 33},
 		"many taps":   {PageTokens: 16, LinearLayers: 1, StateSlots: 1, ConvDim: 96, ConvKernel: 9, VHeads: 1, StateDim: 32},
-		"latent":      {Layers: 1, KVHeads: 1, HeadDim: 64, PageTokens: 16, Pages: 1, Shared: true},
+		"latent":      {Layers: 1, KVHeads: 1, HeadDim: 64, PageTokens: 16, Pages: 1, Shared: true, KV: kernel.KVQ8},
 		"more memory": {Layers: 1, KVHeads: 1, HeadDim: 64, PageTokens: 16, Pages: 1 << 30},
 	} {
 		if _, err := r.cuda.NewCache(c); err == nil {

@@ -125,9 +125,9 @@ func (b *Backend) Experts(dst, x, logits kernel.Buffer, n int, s kernel.ExpertSt
 		scale = 1
 	}
 	most := min(n, pairRowsMax)
-	ids := b.need(&b.pairs, int64(4*most*r.Top*(2+gate.rows)))
-	weights := ids + cuda.Pointer(4*most*r.Top)
-	between := weights + cuda.Pointer(4*most*r.Top)
+	list := (4*most*r.Top + 15) &^ 15 // what follows is read by 16 bytes
+	ids := b.need(&b.pairs, int64(2*list+4*most*r.Top*gate.rows))
+	weights, between := ids+cuda.Pointer(list), ids+cuda.Pointer(2*list)
 	for done := 0; done < n; done += most {
 		rows := min(most, n-done)
 		b.launch("route", shape{x: rows, threads: 32}, ids, weights, scores+cuda.Pointer(4*done*gate.experts), at(r.Bias, gate.experts),

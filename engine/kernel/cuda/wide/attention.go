@@ -11,7 +11,7 @@ const queryRows = 64
 // attends says which kernel has room for heads of a width, "" for none.
 func attends(c kernel.CacheConfig) string {
 	switch {
-	case c.KV != kernel.KVF16 || c.HeadDim%8 != 0 || c.HeadDim > 256:
+	case c.KV != kernel.KVF16 || c.Shared || c.HeadDim%8 != 0 || c.HeadDim > 256:
 		return ""
 	case c.HeadDim <= 64:
 		return "attendMany64"
