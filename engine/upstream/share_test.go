@@ -32,7 +32,8 @@ func (*ownEngine) Close()                          {}
 // TestSharedModel: a job goes to the own engine or to another node, by its conversation; what that
 // one does not answer the own engine does, once, as long as nothing was shown.
 func TestSharedModel(t *testing.T) {
-	for _, fault := range []fake.Fault{"", fake.DieBeforeHeaders, fake.DieAfterHeaders, fake.Full503, fake.Broken500, fake.Refuse400, fake.Refuse401} {
+	faults := []fake.Fault{"", fake.DieBeforeHeaders, fake.DieAfterHeaders, fake.Full503, fake.Broken500, fake.Refuse400, fake.Refuse401}
+	for _, fault := range faults {
 		for _, stream := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s, stream %v", fault, stream), func(t *testing.T) { trySharing(t, fault, stream) })
 		}
