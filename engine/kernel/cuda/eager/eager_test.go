@@ -332,8 +332,10 @@ func checkBlocks(r *rig) {
 	const n, experts, wide = 2, 2, 256
 	x, logits := r.normals(n*wide, 1), r.normals(n*experts, 2)
 	for _, c := range [][3]kernel.Type{{kernel.Q8_0, kernel.Q4_K, kernel.Q8_0}, {kernel.Q4_K, kernel.Q8_0, kernel.Q4_K}} {
-		sources := []kernel.Source{r.source(c[0], experts, 6, wide), r.source(c[1], experts, 6, wide), r.source(kernel.F16, experts, wide, 6)}
-		outer := []kernel.Source{r.source(kernel.F16, experts, wide, 6), r.source(kernel.F16, experts, wide, 6), r.source(c[2], experts, 6, wide)}
+		sources := []kernel.Source{r.source(c[0], experts, 6, wide), r.source(c[1], experts, 6, wide),
+			r.source(kernel.F16, experts, wide, 6)}
+		outer := []kernel.Source{r.source(kernel.F16, experts, wide, 6), r.source(kernel.F16, experts, wide, 6),
+			r.source(c[2], experts, 6, wide)}
 		r.agree(fmt.Sprintf("experts of types %d", c), exact, func(b kernel.Backend) []float32 {
 			to, last := b.NewBuffer(n*wide), b.NewBuffer(n*6)
 			s := kernel.ExpertStack{Gate: r.load(b, sources[0]), Up: r.load(b, sources[1]), Down: r.load(b, sources[2])}
