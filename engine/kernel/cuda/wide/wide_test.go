@@ -315,3 +315,23 @@ func TestTheInterpreterGivesTheSameBits(t *testing.T) {
 		}
 	}
 }
+
+// TestARowAloneIsNearTheSameRowAmongMany: a step of few rows and one of many round differently, and not by much;
+// among many, the others do not matter.
+func TestARowAloneIsNearTheSameRowAmongMany(t *testing.T) {
+	r := newRig(t, interp.Config{})
+	const rows, cols = 9, 136
+	w, x := r.load(r.cuda, r.source(kernel.F16, 1, rows, cols)), r.normals(160*cols, 1)
+	product := func(n int) []float32 {
+		to := r.cuda.NewBuffer(n * rows)
+		r.cuda.MatMul([]kernel.Buffer{to}, upload(r.cuda, x[:n*cols]), n, []kernel.Weight{w})
+		return download(r.cuda, to)[:rows]
+	}
+	alone, some, many := product(1), product(RowsMin), product(160)
+	if !slices.Equal(some, many) {
+		t.Errorf("the bits of a row among %d and among 160 differ", RowsMin)
+	}
+	if far := distance(many, alone); !(far <= 1e-2) {
+		t.Errorf("alone and among many: error %g", far)
+	}
+}
