@@ -52,7 +52,7 @@ func Lost(f Flavor, q *messages.Request) (fields []string) {
 	}
 	takes := func(name string) bool { return slices.Contains(t.SamplingExtras, name) }
 	add(!q.Thinking && !t.TemplateKwargs, "thinking")
-	add(q.Effort != "" && !t.TemplateKwargs, "output_config.effort")
+	add(q.Effort != "" && q.Thinking && !t.TemplateKwargs, "output_config.effort")
 	add(s.TopK != nil && !takes("top_k"), "top_k")
 	add(s.MinP != nil && !takes("min_p"), "min_p")
 	add(s.RepetitionPenalty != nil && !takes("repetition_penalty") && !takes("repeat_penalty"), "repetition_penalty")
@@ -334,11 +334,15 @@ func (w *chatWriter) template() {
 	}
 	if w.traits.TemplateKwargs {
 		w.key("chat_template_kwargs")
+		effort := w.q.Effort != "" && w.q.Thinking
 		w.b = strconv.AppendBool(append(w.b, `{"enable_thinking":`...), w.q.Thinking)
-		if w.q.Effort != "" {
+		if effort {
 			w.key("reasoning_effort")
 			w.string(w.q.Effort)
 		}
-		w.b = append(w.b, '}')
+		if w.b = append(w.b, '}'); effort { // servers look in either place
+			w.key("reasoning_effort")
+			w.string(w.q.Effort)
+		}
 	}
 }
