@@ -212,13 +212,15 @@ func (m *Member) learn(err error, what func(*Life)) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.heard = err
-	gaps, first := m.life.Gaps(), !m.life.registered
+	gaps, out := m.life.Gaps(), m.life.Registers()
 	if what != nil && (err == nil || errors.Is(err, store.ErrFenced)) {
 		what(&m.life)
 	}
-	if m.life.Gaps() != gaps && !first {
-		m.counts.Fenced++
+	if m.life.Gaps() != gaps {
 		poke(m.followSoon)
+		if !out {
+			m.counts.Fenced++
+		}
 	}
 	m.publish()
 }

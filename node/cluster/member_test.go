@@ -268,7 +268,7 @@ func TestCutNodeStopsAndComesBack(t *testing.T) {
 			t.Errorf("the others see %+v", w.nodes["a"])
 		}
 		_, of := a.State()
-		if _, byB := b.State(); of.Fenced == 0 || of.Fences != 0 || byB.Fences != 1 || byB.Fenced != 0 {
+		if _, byB := b.State(); of.Fenced != 1 || of.Fences != 0 || byB.Fences != 1 || byB.Fenced != 0 {
 			t.Errorf("counted %+v and %+v", of, byB)
 		}
 	})

@@ -30,12 +30,12 @@ const live = `state NOT IN ('fenced', 'gone') AND renewed >= now() - make_interv
 // while it may still run, since its open holds would be settled under it.
 func (s *Store) Register(ctx context.Context, p store.Presence) error {
 	rejoins := s.fence.Load() != 0
+	var fence int64
 	err := s.transactionWithin(ctx, again, func(ctx context.Context, tx pgx.Tx) error {
 		// What is asked for under the fence before has committed by then.
 		if _, err := tx.Exec(ctx, `SELECT 1 FROM nodes WHERE id = $1 FOR UPDATE`, s.node); err != nil {
 			return err
 		}
-		var fence int64
 		err := tx.QueryRow(ctx, `INSERT INTO nodes (id, fence, home, version, renewed, state, address, models, models_digest,
 				prices_digest, known)
 			VALUES ($1, 1, $2, $3, now(), $4, $5, $6, $7, $8, $9::text::pg_snapshot)
@@ -51,11 +51,13 @@ func (s *Store) Register(ctx context.Context, p store.Presence) error {
 			return store.ErrNodeTaken
 		}
 		if err == nil {
-			s.fence.Store(fence)
 			_, err = tx.Exec(ctx, forgetFuture)
 		}
 		return err
 	})
+	if err == nil { // the fence of a try that was rolled back may become another process's
+		s.fence.Store(fence)
+	}
 	return wrapped(err, "register the node %s", s.node)
 }
 
