@@ -1,10 +1,15 @@
 package postgres
 
 import (
+	"context"
 	"errors"
 	"maps"
 	"slices"
 	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgproto3"
 
 	"corenode/node/store"
 	"corenode/node/store/postgrestest"
@@ -160,5 +165,42 @@ func TestPricesAreEachNodes(t *testing.T) {
 	}
 	if kept, err := dial(t, url, "node_a").KeptPrices(); err != nil || !maps.Equal(kept, old) {
 		t.Errorf("kept are %v, %v, want %v", kept, err, old)
+	}
+}
+
+// TestReplicasThatMayLoseCommitsAreCounted: a replica streams from the server, and no commit waits for it.
+func TestReplicasThatMayLoseCommitsAreCounted(t *testing.T) {
+	url := postgrestest.URL(t)
+	s := dial(t, url, "node_a")
+	if n, err := s.LosingReplicas(t.Context()); err != nil || n != 0 {
+		t.Fatalf("a server alone has %d, %v", n, err)
+	}
+	c, err := pgconn.ParseConfig(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	delete(c.RuntimeParams, "search_path")
+	c.RuntimeParams["replication"] = "true"
+	replica, err := pgconn.ConnectConfig(t.Context(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer replica.Close(context.Background())
+	said, err := replica.Exec(t.Context(), `IDENTIFY_SYSTEM`).ReadAll()
+	if err != nil {
+		t.Fatal(err)
+	}
+	replica.Frontend().Send(&pgproto3.Query{String: "START_REPLICATION PHYSICAL " + string(said[0].Rows[0][2])})
+	if err := replica.Frontend().Flush(); err != nil {
+		t.Fatal(err)
+	}
+	for end := time.Now().Add(30 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+		n, err := s.LosingReplicas(t.Context())
+		if n == 1 && err == nil {
+			return
+		}
+		if time.Now().After(end) {
+			t.Fatalf("a replica streams: %d, %v", n, err)
+		}
 	}
 }
