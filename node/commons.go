@@ -113,6 +113,7 @@ func (n *node) followCommons() {
 	stopped := make(chan struct{})
 	var following sync.WaitGroup
 	following.Go(func() { n.commons.run(stopped) })
+	following.Go(func() { n.commons.offerShipped(stopped) })
 	n.closers = append(n.closers, func() {
 		close(stopped)
 		following.Wait()
@@ -121,7 +122,6 @@ func (n *node) followCommons() {
 
 // run follows until stopped is closed.
 func (c *commons) run(stopped <-chan struct{}) {
-	c.offerShipped(stopped)
 	ticks := time.NewTicker(lookEvery)
 	defer ticks.Stop()
 	for {

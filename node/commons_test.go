@@ -16,7 +16,7 @@ import (
 	"corenode/wasm/abi"
 )
 
-// member starts one more node on the database of a URL and waits until its modules are there.
+// member starts one more node on the database of a URL.
 func member(t *testing.T, url, dir string, change func(*config.Config)) (n *node, base string, operator *admin.Client) {
 	t.Helper()
 	cfg := config.Default()
@@ -34,7 +34,6 @@ func member(t *testing.T, url, dir string, change func(*config.Config)) (n *node
 			_ = n.stop()
 		}
 	})
-	<-n.modules.Ready()
 	if operator, err = admin.Dial(dir); err != nil {
 		t.Fatal(err)
 	}
