@@ -47,7 +47,8 @@ test-cuda: build-cuda ## the calls of the GPU driver against a stand-in of it in
 	$(GO) test -tags cuda ./engine/kernel/cuda/libcuda
 
 # Binaries of tests that ask a GPU, for a machine without Go.
-GPU_TESTS := engine/kernel/cuda/devicetest engine/kernel/cuda/eager engine/kernel/cuda/wide engine/model
+GPU_TESTS := engine/kernel/cuda/devicetest engine/kernel/cuda/eager engine/kernel/cuda/wide \
+	engine/kernel/cuda/fused engine/model
 .PHONY: gpu-tests gpu-rehearsal
 gpu-tests: ## build what bench/gpu/run.sh runs on a machine with a GPU
 	@mkdir -p $(BIN)/gpu
@@ -133,6 +134,7 @@ train-small: ## train and export a smaller core-1.1-mini on two CPU cores, MINUT
 ptx: ## make the PTX of the GPU kernels and of the interpreter's tests again: needs NVCC= (nvcc 13.0) and CLANG= (clang++ 19)
 	engine/kernel/cuda/eager/kernels/build.sh
 	engine/kernel/cuda/wide/kernels/build.sh
+	engine/kernel/cuda/fused/kernels/build.sh
 	engine/kernel/cuda/interp/testdata/build.sh
 
 FUZZTIME ?= 1m

@@ -7,8 +7,8 @@ import (
 	"corenode/engine/kernel/cpu"
 	"corenode/engine/kernel/cuda"
 	"corenode/engine/kernel/cuda/eager"
+	"corenode/engine/kernel/cuda/fused"
 	"corenode/engine/kernel/cuda/libcuda"
-	"corenode/engine/kernel/cuda/wide"
 	"corenode/engine/model"
 )
 
@@ -34,7 +34,7 @@ func (e *Engine) openBackend(o Options) (kernel.Backend, error) {
 	if err != nil {
 		return nil, err
 	}
-	return wide.New(d, eager.Options{WaitMax: o.Device.WaitMax})
+	return fused.New(d, eager.Options{WaitMax: o.Device.WaitMax})
 }
 
 // loadWeights opens the backend and brings the model to it.

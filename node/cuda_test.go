@@ -13,7 +13,6 @@ import (
 
 	"corenode/actors/account"
 	"corenode/engine"
-	"corenode/engine/kernel"
 	"corenode/engine/kernel/cuda"
 	"corenode/engine/kernel/cuda/interp"
 	"corenode/engine/modelfile"
@@ -118,36 +117,6 @@ func tiny(t *testing.T, name string, change func(f *modelfile.File) []byte) stri
 	return path
 }
 
-// mixture makes a qwen3moe of a qwen3: its FFN three times, as experts.
-func mixture(f *modelfile.File) []byte {
-	meta, tensors := []gguftest.KV{{Key: "qwen3moe.expert_count", Value: uint32(3)}, {Key: "qwen3moe.expert_used_count", Value: uint32(2)},
-		{Key: "qwen3moe.expert_feed_forward_length", Value: uint32(512)}, {Key: "general.architecture", Value: "qwen3moe"}}, slices.Clone(f.Tensors())
-	for _, v := range f.Keys() {
-		rest, own := strings.CutPrefix(v.Key, "qwen3.")
-		switch {
-		case own:
-			meta = append(meta, gguftest.KV{Key: "qwen3moe." + rest, Value: v})
-		case v.Key != "general.alignment" && v.Key != "general.architecture":
-			meta = append(meta, gguftest.KV{Key: v.Key, Value: v})
-		}
-	}
-	for i, x := range tensors {
-		head, ffn, _ := strings.Cut(x.Name, ".ffn_")
-		if !slices.Contains([]string{"gate.weight", "up.weight", "down.weight"}, ffn) {
-			continue
-		}
-		name := head + ".ffn_" + strings.TrimSuffix(ffn, ".weight") + "_exps.weight"
-		tensors[i] = &modelfile.Tensor{Name: name, Type: x.Type, Shape: append(slices.Clone(x.Shape), 3),
-			Data: slices.Concat(x.Data, x.Data, x.Data)}
-		if ffn == "gate.weight" {
-			router := &modelfile.Tensor{Name: head + ".ffn_gate_inp.weight", Shape: []int{256, 3}}
-			gguftest.Set(router, kernel.F32, gguftest.Hashed(router.Name, 3*256, 1))
-			tensors = append(tensors, router)
-		}
-	}
-	return gguftest.Bytes(meta, tensors)
-}
-
 // TestModelsOnAGPUAnswer runs the whole node, with the device interpreted.
 func TestModelsOnAGPUAnswer(t *testing.T) {
 	if testing.Short() {
@@ -155,12 +124,12 @@ func TestModelsOnAGPUAnswer(t *testing.T) {
 	}
 	n, d, base, key := startOnDevices(t, map[string]string{
 		"llama": tinyModels + "tiny-llama-f16.gguf", "qwen35moe": tinyModels + "tiny-qwen35moe-f16.gguf",
-		"qwen3moe": tiny(t, "tiny-qwen3-f16.gguf", mixture),
+		"qwen3moe": tiny(t, "tiny-qwen3-f16.gguf", gguftest.Mixture),
 	})
 	for _, id := range n.catalog.ids() {
 		checkAnswered(t, base, key, id)
-		if opened := d.of(id); len(opened) != 1 || opened[0].Instructions() == 0 {
-			t.Errorf("model %s opened %d devices", id, len(opened))
+		if opened := d.of(id); len(opened) != 1 || !opened[0].Ran("normed1") || !opened[0].Ran("draw") {
+			t.Errorf("model %s opened %d devices, or its steps were not fused", id, len(opened))
 		}
 	}
 	checkNothingLeft(t, n)

@@ -43,7 +43,8 @@ a)
 	step instructions engine/kernel/cuda/devicetest "$bin/devicetest.test" -test.v -test.timeout 5m
 	step kernels engine/kernel/cuda/eager "$bin/eager.test" -test.v -test.timeout 5m
 	step wide engine/kernel/cuda/wide "$bin/wide.test" -test.v -test.run 'TestOperations|TestTheInterpreter' -test.timeout 5m
-	step models engine/model "$bin/model.test" -test.v -test.run 'TestParityOfTheGPU|TestPromptsOnMatrixUnits' -test.timeout 8m
+	step fused engine/kernel/cuda/fused "$bin/fused.test" -test.v -test.timeout 5m
+	step models engine/model "$bin/model.test" -test.v -test.run 'TestParityOfTheGPU|TestPromptsOnMatrixUnits|TestFusedModels' -test.timeout 8m
 	step costs engine/kernel/cuda/devicetest "$bin/devicetest.test" -test.run '^$' -test.bench . -test.benchtime "${BENCHTIME:-1s}"
 	;;
 b)
@@ -53,6 +54,8 @@ b)
 				"$bin/eager.test" -test.run 'TestOperations|TestBits' -test.timeout 5m
 			step "$tool-wide" engine/kernel/cuda/wide compute-sanitizer --tool "$tool" --error-exitcode 9 \
 				"$bin/wide.test" -test.run 'TestOperations' -test.timeout 5m
+			step "$tool-fused" engine/kernel/cuda/fused compute-sanitizer --tool "$tool" --error-exitcode 9 \
+				"$bin/fused.test" -test.run 'TestSteps' -test.timeout 5m
 		done
 	else
 		echo "compute-sanitizer: not there" | tee -a "$out/summary.txt"

@@ -283,14 +283,18 @@ func (c Config) residualEps() float32 {
 }
 
 func (m *Model) mixLinear(l *layer, step *kernel.Step, cache kernel.Cache) {
-	a, c, w := &m.act, m.cfg, l.delta
+	a, w := &m.act, l.delta
 	m.products = m.products.with(a.qkv, w.qkv).and(a.z, w.z).and(a.beta, w.beta).and(a.alpha, w.alpha)
 	m.products.run(m.b, a.h, step.Rows)
-	shape := kernel.DeltaShape{
-		KHeads: c.LinearKHeads, VHeads: c.LinearVHeads, Dim: c.LinearDim,
-		ConvKernel: c.ConvKernel, Tiled: true, Eps: c.Eps,
+	m.b.DeltaNet(cache, l.index, a.mix, a.qkv, a.z, a.beta, a.alpha, w.small, m.deltaShape(), step)
+}
+
+// deltaShape is that of the linear layers.
+func (m *Model) deltaShape() kernel.DeltaShape {
+	c := m.cfg
+	return kernel.DeltaShape{
+		KHeads: c.LinearKHeads, VHeads: c.LinearVHeads, Dim: c.LinearDim, ConvKernel: c.ConvKernel, Tiled: true, Eps: c.Eps,
 	}
-	m.b.DeltaNet(cache, l.index, a.mix, a.qkv, a.z, a.beta, a.alpha, w.small, shape, step)
 }
 
 // bias adds a bias that may not be there.

@@ -16,14 +16,20 @@ func (m *Model) Program() (kernel.Program, error) {
 		return nil, nil
 	}
 	d.Forget() // what a program before this one left
-	return &program{m: m, d: d}, nil
+	fused, err := m.fuse()
+	if err != nil {
+		return nil, fmt.Errorf("program: %w", err)
+	}
+	return &program{m: m, d: d, fused: fused}, nil
 }
 
-// program queues the operations of a pass, and the draws from its logits.
+// program queues the operations of a pass, and the draws from its logits, unless the backend
+// computes the whole step.
 type program struct {
-	m    *Model
-	d    kernel.Drawer
-	rows []int32 // scratch
+	m     *Model
+	d     kernel.Drawer
+	fused kernel.Fused // nil for none
+	rows  []int32      // scratch
 }
 
 // Launch implements kernel.Program.
@@ -38,6 +44,9 @@ func (p *program) Launch(in *kernel.Input) error {
 	}
 	for _, op := range in.Before {
 		op.Do(in.Cache)
+	}
+	if p.fused != nil && p.fused.Step(in) {
+		return nil
 	}
 	m.grow(in.Step.Rows)
 	p.d.EmbedSampled(m.act.x, m.embed, in.Tokens)
@@ -70,7 +79,12 @@ func (p *program) Collect(out *kernel.Output) error {
 }
 
 // Close implements kernel.Program.
-func (p *program) Close() { p.d.Forget() }
+func (p *program) Close() {
+	p.d.Forget()
+	if p.fused != nil {
+		p.fused.Close()
+	}
+}
 
 // checkInput finds what a caller can get wrong about a step that draws.
 func (m *Model) checkInput(in *kernel.Input) error {

@@ -169,8 +169,8 @@ func (b *Backend) arrange(step *kernel.Step, c *cache) *layout {
 		savesAt += len(s.Saves)
 	}
 	for _, s := range step.Spans {
-		if need := up(s.Pos+s.Len, c.cfg.PageTokens); c.cfg.Layers > 0 && len(s.Pages) < need {
-			panic(fmt.Sprintf("a page table of %d pages, want %d", len(s.Pages), need))
+		if c.cfg.Layers > 0 {
+			c.enough(&s)
 		}
 		v = append(v, s.Pages...)
 	}
@@ -185,6 +185,13 @@ func (b *Backend) arrange(step *kernel.Step, c *cache) *layout {
 		l.have = append(l.have[:0], v...)
 	}
 	return l
+}
+
+// enough wants a page table that covers its span.
+func (c *cache) enough(s *kernel.Span) {
+	if need := up(s.Pos+s.Len, c.cfg.PageTokens); len(s.Pages) < need {
+		panic(fmt.Sprintf("a page table of %d pages, want %d", len(s.Pages), need))
+	}
 }
 
 // check finds pages that are not in the pool.

@@ -43,12 +43,7 @@ type drawing struct {
 // EmbedSampled implements kernel.Drawer.
 func (b *Backend) EmbedSampled(dst kernel.Buffer, table kernel.Weight, tokens []int32) {
 	d, t, n := &b.draws, table.(*weight), len(tokens)
-	if d.drawn == 0 {
-		p, err := b.device.Alloc(2 * 4 * drawRowsMax)
-		b.must(err)
-		b.must(b.stream.Fill(p, 0, 2*4*drawRowsMax))
-		d.drawn = p
-	}
+	b.Drawn()
 	ids := b.need(&d.ids, 4*int64(n))
 	b.copyIn(ids, bytesOf(tokens))
 	if slices.Min(tokens) < 0 {

@@ -2,6 +2,7 @@ package eager
 
 import (
 	"errors"
+	"fmt"
 
 	"corenode/engine/kernel"
 	"corenode/engine/kernel/cuda"
@@ -24,6 +25,9 @@ func (b *Backend) Extend(text string, binary []byte) error {
 		return err
 	}
 	for _, name := range entries(text) {
+		if b.kernels[name] != nil {
+			return fmt.Errorf("two kernels are named %s", name)
+		}
 		if b.kernels[name], err = m.Function(name); err != nil {
 			return err
 		}

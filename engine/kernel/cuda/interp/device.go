@@ -14,6 +14,7 @@ package interp
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -194,6 +195,13 @@ func (d *Device) Unexecuted() []string {
 		}
 	}
 	return all
+}
+
+// Ran says whether a kernel of that name ever ran.
+func (d *Device) Ran(kernel string) bool {
+	return slices.ContainsFunc(d.kernels, func(c *kernelCoverage) bool {
+		return c.kernel.name == kernel && slices.Contains(c.ran, true)
+	})
 }
 
 // module is a loaded PTX text.

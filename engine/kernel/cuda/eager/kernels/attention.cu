@@ -1,13 +1,5 @@
-// K and V in pages, and attention over them. A page is [layers][K, V][positions][a position],
-// and a position of K or V is the values of all heads; 8-bit codes have their scales behind them.
-#include "common.h"
-
-enum { StoreF16 = 0, StoreF32 = 1, StoreCodes = 2 };
-
-// position is where K (kv 0) or V (kv 1) of a position begins.
-INLINE char *position(char *pool, const int *pages, int pos, int layer, int kv, int pageTokens, i64 pageBytes, i64 rowBytes) {
-  return pool + (i64)pages[pos / pageTokens] * pageBytes + (((i64)layer * 2 + kv) * pageTokens + pos % pageTokens) * rowBytes;
-}
+// Storing K and V in pages, and attention over them.
+#include "pages.h"
 
 // storeKV has a block per row and one of K and V, with a warp per block of 32 values of a head in turn.
 // rows are {position, where its page table begins} of each row.
@@ -19,20 +11,7 @@ template <int STORE> INLINE void store(char *pool, const float *k, const float *
   ROLLED for (int b = THREAD / 32; b < heads * blocks; b += THREADS / 32) {
     int in = b % blocks * 32 + lane, at = b / blocks * d + in;
     bool there = in < d;
-    float x = there ? from[at] : 0;
-    if (STORE == StoreF32) {
-      if (there) ((float *)to)[at] = x;
-    } else if (STORE == StoreF16) {
-      if (there) ((u16 *)to)[at] = toF16(x);
-    } else {
-      float high = warpMax(x < 0 ? -x : x);
-      u16 scale = toF16(smaller(high / 127.0f, 65504.0f));
-      float s = fromF16(scale), inverse = s != 0 ? 1.0f / s : 0;
-      int code;
-      asm("cvt.rni.s32.f32 %0, %1;" : "=r"(code) : "f"(x * inverse));
-      if (there) ((i8 *)to)[at] = (i8)most(-128, least(127, code));
-      if (lane == 0) ((u16 *)(to + (width + 1) / 2 * 2))[b] = scale;
-    }
+    keep<STORE>(to, there ? from[at] : 0, b, at, there, width);
   }
 }
 #define STORE_KV(name, kind)                                                                                              \
@@ -43,14 +22,6 @@ template <int STORE> INLINE void store(char *pool, const float *k, const float *
 STORE_KV(storeF16, StoreF16)
 STORE_KV(storeF32, StoreF32)
 STORE_KV(storeCodes, StoreCodes)
-
-// stored is one value of a position.
-template <int STORE> INLINE float stored(const char *at, int head, int i, int d, int width) {
-  if (STORE == StoreF32) return ((const float *)at)[head * d + i];
-  if (STORE == StoreF16) return fromF16(((const u16 *)at)[head * d + i]);
-  const u16 *scales = (const u16 *)(at + (width + 1) / 2 * 2);
-  return (float)((const i8 *)at)[head * d + i] * fromF16(scales[head * ((d + 31) / 32) + i / 32]);
-}
 
 // attention has a block of four warps per row and head; each takes every fourth position, and lane l has
 // the values l, l+32 and so on of the head. What the warps found is merged in their order.

@@ -2,8 +2,9 @@
 # Makes the PTX of the kernels with nvcc 13.0.88 (pip: nvidia-cuda-nvcc, nvidia-nvvm, nvidia-cuda-crt,
 # nvidia-cuda-runtime), the table of what ptxas makes of it, and the list of digests. Compiles
 # everything with clang++ 19.1.7, too, and throws that away. None is needed to build or to test.
+# An argument is another folder to do it in.
 set -e
-cd "$(dirname "$0")"
+cd "${1:-$(dirname "$0")}"
 nvcc=${NVCC:-nvcc} clang=${CLANG:-clang++-19}
 ptxas=$(dirname "$(command -v "$nvcc")")/ptxas
 out=$(mktemp -d)

@@ -1,0 +1,95 @@
+package eager
+
+import (
+	"encoding/binary"
+
+	"corenode/engine/kernel"
+	"corenode/engine/kernel/cuda"
+)
+
+// What follows is for packages whose kernels compute whole steps: where caches lie, and draws that come with a
+// step's other work.
+
+// Device is the device that the backend owns.
+func (b *Backend) Device() cuda.Driver { return b.device }
+
+// Stream is where all work is queued.
+func (b *Backend) Stream() cuda.Stream { return b.stream }
+
+// Must ends an operation that the device could not do.
+func (b *Backend) Must(err error) { b.must(err) }
+
+// Wait returns when all that was queued has ended.
+func (b *Backend) Wait() { b.wait() }
+
+// Places is where a cache lies, and how.
+type Places struct {
+	Config kernel.CacheConfig
+	Pages  cuda.Pointer // Config.Pages of PageBytes each, positions of K or V in them of RowBytes
+	Slots  cuda.Pointer // of SlotFloats values: old inputs of all layers, then their states from StatesAt on
+	// PageBytes and RowBytes are of pages, the others of slots.
+	PageBytes, RowBytes, SlotFloats, StatesAt int64
+}
+
+// Places is where one of this backend's caches lies.
+func (b *Backend) Places(c kernel.Cache) Places {
+	v := c.(*cache)
+	return Places{v.cfg, v.pages, v.slots, b.PageBytes(v.cfg), rowBytes(v.cfg), slotFloats(v.cfg), convFloats(v.cfg)}
+}
+
+// CheckSpan panics for a span whose pages or slot the cache does not have.
+func (b *Backend) CheckSpan(kc kernel.Cache, s *kernel.Span) {
+	c := kc.(*cache)
+	if c.cfg.Layers > 0 {
+		c.enough(s)
+		c.check(s.Pages)
+	}
+	if c.cfg.LinearLayers > 0 {
+		c.slot(s.State)
+	}
+}
+
+// Drawn is where the tokens of the step that drew last lie, and what each was if nothing held it.
+func (b *Backend) Drawn() (tokens, frees cuda.Pointer) {
+	d := &b.draws
+	if d.drawn == 0 {
+		p, err := b.device.Alloc(2 * 4 * drawRowsMax)
+		b.must(err)
+		b.must(b.stream.Fill(p, 0, 2*4*drawRowsMax))
+		d.drawn = p
+	}
+	return d.drawn, d.drawn + 4*drawRowsMax
+}
+
+// RecordBytes is how long the description of a row is that the kernel draw reads.
+const RecordBytes = 128
+
+// Describe says how rows of logits are drawn: the i-th one for in.Rows[of[i]], or not at all where of[i] is
+// negative. Both results are valid until the next call; offsets in the records are words of the lists.
+func (b *Backend) Describe(in *kernel.Input, vocabulary int, of []int) (records []byte, lists []int32) {
+	d := &b.draws
+	d.lists, d.records, d.begins = d.lists[:0], d.records[:0], map[shared]int{}
+	for _, i := range of {
+		if i >= 0 {
+			d.record(in, i, vocabulary)
+			continue
+		}
+		d.records = append(d.records, make([]byte, RecordBytes-4)...)
+		d.records = binary.LittleEndian.AppendUint32(d.records, 0xffffffff) // nothing is drawn
+	}
+	return d.records, d.lists
+}
+
+// Answer queues copies of the logits that in's Rows ask for; those of the step's row r are row r of logits. It
+// comes before Submit.
+func (b *Backend) Answer(in *kernel.Input, vocabulary int, logits cuda.Pointer) {
+	t, asked := b.ticket(in, vocabulary), 0
+	for i := range in.Rows {
+		if !in.Rows[i].Logits {
+			continue
+		}
+		to := t.host[8*len(in.Rows)+4*vocabulary*asked:][:4*vocabulary]
+		b.must(b.stream.CopyOut(to, logits+cuda.Pointer(4*vocabulary*int(in.Rows[i].Row))))
+		asked++
+	}
+}

@@ -1,0 +1,140 @@
+// Package fused computes steps that decode, a row for each sequence, with few kernels for a layer of a model, as one
+// CUDA graph for each bucket of rows. All else is the business of packages wide and eager, whose backend it extends:
+// all work on the same weights, pages and states, so each step may go either way.
+//
+// What changes from step to step lies in device memory: a graph is recorded once for a bucket and replayed.
+// A step of fewer rows than its bucket has costs little more than its own rows.
+package fused
+
+import (
+	"embed"
+	"slices"
+
+	"corenode/engine/kernel"
+	"corenode/engine/kernel/cuda"
+	"corenode/engine/kernel/cuda/eager"
+	"corenode/engine/kernel/cuda/wide"
+)
+
+//go:embed kernels/*.ptx
+var ptx embed.FS
+
+// images are the modules, by their file.
+func images() map[string]string {
+	all := map[string]string{}
+	files, err := ptx.ReadDir("kernels")
+	if err != nil {
+		panic(err)
+	}
+	for _, f := range files {
+		text, err := ptx.ReadFile("kernels/" + f.Name())
+		if err != nil {
+			panic(err)
+		}
+		all[f.Name()] = string(text)
+	}
+	return all
+}
+
+// Backend is a backend that fuses networks, too.
+type Backend struct{ *wide.Backend }
+
+var _ kernel.Fuser = (*Backend)(nil)
+
+// New takes a device over; it is closed when this fails, too.
+func New(d cuda.Driver, o eager.Options) (*Backend, error) {
+	b, err := wide.New(d, o)
+	if err != nil {
+		return nil, err
+	}
+	return extend(b, images())
+}
+
+func extend(b *wide.Backend, images map[string]string) (*Backend, error) {
+	for _, text := range images {
+		if err := b.Extend(text, nil); err != nil {
+			b.Close()
+			return nil, err
+		}
+	}
+	return &Backend{b}, nil
+}
+
+// Name implements kernel.Backend.
+func (b *Backend) Name() string { return "cuda/fused " + b.Device().Name() }
+
+// The most that the kernels take.
+const (
+	headDimMax = 256
+	expertsMax = 1024
+	sharedMax  = 160 << 10 // bytes of a block, for normed rows
+)
+
+// stateDims are the widths that a step of DeltaNet is compiled for.
+var stateDims = map[int]string{64: "recur64", 128: "recur128"}
+
+// Fuse implements kernel.Fuser.
+func (b *Backend) Fuse(n *kernel.Network) (_ kernel.Fused, err error) {
+	defer eager.Catch(&err)
+	if !b.knows(n) {
+		return nil, nil
+	}
+	d := &decoder{b: b, n: n, blocks: blocksWanted, graphs: map[int]cuda.Graph{}}
+	for _, rows := range []int{1, 4, 8} {
+		if bytes := 4 * rows * n.Hidden; bytes > sharedMax {
+			break
+		}
+		d.rowsAtOnce = append(d.rowsAtOnce, rows)
+		if bytes := 4 * rows * n.Hidden; !b.Allow(products("normed", rows), bytes) {
+			return nil, nil
+		}
+	}
+	return d, nil
+}
+
+// knows says whether the kernels compute such a network.
+func (b *Backend) knows(n *kernel.Network) bool {
+	if n.Hidden%8 != 0 || 4*n.Hidden > sharedMax || n.HeadDim > headDimMax || !b.multiplies(n.Head) {
+		return false
+	}
+	return !slices.ContainsFunc(n.Layers, func(l kernel.Layer) bool { return !b.knowsLayer(n, &l) })
+}
+
+func (b *Backend) knowsLayer(n *kernel.Network, l *kernel.Layer) bool {
+	weights := []kernel.Weight{l.Out}
+	if a := l.Attention; a != nil {
+		weights = append(weights, a.Q, a.K, a.V)
+	}
+	if r := l.Linear; r != nil {
+		if stateDims[n.Delta.Dim] == "" {
+			return false
+		}
+		weights = append(weights, r.QKV, r.Z, r.Beta, r.Alpha)
+	}
+	if f := l.FFN; f.Gate != nil {
+		weights = append(weights, f.Gate, f.Up, f.Down)
+		if k := b.Matrix(f.Gate).Kind; b.Matrix(f.Up).Kind != k || l.Router != nil && b.Matrix(f.Down).Kind != k {
+			return false
+		}
+	}
+	if l.Router != nil {
+		e := l.Experts
+		weights = append(weights, l.Router, e.Gate, e.Up, e.Down)
+		if e.GateBias != nil || e.Limit != 0 || e.Gate.Experts() > expertsMax {
+			return false
+		}
+		if l.SharedGate != nil {
+			weights = append(weights, l.SharedGate)
+		}
+	}
+	return !slices.ContainsFunc(weights, func(w kernel.Weight) bool { return !b.multiplies(w) })
+}
+
+// multiplies says whether the kernels multiply with such a matrix.
+func (b *Backend) multiplies(w kernel.Weight) bool {
+	k := b.Matrix(w).Kind
+	return w.Cols()%8 == 0 && (k == eager.KindF32 || k == eager.KindF16 || k == eager.KindBF16)
+}
+
+// up is n/d rounded up.
+func up(n, d int) int { return (n + d - 1) / d }

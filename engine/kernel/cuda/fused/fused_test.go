@@ -1,0 +1,165 @@
+package fused
+
+import (
+	"math"
+	"math/rand/v2"
+	"regexp"
+	"slices"
+	"testing"
+
+	"corenode/engine/kernel"
+	"corenode/engine/kernel/cuda/devicetest"
+	"corenode/engine/kernel/cuda/interp"
+)
+
+var (
+	types  = []kernel.Type{kernel.F32, kernel.F16, kernel.BF16}
+	stores = []kernel.KVType{kernel.KVF16, kernel.KVF32, kernel.KVQ8}
+)
+
+// plans have each width of heads with each storage, and each type of matrix at each place.
+func plans() (all []plan) {
+	for i, store := range stores {
+		for j, d := range []int{64, 128, 250} {
+			k := (i + j) % 3
+			p := plan{
+				name: string(rune('a'+i)) + string(rune('a'+j)), heads: []int{2, 9, 4}[j], kvHeads: []int{1, 1, 2}[j], d: d, store: store,
+				hidden: 64, vocab: 40, types: [3]kernel.Type{types[k], types[(k+1)%3], types[(k+2)%3]}, state: 64, half: 12, ff: 24,
+				experts: 5, top: 2, gated: j == 0, extras: i != j, shared: i != 2, ungated: i == 1, layers: []string{"aL", "Al", "aA"}[j],
+			}
+			if i < 2 && j == 1 {
+				p.state = 128
+			}
+			all = append(all, p)
+		}
+	}
+	return all
+}
+
+// kernelsOf are the names of a package's kernels.
+func kernelsOf(images map[string]string) (names []string) {
+	for _, text := range images {
+		for _, m := range regexp.MustCompile(`(?m)^\.visible \.entry (\w+)\(`).FindAllStringSubmatch(text, -1) {
+			names = append(names, m[1])
+		}
+	}
+	return names
+}
+
+// TestStepsAgreeWithTheReference computes steps of one sequence, of a few and of many, races looked for, and runs
+// every instruction of every kernel.
+func TestStepsAgreeWithTheReference(t *testing.T) {
+	left := map[string]int{} // how many networks did not run a line
+	all, own := plans(), kernelsOf(images())
+	for _, p := range all {
+		t.Run(p.name, func(t *testing.T) {
+			d, ok := devicetest.Open(t, interp.Config{Shadow: true, Workers: 2}).(*interp.Device)
+			if !ok {
+				t.Skip("a GPU's races are compute-sanitizer's")
+			}
+			r := newRig(t, p, d, images(), 70, 0, 33, 5, 40, 16)
+			defer r.cuda.Close()
+			for _, sequences := range [][]int{{0, 1, 2, 3, 4, 5}, {0}, {4, 0, 2}, {0}} {
+				in := r.step(sequences...)
+				in.Tokens[0] = 0
+				want := r.pass(in)
+				in.Tokens[0] = kernel.Sampled(0) // nothing was drawn: it is still 0
+				out := r.run(in)
+				if far := distance(slices.Concat(out.Logits...), want); !(far <= exact) {
+					t.Errorf("%d rows of %+v: error %g", len(sequences), p, far)
+				}
+			}
+			if len(r.fused.graphs) != 3 {
+				t.Errorf("%d graphs for three buckets", len(r.fused.graphs))
+			}
+			for _, line := range d.Unexecuted() {
+				left[line]++
+			}
+		})
+	}
+	for line, networks := range left {
+		if name := regexp.MustCompile(`^\w+`).FindString(line); networks == len(all) && slices.Contains(own, name) {
+			t.Errorf("no test runs %s", line)
+		}
+	}
+}
+
+// TestBitsDependOnTheBucketAlone repeats a step with other sequences beside its own.
+func TestBitsDependOnTheBucketAlone(t *testing.T) {
+	p := plans()[0]
+	logits := func(sequences ...int) [][]float32 {
+		r := newRig(t, p, interp.Open(interp.Config{Seed: rand.Uint64(), Workers: 2}), images(), 20, 3, 7, 11)
+		defer r.cuda.Close()
+		in := r.step(sequences...)
+		for i, s := range sequences {
+			in.Tokens[i] = int32(s)
+		}
+		return r.run(in).Logits
+	}
+	all, some := logits(0, 1, 2, 3), logits(3, 2, 1)
+	for i, row := range some {
+		for id, x := range row {
+			if other := all[3-i][id]; math.Float32bits(x) != math.Float32bits(other) {
+				t.Fatalf("sequence %d: logit %d is %g, and %g in a larger step", 3-i, id, x, other)
+			}
+		}
+	}
+}
+
+// TestDrawsAreOfTheStep: a row that is drawn greedily gets the likeliest token of its logits, and the next step begins
+// with it.
+func TestDrawsAreOfTheStep(t *testing.T) {
+	r := newRig(t, plans()[0], interp.Open(interp.Config{Seed: rand.Uint64(), Workers: 2}), images(), 20, 20, 3)
+	defer r.cuda.Close()
+	first := r.step(0, 2)
+	first.Rows[1] = kernel.Row{Row: 1, Trigger: -1}
+	next := r.step(2)
+	next.Tokens[0] = kernel.Sampled(1)
+	want := r.pass(first)[r.vocab:]
+	token := int32(slices.Index(want, slices.Max(want)))
+	if got := r.run(first).Tokens[1]; got != token {
+		t.Fatalf("token %d, want %d", got, token)
+	}
+	known := *next
+	known.Tokens = []int32{token}
+	if far := distance(r.run(next).Logits[0], r.pass(&known)); !(far <= exact) {
+		t.Errorf("what follows the token: error %g", far)
+	}
+}
+
+// TestOtherStepsAreLeftAlone: rows of prompts, of drafts, and too many of them.
+func TestOtherStepsAreLeftAlone(t *testing.T) {
+	r := newRig(t, plans()[0], interp.Open(interp.Config{Seed: 1}), images(), 20, 3)
+	defer r.cuda.Close()
+	in := r.step(0, 1)
+	in.Step.Spans = []kernel.Span{{Len: 2, Pages: r.spans[0].Pages}}
+	saves := r.step(0)
+	saves.Step.Spans[0].Saves = []int32{1}
+	if r.fused.Step(in) || r.fused.Step(saves) || r.fused.Step(&kernel.Input{Step: kernel.Step{Rows: 300}, Rows: in.Rows, Cache: r.cache}) {
+		t.Error("it was fused")
+	}
+	unknown := *r.network
+	unknown.Layers = slices.Clone(unknown.Layers)
+	unknown.Layers[1].Experts.Limit = 7
+	if f, err := r.cuda.Fuse(&unknown); f != nil || err != nil {
+		t.Errorf("a network that the kernels do not know: %v, %v", f, err)
+	}
+}
+
+// TestMemoryIsGivenBack closes programs, and grows in between.
+func TestMemoryIsGivenBack(t *testing.T) {
+	d := interp.Open(interp.Config{Seed: 1, Workers: 2})
+	r := newRig(t, plans()[0], d, images(), 20, 3, 5)
+	defer r.cuda.Close()
+	var before int64
+	for round := range 3 {
+		r.run(r.step(0))
+		r.run(r.step(0, 1, 2))
+		r.fused.Close()
+		free, _, err := d.Memory()
+		if err != nil || round > 0 && free != before {
+			t.Fatalf("%d bytes are free, %d before (%v)", free, before, err)
+		}
+		before = free
+	}
+}

@@ -1,0 +1,64 @@
+// What the kernels of a whole step have in common. A step lies in device memory as the host wrote it: {rows, where
+// the page tables begin, 0, 0} and {token, position, page table, state slot} of each row, all counted in
+// words. What a launch does for rows that the step does not have costs nothing.
+#pragma once
+#include "../../eager/kernels/pages.h"
+
+// ROOMY is a kernel that may have as many registers as it likes: one block a multiprocessor is enough.
+#ifdef __clang__
+#define ROOMY(threads) extern "C" __global__ void __attribute__((launch_bounds(threads, 1)))
+#else
+#define ROOMY(threads) extern "C" __global__ void __launch_bounds__(threads, 1)
+#endif
+
+enum { HeaderWords = 4, RowWords = 4 };
+
+INLINE const int *rowOf(const int *step, int row) { return step + HeaderWords + row * RowWords; }
+
+// shuffleFrom is lane from's x.
+INLINE float shuffleFrom(float x, int from) {
+  float r;
+  asm volatile("shfl.sync.idx.b32 %0, %1, %2, 31, 0xffffffff;" : "=f"(r) : "f"(x), "r"(from));
+  return r;
+}
+
+// manyDots adds the products of OUTS rows of a matrix, which begin at values at[], with ROWS rows of x. Each sum
+// has the order of dots. cols is a multiple of 8.
+template <int TYPE, int OUTS, int ROWS>
+INLINE void manyDotsOf(const void *w, const i64 at[OUTS], const float *const x[ROWS], int cols, float sum[OUTS][ROWS]) {
+  ROLLED for (int i = THREAD % 32 * 8; i < cols; i += 256) {
+    float a[OUTS][8];
+    UNROLLED for (int o = 0; o < OUTS; o++) weights8(TYPE, w, at[o] + i, a[o]);
+    UNROLLED for (int r = 0; r < ROWS; r++) {
+      const float4 *p = (const float4 *)(x[r] + i);
+      float4 b = p[0], c = p[1];
+      UNROLLED for (int o = 0; o < OUTS; o++) {
+        float s = sum[o][r];
+        s = fused(a[o][0], b.x, s), s = fused(a[o][1], b.y, s), s = fused(a[o][2], b.z, s), s = fused(a[o][3], b.w, s);
+        s = fused(a[o][4], c.x, s), s = fused(a[o][5], c.y, s), s = fused(a[o][6], c.z, s), s = fused(a[o][7], c.w, s);
+        sum[o][r] = s;
+      }
+    }
+  }
+}
+
+// product leaves in lane o*ROWS+r the product of output first+o of a matrix with row r of x. Outputs behind the last
+// are the last.
+template <int OUTS, int ROWS>
+INLINE float product(int type, const void *w, i64 base, int first, int outputs, const float *const x[ROWS], int cols) {
+  i64 at[OUTS];
+  float sum[OUTS][ROWS], mine = 0;
+  UNROLLED for (int o = 0; o < OUTS; o++) {
+    at[o] = base + (i64)least(first + o, outputs - 1) * cols;
+    UNROLLED for (int r = 0; r < ROWS; r++) sum[o][r] = 0;
+  }
+  if (type == F32) manyDotsOf<F32, OUTS, ROWS>(w, at, x, cols, sum);
+  else if (type == F16) manyDotsOf<F16, OUTS, ROWS>(w, at, x, cols, sum);
+  else manyDotsOf<BF16, OUTS, ROWS>(w, at, x, cols, sum);
+  UNROLLED for (int o = 0; o < OUTS; o++)
+    UNROLLED for (int r = 0; r < ROWS; r++) {
+      float s = warpSum(sum[o][r]);
+      if (THREAD % 32 == o * ROWS + r) mine = s;
+    }
+  return mine;
+}

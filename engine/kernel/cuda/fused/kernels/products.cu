@@ -1,0 +1,108 @@
+// Products of a step's rows with matrices, each with what comes before and after it. A block has 8 warps, and
+// a warp a few outputs for up to ROWS rows. Blocks of the same outputs follow each other, so that a matrix is read once.
+#include "fused.h"
+
+enum { Warps = 8, NormedOuts = 4, AddedOuts = 2 };
+
+// Part is one of several matrices that a row is multiplied with.
+struct Part {
+  const void *w, *pair; // with a pair, silu(w x)·(pair x) goes out
+  float *dst;           // rows of stride values
+  const float *bias;    // null for none; never with a pair
+  int type, outputs, stride, tiles; // tiles are the part's blocks
+};
+
+// Convolution is what the outputs of the first part go through where taps is not 0: DeltaNet's short convolution,
+// whose old inputs lie in the row's slot. at is where those of the layer begin in the first slot.
+struct Convolution {
+  float *at;
+  const float *w;
+  i64 slotFloats;
+  int taps;
+};
+
+// convolved takes an input in and gives the output. The lane alone knows this channel of this row.
+INLINE float convolved(const Convolution &c, int slot, int channel, int channels, float in) {
+  float *old = c.at + (i64)slot * c.slotFloats + channel, sum = 0;
+  const float *w = c.w + channel * c.taps;
+  ROLLED for (int t = 0; t < c.taps - 1; t++) {
+    float x = old[(i64)t * channels];
+    sum = fused(x, w[t], sum);
+    if (t > 0) old[(i64)(t - 1) * channels] = x;
+  }
+  if (c.taps > 1) old[(i64)(c.taps - 2) * channels] = in;
+  return silu(fused(in, w[c.taps - 1], sum));
+}
+
+// normed multiplies the RMS norm of rows of x with parts. normedOut, which may be null, gets the norm.
+template <int ROWS> INLINE void normed(const float *x, const float *norm, float *normedOut, const Part *part, const int *step, int cols,
+                                       float eps, const Convolution &conv) {
+  extern __shared__ float memory[];
+  __shared__ float scratch[2][32];
+  int first = BLOCK_X * ROWS, n = step[0], tile = BLOCK_Y, lane = THREAD % 32, warp = THREAD / 32;
+  if (first >= n) return;
+  ROLLED for (int r = 0; r < ROWS; r++) {
+    const float *from = x + (i64)least(first + r, n - 1) * cols;
+    float *to = memory + r * cols, sum = 0;
+    ROLLED for (int i = THREAD; i < cols; i += 32 * Warps) {
+      float v = from[i];
+      to[i] = v, sum = fused(v, v, sum);
+    }
+    float scale = inverseRoot(blockSum(sum, scratch[r % 2]) / (float)cols + eps);
+    ROLLED for (int i = THREAD; i < cols; i += 32 * Warps) {
+      float v = to[i] * scale * norm[i];
+      to[i] = v;
+      if (normedOut && tile == 0 && first + r < n) normedOut[(i64)(first + r) * cols + i] = v;
+    }
+  }
+  __syncthreads();
+  bool convolves = conv.taps > 0;
+  while (tile >= part->tiles) tile -= part->tiles, part++, convolves = false;
+  int out = (tile * Warps + warp) * NormedOuts;
+  if (out >= part->outputs) return;
+  const float *rows[ROWS];
+  UNROLLED for (int r = 0; r < ROWS; r++) rows[r] = memory + r * cols;
+  float v = product<NormedOuts, ROWS>(part->type, part->w, 0, out, part->outputs, rows, cols);
+  if (part->pair) v = silu(v) * product<NormedOuts, ROWS>(part->type, part->pair, 0, out, part->outputs, rows, cols);
+  int own = out + lane / ROWS, row = first + lane % ROWS;
+  if (lane >= NormedOuts * ROWS || own >= part->outputs || row >= n) return;
+  if (part->bias) v += part->bias[own];
+  if (convolves) v = convolved(conv, rowOf(step, row)[3], own, part->outputs, v);
+  part->dst[(i64)row * part->stride + own] = v;
+}
+
+// added adds the products of rows of y with a matrix to rows of x.
+template <int ROWS>
+INLINE void added(float *x, const float *y, const void *w, const float *bias, const int *step, int type, int outputs, int cols) {
+  int first = BLOCK_X * ROWS, n = step[0], lane = THREAD % 32, out = (BLOCK_Y * Warps + THREAD / 32) * AddedOuts;
+  if (first >= n || out >= outputs) return;
+  const float *rows[ROWS];
+  UNROLLED for (int r = 0; r < ROWS; r++) rows[r] = y + (i64)least(first + r, n - 1) * cols;
+  float v = product<AddedOuts, ROWS>(type, w, 0, out, outputs, rows, cols);
+  int own = out + lane / ROWS, row = first + lane % ROWS;
+  if (lane >= AddedOuts * ROWS || own >= outputs || row >= n) return;
+  if (bias) v += bias[own];
+  x[(i64)row * outputs + own] += v;
+}
+
+#define PRODUCTS(rows)                                                                                                         \
+  ROOMY(256) normed##rows(const float *x, const float *norm, float *normedOut, const Part *parts, const int *step, float *convAt, \
+                           const float *convW, i64 slotFloats, int taps, int cols, float eps) {                                \
+    normed<rows>(x, norm, normedOut, parts, step, cols, eps, Convolution{convAt, convW, slotFloats, taps});                    \
+  }                                                                                                                            \
+  ROOMY(256) added##rows(float *x, const float *y, const void *w, const float *bias, const int *step, int type, int outputs, int cols) { \
+    added<rows>(x, y, w, bias, step, type, outputs, cols);                                                                     \
+  }
+PRODUCTS(1)
+PRODUCTS(4)
+PRODUCTS(8)
+
+// begin has a block per row: its token, which may be one that the step before drew, and the embedding.
+KERNEL(256) begin(float *x, int *ids, const void *table, const int *drawn, const int *step, int type, int cols) {
+  int row = BLOCK_X;
+  if (row >= step[0]) return;
+  int token = rowOf(step, row)[0];
+  if (token < 0) token = drawn[-1 - token];
+  if (THREAD == 0) ids[row] = token;
+  ROLLED for (int i = THREAD; i < cols; i += 256) x[(i64)row * cols + i] = weightAt(type, table, (i64)token * cols + i);
+}

@@ -1,0 +1,161 @@
+package model
+
+import (
+	"math"
+	"os"
+	"testing"
+
+	"corenode/engine/kernel"
+	"corenode/engine/kernel/cpu"
+	"corenode/engine/kernel/cuda/devicetest"
+	"corenode/engine/kernel/cuda/eager"
+	"corenode/engine/kernel/cuda/fused"
+	"corenode/engine/kernel/cuda/interp"
+	"corenode/engine/modelfile"
+	"corenode/engine/modelfile/gguftest"
+)
+
+// The gate of a whole model against the CPU: the mean and the largest difference of logits, and the margin
+// beyond which the likeliest token must be the same.
+const (
+	gateMean   = 0.02
+	gateMax    = 0.1
+	gateMargin = 0.1
+
+	stepsOfGate     = 3
+	stepsOfLongGate = 64
+	longGate        = "CORENODE_LONG" // asks for all positions: minutes
+)
+
+// TestFusedModelsStayWithinTheGate computes prompts operation by operation and what follows with fused steps, of one
+// sequence and of three at once, whose tokens are given, and compares every row of logits with the CPU's.
+func TestFusedModelsStayWithinTheGate(t *testing.T) {
+	if testing.Short() {
+		t.Skip("the interpreter of GPU kernels takes 6 s")
+	}
+	mixture, err := modelfile.OpenBytes("mixture", gguftest.Mixture(openParity(t, "tiny-qwen3-f16")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, f := range map[string]*modelfile.File{
+		"llama": openParity(t, "tiny-llama-f16"), "qwen35": openParity(t, "tiny-qwen35-f16"),
+		"qwen35moe": openParity(t, "tiny-qwen35moe-f16"), "qwen3moe": mixture,
+	} {
+		t.Run(name, func(t *testing.T) {
+			b, err := fused.New(devicetest.Open(t, interp.Config{Workers: 2}), eager.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			tokens, steps := readRecording(t, "tiny-llama-f32.kv-f32").Prompt, stepsOfGate
+			if os.Getenv(longGate) != "" {
+				steps = stepsOfLongGate
+			}
+			got := decoded(t, loadOn(t, f, b), tokens, steps)
+			want := decoded(t, loadOn(t, f, newCPU(t, cpu.Options{})), tokens, steps)
+			compare(t, got, want)
+		})
+	}
+}
+
+// compare wants logits within the gate.
+func compare(t *testing.T, got, want [][]float32) {
+	t.Helper()
+	var sum, most float64
+	for i, row := range want {
+		best, second, own := 0, -1, 0
+		for id, x := range row {
+			far := math.Abs(float64(got[i][id]) - float64(x))
+			sum, most = sum+far, max(most, far)
+			if !(far <= gateMax) {
+				t.Fatalf("row %d: logit %d is %g, want %g", i, id, got[i][id], x)
+			}
+			if x > row[best] {
+				best, second = id, best
+			} else if id != best && (second < 0 || x > row[second]) {
+				second = id
+			}
+			if got[i][id] > got[i][own] {
+				own = id
+			}
+		}
+		if float64(row[best]-row[second]) > gateMargin && own != best {
+			t.Errorf("row %d: token %d is likeliest, want %d", i, own, best)
+		}
+	}
+	mean := sum / float64(len(want)*len(want[0]))
+	t.Logf("%d rows: mean difference %.2g, largest %.2g", len(want), mean, most)
+	if !(mean <= gateMean && most <= gateMax) {
+		t.Errorf("mean difference %g, largest %g", mean, most)
+	}
+}
+
+// decoded are the logits of steps behind prompts of different lengths: of the first sequence alone, then of three.
+func decoded(t *testing.T, m *Model, tokens []int32, steps int) (all [][]float32) {
+	t.Helper()
+	cache := newCache(t, m, 16, 32, 4, kernel.KVF16)
+	defer cache.Close()
+	p, err := m.Program()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var spans []kernel.Span
+	for i := range 3 {
+		table := make([]int32, 10)
+		for j := range table {
+			table[j] = int32(3*j + i)
+		}
+		spans = append(spans, kernel.Span{Pages: table, State: int32(i)})
+	}
+	step := func(in *kernel.Input) {
+		n := len(in.Rows)
+		rows := make([][]float32, n)
+		for i := range rows {
+			rows[i] = make([]float32, m.cfg.Vocab)
+		}
+		in.Cache = cache
+		if p == nil {
+			at := make([]int32, n)
+			for i := range at {
+				at[i] = in.Rows[i].Row
+			}
+			if err := m.Forward(&in.Step, in.Tokens, cache, at, rows); err != nil {
+				t.Fatal(err)
+			}
+		} else {
+			if err := p.Launch(in); err != nil {
+				t.Fatal(err)
+			}
+			if err := p.Collect(&kernel.Output{Tokens: make([]int32, n), Free: make([]int32, n), Logits: rows}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		all = append(all, rows...)
+	}
+	for i := range spans {
+		s := &spans[i]
+		s.Len, s.Prompt = i+1, true
+		step(&kernel.Input{Step: kernel.Step{Rows: s.Len, Spans: []kernel.Span{*s}}, Tokens: tokens[:s.Len],
+			Rows: []kernel.Row{{Row: int32(s.Len) - 1, Logits: true}}})
+		s.Pos, s.Len, s.Prompt = s.Len, 1, false
+	}
+	for n := range steps {
+		in := &kernel.Input{}
+		for i := range spans {
+			if i > 0 && n < steps/3 {
+				break
+			}
+			s := &spans[i]
+			s.Row = i
+			in.Step.Spans = append(in.Step.Spans, *s)
+			in.Step.Rows++
+			in.Tokens = append(in.Tokens, tokens[(7*n+5*i)%len(tokens)])
+			in.Rows = append(in.Rows, kernel.Row{Row: int32(i), Logits: true})
+			s.Pos++
+		}
+		step(in)
+	}
+	if p != nil {
+		p.Close()
+	}
+	return all
+}
