@@ -132,8 +132,7 @@ func (b *Backend) knowsLayer(n *kernel.Network, l *kernel.Layer) bool {
 
 // multiplies says whether the kernels multiply with such a matrix.
 func (b *Backend) multiplies(w kernel.Weight) bool {
-	k := b.Matrix(w).Kind
-	return w.Cols()%8 == 0 && (k == eager.KindF32 || k == eager.KindF16 || k == eager.KindBF16)
+	return w.Cols()%8 == 0 && b.Matrix(w).Kind <= eager.KindQ4K
 }
 
 // up is n/d rounded up.

@@ -17,14 +17,16 @@ var (
 	stores = []kernel.KVType{kernel.KVF16, kernel.KVF32, kernel.KVQ8}
 )
 
-// plans have each width of heads with each storage, and each type of matrix at each place.
+// plans have each width of heads with each storage, and each type of matrix at each place; blocks of two types come
+// last.
 func plans() (all []plan) {
 	for i, store := range stores {
 		for j, d := range []int{64, 128, 250} {
 			k := (i + j) % 3
 			p := plan{
 				name: string(rune('a'+i)) + string(rune('a'+j)), heads: []int{2, 9, 4}[j], kvHeads: []int{1, 1, 2}[j], d: d, store: store,
-				hidden: 64, vocab: 40, types: [3]kernel.Type{types[k], types[(k+1)%3], types[(k+2)%3]}, state: 64, half: 12, ff: 24,
+				hidden: 64, vocab: 40, types: [3]kernel.Type{types[k], types[(k+1)%3], types[(k+2)%3]}, state: 64, half: 12,
+				ff: 24, wider: 8,
 				experts: 5, top: 2, gated: j == 0, extras: i != j, shared: i != 2, ungated: i == 1, layers: []string{"aL", "Al", "aA"}[j],
 			}
 			if i < 2 && j == 1 {
@@ -33,7 +35,15 @@ func plans() (all []plan) {
 			all = append(all, p)
 		}
 	}
-	return all
+	return append(all, blocks("q8", kernel.Q8_0, 64), blocks("q4", kernel.Q4_K, 256))
+}
+
+// blocks is a small plan whose matrices are all of one type.
+func blocks(name string, typ kernel.Type, width int) plan {
+	return plan{
+		name: name, heads: width / 64, kvHeads: 1, d: 64, hidden: width, vocab: 16, types: [3]kernel.Type{typ, typ, typ}, half: 12,
+		ff: width, experts: 3, top: 2, shared: true, layers: "aA",
+	}
 }
 
 // kernelsOf are the names of a package's kernels.

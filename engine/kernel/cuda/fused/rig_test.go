@@ -30,6 +30,7 @@ type plan struct {
 	gated, extras    bool           // extras are biases, norms of q and k, sinks, a window
 	shared, ungated  bool           // a shared expert; without a gate
 	experts, top, ff int
+	wider            int    // by so much is the shared expert
 	layers           string // a letter each: A attention, L linear; small: with an FFN, large: with experts
 }
 
@@ -134,6 +135,7 @@ func (in *inputs) linear(l *kernel.Layer, s kernel.DeltaShape) {
 	l.Out = in.matrix(1, in.hidden, wide)
 }
 
+// rest is the FFN or experts.
 func (in *inputs) rest(l *kernel.Layer, experts bool) {
 	ffn := func(inner int) kernel.FFN { // of one type, as the kernels want it
 		typ := in.types[in.next%3]
@@ -152,7 +154,7 @@ func (in *inputs) rest(l *kernel.Layer, experts bool) {
 		l.RouterBias = in.vector(in.experts, 0)
 	}
 	if in.shared {
-		l.FFN = ffn(in.ff + 8)
+		l.FFN = ffn(in.ff + in.wider)
 		if !in.ungated {
 			l.SharedGate = in.matrix(1, 1, in.hidden)
 		}

@@ -4,11 +4,11 @@
 #pragma once
 #include "../../eager/kernels/pages.h"
 
-// ROOMY is a kernel that may have as many registers as it likes: one block a multiprocessor is enough.
+// ROOMY is a kernel that may have as many registers as leave room for two blocks in a multiprocessor.
 #ifdef __clang__
-#define ROOMY(threads) extern "C" __global__ void __attribute__((launch_bounds(threads, 1)))
+#define ROOMY(threads) extern "C" __global__ void __attribute__((launch_bounds(threads, 2)))
 #else
-#define ROOMY(threads) extern "C" __global__ void __launch_bounds__(threads, 1)
+#define ROOMY(threads) extern "C" __global__ void __launch_bounds__(threads, 2)
 #endif
 
 enum { HeaderWords = 4, RowWords = 4 };
@@ -52,9 +52,14 @@ INLINE float product(int type, const void *w, i64 base, int first, int outputs, 
     at[o] = base + (i64)least(first + o, outputs - 1) * cols;
     UNROLLED for (int r = 0; r < ROWS; r++) sum[o][r] = 0;
   }
-  if (type == F32) manyDotsOf<F32, OUTS, ROWS>(w, at, x, cols, sum);
-  else if (type == F16) manyDotsOf<F16, OUTS, ROWS>(w, at, x, cols, sum);
-  else manyDotsOf<BF16, OUTS, ROWS>(w, at, x, cols, sum);
+  switch (type) {
+  case F32: manyDotsOf<F32, OUTS, ROWS>(w, at, x, cols, sum); break;
+  case F16: manyDotsOf<F16, OUTS, ROWS>(w, at, x, cols, sum); break;
+  case BF16: manyDotsOf<BF16, OUTS, ROWS>(w, at, x, cols, sum); break;
+  case Q8_0: manyDotsOf<Q8_0, OUTS, ROWS>(w, at, x, cols, sum); break;
+  case Q4_K: manyDotsOf<Q4_K, OUTS, ROWS>(w, at, x, cols, sum); break;
+  default: __builtin_unreachable();
+  }
   UNROLLED for (int o = 0; o < OUTS; o++)
     UNROLLED for (int r = 0; r < ROWS; r++) {
       float s = warpSum(sum[o][r]);

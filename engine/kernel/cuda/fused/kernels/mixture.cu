@@ -84,10 +84,10 @@ template <int ROWS> INLINE void expertDown(float *given, const float *between, c
   }
 }
 #define EXPERTS(rows)                                                                                                   \
-  KERNEL(256) expertUp##rows(float *between, const float *h, const int *works, const int *pairs, const Stack s) {       \
+  ROOMY(256) expertUp##rows(float *between, const float *h, const int *works, const int *pairs, const Stack s) {       \
     expertUp<rows>(between, h, works, pairs, s);                                                                        \
   }                                                                                                                     \
-  KERNEL(256) expertDown##rows(float *given, const float *between, const int *works, const int *pairs, const Stack s) { \
+  ROOMY(256) expertDown##rows(float *given, const float *between, const int *works, const int *pairs, const Stack s) { \
     expertDown<rows>(given, between, works, pairs, s);                                                                  \
   }
 EXPERTS(1)
