@@ -176,6 +176,11 @@ crash: ## 50 rounds of kill -9 under load, a full disk, storms of 10,000 request
 	CORENODE_CRASH_ROUNDS=50 CORENODE_CRASH_REQUESTS=10000 $(GO) test -timeout 60m -run 'Crash|FullDisk' ./node
 	CGO_ENABLED=1 CORENODE_STORM_REQUESTS=10000 $(GO) test -race -tags invariants -run 'Storm' ./actors/tree
 
+ROUNDS ?= 100
+.PHONY: test-cluster
+test-cluster: ## three nodes on a real PostgreSQL: restarts in turn under 200 streams, and ROUNDS faults as long as they are in life
+	CORENODE_CLUSTER_ROUNDS=$(ROUNDS) $(GO) test -count 1 -v -timeout 180m -run TestThreeNodes ./node
+
 STEPS ?= 1000000
 .PHONY: simulate
 simulate: ## many nodes on one database, simulated for STEPS; and each planted fault of the protocol is found

@@ -64,8 +64,22 @@ func address() string {
 	return fmt.Sprintf("postgres://corenode@127.0.0.1:%d/postgres?sslmode=disable", server.port)
 }
 
-func onServer(ctx context.Context, command string) error {
-	c, err := pgx.Connect(ctx, address())
+func onServer(ctx context.Context, command string) error { return Exec(ctx, address(), command) }
+
+// Number asks the database of a URL for a number.
+func Number(ctx context.Context, url, query string) (n int64, err error) {
+	c, err := pgx.Connect(ctx, url)
+	if err != nil {
+		return 0, err
+	}
+	defer c.Close(ctx)
+	err = c.QueryRow(ctx, query).Scan(&n)
+	return n, err
+}
+
+// Exec has the database of a URL do something.
+func Exec(ctx context.Context, url, command string) error {
+	c, err := pgx.Connect(ctx, url)
 	if err != nil {
 		return err
 	}
@@ -74,11 +88,25 @@ func onServer(ctx context.Context, command string) error {
 	return err
 }
 
+// Crash ends the server at once, as a power cut does to its processes, and Recover starts it again on the
+// same port: all URLs are good then. For tests that have the server to themselves.
+func Crash() {
+	server.child.Process.Signal(syscall.SIGQUIT)
+	<-server.ended
+}
+
+// Recover starts the server after a Crash and waits until it answers.
+func Recover(t testing.TB) {
+	t.Helper()
+	if err := run(false); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // Stop ends the server, if there is one, and removes its folder.
 func Stop() {
 	if server.child != nil {
-		server.child.Process.Signal(syscall.SIGQUIT) // at once: nobody needs its data
-		<-server.ended
+		Crash() // nobody needs its data
 	}
 	if server.dir != "" {
 		os.RemoveAll(server.dir)
@@ -88,10 +116,6 @@ func Stop() {
 // start makes a server and waits until it answers. Only what is measured waits for the disk.
 func start(durable bool) error {
 	initdb, err := binary("initdb")
-	if err != nil {
-		return err
-	}
-	postgres, err := binary("postgres")
 	if err != nil {
 		return err
 	}
@@ -114,6 +138,20 @@ func start(durable bool) error {
 	}
 	server.port = l.Addr().(*net.TCPAddr).Port
 	l.Close()
+	return run(durable)
+}
+
+// run starts the server on the folder that there is.
+func run(durable bool) error {
+	postgres, err := binary("postgres")
+	if err != nil {
+		return err
+	}
+	attributes, err := newAttributes(server.dir)
+	if err != nil {
+		return err
+	}
+	data := filepath.Join(server.dir, "data")
 	server.ended = make(chan struct{})
 	child := exec.Command(postgres, "-D", data, "-p", strconv.Itoa(server.port), "-c", "listen_addresses=127.0.0.1",
 		"-c", "unix_socket_directories=", "-c", "fsync="+strconv.FormatBool(durable), "-c", "shared_buffers=64MB", "-c",
@@ -125,14 +163,14 @@ func start(durable bool) error {
 	defer log.Close()
 	child.Stdout, child.Stderr, child.Dir = log, log, server.dir
 	child.SysProcAttr = attributes.server
-	started := make(chan error, 1)
+	started, ended := make(chan error, 1), server.ended
 	go func() { // the signal comes when the thread ends that started the child: this one waits for it
 		runtime.LockOSThread()
 		err := child.Start()
 		started <- err
 		if err == nil {
 			child.Wait()
-			close(server.ended)
+			close(ended)
 		}
 	}()
 	if err := <-started; err != nil {
