@@ -17,16 +17,20 @@ import (
 	"corenode/wasm/abi"
 )
 
+// roundsVariable in the environment makes TestThreeNodes long.
+const roundsVariable = "CORENODE_CLUSTER_ROUNDS"
+
 // clusterRounds is how many faults TestThreeNodesOutliveFaults makes, and how long they are:
 // CORENODE_CLUSTER_ROUNDS and those of the contract, or a few short ones with a short lease.
 func clusterRounds(t *testing.T) (rounds int, times faultTimes) {
-	text := os.Getenv("CORENODE_CLUSTER_ROUNDS")
+	text := os.Getenv(roundsVariable)
 	if text == "" {
-		return 10, faultTimes{lease: 2 * time.Second, pause: 2200 * time.Millisecond, cut: 2200 * time.Millisecond, stop: 500 * time.Millisecond}
+		const short = 2200 * time.Millisecond
+		return 10, faultTimes{lease: 2 * time.Second, pause: short, cut: short, stop: 500 * time.Millisecond}
 	}
 	n, err := strconv.Atoi(text)
 	if err != nil {
-		t.Fatal("CORENODE_CLUSTER_ROUNDS: ", err)
+		t.Fatal(roundsVariable, ": ", err)
 	}
 	return n, faultTimes{lease: 10 * time.Second, pause: 20 * time.Second, cut: 30 * time.Second, stop: 20 * time.Second}
 }

@@ -27,7 +27,7 @@ func TestThreeNodes(t *testing.T) {
 		{"ShareOneBucket", c.shareOneBucket},
 		{"SpendOneCent", c.spendOneCent},
 		{"RevokeAKey", c.revokeAKey},
-		{"RestartInTurn", func(t *testing.T) { c.restartInTurn(t, rounds > 10) }},
+		{"RestartInTurn", c.restartInTurn},
 		{"OutliveFaults", func(t *testing.T) { c.outliveFaults(t, rounds, times) }},
 	} {
 		sound := t.Run(one.name, func(t *testing.T) {

@@ -171,6 +171,7 @@ func run(durable bool) error {
 		if err == nil {
 			child.Wait()
 			close(ended)
+			runtime.UnlockOSThread() // else the thread ends, and with it what it started before this server
 		}
 	}()
 	if err := <-started; err != nil {
