@@ -27,6 +27,7 @@ func TestThreeNodes(t *testing.T) {
 		{"ShareOneBucket", c.shareOneBucket},
 		{"SpendOneCent", c.spendOneCent},
 		{"RevokeAKey", c.revokeAKey},
+		{"SwapAModule", c.swapModule},
 		{"RestartInTurn", c.restartInTurn},
 		{"OutliveFaults", func(t *testing.T) { c.outliveFaults(t, rounds, times) }},
 	} {
