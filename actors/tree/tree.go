@@ -18,6 +18,7 @@ package tree
 import (
 	"context"
 	"crypto/hmac"
+	"crypto/rand"
 	"crypto/sha256"
 	"encoding/binary"
 	"errors"
@@ -89,6 +90,7 @@ type Tree struct {
 	requests *requests
 	counters Counters
 	freeID   atomic.Uint64
+	freeName string // begins the ids of requests that have none: a shared store tells them from those of other trees
 
 	draining   atomic.Bool
 	quit       chan struct{}  // ends the sweep
@@ -106,7 +108,7 @@ func Start(cfg Config, deps Deps) (*Tree, error) {
 	}
 	t := &Tree{cfg: cfg, deps: deps, log: deps.Logger, models: map[string]*model{},
 		requests: newRequests(cfg.RequestsMax), keys: newKeyMaker(cfg.Secret), quit: make(chan struct{}),
-		budget: session.NewBudget(cfg.AccountSessionsMax, cfg.AccountPinnedBytesMax)}
+		budget: session.NewBudget(cfg.AccountSessionsMax, cfg.AccountPinnedBytesMax), freeName: "free-" + rand.Text()}
 	if t.log == nil {
 		t.log = slog.New(slog.DiscardHandler)
 	}
@@ -415,7 +417,7 @@ func (t *Tree) refuse(err *abi.Error) error {
 // Enter admits a request that generates nothing: it takes a permit until release
 // is called, which may be called again.
 func (t *Tree) Enter(a account.Account, key account.LimitedKey) (release func(), l account.Limits, err error) {
-	id := fmt.Sprintf("free-%d", t.freeID.Add(1))
+	id := fmt.Sprintf("%s-%d", t.freeName, t.freeID.Add(1))
 	now := time.Now()
 	r := &request{t: t, call: Call{RequestID: id, Account: a, Key: key}, ask: limit.Ask{RequestID: id, Free: true, Key: key}, began: now,
 		expires: now.Add(t.cfg.FreeExpiry), lostAt: now.Add(2 * t.cfg.AdmissionTimeout), reply: make(chan reply, 1)}
