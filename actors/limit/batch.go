@@ -79,8 +79,8 @@ type Verdict struct {
 	Reservation
 	// Refusal says why not; nil for one that is admitted, whose hold is durable.
 	Refusal *abi.Error
-	// Recalled says of a refusal that other nodes have idle grants of what was lacking. They were
-	// called back: it is worth asking again in RecallTime, before the client is told.
+	// Recalled says of a refusal that nodes, this one maybe among them, have idle grants of what was lacking. They
+	// were called back: it is worth asking again in RecallTime, before the client is told.
 	Recalled bool
 	// Counters are those of the account after the decision, in the whole cluster. They serve no
 	// key's limit: Limits do.

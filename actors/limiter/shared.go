@@ -76,7 +76,7 @@ func (l *lent) short(need limit.Part) bool {
 		!l.grant.AnyMoney && left.Money < need.Money/2
 }
 
-// Recall says that another node needs what is idle of the account's grant.
+// Recall says that the store needs what is idle of the account's grant.
 type Recall struct{}
 
 // Unused says that a request has nothing more of a grant: it never ran, or it is one without a hold.
@@ -145,9 +145,9 @@ func (l *shared) Receive(c *system.Context, m any) {
 		defer tryAgain(c, m, m.attempt)
 		l.unused(m)
 	case Recall:
-		l.giveBack()
+		l.giveBack(true)
 	case Changed:
-		l.giveBack()
+		l.giveBack(false)
 		l.cell.changed = time.Now()
 		l.end()
 	case system.Sweep:
@@ -320,7 +320,7 @@ func (l *shared) adopt(m verdict, now time.Time) {
 	known.until = believed(m.asked, g.Life)
 	known.forget(now.Add(g.Life))
 	if g.Wanted {
-		l.giveBack()
+		l.giveBack(true)
 	}
 }
 
@@ -353,19 +353,22 @@ func (l *shared) end() {
 	}
 }
 
-// giveBack gives the store what nobody has of the grant.
-func (l *shared) giveBack() {
+// giveBack gives the store what nobody has of the grant. Where that is wanted the store is told that it is
+// nothing, too: else it would not renew the grant.
+func (l *shared) giveBack(wanted bool) {
 	lent := &l.cell.lent
 	if lent.until.IsZero() {
 		return
 	}
 	defer l.end() // the store may renew it
 	left := lent.left()
-	if left == (limit.Part{}) {
+	if left == (limit.Part{}) && !wanted {
 		return
 	}
+	if left != (limit.Part{}) {
+		l.deps.Counts.Returned.Add(1)
+	}
 	lent.taken, lent.returned = lent.taken.Plus(left), lent.returned.Plus(left)
-	l.deps.Counts.Returned.Add(1)
 	l.deps.Return(limit.Return{AccountID: l.id, Number: lent.grant.Number, Part: lent.returned})
 }
 
@@ -389,7 +392,7 @@ func (l *shared) sweep(now time.Time) (retire bool) {
 	if now.Sub(cell.pace.latest) < idleFor {
 		return false
 	}
-	l.giveBack()
+	l.giveBack(false)
 	if !now.Before(cell.lent.over) {
 		l.end()
 		cell.lent = lent{}

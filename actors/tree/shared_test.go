@@ -268,6 +268,34 @@ func TestAnotherNodesNeedRecallsAGrant(t *testing.T) {
 	}
 }
 
+// TestOwnGrantRefusesNothing: what a node has idle of its grant is there for requests that no grant covers.
+func TestOwnGrantRefusesNothing(t *testing.T) {
+	f := newFleet(t, 1, 10*time.Second, Config{SweepEvery: time.Hour})
+	a := f.account(account.Account{ID: "a", Concurrency: 6}, 1_000_000_000)
+	m := f.members[0]
+	f.eventually("a busy account has a grant", func() bool {
+		m.play(m.call(a, 10, 2, false), 0)
+		return f.store.Usage("a").Granted.Permits > 0
+	})
+	m.model.mode.Store(stuckInDecode)
+	var all []*Stream
+	for i := range 6 {
+		c := m.call(a, 10, 2, true)
+		c.Key = account.LimitedKey{ID: "k", TokensPerMinute: 1_000_000}
+		s, _, err := m.tree.Generate(c)
+		if err != nil {
+			t.Errorf("request %d of six: %v", i, err)
+			break
+		}
+		all = append(all, s)
+	}
+	m.model.mode.Store(running)
+	for _, s := range all {
+		lastEvent(s)
+		settled(s)
+	}
+}
+
 // TestAbandonedProposalLeavesNothing: a caller that stopped waiting for the verdict has nothing of
 // its account, and pays nothing.
 func TestAbandonedProposalLeavesNothing(t *testing.T) {

@@ -294,7 +294,7 @@ func (n *Node) ask(p limit.Proposal, now time.Time) (v limit.Verdict) {
 			b.open[p.RequestID] = &open{node: n.name, permit: true, free: p.Free, tokens: v.Tokens, got: v.Reservation}
 			b.bucket = s.Bucket()
 		} else {
-			v.Recalled = b.recall(n.name)
+			v.Recalled = b.recall()
 		}
 	}
 	v.Grant = n.lend(b, p.Wish, now)
@@ -303,10 +303,10 @@ func (n *Node) ask(p limit.Proposal, now time.Time) (v limit.Verdict) {
 	return v
 }
 
-// recall says whether other nodes have idle grants, and that they are wanted.
-func (b *book) recall(node string) (wanted bool) {
-	for other, g := range b.grants {
-		if left := g.left(); other != node && left != (limit.Part{}) {
+// recall says whether nodes have idle grants, and that they are wanted.
+func (b *book) recall() (wanted bool) {
+	for _, g := range b.grants {
+		if left := g.left(); left != (limit.Part{}) {
 			g.wanted, wanted = true, true
 		}
 	}

@@ -200,8 +200,12 @@ func (w *work) decide(asks []limit.Proposal) []limit.Verdict {
 		w.lend(a, p)
 	}
 	for i := range asks {
-		if a := w.accounts[clean(asks[i].AccountID)]; a != nil && !w.fenced {
-			verdicts[i].Counters, verdicts[i].Limits = a.state.Counters(), a.state.Limits(asks[i].Key, w.now)
+		a := w.accounts[clean(asks[i].AccountID)]
+		if a == nil {
+			continue
+		}
+		verdicts[i].Counters, verdicts[i].Limits = a.state.Counters(), a.state.Limits(asks[i].Key, w.now)
+		if !w.fenced {
 			verdicts[i].Grant = w.granted(a)
 		}
 	}
@@ -241,13 +245,14 @@ func (w *work) admit(a *held, p *limit.Proposal, v *limit.Verdict) {
 	}
 }
 
-// recall calls back what other nodes have idle, where a request was refused for a lack of it.
+// recall calls back what nodes have idle, where a request was refused for a lack of it. This node's own grant is
+// called back as well: only that node knows what is idle of it, and on one node nothing of it would be lacking.
 func (w *work) recall(a *held, refusal *abi.Error) (any bool) {
 	if refusal.Kind != abi.RateLimited && refusal.Kind != abi.InsufficientBalance {
 		return false
 	}
 	for _, g := range a.grants {
-		if g.node != w.s.node && !g.ended && g.left() != (limit.Part{}) {
+		if !g.ended && g.left() != (limit.Part{}) {
 			g.changed, g.wanted, any = g.changed || !g.wanted, true, true
 		}
 	}
