@@ -190,25 +190,21 @@ func (w *work) queueLocks(b *pgx.Batch, ids []string) {
 	if len(ids) == 0 {
 		return
 	}
-	b.Queue(`SELECT b.account_id, b.amount, b.permits, b.held, b.shorts, b.arrivals, b.capacity, b.parts, b.bucket_at, b.overshot,
-		a.unlimited, a.disabled, a.concurrency, a.tokens_per_minute
-		FROM balances b JOIN accounts a ON a.id = b.account_id WHERE b.account_id = ANY ($1)
-		ORDER BY b.account_id FOR NO KEY UPDATE OF b`, ids).
+	b.Queue(`SELECT account_id, amount, permits, held, shorts, arrivals, capacity, parts, bucket_at, overshot
+		FROM balances WHERE account_id = ANY ($1) ORDER BY account_id FOR NO KEY UPDATE`, ids).
 		Query(func(rows pgx.Rows) error {
 			for rows.Next() {
 				a := &held{buckets: map[string]limit.Bucket{}, touched: map[string]bool{}}
-				var concurrency int64
 				err := rows.Scan(&a.id, &a.balance, &a.was.permits, &a.was.held, &a.was.shorts, &a.was.arrivals, &a.was.capacity,
-					&a.was.parts, &a.was.at, &a.was.overshot, &a.account.Unlimited, &a.account.Disabled, &concurrency,
-					&a.account.TokensPerMinute)
+					&a.was.parts, &a.was.at, &a.was.overshot)
 				if err != nil {
 					return err
 				}
-				a.account.ID, a.account.Concurrency = a.id, int(concurrency)
 				w.accounts[a.id] = a
 			}
 			return rows.Err()
 		})
+	w.queueLimits(b, ids)
 	b.Queue(databaseClock).QueryRow(func(r pgx.Row) error {
 		var ns int64
 		err := r.Scan(&ns)
@@ -241,6 +237,24 @@ func (w *work) queueLocks(b *pgx.Batch, ids []string) {
 				}
 				if k.At = rules.ToTime(at); w.accounts[id] != nil {
 					w.accounts[id].buckets[key] = k
+				}
+			}
+			return rows.Err()
+		})
+}
+
+// queueLimits reads the limits of accounts behind their locks: an operator's change that these waited for is seen.
+func (w *work) queueLimits(b *pgx.Batch, ids []string) {
+	b.Queue(`SELECT id, unlimited, disabled, concurrency, tokens_per_minute FROM accounts WHERE id = ANY ($1)`, ids).
+		Query(func(rows pgx.Rows) error {
+			for rows.Next() {
+				var a account.Account
+				var concurrency int64
+				if err := rows.Scan(&a.ID, &a.Unlimited, &a.Disabled, &concurrency, &a.TokensPerMinute); err != nil {
+					return err
+				}
+				if a.Concurrency = int(concurrency); w.accounts[a.ID] != nil {
+					w.accounts[a.ID].account = a
 				}
 			}
 			return rows.Err()
