@@ -27,8 +27,9 @@ import (
 	"corenode/node/store/postgrestest"
 )
 
-// leaseVariable in the environment makes the test program a node among others, whose lease is so long.
-const leaseVariable = "CORENODE_TEST_LEASE"
+// leaseVariable in the environment makes the test program a node among others, whose lease is so long,
+// and clockVariable has its clock off by a duration.
+const leaseVariable, clockVariable = "CORENODE_TEST_LEASE", "CORENODE_TEST_CLOCK_OFF"
 
 func init() {
 	text := os.Getenv(leaseVariable)
@@ -36,8 +37,10 @@ func init() {
 		return
 	}
 	lease, err := time.ParseDuration(text)
-	if err == nil {
-		cmd := cli.Root(version, func(from config.Sources, out, logTo io.Writer) error { return serveAmong(from, out, logTo, lease) })
+	clock, wrong := time.ParseDuration(os.Getenv(clockVariable))
+	if err = errors.Join(err, wrong); err == nil {
+		with := standIns{lease: lease, clock: clock}
+		cmd := cli.Root(version, func(from config.Sources, out, logTo io.Writer) error { return serveAmong(from, out, logTo, with) })
 		err = cmd.Execute()
 	}
 	if err != nil {
@@ -47,8 +50,8 @@ func init() {
 	os.Exit(0)
 }
 
-// serveAmong is serve with a lease of the test's.
-func serveAmong(from config.Sources, out, logTo io.Writer, lease time.Duration) error {
+// serveAmong is serve with a lease and a clock of the test's.
+func serveAmong(from config.Sources, out, logTo io.Writer, with standIns) error {
 	signals := watchSignals()
 	defer signals.close()
 	cfg, _, err := config.LoadOrigins(from)
@@ -59,7 +62,7 @@ func serveAmong(from config.Sources, out, logTo io.Writer, lease time.Duration) 
 	if err != nil {
 		return err
 	}
-	n, err := openWith(cfg, lines, nil, standIns{lease: lease})
+	n, err := openWith(cfg, lines, nil, with)
 	if err != nil {
 		return err
 	}
@@ -77,6 +80,7 @@ type trioNode struct {
 	link   *postgrestest.Proxy // to the database
 	proc   *proc.Child
 	starts int
+	clock  time.Duration // how far its clock is off
 	kills  atomic.Int64
 	base   atomic.Pointer[url.URL] // nil while it is down
 	admin  *admin.Client
@@ -96,13 +100,14 @@ type trio struct {
 	starting sync.WaitGroup
 }
 
-// newTrio starts three nodes at once. models is YAML, their models.
+// newTrio starts three nodes at once, one whose clock is right, one an hour ahead and one an hour behind. models is YAML, their models.
 func newTrio(t *testing.T, lease time.Duration, models string) *trio {
 	t.Helper()
 	c := &trio{t: t, url: postgrestest.URL(t), lease: lease}
 	dir := t.TempDir()
 	for i := range c.nodes {
-		m := &trioNode{name: fmt.Sprintf("node-%d", i), dir: dir, data: filepath.Join(dir, fmt.Sprintf("data-%d", i))}
+		m := &trioNode{name: fmt.Sprintf("node-%d", i), dir: dir, data: filepath.Join(dir, fmt.Sprintf("data-%d", i)),
+			clock: []time.Duration{0, time.Hour, -time.Hour}[i]}
 		c.nodes[i] = m
 		var through string
 		m.link, through = postgrestest.NewProxy(t, c.url)
@@ -164,7 +169,7 @@ func (c *trio) start(m *trioNode) {
 	const greeting = "base URL"
 	child, base, err := proc.Start(c.t.Context(), proc.Spec{
 		Name: fmt.Sprintf("%s-%d", m.name, m.starts), Path: program, Args: []string{"serve", "--config", filepath.Join(m.dir, m.name+".yaml")},
-		Env: []string{leaseVariable + "=" + c.lease.String()}, Dir: m.dir,
+		Env: []string{leaseVariable + "=" + c.lease.String(), clockVariable + "=" + m.clock.String()}, Dir: m.dir,
 		Ready: func(line string) (string, bool) {
 			_, address, found := strings.Cut(line, greeting)
 			return strings.TrimSpace(address), found

@@ -78,6 +78,7 @@ type standIns struct {
 	pause  func()                          // is called before each word with a database elsewhere about this node
 	grace  time.Duration                   // is what a node that is gone has to settle its own requests
 	lease  time.Duration                   // is how long this node counts as live there without a word
+	clock  time.Duration                   // is how far the clock is off that rows and modules are told
 	system fs.FS                           // is the root of the system's files, as samples read them; nil is the machine's own
 }
 
@@ -222,7 +223,7 @@ func (n *node) startTree(secret []byte) (*tree.Tree, error) {
 		shared = s
 	}
 	return tree.Start(tree.Config{
-		Secret: secret, Lease: n.lease, AccountSessionsMax: l.SessionsPerAccount, AccountPinnedBytesMax: int64(l.PinnedBytesPerAccount),
+		Secret: secret, Lease: n.lease, ClockOff: n.clock, AccountSessionsMax: l.SessionsPerAccount, AccountPinnedBytesMax: int64(l.PinnedBytesPerAccount),
 		SessionIdleMax: l.SessionIdle, CountCached: l.CountCachedInput, Ledger: ledger.Config{Spill: n.spill, Rejects: store.Rejects},
 	}, tree.Deps{
 		Models: treeModels(n.catalog, n.kept, l.QueueRequestsMax), Store: rows, Shared: shared, Accounts: n.store,

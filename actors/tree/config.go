@@ -54,6 +54,8 @@ type Config struct {
 	// RecallEvery is how often the tree asks a shared store whether another node needs what is idle
 	// of this one's grants. Default 100 ms.
 	RecallEvery time.Duration
+	// ClockOff is how far the clock is off that rows and modules are told. Durations do not go by it. It is for tests.
+	ClockOff time.Duration
 	// SweepMax is the most actors of a kind asked by one sweep whether they are idle. Default 300.
 	SweepMax int
 	// AbortGrace is how long Drain waits for the streams it aborted. Default 10 s.

@@ -64,11 +64,11 @@ func denial(d abi.Decision) *abi.Error {
 func (t *Tree) admissionInput(r *request) (in abi.AdmissionInput, err error) {
 	a := r.call.Account
 	in = abi.AdmissionInput{
-		At: r.began.Unix(), PromptTokens: r.ask.Prompt, OutputMax: r.ask.OutputMax, Stream: r.call.Request.Stream,
+		At: r.beganAt().Unix(), PromptTokens: r.ask.Prompt, OutputMax: r.ask.OutputMax, Stream: r.call.Request.Stream,
 		Account: a.ID, Key: r.call.Key.ID, Model: r.call.Request.Model, Protocol: r.call.Protocol,
 	}
 	n := &in.Counters
-	if *n, err = t.use(a.ID, r.began); err != nil {
+	if *n, err = t.use(a.ID, r.beganAt()); err != nil {
 		return in, err
 	}
 	n.AccountRequestsMax, n.TokensPerMinute, n.Unlimited = int64(a.Concurrency), a.TokensPerMinute, a.Unlimited

@@ -313,7 +313,7 @@ func (r *request) hold() *abi.Error {
 // holdEntry is the hold row before anything is reserved.
 func (r *request) holdEntry() account.Entry {
 	e := r.entry(account.Hold)
-	e.Time, e.ModuleDigest, e.Provisional = r.began, r.billing, r.quote.Provisional()
+	e.Time, e.ModuleDigest, e.Provisional = r.beganAt(), r.billing, r.quote.Provisional()
 	return e
 }
 
@@ -362,8 +362,11 @@ func (r *request) holdFate() holdFate {
 // entry returns a row with what all rows of the request share.
 func (r *request) entry(k account.EntryKind) account.Entry {
 	return account.Entry{Kind: k, AccountID: r.call.Account.ID, RequestID: r.call.RequestID, KeyID: r.call.Key.ID,
-		Model: r.call.Request.Model, Time: time.Now()}
+		Model: r.call.Request.Model, Time: time.Now().Add(r.t.cfg.ClockOff)}
 }
+
+// beganAt is when the request began, as rows and modules are told.
+func (r *request) beganAt() time.Time { return r.began.Add(r.t.cfg.ClockOff) }
 
 func errGone() *abi.Error {
 	return &abi.Error{Kind: abi.Canceled, Op: "tree.forward", Msg: "the request was given up"}

@@ -301,7 +301,7 @@ func (t *Tree) newRequest(c Call) (*request, *abi.Error) {
 // setQuote asks billing what the request may cost.
 func (r *request) setQuote() *abi.Error {
 	began := time.Now()
-	quote, err := r.t.quote(r.ask.RequestID, abi.QuoteInput{Input: r.ask.Prompt, OutputMax: r.ask.OutputMax, At: r.began.Unix(),
+	quote, err := r.t.quote(r.ask.RequestID, abi.QuoteInput{Input: r.ask.Prompt, OutputMax: r.ask.OutputMax, At: r.beganAt().Unix(),
 		Model: r.call.Request.Model, Account: r.call.Account.ID})
 	if err != nil {
 		return abi.AsError(fmt.Errorf("quote: %w", err))
