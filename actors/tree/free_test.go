@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"corenode/actors/account"
+	"corenode/actors/limit"
 	"corenode/wasm/abi"
 )
 
@@ -28,5 +29,22 @@ func TestFreeRequestsOfTwoNodesAreTold(t *testing.T) {
 	}
 	for _, done := range release {
 		done()
+	}
+}
+
+// TestReservationIsGivenBackOnce: the sweep may refuse a request while its limiter hands it over. Only one of them
+// gives back what it has of a grant.
+func TestReservationIsGivenBackOnce(t *testing.T) {
+	tree := newFleet(t, 1, time.Minute, Config{}).members[0].tree
+	tooOld := limit.Reservation{GrantNumber: 1, Until: time.Now().Add(-time.Second)}
+	for _, swept := range []bool{false, true} {
+		r := &request{t: tree, ask: limit.Ask{RequestID: "free", Free: true}, reply: make(chan reply, 1)}
+		r.left.Store(swept) // what undo does
+		if err := (*admission)(r).Granted(tooOld, account.Limits{}); (err == nil) != swept {
+			t.Errorf("swept: %v; the limiter is told %v", swept, err)
+		}
+		if r.granted.Store(true); r.undo() || !r.left.Load() {
+			t.Errorf("swept: %v; it may be given back again", swept)
+		}
 	}
 }

@@ -104,11 +104,15 @@ func (a *admission) Granted(got limit.Reservation, l account.Limits) *abi.Error 
 		r.heldAlready()
 	}
 	r.granted.Store(true)
-	if err := r.begin(); err != nil {
-		r.granted.Store(got.Durable) // else the limiter takes it back itself
+	err := r.begin()
+	switch {
+	case err == nil || got.Durable:
 		return err
+	case !r.left.CompareAndSwap(false, true):
+		return nil // who refused it meanwhile has given all back: the limiter must not do that, too
 	}
-	return nil
+	r.granted.Store(false) // the limiter takes it back itself
+	return err
 }
 
 // begin passes a granted request on, unless it was granted too long ago: the process may have been stopped since.
