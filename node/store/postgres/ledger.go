@@ -174,7 +174,7 @@ func (s *Store) Provisional(after int64) ([]account.Entry, error) {
 func (s *Store) Adjust(e account.Entry) (done bool, err error) {
 	e.Kind = account.Adjustment
 	err = s.transaction(once, func(ctx context.Context, tx pgx.Tx) error {
-		found, err := adjustments(ctx, tx, e.Settles, `settles > 0`)
+		found, err := adjustments(ctx, tx, e, `settles > 0`)
 		if done = found == 0; err != nil || !done {
 			return err
 		}
@@ -183,12 +183,15 @@ func (s *Store) Adjust(e account.Entry) (done bool, err error) {
 	return done && err == nil, wrapped(err, "adjust settlement %d", e.Settles)
 }
 
-// adjustments counts those of a settlement, which it locks: nobody else adds one meanwhile.
-func adjustments(ctx context.Context, tx pgx.Tx, settlement int64, which string) (int64, error) {
-	if _, err := number(ctx, tx, `SELECT id FROM ledger WHERE id = $1 FOR NO KEY UPDATE`, settlement); err != nil {
+// adjustments counts those of a settlement, which it locks behind its account, as a batch does: nobody else adds one meanwhile.
+func adjustments(ctx context.Context, tx pgx.Tx, e account.Entry, which string) (int64, error) {
+	if _, err := tx.Exec(ctx, `SELECT 1 FROM balances WHERE account_id = $1 FOR NO KEY UPDATE`, clean(e.AccountID)); err != nil {
 		return 0, err
 	}
-	return number(ctx, tx, `SELECT count(*) FROM ledger WHERE settles = $1 AND `+which, settlement)
+	if _, err := number(ctx, tx, `SELECT id FROM ledger WHERE id = $1 FOR NO KEY UPDATE`, e.Settles); err != nil {
+		return 0, err
+	}
+	return number(ctx, tx, `SELECT count(*) FROM ledger WHERE settles = $1 AND `+which, e.Settles)
 }
 
 // Refund implements store.Store.
@@ -199,7 +202,7 @@ func (s *Store) Refund(settlement account.Entry, note string) (e account.Entry, 
 	err = s.transaction(again, func(ctx context.Context, tx pgx.Tx) error {
 		rows := []account.Entry{{Kind: account.Adjustment, AccountID: settlement.AccountID, Time: s.now().UTC(),
 			Settles: settlement.ID, Refund: true, Note: note}}
-		found, err := adjustments(ctx, tx, settlement.ID, `refund`)
+		found, err := adjustments(ctx, tx, rows[0], `refund`)
 		if err == nil {
 			err = s.append(ctx, tx, rows)
 		}
