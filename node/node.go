@@ -120,7 +120,7 @@ func (n *node) begin() {
 	if n.database != nil {
 		n.database.Serve()
 		if n.database.shared != nil {
-			n.serving.Go(func() { n.database.sweep(n.rateDead, cmp.Or(n.grace, deadGrace), n.log, n.stopped) })
+			n.serving.Go(func() { n.database.sweep(n.rateCrashed, cmp.Or(n.grace, deadGrace), n.log, n.stopped) })
 		}
 	}
 	n.serving.Go(func() { n.fail(n.server.Serve(n.public)) })

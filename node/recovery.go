@@ -98,7 +98,8 @@ const (
 )
 
 // sweep takes back what has ended in a database that nodes share, as each of them does, until stopped is closed.
-func (d *database) sweep(rate func(*account.Entry) error, grace time.Duration, log *slog.Logger, stopped <-chan struct{}) {
+func (d *database) sweep(rate func(*account.Entry, map[string]abi.Prices) error, grace time.Duration, log *slog.Logger,
+	stopped <-chan struct{}) {
 	ticks := time.NewTicker(d.nodes.Lease() / 10)
 	defer ticks.Stop()
 	for settled := time.Now(); ; {
@@ -135,13 +136,4 @@ func (d *database) sweep(rate func(*account.Entry) error, grace time.Duration, l
 				"model", e.Model, "charge_nano_usd", int64(-e.Amount))
 		}
 	}
-}
-
-// rateDead charges what a node that is gone left open, at the prices that were kept.
-func (n *node) rateDead(e *account.Entry) error {
-	kept, err := n.store.KeptPrices()
-	if err != nil {
-		return err
-	}
-	return n.rateCrashed(e, kept)
 }

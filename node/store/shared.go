@@ -5,6 +5,7 @@ import (
 
 	"corenode/actors/account"
 	"corenode/actors/limit"
+	"corenode/wasm/abi"
 )
 
 // Shared is a store in which many nodes keep one truth: it decides who is admitted. Package
@@ -35,9 +36,10 @@ type Shared interface {
 	// SettleDead settles open holds of nodes that were fenced grace ago, as SettleOpenHolds does those
 	// of a node of its own. Of nodes that call it at once each does others, and each hold is settled once.
 	// The node, should it come back with a settlement of its own, gets that as an adjustment of the
-	// difference: what a client was told is what the ledger says.
-	SettleDead(grace time.Duration, rate func(*account.Entry) error, leftOut func(account.Entry, error),
-	) (settled []account.Entry, err error)
+	// difference: what a client was told is what the ledger says. rate gets the KeptPrices of the node
+	// that quoted the request.
+	SettleDead(grace time.Duration, rate func(*account.Entry, map[string]abi.Prices) error,
+		leftOut func(account.Entry, error)) (settled []account.Entry, err error)
 	// Grants are those that nodes have, for operators.
 	Grants() ([]NodeGrant, error)
 }

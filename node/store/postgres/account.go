@@ -214,15 +214,17 @@ func (s *Store) Counters(accountID string) (all []account.CounterUse, err error)
 	return all, wrapped(err, "counters of %q", accountID)
 }
 
-// pricesKept is the setting with the prices of this node: another one may have others, and what
+// pricesKept is the setting with the prices of a node: another one may have others, and what
 // a crash left open of each is charged at its own.
-func (s *Store) pricesKept() string { return "prices:" + s.node }
+func pricesKept(node string) string { return "prices:" + node }
 
 // KeptPrices implements store.Store.
-func (s *Store) KeptPrices() (prices map[string]abi.Prices, err error) {
+func (s *Store) KeptPrices() (map[string]abi.Prices, error) { return s.keptPrices(s.node) }
+
+func (s *Store) keptPrices(node string) (prices map[string]abi.Prices, err error) {
 	err = s.view(func(ctx context.Context, tx pgx.Tx) error {
 		var text []byte
-		err := tx.QueryRow(ctx, `SELECT value FROM settings WHERE name = $1`, s.pricesKept()).Scan(&text)
+		err := tx.QueryRow(ctx, `SELECT value FROM settings WHERE name = $1`, pricesKept(node)).Scan(&text)
 		if errors.Is(err, pgx.ErrNoRows) {
 			return nil
 		}
@@ -241,7 +243,7 @@ func (s *Store) KeepPrices(prices map[string]abi.Prices) error {
 	if err == nil {
 		err = s.transaction(again, func(ctx context.Context, tx pgx.Tx) error {
 			_, err := tx.Exec(ctx, `INSERT INTO settings (name, value) VALUES ($1, $2)
-				ON CONFLICT (name) DO UPDATE SET value = excluded.value`, s.pricesKept(), text)
+				ON CONFLICT (name) DO UPDATE SET value = excluded.value`, pricesKept(s.node), text)
 			return err
 		})
 	}

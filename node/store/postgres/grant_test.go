@@ -215,8 +215,13 @@ func TestFencedNode(t *testing.T) {
 	sweep()
 	c.wantRow(0, 200, 3)
 	c.wantSound()
-	rate := func(e *account.Entry) error {
-		e.Amount, e.ModuleDigest = -abi.Nano(e.Usage.Output), "sha256:aa"
+	for i, output := range []abi.Nano{2, 7} { // what a node quoted is charged at its prices
+		if err := c.nodes[i].KeepPrices(map[string]abi.Prices{"m": {Output: output}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	rate := func(e *account.Entry, prices map[string]abi.Prices) error {
+		e.Amount, e.ModuleDigest = -prices["m"].Output*abi.Nano(e.Usage.Output), "sha256:aa"
 		return nil
 	}
 	none := func(e account.Entry, err error) { t.Errorf("left out %+v: %v", e, err) }
@@ -229,7 +234,7 @@ func TestFencedNode(t *testing.T) {
 		t.Fatalf("settled %+v, then %+v: %v, %v", settled, again, err, errAgain)
 	}
 	c.wantRow(0, 0, 3)
-	storetest.WantBalance(t, c.nodes[1], c.id, 9000-3, 0)
+	storetest.WantBalance(t, c.nodes[1], c.id, 9000-2*3, 0)
 	late := storetest.Settlement(c.id, "r1", -50)
 	late.ModuleDigest, late.Provisional = "sha256:aa", false
 	for range 2 {

@@ -11,6 +11,7 @@ import (
 	"corenode/actors/limit"
 	"corenode/node/store"
 	"corenode/node/store/rules"
+	"corenode/wasm/abi"
 )
 
 // sweepMax bounds what one call of Sweep or SettleDead looks at.
@@ -110,17 +111,24 @@ func (s *Store) databaseTime(ctx context.Context, tx pgx.Tx) (time.Time, error) 
 const claimFor = time.Minute
 
 // SettleDead implements store.Shared.
-func (s *Store) SettleDead(grace time.Duration, rate func(*account.Entry) error, leftOut func(account.Entry, error),
-) (settled []account.Entry, err error) {
+func (s *Store) SettleDead(grace time.Duration, rate func(*account.Entry, map[string]abi.Prices) error,
+	leftOut func(account.Entry, error)) (settled []account.Entry, err error) {
 	var ids []string
+	nodes := map[string]string{} // by request
 	err = s.transaction(again, func(ctx context.Context, tx pgx.Tx) error {
 		rows, err := tx.Query(ctx, `UPDATE open_holds o SET claimed = now() + make_interval(secs => $3) WHERE request_id IN (
 			SELECT o.request_id FROM open_holds o JOIN nodes n ON n.id = o.node AND n.fence > o.fence
 			WHERE n.fenced < now() - make_interval(secs => $1) AND o.claimed < now() LIMIT $2 FOR UPDATE OF o SKIP LOCKED)
-			RETURNING request_id`, grace.Seconds(), sweepMax, claimFor.Seconds())
-		if err == nil {
-			ids, err = pgx.CollectRows(rows, pgx.RowTo[string])
+			RETURNING request_id, node`, grace.Seconds(), sweepMax, claimFor.Seconds())
+		if err != nil {
+			return err
 		}
+		var id, node string
+		ids = nil
+		_, err = pgx.ForEachRow(rows, []any{&id, &node}, func() error {
+			ids, nodes[id] = append(ids, id), node
+			return nil
+		})
 		return err
 	})
 	if err != nil || len(ids) == 0 {
@@ -131,5 +139,16 @@ func (s *Store) SettleDead(grace time.Duration, rate func(*account.Entry) error,
 	if err != nil {
 		return nil, err
 	}
-	return store.SettleHolds(s, holds, account.Crashed, rate, leftOut)
+	prices := map[string]map[string]abi.Prices{}
+	for _, id := range ids {
+		if _, read := prices[nodes[id]]; read {
+			continue
+		}
+		if prices[nodes[id]], err = s.keptPrices(nodes[id]); err != nil {
+			return nil, err
+		}
+	}
+	return store.SettleHolds(s, holds, account.Crashed, func(e *account.Entry) error {
+		return rate(e, prices[nodes[e.RequestID]])
+	}, leftOut)
 }
