@@ -35,13 +35,14 @@ type commons struct {
 	lags  atomic.Pointer[error] // why the last rollout is not followed; nil, or of nil, when it is
 
 	// Owned by run, and by what comes before it in the start:
-	modulesSeen, pricesSeen int64
-	reported                store.NodeReport
-	failed                  map[string]string // modules that could not be loaded, and why
-	away                    bool              // the last look failed, and the log says so
+	modulesSeen int64
+	reported    store.NodeReport
+	failed      map[string]string // modules that could not be loaded, and why
+	away        bool              // the last look failed, and the log says so
 
-	pricing sync.Mutex                            // one change of the listed prices at a time
-	listed  atomic.Pointer[map[string]abi.Prices] // what the store lists; replaced with pricing held
+	pricing    sync.Mutex                            // one change of the listed prices at a time
+	listed     atomic.Pointer[map[string]abi.Prices] // what the store lists; replaced with pricing held, as is its number
+	pricesSeen atomic.Int64
 }
 
 func newCommons(s store.Common, id string, n *node) *commons {
@@ -179,7 +180,7 @@ func (c *commons) look() error {
 	if err != nil {
 		return err
 	}
-	if numbers[store.CommonPrices] > c.pricesSeen {
+	if numbers[store.CommonPrices] > c.pricesSeen.Load() {
 		err = c.takePrices()
 	}
 	if n := numbers[store.CommonModules]; n > c.modulesSeen {

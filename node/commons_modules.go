@@ -128,7 +128,7 @@ func (m sharedModules) followed(info extensions.Info, err error) (extensions.Inf
 	if err != nil {
 		return info, err
 	}
-	if late := m.c.awaitFollowed(m.Number()); len(late) > 0 {
+	if late := m.c.awaitFollowed(m.Number(), time.Now().Add(followedMax)); len(late) > 0 {
 		info.Note = strings.TrimPrefix(info.Note+"; nodes that do not follow yet: "+strings.Join(late, ", "), "; ")
 	}
 	return info, nil
@@ -176,9 +176,10 @@ func lacking(reports map[string]store.NodeReport, digest, config string, asked i
 	return nodes, why
 }
 
-// awaitFollowed waits until every live node follows a rollout, and names those that do not.
-func (c *commons) awaitFollowed(number int64) (late []string) {
-	for until := time.Now().Add(followedMax); ; time.Sleep(askEvery) {
+// awaitFollowed waits until every live node follows a rollout, and names those that do not in time.
+func (c *commons) awaitFollowed(number int64, until time.Time) (late []string) {
+	late = []string{"the database does not say which"}
+	for ; ; time.Sleep(askEvery) {
 		reports, err := c.store.Reports()
 		if err == nil {
 			if late = behind(reports, number); len(late) == 0 {

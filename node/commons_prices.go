@@ -65,7 +65,7 @@ func (c *commons) beginPrices() error {
 		return err
 	}
 	c.listed.Store(&all)
-	c.pricesSeen = number
+	c.pricesSeen.Store(number)
 	if others := c.otherPrices(); len(others) > 0 {
 		c.log.Warn("the configuration has other prices than the cluster, whose are quoted; corenode prices says which", "models", others)
 	}
@@ -88,15 +88,15 @@ func (c *commons) takePrices() error {
 		c.listed.Store(&all)
 		c.log.Info("the prices are those of the cluster", "number", number)
 	}
-	c.pricesSeen = number
+	c.pricesSeen.Store(number)
 	return nil
 }
 
-// setPrices gives the cluster the prices of the models whose own were others before.
+// setPrices gives the cluster the prices of the models whose own were others before, or none.
 func (c *commons) setPrices(before, now map[string]abi.Prices) error {
 	err := c.changePrices(func(all map[string]abi.Prices) {
 		for model, p := range now {
-			if before[model] != p {
+			if was, known := before[model]; !known || was != p {
 				all[model] = p
 			}
 		}

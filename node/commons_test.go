@@ -1,11 +1,13 @@
 package main
 
 import (
+	"errors"
 	"io"
 	"net/http"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"corenode/actors/account"
 	"corenode/extensions"
@@ -199,5 +201,45 @@ func TestLackingNodes(t *testing.T) {
 		if strings.Join(nodes, " ") != c.nodes || (why != "") != c.why || c.why && !strings.Contains(why, "not signed") {
 			t.Errorf("%+v, asked %d: %v, %q", c.reports, c.asked, nodes, why)
 		}
+	}
+}
+
+// rest is what a store does that a test does not ask for.
+type rest interface{ store.Common }
+
+// silentStore has one value, and cannot say what the nodes report.
+type silentStore struct {
+	rest
+	value  []byte
+	number int64
+}
+
+func (s *silentStore) Common(string) ([]byte, int64, error) { return s.value, s.number, nil }
+
+func (s *silentStore) SetCommon(_ string, before int64, value []byte) (int64, error) {
+	s.value, s.number = value, before+1
+	return s.number, nil
+}
+
+func (s *silentStore) Reports() (map[string]store.NodeReport, error) {
+	return nil, errors.New("the database does not answer")
+}
+
+// TestApplyPricesOfNothing: a model that the configuration gives away is given away once its prices are applied.
+func TestApplyPricesOfNothing(t *testing.T) {
+	c := newCommons(&silentStore{value: []byte(`{"m":{"input":5}}`), number: 1}, "a", &node{})
+	if err := c.setPrices(nil, map[string]abi.Prices{"m": {}}); err != nil {
+		t.Fatal(err)
+	}
+	if all, _, err := c.readPrices(); err != nil || all["m"] != (abi.Prices{}) {
+		t.Errorf("listed are %v, %v", all, err)
+	}
+}
+
+// TestFollowedWithoutReports: nobody is told that all nodes follow who could not be told whether they do.
+func TestFollowedWithoutReports(t *testing.T) {
+	c := newCommons(&silentStore{}, "a", &node{})
+	if late := c.awaitFollowed(1, time.Now()); len(late) == 0 {
+		t.Error("all follow, as far as nobody knows")
 	}
 }
