@@ -223,7 +223,8 @@ func (n *node) startTree(secret []byte) (*tree.Tree, error) {
 		shared = s
 	}
 	return tree.Start(tree.Config{
-		Secret: secret, Lease: n.lease, ClockOff: n.clock, AccountSessionsMax: l.SessionsPerAccount, AccountPinnedBytesMax: int64(l.PinnedBytesPerAccount),
+		Secret: secret, Lease: n.lease, ClockOff: n.clock,
+		AccountSessionsMax: l.SessionsPerAccount, AccountPinnedBytesMax: int64(l.PinnedBytesPerAccount),
 		SessionIdleMax: l.SessionIdle, CountCached: l.CountCachedInput, Ledger: ledger.Config{Spill: n.spill, Rejects: store.Rejects},
 	}, tree.Deps{
 		Models: treeModels(n.catalog, n.kept, l.QueueRequestsMax), Store: rows, Shared: shared, Accounts: n.store,
