@@ -163,7 +163,8 @@ func (s *Store) AskDrain(id string) error {
 const leaveMax = 2 * time.Second
 
 // leave says that this node stops, and lets another folder register as it at once. Without a
-// word it is waited for aliveFor, as after a crash.
+// word it is waited for aliveFor, as after a crash. Its fence ends: what it leaves open others take back and settle
+// in their time, should it never come back.
 func (s *Store) leave() {
 	fence := s.fence.Load()
 	if fence == 0 {
@@ -171,6 +172,6 @@ func (s *Store) leave() {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), leaveMax)
 	defer cancel()
-	_, _ = s.pool.Exec(ctx, `UPDATE nodes SET renewed = '-infinity', state = 'gone' WHERE id = $1 AND fence = $2 AND state <> 'fenced'`,
-		s.node, fence)
+	_, _ = s.pool.Exec(ctx, `UPDATE nodes SET renewed = '-infinity', state = 'gone', fence = fence + 1, fenced = now()
+		WHERE id = $1 AND fence = $2 AND state <> 'fenced'`, s.node, fence)
 }
