@@ -27,7 +27,7 @@ type Batch struct {
 
 // Proposal is a request that asks for admission.
 type Proposal struct {
-	// Ask with an empty RequestID takes nothing: it renews a grant.
+	// Ask with an empty RequestID takes nothing: it renews a grant, for requests like it.
 	Ask
 	AccountID string
 	// Hold is the row to write when it is admitted; what was reserved is filled in. Zero for a Free request.

@@ -172,7 +172,7 @@ func (l *shared) reserve(m Reserve) {
 		return
 	}
 	l.give(m, r)
-	l.renew(now)
+	l.renew(m.Ask, now)
 }
 
 // give passes a request on with a part of the grant. Whatever panics, the caller is answered,
@@ -202,8 +202,8 @@ func (l *shared) give(m Reserve, r limit.Reservation) {
 // renewEvery is how long a limiter waits for a grant before it asks again.
 const renewEvery = 100 * time.Millisecond
 
-// renew asks for more of a grant before requests have to wait for it.
-func (l *shared) renew(now time.Time) {
+// renew asks for more of a grant before requests like the last have to wait for it: the store goes by what one takes.
+func (l *shared) renew(last limit.Ask, now time.Time) {
 	lent := &l.cell.lent
 	need := l.cell.pace.need(now)
 	if need == (limit.Part{}) || now.Sub(lent.asked) < renewEvery ||
@@ -211,7 +211,8 @@ func (l *shared) renew(now time.Time) {
 		return
 	}
 	lent.asked = now
-	l.ask(limit.Proposal{AccountID: l.id, Wish: need}, verdict{})
+	like := limit.Ask{Free: last.Free, Prompt: last.Prompt, OutputMax: last.OutputMax, Upper: last.Upper}
+	l.ask(limit.Proposal{Ask: like, AccountID: l.id, Wish: need}, verdict{})
 }
 
 // propose asks the store for a request.

@@ -5,7 +5,9 @@ import (
 	"testing"
 	"time"
 
+	"corenode/actors/account"
 	"corenode/actors/limit"
+	"corenode/wasm/abi"
 )
 
 // TestRecallOfNothingIsAnswered: the store renews no grant that is wanted, until it hears what is idle of it.
@@ -19,5 +21,33 @@ func TestRecallOfNothingIsAnswered(t *testing.T) {
 	want := []limit.Return{{AccountID: "a", Number: 3, Part: limit.Part{Permits: 1}}}
 	if !slices.Equal(told, want) {
 		t.Errorf("the store is told %+v, want %+v", told, want)
+	}
+}
+
+// taken is a ticket that takes what it is granted.
+type taken struct{}
+
+func (taken) Granted(limit.Reservation, account.Limits) *abi.Error { return nil }
+func (taken) Refused(*abi.Error, account.Limits)                   {}
+func (taken) Hold() account.Entry                                  { return account.Entry{} }
+
+// TestRenewalSaysWhatOneRequestTakes: the store lends nothing to an account that can hardly pay a few more of them.
+func TestRenewalSaysWhatOneRequestTakes(t *testing.T) {
+	var asked []limit.Proposal
+	deps := SharedDeps{Counts: &Counts{}, Propose: func(p limit.Proposal, _ func(limit.Verdict, time.Time, *abi.Error)) error {
+		asked = append(asked, p)
+		return nil
+	}}
+	cell := &Cell{lent: lent{grant: limit.Grant{Number: 3, Part: limit.Part{Permits: 3, Tokens: 300, Money: 30}, Life: time.Hour,
+		TokensPerMinute: 1000}, until: time.Now().Add(time.Hour)}}
+	l := NewShared("a", cell, deps)
+	for _, id := range []string{"r1", "r2", "r3"} {
+		l.Receive(nil, Reserve{Ask: limit.Ask{RequestID: id, Prompt: 70, OutputMax: 20, Upper: 9, Minimum: 5}, Ticket: taken{}})
+	}
+	if len(asked) != 1 {
+		t.Fatalf("the store is asked for %+v", asked)
+	}
+	if p := asked[0]; p.RequestID != "" || p.Wish == (limit.Part{}) || p.Tokens(1000) != 90 || p.Upper != 9 {
+		t.Errorf("%+v", p)
 	}
 }
