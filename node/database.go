@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"corenode/node/cluster"
+	"corenode/node/config"
 	"corenode/node/store"
 	"corenode/node/store/postgres"
 	"corenode/node/store/sqlite"
@@ -77,7 +78,8 @@ func (n *node) join(id string, nodes store.Nodes) error {
 	}
 	d := &database{id: id, nodes: nodes}
 	d.shared, _ = nodes.(store.Shared)
-	d.said.Store(&store.Presence{Home: home, Version: version, PricesDigest: digest(prices(n.cfg))})
+	d.said.Store(&store.Presence{Home: home, Version: version})
+	d.sayPrices(n.cfg)
 	c := cluster.Config{Nodes: nodes, Log: n.log, Presence: func() store.Presence { return *d.said.Load() }, Drain: n.Drain}
 	if n.pause != nil {
 		c.Pause = n.pause
@@ -171,6 +173,11 @@ func (d *database) say(change func(*store.Presence)) {
 	p := *d.said.Load()
 	change(&p)
 	d.said.Store(&p)
+}
+
+// sayPrices says which prices the configuration has.
+func (d *database) sayPrices(cfg *config.Config) {
+	d.say(func(p *store.Presence) { p.PricesDigest = digest(prices(cfg)) })
 }
 
 // sayModels says what is served, and where.

@@ -99,6 +99,9 @@ func (n *node) apply(now *config.Config, changed []string) {
 	n.server.SetCORS(now.Server.CORSOrigins)
 	operators, _ := operators.ParseAll(now.Admin.Operators) // they are valid
 	n.server.SetOperators(operators)
+	if n.database != nil {
+		n.database.sayPrices(now)
+	}
 	for id, m := range n.catalog.upstreams {
 		if urls := now.Models[id].Upstream.URLs; slices.Contains(changed, config.URLsOf(id)) {
 			m.Follow(urls)
