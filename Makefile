@@ -18,9 +18,10 @@ build: ## build bin/corenode and bin/corebench
 	$(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN)/corebench ./bench
 
 .PHONY: build-cuda
-build-cuda: ## build bin/corenode-cuda, with the engine for NVIDIA GPUs: it needs glibc and the driver where it runs
+build-cuda: ## build bin/corenode-cuda and bin/corebench-cuda, with the engine for NVIDIA GPUs: they need glibc and the driver where they run
 	@mkdir -p $(BIN)
 	$(GO) build -trimpath -tags cuda -ldflags '$(LDFLAGS)' -o $(BIN)/corenode-cuda ./node
+	$(GO) build -trimpath -tags cuda -ldflags '$(LDFLAGS)' -o $(BIN)/corebench-cuda ./bench
 
 # A version that Debian takes: by the date of the commit.
 DEB_VERSION = 0.$(shell git log -1 --format=%cd --date=format:%Y%m%d.%H%M%S 2>/dev/null || echo 0)
@@ -53,9 +54,11 @@ GPU_TESTS := engine/kernel/cuda/devicetest engine/kernel/cuda/eager engine/kerne
 gpu-tests: ## build what bench/gpu/run.sh runs on a machine with a GPU
 	@mkdir -p $(BIN)/gpu
 	for p in $(GPU_TESTS); do CGO_ENABLED=0 $(GO) test -c -tags cuda -ldflags '-s -w' -o $(BIN)/gpu/$$(basename $$p).test ./$$p || exit 1; done
-gpu-rehearsal: gpu-tests ## run it where there is no GPU: the interpreter answers, in about a minute
+	$(GO) build -trimpath -tags cuda -ldflags '$(LDFLAGS)' -o $(BIN)/gpu/corebench ./bench
+gpu-rehearsal: gpu-tests ## run it where there is no GPU: the interpreter answers, in about two minutes
 	BENCHTIME=3x bench/gpu/run.sh a $(BIN)/gpu/a
 	bench/gpu/run.sh b $(BIN)/gpu/b
+	bench/gpu/run.sh c $(BIN)/gpu/c
 
 .PHONY: race
 race: ## the concurrent packages under the race detector, limiters, pools and schedulers checking themselves (needs a C compiler)

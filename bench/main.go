@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"corenode/bench/engine"
+	"corenode/bench/gpu"
 	"corenode/bench/kernels"
 	"corenode/bench/option"
 	"corenode/bench/overhead"
@@ -52,14 +53,16 @@ a temporary folder, and none is left running.
   corebench compare      ratios between results of load
   corebench kernels      the forward pass by itself: decode beside the memory's
                          bandwidth, batches, a long context, a prompt
+  corebench gpu          steps on a GPU with random weights: decoding beside the
+                         bytes that it moves, prompts beside their arithmetic
   corebench peer         the node and other servers in turn, with one load
   corebench skills       how many prompts with known answers a server gets right
   corebench soak         whether a node stays as it is under hours of mixed traffic`,
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
-	cmd.AddCommand(overheadCommand(), engineCommand(), loadCommand(), compareCommand(), sweepCommand(), kernelsCommand(), peerCommand(),
-		skillsCommand(), soakCommand(), mockCommand(), passThroughCommand(), spinCommand())
+	cmd.AddCommand(overheadCommand(), engineCommand(), loadCommand(), compareCommand(), sweepCommand(), kernelsCommand(), gpuCommand(),
+		peerCommand(), skillsCommand(), soakCommand(), mockCommand(), passThroughCommand(), spinCommand())
 	return cmd
 }
 
@@ -231,6 +234,40 @@ The exit status is 1 when the share of decoding one sequence is below --min-shar
   CORENODE_CPU_LEVEL=avx2 corebench kernels --model m.gguf --rounds 3 --json kernels.json`,
 	}, o.List(), func(ctx context.Context, say sayer) (kernels.Report, error) {
 		return kernels.Run(ctx, o, say)
+	})
+}
+
+func gpuCommand() *cobra.Command {
+	o := gpu.Defaults()
+	return measure(&cobra.Command{
+		Use:   "gpu",
+		Short: "Steps on a GPU with random weights, beside what the device can do at most",
+		Long: `Measure steps of a model of random weights on the first GPU, in this process (a
+program built with make build-cuda, or --interpret for a rehearsal). The default
+shape is Qwen3.5-35B-A3B. The weights are made as they are loaded.
+
+  decode   steps of one token for each of a batch, at a context, from the launch
+           to the drawn tokens. The floor is what the step has to move, with the
+           experts that as many random tokens hit in this run, at the speed of a
+           copy within the device's memory in this run
+  prefill  a prompt, in steps of --rows tokens. The floor is its arithmetic at the
+           speed of our own product of large matrices in this run, or at --tflops
+           where that is more
+
+Cells go from the most to the least important; none begins after --limit, and
+those whose cache does not fit are left out and say so. After its steps each cell
+is computed once more with events around every kernel: their times are the
+table of kernels.
+
+For the default shape with matrices of two bytes, the exit status is 1 when a
+share of a floor is below its gate (METHOD.md).`,
+		Example: `  corebench gpu --each gpu.json --html gpu.html
+  corebench gpu --type q8_0 --decode 64x4k,1x4k --json gpu.json
+  corebench gpu --layers 20 --tflops 790
+  corebench gpu --interpret --layers 4 --hidden 64 --heads 4 --head-dim 64 --k-heads 2 --v-heads 4 --state-dim 64 --experts 6 \
+    --experts-used 2 --expert-width 64 --vocabulary 128 --copy 1 --product 64 --steps 1 --decode 2x5`,
+	}, o.List(), func(ctx context.Context, say sayer) (gpu.Report, error) {
+		return gpu.Run(ctx, o, say)
 	})
 }
 

@@ -2,12 +2,12 @@
 # What a machine with an NVIDIA GPU is asked, from binaries that make gpu-tests built: no Go is needed there.
 # a, first light: the machine, the instructions, every kernel against the reference, whole models against
 # llama.cpp's logits, the costs of calls, launches and copies. b, correctness: the same kernels under
-# compute-sanitizer. Each ends by itself and leaves what it has in the folder. Where there is no
-# GPU, it is a rehearsal on the interpreter.
+# compute-sanitizer. c, speed: corebench gpu, from the most to the least important cell. Each ends by itself
+# and leaves what it has in the folder. Where there is no GPU, it is a rehearsal on the interpreter.
 #   bench/gpu/run.sh a FOLDER
 set -uo pipefail
 cd "$(dirname "$0")/../.."
-run=${1:?a or b} out=${2:?a folder for the results}
+run=${1:?a, b or c} out=${2:?a folder for the results}
 mkdir -p "$out"
 out=$(cd "$out" && pwd)
 bin=$PWD/bin/gpu
@@ -63,8 +63,32 @@ b)
 	step bits engine/kernel/cuda/eager "$bin/eager.test" -test.v -test.run 'TestTheInterpreter|TestBits' -test.timeout 5m
 	step bits-wide engine/kernel/cuda/wide "$bin/wide.test" -test.v -test.run 'TestTheInterpreter' -test.timeout 5m
 	;;
+c)
+	shape=(--kernels) tflops=0
+	if [ -n "${CORENODE_GPU:-}" ]; then
+		# What the vendor's library makes of the same product: the ceiling where it is more than ours.
+		step product . timeout 60 python3 "$PWD/bench/gpu/product.py"
+		tflops=$(tail -n 1 "$out/product.txt" | grep -Ex '[0-9.]+' || echo 0)
+	else
+		shape=(--interpret --layers 4 --hidden 64 --heads 4 --head-dim 64 --k-heads 2 --v-heads 4 --state-dim 64 --experts 6
+			--experts-used 2 --expert-width 64 --vocabulary 128 --copy 1 --product 64 --steps 1 --rows 64)
+	fi
+	# A cell takes a minute at most. What is left is for blocks of 8 and of 4 bits, their gates' cells first.
+	for type in bf16 q8_0 q4_k; do
+		left=$((seconds - SECONDS))
+		[ "$type" = bf16 ] && limit=$((left * 5 / 9)) || limit=$((left * 3 / 5))
+		# Blocks of 4 bits are 256 values of a row.
+		rehearsed=()
+		[ -n "${CORENODE_GPU:-}" ] || case $type in
+		q4_k) rehearsed=(--hidden 256 --expert-width 256 --decode 1x5 --kernels=false) ;;
+		*) rehearsed=(--decode 2x5 --prefill 3) ;;
+		esac
+		step "gpu-$type" . "$bin/corebench" gpu "${shape[@]}" "${rehearsed[@]}" --type "$type" --tflops "$tflops" --limit "$((limit > 1 ? limit : 1))s" \
+			--each "$out/gpu-$type.json" --html "$out/gpu-$type.html"
+	done
+	;;
 *)
-	echo "which run? a or b"
+	echo "which run? a, b or c"
 	exit 2
 	;;
 esac

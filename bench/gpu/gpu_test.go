@@ -1,0 +1,153 @@
+package gpu
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// tiny is a shape that the interpreter computes in a second.
+func tiny() Options {
+	o := Defaults()
+	o.Shape = Shape{Layers: 4, Hidden: 64, Heads: 4, KVHeads: 2, HeadDim: 64, KHeads: 2, VHeads: 4, StateDim: 64,
+		Experts: 6, ExpertsUsed: 2, Width: 64, Vocabulary: 128}
+	o.Interpret, o.Steps, o.Copy, o.Product, o.Rows = true, 1, 1, 64, 64
+	return o
+}
+
+func TestWeightsOfTheTargetShape(t *testing.T) {
+	s := Defaults().Shape
+	w := weightsOf(s, s.tensors(types["bf16"]))
+	for name, x := range map[string][2]float64{
+		"values of an expert":     {float64(w.ExpertValues), 3 * 512 * 2048},
+		"bytes of an expert":      {float64(w.Expert), 2 * 3 * 512 * 2048},
+		"values of the head":      {float64(w.HeadValues), 248320 * 2048},
+		"active values, in 1e9":   {math.Round(float64(w.DenseValues+w.HeadValues+320*w.ExpertValues)/1e7) / 100, 2.95},
+		"bytes of all, in 1e9":    {math.Round(float64(w.Total) / 1e9), 69},
+		"bytes that a step reads": {math.Round(float64(w.Dense) / 1e7), 291}, // its routers are float32
+	} {
+		if x[0] != x[1] {
+			t.Errorf("%s: %v, want %v", name, x[0], x[1])
+		}
+	}
+}
+
+func TestFloorsOfTheTargetShape(t *testing.T) {
+	s := Defaults().Shape
+	w := weightsOf(s, s.tensors(types["bf16"]))
+	const state, token = 65_900_000, 20480
+	// By hand: 2.9 GB dense, 8 x 40 experts of 6.29 MB, 1.02 GB head, 0.13 GB states, 0.08 GB K and V.
+	for batch, want := range map[int][2]float64{1: {8, 6.1}, 64: {222, 73.5}, 256: {256, 122.7}} {
+		b := stepBytes(s, w, batch, 4096, want[0], state, token)
+		if gb := float64(b.Sum()) / 1e9; math.Abs(gb-want[1]) > 0.02*want[1] {
+			t.Errorf("batch %d: %.2f GB, want %.1f", batch, gb, want[1])
+		}
+	}
+	if b := stepBytes(s, w, 2, 100, 8, 1000, 10); b.States != 4000 || b.KV != 2000 {
+		t.Errorf("states %d, K and V %d; want both read and written, and every token of both", b.States, b.KV)
+	}
+	if tflop := promptFLOP(s, w, 8192) / 1e12; math.Abs(tflop-46.9) > 0.5 {
+		t.Errorf("a prompt of 8k is %.1f TFLOP, want 46.9", tflop)
+	}
+	if ms := milliseconds(4.3e9, 4300, 1e9); math.Abs(ms-1) > 1e-12 {
+		t.Errorf("4.3 GB at 4300 GB/s take %v ms, want 1", ms)
+	}
+}
+
+func TestDifferentExperts(t *testing.T) {
+	logits := []float32{
+		3, 2, 1, 0, // 0 and 1
+		1, 1, 1, 1, // the lower of equals
+		0, 5, 0, 4, // 1 and 3
+	}
+	if n := different(logits, 4, 2); n != 3 {
+		t.Errorf("%d experts, want 0, 1 and 3", n)
+	}
+}
+
+func TestCellsComeByImportance(t *testing.T) {
+	o := Defaults()
+	cells, err := o.cells()
+	if err != nil || len(cells) != len(decodeDefault)+len(prefillDefault) {
+		t.Fatalf("%d cells, %v", len(cells), err)
+	}
+	if cells[0].name() != "decode 64 x 4k" || cells[4].name() != "prefill 8k" {
+		t.Errorf("first %s, fifth %s", cells[0].name(), cells[4].name())
+	}
+	o.Decode = []string{"3x100"}
+	if cells, err = o.cells(); err != nil || len(cells) != 1 || cells[0] != (cell{batch: 3, context: 100}) {
+		t.Errorf("asked for one: %+v, %v", cells, err)
+	}
+	for _, wrong := range []string{"4k", "0x4k", "300x1k", "1x", "1x512k"} {
+		o.Decode = []string{wrong}
+		if _, err = o.cells(); err == nil {
+			t.Errorf("%s was taken", wrong)
+		}
+	}
+}
+
+func TestPatternsRepeatToTheByte(t *testing.T) {
+	p := make([]byte, 10*34)
+	for i := range p {
+		p[i] = byte(i / 34)
+	}
+	var all []byte
+	for _, piece := range repeated(p, 25*34, 8, 34) {
+		all = append(all, piece...)
+	}
+	if len(all) != 25*34 || all[0] != 5 || all[34*5] != 0 {
+		t.Errorf("%d bytes that begin with block %d, then %d; want 850, 5 and 0", len(all), all[0], all[34*5])
+	}
+}
+
+// TestRehearsal measures a decoding cell and a prompt on the interpreter: what it says means nothing, that
+// it is all there does.
+func TestRehearsal(t *testing.T) {
+	if testing.Short() {
+		t.Skip("the interpreter of GPU kernels takes 3 s")
+	}
+	o := tiny()
+	o.Decode, o.Prefill = []string{"2x5", "1x200k"}, []string{"3"}
+	o.Each, o.Page = filepath.Join(t.TempDir(), "each.json"), filepath.Join(t.TempDir(), "page.html")
+	r, err := Run(context.Background(), o, t.Logf)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(r.Cells) != 3 || r.CopyGBs <= 0 || r.Own <= 0 || len(r.Gates) != 0 || !r.Met() {
+		t.Fatalf("%d cells, ceilings %+v, gates %v", len(r.Cells), r.Ceilings, r.Gates)
+	}
+	for _, c := range r.Cells {
+		if c.Context > 1000 {
+			if c.Skipped == "" {
+				t.Errorf("%s was measured", c.Name)
+			}
+			continue
+		}
+		if c.Skipped != "" || c.Milliseconds.Median <= 0 || c.Share <= 0 || len(c.Kernels) == 0 {
+			t.Errorf("%+v: nothing was measured", c)
+		}
+		if !c.Prompt && (c.ExpertsHit < 2 || c.ExpertsHit > 6) {
+			t.Errorf("%s: %v experts hit, want 2 to 6", c.Name, c.ExpertsHit)
+		}
+	}
+	var out bytes.Buffer
+	if err := r.Print(&out); err != nil || !strings.Contains(out.String(), "decode 2 x 5") || !strings.Contains(out.String(), "KERNEL") {
+		t.Errorf("print: %v\n%s", err, out.String())
+	}
+	if html, err := os.ReadFile(o.Page); err != nil || !bytes.Contains(html, []byte("decode 2 x 5")) {
+		t.Errorf("page: %v", err)
+	}
+	text, err := os.ReadFile(o.Each)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var back Report
+	if err := json.Unmarshal(text, &back); err != nil || back.Schema != Schema || len(back.Cells) != len(r.Cells) {
+		t.Errorf("JSON comes back as %+v, %v", back, err)
+	}
+}

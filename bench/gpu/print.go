@@ -1,0 +1,77 @@
+package gpu
+
+import (
+	"fmt"
+	"io"
+	"strconv"
+
+	"corenode/bench/report"
+	"corenode/bench/result"
+)
+
+// Print writes the report for people.
+func (r Report) Print(w io.Writer) error {
+	for _, line := range r.lead() {
+		fmt.Fprintln(w, line)
+	}
+	for _, t := range r.Tables() {
+		fmt.Fprintf(w, "\n%s\n", t.Title)
+		if err := report.Table(w, t.Headings, t.Rows); err != nil {
+			return err
+		}
+	}
+	if len(r.Gates) == 0 {
+		return nil
+	}
+	fmt.Fprintln(w)
+	return r.Gates.Print(w)
+}
+
+// lead is what a reader has to know first.
+func (r Report) lead() []string {
+	o := r.Options
+	kind := r.Device
+	if o.Interpret {
+		kind += ", interpreted: times mean nothing"
+	}
+	return []string{
+		fmt.Sprintf("%s; %s, %s", r.Started, kind, r.Host),
+		fmt.Sprintf("%d layers of %d, %d experts of %d, %s: %s GB of weights, loaded in %s s", o.Layers, o.Hidden, o.Experts, o.Width,
+			o.Type, report.Number(float64(r.Weights.Total)/1e9), report.Number(r.LoadS)),
+		fmt.Sprintf("ceilings: copy %s GB/s read and written, product %s TFLOP/s (our own %s)", report.Number(r.CopyGBs),
+			report.Number(r.TFLOPS), report.Number(r.Own)),
+	}
+}
+
+// kernelsShown is how many kernels of a cell are printed; the JSON has all.
+const kernelsShown = 12
+
+// Tables are the cells, and of each its kernels.
+func (r Report) Tables() []result.Table {
+	cells := result.Table{Title: "Cells: median of the steps (min-max), beside the floor of the bytes or of the arithmetic",
+		Headings: []string{"CELL", "MS", "TOKENS/S", "EXPERTS HIT", "GB OR TFLOP", "FLOOR MS", "SHARE"}}
+	all := []result.Table{}
+	for _, c := range r.Cells {
+		if c.Skipped != "" {
+			cells.Rows = append(cells.Rows, []string{c.Name, c.Skipped, "", "", "", "", ""})
+			continue
+		}
+		amount := c.TFLOP
+		if c.Bytes != nil {
+			amount = float64(c.Bytes.Sum()) / 1e9
+		}
+		cells.Rows = append(cells.Rows, []string{c.Name, c.Milliseconds.String(), report.Number(c.TokensPerS), report.Number(c.ExpertsHit),
+			report.Number(amount), report.Number(c.Floor), report.Number(c.Share)})
+		t := result.Table{Title: "Kernels of " + c.Name, Headings: []string{"KERNEL", "LAUNCHES", "MS", "SHARE"}}
+		for i, k := range c.Kernels {
+			if i == kernelsShown {
+				break
+			}
+			t.Rows = append(t.Rows, []string{k.Name, strconv.Itoa(k.Launches), report.Number(k.Milliseconds), report.Number(k.Share)})
+		}
+		if len(t.Rows) > 0 {
+			all = append(all, t)
+		}
+	}
+	return append([]result.Table{cells}, all...)
+}

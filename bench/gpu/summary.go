@@ -1,0 +1,110 @@
+package gpu
+
+import (
+	"fmt"
+
+	"corenode/bench/proc"
+	"corenode/bench/report"
+)
+
+// Schema names the layout of Report as JSON; it changes when a field changes its meaning.
+const Schema = "corebench.gpu/1"
+
+// Report is the result of one run. METHOD.md documents its JSON.
+type Report struct {
+	Schema  string    `json:"schema"`
+	Host    proc.Host `json:"host"`
+	Device  string    `json:"device"`
+	Memory  int64     `json:"device_memory_bytes"`
+	Started string    `json:"started"`
+	Options Options   `json:"options"`
+	Weights Weights   `json:"weights"`
+	LoadS   float64   `json:"load_seconds"` // of the weights, which are made meanwhile
+	Ceilings
+	Cells        []Cell `json:"cells"`
+	report.Gates `json:"gates"`
+}
+
+// Ceilings are what the device does at most, in this run.
+type Ceilings struct {
+	CopyGBs float64 `json:"copy_gb_per_s"`  // within its memory, bytes read and bytes written
+	TFLOPS  float64 `json:"product_tflops"` // the largest of our own product and what another program measured
+	Own     float64 `json:"own_product_tflops"`
+}
+
+// Cell is what was measured of one batch and context, or of one prompt.
+type Cell struct {
+	Name    string `json:"name"`
+	Prompt  bool   `json:"prompt"`
+	Batch   int    `json:"batch"`
+	Context int    `json:"context_tokens"`
+	// Skipped says why it was not measured; nothing below is set then.
+	Skipped string `json:"skipped,omitempty"`
+	// Milliseconds of a step, or of the whole prompt; Tokens of all sequences in a second.
+	Milliseconds report.Spread `json:"milliseconds"`
+	TokensPerS   float64       `json:"tokens_per_s"`
+	// ExpertsHit is how many experts of a layer a step of as many random tokens needs, on average. Bytes are what
+	// a step has to move with them.
+	ExpertsHit float64 `json:"experts_hit,omitempty"`
+	Bytes      *Bytes  `json:"bytes,omitempty"`
+	TFLOP      float64 `json:"tflop,omitempty"` // of a prompt
+	// Floor is what the bytes or the arithmetic take at the ceiling; Share is that beside the median.
+	Floor   float64  `json:"floor_milliseconds"`
+	Share   float64  `json:"share"`
+	Kernels []Kernel `json:"kernels,omitempty"` // of one step more, or of one prompt more
+}
+
+// Kernel is what a kernel took in a cell, with events around each launch.
+type Kernel struct {
+	Name         string  `json:"name"`
+	Launches     int     `json:"launches"`
+	Milliseconds float64 `json:"milliseconds"`
+	Share        float64 `json:"share"` // of all kernels
+}
+
+// decoded completes a cell of decoding.
+func (c *Cell) decoded(steps []float64, b Bytes, ceiling float64) {
+	c.Milliseconds, c.Bytes = report.SpreadOf(steps), &b
+	c.TokensPerS = 1e3 * report.Ratio(float64(c.Batch), c.Milliseconds.Median)
+	c.Floor = milliseconds(float64(b.Sum()), ceiling, 1e9)
+	c.Share = report.Ratio(c.Floor, c.Milliseconds.Median)
+}
+
+// read completes a cell of a prompt.
+func (c *Cell) read(times []float64, flop, ceiling float64) {
+	c.Milliseconds, c.TFLOP = report.SpreadOf(times), flop/1e12
+	c.TokensPerS = 1e3 * report.Ratio(float64(c.Context), c.Milliseconds.Median)
+	c.Floor = milliseconds(flop, ceiling, 1e12)
+	c.Share = report.Ratio(c.Floor, c.Milliseconds.Median)
+}
+
+// The gates, for matrices of two bytes: the share of the floor of decoding at a context, by batch, and of a prompt.
+const (
+	gateContext = 4096
+	gatePrompt  = 8192
+	promptShare = 0.35
+)
+
+var decodeShares = map[int]float64{1: 0.60, 16: 0.60, 64: 0.65, 256: 0.60}
+
+// judge sets the gates: none of the interpreter, nor of another shape than the one that they are for.
+func (r *Report) judge() {
+	r.Gates = report.Gates{}
+	o := r.Options
+	if d := Defaults(); o.Interpret || o.Shape != d.Shape || o.Type != "bf16" && o.Type != "f16" {
+		return
+	}
+	for _, c := range r.Cells {
+		limit := decodeShares[c.Batch]
+		switch {
+		case c.Skipped != "":
+		case c.Prompt && c.Context == gatePrompt:
+			r.Gates = append(r.Gates, report.AtLeast(c.Name+": share of the floor of arithmetic", c.Share, promptShare))
+		case !c.Prompt && c.Context == gateContext && limit > 0:
+			r.Gates = append(r.Gates, report.AtLeast(c.Name+": share of the floor of bytes", c.Share, limit))
+		}
+	}
+}
+
+// skip says why a cell was left out.
+func (c *Cell) skip(format string, args ...any) { c.Skipped = fmt.Sprintf(format, args...) }
