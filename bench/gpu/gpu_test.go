@@ -9,6 +9,9 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"corenode/engine/kernel/cuda"
+	"corenode/engine/kernel/cuda/interp"
 )
 
 // tiny is a shape that the interpreter computes in a second.
@@ -149,5 +152,32 @@ func TestRehearsal(t *testing.T) {
 	var back Report
 	if err := json.Unmarshal(text, &back); err != nil || back.Schema != Schema || len(back.Cells) != len(r.Cells) {
 		t.Errorf("JSON comes back as %+v, %v", back, err)
+	}
+}
+
+func TestACellThatFailsIsTold(t *testing.T) {
+	if testing.Short() {
+		t.Skip("the interpreter of GPU kernels takes 1 s")
+	}
+	o := tiny()
+	o.Decode, o.Each = []string{"1x5", "1x6"}, filepath.Join(t.TempDir(), "each.json")
+	device := interp.Open(interp.Config{Seed: 1, Workers: 2, Memory: interpretedMemory})
+	said := 0
+	say := func(string, ...any) { // first of the device, then of each cell
+		if said++; said == 2 {
+			device.Inject(interp.StickyFault, 3)
+		}
+	}
+	_, err := runOn(context.Background(), o, say, func() (cuda.Driver, error) { return device, nil })
+	if err == nil || !strings.Contains(err.Error(), "decode 1 x 6") {
+		t.Errorf("the run ends with %v, want an error of the second cell", err)
+	}
+	text, err := os.ReadFile(o.Each)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var r Report
+	if err := json.Unmarshal(text, &r); err != nil || len(r.Cells) != 2 || r.Cells[0].Share <= 0 || r.Cells[1].Skipped == "" {
+		t.Errorf("what was kept is %+v, %v", r.Cells, err)
 	}
 }

@@ -51,7 +51,17 @@ type run struct {
 }
 
 // Run measures.
-func Run(ctx context.Context, o Options, say func(format string, args ...any)) (_ Report, err error) {
+func Run(ctx context.Context, o Options, say func(format string, args ...any)) (Report, error) {
+	return runOn(ctx, o, say, func() (cuda.Driver, error) {
+		if o.Interpret {
+			return interp.Open(interp.Config{Seed: 1, Workers: 2, Memory: interpretedMemory}), nil
+		}
+		return libcuda.Open("", 0)
+	})
+}
+
+// runOn measures on the device that open opens.
+func runOn(ctx context.Context, o Options, say func(format string, args ...any), open func() (cuda.Driver, error)) (_ Report, err error) {
 	if err := o.List().Validate(); err != nil {
 		return Report{}, err
 	}
@@ -62,7 +72,7 @@ func Run(ctx context.Context, o Options, say func(format string, args ...any)) (
 	defer func() { err = errors.Join(err, os.RemoveAll(m.dir)) }()
 	m.report = Report{Schema: Schema, Host: proc.ReadHost(m.dir), Options: o, Started: m.begun.UTC().Format(time.RFC3339),
 		Gates: report.Gates{}}
-	if err := m.open(); err != nil {
+	if err := m.open(open); err != nil {
 		return Report{}, err
 	}
 	defer func() { err = errors.Join(err, m.close()) }()
@@ -75,8 +85,11 @@ func Run(ctx context.Context, o Options, say func(format string, args ...any)) (
 			return Report{}, err
 		}
 		one, err := m.cell(c)
-		if err != nil {
-			return Report{}, fmt.Errorf("%s: %w", c.name(), err)
+		if err != nil { // the device is not what it was: nothing is measured on it any more
+			err = fmt.Errorf("%s: %w", c.name(), err)
+			one.skip("failed: %v", err)
+			m.add(one)
+			return Report{}, errors.Join(err, m.save())
 		}
 		m.add(one)
 		if err := m.save(); err != nil {
@@ -113,17 +126,18 @@ func (m *run) add(c Cell) {
 		time.Since(m.begun).Round(time.Second))
 }
 
+// reserve is the part of the device's memory that no cache gets.
+const reserve = 16
+
 // interpretedMemory is what an interpreted device has.
 const interpretedMemory = 64 << 20
 
 // open finds the ceilings and loads the model.
-func (m *run) open() (err error) {
+func (m *run) open(open func() (cuda.Driver, error)) (err error) {
 	defer eager.Catch(&err)
-	var d cuda.Driver = interp.Open(interp.Config{Seed: 1, Workers: 2, Memory: interpretedMemory})
-	if !m.o.Interpret {
-		if d, err = libcuda.Open("", 0); err != nil {
-			return err
-		}
+	d, err := open()
+	if err != nil {
+		return err
 	}
 	if m.device, err = trace(d); err != nil {
 		return errors.Join(err, d.Close())
@@ -270,8 +284,8 @@ func (m *run) cell(c cell) (out Cell, err error) {
 	if err != nil {
 		return out, err
 	}
-	if need > free {
-		out.skip("not run: the cache needs %s GB, %s are free", report.Number(float64(need)/1e9), report.Number(float64(free)/1e9))
+	if free -= m.report.Memory / reserve; need > free { // the rest is for activations
+		out.skip("not run: the cache needs %s GB, %s are there for it", report.Number(float64(need)/1e9), report.Number(float64(free)/1e9))
 		return out, nil
 	}
 	if m.cache, err = m.backend.NewCache(cfg); err == nil {

@@ -78,12 +78,14 @@ c)
 		left=$((seconds - SECONDS))
 		[ "$type" = bf16 ] && limit=$((left * 5 / 9)) || limit=$((left * 3 / 5))
 		# Blocks of 4 bits are 256 values of a row.
-		rehearsed=()
+		more=() memory=$(nvidia-smi --query-gpu=memory.total --format=csv,noheader,nounits 2>/dev/null | head -n 1)
+		# 40 layers of 2 bytes a value are 69 GB: half of them where the device has less than 100.
+		[ "$type" != bf16 ] || [ "${memory:-100000}" -ge 100000 ] || more=(--layers 20)
 		[ -n "${CORENODE_GPU:-}" ] || case $type in
-		q4_k) rehearsed=(--hidden 256 --expert-width 256 --decode 1x5 --kernels=false) ;;
-		*) rehearsed=(--decode 2x5 --prefill 3) ;;
+		q4_k) more=(--hidden 256 --expert-width 256 --decode 1x5 --kernels=false) ;;
+		*) more=(--decode 2x5 --prefill 3) ;;
 		esac
-		step "gpu-$type" . "$bin/corebench" gpu "${shape[@]}" "${rehearsed[@]}" --type "$type" --tflops "$tflops" --limit "$((limit > 1 ? limit : 1))s" \
+		step "gpu-$type" . "$bin/corebench" gpu "${shape[@]}" "${more[@]}" --type "$type" --tflops "$tflops" --limit "$((limit > 1 ? limit : 1))s" \
 			--each "$out/gpu-$type.json" --html "$out/gpu-$type.html"
 	done
 	;;
