@@ -136,7 +136,8 @@ func (r *request) charge(e *account.Entry) {
 	if err != nil {
 		r.t.log.Error("billing failed", "request", r.call.RequestID, "err", err)
 		c = extensions.Charge{Amount: r.reservation.Hold, Counters: abi.Settled(r.reservation.Counters, e.Usage), Provisional: true}
-		in := abi.QuoteInput{Input: e.Usage.Input(), OutputMax: e.Usage.Output, At: r.beganAt().Unix(), Model: e.Model, Account: e.AccountID}
+		in := abi.QuoteInput{Input: e.Usage.Input(), OutputMax: e.Usage.Output, At: r.beganAt().Unix(), Model: e.Model,
+			Account: e.AccountID}
 		if q, err := r.t.quote(e.RequestID, in); err == nil {
 			c.Amount = q.Bounds().Upper
 			q.Close()
