@@ -61,7 +61,7 @@ func TestNodesShareAccountsAndKeys(t *testing.T) {
 	proxy, through := postgrestest.NewProxy(t, url)
 	var still sync.RWMutex // held while the second node stands still
 	a, _ := startAmong(t, url, nil)
-	b, baseB := startAmong(t, through, func() { still.RLock(); still.RUnlock() })
+	b, baseB := startAmong(t, through, func() { still.RLock(); defer still.RUnlock() })
 	atA := operator(t, a)
 	made, err := atA.CreateAccount(admin.NewAccount{Name: "alice", Balance: admin.Amount{USD: "5"}})
 	if err != nil {
