@@ -53,6 +53,9 @@ type Member struct {
 	handlers map[string]Handler
 	counts   Counts
 
+	// read is which gap was the last after which everything was read. Owned by follow.
+	read int
+
 	renewSoon, followSoon chan struct{} // have room for one
 	following             chan struct{} // closed when there is somebody to tell of changes
 }
@@ -83,6 +86,9 @@ func (m *Member) Handle(topic string, h Handler) {
 // Follow begins to follow changes from a position on: what is kept is at least as new.
 func (m *Member) Follow(from store.Position) {
 	m.known.Store(&from)
+	m.mu.Lock()
+	m.read = m.life.Gaps()
+	m.mu.Unlock()
 	close(m.following)
 }
 
@@ -243,6 +249,9 @@ func (m *Member) follow(ctx context.Context) {
 	defer cancel()
 	changes, behind, err := m.cfg.Nodes.Changes(reading, *m.known.Load())
 	if err == nil {
+		if gaps != m.read { // it may have been away for longer than changes are kept one by one
+			changes = append(changes, store.Change{Topic: store.TopicAll})
+		}
 		err = m.apply(changes)
 	}
 	if err != nil {
@@ -252,6 +261,7 @@ func (m *Member) follow(ctx context.Context) {
 		return
 	}
 	m.known.Store(&behind)
+	m.read = gaps
 	m.mu.Lock()
 	m.counts.Changes += uint64(len(changes))
 	before := m.life.Until()

@@ -263,7 +263,7 @@ func TestCutNodeStopsAndComesBack(t *testing.T) {
 		a.setCut(false)
 		pass(3 * time.Second)
 		a.want(t, "healed", store.NodeUp)
-		a.wantApplied(t, "meanwhile", "x")
+		a.wantApplied(t, "meanwhile", "x", "all", "all") // when it lost its fence, and when it has another
 		if w.nodes["a"].Fence != 3 || w.nodes["a"].State != store.NodeUp {
 			t.Errorf("the others see %+v", w.nodes["a"])
 		}
@@ -367,7 +367,7 @@ func TestForgottenChangesAreReadAnew(t *testing.T) {
 		pass(time.Hour)
 		a.setCut(false)
 		pass(3 * time.Second)
-		a.wantApplied(t, "back", "all")
+		a.wantApplied(t, "back", "all", "all")
 		a.want(t, "back", store.NodeUp)
 	})
 }
