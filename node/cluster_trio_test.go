@@ -336,7 +336,13 @@ func (c *trio) number(query string) int64 {
 // clients were told.
 func (c *trio) rest(receipts []receipt) {
 	c.t.Helper()
-	waitFor(c.t, "no hold, no permit and no grant", func() bool {
+	waitFor(c.t, "no hold, no permit, no grant and no row in a journal", func() bool {
+		for _, m := range c.nodes { // what an outage left there is told, and may not be in the database yet
+			page, err := m.admin.Metrics()
+			if err != nil || !strings.Contains(page, "\ncorenode_ledger_spilled_rows 0\n") {
+				return false
+			}
+		}
 		return c.number(`SELECT (SELECT count(*) FROM open_holds) + (SELECT count(*) FROM open_permits) + (SELECT count(*) FROM grants)
 			+ (SELECT coalesce(sum(permits), 0) FROM balances)`) == 0
 	})
