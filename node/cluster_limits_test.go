@@ -79,6 +79,7 @@ func (c *trio) holdOneLimit(t *testing.T) {
 	}
 	go func() { asking.Wait(); close(over) }()
 	most, looks := int64(0), 0
+	began, all := time.Now(), time.Duration(0) // how long it took until all five ran
 	for running := true; running; looks++ {
 		// all open permits of one moment, and those that a grant could still give
 		n := c.number(`SELECT (SELECT count(*) FROM open_holds WHERE permit) + (SELECT count(*) FROM open_permits)
@@ -86,6 +87,9 @@ func (c *trio) holdOneLimit(t *testing.T) {
 		if most = max(most, n); n > 5 {
 			t.Errorf("%d permits are out, the limit is 5", n)
 			break
+		}
+		if n == 5 && all == 0 {
+			all = time.Since(began)
 		}
 		select {
 		case <-over:
@@ -103,7 +107,7 @@ func (c *trio) holdOneLimit(t *testing.T) {
 		}
 	}
 	c.rest(receipts)
-	t.Logf("%d requests, %d looks", len(receipts), looks)
+	t.Logf("%d requests, five at once after %v, %d looks", len(receipts), all, looks)
 }
 
 // shareOneBucket: what three nodes admit of an account's tokens is never more than its bucket
