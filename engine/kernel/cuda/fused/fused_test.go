@@ -49,9 +49,7 @@ func blocks(name string, typ kernel.Type, width int) plan {
 // kernelsOf are the names of a package's kernels.
 func kernelsOf(images map[string]string) (names []string) {
 	for _, text := range images {
-		for _, m := range regexp.MustCompile(`(?m)^\.visible \.entry (\w+)\(`).FindAllStringSubmatch(text, -1) {
-			names = append(names, m[1])
-		}
+		names = append(names, devicetest.Entries(text)...)
 	}
 	return names
 }

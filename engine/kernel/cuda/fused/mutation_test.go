@@ -3,12 +3,10 @@ package fused
 import (
 	"fmt"
 	"math/rand/v2"
-	"regexp"
 	"slices"
-	"strings"
 	"testing"
 
-	"corenode/engine/kernel/cuda"
+	"corenode/engine/kernel/cuda/devicetest"
 	"corenode/engine/kernel/cuda/interp"
 )
 
@@ -32,43 +30,10 @@ var mutations = []mutation{
 	{"taken away instead of added", "mixture.ptx", "sumExperts", `add\.f32(.*)`, "sub.f32$1", 1, ""},
 }
 
-// mutants are the texts with the fault planted, one for each place.
-func (m mutation) mutants(t *testing.T, text string) (all []string) {
-	t.Helper()
-	line, within := regexp.MustCompile(m.line), false
-	lines := strings.Split(text, "\n")
-	for i, l := range lines {
-		if strings.HasPrefix(l, ".visible .entry ") {
-			within = strings.HasPrefix(l, ".visible .entry "+m.kernel+"(")
-		}
-		if !within || !line.MatchString(l) || m.places > 0 && len(all) == m.places {
-			continue
-		}
-		changed := line.ReplaceAllString(l, m.with)
-		if m.with == "" {
-			changed = ""
-		}
-		all = append(all, strings.Join(lines[:i], "\n")+"\n"+changed+"\n"+strings.Join(lines[i+1:], "\n"))
-	}
-	if len(all) == 0 {
-		t.Fatalf("nothing in %s matches %s", m.kernel, m.line)
-	}
-	return all
-}
-
 // outcome runs a mutant and says how its fault shows, "" where it does not.
-func (m mutation) outcome(t *testing.T, text string) (how string) {
+func (m mutation) outcome(t *testing.T, text string) string {
 	all := images()
 	all[m.file] = text
-	defer func() {
-		switch e := recover().(type) {
-		case nil:
-		case *cuda.Error:
-			how = e.Error()
-		default:
-			panic(e)
-		}
-	}()
 	r := newRig(t, plans()[0], interp.Open(interp.Config{Seed: rand.Uint64(), Workers: 2, Shadow: true}), all, 70, 5, 40)
 	defer r.cuda.Close()
 	r.fused.blocks = 4 // one part of attention, with several tiles
@@ -83,14 +48,8 @@ func (m mutation) outcome(t *testing.T, text string) (how string) {
 func TestPlantedFaultsAreFound(t *testing.T) {
 	for _, m := range mutations {
 		t.Run(m.kernel+"/"+m.what, func(t *testing.T) {
-			for i, text := range m.mutants(t, images()[m.file]) {
-				how := m.outcome(t, text)
-				if how == "" || m.want != "" && !regexp.MustCompile(m.want).MatchString(how) || m.want == "" && !strings.HasPrefix(how, "error") {
-					t.Errorf("place %d: %q, want %q", i, how, m.want)
-				}
-				if i == 0 {
-					t.Log(how)
-				}
+			for i, text := range devicetest.Mutants(t, images()[m.file], m.kernel, m.line, m.with, m.places) {
+				devicetest.WantFound(t, i, devicetest.Reported(func() string { return m.outcome(t, text) }), m.want)
 			}
 		})
 	}

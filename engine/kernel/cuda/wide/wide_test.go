@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"corenode/engine/kernel"
+	"corenode/engine/kernel/cuda/devicetest"
 	"corenode/engine/kernel/cuda/eager"
 	"corenode/engine/kernel/cuda/interp"
 )
@@ -30,7 +31,7 @@ func TestOperationsAgreeWithTheReference(t *testing.T) {
 	if d, ok := r.device.(*interp.Device); ok {
 		ours := map[string]bool{}
 		for _, text := range images() {
-			for _, name := range entries(text) {
+			for _, name := range devicetest.Entries(text) {
 				ours[name] = true
 			}
 		}
