@@ -81,16 +81,27 @@ func (r *run) startPeer(ctx context.Context, i int) (target, error) {
 	if err != nil {
 		return target{}, err
 	}
+	model, err := filepath.Abs(r.o.Model)
+	if err != nil {
+		return target{}, err
+	}
+	program, err := exec.LookPath(r.o.Paths[i])
+	if err == nil { // it leaves a log in the folder that it runs in
+		program, err = filepath.Abs(program)
+	}
+	if err != nil {
+		return target{}, err
+	}
 	threads := strconv.Itoa(r.o.Threads)
 	_, port, _ := net.SplitHostPort(address)
-	args := []string{"--port", port, "--model", r.o.Model, "--alias", workload.Model, "--threads", threads}
+	args := []string{"--port", port, "--model", model, "--alias", workload.Model, "--threads", threads}
 	if peers[i].script == "" {
 		args = append(args, "--host", "127.0.0.1", "--threads-batch", threads,
 			"--parallel", strconv.Itoa(slots), "--ctx-size", strconv.Itoa(slots*slotTokens), "--jinja")
 	} else {
 		args = append([]string{r.file(i)}, args...)
 	}
-	child, _, err := proc.Start(ctx, proc.Spec{Name: peers[i].flag, Path: r.o.Paths[i], Dir: r.dir, Timeout: r.o.StartTimeout,
+	child, _, err := proc.Start(ctx, proc.Spec{Name: peers[i].flag, Path: program, Dir: r.dir, Work: r.dir, Timeout: r.o.StartTimeout,
 		Args: append(args, strings.Fields(r.o.Flags[i])...), Health: "http://" + address + "/health"})
 	return target{child: child, url: "http://" + address}, err
 }

@@ -39,6 +39,7 @@ type Spec struct {
 	Args []string // without the program's name
 	Env  []string // NAME=VALUE, beside this program's own
 	Dir  string   // where the file NAME.log with its standard error is made
+	Work string   // the folder that it runs in, where it may leave files; empty: this program's
 	// Ready finds in a line of standard output what the caller waits for, such
 	// as an address. Lines after that are read and dropped.
 	Ready func(line string) (value string, ok bool)
@@ -68,7 +69,7 @@ func Start(ctx context.Context, s Spec) (*Child, string, error) {
 	}
 	defer logTo.Close() // the child has its own handle
 	c.cmd = exec.Command(s.Path, s.Args...)
-	c.cmd.Stderr = logTo
+	c.cmd.Stderr, c.cmd.Dir = logTo, s.Work
 	c.cmd.SysProcAttr = dieWithParent()
 	c.cmd.Env = append(os.Environ(), s.Env...)
 	out, err := c.cmd.StdoutPipe()

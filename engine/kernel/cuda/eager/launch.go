@@ -14,21 +14,7 @@ import (
 var ptx embed.FS
 
 // images are the modules, by their file.
-func images() map[string]string {
-	all := map[string]string{}
-	files, err := ptx.ReadDir("kernels")
-	if err != nil {
-		panic(err)
-	}
-	for _, f := range files {
-		text, err := ptx.ReadFile("kernels/" + f.Name())
-		if err != nil {
-			panic(err)
-		}
-		all[f.Name()] = string(text)
-	}
-	return all
-}
+func images() map[string]string { return Images(ptx) }
 
 var entry = regexp.MustCompile(`(?m)^\.visible \.entry (\w+)\(`)
 

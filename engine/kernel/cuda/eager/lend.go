@@ -1,6 +1,7 @@
 package eager
 
 import (
+	"embed"
 	"errors"
 	"fmt"
 
@@ -117,4 +118,21 @@ func (b *Backend) Arrange(kc kernel.Cache, step *kernel.Step) Arranged {
 // States is where the states of a layer begin in the first slot; slots are SlotFloats apart.
 func (b *Backend) States(kc kernel.Cache, layer int, s kernel.DeltaShape) cuda.Pointer {
 	return kc.(*cache).states(layer, s)
+}
+
+// Images are the modules that a package embeds in its folder kernels, by their file.
+func Images(ptx embed.FS) map[string]string {
+	all := map[string]string{}
+	files, err := ptx.ReadDir("kernels")
+	if err != nil {
+		panic(err)
+	}
+	for _, f := range files {
+		text, err := ptx.ReadFile("kernels/" + f.Name())
+		if err != nil {
+			panic(err)
+		}
+		all[f.Name()] = string(text)
+	}
+	return all
 }

@@ -66,21 +66,7 @@ func New(d cuda.Driver, o eager.Options) (*Backend, error) {
 }
 
 // images are the modules, by their file.
-func images() map[string]string {
-	all := map[string]string{}
-	files, err := ptx.ReadDir("kernels")
-	if err != nil {
-		panic(err)
-	}
-	for _, f := range files {
-		text, err := ptx.ReadFile("kernels/" + f.Name())
-		if err != nil {
-			panic(err)
-		}
-		all[f.Name()] = string(text)
-	}
-	return all
-}
+func images() map[string]string { return eager.Images(ptx) }
 
 func (b *Backend) prepare(images map[string]string) error {
 	b.groups, b.blocks = b.Compute() == 90, groupBlocks
