@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/http"
+	"net/url"
 	"os"
 	"strconv"
 	"sync"
@@ -110,6 +111,9 @@ func (c *trio) fault(i int, rnd *rand.Rand, times faultTimes) string {
 		c.signal(m, syscall.SIGCONT)
 		return "pause of " + m.name
 	case 2:
+		if c.apart != nil && i%10 == 7 {
+			return c.pull(m, times.cut)
+		}
 		m.link.Cut()
 		time.Sleep(times.cut)
 		m.link.Heal()
@@ -119,6 +123,47 @@ func (c *trio) fault(i int, rnd *rand.Rand, times faultTimes) string {
 		c.starting.Go(func() { c.start(m) })
 		return "kill of " + m.name
 	}
+}
+
+// pull pulls a node's cable for a time: what is sent is lost, and no end of a connection is told.
+func (c *trio) pull(m *trioNode, long time.Duration) string {
+	if err := c.apart.cut(m.number); err != nil {
+		c.t.Error(err)
+	}
+	time.Sleep(long)
+	if err := c.apart.heal(m.number); err != nil {
+		c.t.Error(err)
+	}
+	return "pulled cable of " + m.name
+}
+
+// liveApart: each node has a network of its own, whose only way to the database is one that can be cut without
+// a word. Where that is not permitted the other cases run on the network of this machine.
+func (c *trio) liveApart(t *testing.T) {
+	if c.apart == nil {
+		t.Skipf("skipped: nodes have no networks of their own, so no cable is pulled: %v", c.alone)
+	}
+	at, err := url.Parse(c.url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, m := range c.nodes {
+		if c.apart.reaches(i, at.Host) {
+			t.Errorf("%s reaches the database by another way", m.name)
+		}
+		waitFor(t, m.name+" to reach the database", func() bool { return c.apart.reaches(i, m.through) })
+	}
+	last := c.nodes[len(c.nodes)-1]
+	if err := c.apart.cut(last.number); err != nil {
+		t.Fatal(err)
+	}
+	if c.apart.reaches(last.number, last.through) {
+		t.Error("the database is reached without a cable")
+	}
+	if err := c.apart.heal(last.number); err != nil {
+		t.Fatal(err)
+	}
+	waitFor(t, "the database to be reached again", func() bool { return c.apart.reaches(last.number, last.through) })
 }
 
 // outliveFaults: nodes are killed, stopped and cut off from the database, and that ends at once, while clients
@@ -165,9 +210,7 @@ func (c *trio) outliveFaults(t *testing.T, rounds int, times faultTimes) {
 			c.rest(receipts)
 			receipts = nil
 		}
-		if t.Failed() {
-			t.Errorf("round %d: %s", i, what)
-		}
+		t.Logf("round %d: %s", i, what)
 	}
 	t.Logf("%d requests: %d told, %d streams broken by kills; %d holds came after their grant", all, told, broken,
 		c.number(`SELECT coalesce(sum(overshot), 0) FROM balances`))

@@ -74,16 +74,19 @@ func serveAmong(from config.Sources, out, logTo io.Writer, with standIns) error 
 
 // trioNode is one of three nodes in processes of their own.
 type trioNode struct {
+	number int
 	name   string
 	dir    string
 	data   string
 	link   *postgrestest.Proxy // to the database
-	proc   *proc.Child
-	starts int
-	clock  time.Duration // how far its clock is off
-	kills  atomic.Int64
-	base   atomic.Pointer[url.URL] // nil while it is down
-	admin  *admin.Client
+	// through is the link's address, as the node sees it.
+	through string
+	proc    *proc.Child
+	starts  int
+	clock   time.Duration // how far its clock is off
+	kills   atomic.Int64
+	base    atomic.Pointer[url.URL] // nil while it is down
+	admin   *admin.Client
 }
 
 // trio is three nodes on one database behind a balancer that takes them in turn.
@@ -95,6 +98,9 @@ type trio struct {
 	front string // the balancer's address
 	h     *http.Client
 	store *postgres.Store // an observer's
+	// apart are the nodes' networks; nil where they have that of this process, because of alone.
+	apart *networks
+	alone error
 	turns atomic.Int64
 	// starting are the nodes that start in the background.
 	starting sync.WaitGroup
@@ -104,22 +110,24 @@ type trio struct {
 func newTrio(t *testing.T, lease time.Duration, models string) *trio {
 	t.Helper()
 	c := &trio{t: t, url: postgrestest.URL(t), lease: lease}
+	if c.apart, c.alone = newNetworks(t); c.alone != nil {
+		c.apart = nil
+	}
 	dir := t.TempDir()
 	for i := range c.nodes {
-		m := &trioNode{name: fmt.Sprintf("node-%d", i), dir: dir, data: filepath.Join(dir, fmt.Sprintf("data-%d", i)),
+		m := &trioNode{number: i, name: fmt.Sprintf("node-%d", i), dir: dir, data: filepath.Join(dir, fmt.Sprintf("data-%d", i)),
 			clock: []time.Duration{0, time.Hour, -time.Hour}[i]}
 		c.nodes[i] = m
-		var through string
-		m.link, through = postgrestest.NewProxy(t, c.url)
+		through, listen, operators := c.connect(m)
 		text := fmt.Sprintf(`
-listen: 127.0.0.1:0
-admin: {listen: 127.0.0.1:0}
+listen: %s
+admin: {listen: %s}
 data_dir: %q
 store: {url: %q}
 modules: {cache_dir: %q, allow_unsigned: true}
 ledger: {spill_bytes: 4MiB}
 limits: {prepare_concurrency: 256, drain_timeout: 30s}
-models:%s`, m.data, through, moduleCache, models)
+models:%s`, listen, operators, m.data, through, moduleCache, models)
 		if err := os.WriteFile(filepath.Join(dir, m.name+".yaml"), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -150,6 +158,21 @@ models:%s`, m.data, through, moduleCache, models)
 	return c
 }
 
+// connect gives a node its way to the database, and the addresses where it listens.
+func (c *trio) connect(m *trioNode) (database, listen, operators string) {
+	if c.apart == nil {
+		m.link, database = postgrestest.NewProxy(c.t, c.url)
+		return database, "127.0.0.1:0", "127.0.0.1:0"
+	}
+	m.link, database = c.apart.database(c.t, c.url)
+	at, err := url.Parse(database)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	m.through = at.Host
+	return database, c.apart.loopback(c.t, m.number), c.apart.loopback(c.t, m.number)
+}
+
 // slowYAML is models of a trio: one whose answers take their time, and one that answers at once.
 func slowYAML(t *testing.T) string {
 	return fmt.Sprintf(`
@@ -167,13 +190,23 @@ func (c *trio) start(m *trioNode) {
 	}
 	m.starts++
 	const greeting = "base URL"
-	child, base, err := proc.Start(c.t.Context(), proc.Spec{
-		Name: fmt.Sprintf("%s-%d", m.name, m.starts), Path: program, Args: []string{"serve", "--config", filepath.Join(m.dir, m.name+".yaml")},
-		Env: []string{leaseVariable + "=" + c.lease.String(), clockVariable + "=" + m.clock.String()}, Dir: m.dir,
-		Ready: func(line string) (string, bool) {
-			_, address, found := strings.Cut(line, greeting)
-			return strings.TrimSpace(address), found
-		}})
+	var child *proc.Child
+	var base string
+	start := func() (err error) {
+		child, base, err = proc.Start(c.t.Context(), proc.Spec{
+			Name: fmt.Sprintf("%s-%d", m.name, m.starts), Path: program, Args: []string{"serve", "--config", filepath.Join(m.dir, m.name+".yaml")},
+			Env: []string{leaseVariable + "=" + c.lease.String(), clockVariable + "=" + m.clock.String()}, Dir: m.dir,
+			Ready: func(line string) (string, bool) {
+				_, address, found := strings.Cut(line, greeting)
+				return strings.TrimSpace(address), found
+			}})
+		return err
+	}
+	if c.apart == nil {
+		err = start()
+	} else {
+		err = c.apart.in(m.number, start)
+	}
 	if err != nil {
 		c.t.Errorf("start %s: %v", m.name, err)
 		return

@@ -11,7 +11,7 @@ import (
 
 // Proxy is between a store and its database, and can cut the link.
 type Proxy struct {
-	to       string
+	dial     func() (net.Conn, error)
 	listener net.Listener
 	running  sync.WaitGroup
 
@@ -26,23 +26,35 @@ type Proxy struct {
 // leads through it.
 func NewProxy(t testing.TB, database string) (p *Proxy, through string) {
 	t.Helper()
-	u, err := url.Parse(database)
-	if err != nil {
-		t.Fatal(err)
-	}
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	p = &Proxy{to: u.Host, listener: l, links: map[net.Conn]struct{}{}}
+	return NewProxyAt(t, l, database)
+}
+
+// NewProxyAt is NewProxy with a listener.
+func NewProxyAt(t testing.TB, l net.Listener, database string) (p *Proxy, through string) {
+	t.Helper()
+	u, err := url.Parse(database)
+	if err != nil {
+		t.Fatal(err)
+	}
+	to := u.Host
+	u.Host = l.Addr().String()
+	return Forward(t, l, func() (net.Conn, error) { return net.Dial("tcp", to) }), u.String()
+}
+
+// Forward leads the connections of a listener to wherever dial gets, until the test ends.
+func Forward(t testing.TB, l net.Listener, dial func() (net.Conn, error)) *Proxy {
+	p := &Proxy{dial: dial, listener: l, links: map[net.Conn]struct{}{}}
 	p.running.Go(p.accept)
 	t.Cleanup(func() {
 		l.Close()
 		p.Cut()
 		p.running.Wait()
 	})
-	u.Host = l.Addr().String()
-	return p, u.String()
+	return p
 }
 
 // Cut ends all connections, and every new one at once.
@@ -99,7 +111,7 @@ func (p *Proxy) close(c net.Conn) {
 // forward copies both ways until either side ends.
 func (p *Proxy) forward(c net.Conn) {
 	defer p.close(c)
-	server, err := net.Dial("tcp", p.to)
+	server, err := p.dial()
 	if err != nil || !p.open(server) {
 		return
 	}
