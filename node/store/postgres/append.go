@@ -152,9 +152,9 @@ func queueCounters(b *pgx.Batch, entries []account.Entry, inserted map[int64]str
 	}
 }
 
-// queueFirst finds the ids of holds and settlements that were there before. late are the settlements
-// that a node sent after another one had settled its request as crashed: what they are to change.
-func queueFirst(b *pgx.Batch, entries []account.Entry, again []int, late *[]account.Entry) {
+// queueFirst finds the ids of holds and settlements that were there before. lates are the settlements
+// that a node sent after another one had settled its request as crashed.
+func queueFirst(b *pgx.Batch, entries []account.Entry, again []int, lates *[]late) {
 	requests := make([]string, len(again))
 	for i, at := range again {
 		requests[i] = clean(entries[at].RequestID)
@@ -175,7 +175,7 @@ func queueFirst(b *pgx.Batch, entries []account.Entry, again []int, late *[]acco
 				e := &entries[at]
 				there := first[row{clean(e.RequestID), string(e.Kind)}]
 				if e.ID = there.ID; isLate(e, there) {
-					*late = append(*late, difference(*e, there))
+					*lates = append(*lates, late{*e, there})
 				}
 			}
 			return rows.Err()
@@ -206,16 +206,11 @@ func completeAdjustment(ctx context.Context, tx pgx.Tx, e *account.Entry) (there
 	if e.ID != 0 || err != nil {
 		return e.ID != 0, err
 	}
-	e.Counters = nil
-	err = each(ctx, tx, `SELECT n.name, n.period, max(n.most), -sum(n.amount)::bigint FROM ledger_counters n JOIN ledger l ON l.id = n.entry_id
-		WHERE l.id = $1 OR (l.settles = $1 AND l.settles > 0) GROUP BY n.name, n.period HAVING sum(n.amount) <> 0`, func(r pgx.Rows) error {
-		var n abi.Counter
-		err := r.Scan(&n.Name, &n.Period, &n.Limit, &n.Amount)
-		e.Counters = append(e.Counters, n)
-		return err
-	}, e.Settles)
-	if err != nil {
+	if e.Counters, err = counterSums(ctx, tx, e.Settles); err != nil {
 		return false, err
+	}
+	for i := range e.Counters {
+		e.Counters[i].Amount = -e.Counters[i].Amount
 	}
 	charged, err := number(ctx, tx, `SELECT sum(amount)::bigint FROM ledger WHERE id = $1 OR (settles = $1 AND settles > 0)`, e.Settles)
 	e.Amount = -abi.Nano(charged)

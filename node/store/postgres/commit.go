@@ -197,16 +197,16 @@ func (w *work) appendRun(ctx context.Context, tx pgx.Tx, entries []account.Entry
 	}
 	b = &pgx.Batch{}
 	queueCounters(b, entries, inserted)
-	var late []account.Entry
+	var lates []late
 	if len(again) > 0 {
-		queueFirst(b, entries, again, &late)
+		queueFirst(b, entries, again, &lates)
 	}
 	if b.Len() > 0 {
 		if err := tx.SendBatch(ctx, b).Close(); err != nil {
 			return err
 		}
 	}
-	return w.adjustLate(ctx, tx, late)
+	return w.adjustLate(ctx, tx, lates)
 }
 
 // write writes what the accounts and their requests have now, and the holds of those that

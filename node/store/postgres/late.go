@@ -7,41 +7,85 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"corenode/actors/account"
+	"corenode/wasm/abi"
 )
 
+// lateNote is on adjustments that late settlements make, and on nothing else that is no refund.
+const lateNote = "its node settled it later"
+
+// late is a settlement that comes after another node had settled its request as crashed: what its node says, and what is there.
+type late struct{ e, there account.Entry }
+
 // isLate says whether a settlement comes after another node had settled its request as crashed,
-// and says otherwise.
+// and says otherwise, or may.
 func isLate(e *account.Entry, there account.Entry) bool {
 	return e.Kind == account.Settlement && there.Reason == account.Crashed && e.Reason != account.Crashed &&
-		there.AccountID == clean(e.AccountID) && there.Amount != e.Amount
+		there.AccountID == clean(e.AccountID)
 }
 
-// difference is the adjustment that makes of a settlement what its node says of it: what a client
-// was told is what the ledger says. A free one takes back all. Of counters a crashed request keeps
-// what it took, but for one that is free.
-func difference(e, there account.Entry) account.Entry {
-	late := account.Entry{Kind: account.Adjustment, AccountID: e.AccountID, RequestID: e.RequestID, KeyID: e.KeyID, Model: e.Model,
-		Time: e.Time, Settles: there.ID, Note: "its node settled it later"}
-	if e.Amount == 0 {
-		late.Refund = true
-		return late
+// difference is the adjustment that makes of a settlement, and of what re-rated it since, what its node says of
+// it: what a client was told is what the ledger says. Of counters it gives back what was not used; it takes none, since they may be
+// another request's by now. None is needed where they agree already, as when the same comes again. After a refund none is made: it
+// would have taken back all had it come last.
+func (l late) difference(ctx context.Context, tx pgx.Tx) (a account.Entry, needed bool, err error) {
+	var refunded bool
+	var charged abi.Nano
+	err = tx.QueryRow(ctx, `SELECT bool_or(refund), sum(amount)::bigint FROM ledger WHERE id = $1 OR (settles = $1 AND settles > 0)`,
+		l.there.ID).Scan(&refunded, &charged)
+	if err != nil || refunded {
+		return a, false, err
 	}
-	late.Amount, late.Usage, late.Tier, late.Provisional = e.Amount-there.Amount, e.Usage, e.Tier, e.Provisional
-	late.ModuleDigest, late.InputHash, late.ChargeInput = e.ModuleDigest, e.InputHash, e.ChargeInput
-	if late.ModuleDigest == "" {
-		late.ModuleDigest = there.ModuleDigest
+	taken, err := counterSums(ctx, tx, l.there.ID)
+	if err != nil {
+		return a, false, err
 	}
-	return late
+	e := l.e
+	a = account.Entry{Kind: account.Adjustment, AccountID: e.AccountID, RequestID: e.RequestID, KeyID: e.KeyID, Model: e.Model,
+		Time: e.Time, Settles: l.there.ID, Note: lateNote}
+	if e.Amount == 0 && len(e.Counters) == 0 {
+		a.Refund = true
+		return a, charged != 0 || len(taken) > 0, nil
+	}
+	a.Amount, a.Usage, a.Tier, a.Provisional = e.Amount-charged, e.Usage, e.Tier, e.Provisional
+	a.ModuleDigest, a.InputHash, a.ChargeInput = e.ModuleDigest, e.InputHash, e.ChargeInput
+	if a.ModuleDigest == "" {
+		a.ModuleDigest = l.there.ModuleDigest
+	}
+	used := counted(&e)
+	for _, n := range taken {
+		i := slices.IndexFunc(used, func(u abi.Counter) bool { return u.Name == n.Name && u.Period == n.Period })
+		if i >= 0 {
+			n.Amount -= used[i].Amount
+		}
+		if n.Amount > 0 {
+			n.Amount = -n.Amount
+			a.Counters = append(a.Counters, n)
+		}
+	}
+	return a, a.Amount != 0 || len(a.Counters) > 0, nil
+}
+
+// counterSums are what a settlement and its adjustments took of counters.
+func counterSums(ctx context.Context, tx pgx.Tx, settlement int64) (sums []abi.Counter, err error) {
+	err = each(ctx, tx, `SELECT n.name, n.period, max(n.most), sum(n.amount)::bigint FROM ledger_counters n JOIN ledger l ON l.id = n.entry_id
+		WHERE l.id = $1 OR (l.settles = $1 AND l.settles > 0) GROUP BY n.name, n.period HAVING sum(n.amount) <> 0 ORDER BY 1, 2`,
+		func(r pgx.Rows) error {
+			var n abi.Counter
+			err := r.Scan(&n.Name, &n.Period, &n.Limit, &n.Amount)
+			sums = append(sums, n)
+			return err
+		}, settlement)
+	return sums, err
 }
 
 // adjustLate writes what late settlements change, once each.
-func (w *work) adjustLate(ctx context.Context, tx pgx.Tx, late []account.Entry) error {
-	for i := range late {
-		n, err := number(ctx, tx, `SELECT count(*) FROM ledger WHERE settles = $1 AND settles > 0`, late[i].Settles)
+func (w *work) adjustLate(ctx context.Context, tx pgx.Tx, all []late) error {
+	for _, l := range all {
+		a, needed, err := l.difference(ctx, tx)
 		if err != nil {
 			return err
 		}
-		if n > 0 {
+		if !needed {
 			continue
 		}
 		id, err := number(ctx, tx, `SELECT nextval('ledger_id')`)
@@ -49,7 +93,7 @@ func (w *work) adjustLate(ctx context.Context, tx pgx.Tx, late []account.Entry) 
 			return err
 		}
 		w.ids = slices.Insert(w.ids, 0, id)
-		if err := w.appendRun(ctx, tx, late[i:i+1]); err != nil {
+		if err := w.appendRun(ctx, tx, []account.Entry{a}); err != nil {
 			return err
 		}
 	}

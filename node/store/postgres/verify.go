@@ -33,9 +33,10 @@ var ledgerChecks = rules.Checks([]rules.Check{
 	{"what a row names is there",
 		`SELECT 'row ' || id, 'names the account ' || account_id || ', which is missing' FROM ledger l
 		 WHERE NOT EXISTS (SELECT 1 FROM accounts a WHERE a.id = l.account_id)`},
-	{"a settlement is re-rated once and refunded once",
+	{"a settlement is re-rated once, corrected once by a late one, and refunded once",
 		`SELECT 'row ' || settles, 'has ' || count(*) || CASE WHEN refund THEN ' refunds' ELSE ' re-ratings' END
-		 FROM ledger WHERE settles > 0 GROUP BY settles, refund HAVING count(*) > 1`},
+		 FROM ledger WHERE settles > 0 GROUP BY settles, refund, note = '` + lateNote + `' AND NOT refund
+		 HAVING count(*) > 1`},
 	{"a refund takes back all that was charged", // and nothing is charged after it
 		`SELECT 'row ' || r.id, 'leaves ' || -(s.amount + sum(a.amount)) || ' of the charge in row ' || s.id FROM ledger r
 		 JOIN ledger s ON s.id = r.settles JOIN ledger a ON a.settles = s.id AND a.settles > 0
