@@ -23,6 +23,7 @@ import (
 	"time"
 
 	"corenode/actors/account"
+	"corenode/actors/clock"
 	"corenode/actors/system"
 	"corenode/wasm/abi"
 )
@@ -452,7 +453,7 @@ func answer(it item, c Commit) {
 // commit gives a batch to the store, then serves its reads. It runs beside the actor,
 // which does not change the batch meanwhile.
 func (l *Log) commit(batch []item, seq uint64) (m committed) {
-	m = committed{batch: batch, seq: seq, decisions: decisions{asked: time.Now()}}
+	m = committed{batch: batch, seq: seq, decisions: decisions{asked: clock.Now()}}
 	defer func() {
 		if r := recover(); r != nil {
 			m.err = fmt.Errorf("store panicked: %v", r)

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"corenode/actors/account"
+	"corenode/actors/clock"
 	"corenode/actors/limit"
 	"corenode/actors/system"
 	"corenode/wasm/abi"
@@ -148,10 +149,10 @@ func (l *shared) Receive(c *system.Context, m any) {
 		l.giveBack(true)
 	case Changed:
 		l.giveBack(false)
-		l.cell.changed = time.Now()
+		l.cell.changed = clock.Now()
 		l.end()
 	case system.Sweep:
-		if l.sweep(time.Now()) {
+		if l.sweep(clock.Now()) {
 			c.Retire()
 		}
 	}
@@ -159,7 +160,7 @@ func (l *shared) Receive(c *system.Context, m any) {
 
 // reserve answers at once where the grant covers the request. Else it asks the store.
 func (l *shared) reserve(m Reserve) {
-	now := time.Now()
+	now := clock.Now()
 	lent := &l.cell.lent
 	part := limit.Part{Permits: 1}
 	if !m.Ask.Free {
@@ -224,7 +225,7 @@ func (l *shared) propose(m Reserve, again bool) {
 		}
 	})
 	l.deps.Hook.At("limiter.propose")
-	p := limit.Proposal{Ask: m.Ask, AccountID: l.id, Wish: l.cell.pace.need(time.Now())}
+	p := limit.Proposal{Ask: m.Ask, AccountID: l.id, Wish: l.cell.pace.need(clock.Now())}
 	if !m.Ask.Free {
 		p.Hold = m.Ticket.Hold()
 	}
@@ -266,11 +267,11 @@ func (l *shared) onVerdict(c *system.Context, m verdict) {
 		l.deps.Hook.At("limiter.verdict")
 	}
 	if m.err == nil && m.attempt < attemptsMax {
-		l.adopt(m, time.Now())
+		l.adopt(m, clock.Now())
 	}
 	ticket := m.Ticket()
 	if m.err != nil { // the store may have renewed the grant all the same
-		l.cell.lent.forget(time.Now().Add(l.deps.Lease + unsureFor))
+		l.cell.lent.forget(clock.Now().Add(l.deps.Lease + unsureFor))
 	}
 	switch {
 	case ticket == nil:

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"corenode/actors/account"
+	"corenode/actors/clock"
 	"corenode/actors/limit"
 	"corenode/wasm/abi"
 )
@@ -49,5 +50,30 @@ func TestRenewalSaysWhatOneRequestTakes(t *testing.T) {
 	}
 	if p := asked[0]; p.RequestID != "" || p.Wish == (limit.Part{}) || p.Tokens(1000) != 90 || p.Upper != 9 {
 		t.Errorf("%+v", p)
+	}
+}
+
+// TestGrantIsOverAfterASuspend: what a grant covered is asked of the store once the machine was suspended for as long as it lives.
+func TestGrantIsOverAfterASuspend(t *testing.T) {
+	asked := 0
+	deps := SharedDeps{Counts: &Counts{}, Propose: func(p limit.Proposal, _ func(limit.Verdict, time.Time, *abi.Error)) error {
+		if p.RequestID != "" {
+			asked++
+		}
+		return nil
+	}}
+	life := 10 * time.Second
+	cell := &Cell{lent: lent{grant: limit.Grant{Number: 3, Part: limit.Part{Permits: 9}, AnyTokens: true, AnyMoney: true, Life: life},
+		until: believed(clock.Now(), life)}}
+	l := NewShared("a", cell, deps)
+	ask := func(id string) { l.Receive(nil, Reserve{Ask: limit.Ask{RequestID: id, Free: true}, Ticket: taken{}}) }
+	ask("before")
+	if asked != 0 {
+		t.Fatal("the grant did not cover it")
+	}
+	defer clock.Suspend(life)()
+	ask("after")
+	if asked != 1 {
+		t.Error("the grant covers it after its time")
 	}
 }

@@ -7,6 +7,7 @@ import (
 
 	"corenode/actors/account"
 	"corenode/actors/batcher"
+	"corenode/actors/clock"
 	"corenode/actors/ledger"
 	"corenode/actors/limit"
 	"corenode/actors/limiter"
@@ -117,7 +118,7 @@ func (a *admission) Granted(got limit.Reservation, l account.Limits) *abi.Error 
 
 // begin passes a granted request on, unless it was granted too long ago: the process may have been stopped since.
 func (r *request) begin() *abi.Error {
-	if until := r.reservation.Until; !until.IsZero() && !time.Now().Before(until) {
+	if until := r.reservation.Until; !until.IsZero() && !clock.Now().Before(until) {
 		return system.LedgerUnavailable("tree.begin", errors.New("the verdict is too old"))
 	}
 	return r.forward()

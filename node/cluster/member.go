@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"corenode/actors/clock"
 	"corenode/node/store"
 	"corenode/wasm/abi"
 )
@@ -70,7 +71,7 @@ type Counts struct {
 
 // Join registers the node. Run keeps it known.
 func Join(ctx context.Context, c Config) (*Member, error) {
-	m := &Member{cfg: c, lease: c.Nodes.Lease(), base: time.Now(), handlers: map[string]Handler{},
+	m := &Member{cfg: c, lease: c.Nodes.Lease(), base: clock.Now(), handlers: map[string]Handler{},
 		renewSoon: make(chan struct{}, 1), followSoon: make(chan struct{}, 1), following: make(chan struct{})}
 	m.life.Times = TimesOf(m.lease)
 	return m, m.register(ctx)
@@ -166,7 +167,7 @@ func (m *Member) presence() store.Presence {
 }
 
 func (m *Member) register(ctx context.Context) error {
-	p, sent := m.presence(), time.Now()
+	p, sent := m.presence(), clock.Now()
 	err := m.cfg.Nodes.Register(ctx, p)
 	m.learn(err, func(l *Life) { l.Registered(sent) })
 	if err == nil {
@@ -180,7 +181,7 @@ func (m *Member) renew(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, m.lease/callShare)
 	defer cancel()
 	m.mu.Lock()
-	registers, fences := m.life.Registers(), m.life.Fences(time.Now())
+	registers, fences := m.life.Registers(), m.life.Fences(clock.Now())
 	m.mu.Unlock()
 	if registers {
 		if err := m.register(ctx); err != nil {
@@ -188,7 +189,7 @@ func (m *Member) renew(ctx context.Context) {
 		}
 		m.cfg.Log.Warn("the node joined again, with a new fence")
 	}
-	p, sent := m.presence(), time.Now()
+	p, sent := m.presence(), clock.Now()
 	told, err := m.cfg.Nodes.Renew(ctx, p, fences)
 	switch {
 	case errors.Is(err, store.ErrFenced):
@@ -199,7 +200,7 @@ func (m *Member) renew(ctx context.Context) {
 		m.learn(err, nil)
 		return
 	}
-	m.learn(nil, func(l *Life) { l.Renewed(sent, time.Now()) })
+	m.learn(nil, func(l *Life) { l.Renewed(sent, clock.Now()) })
 	m.mu.Lock()
 	m.live = told.Live
 	m.counts.Renewals++
@@ -301,7 +302,7 @@ func (m *Member) apply(changes []store.Change) error {
 
 // Admits says why no request may be admitted now, as far as other nodes are concerned; nil when it may.
 func (m *Member) Admits() *abi.Error {
-	if int64(time.Since(m.base)) < m.until.Load() {
+	if int64(clock.Now().Sub(m.base)) < m.until.Load() {
 		return nil
 	}
 	return &abi.Error{Kind: abi.Overloaded, Op: "cluster.Admits", RetryAfter: retryAfter,
@@ -318,7 +319,7 @@ func (m *Member) Ready() error {
 	switch {
 	case m.heard != nil && !errors.Is(m.heard, store.ErrFenced):
 		return m.heard
-	case m.life.Admits(time.Now()):
+	case m.life.Admits(clock.Now()):
 		return nil
 	case m.life.Registers():
 		return store.ErrFenced
@@ -351,7 +352,7 @@ func (m *Member) Differences() (all []string) {
 func (m *Member) State() (store.NodeState, Counts) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.life.State(time.Now()), m.counts
+	return m.life.State(clock.Now()), m.counts
 }
 
 // spreadPoll is how often it is asked who knows a change.

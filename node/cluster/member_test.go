@@ -13,6 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"corenode/actors/clock"
 	"corenode/node/store"
 	"corenode/wasm/abi"
 )
@@ -281,6 +282,28 @@ func TestCutNodeStopsAndComesBack(t *testing.T) {
 		_, of := a.State()
 		if _, byB := b.State(); of.Fenced != 1 || of.Fences != 0 || byB.Fences != 1 || byB.Fenced != 0 {
 			t.Errorf("counted %+v and %+v", of, byB)
+		}
+	})
+}
+
+// TestSuspendedNodeStops: a node whose machine was suspended admits nothing when it wakes, before it has had a word with
+// the store; then it is up again, and has read what changed.
+func TestSuspendedNodeStops(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		a := w.join(t, "a", "m")
+		pass(15 * time.Second)
+		a.want(t, "at rest", store.NodeUp)
+		a.setCut(true)
+		a.set(func() { a.applied = nil })
+		defer clock.Suspend(lease)()
+		a.want(t, "it wakes", store.NodeFenced)
+		a.setCut(false)
+		pass(3 * time.Second)
+		a.want(t, "it was heard", store.NodeUp)
+		a.wantAllRead(t, "meanwhile")
+		if _, counts := a.State(); counts.Fenced != 1 {
+			t.Errorf("counted %+v", counts)
 		}
 	})
 }
