@@ -3,6 +3,7 @@ package engine
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"corenode/engine/grammar"
@@ -14,7 +15,8 @@ import (
 // the model makes. The grammar is nil where nothing is held.
 func (e *Engine) constrain(account string, q *messages.Request, thinking, begun bool) (*grammar.Grammar, Trigger, error) {
 	f := grammar.Form{
-		Thinking: thinking, SingleCall: singleCall(q), JSONCalls: e.jsonCalls && !e.keyCalls, KeyCalls: e.keyCalls, Marked: e.marker >= 0,
+		Thinking: thinking, ThinkClose: e.tags.Close,
+		SingleCall: singleCall(q), JSONCalls: e.jsonCalls && !e.keyCalls, KeyCalls: e.keyCalls, Marked: e.marker >= 0,
 		Frame: e.frame(),
 	}
 	var tools []int // where those of the form stand in the body
@@ -62,12 +64,16 @@ func forced(q *messages.Request) bool {
 }
 
 // hidden are the tokens that an answer cannot have: the one that begins a call, where
-// there are tools and none may be called.
-func (e *Engine) hidden(q *messages.Request) []int32 {
-	if e.marker < 0 || len(q.Tools) == 0 || q.ToolChoice.Mode != "none" {
-		return nil
+// there are tools and none may be called, and the one that opens thinking, which the prompt does.
+func (e *Engine) hidden(q *messages.Request) (ids []int32) {
+	if e.marker >= 0 && len(q.Tools) > 0 && q.ToolChoice.Mode == "none" {
+		ids = append(ids, e.marker)
 	}
-	return []int32{e.marker}
+	if e.thoughts != nil && !q.Raw {
+		ids = append(ids, e.thoughts.opening)
+	}
+	slices.Sort(ids)
+	return ids
 }
 
 // singleCall says whether the answer ends with its first call: it is asked for, or one
@@ -87,11 +93,7 @@ func writesKeyCalls(template string) bool { return strings.Contains(template, "<
 // since it takes some fifty bytes for every token.
 func (e *Engine) vocabulary() *grammar.Vocabulary {
 	e.vocabularyOnce.Do(func() {
-		text := e.tokenizer.Bytes
-		if e.framing != nil {
-			text = e.framing.textOf(text)
-		}
-		e.walkable = grammar.NewVocabulary(e.tokenizer.Size(), text, e.tokenizer.Stops(), e.marker)
+		e.walkable = grammar.NewVocabulary(e.tokenizer.Size(), e.writtenText, e.tokenizer.Stops(), e.marker)
 	})
 	return e.walkable
 }

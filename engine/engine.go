@@ -15,6 +15,7 @@ import (
 	"corenode/engine/instant"
 	"corenode/engine/kernel"
 	"corenode/engine/modelfile"
+	"corenode/engine/output"
 	"corenode/engine/template"
 	"corenode/engine/tokenizer"
 )
@@ -41,9 +42,12 @@ type Engine struct {
 	jsonCalls   bool     // the template shows calls as JSON
 	keyCalls    bool     // it shows them with keys and values
 	framing     *framing // of calls between marks of their own; nil for others
-	bos, eos    string   // as templates write them, empty without one
-	turn        int32    // id of the token that starts a turn, -1 without one
-	marker      int32    // id of the token that begins a call, -1 without one
+	tags        output.Tags
+	thoughts    *thoughts        // between control tokens; nil for others
+	written     map[int32]string // control tokens that are text in calls, in what has a form, or at the end of thinking
+	bos, eos    string           // as templates write them, empty without one
+	turn        int32            // id of the token that starts a turn, -1 without one
+	marker      int32            // id of the token that begins a call, -1 without one
 	// marks are the tokens of a model that writes messages in channels, by id; nil for others.
 	marks     map[int32]string
 	forwarder Forwarder      // it and backend are the step loop's, which makes them anew after they failed

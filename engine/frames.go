@@ -20,8 +20,6 @@ import (
 // framing is what an engine knows of a template with framed calls.
 type framing struct {
 	frame *output.Frame
-	// marks are the control tokens of the frame, which stand for no bytes elsewhere.
-	marks map[int32]string
 	// textArguments says that the template takes the arguments of calls as text.
 	textArguments bool
 	// shortIDs says that it takes ids of nine letters and digits only.
@@ -38,37 +36,14 @@ func (e *Engine) frame() *output.Frame {
 	return e.framing.frame
 }
 
-// callMarks are the tokens that are text within calls.
-func (e *Engine) callMarks() map[int32]string {
-	if e.framing == nil {
-		return nil
-	}
-	return e.framing.marks
-}
-
-// textOf is text, but for the marks, which stand for their names.
-func (f *framing) textOf(text func(id int32) []byte) func(id int32) []byte {
-	return func(id int32) []byte {
-		if name := f.marks[id]; name != "" {
-			return []byte(name)
-		}
-		return text(id)
-	}
-}
-
 // namesTools finds the variable of the tools in a template.
 var namesTools = regexp.MustCompile(`\btools\b`)
 
 // findFraming finds out how a template takes framed calls; nil where it has none.
 func (e *Engine) findFraming(source string) *framing {
-	f := &framing{frame: output.FrameOf(source), marks: map[int32]string{}}
+	f := &framing{frame: output.FrameOf(source)}
 	if f.frame == nil {
 		return nil
-	}
-	for _, name := range f.frame.Marks() {
-		if id := e.special(name); id >= 0 && len(e.tokenizer.Bytes(id)) == 0 {
-			f.marks[id] = name
-		}
 	}
 	f.tellsTools = !namesTools.MatchString(source)
 	for _, id := range []string{"call_0123456789", "abcdef123"} {

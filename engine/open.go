@@ -160,6 +160,8 @@ func (e *Engine) findForm(source string) {
 	if e.framing = e.findFraming(source); e.framing != nil {
 		e.marker = e.special(e.framing.frame.Open)
 	}
+	e.thoughts = e.findThoughts(source)
+	e.written = e.findWritten()
 	if e.marks = e.findMarks(); e.marks != nil {
 		e.turn = e.special(output.MarkStart)
 	}

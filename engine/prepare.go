@@ -68,12 +68,13 @@ func (e *Engine) Prepare(account string, q *messages.Request) (*Request, error) 
 		MinTokens: q.Sampling.MinTokens, IgnoreEOS: q.Sampling.IgnoreEOS,
 		Grammar: form, Trigger: trigger, Channels: channels, Hidden: e.hidden(q),
 		Parse: output.Options{
-			Thinking: thinking, Begun: begun, Tools: offered(q), Marked: e.marker >= 0, KeyCalls: e.keyCalls, Stops: q.StopSequences,
+			Thinking: thinking, Tags: e.tags, Begun: begun,
+			Tools: offered(q), Marked: e.marker >= 0, KeyCalls: e.keyCalls, Stops: q.StopSequences,
 			Frame:    e.frame(),
 			Channels: channels != nil, Header: header, Opened: opened,
 			SingleCall: singleCall(q), Constrained: form != nil, NewID: newToolID,
 		},
-		Marks: e.callMarks(), Snapshots: e.snapshots(prompt), Conversation: Conversation(q),
+		Marks: e.written, Snapshots: e.snapshots(prompt), Conversation: Conversation(q),
 	}, nil
 }
 
@@ -196,7 +197,10 @@ func (e *Engine) rendered(q *messages.Request, most int) (ids []int32, thinking,
 	if err != nil {
 		return nil, false, false, templateError(err)
 	}
-	thinking = template.StartsThinking(text)
+	thinking = template.StartsThinking(text, e.tags.Open)
+	if e.thoughts != nil && in.Thinking && !thinking {
+		text, thinking = text+e.tags.Open, true
+	}
 	switch {
 	case e.marks != nil && beginning == nil:
 		text += begunHeader(e.header(q))
@@ -267,6 +271,9 @@ func (e *Engine) input(q *messages.Request) (in template.Input, beginning *messa
 		e.framing.frameCalls(in.Messages)
 	}
 	in.Effort = q.Effort
+	if e.thoughts != nil {
+		e.thoughts.apply(&in)
+	}
 	if e.marks != nil {
 		if in.Messages = oneCallEach(in.Messages); !q.Thinking {
 			in.Effort = "low"
@@ -311,7 +318,11 @@ func (e *Engine) prefill(m messages.Message, thinking bool) (prefill string, beg
 			thought.WriteString(b.Text)
 		}
 	}
-	return e.tokenizer.Protect(strings.TrimSpace(thought.String())) + "\n</think>\n\n" + text, begun
+	thinks := e.tokenizer.Protect(strings.TrimSpace(thought.String()))
+	if !e.tags.Usual() {
+		return thinks + e.tags.Close + text, begun
+	}
+	return thinks + "\n" + e.tags.Close + "\n\n" + text, begun
 }
 
 // appendMessage appends message i as the template's messages: a user message

@@ -165,7 +165,7 @@ func (r *run) parse(token int32) {
 		r.events = r.parser.Feed(r.events, r.decoder.Feed(token))
 		return
 	}
-	if mark := q.Marks[token]; mark != "" && (r.parser.InCall() || r.matcher != nil && r.matcher.Constrains()) {
+	if mark := q.Marks[token]; mark != "" && (r.parser.InCall() || r.parser.Ends(mark) || r.matcher != nil && r.matcher.Constrains()) {
 		r.events = r.parser.Feed(r.parser.Feed(r.events, r.decoder.Flush()), mark)
 		return
 	}

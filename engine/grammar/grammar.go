@@ -18,6 +18,7 @@
 package grammar
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -35,8 +36,9 @@ const spentMax = 1_000_000
 // Form is what an answer has to be: its calls, its text, or either when both are
 // asked for. Of a free answer only the calls have a form.
 type Form struct {
-	// Thinking says that the output starts inside thinking, which is free.
-	Thinking bool
+	// Thinking says that the output starts inside thinking, which is free up to ThinkClose; "" is </think>.
+	Thinking   bool
+	ThinkClose string
 	// Calls are the tools of which at least one is called. None: no call is made.
 	Calls []Tool
 	// Free lets the answer be any text, with as many of the calls as the model makes: the
@@ -98,7 +100,6 @@ func (g *Grammar) Ignored() []string { return g.ignored }
 func (g *Grammar) Size() int { return len(g.states) }
 
 const (
-	thinkClose = "</think>"
 	callOpen   = "<tool_call>"
 	callClose  = "</tool_call>"
 	betweenMax = 2 // line breaks between thinking and answer, and between calls
@@ -126,7 +127,7 @@ func Compile(f Form) (*Grammar, error) {
 // form is the first rule: thinking, then the text or the calls. The rule of a free answer
 // is what follows its trigger, the marker's token or a block's start.
 func (b *builder) form(f Form) expr {
-	between, opening := repeat(lit("\n"), 0, betweenMax), callOpen
+	between, opening, thinkClose := repeat(lit("\n"), 0, betweenMax), callOpen, cmp.Or(f.ThinkClose, "</think>")
 	if f.Frame != nil {
 		opening = f.Frame.Open
 	}

@@ -5,7 +5,7 @@
 //
 //	start -> thinking -> answer <-> call
 //
-// start decides whether the output opens with <think>; thinking ends at
+// start decides whether the output opens with <think>, or what the model's Tags are; thinking ends at
 // </think>, or at a call that follows it without one; a call is held back as a
 // whole until </tool_call>, because only then is it known to be one. What
 // turns out not to be a call that can be run (cut off, malformed, or naming no
@@ -29,10 +29,8 @@ import (
 )
 
 const (
-	thinkOpen  = "<think>"
-	thinkClose = "</think>"
-	callOpen   = "<tool_call>"
-	callClose  = "</tool_call>"
+	callOpen  = "<tool_call>"
+	callClose = "</tool_call>"
 
 	// heldMax bounds a held call, in bytes. A longer one comes out as text.
 	heldMax = 4 << 20
@@ -54,6 +52,8 @@ type Tool struct {
 type Options struct {
 	// Thinking says that the output starts inside thinking: the prompt ends with <think>.
 	Thinking bool
+	// Tags stand around thinking; without any <think> and </think>.
+	Tags Tags
 	// Begun says that the output goes on with an answer's text: no thinking opens it, and its
 	// blank lines belong to the text. Thinking is not looked at then.
 	Begun bool
@@ -129,6 +129,7 @@ type Parser struct {
 	cut         bool     // truncated
 	cutCall     bool     // truncated within a call
 	stops       []string // those of the options that are not empty
+	closing     []string // what ends thinking
 	ignoreStops bool     // stop sequences are text for now
 	// types are those of the parameters of the tools called so far: the step loop, on which calls
 	// are read, reads a schema once for an answer.
@@ -137,7 +138,10 @@ type Parser struct {
 
 // New returns the parser of one answer.
 func New(o Options) *Parser {
-	p := &Parser{options: o, fresh: true, first: true, types: map[string]map[string]Types{}}
+	if o.Tags == (Tags{}) {
+		o.Tags = plainTags
+	}
+	p := &Parser{options: o, closing: []string{o.Tags.Close}, fresh: true, first: true, types: map[string]map[string]Types{}}
 	if o.Begun {
 		p.state, p.fresh, p.first = stateAnswer, false, o.Constrained // what is held says where its calls begin
 	}
@@ -336,21 +340,20 @@ func (p *Parser) flush(dst []abi.Event) []abi.Event {
 func (p *Parser) stepStart() bool {
 	p.blank += leadingSpace(p.buf[p.blank:])
 	rest := p.buf[p.blank:]
-	if len(rest) < len(thinkOpen) && strings.HasPrefix(thinkOpen, string(rest)) {
+	opening := p.options.Tags.Open
+	if len(rest) < len(opening) && strings.HasPrefix(opening, string(rest)) {
 		return false
 	}
 	p.state, p.blank = stateAnswer, 0
-	if bytes.HasPrefix(rest, []byte(thinkOpen)) {
+	if bytes.HasPrefix(rest, []byte(opening)) {
 		p.state = stateThinking
-		p.buf = rest[len(thinkOpen):]
+		p.buf = rest[len(opening):]
 	} else if p.options.Thinking {
 		p.state = stateThinking
 		p.buf = rest
 	}
 	return true
 }
-
-var thinkMarkers = []string{thinkClose}
 
 func (p *Parser) stepThinking(dst []abi.Event) ([]abi.Event, bool) {
 	if !p.thinkingOpen() {
@@ -362,9 +365,9 @@ func (p *Parser) stepThinking(dst []abi.Event) ([]abi.Event, bool) {
 		p.enterCall(0, 0, true)
 		return dst, true
 	}
-	at, marker := p.find(thinkMarkers)
+	at, marker := p.find(p.closing)
 	if marker == "" {
-		end := len(p.buf) - heldSuffix(p.buf, thinkMarkers)
+		end := len(p.buf) - heldSuffix(p.buf, p.closing)
 		keep := p.textEnd(end)
 		dst = p.emit(dst, abi.BlockThinking, string(p.buf[:keep]))
 		p.buf, p.blank = p.buf[keep:], end-keep
@@ -372,7 +375,7 @@ func (p *Parser) stepThinking(dst []abi.Event) ([]abi.Event, bool) {
 	}
 	dst = p.emit(dst, abi.BlockThinking, string(p.buf[:p.textEnd(at)]))
 	dst = p.close(dst)
-	p.buf = p.buf[at+len(thinkClose):]
+	p.buf = p.buf[at+len(marker):]
 	p.enterAnswer()
 	return dst, true
 }

@@ -306,7 +306,7 @@ func TestHeldMax(t *testing.T) {
 // TestBlanksAreLookedAtOnce overwrites whitespace that is held and has been looked at: who
 // looks at it again, as for every token of a long run of it, takes it for text or a marker.
 func TestBlanksAreLookedAtOnce(t *testing.T) {
-	const markers = callOpen + "STOP" + thinkClose
+	const markers = callOpen + "STOP" + "</think>"
 	cases := []struct {
 		name    string
 		options Options

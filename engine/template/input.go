@@ -78,7 +78,14 @@ func (m *Message) value() (value, error) {
 	o := make(object, 2, 4)
 	o[0] = member{"role", role}
 	o[1] = member{"content", m.Content}
-	if m.HasReasoning {
+	switch {
+	case m.HasReasoning && m.ReasoningBlock:
+		blocks := list{object{{"type", "thinking"}, {"thinking", m.Reasoning}}}
+		if m.Content != "" {
+			blocks = append(blocks, object{{"type", "text"}, {"text", m.Content}})
+		}
+		o[1].val = blocks
+	case m.HasReasoning:
 		o = append(o, member{cmp.Or(m.ReasoningName, "reasoning_content"), m.Reasoning})
 	}
 	if len(m.ToolCalls) > 0 {

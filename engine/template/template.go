@@ -83,7 +83,10 @@ type Message struct {
 	HasReasoning bool
 	// ReasoningName is what the template calls it; reasoning_content when empty.
 	ReasoningName string
-	ToolCalls     []ToolCall
+	// ReasoningBlock gives the template the reasoning as a block of type thinking in front of one of the
+	// content, which is a list of them then.
+	ReasoningBlock bool
+	ToolCalls      []ToolCall
 	// ToolCallID is the call whose result a tool's message is. Undefined when empty.
 	ToolCallID string
 }
@@ -228,10 +231,10 @@ func (r *run) weigh(v value) value {
 	return v
 }
 
-// StartsThinking reports whether a prompt ends inside an open thinking block,
+// StartsThinking reports whether a prompt ends inside an open thinking block, which begins with opening,
 // so that what the model writes first is thinking. It looks at the part after
 // the last turn header, where only the template writes.
-func StartsThinking(prompt string) bool {
+func StartsThinking(prompt, opening string) bool {
 	tail := strings.TrimRight(prompt, " \t\r\n")
-	return strings.HasSuffix(tail, "<think>")
+	return strings.HasSuffix(tail, opening)
 }

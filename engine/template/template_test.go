@@ -36,7 +36,7 @@ func TestBuiltin(t *testing.T) {
 			prompt, err := tmpl.Render(in)
 			if err != nil {
 				prompt = "error: " + err.Error()
-			} else if StartsThinking(prompt) != thinking {
+			} else if StartsThinking(prompt, "<think>") != thinking {
 				t.Errorf("%s: StartsThinking is %v", name, !thinking)
 			}
 			fmt.Fprintf(&b, "======== %s, thinking %v\n%s\n", name, thinking, prompt)
@@ -63,7 +63,7 @@ func TestStartsThinking(t *testing.T) {
 		"<|im_start|>assistant\n":                        false,
 		"":                                               false,
 	} {
-		if got := StartsThinking(prompt); got != want {
+		if got := StartsThinking(prompt, "<think>"); got != want {
 			t.Errorf("%q: %v", prompt, got)
 		}
 	}

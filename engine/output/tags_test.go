@@ -1,0 +1,64 @@
+package output
+
+import (
+	"math/rand/v2"
+	"strings"
+	"testing"
+)
+
+// TestTags: what is read of <think> is read of the tags of Mistral, wherever the output is cut, and
+// <think> is text there.
+func TestTags(t *testing.T) {
+	rng := rand.New(rand.NewPCG(3, 4))
+	square := strings.NewReplacer("<think>", mistralTags.Open, "</think>", mistralTags.Close)
+	changed := 0
+	for _, s := range samples {
+		in, want := square.Replace(s.in), strings.ReplaceAll(square.Replace(s.want), "§", callOpen)
+		if in == s.in {
+			continue
+		}
+		changed++
+		s.options.Tags = mistralTags
+		for range 20 {
+			if got := parse(t, s.options, s.truncated, randomCut(rng, in)...); got != want {
+				t.Fatalf("%s:\n got %s\nwant %s", s.name, got, want)
+			}
+		}
+	}
+	if changed == 0 {
+		t.Fatal("no samples")
+	}
+	o := Options{Thinking: true, Tags: mistralTags}
+	want := "thinking  \"<think>a</think>[/THINK b\"\ntext  \"<think>c\"\nend_turn \"\" done=false"
+	for n := range 20 {
+		in := "[THINK]\n<think>a</think>[/THINK b[/THINK]<think>c"
+		if got := parse(t, o, false, in[:n], in[n:]); got != want {
+			t.Errorf("cut at %d:\n got %s\nwant %s", n, got, want)
+		}
+	}
+}
+
+// TestTagsOf: a template that shows [THINK] has it, but where it shows </think> too.
+func TestTagsOf(t *testing.T) {
+	for source, usual := range map[string]bool{
+		"":                        true,
+		"<think></think>":         true,
+		"a [THINK]b[/THINK]":      false,
+		"[THINK] {{ '</think>' }}": true,
+	} {
+		if tags := TagsOf(source); tags.Usual() != usual {
+			t.Errorf("%q: %+v", source, tags)
+		}
+	}
+}
+
+// TestTagEnds: the token that ends thinking is its text within thinking, and nothing elsewhere.
+func TestTagEnds(t *testing.T) {
+	p := New(Options{Thinking: true, Tags: mistralTags})
+	for i, want := range []bool{true, true, false, false} {
+		if got := p.Ends(mistralTags.Close); got != want || p.Ends(mistralTags.Open) {
+			t.Errorf("step %d: %v", i, got)
+		}
+		p.Feed(nil, []string{"hm", mistralTags.Close, "a", ""}[i])
+	}
+}
