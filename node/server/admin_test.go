@@ -121,6 +121,46 @@ func TestAdminDrain(t *testing.T) {
 	}
 }
 
+// TestCloseEndsSilentAdminConnections: connections of the admin listener without a call hold up no stop:
+// neither fresh ones, nor idle ones, nor one that stopped in the middle of its headers.
+func TestCloseEndsSilentAdminConnections(t *testing.T) {
+	forever := Config{ReadTimeout: time.Hour, IdleTimeout: time.Hour, DrainGrace: time.Hour}
+	n := start(t, forever, newFakeBackend(say("x")))
+	public := n.addr
+	n.addr = n.admin
+	idle, half, fresh := n.dial(), n.dial(), n.dial()
+	n.addr = public
+	if _, err := io.WriteString(idle, strings.Replace(request("GET", "/healthz", ""), "Host: node", "Host: localhost", 1)); err != nil {
+		t.Fatal(err)
+	}
+	if r := read(t, bufio.NewReader(idle), "GET"); r.StatusCode != 200 {
+		t.Errorf("healthz says %d", r.StatusCode)
+	}
+	if _, err := io.WriteString(half, "GET /heal"); err != nil {
+		t.Fatal(err)
+	}
+	waitFor(t, "all accepted", func() bool {
+		n.s.admins.mu.Lock()
+		defer n.s.admins.mu.Unlock()
+		return len(n.s.admins.open) == 3
+	})
+	closed := make(chan error, 1)
+	go func() { closed <- n.s.Close() }()
+	select {
+	case err := <-closed:
+		if err != nil {
+			t.Error(err)
+		}
+	case <-time.After(time.Minute):
+		t.Fatal("connections without a call hold up the stop")
+	}
+	for _, c := range []net.Conn{idle, half, fresh} {
+		if _, err := io.Copy(io.Discard, c); err != nil {
+			t.Errorf("not closed in order: %v", err)
+		}
+	}
+}
+
 // Without a token nobody gets in, not even with an empty one.
 func TestAdminWithoutToken(t *testing.T) {
 	n := start(t, Config{AdminToken: "x"}, newFakeBackend(say("x")), func(d *Deps) { d.Admin = fakeAdmin{make(chan string, 1)} })

@@ -39,7 +39,7 @@ type Config struct {
 	// PreparesMax is how many requests may be parsed and tokenized at once; over it a
 	// request is 503. Default 64.
 	PreparesMax int
-	// ConnectionsMax is the most open public connections; over it one is told 503. Default 16384.
+	// ConnectionsMax is the most open connections of either side; over it one is told 503. Default 16384.
 	ConnectionsMax int
 	// LedgerWait is how long a request that fails waits for the ledger: for its row,
 	// and for what was charged to be taken back. Half of DrainGrace at most. Default 5 s.

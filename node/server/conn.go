@@ -11,6 +11,8 @@ import (
 	"sync/atomic"
 	"syscall"
 	"time"
+
+	"github.com/valyala/fasthttp"
 )
 
 const (
@@ -30,7 +32,7 @@ const (
 	tcpKeepAliveGap = 30 * time.Second
 )
 
-// connections are the listeners and the open connections of the public side.
+// connections are the listeners and the open connections of one side, public or admin.
 type connections struct {
 	mu        sync.Mutex
 	listeners []*listener        // Guarded by mu
@@ -58,6 +60,11 @@ func (cs *connections) remove(c *conn) {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
 	delete(cs.open, c)
+}
+
+// shut closes the listeners and waits for the connections that of serves to end.
+func (cs *connections) shut(ctx context.Context, of *fasthttp.Server) error {
+	return errors.Join(cs.finish(), of.ShutdownWithContext(ctx), cs.wait(ctx))
 }
 
 // finish closes the listeners and ends every connection that waits for a
@@ -115,7 +122,7 @@ func (cs *connections) wait(ctx context.Context) error {
 	}
 }
 
-// conn is one public connection. linger, finished, parting and reading are set by
+// conn is one connection of either side. linger, finished, parting and reading are set by
 // the goroutine that serves it.
 type conn struct {
 	net.Conn
@@ -220,6 +227,9 @@ func (c *conn) drain(unread int64) {
 func descriptor(c net.Conn) int {
 	if over, ok := c.(interface{ NetConn() net.Conn }); ok { // TLS
 		c = over.NetConn()
+	}
+	if own, ok := c.(*conn); ok {
+		return own.socket
 	}
 	sc, ok := c.(syscall.Conn)
 	if !ok {

@@ -2,7 +2,6 @@ package server
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -87,15 +86,10 @@ func (s *Server) Drain(ctx context.Context) error {
 	if !s.requests.wait(grace) {
 		return fmt.Errorf("drain: %d requests did not end within %s of the deadline", s.requests.count(), s.cfg.DrainGrace)
 	}
-	if err := s.shutPublic(grace); err != nil {
+	if err := s.conns.shut(grace, s.public); err != nil {
 		return fmt.Errorf("drain: close connections: %w", err)
 	}
 	return nil
-}
-
-// shutPublic closes the public listeners and waits for the connections to end.
-func (s *Server) shutPublic(ctx context.Context) error {
-	return errors.Join(s.conns.finish(), s.public.ShutdownWithContext(ctx), s.conns.wait(ctx))
 }
 
 // abortAll makes every request in flight fail with errDraining, also those whose

@@ -17,16 +17,20 @@ import (
 type listener struct {
 	net.Listener
 	s        *Server
+	of       *connections            // where they are counted
 	over     func(net.Conn) net.Conn // encrypts a connection, or not
 	refusing chan struct{}
 	once     sync.Once
 }
 
-func newListener(ln net.Listener, s *Server, over func(net.Conn) net.Conn) *listener {
-	l := &listener{Listener: ln, s: s, over: over, refusing: make(chan struct{}, refusalsMax)}
-	s.conns.listening(l)
+func newListener(ln net.Listener, s *Server, of *connections, over func(net.Conn) net.Conn) *listener {
+	l := &listener{Listener: &retryListener{Listener: ln, log: s.log}, s: s, of: of, over: over, refusing: make(chan struct{}, refusalsMax)}
+	of.listening(l)
 	return l
 }
+
+// asItIs is a connection that nothing encrypts here.
+func asItIs(raw net.Conn) net.Conn { return raw }
 
 // Close stops accepting, once: both a drain and fasthttp close it.
 func (l *listener) Close() (err error) {
@@ -45,8 +49,8 @@ func (l *listener) Accept() (net.Conn, error) {
 		if tcp, ok := c.(*net.TCPConn); ok {
 			keepAlive(tcp)
 		}
-		accepted := &conn{Conn: l.over(c), socket: descriptor(c), of: &l.s.conns}
-		if l.s.conns.add(accepted, l.s.cfg.ConnectionsMax) {
+		accepted := &conn{Conn: l.over(c), socket: descriptor(c), of: l.of}
+		if l.of.add(accepted, l.s.cfg.ConnectionsMax) {
 			return accepted, nil
 		}
 		l.refuse(c)

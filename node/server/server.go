@@ -45,7 +45,8 @@ type Server struct {
 	gate     gate
 	requests requestCount
 	past     pasts
-	conns    connections
+	conns    connections // of the public side
+	admins   connections // of the admin listener
 	cors     atomic.Pointer[cors]
 
 	peerKeys  atomic.Pointer[[]string]
@@ -72,7 +73,7 @@ func New(cfg Config, deps Deps) (*Server, error) {
 	s.SetOperators(cfg.Operators)
 	s.bodies.max, s.bodies.accounts = cfg.BodiesMax, map[string]*accountBodies{}
 	s.gate = gate{nodeMax: cfg.PreparesMax, accounts: map[string]int{}}
-	s.conns.open = map[*conn]struct{}{}
+	s.conns.open, s.admins.open = map[*conn]struct{}{}, map[*conn]struct{}{}
 	s.metrics = newMetrics(s)
 	s.watcher = newWatcher(cfg.WatchEvery)
 	s.public = s.newPublic()
@@ -119,22 +120,23 @@ func (quiet) Printf(string, ...any) {}
 
 // Serve answers requests on ln until Drain or Close.
 func (s *Server) Serve(ln net.Listener) error {
-	return s.public.Serve(newListener(&retryListener{Listener: ln, log: s.log}, s, s.cfg.Certificate.over))
+	return s.public.Serve(newListener(ln, s, &s.conns, s.cfg.Certificate.over))
 }
 
 // ServeNodes answers what other nodes of the same database forward on ln until Drain or Close;
 // nil is plain.
 func (s *Server) ServeNodes(ln net.Listener, secure *tls.Config) error {
-	over := func(raw net.Conn) net.Conn { return raw }
+	over := asItIs
 	if secure != nil {
 		over = func(raw net.Conn) net.Conn { return tls.Server(raw, secure) }
 	}
-	return s.public.Serve(newListener(&retryListener{Listener: ln, log: s.log}, s, over))
+	return s.public.Serve(newListener(ln, s, &s.conns, over))
 }
 
-// ServeAdmin answers the admin API, metrics and debugging on ln until Drain or Close.
+// ServeAdmin answers the admin API, metrics and debugging on ln until Close. Encryption is
+// outermost: fasthttp asks a connection whether it is encrypted.
 func (s *Server) ServeAdmin(ln net.Listener) error {
-	return s.admin.Serve(s.cfg.AdminCertificate.wrap(&retryListener{Listener: ln, log: s.log}))
+	return s.admin.Serve(s.cfg.AdminCertificate.wrap(newListener(ln, s, &s.admins, asItIs)))
 }
 
 // Close ends both listeners without patience, cancels what is in flight, and
@@ -144,7 +146,7 @@ func (s *Server) Close() error {
 	s.abortAll()
 	ctx, cancel := context.WithTimeout(context.Background(), s.cfg.DrainGrace)
 	defer cancel()
-	err := errors.Join(s.shutPublic(ctx), s.admin.ShutdownWithContext(ctx))
+	err := errors.Join(s.conns.shut(ctx, s.public), s.admins.shut(ctx, s.admin))
 	s.closeOnce.Do(s.watcher.stop)
 	return err
 }
