@@ -59,29 +59,49 @@ func (r *logRing) drop(n int) {
 	r.text = r.text[:copy(r.text, r.text[gone:])]
 }
 
-// list returns the latest lines that a query selects, the oldest of them first.
-func (r *logRing) list(q admin.LogQuery) (found []admin.LogLine) {
+// list returns the latest lines that a query selects, or the first behind one, the oldest of them first.
+func (r *logRing) list(q admin.LogQuery) (page admin.LogPage) {
 	r.mu.Lock()
-	text, number := slices.Clone(r.text), r.first+r.lines
+	text, first, end := slices.Clone(r.text), r.first, r.first+r.lines
 	r.mu.Unlock()
-	found = []admin.LogLine{}
-	for len(text) > 0 && len(found) < q.Limit {
-		begin := lastLine(text)
-		line := text[begin:]
-		text = text[:begin]
-		if number--; number <= q.After {
-			break
-		}
+	page = admin.LogPage{Data: []admin.LogLine{}, Next: end - 1}
+	take := func(line []byte, number uint64) {
 		if !mayMatch(line, &q) {
-			continue
+			return
 		}
 		if shown, ok := q.Select(decodeLine(line)); ok {
 			shown.Number = number
-			found = append(found, shown)
+			page.Data = append(page.Data, shown)
 		}
 	}
-	slices.Reverse(found)
-	return found
+	if q.After == 0 {
+		for number := end; len(text) > 0 && len(page.Data) < q.Limit; {
+			begin := lastLine(text)
+			number--
+			take(text[begin:], number)
+			text = text[:begin]
+		}
+		slices.Reverse(page.Data)
+		return page
+	}
+	page.Missed = max(first, q.After+1) - (q.After + 1)
+	for number := first; number < end; number++ {
+		line := firstLine(text)
+		text = text[len(line):]
+		if number > q.After {
+			take(line, number)
+		}
+		if len(page.Data) == q.Limit {
+			page.Next = number
+			break
+		}
+	}
+	return page
+}
+
+// firstLine is the first line of a text, with its end.
+func firstLine(text []byte) []byte {
+	return text[:bytes.IndexByte(text, '\n')+1]
 }
 
 // lastLine is where the last line of a text begins.

@@ -28,12 +28,12 @@ func TestLogRingKeepsTheLatest(t *testing.T) {
 	if len(ring.text) > logRingBytes || cap(ring.text) > logRingBytes {
 		t.Errorf("%d bytes are kept", cap(ring.text))
 	}
-	latest := ring.list(admin.LogQuery{Limit: 4})
+	latest := ring.list(admin.LogQuery{Limit: 4}).Data
 	if len(latest) != 4 || latest[3].Number != all+2 || latest[3].Kind != "draining" || latest[3].Level != "WARN" ||
 		latest[1].Number != all || latest[1].AccountID != "acct_0" || latest[1].Text != `{"account":"acct_0","n":9000}` {
 		t.Errorf("%+v", latest)
 	}
-	whole := ring.list(admin.LogQuery{Limit: 1 << 20})
+	whole := ring.list(admin.LogQuery{Limit: 1 << 20}).Data
 	if len(whole) < 3000 || whole[0].Number != ring.first || uint64(len(whole)) != ring.lines {
 		t.Errorf("%d lines from %d; kept %d from %d", len(whole), whole[0].Number, ring.lines, ring.first)
 	}
@@ -47,15 +47,58 @@ func TestLogRingKeepsTheLatest(t *testing.T) {
 		{admin.LogQuery{After: all + 1, Limit: 10}, 1},
 		{admin.LogQuery{Kind: "a <kind>", Limit: 10}, 1},
 	} {
-		if got := ring.list(c.q); len(got) != c.want {
+		if got := ring.list(c.q).Data; len(got) != c.want {
 			t.Errorf("%+v: %d lines", c.q, len(got))
 		}
 	}
 	if _, err := io.WriteString(ring, "not an object\n"); err != nil {
 		t.Fatal(err)
 	}
-	if odd := ring.list(admin.LogQuery{Limit: 1}); odd[0].Text != "not an object\n" {
+	if odd := ring.list(admin.LogQuery{Limit: 1}).Data; odd[0].Text != "not an object\n" {
 		t.Errorf("%+v", odd)
+	}
+}
+
+// TestLogRingIsFollowed: who asks for what came behind the last line gets each line that is kept, once and in order,
+// however many came, and is told how many were forgotten. A filter does not change what counts as forgotten.
+func TestLogRingIsFollowed(t *testing.T) {
+	ring := newLogRing(io.Discard)
+	log := slog.New(slog.NewJSONHandler(ring, nil))
+	n := 0
+	write := func(lines int) {
+		for range lines {
+			n++
+			log.Info([]string{"even", "odd"}[n%2], "n", n)
+		}
+	}
+	write(10)
+	for _, c := range []struct {
+		kind      string
+		step      uint64 // between two lines that are wanted
+		more      int
+		forgotten bool
+	}{{"", 1, 3500, false}, {"odd", 2, 3500, false}, {"", 1, 30_000, true}, {"odd", 2, 30_000, true}} {
+		after := ring.list(admin.LogQuery{Limit: 1}).Next
+		write(c.more)
+		expected, missed, got := after+1, uint64(0), 0
+		for {
+			page := ring.list(admin.LogQuery{After: after, Kind: c.kind, Limit: 1000})
+			missed += page.Missed
+			expected += page.Missed
+			for _, l := range page.Data {
+				if l.Number < expected || l.Number >= expected+c.step {
+					t.Fatalf("%+v: line %d comes where %d is next", c, l.Number, expected)
+				}
+				expected = l.Number + 1
+			}
+			got, after = got+len(page.Data), page.Next
+			if len(page.Data) < 1000 {
+				break
+			}
+		}
+		if after != uint64(n) || got == 0 || (missed > 0) != c.forgotten || (got+1)*int(c.step)+int(missed) < c.more {
+			t.Errorf("%+v: %d of %d lines up to %d of %d, %d forgotten", c, got, c.more, after, n, missed)
+		}
 	}
 }
 

@@ -22,9 +22,9 @@ func (l live) Settings() (all []admin.Setting) {
 }
 
 // Logs implements admin.Running.
-func (l live) Logs(q admin.LogQuery) []admin.LogLine {
+func (l live) Logs(q admin.LogQuery) admin.LogPage {
 	if l.n.logs == nil {
-		return nil
+		return admin.LogPage{Data: []admin.LogLine{}}
 	}
 	return l.n.logs.list(q)
 }

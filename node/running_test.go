@@ -31,9 +31,9 @@ func TestNodeTellsOfItself(t *testing.T) {
 	if s := byKey["limits.body_timeout"]; s.Source != "default" || s.Changed {
 		t.Errorf("%+v", s)
 	}
-	lines, err := c.admin.Logs(url.Values{"kind": {"model loaded"}})
-	if err != nil || len(lines) != 2 || !strings.Contains(lines[0].Text, slowModel) {
-		t.Errorf("%+v, %v", lines, err)
+	page, err := c.admin.Logs(url.Values{"kind": {"model loaded"}})
+	if err != nil || len(page.Data) != 2 || !strings.Contains(page.Data[0].Text, slowModel) || page.Next < page.Data[1].Number {
+		t.Errorf("%+v, %v", page, err)
 	}
 	if _, err := c.admin.Logs(url.Values{"level": {"loud"}}); err == nil {
 		t.Error("a level that there is not")

@@ -65,6 +65,7 @@ func TestOpenAPIHasEveryVerb(t *testing.T) {
 		reflect.TypeFor[why.Diagnosis](), reflect.TypeFor[why.Cause](),
 		reflect.TypeFor[CacheLook](), reflect.TypeFor[CachedModel](), reflect.TypeFor[CachedAccount](), reflect.TypeFor[CachedPrefix](),
 		reflect.TypeFor[Unshared](), reflect.TypeFor[TrailShown](), reflect.TypeFor[Setting](), reflect.TypeFor[LogLine](),
+		reflect.TypeFor[LogPage](),
 		reflect.TypeFor[DrainState](), reflect.TypeFor[ClusterNode](), reflect.TypeFor[ClusterNodes](), reflect.TypeFor[ClusterGrant](),
 		reflect.TypeFor[ClusterGrants]()}
 	schemas := map[string]reflect.Type{ // by their names in the document

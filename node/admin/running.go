@@ -12,8 +12,8 @@ import (
 type Running interface {
 	// Settings are the values in force, in the order of the file.
 	Settings() []Setting
-	// Logs are the latest lines that a query selects, the oldest of them first.
-	Logs(LogQuery) []LogLine
+	// Logs are the lines that a query selects, the oldest of them first.
+	Logs(LogQuery) LogPage
 	// DrainState is how far a drain is.
 	DrainState() DrainState
 }
@@ -39,11 +39,18 @@ type LogLine struct {
 	Text      string `json:"text"` // its other fields, as JSON
 }
 
+// LogPage is an answer with lines of the log.
+type LogPage struct {
+	Data   []LogLine `json:"data"`
+	Next   uint64    `json:"next"`             // what After is for the lines that come
+	Missed uint64    `json:"missed,omitempty"` // lines behind After, of any kind, that the node had forgotten
+}
+
 // LogQuery selects lines. Empty texts match all.
 type LogQuery struct {
 	Level           slog.Level // the least severe one
 	Kind, AccountID string
-	After           uint64 // only lines with a higher number
+	After           uint64 // only lines with a higher number, the first of them; 0 is the latest of all
 	Limit           int
 }
 
@@ -67,8 +74,8 @@ func listSettings(a *API, _ call) (any, error) {
 	return list[Setting]{Data: append([]Setting{}, a.live.Settings()...)}, nil
 }
 
-// logLinesMax is the most lines of one answer.
-const logLinesMax = 1000
+// LogLinesMax is the most lines of one answer.
+const LogLinesMax = 1000
 
 func listLogs(a *API, c call) (any, error) {
 	accountID, err := a.of(c.query)
@@ -86,10 +93,10 @@ func listLogs(a *API, c call) (any, error) {
 			return nil, invalid(fmt.Errorf("after is %q, want the number of a line", clip(text)))
 		}
 	}
-	if q.Limit, err = pageLimit(c.query, logLinesMax); err != nil {
+	if q.Limit, err = pageLimit(c.query, LogLinesMax); err != nil {
 		return nil, err
 	}
-	return list[LogLine]{Data: append([]LogLine{}, a.live.Logs(q)...)}, nil
+	return a.live.Logs(q), nil
 }
 
 func showDrain(a *API, _ call) (any, error) { return a.live.DrainState(), nil }
@@ -101,11 +108,9 @@ func (c *Client) Settings() ([]Setting, error) {
 	return all.Data, err
 }
 
-// Logs returns the latest lines of the log, the oldest first. query has the parameters of the verb.
-func (c *Client) Logs(query url.Values) ([]LogLine, error) {
-	var all list[LogLine]
-	err := c.roundTrip("GET", Root+"/logs", query, nil, &all)
-	return all.Data, err
+// Logs returns lines of the log, the oldest first. query has the parameters of the verb.
+func (c *Client) Logs(query url.Values) (page LogPage, err error) {
+	return page, c.roundTrip("GET", Root+"/logs", query, nil, &page)
 }
 
 // Drain begins the shutdown of the node.

@@ -8,7 +8,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"corenode/node/admin"
-	"corenode/node/store"
 	"corenode/node/store/sqlite"
 )
 
@@ -40,8 +39,9 @@ func restoreCommand() *cobra.Command {
 		Use: "restore FILE", Short: "Make a data folder of a backup", Args: cobra.ExactArgs(1),
 		Long: `Put the database of a backup into a data folder that has none, and prove it, and the
 modules in FILE.modules beside it. Modules that charges name and that are not
-there are listed. What requests that ran at the time of the backup held is
-settled at the node's start.`,
+there are listed. The database comes last: a restore that failed leaves none and can
+be repeated. What requests that ran at the time of the backup held is settled at
+the node's start.`,
 		Example: `  corenode restore /backups/corenode-2026-01-31.db --data-dir ./restored`,
 	}
 	dataDirFlag(cmd)
@@ -52,26 +52,21 @@ settled at the node's start.`,
 		if err != nil {
 			return err
 		}
-		v, err := sqlite.Restore(args[0], dir)
+		done, err := printed(printRestored)(sqlite.Restore(args[0], dir))
 		if err != nil {
 			return err
 		}
-		missing, err := sqlite.RestoreModules(args[0], dir)
-		if err != nil {
-			return fmt.Errorf("the database is restored, but %w", err)
-		}
-		return show(cmd, result{restored{v, missing}, func(w io.Writer) {
-			printVerification(w, v)
-			printMissing(w, missing)
-		}})
+		return show(cmd, done)
 	}
 	return cmd
 }
 
-// restored is what restore came to.
-type restored struct {
-	store.Verification
-	ModulesMissing []string `json:"modules_missing"`
+func printRestored(w io.Writer, r sqlite.Restored) {
+	if r.Before {
+		fmt.Fprintln(w, "It was restored before: the database is the backup's already.")
+	}
+	printVerification(w, r.Verification)
+	printMissing(w, r.ModulesMissing)
 }
 
 // printMissing lists modules that charges name and that have no file.

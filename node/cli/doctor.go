@@ -109,12 +109,13 @@ func measureMachine(cfg *config.Config) doctor.Facts {
 		f.SyncError = err.Error()
 	}
 	f.Database, f.Open = hasDatabase(cfg.DataDir), openToOthers(cfg.DataDir)
-	f.LastBackup = lastBackup(cfg.DataDir)
 	if c, err := admin.Dial(cfg.DataDir); err == nil {
-		f.Running = true
+		f.Running, f.LastBackup = true, lastBackup(c)
 		if text, err := c.Metrics(); err == nil {
 			f.Series = parseSeries(text)
 		}
+	} else if f.Database {
+		f.LastBackup, _ = sqlite.LastBackup(cfg.DataDir, backupPath) // of what cannot be read nothing is known
 	}
 	return f
 }
@@ -150,6 +151,9 @@ func modelBytes(cfg *config.Config, memory int64) (total int64) {
 	}
 	return total
 }
+
+// backupPath is the call of the admin API that makes a backup.
+const backupPath = admin.Root + "/backup"
 
 // syncsMeasured is how many small writes are synced to learn what one takes.
 const syncsMeasured = 11
@@ -187,16 +191,8 @@ func openToOthers(dir string) (open []string) {
 	return open
 }
 
-// lastBackup is when the audit says that one was made; zero is never, or not known.
-func lastBackup(dir string) (at time.Time) {
-	if !hasDatabase(dir) {
-		return at
-	}
-	c, hangUp, err := connect(dir, false)
-	if err != nil {
-		return at
-	}
-	defer hangUp()
+// lastBackup is when the audit says that one was made; zero is never, or not known. c is the running node.
+func lastBackup(c *admin.Client) (at time.Time) {
 	query := url.Values{"limit": {"1000"}}
 	for {
 		page, err := c.Audit(query)
@@ -204,7 +200,7 @@ func lastBackup(dir string) (at time.Time) {
 			return at
 		}
 		for _, r := range page.Data {
-			if r.Path == admin.Root+"/backup" && r.Status == 201 {
+			if r.Path == backupPath && r.Status == 201 {
 				return r.Time
 			}
 		}

@@ -58,6 +58,13 @@ func TestDoctorCommand(t *testing.T) {
 	if found["backup"].State != doctor.Warn || found["data folder"].State != doctor.OK || found["disk sync"].Measured == "" {
 		t.Errorf("without a backup: %+v", found)
 	}
+	lock := filepath.Join(dir, "lock")
+	if err := os.Remove(lock); err != nil {
+		t.Fatal(err)
+	}
+	if examined(t, "--data-dir", dir); isThere(lock) {
+		t.Error("a look at a folder without a node opens its database for writing")
+	}
 	mustRun("backup", filepath.Join(t.TempDir(), "b.db"), "--data-dir", dir)
 	if found, _ = examined(t, "--data-dir", dir); found["backup"].State != doctor.OK {
 		t.Errorf("after a backup: %+v", found["backup"])
@@ -83,4 +90,9 @@ func TestParseSeries(t *testing.T) {
 	if got["a"] != 3 || got[`b{x="y z"}`] != 0.5 || len(got) != 3 {
 		t.Errorf("%v", got)
 	}
+}
+
+func isThere(path string) bool {
+	_, err := os.Lstat(path)
+	return err == nil
 }

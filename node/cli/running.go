@@ -71,8 +71,8 @@ func logsCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "logs", Short: "Show the latest lines of a running node's log", Args: cobra.NoArgs,
 		Long: `Show the latest lines of a running node's log, of which it keeps 512 KiB in memory, the oldest
-first; with --follow also those that come, until it is interrupted. KIND is the line's message,
-such as request or admin.`,
+first; with --follow also those that come, until it is interrupted, and how many came too fast
+to be shown. KIND is the line's message, such as request or admin.`,
 		Example: `  corenode logs --level warn
   corenode logs --kind request --account alice --follow`,
 	}
@@ -90,11 +90,12 @@ such as request or admin.`,
 			}
 		}
 		if !follow {
-			return printed(printLogs)(c.Logs(query))
+			page, err := c.Logs(query)
+			return printed(printLogs)(page.Data, err)
 		}
 		ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt)
 		defer stop()
-		return result{pages(func(w io.Writer, _ bool) error { return followLogs(ctx, w, c, query) }), nil}, nil
+		return result{pages(func(w io.Writer, _ bool) error { return followLogs(ctx, w, c.Logs, query) }), nil}, nil
 	})
 	return alone(cmd)
 }
@@ -105,19 +106,26 @@ func printLogs(w io.Writer, all []admin.LogLine) {
 	}
 }
 
-// followLogs prints the lines that a query selects, and those that come.
-func followLogs(ctx context.Context, w io.Writer, c *admin.Client, query url.Values) error {
+// followLogs prints the lines that a query selects, and those that come. What the node forgot before it
+// was asked is told in its place.
+func followLogs(ctx context.Context, w io.Writer, ask func(url.Values) (admin.LogPage, error), query url.Values) error {
 	tick := time.NewTicker(followEvery)
 	defer tick.Stop()
 	for {
-		all, err := c.Logs(query)
+		page, err := ask(query)
 		if err != nil {
 			return err
 		}
-		if printLogs(w, all); len(all) > 0 {
-			query.Set("after", fmt.Sprint(all[len(all)-1].Number))
+		if page.Missed > 0 {
+			fmt.Fprintf(w, "(%d lines of the log came faster than they could be shown, and are not here)\n", page.Missed)
 		}
-		query.Set("limit", "1000")
+		printLogs(w, page.Data)
+		full := query.Has("after") && len(page.Data) == admin.LogLinesMax // there are more
+		query.Set("after", fmt.Sprint(page.Next))
+		query.Set("limit", fmt.Sprint(admin.LogLinesMax))
+		if full && ctx.Err() == nil {
+			continue
+		}
 		select {
 		case <-tick.C:
 		case <-ctx.Done():

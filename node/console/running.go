@@ -46,9 +46,9 @@ func (c *Console) logs(r *http.Request, cl *admin.Client) (any, error) {
 		p.Query.Set(name, q.Get(name))
 	}
 	q.Set("limit", strconv.Itoa(logLinesShown))
-	lines, err := cl.Logs(q)
-	slices.Reverse(lines)
-	p.Lines = lines
+	page, err := cl.Logs(q)
+	slices.Reverse(page.Data)
+	p.Lines = page.Data
 	return p, err
 }
 

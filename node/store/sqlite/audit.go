@@ -1,6 +1,16 @@
 package sqlite
 
-import "corenode/node/store"
+import (
+	"errors"
+	"net/url"
+	"path/filepath"
+	"time"
+
+	"github.com/ncruces/go-sqlite3"
+
+	"corenode/node/store"
+	"corenode/node/store/rules"
+)
 
 // Audit adds a row. Its ID and time are given here.
 func (s *Store) Audit(r store.AuditRow) error {
@@ -30,4 +40,21 @@ func (s *Store) Audited(operator string, before int64, limit int) (page []store.
 		return nil
 	}, append(args, int64(min(max(limit, 1), store.EntriesMax)))...)
 	return page, wrapped(err, "read the audit")
+}
+
+// LastBackup is when a call of path made a backup, as the audit of a folder says that no node uses; zero is never.
+// Nothing is written, no schema brought up to date and no lock taken. What a crash left in the WAL is not seen.
+func LastBackup(dir, path string) (at time.Time, err error) {
+	file := url.URL{Scheme: "file", Opaque: (&url.URL{Path: filepath.ToSlash(filepath.Join(dir, DatabaseName))}).EscapedPath(),
+		RawQuery: "immutable=1"}
+	db, err := sqlite3.OpenFlags(file.String(), sqlite3.OPEN_READONLY|sqlite3.OPEN_URI)
+	if err != nil {
+		return at, err
+	}
+	c := &conn{db: db, stmts: map[string]*statement{}}
+	newest, err := c.number(`SELECT max(time) FROM audit WHERE path = ? AND status = 201`, path)
+	if newest > 0 {
+		at = rules.ToTime(newest)
+	}
+	return at, errors.Join(err, c.close())
 }

@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -70,54 +71,110 @@ func (s *Store) copyInto(path string) error {
 	return c.exec(`VACUUM INTO ?`, path)
 }
 
-// Restore makes a data folder's database of a backup. The folder must not have
-// one, nor a part of one; what the backup says is proved before it counts. Copy
-// and proof have a folder of their own: until they are done there is nothing
-// under the database's name, and what was in the data folder stays untouched.
-func Restore(backup, dir string) (v store.Verification, err error) {
+// Restored is what a restore came to.
+type Restored struct {
+	store.Verification
+	ModulesMissing []string `json:"modules_missing"` // that rows name, and that have no file
+	Before         bool     `json:"restored_before"` // the database was there already, as the backup gives it
+}
+
+// Restore makes a data folder's database of a backup, with the modules that lie beside it. The folder
+// must not have another one, nor a part of one; what the backup says is proved before it counts. Copy
+// and proof have a folder of their own, and the database gets its name last: a restore that fails or is
+// killed leaves none, and can be repeated. So can one that went through, before the database is used.
+func Restore(backup, dir string) (r Restored, err error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return v, fmt.Errorf("restore: %w", err)
+		return r, fmt.Errorf("restore: %w", err)
 	}
 	lock, err := store.LockFolder(dir)
 	if err != nil {
-		return v, fmt.Errorf("restore: %w", err)
+		return r, fmt.Errorf("restore: %w", err)
 	}
 	defer lock.Close()
-	if err := wantNoDatabase(dir); err != nil {
-		return v, fmt.Errorf("restore: %w", err)
+	if err := wantNothing(dir, "-wal", "-shm", "-journal"); err != nil {
+		return r, fmt.Errorf("restore: %w", err)
 	}
 	apart, err := os.MkdirTemp(dir, "restore-")
 	if err != nil {
-		return v, fmt.Errorf("restore: %w", err)
+		return r, fmt.Errorf("restore: %w", err)
 	}
 	defer os.RemoveAll(apart) // left behind, it is only a copy
-	path := filepath.Join(apart, DatabaseName)
-	if err := copyDurably(backup, path); err != nil {
-		return v, fmt.Errorf("restore: %w", err)
-	}
-	if err := wantBackup(path); err != nil {
-		return v, fmt.Errorf("restore %s: %w", backup, err)
-	}
-	if v, err = prove(apart); err != nil {
-		return v, fmt.Errorf("restore %s: %w", backup, err)
-	}
-	if err = os.Rename(path, filepath.Join(dir, DatabaseName)); err == nil {
-		err = store.SyncFolder(dir)
-	}
-	return v, wrapped(err, "restore")
+	r, err = restoreBy(apart, backup, dir)
+	return r, wrapped(err, "restore %s", backup)
 }
 
-// wantNoDatabase refuses a folder with any file of a database. SQLite would take
+// restoreBy restores a backup by way of an empty folder.
+func restoreBy(apart, backup, dir string) (r Restored, err error) {
+	path, final := filepath.Join(apart, DatabaseName), filepath.Join(dir, DatabaseName)
+	if err := copyDurably(backup, path); err != nil {
+		return r, err
+	}
+	if err := wantBackup(path); err != nil {
+		return r, err
+	}
+	if r.Verification, err = prove(apart); err != nil {
+		return r, err
+	}
+	if r.Before, err = sameBytes(path, final); err == nil && !r.Before {
+		err = wantNothing(dir, "")
+	}
+	if err == nil {
+		err = copyModules(backup+modulesSuffix, filepath.Join(dir, ModulesDir))
+	}
+	if err == nil {
+		r.ModulesMissing, err = missingModules(path, filepath.Join(dir, ModulesDir))
+	}
+	if err != nil || r.Before {
+		return r, err
+	}
+	if err = os.Rename(path, final); err == nil {
+		err = store.SyncFolder(dir)
+	}
+	return r, err
+}
+
+// wantNothing refuses a folder with a file of a database. SQLite would take
 // a WAL for a part of the backup, and it may hold the only copy of charges.
-func wantNoDatabase(dir string) error {
-	for _, suffix := range []string{"", "-wal", "-shm", "-journal"} {
+func wantNothing(dir string, suffixes ...string) error {
+	for _, suffix := range suffixes {
 		path := filepath.Join(dir, DatabaseName+suffix)
 		if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
-			return fmt.Errorf("%w: %s exists: move %s* away first", store.ErrInvalid, path, DatabaseName)
+			return fmt.Errorf("%w: %s exists, and it is not what this backup gives: move %s* away first", store.ErrInvalid, path,
+				DatabaseName)
 		}
 	}
 	return nil
 }
+
+// sameBytes says whether there is a second file, as the first one is.
+func sameBytes(one, two string) (bool, error) {
+	a, err := os.Open(one)
+	if err != nil {
+		return false, err
+	}
+	defer a.Close()
+	b, err := os.Open(two)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	defer b.Close()
+	ofA, ofB := make([]byte, 1<<20), make([]byte, 1<<20)
+	for {
+		n, errA := io.ReadFull(a, ofA)
+		m, errB := io.ReadFull(b, ofB)
+		if !bytes.Equal(ofA[:n], ofB[:m]) {
+			return false, nil
+		}
+		if errA != nil || errB != nil {
+			return atEnd(errA) && atEnd(errB), nil
+		}
+	}
+}
+
+func atEnd(err error) bool { return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) }
 
 // The header of an SQLite file: https://www.sqlite.org/fileformat.html#the_database_header
 const (

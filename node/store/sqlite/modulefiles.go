@@ -38,9 +38,18 @@ func copyModules(from, to string) error {
 		if _, err := os.Lstat(path); err == nil {
 			continue
 		}
-		if err := copyDurably(filepath.Join(from, e.Name()), path); errors.Is(err, fs.ErrNotExist) {
+		part := path + ".part" // of a copy that was killed, what is left has no name that counts
+		if err := os.Remove(part); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		err := copyDurably(filepath.Join(from, e.Name()), part)
+		if errors.Is(err, fs.ErrNotExist) {
 			continue // removed meanwhile: the check of what is missing says whether it counts
-		} else if err != nil {
+		}
+		if err == nil {
+			err = os.Rename(part, path)
+		}
+		if err != nil {
 			return err
 		}
 	}
@@ -67,14 +76,4 @@ func missingModules(database, dir string) (missing []string, err error) {
 		return err
 	})
 	return missing, err
-}
-
-// RestoreModules puts the modules that lie beside a backup into a data folder that was restored from
-// it, and says which of those that its rows name are not there. A backup without modules is one
-// from before they were part of it.
-func RestoreModules(backup, dir string) (missing []string, err error) {
-	if err = copyModules(backup+modulesSuffix, filepath.Join(dir, ModulesDir)); err == nil {
-		missing, err = missingModules(filepath.Join(dir, DatabaseName), filepath.Join(dir, ModulesDir))
-	}
-	return missing, wrapped(err, "restore the modules")
 }

@@ -40,14 +40,11 @@ func TestBackupHasTheModules(t *testing.T) {
 	}
 	restore := func(from string) (dir string, missing []string) {
 		dir = filepath.Join(t.TempDir(), "data")
-		if _, err := Restore(from, dir); err != nil {
-			t.Fatal(err)
-		}
-		missing, err := RestoreModules(from, dir)
+		r, err := Restore(from, dir)
 		if err != nil {
 			t.Fatal(err)
 		}
-		return dir, missing
+		return dir, r.ModulesMissing
 	}
 	dir, missing := restore(backup)
 	if !slices.Equal(missing, []string{"sha256:bb"}) {

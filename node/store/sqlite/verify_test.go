@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"bytes"
 	"errors"
 	"os"
 	"path/filepath"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/ncruces/go-sqlite3"
 
+	"corenode/actors/account"
 	"corenode/node/store"
 	"corenode/node/store/storetest"
 )
@@ -38,11 +40,8 @@ func TestBackupAndRestore(t *testing.T) {
 	}
 	dir := filepath.Join(t.TempDir(), "restored")
 	v, err := Restore(file, dir)
-	if err != nil || v.Rows != 10 {
+	if err != nil || v.Rows != 10 || v.Before {
 		t.Fatalf("restored %+v, %v", v, err)
-	}
-	if _, err := Restore(file, dir); !errors.Is(err, store.ErrInvalid) {
-		t.Errorf("into a folder that has a database: %v", err)
 	}
 	again, err := Open(dir)
 	if err != nil {
@@ -68,6 +67,85 @@ func TestBackupAndRestore(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(dir, DatabaseName)); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("a failed restore leaves a database: %v", err)
 	}
+}
+
+// TestRestoreIsRepeated: a restore whose modules could not be copied leaves no database and goes through when it is
+// repeated, and so does one that went through, as long as nothing has used the database.
+func TestRestoreIsRepeated(t *testing.T) {
+	_, file := backedUp(t)
+	dir, beside := t.TempDir(), file+modulesSuffix
+	if err := os.MkdirAll(beside, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(beside, "aa.wasm"), []byte("wasm"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, ModulesDir), nil, 0o600); err != nil { // where the folder goes
+		t.Fatal(err)
+	}
+	if _, err := Restore(file, dir); err == nil {
+		t.Error("restored, though the modules have no place")
+	}
+	wantFiles(t, dir, ModulesDir)
+	if err := os.Remove(filepath.Join(dir, ModulesDir)); err != nil {
+		t.Fatal(err)
+	}
+	if r, err := Restore(file, dir); err != nil || r.Before {
+		t.Errorf("after one that failed: %+v, %v", r, err)
+	}
+	module := filepath.Join(dir, ModulesDir, "aa.wasm")
+	if err := errors.Join(os.Remove(module), os.WriteFile(module+".part", []byte("wa"), 0o600)); err != nil { // as a kill leaves it
+		t.Fatal(err)
+	}
+	if r, err := Restore(file, dir); err != nil || !r.Before || r.Rows != 10 {
+		t.Errorf("after one that went through: %+v, %v", r, err)
+	}
+	if text, err := os.ReadFile(module); err != nil || string(text) != "wasm" {
+		t.Errorf("the module is %q, %v", text, err)
+	}
+	wantFiles(t, dir, DatabaseName, ModulesDir)
+	used := open(t, dir)
+	if _, err := used.CreateAccount(account.Account{Name: "new"}, 5); err != nil {
+		t.Fatal(err)
+	}
+	if err := used.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Restore(file, dir); !errors.Is(err, store.ErrInvalid) || !strings.Contains(err.Error(), "move corenode.db* away first") {
+		t.Errorf("over a database that was used: %v", err)
+	}
+	wantFiles(t, dir, DatabaseName, ModulesDir)
+}
+
+// TestLastBackupIsOnlyRead: who asks a folder for its last backup finds it, and changes nothing there: neither an
+// older schema, nor which files there are.
+func TestLastBackupIsOnlyRead(t *testing.T) {
+	dir := t.TempDir()
+	s := open(t, dir)
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if at, err := LastBackup(dir, "/backup"); err != nil || !at.IsZero() {
+		t.Errorf("before a backup: %v, %v", at, err)
+	}
+	s = open(t, dir)
+	err := errors.Join(s.Audit(store.AuditRow{Path: "/backup", Status: 201}), s.Audit(store.AuditRow{Path: "/backup", Status: 500}),
+		s.Audit(store.AuditRow{Path: "/other", Status: 201}), s.write.db.Exec(`PRAGMA user_version = 1`), s.Close())
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(dir, DatabaseName)
+	before, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if at, err := LastBackup(dir, "/backup"); err != nil || at.IsZero() {
+		t.Errorf("after a backup: %v, %v", at, err)
+	}
+	if after, err := os.ReadFile(path); err != nil || !bytes.Equal(after, before) {
+		t.Errorf("the database is changed, or gone: %v", err)
+	}
+	wantFiles(t, dir, DatabaseName)
 }
 
 // backedUp gives a store with rows and a backup of it, larger than what a pipe holds.

@@ -1,0 +1,42 @@
+package cli
+
+import (
+	"context"
+	"net/url"
+	"strings"
+	"testing"
+
+	"corenode/node/admin"
+)
+
+// TestLogsAreFollowed: lines that came faster than one answer holds follow at once, in order, and those that
+// were forgotten are counted in their place.
+func TestLogsAreFollowed(t *testing.T) {
+	ctx, stop := context.WithCancel(t.Context())
+	var asked []string
+	full := make([]admin.LogLine, admin.LogLinesMax)
+	for i := range full {
+		full[i] = admin.LogLine{Number: uint64(10 + i), Kind: "full"}
+	}
+	answers := []admin.LogPage{{Data: []admin.LogLine{{Number: 3, Kind: "first"}}, Next: 4}, {Data: full, Next: 1009, Missed: 5},
+		{Data: []admin.LogLine{{Number: 1010, Kind: "last"}}, Next: 1010}}
+	ask := func(q url.Values) (admin.LogPage, error) {
+		asked = append(asked, q.Get("after"))
+		if len(asked) == len(answers) {
+			stop()
+		}
+		return answers[len(asked)-1], nil
+	}
+	var out strings.Builder
+	if err := followLogs(ctx, &out, ask, url.Values{"limit": {"100"}}); err != nil {
+		t.Fatal(err)
+	}
+	if strings.Join(asked, " ") != " 4 1009" {
+		t.Errorf("asked for what is behind %q", asked)
+	}
+	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
+	if len(lines) != 3+len(full) || !strings.Contains(lines[0], "first") || !strings.Contains(lines[1], "5 lines") ||
+		!strings.Contains(lines[len(lines)-1], "last") {
+		t.Errorf("%d lines: %.400q", len(lines), lines)
+	}
+}
