@@ -169,10 +169,10 @@ test-clients-behind: build ## the same clients, against two nodes whose models t
 	$(GO) test -c -o $(BIN)/node.test ./node
 	CLIENTS_BEHIND=1 bench/clients/run.sh
 
-DURATION ?= 1h
+DURATION ?= $(if $(SOAK_MINUTES),$(SOAK_MINUTES)m,1h)
 .PHONY: soak
-soak: build ## a node under mixed traffic for DURATION: memory, goroutines and descriptors stay flat, the ledger sound
-	$(BIN)/corebench soak --node $(BIN)/corenode --duration $(DURATION)
+soak: build ## a node under mixed traffic for SOAK_MINUTES, which TRAFFIC=8h makes dense: memory, goroutines and descriptors stay flat, the ledger sound
+	$(BIN)/corebench soak --node $(BIN)/corenode --duration $(DURATION) $(if $(TRAFFIC),--traffic $(TRAFFIC))
 
 .PHONY: crash
 crash: ## 50 rounds of kill -9 under load, a full disk, storms of 10,000 requests under the race detector

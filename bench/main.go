@@ -153,15 +153,18 @@ func soakCommand() *cobra.Command {
 		Short: "Whether a node's memory, goroutines and descriptors stay flat under hours of mixed traffic",
 		Long: `Start a node with a small model and use it for --duration: requests over three
 protocols, three in ten of which are left by their clients, while modules are switched on
-and off and the configuration is read again. Now and then the traffic pauses and the node
-is looked at, after a collection of garbage and with no connection open.
+and off, the configuration is read again and the clients' key is replaced. Now and then
+the traffic pauses and the node is looked at, after a collection of garbage and with no
+connection open. --traffic puts the requests and changes of more hours into --duration.
 
 After the first fifth, resident memory, goroutines and descriptors may grow by 5 %, or by
-32 MiB, 8 and 8, by the median of the slopes between all samples. In the end the ledger is
+32 MiB, 8 and 8, by the median of the slopes between all samples, and from the first half
+to the second. In the end the ledger is
 verified. The exit status is 1 when something grows, a request goes wrong, or the
 ledger is not sound.`,
 		Example: `  corebench soak
-  corebench soak --duration 8h --json soak.json`,
+  corebench soak --duration 8h --json soak.json
+  corebench soak --duration 45m --traffic 8h`,
 	}, o.List(), func(ctx context.Context, say sayer) (soak.Report, error) {
 		return soak.Run(ctx, *o, say)
 	})

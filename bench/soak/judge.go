@@ -19,7 +19,8 @@ type Trend struct {
 	Name    string  `json:"name"`
 	Median  float64 `json:"median"`
 	Growth  float64 `json:"growth"`  // by its slope, from the first warm sample to the last
-	Allowed float64 `json:"allowed"` // the most that counts as flat
+	Halves  float64 `json:"halves"`  // how much more the median of the second half is than that of the first
+	Allowed float64 `json:"allowed"` // the most of either that counts as flat
 	Flat    bool    `json:"flat"`
 }
 
@@ -60,8 +61,10 @@ func Judge(samples []Sample, warm time.Duration) ([]Trend, error) {
 			}
 		}
 		t := Trend{Name: q.name, Median: median(values), Growth: median(slopes) * span}
+		half := len(values) / 2
+		t.Halves = median(values[len(values)-half:]) - median(values[:half])
 		t.Allowed = max(q.slack, q.within*t.Median)
-		t.Flat = t.Growth <= t.Allowed
+		t.Flat = t.Growth <= t.Allowed && t.Halves <= t.Allowed
 		trends = append(trends, t)
 	}
 	return trends, nil

@@ -33,6 +33,13 @@ func TestJudge(t *testing.T) {
 			}
 			return s
 		}, [3]bool{true, true, true}},
+		{"a step behind the middle", func(m int, _ *rand.Rand) Sample {
+			s := Sample{0, 300 << 20, 60, 40}
+			if m >= 35 {
+				s = Sample{0, 900 << 20, 600, 400}
+			}
+			return s
+		}, [3]bool{false, false, false}},
 		{"it falls", func(m int, _ *rand.Rand) Sample { return Sample{0, float64(900-m) * (1 << 20), 600, 400} }, [3]bool{true, true, true}},
 	} {
 		r := rand.New(rand.NewPCG(1, 2))
@@ -54,5 +61,34 @@ func TestJudge(t *testing.T) {
 	}
 	if _, err := Judge(make([]Sample, 10), time.Second); err == nil {
 		t.Error("no warm sample is judged")
+	}
+}
+
+// TestPace: a run of the traffic of more hours than it takes has its actions that much denser.
+func TestPace(t *testing.T) {
+	for _, c := range []struct {
+		duration, traffic time.Duration
+		pace              float64
+		every             time.Duration
+	}{
+		{time.Hour, 0, 1, time.Minute},
+		{8 * time.Hour, 0, 1, time.Minute},
+		{time.Hour, 8 * time.Hour, 8, time.Minute / 8},
+		{2 * time.Minute, time.Minute, 1, 2 * time.Second},
+	} {
+		o := Options{Duration: c.duration, Traffic: c.traffic}
+		if o.pace() != c.pace || o.actionEvery() != c.every {
+			t.Errorf("%+v: pace %v, an action every %v", c, o.pace(), o.actionEvery())
+		}
+	}
+	at := newPaced(2.5)
+	real := 0
+	for range 100 {
+		if at.model() != modelInstant {
+			real++
+		}
+	}
+	if real != 40 {
+		t.Errorf("%d of 100 requests at 2.5 times the pace go to the model that computes", real)
 	}
 }

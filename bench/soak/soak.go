@@ -1,13 +1,15 @@
 // Package soak runs a node for hours under mixed traffic and says whether it stays as it is.
 //
 // A run starts one node with a small model and sends it requests over three protocols, of which
-// three in ten are left by their clients, while modules are switched on and off and the configuration is read again.
+// three in ten are left by their clients, while modules are switched on and off, the configuration is read again and
+// the clients' key is replaced.
 // Now and then the traffic pauses: connections are closed, garbage is collected, and what the node still has is
 // a sample. In the end the ledger is verified. What decides is in judge.go and knows no processes.
 package soak
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -28,6 +30,7 @@ import (
 type Options struct {
 	Node     string        `json:"-"`
 	Duration time.Duration `json:"duration_ns"`
+	Traffic  time.Duration `json:"traffic_ns"`
 	Clients  int           `json:"clients"`
 	Samples  int           `json:"samples"`
 }
@@ -44,9 +47,19 @@ func (o *Options) List() option.List {
 	return option.List{
 		option.Text(&o.Node, "node", "bin/corenode", "a path", "the corenode program"),
 		option.Duration(&o.Duration, "duration", time.Hour, 20*time.Second, 7*24*time.Hour, "how long the node is used"),
+		option.Duration(&o.Traffic, "traffic", 0, 0, 7*24*time.Hour,
+			"how many hours' traffic that is: over the duration, most requests go to a model that computes nothing (0: the duration's own)"),
 		option.Int(&o.Clients, "clients", 4, 1, 256, "clients that send requests at once"),
 		option.Int(&o.Samples, "samples", 40, 10, 1000, "how often the traffic pauses and the node is looked at"),
 	}
+}
+
+// pace is how many times denser than usual a run's traffic is, at least 1.
+func (o *Options) pace() float64 { return max(1, float64(o.Traffic)/float64(o.Duration)) }
+
+// actionEvery is how far apart an operator's actions are: sixty in an hour of traffic, at least sixty in a run.
+func (o *Options) actionEvery() time.Duration {
+	return min(o.Duration/60, time.Duration(float64(time.Minute)/o.pace()))
 }
 
 // warmShare is the part of a run in which caches, rings and pools fill up.
@@ -61,13 +74,14 @@ type Report struct {
 	Counts   Counts    `json:"requests"`
 	Swaps    int       `json:"module_swaps"`
 	Reloads  int       `json:"reloads"`
+	Keys     int       `json:"key_changes"`
 	Verified string    `json:"ledger"` // what verify said
 	Sound    bool      `json:"ledger_sound"`
 }
 
 // Met says whether everything is flat, the ledger sound and no request went wrong.
 func (r Report) Met() bool {
-	met := r.Sound && len(r.Counts.Wrong) == 0 && r.Counts.Whole > 0 && r.Counts.Aborted > 0 && r.Swaps > 0 && r.Reloads > 0
+	met := r.Sound && len(r.Counts.Wrong) == 0 && r.Counts.Whole > 0 && r.Counts.Aborted > 0 && r.Swaps > 0 && r.Reloads > 0 && r.Keys > 0
 	for _, t := range r.Trends {
 		met = met && t.Flat
 	}
@@ -76,17 +90,18 @@ func (r Report) Met() bool {
 
 // Print writes the report for people.
 func (r Report) Print(w io.Writer) error {
-	fmt.Fprintf(w, "%s\n%v of %d clients: %d answers, %d left by their clients, %d refused; %d switches of modules, %d reloads\n\n",
-		r.Host, r.Options.Duration, r.Options.Clients, r.Counts.Whole, r.Counts.Aborted, r.Counts.Refused, r.Swaps, r.Reloads)
+	fmt.Fprintf(w, "%s\n%v of %d clients at %.3g times the usual pace: %d answers, %d left by their clients, %d refused; "+
+		"%d switches of modules, %d reloads, %d new keys\n\n", r.Host, r.Options.Duration, r.Options.Clients, r.Options.pace(),
+		r.Counts.Whole, r.Counts.Aborted, r.Counts.Refused, r.Swaps, r.Reloads, r.Keys)
 	var rows [][]string
 	for _, t := range r.Trends {
 		verdict := "flat"
 		if !t.Flat {
 			verdict = "GROWS"
 		}
-		rows = append(rows, []string{t.Name, report.Number(t.Median), report.Number(t.Growth), report.Number(t.Allowed), verdict})
+		rows = append(rows, []string{t.Name, report.Number(t.Median), report.Number(t.Growth), report.Number(t.Halves), report.Number(t.Allowed), verdict})
 	}
-	if err := report.Table(w, []string{"WHAT", "MEDIAN", "GROWTH", "ALLOWED", ""}, rows); err != nil {
+	if err := report.Table(w, []string{"WHAT", "MEDIAN", "GROWTH", "2ND HALF", "ALLOWED", ""}, rows); err != nil {
 		return err
 	}
 	for what, n := range r.Counts.Wrong {
@@ -103,8 +118,9 @@ type run struct {
 	node *proc.Node
 	say  func(format string, args ...any)
 
-	mu             sync.Mutex // guards both
-	swaps, reloads int
+	mu                   sync.Mutex // guards all below
+	swaps, reloads, keys int
+	keyID                string // of the key that was made last
 }
 
 const config = `listen: 127.0.0.1:0
@@ -116,11 +132,12 @@ models:
   %s:
     context_length: 4096
     kv: {memory_bytes: 64MiB, state_memory_bytes: 32MiB}
+  %s: {engine: instant, context_length: 4096}
 `
 
 // configFor is the configuration with a level of the log, which reloads change.
 func (m *run) configFor(level string) []byte {
-	return fmt.Appendf(nil, config, level, filepath.Join(m.dir, "modules"), workload.Model)
+	return fmt.Appendf(nil, config, level, filepath.Join(m.dir, "modules"), workload.Model, modelInstant)
 }
 
 // Run runs a node for o.Duration and judges it. What it started is gone when it returns.
@@ -164,7 +181,7 @@ func Run(ctx context.Context, o Options, say func(format string, args ...any)) (
 
 // soak uses the node and samples it.
 func (m *run) soak(ctx context.Context, r *Report) error {
-	t, err := newTraffic(m.node.URL, m.node.Key)
+	t, err := newTraffic(m.node.URL, m.node.Key, m.o.pace())
 	if err != nil {
 		return err
 	}
@@ -173,7 +190,7 @@ func (m *run) soak(ctx context.Context, r *Report) error {
 	var all sync.WaitGroup
 	var operating error
 	all.Go(func() { t.run(ending, m.o.Clients) })
-	all.Go(func() { operating = m.operate(ending) })
+	all.Go(func() { operating = m.operate(ending, t) })
 	began := time.Now()
 	tick := time.NewTicker(m.o.Duration / time.Duration(m.o.Samples+1))
 	defer tick.Stop()
@@ -186,7 +203,7 @@ func (m *run) soak(ctx context.Context, r *Report) error {
 	}
 	end()
 	all.Wait()
-	r.Counts, r.Swaps, r.Reloads = t.counts, m.swaps, m.reloads
+	r.Counts, r.Swaps, r.Reloads, r.Keys = t.counts, m.swaps, m.reloads, m.keys
 	return errors.Join(err, operating, ctx.Err())
 }
 
@@ -215,9 +232,9 @@ func (m *run) sample(ctx context.Context, began time.Time, to *[]Sample) error {
 	return err
 }
 
-// operate switches modules on and off and has the configuration read again, in turn.
-func (m *run) operate(ctx context.Context) error {
-	tick := time.NewTicker(m.o.Duration / 60)
+// operate switches modules on and off, has the configuration read again and replaces the clients' key, in turn.
+func (m *run) operate(ctx context.Context, t *traffic) error {
+	tick := time.NewTicker(m.o.actionEvery())
 	defer tick.Stop()
 	for i := 0; ; i++ {
 		select {
@@ -225,29 +242,54 @@ func (m *run) operate(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		}
-		if err := m.change(ctx, i); err != nil && ctx.Err() == nil {
+		if err := m.change(ctx, i, t); err != nil && ctx.Err() == nil {
 			return err
 		}
 	}
 }
 
-func (m *run) change(ctx context.Context, i int) (err error) {
+func (m *run) change(ctx context.Context, i int, t *traffic) (err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	name := []string{"ollama", "completions"}[i/4%2]
-	switch i % 4 {
+	name := []string{"ollama", "completions"}[i/5%2]
+	switch i % 5 {
 	case 0:
 		_, err = m.command(ctx, "module", "enable", name)
 		m.swaps++
 	case 2:
 		_, err = m.command(ctx, "module", "disable", name)
 		m.swaps++
+	case 4:
+		err = m.newKey(ctx, t)
+		m.keys++
 	default:
-		level := []string{"info", "warn"}[i/2%2]
+		m.reloads++
+		level := []string{"info", "warn"}[m.reloads%2]
 		if err = os.WriteFile(filepath.Join(m.dir, "node.yaml"), m.configFor(level), 0o600); err == nil {
 			_, err = m.command(ctx, "reload")
 		}
-		m.reloads++
+	}
+	return err
+}
+
+// newKey makes a key, gives it to the clients and revokes the one before.
+func (m *run) newKey(ctx context.Context, t *traffic) error {
+	said, err := m.command(ctx, "key", "create", "default", "--json")
+	if err != nil {
+		return err
+	}
+	var made struct {
+		ID     string
+		Secret string `json:"key"`
+	}
+	if err := json.Unmarshal([]byte(said), &made); err != nil || made.Secret == "" {
+		return fmt.Errorf("key create said %.200q: %w", said, err)
+	}
+	t.setKey(made.Secret)
+	before := m.keyID
+	m.keyID = made.ID
+	if before != "" { // the first start's stays
+		_, err = m.command(ctx, "key", "revoke", before)
 	}
 	return err
 }

@@ -33,19 +33,37 @@ const requestTimeout = 2 * time.Minute
 // traffic are clients that send one request after another over three protocols.
 type traffic struct {
 	target client.Target
-	key    string
 
 	// busy is held by each request for reading, and by a pause for writing.
 	busy sync.RWMutex
 	pool *client.Pool // Guarded by busy: a pause makes a new one
+	key  string       // Guarded by busy
 
 	mu     sync.Mutex
 	counts Counts // Guarded by mu
+	paced  paced  // Guarded by mu
 }
 
-func newTraffic(url, key string) (*traffic, error) {
+// modelInstant is the id of a model that computes nothing.
+const modelInstant = workload.Model + "-mini"
+
+// paced spreads requests over the model that computes and the one that does not: so many in all for each of the first.
+type paced struct{ pace, due float64 }
+
+func newPaced(pace float64) paced { return paced{pace: pace} }
+
+// model is whom the next request asks.
+func (p *paced) model() string {
+	if p.due += 1 / p.pace; p.due < 1-1e-9 {
+		return modelInstant
+	}
+	p.due--
+	return workload.Model
+}
+
+func newTraffic(url, key string, pace float64) (*traffic, error) {
 	target, err := client.ParseTarget(url)
-	t := &traffic{target: target, key: key, counts: Counts{Wrong: map[string]int64{}}}
+	t := &traffic{target: target, key: key, counts: Counts{Wrong: map[string]int64{}}, paced: newPaced(pace)}
 	t.pool = t.newPool()
 	return t, err
 }
@@ -61,6 +79,13 @@ func (t *traffic) pause(do func() error) error {
 	t.pool.Close()
 	t.pool = t.newPool()
 	return do()
+}
+
+// setKey changes the key when all requests with the one before have ended.
+func (t *traffic) setKey(key string) {
+	t.busy.Lock()
+	defer t.busy.Unlock()
+	t.key = key
 }
 
 // run sends requests from n clients until ctx ends.
@@ -82,7 +107,10 @@ func (t *traffic) run(ctx context.Context, n int) {
 func (t *traffic) request(ctx context.Context, r *rand.Rand, turn int) {
 	t.busy.RLock()
 	defer t.busy.RUnlock()
-	path, body, stream := question(r, turn)
+	t.mu.Lock()
+	model := t.paced.model()
+	t.mu.Unlock()
+	path, body, stream := question(r, turn, model)
 	aborted := r.Float64() < abortShare
 	status, err := t.exchange(ctx, path, body, stream, aborted, r.IntN(2) == 0)
 	t.mu.Lock()
@@ -137,7 +165,7 @@ func (t *traffic) exchange(ctx context.Context, path, body string, stream, abort
 
 // question is one of many requests over one of three protocols: of a few conversations, so that
 // prefixes are found again, and of ever new ones, so that they give way.
-func question(r *rand.Rand, turn int) (path, body string, stream bool) {
+func question(r *rand.Rand, turn int, model string) (path, body string, stream bool) {
 	system := fmt.Sprintf("You are helper %d. %s", r.IntN(4), strings.Repeat("Answer from what you know. ", 8))
 	user := fmt.Sprintf("Number %d: %s", r.IntN(1<<20), strings.Repeat("tell me more, ", 1+r.IntN(30)))
 	stream = r.IntN(3) > 0
@@ -145,12 +173,12 @@ func question(r *rand.Rand, turn int) (path, body string, stream bool) {
 	switch turn % 3 {
 	case 0:
 		return "/v1/messages", fmt.Sprintf(`{"model":%q,"max_tokens":%d,"stream":%v,"system":%q,"messages":[{"role":"user","content":%q}]}`,
-			workload.Model, tokens, stream, system, user), stream
+			model, tokens, stream, system, user), stream
 	case 1:
 		return "/v1/chat/completions", fmt.Sprintf(`{"model":%q,"max_completion_tokens":%d,"stream":%v,"messages":[`+
-			`{"role":"system","content":%q},{"role":"user","content":%q}]}`, workload.Model, tokens, stream, system, user), stream
+			`{"role":"system","content":%q},{"role":"user","content":%q}]}`, model, tokens, stream, system, user), stream
 	default:
 		return "/v1/responses", fmt.Sprintf(`{"model":%q,"max_output_tokens":%d,"stream":%v,"store":false,"instructions":%q,"input":%q}`,
-			workload.Model, max(16, tokens), stream, system, user), stream
+			model, max(16, tokens), stream, system, user), stream
 	}
 }
