@@ -48,7 +48,7 @@ func (o *Options) List() option.List {
 		option.Text(&o.Node, "node", "bin/corenode", "a path", "the corenode program"),
 		option.Duration(&o.Duration, "duration", time.Hour, 20*time.Second, 7*24*time.Hour, "how long the node is used"),
 		option.Duration(&o.Traffic, "traffic", 0, 0, 7*24*time.Hour,
-			"how many hours' traffic that is: over the duration, most requests go to a model that computes nothing (0: the duration's own)"),
+			"of how long the traffic is: above the duration, most requests go to a model that computes nothing"),
 		option.Int(&o.Clients, "clients", 4, 1, 256, "clients that send requests at once"),
 		option.Int(&o.Samples, "samples", 40, 10, 1000, "how often the traffic pauses and the node is looked at"),
 	}
@@ -99,7 +99,8 @@ func (r Report) Print(w io.Writer) error {
 		if !t.Flat {
 			verdict = "GROWS"
 		}
-		rows = append(rows, []string{t.Name, report.Number(t.Median), report.Number(t.Growth), report.Number(t.Halves), report.Number(t.Allowed), verdict})
+		rows = append(rows, []string{t.Name, report.Number(t.Median), report.Number(t.Growth), report.Number(t.Halves),
+			report.Number(t.Allowed), verdict})
 	}
 	if err := report.Table(w, []string{"WHAT", "MEDIAN", "GROWTH", "2ND HALF", "ALLOWED", ""}, rows); err != nil {
 		return err
