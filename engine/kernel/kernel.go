@@ -48,6 +48,8 @@ const (
 	IQ4_NL Type = 20
 	BF16   Type = 30
 	MXFP4  Type = 39
+	// F8E4M3 is of no GGUF file: 128 bytes of E4M3 and the float32 that they are multiplied by.
+	F8E4M3 Type = 1 << 16
 )
 
 // Source is a matrix as it lies in a model file: Experts x Rows rows of Cols
@@ -189,6 +191,12 @@ type Routing struct {
 type Heads struct {
 	Buffer    Buffer
 	Width, At int
+}
+
+// EightBitBackend is a Backend that may want matrices of F8E4M3; others get them as float16.
+type EightBitBackend interface {
+	Backend
+	TakesEightBits() bool
 }
 
 // HeadBackend is a Backend that computes with each head on its own, as latent attention needs it.

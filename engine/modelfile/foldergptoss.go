@@ -94,6 +94,7 @@ func (t *Tensor) transposed() (*Tensor, error) {
 	if len(t.Shape) != 3 {
 		return nil, fmt.Errorf("it has the shape %v, want a stack of matrices", t.Shape)
 	}
+	t = t.Halves() // whose values are moved one by one
 	rows, cols, n := t.Shape[0], t.Shape[1], t.Shape[2]
 	return &Tensor{Type: t.Type, Shape: []int{cols, rows, n}, Offset: -1, from: t.stored(), fill: func(dst []byte) {
 		from := t.Bytes()

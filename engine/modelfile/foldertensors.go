@@ -301,7 +301,7 @@ func (t *Tensor) read(dst []byte) {
 	t.fill(dst)
 }
 
-// tensor is r as it is stored: dimensions in GGUF's order, weights of eight bits as F16.
+// tensor is r as it is stored: dimensions in GGUF's order.
 func (b *builder) tensor(r *rawTensor) (*Tensor, error) {
 	types := map[string]kernel.Type{"F32": kernel.F32, "F16": kernel.F16, "BF16": kernel.BF16}
 	shape := slices.Clone(r.shape)
@@ -413,17 +413,25 @@ func (t *Tensor) columns(n int, source func(column int) int) (*Tensor, error) {
 	if len(t.Shape) != 2 || t.Shape[0] != n {
 		return nil, fmt.Errorf("it has the shape %v, want %d columns", t.Shape, n)
 	}
+	type run struct{ to, from, n int }
+	var runs []run
+	for first := 0; first < n; {
+		r := run{first, source(first), 1}
+		for first+r.n < n && source(first+r.n) == r.from+r.n {
+			r.n++
+		}
+		runs, first = append(runs, r), first+r.n
+	}
+	_, block, size, _ := TypeInfo(t.Type)
+	if slices.ContainsFunc(runs, func(r run) bool { return r.to%block != 0 || r.from%block != 0 || r.n%block != 0 }) {
+		return t.Halves().columns(n, source)
+	}
 	return &Tensor{Name: t.Name, Type: t.Type, Shape: t.Shape, Offset: -1, from: t.stored(), fill: func(dst []byte) {
-		from, size := t.Bytes(), len(dst)/t.Elements()
-		for first := 0; first < n; {
-			run, at := 1, source(first)
-			for first+run < n && source(first+run) == at+run {
-				run++
+		from := t.Bytes()
+		for row := 0; row < len(dst); row += n / block * size {
+			for _, r := range runs {
+				copy(dst[row+r.to/block*size:][:r.n/block*size], from[row+r.from/block*size:])
 			}
-			for row := 0; row < len(dst); row += n * size {
-				copy(dst[row+first*size:][:run*size], from[row+at*size:])
-			}
-			first += run
 		}
 	}}, nil
 }
@@ -469,51 +477,6 @@ func floatTensor(name string, values []float32, shape ...int) *Tensor {
 	return &Tensor{Name: name, Type: kernel.F32, Shape: shape, Data: data, Offset: -1}
 }
 
-// eightBit is a matrix, or a stack of them, of E4M3 values that are multiplied by a scale for each
-// block of rows and columns. It is read as F16: that rounds a product by at most 1 in 2,048, or by 2^-25 where it
-// is below 2^-14, and BF16 by eight times as much.
-func eightBit(data []byte, shape []int, scale *rawTensor, block [2]int) (*Tensor, error) {
-	cols, rows := shape[0], shape[1]
-	stacked := 1
-	for _, n := range shape[2:] {
-		stacked *= n
-	}
-	down, across := (rows+block[0]-1)/block[0], (cols+block[1]-1)/block[1]
-	types := map[string]kernel.Type{"F32": kernel.F32, "BF16": kernel.BF16, "F16": kernel.F16}
-	typ, ok := types[scale.dtype]
-	s := &Tensor{Name: scale.name, Type: typ, Shape: scale.shape, Data: scale.data}
-	if !ok || s.Elements() != stacked*down*across {
-		return nil, fmt.Errorf("%s is %s of shape %v, want %d numbers", scale.name, scale.dtype, scale.shape, stacked*down*across)
-	}
-	scales, err := s.Floats()
-	if err != nil {
-		return nil, err
-	}
-	return &Tensor{Type: kernel.F16, Shape: shape, Offset: -1, from: [][]byte{data, scale.data}, fill: func(dst []byte) {
-		inParallel(stacked*down, func(i int) { // the rows that share scales
-			first := i/down*rows + i%down*block[0]
-			last := min(first+block[0], (i/down+1)*rows)
-			for b := range across {
-				from, to := b*block[1], min((b+1)*block[1], cols)
-				halves := scaledHalves(scales[i*across+b])
-				for r := first; r < last; r++ {
-					for c, v := range data[r*cols+from : r*cols+to] {
-						binary.LittleEndian.PutUint16(dst[(r*cols+from+c)*2:], halves[v])
-					}
-				}
-			}
-		})
-	}}, nil
-}
-
-// scaledHalves are the values of the bytes of E4M3, multiplied by a scale.
-func scaledHalves(scale float32) (halves [256]uint16) {
-	for v := range halves {
-		halves[v] = Half(e4m3[v] * scale)
-	}
-	return halves
-}
-
 // inParallel calls do for every i in [0, n) on as many goroutines as processors.
 func inParallel(n int, do func(i int)) {
 	var next atomic.Int64
@@ -527,20 +490,3 @@ func inParallel(n int, do func(i int)) {
 	}
 	all.Wait()
 }
-
-// e4m3 are the values of the bytes of E4M3 (FN): four bits of exponent with the bias 7, three of
-// fraction, no infinities, and NaN where all of them are set.
-var e4m3 = func() (values [256]float32) {
-	for i := range values {
-		exponent, fraction := i>>3&15, i&7
-		x := math.Ldexp(float64(8+fraction), exponent-10)
-		switch {
-		case i&127 == 127:
-			x = math.NaN()
-		case exponent == 0:
-			x = math.Ldexp(float64(fraction), -9)
-		}
-		values[i] = float32(math.Copysign(x, 1-float64(i>>7)*2))
-	}
-	return values
-}()

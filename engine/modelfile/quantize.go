@@ -18,6 +18,8 @@ var encoders = map[kernel.Type]func(dst []byte, x []float32){
 	kernel.Q4_K: func(dst []byte, x []float32) { quantizeMin(dst, x, 15) },
 	kernel.Q5_K: func(dst []byte, x []float32) { quantizeMin(dst, x, 31) },
 	kernel.Q6_K: quantizeQ6_K,
+
+	kernel.F8E4M3: quantizeF8,
 }
 
 // Quantize encodes finite values as blocks of typ; len(x) must be a multiple

@@ -54,6 +54,7 @@ var typeInfos = map[kernel.Type]typeInfo{
 	kernel.MXFP4:  {"MXFP4", 32, 17, readMXFP4},
 	40:            {"NVFP4", 64, 36, nil},
 	41:            {"Q1_0", 128, 18, nil},
+	kernel.F8E4M3: {"F8_E4M3", 128, 132, readF8}, // of folders only
 }
 
 // TypeInfo describes a tensor type: its name, and that each block of elements

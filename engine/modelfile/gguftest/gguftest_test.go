@@ -175,7 +175,7 @@ func TestQuantizersRoundTrip(t *testing.T) {
 		x[512+i] = 1 + x[512+i]*x[512+i]
 	}
 	limits := map[kernel.Type]float64{kernel.F32: 0, kernel.F16: 5e-4, kernel.BF16: 4e-3, kernel.Q8_0: 0.01,
-		kernel.Q4_0: 0.12, kernel.Q4_K: 0.09, kernel.Q5_K: 0.045, kernel.Q6_K: 0.025}
+		kernel.Q4_0: 0.12, kernel.Q4_K: 0.09, kernel.Q5_K: 0.045, kernel.Q6_K: 0.025, kernel.F8E4M3: 0.03}
 	for typ, limit := range limits {
 		data, err := modelfile.Quantize(typ, x)
 		if err != nil {

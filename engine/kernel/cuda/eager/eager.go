@@ -2,9 +2,10 @@
 // other as they are asked for. It is the plain way to compute on a GPU, and what faster ways are
 // compared with.
 //
-// Activations are float32 in device memory. Matrices stay float32, float16, bfloat16, Q8_0 or Q4_K; other types
-// become float16 when they are loaded (MXFP4 bfloat16). All sums are float32 in an order that the shape
-// of one row decides: bits do not depend on the batch, the page size or where a prompt was cut.
+// Activations are float32 in device memory. Matrices stay float32, float16, bfloat16, Q8_0, Q4_K or
+// E4M3 with scales; other types become float16 when they are loaded (MXFP4 bfloat16). All sums are
+// float32 in an order that the shape of one row decides: bits do not depend on the batch, the page
+// size or where a prompt was cut.
 //
 // Operations queue work and return. What the device reports ends in a panic with the *cuda.Error: an
 // operation has no other way to fail, and the step loop is made anew by its supervisor. After one the

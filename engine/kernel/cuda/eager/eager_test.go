@@ -102,6 +102,7 @@ func checkHeads(r *rig) {
 // types are how matrices come, and how exact a product with them is.
 var types = map[kernel.Type]float64{
 	kernel.F32: exact, kernel.F16: exact, kernel.BF16: exact, kernel.Q8_0: exact, kernel.Q4_0: halves, kernel.Q4_K: exact,
+	kernel.F8E4M3: exact,
 }
 
 func checkProducts(r *rig) {
@@ -331,7 +332,8 @@ func checkExperts(r *rig) {
 func checkBlocks(r *rig) {
 	const n, experts, wide = 2, 2, 256
 	x, logits := r.normals(n*wide, 1), r.normals(n*experts, 2)
-	for _, c := range [][3]kernel.Type{{kernel.Q8_0, kernel.Q4_K, kernel.Q8_0}, {kernel.Q4_K, kernel.Q8_0, kernel.Q4_K}} {
+	for _, c := range [][3]kernel.Type{{kernel.Q8_0, kernel.Q4_K, kernel.Q8_0}, {kernel.Q4_K, kernel.Q8_0, kernel.Q4_K},
+		{kernel.F8E4M3, kernel.F8E4M3, kernel.F8E4M3}} {
 		sources := []kernel.Source{r.source(c[0], experts, 6, wide), r.source(c[1], experts, 6, wide),
 			r.source(kernel.F16, experts, wide, 6)}
 		outer := []kernel.Source{r.source(kernel.F16, experts, wide, 6), r.source(kernel.F16, experts, wide, 6),

@@ -63,8 +63,9 @@ const (
 	KindF32  = weightF32
 	KindF16  = weightF16
 	KindBF16 = weightBF16
-	KindQ8   = weightQ8  // blocks as in a model file, as of the next
-	KindQ4K  = weightQ4K // rows of whole blocks
+	KindQ8   = weightQ8   // blocks as in a model file, as of the next
+	KindQ4K  = weightQ4K  // rows of whole blocks
+	KindE4M3 = weightE4M3 // codes, of which 128 share a scale; rows of whole 128
 )
 
 // Matrix is a loaded weight: Experts x Rows x Cols values of a kind.

@@ -53,12 +53,26 @@ const (
 	weightBF16
 	weightQ8
 	weightQ4K
+	weightE4M3
 )
 
 // weightKinds are the types that stay as they are.
 var weightKinds = map[kernel.Type]int{
 	kernel.F32: weightF32, kernel.F16: weightF16, kernel.BF16: weightBF16, kernel.Q8_0: weightQ8, kernel.Q4_K: weightQ4K,
+	kernel.F8E4M3: weightE4M3,
 }
+
+// Of a matrix of E4M3, each block of a source is codes and a scale. On the device codes follow each other, and the scales
+// lie before them, the first one last.
+const (
+	eightCodes = 128
+	eightBlock = eightCodes + 4
+)
+
+var _ kernel.EightBitBackend = (*Backend)(nil)
+
+// TakesEightBits implements kernel.EightBitBackend.
+func (b *Backend) TakesEightBits() bool { return true }
 
 // overread is how many bytes behind a matrix kernels may read, and not use.
 const overread = 4
@@ -109,11 +123,20 @@ func (b *Backend) Load(src kernel.Source) (_ kernel.Weight, err error) {
 			kind = weightBF16
 		}
 	}
+	before := int64(0)
+	if kind == weightE4M3 {
+		before, size = (4*int64(values/eightCodes)+255)&^255, int64(values)
+	}
 	w := &weight{kind: kind, experts: src.Experts, rows: src.Rows, cols: src.Cols}
-	if w.at, err = b.device.Alloc(size + overread); err != nil {
+	if w.at, err = b.device.Alloc(before + size + overread); err != nil {
 		return nil, fmt.Errorf("load %s: %w", src.Name, err)
 	}
-	if stays {
+	w.at += cuda.Pointer(before)
+	switch {
+	case kind == weightE4M3:
+		b.fillCodes(w.at, src, pieces)
+		return w, nil
+	case stays:
 		b.fill(w.at, src, pieces)
 		return w, nil
 	}
@@ -128,23 +151,41 @@ func (b *Backend) Load(src kernel.Source) (_ kernel.Weight, err error) {
 	return w, nil
 }
 
-// fill brings a source to the device as it is: each half of the page-locked memory is read into while the
-// device copies what is in the other.
+// sender has the two halves of the page-locked memory, in turns: one is written while the device copies what is in the other.
+type sender struct {
+	b *Backend
+	n int // that were sent
+}
+
+// next is a half that nothing reads from.
+func (s *sender) next() []byte {
+	half := len(s.b.staging) / len(s.b.halves)
+	if s.n >= len(s.b.halves) {
+		s.b.await(s.b.halves[s.n%len(s.b.halves)])
+	}
+	return s.b.staging[s.n%len(s.b.halves)*half:][:half:half]
+}
+
+// sent notes that copies from it were queued.
+func (s *sender) sent() {
+	done := &s.b.halves[s.n%len(s.b.halves)]
+	if *done == nil {
+		var err error
+		*done, err = s.b.device.NewEvent()
+		s.b.must(err)
+	}
+	s.b.must(s.b.stream.Record(*done))
+	s.n++
+}
+
+// fill brings a source to the device as it is.
 func (b *Backend) fill(at cuda.Pointer, src kernel.Source, pieces [][]byte) {
 	b.wait() // until nothing reads from it
 	defer b.wait()
-	n, half := 0, len(b.staging)/len(b.halves)
+	s := sender{b: b}
 	for _, p := range pieces {
-		for part := range slices.Chunk(p, half/2) { // a read may need more, for its alignment
-			to := b.staging[n%len(b.halves)*half:][:half:half]
-			done := &b.halves[n%len(b.halves)]
-			if n >= len(b.halves) {
-				b.await(*done)
-			} else if *done == nil {
-				var err error
-				*done, err = b.device.NewEvent()
-				b.must(err)
-			}
+		for part := range slices.Chunk(p, len(b.staging)/len(b.halves)/2) { // a read may need more, for its alignment
+			to := s.next()
 			if src.Read != nil {
 				scratch := to
 				part = src.Read(part, &scratch)
@@ -153,9 +194,36 @@ func (b *Backend) fill(at cuda.Pointer, src kernel.Source, pieces [][]byte) {
 				part = to[:copy(to, part)]
 			}
 			b.must(b.stream.CopyIn(at, part))
-			b.must(b.stream.Record(*done))
+			s.sent()
 			at += cuda.Pointer(len(part))
-			n++
+		}
+	}
+}
+
+// fillCodes brings blocks of E4M3 to the device, and takes them apart on the way.
+func (b *Backend) fillCodes(at cuda.Pointer, src kernel.Source, pieces [][]byte) {
+	b.wait() // until nothing reads from it
+	defer b.wait()
+	s, scalesAt := sender{b: b}, at
+	var scratch []byte
+	for _, p := range pieces {
+		for part := range slices.Chunk(p, len(b.staging)/len(b.halves)/eightBlock*eightBlock) {
+			if src.Read != nil {
+				part = src.Read(part, &scratch)
+			}
+			n := len(part) / eightBlock
+			to := s.next()
+			codes, scales := to[:n*eightCodes], to[n*eightCodes:][:4*n]
+			for i := range n {
+				block := part[i*eightBlock:][:eightBlock]
+				copy(codes[i*eightCodes:], block[:eightCodes])
+				copy(scales[4*(n-1-i):], block[eightCodes:])
+			}
+			scalesAt -= cuda.Pointer(len(scales))
+			b.must(b.stream.CopyIn(at, codes))
+			b.must(b.stream.CopyIn(scalesAt, scales))
+			s.sent()
+			at += cuda.Pointer(len(codes))
 		}
 	}
 }

@@ -1,7 +1,9 @@
 package eager
 
 import (
+	"encoding/binary"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"testing"
 
@@ -29,7 +31,8 @@ var mutations = []mutation{
 	{"load out of bounds", "matmul.ptx", "matmul4", `(ld\.global\.v4\.u32 .*\[%rd\d+)[^\]]*`, "${1}+1073741824", 1, mutantBlocks, "outside of every"},
 	{"misaligned load", "matmul.ptx", "matmul4", `(ld\.global\.v4\.u32 .*\[%rd\d+)[^\]]*`, "${1}+4", 1, mutantBlocks, "align|address"},
 	{"lanes left out of a sum", "matmul.ptx", "matmul4", `mov\.b32 (.*), 16;|mov\.u32 (.*), 16;`, "mov.u32 $1$2, 8;", 1, mutantProduct, ""},
-	{"the other half of a word", "matmul.ptx", "matmul4", `shr\.u32 (.*), 16;`, "shr.u32 $1, 8;", 1, mutantBlocks, ""},
+	{"the other half of a word", "matmul.ptx", "matmul4", `shr\.u32 (.*), 16;`, "shr.u32 $1, 8;", 1, mutantCodes, ""},
+	{"the scale before", "matmul.ptx", "matmul4", `(xor\.b64 .*), -4;`, "$1, -8;", 1, mutantCodes, ""},
 	{"bounds compared the wrong way round", "attention.ptx", "attendF16x2", `(setp\.g[te]\.s32 .*), (%r\d+), (%r\d+);`, "$1, $3, $2;", 1, mutantAttention, ""},
 	{"an exponential left out", "deltanet.ptx", "recur", `ex2\.approx\.f32 (.*), (.*);`, "mov.f32 $1, $2;", 1, mutantRecurrence, ""},
 }
@@ -56,7 +59,7 @@ func mutantProduct(r *rig, b kernel.Backend) []float32 {
 	return download(b, to)
 }
 
-// mutantBlocks is of blocks of 4 bits, which the kernels read first.
+// mutantBlocks is of blocks of 4 bits, which the kernels read by 16 bytes.
 func mutantBlocks(r *rig, b kernel.Backend) []float32 {
 	data := make([]byte, 0, 8*2*144)
 	for i := range 8 * 2 * 144 { // scales and minima are small numbers as float16
@@ -65,6 +68,20 @@ func mutantBlocks(r *rig, b kernel.Backend) []float32 {
 	w := r.load(b, kernel.Source{Name: "w", Type: kernel.Q4_K, Experts: 1, Rows: 8, Cols: 512, Data: data})
 	to := b.NewBuffer(4 * 8)
 	b.MatMul([]kernel.Buffer{to}, upload(b, mutantInput(r, 4*512)), 4, []kernel.Weight{w})
+	return download(b, to)
+}
+
+// mutantCodes is of codes of E4M3, which the kernels read first.
+func mutantCodes(r *rig, b kernel.Backend) []float32 {
+	w := kernel.Source{Name: "w", Type: kernel.F8E4M3, Experts: 1, Rows: 8, Cols: 512}
+	for block := range 8 * 4 {
+		for i := range 128 {
+			w.Data = append(w.Data, byte(i*3%127)) // no code of NaN
+		}
+		w.Data = binary.LittleEndian.AppendUint32(w.Data, math.Float32bits(float32(1+block%3)))
+	}
+	to := b.NewBuffer(4 * 8)
+	b.MatMul([]kernel.Buffer{to}, upload(b, mutantInput(r, 4*512)), 4, []kernel.Weight{r.load(b, w)})
 	return download(b, to)
 }
 

@@ -29,8 +29,9 @@ struct alignas(16) float4 { float x, y, z, w; };
 #define UNROLLED _Pragma("unroll")
 
 // The kinds of weights, as the host numbers them.
-// The last two are blocks of a model file: 32 codes of 8 bits with a scale, and 256 of 4 bits with scales and minima of 32 each.
-enum { F32 = 0, F16 = 1, BF16 = 2, Q8_0 = 3, Q4_K = 4 };
+// Q8_0 and Q4_K are blocks of a model file: 32 codes of 8 bits with a scale, and 256 of 4 bits with scales and minima of 32 each.
+// E4M3 is codes of 8 bits, whose scales lie before the matrix.
+enum { F32 = 0, F16 = 1, BF16 = 2, Q8_0 = 3, Q4_K = 4, E4M3 = 5 };
 enum { BlockQ8 = 34, BlockQ4 = 144 };
 
 INLINE float fromBits(u32 x) { float f; asm("mov.b32 %0, %1;" : "=f"(f) : "r"(x)); return f; }
@@ -112,6 +113,12 @@ INLINE Range rangeOf(uint4 head, int j) {
   return r;
 }
 
+// scaleOf is what 2^-8 of a value of E4M3 is multiplied by: 128 values share a scale, and the first 128 have the last one.
+INLINE float scaleOf(const void *w, i64 i) { return ((const float *)w)[-1 - (i >> 7)] * 256.0f; }
+// halvesOf are codes of E4M3 in the upper bytes of each 16 bits as float16, of 2^-8 times their value. The code of NaN, which
+// no matrix has, becomes a number.
+INLINE u32 halvesOf(u32 codes) { return (codes & 0x80008000u) | (codes & 0x7f007f00u) >> 1; }
+
 // weightAt is one value of a matrix.
 INLINE float weightAt(int type, const void *w, i64 i) {
   if (type == F32) return ((const float *)w)[i];
@@ -126,6 +133,7 @@ INLINE float weightAt(int type, const void *w, i64 i) {
     int codes = ((const unsigned char *)block)[16 + in / 64 * 32 + in % 32];
     return fused(r.scale, (float)(codes >> in / 32 % 2 * 4 & 15), -r.least);
   }
+  if (type == E4M3) return fromF16((u16)halvesOf((u32)((const unsigned char *)w)[i] << 8)) * scaleOf(w, i);
   u16 v = ((const u16 *)w)[i];
   return type == F16 ? fromF16(v) : fromBF16(v);
 }
@@ -154,6 +162,16 @@ INLINE void weights8(int type, const void *w, i64 i, float out[8]) {
     UNROLLED for (int j = 0; j < 2; j++) {
       u32 four = codes[j] >> shift;
       UNROLLED for (int k = 0; k < 4; k++) out[4 * j + k] = fused(r.scale, (float)(four >> 8 * k & 15), -r.least);
+    }
+    return;
+  }
+  if (type == E4M3) {
+    u64 codes = *(const u64 *)((const char *)w + i);
+    float scale = scaleOf(w, i);
+    UNROLLED for (int j = 0; j < 2; j++) {
+      u32 four = (u32)(codes >> 32 * j), odd = halvesOf(four), even = halvesOf(four << 8);
+      out[4 * j] = fromF16((u16)even) * scale, out[4 * j + 1] = fromF16((u16)odd) * scale;
+      out[4 * j + 2] = fromF16((u16)(even >> 16)) * scale, out[4 * j + 3] = fromF16((u16)(odd >> 16)) * scale;
     }
     return;
   }
@@ -197,6 +215,7 @@ template <int ROWS> INLINE void dots(int type, const void *w, i64 at, const floa
   case BF16: dotsOf<BF16, ROWS>(w, at, x, cols, sum); break;
   case Q8_0: dotsOf<Q8_0, ROWS>(w, at, x, cols, sum); break;
   case Q4_K: dotsOf<Q4_K, ROWS>(w, at, x, cols, sum); break;
+  case E4M3: dotsOf<E4M3, ROWS>(w, at, x, cols, sum); break;
   default: __builtin_unreachable();
   }
   UNROLLED for (int r = 0; r < ROWS; r++) sum[r] = warpSum(sum[r]);
