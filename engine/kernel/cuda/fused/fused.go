@@ -99,9 +99,6 @@ func (b *Backend) knowsLayer(n *kernel.Network, l *kernel.Layer) bool {
 	}
 	if f := l.FFN; f.Gate != nil {
 		weights = append(weights, f.Gate, f.Up, f.Down)
-		if k := b.Matrix(f.Gate).Kind; b.Matrix(f.Up).Kind != k || l.Router != nil && b.Matrix(f.Down).Kind != k {
-			return false
-		}
 	}
 	if l.Router != nil {
 		e := l.Experts
@@ -118,7 +115,7 @@ func (b *Backend) knowsLayer(n *kernel.Network, l *kernel.Layer) bool {
 
 // multiplies says whether the kernels multiply with such a matrix.
 func (b *Backend) multiplies(w kernel.Weight) bool {
-	return w.Cols()%8 == 0 && b.Matrix(w).Kind <= eager.KindQ4K
+	return w.Cols()%8 == 0 && b.Matrix(w).Kind <= eager.KindE4M3
 }
 
 // up is n/d rounded up.

@@ -35,7 +35,9 @@ func plans() (all []plan) {
 			all = append(all, p)
 		}
 	}
-	return append(all, blocks("q8", kernel.Q8_0, 64), blocks("q4", kernel.Q4_K, 256))
+	mixed := blocks("mixed", kernel.F8E4M3, 256)
+	mixed.types[1], mixed.types[2] = kernel.Q4_K, kernel.Q8_0
+	return append(all, blocks("q8", kernel.Q8_0, 64), blocks("q4", kernel.Q4_K, 256), blocks("f8", kernel.F8E4M3, 128), mixed)
 }
 
 // blocks is a small plan whose matrices are all of one type.

@@ -123,14 +123,14 @@ func (d *decoder) table() (table []byte) {
 	add := func(parts []part) {
 		d.partsOf = append(d.partsOf, len(table))
 		for _, p := range parts {
-			m, pair := d.b.Matrix(p.w), cuda.Pointer(0)
+			m, pair := d.b.Matrix(p.w), eager.Matrix{}
 			if p.pair != nil {
-				pair = d.b.Matrix(p.pair).At
+				pair = d.b.Matrix(p.pair)
 			}
-			for _, at := range []cuda.Pointer{m.At, pair, p.dst, d.b.Address(p.biases, m.Rows)} {
+			for _, at := range []cuda.Pointer{m.At, pair.At, p.dst, d.b.Address(p.biases, m.Rows)} {
 				table = binary.LittleEndian.AppendUint64(table, uint64(at))
 			}
-			for _, x := range []int{m.Kind, m.Rows, p.stride, up(m.Rows, normedOuts)} {
+			for _, x := range []int{m.Kind | pair.Kind<<16, m.Rows, p.stride, up(m.Rows, normedOuts)} {
 				table = binary.LittleEndian.AppendUint32(table, uint32(x))
 			}
 		}
@@ -320,11 +320,13 @@ func (d *decoder) experts(l *kernel.Layer, rows, parts int) {
 	if l.SharedGate != nil {
 		gates = d.gates
 	}
-	tail := []any{of[0].Kind, gate.Rows, of[0].Rows, r.Top, sharedAt, n.Hidden}
+	tail := []any{gate.Rows, of[0].Rows, r.Top, sharedAt, n.Hidden, 0} // the last fills up a Stack
 	b.Queue(products("expertUp", once), eager.Shape{X: up(max(gate.Rows, of[0].Rows), addedOuts), Y: most, Threads: 32 * warps},
-		append([]any{d.between, d.h, d.works, d.pairs, gate.At, above.At, of[0].At, of[1].At, gate.Kind, above.Kind}, tail...)...)
+		append([]any{d.between, d.h, d.works, d.pairs, gate.At, above.At, of[0].At, of[1].At, gate.Kind, above.Kind,
+			of[0].Kind, of[1].Kind}, tail...)...)
 	b.Queue(products("expertDown", once), eager.Shape{X: up(n.Hidden, addedOuts), Y: most, Threads: 32 * warps},
-		append([]any{d.given, d.between, d.works, d.pairs, down.At, cuda.Pointer(0), of[2].At, cuda.Pointer(0), down.Kind, 0}, tail...)...)
+		append([]any{d.given, d.between, d.works, d.pairs, down.At, cuda.Pointer(0), of[2].At, cuda.Pointer(0), down.Kind, 0,
+			of[2].Kind, 0}, tail...)...)
 	b.Queue("sumExperts", eager.Shape{X: rows, Y: up(n.Hidden, 256), Threads: 256}, d.x, d.given, d.weights, gates, d.step.at, r.Top,
 		shared, sharedAt, n.Hidden)
 }

@@ -137,11 +137,8 @@ func (in *inputs) linear(l *kernel.Layer, s kernel.DeltaShape) {
 
 // rest is the FFN or experts.
 func (in *inputs) rest(l *kernel.Layer, experts bool) {
-	ffn := func(inner int) kernel.FFN { // of one type, as the kernels want it
-		typ := in.types[in.next%3]
-		in.next++
-		gate, above := in.typed(typ, 1, inner, in.hidden), in.typed(typ, 1, inner, in.hidden)
-		return kernel.FFN{Gate: gate, Up: above, Down: in.typed(typ, 1, in.hidden, inner)}
+	ffn := func(inner int) kernel.FFN {
+		return kernel.FFN{Gate: in.matrix(1, inner, in.hidden), Up: in.matrix(1, inner, in.hidden), Down: in.matrix(1, in.hidden, inner)}
 	}
 	if !experts {
 		l.FFN = ffn(in.ff)

@@ -58,6 +58,7 @@ INLINE float product(int type, const void *w, i64 base, int first, int outputs, 
   case BF16: manyDotsOf<BF16, OUTS, ROWS>(w, at, x, cols, sum); break;
   case Q8_0: manyDotsOf<Q8_0, OUTS, ROWS>(w, at, x, cols, sum); break;
   case Q4_K: manyDotsOf<Q4_K, OUTS, ROWS>(w, at, x, cols, sum); break;
+  case E4M3: manyDotsOf<E4M3, OUTS, ROWS>(w, at, x, cols, sum); break;
   default: __builtin_unreachable();
   }
   UNROLLED for (int o = 0; o < OUTS; o++)

@@ -41,7 +41,7 @@ KERNEL(256) group(int *works, int *pairs, const int *ids, const int *step, int e
 // Stack is gate and up, or down, of all experts and of the shared one.
 struct Stack {
   const void *a, *b, *sharedA, *sharedB;
-  int typeA, typeB, sharedType, inner, sharedInner, top, sharedAt, hidden;
+  int typeA, typeB, sharedTypeA, sharedTypeB, inner, sharedInner, top, sharedAt, hidden;
 };
 
 // expertUp has a block per expert and 16 values between gate and up on one side and down on the other.
@@ -59,8 +59,8 @@ template <int ROWS> INLINE void expertUp(float *between, const float *h, const i
       int p = pairs[work.from + least(at + r, work.count - 1)];
       rows[r] = h + (i64)(p < s.sharedAt ? p / s.top : p - s.sharedAt) * s.hidden;
     }
-    float g = product<Outs, ROWS>(own ? s.typeA : s.sharedType, own ? s.a : s.sharedA, base, out, inner, rows, s.hidden);
-    float u = product<Outs, ROWS>(own ? s.typeB : s.sharedType, own ? s.b : s.sharedB, base, out, inner, rows, s.hidden);
+    float g = product<Outs, ROWS>(own ? s.typeA : s.sharedTypeA, own ? s.a : s.sharedA, base, out, inner, rows, s.hidden);
+    float u = product<Outs, ROWS>(own ? s.typeB : s.sharedTypeB, own ? s.b : s.sharedB, base, out, inner, rows, s.hidden);
     int mine = out + lane / ROWS, pair = at + lane % ROWS;
     if (lane < Outs * ROWS && mine < inner && pair < work.count) between[(i64)pairs[work.from + pair] * widest + mine] = silu(g) * u;
   }
@@ -78,7 +78,7 @@ template <int ROWS> INLINE void expertDown(float *given, const float *between, c
   ROLLED for (int at = 0; at < work.count; at += ROWS) {
     const float *rows[ROWS];
     UNROLLED for (int r = 0; r < ROWS; r++) rows[r] = between + (i64)pairs[work.from + least(at + r, work.count - 1)] * widest;
-    float y = product<Outs, ROWS>(own ? s.typeA : s.sharedType, own ? s.a : s.sharedA, base, out, s.hidden, rows, inner);
+    float y = product<Outs, ROWS>(own ? s.typeA : s.sharedTypeA, own ? s.a : s.sharedA, base, out, s.hidden, rows, inner);
     int mine = out + lane / ROWS, pair = at + lane % ROWS;
     if (lane < Outs * ROWS && mine < s.hidden && pair < work.count) given[(i64)pairs[work.from + pair] * s.hidden + mine] = y;
   }

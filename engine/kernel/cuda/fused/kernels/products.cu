@@ -9,7 +9,8 @@ struct Part {
   const void *w, *pair; // with a pair, silu(w x)·(pair x) goes out
   float *dst;           // rows of stride values
   const float *bias;    // null for none; never with a pair
-  int type, outputs, stride, tiles; // tiles are the part's blocks
+  u16 type, pairType;
+  int outputs, stride, tiles; // tiles are the part's blocks
 };
 
 // Convolution is what the outputs of the first part go through where taps is not 0: DeltaNet's short convolution,
@@ -63,7 +64,7 @@ template <int ROWS> INLINE void normed(const float *x, const float *norm, float 
   const float *rows[ROWS];
   UNROLLED for (int r = 0; r < ROWS; r++) rows[r] = memory + r * cols;
   float v = product<NormedOuts, ROWS>(part->type, part->w, 0, out, part->outputs, rows, cols);
-  if (part->pair) v = silu(v) * product<NormedOuts, ROWS>(part->type, part->pair, 0, out, part->outputs, rows, cols);
+  if (part->pair) v = silu(v) * product<NormedOuts, ROWS>(part->pairType, part->pair, 0, out, part->outputs, rows, cols);
   int own = out + lane / ROWS, row = first + lane % ROWS;
   if (lane >= NormedOuts * ROWS || own >= part->outputs || row >= n) return;
   if (part->bias) v += part->bias[own];
