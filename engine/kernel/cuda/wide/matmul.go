@@ -19,9 +19,11 @@ const (
 var (
 	products = map[int]string{
 		eager.KindF16: "productF16", eager.KindBF16: "productBF16", eager.KindQ8: "productQ8", eager.KindQ4K: "productQ4K",
+		eager.KindE4M3: "productE4M3",
 	}
 	gates = map[int]string{
 		eager.KindF16: "gatedF16", eager.KindBF16: "gatedBF16", eager.KindQ8: "gatedQ8", eager.KindQ4K: "gatedQ4K",
+		eager.KindE4M3: "gatedE4M3",
 	}
 	groupProducts = []string{"productGroupF16", "productGroupBF16"}
 	groupGates    = []string{"gatedGroupF16", "gatedGroupBF16"}

@@ -10,6 +10,7 @@ import (
 	"corenode/engine/kernel/cuda/eager"
 	"corenode/engine/kernel/cuda/interp"
 	"corenode/engine/kernel/ref"
+	"corenode/engine/modelfile"
 )
 
 // mutation plants one fault in a kernel, at each place that matches or at the first ones.
@@ -30,6 +31,7 @@ var mutations = []mutation{
 	{"misaligned copy", "gemm.ptx", "productF16", `(cp\.async\.cg\.shared\.global \[%r\d+)`, "${1}+4", 1, mutantProduct, "to address"},
 	{"barrier removed", "gemm.ptx", "productQ8", `bar\.sync`, "", 1, mutantBlocks, "race"},
 	{"values further on", "gemm.ptx", "productQ8", `(st\.shared\.v4\.b32 \[%r\d+)\]`, "${1}+16]", 1, mutantBlocks, ""},
+	{"another scale", "gemm.ptx", "productE4M3", `not\.b32`, "neg.s32", 1, mutantCodes, ""},
 	{"mbarrier wait removed", "group.ptx", "productGroupF16", `mbarrier\.try_wait\.parity\.shared::cta\.b64 p, .*;`, "mov.pred p, 1;", 0,
 		mutantProduct, "race|arrivals too many"},
 	{"wrong stride in a descriptor", "group.ptx", "productGroupF16", `4611686293305360384`, "4611686155866406912", 0, mutantProduct, ""},
@@ -75,6 +77,16 @@ func mutantBlocks(r *rig, b kernel.Backend) []float32 {
 		w.Data = append(w.Data, byte(0x30+i%7))
 	}
 	to := b.NewBuffer(32 * 16)
+	b.MatMul([]kernel.Buffer{to}, upload(b, mutantInput(r, 32*256)), 32, []kernel.Weight{r.load(b, w)})
+	return download(b, to)
+}
+
+func mutantCodes(r *rig, b kernel.Backend) []float32 {
+	data, err := modelfile.Quantize(kernel.F8E4M3, mutantInput(r, 16*256))
+	if err != nil {
+		r.Fatal(err)
+	}
+	w, to := kernel.Source{Name: "w", Type: kernel.F8E4M3, Experts: 1, Rows: 16, Cols: 256, Data: data}, b.NewBuffer(32*16)
 	b.MatMul([]kernel.Buffer{to}, upload(b, mutantInput(r, 32*256)), 32, []kernel.Weight{r.load(b, w)})
 	return download(b, to)
 }

@@ -96,6 +96,7 @@ func (b *Backend) Name() string { return "cuda/wide " + b.Backend.Name() }
 // shared is the dynamic shared memory of kernels.
 var shared = map[string]int{
 	"productF16": productBytes, "productBF16": productBytes, "productQ8": productBytes, "productQ4K": productBytes,
+	"productE4M3": productBytes, "gatedE4M3": productBytes,
 	"gatedF16": productBytes, "gatedBF16": productBytes, "gatedQ8": productBytes, "gatedQ4K": productBytes,
 	"attendMany64": 40 << 10, "attendMany128": 80 << 10, "attendMany256": 96 << 10,
 	"prepare64": prepareBytes(64), "prepare128": prepareBytes(128), "scan64": scanBytes(64), "scan128": scanBytes(128),

@@ -78,8 +78,8 @@ const blocks = 1e-2
 
 // checkBlocks is of matrices that stay blocks of a model file.
 func checkBlocks(r *rig) {
-	for _, typ := range []kernel.Type{kernel.Q8_0, kernel.Q4_K} {
-		cols := map[kernel.Type]int{kernel.Q8_0: 160, kernel.Q4_K: 512}[typ]
+	for _, typ := range []kernel.Type{kernel.Q8_0, kernel.Q4_K, kernel.F8E4M3} {
+		cols := map[kernel.Type]int{kernel.Q8_0: 160, kernel.Q4_K: 512, kernel.F8E4M3: 384}[typ]
 		first, x := r.source(typ, 1, 131, cols), r.normals(34*cols, 1)
 		r.agree(fmt.Sprintf("MatMul of type %d", typ), blocks, func(b kernel.Backend) []float32 {
 			to := b.NewBuffer(34 * 131)

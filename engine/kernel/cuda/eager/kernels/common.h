@@ -25,6 +25,12 @@ struct alignas(16) float4 { float x, y, z, w; };
 #endif
 #define INLINE static __device__ __attribute__((always_inline)) inline
 #define KERNEL(threads) extern "C" __global__ void __launch_bounds__(threads)
+// ROOMY is a kernel that may have as many registers as leave room for two blocks in a multiprocessor.
+#ifdef __clang__
+#define ROOMY(threads) extern "C" __global__ void __attribute__((launch_bounds(threads, 2)))
+#else
+#define ROOMY(threads) extern "C" __global__ void __launch_bounds__(threads, 2)
+#endif
 #define ROLLED _Pragma("unroll 1")
 #define UNROLLED _Pragma("unroll")
 

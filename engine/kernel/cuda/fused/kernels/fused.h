@@ -4,13 +4,6 @@
 #pragma once
 #include "../../eager/kernels/pages.h"
 
-// ROOMY is a kernel that may have as many registers as leave room for two blocks in a multiprocessor.
-#ifdef __clang__
-#define ROOMY(threads) extern "C" __global__ void __attribute__((launch_bounds(threads, 2)))
-#else
-#define ROOMY(threads) extern "C" __global__ void __launch_bounds__(threads, 2)
-#endif
-
 enum { HeaderWords = 4, RowWords = 4 };
 
 INLINE const int *rowOf(const int *step, int row) { return step + HeaderWords + row * RowWords; }

@@ -65,12 +65,14 @@ template <bool TWO> INLINE Operand outputsOf(const u16 *w, const u16 *w2, i64 fi
 }
 
 // What a tile of a matrix is made of: 16-bit values that are copied as they are, or blocks that become float16 on their way.
-// Of blocks, a thread has 32 values of one row, whose words it holds while the tile before is multiplied.
-enum Form { Half = 0, Brain = 1, Eights = 2, Fours = 3 };
+// Of blocks and of codes of E4M3, a thread has 32 values of one row, whose words it holds while the tile before is multiplied.
+enum Form { Half = 0, Brain = 1, Eights = 2, Fours = 3, Codes = 4 };
 
 template <int FORM> struct Blocks {
-  enum { Values = FORM == Eights ? 32 : 256, Bytes = FORM == Eights ? BlockQ8 : BlockQ4, Words = FORM == Eights ? 9 : 12 };
+  enum { Values = FORM == Eights ? 32 : FORM == Fours ? 256 : 1, Bytes = FORM == Eights ? BlockQ8 : FORM == Fours ? BlockQ4 : 1 };
+  enum { Words = FORM == Fours ? 12 : 9 };
   const char *row;
+  int scale; // of the first codes, counted backward from the matrix
   bool there;
   u32 words[Words];
 };
@@ -79,11 +81,14 @@ template <int FORM> struct Blocks {
 template <int FORM, bool TWO> INLINE void blocksOf(Blocks<FORM> &b, const void *w, const void *w2, i64 first, int out, int outs, int k) {
   int r = THREAD / 2 % (TWO ? 64 : 128) + out;
   b.there = r < outs;
-  b.row = (const char *)(TWO && THREAD >= 128 ? w2 : w) + (first + (r < outs ? r : 0)) * (k / Blocks<FORM>::Values) * Blocks<FORM>::Bytes;
+  const void *of = TWO && THREAD >= 128 ? w2 : w;
+  i64 row = first + (r < outs ? r : 0);
+  b.row = (const char *)of + row * (k / Blocks<FORM>::Values) * Blocks<FORM>::Bytes;
+  b.scale = (int)row * (k / 128);
 }
 
 // fetch reads 32 values from a place on, nothing behind the end.
-INLINE void fetch(Blocks<Eights> &b, int at, int k) {
+INLINE void fetch(Blocks<Eights> &b, const void *, int at, int k) {
   at += THREAD % 2 * 32;
   UNROLLED for (int i = 0; i < 9; i++) b.words[i] = 0;
   if (!b.there || at >= k) return;
@@ -96,13 +101,23 @@ INLINE void fetch(Blocks<Eights> &b, int at, int k) {
   UNROLLED for (int i = 0; i < 8; i++) b.words[i] = odd ? b.words[i + 1] : b.words[i] >> 16 | b.words[i + 1] << 16;
   b.words[8] = scale;
 }
-INLINE void fetch(Blocks<Fours> &b, int at, int k) {
+INLINE void fetch(Blocks<Fours> &b, const void *, int at, int k) {
   UNROLLED for (int i = 0; i < 12; i++) b.words[i] = 0;
   if (!b.there || at >= k) return;
   const uint4 *block = (const uint4 *)(b.row + at / 256 * BlockQ4), *codes = block + 1 + at % 256 / 32;
   uint4 all[3] = {block[0], codes[0], codes[1]};
   UNROLLED for (int i = 0; i < 3; i++)
     b.words[4 * i] = all[i].x, b.words[4 * i + 1] = all[i].y, b.words[4 * i + 2] = all[i].z, b.words[4 * i + 3] = all[i].w;
+}
+INLINE void fetch(Blocks<Codes> &b, const void *w, int at, int k) {
+  at += THREAD % 2 * 32;
+  UNROLLED for (int i = 0; i < 9; i++) b.words[i] = 0;
+  if (!b.there || at >= k) return;
+  const uint4 *codes = (const uint4 *)(b.row + at);
+  uint4 all[2] = {codes[0], codes[1]};
+  UNROLLED for (int i = 0; i < 2; i++)
+    b.words[4 * i] = all[i].x, b.words[4 * i + 1] = all[i].y, b.words[4 * i + 2] = all[i].z, b.words[4 * i + 3] = all[i].w;
+  b.words[8] = ((const u32 *)w)[-1 - b.scale - at / 128];
 }
 
 // valuesOf are the i-th eight of them.
@@ -116,6 +131,14 @@ INLINE void valuesOf(float v[8], const Blocks<Fours> &b, int i, int at) {
   Range r = rangeOf(head, at % 256 / 32 + half);
   UNROLLED for (int j = 0; j < 8; j++)
     v[j] = fused(r.scale, (float)(b.words[4 + 2 * i + j / 4] >> half * 4 >> j % 4 * 8 & 15), -r.least);
+}
+INLINE void valuesOf(float v[8], const Blocks<Codes> &b, int i, int at) {
+  float scale = fromBits(b.words[8]) * 256.0f;
+  UNROLLED for (int j = 0; j < 2; j++) {
+    u32 odd = halvesOf(b.words[2 * i + j]), even = halvesOf(b.words[2 * i + j] << 8);
+    v[4 * j] = fromF16((u16)even) * scale, v[4 * j + 1] = fromF16((u16)odd) * scale;
+    v[4 * j + 2] = fromF16((u16)(even >> 16)) * scale, v[4 * j + 3] = fromF16((u16)(odd >> 16)) * scale;
+  }
 }
 
 // stash leaves them in a tile.
@@ -188,7 +211,7 @@ template <int FORM, bool TWO> struct SumsOfBlocks {
     ROLLED for (int s = 0; s < Stages - 1; s++) {
       load(a, base + s * StageBytes, s * Depth, k);
       commitAsync();
-      fetch(b, s * Depth, k);
+      fetch(b, TWO && THREAD >= 128 ? w2 : w, s * Depth, k);
       stash(b, base + s * StageBytes + TileBytes, s * Depth);
     }
     int now = 0, free = Stages - 1, step = 0;
@@ -198,7 +221,7 @@ template <int FORM, bool TWO> struct SumsOfBlocks {
       int next = (step + Stages - 1) * Depth;
       load(a, base + free * StageBytes, next, k);
       commitAsync();
-      fetch(b, next, k);
+      fetch(b, TWO && THREAD >= 128 ? w2 : w, next, k);
       productOf<false>(sum, base + now * StageBytes);
       stash(b, base + free * StageBytes + TileBytes, next);
       free = now;
@@ -208,6 +231,7 @@ template <int FORM, bool TWO> struct SumsOfBlocks {
 };
 template <bool TWO> struct Sums<Eights, TWO> : SumsOfBlocks<Eights, TWO> {};
 template <bool TWO> struct Sums<Fours, TWO> : SumsOfBlocks<Fours, TWO> {};
+template <bool TWO> struct Sums<Codes, TWO> : SumsOfBlocks<Codes, TWO> {};
 
 // listed is the tile of this block.
 INLINE Tile listed(const int *tiles) {
@@ -272,20 +296,22 @@ template <int FORM> INLINE void gated(float *dst, const u16 *x, const float *fac
   }
 }
 
-#define PRODUCT(name, form)                                                                                                          \
-  KERNEL(Threads) name(float *dst, const u16 *x, const float *factors, const int *tiles, const void *w, int n, int outs, int k) {        \
+#define PRODUCT(room, name, form)                                                                                                      \
+  room(Threads) name(float *dst, const u16 *x, const float *factors, const int *tiles, const void *w, int n, int outs, int k) {        \
     product<form>(dst, x, factors, tiles, w, n, outs, k);                                                                              \
   }
-#define GATED(name, form)                                                                                                            \
-  KERNEL(Threads) name(float *dst, const u16 *x, const float *factors, const int *rows, const int *tiles, const void *gate, const void *up, \
+#define GATED(room, name, form)                                                                                                        \
+  room(Threads) name(float *dst, const u16 *x, const float *factors, const int *rows, const int *tiles, const void *gate, const void *up, \
                        const float *gateBias, const float *upBias, int outs, int k, float limit, float alpha) {                         \
     gated<form>(dst, x, factors, rows, tiles, gate, up, gateBias, upBias, outs, k, limit, alpha);                                      \
   }
-PRODUCT(productF16, Half)
-PRODUCT(productBF16, Brain)
-PRODUCT(productQ8, Eights)
-PRODUCT(productQ4K, Fours)
-GATED(gatedF16, Half)
-GATED(gatedBF16, Brain)
-GATED(gatedQ8, Eights)
-GATED(gatedQ4K, Fours)
+PRODUCT(KERNEL, productF16, Half)
+PRODUCT(KERNEL, productBF16, Brain)
+PRODUCT(KERNEL, productQ8, Eights)
+PRODUCT(KERNEL, productQ4K, Fours)
+PRODUCT(ROOMY, productE4M3, Codes)
+GATED(KERNEL, gatedF16, Half)
+GATED(KERNEL, gatedBF16, Brain)
+GATED(KERNEL, gatedQ8, Eights)
+GATED(KERNEL, gatedQ4K, Fours)
+GATED(ROOMY, gatedE4M3, Codes)
