@@ -1,8 +1,10 @@
 package main
 
 import (
+	"fmt"
 	"net/http"
 	"os"
+	"runtime"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -19,13 +21,14 @@ import (
 // ten short ones.
 func TestThreeNodes(t *testing.T) {
 	rounds, times := clusterRounds(t)
+	quiet := os.Getenv(roundsVariable) != "" && !busy()
 	c := newTrio(t, times.lease, slowYAML(t))
 	for _, one := range []struct {
 		name string
 		run  func(*testing.T)
 	}{
 		{"LiveApart", c.liveApart},
-		{"HoldOneLimit", c.holdOneLimit},
+		{"HoldOneLimit", func(t *testing.T) { c.holdOneLimit(t, quiet) }},
 		{"ShareOneBucket", c.shareOneBucket},
 		{"SpendOneCent", c.spendOneCent},
 		{"RevokeAKey", c.revokeAKey},
@@ -69,10 +72,20 @@ func (r *receipt) refused() bool {
 // soonMax is how soon all permits of an account are used, on a quiet machine.
 const soonMax = time.Second
 
+// busy says whether more processes want the machine's processors than there are, by its own count.
+func busy() bool {
+	text, err := os.ReadFile("/proc/loadavg")
+	var load float64
+	if err == nil {
+		_, err = fmt.Sscan(string(text), &load)
+	}
+	return err != nil || load > float64(runtime.NumCPU())
+}
+
 // holdOneLimit: sixty slow requests of an account that may run five, through a balancer that takes three nodes in
 // turn. Those that are admitted first run until the client leaves, and it does when five run: so five run before
-// any has ended. At no instant more than five have a permit.
-func (c *trio) holdOneLimit(t *testing.T) {
+// any has ended, and within a second where the machine is quiet. At no instant more than five have a permit.
+func (c *trio) holdOneLimit(t *testing.T, quiet bool) {
 	money := abi.Nano(1e12)
 	id, key := c.account(admin.NewAccount{Name: "five", Balance: admin.Amount{NanoUSD: &money}, Concurrency: 5})
 	slow := errand{account: id, key: key, path: "/v1/messages", model: slowModel, prompt: "x", stream: true, maxTokens: 30}
@@ -118,11 +131,11 @@ func (c *trio) holdOneLimit(t *testing.T) {
 			t.Errorf("not served: status %d, %s", r.status, r.failure)
 		}
 	}
-	if all > soonMax && os.Getenv(roundsVariable) != "" {
+	if all > soonMax && quiet {
 		t.Errorf("five ran after %v, want %v", all, soonMax)
 	}
 	c.rest(receipts)
-	t.Logf("%d requests, five at once after %v, %d looks", len(receipts), all, looks)
+	t.Logf("%d requests, five at once after %v, on a quiet machine: %t, %d looks", len(receipts), all, quiet, looks)
 }
 
 // stayUntil runs an errand that ends at first when the channel is closed: by then it is served, or refused to the last.

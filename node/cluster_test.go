@@ -13,6 +13,7 @@ import (
 
 	"corenode/actors/account"
 	"corenode/node/admin"
+	"corenode/node/cli"
 	"corenode/node/config"
 	"corenode/node/store"
 	"corenode/node/store/postgrestest"
@@ -154,6 +155,14 @@ func TestClusterIsShownAndDrained(t *testing.T) {
 		if differs := len(n.Differs) > 0; differs == n.Self || n.Address == "" || len(n.Models) == 0 {
 			t.Errorf("%+v", n)
 		}
+	}
+	var offered strings.Builder
+	root := cli.Root(version, nil)
+	root.SetOut(&offered)
+	root.SetErr(io.Discard)
+	root.SetArgs([]string{"__complete", "cluster", "drain", "--data-dir", a.cfg.DataDir, ""})
+	if err := root.Execute(); err != nil || !strings.Contains(offered.String(), b.database.ID()+"\tup") {
+		t.Errorf("completed are %q, %v", &offered, err)
 	}
 	if err := atA.DrainNode(b.database.ID()); err != nil {
 		t.Fatal(err)

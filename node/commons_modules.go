@@ -27,6 +27,14 @@ const (
 type sharedModules struct {
 	*extensions.Host
 	c *commons
+	// caller ends when who asked for a change has left: nobody waits for the other nodes any more.
+	caller context.Context
+}
+
+// Within implements admin.Waiting.
+func (m sharedModules) Within(caller context.Context) admin.Modules {
+	m.caller = caller
+	return m
 }
 
 // verbs are the modules as the admin API changes them.
@@ -34,7 +42,7 @@ func (n *node) verbs() admin.Modules {
 	if n.commons == nil {
 		return n.modules
 	}
-	return sharedModules{n.modules, n.commons}
+	return sharedModules{n.modules, n.commons, context.Background()}
 }
 
 // Load implements admin.Modules.
@@ -115,7 +123,7 @@ func (m sharedModules) change(ref string, do func() (extensions.Info, error)) (e
 		return info, err
 	}
 	if !info.Shipped {
-		if err := m.c.awaitLoaded(info.Digest, info.ConfigSHA256); err != nil {
+		if err := m.c.awaitLoaded(m.caller, info.Digest, info.ConfigSHA256); err != nil {
 			return extensions.Info{}, err
 		}
 	}
@@ -128,16 +136,16 @@ func (m sharedModules) followed(info extensions.Info, err error) (extensions.Inf
 	if err != nil {
 		return info, err
 	}
-	if late := m.c.awaitFollowed(m.Number(), time.Now().Add(followedMax)); len(late) > 0 {
+	if late := m.c.awaitFollowed(m.caller, m.Number(), time.Now().Add(followedMax)); len(late) > 0 {
 		info.Note = strings.TrimPrefix(info.Note+"; nodes that do not follow yet: "+strings.Join(late, ", "), "; ")
 	}
 	return info, nil
 }
 
 // awaitLoaded waits until every live node says that it has a module in memory, with a configuration.
-func (c *commons) awaitLoaded(digest, config string) error {
+func (c *commons) awaitLoaded(caller context.Context, digest, config string) error {
 	asked := int64(0) // the number of the module files when all were asked
-	for until := time.Now().Add(loadedMax); ; time.Sleep(askEvery) {
+	for until := time.Now().Add(loadedMax); ; pauseWithin(caller, askEvery) {
 		reports, err := c.store.Reports()
 		if err != nil {
 			return err
@@ -146,6 +154,8 @@ func (c *commons) awaitLoaded(digest, config string) error {
 		switch {
 		case len(lacking) == 0:
 			return nil
+		case caller.Err() != nil:
+			return &admin.Error{Kind: admin.KindConflict, Message: "nothing was changed: who asked for it has left"}
 		case why != "":
 			return &admin.Error{Kind: admin.KindConflict, Message: "nothing was changed: " + why}
 		case time.Now().After(until):
@@ -176,17 +186,18 @@ func lacking(reports map[string]store.NodeReport, digest, config string, asked i
 	return nodes, why
 }
 
-// awaitFollowed waits until every live node follows a rollout, and names those that do not in time.
-func (c *commons) awaitFollowed(number int64, until time.Time) (late []string) {
+// awaitFollowed waits until every live node follows a rollout, and names those that do not in time, or when
+// who asked left.
+func (c *commons) awaitFollowed(caller context.Context, number int64, until time.Time) (late []string) {
 	late = []string{"the database does not say which"}
-	for ; ; time.Sleep(askEvery) {
+	for ; ; pauseWithin(caller, askEvery) {
 		reports, err := c.store.Reports()
 		if err == nil {
 			if late = behind(reports, number); len(late) == 0 {
 				return nil
 			}
 		}
-		if time.Now().After(until) {
+		if caller.Err() != nil || time.Now().After(until) {
 			return late
 		}
 	}
@@ -201,4 +212,12 @@ func behind(reports map[string]store.NodeReport, number int64) (nodes []string) 
 	}
 	slices.Sort(nodes)
 	return nodes
+}
+
+// pauseWithin lets some time pass, or less when the caller leaves.
+func pauseWithin(caller context.Context, d time.Duration) {
+	select {
+	case <-time.After(d):
+	case <-caller.Done():
+	}
 }

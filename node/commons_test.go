@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"io"
 	"net/http"
@@ -244,7 +245,48 @@ func TestApplyPricesOfNothing(t *testing.T) {
 // TestFollowedWithoutReports: nobody is told that all nodes follow who could not be told whether they do.
 func TestFollowedWithoutReports(t *testing.T) {
 	c := newCommons(&silentStore{}, "a", &node{})
-	if late := c.awaitFollowed(1, time.Now()); len(late) == 0 {
+	if late := c.awaitFollowed(t.Context(), 1, time.Now()); len(late) == 0 {
 		t.Error("all follow, as far as nobody knows")
 	}
 }
+
+// TestWhoLeavesWaitsForNoNode: a command whose client left waits no longer for other nodes, and changes nothing that it has not
+// changed yet.
+func TestWhoLeavesWaitsForNoNode(t *testing.T) {
+	c := newCommons(&slowStore{}, "a", &node{})
+	caller, leave := context.WithCancel(t.Context())
+	ended := make(chan error, 2)
+	go func() { ended <- c.awaitLoaded(caller, "sha256:aa", "") }()
+	go func() {
+		if late := c.awaitFollowed(caller, 2, time.Now().Add(time.Hour)); len(late) == 0 {
+			ended <- nil
+			return
+		}
+		ended <- errors.New("late")
+	}()
+	select {
+	case err := <-ended:
+		t.Fatalf("while it waits: %v", err)
+	case <-time.After(3 * askEvery):
+	}
+	leave()
+	for range 2 {
+		select {
+		case err := <-ended:
+			if err == nil {
+				t.Error("all nodes are said to have it")
+			}
+		case <-time.After(30 * time.Second):
+			t.Fatal("it still waits")
+		}
+	}
+}
+
+// slowStore has a node that never does what it is asked for.
+type slowStore struct{ silentStore }
+
+func (*slowStore) Reports() (map[string]store.NodeReport, error) {
+	return map[string]store.NodeReport{"b": {}}, nil
+}
+
+func (*slowStore) AskModule(string) (int64, error) { return 1, nil }

@@ -62,15 +62,19 @@ func readingsOf(s engine.Stats) map[string]float64 {
 // clusterReadings are what a node says of itself among others, by metric name; nil is alone.
 func clusterReadings(d *database) map[string]float64 {
 	if d == nil {
-		return map[string]float64{"nodes": 1, "admits": 1, "differences": 0, "renewals_total": 0, "losses_total": 0, "fenced_total": 0,
-			"changes_total": 0}
+		return map[string]float64{"nodes": 1, "admits": 1, "differences": 0, "taken": 0, "renewals_total": 0, "losses_total": 0,
+			"fenced_total": 0, "changes_total": 0}
 	}
 	_, c := d.State()
-	admits := 1.0
+	admits, taken := 1.0, 0.0
 	if d.Admits() != nil {
 		admits = 0
 	}
-	return map[string]float64{"nodes": float64(len(d.Live())), "admits": admits, "differences": float64(len(d.Differences())),
+	if d.Taken() {
+		taken = 1
+	}
+	return map[string]float64{"nodes": float64(len(d.Live())), "admits": admits, "taken": taken,
+		"differences":    float64(len(d.Differences())),
 		"renewals_total": float64(c.Renewals), "losses_total": float64(c.Fenced), "fenced_total": float64(c.Fences),
 		"changes_total": float64(c.Changes)}
 }

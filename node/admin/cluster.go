@@ -16,6 +16,8 @@ import (
 type Cluster interface {
 	// ID is that of the node which answers.
 	ID() string
+	// Taken says that another process runs as this node, whose row is the other one's.
+	Taken() bool
 	// Nodes returns a page of the nodes by id, above after.
 	Nodes(after string, limit int) ([]store.Node, error)
 	// Grants are what nodes may give of accounts without asking.
@@ -32,17 +34,19 @@ func (a *API) SetCluster(c Cluster) { a.cluster = c }
 
 // ClusterNode is one of the nodes that share a store.
 type ClusterNode struct {
-	ID       string          `json:"id"`
-	State    store.NodeState `json:"state"`
-	Live     bool            `json:"live"` // it renewed within the lease
-	Self     bool            `json:"self"` // it answers this call
-	Address  string          `json:"address,omitempty"`
-	Version  string          `json:"version"`
-	Home     string          `json:"home"` // its machine and data folder
-	Fence    int64           `json:"fence"`
-	Started  time.Time       `json:"started"`
-	SilentMS int64           `json:"silent_ms"` // since its last renewal; 0 of one that is gone
-	Models   []string        `json:"models"`
+	ID      string          `json:"id"`
+	State   store.NodeState `json:"state"`
+	Live    bool            `json:"live"` // it renewed within the lease
+	Self    bool            `json:"self"` // it answers this call
+	Address string          `json:"address,omitempty"`
+	Version string          `json:"version"`
+	Home    string          `json:"home"` // its machine and data folder
+	// Taken says that the node that answers is out, and this one another process with its id: one runs on a copy of the other's folder.
+	Taken    bool      `json:"taken,omitempty"`
+	Fence    int64     `json:"fence"`
+	Started  time.Time `json:"started"`
+	SilentMS int64     `json:"silent_ms"` // since its last renewal; 0 of one that is gone
+	Models   []string  `json:"models"`
 	// The digests are the same on nodes that serve the same models at the same prices.
 	ModelsDigest string `json:"models_digest"`
 	PricesDigest string `json:"prices_digest"`
@@ -91,7 +95,9 @@ func listNodes(a *API, c call) (any, error) {
 	}
 	nodes, err := a.cluster.Nodes(c.query.Get("after"), limit)
 	for _, n := range nodes {
-		page.Data = append(page.Data, showNode(n, own))
+		shown := showNode(n, own)
+		shown.Taken = shown.Self && a.cluster.Taken()
+		page.Data = append(page.Data, shown)
 	}
 	if len(nodes) == limit {
 		page.Next = nodes[limit-1].ID

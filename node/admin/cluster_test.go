@@ -17,6 +17,7 @@ import (
 // fakeCluster is three nodes, of which the second answers.
 type fakeCluster struct {
 	nodes   []store.Node
+	taken   bool
 	grants  []store.NodeGrant
 	drained string
 	unaware []string
@@ -34,6 +35,8 @@ func (f *fakeCluster) Nodes(after string, limit int) (page []store.Node, err err
 	}
 	return page, nil
 }
+
+func (f *fakeCluster) Taken() bool { return f.taken }
 
 func (f *fakeCluster) Grants() ([]store.NodeGrant, error) { return slices.Clone(f.grants), nil }
 
@@ -84,6 +87,10 @@ func TestClusterNodes(t *testing.T) {
 	page, err = c.ClusterNodes(url.Values{"after": {page.Next}})
 	if err != nil || len(page.Data) != 1 || page.Next != "" || len(page.Data[0].Differs) != 0 {
 		t.Errorf("the last page: %+v, %v", page, err)
+	}
+	f.taken = true
+	if page, err = c.ClusterNodes(nil); err != nil || page.Data[0].Taken || !page.Data[1].Taken {
+		t.Errorf("another process has this node's place: %+v, %v", page, err)
 	}
 	if err := c.DrainNode("node_a"); err != nil || f.drained != "node_a" {
 		t.Errorf("drained %q, %v", f.drained, err)

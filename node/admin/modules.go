@@ -38,6 +38,20 @@ type Modules interface {
 	Replay(digest string, input []byte) (extensions.Charge, error)
 }
 
+// Waiting are modules whose changes wait for other nodes.
+type Waiting interface {
+	// Within gives those whose changes stop waiting when ctx ends. What has not been changed by then is not.
+	Within(ctx context.Context) Modules
+}
+
+// modulesOf are those that a call changes.
+func (a *API) modulesOf(c call) Modules {
+	if w, waits := a.modules.(Waiting); waits {
+		return w.Within(c.ctx)
+	}
+	return a.modules
+}
+
 // NewModule is a module to load. Bytes are base64 in JSON.
 type NewModule struct {
 	Wasm      []byte          `json:"wasm"`
@@ -111,15 +125,19 @@ func loadModule(a *API, c call, asked NewModule) (any, error) {
 	return a.modules.Load(c.ctx, asked.Wasm, asked.Signature, asked.Config)
 }
 
-func activateModule(a *API, c call) (any, error) { return a.modules.Activate(c.target) }
+func activateModule(a *API, c call) (any, error) { return a.modulesOf(c).Activate(c.target) }
 
-func enableModule(a *API, c call) (any, error) { return a.modules.Enable(c.target) }
+func enableModule(a *API, c call) (any, error) { return a.modulesOf(c).Enable(c.target) }
 
-func disableModule(a *API, c call) (any, error) { return a.modules.Disable(c.target) }
+func disableModule(a *API, c call) (any, error) { return a.modulesOf(c).Disable(c.target) }
 
-func canaryModule(a *API, c call, asked Share) (any, error) { return share(c, asked, a.modules.Canary) }
+func canaryModule(a *API, c call, asked Share) (any, error) {
+	return share(c, asked, a.modulesOf(c).Canary)
+}
 
-func shadowModule(a *API, c call, asked Share) (any, error) { return share(c, asked, a.modules.Shadow) }
+func shadowModule(a *API, c call, asked Share) (any, error) {
+	return share(c, asked, a.modulesOf(c).Shadow)
+}
 
 func showShadow(a *API, c call) (any, error) { return a.modules.ShadowReport(c.target) }
 
@@ -131,7 +149,7 @@ func share(c call, asked Share, set func(string, int) (extensions.Info, error)) 
 }
 
 func rollbackSlot(a *API, c call) (any, error) {
-	return a.modules.Rollback(extensions.Slot(c.target))
+	return a.modulesOf(c).Rollback(extensions.Slot(c.target))
 }
 
 func beginCapture(a *API, c call, asked NewCapture) (any, error) {
@@ -156,7 +174,7 @@ func compareModule(a *API, c call, asked Older) (any, error) {
 }
 
 func removeModule(a *API, c call) (any, error) {
-	return struct{}{}, a.modules.Remove(c.target)
+	return struct{}{}, a.modulesOf(c).Remove(c.target)
 }
 
 // replayCharge runs the module that made a charge on the input it had.

@@ -35,7 +35,8 @@ func clusterNodes() *cobra.Command {
 itself and is counted out (fenced): it admits nothing until it has joined again.
 SILENT is how long ago it was heard, UNREAD how many changes of accounts, keys and
 modules it has not applied, DIFFERS what it has otherwise than the node that
-answers. That one has a star.`,
+answers. That one has a star. Where another process has its id, for one of the two
+runs on a copy of the other's data folder, STATE and HOME are that process's.`,
 		Example: `  corenode cluster nodes
   corenode cluster nodes --json`,
 	}
@@ -80,6 +81,8 @@ func more(w io.Writer, next string) {
 func nodeState(n admin.ClusterNode) string {
 	state := string(n.State)
 	switch {
+	case n.Taken:
+		state += ", by another process"
 	case n.Drain && n.Live && n.State != "draining":
 		state += ", told to drain"
 	case !n.Live && n.State != "fenced" && n.State != "gone":
@@ -109,6 +112,9 @@ what no request has taken yet, as the database knows it.`,
 	}
 	cmd.Flags().StringVar(&account, "account", "", "only of this account, by name or id")
 	cmd.Flags().StringVar(&node, "node", "", "only of this node")
+	if err := cmd.RegisterFlagCompletionFunc("node", nodeIDs); err != nil {
+		panic(err) // there is no such flag
+	}
 	pageFlags(cmd, &after, &rowsMax, "the last row of the page before, as account id/node")
 	cmd.RunE = existing(func(c *admin.Client, _ *cobra.Command, _ []string) (result, error) {
 		q := url.Values{"limit": {strconv.Itoa(rowsMax)}}
@@ -137,10 +143,43 @@ func clusterDrain() *cobra.Command {
 		Long: `Tell a node to refuse new work and stop when its requests have ended, as corenode
 drain does on the node's own machine. It learns of it within a second or so; cluster
 nodes shows how it is. NODE is an id of cluster nodes.`,
-		Example: `  corenode cluster drain node_0123456789abcdef`,
+		Example:           `  corenode cluster drain node_0123456789abcdef`,
+		ValidArgsFunction: firstOf(nodeIDs),
 		RunE: existing(func(c *admin.Client, _ *cobra.Command, args []string) (result, error) {
 			text := func(w io.Writer, id string) { fmt.Fprintf(w, "The node %s is told to drain.\n", id) }
 			return printed(text)(args[0], c.DrainNode(args[0]))
 		}),
+	}
+}
+
+// nodeIDs completes the ids of live nodes, as the running node of the data folder knows them.
+func nodeIDs(cmd *cobra.Command, _ []string, _ string) (ids []cobra.Completion, _ cobra.ShellCompDirective) {
+	dir, err := cmd.Flags().GetString("data-dir")
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveError
+	}
+	c, err := admin.Dial(dir)
+	if err != nil { // nobody is there to ask: nothing is offered
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	page, err := c.ClusterNodes(nil)
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	for _, n := range page.Data {
+		if n.Live {
+			ids = append(ids, cobra.CompletionWithDesc(n.ID, strings.TrimSpace(nodeState(n)+" "+n.Address)))
+		}
+	}
+	return ids, cobra.ShellCompDirectiveNoFileComp
+}
+
+// firstOf completes the first argument and no other one.
+func firstOf(complete cobra.CompletionFunc) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, args []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		if len(args) > 0 {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		return complete(cmd, args, begun)
 	}
 }

@@ -50,6 +50,7 @@ type Member struct {
 	mu       sync.Mutex
 	life     Life
 	heard    error        // of the last word with the store; nil when it answered
+	taken    bool         // another process runs as this node, as far as the store last said
 	live     []store.Node // as of the last renewal
 	handlers map[string]Handler
 	counts   Counts
@@ -184,7 +185,12 @@ func (m *Member) renew(ctx context.Context) {
 	registers, fences := m.life.Registers(), m.life.Fences(clock.Now())
 	m.mu.Unlock()
 	if registers {
+		wasTaken := m.Taken()
 		if err := m.register(ctx); err != nil {
+			if m.Taken() && !wasTaken { // said once, and not with each try
+				m.cfg.Log.Error("this node cannot join again: it admits nothing while another process is the node of its id",
+					"error", err.Error())
+			}
 			return
 		}
 		m.cfg.Log.Warn("the node joined again, with a new fence")
@@ -218,7 +224,9 @@ func (m *Member) renew(ctx context.Context) {
 func (m *Member) learn(err error, what func(*Life)) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.heard = err
+	if m.heard = err; err == nil || errors.Is(err, store.ErrNodeTaken) {
+		m.taken = err != nil
+	}
 	gaps, out := m.life.Gaps(), m.life.Registers()
 	if what != nil && (err == nil || errors.Is(err, store.ErrFenced)) {
 		what(&m.life)
@@ -325,6 +333,13 @@ func (m *Member) Ready() error {
 		return store.ErrFenced
 	}
 	return errors.New("this node joins again: it reads what changed meanwhile")
+}
+
+// Taken says whether another process runs as this node, which cannot join therefore.
+func (m *Member) Taken() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.taken
 }
 
 // Live are the live nodes as of the last renewal. Nobody changes them.

@@ -3,7 +3,6 @@ package cluster
 import (
 	"context"
 	"errors"
-	"io"
 	"log/slog"
 	"slices"
 	"strconv"
@@ -159,6 +158,7 @@ type peer struct {
 	broken  error    // Guarded by mu; what applying gives.
 	drained bool     // Guarded by mu.
 	paused  time.Duration
+	said    strings.Builder // what it logged
 }
 
 func newWorld() *world { return &world{nodes: map[string]*row{}} }
@@ -167,7 +167,7 @@ func newWorld() *world { return &world{nodes: map[string]*row{}} }
 func (w *world) join(t *testing.T, id, models string) *peer {
 	t.Helper()
 	p := &peer{link: &link{w: w, id: id}}
-	c := Config{Nodes: p.link, Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
+	c := Config{Nodes: p.link, Log: slog.New(slog.NewTextHandler(&p.said, nil)),
 		Presence: func() store.Presence { return store.Presence{Home: id, ModelsDigest: models} },
 		Drain:    func() { p.set(func() { p.drained = true }) },
 		Pause: func() {
@@ -304,6 +304,38 @@ func TestSuspendedNodeStops(t *testing.T) {
 		a.wantAllRead(t, "meanwhile")
 		if _, counts := a.State(); counts.Fenced != 1 {
 			t.Errorf("counted %+v", counts)
+		}
+	})
+}
+
+// TestTakenNodeSaysSoOnce: a node that was counted out, and finds another process as the node of its id, says so once, and is up
+// when that one has gone.
+func TestTakenNodeSaysSoOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		a := w.join(t, "a", "m")
+		w.join(t, "b", "m")
+		pass(15 * time.Second)
+		a.setCut(true)
+		pass(20 * time.Second)
+		home := func(home string) {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			other := w.nodes["a"]
+			other.Home, other.State, other.renewed = home, store.NodeUp, time.Now()
+		}
+		home("a copy")
+		a.setCut(false)
+		pass(5 * time.Second)
+		a.want(t, "while it is taken", store.NodeFenced)
+		if n := strings.Count(a.said.String(), "cannot join again"); !a.Taken() || n != 1 {
+			t.Errorf("taken: %t, said %d times", a.Taken(), n)
+		}
+		home("a")
+		pass(5 * time.Second)
+		a.want(t, "the other one has gone", store.NodeUp)
+		if a.Taken() {
+			t.Error("it is taken still")
 		}
 	})
 }

@@ -219,6 +219,8 @@ var conditions = []struct {
 	{"modules", "corenode_modules_state_damaged", Fail, false, "the modules' state was not found whole", "see the playbook"},
 	{"cluster", "corenode_cluster_admits", Fail, true, "the node lost its place among those of its database, and admits nothing",
 		"corenode cluster nodes; see whether the database answers"},
+	{"cluster", "corenode_cluster_taken", Fail, false, "another process runs as this node, which admits nothing",
+		"end one of the two: its data folder is a copy, and needs its node.id removed"},
 	{"cluster", "corenode_cluster_differences", Warn, false, "live nodes have other models or prices", "corenode cluster nodes says which"},
 	{"upstreams", "corenode_upstream_replicas_up", Fail, true, "a model has no server that answers", "corenode upstream list says why"},
 }

@@ -53,6 +53,7 @@ func TestExamine(t *testing.T) {
 		"spilled":       {func(f *Facts) { f.Series["corenode_ledger_spilled_rows"] = 3 }, "ledger", Fail, "spilled_rows is 3"},
 		"panics":        {func(f *Facts) { f.Series["corenode_panics_total"] = 1 }, "panics", Warn, "panics_total is 1"},
 		"out":           {func(f *Facts) { f.Series["corenode_cluster_admits"] = 0 }, "cluster", Fail, "lost its place"},
+		"taken":         {func(f *Facts) { f.Series["corenode_cluster_taken"] = 1 }, "cluster", Fail, "another process"},
 		"differs":       {func(f *Facts) { f.Series["corenode_cluster_differences"] = 1 }, "cluster", Warn, "other models"},
 		"no server":     {func(f *Facts) { f.Series[`corenode_upstream_replicas_up{model="b"}`] = 0 }, "upstreams", Fail, "no server"},
 		"module failed": {func(f *Facts) { f.Series[`corenode_module_failed{slot="chat"}`] = 1 }, "modules", Fail, "out of service"},

@@ -139,7 +139,8 @@ func ledgerPanels() []Panel {
 func clusterPanels() []Panel {
 	return []Panel{
 		{"Nodes", "short", false, []Query{{"corenode_cluster_nodes", "{{instance}} sees live"},
-			{"corenode_cluster_admits", "{{instance}} admits"}, {"corenode_cluster_differences", "{{instance}} differences"}}},
+			{"corenode_cluster_admits", "{{instance}} admits"}, {"corenode_cluster_differences", "{{instance}} differences"},
+			{"corenode_cluster_taken", "{{instance}} taken"}}},
 		{"Life of nodes", "short", false, []Query{sumRate("corenode_cluster_renewals_total", "instance", "{{instance}} renewals"),
 			sumRate("corenode_cluster_losses_total", "instance", "{{instance}} lost its place"),
 			sumRate("corenode_cluster_fenced_total", "instance", "{{instance}} counted out"),

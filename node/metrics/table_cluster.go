@@ -8,6 +8,8 @@ var cluster = []Metric{
 		Watch: "alert on 0: it answers 503; `cluster nodes` and its readiness say why"},
 	{Name: "corenode_cluster_differences", Type: Gauge, Panel: "Nodes",
 		Help: "Other models or prices that live nodes have", Watch: "above 0 when no rollout is under way"},
+	{Name: "corenode_cluster_taken", Type: Gauge, Panel: "Nodes", Help: "1 while another process runs as this node, which cannot join",
+		Watch: "above 0: a data folder was copied with its `node.id`"},
 	{Name: "corenode_cluster_renewals_total", Type: Counter, Panel: "Life of nodes", Help: "Renewals that the database answered",
 		Watch: "less than one a second: it is slow, or away"},
 	{Name: "corenode_cluster_losses_total", Type: Counter, Panel: "Life of nodes",
