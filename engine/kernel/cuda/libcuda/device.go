@@ -46,6 +46,7 @@ type device struct {
 	compute int
 	lost    error // the sticky error, once there was one
 	host    map[*byte]int
+	place   place
 
 	scratch *scratch
 }
@@ -68,13 +69,18 @@ type scratch struct {
 
 var _ cuda.Driver = (*device)(nil)
 
-// Open returns the index-th GPU of the driver in a library, "" being that of the system.
+// Open returns the index-th GPU of the driver in a library, "" being that of the system. Where a context of it was
+// left behind by Close it waits as long as that for its end.
 func Open(path string, index int) (cuda.Driver, error) {
-	lib, err := openLibrary(cmp.Or(path, defaultLibrary))
+	at := place{cmp.Or(path, defaultLibrary), index}
+	if err := left.await(at, closeMax); err != nil {
+		return nil, err
+	}
+	lib, err := openLibrary(at.library)
 	if err != nil {
 		return nil, err
 	}
-	d := &device{lib: lib, host: map[*byte]int{}, scratch: new(scratch)}
+	d := &device{lib: lib, host: map[*byte]int{}, scratch: new(scratch), place: at}
 	if err := d.lib.fail("init", lib.do(cuInit, flags0)); err != nil {
 		return nil, err
 	}
@@ -192,20 +198,6 @@ func (d *device) NewEvent() (cuda.Event, error) {
 		return nil, err
 	}
 	return &event{device: d, handle: uintptr(d.scratch.words[0])}, nil
-}
-
-// Close destroys the context with all that is in it, also of a device that is lost.
-func (d *device) Close() error {
-	if d.context == 0 {
-		return nil
-	}
-	context := d.context
-	d.context, d.host = 0, nil
-	s := d.lib.do(cuCtxDestroy, context)
-	if d.lost != nil {
-		return nil // it says again what was said
-	}
-	return d.lib.fail("close", s)
 }
 
 // module is a loaded image.

@@ -10,6 +10,7 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/ebitengine/purego"
 
@@ -244,6 +245,35 @@ func TestALostDeviceSaysSoUntilItIsOpenedAnew(t *testing.T) {
 	if err := again.Close(); err != nil {
 		t.Error(err)
 	}
+}
+
+// TestAContextThatIsNotDestroyedIsLeftBehind closes a device whose driver waits for a kernel without end.
+func TestAContextThatIsNotDestroyedIsLeftBehind(t *testing.T) {
+	s := openStandIn(t)
+	d, soon := s.device.(*device), 50*time.Millisecond
+	s.call(t, "standin_hang", 1)
+	var e *cuda.Error
+	if err := d.closeWithin(soon); !errors.As(err, &e) || !e.Sticky || !strings.Contains(e.Msg, "left behind") {
+		t.Fatalf("closed with %v, want an error that says that the context is left behind", err)
+	}
+	if err := left.await(d.place, soon); !errors.As(err, &e) || !e.Sticky {
+		t.Errorf("while the old context is there a new one is made: %v", err)
+	}
+	if err := left.await(place{d.place.library, 1}, soon); err != nil {
+		t.Errorf("another device waits, too: %v", err)
+	}
+	s.call(t, "standin_hang", 0)
+	again, err := Open(s.path, 0) // which waits for the end of the old one
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := again.Alloc(64); err != nil {
+		t.Errorf("opened anew: %v", err)
+	}
+	if err := again.Close(); err != nil {
+		t.Error(err)
+	}
+	s.noComplaints(t)
 }
 
 func TestNoLibraryAndAnOldOneAreErrors(t *testing.T) {

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { OK = 0, INVALID = 1, NO_MEMORY = 2, BAD_PTX = 218, NOT_FOUND = 500, ILLEGAL = 700 };
 enum { STREAM = 0x5712ea00, EVENT = 0xe7e27000, MODULE = 0x30d01e00, FUNCTION = 0xf0c71000, GRAPH = 0x96a90000, EXEC = 0xe8ec0000 };
@@ -16,6 +17,7 @@ static int context_alive, fail_next;
 static __thread void *current;
 static char the_context;
 static int sticky;
+static volatile int hung;
 
 static void note(const char *format, ...) {
   va_list a;
@@ -27,6 +29,8 @@ static void note(const char *format, ...) {
 const char *standin_notes(void) { return notes; }
 void standin_fail(int code) { fail_next = code; }
 void standin_lose(void) { sticky = ILLEGAL; }
+// standin_hang says whether a context waits before it is destroyed, as for a kernel that does not end.
+void standin_hang(int on) { hung = on; }
 
 #define WANT(what)                                          \
   do {                                                      \
@@ -89,6 +93,7 @@ int cuDeviceGetAttribute(int *v, int attribute, int d) {
 int cuCtxCreate_v2(void **c, unsigned flags, int d) { WANT(d == 7 && flags == 4 && !context_alive); context_alive = 1, sticky = 0; *c = current = &the_context; return OK; }
 int cuCtxDestroy_v2(void *c) {
   WANT(c == &the_context && context_alive);
+  while (hung) usleep(1000);
   for (int i = 0; i < CHUNKS; i++) { free(chunks[i].at); chunks[i].at = 0; }
   context_alive = 0, used = 0;
   return sticky;
