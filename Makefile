@@ -50,12 +50,16 @@ test-cuda: build-cuda ## the calls of the GPU driver against a stand-in of it in
 # Binaries of tests that ask a GPU, for a machine without Go.
 GPU_TESTS := engine/kernel/cuda/devicetest engine/kernel/cuda/eager engine/kernel/cuda/wide \
 	engine/kernel/cuda/fused engine/model
-.PHONY: gpu-tests gpu-rehearsal
+.PHONY: gpu-tests gpu-pack gpu-rehearsal
 gpu-tests: ## build what bench/gpu/run.sh runs on a machine with a GPU
 	@mkdir -p $(BIN)/gpu
 	for p in $(GPU_TESTS); do CGO_ENABLED=0 $(GO) test -c -tags cuda -ldflags '-s -w' -o $(BIN)/gpu/$$(basename $$p).test ./$$p || exit 1; done
 	$(GO) build -trimpath -tags cuda -ldflags '$(LDFLAGS)' -o $(BIN)/gpu/corebench ./bench
-gpu-rehearsal: gpu-tests ## run it where there is no GPU: the interpreter answers, in about two minutes
+	$(GO) build -trimpath -tags cuda -ldflags '$(LDFLAGS)' -o $(BIN)/gpu/corenode ./node
+gpu-pack: gpu-tests ## pack what bench/gpu/run.sh c needs into bin/gpu.tar.gz
+	tar -czf $(BIN)/gpu.tar.gz bench/gpu/run.sh bench/gpu/product.py $(BIN)/gpu/corebench $(BIN)/gpu/corenode
+gpu-rehearsal: gpu-tests ## run it where there is no GPU: the interpreter answers, in about three minutes
+	$(GO) build -trimpath -tags 'cuda interpreted' -ldflags '$(LDFLAGS)' -o $(BIN)/gpu/corenode-interpreted ./node
 	BENCHTIME=3x bench/gpu/run.sh a $(BIN)/gpu/a
 	bench/gpu/run.sh b $(BIN)/gpu/b
 	bench/gpu/run.sh c $(BIN)/gpu/c

@@ -262,11 +262,15 @@ those whose cache does not fit are left out and say so. After its steps each cel
 is computed once more with events around every kernel: their times are the
 table of kernels.
 
+With --node a whole node is started, and streams over HTTP are compared with a
+bare loop of as many sequences on the same weights.
+
 For the default shape with matrices of two bytes, the exit status is 1 when a
-share of a floor is below its gate (METHOD.md).`,
+share is below its gate (METHOD.md).`,
 		Example: `  corebench gpu --each gpu.json --html gpu.html
   corebench gpu --type q8_0 --decode 64x4k,1x4k --json gpu.json
   corebench gpu --layers 20 --tflops 790
+  corebench gpu --node bin/corenode-cuda --streams 64,256
   corebench gpu --interpret --layers 4 --hidden 64 --heads 4 --head-dim 64 --k-heads 2 --v-heads 4 --state-dim 64 --experts 6 \
     --experts-used 2 --expert-width 64 --vocabulary 128 --copy 1 --product 64 --steps 1 --decode 2x5`,
 	}, o.List(), func(ctx context.Context, say sayer) (gpu.Report, error) {

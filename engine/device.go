@@ -8,7 +8,6 @@ import (
 	"corenode/engine/kernel/cuda"
 	"corenode/engine/kernel/cuda/eager"
 	"corenode/engine/kernel/cuda/fused"
-	"corenode/engine/kernel/cuda/libcuda"
 	"corenode/engine/model"
 )
 
@@ -28,7 +27,7 @@ func (e *Engine) openBackend(o Options) (kernel.Backend, error) {
 	}
 	open := o.Device.Open
 	if open == nil {
-		open = func() (cuda.Driver, error) { return libcuda.Open("", 0) }
+		open = firstDevice
 	}
 	d, err := open()
 	if err != nil {

@@ -12,6 +12,7 @@ import (
 type backend struct {
 	*fused.Backend
 	patterns map[kernel.Type][]byte
+	stored   bool // matrices are as their source has them
 
 	counting bool
 	top      int
@@ -21,10 +22,13 @@ type backend struct {
 }
 
 // Kept says that the file has nothing that it would help to read ahead.
-func (b *backend) Kept() bool { return true }
+func (b *backend) Kept() bool { return !b.stored }
 
 // Load implements kernel.Backend: with random values, whatever the source has.
 func (b *backend) Load(src kernel.Source) (kernel.Weight, error) {
+	if b.stored {
+		return b.Backend.Load(src)
+	}
 	if b.patterns[src.Type] == nil {
 		p, err := pattern(src.Type, 1)
 		if err != nil {
@@ -32,12 +36,17 @@ func (b *backend) Load(src kernel.Source) (kernel.Weight, error) {
 		}
 		b.patterns[src.Type] = p
 	}
-	_, block, blockBytes, _ := modelfile.TypeInfo(src.Type)
-	h := fnv.New32a()
-	h.Write([]byte(src.Name))
-	src.Pieces = repeated(b.patterns[src.Type], src.Experts*src.Rows*src.Cols/block*blockBytes, int(h.Sum32()), blockBytes)
+	src.Pieces = piecesOf(src.Name, src.Type, b.patterns[src.Type], src.Experts*src.Rows*src.Cols)
 	src.Data, src.Read = nil, nil
 	return b.Backend.Load(src)
+}
+
+// piecesOf are the values of a matrix: those of a pattern, from a place on that its name decides.
+func piecesOf(name string, typ kernel.Type, pattern []byte, values int) [][]byte {
+	_, block, blockBytes, _ := modelfile.TypeInfo(typ)
+	h := fnv.New32a()
+	h.Write([]byte(name))
+	return repeated(pattern, values/block*blockBytes, int(h.Sum32()), blockBytes)
 }
 
 // Experts implements kernel.Backend.

@@ -7,11 +7,17 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"corenode/engine/kernel/cuda"
 	"corenode/engine/kernel/cuda/interp"
+	"corenode/engine/model"
+	"corenode/engine/modelfile"
+	"corenode/engine/tokenizer"
 )
 
 // tiny is a shape that the interpreter computes in a second.
@@ -179,5 +185,94 @@ func TestACellThatFailsIsTold(t *testing.T) {
 	var r Report
 	if err := json.Unmarshal(text, &r); err != nil || len(r.Cells) != 2 || r.Cells[0].Share <= 0 || r.Cells[1].Skipped == "" {
 		t.Errorf("what was kept is %+v, %v", r.Cells, err)
+	}
+}
+
+func TestTokensCountWhileAllStreamsRun(t *testing.T) {
+	s := func(seconds ...float64) (all []time.Duration) {
+		for _, x := range seconds {
+			all = append(all, time.Duration(x*float64(time.Second)))
+		}
+		return all
+	}
+	gaps := s(1, 1, 1)
+	answers := []answer{
+		answerOf(s(0)[0], gaps, 4), answerOf(s(2)[0], gaps, 4), // at 0 to 3 and at 2 to 5
+		answerOf(s(1.5)[0], s(0.5), 2), // ended early, at 2
+	}
+	// Of the window from 2 to 3 one event of each of the first two is inside.
+	rate, window := steady(answers, 4)
+	if rate != 2 || window != time.Second {
+		t.Errorf("%v tokens a second in %v, want 2 in 1 s", rate, window)
+	}
+	if ms := gapsWithin(answers, window); !slices.Equal(ms, []float64{1000, 1000}) || at(ms, 0.99) != 1000 {
+		t.Errorf("gaps %v, want two of a second", ms)
+	}
+	twice := answer{outputs: s(0, 1), tokens: 4} // two tokens an event
+	if rate, _ := steady([]answer{twice}, 4); rate != 2 {
+		t.Errorf("%v tokens a second, want the two of the event behind the first", rate)
+	}
+	for name, all := range map[string][]answer{
+		"none": nil, "never at once": {answerOf(s(0)[0], gaps, 4), answerOf(s(9)[0], gaps, 4)}, "all ended early": {answerOf(0, gaps, 4)},
+	} {
+		asked := 4
+		if name == "all ended early" {
+			asked = 100
+		}
+		if rate, window := steady(all, asked); rate != 0 || window != 0 {
+			t.Errorf("%s: %v tokens a second in %v", name, rate, window)
+		}
+	}
+}
+
+func TestTheGateOfTheNode(t *testing.T) {
+	r := Report{Options: Defaults(), Served: []Served{{Streams: 64, Share: 0.96}, {Streams: 256, Share: 0.5}}}
+	if r.judge(); len(r.Gates) != 1 || !r.Met() {
+		t.Errorf("gates %+v, want one that is met", r.Gates)
+	}
+	r.Served[0].Share = 0.94
+	if r.judge(); r.Met() {
+		t.Error("94 % of the bare loop are enough")
+	}
+}
+
+// TestAFileForANodeIsAModelThatAnswers opens it with the engine as the node does, and compares the tokens of text and
+// back. The processor computes.
+func TestAFileForANodeIsAModelThatAnswers(t *testing.T) {
+	o := tiny()
+	o.Vocabulary = vocabularyMin + 40
+	path := filepath.Join(t.TempDir(), "m.gguf")
+	tensors, err := o.writeHoles(path, types["bf16"], true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := modelfile.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	for _, tensor := range tensors {
+		stored, _ := f.Tensor(tensor.Name)
+		if (isEnd(tensor) || isVector(tensor)) == (len(bytes.Trim(stored.Bytes(), "\x00")) == 0) {
+			t.Errorf("%s: of matrices only embeddings, head and routers have values", tensor.Name)
+		}
+	}
+	words, err := tokenizer.FromFile(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const text = "a b\tc~\u00e9"
+	if ids := words.Encode(nil, text); len(ids) != len(text) {
+		t.Errorf("%d tokens for %d bytes", len(ids), len(text))
+	}
+	if got := words.Text(vocabularyMin); got != " w"+strconv.FormatInt(vocabularyMin, 36) {
+		t.Errorf("a token of answers is %q", got)
+	}
+	m, err := model.ReadConfig(f)
+	if err != nil || m.Vocab != o.Vocabulary {
+		t.Errorf("the model: %v, %d tokens", err, m.Vocab)
+	}
+	if yaml := string(o.nodeConfig(path)); !strings.Contains(yaml, "sequences_max: 256") {
+		t.Errorf("the node's configuration has no room for the streams:\n%s", yaml)
 	}
 }

@@ -39,6 +39,7 @@ type run struct {
 	say     func(format string, args ...any)
 	begun   time.Time
 	dir     string
+	path    string // of the model file
 	device  *traced
 	backend *backend
 	file    *modelfile.File
@@ -80,23 +81,36 @@ func runOn(ctx context.Context, o Options, say func(format string, args ...any),
 	if err != nil {
 		return Report{}, err
 	}
+	if err := m.cells(ctx, cells); err != nil {
+		return Report{}, err
+	}
+	if o.Node != "" {
+		if err := m.nodes(ctx); err != nil {
+			return Report{}, err
+		}
+	}
+	return m.report, nil
+}
+
+// cells measures them one after the other.
+func (m *run) cells(ctx context.Context, cells []cell) error {
 	for _, c := range cells {
 		if err := ctx.Err(); err != nil {
-			return Report{}, err
+			return err
 		}
 		one, err := m.cell(c)
 		if err != nil { // the device is not what it was: nothing is measured on it any more
 			err = fmt.Errorf("%s: %w", c.name(), err)
 			one.skip("failed: %v", err)
 			m.add(one)
-			return Report{}, errors.Join(err, m.save())
+			return errors.Join(err, m.save())
 		}
 		m.add(one)
 		if err := m.save(); err != nil {
-			return Report{}, err
+			return err
 		}
 	}
-	return m.report, nil
+	return nil
 }
 
 // save writes what there is so far.
@@ -169,16 +183,18 @@ func (m *run) open(open func() (cuda.Driver, error)) (err error) {
 
 // load makes the model.
 func (m *run) load() error {
-	path := filepath.Join(m.dir, "holes.gguf")
-	tensors, err := m.o.writeHoles(path, types[m.o.Type])
+	m.path = filepath.Join(m.dir, "holes.gguf")
+	tensors, err := m.o.writeHoles(m.path, types[m.o.Type], m.o.Node != "")
 	if err != nil {
 		return err
 	}
 	m.report.Weights = weightsOf(m.o.Shape, tensors)
-	if m.file, err = modelfile.Open(path); err != nil {
+	if m.file, err = modelfile.Open(m.path); err != nil {
 		return err
 	}
 	begun := time.Now()
+	m.backend.stored = m.o.Node != "" // the weights are the file's, which the node reads, too
+	defer func() { m.backend.stored = false }()
 	if m.model, err = model.Load(m.file, m.backend); err != nil {
 		return errors.Join(err, m.file.Close())
 	}
@@ -277,22 +293,13 @@ func (m *run) cell(c cell) (out Cell, err error) {
 	if !c.prompt {
 		tokens += warmSteps + m.o.Steps + 2
 	}
-	m.pages = (tokens + pageTokens - 1) / pageTokens
-	cfg := m.model.CacheConfig(pageTokens, c.batch*m.pages, c.batch, kernel.KVF16)
-	need := int64(cfg.Pages)*m.model.BytesPerPage(pageTokens, kernel.KVF16) + int64(c.batch)*m.model.BytesPerState()
-	free, _, err := m.device.Memory()
-	if err != nil {
-		return out, err
-	}
-	if free -= m.report.Memory / reserve; need > free { // the rest is for activations
-		out.skip("not run: the cache needs %s GB, %s are there for it", report.Number(float64(need)/1e9), report.Number(float64(free)/1e9))
+	closeCache, why, err := m.takeCache(c, tokens)
+	if why != "" {
+		out.skip("%s", why)
 		return out, nil
 	}
-	if m.cache, err = m.backend.NewCache(cfg); err == nil {
-		defer m.cache.Close()
-		for i := range c.batch {
-			m.cache.ResetState(int32(i))
-		}
+	if err == nil {
+		defer closeCache()
 		err = m.inside(c, &out)
 	}
 	if e, ok := errors.AsType[*cuda.Error](err); ok && e.Code == cuda.OutOfMemory && !e.Sticky && m.backend.Failed() == nil {
@@ -301,6 +308,28 @@ func (m *run) cell(c cell) (out Cell, err error) {
 		return out, nil
 	}
 	return out, err
+}
+
+// takeCache takes the memory of a cell's sequences, each with so many tokens; why says why there is none for it.
+func (m *run) takeCache(c cell, tokens int) (closeCache func(), why string, err error) {
+	m.pages = (tokens + pageTokens - 1) / pageTokens
+	cfg := m.model.CacheConfig(pageTokens, c.batch*m.pages, c.batch, kernel.KVF16)
+	need := int64(cfg.Pages)*m.model.BytesPerPage(pageTokens, kernel.KVF16) + int64(c.batch)*m.model.BytesPerState()
+	free, _, err := m.device.Memory()
+	if err != nil {
+		return nil, "", err
+	}
+	if free -= m.report.Memory / reserve; need > free { // the rest is for activations
+		return nil, fmt.Sprintf("not run: the cache needs %s GB, %s are there for it", report.Number(float64(need)/1e9),
+			report.Number(float64(free)/1e9)), nil
+	}
+	if m.cache, err = m.backend.NewCache(cfg); err != nil {
+		return nil, "", err
+	}
+	for i := range c.batch {
+		m.cache.ResetState(int32(i))
+	}
+	return m.cache.Close, "", nil
 }
 
 // inside measures a cell whose cache is there.

@@ -33,8 +33,14 @@ type Options struct {
 	Product int           `json:"product"`
 	TFLOPS  float64       `json:"known_tflops"`
 	Limit   time.Duration `json:"limit_ns"`
-	Each    string        `json:"-"` // a file that has the report after each cell
-	Page    string        `json:"-"`
+
+	Node         string   `json:"-"` // a program to measure over HTTP
+	Streams      []string `json:"streams,omitempty"`
+	StreamPrompt int      `json:"stream_prompt_tokens"`
+	StreamTokens int      `json:"stream_tokens"`
+
+	Each string `json:"-"` // a file that has the report after each cell
+	Page string `json:"-"`
 }
 
 // Shape is the shape of a model with gated attention, DeltaNet layers and experts.
@@ -61,6 +67,7 @@ var (
 	decodeDefault = []string{"64x4k", "1x4k", "16x4k", "256x4k", "64x1k", "1x1k", "16x1k", "256x1k",
 		"1x32k", "16x32k", "64x32k", "256x32k"}
 	prefillDefault = []string{"8k", "2k", "32k"}
+	streamsDefault = []string{"64", "256"}
 )
 
 // The bounds of sizes.
@@ -103,6 +110,10 @@ func (o *Options) List() option.List {
 		option.Float(&o.TFLOPS, "tflops", 0, 0, 1e5,
 			"ceiling of arithmetic that another program measured on this device; the larger one counts"),
 		option.Duration(&o.Limit, "limit", 8*time.Minute, time.Second, option.Unlimited, "no cell begins after this"),
+		option.Text(&o.Node, "node", "", "", "a corenode-cuda program to measure over HTTP; no cells then but those that are named"),
+		option.Texts(&o.Streams, "streams", "numbers of its streams at once; none: 64 and 256"),
+		option.Int(&o.StreamPrompt, "stream-prompt", 128, 64, 1<<15, "tokens of their prompts"),
+		option.Int(&o.StreamTokens, "stream-tokens", 256, 2, 1<<14, "tokens of their answers"),
 		option.Text(&o.Each, "each", "", "", "file to write the result so far to after each cell"),
 		option.Text(&o.Page, "html", "", "", "file to write a page with the tables to after each cell"),
 		option.Check(o.check),
@@ -124,7 +135,24 @@ func (o *Options) check() error {
 	if o.ExpertsUsed > o.Experts {
 		err = errors.Join(err, fmt.Errorf("--experts-used is %d of %d", o.ExpertsUsed, o.Experts))
 	}
-	return err
+	return errors.Join(err, o.checkNode())
+}
+
+// checkNode finds what a node cannot be asked.
+func (o *Options) checkNode() error {
+	if o.Node == "" {
+		return nil
+	}
+	var errs []error
+	if o.Vocabulary < vocabularyMin {
+		errs = append(errs, fmt.Errorf("--vocabulary is %d, a node needs %d", o.Vocabulary, vocabularyMin))
+	}
+	for _, text := range o.Streams {
+		if n, err := strconv.Atoi(text); err != nil || n < 1 || n > 256 {
+			errs = append(errs, fmt.Errorf("--streams is %s, want 1 to 256", text))
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // cell is one thing that is measured.
@@ -145,6 +173,9 @@ func (c cell) name() string {
 func (o *Options) cells() ([]cell, error) {
 	var errs []error
 	var decode, prefill, all []cell
+	if o.Node != "" && len(o.Decode)+len(o.Prefill) == 0 {
+		return nil, nil
+	}
 	for _, text := range orElse(o.Decode, o.Prefill, decodeDefault) {
 		batch, context, found := strings.Cut(text, "x")
 		b, err1 := number(batch)

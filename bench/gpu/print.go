@@ -73,5 +73,25 @@ func (r Report) Tables() []result.Table {
 			all = append(all, t)
 		}
 	}
-	return append([]result.Table{cells}, all...)
+	return append(append(r.served(), cells), all...)
+}
+
+// served is the table of the node, where it was measured.
+func (r Report) served() []result.Table {
+	if len(r.Served) == 0 {
+		return nil
+	}
+	t := result.Table{Title: "The node over HTTP while all streams ran, beside a bare loop of as many sequences",
+		Headings: []string{"STREAMS", "PROMPT", "TOKENS", "BARE TOKENS/S", "TOKENS/S", "SHARE", "WINDOW S", "GAP MS P50", "P99", "TTFT MS"}}
+	for _, s := range r.Served {
+		row := []string{strconv.Itoa(s.Streams), strconv.Itoa(s.Prompt), strconv.Itoa(s.Tokens), report.Number(s.Bare)}
+		if s.Skipped != "" {
+			row = append(row, s.Skipped, "", "", "", "", "")
+		} else {
+			row = append(row, report.Number(s.TokensPerS), report.Number(s.Share), report.Number(s.Window), report.Number(s.GapP50),
+				report.Number(s.GapP99), s.FirstMS.String())
+		}
+		t.Rows = append(t.Rows, row)
+	}
+	return []result.Table{t}
 }

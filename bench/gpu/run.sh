@@ -2,8 +2,14 @@
 # What a machine with an NVIDIA GPU is asked, from binaries that make gpu-tests built: no Go is needed there.
 # a, first light: the machine, the instructions, every kernel against the reference, whole models against
 # llama.cpp's logits, the costs of calls, launches and copies. b, correctness: the same kernels under
-# compute-sanitizer. c, speed: corebench gpu, from the most to the least important cell. Each ends by itself
+# compute-sanitizer. c, speed: corebench gpu, from what tells most to what tells least. Each ends by itself
 # and leaves what it has in the folder. Where there is no GPU, it is a rehearsal on the interpreter.
+# The parts of c, and the most that each may take of its 540 s:
+#   product    60 s  what torch makes of a product: the ceiling of prompts
+#   gates     170 s  the cells that have gates, in bf16
+#   node      150 s  the whole node over HTTP at 64 and 256 streams, beside a bare loop
+#   q8_0 .. q4_k     their gates' cells, a part of what is left each
+#   more             all other cells in bf16, until the time is up
 #   bench/gpu/run.sh a FOLDER
 set -uo pipefail
 cd "$(dirname "$0")/../.."
@@ -20,6 +26,12 @@ if nvidia-smi -L >/dev/null 2>&1; then
 	export CORENODE_GPU=1
 fi
 
+# most SECONDS says what the next step takes at most, of what is left.
+most() {
+	limit=$((seconds - SECONDS - 10 < $1 ? seconds - SECONDS - 10 : $1))
+	limit=$((limit > 1 ? limit : 1))
+}
+
 # step NAME FOLDER COMMAND... runs a command in a folder of the tree, within what is left of the time.
 step() {
 	local name=$1 folder=$2 left=$((seconds - SECONDS))
@@ -30,7 +42,7 @@ step() {
 		return
 	fi
 	local began=$SECONDS code=0
-	(cd "$folder" && timeout "$left" "$@") >"$out/$name.txt" 2>&1 || code=$?
+	(cd "$folder" && timeout -k 5 "$left" "$@") >"$out/$name.txt" 2>&1 || code=$?
 	echo "$name: exit $code, $((SECONDS - began)) s" | tee -a "$out/summary.txt"
 	[ "$code" = 0 ] || { failed=1; tail -5 "$out/$name.txt"; }
 }
@@ -64,30 +76,46 @@ b)
 	step bits-wide engine/kernel/cuda/wide "$bin/wide.test" -test.v -test.run 'TestTheInterpreter' -test.timeout 5m
 	;;
 c)
-	shape=(--kernels) tflops=0
+	shape=() tflops=0 node=$bin/corenode
+	gates=(--decode 64x4k,1x4k,16x4k,256x4k --prefill 8k)
+	more=(--decode 64x1k,1x1k,16x1k,256x1k,1x32k,16x32k,64x32k,256x32k --prefill 2k,32k)
+	streams=(--streams 64,256)
+	# 40 layers of 2 bytes a value are 69 GB: half of them where the device has less than 100.
+	memory=$(nvidia-smi --query-gpu=memory.total --format=csv,noheader,nounits 2>/dev/null | head -n 1)
+	layers=() blocks=()
+	[ "${memory:-100000}" -ge 100000 ] || layers=(--layers 20)
 	if [ -n "${CORENODE_GPU:-}" ]; then
 		# What the vendor's library makes of the same product: the ceiling where it is more than ours.
 		step product . timeout 60 python3 "$PWD/bench/gpu/product.py"
 		tflops=$(tail -n 1 "$out/product.txt" | grep -Ex '[0-9.]+' || echo 0)
 	else
 		shape=(--interpret --layers 4 --hidden 64 --heads 4 --head-dim 64 --k-heads 2 --v-heads 4 --state-dim 64 --experts 6
-			--experts-used 2 --expert-width 64 --vocabulary 128 --copy 1 --product 64 --steps 1 --rows 64)
+			--experts-used 2 --expert-width 64 --vocabulary 1024 --copy 1 --product 64 --steps 1 --rows 64)
+		gates=(--decode 2x5 --prefill 3) more=(--decode 1x6 --kernels=false) node=$bin/corenode-interpreted
+		streams=(--streams 2 --stream-prompt 64 --stream-tokens 10)
+		blocks=(--hidden 256 --expert-width 256 --decode 1x5 --kernels=false) # of 4 bits are 256 values of a row
 	fi
-	# A cell takes a minute at most. What is left is for blocks of 8 and of 4 bits, their gates' cells first.
-	for type in bf16 q8_0 q4_k; do
-		left=$((seconds - SECONDS))
-		[ "$type" = bf16 ] && limit=$((left * 5 / 9)) || limit=$((left * 3 / 5))
-		# Blocks of 4 bits are 256 values of a row.
-		more=() memory=$(nvidia-smi --query-gpu=memory.total --format=csv,noheader,nounits 2>/dev/null | head -n 1)
-		# 40 layers of 2 bytes a value are 69 GB: half of them where the device has less than 100.
-		[ "$type" != bf16 ] || [ "${memory:-100000}" -ge 100000 ] || more=(--layers 20)
-		[ -n "${CORENODE_GPU:-}" ] || case $type in
-		q4_k) more=(--hidden 256 --expert-width 256 --decode 1x5 --kernels=false) ;;
-		*) more=(--decode 2x5 --prefill 3) ;;
-		esac
-		step "gpu-$type" . "$bin/corebench" gpu "${shape[@]}" "${more[@]}" --type "$type" --tflops "$tflops" --limit "$((limit > 1 ? limit : 1))s" \
-			--each "$out/gpu-$type.json" --html "$out/gpu-$type.html"
+	# measure NAME OPTION... is corebench gpu with a report of its own.
+	measure() {
+		local name=$1
+		shift
+		step "gpu-$name" . "$bin/corebench" gpu ${shape[@]+"${shape[@]}"} --tflops "$tflops" --limit "${limit}s" \
+			--each "$out/gpu-$name.json" --html "$out/gpu-$name.html" "$@"
+	}
+	most 170
+	measure bf16 ${layers[@]+"${layers[@]}"} "${gates[@]}"
+	most 150
+	measure node ${layers[@]+"${layers[@]}"} --node "$node" "${streams[@]}"
+	for type in q8_0 q4_k; do
+		most $(((seconds - SECONDS) * 2 / 5))
+		if [ "$type" = q4_k ] && [ -n "${blocks[*]:-}" ]; then
+			measure "$type" --type "$type" "${blocks[@]}"
+		else
+			measure "$type" --type "$type" "${gates[@]}"
+		fi
 	done
+	most "$seconds"
+	measure more ${layers[@]+"${layers[@]}"} "${more[@]}"
 	;;
 *)
 	echo "which run? a, b or c"

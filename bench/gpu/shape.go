@@ -1,6 +1,7 @@
 package gpu
 
 import (
+	"bytes"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -96,8 +97,14 @@ func isVector(t *modelfile.Tensor) bool {
 	return t.Type == kernel.F32 && (len(t.Shape) == 1 || strings.HasSuffix(t.Name, "ssm_conv1d.weight"))
 }
 
-// writeHoles writes a model file whose matrices are holes.
-func (s Shape) writeHoles(path string, typ kernel.Type) (tensors []*modelfile.Tensor, err error) {
+// isEnd tells the matrices that a file for a node has: which experts a token goes to, and which token is drawn, are then
+// as of random weights. All others are zero, which takes as long and leaves the token's row as it is.
+func isEnd(t *modelfile.Tensor) bool {
+	return t.Name == "token_embd.weight" || t.Name == "output.weight" || strings.HasSuffix(t.Name, "ffn_gate_inp.weight")
+}
+
+// writeHoles writes a model file whose matrices are holes; with ends a node can serve it.
+func (s Shape) writeHoles(path string, typ kernel.Type, ends bool) (tensors []*modelfile.Tensor, err error) {
 	file, err := os.Create(path)
 	if err != nil {
 		return nil, err
@@ -109,11 +116,24 @@ func (s Shape) writeHoles(path string, typ kernel.Type) (tensors []*modelfile.Te
 		largest = max(largest, t.Size())
 	}
 	w := &holes{file: file, zeros: make([]byte, largest)} // of which nothing is touched
-	err = modelfile.Write(w, s.meta(), tensors, func(t *modelfile.Tensor) ([]byte, error) {
+	meta := s.meta()
+	if ends {
+		meta = append(meta, s.vocabulary()...)
+	}
+	patterns := map[kernel.Type][]byte{}
+	err = modelfile.Write(w, meta, tensors, func(t *modelfile.Tensor) ([]byte, error) {
 		if isVector(t) {
 			return modelfile.Quantize(t.Type, vector(t))
 		}
-		return w.zeros[:t.Size()], nil
+		if !ends || !isEnd(t) {
+			return w.zeros[:t.Size()], nil
+		}
+		if patterns[t.Type] == nil {
+			if patterns[t.Type], err = pattern(t.Type, 1); err != nil {
+				return nil, err
+			}
+		}
+		return bytes.Join(piecesOf(t.Name, t.Type, patterns[t.Type], t.Elements()), nil), nil
 	})
 	if err != nil {
 		return nil, err

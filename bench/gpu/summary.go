@@ -21,7 +21,9 @@ type Report struct {
 	Weights Weights   `json:"weights"`
 	LoadS   float64   `json:"load_seconds"` // of the weights, which are made meanwhile
 	Ceilings
-	Cells        []Cell `json:"cells"`
+	Cells        []Cell   `json:"cells"`
+	NodeLoadS    float64  `json:"node_load_seconds,omitempty"` // from the node's start until it was ready
+	Served       []Served `json:"served,omitempty"`
 	report.Gates `json:"gates"`
 }
 
@@ -54,6 +56,36 @@ type Cell struct {
 	Kernels []Kernel `json:"kernels,omitempty"` // of one step more, or of one prompt more
 }
 
+// Served is what streams of the whole node over HTTP made of the device, beside a bare loop of as many sequences.
+type Served struct {
+	Streams int    `json:"streams"`
+	Prompt  int    `json:"prompt_tokens"`
+	Tokens  int    `json:"tokens"` // of each answer
+	Skipped string `json:"skipped,omitempty"`
+	// Bare and TokensPerS are tokens of all sequences in a second: of the loop, and of the streams while all ran,
+	// which was for Window seconds. Share is the second beside the first.
+	Bare       float64 `json:"bare_tokens_per_s"`
+	TokensPerS float64 `json:"tokens_per_s"`
+	Share      float64 `json:"share"`
+	Window     float64 `json:"window_seconds"`
+	// Gaps are between events of a stream within the window, FirstMS is until a stream's first.
+	GapP50  float64       `json:"gap_p50_milliseconds"`
+	GapP99  float64       `json:"gap_p99_milliseconds"`
+	FirstMS report.Spread `json:"ttft_milliseconds"`
+}
+
+// answered completes it.
+func (s *Served) answered(answers []answer, first []float64) {
+	rate, window := steady(answers, s.Tokens)
+	if rate == 0 {
+		s.Skipped = "the streams never ran all at once: ask for more tokens"
+		return
+	}
+	gaps := gapsWithin(answers, window)
+	s.TokensPerS, s.Window, s.Share = rate, window.Seconds(), report.Ratio(rate, s.Bare)
+	s.GapP50, s.GapP99, s.FirstMS = at(gaps, 0.5), at(gaps, 0.99), report.SpreadOf(first)
+}
+
 // Kernel is what a kernel took in a cell, with events around each launch.
 type Kernel struct {
 	Name         string  `json:"name"`
@@ -83,6 +115,8 @@ const (
 	gateContext = 4096
 	gatePrompt  = 8192
 	promptShare = 0.35
+	gateStreams = 64
+	servedShare = 0.95
 )
 
 var decodeShares = map[int]float64{1: 0.60, 16: 0.60, 64: 0.65, 256: 0.60}
@@ -102,6 +136,16 @@ func (r *Report) judge() {
 			r.Gates = append(r.Gates, report.AtLeast(c.Name+": share of the floor of arithmetic", c.Share, promptShare))
 		case !c.Prompt && c.Context == gateContext && limit > 0:
 			r.Gates = append(r.Gates, report.AtLeast(c.Name+": share of the floor of bytes", c.Share, limit))
+		}
+	}
+	r.judgeServed()
+}
+
+// judgeServed sets the gate of the whole node.
+func (r *Report) judgeServed() {
+	for _, s := range r.Served {
+		if s.Streams == gateStreams && s.Skipped == "" && s.Share > 0 {
+			r.Gates = append(r.Gates, report.AtLeast(fmt.Sprintf("%d streams: share of the bare loop", s.Streams), s.Share, servedShare))
 		}
 	}
 }

@@ -91,6 +91,7 @@ func (d *device) closeWithin(most time.Duration) error {
 		return d.lib.fail("close", s)
 	case <-late.C:
 		left.add(d.place, ended)
-		return &cuda.Error{Code: cuda.Fault, Op: "close", Msg: fmt.Sprintf("not done after %v: the context is left behind", most), Sticky: true}
+		return &cuda.Error{Code: cuda.Fault, Op: "close", Sticky: true,
+			Msg: fmt.Sprintf("not done after %v: the context is left behind", most)}
 	}
 }
