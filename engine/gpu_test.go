@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -12,6 +13,7 @@ import (
 	"corenode/engine/kernel/cuda"
 	"corenode/engine/kernel/cuda/devicetest"
 	"corenode/engine/kernel/cuda/interp"
+	"corenode/engine/model"
 	"corenode/engine/modelfile"
 	"corenode/engine/modelfile/gguftest"
 )
@@ -168,4 +170,69 @@ func TestADeviceLostBetweenStepLoopsIsOpenedAnew(t *testing.T) {
 		t.Fatalf("after it: %v, opened %d times, want twice", err, len(opened))
 	}
 	s.Close()
+}
+
+// TestSnapshotsThatLieOnTheHostComeBack asks three prompts in turn with room for one snapshot on the device. Those
+// that moved to the host are begun from there, and the answers stay the same. The processor computes: package eager's
+// tests have the copies of a GPU.
+func TestSnapshotsThatLieOnTheHostComeBack(t *testing.T) {
+	o := options(CPU)
+	o.Batch.SequencesMax = 1
+	e, err := Open(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	e.memory.states, e.memory.snapshots, e.memory.host = 2, 1, 2
+	s, err := e.NewStepper()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	first := map[string]string{}
+	for round := range 2 {
+		for _, letter := range []string{"a", "b", "c"} {
+			body := fmt.Sprintf(`{"model": "m", "max_tokens": 4, "temperature": 0, "messages": [{"role": "user", "content": %q}]}`,
+				strings.Repeat(letter+" ", 300))
+			_, a := submit(t, s, "acct", ask(t, e, body))
+			runAll(t, s)
+			checkStream(t, a.events)
+			text := ""
+			for _, ev := range a.events {
+				text += ev.Text
+			}
+			if round == 0 {
+				first[letter] = text
+			} else if text != first[letter] || a.result.Usage.CacheRead == 0 {
+				t.Errorf("prompt %s again: %q with %+v, want %q from the cache", letter, text, a.result.Usage, first[letter])
+			}
+		}
+	}
+	if p := s.pool.Stats(); p.OnHost != 2 || p.SnapshotsMoved < 2 {
+		t.Errorf("%+v: want two snapshots on the host, and two that moved there", p)
+	}
+}
+
+// TestSnapshotsGetTheHostsMemoryBehindTheDevices: what the device has no room for, up to what is of any use.
+func TestSnapshotsGetTheHostsMemoryBehindTheDevices(t *testing.T) {
+	o := options(CUDA)
+	o.Path = "model/testdata/parity/tiny-qwen35moe-f16.gguf"
+	o.Device.Open = func() (cuda.Driver, error) { return devicetest.Open(t, interp.Config{Workers: 2}), nil }
+	e, err := Open(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	m := e.forwarder.(*model.Model)
+	state, most := m.BytesPerState(), (1+snapshotsPerSequence)*o.Batch.SequencesMax
+	for _, c := range []struct {
+		device, host int64 // states' worth
+		want         [2]int
+	}{{4, 0, [2]int{4, 0}}, {4, 3, [2]int{4, 3}}, {4, 1 << 20, [2]int{4, most - 4}}, {1 << 20, 7, [2]int{most, 0}}} {
+		o.Cache.Bytes, o.Cache.StateBytes, o.Cache.HostBytes = 8<<20, c.device*state, c.host*state
+		got, err := sizeMemory(o, m, 256)
+		if err != nil || got.states != c.want[0] || got.host != c.want[1] {
+			t.Errorf("%d states on the device and %d on the host: %d and %d (%v), want %v", c.device, c.host, got.states, got.host, err, c.want)
+		}
+	}
 }

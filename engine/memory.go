@@ -23,6 +23,7 @@ type memory struct {
 	pageBytes int64
 	states    int
 	snapshots int
+	host      int   // slots for snapshots in host memory
 	state     int64 // bytes of one slot
 }
 
@@ -45,13 +46,16 @@ func sizeMemory(o Options, m *model.Model, context int) (memory, error) {
 		return s, fmt.Errorf("state memory of %d bytes holds fewer than two states of %d bytes", o.Cache.StateBytes, s.state)
 	}
 	s.snapshots = max(s.states-o.Batch.SequencesMax, s.states/2)
+	if o.Kind == CUDA {
+		s.host = int(min(o.Cache.HostBytes/s.state, int64((1+snapshotsPerSequence)*o.Batch.SequencesMax-s.states)))
+	}
 	return s, nil
 }
 
 func (s memory) poolConfig(o Options, seed uint64) kv.Config {
 	return kv.Config{
 		Pages: s.pages, PageTokens: o.Cache.PageTokens, PageBytes: s.pageBytes,
-		States: s.states, SnapshotsMax: min(s.snapshots, max(0, s.states-1)), StateBytes: s.state, Seed: seed,
+		States: s.states, SnapshotsMax: min(s.snapshots, max(0, s.states-1)), HostStates: s.host, StateBytes: s.state, Seed: seed,
 	}
 }
 
@@ -61,5 +65,7 @@ func (e *Engine) newCache(s memory) (kernel.Cache, error) {
 	if !ok {
 		return nil, nil // Instant has no memory
 	}
-	return e.backend.NewCache(m.CacheConfig(e.options.Cache.PageTokens, s.pages, s.states, e.options.Cache.KV))
+	c := m.CacheConfig(e.options.Cache.PageTokens, s.pages, s.states, e.options.Cache.KV)
+	c.HostSlots = s.host
+	return e.backend.NewCache(c)
 }

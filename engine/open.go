@@ -74,6 +74,7 @@ type CacheOptions struct {
 	PageTokens  int           // positions per page: 16, 32 or 64
 	Bytes       int64         // KV pages, prefix cache included
 	StateBytes  int64         // recurrent states, snapshots included
+	HostBytes   int64         // of a GPU: snapshots beyond those, in page-locked memory of the host
 	KV          kernel.KVType // what K and V are stored as
 	PinBytesMax int64         // most bytes an account's sessions pin
 }

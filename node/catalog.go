@@ -179,7 +179,7 @@ func engineOptions(cfg *config.Config, id string, observer engine.Observer) (eng
 		Kind: engine.Kind(m.Engine), Path: m.Path, Defaults: cardSampling, Configured: configured(m.Sampling),
 		Cache: engine.CacheOptions{
 			PageTokens: m.KV.PageTokens, KV: kvType,
-			Bytes: int64(m.KV.MemoryBytes), StateBytes: int64(m.KV.StateMemoryBytes),
+			Bytes: int64(m.KV.MemoryBytes), StateBytes: int64(m.KV.StateMemoryBytes), HostBytes: int64(m.KV.HostStateMemoryBytes),
 			PinBytesMax: int64(cfg.Limits.PinnedBytesPerAccount),
 		},
 		Batch: engine.BatchOptions{

@@ -31,6 +31,7 @@ func readingsOf(s engine.Stats) map[string]float64 {
 		"pages_pinned":              float64(s.Pool.PagesPinned),
 		"pages_evicted_total":       float64(s.Pool.PagesEvicted),
 		"snapshots":                 float64(s.Pool.Snapshots),
+		"snapshots_on_host":         float64(s.Pool.OnHost),
 		"snapshots_evicted_total":   float64(s.Pool.SnapshotsEvicted),
 		"prefix_lookups_total":      float64(s.Pool.Lookups),
 		"prefix_hits_total":         float64(s.Pool.Hits),

@@ -115,6 +115,7 @@ type CacheConfig struct {
 
 	LinearLayers int // DeltaNet layers; 0 without
 	StateSlots   int // slots of recurrent state; memory is taken on first use
+	HostSlots    int // further slots behind them that states are only copied to and from; of a device in host memory
 	ConvDim      int // channels of the short convolution
 	ConvKernel   int // taps; the state keeps the last ConvKernel-1 inputs
 	VHeads       int // DeltaNet value heads

@@ -180,13 +180,16 @@ func (p *Pool) checkOrder() error {
 
 // checkStates verifies that each slot is in exactly one state.
 func (p *Pool) checkStates() error {
-	owners := make([]int, p.config.States)
-	for _, slot := range p.freeStates {
+	owners := make([]int, p.config.States+p.config.HostStates)
+	for _, slot := range slices.Concat(p.freeStates, p.freeHost) {
 		owners[slot]++
 	}
 	for _, t := range p.tables {
 		if t.State != NoState {
 			owners[t.State]++
+			if p.onHost(t.State) {
+				return fmt.Errorf("a table runs on slot %d of the host", t.State)
+			}
 		} else if len(t.Saves) > 0 {
 			return fmt.Errorf("a table has %d saves and no state", len(t.Saves))
 		}
@@ -194,9 +197,12 @@ func (p *Pool) checkStates() error {
 			owners[slot]++
 		}
 	}
-	snapshots := 0
+	snapshots, onHost := 0, 0
 	for i := range p.pages {
 		n := &p.pages[i]
+		if p.onDevice.has(int32(i)) != (n.snapshot != none && !p.onHost(n.snapshot)) {
+			return fmt.Errorf("page %d: whether its snapshot is on the device is wrong: %+v", i, *n)
+		}
 		if n.snapshot == none {
 			if p.unguarded.has(int32(i)) || n.snapRefs+n.snapPins > 0 {
 				return fmt.Errorf("page %d has no snapshot, yet %+v", i, *n)
@@ -204,6 +210,9 @@ func (p *Pool) checkStates() error {
 			continue
 		}
 		snapshots++
+		if p.onHost(n.snapshot) {
+			onHost++
+		}
 		owners[n.snapshot]++
 		if p.unguarded.has(int32(i)) != (n.snapRefs+n.snapPins == 0) {
 			return fmt.Errorf("page %d: the snapshot's place in the list is wrong: %+v", i, *n)
@@ -219,8 +228,9 @@ func (p *Pool) checkStates() error {
 	if at := slices.IndexFunc(owners, func(n int) bool { return n != 1 }); at >= 0 {
 		return fmt.Errorf("state slot %d has %d owners", at, owners[at])
 	}
-	if snapshots != p.snapshots || snapshots > p.config.SnapshotsMax {
-		return fmt.Errorf("%d snapshots, counted %d, of at most %d", snapshots, p.snapshots, p.config.SnapshotsMax)
+	if snapshots != p.snapshots || onHost != p.hostSnapshots || snapshots-onHost > p.config.SnapshotsMax {
+		return fmt.Errorf("%d snapshots, %d on the host, counted %d and %d, of at most %d on the device",
+			snapshots, onHost, p.snapshots, p.hostSnapshots, p.config.SnapshotsMax)
 	}
 	return nil
 }

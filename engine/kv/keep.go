@@ -140,10 +140,19 @@ func (r *Refill) Put(k Kept) (page, slot int32, ok bool) {
 	n.hits, n.met = k.Hits, k.Met
 	p.idle.pushBack(id)
 	r.pages[len(r.pages)-1] = id
-	if !p.hybrid || k.State == NoState || p.snapshots >= p.config.SnapshotsMax || len(p.freeStates) == 0 {
+	if !p.hybrid || k.State == NoState {
 		return id, NoState, true
 	}
-	n.snapshot = p.popState()
+	switch { // never in another one's place: those before it are worth more
+	case p.onDevice.len < p.config.SnapshotsMax && len(p.freeStates) > 0:
+		n.snapshot = p.popState()
+		p.onDevice.pushBack(id)
+	case len(p.freeHost) > 0:
+		n.snapshot = p.popHost()
+		p.hostSnapshots++
+	default:
+		return id, NoState, true
+	}
 	p.snapshots++
 	r.slots++
 	n.used = -r.slots // before all of this pool's own, in the order of the list

@@ -78,7 +78,7 @@ func (p *Pool) Pin(t *Table, keep []int, bytesMax int64) Handle {
 
 // pinnedMax is how many distinct pages all pins may keep, guardedMax how many snapshots.
 func (p *Pool) pinnedMax() int  { return max(1, p.config.Pages/pinShare) }
-func (p *Pool) guardedMax() int { return max(1, p.config.SnapshotsMax/pinShare) }
+func (p *Pool) guardedMax() int { return max(1, p.snapshotsMax()/pinShare) }
 
 // displace ends the oldest pin of those namespaces that have more than an equal
 // part of limit, so that one which pins much displaces its own and not those of

@@ -10,7 +10,7 @@
 // keep a cached page from eviction, up to a share of the pool. Life of a state
 // slot: free -> running (a table owns it) -> free, or free -> snapshot (a page
 // owns it) -> free. For one step a table may own more of them (saves), one of
-// which may become its state. Pool.Check verifies that every page and slot is in
+// which may become its state. A snapshot may move to a slot in host memory (host.go). Pool.Check verifies that every page and slot is in
 // exactly one of these.
 //
 // The prefix cache is a tree of pages, not of token spans: a node is one full
@@ -59,8 +59,10 @@ type Config struct {
 	// States is the number of state slots; 0 says that the model has no
 	// recurrent state. Running sequences and snapshots share them.
 	States int
-	// SnapshotsMax is the most slots that snapshots may take, 0 to States-1.
+	// SnapshotsMax is the most of them that snapshots may take, 0 to States-1.
 	SnapshotsMax int
+	// HostStates is the number of slots in host memory, behind the others: States and so on. Only snapshots lie there.
+	HostStates int
 	// StateBytes is what one slot takes on the device, at least 1 when States > 0.
 	StateBytes int64
 	// Seed makes the hash of tokens unpredictable to clients. Equal seeds give
@@ -83,6 +85,8 @@ func (c Config) Validate() error {
 	bad(c.States >= 0 && c.States < 1<<31-2, "states is %d, want at least 0", c.States)
 	bad(c.SnapshotsMax >= 0 && c.SnapshotsMax <= max(0, c.States-1),
 		"snapshots max is %d, want 0 to %d", c.SnapshotsMax, max(0, c.States-1))
+	bad(c.HostStates >= 0 && c.HostStates < 1<<31-2-c.States && (c.HostStates == 0 || c.States > 0),
+		"host states is %d beside %d states, want at least 0, and 0 without states", c.HostStates, c.States)
 	bad(c.States == 0 || c.StateBytes >= 1, "state bytes is %d, want at least 1", c.StateBytes)
 	return errors.Join(errs...)
 }
@@ -136,12 +140,16 @@ type Pool struct {
 	spaceNext uint64
 	tables    []*Table // all that are open, in no order
 
-	freeStates   []int32
-	snapshots    int  // slots that are snapshots
-	refSnapshots int  // of them, those that a table will start from
-	unguarded    list // pages whose snapshot has no reference and no pin, used last at head
-	clock        int64
-	now          int64 // Unix seconds, as Advance said last
+	freeStates    []int32
+	freeHost      []int32
+	snapshots     int       // slots that are snapshots
+	hostSnapshots int       // of them, those of the host
+	refSnapshots  int       // of both, those that a table will start from
+	unguarded     list      // pages whose snapshot has no reference and no pin, used last at head
+	onDevice      list      // pages whose snapshot is on the device, used last at head
+	moves         []StateOp // that nobody has taken yet
+	clock         int64
+	now           int64 // Unix seconds, as Advance said last
 
 	pinned, guarded int // sums of the namespaces' counts
 	pinners         int // namespaces with pins
@@ -166,7 +174,7 @@ func New(c Config) (*Pool, error) {
 		index:  make(map[uint64]int32),
 		spaces: make(map[string]*space),
 
-		idle: newList(newLinks(c.Pages)), unguarded: newList(newLinks(c.Pages)),
+		idle: newList(newLinks(c.Pages)), unguarded: newList(newLinks(c.Pages)), onDevice: newList(newLinks(c.Pages)),
 		handles:     make([]handle, c.Pages),
 		handleLinks: newLinks(c.Pages), byAge: newList(newLinks(c.Pages)),
 	}
@@ -178,6 +186,9 @@ func New(c Config) (*Pool, error) {
 	}
 	for i := int32(c.States) - 1; i >= 0; i-- {
 		p.freeStates = append(p.freeStates, i)
+	}
+	for i := c.HostStates - 1; i >= 0; i-- {
+		p.freeHost = append(p.freeHost, int32(c.States+i))
 	}
 	return p, nil
 }

@@ -15,19 +15,23 @@ type StateOp struct {
 }
 
 // StatesAvailable is the number of slots that TakeState could hand out now:
-// all but those that tables own and snapshots that tables will start from.
-func (p *Pool) StatesAvailable() int { return len(p.freeStates) + p.snapshots - p.refSnapshots }
+// all but those that tables own and snapshots that tables will start from and that
+// the host has no slot for.
+func (p *Pool) StatesAvailable() int {
+	return len(p.freeStates) + p.onDevice.len - max(0, p.refSnapshots-p.config.HostStates)
+}
 
 // TakeState gives an open table a slot, evicting snapshots if it must, and
 // returns the op that fills it: a copy of the snapshot that Open found, or a
-// reset. The reference to that snapshot ends with it.
+// reset. The reference to that snapshot ends with it. What Moves says comes before it.
 func (p *Pool) TakeState(t *Table) (StateOp, error) {
 	defer p.check()
 	if !t.IsOpen() || t.State != NoState {
 		panic("kv: TakeState of a table that is closed or has a state")
 	}
+	p.mustHaveMoves()
 	for len(p.freeStates) == 0 {
-		if !p.freeSnapshot() {
+		if !p.vacate() {
 			return StateOp{}, ErrNoState
 		}
 	}
@@ -91,7 +95,7 @@ func (p *Pool) GiveState(t *Table) {
 
 // Snapshot keeps the state of a table after exactly n computed tokens, a
 // multiple of PageTokens, and indexes the pages up to there. ok says that op
-// must be done, after the step that computed token n-1 and before the next.
+// must be done, after the step that computed token n-1 and before the next, and before it what Moves says.
 // Nothing is to be done if there is a snapshot at n already, or all others are
 // what waiting tables will start from. The one used longest ago gives way; a pin
 // gives way, too, where nothing else can: nobody comes back to most sessions, and
@@ -101,21 +105,19 @@ func (p *Pool) Snapshot(t *Table, tokens []int32, n int) (op StateOp, ok bool) {
 	if n <= 0 || n%p.config.PageTokens != 0 || t.State == NoState {
 		panic(fmt.Sprintf("kv: snapshot at %d of a table with state %d", n, t.State))
 	}
+	p.mustHaveMoves()
 	p.Index(t, tokens, n)
 	id := t.Pages[n/p.config.PageTokens-1]
 	if p.pages[id].snapshot != none {
 		p.touch(id)
 		return StateOp{}, false
 	}
-	if p.snapshots >= p.config.SnapshotsMax || len(p.freeStates) == 0 {
-		if !p.freeSnapshot() {
-			p.count.SnapshotsSkipped++
-			return StateOp{}, false
-		}
+	slot, ok := p.snapshotSlot()
+	if !ok {
+		p.count.SnapshotsSkipped++
+		return StateOp{}, false
 	}
-	slot := p.popState()
-	p.pages[id].snapshot = slot
-	p.snapshots++
+	p.place(id, slot)
 	p.stamp(id)
 	p.unguarded.pushFront(id)
 	p.count.SnapshotsTaken++
@@ -167,17 +169,18 @@ func (p *Pool) evictSnapshot() {
 
 // forget frees the slot of an unguarded snapshot; the page stays.
 func (p *Pool) forget(id int32) {
-	n := &p.pages[id]
 	p.unguarded.remove(id)
-	p.freeStates = append(p.freeStates, n.snapshot)
-	n.snapshot = none
-	p.snapshots--
+	p.unplace(id)
 }
 
 // stamp notes that a snapshot is used now.
 func (p *Pool) stamp(id int32) {
 	p.clock++
 	p.pages[id].used = p.clock
+	if p.onDevice.has(id) {
+		p.onDevice.remove(id)
+		p.onDevice.pushFront(id)
+	}
 }
 
 // touch makes a snapshot the one used last.

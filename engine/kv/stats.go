@@ -8,6 +8,7 @@ type Stats struct {
 	PagesPinned int // distinct pages that pins keep, idle or not
 	StatesFree  int
 	Snapshots   int
+	OnHost      int // of them
 	Guarded     int // snapshots that pins protect
 	Handles     int // pins that stand
 	Namespaces  int
@@ -19,6 +20,7 @@ type Stats struct {
 	PagesEvicted     int64 // cached pages that were reused
 	SnapshotsTaken   int64
 	SnapshotsEvicted int64
+	SnapshotsMoved   int64 // to host memory
 	SnapshotsSkipped int64 // not taken, all others being what waiting tables will start from
 	Pins             int64
 	PinsDisplaced    int64 // ended for newer ones, by their namespace's limit or that of all
@@ -33,7 +35,7 @@ func (p *Pool) Stats() Stats {
 	s.PagesCached = p.idle.len + p.idlePinned
 	s.PagesOwned = p.config.Pages - s.PagesFree - s.PagesCached
 	s.StatesFree = len(p.freeStates)
-	s.Snapshots = p.snapshots
+	s.Snapshots, s.OnHost = p.snapshots, p.hostSnapshots
 	s.Handles = p.byAge.len
 	s.Namespaces = len(p.spaces)
 	s.Tables = len(p.tables)

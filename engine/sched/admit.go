@@ -225,5 +225,5 @@ func (s *Scheduler) takeState(q *Sequence) {
 	if err != nil {
 		panic(fmt.Sprintf("sched: no state for an admitted sequence: %v, %+v", err, s.pool.Stats()))
 	}
-	s.plan.Before = append(s.plan.Before, op)
+	s.plan.Before = append(s.pool.Moves(s.plan.Before), op)
 }

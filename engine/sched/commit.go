@@ -82,7 +82,7 @@ func (s *Scheduler) snapshot(q *Sequence) {
 	}
 	op, ok := s.pool.Snapshot(&q.table, q.Tokens, q.computed)
 	if ok {
-		s.after = append(s.after, op)
+		s.after = append(s.pool.Moves(s.after), op)
 	}
 	if ok && rolling {
 		q.rolling = q.computed

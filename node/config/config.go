@@ -378,6 +378,9 @@ type KV struct {
 	// sequences and the snapshots of the prefix cache; 0 = an eighth of the
 	// machine's memory, of a GPU a quarter of what is free. Default 0.
 	StateMemoryBytes Size `key:"state_memory_bytes"`
+	// HostStateMemoryBytes, of a GPU, is page-locked memory of the machine for the snapshots that
+	// its own memory has no room for, those used longest ago. It is taken at the start. Default 0: none.
+	HostStateMemoryBytes Size `key:"host_state_memory_bytes"`
 }
 
 // Batch says how sequences are grouped into engine steps.

@@ -248,6 +248,9 @@ func (m Model) validate(c *checks, id string) {
 	default:
 		c.refuse(key+"engine", "is %q, want cpu, cuda, upstream or instant", m.Engine)
 	}
+	if m.KV.HostStateMemoryBytes > 0 && m.Engine != EngineCUDA {
+		c.refuse(key+"kv.host_state_memory_bytes", "is %d, but the engine is %s: it is for a GPU", m.KV.HostStateMemoryBytes, m.Engine)
+	}
 	between(c, key+"context_length", m.ContextLength, 0, 1<<24)
 	between(c, key+"output_max", m.OutputMax, 0, 1<<24)
 	if m.ContextLength > 0 && m.OutputMax > m.ContextLength {
@@ -347,6 +350,7 @@ func (k KV) validate(c *checks, key string) {
 		between(c, key+"memory_bytes", k.MemoryBytes, 1<<20, 1<<45)
 	}
 	between(c, key+"state_memory_bytes", k.StateMemoryBytes, 0, 1<<45)
+	between(c, key+"host_state_memory_bytes", k.HostStateMemoryBytes, 0, 1<<45)
 }
 
 func (b Batch) validate(c *checks, key string) {

@@ -58,6 +58,8 @@ var models = []Metric{
 	{Name: "corenode_prefix_hit_tokens_total", Type: Counter, Unit: "tokens", Labels: ofModel, Help: "Tokens of hits",
 		Hidden: "Tokens draws the billed ones"},
 	{Name: "corenode_snapshots", Type: Gauge, Labels: ofModel, Help: "Saved states of recurrent layers", Hidden: sameAsPool},
+	{Name: "corenode_snapshots_on_host", Type: Gauge, Labels: ofModel, Help: "Of them, those in host memory beside a GPU",
+		Hidden: sameAsPool},
 	{Name: "corenode_snapshots_evicted_total", Type: Counter, Labels: ofModel, Panel: "Evictions",
 		Help: "Saved states that were evicted", Watch: "as with pages"},
 	{Name: "corenode_pins_broken_total", Type: Counter, Labels: ofModel, Panel: "Evictions",

@@ -80,7 +80,7 @@ func (b *Backend) NewCache(c kernel.CacheConfig) (kernel.Cache, error) {
 	if err := checkCache(c); err != nil {
 		return nil, fmt.Errorf("new cache: %w", err)
 	}
-	k := &cache{of: b, cfg: c, shape: newTileShape(c), pages: make([][]byte, c.Pages), slots: make([]slot, c.StateSlots)}
+	k := &cache{of: b, cfg: c, shape: newTileShape(c), pages: make([][]byte, c.Pages), slots: make([]slot, c.StateSlots+c.HostSlots)}
 	k.layout.conv = (c.ConvKernel - 1) * c.ConvDim
 	k.layout.s = c.VHeads * c.StateDim * roundUp(c.StateDim, kvTile)
 	b.caches = append(b.caches, k)
@@ -88,7 +88,8 @@ func (b *Backend) NewCache(c kernel.CacheConfig) (kernel.Cache, error) {
 }
 
 func checkCache(c kernel.CacheConfig) error {
-	sizes := []int{c.Layers, c.KVHeads, c.HeadDim, c.Pages, c.LinearLayers, c.StateSlots, c.ConvDim, c.ConvKernel, c.VHeads, c.StateDim}
+	sizes := []int{c.Layers, c.KVHeads, c.HeadDim, c.Pages, c.LinearLayers, c.StateSlots, c.HostSlots, c.ConvDim, c.ConvKernel,
+		c.VHeads, c.StateDim}
 	for _, n := range sizes {
 		if n < 0 {
 			return fmt.Errorf("negative size in %+v", c)

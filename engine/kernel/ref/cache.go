@@ -22,7 +22,8 @@ type state struct {
 
 // NewCache implements kernel.Backend.
 func (*Backend) NewCache(c kernel.CacheConfig) (kernel.Cache, error) {
-	if c.Layers < 0 || c.KVHeads < 0 || c.HeadDim < 0 || c.PageTokens < 1 || c.Pages < 0 || c.LinearLayers < 0 || c.StateSlots < 0 {
+	if c.Layers < 0 || c.KVHeads < 0 || c.HeadDim < 0 || c.PageTokens < 1 || c.Pages < 0 || c.LinearLayers < 0 || c.StateSlots < 0 ||
+		c.HostSlots < 0 {
 		return nil, fmt.Errorf("new cache: negative size in %+v", c)
 	}
 	return &cache{cfg: c, pages: map[int32][]float32{}, states: map[int32]*state{}}, nil
@@ -59,8 +60,8 @@ func (c *cache) row(layer, kv int, pages []int32, pos int) []float32 {
 
 // state returns the memory of a slot, zeroed when it is new.
 func (c *cache) state(slot int32) *state {
-	if slot < 0 || int(slot) >= c.cfg.StateSlots {
-		panic(fmt.Sprintf("state slot %d of %d", slot, c.cfg.StateSlots))
+	if slot < 0 || int(slot) >= c.cfg.StateSlots+c.cfg.HostSlots {
+		panic(fmt.Sprintf("state slot %d of %d", slot, c.cfg.StateSlots+c.cfg.HostSlots))
 	}
 	s := c.states[slot]
 	if s == nil {

@@ -20,6 +20,7 @@ type cache struct {
 	cfg   kernel.CacheConfig
 	pages cuda.Pointer
 	slots cuda.Pointer
+	host  []byte // page-locked: the slots behind those of the device
 	bytes int64
 }
 
@@ -77,6 +78,10 @@ func (b *Backend) NewCache(c kernel.CacheConfig) (_ kernel.Cache, err error) {
 	if v.slots != 0 {
 		b.must(b.stream.Fill(v.slots, 0, 4*int64(c.StateSlots)*slotFloats(c)))
 	}
+	if err := v.takeHost(); err != nil {
+		v.Close()
+		return nil, err
+	}
 	return v, nil
 }
 
@@ -107,7 +112,14 @@ func (c *cache) ResetState(slot int32) {
 
 // CopyState implements kernel.Cache.
 func (c *cache) CopyState(dst, src int32) {
-	c.b.must(c.b.stream.Copy(c.slot(dst), c.slot(src), 4*slotFloats(c.cfg)))
+	switch {
+	case c.onHost(dst):
+		c.b.must(c.b.stream.CopyOut(c.hostSlot(dst), c.slot(src)))
+	case c.onHost(src):
+		c.b.must(c.b.stream.CopyIn(c.slot(dst), c.hostSlot(src)))
+	default:
+		c.b.must(c.b.stream.Copy(c.slot(dst), c.slot(src), 4*slotFloats(c.cfg)))
+	}
 }
 
 // BytesUsed implements kernel.Cache.
@@ -124,6 +136,7 @@ func (c *cache) Close() {
 			c.b.must(c.b.device.Free(p))
 		}
 	}
+	c.giveHost()
 	c.pages, c.slots, c.bytes = 0, 0, 0
 }
 
