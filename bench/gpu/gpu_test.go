@@ -7,6 +7,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -15,6 +16,7 @@ import (
 
 	"corenode/engine/kernel/cuda"
 	"corenode/engine/kernel/cuda/interp"
+	"corenode/engine/kernel/cuda/tune"
 	"corenode/engine/model"
 	"corenode/engine/modelfile"
 	"corenode/engine/tokenizer"
@@ -274,5 +276,33 @@ func TestAFileForANodeIsAModelThatAnswers(t *testing.T) {
 	}
 	if yaml := string(o.nodeConfig(path)); !strings.Contains(yaml, "sequences_max: 256") {
 		t.Errorf("the node's configuration has no room for the streams:\n%s", yaml)
+	}
+}
+
+func TestWaysToLaunchAreTablesAndDiffer(t *testing.T) {
+	for _, k := range knobs {
+		ways := distinct(k.ways(tune.For("")))
+		seen := map[string]bool{}
+		for i, w := range ways {
+			if err := w.shapes.Validate(); err != nil || seen[w.value] {
+				t.Errorf("%s %s: %v, or it comes twice", k.what, w.value, err)
+			}
+			if i == 0 && !reflect.DeepEqual(w.shapes, tune.For("")) {
+				t.Errorf("%s: the first way is %+v, want the table's own", k.what, w.shapes)
+			}
+			seen[w.value] = true
+		}
+		if len(ways) < 2 || len(k.cells) == 0 {
+			t.Errorf("%s: %d ways and %d cells leave no choice", k.what, len(ways), len(k.cells))
+		}
+	}
+	first := Tuned{Milliseconds: []float64{2, 4}}
+	one := Tuned{Milliseconds: []float64{1, 4}}
+	if one.relate(first); one.Ratio != 0.75 {
+		t.Errorf("half the time in one cell of two is a ratio of %v, want 0.75", one.Ratio)
+	}
+	one = Tuned{Skipped: "x", Milliseconds: []float64{1}}
+	if one.relate(first); one.Ratio != 0 {
+		t.Errorf("a way that was not tried has a ratio of %v", one.Ratio)
 	}
 }

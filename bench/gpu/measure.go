@@ -84,6 +84,11 @@ func runOn(ctx context.Context, o Options, say func(format string, args ...any),
 	if err := m.cells(ctx, cells); err != nil {
 		return Report{}, err
 	}
+	if o.Tune != "" {
+		if err := m.tune(ctx); err != nil {
+			return Report{}, errors.Join(err, m.save())
+		}
+	}
 	if o.Node != "" {
 		if err := m.nodes(ctx); err != nil {
 			return Report{}, err

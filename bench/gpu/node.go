@@ -109,19 +109,24 @@ func (m *run) passed() time.Duration { return time.Since(m.begun).Round(time.Sec
 
 // bare measures steps of as many sequences, at the context that streams have in the middle, launched as the engine
 // does: one behind the other, whose tokens nobody waits for.
-func (m *run) bare(s *Served) (err error) {
+func (m *run) bare(s *Served) error {
+	seconds, why, err := m.loop(cell{batch: s.Streams, context: s.Prompt + s.Tokens/2})
+	s.Bare, s.Skipped = report.Ratio(float64(s.Streams*m.o.Steps), seconds), why
+	return err
+}
+
+// loop is how long the steps of a cell take; why says why they were not taken.
+func (m *run) loop(c cell) (seconds float64, why string, err error) {
 	defer eager.Catch(&err)
 	runtime.GC()
-	c := cell{batch: s.Streams, context: s.Prompt + s.Tokens/2}
 	closeCache, why, err := m.takeCache(c, c.context+warmSteps+m.o.Steps+2)
 	if err != nil || why != "" {
-		s.Skipped = why
-		return err
+		return 0, why, err
 	}
 	defer closeCache()
 	p, err := m.model.Program()
 	if err != nil {
-		return err
+		return 0, "", err
 	}
 	defer p.Close()
 	var begun time.Time
@@ -130,21 +135,20 @@ func (m *run) bare(s *Served) (err error) {
 	for i := range steps + 1 {
 		if i < steps {
 			if err := p.Launch(m.following(c, i)); err != nil {
-				return err
+				return 0, "", err
 			}
 		}
 		if i == 0 {
 			continue
 		}
 		if err := p.Collect(&out); err != nil {
-			return err
+			return 0, "", err
 		}
 		if i == warmSteps {
 			begun = time.Now()
 		}
 	}
-	s.Bare = report.Ratio(float64(c.batch*m.o.Steps), time.Since(begun).Seconds())
-	return nil
+	return time.Since(begun).Seconds(), "", nil
 }
 
 // following is the i-th of steps that follow each other: all but the first have the tokens that the one before drew.

@@ -34,6 +34,7 @@ type Options struct {
 	TFLOPS  float64       `json:"known_tflops"`
 	Limit   time.Duration `json:"limit_ns"`
 
+	Tune         string   `json:"-"` // a file for a table of launch shapes
 	Node         string   `json:"-"` // a program to measure over HTTP
 	Streams      []string `json:"streams,omitempty"`
 	StreamPrompt int      `json:"stream_prompt_tokens"`
@@ -110,6 +111,8 @@ func (o *Options) List() option.List {
 		option.Float(&o.TFLOPS, "tflops", 0, 0, 1e5,
 			"ceiling of arithmetic that another program measured on this device; the larger one counts"),
 		option.Duration(&o.Limit, "limit", 8*time.Minute, time.Second, option.Unlimited, "no cell begins after this"),
+		option.Text(&o.Tune, "tune", "", "",
+			"file to write the fastest launch shapes to, a table of engine/kernel/cuda/tune; no cells then but those that are named"),
 		option.Text(&o.Node, "node", "", "", "a corenode-cuda program to measure over HTTP; no cells then but those that are named"),
 		option.Texts(&o.Streams, "streams", "numbers of its streams at once; none: 64 and 256"),
 		option.Int(&o.StreamPrompt, "stream-prompt", 128, 64, 1<<15, "tokens of their prompts"),
@@ -173,7 +176,7 @@ func (c cell) name() string {
 func (o *Options) cells() ([]cell, error) {
 	var errs []error
 	var decode, prefill, all []cell
-	if o.Node != "" && len(o.Decode)+len(o.Prefill) == 0 {
+	if (o.Node != "" || o.Tune != "") && len(o.Decode)+len(o.Prefill) == 0 {
 		return nil, nil
 	}
 	for _, text := range orElse(o.Decode, o.Prefill, decodeDefault) {

@@ -73,7 +73,26 @@ func (r Report) Tables() []result.Table {
 			all = append(all, t)
 		}
 	}
-	return append(append(r.served(), cells), all...)
+	return append(append(append(r.served(), r.tuned()...), cells), all...)
+}
+
+// tuned is the table of launch shapes, where they were tried.
+func (r Report) tuned() []result.Table {
+	if len(r.Tuned) == 0 {
+		return nil
+	}
+	t := result.Table{Title: "Launch shapes: time beside the first way of each", Headings: []string{"WHAT", "VALUE", "RATIO", "MS", ""}}
+	for _, one := range r.Tuned {
+		row := []string{one.What, one.Value, report.Number(one.Ratio), fmt.Sprintf("%.3f", one.Milliseconds), ""}
+		if one.Best {
+			row[4] = "best"
+		}
+		if one.Skipped != "" {
+			row[2], row[3] = one.Skipped, ""
+		}
+		t.Rows = append(t.Rows, row)
+	}
+	return []result.Table{t}
 }
 
 // served is the table of the node, where it was measured.

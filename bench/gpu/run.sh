@@ -8,6 +8,7 @@
 #   product    60 s  what torch makes of a product: the ceiling of prompts
 #   gates     170 s  the cells that have gates, in bf16
 #   node      150 s  the whole node over HTTP at 64 and 256 streams, beside a bare loop
+#   tune       70 s  ways to launch kernels: the fastest go to tune.json, a table of engine/kernel/cuda/tune
 #   q8_0 .. q4_k     their gates' cells, a part of what is left each
 #   more             all other cells in bf16, until the time is up
 #   bench/gpu/run.sh a FOLDER
@@ -79,7 +80,7 @@ c)
 	shape=() tflops=0 node=$bin/corenode
 	gates=(--decode 64x4k,1x4k,16x4k,256x4k --prefill 8k)
 	more=(--decode 64x1k,1x1k,16x1k,256x1k,1x32k,16x32k,64x32k,256x32k --prefill 2k,32k)
-	streams=(--streams 64,256)
+	streams=(--streams 64,256) steps=16
 	# 40 layers of 2 bytes a value are 69 GB: half of them where the device has less than 100.
 	memory=$(nvidia-smi --query-gpu=memory.total --format=csv,noheader,nounits 2>/dev/null | head -n 1)
 	layers=() blocks=()
@@ -92,6 +93,7 @@ c)
 		shape=(--interpret --layers 4 --hidden 64 --heads 4 --head-dim 64 --k-heads 2 --v-heads 4 --state-dim 64 --experts 6
 			--experts-used 2 --expert-width 64 --vocabulary 1024 --copy 1 --product 64 --steps 1 --rows 64)
 		gates=(--decode 2x5 --prefill 3) more=(--decode 1x6 --kernels=false) node=$bin/corenode-interpreted
+		steps=1
 		streams=(--streams 2 --stream-prompt 64 --stream-tokens 10)
 		blocks=(--hidden 256 --expert-width 256 --decode 1x5 --kernels=false) # of 4 bits are 256 values of a row
 	fi
@@ -106,6 +108,8 @@ c)
 	measure bf16 ${layers[@]+"${layers[@]}"} "${gates[@]}"
 	most 150
 	measure node ${layers[@]+"${layers[@]}"} --node "$node" "${streams[@]}"
+	most 70
+	measure tune ${layers[@]+"${layers[@]}"} --tune "$out/tune.json" --steps "$steps"
 	for type in q8_0 q4_k; do
 		most $(((seconds - SECONDS) * 2 / 5))
 		if [ "$type" = q4_k ] && [ -n "${blocks[*]:-}" ]; then

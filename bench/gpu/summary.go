@@ -22,6 +22,7 @@ type Report struct {
 	LoadS   float64   `json:"load_seconds"` // of the weights, which are made meanwhile
 	Ceilings
 	Cells        []Cell   `json:"cells"`
+	Tuned        []Tuned  `json:"tuned,omitempty"`
 	NodeLoadS    float64  `json:"node_load_seconds,omitempty"` // from the node's start until it was ready
 	Served       []Served `json:"served,omitempty"`
 	report.Gates `json:"gates"`
@@ -54,6 +55,17 @@ type Cell struct {
 	Floor   float64  `json:"floor_milliseconds"`
 	Share   float64  `json:"share"`
 	Kernels []Kernel `json:"kernels,omitempty"` // of one step more, or of one prompt more
+}
+
+// Tuned is one way to launch kernels, and what it took.
+type Tuned struct {
+	What    string `json:"what"` // of the table of launch shapes
+	Value   string `json:"value"`
+	Skipped string `json:"skipped,omitempty"`
+	// Ratio is the time beside that of the first way, the mean over Milliseconds' cells.
+	Ratio        float64   `json:"ratio"`
+	Milliseconds []float64 `json:"milliseconds"`
+	Best         bool      `json:"best"`
 }
 
 // Served is what streams of the whole node over HTTP made of the device, beside a bare loop of as many sequences.

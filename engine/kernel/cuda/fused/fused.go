@@ -65,8 +65,11 @@ func (b *Backend) Fuse(n *kernel.Network) (_ kernel.Fused, err error) {
 	if !b.knows(n) {
 		return nil, nil
 	}
-	d := &decoder{b: b, n: n, blocks: blocksWanted, graphs: map[int]cuda.Graph{}}
-	for _, rows := range []int{1, 4, 8} {
+	d := &decoder{b: b, n: n, blocks: b.Shapes().AttentionBlocks, graphs: map[int]cuda.Graph{}}
+	for _, rows := range b.Shapes().RowsAtOnce {
+		if 4*rows*n.Hidden > sharedMax && len(d.rowsAtOnce) == 0 {
+			rows = 1 // none of the table's fits, and one does: knows has seen to that
+		}
 		if bytes := 4 * rows * n.Hidden; bytes > sharedMax {
 			break
 		}

@@ -3,6 +3,7 @@ package fused
 import (
 	"math"
 	"math/rand/v2"
+	"reflect"
 	"regexp"
 	"slices"
 	"testing"
@@ -112,6 +113,25 @@ func TestBitsDependOnTheBucketAlone(t *testing.T) {
 			if other := all[3-i][id]; math.Float32bits(x) != math.Float32bits(other) {
 				t.Fatalf("sequence %d: logit %d is %g, and %g in a larger step", 3-i, id, x, other)
 			}
+		}
+	}
+}
+
+// TestBitsDoNotDependOnHowManyRowsABlockTakes computes a step in each way that a table of launch shapes may say.
+func TestBitsDoNotDependOnHowManyRowsABlockTakes(t *testing.T) {
+	var want [][]float32
+	for _, once := range [][]int{{8}, {1}, {4}} {
+		r := newRig(t, plans()[0], interp.Open(interp.Config{Seed: rand.Uint64(), Workers: 2}), images(), 20, 3)
+		r.fused.rowsAtOnce = once
+		in := r.step(0, 1)
+		in.Tokens[0], in.Tokens[1] = 1, 2
+		got := r.run(in).Logits
+		r.cuda.Close()
+		if want == nil {
+			want = got
+		}
+		if !reflect.DeepEqual(got, want) {
+			t.Errorf("%v rows at once give other bits than 8", once)
 		}
 	}
 }

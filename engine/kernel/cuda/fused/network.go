@@ -16,12 +16,11 @@ const (
 	addedOuts  = 2 * warps
 )
 
-// What attention is cut into: parts until so many blocks run, at most splitsMax of them, for up to
-// headsAtOnce heads of a KV head each.
+// What attention is cut into: parts until so many blocks run as the device's table says, at most splitsMax
+// of them, for up to headsAtOnce heads of a KV head each.
 const (
-	blocksWanted = 264 // two for each multiprocessor of an H200
-	splitsMax    = 32
-	headsAtOnce  = 8
+	splitsMax   = 32
+	headsAtOnce = 8
 )
 
 // buffers is one piece of device memory and what lies where in it.

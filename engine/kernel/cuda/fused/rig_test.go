@@ -8,6 +8,7 @@ import (
 	"corenode/engine/kernel"
 	"corenode/engine/kernel/cuda/eager"
 	"corenode/engine/kernel/cuda/interp"
+	"corenode/engine/kernel/cuda/tune"
 	"corenode/engine/kernel/cuda/wide"
 	"corenode/engine/kernel/ref"
 	"corenode/engine/modelfile"
@@ -183,7 +184,9 @@ func newRig(t testing.TB, p plan, device *interp.Device, images map[string]strin
 		t.Fatal(err)
 	}
 	r := &rig{TB: t, plan: p, refs: ref.New(), random: rand.New(rand.NewPCG(uint64(len(p.name)), 9))}
-	if r.cuda, err = extend(&wide.Backend{Backend: b}, images); err != nil {
+	w := &wide.Backend{Backend: b}
+	w.Reshape(tune.For(""))
+	if r.cuda, err = extend(w, images); err != nil {
 		t.Fatal(err)
 	}
 	r.network, r.want = p.network(t, r.cuda), p.network(t, r.refs)

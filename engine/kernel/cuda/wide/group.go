@@ -6,8 +6,6 @@ import (
 )
 
 const (
-	// groupBlocks is how many blocks share the tiles of a product: one for each multiprocessor of a Hopper.
-	groupBlocks = 132
 	// groupBytes is four stages of 128 rows and 256 outputs by 64 values, and the sums of 128 rows by 64.
 	groupBytes = 4*(128+256)*64*2 + 128*68*4
 	mapBytes   = 128
@@ -16,7 +14,7 @@ const (
 
 // groupGrid is the blocks of a product by groups of warps.
 func (b *Backend) groupGrid(l tileList, outs, each int) eager.Shape {
-	return eager.Shape{X: min(b.blocks, l.count*up(outs, each)), Threads: 384, Shared: groupBytes}
+	return eager.Shape{X: min(b.shapes.GroupBlocks, l.count*up(outs, each)), Threads: 384, Shared: groupBytes}
 }
 
 // maps are the tensor maps that lie on the device, where they stay: there are as many as matrices, and some for inputs.

@@ -122,7 +122,7 @@ func (m mutation) outcome(t *testing.T, text string) string {
 		t.Fatal(err)
 	}
 	defer b.Close()
-	b.groups, b.blocks = m.file == groupFile, 1
+	b.groups, b.shapes.GroupBlocks = m.file == groupFile, 1
 	r := &rig{T: t, device: d, cuda: b, ref: ref.New()}
 	if far := distance(m.run(r, b), m.run(r, r.ref)); !(far <= tensor) {
 		return fmt.Sprintf("error %g", far)

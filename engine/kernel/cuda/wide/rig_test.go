@@ -35,7 +35,7 @@ func newRig(t *testing.T, c interp.Config) *rig {
 		t.Fatal(err)
 	}
 	t.Cleanup(b.Close)
-	b.blocks = 2 // each takes several tiles
+	b.shapes.GroupBlocks = 2 // each takes several tiles
 	seed := rand.Uint64()
 	t.Logf("input of seed %d", seed)
 	return &rig{t, d, b, ref.New(), rand.New(rand.NewPCG(seed, 1))}

@@ -15,6 +15,7 @@ import (
 	"corenode/engine/kernel"
 	"corenode/engine/kernel/cuda"
 	"corenode/engine/kernel/cuda/eager"
+	"corenode/engine/kernel/cuda/tune"
 )
 
 // RowsMin is how many rows a step, or a span in attention and DeltaNet, has to have to be computed here.
@@ -37,7 +38,7 @@ type Backend struct {
 	able map[string]bool // kernels that the device has the shared memory for
 
 	groups bool // the device multiplies with groups of warps
-	blocks int  // that share the tiles of a product then
+	shapes tune.Shapes
 
 	input         [2]input // of a product: float16, bfloat16
 	maps          maps
@@ -57,7 +58,7 @@ func New(d cuda.Driver, o eager.Options) (*Backend, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &Backend{Backend: b, able: map[string]bool{}}
+	w := &Backend{Backend: b, able: map[string]bool{}, shapes: tune.For(d.Name())}
 	if err := w.prepare(images()); err != nil {
 		b.Close()
 		return nil, err
@@ -69,7 +70,7 @@ func New(d cuda.Driver, o eager.Options) (*Backend, error) {
 func images() map[string]string { return eager.Images(ptx) }
 
 func (b *Backend) prepare(images map[string]string) error {
-	b.groups, b.blocks = b.Compute() == 90, groupBlocks
+	b.groups = b.Compute() == 90
 	for file, text := range images {
 		var binary []byte
 		if file == groupFile {
@@ -89,6 +90,12 @@ func (b *Backend) prepare(images map[string]string) error {
 		b.Allow("gatedGroupF16", groupBytes) && b.Allow("gatedGroupBF16", groupBytes)
 	return nil
 }
+
+// Shapes is how kernels are launched.
+func (b *Backend) Shapes() tune.Shapes { return b.shapes }
+
+// Reshape launches them in another way from now on; programs that exist keep theirs for steps that decode.
+func (b *Backend) Reshape(s tune.Shapes) { b.shapes = s }
 
 // Name implements kernel.Backend.
 func (b *Backend) Name() string { return "cuda/wide " + b.Backend.Name() }
