@@ -11,8 +11,8 @@ import (
 
 // way is one value of a table of launch shapes.
 type way struct {
-	what, value string
-	shapes      tune.Shapes
+	value  string
+	shapes tune.Shapes
 }
 
 // knobs are what is tried one after the other, each with the best of those before. The first way of each is the table's own.
@@ -50,6 +50,9 @@ var knobs = []struct {
 		}},
 }
 
+// worth is how much of the best time so far a way may take to be better: less is noise.
+const worth = 0.99
+
 // tinyContext is what cells have where the interpreter rehearses.
 const tinyContext = 5
 
@@ -74,7 +77,7 @@ func (m *run) tune(ctx context.Context) error {
 			m.report.Tuned = append(m.report.Tuned, one)
 			all := m.report.Tuned[first:]
 			all[i].relate(all[0])
-			if one = all[i]; one.Skipped == "" && (one.Ratio < all[least].Ratio || i == 0) {
+			if one = all[i]; one.Skipped == "" && (i == 0 || one.Ratio < worth*all[least].Ratio) {
 				least, best = i, w.shapes
 			}
 			m.say("%s %s: %s of the first way %s, %s after the start", k.what, w.value, report.Number(one.Ratio), one.Skipped, m.passed())
