@@ -4,7 +4,7 @@
 # llama.cpp's logits, the costs of calls, launches and copies. b, correctness: the same kernels under
 # compute-sanitizer. c, speed: corebench gpu, from what tells most to what tells least. Each ends by itself
 # and leaves what it has in the folder. Where there is no GPU, it is a rehearsal on the interpreter.
-# The parts of c, and the most that each may take of its 540 s:
+# The parts of c, and after how many of its 540 s each begins nothing more; a minute later it is ended, and what it wrote stays:
 #   product    60 s  what torch makes of a product: the ceiling of prompts
 #   gates     170 s  the cells that have gates, in bf16
 #   node      150 s  the whole node over HTTP at 64 and 256 streams, beside a bare loop
@@ -42,6 +42,7 @@ step() {
 		failed=1
 		return
 	fi
+	[ -z "${bound:-}" ] || left=$((left < bound ? left : bound))
 	local began=$SECONDS code=0
 	(cd "$folder" && timeout -k 5 "$left" "$@") >"$out/$name.txt" 2>&1 || code=$?
 	echo "$name: exit $code, $((SECONDS - began)) s" | tee -a "$out/summary.txt"
@@ -80,7 +81,7 @@ c)
 	shape=() tflops=0 node=$bin/corenode
 	gates=(--decode 64x4k,1x4k,16x4k,256x4k --prefill 8k)
 	more=(--decode 64x1k,1x1k,16x1k,256x1k,1x32k,16x32k,64x32k,256x32k --prefill 2k,32k)
-	streams=(--streams 64,256) steps=16
+	streams=(--streams 64,256 --stream-tokens 160) steps=16
 	# 40 layers of 2 bytes a value are 69 GB: half of them where the device has less than 100.
 	memory=$(nvidia-smi --query-gpu=memory.total --format=csv,noheader,nounits 2>/dev/null | head -n 1)
 	layers=() blocks=()
@@ -99,7 +100,7 @@ c)
 	fi
 	# measure NAME OPTION... is corebench gpu with a report of its own.
 	measure() {
-		local name=$1
+		local name=$1 bound=$((limit + 60))
 		shift
 		step "gpu-$name" . "$bin/corebench" gpu ${shape[@]+"${shape[@]}"} --tflops "$tflops" --limit "${limit}s" \
 			--each "$out/gpu-$name.json" --html "$out/gpu-$name.html" "$@"
