@@ -25,11 +25,11 @@ struct alignas(16) float4 { float x, y, z, w; };
 #endif
 #define INLINE static __device__ __attribute__((always_inline)) inline
 #define KERNEL(threads) extern "C" __global__ void __launch_bounds__(threads)
-// ROOMY is a kernel that may have as many registers as leave room for two blocks in a multiprocessor.
+// ROOMY is a kernel that may have as many registers as leave room for some blocks in a multiprocessor.
 #ifdef __clang__
-#define ROOMY(threads) extern "C" __global__ void __attribute__((launch_bounds(threads, 2)))
+#define ROOMY(threads, blocks) extern "C" __global__ void __attribute__((launch_bounds(threads, blocks)))
 #else
-#define ROOMY(threads) extern "C" __global__ void __launch_bounds__(threads, 2)
+#define ROOMY(threads, blocks) extern "C" __global__ void __launch_bounds__(threads, blocks)
 #endif
 #define ROLLED _Pragma("unroll 1")
 #define UNROLLED _Pragma("unroll")
@@ -124,6 +124,14 @@ INLINE float scaleOf(const void *w, i64 i) { return ((const float *)w)[-1 - (i >
 // halvesOf are codes of E4M3 in the upper bytes of each 16 bits as float16, of 2^-8 times their value. The code of NaN, which
 // no matrix has, becomes a number.
 INLINE u32 halvesOf(u32 codes) { return (codes & 0x80008000u) | (codes & 0x7f007f00u) >> 1; }
+// valuesOf are 2^-8 of what eight codes mean.
+INLINE void valuesOf(u64 codes, float out[8]) {
+  UNROLLED for (int j = 0; j < 2; j++) {
+    u32 four = (u32)(codes >> 32 * j), odd = halvesOf(four), even = halvesOf(four << 8);
+    out[4 * j] = fromF16((u16)even), out[4 * j + 1] = fromF16((u16)odd);
+    out[4 * j + 2] = fromF16((u16)(even >> 16)), out[4 * j + 3] = fromF16((u16)(odd >> 16));
+  }
+}
 
 // weightAt is one value of a matrix.
 INLINE float weightAt(int type, const void *w, i64 i) {
@@ -172,13 +180,9 @@ INLINE void weights8(int type, const void *w, i64 i, float out[8]) {
     return;
   }
   if (type == E4M3) {
-    u64 codes = *(const u64 *)((const char *)w + i);
     float scale = scaleOf(w, i);
-    UNROLLED for (int j = 0; j < 2; j++) {
-      u32 four = (u32)(codes >> 32 * j), odd = halvesOf(four), even = halvesOf(four << 8);
-      out[4 * j] = fromF16((u16)even) * scale, out[4 * j + 1] = fromF16((u16)odd) * scale;
-      out[4 * j + 2] = fromF16((u16)(even >> 16)) * scale, out[4 * j + 3] = fromF16((u16)(odd >> 16)) * scale;
-    }
+    valuesOf(*(const u64 *)((const char *)w + i), out);
+    UNROLLED for (int j = 0; j < 8; j++) out[j] *= scale;
     return;
   }
   uint4 v = *(const uint4 *)((const u16 *)w + i);

@@ -35,6 +35,31 @@ INLINE void manyDotsOf(const void *w, const i64 at[OUTS], const float *const x[R
   }
 }
 
+// codesDots is manyDotsOf of one row and codes of E4M3: a byte for a value is little, so a lane reads two eights of each
+// matrix row before it needs them. Scales are applied to the sum of eight products.
+template <int OUTS> INLINE void codesDots(const void *w, const i64 at[OUTS], const float *x, int cols, float sum[OUTS]) {
+  ROLLED for (int i = THREAD % 32 * 8; i < cols; i += 512) {
+    int from[2] = {i, least(i + 256, cols - 8)};
+    u64 codes[2][OUTS];
+    float scale[2][OUTS];
+    UNROLLED for (int h = 0; h < 2; h++)
+      UNROLLED for (int o = 0; o < OUTS; o++) codes[h][o] = *(const u64 *)((const char *)w + at[o] + from[h]), scale[h][o] = scaleOf(w, at[o] + from[h]);
+    UNROLLED for (int h = 0; h < 2; h++) {
+      const float4 *p = (const float4 *)(x + from[h]);
+      float4 b = p[0], c = p[1];
+      bool there = h == 0 || i + 256 < cols;
+      UNROLLED for (int o = 0; o < OUTS; o++) {
+        float a[8];
+        valuesOf(codes[h][o], a);
+        float s = a[0] * b.x;
+        s = fused(a[1], b.y, s), s = fused(a[2], b.z, s), s = fused(a[3], b.w, s);
+        s = fused(a[4], c.x, s), s = fused(a[5], c.y, s), s = fused(a[6], c.z, s), s = fused(a[7], c.w, s);
+        sum[o] = fused(there ? scale[h][o] : 0.0f, s, sum[o]);
+      }
+    }
+  }
+}
+
 // product leaves in lane o*ROWS+r the product of output first+o of a matrix with row r of x. Outputs behind the last
 // are the last.
 template <int OUTS, int ROWS>
@@ -51,7 +76,15 @@ INLINE float product(int type, const void *w, i64 base, int first, int outputs, 
   case BF16: manyDotsOf<BF16, OUTS, ROWS>(w, at, x, cols, sum); break;
   case Q8_0: manyDotsOf<Q8_0, OUTS, ROWS>(w, at, x, cols, sum); break;
   case Q4_K: manyDotsOf<Q4_K, OUTS, ROWS>(w, at, x, cols, sum); break;
-  case E4M3: manyDotsOf<E4M3, OUTS, ROWS>(w, at, x, cols, sum); break;
+  case E4M3:
+    if (ROWS == 1) {
+      float of[OUTS] = {};
+      codesDots<OUTS>(w, at, x[0], cols, of);
+      UNROLLED for (int o = 0; o < OUTS; o++) sum[o][0] = of[o];
+    } else {
+      manyDotsOf<E4M3, OUTS, ROWS>(w, at, x, cols, sum);
+    }
+    break;
   default: __builtin_unreachable();
   }
   UNROLLED for (int o = 0; o < OUTS; o++)

@@ -128,7 +128,7 @@ template <int EACH> INLINE void attend(float *found, const float *rows, char *po
   if (lane == 0) result[s.d] = top, result[s.d + 1] = sum;
 }
 #define ATTEND(each)                                                                                                          \
-  ROOMY(256) attend##each(float *found, const float *rows, char *pool, const int *step, const Shape s, int window, float scale) { \
+  ROOMY(256, 2) attend##each(float *found, const float *rows, char *pool, const int *step, const Shape s, int window, float scale) { \
     attend<each>(found, rows, pool, step, s, window, scale);                                                                  \
   }
 ATTEND(2)

@@ -83,15 +83,15 @@ template <int ROWS> INLINE void expertDown(float *given, const float *between, c
     if (lane < Outs * ROWS && mine < s.hidden && pair < work.count) given[(i64)pairs[work.from + pair] * s.hidden + mine] = y;
   }
 }
-#define EXPERTS(rows)                                                                                                   \
-  ROOMY(256) expertUp##rows(float *between, const float *h, const int *works, const int *pairs, const Stack s) {       \
+#define EXPERTS(rows, blocks)                                                                                                   \
+  ROOMY(256, blocks) expertUp##rows(float *between, const float *h, const int *works, const int *pairs, const Stack s) {       \
     expertUp<rows>(between, h, works, pairs, s);                                                                        \
   }                                                                                                                     \
-  ROOMY(256) expertDown##rows(float *given, const float *between, const int *works, const int *pairs, const Stack s) { \
+  ROOMY(256, blocks) expertDown##rows(float *given, const float *between, const int *works, const int *pairs, const Stack s) { \
     expertDown<rows>(given, between, works, pairs, s);                                                                  \
   }
-EXPERTS(1)
-EXPERTS(4)
+EXPERTS(1, 3)
+EXPERTS(4, 2)
 
 // sumExperts adds what a row's experts gave, best first, and the shared one's with the gate that the row has, or all of it.
 KERNEL(256) sumExperts(float *x, const float *given, const float *weights, const float *gates, const int *step, int top, int shared,

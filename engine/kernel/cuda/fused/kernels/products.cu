@@ -86,17 +86,17 @@ INLINE void added(float *x, const float *y, const void *w, const float *bias, co
   x[(i64)row * outputs + own] += v;
 }
 
-#define PRODUCTS(rows)                                                                                                         \
-  ROOMY(256) normed##rows(const float *x, const float *norm, float *normedOut, const Part *parts, const int *step, float *convAt, \
+#define PRODUCTS(rows, blocks)                                                                                                         \
+  ROOMY(256, blocks) normed##rows(const float *x, const float *norm, float *normedOut, const Part *parts, const int *step, float *convAt, \
                            const float *convW, i64 slotFloats, int taps, int cols, float eps) {                                \
     normed<rows>(x, norm, normedOut, parts, step, cols, eps, Convolution{convAt, convW, slotFloats, taps});                    \
   }                                                                                                                            \
-  ROOMY(256) added##rows(float *x, const float *y, const void *w, const float *bias, const int *step, int type, int outputs, int cols) { \
+  ROOMY(256, blocks) added##rows(float *x, const float *y, const void *w, const float *bias, const int *step, int type, int outputs, int cols) { \
     added<rows>(x, y, w, bias, step, type, outputs, cols);                                                                     \
   }
-PRODUCTS(1)
-PRODUCTS(4)
-PRODUCTS(8)
+PRODUCTS(1, 3)
+PRODUCTS(4, 2)
+PRODUCTS(8, 2)
 
 // begin has a block per row: its token, which may be one that the step before drew, and the embedding.
 KERNEL(256) begin(float *x, int *ids, const void *table, const int *drawn, const int *step, int type, int cols) {

@@ -134,11 +134,8 @@ INLINE void valuesOf(float v[8], const Blocks<Fours> &b, int i, int at) {
 }
 INLINE void valuesOf(float v[8], const Blocks<Codes> &b, int i, int at) {
   float scale = fromBits(b.words[8]) * 256.0f;
-  UNROLLED for (int j = 0; j < 2; j++) {
-    u32 odd = halvesOf(b.words[2 * i + j]), even = halvesOf(b.words[2 * i + j] << 8);
-    v[4 * j] = fromF16((u16)even) * scale, v[4 * j + 1] = fromF16((u16)odd) * scale;
-    v[4 * j + 2] = fromF16((u16)(even >> 16)) * scale, v[4 * j + 3] = fromF16((u16)(odd >> 16)) * scale;
-  }
+  valuesOf((u64)b.words[2 * i + 1] << 32 | b.words[2 * i], v);
+  UNROLLED for (int j = 0; j < 8; j++) v[j] *= scale;
 }
 
 // stash leaves them in a tile.
@@ -296,6 +293,7 @@ template <int FORM> INLINE void gated(float *dst, const u16 *x, const float *fac
   }
 }
 
+#define TWICE(threads) ROOMY(threads, 2)
 #define PRODUCT(room, name, form)                                                                                                      \
   room(Threads) name(float *dst, const u16 *x, const float *factors, const int *tiles, const void *w, int n, int outs, int k) {        \
     product<form>(dst, x, factors, tiles, w, n, outs, k);                                                                              \
@@ -309,9 +307,9 @@ PRODUCT(KERNEL, productF16, Half)
 PRODUCT(KERNEL, productBF16, Brain)
 PRODUCT(KERNEL, productQ8, Eights)
 PRODUCT(KERNEL, productQ4K, Fours)
-PRODUCT(ROOMY, productE4M3, Codes)
+PRODUCT(TWICE, productE4M3, Codes)
 GATED(KERNEL, gatedF16, Half)
 GATED(KERNEL, gatedBF16, Brain)
 GATED(KERNEL, gatedQ8, Eights)
 GATED(KERNEL, gatedQ4K, Fours)
-GATED(ROOMY, gatedE4M3, Codes)
+GATED(TWICE, gatedE4M3, Codes)
