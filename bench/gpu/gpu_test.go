@@ -70,6 +70,17 @@ func TestFloorsOfTheTargetShape(t *testing.T) {
 	}
 }
 
+// TestGatesAreOfTheType: the same share of the floor is enough in FP8, and not in bf16.
+func TestGatesAreOfTheType(t *testing.T) {
+	for typ, met := range map[string]bool{"fp8": true, "bf16": false, "q8_0": true} {
+		r := Report{Options: Defaults(), Cells: []Cell{{Name: "decode", Batch: 16, Context: gateContext, Share: 0.55}}}
+		r.Options.Type = typ
+		if r.judge(); r.Met() != met || (len(r.Gates) == 0) != (typ == "q8_0") {
+			t.Errorf("%s: gates %v", typ, r.Gates)
+		}
+	}
+}
+
 func TestDifferentExperts(t *testing.T) {
 	logits := []float32{
 		3, 2, 1, 0, // 0 and 1

@@ -61,7 +61,7 @@ type Shape struct {
 }
 
 // types are the storage types of matrices, by their option.
-var types = map[string]kernel.Type{"bf16": kernel.BF16, "f16": kernel.F16, "q8_0": kernel.Q8_0, "q4_k": kernel.Q4_K}
+var types = map[string]kernel.Type{"bf16": kernel.BF16, "f16": kernel.F16, "q8_0": kernel.Q8_0, "q4_k": kernel.Q4_K, "fp8": kernel.F8E4M3}
 
 // What is measured where nothing is said, from most to least important.
 var (
@@ -97,7 +97,7 @@ func (o *Options) List() option.List {
 		size(&o.ExpertsUsed, "experts-used", 8, 1<<6, "experts of a token"),
 		size(&o.Width, "expert-width", 512, 1<<14, "inner width of an expert"),
 		size(&o.Vocabulary, "vocabulary", 248320, 1<<20, "rows of the output matrix"),
-		option.New(&o.Type, "type", "bf16", "storage of the matrices: bf16, f16, q8_0 or q4_k", (*pflag.FlagSet).StringVar, knownType),
+		option.New(&o.Type, "type", "bf16", "storage of the matrices: bf16, f16, fp8, q8_0 or q4_k", (*pflag.FlagSet).StringVar, knownType),
 		option.Texts(&o.Decode, "decode",
 			"decoding to measure, as BATCHxCONTEXT, such as 64x4k, from most to least important; none: all of METHOD.md"),
 		option.Texts(&o.Prefill, "prefill", "prompts to measure, in tokens; none: all of METHOD.md"),
@@ -232,7 +232,7 @@ func short(n int) string {
 
 func knownType(name string) string {
 	if _, ok := types[name]; !ok {
-		return name + ", want bf16, f16, q8_0 or q4_k"
+		return name + ", want bf16, f16, fp8, q8_0 or q4_k"
 	}
 	return ""
 }

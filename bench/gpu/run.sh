@@ -9,7 +9,7 @@
 #   gates     170 s  the cells that have gates, in bf16
 #   node      150 s  the whole node over HTTP at 64 and 256 streams, beside a bare loop
 #   tune       70 s  ways to launch kernels: the fastest go to tune.json, a table of engine/kernel/cuda/tune
-#   q8_0 .. q4_k     their gates' cells, a part of what is left each
+#   fp8 .. q4_k      their gates' cells, a part of what is left each
 #   more             all other cells in bf16, until the time is up
 #   bench/gpu/run.sh a FOLDER
 set -uo pipefail
@@ -58,7 +58,7 @@ a)
 	step kernels engine/kernel/cuda/eager "$bin/eager.test" -test.v -test.timeout 5m
 	step wide engine/kernel/cuda/wide "$bin/wide.test" -test.v -test.run 'TestOperations|TestTheInterpreter' -test.timeout 5m
 	step fused engine/kernel/cuda/fused "$bin/fused.test" -test.v -test.timeout 5m
-	step models engine/model "$bin/model.test" -test.v -test.run 'TestParityOfTheGPU|TestPromptsOnMatrixUnits|TestFusedModels' -test.timeout 8m
+	step models engine/model "$bin/model.test" -test.v -test.run 'TestParityOfTheGPU|TestPromptsOnMatrixUnits|TestFusedModels|TestQuantizedModels' -test.timeout 8m
 	step costs engine/kernel/cuda/devicetest "$bin/devicetest.test" -test.run '^$' -test.bench . -test.benchtime "${BENCHTIME:-1s}"
 	;;
 b)
@@ -96,7 +96,7 @@ c)
 		gates=(--decode 2x5 --prefill 3) more=(--decode 1x6 --kernels=false) node=$bin/corenode-interpreted
 		steps=1
 		streams=(--streams 2 --stream-prompt 64 --stream-tokens 10)
-		blocks=(--hidden 256 --expert-width 256 --decode 1x5 --kernels=false) # of 4 bits are 256 values of a row
+		blocks=(--hidden 256 --expert-width 256 --decode 1x5 --kernels=false) # of 4 bits are 256 values of a row, of FP8 128
 	fi
 	# measure NAME OPTION... is corebench gpu with a report of its own.
 	measure() {
@@ -111,9 +111,9 @@ c)
 	measure node ${layers[@]+"${layers[@]}"} --node "$node" "${streams[@]}"
 	most 70
 	measure tune ${layers[@]+"${layers[@]}"} --tune "$out/tune.json" --steps "$steps"
-	for type in q8_0 q4_k; do
+	for type in fp8 q8_0 q4_k; do
 		most $(((seconds - SECONDS) * 2 / 5))
-		if [ "$type" = q4_k ] && [ -n "${blocks[*]:-}" ]; then
+		if [ "$type" != q8_0 ] && [ -n "${blocks[*]:-}" ]; then
 			measure "$type" --type "$type" "${blocks[@]}"
 		else
 			measure "$type" --type "$type" "${gates[@]}"

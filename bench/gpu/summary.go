@@ -122,7 +122,7 @@ func (c *Cell) read(times []float64, flop, ceiling float64) {
 	c.Share = report.Ratio(c.Floor, c.Milliseconds.Median)
 }
 
-// The gates, for matrices of two bytes: the share of the floor of decoding at a context, by batch, and of a prompt.
+// The gates: the share of the floor of decoding at a context, by type and batch, and for matrices of two bytes of a prompt.
 const (
 	gateContext = 4096
 	gatePrompt  = 8192
@@ -131,20 +131,25 @@ const (
 	servedShare = 0.95
 )
 
-var decodeShares = map[int]float64{1: 0.60, 16: 0.60, 64: 0.65, 256: 0.60}
+var (
+	twoByteShares = map[int]float64{1: 0.60, 16: 0.60, 64: 0.65, 256: 0.60}
+	decodeShares  = map[string]map[int]float64{
+		"bf16": twoByteShares, "f16": twoByteShares, "fp8": {1: 0.45, 16: 0.50, 64: 0.60, 256: 0.55},
+	}
+)
 
 // judge sets the gates: none of the interpreter, nor of another shape than the one that they are for.
 func (r *Report) judge() {
 	r.Gates = report.Gates{}
 	o := r.Options
-	if d := Defaults(); o.Interpret || o.Shape != d.Shape || o.Type != "bf16" && o.Type != "f16" {
+	if d := Defaults(); o.Interpret || o.Shape != d.Shape || decodeShares[o.Type] == nil {
 		return
 	}
 	for _, c := range r.Cells {
-		limit := decodeShares[c.Batch]
+		limit := decodeShares[o.Type][c.Batch]
 		switch {
 		case c.Skipped != "":
-		case c.Prompt && c.Context == gatePrompt:
+		case c.Prompt && c.Context == gatePrompt && o.Type != "fp8":
 			r.Gates = append(r.Gates, report.AtLeast(c.Name+": share of the floor of arithmetic", c.Share, promptShare))
 		case !c.Prompt && c.Context == gateContext && limit > 0:
 			r.Gates = append(r.Gates, report.AtLeast(c.Name+": share of the floor of bytes", c.Share, limit))

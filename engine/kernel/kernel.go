@@ -48,7 +48,7 @@ const (
 	IQ4_NL Type = 20
 	BF16   Type = 30
 	MXFP4  Type = 39
-	// F8E4M3 is of no GGUF file: 128 bytes of E4M3 and the float32 that they are multiplied by.
+	// F8E4M3 has a number of our own: 128 bytes of E4M3 and the float32 that they are multiplied by.
 	F8E4M3 Type = 1 << 16
 )
 

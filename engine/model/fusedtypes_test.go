@@ -13,10 +13,17 @@ import (
 	"corenode/engine/modelfile/gguftest"
 )
 
-// counting is a backend that counts the steps it fused.
+// counting is a backend that counts the steps it fused, and the matrices of each type that it was given.
 type counting struct {
 	*fused.Backend
-	steps int
+	steps  int
+	loaded map[kernel.Type]int
+}
+
+// Load implements kernel.Backend.
+func (c *counting) Load(src kernel.Source) (kernel.Weight, error) {
+	c.loaded[src.Type]++
+	return c.Backend.Load(src)
 }
 
 // Fuse implements kernel.Fuser.
@@ -84,11 +91,11 @@ func TestQuantizedModelsAreFused(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			c := &counting{Backend: b}
+			c := &counting{Backend: b, loaded: map[kernel.Type]int{}}
 			f, tokens := ofType(t, "tiny-qwen35moe-f16", typ), readRecording(t, "tiny-llama-f32.kv-f32").Prompt
 			got := decoded(t, loadOn(t, f, c), tokens, stepsOfGate)
-			if c.steps < stepsOfGate {
-				t.Errorf("%d steps of %d were fused", c.steps, stepsOfGate)
+			if c.steps < stepsOfGate || c.loaded[typ] < 10 {
+				t.Errorf("%d steps of %d were fused, %d matrices are of the type", c.steps, stepsOfGate, c.loaded[typ])
 			}
 			compare(t, got, decoded(t, loadOn(t, f, newCPU(t, cpu.Options{Exact: true})), tokens, stepsOfGate))
 		})

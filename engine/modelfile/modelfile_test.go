@@ -243,7 +243,6 @@ func TestBrokenFilesAreErrors(t *testing.T) {
 		{"dimension 2^63", raw(1, 0, info("t", 0, 0, 1<<63)), "tensor t"},
 		{"type", raw(1, 0, info("t", 77, 0, 4)), "unknown type 77"},
 		{"removed type", raw(1, 0, info("t", 4, 0, 4)), "unknown type 4"},
-		{"type of folders", raw(1, 0, info("t", uint32(kernel.F8E4M3), 0, 4)), "unknown type 65536"},
 		{"row not whole blocks", raw(1, 0, info("t", 8, 0, 33)), "block of 32"},
 		{"row not whole superblocks", raw(1, 0, info("t", 12, 0, 32)), "block of 256"},
 		{"offset max", raw(1, 0, info("t", 0, math.MaxUint64, 4)), "offset"},

@@ -175,7 +175,7 @@ func (t *Tensor) parseInfo(r *reader) {
 	at = r.at
 	t.Type = kernel.Type(r.u32(what))
 	name, block, _, ok := TypeInfo(t.Type)
-	if !ok || t.Type == kernel.F8E4M3 {
+	if !ok {
 		failAt(at, "%s has the unknown type %d", what, uint32(t.Type))
 	}
 	if t.Shape[0]%block != 0 {

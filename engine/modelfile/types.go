@@ -18,7 +18,7 @@ type typeInfo struct {
 }
 
 // typeInfos has every tensor type of the format whose size is known, so that a
-// file with an unreadable tensor can still be listed.
+// file with an unreadable tensor can still be listed, and one more.
 var typeInfos = map[kernel.Type]typeInfo{
 	kernel.F32:    {"F32", 1, 4, readF32},
 	kernel.F16:    {"F16", 1, 2, readF16},
@@ -54,7 +54,7 @@ var typeInfos = map[kernel.Type]typeInfo{
 	kernel.MXFP4:  {"MXFP4", 32, 17, readMXFP4},
 	40:            {"NVFP4", 64, 36, nil},
 	41:            {"Q1_0", 128, 18, nil},
-	kernel.F8E4M3: {"F8_E4M3", 128, 132, readF8}, // of folders only
+	kernel.F8E4M3: {"F8_E4M3", 128, 132, readF8}, // our own
 }
 
 // TypeInfo describes a tensor type: its name, and that each block of elements
