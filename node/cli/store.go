@@ -87,9 +87,7 @@ func moveFolder(dir, url, passwordFile string, w io.Writer) (v store.Verificatio
 	to, err := postgres.Open(postgres.Config{URL: url, Password: password, Node: id})
 	if err == nil {
 		defer to.Close()
-		v, err = to.MoveFrom(withModules{from, filepath.Join(dir, sqlite.ModulesDir)}, func(table string, rows int64) {
-			fmt.Fprintf(w, "%s: %d rows\n", table, rows)
-		})
+		v, err = to.MoveFrom(withModules{from, filepath.Join(dir, sqlite.ModulesDir)}, movingTo(w))
 	}
 	if errors.Is(err, postgres.ErrUnsure) || shared && err != nil {
 		return v, fmt.Errorf("%w (if the rows are there already, start the node with store.url; "+
@@ -103,6 +101,19 @@ func moveFolder(dir, url, passwordFile string, w io.Writer) (v store.Verificatio
 	}
 	path := filepath.Join(dir, sqlite.DatabaseName)
 	return v, os.Rename(path, path+movedSuffix)
+}
+
+// movingTo shows a person how far a move is, and tells a file of each table that is there.
+func movingTo(w io.Writer) func(postgres.Moving) {
+	if isScreen(w) {
+		draw := bar(w)
+		return func(m postgres.Moving) { draw(m.Done, m.All) }
+	}
+	return func(m postgres.Moving) {
+		if m.Whole {
+			fmt.Fprintf(w, "%s: %d rows\n", m.Table, m.Rows)
+		}
+	}
 }
 
 // withModules is the rows of a data folder, with the modules of it.

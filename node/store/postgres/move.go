@@ -17,6 +17,8 @@ import (
 type Source interface {
 	// Each visits the rows of a table with the values of columns.
 	Each(table string, columns []string, visit func(values []any) error) error
+	// Count is how many rows a table has.
+	Count(table string) (int64, error)
 	Verify() (store.Verification, error)
 }
 
@@ -53,8 +55,30 @@ var moved = []table{
 // flags are the columns that the source keeps as 0 and 1.
 var flags = []string{"unlimited", "disabled", "provisional", "refund"}
 
+// Moving is how far a move is.
+type Moving struct {
+	Table     string
+	Rows      int64 // of the table that have come
+	Whole     bool  // that is all of them
+	Done, All int64 // rows of all tables
+}
+
 // progressEvery is how many rows of a table pass between two reports.
 const progressEvery = 10_000
+
+// report tells of the rows of tables, one after the other.
+type report struct {
+	tell        func(Moving)
+	before, all int64 // rows of the tables before; of all
+}
+
+// of tells of a table.
+func (r *report) of(table string, rows int64, whole bool) {
+	r.tell(Moving{table, rows, whole, r.before + rows, r.all})
+	if whole {
+		r.before += rows
+	}
+}
 
 // ErrUnsure means that a move was to be committed, and that it is not known what came of it.
 var ErrUnsure = errors.New("the rows may be in the database, or not")
@@ -63,10 +87,18 @@ var ErrUnsure = errors.New("the rows may be in the database, or not")
 // store, which must be empty. Sums of both are compared, and what came is verified, before
 // anything counts: with an error other than ErrUnsure the store is as empty as before. progress
 // is told of rows.
-func (s *Store) MoveFrom(from Source, progress func(table string, rows int64)) (v store.Verification, err error) {
+func (s *Store) MoveFrom(from Source, progress func(Moving)) (v store.Verification, err error) {
 	before, err := from.Verify()
 	if err == nil {
 		err = movable(before)
+	}
+	all := int64(0)
+	for _, m := range moved {
+		if err == nil {
+			var rows int64
+			rows, err = from.Count(m.name)
+			all += rows
+		}
 	}
 	if err != nil {
 		return v, fmt.Errorf("move: %w", err)
@@ -76,14 +108,14 @@ func (s *Store) MoveFrom(from Source, progress func(table string, rows int64)) (
 		if err := wantEmpty(ctx, tx); err != nil {
 			return err
 		}
-		sums := map[string]int64{}
+		sums, told := map[string]int64{}, &report{tell: progress, all: all}
 		for _, m := range moved {
-			if err := m.copy(ctx, tx, from, sums, progress); err != nil {
+			if err := m.copy(ctx, tx, from, sums, told); err != nil {
 				return fmt.Errorf("table %s: %w", m.name, err)
 			}
 		}
 		if m, ok := from.(ModuleSource); ok {
-			if err := moveModules(ctx, tx, m, progress); err != nil {
+			if err := moveModules(ctx, tx, m, told); err != nil {
 				return fmt.Errorf("modules: %w", err)
 			}
 		}
@@ -128,7 +160,7 @@ func wantEmpty(ctx context.Context, tx pgx.Tx) error {
 }
 
 // moveModules takes over the module files, and which of them serve.
-func moveModules(ctx context.Context, tx pgx.Tx, from ModuleSource, progress func(string, int64)) error {
+func moveModules(ctx context.Context, tx pgx.Tx, from ModuleSource, told *report) error {
 	files := int64(0)
 	state, err := from.Modules(func(m store.ModuleFile) error {
 		number, err := nextModules(ctx, tx)
@@ -144,12 +176,13 @@ func moveModules(ctx context.Context, tx pgx.Tx, from ModuleSource, progress fun
 	if _, err := tx.Exec(ctx, `INSERT INTO common (name, number, value) VALUES ($1, 1, $2)`, store.CommonRollout, state); err != nil {
 		return err
 	}
-	progress("modules", files)
+	told.all += files
+	told.of("modules", files, true)
 	return nil
 }
 
 // copy copies all rows of a table. Those of the ledger are added up in sums, by account.
-func (m table) copy(ctx context.Context, tx pgx.Tx, from Source, sums map[string]int64, progress func(string, int64)) error {
+func (m table) copy(ctx context.Context, tx pgx.Tx, from Source, sums map[string]int64, told *report) error {
 	columns, rows, failed := m.columns, int64(0), error(nil)
 	if m.name == "ledger" { // its rows have one place: behind each other by their ids, and before all to come
 		columns = append(slices.Clone(columns), "place")
@@ -164,7 +197,7 @@ func (m table) copy(ctx context.Context, tx pgx.Tx, from Source, sums map[string
 				values = append(values, int64(0))
 			}
 			if rows++; rows%progressEvery == 0 {
-				progress(m.name, rows)
+				told.of(m.name, rows, false)
 			}
 			if !yield(values) {
 				return context.Canceled
@@ -181,7 +214,7 @@ func (m table) copy(ctx context.Context, tx pgx.Tx, from Source, sums map[string
 		err = fmt.Errorf("%d of %d rows arrived", n, rows)
 	}
 	if err == nil {
-		progress(m.name, rows)
+		told.of(m.name, rows, true)
 	}
 	return err
 }

@@ -30,15 +30,20 @@ func TestMoveFromFolder(t *testing.T) {
 	if err := from.Audit(store.AuditRow{Operator: "alice", Method: "POST", Path: "/p", Status: 200}); err != nil {
 		t.Fatal(err)
 	}
-	silent := func(string, int64) {}
+	silent := func(Moving) {}
 	if _, err := to.MoveFrom(from, silent); !errors.Is(err, store.ErrInvalid) || !strings.Contains(err.Error(), "1 requests are open") {
 		t.Errorf("with an open hold: %v", err)
 	}
 	storetest.MustAppend(t, from, storetest.Settlement(a.ID, "two", -5))
-	told := map[string]int64{}
-	v, err := to.MoveFrom(from, func(table string, rows int64) { told[table] = rows })
-	if err != nil || len(v.Findings) > 0 || v.Rows != 11 || told["ledger"] != 11 || told["audit"] != 1 {
-		t.Fatalf("%+v, %v, %v", v, told, err)
+	told, last := map[string]int64{}, Moving{}
+	v, err := to.MoveFrom(from, func(m Moving) {
+		if m.Done < last.Done || m.Done > m.All {
+			t.Errorf("%+v after %+v", m, last)
+		}
+		told[m.Table], last = m.Rows, m
+	})
+	if err != nil || len(v.Findings) > 0 || v.Rows != 11 || told["ledger"] != 11 || told["audit"] != 1 || last.Done != last.All {
+		t.Fatalf("%+v, %v, %+v, %v", v, told, last, err)
 	}
 	for name, read := range map[string]func(store.Store) (any, error){
 		"ledger":   func(s store.Store) (any, error) { return s.Entries(store.Query{}) },
@@ -98,13 +103,13 @@ func TestMoveThatFailsLeavesNothing(t *testing.T) {
 	if _, err := from.CreateAccount(account.Account{Name: "a"}, 5); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := to.MoveFrom(broken{from}, func(string, int64) {}); err == nil || !strings.Contains(err.Error(), "cut") {
+	if _, err := to.MoveFrom(broken{from}, func(Moving) {}); err == nil || !strings.Contains(err.Error(), "cut") {
 		t.Errorf("moved with %v", err)
 	}
 	if page, err := to.Holders("", 10); err != nil || len(page) != 0 {
 		t.Errorf("it left %+v, %v", page, err)
 	}
-	if _, err := to.MoveFrom(from, func(string, int64) {}); err != nil {
+	if _, err := to.MoveFrom(from, func(Moving) {}); err != nil {
 		t.Error(err)
 	}
 }
@@ -124,10 +129,10 @@ func TestMoveWithAnUnknownEnd(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := to.MoveFrom(from, func(string, int64) {}); !errors.Is(err, ErrUnsure) {
+	if _, err := to.MoveFrom(from, func(Moving) {}); !errors.Is(err, ErrUnsure) {
 		t.Errorf("moved with %v", err)
 	}
-	if _, err := to.MoveFrom(broken{from}, func(string, int64) {}); err == nil || errors.Is(err, ErrUnsure) {
+	if _, err := to.MoveFrom(broken{from}, func(Moving) {}); err == nil || errors.Is(err, ErrUnsure) {
 		t.Errorf("before the commit: %v", err)
 	}
 }

@@ -30,3 +30,11 @@ func (s *Store) Each(table string, columns []string, visit func(values []any) er
 	})
 	return wrapped(err, "read the table %s", table)
 }
+
+// Count is how many rows a table has.
+func (s *Store) Count(table string) (n int64, err error) {
+	s.read.mu.Lock()
+	defer s.read.mu.Unlock()
+	n, err = s.read.number(`SELECT count(*) FROM ` + table)
+	return n, wrapped(err, "count the table %s", table)
+}
