@@ -14,6 +14,9 @@ import (
 	"time"
 
 	"corenode/actors/account"
+	"corenode/engine"
+	"corenode/engine/kernel"
+	"corenode/engine/tokenizer"
 	"corenode/node/admin"
 	"corenode/node/config"
 )
@@ -57,19 +60,37 @@ func postTo(t *testing.T, base, path, key, body string) (*http.Response, string)
 	return answer, string(text)
 }
 
+// held is a model that says one token for ever: slowly until it may go on, and then as fast as it can.
+type held struct {
+	token int32
+	goOn  *atomic.Bool
+}
+
+func (m held) Forward(_ *kernel.Step, _ []int32, _ kernel.Cache, _ []int32, logits [][]float32) error {
+	if !m.goOn.Load() {
+		time.Sleep(50 * time.Millisecond)
+	}
+	say(m.token, logits)
+	return nil
+}
+
+func (held) Close() {}
+
 // TestRevokedWhileItStreams ends a key, and an account, under running streams:
 // the next request is refused, also while others are being answered; the streams
 // go on to their end and are billed; other keys of the account are not touched.
 func TestRevokedWhileItStreams(t *testing.T) {
-	n, base, _ := startNode(t, func(cfg *config.Config) {
-		m := cfg.Models["core-1.1"]
-		m.Path, m.ContextLength = endlessModel(t), 262144
-		cfg.Models["core-1.1"] = m
-	})
+	var goOn atomic.Bool
+	model := standIns{adjust: func(o *engine.Options) {
+		if o.ID == slowModel {
+			o.Model = func(t *tokenizer.Tokenizer) engine.Forwarder { return held{t.Encode(nil, "a")[0], &goOn} }
+		}
+	}}
+	n, base, _ := startNodeWith(t, model, instantModels)
 	c := operator(t, n)
 	const tokens = 1500
 	streamed := fmt.Sprintf(`{"model":"core-1.1","stream":true,"max_tokens":%d,"messages":[{"role":"user","content":"x"}]}`, tokens)
-	short := `{"model":"core-1.1","max_tokens":1,"messages":[{"role":"user","content":"x"}]}`
+	short := `{"model":"core-1.1-mini","max_tokens":1,"messages":[{"role":"user","content":"x"}]}`
 	status := func(key string) int {
 		answer, _ := postTo(t, base, "/v1/messages", key, short)
 		return answer.StatusCode
@@ -91,6 +112,7 @@ func TestRevokedWhileItStreams(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+			goOn.Store(false)
 			stream, err := post(t.Context(), base, a.Key, streamed)
 			if err != nil || stream.StatusCode != 200 {
 				t.Fatal(stream, err)
@@ -116,6 +138,7 @@ func TestRevokedWhileItStreams(t *testing.T) {
 			if n.tree.Inspect().Requests != 1 {
 				t.Fatal("the stream ended before the test could show anything")
 			}
+			goOn.Store(true)
 			text, err := io.ReadAll(lines)
 			if err != nil || !strings.Contains(string(text), "message_stop") {
 				t.Fatalf("the stream ended with %v and %q", err, text[max(0, len(text)-300):])
@@ -212,7 +235,7 @@ var rateHeaders = map[string][2][3]string{
 func TestRetryAfterIsTrueOverHTTP(t *testing.T) {
 	n, base, _ := startNode(t, instantModels)
 	c := operator(t, n)
-	const perMinute, atOnce = 30_000, 7
+	const perMinute, atOnce = 6_000, 7
 	ask := func(path, content string, tokensMax int) string {
 		limit := "max_tokens"
 		if path != "/v1/messages" {
@@ -244,12 +267,15 @@ func TestRetryAfterIsTrueOverHTTP(t *testing.T) {
 				}
 				return remaining
 			}
-			// A prompt that takes most of what the bucket has, again and again until a small
-			// request that asks for much output is refused.
-			small := ask(path, "x", 900)
-			refused, left := (*http.Response)(nil), 0
-			for range 50 {
-				answer, text := postTo(t, base, path, a.Key, small)
+			// A prompt takes most of what the bucket has, and the next request asks for more than what is left,
+			// ever more until it comes before the bucket has that.
+			refused, left, asked := (*http.Response)(nil), 0, 0
+			for more := perMinute / 60; more <= perMinute/2; more *= 2 {
+				answer, _ := postTo(t, base, path, a.Key, ask(path, "x", 1))
+				some := max(check(answer, 200)/3, 1) // two or three tokens each
+				answer, _ = postTo(t, base, path, a.Key, ask(path, strings.Repeat("many words ", some), 1))
+				asked = check(answer, answer.StatusCode) + more
+				answer, text := postTo(t, base, path, a.Key, ask(path, "x", asked))
 				if answer.StatusCode == 429 {
 					if !strings.Contains(text, "rate_limit") {
 						t.Errorf("the refusal is %s", text)
@@ -257,9 +283,7 @@ func TestRetryAfterIsTrueOverHTTP(t *testing.T) {
 					refused, left = answer, check(answer, 429)
 					break
 				}
-				some := max(check(answer, 200)/3, 1) // two or three tokens each: most of what is left, however much came back meanwhile
-				answer, _ = postTo(t, base, path, a.Key, ask(path, strings.Repeat("many words ", some), 1))
-				check(answer, answer.StatusCode)
+				check(answer, 200)
 			}
 			if refused == nil {
 				t.Fatal("the bucket was never empty")
@@ -269,12 +293,12 @@ func TestRetryAfterIsTrueOverHTTP(t *testing.T) {
 			if err != nil || errSeconds != nil || ms < 1 || seconds != (ms+999)/1000 {
 				t.Fatalf("Retry-After is %q, in ms %q", refused.Header.Get("Retry-After"), refused.Header.Get("Retry-After-Ms"))
 			}
-			// What is missing refills in that time: 900 and a few tokens of prompt.
-			if need := left + ms*perMinute/60_000; need < 900 || need > 1000 {
+			// What is missing refills in that time: what was asked for and a few tokens of prompt.
+			if need := left + ms*perMinute/60_000; need < asked || need > asked+100 {
 				t.Errorf("%d tokens and %d ms make %d, want what the request needs", left, ms, need)
 			}
 			time.Sleep(time.Duration(ms) * time.Millisecond)
-			answer, _ := postTo(t, base, path, a.Key, small)
+			answer, _ := postTo(t, base, path, a.Key, ask(path, "x", asked))
 			check(answer, 200)
 		})
 	}

@@ -28,14 +28,18 @@ func customerOf(t *testing.T, n *node, a account.Account, balance abi.Nano) (id,
 	return made.ID, key
 }
 
+// stepTime is how long a step of models takes whose answers take their time and no processor's.
+const stepTime = 4 * time.Millisecond
+
 // slowConfig makes a node serve a model whose answers go on until max_tokens,
 // and one that answers at once.
 func slowConfig(t *testing.T) func(*config.Config) {
-	path := endlessModel(t)
+	path := endlessModel(t) // for its tokenizer and template
 	return func(cfg *config.Config) {
 		cfg.Modules.CacheDir = moduleCache
 		slow, fast := cfg.Models[slowModel], cfg.Models[fastModel]
-		slow.Path, slow.ContextLength, fast.Engine = path, 262144, config.EngineInstant
+		slow.Engine, slow.StepTime, slow.Path, slow.ContextLength = config.EngineInstant, stepTime, path, 262144
+		fast.Engine = config.EngineInstant
 		slow.KV.MemoryBytes, slow.KV.StateMemoryBytes = pageBytesMin, 64<<20
 		slow.Batch.GapMax, slow.Batch.GapStretchMax = time.Hour, 0 // all run at once, however slow the machine
 		cfg.Models[slowModel], cfg.Models[fastModel] = slow, fast

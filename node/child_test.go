@@ -26,8 +26,8 @@ func init() {
 	}
 }
 
-// slowModel and fastModel are what a child serves: one whose answers go on until
-// max_tokens at the speed of the processor, and one that answers at once.
+// slowModel and fastModel are what a child serves: one whose answers take their time
+// and go on until max_tokens, and one that answers at once.
 const slowModel, fastModel = "core-1.1", "core-1.1-mini"
 
 // childNode is a node in a process of its own, which is started again and again
@@ -43,6 +43,16 @@ type childNode struct {
 	admin  *admin.Client
 }
 
+// slowOfChild is what a slow model of a node in a process of its own is made of, as YAML: in a run that is long, as
+// rounds in the environment says, one that computes, else one that takes its time and no processor's.
+func slowOfChild(t *testing.T, rounds string) string {
+	made := fmt.Sprintf("path: %q", endlessModel(t))
+	if os.Getenv(rounds) == "" {
+		made += fmt.Sprintf(", engine: instant, step_time: %v", stepTime)
+	}
+	return made
+}
+
 // newChild prepares a node on a data folder. limits is YAML, more of the section limits.
 func newChild(t *testing.T, data, limits string) *childNode {
 	t.Helper()
@@ -55,10 +65,10 @@ modules: {cache_dir: %q, allow_unsigned: true}
 ledger: {spill_bytes: 1MiB}
 limits: {prepare_concurrency: 256, %s}
 models:
-  %s: {path: %q, context_length: 262144, kv: {memory_bytes: 640MiB, state_memory_bytes: 64MiB},
+  %s: {%s, context_length: 262144, kv: {memory_bytes: 640MiB, state_memory_bytes: 64MiB},
     batch: {gap_max: 1h, gap_stretch_max: 0}} # all run at once, however slow the machine
   %s: {engine: instant, kv: {memory_bytes: 64MiB, state_memory_bytes: 64MiB}}
-`, data, moduleCache, limits, slowModel, endlessModel(t), fastModel)
+`, data, moduleCache, limits, slowModel, slowOfChild(t, "CORENODE_CRASH_ROUNDS"), fastModel)
 	if err := os.WriteFile(c.config, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -176,9 +176,9 @@ func (c *trio) connect(m *trioNode) (database, listen, operators string) {
 // slowYAML is models of a trio: one whose answers take their time, and one that answers at once.
 func slowYAML(t *testing.T) string {
 	return fmt.Sprintf(`
-  core-1.1: {path: %q, context_length: 16384, kv: {memory_bytes: 128MiB, state_memory_bytes: 64MiB}, batch: {gap_max: 1h, gap_stretch_max: 0}}
+  core-1.1: {%s, context_length: 16384, kv: {memory_bytes: 128MiB, state_memory_bytes: 64MiB}, batch: {gap_max: 1h, gap_stretch_max: 0}}
   core-1.1-mini: {engine: instant, kv: {memory_bytes: 64MiB, state_memory_bytes: 64MiB}}
-`, endlessModel(t))
+`, slowOfChild(t, roundsVariable))
 }
 
 // start starts a node and waits until it serves. It may be called by several goroutines for several nodes.

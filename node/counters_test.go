@@ -187,6 +187,7 @@ func loadFor(t *testing.T, c *childNode, rnd *rand.Rand, who map[string]string, 
 				for !over.Load() {
 					model := []string{fastModel, fastModel, slowModel}[rnd.IntN(3)]
 					someErrand(rnd, model, id, key).run(t, h, c.base, moments{})
+					think(rnd)
 				}
 			})
 		}

@@ -36,6 +36,13 @@ func crashRounds(t *testing.T) int {
 	return 3
 }
 
+// think lets a customer take a moment between two requests, but in a long run: there all of them ask as fast as they can.
+func think(rnd *rand.Rand) {
+	if os.Getenv("CORENODE_CRASH_ROUNDS") == "" {
+		time.Sleep(time.Duration(rnd.IntN(60)) * time.Millisecond)
+	}
+}
+
 // queuedMax is how many tokens of a stream may be computed and not yet written:
 // the queue before its writer, and what one step adds.
 const queuedMax = 300
@@ -181,6 +188,7 @@ func (c *crash) round(round int) {
 				if r.status == 0 && !r.left {
 					return // the node is gone
 				}
+				think(rnd)
 			}
 		})
 	}

@@ -53,6 +53,7 @@ func TestInferenceMetrics(t *testing.T) {
 		cfg.Server.InferenceMetrics = true
 		m := cfg.Models[slowModel]
 		m.Batch.SequencesMax, m.Path, m.ContextLength = 1, endlessModel(t), 262144
+		m.Engine, m.StepTime = config.EngineInstant, stepTime
 		cfg.Models[slowModel] = m
 		withFake(cfg, fastModel, flavor.VLLM, server)
 	})

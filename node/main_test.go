@@ -1,8 +1,10 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"testing"
 
 	"corenode/node/cli"
@@ -13,6 +15,9 @@ import (
 // them takes seconds, reading them back a fraction of one.
 var moduleCache string
 
+// sharedFiles is a folder of what several tests read and none changes.
+var sharedFiles string
+
 func TestMain(m *testing.M) {
 	if file := os.Getenv(answersVariable); file != "" {
 		os.Exit(serveRecorded(file))
@@ -22,7 +27,11 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
-	moduleCache = dir
+	moduleCache, sharedFiles = filepath.Join(dir, "modules"), filepath.Join(dir, "files")
+	if err := errors.Join(os.Mkdir(moduleCache, 0o700), os.Mkdir(sharedFiles, 0o700)); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
 	status := m.Run()
 	postgrestest.Stop()
 	os.RemoveAll(dir)

@@ -140,11 +140,12 @@ func listed(n *node, e account.Entry) abi.Nano {
 	return p.Input*abi.Nano(e.Usage.InputUncached) + p.Cached*abi.Nano(e.Usage.CacheRead) + p.Output*abi.Nano(e.Usage.Output)
 }
 
+// endless makes a node serve one model, whose answers go on until max_tokens.
 func endless(t *testing.T) func(*config.Config) {
-	path := endlessModel(t)
+	path := endlessModel(t) // for its tokenizer and template
 	return func(cfg *config.Config) {
 		m := cfg.Models["core-1.1-mini"]
-		m.Path, m.ContextLength = path, 4096
+		m.Engine, m.StepTime, m.Path, m.ContextLength = config.EngineInstant, stepTime, path, 4096
 		m.Batch.SequencesMax = 64
 		m.Batch.GapMax, m.Batch.GapStretchMax = time.Hour, 0 // all run at once, however slow the machine
 		cfg.Limits.QueueTimeout = time.Hour                  // and none is refused for what the machine is expected to take

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -23,11 +24,15 @@ import (
 
 // start opens a node and serves.
 func start(cfg *config.Config, logTo io.Writer) (*node, error) {
+	return startWith(cfg, logTo, standIns{})
+}
+
+func startWith(cfg *config.Config, logTo io.Writer, with standIns) (*node, error) {
 	log, _, err := newLogger(cfg, logTo)
 	if err != nil {
 		return nil, err
 	}
-	n, err := open(cfg, log, nil)
+	n, err := openWith(cfg, log, nil, with)
 	if err != nil {
 		return nil, err
 	}
@@ -39,12 +44,17 @@ func start(cfg *config.Config, logTo io.Writer) (*node, error) {
 // newcomer, changed by change.
 func startNode(t testing.TB, change func(*config.Config)) (n *node, base, key string) {
 	t.Helper()
+	return startNodeWith(t, standIns{}, change)
+}
+
+func startNodeWith(t testing.TB, with standIns, change func(*config.Config)) (n *node, base, key string) {
+	t.Helper()
 	cfg := config.Default()
 	cfg.Listen, cfg.DataDir, cfg.Modules.CacheDir = "127.0.0.1:0", filepath.Join(t.TempDir(), "data"), moduleCache
 	if change != nil {
 		change(cfg)
 	}
-	n, err := start(cfg, io.Discard)
+	n, err := startWith(cfg, io.Discard, with)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -161,22 +171,27 @@ func TestTypedErrors(t *testing.T) {
 	}
 }
 
-// endlessModel writes the embedded model with a vocabulary whose stop tokens
-// are out of reach, so that an answer goes on until somebody ends it.
-func endlessModel(t *testing.T) string {
+// endlessModel is the embedded model with a vocabulary whose stop tokens are out of
+// reach, so that an answer goes on until somebody ends it. All tests share the file.
+func endlessModel(t testing.TB) string {
 	t.Helper()
+	path, err := writeEndless()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+var writeEndless = sync.OnceValues(func() (path string, err error) {
 	f, err := modelfile.OpenBytes("embedded", embedded.Model("core-1.1"))
 	if err != nil {
-		t.Fatal(err)
+		return "", err
 	}
 	defer f.Close()
-	tokens, err := f.Strings("tokenizer.ggml.tokens")
-	if err != nil {
-		t.Fatal(err)
-	}
+	tokens, errTokens := f.Strings("tokenizer.ggml.tokens")
 	kinds, err := f.Ints("tokenizer.ggml.token_type")
-	if err != nil {
-		t.Fatal(err)
+	if err := errors.Join(errTokens, err); err != nil {
+		return "", err
 	}
 	types := make([]int32, len(kinds))
 	for i, k := range kinds {
@@ -196,12 +211,9 @@ func endlessModel(t *testing.T) string {
 			meta = append(meta, gguftest.KV{Key: v.Key, Value: v})
 		}
 	}
-	path := filepath.Join(t.TempDir(), "endless.gguf")
-	if err := os.WriteFile(path, gguftest.Bytes(meta, f.Tensors()), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return path
-}
+	path = filepath.Join(sharedFiles, "endless.gguf")
+	return path, os.WriteFile(path, gguftest.Bytes(meta, f.Tensors()), 0o600)
+})
 
 // post sends a raw request that the caller may abandon.
 func post(ctx context.Context, base, key, body string) (*http.Response, error) {
@@ -236,6 +248,7 @@ func TestVanishedClientFreesItsPlace(t *testing.T) {
 	n, base, key := startNode(t, func(cfg *config.Config) {
 		m := cfg.Models["core-1.1"]
 		m.Batch.SequencesMax, m.Path, m.ContextLength = 1, endlessModel(t), 262144
+		m.Engine, m.StepTime = config.EngineInstant, stepTime
 		cfg.Models["core-1.1"] = m
 	})
 	engine := n.catalog.engines["core-1.1"]

@@ -110,14 +110,19 @@ func (m steady) Forward(step *kernel.Step, _ []int32, _ kernel.Cache, _ []int32,
 		pace = steadyPrompt
 	}
 	time.Sleep(pace)
-	for _, row := range logits {
-		clear(row)
-		row[m.token] = 1000
-	}
+	say(m.token, logits)
 	return nil
 }
 
 func (steady) Close() {}
+
+// say makes a token the only one that can be drawn.
+func say(token int32, logits [][]float32) {
+	for _, row := range logits {
+		clear(row)
+		row[token] = 1000
+	}
+}
 
 // planted is a node in which causes of slowness can be planted, and who answers for them.
 type planted struct {

@@ -186,7 +186,7 @@ func (t wishTool) parameters(all, annotated bool) string {
 // annotation that generators of schemas write or without. Every call is valid.
 func TestToolPromptsOverEveryProtocol(t *testing.T) {
 	_, base, key := startNode(t, nil)
-	prompts, workers := 300, 4
+	prompts, workers := 144, 4
 	if testing.Short() {
 		prompts = 48
 	}

@@ -17,26 +17,26 @@ import (
 	"corenode/node/config"
 )
 
-// crashRequests is how many requests TestCrashOfReplicas sends, and how far apart it kills:
-// CORENODE_CRASH_REQUESTS and ten seconds, or so few and so often that the usual run of all
-// tests stays short. Then one request may meet three dead servers in a row, and be refused.
-func crashRequests(t *testing.T) (total int64, killEvery time.Duration) {
+// crashRequests is how many requests TestCrashOfReplicas sends, and when it kills: every so often after so many
+// requests. CORENODE_CRASH_REQUESTS has one every ten seconds; the usual run of all tests is short, and has one
+// for so few requests that one may meet three dead servers in a row, and be refused.
+func crashRequests(t *testing.T) (total int64, every time.Duration, requests int64) {
 	if text := os.Getenv("CORENODE_CRASH_REQUESTS"); text != "" {
 		n, err := strconv.ParseInt(text, 10, 64)
 		if err != nil {
 			t.Fatal("CORENODE_CRASH_REQUESTS: ", err)
 		}
-		return n, 10 * time.Second
+		return n, 10 * time.Second, 0
 	}
 	if testing.Short() {
-		return 300, 150 * time.Millisecond
+		return 300, 10 * time.Millisecond, 75
 	}
-	return 2000, 150 * time.Millisecond
+	return 600, 10 * time.Millisecond, 75
 }
 
 // newReplica prepares a node that computes for another one, in a process of its own, always
 // on the same address.
-func newReplica(t *testing.T, data, peerKey, endless string) *childNode {
+func newReplica(t *testing.T, data, peerKey string) *childNode {
 	t.Helper()
 	dir := t.TempDir()
 	c := &childNode{t: t, dir: dir, data: data, config: filepath.Join(dir, "corenode.yaml")}
@@ -47,9 +47,9 @@ modules: {cache_dir: %q}
 ledger: {spill_bytes: 1MiB}
 server: {peer_keys: [%s]}
 models:
-  %s: {path: %q, kv: {memory_bytes: 64MiB, state_memory_bytes: 64MiB}, context_length: 4096}
+  %s: {%s, kv: {memory_bytes: 64MiB, state_memory_bytes: 64MiB}, context_length: 4096}
   %s: {engine: instant, kv: {memory_bytes: 64MiB, state_memory_bytes: 64MiB}, context_length: 4096}
-`, freeAddress(t), data, moduleCache, peerKey, slowModel, endless, fastModel)
+`, freeAddress(t), data, moduleCache, peerKey, slowModel, slowOfChild(t, "CORENODE_CRASH_REQUESTS"), fastModel)
 	if err := os.WriteFile(c.config, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -64,7 +64,6 @@ models:
 func TestCrashOfReplicas(t *testing.T) {
 	data := filepath.Join(t.TempDir(), "data")
 	id, secret := peerKey(t, data, account.Account{Name: "nodes", Unlimited: true})
-	endless := endlessModel(t)
 	var replicas [3]*childNode
 	var urls []string
 	for i := range replicas {
@@ -75,7 +74,7 @@ func TestCrashOfReplicas(t *testing.T) {
 		if err := os.Chmod(copied, 0o700); err != nil {
 			t.Fatal(err)
 		}
-		replicas[i] = newReplica(t, copied, id, endless)
+		replicas[i] = newReplica(t, copied, id)
 		replicas[i].start()
 		urls = append(urls, replicas[i].base)
 	}
@@ -87,7 +86,7 @@ func TestCrashOfReplicas(t *testing.T) {
 		}
 	})
 	awaitReplicas(t, n)
-	total, killEvery := crashRequests(t)
+	total, every, requests := crashRequests(t)
 	receipts := make(chan receipt, total)
 	var sent atomic.Int64
 	var kills int
@@ -114,19 +113,23 @@ func TestCrashOfReplicas(t *testing.T) {
 		askers.Wait()
 		close(over)
 	}()
-	for running := true; running; kills++ {
+	for running := true; running; {
 		select {
 		case <-over:
 			running = false
-		case <-time.After(killEvery):
+		case <-time.After(every):
+			if sent.Load() < int64(kills+1)*requests {
+				continue
+			}
 			r := replicas[kills%len(replicas)]
 			r.kill()
 			r.start()
+			kills++
 		}
 	}
 	close(receipts)
 	lostMax := 0
-	if killEvery < time.Second {
+	if requests > 0 {
 		lostMax = int(total)/100 + 3
 	}
 	checkCrashed(t, n, receipts, kills, lostMax)
