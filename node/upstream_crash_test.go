@@ -89,7 +89,6 @@ func TestCrashOfReplicas(t *testing.T) {
 	total, every, requests := crashRequests(t)
 	receipts := make(chan receipt, total)
 	var sent atomic.Int64
-	var kills int
 	var askers sync.WaitGroup
 	h := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 16}}
 	defer h.CloseIdleConnections()
@@ -108,31 +107,36 @@ func TestCrashOfReplicas(t *testing.T) {
 			}
 		})
 	}
-	over := make(chan struct{})
-	go func() {
-		askers.Wait()
-		close(over)
-	}()
-	for running := true; running; {
-		select {
-		case <-over:
-			running = false
-		case <-time.After(every):
-			if sent.Load() < int64(kills+1)*requests {
-				continue
-			}
-			r := replicas[kills%len(replicas)]
-			r.kill()
-			r.start()
-			kills++
-		}
-	}
+	kills := killInTurn(replicas, &askers, func(kills int) bool { return sent.Load() >= int64(kills+1)*requests }, every)
 	close(receipts)
 	lostMax := 0
 	if requests > 0 {
 		lostMax = int(total)/100 + 3
 	}
 	checkCrashed(t, n, receipts, kills, lostMax)
+}
+
+// killInTurn kills one replica after the other and starts it again, every so often when it is due after so many kills,
+// until all who ask have ended.
+func killInTurn(replicas [3]*childNode, askers *sync.WaitGroup, due func(kills int) bool, every time.Duration) (kills int) {
+	over := make(chan struct{})
+	go func() {
+		askers.Wait()
+		close(over)
+	}()
+	for {
+		select {
+		case <-over:
+			return kills
+		case <-time.After(every):
+			if due(kills) {
+				r := replicas[kills%len(replicas)]
+				r.kill()
+				r.start()
+				kills++
+			}
+		}
+	}
 }
 
 // checkCrashed holds what the clients saw to the ledger. At most lostMax may be without an
