@@ -112,10 +112,10 @@ TRAIN  := cd engine/embedded && $(PYTHON) -m
 .PHONY: train-vocabulary train-data
 train-vocabulary: ## the vocabulary of the embedded models: with another one they must be trained anew (numpy, jinja2)
 	$(TRAIN) train.vocabulary --conversations 60000 --out train/tokenizer.json
-train-data: ## skill cases and recorded prompts of the embedded models, and the data's tests (numpy, jinja2)
+train-data: ## promises and recorded prompts of the embedded models, and the data's tests (numpy, jinja2)
 	$(TRAIN) train.record --out train/tests/testdata/prompts.json
-	$(TRAIN) train.skills --out skills.jsonl
-	$(TRAIN) unittest train.tests.test_bpe train.tests.test_data train.tests.test_render train.tests.test_skills
+	$(TRAIN) train.promises --out promises.jsonl
+	$(TRAIN) unittest train.tests.test_bpe train.tests.test_data train.tests.test_schemas train.tests.test_promises train.tests.test_render train.tests.test_skills
 	$(GO) test ./engine/embedded ./bench/skills
 
 # MINUTES is the length of a run; RESUME=runs/mini goes on from a checkpoint with smaller steps.

@@ -318,10 +318,10 @@ func skillsCommand() *cobra.Command {
 	o := skills.Defaults()
 	var key string
 	cmd := measure(&cobra.Command{
-		Use:   "skills --url URL --model MODEL --file FILE.jsonl",
+		Use:   "skills --url URL --model MODEL,... --file FILE.jsonl,...",
 		Short: "How many prompts with known answers a server gets right",
-		Long: `Ask a server that speaks the messages protocol every prompt of a file and judge
-the answers by the rules beside them. Each line of the file is one case:
+		Long: `Ask a server that speaks the messages protocol every prompt of some files and judge
+the answers by the rules beside them. Each line of a file is one case:
 
   {"skill": "arithmetic", "name": "carry",
    "body": {"messages": [{"role": "user", "content": "What is 17 + 25?"}]},
@@ -330,16 +330,18 @@ the answers by the rules beside them. Each line of the file is one case:
   body     a messages request without model and stream
   expect   rules that must all hold: text and thinking must match a regular
            expression, not must not match the text, json is equal to the text as
-           JSON, tools are the calls in order (name, and input unless it is
+           JSON, schema is one that it is valid by, tools are the calls in order (name, and input unless it is
            left out), stop is the stop_reason (end_turn, or tool_use with tools)
 
-The table says for each skill how many answers were right, how many the model
-ended by itself, and how many went round in circles.
+All is asked of each model at each temperature. The table of a model is that of
+its card: for each skill how many answers were right and how many the model ended
+by itself, and below it how many went round in circles and which calls were valid.
 
-The exit status is 1 when a skill is below --min-score.`,
+The exit status is 1 when a skill is below --min-score, or with --promises when a
+promise of the embedded models is not kept (METHOD.md has them).`,
 		Example: `  corebench skills --url http://127.0.0.1:8080 --model core-1.1-mini --file skills.jsonl
-  corebench skills --url http://127.0.0.1:8080 --model core-1.1 --file skills.jsonl \
-    --temperature -1 --only tools,arithmetic --min-score 0.88 --json skills.json`,
+  corebench skills --url http://127.0.0.1:8080 --model core-1.1,core-1.1-mini --temperature 0,-1 \
+    --file engine/embedded/skills.jsonl,engine/embedded/promises.jsonl --promises --json skills.json`,
 	}, o.List(), func(ctx context.Context, say sayer) (skills.Report, error) {
 		keys, err := readKeys([]string{key})
 		if err != nil {

@@ -35,7 +35,7 @@ var livesIn = map[string][]string{
 	"github.com/goccy/go-yaml":               {"node/config"},
 	"github.com/anthropics/anthropic-sdk-go": {}, // tests only
 	"github.com/openai/openai-go":            {}, // tests only
-	"github.com/santhosh-tekuri/jsonschema":  {"engine/grammar/grammartest", "engine/upstream", "extensions/guest"},
+	"github.com/santhosh-tekuri/jsonschema":  {"bench/skills", "engine/grammar/grammartest", "engine/upstream", "extensions/guest"},
 }
 
 // inside holds the finer rules within engine and extensions: arithmetic and

@@ -22,6 +22,8 @@ type Case struct {
 	// model, and max_tokens and temperature as Options say.
 	Body   map[string]json.RawMessage `json:"body"`
 	Expect Expect                     `json:"expect"`
+
+	forms forms // of Expect.Schema and of the body's tools
 }
 
 // Expect is what is checked; every rule that is set must hold.
@@ -33,6 +35,8 @@ type Expect struct {
 	Thinking *Pattern `json:"thinking"`
 	// JSON must be equal to the text read as JSON, whatever the order of members.
 	JSON json.RawMessage `json:"json"`
+	// Schema is a JSON schema that the text read as JSON must be valid by.
+	Schema json.RawMessage `json:"schema"`
 	// Tools are the calls that must be made, in this order and no others.
 	Tools []Call `json:"tools"`
 	// Stop is the stop_reason. Empty is tool_use where Tools are expected, else end_turn.
@@ -100,10 +104,11 @@ func parse(line []byte) (c Case, err error) {
 		return c, errors.New("its body has no messages")
 	case c.Body["model"] != nil || c.Body["stream"] != nil:
 		return c, errors.New("its body names model or stream: the run does")
-	case e.Text == nil && e.Not == nil && e.Thinking == nil && e.JSON == nil && e.Tools == nil && e.Stop == "":
+	case e.Text == nil && e.Not == nil && e.Thinking == nil && e.JSON == nil && e.Schema == nil && e.Tools == nil && e.Stop == "":
 		return c, errors.New("it expects nothing")
 	}
-	return c, nil
+	c.forms, err = compileForms(c)
+	return c, err
 }
 
 // Answer is what is judged of a reply.
@@ -114,7 +119,7 @@ type Answer struct {
 	Output         int // tokens
 }
 
-// Judge says what is wrong with an answer; nothing is empty.
+// Judge says what is wrong with an answer; nothing is empty. Of the expectations' schema it knows nothing: Case.Judge does.
 func (e Expect) Judge(a Answer) string {
 	stop := cmp.Or(e.Stop, "end_turn")
 	if e.Stop == "" && len(e.Tools) > 0 {

@@ -19,33 +19,55 @@ import (
 // replyMax bounds the reply that is read.
 const replyMax = 16 << 20
 
-// Run asks every case once. It says what it does to say.
+// Run asks every case once of each model at each temperature. It says what it does to say.
 func Run(ctx context.Context, o Options, say func(format string, args ...any)) (Report, error) {
 	if err := o.List().Validate(); err != nil {
 		return Report{}, err
 	}
-	cases, err := workload.ReadFile(o.File, Read)
+	cases, err := o.cases()
 	if err != nil {
 		return Report{}, err
 	}
+	r := Report{Schema: Schema, Options: o}
+	for _, model := range o.Models {
+		for _, temperature := range o.Temperatures {
+			say("%s, %s", model, temperatureText(temperature))
+			results, err := askAll(ctx, o, model, temperature, cases, say)
+			if err != nil {
+				return Report{}, err
+			}
+			r.Rounds = append(r.Rounds, Summarize(model, temperature, cases, results))
+		}
+	}
+	if o.Promises {
+		r.Gates = promises(r.Rounds)
+	}
+	return r, nil
+}
+
+// cases are those of all files, of the skills that are asked for.
+func (o Options) cases() (cases []Case, err error) {
+	for _, file := range o.Files {
+		more, err := workload.ReadFile(file, Read)
+		if err != nil {
+			return nil, err
+		}
+		cases = append(cases, more...)
+	}
 	for _, skill := range o.Only {
 		if !slices.ContainsFunc(cases, func(c Case) bool { return c.Skill == skill }) {
-			return Report{}, fmt.Errorf("--only: %s has no case of %q", o.File, skill)
+			return nil, fmt.Errorf("--only: %s has no case of %q", strings.Join(o.Files, ", "), skill)
 		}
 	}
 	if len(o.Only) > 0 {
 		cases = slices.DeleteFunc(cases, func(c Case) bool { return !slices.Contains(o.Only, c.Skill) })
 	}
-	results, err := askAll(ctx, o, cases, say)
-	if err != nil {
-		return Report{}, err
-	}
-	return Summarize(o, cases, results), nil
+	return cases, nil
 }
 
 // askAll keeps Clients requests in flight. The first error ends the run: a
 // server that does not answer has no score.
-func askAll(ctx context.Context, o Options, cases []Case, say func(string, ...any)) ([]Result, error) {
+func askAll(ctx context.Context, o Options, model string, temperature float64, cases []Case, say func(string, ...any)) ([]Result, error) {
 	client := &http.Client{Timeout: o.Timeout, Transport: &http.Transport{MaxIdleConnsPerHost: o.Clients}}
 	defer client.CloseIdleConnections()
 	results := make([]Result, len(cases))
@@ -54,11 +76,15 @@ func askAll(ctx context.Context, o Options, cases []Case, say func(string, ...an
 	begun := time.Now()
 	for i, c := range cases {
 		asking.Go(func() error {
-			a, err := ask(ctx, client, o, c)
+			body, err := o.body(model, temperature, c)
+			if err != nil {
+				return err
+			}
+			a, err := ask(ctx, client, o, body)
 			if err != nil {
 				return fmt.Errorf("%s, %s: %w", c.Skill, c.Name, err)
 			}
-			results[i] = Result{Answer: a, Fault: c.Expect.Judge(a)}
+			results[i] = Result{Answer: a, Fault: c.Judge(a), ValidCalls: c.validCalls(a)}
 			return nil
 		})
 		if (i+1)%100 == 0 {
@@ -69,24 +95,20 @@ func askAll(ctx context.Context, o Options, cases []Case, say func(string, ...an
 }
 
 // body is the request of a case.
-func (o Options) body(c Case) ([]byte, error) {
-	body := map[string]any{"model": o.Model, "max_tokens": o.TokensMax}
+func (o Options) body(model string, temperature float64, c Case) ([]byte, error) {
+	body := map[string]any{"model": model, "max_tokens": o.TokensMax}
 	for name, value := range c.Body {
 		body[name] = value
 	}
-	if o.Temperature >= 0 {
-		body["temperature"] = o.Temperature
+	if temperature >= 0 {
+		body["temperature"] = temperature
 	} else {
 		delete(body, "temperature")
 	}
 	return json.Marshal(body)
 }
 
-func ask(ctx context.Context, client *http.Client, o Options, c Case) (Answer, error) {
-	body, err := o.body(c)
-	if err != nil {
-		return Answer{}, err
-	}
+func ask(ctx context.Context, client *http.Client, o Options, body []byte) (Answer, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, strings.TrimSuffix(o.URL, "/")+"/v1/messages", bytes.NewReader(body))
 	if err != nil {
 		return Answer{}, err

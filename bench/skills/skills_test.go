@@ -116,24 +116,30 @@ func TestRun(t *testing.T) {
 		t.Fatal(err)
 	}
 	o := Defaults()
-	o.URL, o.Key, o.Model, o.File, o.MinScore = server.URL, "k", "m", file, 0.7
+	o.URL, o.Key, o.Models, o.Files, o.Temperatures, o.MinScore = server.URL, "k", []string{"m"}, []string{file}, []float64{0, 1}, 0.7
 	r, err := Run(context.Background(), o, t.Logf)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(r.Skills) != 2 || r.Skills[0].Right != 3 || r.Skills[0].Share != 0.75 || r.Skills[0].Tokens != 7 || r.Skills[1].Share != 1 {
-		t.Errorf("scores %+v", r.Skills)
+	if len(r.Rounds) != 2 || r.Rounds[1].Temperature != 1 {
+		t.Fatalf("rounds %+v, want one for each temperature", r.Rounds)
 	}
-	if len(r.Faults) != 1 || r.Faults[0].Name != "line 3" || !r.Met() || r.All.Right != 4 {
-		t.Errorf("faults %+v, met %v, all %+v", r.Faults, r.Met(), r.All)
+	one := r.Rounds[0]
+	if len(one.Skills) != 2 || one.Skills[0].Right != 3 || one.Skills[0].Share != 0.75 || one.Skills[0].Tokens != 7 ||
+		one.Skills[1].Share != 1 {
+		t.Errorf("scores %+v", one.Skills)
+	}
+	if len(one.Faults) != 1 || one.Faults[0].Name != "line 3" || !r.Met() || one.All.Right != 4 {
+		t.Errorf("faults %+v, met %v, all %+v", one.Faults, r.Met(), one.All)
 	}
 	var out bytes.Buffer
-	if err := r.Print(&out); err != nil || !strings.Contains(out.String(), "75.0 %") || !strings.Contains(out.String(), "line 3") {
+	row := "| add | 4 | 75.0 % | 100.0 % | 75.0 % | 100.0 % |"
+	if err := r.Print(&out); err != nil || !strings.Contains(out.String(), row) || !strings.Contains(out.String(), "line 3") {
 		t.Errorf("printed %v:\n%s", err, out.String())
 	}
 	o.Only = []string{"think"}
-	if r, err := Run(context.Background(), o, t.Logf); err != nil || r.All.Cases != 1 {
-		t.Errorf("only one skill: %+v, %v", r.All, err)
+	if r, err := Run(context.Background(), o, t.Logf); err != nil || r.Rounds[0].All.Cases != 1 {
+		t.Errorf("only one skill: %+v, %v", r.Rounds, err)
 	}
 	o.Only = []string{"think", "ad"} // a gate that no case of it could miss
 	if _, err := Run(context.Background(), o, t.Logf); err == nil || !strings.Contains(err.Error(), `"ad"`) {
@@ -152,7 +158,7 @@ func TestRunEndsWhenTheServerRefuses(t *testing.T) {
 		t.Fatal(err)
 	}
 	o := Defaults()
-	o.URL, o.Model, o.File = server.URL, "m", file
+	o.URL, o.Models, o.Files = server.URL, []string{"m"}, []string{file}
 	if _, err := Run(context.Background(), o, t.Logf); err == nil || !strings.Contains(err.Error(), "429") || !strings.Contains(err.Error(), "first") {
 		t.Errorf("%v, want the status and the case", err)
 	}

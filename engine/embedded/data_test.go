@@ -35,6 +35,7 @@ type recorded struct {
 			} `json:"tool_calls"`
 		} `json:"messages"`
 		Tools    []json.RawMessage `json:"tools"`
+		Schema   json.RawMessage   `json:"schema"`
 		Thinking bool              `json:"thinking"`
 		Prompt   string            `json:"prompt"`
 		IDs      []int32           `json:"ids"`
@@ -80,8 +81,12 @@ func TestTrainedPromptsAreTheEngines(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	schemas := 0
 	for i, p := range r.Prompts {
 		in := template.Input{Tools: p.Tools, GenerationPrompt: true, Thinking: p.Thinking}
+		if string(p.Schema) != "null" {
+			in.ResponseSchema, schemas = p.Schema, schemas+1
+		}
 		for _, m := range p.Messages {
 			to := template.Message{Role: m.Role, Content: m.Content}
 			if m.Reasoning != nil {
@@ -102,6 +107,9 @@ func TestTrainedPromptsAreTheEngines(t *testing.T) {
 		if ids := tok.EncodePrompt(nil, text); !slices.Equal(ids, p.IDs) {
 			t.Errorf("prompt %d has ids\n%v\nwant\n%v", i, ids, p.IDs)
 		}
+	}
+	if schemas == 0 {
+		t.Error("no prompt has the schema of an answer")
 	}
 }
 

@@ -18,10 +18,10 @@ def prompts(tokenizer) -> list[dict]:
     out = []
     for c in data.conversations(31, 400, "heldout"):
         messages = c["messages"][:-1]
-        text = render.prompt(messages, c["tools"], c["thinking"])
+        text = render.prompt(messages, c["tools"], c["thinking"], schema=c["schema"])
         ids = tokenizer.encode(text)
         if len(ids) <= TOKENS_MAX and (c["tools"] is not None) == (len(out) % 2 == 0):
-            out.append({"messages": messages, "tools": c["tools"], "thinking": c["thinking"], "prompt": text, "ids": ids})
+            out.append({"messages": messages, "tools": c["tools"], "schema": c["schema"], "thinking": c["thinking"], "prompt": text, "ids": ids})
         if len(out) == PROMPTS:
             return out
     raise ValueError("too few short conversations")

@@ -32,17 +32,17 @@ def _template() -> jinja2.Template:
     return env.from_string(TEMPLATE.read_text(encoding="utf-8"))
 
 
-def prompt(messages: list[dict], tools: list[dict] | None, thinking: bool, generate: bool = True) -> str:
+def prompt(messages: list[dict], tools: list[dict] | None, thinking: bool, generate: bool = True, schema: dict | None = None) -> str:
     return _template().render(
         messages=messages, tools=tools or None, enable_thinking=thinking, add_generation_prompt=generate,
-        bos_token="", eos_token=END,
+        bos_token="", eos_token=END, response_schema=schema,
     )
 
 
 def text(conversation: dict) -> str:
     """All of a conversation, up to the end of its last answer. The template leaves the thoughts of earlier answers out, the
     empty ones too; a conversation `as_asked` has them all, so that every answer is learnt in the form in which it is asked for."""
-    whole = prompt(conversation["messages"], conversation["tools"], conversation["thinking"], generate=False)
+    whole = prompt(conversation["messages"], conversation["tools"], conversation["thinking"], generate=False, schema=conversation.get("schema"))
     if not conversation["as_asked"]:
         return whole
     start, *said = whole.split(HEADER)

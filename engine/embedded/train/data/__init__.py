@@ -8,27 +8,40 @@ has (draw.py says how they are parted).
 
 import copy
 
-from . import arithmetic, context, copying, drills, facts, identity, instruct, memory, structured, system, tools, unknown
+from . import arithmetic, composed, context, copying, drills, facts, freetools, identity, instruct, lists, memory, schemas, structured, system, tools, unknown, verdicts
 from .draw import Draw, Turn
 
 # Makers of one turn that can stand anywhere in a conversation without tools.
 SIMPLE = {
     "greet": identity.make, "instruct": instruct.make, "arithmetic": arithmetic.make, "context": context.make,
     "facts": facts.make, "json": structured.make, "unknown": unknown.make_unknown, "foreign": unknown.make_foreign,
+    "pick": lists.make, "yes_no": verdicts.make,
 }
 # Makers that can stand beside tools of any kind: none of these is what a tool does.
 BESIDE_TOOLS = ["greet", "instruct", "context", "facts"]
 
 # Shares of conversations by the skill of their last question.
 SHARES = {
-    "greet": 44, "instruct": 150, "arithmetic": 52, "context": 33, "context_far": 30, "facts": 30, "memory": 14, "tool_choice": 90,
-    "tool_none": 4, "json": 32, "unknown": 7, "foreign": 5, "agent": 10, "copy": 40, "vocabulary": 122, "drill": 90,
+    "greet": 44, "instruct": 170, "arithmetic": 52, "context": 33, "context_far": 20, "facts": 30, "memory": 14, "tool_choice": 130,
+    "tool_none": 4, "json": 32, "unknown": 7, "foreign": 14, "agent": 10, "copy": 40, "vocabulary": 70, "drill": 90,
+    "pick": 80, "yes_no": 50, "schema": 130,
 }
 THINKING_SHARE = 0.6
+# Skills whose questions may have something around them that does not belong to them: it says nothing that they could be about.
+SURROUNDED = ("instruct", "arithmetic", "json", "facts", "unknown", "pick")
+
+
+def _one(d: Draw, skill: str) -> Turn:
+    d.around = composed.surrounded if skill in SURROUNDED else None
+    try:
+        return SIMPLE[skill](d)
+    finally:
+        d.around = None
 
 
 def _simple(d: Draw) -> Turn:
-    return SIMPLE[d.any(["greet", "instruct", "instruct", "arithmetic", "arithmetic", "facts", "json", "unknown", "context"])](d)
+    more = [] if d.heldout else ["pick", "yes_no", "pick", "yes_no"]
+    return _one(d, d.any(["greet", "instruct", "instruct", "arithmetic", "arithmetic", "facts", "json", "unknown", "context", *more]))
 
 
 def _before(d: Draw, skill: str) -> list[Turn]:
@@ -52,10 +65,15 @@ def turns_of(d: Draw, skill: str) -> tuple[list[Turn], str | None]:
         return drills.make(d), system.short(d) if d.chance(0.2) else None
     if skill == "context":
         return _before(d, skill) + context.several(d), system.prompt(d)
+    if skill == "yes_no":
+        return _before(d, skill) + verdicts.several(d), system.prompt(d)
+    if skill == "schema":
+        return schemas.drill(d) if not d.heldout and d.chance(0.3) else schemas.make(d), system.short(d) if d.chance(0.3) else None
     if skill == "agent":
         return _agent(d), system.agent(d, d.any([10, 20, 30, 40, 60, 100]))
     if skill == "tool_choice":
-        return _with_tools(d, tools.make(d)), system.prompt(d)
+        calls = freetools.talk(d) if not d.heldout and d.chance(0.4) else tools.make(d)
+        return _with_tools(d, calls), system.prompt(d)
     if skill == "tool_none":
         offered, _ = tools.offer(d, tools.some(d))
         t = SIMPLE[d.any(BESIDE_TOOLS)](d)
@@ -64,7 +82,7 @@ def turns_of(d: Draw, skill: str) -> tuple[list[Turn], str | None]:
             t.expect = {**t.expect, "tools": []}
         t.reply[0]["reasoning_content"] = "No tool is needed. " + t.reply[0]["reasoning_content"]
         return [t], system.prompt(d)
-    return _before(d, skill) + [SIMPLE[skill](d)], system.prompt(d)
+    return _before(d, skill) + [_one(d, skill)], system.prompt(d)
 
 
 def _between(d: Draw) -> Turn:
@@ -122,8 +140,8 @@ def flat(turns: list[Turn], prompt: str | None, thinking: bool) -> dict:
                 m["learnt"] = False  # its thought is not shown any more, and without it is guessing
             messages.append(m)
     offered = [t.tools for t in turns if t.tools]
-    return {"skill": turns[-1].skill, "thinking": thinking, "tools": offered[0] if offered else None, "messages": messages,
-            "as_asked": as_asked}
+    return {"skill": turns[-1].skill, "thinking": thinking, "tools": offered[0] if offered else None, "schema": turns[-1].schema,
+            "messages": messages, "as_asked": as_asked}
 
 
 def drawn(seed: int, i: int, split: str, name: str = "core-1.1", shares: dict[str, int] | None = None) -> tuple[list[Turn], str | None, bool]:

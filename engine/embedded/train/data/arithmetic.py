@@ -79,6 +79,20 @@ def _pair(d: Draw, kind: str) -> tuple[int, int]:
     return d.until_fresh(lambda: (_number(d, d.any([1, 2, 2, 3, 3, 3, 4])), _number(d, d.any([1, 2, 2, 3, 3, 3, 4]))), kind)
 
 
+# A task as a part of a sentence, and sentences around it: for training alone.
+TASKS = {"+": ["{a} plus {b}", "the sum of {a} and {b}", "{a} and {b} [together|in all|added up]", "{a} with {b} [added|on top|more]", "{b} [on top of|added to|more than] {a}", "{a} and another {b}", "{a} {s} {b}", "[the total|both] of {a} and {b} [together|]"],
+         "-": ["{a} minus {b}", "the difference of {a} and {b}", "{a} without {b}", "{a} with {b} taken away", "{b} [less than|off|taken from] {a}", "{a} less {b}", "{a} {s} {b}", "what stays of {a} [without|after losing] {b}"],
+         "*": ["{a} times {b}", "the product of {a} and {b}", "{a} multiplied by {b}", "{b} times {a}", "{a} {s} {b}", "{a} [rows|groups|bags|boxes] of {b}", "{b} for each of {a}", "{a} taken {b} times"],
+         "/": ["{a} divided by {b}", "the quotient of {a} and {b}", "{a} [shared|split] by {b}", "{a} {s} {b}", "[one part of|a share of] {a} cut into {b} parts", "{a} in {b} equal parts, one of them"]}
+SAYINGS = ["What is {x}?", "{x}?", "I need {x}.", "Tell me {x}.", "How much is {x}?", "Which number is {x}?", "{x} [makes|gives|is] what?", "[Say|Write|Give me] {x} as one number.", "Work out {x}.", "[Please |]calculate {x}.", "Do you know {x}?",
+           "What do I get for {x}?", "Find {x}.", "The [result|number] for {x}, please.", "[Can|Could] you say how much {x} is?", "{x}: how much?", "My number is {x}. Which one is it?", "In one number: {x}."]
+
+
+def _phrased(d: Draw, symbol: str) -> str:
+    said = d.choose(d.any(SAYINGS)).replace("{x}", d.choose(d.any(TASKS["*" if symbol == "x" else symbol])))
+    return said[0].upper() + said[1:]
+
+
 def _of(d: Draw, patterns, symbol: str, a: int, b: int) -> str:
     common = ["[What is|What's|Compute|Calculate|How much is|Work out|Please calculate] {a} {s} {b}[?|]", "{a} {s} {b}", "{a} {s} {b} =", "{a} {s} {b} = ?", "{a}{s}{b}",
               "Tell me [what |the result of |]{a} {s} {b}[ is|].", "Solve {a} {s} {b}.", "I need {a} {s} {b}.",
@@ -93,7 +107,7 @@ def _of(d: Draw, patterns, symbol: str, a: int, b: int) -> str:
               "Value of {a} {s} {b}[, please|]?", "ok so {a} {s} {b} is what?", "[Find|Get] {a} {s} {b}.",
               "[Help me with|I can't solve|I am stuck with] {a} {s} {b}.", "Task: {a} {s} {b}", "Do the math: {a} {s} {b}", "[Please |]evaluate {a} {s} {b}.",
               "Evaluate: {a} {s} {b}", "[Answer|Solve] this: {a} {s} {b}"]
-    return d.ask(common if d.chance(0.5) else patterns, a=a, b=b, s=symbol)
+    return d.ask(common if d.chance(0.5) else patterns, compose=lambda d: _phrased(d, symbol), a=a, b=b, s=symbol)
 
 
 def add(d: Draw) -> Turn:
@@ -373,7 +387,9 @@ BOTH = ["{n} has {a} {o}, {m} has {b}. How many {o} [do they have|is that|are th
         "How many {o} do {n} and {m} have [together|in total|in all] if {n} has {a} and {m} has {b}?", "If {n} has {a} {o} and {m} has {b}, how many {o} [are there|is that|do they have][ together|]?",
         "{n} [made|found|sold|bought|picked|counted] {a} {o} and {m} {b}. How many [were there|are there|is that] [together|in all|in total]?",
         "With the {a} {o} of {n} and the {b} of {m}, how many {o} are there?", "How many {o} are in the {p} if {n} [brings|brought] {a} and {m} {b}?"]
-COMPOSED = {"add": lambda d: d.any(BOTH) if d.chance(0.4) else d.any(THERE_IS) + d.any(THEN) + d.any(MORE) + "." + d.any(NOW),
+TIMES = ["{a} [boxes|bags|rows|shelves|groups|tables] with {b} {o} [each|in each]. How many {o} [is that|are there][ in all|]?", "[Each|Every one] of {a} [boxes|people|bags|children] has {b} {o}. [How many in all|How many are there together|What is the total]?",
+         "{n} [buys|packs|sees|sells] {b} {o} on each of {a} days. How many [is that|is that in all]?", "{n} has {a} [boxes|bags]. In each there are {b} {o}. How many {o} does {n} have?"]
+COMPOSED = {"multiply": lambda d: d.any(TIMES), "add": lambda d: d.any(BOTH) if d.chance(0.4) else d.any(THERE_IS) + d.any(THEN) + d.any(MORE) + "." + d.any(NOW),
             "subtract": lambda d: d.any(THERE_IS) + d.any(THEN) + d.any(LESS) + "." + d.any(LEFT)}
 
 

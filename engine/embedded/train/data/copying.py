@@ -176,6 +176,8 @@ def letters(d: Draw) -> list[Turn]:
     """Words one after the other, each with its letters, in capitals or in small letters: a token does not show them, and a question about
     one word teaches one word."""
     x = d.some(LETTERS, d.int(3, 10))
+    if not d.heldout and d.chance(0.5):  # a word that nobody listed is made of tokens that need their letters
+        x = list(dict.fromkeys(d.any([w for w in (d.any(spellable()), invented(d).lower()) if 2 <= len(w) <= 12]) for _ in x))
     kind = d.int(0, 3)
     patterns = [["Spell [each of these|these words|all of these]: {q}", "{q}: how is each of them spelled?", "The letters of each of these words: {q}", "Spell, one after the other: {q}", "[Give|Show] me the letters of each: {q}"],
                 ["Number the letters of each of these words: {q}", "Count through the letters of each: {q}", "{q}: number their letters.", "Number the letters, word by word: {q}"],
@@ -195,6 +197,12 @@ def tokens() -> tuple[str, ...]:
     known = bpe.Tokenizer.load(str(bpe.VOCABULARY))
     texts = (known.decode([i]) for i in range(len(known.vocab)))
     return tuple(t for t in texts if _SAYABLE.fullmatch(t))
+
+
+@functools.cache
+def spellable() -> tuple[str, ...]:
+    """The small letters that tokens consist of."""
+    return tuple(sorted({w for t in tokens() if (w := t.lstrip(" ")) and len(w) > 1 and w.isascii() and w.isalpha() and w.islower()}))
 
 
 def of_tokens(d: Draw) -> str:

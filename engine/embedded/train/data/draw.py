@@ -85,6 +85,8 @@ class Turn:
     # The task as data, for a solver that knows nothing of how the answer was made.
     task: tuple = ()
     tools: list[dict] | None = None
+    # The schema of the answer in JSON.
+    schema: dict | None = None
 
 
 def say(thought: str, answer: str, calls: list[tuple[str, dict]] | None = None) -> dict:
@@ -137,6 +139,7 @@ class Draw:
         self.rng = random.Random(f"{seed}")
         self.heldout = split == "heldout"
         self.name = name  # what the model calls itself
+        self.around = None  # what puts things around a wording that do not belong to it; of training alone
         self.chance = lambda p: self.rng.random() < p
         self.int = self.rng.randint
 
@@ -204,6 +207,8 @@ class Draw:
             while not pattern or _held_out(tuple(patterns)).fullmatch(pattern):
                 pattern = self.choose(compose(self) if callable(compose) else compose)
         pattern = self._careless(pattern or self.choose(self.any(_wordings(tuple(patterns))[self.heldout])))
+        if self.around and not self.heldout and self.chance(0.25):
+            pattern = self.around(self, pattern)
         return _SLOT.sub(lambda m: str(values[m.group(1)]), pattern)
 
     def _careless(self, text: str) -> str:

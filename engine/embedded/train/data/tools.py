@@ -9,7 +9,7 @@ call failed: not found."
 import json
 import re
 
-from . import copying, words
+from . import copying, schemas, words
 from .draw import Draw, Turn, has, say
 
 CHOOSE, RESULT = "tool_choice", "tool_result"
@@ -27,6 +27,8 @@ class Slot:
             s["description"] = d.fill(self.description)
         if self.choices:
             s["enum"] = list(self.choices)
+        if self.kind == "array":
+            s["items"] = {"type": "string"}
         return s
 
 
@@ -124,6 +126,13 @@ SLOTS = {
         ["only once", "not recurring", "and do not repeat it", "and do not make it recurring", "just once", "(recurring: false)", "without repetition", "and do not let it repeat", "one time only", "so that it does not repeat"]),
 }
 
+# Lists, for training: in a call they are written as JSON.
+LISTS = {
+    "tags": Slot("array", "[Tags|Labels for it|Some tags]", ["tagged {v}", "with the tags {v}", "with tags {v}", "labelled with {v}", "(tags: {v})", "under the tags {v}"], lambda d: d.some(words.SHORT, d.int(1, 4))),
+    "people": Slot("array", "[Who takes part|Names of people|The people]", ["with {v}", "together with {v}", "and invite {v}", "for {v}", "(people: {v})", "so that {v} take part"], lambda d: d.some(words.NAMES, d.int(1, 4))),
+    "items": Slot("array", "[The things|What is in it|List of items]", ["with {v} in it", "containing {v}", "with the items {v}", "(items: {v})", "made of {v}"], lambda d: d.some(words.FOODS, d.int(1, 5))),
+}
+
 # A verb: its words, what its description says, parameters that go with it, what comes back.
 VERBS = {
     "create": (["create", "make", "add", "set up", "generate", "register", "enter", "record"],
@@ -214,6 +223,8 @@ class Tool:
         parameters = {"type": "object", "properties": {k: s.schema(d) for k, s in slots.items()}, "required": list(required)}
         if d.chance(0.15):
             parameters["additionalProperties"] = False
+        if not d.heldout and d.chance(0.4):
+            parameters = schemas.dressed(d, parameters)
         self.spec = {"type": "function", "function": {"name": name, "description": description, "parameters": parameters}}
 
     def values(self, d: Draw) -> dict:
@@ -227,6 +238,8 @@ class Tool:
 def phrase(d: Draw, slot: Slot, v) -> str:
     if slot.kind == "boolean":
         return d.any(slot.phrases[0] if v else slot.phrases[1])
+    if slot.kind == "array":
+        return d.any(slot.phrases).format(v=words.listed(v))
     return d.any(slot.phrases).format(v=v, q=_quoted(d, v))
 
 
@@ -266,6 +279,9 @@ def generic(d: Draw, verb: str, noun: str) -> Tool:
     slots = {}
     for s in chosen:
         slots[f"{noun}_id" if s == "id" and d.chance(0.4) else s] = SLOTS[s]
+    if not d.heldout and d.chance(0.12):
+        more = d.any(list(LISTS))
+        slots[more] = LISTS[more]
     keys = list(slots)
     required = [k for k in keys if k.endswith("id") or d.chance(0.5)] or keys[:1]
     text = d.fill(description, n=noun)

@@ -60,7 +60,7 @@ class TestRender(unittest.TestCase):
             if c["as_asked"]:
                 continue
             before = [m for m in c["messages"]][:-1]
-            self.assertTrue(render.text(c).startswith(render.prompt(before, c["tools"], c["thinking"])))
+            self.assertTrue(render.text(c).startswith(render.prompt(before, c["tools"], c["thinking"], schema=c["schema"])))
 
     def test_every_answer_as_it_is_asked_for(self):
         seen = {True: 0, False: 0}

@@ -1,0 +1,149 @@
+"""Choosing from lists of ten to forty: the n-th, the one after another, the one that begins with a letter, whether one is there."""
+
+from . import copying, words
+from .draw import Draw, Turn, exactly, turn
+
+SKILL = "pick"
+
+ORDINALS = """first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth thirteenth fourteenth fifteenth sixteenth
+seventeenth eighteenth nineteenth twentieth""".split()
+
+POOLS = [words.FOODS, words.ANIMALS, words.OBJECTS, words.SHORT, words.LONG, words.NAMES, words.CITIES, words.SENTENCE_WORDS, words.JOBS]
+
+
+def _things(d: Draw) -> list[str]:
+    """Ten to forty different things, shorter lists more often."""
+    n = d.int(10, d.any([12, 16, 20, 30, 40]))
+    if not d.heldout and d.chance(0.25):
+        return copying.things(d, n)
+    pool = list(dict.fromkeys(d.any([p for p in POOLS if len(set(p)) >= n])))
+    return d.until_fresh(lambda: d.some(pool, n), "long list")
+
+
+def shown(d: Draw, x: list[str]) -> tuple[str, bool]:
+    """A list as users write it, and whether every thing has its number."""
+    numbered = ["\n".join(f"{i}. {w}" for i, w in enumerate(x, 1)), "\n".join(f"{i}) {w}" for i, w in enumerate(x, 1)), " ".join(f"{i}. {w}" for i, w in enumerate(x, 1))]
+    plain = [", ".join(x), ", ".join(x), "\n".join(x), "\n".join("- " + w for w in x), "; ".join(x), words.listed(x)]
+    return (d.any(numbered), True) if d.chance(0.35) else (d.any(plain), False)
+
+
+def number(d: Draw, i: int) -> str:
+    """The place i in words or digits."""
+    end = "th" if 10 < i < 14 or i % 10 not in (1, 2, 3) else {1: "st", 2: "nd", 3: "rd"}[i % 10]
+    return ORDINALS[i - 1] if i <= len(ORDINALS) and d.chance(0.6) else f"{i}{end}"
+
+
+def _counted(x: list[str], i: int) -> str:
+    return ", ".join(f"{k} {w}" for k, w in enumerate(x[:i], 1)) + f". Number {i} is {x[i - 1]}."
+
+
+def _picked(user: str, thought: str, x: list[str], i: int, worked: str | None) -> Turn:
+    t = turn(SKILL, user, thought, x[i - 1], _last(x[i - 1]) if worked else exactly(x[i - 1]), ("pick", x, i))
+    if worked:
+        t.reply[0]["worked"] = worked
+    return t
+
+
+def _last(text: str) -> dict:
+    """The answer is this, or ends with it."""
+    inner = exactly(text)["text"].removeprefix("^").removesuffix("$")
+    return {"text": r"(^|is |: )" + inner + "$"}
+
+
+FRAMES = ["{do}: {q}", "{do}:\n{q}", "{q}\n\n{do}.", "{q}\n{do}.", "Here is [a|my|the] list:\n{q}\n\n{do}.", "[This is|I have] [a|the|my] list: {q}\n{do}.", "List: {q}\n{do}.", "Please {do_}: {q}", "[Could|Can] you {do_}? {q}",
+          "I want you to {do_}: {q}", "Look at this list and {do_}: {q}", "From the list below, {do_}.\n\n{q}", "Items:\n{q}\n\nTask: {do_}"]
+
+
+def _framed(parts: list[str]):
+    def make(d: Draw) -> str:
+        do = d.choose(d.any(parts))
+        return d.any(FRAMES).replace("{do_}", do).replace("{do}", do[0].upper() + do[1:])
+    return make
+
+
+NTH = ["[tell|give|show] me the {n} [one|item|entry|of them]", "name the {n} [one|item|entry]", "pick the {n} [one|item|entry]", "find the {n} [one|item|entry|element]", "write down the {n} [one|item]",
+       "say which one is the {n}", "say what stands in the {n} place", "return the {n} [element|item|entry]"]
+
+
+def nth(d: Draw) -> Turn:
+    x = _things(d)
+    i = d.int(1, len(x))
+    q, numbered = shown(d, x)
+    user = d.ask(["[What|Which one] is the {n} [item|entry|one] of this list?\n{q}", "{q}\n\n[What|Which one] is the {n}[ one| item|]?", "The {n} [one|item] of these, please: {q}", "Which [item|entry] is the {n} here: {q}",
+                  "What is the {n} thing in this list: {q}", "Count to the {n} item and name it: {q}", "Which one comes {n} in this list? {q}", "{q}\n\nThe {n}, please.", "Which of these is the {n}? {q}",
+                  "I need the {n} item of this: {q}"], compose=_framed(NTH), q=q, n=number(d, i))
+    if numbered:
+        return _picked(user, f"I look for number {i}: {x[i - 1]}.", x, i, None)
+    return _picked(user, _counted(x, i), x, i, _counted(x, i))
+
+
+LAST = ["[tell|give|show] me the last [one|item|entry|of them]", "name the last [one|item|entry]", "pick the last [one|item|entry]", "say what [comes|stands] last", "return the last [element|item|entry]", "say how the list ends"]
+
+
+def last(d: Draw) -> Turn:
+    x = _things(d)
+    user = d.ask(["[What|Which one] is the last [item|entry|one] of this list?\n{q}", "{q}\n\n[What|Which one] is the last[ one| item|]?", "The last [one|item] of these, please: {q}", "What comes last here: {q}",
+                  "Which [item|entry] is at the end: {q}", "{q}\n\nWhat is at the end of the list?", "The list is: {q}. What is its last item?", "How does this list end? {q}"], compose=_framed(LAST), q=shown(d, x)[0])
+    return _picked(user, f"The list ends with {x[-1]}.", x, len(x), None)
+
+
+AFTER = ["[tell|give|show] me [the one|what comes|what stands] [right |]after {w}", "name the [item|one|entry] that [follows|comes after] {w}", "find {w} and [tell|give] me the next one", "say what follows {w}", "pick the one behind {w}"]
+BEFORE = ["[tell|give|show] me [the one|what comes|what stands] [right |just |]before {w}", "name the [item|one|entry] that comes before {w}", "find {w} and [tell|give] me the one before it", "say what comes before {w}", "pick the one in front of {w}"]
+
+
+def beside(d: Draw) -> Turn:
+    """The one after, or before, another."""
+    x = _things(d)
+    after = d.chance(0.6)
+    i = d.int(2, len(x))
+    at, user_of = (x[i - 2], AFTER) if after else (None, BEFORE)
+    if not after:
+        i = d.int(1, len(x) - 1)
+        at = x[i]
+    asks = (["[What|Which one] comes [right |]after {w} in this list?\n{q}", "{q}\n\nWhat comes after {w}?", "Which [item|entry] follows {w} here: {q}", "After {w}, what is next? {q}", "The one after {w}, please: {q}",
+             "{q}\n\nWhich one follows {w}?", "What is next to {w}, behind it? {q}"] if after else
+            ["[What|Which one] comes [right |just |]before {w} in this list?\n{q}", "{q}\n\nWhat comes before {w}?", "Which [item|entry] is before {w} here: {q}", "Before {w}, what is there? {q}", "The one before {w}, please: {q}",
+             "{q}\n\nWhich one is in front of {w}?", "What stands in front of {w}? {q}"])
+    user = d.ask(asks, compose=_framed(user_of), q=shown(d, x)[0], w=at)
+    thought = f"I look for {at}: {x[i - 2]}, {x[i - 1]}." if after else f"I look for {at}: {x[i - 1]}, {x[i]}."
+    return _picked(user, thought, x, i, None)
+
+
+LETTER = ["[tell|give|show] me the one that [begins|starts] with {c}", "name the [item|one|entry] that [begins|starts] with [the letter |]{c}", "find the [item|one|word] whose first letter is {c}", "pick the one with {c} as its first letter"]
+
+
+def by_letter(d: Draw) -> Turn:
+    """The one that begins with a letter that no other begins with."""
+    while True:
+        x = _things(d)
+        firsts = [w[0].lower() for w in x]
+        alone = [i for i, c in enumerate(firsts, 1) if firsts.count(c) == 1 and c.isalpha()]
+        if alone:
+            break
+    i = d.any(alone)
+    user = d.ask(["[What|Which one] of these [begins|starts] with {c}?\n{q}", "{q}\n\nWhich one [begins|starts] with [the letter |]{c}?", "Which [item|word] here has {c} as its first letter: {q}", "Which of them starts with {c}: {q}",
+                  "{q}\n\nOne of these begins with {c}. Which one?", "Something with {c} at the beginning, from this list: {q}", "Is there one that begins with {c}? Which one? {q}"],
+                 compose=_framed(LETTER), q=shown(d, x)[0], c=d.any([firsts[i - 1], firsts[i - 1].upper()]))
+    return _picked(user, f"{firsts[i - 1]}: {x[i - 1]}.", x, i, None)
+
+
+THERE = ["say if {w} is in [it|the list]", "tell me if {w} is in [it|the list|this list]", "tell me whether {w} is there", "check [if|whether] {w} is in [it|the list]", "look for {w} and say yes or no", "find out if {w} is one of them"]
+
+
+def there(d: Draw) -> Turn:
+    """Whether something is in a list."""
+    x = _things(d)
+    if yes := d.chance(0.5):
+        w = d.any(x)
+    else:
+        while (w := d.any(_things(d))) in x or any(w in y or y in w for y in x):
+            pass
+    user = d.ask(["Is {w} in this list?\n{q}", "{q}\n\nIs {w} in the list?", "{q}\n\nIs {w} there?", "Does this list have {w}? {q}", "Do you see {w} in this list: {q}", "Is {w} one of these? {q}", "{q}\n\nIs {w} one of them, yes or no?",
+                  "Yes or no: is {w} in here? {q}", "{q}\n\nDoes it have {w}?"], compose=_framed(THERE), q=shown(d, x)[0], w=w)
+    answer = f"Yes, {w} is in the list." if yes else f"No, {w} is not in the list."
+    thought = f"I look for {w} and find it." if yes else f"I look for {w}, but it is not there."
+    return turn(SKILL, user, thought, answer, {"text": r"(?i)^yes\b" if yes else r"(?i)^no\b"}, ("in list", x, w))
+
+
+def make(d: Draw) -> Turn:
+    return d.any([nth, nth, nth, last, beside, beside, by_letter, there])(d)
