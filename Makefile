@@ -118,24 +118,38 @@ train-data: ## promises and recorded prompts of the embedded models, and the dat
 	$(TRAIN) unittest train.tests.test_bpe train.tests.test_data train.tests.test_schemas train.tests.test_promises train.tests.test_render train.tests.test_skills
 	$(GO) test ./engine/embedded ./bench/skills
 
-# MINUTES is the length of a run; RESUME=runs/mini goes on from a checkpoint with smaller steps.
-MINUTES ?= 11
+# A training goes on from what ships, or from FROM, a checkpoint; checkpoints, states and logs of its runs lie in RUNS. MINUTES is
+# the length of a run and SEED its conversations: another one for each run. ON is where: on one GPU
+# ON="--rows 8 --row 8192" and MINUTES=9.
+RUNS    ?= runs
+MINUTES ?= 145
+SEED    ?= 1
+RATE    ?= 0.5
+ON      ?= --device cpu --processes 2 --compile --rows 1 --row 5120 --prompt-weight 0 --rate 0.008 --matrix-rate 0.03 --decay 0.9 --workers 1 --repeat 1 --heldout 240 --eval-minutes 30 --finish-steps 20
 define train-model
-	$(TRAIN) train.train --config $(1) --name $(2) --minutes $(MINUTES) $(if $(RESUME),--resume $(RESUME) --rate-scale 0.5) --out runs/$(1) --log runs/$(1).jsonl $(3)
-	$(TRAIN) train.export --checkpoint runs/$(1) --name $(2) --out $(2).gguf --part-max 15728640
-	$(TRAIN) train.evaluate greedy --checkpoint runs/$(1) --name $(2) --out testdata/$(2).json
-	$(TRAIN) train.evaluate agreement --checkpoint runs/$(1) --recorded testdata/$(2).json --out runs/$(1)-agreement.json
-	$(TRAIN) train.card --name $(2) --checkpoint runs/$(1) --file $(2).gguf --logs runs/$(1).jsonl --agreement runs/$(1)-agreement.json --out $(2).md
+	$(TRAIN) train.train --config $(1) --name $(2) --resume $(or $(FROM),$(RUNS)/base-$(1)) --minutes $(MINUTES) --rate-scale $(RATE) --seed $(SEED) --save-minutes 10 --states 6 $(ON) --out $(RUNS)/$(1)-$(SEED) --log $(RUNS)/$(1)-$(SEED).jsonl
 endef
-.PHONY: train-mini train-core train-small
-train-mini: ## train and export core-1.1-mini: PyTorch and one GPU, MINUTES=11
+define ship-model
+	$(TRAIN) train.export --checkpoint $(FROM) --name $(2) --out $(2).gguf --part-max 15728640
+	$(TRAIN) train.evaluate greedy --checkpoint $(FROM) --name $(2) --out testdata/$(2).json
+	$(TRAIN) train.evaluate agreement --checkpoint $(FROM) --recorded testdata/$(2).json --out $(RUNS)/$(1)-agreement.json
+endef
+.PHONY: train-base train-mini train-core ship-mini ship-core
+train-base: ## checkpoints in RUNS=runs that training goes on from: core-1.1-mini as it ships, and core-1.1 as it ships or grown from it
+	$(TRAIN) train.restore --file core-1.1-mini.gguf --out $(RUNS)/base-mini
+	$(TRAIN) $(if $(wildcard engine/embedded/core-1.1.gguf*),train.restore --file core-1.1.gguf,train.grow --checkpoint $(RUNS)/base-mini --config core) --out $(RUNS)/base-core
+train-mini: ## a run of core-1.1-mini on two CPU cores: MINUTES=145 SEED=1 RATE=0.5 FROM=runs/base-mini (PyTorch)
 	$(call train-model,mini,core-1.1-mini)
-train-core: ## train and export core-1.1, likewise
+train-core: ## a run of core-1.1, likewise
 	$(call train-model,core,core-1.1)
+ship-mini: ## export a checkpoint FROM= as core-1.1-mini, with what its tests compare it with
+	$(call ship-model,mini,core-1.1-mini)
+ship-core: ## export a checkpoint FROM= as core-1.1, likewise
+	$(call ship-model,core,core-1.1)
 
-SMALL := --device cpu --processes 2 --compile --rows 1 --row 5120 --prompt-weight 0 --rate 0.008 --matrix-rate 0.03 --decay 0.9 --workers 1 --repeat 1 --heldout 240 --eval-minutes 15
-train-small: ## train and export a smaller core-1.1-mini on two CPU cores, MINUTES=150
-	$(call train-model,small,core-1.1-mini,$(SMALL))
+.PHONY: score
+score: build ## the table of the model cards: both models of a node of its own, at both temperatures, with their promises as gates
+	engine/embedded/train/score.sh $(BIN) $(RUNS)
 
 .PHONY: ptx
 ptx: ## make the PTX of the GPU kernels and of the interpreter's tests again: needs NVCC= (nvcc 13.0) and CLANG= (clang++ 19)

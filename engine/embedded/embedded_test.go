@@ -64,3 +64,24 @@ func TestModels(t *testing.T) {
 		t.Error("a second call joined the file again")
 	}
 }
+
+// filesMax is what all embedded models may take, in git and in the binary, which has 90 MB at most.
+const filesMax = 46_000_000
+
+func TestModelsFitTheBinary(t *testing.T) {
+	entries, err := fs.ReadDir(files, ".")
+	if err != nil || len(entries) == 0 {
+		t.Fatalf("%d files, %v", len(entries), err)
+	}
+	total := int64(0)
+	for _, e := range entries {
+		info, err := e.Info()
+		if err != nil {
+			t.Fatal(err)
+		}
+		total += info.Size()
+	}
+	if total > filesMax {
+		t.Errorf("the models have %d bytes, at most %d", total, filesMax)
+	}
+}

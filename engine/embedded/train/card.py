@@ -1,7 +1,7 @@
 """Writes a model card: what a model is, what it learnt from, what it can do and what it cannot.
 
     python -m train.card --name core-1.1-mini --checkpoint runs/mini --file core-1.1-mini.gguf \\
-        --logs runs/mini-1.jsonl runs/mini-2.jsonl --skills zero.json default.json \\
+        --logs runs/mini-1.jsonl runs/mini-2.jsonl --skills runs/score.json \\
         --agreement agreement.json --scored-to 4096 --out core-1.1-mini.md
 
 Numbers come from files: the checkpoint's shape, the logs of the runs, the reports of
@@ -58,33 +58,41 @@ def training(runs):
     return "\n".join(head + rows) + f"\n\nTogether {sum(int(r[2]) for r in runs)} million tokens in {sum(float(r[1]) for r in runs):.1f} minutes."
 
 
-def skills(reports):
-    """A row for each skill, a pair of columns for each report."""
-    def label(o):
-        o = {k.lower(): v for k, v in o.items()}
-        return f"temperature {o['temperature']:g}" if o.get("temperature", -1) >= 0 else "default temperature"
-    by = [{s["skill"]: s for s in [*r["skills"], r["all"]]} for r in reports]
-    lines = ["| skill | cases |" + "".join(f" right, {label(r['options'])} | ended |" for r in reports), "|---|---|" + "---|---|" * len(reports)]
+def skills(rounds):
+    """The table that `corebench skills` prints of a model: a row for each skill, a pair of columns for each round, what was measured at one temperature."""
+    label = lambda r: f"temperature {r['temperature']:g}" if r["temperature"] >= 0 else "default temperature"
+    by = [{s["skill"]: s for s in [*r["skills"], r["all"]]} for r in rounds]
+    lines = ["| skill | cases |" + "".join(f" right, {label(r)} | ended |" for r in rounds), "|---|---|" + "---|---|" * len(rounds)]
     for skill, first in by[0].items():
         cells = "".join(f" {100 * b[skill]['share']:.1f} % | {100 * b[skill]['ended']:.1f} % |" for b in by)
         lines.append(f"| {skill} | {first['cases']} |{cells}")
-    looped = ", ".join(f"{100 * b['all']['looped']:.2f} % at {label(r['options'])}" for b, r in zip(by, reports))
-    return "\n".join(lines) + f"\n\nAnswers that go round in circles: {looped}."
+    looped = ", ".join(f"{100 * b['all']['looped']:.2f} % at {label(r)}" for b, r in zip(by, rounds))
+    called = ", ".join(f"{b['all']['valid_calls']} of {b['all']['calls']} valid and {b['all']['right_calls']} of {b['all']['wanted_calls']} wanted ones right at {label(r)}" for b, r in zip(by, rounds))
+    return "\n".join(lines) + f"\n\nAnswers that go round in circles: {looped}. Calls: {called}."
+
+
+def promises(gates, name):
+    """What is promised of a model, what was measured, and whether that is kept."""
+    rows = [g for g in gates if g["name"].startswith(name + ", ")]
+    shown = [f"| {g['name'].removeprefix(name + ', ')} | {100 * g['value']:.1f} % | {'at least' if g['at_least'] else 'below'} {100 * g['limit']:g} % | {'kept' if g['met'] else 'missed'} |" for g in rows]
+    return "\n".join(["| promise | measured | wanted | |", "|---|---|---|---|", *shown]) if rows else ""
 
 
 LIMITS = ("It knows what the generator taught: short instructions, small numbers, some hundred facts, facts given in "
           "the context, tools described in the request. It does not know the world, and is taught to say so. English only.")
 
 
-def card(name, config, sizes, runs, reports, agreement, scored_to, note="", limits=LIMITS):
+def card(name, config, sizes, runs, report, agreement, scored_to, note="", limits=LIMITS):
     out = [f"# {name}", f"A small language model of architecture `qwen35moe` that is part of the node's binary.\n\n{shape(config, sizes)}"]
     out.append("## Data\nConversations from the seeded generator in `train/data`: its own templates and word lists, nothing downloaded. "
                "Held-out conversations use wordings, names and values that no training conversation has.")
     if runs:
         out.append("## Training\nMuon for matrices and AdamW for the rest. Products are in bfloat16 where a device has instructions for that and in float32 elsewhere, sums in float32."
                    f"\n\n{training(runs)}" + (f" {note}" if note else ""))
-    if reports:
-        out.append("## What it can do\nMeasured with `corebench skills` through the HTTP API on held-out cases.\n\n" + skills(reports))
+    if report:
+        out.append("## What it can do\nMeasured with `corebench skills` (`make score`) through the HTTP API of a node. Skills that begin with \"new\" are asked in sentences, of tools and of schemas that no training conversation has.\n\n"
+                   + skills([r for r in report["rounds"] if r["model"] == name]))
+        out += [text for text in [promises(report.get("gates") or [], name)] if text]
     if agreement:
         out.append(f"Of {agreement['choices']} choices, each made after the same tokens, the Q8_0 weights make "
                    f"{100 * agreement['share']:.2f} % as the float32 weights do.")
@@ -110,7 +118,7 @@ def main():
     p.add_argument("--file", help="the exported file, or what its parts are named after")
     p.add_argument("--before", help="the card of the model that it went on from, whose runs are the first")
     p.add_argument("--logs", nargs="*", default=[])
-    p.add_argument("--skills", nargs="*", default=[], help="reports of corebench skills")
+    p.add_argument("--skills", help="a report of corebench skills, of this model and at times others")
     p.add_argument("--agreement")
     p.add_argument("--scored-to", type=int, help="length of the longest scored prompt")
     p.add_argument("--note", default="", help="more about the training")
@@ -120,7 +128,7 @@ def main():
     files = [f for f in pathlib.Path(a.file).parent.glob(pathlib.Path(a.file).name + "*")] if a.file else []
     runs = ROW.findall(pathlib.Path(a.before).read_text(encoding="utf-8")) if a.before else []
     text = card(a.name, checkpoint.read_config(a.checkpoint), [f.stat().st_size for f in files], runs + [run(_lines(x)) for x in a.logs],
-                [_json(x) for x in a.skills], _json(a.agreement) if a.agreement else None, a.scored_to, a.note, a.limits)
+                _json(a.skills) if a.skills else None, _json(a.agreement) if a.agreement else None, a.scored_to, a.note, a.limits)
     pathlib.Path(a.out).write_text(text, encoding="utf-8")
 
 

@@ -90,6 +90,15 @@ def save(m, folder, part_max=PART_MAX):
     shutil.rmtree(old, ignore_errors=True)
 
 
+def keep(folder, label, most):
+    """Keeps a copy of a checkpoint beside it, under another name, and the `most` latest of such copies."""
+    folder = pathlib.Path(folder)
+    shutil.copytree(folder, folder.with_name(f"{folder.name}-{label}"), dirs_exist_ok=True)
+    kept = sorted(folder.parent.glob(folder.name + "-step*"), key=lambda p: int(p.name.rsplit("-step", 1)[1]))
+    for old in kept[:-most]:
+        shutil.rmtree(old)
+
+
 def tensors(folder):
     """All tensors of a checkpoint by the family's names."""
     folder = pathlib.Path(folder)

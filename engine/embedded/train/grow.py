@@ -1,6 +1,6 @@
 """A larger model that computes what a smaller one does: training goes on with room to learn more.
 
-    python -m train.grow --checkpoint runs/small --config small --out runs/grown
+    python -m train.grow --checkpoint runs/base-mini --config core --out runs/base-core
 
 New attention heads and new members of the experts read what they like, and what they give is multiplied by zero; so is
 what the new layers, copies of the ones after them, add to the residual stream. A wider residual stream is zero where it is new:

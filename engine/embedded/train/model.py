@@ -69,14 +69,13 @@ class Config:
         return self
 
 
-# What the models are. Depth buys steps of reasoning, experts buy knowledge that costs
-# no time to run; both are at the limit of parameters (12 M and 30 M) that the binary's
-# size sets. `small` is what a CPU can teach something in an hour. `probe` is for tests.
+# What the models are. `mini` is what ships; `core` is what it can grow to (grow.py), with three layers more, a wider
+# stream, more heads and larger experts: twice the parameters at twice the time of a step, and the binary stays below 90 MB.
+# `probe` is for tests.
+MINI = Config(hidden=256, layers=9, full_every=3, heads=12, kv_heads=6, head_dim=32, rope_dim=16, delta_dim=32, shared_ff=384)
 CONFIGS = {
-    "mini": Config(layers=12),
-    "core": Config(hidden=384, layers=12, heads=6, kv_heads=2, key_heads=3, value_heads=6,
-                   experts=16, experts_used=4, expert_ff=64, shared_ff=256),
-    "small": Config(hidden=256, layers=9, full_every=3, heads=12, kv_heads=6, head_dim=32, rope_dim=16, delta_dim=32, shared_ff=384),
+    "mini": MINI,
+    "core": dataclasses.replace(MINI, hidden=320, layers=12, heads=16, kv_heads=8, expert_ff=96, shared_ff=512),
     "probe": Config(vocab=320, hidden=64, layers=3, full_every=3, heads=2, kv_heads=1, head_dim=32, rope_dim=16, key_heads=2, value_heads=4,
                     delta_dim=32, experts=4, experts_used=2, expert_ff=32, shared_ff=32),
 }

@@ -1,6 +1,6 @@
 """A checkpoint from an exported GGUF file, whole or in parts: training goes on from what ships.
 
-    python -m train.restore --file core-1.1-mini.gguf --out runs/shipped
+    python -m train.restore --file core-1.1-mini.gguf --out runs/base-mini
 
 The inverse of export.py. From a Q8_0 file the weights are those of the file, half a step of its scale away
 from the trained ones.

@@ -238,6 +238,8 @@ def _loop(a, trainer, feed, clock, loss, log, b):
                 _give_back()
             if a.out and group.first and now - saved > a.save_minutes * 60:
                 checkpoint.save(trainer.model, a.out)
+                if a.states:
+                    checkpoint.keep(a.out, f"step{step}", a.states)
                 saved = clock.seconds()
             if loss and now - evaluated > a.eval_minutes * 60:
                 log.write("eval", step=step, seconds=round(now, 1), loss=_rounded(loss(trainer.per_token)))
@@ -284,6 +286,7 @@ def parser():
     p.add_argument("--log-every", type=int, default=20)
     p.add_argument("--eval-minutes", type=float, default=1.5)
     p.add_argument("--save-minutes", type=float, default=2)
+    p.add_argument("--states", type=int, default=0, help="how many earlier checkpoints are kept beside the last, as OUT-stepN: means of late ones are better than any")
     return p
 
 

@@ -242,6 +242,18 @@ SOUGHT = {
              ["[which|what] code the {n} [has|needs]", "[which|what] code opens the {n}", "how I open the {n}", "what I [enter|type] to open the {n}"],
              ["the {n} has [which|what] code", "the {n} opens with [which|what] code", "I open the {n} with which code"]),
 }
+# And in the words of everyday life: nouns and clauses that take a step from what is stated.
+MORE = {
+    "city": (["the town where {n} lives", "the place where {n} has a home"], ["where {n} sleeps at night", "where a letter to {n} goes", "where I have to go to visit {n}"]), "job": (["the trade of {n}", "the occupation of {n}"], ["what {n} gets paid for", "what work {n} is paid for"]),
+    "pet": (["the animal in the home of {n}"], ["what animal {n} feeds", "which animal {n} looks after"]), "food": (["the dish that {n} likes best", "the meal that {n} would choose"], ["what to cook for {n}", "what {n} would order", "what {n} wants for dinner"]),
+    "hobby": (["the pastime of {n}"], ["how {n} spends the evenings", "what {n} does when work is over", "what {n} is busy with on Sundays"]), "birthday": (["the month of the party for {n}"], ["in which month {n} gets presents", "when {n} becomes a year older"]),
+    "age": (["the number of years that {n} has"], ["how many birthdays {n} had", "how many years {n} counts"]), "phone": (["the digits to call {n}"], ["what number I type to talk to {n}", "how to get {n} on the phone"]),
+    "room": (["the door of {n}", "the room to find {n} in"], ["at which door to find {n}", "where in the building {n} is"]), "car": (["the paint of {n}'s car"], ["what {n}'s car looks like", "in what colour {n} drives around"]),
+    "place": (["the spot of the {n}", "the right place to look for the {n}"], ["where somebody put the {n}", "where the {n} stands or lies"]), "price": (["the amount of dollars for the {n}", "the money for the {n}"], ["what one pays for the {n}", "how many dollars to take along for the {n}"]),
+    "colour": (["the paint on the {n}"], ["what colour one sees on the {n}"]), "owner": (["the person that has the {n}", "the name of the one with the {n}"], ["who gets the {n} back", "who has to be asked about the {n}"]),
+    "code": (["the digits that open the {n}", "the secret of the {n}"], ["what to enter at the {n}", "how to open the {n}"]),
+}
+ROUND_ABOUT = ["Somebody wants to know {x}. What do you say?", "If I asked you for {x}, what would you say?", "Look for {x}.", "Answer with {x}.", "What does the text say about {x}?", "My friend asks for {x}.", "One thing is missing: {x}.", "What I need is {x}.", "Help me with {x}."]
 BOTH = ["Tell me {x}.", "[Please |]tell me {x}[, please|].", "[Can|Could] you [tell me|say|find|find out|look up] {x}?", "Do you know {x}?", "I [want|need|would like] to know {x}.", "[Please |]find out {x}.", "Say {x}.",
         "I forgot {x}.", "Does [the text|it] say {x}?", "Let me know {x}.", "[Please |]look up {x}."]
 NOUNS = [*BOTH, *BOTH, "[What|Which] is {x}?", "What's {x}?", "{x}?", "{x}, please.", "Give me {x}.", "Name {x}.", "I [need|am looking for] {x}.", "[Please |]find {x}.", "{x} is what?", "What about {x}?", "Show me {x}.",
@@ -303,7 +315,8 @@ class Fact:
     def composed(self, d: Draw) -> str:
         """A question of the parts in SOUGHT."""
         nouns, clauses, echoes = SOUGHT[self.key]
-        frames, parts = d.any([(NOUNS, nouns), (BOTH, clauses), (ECHOES, echoes)])
+        near, far = MORE[self.key]
+        frames, parts = d.any([(NOUNS, nouns), (BOTH, clauses), (ECHOES, echoes), (NOUNS, near), (BOTH, far), (ROUND_ABOUT, [*nouns, *near, *clauses, *far])])
         question = d.any(frames).replace("{x}", d.any(parts))
         return question[0].upper() + question[1:]
 

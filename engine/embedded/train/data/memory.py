@@ -163,9 +163,41 @@ CORRECTIONS = ["[Actually|Sorry|No|Wait], [it is|it's|I meant] {v}.", "I made a 
                "My mistake, it is {v}.", "[Sorry|Oops], my mistake. I meant {v}, not {o}.", "Make that {v}[, please|].", "{v} is right, {o} was a mistake."]
 UNKNOWN = "You have not told me that."
 
+# What is told and what is asked for, as parts of sentences, and sentences around them: for training alone.
+TELLS = {
+    "name": ["my name is {v}", "I am called {v}", "{v} is my name", "the name I have is {v}", "they named me {v}", "people know me by the name of {v}", "I sign with {v}"],
+    "colour": ["the colour I like best is {v}", "{v} is my favourite colour", "I like {v} more than any other colour", "{v} is the colour for me", "my colour is {v}", "I would paint everything {v}, it is my colour"],
+    "animal": ["the animal I like best is the {v}", "my favourite animal is the {v}", "of all animals the {v} is mine", "I like no animal more than the {v}"],
+    "food": ["the food I like best is {v}", "my favourite food is {v}", "I could eat {v} every day", "nothing tastes better to me than {v}", "I like {v} more than any other food"],
+    "city": ["I live in {v}", "my home is in {v}", "my house is in {v}", "{v} is my home", "I come from {v}", "the city where I live is {v}", "I sleep in {v} each night"],
+    "job": ["I work as {v}", "my job is that of {v}", "I am {v} by profession", "I earn my money as {v}", "at work I am {v}"],
+    "pet": ["my pet is called {v}", "{v} is the name of my pet", "the name of my pet is {v}", "I named my pet {v}", "my pet has the name {v}", "I have a pet and call it {v}"],
+    "age": ["I am {v} years old", "my age is {v}", "I am {v}", "I have lived for {v} years", "I have become {v} years old"],
+    "number": ["my number is {v}", "the number is {v}", "{v} is the number", "the number to remember is {v}", "the number that I think of is {v}", "I give you a number, {v}"],
+    "word": ["the word is {v}", "our word is {v}", "the secret word is {v}", "the password is {v}", "{v} is the word", "the word to remember is {v}", "we use the word {v}"],
+}
+TELLING = ["{S}.", "{S}.", "[By the way|Listen|Before we start|Just so you know|For later|In case you want to know|Hey|Well|So|First of all|One thing], {s}.", "[Remember|Note|Keep in mind|Write down|You should know|I tell you|Do not forget|Think of it] that {s}.",
+           "I want you to know that {s}.", "{S}, [all right|ok|you know|by the way].", "[Please |]remember this: {s}.", "[Some|A few] words about me: {s}.", "{S}, and I [will|may] ask you about it.", "I say it once: {s}."]
+SOUGHT = {
+    "name": ["my name", "the name that I have", "what I am called", "what name I told you"], "colour": ["my favourite colour", "the colour that I like best", "which colour is mine"], "animal": ["my favourite animal", "the animal that I like best"],
+    "food": ["my favourite food", "the food that I like best", "what I could eat every day"], "city": ["my city", "the city where I live", "where my home is", "where I live"], "job": ["my job", "my profession", "what I work as", "how I earn my money"],
+    "pet": ["the name of my pet", "what my pet is called", "my pet's name"], "age": ["my age", "how old I am", "the age that I have"], "number": ["my number", "the number", "the number that I gave you", "which number I told you"],
+    "word": ["the word", "the secret word", "the password", "the word that I gave you", "which word I told you"],
+}
+SEEKING = ["Tell me {x}.", "Do you remember {x}?", "Say {x}.", "I told you {x}. What was it?", "Can you tell me {x}?", "You know {x}, right? Say it.", "Somebody asks for {x}. What do you say?", "Let us see if you remember {x}.", "{x}?", "I forgot {x}. Help me.",
+           "Now I want to hear {x}.", "Do you still know {x}?", "Think back: {x}?", "Earlier I told you {x}. Say it again.", "For the form I need {x}.", "[A friend|My boss|My sister] wants to know {x}.", "Time for a test: {x}?", "What did I say about {x}?"]
+
+
+def _composed(frames, parts):
+    def make(d: Draw) -> str:
+        part = d.any(parts)
+        text = d.choose(d.any(frames)).replace("{S}", part[0].upper() + part[1:] if part[0] != "{" else part).replace("{s}", part).replace("{x}", part)
+        return text[0].upper() + text[1:] if text[0] != "{" else text
+    return make
+
 
 def told(d: Draw, kind: str, value: str) -> Turn:
-    user = d.ask(THINGS[kind][0], v=value)
+    user = d.ask(THINGS[kind][0], compose=_composed(TELLING, TELLS[kind]), v=value)
     answer = THINGS[kind][1].format(v=value)
     return turn(SKILL, user, f"The user tells me something: {value}. I keep it in mind.", answer, has(_core(value)), ("told", kind, value))
 
@@ -184,7 +216,7 @@ def corrected(d: Draw, kind: str, old: str, value: str) -> Turn:
 
 
 def asked(d: Draw, kind: str, value: str | None) -> Turn:
-    user = d.ask(THINGS[kind][2])
+    user = d.ask(THINGS[kind][2], compose=_composed(SEEKING, SOUGHT[kind]))
     if value is None:
         return turn(SKILL, user, "The user has not said that.", UNKNOWN, {"text": r"(?i)(not (told|said|know)|don't know|haven't)"}, ("untold", kind))
     return turn(SKILL, user, f"The user said it earlier: {value}.", THINGS[kind][3].format(v=value), has(_core(value)), ("asked", kind, value))

@@ -6,7 +6,7 @@ import unittest
 
 import torch
 
-from train import delta, generate, model
+from train import delta, generate, grow, model
 
 
 def inputs(seed, b=2, t=192, h=3, dk=32, dv=16):
@@ -140,6 +140,11 @@ class Whole(unittest.TestCase):
         self.assertLessEqual(model.count(model.CONFIGS["core"]), 30_000_000)
         with self.assertRaisesRegex(ValueError, "hidden is 100"):
             dataclasses.replace(model.CONFIGS["mini"], hidden=100).check()
+
+    def test_core_is_what_mini_grows_to(self):
+        mini, core = model.CONFIGS["mini"], model.CONFIGS["core"]
+        self.assertEqual(dataclasses.replace(mini, **{n: getattr(core, n) for n in grow.GROWS}), core.check())
+        self.assertEqual((core.layers - mini.layers) % mini.full_every, 0)
 
 
 if __name__ == "__main__":

@@ -101,6 +101,14 @@ class Learning(unittest.TestCase):
         self.assertLess(scales[-1], 0.05)
 
 
+    def test_late_states_are_kept(self):
+        out = self.folder / "out"
+        checkpoint.save(model.Model(CONFIG).initialize(1), out)
+        for step in (9, 10, 11, 12):
+            checkpoint.keep(out, f"step{step}", 2)
+        self.assertEqual(sorted(p.name for p in self.folder.glob("out-*")), ["out-step11", "out-step12"])
+        self.assertEqual(checkpoint.read_config(self.folder / "out-step12"), CONFIG)
+
     def test_a_signal_brings_the_end(self):
         c = train.Clock(0, 1000)
         shares = []
