@@ -80,10 +80,10 @@ def _pair(d: Draw, kind: str) -> tuple[int, int]:
 
 
 # A task as a part of a sentence, and sentences around it: for training alone.
-TASKS = {"+": ["{a} plus {b}", "the sum of {a} and {b}", "{a} and {b} [together|in all|added up]", "{a} with {b} [added|on top|more]", "{b} [on top of|added to|more than] {a}", "{a} and another {b}", "{a} {s} {b}", "[the total|both] of {a} and {b} [together|]"],
-         "-": ["{a} minus {b}", "the difference of {a} and {b}", "{a} without {b}", "{a} with {b} taken away", "{b} [less than|off|taken from] {a}", "{a} less {b}", "{a} {s} {b}", "what stays of {a} [without|after losing] {b}"],
-         "*": ["{a} times {b}", "the product of {a} and {b}", "{a} multiplied by {b}", "{b} times {a}", "{a} {s} {b}", "{a} [rows|groups|bags|boxes] of {b}", "{b} for each of {a}", "{a} taken {b} times"],
-         "/": ["{a} divided by {b}", "the quotient of {a} and {b}", "{a} [shared|split] by {b}", "{a} {s} {b}", "[one part of|a share of] {a} cut into {b} parts", "{a} in {b} equal parts, one of them"]}
+TASKS = {"+": ["{a} plus {b}", "the sum of {a} and {b}", "{a} and {b} [together|in all|added up]", "{a} with {b} [added|on top|more]", "{b} [on top of|added to|more than] {a}", "{a} and another {b}", "{a} {s} {b}", "[the total|both] of {a} and {b} [together|]", "{a} [coins|books|days|people] and {b} [more|others]"],
+         "-": ["{a} minus {b}", "the difference of {a} and {b}", "{a} without {b}", "{a} with {b} taken away", "{b} [less than|off|taken from] {a}", "{a} less {b}", "{a} {s} {b}", "what stays of {a} [without|after losing] {b}", "{a} [seats|coins|days] less {b} that are [taken|gone|over]"],
+         "*": ["{a} times {b}", "the product of {a} and {b}", "{a} multiplied by {b}", "{b} times {a}", "{a} {s} {b}", "{a} [rows|groups|bags|boxes] of {b}", "{b} for each of {a}", "{a} taken {b} times", "{b} [coins|eggs|books|children] in each of {a} [boxes|bags|rooms]"],
+         "/": ["{a} divided by {b}", "the quotient of {a} and {b}", "{a} [shared|split] by {b}", "{a} {s} {b}", "[one part of|a share of] {a} cut into {b} parts", "{a} in {b} equal parts, one of them", "{a} [apples|coins|cards] for each of {b} [people|friends|boxes] in equal parts", "the part of one of {b} who share {a}"]}
 SAYINGS = ["What is {x}?", "{x}?", "I need {x}.", "Tell me {x}.", "How much is {x}?", "Which number is {x}?", "{x} [makes|gives|is] what?", "[Say|Write|Give me] {x} as one number.", "Work out {x}.", "[Please |]calculate {x}.", "Do you know {x}?",
            "What do I get for {x}?", "Find {x}.", "The [result|number] for {x}, please.", "[Can|Could] you say how much {x} is?", "{x}: how much?", "My number is {x}. Which one is it?", "In one number: {x}."]
 
@@ -228,7 +228,7 @@ def compare(d: Draw) -> Turn:
         "[Pick|Choose|Give me] the number that is {w}: {a} or {b}.", "[Pick|Choose|Give me] the one that is {w}, {a} or {b}.",
         "ok so {a} or {b}, which one is {w}?", "[Answer|Reply] with the number that is {w}: {a} or {b}.", "I must know which is {w}, {a} or {b}.",
         "Of the two numbers {a} and {b}, which [one |]is {w}?", "One of {a} and {b} is {w}. Which one?",
-    ], a=a, b=b, w=word)
+    ], compose="[Take|Look at|Here are|We have|There are|Think of|Read] {a} and {b}. [Point to|Show me|Tell me|Name|Write|Give me|Find|Say] [the one that is {w}|which one is {w}|which of them is {w}|the number that is {w}].", a=a, b=b, w=word)
     r, name = (min(a, b), "smaller") if smaller else (max(a, b), "larger")
     thought = compare_steps(a, b)
     if smaller:
@@ -256,7 +256,7 @@ def extreme(d: Draw) -> Turn:
         "[Show me|Return|Select] the {w} of these: {q}", "[Answer|Reply] with the {w} number: {q}",
         "Go through this list and [find|tell me|name] the {w} number: {q}", "[Read|Look at] these numbers and [find|tell me|name] the {w}: {q}",
         "ok so what's the {w} number here: {q}", "Do you [see|know] which of these is the {w}? {q}", "List: {q}\nQuestion: [what|which] is the {w} number?",
-    ], q=", ".join(map(str, x)), w=word)
+    ], compose="[Among|Out of|From|Of|In|Between] [these|them|all of these|the numbers|this row], [give me|tell me|show me|name|find|say|write] the {w} [one|number|]: {q}", q=", ".join(map(str, x)), w=word)
     r, name, best = (min(x), "smallest", x[0]) if low else (max(x), "largest", x[0])
     steps = [str(best)]
     for n in x[1:]:

@@ -7,21 +7,21 @@ SKILL = "yes_no"
 
 # How one asks whether it is so, by what Fact.key is: {n} is who or what it is about, {v} the value. And what the text says.
 ASKED = {
-    "city": ["Does {n} live in {v}?", "Is {v} the home of {n}?", "Is {n}'s home in {v}?", "Is {n} living in {v}?", "Is {v} where {n} lives?"],
-    "job": ["Does {n} work as {v}?", "Is {n} {v}?", "Is {n} {v} by profession?", "Is {n}'s job that of {v}?"],
-    "pet": ["Does {n} have {v}?", "Does {n} [own|keep] {v}?", "Is {n}'s pet {v}?", "Has {n} got {v}?"],
-    "food": ["Does {n} like {v} [best|most]?", "Is {v} the favourite food of {n}?", "Is {n}'s favourite food {v}?", "Is it {v} that {n} likes best?"],
-    "hobby": ["Is {v} the hobby of {n}?", "Does {n} enjoy {v}?", "Is {n}'s hobby {v}?", "Does {n} like {v}?"],
-    "birthday": ["Was {n} born in {v}?", "Is {n}'s birthday in {v}?", "Is the birthday of {n} in {v}?", "Is {v} the month in which {n} was born?"],
-    "age": ["Is {n} {v} years old?", "Is {n} {v}?", "Is {v} the age of {n}?", "Is {n}'s age {v}?"],
-    "phone": ["Is {v} the phone number of {n}?", "Is {n}'s number {v}?", "Does {n} have the number {v}?", "Can I call {n} at {v}?"],
-    "room": ["Is {n} in room {v}?", "Does {n} sit in room {v}?", "Is {v} the room of {n}?", "Is {n}'s office room {v}?"],
-    "car": ["Is {n}'s car {v}?", "Does {n} drive a {v} car?", "Is the car of {n} {v}?", "Does {n} have a {v} car?"],
-    "place": ["Is the {n} in the {v}?", "Is the {v} where the {n} is?", "Do they keep the {n} in the {v}?", "Can I find the {n} in the {v}?"],
-    "price": ["Does the {n} cost {v} dollars?", "Is the price of the {n} {v} dollars?", "Is the {n} {v} dollars?", "Do I pay {v} dollars for the {n}?"],
-    "colour": ["Is the {n} {v}?", "Is the colour of the {n} {v}?", "Is {v} the color of the {n}?", "Does the {n} have the colour {v}?"],
-    "owner": ["Does the {n} belong to {v}?", "Is {v} the owner of the {n}?", "Does {v} own the {n}?", "Is it {v} who owns the {n}?"],
-    "code": ["Is {v} the code of the {n}?", "Is the code of the {n} {v}?", "Does the {n} have the code {v}?", "Does {v} open the {n}?"],
+    "city": ["If I visit {n}, do I go to {v}?", "Does a letter to {n} go to {v}?", "Does {n} sleep in {v}?", "Does {n} live in {v}?", "Is {v} the home of {n}?", "Is {n}'s home in {v}?", "Is {n} living in {v}?", "Is {v} where {n} lives?"],
+    "job": ["Does {n} get paid as {v}?", "At work, is {n} {v}?", "Does {n} work as {v}?", "Is {n} {v}?", "Is {n} {v} by profession?", "Is {n}'s job that of {v}?"],
+    "pet": ["Does {n} feed {v}?", "Does {v} live with {n}?", "Does {n} have {v}?", "Does {n} [own|keep] {v}?", "Is {n}'s pet {v}?", "Has {n} got {v}?"],
+    "food": ["Would {n} order {v}?", "Should I cook {v} for {n}?", "Does {n} like {v} [best|most]?", "Is {v} the favourite food of {n}?", "Is {n}'s favourite food {v}?", "Is it {v} that {n} likes best?"],
+    "hobby": ["Does {n} spend the evenings with {v}?", "Is {n} fond of {v}?", "Is {v} the hobby of {n}?", "Does {n} enjoy {v}?", "Is {n}'s hobby {v}?", "Does {n} like {v}?"],
+    "birthday": ["Does {n} get presents in {v}?", "Is {v} the birth month of {n}?", "Was {n} born in {v}?", "Is {n}'s birthday in {v}?", "Is the birthday of {n} in {v}?", "Is {v} the month in which {n} was born?"],
+    "age": ["Did {n} live for {v} years?", "Is {v} how old {n} is?", "Is {n} {v} years old?", "Is {n} {v}?", "Is {v} the age of {n}?", "Is {n}'s age {v}?"],
+    "phone": ["Do I dial {v} for {n}?", "Is {n} at {v}, by phone?", "Is {v} the phone number of {n}?", "Is {n}'s number {v}?", "Does {n} have the number {v}?", "Can I call {n} at {v}?"],
+    "room": ["Will I find {n} at room {v}?", "Do I have to go to room {v} for {n}?", "Is {n} in room {v}?", "Does {n} sit in room {v}?", "Is {v} the room of {n}?", "Is {n}'s office room {v}?"],
+    "car": ["Is {v} the paint of {n}'s car?", "Does {n} drive something {v}?", "Is {n}'s car {v}?", "Does {n} drive a {v} car?", "Is the car of {n} {v}?", "Does {n} have a {v} car?"],
+    "place": ["Did somebody put the {n} in the {v}?", "Does one find the {n} in the {v}?", "Is the {n} in the {v}?", "Is the {v} where the {n} is?", "Do they keep the {n} in the {v}?", "Can I find the {n} in the {v}?"],
+    "price": ["Does one pay {v} dollars for the {n}?", "Does the {n} cost {v} dollars?", "Is the price of the {n} {v} dollars?", "Is the {n} {v} dollars?", "Do I pay {v} dollars for the {n}?"],
+    "colour": ["Did they paint the {n} {v}?", "Has the {n} got a {v} colour?", "Is the {n} {v}?", "Is the colour of the {n} {v}?", "Is {v} the color of the {n}?", "Does the {n} have the colour {v}?"],
+    "owner": ["Is the {n} that of {v}?", "Do I ask {v} about the {n}?", "Does the {n} belong to {v}?", "Is {v} the owner of the {n}?", "Does {v} own the {n}?", "Is it {v} who owns the {n}?"],
+    "code": ["Do I enter {v} at the {n}?", "Does the {n} open with {v}?", "Is {v} the code of the {n}?", "Is the code of the {n} {v}?", "Does the {n} have the code {v}?", "Does {v} open the {n}?"],
 }
 WHETHER = ["Is it true that {s}?", "True or not: {s}?", "Is this right: {s}?", "Yes or no: {s}?", "{s}, yes or no?", "Someone says that {s}. Is that so?", "I think that {s}. Am I right?", "Does the text say that {s}?"]
 AROUND = ["{x}", "{x}", "{x}", "{x} Yes or no?", "{x} [Answer|Reply] with yes or no.", "{x} Please answer yes or no.", "[Answer|Say] yes or no. {x}", "[Tell me|Quick question]: {x}", "Yes or no? {x}"]
