@@ -33,6 +33,18 @@ func (h *Host) readShared() (err error) {
 	return nil
 }
 
+// Unneeded are removed modules that no slot, no failure and no charge names: nobody reads their files again.
+func (h *Host) Unneeded() (digests []string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, digest := range h.state.Removed {
+		if !h.state.hasServed(digest) {
+			digests = append(digests, digest)
+		}
+	}
+	return digests
+}
+
 // save keeps the state. mu is held.
 func (h *Host) save() error {
 	if !h.shares() {

@@ -3,6 +3,7 @@ package extensions
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -117,6 +118,15 @@ func TestFollowRollout(t *testing.T) {
 	for _, h := range []*Host{a, b} {
 		if _, err := h.Module(two); !errors.Is(err, ErrUnknownModule) {
 			t.Errorf("a removed module: %v", err)
+		}
+		if got := h.Unneeded(); !slices.Equal(got, []string{two}) {
+			t.Errorf("nobody needs %v, want %s", got, two)
+		}
+		h.mu.Lock()
+		h.state.Charged = append(h.state.Charged, two)
+		h.mu.Unlock()
+		if got := h.Unneeded(); len(got) != 0 {
+			t.Errorf("charges name it, and nobody needs %v", got)
 		}
 	}
 	c := r.join(t, t.TempDir()) // it has no file yet

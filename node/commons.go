@@ -22,6 +22,9 @@ import (
 // how long it waits for the answer.
 const lookEvery, lookMax = 500 * time.Millisecond, 5 * time.Second
 
+// sweepModulesEvery is how often files of modules are removed that nobody needs, sweepModulesMax how many at once.
+const sweepModulesEvery, sweepModulesMax = time.Hour, 100
+
 // commons is what this node has in common with the others on its database: prices, module files,
 // and which modules serve. The rows are the truth; the node follows their numbers.
 type commons struct {
@@ -39,6 +42,7 @@ type commons struct {
 	reported    store.NodeReport
 	failed      map[string]string // modules that could not be loaded, and why
 	away        bool              // the last look failed, and the log says so
+	swept       time.Time         // when files of modules were last removed that nobody needs
 
 	pricing    sync.Mutex                            // one change of the listed prices at a time
 	listed     atomic.Pointer[map[string]abi.Prices] // what the store lists; replaced with pricing held, as is its number
@@ -152,6 +156,9 @@ func (c *commons) offerShipped(stopped <-chan struct{}) {
 		return
 	}
 	had := map[string]bool{}
+	for _, digest := range c.node.modules.Unneeded() {
+		had[digest] = true
+	}
 	_, err := c.store.ModuleFiles(0, func(m store.ModuleFile) error {
 		had[m.Digest] = true
 		return nil
@@ -191,7 +198,20 @@ func (c *commons) look() error {
 		c.lags.Store(&lags)
 		err = errors.Join(err, lags)
 	}
+	if err == nil && time.Since(c.swept) > sweepModulesEvery && numbers[store.CommonRollout] == c.node.modules.Number() {
+		c.swept, err = time.Now(), c.sweepModules()
+	}
 	return errors.Join(err, c.report(), c.followPeers())
+}
+
+// sweepModules removes files from the store that nobody needs. It goes by a rollout that is the present one; a module that
+// was loaded again since was asked for, and stays.
+func (c *commons) sweepModules() error {
+	digests := c.node.modules.Unneeded()
+	if len(digests) == 0 {
+		return nil
+	}
+	return c.store.DropModules(digests[:min(len(digests), sweepModulesMax)])
 }
 
 // takeModules brings what changed of the module files, and into memory what is asked for.

@@ -31,7 +31,7 @@ type Shared interface {
 	Wanted() ([]string, error)
 	// Sweep takes back what has ended: grants that ran out, and permits of fenced nodes. A few hundred of each
 	// at a time; more says that there may be some left. Any node may call it at any time; each calls it
-	// once a second.
+	// once a second. Nodes that are out for a week and have nothing open are forgotten.
 	Sweep() (more bool, err error)
 	// SettleDead settles open holds of nodes that were fenced grace ago, as SettleOpenHolds does those
 	// of a node of its own. Of nodes that call it at once each does others, and each hold is settled once.

@@ -103,6 +103,15 @@ func (s *Store) AskModule(digest string) (number int64, err error) {
 	return number, wrapped(err, "ask the nodes for the module %s", digest)
 }
 
+// DropModules implements store.Common.
+func (s *Store) DropModules(digests []string) error {
+	err := s.transaction(again, func(ctx context.Context, tx pgx.Tx) error {
+		_, err := tx.Exec(ctx, `DELETE FROM modules WHERE digest = ANY ($1) AND coalesce(asked < now() - interval '1 hour', true)`, digests)
+		return err
+	})
+	return wrapped(err, "remove module files")
+}
+
 // ModuleFiles implements store.Common.
 func (s *Store) ModuleFiles(after int64, visit func(store.ModuleFile) error) (number int64, err error) {
 	err = s.view(func(ctx context.Context, tx pgx.Tx) (err error) {

@@ -89,6 +89,15 @@ func TestModuleFiles(t *testing.T) {
 	if all, _ := since(asked); !reflect.DeepEqual(all, []store.ModuleFile{two}) {
 		t.Errorf("another configuration: %+v", all)
 	}
+	if err := s.Exec(`UPDATE modules SET asked = now() - interval '2 hours' WHERE digest = 'sha256:1'`); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.DropModules([]string{"sha256:1", "sha256:2", "sha256:3"}); err != nil {
+		t.Fatal(err)
+	}
+	if all, _ := since(0); !reflect.DeepEqual(all, []store.ModuleFile{two}) {
+		t.Errorf("when those were dropped that nobody asked for lately: %+v", all)
+	}
 	if _, err := s.AskModule("sha256:3"); !errors.Is(err, store.ErrNotFound) {
 		t.Errorf("an unknown module: %v", err)
 	}

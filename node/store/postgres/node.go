@@ -38,7 +38,7 @@ func (s *Store) Register(ctx context.Context, p store.Presence) error {
 		}
 		err := tx.QueryRow(ctx, `INSERT INTO nodes (id, fence, home, version, renewed, state, address, models, models_digest,
 				prices_digest, known)
-			VALUES ($1, 1, $2, $3, now(), $4, $5, $6, $7, $8, $9::text::pg_snapshot)
+			VALUES ($1, $12, $2, $3, now(), $4, $5, $6, $7, $8, $9::text::pg_snapshot)
 			ON CONFLICT (id) DO UPDATE SET fence = nodes.fence + 1, home = excluded.home, version = excluded.version, renewed = now(),
 				fenced = CASE WHEN nodes.state = 'fenced' THEN nodes.fenced ELSE now() END,
 				started = CASE WHEN $10 THEN nodes.started ELSE now() END, drain = nodes.drain AND $10,
@@ -46,7 +46,7 @@ func (s *Store) Register(ctx context.Context, p store.Presence) error {
 				models_digest = excluded.models_digest, prices_digest = excluded.prices_digest, known = excluded.known
 			WHERE nodes.home = excluded.home OR nodes.renewed < now() - make_interval(secs => $11) RETURNING fence`,
 			s.node, clean(p.Home), p.Version, string(p.State), p.Address, models(p), p.ModelsDigest, p.PricesDigest, snapshot(p.Known),
-			rejoins, aliveFor.Seconds()).Scan(&fence)
+			rejoins, aliveFor.Seconds(), s.fence.Load()+1).Scan(&fence)
 		if errors.Is(err, pgx.ErrNoRows) {
 			return store.ErrNodeTaken
 		}
@@ -129,6 +129,33 @@ func scanNode(r pgx.CollectableRow) (n store.Node, err error) {
 		&n.Drain, &n.Live, &n.Started, &silent, &n.Unread)
 	n.Started, n.Silent = n.Started.UTC(), time.Duration(silent*float64(time.Second))
 	return n, err
+}
+
+// forgottenAfter is how long a node is out or has stopped when its row is removed, forgetEvery how often a process looks for
+// such ones, forgetMax how many at a time.
+const (
+	forgottenAfter = 7 * 24 * time.Hour
+	forgetEvery    = time.Hour
+	forgetMax      = 100
+)
+
+// forgetNodes removes nodes that are gone for long and have nothing open. One that comes back all the same registers as a new one,
+// with the prices that were kept for it; a process that was cut off for so long with a higher fence than it had.
+func (s *Store) forgetNodes() error {
+	last, now := s.forgot.Load(), time.Now().UnixNano()
+	if last != 0 && now-last < int64(forgetEvery) || !s.forgot.CompareAndSwap(last, now) {
+		return nil
+	}
+	return s.transaction(again, func(ctx context.Context, tx pgx.Tx) error {
+		_, err := tx.Exec(ctx, `WITH forgotten AS (DELETE FROM nodes WHERE id IN (SELECT id FROM nodes n
+				WHERE state IN ('fenced', 'gone') AND fenced < now() - make_interval(secs => $1) AND id <> $2
+				AND NOT EXISTS (SELECT 1 FROM open_holds o WHERE o.node = n.id)
+				AND NOT EXISTS (SELECT 1 FROM open_permits o WHERE o.node = n.id)
+				AND NOT EXISTS (SELECT 1 FROM grants g WHERE g.node = n.id)
+				ORDER BY id LIMIT $3 FOR UPDATE SKIP LOCKED) RETURNING id)
+			DELETE FROM node_reports WHERE node IN (SELECT id FROM forgotten)`, forgottenAfter.Seconds(), s.node, forgetMax)
+		return err
+	})
 }
 
 // Nodes implements store.Nodes.

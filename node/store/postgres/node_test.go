@@ -13,6 +13,7 @@ import (
 
 	"corenode/node/store"
 	"corenode/node/store/postgrestest"
+	"corenode/node/store/storetest"
 	"corenode/wasm/abi"
 )
 
@@ -151,6 +152,62 @@ func TestDrainIsToldWithTheRenewal(t *testing.T) {
 		if err := b.AskDrain(id); !errors.Is(err, store.ErrNotFound) {
 			t.Errorf("%s: %v", id, err)
 		}
+	}
+}
+
+// TestNodesOutForLongAreForgotten: those that were counted out or stopped a week ago, once nothing of theirs is open. Should
+// one come back, its fence is higher than it was.
+func TestNodesOutForLongAreForgotten(t *testing.T) {
+	url := postgrestest.URL(t)
+	lives := joined(t, url, "lives")
+	out, holds := joined(t, url, "out"), joined(t, url, "holds")
+	joined(t, url, "lately")
+	joined(t, url, "stopped")
+	a := storetest.MustCreate(t, lives, "a", 100).ID
+	storetest.MustAppend(t, holds, storetest.Hold(a, "r", 5))
+	if err := out.Report(store.NodeReport{Rollout: 3}); err != nil {
+		t.Fatal(err)
+	}
+	for _, sql := range []string{
+		`UPDATE nodes SET state = 'fenced', fence = fence + 6, fenced = now() - interval '8 days' WHERE id <> 'lives'`,
+		`UPDATE nodes SET state = 'gone' WHERE id = 'stopped'`,
+		`UPDATE nodes SET fenced = now() - interval '6 days' WHERE id = 'lately'`,
+	} {
+		if err := lives.Exec(sql); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := func(when string, want ...string) {
+		t.Helper()
+		if _, err := lives.Sweep(); err != nil {
+			t.Fatal(err)
+		}
+		page, err := lives.Nodes("", 10)
+		var ids []string
+		for _, n := range page {
+			ids = append(ids, n.ID)
+		}
+		if err != nil || !slices.Equal(ids, want) {
+			t.Errorf("%s there are %v, %v; want %v", when, ids, err, want)
+		}
+	}
+	want("at first", "holds", "lately", "lives")
+	if n, err := postgrestest.Number(t.Context(), url, `SELECT count(*) FROM node_reports`); n != 0 || err != nil {
+		t.Errorf("%d reports are left, %v", n, err)
+	}
+	storetest.MustAppend(t, lives, storetest.Settlement(a, "r", -5))
+	want("before it looks again", "holds", "lately", "lives")
+	lives.forgot.Store(time.Now().Add(-forgetEvery).UnixNano())
+	want("when nothing is open", "lately", "lives")
+	before := out.fence.Load()
+	if err := renew(t, out); !errors.Is(err, store.ErrFenced) {
+		t.Errorf("a forgotten one renews: %v", err)
+	}
+	if err := out.Register(t.Context(), at("out")); err != nil || out.fence.Load() <= before {
+		t.Errorf("its fence was %d and is %d, %v", before, out.fence.Load(), err)
+	}
+	if v, err := lives.Verify(); err != nil || len(v.Findings) > 0 {
+		t.Errorf("%+v, %v", v, err)
 	}
 }
 

@@ -60,6 +60,8 @@ type Store struct {
 	lease time.Duration
 	fence atomic.Int64     // the number of this node's last Register, 0 before the first
 	now   func() time.Time // replaced by tests only
+	// forgot is when nodes were last forgotten that are gone for long, in nanoseconds after 1970; 0 is never.
+	forgot atomic.Int64
 	// clock stands for the database's clock, in tests only; nil = the database's.
 	clock func() time.Time
 }

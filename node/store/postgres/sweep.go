@@ -75,6 +75,9 @@ func (s *Store) Sweep() (more bool, err error) {
 	if err == nil && len(b.Returns)+len(b.Releases) > 0 {
 		err = s.transaction(again, func(ctx context.Context, tx pgx.Tx) error { return s.sweep(ctx, tx, b) })
 	}
+	if err == nil {
+		err = s.forgetNodes()
+	}
 	return max(len(b.Returns), len(b.Releases)) == sweepMax, wrapped(err, "take back what ended")
 }
 
