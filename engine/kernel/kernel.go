@@ -62,12 +62,13 @@ type Source struct {
 	Rows    int
 	Cols    int
 	Data    []byte
-	// Pieces, where it is set, holds the data of each expert in place of Data: they lie
-	// apart in the file.
+	// Pieces, where it is set, holds the data in place of Data, in parts that lie apart in the
+	// file: of an expert each, or of equally many rows of one, a multiple of PieceRows.
 	Pieces [][]byte
 	// Read, where it is set, returns the bytes of a part of Data or of a piece: in scratch, which
-	// grows as is needed, or the part itself. While Load runs it is faster than touching them, and
-	// safe for concurrent use with a scratch each.
+	// grows as is needed, or the part itself. While a model is loaded it is faster than touching
+	// them, and safe for concurrent use with a scratch each. A backend that has a method Wait may
+	// read until that returns; others read before Load returns.
 	Read func(part []byte, scratch *[]byte) []byte
 	// Copied says that Data was made for Load alone, and that Embed will not read it: a
 	// backend that packs should not keep it.
@@ -76,6 +77,9 @@ type Source struct {
 	// needs no form of its own.
 	EmbedOnly bool
 }
+
+// PieceRows is what the rows of a piece that is no expert are a multiple of.
+const PieceRows = 32
 
 // Span is a run of consecutive tokens of one sequence within a step.
 type Span struct {

@@ -91,6 +91,9 @@ type moe struct {
 // sealer is a backend that wants to know when the last weight is loaded.
 type sealer interface{ Seal() error }
 
+// waiter is a backend that reads and packs weights after Load has returned.
+type waiter interface{ Wait() }
+
 // keeper is a backend that may have the weights of an earlier start.
 type keeper interface{ Kept() bool }
 
@@ -113,6 +116,9 @@ func load(f *modelfile.File, b kernel.Backend, predicting bool) (*Model, error) 
 	if k, ok := b.(keeper); !ok || !k.Kept() {
 		defer f.Prefetch()()
 		t.read = f.Read
+	}
+	if w, ok := b.(waiter); ok {
+		defer w.Wait() // before reading ends
 	}
 	m.loadEnds(t)
 	full, linear := 0, 0

@@ -37,7 +37,10 @@ func (p *profiler) Load(src kernel.Source) (kernel.Weight, error) {
 	return w, err
 }
 
-// Seal is the backend's, which Load asks for by its name.
+// Wait is the backend's, which Load asks for by its name.
+func (p *profiler) Wait() { p.Backend.(waiter).Wait() }
+
+// Seal is too.
 func (p *profiler) Seal() error { return p.Backend.(sealer).Seal() }
 
 // Wrap is the backend's, which runHead asks for by its name.

@@ -214,7 +214,8 @@ func (t *tensors) halves(name string, experts, rows, cols int) (upper, lower ker
 	data := t.bytes(x)
 	size := len(data) / (2 * experts)
 	for i := range out {
-		src := kernel.Source{Name: name + "[" + strconv.Itoa(i) + "]", Type: x.Type, Experts: experts, Rows: rows, Cols: cols}
+		src := kernel.Source{Name: name + "[" + strconv.Itoa(i) + "]", Type: x.Type, Experts: experts, Rows: rows, Cols: cols,
+			Copied: x.Copied()}
 		for e := range experts {
 			at := (2*e + i) * size
 			src.Pieces = append(src.Pieces, data[at:at+size])

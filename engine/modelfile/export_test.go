@@ -40,3 +40,8 @@ func (f *File) AskedFor(t *Tensor) (asked, pieces, unasked int) {
 
 // PrefetchPieces is the most pieces that are read ahead.
 const PrefetchPieces = prefetchMax / prefetchPiece
+
+// Tiled is a matrix whose rows from one on are reordered as value heads are.
+func (t *Tensor) Tiled(kHeads, vHeads, size, from int) (*Tensor, error) {
+	return t.reordered(t.rows(), tiled(kHeads, vHeads, size, from))
+}

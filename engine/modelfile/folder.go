@@ -56,6 +56,12 @@ func (f *File) readFolder(path string) error {
 	}
 	text := append([]byte(foldersVersion), f.beside[configName]...)
 	f.parts = append(f.parts, &part{data: text, body: len(text)})
+	for _, p := range f.parts {
+		if p.release != nil { // translate reads some vectors, far from each other
+			adviseRandom(p.data, true)
+			defer adviseRandom(p.data, false)
+		}
+	}
 	return f.translate(raw)
 }
 

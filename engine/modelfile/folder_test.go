@@ -29,6 +29,35 @@ func tinyTensors() []gguftest.Stored {
 	}
 }
 
+// TestReorderedRows: a matrix in another order is the same in one piece and in those that lie
+// together in the file, which there are where enough rows stay together.
+func TestReorderedRows(t *testing.T) {
+	for _, c := range []struct{ kHeads, vHeads, size, from, pieces int }{
+		{2, 4, 64, 0, 4}, {2, 4, 64, 128, 6}, {2, 4, 64, 32, 9}, {3, 6, 96, 192, 8}, {2, 4, 48, 0, 0}, {2, 4, 64, 1, 0}, {2, 2, 64, 64, 1},
+	} {
+		stored := &modelfile.Tensor{Name: "a", Type: kernel.BF16, Shape: []int{3, c.from + c.vHeads*c.size}}
+		stored.Data = make([]byte, stored.Size())
+		for i := range stored.Data {
+			stored.Data[i] = byte(i / 6 * 7)
+		}
+		x, err := stored.Tiled(c.kHeads, c.vHeads, c.size, c.from)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := slices.Clone(stored.Data)
+		for i := range c.vHeads {
+			from := i%c.kHeads*(c.vHeads/c.kHeads) + i/c.kHeads
+			copy(want[6*(c.from+i*c.size):][:6*c.size], stored.Data[6*(c.from+from*c.size):])
+		}
+		if got := x.Bytes(); !slices.Equal(got, want) {
+			t.Errorf("%v: the bytes are others", c)
+		}
+		if got := slices.Concat(x.Pieces()...); len(x.Pieces()) != c.pieces || c.pieces > 0 && !slices.Equal(got, want) {
+			t.Errorf("%v: %d pieces, or with other bytes", c, len(x.Pieces()))
+		}
+	}
+}
+
 func TestFolderNames(t *testing.T) {
 	dir := t.TempDir()
 	texts := map[string]string{"config.json": tinyConfig, "tokenizer_config.json": `{"chat_template": [{"name": "tools", "template": "T"},

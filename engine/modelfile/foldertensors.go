@@ -400,12 +400,32 @@ func (t *Tensor) reordered(n int, source func(row int) int) (*Tensor, error) {
 	if len(t.Shape) > 2 || t.rows() != n {
 		return nil, fmt.Errorf("it has the shape %v, want %d rows", t.Shape, n)
 	}
-	return &Tensor{Name: t.Name, Type: t.Type, Shape: t.Shape, Offset: -1, from: t.stored(), fill: func(dst []byte) {
+	out := &Tensor{Name: t.Name, Type: t.Type, Shape: t.Shape, Offset: -1, from: t.stored(), fill: func(dst []byte) {
 		from, size := t.Bytes(), len(dst)/n
 		for i := range n {
 			copy(dst[i*size:(i+1)*size], from[source(i)*size:])
 		}
-	}}, nil
+	}}
+	if each := together(n, source); t.fill == nil && each%kernel.PieceRows == 0 {
+		size := len(t.Data) / n
+		for i := 0; i < n; i += each {
+			out.pieces = append(out.pieces, t.Data[source(i)*size:][:each*size])
+		}
+	}
+	return out, nil
+}
+
+// together is how many of n rows stay together, wherever they go.
+func together(n int, source func(row int) int) int {
+	each := n
+	for i := 1; i < n; i++ {
+		if source(i) != source(i-1)+1 {
+			for rest := i; rest != 0; {
+				each, rest = rest, each%rest
+			}
+		}
+	}
+	return each
 }
 
 // columns is reordered for the values of each row.

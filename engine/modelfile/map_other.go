@@ -20,3 +20,6 @@ func mapFile(path string) (data []byte, release func() error, err error) {
 
 // releasePages does nothing: no file is mapped.
 func releasePages([]byte) {}
+
+// adviseRandom does nothing either.
+func adviseRandom([]byte, bool) {}

@@ -34,3 +34,13 @@ func mapFile(path string) (data []byte, release func() error, err error) {
 
 // releasePages takes the pages of a mapping out of this process.
 func releasePages(data []byte) { unix.Madvise(data, unix.MADV_DONTNEED) } // an aid: what it cannot do costs memory only
+
+// adviseRandom says that single pages of a mapping will be read, around which the system would else read
+// megabytes, or that this is over.
+func adviseRandom(data []byte, random bool) {
+	advice := unix.MADV_NORMAL
+	if random {
+		advice = unix.MADV_RANDOM
+	}
+	unix.Madvise(data, advice) // an aid
+}

@@ -67,7 +67,7 @@ type Tensor struct {
 	Offset int64
 
 	fill   func(dst []byte) // makes the bytes of a tensor without Data
-	pieces [][]byte         // one for each of the last dimension, which lie apart in the file
+	pieces [][]byte         // of equal size, which lie apart in the file
 	from   [][]byte         // what fill reads of the files
 }
 
@@ -206,8 +206,8 @@ func (t *Tensor) Bytes() []byte {
 	return out
 }
 
-// Pieces are the parts of a tensor that lie apart in the file, one for each of its last
-// dimension, without a copy; nil where Bytes is what there is.
+// Pieces are the parts of a tensor that lie apart in the file, without a copy: one for each of its
+// last dimension, or of equally many rows, a multiple of kernel.PieceRows; nil where Bytes is what there is.
 func (t *Tensor) Pieces() [][]byte { return t.pieces }
 
 // stored is what the tensor is made from.

@@ -4,9 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"runtime"
-	"slices"
-	"sync"
-	"sync/atomic"
 	"unsafe"
 
 	"corenode/engine/kernel"
@@ -59,7 +56,7 @@ type Backend struct {
 	row    rowTask
 
 	embedRow *codeRow
-	scratch  [][]byte // of those who read sources; none after Seal
+	loading  *loading // nil unless weights are being read
 }
 
 var _ kernel.HeadBackend = (*Backend)(nil)
@@ -104,6 +101,7 @@ func (b *Backend) Threads() int { return b.pool.workers + 1 }
 // Close implements kernel.Backend: the threads end, the memory of caches and
 // mapped weights is given back. Nothing of the backend may be used after it.
 func (b *Backend) Close() {
+	b.Wait()
 	b.pool.close()
 	for _, c := range b.caches {
 		c.free()
@@ -116,7 +114,8 @@ func (b *Backend) Close() {
 }
 
 // Load implements kernel.Backend. The packed form comes from the cache on
-// disk when it is there.
+// disk when it is there. A source that is read may be packed later, until Wait
+// (loading.go).
 func (b *Backend) Load(src kernel.Source) (kernel.Weight, error) {
 	s, err := checkSource(src)
 	if err != nil {
@@ -158,6 +157,7 @@ func (b *Backend) fill(w *weight) {
 		return
 	}
 	b.packAll(w)
+	b.Wait()
 	b.settle(w)
 }
 
@@ -179,57 +179,6 @@ func (b *Backend) settle(w *weight) {
 	releasePages(from)
 }
 
-// packAll fills the panels of w on all threads.
-func (b *Backend) packAll(w *weight) {
-	if w.src.Read != nil {
-		b.packRead(w)
-		return
-	}
-	packers := make([]*packer, b.Threads())
-	b.pool.run(w.src.Experts*w.panels, taskFunc(func(worker, i int) {
-		if packers[worker] == nil {
-			packers[worker] = newPacker(w.src.Cols)
-		}
-		packers[worker].pack(w, i/w.panels, i%w.panels)
-	}))
-}
-
-const (
-	// readPiece is how much of a source is read at once, in whole panels.
-	readPiece = 1 << 20
-	// readers is how many pieces are read or packed at a time: enough that a disk always has
-	// something to read while threads pack.
-	readers = 8
-)
-
-// packRead fills the panels of w from a source that is read in pieces. Some wait for theirs while
-// others, as many as there are threads, pack.
-func (b *Backend) packRead(w *weight) {
-	source := panelRows * w.src.Cols / sources[w.src.Type].values * sources[w.src.Type].bytes
-	each := max(1, readPiece/source)
-	perExpert := (w.panels + each - 1) / each
-	b.scratch = slices.Grow(b.scratch, readers)[:readers]
-	var next atomic.Int64
-	var all sync.WaitGroup
-	packing := make(chan struct{}, b.Threads())
-	for r := range min(readers, w.src.Experts*perExpert) {
-		all.Go(func() {
-			k := newPacker(w.src.Cols)
-			for i := int(next.Add(1)) - 1; i < w.src.Experts*perExpert; i = int(next.Add(1)) - 1 {
-				p := i % perExpert * each
-				part := w.part(i/perExpert, p, min(each, w.panels-p))
-				part.src.Data = w.src.Read(part.src.Data, &b.scratch[r])
-				packing <- struct{}{}
-				for p := range part.panels {
-					k.pack(part, 0, p)
-				}
-				<-packing
-			}
-		})
-	}
-	all.Wait()
-}
-
 // Kept says that packed weights are those of an earlier start, so that Load reads little of what
 // they are made from.
 func (b *Backend) Kept() bool { return b.disk != nil && b.disk.kept() }
@@ -237,7 +186,7 @@ func (b *Backend) Kept() bool { return b.disk != nil && b.disk.kept() }
 // Seal finishes the cache on disk after the last Load. Without it, or when it
 // fails, the next start packs again; nothing else suffers.
 func (b *Backend) Seal() error {
-	b.scratch = nil
+	b.Wait()
 	if b.disk == nil {
 		return nil
 	}

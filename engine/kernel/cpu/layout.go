@@ -103,12 +103,18 @@ func checkSource(src kernel.Source) (source, error) {
 	return s, nil
 }
 
+// checkPieces is checkSource for pieces: each has the rows of an expert, or a whole number of panels of them.
 func checkPieces(src kernel.Source, row int) error {
+	each := src.Experts * src.Rows / max(1, len(src.Pieces))
+	whole := each == src.Rows || each > 0 && src.Rows%each == 0 && each%panelRows == 0
 	for i, p := range src.Pieces {
-		if len(src.Pieces) != src.Experts || len(p)%row != 0 || len(p)/row != src.Rows {
-			return fmt.Errorf("load %s: %d bytes of expert %d of %d for %d rows of %d bytes",
-				src.Name, len(p), i, src.Experts, src.Rows, row)
+		if !whole || len(p)%row != 0 || len(p)/row != each || len(src.Pieces) != src.Experts*(src.Rows/each) {
+			return fmt.Errorf("load %s: %d bytes of piece %d of %d for %d x %d rows of %d bytes",
+				src.Name, len(p), i, len(src.Pieces), src.Experts, src.Rows, row)
 		}
+	}
+	if len(src.Pieces) == 0 {
+		return fmt.Errorf("load %s: no pieces for %d x %d rows", src.Name, src.Experts, src.Rows)
 	}
 	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"math"
+	"slices"
 	"testing"
 
 	"corenode/engine/kernel"
@@ -355,7 +356,8 @@ func TestPieces(t *testing.T) {
 		if !bytes.Equal(w.(*weight).data, joined.(*weight).data) {
 			t.Errorf("type %d: pieces are packed differently", typ)
 		}
-		for _, pieces := range [][][]byte{apart.Pieces[:2], {apart.Pieces[0], apart.Pieces[1], apart.Pieces[2][1:]}} {
+		for _, pieces := range [][][]byte{apart.Pieces[:2], {apart.Pieces[0], apart.Pieces[1], apart.Pieces[2][1:]}, {},
+			slices.Collect(slices.Chunk(src.Data, size/2)), slices.Collect(slices.Chunk(src.Data, 3*size))} {
 			apart.Name, apart.Pieces = apart.Name+"x", pieces
 			if _, err := b.Load(apart); err == nil {
 				t.Errorf("type %d: %d pieces are loaded", typ, len(pieces))

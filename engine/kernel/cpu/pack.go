@@ -71,10 +71,20 @@ func (w *weight) sourceRows(expert, row, n int) []byte {
 	s := sources[w.src.Type]
 	size := w.src.Cols / s.values * s.bytes
 	if w.src.Pieces != nil {
-		return w.src.Pieces[expert][row*size : (row+n)*size]
+		each := w.rowsTogether()
+		row += expert * w.src.Rows
+		return w.src.Pieces[row/each][row%each*size : (row%each+n)*size]
 	}
 	at := (expert*w.src.Rows + row) * size
 	return w.src.Data[at : at+n*size : at+n*size]
+}
+
+// rowsTogether is how many rows of an expert lie together in the model file.
+func (w *weight) rowsTogether() int {
+	if w.src.Pieces == nil {
+		return w.src.Rows
+	}
+	return w.src.Experts * w.src.Rows / len(w.src.Pieces)
 }
 
 // packer is the scratch memory of one thread that packs.

@@ -37,39 +37,45 @@ func TestPackedHalves(t *testing.T) {
 }
 
 // TestPackedFromReads: weights whose source is read in pieces are packed as those whose source is
-// there, whatever the pieces are, and no part of a source is read twice.
+// there, whatever the pieces are, and no part of a source is read twice. All of them are packed when
+// Wait returns, and weights can be loaded after it.
 func TestPackedFromReads(t *testing.T) {
 	b := open(t, Options{Threads: 2})
+	var read atomic.Int64
+	reader := func(part []byte, scratch *[]byte) []byte {
+		read.Add(int64(len(part)))
+		*scratch = append((*scratch)[:0], part...)
+		return *scratch
+	}
 	for _, typ := range []kernel.Type{kernel.F32, kernel.BF16, kernel.Q8_0, kernel.Q4_K} {
-		for _, rows := range []int{1, 33, 4000} {
-			src := randomSource(newRand(7), typ, 3, rows, 256)
-			load := func(name string, pieces bool, read func([]byte, *[]byte) []byte) []byte {
-				s := src
-				if s.Name, s.Read = name, read; pieces {
-					for e := range s.Experts {
-						size := len(s.Data) / s.Experts
-						s.Pieces = append(s.Pieces, s.Data[e*size:(e+1)*size])
-					}
-					s.Data = nil
-				}
-				w, err := b.Load(s)
-				if err != nil {
-					t.Fatal(err)
-				}
-				return w.(*weight).data
+		var want, got []*weight
+		size := 0
+		load := func(name string, rows, each int, read func([]byte, *[]byte) []byte) *weight {
+			s := randomSource(newRand(7), typ, 3, rows, 256)
+			if s.Name, s.Read = fmt.Sprint(name, typ, rows, each), read; read != nil {
+				size += len(s.Data)
 			}
-			want := load(fmt.Sprint("there ", typ, rows), false, nil)
-			for _, pieces := range []bool{false, true} {
-				var bytes atomic.Int64
-				got := load(fmt.Sprint("read ", typ, rows, pieces), pieces, func(part []byte, scratch *[]byte) []byte {
-					bytes.Add(int64(len(part)))
-					*scratch = append((*scratch)[:0], part...)
-					return *scratch
-				})
-				if !slices.Equal(got, want) || bytes.Load() != int64(len(src.Data)) {
-					t.Errorf("type %d, %d rows, pieces %v: other bytes, or %d of %d read", typ, rows, pieces, bytes.Load(), len(src.Data))
-				}
+			if each > 0 {
+				s.Pieces, s.Data = slices.Collect(slices.Chunk(s.Data, len(s.Data)/(3*rows)*each)), nil
 			}
+			w, err := b.Load(s)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return w.(*weight)
+		}
+		for _, shape := range [][2]int{{1, 0}, {1, 1}, {33, 0}, {33, 33}, {4000, 0}, {4000, 4000}, {4000, 160}, {9600, 4800}} {
+			got = append(got, load("read ", shape[0], shape[1], reader))
+			want = append(want, load("there ", shape[0], shape[1], nil))
+		}
+		b.Wait()
+		for i := range got {
+			if !slices.Equal(got[i].data, want[i].data) {
+				t.Errorf("type %d: %d rows have other bytes", typ, got[i].src.Rows)
+			}
+		}
+		if n := read.Swap(0); n != int64(size) {
+			t.Errorf("type %d: %d of %d bytes read", typ, n, size)
 		}
 	}
 }
