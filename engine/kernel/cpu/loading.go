@@ -14,6 +14,9 @@ const (
 	readers = 8
 	// readSpace is the memory that a piece is read to. Where one needs more, it is found elsewhere.
 	readSpace = pieceBytes + 256<<10
+	// madeMax is the largest source in memory that waits among those that are read: it was made for Load,
+	// and more of it would be memory that others lack.
+	madeMax = 64 << 20
 )
 
 // loading fills the panels of weights from sources that are read. Its pieces are those of one weight
@@ -39,7 +42,9 @@ func (b *Backend) startLoading() *loading {
 func (l *loading) run(scratch []byte) {
 	var k *packer
 	for w := range l.pieces {
-		w.src.Data = w.src.Read(w.src.Data, &scratch)
+		if w.src.Read != nil {
+			w.src.Data = w.src.Read(w.src.Data, &scratch)
+		}
 		if k == nil || len(k.values) != w.src.Cols {
 			k = newPacker(w.src.Cols)
 		}
@@ -51,8 +56,8 @@ func (l *loading) run(scratch []byte) {
 	}
 }
 
-// Wait returns when all sources are read and packed. Until then nobody may use a weight whose source
-// has a Read, nor end what that rests on.
+// Wait returns when all sources are read and packed. From the first source that has a Read until then
+// nobody may use a weight, nor end what Read rests on.
 func (b *Backend) Wait() {
 	if b.loading == nil {
 		return
@@ -63,9 +68,9 @@ func (b *Backend) Wait() {
 	b.loading = nil
 }
 
-// packAll fills the panels of w: on all threads, or in the background where its source is read.
+// packAll fills the panels of w: on all threads, or in the background where sources are read.
 func (b *Backend) packAll(w *weight) {
-	if w.src.Read == nil {
+	if w.src.Read == nil && (b.loading == nil || w.size() > madeMax) {
 		packers := make([]*packer, b.Threads())
 		b.pool.run(w.src.Experts*w.panels, taskFunc(func(worker, i int) {
 			if packers[worker] == nil {
