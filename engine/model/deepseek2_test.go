@@ -86,6 +86,30 @@ func TestLatentPages(t *testing.T) {
 	}
 }
 
+// TestLatentLevels: with weights of 8 bits, whose products round, every level computes what the reference does, to what
+// rounding makes of logits, and the same bits wherever a prompt is cut.
+func TestLatentLevels(t *testing.T) {
+	r := folderRecordings(t)["deepseek_v3"]
+	f := converted(t, openFolder(t, r.Config, r.stored(), 1), kernel.Q8_0)
+	var want [][]float32
+	for _, k := range makers(t) {
+		m := loadOn(t, f, k.make(t, 2))
+		prompt, greedy := r.replay(t, m, []int{1000})
+		all := slices.Concat(prompt, greedy)
+		if want == nil {
+			want = all
+			continue
+		}
+		if d := meanDistance(t, all, want); !(d <= 0.03) {
+			t.Errorf("%s: the logits differ by %g on average", k.name, d)
+		} else {
+			t.Logf("%s: %.2g", k.name, d)
+		}
+		prompt, greedy = r.replay(t, m, []int{7, 57, 1, 33})
+		sameBits(t, k.name+" in pieces", slices.Concat(prompt, greedy), all)
+	}
+}
+
 // TestLatentRefusals: what latent attention cannot be is refused by name.
 func TestLatentRefusals(t *testing.T) {
 	all := folderRecordings(t)

@@ -41,9 +41,9 @@ func TestTags(t *testing.T) {
 // TestTagsOf: a template that shows [THINK] has it, but where it shows </think> too.
 func TestTagsOf(t *testing.T) {
 	for source, usual := range map[string]bool{
-		"":                        true,
-		"<think></think>":         true,
-		"a [THINK]b[/THINK]":      false,
+		"":                         true,
+		"<think></think>":          true,
+		"a [THINK]b[/THINK]":       false,
 		"[THINK] {{ '</think>' }}": true,
 	} {
 		if tags := TagsOf(source); tags.Usual() != usual {

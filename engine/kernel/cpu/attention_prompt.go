@@ -17,6 +17,7 @@ const (
 	promptBlock   = 128                   // positions that pass at once: their scores stay in the nearest cache
 	promptQueries = 512                   // the most of a unit: then taking K and V apart is a few percent of its work
 	promptFloats  = 1 << 16               // numbers of the queries of a unit: they and their sums share a cache with K and V
+	sharedFloats  = 5 << 15               // the same where K is V
 	promptTile    = 32                    // queries that are multiplied at once, and positions, and dimensions
 	promptUnits   = 4                     // of each thread, if there are as many: then none waits long for another
 	pairPart      = 16 * promptTile       // numbers of a part of a matrix
@@ -86,6 +87,8 @@ type promptScratch struct {
 	p        []float32 // of two tiles of queries: [32 positions]
 	prefetch promptPrefetch
 	last     []byte // two half tiles of V, which the context ends in
+
+	k32, v32, scales []float32 // tiles of K and V where they are one, and scales of their codes
 }
 
 // promptPrefetch is the tiles of K and V of the next block, and how many of them memory
@@ -98,10 +101,10 @@ type promptPrefetch struct {
 // promptTask is the part of an attendTask that is prompts.
 type promptTask attendTask
 
-// tiled says whether a span's rows are attended to on matrix tiles; those of windows, of heads
-// with sinks and of latents are not.
+// tiled says whether a span's rows are attended to on matrix tiles; those of windows and of heads
+// with sinks are not.
 func (t *attendTask) tiled(s *kernel.Span) bool {
-	return s.Prompt && t.b.ops.prompts != nil && !t.b.exact && t.window == 0 && t.sinks == nil && !t.c.cfg.Shared
+	return s.Prompt && t.b.ops.prompts != nil && !t.b.exact && t.window == 0 && t.sinks == nil
 }
 
 // planPrompts lists the units of prompts, longest context first within a span.
@@ -125,7 +128,7 @@ func (t *attendTask) planPrompts(step *kernel.Step) {
 
 // promptRows is the most rows of a unit: fewer than would fit when threads would be idle.
 func (t *attendTask) promptRows(step *kernel.Step) int {
-	queries := min(promptQueries, promptFloats/t.c.shape.dim)
+	queries := t.promptMax()
 	for ; queries > promptTile; queries /= 2 {
 		units := 0
 		for i := range step.Spans {
@@ -140,6 +143,16 @@ func (t *attendTask) promptRows(step *kernel.Step) int {
 	return max(queries/t.group, 1)
 }
 
+// promptMax is the most queries of a unit. Where K is V, two passes more make the tiles of a
+// block, which more queries have to pay for.
+func (t *attendTask) promptMax() int {
+	most := promptFloats
+	if t.c.cfg.Shared {
+		most = sharedFloats
+	}
+	return min(promptQueries, most/t.c.shape.dim)
+}
+
 // do computes a unit.
 func (p *promptTask) do(worker, i int) {
 	t := (*attendTask)(p)
@@ -148,7 +161,11 @@ func (p *promptTask) do(worker, i int) {
 	w.start(n, t.c.shape)
 	t.splitQueries(w, u, n)
 	for start := 0; start < u.end(); start += promptBlock {
-		t.splitBlock(w, u, start)
+		if t.c.cfg.Shared {
+			t.splitShared(w, u, start)
+		} else {
+			t.splitBlock(w, u, start)
+		}
 		w.prefetch.list = t.tilesFrom(w.prefetch.list[:0], u, start+promptBlock)
 		w.prefetch.asked = 0
 		t.addBlock(w, u, start)

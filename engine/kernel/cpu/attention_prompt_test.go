@@ -25,19 +25,19 @@ var promptCases = []promptCase{
 	{attnCase{heads: 6, kvHeads: 2, dim: 24, page: 16, spans: [][2]int{{10, 30}, {401, 41}}}, 0},  // a head dimension that is padded
 	{attnCase{heads: 4, kvHeads: 1, dim: 64, page: 64, spans: [][2]int{{100, 200}}}, 0},           // more rows than a unit
 	{attnCase{heads: 40, kvHeads: 1, dim: 32, page: 16, spans: [][2]int{{111, 9}}}, 0},            // more heads than a tile
+	{attnCase{heads: 20, kvHeads: 1, dim: 72, page: 16, spans: [][2]int{{5, 1}, {130, 40}, {0, 9}}, shared: true}, 1},
+	{attnCase{heads: 6, kvHeads: 1, dim: 576, page: 32, spans: [][2]int{{250, 21}}, shared: true}, 0}, // latents of DeepSeek
 }
 
-// openPrompts opens level amx with so many threads.
+// openPrompts opens level amx with so many threads, or a model of it where there are no matrix tiles.
 func openPrompts(t testing.TB, threads int) *Backend {
 	t.Helper()
-	if !slices.Contains(Levels(), "amx") {
-		t.Skip("this processor and system have no level amx")
+	if slices.Contains(Levels(), "amx") {
+		if b := open(t, Options{Level: "amx", Threads: threads}); b.ops.prompts != nil {
+			return b
+		}
 	}
-	b := open(t, Options{Level: "amx", Threads: threads})
-	if b.ops.prompts == nil {
-		t.Skip("this processor has no matrix tiles of bfloat16")
-	}
-	return b
+	return openModeled(t, threads)
 }
 
 // run is attnCase.run with spans that are prompts.
@@ -72,7 +72,7 @@ func TestPromptBits(t *testing.T) {
 	for i, kv := range kvAll {
 		for _, shape := range []attnCase{
 			{heads: 4, kvHeads: 2, dim: 128}, {heads: 3, kvHeads: 1, dim: 24}, {heads: 2, kvHeads: 2, dim: 64},
-			{heads: 16, kvHeads: 2, dim: 256},
+			{heads: 16, kvHeads: 2, dim: 256}, {heads: 5, kvHeads: 1, dim: 72, shared: true},
 		} {
 			whole := shape
 			whole.page, whole.spans = 16, [][2]int{{90, 260}}
@@ -126,8 +126,8 @@ func TestPromptIgnoresOldPages(t *testing.T) {
 		bad[i] = float32(math.Inf(1 - i%2*2))
 	}
 	x := normals(newRand(1), page*d, 1)
-	run := func(kv kernel.KVType, n int, before []float32) []float32 {
-		cache, err := b.NewCache(kernel.CacheConfig{Layers: 1, KVHeads: 1, HeadDim: d, PageTokens: page, Pages: 1, KV: kv})
+	run := func(kv kernel.KVType, shared bool, n int, before []float32) []float32 {
+		cache, err := b.NewCache(kernel.CacheConfig{Layers: 1, KVHeads: 1, HeadDim: d, PageTokens: page, Pages: 1, KV: kv, Shared: shared})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -142,7 +142,9 @@ func TestPromptIgnoresOldPages(t *testing.T) {
 	}
 	for _, kv := range kvAll {
 		for _, n := range []int{1, 5, 16, 17, 33, 48} {
-			same(t, fmt.Sprintf("%s, %d positions", kv, n), run(kv, n, bad), run(kv, n, x))
+			for _, shared := range []bool{false, true} {
+				same(t, fmt.Sprintf("%s, %d positions, shared %v", kv, n, shared), run(kv, shared, n, bad), run(kv, shared, n, x))
+			}
 		}
 	}
 }
@@ -152,15 +154,16 @@ func TestPromptIgnoresOldPages(t *testing.T) {
 func TestPromptUnits(t *testing.T) {
 	for _, c := range []struct{ threads, dim, kvHeads, group, rows, units int }{
 		{1, 128, 8, 2, 512, 16}, {2, 128, 8, 2, 512, 16}, {2, 128, 8, 2, 90, 8}, {8, 128, 8, 2, 90, 48}, {16, 128, 8, 2, 1, 8},
-		{2, 256, 2, 8, 512, 32}, {2, 1024, 1, 48, 3, 3}, {2, 64, 1, 1, 1000, 8},
+		{2, 256, 2, 8, 512, 32}, {2, 1024, 1, 48, 3, 3}, {2, 64, 1, 1, 1000, 8}, {2, 576, 1, 16, 512, 31}, {2, 576, 1, 128, 64, 32},
 	} {
 		b := &Backend{ops: &ops{prompts: &promptOps{}}, pool: &pool{workers: c.threads - 1}}
-		k := &cache{cfg: kernel.CacheConfig{KVHeads: c.kvHeads, HeadDim: c.dim}, shape: tileShape{dim: c.dim}}
+		shared := c.dim == 576
+		k := &cache{cfg: kernel.CacheConfig{KVHeads: c.kvHeads, HeadDim: c.dim, Shared: shared}, shape: tileShape{dim: c.dim}}
 		task := attendTask{b: b, c: k, group: c.group}
 		task.planPrompts(&kernel.Step{Rows: 1 + c.rows, Spans: []kernel.Span{{Len: 1}, {Row: 1, Len: c.rows, Prompt: true}}})
 		seen := make([]int, c.rows)
 		for _, u := range task.prompts {
-			if n := u.rows * c.group; n > max(c.group, min(promptQueries, promptFloats/c.dim)) {
+			if n := u.rows * c.group; n > max(c.group, task.promptMax()) {
 				t.Errorf("%+v: a unit of %d queries", c, n)
 			}
 			for r := range u.rows {

@@ -100,7 +100,7 @@ func (t *attendTask) tilesFrom(list []*byte, u *attendUnit, start int) []*byte {
 // ask asks memory for n more tiles of the next block.
 func (t *attendTask) ask(a *promptPrefetch, n int) {
 	for ; n > 0 && a.asked < len(a.list) && t.b.ops.fetchLines != nil; n-- {
-		t.b.ops.fetchLines(a.list[a.asked], 2*t.c.shape.half/64)
+		t.b.ops.fetchLines(a.list[a.asked], t.c.shape.size/64)
 		a.asked++
 	}
 }

@@ -17,7 +17,7 @@ type attnCase struct {
 	absolute            bool     // V is not negative
 	window              int
 	sinks               bool
-	shared              bool // V is K
+	shared              bool // V is K; with absolute it is stored for itself
 }
 
 // run fills the pages in chunks (as prefills would) and returns the output of
@@ -37,7 +37,7 @@ func (c attnCase) run(t *testing.T, b kernel.Backend, kv kernel.KVType, seed uin
 		step.Rows += s[1]
 	}
 	cache, err := b.NewCache(kernel.CacheConfig{Layers: 2, KVHeads: c.kvHeads, HeadDim: c.dim, PageTokens: c.page, Pages: int(pages),
-		KV: kv, Shared: c.shared})
+		KV: kv, Shared: c.shared && !c.absolute})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -45,7 +45,11 @@ func (c attnCase) run(t *testing.T, b kernel.Backend, kv kernel.KVType, seed uin
 	for i, s := range c.spans {
 		k, v := normals(newRand(seed+uint64(i)), (s[0]+s[1])*width, 1), normals(newRand(seed+50+uint64(i)), (s[0]+s[1])*width, 1)
 		if c.absolute {
-			for j, x := range v {
+			of := v
+			if c.shared {
+				of = k
+			}
+			for j, x := range of {
 				v[j] = float32(math.Abs(float64(x)))
 			}
 		}

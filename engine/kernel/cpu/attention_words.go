@@ -22,6 +22,7 @@ const (
 	wordNear    = 8   // ranges that keep float32, where that is more exact than what is made of the result
 	wordColumns = 64  // of a head, from which integers are nearly twice as fast
 	wordQueries = 512 // of a unit
+	wordShared  = 256 // where K is V, whose heads are wide: queries and sums stay in the second cache
 	scoreLimit  = 11585
 	valueLimit  = 16383
 )
@@ -56,12 +57,13 @@ type wordScratch struct {
 	state, out       []float32
 	scores           []float32
 	wide, times      []float32 // a half tile as float32, or 16 queries; scales of its codes
+	turned           []float32 // K that is V
 }
 
 // byWords says whether far ranges of a span's rows are computed with integers: where rows see
-// all of them, and K is stored.
+// all of them.
 func (t *attendTask) byWords(s *kernel.Span) bool {
-	return s.Prompt && t.window == 0 && t.b.ops.words != nil && !t.b.exact && !t.c.cfg.Shared
+	return s.Prompt && t.window == 0 && t.b.ops.words != nil && !t.b.exact
 }
 
 // nearRanges is how many ranges before a row's own keep float32. Where products round what they
@@ -91,7 +93,9 @@ func (t *attendTask) farRanges(u *attendUnit) int {
 func (t *attendTask) unitRows(s *kernel.Span) int {
 	queries := queryBlock
 	if t.byWords(s) && (t.nearRanges() == 0 || s.Pos/rangeSize > 2*wordNear) {
-		queries = wordQueries
+		if queries = wordQueries; t.c.cfg.Shared {
+			queries = wordShared
+		}
 	}
 	return max(queries/t.group, 1)
 }
@@ -185,6 +189,10 @@ func (t *attendTask) wordPositions(w *wordScratch, u *attendUnit, start int) {
 	o, dim, half := t.b.ops.words, t.c.shape.dim, t.c.shape.half
 	for at := 0; at < wordBlock; at += wordTile {
 		tile := t.c.tile(t.layer, u.head, u.span.Pages, start+at)
+		if t.c.cfg.Shared {
+			t.sharedWords(w, tile, at)
+			continue
+		}
 		t.widenWords(w, tile[:half])
 		o.keys(bytePtr(w.k[at*dim/2:]), &w.kScales[at], &w.wide[0], &w.times[0], scoreLimit, dim/kernel.KVBlock)
 		t.widenWords(w, tile[half:])

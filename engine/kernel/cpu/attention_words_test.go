@@ -27,6 +27,8 @@ func TestWordAttend(t *testing.T) {
 			{attnCase{heads: 2, kvHeads: 2, dim: 128, page: 64, spans: [][2]int{{40, 1}, {5120, 3}}}, 1},
 			{attnCase{heads: 3, kvHeads: 1, dim: 256, page: 16, spans: [][2]int{{4606, 5}}}, 0}, // far ranges from the third row on
 			{attnCase{heads: 20, kvHeads: 1, dim: 24, page: 16, spans: [][2]int{{5200, 2}}}, 0},
+			{attnCase{heads: 5, kvHeads: 1, dim: 72, page: 16, spans: [][2]int{{40, 1}, {4700, 5}}, shared: true}, 1},
+			{attnCase{heads: 3, kvHeads: 1, dim: 576, page: 64, spans: [][2]int{{4609, 2}}, shared: true}, 0}, // latents of DeepSeek
 		} {
 			want := c.run(t, reference, kv, uint64(i))
 			c.absolute = true
@@ -53,9 +55,14 @@ func TestRoundingAttend(t *testing.T) {
 	one, two, plain := openRounding(t, 1), openRounding(t, 2), openWords(t, 2)
 	const from, rows = rangeSize - 70, 160
 	for _, kv := range kvAll {
-		for i, dim := range []int{32, 64, 128} {
-			heads := []int{4, 20, 6}[i]
-			whole := promptCase{attnCase: attnCase{heads: heads, kvHeads: 2, dim: dim, page: 16, spans: [][2]int{{from, rows}}}}
+		for i, dim := range []int{32, 64, 128, 96} {
+			heads, shared := []int{4, 20, 6, 11}[i], dim == 96
+			kvHeads := 2
+			if shared {
+				kvHeads = 1
+			}
+			whole := promptCase{attnCase: attnCase{heads: heads, kvHeads: kvHeads, dim: dim, page: 16, shared: shared,
+				spans: [][2]int{{from, rows}}}}
 			want := whole.run(t, reference, kv, 5)
 			whole.absolute = true
 			sizes := whole.run(t, reference, kv, 5)
@@ -85,6 +92,9 @@ func TestWordBits(t *testing.T) {
 	others := []*Backend{one, openWords(t, 2), openWords(t, 5)}
 	for i, kv := range kvAll {
 		shape := attnCase{heads: 4, kvHeads: 2, dim: 64}
+		if i == 1 {
+			shape = attnCase{heads: 6, kvHeads: 1, dim: 48, shared: true}
+		}
 		whole := shape
 		const from = 9*rangeSize - 70
 		whole.page, whole.spans = 16, [][2]int{{from, 160}}

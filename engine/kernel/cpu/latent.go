@@ -3,7 +3,8 @@ package cpu
 import "corenode/engine/kernel"
 
 // Latent attention. Its K is V, in pages as [16][dim] alone. All query heads share one KV head,
-// so a range is converted to float32 for any number of queries, and turned for the scores.
+// so a range is converted to float32 for any number of queries, and turned for the scores. What
+// takes K and V apart, or rounds them, begins there.
 
 // read is the type that the kernels of ranges read.
 func (t *attendTask) read() kernel.KVType {
@@ -16,20 +17,13 @@ func (t *attendTask) read() kernel.KVType {
 // widenShared converts the listed tiles of V with their scales, makes those of K of them, and
 // makes the list point there.
 func (t *attendTask) widenShared(w *attendScratch) {
-	kv, dim, r, l, o := t.c.shape.kv, t.c.shape.dim, &w.wide, &w.tiles, t.b.ops
-	n, blocks := dim*kvTile, dim/kernel.KVBlock
-	r.k, r.v, r.scales = grow(r.k, rangeTiles*n), grow(r.v, rangeTiles*n), grow(r.scales, blocks*kvTile)
+	dim, r, l := t.c.shape.dim, &w.wide, &w.tiles
+	n := dim * kvTile
+	r.k, r.v, r.scales = grow(r.k, rangeTiles*n), grow(r.v, rangeTiles*n), grow(r.scales, n/kernel.KVBlock)
 	for i := range l.count {
-		tile, k, v := l.list[i], r.k[i*n:][:n], r.v[i*n:][:n]
-		o.widen[kv](&v[0], tile, n)
-		if kv == kernel.KVQ8 {
-			o.widen[kernel.KVF16](&r.scales[0], skip(tile, n), blocks*kvTile)
-			for at := 0; at < n; at += kernel.KVBlock {
-				scale := r.scales[at%dim/kernel.KVBlock*kvTile+at/dim]
-				o.scale(&v[at], &v[at], scale, kernel.KVBlock)
-			}
-		}
-		o.transpose(&k[0], &v[0], 4*dim, dim)
+		k, v := r.k[i*n:][:n], r.v[i*n:][:n]
+		t.widenRows(v, r.scales, l.list[i])
+		t.b.ops.transpose(&k[0], &v[0], 4*dim, dim)
 		l.list[i], l.list[l.values+i] = bytePtr(k), bytePtr(v)
 	}
 	for i := l.count; i < l.values; i++ {
@@ -38,6 +32,48 @@ func (t *attendTask) widenShared(w *attendScratch) {
 	for i := l.values + l.count; i < len(l.list); i++ { // nothing is asked for: it would be converted first
 		l.list[i] = l.list[l.values]
 	}
+}
+
+// widenRows converts a tile of V, whose scales are made in scales.
+func (t *attendTask) widenRows(v, scales []float32, tile *byte) {
+	kv, dim, n, o := t.c.shape.kv, t.c.shape.dim, t.c.shape.dim*kvTile, t.b.ops
+	o.widen[kv](&v[0], tile, n)
+	if kv != kernel.KVQ8 {
+		return
+	}
+	o.widen[kernel.KVF16](&scales[0], skip(tile, n), n/kernel.KVBlock)
+	for at := 0; at < n; at += kernel.KVBlock {
+		o.scale(&v[at], &v[at], scales[at%dim/kernel.KVBlock*kvTile+at/dim], kernel.KVBlock)
+	}
+}
+
+// splitShared is splitBlock: tiles of V become float32 and are turned to be those of K.
+func (t *attendTask) splitShared(w *promptScratch, u *attendUnit, start int) {
+	o, dim := t.b.ops.prompts, t.c.shape.dim
+	n, stop := dim*kvTile, min(start+promptBlock, u.end())
+	w.v32, w.k32, w.scales = grow(w.v32, 2*n), grow(w.k32, n), grow(w.scales, n/kernel.KVBlock)
+	for pos := start; pos < stop; pos += 2 * kvTile {
+		for i := range 2 {
+			first, rows := pos+i*kvTile, w.v32[i*n:][:n]
+			if first < stop {
+				t.widenRows(rows, w.scales, &t.c.tile(t.layer, u.head, u.span.Pages, first)[0])
+				t.b.ops.transpose(&w.k32[0], &rows[0], 4*dim, dim)
+				o.keys[kernel.KVF32](bytePtr(w.k[(pos-start)*dim+i*pairPart:]), bytePtr(w.k32), dim/32)
+			}
+			clear(rows[min(max(stop-first, 0), kvTile)*dim:]) // as copyValues does
+		}
+		o.values[kernel.KVF32](bytePtr(w.v[(pos-start)*dim:]), bytePtr(w.v32), bytePtr(w.v32[n:]), dim)
+	}
+}
+
+// sharedWords is what wordPositions does with a tile.
+func (t *attendTask) sharedWords(w *wordScratch, tile []byte, at int) {
+	o, dim := t.b.ops.words, t.c.shape.dim
+	t.widenWords(w, tile)
+	o.values(bytePtr(w.v[at*dim/2:]), &w.vScales[at], &w.wide[0], &w.times[0], valueLimit, dim/kernel.KVBlock)
+	w.turned = grow(w.turned, wordTile*dim)
+	t.b.ops.transpose(&w.turned[0], &w.wide[0], 4*dim, dim)
+	o.keys(bytePtr(w.k[at*dim/2:]), &w.kScales[at], &w.turned[0], &w.times[0], scoreLimit, dim/kernel.KVBlock)
 }
 
 // CopyHeads implements kernel.HeadBackend.
