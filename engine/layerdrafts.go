@@ -37,6 +37,7 @@ type layerDrafting struct {
 	next       []int32 // of each row of the step: the token after its own
 	rows       []int32
 	tokens     []int32
+	drafted    []kernel.Drafted // of a pass
 }
 
 // candidate is a sequence that the layer may drafted for.
@@ -69,7 +70,11 @@ func (s *Stepper) remember(l *launched) {
 		}
 		row += it.Len
 	}
-	if err := p.Remember(&l.in.Step, a.next, s.cache); err != nil {
+	remember := p.Remember
+	if d, ok := s.program.(kernel.Predictor); ok {
+		remember = d.Remember
+	}
+	if err := remember(&l.in.Step, a.next, s.cache); err != nil {
 		panic(fmt.Sprintf("engine: remember %d rows: %v", l.plan.Rows, err)) // the pass was of this very step
 	}
 }
@@ -162,13 +167,10 @@ func (s *Stepper) layerPass(p predictionLayer, first bool) {
 	if first {
 		tokens = nil
 	}
-	logits := s.rowsOfLogits(n)
-	if err := p.Predict(&a.step, a.rows, tokens, s.cache, logits); err != nil {
-		panic(fmt.Sprintf("engine: prediction of %d rows: %v", n, err))
-	}
+	s.predict(p, tokens)
 	for i := range a.candidates {
-		c := &a.candidates[i]
-		more := c.run.layerDrafter.Add(sample.Likeliest(logits[i], s.mask))
+		c, g := &a.candidates[i], a.drafted[i]
+		more := c.run.layerDrafter.Add(g.Token, float64(g.Probability))
 		c.row, c.pos = int32(i), c.pos+1
 		// The next pass stores K and V at c.pos: where there is no page yet the draft ends.
 		covered := c.pos < len(c.run.seq.Pages())*s.engine.options.Cache.PageTokens
@@ -176,6 +178,26 @@ func (s *Stepper) layerPass(p predictionLayer, first bool) {
 			c.tokensMax = 0
 		}
 		c.gain = c.run.layerDrafter.Expected()
+	}
+}
+
+// predict computes a pass over the candidates.
+func (s *Stepper) predict(p predictionLayer, tokens []int32) {
+	a, n := &s.layer, len(s.layer.candidates)
+	a.drafted = slices.Grow(a.drafted[:0], n)[:n]
+	if d, ok := s.program.(kernel.Predictor); ok {
+		if err := d.Draft(&a.step, a.rows, tokens, s.cache, s.mask, a.drafted); err != nil {
+			panic(fmt.Errorf("engine: prediction of %d rows: %w", n, err))
+		}
+		return
+	}
+	logits := s.rowsOfLogits(n)
+	if err := p.Predict(&a.step, a.rows, tokens, s.cache, logits); err != nil {
+		panic(fmt.Sprintf("engine: prediction of %d rows: %v", n, err))
+	}
+	for i := range logits {
+		token, probability := sample.Likeliest(logits[i], s.mask)
+		a.drafted[i] = kernel.Drafted{Token: token, Probability: float32(probability)}
 	}
 }
 

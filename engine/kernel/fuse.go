@@ -13,6 +13,10 @@ type Fused interface {
 	// Step queues a step and what its Rows ask for, and submits it: Collect is the Drawer's. It says whether
 	// it did; where it did not, nothing was queued. States that come before the step are not its matter.
 	Step(in *Input) bool
+	// Remember and Draft are those of a Predictor, behind a step that Step computed. They are there for a Network
+	// with a Prediction only.
+	Remember(next []int32)
+	Draft(step *Step, rows, tokens []int32, hidden []int32, out []Drafted)
 	// Close gives back what the device has for it. Nothing may be computed any more.
 	Close()
 }
@@ -33,6 +37,18 @@ type Network struct {
 	Neox     bool
 
 	Delta DeltaShape // of linear layers
+
+	Prediction *Prediction // nil without one
+}
+
+// Prediction is the layer that predicts what comes after the next token. Its input is FromE·norm(embedding of the next
+// token) + FromH·norm(what Norm of the Network gave, or Norm of the Prediction for a token further on).
+type Prediction struct {
+	Embed, Head  Weight
+	ENorm, HNorm Buffer
+	FromE, FromH Weight
+	Layer        Layer // with attention
+	Norm         Buffer
 }
 
 // Layer is one of a Network: Attention or Linear, then experts where Router is there, or FFN.

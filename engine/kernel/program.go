@@ -20,6 +20,26 @@ type Program interface {
 	Close()
 }
 
+// Predictor is a Program of a model with a layer that predicts what comes after the next token, for
+// drafts. One step is on its way at a time. Behind it come Remember and any number of Draft.
+type Predictor interface {
+	Program
+	// Remember completes the step collected last: next[i] is the token that comes after that of row i. Every
+	// position that a sequence keeps must be remembered.
+	Remember(step *Step, next []int32, cache Cache) error
+	// Draft computes one more token for each span of step, which all have one row. After Remember span i
+	// goes on from rows[i] of the step, at its position: it gets the token after next[rows[i]], and tokens is nil.
+	// After Draft it goes on from span rows[i] of that, one position later, with the token after tokens[i].
+	// hidden are ids that are never drafted, rising.
+	Draft(step *Step, rows, tokens []int32, cache Cache, hidden []int32, out []Drafted) error
+}
+
+// Drafted is the likeliest token, and the probability that the model gives to it.
+type Drafted struct {
+	Token       int32
+	Probability float32
+}
+
 // NoState as the Src of a StateOp resets.
 const NoState = -1
 

@@ -32,6 +32,12 @@ func (m *Model) network() *kernel.Network {
 	for i := range m.layers {
 		n.Layers = append(n.Layers, m.fused(&m.layers[i]))
 	}
+	if p := m.prediction; p != nil {
+		n.Prediction = &kernel.Prediction{
+			Embed: p.embed, Head: p.head, ENorm: p.eNorm, HNorm: p.hNorm, FromE: p.fromE, FromH: p.fromH,
+			Layer: m.fused(&p.layer), Norm: p.norm,
+		}
+	}
 	return n
 }
 

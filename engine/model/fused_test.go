@@ -13,6 +13,7 @@ import (
 	"corenode/engine/kernel/cuda/interp"
 	"corenode/engine/modelfile"
 	"corenode/engine/modelfile/gguftest"
+	"corenode/engine/sample"
 )
 
 // The gate of a whole model against the CPU: the mean and the largest difference of logits, and the margin
@@ -158,4 +159,88 @@ func decoded(t *testing.T, m *Model, tokens []int32, steps int) (all [][]float32
 		p.Close()
 	}
 	return all
+}
+
+// fewPredicting is a model of two layers, one of each kind, and a prediction.
+func fewPredicting(t *testing.T) *modelfile.File {
+	t.Helper()
+	few, err := modelfile.OpenBytes("few", gguftest.LastLayers(openParity(t, "tiny-qwen35moe-f16"), 2))
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := modelfile.OpenBytes("predicting", gguftest.WithPrediction(few, nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+// TestFusedPredictionsAreThoseOfTheCPU predicts behind a prompt, which is computed operation by operation, behind a fused
+// step, and behind that prediction.
+func TestFusedPredictionsAreThoseOfTheCPU(t *testing.T) {
+	if testing.Short() {
+		t.Skip("the interpreter of GPU kernels takes 3 s")
+	}
+	f := fewPredicting(t)
+	b, err := fused.New(devicetest.Open(t, interp.Config{Workers: 2}), eager.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	device, host := loadPredicting(t, f, b), loadPredicting(t, f, newCPU(t, cpu.Options{}))
+	program, err := device.Program()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer program.Close()
+	p, ok := program.(*predictor)
+	if !ok {
+		t.Fatalf("the program is %T", program)
+	}
+	caches := [2]kernel.Cache{newCache(t, device, 16, 4, 1, kernel.KVF16), newCache(t, host, 16, 4, 1, kernel.KVF16)}
+	tokens, pages, hidden := someTokens(device, 12, 3), []int32{2, 0, 1}, []int32{1, 4}
+	step := func(from, n int, fused bool) {
+		s := kernel.Step{Rows: n, Spans: []kernel.Span{{Len: n, Pos: from, Pages: pages, Prompt: !fused}}}
+		part, next := tokens[from:from+n], tokens[from+1:from+n+1]
+		in := &kernel.Input{Step: s, Tokens: part, Rows: []kernel.Row{{Row: int32(n - 1), Trigger: -1}}, Cache: caches[0]}
+		if err := p.Launch(in); err != nil {
+			t.Fatal(err)
+		}
+		if err := p.Collect(&kernel.Output{Tokens: make([]int32, 1), Free: make([]int32, 1)}); err != nil {
+			t.Fatal(err)
+		}
+		if p.whole != fused {
+			t.Errorf("%d rows: fused %v, want %v", n, p.whole, fused)
+		}
+		if err := host.Forward(&s, part, caches[1], nil, nil); err != nil {
+			t.Fatal(err)
+		}
+		for i, remember := range []func(*kernel.Step, []int32, kernel.Cache) error{p.Remember, host.Remember} {
+			if err := remember(&s, next, caches[i]); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	draft := func(row int32, pos int, tokens []int32) {
+		t.Helper()
+		s := &kernel.Step{Rows: 1, Spans: []kernel.Span{{Len: 1, Pos: pos, Pages: pages}}}
+		got, logits := make([]kernel.Drafted, 1), rows(host, 1)
+		if err := p.Draft(s, []int32{row}, tokens, caches[0], hidden, got); err != nil {
+			t.Fatal(err)
+		}
+		if err := host.Predict(s, []int32{row}, tokens, caches[1], logits); err != nil {
+			t.Fatal(err)
+		}
+		token, probability := sample.Likeliest(logits[0], hidden)
+		if got[0].Token != token || math.Abs(float64(got[0].Probability)-probability) > 0.02*probability {
+			t.Errorf("position %d: %+v, want %d with %g", pos, got[0], token, probability)
+		}
+	}
+	step(0, 5, false)
+	draft(4, 4, nil)
+	draft(0, 5, []int32{7})
+	step(5, 1, true)
+	draft(0, 5, nil)
+	draft(0, 6, []int32{9})
+	step(6, 3, true) // two of its rows are a draft's
+	draft(1, 7, nil)
 }

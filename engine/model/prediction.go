@@ -71,13 +71,10 @@ func (m *Model) Predicts() bool { return m.prediction != nil }
 // position that a sequence keeps must have been remembered. What belongs to rows
 // that it does not keep is written over when their positions are computed again.
 func (m *Model) Remember(step *kernel.Step, next []int32, cache kernel.Cache) error {
-	p, a := m.prediction, &m.act
-	if p == nil || p.remembered || step.Rows != p.rows || len(next) != step.Rows {
-		return fmt.Errorf("remember %d rows with %d tokens after a step that left %+v", step.Rows, len(next), p)
-	}
-	if err := m.checkTokens(next); err != nil {
+	if err := m.checkRemember(step, next); err != nil {
 		return fmt.Errorf("remember: %w", err)
 	}
+	p, a := m.prediction, &m.act
 	m.combine(next)
 	w := p.layer.attention
 	m.products = m.products.with(a.k, w.k).and(a.v, w.v)
@@ -93,10 +90,22 @@ func (m *Model) Remember(step *kernel.Step, next []int32, cache kernel.Cache) er
 // nil. After Predict it goes on from rows[i] of that Predict, one position later:
 // its logits are those of the token after tokens[i].
 func (m *Model) Predict(step *kernel.Step, rows, tokens []int32, cache kernel.Cache, logits [][]float32) error {
-	p, a, c := m.prediction, &m.act, m.cfg
-	if err := m.checkPredict(step, rows, tokens, logits); err != nil {
+	if err := m.checkPredict(step, rows, tokens, len(logits)); err != nil {
 		return fmt.Errorf("predict: %w", err)
 	}
+	for i, l := range logits {
+		if len(l) != m.cfg.Vocab {
+			return fmt.Errorf("predict: %d logits of row %d", len(l), i)
+		}
+	}
+	m.predict(step, rows, tokens, cache)
+	m.runHead(m.prediction.head, nil, logits)
+	return nil
+}
+
+// predict computes what the output head makes logits of: the first rows of h.
+func (m *Model) predict(step *kernel.Step, rows, tokens []int32, cache kernel.Cache) {
+	p, a, c := m.prediction, &m.act, m.cfg
 	m.b.RopeAngles(a.angles, step, c.InvFreq, c.RopeGain)
 	q, _ := m.queries(p.layer.attention)
 	if p.remembered {
@@ -113,8 +122,6 @@ func (m *Model) Predict(step *kernel.Step, rows, tokens []int32, cache kernel.Ca
 	}
 	m.finish(&p.layer, step.Rows, p.norm)
 	p.rows, p.remembered = step.Rows, false
-	m.runHead(p.head, nil, logits)
-	return nil
 }
 
 // combine makes the layer's input x from the hidden values in h and the tokens that
@@ -129,20 +136,28 @@ func (m *Model) combine(next []int32) {
 	m.b.AddRMSNorm(a.h, a.x, a.delta, p.layer.norm, n, c.Hidden, c.Eps)
 }
 
+// checkRemember finds what a caller can get wrong about what comes next.
+func (m *Model) checkRemember(step *kernel.Step, next []int32) error {
+	p := m.prediction
+	if p == nil || p.remembered || step.Rows != p.rows || len(next) != step.Rows {
+		return fmt.Errorf("%d rows with %d tokens after a step that left %+v", step.Rows, len(next), p)
+	}
+	return m.checkTokens(next)
+}
+
 // checkPredict finds what a caller can get wrong about a prediction.
-func (m *Model) checkPredict(step *kernel.Step, rows, tokens []int32, logits [][]float32) error {
+func (m *Model) checkPredict(step *kernel.Step, rows, tokens []int32, out int) error {
 	p, n := m.prediction, step.Rows
 	if p == nil || p.rows == 0 {
 		return fmt.Errorf("nothing to go on from")
 	}
-	if n < 1 || n > p.rows || len(step.Spans) != n || len(rows) != n || len(logits) != n || (tokens == nil) != p.remembered {
-		return fmt.Errorf("%d rows in %d spans from %d of %d rows, %d tokens, %d rows of logits",
-			n, len(step.Spans), len(rows), p.rows, len(tokens), len(logits))
+	if n < 1 || n > p.rows || len(step.Spans) != n || len(rows) != n || out != n || (tokens == nil) != p.remembered {
+		return fmt.Errorf("%d rows in %d spans from %d of %d rows, %d tokens, %d rows to predict",
+			n, len(step.Spans), len(rows), p.rows, len(tokens), out)
 	}
 	for i, s := range step.Spans {
-		if s.Row != i || s.Len != 1 || s.Pos < 0 || s.Prompt || rows[i] < 0 || int(rows[i]) >= p.rows || len(logits[i]) != m.cfg.Vocab {
-			return fmt.Errorf("span %d: row %d, length %d, position %d, from row %d, %d logits",
-				i, s.Row, s.Len, s.Pos, rows[i], len(logits[i]))
+		if s.Row != i || s.Len != 1 || s.Pos < 0 || s.Prompt || rows[i] < 0 || int(rows[i]) >= p.rows {
+			return fmt.Errorf("span %d: row %d, length %d, position %d, from row %d", i, s.Row, s.Len, s.Pos, rows[i])
 		}
 	}
 	if tokens == nil {

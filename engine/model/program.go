@@ -8,11 +8,11 @@ import (
 
 var _ kernel.Programmer = (*Model)(nil)
 
-// Program implements kernel.Programmer: on a backend that draws. A model with a prediction layer
-// has none, since the host looks at what that predicts.
+// Program implements kernel.Programmer: on a backend that draws. That of a model with a prediction layer
+// is a kernel.Predictor.
 func (m *Model) Program() (kernel.Program, error) {
 	d, ok := m.b.(kernel.Drawer)
-	if !ok || m.prediction != nil {
+	if !ok {
 		return nil, nil
 	}
 	d.Forget() // what a program before this one left
@@ -20,7 +20,11 @@ func (m *Model) Program() (kernel.Program, error) {
 	if err != nil {
 		return nil, fmt.Errorf("program: %w", err)
 	}
-	return &program{m: m, d: d, fused: fused}, nil
+	p := program{m: m, d: d, fused: fused}
+	if m.prediction != nil {
+		return &predictor{p}, nil
+	}
+	return &p, nil
 }
 
 // program queues the operations of a pass, and the draws from its logits, unless the backend
@@ -29,6 +33,7 @@ type program struct {
 	m     *Model
 	d     kernel.Drawer
 	fused kernel.Fused // nil for none
+	whole bool         // it computed the latest step
 	rows  []int32      // scratch
 }
 
@@ -45,7 +50,10 @@ func (p *program) Launch(in *kernel.Input) error {
 	for _, op := range in.Before {
 		op.Do(in.Cache)
 	}
-	if p.fused != nil && p.fused.Step(in) {
+	if p.whole = p.fused != nil && p.fused.Step(in); p.whole {
+		if m.prediction != nil {
+			m.prediction.rows, m.prediction.remembered = in.Step.Rows, false
+		}
 		return nil
 	}
 	m.grow(in.Step.Rows)
@@ -63,9 +71,13 @@ func (p *program) head(in *kernel.Input) {
 	m.growHead(min(n, headRowsMax)) // and with it headIn
 	for at := 0; at < n; at += headRowsMax {
 		part, from := min(headRowsMax, n-at), m.act.h
-		if at > 0 {
+		rows := rowsFrom(at, part) // the wanted ones follow each other, unless all are there
+		if m.prediction != nil {
+			rows = p.rows[at : at+part]
+		}
+		if !inOrder(rows) {
 			from = m.act.headIn
-			m.b.GatherRows(from, m.act.h, rowsFrom(at, part), m.cfg.Hidden)
+			m.b.GatherRows(from, m.act.h, rows, m.cfg.Hidden)
 		}
 		m.multiply(from, part, m.act.logits, m.head)
 		p.d.Draw(m.act.logits, m.cfg.Vocab, in, at, part)

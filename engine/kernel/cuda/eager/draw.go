@@ -38,6 +38,9 @@ type drawing struct {
 	lists   []int32 // reused
 	begins  map[shared]int
 	records []byte
+	likely  scratch // what is likeliest
+	hidden  scratch // their number and they, of what is likeliest
+	have    []int32 // what the device has of that
 }
 
 // EmbedSampled implements kernel.Drawer.
@@ -202,6 +205,37 @@ func (d *drawing) mask(v []uint64) (at, words int) {
 		d.lists = append(d.lists, int32(uint32(w)), int32(uint32(w>>32)))
 	}
 	return at, 2 * len(v)
+}
+
+// Hidden is where the ids are that are never the likeliest, behind their number.
+func (b *Backend) Hidden(ids []int32) cuda.Pointer {
+	d := &b.draws
+	if d.hidden.at == 0 || !slices.Equal(d.have, ids) {
+		p := b.need(&d.hidden, 4*int64(len(ids)+1))
+		b.copyIn(p, bytesOf([]int32{int32(len(ids))}))
+		b.copyIn(p+4, bytesOf(ids))
+		d.have = append(d.have[:0], ids...)
+	}
+	return d.hidden.at
+}
+
+// Likeliest implements kernel.Drawer.
+func (b *Backend) Likeliest(logits kernel.Buffer, vocabulary int, hidden []int32, out []kernel.Drafted) {
+	n := len(out)
+	p := b.need(&b.draws.likely, 8*int64(n))
+	b.launch("likeliest", shape{x: n, threads: 256}, p, at(logits, n*vocabulary), b.Hidden(hidden), cuda.Pointer(0), vocabulary)
+	b.TakeDrafted(p, out)
+}
+
+// TakeDrafted waits for what likeliest left in device memory.
+func (b *Backend) TakeDrafted(p cuda.Pointer, out []kernel.Drafted) {
+	part := b.room(8 * len(out))
+	b.must(b.stream.CopyOut(part, p))
+	b.wait()
+	for i := range out {
+		out[i] = kernel.Drafted{Token: int32(binary.LittleEndian.Uint32(part[8*i:])),
+			Probability: math.Float32frombits(binary.LittleEndian.Uint32(part[8*i+4:]))}
+	}
 }
 
 // Submit implements kernel.Drawer.

@@ -158,6 +158,25 @@ func checkDraws(r *rig) {
 		}
 		last = r.step(in, tokens, vocab)
 	}
+	checkLikeliest(r)
+}
+
+// checkLikeliest asks for the likeliest tokens of rows, and how likely they are.
+func checkLikeliest(r *rig) {
+	for _, vocab := range []int{300, 77, 1500} {
+		var rows [][]float32
+		for range 8 {
+			rows = append(rows, r.anyLogits(vocab))
+		}
+		hidden, got := r.some(vocab, 0.1), make([]kernel.Drafted, len(rows))
+		r.cuda.Likeliest(upload(r.cuda, slices.Concat(rows...)), vocab, hidden, got)
+		for i, row := range rows {
+			token, probability := sample.Likeliest(slices.Clone(row), hidden)
+			if !(math.Abs(float64(got[i].Probability)-probability) <= 1e-6) || probability > 0 && got[i].Token != token {
+				r.Errorf("row %d of a vocabulary of %d: %+v, want %d with %g", i, vocab, got[i], token, probability)
+			}
+		}
+	}
 }
 
 // step draws for a step in two parts and returns the tokens.

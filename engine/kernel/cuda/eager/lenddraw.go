@@ -37,7 +37,7 @@ func (b *Backend) Places(c kernel.Cache) Places {
 	return Places{v.cfg, v.pages, v.slots, b.PageBytes(v.cfg), rowBytes(v.cfg), slotFloats(v.cfg), convFloats(v.cfg)}
 }
 
-// CheckSpan panics for a span whose pages or slot the cache does not have.
+// CheckSpan panics for a span whose pages or slots the cache does not have.
 func (b *Backend) CheckSpan(kc kernel.Cache, s *kernel.Span) {
 	c := kc.(*cache)
 	if c.cfg.Layers > 0 {
@@ -46,6 +46,9 @@ func (b *Backend) CheckSpan(kc kernel.Cache, s *kernel.Span) {
 	}
 	if c.cfg.LinearLayers > 0 {
 		c.slot(s.State)
+		for _, slot := range s.Saves {
+			c.slot(slot)
+		}
 	}
 }
 

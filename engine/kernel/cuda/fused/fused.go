@@ -1,6 +1,7 @@
-// Package fused computes steps that decode, a row for each sequence, with few kernels for a layer of a model, as one
-// CUDA graph for each bucket of rows. All else is the business of packages wide and eager, whose backend it extends:
-// all work on the same weights, pages and states, so each step may go either way.
+// Package fused computes steps that decode, a row for each sequence and one for each token of its draft, with few
+// kernels for a layer of a model, as one CUDA graph for each bucket of rows. All else is the business of packages
+// wide and eager, whose backend it extends: all work on the same weights, pages and states, so each step may go
+// either way.
 //
 // What changes from step to step lies in device memory: a graph is recorded once for a bucket and replayed.
 // A step of fewer rows than its bucket has costs little more than its own rows.
@@ -57,7 +58,7 @@ const (
 )
 
 // stateDims are the widths that a step of DeltaNet is compiled for.
-var stateDims = map[int]string{64: "recur64", 128: "recur128"}
+var stateDims = []int{64, 128}
 
 // Fuse implements kernel.Fuser.
 func (b *Backend) Fuse(n *kernel.Network) (_ kernel.Fused, err error) {
@@ -65,7 +66,10 @@ func (b *Backend) Fuse(n *kernel.Network) (_ kernel.Fused, err error) {
 	if !b.knows(n) {
 		return nil, nil
 	}
-	d := &decoder{b: b, n: n, blocks: b.Shapes().AttentionBlocks, graphs: map[int]cuda.Graph{}}
+	d := &decoder{b: b, n: n, blocks: b.Shapes().AttentionBlocks, graphs: map[bucket]cuda.Graph{}}
+	if n.Prediction != nil {
+		d.hidden = b.Hidden(nil) // has room for more
+	}
 	for _, rows := range b.Shapes().RowsAtOnce {
 		if 4*rows*n.Hidden > sharedMax && len(d.rowsAtOnce) == 0 {
 			rows = 1 // none of the table's fits, and one does: knows has seen to that
@@ -74,7 +78,7 @@ func (b *Backend) Fuse(n *kernel.Network) (_ kernel.Fused, err error) {
 			break
 		}
 		d.rowsAtOnce = append(d.rowsAtOnce, rows)
-		if bytes := 4 * rows * n.Hidden; !b.Allow(products("normed", rows), bytes) {
+		if bytes := 4 * rows * n.Hidden; !b.Allow(sized("normed", rows), bytes) {
 			return nil, nil
 		}
 	}
@@ -86,6 +90,12 @@ func (b *Backend) knows(n *kernel.Network) bool {
 	if n.Hidden%8 != 0 || 4*n.Hidden > sharedMax || n.HeadDim > headDimMax || !b.multiplies(n.Head) {
 		return false
 	}
+	if p := n.Prediction; p != nil {
+		if !b.multiplies(p.FromE) || !b.multiplies(p.FromH) || !b.multiplies(p.Head) ||
+			p.Layer.Attention == nil || !b.knowsLayer(n, &p.Layer) {
+			return false
+		}
+	}
 	return !slices.ContainsFunc(n.Layers, func(l kernel.Layer) bool { return !b.knowsLayer(n, &l) })
 }
 
@@ -95,7 +105,7 @@ func (b *Backend) knowsLayer(n *kernel.Network, l *kernel.Layer) bool {
 		weights = append(weights, a.Q, a.K, a.V)
 	}
 	if r := l.Linear; r != nil {
-		if stateDims[n.Delta.Dim] == "" {
+		if !slices.Contains(stateDims, n.Delta.Dim) {
 			return false
 		}
 		weights = append(weights, r.QKV, r.Z, r.Beta, r.Alpha)

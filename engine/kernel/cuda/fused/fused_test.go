@@ -11,6 +11,7 @@ import (
 	"corenode/engine/kernel"
 	"corenode/engine/kernel/cuda/devicetest"
 	"corenode/engine/kernel/cuda/interp"
+	"corenode/engine/sample"
 )
 
 var (
@@ -26,9 +27,11 @@ func plans() (all []plan) {
 			k := (i + j) % 3
 			p := plan{
 				name: string(rune('a'+i)) + string(rune('a'+j)), heads: []int{2, 9, 4}[j], kvHeads: []int{1, 1, 2}[j], d: d, store: store,
-				hidden: 64, vocab: 40, types: [3]kernel.Type{types[k], types[(k+1)%3], types[(k+2)%3]}, state: 64, half: 12,
+				hidden: 64, vocab: 40, types: [3]kernel.Type{types[k], types[(k+1)%3], types[(k+2)%3]},
+				state: 64, taps: 4 + 4*(k%2), half: 12,
 				ff: 24, wider: 8,
-				experts: 5, top: 2, gated: j == 0, extras: i != j, shared: i != 2, ungated: i == 1, layers: []string{"aL", "Al", "aA"}[j],
+				predicts: i == 0,
+				experts:  5, top: 2, gated: j == 0, extras: i != j, shared: i != 2, ungated: i == 1, layers: []string{"aL", "Al", "aA"}[j],
 			}
 			if i < 2 && j == 1 {
 				p.state = 128
@@ -45,7 +48,7 @@ func plans() (all []plan) {
 func blocks(name string, typ kernel.Type, width int) plan {
 	return plan{
 		name: name, heads: width / 64, kvHeads: 1, d: 64, hidden: width, vocab: 16, types: [3]kernel.Type{typ, typ, typ}, half: 12,
-		ff: width, experts: 3, top: 2, shared: true, layers: "aA",
+		ff: width, experts: 3, top: 2, shared: true, layers: "aA", predicts: true,
 	}
 }
 
@@ -62,7 +65,7 @@ func kernelsOf(images map[string]string) (names []string) {
 func TestStepsAgreeWithTheReference(t *testing.T) {
 	left := map[string]int{} // how many networks did not run a line
 	all, own := plans(), kernelsOf(images())
-	for _, p := range all {
+	for i, p := range all {
 		t.Run(p.name, func(t *testing.T) {
 			d, ok := devicetest.Open(t, interp.Config{Shadow: true, Workers: 2}).(*interp.Device)
 			if !ok {
@@ -70,18 +73,29 @@ func TestStepsAgreeWithTheReference(t *testing.T) {
 			}
 			r := newRig(t, p, d, images(), 70, 0, 33, 5, 40, 16)
 			defer r.cuda.Close()
-			for _, sequences := range [][]int{{0, 1, 2, 3, 4, 5}, {0}, {4, 0, 2}, {0}} {
-				in := r.step(sequences...)
+			check := func(in *kernel.Input) {
 				in.Tokens[0] = 0
 				want := r.pass(in)
 				in.Tokens[0] = kernel.Sampled(0) // nothing was drawn: it is still 0
 				out := r.run(in)
 				if far := distance(slices.Concat(out.Logits...), want); !(far <= exact) {
-					t.Errorf("%d rows of %+v: error %g", len(sequences), p, far)
+					t.Errorf("%d rows of %+v: error %g", len(in.Tokens), p, far)
 				}
 			}
-			if len(r.fused.graphs) != 3 {
-				t.Errorf("%d graphs for three buckets", len(r.fused.graphs))
+			in := r.drafted([]int{2, 1}, 0, 3) // of the first one a row or two are kept, of the second all
+			check(in)
+			graphs := 4
+			if p.predicts {
+				checkPredictions(r, in)
+				graphs = 6 // the step's and what was remembered behind it are forgotten: memory for a draft is new
+			}
+			r.keep(in, 0, 0, 1+i%2)
+			check(r.step(0, 1, 2, 3, 4, 5))
+			check(r.step(0))
+			check(r.step(4, 0, 2))
+			check(r.step(0))
+			if len(r.fused.graphs) != graphs {
+				t.Errorf("%d graphs for three buckets, drafts and predictions, want %d", len(r.fused.graphs), graphs)
 			}
 			for _, line := range d.Unexecuted() {
 				left[line]++
@@ -93,6 +107,51 @@ func TestStepsAgreeWithTheReference(t *testing.T) {
 			t.Errorf("no test runs %s", line)
 		}
 	}
+}
+
+// checkPredictions predicts behind a step of two sequences, which keep two rows each, and twice more behind that, the
+// last time for one of them.
+func checkPredictions(r *rig, in *kernel.Input) {
+	r.Helper()
+	first, second := in.Step.Spans[0], in.Step.Spans[1]
+	var next []int32
+	for range in.Tokens {
+		next = append(next, int32(r.random.IntN(r.vocab)))
+	}
+	want, hidden := r.predict(&in.Step, next), []int32{0, 7}
+	r.fused.Remember(next)
+	check := func(step *kernel.Step, rows, tokens []int32, want [][]float32) {
+		r.Helper()
+		got := make([]kernel.Drafted, len(want))
+		r.fused.Draft(step, rows, tokens, hidden, got)
+		for i, logits := range want {
+			token, probability := sample.Likeliest(slices.Clone(logits), hidden)
+			if got[i].Token != token || !(math.Abs(float64(got[i].Probability)-probability) <= 1e-4*probability) {
+				r.Errorf("draft %d of %+v: %+v, want %d with %g", i, r.plan, got[i], token, probability)
+			}
+		}
+	}
+	row := func(i int32) []float32 { return want[int(i)*r.vocab:][:r.vocab] }
+	after := func(i int, s kernel.Span, pos int) kernel.Span {
+		return kernel.Span{Row: i, Len: 1, Pos: pos, Pages: s.Pages}
+	}
+	kept := []int32{int32(second.Row) + 1, int32(first.Row) + 1}
+	step := &kernel.Step{Rows: 2, Spans: []kernel.Span{after(0, second, second.Pos+1), after(1, first, first.Pos+1)}}
+	check(step, kept, nil, [][]float32{row(kept[0]), row(kept[1])})
+	ids := []int32{1, 0}
+	from := r.refs.NewBuffer(2 * r.want.Hidden)
+	r.refs.GatherRows(from, r.hidden, []int32{kept[1], kept[0]}, r.want.Hidden)
+	r.hidden = from
+	step = &kernel.Step{Rows: 2, Spans: []kernel.Span{after(0, first, first.Pos+2), after(1, second, second.Pos+2)}}
+	tokens := []int32{3, 11}
+	want = r.predict(step, tokens)
+	check(step, ids, tokens, [][]float32{row(0), row(1)})
+	from = r.refs.NewBuffer(r.want.Hidden)
+	r.refs.GatherRows(from, r.hidden, []int32{1}, r.want.Hidden)
+	r.hidden = from
+	step, tokens = &kernel.Step{Rows: 1, Spans: []kernel.Span{after(0, second, second.Pos+3)}}, []int32{2}
+	want = r.predict(step, tokens)
+	check(step, []int32{1}, tokens, [][]float32{row(0)})
 }
 
 // TestBitsDependOnTheBucketAlone repeats a step with other sequences beside its own.
@@ -157,15 +216,13 @@ func TestDrawsAreOfTheStep(t *testing.T) {
 	}
 }
 
-// TestOtherStepsAreLeftAlone: rows of prompts, of drafts, and too many of them.
+// TestOtherStepsAreLeftAlone: rows of prompts, and too many of them.
 func TestOtherStepsAreLeftAlone(t *testing.T) {
 	r := newRig(t, plans()[0], interp.Open(interp.Config{Seed: 1}), images(), 20, 3)
 	defer r.cuda.Close()
 	in := r.step(0, 1)
-	in.Step.Spans = []kernel.Span{{Len: 2, Pages: r.spans[0].Pages}}
-	saves := r.step(0)
-	saves.Step.Spans[0].Saves = []int32{1}
-	if r.fused.Step(in) || r.fused.Step(saves) || r.fused.Step(&kernel.Input{Step: kernel.Step{Rows: 300}, Rows: in.Rows, Cache: r.cache}) {
+	in.Step.Spans = []kernel.Span{{Len: 2, Pages: r.spans[0].Pages, Prompt: true}}
+	if r.fused.Step(in) || r.fused.Step(&kernel.Input{Step: kernel.Step{Rows: 300}, Rows: in.Rows, Cache: r.cache}) {
 		t.Error("it was fused")
 	}
 	unknown := *r.network

@@ -25,10 +25,33 @@ func (r *rig) pass(in *kernel.Input) []float32 {
 		delta = p.rest(l, h)
 		b.AddRMSNorm(h, x, delta, n.Norm, rows, n.Hidden, n.Eps)
 	}
-	h := p.buffer(n.Hidden)
-	b.RMSNorm(h, x, n.Norm, rows, n.Hidden, n.Eps)
-	logits := make([]float32, rows*n.Vocabulary)
-	b.Download(logits, p.times(h, n.Head, nil), 0)
+	r.hidden = p.buffer(n.Hidden)
+	b.RMSNorm(r.hidden, x, n.Norm, rows, n.Hidden, n.Eps)
+	return p.logits(r.hidden, n.Head)
+}
+
+// predict is the network's prediction behind what is hidden, of rows with the tokens that come next. It returns logits.
+func (r *rig) predict(step *kernel.Step, next []int32) []float32 {
+	b, n, v := r.refs, r.want, r.want.Prediction
+	p := &passing{b: b, n: n, rows: step.Rows, step: step, cache: r.refCache, angles: b.NewBuffer(2 * len(n.InvFreq) * step.Rows)}
+	b.RopeAngles(p.angles, step, n.InvFreq, n.RopeGain)
+	x, h := p.buffer(n.Hidden), p.buffer(n.Hidden)
+	b.Embed(x, v.Embed, next)
+	b.RMSNorm(h, x, v.ENorm, p.rows, n.Hidden, n.Eps)
+	x = p.times(h, v.FromE, nil)
+	b.RMSNorm(h, r.hidden, v.HNorm, p.rows, n.Hidden, n.Eps)
+	b.AddRMSNorm(h, x, p.times(h, v.FromH, nil), v.Layer.Norm, p.rows, n.Hidden, n.Eps)
+	mix := p.buffer(v.Layer.Out.Cols())
+	p.attention(&v.Layer, h, mix)
+	b.AddRMSNorm(h, x, p.times(mix, v.Layer.Out, v.Layer.OutBias), v.Layer.FFNNorm, p.rows, n.Hidden, n.Eps)
+	b.AddRMSNorm(h, x, p.rest(&v.Layer, h), v.Norm, p.rows, n.Hidden, n.Eps)
+	r.hidden = h
+	return p.logits(h, v.Head)
+}
+
+func (p *passing) logits(h kernel.Buffer, head kernel.Weight) []float32 {
+	logits := make([]float32, p.rows*p.n.Vocabulary)
+	p.b.Download(logits, p.times(h, head, nil), 0)
 	return logits
 }
 

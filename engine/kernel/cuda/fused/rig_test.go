@@ -26,12 +26,13 @@ type plan struct {
 	store            kernel.KVType
 	hidden, vocab    int
 	types            [3]kernel.Type // of matrices, in turns
-	state            int            // width of DeltaNet's
+	state, taps      int            // width of DeltaNet's, and inputs of its convolution
 	half             int            // pairs of a head that turn
 	gated, extras    bool           // extras are biases, norms of q and k, sinks, a window
 	shared, ungated  bool           // a shared expert; without a gate
 	experts, top, ff int
-	wider            int    // by so much is the shared expert
+	wider            int // by so much is the shared expert
+	predicts         bool
 	layers           string // a letter each: A attention, L linear; small: with an FFN, large: with experts
 }
 
@@ -88,7 +89,7 @@ func (p plan) network(t testing.TB, b kernel.Backend) *kernel.Network {
 		Hidden: p.hidden, Vocabulary: p.vocab, Eps: 1e-6, Heads: p.heads, KVHeads: p.kvHeads, HeadDim: p.d,
 		QueryScale: float32(1 / math.Sqrt(float64(p.d))), RopeGain: 1.1, Neox: p.extras,
 		Embed: in.matrix(1, p.vocab, p.hidden), Head: in.matrix(1, p.vocab, p.hidden), Norm: in.vector(p.hidden, 1),
-		Delta: kernel.DeltaShape{KHeads: 1, VHeads: 2, Dim: p.state, ConvKernel: 4, Tiled: p.extras, Eps: 1e-6},
+		Delta: kernel.DeltaShape{KHeads: 1, VHeads: 2, Dim: p.state, ConvKernel: p.taps, Tiled: p.extras, Eps: 1e-6},
 	}
 	for i := range p.half {
 		n.InvFreq = append(n.InvFreq, math.Pow(100, -float64(i)/float64(p.half)))
@@ -105,6 +106,16 @@ func (p plan) network(t testing.TB, b kernel.Backend) *kernel.Network {
 		}
 		in.rest(&l, kind < 'a')
 		n.Layers = append(n.Layers, l)
+	}
+	if !p.predicts {
+		return n
+	}
+	l := kernel.Layer{Index: counts[false], Norm: in.vector(p.hidden, 1), FFNNorm: in.vector(p.hidden, 1)}
+	in.attention(&l)
+	in.rest(&l, p.layers[0] < 'a')
+	n.Prediction = &kernel.Prediction{
+		Embed: n.Embed, Head: in.matrix(1, p.vocab, p.hidden), ENorm: in.vector(p.hidden, 1), HNorm: in.vector(p.hidden, 1),
+		FromE: in.matrix(1, p.hidden, p.hidden), FromH: in.matrix(1, p.hidden, p.hidden), Layer: l, Norm: in.vector(p.hidden, 1),
 	}
 	return n
 }
@@ -172,9 +183,13 @@ type rig struct {
 	refCache kernel.Cache
 	spans    []kernel.Span
 	random   *rand.Rand
+	hidden   kernel.Buffer // what the reference's latest pass or prediction ended with
 }
 
-const pageTokens = 16
+const (
+	pageTokens = 16
+	savesMax   = 3 // slots behind those of the sequences
+)
 
 // newRig has a sequence for each length, which many tokens are before.
 func newRig(t testing.TB, p plan, device *interp.Device, images map[string]string, lengths ...int) *rig {
@@ -204,8 +219,11 @@ func newRig(t testing.TB, p plan, device *interp.Device, images map[string]strin
 			c.LinearLayers++
 		}
 	}
+	if p.predicts {
+		c.Layers++
+	}
 	if c.LinearLayers > 0 {
-		c.StateSlots, c.ConvDim, c.ConvKernel, c.VHeads, c.StateDim = len(lengths), 4*p.state, 4, 2, p.state
+		c.StateSlots, c.ConvDim, c.ConvKernel, c.VHeads, c.StateDim = len(lengths)+savesMax, 4*p.state, p.taps, 2, p.state
 	}
 	if r.cache, err = r.cuda.NewCache(c); err != nil {
 		t.Fatal(err)
@@ -231,6 +249,9 @@ func (r *rig) fill(c kernel.CacheConfig, i, n int) {
 		if n == 0 {
 			break
 		}
+		if layer == c.Layers-1 && r.predicts {
+			in.Rand = rand.New(rand.NewPCG(uint64(i), 5)) // so that the other layers have what they have without
+		}
 		k, v := in.normals(n*width, 1), in.normals(n*width, 1)
 		for b, cache := range map[kernel.Backend]kernel.Cache{r.cuda: r.cache, r.refs: r.refCache} {
 			to := [2]kernel.Buffer{b.NewBuffer(n * width), b.NewBuffer(n * width)}
@@ -245,16 +266,36 @@ func (r *rig) fill(c kernel.CacheConfig, i, n int) {
 
 // step is the next one of some sequences, whose logits are all asked for.
 func (r *rig) step(sequences ...int) *kernel.Input {
-	in := &kernel.Input{Cache: r.cache, Step: kernel.Step{Rows: len(sequences)}}
-	for row, i := range sequences {
+	return r.drafted(make([]int, len(sequences)), sequences...)
+}
+
+// drafted is a step of some sequences with so many tokens of a draft each, whose states are saved where there is
+// one. Keep says how many are.
+func (r *rig) drafted(drafts []int, sequences ...int) *kernel.Input {
+	in := &kernel.Input{Cache: r.cache}
+	saved := int32(len(r.spans))
+	for n, i := range sequences {
 		s := r.spans[i]
-		s.Row = row
+		s.Row, s.Len = len(in.Tokens), 1+drafts[n]
+		for range s.Len {
+			in.Rows = append(in.Rows, kernel.Row{Row: int32(len(in.Tokens)), Logits: true})
+			in.Tokens = append(in.Tokens, int32(r.random.IntN(r.vocab)))
+		}
+		for range drafts[n] {
+			s.Saves = append(s.Saves, saved)
+			saved++
+		}
 		in.Step.Spans = append(in.Step.Spans, s)
-		in.Tokens = append(in.Tokens, int32(r.random.IntN(r.vocab)))
-		in.Rows = append(in.Rows, kernel.Row{Row: int32(row), Logits: true})
-		r.spans[i].Pos++
+		r.spans[i].Pos += s.Len
 	}
+	in.Step.Rows = len(in.Tokens)
 	return in
+}
+
+// keep takes the i-th sequence of a step back to where it had so many of its rows, which are not all.
+func (r *rig) keep(in *kernel.Input, i, sequence, rows int) {
+	s := in.Step.Spans[i]
+	r.spans[sequence].Pos, r.spans[sequence].State = s.Pos+rows, s.Saves[rows-1]
 }
 
 // run computes a step and returns what it gave.

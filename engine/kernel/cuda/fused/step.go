@@ -22,6 +22,23 @@ func bucketOf(rows int) int {
 	return 0
 }
 
+// bucket is what shares a graph.
+type bucket struct {
+	rows int
+	does does
+}
+
+// does is what a graph computes.
+type does int
+
+const (
+	alone       does = iota // a step with one row of each sequence
+	verifying               // or with several, of a draft
+	remembering             // what a prediction is made from, behind a step
+	drafting                // a prediction behind that
+	draftingOn              // a prediction behind a prediction
+)
+
 // decoder computes steps of one network.
 type decoder struct {
 	b          *Backend
@@ -30,12 +47,14 @@ type decoder struct {
 	blocks     int   // that attention should have
 
 	cache  kernel.Cache // whose addresses the graphs have
-	graphs map[int]cuda.Graph
+	graphs map[bucket]cuda.Graph
 	rows   int // that the buffers have
 	buffers
-	step  memory // of the step, as kernels/fused.h has it
-	bytes []byte // of the step, on the host
-	of    []int  // of each row, where it is among those that are wanted
+	step   memory       // of the step, as kernels/fused.h has it
+	second memory       // of the step of a prediction
+	hidden cuda.Pointer // ids that are never drafted
+	bytes  []byte       // of the step, on the host
+	of     []int        // of each row, where it is among those that are wanted
 }
 
 // memory is a piece of device memory.
@@ -47,7 +66,7 @@ type memory struct {
 // The step as the kernels read it, in bytes.
 const (
 	headerBytes = 16
-	rowBytes    = 16
+	rowBytes    = 24
 )
 
 // anglesAt, recordsAt and listsAt are where parts of a step of a bucket begin.
@@ -59,22 +78,26 @@ func (d *decoder) listsAt(rows int) int { return d.recordsAt(rows) + rows*eager.
 
 // Step implements kernel.Fused.
 func (d *decoder) Step(in *kernel.Input) bool {
-	rows := bucketOf(in.Step.Rows)
-	if rows == 0 || len(in.Rows) == 0 {
+	k := bucket{rows: bucketOf(in.Step.Rows)}
+	if k.rows == 0 || len(in.Rows) == 0 {
 		return false
 	}
 	for i := range in.Step.Spans {
-		if s := &in.Step.Spans[i]; s.Len != 1 || len(s.Saves) > 0 {
+		s := &in.Step.Spans[i]
+		if s.Len > 1 && s.Prompt {
 			return false
+		}
+		if s.Len > 1 || len(s.Saves) > 0 {
+			k.does = verifying
 		}
 	}
 	for i := range in.Step.Spans {
 		d.b.CheckSpan(in.Cache, &in.Step.Spans[i])
 	}
-	d.write(in, rows)
-	d.prepare(in.Cache, rows)
+	d.write(in, k.rows)
+	d.prepare(in.Cache, k)
 	d.b.CopyBytes(d.step.at, d.bytes)
-	d.b.Must(d.b.Stream().Replay(d.graphs[rows]))
+	d.run(k, func() { d.record(k) })
 	d.b.Answer(in, d.n.Vocabulary, d.logits)
 	d.b.Submit(in)
 	return true
@@ -94,13 +117,25 @@ func (d *decoder) write(in *kernel.Input, rows int) {
 	tables := d.listsAt(rows)/4 + len(lists)
 	v := put(put(put(put(d.bytes[:0], uint32(in.Step.Rows)), uint32(tables)), 0), 0)
 	at := 0
-	for i, s := range in.Step.Spans {
-		v = put(put(put(put(v, uint32(in.Tokens[i])), uint32(s.Pos)), uint32(at)), uint32(s.State))
+	for _, s := range in.Step.Spans {
+		for i := range s.Len {
+			count, saved := 0, int32(-1)
+			if i == 0 {
+				count = s.Len
+			}
+			if i < len(s.Saves) {
+				saved = s.Saves[i]
+			}
+			v = put(put(put(put(v, uint32(in.Tokens[s.Row+i])), uint32(s.Pos+i)), uint32(at)), uint32(s.State))
+			v = put(put(v, uint32(count)), uint32(saved))
+		}
 		at += len(s.Pages)
 	}
 	v = append(v, make([]byte, d.anglesAt(rows)-len(v))...)
 	for _, s := range in.Step.Spans {
-		v = d.angles(v, s.Pos)
+		for i := range s.Len {
+			v = d.angles(v, s.Pos+i)
+		}
 	}
 	v = append(v, make([]byte, d.recordsAt(rows)-len(v))...)
 	v = append(v, records...)
@@ -128,31 +163,42 @@ func (d *decoder) angles(v []byte, pos int) []byte {
 	return v
 }
 
-// prepare makes sure of the memory and of the graph of a bucket.
-func (d *decoder) prepare(cache kernel.Cache, rows int) {
+// prepare makes sure of the memory of a step.
+func (d *decoder) prepare(cache kernel.Cache, k bucket) {
 	if d.cache != cache {
 		d.forget()
 		d.cache = cache
 	}
-	if int64(len(d.bytes)) > d.step.bytes {
+	d.make(&d.step)
+	if k.rows > d.rows {
 		d.forget()
-		d.b.Wait()
-		d.free(d.step.at)
-		d.step = memory{}
-		d.step = memory{d.alloc(2 * len(d.bytes)), int64(2 * len(d.bytes))}
+		d.grow(k.rows)
 	}
-	if rows > d.rows {
-		d.forget()
-		d.grow(rows)
+}
+
+// make makes room for the bytes of a step.
+func (d *decoder) make(m *memory) {
+	if int64(len(d.bytes)) <= m.bytes {
+		return
 	}
-	if d.graphs[rows] == nil {
-		s := d.b.Stream()
+	d.forget()
+	d.b.Wait()
+	d.free(m.at)
+	*m = memory{}
+	*m = memory{d.alloc(2 * len(d.bytes)), int64(2 * len(d.bytes))}
+}
+
+// run replays the graph of a bucket, which record has to queue once.
+func (d *decoder) run(k bucket, record func()) {
+	s := d.b.Stream()
+	if d.graphs[k] == nil {
 		d.b.Must(s.BeginCapture())
-		d.record(rows)
+		record()
 		g, err := s.EndCapture()
 		d.b.Must(err)
-		d.graphs[rows] = g
+		d.graphs[k] = g
 	}
+	d.b.Must(s.Replay(d.graphs[k]))
 }
 
 // forget drops the graphs: an address in them is no longer right.
@@ -161,9 +207,9 @@ func (d *decoder) forget() {
 		return
 	}
 	d.b.Wait() // replays may be under way
-	for rows, g := range d.graphs {
+	for k, g := range d.graphs {
 		d.b.Must(g.Close())
-		delete(d.graphs, rows)
+		delete(d.graphs, k)
 	}
 }
 
@@ -186,7 +232,8 @@ func (d *decoder) Close() {
 	}
 	d.forget()
 	d.b.Wait()
-	d.free(d.step.at)
-	d.free(d.buffers.at)
-	d.step, d.buffers, d.rows, d.cache = memory{}, buffers{}, 0, nil
+	for _, p := range []cuda.Pointer{d.step.at, d.second.at, d.buffers.at} {
+		d.free(p)
+	}
+	d.step, d.second, d.buffers, d.rows, d.cache = memory{}, memory{}, buffers{}, 0, nil
 }

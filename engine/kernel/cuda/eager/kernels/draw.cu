@@ -310,6 +310,33 @@ KERNEL(256) draw(int *tokens, int *frees, float *logits, const Row *rows, const 
   if (THREAD == 0) tokens[r.index] = token, frees[r.index] = free;
 }
 
+struct Drafted { int token; float probability; };
+
+// likeliest has a block per row of logits, which it changes: the likeliest token but for those of hidden, whose first
+// word is their number. Rows that the step does not have, where there is one, are left alone.
+KERNEL(256) likeliest(Drafted *tokens, float *logits, const int *hidden, const int *step, int vocab) {
+  __shared__ Memory m;
+  const int none = -0x7f800000; // the number of -Inf
+  if (step && BLOCK_X >= step[0]) return;
+  float *x = logits + (i64)BLOCK_X * vocab;
+  hide(x, vocab, hidden + 1, hidden[0]);
+  __syncthreads();
+  int high = none, at = -1;
+  ROLLED for (int i = THREAD; i < vocab; i += Threads)
+    if (x[i] == x[i]) high = most(high, order(x[i]));
+  high = mostAll(m, high);
+  ROLLED for (int i = THREAD; i < vocab && at < 0; i += Threads)
+    if (x[i] == x[i] && order(x[i]) == high) at = i;
+  at = leastAll(m, at);
+  double top = exact(value(high)), sum = 0;
+  ROLLED for (int i = THREAD; i < vocab; i += Threads)
+    if (x[i] == x[i]) sum += weightOf(exact(x[i]) - top);
+  float p = inverse((float)sumAll(m, sum));
+  if (THREAD != 0) return;
+  Drafted d = {high == none ? 0 : at, high == none ? 0.0f : high == 0x7f800000 ? 1.0f : p};
+  tokens[BLOCK_X] = d;
+}
+
 // resolve has a thread per row: tokens below 0 stand for what was drawn last.
 KERNEL(256) resolve(int *ids, const int *drawn, int n) {
   int i = BLOCK_X * 256 + THREAD;

@@ -1,10 +1,11 @@
 // What the kernels of a whole step have in common. A step lies in device memory as the host wrote it: {rows, where
-// the page tables begin, 0, 0} and {token, position, page table, state slot} of each row, all counted in
-// words. What a launch does for rows that the step does not have costs nothing.
+// the page tables begin, 0, 0} and {token, position, page table, state slot, rows of the sequence, saved} of each row, all
+// counted in words. The first row of a sequence says how many follow each other, the others 0; saved is the slot that gets
+// the state as it stands after the row, or -1. What a launch does for rows that the step does not have costs nothing.
 #pragma once
 #include "../../eager/kernels/pages.h"
 
-enum { HeaderWords = 4, RowWords = 4 };
+enum { HeaderWords = 4, RowWords = 6 };
 
 INLINE const int *rowOf(const int *step, int row) { return step + HeaderWords + row * RowWords; }
 

@@ -1,7 +1,7 @@
 // The mixers of a step: attention over pages, split in parts, and a step of Gated DeltaNet.
 #include "fused.h"
 
-enum { HeadsMax = 8, HeadDimMax = 256, Tile = 32 };
+enum { HeadsMax = 8, HeadDimMax = 256, Tile = 32, TapsMax = 8 };
 
 // Shape is that of a layer with attention. A row of projections is [q: heads x qWidth | k | v], with a gate behind
 // each head of q where qWidth is 2d.
@@ -159,45 +159,91 @@ KERNEL(64) merge(float *dst, const float *found, const float *rows, const float 
   }
 }
 
-// recurrence has a block per row and V head, with four threads for each column of the state, each with a quarter of
-// its rows in registers. A row of projections is [q k v, convolved | z | beta | alpha].
-template <int D> INLINE void recurrence(float *dst, const float *rows, const float *a, const float *bias, const float *norm, float *states,
+// convolveSpan has a thread per channel and first row of a sequence, and takes the sequence's inputs to outputs in their
+// place: what normed does where a sequence has one row. A row of projections is stride wide. The sum's leading zeros
+// stand for taps that are not there.
+KERNEL(128) convolveSpan(float *rows, float *conv, const float *w, const int *step, i64 slotFloats, int channels, int stride, int taps) {
+  int row = BLOCK_X, channel = BLOCK_Y * 128 + THREAD, none = TapsMax - taps;
+  if (row >= step[0] || channel >= channels) return;
+  const int *at = rowOf(step, row);
+  int count = at[4];
+  if (count == 0) return;
+  float *state = conv + (i64)at[3] * slotFloats + channel, *x = rows + (i64)row * stride + channel, old[TapsMax - 1], by[TapsMax];
+  UNROLLED for (int i = 0; i < TapsMax; i++) {
+    by[i] = i >= none ? w[channel * taps + i - none] : 0;
+    if (i < TapsMax - 1) old[i] = i >= none ? state[(i64)(i - none) * channels] : 0;
+  }
+  ROLLED do {
+    float in = *x, sum = 0;
+    UNROLLED for (int i = 0; i < TapsMax - 1; i++) sum = fused(old[i], by[i], sum);
+    *x = silu(fused(in, by[TapsMax - 1], sum));
+    UNROLLED for (int i = 0; i < TapsMax - 2; i++) old[i] = old[i + 1];
+    old[TapsMax - 2] = in;
+    if (at[5] >= 0) {
+      float *saved = conv + (i64)at[5] * slotFloats + channel;
+      UNROLLED for (int i = 0; i < TapsMax - 1; i++)
+        if (i >= none) saved[(i64)(i - none) * channels] = old[i];
+    }
+    at += RowWords, x += stride;
+  } while (--count > 0);
+  UNROLLED for (int i = 0; i < TapsMax - 1; i++)
+    if (i >= none) state[(i64)(i - none) * channels] = old[i];
+}
+
+// recurrence has a block per row and V head, with four threads for each column of the state, each with a quarter of its
+// rows in registers. Where rows of a sequence FOLLOW each other, the first one's block takes them one by one.
+// A row of projections is [q k v, convolved | z | beta | alpha].
+template <int D, bool FOLLOW> INLINE void recurrence(float *dst, const float *rows, const float *a, const float *bias, const float *norm, float *states,
                                         const int *step, i64 slotFloats, int kHeads, int vHeads, int tiled, float eps) {
   const int quarter = D / 4;
   __shared__ float q[D], k[D], reads[4][D], outs[4][D], scratch[3][32];
   int row = BLOCK_X, head = BLOCK_Y, j = THREAD % D, part = THREAD / D, kHead = tiled ? head % kHeads : head / (vHeads / kHeads);
   if (row >= step[0]) return;
-  int channels = (2 * kHeads + vHeads) * D;
-  const float *in = rows + (i64)row * (channels + vHeads * D + 2 * vHeads), *z = in + channels, *beta = z + vHeads * D;
-  float *state = states + (i64)rowOf(step, row)[3] * slotFloats + ((i64)head * D + part * quarter) * D + j;
-  float qj = part == 0 ? in[kHead * D + j] : 0, kj = part == 0 ? in[(kHeads + kHead) * D + j] : 0;
-  float qScale = inverseRoot(blockSum(qj * qj, scratch[0]) + eps) * inverseRoot((float)D);
-  float kScale = inverseRoot(blockSum(kj * kj, scratch[1]) + eps);
-  if (part == 0) q[j] = qj * qScale, k[j] = kj * kScale;
-  float x = beta[vHeads + head] + bias[head];
-  float gate = exponential(a[head] * (x <= 20.0f ? logOnePlus(exponential(x)) : x)), by = sigmoid(beta[head]);
-  float m[quarter], read = 0, out = 0;
-  UNROLLED for (int i = 0; i < quarter; i++) m[i] = gate * state[(i64)i * D];
-  __syncthreads();
-  UNROLLED for (int i = 0; i < quarter; i++) read = fused(k[part * quarter + i], m[i], read);
-  reads[part][j] = read;
-  __syncthreads();
-  float delta = by * (in[(2 * kHeads + head) * D + j] - (((reads[0][j] + reads[1][j]) + reads[2][j]) + reads[3][j]));
-  UNROLLED for (int i = 0; i < quarter; i++) {
-    m[i] = fused(k[part * quarter + i], delta, m[i]);
-    out = fused(q[part * quarter + i], m[i], out);
-    state[(i64)i * D] = m[i];
-  }
-  outs[part][j] = out;
-  __syncthreads();
-  out = part == 0 ? ((outs[0][j] + outs[1][j]) + outs[2][j]) + outs[3][j] : 0;
-  float scale = inverseRoot(blockSum(out * out, scratch[2]) * inverse((float)D) + eps);
-  if (part == 0) dst[((i64)row * vHeads + head) * D + j] = out * scale * norm[j] * silu(z[head * D + j]);
+  const int *at = rowOf(step, row);
+  int count = FOLLOW ? at[4] : 1, channels = (2 * kHeads + vHeads) * D, stride = channels + vHeads * D + 2 * vHeads;
+  if (count == 0) return;
+  const float *in = rows + (i64)row * stride;
+  i64 own = ((i64)head * D + part * quarter) * D + j; // in a slot
+  float *state = states + (i64)at[3] * slotFloats + own, m[quarter];
+  UNROLLED for (int i = 0; i < quarter; i++) m[i] = state[(i64)i * D];
+  ROLLED do {
+    const float *z = in + channels, *beta = z + vHeads * D;
+    float qj = part == 0 ? in[kHead * D + j] : 0, kj = part == 0 ? in[(kHeads + kHead) * D + j] : 0;
+    float qScale = inverseRoot(blockSum(qj * qj, scratch[0]) + eps) * inverseRoot((float)D);
+    float kScale = inverseRoot(blockSum(kj * kj, scratch[1]) + eps);
+    if (part == 0) q[j] = qj * qScale, k[j] = kj * kScale;
+    float x = beta[vHeads + head] + bias[head];
+    float gate = exponential(a[head] * (x <= 20.0f ? logOnePlus(exponential(x)) : x)), by = sigmoid(beta[head]);
+    float read = 0, out = 0;
+    UNROLLED for (int i = 0; i < quarter; i++) m[i] *= gate;
+    __syncthreads();
+    UNROLLED for (int i = 0; i < quarter; i++) read = fused(k[part * quarter + i], m[i], read);
+    reads[part][j] = read;
+    __syncthreads();
+    float delta = by * (in[(2 * kHeads + head) * D + j] - (((reads[0][j] + reads[1][j]) + reads[2][j]) + reads[3][j]));
+    UNROLLED for (int i = 0; i < quarter; i++) {
+      m[i] = fused(k[part * quarter + i], delta, m[i]);
+      out = fused(q[part * quarter + i], m[i], out);
+    }
+    outs[part][j] = out;
+    if (FOLLOW && at[5] >= 0) {
+      float *saved = states + (i64)at[5] * slotFloats + own;
+      UNROLLED for (int i = 0; i < quarter; i++) saved[(i64)i * D] = m[i];
+    }
+    __syncthreads();
+    out = part == 0 ? ((outs[0][j] + outs[1][j]) + outs[2][j]) + outs[3][j] : 0;
+    float scale = inverseRoot(blockSum(out * out, scratch[2]) * inverse((float)D) + eps);
+    if (part == 0) dst[((i64)row * vHeads + head) * D + j] = out * scale * norm[j] * silu(z[head * D + j]);
+    at += RowWords, in += stride, row++;
+  } while (FOLLOW && --count > 0);
+  UNROLLED for (int i = 0; i < quarter; i++) state[(i64)i * D] = m[i];
 }
-#define RECUR(dim)                                                                                                            \
-  KERNEL(4 * dim) recur##dim(float *dst, const float *rows, const float *a, const float *bias, const float *norm, float *states, \
-                             const int *step, i64 slotFloats, int kHeads, int vHeads, int tiled, float eps) {                 \
-    recurrence<dim>(dst, rows, a, bias, norm, states, step, slotFloats, kHeads, vHeads, tiled, eps);                          \
+#define RECUR(name, dim, follow)                                                                                              \
+  KERNEL(4 * dim) name##dim(float *dst, const float *rows, const float *a, const float *bias, const float *norm, float *states, \
+                            const int *step, i64 slotFloats, int kHeads, int vHeads, int tiled, float eps) {                  \
+    recurrence<dim, follow>(dst, rows, a, bias, norm, states, step, slotFloats, kHeads, vHeads, tiled, eps);                  \
   }
-RECUR(64)
-RECUR(128)
+RECUR(recur, 64, false)
+RECUR(recur, 128, false)
+RECUR(recurSpan, 64, true)
+RECUR(recurSpan, 128, true)

@@ -10,11 +10,12 @@ struct Part {
   float *dst;           // rows of stride values
   const float *bias;    // null for none; never with a pair
   u16 type, pairType;
-  int outputs, stride, tiles; // tiles are the part's blocks
+  int outputs, stride, tiles, adds, none; // tiles are the part's blocks, adds is that dst gets more of it
 };
 
 // Convolution is what the outputs of the first part go through where taps is not 0: DeltaNet's short convolution,
-// whose old inputs lie in the row's slot. at is where those of the layer begin in the first slot.
+// whose old inputs lie in the row's slot. at is where those of the layer begin in the first slot. Where a sequence has
+// several rows, convolveSpan does it.
 struct Convolution {
   float *at;
   const float *w;
@@ -69,7 +70,9 @@ template <int ROWS> INLINE void normed(const float *x, const float *norm, float 
   if (lane >= NormedOuts * ROWS || own >= part->outputs || row >= n) return;
   if (part->bias) v += part->bias[own];
   if (convolves) v = convolved(conv, rowOf(step, row)[3], own, part->outputs, v);
-  part->dst[(i64)row * part->stride + own] = v;
+  float *to = part->dst + (i64)row * part->stride + own;
+  if (part->adds) v += *to;
+  *to = v;
 }
 
 // added adds the products of rows of y with a matrix to rows of x.
@@ -106,4 +109,18 @@ KERNEL(256) begin(float *x, int *ids, const void *table, const int *drawn, const
   if (token < 0) token = drawn[-1 - token];
   if (THREAD == 0) ids[row] = token;
   ROLLED for (int i = THREAD; i < cols; i += 256) x[(i64)row * cols + i] = weightAt(type, table, (i64)token * cols + i);
+}
+
+// embedRows has a block per row, whose tokens are given.
+KERNEL(256) embedRows(float *x, const int *ids, const void *table, const int *step, int type, int cols) {
+  int row = BLOCK_X;
+  if (row >= step[0]) return;
+  ROLLED for (int i = THREAD; i < cols; i += 256) x[(i64)row * cols + i] = weightAt(type, table, (i64)ids[row] * cols + i);
+}
+
+// pickRows has a block per row: it is the row from[row] of src.
+KERNEL(256) pickRows(float *dst, const float *src, const int *from, const int *step, int cols) {
+  int row = BLOCK_X;
+  if (row >= step[0]) return;
+  ROLLED for (int i = THREAD; i < cols; i += 256) dst[(i64)row * cols + i] = src[(i64)from[row] * cols + i];
 }
