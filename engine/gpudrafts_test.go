@@ -63,9 +63,9 @@ func (g draftingStage) converse(e *Engine, prepare func(i int, r *run)) (all []c
 	}
 	s.sched.AssumeSteps(func(int) float64 { return 1 }) // rows cost nothing: every draft pays
 	for i := range 3 {
-		r := ask(g, e, fmt.Sprintf(`{"model": "m", "max_tokens": %d, "messages": [{"role": "user", "content": "a b"}]}`, 10+i))
+		r := ask(g, e, fmt.Sprintf(`{"model": "m", "max_tokens": %d, "messages": [{"role": "user", "content": "a b"}]}`, 8+i))
 		r.Sampling = samplers[[]int{0, 4, 2}[i]]
-		r.Sampling.Seed, r.MinTokens = uint64(i), 9
+		r.Sampling.Seed, r.MinTokens = uint64(i), 8
 		_, a := submit(g, s, "acct", r)
 		run := s.order[len(s.order)-1]
 		run.drafter = nil
@@ -109,7 +109,7 @@ func TestADeviceDraftsWithTheLayerOfTheModel(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	g.data = gguftest.WithAptPrediction(f, 0.02)
+	g.data = gguftest.WithAptPrediction(f, 0.002)
 	plain, drafting := g.open(false), g.open(true)
 	defer plain.Close()
 	defer drafting.Close()

@@ -18,6 +18,17 @@ import (
 // float32.
 const exact = 1e-5
 
+// near is how far they may be where K and V are rounded: a value in the middle between two may become either.
+const near = 4 * exact
+
+// tolerance is that of a plan.
+func (p plan) tolerance() float64 {
+	if p.store == kernel.KVF32 {
+		return exact
+	}
+	return near
+}
+
 // plan is a network with random weights.
 type plan struct {
 	name             string
