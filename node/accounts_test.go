@@ -235,7 +235,7 @@ var rateHeaders = map[string][2][3]string{
 func TestRetryAfterIsTrueOverHTTP(t *testing.T) {
 	n, base, _ := startNode(t, instantModels)
 	c := operator(t, n)
-	const perMinute, atOnce = 30_000, 7
+	const perMinute, atOnce = 10_000, 7
 	ask := func(path, content string, tokensMax int) string {
 		limit := "max_tokens"
 		if path != "/v1/messages" {
@@ -269,7 +269,7 @@ func TestRetryAfterIsTrueOverHTTP(t *testing.T) {
 			}
 			// A prompt that takes most of what the bucket has, again and again until a small
 			// request that asks for much output is refused.
-			small := ask(path, "x", 900)
+			small := ask(path, "x", 300)
 			refused, left := (*http.Response)(nil), 0
 			for range 50 {
 				answer, text := postTo(t, base, path, a.Key, small)
@@ -292,8 +292,8 @@ func TestRetryAfterIsTrueOverHTTP(t *testing.T) {
 			if err != nil || errSeconds != nil || ms < 1 || seconds != (ms+999)/1000 {
 				t.Fatalf("Retry-After is %q, in ms %q", refused.Header.Get("Retry-After"), refused.Header.Get("Retry-After-Ms"))
 			}
-			// What is missing refills in that time: 900 and a few tokens of prompt.
-			if need := left + ms*perMinute/60_000; need < 900 || need > 1000 {
+			// What is missing refills in that time: 300 and a few tokens of prompt.
+			if need := left + ms*perMinute/60_000; need < 300 || need > 400 {
 				t.Errorf("%d tokens and %d ms make %d, want what the request needs", left, ms, need)
 			}
 			time.Sleep(time.Duration(ms) * time.Millisecond)

@@ -465,17 +465,17 @@ func everyRoute(t *testing.T, g gateway) {
 }
 
 func remainingMoves(t *testing.T, g gateway) {
-	const limit = 100_000
+	const limit, used = 10_000, 3_000
 	_, key := customerOf(t, g.n, account.Account{Name: "watched", Unlimited: true, TokensPerMinute: limit}, 0)
 	began := time.Now()
 	for i, path := range paths {
-		r := errand{key: key, path: path, model: fastModel, prompt: "x", maxTokens: 30_000}.run(t, http.DefaultClient, g.base, moments{})
+		r := errand{key: key, path: path, model: fastModel, prompt: "x", maxTokens: used}.run(t, http.DefaultClient, g.base, moments{})
 		header := "X-Ratelimit-Remaining-Tokens"
 		if path == "/v1/messages" {
 			header = "Anthropic-Ratelimit-Tokens-Remaining"
 		}
 		left, err := strconv.Atoi(r.header.Get(header))
-		want := limit - 30_000*i - 1024 // what was used, and what this one reserves beside its short prompt
+		want := limit - used*i - 1024 // what was used, and what this one reserves beside its short prompt
 		refill := int(time.Since(began).Seconds()*limit/60) + 1
 		if err != nil || !r.told || left < want-500 || left > want+refill {
 			t.Errorf("%s: %s is %q, want about %d", path, header, r.header.Get(header), want)
