@@ -7,13 +7,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// openDirect opens a file to be read past the system's memory; nil where that cannot be.
-func openDirect(path string) *os.File {
-	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_DIRECT, 0)
-	if err != nil {
-		return nil
-	}
-	return f
+// openDirect opens a file to be read past the system's memory.
+func openDirect(path string) (*os.File, error) {
+	return os.OpenFile(path, os.O_RDONLY|unix.O_DIRECT, 0)
 }
 
 // resident says whether the system has most of a part of a mapping in its memory, as far as it

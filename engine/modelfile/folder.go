@@ -55,7 +55,7 @@ func (f *File) readFolder(path string) error {
 		return err
 	}
 	text := append([]byte(foldersVersion), f.beside[configName]...)
-	f.parts = append(f.parts, &part{data: text, body: len(text)})
+	f.parts = append(f.parts, &part{mapping: mapping{data: text}, body: len(text)})
 	for _, p := range f.parts {
 		if p.release != nil { // translate reads some vectors, far from each other
 			adviseRandom(p.data, true)
@@ -149,12 +149,12 @@ func readText(path string, most int64) ([]byte, error) {
 		return nil, err
 	}
 	defer file.Close()
-	size, err := regularSize(file)
+	info, err := regularInfo(file)
 	if err != nil {
 		return nil, err
 	}
-	if size > most {
-		return nil, fmt.Errorf("%s has %d bytes, want at most %d", path, size, most)
+	if info.Size() > most {
+		return nil, fmt.Errorf("%s has %d bytes, want at most %d", path, info.Size(), most)
 	}
 	return os.ReadFile(path)
 }
@@ -189,11 +189,11 @@ func (f *File) readShards(path string) (all []*rawTensor, err error) {
 }
 
 func (f *File) readShard(path string) ([]*rawTensor, error) {
-	data, release, err := mapFile(path)
+	m, err := mapFile(path)
 	if err != nil {
 		return nil, err
 	}
-	p := &part{path: path, data: data, release: release}
+	p, data := &part{mapping: m}, m.data
 	f.parts = append(f.parts, p)
 	list, body, err := parseSafetensors(data)
 	if err != nil {

@@ -5,17 +5,18 @@ package modelfile
 import "os"
 
 // mapFile reads the file: platforms without mmap pay with memory.
-func mapFile(path string) (data []byte, release func() error, err error) {
+func mapFile(path string) (m mapping, err error) {
 	file, err := os.Open(path)
 	if err != nil {
-		return nil, nil, err
+		return m, err
 	}
 	defer file.Close()
-	if _, err := regularSize(file); err != nil {
-		return nil, nil, err
+	if m.info, err = regularInfo(file); err != nil {
+		return m, err
 	}
-	data, err = os.ReadFile(path)
-	return data, nil, err
+	m.path = path
+	m.data, err = os.ReadFile(path)
+	return m, err
 }
 
 // releasePages does nothing: no file is mapped.

@@ -10,26 +10,25 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// mapFile maps a regular file read-only. release unmaps it; it is nil for an
-// empty file, which has nothing to map.
-func mapFile(path string) (data []byte, release func() error, err error) {
+// mapFile maps a regular file read-only. An empty one has nothing to map.
+func mapFile(path string) (m mapping, err error) {
 	file, err := os.Open(path)
 	if err != nil {
-		return nil, nil, err
+		return m, err
 	}
 	defer file.Close() // a mapping outlives its descriptor
-	size, err := regularSize(file)
-	if err != nil || size == 0 {
-		return nil, nil, err
+	info, err := regularInfo(file)
+	if err != nil || info.Size() == 0 {
+		return m, err
 	}
-	if size > math.MaxInt {
-		return nil, nil, fmt.Errorf("%s has %d bytes, more than this platform can map", path, size)
+	if info.Size() > math.MaxInt {
+		return m, fmt.Errorf("%s has %d bytes, more than this platform can map", path, info.Size())
 	}
-	data, err = unix.Mmap(int(file.Fd()), 0, int(size), unix.PROT_READ, unix.MAP_SHARED)
+	data, err := unix.Mmap(int(file.Fd()), 0, int(info.Size()), unix.PROT_READ, unix.MAP_SHARED)
 	if err != nil {
-		return nil, nil, fmt.Errorf("map %s: %w", path, err)
+		return m, fmt.Errorf("map %s: %w", path, err)
 	}
-	return data, func() error { return unix.Munmap(data) }, nil
+	return mapping{path, info, data, func() error { return unix.Munmap(data) }}, nil
 }
 
 // releasePages takes the pages of a mapping out of this process.

@@ -45,10 +45,16 @@ type File struct {
 
 // part is one file of a model.
 type part struct {
+	mapping
+	body   int      // offset of the data section
+	stored [][]byte // the data of its tensors
+}
+
+// mapping is a file in memory.
+type mapping struct {
 	path    string       // of a mapped file
+	info    os.FileInfo  // what is mapped; path may name another file by now
 	data    []byte       // the whole file
-	body    int          // offset of the data section
-	stored  [][]byte     // the data of its tensors
 	release func() error // nil when the memory is not ours
 }
 
@@ -100,18 +106,18 @@ func openPath(path string) (*File, error) {
 	if info.IsDir() {
 		return openFolder(path)
 	}
-	data, release, err := mapFile(path)
+	m, err := mapFile(path)
 	if err != nil {
 		return nil, err
 	}
-	f, err := parse(path, data)
+	f, err := parse(path, m.data)
 	if err != nil {
-		if release != nil {
-			_ = release() // the parse error is what the caller can act on
+		if m.release != nil {
+			_ = m.release() // the parse error is what the caller can act on
 		}
 		return nil, err
 	}
-	f.parts[0].path, f.parts[0].release = path, release
+	f.parts[0].mapping = m
 	if err := f.join(path); err != nil {
 		_ = f.Close()
 		return nil, err

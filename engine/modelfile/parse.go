@@ -218,7 +218,7 @@ func (f *File) placeTensors(data []byte, directoryEnd int, alignment uint64) {
 	if body > size {
 		failAt(directoryEnd, "the data section would start at %d, after the end of the file (%d)", body, size)
 	}
-	p := &part{data: data, body: int(body)}
+	p := &part{mapping: mapping{data: data}, body: int(body)}
 	for _, t := range f.tensors {
 		p.place(t, alignment)
 		p.stored = append(p.stored, t.Data)

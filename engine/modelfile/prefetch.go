@@ -56,12 +56,12 @@ func (f *File) Prefetch() (stop func()) {
 		if p.release == nil {
 			continue // nothing is mapped
 		}
-		file, err := os.Open(p.path)
-		if err != nil {
+		file := p.same(os.Open(p.path))
+		if file == nil {
 			continue // an aid: without it the mapping is read as it is
 		}
 		pieces := make([]pieceState, (len(p.data)+prefetchPiece-1)/prefetchPiece)
-		a.files = append(a.files, prefetchFile{file, openDirect(p.path), p.data, pieces})
+		a.files = append(a.files, prefetchFile{file, p.same(openDirect(p.path)), p.data, pieces})
 	}
 	var order [][]byte
 	byLayer := func(a, b *Tensor) int { return layerOf(a.Name) - layerOf(b.Name) }
@@ -86,6 +86,19 @@ func (f *File) Prefetch() (stop func()) {
 		}
 		f.prefetcher = nil
 	}
+}
+
+// same is a file that was opened by the mapping's path, nil and closed where it is not the mapped one: a
+// new model gets its place by a rename, and a device's weights are read again at any time after it.
+func (m *mapping) same(file *os.File, err error) *os.File {
+	if err != nil {
+		return nil
+	}
+	if info, err := file.Stat(); err != nil || !os.SameFile(info, m.info) {
+		_ = file.Close() // nothing was written
+		return nil
+	}
+	return file
 }
 
 // layerOf is the number of a tensor's layer, from 1, and 0 for what is of none.

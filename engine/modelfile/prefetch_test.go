@@ -71,6 +71,35 @@ func TestPrefetchOfLostFiles(t *testing.T) {
 	}
 }
 
+// TestReadOfReplacedFiles: where another file has the name by now, a model that is open is read from its own.
+func TestReadOfReplacedFiles(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "m.gguf")
+	x := &modelfile.Tensor{Name: "a.weight", Type: kernel.F32, Shape: []int{1024, 64}}
+	write := func(path string, value byte) {
+		x.Data = bytes.Repeat([]byte{value}, 4*1024*64)
+		meta := []modelfile.KV{{Key: "general.architecture", Value: "llama"}}
+		if err := os.WriteFile(path, gguftest.Bytes(meta, []*modelfile.Tensor{x}), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(path, 1)
+	f, err := modelfile.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	write(path+".new", 2)
+	if err := os.Rename(path+".new", path); err != nil {
+		t.Skip("the system keeps files that are open")
+	}
+	defer f.Prefetch()()
+	got, _ := f.Tensor("a.weight")
+	var scratch []byte
+	if part := f.Read(got.Data, &scratch); part[0] != 1 || part[len(part)-1] != 1 {
+		t.Errorf("it has the bytes of the new file, %d", part[0])
+	}
+}
+
 // TestRead: any part of a tensor is read as it is, whether the system has it in memory or not, also
 // where the file ends, where it is gone, and where nobody loads.
 func TestRead(t *testing.T) {

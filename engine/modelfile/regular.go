@@ -5,17 +5,17 @@ import (
 	"os"
 )
 
-// regularSize is the size of a regular file; folders, pipes and devices have
-// none that could be trusted and are refused.
-func regularSize(file *os.File) (int64, error) {
+// regularInfo describes a regular file; folders, pipes and devices have no size that could be
+// trusted and are refused.
+func regularInfo(file *os.File) (os.FileInfo, error) {
 	info, err := file.Stat()
 	switch {
 	case err != nil:
-		return 0, err
+		return nil, err
 	case info.IsDir():
-		return 0, fmt.Errorf("%s is a folder", file.Name())
+		return nil, fmt.Errorf("%s is a folder", file.Name())
 	case !info.Mode().IsRegular():
-		return 0, fmt.Errorf("%s is not a regular file", file.Name())
+		return nil, fmt.Errorf("%s is not a regular file", file.Name())
 	}
-	return info.Size(), nil
+	return info, nil
 }

@@ -47,12 +47,12 @@ func (f *File) join(path string) error {
 }
 
 func (f *File) joinPart(path string, i, n uint64) error {
-	data, release, err := mapFile(path)
+	m, err := mapFile(path)
 	if err != nil {
 		return err
 	}
-	f.parts = append(f.parts, &part{path: path, data: data, release: release}) // Close gives it back, whatever comes
-	g, err := parse(path, data)
+	f.parts = append(f.parts, &part{mapping: m}) // Close gives it back, whatever comes
+	g, err := parse(path, m.data)
 	if err != nil {
 		return fmt.Errorf("part %s: %w", path, err)
 	}
