@@ -90,7 +90,9 @@ func (t *tensors) apart(c Config, name string) (keys, values kernel.Weight) {
 	if x == nil {
 		return nil, nil
 	}
-	t.f.Ready(x)
+	if !t.ready(x) {
+		return nil, nil
+	}
 	all, err := x.Floats()
 	if err != nil {
 		t.errs = append(t.errs, err)

@@ -15,6 +15,7 @@
 package model
 
 import (
+	"cmp"
 	"fmt"
 	"sync"
 
@@ -117,9 +118,11 @@ func load(f *modelfile.File, b kernel.Backend, predicting bool) (*Model, error) 
 		defer f.Prefetch()()
 		t.read = f.Read
 	}
+	wait := func() {}
 	if w, ok := b.(waiter); ok {
-		defer w.Wait() // before reading ends
+		wait = w.Wait
 	}
+	defer wait() // before reading ends
 	m.loadEnds(t)
 	full, linear := 0, 0
 	for i := 0; i < cfg.Layers && len(t.errs) == 0; i++ {
@@ -134,7 +137,8 @@ func load(f *modelfile.File, b kernel.Backend, predicting bool) (*Model, error) 
 	if predicting {
 		m.loadPrediction(t)
 	}
-	if err := t.err(cfg); err != nil {
+	wait()
+	if err := cmp.Or(t.err(cfg), f.Failed()); err != nil {
 		return nil, fmt.Errorf("load model: %w", err)
 	}
 	if s, ok := b.(sealer); ok {

@@ -127,10 +127,20 @@ func (t *tensors) table(name string, rows, cols int) kernel.Weight {
 // bytes are the data of a tensor whose rows a backend reads: where they are not made for that, they are
 // not read here.
 func (t *tensors) bytes(x *modelfile.Tensor) []byte {
-	if x.Copied() {
-		t.f.Ready(x)
+	if x.Copied() && !t.ready(x) {
+		return make([]byte, x.Size()) // of a load that has failed
 	}
 	return x.Bytes()
+}
+
+// ready waits for what a tensor is made from, and says whether it could be read.
+func (t *tensors) ready(x *modelfile.Tensor) bool {
+	t.f.Ready(x)
+	err := t.f.Failed()
+	if err != nil {
+		t.errs = append(t.errs, err)
+	}
+	return err == nil
 }
 
 func (t *tensors) bring(src kernel.Source) kernel.Weight {
@@ -177,7 +187,9 @@ func (t *tensors) columns(name string, rows, cols int) (left, right kernel.Weigh
 	if x == nil {
 		return nil, nil
 	}
-	t.f.Ready(x)
+	if !t.ready(x) {
+		return nil, nil
+	}
 	data, typ := x.Bytes(), x.Type
 	if _, block, _, _ := modelfile.TypeInfo(typ); cols%block != 0 {
 		values, err := x.Floats()
@@ -234,7 +246,9 @@ func (t *tensors) scaled(name string, factor float32, shape ...int) kernel.Buffe
 	if x == nil {
 		return nil
 	}
-	t.f.Ready(x)
+	if !t.ready(x) {
+		return nil
+	}
 	values, err := x.Floats()
 	if err != nil {
 		t.errs = append(t.errs, err)

@@ -18,7 +18,8 @@
 // A File is immutable after Open and safe for concurrent use. Tensor data
 // aliases the mapping: it is valid until Close, which the owner calls last.
 // A mapped file that somebody truncates while it is open kills the process
-// (SIGBUS): replace model files by rename, never in place.
+// (SIGBUS), but for what Prefetch, Ready and Read read, which fails: replace
+// model files by rename, never in place.
 package modelfile
 
 import (

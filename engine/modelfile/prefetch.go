@@ -1,6 +1,9 @@
 package modelfile
 
 import (
+	"errors"
+	"fmt"
+	"io"
 	"os"
 	"slices"
 	"strconv"
@@ -24,7 +27,8 @@ type prefetcher struct {
 	mu      sync.Mutex
 	changed *sync.Cond // a piece was read, or asked for, or the end has come
 	files   []prefetchFile
-	unasked int // pieces that were read and not asked for
+	unasked int   // pieces that were read and not asked for
+	failed  error // of the first read that did
 	stopped bool
 	ended   sync.WaitGroup
 }
@@ -112,7 +116,8 @@ func layerOf(name string) int {
 	return n + 1
 }
 
-// Ready returns when what a tensor is made from was read, if it is read ahead.
+// Ready returns when what a tensor is made from was read, if it is read ahead. Its data must not be touched
+// when Failed says that something could not be read.
 func (f *File) Ready(t *Tensor) {
 	a := f.prefetcher
 	if a == nil {
@@ -209,8 +214,22 @@ func (a *prefetcher) read(of *prefetchFile, i int, scratch []byte) []byte {
 	if scratch == nil {
 		scratch = make([]byte, prefetchPiece)
 	}
-	_, _ = of.file.ReadAt(scratch, int64(i)*prefetchPiece) // an aid: who touches the mapping sees what is wrong
+	if n, err := of.file.ReadAt(scratch, int64(i)*prefetchPiece); n < min(prefetchPiece, len(of.data)-i*prefetchPiece) {
+		a.fail(of, err)
+	}
 	return scratch
+}
+
+// fail keeps why a file could not be read.
+func (a *prefetcher) fail(of *prefetchFile, err error) {
+	if errors.Is(err, io.EOF) {
+		err = errors.New("it is shorter than it was when it was opened")
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.failed == nil {
+		a.failed = fmt.Errorf("read %s: %w", of.file.Name(), err)
+	}
 }
 
 func (a *prefetcher) done(of *prefetchFile, i int, state pieceState) {

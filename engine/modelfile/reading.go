@@ -15,7 +15,8 @@ var readAlign = max(4096, os.Getpagesize())
 
 // Read returns the bytes of part, which is a part of a tensor's Data or Pieces: in scratch, which
 // grows as is needed, or part itself where nothing is better. It is for the time between Prefetch
-// and stop, and safe for concurrent use with a scratch each.
+// and stop, and safe for concurrent use with a scratch each. After one that failed, Failed says so, and what
+// was returned is not what the file has.
 func (f *File) Read(part []byte, scratch *[]byte) []byte {
 	if f.prefetcher == nil {
 		return part
@@ -29,9 +30,9 @@ func (f *File) Read(part []byte, scratch *[]byte) []byte {
 	if len(*scratch) < size {
 		*scratch = alignedBytes(size)
 	}
-	n := of.read((*scratch)[:size], offset-skip)
+	n, err := of.read((*scratch)[:size], offset-skip)
 	if n < skip+len(part) {
-		return part // who touches the mapping sees what is wrong
+		f.prefetcher.fail(of, err) // to touch the mapping would end the process
 	}
 	return (*scratch)[skip : skip+len(part)]
 }
@@ -43,13 +44,22 @@ func alignedBytes(n int) []byte {
 	return b[skip : skip+n : skip+n]
 }
 
+// Failed says what could not be read since Prefetch, such as a file that somebody made shorter; nil where all could.
+func (f *File) Failed() error {
+	if f.prefetcher == nil {
+		return nil
+	}
+	f.prefetcher.mu.Lock()
+	defer f.prefetcher.mu.Unlock()
+	return f.prefetcher.failed
+}
+
 // read fills dst from an offset on, both multiples of readAlign, and says how much there is.
-func (of *prefetchFile) read(dst []byte, offset int) int {
+func (of *prefetchFile) read(dst []byte, offset int) (int, error) {
 	if of.direct != nil && !resident(of.data[offset:min(offset+len(dst), len(of.data))]) {
 		if n, _ := of.direct.ReadAt(dst, int64(offset)); n >= min(len(dst), len(of.data)-offset) {
-			return n
+			return n, nil
 		}
 	}
-	n, _ := of.file.ReadAt(dst, int64(offset))
-	return n
+	return of.file.ReadAt(dst, int64(offset))
 }
