@@ -67,6 +67,7 @@ func (b *Backend) Fuse(n *kernel.Network) (_ kernel.Fused, err error) {
 		return nil, nil
 	}
 	d := &decoder{b: b, n: n, blocks: b.Shapes().AttentionBlocks, graphs: map[bucket]cuda.Graph{}}
+	b.Drawn() // is there before a graph is recorded, which would clear it with each step
 	if n.Prediction != nil {
 		d.hidden = b.Hidden(nil) // has room for more
 	}

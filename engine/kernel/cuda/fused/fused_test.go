@@ -216,6 +216,24 @@ func TestDrawsAreOfTheStep(t *testing.T) {
 	}
 }
 
+// TestAStepBeginsWithADrawOfItsOwnBucket: with the token that the step before drew, where both replay the first graph
+// that was ever recorded.
+func TestAStepBeginsWithADrawOfItsOwnBucket(t *testing.T) {
+	r := newRig(t, plans()[0], interp.Open(interp.Config{Seed: rand.Uint64(), Workers: 2}), images(), 20)
+	defer r.cuda.Close()
+	first := r.step(0)
+	first.Rows[0] = kernel.Row{Trigger: -1, Hidden: []int32{0}}
+	r.pass(first)
+	token := r.run(first).Tokens[0]
+	next := r.step(0)
+	next.Tokens[0] = kernel.Sampled(0)
+	known := *next
+	known.Tokens = []int32{token}
+	if far := distance(r.run(next).Logits[0], r.pass(&known)); token == 0 || !(far <= r.tolerance()) {
+		t.Errorf("what follows token %d: error %g", token, far)
+	}
+}
+
 // TestOtherStepsAreLeftAlone: rows of prompts, and too many of them.
 func TestOtherStepsAreLeftAlone(t *testing.T) {
 	r := newRig(t, plans()[0], interp.Open(interp.Config{Seed: 1}), images(), 20, 3)
