@@ -71,24 +71,27 @@ func (b *Backend) Fuse(n *kernel.Network) (_ kernel.Fused, err error) {
 	if n.Prediction != nil {
 		d.hidden = b.Hidden(nil) // has room for more
 	}
+	fits := func(rows int) bool {
+		bytes := 4 * rows * n.Hidden
+		return bytes <= sharedMax && b.Allow(sized("normed", rows), bytes)
+	}
 	for _, rows := range b.Shapes().RowsAtOnce {
-		if 4*rows*n.Hidden > sharedMax && len(d.rowsAtOnce) == 0 {
-			rows = 1 // none of the table's fits, and one does: knows has seen to that
+		if fits(rows) {
+			d.rowsAtOnce = append(d.rowsAtOnce, rows)
 		}
-		if bytes := 4 * rows * n.Hidden; bytes > sharedMax {
-			break
-		}
-		d.rowsAtOnce = append(d.rowsAtOnce, rows)
-		if bytes := 4 * rows * n.Hidden; !b.Allow(sized("normed", rows), bytes) {
+	}
+	if len(d.rowsAtOnce) == 0 { // none of the table's
+		if !fits(1) {
 			return nil, nil
 		}
+		d.rowsAtOnce = []int{1}
 	}
 	return d, nil
 }
 
 // knows says whether the kernels compute such a network.
 func (b *Backend) knows(n *kernel.Network) bool {
-	if n.Hidden%8 != 0 || 4*n.Hidden > sharedMax || n.HeadDim > headDimMax || !b.multiplies(n.Head) {
+	if n.Hidden%8 != 0 || n.HeadDim > headDimMax || !b.multiplies(n.Head) {
 		return false
 	}
 	if p := n.Prediction; p != nil {

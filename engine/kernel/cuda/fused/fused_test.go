@@ -234,6 +234,22 @@ func TestAStepBeginsWithADrawOfItsOwnBucket(t *testing.T) {
 	}
 }
 
+// TestABlockTakesAsManyRowsAsADeviceHasRoomFor: devices from compute capability 8.6 on have less shared memory than 8.0.
+func TestABlockTakesAsManyRowsAsADeviceHasRoomFor(t *testing.T) {
+	p := plan{name: "large", heads: 1, kvHeads: 1, d: 64, hidden: 2048, vocab: 8, half: 12, ff: 8, layers: "a"}
+	r := newRig(t, p, interp.Open(interp.Config{Seed: 1, Shared: 48 << 10}), images(), 0)
+	defer r.cuda.Close()
+	for _, c := range []struct{ table, want []int }{{[]int{1, 4, 8}, []int{1, 4}}, {[]int{8}, []int{1}}} {
+		shapes := r.cuda.Shapes()
+		shapes.RowsAtOnce = c.table
+		r.cuda.Reshape(shapes)
+		f, err := r.cuda.Fuse(r.network)
+		if d, ok := f.(*decoder); err != nil || !ok || !slices.Equal(d.rowsAtOnce, c.want) {
+			t.Errorf("of %v rows at once %+v are left (%v), want %v", c.table, f, err, c.want)
+		}
+	}
+}
+
 // TestOtherStepsAreLeftAlone: rows of prompts, and too many of them.
 func TestOtherStepsAreLeftAlone(t *testing.T) {
 	r := newRig(t, plans()[0], interp.Open(interp.Config{Seed: 1}), images(), 20, 3)

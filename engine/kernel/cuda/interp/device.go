@@ -13,6 +13,7 @@
 package interp
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -34,6 +35,7 @@ type Config struct {
 	Workers int    // goroutines that run blocks; 0 is 1
 	Memory  int64  // bytes; 0 is 1 GiB
 	Shadow  bool   // find races; costs about half of the speed
+	Shared  int    // bytes that a block may be allowed, at most those of Hopper, which 0 is
 }
 
 // Device is one interpreted GPU.
@@ -72,6 +74,7 @@ func Open(c Config) *Device {
 		c.Memory = 1 << 30
 	}
 	c.Workers = max(c.Workers, 1)
+	c.Shared = cmp.Or(c.Shared, sharedMax)
 	return &Device{config: c, arena: &arena{total: c.Memory}, host: map[*byte]int{}}
 }
 
@@ -301,8 +304,8 @@ func (f *function) ParamBytes() int { return f.kernel.paramBytes }
 
 // AllowShared raises the limit of shared memory.
 func (f *function) AllowShared(bytes int) error {
-	if bytes < 0 || bytes+f.kernel.sharedBytes > sharedMax {
-		return f.device.err(cuda.Invalid, "allow shared", "%d bytes, at most %d", bytes, sharedMax)
+	if most := f.device.config.Shared; bytes < 0 || bytes+f.kernel.sharedBytes > most {
+		return f.device.err(cuda.Invalid, "allow shared", "%d bytes, at most %d", bytes, most)
 	}
 	f.shared = max(f.shared, bytes+f.kernel.sharedBytes)
 	return f.device.live()
