@@ -144,6 +144,32 @@ func TestAReferencedSnapshotGivesItsSlotToASequence(t *testing.T) {
 	}
 }
 
+// TestWhatASequenceStartsFromMovesLast: neither while it waits nor when it begins, as long as others can go.
+func TestWhatASequenceStartsFromMovesLast(t *testing.T) {
+	p := newPool(t, Config{Pages: 32, PageTokens: 16, PageBytes: 8, States: 4, SnapshotsMax: 3, HostStates: 4, StateBytes: 8})
+	m := make(memory, 8)
+	ask := func(tab *Table, first int32) {
+		toks := tokens(17, first)
+		m.begin(t, p, tab, toks)
+		m.snapshot(t, p, tab, toks, 16)
+	}
+	var tables [4]Table
+	for i := range 3 {
+		ask(&tables[i], 1000*int32(i))
+		p.Close(&tables[i])
+	}
+	var waits, runs Table
+	p.Open(&waits, "a", tokens(17, 0))          // whose snapshot is the oldest
+	ask(&runs, 3000)                            // moves one of the others
+	m.begin(t, p, &tables[0], tokens(17, 4000)) // and the other one
+	op, err := p.TakeState(&waits)
+	m.do(t, p, p.Moves(nil)...)
+	m.do(t, p, op)
+	if err != nil || p.onHost(op.Src) || m[waits.State] != text(tokens(16, 0)) {
+		t.Errorf("%v: the state came by %+v, of %+v", err, op, p.Stats())
+	}
+}
+
 func TestMovesThatNobodyTookAreFound(t *testing.T) {
 	p := newPool(t, Config{Pages: 8, PageTokens: 16, PageBytes: 8, States: 2, SnapshotsMax: 1, HostStates: 1, StateBytes: 8})
 	m := make(memory, 3)

@@ -104,7 +104,7 @@ type page struct {
 	depth    int32 // how many pages lie before it
 
 	snapshot int32 // slot of the state after the page's last token, or none
-	used     int64 // when the snapshot was taken, started from or met again, by Pool.clock
+	used     int64 // when the snapshot was taken, wanted, started from or met again, by Pool.clock
 	snapRefs int32 // tables that will start from the snapshot
 	snapPins int32 // handles that protect the snapshot
 

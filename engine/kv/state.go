@@ -30,6 +30,9 @@ func (p *Pool) TakeState(t *Table) (StateOp, error) {
 		panic("kv: TakeState of a table that is closed or has a state")
 	}
 	p.mustHaveMoves()
+	if t.start != none {
+		p.stamp(t.start) // so that others move first
+	}
 	for len(p.freeStates) == 0 {
 		if !p.vacate() {
 			return StateOp{}, ErrNoState
@@ -203,6 +206,7 @@ func (p *Pool) refSnapshot(t *Table) {
 		p.refSnapshots++
 	}
 	n.snapRefs++
+	p.stamp(t.start)
 }
 
 func (p *Pool) unrefSnapshot(t *Table) {
