@@ -40,7 +40,7 @@ type layerDrafting struct {
 	drafted    []kernel.Drafted // of a pass
 }
 
-// candidate is a sequence that the layer may drafted for.
+// candidate is a sequence that the layer may draft for.
 type candidate struct {
 	run       *run
 	row       int32 // where the latest pass, or the step, left what it goes on from
@@ -83,7 +83,7 @@ func (s *Stepper) remember(l *launched) {
 // one sampled last.
 func lastKept(it sched.Item) int { return it.Len - 1 - len(it.Draft) + it.Kept - 1 }
 
-// draftByLayer lets the layer drafted for the sequences that the step gave a token and
+// draftByLayer lets the layer draft for the sequences that the step gave a token and
 // that go on, in as many passes as are worth their time. A sequence that can look
 // up what it says next drafts whichever promises more. It returns what the passes
 // took.
