@@ -161,21 +161,44 @@ func checkDraws(r *rig) {
 	checkLikeliest(r)
 }
 
-// checkLikeliest asks for the likeliest tokens of rows, and how likely they are.
+// checkLikeliest asks for the likeliest tokens of rows, and how likely they are; then for those of a step with fewer
+// rows, whose others keep what they had.
 func checkLikeliest(r *rig) {
+	const n, live = 8, 5
 	for _, vocab := range []int{300, 77, 1500} {
-		var rows [][]float32
-		for range 8 {
-			rows = append(rows, r.anyLogits(vocab))
-		}
-		hidden, got := r.some(vocab, 0.1), make([]kernel.Drafted, len(rows))
-		r.cuda.Likeliest(upload(r.cuda, slices.Concat(rows...)), vocab, hidden, got)
+		hidden, before, got := r.some(vocab, 0.1), make([]kernel.Drafted, n), make([]kernel.Drafted, n)
+		rows := r.manyLogits(n, vocab)
+		r.cuda.Likeliest(upload(r.cuda, slices.Concat(rows...)), vocab, hidden, before)
 		for i, row := range rows {
-			token, probability := sample.Likeliest(slices.Clone(row), hidden)
-			if !(math.Abs(float64(got[i].Probability)-probability) <= 1e-6) || probability > 0 && got[i].Token != token {
-				r.Errorf("row %d of a vocabulary of %d: %+v, want %d with %g", i, vocab, got[i], token, probability)
-			}
+			r.likeliest(before[i], row, hidden)
 		}
+		rows = r.manyLogits(n, vocab)
+		step := upload(r.cuda, []float32{math.Float32frombits(live)})
+		r.cuda.launch("likeliest", shape{x: n, threads: 256}, r.cuda.draws.likely.at, at(upload(r.cuda, slices.Concat(rows...)), n*vocab),
+			r.cuda.Hidden(hidden), at(step, 1), vocab)
+		r.cuda.TakeDrafted(r.cuda.draws.likely.at, got)
+		for i, row := range rows[:live] {
+			r.likeliest(got[i], row, hidden)
+		}
+		if !slices.Equal(got[live:], before[live:]) {
+			r.Errorf("rows that the step does not have: %+v, had %+v", got[live:], before[live:])
+		}
+	}
+}
+
+func (r *rig) manyLogits(n, vocab int) (rows [][]float32) {
+	for range n {
+		rows = append(rows, r.anyLogits(vocab))
+	}
+	return rows
+}
+
+// likeliest compares what was found in a row of logits with package sample.
+func (r *rig) likeliest(got kernel.Drafted, row []float32, hidden []int32) {
+	r.Helper()
+	token, probability := sample.Likeliest(slices.Clone(row), hidden)
+	if !(math.Abs(float64(got.Probability)-probability) <= 1e-6) || probability > 0 && got.Token != token {
+		r.Errorf("in a vocabulary of %d: %+v, want %d with %g", len(row), got, token, probability)
 	}
 }
 
@@ -185,10 +208,7 @@ func (r *rig) step(in *kernel.Input, tokens []int32, vocab int) []int32 {
 	n := len(in.Rows)
 	table := r.load(r.cuda, r.source(kernel.F32, 1, 2000, 8))
 	r.cuda.EmbedSampled(r.cuda.NewBuffer(8*len(in.Tokens)), table, in.Tokens)
-	var rows [][]float32
-	for range n {
-		rows = append(rows, r.anyLogits(vocab))
-	}
+	rows := r.manyLogits(n, vocab)
 	for first := 0; first < n; first += n / 2 {
 		part := min(n/2, n-first)
 		r.cuda.Draw(upload(r.cuda, slices.Concat(rows[first:first+part]...)), vocab, in, first, part)
