@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"fmt"
 	"time"
 
 	"corenode/engine/kernel"
@@ -23,6 +24,9 @@ type DeviceOptions struct {
 // openBackend opens what computes, without weights.
 func (e *Engine) openBackend(o Options) (kernel.Backend, error) {
 	if o.Kind != CUDA {
+		if o.Cache.States != kernel.StateF32 {
+			return nil, fmt.Errorf("states of type %v are for a GPU, want %v", o.Cache.States, kernel.StateF32)
+		}
 		return cpu.New(cpu.Options{Threads: o.Threads, CacheDir: o.PackDir, CacheKey: e.file.Digest()})
 	}
 	open := o.Device.Open

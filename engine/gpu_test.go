@@ -224,7 +224,10 @@ func TestSnapshotsGetTheHostsMemoryBehindTheDevices(t *testing.T) {
 	}
 	defer e.Close()
 	m := e.forwarder.(*model.Model)
-	state, most := m.BytesPerState(), (1+snapshotsPerSequence)*o.Batch.SequencesMax
+	state, most := m.BytesPerState(kernel.StateF32), (1+snapshotsPerSequence)*o.Batch.SequencesMax
+	if small := m.BytesPerState(kernel.StateBF16); small >= state*3/4 || small <= state/2 { // inputs of convolutions stay as they are
+		t.Errorf("a state takes %d bytes as bfloat16, %d as float32", small, state)
+	}
 	for _, c := range []struct {
 		device, host int64 // states' worth
 		want         [2]int

@@ -40,7 +40,7 @@ func sizeMemory(o Options, m *model.Model, context int) (memory, error) {
 	if !m.HasState() {
 		return s, nil
 	}
-	s.state = m.BytesPerState()
+	s.state = m.BytesPerState(o.Cache.States)
 	s.states = int(min(o.Cache.StateBytes/s.state, int64((1+snapshotsPerSequence)*o.Batch.SequencesMax)))
 	if s.states < 2 {
 		return s, fmt.Errorf("state memory of %d bytes holds fewer than two states of %d bytes", o.Cache.StateBytes, s.state)
@@ -66,6 +66,6 @@ func (e *Engine) newCache(s memory) (kernel.Cache, error) {
 		return nil, nil // Instant has no memory
 	}
 	c := m.CacheConfig(e.options.Cache.PageTokens, s.pages, s.states, e.options.Cache.KV)
-	c.HostSlots = s.host
+	c.HostSlots, c.States = s.host, e.options.Cache.States
 	return e.backend.NewCache(c)
 }

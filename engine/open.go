@@ -71,12 +71,13 @@ type Options struct {
 // CacheOptions size the memory that outlives a step. A CUDA engine takes it at once, and for 0 what the
 // device has left.
 type CacheOptions struct {
-	PageTokens  int           // positions per page: 16, 32 or 64
-	Bytes       int64         // KV pages, prefix cache included
-	StateBytes  int64         // recurrent states, snapshots included
-	HostBytes   int64         // of a GPU: snapshots beyond those, in page-locked memory of the host
-	KV          kernel.KVType // what K and V are stored as
-	PinBytesMax int64         // most bytes an account's sessions pin
+	PageTokens  int              // positions per page: 16, 32 or 64
+	Bytes       int64            // KV pages, prefix cache included
+	StateBytes  int64            // recurrent states, snapshots included
+	HostBytes   int64            // of a GPU: snapshots beyond those, in page-locked memory of the host
+	KV          kernel.KVType    // what K and V are stored as
+	States      kernel.StateType // what recurrent states are stored as: of a GPU either type
+	PinBytesMax int64            // most bytes an account's sessions pin
 }
 
 // BatchOptions bound the steps and the queue.

@@ -173,12 +173,16 @@ func engineOptions(cfg *config.Config, id string, observer engine.Observer) (eng
 	if err != nil {
 		return engine.Options{}, fmt.Errorf("model %s: %w", id, err)
 	}
+	states, err := kernel.ParseStateType(m.KV.StateDType)
+	if err != nil {
+		return engine.Options{}, fmt.Errorf("model %s: %w", id, err)
+	}
 	o := engine.Options{
 		Info: engine.Info{ID: id, DisplayName: cmp.Or(m.DisplayName, id), ContextLength: m.ContextLength,
 			OutputMax: m.OutputMax, Created: time.Now().Unix()},
 		Kind: engine.Kind(m.Engine), Path: m.Path, Defaults: cardSampling, Configured: configured(m.Sampling),
 		Cache: engine.CacheOptions{
-			PageTokens: m.KV.PageTokens, KV: kvType,
+			PageTokens: m.KV.PageTokens, KV: kvType, States: states,
 			Bytes: int64(m.KV.MemoryBytes), StateBytes: int64(m.KV.StateMemoryBytes), HostBytes: int64(m.KV.HostStateMemoryBytes),
 			PinBytesMax: int64(cfg.Limits.PinnedBytesPerAccount),
 		},

@@ -49,6 +49,8 @@ type run struct {
 
 	cache kernel.Cache // of a cell
 	pages int          // of a sequence
+
+	stateBytes int64 // of a sequence
 }
 
 // Run measures.
@@ -319,7 +321,11 @@ func (m *run) cell(c cell) (out Cell, err error) {
 func (m *run) takeCache(c cell, tokens int) (closeCache func(), why string, err error) {
 	m.pages = (tokens + pageTokens - 1) / pageTokens
 	cfg := m.model.CacheConfig(pageTokens, c.batch*m.pages, c.batch, kernel.KVF16)
-	need := int64(cfg.Pages)*m.model.BytesPerPage(pageTokens, kernel.KVF16) + int64(c.batch)*m.model.BytesPerState()
+	if cfg.States, err = kernel.ParseStateType(m.o.States); err != nil {
+		return nil, "", err
+	}
+	m.stateBytes = m.model.BytesPerState(cfg.States)
+	need := int64(cfg.Pages)*m.model.BytesPerPage(pageTokens, kernel.KVF16) + int64(c.batch)*m.stateBytes
 	free, _, err := m.device.Memory()
 	if err != nil {
 		return nil, "", err
@@ -379,7 +385,7 @@ func (m *run) decode(p kernel.Program, c cell, out *Cell) (err error) {
 		return err
 	}
 	middle := float64(c.context+warmSteps) + float64(m.o.Steps)/2
-	out.decoded(times, stepBytes(m.o.Shape, m.report.Weights, c.batch, middle, out.ExpertsHit, m.model.BytesPerState(),
+	out.decoded(times, stepBytes(m.o.Shape, m.report.Weights, c.batch, middle, out.ExpertsHit, m.stateBytes,
 		m.model.BytesPerPage(pageTokens, kernel.KVF16)/pageTokens), m.report.CopyGBs)
 	return nil
 }

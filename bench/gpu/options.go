@@ -24,6 +24,7 @@ type Options struct {
 	Interpret bool `json:"interpret"`
 	Shape
 	Type    string        `json:"type"`
+	States  string        `json:"states"`
 	Decode  []string      `json:"decode"`  // BATCHxCONTEXT
 	Prefill []string      `json:"prefill"` // tokens
 	Steps   int           `json:"steps"`
@@ -98,6 +99,7 @@ func (o *Options) List() option.List {
 		size(&o.Width, "expert-width", 512, 1<<14, "inner width of an expert"),
 		size(&o.Vocabulary, "vocabulary", 248320, 1<<20, "rows of the output matrix"),
 		option.New(&o.Type, "type", "bf16", "storage of the matrices: bf16, f16, fp8, q8_0 or q4_k", (*pflag.FlagSet).StringVar, knownType),
+		option.New(&o.States, "states", "f32", "storage of DeltaNet's states in the cells: f32 or bf16", (*pflag.FlagSet).StringVar, knownStates),
 		option.Texts(&o.Decode, "decode",
 			"decoding to measure, as BATCHxCONTEXT, such as 64x4k, from most to least important; none: all of METHOD.md"),
 		option.Texts(&o.Prefill, "prefill", "prompts to measure, in tokens; none: all of METHOD.md"),
@@ -233,6 +235,13 @@ func short(n int) string {
 func knownType(name string) string {
 	if _, ok := types[name]; !ok {
 		return name + ", want bf16, f16, fp8, q8_0 or q4_k"
+	}
+	return ""
+}
+
+func knownStates(name string) string {
+	if _, err := kernel.ParseStateType(name); err != nil {
+		return name + ", want f32 or bf16"
 	}
 	return ""
 }

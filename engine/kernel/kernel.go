@@ -117,13 +117,14 @@ type CacheConfig struct {
 	// no V.
 	Shared bool
 
-	LinearLayers int // DeltaNet layers; 0 without
-	StateSlots   int // slots of recurrent state; memory is taken on first use
-	HostSlots    int // further slots behind them that states are only copied to and from; of a device in host memory
-	ConvDim      int // channels of the short convolution
-	ConvKernel   int // taps; the state keeps the last ConvKernel-1 inputs
-	VHeads       int // DeltaNet value heads
-	StateDim     int // dk = dv: rows and columns of a head's state
+	LinearLayers int       // DeltaNet layers; 0 without
+	StateSlots   int       // slots of recurrent state; memory is taken on first use
+	HostSlots    int       // further slots behind them that states are only copied to and from; of a device in host memory
+	ConvDim      int       // channels of the short convolution
+	ConvKernel   int       // taps; the state keeps the last ConvKernel-1 inputs
+	VHeads       int       // DeltaNet value heads
+	StateDim     int       // dk = dv: rows and columns of a head's state
+	States       StateType // what those are stored as
 }
 
 // Cache is the KV pages and recurrent states of one model on one backend.
@@ -231,6 +232,8 @@ type Backend interface {
 	NewCache(c CacheConfig) (Cache, error)
 	// PageBytes is the memory that one page of such a cache takes, exactly.
 	PageBytes(c CacheConfig) int64
+	// StateBytes is the memory that one slot of such a cache takes; 0 without linear layers.
+	StateBytes(c CacheConfig) int64
 
 	// Embed writes row ids[i] of table to row i of dst.
 	Embed(dst Buffer, table Weight, ids []int32)

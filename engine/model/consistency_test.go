@@ -326,8 +326,8 @@ func TestStateCopy(t *testing.T) {
 	eachConsistent(t, func(t *testing.T, load func(threads int) *Model) {
 		m := load(1)
 		if !m.HasState() {
-			if m.BytesPerState() != 0 {
-				t.Fatalf("%d bytes per state of a model without", m.BytesPerState())
+			if m.BytesPerState(kernel.StateF32) != 0 {
+				t.Fatalf("%d bytes per state of a model without", m.BytesPerState(kernel.StateF32))
 			}
 			return
 		}
@@ -394,7 +394,7 @@ func TestBytes(t *testing.T) {
 					}
 					cache := newCache(t, m, 16, sequencePages(16), sequencesMax, kv)
 					newSequence(t, m, cache, 0, 16).feed(t, someTokens(m, 40, 1))
-					pages, state := 3*m.BytesPerPage(16, kv), m.BytesPerState()
+					pages, state := 3*m.BytesPerPage(16, kv), m.BytesPerState(kernel.StateF32)
 					if got := cache.BytesUsed(); got < pages+state || got > pages+state+state/2 || state == 0 && got != pages {
 						t.Errorf("%s: 3 pages and a state take %d bytes, want exactly %d and %d or a little more", kv, got, pages, state)
 					}

@@ -3,6 +3,7 @@ package model
 import (
 	"math"
 	"os"
+	"strings"
 	"testing"
 
 	"corenode/engine/kernel"
@@ -40,7 +41,8 @@ func TestFusedModelsStayWithinTheGate(t *testing.T) {
 	}
 	for name, f := range map[string]*modelfile.File{
 		"llama": openParity(t, "tiny-llama-f16"), "qwen35": openParity(t, "tiny-qwen35-f16"),
-		"qwen35moe": openParity(t, "tiny-qwen35moe-f16"), "qwen3moe": mixture,
+		"qwen35moe": openParity(t, "tiny-qwen35moe-f16"), "qwen35moe with states of bf16": openParity(t, "tiny-qwen35moe-f16"),
+		"qwen3moe": mixture,
 	} {
 		t.Run(name, func(t *testing.T) {
 			b, err := fused.New(devicetest.Open(t, interp.Config{Workers: 2}), eager.Options{})
@@ -51,8 +53,12 @@ func TestFusedModelsStayWithinTheGate(t *testing.T) {
 			if os.Getenv(longGate) != "" {
 				steps = stepsOfLongGate
 			}
-			got := decoded(t, loadOn(t, f, b), tokens, steps)
-			want := decoded(t, loadOn(t, f, newCPU(t, cpu.Options{})), tokens, steps)
+			states := kernel.StateF32
+			if strings.HasSuffix(name, "bf16") {
+				states = kernel.StateBF16
+			}
+			got := decoded(t, loadOn(t, f, b), tokens, steps, states)
+			want := decoded(t, loadOn(t, f, newCPU(t, cpu.Options{})), tokens, steps, kernel.StateF32)
 			compare(t, got, want)
 		})
 	}
@@ -91,9 +97,14 @@ func compare(t *testing.T, got, want [][]float32) {
 }
 
 // decoded are the logits of steps behind prompts of different lengths: of the first sequence alone, then of three.
-func decoded(t *testing.T, m *Model, tokens []int32, steps int) (all [][]float32) {
+func decoded(t *testing.T, m *Model, tokens []int32, steps int, states kernel.StateType) (all [][]float32) {
 	t.Helper()
-	cache := newCache(t, m, 16, 32, 4, kernel.KVF16)
+	config := m.CacheConfig(16, 32, 4, kernel.KVF16)
+	config.States = states
+	cache, err := m.b.NewCache(config)
+	if err != nil {
+		t.Fatal(err)
+	}
 	defer cache.Close()
 	p, err := m.Program()
 	if err != nil {

@@ -93,11 +93,11 @@ func TestQuantizedModelsAreFused(t *testing.T) {
 			}
 			c := &counting{Backend: b, loaded: map[kernel.Type]int{}}
 			f, tokens := ofType(t, "tiny-qwen35moe-f16", typ), readRecording(t, "tiny-llama-f32.kv-f32").Prompt
-			got := decoded(t, loadOn(t, f, c), tokens, stepsOfGate)
+			got := decoded(t, loadOn(t, f, c), tokens, stepsOfGate, kernel.StateF32)
 			if c.steps < stepsOfGate || c.loaded[typ] < 10 {
 				t.Errorf("%d steps of %d were fused, %d matrices are of the type", c.steps, stepsOfGate, c.loaded[typ])
 			}
-			compare(t, got, decoded(t, loadOn(t, f, newCPU(t, cpu.Options{Exact: true})), tokens, stepsOfGate))
+			compare(t, got, decoded(t, loadOn(t, f, newCPU(t, cpu.Options{Exact: true})), tokens, stepsOfGate, kernel.StateF32))
 		})
 	}
 }

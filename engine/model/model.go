@@ -307,14 +307,11 @@ func (m *Model) BytesPerPage(pageTokens int, kv kernel.KVType) int64 {
 	return m.b.PageBytes(m.CacheConfig(pageTokens, 1, 0, kv))
 }
 
-// BytesPerState is the memory of one state slot, all layers; 0 without state.
-func (m *Model) BytesPerState() int64 {
-	if !m.HasState() {
-		return 0
-	}
-	recurrent := int64(m.cfg.LinearVHeads) * int64(m.cfg.LinearDim) * int64(m.cfg.LinearDim)
-	conv := int64(m.cfg.ConvKernel-1) * int64(m.cfg.ConvDim)
-	return 4 * int64(m.cfg.LinearLayers()) * (recurrent + conv)
+// BytesPerState is the memory of one state slot, all layers, as the backend takes it; 0 without state.
+func (m *Model) BytesPerState(states kernel.StateType) int64 {
+	c := m.CacheConfig(1, 0, 1, kernel.KVF16)
+	c.States = states
+	return m.b.StateBytes(c)
 }
 
 // Close closes the backend the model was loaded on. A second Close does nothing.

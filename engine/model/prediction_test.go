@@ -409,7 +409,7 @@ func TestPredictionMemory(t *testing.T) {
 		if a, b := plain.BytesPerPage(16, kernel.KVF16), with.BytesPerPage(16, kernel.KVF16); b*full != a*(full+1) {
 			t.Errorf("a page takes %d bytes, %d without the layer, of %d layers", b, a, full)
 		}
-		if plain.BytesPerState() != with.BytesPerState() {
+		if plain.BytesPerState(kernel.StateF32) != with.BytesPerState(kernel.StateF32) {
 			t.Error("the layer changes the size of a state")
 		}
 		s := newSequence(t, with, newCache(t, with, 16, sequencePages(16), sequencesMax, kernel.KVF16), 0, 16)

@@ -374,6 +374,9 @@ type KV struct {
 	// MemoryBytes holds the pages of all sequences and the prefix cache; 0 = a
 	// quarter of the machine's memory, of a GPU most of what is free. Default 0.
 	MemoryBytes Size `key:"memory_bytes"`
+	// StateDType, of a GPU, is the type of a number of a recurrent state: f32, or bf16 for half of the
+	// memory and of what is read. Default f32.
+	StateDType string `key:"state_dtype"`
 	// StateMemoryBytes holds the states of recurrent layers, those of running
 	// sequences and the snapshots of the prefix cache; 0 = an eighth of the
 	// machine's memory, of a GPU a quarter of what is free. Default 0.
@@ -431,7 +434,7 @@ func defaultModel(id string) Model {
 		Engine: EngineCPU, Speculation: SpeculationAuto,
 		Prices:   Prices{priceMissing, priceMissing, priceMissing},
 		Upstream: Upstream{Verify: VerifyRefuse, ConnectionsMax: 256, FirstTokenTimeout: 10 * time.Minute, StallTimeout: time.Minute},
-		KV:       KV{DType: "f16", PageTokens: 32},
+		KV:       KV{DType: "f16", PageTokens: 32, StateDType: "f32"},
 		Batch:    Batch{StepTokensMax: 512, SequencesMax: 32, GapMax: 150 * time.Millisecond, GapStretchMax: 3},
 	}
 	switch id {

@@ -177,7 +177,7 @@ models:
     engine: cuda           # c.yaml:19: models.core-1.1.engine is "cuda", which this binary does not have: want "cpu", or corenode-cuda
     prices: {input: "0.0001"} # c.yaml:20: models.core-1.1.prices.input is "0.0001", want dollars per million
     batch: {chunk_tokens: 100, gap_max: 0s, gap_stretch_max: -1} # c.yaml:21: models.core-1.1.batch.chunk_tokens is 100, want a multiple of 64
-    kv: {dtype: f8}        # c.yaml:22: models.core-1.1.kv.dtype is "f8", want f16, f32 or q8
+    kv: {dtype: f8, state_dtype: f16} # c.yaml:22: models.core-1.1.kv.dtype is "f8", want f16, f32 or q8
     sampling: {top_p: 2, min_p: .nan} # c.yaml:23: models.core-1.1.sampling.top_p is 2, want
   other:
     engine: gpu            # c.yaml:25: models.other.engine is "gpu", want cpu, cuda, upstream or instant
@@ -186,7 +186,7 @@ models:
     output_max: 9          # models.other.prices.input is missing
     context_length: 8      # c.yaml:28: models.other.output_max is 9, want at most models.other.context_length (8)
   another: 3               # c.yaml:30: models.another is of type integer, want keys and values
-  "a b": {step_time: 2s}   # c.yaml:31: models.a b is not a model id
+  "a b": {step_time: 2s, kv: {state_dtype: bf16}} # c.yaml:31: models.a b is not a model id
 modules:
   trusted_keys: [abc, [d]]   # c.yaml:33: modules.trusted_keys.0 is "abc", want 32 bytes in base64
   instances_max: -1        # c.yaml:34: modules.instances_max is -1, want 0 to 1024
@@ -221,6 +221,8 @@ server:
 		`c.yaml:31: models.a b.step_time is 2s, want 0s to 1s`,
 		`c.yaml:31: models.a b.step_time is set, but the engine is "cpu": want engine: instant`,
 		`c.yaml:21: models.core-1.1.batch.gap_stretch_max is -1, want 0 to 1000`,
+		`c.yaml:22: models.core-1.1.kv.state_dtype is "f16", want f32 or bf16`,
+		`c.yaml:31: models.a b.kv.state_dtype is bf16, but the engine is cpu: it is for a GPU`,
 	}
 	for _, line := range strings.Split(text, "\n") {
 		if _, comment, ok := strings.Cut(line, "# "); ok {

@@ -251,6 +251,9 @@ func (m Model) validate(c *checks, id string) {
 	if m.KV.HostStateMemoryBytes > 0 && m.Engine != EngineCUDA {
 		c.refuse(key+"kv.host_state_memory_bytes", "is %d, but the engine is %s: it is for a GPU", m.KV.HostStateMemoryBytes, m.Engine)
 	}
+	if m.KV.StateDType == "bf16" && m.Engine != EngineCUDA {
+		c.refuse(key+"kv.state_dtype", "is bf16, but the engine is %s: it is for a GPU", m.Engine)
+	}
 	between(c, key+"context_length", m.ContextLength, 0, 1<<24)
 	between(c, key+"output_max", m.OutputMax, 0, 1<<24)
 	if m.ContextLength > 0 && m.OutputMax > m.ContextLength {
@@ -348,6 +351,9 @@ func (k KV) validate(c *checks, key string) {
 	}
 	if k.MemoryBytes != 0 {
 		between(c, key+"memory_bytes", k.MemoryBytes, 1<<20, 1<<45)
+	}
+	if k.StateDType != "f32" && k.StateDType != "bf16" {
+		c.refuse(key+"state_dtype", "is %q, want f32 or bf16", k.StateDType)
 	}
 	between(c, key+"state_memory_bytes", k.StateMemoryBytes, 0, 1<<45)
 	between(c, key+"host_state_memory_bytes", k.HostStateMemoryBytes, 0, 1<<45)

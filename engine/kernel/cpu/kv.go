@@ -75,6 +75,9 @@ func slabPages(c kernel.CacheConfig) int {
 // PageBytes implements kernel.Backend.
 func (*Backend) PageBytes(c kernel.CacheConfig) int64 { return int64(pageBytes(c)) }
 
+// StateBytes implements kernel.Backend.
+func (*Backend) StateBytes(c kernel.CacheConfig) int64 { return c.StateSize(4) }
+
 // NewCache implements kernel.Backend.
 func (b *Backend) NewCache(c kernel.CacheConfig) (kernel.Cache, error) {
 	if err := checkCache(c); err != nil {
@@ -98,6 +101,8 @@ func checkCache(c kernel.CacheConfig) error {
 	switch {
 	case c.KV > kernel.KVQ8:
 		return fmt.Errorf("kv type %d is not known", c.KV)
+	case c.States != kernel.StateF32:
+		return fmt.Errorf("states of type %v: this backend has f32 alone", c.States)
 	case c.HeadDim > headDimMax:
 		return fmt.Errorf("head dimension %d, at most %d", c.HeadDim, headDimMax)
 	case c.Layers > 0 && (c.PageTokens < kvTile || c.PageTokens%kvTile != 0):

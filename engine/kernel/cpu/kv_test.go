@@ -69,7 +69,7 @@ func TestCacheRefuses(t *testing.T) {
 		{Layers: 1, KVHeads: 1, HeadDim: headDimMax + 1, PageTokens: 16},
 		{Layers: 1, KVHeads: 1, HeadDim: 16, PageTokens: 24},
 		{Layers: 1, KVHeads: -1, HeadDim: 16, PageTokens: 16},
-		{LinearLayers: 1},
+		{LinearLayers: 1}, {LinearLayers: 1, ConvKernel: 1, States: kernel.StateBF16},
 	} {
 		if _, err := b.NewCache(c); err == nil {
 			t.Errorf("a cache of %+v", c)

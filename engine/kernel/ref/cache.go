@@ -75,6 +75,9 @@ func (c *cache) state(slot int32) *state {
 	return s
 }
 
+// States is what a slot of such a cache has for a layer, [VHeads][dk][dv]: the cache's own memory.
+func States(c kernel.Cache, layer int, slot int32) []float32 { return c.(*cache).linear(layer, slot).s }
+
 // ResetState implements kernel.Cache.
 func (c *cache) ResetState(slot int32) {
 	s := c.state(slot)
@@ -108,6 +111,9 @@ func (c *cache) BytesUsed() int64 {
 func (*Backend) PageBytes(c kernel.CacheConfig) int64 {
 	return 4 * int64(c.Layers) * int64(stored(c)) * int64(c.PageTokens) * int64(c.KVHeads) * int64(c.HeadDim)
 }
+
+// StateBytes implements kernel.Backend: float32 of any type.
+func (*Backend) StateBytes(c kernel.CacheConfig) int64 { return c.StateSize(4) }
 
 // StoreKV implements kernel.Backend. Values are float32, rounded to what
 // storage as the cache's type would give back.

@@ -27,10 +27,30 @@ func (*Backend) DeltaNet(kc kernel.Cache, layer int, dst, qkv, z, beta, alpha ke
 			if i < len(span.Saves) {
 				saved := c.linear(layer, span.Saves[i])
 				copy(saved.conv, l.conv)
-				copy(saved.s, l.s)
+				c.keep(saved.s, l.s)
 			}
 		}
+		c.keep(l.s, l.s)
 	}
+}
+
+// keep stores states in the precision of the cache.
+func (c *cache) keep(dst, src []float32) {
+	copy(dst, src)
+	if c.cfg.States == kernel.StateBF16 {
+		for i, x := range dst {
+			dst[i] = roundBrain(x)
+		}
+	}
+}
+
+// roundBrain is x after storage as bfloat16: nearest, ties to even.
+func roundBrain(x float32) float32 {
+	bits := math.Float32bits(x)
+	if bits&0x7f800000 == 0x7f800000 { // infinite or no number
+		return x
+	}
+	return math.Float32frombits((bits + 0x7fff + bits>>16&1) &^ 0xffff)
 }
 
 // layerState is one layer's part of a state.

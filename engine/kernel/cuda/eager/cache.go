@@ -41,7 +41,8 @@ func (b *Backend) PageBytes(c kernel.CacheConfig) int64 {
 	return int64(c.Layers) * int64(storedOf(c)) * int64(c.PageTokens) * rowBytes(c)
 }
 
-// convFloats and slotFloats are the inputs that a slot keeps, and all of it.
+// convFloats and slotFloats are the inputs that a slot keeps, and all of it, in words: inputs are float32, and
+// two values of a state take one where they are bfloat16.
 func convFloats(c kernel.CacheConfig) int64 {
 	if c.LinearLayers == 0 {
 		return 0
@@ -50,8 +51,22 @@ func convFloats(c kernel.CacheConfig) int64 {
 }
 
 func slotFloats(c kernel.CacheConfig) int64 {
-	return convFloats(c) + int64(c.LinearLayers)*int64(c.VHeads)*int64(c.StateDim)*int64(c.StateDim)
+	return c.StateSize(stateValueBytes(c)) / 4
 }
+
+// stateValueBytes is what a value of a state takes.
+func stateValueBytes(c kernel.CacheConfig) int { return 4 >> brain(c) }
+
+// brain is 1 where states are bfloat16, as the kernels want it.
+func brain(c kernel.CacheConfig) int {
+	if c.States == kernel.StateBF16 {
+		return 1
+	}
+	return 0
+}
+
+// StateBytes implements kernel.Backend.
+func (b *Backend) StateBytes(c kernel.CacheConfig) int64 { return 4 * slotFloats(c) }
 
 // NewCache implements kernel.Backend. Its memory is taken at once.
 func (b *Backend) NewCache(c kernel.CacheConfig) (_ kernel.Cache, err error) {
@@ -301,10 +316,10 @@ func (b *Backend) Recur(kc kernel.Cache, layer int, dst, z, beta, alpha kernel.B
 	b.launch("recur", shape{x: s.VHeads, y: n, threads: s.Dim, shared: shared}, at(dst, width), b.mixed.at, at(z, width),
 		at(beta, step.Rows*s.VHeads), at(alpha, step.Rows*s.VHeads), at(w.A, s.VHeads), at(w.DtBias, s.VHeads), at(w.Norm, s.Dim),
 		c.states(layer, s), l.at(l.spans+spanWords*from), l.at(l.saves), slotFloats(c.cfg), c.cfg.ConvDim, s.KHeads, s.VHeads, s.Dim,
-		s.Tiled, s.Eps)
+		s.Tiled, brain(c.cfg), s.Eps)
 }
 
 // states is where the states of a layer begin in the first slot.
 func (c *cache) states(layer int, s kernel.DeltaShape) cuda.Pointer {
-	return c.slots + cuda.Pointer(4*(convFloats(c.cfg)+int64(layer)*int64(s.VHeads)*int64(s.Dim)*int64(s.Dim)))
+	return c.slots + cuda.Pointer(4*convFloats(c.cfg)+int64(stateValueBytes(c.cfg)*layer*s.VHeads*s.Dim*s.Dim))
 }

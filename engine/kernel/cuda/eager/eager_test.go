@@ -233,60 +233,6 @@ func checkSingleHeads(r *rig) {
 	}
 }
 
-// recurrenceCase is a DeltaNet layer.
-type recurrenceCase struct {
-	kHeads, vHeads, d, taps int
-	tiled                   bool
-}
-
-// delta runs a step of three spans, one of which saves states, then another step from what was saved.
-func (c recurrenceCase) delta(r *rig, b kernel.Backend, in map[string][]float32) []float32 {
-	channels, width := (2*c.kHeads+c.vHeads)*c.d, c.vHeads*c.d
-	cache, err := b.NewCache(kernel.CacheConfig{PageTokens: 16, LinearLayers: 2, StateSlots: 6, ConvDim: channels, ConvKernel: c.taps,
-		VHeads: c.vHeads, StateDim: c.d})
-	if err != nil {
-		r.Fatal(err)
-	}
-	defer cache.Close()
-	weights := kernel.DeltaWeights{Conv: upload(b, in["conv"]), A: upload(b, in["a"]), DtBias: upload(b, in["bias"]), Norm: upload(b, in["norm"])}
-	shape := kernel.DeltaShape{KHeads: c.kHeads, VHeads: c.vHeads, Dim: c.d, ConvKernel: c.taps, Tiled: c.tiled, Eps: 1e-6}
-	run := func(layer int, step *kernel.Step) []float32 {
-		n, out := step.Rows, b.NewBuffer(step.Rows*width)
-		b.DeltaNet(cache, layer, out, upload(b, in["qkv"][:n*channels]), upload(b, in["z"][:n*width]), upload(b, in["beta"][:n*c.vHeads]),
-			upload(b, in["alpha"][:n*c.vHeads]), weights, shape, step)
-		return download(b, out)
-	}
-	all := run(1, &kernel.Step{Rows: 8, Spans: []kernel.Span{
-		{Len: 5, State: 0, Saves: []int32{3, 4}}, {Row: 5, Len: 1, Pos: 7, State: 1}, {Row: 6, Len: 2, State: 2},
-	}})
-	cache.CopyState(5, 4) // as it stood after two rows
-	cache.ResetState(1)
-	for _, slot := range []int32{0, 1, 3, 5} {
-		all = append(all, run(1, &kernel.Step{Rows: 2, Spans: []kernel.Span{{Len: 2, Pos: 9, State: slot}}})...)
-	}
-	return append(all, run(0, &kernel.Step{Rows: 1, Spans: []kernel.Span{{Len: 1, State: 2}}})...)
-}
-
-func (c recurrenceCase) input(r *rig) map[string][]float32 {
-	channels, width := (2*c.kHeads+c.vHeads)*c.d, c.vHeads*c.d
-	in := map[string][]float32{
-		"conv": r.normals(channels*c.taps, 0.5), "a": r.normals(c.vHeads, 1), "bias": r.normals(c.vHeads, 1), "norm": r.normals(c.d, 1),
-		"qkv": r.normals(8*channels, 1), "z": r.normals(8*width, 1), "beta": r.normals(8*c.vHeads, 1), "alpha": r.normals(8*c.vHeads, 4),
-	}
-	for i, a := range in["a"] {
-		in["a"][i] = float32(-math.Abs(float64(a)))
-	}
-	copy(in["alpha"], []float32{-12, 25, -0.1}) // softplus next to 0, where it is the value itself, and between
-	return in
-}
-
-func checkRecurrence(r *rig) {
-	for _, c := range []recurrenceCase{{1, 2, 64, 4, true}, {2, 4, 32, 2, false}, {1, 1, 128, 4, true}} {
-		in := c.input(r)
-		r.agree(fmt.Sprintf("%+v", c), exact, func(b kernel.Backend) []float32 { return c.delta(r, b, in) })
-	}
-}
-
 func checkExperts(r *rig) {
 	const n, experts, hidden, ff = 3, 6, 64, 40
 	x, logits := r.normals(n*hidden, 1), r.normals(n*experts, 2)
@@ -407,8 +353,8 @@ func TestBitsDependOnNothingElseInTheStep(t *testing.T) {
 		same(t, "another page size", c.attend(r, r.cuda, kv, in, 3), want)
 		c.page = 16
 	}
-	d := recurrenceCase{1, 2, 32, 4, true}
-	input := d.input(r)
+	d := recurrenceCase{1, 2, 32, 4, true, kernel.StateF32}
+	input := d.input(r, 8)
 	same(t, "the recurrence again", d.delta(r, r.cuda, input), d.delta(r, r.cuda, input))
 }
 

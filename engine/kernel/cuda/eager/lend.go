@@ -107,16 +107,17 @@ type Arranged struct {
 	Tables              cuda.Pointer // page tables of the spans, one behind the other
 	PageBytes, RowBytes int64
 	SlotFloats          int64
+	Brain               int // 1 where states are bfloat16
 }
 
 // Arrange brings a step to the device, unless it is there.
 func (b *Backend) Arrange(kc kernel.Cache, step *kernel.Step) Arranged {
 	c := kc.(*cache)
 	l := b.arrange(step, c)
-	return Arranged{c.cfg, c.pages, l.at(l.tables), b.PageBytes(c.cfg), rowBytes(c.cfg), slotFloats(c.cfg)}
+	return Arranged{c.cfg, c.pages, l.at(l.tables), b.PageBytes(c.cfg), rowBytes(c.cfg), slotFloats(c.cfg), brain(c.cfg)}
 }
 
-// States is where the states of a layer begin in the first slot; slots are SlotFloats apart.
+// States is where the states of a layer begin in the first slot; slots are SlotFloats words apart.
 func (b *Backend) States(kc kernel.Cache, layer int, s kernel.DeltaShape) cuda.Pointer {
 	return kc.(*cache).states(layer, s)
 }

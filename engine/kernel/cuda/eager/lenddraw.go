@@ -26,15 +26,19 @@ func (b *Backend) Wait() { b.wait() }
 type Places struct {
 	Config kernel.CacheConfig
 	Pages  cuda.Pointer // Config.Pages of PageBytes each, positions of K or V in them of RowBytes
-	Slots  cuda.Pointer // of SlotFloats values: old inputs of all layers, then their states from StatesAt on
-	// PageBytes and RowBytes are of pages, the others of slots.
-	PageBytes, RowBytes, SlotFloats, StatesAt int64
+	Slots  cuda.Pointer // of SlotFloats words: old inputs of all layers, then their states (States)
+	// PageBytes and RowBytes are of pages, SlotFloats is of slots.
+	PageBytes, RowBytes, SlotFloats int64
+	Brain                           int // 1 where states are bfloat16
 }
+
+// Slot is how far a slot is behind the first one.
+func (p Places) Slot(i int) cuda.Pointer { return cuda.Pointer(4 * int64(i) * p.SlotFloats) }
 
 // Places is where one of this backend's caches lies.
 func (b *Backend) Places(c kernel.Cache) Places {
 	v := c.(*cache)
-	return Places{v.cfg, v.pages, v.slots, b.PageBytes(v.cfg), rowBytes(v.cfg), slotFloats(v.cfg), convFloats(v.cfg)}
+	return Places{v.cfg, v.pages, v.slots, b.PageBytes(v.cfg), rowBytes(v.cfg), slotFloats(v.cfg), brain(v.cfg)}
 }
 
 // CheckSpan panics for a span whose pages or slots the cache does not have.

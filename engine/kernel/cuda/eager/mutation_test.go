@@ -34,6 +34,8 @@ var mutations = []mutation{
 	{"the other half of a word", "matmul.ptx", "matmul4", `shr\.u32 (.*), 16;`, "shr.u32 $1, 8;", 1, mutantCodes, ""},
 	{"the scale before", "matmul.ptx", "matmul4", `(xor\.b64 .*), -4;`, "$1, -8;", 1, mutantCodes, ""},
 	{"bounds compared the wrong way round", "attention.ptx", "attendF16x2", `(setp\.g[te]\.s32 .*), (%r\d+), (%r\d+);`, "$1, $3, $2;", 1, mutantAttention, ""},
+	{"rounded towards zero", "deltanet.ptx", "recur", `cvt\.rn\.bf16`, "cvt.rz.bf16", 0, mutantBrain, ""},
+	{"read as another number", "deltanet.ptx", "recur", `(shl\.b32 .*), 16;`, "$1, 15;", 0, mutantBrain, ""},
 	{"an exponential left out", "deltanet.ptx", "recur", `ex2\.approx\.f32 (.*), (.*);`, "mov.f32 $1, $2;", 1, mutantRecurrence, ""},
 }
 
@@ -92,8 +94,15 @@ func mutantAttention(r *rig, b kernel.Backend) []float32 {
 }
 
 func mutantRecurrence(r *rig, b kernel.Backend) []float32 {
-	c := recurrenceCase{1, 1, 64, 4, true}
-	return c.delta(r, b, c.input(&rig{T: r.T, random: rand.New(rand.NewPCG(6, 6))}))
+	return mutantStates(r, b, kernel.StateF32)
+}
+
+// mutantBrain is the same with states as bfloat16.
+func mutantBrain(r *rig, b kernel.Backend) []float32 { return mutantStates(r, b, kernel.StateBF16) }
+
+func mutantStates(r *rig, b kernel.Backend, states kernel.StateType) []float32 {
+	c := recurrenceCase{1, 1, 64, 4, true, states}
+	return c.delta(r, b, c.input(&rig{T: r.T, random: rand.New(rand.NewPCG(6, 6))}, 8))
 }
 
 // outcome runs a mutant and says how its fault shows, "" where it does not.

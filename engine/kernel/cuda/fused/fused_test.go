@@ -36,6 +36,9 @@ func plans() (all []plan) {
 			if i < 2 && j == 1 {
 				p.state = 128
 			}
+			if i == 1 {
+				p.states = kernel.StateBF16
+			}
 			all = append(all, p)
 		}
 	}

@@ -18,23 +18,25 @@ type mutation struct {
 	line, with         string
 	places             int    // at most; 0 is all
 	want               string // in the report of the device; empty: the numbers may be wrong instead
-	codes              bool   // of a network whose matrices are codes of E4M3
+	of                 string // a network: of matrices of codes of E4M3, or with brain states, of bfloat16; empty: another one
 }
 
 var mutations = []mutation{
-	{"barrier removed", "products.ptx", "normed4", `bar\.sync`, "", 0, "race", false},
-	{"barrier removed", "mixers.ptx", "attend2", `bar\.sync`, "", 0, "race", false},
-	{"barrier removed", "mixers.ptx", "recur64", `bar\.sync`, "", 0, "race", false},
-	{"barrier removed", "mixers.ptx", "recurSpan64", `bar\.sync`, "", 0, "race", false},
-	{"value not saved", "mixers.ptx", "recurSpan64", `st\.global\.f32`, "", 2, "", false},
-	{"channel not handed on", "mixers.ptx", "convolveSpan", `st\.global\.f32`, "", 1, "", false},
-	{"barrier removed", "mixture.ptx", "group", `bar\.sync`, "", 0, "race", false},
-	{"store out of bounds", "products.ptx", "added4", `(st\.global\.f32 *\t?\[%rd\d+)[^\]]*`, "${1}+1073741824", 1, "outside of every", false},
-	{"misaligned load", "products.ptx", "normed4", `(ld\.v4\.u32 .*\[%rd\d+)[^\]]*`, "${1}+4", 1, "align|address", false},
-	{"lanes left out of a sum", "mixture.ptx", "expertDown4", `mov\.[bu]32 (.*), 16;`, "mov.u32 $1, 8;", 1, "", false},
-	{"a reciprocal left out", "mixers.ptx", "merge", `rcp\.approx\.f32 (.*), (.*);`, "mov.f32 $1, $2;", 1, "", false},
-	{"the scale before", "products.ptx", "normed4", `(xor\.b64 .*), -4;`, "$1, -8;", 1, "", true},
-	{"taken away instead of added", "mixture.ptx", "sumExperts", `add\.f32(.*)`, "sub.f32$1", 1, "", false},
+	{"barrier removed", "products.ptx", "normed4", `bar\.sync`, "", 0, "race", ""},
+	{"barrier removed", "mixers.ptx", "attend2", `bar\.sync`, "", 0, "race", ""},
+	{"barrier removed", "mixers.ptx", "recur64", `bar\.sync`, "", 0, "race", ""},
+	{"barrier removed", "mixers.ptx", "recurSpan64", `bar\.sync`, "", 0, "race", ""},
+	{"value not saved", "mixers.ptx", "recurSpan64", `st\.global\.f32`, "", 2, "", ""},
+	{"channel not handed on", "mixers.ptx", "convolveSpan", `st\.global\.f32`, "", 1, "", ""},
+	{"barrier removed", "mixture.ptx", "group", `bar\.sync`, "", 0, "race", ""},
+	{"store out of bounds", "products.ptx", "added4", `(st\.global\.f32 *\t?\[%rd\d+)[^\]]*`, "${1}+1073741824", 1, "outside of every", ""},
+	{"misaligned load", "products.ptx", "normed4", `(ld\.v4\.u32 .*\[%rd\d+)[^\]]*`, "${1}+4", 1, "align|address", ""},
+	{"lanes left out of a sum", "mixture.ptx", "expertDown4", `mov\.[bu]32 (.*), 16;`, "mov.u32 $1, 8;", 1, "", ""},
+	{"a reciprocal left out", "mixers.ptx", "merge", `rcp\.approx\.f32 (.*), (.*);`, "mov.f32 $1, $2;", 1, "", ""},
+	{"the scale before", "products.ptx", "normed4", `(xor\.b64 .*), -4;`, "$1, -8;", 1, "", "codes"},
+	{"stored as another number", "mixers.ptx", "recurSpan64", `cvt\.rn\.bf16\.f32 (.*), .*;`, "mov.b16 $1, 0x4040;", 1, "", "brain"},
+	{"read as another number", "mixers.ptx", "recur64", `(shl\.b32 .*), 16;`, "$1, 15;", 1, "", "brain"},
+	{"taken away instead of added", "mixture.ptx", "sumExperts", `add\.f32(.*)`, "sub.f32$1", 1, "", ""},
 }
 
 // outcome runs a mutant and says how its fault shows, "" where it does not.
@@ -42,8 +44,11 @@ func (m mutation) outcome(t *testing.T, text string) string {
 	all := images()
 	all[m.file] = text
 	p := plans()[0]
-	if m.codes {
+	switch m.of {
+	case "codes":
 		p = blocks("codes", kernel.F8E4M3, 128)
+	case "brain":
+		p.states = kernel.StateBF16
 	}
 	r := newRig(t, p, interp.Open(interp.Config{Seed: rand.Uint64(), Workers: 2, Shadow: true}), all, 70, 5, 40)
 	defer r.cuda.Close()

@@ -360,10 +360,9 @@ func (d *decoder) linear(l *kernel.Layer, p *eager.Places, w work, drafted bool,
 		b.Queue("convolveSpan", eager.Shape{X: rows, Y: up(channels, 128), Threads: 128}, w.projected, conv,
 			b.Address(r.Small.Conv, channels*s.ConvKernel), w.step, p.SlotFloats, channels, stride, s.ConvKernel)
 	}
-	states := p.Slots + cuda.Pointer(4*(p.StatesAt+int64(l.Index)*int64(s.VHeads*s.Dim*s.Dim)))
 	b.Queue(sized(name, s.Dim), eager.Shape{X: rows, Y: s.VHeads, Threads: 4 * s.Dim}, d.mix, w.projected, b.Address(r.Small.A, s.VHeads),
-		b.Address(r.Small.DtBias, s.VHeads), b.Address(r.Small.Norm, s.Dim), states, w.step, p.SlotFloats,
-		s.KHeads, s.VHeads, s.Tiled, s.Eps)
+		b.Address(r.Small.DtBias, s.VHeads), b.Address(r.Small.Norm, s.Dim), b.States(d.cache, l.Index, s), w.step, p.SlotFloats,
+		s.KHeads, s.VHeads, s.Tiled, p.Brain, s.Eps)
 }
 
 func (d *decoder) experts(l *kernel.Layer, w work, parts int) {

@@ -21,9 +21,15 @@ const exact = 1e-5
 // near is how far they may be where K and V are rounded: a value in the middle between two may become either.
 const near = 4 * exact
 
+// brains is the same of states that are rounded to bfloat16: it was 0.00014 at most.
+const brains = 1e-3
+
 // tolerance is that of a plan.
 func (p plan) tolerance() float64 {
-	if p.store == kernel.KVF32 {
+	switch {
+	case p.states == kernel.StateBF16:
+		return brains
+	case p.store == kernel.KVF32:
 		return exact
 	}
 	return near
@@ -38,6 +44,7 @@ type plan struct {
 	hidden, vocab    int
 	types            [3]kernel.Type // of matrices, in turns
 	state, taps      int            // width of DeltaNet's, and inputs of its convolution
+	states           kernel.StateType
 	half             int            // pairs of a head that turn
 	gated, extras    bool           // extras are biases, norms of q and k, sinks, a window
 	shared, ungated  bool           // a shared expert; without a gate
@@ -235,6 +242,7 @@ func newRig(t testing.TB, p plan, device *interp.Device, images map[string]strin
 	}
 	if c.LinearLayers > 0 {
 		c.StateSlots, c.ConvDim, c.ConvKernel, c.VHeads, c.StateDim = len(lengths)+savesMax, 4*p.state, p.taps, 2, p.state
+		c.States = p.states
 	}
 	if r.cache, err = r.cuda.NewCache(c); err != nil {
 		t.Fatal(err)

@@ -51,7 +51,7 @@ func (b *Backend) DeltaNet(kc kernel.Cache, layer int, dst, qkv, z, beta, alpha 
 			b.Address(beta, n*s.VHeads), b.Address(alpha, n*s.VHeads), b.Address(w.A, s.VHeads), b.Address(w.DtBias, s.VHeads),
 			lists+cuda.Pointer(4*p.at), l.Config.ConvDim, s.KHeads, s.VHeads, s.Tiled, s.Eps)
 		b.Queue(scan, eager.Shape{X: s.Dim / columns, Y: s.VHeads, Z: p.spans, Threads: 128, Shared: shared[scan]}, b.Address(dst, width),
-			left, b.States(kc, layer, s), lists+cuda.Pointer(4*(p.at+2*p.chunks)), l.SlotFloats, s.VHeads)
+			left, b.States(kc, layer, s), lists+cuda.Pointer(4*(p.at+2*p.chunks)), l.SlotFloats, s.VHeads, l.Brain)
 	}
 	for from, to := range runs(step.Spans, long) {
 		first, last := step.Spans[from], step.Spans[to-1]

@@ -48,6 +48,7 @@ var mutations = []mutation{
 	{"barrier removed", "deltanet.ptx", "prepare64", `bar\.sync`, "", 0, mutantRecurrence, "race"},
 	{"barrier removed", "deltanet.ptx", "scan64", `bar\.sync`, "", 0, mutantRecurrence, "race"},
 	{"wait removed", "deltanet.ptx", "scan64", `cp\.async\.wait_group`, "", 0, mutantRecurrence, "under way"},
+	{"stored as another number", "deltanet.ptx", "scan64", `cvt\.rn\.bf16\.f32 (.*), .*;`, "mov.b16 $1, 0;", 1, mutantBrain, ""},
 	{"barrier removed", "experts.ptx", "sortPairs", `bar\.sync`, "", 0, mutantExperts, "race"},
 }
 
@@ -104,7 +105,14 @@ func mutantAttention(r *rig, b kernel.Backend) []float32 {
 }
 
 func mutantRecurrence(r *rig, b kernel.Backend) []float32 {
-	c := recurrenceCase{1, 1, 64, 4, true, []kernel.Span{{Len: 100}}}
+	return mutantStates(r, b, kernel.StateF32)
+}
+
+// mutantBrain is the same with states as bfloat16.
+func mutantBrain(r *rig, b kernel.Backend) []float32 { return mutantStates(r, b, kernel.StateBF16) }
+
+func mutantStates(r *rig, b kernel.Backend, states kernel.StateType) []float32 {
+	c := recurrenceCase{1, 1, 64, 4, true, []kernel.Span{{Len: 100}}, states}
 	return c.delta(r, b, c.input(&rig{T: r.T, random: rand.New(rand.NewPCG(6, 6))}))
 }
 

@@ -218,30 +218,60 @@ type recurrenceCase struct {
 	kHeads, vHeads, d, taps int
 	tiled                   bool
 	spans                   []kernel.Span
+	states                  kernel.StateType
+}
+
+// on is such a layer's cache of two on a backend, and what runs a step with it.
+func (c recurrenceCase) on(r *rig, b kernel.Backend, in map[string][]float32) (kernel.Cache, func(step *kernel.Step) []float32) {
+	channels, width := (2*c.kHeads+c.vHeads)*c.d, c.vHeads*c.d
+	cache, err := b.NewCache(kernel.CacheConfig{PageTokens: 16, LinearLayers: 2, StateSlots: 6, ConvDim: channels, ConvKernel: c.taps,
+		VHeads: c.vHeads, StateDim: c.d, States: c.states})
+	if err != nil {
+		r.Fatal(err)
+	}
+	weights := kernel.DeltaWeights{Conv: upload(b, in["conv"]), A: upload(b, in["a"]), DtBias: upload(b, in["bias"]), Norm: upload(b, in["norm"])}
+	return cache, func(step *kernel.Step) []float32 {
+		n, out := step.Rows, b.NewBuffer(step.Rows*width)
+		b.DeltaNet(cache, 1, out, upload(b, in["qkv"][:n*channels]), upload(b, in["z"][:n*width]), upload(b, in["beta"][:n*c.vHeads]),
+			upload(b, in["alpha"][:n*c.vHeads]), weights, c.shape(), step)
+		return download(b, out)
+	}
+}
+
+func (c recurrenceCase) shape() kernel.DeltaShape {
+	return kernel.DeltaShape{KHeads: c.kHeads, VHeads: c.vHeads, Dim: c.d, ConvKernel: c.taps, Tiled: c.tiled, Eps: 1e-6}
 }
 
 // delta runs a step, then another one from the states that it left.
 func (c recurrenceCase) delta(r *rig, b kernel.Backend, in map[string][]float32) []float32 {
-	channels, width := (2*c.kHeads+c.vHeads)*c.d, c.vHeads*c.d
-	cache, err := b.NewCache(kernel.CacheConfig{PageTokens: 16, LinearLayers: 2, StateSlots: 6, ConvDim: channels, ConvKernel: c.taps,
-		VHeads: c.vHeads, StateDim: c.d})
-	if err != nil {
-		r.Fatal(err)
-	}
+	cache, run := c.on(r, b, in)
 	defer cache.Close()
-	weights := kernel.DeltaWeights{Conv: upload(b, in["conv"]), A: upload(b, in["a"]), DtBias: upload(b, in["bias"]), Norm: upload(b, in["norm"])}
-	shape := kernel.DeltaShape{KHeads: c.kHeads, VHeads: c.vHeads, Dim: c.d, ConvKernel: c.taps, Tiled: c.tiled, Eps: 1e-6}
-	run := func(step *kernel.Step) []float32 {
-		n, out := step.Rows, b.NewBuffer(step.Rows*width)
-		b.DeltaNet(cache, 1, out, upload(b, in["qkv"][:n*channels]), upload(b, in["z"][:n*width]), upload(b, in["beta"][:n*c.vHeads]),
-			upload(b, in["alpha"][:n*c.vHeads]), weights, shape, step)
-		return download(b, out)
-	}
 	all := run(c.step())
 	for i := range c.spans {
 		all = append(all, run(&kernel.Step{Rows: 1, Spans: []kernel.Span{{Len: 1, Pos: 900, State: int32(i)}}})...)
 	}
 	return all
+}
+
+// TestStatesAreRoundedWhenTheyAreStored: a step from no state computes the same whatever states are stored as.
+func TestStatesAreRoundedWhenTheyAreStored(t *testing.T) {
+	r := newRig(t, interp.Config{})
+	for _, d := range []int{64, 128} {
+		c := recurrenceCase{1, 2, d, 4, true, []kernel.Span{{Len: 33}, {Len: 70}}, kernel.StateF32}
+		in, b := c.input(r), r.cuda
+		exactly, run := c.on(r, b, in)
+		c.states = kernel.StateBF16
+		rounded, again := c.on(r, b, in)
+		run(c.step())
+		again(c.step())
+		values := c.vHeads * d * d
+		for slot := range c.spans {
+			read := func(of kernel.Cache, each int) []byte {
+				return devicetest.Read(t, b.Device(), b.Stream(), b.States(of, 1, c.shape())+b.Places(of).Slot(slot), each*values)
+			}
+			devicetest.WantRounded(t, read(rounded, 2), read(exactly, 4))
+		}
+	}
 }
 
 func (c recurrenceCase) step() *kernel.Step {
@@ -269,11 +299,13 @@ func (c recurrenceCase) input(r *rig) map[string][]float32 {
 
 func checkRecurrence(r *rig) {
 	for _, c := range []recurrenceCase{
-		{1, 2, 64, 4, true, []kernel.Span{{Len: 2}, {Len: 70}, {Len: 40, Saves: []int32{5}}, {Len: 32}}},
-		{1, 1, 128, 4, false, []kernel.Span{{Len: 130}}},
-		{1, 1, 128, 4, true, []kernel.Span{{Len: 32}}},
-		{1, 1, 64, 4, false, []kernel.Span{{Len: 32}}},
-		{1, 2, 32, 2, false, []kernel.Span{{Len: 33}}},
+		{1, 2, 64, 4, true, []kernel.Span{{Len: 2}, {Len: 70}, {Len: 40, Saves: []int32{5}}, {Len: 32}}, kernel.StateF32},
+		{1, 1, 128, 4, false, []kernel.Span{{Len: 130}}, kernel.StateF32},
+		{1, 1, 128, 4, true, []kernel.Span{{Len: 32}}, kernel.StateF32},
+		{1, 1, 64, 4, false, []kernel.Span{{Len: 32}}, kernel.StateF32},
+		{1, 2, 64, 4, true, []kernel.Span{{Len: 70}, {Len: 32, Saves: []int32{5}}}, kernel.StateBF16},
+		{1, 1, 128, 4, false, []kernel.Span{{Len: 65}}, kernel.StateBF16},
+		{1, 2, 32, 2, false, []kernel.Span{{Len: 33}}, kernel.StateF32},
 	} {
 		in := c.input(r)
 		r.agree(fmt.Sprintf("DeltaNet %+v", c), tensor, func(b kernel.Backend) []float32 { return c.delta(r, b, in) })

@@ -1,7 +1,7 @@
 // Gated DeltaNet, token by token: a short convolution over the channels, then a recurrence for each head
 // whose state a block keeps in shared memory. A slot is [layers][taps-1][channels], oldest input first,
-// and [layers][heads][dk][dv]. spans are {first row, rows, slot, saves, where the saves' slots begin}.
-#include "common.h"
+// and [layers][heads][dk][dv], bfloat16 where they are brain. spans are {first row, rows, slot, saves, where the saves' slots begin}.
+#include "states.h"
 
 enum { SpanWords = 5, TapsMax = 8 };
 
@@ -41,13 +41,13 @@ KERNEL(128) keepInputs(const float *qkv, float *conv, const int *spans, const in
 // recur has a block of d threads per head and span; thread j has column j of the state.
 KERNEL(256) recur(float *dst, const float *mixed, const float *z, const float *beta, const float *alpha, const float *a,
                   const float *bias, const float *norm, float *states, const int *spans, const int *saves, i64 slotFloats,
-                  int channels, int kHeads, int vHeads, int d, int tiled, float eps) {
+                  int channels, int kHeads, int vHeads, int d, int tiled, int brain, float eps) {
   extern __shared__ float memory[];
   float *m = memory, *q = m + d * d, *k = q + d, *scratch = k + d;
   int head = BLOCK_X, j = THREAD, kHead = tiled ? head % kHeads : head / (vHeads / kHeads);
   const int *span = spans + BLOCK_Y * SpanWords;
-  float *state = states + (i64)span[2] * slotFloats + (i64)head * d * d;
-  ROLLED for (int i = 0; i < d; i++) m[i * d + j] = state[i * d + j];
+  i64 own = (i64)head * d * d + j, state = stateIn(span[2], slotFloats, brain) + own;
+  ROLLED for (int i = 0; i < d; i++) keptAt<1, 1>(m + i * d + j, states, state + i * d, brain);
   ROLLED for (int t = 0; t < span[1]; t++) {
     i64 row = span[0] + t;
     const float *in = mixed + row * channels;
@@ -75,9 +75,9 @@ KERNEL(256) recur(float *dst, const float *mixed, const float *z, const float *b
     i64 at = (row * vHeads + head) * d + j;
     dst[at] = out * scale * norm[j] * silu(z[at]);
     if (t < span[3]) {
-      float *saved = states + (i64)saves[span[4] + t] * slotFloats + (i64)head * d * d;
-      ROLLED for (int i = 0; i < d; i++) saved[i * d + j] = m[i * d + j];
+      i64 saved = stateIn(saves[span[4] + t], slotFloats, brain) + own;
+      ROLLED for (int i = 0; i < d; i++) keepAt<1, 1>(m + i * d + j, states, saved + i * d, brain);
     }
   }
-  ROLLED for (int i = 0; i < d; i++) state[i * d + j] = m[i * d + j];
+  ROLLED for (int i = 0; i < d; i++) keepAt<1, 1>(m + i * d + j, states, state + i * d, brain);
 }

@@ -1,5 +1,6 @@
 // The mixers of a step: attention over pages, split in parts, and a step of Gated DeltaNet.
 #include "fused.h"
+#include "../../eager/kernels/states.h"
 
 enum { HeadsMax = 8, HeadDimMax = 256, Tile = 32, TapsMax = 8 };
 
@@ -194,7 +195,7 @@ KERNEL(128) convolveSpan(float *rows, float *conv, const float *w, const int *st
 // rows in registers. Where rows of a sequence FOLLOW each other, the first one's block takes them one by one.
 // A row of projections is [q k v, convolved | z | beta | alpha].
 template <int D, bool FOLLOW> INLINE void recurrence(float *dst, const float *rows, const float *a, const float *bias, const float *norm, float *states,
-                                        const int *step, i64 slotFloats, int kHeads, int vHeads, int tiled, float eps) {
+                                        const int *step, i64 slotFloats, int kHeads, int vHeads, int tiled, int brain, float eps) {
   const int quarter = D / 4;
   __shared__ float q[D], k[D], reads[4][D], outs[4][D], scratch[3][32];
   int row = BLOCK_X, head = BLOCK_Y, j = THREAD % D, part = THREAD / D, kHead = tiled ? head % kHeads : head / (vHeads / kHeads);
@@ -203,9 +204,9 @@ template <int D, bool FOLLOW> INLINE void recurrence(float *dst, const float *ro
   int count = FOLLOW ? at[4] : 1, channels = (2 * kHeads + vHeads) * D, stride = channels + vHeads * D + 2 * vHeads;
   if (count == 0) return;
   const float *in = rows + (i64)row * stride;
-  i64 own = ((i64)head * D + part * quarter) * D + j; // in a slot
-  float *state = states + (i64)at[3] * slotFloats + own, m[quarter];
-  UNROLLED for (int i = 0; i < quarter; i++) m[i] = state[(i64)i * D];
+  i64 own = ((i64)head * D + part * quarter) * D + j, state = stateIn(at[3], slotFloats, brain) + own;
+  float m[quarter];
+  keptAt<quarter, D>(m, states, state, brain);
   ROLLED do {
     const float *z = in + channels, *beta = z + vHeads * D;
     float qj = part == 0 ? in[kHead * D + j] : 0, kj = part == 0 ? in[(kHeads + kHead) * D + j] : 0;
@@ -226,22 +227,19 @@ template <int D, bool FOLLOW> INLINE void recurrence(float *dst, const float *ro
       out = fused(q[part * quarter + i], m[i], out);
     }
     outs[part][j] = out;
-    if (FOLLOW && at[5] >= 0) {
-      float *saved = states + (i64)at[5] * slotFloats + own;
-      UNROLLED for (int i = 0; i < quarter; i++) saved[(i64)i * D] = m[i];
-    }
+    if (FOLLOW && at[5] >= 0) keepAt<quarter, D>(m, states, stateIn(at[5], slotFloats, brain) + own, brain);
     __syncthreads();
     out = part == 0 ? ((outs[0][j] + outs[1][j]) + outs[2][j]) + outs[3][j] : 0;
     float scale = inverseRoot(blockSum(out * out, scratch[2]) * inverse((float)D) + eps);
     if (part == 0) dst[((i64)row * vHeads + head) * D + j] = out * scale * norm[j] * silu(z[head * D + j]);
     at += RowWords, in += stride, row++;
   } while (FOLLOW && --count > 0);
-  UNROLLED for (int i = 0; i < quarter; i++) state[(i64)i * D] = m[i];
+  keepAt<quarter, D>(m, states, state, brain);
 }
 #define RECUR(name, dim, follow)                                                                                              \
   KERNEL(4 * dim) name##dim(float *dst, const float *rows, const float *a, const float *bias, const float *norm, float *states, \
-                            const int *step, i64 slotFloats, int kHeads, int vHeads, int tiled, float eps) {                  \
-    recurrence<dim, follow>(dst, rows, a, bias, norm, states, step, slotFloats, kHeads, vHeads, tiled, eps);                  \
+                            const int *step, i64 slotFloats, int kHeads, int vHeads, int tiled, int brain, float eps) {       \
+    recurrence<dim, follow>(dst, rows, a, bias, norm, states, step, slotFloats, kHeads, vHeads, tiled, brain, eps);           \
   }
 RECUR(recur, 64, false)
 RECUR(recur, 128, false)

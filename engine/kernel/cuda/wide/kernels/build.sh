@@ -39,4 +39,4 @@ fi
 			}' "$out/$arch.log"
 	done | sort
 } >ptxas.txt
-sha256sum *.cu *.h ../../eager/kernels/common.h *.ptx *.cubin ptxas.txt >SHA256SUMS
+sha256sum *.cu *.h ../../eager/kernels/common.h ../../eager/kernels/states.h *.ptx *.cubin ptxas.txt >SHA256SUMS

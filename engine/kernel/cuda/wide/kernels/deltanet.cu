@@ -5,6 +5,7 @@
 // What a chunk of a head leaves for the scan, in float32: W and Q·exp(G) [64][D], K·exp(G_last-G) [64][D], U [64][D],
 // exp(G_i-G_j)·q_i·k_j [64][64], exp(G_last) in the first of 4 values.
 #include "wide.h"
+#include "../../eager/kernels/states.h"
 
 enum { Chunk = 64 };
 
@@ -147,19 +148,18 @@ template <int DEPTH> INLINE void times(float sum[4][4], const float *m, int pitc
 
 // scan has a block of 4 warps per 32 columns of a head's state and span, and takes the state through the span's chunks, whose
 // numbers begin at and end before what spans say: {first row, rows, slot, first chunk, last chunk and one}.
-template <int D> INLINE void scan(float *dst, const float *left, float *states, const int *spans, i64 slotFloats, int vHeads) {
+template <int D> INLINE void scan(float *dst, const float *left, float *states, const int *spans, i64 slotFloats, int vHeads, int brain) {
   enum { Pitch = D + 4, PitchK = D + 8, Columns = 32, PitchN = 40, PitchP = Chunk + 4, Each = D / 64 };
   float *w = memory, *q = w + Chunk * Pitch, *k = q + Chunk * Pitch, *p = k + Chunk * PitchK;
   float *state = p + Chunk * PitchP, *added = state + D * PitchN;
   int lane = THREAD % 32, warp = THREAD / 32, group = BLOCK_X * Columns, head = BLOCK_Y;
   const int *span = spans + 5 * BLOCK_Z;
-  float *slot = states + (i64)span[2] * slotFloats + (i64)head * D * D + group;
   float s[Each][4][4];
   int column = lane % 4 * 2, row = lane / 4;
+  i64 slot = stateIn(span[2], slotFloats, brain) + ((i64)head * D + warp * (D / 4) + row) * D + group + column;
   UNROLLED for (int e = 0; e < Each; e++)
     UNROLLED for (int j = 0; j < 4; j++)
-      UNROLLED for (int v = 0; v < 4; v++)
-        s[e][j][v] = slot[(i64)(warp * (D / 4) + e * 16 + row + v / 2 * 8) * D + j * 8 + column + v % 2];
+      UNROLLED for (int v = 0; v < 4; v += 2) keptAt<2, 1>(s[e][j] + v, states, slot + (e * 16 + v / 2 * 8) * D + j * 8, brain);
   ROLLED for (int chunk = span[3]; chunk < span[4]; chunk++) {
     const float *from = left + ((i64)chunk * vHeads + head) * Left<D>::Floats;
     bring<D>(w, Pitch, from + Left<D>::W, D), bring<D>(q, Pitch, from + Left<D>::Q, D), bring<D>(k, PitchK, from + Left<D>::K, D);
@@ -202,8 +202,7 @@ template <int D> INLINE void scan(float *dst, const float *left, float *states, 
   }
   UNROLLED for (int e = 0; e < Each; e++)
     UNROLLED for (int j = 0; j < 4; j++)
-      UNROLLED for (int v = 0; v < 4; v++)
-        slot[(i64)(warp * (D / 4) + e * 16 + row + v / 2 * 8) * D + j * 8 + column + v % 2] = s[e][j][v];
+      UNROLLED for (int v = 0; v < 4; v += 2) keepAt<2, 1>(s[e][j] + v, states, slot + (e * 16 + v / 2 * 8) * D + j * 8, brain);
 }
 
 #define DELTANET(width)                                                                                                        \
@@ -211,8 +210,8 @@ template <int D> INLINE void scan(float *dst, const float *left, float *states, 
                                    const float *bias, const int *chunks, int channels, int kHeads, int vHeads, int tiled, float eps) { \
     prepare<width>(left, mixed, beta, alpha, a, bias, chunks, channels, kHeads, vHeads, tiled, eps);                            \
   }                                                                                                                            \
-  KERNEL(128) scan##width(float *dst, const float *left, float *states, const int *spans, i64 slotFloats, int vHeads) {         \
-    scan<width>(dst, left, states, spans, slotFloats, vHeads);                                                                  \
+  KERNEL(128) scan##width(float *dst, const float *left, float *states, const int *spans, i64 slotFloats, int vHeads, int brain) { \
+    scan<width>(dst, left, states, spans, slotFloats, vHeads, brain);                                                           \
   }
 DELTANET(64)
 DELTANET(128)
