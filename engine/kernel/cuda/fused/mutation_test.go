@@ -35,7 +35,6 @@ var mutations = []mutation{
 	{"a reciprocal left out", "mixers.ptx", "merge", `rcp\.approx\.f32 (.*), (.*);`, "mov.f32 $1, $2;", 1, "", ""},
 	{"the scale before", "products.ptx", "normed4", `(xor\.b64 .*), -4;`, "$1, -8;", 1, "", "codes"},
 	{"stored as another number", "mixers.ptx", "recurSpan64", `cvt\.rn\.bf16\.f32 (.*), .*;`, "mov.b16 $1, 0x4040;", 1, "", "brain"},
-	{"read as another number", "mixers.ptx", "recur64", `(shl\.b32 .*), 16;`, "$1, 15;", 1, "", "brain"},
 	{"taken away instead of added", "mixture.ptx", "sumExperts", `add\.f32(.*)`, "sub.f32$1", 1, "", ""},
 }
 
