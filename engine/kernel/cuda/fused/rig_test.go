@@ -45,9 +45,9 @@ type plan struct {
 	types            [3]kernel.Type // of matrices, in turns
 	state, taps      int            // width of DeltaNet's, and inputs of its convolution
 	states           kernel.StateType
-	half             int            // pairs of a head that turn
-	gated, extras    bool           // extras are biases, norms of q and k, sinks, a window
-	shared, ungated  bool           // a shared expert; without a gate
+	half             int  // pairs of a head that turn
+	gated, extras    bool // extras are biases, norms of q and k, sinks, a window
+	shared, ungated  bool // a shared expert; without a gate
 	experts, top, ff int
 	wider            int // by so much is the shared expert
 	predicts         bool
