@@ -119,29 +119,8 @@ func decoded(t *testing.T, m *Model, tokens []int32, steps int, states kernel.St
 		spans = append(spans, kernel.Span{Pages: table, State: int32(i)})
 	}
 	step := func(in *kernel.Input) {
-		n := len(in.Rows)
-		rows := make([][]float32, n)
-		for i := range rows {
-			rows[i] = make([]float32, m.cfg.Vocab)
-		}
 		in.Cache = cache
-		if p == nil {
-			at := make([]int32, n)
-			for i := range at {
-				at[i] = in.Rows[i].Row
-			}
-			if err := m.Forward(&in.Step, in.Tokens, cache, at, rows); err != nil {
-				t.Fatal(err)
-			}
-		} else {
-			if err := p.Launch(in); err != nil {
-				t.Fatal(err)
-			}
-			if err := p.Collect(&kernel.Output{Tokens: make([]int32, n), Free: make([]int32, n), Logits: rows}); err != nil {
-				t.Fatal(err)
-			}
-		}
-		all = append(all, rows...)
+		all = append(all, logitsOfStep(t, m, p, in)...)
 	}
 	for i := range spans {
 		s := &spans[i]
@@ -170,6 +149,26 @@ func decoded(t *testing.T, m *Model, tokens []int32, steps int, states kernel.St
 		p.Close()
 	}
 	return all
+}
+
+// logitsOfStep are the logits of a step's rows, by the model's program or, where it has none, by its operations.
+func logitsOfStep(t *testing.T, m *Model, p kernel.Program, in *kernel.Input) [][]float32 {
+	t.Helper()
+	n := len(in.Rows)
+	rows, at := make([][]float32, n), make([]int32, n)
+	for i := range rows {
+		rows[i], at[i] = make([]float32, m.cfg.Vocab), in.Rows[i].Row
+	}
+	var err error
+	if p == nil {
+		err = m.Forward(&in.Step, in.Tokens, in.Cache, at, rows)
+	} else if err = p.Launch(in); err == nil {
+		err = p.Collect(&kernel.Output{Tokens: make([]int32, n), Free: make([]int32, n), Logits: rows})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return rows
 }
 
 // fewPredicting is a model of two layers, one of each kind, and a prediction.
