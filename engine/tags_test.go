@@ -107,11 +107,7 @@ func TestTagAnswers(t *testing.T) {
 		runAll(t, s)
 		checkStream(t, a.events)
 		got := blocksOf(a.events)
-		same := len(got) == len(c.want)
-		for i := range got {
-			same = same && strings.HasPrefix(blanks.Replace(got[i]), c.want[i])
-		}
-		if !same || a.result.Stop != c.stop || c.thoughts != (a.result.Usage.Reasoning > 0) {
+		if !beginAs(got, c.want) || a.result.Stop != c.stop || c.thoughts != (a.result.Usage.Reasoning > 0) {
 			t.Errorf("%s says %q: %q, stop %v, %d tokens of thinking; want %q, %v", c.body, c.says, got, a.result.Stop,
 				a.result.Usage.Reasoning, c.want, c.stop)
 		}
