@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"fmt"
 	"io"
 	"net/http"
 	"net/url"
@@ -10,6 +11,7 @@ import (
 	"testing"
 
 	"corenode/actors/account"
+	"corenode/node/admin"
 	"corenode/node/cli"
 )
 
@@ -23,6 +25,21 @@ func typed(t *testing.T, n *node, line ...string) (string, error) {
 	root.SetArgs(append(line, "--data-dir", n.cfg.DataDir))
 	err := root.Execute()
 	return out.String(), err
+}
+
+// pastRequests waits for so many requests that ended: a stream is among them only after its client
+// has read its last event.
+func pastRequests(t *testing.T, c *admin.Client, query url.Values, want int) (past []admin.PastRequest) {
+	t.Helper()
+	waitFor(t, fmt.Sprintf("%d requests that ended", want), func() bool {
+		page, err := c.PastRequests(query)
+		if err != nil {
+			t.Fatal(err)
+		}
+		past = page.Data
+		return len(past) >= want
+	})
+	return past
 }
 
 // TestRequestsAreSeenAndCancelled: an operator sees a stream and a plain request while they
@@ -74,9 +91,8 @@ func TestRequestsAreSeenAndCancelled(t *testing.T) {
 		if r.Stream != (e.Amount < 0) || r.Stream != (e.Reason == account.Canceled) {
 			t.Errorf("settled %+v of %+v", e, r)
 		}
-		page, err := c.PastRequests(url.Values{"id": {r.ID}})
-		if err != nil || len(page.Data) != 1 || page.Data[0].ChargeNanoUSD != -e.Amount || page.Data[0].Error != "overloaded" {
-			t.Errorf("past: %+v, %v", page, err)
+		if past := pastRequests(t, c, url.Values{"id": {r.ID}}, 1); past[0].ChargeNanoUSD != -e.Amount || past[0].Error != "overloaded" {
+			t.Errorf("past: %+v", past)
 		}
 	}
 	if err := c.CancelRequest(all[0].ID); err == nil {

@@ -60,6 +60,7 @@ func (r *logRing) drop(n int) {
 }
 
 // list returns the latest lines that a query selects, or the first behind one, the oldest of them first.
+// Behind a number that no line has yet are all: it is of a process before this one.
 func (r *logRing) list(q admin.LogQuery) (page admin.LogPage) {
 	r.mu.Lock()
 	text, first, end := slices.Clone(r.text), r.first, r.first+r.lines
@@ -83,6 +84,9 @@ func (r *logRing) list(q admin.LogQuery) (page admin.LogPage) {
 		}
 		slices.Reverse(page.Data)
 		return page
+	}
+	if q.After >= end {
+		q.After = first - 1
 	}
 	page.Missed = max(first, q.After+1) - (q.After + 1)
 	for number := first; number < end; number++ {

@@ -45,6 +45,8 @@ func TestLogRingKeepsTheLatest(t *testing.T) {
 		{admin.LogQuery{Kind: "request", AccountID: "acct_1", Limit: 10}, 10},
 		{admin.LogQuery{AccountID: "acct_9", Limit: 10}, 0},
 		{admin.LogQuery{After: all + 1, Limit: 10}, 1},
+		{admin.LogQuery{After: all + 2, Limit: 10}, 0},
+		{admin.LogQuery{After: all + 3, Kind: "draining", Limit: 10}, 1}, // a number of the process before: all lines are new
 		{admin.LogQuery{Kind: "a <kind>", Limit: 10}, 1},
 	} {
 		if got := ring.list(c.q).Data; len(got) != c.want {
