@@ -198,7 +198,7 @@ func (m *run) soak(ctx context.Context, r *Report) error {
 	for err == nil && ending.Err() == nil {
 		select {
 		case <-tick.C:
-			err = t.pause(func() error { return m.sample(ctx, began, &r.Samples) })
+			err = m.still(t, func() error { return m.sample(ctx, began, &r.Samples) })
 		case <-ending.Done():
 		}
 	}
@@ -208,13 +208,19 @@ func (m *run) soak(ctx context.Context, r *Report) error {
 	return errors.Join(err, operating, ctx.Err())
 }
 
+// still runs do while no command runs and the traffic pauses. Commands come first: one that replaces the key holds
+// mu while it waits for the traffic.
+func (m *run) still(t *traffic, do func() error) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return t.pause(do)
+}
+
 // settle is how long a pause lets the node end what was left, and close connections.
 const settle = time.Second
 
 // sample looks at the node while it has nothing to do.
 func (m *run) sample(ctx context.Context, began time.Time, to *[]Sample) error {
-	m.mu.Lock() // no command runs meanwhile
-	defer m.mu.Unlock()
 	time.Sleep(settle)
 	if _, err := m.node.Admin(ctx, "/debug/pprof/heap?gc=1"); err != nil {
 		return err
@@ -284,7 +290,7 @@ func (m *run) newKey(ctx context.Context, t *traffic) error {
 		Secret string `json:"key"`
 	}
 	if err := json.Unmarshal([]byte(said), &made); err != nil || made.Secret == "" {
-		return fmt.Errorf("key create said %.200q: %w", said, err)
+		return fmt.Errorf("key create said %.200q, which is no key (%v)", said, err)
 	}
 	t.setKey(made.Secret)
 	before := m.keyID

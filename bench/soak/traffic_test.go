@@ -1,0 +1,33 @@
+package soak
+
+import (
+	"testing"
+	"time"
+)
+
+// TestASampleIsDueWhileTheKeyIsReplaced: the command, which waits for the traffic's pause in the end, and the sample, which
+// waits for the command, do not wait for each other.
+func TestASampleIsDueWhileTheKeyIsReplaced(t *testing.T) {
+	clients, err := newTraffic("http://127.0.0.1:1", "old", 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := &run{}
+	m.mu.Lock() // a command runs
+	sampled, replaced := make(chan error, 1), make(chan struct{})
+	go func() { sampled <- m.still(clients, func() error { return nil }) }()
+	time.Sleep(10 * time.Millisecond) // mostly it waits by then
+	go func() {
+		clients.setKey("new")
+		close(replaced)
+	}()
+	select {
+	case <-replaced:
+	case <-time.After(time.Minute):
+		t.Fatal("the key is never replaced")
+	}
+	m.mu.Unlock()
+	if err := <-sampled; err != nil || clients.key != "new" {
+		t.Errorf("%v, the key is %s", err, clients.key)
+	}
+}
