@@ -44,6 +44,7 @@ func (x *exchange) generate() {
 		x.fail(abi.AsError(err))
 		return
 	}
+	x.admitted = true
 	a := newAnswer(x, stream, prepared.Model)
 	defer func() {
 		if !x.streamed { // else the body stream's Close does it

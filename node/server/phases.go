@@ -26,7 +26,7 @@ func (x *exchange) phases() [phases]time.Duration {
 	if !x.prepared.IsZero() {
 		all[spanPrepare] = x.prepared.Sub(x.arrived)
 	}
-	if !x.settleBegan.IsZero() {
+	if !x.settleEnded.IsZero() { // else it did not end while its request waited
 		all[spanSettle] = x.settleEnded.Sub(x.settleBegan)
 	}
 	return all

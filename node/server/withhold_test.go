@@ -105,6 +105,26 @@ func TestSlowLedger(t *testing.T) {
 	}
 }
 
+// TestUnsettledIsNoRefusal: a request that ends before its row is durable was admitted: it is not among
+// those that were refused, and of its settlement no time is told.
+func TestUnsettledIsNoRefusal(t *testing.T) {
+	backend := newFakeBackend(func(s *fakeStream) {
+		s.out.Push(begin()...)
+		<-s.cancelled
+	})
+	backend.unsettled = make(chan struct{})
+	n := start(t, Config{RequestTimeout: 50 * time.Millisecond, LedgerWait: time.Millisecond}, backend)
+	if r := n.post(ask); r.StatusCode != 504 {
+		t.Errorf("%d %q", r.StatusCode, r.body)
+	}
+	if got := n.s.metrics.refusals[abi.Timeout].Get(); got != 0 {
+		t.Errorf("%d refusals are counted", got)
+	}
+	if past := n.s.Past(PastQuery{Limit: 1}); len(past) != 1 || past[0].Settle != 0 || past[0].Status != 504 {
+		t.Errorf("%+v", past)
+	}
+}
+
 // TestUncertainChargeHasNoAnswer: while nobody knows whether a client will be
 // charged, no error leaves: its connection ends, and an operator is told.
 func TestUncertainChargeHasNoAnswer(t *testing.T) {
