@@ -22,8 +22,8 @@ import (
 // how long it waits for the answer.
 const lookEvery, lookMax = 500 * time.Millisecond, 5 * time.Second
 
-// sweepModulesEvery is how often files of modules are removed that nobody needs, sweepModulesMax how many at once.
-const sweepModulesEvery, sweepModulesMax = time.Hour, 100
+// sweepModulesEvery is how often files of modules are removed that nobody needs.
+const sweepModulesEvery = time.Hour
 
 // commons is what this node has in common with the others on its database: prices, module files,
 // and which modules serve. The rows are the truth; the node follows their numbers.
@@ -205,13 +205,13 @@ func (c *commons) look() error {
 }
 
 // sweepModules removes files from the store that nobody needs. It goes by a rollout that is the present one; a module that
-// was loaded again since was asked for, and stays.
+// was loaded again since was asked for, and stays. A rollout names all that were ever removed.
 func (c *commons) sweepModules() error {
 	digests := c.node.modules.Unneeded()
 	if len(digests) == 0 {
 		return nil
 	}
-	return c.store.DropModules(digests[:min(len(digests), sweepModulesMax)])
+	return c.store.DropModules(digests)
 }
 
 // takeModules brings what changed of the module files, and into memory what is asked for.

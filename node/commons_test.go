@@ -2,10 +2,14 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -290,3 +294,36 @@ func (*slowStore) Reports() (map[string]store.NodeReport, error) {
 }
 
 func (*slowStore) AskModule(string) (int64, error) { return 1, nil }
+
+// droppingStore notes what it is to drop.
+type droppingStore struct {
+	silentStore
+	dropped []string
+}
+
+func (s *droppingStore) DropModules(digests []string) error {
+	s.dropped = digests
+	return nil
+}
+
+// TestEveryRemovedModuleIsSwept: a rollout names each module that was ever removed, and the files of the last ones go, too.
+func TestEveryRemovedModuleIsSwept(t *testing.T) {
+	var removed []string
+	for i := range 250 {
+		removed = append(removed, fmt.Sprintf("sha256:%064d", i))
+	}
+	state, err := json.Marshal(map[string]any{"removed": removed})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &droppingStore{}
+	host, err := extensions.Open(extensions.Options{State: state, Number: 1, CacheDir: moduleCache, Log: slog.New(slog.DiscardHandler),
+		Keep: func(int64, []byte) (int64, error) { return 2, nil }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer host.Close()
+	if err := newCommons(s, "a", &node{modules: host}).sweepModules(); err != nil || !slices.Equal(s.dropped, removed) {
+		t.Errorf("%d of %d files are dropped, %v", len(s.dropped), len(removed), err)
+	}
+}

@@ -31,7 +31,7 @@ type Common interface {
 	// AskModule asks every node to have a module in memory.
 	// number is that of the module files since.
 	AskModule(digest string) (number int64, err error)
-	// DropModules removes module files, but those that were asked for within the last hour.
+	// DropModules removes module files, a hundred at a time, but those that were asked for within the last hour.
 	DropModules(digests []string) error
 	// ModuleFiles visits the modules that changed after a number, and returns the number by now.
 	ModuleFiles(after int64, visit func(ModuleFile) error) (number int64, err error)

@@ -103,10 +103,14 @@ func (s *Store) AskModule(digest string) (number int64, err error) {
 	return number, wrapped(err, "ask the nodes for the module %s", digest)
 }
 
+// dropMax is how many module files are removed at a time: each may be megabytes.
+const dropMax = 100
+
 // DropModules implements store.Common.
 func (s *Store) DropModules(digests []string) error {
 	err := s.transaction(again, func(ctx context.Context, tx pgx.Tx) error {
-		_, err := tx.Exec(ctx, `DELETE FROM modules WHERE digest = ANY ($1) AND coalesce(asked < now() - interval '1 hour', true)`, digests)
+		_, err := tx.Exec(ctx, `DELETE FROM modules WHERE digest IN (SELECT digest FROM modules
+			WHERE digest = ANY ($1) AND coalesce(asked < now() - interval '1 hour', true) ORDER BY digest LIMIT $2 FOR UPDATE)`, digests, dropMax)
 		return err
 	})
 	return wrapped(err, "remove module files")

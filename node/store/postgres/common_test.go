@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"errors"
+	"fmt"
 	"reflect"
 	"sync"
 	"sync/atomic"
@@ -122,5 +123,28 @@ func TestReportsOfLiveNodes(t *testing.T) {
 	reports, err := a.Reports()
 	if err != nil || !reflect.DeepEqual(reports, map[string]store.NodeReport{"a": said, "b": {}}) {
 		t.Errorf("%+v, %v", reports, err)
+	}
+}
+
+// TestModuleFilesAreDroppedInParts: of many that nobody needs a hundred go at a time, wherever they stand among those that
+// have gone already.
+func TestModuleFilesAreDroppedInParts(t *testing.T) {
+	url := postgrestest.URL(t)
+	s := dial(t, url, "a")
+	if err := s.Exec(`INSERT INTO modules (digest, wasm, signature, config, number) SELECT 'old ' || i, '', '', '', 0
+		FROM generate_series(1, 150) i`); err != nil {
+		t.Fatal(err)
+	}
+	var old []string
+	for i := range 300 { // of most there is nothing any more
+		old = append(old, fmt.Sprint("old ", i-149))
+	}
+	for _, want := range []int64{50, 0} {
+		if err := s.DropModules(old); err != nil {
+			t.Fatal(err)
+		}
+		if n, err := postgrestest.Number(t.Context(), url, `SELECT count(*) FROM modules WHERE digest LIKE 'old %'`); n != want || err != nil {
+			t.Errorf("%d old files are left, %v; want %d", n, err, want)
+		}
 	}
 }
