@@ -93,12 +93,11 @@ func (t *Tree) CancelRequest(id string) bool {
 		return false
 	}
 	r.stopped.Store(true)
+	r.refuse(errOperator(), account.Limits{}) // nothing of one that its model has taken, maybe just now
 	if r.phase.Load() == accepted {
 		r.job.Cancel() // and not cancel: its owner is there, tells the client and settles
 		r.model.unit.Wake()
-		return true
 	}
-	r.refuse(errOperator(), account.Limits{})
 	return true
 }
 
