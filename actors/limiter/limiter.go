@@ -10,7 +10,6 @@
 package limiter
 
 import (
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -194,8 +193,9 @@ type limiter struct {
 	state   *limit.State // nil until the first load
 	loading bool
 	again   bool      // something changed since the load began
+	changed bool      // an operator changed the account, and that was not read yet: requests wait for it
 	stale   bool      // the last load failed; the next request starts one
-	pending []Reserve // while there is no state; at most PendingMax
+	pending []Reserve // that wait for a load; at most PendingMax
 	// recent are the settlements and ends that arrived during a load: its answer
 	// may be older than they are.
 	recent []Settle
@@ -243,6 +243,7 @@ func (l *limiter) Receive(c *system.Context, m any) {
 		l.end(c, m)
 	case Changed:
 		l.again = l.loading // the answer that is coming may be older than the change
+		l.changed = true
 		l.load(c.Self())
 	case loaded:
 		if m.asked == l {
@@ -286,10 +287,11 @@ func (l *limiter) idle(now time.Time) bool {
 	return l.state.Idle(now)
 }
 
-// reserve answers at once, or after the load when there is nothing to decide on.
+// reserve answers at once, or after the load when what there is to decide on is nothing, or older than a change.
 func (l *limiter) reserve(c *system.Context, m Reserve) {
-	if l.state == nil || !l.state.Knows(m.Ask.Key) {
-		if len(l.pending) >= l.deps.PendingMax {
+	full := len(l.pending) >= l.deps.PendingMax
+	if l.state == nil || !l.state.Knows(m.Ask.Key) || l.changed && !full {
+		if full {
 			m.Refuse(system.ErrFull)
 			return
 		}
@@ -389,32 +391,30 @@ func (l *limiter) load(self *system.Ref) {
 	l.deps.Load(l.id, func(r limit.Loaded, err error) { _ = self.Tell(loaded{r, err, l}) })
 }
 
-// onLoaded adopts what was read and applies what happened since.
+// onLoaded adopts what was read, applies what happened since, and decides what waited. Without an answer that
+// goes by what is known. An answer that may be older than a change decides nothing: the load that follows does.
 func (l *limiter) onLoaded(c *system.Context, r limit.Loaded, err error) {
-	l.loading, l.stale = false, err != nil
-	defer func() {
-		if l.again {
-			l.again = false
-			l.load(c.Self())
-		}
-	}()
+	l.loading, l.stale, l.changed = false, err != nil, l.again
 	if err != nil {
 		l.recent = nil
-		l.refusePending(system.AccountsUnavailable("limiter.load", err))
+	} else {
+		l.adopt(r, time.Now())
+	}
+	if l.again {
+		l.again = false
+		l.load(c.Self())
 		return
 	}
-	l.adopt(r, time.Now())
 	pending := l.pending
-	var early []Reserve // whose key was changed after what was read: they wait for the load that follows
 	for i, m := range pending {
-		l.pending = slices.Concat(early, pending[i+1:]) // the rest is queued again if this one panics
-		if l.again && !l.state.Knows(m.Ask.Key) {
-			early = append(early, m)
-			continue
+		l.pending = pending[i+1:] // the rest is queued again if this one panics
+		if err != nil && (l.state == nil || !l.state.Knows(m.Ask.Key)) {
+			m.Ticket.Refused(system.AccountsUnavailable("limiter.load", err), account.Limits{})
+		} else {
+			l.decide(m)
 		}
-		l.decide(m)
 	}
-	l.pending = early
+	l.pending = nil
 }
 
 // adopt makes or updates the state. Settlements that arrived during the load are

@@ -379,6 +379,44 @@ func TestBillingFailsBesideAQuota(t *testing.T) {
 	})
 }
 
+// TestChangeWaitsForItsRead: a request that comes after an operator's change is decided by it, also where the
+// ledger reads it late; where it cannot be read, by what was known.
+func TestChangeWaitsForItsRead(t *testing.T) {
+	for _, failing := range []bool{false, true} {
+		inBubble(t, Config{}, func(t *testing.T, w *world) {
+			a, other := w.set(plain, 5), w.set(account.Account{ID: "other"}, 10_000)
+			if _, err := w.play(w.call(a, "one", 10, 5, true)); abi.KindOf(err) != abi.InsufficientBalance {
+				t.Fatalf("without money: %v", err)
+			}
+			w.store.delay = time.Second // a commit is under way: the read is behind it
+			s, _, err := w.tree.Generate(w.call(other, "one", 10, 5, true))
+			if err != nil {
+				t.Fatal(err)
+			}
+			w.set(a, 500)
+			w.store.failing.Store(failing)
+			want := abi.Internal // of no error
+			if failing {
+				want = abi.InsufficientBalance
+			}
+			for range 2 { // the second change comes while the first is read
+				w.tree.AccountChanged(a.ID)
+			}
+			first, _, err := w.tree.Generate(w.call(a, "one", 10, 5, true))
+			if abi.KindOf(err) != want {
+				t.Errorf("with money, failing %t: %v", failing, err)
+			}
+			w.store.failing.Store(false)
+			for _, one := range []*Stream{first, s} {
+				if one != nil {
+					w.read(one)
+					_, _ = w.settle(one)
+				}
+			}
+		})
+	}
+}
+
 // TestAccountChanged: new limits and money count from the next request on.
 func TestAccountChanged(t *testing.T) {
 	inBubble(t, Config{}, func(t *testing.T, w *world) {
