@@ -90,7 +90,8 @@ func (a *answer) Read([]byte) (int, error) {
 	return 0, errors.New("server: an event stream is written, not read")
 }
 
-// Close ends the exchange. fasthttp calls it after WriteTo, or instead of it.
+// Close ends the exchange. fasthttp calls it after WriteTo, or instead of it, and before the last two bytes of the
+// body leave: who has read all of it, and not only the last event, finds the request in log, metrics and traces.
 func (a *answer) Close() error {
 	a.close()
 	a.x.close(time.Now())
