@@ -90,13 +90,14 @@ def save(m, folder, part_max=PART_MAX):
     shutil.rmtree(old, ignore_errors=True)
 
 
-def keep(folder, label, most):
-    """Keeps a copy of a checkpoint beside it, under another name, and the `most` latest of such copies."""
+def keep(folder, step, most):
+    """Keeps a copy of a checkpoint beside it, as of a step, and the `most` latest of such copies up to that step: those of
+    further ones are of a run before, and take no place from this one's."""
     folder = pathlib.Path(folder)
-    shutil.copytree(folder, folder.with_name(f"{folder.name}-{label}"), dirs_exist_ok=True)
-    kept = sorted(folder.parent.glob(folder.name + "-step*"), key=lambda p: int(p.name.rsplit("-step", 1)[1]))
-    for old in kept[:-most]:
-        shutil.rmtree(old)
+    shutil.copytree(folder, folder.with_name(f"{folder.name}-step{step}"), dirs_exist_ok=True)
+    steps = sorted(int(p.name.rsplit("-step", 1)[1]) for p in folder.parent.glob(folder.name + "-step*"))
+    for old in [s for s in steps if s <= step][:-most]:
+        shutil.rmtree(folder.with_name(f"{folder.name}-step{old}"))
 
 
 def tensors(folder):

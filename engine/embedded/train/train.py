@@ -239,7 +239,7 @@ def _loop(a, trainer, feed, clock, loss, log, b):
             if a.out and group.first and now - saved > a.save_minutes * 60:
                 checkpoint.save(trainer.model, a.out)
                 if a.states:
-                    checkpoint.keep(a.out, f"step{step}", a.states)
+                    checkpoint.keep(a.out, step, a.states)
                 saved = clock.seconds()
             if loss and now - evaluated > a.eval_minutes * 60:
                 log.write("eval", step=step, seconds=round(now, 1), loss=_rounded(loss(trainer.per_token)))

@@ -104,10 +104,14 @@ class Learning(unittest.TestCase):
     def test_late_states_are_kept(self):
         out = self.folder / "out"
         checkpoint.save(model.Model(CONFIG).initialize(1), out)
+        names = lambda: sorted(p.name for p in self.folder.glob("out-*"))
         for step in (9, 10, 11, 12):
-            checkpoint.keep(out, f"step{step}", 2)
-        self.assertEqual(sorted(p.name for p in self.folder.glob("out-*")), ["out-step11", "out-step12"])
+            checkpoint.keep(out, step, 2)
+        self.assertEqual(names(), ["out-step11", "out-step12"])
         self.assertEqual(checkpoint.read_config(self.folder / "out-step12"), CONFIG)
+        for step in (4, 5, 6):  # of another run
+            checkpoint.keep(out, step, 2)
+        self.assertEqual(names(), ["out-step11", "out-step12", "out-step5", "out-step6"])
 
     def test_a_signal_brings_the_end(self):
         c = train.Clock(0, 1000)
