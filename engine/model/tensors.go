@@ -121,7 +121,7 @@ func (t *tensors) table(name string, rows, cols int) kernel.Weight {
 	if x == nil {
 		return nil
 	}
-	return t.bring(kernel.Source{Name: x.Name, Type: x.Type, Experts: 1, Rows: rows, Cols: cols, Data: x.Bytes(), EmbedOnly: true})
+	return t.bring(kernel.Source{Name: x.Name, Type: x.Type, Experts: 1, Rows: rows, Cols: cols, Data: t.bytes(x), EmbedOnly: true})
 }
 
 // bytes are the data of a tensor whose rows a backend reads: where they are not made for that, they are
