@@ -4,12 +4,16 @@
 package account
 
 import (
+	"errors"
 	"slices"
 	"time"
 
 	"corenode/engine"
 	"corenode/wasm/abi"
 )
+
+// ErrOperator is the cause of the error of a request that an operator cancelled. Its client is not to send it again by itself.
+var ErrOperator = errors.New("an operator cancelled the request")
 
 // Account is who is limited and billed. Its JSON, like a key's, is the admin API's.
 type Account struct {

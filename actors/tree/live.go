@@ -93,17 +93,16 @@ func (t *Tree) CancelRequest(id string) bool {
 		return false
 	}
 	r.stopped.Store(true)
-	r.refuse(errOperator(), account.Limits{}) // nothing of one that its model has taken, maybe just now
-	if r.phase.Load() == accepted {
-		r.job.Cancel() // and not cancel: its owner is there, tells the client and settles
-		r.model.unit.Wake()
-	}
+	r.refuse(errOperator(), account.Limits{}) // does nothing to one that its model has taken, maybe just now
+	r.job.Cancel()                            // and not cancel: its owner is there, tells the client and settles
+	r.model.unit.Wake()
 	return true
 }
 
 // errOperator is what the client of a request gets that an operator cancelled.
 func errOperator() *abi.Error {
-	return &abi.Error{Kind: abi.Overloaded, Op: "tree.CancelRequest", Msg: "an operator of this service cancelled the request"}
+	return &abi.Error{Kind: abi.Overloaded, Op: "tree.CancelRequest", Msg: "an operator of this service cancelled the request",
+		Err: account.ErrOperator}
 }
 
 // Stopped is the error of a request that an operator cancelled, nil of others.

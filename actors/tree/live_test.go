@@ -1,6 +1,7 @@
 package tree
 
 import (
+	"errors"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -79,6 +80,35 @@ func TestLiveHold(t *testing.T) {
 		w.models["one"].mode.Store(running)
 		w.read(s)
 		_, _ = w.settle(s)
+		w.checkClean(a)
+	})
+}
+
+// TestOperatorCancelsWhatWaits: a request that is not admitted yet ends, too, with an error that says to its client not to
+// send it again; nothing of it is left.
+func TestOperatorCancelsWhatWaits(t *testing.T) {
+	inBubble(t, Config{}, func(t *testing.T, w *world) {
+		a := w.set(plain, 10_000)
+		w.store.delay = time.Second // the account is read behind a commit
+		first, _, err := w.tree.Generate(w.call(w.set(account.Account{ID: "other"}, 10_000), "one", 10, 5, true))
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := w.call(a, "one", 100, 50, true)
+		refused := make(chan error)
+		go func() {
+			_, _, err := w.tree.Generate(c)
+			refused <- err
+		}()
+		synctest.Wait()
+		if !w.tree.CancelRequest(c.RequestID) {
+			t.Fatal("it was not cancelled")
+		}
+		if err := <-refused; !errors.Is(err, account.ErrOperator) || abi.KindOf(err) != abi.Overloaded {
+			t.Errorf("refused with %v", err)
+		}
+		w.read(first)
+		_, _ = w.settle(first)
 		w.checkClean(a)
 	})
 }

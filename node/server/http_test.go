@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"corenode/actors/account"
 	"corenode/wasm/abi"
 )
 
@@ -164,6 +165,7 @@ func TestAdmissionRefusals(t *testing.T) {
 		{&abi.Error{Kind: abi.RateLimited, Msg: "slow", RetryAfter: 1500 * time.Millisecond}, 429, "rate_limit_error", "2", "1500", ""},
 		{&abi.Error{Kind: abi.RateLimited, Msg: "slow"}, 429, "rate_limit_error", "1", "1000", ""},
 		{&abi.Error{Kind: abi.Overloaded, Msg: "full", RetryAfter: 300 * time.Microsecond}, 503, "overloaded_error", "1", "1", ""},
+		{&abi.Error{Kind: abi.Overloaded, Msg: "cancelled", Err: account.ErrOperator}, 503, "overloaded_error", "1", "1000", "false"},
 		{&abi.Error{Kind: abi.Internal, Msg: "internal error"}, 500, "api_error", "", "", ""},
 	}
 	backend := newFakeBackend(say("x"))

@@ -106,7 +106,4 @@ func (a *answer) refuse(e *abi.Error) {
 		return
 	}
 	a.x.fail(e)
-	if a.stream.Stopped() != nil { // or the SDK sends it again
-		a.x.ctx.Response.Header.Set("X-Should-Retry", "false")
-	}
 }

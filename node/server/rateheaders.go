@@ -1,6 +1,7 @@
 package server
 
 import (
+	"errors"
 	"math"
 	"strconv"
 	"time"
@@ -114,10 +115,10 @@ func ceil(d, unit time.Duration) time.Duration { return (d + unit - 1) / unit * 
 
 // setRetryHeaders tells official clients whether and when to try again.
 func setRetryHeaders(h *fasthttp.ResponseHeader, e *abi.Error) {
-	switch e.Kind {
-	case abi.InsufficientBalance:
+	if e.Kind == abi.InsufficientBalance || errors.Is(e, account.ErrOperator) {
 		h.Set("X-Should-Retry", "false")
-	case abi.RateLimited, abi.Overloaded:
+	}
+	if e.Kind == abi.RateLimited || e.Kind == abi.Overloaded {
 		wait := retryFloor(e.RetryAfter)
 		h.Set("Retry-After", strconv.FormatInt(int64(ceil(wait, time.Second)/time.Second), 10))
 		h.Set("Retry-After-Ms", strconv.FormatInt(int64(ceil(wait, time.Millisecond)/time.Millisecond), 10))
