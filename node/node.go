@@ -13,6 +13,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"corenode/actors/ledger"
@@ -134,19 +135,33 @@ func (n *node) fail(err error) {
 	}
 }
 
+// bind listens at the address that a key of the configuration has.
+func bind(key, address string) (net.Listener, error) {
+	l, err := net.Listen("tcp", address)
+	if errors.Is(err, syscall.EADDRINUSE) {
+		return nil, fmt.Errorf("%w: end what listens there, or set %s to another address", err, key)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", key, err)
+	}
+	return l, nil
+}
+
 func (n *node) open() (err error) {
 	keepPrivate()
 	if err := os.MkdirAll(n.cfg.DataDir, 0o700); err != nil {
 		return err
 	}
-	if err := n.openStore(); err != nil {
+	if err := n.openStore(); errors.Is(err, store.ErrLocked) {
+		return fmt.Errorf("%w: stop it, or name another folder with --data-dir", err)
+	} else if err != nil {
 		return err
 	}
-	if n.public, err = net.Listen("tcp", n.cfg.Listen); err != nil {
+	if n.public, err = bind("listen", n.cfg.Listen); err != nil {
 		return err
 	}
 	n.closers = append(n.closers, func() { n.public.Close() }) // the server has mostly done it
-	if n.admin, err = net.Listen("tcp", n.cfg.Admin.Listen); err != nil {
+	if n.admin, err = bind("admin.listen", n.cfg.Admin.Listen); err != nil {
 		return err
 	}
 	n.closers = append(n.closers, func() { n.admin.Close() })

@@ -61,7 +61,7 @@ func (n *node) openPeers() error {
 	mac := hmac.New(sha256.New, secret)
 	mac.Write([]byte("forward"))
 	p.token = hex.EncodeToString(mac.Sum(nil))
-	if p.listener, err = net.Listen("tcp", n.cfg.Cluster.Listen); err != nil {
+	if p.listener, err = bind("cluster.listen", n.cfg.Cluster.Listen); err != nil {
 		return err
 	}
 	n.closers = append(n.closers, func() { p.listener.Close() }) // the server has mostly done it

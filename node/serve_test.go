@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"fmt"
 	"io"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -13,6 +14,7 @@ import (
 	"time"
 
 	"corenode/node/config"
+	"corenode/node/store"
 )
 
 // instantConfig writes the configuration of a child with one model that answers
@@ -70,6 +72,37 @@ func TestSignalWhileStarting(t *testing.T) {
 	if err := n.stop(); err != nil {
 		t.Error(err)
 	}
+}
+
+// TestStartSaysWhatToDo: a start that finds its address or its folder taken says how to go on.
+func TestStartSaysWhatToDo(t *testing.T) {
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	fails := func(says string, change func(*config.Config)) {
+		t.Helper()
+		cfg := config.Default()
+		cfg.Listen, cfg.DataDir, cfg.Modules.CacheDir = "127.0.0.1:0", t.TempDir(), moduleCache
+		instantModels(cfg)
+		change(cfg)
+		if n, err := start(cfg, io.Discard); err == nil {
+			n.stop()
+			t.Errorf("it starts, want %q", says)
+		} else if !strings.Contains(err.Error(), says) {
+			t.Errorf("%v, want %q", err, says)
+		}
+	}
+	fails("set listen to another address", func(cfg *config.Config) { cfg.Listen = taken.Addr().String() })
+	fails("set admin.listen to another address", func(cfg *config.Config) { cfg.Admin.Listen = taken.Addr().String() })
+	fails("name another folder with --data-dir", func(cfg *config.Config) {
+		lock, err := store.LockFolder(cfg.DataDir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { lock.Close() })
+	})
 }
 
 // TestLogReaderGone: a node goes on when nobody reads its log any more.

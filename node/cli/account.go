@@ -27,8 +27,8 @@ nano-dollar. NAME is an account's name or its id.`,
   corenode account set alice --concurrency 4 --tokens-per-minute 200000
   corenode account show alice --json`,
 		accountCreate(), accountList(), accountShow(), accountUsage(), accountTopUp(), accountSet(),
-		accountSwitch("disable", "Refuse every key of an account", true),
-		accountSwitch("enable", "Accept the keys of an account again", false))
+		accountSwitch("disable", "Refuse every key of an account", "Requests that run are finished and billed.", true),
+		accountSwitch("enable", "Accept the keys of an account again", "Those that were revoked or have expired stay so.", false))
 }
 
 func accountCreate() *cobra.Command {
@@ -195,10 +195,10 @@ func given[T any](cmd *cobra.Command, flag string, value *T) *T {
 	return nil
 }
 
-func accountSwitch(use, short string, disabled bool) *cobra.Command {
+func accountSwitch(use, short, besides string, disabled bool) *cobra.Command {
 	return &cobra.Command{
 		Use: use + " NAME", Short: short, Args: cobra.ExactArgs(1),
-		Long:    short + ". Requests that run are finished and billed.",
+		Long:    short + ". " + besides,
 		Example: "  corenode account " + use + " alice",
 		RunE: existing(func(c *admin.Client, _ *cobra.Command, args []string) (result, error) {
 			a, err := c.ChangeAccount(args[0], admin.AccountChange{Disabled: &disabled})

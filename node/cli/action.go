@@ -106,6 +106,9 @@ func connect(dir string, create bool) (c *admin.Client, hangUp func() error, err
 	if err == nil {
 		return c, func() error { return nil }, nil
 	}
+	if errors.Is(err, fs.ErrPermission) {
+		return nil, nil, fmt.Errorf("%w: run it as the user of the node, or as root", err)
+	}
 	if !errors.Is(err, admin.ErrNoNode) {
 		return nil, nil, err
 	}

@@ -37,7 +37,26 @@ binary with no configuration.
 		configCommand(), drainCommand(), clusterCommand(),
 		moduleCommand(), upstreamCommand(), backupCommand(), restoreCommand(), storeCommand(),
 		operatorCommand(), auditCommand(), reloadCommand(), pricesCommand(), grafanaCommand(), alertsCommand())
+	cmd.SetFlagErrorFunc(func(wrong *cobra.Command, err error) error {
+		return fmt.Errorf("%w; see %s --help", err, wrong.CommandPath())
+	})
+	sayUsage(cmd)
 	return cmd
+}
+
+// sayUsage makes a command and those below it answer wrong arguments with what they want.
+func sayUsage(cmd *cobra.Command) {
+	if check := cmd.Args; check != nil && !cmd.HasSubCommands() {
+		cmd.Args = func(cmd *cobra.Command, args []string) error {
+			if err := check(cmd, args); err != nil {
+				return fmt.Errorf("%w; want %s", err, cmd.UseLine())
+			}
+			return nil
+		}
+	}
+	for _, below := range cmd.Commands() {
+		sayUsage(below)
+	}
 }
 
 func versionCommand(version string) *cobra.Command {

@@ -205,7 +205,11 @@ func TestMistakes(t *testing.T) {
 			line []string
 			says string
 		}{
-			{[]string{"account", "create"}, "accepts 1 arg"},
+			{[]string{"account", "create"}, "accepts 1 arg(s), received 0; want corenode account create NAME [flags]"},
+			{[]string{"account", "list", "alice"}, "want corenode account list [flags]"},
+			{[]string{"account", "topup", "alice", "-3"}, "see corenode account topup --help"},
+			{[]string{"requests", "list", "--id", "req_1"}, "those of --past"},
+			{[]string{"top"}, "start one with corenode serve"},
 			{[]string{"account", "create", "alice"}, "taken"},
 			{[]string{"account", "create", "b", "--balance", "1e3"}, "1e3"},
 			{[]string{"account", "show", "nobody"}, "not found"},

@@ -3,8 +3,10 @@ package cli
 import (
 	"bufio"
 	"cmp"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -105,11 +107,16 @@ func measureMachine(cfg *config.Config) doctor.Facts {
 	if err != nil || !info.IsDir() {
 		return f // there is no node yet
 	}
+	c, unheard := admin.Dial(cfg.DataDir)
+	if errors.Is(unheard, fs.ErrPermission) {
+		f.Unreadable = unheard.Error()
+		return f
+	}
 	if f.Sync, err = syncTimes(cfg.DataDir); err != nil {
 		f.SyncError = err.Error()
 	}
 	f.Database, f.Open = hasDatabase(cfg.DataDir), openToOthers(cfg.DataDir)
-	if c, err := admin.Dial(cfg.DataDir); err == nil {
+	if unheard == nil {
 		f.Running, f.LastBackup = true, lastBackup(c)
 		if text, err := c.Metrics(); err == nil {
 			f.Series = parseSeries(text)

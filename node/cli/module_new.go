@@ -25,7 +25,8 @@ the SDK and a README that says how to build it. Nothing that exists is overwritt
 		Example: `  corenode module new --kind billing --lang go discount
   corenode module new --kind translator --lang c completions`,
 	}
-	cmd.Flags().StringVar(&kind, "kind", "", "translator, billing, admission, rewrite or filter")
+	cmd.Flags().StringVar(&kind, "kind", "", "translator, billing, admission, rewrite or filter; "+
+		"in Rust translator-verse and translator-cohere too")
 	cmd.Flags().StringVar(&lang, "lang", "go", "language: go, c, rust or assemblyscript")
 	_ = cmd.MarkFlagRequired("kind") // the flag exists
 	cmd.RunE = offline(func(_ *cobra.Command, args []string) (result, error) {

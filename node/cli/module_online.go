@@ -133,7 +133,7 @@ func printDetail(w io.Writer, m extensions.Info) {
 	}
 	var schema bytes.Buffer
 	_ = json.Indent(&schema, m.ConfigSchema, "", "  ") // it was parsed
-	fmt.Fprintf(w, "Its configuration:\n%s\n", schema.Bytes())
+	fmt.Fprintf(w, "What its configuration may be:\n%s\n", schema.Bytes())
 }
 
 func moduleLoad() *cobra.Command {
@@ -242,7 +242,7 @@ func moduleCanary() *cobra.Command {
 	return &cobra.Command{
 		Use: "canary MODULE PERCENT", Short: "Let a module serve a percentage of the accounts", Args: cobra.ExactArgs(2),
 		Long: `Which accounts those are follows from their ids: an account stays on one side.
-0 ends it. A slot with a shadow has no canary.`,
+0 ends it. The module's own shadow ends with it; a slot with another one has no canary.`,
 		Example: "  corenode module canary discount@1.2.0 10%",
 		RunE: existing(func(c *admin.Client, _ *cobra.Command, args []string) (result, error) {
 			percent, err := percentOf(args[1])

@@ -3,6 +3,7 @@ package cli
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/url"
@@ -52,6 +53,9 @@ which of them hold a permit of their account.`,
 	f.BoolVar(&past, "past", false, "those that ended")
 	f.IntVar(&rowsMax, "limit", 100, "most past requests, up to 1000")
 	cmd.RunE = existing(func(c *admin.Client, _ *cobra.Command, _ []string) (result, error) {
+		if past && phase != "" || !past && id != "" {
+			return result{}, errors.New("--phase is for live requests, --id for those of --past")
+		}
 		query := url.Values{}
 		for name, value := range map[string]string{"account": of, "model": model, "phase": phase, "id": id} {
 			if value != "" {
@@ -164,16 +168,17 @@ each phase; again and again until it is interrupted.`,
 	cmd.Flags().DurationVar(&every, "every", time.Second, "time between two looks, at least 100ms")
 	cmd.Flags().BoolVar(&once, "once", false, "look once")
 	dataDirFlag(cmd)
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+	cmd.RunE = func(cmd *cobra.Command, _ []string) (err error) {
 		cmd.SilenceUsage = true
 		dir, err := cmd.Flags().GetString("data-dir")
 		if err != nil {
 			return err
 		}
-		c, err := admin.Dial(dir)
+		c, hangUp, err := connect(dir, false)
 		if err != nil {
 			return err
 		}
+		defer func() { err = errors.Join(err, hangUp()) }()
 		ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt)
 		defer stop()
 		return watch(ctx, cmd.OutOrStdout(), c, max(every, 100*time.Millisecond), once)

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -95,7 +96,7 @@ to be shown. KIND is the line's message, such as request or admin.`,
 		}
 		ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt)
 		defer stop()
-		return result{pages(func(w io.Writer, _ bool) error { return followLogs(ctx, w, c.Logs, query) }), nil}, nil
+		return result{pages(func(w io.Writer, asJSON bool) error { return followLogs(ctx, w, asJSON, c.Logs, query) }), nil}, nil
 	})
 	return alone(cmd)
 }
@@ -106,9 +107,27 @@ func printLogs(w io.Writer, all []admin.LogLine) {
 	}
 }
 
+// printFollowed prints lines as they come, and how many are missing before them; as JSON an object each.
+func printFollowed(w io.Writer, asJSON bool, page admin.LogPage) {
+	if !asJSON {
+		if page.Missed > 0 {
+			fmt.Fprintf(w, "(%d lines of the log came faster than they could be shown, and are not here)\n", page.Missed)
+		}
+		printLogs(w, page.Data)
+		return
+	}
+	e := json.NewEncoder(w)
+	if page.Missed > 0 {
+		_ = e.Encode(map[string]any{"missed": page.Missed})
+	}
+	for _, l := range page.Data {
+		_ = e.Encode(l)
+	}
+}
+
 // followLogs prints the lines that a query selects, and those that come. What the node forgot before it
 // was asked is told in its place.
-func followLogs(ctx context.Context, w io.Writer, ask func(url.Values) (admin.LogPage, error), query url.Values) error {
+func followLogs(ctx context.Context, w io.Writer, asJSON bool, ask func(url.Values) (admin.LogPage, error), query url.Values) error {
 	tick := time.NewTicker(followEvery)
 	defer tick.Stop()
 	for {
@@ -116,10 +135,7 @@ func followLogs(ctx context.Context, w io.Writer, ask func(url.Values) (admin.Lo
 		if err != nil {
 			return err
 		}
-		if page.Missed > 0 {
-			fmt.Fprintf(w, "(%d lines of the log came faster than they could be shown, and are not here)\n", page.Missed)
-		}
-		printLogs(w, page.Data)
+		printFollowed(w, asJSON, page)
 		full := query.Has("after") && len(page.Data) == admin.LogLinesMax // there are more
 		query.Set("after", fmt.Sprint(page.Next))
 		query.Set("limit", fmt.Sprint(admin.LogLinesMax))
@@ -158,7 +174,7 @@ back: start the node again.`,
 		}
 		ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt)
 		defer stop()
-		return result{pages(func(w io.Writer, _ bool) error { return awaitDrain(ctx, w, c) }), nil}, nil
+		return result{pages(func(w io.Writer, asJSON bool) error { return awaitDrain(ctx, w, asJSON, c) }), nil}, nil
 	})
 	return alone(cmd)
 }
@@ -172,18 +188,24 @@ func printDrain(w io.Writer, s admin.DrainState) {
 		s.Left().Round(time.Second))
 }
 
-// awaitDrain says what is left, once a second, until the node does not answer any more.
-func awaitDrain(ctx context.Context, w io.Writer, c *admin.Client) error {
+// awaitDrain says what is left, once a second, until the node does not answer any more; as JSON an object each time.
+func awaitDrain(ctx context.Context, w io.Writer, asJSON bool, c *admin.Client) error {
 	for {
 		s, err := c.DrainState()
 		if e := (*admin.Error)(nil); err != nil && !errors.As(err, &e) {
-			fmt.Fprintln(w, "The node has ended.")
+			if !asJSON {
+				fmt.Fprintln(w, "The node has ended.")
+			}
 			return nil
 		}
 		if err != nil {
 			return err
 		}
-		printDrain(w, s)
+		if asJSON {
+			_ = json.NewEncoder(w).Encode(s)
+		} else {
+			printDrain(w, s)
+		}
 		select {
 		case <-time.After(time.Second):
 		case <-ctx.Done():

@@ -28,7 +28,7 @@ func TestLogsAreFollowed(t *testing.T) {
 		return answers[len(asked)-1], nil
 	}
 	var out strings.Builder
-	if err := followLogs(ctx, &out, ask, url.Values{"limit": {"100"}}); err != nil {
+	if err := followLogs(ctx, &out, false, ask, url.Values{"limit": {"100"}}); err != nil {
 		t.Fatal(err)
 	}
 	if strings.Join(asked, " ") != " 4 1009" {
@@ -38,5 +38,21 @@ func TestLogsAreFollowed(t *testing.T) {
 	if len(lines) != 3+len(full) || !strings.Contains(lines[0], "first") || !strings.Contains(lines[1], "5 lines") ||
 		!strings.Contains(lines[len(lines)-1], "last") {
 		t.Errorf("%d lines: %.400q", len(lines), lines)
+	}
+}
+
+// TestFollowedLogsAreJSON: with --json each line that comes is an object, and so is what was missed.
+func TestFollowedLogsAreJSON(t *testing.T) {
+	ctx, stop := context.WithCancel(t.Context())
+	stop()
+	ask := func(url.Values) (admin.LogPage, error) {
+		return admin.LogPage{Data: []admin.LogLine{{Number: 3, Kind: "request", Text: "{}"}}, Missed: 5}, nil
+	}
+	var out strings.Builder
+	if err := followLogs(ctx, &out, true, ask, url.Values{}); err != nil {
+		t.Fatal(err)
+	}
+	if want := `{"missed":5}` + "\n" + `{"number":3,"time":"","level":"","kind":"request","text":"{}"}` + "\n"; out.String() != want {
+		t.Errorf("it printed %q, want %q", out.String(), want)
 	}
 }

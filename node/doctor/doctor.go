@@ -40,6 +40,8 @@ type Facts struct {
 	Sync      []time.Duration
 	SyncError string
 	Clock     *Clock
+	// Unreadable is why the data folder may not be looked into. Nothing is known then of what is in it, nor of its node.
+	Unreadable string
 	// Certificates are those of the configuration, by key.
 	Certificates []Certificate
 	// Database says whether the data folder has one, LastBackup when the last backup was made.
@@ -179,6 +181,10 @@ func examineCertificate(c Certificate, now time.Time, add adder) {
 }
 
 func examineData(f Facts, add adder) {
+	if f.Unreadable != "" {
+		add("data folder", Fail, f.Unreadable, "run it as the user of the node, or as root")
+		return
+	}
 	if len(f.Open) > 0 {
 		add("data folder", Fail, "others may read or write "+strings.Join(f.Open, ", "),
 			"chmod go= them: the folder holds hashed keys and the node's secret")
@@ -188,7 +194,7 @@ func examineData(f Facts, add adder) {
 	if !f.Database {
 		return
 	}
-	const do = "corenode backup FILE, every day, on another machine"
+	const do = "corenode backup FILE, every day, and keep the files on another machine"
 	if f.LastBackup.IsZero() {
 		add("backup", Warn, "none was ever made with corenode backup", do)
 		return
@@ -226,6 +232,9 @@ var conditions = []struct {
 }
 
 func examineNode(f Facts, add adder) {
+	if f.Unreadable != "" {
+		return
+	}
 	if !f.Running {
 		add("node", Warn, "none answers for this data folder", "start it, or name its folder with --data-dir")
 		return

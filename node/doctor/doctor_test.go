@@ -46,6 +46,7 @@ func TestExamine(t *testing.T) {
 		"cert now":      {func(f *Facts) { f.Certificates[0].Expires = now.AddDate(0, 0, 1) }, "certificate of server.tls_certificate", Fail, "in 1 days"},
 		"cert over":     {func(f *Facts) { f.Certificates[0].Expires = now.AddDate(0, 0, -1) }, "certificate of server.tls_certificate", Fail, "it expired"},
 		"cert broken":   {func(f *Facts) { f.Certificates[0].Problem = "no key" }, "certificate of server.tls_certificate", Fail, "no key"},
+		"unreadable":    {func(f *Facts) { f.Unreadable, f.LastBackup, f.Running = "permission denied", time.Time{}, false }, "data folder", Fail, "permission"},
 		"rights":        {func(f *Facts) { f.Open = []string{"/d/corenode.db"} }, "data folder", Fail, "/d/corenode.db"},
 		"no backup":     {func(f *Facts) { f.LastBackup = time.Time{} }, "backup", Warn, "none"},
 		"old backup":    {func(f *Facts) { f.LastBackup = now.AddDate(0, 0, -3) }, "backup", Warn, "72 hours ago"},

@@ -72,7 +72,8 @@ func (s *Server) unreadableAdmin(ctx *fasthttp.RequestCtx, err error) {
 
 func adminUnauthenticated(ctx *fasthttp.RequestCtx) {
 	ctx.Response.Header.Set("WWW-Authenticate", "Bearer")
-	adminError(ctx, unauthenticated("missing or wrong admin token"))
+	adminError(ctx, unauthenticated("missing or wrong admin token: send Authorization: Bearer with the text of admin.token "+
+		"in the data folder, or with an operator's token"))
 }
 
 func setAdminID(ctx *fasthttp.RequestCtx) {

@@ -107,7 +107,8 @@ func modelNotFound(id string) *abi.Error {
 	if len(id) > shown {
 		id = strings.ToValidUTF8(id[:shown], "") + "..."
 	}
-	return &abi.Error{Kind: abi.ModelNotFound, Msg: "unknown model " + strconv.Quote(id), Param: "model"}
+	return &abi.Error{Kind: abi.ModelNotFound, Param: "model",
+		Msg: "unknown model " + strconv.Quote(id) + "; GET /v1/models lists those of this key"}
 }
 
 // countTokens serves POST /v1/messages/count_tokens: a permit, no tokens, no money.

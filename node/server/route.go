@@ -181,6 +181,19 @@ func familyOf(path []byte) family {
 	return familyMessages
 }
 
+// misplaced says of a path that no endpoint has what is wrong with the client's base URL, if that is it.
+func misplaced(path []byte) string {
+	if rest, twice := bytes.CutPrefix(path, []byte("/v1/v1/")); twice {
+		if r, _ := routeOf(append([]byte("/v1/"), rest...)); r != routeUnknown {
+			return ": it has /v1 twice; this client's base URL is without it"
+		}
+	}
+	if r, _ := routeOf(append([]byte("/v1"), path...)); r != routeUnknown {
+		return ": it lacks /v1; this client's base URL ends in it"
+	}
+	return ""
+}
+
 // pathOf cuts the query, and scheme and host of an absolute target.
 func pathOf(target []byte) []byte {
 	for _, scheme := range [...]string{"http://", "https://"} {

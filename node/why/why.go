@@ -172,6 +172,9 @@ func rounded(d time.Duration) time.Duration {
 
 // place is that of a node among others.
 func place(s Sample) Cause {
+	if !s.Out && !s.Ledger.Elsewhere {
+		return Cause{Name: "place", Sentence: "The node shares its rows with no other."}
+	}
 	if !s.Out {
 		return Cause{Name: "place", Sentence: "The node has its place among those of its database."}
 	}

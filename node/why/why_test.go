@@ -79,6 +79,15 @@ func TestPlantedCauses(t *testing.T) {
 	}
 }
 
+// TestPlace: only a node with a database has a place to lose.
+func TestPlace(t *testing.T) {
+	for elsewhere, says := range map[bool]string{false: "shares its rows with no other", true: "has its place"} {
+		if got := place(Sample{Ledger: Ledger{Elsewhere: elsewhere}}); got.Weight != 0 || !strings.Contains(got.Sentence, says) {
+			t.Errorf("rows in a database: %v: %+v", elsewhere, got)
+		}
+	}
+}
+
 // TestNoCauses: what looks like one and is none.
 func TestNoCauses(t *testing.T) {
 	for name, plant := range map[string]func(before, after *Sample){
