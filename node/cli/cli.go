@@ -46,12 +46,16 @@ binary with no configuration.
 
 // sayUsage makes a command and those below it answer wrong arguments with what they want.
 func sayUsage(cmd *cobra.Command) {
-	if check := cmd.Args; check != nil && !cmd.HasSubCommands() {
+	if check := cmd.Args; check != nil {
 		cmd.Args = func(cmd *cobra.Command, args []string) error {
-			if err := check(cmd, args); err != nil {
-				return fmt.Errorf("%w; want %s", err, cmd.UseLine())
+			err := check(cmd, args)
+			switch {
+			case err == nil:
+				return nil
+			case cmd.HasSubCommands():
+				return fmt.Errorf("%w; see %s --help", err, cmd.CommandPath())
 			}
-			return nil
+			return fmt.Errorf("%w; want %s", err, cmd.UseLine())
 		}
 	}
 	for _, below := range cmd.Commands() {

@@ -216,7 +216,7 @@ func TestMistakes(t *testing.T) {
 			{[]string{"account", "set", "alice"}, "at least one of the flags"},
 			{[]string{"account", "set", "alice", "--concurrency", "-1"}, "concurrency"},
 			{[]string{"account", "topup", "alice", "lots"}, "lots"},
-			{[]string{"account", "lst"}, "lst"},
+			{[]string{"account", "lst"}, `"lst" for "corenode account"; see corenode account --help`},
 			{[]string{"key", "create", "alice", "--expires", "soon"}, "soon"},
 			{[]string{"key", "create", "alice", "--expires", "2001-01-01"}, "over already"},
 			{[]string{"key", "revoke", "key_no"}, "not found"},

@@ -25,7 +25,8 @@ func convertCommand() *cobra.Command {
 		Use: "convert PATH OUT.gguf", Short: "Write a folder of safetensors, or a GGUF file, as one GGUF file", Args: cobra.ExactArgs(2),
 		Long: `Write a folder of safetensors, or a GGUF file in one or several parts, as one GGUF
 file with its matrices in another type. A node serves folders as they are: this
-is for less memory and more speed, and for other programs.`,
+is for less memory and more speed, and for other programs. An OUT.gguf that exists
+is replaced.`,
 		Example: "  corenode model convert Qwen3-0.6B qwen3-0.6b-q8_0.gguf --type q8_0",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			typ, ok := convertTypes[name]
