@@ -207,6 +207,9 @@ func examineData(f Facts, add adder) {
 	add("backup", state, fmt.Sprintf("the last one is of %s, %.0f hours ago", f.LastBackup.UTC().Format(time.RFC3339), age.Hours()), do)
 }
 
+// slotMissing is also above 0 after a start, until what was chosen is loaded.
+const slotMissing = "corenode_module_slot_missing"
+
 // conditions are those of alerts that one look at the metrics can see.
 var conditions = []struct {
 	check, series string
@@ -220,7 +223,7 @@ var conditions = []struct {
 	{"panics", "corenode_panics_total", Warn, false, "handlers failed since the start", "the log has their stacks"},
 	{"actors", "corenode_actor_failures_total", Warn, false, "actors failed since the start", "the log has their stacks"},
 	{"modules", "corenode_module_failed", Fail, false, "modules are out of service", "corenode module list says why"},
-	{"modules", "corenode_module_slot_missing", Fail, false, "slots lack what was chosen for them",
+	{"modules", slotMissing, Fail, false, "slots lack what was chosen for them",
 		"corenode module activate, or rollback"},
 	{"modules", "corenode_modules_state_damaged", Fail, false, "the modules' state was not found whole", "see the playbook"},
 	{"cluster", "corenode_cluster_admits", Fail, true, "the node lost its place among those of its database, and admits nothing",
@@ -241,6 +244,9 @@ func examineNode(f Facts, add adder) {
 	}
 	add("node", OK, "it answers", "")
 	for _, c := range conditions {
+		if c.series == slotMissing && f.Series["corenode_modules_loading"] > 0 {
+			c.state, c.says, c.do = Warn, "modules are still being loaded after the start", "look again in a minute"
+		}
 		total, least, found := 0.0, 0.0, false
 		for name, value := range f.Series {
 			if base, _, _ := strings.Cut(name, "{"); base == c.series {

@@ -57,6 +57,8 @@ func TestExamine(t *testing.T) {
 		"taken":         {func(f *Facts) { f.Series["corenode_cluster_taken"] = 1 }, "cluster", Fail, "another process"},
 		"differs":       {func(f *Facts) { f.Series["corenode_cluster_differences"] = 1 }, "cluster", Warn, "other models"},
 		"no server":     {func(f *Facts) { f.Series[`corenode_upstream_replicas_up{model="b"}`] = 0 }, "upstreams", Fail, "no server"},
+		"slot missing":  {func(f *Facts) { f.Series[slotMissing] = 1 }, "modules", Fail, "slots lack"},
+		"slot loading":  {func(f *Facts) { f.Series[slotMissing], f.Series["corenode_modules_loading"] = 1, 1 }, "modules", Warn, "still being"},
 		"module failed": {func(f *Facts) { f.Series[`corenode_module_failed{slot="chat"}`] = 1 }, "modules", Fail, "out of service"},
 	} {
 		f := well()
