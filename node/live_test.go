@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"fmt"
-	"io"
 	"net/http"
 	"net/url"
 	"strings"
@@ -12,18 +11,13 @@ import (
 
 	"corenode/actors/account"
 	"corenode/node/admin"
-	"corenode/node/cli"
 )
 
 // typed runs a command line beside a node.
 func typed(t *testing.T, n *node, line ...string) (string, error) {
 	t.Helper()
 	var out bytes.Buffer
-	root := cli.Root("test", nil)
-	root.SetOut(&out)
-	root.SetErr(io.Discard)
-	root.SetArgs(append(line, "--data-dir", n.cfg.DataDir))
-	err := root.Execute()
+	err := typedTo(t.Context(), &out, append(line, "--data-dir", n.cfg.DataDir)...)
 	return out.String(), err
 }
 

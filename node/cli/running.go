@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"corenode/node/admin"
+	"corenode/node/store"
 )
 
 func configCommand() *cobra.Command {
@@ -94,11 +95,20 @@ to be shown. KIND is the line's message, such as request or admin.`,
 			page, err := c.Logs(query)
 			return printed(printLogs)(page.Data, err)
 		}
-		ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt)
-		defer stop()
-		return result{pages(func(w io.Writer, asJSON bool) error { return followLogs(ctx, w, asJSON, c.Logs, query) }), nil}, nil
+		return untilInterrupted(cmd, func(ctx context.Context, w io.Writer, asJSON bool) error {
+			return followLogs(ctx, w, asJSON, c.Logs, query)
+		}), nil
 	})
 	return alone(cmd)
+}
+
+// untilInterrupted is a result that is printed as it comes, until it ends or somebody interrupts it.
+func untilInterrupted(cmd *cobra.Command, do func(ctx context.Context, w io.Writer, asJSON bool) error) result {
+	return result{pages(func(w io.Writer, asJSON bool) error {
+		ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt)
+		defer stop()
+		return do(ctx, w, asJSON)
+	}), nil}
 }
 
 func printLogs(w io.Writer, all []admin.LogLine) {
@@ -172,9 +182,18 @@ back: start the node again.`,
 		if !wait {
 			return printed(printDrain)(c.DrainState())
 		}
-		ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt)
-		defer stop()
-		return result{pages(func(w io.Writer, asJSON bool) error { return awaitDrain(ctx, w, asJSON, c) }), nil}, nil
+		return untilInterrupted(cmd, func(ctx context.Context, w io.Writer, asJSON bool) error {
+			if err := awaitDrain(ctx, w, asJSON, c); err != nil {
+				return err
+			}
+			if err := awaitEnd(ctx, cmd.Flag("data-dir").Value.String()); err != nil {
+				return err
+			}
+			if !asJSON {
+				fmt.Fprintln(w, "The node has ended.")
+			}
+			return nil
+		}), nil
 	})
 	return alone(cmd)
 }
@@ -193,9 +212,6 @@ func awaitDrain(ctx context.Context, w io.Writer, asJSON bool, c *admin.Client) 
 	for {
 		s, err := c.DrainState()
 		if e := (*admin.Error)(nil); err != nil && !errors.As(err, &e) {
-			if !asJSON {
-				fmt.Fprintln(w, "The node has ended.")
-			}
 			return nil
 		}
 		if err != nil {
@@ -209,7 +225,31 @@ func awaitDrain(ctx context.Context, w io.Writer, asJSON bool, c *admin.Client) 
 		select {
 		case <-time.After(time.Second):
 		case <-ctx.Done():
-			return nil
+			return errDraining
 		}
 	}
+}
+
+// errDraining is what an interrupted wait says.
+var errDraining = errors.New("interrupted: the node goes on to its end")
+
+// awaitEnd returns when a node that no longer answers has left its data folder to the next one, or when that answers.
+func awaitEnd(ctx context.Context, dir string) error {
+	for ctx.Err() == nil {
+		lock, err := store.LockFolder(dir)
+		if err == nil {
+			return lock.Close()
+		}
+		if !errors.Is(err, store.ErrLocked) {
+			return err
+		}
+		if _, err := admin.Dial(dir); err == nil {
+			return nil
+		}
+		select {
+		case <-time.After(50 * time.Millisecond):
+		case <-ctx.Done():
+		}
+	}
+	return errDraining
 }
