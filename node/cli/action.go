@@ -121,7 +121,7 @@ func connect(dir string, create bool) (c *admin.Client, hangUp func() error, err
 	}
 	s, openErr := sqlite.Open(dir)
 	if errors.Is(openErr, store.ErrLocked) {
-		return nil, nil, fmt.Errorf("%w, which starts, ends or hangs: %w", openErr, err)
+		return nil, nil, fmt.Errorf("%w, which does not answer: it starts, ends or hangs: %w", openErr, err)
 	}
 	if openErr != nil {
 		return nil, nil, openErr
