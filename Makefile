@@ -189,8 +189,9 @@ test-clients-behind: build ## the same clients, against two nodes whose models t
 
 DURATION ?= $(if $(SOAK_MINUTES),$(SOAK_MINUTES)m,1h)
 .PHONY: soak
-soak: build ## a node under mixed traffic for SOAK_MINUTES, which TRAFFIC=8h makes dense: memory, goroutines and descriptors stay flat, the ledger sound
-	$(BIN)/corebench soak --node $(BIN)/corenode --duration $(DURATION) $(if $(TRAFFIC),--traffic $(TRAFFIC))
+soak: build ## a node under mixed traffic for SOAK_MINUTES, which TRAFFIC=8h makes dense and CLOCK=12 by the node's own clock so many times as long: memory, goroutines and descriptors stay flat, the ledger sound
+	$(if $(CLOCK),bench/soak/clock.sh $(CLOCK) $(BIN)/corenode-fast)
+	$(BIN)/corebench soak --node $(BIN)/corenode$(if $(CLOCK),-fast) --duration $(DURATION) $(if $(TRAFFIC),--traffic $(TRAFFIC))
 
 .PHONY: crash
 crash: ## 50 rounds of kill -9 under load, a full disk, storms of 10,000 requests under the race detector
