@@ -243,16 +243,16 @@ func (a *answer) write(b []byte) error {
 	return nil
 }
 
-// extend moves the write deadline, at most once a second. The watcher sets one
+// extend moves the write deadline, at most once a second and often enough for a short StallTimeout. The watcher sets one
 // in the past when the client has left, and a drain a short one; looking at both
 // after setting ours means that whoever comes second, theirs stands.
 func (a *answer) extend() {
-	now := time.Now()
-	if a.x.conn == nil || now.Sub(a.deadline) < time.Second {
+	now, stall := time.Now(), a.x.s.cfg.StallTimeout
+	if a.x.conn == nil || now.Sub(a.deadline) < min(time.Second, stall/10) {
 		return
 	}
 	a.deadline = now
-	_ = a.x.conn.SetWriteDeadline(now.Add(a.x.s.cfg.StallTimeout)) // fails only on a closed connection: so will the write
+	_ = a.x.conn.SetWriteDeadline(now.Add(stall)) // fails only on a closed connection: so will the write
 	if a.lost.Load() {
 		_ = a.x.conn.SetWriteDeadline(time.Unix(1, 0))
 	} else if a.x.s.aborted() {

@@ -331,6 +331,21 @@ func TestStalledReader(t *testing.T) {
 	waitFor(t, "its line is logged", func() bool { return strings.Contains(n.log.String(), `"status":499`) })
 }
 
+// TestReaderOfAShortStallTimeout: who reads at once is not cut off where a stream is silent for longer
+// than a reader may be.
+func TestReaderOfAShortStallTimeout(t *testing.T) {
+	silence := make(chan struct{})
+	n := start(t, Config{StallTimeout: 500 * time.Millisecond}, newFakeBackend(func(s *fakeStream) {
+		s.out.Push(begin()...)
+		<-silence
+		s.out.Push(append([]abi.Event{delta("x")}, end()...)...)
+	}))
+	time.AfterFunc(700*time.Millisecond, func() { close(silence) })
+	if r := n.post(askSSE); r.cut != nil || !strings.Contains(r.body, "message_stop") {
+		t.Errorf("%v: %s", r.cut, r.body)
+	}
+}
+
 // A reader that stalls does not hold up a drain, and its leaving is seen while
 // the writer waits for it.
 func TestStalledReaderIsNotWaitedFor(t *testing.T) {
