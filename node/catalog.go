@@ -217,14 +217,18 @@ func engineOptions(cfg *config.Config, id string, observer engine.Observer) (eng
 		o.Template = string(text)
 	}
 	o.TemplateSchema = m.TemplateSchema || m.Path == "" && m.Template == "" // our own template has a place for it
-	if m.TemplateDate != "" {
-		day, err := time.Parse(time.DateOnly, m.TemplateDate)
-		if err != nil { // the configuration was checked
-			return o, fmt.Errorf("model %s: %w", id, err)
-		}
-		o.TemplateDate = day
+	if o.TemplateDate, err = templateDate(m); err != nil {
+		return o, fmt.Errorf("model %s: %w", id, err)
 	}
 	return o, nil
+}
+
+// templateDate is the day that a chat template is told; zero is that of each request.
+func templateDate(m config.Model) (time.Time, error) {
+	if m.TemplateDate == "" {
+		return time.Time{}, nil
+	}
+	return time.Parse(time.DateOnly, m.TemplateDate) // the configuration was checked
 }
 
 // configured changes a model's defaults as the config says.

@@ -51,7 +51,12 @@ func upstreamOptions(cfg *config.Config, id string) (upstream.Options, error) {
 		o.Key = string(bytes.TrimSpace(key))
 	}
 	if u.Tokenizer != "" {
-		counter, err := engine.OpenCounter(engine.Options{Info: o.Info, Path: u.Tokenizer, TemplateSchema: m.TemplateSchema}, m.Template)
+		day, err := templateDate(m)
+		if err != nil {
+			return o, err
+		}
+		counter, err := engine.OpenCounter(engine.Options{Info: o.Info, Path: u.Tokenizer, TemplateDate: day,
+			TemplateSchema: m.TemplateSchema}, m.Template)
 		if err != nil {
 			return o, fmt.Errorf("tokenizer: %w", err)
 		}

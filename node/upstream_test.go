@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"corenode/actors/account"
+	"corenode/engine/messages"
 	"corenode/node/config"
 	"corenode/node/store/sqlite"
 )
@@ -95,6 +96,36 @@ func TestNodeBehindNode(t *testing.T) {
 	}
 	if rows := (gateway{n: back}).settlements(t); len(rows) != 3 {
 		t.Errorf("%d settlements behind, want those of its own 3 requests", len(rows))
+	}
+}
+
+// TestTemplateDateOfATokenizer: what is counted for servers elsewhere has the day that the configuration
+// says, not that of the request.
+func TestTemplateDateOfATokenizer(t *testing.T) {
+	template := filepath.Join(t.TempDir(), "chat.jinja")
+	if err := os.WriteFile(template, []byte("{{ 'a b c d e f ' if strftime_now('%Y') == '1999' }}{% for m in messages %}{{ m.content }}{% endfor %}"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	q, err := messages.Parse([]byte(`{"model":"far","max_tokens":1,"messages":[{"role":"user","content":"x"}]}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	count := func(day string) int {
+		cfg := config.Default()
+		cfg.Models["far"] = config.Model{Engine: config.EngineUpstream, ContextLength: 1000, Template: template, TemplateDate: day,
+			Upstream: config.Upstream{Flavor: "chat", Tokenizer: filepath.Join("..", "engine", "embedded", "core-1.1-mini.gguf")}}
+		o, err := upstreamOptions(cfg, "far")
+		if err != nil {
+			t.Fatal(err)
+		}
+		tokens, err := o.Counter.Count(q)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return tokens
+	}
+	if then, now := count("1999-12-31"), count(""); then <= now {
+		t.Errorf("%d tokens with template_date, %d without", then, now)
 	}
 }
 
