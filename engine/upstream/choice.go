@@ -38,7 +38,6 @@ func (m *Model) choose(key route.Key, tried []string, retry bool) (r *replica, r
 	case why == route.Chosen:
 		if retry {
 			m.budget.Retry(now)
-			m.counts.Retries.Add(1)
 		}
 		m.counts.Attempts.Add(1)
 		m.counts.PrefixKnown.Add(int64(c.Known))

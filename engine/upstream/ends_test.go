@@ -3,6 +3,7 @@ package upstream
 import (
 	"bufio"
 	"bytes"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -156,6 +157,23 @@ func TestRetryNeedsAReplica(t *testing.T) {
 		if n := m.Counts().Retries.Load(); n != retries {
 			t.Errorf("%d servers that die: %d retries, want %d", servers, n, retries)
 		}
+	}
+}
+
+// TestRetryAfterARefusedConnection: what goes to another replica since one was not there counts as a retry.
+func TestRetryAfterARefusedConnection(t *testing.T) {
+	gone := start(t, wire.Corenode, plainAnswer)
+	m := open(t, wire.Corenode, func(o *Options) { o.ProbeEvery = time.Hour }, gone, start(t, wire.Corenode, plainAnswer))
+	gone.CloseClientConnections()
+	gone.Close()
+	l, asked := newLoop(t, m), int64(0)
+	for ; m.Counts().Failures.Load() == 0 && asked < 100; asked++ { // until one of them is for the server that is gone
+		if got := l.ask(fmt.Sprint("account ", asked), string(hello(true))); got.refused != nil || got.result.Err != nil {
+			t.Fatalf("%v, %v", got.refused, got.result.Err)
+		}
+	}
+	if c := m.Counts(); c.Retries.Load() != 1 || c.Attempts.Load() != asked+1 {
+		t.Errorf("%d requests, %d attempts, %d retries", asked, c.Attempts.Load(), c.Retries.Load())
 	}
 }
 

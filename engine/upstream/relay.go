@@ -225,6 +225,9 @@ func (r *relay) choose(key route.Key, tried []string, last *outcome) (*replica, 
 		rep, room, refusal := m.choose(key, tried, last != nil && !last.free)
 		switch refusal {
 		case route.Chosen:
+			if last != nil && !last.full {
+				m.counts.Retries.Add(1)
+			}
 			return rep, nil
 		case route.NoneUp:
 			if last != nil {
