@@ -132,14 +132,16 @@ func (e *env) milliseconds(name, value string, or time.Duration) time.Duration {
 // sampler reads which share is kept. That a sampler is based on the parent is meant of peer nodes:
 // clients decide nothing.
 func (e *env) sampler(c *Config) {
-	name := strings.TrimPrefix(e.getenv("OTEL_TRACES_SAMPLER"), "parentbased_")
-	switch name {
-	case "":
+	name, based := strings.CutPrefix(e.getenv("OTEL_TRACES_SAMPLER"), "parentbased_")
+	if name == "" {
 		return
+	}
+	c.Peers = based
+	switch name {
 	case "always_on":
 		c.Share = 1
 	case "always_off":
-		c.Share, c.Peers = 0, e.getenv("OTEL_TRACES_SAMPLER") != name
+		c.Share = 0
 	case "traceidratio":
 		c.Share = 1
 		if arg := e.getenv("OTEL_TRACES_SAMPLER_ARG"); arg != "" {

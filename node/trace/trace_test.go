@@ -230,6 +230,12 @@ func TestFromEnv(t *testing.T) {
 	if err != nil || c.Endpoint != "https://c/as-it-is" || c.Share != 0 || c.Peers {
 		t.Errorf("%+v, %v", c, err)
 	}
+	for sampler, peers := range map[string]bool{"": true, "always_on": false, "parentbased_always_on": true, "traceidratio": false,
+		"parentbased_traceidratio": true, "always_off": false, "parentbased_always_off": true} {
+		if c, err := read("EXPORTER_OTLP_ENDPOINT", "http://c", "TRACES_SAMPLER", sampler); err != nil || c.Peers != peers {
+			t.Errorf("%q: peer nodes decide: %v, %v", sampler, c.Peers, err)
+		}
+	}
 	_, err = read("EXPORTER_OTLP_ENDPOINT", "grpc://a:secret@c:4318", "EXPORTER_OTLP_PROTOCOL", "grpc", "EXPORTER_OTLP_HEADERS", "secret",
 		"EXPORTER_OTLP_TIMEOUT", "1s", "TRACES_SAMPLER", "jaeger_remote", "EXPORTER_OTLP_CERTIFICATE", "/none", "EXPORTER_OTLP_COMPRESSION", "zstd")
 	for _, name := range []string{"ENDPOINT", "PROTOCOL", "HEADERS", "TIMEOUT", "SAMPLER", "CERTIFICATE", "COMPRESSION"} {
