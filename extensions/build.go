@@ -85,7 +85,7 @@ func (b *builder) build(ctx context.Context, f file) (*generation, error) {
 		return nil, err
 	}
 	g.loaded = b.now()
-	trial := guest.Trial{Ticks: guest.VectorTicksMax, Strict: !f.served && !b.untried, VectorsRequired: len(b.options.TrustedKeys) > 0}
+	trial := guest.Trial{Ticks: guest.VectorTicksMax, Strict: !f.served && !b.untried, VectorsRequired: len(b.trust.Load().keys) > 0}
 	if f.served {
 		trial.Ticks = guest.VectorTicksServed
 	}

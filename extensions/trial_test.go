@@ -93,6 +93,22 @@ func TestVectorsAreRequired(t *testing.T) {
 	}
 }
 
+// TestVectorsAreRequiredByTheKeysOfNow: keys that come or go while the node runs bring what they require, or take it.
+func TestVectorsAreRequiredByTheKeysOfNow(t *testing.T) {
+	public, private, _ := ed25519.GenerateKey(nil)
+	bare := goodGuest(SlotBilling, "1").bytes(t)
+	h := tried(t, Options{})
+	h.Trust([]ed25519.PublicKey{public}, nil)
+	_, err := h.Load(t.Context(), bare, Sign(private, bare), nil)
+	if refused, ok := errors.AsType[*guest.LoadError](err); !ok || refused.Stage != "vectors" {
+		t.Errorf("with a trusted key: %v, want a refusal at vectors", err)
+	}
+	h.Trust(nil, nil)
+	if i, err := h.Load(t.Context(), bare, nil, nil); err != nil || i.Note == "" {
+		t.Errorf("without keys: note %q, %v", i.Note, err)
+	}
+}
+
 // TestWhatServedIsNotTried: what load requires now does not bind a module that
 // served before a restart; one that never served meets it when it is activated.
 func TestWhatServedIsNotTried(t *testing.T) {
