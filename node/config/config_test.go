@@ -244,6 +244,7 @@ func TestBrokenYAMLNamesTheLine(t *testing.T) {
 		"listen: [\n":               "c.yaml:",
 		"listen: a\nlisten: b\n":    "c.yaml:2: not valid YAML",
 		"listen: a\n---\nlisten: b": "a second document",
+		"---\n---\nlisten: b":       "c.yaml:2: a second document",
 		"- listen":                  "is of type sequence, want keys and values",
 		"listen: &x a":              "listen is of type anchor, want a single value",
 		"\x00":                      "c.yaml",
@@ -253,6 +254,13 @@ func TestBrokenYAMLNamesTheLine(t *testing.T) {
 		if len(problems) == 0 || !strings.Contains(problems[0].Error(), want) {
 			t.Errorf("%q: %v, want %q", text, problems, want)
 		}
+	}
+}
+
+// TestByteOrderMark: what some editors write before a file is no part of its first key.
+func TestByteOrderMark(t *testing.T) {
+	if c, problems := build([]byte("\ufefflisten: 127.0.0.1:5"), Sources{}); len(problems) > 0 || c.Listen != "127.0.0.1:5" {
+		t.Errorf("%v, listen is %s", problems, c.Listen)
 	}
 }
 

@@ -11,7 +11,9 @@ import (
 
 	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
+	"github.com/goccy/go-yaml/lexer"
 	"github.com/goccy/go-yaml/parser"
+	"github.com/goccy/go-yaml/token"
 
 	"corenode/wasm/builtin"
 )
@@ -65,9 +67,23 @@ func leavesUnder(prefix string, v reflect.Value) (all []leaf) {
 	return all
 }
 
+// byteOrderMark is what some editors write before a file.
+const byteOrderMark = "\ufeff"
+
 // file decodes a YAML document over c.
 func (d *decoder) file(c *Config, text []byte) {
-	tree, err := parser.ParseBytes(text, 0)
+	tokens := lexer.Tokenize(strings.TrimPrefix(string(text), byteOrderMark))
+	headers := 0
+	for _, t := range tokens {
+		if t.Type != token.DocumentHeaderType {
+			continue
+		}
+		if headers++; headers == 2 { // the parser drops what follows an empty one
+			d.problems = append(d.problems, Problem{Source: d.source, Line: t.Position.Line, Text: "a second document: want one"})
+			return
+		}
+	}
+	tree, err := parser.Parse(tokens, 0)
 	if err != nil {
 		d.syntax(err)
 		return
