@@ -177,6 +177,18 @@ func TestRetryAfterARefusedConnection(t *testing.T) {
 	}
 }
 
+// TestFirstTimeoutIsOne: the wait for a server's first event does not begin again when its headers come.
+func TestFirstTimeoutIsOne(t *testing.T) {
+	s := start(t, wire.Corenode, func(int, []byte) fake.Script {
+		time.Sleep(300 * time.Millisecond) // before the headers
+		return fake.Script{First: 300 * time.Millisecond, Text: []string{"late"}}
+	})
+	m := open(t, wire.Corenode, func(o *Options) { o.FirstTimeout = 400 * time.Millisecond }, s)
+	if got := newLoop(t, m).ask("a", string(hello(true))); got.refused == nil && got.result.Err == nil {
+		t.Error("an answer whose first event came too late")
+	}
+}
+
 // TestToolsAsShown: a server that writes tools into its prompt as they come is sent them as our own
 // models see them, since that is what is counted.
 func TestToolsAsShown(t *testing.T) {

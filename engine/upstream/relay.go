@@ -50,6 +50,7 @@ type relay struct {
 
 	// Owned by the relay's goroutine:
 	submitted, sentAt, firstAt time.Time
+	firstBy                    time.Time // until when this attempt waits for the first event
 	source                     engine.Source
 	reader                     *wire.Reader
 	pending                    []abi.Event // before the first content
@@ -326,7 +327,8 @@ func (r *relay) send(rep *replica, n int) (*conn, *http.Response, error) {
 			r.job.Began(r.sentAt)
 		}
 		stop := context.AfterFunc(r.ctx, func() { c.Close() })
-		_ = c.SetDeadline(time.Now().Add(r.model.options.FirstTimeout)) // a closed connection says so below
+		r.firstBy = time.Now().Add(r.model.options.FirstTimeout)
+		_ = c.SetDeadline(r.firstBy) // a closed connection says so below
 		resp, err := rep.ask(c, &question{http.MethodPost, r.model.options.Flavor.Path(), r.header(n), r.sent.body})
 		stop()
 		if err == nil {
@@ -461,7 +463,7 @@ var buffers = sync.Pool{New: func() any { return new([streamBuffer]byte) }}
 func (r *relay) stream(c *conn, body io.Reader) *outcome {
 	buf := buffers.Get().(*[streamBuffer]byte)
 	defer buffers.Put(buf)
-	deadline := time.Now().Add(r.model.options.FirstTimeout)
+	deadline := r.firstBy
 	count := 0
 	for {
 		_ = c.SetReadDeadline(deadline) // a closed connection says so in Read
