@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"corenode/engine/upstream/route"
+	"corenode/wasm/abi"
 )
 
 // request counts a request for the budget of retries.
@@ -100,4 +101,9 @@ func (m *Model) failed(r *replica, o *outcome) {
 		return
 	}
 	m.options.Log.Warn("a server of the model did not answer", "model", m.options.ID, "replica", r.base, "reason", cut(reason, 300))
+}
+
+func errQueue(cause error) *abi.Error {
+	return &abi.Error{Kind: abi.Overloaded, Op: "upstream.choose", RetryAfter: time.Second,
+		Msg: "the model's servers are full; try again", Err: cause}
 }

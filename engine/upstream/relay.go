@@ -252,11 +252,6 @@ func (r *relay) choose(key route.Key, tried []string, last *outcome) (*replica, 
 	}
 }
 
-func errQueue(cause error) *abi.Error {
-	return &abi.Error{Kind: abi.Overloaded, Op: "upstream.choose", RetryAfter: time.Second,
-		Msg: "the model's servers are full; try again", Err: cause}
-}
-
 // outcome is an attempt that gave no answer.
 type outcome struct {
 	err        error
