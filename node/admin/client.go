@@ -297,7 +297,7 @@ func (c *Client) Statement(query url.Values, visit func(page []Entry) error) err
 
 // Usage returns an account's sums. query has the parameters of the verb.
 func (c *Client) Usage(idOrName string, query url.Values) (all []UsageSum, err error) {
-	for {
+	for all = []UsageSum{}; ; {
 		var page UsagePage
 		if err := c.roundTrip("GET", accountPath(idOrName, "/usage"), query, nil, &page); err != nil {
 			return nil, err

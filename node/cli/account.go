@@ -200,12 +200,13 @@ func accountSwitch(use, short, besides string, disabled bool) *cobra.Command {
 		Use: use + " NAME", Short: short, Args: cobra.ExactArgs(1),
 		Long:    short + ". " + besides,
 		Example: "  corenode account " + use + " alice",
-		RunE: existing(func(c *admin.Client, _ *cobra.Command, args []string) (result, error) {
+		RunE: existing(func(c *admin.Client, cmd *cobra.Command, args []string) (result, error) {
 			a, err := c.ChangeAccount(args[0], admin.AccountChange{Disabled: &disabled})
-			if err == nil {
-				err = unaware("the account is disabled", a.UnawareNodes)
+			done, err := printed(printAccount)(a, err)
+			if err == nil && len(a.UnawareNodes) > 0 {
+				err = done.although(cmd, unaware("the account is disabled", a.UnawareNodes))
 			}
-			return printed(printAccount)(a, err)
+			return done, err
 		}),
 	}
 }

@@ -70,7 +70,7 @@ func run(do action, create bool) func(*cobra.Command, []string) error {
 		if err != nil {
 			return err
 		}
-		if fresh {
+		if fresh && hasDatabase(dir) { // a node whose rows are elsewhere has no database here
 			fmt.Fprintf(cmd.ErrOrStderr(), "%s is a new data folder. A node that runs on another one knows nothing of it.\n", dir)
 		}
 		defer func() { err = errors.Join(err, hangUp()) }()
@@ -98,6 +98,14 @@ func show(cmd *cobra.Command, done result) error {
 	w := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
 	done.text(w)
 	return w.Flush()
+}
+
+// although is an error that says what is missing of what was done. A program that asked for JSON gets that all the same.
+func (r result) although(cmd *cobra.Command, err error) error {
+	if asJSON, wrong := cmd.Flags().GetBool("json"); wrong == nil && asJSON {
+		return errors.Join(show(cmd, r), err)
+	}
+	return err
 }
 
 // connect reaches the node that owns dir, or opens dir when none runs.

@@ -73,7 +73,7 @@ func printNodes(w io.Writer, page admin.ClusterNodes) {
 // more says how to go on.
 func more(w io.Writer, next string) {
 	if next != "" {
-		fmt.Fprintf(w, "There are more: --after %s\n", next)
+		fmt.Fprintf(w, "There may be more: --after %s\n", next)
 	}
 }
 

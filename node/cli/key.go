@@ -173,21 +173,19 @@ not the secret itself. Where nodes share a database the command ends when each o
 them refuses the key, after 10 s at most: then it names those that did not say so, and
 the status is 1.`,
 		Example: `  corenode key revoke key_0123456789abcdef0123`,
-		RunE: existing(func(c *admin.Client, _ *cobra.Command, args []string) (result, error) {
+		RunE: existing(func(c *admin.Client, cmd *cobra.Command, args []string) (result, error) {
 			k, err := c.RevokeKey(args[0])
-			if err == nil {
-				err = unaware("the key is revoked", k.UnawareNodes)
+			done, err := printed(func(w io.Writer, k admin.Key) { fmt.Fprintf(w, "Key %s is revoked.\n", k.ID) })(k, err)
+			if err == nil && len(k.UnawareNodes) > 0 {
+				err = done.although(cmd, unaware("the key is revoked", k.UnawareNodes))
 			}
-			return printed(func(w io.Writer, k admin.Key) { fmt.Fprintf(w, "Key %s is revoked.\n", k.ID) })(k, err)
+			return done, err
 		}),
 	}
 }
 
 // unaware is an error that names nodes which did not say in time that they know what was done.
 func unaware(done string, nodes []string) error {
-	if len(nodes) == 0 {
-		return nil
-	}
 	return fmt.Errorf("%s, but these nodes did not say in time that they know: %s; see corenode cluster nodes, and do it again",
 		done, strings.Join(nodes, ", "))
 }

@@ -93,6 +93,7 @@ func printVerification(w io.Writer, v store.Verification) {
 
 func ledgerExport() *cobra.Command {
 	var since string
+	var asCSV bool
 	cmd := &cobra.Command{
 		Use: "export", Short: "Print all rows, oldest first", Args: cobra.NoArgs,
 		Long: `Print all rows of all accounts, as CSV with a header, or one JSON object per line
@@ -101,11 +102,14 @@ with --json. Money is integers of nano-dollars.`,
   corenode ledger export --since 2026-01-31T12:00:00Z --json`,
 	}
 	cmd.Flags().StringVar(&since, "since", "", "only rows of this date, in UTC, or time and later")
-	cmd.Flags().Bool("csv", true, "print CSV (the default)")
+	cmd.Flags().BoolVar(&asCSV, "csv", true, "print CSV (the default)")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		from, err := parseBound("since", since)
 		if err != nil {
 			return err
+		}
+		if cmd.Flags().Changed("csv") && asCSV == (cmd.Flag("json").Value.String() == "true") {
+			return errors.New("the rows are CSV or, with --json, JSON: name one of the two")
 		}
 		return existing(func(c *admin.Client, cmd *cobra.Command, _ []string) (result, error) {
 			return result{value: pages(func(w io.Writer, asJSON bool) error {

@@ -20,6 +20,8 @@ func TestLedgerExport(t *testing.T) {
 			t.Errorf("as JSON: %+v", row)
 		}
 		fails("ledger", "export", "--since", "yesterday")
+		fails("ledger", "export", "--csv=false")
+		fails("ledger", "export", "--csv", "--json")
 	})
 }
 
@@ -49,6 +51,12 @@ func TestLedgerListAndUsage(t *testing.T) {
 		}
 		if got := do("account", "usage", "alice", "--by", "day,model,key"); !strings.Contains(got, "total") {
 			t.Errorf("usage: %s", got)
+		}
+		if got := do("account", "usage", "alice", "--since", "2999-01-01", "--json"); got != "[]\n" {
+			t.Errorf("the usage of a time without any: %q", got)
+		}
+		if got := fails("ledger", "list", "--limit", "-1"); !strings.Contains(got, "--limit is -1") {
+			t.Errorf("fewer than no rows: %s", got)
 		}
 		fails("ledger", "list", "--kind", "hold")
 		fails("ledger", "list", "--since", "yesterday")

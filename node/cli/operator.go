@@ -78,12 +78,14 @@ func reloadCommand() *cobra.Command {
 		Long: `As SIGHUP: what can change in a running node is in force when the command returns,
 what needs a restart is named. A configuration with mistakes changes nothing; then the status is 1.`,
 		Example: `  corenode reload`,
-		RunE: existing(func(c *admin.Client, _ *cobra.Command, _ []string) (result, error) {
+		RunE: existing(func(c *admin.Client, cmd *cobra.Command, _ []string) (result, error) {
 			done, err := c.Reload()
+			shown, err := printed(printReloaded)(done, err)
 			if err == nil && len(done.Problems) > 0 {
-				err = errors.New("nothing has changed, the configuration has mistakes:\n  " + strings.Join(done.Problems, "\n  "))
+				err = shown.although(cmd, errors.New("nothing has changed, the configuration has mistakes:\n  "+
+					strings.Join(done.Problems, "\n  ")))
 			}
-			return printed(printReloaded)(done, err)
+			return shown, err
 		}),
 	})
 }

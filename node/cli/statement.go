@@ -126,6 +126,9 @@ are days of UTC. --json prints one object per line, money as integers of nano-do
 			}
 			of = args[0]
 		}
+		if rowsMax < 0 {
+			return fmt.Errorf("--limit is %d, want 0 (all) or more", rowsMax)
+		}
 		query, err := bounds(since, until)
 		if err != nil {
 			return err

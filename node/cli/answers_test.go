@@ -1,0 +1,83 @@
+package cli
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"corenode/node/admin"
+)
+
+// answering makes the data folder of a running node that has no database in it, as one whose rows are in
+// PostgreSQL, and that gives one answer to each call.
+func answering(t *testing.T, answers map[string]string) (dir string) {
+	t.Helper()
+	answers["GET /admin/v1/status"] = "{}"
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		answer, known := answers[r.Method+" "+r.URL.Path]
+		if !known {
+			t.Errorf("it was asked %s %s", r.Method, r.URL)
+		}
+		_, _ = w.Write([]byte(answer))
+	}))
+	t.Cleanup(server.Close)
+	dir = t.TempDir()
+	if _, _, err := admin.Announce(dir, strings.TrimPrefix(server.URL, "http://")); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// TestNodeWithoutADatabaseIsNotNew: the folder of a node whose rows are in PostgreSQL has no database.
+func TestNodeWithoutADatabaseIsNotNew(t *testing.T) {
+	dir := answering(t, map[string]string{"GET /admin/v1/accounts": `{"data":[]}`})
+	var warned strings.Builder
+	if out, err := typedTo(&warned, "account", "list", "--data-dir", dir); err != nil || warned.Len() > 0 {
+		t.Errorf("%q, %v, and it warned %q", out, err, &warned)
+	}
+}
+
+// TestWhatIsMissingIsInTheJSON: a command that says with its status that not all was done prints its JSON all the
+// same, with the member that says so; without --json it prints the error alone.
+func TestWhatIsMissingIsInTheJSON(t *testing.T) {
+	dir := answering(t, map[string]string{
+		"POST /admin/v1/reload":          `{"changed":[],"wait_for_restart":[],"problems":["listen is wrong"]}`,
+		"POST /admin/v1/keys/k/revoke":   `{"id":"k","unaware_nodes":["node_b"]}`,
+		"PATCH /admin/v1/accounts/alice": `{"id":"a","unaware_nodes":["node_b"]}`,
+	})
+	for _, c := range []struct {
+		line []string
+		want string
+	}{
+		{[]string{"reload"}, "listen is wrong"},
+		{[]string{"key", "revoke", "k"}, "node_b"},
+		{[]string{"account", "disable", "alice"}, "node_b"},
+	} {
+		line := append(c.line, "--data-dir", dir)
+		if out, err := typed(line...); err == nil || out != "" || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%v: %q, %v", c.line, out, err)
+		}
+		if out, err := typed(append(line, "--json")...); err == nil || !strings.Contains(out, c.want) {
+			t.Errorf("%v --json: %q, %v", c.line, out, err)
+		}
+	}
+}
+
+// TestNothingIsDoneWithoutANode: what only a running node can do is refused for a folder without one, and is no
+// row of its audit that says it was done.
+func TestNothingIsDoneWithoutANode(t *testing.T) {
+	dir := t.TempDir() + "/data"
+	if _, err := typed("account", "create", "alice", "--data-dir", dir); err != nil {
+		t.Fatal(err)
+	}
+	for _, line := range [][]string{{"drain"}, {"drain", "--wait"}, {"drain", "--look"}, {"upstream", "list"},
+		{"upstream", "drain", "http://127.0.0.1:1"}, {"upstream", "add", "m", "http://127.0.0.1:1"}} {
+		if out, err := typed(append(line, "--data-dir", dir)...); err == nil || !strings.Contains(err.Error(), "needs a running node") {
+			t.Errorf("%v: %q, %v", line, out, err)
+		}
+	}
+	if rows, err := typed("audit", "--data-dir", dir); err != nil || strings.Contains(rows, "POST /drain") {
+		t.Errorf("the audit, %v:\n%s", err, rows)
+	}
+}
