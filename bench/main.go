@@ -97,13 +97,12 @@ func measure[R measured](cmd *cobra.Command, options option.List, run func(conte
 
 // deliver prints a result, writes it where it was asked for, and judges it.
 func deliver(cmd *cobra.Command, r measured, path string, write func(path string, result any) error, missed error) error {
-	if err := r.Print(cmd.OutOrStdout()); err != nil {
-		return err
+	var err error
+	if path != "" { // before it is printed: whoever reads that may have gone, which ends the program
+		err = write(path, r)
 	}
-	if path != "" {
-		if err := write(path, r); err != nil {
-			return err
-		}
+	if err = errors.Join(err, r.Print(cmd.OutOrStdout())); err != nil {
+		return err
 	}
 	if !r.Met() {
 		return missed
