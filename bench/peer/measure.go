@@ -42,6 +42,9 @@ func Run(ctx context.Context, o Options, say func(format string, args ...any)) (
 	if err != nil {
 		return Report{}, err
 	}
+	if o.Rounds == 0 && len(rounds) == 0 {
+		return Report{}, fmt.Errorf("--rounds is 0, and --rounds-file %q has no round: nothing can be in the table", o.RoundsFile)
+	}
 	dir, err := os.MkdirTemp("", "corebench-")
 	if err != nil {
 		return Report{}, err

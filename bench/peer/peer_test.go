@@ -189,6 +189,17 @@ func TestRoundsAreKept(t *testing.T) {
 	}
 }
 
+// A table of no rounds, for one since the file's name is misspelled, has no gate that is missed: it is an error.
+func TestTableOfNoRoundsIsAnError(t *testing.T) {
+	for _, file := range []string{"", filepath.Join(t.TempDir(), "absent.jsonl")} {
+		o := Defaults()
+		o.Rounds, o.RoundsFile = 0, file
+		if r, err := Run(t.Context(), o, t.Logf); err == nil || !strings.Contains(err.Error(), "has no round") {
+			t.Errorf("rounds file %q: %+v, %v", file, r, err)
+		}
+	}
+}
+
 func TestVersionIn(t *testing.T) {
 	for text, want := range map[string]string{"a\nversion: 5 (x)\nbuilt with\n": "5 (x)", "usage": ""} {
 		if got := versionIn(text); got != want {
