@@ -44,7 +44,7 @@ var models = []Metric{
 	{Name: "corenode_step_prefill_tokens_total", Type: Counter, Unit: "tokens", Labels: ofModel, Panel: "Computed tokens",
 		Help: "Prompt tokens computed"},
 	{Name: "corenode_step_decode_tokens_total", Type: Counter, Unit: "tokens", Labels: ofModel, Panel: "Computed tokens",
-		Help: "Tokens produced, not drafted"},
+		Help: "Tokens produced, but for the first of each answer, which comes with the last of its prompt"},
 	{Name: "corenode_pages_free", Type: Gauge, Unit: "pages", Labels: ofModel, Panel: "Pages", Help: "Pages in no use"},
 	{Name: "corenode_pages_owned", Type: Gauge, Unit: "pages", Labels: ofModel, Panel: "Pages", Help: "Pages held by sequences",
 		Watch: "near the sum of free, owned and cached"},
@@ -71,7 +71,7 @@ var models = []Metric{
 }
 
 // withUpstream is the condition of the next table.
-const withUpstream = "with a model of `engine: upstream`"
+const withUpstream = "with a model of `engine: upstream`, or one that nodes share"
 
 var upstreams = []Metric{
 	{Name: "corenode_upstream_replicas", Type: Gauge, Labels: ofModel, Panel: "Servers", When: withUpstream, Help: "Servers known"},
@@ -100,9 +100,9 @@ var upstreams = []Metric{
 	{Name: "corenode_upstream_usage_counted_total", Type: Counter, Labels: ofModel, Panel: "Faults of servers", When: withUpstream,
 		Help: "Answers whose tokens this node counted, since the server's usage was missing or could not be"},
 	{Name: "corenode_upstream_prefix_asked_total", Type: Counter, Labels: ofModel, Panel: "Prefixes on servers", When: withUpstream,
-		Help: "Choices of a server by prefix"},
+		Help: "Parts of the prompts of these requests, by which a server is chosen"},
 	{Name: "corenode_upstream_prefix_known_total", Type: Counter, Labels: ofModel, Panel: "Prefixes on servers", When: withUpstream,
-		Help: "Of them, those where a server was known to have it"},
+		Help: "Of them, those that the server was thought to have cached"},
 	{Name: "corenode_upstream_ejections_total", Type: Counter, Labels: []string{"model", "reason"}, Panel: "Faults of servers",
 		When: withUpstream, Help: "Servers taken out: probe, connect, status, stall or broken", Watch: "a rate"},
 }
