@@ -257,6 +257,17 @@ func TestBrokenYAMLNamesTheLine(t *testing.T) {
 	}
 }
 
+// TestSharingIsSwitchedOff: false is none, in a variable as in the file, and wins over it there.
+func TestSharingIsSwitchedOff(t *testing.T) {
+	file := []byte("store: {url: postgres://u@h/d}\ncluster: {share_models: true}")
+	for value, want := range map[string][]string{"true": {"true"}, "false": nil, "": nil, "core-1.1": {"core-1.1"}} {
+		c, problems := build(file, Sources{Environment: []string{"CORENODE_CLUSTER_SHARE_MODELS=" + value}})
+		if len(problems) > 0 || !slices.Equal(c.Cluster.ShareModels, want) {
+			t.Errorf("%q: %q, %v", value, c.Cluster.ShareModels, problems)
+		}
+	}
+}
+
 // TestByteOrderMark: what some editors write before a file is no part of its first key.
 func TestByteOrderMark(t *testing.T) {
 	if c, problems := build([]byte("\ufefflisten: 127.0.0.1:5"), Sources{}); len(problems) > 0 || c.Listen != "127.0.0.1:5" {

@@ -114,6 +114,9 @@ func (d *decoder) environment(c *Config, variables []string) {
 	for _, leaf := range leavesOf(c) {
 		name := "CORENODE_" + strings.ToUpper(strings.ReplaceAll(leaf.key, ".", "_"))
 		if value, ok := names[name]; ok {
+			if leaf.key == shareModelsKey && value == "false" {
+				value = "" // as in a file
+			}
 			d.set(leaf, value, place{source: name})
 		}
 	}
