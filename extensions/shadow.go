@@ -81,7 +81,7 @@ func (s *shadow) work() {
 		s.queued.Add(-int64(len(job.in) + len(job.out)))
 		advance, _, ok := s.generation.admit(job.op, 0)
 		if !ok { // requests come first
-			s.generation.tally.shadowDropped.Add(1)
+			s.drop(0)
 			continue
 		}
 		var f *guest.Fault

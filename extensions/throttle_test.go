@@ -366,6 +366,9 @@ func TestShadowGivesWay(t *testing.T) {
 	if i, _ := h.info(digest); i.ShadowRuns != 1 || i.ShadowMismatches != 0 {
 		t.Errorf("%+v", i)
 	}
+	if r, err := h.ShadowReport(digest); err != nil || r.Dropped != 9 {
+		t.Errorf("the report has %d calls that were not repeated, %v", r.Dropped, err)
+	}
 }
 
 // TestHeavyCanary: a canary whose calls take several times what those of the
