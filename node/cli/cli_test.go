@@ -187,6 +187,15 @@ func TestKeyCommands(t *testing.T) {
 		if text := do("key", "create", "alice"); !strings.Contains(text, "sk-") {
 			t.Errorf("create printed %s", text)
 		}
+		do("key", "set", made.ID, "--budget", "5")
+		for _, line := range [][]string{{"key", "set", made.ID, "--budget", ""}, {"key", "create", "alice", "--budget", ""}} {
+			if got := fails(line...); !strings.Contains(got, "0 for no limit") {
+				t.Errorf("%v, as with a variable that is not set: %s", line, got)
+			}
+		}
+		if k := fromJSON[admin.Key](t, do("key", "show", made.ID, "--json")); k.BudgetUSD != "5.00" {
+			t.Errorf("the budget is %q", k.BudgetUSD)
+		}
 		do("key", "revoke", made.ID)
 		keys := fromJSON[[]admin.Key](t, do("key", "list", "alice", "--json"))
 		if len(keys) != 3 || keys[1].ID != made.ID || keys[1].Revoked.IsZero() || !keys[0].Revoked.IsZero() {

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -44,6 +45,14 @@ func (k *keyFlags) add(cmd *cobra.Command) {
 	f.StringVar(&k.budget, "budget", "", "dollars that it may be charged in a calendar month, UTC (0 = no limit)")
 }
 
+// check refuses an empty budget, as of a variable that is not set: it would be no limit.
+func (k *keyFlags) check(cmd *cobra.Command) error {
+	if cmd.Flags().Changed("budget") && k.budget == "" {
+		return errors.New(`--budget is "", want dollars such as 12.50, or 0 for no limit`)
+	}
+	return nil
+}
+
 func keyCreate() *cobra.Command {
 	var expires string
 	var limits keyFlags
@@ -56,9 +65,9 @@ func keyCreate() *cobra.Command {
 	}
 	limits.add(cmd)
 	cmd.Flags().StringVar(&expires, "expires", "", "when it ends: a duration from now, a date in UTC or a time (default never)")
-	cmd.RunE = existing(func(c *admin.Client, _ *cobra.Command, args []string) (result, error) {
+	cmd.RunE = existing(func(c *admin.Client, cmd *cobra.Command, args []string) (result, error) {
 		end, err := parseExpiry(expires, time.Now())
-		if err != nil {
+		if err = errors.Join(err, limits.check(cmd)); err != nil {
 			return result{}, err
 		}
 		return printed(func(w io.Writer, made admin.Key) {
@@ -82,6 +91,9 @@ see it. What was charged this month counts against a new budget too.`,
 	limits.add(cmd)
 	cmd.MarkFlagsOneRequired(keyFlagNames...)
 	cmd.RunE = existing(func(c *admin.Client, cmd *cobra.Command, args []string) (result, error) {
+		if err := limits.check(cmd); err != nil {
+			return result{}, err
+		}
 		return printed(printKey)(c.ChangeKey(args[0], admin.KeyChange{
 			Models:          given(cmd, "models", &limits.models),
 			TokensPerMinute: given(cmd, "tokens-per-minute", &limits.tokensPerMinute),
