@@ -545,6 +545,9 @@ func TestRefund(t *testing.T) {
 		if err != nil || !first.Done || first.Entry.AmountNanoUSD != 100 || !first.Entry.Refund || first.Entry.Note != "ticket 12" {
 			t.Errorf("refunded %+v, %v", first, err)
 		}
+		if rows, err := c.Audit(url.Values{"limit": {"1"}}); err != nil || rows.Data[0].Target != "req_1" || rows.Data[0].AccountID == "" {
+			t.Errorf("of what was refunded the audit has %+v, %v", rows.Data, err)
+		}
 		second, err := c.Refund(strconv.FormatInt(first.Entry.Settles, 10), "again")
 		if err != nil || second.Done || second.Entry.ID != first.Entry.ID {
 			t.Errorf("refunded again %+v, %v", second, err)

@@ -18,6 +18,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/url"
+	"strings"
 	"sync"
 	"time"
 
@@ -158,7 +159,8 @@ func (a *API) note(verb route, c call, status int) {
 	target := ""
 	if c.about.account != "" {
 		attrs = append(attrs, slog.String("account", c.about.account))
-	} else if c.target != "" && status < http.StatusBadRequest {
+	}
+	if c.target != "" && status < http.StatusBadRequest && !verb.ofAccountOrKey() {
 		target = c.target
 		attrs = append(attrs, slog.String("target", target))
 	}
@@ -167,4 +169,9 @@ func (a *API) note(verb route, c call, status int) {
 	}
 	a.log.LogAttrs(context.Background(), slog.LevelInfo, "admin", attrs...)
 	a.audit(verb, c, target, status)
+}
+
+// ofAccountOrKey says whether the segment in braces is an account or a key, whose id a line has anyway.
+func (r route) ofAccountOrKey() bool {
+	return strings.HasPrefix(r.path, Root+"/accounts/") || strings.HasPrefix(r.path, Root+"/keys/")
 }
