@@ -5,11 +5,13 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
 
 	"corenode/actors/account"
+	"corenode/actors/tree"
 	"corenode/node/admin"
 )
 
@@ -19,6 +21,18 @@ func typed(t *testing.T, n *node, line ...string) (string, error) {
 	var out bytes.Buffer
 	err := typedTo(t.Context(), &out, append(line, "--data-dir", n.cfg.DataDir)...)
 	return out.String(), err
+}
+
+// TestPhases: the phases that can be asked for are those that a request can be in.
+func TestPhases(t *testing.T) {
+	if want := []string{tree.PhaseAdmission, tree.PhaseQueue, tree.PhasePrefill, tree.PhaseDecode, tree.PhaseHold, tree.PhasePaused,
+		tree.PhaseSettlement, tree.PhaseShort}; !slices.Equal(admin.LivePhases, want) {
+		t.Errorf("%v, want %v", admin.LivePhases, want)
+	}
+	n, _, _ := startNode(t, nil)
+	if _, err := typed(t, n, "requests", "list", "--phase", "lunch"); err == nil || !strings.Contains(err.Error(), "want one of admission, ") {
+		t.Errorf("a phase that there is not: %v", err)
+	}
 }
 
 // pastRequests waits for so many requests that ended: a stream is among them only after its client
@@ -88,6 +102,15 @@ func TestRequestsAreSeenAndCancelled(t *testing.T) {
 		if past := pastRequests(t, c, url.Values{"id": {r.ID}}, 1); past[0].ChargeNanoUSD != -e.Amount || past[0].Error != "overloaded" {
 			t.Errorf("past: %+v", past)
 		}
+	}
+	newest := pastRequests(t, c, url.Values{}, 2)
+	if page, err := typed(t, n, "requests", "list", "--past", "--limit", "1"); err != nil || !strings.Contains(page, newest[0].ID) ||
+		!strings.HasSuffix(page, fmt.Sprintf("There may be more: --before %d\n", newest[0].Number)) {
+		t.Errorf("a page of past ones: %s, %v", page, err)
+	}
+	if page, err := typed(t, n, "requests", "list", "--past", "--before", fmt.Sprint(newest[0].Number)); err != nil ||
+		strings.Contains(page, newest[0].ID) || !strings.Contains(page, newest[1].ID) {
+		t.Errorf("the page behind: %s, %v", page, err)
 	}
 	if err := c.CancelRequest(all[0].ID); err == nil {
 		t.Error("a request that has ended was cancelled")

@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"corenode/node/why"
@@ -123,6 +124,9 @@ func (a *API) of(query url.Values) (id string, err error) {
 	return found.ID, err
 }
 
+// LivePhases are the phases of a request of this moment, in their order.
+var LivePhases = []string{"admission", "queue", "prefill", "decode", "hold", "paused", "settlement", "short"}
+
 // listRequests shows the requests of this moment, the oldest first. The node bounds how many there are.
 func listRequests(a *API, c call) (any, error) {
 	accountID, err := a.of(c.query)
@@ -130,6 +134,9 @@ func listRequests(a *API, c call) (any, error) {
 		return nil, err
 	}
 	model, phase := c.query.Get("model"), c.query.Get("phase")
+	if phase != "" && !slices.Contains(LivePhases, phase) {
+		return nil, invalid(fmt.Errorf("phase is %q, want one of %s", clip(phase), strings.Join(LivePhases, ", ")))
+	}
 	all := slices.DeleteFunc(a.live.Requests(), func(r Request) bool {
 		return accountID != "" && r.AccountID != accountID || model != "" && r.Model != model ||
 			phase != "" && r.Phase != phase

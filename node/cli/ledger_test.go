@@ -82,6 +82,13 @@ func TestOperatorAndAudit(t *testing.T) {
 		if rows := do("audit"); !strings.Contains(rows, "local") || !strings.Contains(rows, "POST /accounts") {
 			t.Errorf("the audit: %s", rows)
 		}
+		do("account", "disable", "alice")
+		if rows := do("audit", "--limit", "1"); !strings.Contains(rows, "PATCH") || !strings.HasSuffix(rows, "There may be more: --before 2\n") {
+			t.Errorf("a page of the audit: %s", rows)
+		}
+		if rows := do("audit", "--before", "2"); strings.Contains(rows, "PATCH") || !strings.Contains(rows, "POST /accounts") {
+			t.Errorf("the page behind: %s", rows)
+		}
 		fails("reload")
 		fails("why")
 		fails("requests", "list")

@@ -48,6 +48,7 @@ may look, an operator also run the node, an owner also write backups and take pr
 func auditCommand() *cobra.Command {
 	var of string
 	var rowsMax int
+	var before int64
 	cmd := &cobra.Command{
 		Use: "audit", Short: "Show who changed what, newest first", Args: cobra.NoArgs,
 		Long: `Show the calls of the admin API that changed something, or tried to, the newest first.
@@ -56,20 +57,26 @@ Commands on a data folder without a running node are those of "local".`,
 	}
 	cmd.Flags().StringVar(&of, "operator", "", "only of this operator")
 	cmd.Flags().IntVar(&rowsMax, "limit", 100, "most rows, up to 1000")
+	cmd.Flags().Int64Var(&before, "before", 0, "only rows before this one")
 	cmd.RunE = existing(func(c *admin.Client, _ *cobra.Command, _ []string) (result, error) {
-		page, err := c.Audit(url.Values{"operator": {of}, "limit": {strconv.Itoa(rowsMax)}})
-		return printed(printAudit)(page.Data, err)
+		query := url.Values{"operator": {of}, "limit": {strconv.Itoa(rowsMax)}}
+		if before > 0 {
+			query.Set("before", strconv.FormatInt(before, 10))
+		}
+		page, err := c.Audit(query)
+		return result{page.Data, func(w io.Writer) { printAudit(w, page) }}, err
 	})
 	return alone(cmd)
 }
 
-func printAudit(w io.Writer, rows []admin.AuditRow) {
+func printAudit(w io.Writer, page admin.AuditPage) {
 	fmt.Fprintln(w, "ROW\tTIME\tOPERATOR\tCALL\tTARGET\tACCOUNT\tKEY\tSTATUS")
-	for _, r := range rows {
+	for _, r := range page.Data {
 		fmt.Fprintf(w, "%d\t%s\t%s\t%s %s\t%s\t%s\t%s\t%d\n",
 			r.ID, stamp(r.Time), r.Operator, r.Method, strings.TrimPrefix(r.Path, admin.Root),
 			r.Target, r.AccountID, r.KeyID, r.Status)
 	}
+	moreBefore(w, page.Next)
 }
 
 func reloadCommand() *cobra.Command {

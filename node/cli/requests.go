@@ -34,6 +34,7 @@ func requestsList() *cobra.Command {
 	var of, model, phase, id string
 	var past bool
 	var rowsMax int
+	var before uint64
 	cmd := &cobra.Command{
 		Use: "list", Short: "List live requests, oldest first, or past ones, newest first", Args: cobra.NoArgs,
 		Long: `List the requests of this moment, the oldest first, or with --past those that ended,
@@ -52,9 +53,10 @@ which of them hold a permit of their account.`,
 	f.StringVar(&id, "id", "", "only this one; of past ones")
 	f.BoolVar(&past, "past", false, "those that ended")
 	f.IntVar(&rowsMax, "limit", 100, "most past requests, up to 1000")
+	f.Uint64Var(&before, "before", 0, "only those that ended before the one of this number; of past ones")
 	cmd.RunE = existing(func(c *admin.Client, _ *cobra.Command, _ []string) (result, error) {
-		if past && phase != "" || !past && id != "" {
-			return result{}, errors.New("--phase is for live requests, --id for those of --past")
+		if past && phase != "" || !past && (id != "" || before > 0) {
+			return result{}, errors.New("--phase is for live requests, --id and --before for those of --past")
 		}
 		query := url.Values{}
 		for name, value := range map[string]string{"account": of, "model": model, "phase": phase, "id": id} {
@@ -64,8 +66,11 @@ which of them hold a permit of their account.`,
 		}
 		if past {
 			query.Set("limit", strconv.Itoa(rowsMax))
+			if before > 0 {
+				query.Set("before", strconv.FormatUint(before, 10))
+			}
 			page, err := c.PastRequests(query)
-			return printed(printPast)(page.Data, err)
+			return result{page.Data, func(w io.Writer) { printPast(w, page) }}, err
 		}
 		return printed(printRequests)(c.Requests(query))
 	})
@@ -99,13 +104,21 @@ func age(ms int64) string {
 	return fmt.Sprintf("%.1fs", d.Seconds())
 }
 
-func printPast(w io.Writer, all []admin.PastRequest) {
+func printPast(w io.Writer, page admin.PastPage) {
 	fmt.Fprintln(w, "REQUEST\tBEGAN\tACCOUNT\tMODEL\tSTATUS\tENDED\tTOTAL\tQUEUE\tPREFILL\tDECODE\tINPUT\tCACHED\tOUTPUT\tUSD")
-	for _, p := range all {
+	for _, p := range page.Data {
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%s\t%.0fms\t%.0fms\t%.0fms\t%.0fms\t%d\t%d\t%d\t%s\n",
 			p.ID, stamp(p.Began), p.AccountID, p.Model,
 			p.Status, cmp.Or(p.Error, p.Reason), p.TotalMS, p.QueueMS, p.PrefillMS, p.DecodeMS, p.Usage.InputUncached, p.Usage.CacheRead,
 			p.Usage.Output, p.ChargeUSD)
+	}
+	moreBefore(w, page.Next)
+}
+
+// moreBefore says how to go on behind a page of the newest rows.
+func moreBefore[N int64 | uint64](w io.Writer, next N) {
+	if next > 0 {
+		fmt.Fprintf(w, "There may be more: --before %d\n", next)
 	}
 }
 
