@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"corenode/node/admin"
+	"corenode/node/config"
 	"corenode/node/store"
 	"corenode/node/store/sqlite"
 	"corenode/node/store/sqlite/sqlitetest"
@@ -236,6 +237,26 @@ func TestMistakes(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestFlagsOfServe: what is typed wins, and a flag without a value, as of a variable that is not set, is no default.
+func TestFlagsOfServe(t *testing.T) {
+	t.Setenv("CORENODE_LISTEN", "127.0.0.1:2")
+	load := func(line ...string) (c *config.Config, err error) {
+		cmd := Root("test", func(from config.Sources, _, _ io.Writer) error {
+			c, err = config.Load(from)
+			return err
+		})
+		cmd.SetArgs(append([]string{"serve"}, line...))
+		return c, cmd.Execute()
+	}
+	if c, err := load("--admin-listen", "127.0.0.1:3"); err != nil || c.Listen != "127.0.0.1:2" || c.Admin.Listen != "127.0.0.1:3" {
+		t.Errorf("%+v, %v", c, err)
+	}
+	if _, err := load("--listen=", "--admin-listen=", "--data-dir="); err == nil || !strings.Contains(err.Error(), "data_dir is empty") ||
+		!strings.Contains(err.Error(), `admin.listen is ""`) || !strings.Contains(err.Error(), `listen is "", want host:port`) {
+		t.Errorf("flags without values: %v", err)
+	}
 }
 
 func TestNoFolderIsMadeByLooking(t *testing.T) {

@@ -11,7 +11,6 @@ import (
 func serveCommand(serve Serve) *cobra.Command {
 	var file string
 	var models []string
-	flags := map[string]string{"listen": "", "admin.listen": "", "data_dir": ""}
 	cmd := &cobra.Command{
 		Use:   "serve",
 		Short: "Start a node",
@@ -31,9 +30,9 @@ its key to data/default.key.`,
 	}
 	f := cmd.Flags()
 	f.StringVar(&file, "config", "", "YAML `file`; corenode serve --print-config shows every key with its default")
-	listen := f.String("listen", "", "address of the API (default 127.0.0.1:8080)")
-	adminListen := f.String("admin-listen", "", "address of the admin API and /metrics (default a free port on 127.0.0.1)")
-	dataDir := f.String("data-dir", "", "folder of the node's data (default ./data)")
+	f.String("listen", "", "address of the API (default 127.0.0.1:8080)")
+	f.String("admin-listen", "", "address of the admin API and /metrics (default a free port on 127.0.0.1)")
+	f.String("data-dir", "", "folder of the node's data (default ./data)")
 	f.StringArrayVar(&models, "model", nil, "ID=PATH of a GGUF file or a folder of safetensors; may be given again")
 	show := f.Bool("print-config", false, "print a config file that documents every key, and exit")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
@@ -41,10 +40,10 @@ its key to data/default.key.`,
 			_, err := cmd.OutOrStdout().Write(config.Reference())
 			return err
 		}
-		flags["listen"], flags["admin.listen"], flags["data_dir"] = *listen, *adminListen, *dataDir
-		for key, value := range flags {
-			if value == "" {
-				delete(flags, key)
+		flags := map[string]string{}
+		for name, key := range map[string]string{"listen": "listen", "admin-listen": "admin.listen", "data-dir": "data_dir"} {
+			if flag := f.Lookup(name); flag.Changed { // also to nothing, which is then a mistake and no default
+				flags[key] = flag.Value.String()
 			}
 		}
 		return serve(config.Sources{File: file, Environment: os.Environ(), Flags: flags, Models: models}, cmd.OutOrStdout(), os.Stderr)
