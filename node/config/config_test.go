@@ -363,6 +363,8 @@ func TestUpstreamProblems(t *testing.T) {
 	for doc, want := range map[string]string{
 		"models: {far: {engine: upstream, upstream: {flavour: vllm, urls: [\"http://a:1\"]}, " + prices + "}}": "models.far.context_length is 0, want 1 to",
 		"models: {far: {upstream: {flavour: vllm}, " + prices + "}}":                                           `models.far.upstream is set, but the engine is "cpu"`,
+		"models: {far: {upstream: {key_file: k}, " + prices + "}}":                                             `models.far.upstream is set, but the engine is "cpu"`,
+		"models: {far: {upstream: {verify: maybe}, " + prices + "}}":                                           `models.far.upstream is set, but the engine is "cpu"`,
 	} {
 		_, problems := build([]byte(doc), Sources{File: "c.yaml"})
 		if len(problems) == 0 || !strings.Contains(problems[0].Error(), want) {

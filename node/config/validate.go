@@ -7,6 +7,7 @@ import (
 	"maps"
 	"net"
 	"net/url"
+	"reflect"
 	"regexp"
 	"slices"
 	"strconv"
@@ -272,7 +273,7 @@ func (m Model) validate(c *checks, id string) {
 	if m.Engine != EngineInstant && m.StepTime > 0 {
 		c.refuse(key+"step_time", "is set, but the engine is %q: want engine: instant", m.Engine)
 	}
-	if m.Engine != EngineUpstream && (m.Upstream.Flavor != "" || len(m.Upstream.URLs) > 0 || m.Upstream.DNS != "") {
+	if m.Engine != EngineUpstream && !reflect.DeepEqual(m.Upstream, defaultModel(id).Upstream) {
 		c.refuse(key+"upstream", "is set, but the engine is %q: want engine: upstream", m.Engine)
 	}
 	m.Prices.validate(c, key+"prices.")
