@@ -81,7 +81,7 @@ func (r *reloader) reload() (done admin.Reloaded) {
 	_ = level.UnmarshalText([]byte(now.Log.Level)) // it is valid
 	r.level.Set(min(level, r.level.Level()))       // what is said of the reload is for the old level too
 	r.node.apply(now, changed)
-	r.running, r.origins = now, r.origins.Follow(changed, origins)
+	r.running, r.origins = now, r.origins.Follow(waits, origins)
 	changed = append(changed, r.node.reloadCertificates()...) // the files: their keys wait for a restart
 	say := r.log.Info
 	if len(waits) > 0 {

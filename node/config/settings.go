@@ -66,13 +66,16 @@ func withoutHashes(operators string) string { return operatorHash.ReplaceAllStri
 
 var operatorHash = regexp.MustCompile(`:[0-9a-fA-F]{64}\b`)
 
-// Follow takes over where the keys that a reload changed come from.
-func (o Origins) Follow(changed []string, next Origins) Origins {
-	places := map[string]place{}
-	maps.Copy(places, o.places)
-	for _, key := range changed {
-		delete(places, key)
-		if at, ok := next.places[key]; ok {
+// Follow is where values come from after a reload that read next: all but those that wait for a
+// restart, whose values are still those of before.
+func (o Origins) Follow(waits []string, next Origins) Origins {
+	waiting := func(key string, _ place) bool {
+		return slices.ContainsFunc(waits, func(w string) bool { return key == w || strings.HasPrefix(key, w+".") })
+	}
+	places := maps.Clone(next.places)
+	maps.DeleteFunc(places, waiting)
+	for key, at := range o.places {
+		if waiting(key, at) {
 			places[key] = at
 		}
 	}

@@ -18,7 +18,7 @@ func TestSettingsSayTheirSource(t *testing.T) {
 		}
 	}
 	write("log: {level: warn}\nlimits:\n  keepalive: 20s\nmodels:\n  core-1.1:\n    kv: {memory_bytes: 1GiB}\n" +
-		"admin: {operators: [\"ann:viewer:" + strings.Repeat("0a", 32) + "\", \"bob:owner:" + strings.Repeat("B1", 32) + "\"]}\n")
+		"admin: {operators: [\"ann:viewer:" + strings.Repeat("0a", 32) + "\", \"bob:owner:" + strings.Repeat("B1", 32) + "\"]}\ncache: {keep: 1MiB}\n")
 	from := Sources{File: file, Environment: []string{"CORENODE_LEDGER_SPILL_BYTES=2MiB"},
 		Flags: map[string]string{"listen": "127.0.0.1:9"}, Models: []string{"mine=model.gguf"}}
 	c, origins, err := LoadOrigins(from)
@@ -50,15 +50,18 @@ func TestSettingsSayTheirSource(t *testing.T) {
 			t.Errorf("%+v, want %+v", got, want)
 		}
 	}
-	write("limits:\n  keepalive: 30s\n\nlog:\n  level: debug\n")
+	write("limits:\n  keepalive: 30s\n\nlog:\n  level: debug\ncache: {keep: 1MiB}\n")
 	next, after, err := LoadOrigins(from)
 	if err != nil {
 		t.Fatal(err)
 	}
-	now, changed, _ := Reload(c, next)
-	c, origins = now, origins.Follow(changed, after)
+	now, _, waits := Reload(c, next)
+	c, origins = now, origins.Follow(waits, after)
 	if got := byKey()["log.level"]; got.Value != "debug" || got.Line != 5 {
 		t.Errorf("after a reload %+v", got)
+	}
+	if got := byKey()["cache.keep"]; got.Value != "1MiB" || got.Line != 6 {
+		t.Errorf("what stands on another line now: %+v", got)
 	}
 	if got := byKey()["limits.keepalive"]; got.Value != "20s" || got.Line != 3 {
 		t.Errorf("what waits for a restart: %+v", got)
