@@ -154,6 +154,53 @@ func TestModuleDevConfiguration(t *testing.T) {
 	}
 }
 
+// TestModuleDevAtAPlace: a policy at a later place is swapped there, and where nothing served
+// --restore leaves nothing, however often it was saved.
+func TestModuleDevAtAPlace(t *testing.T) {
+	if testing.Short() {
+		t.Skip("a node and a run of module dev")
+	}
+	n, _, _, operator := startWithModules(t, instantModels)
+	const folder = "../wasm/examples/rewrite-c"
+	dir := t.TempDir()
+	if err := os.CopyFS(dir, os.DirFS(folder)); err != nil {
+		t.Fatal(err)
+	}
+	manifest := filepath.Join(dir, "manifest.json")
+	text, err := os.ReadFile(manifest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	save := func(version string) {
+		saveChanged(t, manifest, string(text), `"1.0.0"`, fmt.Sprintf(`"%s", "place": 2`, version))
+	}
+	serving := func(want string) {
+		t.Helper()
+		all, err := operator.Modules()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, m := range all {
+			if m.Serving && strings.HasPrefix(string(m.Slot), "rewrite") {
+				got = append(got, string(m.Slot)+" "+m.Version)
+			}
+		}
+		if strings.Join(got, ", ") != want {
+			t.Errorf("serving: %q, want %q", got, want)
+		}
+	}
+	save("1.0.1")
+	next, end := startDev(t, n.cfg.DataDir, dir, "--build", "true", "--restore")
+	next("serves")
+	save("1.0.2")
+	next("serves")
+	serving("rewrite.2 1.0.2")
+	end()
+	next("restored")
+	serving("")
+}
+
 // devOfBuilt runs module dev on an example that is built, with a configuration that save replaces.
 func devOfBuilt(t *testing.T, data, folder, configured string) (save func(string), next func(state string) devLine) {
 	t.Helper()

@@ -22,6 +22,7 @@ import (
 	"corenode/extensions"
 	"corenode/extensions/capture"
 	"corenode/extensions/check"
+	"corenode/extensions/guest"
 	"corenode/extensions/vector"
 	"corenode/node/admin"
 	"corenode/node/cli/devloop"
@@ -129,7 +130,10 @@ func (o devOptions) open(c *admin.Client, dir string) (*devLoop, error) {
 			return nil, fmt.Errorf("%s: %w", o.key, err)
 		}
 	}
-	var m struct{ Kind, Protocol string }
+	var m struct {
+		Kind, Protocol string
+		Place          int
+	}
 	text, err := os.ReadFile(filepath.Join(dir, "manifest.json"))
 	if err == nil {
 		err = json.Unmarshal(text, &m)
@@ -138,7 +142,7 @@ func (o devOptions) open(c *admin.Client, dir string) (*devLoop, error) {
 		return nil, fmt.Errorf("manifest.json: %w", err)
 	}
 	if l.slot = m.Protocol; l.slot == "" {
-		l.slot = m.Kind
+		l.slot = guest.PolicySlot(m.Kind, m.Place)
 	}
 	l.before, err = l.active()
 	l.serving = l.before
@@ -190,13 +194,19 @@ func (l *devLoop) run(ctx context.Context, show func(devRound)) error {
 	return nil
 }
 
-func (l *devLoop) goBack() (err error) {
-	if l.before == "" {
-		_, err = l.node.Rollback(l.slot)
-	} else {
-		_, err = l.node.ActivateModule(l.before)
+// goBack lets what served at first serve again. Where nothing did, the build before the last
+// has to go too.
+func (l *devLoop) goBack() error {
+	if l.before != "" {
+		_, err := l.node.ActivateModule(l.before)
+		return err
 	}
-	return err
+	for {
+		m, err := l.node.Rollback(l.slot)
+		if err != nil || m.Digest == "" {
+			return err
+		}
+	}
 }
 
 // round builds, checks and swaps once.
