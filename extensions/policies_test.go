@@ -251,6 +251,29 @@ func TestAttackFilter(t *testing.T) {
 	}
 }
 
+// TestFilterGrowsAnAnswerWithinBounds: what a filter makes of an answer has the same bound
+// whether it comes in one piece or in many.
+func TestFilterGrowsAnAnswerWithinBounds(t *testing.T) {
+	h, said := openTest(t, Options{})
+	const piece = 64 << 10
+	activate(t, h, policyGuest(t, SlotFilter, "test", 0, shows("", strings.Repeat("x", piece))))
+	f, err := h.Filter("a", "r")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	gave := 0
+	for range 100 {
+		text, err := f.Text(abi.Facts{}, abi.BlockText, "text", false)
+		if gave += len(text); err != nil {
+			break
+		}
+	}
+	if gave != 1<<20 || !strings.Contains(said.String(), "cause=protocol") {
+		t.Errorf("of an answer in pieces of 4 bytes it gave %d bytes, want 1 MiB; the log:\n%s", gave, said)
+	}
+}
+
 // TestFilterKeepsAccountsApart: what a filter holds back of one answer is not in another's, and
 // a swap while an answer runs does not change its filter.
 func TestFilterKeepsAccountsApart(t *testing.T) {

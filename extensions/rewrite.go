@@ -87,6 +87,7 @@ type filterMember struct {
 	slot       *slot
 	generation *generation
 	state      []byte // of the block that is open; its capacity is used again
+	got, gave  int    // bytes of the answer so far
 }
 
 // Filter opens the filtering of one answer; nil where no module filters. The error is
@@ -156,6 +157,10 @@ func (f *Filter) text(m *filterMember, in abi.FilterInput) (string, error) {
 	out, _ := abi.ParseFiltered(o.Payload) // checkOutput decoded it before
 	if in.Last && len(out.State) > 0 {
 		fault = guest.Faultf(guest.CauseProtocol, "its block has ended, and it holds %d bytes back", len(out.State))
+	}
+	m.got, m.gave = m.got+len(in.Text), m.gave+len(out.Text)
+	if most := guest.FilteredMax(m.got); m.gave > most {
+		fault = guest.Faultf(guest.CauseProtocol, "of the %d bytes of an answer it has made over %d", m.got, most)
 	}
 	if fault != nil {
 		f.host.failed(g, abi.OpFilter, f.of, fault)

@@ -39,7 +39,7 @@ func TestLimitsAsWritten(t *testing.T) {
 		"over " + strconv.Itoa(int(meter.ModuleMax/time.Second)) + " s to compile",
 		mib(memoryDefault) + "; the manifest may ask for up to " + mib(memoryMax),
 		"the file is over " + mib(BytesMax) + ", the configuration over " + strconv.Itoa(configBytesMax>>10) + " KiB",
-		"at most " + mib(outputMax) + "; " + kib(outputBytesMax(abi.OpCharge,
+		"at most " + mib(outputMax) + ", of a filter also for all pieces of an answer together; " + kib(outputBytesMax(abi.OpCharge,
 			1)) + " for quote, charge and decide; " + kib(outputBytesMax(abi.OpError, 0)) + " and 4 times the input for error",
 		mib(abi.KeptBytesMax) + ", " + strconv.Itoa(abi.StateBytesMax>>10) + " KiB",
 		"refusal | " + strconv.Itoa(abi.RefusalBytesMax) + " bytes",

@@ -96,5 +96,9 @@ func outputBytesMax(op abi.Op, inputBytes int) int {
 	return min(outputMax, 1<<20+16*inputBytes)
 }
 
+// FilteredMax bounds what a filter gives of all pieces of an answer together, which had so many
+// bytes: as much as if they were one. Translators and clients keep answers as a whole.
+func FilteredMax(answerBytes int) int { return outputBytesMax(abi.OpFilter, answerBytes) }
+
 // outputMax bounds every output.
 const outputMax = 64 << 20
