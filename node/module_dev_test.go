@@ -155,7 +155,7 @@ func TestModuleDevConfiguration(t *testing.T) {
 }
 
 // TestModuleDevAtAPlace: a policy at a later place is swapped there, and where nothing served
-// --restore leaves nothing, however often it was saved.
+// --restore leaves nothing, however often it was saved; what was rolled back serves again when it is saved.
 func TestModuleDevAtAPlace(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a node and a run of module dev")
@@ -195,6 +195,12 @@ func TestModuleDevAtAPlace(t *testing.T) {
 	next("serves")
 	save("1.0.2")
 	next("serves")
+	serving("rewrite.2 1.0.2")
+	if _, err := operator.Rollback("rewrite.2"); err != nil {
+		t.Fatal(err)
+	}
+	saveChanged(t, manifest, string(text)+"\n", `"1.0.0"`, `"1.0.2", "place": 2`)
+	next("serves") // again, which the same file did not do any more
 	serving("rewrite.2 1.0.2")
 	end()
 	next("restored")

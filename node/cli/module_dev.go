@@ -231,13 +231,14 @@ func (l *devLoop) round(ctx context.Context, saved time.Time) (r devRound) {
 		r.State = state
 		return r
 	}
-	if m.Digest == l.serving {
+	serves := m.Digest == l.serving && m.Serving // the node or somebody else may have ended that
+	if serves {
 		r.Config = m.ConfigSHA256 != l.configured
 	} else if _, err := l.node.ActivateModule(m.Digest); err != nil {
 		r.State, r.Said = devRefused, err.Error()
 		return r
 	}
-	if l.configured = m.ConfigSHA256; m.Digest == l.serving && !r.Config {
+	if l.configured = m.ConfigSHA256; serves && !r.Config {
 		r.State = devSame
 		return r
 	}
