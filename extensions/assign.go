@@ -66,6 +66,9 @@ func (h *Host) remember(sl *slot, before, a *assignment, decided bool) {
 			w.Shadow, w.ShadowPercent = wantedOf(a.shadow.generation), a.shadow.percent
 		}
 	}
+	if a.shadow == nil && (w.Shadow == w.Active || w.Shadow == w.Canary) { // it was not in memory, or it would have ended
+		w.Shadow, w.ShadowPercent = "", 0
+	}
 	if h.state.Slots == nil {
 		h.state.Slots = map[Slot]wanted{}
 	}

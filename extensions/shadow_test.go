@@ -114,3 +114,32 @@ func TestShadowBesideCanary(t *testing.T) {
 	}
 	refused(h.Canary(three, 20))
 }
+
+// TestShadowThatDidNotLoad: a shadow that a start did not bring back is none any more once it
+// serves, as canary or active, and hinders nobody.
+func TestShadowThatDidNotLoad(t *testing.T) {
+	for name, serve := range map[string]func(h *Host, two string) (Info, error){
+		"canary": func(h *Host, two string) (Info, error) { return h.Canary(two, 10) },
+		"active": func(h *Host, two string) (Info, error) { return h.Activate(two) },
+	} {
+		o := Options{Dir: t.TempDir()}
+		h, _ := openTest(t, o)
+		activate(t, h, chatGuest(t, "1"))
+		two, three := mustLoad(t, h, chatGuest(t, "2")), mustLoad(t, h, chatGuest(t, "3"))
+		if _, err := h.Shadow(two, 10); err != nil {
+			t.Fatal(err)
+		}
+		_ = h.Close()
+		path := h.folder.path(two, extWasm)
+		flip(t, path, 30)
+		h, _ = openTest(t, o)
+		flip(t, path, 30)
+		if _, err := serve(h, two); err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		if _, err := h.Canary(three, 10); err != nil {
+			t.Errorf("%s: the slot has no shadow: %v", name, err)
+		}
+	}
+}

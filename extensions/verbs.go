@@ -43,7 +43,7 @@ func (h *Host) Canary(ref string, percent int) (Info, error) {
 	return h.change(ref, false, func(sl *slot, a assignment, g *generation) (assignment, error) {
 		if a.shadow != nil && a.shadow.generation == g {
 			a.shadow = nil
-		} else if h.state.Slots[sl.name].Shadow != "" {
+		} else if name := h.state.Slots[sl.name].Shadow; name != "" && name != wantedOf(g) {
 			return a, fmt.Errorf("slot %s has a shadow: %w", sl.name, ErrBeside)
 		}
 		if a.active != g {
