@@ -19,6 +19,7 @@ import (
 
 	"corenode/extensions"
 	"corenode/extensions/capture"
+	modulecheck "corenode/extensions/check"
 	"corenode/node/admin"
 	"corenode/wasm/builtin"
 )
@@ -205,6 +206,51 @@ func TestModuleDevAtAPlace(t *testing.T) {
 	end()
 	next("restored")
 	serving("")
+}
+
+// TestModuleDevKeepsWhatServedBefore: what served at first is not removed when it is saved again
+// and does not pass, and serves again at the end.
+func TestModuleDevKeepsWhatServedBefore(t *testing.T) {
+	if testing.Short() {
+		t.Skip("a node and a run of module dev")
+	}
+	n, _, _, operator := startWithModules(t, instantModels)
+	folder, dir := filepath.Join("..", "wasm", "examples", "rewrite-c"), t.TempDir()
+	if err := os.CopyFS(dir, os.DirFS(folder)); err != nil {
+		t.Fatal(err)
+	}
+	built, vectors := filepath.Join(dir, "module.wasm"), filepath.Join(dir, "vectors")
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	must(os.RemoveAll(vectors))
+	module, err := os.ReadFile(built)
+	must(err)
+	manifest, err := os.ReadFile(filepath.Join(dir, "manifest.json"))
+	must(err)
+	packed, err := modulecheck.Pack(module, manifest, nil)
+	must(err)
+	first, err := operator.LoadModule(admin.NewModule{Wasm: packed})
+	must(err)
+	_, err = operator.ActivateModule(first.Digest)
+	must(err)
+	next, end := startDev(t, n.cfg.DataDir, dir, "--build", "true", "--restore")
+	next("check") // it has no vectors
+	must(os.CopyFS(vectors, os.DirFS(filepath.Join(folder, "vectors"))))
+	next("serves")
+	must(os.WriteFile(built, module, 0o600))
+	must(os.RemoveAll(vectors))
+	if again := next("check"); again.Digest != first.Digest {
+		t.Fatalf("it is another file: %+v", again)
+	}
+	end()
+	next("restored")
+	if now, err := operator.Module(first.Digest); err != nil || !now.Serving {
+		t.Errorf("%+v, %v", now, err)
+	}
 }
 
 // devOfBuilt runs module dev on an example that is built, with a configuration that save replaces.

@@ -277,7 +277,7 @@ func (l *devLoop) try(module []byte) (m extensions.Info, said, state string) {
 	report := <-reported
 	switch {
 	case !report.Passed:
-		if err == nil && m.Digest != l.serving {
+		if err == nil && m.Digest != l.serving && m.Digest != l.before {
 			_ = l.node.RemoveModule(m.Digest) // it serves nothing, so this is only tidy
 		}
 		return m, findings(report), devCheck
