@@ -47,6 +47,7 @@ func (s *Server) newAdmin() *fasthttp.Server {
 // adminHeaderReceived keeps the bodies of callers without the token small:
 // fasthttp takes memory for all of what was announced before any of it has come.
 func (s *Server) adminHeaderReceived(h *fasthttp.RequestHeader) fasthttp.RequestConfig {
+	spellExpect(h)
 	_, known := s.operatorOf(h)
 	if known || s.deps.Console != nil && s.deps.Console.SignedIn(string(h.Host()), string(h.Peek(fasthttp.HeaderCookie))) {
 		return fasthttp.RequestConfig{}

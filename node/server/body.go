@@ -27,12 +27,23 @@ const skippedHeader = "\x01body-skipped"
 func (s *Server) headerReceived(h *fasthttp.RequestHeader) fasthttp.RequestConfig {
 	length := h.ContentLength()
 	if length == 0 || length == -2 || s.wantsBody(h, length) {
+		spellExpect(h)
 		return fasthttp.RequestConfig{}
 	}
 	h.SetContentLength(0)
 	h.Del(fasthttp.HeaderExpect)
 	h.Set(skippedHeader, strconv.Itoa(length))
 	return fasthttp.RequestConfig{}
+}
+
+// spellExpect writes 100-continue as fasthttp knows it, which compares its
+// bytes: case does not matter (RFC 9110, section 10.1.1), and a client that
+// waits for the 100 would wait in vain.
+func spellExpect(h *fasthttp.RequestHeader) {
+	known := []byte("100-continue")
+	if bytes.EqualFold(h.Peek(fasthttp.HeaderExpect), known) {
+		h.SetBytesV(fasthttp.HeaderExpect, known)
+	}
 }
 
 // wantsBody runs the checks that the handler will run again and that fail

@@ -119,22 +119,27 @@ func TestExpectContinue(t *testing.T) {
 	if r := n.raw(request("POST", "/v1/messages", "", withKey, "Content-Length: 99999999999", "Expect: 100-continue")); r.StatusCode != 413 {
 		t.Errorf("a huge body got %d", r.StatusCode)
 	}
-	c := n.dial()
-	if _, err := io.WriteString(c, head(withKey)); err != nil {
-		t.Fatal(err)
-	}
-	r := bufio.NewReader(c)
-	if line, err := r.ReadString('\n'); err != nil || !strings.HasPrefix(line, "HTTP/1.1 100") {
-		t.Fatalf("%q, %v", line, err)
-	}
-	if _, err := r.ReadString('\n'); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := io.WriteString(c, ask); err != nil {
-		t.Fatal(err)
-	}
-	if got := read(t, r, "POST"); got.StatusCode != 200 {
-		t.Errorf("%d %q", got.StatusCode, got.body)
+	for _, expect := range []string{"100-continue", "100-Continue"} { // whose case does not matter (RFC 9110, section 10.1.1)
+		if r := n.adminRaw(request("POST", "/", "", "Content-Length: 5", "Expect: "+expect)); r.StatusCode != 100 {
+			t.Errorf("%s at the admin listener: %d", expect, r.StatusCode)
+		}
+		c := n.dial()
+		if _, err := io.WriteString(c, strings.Replace(head(withKey), "100-continue", expect, 1)); err != nil {
+			t.Fatal(err)
+		}
+		r := bufio.NewReader(c)
+		if line, err := r.ReadString('\n'); err != nil || !strings.HasPrefix(line, "HTTP/1.1 100") {
+			t.Fatalf("%s: %q, %v", expect, line, err)
+		}
+		if _, err := r.ReadString('\n'); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.WriteString(c, ask); err != nil {
+			t.Fatal(err)
+		}
+		if got := read(t, r, "POST"); got.StatusCode != 200 {
+			t.Errorf("%s: %d %q", expect, got.StatusCode, got.body)
+		}
 	}
 }
 
