@@ -191,7 +191,11 @@ func (m *run) soak(ctx context.Context, r *Report) error {
 	var all sync.WaitGroup
 	var operating error
 	all.Go(func() { t.run(ending, m.o.Clients) })
-	all.Go(func() { operating = m.operate(ending, t) })
+	all.Go(func() {
+		if operating = m.operate(ending, t); operating != nil {
+			end() // of hours of it
+		}
+	})
 	began := time.Now()
 	tick := time.NewTicker(m.o.Duration / time.Duration(m.o.Samples+1))
 	defer tick.Stop()
@@ -301,11 +305,11 @@ func (m *run) newKey(ctx context.Context, t *traffic) error {
 	return err
 }
 
-// command runs one of the node's commands and returns what it says.
+// command runs one of the node's commands and returns what it prints; what it says beside that is in its error.
 func (m *run) command(ctx context.Context, args ...string) (string, error) {
-	out, err := exec.CommandContext(ctx, m.o.Node, append(args, "--data-dir", m.node.Data)...).CombinedOutput()
-	if err != nil {
-		return "", fmt.Errorf("corenode %s: %w: %.500s", strings.Join(args, " "), err, out)
+	out, err := exec.CommandContext(ctx, m.o.Node, append(args, "--data-dir", m.node.Data)...).Output()
+	if exit := (*exec.ExitError)(nil); errors.As(err, &exit) {
+		return "", fmt.Errorf("corenode %s: %w: %.500s%.500s", strings.Join(args, " "), err, out, exit.Stderr)
 	}
-	return strings.TrimSpace(string(out)), nil
+	return strings.TrimSpace(string(out)), err
 }
