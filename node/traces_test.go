@@ -58,7 +58,7 @@ func TestTraceThroughNodes(t *testing.T) {
 	}
 	c := tracetest.Start(t)
 	for name, value := range map[string]string{"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": c.URL, "OTEL_BSP_SCHEDULE_DELAY": "20",
-		"OTEL_TRACES_SAMPLER": "always_on", "OTEL_SERVICE_NAME": "trial"} {
+		"OTEL_TRACES_SAMPLER": "parentbased_always_on", "OTEL_SERVICE_NAME": "trial"} {
 		t.Setenv(name, value)
 	}
 	back, backBase, secret := startPeer(t)

@@ -456,12 +456,12 @@ func (w *world) settle(s *Stream) (account.Settled, error) {
 	fate := s.r.holdFate()
 	known := !s.r.settling.Load() // read second: whoever settles from here on knows the fate, too
 	got, err := settled(s)
-	if (fate == holdRefused || fate == holdFailed) && got.Reason == account.Finished {
-		if free := abi.KindOf(err) == abi.Overloaded && got.Charge == 0; free {
-			err = nil
-		} else if known {
-			w.t.Errorf("finished without a hold: %+v, %v", got, err)
-		}
+	finished := got.Reason == account.Finished
+	free := abi.KindOf(err) == abi.Overloaded && got.Charge == 0
+	if now := s.r.holdFate(); free && (now == holdRefused || now == holdFailed) && (finished || s.r.bill.isWithheld()) {
+		err = nil // a withheld one had finished before it was
+	} else if (fate == holdRefused || fate == holdFailed) && known && finished {
+		w.t.Errorf("finished without a hold: %+v, %v", got, err)
 	}
 	w.mu.Lock()
 	u := s.r.result.Usage
