@@ -40,7 +40,7 @@ func slowConfig(t *testing.T) func(*config.Config) {
 		slow, fast := cfg.Models[slowModel], cfg.Models[fastModel]
 		slow.Engine, slow.StepTime, slow.Path, slow.ContextLength = config.EngineInstant, stepTime, path, 262144
 		fast.Engine = config.EngineInstant
-		slow.KV.MemoryBytes, slow.KV.StateMemoryBytes = pageBytesMin, 64<<20
+		slow.KV.MemoryBytes, slow.KV.StateMemoryBytes = config.PageBytesMin, 64<<20
 		slow.Batch.GapMax, slow.Batch.GapStretchMax = time.Hour, 0 // all run at once, however slow the machine
 		cfg.Models[slowModel], cfg.Models[fastModel] = slow, fast
 	}

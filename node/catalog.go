@@ -25,13 +25,6 @@ import (
 // no limit, and the contract says this many.
 const embeddedContext = 262144
 
-// What the automatic sizes of pages and of states do not go under: the embedded models'
-// context window must fit on any machine. Memory is taken only when it is used.
-const (
-	pageBytesMin  = 640 << 20
-	stateBytesMin = 256 << 20
-)
-
 // cardSampling is what the card of a family's models says for what neither the request
 // nor the config does; of families that think, by whether they do.
 func cardSampling(architecture string, thinking bool) sample.Params {
@@ -197,8 +190,7 @@ func engineOptions(cfg *config.Config, id string, observer engine.Observer) (eng
 		Threads: m.Threads, PackDir: filepath.Join(cfg.DataDir, "packed"), Observer: observer,
 	}
 	if o.Kind != engine.CUDA { // which asks its device
-		o.Cache.Bytes = cmp.Or(o.Cache.Bytes, max(physicalMemory()/4, pageBytesMin))
-		o.Cache.StateBytes = cmp.Or(o.Cache.StateBytes, max(physicalMemory()/8, stateBytesMin))
+		o.Cache.Bytes, o.Cache.StateBytes = m.KV.Pages(physicalMemory()), m.KV.States(physicalMemory())
 	}
 	if m.Path == "" {
 		if o.Data = embedded.Model(id); o.Data == nil {

@@ -65,7 +65,7 @@ func TestTheEmbeddedContextFitsAnywhere(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	o.Cache.Bytes, o.Cache.StateBytes = pageBytesMin, stateBytesMin
+	o.Cache.Bytes, o.Cache.StateBytes = config.PageBytesMin, config.StateBytesMin
 	e, err := engine.Open(o)
 	if err != nil {
 		t.Fatal(err)

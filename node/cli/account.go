@@ -84,7 +84,7 @@ func listText(c *admin.Client, w io.Writer) error {
 	fmt.Fprintln(table, "NAME\tID\tBALANCE\tHELD\tCONCURRENCY\tTOKENS/MINUTE\tMODELS\tSTATE")
 	err := c.AccountPages(func(page []admin.Account) error {
 		for _, a := range page {
-			fmt.Fprintf(table, "%s\t%s\t$%s\t$%s\t%s\t%s\t%s\t%s\n", a.Name, a.ID, a.BalanceUSD, a.HeldUSD,
+			fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", a.Name, a.ID, dollars(a.BalanceUSD), dollars(a.HeldUSD),
 				limit(int64(a.Concurrency)), limit(a.TokensPerMinute), models(a), state(a))
 		}
 		return table.Flush()
@@ -213,7 +213,7 @@ func accountSwitch(use, short, besides string, disabled bool) *cobra.Command {
 
 func printAccount(w io.Writer, a admin.Account) {
 	for _, line := range [][2]string{
-		{"name", a.Name}, {"id", a.ID}, {"state", state(a)}, {"balance", "$" + a.BalanceUSD}, {"held", "$" + a.HeldUSD},
+		{"name", a.Name}, {"id", a.ID}, {"state", state(a)}, {"balance", dollars(a.BalanceUSD)}, {"held", dollars(a.HeldUSD)},
 		{"concurrency", limit(int64(a.Concurrency))}, {"tokens per minute", limit(a.TokensPerMinute)},
 		{"models", models(a)}, {"created", stamp(a.Created)},
 	} {

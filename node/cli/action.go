@@ -18,10 +18,12 @@ import (
 	"corenode/node/store/sqlite"
 )
 
-// dataDirFlag adds --data-dir, whose default is CORENODE_DATA_DIR or ./data.
+// dataFolder is the node's where no flag names one.
+func dataFolder() string { return cmp.Or(os.Getenv("CORENODE_DATA_DIR"), "./data") }
+
+// dataDirFlag adds --data-dir.
 func dataDirFlag(cmd *cobra.Command) {
-	folder := cmp.Or(os.Getenv("CORENODE_DATA_DIR"), "./data")
-	cmd.PersistentFlags().String("data-dir", folder, "data folder of the node")
+	cmd.PersistentFlags().String("data-dir", dataFolder(), "data folder of the node")
 }
 
 // group makes a command that only holds others.

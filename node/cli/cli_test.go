@@ -140,6 +140,10 @@ func TestAccountCommands(t *testing.T) {
 				t.Errorf("list has no %q:\n%s", part, text)
 			}
 		}
+		do("account", "topup", "bob", "--", "-0.0007")
+		if text := do("account", "show", "bob") + do("account", "list"); strings.Count(text, " -$0.0007") != 2 {
+			t.Errorf("of an account that owes:\n%s", text)
+		}
 		if all := fromJSON[[]admin.Account](t, do("account", "list", "--json")); len(all) != 2 {
 			t.Errorf("list gives %v", all)
 		}

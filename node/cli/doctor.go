@@ -154,7 +154,7 @@ func modelBytes(cfg *config.Config, memory int64) (total int64) {
 		if info, err := os.Stat(m.Path); m.Path != "" && err == nil && info.Mode().IsRegular() {
 			total += info.Size()
 		}
-		total += cmp.Or(int64(m.KV.MemoryBytes), memory/4) + int64(m.KV.StateMemoryBytes)
+		total += m.KV.Pages(memory) + int64(m.KV.StateMemoryBytes)
 	}
 	return total
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"corenode/node/config"
 	"corenode/node/doctor"
 )
 
@@ -82,6 +83,20 @@ func TestDoctorCommand(t *testing.T) {
 	}
 	if found, err = examined(t, "--config", bad, "--data-dir", dir); err == nil || found["configuration"].State != doctor.Fail {
 		t.Errorf("a bad configuration: %+v, %v", found["configuration"], err)
+	}
+}
+
+// TestMemoryOfModels: what is measured is what the node takes, on a small machine too.
+func TestMemoryOfModels(t *testing.T) {
+	cfg := &config.Config{Models: map[string]config.Model{
+		"automatic": {Engine: config.EngineCPU},
+		"set":       {Engine: config.EngineCPU, KV: config.KV{MemoryBytes: 5, StateMemoryBytes: 7}},
+		"elsewhere": {Engine: config.EngineInstant},
+	}}
+	for memory, want := range map[int64]int64{1 << 30: config.PageBytesMin + 12, 64 << 30: 16<<30 + 12} {
+		if got := modelBytes(cfg, memory); got != want {
+			t.Errorf("of %d bytes: %d, want %d", memory, got, want)
+		}
 	}
 }
 

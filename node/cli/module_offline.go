@@ -115,6 +115,9 @@ are exact and repeat, so they can be compared from build to build.`,
 		if update && folder == "" {
 			return result{}, errors.New("--update needs --vectors")
 		}
+		if calls < 0 {
+			return result{}, fmt.Errorf("--calls is %d, want 0 for the default or more", calls)
+		}
 		o := check.Options{Update: update, Calls: calls}
 		return checkFile(args[0], folder, config, o, guestLog(cmd))
 	})

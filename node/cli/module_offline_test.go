@@ -54,6 +54,9 @@ func TestModuleFromFileToSignature(t *testing.T) {
 	if err == nil || !strings.Contains(out, "corenode module pack") || !strings.Contains(out, "FIX") {
 		t.Errorf("without a manifest: %v\n%s", err, out)
 	}
+	if out, err := typed("module", "check", in("raw.wasm"), "--calls", "-5"); err == nil || !strings.Contains(err.Error(), "--calls is -5") {
+		t.Errorf("fewer calls than none: %v\n%s", err, out)
+	}
 	do("pack", in("raw.wasm"), "--manifest", in("manifest.json"), "--vectors", in("vectors"), "--output", in("gate.wasm"))
 	out, err = typed("module", "check", in("gate.wasm"), "--calls", "100")
 	if err == nil || !strings.Contains(out, "got decline") || !strings.Contains(out, "gate@1.2.0") {

@@ -76,7 +76,13 @@ func printExplainedRow(w io.Writer, row admin.ExplainedRow) {
 		line("tier", fmt.Sprintf("%d, for its long context", e.Tier))
 	}
 	line("note", e.Note)
-	line("balance", fmt.Sprintf("$%s (%d nano-dollars)", signed(e.AmountUSD), e.AmountNanoUSD))
+	line("balance", fmt.Sprintf("%s (%d nano-dollars)", dollars(signed(e.AmountUSD)), e.AmountNanoUSD))
+}
+
+// dollars is an amount with its unit, behind a sign if it has one.
+func dollars(amount string) string {
+	digits := strings.TrimLeft(amount, "+-")
+	return strings.TrimSuffix(amount, digits) + "$" + digits
 }
 
 // signed says of an amount that it is added.

@@ -38,7 +38,7 @@ node must be stopped, cleanly. Its folder stays the node's: its journal and copi
 database file gets the ending ` + movedSuffix + `. Start the node with store.url then.`,
 		Example: `  corenode store migrate --from ./data --to postgres://corenode@db.example/corenode`,
 	}
-	cmd.Flags().String("from", "./data", "data folder of the stopped node")
+	cmd.Flags().String("from", dataFolder(), "data folder of the stopped node")
 	cmd.Flags().String("to", "", "URL of the database, as in store.url")
 	cmd.Flags().String("password-file", "", "file (0600) of the database's password, as in store.password_file")
 	cmd.Flags().Bool("json", false, "print JSON")

@@ -24,6 +24,17 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
+func TestStoreMigrateOfTheNodesFolder(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "none")
+	t.Setenv("CORENODE_DATA_DIR", dir)
+	cmd := Root("test", nil)
+	cmd.SetArgs([]string{"store", "migrate", "--to", "postgres://localhost/x"})
+	cmd.SetErr(io.Discard)
+	if err := cmd.Execute(); err == nil || !strings.Contains(err.Error(), dir) {
+		t.Errorf("without --from: %v", err)
+	}
+}
+
 // TestStoreMigrate: the rows of a folder are in the database then, and nothing takes the
 // folder's own for the truth any more. What fails leaves the folder as it was.
 func TestStoreMigrate(t *testing.T) {

@@ -9,6 +9,7 @@
 package config
 
 import (
+	"cmp"
 	"crypto/ed25519"
 	_ "embed"
 	"encoding/base64"
@@ -371,19 +372,36 @@ type KV struct {
 	DType string `key:"dtype"`
 	// PageTokens is the positions of one page: 16, 32 or 64. Default 32.
 	PageTokens int `key:"page_tokens"`
-	// MemoryBytes holds the pages of all sequences and the prefix cache; 0 = a
-	// quarter of the machine's memory, of a GPU most of what is free. Default 0.
+	// MemoryBytes holds the pages of all sequences and the prefix cache; 0 = a quarter of
+	// the machine's memory and at least 640 MiB, of a GPU most of what is free. Default 0.
 	MemoryBytes Size `key:"memory_bytes"`
 	// StateDType, of a GPU, is the type of a number of a recurrent state: f32, or bf16 for half of the
 	// memory and of what is read. Default f32.
 	StateDType string `key:"state_dtype"`
 	// StateMemoryBytes holds the states of recurrent layers, those of running
-	// sequences and the snapshots of the prefix cache; 0 = an eighth of the
-	// machine's memory, of a GPU a quarter of what is free. Default 0.
+	// sequences and the snapshots of the prefix cache; 0 = an eighth of the machine's
+	// memory and at least 256 MiB, of a GPU a quarter of what is free. Default 0.
 	StateMemoryBytes Size `key:"state_memory_bytes"`
 	// HostStateMemoryBytes, of a GPU, is page-locked memory of the machine for the snapshots that
 	// its own memory has no room for, those used longest ago. It is taken at the start. Default 0: none.
 	HostStateMemoryBytes Size `key:"host_state_memory_bytes"`
+}
+
+// What the automatic sizes of pages and of states do not go under: the embedded models'
+// context window must fit on any machine. Memory is taken only when it is used.
+const (
+	PageBytesMin  = 640 << 20
+	StateBytesMin = 256 << 20
+)
+
+// Pages are the bytes of pages on a machine of this much memory, where no GPU holds them.
+func (k KV) Pages(memory int64) int64 {
+	return cmp.Or(int64(k.MemoryBytes), max(memory/4, PageBytesMin))
+}
+
+// States are those of recurrent states, likewise.
+func (k KV) States(memory int64) int64 {
+	return cmp.Or(int64(k.StateMemoryBytes), max(memory/8, StateBytesMin))
 }
 
 // Batch says how sequences are grouped into engine steps.
