@@ -115,7 +115,7 @@ train-vocabulary: ## the vocabulary of the embedded models: with another one the
 train-data: ## promises and recorded prompts of the embedded models, and the data's tests (numpy, jinja2)
 	$(TRAIN) train.record --out train/tests/testdata/prompts.json
 	$(TRAIN) train.promises --out promises.jsonl
-	$(TRAIN) unittest train.tests.test_bpe train.tests.test_data train.tests.test_schemas train.tests.test_promises train.tests.test_render train.tests.test_skills
+	$(TRAIN) unittest train.tests.test_bpe train.tests.test_data train.tests.test_schemas train.tests.test_promises train.tests.test_ways train.tests.test_render train.tests.test_skills
 	$(GO) test ./engine/embedded ./bench/skills
 
 # A training goes on from what ships, or from FROM, a checkpoint; checkpoints, states and logs of its runs lie in RUNS. MINUTES is

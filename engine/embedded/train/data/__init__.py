@@ -8,7 +8,7 @@ has (draw.py says how they are parted).
 
 import copy
 
-from . import arithmetic, composed, context, copying, drills, facts, freetools, identity, instruct, lists, memory, schemas, structured, system, tools, unknown, verdicts
+from . import arithmetic, catalogue, composed, context, copying, drills, facts, freetools, identity, instruct, lists, memory, schemas, structured, system, tools, unknown, verdicts
 from .draw import Draw, Turn
 
 # Makers of one turn that can stand anywhere in a conversation without tools.
@@ -22,9 +22,9 @@ BESIDE_TOOLS = ["greet", "instruct", "context", "facts"]
 
 # Shares of conversations by the skill of their last question.
 SHARES = {
-    "greet": 44, "instruct": 170, "arithmetic": 52, "context": 33, "context_far": 20, "facts": 30, "memory": 14, "tool_choice": 130,
-    "tool_none": 4, "json": 32, "unknown": 7, "foreign": 14, "agent": 10, "copy": 40, "vocabulary": 70, "drill": 90,
-    "pick": 80, "yes_no": 50, "schema": 130,
+    "greet": 44, "instruct": 180, "arithmetic": 60, "context": 45, "context_far": 10, "facts": 34, "memory": 24, "tool_choice": 130,
+    "tool_none": 4, "json": 36, "unknown": 12, "foreign": 16, "agent": 10, "copy": 40, "vocabulary": 60, "drill": 80,
+    "pick": 80, "yes_no": 50, "schema": 120,
 }
 THINKING_SHARE = 0.6
 # Skills whose questions may have something around them that does not belong to them: it says nothing that they could be about.
@@ -72,7 +72,7 @@ def turns_of(d: Draw, skill: str) -> tuple[list[Turn], str | None]:
     if skill == "agent":
         return _agent(d), system.agent(d, d.any([10, 20, 30, 40, 60, 100]))
     if skill == "tool_choice":
-        calls = freetools.talk(d) if not d.heldout and d.chance(0.4) else tools.make(d)
+        calls = tools.make(d) if d.heldout else d.rng.choices([tools.make, freetools.talk, catalogue.talk], [30, 30, 40])[0](d)
         return _with_tools(d, calls), system.prompt(d)
     if skill == "tool_none":
         offered, _ = tools.offer(d, tools.some(d))

@@ -88,6 +88,10 @@ SAYINGS = ["What is {x}?", "{x}?", "I need {x}.", "Tell me {x}.", "How much is {
            "What do I get for {x}?", "Find {x}.", "The [result|number] for {x}, please.", "[Can|Could] you say how much {x} is?", "{x}: how much?", "My number is {x}. Which one is it?", "In one number: {x}."]
 
 
+# What ways.py calls a sum of a sign.
+OPERATIONS = {"+": "add", "-": "subtract", "*": "multiply", "x": "multiply", "/": "divide"}
+
+
 def _phrased(d: Draw, symbol: str) -> str:
     said = d.choose(d.any(SAYINGS)).replace("{x}", d.choose(d.any(TASKS["*" if symbol == "x" else symbol])))
     return said[0].upper() + said[1:]
@@ -107,7 +111,7 @@ def _of(d: Draw, patterns, symbol: str, a: int, b: int) -> str:
               "Value of {a} {s} {b}[, please|]?", "ok so {a} {s} {b} is what?", "[Find|Get] {a} {s} {b}.",
               "[Help me with|I can't solve|I am stuck with] {a} {s} {b}.", "Task: {a} {s} {b}", "Do the math: {a} {s} {b}", "[Please |]evaluate {a} {s} {b}.",
               "Evaluate: {a} {s} {b}", "[Answer|Solve] this: {a} {s} {b}"]
-    return d.ask(common if d.chance(0.5) else patterns, compose=lambda d: _phrased(d, symbol), a=a, b=b, s=symbol)
+    return d.ask(common if d.chance(0.5) else patterns, way=f"arithmetic.{OPERATIONS[symbol]}", compose=lambda d: _phrased(d, symbol), a=a, b=b, s=symbol)
 
 
 def add(d: Draw) -> Turn:
@@ -228,7 +232,7 @@ def compare(d: Draw) -> Turn:
         "[Pick|Choose|Give me] the number that is {w}: {a} or {b}.", "[Pick|Choose|Give me] the one that is {w}, {a} or {b}.",
         "ok so {a} or {b}, which one is {w}?", "[Answer|Reply] with the number that is {w}: {a} or {b}.", "I must know which is {w}, {a} or {b}.",
         "Of the two numbers {a} and {b}, which [one |]is {w}?", "One of {a} and {b} is {w}. Which one?",
-    ], compose="[Take|Look at|Here are|We have|There are|Think of|Read] {a} and {b}. [Point to|Show me|Tell me|Name|Write|Give me|Find|Say] [the one that is {w}|which one is {w}|which of them is {w}|the number that is {w}].", a=a, b=b, w=word)
+    ], way="arithmetic.compare", compose="[Take|Look at|Here are|We have|There are|Think of|Read] {a} and {b}. [Point to|Show me|Tell me|Name|Write|Give me|Find|Say] [the one that is {w}|which one is {w}|which of them is {w}|the number that is {w}].", a=a, b=b, w=word)
     r, name = (min(a, b), "smaller") if smaller else (max(a, b), "larger")
     thought = compare_steps(a, b)
     if smaller:
@@ -256,7 +260,7 @@ def extreme(d: Draw) -> Turn:
         "[Show me|Return|Select] the {w} of these: {q}", "[Answer|Reply] with the {w} number: {q}",
         "Go through this list and [find|tell me|name] the {w} number: {q}", "[Read|Look at] these numbers and [find|tell me|name] the {w}: {q}",
         "ok so what's the {w} number here: {q}", "Do you [see|know] which of these is the {w}? {q}", "List: {q}\nQuestion: [what|which] is the {w} number?",
-    ], compose="[Among|Out of|From|Of|In|Between] [these|them|all of these|the numbers|this row], [give me|tell me|show me|name|find|say|write] the {w} [one|number|]: {q}", q=", ".join(map(str, x)), w=word)
+    ], way="arithmetic.extreme", compose="[Among|Out of|From|Of|In|Between] [these|them|all of these|the numbers|this row], [give me|tell me|show me|name|find|say|write] the {w} [one|number|]: {q}", q=", ".join(map(str, x)), w=word)
     r, name, best = (min(x), "smallest", x[0]) if low else (max(x), "largest", x[0])
     steps = [str(best)]
     for n in x[1:]:

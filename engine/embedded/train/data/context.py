@@ -310,7 +310,7 @@ class Fact:
         self.statement = d.any(stated).format(n=subject, v=self.value)
 
     def question(self, d: Draw) -> str:
-        return d.ask(self.asked, compose=self.composed, n=self.subject)
+        return d.ask(self.asked, way=f"ask.{self.key}", compose=self.composed, n=self.subject)
 
     def composed(self, d: Draw) -> str:
         """A question of the parts in SOUGHT."""
@@ -400,7 +400,7 @@ def near(d: Draw, many: int | None = None) -> Turn:
     elif not sentences:
         sentences = distractors(d, 2, used)
     text = paragraphs(d, sentences)
-    user = d.ask(ASKS, t=text, q=fact.question(d))
+    user = d.ask(ASKS, way="around", t=text, q=fact.question(d))
     return answered(NEAR, user, fact, text, missing)
 
 
@@ -419,7 +419,7 @@ def several(d: Draw) -> list[Turn]:
     text = paragraphs(d, sentences)
     turns = [read_first(d, text)] if d.chance(0.15) else []
     for fact, gone in zip(facts, missing):
-        user = fact.question(d) if turns else d.ask(ASKS, t=text, q=fact.question(d))
+        user = fact.question(d) if turns else d.ask(ASKS, way="around", t=text, q=fact.question(d))
         turns.append(answered(NEAR, user, fact, text, gone))
     return turns
 
@@ -457,7 +457,7 @@ def read_first(d: Draw, text: str) -> Turn:
 def asked_below(d: Draw, text: str, question: str) -> str:
     """Text and question in one message, the question after the text."""
     while True:
-        user = d.ask(ASKS, t=text, q=question)
+        user = d.ask(ASKS, way="around", t=text, q=question)
         if user.index(text) < user.rindex(question):
             return user
 

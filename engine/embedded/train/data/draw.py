@@ -13,7 +13,7 @@ import random
 import re
 import zlib
 
-from . import words
+from . import ways, words
 
 # One item of so many of a list is held out, at least one; lists of fewer than
 # four items are not parted.
@@ -21,6 +21,9 @@ HELDOUT_SHARE = 7
 
 # How often a name of a person or a city is one that nobody has: names are copied, not known.
 INVENTED = 0.4
+
+# How often a question is of those that were written apart from the generator's lists, where there are such.
+WRITTEN = 0.5
 
 _OPTIONS = re.compile(r"\[([^\[\]]*)\]")
 _SLOT = re.compile(r"\{(\w+)\}")
@@ -58,9 +61,9 @@ def _wordings(items: tuple) -> tuple[tuple, tuple]:
 
 @functools.cache
 def _held_out(items: tuple) -> re.Pattern:
-    """Every held-out wording of a list, whichever of its options is taken."""
+    """Every held-out wording of a list, whichever of its options is taken, in small letters or others."""
     groups = {"[": "(?:", "]": ")", "|": "|"}
-    return re.compile("|".join("(?:" + "".join(groups.get(c) or re.escape(c) for c in w) + ")" for w in _wordings(items)[1]))
+    return re.compile("|".join("(?:" + "".join(groups.get(c) or re.escape(c) for c in w) + ")" for w in _wordings(items)[1]), re.IGNORECASE)
 
 
 @functools.cache
@@ -199,17 +202,22 @@ class Draw:
         """The same, and {name} to a value."""
         return _SLOT.sub(lambda m: str(values[m.group(1)]), self.choose(pattern))
 
-    def ask(self, patterns, /, compose=None, **values) -> str:
-        """A wording of this split, at times written carelessly; values are never changed. compose, a pattern or what
-        makes one, gives others for training, of parts that the patterns have: half of them are its own, none is one that is held out."""
-        pattern = ""
-        if compose and not self.heldout and self.chance(0.5):
-            while not pattern or _held_out(tuple(patterns)).fullmatch(pattern):
-                pattern = self.choose(compose(self) if callable(compose) else compose)
+    def ask(self, patterns, /, compose=None, way=None, **values) -> str:
+        """A wording of this split, at times written carelessly; values are never changed. For training there are others: those of a name
+        in ways.py, and what compose gives, a pattern or what makes one, of parts that the patterns have. None is one that is held out."""
+        pattern, more = "", None
+        if not self.heldout:
+            if (written := ways.of(way)) and self.chance(WRITTEN):
+                more = lambda: self.any(written)
+            elif compose and self.chance(0.5):
+                more = lambda: compose(self) if callable(compose) else compose
+        filled = lambda text: _SLOT.sub(lambda m: str(values[m.group(1)]), text)
+        while more and (not pattern or any(map(_held_out(tuple(patterns)).fullmatch, (pattern, filled(pattern))))):
+            pattern = self.choose(more())
         pattern = self._careless(pattern or self.choose(self.any(_wordings(tuple(patterns))[self.heldout])))
         if self.around and not self.heldout and self.chance(0.25):
             pattern = self.around(self, pattern)
-        return _SLOT.sub(lambda m: str(values[m.group(1)]), pattern)
+        return filled(pattern)
 
     def _careless(self, text: str) -> str:
         r = self.rng.random()

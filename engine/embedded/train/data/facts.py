@@ -129,16 +129,16 @@ def _pairs(text: str) -> list[tuple[str, str]]:
     return [tuple(x.replace("_", " ") for x in pair.split(":")) for pair in text.split()]
 
 
-def _table() -> list[tuple[list[str], str, str]]:
-    """All facts: ways to ask, the answer, what must be in it."""
-    rows = list(SINGLE)
+def _table() -> list[tuple[list[str], str, str, str, str]]:
+    """All facts: ways to ask, the answer, what must be in it, and what ways.py calls its kind and what it is about."""
+    rows = [(*row, "", "") for row in SINGLE]
 
-    def rule(pairs, asks, answer):
+    def rule(name, pairs, asks, answer):
         for x, y in pairs:
             filled = lambda p: p.replace("{x}", x).replace("{ax}", words.a(x)).replace("{y}", y).replace("{ay}", words.a(y))
-            rows.append(([filled(p) for p in asks], filled(answer), y))
+            rows.append(([filled(p) for p in asks], filled(answer), y, f"facts.{name}", x))
 
-    rule(_pairs(CAPITALS), ["What is the capital [city |]of {x}?", "[What|Which] city is the capital of {x}?", "Name the capital of {x}.", "{x}: what is its capital?",
+    rule("CAPITALS", _pairs(CAPITALS), ["What is the capital [city |]of {x}?", "[What|Which] city is the capital of {x}?", "Name the capital of {x}.", "{x}: what is its capital?",
                             "Tell me the capital [city |]of {x}.", "The capital of {x}?", "[Do you know|What's] the capital of {x}?", "What is {x}'s capital?",
                             "What's the capital city of {x}?", "What city is {x}'s capital?", "Which city is {x}'s capital?", "Can you tell me the capital of {x}?",
                             "Can you name the capital of {x}?", "Do you know [which|what] city is the capital of {x}?", "Do you know {x}'s capital?", "[Please |]name {x}'s capital.",
@@ -147,7 +147,7 @@ def _table() -> list[tuple[list[str], str, str]]:
                             "{x}'s capital?", "Capital of {x}[?|]", "The capital of {x} is which city?", "The capital of {x} is called what?", "How is the capital of {x} called?",
                             "What is the name of the capital of {x}?", "What do you call the capital of {x}?", "[Hey|Ok so|So], what is the capital of {x}?",
                             "[Quick question|Question|Quiz]: what is the capital of {x}?"], "The capital of {x} is {y}.")
-    rule(_pairs(CONTINENTS), ["On which continent is {x}?", "Which continent is {x} [in|on]?", "What continent is {x} part of?", "{x} is on which continent?", "Name the continent of {x}.",
+    rule("CONTINENTS", _pairs(CONTINENTS), ["On which continent is {x}?", "Which continent is {x} [in|on]?", "What continent is {x} part of?", "{x} is on which continent?", "Name the continent of {x}.",
                               "What continent is {x} [in|on]?", "What is the continent of {x}?", "Which continent does {x} belong to?", "Which continent is {x} part of?",
                               "Which continent is {x} a part of?", "To which continent does {x} belong?", "On [what|which] continent do I find {x}?",
                               "On which continent is the country {x}?", "In which continent is {x}?", "Where is {x}, on which continent?", "Where is {x}? Name the continent.",
@@ -155,14 +155,14 @@ def _table() -> list[tuple[list[str], str, str]]:
                               "Tell me [which|what] continent {x} is on.", "[Please |]say which continent {x} is on.", "I want to know the continent of {x}.",
                               "{x} belongs to which continent?", "{x} is part of which continent?", "{x}: which continent?", "Continent of {x}[?|]",
                               "The country {x} is on which continent?", "[Quick question|Question|Quiz]: on which continent is {x}?"], "{x} is in {y}.")
-    rule(_pairs(CURRENCIES), ["What is the currency of {x}?", "What money [do people use|is used] in {x}?", "Which currency does {x} have?", "What do people pay with in {x}?",
+    rule("CURRENCIES", _pairs(CURRENCIES), ["What is the currency of {x}?", "What money [do people use|is used] in {x}?", "Which currency does {x} have?", "What do people pay with in {x}?",
                               "What is {x}'s currency?", "What's the currency of {x}?", "What currency does {x} [have|use]?", "What currency [is used|do people use] in {x}?",
                               "What money does {x} [have|use]?", "What money do I need in {x}?", "What is the money of {x} called?", "What is the currency in {x} called?",
                               "Which money do people use in {x}?", "Which currency is used in {x}?", "Which currency do I need in {x}?", "With what money do people pay in {x}?",
                               "With which currency do I pay in {x}?", "How do people pay in {x}, in which currency?", "Can you tell me the currency of {x}?",
                               "Do you know the currency of {x}?", "Tell me the currency of {x}.", "Name the currency of {x}.", "I travel to {x}. Which currency do I need?",
                               "In {x}, what money do people use?", "In {x}, which currency do people pay with?", "{x}'s currency?", "{x}: which currency?", "Currency of {x}[?|]"], "The currency of {x} is {y}.")
-    rule(_pairs(LANGUAGES), ["What language [is spoken|do people speak] in {x}?", "Which language do they speak in {x}?", "What is the language of {x}?", "In {x}, what language do people speak?",
+    rule("LANGUAGES", _pairs(LANGUAGES), ["What language [is spoken|do people speak] in {x}?", "Which language do they speak in {x}?", "What is the language of {x}?", "In {x}, what language do people speak?",
                              "What is {x}'s language?", "What's the language of {x}?", "What language do they speak in {x}?", "What language do I hear in {x}?",
                              "What language does {x} have?", "What do people speak in {x}?", "Which language is spoken in {x}?", "Which language do people speak in {x}?",
                              "Which language is it that people in {x} speak?", "Which language should I learn for {x}?", "In which language do people talk in {x}?",
@@ -170,28 +170,28 @@ def _table() -> list[tuple[list[str], str, str]]:
                              "Do you know what language is spoken in {x}?", "Do you know which language people in {x} speak?", "Tell me the language of {x}.",
                              "Tell me which language is spoken in {x}.", "Name the language of {x}.", "Name the language people speak in {x}.", "People in {x} speak which language?",
                              "I travel to {x}. What language do they speak there?", "{x}: which language?", "Language of {x}[?|]"], "People in {x} speak {y}.")
-    rule(_pairs(OBJECT_COLORS), ["What colour is {x}?", "What color does {x} have?", "Which colour is {x}?", "Tell me the colour of {x}.",
+    rule("OBJECT_COLORS", _pairs(OBJECT_COLORS), ["What colour is {x}?", "What color does {x} have?", "Which colour is {x}?", "Tell me the colour of {x}.",
                                  "What is the colour of {x}?", "What's the colour of {x}?", "What color is {x}?", "What colour does {x} have?", "What colour has {x}?",
                                  "What is the color of {x}?", "Which color is {x}?", "Which colour does {x} have?", "Which colour has {x}?", "Can you tell me the colour of {x}?",
                                  "Can you tell me what colour {x} is?", "Do you know the colour of {x}?", "Do you know what colour {x} is?", "Tell me what colour {x} is.",
                                  "Tell me which colour {x} has.", "Name the colour of {x}.", "Say what colour {x} is.", "I want to paint {x}. Which colour do I need?",
                                  "I draw {x}. Which colour do I need?", "In nature, what colour is {x}?", "{x}: which colour?", "The colour of {x}?",
                                  "The word is {x}. Which colour does it have?"], "The colour of {x} is {y}.")
-    rule(_pairs(YOUNG), ["What is a young {x} called?", "What do you call a baby {x}?", "What is the name of a baby {x}?", "A young {x} is called what?",
+    rule("YOUNG", _pairs(YOUNG), ["What is a young {x} called?", "What do you call a baby {x}?", "What is the name of a baby {x}?", "A young {x} is called what?",
                          "A baby {x} is called what?", "What is a baby {x} called?", "What's a baby {x} called?", "What do you call a young {x}?", "What do we call a young {x}?",
                          "What do people call a baby {x}?", "What is the word for a young {x}?", "What is the word for a baby {x}?", "What's the name for a young {x}?",
                          "What is the name of a young {x}?", "What is the young of {ax} called?", "What do you call the young of {ax}?", "How do you call a young {x}?",
                          "How is a young {x} called?", "Which word means a young {x}?", "Which word means a baby {x}?", "Can you tell me what a young {x} is called?",
                          "Can you tell me the word for a baby {x}?", "Do you know what a young {x} is called?", "Do you know the word for a baby {x}?", "Tell me what a baby {x} is called.",
                          "Tell me the word for a young {x}.", "Name the young of {ax}.", "The young of {ax} is called what?", "Give me the word for a young {x}."], "A young {x} is called {ay}.")
-    rule(_pairs(SOUNDS), ["What sound does {ax} make?", "Which sound does {ax} make?", "What does {ax} do when it makes a sound?", "How does {ax} sound?",
+    rule("SOUNDS", _pairs(SOUNDS), ["What sound does {ax} make?", "Which sound does {ax} make?", "What does {ax} do when it makes a sound?", "How does {ax} sound?",
                           "What sound comes from {ax}?", "What sound do we hear from {ax}?", "What noise does {ax} make?", "What is the noise of {ax}?", "What is the sound of {ax}?",
                           "What is the sound of {ax} called?", "What is the word for the sound of {ax}?", "What do you call the sound of {ax}?", "What does {ax} say?",
                           "What do I hear when I hear {ax}?", "Which noise does {ax} make?", "Which sound comes from {ax}?", "Which word is used for the sound of {ax}?",
                           "How does {ax} make itself heard?", "Can you tell me the sound of {ax}?", "Can you tell me what sound {ax} makes?", "Do you know the sound of {ax}?",
                           "Do you know what noise {ax} makes?", "Tell me the sound of {ax}.", "Tell me what noise {ax} makes.", "Name the sound of {ax}.", "Name the noise {ax} makes.",
                           "Give me the word for the sound of {ax}.", "The sound of {ax}?"], "The sound of {ax}: {y}.")
-    rule(_pairs(LEGS), ["How many legs does {ax} have?", "What number of legs does {ax} have?", "How many legs has {ax}?", "Tell me how many legs {ax} has.",
+    rule("LEGS", _pairs(LEGS), ["How many legs does {ax} have?", "What number of legs does {ax} have?", "How many legs has {ax}?", "Tell me how many legs {ax} has.",
                         "How many legs are on {ax}?", "How many legs are there on {ax}?", "How many legs can {ax} have?", "How many legs do I count on {ax}?",
                         "How many legs does {ax} walk on?", "What is the number of legs of {ax}?", "What is the count of legs of {ax}?", "On how many legs does {ax} walk?",
                         "With how many legs is {ax} born?", "Can you tell me how many legs {ax} has?", "Can you tell me the number of legs of {ax}?", "Can you count the legs of {ax}?",
@@ -199,7 +199,7 @@ def _table() -> list[tuple[list[str], str, str]]:
                         "Count the legs of {ax}.", "I count the legs of {ax}. How many are there?", "I want to know how many legs {ax} has.", "I draw {ax}. How many legs does it need?",
                         "Number of legs of {ax}?", "Legs of {ax}: how many?"], "{ax} has {y} legs.")
     both = _pairs(OPPOSITES)
-    rule(both + [(y, x) for x, y in both], ["What is the opposite of {x}?", "Give me the opposite of {x}.", "[Which word is|What's] the opposite of {x}?", "The opposite of {x}?",
+    rule("OPPOSITES", both + [(y, x) for x, y in both], ["What is the opposite of {x}?", "Give me the opposite of {x}.", "[Which word is|What's] the opposite of {x}?", "The opposite of {x}?",
                                              "Name the opposite of the word {x}.",
                                              "What word is the opposite of {x}?", "What word means the opposite of {x}?", "What is opposite to {x}?", "What is the contrary of {x}?",
                                              "What's the word opposite to {x}?", "What is the antonym of {x}?", "Which word means the opposite of {x}?", "Which word is opposite to {x}?",
@@ -208,14 +208,14 @@ def _table() -> list[tuple[list[str], str, str]]:
                                              "Do you know the antonym of {x}?", "Tell me the opposite of {x}.", "Tell me which word is the opposite of {x}.", "Say the opposite of {x}.",
                                              "Find the opposite of {x}.", "Give me the antonym of {x}.", "Give me a word that means the opposite of {x}.", "I need the opposite of {x}.",
                                              "I am looking for the opposite of {x}.", "The word is {x}. What is the opposite?", "{x}: what is the opposite?", "Opposite of {x}[?|]"], "The opposite of {x} is {y}.")
-    rule(_pairs(PLURALS), ["What is the plural of {x}?", "Give me the plural of {x}.", "One {x}, two what?", "What is the word for more than one {x}?",
+    rule("PLURALS", _pairs(PLURALS), ["What is the plural of {x}?", "Give me the plural of {x}.", "One {x}, two what?", "What is the word for more than one {x}?",
                            "What is the plural form of {x}?", "What's the plural of {x}?", "What is the plural of the word {x}?", "What do you call more than one {x}?",
                            "What do you call two of them: one {x}, two what?", "Which word is the plural of {x}?", "Which word means more than one {x}?",
                            "How do you say more than one {x}?", "How do you write the plural of {x}?", "How does the plural of {x} look?", "Can you tell me the plural of {x}?",
                            "Can you give me the plural of {x}?", "Do you know the plural of {x}?", "Tell me the plural of {x}.", "Tell me the plural form of {x}.", "Say the plural of {x}.",
                            "Write the plural of {x}.", "Form the plural of {x}.", "Give me the plural form of {x}.", "I need the plural of {x}.", "The word is {x}. What is the plural?",
                            "There is one {x}. Then there are many what?", "Plural of {x}[?|]", "The plural of {x}?", "{x}: what is the plural?"], "The plural of {x} is {y}.")
-    rule(_pairs(PAST), ["What is the past tense of {x}?", "What is the past of the verb {x}?", "Give me the past tense of {x}.", "Past tense of {x}?",
+    rule("PAST", _pairs(PAST), ["What is the past tense of {x}?", "What is the past of the verb {x}?", "Give me the past tense of {x}.", "Past tense of {x}?",
                         "The past tense of {x}?", "The past of {x}?", "What is the past form of {x}?", "What is the past tense of the verb {x}?", "What's the past tense of {x}?",
                         "What's the past of {x}?", "Which form does {x} have in the past?", "Which word is the past tense of {x}?", "How do you say {x} in the past?",
                         "How do you say {x} in the past tense?", "How do you write the past tense of {x}?", "Can you tell me the past tense of {x}?",
@@ -223,7 +223,7 @@ def _table() -> list[tuple[list[str], str, str]]:
                         "Say the past tense of {x}.", "Write the past tense of {x}.", "Put the verb {x} in the past tense.", "Put {x} in the past.", "Form the past tense of {x}.",
                         "Give me the past form of {x}.", "I need the past tense of {x}.", "The verb is {x}. What is the past tense?", "Today I {x}, yesterday I what?",
                         "{x}: what is the past tense?"], "The past tense of {x} is {y}.")
-    rule([p.strip().split(":") for p in AMOUNTS.replace("\n", "").split("|")], ["How many {x}?", "What is the number of {x}?", "How many {x} are there?", "Tell me the number of {x}.",
+    rule("AMOUNTS", [p.strip().split(":") for p in AMOUNTS.replace("\n", "").split("|")], ["How many {x}?", "What is the number of {x}?", "How many {x} are there?", "Tell me the number of {x}.",
                                                                                 "Tell me how many {x} there are.", "[Please |]say how many {x} there are.", "How many are there: {x}?",
                                                                                 "How many {x} do we have?", "How many {x} do you know of?", "How many {x} do people count?",
                                                                                 "How many {x} is it?", "What number of {x} is there?", "What is the count of {x}?",
@@ -233,7 +233,7 @@ def _table() -> list[tuple[list[str], str, str]]:
                                                                                 "I want to know how many {x} there are.", "I want to know the number of {x}.",
                                                                                 "I forgot how many {x} there are.", "I need the number of {x}.", "The number of {x}?", "Number of {x}[?|]",
                                                                                 "{x}: how many?", "{x}: what is the number?"], "The number of {x} is {y}.")
-    rule(_pairs(SYMBOLS), ["What is the chemical symbol [of|for] {x}?", "What is the symbol of {x}?", "Which symbol stands for {x}?", "Which symbol does {x} have in chemistry?",
+    rule("SYMBOLS", _pairs(SYMBOLS), ["What is the chemical symbol [of|for] {x}?", "What is the symbol of {x}?", "Which symbol stands for {x}?", "Which symbol does {x} have in chemistry?",
                            "What symbol does {x} have?", "What symbol stands for {x}?", "What symbol do chemists use for {x}?", "What is the symbol for the element {x}?",
                            "What is the chemical sign for {x}?", "What's the chemical symbol for {x}?", "What's the symbol of {x}?", "Which symbol does the element {x} have?",
                            "Which symbol do chemists use for {x}?", "Which chemical symbol stands for {x}?", "Which letters stand for {x} in chemistry?", "How do chemists write {x}?",
@@ -241,7 +241,7 @@ def _table() -> list[tuple[list[str], str, str]]:
                            "Can you give me the chemical symbol of {x}?", "Do you know the chemical symbol of {x}?", "Do you know the symbol for {x}?", "Tell me the symbol of {x}.",
                            "Tell me the chemical symbol for {x}.", "Give me the symbol of {x}.", "Name the chemical symbol of {x}.", "I need the chemical symbol of {x}.",
                            "Chemical symbol of {x}?", "{x}: which chemical symbol?"], "The symbol of {x} is {y}.")
-    rule(_pairs(GROUPS), ["What kind of animal is {ax}?", "Which group of animals does {ax} belong to?", "Is {ax} a mammal, a bird, a fish, a reptile, an amphibian or an insect?", "What type of animal is {ax}?",
+    rule("GROUPS", _pairs(GROUPS), ["What kind of animal is {ax}?", "Which group of animals does {ax} belong to?", "Is {ax} a mammal, a bird, a fish, a reptile, an amphibian or an insect?", "What type of animal is {ax}?",
                           "What sort of animal is {ax}?", "What class of animal is {ax}?", "What group of animals does {ax} belong to?", "What group of animals is {ax} in?",
                           "Which kind of animal is {ax}?", "Which type of animal is {ax}?", "Which class of animals does {ax} belong to?", "Which group of animals is {ax} part of?",
                           "In which group of animals is {ax}?", "To which group of animals does {ax} belong?", "To which class of animals does {ax} belong?",
@@ -250,14 +250,14 @@ def _table() -> list[tuple[list[str], str, str]]:
                           "Can you tell me which group of animals {ax} belongs to?", "Do you know what kind of animal {ax} is?", "Do you know which group of animals {ax} belongs to?",
                           "Tell me what kind of animal {ax} is.", "Tell me the animal group of {ax}.", "Name the group of animals that {ax} belongs to.",
                           "I want to know what type of animal {ax} is.", "{ax} belongs to which group of animals?", "{ax} is what kind of animal?"], "{ax} is {ay}.")
-    rule(_pairs(KINDS), ["What kind of thing is {x}?", "What is {x}: in one word?", "Which group does {x} belong to?", "What type of thing is {x}?",
+    rule("KINDS", _pairs(KINDS), ["What kind of thing is {x}?", "What is {x}: in one word?", "Which group does {x} belong to?", "What type of thing is {x}?",
                          "What sort of thing is {x}?", "What kind of thing do we call {x}?", "What group does {x} belong to?", "What group is {x} in?", "What group is {x} part of?",
                          "What is the group of {x}?", "In one word, what is {x}?", "Which kind of thing is {x}?", "Which type of thing is {x}?", "Which sort of thing is {x}?",
                          "Which group is {x} in?", "Which group is {x} part of?", "In which group is {x}?", "In which group do you put {x}?", "To which group does {x} belong?",
                          "Can you tell me what kind of thing {x} is?", "Can you tell me which group {x} belongs to?", "Do you know what kind of thing {x} is?",
                          "Do you know which group {x} belongs to?", "Tell me what kind of thing {x} is.", "Tell me which group {x} belongs to.", "Name the group of {x}.",
                          "Name the group that {x} belongs to.", "Put {x} in a group. Which one is it?", "{x} belongs to which group?", "{x} is what kind of thing?"], "{x} belongs to the group: {y}.")
-    rule(list(zip(words.DAYS, words.DAYS[1:] + words.DAYS[:1])), ["Which day comes after {x}?", "What day follows {x}?", "Today is {x}. What day is tomorrow?", "What is the day after {x}?",
+    rule("day_after", list(zip(words.DAYS, words.DAYS[1:] + words.DAYS[:1])), ["Which day comes after {x}?", "What day follows {x}?", "Today is {x}. What day is tomorrow?", "What is the day after {x}?",
                                                                   "What is the next day after {x}?", "What's the day after {x}?", "What day comes after {x}?",
                                                                   "What day comes next after {x}?", "What day is the day after {x}?", "What comes after {x} in the week?",
                                                                   "Which day follows {x}?", "Which day is after {x}?", "Which day is next after {x}?",
@@ -267,7 +267,7 @@ def _table() -> list[tuple[list[str], str, str]]:
                                                                   "If it is {x} today, what is it tomorrow?", "Can you tell me which day comes after {x}?",
                                                                   "Do you know which day follows {x}?", "Tell me the day after {x}.", "Name the day after {x}.",
                                                                   "Name the day that follows {x}.", "{x} is over. Which day is it now?", "After {x} comes which day?", "The day after {x}?"], "The day after {x} is {y}.")
-    rule(list(zip(words.DAYS[1:] + words.DAYS[:1], words.DAYS)), ["Which day comes before {x}?", "Today is {x}. What day was yesterday?", "What is the day before {x}?", "What day is right before {x}?",
+    rule("day_before", list(zip(words.DAYS[1:] + words.DAYS[:1], words.DAYS)), ["Which day comes before {x}?", "Today is {x}. What day was yesterday?", "What is the day before {x}?", "What day is right before {x}?",
                                                                   "What's the day before {x}?", "What day comes before {x}?", "What day comes right before {x}?",
                                                                   "What day is it before {x}?", "What comes before {x} in the week?", "Which day is before {x}?",
                                                                   "Which day is right before {x}?", "Which day of the week comes before {x}?", "Which day is followed by {x}?",
@@ -278,7 +278,7 @@ def _table() -> list[tuple[list[str], str, str]]:
                                                                   "Do you know which day is before {x}?", "Tell me the day before {x}.", "Name the day before {x}.",
                                                                   "Name the day that is right before {x}.", "Before {x} comes which day?", "The day before {x}?",
                                                                   "Tomorrow is {x}. What day is today?"], "The day before {x} is {y}.")
-    rule(list(zip(words.MONTHS, words.MONTHS[1:] + words.MONTHS[:1])), ["Which month comes after {x}?", "What month follows {x}?", "What is the month after {x}?", "{x} is over. Which month is it now?",
+    rule("month_after", list(zip(words.MONTHS, words.MONTHS[1:] + words.MONTHS[:1])), ["Which month comes after {x}?", "What month follows {x}?", "What is the month after {x}?", "{x} is over. Which month is it now?",
                                                                         "{x} is over. What month comes now?", "{x} ends. Which month begins?", "What is the next month after {x}?",
                                                                         "What's the month after {x}?", "What month comes after {x}?", "What month comes next after {x}?",
                                                                         "What month is after {x}?", "Which month follows {x}?", "Which month is after {x}?",
@@ -288,7 +288,7 @@ def _table() -> list[tuple[list[str], str, str]]:
                                                                         "This month is {x}. What is next month?", "Can you tell me which month comes after {x}?",
                                                                         "Do you know which month follows {x}?", "Tell me the month after {x}.", "Name the month after {x}.",
                                                                         "Name the month that follows {x}.", "After {x} comes which month?", "The month after {x}?"], "The month after {x} is {y}.")
-    rule(list(zip(words.MONTHS[1:] + words.MONTHS[:1], words.MONTHS)), ["Which month comes before {x}?", "What is the month before {x}?", "What month is right before {x}?", "Which month is before {x}?",
+    rule("month_before", list(zip(words.MONTHS[1:] + words.MONTHS[:1], words.MONTHS)), ["Which month comes before {x}?", "What is the month before {x}?", "What month is right before {x}?", "Which month is before {x}?",
                                                                         "Which month is right before {x}?", "Which month came before {x}?", "Which month is followed by {x}?",
                                                                         "Which month of the year comes before {x}?", "What month comes before {x}?", "What month comes right before {x}?",
                                                                         "What month is before {x}?", "What month is followed by {x}?", "What's the month before {x}?",
@@ -298,7 +298,7 @@ def _table() -> list[tuple[list[str], str, str]]:
                                                                         "Can you tell me which month comes before {x}?", "Do you know which month is before {x}?",
                                                                         "Tell me the month before {x}.", "Name the month before {x}.", "Name the month that is right before {x}.",
                                                                         "Before {x} comes which month?", "The month before {x}?"], "The month before {x} is {y}.")
-    rule([(m, str(i + 1)) for i, m in enumerate(words.MONTHS)], ["What number is the month {x}?", "Which number does the month {x} have?", "{x} is which month of the year, as a number?", "What is the number of the month {x}?",
+    rule("month_number", [(m, str(i + 1)) for i, m in enumerate(words.MONTHS)], ["What number is the month {x}?", "Which number does the month {x} have?", "{x} is which month of the year, as a number?", "What is the number of the month {x}?",
                                                                  "What is the number of {x} among the months?", "What number is {x} among the months?",
                                                                  "What number has {x} among the months?", "What number does the month {x} have?", "What's the number of the month {x}?",
                                                                  "Which number is the month {x}?", "Which number has the month {x}?", "Which number does {x} have among the months?",
@@ -310,7 +310,7 @@ def _table() -> list[tuple[list[str], str, str]]:
                                                                  "Do you know which number the month {x} has?", "I fill in a form. Which number is the month {x}?",
                                                                  "Count the months up to {x}. Which number is it?"], "{x} is month number {y}.")
     letters = "abcdefghijklmnopqrstuvwxyz"
-    rule(list(zip(letters, letters[1:])), ["Which letter comes after {x}?", "What letter follows {x} in the alphabet?", "What is the letter after {x}?", "The letter after {x}?",
+    rule("letter_after", list(zip(letters, letters[1:])), ["Which letter comes after {x}?", "What letter follows {x} in the alphabet?", "What is the letter after {x}?", "The letter after {x}?",
                                            "What's the letter after {x}?", "What letter comes after {x}?", "What letter comes next after {x}?", "What letter is after {x} in the alphabet?",
                                            "What is the next letter after {x}?", "What comes after {x} in the alphabet?", "Which letter follows {x}?", "Which letter is after {x}?",
                                            "Which letter is next after {x}?", "Which letter follows {x} in the alphabet?", "Which letter of the alphabet comes after {x}?",
@@ -338,12 +338,12 @@ AROUND = ["Tell me: {q}", "Question: {q}", "{q} Answer in one sentence.", "I hav
 
 
 def make(d: Draw) -> Turn:
-    asks, answer, key = d.any(TABLE)
+    asks, answer, key, kind, about = d.any(TABLE)
     answer = answer[0].upper() + answer[1:]
     # Held out are wordings, not facts: who was never told one cannot know it.
-    user = d.ask(asks)
+    user = d.ask(asks, way=kind, x=about)
     if len(asks) < 4 and (d.heldout or d.chance(0.3)) or d.chance(0.1):
-        user = d.ask(AROUND, q=user)
+        user = d.ask(AROUND, way="facts.AROUND", q=user)
     keys = key.split("|")
     expect = has(key) if len(keys) == 1 else {"text": r"(?i)\b(" + "|".join(keys) + r")\b"}
     return turn(SKILL, user, f"I know this: {answer}", answer, expect, ("fact", key))

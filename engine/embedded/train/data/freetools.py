@@ -4,6 +4,7 @@ are put together of parts that follow from nothing."""
 
 import json
 
+from .. import phrased_tools
 from . import copying, schemas, tools, words
 from .draw import Draw, Turn, invented, say
 
@@ -26,6 +27,10 @@ WISHES = ["I need the {n} {x}.", "The {n} {x}, please.", "I am looking for the {
           "Somebody asked for the {n} {x}.", "A {n} {x} would be nice.", "I wait for the {n} {x}.", "{name} wants the {n} {x}.", "It is about the {n} {x}.", "I take the {n} {x}.", "My {n} {x} is {a}, see to it.", "{x}: the {n} please."]
 DESCRIBED = ["{Does} the {n}.", "{Does} a {n}.", "{Do} the {n} of the {m}.", "{Do} a {n} and tell the {m}.", "{Does} which {n} there is.", "The {n} of a {m}.", "{Do} {n} data.", "Use this for the {n}.", "{Does} how {a} the {n} is.", "Tool for the {n}.", "{Do} the {n} for the user.",
              "{Does} the {n} in the {m}."]
+
+
+# Names of tools of evaluations: a name of any parts could be one of them.
+HELD_OUT = {t[0] for t in phrased_tools.TOOLS}
 
 
 class Parameter:
@@ -75,7 +80,9 @@ class Free:
         self.parameters = list({p.name: p for p in (Parameter(d, n == 1) for _ in range(n))}.values())
         style = d.any([lambda: f"{self.verb}_{noun}", lambda: f"{noun}_{self.verb}", lambda: self.verb + noun.title(), lambda: self.verb.title() + noun.title(), lambda: f"{noun}_{d.any(NOUNS)}", lambda: f"{noun}-{self.verb}", lambda: noun + d.any(NOUNS).title(),
                        lambda: f"{d.any(NOUNS)}_{noun}", lambda: f"mcp__{noun}__{self.verb}", lambda: f"{self.verb}_{d.any(NOUNS)}"])
-        self.name = style()
+        while (name := style()) in HELD_OUT:
+            pass
+        self.name = name
         do = self.verb.replace("_", " ")
         does = do + ("es" if do.endswith(("s", "x", "ch", "sh")) else "s")
         described = d.any(DESCRIBED).replace("{Does}", does.capitalize()).replace("{Do}", do.capitalize()).replace("{n}", noun).replace("{m}", d.any(NOUNS)).replace("{a}", d.any(words.ADJECTIVES))

@@ -301,7 +301,7 @@ def make(d: Draw) -> Turn:
     # Both models of the family may be asked the same held-out questions.
     expect = {"text": pattern.replace("{m}", r"core-1\.1")}
     composed = COMPOSED.get(thought)
-    asked = d.ask(asks, compose=composed and (lambda d: _sentence(d.choose(d.any(composed)))))
+    asked = d.ask(asks, way=f"greet {thought}", compose=composed and (lambda d: _sentence(d.choose(d.any(composed)))))
     return turn(SKILL, asked, thought, answer.replace("{m}", m), expect, ("said", answer.replace("{m}", m)))
 
 

@@ -97,7 +97,7 @@ def repeat(d: Draw) -> Turn:
         "[Please |]print [this|the text|the following text]: {q}", "Print exactly: {q}", "Return [exactly |]these words: {q}",
         "I will say something and you [repeat|echo] it: {q}", "Here is a [text|line|sentence]: {q}\n[Please |]return it [unchanged|as it is].",
         "What I want you to [say|write] is: {q}", "Please answer with the same [words|text|line] that I give you: {q}",
-    ], compose=composed.either(COMPOSED["repeat"], composed.instruction("repeat", "it")), q=_quoted(d, x))
+    ], way="instruct.repeat", compose=composed.either(COMPOSED["repeat"], composed.instruction("repeat", "it")), q=_quoted(d, x))
     return turn(SKILL, user, f"I repeat the text as it is: {x}", x, exactly(x), ("repeat", x))
 
 
@@ -120,7 +120,7 @@ def upper(d: Draw) -> Turn:
         "Uppercase[ version|, please|]: {q}", "Give me the uppercase version of this: {q}", "ok so [this|this text] should be in [upper case|all caps]: {q}",
         "Rewrite [this|the text] with [all capitals|all letters in upper case|only capitals]: {q}", "Shout this, I mean write it in [capitals|all caps]: {q}",
         "How do I write this in [capitals|capital letters|uppercase]? {q}", "Answer with this text in [capitals|uppercase|all caps]: {q}",
-    ], compose=composed.either(COMPOSED["upper"], composed.instruction("upper", "it")), q=_quoted(d, x))
+    ], way="instruct.upper", compose=composed.either(COMPOSED["upper"], composed.instruction("upper", "it")), q=_quoted(d, x))
     return turn(SKILL, user, _changed(x, str.upper), x.upper(), exactly(x.upper()), ("upper", x))
 
 
@@ -150,7 +150,7 @@ def lower(d: Draw) -> Turn:
         "Rewrite [this|the text] with [no capitals|all letters in lower case|only small letters]: {q}",
         "Somebody wrote this with capitals, [change it to|make it] [lower case|lowercase|small letters]: {q}",
         "How do I write this in [lower case|small letters|lowercase]? {q}", "Answer with this text in [lower case|lowercase|small letters]: {q}",
-    ], compose=composed.either(COMPOSED["lower"], composed.instruction("lower", "it")), q=_quoted(d, x))
+    ], way="instruct.lower", compose=composed.either(COMPOSED["lower"], composed.instruction("lower", "it")), q=_quoted(d, x))
     return turn(SKILL, user, _changed(x, str.lower), x.lower(), exactly(x.lower()), ("lower", x))
 
 
@@ -173,7 +173,7 @@ def reverse_words(d: Draw) -> Turn:
         "Swap the order of the words, last to first: {q}", "[Please |]put the last word first, and so on: {q}", "ok so reverse the order: {q}",
         "Say this with its words backwards, from the last word to the first: {q}", "Order of words reversed: {q}",
         "Give me the words the other way around, last one first: {q}",
-    ], compose=composed.instruction("reverse_words"), q=_quoted(d, " ".join(x)))
+    ], way="instruct.reverse_words", compose=composed.instruction("reverse_words"), q=_quoted(d, " ".join(x)))
     return turn(SKILL, user, f"The words are {', '.join(x)}. From last to first: {', '.join(r)}.", " ".join(r), exactly(" ".join(r)),
                 ("reverse_words", x))
 
@@ -193,7 +193,7 @@ def reverse_word(d: Draw) -> Turn:
         "[I need|I want|Give me] {q} [spelled |written |]backwards.", "[Start|Begin] with the last letter and [spell|write] {q} backwards.",
         "Mirror the word {q}.", "Mirror {q}, last letter first.", "ok so how does {q} look backwards?",
         "How does {q} read from the last letter to the first?", "Last letter first: {q}",
-    ], compose=composed.either(COMPOSED["reverse_word"], composed.instruction("reverse_word", "word")), q=f'"{x}"' if d.chance(0.5) else x)
+    ], way="instruct.reverse_word", compose=composed.either(COMPOSED["reverse_word"], composed.instruction("reverse_word", "word")), q=f'"{x}"' if d.chance(0.5) else x)
     r = x[::-1]
     shown = f"The letters are {' '.join(x)}. From the end: {' '.join(r)}."
     t = turn(SKILL, user, shown, r, {"text": r"(^|\s)" + f"[\"'`]?{r}[\"'`]?[.!]?$"}, ("reverse_word", x))
@@ -218,7 +218,7 @@ def spell(d: Draw) -> Turn:
         "[Put|Leave] a space between the letters of {q}.", "Spell it: {q}", "[Please |]spell out: {q}", "ok so which letters are in {q}[, in order|]?",
         "I don't know how to spell {q}, [tell me|help me|please help].", "What letters [make up|are in] the word {q}?",
         "[Show|Name] [me |]the letters of {q} in order.", "[Show|Write] {q} with its letters apart.",
-    ], compose=composed.either(COMPOSED["spell"], composed.instruction("spell", "word")), q=f'"{x}"' if d.chance(0.5) else x)
+    ], way="instruct.spell", compose=composed.either(COMPOSED["spell"], composed.instruction("spell", "word")), q=f'"{x}"' if d.chance(0.5) else x)
     return turn(SKILL, user, f"The word is {x}, one letter at a time.", " ".join(x), {"text": "(?i)^" + "[ ,.-]+".join(x) + r"\.?$"}, ("spell", x))
 
 
@@ -240,7 +240,7 @@ def count_words(d: Draw) -> Turn:
         "Count these words[ for me|, please|]: {q}", "[Please |]count [them|all words]: {q}", "What number of words does this [line|text] have: {q}",
         "ok so how many words [is this|are these]: {q}", "Words in this text: how many? {q}", "The number of words in {q} is what?",
         "This [line|sentence|text] has how many words? {q}", "Do you know how many words this has? {q}", "Count word by word: {q}",
-    ], compose=composed.instruction("count_words"), q=_quoted(d, " ".join(x)))
+    ], way="instruct.count_words", compose=composed.instruction("count_words"), q=_quoted(d, " ".join(x)))
     steps = ", ".join(f"{w} {i + 1}" for i, w in enumerate(x))
     answer = f"{n} word{'s' if n > 1 else ''}."
     return turn(SKILL, user, f"I count: {steps}.", answer, has(str(n)), ("count_words", x))
@@ -262,7 +262,7 @@ def count_letters(d: Draw) -> Turn:
         "Length of {q}?", "Length of the word {q}, please.", "ok so how long is {q}, [in letters|counted in letters]?",
         "Do you know how many letters {q} has?", "[Please |]tell me how long the word {q} is.", "[Please |]tell me how many letters there are in {q}.",
         "Count all letters of {q}.",
-    ], compose=composed.either(COMPOSED["count_letters"], composed.instruction("count_letters", "word")), q=f'"{x}"' if d.chance(0.5) else x)
+    ], way="instruct.count_letters", compose=composed.either(COMPOSED["count_letters"], composed.instruction("count_letters", "word")), q=f'"{x}"' if d.chance(0.5) else x)
     steps = ", ".join(f"{c} {i + 1}" for i, c in enumerate(x))
     t = turn(SKILL, user, f"I count: {steps}.", f"{len(x)} letters.", {"text": rf"(^|[^\d]){len(x)}( letters)?\.?$"}, ("count_letters", x))
     t.reply[0]["worked"] = f"{steps}. {len(x)} letters."  # a token does not show its letters
@@ -287,7 +287,7 @@ def count_letter(d: Draw) -> Turn:
         "[Tell me|Do you know] how many {c}'s are in {q}?", "[Tell me|Do you know] how often the letter {c} appears in {q}?", "Count {c} in {q}[, please|].",
         "ok so how many times does {c} occur in {q}?", "If I write {q}, how many times do I write {c}?",
         "[Look at|Take] the word {q}. How many times [do you find|is there] [the letter|a letter] {c}?", "The word {q} has how many {c}'s?",
-    ], compose=composed.instruction("count_letter", "word"), q=f'"{x}"' if d.chance(0.5) else x, c=c)
+    ], way="instruct.count_letter", compose=composed.instruction("count_letter", "word"), q=f'"{x}"' if d.chance(0.5) else x, c=c)
     steps, k = [], 0
     for letter in x:
         k += letter == c
@@ -326,7 +326,7 @@ def sort_words(d: Draw) -> Turn:
         "ok so sort [these|this list] [for me|from a to z|please]: {q}", "Sort the following [words|list] by their first letter: {q}",
         "[Order|Arrange] the words by their first letter: {q}", "Rewrite this list in alphabetical order: {q}",
         "[Please |]bring [these words|this list] into alphabetical order: {q}",
-    ], compose=composed.either(COMPOSED["sort_words"], composed.instruction("sort_words", "them")), q=", ".join(x))
+    ], way="instruct.sort_words", compose=composed.either(COMPOSED["sort_words"], composed.instruction("sort_words", "them")), q=", ".join(x))
     thought = "The first letters in order: " + ", ".join(f"{w[0]} {w}" for w in r) + "."
     return turn(SKILL, user, thought, ", ".join(r), exactly(", ".join(r)), ("sort_words", x))
 
@@ -373,7 +373,7 @@ def sort_numbers(d: Draw) -> Turn:
                "ok so sort these from the biggest [down|to the smallest]: {q}", "Rewrite this list of numbers in [descending|falling] order: {q}",
                "[Please |]bring these numbers into [descending|falling|decreasing] order: {q}", "Order by size, [largest|the largest] first: {q}",
                "Sort by size, starting with the [largest|biggest]: {q}"]
-    user = d.ask(falling if down else up, compose=composed.instruction("sort_down" if down else "sort_up", "numbers"), q=", ".join(map(str, x)))
+    user = d.ask(falling if down else up, way="instruct.sort_down" if down else "instruct.sort_up", compose=composed.instruction("sort_down" if down else "sort_up", "numbers"), q=", ".join(map(str, x)))
     name = "largest" if down else "smallest"
     steps, rest = [], x
     for n in r[:-1]:  # each is the least, or the most, of those that are left
@@ -406,7 +406,7 @@ def nth(d: Draw) -> Turn:
         "[Answer|Reply] with the {n} [item|entry|element] only: {q}", "[Answer|Reply] with the {n} of these and nothing else: {q}",
         "ok so which is the {n} [item|one|entry] here: {q}", "I [want|need] [only |]the {n} [item|entry|one] of this list: {q}",
         "[Do you know|Can you say] which one is {n}: {q}",
-    ], compose=composed.either(COMPOSED["nth"], composed.instruction("nth", "it")), q=", ".join(x), n=words.ORDINALS[i])
+    ], way="instruct.nth", compose=composed.either(COMPOSED["nth"], composed.instruction("nth", "it")), q=", ".join(x), n=words.ORDINALS[i])
     thought = ", ".join(f"{k + 1} {w}" for k, w in enumerate(x[: i + 1])) + f". Number {i + 1} is {x[i]}."
     return turn(SKILL, user, thought, x[i], exactly(x[i]), ("nth", x, i))
 
@@ -430,7 +430,7 @@ def first_last(d: Draw) -> Turn:
         "[It is for a game|This is a puzzle]: [find|name|pick] the {n} word [of this|here]: {q}", "ok so what is the {n} word: {q}",
         "[Do you know|Can you say] what the {n} word of this is? {q}", "[Take|Pick|Select] only the {n} word from this: {q}",
         "[Write|Say|Copy] only the {n} word of this: {q}", "[Write|Say|Copy] the {n} word[ of this sentence|] and leave out the rest: {q}",
-    ], compose=composed.instruction("first_last"), q=_quoted(d, " ".join(x)), n="last" if last else "first")
+    ], way="instruct.first_last", compose=composed.instruction("first_last"), q=_quoted(d, " ".join(x)), n="last" if last else "first")
     return turn(SKILL, user, f"The words are {', '.join(x)}. The {'last' if last else 'first'} is {w}.", w, exactly(w), ("first_last", x, last))
 
 
@@ -453,7 +453,7 @@ def join(d: Draw) -> Turn:
         "How do these look joined [by|with] {n}? {q}", "What do you get if you join [these|these words] with {n}? {q}",
         "ok so one string, joined [by|with] {n}: {q}", "Stick [these|these words] together with {n}: {q}",
         "Give me [these|these words] joined [by|with] {n}: {q}",
-    ], compose=composed.either(COMPOSED["join"], composed.instruction("join", "them")), q=", ".join(x) if d.chance(0.7) else " ".join(x), n=name)
+    ], way="instruct.join", compose=composed.either(COMPOSED["join"], composed.instruction("join", "them")), q=", ".join(x) if d.chance(0.7) else " ".join(x), n=name)
     return turn(SKILL, user, f"I put {sep} between {words.listed(x)}.", sep.join(x), exactly(sep.join(x)), ("join", x, sep))
 
 
@@ -483,7 +483,7 @@ def unique(d: Draw) -> Turn:
         "[Write|List] the different words, each [only |]once: {q}", "ok so some of these [are double|repeat], [remove|drop] the repeats: {q}",
         "[Make|Return] a list where every [word|item] is there only once: {q}", "Every [word|item] only once[, please|]: {q}",
         "[Throw|Take] out all [duplicates|double entries]: {q}",
-    ], compose=composed.either(COMPOSED["unique"], composed.instruction("unique", "them")), q=", ".join(x))
+    ], way="instruct.unique", compose=composed.either(COMPOSED["unique"], composed.instruction("unique", "them")), q=", ".join(x))
     seen, steps = set(), []
     for w in x:
         steps.append(f"{w} was there" if w in seen else f"{w} is new")
@@ -540,7 +540,7 @@ def extract(d: Draw) -> Turn:
         "What {k} [does this text give|is in this text|is in this note]? {q}", "Which {k} do you [find|see|read] in this: {q}",
         "Do you [find|see] the {k} here? {q}", "ok so here is a [note|message]: {q} What's the {k}?",
         "From this [text|sentence|note], [extract|take|return] the {k}: {q}",
-    ], compose=composed.instruction("extract"), q=text, k=kind)
+    ], way="instruct.extract", compose=composed.instruction("extract"), q=text, k=kind)
     return turn(SKILL, user, f"The text says: {text} The {kind} is {value}.", value, exactly(value), ("extract", text, kind))
 
 
@@ -565,7 +565,7 @@ def replace(d: Draw) -> Turn:
         "The old word is {o}, the new [word|one] is {n}. [Replace it|Rewrite this]: {q}", "Old word: {o}. New word: {n}. Text: {q}",
         "[Substitute|Put] {n} for {o}[ in this| here|]: {q}", "Rewrite this so that {o} [becomes|is] {n}: {q}",
         "[I want|I need] {n} where {o} is[ now|]: {q}",
-    ], compose=composed.either(COMPOSED["replace"], composed.instruction("replace", "it")), q=" ".join(x), o=f'"{old}"' if d.chance(0.4) else old, n=f'"{new}"' if d.chance(0.4) else new)
+    ], way="instruct.replace", compose=composed.either(COMPOSED["replace"], composed.instruction("replace", "it")), q=" ".join(x), o=f'"{old}"' if d.chance(0.4) else old, n=f'"{new}"' if d.chance(0.4) else new)
     return turn(SKILL, user, ", ".join(f"{w} becomes {new}" if w == old else f"{w} stays" for w in x) + ".", " ".join(r), exactly(" ".join(r)), ("replace", x, old, new))
 
 

@@ -71,7 +71,7 @@ def nth(d: Draw) -> Turn:
     q, numbered = shown(d, x)
     user = d.ask(["[What|Which one] is the {n} [item|entry|one] of this list?\n{q}", "{q}\n\n[What|Which one] is the {n}[ one| item|]?", "The {n} [one|item] of these, please: {q}", "Which [item|entry] is the {n} here: {q}",
                   "What is the {n} thing in this list: {q}", "Count to the {n} item and name it: {q}", "Which one comes {n} in this list? {q}", "{q}\n\nThe {n}, please.", "Which of these is the {n}? {q}",
-                  "I need the {n} item of this: {q}"], compose=_framed(NTH), q=q, n=number(d, i))
+                  "I need the {n} item of this: {q}"], way="pick.nth", compose=_framed(NTH), q=q, n=number(d, i))
     if numbered:
         return _picked(user, f"I look for number {i}: {x[i - 1]}.", x, i, None)
     return _picked(user, _counted(x, i), x, i, _counted(x, i))
@@ -83,7 +83,7 @@ LAST = ["[tell|give|show] me the last [one|item|entry|of them]", "name the last 
 def last(d: Draw) -> Turn:
     x = _things(d)
     user = d.ask(["[What|Which one] is the last [item|entry|one] of this list?\n{q}", "{q}\n\n[What|Which one] is the last[ one| item|]?", "The last [one|item] of these, please: {q}", "What comes last here: {q}",
-                  "Which [item|entry] is at the end: {q}", "{q}\n\nWhat is at the end of the list?", "The list is: {q}. What is its last item?", "How does this list end? {q}"], compose=_framed(LAST), q=shown(d, x)[0])
+                  "Which [item|entry] is at the end: {q}", "{q}\n\nWhat is at the end of the list?", "The list is: {q}. What is its last item?", "How does this list end? {q}"], way="pick.last", compose=_framed(LAST), q=shown(d, x)[0])
     return _picked(user, f"The list ends with {x[-1]}.", x, len(x), None)
 
 
@@ -104,7 +104,7 @@ def beside(d: Draw) -> Turn:
              "{q}\n\nWhich one follows {w}?", "What is next to {w}, behind it? {q}"] if after else
             ["[What|Which one] comes [right |just |]before {w} in this list?\n{q}", "{q}\n\nWhat comes before {w}?", "Which [item|entry] is before {w} here: {q}", "Before {w}, what is there? {q}", "The one before {w}, please: {q}",
              "{q}\n\nWhich one is in front of {w}?", "What stands in front of {w}? {q}"])
-    user = d.ask(asks, compose=_framed(user_of), q=shown(d, x)[0], w=at)
+    user = d.ask(asks, way="pick.after" if after else "pick.before", compose=_framed(user_of), q=shown(d, x)[0], w=at)
     thought = f"I look for {at}: {x[i - 2]}, {x[i - 1]}." if after else f"I look for {at}: {x[i - 1]}, {x[i]}."
     return _picked(user, thought, x, i, None)
 
@@ -123,7 +123,7 @@ def by_letter(d: Draw) -> Turn:
     i = d.any(alone)
     user = d.ask(["[What|Which one] of these [begins|starts] with {c}?\n{q}", "{q}\n\nWhich one [begins|starts] with [the letter |]{c}?", "Which [item|word] here has {c} as its first letter: {q}", "Which of them starts with {c}: {q}",
                   "{q}\n\nOne of these begins with {c}. Which one?", "Something with {c} at the beginning, from this list: {q}", "Is there one that begins with {c}? Which one? {q}"],
-                 compose=_framed(LETTER), q=shown(d, x)[0], c=d.any([firsts[i - 1], firsts[i - 1].upper()]))
+                 way="pick.by_letter", compose=_framed(LETTER), q=shown(d, x)[0], c=d.any([firsts[i - 1], firsts[i - 1].upper()]))
     return _picked(user, f"{firsts[i - 1]}: {x[i - 1]}.", x, i, None)
 
 
@@ -139,7 +139,7 @@ def there(d: Draw) -> Turn:
         while (w := d.any(_things(d))) in x or any(w in y or y in w for y in x):
             pass
     user = d.ask(["Is {w} in this list?\n{q}", "{q}\n\nIs {w} in the list?", "{q}\n\nIs {w} there?", "Does this list have {w}? {q}", "Do you see {w} in this list: {q}", "Is {w} one of these? {q}", "{q}\n\nIs {w} one of them, yes or no?",
-                  "Yes or no: is {w} in here? {q}", "{q}\n\nDoes it have {w}?"], compose=_framed(THERE), q=shown(d, x)[0], w=w)
+                  "Yes or no: is {w} in here? {q}", "{q}\n\nDoes it have {w}?"], way="pick.there", compose=_framed(THERE), q=shown(d, x)[0], w=w)
     answer = f"Yes, {w} is in the list." if yes else f"No, {w} is not in the list."
     thought = f"I look for {w} and find it." if yes else f"I look for {w}, but it is not there."
     return turn(SKILL, user, thought, answer, {"text": r"(?i)^yes\b" if yes else r"(?i)^no\b"}, ("in list", x, w))

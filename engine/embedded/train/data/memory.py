@@ -197,7 +197,7 @@ def _composed(frames, parts):
 
 
 def told(d: Draw, kind: str, value: str) -> Turn:
-    user = d.ask(THINGS[kind][0], compose=_composed(TELLING, TELLS[kind]), v=value)
+    user = d.ask(THINGS[kind][0], way=f"memory.told.{kind}", compose=_composed(TELLING, TELLS[kind]), v=value)
     answer = THINGS[kind][1].format(v=value)
     return turn(SKILL, user, f"The user tells me something: {value}. I keep it in mind.", answer, has(_core(value)), ("told", kind, value))
 
@@ -216,7 +216,7 @@ def corrected(d: Draw, kind: str, old: str, value: str) -> Turn:
 
 
 def asked(d: Draw, kind: str, value: str | None) -> Turn:
-    user = d.ask(THINGS[kind][2], compose=_composed(SEEKING, SOUGHT[kind]))
+    user = d.ask(THINGS[kind][2], way=f"memory.asked.{kind}", compose=_composed(SEEKING, SOUGHT[kind]))
     if value is None:
         return turn(SKILL, user, "The user has not said that.", UNKNOWN, {"text": r"(?i)(not (told|said|know)|don't know|haven't)"}, ("untold", kind))
     return turn(SKILL, user, f"The user said it earlier: {value}.", THINGS[kind][3].format(v=value), has(_core(value)), ("asked", kind, value))

@@ -223,7 +223,7 @@ def make(d: Draw) -> list[Turn]:
     """A text and an answer of a schema, at times a second one."""
     turns = []
     schema, value, text = drawn(d)
-    user = d.ask(ASKS, t=text)
+    user = d.ask(ASKS, way="schema", t=text)
     first = turn(SKILL, user, _thought(value), json.dumps(value), {"json": value}, ("schema", schema, value, text))
     first.schema = schema
     turns.append(first)

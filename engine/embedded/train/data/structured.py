@@ -41,7 +41,7 @@ def given(d: Draw) -> Turn:
                   "Build JSON with these values: {p}", "[Store|Record] this as [JSON|a JSON object]: {p}", "[Write|Record] it as JSON: {p}",
                   "ok so I have these values: {p}. Make JSON[ of them|].", "I have this: {p}. [Give it to me|Return it|Write it] as [JSON|a JSON object].",
                   "Quick question: how is this written in JSON: {p}", "[Please |]answer in JSON: {p}", "My program reads JSON. [Convert|Write] this for it: {p}",
-                  "Here are the values: {p}. [Create|Build|Output] a JSON object."], p=parts)
+                  "Here are the values: {p}. [Create|Build|Output] a JSON object."], way="json.given", p=parts)
     return _done(user, f"The keys are {words.listed(list(o))}.", o, ("json", o))
 
 
@@ -89,7 +89,7 @@ def extracted(d: Draw) -> Turn:
                   "I [got|have] this text: {t} [Give me|Return] {k} in JSON.", "ok so JSON again, keys {k}, text: {t}",
                   "[Store|Record] {k} from this text as a JSON object: {t}", "[Find|Get] the values of {k} in this text. Output JSON. {t}",
                   "From this [sentence|text], build a JSON object with {k}: {t}", "Build JSON from the sentence, with the keys {k}: {t}"],
-                 compose=EXTRACT, k=words.listed(chosen), t=text)
+                 way="json.extracted", compose=EXTRACT, k=words.listed(chosen), t=text)
     return _done(user, "From the text: " + ", ".join(f"{k} is {v}" for k, v in o.items()) + ".", o, ("json from", text, o))
 
 
@@ -109,7 +109,7 @@ def array(d: Draw) -> Turn:
                   "Build an array in JSON with {p}.", "[Store|Record] these [items |]as a JSON [array|list]: {p}",
                   "ok so I have {p}. Make a JSON [array|list][ of that|].", "I have these: {p}. [Give them to me|Return them|Write them] as a JSON [array|list].",
                   "Quick question: how is this list written in JSON: {p}", "My program reads JSON arrays. [Convert|Write] this for it: {p}",
-                  "Here are the items: {p}. [Create|Build|Output] a JSON array.", "[Please |]answer with a JSON [array|list]: {p}", "List in JSON[, please|]: {p}"], p=shown)
+                  "Here are the items: {p}. [Create|Build|Output] a JSON array.", "[Please |]answer with a JSON [array|list]: {p}", "List in JSON[, please|]: {p}"], way="json.array", p=shown)
     return _done(user, f"There are {len(x)} items.", x, ("json", x))
 
 
@@ -132,7 +132,7 @@ def records(d: Draw) -> Turn:
                   "[Please |]build an array of JSON objects, each with {a} and {b}: {p}", "[Output|Print] a JSON array with one object for each pair of {a} and {b}: {p}",
                   "One JSON object for each, with {a} and {b}, in an array: {p}", "ok so a JSON [array|list] of objects, {a} and {b}: {p}",
                   "I [need|want] a JSON [array|list] of objects, each with {a} and {b}: {p}", "Rows: {p}. Columns: {a}, {b}. [Output|Return] a JSON array of objects.",
-                  "List of objects in JSON with {a} and {b}[, please|]: {p}"], a=keys[0], b=keys[1], p=text)
+                  "List of objects in JSON with {a} and {b}[, please|]: {p}"], way="json.records", a=keys[0], b=keys[1], p=text)
     return _done(user, f"There are {len(rows)} objects with {keys[0]} and {keys[1]}.", rows, ("json", rows))
 
 
@@ -149,7 +149,7 @@ def computed(d: Draw) -> Turn:
     "The sum of {a} and {b} as JSON, key {k}[, please|].", "JSON, key {k}: {a} + {b}", "I [need|want] the sum of {a} and {b} in JSON, with the key {k}.",
     "[Calculate|Work out] the sum of {a} and {b} and put it into JSON under {k}.", "Put the sum of {a} and {b} into a JSON object under the key {k}.",
     "How much is {a} plus {b}? Give me JSON with the key {k}.", "ok so {a} + {b}, in JSON, and the key is {k}.",
-    "[Compute|Find] {a} + {b}. Output a JSON object whose key is {k}."], a=a, b=b, k=key)
+    "[Compute|Find] {a} + {b}. Output a JSON object whose key is {k}."], way="json.computed", a=a, b=b, k=key)
     from .arithmetic import add_steps
     return _done(user, f"{add_steps(a, b)} The key is {key}.", {key: a + b}, ("json", {key: a + b}))
 

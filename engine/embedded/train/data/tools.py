@@ -692,7 +692,7 @@ HAND = [
 ]
 
 
-def _labelled(d: Draw, tool: Tool, values: dict) -> str:
+def labelled(d: Draw, tool: Tool, values: dict) -> str:
     """What a tool does and its values behind their names, for training: one wish of many sentences or of none."""
     what = tool.spec["function"]["description"].rstrip(".")
     part = d.any(["{label}: {v}", "{label}: {v}", "{label} {v}", "{label} = {v}", "the {label} is {v}"])
@@ -710,7 +710,7 @@ def _labelled(d: Draw, tool: Tool, values: dict) -> str:
 
 def _hand_sentence(patterns):
     def compose(d: Draw, tool: Tool, values: dict) -> str:
-        return _labelled(d, tool, values) if d.chance(0.35) and not any(isinstance(v, bool) for v in values.values()) else d.any(patterns)
+        return labelled(d, tool, values) if d.chance(0.35) and not any(isinstance(v, bool) for v in values.values()) else d.any(patterns)
 
     def sentence(d: Draw, tool: Tool, values: dict) -> str:
         shown = {k: v for k, v in values.items()}
@@ -830,7 +830,7 @@ def some(d: Draw) -> int:
 def call(d: Draw, skill: str = CHOOSE, most: int = 8) -> Turn:
     """One call (or two), its result and the answer."""
     tools, tool = offer(d, min(most, some(d)))
-    return _called(d, tools, tool, skill)
+    return called(d, tools, tool, skill)
 
 
 def distinct(tools: list[Tool]) -> list[Tool]:
@@ -843,7 +843,7 @@ def talk(d: Draw) -> list[Turn]:
     tools, tool = offer(d, some(d))
     clear = [tool, *(x for x in distinct(tools) if x is not tool)]
     if d.heldout:
-        return [_called(d, tools, tool if i == 0 else d.any(clear), CHOOSE) for i in range(d.any([1, 1, 2, 3, 4, 5]))]
+        return [called(d, tools, tool if i == 0 else d.any(clear), CHOOSE) for i in range(d.any([1, 1, 2, 3, 4, 5]))]
     return [_any_wish(d, tools, clear) for _ in range(d.int(1, 10))]
 
 
@@ -853,8 +853,8 @@ def _any_wish(d: Draw, tools: list[Tool], clear: list[Tool]) -> Turn:
     if kind < 0.1 and tool.verb and (askable := _askable(tool)):
         return _asked_for(d, tools, tool, askable)
     if kind < 0.24 and (other := unlike(d, tools, tool)):
-        return _refused(wanted_call(d, other)[0], other, tools)
-    return _called(d, tools, tool, CHOOSE)
+        return refused(wanted_call(d, other)[0], other, tools)
+    return called(d, tools, tool, CHOOSE)
 
 
 def _near(d: Draw, tool: Tool) -> Tool:
@@ -868,7 +868,7 @@ def unlike(d: Draw, tools: list[Tool], tool: Tool) -> Tool | None:
     return None if any(_confusable(x, other) or x.name == other.name or x.noun == other.noun for x in tools) else other
 
 
-def _called(d: Draw, tools: list[Tool], tool: Tool, skill: str) -> Turn:
+def called(d: Draw, tools: list[Tool], tool: Tool, skill: str) -> Turn:
     user, arguments = wanted_call(d, tool)
     calls = [(tool.name, arguments)]
     thought = LOOK + fits(tool, arguments)
@@ -952,10 +952,10 @@ def none_fits(d: Draw) -> Turn:
     left = [x for x in tools if x is not tool and not (x.verb and tool.verb and (x.noun == tool.noun))]
     if not left:
         return none_fits(d)
-    return _refused(user, tool, left)
+    return refused(user, tool, left)
 
 
-def _refused(user: str, wanted: Tool, tools: list[Tool]) -> Turn:
+def refused(user: str, wanted: Tool, tools: list[Tool]) -> Turn:
     return Turn(CHOOSE, user, [say(missed(wanted), NO_TOOL)], {"tools": [], "text": r"(?i)(no tool|cannot|can't|not able|don't have|do not have)"},
                 ("no tool",), [x.spec for x in tools])
 

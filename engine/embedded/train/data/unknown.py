@@ -29,7 +29,7 @@ def person(d: Draw) -> Turn:
                   "Do you know [anything|something] about {x}?", "Do you know who {x} [is|was]?", "Can you tell me who {x} [is|was]?", "Can you tell me something about {x}?",
                   "Have you ever heard of {x}?", "Have you read anything by {x}?", "Tell me who {x} [is|was].", "Tell me [everything|something] about {x}.",
                   "[Please |]give me information about {x}.", "I want to know who {x} is.", "I want to know more about {x}.", "I met {x}. Who is that?", "I read about {x}. Who is it?",
-                  "{x}, who is that?", "{x}: who is this?"], x=who)
+                  "{x}, who is that?", "{x}: who is this?"], way="unknown.person", x=who)
     return turn(UNKNOWN, user, f"I know nothing about {who}.", f"I do not know who {who} is.", {"text": DONT_KNOW}, ("unknown",))
 
 
@@ -43,7 +43,7 @@ def thing(d: Draw) -> Turn:
                   "How [heavy|old|fast|expensive] is a {x}?", "How much does a {x} cost?", "How do you make a {x}?", "Who invented the {x}?", "Have you ever seen a {x}?",
                   "Have you heard of a {x}?", "Do you know what a {x} is?", "Do you know the word {x}?", "Can you explain what a {x} is?", "Can you tell me what {x} means?",
                   "Tell me what a {x} is.", "Tell me about the {x}.", "Explain what {x} means.", "I found a {x}. What is it?", "I read the word {x}. What does it mean?",
-                  "I have a {x} at home. What is it good for?", "Meaning of {x}?", "{x}: what does it mean?"], x=x)
+                  "I have a {x} at home. What is it good for?", "Meaning of {x}?", "{x}: what does it mean?"], way="unknown.thing", x=x)
     return turn(UNKNOWN, user, f"I have never seen the word {x}.", f"I do not know what {x} is.", {"text": DONT_KNOW}, ("unknown",))
 
 
@@ -57,7 +57,7 @@ def place(d: Draw) -> Turn:
                   "Which city is the capital of {x}?", "Which [country|river|sea] is next to {x}?", "Who lives in {x}?", "Who founded {x}?", "When was {x} founded?",
                   "Is {x} a [country|city|island|big place]?", "Is it [warm|cold|nice|safe] in {x}?", "Have you heard of {x}?", "Have you ever been to {x}?",
                   "Do you know [{x}|where {x} is|the capital of {x}]?", "Can you tell me where {x} is?", "Tell me about {x}.", "Tell me where {x} is.", "Tell me the capital of {x}.",
-                  "Name the capital of {x}.", "I want to travel to {x}. Where is it?", "I want to travel to {x}. What can I see there?", "I come from {x}. Do you know it?"], x=x)
+                  "Name the capital of {x}.", "I want to travel to {x}. Where is it?", "I want to travel to {x}. What can I see there?", "I come from {x}. Do you know it?"], way="unknown.place", x=x)
     return turn(UNKNOWN, user, f"I have never heard of {x}.", f"I do not know {x}.", {"text": DONT_KNOW}, ("unknown",))
 
 
@@ -78,7 +78,7 @@ def future(d: Draw) -> Turn:
                   "Can you predict [the weather|what will happen] in {y}?", "Do you know what will happen [tomorrow|next year|in {y}]?", "Do you know who will win in {y}?",
                   "Tell me what will happen in {y}.", "Tell me who will win [tomorrow|next week|in {y}].", "Predict what will happen [tomorrow|in {y}].", "Predict my future.",
                   "Give me the lottery numbers for [Saturday|next week|tomorrow].", "I want to know what will happen in {y}."],
-                 y=year, m=d.any(words.MONTHS), n=d.int(1, 28), o=words.a(d.any(words.OBJECTS)))
+                 way="unknown.future", y=year, m=d.any(words.MONTHS), n=d.int(1, 28), o=words.a(d.any(words.OBJECTS)))
     return turn(UNKNOWN, user, "That is in the future. Nobody can know it.", "I do not know. I cannot see the future.", {"text": DONT_KNOW}, ("unknown",))
 
 
@@ -100,7 +100,7 @@ def live(d: Draw) -> Turn:
                   "Can you tell me [the time|the date|today's date|the weather]?", "Can you tell me the weather in {c}?", "Can you look up [the news|the weather in {c}|the time in {c}]?",
                   "Tell me [the time|the date|what time it is|what day it is][, please|].", "Tell me the weather in {c}.", "Tell me the news[ of today| from {c}|].",
                   "[Please |]look up the [weather|time|temperature] in {c}.", "[Please |]check the [traffic|weather|news] in {c}.", "Weather in {c}?", "Time in {c}?",
-                  "I need to know the time[ in {c}|].", "I want to know how the weather is in {c}."], c=d.pick(words.CITIES))
+                  "I need to know the time[ in {c}|].", "I want to know how the weather is in {c}."], way="unknown.live", c=d.pick(words.CITIES))
     return turn(UNKNOWN, user, "I have no way to look that up.", "I do not know. I cannot look that up.", {"text": DONT_KNOW}, ("unknown",))
 
 

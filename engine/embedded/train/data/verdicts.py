@@ -1,6 +1,6 @@
 """Yes or no about a text that is given: what it says, what it says otherwise, and what it does not say."""
 
-from . import context
+from . import context, ways
 from .draw import Draw, Turn, turn
 
 SKILL = "yes_no"
@@ -28,7 +28,9 @@ AROUND = ["{x}", "{x}", "{x}", "{x} Yes or no?", "{x} [Answer|Reply] with yes or
 
 
 def _question(d: Draw, fact: context.Fact, value: str) -> str:
-    if d.chance(0.3):  # a statement as the text might have it
+    if not d.heldout and (written := ways.of(f"yesno.{fact.key}")) and d.chance(0.5):
+        asked = d.fill(d.any(written), n=fact.subject, v=value)
+    elif d.chance(0.3):  # a statement as the text might have it
         statement = d.any(fact.stated).format(n=fact.subject, v=value).rstrip(".")
         kept = statement if statement.startswith((fact.subject, value)) else statement[0].lower() + statement[1:]
         asked = d.any(WHETHER).replace("{s}", kept)
@@ -75,7 +77,7 @@ def several(d: Draw, most: int = 5) -> list[Turn]:
     for fact, kind in zip(facts, kinds):
         asked = other_value(d, fact) if kind == "no" else fact.value
         question = _question(d, fact, asked)
-        user = question if turns else d.ask(context.ASKS, t=text, q=question)
+        user = question if turns else d.ask(context.ASKS, way="around", t=text, q=question)
         turns.append(judged(d, fact, text, asked, kind, user))
     return turns
 

@@ -79,7 +79,7 @@ RULES = {
     "count_letter": lambda u, x, c: rf"(^|makes ){len(x) - len(x.replace(c, ''))}\.$", "sort_words": _first_letters,
     "sort_numbers": lambda u, x, down: _is(", ".join(map(str, _merge_sort(x)[::-1] if down else _merge_sort(x)))),
     "nth": lambda u, x, i: _is(x[i]) if re.search(["first", "second", "third", "fourth", "fifth", "sixth"][i], u, re.I) else None,
-    "first_last": lambda u, x, last: _is(x[len(x) - 1 if re.search(r"(first|last) word|word is (first|last)", u, re.I).group().lower().find("last") >= 0 else 0]), "join": lambda u, x, sep: _is("".join(w if i == 0 else sep + w for i, w in enumerate(x))),
+    "first_last": lambda u, x, last: _is(x[-1] if last else x[0]) if ("last" if last else "first") in u.lower() else "the question says which", "join": lambda u, x, sep: _is("".join(w if i == 0 else sep + w for i, w in enumerate(x))),
     "unique": lambda u, x: _is(", ".join(w for i, w in enumerate(x) if w not in x[:i])), "extract": _extract,
     "replace": lambda u, x, old, new: _is(re.sub(rf"(?<!\S){old}(?!\S)", new, " ".join(x))),
     "add": lambda u, a, b: _ends(int(Fraction(a) + Fraction(b))), "subtract": lambda u, a, b: r"(^|[^\d])" + re.escape(str(-(b - a))) + r"\.?$", "multiply": lambda u, a, b: _ends(_product(a, b)),
@@ -87,7 +87,7 @@ RULES = {
     "context": _context, "missing": lambda u, text, subject, relation: "not say",
     "told": lambda u, kind, v: re.escape(v) if v in u else None, "asked": lambda u, kind, v: re.escape(v), "untold": lambda u, kind: "not told", "fact": lambda u, key: "(?i)" + key,
     "pick": lambda u, x, i: r"(^|is )" + re.escape(_listed(u, x)[i - 1]) + r"\.?$", "in list": lambda u, x, w: "^Yes" if any(w == y for y in x) else "^No",
-    "verdict": lambda u, text, statement, asked, kind: ("^Yes" if asked in statement else "^No") if statement in text else None, "schema": lambda u, schema, value, text: "^" + re.escape(json.dumps(value)) + "$",
+    "verdict": lambda u, text, statement, asked, kind: ("^Yes" if re.search(rf"(?<!\w){re.escape(asked)}(?!\w)", statement) else "^No") if statement in text else None, "schema": lambda u, schema, value, text: "^" + re.escape(json.dumps(value)) + "$",
     "json": lambda u, value: "^" + re.escape(json.dumps(value)) + "$", "json from": lambda u, text, o: "^" + re.escape(json.dumps(o)) + "$",
 }
 

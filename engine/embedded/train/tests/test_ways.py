@@ -1,0 +1,58 @@
+"""What stands in the text files of `data/ways` is whole: slots, options, names, and nothing that nobody asks for."""
+
+import re
+import unittest
+from unittest import mock
+
+from .. import data
+from ..data import catalogue, draw, tools, ways
+
+SLOT = re.compile(r"\{(\w+)\}")
+
+
+class TestWays(unittest.TestCase):
+    def test_every_wording_has_the_slots_of_its_name(self):
+        self.assertGreater(len(ways.sections()), 100)
+        for name, lines in ways.sections().items():
+            want = sorted(max((SLOT.findall(draw.Draw(line, "train").choose(line)) for line in lines), key=len))
+            for line in lines:
+                d = draw.Draw(line, "train")
+                for _ in range(4):
+                    slots = sorted(SLOT.findall(d.choose(line)))
+                    self.assertTrue(slots == want or name.startswith("unknown.") and not slots, (name, line))
+                self.assertNotRegex(d.choose(line), r"[\[\]|]|  ", name)
+                self.assertTrue(line.isascii(), line)
+
+    def test_every_name_is_asked_for(self):
+        asked, plain = set(), ways.of
+
+        def of(name):
+            asked.add(name)
+            return plain(name)
+        with mock.patch.object(ways, "of", of):
+            for i in range(5000):
+                data.drawn(3, i, "train")
+        self.assertEqual(set(ways.sections()) - asked, set())
+
+    def test_no_held_out_question_is_of_them(self):
+        with mock.patch.object(ways, "of", side_effect=AssertionError("asked for")):
+            for i in range(500):
+                data.drawn(4, i, "heldout")
+
+    def test_every_tool_is_whole(self):
+        self.assertGreater(len(catalogue.rows()), 150)
+        names = [n for row in catalogue.rows() for n in row[0]]
+        self.assertEqual([n for n in names if not re.fullmatch(r"[a-zA-Z0-9_-]{1,64}", n)], [])
+        for row in catalogue.rows():
+            for sentence in row[3]:
+                said = re.findall(r"\{(\w+)[?}]", sentence)
+                self.assertEqual(sorted(said), sorted(row[2]), sentence)
+            d = draw.Draw(str(row[0]), "train")
+            for _ in range(5):
+                user, arguments = tools.wanted_call(d, catalogue.tool(d, row))
+                self.assertNotRegex(user, r"[\[\]|{}]", row[0])
+                self.assertEqual(list(arguments), list(row[2]))
+
+
+if __name__ == "__main__":
+    unittest.main()
