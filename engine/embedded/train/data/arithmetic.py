@@ -409,7 +409,7 @@ def story(d: Draw) -> Turn:
         if kind == "subtract" and a < b:
             a, b = b, a
     n, m = d.some(words.NAMES, 2, split=True)
-    user = d.ask(STORIES[kind], compose=COMPOSED.get(kind), a=a, b=b, n=n, m=m, o=words.plural(d.any(words.OBJECTS + words.FOODS)), p=d.any(words.PLACES), day=d.any(words.DAYS))
+    user = d.ask(STORIES[kind], way=f"story.{kind}", compose=COMPOSED.get(kind), a=a, b=b, n=n, m=m, o=words.plural(d.any(words.OBJECTS + words.FOODS)), p=d.any(words.PLACES), day=d.any(words.DAYS))
     r = {"add": a + b, "subtract": a - b, "multiply": a * b}[kind]
     sign = SIGNS[kind]
     steps = {"add": add_steps, "subtract": subtract_steps, "multiply": multiply_steps}[kind](a, b)

@@ -107,7 +107,11 @@ def talk(d: Draw) -> list[Turn]:
         return talk(d)
     turns = []
     for _ in range(d.int(1, 8)):
-        if d.chance(0.16):
+        kind = d.rng.random()
+        if kind < 0.06 and (wishes := ways.of("tools.none")):
+            wish = d.ask(wishes, city=d.pick(words.CITIES), name=d.pick(words.NAMES), date=KINDS["date"](d))
+            turns.append(tools.unfulfilled(wish, wish.rstrip(".!?"), offered))
+        elif kind < 0.16:
             other = tool(d, left)
             turns.append(tools.refused(tools.wanted_call(d, other)[0], other, offered))
         else:

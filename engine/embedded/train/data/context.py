@@ -1,6 +1,6 @@
 """Questions about facts that are given in the conversation, close by or thousands of tokens earlier."""
 
-from . import words
+from . import ways, words
 from .draw import Draw, Turn, has, look, turn
 
 NEAR, FAR = "context", "context_far"
@@ -307,7 +307,7 @@ class Fact:
         stated = self.stated
         if not d.heldout and d.chance(0.25):
             stated = [s for s in stated if s.index("{v}") < s.index("{n}")] + VALUE_FIRST[self.key]
-        self.statement = d.any(stated).format(n=subject, v=self.value)
+        self.statement = d.choose(d.written(f"state.{self.key}", stated, parted=False)).format(n=subject, v=self.value)
 
     def question(self, d: Draw) -> str:
         return d.ask(self.asked, way=f"ask.{self.key}", compose=self.composed, n=self.subject)
@@ -344,6 +344,8 @@ def distractors(d: Draw, n: int, used: set, names: float = 0.3) -> list[str]:
         kind = d.rng.random()
         if kind < 0.6:
             out.append(Fact(d, used, names).statement)
+        elif not d.heldout and d.chance(0.6):
+            out.append(d.fill(d.any(ways.of(d.any(["filler", "filler.named"]))), n=d.any(words.NAMES)))
         elif kind < 0.8:
             out.append(f"The {d.any(words.ADJECTIVES)} {d.any(words.ANIMALS)} {d.any(words.VERBS)} near the {d.any(words.NATURE)}.")
         elif kind < 0.9:

@@ -170,6 +170,12 @@ class Draw:
             return self.invented() if self.heldout else self.any(items)
         return self.any(self.mine(items))
 
+    def written(self, way: str, items, parted: bool = True):
+        """One of the items, of this split if they are parted; in training as often one of a name in ways.py."""
+        if not self.heldout and (written := ways.of(way)) and self.chance(WRITTEN):
+            return self.any(written)
+        return self.pick(items) if parted else self.any(items)
+
     def some(self, items, n: int, split: bool = False) -> list:
         """Different items, of all or of this split."""
         if not split:

@@ -6,6 +6,7 @@ the text says nothing about is "unknown", 0, false, null or an empty list. Every
 
 import copy
 import json
+import re
 
 from . import words
 from .draw import Draw, Turn, turn
@@ -119,7 +120,7 @@ ASKS = ["{t}", "{t}", "{t}\n\n[Fill in the fields|Extract the data|Fill in the f
 
 def _named(d: Draw, facts: dict, key: str) -> Member:
     kind = "integer" if key in INTEGERS else "string"
-    name, value = d.pick(NAMED[key]), facts[key]
+    name, value = d.written(f"schema.member.{key}", NAMED[key]), facts[key]
     s: dict = {"type": kind}
     if kind == "integer" and d.chance(0.25):
         s["type"] = "number"
@@ -128,18 +129,19 @@ def _named(d: Draw, facts: dict, key: str) -> Member:
         choices = list(dict.fromkeys([value, *d.some(pool, d.int(2, 5))]))
         d.rng.shuffle(choices)
         s["enum"] = choices
-    s = annotated(d, s, name, DESCRIPTIONS[key])
+    s = annotated(d, s, name, DESCRIPTIONS[key] if d.heldout else d.written(f"schema.describe.{key}", [DESCRIPTIONS[key]]))
     return Member(name, nullable(d, s) if d.chance(0.12) else s, value)
 
 
 def _own(d: Draw, sentences: list[str]) -> Member:
-    name = d.pick(OWN_WORDS)
-    return Member(name, annotated(d, {"type": "string"}, name, "[One sentence|In a few words|The text it rests on|A short text]"), sentences[0])
+    name = d.written("schema.own", OWN_WORDS)
+    first = re.split(r"(?<=[.!?]) (?=[A-Z])", sentences[0])[0]
+    return Member(name, annotated(d, {"type": "string"}, name, "[One sentence|In a few words|The text it rests on|A short text]"), first)
 
 
 def _unsaid(d: Draw) -> Member:
     kind = d.any(["string", "string", "string", "integer", "boolean", "array"])
-    name = d.pick(UNSAID[kind])
+    name = d.written(f"schema.unsaid.{kind}", UNSAID[kind])
     s: dict = {"type": kind}
     if kind == "array":
         s["items"] = {"type": "string"}
@@ -152,7 +154,7 @@ def _unsaid(d: Draw) -> Member:
 
 def _mood(d: Draw, sentences: list[str]) -> Member:
     mood = d.any(list(MOODS))
-    sentences.append(d.any(MOODS[mood]))
+    sentences.append(d.choose(d.written(f"schema.mood.{mood}", MOODS[mood], parted=False)))
     name = d.pick(["sentiment", "mood", "opinion", "tone", "feeling"])
     choices = d.any([["positive", "negative"], ["negative", "positive"], ["positive", "neutral", "negative"]])
     return Member(name, annotated(d, {"type": "string", "enum": choices}, name), mood)
@@ -193,7 +195,7 @@ def _nested(d: Draw, members: list[Member], defs: dict) -> list[Member]:
 
 def drawn(d: Draw) -> tuple[dict, dict, str]:
     """A schema, the value that follows from a text, and the text."""
-    pattern = d.any(SENTENCES)
+    pattern = d.choose(d.written("schema.sentence", SENTENCES, parted=False))
     keys = [k for k in VALUES if "{" + k + "}" in pattern]
     facts = d.until_fresh(lambda: {k: VALUES[k](d) for k in keys}, "schema facts")
     sentences = [pattern.format(**facts)]
@@ -203,7 +205,7 @@ def drawn(d: Draw) -> tuple[dict, dict, str]:
     if d.chance(0.2):
         members.append(_list(d, sentences))
     for _ in range(d.any([0, 0, 1, 2])):
-        sentences.append(d.fill(d.any(FILLERS), a=d.any(words.ADJECTIVES), o=d.any(words.OBJECTS), n=d.any(words.NATURE)))
+        sentences.append(d.fill(d.written("schema.filler", FILLERS, parted=False), a=d.any(words.ADJECTIVES), o=d.any(words.OBJECTS), n=d.any(words.NATURE)))
     if d.chance(0.5):
         members.append(_own(d, sentences))
     members += [_unsaid(d) for _ in range(d.any([0, 0, 1, 1, 2, 3]))]

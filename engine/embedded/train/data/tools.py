@@ -903,9 +903,9 @@ def fits(tool: Tool, arguments=()) -> str:
     return f"{tool.name} fits" + (f": {', '.join(arguments)}." if arguments else ".")
 
 
-def missed(tool: Tool) -> str:
-    """What is wanted where no tool on offer does it, in the words of the tools and not of the user."""
-    return f"{LOOK}{NONE_FITS} The user wants: {action(tool)}."
+def missed(wish: str) -> str:
+    """What is wanted where no tool on offer does it."""
+    return f"{LOOK}{NONE_FITS} The user wants: {wish}."
 
 
 def _replied(d: Draw, tool: Tool, user: str, calls, thought: str, skill: str, specs) -> Turn:
@@ -956,7 +956,12 @@ def none_fits(d: Draw) -> Turn:
 
 
 def refused(user: str, wanted: Tool, tools: list[Tool]) -> Turn:
-    return Turn(CHOOSE, user, [say(missed(wanted), NO_TOOL)], {"tools": [], "text": r"(?i)(no tool|cannot|can't|not able|don't have|do not have)"},
+    """The wish is told in the words of the tools and not of the user."""
+    return unfulfilled(user, action(wanted), tools)
+
+
+def unfulfilled(user: str, wish: str, tools: list[Tool]) -> Turn:
+    return Turn(CHOOSE, user, [say(missed(wish), NO_TOOL)], {"tools": [], "text": r"(?i)(no tool|cannot|can't|not able|don't have|do not have)"},
                 ("no tool",), [x.spec for x in tools])
 
 
