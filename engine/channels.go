@@ -1,8 +1,6 @@
 package engine
 
 import (
-	"fmt"
-
 	"corenode/engine/grammar"
 	"corenode/engine/messages"
 	"corenode/engine/output"
@@ -16,7 +14,7 @@ import (
 // Channels are what a request of such a model needs while it runs.
 type Channels struct {
 	Marks      map[int32]string
-	Calls      map[string]*grammar.Grammar // by tool
+	Calls      map[string]*grammar.Grammar // by tool, of states that all share
 	Text       *grammar.Grammar            // of the answer; nil for a free one
 	Vocabulary *grammar.Vocabulary
 }
@@ -65,18 +63,14 @@ func begunHeader(header string, whole bool) string {
 // channels compiles what the messages of an answer are held to.
 func (e *Engine) channels(account string, q *messages.Request) (*Channels, error) {
 	c := &Channels{Marks: e.marks, Calls: map[string]*grammar.Grammar{}, Vocabulary: e.vocabulary()}
-	for _, t := range q.Tools {
-		if q.ToolChoice.Mode == "none" || q.ToolChoice.Mode == "tool" && t.Name != q.ToolChoice.Name {
-			continue
-		}
-		one := *q
-		one.Tools, one.ToolChoice = nil, messages.ToolChoice{}
-		one.Format = &messages.Format{Schema: t.Schema, At: fmt.Sprintf("tools.%d.input_schema", t.At)}
-		g, _, err := e.constrain(account, &one, false, false)
+	if tools, at := callable(q); len(tools) > 0 {
+		g, err := e.compile(account, q, grammar.Form{Calls: tools, Apart: true, Free: !forced(q)}, at)
 		if err != nil {
 			return nil, err
 		}
-		c.Calls[t.Name] = g
+		for i, t := range tools {
+			c.Calls[t.Name] = g.Arguments(i)
+		}
 	}
 	if q.Format != nil && !forced(q) {
 		one := *q

@@ -2,11 +2,14 @@ package engine
 
 import (
 	"encoding/json"
+	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
 
 	"corenode/engine/kernel"
+	"corenode/engine/messages"
 	"corenode/engine/modelfile/gguftest"
 	"corenode/engine/sample"
 	"corenode/wasm/abi"
@@ -178,4 +181,72 @@ func TestChannelAnswers(t *testing.T) {
 // beginAs says whether there are as many blocks as wanted, and each begins as wanted but for blanks.
 func beginAs(blocks, want []string) bool {
 	return slices.EqualFunc(blocks, want, func(b, w string) bool { return strings.HasPrefix(blanks.Replace(b), w) })
+}
+
+// writes says whether the arguments of a call may begin with a text.
+func writes(e *Engine, r *Request, tool, text string) bool {
+	m := r.Channels.Calls[tool].NewMatcher(r.Channels.Vocabulary)
+	for _, id := range e.tokenizer.EncodePrompt(nil, text) {
+		if m.Allowed()[id>>6]>>(id&63)&1 == 0 {
+			return false
+		}
+		m.Accept(id)
+	}
+	return true
+}
+
+// prose is so many characters of a string.
+func prose(characters int) string {
+	return strings.Repeat("a word to say, ", characters/15+1)[:characters]
+}
+
+// TestLongArgumentsOfChannels: an argument of which the schema says nothing, such as a file, is as long as the model makes it.
+func TestLongArgumentsOfChannels(t *testing.T) {
+	e, _ := channelEngine(t)
+	r := ask(t, e, `{"model":"m","max_tokens":64,"messages":[{"role":"user","content":"hi"}],"tools":[{"name":"write","input_schema":
+		{"type":"object","properties":{"content":{"type":"string"}},"required":["content"],"additionalProperties":false}}]}`)
+	if !writes(e, r, "write", `{"content":"`+prose(10_000)+`"}`) {
+		t.Error("a string is cut")
+	}
+}
+
+// TestLargeToolsOfChannels: all tools of a request have the states of one grammar. If those are too few, lengths are given
+// up where the model may call, as for other formats, and a request that wants a call is refused.
+func TestLargeToolsOfChannels(t *testing.T) {
+	e, _ := channelEngine(t)
+	for _, c := range []struct {
+		tools, strings int // each with four thousand states
+		large          bool
+	}{{1, 1, false}, {1, 13, true}, {6, 10, true}} {
+		var members, tools []string
+		for i := range c.strings {
+			members = append(members, fmt.Sprintf(`"s%d":{"type":"string","maxLength":2000}`, i))
+		}
+		for i := range c.tools {
+			tools = append(tools, fmt.Sprintf(`{"name":"t%d","input_schema":{"type":"object","properties":{%s}}}`,
+				i, strings.Join(members, ",")))
+		}
+		for _, choice := range []string{"auto", "any"} {
+			q, err := messages.Parse([]byte(`{"model":"m","max_tokens":64,"messages":[{"role":"user","content":"hi"}],"tools":[` +
+				strings.Join(tools, ",") + `],"tool_choice":{"type":"` + choice + `"}}`))
+			if err != nil {
+				t.Fatal(err)
+			}
+			r, err := e.Prepare("acct", q)
+			if choice == "any" && c.large {
+				if refused, _ := errors.AsType[*abi.Error](err); refused == nil || refused.Param != "tools" {
+					t.Errorf("%d tools of %d strings: %v, want them refused", c.tools, c.strings, err)
+				}
+				continue
+			}
+			if err != nil {
+				t.Errorf("%d tools of %d strings, %s: %v", c.tools, c.strings, choice, err)
+				continue
+			}
+			last := fmt.Sprint("t", c.tools-1)
+			if !writes(e, r, last, `{"s0":"`+prose(1900)+`"}`) || writes(e, r, last, `{"s0":"`+prose(2100)) != c.large {
+				t.Errorf("%d tools of %d strings, %s: wrong lengths", c.tools, c.strings, choice)
+			}
+		}
+	}
 }

@@ -19,14 +19,9 @@ func (e *Engine) constrain(account string, q *messages.Request, thinking, begun 
 		SingleCall: singleCall(q), JSONCalls: e.jsonCalls && !e.keyCalls, KeyCalls: e.keyCalls, Marked: e.marker >= 0,
 		Frame: e.frame(),
 	}
-	var tools []int // where those of the form stand in the body
 	forced := forced(q)
-	for _, t := range q.Tools {
-		if q.ToolChoice.Mode != "none" && (q.ToolChoice.Mode != "tool" || t.Name == q.ToolChoice.Name) {
-			tools = append(tools, t.At)
-			f.Calls = append(f.Calls, grammar.Tool{Name: t.Name, Schema: t.Schema})
-		}
-	}
+	var at []int
+	f.Calls, at = callable(q)
 	if q.Format != nil && !forced {
 		f.Text = q.Format.Schema
 		if f.Text == nil {
@@ -43,19 +38,38 @@ func (e *Engine) constrain(account string, q *messages.Request, thinking, begun 
 	case f.Free:
 		trigger.At = AtBlock
 	}
+	g, err := e.compile(account, q, f, at)
+	if err != nil {
+		return nil, trigger, err
+	}
+	e.vocabulary() // here, where nobody waits but this request
+	return g, trigger, nil
+}
+
+// callable are the tools that the answer may call, and where each stands in the body.
+func callable(q *messages.Request) (tools []grammar.Tool, at []int) {
+	for _, t := range q.Tools {
+		if q.ToolChoice.Mode != "none" && (q.ToolChoice.Mode != "tool" || t.Name == q.ToolChoice.Name) {
+			tools, at = append(tools, grammar.Tool{Name: t.Name, Schema: t.Schema}), append(at, t.At)
+		}
+	}
+	return tools, at
+}
+
+// compile is the grammar of a form of the request, whose tools stand at those places in the body.
+func (e *Engine) compile(account string, q *messages.Request, f grammar.Form, at []int) (*grammar.Grammar, error) {
 	g, err := e.grammars.compile(account, f)
 	if wrong, ok := errors.AsType[*grammar.Error](err); ok {
 		param := "tools"
 		switch {
 		case wrong.Tool >= 0:
-			param = fmt.Sprintf("tools.%d.input_schema", tools[wrong.Tool])
+			param = fmt.Sprintf("tools.%d.input_schema", at[wrong.Tool])
 		case f.Text != nil && q.Format.At != "":
 			param = q.Format.At
 		}
-		return nil, trigger, invalidf(param, "%v", wrong)
+		return nil, invalidf(param, "%v", wrong)
 	}
-	e.vocabulary() // here, where nobody waits but this request
-	return g, trigger, err
+	return g, err
 }
 
 // forced says whether the answer has to be a call, whatever the format of its text.

@@ -2,12 +2,25 @@ package grammar
 
 import (
 	"encoding/json"
+	"fmt"
 	"math/big"
 	"slices"
 	"strings"
 
 	"corenode/engine/output"
 )
+
+// apart are the arguments of each tool. Their rules come behind the first one, in the order of the tools.
+func (b *builder) apart(f Form) expr {
+	var each []expr
+	for i, t := range f.Calls {
+		each = append(each, b.rule(fmt.Sprint("arguments of ", i), func() expr {
+			c := b.compiler(t.Schema, i)
+			return c.needs(c.value(append(slices.Clone(c.root), anyObject)))
+		}))
+	}
+	return alt(each...)
+}
 
 // taggable says that arguments can be written in the tagged form and are read back as
 // what they are.

@@ -57,6 +57,9 @@ type Form struct {
 	KeyCalls bool
 	// Frame is how calls are written that have marks of their own; Open of it is the marker then.
 	Frame *output.Frame
+	// Apart says that a call is a message of its own, the arguments of one tool and nothing else.
+	// What such a message is held to is the grammar's Arguments, whether the form is Free or not.
+	Apart bool
 	// Text is the JSON schema of the answer's text; nil for no text.
 	Text json.RawMessage
 }
@@ -89,8 +92,17 @@ func (e *Error) Error() string {
 type Grammar struct {
 	states  []state
 	entries []int32 // of the rules
+	first   int32   // the rule that an answer is of
 	ignored []string
 	waits   bool // it holds nothing until it is triggered
+}
+
+// Arguments is the grammar of the arguments of tool i, of a form whose calls are Apart. It is
+// made of the states that all the tools share.
+func (g *Grammar) Arguments(i int) *Grammar {
+	one := *g
+	one.first, one.waits = int32(1+i), false
+	return &one
 }
 
 // Ignored are the keywords of the schemas that the grammar does not enforce, each once and in order.
@@ -127,6 +139,9 @@ func Compile(f Form) (*Grammar, error) {
 // form is the first rule: thinking, then the text or the calls. The rule of a free answer
 // is what follows its trigger, the marker's token or a block's start.
 func (b *builder) form(f Form) expr {
+	if f.Apart {
+		return b.apart(f)
+	}
 	between, opening, thinkClose := repeat(lit("\n"), 0, betweenMax), callOpen, cmp.Or(f.ThinkClose, "</think>")
 	if f.Frame != nil {
 		opening = f.Frame.Open

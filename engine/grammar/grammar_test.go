@@ -2,8 +2,10 @@ package grammar
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -105,6 +107,41 @@ func TestVeryManyTools(t *testing.T) {
 					t.Error("a form that cannot be held compiles")
 				}
 			}
+		}
+	}
+}
+
+// TestApart: the arguments of each tool have a grammar of their own, which holds from the start, also in a free answer.
+func TestApart(t *testing.T) {
+	v := vocabulary()
+	list := `{"type":"object","properties":{"v":{"type":"string"},"next":{"anyOf":[{"$ref":"#"},{"type":"null"}]}},"required":["next"],
+		"additionalProperties":false}`
+	for _, free := range []bool{false, true} {
+		f := Form{Apart: true, Free: free, Calls: []Tool{{"any", json.RawMessage(`{}`)}, {"list", json.RawMessage(list)}}}
+		g, err := Compile(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, c := range []struct{ yes, not []string }{
+			{[]string{`{}`, `{"v":7}`}, []string{``, `5`, `"x"`, `{}{}`}},
+			{[]string{`{"next":null}`, `{"v":"` + strings.Repeat("x", 10_000) + `","next":{"next":null}}`},
+				[]string{`{}`, `{"v":7,"next":null}`}},
+		} {
+			for _, text := range c.yes {
+				if !matches(g.Arguments(i), v, text) {
+					t.Errorf("tool %d refuses %.40q", i, text)
+				}
+			}
+			for _, text := range c.not {
+				if matches(g.Arguments(i), v, text) {
+					t.Errorf("tool %d takes %q", i, text)
+				}
+			}
+		}
+		f.Calls = append(f.Calls, Tool{"none", json.RawMessage(`{"properties":{"x":{"enum":[]}},"required":["x"]}`)})
+		_, err = Compile(f)
+		if wrong, _ := errors.AsType[*Error](err); wrong == nil || wrong.Tool != 2 {
+			t.Errorf("of a tool that nothing can be given: %v", err)
 		}
 	}
 }

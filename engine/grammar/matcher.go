@@ -148,7 +148,7 @@ func (m *Matcher) start() {
 		m.seen = seen{states: n, round: make([]uint32, n), frame: make([]int32, n), more: map[config]bool{}}
 		m.forget()
 	}
-	m.work = append(m.work[:0], config{m.g.entries[0], 0, 0})
+	m.work = append(m.work[:0], config{m.g.entries[m.g.first], 0, 0})
 	m.at = m.close()
 }
 
