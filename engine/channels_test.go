@@ -250,3 +250,14 @@ func TestLargeToolsOfChannels(t *testing.T) {
 		}
 	}
 }
+
+// TestIgnoredOfChannels: what is not enforced of the schemas of tools and answers is named, each once.
+func TestIgnoredOfChannels(t *testing.T) {
+	e, _ := channelEngine(t)
+	const when = `{"type":"object","properties":{"at":{"type":"string","format":"time"},"n":{"type":"integer"%s}}}`
+	r := ask(t, e, `{"model":"m","max_tokens":64,"messages":[{"role":"user","content":"hi"}],"tools":[{"name":"a","input_schema":`+
+		fmt.Sprintf(when, "")+`}],"output_config":{"format":{"type":"json_schema","schema":`+fmt.Sprintf(when, `,"multipleOf":2`)+`}}}`)
+	if got := r.Ignored(); !slices.Equal(got, []string{"format", "multipleOf"}) {
+		t.Errorf("%q", got)
+	}
+}

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"slices"
 	"time"
 
 	"corenode/engine/grammar"
@@ -86,6 +87,25 @@ type Attempt struct {
 	Span               [8]byte
 	Began, Ended       time.Time
 	Failure            string // the class of what went wrong; empty is an answer
+}
+
+// Ignored are the keywords of the request's schemas that nothing enforces, each once and in order.
+func (q *Request) Ignored() []string {
+	forms := []*grammar.Grammar{q.Grammar}
+	if q.Channels != nil {
+		forms = append(forms, q.Channels.Text)
+		for _, g := range q.Channels.Calls {
+			forms = append(forms, g)
+		}
+	}
+	var all []string
+	for _, g := range forms {
+		if g != nil {
+			all = append(all, g.Ignored()...)
+		}
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
 }
 
 // InputTokens is how many tokens the prompt has.

@@ -20,8 +20,8 @@ func (x *exchange) prepare(read func([]byte) (*messages.Request, error)) (prepar
 	if refusal != nil {
 		return nil, refusal
 	}
-	if g := prepared.Grammar; g != nil && len(g.Ignored()) > 0 {
-		x.s.log.Info("keywords of a schema are not enforced", "id", x.id, "keywords", g.Ignored())
+	if ignored := prepared.Ignored(); len(ignored) > 0 {
+		x.s.log.Info("keywords of a schema are not enforced", "id", x.id, "keywords", ignored)
 	}
 	return prepared, nil
 }
