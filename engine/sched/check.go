@@ -19,7 +19,7 @@ func (s *Scheduler) checkBooks() error {
 	running := map[*account]int{}
 	for i, q := range s.running {
 		if q.phase != phaseRunning || !q.table.IsOpen() || i > 0 && s.running[i-1].order >= q.order {
-			return fmt.Errorf("sched: running sequence %d at %d is in phase %d, table open %v", q.ID, i, q.phase, q.table.IsOpen())
+			return fmt.Errorf("sched: running sequence %d at %d is in phase %d, table open %v", q.order, i, q.phase, q.table.IsOpen())
 		}
 		running[q.account]++
 	}
@@ -84,8 +84,8 @@ func (l *line) check(a *account) error {
 	for q := l.queue.head; q != nil; q = q.links[inQueue].next {
 		if q.phase != phaseWaiting || q.order <= last || q.fresh != q.links[inFresh].in || q.line != l ||
 			q.account != a || q.Priority != l.class.priority || q.links[inHits].in != (len(q.table.Pages) > 0) {
-			return fmt.Errorf("sched: waiting sequence %d: phase %d, order %d after %d, %d pages",
-				q.ID, q.phase, q.order, last, len(q.table.Pages))
+			return fmt.Errorf("sched: waiting sequence %d: phase %d, after %d, %d pages",
+				q.order, q.phase, last, len(q.table.Pages))
 		}
 		last, due = q.order, due.plus(q.due)
 	}
