@@ -50,7 +50,7 @@ type relay struct {
 
 	// Owned by the relay's goroutine:
 	submitted, sentAt, firstAt time.Time
-	firstBy                    time.Time // until when this attempt waits for the first event
+	firstBy                    time.Time // until when this attempt waits for the first content
 	source                     engine.Source
 	reader                     *wire.Reader
 	pending                    []abi.Event // before the first content
@@ -458,12 +458,13 @@ var buffers = sync.Pool{New: func() any { return new([streamBuffer]byte) }}
 func (r *relay) stream(c *conn, body io.Reader) *outcome {
 	buf := buffers.Get().(*[streamBuffer]byte)
 	defer buffers.Put(buf)
-	deadline := r.firstBy
+	m := r.model
+	wait := pace{first: m.options.FirstTimeout, stall: m.options.StallTimeout, pings: m.traits.Pings, due: r.firstBy}
 	count := 0
 	for {
-		_ = c.SetReadDeadline(deadline) // a closed connection says so in Read
+		_ = c.SetReadDeadline(wait.due) // a closed connection says so in Read
 		n, err := body.Read(buf[:])
-		before := r.reader.Delivered()
+		before, pings := r.reader.Delivered(), r.reader.Pings()
 		events, bad := r.reader.Feed(r.events[:0], buf[:n])
 		if bad == nil && err == io.EOF {
 			events, bad = r.reader.End(events)
@@ -477,8 +478,12 @@ func (r *relay) stream(c *conn, body io.Reader) *outcome {
 				return o
 			}
 		}
-		if len(events) > 0 || r.reader.Delivered() > before { // a call is held back, and comes all the same
-			deadline = time.Now().Add(r.model.options.StallTimeout)
+		switch {
+		case !r.content && r.reader.Delivered() == 0: // the answer has only been promised
+		case len(events) > 0 || r.reader.Delivered() > before: // a call is held back, and comes all the same
+			wait.piece(time.Now())
+		case r.reader.Pings() > pings:
+			wait.ping(time.Now())
 		}
 		switch failure := (*wire.Failure)(nil); {
 		case r.reader.Ended():
@@ -595,24 +600,4 @@ func (r *relay) checkCalls(events []abi.Event) *outcome {
 		}
 	}
 	return nil
-}
-
-// leftover is a connection whose answer is complete, but may not be read to its end.
-type leftover struct {
-	replica *replica
-	conn    *conn
-	body    io.ReadCloser
-}
-
-// recycle keeps the connection for the next request, if its answer ends soon.
-func (l *leftover) recycle() {
-	if l == nil {
-		return
-	}
-	_ = l.conn.SetReadDeadline(time.Now().Add(time.Second)) // a closed connection says so in Read
-	if n, err := io.CopyN(io.Discard, l.body, errorBytesMax); err != io.EOF || n == errorBytesMax {
-		l.conn.Close()
-		return
-	}
-	l.replica.keep(l.conn)
 }

@@ -123,6 +123,26 @@ func (r *replica) keep(c *conn) {
 	c.Close()
 }
 
+// leftover is a connection whose answer is complete, but may not be read to its end.
+type leftover struct {
+	replica *replica
+	conn    *conn
+	body    io.ReadCloser
+}
+
+// recycle keeps the connection for the next request, if its answer ends soon.
+func (l *leftover) recycle() {
+	if l == nil {
+		return
+	}
+	_ = l.conn.SetReadDeadline(time.Now().Add(time.Second)) // a closed connection says so in Read
+	if n, err := io.CopyN(io.Discard, l.body, errorBytesMax); err != io.EOF || n == errorBytesMax {
+		l.conn.Close()
+		return
+	}
+	l.replica.keep(l.conn)
+}
+
 // close closes the idle connections; those in use are closed when their answer ends.
 func (r *replica) close() {
 	r.mu.Lock()

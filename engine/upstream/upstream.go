@@ -69,8 +69,9 @@ type Options struct {
 	// how long. Defaults 1024, 60 s.
 	QueueMax     int
 	QueueTimeout time.Duration
-	// ConnectTimeout bounds the time until a replica is connected, FirstTimeout until its
-	// first event, StallTimeout between two events. Defaults 5 s, 600 s, 60 s.
+	// ConnectTimeout bounds the time until a replica is connected, FirstTimeout until the first
+	// content of its answer, StallTimeout between two pieces of it. Pings of another node count as
+	// pieces for as long as FirstTimeout. Defaults 5 s, 600 s, 60 s.
 	ConnectTimeout, FirstTimeout, StallTimeout time.Duration
 	// ReadersMax is how long a client may not read before its request is cancelled. Default 5 min.
 	ReaderTimeout time.Duration

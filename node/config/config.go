@@ -290,8 +290,9 @@ type Upstream struct {
 	Verify string `key:"verify"`
 	// ConnectionsMax is the most requests on one server at once. Default 256.
 	ConnectionsMax int `key:"connections_max"`
-	// FirstTokenTimeout is the longest wait for a server's first event, StallTimeout for each
-	// further one. Defaults 10m, 60s.
+	// FirstTokenTimeout is the longest wait for the first content of a server's answer, StallTimeout
+	// for each further piece. Another node may only ping for as long as FirstTokenTimeout, while it
+	// writes a call. Defaults 10m, 60s.
 	FirstTokenTimeout time.Duration `key:"first_token_timeout"`
 	StallTimeout      time.Duration `key:"stall_timeout"`
 }

@@ -52,6 +52,9 @@ type Traits struct {
 	AnyTool bool
 	// SamplingExtras are fields of sampling beyond the chat protocol's that the server reads.
 	SamplingExtras []string
+	// Pings says that pings come for as long as the server works on an answer. It holds calls
+	// back until they are complete, so that nothing else may come for long.
+	Pings bool
 	// Health is the path that says whether the server can answer.
 	Health string
 	// Version is the path of a JSON object with the server's version; empty without one.
@@ -84,7 +87,7 @@ var traits = map[Flavor]Traits{
 		SamplingExtras: []string{"top_k", "min_p", "repeat_penalty", "ignore_eos"},
 		Health:         "/health", Version: "/props", Metrics: "/metrics",
 		Waiting: []string{"llamacpp:requests_deferred"}, Count: "/v1/messages/count_tokens"},
-	Corenode: {Messages: true, Partition: true,
+	Corenode: {Messages: true, Partition: true, Pings: true,
 		Health: "/readyz", Count: "/v1/messages/count_tokens"},
 	Messages: {Messages: true, Health: "/v1/models", Count: "/v1/messages/count_tokens"},
 	// A server of which nothing is known is asked for nothing beyond the protocol.

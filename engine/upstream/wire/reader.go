@@ -56,6 +56,7 @@ type Reader struct {
 	deltas   int64    // pieces of text, thinking and calls: each is one token or more
 	thoughts int64    // those of them that are thinking
 	bytes    int64    // of texts, calls and signatures
+	pings    int64    // the server says that it lives
 	usage    Usage
 	id       string
 	newID    func() string
@@ -125,6 +126,9 @@ func (r *Reader) Usage() Usage {
 
 // Delivered is a number of tokens that the answer has at least: its pieces so far.
 func (r *Reader) Delivered() int64 { return r.deltas }
+
+// Pings is how often the server said that it lives, and nothing else.
+func (r *Reader) Pings() int64 { return r.pings }
 
 // Bytes is how much the answer has of texts, calls and signatures, those held back included.
 func (r *Reader) Bytes() int64 { return r.bytes }

@@ -72,10 +72,12 @@ func (p *messagesProtocol) frame(r *Reader, event, data []byte) error {
 			return broken("message_stop without a stop reason")
 		}
 		r.end()
+	case "ping":
+		r.pings++
 	case "error":
 		return &Failure{Status: messagesStatus(e.errType), Msg: e.errMsg}
 	}
-	return nil // pings, and what later versions of the protocol may have
+	return nil // and what later versions of the protocol may have is read over
 }
 
 // start opens a block. A text that stands in it already is its first delta.
