@@ -28,11 +28,13 @@ type SharedStepper struct {
 	own Engine
 }
 
-// NewSharedStepper makes the stepper of a model with Options.Own. wake is as in NewStepper.
+// NewSharedStepper makes the stepper of a model with Options.Own. wake is as in NewStepper. An own
+// engine that an operator drained stays so.
 func (m *Model) NewSharedStepper(wake func(), own Engine) *SharedStepper {
 	m.mu.Lock()
 	m.set.Remove(m.options.Own) // what an engine before had is gone, and its requests too
 	m.set.Add(m.options.Own)
+	m.set.Drain(m.options.Own, m.replicas[m.options.Own].drained)
 	m.mu.Unlock()
 	s := &SharedStepper{Stepper: m.NewStepper(wake), own: own}
 	s.Stepper.back = s.submitOwn

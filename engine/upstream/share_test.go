@@ -1,6 +1,7 @@
 package upstream
 
 import (
+	"errors"
 	"fmt"
 	"log/slog"
 	"sync/atomic"
@@ -71,6 +72,25 @@ func trySharing(t *testing.T, fault fake.Fault, stream bool) {
 		if r.InFlight != 0 {
 			t.Errorf("requests are counted that have ended: %+v", r)
 		}
+	}
+}
+
+// TestOwnEngineStays: the own engine of a shared model is not removed, and one that was drained is
+// so behind a step loop that began anew.
+func TestOwnEngineStays(t *testing.T) {
+	m := shared(t)
+	if err := m.Drain("http://own", true); err != nil {
+		t.Fatal(err)
+	}
+	if err := m.Remove("http://own/"); !errors.Is(err, ErrOwn) {
+		t.Errorf("removed with %v", err)
+	}
+	m.NewSharedStepper(func() {}, &ownEngine{})
+	if all := m.Replicas(); len(all) != 1 || !all[0].Draining || !all[0].Ready {
+		t.Errorf("%+v", all)
+	}
+	if err := m.Add("http://own"); err != nil || m.Replicas()[0].Draining {
+		t.Errorf("%v, %+v", err, m.Replicas())
 	}
 }
 

@@ -219,6 +219,9 @@ func (m *Model) Counts() *Counts { return &m.counts }
 // ErrReplica means that no replica has a URL.
 var ErrReplica = errors.New("no such replica")
 
+// ErrOwn means that a replica is the own engine of a node, which cannot be removed.
+var ErrOwn = errors.New("this node's own engine stays; drain it, so that other nodes get its requests")
+
 // Add takes a replica in, or lets one that drains answer again. It stays until Remove,
 // whatever Follow and the DNS say.
 func (m *Model) Add(base string) error { return m.add(base, true) }
@@ -303,13 +306,16 @@ func (m *Model) Drain(base string, draining bool) error {
 	return nil
 }
 
-// Remove forgets a replica; requests that run there go on.
+// Remove forgets a replica; requests that run there go on. The own engine stays.
 func (m *Model) Remove(base string) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	r := m.replicas[strings.TrimRight(base, "/")]
 	if r == nil {
 		return fmt.Errorf("%w: %s", ErrReplica, base)
+	}
+	if r.base == m.options.Own {
+		return fmt.Errorf("%w: %s", ErrOwn, base)
 	}
 	m.remove(r)
 	return nil

@@ -70,6 +70,8 @@ func changeReplicas(do func(m Upstream, url string) error) func(*API, call) (any
 		}
 		if err := do(m, asked.URL); errors.Is(err, upstream.ErrReplica) {
 			return nil, &Error{Kind: KindNotFound, Message: err.Error()}
+		} else if errors.Is(err, upstream.ErrOwn) {
+			return nil, &Error{Kind: KindConflict, Message: err.Error()}
 		} else if err != nil {
 			return nil, err
 		}
