@@ -14,11 +14,17 @@ func (m *Model) request() {
 	m.budget.Request(time.Now())
 }
 
+// place is what choose counted for a request; the zero value is none.
+type place struct {
+	*replica
+	fresh []uint64 // beginnings of the prompt that it was not thought to have before
+}
+
 // choose picks a replica that is ready and none of tried. Where all are full, room is closed
 // when one may not be any more, and the caller says left when it does not wait any longer;
 // a nil room means that too many wait already. A retry takes from the budget, and finds
 // nobody where that is used up.
-func (m *Model) choose(key route.Key, tried []string, retry bool) (r *replica, room <-chan struct{}, why route.Refusal) {
+func (m *Model) choose(key route.Key, tried []string, retry bool) (p place, room <-chan struct{}, why route.Refusal) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	skip := tried
@@ -32,7 +38,7 @@ func (m *Model) choose(key route.Key, tried []string, retry bool) (r *replica, r
 	}
 	now := time.Now()
 	if retry && !m.budget.MayRetry(now) {
-		return nil, nil, route.NoneUp
+		return place{}, nil, route.NoneUp
 	}
 	c, why := m.set.Choose(now, key, skip)
 	switch {
@@ -43,12 +49,12 @@ func (m *Model) choose(key route.Key, tried []string, retry bool) (r *replica, r
 		m.counts.Attempts.Add(1)
 		m.counts.PrefixKnown.Add(int64(c.Known))
 		m.counts.PrefixAsked.Add(int64(len(key.Prefixes)))
-		return m.replicas[c.ID], nil, why
+		return place{m.replicas[c.ID], c.New}, nil, why
 	case why == route.AllFull && m.waiting < m.options.QueueMax:
 		m.waiting++
-		return nil, m.room, why
+		return place{}, m.room, why
 	}
-	return nil, nil, why
+	return place{}, nil, why
 }
 
 // left ends a wait for room.
@@ -68,8 +74,28 @@ func (m *Model) giveBack(r *replica) {
 	}
 }
 
-// release gives back what choose counted, and learns from how the attempt ended.
-func (m *Model) release(r *replica, o *outcome) {
+// refused gives back what choose counted, where the prompt was not taken.
+func (m *Model) refused(p place) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.replicas[p.base] == p.replica {
+		m.set.Release(p.base)
+		m.set.Unlearn(p.base, p.fresh)
+		m.wakeWaiting()
+	}
+}
+
+// learnOwn tells that the own engine computes a prompt that it was not chosen for.
+func (m *Model) learnOwn(key route.Key) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.set.Learn(m.options.Own, key.Prefixes, time.Now())
+}
+
+// release gives back what choose counted, and learns from how the attempt ended. What failed is
+// not thought to have the prompt: its next turn goes where it was answered.
+func (m *Model) release(p place, o *outcome) {
+	r := p.replica
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.replicas[r.base] != r { // it was removed meanwhile; another one may be there now
@@ -77,6 +103,9 @@ func (m *Model) release(r *replica, o *outcome) {
 	}
 	m.set.Release(r.base)
 	m.wakeWaiting()
+	if o != nil && o.final == nil {
+		m.set.Unlearn(r.base, p.fresh)
+	}
 	switch {
 	case o == nil || o.final != nil:
 		m.set.Succeeded(r.base)

@@ -11,6 +11,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -174,6 +175,30 @@ func TestRetryAfterARefusedConnection(t *testing.T) {
 	}
 	if c := m.Counts(); c.Retries.Load() != 1 || c.Attempts.Load() != asked+1 {
 		t.Errorf("%d requests, %d attempts, %d retries", asked, c.Attempts.Load(), c.Retries.Load())
+	}
+}
+
+// TestPrefixesOfAFailure: a server that did not answer a prompt is not thought to have it.
+func TestPrefixesOfAFailure(t *testing.T) {
+	for _, fault := range []fake.Fault{fake.Full429, fake.Broken500, fake.DieBetweenEvents, fake.ErrorEvent} {
+		var asked atomic.Int64 // of both; the first one fails
+		script := func(n int, body []byte) fake.Script {
+			s := plainAnswer(n, body)
+			if asked.Add(1) == 1 {
+				s.Fault = fault
+			}
+			return s
+		}
+		m := open(t, wire.Corenode, nil, start(t, wire.Corenode, script), start(t, wire.Corenode, script))
+		got := newLoop(t, m).ask("a", hello(true))
+		if got.result.Err != nil || got.result.Source.Attempts != 2 {
+			t.Errorf("%s: %v, %+v", fault, got.result.Err, got.result.Source)
+		}
+		for _, r := range m.Replicas() {
+			if (r.Prefixes > 0) != (r.ID == got.result.Source.Replica) {
+				t.Errorf("%s: answered by %s, and %s has %d prefixes", fault, got.result.Source.Replica, r.ID, r.Prefixes)
+			}
+		}
 	}
 }
 

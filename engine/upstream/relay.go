@@ -36,7 +36,7 @@ type relay struct {
 	job     *engine.Job
 	sent    *sent
 	taken   func(*abi.Error) // for the step loop; see Stepper.Submit
-	chosen  *replica         // for the first attempt; nil: the relay chooses
+	chosen  place            // for the first attempt; none: the relay chooses
 	backed  bool             // the own engine takes the job, of which untold says that nobody was told whether
 	untold  bool             // it was taken. Both are written before endOf
 
@@ -163,7 +163,7 @@ func (r *relay) answer() (*leftover, *abi.Error) {
 	var last *outcome
 	for len(tried) < attemptsMax {
 		rep, err := r.chosen, (*abi.Error)(nil)
-		if rep == nil || len(tried) > 0 {
+		if rep.replica == nil || len(tried) > 0 {
 			rep, err = r.choose(key, tried, last)
 		}
 		if err != nil {
@@ -182,7 +182,7 @@ func (r *relay) answer() (*leftover, *abi.Error) {
 			return nil, &abi.Error{Kind: abi.Internal, Op: "upstream.relay", Err: o.err,
 				Msg: "the model failed while it was answering; try again"}
 		}
-		if last = o; r.chosen != nil { // the own engine is nearer than another node
+		if last = o; r.chosen.replica != nil { // the own engine is nearer than another node
 			break
 		}
 	}
@@ -191,20 +191,20 @@ func (r *relay) answer() (*leftover, *abi.Error) {
 
 // tryOne is an attempt whose place on the replica is given back, whatever happens. One that
 // was stopped says nothing of the replica.
-func (r *relay) tryOne(rep *replica, n int) (rest *leftover, o *outcome) {
+func (r *relay) tryOne(rep place, n int) (rest *leftover, o *outcome) {
 	over := false
-	defer r.recorded(rep, time.Now())(&o)
+	defer r.recorded(rep.replica, time.Now())(&o)
 	defer func() {
 		switch {
 		case !over:
-			r.model.giveBack(rep)
+			r.model.giveBack(rep.replica)
 		case o != nil && r.ctx.Err() != nil:
-			r.model.giveBack(rep)
+			r.model.giveBack(rep.replica)
 		default:
 			r.model.release(rep, o)
 		}
 	}()
-	rest, o = r.attempt(rep, n)
+	rest, o = r.attempt(rep.replica, n)
 	over = true
 	return rest, o
 }
@@ -218,7 +218,7 @@ func (r *relay) stopped() *abi.Error {
 }
 
 // choose picks a replica and counts the request there. Where all are full it waits.
-func (r *relay) choose(key route.Key, tried []string, last *outcome) (*replica, *abi.Error) {
+func (r *relay) choose(key route.Key, tried []string, last *outcome) (place, *abi.Error) {
 	m := r.model
 	deadline := time.NewTimer(max(0, m.options.QueueTimeout-time.Since(r.submitted)))
 	defer deadline.Stop()
@@ -232,21 +232,21 @@ func (r *relay) choose(key route.Key, tried []string, last *outcome) (*replica, 
 			return rep, nil
 		case route.NoneUp:
 			if last != nil {
-				return nil, last.refusal()
+				return place{}, last.refusal()
 			}
-			return nil, m.noneUp()
+			return place{}, m.noneUp()
 		}
 		if room == nil {
-			return nil, errQueue(errors.New("too many requests wait for a server of the model"))
+			return place{}, errQueue(errors.New("too many requests wait for a server of the model"))
 		}
 		select {
 		case <-room:
 		case <-deadline.C:
 			m.left()
-			return nil, errQueue(errors.New("no place came free in time"))
+			return place{}, errQueue(errors.New("no place came free in time"))
 		case <-r.ctx.Done():
 			m.left()
-			return nil, r.stopped()
+			return place{}, r.stopped()
 		}
 		m.left()
 	}

@@ -54,18 +54,18 @@ func (s *SharedStepper) Submit(j *engine.Job, now time.Time, taken func(*abi.Err
 	m := s.model
 	rep := m.pick(carried.key(j.Session))
 	switch {
-	case rep == nil:
+	case rep.replica == nil:
 		s.submitOwn(j, now, taken)
 	case rep.base == m.options.Own:
 		m.request()
 		finished := j.Finished
 		j.Finished = func(r engine.Result) {
-			m.giveBack(rep)
+			m.giveBack(rep.replica)
 			finished(r)
 		}
 		s.submitOwn(j, now, func(err *abi.Error) {
 			if err != nil {
-				m.giveBack(rep)
+				m.refused(rep)
 			}
 			taken(err)
 		})
@@ -74,11 +74,15 @@ func (s *SharedStepper) Submit(j *engine.Job, now time.Time, taken func(*abi.Err
 	}
 }
 
-// submitOwn gives a job to the node's own engine, which takes it at once or refuses it.
+// submitOwn gives a job to the node's own engine, which takes it at once or refuses it. The next turn
+// finds its prompt there.
 func (s *SharedStepper) submitOwn(j *engine.Job, now time.Time, taken func(*abi.Error)) {
 	if err := s.own.Submit(j, now); err != nil {
 		taken(abi.AsError(err))
 		return
+	}
+	if carried, ok := j.Request.Payload.(*sent); ok {
+		s.model.learnOwn(carried.key(j.Session))
 	}
 	taken(nil)
 }
@@ -107,8 +111,8 @@ func (s *SharedStepper) Close() {
 	s.own.Close()
 }
 
-// pick chooses among the own engine and the other nodes; nil is none of them.
-func (m *Model) pick(key route.Key) *replica {
+// pick chooses among the own engine and the other nodes; or none of them.
+func (m *Model) pick(key route.Key) place {
 	rep, room, _ := m.choose(key, nil, false)
 	if room != nil {
 		m.left()

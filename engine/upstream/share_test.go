@@ -75,6 +75,33 @@ func trySharing(t *testing.T, fault fake.Fault, stream bool) {
 	}
 }
 
+// TestNextTurnIsOwn: where the own engine took what another node failed to answer, the next turn is
+// not sent to that one again.
+func TestNextTurnIsOwn(t *testing.T) {
+	for _, fault := range []fake.Fault{fake.Broken500, fake.Full503, fake.DieBetweenEvents} {
+		node := start(t, wire.Corenode, func(int, []byte) fake.Script { return fake.Script{Text: []string{"a"}, Fault: fault} })
+		m := shared(t)
+		m.Follow([]string{node.URL})
+		waitFor(t, "the other node", m.othersReady)
+		own, l := &ownEngine{}, newLoop(t, m)
+		s := m.NewSharedStepper(l.stepper.wake, own)
+		l.stepper = s.Stepper
+		first, turns, i := `{"role":"user","content":"conversation %d"}`, "", 0
+		for ; len(node.Seen()) == 0 && i < 100; i++ { // until one is for the other node
+			turns = fmt.Sprintf(first, i)
+			shareOne(t, l, s, fmt.Sprint("session ", i), fmt.Sprintf(`{"model":"far","max_tokens":5,"messages":[%s]}`, turns))
+		}
+		turns += `,{"role":"assistant","content":"a"},{"role":"user","content":"more"}`
+		shareOne(t, l, s, fmt.Sprint("session ", i-1), fmt.Sprintf(`{"model":"far","max_tokens":5,"messages":[%s]}`, turns))
+		if asked := len(node.Seen()); asked != 1 || int(own.jobs.Load()) != i+1 {
+			t.Errorf("%s: the node was asked %d times, the own engine had %d of %d", fault, asked, own.jobs.Load(), i+1)
+		}
+		if r := replicaOf(m, node.URL); r.Prefixes != 0 {
+			t.Errorf("%s: %d prefixes are thought to lie there", fault, r.Prefixes)
+		}
+	}
+}
+
 // TestOwnEngineStays: the own engine of a shared model is not removed, and one that was drained is
 // so behind a step loop that began anew.
 func TestOwnEngineStays(t *testing.T) {

@@ -43,11 +43,11 @@ func (m *Model) NewStepper(wake func()) *Stepper {
 // wait for one is over, or with why it was refused; then Finished is not called. A job that
 // does not stream is taken at once: its status waits for its end anyway.
 func (s *Stepper) Submit(j *engine.Job, now time.Time, taken func(*abi.Error)) {
-	s.submit(j, now, taken, nil)
+	s.submit(j, now, taken, place{})
 }
 
-// submit gives a job to a relay, for a replica that was chosen unless it is nil.
-func (s *Stepper) submit(j *engine.Job, now time.Time, taken func(*abi.Error), chosen *replica) {
+// submit gives a job to a relay, for a replica that was chosen unless that is none.
+func (s *Stepper) submit(j *engine.Job, now time.Time, taken func(*abi.Error), chosen place) {
 	r := newRelay(s, j, now, taken)
 	r.chosen = chosen
 	s.live[j] = r

@@ -52,6 +52,16 @@ func (p *prefixes) add(hashes []uint64, now time.Time) {
 	}
 }
 
+// remove forgets hashes.
+func (p *prefixes) remove(hashes []uint64) {
+	for _, h := range hashes {
+		if e, ok := p.byKey[h]; ok {
+			delete(p.byKey, h)
+			p.order.Remove(e)
+		}
+	}
+}
+
 func (p *prefixes) clear() {
 	p.order.Init()
 	clear(p.byKey)

@@ -142,6 +142,9 @@ type Choice struct {
 	ID string
 	// Known is how many of the key's prefixes the replica is thought to have.
 	Known int
+	// New are those of the key's prefixes that it was not thought to have before: Unlearn takes
+	// them back where the prompt was not computed.
+	New []uint64
 }
 
 // Choose picks a replica that is none of tried, and counts the request on it.
@@ -155,12 +158,28 @@ func (s *Set) Choose(now time.Time, key Key, tried []string) (Choice, Refusal) {
 		return Choice{}, AllFull
 	}
 	best, known := byPrefix(up, key, now)
-	if best == nil {
+	had := known
+	if best == nil { // it may know some all the same, and be out of reach
 		best = byRendezvous(up, key.Conversation)
+		had = best.prefixes.longest(key.Prefixes, now)
 	}
 	best.inFlight++
 	best.prefixes.add(key.Prefixes, now)
-	return Choice{ID: best.id, Known: known}, Chosen
+	return Choice{ID: best.id, Known: known, New: key.Prefixes[had:]}, Chosen
+}
+
+// Learn tells that a replica has these prefixes though it was not chosen for them.
+func (s *Set) Learn(id string, prefixes []uint64, now time.Time) {
+	if r := s.get(id); r != nil {
+		r.prefixes.add(prefixes, now)
+	}
+}
+
+// Unlearn takes back that a replica has these prefixes: it was chosen for them, and failed.
+func (s *Set) Unlearn(id string, prefixes []uint64) {
+	if r := s.get(id); r != nil {
+		r.prefixes.remove(prefixes)
+	}
 }
 
 // Release gives back what Choose counted.

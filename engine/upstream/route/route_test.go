@@ -181,6 +181,44 @@ func TestPrefixesForgotten(t *testing.T) {
 	}
 }
 
+// TestUnlearn: what a choice added can be taken back, and nothing that was known before; a replica
+// may learn of what it was not chosen for.
+func TestUnlearn(t *testing.T) {
+	s := setOf(1)
+	first := choose(t, s, base, Key{Prefixes: []uint64{1, 2}})
+	second := choose(t, s, base, Key{Prefixes: []uint64{1, 2, 3}})
+	if !slices.Equal(first.New, []uint64{1, 2}) || !slices.Equal(second.New, []uint64{3}) {
+		t.Errorf("new are %v, and then %v", first.New, second.New)
+	}
+	s.Unlearn("a", second.New)
+	s.Unlearn("x", first.New)
+	if c := choose(t, s, base, Key{Prefixes: []uint64{1, 2, 4}}); c.Known != 2 {
+		t.Errorf("chose %+v, which has two", c)
+	}
+	s.Unlearn("a", first.New)
+	if c := choose(t, s, base, Key{Prefixes: []uint64{1, 2}}); c.Known != 0 || s.States(base)[0].Prefixes != 3 { // 4 stays
+		t.Errorf("chose %+v, of %d prefixes", c, s.States(base)[0].Prefixes)
+	}
+	s.Learn("a", []uint64{8, 9}, base)
+	s.Learn("x", []uint64{8, 9}, base)
+	if c := choose(t, s, base, Key{Prefixes: []uint64{8, 9}}); c.Known != 2 {
+		t.Errorf("chose %+v, which learned of two", c)
+	}
+	far, found := setOf(3), false // one that knows and is out of reach may be the first of the order
+	far.Learn("a", []uint64{1, 2}, base)
+	for i := 0; !found && i < 100; i++ {
+		far.get("a").inFlight, far.get("b").inFlight, far.get("c").inFlight = 5, 0, 9
+		c := choose(t, far, base, Key{Conversation: Hash(fmt.Sprint(i)), Prefixes: []uint64{1, 2}})
+		if found = c.ID == "a"; found && len(c.New) > 0 {
+			t.Errorf("chose %+v, which has both", c)
+		}
+		far.Unlearn("b", c.New)
+	}
+	if !found {
+		t.Error("the one that knows was not chosen")
+	}
+}
+
 // TestOrderOfNodes: sets that were filled in another order choose the same.
 func TestOrderOfNodes(t *testing.T) {
 	one, two := setOf(8), setOf(0)
