@@ -3,6 +3,7 @@ package upstream
 import (
 	"bufio"
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -12,6 +13,7 @@ import (
 	"slices"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -74,6 +76,38 @@ func TestEndlessHead(t *testing.T) {
 	_, err := r.ask(c, &question{method: http.MethodGet, path: "/"})
 	if err == nil || timeout(err) {
 		t.Errorf("an endless head ends with %v", err)
+	}
+}
+
+// closing is a connection whose server has answered, if at all, and closed while the question is written.
+type closing struct {
+	net.Conn
+	answer io.Reader
+}
+
+func (closing) Write([]byte) (int, error)       { return 0, syscall.EPIPE }
+func (c closing) Read(b []byte) (int, error)    { return c.answer.Read(b) }
+func (closing) SetReadDeadline(time.Time) error { return nil }
+
+// TestEarlyAnswer: a server that answers and closes before it has the whole body has answered. One
+// that says nothing, or only that its connection was idle, has not got the request.
+func TestEarlyAnswer(t *testing.T) {
+	u, _ := url.Parse("http://x")
+	r := newReplica("http://x", u, time.Second)
+	for said, status := range map[string]int{
+		"HTTP/1.1 413 Too large\r\nContent-Length: 2\r\n\r\nno":     http.StatusRequestEntityTooLarge,
+		"HTTP/1.1 503 Full\r\nContent-Length: 0\r\n\r\n":            http.StatusServiceUnavailable,
+		"HTTP/1.1 408 Request Timeout\r\nContent-Length: 0\r\n\r\n": 0,
+		"": 0,
+	} {
+		q := &question{method: http.MethodPost, path: "/", body: make([]byte, 10_000)}
+		resp, err := r.ask(newConn(closing{answer: strings.NewReader(said)}), q)
+		switch {
+		case status == 0 && !errors.Is(err, errNotSent):
+			t.Errorf("%q: %v", said, err)
+		case status != 0 && (err != nil || resp.StatusCode != status):
+			t.Errorf("%q: %+v, %v", said, resp, err)
+		}
 	}
 }
 

@@ -2,6 +2,7 @@ package upstream
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -189,11 +190,27 @@ func (r *replica) write(w *bufio.Writer, q *question) error {
 // has done nothing of the request that counts, and it may be sent again.
 var errNotSent = errors.New("no byte of an answer came")
 
+// earlyWait is how long an answer is waited for that came before the question was sent whole.
+const earlyWait = time.Second
+
+// idleHead begins what some servers say before they close an idle connection: it answers nothing.
+var idleHead = []byte("HTTP/1.1 408")
+
+// answered says whether a server has answered that closed while it was being asked: a large body
+// is too large, most of all.
+func (c *conn) answered() bool {
+	_ = c.SetReadDeadline(time.Now().Add(earlyWait)) // a closed connection says so in Peek
+	head, _ := c.in.Peek(len(idleHead))
+	return len(head) > 0 && !bytes.HasPrefix(head, idleHead)
+}
+
 // ask sends a question on a connection and reads the head of its answer.
 func (r *replica) ask(c *conn, q *question) (*http.Response, error) {
 	err := r.write(c.out, q)
 	if err == nil {
 		_, err = c.in.Peek(1)
+	} else if !timeout(err) && c.answered() {
+		err = nil
 	}
 	if err != nil {
 		if timeout(err) {
