@@ -121,14 +121,22 @@ func TestUsageBelowDelivered(t *testing.T) {
 	}
 }
 
-// TestEndlessAnswer: a server that does not stop at max_tokens is cut.
+// TestEndlessAnswer: a server that does not stop at max_tokens is cut, which is against its protocol;
+// no other one is asked for as much.
 func TestEndlessAnswer(t *testing.T) {
-	s := start(t, wire.VLLM, func(int, []byte) fake.Script {
+	endless := func(int, []byte) fake.Script {
 		return fake.Script{Text: slices.Repeat([]string{strings.Repeat("x", 60000)}, 40)}
-	})
-	l := newLoop(t, open(t, wire.VLLM, nil, s))
-	if got := l.ask("a", hello(false)); got.result.Err == nil {
-		t.Error("2 MB of 100 tokens are an answer")
+	}
+	m := open(t, wire.VLLM, nil, start(t, wire.VLLM, endless), start(t, wire.VLLM, endless))
+	l := newLoop(t, m)
+	for range 5 { // of one conversation, which a server cannot answer so often before it is taken out
+		if got := l.ask("a", hello(false)); got.result.Err == nil {
+			t.Error("2 MB of 100 tokens are an answer")
+		}
+	}
+	c := m.Counts()
+	if n := c.Attempts.Load(); n != 5 || c.Ejections[ReasonBroken].Load() != 1 || c.Ejections[ReasonProbe].Load() != 0 {
+		t.Errorf("%d attempts, %d servers out as broken, %d by their probes", n, c.Ejections[ReasonBroken].Load(), c.Ejections[ReasonProbe].Load())
 	}
 }
 

@@ -178,7 +178,7 @@ func (r *relay) answer() (*leftover, *abi.Error) {
 			return nil, r.stopped()
 		case o.final != nil:
 			return nil, o.final
-		case r.shown:
+		case r.shown || o.last:
 			return nil, &abi.Error{Kind: abi.Internal, Op: "upstream.relay", Err: o.err,
 				Msg: "the model failed while it was answering; try again"}
 		}
@@ -257,6 +257,7 @@ type outcome struct {
 	err        error
 	reason     Reason        // the class of err
 	final      *abi.Error    // what the client gets; no other replica is tried
+	last       bool          // no other replica is tried: it would say as much
 	full       bool          // the replica has no room: it is not broken
 	free       bool          // nothing of the request had begun: trying again costs no budget
 	retryAfter time.Duration // what a full replica said
@@ -471,7 +472,7 @@ func (r *relay) stream(c *conn, body io.Reader) *outcome {
 		}
 		r.events = events
 		if count += len(events); r.tooLong(count) {
-			return &outcome{err: errors.New("the answer goes on far over max_tokens")}
+			return &outcome{err: errors.New("the answer goes on far over max_tokens"), reason: ReasonBroken, last: true}
 		}
 		if len(events) > 0 {
 			if o := r.deliver(events); o != nil {
