@@ -38,7 +38,7 @@ type sent struct {
 // goes out. Errors are *abi.Error. It is safe for concurrent use, and asks a replica when
 // the model has no tokenizer.
 func (m *Model) Prepare(account string, q *messages.Request) (*engine.Request, error) {
-	if err := m.mayUse(account); err != nil {
+	if err := m.mayUse(account, false); err != nil {
 		return nil, err
 	}
 	if !m.anyReady() {

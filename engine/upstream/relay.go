@@ -301,7 +301,9 @@ func (r *relay) attempt(rep *replica, n int) (*leftover, *outcome) {
 
 // failedSend judges an error before the head of an answer.
 func failedSend(err error) *outcome {
-	switch {
+	switch refusal := (*abi.Error)(nil); {
+	case errors.As(err, &refusal):
+		return &outcome{err: err, final: refusal}
 	case errors.Is(err, errNotSent):
 		return &outcome{err: err, reason: ReasonConnect, free: true}
 	case timeout(err):
@@ -317,6 +319,10 @@ func (r *relay) send(rep *replica, n int) (*conn, *http.Response, error) {
 		c, err := rep.connect(r.ctx, fresh)
 		if err != nil {
 			return nil, nil, fmt.Errorf("%w: %w", errNotSent, err)
+		}
+		if refusal := r.model.mayUse(r.job.Account, true); refusal != nil { // another account's was sent meanwhile
+			c.Close()
+			return nil, nil, refusal
 		}
 		if r.sentAt.IsZero() {
 			r.sentAt = time.Now()

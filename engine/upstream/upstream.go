@@ -135,7 +135,7 @@ type Model struct {
 	ready    map[string]bool // replicas that passed their first probe, and count tokens if they have to
 	waiting  int             // relays that wait for a place
 	room     chan struct{}   // closed and replaced when a place may have come free
-	owner    string          // the account that has a cache which cannot be shared
+	owner    string          // the account that has a cache which cannot be shared: whose body was sent first
 
 	ctx        context.Context // ends when the model is closed
 	cancel     context.CancelFunc
@@ -366,23 +366,24 @@ func (m *Model) wakeWaiting() {
 	}
 }
 
-// mayUse says whether an account's requests may go to this model's caches: those of a
-// flavor that cannot keep accounts apart are the first account's alone.
-func (m *Model) mayUse(account string) *abi.Error {
+// mayUse says whether an account's requests may go to this model's caches: those of a flavor
+// that cannot keep accounts apart are the account's alone of which a request was sent first.
+// sends says that one is about to be.
+func (m *Model) mayUse(account string, sends bool) *abi.Error {
 	if m.options.Flavor.Isolates() || m.options.SharedCache {
 		return nil
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.owner == "" {
+	if m.owner == "" && sends {
 		m.owner = account
 	}
-	if m.owner == account {
+	if m.owner == "" || m.owner == account {
 		return nil
 	}
 	m.options.Log.Error("a second account asked for a model whose servers cannot keep prefix caches apart; "+
 		"set upstream.shared_cache if accounts may share them", "model", m.options.ID, "flavor", string(m.options.Flavor))
-	return &abi.Error{Kind: abi.Overloaded, Op: "upstream.Prepare", RetryAfter: 30 * time.Second,
+	return &abi.Error{Kind: abi.Overloaded, Op: "upstream.mayUse", RetryAfter: 30 * time.Second,
 		Msg: "the model is not available to this account"}
 }
 
