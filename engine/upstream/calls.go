@@ -25,15 +25,15 @@ type toolSchema struct {
 }
 
 // newCallChecker is nil for a request without tools that may be called.
-func newCallChecker(q *messages.Request) (*callChecker, error) {
+func newCallChecker(q *messages.Request) *callChecker {
 	if len(q.Tools) == 0 || q.ToolChoice.Mode == "none" {
-		return nil, nil
+		return nil
 	}
 	c := &callChecker{tools: map[string]*toolSchema{}}
 	for _, t := range q.Tools {
 		c.tools[t.Name] = &toolSchema{raw: t.Schema}
 	}
-	return c, nil
+	return c
 }
 
 // check says what is wrong with a call; nil if nothing is.

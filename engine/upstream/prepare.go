@@ -25,7 +25,6 @@ import (
 // sent is what a request takes along to its relay: engine.Request.Payload.
 type sent struct {
 	body     []byte
-	splices  []string // what of the client's body was changed, for the log
 	prefixes []uint64
 	stops    []string
 	calls    *callChecker // nil without tools
@@ -45,12 +44,12 @@ func (m *Model) Prepare(account string, q *messages.Request) (*engine.Request, e
 		return nil, m.noneUp()
 	}
 	q = wire.Told(m.options.Flavor, q)
-	checker, err := newCallChecker(q)
-	if err != nil {
-		return nil, err
-	}
-	if !m.traits.Messages && len(q.Tools) > 0 {
-		q = withShownTools(q)
+	checker := newCallChecker(q)
+	if !m.traits.Messages {
+		m.tellLost(q)
+		if len(q.Tools) > 0 {
+			q = withShownTools(q)
+		}
 	}
 	counted, err := m.Count(q)
 	if err != nil {
@@ -62,11 +61,21 @@ func (m *Model) Prepare(account string, q *messages.Request) (*engine.Request, e
 	}
 	s := &sent{stops: q.StopSequences, calls: checker, forward: q.Forward, counted: counted, exact: m.options.Counter != nil,
 		prefixes: prefixHashes(account, q)}
-	if s.body, s.splices, err = m.body(account, q, most); err != nil {
+	if s.body, err = m.body(account, q, most); err != nil {
 		return nil, err
 	}
 	return &engine.Request{Model: m.options.ID, Stream: q.Stream, Counted: counted, MaxTokens: most,
 		Conversation: engine.Conversation(q), Payload: s}, nil
+}
+
+// tellLost tells the log, once of each, which fields of a request the servers cannot be told.
+func (m *Model) tellLost(q *messages.Request) {
+	for _, field := range wire.Lost(m.options.Flavor, q) {
+		if _, told := m.lost.LoadOrStore(field, true); !told {
+			m.options.Log.Debug("a field of requests is left out: the model's servers cannot be told it", "model", m.options.ID,
+				"flavor", string(m.options.Flavor), "field", field)
+		}
+	}
 }
 
 // withShownTools is a request whose tools' schemas are what models see: servers that write
@@ -93,7 +102,7 @@ func (m *Model) Count(q *messages.Request) (int, error) {
 	if len(replicas) == 0 {
 		return 0, m.noneUp()
 	}
-	body, _, err := wire.Splice(q.Body, wire.Splices{Model: m.options.Model, ToolSkipped: messages.ServerTool})
+	body, err := wire.Splice(q.Body, wire.Splices{Model: m.options.Model, ToolSkipped: messages.ServerTool})
 	if err != nil {
 		return 0, abi.AsError(err)
 	}
@@ -155,17 +164,17 @@ func (m *Model) header(account string) []field {
 }
 
 // body makes what goes out.
-func (m *Model) body(account string, q *messages.Request, maxTokens int) (body []byte, splices []string, err error) {
+func (m *Model) body(account string, q *messages.Request, maxTokens int) ([]byte, error) {
 	if !m.traits.Messages {
 		o := wire.ChatOptions{Model: m.options.Model, MaxTokens: maxTokens, CacheSalt: m.secretName("cache", account)}
-		return wire.Chat(m.options.Flavor, q, o), nil, nil
+		return wire.Chat(m.options.Flavor, q, o), nil
 	}
-	body, splices, err = wire.Splice(q.Body, wire.Splices{Model: m.options.Model, ToolSkipped: messages.ServerTool,
+	body, err := wire.Splice(q.Body, wire.Splices{Model: m.options.Model, ToolSkipped: messages.ServerTool,
 		ChoiceAuto: q.ToolChoice.Mode == "auto", MaxTokens: maxTokens, Signature: theirSignature})
 	if err != nil {
-		return nil, nil, abi.AsError(err)
+		return nil, abi.AsError(err)
 	}
-	return body, splices, nil
+	return body, nil
 }
 
 // secretName is what a replica is told instead of an account or a session: nobody there can

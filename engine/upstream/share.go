@@ -126,16 +126,12 @@ func (m *Model) Carry(account string, q *messages.Request, prepared *engine.Requ
 	if q.Raw || !m.othersReady() {
 		return nil
 	}
-	checker, err := newCallChecker(q)
-	if err != nil {
-		return nil
-	}
-	body, splices, err := wire.Splice(q.Body, wire.Splices{Model: m.options.Model, ToolSkipped: messages.ServerTool,
+	body, err := wire.Splice(q.Body, wire.Splices{Model: m.options.Model, ToolSkipped: messages.ServerTool,
 		ChoiceAuto: q.ToolChoice.Mode == "auto", MaxTokens: prepared.MaxTokens, Signature: clusterSignature})
 	if err != nil {
 		return nil
 	}
-	return &sent{body: body, splices: splices, stops: q.StopSequences, calls: checker, counted: prepared.InputTokens(), exact: true,
+	return &sent{body: body, stops: q.StopSequences, calls: newCallChecker(q), counted: prepared.InputTokens(), exact: true,
 		prefixes: prefixHashes(account, q)}
 }
 

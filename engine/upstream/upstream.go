@@ -127,6 +127,7 @@ type Model struct {
 	options Options
 	traits  wire.Traits
 	counts  Counts
+	lost    sync.Map // fields of which the log was told that servers cannot be
 
 	mu       sync.Mutex // guards what follows; held for arithmetic only
 	set      *route.Set

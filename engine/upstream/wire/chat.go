@@ -12,7 +12,7 @@ import (
 
 // Chat returns the chat completions body that asks for what a messages request asks. The
 // answer always streams, with its usage. Nothing of the request that the flavor can
-// express is left out; what it cannot is in Lost.
+// express is left out; what it cannot is in Lost, for the log.
 func Chat(f Flavor, q *messages.Request, o ChatOptions) []byte {
 	w := chatWriter{traits: f.Traits(), flavor: f, q: q, b: make([]byte, 0, 1024)}
 	w.b = append(w.b, `{"model":`...)

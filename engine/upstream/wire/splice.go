@@ -31,18 +31,17 @@ type edit struct {
 	text     string
 }
 
-// Splice returns a messages body for a server that speaks the protocol, and the names of
-// the splices that were made. The body has been parsed by package messages; an error means
-// that it was not.
+// Splice returns a messages body for a server that speaks the protocol. The body has been
+// parsed by package messages; an error means that it was not.
 //
 // Requests always stream upstream, whatever the client asked for: only a stream has running
 // counts, and only it can be seen to stall.
-func Splice(body []byte, s Splices) (out []byte, made []string, err error) {
+func Splice(body []byte, s Splices) ([]byte, error) {
 	w := splicer{body: body, s: s, dec: jsontext.NewDecoder(bytes.NewReader(body), jsontext.AllowDuplicateNames(true))}
 	if err := w.top(); err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	return w.apply(), w.made, nil
+	return w.apply(), nil
 }
 
 type splicer struct {
@@ -50,16 +49,12 @@ type splicer struct {
 	s     Splices
 	dec   *jsontext.Decoder
 	edits []edit // rising, not overlapping
-	made  []string
-	end   int // offset of the brace that closes the body
+	end   int    // offset of the brace that closes the body
 	empty bool
 }
 
-func (w *splicer) edit(name string, from, to int, text string) {
+func (w *splicer) edit(from, to int, text string) {
 	w.edits = append(w.edits, edit{from, to, text})
-	if !slices.Contains(w.made, name) {
-		w.made = append(w.made, name)
-	}
 }
 
 // top walks the members of the body.
@@ -83,21 +78,21 @@ func (w *splicer) top() error {
 	}
 	w.end, w.empty = int(w.dec.InputOffset())-1, len(seen) == 0
 	if !seen["stream"] {
-		w.insert("stream", `"stream":true`)
+		w.insert(`"stream":true`)
 	}
 	if !seen["max_tokens"] && w.s.MaxTokens > 0 {
-		w.insert("max_tokens", `"max_tokens":`+strconv.Itoa(w.s.MaxTokens))
+		w.insert(`"max_tokens":` + strconv.Itoa(w.s.MaxTokens))
 	}
 	return nil
 }
 
 // insert adds a member at the end of the body.
-func (w *splicer) insert(name, member string) {
+func (w *splicer) insert(member string) {
 	if !w.empty {
 		member = "," + member
 	}
 	w.empty = false
-	w.edit(name, w.end, w.end, member)
+	w.edit(w.end, w.end, member)
 }
 
 // name reads the name of a member.
@@ -130,13 +125,13 @@ func (w *splicer) member(name string) error {
 	switch {
 	case name == "model" && w.s.Model != "":
 		if text := quote(w.s.Model); text != string(w.body[from:to]) {
-			w.edit("model", from, to, text)
+			w.edit(from, to, text)
 		}
 	case name == "stream" && string(w.body[from:to]) != "true":
-		w.edit("stream", from, to, "true")
+		w.edit(from, to, "true")
 	case name == "tool_choice" && w.s.ChoiceAuto:
 		if kind, _ := memberString(w.body[from:to], "type"); kind == "any" || kind == "tool" {
-			w.edit("tool_choice", from, to, `{"type":"auto"}`)
+			w.edit(from, to, `{"type":"auto"}`)
 		}
 	}
 	return nil
@@ -205,7 +200,7 @@ func (w *splicer) block() error {
 			return err
 		}
 		if theirs := w.s.Signature(string(ours)); theirs != "" {
-			w.edit("signature", from, to, quote(theirs))
+			w.edit(from, to, quote(theirs))
 		}
 		return nil
 	})
@@ -236,11 +231,11 @@ func (w *splicer) tools() error {
 		case !t.skipped:
 			kept++
 		case kept > 0: // with the comma before it
-			w.edit("tools", all[i-1].to, t.to, "")
+			w.edit(all[i-1].to, t.to, "")
 		case i+1 < len(all): // with the comma behind it
-			w.edit("tools", t.from, all[i+1].from, "")
+			w.edit(t.from, all[i+1].from, "")
 		default: // all were skipped
-			w.edit("tools", t.from, t.to, "")
+			w.edit(t.from, t.to, "")
 		}
 	}
 	return nil
