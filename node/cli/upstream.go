@@ -27,7 +27,8 @@ the node is answered elsewhere.`,
 		upstreamChange("add", "Take a replica in; it answers after its first probe", (*admin.Client).AddReplica,
 			"It stays until it is removed or the node restarts, whatever a reload or the DNS say."),
 		upstreamChange("remove", "Forget a replica; requests that run there go on", (*admin.Client).RemoveReplica,
-			"Drain one that the DNS still names instead: it would join again. The node's own engine,\nof a model that nodes share, cannot be removed: drain it."))
+			"Drain one that the DNS still names instead: it would join again. The node's own engine,\n"+
+				"of a model that nodes share, cannot be removed: drain it."))
 }
 
 func upstreamList() *cobra.Command {
