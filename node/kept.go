@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"iter"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -40,15 +41,24 @@ func newKept(dataDir string, bytesMax int64, log *slog.Logger) *kept {
 	return &kept{dir: filepath.Join(dataDir, "kept"), bytesMax: bytesMax, log: log, seen: map[string]bool{}}
 }
 
-// clean removes what no start will read: everything where nothing is kept, else what a
-// writer left half done.
-func (k *kept) clean() error {
+// clean removes what nobody will read: everything where nothing is kept, else what a writer left
+// half done and what was kept of models that this node does not compute any more.
+func (k *kept) clean(models iter.Seq[string]) error {
 	if k.bytesMax == 0 {
 		return os.RemoveAll(k.dir)
 	}
-	half, err := filepath.Glob(filepath.Join(k.dir, "*.new"))
-	for _, path := range half {
-		err = errors.Join(err, os.Remove(path))
+	files, err := os.ReadDir(k.dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	wanted := map[string]bool{}
+	for model := range models {
+		wanted[filepath.Base(k.path(model))] = true
+	}
+	for _, f := range files {
+		if ext := filepath.Ext(f.Name()); ext == ".new" || ext == ".prefixes" && !wanted[f.Name()] {
+			err = errors.Join(err, os.Remove(filepath.Join(k.dir, f.Name())))
+		}
 	}
 	return err
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -140,6 +141,29 @@ func TestPrefixCacheOutlivesARestart(t *testing.T) {
 	}
 	if files, _ := filepath.Glob(filepath.Join(r.cfg.DataDir, "kept", "*")); len(files) > 0 {
 		t.Errorf("there are still %v", files)
+	}
+}
+
+// TestKeptCachesOfFormerModelsGo: what a model's prompts left does not outlive the model, whatever
+// characters the path of the data folder has.
+func TestKeptCachesOfFormerModelsGo(t *testing.T) {
+	k := newKept(filepath.Join(t.TempDir(), "data[1]"), 1<<20, nil)
+	serves := maps.Keys(map[string]bool{"here": true, "new": true})
+	if err := k.clean(serves); err != nil {
+		t.Errorf("before anything was kept: %v", err)
+	}
+	if err := os.MkdirAll(k.dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{k.path("here"), k.path("former"), k.path("here") + ".new", k.path("former") + ".new"} {
+		if err := os.WriteFile(path, []byte("tokens"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	err := k.clean(serves)
+	left, _ := os.ReadDir(k.dir)
+	if err != nil || len(left) != 1 || left[0].Name() != filepath.Base(k.path("here")) {
+		t.Errorf("%v is left, want the file of the model that is served alone (%v)", left, err)
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"io"
 	"io/fs"
 	"log/slog"
+	"maps"
 	"net"
 	"os"
 	"slices"
@@ -199,7 +200,7 @@ func (n *node) open() (err error) {
 		return err
 	}
 	n.kept = newKept(n.cfg.DataDir, int64(n.cfg.Cache.Keep), n.log)
-	if err := n.kept.clean(); err != nil {
+	if err := n.kept.clean(maps.Keys(n.catalog.engines)); err != nil {
 		n.log.Warn("what is left of kept prefix caches cannot be removed", "error", err.Error())
 	}
 	if n.tree, err = n.startTree(secret); err != nil {
