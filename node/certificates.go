@@ -24,6 +24,9 @@ func (n *node) openCertificates() (err error) {
 		if l.certFile == "" {
 			continue
 		}
+		if admin.HasCertificate(n.cfg.DataDir, l.certFile) {
+			return fmt.Errorf("%s: the node itself writes and removes %s: name another file", l.key, l.certFile)
+		}
 		if *l.to, err = server.OpenCertificate(l.certFile, l.keyFile); err != nil {
 			return fmt.Errorf("%s: %w", l.key, err)
 		}

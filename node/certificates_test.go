@@ -84,6 +84,18 @@ func shown(t *testing.T, address string) int64 {
 	return c.ConnectionState().PeerCertificates[0].SerialNumber.Int64()
 }
 
+// TestCertificateFileOfTheNodeItselfIsRefused: the node would write over the chain and remove it at a stop.
+func TestCertificateFileOfTheNodeItselfIsRefused(t *testing.T) {
+	n := &node{cfg: config.Default()}
+	n.cfg.DataDir = t.TempDir()
+	own := pair{filepath.Join(n.cfg.DataDir, "admin.cert"), filepath.Join(n.cfg.DataDir, "admin.key")}
+	own.write(t, 1)
+	n.cfg.Admin.TLSCertificate, n.cfg.Admin.TLSKey = own.certFile, own.keyFile
+	if err := n.openCertificates(); err == nil || !strings.Contains(err.Error(), "admin.tls_certificate: ") {
+		t.Errorf("it says %v", err)
+	}
+}
+
 // TestCertificatesAreReplaced: with TLS on both listeners clients need nothing but the certificate.
 // One that is replaced is shown to who connects after a reload, while streams go on; a broken one is not.
 func TestCertificatesAreReplaced(t *testing.T) {

@@ -309,7 +309,7 @@ func (n *node) announce() (token string, withdraw func(), err error) {
 			return "", nil, fmt.Errorf("admin.token_file: %w", err)
 		}
 	}
-	token, withdraw, err = admin.AnnounceToken(n.cfg.DataDir, n.admin.Addr().String(), token)
+	withdraw, err = admin.Announce(n.cfg.DataDir, n.admin.Addr().String(), token, n.cfg.Admin.TokenFile)
 	if err == nil && n.certificates.admin != nil {
 		err = admin.AnnounceCertificates(n.cfg.DataDir, n.certificates.admin.Leaf().Raw)
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -29,6 +30,43 @@ func instantConfig(t *testing.T, data, more string) (file string) {
 	}
 	t.Setenv(childVariable, "1")
 	return file
+}
+
+// TestTokenFileInTheDataFolderSurvivesAStop: admin.token_file may lead to the file in which the commands
+// look for the token, by any path. The copy of a token from elsewhere goes.
+func TestTokenFileInTheDataFolderSurvivesAStop(t *testing.T) {
+	dir := t.TempDir()
+	data, link := filepath.Join(dir, "data"), filepath.Join(dir, "link")
+	if err := errors.Join(os.Mkdir(data, 0o700), os.Symlink(data, link)); err != nil {
+		t.Fatal(err)
+	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	n := &node{cfg: config.Default(), admin: listener}
+	n.cfg.DataDir = data
+	life := func(tokenFile string) string {
+		n.cfg.Admin.TokenFile = tokenFile
+		token, withdraw, err := n.announce()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if text, err := os.ReadFile(filepath.Join(data, "admin.token")); strings.TrimSpace(string(text)) != token {
+			t.Errorf("the commands find the token %q, want %q (%v)", text, token, err)
+		}
+		withdraw()
+		return token
+	}
+	own := filepath.Join(link, "admin.token")
+	if first, second := life(own), life(own); second != first {
+		t.Errorf("after a stop the token is %q, was %q", second, first)
+	}
+	life(filepath.Join(dir, "elsewhere"))
+	if left, err := os.ReadDir(data); len(left) != 0 {
+		t.Errorf("behind a token from elsewhere %v is left (%v)", left, err)
+	}
 }
 
 // TestSignalWhileStarting: a node that is told to stop before it serves ends

@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"corenode/actors/account"
+	"corenode/node/operators"
 	"corenode/node/store/sqlite"
 	"corenode/wasm/abi"
 )
@@ -63,7 +64,7 @@ func (n *fakeNode) takeChanged() []string {
 // the path as it was sent.
 func serve(t *testing.T, api *API, dir string) {
 	t.Helper()
-	var token string
+	token := operators.NewToken()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("Authorization") != "Bearer "+token {
 			http.Error(w, "no", http.StatusUnauthorized)
@@ -77,11 +78,10 @@ func serve(t *testing.T, api *API, dir string) {
 		w.Write(answer)
 	}))
 	t.Cleanup(server.Close)
-	fresh, withdraw, err := Announce(dir, strings.TrimPrefix(server.URL, "http://"))
+	withdraw, err := Announce(dir, strings.TrimPrefix(server.URL, "http://"), token, "")
 	if err != nil {
 		t.Fatal(err)
 	}
-	token = fresh
 	t.Cleanup(withdraw)
 }
 

@@ -43,31 +43,46 @@ const answerBytesMax = 256 << 20
 // ErrNoNode means that no node answers for a data folder.
 var ErrNoNode = errors.New("no running node answers")
 
-// Announce makes a fresh token and leaves it and the address of the admin
-// listener, as this machine reaches it, in the data folder. withdraw removes
-// both when the node stops.
-func Announce(dir, address string) (token string, withdraw func(), err error) {
-	return AnnounceToken(dir, address, operators.NewToken())
-}
-
-// AnnounceToken is Announce with a token that is there already.
-func AnnounceToken(dir, address, token string) (_ string, withdraw func(), err error) {
+// Announce leaves the token and the address of the admin listener, as this machine reaches it,
+// in the data folder. from is the file that has the token, "" of one that was made for this run:
+// where that is the folder's own it stays as it is. withdraw removes what else is there when the
+// node stops.
+func Announce(dir, address, token, from string) (withdraw func(), err error) {
 	// What an encrypted listener left that was killed; one that is encrypted announces its certificate itself.
 	if err := os.Remove(filepath.Join(dir, certificateFile)); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return "", nil, err
+		return nil, err
 	}
+	tokenPath := filepath.Join(dir, tokenFile)
+	stays := sameFile(from, tokenPath)
 	// The token first: whoever finds the address finds its token.
-	if err := store.WriteSecret(filepath.Join(dir, tokenFile), token); err != nil {
-		return "", nil, fmt.Errorf("write admin token: %w", err)
+	if !stays {
+		if err := store.WriteSecret(tokenPath, token); err != nil {
+			return nil, fmt.Errorf("write admin token: %w", err)
+		}
 	}
 	if err := store.WriteSecret(filepath.Join(dir, addressFile), Reachable(address)); err != nil {
-		return "", nil, fmt.Errorf("write admin address: %w", err)
+		return nil, fmt.Errorf("write admin address: %w", err)
 	}
-	return token, func() {
+	return func() {
 		os.Remove(filepath.Join(dir, addressFile)) // left behind, they only say that no node answers
-		os.Remove(filepath.Join(dir, tokenFile))
+		if !stays {
+			os.Remove(tokenPath)
+		}
 		os.Remove(filepath.Join(dir, certificateFile))
 	}, nil
+}
+
+// sameFile says whether two paths lead to one file.
+func sameFile(path, other string) bool {
+	one, err := os.Stat(path)
+	two, otherErr := os.Stat(other)
+	return err == nil && otherErr == nil && os.SameFile(one, two)
+}
+
+// HasCertificate says whether a file is the one in which AnnounceCertificates leaves certificates,
+// and which the node removes.
+func HasCertificate(dir, path string) bool {
+	return sameFile(path, filepath.Join(dir, certificateFile))
 }
 
 // AnnounceCertificates leaves the certificates that the admin listener shows or is about to, in DER.

@@ -5,6 +5,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"corenode/node/operators"
 )
 
 func TestAnnounce(t *testing.T) {
@@ -12,9 +14,9 @@ func TestAnnounce(t *testing.T) {
 	if _, err := Dial(dir); !errors.Is(err, ErrNoNode) {
 		t.Errorf("empty folder: %v", err)
 	}
-	token, withdraw, err := Announce(dir, "127.0.0.1:1")
-	if err != nil || len(token) != 43 {
-		t.Fatal(token, err)
+	withdraw, err := Announce(dir, "127.0.0.1:1", operators.NewToken(), "")
+	if err != nil {
+		t.Fatal(err)
 	}
 	for _, name := range []string{addressFile, tokenFile} {
 		info, err := os.Stat(filepath.Join(dir, name))
@@ -36,7 +38,7 @@ func TestAnnounceAllAddresses(t *testing.T) {
 	for listens, want := range map[string]string{"0.0.0.0:81": "127.0.0.1:81", "[::]:81": "127.0.0.1:81",
 		"10.1.2.3:81": "10.1.2.3:81", "[::1]:81": "[::1]:81", "127.0.0.1:81": "127.0.0.1:81"} {
 		dir := t.TempDir()
-		if _, _, err := Announce(dir, listens); err != nil {
+		if _, err := Announce(dir, listens, operators.NewToken(), ""); err != nil {
 			t.Fatal(err)
 		}
 		if got, err := readLine(dir, addressFile); err != nil || got != want {

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"corenode/node/admin"
+	"corenode/node/operators"
 )
 
 // answering makes the data folder of a running node that has no database in it, as one whose rows are in
@@ -23,7 +24,7 @@ func answering(t *testing.T, answers map[string]string) (dir string) {
 	}))
 	t.Cleanup(server.Close)
 	dir = t.TempDir()
-	if _, _, err := admin.Announce(dir, strings.TrimPrefix(server.URL, "http://")); err != nil {
+	if _, err := admin.Announce(dir, strings.TrimPrefix(server.URL, "http://"), operators.NewToken(), ""); err != nil {
 		t.Fatal(err)
 	}
 	return dir

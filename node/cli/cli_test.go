@@ -16,6 +16,7 @@ import (
 
 	"corenode/node/admin"
 	"corenode/node/config"
+	"corenode/node/operators"
 	"corenode/node/store"
 	"corenode/node/store/sqlite"
 	"corenode/node/store/sqlite/sqlitetest"
@@ -72,7 +73,7 @@ func startNode(t *testing.T, dir string) {
 		t.Fatal(err)
 	}
 	api := admin.New(s, nobody{}, nil, nil, nil)
-	var token string
+	token := operators.NewToken()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("Authorization") != "Bearer "+token {
 			w.WriteHeader(http.StatusUnauthorized)
@@ -83,11 +84,10 @@ func startNode(t *testing.T, dir string) {
 		w.WriteHeader(status)
 		w.Write(answer)
 	}))
-	fresh, withdraw, err := admin.Announce(dir, strings.TrimPrefix(server.URL, "http://"))
+	withdraw, err := admin.Announce(dir, strings.TrimPrefix(server.URL, "http://"), token, "")
 	if err != nil {
 		t.Fatal(err)
 	}
-	token = fresh
 	t.Cleanup(func() { withdraw(); server.Close(); s.Close() })
 }
 
@@ -303,7 +303,7 @@ func TestOwnedFolderThatDoesNotAnswer(t *testing.T) {
 // TestStaleAddress is a node that was killed: its files are there, it is not.
 func TestStaleAddress(t *testing.T) {
 	dir := t.TempDir()
-	if _, _, err := admin.Announce(dir, "127.0.0.1:1"); err != nil {
+	if _, err := admin.Announce(dir, "127.0.0.1:1", operators.NewToken(), ""); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := typed("account", "create", "alice", "--data-dir", dir); err != nil {
