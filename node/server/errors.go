@@ -19,8 +19,8 @@ const (
 	statusUnanswered   = 598 // the connection was closed by us, without an answer
 )
 
-// statuses are those of each kind. This table and statusOf are the only places
-// where a status code is chosen; what protocols call a kind is in abi.Names.
+// statuses are those of each kind. This table, statusOf and the manifests of modules are
+// the only places where a status code is chosen; what protocols call a kind is in abi.Names.
 var statuses = map[abi.Kind]int{
 	abi.Internal:            500,
 	abi.InvalidRequest:      400,
