@@ -123,13 +123,18 @@ func (s *Server) recoverAdmin(ctx *fasthttp.RequestCtx) {
 	}
 }
 
-// hostAllowed accepts loopback names and the address the connection reached.
-func hostAllowed(ctx *fasthttp.RequestCtx) bool {
+// hostOf is the Host of a request without its port.
+func hostOf(ctx *fasthttp.RequestCtx) string {
 	host := string(ctx.Request.Header.Host())
 	if name, _, err := net.SplitHostPort(host); err == nil {
-		host = name
+		return name
 	}
-	host = strings.ToLower(strings.Trim(host, "[]"))
+	return host
+}
+
+// hostAllowed accepts loopback names and the address the connection reached.
+func hostAllowed(ctx *fasthttp.RequestCtx) bool {
+	host := strings.ToLower(strings.Trim(hostOf(ctx), "[]"))
 	if host == "localhost" {
 		return true
 	}
@@ -139,11 +144,7 @@ func hostAllowed(ctx *fasthttp.RequestCtx) bool {
 
 // certified accepts the names of the certificate: a browser that got here by one of them has seen that it is ours.
 func (s *Server) certified(ctx *fasthttp.RequestCtx) bool {
-	host := string(ctx.Request.Header.Host())
-	if name, _, err := net.SplitHostPort(host); err == nil {
-		host = name
-	}
-	return ctx.IsTLS() && s.cfg.AdminCertificate != nil && s.cfg.AdminCertificate.Leaf().VerifyHostname(host) == nil
+	return ctx.IsTLS() && s.cfg.AdminCertificate != nil && s.cfg.AdminCertificate.Leaf().VerifyHostname(hostOf(ctx)) == nil
 }
 
 // operatorOf says whose token a request has.
