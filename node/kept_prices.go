@@ -15,6 +15,9 @@ import (
 // pricesKept is how long such are kept: no request runs for longer.
 const pricesKept = 25 * time.Hour
 
+// pricesChange is how far ahead the end of prices is put until they are others: more than writing takes.
+const pricesChange = 30 * time.Minute
+
 // untilFormat makes times that compare as texts.
 const untilFormat = "2006-01-02T15:04:05.000000000Z"
 
@@ -24,12 +27,13 @@ func pricesUntil(model string, at time.Time) string {
 	return fmt.Sprintf("%s\n%s", model, at.UTC().Format(untilFormat))
 }
 
-// pricesAfter is what is to be kept when prices change from before to now at a time.
+// pricesAfter is what is to be kept when prices change from before to now at a time. An end in kept
+// that is later was put ahead by a change that did not come about.
 func pricesAfter(kept, before, now map[string]abi.Prices, at time.Time) map[string]abi.Prices {
 	all := maps.Clone(now)
-	oldest := at.Add(-pricesKept).UTC().Format(untilFormat)
+	oldest, last := at.Add(-pricesKept).UTC().Format(untilFormat), at.UTC().Format(untilFormat)
 	for name, p := range kept {
-		if _, until, past := strings.Cut(name, "\n"); past && until > oldest {
+		if _, until, past := strings.Cut(name, "\n"); past && until > oldest && until <= last {
 			all[name] = p
 		}
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"log/slog"
 	"slices"
 	"sync"
@@ -123,15 +124,20 @@ func (n *node) setPrices(before, now map[string]abi.Prices) error {
 }
 
 // listPrices lists other prices, once the store has them: a crash settles what runs at those that it was quoted.
+// Writing takes a while in which the ones before are still quoted, so the store is told afterwards until when they were.
 func (n *node) listPrices(before, now map[string]abi.Prices) error {
 	kept, err := n.store.KeptPrices()
 	if err != nil {
 		return err
 	}
-	if err := n.store.KeepPrices(pricesAfter(kept, before, now, time.Now())); err != nil {
+	if err := n.store.KeepPrices(pricesAfter(kept, before, now, time.Now().Add(pricesChange))); err != nil {
 		return err
 	}
 	n.modules.SetPrices(now)
+	if err := n.store.KeepPrices(pricesAfter(kept, before, now, time.Now())); err != nil {
+		n.modules.SetPrices(before)
+		return errors.Join(err, n.store.KeepPrices(kept))
+	}
 	return nil
 }
 
