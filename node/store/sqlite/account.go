@@ -68,10 +68,10 @@ const selectHolders = `SELECT ` + accountColumns + `, b.amount, coalesce(h.held,
 // Holders returns a page of the accounts by name: those whose name is above
 // after, which is the last one of the page before. limit is 1 to store.HoldersMax.
 func (s *Store) Holders(after string, limit int) (page []store.Holder, err error) {
-	s.read.mu.Lock()
-	defer s.read.mu.Unlock()
+	s.asked.mu.Lock()
+	defer s.asked.mu.Unlock()
 	models := rules.ModelLists{}
-	err = s.read.each(selectHolders, func(r row) error {
+	err = s.asked.each(selectHolders, func(r row) error {
 		a, err := scanAccount(r, models)
 		page = append(page, store.Holder{Account: a, Money: store.Money{Balance: abi.Nano(r.num(8)), Held: abi.Nano(r.num(9))}})
 		return err

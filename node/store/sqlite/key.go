@@ -84,12 +84,12 @@ func (s *Store) KeysCharged(accountID string, at time.Time) (all []account.KeyUs
 
 // Keys returns the keys of an account, oldest first; of all accounts for "".
 func (s *Store) Keys(accountID string) ([]account.Key, error) {
-	s.read.mu.Lock()
-	defer s.read.mu.Unlock()
+	s.asked.mu.Lock()
+	defer s.asked.mu.Unlock()
 	if accountID == "" {
-		return s.read.keys(`ORDER BY created, id`)
+		return s.asked.keys(`ORDER BY created, id`)
 	}
-	return s.read.keys(`WHERE account_id = ? ORDER BY created, id`, accountID)
+	return s.asked.keys(`WHERE account_id = ? ORDER BY created, id`, accountID)
 }
 
 // RevokeKey ends a key now and returns it. Revoking it again changes nothing.

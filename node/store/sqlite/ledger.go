@@ -202,14 +202,14 @@ func (s *Store) Entries(q store.Query) ([]account.Entry, error) {
 
 // entries reads the rows of the ledger that a condition selects.
 func (s *Store) entries(where string, args ...any) (all []account.Entry, err error) {
-	s.read.mu.Lock()
-	defer s.read.mu.Unlock()
-	err = s.read.each(`SELECT `+entryColumns+` FROM ledger `+where, func(r row) error {
+	s.asked.mu.Lock()
+	defer s.asked.mu.Unlock()
+	err = s.asked.each(`SELECT `+entryColumns+` FROM ledger `+where, func(r row) error {
 		all = append(all, scanEntry(r))
 		return nil
 	}, args...)
 	if err == nil {
-		err = s.read.withCounters(all)
+		err = s.asked.withCounters(all)
 	}
 	return all, err
 }

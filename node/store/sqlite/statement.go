@@ -21,8 +21,8 @@ func (s *Store) Statement(q store.StatementQuery) (page []account.Entry, next in
 	if q.Limit <= 0 || q.Limit > store.EntriesMax {
 		q.Limit = store.EntriesMax
 	}
-	err = s.read.view(func() error {
-		page, next, err = s.read.statement(q)
+	err = s.asked.view(func() error {
+		page, next, err = s.asked.statement(q)
 		return err
 	})
 	return page, next, wrapped(err, "read statement")
@@ -116,8 +116,8 @@ func (c *conn) statementRange(q store.StatementQuery) (where string, args []any,
 // Request returns the rows of a request that are found by it: its hold, its settlement, and the
 // adjustments of that. A hold that is open has the usage of its last checkpoint.
 func (s *Store) Request(id string) (rows []account.Entry, err error) {
-	err = s.read.view(func() error {
-		return s.read.each(`SELECT `+entryColumns+` FROM ledger WHERE request_id = ?1 AND (kind = 'hold' OR kind = 'settlement')
+	err = s.asked.view(func() error {
+		return s.asked.each(`SELECT `+entryColumns+` FROM ledger WHERE request_id = ?1 AND (kind = 'hold' OR kind = 'settlement')
 			UNION ALL SELECT `+entryColumns+` FROM ledger WHERE settles > 0 AND settles =
 			(SELECT id FROM ledger WHERE request_id = ?1 AND kind = 'settlement') ORDER BY id`, func(r row) error {
 			rows = append(rows, scanEntry(r))

@@ -5,9 +5,9 @@
 // a second opener, in any process, gets store.ErrLocked. Every change is one
 // transaction and durable when the call returns (WAL, synchronous=FULL).
 //
-// There is one connection for writing and one for reading, each behind its own
-// mutex: a reader never waits for a commit. All methods are safe for
-// concurrent use.
+// There is one connection for writing, one for what requests read and one for what
+// operators ask for, which may take long. Each is behind its own mutex: a reader never
+// waits for a commit, and no request for an operator. All methods are safe for concurrent use.
 package sqlite
 
 import (
@@ -30,7 +30,8 @@ type Store struct {
 	dir   string
 	lock  io.Closer
 	write *conn
-	read  *conn
+	read  *conn            // for what is short: requests wait for it
+	asked *conn            // for what operators ask of tables that grow
 	now   func() time.Time // replaced by tests only
 }
 
@@ -52,7 +53,7 @@ func Open(dir string) (*Store, error) {
 	return s, nil
 }
 
-// connect opens both connections; the writer migrates before the reader looks.
+// connect opens the connections; the writer migrates before the readers look.
 func (s *Store) connect(path string) error {
 	if err := makeFiles(path); err != nil {
 		return err
@@ -64,7 +65,10 @@ func (s *Store) connect(path string) error {
 	if err := s.write.migrate(migrations()); err != nil {
 		return err
 	}
-	s.read, err = dial(path, readerPragmas)
+	if s.read, err = dial(path, readerPragmas); err != nil {
+		return err
+	}
+	s.asked, err = dial(path, readerPragmas)
 	return err
 }
 
@@ -86,7 +90,7 @@ func makeFiles(path string) error {
 // folder. Later calls give ErrClosed. It is safe to call twice.
 func (s *Store) Close() error {
 	var errs []error
-	for _, c := range []*conn{s.read, s.write} { // the writer last: it checkpoints the WAL
+	for _, c := range []*conn{s.asked, s.read, s.write} { // the writer last: it checkpoints the WAL
 		if c != nil {
 			errs = append(errs, c.close())
 		}
