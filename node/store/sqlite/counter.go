@@ -49,23 +49,26 @@ func (c *conn) refundCounters(settlement int64) (back []abi.Counter, err error) 
 	return back, err
 }
 
-// withCounters completes rows that were read, in the order of their ids.
+// withCounters completes rows that were read. Of rows between them, which may be millions, it reads nothing.
 func (c *conn) withCounters(entries []account.Entry) error {
-	if len(entries) == 0 {
-		return nil
-	}
-	at := 0
-	return c.each(`SELECT entry_id, name, period, most, amount FROM ledger_counters WHERE entry_id BETWEEN ? AND ?
-		ORDER BY entry_id, name`, func(r row) error {
-		for at < len(entries) && entries[at].ID < r.num(0) {
-			at++
+	for len(entries) > 0 {
+		n := 1
+		for n < len(entries) && entries[n].ID == entries[n-1].ID+1 {
+			n++
 		}
-		if at < len(entries) && entries[at].ID == r.num(0) {
-			e := &entries[at]
+		run, first := entries[:n], entries[0].ID
+		err := c.each(`SELECT entry_id, name, period, most, amount FROM ledger_counters WHERE entry_id BETWEEN ? AND ?
+			ORDER BY entry_id, name`, func(r row) error {
+			e := &run[r.num(0)-first]
 			e.Counters = append(e.Counters, abi.Counter{Name: r.text(1), Period: r.text(2), Limit: r.num(3), Amount: r.num(4)})
+			return nil
+		}, first, run[n-1].ID)
+		if err != nil {
+			return err
 		}
-		return nil
-	}, entries[0].ID, entries[len(entries)-1].ID)
+		entries = entries[n:]
+	}
+	return nil
 }
 
 // Counters returns what an account used of counters and what its open holds have of them, in
