@@ -291,6 +291,9 @@ func statement(ctx context.Context, tx pgx.Tx, q store.StatementQuery) (page []a
 		page = append(page, e)
 		return err
 	}, args...)
+	if err == nil {
+		err = withCounters(ctx, tx, page)
+	}
 	if len(page) == q.Limit {
 		next = page[len(page)-1].ID
 	}

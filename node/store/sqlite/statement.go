@@ -61,6 +61,9 @@ func (c *conn) statement(q store.StatementQuery) (page []account.Entry, next int
 		page = append(page, scanEntry(r))
 		return nil
 	}, append(args, int64(q.Limit))...)
+	if err == nil {
+		err = c.withCounters(page)
+	}
 	if len(page) == q.Limit {
 		last = page[len(page)-1].ID
 	}
@@ -117,12 +120,16 @@ func (c *conn) statementRange(q store.StatementQuery) (where string, args []any,
 // adjustments of that. A hold that is open has the usage of its last checkpoint.
 func (s *Store) Request(id string) (rows []account.Entry, err error) {
 	err = s.asked.view(func() error {
-		return s.asked.each(`SELECT `+entryColumns+` FROM ledger WHERE request_id = ?1 AND (kind = 'hold' OR kind = 'settlement')
+		err := s.asked.each(`SELECT `+entryColumns+` FROM ledger WHERE request_id = ?1 AND (kind = 'hold' OR kind = 'settlement')
 			UNION ALL SELECT `+entryColumns+` FROM ledger WHERE settles > 0 AND settles =
 			(SELECT id FROM ledger WHERE request_id = ?1 AND kind = 'settlement') ORDER BY id`, func(r row) error {
 			rows = append(rows, scanEntry(r))
 			return nil
 		}, id)
+		if err == nil {
+			err = s.asked.withCounters(rows)
+		}
+		return err
 	})
 	if err == nil && len(rows) == 0 {
 		err = store.ErrNotFound

@@ -105,6 +105,44 @@ func counters(t *testing.T, fresh maker) {
 	wantUse(t, again, a.ID) // nothing asks for it any more
 }
 
+// rowsHaveTheirCounters: a row says the same of counters however it is asked for.
+func rowsHaveTheirCounters(t *testing.T, fresh maker) {
+	s, a := counted(t, fresh)
+	all, err := s.Entries(store.Query{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[int64][]abi.Counter{}
+	for _, e := range all {
+		want[e.ID] = e.Counters
+	}
+	check := func(how string, n int, rows []account.Entry, err error) {
+		t.Helper()
+		if err != nil || len(rows) != n {
+			t.Fatalf("%s: %d rows, %v; want %d", how, len(rows), err, n)
+		}
+		for _, e := range rows {
+			if (len(e.Counters) == 1) == (e.Kind == account.TopUp) || !slices.Equal(e.Counters, want[e.ID]) {
+				t.Errorf("%s: row %d has the counters %+v, the ledger %+v", how, e.ID, e.Counters, want[e.ID])
+			}
+		}
+	}
+	check("the ledger", 11, all, nil)
+	oldest, _, err := s.Statement(store.StatementQuery{AccountID: a.ID})
+	check("the statement", 7, oldest, err) // without the holds
+	newest, _, err := s.Statement(store.StatementQuery{Newest: true, Limit: 3})
+	check("the newest of the statement", 3, newest, err)
+	two, err := s.Request("two")
+	check("a request", 3, two, err)
+	if !slices.Equal(two[2].Counters, tokens(-25)) {
+		t.Errorf("its re-rating has the counters %+v", two[2].Counters)
+	}
+	three, err := s.Request("three")
+	check("a request with its refund", 3, three, err)
+	runs, err := s.Request("runs")
+	check("a request that runs", 1, runs, err)
+}
+
 // badCounters: rows that no kind may have are not valid, and leave nothing behind.
 func badCounters(t *testing.T, fresh maker) {
 	s, a := emptyStore(t, fresh)

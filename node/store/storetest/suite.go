@@ -71,6 +71,7 @@ func Run(t *testing.T, fresh func(testing.TB) Home) {
 		{"ProvisionalChargesAreRatedOnce", provisionalChargesAreRatedOnce},
 		{"AuditIsAppendOnly", auditIsAppendOnly},
 		{"Counters", counters},
+		{"RowsHaveTheirCounters", rowsHaveTheirCounters},
 		{"BadCounters", badCounters},
 		{"VerifyCounters", verifyCounters},
 		{"Statement", statement},
