@@ -155,7 +155,7 @@ func (a *API) usage(c call) (any, error) {
 		return nil, err
 	}
 	shown := UsagePage{Data: listOf(sums, func(sum store.UsageSum) UsageSum { return showUsage(sum, q.ByDay) }).Data}
-	if len(sums) == q.Limit {
+	if len(sums) == q.Limit && (q.ByDay || q.ByModel || q.ByKey) { // else the one sum is all there is
 		last := sums[len(sums)-1]
 		shown.Next = strings.Join([]string{last.Day.Format(time.DateOnly), last.KeyID, last.Model}, "/")
 	}
@@ -199,7 +199,7 @@ func usageQuery(query url.Values) (q store.UsageQuery, err error) {
 		if len(parts) != 3 || err != nil {
 			return q, invalid(fmt.Errorf("after is %q, want next of the page before", clip(text)))
 		}
-		q.AfterKeyID, q.AfterModel = parts[1], parts[2]
+		q.After, q.AfterKeyID, q.AfterModel = true, parts[1], parts[2]
 	}
 	q.Limit, err = pageLimit(query, store.EntriesMax)
 	return q, err

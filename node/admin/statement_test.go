@@ -88,6 +88,11 @@ func TestUsageVerb(t *testing.T) {
 		if err != nil || len(all) != 1 || all[0].Requests != 3 || all[0].ChargedNanoUSD != 60 || all[0].Day != "" || all[0].ChargedUSD != "0.00000006" {
 			t.Errorf("all: %+v, %v", all, err)
 		}
+		var page UsagePage
+		if err := c.roundTrip("GET", accountPath("alice", "/usage"), url.Values{"limit": {"1"}}, nil, &page); err != nil ||
+			len(page.Data) != 1 || page.Next != "" {
+			t.Errorf("the one sum of all: %+v, %v; nothing is behind it", page, err)
+		}
 		for _, query := range []url.Values{{"by": {"week"}}, {"after": {"x"}}, {"after": {"1/2/3"}}, {"since": {"x"}}, {"group": {"day"}}} {
 			if _, err := c.Usage("alice", query); err == nil || asError(err).Kind != KindInvalid {
 				t.Errorf("%v: %v", query, err)

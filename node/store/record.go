@@ -55,11 +55,14 @@ type UsageSum struct {
 type UsageQuery struct {
 	AccountID string
 	// Since and Until are days, both included: the sums of the days that they are in. Zero = no bound.
-	Since, Until           time.Time
-	ByDay, ByModel, ByKey  bool // what sums are told apart by; the others are added up and empty
+	Since, Until          time.Time
+	ByDay, ByModel, ByKey bool // what sums are told apart by; the others are added up and empty
+	// After asks for what is behind the sum of AfterDay, AfterModel and AfterKeyID, the last of the
+	// page before: all three may be empty in one.
+	After                  bool
 	AfterDay               time.Time
-	AfterModel, AfterKeyID string // the last sum of the page before, with AfterDay; empty = from the first
-	Limit                  int    // 1 to EntriesMax; 0 = EntriesMax
+	AfterModel, AfterKeyID string
+	Limit                  int // 1 to EntriesMax; 0 = EntriesMax
 }
 
 // AuditRow is one call that changed something, or tried to.

@@ -309,8 +309,8 @@ func (s *Store) Usage(q store.UsageQuery) (page []store.UsageSum, err error) {
 	if !q.Until.IsZero() {
 		to = rules.Day(q.Until)
 	}
-	after, begun := rules.Day(q.AfterDay), !q.AfterDay.IsZero() || q.AfterModel != "" || q.AfterKeyID != ""
-	if begun && q.ByDay {
+	after := rules.Day(q.AfterDay)
+	if q.After && q.ByDay {
 		from = max(from, after) // what the pages before showed is not read again
 	}
 	err = s.view(func(ctx context.Context, tx pgx.Tx) error {
@@ -329,7 +329,7 @@ func (s *Store) Usage(q store.UsageQuery) (page []store.UsageSum, err error) {
 			sum.Day = rules.DayTime(day)
 			page = append(page, sum)
 			return err
-		}, clean(q.AccountID), from, to, q.ByDay, q.ByModel, q.ByKey, begun, after, clean(q.AfterModel), clean(q.AfterKeyID),
+		}, clean(q.AccountID), from, to, q.ByDay, q.ByModel, q.ByKey, q.After, after, clean(q.AfterModel), clean(q.AfterKeyID),
 			pageLimit(q.Limit))
 	})
 	return page, wrapped(err, "usage of %q", q.AccountID)

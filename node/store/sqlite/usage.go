@@ -38,8 +38,8 @@ func (s *Store) Usage(q store.UsageQuery) (page []store.UsageSum, err error) {
 	if !q.Until.IsZero() {
 		to = rules.Day(q.Until)
 	}
-	after, begun := rules.Day(q.AfterDay), !q.AfterDay.IsZero() || q.AfterModel != "" || q.AfterKeyID != ""
-	if begun && q.ByDay {
+	after := rules.Day(q.AfterDay)
+	if q.After && q.ByDay {
 		from = max(from, after) // what the pages before showed is not read again
 	}
 	s.asked.mu.Lock()
@@ -54,6 +54,6 @@ func (s *Store) Usage(q store.UsageQuery) (page []store.UsageSum, err error) {
 			Usage: abi.Usage{InputUncached: r.num(4), CacheRead: r.num(5), CacheWrite: r.num(6), Output: r.num(7), Reasoning: r.num(8)},
 		})
 		return nil
-	}, q.AccountID, from, to, q.ByDay, q.ByModel, q.ByKey, begun, after, q.AfterModel, q.AfterKeyID, int64(q.Limit))
+	}, q.AccountID, from, to, q.ByDay, q.ByModel, q.ByKey, q.After, after, q.AfterModel, q.AfterKeyID, int64(q.Limit))
 	return page, wrapped(err, "usage of %q", q.AccountID)
 }

@@ -151,7 +151,33 @@ func usagePages(t *testing.T, s Store, q store.UsageQuery) (all []store.UsageSum
 			return all
 		}
 		last := page[len(page)-1]
-		q.AfterDay, q.AfterModel, q.AfterKeyID = last.Day, last.Model, last.KeyID
+		q = behind(q, last)
+	}
+}
+
+// behind is the query of the page behind a sum.
+func behind(q store.UsageQuery, last store.UsageSum) store.UsageQuery {
+	q.After, q.AfterDay, q.AfterModel, q.AfterKeyID = true, last.Day, last.Model, last.KeyID
+	return q
+}
+
+// usageBehindNoName: what used no key is the first of an account's keys, and the next page goes on behind it.
+func usageBehindNoName(t *testing.T, fresh maker) {
+	s := fresh(t).Open(t)
+	a := MustCreate(t, s, "a", 0).ID
+	none, one := Settlement(a, "no key", -2), Settlement(a, "a key", -3)
+	none.KeyID = ""
+	MustAppend(t, s, none, one)
+	q := store.UsageQuery{AccountID: a, ByKey: true, Limit: 1}
+	for _, want := range []store.UsageSum{{KeyID: "", Charged: 2}, {KeyID: one.KeyID, Charged: 3}} {
+		page, err := s.Usage(q)
+		if err != nil || len(page) != 1 || page[0].KeyID != want.KeyID || page[0].Charged != want.Charged {
+			t.Fatalf("%+v: %+v, %v; want key %q", q, page, err, want.KeyID)
+		}
+		q = behind(q, page[0])
+	}
+	if page, err := s.Usage(q); err != nil || len(page) != 0 {
+		t.Errorf("behind the last: %+v, %v", page, err)
 	}
 }
 

@@ -76,6 +76,7 @@ func Run(t *testing.T, fresh func(testing.TB) Home) {
 		{"VerifyCounters", verifyCounters},
 		{"Statement", statement},
 		{"Usage", usage},
+		{"UsageBehindNoName", usageBehindNoName},
 		{"KeyLimitsAreKept", keyLimitsAreKept},
 		{"KeysAreChargedByTheMonth", keysAreChargedByTheMonth},
 		{"Verify", verify},
