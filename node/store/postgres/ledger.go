@@ -218,7 +218,7 @@ func (s *Store) Refund(settlement account.Entry, note string) (e account.Entry, 
 	return e, done, nil
 }
 
-// Request implements store.Store. A hold that is open has the usage of its last checkpoint.
+// Request implements store.Store.
 func (s *Store) Request(id string) (rows []account.Entry, err error) {
 	rows, err = s.entries(`WHERE request_id = $1 AND (kind = 'hold' OR kind = 'settlement') OR settles > 0 AND settles IN
 		(SELECT id FROM ledger WHERE request_id = $1 AND kind = 'settlement') ORDER BY id`, clean(id))

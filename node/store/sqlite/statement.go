@@ -117,7 +117,7 @@ func (c *conn) statementRange(q store.StatementQuery) (where string, args []any,
 }
 
 // Request returns the rows of a request that are found by it: its hold, its settlement, and the
-// adjustments of that. A hold that is open has the usage of its last checkpoint.
+// adjustments of that.
 func (s *Store) Request(id string) (rows []account.Entry, err error) {
 	err = s.asked.view(func() error {
 		err := s.asked.each(`SELECT `+entryColumns+` FROM ledger WHERE request_id = ?1 AND (kind = 'hold' OR kind = 'settlement')
