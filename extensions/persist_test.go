@@ -546,3 +546,50 @@ func TestRemoveOfWhatIsMissing(t *testing.T) {
 		t.Errorf("after the operator's decision: %v", err)
 	}
 }
+
+// TestRollbackOfWhatIsMissing: where nothing stands in for a module that does not load, a
+// rollback lets the one before it serve, which is in memory; only the next one empties the slot.
+func TestRollbackOfWhatIsMissing(t *testing.T) {
+	o := Options{Dir: t.TempDir()}
+	h, _ := openTest(t, o)
+	var modules [2]map[Slot]string
+	for n, version := range []string{"1", "2"} {
+		modules[n] = map[Slot]string{
+			SlotFilter: activate(t, h, policyGuest(t, SlotFilter, "by"+version, 0, shows("", version))).Digest,
+			"one":      activate(t, h, routedGuest("one", version, "/a").bytes(t)).Digest,
+		}
+	}
+	_ = h.Close()
+	for _, digest := range modules[1] {
+		flip(t, h.folder.path(digest, extWasm), 30)
+	}
+	h, _ = openTest(t, o)
+	for name, first := range modules[0] {
+		if !h.Missing(name) || h.Goal(name) != first {
+			t.Fatalf("slot %s: missing %v, a rollback goes to %q", name, h.Missing(name), h.Goal(name))
+		}
+		if i, err := h.Rollback(name); err != nil || i.Digest != first || i.State != StateActive || h.Missing(name) {
+			t.Errorf("slot %s: %+v, %v", name, i, err)
+		}
+	}
+	_ = h.Close()
+	h, _ = openTest(t, o)
+	if f, err := h.Filter("a", "r"); err != nil || f == nil {
+		t.Errorf("nothing filters: %v", err)
+	} else if out, err := f.Text(abi.Facts{}, abi.BlockText, "x", true); out != "1" || err != nil {
+		t.Errorf("the filter gives %q, %v", out, err)
+	} else {
+		f.Close()
+	}
+	if got := routeAt(h, "/a/list"); got != "one@1:/a/list" {
+		t.Errorf("the path is that of %q", got)
+	}
+	for name := range modules[0] {
+		if _, err := h.Rollback(name); err != nil {
+			t.Error(err)
+		}
+	}
+	if h.Filtering() || routeAt(h, "/a/list") != "" {
+		t.Error("without a module before, the slots are not empty")
+	}
+}

@@ -80,7 +80,8 @@ func (h *Host) Shadow(ref string, percent int) (Info, error) {
 
 // Rollback undoes the last step on a slot: it ends a canary if there is one, in
 // memory or not, else the previous generation serves again, which is still in
-// memory. After a start it is the last that comes there, so that waits.
+// memory. After a start it is the last that comes there, so that waits. Where what
+// ships stands in for a module that is missing, it does so by choice then.
 func (h *Host) Rollback(s Slot) (Info, error) {
 	if !slices.Contains(h.Slots(), s) {
 		return Info{}, fmt.Errorf("%q: %w", s, ErrSlot)
@@ -102,9 +103,10 @@ func (h *Host) Rollback(s Slot) (Info, error) {
 		a.canary, a.canaryPercent = nil, 0
 	case a.previous == nil && !a.missing && (sl.builtin != nil || a.active == nil):
 		return Info{}, fmt.Errorf("slot %s: %w", s, ErrNoPrevious)
-	case a.missing: // what ships serves already
+	case a.missing && sl.builtin != nil: // what ships serves already
 		a.missing = false
 	default:
+		a.missing = false
 		a.active = a.previous
 		a.previous = sl.builtinUnless(a.active)
 	}
