@@ -117,7 +117,8 @@ func (h *Host) assume(sl *slot) {
 	h.assign(sl, a)
 }
 
-// wantedGeneration is the loaded generation that a name in the state stands for. mu is held.
+// wantedGeneration is the loaded generation that a name in the state stands for. Of what ships it is none
+// that was taken out of service; one that fails and stays, since nothing replaces it, was not. mu is held.
 func (h *Host) wantedGeneration(sl *slot, name string) *generation {
 	switch name {
 	case "":
@@ -126,7 +127,8 @@ func (h *Host) wantedGeneration(sl *slot, name string) *generation {
 		return sl.builtin
 	case wantShipped:
 		for _, m := range h.modules {
-			if m.shipped && m.wasm != nil && m.generation != nil && slotOf(&m.generation.manifest) == sl.name && m.failed == "" {
+			_, failed := h.state.Failed[m.digest]
+			if !failed && m.shipped && m.wasm != nil && m.generation != nil && slotOf(&m.generation.manifest) == sl.name {
 				return m.generation
 			}
 		}

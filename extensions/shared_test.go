@@ -257,3 +257,38 @@ func TestDemotionIsFollowed(t *testing.T) {
 		t.Errorf("chosen again: %+v, %v", i, err)
 	}
 }
+
+// TestEnabledAgainAfterFailures: a module that fails and that nothing can replace serves on, and so
+// it does when another node of the cluster has ended it and begun it again.
+func TestEnabledAgainAfterFailures(t *testing.T) {
+	wasm := routedGuest("one", "1", "/a").bytes(t)
+	off := shippedModule{slot: "one", name: "one", off: true, digest: digestOf(wasm), wasm: func() ([]byte, error) { return wasm, nil }}
+	r := &row{}
+	join := func() *Host {
+		h, _ := openWith(t, Options{Dir: t.TempDir(), Keep: r.keep, State: r.text, Number: r.number}, append(testShipped(), off))
+		return h
+	}
+	a, b := join(), join()
+	step := func(do func(name string) (Info, error), path string) {
+		t.Helper()
+		if _, err := do("one"); err != nil {
+			t.Fatal(err)
+		}
+		r.follow(t, a)
+		if got := routeAt(a, "/a/list"); got != path || a.Missing("one") || a.Absent() != "" {
+			t.Errorf("the path is that of %q, want %q; absent %q", got, path, a.Absent())
+		}
+	}
+	step(b.Enable, "one@1:/a/list")
+	a.demote(a.slot("one").now.Load().active, "it faults")
+	if i, err := a.Module(off.digest); err != nil || i.State != StateActive || i.Error != "it faults" {
+		t.Errorf("%+v, %v", i, err)
+	}
+	step(b.Disable, "")
+	step(b.Enable, "one@1:/a/list")
+	if tr := a.Translate("one", "x", "", abi.Facts{}); tr == nil {
+		t.Error("it does not serve")
+	} else {
+		tr.Close()
+	}
+}
