@@ -46,11 +46,20 @@ func wantedOf(g *generation) string {
 	return g.digest
 }
 
+// wantedIn is what the state wants in a slot: no trial of what is active, but where that is missing. mu is held.
+func (h *Host) wantedIn(sl *slot) wanted {
+	w := h.state.Slots[sl.name]
+	if !sl.now.Load().missing {
+		w = w.apart()
+	}
+	return w
+}
+
 // remember puts what has changed in a slot's assignment into the state. What a
 // verb leaves alone stays wanted, though it may not be in memory, yet or any
 // more. decided: the verb was about what is active. mu is held; save writes it.
 func (h *Host) remember(sl *slot, before, a *assignment, decided bool) {
-	w := h.state.Slots[sl.name]
+	w := h.wantedIn(sl)
 	if decided || a.active != before.active && !a.missing {
 		w.Active, w.Previous = wantedOf(a.active), wantedOf(a.previous)
 	}
@@ -92,6 +101,7 @@ func (h *Host) assume(sl *slot) {
 	if w.Active == "" && sl.builtin != nil {
 		w.Active = wantShipped
 	}
+	w = w.apart()
 	a := *sl.now.Load()
 	find := func(name string) *generation { return h.wantedGeneration(sl, name) }
 	a.active, a.missing = find(w.Active), false

@@ -143,3 +143,57 @@ func TestShadowThatDidNotLoad(t *testing.T) {
 		}
 	}
 }
+
+// TestTrialOfWhatServesEnds: a module that comes to serve, because the one before it goes, is no
+// shadow and no canary any more, and hinders no other.
+func TestTrialOfWhatServesEnds(t *testing.T) {
+	shadow := func(h *Host, ref string) (Info, error) { return h.Shadow(ref, 10) }
+	canary := func(h *Host, ref string) (Info, error) { return h.Canary(ref, 10) }
+	rollback := func(h *Host, _ string) { _, _ = h.Rollback(SlotChat) }
+	demote := func(h *Host, two string) { h.demote(h.modules[two].generation, "it faults") }
+	deny := func(h *Host, two string) { h.Trust(nil, denials(t, two)) }
+	for name, c := range map[string]struct {
+		try func(*Host, string) (Info, error)
+		end func(*Host, string)
+	}{
+		"a shadow, rolled back": {shadow, rollback}, "a shadow, demoted": {shadow, demote}, "a canary, demoted": {canary, demote},
+		"a shadow, denied": {shadow, deny}, "a canary, denied": {canary, deny},
+	} {
+		o := Options{Dir: t.TempDir()}
+		h, _ := openTest(t, o)
+		one, two, three := mustLoad(t, h, chatGuest(t, "1")), mustLoad(t, h, chatGuest(t, "2")), mustLoad(t, h, chatGuest(t, "3"))
+		for _, digest := range []string{one, two} {
+			if _, err := h.Activate(digest); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if _, err := c.try(h, one); err != nil {
+			t.Fatal(err)
+		}
+		c.end(h, two)
+		w := h.state.Slots[SlotChat]
+		if got := roles(h); got != "1, - 0, -, native" || w.Canary != "" || w.Shadow != "" || w.CanaryPercent+w.ShadowPercent != 0 {
+			t.Errorf("%s: %s, and the state says %+v", name, got, w)
+		}
+		_, asCanary := h.Canary(three, 5)
+		_, ended := h.Canary(three, 0)
+		_, asShadow := h.Shadow(three, 5)
+		if err := errors.Join(asCanary, ended, asShadow); err != nil {
+			t.Errorf("%s: another one: %v", name, err)
+		}
+		if name != "a shadow, denied" {
+			continue
+		}
+		// What an earlier version of the program has left.
+		h.state.Slots[SlotChat] = wanted{Active: one, Shadow: one, ShadowPercent: 10, Previous: wantNative}
+		h.folder.saveOrSay(&h.state)
+		_ = h.Close()
+		h, _ = openTest(t, o)
+		if got := roles(h); got != "1, - 0, -, native" {
+			t.Errorf("after a restart: %s", got)
+		}
+		if _, err := h.Canary(three, 5); err != nil || h.state.Slots[SlotChat].Shadow != "" {
+			t.Errorf("after a restart: %v, the state says %+v", err, h.state.Slots[SlotChat])
+		}
+	}
+}

@@ -78,6 +78,7 @@ func (s *state) clone() state {
 // remember. In a cluster it counts once it is kept, and what is not kept changes nothing. A
 // node alone has it in force whatever becomes of its file. mu is held.
 func (h *Host) commit(sl *slot, a assignment, decided bool, more func()) error {
+	a = a.apart()
 	was, before := h.state.clone(), sl.now.Load()
 	h.remember(sl, before, &a, decided)
 	if more != nil {

@@ -43,6 +43,21 @@ func (a *assignment) roles() []*generation {
 	return all
 }
 
+// apart is an assignment whose active generation has no other role: one that comes to serve is no
+// canary and no shadow any more. What only stands in for a missing one keeps them.
+func (a assignment) apart() assignment {
+	if a.active == nil || a.missing {
+		return a
+	}
+	if a.canary == a.active {
+		a.canary, a.canaryPercent = nil, 0
+	}
+	if a.shadow != nil && a.shadow.generation == a.active {
+		a.shadow = nil
+	}
+	return a
+}
+
 // without is an assignment in which g has no part any more: in its place serves
 // the previous generation, or else the native build.
 func (a assignment) without(g *generation, sl *slot) assignment {

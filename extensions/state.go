@@ -86,6 +86,18 @@ func (w wanted) withdraw(denied, usable func(name string) bool, ships bool) want
 			w.Active = wantShipped
 		}
 	}
+	return w.apart()
+}
+
+// apart is what is wanted without a canary or shadow that is the active module: earlier versions of
+// the program left such.
+func (w wanted) apart() wanted {
+	if w.Canary == w.Active {
+		w.Canary, w.CanaryPercent = "", 0
+	}
+	if w.Shadow == w.Active {
+		w.Shadow, w.ShadowPercent = "", 0
+	}
 	return w
 }
 

@@ -18,9 +18,6 @@ func (h *Host) Activate(ref string) (Info, error) {
 			}
 		}
 		a.active, a.canary, a.canaryPercent, a.missing = g, nil, 0, false
-		if a.shadow != nil && a.shadow.generation == g {
-			a.shadow = nil
-		}
 		return a, nil
 	})
 }
@@ -43,7 +40,7 @@ func (h *Host) Canary(ref string, percent int) (Info, error) {
 	return h.change(ref, false, func(sl *slot, a assignment, g *generation) (assignment, error) {
 		if a.shadow != nil && a.shadow.generation == g {
 			a.shadow = nil
-		} else if name := h.state.Slots[sl.name].Shadow; name != "" && name != wantedOf(g) {
+		} else if name := h.wantedIn(sl).Shadow; name != "" && name != wantedOf(g) {
 			return a, fmt.Errorf("slot %s has a shadow: %w", sl.name, ErrBeside)
 		}
 		if a.active != g {
@@ -68,7 +65,7 @@ func (h *Host) Shadow(ref string, percent int) (Info, error) {
 		})
 	}
 	return h.change(ref, false, func(sl *slot, a assignment, g *generation) (assignment, error) {
-		if h.state.Slots[sl.name].Canary != "" {
+		if h.wantedIn(sl).Canary != "" {
 			return a, fmt.Errorf("slot %s has a canary: %w", sl.name, ErrBeside)
 		}
 		if a.active != g {
