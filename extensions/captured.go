@@ -13,6 +13,7 @@ import (
 
 // Capture begins to keep what the modules of a slot are asked, for an account or, with
 // none, for all, in place of what was kept before. It is in memory only: see package capture.
+// Of rewrite and filter modules nothing is ever kept: that is ErrCapture.
 func (h *Host) Capture(s Slot, account string, span time.Duration) (capture.Status, error) {
 	if span <= 0 || span > capture.TimeMax {
 		return capture.Status{}, fmt.Errorf("%w: for %v, want more than 0 and at most %v", ErrCapture, span, capture.TimeMax)
@@ -25,9 +26,13 @@ func (h *Host) Capture(s Slot, account string, span time.Duration) (capture.Stat
 	case !slices.Contains(h.Slots(), s):
 		return capture.Status{}, fmt.Errorf("%q: %w", s, ErrSlot)
 	}
+	sl := h.slot(s)
+	if slices.Contains(h.members(SlotRewrite), sl) || slices.Contains(h.members(SlotFilter), sl) {
+		return capture.Status{}, fmt.Errorf("%w of slot %s, want one of billing, admission or a translator: "+
+			"nothing is kept of what is rewritten or filtered", ErrCapture, s)
+	}
 	now := h.now()
 	c := capture.New(account, now, now.Add(span))
-	sl := h.slot(s)
 	sl.captured.Swap(c).Forget()
 	h.spawn(func() { h.forgetLater(sl, c, span+capture.KeptFor) })
 	h.log.Warn("what requests ask is kept in memory", "slot", string(s), "account", orAll(account), "for", span.String(),

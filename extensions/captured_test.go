@@ -185,3 +185,17 @@ func TestCaptureEnds(t *testing.T) {
 		}
 	})
 }
+
+// TestCaptureOfSlots: a slot whose calls are never kept is refused, in words that say which are.
+func TestCaptureOfSlots(t *testing.T) {
+	h, _ := openTest(t, Options{})
+	activate(t, h, policyGuest(t, SlotFilter, "two", 2, shows("", "x")))
+	activate(t, h, policyGuest(t, SlotAdmission, "two", 2, decides(abi.Decision{})))
+	for s, kept := range map[Slot]bool{SlotChat: true, SlotBilling: true, SlotAdmission: true, "admission.2": true,
+		SlotRewrite: false, SlotFilter: false, "filter.2": false} {
+		_, err := h.Capture(s, "", time.Minute)
+		if kept && err != nil || !kept && (!errors.Is(err, ErrCapture) || !strings.Contains(err.Error(), "admission")) {
+			t.Errorf("slot %s: %v", s, err)
+		}
+	}
+}
