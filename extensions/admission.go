@@ -78,7 +78,7 @@ func (h *Host) decide(sl *slot, request string, in abi.AdmissionInput) (d abi.De
 	g, standsIn := sl.acquire(in.Account)
 	if g == nil {
 		if standsIn && !h.options.AdmissionFailOpen {
-			return d, nil, overloaded("extensions.Decide", policyMissing)
+			return d, nil, absent("extensions.Decide", sl.name)
 		}
 		return d, nil, nil
 	}

@@ -128,7 +128,7 @@ func TestChainsMember(t *testing.T) {
 }
 
 // TestChainsMissing: where a policy that an operator chose is not in memory, nothing passes:
-// of admission unless the options say so, of the other kinds ever.
+// of admission unless the options say so, of the other kinds ever. The log learns which slot it is.
 func TestChainsMissing(t *testing.T) {
 	dir := t.TempDir()
 	h, _ := openTest(t, Options{Dir: dir})
@@ -153,11 +153,18 @@ func TestChainsMissing(t *testing.T) {
 	if _, err := h.Decide("r", abi.AdmissionInput{Account: "a"}); err != nil {
 		t.Errorf("admission, which may fail open: %v", err)
 	}
-	if _, err := h.Rewrite("r", abi.RewriteInput{Account: "a", Body: []byte("{}")}); abi.KindOf(err) != abi.Overloaded {
+	says := func(err error, slot string) bool {
+		return abi.KindOf(err) == abi.Overloaded && strings.Contains(err.Error(), "slot "+slot)
+	}
+	if _, err := h.Rewrite("r", abi.RewriteInput{Account: "a", Body: []byte("{}")}); !says(err, "rewrite.2") {
 		t.Errorf("rewrite: %v", err)
 	}
-	if f, err := h.Filter("a", "r"); abi.KindOf(err) != abi.Overloaded || f != nil {
+	if f, err := h.Filter("a", "r"); !says(err, "filter.2") || f != nil {
 		t.Errorf("filter: %v", err)
+	}
+	h.options.AdmissionFailOpen = false
+	if _, err := h.Decide("r", abi.AdmissionInput{Account: "a"}); !says(err, "admission.2") {
+		t.Errorf("admission: %v", err)
 	}
 }
 

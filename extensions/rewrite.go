@@ -36,7 +36,7 @@ func (h *Host) Rewrite(request string, in abi.RewriteInput) ([]byte, error) {
 		g, standsIn := sl.acquire(in.Account)
 		if g == nil {
 			if standsIn {
-				return nil, overloaded("extensions.Rewrite", policyMissing)
+				return nil, absent("extensions.Rewrite", sl.name)
 			}
 			continue
 		}
@@ -101,7 +101,7 @@ func (h *Host) Filter(account, request string) (*Filter, error) {
 			f.members = append(f.members, filterMember{slot: sl, generation: g})
 		case standsIn:
 			f.Close()
-			return nil, overloaded("extensions.Filter", policyMissing)
+			return nil, absent("extensions.Filter", sl.name)
 		}
 	}
 	if len(f.members) == 0 {
