@@ -55,15 +55,7 @@ func (b *Budget) Set(account string, k Key, bytes int64) (evict []Key) {
 
 // place makes k the last used of its account's pins and returns their accountPins.
 func (b *Budget) place(account string, k Key, bytes int64) *accountPins {
-	if e := b.where[k]; e != nil {
-		if p := e.Value.(*pinned); p.accountPins.account == account { // its next turn: nothing new is made
-			p.accountPins.bytes += bytes - p.bytes
-			p.bytes = bytes
-			p.accountPins.order.MoveToBack(e)
-			return p.accountPins
-		}
-		b.forget(k)
-	}
+	b.forget(k) // its session did so when it gave the pin before back; twice in the order it would never leave
 	s := b.accounts[account]
 	if s == nil {
 		s = &accountPins{account: account, order: list.New()}

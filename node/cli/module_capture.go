@@ -23,8 +23,8 @@ func moduleCapture() *cobra.Command {
 that is named, or of all. It is kept in memory only, at most 8 MiB and 1000 requests:
 on no disk, in no backup, log or trace. It is forgotten an hour after that time, at
 a restart, and with --off. The node's log says who was captured, and when. SLOT is
-chat, responses, billing, admission, a later place of it such as admission.2, or another
-module's protocol: nothing can be kept of rewrite and filter modules.
+chat, responses, billing, admission, a later place of it such as admission.2, or
+another module's protocol: nothing can be kept of rewrite and filter modules.
 
 module dev and module compare run it on an old and a new build. What they show of a
 difference are texts of those requests: capture an account that is yours.
