@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"corenode/extensions/guest"
+	"corenode/extensions/meter/wasmtest"
 	"corenode/wasm/abi"
 	"corenode/wasm/builtin"
 )
@@ -419,5 +420,39 @@ func TestHeavyCanary(t *testing.T) {
 				t.Errorf("after the rollback: %s", got)
 			}
 		})
+	}
+}
+
+// TestFreshMemoryCountsAsUse: what it takes to make memory fresh for another account is of the slot's
+// share and in the module's processor time, whether it is restored or an instance is made anew.
+func TestFreshMemoryCountsAsUse(t *testing.T) {
+	const at, rounds, calls = 8, 300_000, 8
+	restored := newGuest(SlotChat, "restored")
+	restored.start = wasmtest.Asm().I32(128).Imm(0x40, 0).Op(wasmtest.Drop) // memory.grow: 8 MiB that each restoring copies
+	restored.answers = chatAnswers("restored")
+	anew := newGuest(SlotChat, "anew") // it begins slowly, and grows with each call, so that it cannot be restored
+	anew.start = wasmtest.Asm().I32(at).I32(rounds).Mem(wasmtest.I32Store, 0).Loop(wasmtest.Void).
+		I32(at).I32(at).Mem(wasmtest.I32Load, 0).I32(1).Op(wasmtest.I32Sub).Mem(wasmtest.I32Store, 0).
+		I32(at).Mem(wasmtest.I32Load, 0).BrIf(0).End()
+	anew.call = wasmtest.Asm().I32(1).Imm(0x40, 0).Op(wasmtest.Drop).I64(anew.place(okFrame(chatAnswers("anew")[abi.OpRequest])))
+	for _, g := range []*handmade{restored, anew} {
+		h, _ := openTest(t, Options{CPUShare: 1, PoolMax: 1})
+		digest := activate(t, h, g.bytes(t)).Digest
+		took := func(accounts string) (slot, module time.Duration) {
+			info, _ := h.info(digest)
+			slot, module = useOf(h, SlotChat).CPU, info.CPU
+			for n := range calls {
+				request(t, h, accounts[n%len(accounts):][:1])
+			}
+			info, _ = h.info(digest)
+			return useOf(h, SlotChat).CPU - slot, info.CPU - module
+		}
+		_, _ = took("a") // memory and code are touched for the first time
+		slot, module := took("a")
+		freshSlot, freshModule := took("ba")
+		const least = 200 * time.Microsecond // copying 64 MiB takes more, and so does the loop
+		if freshSlot <= 3*slot+least || freshModule <= 3*module+least {
+			t.Errorf("%s: of one account %v and %v, of two in turn %v and %v", g.manifest.Version, slot, module, freshSlot, freshModule)
+		}
 	}
 }

@@ -36,6 +36,7 @@ type Pool struct {
 
 	settle   func(advance, took time.Duration) // see PoolOptions
 	costs    [len(opsCounted)]cost
+	restores cost   // of memory from the image; a byte is a tick
 	learn    uint64 // calls of each operation that are timed first
 	compared uint64 // see PoolOptions
 }
@@ -44,8 +45,8 @@ type Pool struct {
 type PoolOptions struct {
 	// InstancesMax is the most instances.
 	InstancesMax int
-	// Settle is told what calls took of the processors, some calls at a time,
-	// and gives back what was taken for them in advance.
+	// Settle is told what calls took of the processors, some calls at a time, and what it took to
+	// make instances and their memory fresh, and gives back what was taken for calls in advance.
 	Settle func(advance, took time.Duration)
 	// Compared is the timed calls of an operation that Usual speaks of, at least.
 	Compared int
@@ -56,7 +57,14 @@ func newPool(o PoolOptions, first *Instance, makeOne func() (*Instance, error)) 
 	p := &Pool{limit: o.InstancesMax, memory: uint32(first.size()), total: 1, free: []*Instance{first},
 		settle: o.Settle, compared: uint64(o.Compared), learn: max(costLearn, uint64(o.Compared))}
 	p.make = func() (*Instance, *Fault) {
+		var watch stopwatch
+		watch.reset()
 		i, err := makeOne()
+		took := watch.end()
+		p.settle(0, took)
+		p.mu.Lock()
+		p.done[opNone].CPU += took
+		p.mu.Unlock()
 		if err != nil {
 			return nil, Faultf(CauseInstantiate, "%v", err)
 		}
@@ -178,7 +186,7 @@ func (p *Pool) fit(i *Instance, account string) (*Instance, *Fault) {
 	if p.image == nil {
 		return i, nil
 	}
-	if i.touched && i.account != account && (p.remake || !i.restore(p.image)) {
+	if i.touched && i.account != account && (p.remake || !p.restore(i)) {
 		p.mu.Lock()
 		p.leave(i)
 		p.mu.Unlock()
@@ -191,6 +199,30 @@ func (p *Pool) fit(i *Instance, account string) (*Instance, *Fault) {
 	}
 	i.account = account
 	return i, nil
+}
+
+// restore makes an instance's memory fresh, if it can be put back, and counts what that took.
+func (p *Pool) restore(i *Instance) bool {
+	c, size := &p.restores, uint64(len(p.image.memory))
+	timed := c.timed(i.draws >> 32)
+	var watch stopwatch
+	if timed {
+		watch.reset()
+	}
+	ok := i.restore(p.image)
+	took := c.estimate(size)
+	if timed {
+		took = watch.end()
+	}
+	if !ok {
+		return false
+	}
+	if timed {
+		c.learn(0, size, took, p.learn, p.compared)
+	}
+	i.owed += took
+	i.done[opNone].CPU += took
+	return true
 }
 
 // lost counts a busy instance out that could not be replaced.

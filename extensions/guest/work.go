@@ -55,8 +55,12 @@ func opIndex(op abi.Op) int {
 			return i
 		}
 	}
-	return len(opsCounted) - 1 // a vector's: no host calls it
+	return opNone
 }
+
+// opNone is the place of a vector's operations, which no host calls, and of what is no call: making
+// instances, and their memory fresh.
+const opNone = len(opsCounted) - 1
 
 var opsCounted = [...]abi.Op{abi.OpEvents, abi.OpRequest, abi.OpResponse, abi.OpError, abi.OpQuote, abi.OpCharge, abi.OpDecide,
 	abi.OpModels, abi.OpCount, abi.OpRewrite, abi.OpFilter, 0}
