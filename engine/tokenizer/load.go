@@ -60,9 +60,11 @@ func readVocab(f *modelfile.File) (v Vocab, err error) {
 		v.Stops = append(v.Stops, id)
 	}
 	if f.Has(keyPrefix + "add_bos_token") {
-		v.AddBOS, err = f.Bool(keyPrefix + "add_bos_token")
+		if v.AddBOS, err = f.Bool(keyPrefix + "add_bos_token"); err != nil {
+			return v, err
+		}
 	}
-	return v, err
+	return v, v.readOwn(f)
 }
 
 // readBytes reads what only byte-level BPE has.

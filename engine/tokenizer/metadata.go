@@ -6,6 +6,12 @@ import (
 	"corenode/engine/modelfile"
 )
 
+// Keys of our own say what GGUF has no word for. Other readers pass them over.
+const (
+	ownPrefix = "corenode.tokenizer."
+	spacesKey = ownPrefix + "spaces" // the fields of Prefix, in their order
+)
+
 // Metadata is the tokenizer of a folder in the keys of GGUF, for a model of rows rows of
 // embeddings; nothing for a file that has these keys itself.
 func Metadata(f *modelfile.File, rows int) ([]modelfile.KV, error) {
@@ -39,7 +45,7 @@ func Metadata(f *modelfile.File, rows int) ([]modelfile.KV, error) {
 	own := []modelfile.KV{{Key: "model", Value: "gpt2"}, {Key: "pre", Value: v.Pre}, {Key: "merges", Value: v.Merges}}
 	if v.SentencePiece {
 		own = []modelfile.KV{{Key: "model", Value: "llama"}, {Key: "pre", Value: "default"}, {Key: "scores", Value: v.scores()},
-			{Key: "add_space_prefix", Value: v.Prefix.Space}}
+			{Key: "add_space_prefix", Value: v.Prefix.Space && v.Prefix.Parts}} // chats are parts
 	}
 	for _, kv := range own {
 		meta = append(meta, modelfile.KV{Key: keyPrefix + kv.Key, Value: kv.Value})
@@ -50,5 +56,28 @@ func Metadata(f *modelfile.File, rows int) ([]modelfile.KV, error) {
 			meta = append(meta, modelfile.KV{Key: keyPrefix + key, Value: uint32(id)})
 		}
 	}
-	return meta, nil
+	return append(meta, v.own()...), nil
+}
+
+// own is what keys of our own say.
+func (v *Vocab) own() (meta []modelfile.KV) {
+	if p := v.Prefix; v.SentencePiece {
+		meta = append(meta, modelfile.KV{Key: spacesKey, Value: []bool{p.Space, p.Parts, p.Missing, p.Between}})
+	}
+	return meta
+}
+
+// readOwn reads these keys, which count more than those of GGUF.
+func (v *Vocab) readOwn(f *modelfile.File) error {
+	if v.SentencePiece && f.Has(spacesKey) {
+		is, err := f.Ints(spacesKey)
+		if err != nil {
+			return err
+		}
+		if len(is) != 4 {
+			return fmt.Errorf("%s has %d values, want 4", spacesKey, len(is))
+		}
+		v.Prefix = Prefix{Space: is[0] != 0, Parts: is[1] != 0, Missing: is[2] != 0, Between: is[3] != 0}
+	}
+	return nil
 }

@@ -114,15 +114,32 @@ func prompt(tok *Tokenizer) func(string) []int32 {
 	}
 }
 
-// TestSentencePieceConverted: the metadata that is made of a tokenizer.json means the same.
+// TestSentencePieceConverted: the metadata that is made of a tokenizer.json means the same in every form, and
+// tells readers of GGUF whether a space stands in front of each part of a text.
 func TestSentencePieceConverted(t *testing.T) {
 	r := recordedSentences(t, "small.json")
-	form := r.Files[0] // without a space in front, which GGUF can say exactly
-	r.JSON["normalizer"], r.JSON["pre_tokenizer"] = form.Normalizer, form.PreTokenizer
-	text, err := json.Marshal(r.JSON)
-	if err != nil {
-		t.Fatal(err)
+	for _, form := range r.Files {
+		r.JSON["normalizer"], r.JSON["pre_tokenizer"] = form.Normalizer, form.PreTokenizer
+		text, err := json.Marshal(r.JSON)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f := converted(t, text)
+		tok, err := FromFile(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		sameIDs(t, r.Texts, form.IDs, prompt(tok))
+		each := strings.Contains(string(form.Normalizer), "Prepend") || strings.Contains(string(form.PreTokenizer), "always")
+		if put, err := f.Bool("tokenizer.ggml.add_space_prefix"); err != nil || put != each {
+			t.Errorf("%s %s: add_space_prefix is %v, %v", form.Normalizer, form.PreTokenizer, put, err)
+		}
 	}
+}
+
+// converted is the GGUF metadata of a folder with a tokenizer.json.
+func converted(t *testing.T, text []byte) *modelfile.File {
+	t.Helper()
 	dir := t.TempDir()
 	config := `{"model_type":"llama","num_hidden_layers":1,"max_position_embeddings":8,"hidden_size":2,"num_attention_heads":1,"vocab_size":1}`
 	if err := gguftest.WriteFolder(dir, map[string]string{"config.json": config, "tokenizer.json": string(text)}, nil, 1); err != nil {
@@ -137,11 +154,7 @@ func TestSentencePieceConverted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tok, err := FromFile(fileOf(t, meta...))
-	if err != nil {
-		t.Fatal(err)
-	}
-	sameIDs(t, r.Texts, form.IDs, prompt(tok))
+	return fileOf(t, meta...)
 }
 
 // TestSentencesInBlocks: a long text without a place to cut merges in blocks as it does at once.
@@ -209,6 +222,12 @@ func TestSentencePieceRefusals(t *testing.T) {
 		change(meta)
 		if _, err := FromFile(fileOf(t, metaOf(meta)...)); err == nil || !strings.Contains(err.Error(), what) {
 			t.Errorf("want an error that says %q, got %v", what, err)
+		}
+	}
+	for want, value := range map[string]any{"has 3 values, want 4": []bool{true, true, true}, "want integers": "yes"} {
+		meta := append(metaOf(good()), gguftest.KV{Key: spacesKey, Value: value})
+		if _, err := FromFile(fileOf(t, meta...)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("want an error that says %q, got %v", want, err)
 		}
 	}
 	for what, change := range map[string][2]string{
