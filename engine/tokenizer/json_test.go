@@ -140,7 +140,7 @@ func withAdded(t *testing.T, fields string) []byte {
 	return []byte(text[:at] + fields + "," + text[at:])
 }
 
-// TestStrips: a token takes away the white space that it says, and no other does.
+// TestStrips: a token takes away the white space that it says, and no other does, also after a conversion.
 func TestStrips(t *testing.T) {
 	name := smallVocab(t, "qwen2").Tokens[511]
 	for fields, want := range map[string]string{
@@ -149,16 +149,22 @@ func TestStrips(t *testing.T) {
 		`"rstrip":true`:                 "a \n" + name + "b",
 		`"lstrip":true,"rstrip":true`:   "a" + name + "b",
 	} {
-		tok, err := FromJSON(withAdded(t, fields))
-		if err != nil {
-			t.Fatal(err)
+		text := withAdded(t, fields)
+		tok, err := FromJSON(text)
+		again, err2 := FromFile(converted(t, text))
+		if err != nil || err2 != nil {
+			t.Fatal(err, err2)
 		}
+		ids := tok.EncodePrompt(nil, "a \n"+name+" \u00a0b")
 		var got strings.Builder
-		for _, id := range tok.EncodePrompt(nil, "a \n"+name+" \u00a0b") {
+		for _, id := range ids {
 			got.WriteString(tok.Text(id))
 		}
 		if got.String() != want {
 			t.Errorf("%s: %q, want %q", fields, &got, want)
+		}
+		if got := again.EncodePrompt(nil, "a \n"+name+" \u00a0b"); !slices.Equal(got, ids) {
+			t.Errorf("%s: converted it is %v, want %v", fields, got, ids)
 		}
 	}
 	if _, err := FromJSON(withAdded(t, `"single_word":true`)); err == nil || !strings.Contains(err.Error(), "single_word") {

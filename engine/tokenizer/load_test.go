@@ -88,6 +88,17 @@ func TestFromFileRefuses(t *testing.T) {
 	}
 }
 
+// TestStripsRefused: which tokens strip is read from whole pairs of tokens that there are.
+func TestStripsRefused(t *testing.T) {
+	for want, value := range map[string]any{"has 1 values": []int32{509}, "token 518 with 1": []int32{518, 1}, "token -1 with 2": []int32{509, 3, -1, 2},
+		"token 4294967805 with 1": []int64{1<<32 + 509, 1}, "token 509 with 4": []int32{509, 4}, "want integers": "yes"} {
+		meta := append(metaOf(vocabMeta(smallVocab(t, "qwen2"))), gguftest.KV{Key: stripsKey, Value: value})
+		if _, err := FromFile(fileOf(t, meta...)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v: error %v, want one with %q", value, err, want)
+		}
+	}
+}
+
 // Whatever the metadata says, loading ends in a tokenizer or an error.
 func FuzzFromFile(f *testing.F) {
 	v := Vocab{Pre: "qwen2", Tokens: append(byteTokens(), "he", "<|im_end|>", "<0x41>"), Types: append(slices.Repeat([]int32{1}, 257), 3, 6), Merges: []string{"h e"}}
@@ -95,6 +106,7 @@ func FuzzFromFile(f *testing.F) {
 	m := vocabMeta(v)
 	m["eos_token_id"], m["padding_token_id"], m["bos_token_id"] = uint32(257), int32(-1), uint8(3)
 	f.Add(gguftest.Bytes(metaOf(m), nil))
+	f.Add(gguftest.Bytes(append(metaOf(m), gguftest.KV{Key: stripsKey, Value: []int32{257, 3}}), nil))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		file, err := modelfile.OpenBytes("fuzz", data)
 		if err != nil {

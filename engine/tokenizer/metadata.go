@@ -10,6 +10,7 @@ import (
 const (
 	ownPrefix = "corenode.tokenizer."
 	spacesKey = ownPrefix + "spaces" // the fields of Prefix, in their order
+	stripsKey = ownPrefix + "strips" // each token that strips, and 1 for left, 2 for right or 3 for both behind it
 )
 
 // Metadata is the tokenizer of a folder in the keys of GGUF, for a model of rows rows of
@@ -64,6 +65,20 @@ func (v *Vocab) own() (meta []modelfile.KV) {
 	if p := v.Prefix; v.SentencePiece {
 		meta = append(meta, modelfile.KV{Key: spacesKey, Value: []bool{p.Space, p.Parts, p.Missing, p.Between}})
 	}
+	var strips []int32
+	for _, s := range v.Strips {
+		sides := int32(0)
+		if s.Left {
+			sides |= 1
+		}
+		if s.Right {
+			sides |= 2
+		}
+		strips = append(strips, s.ID, sides)
+	}
+	if len(strips) > 0 {
+		meta = append(meta, modelfile.KV{Key: stripsKey, Value: strips})
+	}
 	return meta
 }
 
@@ -78,6 +93,23 @@ func (v *Vocab) readOwn(f *modelfile.File) error {
 			return fmt.Errorf("%s has %d values, want 4", spacesKey, len(is))
 		}
 		v.Prefix = Prefix{Space: is[0] != 0, Parts: is[1] != 0, Missing: is[2] != 0, Between: is[3] != 0}
+	}
+	if !f.Has(stripsKey) {
+		return nil
+	}
+	strips, err := f.Ints(stripsKey)
+	if err != nil {
+		return err
+	}
+	if len(strips)%2 != 0 {
+		return fmt.Errorf("%s has %d values, want pairs", stripsKey, len(strips))
+	}
+	for i := 0; i < len(strips); i += 2 {
+		id, sides := strips[i], strips[i+1]
+		if id < 0 || id >= int64(len(v.Tokens)) || sides < 1 || sides > 3 {
+			return fmt.Errorf("%s has token %d with %d, want 1 to 3 and a token below %d", stripsKey, id, sides, len(v.Tokens))
+		}
+		v.Strips = append(v.Strips, Strip{int32(id), sides&1 != 0, sides&2 != 0})
 	}
 	return nil
 }
