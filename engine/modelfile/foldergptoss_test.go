@@ -71,17 +71,26 @@ func TestFourBitFolder(t *testing.T) {
 	}
 }
 
-// TestFourBitRefusals: what cannot be such a stack is refused by name.
+// TestFourBitRefusals: what cannot be such a stack is refused by name, also a shape whose data is not there.
 func TestFourBitRefusals(t *testing.T) {
 	blocks, scales, _ := fourBits(t)
 	short, alone, flat := scales, blocks, gguftest.Store("model.layers.0.mlp.experts.gate_up_proj", "F32", make([]float32, 64), 64)
 	short.Shape, short.Data = []int{2, 4, 1}, scales.Data[:8]
+	sized := func(n, bytes int) []gguftest.Stored { // both agree, whatever they have
+		blocks, scales := blocks, scales
+		blocks.Shape, blocks.Data = []int{2, 4, n, 16}, make([]byte, 16*bytes)
+		scales.Shape, scales.Data = []int{2, 4, n}, make([]byte, bytes)
+		return []gguftest.Stored{blocks, scales}
+	}
 	odd := gguftest.Store("model.layers.0.mlp.experts.gate_up_proj_bias", "F32", make([]float32, 6), 2, 3)
 	for want, tensors := range map[string][]gguftest.Stored{
 		"gate_up_proj_blocks: it has the shape [2 4 2 16] of U8": {blocks, short},
 		"gate_up_proj_blocks: it has the shape":                  {alone},
 		"gate_up_proj: it has the shape [64], want a stack":      {flat},
 		"gate_up_proj_bias: it has the shape [3 2], want gate":   {odd},
+		"gate_up_proj_blocks (U8, shape [2 4 2 16]) has 128 byt": sized(2, 8),
+		"gate_up_proj_blocks (U8, shape [2 4 1125899906842624 1": sized(1<<50, 0),
+		"gate_up_proj_blocks has the shape [2 4 922337203685477": sized(1<<63-1, 0),
 	} {
 		_, err := modelfile.Translate([]byte(ossConfig), gguftest.Safetensors(tensors))
 		if err == nil || !strings.Contains(err.Error(), want) {

@@ -28,7 +28,7 @@ type rawTensor struct {
 }
 
 // dtypes are the storage types that are read, by their size in bytes.
-var dtypes = map[string]int{"F32": 4, "F16": 2, "BF16": 2, "F8_E4M3": 1}
+var dtypes = map[string]int{"F32": 4, "F16": 2, "BF16": 2, "F8_E4M3": 1, "U8": 1}
 
 type rawEntry struct {
 	DType   string    `json:"dtype"`
