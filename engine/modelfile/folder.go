@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"maps"
 	"os"
@@ -156,7 +157,11 @@ func readText(path string, most int64) ([]byte, error) {
 	if info.Size() > most {
 		return nil, fmt.Errorf("%s has %d bytes, want at most %d", path, info.Size(), most)
 	}
-	return os.ReadFile(path)
+	text := make([]byte, info.Size())
+	if _, err := io.ReadFull(file, text); err != nil {
+		return nil, fmt.Errorf("read %s: %w", path, err)
+	}
+	return text, nil
 }
 
 // readShards maps the safetensors files and lists their tensors.

@@ -136,6 +136,14 @@ func TestPredictionNames(t *testing.T) {
 	if n, err := f.Uint("qwen35.nextn_predict_layers"); err != nil || n != 1 || blocks != 2 {
 		t.Errorf("%d of %d blocks predict, %v", n, blocks, err)
 	}
+	const own = "mtp_use_dedicated_embeddings"
+	config = strings.Replace(config, "{", `{"`+own+`": true, `, 1)
+	for _, name := range []string{"mtp.fc.weight", "model.embed_tokens.weight"} { // with the block and without
+		_, err := modelfile.Translate([]byte(config), gguftest.Safetensors([]gguftest.Stored{one(name, 1, 8)}))
+		if err == nil || strings.Count(err.Error(), own) != 1 {
+			t.Errorf("%s: error %v, want one that names %s once", name, err, own)
+		}
+	}
 }
 
 // TestFolderRefusals: what is not understood is named.

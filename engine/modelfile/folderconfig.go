@@ -197,6 +197,8 @@ func (c *folderConfig) common(k *folderKeys, raw []*rawTensor) {
 	blocks := c.layers
 	if n := k.int(count, 1); c.predictionFound {
 		blocks += c.number("nextn_predict_layers", n)
+	}
+	if c.hybrid || c.predictionFound {
 		must(k, "mtp_use_dedicated_embeddings", false)
 	}
 	c.number("block_count", blocks)
@@ -227,7 +229,6 @@ func (c *folderConfig) common(k *folderKeys, raw []*rawTensor) {
 	must(k, "use_sliding_window", false)
 	if c.hybrid {
 		must(k, "attn_output_gate", true)
-		must(k, "mtp_use_dedicated_embeddings", false)
 		return
 	}
 	var kinds []string
