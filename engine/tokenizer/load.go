@@ -72,6 +72,9 @@ func (v *Vocab) readBytes(f *modelfile.File) (err error) {
 	if v.Pre, err = f.String(keyPrefix + "pre"); err != nil {
 		return err
 	}
+	if name := otherNames[v.Pre]; name != "" {
+		v.Pre = name
+	}
 	s, ok := splitters[v.Pre]
 	if !ok { // before reading megabytes for nothing
 		return fmt.Errorf("%spre is %q, want one of %q", keyPrefix, v.Pre, splitterNames())

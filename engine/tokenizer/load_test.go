@@ -63,6 +63,28 @@ func TestFromFile(t *testing.T) {
 	}
 }
 
+// TestOtherNames: a file may call a splitter by another name, with which it has all that it is.
+func TestOtherNames(t *testing.T) {
+	for other, pre := range map[string]string{"deepseek-r1-qwen": "qwen2", "llama3": "llama-bpe", "llama-v3": "llama-bpe"} {
+		m := vocabMeta(smallVocab(t, pre))
+		m["pre"] = other
+		f := fileOf(t, metaOf(m)...)
+		v, err := readVocab(f)
+		if err != nil || v.Pre != pre || v.IgnoreMerges != splitters[pre].ignoreMerges || v.AddBOS != splitters[pre].addBOS {
+			t.Errorf("%s is read as %q, %v", other, v.Pre, err)
+			continue
+		}
+		tok, err := FromFile(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		const text = "The server's 12345 naïve\n\n x1y2"
+		if got, want := tok.Encode(nil, text), small(t, pre).Encode(nil, text); !slices.Equal(got, want) {
+			t.Errorf("%s: %v, want %v", other, got, want)
+		}
+	}
+}
+
 func TestFromFileRefuses(t *testing.T) {
 	cases := []struct {
 		key   string

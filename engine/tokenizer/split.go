@@ -37,6 +37,9 @@ var splitters = map[string]*splitter{
 	"deepseek-llm": {by: nextDeepSeek},
 }
 
+// otherNames are what some model files call a splitter.
+var otherNames = map[string]string{"deepseek-r1-qwen": "qwen2", "llama3": "llama-bpe", "llama-v3": "llama-bpe"}
+
 func splitterNames() []string { return slices.Sorted(maps.Keys(splitters)) }
 
 // next returns the length of the first piece of text, which is not empty.
