@@ -173,18 +173,25 @@ func TestStrips(t *testing.T) {
 }
 
 // TestMergesOfTheFile: whether merges count for a piece that is a token is what the file says,
-// whatever splitter it has.
+// whatever splitter it has, also after a conversion.
 func TestMergesOfTheFile(t *testing.T) {
-	for _, ignore := range []bool{false, true} {
-		v := smallVocab(t, "qwen2")
-		v.Tokens[300], v.IgnoreMerges = "zqzq", ignore
-		v.Merges = slices.DeleteFunc(v.Merges, func(m string) bool { return !strings.Contains("zqzq", strings.ReplaceAll(m, " ", "")) })
-		tok, err := FromJSON(asJSON(t, v, false))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got := tok.Encode(nil, "zqzq"); (len(got) == 1) != ignore {
-			t.Errorf("ignore_merges %v: %v", ignore, got)
+	for _, pre := range []string{"qwen2", "tekken", "llama-bpe"} {
+		for _, ignore := range []bool{false, true} {
+			v := smallVocab(t, pre)
+			v.Tokens[300], v.IgnoreMerges = "zqzq", ignore
+			v.Merges = slices.DeleteFunc(v.Merges, func(m string) bool { return !strings.Contains("zqzq", strings.ReplaceAll(m, " ", "")) })
+			text := asJSON(t, v, false)
+			tok, err := FromJSON(text)
+			again, err2 := FromFile(converted(t, text))
+			if err != nil || err2 != nil {
+				t.Fatal(err, err2)
+			}
+			if got := tok.Encode(nil, "zqzq"); (len(got) == 1) != ignore {
+				t.Errorf("%s, ignore_merges %v: %v", pre, ignore, got)
+			}
+			if got := again.Encode(nil, "zqzq"); (len(got) == 1) != ignore {
+				t.Errorf("%s, ignore_merges %v: converted it is %v", pre, ignore, got)
+			}
 		}
 	}
 }

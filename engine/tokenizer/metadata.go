@@ -9,8 +9,9 @@ import (
 // Keys of our own say what GGUF has no word for. Other readers pass them over.
 const (
 	ownPrefix = "corenode.tokenizer."
-	spacesKey = ownPrefix + "spaces" // the fields of Prefix, in their order
-	stripsKey = ownPrefix + "strips" // each token that strips, and 1 for left, 2 for right or 3 for both behind it
+	spacesKey = ownPrefix + "spaces"        // the fields of Prefix, in their order
+	mergesKey = ownPrefix + "ignore_merges" // where it is not as the splitter's name says
+	stripsKey = ownPrefix + "strips"        // each token that strips, and 1 for left, 2 for right or 3 for both behind it
 )
 
 // Metadata is the tokenizer of a folder in the keys of GGUF, for a model of rows rows of
@@ -65,6 +66,9 @@ func (v *Vocab) own() (meta []modelfile.KV) {
 	if p := v.Prefix; v.SentencePiece {
 		meta = append(meta, modelfile.KV{Key: spacesKey, Value: []bool{p.Space, p.Parts, p.Missing, p.Between}})
 	}
+	if !v.SentencePiece && v.IgnoreMerges != splitters[v.Pre].ignoreMerges {
+		meta = append(meta, modelfile.KV{Key: mergesKey, Value: v.IgnoreMerges})
+	}
 	var strips []int32
 	for _, s := range v.Strips {
 		sides := int32(0)
@@ -83,7 +87,7 @@ func (v *Vocab) own() (meta []modelfile.KV) {
 }
 
 // readOwn reads these keys, which count more than those of GGUF.
-func (v *Vocab) readOwn(f *modelfile.File) error {
+func (v *Vocab) readOwn(f *modelfile.File) (err error) {
 	if v.SentencePiece && f.Has(spacesKey) {
 		is, err := f.Ints(spacesKey)
 		if err != nil {
@@ -93,6 +97,11 @@ func (v *Vocab) readOwn(f *modelfile.File) error {
 			return fmt.Errorf("%s has %d values, want 4", spacesKey, len(is))
 		}
 		v.Prefix = Prefix{Space: is[0] != 0, Parts: is[1] != 0, Missing: is[2] != 0, Between: is[3] != 0}
+	}
+	if !v.SentencePiece && f.Has(mergesKey) {
+		if v.IgnoreMerges, err = f.Bool(mergesKey); err != nil {
+			return err
+		}
 	}
 	if !f.Has(stripsKey) {
 		return nil
