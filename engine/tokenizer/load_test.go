@@ -113,7 +113,8 @@ func TestFromFileRefuses(t *testing.T) {
 // TestStripsRefused: which tokens strip is read from whole pairs of tokens that there are.
 func TestStripsRefused(t *testing.T) {
 	for want, value := range map[string]any{"has 1 values": []int32{509}, "token 518 with 1": []int32{518, 1},
-		"token -1 with 2": []int32{509, 3, -1, 2}, "token 4294967805 with 1": []int64{1<<32 + 509, 1}, "token 509 with 4": []int32{509, 4}, "want integers": "yes"} {
+		"token -1 with 2": []int32{509, 3, -1, 2}, "token 4294967805 with 1": []int64{1<<32 + 509, 1},
+		"token 509 with 4": []int32{509, 4}, "want integers": "yes"} {
 		meta := append(metaOf(vocabMeta(smallVocab(t, "qwen2"))), gguftest.KV{Key: stripsKey, Value: value})
 		if _, err := FromFile(fileOf(t, meta...)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v: error %v, want one with %q", value, err, want)
