@@ -3,6 +3,7 @@ package config
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"reflect"
 	"strconv"
@@ -250,6 +251,9 @@ func (d *decoder) list(node ast.Node, to leaf) {
 
 // set reads text as the type of a leaf.
 func (d *decoder) set(to leaf, text string, at place) {
+	if to.value.Kind() == reflect.Slice { // a list replaces that of the file, with all its entries
+		maps.DeleteFunc(d.places, func(key string, _ place) bool { return strings.HasPrefix(key, to.key+".") })
+	}
 	d.places[to.key] = at
 	if err := setText(to.value, text); err != nil {
 		d.problems = append(d.problems, Problem{Source: at.source, Line: at.line, Key: to.key,

@@ -152,6 +152,10 @@ func (d *decoder) models(c *Config, flags []string) {
 		}
 		m.Path = path
 		c.Models[id] = m
-		d.places["models."+id] = place{source: "command line"}
+		key := "models." + id
+		if known { // the rest is as it was
+			key += ".path"
+		}
+		d.places[key] = place{source: "command line"}
 	}
 }

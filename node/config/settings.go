@@ -53,7 +53,7 @@ func (o Origins) setting(value, byDefault leaf, reload bool) Setting {
 		s.Value = withoutHashes(s.Value)
 	}
 	at, given := o.places[value.key]
-	if !given && s.Changed() { // a flag that names a model gives it as a whole
+	if !given && s.Changed() { // a flag that names a new model gives it as a whole
 		d := decoder{places: o.places}
 		at = d.placeOf(value.key)
 	}

@@ -67,3 +67,39 @@ func TestSettingsSayTheirSource(t *testing.T) {
 		t.Errorf("what waits for a restart: %+v", got)
 	}
 }
+
+// TestWhatOverridesTheFileIsTheSource: a flag for a model of the file is the source of its path alone, and
+// a list from elsewhere has no entry on a line of the file.
+func TestWhatOverridesTheFileIsTheSource(t *testing.T) {
+	const file = "models:\n  q:\n    path: a.gguf\n    prices: {input: 1, cached_input: 1, output: 1}\n"
+	from := Sources{File: "c.yaml", Models: []string{"q=b.gguf"}}
+	c, origins, problems := trace([]byte(file), from)
+	if len(problems) > 0 {
+		t.Fatal(problems)
+	}
+	sources := map[string]Setting{}
+	for _, s := range Settings(c, origins) {
+		sources[s.Key] = s
+	}
+	if s := sources["models.q.path"]; s.Value != "b.gguf" || s.Source != "command line" || s.Line != 0 {
+		t.Errorf("the path is %+v", s)
+	}
+	if s := sources["models.q.prices.input"]; s.Source != "c.yaml" || s.Line != 4 {
+		t.Errorf("the price is %+v", s)
+	}
+	const lists = "server: {cors_origins: [https://a.example]}\nmodules:\n  denied: [discount<1.2.0]\n"
+	for _, test := range []struct {
+		text, want string
+		from       Sources
+	}{
+		{"models:\n  q: {path: a.gguf}\n", "c.yaml:2: models.q.prices.input is missing", from},
+		{lists, `CORENODE_SERVER_CORS_ORIGINS: server.cors_origins.0 is "x"`,
+			Sources{File: "c.yaml", Environment: []string{"CORENODE_SERVER_CORS_ORIGINS=x"}}},
+		{lists, `command line: modules.denied.0 is "x"`, Sources{File: "c.yaml", Flags: map[string]string{"modules.denied": "x"}}},
+	} {
+		_, problems := build([]byte(test.text), test.from)
+		if len(problems) == 0 || !strings.HasPrefix(problems[0].Error(), test.want) {
+			t.Errorf("%v, want %s", problems, test.want)
+		}
+	}
+}
