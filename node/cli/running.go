@@ -173,14 +173,18 @@ back: start the node again.`,
 	cmd.Flags().BoolVar(&wait, "wait", false, "say what is left until the node has ended")
 	cmd.Flags().BoolVar(&look, "look", false, "only say how far a drain is")
 	cmd.RunE = existing(func(c *admin.Client, cmd *cobra.Command, _ []string) (result, error) {
-		if s, err := c.DrainState(); err != nil || look { // without a node there is nothing to drain, and no row of the audit
+		s, err := c.DrainState()
+		if err != nil || look { // without a node there is nothing to drain, and no row of the audit
 			return printed(printDrain)(s, err)
 		}
 		if _, err := c.Drain(); err != nil {
 			return result{}, err
 		}
-		if !wait {
-			return printed(printDrain)(c.DrainState())
+		if !wait { // it is not asked again: an idle node has ended by now
+			if !s.Draining {
+				s.Draining, s.LeftMS = true, s.TimeoutMS
+			}
+			return printed(printDrain)(s, nil)
 		}
 		return untilInterrupted(cmd, func(ctx context.Context, w io.Writer, asJSON bool) error {
 			if err := awaitDrain(ctx, w, asJSON, c); err != nil {

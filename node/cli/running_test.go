@@ -2,11 +2,15 @@ package cli
 
 import (
 	"context"
+	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"corenode/node/admin"
+	"corenode/node/operators"
 )
 
 // TestLogsAreFollowed: lines that came faster than one answer holds follow at once, in order, and those that
@@ -54,5 +58,32 @@ func TestFollowedLogsAreJSON(t *testing.T) {
 	}
 	if want := `{"missed":5}` + "\n" + `{"number":3,"time":"","level":"","kind":"request","text":"{}"}` + "\n"; out.String() != want {
 		t.Errorf("it printed %q, want %q", out.String(), want)
+	}
+}
+
+// TestIdleNodeIsDrained: a node without requests has ended before it can be asked anything more, and that is no error.
+func TestIdleNodeIsDrained(t *testing.T) {
+	for _, flag := range []string{"--json=false", "--json", "--wait"} {
+		var ended atomic.Bool
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if ended.Load() {
+				panic(http.ErrAbortHandler)
+			}
+			ended.Store(r.Method == "POST")
+			_, _ = w.Write([]byte(`{"draining":false,"requests":0,"rows":0,"left_ms":0,"timeout_ms":60000}`))
+		}))
+		t.Cleanup(server.Close)
+		dir := t.TempDir()
+		if _, err := admin.Announce(dir, strings.TrimPrefix(server.URL, "http://"), operators.NewToken(), ""); err != nil {
+			t.Fatal(err)
+		}
+		out, err := typed("drain", flag, "--data-dir", dir)
+		want := map[string]string{"--json": `"draining": true`, "--wait": "The node has ended.\n"}[flag]
+		if want == "" {
+			want = "The node drains: 0 requests and 0 rows of the ledger are left, at most 1m0s.\n"
+		}
+		if err != nil || !ended.Load() || !strings.Contains(out, want) {
+			t.Errorf("%s: it says %q, want %q; %v", flag, out, want, err)
+		}
 	}
 }
