@@ -12,8 +12,8 @@ func (h *Host) demote(g *generation, reason string) {
 // demoteIf demotes a generation if the assignment of its slot still is one for it.
 func (h *Host) demoteIf(g *generation, reason string, still func(*assignment) bool) {
 	<-h.ready
-	h.mu.Lock()
-	defer h.mu.Unlock()
+	h.lock()
+	defer h.unlock()
 	m := h.modules[g.digest]
 	if h.closed || m == nil || m.generation != g {
 		return

@@ -18,8 +18,8 @@ func (h *Host) Disable(name string) (Info, error) {
 	if err != nil {
 		return Info{}, err
 	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
+	h.lock()
+	defer h.unlock()
 	if h.closed {
 		return Info{}, ErrClosed
 	}

@@ -27,9 +27,13 @@ type Host struct {
 
 	stateDamaged bool // see StateDamaged; never changes after the start
 
-	building sync.Mutex // one module is built at a time; taken before mu
+	building sync.Mutex // one module is built at a time; taken before changing
+	changing sync.Mutex // one change at a time of what mu guards, until it is kept; taken before mu, never for a request
 
-	mu         sync.Mutex // guards what follows, and every change of an assignment; held over writes to Dir, never while a module is built
+	// mu guards what follows, and every change of an assignment. It is held over writes to Dir, never while
+	// a module is built or Options.Keep is asked. Who changes the state, an assignment or what is in memory
+	// has changing, too.
+	mu         sync.Mutex
 	modules    registry
 	state      state
 	number     int64 // of the state, as Options.Keep counts
@@ -41,6 +45,17 @@ type Host struct {
 // Ready is closed when everything that is to be loaded at the start has been,
 // or has failed to.
 func (h *Host) Ready() <-chan struct{} { return h.ready }
+
+// lock begins a change, and everything else that must not see one that may not be kept.
+func (h *Host) lock() {
+	h.changing.Lock()
+	h.mu.Lock()
+}
+
+func (h *Host) unlock() {
+	h.mu.Unlock()
+	h.changing.Unlock()
+}
 
 // spawn runs f in the background, unless the host is being closed. mu is held.
 func (h *Host) spawn(f func()) {

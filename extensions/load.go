@@ -33,10 +33,10 @@ func (h *Host) load(ctx context.Context, f file, inPlace bool) (Info, error) {
 		return Info{}, err
 	}
 	digest := digestOf(f.wasm)
-	h.mu.Lock()
+	h.lock()
 	old := h.modules[digest]
 	same, err := h.mayLoad(old, digest, f.config, inPlace)
-	h.mu.Unlock()
+	h.unlock()
 	if err != nil || same {
 		if err != nil {
 			return Info{}, err
@@ -48,8 +48,8 @@ func (h *Host) load(ctx context.Context, f file, inPlace bool) (Info, error) {
 		return Info{}, err
 	}
 	m := &module{digest: digest, manifest: g.manifest, known: true, size: len(f.wasm), config: f.config, signature: f.signature}
-	h.mu.Lock()
-	defer h.mu.Unlock()
+	h.lock()
+	defer h.unlock()
 	// While it was built, the one in memory may have begun to serve or to charge.
 	if _, err = h.mayLoad(h.modules[digest], digest, f.config, inPlace); err == nil {
 		err = h.stillTrusted(m, g, f.signature)
@@ -126,10 +126,10 @@ func (h *Host) adopt(m *module, g *generation) (changed bool) {
 // open brings a module into memory that is known but not there. served is as in
 // file. building is held, mu is not.
 func (h *Host) open(digest string, served bool) (*generation, error) {
-	h.mu.Lock()
+	h.lock()
 	m := h.modules[digest]
 	if err := h.trust.Load().denial(digest, nil); h.closed || err != nil || m == nil || m.removed {
-		defer h.mu.Unlock()
+		defer h.unlock()
 		if h.closed {
 			return nil, ErrClosed
 		}
@@ -139,14 +139,14 @@ func (h *Host) open(digest string, served bool) (*generation, error) {
 		return nil, fmt.Errorf("%q: %w", digest, ErrUnknownModule)
 	}
 	if m.generation != nil {
-		defer h.mu.Unlock()
+		defer h.unlock()
 		return m.generation, nil
 	}
 	m.loading = true
-	h.mu.Unlock()
+	h.unlock()
 	g, err := h.read(m, served, false)
-	h.mu.Lock()
-	defer h.mu.Unlock()
+	h.lock()
+	defer h.unlock()
 	m.loading = false
 	if err == nil {
 		if err = h.stillTrusted(m, g, h.folder.signatureOf(m)); err != nil {

@@ -116,9 +116,9 @@ func (h *Host) compilesItself() func(err error) {
 // Close ends all loading, gives every slot back to its native build and closes
 // each generation when its last user has gone.
 func (h *Host) Close() error {
-	h.mu.Lock()
+	h.lock()
 	if h.closed {
-		h.mu.Unlock()
+		h.unlock()
 		return nil
 	}
 	h.closed = true
@@ -130,13 +130,13 @@ func (h *Host) Close() error {
 		}
 		sl.now.Store(&assignment{active: sl.builtin})
 	}
-	h.mu.Unlock()
+	h.unlock()
 	for _, s := range shadows {
 		s.stop()
 	}
 	h.background.Wait()
-	h.mu.Lock()
-	defer h.mu.Unlock()
+	h.lock()
+	defer h.unlock()
 	for _, m := range h.modules {
 		if m.generation != nil && m.generation.native == nil {
 			m.generation.retire()

@@ -13,9 +13,9 @@ type Options struct {
 	// is made if need be, for its owner only. Empty: nothing outlives the process.
 	Dir string
 	// Keep, where the nodes of a cluster share which modules serve, keeps the state in the place of
-	// Dir: text replaces what had the number before, or it fails. State and Number are what was kept
-	// at the start. Then a module that should serve and is not in memory has no stand-in: what needs
-	// it is refused.
+	// Dir: text replaces what had the number before, or it fails. It may take long, and requests do not
+	// wait for it. State and Number are what was kept at the start. Then a module that should serve and is
+	// not in memory has no stand-in: what needs it is refused.
 	Keep   func(before int64, text []byte) (number int64, err error)
 	State  []byte
 	Number int64

@@ -157,9 +157,9 @@ func (h *Host) isShippedName(name string) bool {
 // made active comes first: until then others serve in its place, and charge
 // provisionally.
 func (h *Host) restore(shipped []shippedModule) {
-	h.mu.Lock()
+	h.lock()
 	slots := maps.Clone(h.state.Slots)
-	h.mu.Unlock()
+	h.unlock()
 	bring := func(role func(wanted) string) {
 		for _, name := range h.Slots() {
 			if digest := role(slots[name]); strings.HasPrefix(digest, digestPrefix) {
@@ -184,7 +184,7 @@ func (h *Host) restore(shipped []shippedModule) {
 func (h *Host) restoreShipped(s shippedModule) {
 	h.building.Lock()
 	defer h.building.Unlock()
-	h.mu.Lock()
+	h.lock()
 	m := h.modules[s.digest]
 	if !s.off {
 		m = &module{digest: s.digest, shipped: true, wasm: s.wasm, manifest: h.slot(s.slot).builtin.manifest}
@@ -193,7 +193,7 @@ func (h *Host) restoreShipped(s shippedModule) {
 	if m != nil {
 		m.failed = h.state.Failed[s.digest]
 	}
-	h.mu.Unlock()
+	h.unlock()
 	if m == nil { // it cannot be read, and that was said
 		return
 	}
@@ -211,8 +211,8 @@ func (h *Host) restoreShipped(s shippedModule) {
 	if s.slot == SlotBilling && h.folder.dir != "" {
 		h.folder.keepShipped(g.digest, s.wasm)
 	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
+	h.lock()
+	defer h.unlock()
 	h.assume(h.slot(s.slot))
 }
 
@@ -224,13 +224,13 @@ func (h *Host) restoreOne(sl *slot, digest string) {
 	defer h.building.Unlock()
 	g, err := h.open(digest, true)
 	for errors.Is(err, ErrDenied) {
-		h.mu.Lock()
+		h.lock()
 		if h.withdraw(nil) {
 			h.saveOrSay()
 		}
 		active := h.state.Slots[sl.name].Active
 		waits := strings.HasPrefix(active, digestPrefix) && h.modules.isUsable(active) && h.modules[active].generation == nil
-		h.mu.Unlock()
+		h.unlock()
 		if !waits {
 			return
 		}
@@ -247,8 +247,8 @@ func (h *Host) restoreOne(sl *slot, digest string) {
 		h.log.Error("a module that served before does not load", "slot", string(sl.name), "module", digest, "err", err)
 		return
 	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
+	h.lock()
+	defer h.unlock()
 	h.assume(sl)
 }
 

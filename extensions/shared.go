@@ -35,8 +35,8 @@ func (h *Host) readShared() (err error) {
 
 // Unneeded are removed modules that no slot, no failure and no charge names: nobody reads their files again.
 func (h *Host) Unneeded() (digests []string) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
+	h.lock()
+	defer h.unlock()
 	for _, digest := range h.state.Removed {
 		if !h.state.hasServed(digest) {
 			digests = append(digests, digest)
@@ -45,7 +45,7 @@ func (h *Host) Unneeded() (digests []string) {
 	return digests
 }
 
-// save keeps the state. mu is held.
+// save keeps the state. changing and mu are held, and mu is let go while a database is asked.
 func (h *Host) save() error {
 	if !h.shares() {
 		return h.folder.save(&h.state)
@@ -54,14 +54,21 @@ func (h *Host) save() error {
 	if err != nil {
 		return err
 	}
-	number, err := h.options.Keep(h.number, text)
+	number, err := h.keep(h.number, text)
 	if err == nil {
 		h.number = number
 	}
 	return err
 }
 
-// saveOrSay is save for changes that nobody asked for just now. mu is held.
+// keep asks Options.Keep. Whoever wants mu meanwhile gets it: that may take long.
+func (h *Host) keep(before int64, text []byte) (int64, error) {
+	h.mu.Unlock()
+	defer h.mu.Lock()
+	return h.options.Keep(before, text)
+}
+
+// saveOrSay is save for changes that nobody asked for just now. changing and mu are held.
 func (h *Host) saveOrSay() {
 	if err := h.save(); err != nil {
 		h.log.Error("the state of the modules is not saved", "err", err)
@@ -76,7 +83,7 @@ func (s *state) clone() state {
 
 // commit makes a the assignment of a slot, with what more changes of the state; decided is as in
 // remember. In a cluster it counts once it is kept, and what is not kept changes nothing. A
-// node alone has it in force whatever becomes of its file. mu is held.
+// node alone has it in force whatever becomes of its file. changing and mu are held, as in save.
 func (h *Host) commit(sl *slot, a assignment, decided bool, more func()) error {
 	a = a.apart()
 	was, before := h.state.clone(), sl.now.Load()
@@ -110,8 +117,8 @@ func (h *Host) Bring(wasm, signature, config []byte) error {
 	if err != nil {
 		return err
 	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
+	h.lock()
+	defer h.unlock()
 	for name, w := range h.state.Slots {
 		if w.includes(info.Digest) { // it was missing
 			h.assume(h.slot(name))
@@ -142,8 +149,8 @@ func (h *Host) Follow(number int64, text []byte) error {
 			h.log.Error("a module that the cluster wants does not load", "module", digest, "err", err)
 		}
 	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
+	h.lock()
+	defer h.unlock()
 	if h.closed || number <= h.number { // this node was quicker
 		return nil
 	}
@@ -162,8 +169,8 @@ func (h *Host) Follow(number int64, text []byte) error {
 
 // unremoved lets modules be opened that a newer state has again. It is false for one that is not newer.
 func (h *Host) unremoved(number int64, next *state) bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
+	h.lock()
+	defer h.unlock()
 	for digest, m := range h.modules {
 		m.removed = m.removed && slices.Contains(next.Removed, digest)
 	}
@@ -172,8 +179,8 @@ func (h *Host) unremoved(number int64, next *state) bool {
 
 // toBring are the modules that a state wants and that are not in memory.
 func (h *Host) toBring(next *state) (digests []string) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
+	h.lock()
+	defer h.unlock()
 	for name, w := range next.Slots {
 		for _, role := range []string{w.Active, w.Canary, w.Shadow, w.Previous} {
 			if role == wantShipped {
@@ -258,8 +265,8 @@ func (h *Host) Held() (all []Held) {
 
 // Goal is the module that Rollback would make serve; empty where none has to be in memory for it.
 func (h *Host) Goal(s Slot) string {
-	h.mu.Lock()
-	defer h.mu.Unlock()
+	h.lock()
+	defer h.unlock()
 	w := h.state.Slots[s]
 	if w.CanaryPercent > 0 || !strings.HasPrefix(w.Previous, digestPrefix) {
 		return ""
@@ -316,8 +323,8 @@ func (h *Host) Note(digest string, wasm, signature, config []byte) error {
 	}
 	h.building.Lock() // nobody opens it meanwhile
 	defer h.building.Unlock()
-	h.mu.Lock()
-	defer h.mu.Unlock()
+	h.lock()
+	defer h.unlock()
 	if m := h.modules[digest]; h.closed || m != nil && (m.shipped || m.generation != nil) {
 		return nil
 	}

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"testing"
 
+	"corenode/extensions/guest"
 	"corenode/wasm/abi"
 )
 
@@ -290,5 +291,43 @@ func TestEnabledAgainAfterFailures(t *testing.T) {
 		t.Error("it does not serve")
 	} else {
 		tr.Close()
+	}
+}
+
+// TestOnlyChangesWaitForTheRow: while a database does not say whether it keeps a change, requests whose faults take
+// a module out of service go on, and so do readiness and who looks. The next change comes after that one.
+func TestOnlyChangesWaitForTheRow(t *testing.T) {
+	r := &row{}
+	asked, answer := make(chan bool, 9), make(chan bool)
+	h, _ := openTest(t, Options{Dir: t.TempDir(), Keep: func(before int64, text []byte) (int64, error) {
+		asked <- true
+		<-answer
+		return r.keep(before, text)
+	}})
+	one := mustLoad(t, h, chatGuest(t, "1"))
+	changed := make(chan error, 1)
+	go func() {
+		_, err := h.Activate(one)
+		changed <- err
+	}()
+	<-asked
+	free := h.mu.TryLock()
+	if free {
+		g := h.modules[one].generation
+		h.mu.Unlock()
+		for range breakerFaults {
+			h.failed(g, abi.OpRequest, caller{}, guest.Faultf(guest.CauseTrap, "a fault"))
+		}
+		if got := roles(h); got != "native, - 0, -, -" || h.Absent() != "" || h.Number() != 0 || len(h.Modules()) == 0 {
+			t.Errorf("before it is kept: %s, absent %q, rollout %d", got, h.Absent(), h.Number())
+		}
+	}
+	close(answer)
+	if err := <-changed; err != nil || !free {
+		t.Fatalf("the change: %v; others go on meanwhile: %v", err, free)
+	}
+	h.background.Wait()
+	if i, err := h.Module(one); err != nil || i.State != StateFailed || roles(h) != "native, - 0, -, -" || h.Number() != 2 {
+		t.Errorf("after the faults: %+v, %v, %s, rollout %d", i, err, roles(h), h.Number())
 	}
 }

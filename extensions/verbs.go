@@ -83,13 +83,13 @@ func (h *Host) Rollback(s Slot) (Info, error) {
 	if !slices.Contains(h.Slots(), s) {
 		return Info{}, fmt.Errorf("%q: %w", s, ErrSlot)
 	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
+	h.lock()
+	defer h.unlock()
 	sl := h.slot(s)
 	if sl.now.Load().canaryPercent == 0 {
-		h.mu.Unlock()
+		h.unlock()
 		<-h.ready
-		h.mu.Lock()
+		h.lock()
 	}
 	before := sl.now.Load()
 	a, decided := *before, before.canaryPercent == 0
@@ -120,8 +120,8 @@ func (h *Host) Rollback(s Slot) (Info, error) {
 // Remove forgets a module. One that serves, or is tried as canary or shadow, or
 // would if it loaded, is ErrInUse; the file of one that charges name is kept for replays.
 func (h *Host) Remove(ref string) error {
-	h.mu.Lock()
-	defer h.mu.Unlock()
+	h.lock()
+	defer h.unlock()
 	m, err := h.modules.find(ref)
 	if err != nil {
 		return err
@@ -185,8 +185,8 @@ func (h *Host) mayRemove(m *module) error {
 // end takes a module out of a role, which it may have in the state only: it
 // need not be in memory, nor be able to come there.
 func (h *Host) end(ref string, role func(w *wanted, a *assignment, name string)) (Info, error) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
+	h.lock()
+	defer h.unlock()
 	m, err := h.modules.find(ref)
 	if err == nil && h.closed {
 		err = ErrClosed
@@ -215,7 +215,7 @@ func (h *Host) end(ref string, role func(w *wanted, a *assignment, name string))
 // change brings a module into memory if need be and replaces the assignment of
 // its slot, unless next refuses; decided is as in remember.
 func (h *Host) change(ref string, decided bool, next func(*slot, assignment, *generation) (assignment, error)) (Info, error) {
-	h.mu.Lock()
+	h.lock()
 	m, err := h.modules.find(ref)
 	if err == nil && h.closed {
 		err = ErrClosed
@@ -225,7 +225,7 @@ func (h *Host) change(ref string, decided bool, next func(*slot, assignment, *ge
 	if err == nil {
 		g, served = m.generation, m.shipped || h.state.hasServed(m.digest)
 	}
-	h.mu.Unlock()
+	h.unlock()
 	if err != nil {
 		return Info{}, err
 	}
@@ -236,8 +236,8 @@ func (h *Host) change(ref string, decided bool, next func(*slot, assignment, *ge
 			return Info{}, err
 		}
 	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
+	h.lock()
+	defer h.unlock()
 	if m = h.modules[m.digest]; h.closed || m == nil || m.generation != g {
 		return Info{}, fmt.Errorf("%q: %w", ref, ErrUnknownModule) // it was removed meanwhile
 	}

@@ -11,8 +11,8 @@ import (
 // any more is missing, as after a restart. What runs ends on the module that it
 // began with, and charges are computed again by the module that made them.
 func (h *Host) Trust(keys []ed25519.PublicKey, denied []Denial) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
+	h.lock()
+	defer h.unlock()
 	t := &trust{keys: keys, denied: denied, unsigned: h.options.AllowUnsigned}
 	h.trust.Store(t)
 	if h.closed {
