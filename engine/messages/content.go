@@ -18,7 +18,7 @@ func (r *reader) message() (m Message) {
 			m.Role = r.string()
 		case "content":
 			hasContent = true
-			m.Blocks = r.blocks()
+			m.Blocks = r.blocks(fieldsOf)
 		default:
 			r.skip()
 		}
@@ -72,8 +72,8 @@ func (r *reader) checkRole(m Message) {
 	}
 }
 
-// blocks reads content: a string, or an array of blocks.
-func (r *reader) blocks() (blocks []Block) {
+// blocks reads content: a string, or an array of blocks, of which fields count.
+func (r *reader) blocks(fields map[string][]string) (blocks []Block) {
 	if r.err == nil && r.dec.PeekKind() == '"' {
 		return []Block{{Type: Text, Text: r.string()}}
 	}
@@ -81,13 +81,13 @@ func (r *reader) blocks() (blocks []Block) {
 		r.want('[', "a string or an array of blocks")
 		return nil
 	}
-	r.array(func() { blocks = append(blocks, r.block()) })
+	r.array(func() { blocks = append(blocks, r.block(fields)) })
 	return blocks
 }
 
 // text reads what is a string or an array of text blocks and joins the blocks, one per line.
 func (r *reader) text() string {
-	blocks := r.blocks()
+	blocks := r.blocks(textFieldsOf)
 	if r.err == nil && slices.ContainsFunc(blocks, func(b Block) bool { return b.Type != Text }) {
 		r.fail(invalid(r.path(), "only text blocks may stand here"))
 	}
@@ -117,10 +117,14 @@ var fieldsOf = map[string][]string{
 	"tool_reference": {"tool_name"},
 }
 
+// textFieldsOf are those where only text may stand. Blocks of other types are refused there, so
+// nothing of them is read: results of tools could nest.
+var textFieldsOf = map[string][]string{"text": fieldsOf["text"], "tool_reference": fieldsOf["tool_reference"]}
+
 // countsInSome says whether a field counts in blocks of some type.
-func countsInSome(name string) bool {
-	for _, fields := range fieldsOf {
-		if slices.Contains(fields, name) {
+func countsInSome(fields map[string][]string, name string) bool {
+	for _, of := range fields {
+		if slices.Contains(of, name) {
 			return true
 		}
 	}
@@ -138,6 +142,8 @@ var requiredOf = map[string][]string{
 
 // blockFields is a block as it comes in.
 type blockFields struct {
+	counting map[string][]string // fieldsOf, or textFieldsOf
+
 	kind    string
 	present []string // fields that count and are not null
 	b       Block
@@ -149,15 +155,15 @@ type earlyField struct {
 	raw  []byte
 }
 
-// block reads one content block of a message.
-func (r *reader) block() Block {
+// block reads one content block of a message, of which fields count.
+func (r *reader) block(fields map[string][]string) Block {
 	r.countItem()
-	f := blockFields{}
+	f := blockFields{counting: fields}
 	r.object(func(name string) {
 		switch {
 		case name == "type":
 			f.kind = r.string()
-		case f.kind == "" && countsInSome(name):
+		case f.kind == "" && countsInSome(fields, name):
 			f.early = append(f.early, earlyField{name, r.raw()})
 		default:
 			r.blockField(&f, name)
@@ -167,17 +173,18 @@ func (r *reader) block() Block {
 		return Block{}
 	}
 	for _, e := range f.early {
-		s := &reader{dec: jsontext.NewDecoder(bytes.NewBuffer(e.raw)), base: r.path() + "." + e.name}
+		s := &reader{dec: jsontext.NewDecoder(bytes.NewBuffer(e.raw)), base: r.path() + "." + e.name, items: r.items}
 		if s.blockField(&f, e.name); s.err != nil {
 			r.fail(s.err)
 		}
+		r.items = s.items
 	}
 	return r.typed(f)
 }
 
 // blockField reads one field of a block whose type is known.
 func (r *reader) blockField(f *blockFields, name string) {
-	if !slices.Contains(fieldsOf[f.kind], name) {
+	if !slices.Contains(f.counting[f.kind], name) {
 		r.skip()
 		return
 	}
@@ -231,7 +238,7 @@ func (r *reader) typed(f blockFields) Block {
 		r.fail(invalid(r.path()+".type", "%q is not supported: text content only", f.kind))
 	}
 	for _, name := range requiredOf[f.kind] {
-		if r.err == nil && !slices.Contains(f.present, name) {
+		if r.err == nil && f.counting[f.kind] != nil && !slices.Contains(f.present, name) {
 			r.fail(invalid(r.path()+"."+name, "field required in a %s block", f.kind))
 		}
 	}

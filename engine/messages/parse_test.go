@@ -5,9 +5,12 @@ import (
 	"fmt"
 	"math"
 	"reflect"
+	"runtime"
 	"strings"
 	"testing"
 	"unicode/utf8"
+
+	"github.com/go-json-experiment/json/jsontext"
 
 	"corenode/wasm/abi"
 )
@@ -196,6 +199,8 @@ func TestParseRefuses(t *testing.T) {
 		{"text type", msg(`[{"type":"text","text":1}]`), "messages.0.content.0.text", "string"},
 		{"text type first", msg(`[{"text":1,"type":"text"}]`), "messages.0.content.0.text", "string"},
 		{"text null", msg(`[{"type":"text","text":null}]`), "messages.0.content.0.text", "required"},
+		{"a result in a result", msg(`[{"type":"tool_result","tool_use_id":"x","content":[{"type":"tool_result","tool_use_id":"y","content":"z"}]}]`), "messages.0.content.0.content", "only text"},
+		{"a call in a result before its type", msg(`[{"content":[{"id":"i","name":"f","type":"tool_use"}],"tool_use_id":"x","type":"tool_result"}]`), "messages.0.content.0.content", "only text"},
 		{"nested before its type", msg(`[{"content":[{"text":[],"type":"text"}],"tool_use_id":"x","type":"tool_result"}]`), "messages.0.content.0.content.0.text", "string"},
 		{"call without id", `{"model":"m","max_tokens":5,"messages":[{"role":"assistant","content":[{"type":"tool_use","name":"f","input":{}}]}]}`, "messages.0.content.0.id", "required"},
 		{"call without a name", `{"model":"m","max_tokens":5,"messages":[{"role":"assistant","content":[{"type":"tool_use","id":"i","name":"","input":{}}]}]}`, "messages.0.content.0.name", "empty"},
@@ -367,6 +372,38 @@ func TestFieldsBeforeTheType(t *testing.T) {
 	before := allocations(`"text":"hi",` + string(unknown) + `"type":"text"`)
 	if before > 1.2*behind {
 		t.Errorf("%.0f allocations for unknown fields before the type, %.0f behind it", before, behind)
+	}
+}
+
+// TestNestedResultsTakeNoMemory: results of tools that nest have their text copied a few times,
+// and not once for each level.
+func TestNestedResultsTakeNoMemory(t *testing.T) {
+	text := strings.Repeat("x", 200_000)
+	for _, levels := range []int{1, 60} {
+		body := []byte(`{"model":"m","max_tokens":5,"messages":[{"role":"user","content":[` + strings.Repeat(`{"content":[`, levels) +
+			`{"text":"` + text + `","type":"text"}` + strings.Repeat(`],"tool_use_id":"t","type":"tool_result"}`, levels) + `]}]}`)
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		_, err := Parse(body)
+		runtime.ReadMemStats(&after)
+		if (err == nil) != (levels == 1) {
+			t.Errorf("%d levels: %v", levels, err)
+		}
+		if took := int(after.TotalAlloc - before.TotalAlloc); took > 20*len(body) {
+			t.Errorf("%d levels: %d bytes for a body of %d", levels, took, len(body))
+		}
+	}
+}
+
+// TestBlocksBeforeTheTypeCount: the blocks of a content before its block's type are of those that a request may have.
+func TestBlocksBeforeTheTypeCount(t *testing.T) {
+	const result = `{"content":[{"type":"text","text":"a"},{"type":"text","text":"b"}],"tool_use_id":"t","type":"tool_result"}`
+	for content, accepts := range map[string]bool{result: true, result + `,{"type":"text","text":"c"}`: false} {
+		body := `{"role":"user","content":[` + content + `]}`
+		r := &reader{dec: jsontext.NewDecoder(strings.NewReader(body)), items: itemsMax - 4} // of which the message is one
+		if r.message(); (r.err == nil) != accepts {
+			t.Errorf("%s: %v", content, r.err)
+		}
 	}
 }
 
