@@ -200,10 +200,7 @@ func anyDigits(n, point int) expr {
 	if n == 0 {
 		return seq()
 	}
-	if point < 0 || point > n {
-		return repeat(digit, n, n)
-	}
-	if point == n {
+	if point < 0 || point >= n {
 		return repeat(digit, n, n)
 	}
 	return seq(repeat(digit, point, point), lit("."), repeat(digit, n-point, n-point))
