@@ -75,6 +75,39 @@ func TestHostile(t *testing.T) {
 	}
 }
 
+// TestListedValuesAreDear has lists whose values cost much more to compare, with patterns, members
+// and each other, than there are of them: the work is counted before it is done.
+func TestListedValuesAreDear(t *testing.T) {
+	const left = 100_000 // steps
+	long := strings.Repeat("a", 40_000)
+	places := func(schema string) string {
+		return `{"$defs":{"s":` + schema + `},"anyOf":[` + many(250, `{"$ref":"#/$defs/s"}`) + `,true]}`
+	}
+	for name, schema := range map[string]string{
+		"one match":     `{"enum":["` + long[:4000] + `"],"pattern":"(?:a{0,1000})*$"}`,
+		"matches":       `{"enum":["` + long[:1000] + `"],"allOf":[` + many(8, `{"pattern":"(?:a{0,500}N?)*$"}`) + `]}`,
+		"programs":      `{"enum":["b"],"allOf":[` + many(3, `{"pattern":"N|b|`+strings.Repeat("a{1000}", 10)+`"}`) + `]}`,
+		"a long text":   places(`{"enum":["` + long + `"],"maxLength":1}`),
+		"equal texts":   places(`{"const":"` + long + `","enum":["` + long + `x"]}`),
+		"text of items": `{"enum":[[` + many(300, "0") + `]],"items":{"enum":["` + long + `",0]}}`,
+		"items":         `{"enum":[` + many(300, `[0]`) + `],"allOf":[{"items":false},` + many(500, `{"items":{}}`) + `]}`,
+		"properties":    `{"enum":[` + many(40, `{}`) + `],"properties":{` + many(3000, `"pN":true`) + `}}`,
+		"members":       places(`{"enum":[{` + many(1000, `"aN":1`) + `}],"properties":{"a0":false}}`),
+	} {
+		b := &builder{rules: map[string]int32{}, most: statesMax, onward: roleRepeats, spent: spentMax - left}
+		b.rule("", func() expr { return b.form(Form{Text: json.RawMessage(schema)}) })
+		b.finish()
+		if b.err == nil || b.spent <= spentMax {
+			t.Errorf("%s: %v, with %d steps left", name, b.err, spentMax-b.spent)
+		}
+	}
+	usual := `{"enum":[` + many(300, `"0c0a6e7e-6d0f-4b3c-9d6e-N"`) + `],"anyOf":[{"pattern":"^.{1,255}$"},
+		{"pattern":"^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{1,12}$"}]}`
+	if _, err := Compile(Form{Text: json.RawMessage(usual)}); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestHostileMasks has grammars whose sets are many or large.
 func TestHostileMasks(t *testing.T) {
 	var texts [][]byte

@@ -33,6 +33,10 @@ const statesMax = 50_000
 // spentMax bounds the steps in which the parts of schemas are put together.
 const spentMax = 1_000_000
 
+// stepWork is how much work on the text of a listed value is a step: so many bytes of it are
+// read, or instructions of a pattern's program are followed.
+const stepWork = 64
+
 // Form is what an answer has to be: its calls, its text, or either when both are
 // asked for. Of a free answer only the calls have a form.
 type Form struct {

@@ -316,17 +316,17 @@ func (c *compiler) listed(s *schema) (fitting []*value) {
 	return fitting
 }
 
-// holds says whether a value is of all of some schemas.
+// satisfies says whether a value is of all of some schemas.
 func (c *compiler) satisfies(all []*value, v *value) bool {
 	return slices.ContainsFunc(c.options(all), func(o *schema) bool {
-		same := v.same()
-		return c.fits(o, v) && (!o.limited || slices.ContainsFunc(o.enum, func(w *value) bool { return w.same() == same }))
+		same := c.same(v)
+		return c.fits(o, v) && (!o.limited || slices.ContainsFunc(o.enum, func(w *value) bool { return c.same(w) == same }))
 	})
 }
 
 // fits says whether a value is of one alternative, but for its list of values.
 func (c *compiler) fits(s *schema, v *value) bool {
-	c.spend(1)
+	c.spend(1 + v.size/stepWork)
 	if c.err != nil || s.types&typeOf(v) == 0 {
 		return false
 	}
@@ -335,25 +335,27 @@ func (c *compiler) fits(s *schema, v *value) bool {
 	case '"':
 		n := utf8.RuneCountInString(v.text)
 		return within(n, ofLength) && (s.limit == 0 || n <= s.limit) && !slices.ContainsFunc(s.pattern, func(p *value) bool {
-			re := c.regexp(p)
-			return re != nil && !re.MatchString(v.text)
+			return !c.matches(p, v.text)
 		})
 	case '0':
 		x, ok := rational(v.raw)
 		return s.low == nil && s.high == nil || ok && s.low.below(x) && s.high.above(x)
 	case '[':
 		for i, m := range v.values {
-			if !c.satisfies(s.item(i), m) {
+			if c.spend(len(s.lists)); c.err != nil || !c.satisfies(s.item(i), m) {
 				return false
 			}
 		}
 		return within(len(v.values), ofItems)
 	case '{':
-		whole := *s
+		if c.spend(len(v.names) + len(s.properties) + len(s.required)); c.err != nil {
+			return false
+		}
+		whole, required := *s, s.needed()
 		whole.required = append(slices.Clone(v.names), s.required...)
 		for _, p := range c.members(&whole) {
 			m := v.member(p.name)
-			if m != nil && !c.satisfies(p.schemas, m) || m == nil && slices.Contains(s.required, p.name) {
+			if m != nil && !c.satisfies(p.schemas, m) || m == nil && required[p.name] {
 				return false
 			}
 		}

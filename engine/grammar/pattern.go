@@ -116,18 +116,53 @@ func parsePattern(v *value) *syntax.Regexp {
 	return re
 }
 
-// regexp matches listed values with the pattern of a schema; nil when it cannot be enforced.
-func (c *compiler) regexp(v *value) *regexp.Regexp {
-	re, known := c.regexps[v]
+// program matches listed values with the pattern of a schema.
+type program struct {
+	re   *regexp.Regexp // nil: it cannot be enforced
+	size int            // instructions
+}
+
+// programSteps is what making an instruction costs.
+const programSteps = 4
+
+// matches says whether the text of a listed value matches the pattern of a schema, if that can be
+// enforced. Each byte can cost as much as the program has instructions.
+func (c *compiler) matches(v *value, text string) bool {
+	p, known := c.programs[v]
 	if !known {
-		if parsePattern(v) != nil {
-			re, _ = regexp.Compile(v.member("pattern").text) // without an error, it was parsed
-		} else {
+		if re := parsePattern(v); re == nil {
 			c.ignore("pattern")
+		} else {
+			p.size = instructions(re)
+			if c.spend(programSteps * p.size); c.err != nil {
+				return false
+			}
+			p.re, _ = regexp.Compile(v.member("pattern").text) // without an error, it was parsed
 		}
-		c.regexps[v] = re
+		c.programs[v] = p
 	}
-	return re
+	c.spend(1 + len(text)*p.size/stepWork)
+	return c.err == nil && (p.re == nil || p.re.MatchString(text))
+}
+
+// instructions is about how many the program of a pattern has: what is counted is there so many times.
+func instructions(re *syntax.Regexp) int {
+	n := 1
+	switch re.Op {
+	case syntax.OpLiteral:
+		n = len(re.Rune)
+	case syntax.OpCapture:
+		n = 2
+	case syntax.OpAlternate:
+		n = len(re.Sub)
+	}
+	for _, sub := range re.Sub {
+		n += instructions(sub)
+	}
+	if re.Op == syntax.OpRepeat {
+		n *= max(re.Min, re.Max, 1)
+	}
+	return n
 }
 
 // pattern makes the expression of a regular expression.

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/big"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -28,6 +27,7 @@ type value struct {
 	values []*value // of an array's items, or of an object's members
 	parent *value
 	at     int // index in the parent
+	size   int // bytes of its text
 }
 
 // pointer is the JSON pointer of where the value stands.
@@ -79,13 +79,14 @@ func readValue(dec *jsontext.Decoder, parent *value, depth int) (*value, error) 
 		if err != nil {
 			return nil, fmt.Errorf("the schema is not JSON: %w", err)
 		}
-		v.raw = string(raw)
+		v.raw, v.size = string(raw), len(raw)
 		if kind == '"' {
 			unquoted, _ := jsontext.AppendUnquote(nil, raw) // it was read as a string
 			v.text = string(unquoted)
 		}
 		return v, nil
 	}
+	begin := dec.InputOffset()
 	if _, err := dec.ReadToken(); err != nil {
 		return nil, fmt.Errorf("the schema is not JSON: %w", err)
 	}
@@ -104,6 +105,7 @@ func readValue(dec *jsontext.Decoder, parent *value, depth int) (*value, error) 
 		v.values = append(v.values, member)
 	}
 	_, err := dec.ReadToken()
+	v.size = int(dec.InputOffset() - begin)
 	return v, err
 }
 
@@ -299,13 +301,13 @@ type compiler struct {
 	noAngle  bool             // strings have no <
 	expected map[string]types // of the parameters of a call
 	nothing  *value           // the first schema of which there is no value
-	regexps  map[*value]*regexp.Regexp
+	programs map[*value]program
 	// references is nil until one is followed.
 	references *references
 }
 
 func (b *builder) compiler(raw json.RawMessage, tool int) *compiler {
-	c := &compiler{builder: b, tool: tool, regexps: map[*value]*regexp.Regexp{}}
+	c := &compiler{builder: b, tool: tool, programs: map[*value]program{}}
 	v, err := readSchema(raw)
 	if err != nil {
 		b.fail(&Error{Tool: tool, Msg: err.Error()})
@@ -525,9 +527,9 @@ func (c *compiler) allow(s *schema, list []*value) {
 	if s.limited {
 		before := map[string]bool{}
 		for _, v := range s.enum {
-			before[v.same()] = true
+			before[c.same(v)] = true
 		}
-		list = slices.DeleteFunc(slices.Clone(list), func(v *value) bool { return !before[v.same()] })
+		list = slices.DeleteFunc(slices.Clone(list), func(v *value) bool { return !before[c.same(v)] })
 	}
 	s.enum, s.limited = list, true
 }
@@ -538,6 +540,14 @@ func (v *value) same() string {
 		return n.RatString()
 	}
 	return v.compact()
+}
+
+// same is that text of a value, whose length is counted before it is made.
+func (c *compiler) same(v *value) string {
+	if c.spend(v.size / stepWork); c.err != nil {
+		return ""
+	}
+	return v.same()
 }
 
 func (c *compiler) declare(s *schema, m *value, within []*value) {
