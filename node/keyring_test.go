@@ -184,8 +184,7 @@ func TestChangesAmongMany(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, disabled := range []bool{true, false} {
-		a.Disabled = disabled
-		if err := s.UpdateAccount(a); err != nil {
+		if _, err := s.UpdateAccount(a.ID, func(a *account.Account) { a.Disabled = disabled }); err != nil {
 			t.Fatal(err)
 		}
 		k.changed(a.ID)

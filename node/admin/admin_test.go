@@ -505,7 +505,7 @@ func TestTopUpOnce(t *testing.T) {
 	}
 }
 
-// TestConcurrentChangesAreNotLost changes different fields at once.
+// TestConcurrentChangesAreNotLost changes different fields at once, by the API of another node too.
 func TestConcurrentChangesAreNotLost(t *testing.T) {
 	bothWays(t, func(t *testing.T, c *Client, node *fakeNode, s *sqlite.Store) {
 		if _, err := c.CreateAccount(NewAccount{Name: "a"}); err != nil {
@@ -514,8 +514,9 @@ func TestConcurrentChangesAreNotLost(t *testing.T) {
 		concurrency, rate, yes := 5, int64(6), true
 		var wg sync.WaitGroup
 		for i, change := range []AccountChange{{Concurrency: &concurrency}, {TokensPerMinute: &rate}, {Unlimited: &yes}} {
+			by := []*Client{c, Local(New(s, node, nil, nil, nil))}[i%2]
 			wg.Go(func() {
-				if _, err := c.ChangeAccount("a", change); err != nil {
+				if _, err := by.ChangeAccount("a", change); err != nil {
 					t.Error(fmt.Errorf("change %d: %w", i, err))
 				}
 			})

@@ -19,7 +19,6 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
-	"sync"
 	"time"
 
 	"corenode/actors/account"
@@ -42,7 +41,7 @@ type Store interface {
 	CreateAccount(a account.Account, initial abi.Nano) (account.Account, error)
 	Holders(after string, limit int) ([]store.Holder, error)
 	Account(idOrName string) (account.Account, error)
-	UpdateAccount(a account.Account) error
+	UpdateAccount(id string, edit func(*account.Account)) (account.Account, error)
 	TopUp(accountID string, amount abi.Nano, note, idempotencyKey string) (abi.Nano, error)
 	Balance(accountID string) (balance, held abi.Nano, err error)
 	Counters(accountID string) ([]account.CounterUse, error)
@@ -51,7 +50,7 @@ type Store interface {
 	Usage(q store.UsageQuery) ([]store.UsageSum, error)
 	Request(id string) ([]account.Entry, error)
 	CreateKey(accountID string, limits account.KeyLimits, expires time.Time) (account.Key, string, error)
-	UpdateKey(id string, limits account.KeyLimits) (account.Key, error)
+	UpdateKey(id string, edit func(*account.KeyLimits)) (account.Key, error)
 	Key(id string) (account.Key, error)
 	KeysCharged(accountID string, at time.Time) ([]account.KeyUse, error)
 	Keys(accountID string) ([]account.Key, error)
@@ -90,8 +89,6 @@ type API struct {
 	// upstreams are the models that servers elsewhere answer, by id.
 	upstreams map[string]Upstream
 	log       *slog.Logger
-	// changes serializes the verbs that read an account and write it back.
-	changes sync.Mutex
 }
 
 // New makes the API of a node. modules may be nil: then their verbs are refused.

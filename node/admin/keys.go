@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"corenode/actors/account"
+	"corenode/wasm/abi"
 )
 
 func (a *API) listKeys(c call) (any, error) {
@@ -59,22 +60,25 @@ func (a *API) showKey(c call) (any, error) {
 }
 
 func (a *API) changeKey(c call, change KeyChange) (any, error) {
-	a.changes.Lock()
-	defer a.changes.Unlock()
 	key, err := a.store.Key(c.target)
 	if err != nil {
 		return nil, err
 	}
 	c.about.account, c.about.key = key.AccountID, key.ID
-	limits := key.KeyLimits
-	assign(&limits.Models, change.Models)
-	assign(&limits.TokensPerMinute, change.TokensPerMinute)
+	var budget abi.Nano
 	if change.Budget != nil {
-		if limits.Budget, err = change.Budget.nano("budget"); err != nil {
+		if budget, err = change.Budget.nano("budget"); err != nil {
 			return nil, err
 		}
 	}
-	if key, err = a.store.UpdateKey(key.ID, limits); err != nil {
+	key, err = a.store.UpdateKey(key.ID, func(limits *account.KeyLimits) {
+		assign(&limits.Models, change.Models)
+		assign(&limits.TokensPerMinute, change.TokensPerMinute)
+		if change.Budget != nil {
+			limits.Budget = budget
+		}
+	})
+	if err != nil {
 		return nil, err
 	}
 	a.node.Changed(key.AccountID)

@@ -118,14 +118,11 @@ func (a *API) changeAccount(c call, change AccountChange) (any, error) {
 }
 
 func (a *API) applyChange(c call, change AccountChange) (changed account.Account, err error) {
-	a.changes.Lock()
-	defer a.changes.Unlock()
 	if changed, err = a.store.Account(c.target); err != nil {
 		return changed, err
 	}
 	c.about.account = changed.ID
-	change.apply(&changed)
-	if err := a.store.UpdateAccount(changed); err != nil {
+	if changed, err = a.store.UpdateAccount(changed.ID, change.apply); err != nil {
 		return changed, err
 	}
 	a.node.Changed(changed.ID)

@@ -77,9 +77,10 @@ type Accounts interface {
 	// CreateAccount stores a new account with a fresh ID and creation time; an
 	// initial balance other than 0 becomes a top-up row in the same transaction.
 	CreateAccount(a account.Account, initial abi.Nano) (account.Account, error)
-	// UpdateAccount replaces everything of the account with that ID but its ID,
-	// creation time and money.
-	UpdateAccount(account.Account) error
+	// UpdateAccount changes the account with that ID and returns it as it is then. edit gets it as it is when
+	// nobody else can change it, and may change everything but its ID and creation time. It must not call
+	// the store, and may be called again.
+	UpdateAccount(id string, edit func(*account.Account)) (account.Account, error)
 	// Holders returns a page of the accounts by name: those whose name is above
 	// after, which is the last one of the page before. limit is 1 to HoldersMax.
 	Holders(after string, limit int) ([]Holder, error)
@@ -101,8 +102,8 @@ type Keys interface {
 	// CreateKey makes a key that acts for an account within limits until expires (zero =
 	// for ever) and returns its secret, which is stored nowhere.
 	CreateKey(accountID string, limits account.KeyLimits, expires time.Time) (account.Key, string, error)
-	// UpdateKey replaces the limits of a key and returns it as it is then.
-	UpdateKey(id string, limits account.KeyLimits) (account.Key, error)
+	// UpdateKey changes the limits of a key and returns it as it is then. edit is as that of UpdateAccount.
+	UpdateKey(id string, edit func(*account.KeyLimits)) (account.Key, error)
 	// Key finds a key by its ID, or gives ErrNotFound.
 	Key(id string) (account.Key, error)
 	// KeysCharged returns what was charged to each key of an account that has a budget, in the

@@ -55,22 +55,22 @@ func insertAccount(ctx context.Context, tx pgx.Tx, a account.Account) error {
 }
 
 // UpdateAccount implements store.Store.
-func (s *Store) UpdateAccount(a account.Account) error {
-	if err := rules.Account(a); err != nil {
-		return fmt.Errorf("update account: %w", err)
-	}
-	err := s.transaction(again, func(ctx context.Context, tx pgx.Tx) error {
-		w, err := s.lock(ctx, tx, limit.Batch{Returns: []limit.Return{{AccountID: a.ID}}}) // its bucket refills by the old limit until now
+func (s *Store) UpdateAccount(id string, edit func(*account.Account)) (a account.Account, err error) {
+	err = s.transaction(again, func(ctx context.Context, tx pgx.Tx) error {
+		w, err := s.lock(ctx, tx, limit.Batch{Returns: []limit.Return{{AccountID: id}}}) // its bucket refills by the old limit until now
+		if err == nil {
+			a, err = findAccount(ctx, tx, `id = $1`, id) // behind the lock: no change that is under way is undone
+		}
+		if err == nil {
+			a, err = rules.EditAccount(a, edit)
+		}
 		if err != nil {
 			return err
 		}
-		tag, err := tx.Exec(ctx, `UPDATE accounts SET name = $2, unlimited = $3, disabled = $4, concurrency = $5,
+		_, err = tx.Exec(ctx, `UPDATE accounts SET name = $2, unlimited = $3, disabled = $4, concurrency = $5,
 			tokens_per_minute = $6, models = $7 WHERE id = $1`,
 			a.ID, a.Name, a.Unlimited, a.Disabled, int64(a.Concurrency), a.TokensPerMinute, rules.ModelsText(a.Models))
-		if err == nil && tag.RowsAffected() == 0 {
-			err = fmt.Errorf("account %s: %w", a.ID, store.ErrNotFound)
-		}
-		if l := w.accounts[clean(a.ID)]; err == nil && l != nil {
+		if l := w.accounts[a.ID]; err == nil && l != nil {
 			l.state.Change(a, w.now)
 			err = w.write(ctx, tx, oneByOne)
 		}
@@ -79,7 +79,7 @@ func (s *Store) UpdateAccount(a account.Account) error {
 		}
 		return err
 	})
-	return wrapped(err, "update account")
+	return a, wrapped(err, "update account %q", id)
 }
 
 const selectHolders = `SELECT ` + accountColumns + `, b.amount, coalesce(h.held, 0)

@@ -63,8 +63,8 @@ func TestChangesAreFollowedOnceEach(t *testing.T) {
 	}
 	f.want(t, a.ID)
 	for what, do := range map[string]func() error{
-		"the account":  func() error { return s.UpdateAccount(a) },
-		"a key":        func() error { _, err := s.UpdateKey(key.ID, account.KeyLimits{Budget: 5}); return err },
+		"the account":  func() error { _, err := s.UpdateAccount(a.ID, func(*account.Account) {}); return err },
+		"a key":        func() error { _, err := s.UpdateKey(key.ID, func(l *account.KeyLimits) { l.Budget = 5 }); return err },
 		"a revocation": func() error { _, err := s.RevokeKey(key.ID); return err },
 		"money":        func() error { _, err := s.TopUp(a.ID, 5, "", ""); return err },
 	} {

@@ -45,16 +45,17 @@ func insertKey(ctx context.Context, tx pgx.Tx, k account.Key) error {
 }
 
 // UpdateKey implements store.Store.
-func (s *Store) UpdateKey(id string, limits account.KeyLimits) (key account.Key, err error) {
-	if err := rules.KeyLimits(limits); err != nil {
-		return key, fmt.Errorf("update key: %w", err)
-	}
-	err = s.transaction(again, func(ctx context.Context, tx pgx.Tx) error {
-		_, err := tx.Exec(ctx, `UPDATE keys SET models = $2, tokens_per_minute = $3, budget = $4 WHERE id = $1`,
-			clean(id), rules.ModelsText(limits.Models), limits.TokensPerMinute, int64(limits.Budget))
-		if err == nil {
-			key, err = findKey(ctx, tx, id)
+func (s *Store) UpdateKey(id string, edit func(*account.KeyLimits)) (key account.Key, err error) {
+	err = s.transaction(again, func(ctx context.Context, tx pgx.Tx) (err error) {
+		if key, err = findKey(ctx, tx, id, ` FOR NO KEY UPDATE`); err != nil {
+			return err
 		}
+		edit(&key.KeyLimits)
+		if err := rules.KeyLimits(key.KeyLimits); err != nil {
+			return err
+		}
+		_, err = tx.Exec(ctx, `UPDATE keys SET models = $2, tokens_per_minute = $3, budget = $4 WHERE id = $1`,
+			key.ID, rules.ModelsText(key.Models), key.TokensPerMinute, int64(key.Budget))
 		if err == nil {
 			err = change(ctx, tx, store.TopicAccount, key.AccountID)
 		}
@@ -66,7 +67,7 @@ func (s *Store) UpdateKey(id string, limits account.KeyLimits) (key account.Key,
 // Key implements store.Store.
 func (s *Store) Key(id string) (key account.Key, err error) {
 	err = s.view(func(ctx context.Context, tx pgx.Tx) error {
-		key, err = findKey(ctx, tx, id)
+		key, err = findKey(ctx, tx, id, ``)
 		return err
 	})
 	return key, wrapped(err, "key %q", id)
@@ -103,7 +104,7 @@ func (s *Store) RevokeKey(id string) (key account.Key, err error) {
 	err = s.transaction(again, func(ctx context.Context, tx pgx.Tx) error {
 		_, err := tx.Exec(ctx, `UPDATE keys SET revoked = $2 WHERE id = $1 AND revoked = 0`, clean(id), rules.FromTime(s.now()))
 		if err == nil {
-			key, err = findKey(ctx, tx, id)
+			key, err = findKey(ctx, tx, id, ``)
 		}
 		if err == nil {
 			err = change(ctx, tx, store.TopicAccount, key.AccountID)
@@ -173,12 +174,13 @@ func keysOf(ctx context.Context, tx pgx.Tx, accountID string) (all []account.Key
 	return slices.Clip(all), err
 }
 
-func findKey(ctx context.Context, tx pgx.Tx, id string) (found account.Key, err error) {
+// findKey reads a key, and locks it where that is asked for.
+func findKey(ctx context.Context, tx pgx.Tx, id, lock string) (found account.Key, err error) {
 	there := false
 	err = eachKey(ctx, tx, func(k account.Key) error {
 		found, there = k, true
 		return nil
-	}, `WHERE id = $1`, clean(id))
+	}, `WHERE id = $1`+lock, clean(id))
 	if err == nil && !there {
 		err = store.ErrNotFound
 	}

@@ -117,6 +117,14 @@ func NewAccount(a account.Account, now time.Time) account.Account {
 	return a
 }
 
+// EditAccount has edit change an account, and refuses what cannot be stored.
+func EditAccount(a account.Account, edit func(*account.Account)) (account.Account, error) {
+	id, created := a.ID, a.Created
+	edit(&a)
+	a.ID, a.Created = id, created
+	return a, Account(a)
+}
+
 // NewKey makes a key with its secret.
 func NewKey(accountID string, now, expires time.Time) (account.Key, string) {
 	var random [32]byte

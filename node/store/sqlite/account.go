@@ -43,21 +43,22 @@ func (c *conn) insertAccount(a account.Account) error {
 	return c.exec(`INSERT INTO balances (account_id, amount) VALUES (?, 0)`, a.ID)
 }
 
-// UpdateAccount replaces everything of the account with that ID but its ID,
-// creation time and money.
-func (s *Store) UpdateAccount(a account.Account) error {
-	if err := rules.Account(a); err != nil {
-		return fmt.Errorf("update account: %w", err)
-	}
-	err := s.write.transaction(func() error {
+// UpdateAccount changes the account with that ID and returns it as it is then. edit gets it as it is when
+// nobody else can change it, and may change everything but its ID and creation time. It must not call
+// the store.
+func (s *Store) UpdateAccount(id string, edit func(*account.Account)) (a account.Account, err error) {
+	err = s.write.transaction(func() error {
+		if a, err = only(s.write.accounts(`WHERE id = ?`, id)); err != nil {
+			return err
+		}
+		if a, err = rules.EditAccount(a, edit); err != nil {
+			return err
+		}
 		err := s.write.exec(`UPDATE accounts SET name = ?2, unlimited = ?3, disabled = ?4, concurrency = ?5,
 			tokens_per_minute = ?6, models = ?7 WHERE id = ?1`, accountValues(a)[:7]...)
-		if err != nil {
-			return nameTaken(err)
-		}
-		return s.write.changedOne("account " + a.ID)
+		return nameTaken(err)
 	})
-	return wrapped(err, "update account")
+	return a, wrapped(err, "update account %q", id)
 }
 
 const selectHolders = `SELECT ` + accountColumns + `, b.amount, coalesce(h.held, 0)

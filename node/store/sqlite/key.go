@@ -39,19 +39,18 @@ func (c *conn) insertKey(k account.Key) error {
 	return unknownAccount(err, k.AccountID)
 }
 
-// UpdateKey replaces the limits of a key and returns it as it is then.
-func (s *Store) UpdateKey(id string, limits account.KeyLimits) (key account.Key, err error) {
-	if err := rules.KeyLimits(limits); err != nil {
-		return key, fmt.Errorf("update key: %w", err)
-	}
+// UpdateKey changes the limits of a key and returns it as it is then. edit is as that of UpdateAccount.
+func (s *Store) UpdateKey(id string, edit func(*account.KeyLimits)) (key account.Key, err error) {
 	err = s.write.transaction(func() error {
-		err := s.write.exec(`UPDATE keys SET models = ?, tokens_per_minute = ?, budget = ? WHERE id = ?`,
-			rules.ModelsText(limits.Models), limits.TokensPerMinute, int64(limits.Budget), id)
-		if err != nil {
+		if key, err = only(s.write.keys(`WHERE id = ?`, id)); err != nil {
 			return err
 		}
-		key, err = only(s.write.keys(`WHERE id = ?`, id))
-		return err
+		edit(&key.KeyLimits)
+		if err := rules.KeyLimits(key.KeyLimits); err != nil {
+			return err
+		}
+		return s.write.exec(`UPDATE keys SET models = ?, tokens_per_minute = ?, budget = ? WHERE id = ?`,
+			rules.ModelsText(key.Models), key.TokensPerMinute, int64(key.Budget), id)
 	})
 	return key, wrapped(err, "update key %q", id)
 }

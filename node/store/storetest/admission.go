@@ -114,7 +114,7 @@ func (w *walker) step() {
 		if k.account.TokensPerMinute > 0 {
 			k.account.TokensPerMinute = 2000 + 1000*w.rnd.Int64N(5)
 		}
-		if err := s.UpdateAccount(k.account); err != nil {
+		if _, err := s.UpdateAccount(k.account.ID, func(a *account.Account) { *a = k.account }); err != nil {
 			w.t.Fatal(err)
 		}
 		k.state.Change(k.account, w.now)

@@ -24,21 +24,24 @@ func keyLimitsAreKept(t *testing.T, fresh maker) {
 		t.Fatal(key, err)
 	}
 	second := account.KeyLimits{TokensPerMinute: 7}
-	if changed, err := s.UpdateKey(key.ID, second); err != nil || !reflect.DeepEqual(changed.KeyLimits, second) {
+	to := func(limits account.KeyLimits) func(*account.KeyLimits) {
+		return func(l *account.KeyLimits) { *l = limits }
+	}
+	if changed, err := s.UpdateKey(key.ID, to(second)); err != nil || !reflect.DeepEqual(changed.KeyLimits, second) {
 		t.Fatal(changed, err)
 	}
-	if _, err := s.UpdateKey(key.ID, first); err != nil {
+	if _, err := s.UpdateKey(key.ID, to(first)); err != nil {
 		t.Fatal(err)
 	}
 	for _, bad := range []account.KeyLimits{{Models: []string{""}}, {TokensPerMinute: -1}, {Budget: -1}, {Budget: rules.AmountMax + 1}} {
 		if _, _, err := s.CreateKey(a.ID, bad, time.Time{}); !errors.Is(err, store.ErrInvalid) {
 			t.Errorf("a key with %+v: %v", bad, err)
 		}
-		if _, err := s.UpdateKey(key.ID, bad); !errors.Is(err, store.ErrInvalid) {
+		if _, err := s.UpdateKey(key.ID, to(bad)); !errors.Is(err, store.ErrInvalid) {
 			t.Errorf("a change to %+v: %v", bad, err)
 		}
 	}
-	if _, err := s.UpdateKey("key_no", second); !errors.Is(err, store.ErrNotFound) {
+	if _, err := s.UpdateKey("key_no", to(second)); !errors.Is(err, store.ErrNotFound) {
 		t.Errorf("a change of no key: %v", err)
 	}
 	s.Close()

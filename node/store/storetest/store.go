@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -63,8 +64,12 @@ func accounts(t *testing.T, fresh maker) {
 	}
 	WantBalance(t, s, want.ID, 5, 0)
 	want.Name, want.Disabled, want.Models = "bob", true, nil
-	if err := s.UpdateAccount(want); err != nil {
-		t.Fatal(err)
+	changed, err := s.UpdateAccount(want.ID, func(a *account.Account) {
+		a.Name, a.Disabled, a.Models = want.Name, want.Disabled, want.Models
+		a.ID, a.Created = "acct_x", time.Time{} // which stay
+	})
+	if err != nil || changed.ID != want.ID || changed.Name != "bob" || !changed.Disabled || !changed.Created.Equal(want.Created) {
+		t.Fatalf("%+v, %v; want %+v", changed, err, want)
 	}
 	s.Close()
 	s = home.Open(t)
@@ -81,12 +86,45 @@ func accounts(t *testing.T, fresh maker) {
 	if _, err := s.CreateAccount(account.Account{Name: "bob"}, 0); !errors.Is(err, store.ErrNameTaken) {
 		t.Errorf("second bob: %v, want store.ErrNameTaken", err)
 	}
-	if err := s.UpdateAccount(account.Account{ID: "acct_x", Name: "x"}); !errors.Is(err, store.ErrNotFound) {
+	if _, err := s.UpdateAccount(want.ID, func(a *account.Account) { a.Name = "a b" }); !errors.Is(err, store.ErrInvalid) {
+		t.Errorf("a bad name: %v, want store.ErrInvalid", err)
+	}
+	if _, err := s.UpdateAccount("acct_x", func(*account.Account) {}); !errors.Is(err, store.ErrNotFound) {
 		t.Errorf("update of nobody: %v, want store.ErrNotFound", err)
 	}
 	all, err := s.Holders("", store.HoldersMax)
 	if err != nil || len(all) != 1 {
 		t.Errorf("Holders = %v, %v", all, err)
+	}
+}
+
+// changesAtOnceAreNotLost: each change is made of what the one before left, however many begin at once.
+func changesAtOnceAreNotLost(t *testing.T, fresh maker) {
+	const writers, times = 4, 10
+	s := fresh(t).Open(t)
+	a := MustCreate(t, s, "a", 0)
+	key, _, err := s.CreateKey(a.ID, account.KeyLimits{}, time.Time{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all sync.WaitGroup
+	for range writers {
+		all.Go(func() {
+			for range times {
+				_, err := s.UpdateAccount(a.ID, func(a *account.Account) { a.Concurrency++ })
+				_, keyErr := s.UpdateKey(key.ID, func(l *account.KeyLimits) { l.TokensPerMinute++ })
+				if err := errors.Join(err, keyErr); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	all.Wait()
+	if a, err = s.Account(a.ID); err != nil || a.Concurrency != writers*times {
+		t.Errorf("of the account's %d changes %d are left, %v", writers*times, a.Concurrency, err)
+	}
+	if key, err = s.Key(key.ID); err != nil || key.TokensPerMinute != writers*times {
+		t.Errorf("of the key's %d changes %d are left, %v", writers*times, key.TokensPerMinute, err)
 	}
 }
 
@@ -236,8 +274,7 @@ func firstStart(t *testing.T, fresh maker) {
 		t.Fatalf("accounts %+v keys %+v err %v", accounts, keys, err)
 	}
 	os.Remove(path)
-	accounts[0].Name = "renamed"
-	if err := s.UpdateAccount(accounts[0]); err != nil {
+	if _, err := s.UpdateAccount(accounts[0].ID, func(a *account.Account) { a.Name = "renamed" }); err != nil {
 		t.Fatal(err)
 	}
 	if path, err := store.FirstStart(s, home.Dir, rules.FirstAccount(time.Now())); err != nil || path != "" {

@@ -56,6 +56,7 @@ func Run(t *testing.T, fresh func(testing.TB) Home) {
 		{"ConcurrentUse", concurrentUse},
 		{"ClosedStoreRefuses", closedStoreRefuses},
 		{"Accounts", accounts},
+		{"ChangesAtOnceAreNotLost", changesAtOnceAreNotLost},
 		{"InvalidAccountsAreRefusedInWhole", invalidAccountsAreRefusedInWhole},
 		{"TopUpIsDoneOncePerIdempotencyKey", topUpIsDoneOncePerIdempotencyKey},
 		{"Keys", keys},
