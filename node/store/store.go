@@ -68,7 +68,7 @@ type Store interface {
 	// Backup writes a consistent copy to a new file, where the store can, and the modules of
 	// the data folder beside it. missing are the modules that rows name and that have no file.
 	Backup(path string) (missing []string, err error)
-	// Close waits for the calls that run. Later calls give ErrClosed. It is safe to call twice.
+	// Close waits for the changes that run. Reads that run may give ErrClosed, as later calls do. It is safe to call twice.
 	Close() error
 }
 

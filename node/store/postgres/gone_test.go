@@ -1,11 +1,14 @@
 package postgres
 
 import (
+	"errors"
 	"testing"
 	"time"
 
 	"corenode/actors/account"
 	"corenode/actors/limit"
+	"corenode/node/store"
+	"corenode/node/store/postgrestest"
 	"corenode/node/store/storetest"
 	"corenode/wasm/abi"
 )
@@ -36,4 +39,40 @@ func TestStoppedNodeKeepsNothing(t *testing.T) {
 	c.wantRow(0, 0, 2)
 	storetest.WantBalance(t, survivor, c.id, 9000, 0)
 	c.wantSound()
+}
+
+// TestCloseEndsReads: a stop does not wait for what reads all, which may take minutes.
+func TestCloseEndsReads(t *testing.T) {
+	url := postgrestest.URL(t)
+	s, other := dial(t, url, "one"), dial(t, url, "other")
+	tx, err := other.pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tx.Rollback(t.Context())
+	if _, err := tx.Exec(t.Context(), `LOCK TABLE accounts`); err != nil {
+		t.Fatal(err)
+	}
+	reads, closed := make(chan error, 2), make(chan error, 1)
+	go func() {
+		_, err := s.Verify()
+		reads <- err
+	}()
+	go func() { reads <- s.Scan(nil, nil) }()
+	awaitLocks(t, other, 2)
+	go func() { closed <- s.Close() }()
+	select {
+	case err = <-closed:
+	case <-time.After(30 * time.Second):
+		err = errors.New("it waits for reads")
+	}
+	if err != nil {
+		t.Error(err)
+	}
+	_ = tx.Rollback(t.Context())
+	for range cap(reads) {
+		if err := <-reads; !errors.Is(err, store.ErrClosed) {
+			t.Errorf("%v, want store.ErrClosed", err)
+		}
+	}
 }

@@ -135,10 +135,10 @@ func (s *Store) TouchKeys(used map[string]time.Time) error {
 
 // Scan implements store.Store.
 func (s *Store) Scan(visitAccount func(account.Account) error, visitKey func(account.Key) error) error {
-	ctx, cancel := context.WithTimeout(context.Background(), verifyMax)
+	ctx, cancel := context.WithTimeout(s.reading, verifyMax)
 	defer cancel()
 	// It is not tried again: what was visited cannot be taken back.
-	_, err := s.try(ctx, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, func(ctx context.Context, tx pgx.Tx) error {
+	err := s.viewOnce(ctx, func(ctx context.Context, tx pgx.Tx) error {
 		models := rules.ModelLists{}
 		err := each(ctx, tx, `SELECT `+accountColumns+` FROM accounts`, func(r pgx.Rows) error {
 			a, err := scanAccount(r, models)

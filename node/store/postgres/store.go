@@ -34,7 +34,7 @@ import (
 const (
 	// connectionsMax bounds the connections of one node, unless its URL says pool_max_conns.
 	connectionsMax = 8
-	// callMax bounds one call, its retries among it; verifyMax one proof of the ledger.
+	// callMax bounds one call, its retries among it; verifyMax what reads all: a proof of the ledger, and Scan.
 	callMax, verifyMax = 20 * time.Second, 10 * time.Minute
 	// triesMax bounds how often one transaction is tried, retryDelay what is waited before the second try.
 	triesMax   = 6
@@ -64,6 +64,9 @@ type Store struct {
 	forgot atomic.Int64
 	// clock stands for the database's clock, in tests only; nil = the database's.
 	clock func() time.Time
+	// reading is of all reads, and ended by endReads: Close waits for none.
+	reading  context.Context
+	endReads context.CancelFunc
 }
 
 // Open connects, and brings the schema up to that of this binary.
@@ -92,6 +95,7 @@ func Open(c Config) (*Store, error) {
 		return nil, fmt.Errorf("open store: %w", err)
 	}
 	s := &Store{pool: pool, node: c.Node, lease: cmp.Or(c.Lease, DefaultLease), now: time.Now}
+	s.reading, s.endReads = context.WithCancel(context.Background())
 	if err := s.migrate(ctx, migrations()); err != nil {
 		pool.Close()
 		return nil, fmt.Errorf("open store: %w", known(err))
@@ -107,8 +111,9 @@ func (s *Store) LosingReplicas(ctx context.Context) (n int, err error) {
 	return n, wrapped(known(err), "look for replicas")
 }
 
-// Close implements store.Store.
+// Close implements store.Store. Changes that run are waited for, which takes callMax at most; reads end, since some take minutes.
 func (s *Store) Close() error {
+	s.endReads()
 	s.leave()
 	s.pool.Close()
 	return nil
@@ -224,18 +229,26 @@ func (s *Store) try(ctx context.Context, o pgx.TxOptions, change func(context.Co
 
 // view runs a set of reads on one consistent state of the database.
 func (s *Store) view(read func(context.Context, pgx.Tx) error) error {
-	ctx, cancel := context.WithTimeout(context.Background(), callMax)
-	defer cancel()
-	return s.viewWithin(ctx, read)
+	return s.viewWithin(callMax, read)
 }
 
-func (s *Store) viewWithin(ctx context.Context, read func(context.Context, pgx.Tx) error) error {
-	o := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
-	_, err := s.try(ctx, o, read)
+func (s *Store) viewWithin(most time.Duration, read func(context.Context, pgx.Tx) error) error {
+	ctx, cancel := context.WithTimeout(s.reading, most)
+	defer cancel()
+	err := s.viewOnce(ctx, read)
 	if err != nil && ctx.Err() == nil && retryable(err, false) { // once: the pool may have had connections of a server that is gone
-		_, err = s.try(ctx, o, read)
+		err = s.viewOnce(ctx, read)
 	}
 	return known(err)
+}
+
+// viewOnce is one try of a view, by a context of s.reading.
+func (s *Store) viewOnce(ctx context.Context, read func(context.Context, pgx.Tx) error) error {
+	_, err := s.try(ctx, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, read)
+	if err != nil && s.reading.Err() != nil {
+		return store.ErrClosed
+	}
+	return err
 }
 
 // retryable says whether the same transaction may succeed. unsure means that its commit was

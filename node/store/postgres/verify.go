@@ -83,9 +83,7 @@ var ledgerChecks = rules.Checks([]rules.Check{
 // Verify implements store.Store: the rules of ledgerChecks, and that every charge's input is
 // what its hash says.
 func (s *Store) Verify() (v store.Verification, err error) {
-	ctx, cancel := context.WithTimeout(context.Background(), verifyMax)
-	defer cancel()
-	err = s.viewWithin(ctx, func(ctx context.Context, tx pgx.Tx) error {
+	err = s.viewWithin(verifyMax, func(ctx context.Context, tx pgx.Tx) error {
 		v = store.Verification{Findings: []string{}}
 		return verify(ctx, tx, &v)
 	})

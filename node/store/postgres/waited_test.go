@@ -41,11 +41,17 @@ func TestBatchThatWaitedDecidesByTodaysLimits(t *testing.T) {
 // awaitLock returns when a session waits for a lock.
 func (c *cluster) awaitLock() {
 	c.t.Helper()
+	awaitLocks(c.t, c.nodes[0], 1)
+}
+
+// awaitLocks returns when so many sessions wait for locks.
+func awaitLocks(t *testing.T, s *Store, sessions int) {
+	t.Helper()
 	waits := `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`
 	end := time.Now().Add(time.Minute)
-	for n := 0; n == 0; {
-		if err := c.nodes[0].pool.QueryRow(c.t.Context(), waits).Scan(&n); err != nil || time.Now().After(end) {
-			c.t.Fatal("nobody waits for a lock:", err)
+	for n := 0; n < sessions; {
+		if err := s.pool.QueryRow(t.Context(), waits).Scan(&n); err != nil || time.Now().After(end) {
+			t.Fatal(n, "wait for locks:", err)
 		}
 	}
 }
