@@ -299,17 +299,24 @@ func absent(op string, s Slot) *abi.Error {
 }
 
 // KeepFile puts a module file into a folder of modules that no host uses yet, unless it is there
-// as it should be.
-func KeepFile(dir, digest string, wasm, signature, config []byte) error {
-	if !isDigest(digest) || digestOf(wasm) != digest {
-		return fmt.Errorf("the file of %s was changed", digest)
+// as it should be. read is asked for the file only where the folder lacks it.
+func KeepFile(dir, digest string, read func() ([]byte, error), signature, config []byte) error {
+	if !isDigest(digest) {
+		return fmt.Errorf("%q is no digest of a module file", digest)
 	}
 	if err := privateDir(dir); err != nil {
 		return err
 	}
 	f := folder{dir: dir}
-	have, sig, con, err := f.readFiles(digest)
-	if err == nil && digestOf(have) == digest && bytes.Equal(sig, signature) && bytes.Equal(con, config) {
+	wasm, sig, con, err := f.readFiles(digest)
+	if err != nil || digestOf(wasm) != digest {
+		if wasm, err = read(); err != nil {
+			return err
+		}
+		if digestOf(wasm) != digest {
+			return fmt.Errorf("the file of %s was changed", digest)
+		}
+	} else if bytes.Equal(sig, signature) && bytes.Equal(con, config) {
 		return nil
 	}
 	return f.keep(&module{digest: digest, signature: signature, config: config}, wasm)

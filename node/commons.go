@@ -71,13 +71,28 @@ func (c *commons) prepare() (state []byte, number int64, err error) {
 	if err != nil {
 		return nil, 0, err
 	}
-	c.modulesSeen, err = c.store.ModuleFiles(0, func(m store.ModuleFile) error {
-		return extensions.KeepFile(c.node.modulesDir(), m.Digest, m.Wasm, m.Signature, m.Config)
-	})
-	if err == nil {
+	if err = c.copyFiles(); err == nil {
 		err = c.store.Report(store.NodeReport{Rollout: number}) // of its life before nothing holds
 	}
 	return state, number, err
+}
+
+// copyFiles brings the module files of the store into the folder. Each that the folder lacks is a call of its own, so
+// that many, or a slow link, keep no node from starting; look brings what changes meanwhile.
+func (c *commons) copyFiles() error {
+	all, number, err := c.store.ModuleList()
+	if err != nil {
+		return err
+	}
+	for _, m := range all {
+		read := func() ([]byte, error) { return c.store.ModuleWasm(m.Digest) }
+		err := extensions.KeepFile(c.node.modulesDir(), m.Digest, read, m.Signature, m.Config)
+		if err != nil && !errors.Is(err, store.ErrNotFound) { // another node removed it since: nobody needs it
+			return err
+		}
+	}
+	c.modulesSeen = number
+	return nil
 }
 
 // offerFolder makes this folder's modules those of the cluster. Of nodes that start at once, one's are.
@@ -155,20 +170,25 @@ func (c *commons) offerShipped(stopped <-chan struct{}) {
 	case <-stopped:
 		return
 	}
+	if err := c.offerLacking(); err != nil {
+		c.log.Error("the modules that ship are not kept for replays on other nodes", "error", err.Error())
+	}
+}
+
+// offerLacking keeps in the store what the folder has, the store lacks and somebody may need.
+func (c *commons) offerLacking() error {
 	had := map[string]bool{}
 	for _, digest := range c.node.modules.Unneeded() {
 		had[digest] = true
 	}
-	_, err := c.store.ModuleFiles(0, func(m store.ModuleFile) error {
-		had[m.Digest] = true
-		return nil
-	})
-	if err == nil {
-		err = c.offerFiles(had)
-	}
+	all, _, err := c.store.ModuleList()
 	if err != nil {
-		c.log.Error("the modules that ship are not kept for replays on other nodes", "error", err.Error())
+		return err
 	}
+	for _, m := range all {
+		had[m.Digest] = true
+	}
+	return c.offerFiles(had)
 }
 
 // wake makes run look now.

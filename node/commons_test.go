@@ -2,13 +2,16 @@ package main
 
 import (
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
+	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -294,6 +297,85 @@ func (*slowStore) Reports() (map[string]store.NodeReport, error) {
 }
 
 func (*slowStore) AskModule(string) (int64, error) { return 1, nil }
+
+// filingStore has module files, says which of them was read, and keeps none.
+type filingStore struct {
+	silentStore
+	files []store.ModuleFile
+	gone  string // a file that is listed, and removed then
+	read  []string
+}
+
+func (s *filingStore) ModuleList() (all []store.ModuleFile, number int64, err error) {
+	for _, m := range s.files {
+		m.Wasm = nil
+		all = append(all, m)
+	}
+	return append(all, store.ModuleFile{Digest: s.gone}), 7, nil
+}
+
+func (s *filingStore) ModuleWasm(digest string) ([]byte, error) {
+	for _, m := range s.files {
+		if m.Digest == digest {
+			s.read = append(s.read, digest)
+			return m.Wasm, nil
+		}
+	}
+	return nil, store.ErrNotFound
+}
+
+// TestModuleFilesAreReadOnce: a start reads those files out of the database that its folder lacks, and no other; what lies
+// beside a file it has is brought all the same.
+func TestModuleFilesAreReadOnce(t *testing.T) {
+	file := func(text string) store.ModuleFile {
+		return store.ModuleFile{Digest: fmt.Sprintf("sha256:%x", sha256.Sum256([]byte(text))), Wasm: []byte(text), Config: []byte("{}")}
+	}
+	one, two := file("one"), file("two")
+	host, err := extensions.Open(extensions.Options{CacheDir: moduleCache, Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer host.Close()
+	cfg := config.Default()
+	cfg.DataDir = t.TempDir()
+	s := &filingStore{files: []store.ModuleFile{one, two}, gone: file("three").Digest}
+	c := newCommons(s, "a", &node{modules: host, cfg: cfg})
+	begin := func(reads ...string) {
+		t.Helper()
+		s.read = nil
+		if err := errors.Join(c.copyFiles(), c.offerLacking()); err != nil || c.modulesSeen != 7 {
+			t.Fatal(err, c.modulesSeen)
+		}
+		if !slices.Equal(s.read, reads) {
+			t.Errorf("read %v, want %v", s.read, reads)
+		}
+		var have []store.ModuleFile
+		err := extensions.Files(c.node.modulesDir(), func(digest string, wasm, signature, config []byte) error {
+			have = append(have, store.ModuleFile{Digest: digest, Wasm: wasm, Signature: signature, Config: config})
+			return nil
+		})
+		want := slices.SortedFunc(slices.Values(s.files), func(a, b store.ModuleFile) int { return strings.Compare(a.Digest, b.Digest) })
+		if err != nil || !reflect.DeepEqual(have, want) {
+			t.Errorf("the folder has %+v, %v; want %+v", have, err, want)
+		}
+	}
+	begin(one.Digest, two.Digest)
+	begin()
+	s.files[0].Signature, s.files[0].Config = []byte{7}, nil
+	begin()
+	damaged := filepath.Join(c.node.modulesDir(), strings.TrimPrefix(two.Digest, "sha256:")+".wasm")
+	if err := os.WriteFile(damaged, []byte("tw"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	begin(two.Digest)
+	s.files[1].Wasm = []byte("another")
+	if err := os.Remove(damaged); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.copyFiles(); err == nil {
+		t.Error("a file that is not what its digest says is taken")
+	}
+}
 
 // droppingStore notes what it is to drop.
 type droppingStore struct {

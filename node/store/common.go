@@ -35,6 +35,10 @@ type Common interface {
 	DropModules(digests []string) error
 	// ModuleFiles visits the modules that changed after a number, and returns the number by now.
 	ModuleFiles(after int64, visit func(ModuleFile) error) (number int64, err error)
+	// ModuleList returns all modules without the files themselves, and the number by now.
+	ModuleList() (all []ModuleFile, number int64, err error)
+	// ModuleWasm returns the file of one, or ErrNotFound.
+	ModuleWasm(digest string) ([]byte, error)
 	// Report keeps what this node says of itself, until the next time.
 	Report(NodeReport) error
 	// Reports are those of the live nodes, by id; of one that has not reported yet it is empty.

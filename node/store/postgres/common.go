@@ -134,6 +134,36 @@ func (s *Store) ModuleFiles(after int64, visit func(store.ModuleFile) error) (nu
 	return number, wrapped(err, "read the module files")
 }
 
+// ModuleList implements store.Common.
+func (s *Store) ModuleList() (all []store.ModuleFile, number int64, err error) {
+	err = s.view(func(ctx context.Context, tx pgx.Tx) (err error) {
+		if number, err = numberOf(ctx, tx, store.CommonModules); err != nil {
+			return err
+		}
+		all = nil
+		return each(ctx, tx, `SELECT digest, signature, config, coalesce(asked > now() - interval '1 hour', false)
+			FROM modules ORDER BY number, digest`, func(r pgx.Rows) error {
+			var m store.ModuleFile
+			err := r.Scan(&m.Digest, &m.Signature, &m.Config, &m.Asked)
+			all = append(all, m)
+			return err
+		})
+	})
+	return all, number, wrapped(err, "list the module files")
+}
+
+// ModuleWasm implements store.Common.
+func (s *Store) ModuleWasm(digest string) (wasm []byte, err error) {
+	err = s.view(func(ctx context.Context, tx pgx.Tx) error {
+		err := tx.QueryRow(ctx, `SELECT wasm FROM modules WHERE digest = $1`, digest).Scan(&wasm)
+		if errors.Is(err, pgx.ErrNoRows) {
+			err = store.ErrNotFound
+		}
+		return err
+	})
+	return wasm, wrapped(err, "read the module file %s", digest)
+}
+
 func numberOf(ctx context.Context, tx pgx.Tx, name string) (int64, error) {
 	return number(ctx, tx, `SELECT number FROM common WHERE name = $1`, name)
 }

@@ -76,6 +76,16 @@ func TestModuleFiles(t *testing.T) {
 	if !reflect.DeepEqual(all, []store.ModuleFile{one, two}) {
 		t.Errorf("all: %+v", all)
 	}
+	list, last, err := s.ModuleList()
+	for i := range list {
+		list[i].Wasm, _ = s.ModuleWasm(list[i].Digest)
+	}
+	if err != nil || last != number || !reflect.DeepEqual(list, all) {
+		t.Errorf("listed %+v, %d, %v", list, last, err)
+	}
+	if _, err := s.ModuleWasm("sha256:3"); !errors.Is(err, store.ErrNotFound) {
+		t.Errorf("the file of no module: %v", err)
+	}
 	asked, err := s.AskModule("sha256:1")
 	if one.Asked = true; err != nil || asked <= number {
 		t.Fatal(asked, err)
