@@ -117,7 +117,10 @@ func measureMachine(cfg *config.Config) doctor.Facts {
 	}
 	f.Database, f.Open = hasDatabase(cfg.DataDir), openToOthers(cfg.DataDir)
 	if unheard == nil {
-		f.Running, f.LastBackup = true, lastBackup(c)
+		f.Running = true
+		if f.Database { // PostgreSQL has backups of its own, and its audit may be long
+			f.LastBackup = lastBackup(c)
+		}
 		if text, err := c.Metrics(); err == nil {
 			f.Series = parseSeries(text)
 		}

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"corenode/node/admin"
 	"corenode/node/config"
 	"corenode/node/doctor"
 )
@@ -83,6 +84,36 @@ func TestDoctorCommand(t *testing.T) {
 	}
 	if found, err = examined(t, "--config", bad, "--data-dir", dir); err == nil || found["configuration"].State != doctor.Fail {
 		t.Errorf("a bad configuration: %+v, %v", found["configuration"], err)
+	}
+}
+
+// TestDoctorReadsNoAuditWithoutNeed: a node without a database in its folder is not asked for its last backup, for which all of
+// its audit may be read.
+func TestDoctorReadsNoAuditWithoutNeed(t *testing.T) {
+	dir, shares := t.TempDir(), t.TempDir()
+	startNode(t, dir)
+	c, err := admin.Dial(dir)
+	if err == nil {
+		_, err = c.Backup(filepath.Join(t.TempDir(), "b.db"))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"admin.addr", "admin.token"} {
+		text, err := os.ReadFile(filepath.Join(dir, name))
+		if err == nil {
+			err = os.WriteFile(filepath.Join(shares, name), text, 0o600)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for folder, asked := range map[string]bool{dir: true, shares: false} {
+		cfg := config.Default()
+		cfg.DataDir = folder
+		if f := measureMachine(cfg); !f.Running || f.Database != asked || f.LastBackup.IsZero() == asked {
+			t.Errorf("database %v, running %v, last backup %v; want it of the one with a database", f.Database, f.Running, f.LastBackup)
+		}
 	}
 }
 

@@ -44,7 +44,7 @@ type Facts struct {
 	Unreadable string
 	// Certificates are those of the configuration, by key.
 	Certificates []Certificate
-	// Database says whether the data folder has one, LastBackup when the last backup was made.
+	// Database says whether the data folder has one, LastBackup when the last backup of that was made.
 	Database   bool
 	LastBackup time.Time
 	// Running says that a node answers; Series are its metrics, their labels in the name.
