@@ -19,6 +19,8 @@ func TestGoodModules(t *testing.T) {
 	for name, s := range map[string]Subject{
 		"translator": translator(&clerk{}),
 		"billing":    billing(toll{}),
+		"rewrite":    rewriter(guard{}),
+		"filter":     filter(mask{}),
 		"admission": subject("admission",
 			`[{"name": "a", "op": "decide", "admission": {}, "want": {"decision": {"verdict": "deny", "kind": "rate_limited", "msg": "full"}}}]`,
 			func() *handmade { return &handmade{h: sdk.AdmissionHandler(gate{})} }),
@@ -94,6 +96,12 @@ func TestPlantedDefects(t *testing.T) {
 		{"a wrong sum", billing(toll{"sum"}), "money", "the lines add up to"},
 		{"a charge of nothing", billing(toll{"free"}), "money", "nothing is charged for tokens that were used"},
 		{"it declines everything", billing(toll{"declines"}), "money", "every request is declined"},
+		{"a rewrite traps on a deep body", rewriter(guard{"deep"}), "hostile input", "a body of deep arrays: trap: the stack is full"},
+		{"a rewrite gives what is no JSON", rewriter(guard{"copies"}), "hostile input", "a body of a number: the body is no JSON object"},
+		{"a filter traps on no text", filter(mask{"empty"}), "hostile input", "a piece of no text, last false: trap"},
+		{"a filter traps on a zero byte", filter(mask{"control"}), "hostile input", "a piece of control characters, last false: trap"},
+		{"a filter traps on half a character", filter(mask{"half"}), "hostile input", "a piece of the other half, last false: trap"},
+		{"a filter cuts a character", filter(mask{"cuts"}), "hostile input", "wide runes, last false: the text is not UTF-8"},
 		{"numbers that do not fit", billing(toll{"wraps"}), "hostile input", "negative"},
 	}
 	for _, c := range cases {

@@ -157,6 +157,34 @@ func (gate) Decide(in abi.AdmissionInput) abi.Decision {
 	return abi.Decision{}
 }
 
+// guard is a rewrite module that writes its body again.
+type guard struct{ defect string }
+
+func (m guard) Rewrite(in abi.RewriteInput) ([]byte, *abi.Error) {
+	if m.defect == "deep" && bytes.Contains(in.Body, bytes.Repeat([]byte("["), 5000)) {
+		panic("the stack is full")
+	}
+	var asked map[string]any
+	if m.defect != "copies" && (json.Unmarshal(in.Body, &asked) != nil || asked == nil || !utf8.Valid(in.Body)) {
+		return nil, nil // the node refuses it
+	}
+	return in.Body, nil
+}
+
+// mask is a filter that shows all.
+type mask struct{ defect string }
+
+func (m mask) Filter(in abi.FilterInput) (abi.Filtered, error) {
+	switch {
+	case m.defect == "empty" && in.Text == "", m.defect == "control" && strings.Contains(in.Text, "\x00"),
+		m.defect == "half" && in.Text != "" && !utf8.RuneStart(in.Text[0]):
+		panic("out of bounds")
+	case m.defect == "cuts" && len(in.Text) > 4093:
+		return abi.Filtered{Text: []byte(in.Text[:4093])}, nil
+	}
+	return abi.Filtered{Text: []byte(in.Text)}, nil
+}
+
 // handmade runs a native handler as an instance: a tick is a byte of input.
 type handmade struct {
 	h      sdk.Handler
@@ -205,6 +233,16 @@ func translator(c *clerk) Subject {
 
 func billing(m toll) Subject {
 	return subject("billing", tollVectors, func() *handmade { return &handmade{h: sdk.BillingHandler(m), memory: 1 << 16} })
+}
+
+func rewriter(m guard) Subject {
+	return subject("rewrite", `[{"name": "a", "op": "rewrite", "rewrite": {"body": {}}, "want": {"body": {}}}]`,
+		func() *handmade { return &handmade{h: sdk.RewriteHandler(m)} })
+}
+
+func filter(m mask) Subject {
+	return subject("filter", `[{"name": "a", "op": "filter", "filter": {"text": "a"}, "want": {"text": "a"}}]`,
+		func() *handmade { return &handmade{h: sdk.FilterHandler(m)} })
 }
 
 const clerkVectors = `[

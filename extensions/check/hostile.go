@@ -8,6 +8,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"corenode/extensions/probe"
 	"corenode/extensions/vector"
@@ -113,11 +114,15 @@ func chargeRule(a attack, frame []byte) string {
 func (ck *checker) attacks() (all []attack) {
 	switch ck.Kind {
 	case "translator":
-		all = append(append(bodies(&ck.Module), events()...), failures()...)
+		all = append(append(bodies(ck.Protocol, abi.OpRequest, ck.Module.Request), events()...), failures()...)
 	case "billing":
 		all = amounts()
 	case "admission":
 		all = admissions()
+	case "rewrite":
+		all = bodies("messages", abi.OpRewrite, rewriting)
+	case "filter":
+		all = pieces()
 	}
 	for _, op := range []abi.Op{0, 7, 15, 18, 33, 99, math.MaxInt32, math.MaxUint32} {
 		all = append(all, attack{what: fmt.Sprintf("the unknown op %d", op), op: op, in: []byte("x"), record: true})
@@ -149,16 +154,16 @@ const (
 	longText    = 1 << 20
 )
 
-// bodies are request bodies, each where a client can put it.
-func bodies(m *probe.Module) (all []attack) {
+// bodies are request bodies, each where a client can put it. input makes the input of op of one.
+func bodies(protocol string, op abi.Op, input func(body []byte) []byte) (all []attack) {
 	list := "messages"
-	if m.Protocol == "responses" {
+	if protocol == "responses" {
 		list = "input"
 	}
 	content := func(value string) string {
 		return `{"model":"core-1.1","` + list + `":[{"role":"user","content":` + value + `}]}`
 	}
-	usual := string(probe.Body(m.Protocol, 1<<10))
+	usual := string(probe.Body(protocol, 1<<10))
 	bad := map[string]string{
 		"nothing":                 "",
 		"spaces":                  "   \n\t ",
@@ -201,8 +206,44 @@ func bodies(m *probe.Module) (all []attack) {
 		"an object that is not ended": usual[:len(usual)-1],
 	}
 	for _, what := range sorted(bad) {
-		all = append(all, attack{what: "a body of " + what, op: abi.OpRequest, in: m.Request([]byte(bad[what]))})
+		all = append(all, attack{what: "a body of " + what, op: op, in: input([]byte(bad[what]))})
 	}
+	return all
+}
+
+// rewriting is the input of a rewrite: a node hands over what a client sent before it has read it.
+func rewriting(body []byte) []byte {
+	return abi.RewriteInput{At: probe.Asked.Created, Account: "account", Protocol: "messages", Body: body}.Append(nil)
+}
+
+// pieces are of a block's text as a model may write it. The node gives whole characters, and
+// as state what the piece before left: where these are not so, only a fault counts.
+func pieces() (all []attack) {
+	texts := map[string]string{
+		"no text":                   "",
+		"a long text":               strings.Repeat("a", longText),
+		"a long text of wide runes": strings.Repeat("\U0001F600", longText/4),
+		"a long line of quotes":     strings.Repeat("\"\\", longText/2),
+		"control characters":        "\x00\x01\x1f\x7f\r\n\t",
+		"odd characters":            "\u2028\ufeff\ufffd e\u0301 \u202e \U0010ffff",
+		"a text that ends a stream": "\n\ndata: [DONE]\n\nevent: error\n\n",
+		"half a character":          "caf\xc3",
+		"the other half":            "\xa9 closed",
+		"half a surrogate pair":     "\xed\xa0\x80",
+		"no UTF-8":                  "\xff\xfe\xc3\x28",
+	}
+	add := func(what string, in abi.FilterInput, record bool) {
+		in.Facts = probe.Streaming
+		for _, in.Last = range []bool{false, true} {
+			all = append(all, attack{fmt.Sprintf("%s, last %v", what, in.Last), abi.OpFilter, in.Append(nil), record})
+		}
+	}
+	for _, what := range sorted(texts) {
+		add("a piece of "+what, abi.FilterInput{Block: abi.BlockText, Text: texts[what]}, !utf8.ValidString(texts[what]))
+	}
+	noise := bytes.Repeat([]byte{0xff, 'x', 0}, abi.FilterStateMax/3)
+	add("a state of noise", abi.FilterInput{Block: abi.BlockText, State: noise, Text: "a"}, true)
+	add("a block of no kind", abi.FilterInput{Block: 200, Text: "a"}, true)
 	return all
 }
 

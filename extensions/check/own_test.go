@@ -10,10 +10,10 @@ import (
 	"corenode/extensions/vector"
 )
 
-// TestOwnRequests: a module whose protocol nobody knows here is measured with requests of
-// its vectors, not with refusals.
-func TestOwnRequests(t *testing.T) {
-	folder := "../../wasm/examples/translator-verse-rust"
+// example packs a module of wasm/examples that is checked in as built.
+func example(t *testing.T, name string) []byte {
+	t.Helper()
+	folder := filepath.Join("../../wasm/examples", name)
 	read := func(name string) []byte {
 		t.Helper()
 		text, err := os.ReadFile(filepath.Join(folder, name))
@@ -30,6 +30,25 @@ func TestOwnRequests(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return packed
+}
+
+// TestPoliciesStand: the examples that change requests and answers stand hostile input.
+func TestPoliciesStand(t *testing.T) {
+	for _, kind := range []string{"rewrite", "filter"} {
+		for _, language := range []string{"c", "rust", "assemblyscript"} {
+			r := File(example(t, kind+"-"+language), Options{only: []string{"vectors", "hostile input"}}, nil)
+			if !r.Passed {
+				t.Errorf("%s in %s:\n%s", kind, language, written(r))
+			}
+		}
+	}
+}
+
+// TestOwnRequests: a module whose protocol nobody knows here is measured with requests of
+// its vectors, not with refusals.
+func TestOwnRequests(t *testing.T) {
+	packed := example(t, "translator-verse-rust")
 	r := File(packed, Options{Calls: 10, only: []string{"vectors", "ticks"}}, nil)
 	if text := written(r); !r.Passed || strings.Contains(text, "refused") || !strings.Contains(text, "one that a vector has") {
 		t.Error(text)
