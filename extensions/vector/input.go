@@ -1,9 +1,9 @@
 package vector
 
 import (
+	"encoding/json"
+	"errors"
 	"fmt"
-	"maps"
-	"slices"
 
 	"corenode/wasm/abi"
 )
@@ -24,24 +24,46 @@ type facts struct {
 
 // route is how a request came to a module with routes.
 type route struct {
-	Index   int               `json:"index"`
-	Params  map[string]string `json:"params"`
-	Query   map[string]string `json:"query"`
-	Headers map[string]string `json:"headers"`
+	Index   int   `json:"index"`
+	Params  pairs `json:"params"`
+	Query   pairs `json:"query"`
+	Headers pairs `json:"headers"`
 }
 
-// abi is the record, its pairs by name.
+// pairs are the members of an object in the order in which they are written, as a node gives
+// them. An array of texts is a name that was given more than once.
+type pairs []abi.Pair
+
+// UnmarshalJSON reads an object of strings and of arrays of strings.
+func (p *pairs) UnmarshalJSON(raw []byte) error {
+	var named map[string]texts
+	if err := json.Unmarshal(raw, &named); err != nil {
+		return err
+	}
+	members, err := membersOf(raw)
+	if err != nil {
+		return err
+	}
+	*p = nil
+	for _, m := range members {
+		var name string
+		var values texts
+		if err := errors.Join(json.Unmarshal(m.key, &name), json.Unmarshal(m.value, &values)); err != nil {
+			return err
+		}
+		for _, v := range values {
+			*p = append(*p, abi.Pair{Name: name, Value: v})
+		}
+	}
+	return nil
+}
+
+// abi is the record.
 func (r *route) abi() *abi.Route {
 	if r == nil {
 		return nil
 	}
-	pairs := func(all map[string]string) (pairs []abi.Pair) {
-		for _, name := range slices.Sorted(maps.Keys(all)) {
-			pairs = append(pairs, abi.Pair{Name: name, Value: all[name]})
-		}
-		return pairs
-	}
-	return &abi.Route{Index: r.Index, Params: pairs(r.Params), Query: pairs(r.Query), Headers: pairs(r.Headers)}
+	return &abi.Route{Index: r.Index, Params: r.Params, Query: r.Query, Headers: r.Headers}
 }
 
 func (r *route) check() error {

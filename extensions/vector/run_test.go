@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -177,11 +179,35 @@ func TestRoutedVectors(t *testing.T) {
 	}
 }
 
+// TestRouteAsWritten: a module gets what a route is told in the order in which a vector has it,
+// and all that was given more than once.
+func TestRouteAsWritten(t *testing.T) {
+	v := one(t, `{"name": "a", "op": "request", "body": {}, "want": {"decline": true}, "route": {"params": {"project": "p", "model": "m"},
+		"query": {"b": ["1", "2"], "\u0061": "3", "none": []}, "headers": {"x-b": "4", "x-a": ["5"]}}}`)
+	var got abi.Route
+	_ = v.Run(func(_ abi.Op, in []byte) ([]byte, error) { // what comes back is not asked here
+		asked, err := abi.ParseRequestInput(in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got = *asked.Route
+		return nil, io.EOF
+	}, false)
+	want := abi.Route{Params: []abi.Pair{{Name: "project", Value: "p"}, {Name: "model", Value: "m"}},
+		Query:   []abi.Pair{{Name: "b", Value: "1"}, {Name: "b", Value: "2"}, {Name: "a", Value: "3"}},
+		Headers: []abi.Pair{{Name: "x-b", Value: "4"}, {Name: "x-a", Value: "5"}}}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("it gets %+v, want %+v", got, want)
+	}
+}
+
 func TestMistakes(t *testing.T) {
 	cases := map[string]string{
 		`[{"name": "a", "op": "models", "models": []}]`:                               `needs "route"`,
 		`[{"name": "a", "op": "count", "tokens": 1, "events": []}]`:                   `no use for "events"`,
 		`[{"name": "a", "op": "models", "route": {"index": -1}}]`:                     "below 0",
+		`[{"name": "a", "op": "models", "route": {"params": {"model": 7}}}]`:          "route.params is a JSON number",
+		`[{"name": "a", "op": "models", "route": {"query": []}}]`:                     "route.query is a JSON array, want an object",
 		`[{"name": "a", "op": "stream", "events": [{"elapsed": {}}, {"start": {}}]}]`: "before an end",
 		`{}`:   "no JSON array",
 		`[{}]`: "no name",

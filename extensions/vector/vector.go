@@ -33,7 +33,9 @@
 //	filter   filter {block ("text" or "thinking"), text}, facts
 //
 // To a module with routes each request came by one: route {index, params, query,
-// headers}, the last three as objects.
+// headers}, the last three as objects in the order in which a node gives them: params as in the
+// path, query and headers as in the manifest. A name that was given more than once has an array
+// of its values.
 //
 // want is one of
 //
