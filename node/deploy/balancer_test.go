@@ -231,6 +231,52 @@ func TestReadiness(t *testing.T) {
 	})
 }
 
+// TestOneIsLeft: while one node cannot be reached and another one drains, the third answers.
+func TestOneIsLeft(t *testing.T) {
+	each(t, func(t *testing.T, of balancer, base string, backends []*backend) {
+		gone, draining, left := backends[0], backends[1], backends[2]
+		gone.CloseClientConnections()
+		gone.Listener.Close()
+		draining.down.Store(true)
+		all := func() bool {
+			for i := range 30 { // whatever the order in which nodes are tried
+				if got := ask(t, base, "/", fmt.Sprint("s", i), "k"); got != left.name {
+					t.Logf("session %d: %q answers", i, got)
+					return false
+				}
+			}
+			return true
+		}
+		if of.active {
+			wait(t, "the check", all)
+		}
+		if !all() {
+			t.Error("a node that is ready does not answer")
+		}
+	})
+}
+
+// TestBegunAfterRefusal: what one node refused and another one has begun is not sent to a third.
+func TestBegunAfterRefusal(t *testing.T) {
+	each(t, func(t *testing.T, of balancer, base string, backends []*backend) {
+		session := 0
+		for ask(t, base, "/", fmt.Sprint("s", session), "k") != backends[0].name {
+			session++
+		}
+		backends[0].down.Store(true)
+		if of.active {
+			wait(t, "the check", func() bool { return ask(t, base, "/", fmt.Sprint("s", session), "k") != "" })
+		}
+		before := backends[1].posts.Load() + backends[2].posts.Load()
+		if got := ask(t, base, "/break", fmt.Sprint("s", session), "k"); got != "" {
+			t.Errorf("a connection that broke became %q", got)
+		}
+		if after := backends[1].posts.Load() + backends[2].posts.Load(); after != before+1 {
+			t.Errorf("a request was begun %d times", after-before)
+		}
+	})
+}
+
 // TestRetries: what no node has seen goes to another one; what one has seen is not sent again.
 func TestRetries(t *testing.T) {
 	each(t, func(t *testing.T, _ balancer, base string, backends []*backend) {
