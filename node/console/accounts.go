@@ -110,11 +110,13 @@ func (c *Console) ledger(r *http.Request, cl *admin.Client) (any, error) {
 	return p, err
 }
 
-// ledgerCSV answers with all rows of a filter, oldest first.
+// ledgerCSV answers with all rows of a filter, oldest first. Each page leaves at once: until the first does, all that
+// is written is held in memory and no write fails.
 func (c *Console) ledgerCSV(w http.ResponseWriter, r *http.Request, s *session) {
 	q, _ := filters(r)
 	w.Header().Set("Content-Type", "text/csv; charset=utf-8")
 	w.Header().Set("Content-Disposition", `attachment; filename="ledger.csv"`)
+	flusher, _ := w.(http.Flusher)
 	out := csv.NewWriter(w)
 	_ = out.Write([]string{"id", "time", "kind", "account", "key", "model", "request", "amount_nano_usd",
 		"input_uncached", "cache_read", "output", "reason", "note"}) // a browser that has left, as below
@@ -125,6 +127,9 @@ func (c *Console) ledgerCSV(w http.ResponseWriter, r *http.Request, s *session) 
 			}
 		}
 		out.Flush()
+		if flusher != nil {
+			flusher.Flush()
+		}
 		return out.Error()
 	})
 	if err != nil { // the head is out: a row says that there is no more

@@ -4,17 +4,22 @@ import (
 	"bytes"
 	"compress/gzip"
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
 	"runtime"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"corenode/actors/account"
 	"corenode/node/admin"
 	"corenode/node/operators"
+	"corenode/node/store"
 )
 
 // TestQuantiles: those of a histogram lie in the bucket of the exact ones.
@@ -233,5 +238,72 @@ func TestSpans(t *testing.T) {
 	}
 	if short := spans(&admin.PastRequest{TotalMS: 1, AdmissionMS: 2}); short[len(short)-1].MS != 0 {
 		t.Errorf("more than the whole is in phases, and %v is left", short[len(short)-1].MS)
+	}
+}
+
+// pagedLedger is a ledger of some pages, which counts those that were asked for.
+type pagedLedger struct {
+	admin.Store
+	pages, asked int64
+}
+
+const pageRows = 50
+
+func (l *pagedLedger) Statement(q store.StatementQuery) (page []account.Entry, next int64, err error) {
+	l.asked++
+	for i := range int64(pageRows) {
+		page = append(page, account.Entry{ID: q.After + i + 1, Kind: account.TopUp, AccountID: "acct_1", Amount: 1})
+	}
+	if l.asked < l.pages {
+		next = q.After + pageRows
+	}
+	return page, next, nil
+}
+
+// flushed is a browser's end of an answer: what is written is held until it is flushed. A browser that leaves does
+// so at the first flush; before it no write fails.
+type flushed struct {
+	http.ResponseWriter
+	leaves, left      bool
+	held, most, total int
+}
+
+func (f *flushed) Write(p []byte) (int, error) {
+	if f.left {
+		return 0, errors.New("the browser has left")
+	}
+	f.held += len(p)
+	f.total += len(p)
+	return f.ResponseWriter.Write(p)
+}
+
+func (f *flushed) Flush() {
+	f.most, f.held = max(f.most, f.held), 0
+	f.left = f.leaves
+}
+
+// TestLedgerFileLeavesPageByPage: the node holds no more than a page of it, and reads no further for a browser that has left.
+func TestLedgerFileLeavesPageByPage(t *testing.T) {
+	const pages = 20
+	file := func(leaves bool) (ledger *pagedLedger, w *flushed, text string) {
+		ledger = &pagedLedger{pages: pages}
+		c := &Console{deps: Deps{Client: func(who operators.Operator) *admin.Client {
+			return admin.LocalFor(admin.New(ledger, nil, nil, nil, nil), who)
+		}}}
+		got := httptest.NewRecorder()
+		w = &flushed{ResponseWriter: got, leaves: leaves}
+		s := &session{operator: operators.Operator{Name: "a", Role: operators.Viewer}}
+		c.ledgerCSV(w, httptest.NewRequest("GET", "/console/ledger.csv", nil), s)
+		return ledger, w, got.Body.String()
+	}
+	_, w, text := file(false)
+	if rows := strings.Count(text, "\n"); rows != 1+pages*pageRows || !strings.Contains(text, fmt.Sprintf("\n%d,", pages*pageRows)) {
+		t.Errorf("%d rows, want a head and all of %d pages; they end with %q", rows, pages, text[max(0, len(text)-80):])
+	}
+	if held := max(w.most, w.held); held > 2*w.total/pages {
+		t.Errorf("%d of %d bytes were held", held, w.total)
+	}
+	if ledger, _, _ := file(true); ledger.asked > 2 {
+		t.Errorf("%d pages were read for a browser that left after one", ledger.asked)
 	}
 }

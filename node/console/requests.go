@@ -26,7 +26,7 @@ func asked(r *http.Request, names ...string) (q url.Values, flags string) {
 	q = url.Values{}
 	for _, name := range names {
 		if v := strings.TrimSpace(r.URL.Query().Get(name)); v != "" {
-			q.Set(name, v)
+			q.Set(name, strings.Clone(v)) // the request's memory is used anew when a browser leaves a streamed answer
 		}
 	}
 	return q, flagsOf(q)
