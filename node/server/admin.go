@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/http"
 	"runtime/debug"
 	"runtime/pprof"
 	"slices"
@@ -18,6 +19,7 @@ import (
 
 	vm "github.com/VictoriaMetrics/metrics"
 	"github.com/valyala/fasthttp"
+	"github.com/valyala/fasthttp/fasthttpadaptor"
 
 	"corenode/engine"
 	exposition "corenode/node/metrics"
@@ -34,13 +36,15 @@ import (
 const (
 	adminBodyMax = 16 << 20 // a module in base64; the API has its own bounds below it
 	profileMax   = time.Minute
+	// adminWriteMax is how long writing an answer may take; of one that the console streams, a piece of it.
+	adminWriteMax = 2 * time.Minute
 )
 
 // newAdmin configures fasthttp for the admin listener.
 func (s *Server) newAdmin() *fasthttp.Server {
 	admin := s.newListening(s.handleAdmin)
 	admin.ErrorHandler, admin.HeaderReceived = s.unreadableAdmin, s.adminHeaderReceived
-	admin.MaxRequestBodySize, admin.WriteTimeout = adminBodyMax, 2*profileMax
+	admin.MaxRequestBodySize, admin.WriteTimeout = adminBodyMax, adminWriteMax
 	return admin
 }
 
@@ -225,6 +229,30 @@ func (s *Server) consoleAdmin(ctx *fasthttp.RequestCtx, path string) bool {
 	s.console(ctx)
 	return true
 }
+
+// answerConsole hands a request to the console. The connection is taken first: when the client of a streamed
+// answer leaves, ctx serves others before the console sees it.
+func (s *Server) answerConsole(ctx *fasthttp.RequestCtx) {
+	c := ctx.Conn()
+	fasthttpadaptor.NewFastHTTPHandler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		s.deps.Console.ServeHTTP(moving{w, c}, r)
+	}))(ctx)
+}
+
+// moving moves the write deadline with each piece of an answer: fasthttp sets one for all of it.
+type moving struct {
+	http.ResponseWriter
+	conn net.Conn
+}
+
+// Write gives the client time for what was written before, too: little of that is still on its way.
+func (m moving) Write(p []byte) (int, error) {
+	_ = m.conn.SetWriteDeadline(time.Now().Add(adminWriteMax)) // fails only on a closed connection: so will the write
+	return m.ResponseWriter.Write(p)
+}
+
+// Flush begins to send.
+func (m moving) Flush() { m.ResponseWriter.(http.Flusher).Flush() }
 
 func (s *Server) adminReady(ctx *fasthttp.RequestCtx) {
 	if why := s.unready(); why != "" {

@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/http"
 	"regexp"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -299,4 +301,73 @@ func TestAdminCallerLeaves(t *testing.T) {
 		t.Fatal(err)
 	}
 	<-admin.left
+}
+
+// fakeConsole answers every page of everybody.
+type fakeConsole struct{ http.HandlerFunc }
+
+func (fakeConsole) SignedIn(string, string) bool { return true }
+
+// timed is a listener that counts how often a connection of it gets a write deadline.
+type timed struct {
+	net.Listener
+	count *atomic.Int64
+}
+
+func (l timed) Accept() (net.Conn, error) {
+	c, err := l.Listener.Accept()
+	return timedConn{c, l.count}, err
+}
+
+func (l timed) Close() error {
+	_ = l.Listener.Close() // by the test, and by the server
+	return nil
+}
+
+type timedConn struct {
+	net.Conn
+	count *atomic.Int64
+}
+
+func (c timedConn) SetWriteDeadline(at time.Time) error {
+	c.count.Add(1)
+	return c.Conn.SetWriteDeadline(at)
+}
+
+// TestStreamOfTheConsoleMovesItsDeadline: an answer may take longer than one write.
+func TestStreamOfTheConsoleMovesItsDeadline(t *testing.T) {
+	pieces := make(chan string)
+	n := start(t, Config{}, newFakeBackend(say("x")), func(d *Deps) {
+		d.Console = fakeConsole{func(w http.ResponseWriter, _ *http.Request) {
+			for piece := range pieces {
+				_, _ = io.WriteString(w, piece) // the test sees what does not arrive
+				w.(http.Flusher).Flush()
+			}
+		}}
+	})
+	var deadlines atomic.Int64
+	n.addr = n.listen(func(ln net.Listener) error { return n.s.ServeAdmin(timed{ln, &deadlines}) })
+	c := n.dial()
+	defer close(pieces)
+	if _, err := io.WriteString(c, strings.Replace(request("GET", "/console/x", ""), "Host: node", "Host: localhost", 1)); err != nil {
+		t.Fatal(err)
+	}
+	var answer *http.Response
+	for i := range 4 {
+		before := deadlines.Load()
+		pieces <- "piece"
+		if answer == nil {
+			var err error
+			if answer, err = http.ReadResponse(bufio.NewReader(c), nil); err != nil {
+				t.Fatal(err)
+			}
+		}
+		got := make([]byte, len("piece"))
+		if _, err := io.ReadFull(answer.Body, got); err != nil || string(got) != "piece" {
+			t.Fatalf("piece %d is %q, %v", i, got, err)
+		}
+		if deadlines.Load() == before {
+			t.Errorf("piece %d has the deadline of the one before", i)
+		}
+	}
 }

@@ -24,7 +24,6 @@ import (
 	"sync/atomic"
 
 	"github.com/valyala/fasthttp"
-	"github.com/valyala/fasthttp/fasthttpadaptor"
 
 	"corenode/node/operators"
 )
@@ -79,7 +78,7 @@ func New(cfg Config, deps Deps) (*Server, error) {
 	s.public = s.newPublic()
 	s.admin = s.newAdmin()
 	if deps.Console != nil {
-		s.console = fasthttpadaptor.NewFastHTTPHandler(deps.Console)
+		s.console = s.answerConsole
 	}
 	return s, nil
 }
