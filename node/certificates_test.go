@@ -13,6 +13,8 @@ import (
 	"math/big"
 	"net"
 	"net/http"
+	"net/http/cookiejar"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -23,6 +25,7 @@ import (
 	"github.com/anthropics/anthropic-sdk-go/option"
 
 	"corenode/node/config"
+	"corenode/node/server"
 )
 
 // pair is a certificate of this machine and where its files are.
@@ -200,5 +203,101 @@ func consoleByName(t *testing.T, address string, leaf *x509.Certificate) {
 		if answer.StatusCode != want {
 			t.Errorf("the console as %s: %d, want %d", name, answer.StatusCode, want)
 		}
+	}
+}
+
+// TestPlaygroundAsksOverTLS: the console reaches its own node's API also where nobody has signed its certificate.
+func TestPlaygroundAsksOverTLS(t *testing.T) {
+	dir := t.TempDir()
+	p := pair{filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")}
+	p.write(t, 1)
+	n, _, key := startNode(t, func(cfg *config.Config) {
+		instantModels(cfg)
+		cfg.Server.TLSCertificate, cfg.Server.TLSKey = p.certFile, p.keyFile
+	})
+	jar, err := cookiejar.New(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := &http.Client{Jar: jar}
+	base := "http://" + n.admin.Addr().String()
+	post := func(path string, form url.Values) (int, string) {
+		req, err := http.NewRequestWithContext(t.Context(), "POST", base+path, strings.NewReader(form.Encode()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		req.Header.Set("Origin", base)
+		answer, err := h.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer answer.Body.Close()
+		text, err := io.ReadAll(answer.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return answer.StatusCode, string(text)
+	}
+	_, page := post("/console/sign-in", url.Values{"operator_token": {adminToken(t, n)}, "to": {"/console/playground"}})
+	_, rest, _ := strings.Cut(page, `data-token="`)
+	token, _, _ := strings.Cut(rest, `"`)
+	asked := `{"model":"core-1.1-mini","stream":true,"max_tokens":3,"messages":[{"role":"user","content":"hello"}]}`
+	status, text := post("/console/playground/messages", url.Values{"token": {token}, "key": {key}, "body": {asked}})
+	if status != http.StatusOK || !strings.Contains(text, "message_stop") {
+		t.Errorf("the playground answers %d %.300s", status, text)
+	}
+}
+
+// TestCertificateOfTheNodeItselfIsPinned: who reaches a listener from within the node takes what is shown now, and no other.
+func TestCertificateOfTheNodeItselfIsPinned(t *testing.T) {
+	dir := t.TempDir()
+	p := pair{filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")}
+	other := pair{filepath.Join(dir, "other.pem"), filepath.Join(dir, "other.key")}
+	p.write(t, 1)
+	other.write(t, 2)
+	ours, err := server.OpenCertificate(p.certFile, p.keyFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pinned := ours.Pinned()
+	taken := func(shown pair) error {
+		t.Helper()
+		certificate, err := tls.LoadX509KeyPair(shown.certFile, shown.keyFile)
+		if err != nil {
+			t.Fatal(err)
+		}
+		listener, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{Certificates: []tls.Certificate{certificate}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer listener.Close()
+		go func() {
+			if c, err := listener.Accept(); err == nil {
+				_ = c.(*tls.Conn).Handshake() // the client says how it ended
+				c.Close()
+			}
+		}()
+		c, err := tls.Dial("tcp", listener.Addr().String(), pinned)
+		if err == nil {
+			c.Close()
+		}
+		return err
+	}
+	if err := taken(p); err != nil {
+		t.Error(err)
+	}
+	if err := taken(other); err == nil || !strings.Contains(err.Error(), "not the one that this node shows") {
+		t.Errorf("another's certificate: %v", err)
+	}
+	p.write(t, 3)
+	if err := taken(p); err == nil {
+		t.Error("a certificate is taken that is not shown yet")
+	}
+	if changed, err := ours.Reload(func(*x509.Certificate) {}); err != nil || !changed {
+		t.Fatalf("changed %t, %v", changed, err)
+	}
+	if err := taken(p); err != nil {
+		t.Errorf("what replaced it: %v", err)
 	}
 }

@@ -277,7 +277,7 @@ func (n *node) openServer(secret []byte) error {
 		Operator: func(token string) (operators.Operator, bool) { return n.server.Operator(token) },
 		Named:    func(name string) operators.Operator { return n.server.OperatorNamed(name) },
 		Metrics:  func(w io.Writer) { n.server.WriteMetrics(w) }, API: n.base(admin.Reachable(n.public.Addr().String())),
-		Models: n.catalog.ids, Examine: n.examine, Version: version, Log: n.log,
+		Secure: n.certificates.public.Pinned(), Models: n.catalog.ids, Examine: n.examine, Version: version, Log: n.log,
 	})
 	n.server, err = server.New(server.Config{
 		BodyMax: int64(l.BodyBytesMax), BodiesMax: int64(l.BodyBytesTotal), HeaderMax: int(l.HeaderBytesMax),

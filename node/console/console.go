@@ -14,6 +14,7 @@ package console
 
 import (
 	"bytes"
+	"crypto/tls"
 	"embed"
 	"errors"
 	"fmt"
@@ -47,6 +48,8 @@ type Deps struct {
 	Metrics func(io.Writer)
 	// API is the base URL of the node's API as this machine reaches it, for the playground.
 	API string
+	// Secure says which certificate the API has to show; nil trusts those that the machine trusts. A key is sent there.
+	Secure *tls.Config
 	// Models are the ids that the node answers for.
 	Models func() []string
 	// Examine makes the checks of corenode doctor, or says what they said a moment ago, and when.
@@ -64,6 +67,7 @@ var pages embed.FS
 // Console answers the pages. It is safe for concurrent use.
 type Console struct {
 	deps     Deps
+	api      *http.Client
 	sessions sessions
 	history  history
 	pages    map[string]*template.Template
@@ -72,7 +76,7 @@ type Console struct {
 
 // New makes a console.
 func New(d Deps) *Console {
-	c := &Console{deps: d, pages: parsePages(), mux: http.NewServeMux()}
+	c := &Console{deps: d, api: newAPI(d.Secure), pages: parsePages(), mux: http.NewServeMux()}
 	c.mux.HandleFunc("GET "+Root+"assets/{file}", c.asset)
 	c.mux.HandleFunc("GET "+Root+"sign-in", c.signInPage)
 	c.mux.HandleFunc("POST "+Root+"sign-in", c.signIn)

@@ -2,6 +2,7 @@ package console
 
 import (
 	"context"
+	"crypto/tls"
 	"io"
 	"net/http"
 	"strings"
@@ -29,9 +30,11 @@ const (
 	askTimeout  = 15 * time.Minute
 )
 
-// api sends what the playground asks: no proxy of the environment, no redirects.
-var api = &http.Client{Transport: &http.Transport{},
-	CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+// newAPI sends what the playground asks: no proxy of the environment, no redirects.
+func newAPI(secure *tls.Config) *http.Client {
+	return &http.Client{Transport: &http.Transport{TLSClientConfig: secure},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+}
 
 // ask hands a body to the node's own API, with the key that the operator pasted, and the answer
 // back as it comes. It is a request like any other: limited, logged and billed. The page may
@@ -58,7 +61,7 @@ func (c *Console) ask(w http.ResponseWriter, r *http.Request, s *session) {
 	}
 	asked.Header.Set("Content-Type", "application/json")
 	asked.Header.Set("X-Api-Key", r.PostFormValue("key"))
-	answer, err := api.Do(asked)
+	answer, err := c.api.Do(asked)
 	if err != nil {
 		http.Error(w, "the API does not answer: "+err.Error(), http.StatusBadGateway)
 		return

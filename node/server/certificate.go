@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"crypto/tls"
 	"crypto/x509"
+	"errors"
 	"fmt"
 	"net"
 	"slices"
@@ -66,6 +67,21 @@ func (c *Certificate) Reload(before func(leaf *x509.Certificate)) (changed bool,
 
 // Leaf is the certificate that is shown now.
 func (c *Certificate) Leaf() *x509.Certificate { return c.current.Load().Leaf }
+
+// Pinned is how the node itself reaches the listener: it takes the certificate that is shown at that moment and no
+// other, whomever that names and whoever signed it. It is nil without a certificate.
+func (c *Certificate) Pinned() *tls.Config {
+	if c == nil {
+		return nil
+	}
+	return &tls.Config{MinVersion: tls.VersionTLS12, InsecureSkipVerify: true, // what follows is stricter
+		VerifyConnection: func(s tls.ConnectionState) error {
+			if !bytes.Equal(s.PeerCertificates[0].Raw, c.Leaf().Raw) {
+				return errors.New("the certificate is not the one that this node shows")
+			}
+			return nil
+		}}
+}
 
 // wrap encrypts the connections of a listener; nil leaves them as they are.
 func (c *Certificate) wrap(ln net.Listener) net.Listener {
