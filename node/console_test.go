@@ -203,9 +203,60 @@ func playInABrowser(t *testing.T, b *browsertest.Browser, n *node, base string) 
 	b.Fill("[name=message]", "Say hello.")
 	b.Click("#playground [type=submit]", false)
 	b.Until(`document.querySelector('#raw').textContent.includes('message_stop') && document.querySelector('#usage').textContent.includes('output')`)
+	stopInABrowser(t, b)
 	if p := b.Problems(); len(p) > 0 {
 		t.Error(p)
 	}
+}
+
+// stopInABrowser stops answers that call a tool: what the page then shows is what goes out the next time.
+func stopInABrowser(t *testing.T, b *browsertest.Browser) {
+	b.Eval(`void (window.fetch = async (_, asked) => {
+		window.sent = JSON.parse(asked.body.get('body')).messages;
+		const event = e => new TextEncoder().encode('data: ' + JSON.stringify(e) + '\n');
+		return new Response(new ReadableStream({start(c) {
+			c.enqueue(event({type: 'content_block_start', index: 0, content_block: {type: 'tool_use', id: 'call_1', name: 'look', input: {}}}));
+			if (!window.ends) return asked.signal.addEventListener('abort', () => c.error(new DOMException('', 'AbortError')));
+			c.enqueue(event({type: 'message_stop'}));
+			c.close();
+		}}));
+	})`, nil)
+	const send, stop = "#playground [type=submit]", "[data-do=stop]"
+	idle := `document.querySelector('[data-do=stop]').disabled`
+	calls := func(n int) string {
+		return fmt.Sprintf(`document.querySelectorAll('[placeholder="the result of look"]').length === %d`, n)
+	}
+	holds := func(what, expression string) {
+		t.Helper()
+		ok := false
+		if b.Eval(expression, &ok); !ok {
+			t.Errorf("%s: %.600s", what, b.Text())
+		}
+	}
+	b.Until(idle)
+	b.Fill("[name=message]", "Look.")
+	b.Click(send, false)
+	b.Until(calls(1))
+	b.Click(stop, false)
+	b.Until(idle)
+	holds("the page after a stop", calls(0)+` && document.querySelector('#turns').children.length === 2
+		&& document.querySelector('[name=message]').value === 'Look.'`)
+	b.Eval(`window.ends = true`, nil)
+	b.Fill("[name=message]", "Look.")
+	b.Click(send, false)
+	b.Until(calls(1) + " && " + idle)
+	holds("what went out after a stop", `sent.length === 3 && sent[2].content.length === 1`)
+	b.Eval(`window.ends = false`, nil)
+	b.Fill("[data-call]", "a tree")
+	b.Click(send, false)
+	b.Until(calls(2))
+	b.Click(stop, false)
+	b.Until(idle)
+	holds("the result after a stop", calls(1)+` && !document.querySelector('[data-call=call_1]').readOnly`)
+	b.Eval(`window.ends = true`, nil)
+	b.Click(send, false)
+	b.Until(calls(2) + " && " + idle)
+	holds("the result that went out", `sent.length === 5 && sent[4].content.length === 1 && sent[4].content[0].content === 'a tree'`)
 }
 
 // compareInABrowser asks why two requests did not share what was cached.

@@ -132,6 +132,7 @@ class Playground {
 		return div;
 	}
 	clear() {
+		this.stop();
 		this.messages = [];
 		this.turns.replaceChildren();
 		document.querySelector('#raw').textContent = '';
@@ -151,15 +152,17 @@ class Playground {
 		return content.length ? [{role: 'user', content}] : [];
 	}
 	async send() {
-		const added = this.next();
-		this.messages.push(...added);
+		const stop = this.form.querySelector('[data-do=stop]');
+		if (!stop.disabled) return; // one at a time
+		const messages = this.messages, before = messages.length, shown = this.turns.children.length, said = this.value('message');
+		messages.push(...this.next());
 		let body;
-		try { body = this.body(); } catch (e) { this.messages.splice(-added.length); return this.say('The tools are no JSON: ' + e.message); }
-		all('[data-call]', this.turns).forEach(t => { delete t.dataset.call; t.readOnly = true; });
-		if (this.value('message')) this.turn('user').textContent = this.value('message');
+		try { body = this.body(); } catch (e) { messages.length = before; return this.say('The tools are no JSON: ' + e.message); }
+		const calls = all('[data-call]', this.turns).map(t => [t, t.dataset.call]);
+		calls.forEach(([t]) => { delete t.dataset.call; t.readOnly = true; });
+		if (said) this.turn('user').textContent = said;
 		this.form.elements.message.value = '';
 		this.form.elements.message.required = false;
-		const stop = this.form.querySelector('[data-do=stop]');
 		stop.disabled = false;
 		this.leave = new AbortController();
 		const began = performance.now();
@@ -167,17 +170,29 @@ class Playground {
 			const fields = new URLSearchParams({token: this.form.dataset.token, key: this.value('key'), body: JSON.stringify(body)});
 			const answer = await fetch('/console/playground/messages', {method: 'POST', body: fields, signal: this.leave.signal});
 			if (!answer.ok) throw new Error(await answer.text());
-			await this.read(answer.body, began);
+			messages.push(await this.read(answer.body, began));
 		} catch (e) {
-			this.say(e.name === 'AbortError' ? 'Stopped.' : e.message);
+			if (messages === this.messages) { // else the conversation began anew
+				this.say(e.name === 'AbortError' ? 'Stopped: the conversation is as it was before.' : e.message);
+				messages.length = before;
+				this.takeBack(shown, said, calls);
+			}
 		}
 		stop.disabled = true;
 	}
+	// takeBack undoes what a turn without an end has shown: the page has the messages that go out again, and no others.
+	takeBack(shown, said, calls) {
+		[...this.turns.children].slice(shown).forEach(turn => turn.remove());
+		calls.forEach(([t, id]) => { t.dataset.call = id; t.readOnly = false; });
+		const message = this.form.elements.message;
+		message.value = [said, message.value].filter(Boolean).join('\n'); // the next may be half written
+	}
+	// read shows an answer as it comes, and returns it as the message that it is at its end.
 	async read(stream, began) {
 		const raw = document.querySelector('#raw'), turn = this.turn('assistant'), blocks = [];
 		raw.textContent = '';
 		const usage = {};
-		let rest = '', first;
+		let rest = '', first, whole = false;
 		for await (const piece of stream.pipeThrough(new TextDecoderStream())) {
 			raw.append(piece);
 			const lines = (rest + piece).split('\n');
@@ -188,19 +203,23 @@ class Playground {
 				Object.assign(usage, event.message?.usage, event.usage);
 				if (event.type === 'content_block_start') blocks[event.index] = this.block(turn, event.content_block);
 				if (event.type === 'content_block_delta') { first ??= performance.now(); blocks[event.index].add(event.delta); }
+				if (event.type === 'message_stop') whole = true;
 				if (event.type === 'error') throw new Error(event.error.message);
 				const s = (performance.now() - began) / 1000;
 				this.say(`${usage.input_tokens ?? 0} input, ${usage.cache_read_input_tokens ?? 0} from the cache, ${usage.output_tokens ?? 0} output; ` +
 					`first after ${first ? ((first - began) / 1000).toFixed(2) : '–'} s, ${s.toFixed(2)} s in all`);
 			}
 		}
-		this.messages.push({role: 'assistant', content: blocks.map(b => b.content())});
+		if (!whole) throw new Error('The answer broke off.');
+		const message = {role: 'assistant', content: blocks.map(b => b.content())};
+		blocks.forEach(b => b.wait());
 		if (blocks.some(b => b.call)) this.say(document.querySelector('#usage').textContent + '. Fill in the results and send.');
+		return message;
 	}
 	// block shows one content block as it grows, and gives it back for the next request.
 	block(turn, start) {
 		const made = {...start};
-		let node, input = '';
+		let node, result, input = '';
 		if (start.type === 'thinking') {
 			const box = document.createElement('details');
 			box.append(Object.assign(document.createElement('summary'), {textContent: 'Thinking'}));
@@ -213,9 +232,8 @@ class Playground {
 		}
 		const call = start.type === 'tool_use';
 		if (call) {
-			const result = Object.assign(document.createElement('textarea'), {rows: 2, placeholder: 'the result of ' + start.name});
+			result = Object.assign(document.createElement('textarea'), {rows: 2, placeholder: 'the result of ' + start.name});
 			result.setAttribute('aria-label', 'Result of ' + start.name);
-			result.dataset.call = start.id;
 			turn.append(result);
 			node.textContent = start.name + ' ';
 		}
@@ -227,6 +245,7 @@ class Playground {
 				if (d.signature) made.signature = d.signature;
 				if (d.partial_json) { input += d.partial_json; node.append(d.partial_json); }
 			},
+			wait: () => { if (call) result.dataset.call = start.id; }, // for its result, which goes out once the call is in the messages
 			content: () => call ? {...made, input: JSON.parse(input || '{}')} : made,
 		};
 	}
