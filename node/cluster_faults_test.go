@@ -134,6 +134,8 @@ func (c *trio) pull(m *trioNode, long time.Duration) string {
 	if err := c.apart.heal(m.number); err != nil {
 		c.t.Error(err)
 	}
+	// For a moment there is no route yet, and a node that is started then ends at once.
+	waitFor(c.t, m.name+" to reach the database again", func() bool { return c.apart.reaches(m.number, m.through) })
 	return "pulled cable of " + m.name
 }
 
