@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -18,16 +19,14 @@ type File struct {
 // ReadDir reads the *.json files of a folder in the order of their names. A
 // name is used once in all of them.
 func ReadDir(dir string) ([]File, error) {
-	paths, err := filepath.Glob(filepath.Join(dir, "*.json"))
-	if err != nil {
-		return nil, err
-	}
-	if len(paths) == 0 {
+	names, _ := fs.Glob(os.DirFS(filepath.Clean(dir)), "*.json") // the pattern is well formed
+	if len(names) == 0 {
 		return nil, fmt.Errorf("%s has no .json files", dir)
 	}
 	named := make(map[string]string)
-	files := make([]File, len(paths))
-	for i, path := range paths {
+	files := make([]File, len(names))
+	for i, name := range names {
+		path := filepath.Join(dir, name)
 		text, err := os.ReadFile(path)
 		if err != nil {
 			return nil, err

@@ -271,8 +271,12 @@ func TestContent(t *testing.T) {
 	}
 }
 
+// TestPack is in a folder whose name would be a pattern of others.
 func TestPack(t *testing.T) {
-	dir := t.TempDir()
+	dir := filepath.Join(t.TempDir(), "vectors [a]")
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
 	if _, err := Pack(dir); err == nil {
 		t.Error("an empty folder was packed")
 	}

@@ -191,8 +191,9 @@ func TestCacheRace(t *testing.T) {
 	}
 }
 
+// TestCacheRemovesLeftovers is in a folder whose name would be a pattern of others.
 func TestCacheRemovesLeftovers(t *testing.T) {
-	dir := t.TempDir()
+	dir := filepath.Join(t.TempDir(), "models [a]")
 	maker := open(t, Options{Threads: 1, CacheDir: dir, CacheKey: "k"})
 	file := func(number string) string { return filepath.Join(dir, storeFile(t, "k")+"."+number+".tmp") }
 	for _, c := range []struct {

@@ -76,8 +76,9 @@ const (
 // while making one. They are as large as the model, and a node that dies for want of memory
 // is started again and again. It is an aid: what goes wrong is left to the next time.
 func removeLeftovers(dir string) {
-	paths, _ := filepath.Glob(filepath.Join(dir, "*.packed.*.tmp"))
-	for _, path := range paths {
+	names, _ := fs.Glob(os.DirFS(dir), "*.packed.*.tmp")
+	for _, name := range names {
+		path := filepath.Join(dir, name)
 		info, err := os.Stat(path)
 		if err != nil {
 			continue

@@ -122,7 +122,7 @@ func (p *Project) Pack() ([]byte, error) {
 // Vectors is the folder of the golden vectors, "" without one.
 func (p *Project) Vectors() string {
 	folder := filepath.Join(p.Dir, "vectors")
-	if files, _ := filepath.Glob(filepath.Join(folder, "*.json")); len(files) == 0 {
+	if files, _ := fs.Glob(os.DirFS(folder), "*.json"); len(files) == 0 {
 		return ""
 	}
 	return folder
@@ -132,8 +132,9 @@ func (p *Project) Vectors() string {
 func (p *Project) newest() (found string, err error) {
 	var last time.Time
 	for _, pattern := range []string{"*.wasm", "build/*.wasm", "target/wasm32-*/release/*.wasm"} {
-		files, _ := filepath.Glob(filepath.Join(p.Dir, pattern)) // the patterns are well formed
-		for _, file := range files {
+		names, _ := fs.Glob(os.DirFS(filepath.Clean(p.Dir)), pattern) // the patterns are well formed
+		for _, name := range names {
+			file := filepath.Join(p.Dir, filepath.FromSlash(name))
 			if info, err := os.Stat(file); err == nil && info.ModTime().After(last) {
 				found, last = file, info.ModTime()
 			}

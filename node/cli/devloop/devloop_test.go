@@ -48,10 +48,12 @@ func TestBuildLine(t *testing.T) {
 	}
 }
 
-// TestMake: what a build's tools say comes back, and the file that was written last is packed.
+// TestMake: what a build's tools say comes back, and the file that was written last is packed,
+// also in a folder whose name would be a pattern of others.
 func TestMake(t *testing.T) {
-	dir := t.TempDir()
+	dir := filepath.Join(t.TempDir(), "my [gate]")
 	put(t, dir, "manifest.json", `{"name": "gate", "kind": "admission", "version": "1", "abi": "1.1"}`)
+	put(t, dir, "vectors/all.json", "[]")
 	p := &Project{Dir: dir, Build: "echo module.c:7:3: expected a semicolon >&2; exit 3"}
 	_, err := p.Make(t.Context())
 	if failed, ok := errors.AsType[*BuildError](err); !ok || !strings.Contains(failed.Output, "module.c:7:3") {
@@ -68,8 +70,10 @@ func TestMake(t *testing.T) {
 	}
 	p.Build = `mkdir -p target/wasm32-any/release && printf '\000asm\001\000\000\000' > target/wasm32-any/release/new.wasm`
 	module, err := p.Make(t.Context())
-	if err != nil || !strings.Contains(string(module), "corenode.manifest") || !strings.Contains(string(module), `"gate"`) {
-		t.Errorf("packed %q, %v", module, err)
+	for _, part := range []string{"corenode.manifest", `"gate"`, "corenode.vectors"} {
+		if err != nil || !strings.Contains(string(module), part) {
+			t.Errorf("packed without %s: %q, %v", part, module, err)
+		}
 	}
 	if left, err := os.ReadFile(filepath.Join(dir, "target/wasm32-any/release/new.wasm")); err != nil || len(left) != 8 {
 		t.Errorf("the tool's file has %d bytes, %v", len(left), err)
