@@ -145,7 +145,7 @@ func TestKeywords(t *testing.T) {
 	v := vocabulary()
 	for _, c := range []struct {
 		schema   string
-		yes, not []string // nothing in yes: there is no value
+		yes, not []string // nothing in yes: it is refused
 	}{
 		{`{"enum":["a","abc",1,10,[1]],"maxLength":2,"minimum":5,"items":{"minimum":2}}`, []string{`"a"`, `10`}, []string{`"abc"`, `1`, `[1]`}},
 		{`{"enum":["a1","b"],"pattern":"^a"}`, []string{`"a1"`}, []string{`"b"`}},
@@ -159,6 +159,12 @@ func TestKeywords(t *testing.T) {
 		{`{"type":"object","required":["x"],"additionalProperties":false}`, nil, nil},
 		{`{"type":["integer","string"],"minimum":2,"maximum":1}`, []string{`"x"`}, []string{`1`}},
 		{`{"anyOf":[{"type":"array","minItems":1,"items":false},{"type":"null"}]}`, []string{`null`}, []string{`[`}},
+		{`{"anyOf":[]}`, nil, nil},
+		{`{"oneOf":[]}`, nil, nil},
+		{`{"allOf":[]}`, nil, nil},
+		{`{"enum":[]}`, nil, nil},
+		{`{"type":"object","properties":{"a":{"anyOf":{"type":"null"}}}}`, nil, nil},
+		{`{"anyOf":null,"allOf":null,"type":"null"}`, []string{`null`}, []string{`1`}},
 		{`{"type":"array","items":{"enum":[]}}`, []string{`[]`}, []string{`[1]`}},
 		{`{"properties":{"a":false},"additionalProperties":true,"type":"object"}`, []string{`{"b":1}`, `{}`}, []string{`{"a":1}`}},
 		{`{"type":"object","allOf":[{"properties":{"a":{}},"additionalProperties":false},{"properties":{"b":{}}}]}`, []string{`{"a":1}`}, []string{`{"b":1}`}},

@@ -434,13 +434,11 @@ func (c *compiler) apply(s *schema, v *value, within []*value, depth int) bool {
 			to := c.resolve(m)
 			possible = to != nil && c.apply(s, to, within, depth+1) && possible
 		case "allOf":
-			for _, part := range m.values {
+			for _, part := range c.parts(keyword, m) {
 				possible = c.apply(s, part, within, depth+1) && possible
 			}
 		case "anyOf", "oneOf":
-			if len(m.values) > 0 {
-				s.unions = append(s.unions, union{m.values, within})
-			}
+			s.unions = append(s.unions, union{c.parts(keyword, m), within})
 			if keyword == "oneOf" && len(m.values) > 1 {
 				c.ignore("oneOf") // that no second one holds
 			}
@@ -476,6 +474,14 @@ func (c *compiler) apply(s *schema, v *value, within []*value, depth int) bool {
 		s.lists = append(s.lists, listOf(v))
 	}
 	return possible
+}
+
+// parts are the schemas that a keyword lists. That it is null is taken to say nothing, as some programs write it.
+func (c *compiler) parts(keyword string, m *value) []*value {
+	if len(m.list()) == 0 && m.kind != 'n' {
+		c.wrong(m, "%s is no list of one or more schemas", keyword)
+	}
+	return anything(m.list())
 }
 
 // require adds the members that must be there.
