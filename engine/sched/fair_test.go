@@ -38,7 +38,7 @@ func TestHeldPagesDoNotDelayOthers(t *testing.T) {
 		b := newBench(t, 20, states, func(c *Config) { c.SequencesMax = 2 })
 		first := b.seq("flood", 240, 1)
 		first.SnapshotAt = []int{224}
-		again := &Sequence{ID: 1000, Namespace: "flood", Account: "flood", Tokens: slices.Clone(first.Tokens), Max: 1}
+		again := &Sequence{Namespace: "flood", Account: "flood", Tokens: slices.Clone(first.Tokens), Max: 1}
 		if _, err := b.s.Add(first, b.now); err != nil {
 			t.Fatal(err)
 		}
@@ -228,7 +228,7 @@ func TestFirstComeFirstServedWithinAccount(t *testing.T) {
 	b.until(50, func() bool { return b.s.Stats().Running == 0 })
 	for i := 1; i < len(all); i++ {
 		if all[i].Started.Before(all[i-1].Started) {
-			t.Errorf("sequence %d started before the one ahead of it", all[i].ID)
+			t.Errorf("sequence %d started before the one ahead of it", all[i].order)
 		}
 	}
 }

@@ -70,7 +70,7 @@ func (c *computer) add(account string, prompt, outputs int) (*stream, error) {
 	for i := range tokens {
 		tokens[i] = int32(c.ids)*10_000 + int32(i)
 	}
-	q := &Sequence{ID: c.ids, Namespace: account, Account: account, Tokens: tokens, Max: 2 * outputs}
+	q := &Sequence{Namespace: account, Account: account, Tokens: tokens, Max: 2 * outputs}
 	if _, err := c.s.Add(q, c.now); err != nil {
 		return nil, err
 	}

@@ -21,16 +21,16 @@ func (b *bench) addAt(account string, priority int8, prompt, most int) *Sequence
 
 func oneSlot(c *Config) { c.SequencesMax = 1 }
 
-// starts runs until all have started and returns their ids in that order.
-func (b *bench) starts(all []*Sequence) (ids []uint64) {
+// starts runs until all have started and returns their numbers of arrival in that order.
+func (b *bench) starts(all []*Sequence) (arrivals []uint64) {
 	b.t.Helper()
 	b.until(100*len(all), func() bool { return !slices.ContainsFunc(all, func(q *Sequence) bool { return q.Started.IsZero() }) })
 	all = slices.Clone(all)
 	slices.SortStableFunc(all, func(x, y *Sequence) int { return x.Started.Compare(y.Started) })
 	for _, q := range all {
-		ids = append(ids, q.ID)
+		arrivals = append(arrivals, q.order)
 	}
-	return ids
+	return arrivals
 }
 
 // TestPriorityGoesFirst: by priority, then between accounts, then by arrival,
@@ -46,9 +46,9 @@ func TestPriorityGoesFirst(t *testing.T) {
 	}{{"a", -3}, {"a", 0}, {"a", 0}, {"b", 0}, {"a", 5}, {"b", 5}, {"a", 5}, {"c", 127}, {"c", -128}} {
 		all = append(all, b.addAt(x.account, x.priority, 20, 2))
 	}
-	id := func(i int) uint64 { return all[i].ID }
+	arrival := func(i int) uint64 { return all[i].order }
 	// Within a priority b goes before a, which was served more.
-	want := []uint64{id(7), id(5), id(4), id(6), id(3), id(1), id(2), id(0), id(8)}
+	want := []uint64{arrival(7), arrival(5), arrival(4), arrival(6), arrival(3), arrival(1), arrival(2), arrival(0), arrival(8)}
 	if got := b.starts(all); !slices.Equal(got, want) {
 		t.Errorf("started in the order %v, want %v", got, want)
 	}
@@ -108,7 +108,7 @@ func TestPriorityOrderAgainstScan(t *testing.T) {
 				if classes[p] == nil || len(classes[p].ids) == 0 {
 					classes[p] = &waiting{since: b.now}
 				}
-				classes[p].ids = append(classes[p].ids, q.ID)
+				classes[p].ids = append(classes[p].ids, q.order)
 			}
 			if len(live) == 0 {
 				continue
@@ -123,8 +123,9 @@ func TestPriorityOrderAgainstScan(t *testing.T) {
 			}
 			items := b.step()
 			w := classes[next]
-			if len(items) != 1 || items[0].Seq.ID != w.ids[0] {
-				t.Fatalf("seed %d: %d items, of %d with priority %d; want %d with %d", seed, len(items), items[0].Seq.ID, items[0].Seq.Priority, w.ids[0], next)
+			if len(items) != 1 || items[0].Seq.order != w.ids[0] {
+				t.Fatalf("seed %d: %d items, of %d with priority %d; want %d with %d", seed, len(items),
+					items[0].Seq.order, items[0].Seq.Priority, w.ids[0], next)
 			}
 			w.ids, w.since = w.ids[1:], b.now
 			live = slices.DeleteFunc(live, func(q *Sequence) bool { return q == items[0].Seq })
@@ -148,7 +149,7 @@ func TestOnePriorityIsNone(t *testing.T) {
 			}
 			line := ""
 			for _, it := range b.step() {
-				line += fmt.Sprintf("%d:%d+%d ", it.Seq.ID, it.Start, it.Len)
+				line += fmt.Sprintf("%d:%d+%d ", it.Seq.order, it.Start, it.Len)
 			}
 			out = append(out, line)
 		}

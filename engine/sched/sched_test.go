@@ -16,7 +16,7 @@ type bench struct {
 	s   *Scheduler
 	now time.Time
 	ids uint64
-	ran map[uint64]int // rows per sequence
+	ran map[uint64]int // rows per sequence, by its arrival
 
 	unchecked bool // no Check after each step: for pools too large for it
 }
@@ -49,7 +49,7 @@ func (b *bench) seq(account string, prompt, most int) *Sequence {
 	for i := range toks {
 		toks[i] = int32(b.ids)*100_000 + int32(i)
 	}
-	return &Sequence{ID: b.ids, Namespace: account, Account: account, Tokens: toks, Max: most}
+	return &Sequence{Namespace: account, Account: account, Tokens: toks, Max: most}
 }
 
 func (b *bench) add(account string, prompt, most int) *Sequence {
@@ -72,7 +72,7 @@ func (b *bench) step() []Item {
 		b.t.Fatal(err)
 	}
 	for _, it := range items {
-		b.ran[it.Seq.ID] += it.Len
+		b.ran[it.Seq.order] += it.Len
 		if !it.Logits {
 			continue
 		}
@@ -215,7 +215,7 @@ func TestDecodeGap(t *testing.T) {
 		items, prefill := b.step(), 0
 		for _, q := range decoding {
 			if !slices.ContainsFunc(items, func(it Item) bool { return it.Seq == q && it.Len == 1 && it.Logits }) {
-				t.Fatalf("step %d: sequence %d got no token", step, q.ID)
+				t.Fatalf("step %d: sequence %d got no token", step, q.order)
 			}
 		}
 		for _, it := range items {
@@ -298,8 +298,8 @@ func TestTwoTurns(t *testing.T) {
 					t.Errorf("account %s: cached %d, want %d, err %v", account, cached, want, err)
 				}
 				b.until(10, ended(q))
-				if b.ran[q.ID] != len(q.Tokens)-1-want {
-					t.Errorf("account %s: computed %d rows of %d with %d cached", account, b.ran[q.ID], len(q.Tokens)-1, want)
+				if b.ran[q.order] != len(q.Tokens)-1-want {
+					t.Errorf("account %s: computed %d rows of %d with %d cached", account, b.ran[q.order], len(q.Tokens)-1, want)
 				}
 			}
 		})
@@ -326,12 +326,12 @@ func TestFirstArrivalIsNeverPreempted(t *testing.T) {
 			}
 			b.step()
 			if first != nil && slices.Contains(b.s.plan.Preempted, first) {
-				t.Fatalf("sequence %d, the first arrival, was preempted", first.ID)
+				t.Fatalf("sequence %d, the first arrival, was preempted", first.order)
 			}
 		}
 		for _, q := range all {
 			if len(q.Tokens) != q.Prompt+q.Max {
-				t.Errorf("sequence %d ended with %d tokens", q.ID, len(q.Tokens))
+				t.Errorf("sequence %d ended with %d tokens", q.order, len(q.Tokens))
 			}
 		}
 		if b.s.Stats().Preempted == 0 {
@@ -382,8 +382,8 @@ func TestPreemptionKeepsUsage(t *testing.T) {
 	b.until(20, ended(fill))
 	b.s.Resume(q, b.now)
 	b.until(80, ended(q))
-	if q.Cached != 96 || q.Peak != len(q.Tokens)-1 || b.ran[q.ID] <= len(q.Tokens)-1-96 || b.s.Stats().RecomputedTokens == 0 {
-		t.Errorf("cached %d, peak %d of %d, %d rows, %+v", q.Cached, q.Peak, len(q.Tokens), b.ran[q.ID], b.s.Stats())
+	if q.Cached != 96 || q.Peak != len(q.Tokens)-1 || b.ran[q.order] <= len(q.Tokens)-1-96 || b.s.Stats().RecomputedTokens == 0 {
+		t.Errorf("cached %d, peak %d of %d, %d rows, %+v", q.Cached, q.Peak, len(q.Tokens), b.ran[q.order], b.s.Stats())
 	}
 }
 
@@ -404,7 +404,7 @@ func TestRecomputedApart(t *testing.T) {
 				if it.Seq == q {
 					ends = append(ends, it.Start+it.Len)
 				} else if it.Seq != other {
-					t.Fatalf("an item of sequence %d", it.Seq.ID)
+					t.Fatalf("an item of sequence %d", it.Seq.order)
 				}
 			}
 		}

@@ -11,7 +11,6 @@ import (
 // and hands it to Add; from then to Finish the scheduler owns it, and the
 // caller only reads. A Sequence is used once.
 type Sequence struct {
-	ID        uint64 // the caller's; not looked at
 	Namespace string // account and model: who may share pages with it
 	Account   string // who is charged in the order of service
 	// Priority is its class while it waits: higher goes first, 0 is the usual one.

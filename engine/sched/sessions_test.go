@@ -32,7 +32,7 @@ func (c *crowd) send(t *testing.T) {
 	t.Helper()
 	account := fmt.Sprint("account", c.sent%c.accounts)
 	random := rand.New(rand.NewPCG(uint64(c.sent%c.accounts), uint64(c.sent/c.accounts/crowdGroup)))
-	q := &Sequence{ID: uint64(c.sent), Namespace: account, Account: account, Max: crowdOutput,
+	q := &Sequence{Namespace: account, Account: account, Max: crowdOutput,
 		SnapshotAt: []int{crowdShared, crowdShared + crowdOwn - 8}}
 	for i := range crowdShared + crowdOwn {
 		if i == crowdShared {

@@ -65,7 +65,6 @@ type sim struct {
 	now      time.Time
 	clients  []*client
 	sessions []*session
-	next     uint64
 	done     int
 	dropped  int64
 	open     []computed // at most two
@@ -134,8 +133,7 @@ func (m *sim) arrive(sizeMax int) error {
 	if m.r.IntN(20) > 0 { // else it may be too large
 		most = max(1, min(most, sizeMax-len(prompt)))
 	}
-	m.next++
-	q := &Sequence{ID: m.next, Namespace: session.space, Account: session.space, Tokens: prompt, Max: most,
+	q := &Sequence{Namespace: session.space, Account: session.space, Tokens: prompt, Max: most,
 		Priority: []int8{0, 0, 0, 1, 7, -2}[m.r.IntN(6)], SnapshotAt: append(snaps, len(prompt))}
 	slices.Sort(q.SnapshotAt)
 	cached, err := m.s.Add(q, m.now)
@@ -229,10 +227,10 @@ func (m *sim) checkPlan(p *Plan) error {
 		// The recurrence's parallel form wants absolute multiples of its chunk; without
 		// it a piece may end anywhere, and only small ones are not worth a step.
 		if end < len(q.Tokens) && end != q.Prompt && end%m.s.align != 0 && !cut {
-			return fmt.Errorf("sequence %d: a piece ends at %d", q.ID, end)
+			return fmt.Errorf("sequence %d: a piece ends at %d", q.order, end)
 		}
 		if it.Start < q.Prompt && end > q.Prompt {
-			return fmt.Errorf("sequence %d: a piece from %d to %d of a prompt of %d", q.ID, it.Start, end, q.Prompt)
+			return fmt.Errorf("sequence %d: a piece from %d to %d of a prompt of %d", q.order, it.Start, end, q.Prompt)
 		}
 		if err := m.checkDraft(&it); err != nil {
 			return err
@@ -258,7 +256,7 @@ func (m *sim) checkPlan(p *Plan) error {
 	}
 	for _, q := range p.Expired {
 		if c := m.find(q); c == nil || q.Started != (time.Time{}) {
-			return fmt.Errorf("sequence %d expired though it ran", q.ID)
+			return fmt.Errorf("sequence %d expired though it ran", q.order)
 		} else if err := m.finish(c, false); err != nil {
 			return err
 		}
@@ -378,16 +376,16 @@ func (m *sim) sampled(c *client, it Item, outs []uint64) error {
 	for i, out := range outs[:kept] {
 		at := len(q.Tokens) - kept + 1 + i
 		if want := c.oracle.output(q.Tokens[:at], m.pool.Hybrid()); out != want {
-			return fmt.Errorf("sequence %d of %q at %d: output %x, alone and uncached %x", q.ID, q.Namespace, at, out, want)
+			return fmt.Errorf("sequence %d of %q at %d: output %x, alone and uncached %x", q.order, q.Namespace, at, out, want)
 		}
 	}
 	out := outs[kept-1]
 	if q.Peak != len(q.Tokens) {
-		return fmt.Errorf("sequence %d: peak %d of %d", q.ID, q.Peak, len(q.Tokens))
+		return fmt.Errorf("sequence %d: peak %d of %d", q.order, q.Peak, len(q.Tokens))
 	}
 	dropped := m.s.Stats().HitsDropped
 	if dropped == m.dropped && !c.upset && c.rows != q.Computed()-q.Cached {
-		return fmt.Errorf("sequence %d: %d rows for %d tokens of which %d were cached", q.ID, c.rows, q.Computed(), q.Cached)
+		return fmt.Errorf("sequence %d: %d rows for %d tokens of which %d were cached", q.order, c.rows, q.Computed(), q.Cached)
 	}
 	m.s.Append(q, int32(out%50))
 	if len(q.Tokens) >= c.stop {
