@@ -3,6 +3,7 @@ package capture
 import (
 	"errors"
 	"fmt"
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -105,5 +106,36 @@ func TestTexts(t *testing.T) {
 	cmp.Add(r)
 	if got := cmp.Report(3); got.Failed != 1 || got.Left != 3 || got.First[0].Text != "the old build answers\nthe new build faults: request: trap: out of bounds" {
 		t.Errorf("%+v", got)
+	}
+}
+
+// TestSumsStop: sums of what builds say, which may break all rules of charges, stop at the ends of an int64.
+func TestSumsStop(t *testing.T) {
+	start := time.Unix(1000, 0)
+	c := New("", start, start.Add(time.Minute))
+	side := func(total abi.Nano, tokens int64) Side {
+		return Side{Call: func(string, abi.Op, []byte) ([]byte, int64, error) {
+			charge := abi.Charge{Total: total, Lines: []abi.Line{{Unit: "input", Tokens: tokens}, {Unit: "output", Tokens: tokens}}}
+			out := append(abi.BeginOutput(nil, abi.StatusOK, 0), charge.Append(nil)...)
+			abi.EndOutput(out, 0)
+			return out, 1, nil
+		}}
+	}
+	const half, least = math.MaxInt64/2 + 1, math.MinInt64
+	for _, test := range []struct {
+		total, totals  abi.Nano
+		tokens, summed int64
+	}{{half, math.MaxInt64, half, math.MaxInt64}, {-5, -10, -7, -28}, {least, least, least, least}, {5, 10, 1, 4}} {
+		cmp := NewCompare(side(test.total, test.tokens), side(test.total, test.tokens), nil)
+		for range 2 {
+			r := c.Begin("a", "r", start)
+			r.Add(abi.OpCharge, raw(1))
+			cmp.Add(r)
+		}
+		got := cmp.Report(0)
+		if got.Charges != 2 || got.OldNanoUSD != test.totals || got.NewNanoUSD != test.totals || got.OldTokens != test.summed ||
+			got.NewTokens != test.summed {
+			t.Errorf("%+v: %+v", test, got)
+		}
 	}
 }

@@ -25,7 +25,8 @@ type Report struct {
 	Failed   int    `json:"failed"` // on which the new build faulted, and the old one did not
 
 	Operations []Operation `json:"operations"`
-	// OldNanoUSD and NewNanoUSD are sums over the charges that both made. They stop at the largest int64.
+	// OldNanoUSD and NewNanoUSD are sums over the charges that both made, whether or not a node would take
+	// them. These and those of tokens stop at the ends of an int64.
 	Charges    int      `json:"charges"`
 	OldNanoUSD abi.Nano `json:"old_nano_usd"`
 	NewNanoUSD abi.Nano `json:"new_nano_usd"`
@@ -154,7 +155,7 @@ func (c *Compare) add(a, b *answer) {
 	case a.op == abi.OpCharge && a.charge.Lines != nil && b.charge.Lines != nil:
 		r.Charges++
 		r.OldNanoUSD, r.NewNanoUSD = sum(r.OldNanoUSD, a.charge.Total), sum(r.NewNanoUSD, b.charge.Total)
-		r.OldTokens, r.NewTokens = r.OldTokens+tokens(a.charge), r.NewTokens+tokens(b.charge)
+		r.OldTokens, r.NewTokens = sum(r.OldTokens, tokens(a.charge)), sum(r.NewTokens, tokens(b.charge))
 	case a.op == abi.OpRequest && c.count != nil && a.native != nil && b.native != nil:
 		older, ok := c.count(a.native)
 		newer := older
@@ -162,22 +163,25 @@ func (c *Compare) add(a, b *answer) {
 			newer, ok = c.count(b.native)
 		}
 		if ok {
-			r.OldTokens, r.NewTokens = r.OldTokens+int64(older), r.NewTokens+int64(newer)
+			r.OldTokens, r.NewTokens = sum(r.OldTokens, int64(older)), sum(r.NewTokens, int64(newer))
 		}
 	}
 }
 
 func tokens(c abi.Charge) (n int64) {
 	for _, l := range c.Lines {
-		n += l.Tokens
+		n = sum(n, l.Tokens)
 	}
 	return n
 }
 
-// sum adds what is not negative and stops at the end of the range.
-func sum(a, b abi.Nano) abi.Nano {
-	if a > math.MaxInt64-b {
+// sum adds and stops at the ends of the range: nothing has held a build's numbers to rules here.
+func sum[T ~int64](a, b T) T {
+	switch {
+	case b > 0 && a > math.MaxInt64-b:
 		return math.MaxInt64
+	case b < 0 && a < math.MinInt64-b:
+		return math.MinInt64
 	}
 	return a + b
 }

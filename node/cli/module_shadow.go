@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"math"
 	"strconv"
 	"strings"
 	"time"
@@ -113,8 +114,11 @@ func printCharges(w io.Writer, c *compare.Charges) {
 // changeOf says how much more or less a sum is, in dollars and in percent.
 func changeOf(older, newer abi.Nano) string {
 	sign, change := "+", newer-older
-	if change < 0 {
-		sign, change = "-", -change
+	if newer < older {
+		sign, change = "-", older-newer
+	}
+	if change < 0 { // it does not fit
+		change = math.MaxInt64
 	}
 	text := sign + "$" + builtin.FormatUSD(change)
 	if older > 0 {

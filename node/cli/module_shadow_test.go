@@ -2,6 +2,7 @@ package cli
 
 import (
 	"flag"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -64,5 +65,17 @@ func TestShadowReport(t *testing.T) {
 	want, err := os.ReadFile(path)
 	if err != nil || out.String() != string(want) {
 		t.Errorf("%v, printed\n%s", err, out.String())
+	}
+}
+
+// TestChangeOfSums: the change of two sums says more or less also where it does not fit.
+func TestChangeOfSums(t *testing.T) {
+	for _, c := range []struct {
+		older, newer abi.Nano
+		begins       string
+	}{{1e9, 2e9, "+$1.00 (+100.0 %)"}, {2e9, 1e9, "-$1.00"}, {1, math.MinInt64, "-$9223372036"}, {math.MinInt64, 1, "+$9223372036"}} {
+		if got := changeOf(c.older, c.newer); !strings.HasPrefix(got, c.begins) {
+			t.Errorf("from %d to %d: %s, want %s", c.older, c.newer, got, c.begins)
+		}
 	}
 }
