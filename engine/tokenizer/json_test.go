@@ -196,6 +196,27 @@ func TestMergesOfTheFile(t *testing.T) {
 	}
 }
 
+// TestStopsConverted: all tokens that end an answer end it after a conversion too, however many they are.
+func TestStopsConverted(t *testing.T) {
+	for _, ids := range [][]int32{{7}, {7, 7}, {7, 9, 8, 6, 5, 6, 7}} { // beside <|im_end|> and <|eot_id|>
+		ends, _ := json.Marshal(ids)
+		f := convertedFolder(t, map[string]string{"tokenizer.json": string(asJSON(t, smallVocab(t, "qwen2"), false)),
+			"generation_config.json": `{"eos_token_id":` + string(ends) + `}`})
+		tok, err := FromFile(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, id := range ids {
+			if !slices.Contains(tok.Stops(), id) {
+				t.Errorf("of %v, answers end with %v once converted", ids, tok.Stops())
+			}
+		}
+		if more := len(ids) > 2; f.Has(stopsKey) != more {
+			t.Errorf("of %v, a key of our own is there: %v, want %v", ids, !more, more)
+		}
+	}
+}
+
 // TestFirstToken: the post-processor says which token stands before every text.
 func TestFirstToken(t *testing.T) {
 	name, _ := json.Marshal(smallVocab(t, "qwen2").Tokens[510])

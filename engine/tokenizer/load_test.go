@@ -122,6 +122,17 @@ func TestStripsRefused(t *testing.T) {
 	}
 }
 
+// TestStopsRefused: what ends an answer are tokens that there are.
+func TestStopsRefused(t *testing.T) {
+	for want, value := range map[string]any{"token 518": []int32{509, 518}, "token -1": []int32{-1},
+		"token 4294967805": []int64{1<<32 + 509}, "want integers": "yes"} {
+		meta := append(metaOf(vocabMeta(smallVocab(t, "qwen2"))), gguftest.KV{Key: stopsKey, Value: value})
+		if _, err := FromFile(fileOf(t, meta...)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v: error %v, want one with %q", value, err, want)
+		}
+	}
+}
+
 // Whatever the metadata says, loading ends in a tokenizer or an error.
 func FuzzFromFile(f *testing.F) {
 	v := Vocab{Pre: "qwen2", Tokens: append(byteTokens(), "he", "<|im_end|>", "<0x41>"), Types: append(slices.Repeat([]int32{1}, 257), 3, 6), Merges: []string{"h e"}}

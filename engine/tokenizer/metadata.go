@@ -2,6 +2,7 @@ package tokenizer
 
 import (
 	"fmt"
+	"slices"
 
 	"corenode/engine/modelfile"
 )
@@ -11,6 +12,7 @@ const (
 	ownPrefix = "corenode.tokenizer."
 	spacesKey = ownPrefix + "spaces"        // the fields of Prefix, in their order
 	mergesKey = ownPrefix + "ignore_merges" // where it is not as the splitter's name says
+	stopsKey  = ownPrefix + "stops"         // the tokens that end an answer, where they are more than GGUF has words for
 	stripsKey = ownPrefix + "strips"        // each token that strips, and 1 for left, 2 for right or 3 for both behind it
 )
 
@@ -28,15 +30,20 @@ func Metadata(f *modelfile.File, rows int) ([]modelfile.KV, error) {
 		v.Tokens, v.Types = append(v.Tokens, fmt.Sprintf("[PAD%d]", id)), append(v.Types, typeUnused)
 	}
 	further := int32(-1)
-	for _, id := range v.Stops { // three is what the keys have room for
+	var more []int32
+	for _, id := range v.Stops { // three is what the keys of GGUF have room for
 		switch {
-		case id == v.EOS || id == v.EOT:
+		case id == v.EOS || id == v.EOT || id == further:
 		case v.EOT < 0:
 			v.EOT = id
 		case further < 0:
 			further = id
+		default:
+			more = append(more, id)
 		}
 	}
+	slices.Sort(more)
+	v.Stops = slices.Compact(more)
 	if v.Pre == "llama-bpe" && !v.IgnoreMerges { // whose readers would ignore them
 		v.Pre = "glm4"
 	}
@@ -68,6 +75,9 @@ func (v *Vocab) own() (meta []modelfile.KV) {
 	}
 	if !v.SentencePiece && v.IgnoreMerges != splitters[v.Pre].ignoreMerges {
 		meta = append(meta, modelfile.KV{Key: mergesKey, Value: v.IgnoreMerges})
+	}
+	if len(v.Stops) > 0 {
+		meta = append(meta, modelfile.KV{Key: stopsKey, Value: v.Stops})
 	}
 	var strips []int32
 	for _, s := range v.Strips {
@@ -101,6 +111,18 @@ func (v *Vocab) readOwn(f *modelfile.File) (err error) {
 	if !v.SentencePiece && f.Has(mergesKey) {
 		if v.IgnoreMerges, err = f.Bool(mergesKey); err != nil {
 			return err
+		}
+	}
+	if f.Has(stopsKey) {
+		stops, err := f.Ints(stopsKey)
+		if err != nil {
+			return err
+		}
+		for _, id := range stops {
+			if id < 0 || id >= int64(len(v.Tokens)) {
+				return fmt.Errorf("%s has token %d, want one below %d", stopsKey, id, len(v.Tokens))
+			}
+			v.Stops = append(v.Stops, int32(id))
 		}
 	}
 	if !f.Has(stripsKey) {

@@ -140,9 +140,15 @@ func TestSentencePieceConverted(t *testing.T) {
 // converted is the GGUF metadata of a folder with a tokenizer.json.
 func converted(t *testing.T, text []byte) *modelfile.File {
 	t.Helper()
+	return convertedFolder(t, map[string]string{"tokenizer.json": string(text)})
+}
+
+// convertedFolder is that of a folder with some files.
+func convertedFolder(t *testing.T, files map[string]string) *modelfile.File {
+	t.Helper()
 	dir := t.TempDir()
-	config := `{"model_type":"llama","num_hidden_layers":1,"max_position_embeddings":8,"hidden_size":2,"num_attention_heads":1,"vocab_size":1}`
-	if err := gguftest.WriteFolder(dir, map[string]string{"config.json": config, "tokenizer.json": string(text)}, nil, 1); err != nil {
+	files["config.json"] = `{"model_type":"llama","num_hidden_layers":1,"max_position_embeddings":8,"hidden_size":2,"num_attention_heads":1,"vocab_size":1}`
+	if err := gguftest.WriteFolder(dir, files, nil, 1); err != nil {
 		t.Fatal(err)
 	}
 	folder, err := modelfile.Open(dir)
