@@ -5,7 +5,6 @@ import (
 	"io"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -190,10 +189,10 @@ func neutral(values ...string) func(string) bool {
 }
 
 // neutralNumber is neutral for a number, however it is written.
-func neutralNumber(want float64) func(string) bool {
+func neutralNumber(want int64) func(string) bool {
 	return func(v string) bool {
-		f, err := strconv.ParseFloat(v, 64)
-		return v == "null" || err == nil && f == want
+		n, ok := whole(v)
+		return v == "null" || ok && n == want
 	}
 }
 
@@ -218,7 +217,7 @@ var refused = map[string]func(string) bool{
 }
 
 // asksNothing are the values with which the fields of other servers ask for nothing.
-var asksNothing = neutral("false", "1", `""`)
+func asksNothing(v string) bool { return neutral("false", `""`)(v) || neutralNumber(1)(v) }
 
 // refusedField is the test for a field's value, if it is one that cannot be honored.
 func refusedField(name string) (func(string) bool, bool) {

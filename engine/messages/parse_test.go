@@ -50,6 +50,9 @@ func TestParseAccepts(t *testing.T) {
 		}},
 		{"largest seed", `{` + hello + `,"seed":9223372036854775807}`, func(q *Request) bool { return *q.Sampling.Seed == math.MaxInt64 }},
 		{"odd seed beyond float64", `{` + hello + `,"seed":9007199254740993}`, func(q *Request) bool { return *q.Sampling.Seed == 9007199254740993 }},
+		{"integers however they are written", `{` + hello + `,"top_k":9007199254740992.0,"min_tokens":0.002E+3,"seed":-0.00}`, func(q *Request) bool {
+			return *q.Sampling.TopK == 1<<53 && q.Sampling.MinTokens == 2 && *q.Sampling.Seed == 0
+		}},
 		{"seed as float", `{` + hello + `,"seed":1e3}`, func(q *Request) bool { return *q.Sampling.Seed == 1000 }},
 		{"how long", `{` + hello + `,"min_tokens":12,"ignore_eos":true}`, func(q *Request) bool { return q.Sampling.MinTokens == 12 && q.Sampling.IgnoreEOS }},
 		{"no word of how long", `{` + hello + `,"min_tokens":null,"ignore_eos":null}`, func(q *Request) bool { return q.Sampling == Sampling{} }},
@@ -227,6 +230,11 @@ func TestParseRefuses(t *testing.T) {
 		{"ignore_eos", `{` + hello + `,"ignore_eos":1}`, "ignore_eos", "boolean"},
 		{"seed fraction", `{` + hello + `,"seed":1.5}`, "seed", "integer"},
 		{"seed range", `{` + hello + `,"seed":9223372036854775808}`, "seed", "64 bits"},
+		{"seed below the range", `{` + hello + `,"seed":-9223372036854775809}`, "seed", "64 bits"},
+		{"seed that a float64 would round", `{` + hello + `,"seed":9007199254740993.0}`, "seed", "64 bits"},
+		{"max_tokens that it would round", `{"model":"m","max_tokens":9007199254740993,"messages":[]}`, "max_tokens", "integer"},
+		{"min_tokens that it would round", `{` + hello + `,"min_tokens":1.00000000000000000001}`, "min_tokens", "integer"},
+		{"top_k that it would take for 0", `{` + hello + `,"top_k":1e-400}`, "top_k", "integer"},
 		{"seed type", `{` + hello + `,"seed":"7"}`, "seed", "integer"},
 		{"response format", `{` + hello + `,"response_format":{}}`, "response_format.type", "not one of"},
 		{"response format kind", `{` + hello + `,"response_format":{"type":"xml"}}`, "response_format.type", "xml"},
@@ -281,7 +289,7 @@ func TestParseRefuses(t *testing.T) {
 // TestFieldsThatChangeTheAnswer: neutral values pass, every other is refused by name.
 func TestFieldsThatChangeTheAnswer(t *testing.T) {
 	fields := map[string]struct{ neutral, refused []string }{
-		"n":                  {[]string{"1", "1.0", " 1"}, []string{"2", "0", `"1"`}},
+		"n":                  {[]string{"1", "1.0", " 1", "10e-1"}, []string{"2", "0", `"1"`, "1.00000000000000000001"}},
 		"logprobs":           {[]string{"false"}, []string{"true", "0", "5"}},
 		"top_logprobs":       {[]string{"0", "0.0"}, []string{"1", "20"}},
 		"logit_bias":         {[]string{"{}", "{ }"}, []string{`{"50256":-100}`}},
@@ -294,7 +302,7 @@ func TestFieldsThatChangeTheAnswer(t *testing.T) {
 		"grammar":            {[]string{"false", "1", `""`}, []string{`"root ::= \"a\""`, "true"}},
 		"structured_outputs": {[]string{"false"}, []string{`{"regex":"a+"}`, "{}"}},
 		"echo":               {[]string{"false"}, []string{"true"}},
-		"best_of":            {[]string{"1"}, []string{"2", "0"}},
+		"best_of":            {[]string{"1", "1.0", "1e0"}, []string{"2", "0", "1.00000000000000000001"}},
 		"suffix":             {[]string{`""`}, []string{`"x"`}},
 	}
 	for name := range refused {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"strconv"
 	"strings"
 	"sync"
@@ -243,14 +244,43 @@ func (r *reader) number() float64 {
 	return f
 }
 
+// integerMax is the largest integer up to which a float64 tells every two apart.
+const integerMax = 1 << 53
+
 // integer accepts 5 and 5.0, as JSON does not tell them apart.
 func (r *reader) integer() int {
-	f := r.number()
-	if r.err == nil && (f != float64(int64(f)) || f > 1<<53 || f < -(1<<53)) {
-		r.fail(invalid(r.path(), "want an integer"))
+	t, ok := r.want('0', "a number")
+	if !ok {
 		return 0
 	}
-	return int(f)
+	n, ok := whole(t.String())
+	if !ok || n > integerMax || n < -integerMax {
+		r.fail(invalid(r.path(), "want an integer in the range of -2^53 to 2^53"))
+		return 0
+	}
+	return int(n)
+}
+
+// whole reads the text of an integer, and never rounds: one of 64 bits in plain digits, or one of at
+// most 2^53 either side of zero, however it is written. Translators take the same.
+func whole(text string) (n int64, ok bool) {
+	if n, err := strconv.ParseInt(text, 10, 64); err == nil {
+		return n, true
+	}
+	f, err := strconv.ParseFloat(text, 64)
+	if err != nil || f != math.Trunc(f) || math.Abs(f) > integerMax {
+		return 0, false
+	}
+	n = int64(f)
+	return n, significant(text) == significant(strconv.FormatInt(n, 10))
+}
+
+// significant are a number's digits without zeros at either end.
+func significant(text string) string {
+	if e := strings.IndexAny(text, "eE"); e >= 0 {
+		text = text[:e]
+	}
+	return strings.Trim(strings.Replace(strings.TrimPrefix(text, "-"), ".", "", 1), "0")
 }
 
 // object calls field for every member, standing before its value; field must consume it.

@@ -1,9 +1,6 @@
 package messages
 
-import (
-	"math"
-	"strconv"
-)
+import "math"
 
 // Bounds of the sampling parameters.
 const (
@@ -72,21 +69,16 @@ func (r *reader) bounded(name string, min, max float64) *float64 {
 	return &f
 }
 
-// seed reads any 64-bit integer, exactly: clients draw them from the whole range.
+// seed reads any 64-bit integer: clients draw them from the whole range.
 func (r *reader) seed() *int64 {
 	t, ok := r.want('0', "an integer")
 	if !ok {
 		return nil
 	}
-	n, err := strconv.ParseInt(t.String(), 10, 64)
-	if err == nil {
-		return &n
-	}
-	f, err := strconv.ParseFloat(t.String(), 64) // 5.0 and 5e3 are integers too
-	if err != nil || f != math.Trunc(f) || f < math.MinInt64 || f >= math.MaxInt64 {
-		r.fail(invalid(r.path(), "%s is not an integer of 64 bits", t.String()))
+	n, ok := whole(t.String())
+	if !ok {
+		r.fail(invalid(r.path(), "want an integer of 64 bits, over 2^53 in plain digits; not %s", t.String()))
 		return nil
 	}
-	n = int64(f)
 	return &n
 }

@@ -1,8 +1,6 @@
 package ollama
 
 import (
-	"bytes"
-
 	"corenode/wasm/sdk/field"
 	"corenode/wasm/sdk/scan"
 )
@@ -48,7 +46,8 @@ func (r *request) option(name string) {
 	case "min_p":
 		o.minP = r.Number()
 	case "seed":
-		if o.seed = r.Seed(); bytes.Equal(o.seed, []byte("-1")) { // any
+		o.seed = r.Seed()
+		if n, ok := scan.Integer(o.seed); ok && n == -1 { // any
 			o.seed = nil
 		}
 	case "repeat_penalty":

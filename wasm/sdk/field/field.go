@@ -190,8 +190,12 @@ func (r *Reader) OnlyText() bool {
 // AsksNothing reads the value of a field of other servers and says whether it is
 // one with which the field asks for nothing: false, 1 or an empty string.
 func (r *Reader) AsksNothing() bool {
+	if r.S.Kind() == scan.Number {
+		n, ok := r.S.Int()
+		return ok && n == 1
+	}
 	switch string(r.S.Raw()) {
-	case "false", "1", `""`:
+	case "false", `""`:
 		return true
 	}
 	return false

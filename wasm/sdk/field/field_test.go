@@ -99,7 +99,8 @@ func TestNeutralValues(t *testing.T) {
 			t.Errorf("%s is only text: %v", value, got)
 		}
 	}
-	for value, want := range map[string]bool{`false`: true, `1`: true, `""`: true, `true`: false, `{}`: false, `0`: false} {
+	for value, want := range map[string]bool{`false`: true, `1`: true, `1.0`: true, `1e0`: true, `""`: true, `true`: false,
+		`{}`: false, `0`: false, `2.0`: false, `1.00000000000000000001`: false, `"1"`: false} {
 		if got := at(value).AsksNothing(); got != want {
 			t.Errorf("%s asks for nothing: %v", value, got)
 		}
