@@ -152,7 +152,7 @@ score: build ## the table of the model cards: both models of a node of its own, 
 	engine/embedded/train/score.sh $(BIN) $(RUNS)
 
 .PHONY: ptx
-ptx: ## make the PTX of the GPU kernels and of the interpreter's tests again: needs NVCC= (nvcc 13.0) and CLANG= (clang++ 19)
+ptx: ## make the PTX of the GPU kernels, packed, and of the interpreter's tests again: needs NVCC= (nvcc 13.0) and CLANG= (clang++ 19)
 	engine/kernel/cuda/eager/kernels/build.sh
 	engine/kernel/cuda/wide/kernels/build.sh
 	engine/kernel/cuda/fused/kernels/build.sh

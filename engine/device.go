@@ -2,23 +2,18 @@ package engine
 
 import (
 	"fmt"
-	"time"
 
 	"corenode/engine/kernel"
 	"corenode/engine/kernel/cpu"
 	"corenode/engine/kernel/cuda"
-	"corenode/engine/kernel/cuda/eager"
-	"corenode/engine/kernel/cuda/fused"
 	"corenode/engine/model"
 )
 
 // DeviceOptions say which GPU a CUDA engine uses.
 type DeviceOptions struct {
-	// Open opens it, at the start and again after it was lost; nil opens the first one of the
-	// system's driver.
-	Open func() (cuda.Driver, error)
-	// WaitMax is how long a step may take on it; after that it counts as lost. 0 is a minute.
-	WaitMax time.Duration
+	// Open opens it and what computes on it, at the start and again after it was lost; nil opens the
+	// first one of the system's driver, in a program that is built with the tag cuda.
+	Open func() (kernel.Backend, error)
 }
 
 // openBackend opens what computes, without weights.
@@ -29,15 +24,10 @@ func (e *Engine) openBackend(o Options) (kernel.Backend, error) {
 		}
 		return cpu.New(cpu.Options{Threads: o.Threads, CacheDir: o.PackDir, CacheKey: e.file.Digest()})
 	}
-	open := o.Device.Open
-	if open == nil {
-		open = firstDevice
+	if o.Device.Open != nil {
+		return o.Device.Open()
 	}
-	d, err := open()
-	if err != nil {
-		return nil, err
-	}
-	return fused.New(d, eager.Options{WaitMax: o.Device.WaitMax})
+	return firstDevice()
 }
 
 // loadWeights opens the backend and brings the model to it.
@@ -51,7 +41,7 @@ func (e *Engine) loadWeights(o Options) (err error) {
 			backend.Close()
 		}
 	}()
-	defer eager.Catch(&err) // what a device says while weights go there
+	defer cuda.Catch(&err) // what a device says while weights go there
 	load := model.Load
 	if o.Draft {
 		load = model.LoadPredicting

@@ -1,11 +1,19 @@
-//go:build !interpreted
+//go:build cuda && !interpreted
 
 package engine
 
 import (
-	"corenode/engine/kernel/cuda"
+	"corenode/engine/kernel"
+	"corenode/engine/kernel/cuda/eager"
+	"corenode/engine/kernel/cuda/fused"
 	"corenode/engine/kernel/cuda/libcuda"
 )
 
-// firstDevice is the first GPU of the system's driver.
-func firstDevice() (cuda.Driver, error) { return libcuda.Open("", 0) }
+// firstDevice computes on the first GPU of the system's driver.
+func firstDevice() (kernel.Backend, error) {
+	d, err := libcuda.Open("", 0)
+	if err != nil {
+		return nil, err
+	}
+	return fused.New(d, eager.Options{})
+}

@@ -12,11 +12,20 @@ import (
 	"corenode/engine/kernel"
 	"corenode/engine/kernel/cuda"
 	"corenode/engine/kernel/cuda/devicetest"
+	"corenode/engine/kernel/cuda/eager"
+	"corenode/engine/kernel/cuda/fused"
 	"corenode/engine/kernel/cuda/interp"
 	"corenode/engine/model"
 	"corenode/engine/modelfile"
 	"corenode/engine/modelfile/gguftest"
 )
+
+// onDeviceOf opens the device of a test with the kernels that ship.
+func onDeviceOf(t testing.TB) func() (kernel.Backend, error) {
+	return func() (kernel.Backend, error) {
+		return fused.New(devicetest.Open(t, interp.Config{Workers: 2}), eager.Options{})
+	}
+}
 
 // TestADeviceAnswersAsTheHostDraws runs requests of several kinds at once on the GPU's kernels: once with
 // steps that the host draws from, and once with the device's program. The answers are the same.
@@ -31,7 +40,7 @@ func TestADeviceAnswersAsTheHostDraws(t *testing.T) {
 	defer f.Close()
 	o := options(CUDA)
 	o.Data, o.Draft = gguftest.FirstLayers(f, 1), true
-	o.Device.Open = func() (cuda.Driver, error) { return devicetest.Open(t, interp.Config{Workers: 2}), nil }
+	o.Device.Open = onDeviceOf(t)
 	e, err := Open(o)
 	if err != nil {
 		t.Fatal(err)
@@ -134,9 +143,9 @@ func TestADeviceLostBetweenStepLoopsIsOpenedAnew(t *testing.T) {
 	var opened []*losable
 	o := options(CUDA)
 	o.Data = gguftest.FirstLayers(f, 1)
-	o.Device.Open = func() (cuda.Driver, error) {
+	o.Device.Open = func() (kernel.Backend, error) {
 		opened = append(opened, &losable{Driver: devicetest.Open(t, interp.Config{Workers: 2})})
-		return opened[len(opened)-1], nil
+		return fused.New(opened[len(opened)-1], eager.Options{})
 	}
 	e, err := Open(o)
 	if err != nil {
@@ -217,7 +226,7 @@ func TestSnapshotsThatLieOnTheHostComeBack(t *testing.T) {
 func TestSnapshotsGetTheHostsMemoryBehindTheDevices(t *testing.T) {
 	o := options(CUDA)
 	o.Path = "model/testdata/parity/tiny-qwen35moe-f16.gguf"
-	o.Device.Open = func() (cuda.Driver, error) { return devicetest.Open(t, interp.Config{Workers: 2}), nil }
+	o.Device.Open = onDeviceOf(t)
 	e, err := Open(o)
 	if err != nil {
 		t.Fatal(err)

@@ -7,9 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"corenode/engine/kernel/cuda"
-	"corenode/engine/kernel/cuda/devicetest"
-	"corenode/engine/kernel/cuda/interp"
 	"corenode/engine/modelfile"
 	"corenode/engine/modelfile/gguftest"
 )
@@ -36,7 +33,7 @@ func newDraftingStage(t testing.TB) draftingStage {
 func (g draftingStage) open(draft bool) *Engine {
 	o := options(CUDA)
 	o.Data, o.Draft = g.data, draft
-	o.Device.Open = func() (cuda.Driver, error) { return devicetest.Open(g, interp.Config{Workers: 2}), nil }
+	o.Device.Open = onDeviceOf(g)
 	e, err := Open(o)
 	if err != nil {
 		g.Fatal(err)

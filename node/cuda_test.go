@@ -13,7 +13,9 @@ import (
 
 	"corenode/actors/account"
 	"corenode/engine"
-	"corenode/engine/kernel/cuda"
+	"corenode/engine/kernel"
+	"corenode/engine/kernel/cuda/eager"
+	"corenode/engine/kernel/cuda/fused"
 	"corenode/engine/kernel/cuda/interp"
 	"corenode/engine/modelfile"
 	"corenode/engine/modelfile/gguftest"
@@ -32,13 +34,12 @@ type devices struct {
 // adjust gives every model a device of its own.
 func (d *devices) adjust(o *engine.Options) {
 	id := o.ID
-	o.Device.WaitMax = 100 * time.Millisecond // of sleeping: the interpreter works while it is asked
-	o.Device.Open = func() (cuda.Driver, error) {
+	o.Device.Open = func() (kernel.Backend, error) {
 		device := interp.Open(interp.Config{Seed: 1, Workers: 2, Memory: 64 << 20})
 		d.mu.Lock()
-		defer d.mu.Unlock()
 		d.opened[id] = append(d.opened[id], device)
-		return device, nil
+		d.mu.Unlock()
+		return fused.New(device, eager.Options{WaitMax: 100 * time.Millisecond}) // of sleeping: the interpreter works while it is asked
 	}
 }
 

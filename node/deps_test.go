@@ -133,6 +133,21 @@ func allowed(from, top, to string) bool {
 
 func under(path, root string) bool { return path == root || strings.HasPrefix(path, root+"/") }
 
+// TestDefaultNodeHasNoKernelsOfGPUs: it could not use them.
+func TestDefaultNodeHasNoKernelsOfGPUs(t *testing.T) {
+	for tag, want := range map[string]bool{"": false, "cuda": true} {
+		out, err := exec.Command("go", "list", "-tags", tag, "-deps", "corenode/node").Output()
+		if err != nil {
+			t.Fatalf("go list: %v", err)
+		}
+		for _, name := range []string{"eager", "wide", "fused"} {
+			if got := slices.Contains(strings.Fields(string(out)), "corenode/engine/kernel/cuda/"+name); got != want {
+				t.Errorf("tag %q: the node imports engine/kernel/cuda/%s: %v, want %v", tag, name, got, want)
+			}
+		}
+	}
+}
+
 // TestDefaultProgramLinksNoDriver keeps the program static: what opens dynamic libraries comes
 // with the tag cuda only.
 func TestDefaultProgramLinksNoDriver(t *testing.T) {

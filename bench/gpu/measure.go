@@ -155,7 +155,7 @@ const interpretedMemory = 64 << 20
 
 // open finds the ceilings and loads the model.
 func (m *run) open(open func() (cuda.Driver, error)) (err error) {
-	defer eager.Catch(&err)
+	defer cuda.Catch(&err)
 	d, err := open()
 	if err != nil {
 		return err
@@ -250,7 +250,7 @@ func (m *run) copying() (float64, error) {
 
 // multiply is how fast our own product of large matrices of random values is, in 1e12 operations a second.
 func (m *run) multiply() (_ float64, err error) {
-	defer eager.Catch(&err)
+	defer cuda.Catch(&err)
 	n := m.o.Product
 	b := m.backend
 	free, _, err := m.device.Memory()
@@ -294,7 +294,7 @@ func (m *run) cell(c cell) (out Cell, err error) {
 		out.skip("not run: no time was left")
 		return out, nil
 	}
-	defer eager.Catch(&err)
+	defer cuda.Catch(&err)
 	runtime.GC() // and with it buffers of the device that nobody uses
 	tokens := c.context
 	if !c.prompt {

@@ -16,7 +16,7 @@ import (
 	"corenode/bench/stats"
 	"corenode/bench/workload"
 	"corenode/engine/kernel"
-	"corenode/engine/kernel/cuda/eager"
+	"corenode/engine/kernel/cuda"
 )
 
 // streamSampling is how streams draw: of random weights that gives any token, and so any experts.
@@ -117,7 +117,7 @@ func (m *run) bare(s *Served) error {
 
 // loop is how long the steps of a cell take; why says why they were not taken.
 func (m *run) loop(c cell) (seconds float64, why string, err error) {
-	defer eager.Catch(&err)
+	defer cuda.Catch(&err)
 	runtime.GC()
 	closeCache, why, err := m.takeCache(c, c.context+warmSteps+m.o.Steps+2)
 	if err != nil || why != "" {

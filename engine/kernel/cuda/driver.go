@@ -172,3 +172,14 @@ func (e *Error) Error() string {
 	}
 	return fmt.Sprintf("cuda %s: %s%s", e.Op, e.Msg, lost)
 }
+
+// Catch turns the panic of an operation into an error, in a deferred call.
+func Catch(err *error) {
+	switch r := recover().(type) {
+	case nil:
+	case *Error:
+		*err = r
+	default:
+		panic(r)
+	}
+}

@@ -70,7 +70,7 @@ func (b *Backend) StateBytes(c kernel.CacheConfig) int64 { return 4 * slotFloats
 
 // NewCache implements kernel.Backend. Its memory is taken at once.
 func (b *Backend) NewCache(c kernel.CacheConfig) (_ kernel.Cache, err error) {
-	defer Catch(&err)
+	defer cuda.Catch(&err)
 	if c.Layers < 0 || c.KVHeads < 0 || c.PageTokens < 1 || c.Pages < 0 || c.LinearLayers < 0 || c.StateSlots < 0 {
 		return nil, fmt.Errorf("new cache: sizes %+v", c)
 	}

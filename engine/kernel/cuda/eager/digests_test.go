@@ -6,6 +6,10 @@ import (
 	"corenode/engine/kernel/cuda/devicetest"
 )
 
-func TestKernelsAreWhatWasCompiled(t *testing.T) { devicetest.WantCompiled(t, "kernels") }
+func TestKernelsAreWhatWasCompiled(t *testing.T) { devicetest.WantCompiled(t, "kernels", images()) }
 
-func TestKernelsUseNoStack(t *testing.T) { devicetest.WantNoStack(t, "kernels", images(), 128, 2) }
+func TestTheArchiveHoldsWhatTheSourcesName(t *testing.T) {
+	devicetest.WantImages(t, "kernels", images())
+}
+
+func TestKernelsUseNoStack(t *testing.T) { devicetest.WantNoStack(t, "kernels", 128) }

@@ -130,17 +130,6 @@ func (b *Backend) note(err error) error {
 	return err
 }
 
-// Catch turns the panic of an operation into an error, in a deferred call.
-func Catch(err *error) {
-	switch r := recover().(type) {
-	case nil:
-	case *cuda.Error:
-		*err = r
-	default:
-		panic(r)
-	}
-}
-
 // buffer is device memory; it is given back when nobody refers to it any more.
 type buffer struct {
 	at cuda.Pointer

@@ -1,7 +1,7 @@
 package eager
 
 import (
-	"embed"
+	_ "embed"
 	"encoding/binary"
 	"fmt"
 	"math"
@@ -10,8 +10,8 @@ import (
 	"corenode/engine/kernel/cuda"
 )
 
-//go:embed kernels/*.ptx
-var ptx embed.FS
+//go:embed kernels/ptx.tar.zst
+var ptx []byte
 
 // images are the modules, by their file.
 func images() map[string]string { return Images(ptx) }

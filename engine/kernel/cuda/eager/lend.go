@@ -1,12 +1,12 @@
 package eager
 
 import (
-	"embed"
 	"errors"
 	"fmt"
 
 	"corenode/engine/kernel"
 	"corenode/engine/kernel/cuda"
+	"corenode/engine/kernel/cuda/archive"
 )
 
 // What follows is for packages that compute some operations faster on the same device: they add
@@ -122,19 +122,11 @@ func (b *Backend) States(kc kernel.Cache, layer int, s kernel.DeltaShape) cuda.P
 	return kc.(*cache).states(layer, s)
 }
 
-// Images are the modules that a package embeds in its folder kernels, by their file.
-func Images(ptx embed.FS) map[string]string {
-	all := map[string]string{}
-	files, err := ptx.ReadDir("kernels")
+// Images are the modules that a package embeds as an archive, by their file. Each call unpacks them: they are the caller's.
+func Images(ptx []byte) map[string]string {
+	all, err := archive.Unpack(ptx)
 	if err != nil {
-		panic(err)
-	}
-	for _, f := range files {
-		text, err := ptx.ReadFile("kernels/" + f.Name())
-		if err != nil {
-			panic(err)
-		}
-		all[f.Name()] = string(text)
+		panic(err) // it is compiled in
 	}
 	return all
 }

@@ -95,7 +95,7 @@ func (w *weight) Experts() int { return w.experts }
 
 // Load implements kernel.Backend. The source is not needed afterwards.
 func (b *Backend) Load(src kernel.Source) (_ kernel.Weight, err error) {
-	defer Catch(&err)
+	defer cuda.Catch(&err)
 	_, block, blockBytes, known := modelfile.TypeInfo(src.Type)
 	values := src.Experts * src.Rows * src.Cols
 	if src.Experts < 1 || src.Rows < 1 || src.Cols < 1 || !known || !modelfile.Readable(src.Type) || values%block != 0 {

@@ -8,7 +8,7 @@
 package fused
 
 import (
-	"embed"
+	_ "embed"
 	"slices"
 
 	"corenode/engine/kernel"
@@ -17,8 +17,8 @@ import (
 	"corenode/engine/kernel/cuda/wide"
 )
 
-//go:embed kernels/*.ptx
-var ptx embed.FS
+//go:embed kernels/ptx.tar.zst
+var ptx []byte
 
 // images are the modules, by their file.
 func images() map[string]string { return eager.Images(ptx) }
@@ -62,7 +62,7 @@ var stateDims = []int{64, 128}
 
 // Fuse implements kernel.Fuser.
 func (b *Backend) Fuse(n *kernel.Network) (_ kernel.Fused, err error) {
-	defer eager.Catch(&err)
+	defer cuda.Catch(&err)
 	if !b.knows(n) {
 		return nil, nil
 	}

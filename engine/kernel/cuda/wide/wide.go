@@ -9,7 +9,7 @@
 package wide
 
 import (
-	"embed"
+	_ "embed"
 	"slices"
 
 	"corenode/engine/kernel"
@@ -21,8 +21,8 @@ import (
 // RowsMin is how many rows a step, or a span in attention and DeltaNet, has to have to be computed here.
 const RowsMin = 32
 
-//go:embed kernels/*.ptx
-var ptx embed.FS
+//go:embed kernels/ptx.tar.zst
+var ptx []byte
 
 // groupImage is group.ptx as machine code of compute capability 9.0.
 //

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Makes the PTX of the kernels with nvcc 13.0.88 (pip: nvidia-cuda-nvcc, nvidia-nvvm, nvidia-cuda-crt,
+# Makes the PTX of the kernels, packed into one file, with nvcc 13.0.88 (pip: nvidia-cuda-nvcc, nvidia-nvvm, nvidia-cuda-crt,
 # nvidia-cuda-runtime), the table of what ptxas makes of it, and the list of digests. Compiles
 # everything with clang++ 19.1.7, too, and throws that away. None is needed to build or to test.
 # An argument is another folder to do it in.
@@ -9,13 +9,14 @@ nvcc=${NVCC:-nvcc} clang=${CLANG:-clang++-19}
 ptxas=$(dirname "$(command -v "$nvcc")")/ptxas
 out=$(mktemp -d)
 trap 'rm -rf "$out"' EXIT
+mkdir "$out/ptx"
 for source in *.cu; do
 	name=${source%.cu}
-	"$nvcc" -std=c++17 -O3 -ptx -arch=compute_80 -o "$name.ptx" "$source"
+	"$nvcc" -std=c++17 -O3 -ptx -arch=compute_80 -o "$out/ptx/$name.ptx" "$source"
 	"$clang" -x cuda --cuda-device-only -Wno-unknown-cuda-version -nocudainc -nocudalib -std=c++17 --cuda-gpu-arch=sm_80 -O3 \
 		-Xclang -target-feature -Xclang +ptx80 -S -o "$out/$name.clang.ptx" "$source"
 	for arch in 80 90; do
-		"$ptxas" -v -arch=sm_$arch -o "$out/x.cubin" "$name.ptx" 2>>"$out/$arch.log"
+		"$ptxas" -v -arch=sm_$arch -o "$out/x.cubin" "$out/ptx/$name.ptx" 2>>"$out/$arch.log"
 		"$ptxas" -arch=sm_$arch -o "$out/x.cubin" "$out/$name.clang.ptx"
 	done
 done
@@ -35,4 +36,9 @@ done
 			}' "$out/$arch.log"
 	done | sort
 } >ptxas.txt
-sha256sum *.cu *.h *.ptx ptxas.txt >SHA256SUMS
+{
+	sha256sum *.cu *.h
+	(cd "$out/ptx" && sha256sum *.ptx)
+	sha256sum ptxas.txt
+} >SHA256SUMS
+"${GO:-go}" run corenode/engine/kernel/cuda/pack "$out"/ptx/*.ptx

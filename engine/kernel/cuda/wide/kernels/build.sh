@@ -1,5 +1,5 @@
 #!/bin/sh
-# Makes the PTX of the kernels with nvcc 13.0.88 (pip: nvidia-cuda-nvcc, nvidia-nvvm, nvidia-cuda-crt,
+# Makes the PTX of the kernels, packed into one file, with nvcc 13.0.88 (pip: nvidia-cuda-nvcc, nvidia-nvvm, nvidia-cuda-crt,
 # nvidia-cuda-runtime), for group.cu a cubin too, the table of what ptxas makes of it, and the list of
 # digests. Compiles everything with clang++ 19.1.7, too, and throws that away. None is needed to build or to test.
 set -e
@@ -8,14 +8,15 @@ nvcc=${NVCC:-nvcc} clang=${CLANG:-clang++-19}
 ptxas=$(dirname "$(command -v "$nvcc")")/ptxas
 out=$(mktemp -d)
 trap 'rm -rf "$out"' EXIT
+mkdir "$out/ptx"
 for source in *.cu; do
 	name=${source%.cu} compute=80 version=80 archs="80 90"
 	[ "$name" = group ] && compute=90a version=83 archs=90a
-	"$nvcc" -std=c++17 -O3 -ptx -arch=compute_$compute -o "$name.ptx" "$source"
+	"$nvcc" -std=c++17 -O3 -ptx -arch=compute_$compute -o "$out/ptx/$name.ptx" "$source"
 	"$clang" -x cuda --cuda-device-only -Wno-unknown-cuda-version -nocudainc -nocudalib -std=c++17 --cuda-gpu-arch=sm_$compute -O3 \
 		-Xclang -target-feature -Xclang +ptx$version -S -o "$out/$name.clang.ptx" "$source"
 	for arch in $archs; do
-		"$ptxas" -v -arch=sm_$arch -o "$out/$name.cubin" "$name.ptx" 2>>"$out/$arch.log"
+		"$ptxas" -v -arch=sm_$arch -o "$out/$name.cubin" "$out/ptx/$name.ptx" 2>>"$out/$arch.log"
 		"$ptxas" -arch=sm_$arch -o "$out/x.cubin" "$out/$name.clang.ptx"
 	done
 done
@@ -39,4 +40,9 @@ fi
 			}' "$out/$arch.log"
 	done | sort
 } >ptxas.txt
-sha256sum *.cu *.h ../../eager/kernels/common.h ../../eager/kernels/states.h *.ptx *.cubin ptxas.txt >SHA256SUMS
+{
+	sha256sum *.cu *.h ../../eager/kernels/common.h ../../eager/kernels/states.h
+	(cd "$out/ptx" && sha256sum *.ptx)
+	sha256sum *.cubin ptxas.txt
+} >SHA256SUMS
+"${GO:-go}" run corenode/engine/kernel/cuda/pack "$out"/ptx/*.ptx
