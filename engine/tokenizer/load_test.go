@@ -65,7 +65,8 @@ func TestFromFile(t *testing.T) {
 
 // TestOtherNames: a file may call a splitter by another name, with which it has all that it is.
 func TestOtherNames(t *testing.T) {
-	for other, pre := range map[string]string{"deepseek-r1-qwen": "qwen2", "llama3": "llama-bpe", "llama-v3": "llama-bpe"} {
+	for other, pre := range map[string]string{"deepseek-r1-qwen": "qwen2", "llama3": "llama-bpe", "llama-v3": "llama-bpe",
+		"falcon3": "llama-bpe", "pixtral": "llama-bpe"} {
 		m := vocabMeta(smallVocab(t, pre))
 		m["pre"] = other
 		f := fileOf(t, metaOf(m)...)

@@ -38,7 +38,8 @@ var splitters = map[string]*splitter{
 }
 
 // otherNames are what some model files call a splitter.
-var otherNames = map[string]string{"deepseek-r1-qwen": "qwen2", "llama3": "llama-bpe", "llama-v3": "llama-bpe"}
+var otherNames = map[string]string{"deepseek-r1-qwen": "qwen2", "llama3": "llama-bpe", "llama-v3": "llama-bpe",
+	"falcon3": "llama-bpe", "pixtral": "llama-bpe"}
 
 func splitterNames() []string { return slices.Sorted(maps.Keys(splitters)) }
 
