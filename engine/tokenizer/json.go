@@ -166,11 +166,8 @@ func jsonVocab(text []byte) (v Vocab, err error) {
 		return v, fmt.Errorf("model.type is %q, only BPE is supported", f.Model.Type)
 	case f.Model.ByteFallback:
 		err = f.sentences(&v)
-	case f.Normalizer != nil && f.Normalizer.Type != "NFC": // texts are mostly in that form; vocab files of GGUF leave it out too
-		return v, fmt.Errorf("normalizer.type is %q, only NFC is supported", f.Normalizer.Type)
-	}
-	if !v.SentencePiece {
-		v.Pre, err = f.PreTokenizer.splitter()
+	default:
+		err = f.pieces(&v)
 	}
 	if err != nil {
 		return v, err
@@ -192,6 +189,17 @@ func jsonVocab(text []byte) (v Vocab, err error) {
 		v.BOS, v.AddBOS = int32(slices.Index(v.Tokens, name)), true
 	}
 	return v, f.strips(&v)
+}
+
+// pieces takes over a tokenizer.json with byte-level BPE.
+func (f *jsonFile) pieces(v *Vocab) (err error) {
+	for _, p := range f.Normalizer.parts() {
+		if p.Type != "NFC" { // texts are mostly in that form; vocab files of GGUF leave it out too
+			return fmt.Errorf("normalizer.type is %q, only NFC is supported", p.Type)
+		}
+	}
+	v.Pre, err = f.PreTokenizer.splitter()
+	return err
 }
 
 // strips reads what added tokens do with the text around them. Whether they are looked for

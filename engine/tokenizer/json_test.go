@@ -33,15 +33,7 @@ func asJSON(t testing.TB, v Vocab, pairs bool) []byte {
 			merges = append(merges, m)
 		}
 	}
-	split := map[string]any{"type": "ByteLevel", "add_prefix_space": false, "use_regex": true}
-	for pattern, name := range patterns {
-		if name == v.Pre && name != "gpt-2" {
-			split = map[string]any{"type": "Sequence", "pretokenizers": []any{
-				map[string]any{"type": "Split", "pattern": map[string]any{"Regex": pattern}, "behavior": "Isolated"},
-				map[string]any{"type": "ByteLevel", "add_prefix_space": false, "use_regex": false}}}
-		}
-	}
-	text, err := json.Marshal(map[string]any{"added_tokens": added, "normalizer": map[string]any{"type": "NFC"}, "pre_tokenizer": split,
+	text, err := json.Marshal(map[string]any{"added_tokens": added, "normalizer": map[string]any{"type": "NFC"}, "pre_tokenizer": splitJSON(v.Pre),
 		"model": map[string]any{"type": "BPE", "vocab": vocab, "merges": merges, "ignore_merges": v.IgnoreMerges}})
 	if err != nil {
 		t.Fatal(err)
@@ -49,10 +41,33 @@ func asJSON(t testing.TB, v Vocab, pairs bool) []byte {
 	return text
 }
 
+// splitJSON writes a splitter as the pre-tokenizer of a tokenizer.json.
+func splitJSON(pre string) map[string]any {
+	expressions := sequences[pre]
+	for pattern, name := range patterns {
+		if name == pre && name != "gpt-2" {
+			expressions = []string{pattern}
+		}
+	}
+	if expressions == nil {
+		return map[string]any{"type": "ByteLevel", "add_prefix_space": false, "use_regex": true}
+	}
+	var parts []map[string]any
+	for _, e := range expressions {
+		if e == "" {
+			parts = append(parts, map[string]any{"type": "Digits", "individual_digits": true})
+			continue
+		}
+		parts = append(parts, map[string]any{"type": "Split", "pattern": map[string]any{"Regex": e}, "behavior": "Isolated"})
+	}
+	parts = append(parts, map[string]any{"type": "ByteLevel", "add_prefix_space": false, "use_regex": false})
+	return map[string]any{"type": "Sequence", "pretokenizers": parts}
+}
+
 // TestFromJSON: a tokenizer.json gives the ids of the same vocabulary in a GGUF file.
 func TestFromJSON(t *testing.T) {
 	texts := []string{"The server's naïve <think> e\u0301\n", "<|im_start|>user\nHello, world 12345!<|im_end|>\n", "  \t\n\n x1y2  "}
-	for _, pre := range []string{"qwen2", "qwen35", "llama-bpe", "gpt-2"} {
+	for _, pre := range []string{"qwen2", "qwen35", "llama-bpe", "gpt-2", "deepseek-v3", "deepseek-llm"} {
 		for _, pairs := range []bool{false, true} {
 			v := smallVocab(t, pre)
 			if len(v.Types) == 0 {
@@ -213,6 +228,24 @@ func TestStopsConverted(t *testing.T) {
 		}
 		if more := len(ids) > 2; f.Has(stopsKey) != more {
 			t.Errorf("of %v, a key of our own is there: %v, want %v", ids, !more, more)
+		}
+	}
+}
+
+// TestNormalizers: a sequence of normalizers is what its parts are, which may be none, as in the files of DeepSeek.
+func TestNormalizers(t *testing.T) {
+	const text = "The server's naïve <think> 12345 e\u0301\n"
+	for _, pre := range []string{"deepseek-v3", "deepseek-llm", "qwen2"} {
+		whole, want := string(asJSON(t, smallVocab(t, pre), false)), small(t, pre).Encode(nil, text)
+		for normalizer, is := range map[string]bool{`null`: true, `{"type":"Sequence","normalizers":[]}`: true,
+			`{"type":"Sequence","normalizers":[{"type":"NFC"}]}`:                      true,
+			`{"type":"Sequence","normalizers":[{"type":"NFC"},{"type":"Lowercase"}]}`: false} {
+			tok, err := FromJSON([]byte(strings.Replace(whole, `{"type":"NFC"}`, normalizer, 1)))
+			if is != (err == nil) || err != nil && !strings.Contains(err.Error(), `normalizer.type is "Lowercase"`) {
+				t.Errorf("%s with %s: %v", pre, normalizer, err)
+			} else if is && !slices.Equal(tok.Encode(nil, text), want) {
+				t.Errorf("%s with %s: %v, want %v", pre, normalizer, tok.Encode(nil, text), want)
+			}
 		}
 	}
 }

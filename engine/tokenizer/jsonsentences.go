@@ -16,6 +16,17 @@ type jsonNormalizer struct {
 	Parts   []jsonNormalizer `json:"normalizers"`
 }
 
+// parts are the changes one after the other.
+func (n *jsonNormalizer) parts() []jsonNormalizer {
+	switch {
+	case n == nil:
+		return nil
+	case n.Type == "Sequence":
+		return n.Parts
+	}
+	return []jsonNormalizer{*n}
+}
+
 // sentences takes over a tokenizer.json with the BPE of SentencePiece: characters that are no
 // token fall to bytes, and spaces become U+2581, by a normalizer or by a pre-tokenizer.
 func (f *jsonFile) sentences(v *Vocab) error {
@@ -24,20 +35,14 @@ func (f *jsonFile) sentences(v *Vocab) error {
 		return fmt.Errorf("model.ignore_merges is not supported with model.byte_fallback")
 	}
 	marks := false // spaces
-	if n := f.Normalizer; n != nil {
-		parts := n.Parts
-		if n.Type != "Sequence" {
-			parts = []jsonNormalizer{*n}
-		}
-		for _, p := range parts {
-			switch {
-			case p.Type == "Prepend" && p.Prepend == spaceMark:
-				v.Prefix = Prefix{Space: true, Parts: true, Between: true}
-			case p.Type == "Replace" && p.Pattern.String == " " && p.Content == spaceMark:
-				marks = true
-			default:
-				return fmt.Errorf("normalizer has the type %q, want Prepend of U+2581 and Replace of spaces by it", p.Type)
-			}
+	for _, p := range f.Normalizer.parts() {
+		switch {
+		case p.Type == "Prepend" && p.Prepend == spaceMark:
+			v.Prefix = Prefix{Space: true, Parts: true, Between: true}
+		case p.Type == "Replace" && p.Pattern.String == " " && p.Content == spaceMark:
+			marks = true
+		default:
+			return fmt.Errorf("normalizer has the type %q, want Prepend of U+2581 and Replace of spaces by it", p.Type)
 		}
 	}
 	switch p := f.PreTokenizer; {
