@@ -58,9 +58,12 @@ func (v *Vocab) readNames(text []byte) error {
 	if err := json.Unmarshal(text, &names); err != nil {
 		return err
 	}
-	for name, id := range map[tokenName]*int32{names.BOS: &v.BOS, names.EOS: &v.EOS, names.Pad: &v.Pad} {
-		if at := slices.Index(v.Tokens, string(name)); name != "" && at >= 0 {
-			*id = int32(at)
+	for _, special := range []struct { // often two have one name
+		name tokenName
+		id   *int32
+	}{{names.BOS, &v.BOS}, {names.EOS, &v.EOS}, {names.Pad, &v.Pad}} {
+		if at := slices.Index(v.Tokens, string(special.name)); special.name != "" && at >= 0 {
+			*special.id = int32(at)
 		}
 	}
 	if names.Add != nil {

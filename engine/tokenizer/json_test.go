@@ -250,6 +250,24 @@ func TestNormalizers(t *testing.T) {
 	}
 }
 
+// TestSharedNames: one token may begin, end and fill up texts, of a folder and once it is converted.
+func TestSharedNames(t *testing.T) {
+	v := smallVocab(t, "qwen2")
+	for _, ids := range [][3]int32{{509, 510, 510}, {510, 510, 509}, {510, 509, 510}, {510, 510, 510}} { // as they are named below
+		names := map[string]string{}
+		for i, what := range []string{"bos_token", "eos_token", "pad_token"} {
+			names[what] = v.Tokens[ids[i]]
+		}
+		config, _ := json.Marshal(names)
+		f := convertedFolder(t, map[string]string{"tokenizer.json": string(asJSON(t, v, false)), "tokenizer_config.json": string(config)})
+		for i, what := range []string{"bos", "eos", "padding"} {
+			if id, err := readID(f, keyPrefix+what+"_token_id"); err != nil || id != ids[i] {
+				t.Errorf("%v: the %s token is %d, %v", ids, what, id, err)
+			}
+		}
+	}
+}
+
 // TestFirstToken: the post-processor says which token stands before every text.
 func TestFirstToken(t *testing.T) {
 	name, _ := json.Marshal(smallVocab(t, "qwen2").Tokens[510])
