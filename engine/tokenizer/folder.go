@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strconv"
+	"strings"
 
 	"corenode/engine/modelfile"
 )
@@ -14,6 +16,9 @@ func folderVocab(f *modelfile.File) (v Vocab, err error) {
 	if text := f.Beside("tokenizer.json"); text != nil {
 		if v, err = jsonVocab(text); err != nil {
 			return v, fmt.Errorf("tokenizer.json: %w", err)
+		}
+		if err = v.mendTekken(f.Beside("config.json")); err != nil {
+			return v, fmt.Errorf("config.json: %w", err)
 		}
 	} else if v, err = ranksVocab(f.Beside(ranksName), f.Beside("tokenizer_config.json")); err != nil {
 		return v, fmt.Errorf("%s: %w", ranksName, err)
@@ -31,6 +36,33 @@ func folderVocab(f *modelfile.File) (v Vocab, err error) {
 		}
 	}
 	return v, nil
+}
+
+// tekkenBytes is the token of the first of 256 bytes in the vocabulary of Mistral's models, which is known by their place.
+const tekkenBytes = 1000
+
+// mendTekken gives that vocabulary the splitter that it was made with where tokenizer.json has that of Llama 3, as versions of
+// transformers below 5 have written it. What later ones have written is taken as it is, as they do themselves.
+func (v *Vocab) mendTekken(config []byte) error {
+	if v.Pre != "llama-bpe" || len(v.Tokens) < tekkenBytes+len(letters) {
+		return nil
+	}
+	for b, r := range letters {
+		if v.Tokens[tekkenBytes+b] != string(r) {
+			return nil
+		}
+	}
+	var written struct {
+		Version string `json:"transformers_version"`
+	}
+	if err := json.Unmarshal(config, &written); err != nil {
+		return err
+	}
+	major, _, _ := strings.Cut(written.Version, ".")
+	if n, err := strconv.Atoi(major); err != nil || n < 5 {
+		v.Pre = "tekken"
+	}
+	return nil
 }
 
 // tokenName is the name of a token, or an object with it.

@@ -146,21 +146,28 @@ func converted(t *testing.T, text []byte) *modelfile.File {
 // convertedFolder is that of a folder with some files.
 func convertedFolder(t *testing.T, files map[string]string) *modelfile.File {
 	t.Helper()
+	meta, err := Metadata(openedFolder(t, "", files), 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return fileOf(t, meta...)
+}
+
+// openedFolder is a folder with some files and tensors, and with further keys in its config, each with a comma behind it.
+func openedFolder(t *testing.T, keys string, files map[string]string, tensors ...gguftest.Stored) *modelfile.File {
+	t.Helper()
 	dir := t.TempDir()
-	files["config.json"] = `{"model_type":"llama","num_hidden_layers":1,"max_position_embeddings":8,"hidden_size":2,"num_attention_heads":1,"vocab_size":1}`
-	if err := gguftest.WriteFolder(dir, files, nil, 1); err != nil {
+	files["config.json"] = `{` + keys +
+		`"model_type":"llama","num_hidden_layers":1,"max_position_embeddings":8,"hidden_size":2,"num_attention_heads":1,"vocab_size":1}`
+	if err := gguftest.WriteFolder(dir, files, tensors, 1); err != nil {
 		t.Fatal(err)
 	}
 	folder, err := modelfile.Open(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer folder.Close()
-	meta, err := Metadata(folder, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return fileOf(t, meta...)
+	t.Cleanup(func() { _ = folder.Close() })
+	return folder
 }
 
 // TestSentencesInBlocks: a long text without a place to cut merges in blocks as it does at once.
