@@ -35,7 +35,32 @@ func folderVocab(f *modelfile.File) (v Vocab, err error) {
 			}
 		}
 	}
+	v.cutToRows(f)
 	return v, nil
+}
+
+// cutToRows takes away added tokens that the model has no rows for: the small models of Gemma 3 name one for images. Where any is
+// more than that, ends a text or is written by the chat template, all stay, and the model is refused.
+func (v *Vocab) cutToRows(f *modelfile.File) {
+	embed, ok := f.Tensor("token_embd.weight")
+	if !ok || len(embed.Shape) != 2 || embed.Shape[1] >= len(v.Tokens) {
+		return
+	}
+	rows := embed.Shape[1]
+	template, _ := f.String("tokenizer.chat_template") // "" for none
+	for id := rows; id < len(v.Tokens); id++ {
+		added := v.Types[id] != typeNormal && v.Types[id] != typeByte
+		if !added || strings.Contains(template, v.Tokens[id]) {
+			return
+		}
+	}
+	for _, id := range append([]int32{v.BOS, v.EOS, v.EOT, v.Pad}, v.Stops...) {
+		if int(id) >= rows {
+			return
+		}
+	}
+	v.Tokens, v.Types = v.Tokens[:rows], v.Types[:rows]
+	v.Strips = slices.DeleteFunc(v.Strips, func(s Strip) bool { return int(s.ID) >= rows })
 }
 
 // tekkenBytes is the token of the first of 256 bytes in the vocabulary of Mistral's models, which is known by their place.

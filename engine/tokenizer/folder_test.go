@@ -1,9 +1,13 @@
 package tokenizer
 
 import (
+	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
+
+	"corenode/engine/modelfile/gguftest"
 )
 
 // TestMendedTekken: the vocabulary of Mistral's models, known by the place of its bytes, is cut as it was trained where an old
@@ -45,6 +49,54 @@ func TestMendedTekken(t *testing.T) {
 		}
 		if got := again.Encode(nil, "12eB"); !slices.Equal(got, ids) {
 			t.Errorf("%+v: converted they are %v, want %v", c, got, ids)
+		}
+	}
+}
+
+// TestTokensWithoutRows: added tokens that the model has no rows for are none, in a folder and once it is converted. They stay, for
+// the model to be refused, where the template writes one, a text ends with one, or the tokens are no added ones.
+func TestTokensWithoutRows(t *testing.T) {
+	v := smallVocab(t, "qwen2")
+	size, last := len(v.Tokens), string(v.Tokens[511])
+	v.Tokens, v.Types = append(v.Tokens, "<image>", "<patch>"), append(v.Types, typeControl, typeUserDefined)
+	for _, c := range []struct {
+		rows, left          int
+		template, end, also string
+	}{
+		{rows: size, left: size}, {rows: size + 1, left: size + 1}, {rows: size + 2, left: size + 2}, {rows: size + 9, left: size + 2},
+		{rows: size, left: size, template: "<imag", end: last}, {rows: size, left: size + 2, template: "{{ '<patch>' }}"},
+		{rows: size, left: size + 2, end: "<image>"}, {rows: size, left: size + 3, also: "he\u0120s"},
+	} {
+		v := v
+		if c.also != "" {
+			v.Tokens, v.Types = append(slices.Clone(v.Tokens), c.also), append(slices.Clone(v.Types), typeNormal)
+		}
+		names, _ := json.Marshal(map[string]string{"eos_token": c.end, "chat_template": c.template})
+		text := strings.Replace(string(asJSON(t, v, false)), `"content":"\u003cimage\u003e"`, `"content":"<image>","rstrip":true`, 1)
+		folder := openedFolder(t, "", map[string]string{"tokenizer.json": text, "tokenizer_config.json": string(names)},
+			gguftest.Made{Name: "model.embed_tokens.weight", DType: "BF16", Shape: []int{c.rows, 2}, Scale: 1}.Store())
+		tok, err := FromFile(folder)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if tok.Size() != c.left {
+			t.Errorf("%+v: %d tokens", c, tok.Size())
+		}
+		meta, err := Metadata(folder, c.rows)
+		if refused := c.left > c.rows; refused != (err != nil) {
+			t.Errorf("%+v: conversion says %v", c, err)
+		}
+		if err != nil {
+			continue
+		}
+		again, err := FromFile(fileOf(t, meta...))
+		if err != nil || again.Size() != c.rows {
+			t.Fatalf("%+v: %v, or not a token for each row once converted", c, err)
+		}
+		const prompt = "a<image> <patch>b"
+		ids := tok.EncodePrompt(nil, prompt)
+		if got := again.EncodePrompt(nil, prompt); !slices.Equal(got, ids) || int(slices.Max(ids)) >= c.rows {
+			t.Errorf("%+v: %v, converted %v", c, ids, got)
 		}
 	}
 }

@@ -17,7 +17,7 @@ const (
 )
 
 // Metadata is the tokenizer of a folder in the keys of GGUF, for a model of rows rows of
-// embeddings; nothing for a file that has these keys itself.
+// embeddings, 0 for as many as there are tokens; nothing for a file that has these keys itself.
 func Metadata(f *modelfile.File, rows int) ([]modelfile.KV, error) {
 	if f.Beside("tokenizer.json") == nil && f.Beside(ranksName) == nil {
 		return nil, nil
@@ -25,6 +25,9 @@ func Metadata(f *modelfile.File, rows int) ([]modelfile.KV, error) {
 	v, err := folderVocab(f)
 	if err != nil {
 		return nil, err
+	}
+	if rows > 0 && len(v.Tokens) > rows {
+		return nil, fmt.Errorf("the tokenizer has %d entries, the model %d rows", len(v.Tokens), rows)
 	}
 	for id := len(v.Tokens); id < rows; id++ { // readers want a token for every row
 		v.Tokens, v.Types = append(v.Tokens, fmt.Sprintf("[PAD%d]", id)), append(v.Types, typeUnused)
