@@ -26,12 +26,16 @@ var patterns = map[string]string{
 	`'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+`:                                                 "gpt-2",
 }
 
+// byteLevel is the type of a pre-tokenizer that writes bytes in their alphabet, and splits as gpt-2 does unless it says no.
+const byteLevel = "ByteLevel"
+
 // sequences are splitters that are several expressions, one after the other, each by how it begins. "" is digits one
-// by one.
+// by one, byteLevel one that splits.
 var sequences = map[string][]string{
 	"deepseek-v3": {`\p{N}{1,3}`, "[一-龥\u3040-\u309f\u30a0-\u30ff]+",
 		"[!\"#$%&'()*+,\\-./:;<=>?@\\[\\\\\\]^_`{|}~][A-Za-z]+|" +
 			"[^\\r\\n\\p{L}\\p{P}\\p{S}]?[\\p{L}\\p{M}]+| ?[\\p{P}\\p{S}]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"},
+	"smollm":       {"", byteLevel},
 	"deepseek-llm": {`[\r\n]`, `\s?[A-Za-zµÀ-ÖØ-öø-ƺƼ-ƿǄ-ʓʕ-ʯͰ-ͳ`, `\s?[!-/:-~！-／：-～‘-‟　-。]+`, `\s+$`, "[一-龥\u0800-一가-\ud7ff]+", ""},
 }
 
@@ -41,18 +45,13 @@ var lineEnds = strings.NewReplacer("\r", `\r`, "\n", `\n`)
 // sequence names the splitter of several expressions, "" for none.
 func (s jsonSplit) sequence() string {
 	parts := s.Parts
-	if n := len(parts) - 1; n > 0 && parts[n].Type == "ByteLevel" && !parts[n].AddPrefixSpace {
-		if splits := parts[n].UseRegex; splits != nil && !*splits {
-			parts = parts[:n]
-		}
+	if n := len(parts) - 1; n > 0 && parts[n].Type == byteLevel && !parts[n].AddPrefixSpace && !parts[n].splits() {
+		parts = parts[:n]
 	}
 	for name, want := range sequences {
 		same := len(parts) == len(want)
 		for i := 0; same && i < len(parts); i++ {
-			p := parts[i]
-			digits := p.Type == "Digits" && p.Digits
-			begins := p.Type == "Split" && strings.HasPrefix(lineEnds.Replace(p.Pattern.Regex), want[i])
-			same = digits && want[i] == "" || begins && want[i] != ""
+			same = parts[i].is(want[i])
 		}
 		if same {
 			return name
@@ -60,6 +59,20 @@ func (s jsonSplit) sequence() string {
 	}
 	return ""
 }
+
+// is says whether a part of a sequence is the one that sequences has as begins.
+func (s jsonSplit) is(begins string) bool {
+	switch begins {
+	case "":
+		return s.Type == "Digits" && s.Digits
+	case byteLevel:
+		return s.Type == byteLevel && !s.AddPrefixSpace && s.splits()
+	}
+	return s.Type == "Split" && strings.HasPrefix(lineEnds.Replace(s.Pattern.Regex), begins)
+}
+
+// splits says whether a byteLevel splits.
+func (s jsonSplit) splits() bool { return s.UseRegex == nil || *s.UseRegex }
 
 // jsonFile is the part of a tokenizer.json that counts here. Source: the serialization of
 // the library that writes it, huggingface/tokenizers.
@@ -232,11 +245,11 @@ func (s jsonSplit) splitter() (string, error) {
 			name = patterns[p.Pattern.Regex]
 		case p.Type == "Split":
 			return "", fmt.Errorf("pre_tokenizer splits by %q, which is none of those supported", p.Pattern.Regex)
-		case p.Type == "ByteLevel" && p.AddPrefixSpace:
+		case p.Type == byteLevel && p.AddPrefixSpace:
 			return "", fmt.Errorf("pre_tokenizer.add_prefix_space is not supported")
-		case p.Type == "ByteLevel" && name == "" && (p.UseRegex == nil || *p.UseRegex):
+		case p.Type == byteLevel && name == "" && p.splits():
 			name = "gpt-2"
-		case p.Type != "ByteLevel":
+		case p.Type != byteLevel:
 			return "", fmt.Errorf("pre_tokenizer has the type %q, want Split and ByteLevel", p.Type)
 		}
 	}

@@ -33,8 +33,8 @@ func asJSON(t testing.TB, v Vocab, pairs bool) []byte {
 			merges = append(merges, m)
 		}
 	}
-	text, err := json.Marshal(map[string]any{"added_tokens": added, "normalizer": map[string]any{"type": "NFC"}, "pre_tokenizer": splitJSON(v.Pre),
-		"model": map[string]any{"type": "BPE", "vocab": vocab, "merges": merges, "ignore_merges": v.IgnoreMerges}})
+	text, err := json.Marshal(map[string]any{"added_tokens": added, "normalizer": map[string]any{"type": "NFC"},
+		"pre_tokenizer": splitJSON(v.Pre), "model": map[string]any{"type": "BPE", "vocab": vocab, "merges": merges, "ignore_merges": v.IgnoreMerges}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -54,11 +54,15 @@ func splitJSON(pre string) map[string]any {
 	}
 	var parts []map[string]any
 	for _, e := range expressions {
-		if e == "" {
+		switch e {
+		case "":
 			parts = append(parts, map[string]any{"type": "Digits", "individual_digits": true})
-			continue
+		case byteLevel:
+			parts = append(parts, map[string]any{"type": "ByteLevel", "add_prefix_space": false, "trim_offsets": true, "use_regex": true})
+			return map[string]any{"type": "Sequence", "pretokenizers": parts}
+		default:
+			parts = append(parts, map[string]any{"type": "Split", "pattern": map[string]any{"Regex": e}, "behavior": "Isolated"})
 		}
-		parts = append(parts, map[string]any{"type": "Split", "pattern": map[string]any{"Regex": e}, "behavior": "Isolated"})
 	}
 	parts = append(parts, map[string]any{"type": "ByteLevel", "add_prefix_space": false, "use_regex": false})
 	return map[string]any{"type": "Sequence", "pretokenizers": parts}
@@ -67,7 +71,7 @@ func splitJSON(pre string) map[string]any {
 // TestFromJSON: a tokenizer.json gives the ids of the same vocabulary in a GGUF file.
 func TestFromJSON(t *testing.T) {
 	texts := []string{"The server's naïve <think> e\u0301\n", "<|im_start|>user\nHello, world 12345!<|im_end|>\n", "  \t\n\n x1y2  "}
-	for _, pre := range []string{"qwen2", "qwen35", "llama-bpe", "gpt-2", "deepseek-v3", "deepseek-llm"} {
+	for _, pre := range []string{"qwen2", "qwen35", "llama-bpe", "gpt-2", "deepseek-v3", "deepseek-llm", "smollm"} {
 		for _, pairs := range []bool{false, true} {
 			v := smallVocab(t, pre)
 			if len(v.Types) == 0 {

@@ -88,8 +88,11 @@ func TestSequences(t *testing.T) {
 		for _, step := range steps {
 			p := jsonSplit{Type: "Split"}
 			p.Pattern.Regex = strings.ReplaceAll(step, `\r\n`, "\r\n")
-			if step == "" {
+			switch step {
+			case "":
 				p = jsonSplit{Type: "Digits", Digits: true}
+			case byteLevel:
+				p = jsonSplit{Type: byteLevel}
 			}
 			s.Parts = append(s.Parts, p)
 		}
@@ -99,7 +102,7 @@ func TestSequences(t *testing.T) {
 			t.Errorf("%s: %q, %v", name, got, err)
 		}
 		s.Parts = s.Parts[1:]
-		if got, err := s.splitter(); err == nil {
+		if got, err := s.splitter(); err == nil && (name != "smollm" || got != "gpt-2") { // which is digits before gpt-2
 			t.Errorf("%s without its first: %q", name, got)
 		}
 	}

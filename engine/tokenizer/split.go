@@ -35,6 +35,7 @@ var splitters = map[string]*splitter{
 	"kimi-k2":      {cased: true, endings: true, digitsMax: 3, apart: han, ignoreMerges: true},
 	"deepseek-v3":  {by: nextDeepSeek3},
 	"deepseek-llm": {by: nextDeepSeek},
+	"smollm":       {by: nextSmolLM},
 }
 
 // otherNames are what some model files call a splitter.
@@ -128,6 +129,19 @@ func nextGPT2(c cursor) int {
 		return end
 	}
 	return blanks(c, c.run(0, space))
+}
+
+// nextSmolLM is next of smollm: digits one by one, then what gpt-2 does with each text between them.
+func nextSmolLM(c cursor) int {
+	first, width := c.at(0)
+	if first&number != 0 {
+		return width
+	}
+	end := c.run(0, space)
+	if next, _ := c.at(end); end > 0 && next&number != 0 { // white space at the end of such a text
+		return end
+	}
+	return nextGPT2(c)
 }
 
 // symbols returns the end of an optional space and characters without a class

@@ -35,7 +35,7 @@ const (
 
 // Vocab is what a model file says about its tokenizer.
 type Vocab struct {
-	// Pre names the splitter of byte-level BPE: gpt-2, llama-bpe, qwen2 or qwen35.
+	// Pre names the splitter of byte-level BPE, as splitters has it: gpt-2, llama-bpe, qwen2 and others.
 	Pre string
 	// SentencePiece is the other kind of vocabulary, which has no splitter. Without Merges
 	// its tokens are joined in the order of Scores, best first.

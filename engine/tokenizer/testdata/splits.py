@@ -3,6 +3,8 @@
 
     splits.py splits.json OUT.json           (regex 2026; the texts of splits.json, some more and random ones)
     splits.py splits.json OUT.json deepseek  (tokenizers 0.23: sequences of expressions, and regex for Kimi)
+
+SmolLM's are digits one by one and then the ByteLevel of that library.
 """
 import json
 import random
@@ -53,7 +55,15 @@ def sequence(steps):
 def deepseek(texts):
     kimi = regex.compile(KIMI, regex.V1)
     out = [dict(pre=name, regex=steps, lengths=[sequence(steps)(t) for t in texts]) for name, steps in SEQUENCES.items()]
-    return out + [dict(pre="kimi-k2", regex=KIMI, lengths=[[len(m.group().encode()) for m in kimi.finditer(t)] for t in texts])]
+    out += [dict(pre="kimi-k2", regex=KIMI, lengths=[[len(m.group().encode()) for m in kimi.finditer(t)] for t in texts])]
+    return out + [dict(pre="smollm", lengths=[smollm(t) for t in texts])]
+
+
+def smollm(text):
+    """The lengths of the pieces, which have one character for each byte."""
+    from tokenizers import pre_tokenizers as pre
+    whole = pre.Sequence([pre.Digits(individual_digits=True), pre.ByteLevel(add_prefix_space=False, use_regex=True)])
+    return [len(piece) for piece, _ in whole.pre_tokenize_str(text)]
 
 
 def main():
