@@ -13,7 +13,7 @@ import (
 // architectures are the values of model_type that are understood.
 var architectures = map[string]string{
 	"llama": "llama", "mistral": "llama", "qwen2": "qwen2", "qwen3": "qwen3", "qwen3_moe": "qwen3moe",
-	"deepseek_v2": deepseek2, "deepseek_v3": deepseek2, "kimi_k2": deepseek2,
+	"deepseek_v2": deepseek2, "deepseek_v3": deepseek2, "kimi_k2": deepseek2, "glm4_moe_lite": deepseek2,
 	"glm4_moe": "glm4moe", "gpt_oss": "gpt-oss", "gemma3": "gemma3", "gemma3_text": "gemma3",
 	"qwen3_5": "qwen35", "qwen3_5_text": "qwen35", "qwen3_5_moe": "qwen35moe", "qwen3_5_moe_text": "qwen35moe",
 }
