@@ -31,7 +31,7 @@ type Round struct {
 type Start struct {
 	Ready   float64 `json:"ready_s"`
 	RSS     int64   `json:"rss_bytes"`
-	Foreign float64 `json:"foreign"`
+	Foreign float64 `json:"foreign"` // share of the machine that others used
 }
 
 // Starts are the two.
@@ -44,7 +44,7 @@ type Starts struct {
 // Schema names the layout of Report as JSON; it changes when a field changes its meaning.
 const Schema = "corebench.engine/1"
 
-// Report is the result of one run. METHOD.md documents its JSON.
+// Report is the result of one run, as it is written to a file.
 type Report struct {
 	Schema       string    `json:"schema"`
 	Host         proc.Host `json:"host"`

@@ -78,7 +78,7 @@ func (s Sample) eventsPerReply() float64 { return report.Ratio(float64(s.Events)
 // Schema names the layout of Report as JSON; it changes when a field changes its meaning.
 const Schema = "corebench.overhead/1"
 
-// Report is the result of one run. METHOD.md documents its JSON.
+// Report is the result of one run, as it is written to a file.
 type Report struct {
 	Schema    string        `json:"schema"`
 	Host      proc.Host     `json:"host"`
@@ -103,9 +103,9 @@ type Row struct {
 	P99             report.Spread `json:"latency_p99_us"`
 	First           report.Spread `json:"first_byte_p50_us"`
 	RepliesPerS     report.Spread `json:"replies_per_s"`
-	ReplyBytes      float64       `json:"bytes_per_reply"`
+	ReplyBytes      float64       `json:"bytes_per_reply"` // of bodies
 	EventsPerReply  float64       `json:"events_per_reply"`
-	TokensPerReply  float64       `json:"tokens_per_reply"`
+	TokensPerReply  float64       `json:"tokens_per_reply"` // as usage says; the mock's is fixed
 	EventsPerWrite  float64       `json:"events_per_write"`
 	RSS             int64         `json:"rss_bytes"` // after the last round
 	RepliesMeasured int64         `json:"replies"`

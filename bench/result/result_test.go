@@ -186,7 +186,7 @@ func TestFilesAreReadBack(t *testing.T) {
 	}
 }
 
-// The layout that the schema names: what METHOD.md documents is there.
+// The layout that the schema names.
 func TestLayout(t *testing.T) {
 	b, err := json.Marshal(file(measured(1, 100*msec)))
 	if err != nil {

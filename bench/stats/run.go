@@ -103,7 +103,8 @@ type Harness struct {
 	Retried     int64        `json:"retried"` // on a new connection, a kept one having been closed
 }
 
-// Timeline is the whole run, warm-up included, in equal buckets.
+// Timeline is the whole run, warm-up included, in equal buckets of a second; their width is doubled
+// when there would be more than momentsMax.
 type Timeline struct {
 	BucketS float64  `json:"bucket_s"`
 	Points  []Moment `json:"points"`
@@ -124,7 +125,7 @@ type Moment struct {
 	E2E  []float64 `json:"e2e_ms,omitempty"`
 }
 
-// Block is a piece of the window. Blocks are what noise is estimated from.
+// Block is a piece of the window, one of at most blocksMax. Blocks are what noise is estimated from.
 type Block struct {
 	Seconds      float64    `json:"seconds"`
 	Succeeded    int64      `json:"succeeded"`
@@ -132,10 +133,10 @@ type Block struct {
 	Failed       int64      `json:"failed"`
 	OutputTokens float64    `json:"output_tokens"`
 	InputTokens  float64    `json:"input_tokens"`
-	Histograms   Histograms `json:"histograms"`
+	Histograms   Histograms `json:"histograms"` // by latency: count by bucket, of which bucketMid is the middle
 }
 
-// Point is one request of a random sample.
+// Point is one request of a random sample of at most sampleMax.
 type Point struct {
 	AtS    float64
 	TTFTms float64 // negative for none
