@@ -14,6 +14,7 @@ import (
 	"corenode/engine"
 	"corenode/engine/embedded"
 	"corenode/engine/kernel"
+	"corenode/engine/messages"
 	"corenode/engine/sample"
 	"corenode/engine/template"
 	"corenode/engine/upstream"
@@ -102,6 +103,24 @@ func (c *catalog) close() {
 	for _, m := range c.routed() {
 		m.Close()
 	}
+}
+
+// sharedModel is a model whose requests this node's own engine answers, or another node's.
+type sharedModel struct {
+	*engine.Engine
+	far *upstream.Model
+}
+
+// Own implements server.Sharer.
+func (m sharedModel) Own() server.Model { return m.Engine }
+
+// Prepare implements server.Model: by the own engine, and so that another node can take it.
+func (m sharedModel) Prepare(account string, q *messages.Request) (*engine.Request, error) {
+	r, err := m.Engine.Prepare(account, q)
+	if err == nil {
+		r.Payload = m.far.Carry(account, q, r)
+	}
+	return r, err
 }
 
 // openModels loads every configured model, one after the other: loading is

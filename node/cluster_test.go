@@ -190,13 +190,13 @@ func TestKeyringReadsAll(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, ok := n.keys.directory.Lookup([]byte(secret), time.Now()); ok {
+	if _, ok := n.keys.Lookup([]byte(secret), time.Now()); ok {
 		t.Fatal("it is known already")
 	}
 	if err := n.followed(nil); err != nil {
 		t.Fatal(err)
 	}
-	if _, ok := n.keys.directory.Lookup([]byte(secret), time.Now()); !ok {
+	if _, ok := n.keys.Lookup([]byte(secret), time.Now()); !ok {
 		t.Error("it is not known")
 	}
 }

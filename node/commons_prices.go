@@ -6,8 +6,6 @@ import (
 	"maps"
 	"slices"
 
-	"corenode/node/admin"
-	"corenode/node/config"
 	"corenode/node/store"
 	"corenode/wasm/abi"
 )
@@ -119,50 +117,10 @@ func (c *commons) otherPrices() (models []string) {
 	return models
 }
 
-// inForce is the configuration as it was read last.
-func (n *node) inForce() *config.Config {
-	if n.reloads == nil {
-		return n.cfg
-	}
-	running, _ := n.reloads.inForce()
-	return running
-}
-
 // listed are the prices that the node quotes at.
 func (n *node) listed() map[string]abi.Prices {
 	if n.commons == nil {
 		return prices(n.cfg)
 	}
 	return *n.commons.listed.Load()
-}
-
-// Prices implements admin.Live.
-func (l live) Prices() []admin.ModelPrices {
-	own, listed, all := prices(l.n.inForce()), l.n.listed(), []admin.ModelPrices{}
-	if l.n.commons == nil { // a reload changes both
-		listed = own
-	}
-	for _, model := range slices.Sorted(maps.Keys(own)) {
-		all = append(all, admin.ModelPrices{Model: model, Listed: tokenPrices(listed[model]), Configured: tokenPrices(own[model]),
-			Same: listed[model] == own[model]})
-	}
-	return all
-}
-
-func tokenPrices(p abi.Prices) admin.TokenPrices {
-	return admin.TokenPrices{InputNanoUSD: p.Input, CachedInputNanoUSD: p.Cached, OutputNanoUSD: p.Output}
-}
-
-// ApplyPrices implements admin.Live.
-func (l live) ApplyPrices() error {
-	c := l.n.commons
-	if c == nil {
-		return &admin.Error{Kind: admin.KindConflict,
-			Message: "this node shares no prices: corenode reload applies those of its configuration"}
-	}
-	err := c.setPrices(nil, prices(l.n.inForce()))
-	if err == nil {
-		err = c.takePrices()
-	}
-	return err
 }

@@ -14,6 +14,7 @@ import (
 
 	"corenode/node/cluster"
 	"corenode/node/config"
+	"corenode/node/server"
 	"corenode/node/store"
 	"corenode/node/store/postgres"
 	"corenode/node/store/sqlite"
@@ -110,10 +111,10 @@ func (n *node) followAccounts() (err error) {
 			return err
 		}
 	}
-	if n.keys, err = openKeyring(n.store, n.log); err != nil || n.database == nil {
+	if n.keys, err = server.OpenKeyring(n.store, n.log); err != nil || n.database == nil {
 		return err
 	}
-	n.database.Handle(store.TopicAccount, n.keys.follow)
+	n.database.Handle(store.TopicAccount, n.keys.Follow)
 	n.database.Follow(from)
 	return nil
 }

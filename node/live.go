@@ -2,8 +2,10 @@ package main
 
 import (
 	"context"
+	"maps"
 	"runtime"
 	"runtime/metrics"
+	"slices"
 	"time"
 
 	"corenode/actors/tree"
@@ -11,6 +13,7 @@ import (
 	"corenode/node/admin"
 	"corenode/node/server"
 	"corenode/node/why"
+	"corenode/wasm/abi"
 	"corenode/wasm/builtin"
 )
 
@@ -74,6 +77,37 @@ func (l live) Reload() (admin.Reloaded, error) {
 		*list = append([]string{}, *list...) // in JSON none is a list too
 	}
 	return done, nil
+}
+
+// Prices implements admin.Live.
+func (l live) Prices() []admin.ModelPrices {
+	own, listed, all := prices(l.n.inForce()), l.n.listed(), []admin.ModelPrices{}
+	if l.n.commons == nil { // a reload changes both
+		listed = own
+	}
+	for _, model := range slices.Sorted(maps.Keys(own)) {
+		all = append(all, admin.ModelPrices{Model: model, Listed: tokenPrices(listed[model]), Configured: tokenPrices(own[model]),
+			Same: listed[model] == own[model]})
+	}
+	return all
+}
+
+func tokenPrices(p abi.Prices) admin.TokenPrices {
+	return admin.TokenPrices{InputNanoUSD: p.Input, CachedInputNanoUSD: p.Cached, OutputNanoUSD: p.Output}
+}
+
+// ApplyPrices implements admin.Live.
+func (l live) ApplyPrices() error {
+	c := l.n.commons
+	if c == nil {
+		return &admin.Error{Kind: admin.KindConflict,
+			Message: "this node shares no prices: corenode reload applies those of its configuration"}
+	}
+	err := c.setPrices(nil, prices(l.n.inForce()))
+	if err == nil {
+		err = c.takePrices()
+	}
+	return err
 }
 
 // Why implements admin.Live.

@@ -49,7 +49,7 @@ type node struct {
 	server      *server.Server
 	console     *console.Console
 	tracer      *trace.Tracer // nil without traces
-	keys        *keyring
+	keys        *server.Keyring
 	keyFile     string
 	// certificates of the two listeners; nil is plain.
 	certificates struct{ public, admin *server.Certificate }
@@ -115,7 +115,7 @@ func openWith(cfg *config.Config, log *slog.Logger, compile []string, with stand
 
 // begin serves.
 func (n *node) begin() {
-	n.serving.Go(func() { n.keys.run(n.stopped) })
+	n.serving.Go(func() { n.keys.Run(n.stopped) })
 	n.serving.Go(n.giveBackMemory)
 	n.serving.Go(n.followCertificates)
 	n.serving.Go(func() { n.console.Run(n.stopped) })
@@ -219,9 +219,9 @@ func (n *node) open() (err error) {
 // followed reads accounts again that other nodes changed, of all of them for nil.
 func (n *node) followed(ids []string) error {
 	if ids == nil {
-		return n.keys.reload(n.tree.AccountChanged)
+		return n.keys.Reload(n.tree.AccountChanged)
 	}
-	err := n.keys.follow(ids)
+	err := n.keys.Follow(ids)
 	for _, id := range ids {
 		n.tree.AccountChanged(id)
 	}
@@ -289,7 +289,7 @@ func (n *node) openServer(secret []byte) error {
 		NameServedModel: n.cfg.Modules.NameServedModel, Certificate: n.certificates.public, AdminCertificate: n.certificates.admin,
 	}, server.Deps{
 		Backend: backend{n.tree, n.database}, Translators: translators{n.modules}, Policies: policies{n.modules}, Catalog: n.catalog,
-		Keys: n.keys.directory, Secret: secret,
+		Keys: n.keys, Secret: secret,
 		Ready: n.ready, Notes: n.differences, Admin: api, Console: n.console, Gauges: n.gauges(),
 		Metrics: n.writeModuleMetrics, Load: load, DebugState: func() any { return n.tree.Inspect() },
 		StartDrain: n.Drain, Tracer: n.tracer, Audit: n.audit, Log: n.log,
@@ -326,7 +326,7 @@ func (n *node) audit(who operators.Operator, method, path string, status int) {
 
 // Changed makes the node see a changed account, its keys and its money.
 func (n *node) Changed(accountID string) {
-	n.keys.changed(accountID)
+	n.keys.Changed(accountID)
 	n.tree.AccountChanged(accountID)
 }
 
@@ -351,7 +351,7 @@ func (n *node) stop() error {
 	draining.Wait()
 	n.keepCaches()
 	close(n.stopped)
-	err = errors.Join(err, n.keys.flush())
+	err = errors.Join(err, n.keys.Flush())
 	n.close()
 	n.serving.Wait()
 	n.log.Info("stopped")

@@ -2,29 +2,21 @@ package main
 
 import (
 	"cmp"
-	"crypto/ecdsa"
-	"crypto/elliptic"
 	"crypto/hmac"
-	"crypto/rand"
 	"crypto/sha256"
 	"crypto/tls"
-	"crypto/x509"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"maps"
-	"math/big"
 	"net"
 	"slices"
-	"sync"
 	"sync/atomic"
 	"time"
 
 	"corenode/engine"
-	"corenode/engine/messages"
 	"corenode/engine/upstream"
+	"corenode/node/cluster"
 	"corenode/node/config"
-	"corenode/node/server"
 	"corenode/node/store"
 )
 
@@ -43,9 +35,7 @@ type peers struct {
 	digests map[string]string       // of the files of shared models, which take time to make
 	catalog atomic.Pointer[catalog] // nil until there are models to share; what stands above is written before
 	looked  time.Time               // owned by commons.run
-
-	mu   sync.Mutex
-	pins map[string]string // of other nodes, by base URL. Guarded by mu
+	pins    cluster.Pins            // of other nodes, by base URL
 }
 
 // openPeers listens for the nodes that share models with this one.
@@ -67,53 +57,13 @@ func (n *node) openPeers() error {
 	n.closers = append(n.closers, func() { p.listener.Close() }) // the server has mostly done it
 	address, scheme := cmp.Or(n.cfg.Cluster.Address, p.listener.Addr().String()), "http"
 	if host, _, err := net.SplitHostPort(address); err != nil || !net.ParseIP(host).IsLoopback() {
-		if p.secure, p.pin, err = newPinned(); err != nil {
+		if p.secure, p.pin, err = cluster.NewPinned(); err != nil {
 			return err
 		}
 		scheme = "https"
 	}
 	p.address = scheme + "://" + address
 	return nil
-}
-
-// newPinned makes a certificate for one life of the node. Nobody signs it: other nodes know it by
-// its hash, which the node's report has.
-func newPinned() (*tls.Config, string, error) {
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		return nil, "", err
-	}
-	now := time.Now()
-	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotBefore: now.Add(-24 * time.Hour), NotAfter: now.AddDate(100, 0, 0)}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
-	if err != nil {
-		return nil, "", err
-	}
-	pair := tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}
-	config := &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS13, NextProtos: []string{"http/1.1"}}
-	return config, pinOf(der), nil
-}
-
-func pinOf(der []byte) string {
-	sum := sha256.Sum256(der)
-	return hex.EncodeToString(sum[:])
-}
-
-// errPin says that a node shows another certificate than its report names.
-var errPin = errors.New("the certificate is not the one that the node reported")
-
-// check is how the certificate of a node at a base URL is checked: by its pin, whatever it says.
-func (p *peers) check(base string) *tls.Config {
-	return &tls.Config{MinVersion: tls.VersionTLS13, NextProtos: []string{"http/1.1"}, InsecureSkipVerify: true,
-		VerifyConnection: func(s tls.ConnectionState) error {
-			p.mu.Lock()
-			want := p.pins[base]
-			p.mu.Unlock()
-			if len(s.PeerCertificates) == 0 || want == "" || pinOf(s.PeerCertificates[0].Raw) != want {
-				return errPin
-			}
-			return nil
-		}}
 }
 
 // shareModels lets other nodes in on the models that the configuration names.
@@ -141,7 +91,7 @@ func (n *node) shareModels() error {
 
 func sharedOptions(cfg *config.Config, e *engine.Engine, p *peers) upstream.Options {
 	l := cfg.Limits
-	return upstream.Options{Info: e.Info(), Own: p.address, Key: p.token, TLS: p.check, Counter: e,
+	return upstream.Options{Info: e.Info(), Own: p.address, Key: p.token, TLS: p.pins.Check, Counter: e,
 		PrefixAge: l.SessionIdle, QueueMax: l.QueueRequestsMax, QueueTimeout: l.QueueTimeout, ReaderTimeout: l.SlowReaderCancel}
 }
 
@@ -175,9 +125,7 @@ func (p *peers) follow(reports map[string]store.NodeReport) {
 			pins[r.Address] = r.Pin
 		}
 	}
-	p.mu.Lock()
-	p.pins = pins
-	p.mu.Unlock()
+	p.pins.Set(pins)
 	for id, m := range p.catalog.Load().shared {
 		bases := map[string]bool{}
 		for _, r := range reports {
@@ -187,24 +135,6 @@ func (p *peers) follow(reports map[string]store.NodeReport) {
 		}
 		m.Follow(slices.Sorted(maps.Keys(bases)))
 	}
-}
-
-// sharedModel is a model whose requests this node's own engine answers, or another node's.
-type sharedModel struct {
-	*engine.Engine
-	far *upstream.Model
-}
-
-// Own implements server.Sharer.
-func (m sharedModel) Own() server.Model { return m.Engine }
-
-// Prepare implements server.Model: by the own engine, and so that another node can take it.
-func (m sharedModel) Prepare(account string, q *messages.Request) (*engine.Request, error) {
-	r, err := m.Engine.Prepare(account, q)
-	if err == nil {
-		r.Payload = m.far.Carry(account, q, r)
-	}
-	return r, err
 }
 
 // serveNodes answers what other nodes forward.

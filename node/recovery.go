@@ -9,6 +9,7 @@ import (
 	"corenode/actors/account"
 	"corenode/actors/ledger"
 	"corenode/node/store"
+	"corenode/node/store/rules"
 	"corenode/wasm/abi"
 )
 
@@ -68,7 +69,7 @@ func (n *node) settleCrashed() error {
 // quote's. Should that module be of no use, the one that serves charges. What
 // was provisional stays so. before are the prices of that process.
 func (n *node) rateCrashed(e *account.Entry, before map[string]abi.Prices) error {
-	prices, ok := pricesAt(before, e.Model, e.Time)
+	prices, ok := rules.PricesAt(before, e.Model, e.Time)
 	if !ok { // it kept none
 		var err error
 		if prices, err = n.modules.Prices(e.Model); err != nil { // a model that is not served any more

@@ -10,6 +10,7 @@ import (
 	"corenode/node/admin"
 	"corenode/node/config"
 	"corenode/node/operators"
+	"corenode/node/store/rules"
 	"corenode/wasm/abi"
 )
 
@@ -32,6 +33,15 @@ func (r *reloader) inForce() (*config.Config, config.Origins) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.running, r.origins
+}
+
+// inForce is the configuration as it was read last.
+func (n *node) inForce() *config.Config {
+	if n.reloads == nil {
+		return n.cfg
+	}
+	running, _ := n.reloads.inForce()
+	return running
 }
 
 func newReloader(from config.Sources, running *config.Config, level *slog.LevelVar, log *slog.Logger) *reloader {
@@ -130,11 +140,11 @@ func (n *node) listPrices(before, now map[string]abi.Prices) error {
 	if err != nil {
 		return err
 	}
-	if err := n.store.KeepPrices(pricesAfter(kept, before, now, time.Now().Add(pricesChange))); err != nil {
+	if err := n.store.KeepPrices(rules.PricesAfter(kept, before, now, time.Now().Add(rules.PricesChange))); err != nil {
 		return err
 	}
 	n.modules.SetPrices(now)
-	if err := n.store.KeepPrices(pricesAfter(kept, before, now, time.Now())); err != nil {
+	if err := n.store.KeepPrices(rules.PricesAfter(kept, before, now, time.Now())); err != nil {
 		n.modules.SetPrices(before)
 		return errors.Join(err, n.store.KeepPrices(kept))
 	}

@@ -2,7 +2,8 @@
 //
 // Life decides and does not wait: it says until when a node may admit, by its own monotonic
 // clock, from when its renewals were sent and answered. Member is what waits: it registers,
-// renews, follows what others changed, and asks Life.
+// renews, follows what others changed, and asks Life. Pins tell the certificates of nodes that
+// compute for each other.
 //
 // A node is lent things (grants of accounts) under a fence, for as long as it renews. Two clocks bound
 // that, and they are never compared: the store counts a node out that was silent for the lease,

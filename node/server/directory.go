@@ -20,7 +20,7 @@ const shardCount = 4096
 // waits for the store waits for so many rows.
 const flushChunk = 256
 
-// Directory finds the key and the account that a secret acts for, by the SHA-256
+// directory finds the key and the account that a secret acts for, by the SHA-256
 // of the secret. It holds the keys that may be valid: not revoked, of an account
 // that is not disabled. What it holds does not depend on the store's health:
 // trouble there is never a 401.
@@ -28,7 +28,7 @@ const flushChunk = 256
 // Lookup takes no lock and allocates nothing. Keys are in shards, each an
 // immutable table behind a pointer; Set makes new tables and swaps them in, so a
 // key that is valid before and after a change is found all the while.
-type Directory struct {
+type directory struct {
 	shards [shardCount]atomic.Pointer[table]
 	// seen heads the keys that were used since the last Flush, linked by next.
 	seen atomic.Pointer[keyEntry]
@@ -44,7 +44,7 @@ type keyEntry struct {
 	Identity
 	hash    [sha256.Size]byte
 	expires int64     // Unix nanoseconds, 0 = never
-	sibling *keyEntry // another key of the account; Guarded by Directory.mu
+	sibling *keyEntry // another key of the account; Guarded by directory.mu
 
 	// used is the Unix second of the last use that no Flush has taken, 0 = none.
 	// Invariant: it is not 0 exactly while the entry is in the list of seen ones
@@ -59,12 +59,12 @@ type table struct {
 	keys  int
 }
 
-// NewDirectory returns a directory that knows no key.
-func NewDirectory() *Directory { return &Directory{accounts: map[string]*keyEntry{}} }
+// newDirectory returns a directory that knows no key.
+func newDirectory() *directory { return &directory{accounts: map[string]*keyEntry{}} }
 
 // Load fills the directory, in place of what it has. scan gives it all accounts and then all keys;
 // those that can never be valid again are left out. With an error all is as before.
-func (d *Directory) Load(scan func(func(account.Account) error, func(account.Key) error) error) error {
+func (d *directory) Load(scan func(func(account.Account) error, func(account.Key) error) error) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	owners, accounts := map[string]*account.Account{}, map[string]*keyEntry{}
@@ -96,7 +96,7 @@ func (d *Directory) Load(scan func(func(account.Account) error, func(account.Key
 
 // Set makes keys all that an account has; requests that are checked when it
 // returns see that. A disabled account has none.
-func (d *Directory) Set(a account.Account, keys []account.Key) {
+func (d *directory) Set(a account.Account, keys []account.Key) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	old := d.accounts[a.ID]
@@ -130,7 +130,7 @@ func touched(lists ...*keyEntry) (shards []int) {
 
 // rebuild replaces an account's old keys in a shard by its fresh ones, in one
 // swap: a key that stays is never missing. The caller holds mu.
-func (d *Directory) rebuild(shard int, old, fresh *keyEntry) {
+func (d *directory) rebuild(shard int, old, fresh *keyEntry) {
 	var entries []*keyEntry
 	if t := d.shards[shard].Load(); t != nil {
 		entries = make([]*keyEntry, 0, t.keys+1)
@@ -198,7 +198,7 @@ func (t *table) find(hash *[sha256.Size]byte) *keyEntry {
 
 // Lookup finds the key that a secret is, unless it has expired by now, and
 // remembers that it was used.
-func (d *Directory) Lookup(secret []byte, now time.Time) (*Identity, bool) {
+func (d *directory) Lookup(secret []byte, now time.Time) (*Identity, bool) {
 	hash := sha256.Sum256(secret)
 	t := d.shards[shardOf(&hash)].Load()
 	if t == nil {
@@ -215,7 +215,7 @@ func (d *Directory) Lookup(secret []byte, now time.Time) (*Identity, bool) {
 }
 
 // see puts an entry into the list of seen ones. The caller owns it.
-func (d *Directory) see(e *keyEntry) {
+func (d *directory) see(e *keyEntry) {
 	for {
 		e.next = d.seen.Load()
 		if d.seen.CompareAndSwap(e.next, e) {
@@ -228,7 +228,7 @@ func (d *Directory) see(e *keyEntry) {
 // the last Flush: at most flushChunk of them a call. A key whose account was
 // changed may come more than once, in any order: the latest use counts. Those
 // that write refuses are kept for the next Flush.
-func (d *Directory) Flush(write func(used map[string]time.Time) error) error {
+func (d *directory) Flush(write func(used map[string]time.Time) error) error {
 	chunk := make([]*keyEntry, 0, flushChunk)
 	e := d.seen.Swap(nil)
 	for e != nil {
@@ -249,7 +249,7 @@ func (d *Directory) Flush(write func(used map[string]time.Time) error) error {
 }
 
 // flush writes the last use of entries that the caller owns.
-func (d *Directory) flush(chunk []*keyEntry, write func(map[string]time.Time) error) error {
+func (d *directory) flush(chunk []*keyEntry, write func(map[string]time.Time) error) error {
 	used := make(map[string]time.Time, len(chunk))
 	seconds := make([]int64, len(chunk))
 	for i, e := range chunk {

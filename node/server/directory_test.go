@@ -13,8 +13,8 @@ import (
 )
 
 // directoryOf loads a directory.
-func directoryOf(accounts []account.Account, keys []account.Key) *Directory {
-	d := NewDirectory()
+func directoryOf(accounts []account.Account, keys []account.Key) *directory {
+	d := newDirectory()
 	err := d.Load(func(onAccount func(account.Account) error, onKey func(account.Key) error) error {
 		for _, a := range accounts {
 			if err := onAccount(a); err != nil {
@@ -40,7 +40,7 @@ func keyOf(owner, id string) account.Key {
 }
 
 // used is what the next Flush writes.
-func used(t *testing.T, d *Directory) map[string]time.Time {
+func used(t *testing.T, d *directory) map[string]time.Time {
 	t.Helper()
 	all := map[string]time.Time{}
 	err := d.Flush(func(used map[string]time.Time) error {
@@ -59,7 +59,7 @@ func used(t *testing.T, d *Directory) map[string]time.Time {
 
 func TestDirectoryKnowsWhatIsValid(t *testing.T) {
 	now := time.Now()
-	if _, ok := NewDirectory().Lookup([]byte(goodKey), now); ok {
+	if _, ok := newDirectory().Lookup([]byte(goodKey), now); ok {
 		t.Error("an empty directory knows a key")
 	}
 	d := testKeys()
@@ -252,7 +252,7 @@ func TestFlush(t *testing.T) {
 }
 
 // manyKeys is a directory of so many accounts with three keys each.
-func manyKeys(accounts int) (*Directory, []string) {
+func manyKeys(accounts int) (*directory, []string) {
 	owners, secrets := make([]account.Account, accounts), make([]string, 0, 3*accounts)
 	keys := make([]account.Key, 0, 3*accounts)
 	for i := range owners {

@@ -251,7 +251,7 @@ func (c fakeCatalog) Models() (infos []engine.Info) {
 	return infos
 }
 
-func testKeys() *Directory {
+func testKeys() *directory {
 	accounts := []account.Account{
 		{ID: "acct_good", Name: "good", Concurrency: 4, TokensPerMinute: 1000},
 		{ID: "acct_other", Name: "other", Concurrency: 1, Models: []string{"core-1.1-mini"}},

@@ -1,4 +1,4 @@
-package main
+package server
 
 import (
 	"errors"
@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"corenode/actors/account"
-	"corenode/node/server"
 	"corenode/node/store"
 )
 
@@ -22,20 +21,20 @@ const touchEvery = time.Minute
 // let us read is read again: it doubles from one to the other.
 const behindMin, behindMax = 50 * time.Millisecond, time.Second
 
-// keyStore is what a keyring needs of the store.
+// keyStore is what a Keyring needs of the store.
 type keyStore interface {
 	Scan(func(account.Account) error, func(account.Key) error) error
 	AccountKeys(id string) (account.Account, []account.Key, error)
 	TouchKeys(used map[string]time.Time) error
 }
 
-// keyring keeps the directory that authenticates requests what the store says:
+// Keyring keeps the directory that authenticates requests what the store says:
 // all of it once, at the start, then one account at a time. While the store
 // cannot be read the directory stays as it is, and what changed meanwhile is
 // read again and again until it is seen.
-type keyring struct {
+type Keyring struct {
 	store     keyStore
-	directory *server.Directory
+	directory *directory
 	log       *slog.Logger
 
 	mu     sync.Mutex          // one read at a time, so that the last one is the newest
@@ -43,9 +42,9 @@ type keyring struct {
 	wake   chan struct{}       // has room for one: there is something in behind
 }
 
-// openKeyring reads all accounts and keys.
-func openKeyring(s keyStore, log *slog.Logger) (*keyring, error) {
-	k := &keyring{store: s, directory: server.NewDirectory(), log: log, behind: map[string]struct{}{}, wake: make(chan struct{}, 1)}
+// OpenKeyring reads all accounts and keys.
+func OpenKeyring(s keyStore, log *slog.Logger) (*Keyring, error) {
+	k := &Keyring{store: s, directory: newDirectory(), log: log, behind: map[string]struct{}{}, wake: make(chan struct{}, 1)}
 	// What the scan leaves behind is collected as it goes: the peak of the heap
 	// is what the node's memory looks like from outside.
 	defer debug.SetGCPercent(debug.SetGCPercent(50))
@@ -55,9 +54,14 @@ func openKeyring(s keyStore, log *slog.Logger) (*keyring, error) {
 	return k, nil
 }
 
-// changed reads an account and its keys anew. Requests that start when it
+// Lookup implements KeySource.
+func (k *Keyring) Lookup(secret []byte, now time.Time) (*Identity, bool) {
+	return k.directory.Lookup(secret, now)
+}
+
+// Changed reads an account and its keys anew. Requests that start when it
 // returns see them, unless the store fails: then they do soon.
-func (k *keyring) changed(id string) {
+func (k *Keyring) Changed(id string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if err := k.read(id); err != nil {
@@ -71,7 +75,7 @@ func (k *keyring) changed(id string) {
 }
 
 // read brings one account from the store to the directory. The caller holds mu.
-func (k *keyring) read(id string) error {
+func (k *Keyring) read(id string) error {
 	a, keys, err := k.store.AccountKeys(id)
 	if errors.Is(err, store.ErrNotFound) {
 		a, err = account.Account{ID: id}, nil // it is gone, and its keys with it
@@ -84,13 +88,13 @@ func (k *keyring) read(id string) error {
 	return nil
 }
 
-// follow reads accounts anew that other nodes changed; nil is all of them.
-func (k *keyring) follow(ids []string) error {
+// Follow reads accounts anew that other nodes changed; nil is all of them.
+func (k *Keyring) Follow(ids []string) error {
 	if ids == nil {
-		return k.reload(func(string) {})
+		return k.Reload(func(string) {})
 	}
 	for _, id := range ids {
-		k.mu.Lock() // one by one: changed waits for one read at most
+		k.mu.Lock() // one by one: Changed waits for one read at most
 		err := k.read(id)
 		k.mu.Unlock()
 		if err != nil {
@@ -100,8 +104,8 @@ func (k *keyring) follow(ids []string) error {
 	return nil
 }
 
-// reload reads all accounts and keys anew, and calls read for each account then.
-func (k *keyring) reload(read func(id string)) error {
+// Reload reads all accounts and keys anew, and calls read for each account then.
+func (k *Keyring) Reload(read func(id string)) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	var ids []string
@@ -121,8 +125,8 @@ func (k *keyring) reload(read func(id string)) error {
 	return nil
 }
 
-// run does what happens in the background until stopped is closed.
-func (k *keyring) run(stopped <-chan struct{}) {
+// Run does what happens in the background until stopped is closed.
+func (k *Keyring) Run(stopped <-chan struct{}) {
 	var both sync.WaitGroup
 	both.Go(func() { k.touchKeys(stopped) })
 	both.Go(func() { k.catchUp(stopped) })
@@ -130,7 +134,7 @@ func (k *keyring) run(stopped <-chan struct{}) {
 }
 
 // catchUp reads the accounts that are behind until none is.
-func (k *keyring) catchUp(stopped <-chan struct{}) {
+func (k *Keyring) catchUp(stopped <-chan struct{}) {
 	for {
 		select {
 		case <-stopped:
@@ -156,12 +160,12 @@ func (k *keyring) catchUp(stopped <-chan struct{}) {
 
 // readBehind reads the accounts that are behind, until one fails, and says
 // whether none is left.
-func (k *keyring) readBehind() bool {
+func (k *Keyring) readBehind() bool {
 	k.mu.Lock()
 	ids := slices.Collect(maps.Keys(k.behind))
 	k.mu.Unlock()
 	for _, id := range ids {
-		k.mu.Lock() // one by one: changed waits for one read at most
+		k.mu.Lock() // one by one: Changed waits for one read at most
 		err := k.read(id)
 		k.mu.Unlock()
 		if err != nil {
@@ -172,14 +176,14 @@ func (k *keyring) readBehind() bool {
 }
 
 // caughtUp says whether no account is behind.
-func (k *keyring) caughtUp() bool {
+func (k *Keyring) caughtUp() bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return len(k.behind) == 0
 }
 
 // touchKeys keeps the last use of keys on disk.
-func (k *keyring) touchKeys(stopped <-chan struct{}) {
+func (k *Keyring) touchKeys(stopped <-chan struct{}) {
 	tick := time.NewTicker(touchEvery)
 	defer tick.Stop()
 	for {
@@ -187,12 +191,12 @@ func (k *keyring) touchKeys(stopped <-chan struct{}) {
 		case <-stopped:
 			return
 		case <-tick.C:
-			if err := k.flush(); err != nil {
+			if err := k.Flush(); err != nil {
 				k.log.Warn("write the last use of keys; it is kept and written later", "error", err.Error())
 			}
 		}
 	}
 }
 
-// flush writes down when keys were last used.
-func (k *keyring) flush() error { return k.directory.Flush(k.store.TouchKeys) }
+// Flush writes down when keys were last used.
+func (k *Keyring) Flush() error { return k.directory.Flush(k.store.TouchKeys) }

@@ -1,4 +1,4 @@
-package main
+package rules
 
 import (
 	"fmt"
@@ -15,8 +15,8 @@ import (
 // pricesKept is how long such are kept: no request runs for longer.
 const pricesKept = 25 * time.Hour
 
-// pricesChange is how far ahead the end of prices is put until they are others: more than writing takes.
-const pricesChange = 30 * time.Minute
+// PricesChange is how far ahead the end of prices is put until they are others: more than writing takes.
+const PricesChange = 30 * time.Minute
 
 // untilFormat makes times that compare as texts.
 const untilFormat = "2006-01-02T15:04:05.000000000Z"
@@ -27,9 +27,9 @@ func pricesUntil(model string, at time.Time) string {
 	return fmt.Sprintf("%s\n%s", model, at.UTC().Format(untilFormat))
 }
 
-// pricesAfter is what is to be kept when prices change from before to now at a time. An end in kept
+// PricesAfter is what is to be kept when prices change from before to now at a time. An end in kept
 // that is later was put ahead by a change that did not come about.
-func pricesAfter(kept, before, now map[string]abi.Prices, at time.Time) map[string]abi.Prices {
+func PricesAfter(kept, before, now map[string]abi.Prices, at time.Time) map[string]abi.Prices {
 	all := maps.Clone(now)
 	oldest, last := at.Add(-pricesKept).UTC().Format(untilFormat), at.UTC().Format(untilFormat)
 	for name, p := range kept {
@@ -45,8 +45,8 @@ func pricesAfter(kept, before, now map[string]abi.Prices, at time.Time) map[stri
 	return all
 }
 
-// pricesAt are the prices of a model at a time, of those that were kept.
-func pricesAt(kept map[string]abi.Prices, model string, at time.Time) (abi.Prices, bool) {
+// PricesAt are the prices of a model at a time, of those that were kept.
+func PricesAt(kept map[string]abi.Prices, model string, at time.Time) (abi.Prices, bool) {
 	p, ok := kept[model]
 	when := at.UTC().Format(untilFormat)
 	next := "" // the earliest change after it

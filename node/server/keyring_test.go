@@ -1,4 +1,4 @@
-package main
+package server
 
 import (
 	"crypto/sha256"
@@ -80,20 +80,20 @@ func TestFailingStoreAtAChange(t *testing.T) {
 		d := keyOfA
 		f := &frailStore{account: account.Account{ID: "acct_a"}, keys: []account.Key{d(0), d(1)}, touched: map[string]time.Time{}}
 		var log strings.Builder
-		k, err := openKeyring(f, slog.New(slog.NewTextHandler(&log, nil)))
+		k, err := OpenKeyring(f, slog.New(slog.NewTextHandler(&log, nil)))
 		if err != nil {
 			t.Fatal(err)
 		}
 		stopped, ended := make(chan struct{}), make(chan struct{})
-		go func() { defer close(ended); k.run(stopped) }()
+		go func() { defer close(ended); k.Run(stopped) }()
 		valid := func(i int) bool {
-			_, ok := k.directory.Lookup([]byte(sqlitetest.Secret(0, i)), time.Now())
+			_, ok := k.Lookup([]byte(sqlitetest.Secret(0, i)), time.Now())
 			return ok
 		}
 		f.set(func() { f.down, f.keys[1].Revoked = true, time.Now() })
 		first := time.Now()
 		for range 3 { // several changes of one outage
-			k.changed("acct_a")
+			k.Changed("acct_a")
 		}
 		for range 70 {
 			time.Sleep(time.Second)
@@ -124,7 +124,7 @@ func TestFailingStoreAtAChange(t *testing.T) {
 			f.reads = 0
 		})
 		time.Sleep(time.Hour)
-		k.changed("acct_gone")
+		k.Changed("acct_gone")
 		f.set(func() {
 			if f.reads != 1 {
 				t.Errorf("%d reads when nothing is behind", f.reads)
@@ -156,12 +156,12 @@ func TestChangesAmongMany(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	k, err := openKeyring(s, slog.New(slog.DiscardHandler))
+	k, err := OpenKeyring(s, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
 	valid := func(secret string) bool {
-		_, ok := k.directory.Lookup([]byte(secret), time.Now())
+		_, ok := k.Lookup([]byte(secret), time.Now())
 		return ok
 	}
 	for a := range accounts {
@@ -175,7 +175,7 @@ func TestChangesAmongMany(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	k.changed(revoked.AccountID)
+	k.Changed(revoked.AccountID)
 	if valid(sqlitetest.Secret(7, 1)) || !valid(sqlitetest.Secret(7, 0)) || !valid(sqlitetest.Secret(7, 2)) {
 		t.Error("a revoked key, and only it, must be refused")
 	}
@@ -187,17 +187,17 @@ func TestChangesAmongMany(t *testing.T) {
 		if _, err := s.UpdateAccount(a.ID, func(a *account.Account) { a.Disabled = disabled }); err != nil {
 			t.Fatal(err)
 		}
-		k.changed(a.ID)
+		k.Changed(a.ID)
 		if valid(sqlitetest.Secret(9, 0)) == disabled {
 			t.Errorf("a key of an account that is disabled = %v", disabled)
 		}
 	}
 	if _, secret, err := s.CreateKey(a.ID, account.KeyLimits{}, time.Time{}); err != nil || valid(secret) {
 		t.Errorf("%v", err)
-	} else if k.changed(a.ID); !valid(secret) {
+	} else if k.Changed(a.ID); !valid(secret) {
 		t.Error("a new key is refused")
 	}
-	if err := k.flush(); err != nil {
+	if err := k.Flush(); err != nil {
 		t.Fatal(err)
 	}
 	for _, i := range []int{0, accounts - 1} {
@@ -214,7 +214,7 @@ func BenchmarkOpenKeyring(b *testing.B) {
 	s := manyAccounts(b)
 	for b.Loop() {
 		before := heapBytes()
-		k, err := openKeyring(s, slog.New(slog.DiscardHandler))
+		k, err := OpenKeyring(s, slog.New(slog.DiscardHandler))
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -227,7 +227,7 @@ func BenchmarkOpenKeyring(b *testing.B) {
 // request is refused. commit-ms is the store's part.
 func BenchmarkRevoke(b *testing.B) {
 	s := manyAccounts(b)
-	k, err := openKeyring(s, slog.New(slog.DiscardHandler))
+	k, err := OpenKeyring(s, slog.New(slog.DiscardHandler))
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -239,8 +239,8 @@ func BenchmarkRevoke(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		k.changed(revoked.AccountID)
-		if _, ok := k.directory.Lookup([]byte(sqlitetest.Secret(i, 0)), time.Now()); ok {
+		k.Changed(revoked.AccountID)
+		if _, ok := k.Lookup([]byte(sqlitetest.Secret(i, 0)), time.Now()); ok {
 			b.Fatal("a revoked key is valid")
 		}
 		i = (i + 1) % benchAccounts
