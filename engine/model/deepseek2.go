@@ -57,7 +57,7 @@ func (k *keys) latentScale(c *Config) float64 {
 
 // latent loads a layer's attention.
 func (t *tensors) latent(c Config, p string) *latent {
-	if _, ok := t.b.(kernel.HeadBackend); !ok {
+	if _, ok := t.b.(kernel.HeadBackend); !ok && !t.dry {
 		t.errs = append(t.errs, fmt.Errorf("%s does not compute latent attention", t.b.Name()))
 		return nil
 	}

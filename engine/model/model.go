@@ -107,6 +107,18 @@ func Load(f *modelfile.File, b kernel.Backend) (*Model, error) { return load(f, 
 // file has one that this package computes: then Predicts is true.
 func LoadPredicting(f *modelfile.File, b kernel.Backend) (*Model, error) { return load(f, b, true) }
 
+// Check is ReadConfig, and says why LoadPredicting would refuse the tensors by their names, types and
+// shapes. No weights are read.
+func Check(f *modelfile.File) (Config, error) {
+	cfg, err := ReadConfig(f)
+	if err != nil {
+		return Config{}, err
+	}
+	m, t := &Model{cfg: cfg}, &tensors{f: f, used: map[string]bool{}, dry: true}
+	m.loadLayers(t, true)
+	return cfg, t.err(cfg)
+}
+
 func load(f *modelfile.File, b kernel.Backend, predicting bool) (*Model, error) {
 	cfg, err := ReadConfig(f)
 	if err != nil {
@@ -123,20 +135,7 @@ func load(f *modelfile.File, b kernel.Backend, predicting bool) (*Model, error) 
 		wait = w.Wait
 	}
 	defer wait() // before reading ends
-	m.loadEnds(t)
-	full, linear := 0, 0
-	for i := 0; i < cfg.Layers && len(t.errs) == 0; i++ {
-		l := t.layer(cfg, i, cfg.Linear[i])
-		if cfg.Linear[i] {
-			l.index, linear = linear, linear+1
-		} else {
-			l.index, full = full, full+1
-		}
-		m.layers = append(m.layers, l)
-	}
-	if predicting {
-		m.loadPrediction(t)
-	}
+	m.loadLayers(t, predicting)
 	wait()
 	if err := cmp.Or(t.err(cfg), f.Failed()); err != nil {
 		return nil, fmt.Errorf("load model: %w", err)
@@ -146,6 +145,24 @@ func load(f *modelfile.File, b kernel.Backend, predicting bool) (*Model, error) 
 	}
 	m.grow(rowsAtStart)
 	return m, nil
+}
+
+// loadLayers loads all tensors.
+func (m *Model) loadLayers(t *tensors, predicting bool) {
+	m.loadEnds(t)
+	full, linear := 0, 0
+	for i := 0; i < m.cfg.Layers && len(t.errs) == 0; i++ {
+		l := t.layer(m.cfg, i, m.cfg.Linear[i])
+		if m.cfg.Linear[i] {
+			l.index, linear = linear, linear+1
+		} else {
+			l.index, full = full, full+1
+		}
+		m.layers = append(m.layers, l)
+	}
+	if predicting {
+		m.loadPrediction(t)
+	}
 }
 
 // loadEnds loads what stands before the first and after the last layer.

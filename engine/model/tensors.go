@@ -30,6 +30,7 @@ type tensors struct {
 	used map[string]bool
 	errs []error
 	read func(part []byte, scratch *[]byte) []byte // kernel.Source.Read; nil where little is read
+	dry  bool                                      // tensors are checked and not loaded; b is nil
 }
 
 func (t *tensors) has(name string) bool {
@@ -37,7 +38,7 @@ func (t *tensors) has(name string) bool {
 	return ok
 }
 
-// find returns a tensor of the wanted shape (contiguous dimension first), or nil.
+// find returns a tensor of the wanted shape (contiguous dimension first), or nil: also where it was only to be checked.
 func (t *tensors) find(name string, shape ...int) *modelfile.Tensor {
 	if len(t.errs) > 0 {
 		return nil
@@ -52,6 +53,9 @@ func (t *tensors) find(name string, shape ...int) *modelfile.Tensor {
 		return nil
 	}
 	t.used[name] = true
+	if t.dry {
+		return nil
+	}
 	if b, ok := t.b.(kernel.EightBitBackend); !ok || !b.TakesEightBits() {
 		x = x.Halves()
 	}
@@ -62,12 +66,22 @@ func (t *tensors) find(name string, shape ...int) *modelfile.Tensor {
 // of 1 at the end do not matter: [n] and [n 1] are the same values.
 func checkTensor(x *modelfile.Tensor, shape ...int) error {
 	if !slices.Contains(matrixTypes, x.Type) {
-		return fmt.Errorf("tensor %s: type %d is not one of %d", x.Name, x.Type, matrixTypes)
+		return fmt.Errorf("tensor %s: type %s is not one of %s", x.Name, typeNames(x.Type), typeNames(matrixTypes...))
 	}
 	if !slices.Equal(trimOnes(x.Shape), trimOnes(shape)) {
 		return fmt.Errorf("tensor %s: shape %v, want %v", x.Name, x.Shape, shape)
 	}
 	return nil
+}
+
+func typeNames(types ...kernel.Type) string {
+	names := make([]string, len(types))
+	for i, typ := range types {
+		if names[i], _, _, _ = modelfile.TypeInfo(typ); names[i] == "" {
+			names[i] = strconv.Itoa(int(typ))
+		}
+	}
+	return strings.Join(names, ", ")
 }
 
 func trimOnes(shape []int) []int {

@@ -14,6 +14,7 @@ import (
 	"corenode/engine/kernel/cpu"
 	"corenode/engine/model"
 	"corenode/engine/modelfile"
+	"corenode/engine/template"
 	"corenode/engine/tokenizer"
 )
 
@@ -27,6 +28,9 @@ func modelCommand() *cobra.Command {
 func inspectCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "inspect PATH", Short: "Print the metadata and tensors of a GGUF file or a folder", Args: cobra.ExactArgs(1),
+		Long: `Print the metadata and tensors of a GGUF file or a folder, and whether this node can
+run it: if not, a line for each of tensors, tokenizer and chat template that says
+why. The status is 0 all the same, and 1 where the file cannot be read.`,
 		Example: "  corenode model inspect qwen3-0.6b-q8_0.gguf",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			f, err := modelfile.Open(args[0])
@@ -54,12 +58,51 @@ func inspect(out io.Writer, f *modelfile.File) error {
 		bytes += int64(t.Size())
 	}
 	fmt.Fprintf(w, "\n%d tensors, %d parameters, %d bytes, digest %.16s\n", len(f.Tensors()), parameters, bytes, f.Digest())
-	if c, err := model.ReadConfig(f); err != nil {
-		fmt.Fprintf(w, "this node cannot run it: %v\n", err)
-	} else {
+	c, errs := checkModel(f)
+	if c.Layers > 0 {
 		fmt.Fprintf(w, "architecture %s, %d layers, context %d, vocabulary %d\n", f.Architecture(), c.Layers, c.ContextLength, c.Vocab)
 	}
+	if err := checkTemplate(f); err != nil {
+		errs = append(errs, err)
+	}
+	if len(errs) == 0 {
+		fmt.Fprintln(w, "this node can run it")
+	}
+	for _, err := range errs {
+		for line := range strings.SplitSeq(err.Error(), "\n") {
+			fmt.Fprintf(w, "this node cannot run it: %s\n", line)
+		}
+	}
 	return w.Flush()
+}
+
+// checkModel says what of a file this node cannot run: its keys and tensors, its tokenizer. The config is
+// that of a file whose keys are understood.
+func checkModel(f *modelfile.File) (c model.Config, errs []error) {
+	c, err := model.Check(f)
+	if err != nil {
+		errs = append(errs, err)
+	}
+	t, err := tokenizer.FromFile(f)
+	switch {
+	case err != nil:
+		errs = append(errs, fmt.Errorf("its tokenizer: %w", err))
+	case c.Layers > 0 && t.Size() > c.Vocab:
+		errs = append(errs, fmt.Errorf("the tokenizer has %d entries, the model %d rows", t.Size(), c.Vocab))
+	}
+	return c, errs
+}
+
+// checkTemplate says why requests cannot be put into words by the file's chat template.
+func checkTemplate(f *modelfile.File) error {
+	source, err := f.String("tokenizer.chat_template")
+	if err == nil {
+		_, err = template.New(source)
+	}
+	if err != nil {
+		return fmt.Errorf("its chat template: %w; the configuration can name one", err)
+	}
+	return nil
 }
 
 func tokenizeCommand() *cobra.Command {

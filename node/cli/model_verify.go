@@ -1,23 +1,23 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"slices"
 
 	"github.com/spf13/cobra"
 
-	"corenode/engine/model"
 	"corenode/engine/modelfile"
-	"corenode/engine/tokenizer"
 )
 
 func verifyCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "verify PATH", Short: "Read every number of a model file and prove that this node can run it", Args: cobra.ExactArgs(1),
 		Long: `Read a GGUF file or a folder of safetensors from end to end: the tensors are within
-the file, every number is one, the architecture is known and the tokenizer can be
-built. The status is 1 where something is wrong; tensors are named.`,
+the file, they are those of an architecture that this node computes, every number is
+one and the tokenizer can be built. The status is 1 where something is wrong; tensors
+are named.`,
 		Example: "  corenode model verify qwen3-0.6b-q8_0.gguf",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			cmd.SilenceUsage = true
@@ -33,12 +33,9 @@ built. The status is 1 where something is wrong; tensors are named.`,
 
 // verifyModel reads all of a file. progress is told how many of all values are read.
 func verifyModel(out io.Writer, f *modelfile.File, progress func(done, all int64)) error {
-	c, err := model.ReadConfig(f)
-	if err != nil {
-		return fmt.Errorf("this node cannot run it: %w", err)
-	}
-	if _, err := tokenizer.FromFile(f); err != nil {
-		return fmt.Errorf("its tokenizer: %w", err)
+	c, errs := checkModel(f)
+	if len(errs) > 0 {
+		return fmt.Errorf("this node cannot run it: %w", errors.Join(errs...))
 	}
 	var done, all int64
 	for _, t := range f.Tensors() {
@@ -55,7 +52,7 @@ func verifyModel(out io.Writer, f *modelfile.File, progress func(done, all int64
 		done += int64(t.Elements())
 		progress(done, all)
 	}
-	_, err = fmt.Fprintf(out, "%d tensors, %d numbers: all are numbers; architecture %s, %d layers, context %d, vocabulary %d\n",
+	_, err := fmt.Fprintf(out, "%d tensors, %d numbers: all are numbers; architecture %s, %d layers, context %d, vocabulary %d\n",
 		len(f.Tensors()), all, f.Architecture(), c.Layers, c.ContextLength, c.Vocab)
 	return err
 }
