@@ -160,3 +160,30 @@ func TestLatentRefusals(t *testing.T) {
 		t.Errorf("without a bias of the scores: %v", err)
 	}
 }
+
+// TestGatingWithoutKey: a deepseek2 file that does not say how scores become weights takes sigmoid where they
+// have a bias, as that of GLM 4.7 Flash, and else softmax, as those of DeepSeek V2.
+func TestGatingWithoutKey(t *testing.T) {
+	for _, name := range []string{"deepseek_v2", "deepseek_v3"} {
+		r := folderRecordings(t)[name]
+		folder := openFolder(t, r.Config, r.stored(), 1)
+		var meta []modelfile.KV
+		for _, v := range folder.Keys() {
+			if v.Key != "deepseek2.expert_gating_func" {
+				meta = append(meta, modelfile.KV{Key: v.Key, Value: v})
+			}
+		}
+		var written bytes.Buffer
+		if err := modelfile.Write(&written, meta, folder.Tensors(), nil); err != nil || len(meta) == len(folder.Keys()) {
+			t.Fatalf("%d keys of %d, %v", len(meta), len(folder.Keys()), err)
+		}
+		f, err := modelfile.OpenBytes("written", written.Bytes())
+		if err != nil {
+			t.Fatal(err)
+		}
+		prompt, _ := r.replay(t, loadOn(t, f, exactMakers(t)[1].make(t, 2)), []int{1000})
+		if d := worst(prompt, r.Logits); !(d <= 1e-3) {
+			t.Errorf("%s: a logit differs by %g, want at most 0.001", name, d)
+		}
+	}
+}

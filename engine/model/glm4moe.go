@@ -1,6 +1,10 @@
 package model
 
-import "corenode/engine/kernel"
+import (
+	"fmt"
+
+	"corenode/engine/kernel"
+)
 
 // scored reads a mixture of experts that are chosen by a score of their own and a bias, or by softmax, within
 // groups, beside a shared expert that every row goes to. The first layers may be dense.
@@ -15,7 +19,9 @@ func (k *keys) scored(c *Config) {
 	c.ExpertFF = k.int("expert_feed_forward_length", required, 1, ffMax)
 	c.SharedFF = c.ExpertFF * k.int("expert_shared_count", 0, 0, expertsMax)
 	usual, groupTop := sigmoid, 2
-	if archs[k.arch].latent {
+	// Without the key, latent attention goes with softmax, as in DeepSeek V2, unless scores have a bias,
+	// as in GLM 4.7 Flash.
+	if _, biased := k.f.Tensor(fmt.Sprintf("blk.%d.exp_probs_b.bias", c.DenseLead)); archs[k.arch].latent && !biased {
 		usual = softmax
 	}
 	gating := k.int("expert_gating_func", usual, 0, sigmoid)
