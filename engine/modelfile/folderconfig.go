@@ -20,15 +20,16 @@ var architectures = map[string]string{
 
 // idle are keys of a config.json that change nothing of what is computed here: the tensors
 // say the same, they are for training, or they name the program that wrote them.
-var idle = setOf("architectures attention_bias attention_dropout auto_map aux_loss_alpha bos_token_id dtype ep_size eos_token_id " +
-	"initializer_range mamba_ssm_dtype max_window_layers mlp_bias model_type mtp_num_hidden_layers output_router_logits pad_token_id " +
-	"pretraining_tp router_aux_loss_coef seq_aux sliding_window torch_dtype transformers_version use_cache _name_or_path")
+var idle = setOf("architectures attention_bias attention_dropout auto_map aux_loss_alpha bos_token_id cache_implementation dtype " +
+	"ep_size eos_token_id initializer_range is_llama_config mamba_ssm_dtype max_window_layers mlp_bias model_type mtp_num_hidden_layers " +
+	"output_router_logits pad_token_id pretraining_tp router_aux_loss_coef seq_aux sliding_window torch_dtype transformers.js_config " +
+	"transformers_version unsloth_fixed unsloth_version use_cache _name_or_path")
 
 // idleOutside are those beside a text_config.
 var idleOutside = setOf("architectures boi_token_index bos_token_id dtype eoi_token_index eos_token_id image_token_id image_token_index " +
 	"initializer_range language_model_only mm_tokens_per_image model_type multimodal_projector_bias pad_token_id projector_hidden_act " +
-	"spatial_merge_size text_config torch_dtype transformers_version video_token_id vision_config vision_end_token_id " +
-	"vision_feature_layer vision_start_token_id")
+	"spatial_merge_size text_config torch_dtype transformers_version unsloth_fixed unsloth_version use_cache video_token_id " +
+	"vision_config vision_end_token_id vision_feature_layer vision_start_token_id")
 
 func setOf(words string) map[string]bool {
 	set := map[string]bool{}
@@ -184,6 +185,14 @@ func (c *folderConfig) number(key string, n int) int {
 	return n
 }
 
+// usual is what a key means that a config.json of gemma3 leaves out; those of others must have it.
+func (c *folderConfig) usual(n int) int {
+	if c.gemma {
+		return n
+	}
+	return requiredKey
+}
+
 func (c *folderConfig) common(k *folderKeys, raw []*rawTensor) {
 	c.meta = append(c.meta, KV{"general.architecture", c.arch})
 	c.layers = k.int("num_hidden_layers", requiredKey)
@@ -202,24 +211,30 @@ func (c *folderConfig) common(k *folderKeys, raw []*rawTensor) {
 		must(k, "mtp_use_dedicated_embeddings", false)
 	}
 	c.number("block_count", blocks)
-	c.number("context_length", k.int("max_position_embeddings", requiredKey))
+	c.number("context_length", k.int("max_position_embeddings", c.usual(131072)))
 	hidden := c.number("embedding_length", k.int("hidden_size", requiredKey))
-	c.heads = c.number("attention.head_count", k.int("num_attention_heads", requiredKey))
+	c.heads = c.number("attention.head_count", k.int("num_attention_heads", c.usual(8)))
 	if c.arch == deepseek2 {
 		c.latents(k)
 	} else {
-		c.kvHeads = c.number("attention.head_count_kv", k.int("num_key_value_heads", c.heads))
-		c.headDim = k.int("head_dim", hidden/max(c.heads, 1))
+		kvHeads, dim := c.heads, hidden/max(c.heads, 1)
+		if c.gemma {
+			kvHeads, dim = 4, 256
+		}
+		c.kvHeads = c.number("attention.head_count_kv", k.int("num_key_value_heads", kvHeads))
+		c.headDim = k.int("head_dim", dim)
 		c.number("attention.key_length", c.headDim)
 		c.number("attention.value_length", c.headDim)
 	}
-	c.number("vocab_size", k.int("vocab_size", requiredKey))
+	if n := k.int("vocab_size", c.usual(0)); n > 0 || !c.gemma { // else the rows of embeddings say it
+		c.number("vocab_size", n)
+	}
 	eps := 1e-6
 	k.get("rms_norm_eps", &eps)
 	c.put("attention.layer_norm_rms_epsilon", float32(eps))
 	switch {
 	case c.gemma:
-		c.windows(k)
+		c.windows(k, hidden)
 		return
 	case c.arch == gptOSS:
 		c.alternating(k)
@@ -227,6 +242,8 @@ func (c *folderConfig) common(k *folderKeys, raw []*rawTensor) {
 	}
 	must(k, "hidden_act", "silu")
 	must(k, "use_sliding_window", false)
+	must(k, "use_mrope", false)
+	must(k, "rope_interleaved", false)
 	if c.hybrid {
 		must(k, "attn_output_gate", true)
 		return
@@ -251,7 +268,7 @@ func (c *folderConfig) window(k *folderKeys) {
 }
 
 // windows reads what is particular to gemma3.
-func (c *folderConfig) windows(k *folderKeys) {
+func (c *folderConfig) windows(k *folderKeys, hidden int) {
 	must(k, "hidden_activation", "gelu_pytorch_tanh")
 	must(k, "use_bidirectional_attention", false)
 	for _, name := range []string{"attn_logit_softcapping", "final_logit_softcapping"} {
@@ -260,10 +277,12 @@ func (c *folderConfig) windows(k *folderKeys) {
 		}
 	}
 	c.number("attention.sliding_window", k.int("sliding_window", 4096))
-	scalar := float64(c.headDim)
-	k.get("query_pre_attn_scalar", &scalar)
-	if usual := float64(c.headDim); scalar != usual && c.layers != 62 { // the largest has another one, which readers know
-		k.fail("query_pre_attn_scalar is %g, only the size of a head, %g, is supported", scalar, usual)
+	scalar, known := 256.0, float64(c.headDim)
+	if c.layers == 62 { // the largest has another one, which readers know by this
+		known = float64(hidden) / float64(max(c.heads, 1))
+	}
+	if k.get("query_pre_attn_scalar", &scalar); scalar != known {
+		k.fail("query_pre_attn_scalar is %g, only %g is supported for %d layers with heads of %d", scalar, known, c.layers, c.headDim)
 	}
 	every := k.int("sliding_window_pattern", k.int("_sliding_window_pattern", 6))
 	var kinds []string
@@ -294,6 +313,7 @@ func (c *folderConfig) ffn(k *folderKeys, kind string) {
 		return
 	}
 	if !strings.HasSuffix(c.arch, "moe") {
+		k.read["mlp_only_layers"] = true // without experts all layers are
 		return
 	}
 	c.experts = c.number("expert_count", k.first("num_experts", "num_local_experts"))
@@ -301,8 +321,13 @@ func (c *folderConfig) ffn(k *folderKeys, kind string) {
 	c.number("expert_feed_forward_length", k.int("moe_intermediate_size", requiredKey))
 	if c.hybrid {
 		c.number("expert_shared_feed_forward_length", k.int("shared_expert_intermediate_size", requiredKey))
-	} else if normed := false; !k.get("norm_topk_prob", &normed) || !normed {
-		k.fail("norm_topk_prob is %v, only true is supported", normed)
+	} else {
+		if normed := false; !k.get("norm_topk_prob", &normed) || !normed {
+			k.fail("norm_topk_prob is %v, only true is supported", normed)
+		}
+		must(k, "shared_expert_intermediate_size", 0)
+		must(k, "use_qk_norm", true)
+		must(k, "qkv_bias", false)
 	}
 	must(k, "norm_topk_prob", true)
 	must(k, "decoder_sparse_step", 1)
@@ -323,6 +348,9 @@ func (c *folderConfig) linear(k *folderKeys) {
 	c.number("ssm.group_count", c.kHeads)
 	c.number("ssm.time_step_rank", c.vHeads)
 	c.number("ssm.inner_size", c.vHeads*c.vDim)
+	if gate := "silu"; k.get("output_gate_type", &gate) && gate != "silu" && gate != "swish" { // of the norm behind DeltaNet
+		k.fail("output_gate_type is %q, only silu and swish, its other name, are supported", gate)
+	}
 	every := k.int("full_attention_interval", 4)
 	var kinds []string
 	if !k.get("layer_types", &kinds) {
@@ -496,13 +524,18 @@ func (c *folderConfig) ropeScaling(r *folderKeys, kind string, theta float64, di
 	}
 }
 
-// yarnGain reads by how much YaRN enlarges positions.
+// yarnGain reads by how much YaRN enlarges positions. Of two keys that are alike, attention_factor is the gain
+// and attn_factor a share of the usual one, as vLLM reads it: the one that is published makes the gain 1.
+// transformers does not know it.
 func (c *folderConfig) yarnGain(r *folderKeys, factor float64) {
 	usual := 0.1*math.Log(factor) + 1
 	gain, of := usual, usual // of is what readers multiply by
 	if c.arch == deepseek2 {
 		gain, of = c.latentGain(r, factor)
 	}
+	share := 1.0
+	r.get("attn_factor", &share)
+	gain *= share
 	r.get("attention_factor", &gain)
 	c.put("rope.scaling.yarn_attn_factor", float32(gain/of))
 }
