@@ -357,6 +357,18 @@ func TestColumnsOfEveryType(t *testing.T) {
 	}
 }
 
+// TestColumnsAreNotKept: the halves were made for Load, and a backend is told not to keep them.
+func TestColumnsAreNotKept(t *testing.T) {
+	b := loads{ref.New(), map[string]kernel.Source{}}
+	loadPredicting(t, openPredicting(t, "tiny-qwen35", nil), b)
+	for _, half := range []string{"[0]", "[1]"} {
+		src, ok := b.sources["blk.4.nextn.eh_proj.weight"+half]
+		if !ok || !src.Copied || src.Read != nil {
+			t.Errorf("half %s is loaded %v, as a copy %v, to be read %v", half, ok, src.Copied, src.Read != nil)
+		}
+	}
+}
+
 // TestPredictionRefuses: what does not fit is an error before anything runs.
 func TestPredictionRefuses(t *testing.T) {
 	m := loadPredicting(t, openPredicting(t, "tiny-qwen35", nil), ref.New())

@@ -219,12 +219,13 @@ func (t *tensors) columns(name string, rows, cols int) (left, right kernel.Weigh
 	var out [2]kernel.Weight
 	size := len(data) / (2 * rows)
 	for i := range out {
-		part := modelfile.Tensor{Name: name + "[" + strconv.Itoa(i) + "]", Type: typ, Data: make([]byte, 0, rows*size)}
+		half := kernel.Source{Name: name + "[" + strconv.Itoa(i) + "]", Type: typ, Experts: 1, Rows: rows, Cols: cols,
+			Data: make([]byte, 0, rows*size), Copied: true}
 		for r := range rows {
 			at := (2*r + i) * size
-			part.Data = append(part.Data, data[at:at+size]...)
+			half.Data = append(half.Data, data[at:at+size]...)
 		}
-		out[i] = t.load(&part, 1, rows, cols)
+		out[i] = t.bring(half)
 	}
 	return out[0], out[1]
 }
