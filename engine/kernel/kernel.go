@@ -1,6 +1,6 @@
 // Package kernel is the small set of operations that a forward pass is made
 // of, as an interface a device implements. engine/model calls the operations
-// in order and owns no arithmetic; a backend (cpu, later cuda) owns the memory
+// in order and owns no arithmetic; a backend (cpu or cuda) owns the memory
 // and may queue work, as long as Download sees its results.
 //
 // Activations are float32 matrices in Buffers, row-major: row = one token of

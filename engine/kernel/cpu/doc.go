@@ -92,9 +92,10 @@
 // for those they will read next; from 24 queries of a span and KV head on, a range
 // is converted to float32 once for all of them. Both sum alike, to the last bit.
 //
-// At level avx512vnni a row of a prompt takes ranges that begin at least eight before its own
-// from integers of 16 bits (attention_words.go). Of these the error is at most 2^-11 of
-// the sum of weights times sizes of V.
+// At level avx512vnni a row of a prompt takes ranges with at least eight between them and its
+// own from integers of 16 bits (attention_words.go); with quantized weights and heads of 64 or
+// more columns all ranges before its own, and within that the blocks of 64 positions before its
+// block. Of these the error is at most 2^-11 of the sum of weights times sizes of V.
 //
 // # Recurrent state
 //
@@ -113,7 +114,8 @@
 // ends.
 //
 // Decays within a chunk are e to differences of running sums of logarithms, never
-// quotients. Numbers below the normal ones count as zero in these kernels.
+// quotients. On amd64 numbers below the normal ones count as zero in these kernels; neon and
+// portable keep them.
 //
 // # Threads
 //
