@@ -6,10 +6,13 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"corenode/engine/kernel"
+	"corenode/engine/kernel/cpu"
 	"corenode/engine/messages"
 	"corenode/engine/sample"
 	"corenode/engine/template"
@@ -488,6 +491,28 @@ func TestStepperGivesItsMemoryBack(t *testing.T) {
 		if used := s.cache.BytesUsed(); used != 0 {
 			t.Errorf("%d bytes are kept after Close", used)
 		}
+	}
+}
+
+// noRoom is a backend whose system has no memory for a cache.
+type noRoom struct{ kernel.Backend }
+
+func (noRoom) NewCache(kernel.CacheConfig) (kernel.Cache, error) {
+	return nil, fmt.Errorf("new cache: %w", cpu.ErrMemory)
+}
+
+// TestStepperWithoutMemory: the error says how much was refused, and which keys ask for less.
+func TestStepperWithoutMemory(t *testing.T) {
+	e, err := Open(options(CPU))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	e.backend = noRoom{e.backend}
+	_, err = e.NewStepper()
+	pages := fmt.Sprintf("kv memory of %d bytes", int64(e.memory.pages)*e.memory.pageBytes)
+	if err == nil || !strings.Contains(err.Error(), pages) || !strings.Contains(err.Error(), "lower kv.memory_bytes") {
+		t.Errorf("%v, want %s and the keys", err, pages)
 	}
 }
 

@@ -1,9 +1,11 @@
 package engine
 
 import (
+	"errors"
 	"fmt"
 
 	"corenode/engine/kernel"
+	"corenode/engine/kernel/cpu"
 	"corenode/engine/kv"
 	"corenode/engine/model"
 )
@@ -67,5 +69,10 @@ func (e *Engine) newCache(s memory) (kernel.Cache, error) {
 	}
 	c := m.CacheConfig(e.options.Cache.PageTokens, s.pages, s.states, e.options.Cache.KV)
 	c.HostSlots, c.States = s.host, e.options.Cache.States
-	return e.backend.NewCache(c)
+	cache, err := e.backend.NewCache(c)
+	if errors.Is(err, cpu.ErrMemory) {
+		return nil, fmt.Errorf("kv memory of %d bytes and state memory of %d bytes: %w; or lower kv.memory_bytes and kv.state_memory_bytes",
+			int64(s.pages)*s.pageBytes, int64(s.states)*s.state, err)
+	}
+	return cache, err
 }

@@ -134,7 +134,10 @@ func (b *Backend) Load(src kernel.Source) (kernel.Weight, error) {
 		return w, nil
 	}
 	b.rounds = b.rounds || shapes[l].quantized
-	b.fill(w)
+	if err := b.fill(w); err != nil {
+		delete(b.loaded, src.Name)
+		return nil, fmt.Errorf("load %s: %w", src.Name, err)
+	}
 	w.src.Read = nil
 	if src.Experts > 1 || src.Copied {
 		w.src.Data, w.src.Pieces = nil, nil // only Embed reads it again, and no stack: one may be a copy, as large as much of the model
@@ -143,22 +146,24 @@ func (b *Backend) Load(src kernel.Source) (kernel.Weight, error) {
 }
 
 // fill finds or makes the packed form of w.
-func (b *Backend) fill(w *weight) {
+func (b *Backend) fill(w *weight) (err error) {
 	if b.disk != nil {
 		if w.data = b.disk.find(w); w.data != nil {
-			b.settle(w)
-			return
+			return b.settle(w)
 		}
 		w.data = b.disk.reserve(w)
 	}
 	if w.data == nil {
-		w.data = b.memory.take(w.size())
-		b.packAll(w)
-		return
+		if w.data, err = b.memory.take(w.size()); err != nil {
+			return err
+		}
+		return b.packAll(w)
 	}
-	b.packAll(w)
+	if err := b.packAll(w); err != nil {
+		return err
+	}
 	b.Wait()
-	b.settle(w)
+	return b.settle(w)
 }
 
 // settlePiece is how much of a weight a thread moves at once.
@@ -167,16 +172,21 @@ const settlePiece = 1 << 20
 // settle moves a weight from the mapped file to huge pages where the system
 // has them, so that reading them in several streams takes few entries of the
 // address cache. The file's pages are given back.
-func (b *Backend) settle(w *weight) {
+func (b *Backend) settle(w *weight) error {
 	if !hugePages() {
-		return
+		return nil
 	}
-	from, to := w.data, b.memory.take(len(w.data))
+	from := w.data
+	to, err := b.memory.take(len(from))
+	if err != nil {
+		return err
+	}
 	b.pool.run((len(from)+settlePiece-1)/settlePiece, taskFunc(func(_, i int) {
 		copy(to[i*settlePiece:], from[i*settlePiece:min((i+1)*settlePiece, len(from))])
 	}))
 	w.data = to
 	releasePages(from)
+	return nil
 }
 
 // Kept says that packed weights are those of an earlier start, so that Load reads little of what

@@ -24,7 +24,12 @@ func NewReader(threads int) (*Reader, error) {
 	if err != nil {
 		return nil, fmt.Errorf("measure memory: %w", err)
 	}
-	r := &Reader{b, newBlock(readBytes)}
+	memory, err := newBlock(readBytes)
+	if err != nil {
+		b.Close()
+		return nil, fmt.Errorf("measure memory: %w", err)
+	}
+	r := &Reader{b, memory}
 	for i := range r.block.b {
 		r.block.b[i] = 1 // pages that nobody wrote to are all one page of zeros
 	}

@@ -124,7 +124,11 @@ type updater struct {
 }
 
 func newUpdater(b *testing.B, be *Backend, bytes int64) *updater {
-	u := &updater{be, newBlock(int(bytes) &^ 63)}
+	mem, err := newBlock(int(bytes) &^ 63)
+	if err != nil {
+		b.Fatal(err)
+	}
+	u := &updater{be, mem}
 	b.Cleanup(u.mem.free)
 	return u
 }

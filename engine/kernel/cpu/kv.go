@@ -7,13 +7,14 @@ import (
 	"corenode/engine/kernel"
 )
 
-// cache implements kernel.Cache. Pages and state slots are taken when first
-// written; only the step loop touches the tables.
+// cache implements kernel.Cache. Its address space is taken when it is made, so that no
+// step finds that there is none; memory comes with the first write. Only the step
+// loop touches the tables.
 type cache struct {
 	of     *Backend
 	cfg    kernel.CacheConfig
 	shape  tileShape
-	slabs  []block  // slabPages pages each, mapped when one of them is first used
+	slabs  []block  // slabPages pages each
 	pages  [][]byte // nil until first used
 	slots  []slot
 	used   int64
@@ -22,7 +23,8 @@ type cache struct {
 
 // slot is the recurrent state of one sequence.
 type slot struct {
-	mem  block
+	mem  block // where it is small, empty until first used
+	used bool
 	conv []float32 // [LinearLayers][ConvKernel-1][ConvDim]
 	s    []float32 // [LinearLayers][VHeads][cols/16][StateDim][16]
 }
@@ -56,9 +58,8 @@ func newTileShape(c kernel.CacheConfig) tileShape {
 	return s
 }
 
-// slabBytes is the size of a slab, at most, unless a single page is larger. Only
-// address space is taken at once: memory comes with the first write, in huge
-// pages where the system has them: KV in small ones, with a walk of the page table
+// slabBytes is the size of a slab, at most, unless a single page is larger: memory is
+// in huge pages where the system has them. KV in small ones, with a walk of the page table
 // per tile, was read 5 to 15 % slower.
 const slabBytes = 64 << 20
 
@@ -86,8 +87,32 @@ func (b *Backend) NewCache(c kernel.CacheConfig) (kernel.Cache, error) {
 	k := &cache{of: b, cfg: c, shape: newTileShape(c), pages: make([][]byte, c.Pages), slots: make([]slot, c.StateSlots+c.HostSlots)}
 	k.layout.conv = (c.ConvKernel - 1) * c.ConvDim
 	k.layout.s = c.VHeads * c.StateDim * roundUp(c.StateDim, kvTile)
+	if err := k.takeAddresses(); err != nil {
+		k.free()
+		return nil, fmt.Errorf("new cache: %w", err)
+	}
 	b.caches = append(b.caches, k)
 	return k, nil
+}
+
+// takeAddresses maps all that the cache may use. Small states wait in Go's heap until they are used.
+func (c *cache) takeAddresses() (err error) {
+	per, n := slabPages(c.cfg), pageBytes(c.cfg)
+	c.slabs = make([]block, (len(c.pages)+per-1)/per)
+	for i := range c.slabs {
+		if c.slabs[i], err = newBlock(min(per, len(c.pages)-i*per) * n); err != nil {
+			return err
+		}
+	}
+	if c.slotBytes() < mapMin {
+		return nil
+	}
+	for i := range c.slots {
+		if c.slots[i].mem, err = newBlock(c.slotBytes()); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func checkCache(c kernel.CacheConfig) error {
@@ -140,15 +165,8 @@ func (c *cache) page(id int32) []byte {
 
 func (c *cache) takePage(id int) []byte {
 	per, n := slabPages(c.cfg), pageBytes(c.cfg)
-	if c.slabs == nil {
-		c.slabs = make([]block, (len(c.pages)+per-1)/per)
-	}
-	slab := &c.slabs[id/per]
-	if slab.b == nil {
-		*slab = newBlock(min(per, len(c.pages)-id/per*per) * n)
-	}
 	at := id % per * n
-	c.pages[id] = slab.b[at : at+n : at+n]
+	c.pages[id] = c.slabs[id/per].b[at : at+n : at+n]
 	c.used += int64(n)
 	return c.pages[id]
 }
@@ -167,14 +185,27 @@ func (c *cache) tile(layer, head int, pages []int32, pos int) []byte {
 	return c.page(pages[pos/size])[at : at+n : at+n]
 }
 
+// slotFloats are the values of a slot: where its matrices begin, behind the convolution, and how many they have.
+func (c *cache) slotFloats() (at, n int) {
+	return roundUp(c.cfg.LinearLayers*c.layout.conv, 16), c.cfg.LinearLayers * c.layout.s
+}
+
+// slotBytes is the size of a slot.
+func (c *cache) slotBytes() int {
+	at, n := c.slotFloats()
+	return 4*(at+n) + 64
+}
+
 // state returns a slot, zeroed when it is new.
 func (c *cache) state(id int32) *slot {
 	s := &c.slots[id]
-	if s.mem.b == nil {
-		conv, m := roundUp(c.cfg.LinearLayers*c.layout.conv, 16), c.cfg.LinearLayers*c.layout.s
-		s.mem = newBlock(4*(conv+m) + 64)
+	if !s.used {
+		if s.mem.b == nil {
+			s.mem = block{b: heapBytes(c.slotBytes())}
+		}
+		at, n := c.slotFloats()
 		f := s.mem.floats()
-		s.conv, s.s = f[:c.cfg.LinearLayers*c.layout.conv], f[conv:conv+m]
+		s.conv, s.s, s.used = f[:c.cfg.LinearLayers*c.layout.conv], f[at:at+n], true
 		c.used += int64(len(s.mem.b))
 	}
 	return s
@@ -187,7 +218,7 @@ const statePiece = 4 << 20
 // ResetState implements kernel.Cache. One thread clears as fast as memory takes
 // it, in one piece.
 func (c *cache) ResetState(id int32) {
-	if c.slots[id].mem.b != nil {
+	if c.slots[id].used {
 		clear(c.slots[id].mem.b)
 		return
 	}

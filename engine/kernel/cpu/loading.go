@@ -30,12 +30,16 @@ type loading struct {
 }
 
 // startLoading starts those who read and pack. Wait ends them.
-func (b *Backend) startLoading() *loading {
-	l := &loading{pieces: make(chan *weight, readers), packing: make(chan struct{}, b.Threads()), buffers: newBlock(readers * readSpace)}
+func (b *Backend) startLoading() (*loading, error) {
+	buffers, err := newBlock(readers * readSpace)
+	if err != nil {
+		return nil, err
+	}
+	l := &loading{pieces: make(chan *weight, readers), packing: make(chan struct{}, b.Threads()), buffers: buffers}
 	for i := range readers {
 		l.ended.Go(func() { l.run(l.buffers.b[i*readSpace:][:readSpace:readSpace]) })
 	}
-	return l
+	return l, nil
 }
 
 // run reads pieces and packs them, until the last one. While it packs, others wait for what they read.
@@ -69,7 +73,7 @@ func (b *Backend) Wait() {
 }
 
 // packAll fills the panels of w: on all threads, or in the background where sources are read.
-func (b *Backend) packAll(w *weight) {
+func (b *Backend) packAll(w *weight) (err error) {
 	if w.src.Read == nil && (b.loading == nil || w.size() > madeMax) {
 		packers := make([]*packer, b.Threads())
 		b.pool.run(w.src.Experts*w.panels, taskFunc(func(worker, i int) {
@@ -78,10 +82,12 @@ func (b *Backend) packAll(w *weight) {
 			}
 			packers[worker].pack(w, i/w.panels, i%w.panels)
 		}))
-		return
+		return nil
 	}
 	if b.loading == nil {
-		b.loading = b.startLoading()
+		if b.loading, err = b.startLoading(); err != nil {
+			return err
+		}
 	}
 	for expert := range w.src.Experts {
 		for p := 0; p < w.panels; {
@@ -90,6 +96,7 @@ func (b *Backend) packAll(w *weight) {
 			p += n
 		}
 	}
+	return nil
 }
 
 // pieceAt is how many panels of an expert, from p on, are a piece: those that begin on one huge page, and

@@ -1,6 +1,12 @@
 package cpu
 
-import "unsafe"
+import (
+	"errors"
+	"unsafe"
+)
+
+// ErrMemory is of memory that the system does not map.
+var ErrMemory = errors.New("the system refuses memory")
 
 // mapMin is the size from which memory is mapped instead of allocated: below
 // it the rounding to whole operating system pages would dominate.
@@ -17,11 +23,12 @@ type block struct {
 }
 
 // newBlock returns n zero bytes.
-func newBlock(n int) block {
+func newBlock(n int) (block, error) {
 	if n >= mapMin {
-		return block{mapBytes(n), true}
+		b, err := mapBytes(n)
+		return block{b, err == nil}, err
 	}
-	return block{heapBytes(n), false}
+	return block{heapBytes(n), false}, nil
 }
 
 // free gives the memory back and empties the block.
@@ -44,15 +51,18 @@ type arena struct {
 const arenaBlock = 256 << 20
 
 // take returns n zero bytes, aligned to 64.
-func (a *arena) take(n int) []byte {
+func (a *arena) take(n int) ([]byte, error) {
 	size := roundUp(n, 64)
 	if size > len(a.free) {
-		b := newBlock(max(size, arenaBlock))
+		b, err := newBlock(max(size, arenaBlock))
+		if err != nil {
+			return nil, err
+		}
 		a.blocks, a.free = append(a.blocks, b), b.b
 	}
 	piece := a.free[:n:n]
 	a.free = a.free[size:]
-	return piece
+	return piece, nil
 }
 
 // release gives everything back.

@@ -3,7 +3,7 @@
 package cpu
 
 // mapBytes returns n zero bytes, aligned to 64.
-func mapBytes(n int) []byte { return heapBytes(n) }
+func mapBytes(n int) ([]byte, error) { return heapBytes(n), nil }
 
 // unmapBytes leaves b to the garbage collector.
 func unmapBytes([]byte) {}

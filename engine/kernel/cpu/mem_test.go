@@ -1,0 +1,89 @@
+//go:build unix
+
+package cpu
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"corenode/engine/kernel"
+)
+
+// refuse has the system refuse what no file stands behind, of which says, until the test ends.
+func refuse(t *testing.T, which func(n int) bool) {
+	mapMemory = func(fd int, at int64, n, prot, flags int) ([]byte, error) {
+		if fd < 0 && which(n) {
+			return nil, unix.ENOMEM
+		}
+		return unix.Mmap(fd, at, n, prot, flags)
+	}
+	t.Cleanup(func() { mapMemory = unix.Mmap })
+}
+
+func all(int) bool { return true }
+
+// TestLoadSaysThatMemoryIsRefused: for panels, for what reads them, and for what they move to from
+// the cache on disk. What was refused can be loaded later.
+func TestLoadSaysThatMemoryIsRefused(t *testing.T) {
+	src := randomSource(newRand(1), kernel.Q8_0, 1, 40, 256)
+	src.Name = "w"
+	read := src
+	read.Read = func(part []byte, _ *[]byte) []byte { return part }
+	for _, c := range []struct {
+		what  string
+		src   kernel.Source
+		which func(n int) bool
+		dir   string
+	}{
+		{"panels", src, all, ""},
+		{"reading", read, func(n int) bool { return n == readers*readSpace }, ""},
+		{"moving", src, all, t.TempDir()},
+	} {
+		if c.dir != "" && !hugePages() {
+			continue // nothing moves
+		}
+		b := open(t, Options{Threads: 1, CacheDir: c.dir, CacheKey: "k"})
+		refuse(t, c.which)
+		_, err := b.Load(c.src)
+		if !errors.Is(err, ErrMemory) || !errors.Is(err, unix.ENOMEM) || !strings.Contains(err.Error(), " bytes") {
+			t.Errorf("%s: %v", c.what, err)
+		}
+		mapMemory = unix.Mmap
+		if w, err := b.Load(c.src); err != nil || w.(*weight).data == nil {
+			t.Errorf("%s: %v after memory came back", c.what, err)
+		}
+		b.Wait()
+	}
+}
+
+// TestCacheIsWholeOrRefused: what NewCache gives has its address space, and needs no more of the system.
+func TestCacheIsWholeOrRefused(t *testing.T) {
+	b := open(t, Options{Threads: 1})
+	c := kernel.CacheConfig{Layers: 28, KVHeads: 8, HeadDim: 128, PageTokens: 64, Pages: 100, LinearLayers: 7, StateSlots: 2, ConvDim: 1024,
+		ConvKernel: 4, VHeads: 8, StateDim: 208}
+	cache, err := b.NewCache(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if cache.BytesUsed() != 0 {
+		t.Errorf("%d bytes are used before anything is written", cache.BytesUsed())
+	}
+	refuse(t, all)
+	for page := range int32(c.Pages) {
+		cache.(kernel.Memory).PageMemory(page)
+	}
+	cache.ResetState(0)
+	cache.CopyState(1, 0)
+	for name, part := range map[string]kernel.CacheConfig{"pages": {Layers: 1, KVHeads: 8, HeadDim: 128, PageTokens: 64, Pages: 100},
+		"states": {LinearLayers: 7, StateSlots: 1, ConvDim: 1024, ConvKernel: 4, VHeads: 8, StateDim: 208}} {
+		if _, err := b.NewCache(part); !errors.Is(err, ErrMemory) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if len(b.caches) != 1 {
+		t.Errorf("%d caches, want the one that was not refused", len(b.caches))
+	}
+}
