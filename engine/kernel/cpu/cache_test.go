@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"corenode/engine/kernel"
 )
 
@@ -170,6 +172,24 @@ func TestCacheThatCannotBeWritten(t *testing.T) {
 	sameBytes(t, got, inMemory(t, all))
 	if err := b.Seal(); err == nil {
 		t.Fatal("Seal says nothing about a folder that cannot be made")
+	}
+}
+
+// TestCacheThatCannotBeMapped: weights that are there and cannot be used are not kept, or they would be
+// packed from what nobody reads ahead.
+func TestCacheThatCannotBeMapped(t *testing.T) {
+	all, dir := cacheSources(), t.TempDir()
+	b := open(t, Options{Threads: 1, CacheDir: dir, CacheKey: "k"})
+	loadAll(t, b, all)
+	seal(t, b)
+	o := Options{Threads: 1, CacheDir: dir, CacheKey: "k"}
+	if !open(t, o).Kept() {
+		t.Fatal("no finished file: the test sees nothing")
+	}
+	mapMemory = func(int, int64, int, int, int) ([]byte, error) { return nil, unix.ENOMEM }
+	defer func() { mapMemory = unix.Mmap }()
+	if open(t, o).Kept() {
+		t.Error("a file that cannot be mapped counts as kept")
 	}
 }
 

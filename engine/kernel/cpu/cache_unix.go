@@ -130,12 +130,14 @@ func (s *store) open() error {
 	if crc32.ChecksumIEEE(index) != crc {
 		return errStore
 	}
-	if s.entries, err = decodeIndex(index, off); err != nil {
+	entries, err := decodeIndex(index, off)
+	if err != nil {
 		return err
 	}
-	if s.data, err = unix.Mmap(int(f.Fd()), 0, int(info.Size()), unix.PROT_READ, unix.MAP_SHARED); err != nil {
+	if s.data, err = mapMemory(int(f.Fd()), 0, int(info.Size()), unix.PROT_READ, unix.MAP_SHARED); err != nil {
 		return err
 	}
+	s.entries = entries
 	unix.Madvise(s.data, unix.MADV_WILLNEED) // a hint: read-ahead from a cold disk
 	return nil
 }

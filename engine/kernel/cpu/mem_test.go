@@ -12,7 +12,7 @@ import (
 	"corenode/engine/kernel"
 )
 
-// refuse has the system refuse what no file stands behind, of which says, until the test ends.
+// refuse has the system refuse memory that no file stands behind, such as which says, until the test ends.
 func refuse(t *testing.T, which func(n int) bool) {
 	mapMemory = func(fd int, at int64, n, prot, flags int) ([]byte, error) {
 		if fd < 0 && which(n) {
