@@ -7,6 +7,7 @@ import (
 	"corenode/engine/kernel/cpu"
 	"corenode/engine/kernel/cuda"
 	"corenode/engine/model"
+	"corenode/engine/modelfile"
 )
 
 // DeviceOptions say which GPU a CUDA engine uses.
@@ -22,12 +23,33 @@ func (e *Engine) openBackend(o Options) (kernel.Backend, error) {
 		if o.Cache.States != kernel.StateF32 {
 			return nil, fmt.Errorf("states of type %v are for a GPU, want %v", o.Cache.States, kernel.StateF32)
 		}
-		return cpu.New(cpu.Options{Threads: o.Threads, CacheDir: o.PackDir, CacheKey: e.file.Digest()})
+		return cpu.New(e.cpuOptions(o))
 	}
 	if o.Device.Open != nil {
 		return o.Device.Open()
 	}
 	return firstDevice()
+}
+
+func (e *Engine) cpuOptions(o Options) cpu.Options {
+	return cpu.Options{Threads: o.Threads, CacheDir: o.PackDir, CacheKey: e.file.Digest(), CacheBytes: packBytes(e.file)}
+}
+
+// packBytes is how much disk the repacked weights of a file take, about. It counts what is not
+// repacked too: small tensors, and a table that is only embedded.
+func packBytes(f *modelfile.File) (n int64) {
+	for _, x := range f.Tensors() {
+		src := kernel.Source{Name: x.Name, Type: x.Halves().Type, Experts: 1, Rows: 1, Cols: x.Shape[0]}
+		for i, size := range x.Shape[1:] {
+			if i == 0 {
+				src.Rows = size
+			} else {
+				src.Experts *= size
+			}
+		}
+		n += cpu.PackedBytes(src)
+	}
+	return n
 }
 
 // loadWeights opens the backend and brings the model to it.

@@ -533,6 +533,24 @@ func TestOpenWithoutRoomForPackedWeights(t *testing.T) {
 	checkStream(t, a.events)
 }
 
+// TestPackBytes: the disk that is asked for is enough for the file that comes of it, and not much more.
+func TestPackBytes(t *testing.T) {
+	o := options(CPU)
+	o.PackDir = t.TempDir()
+	e, _ := open2(t, o)
+	files, err := os.ReadDir(o.PackDir)
+	if err != nil || len(files) != 1 || e.PackError() != nil {
+		t.Fatalf("%v, %v, %v", files, err, e.PackError())
+	}
+	info, err := files[0].Info()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := e.cpuOptions(o).CacheBytes; got < info.Size() || got > 2*info.Size() {
+		t.Errorf("%d bytes, want a little more than the file's %d", got, info.Size())
+	}
+}
+
 // TestRowsBehindTheVocabulary: a model may have more rows than its tokenizer has
 // tokens; they are never sampled.
 func TestRowsBehindTheVocabulary(t *testing.T) {

@@ -23,6 +23,9 @@ type Options struct {
 	// CacheKey names the model's file in CacheDir: a digest of its content,
 	// letters and digits only. Empty is as an empty CacheDir.
 	CacheKey string
+	// CacheBytes is how much of the disk the packed weights will take, about: the sum of PackedBytes.
+	// Where it would leave little free, nothing is written, and Seal says so.
+	CacheBytes int64
 	// Exact multiplies float32 activations with weights dequantized to float32,
 	// for reference outputs. It takes four bytes per weight and no cache.
 	Exact bool
@@ -73,7 +76,7 @@ func New(o Options) (*Backend, error) {
 	}
 	b := &Backend{ops: level, exact: o.Exact, loaded: map[string]*weight{}}
 	if o.CacheDir != "" && o.CacheKey != "" && !o.Exact {
-		if b.disk, err = openStore(o.CacheDir, o.CacheKey); err != nil {
+		if b.disk, err = openStore(o.CacheDir, o.CacheKey, o.CacheBytes); err != nil {
 			return nil, err
 		}
 	}
@@ -171,7 +174,7 @@ const settlePiece = 1 << 20
 
 // settle moves a weight from the mapped file to huge pages where the system
 // has them, so that reading them in several streams takes few entries of the
-// address cache. The file's pages are given back.
+// address cache. What it had there is given back.
 func (b *Backend) settle(w *weight) error {
 	if !hugePages() {
 		return nil
@@ -185,7 +188,7 @@ func (b *Backend) settle(w *weight) error {
 		copy(to[i*settlePiece:], from[i*settlePiece:min((i+1)*settlePiece, len(from))])
 	}))
 	w.data = to
-	releasePages(from)
+	b.disk.release(from)
 	return nil
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
+	"os"
 	"strings"
 
 	"corenode/engine/kernel"
@@ -44,6 +45,17 @@ type entry struct {
 // entryOf describes w at an offset.
 func entryOf(w *weight, off int64) entry {
 	return entry{w.src.Name, w.src.Type, w.layout, [3]int{w.src.Experts, w.src.Rows, w.src.Cols}, off, int64(w.size())}
+}
+
+// PackedBytes is how much of the cache on disk a matrix takes, its place in the index included. In
+// parts it takes a little more. Nothing of Data is read.
+func PackedBytes(src kernel.Source) int64 {
+	s, ok := sources[src.Type]
+	if !ok {
+		return 0
+	}
+	w := newWeight(src, s.layout)
+	return int64(roundUp(w.size(), max(storeAlign, os.Getpagesize())) + len(encodeIndex([]entry{entryOf(w, 0)})))
 }
 
 // storeName is the file of a model. The key must be letters and digits, so

@@ -4,8 +4,10 @@ package cpu
 
 import (
 	"bytes"
+	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -175,6 +177,58 @@ func TestCacheThatCannotBeWritten(t *testing.T) {
 	}
 }
 
+// TestCacheOnASmallDisk: where the weights do not fit with room to spare, not a byte is written: the next
+// start would do the same again.
+func TestCacheOnASmallDisk(t *testing.T) {
+	all := cacheSources()
+	want := inMemory(t, all)
+	var need int64
+	for _, src := range all {
+		need += PackedBytes(src)
+	}
+	first := max(storeAlign, int64(os.Getpagesize()))
+	defer func() { diskFree = freeBytes }()
+	for _, c := range []struct {
+		free int64
+		kept bool
+	}{{first + need + spareBytes, true}, {first + need + spareBytes - 1, false}, {0, false}} {
+		dir := t.TempDir()
+		diskFree = func(f *os.File) (int64, bool) {
+			info, err := f.Stat()
+			if err != nil || info.Size() > 0 {
+				t.Errorf("%d bytes were taken before anybody looked for room, or more than was said (%v)", info.Size(), err)
+			}
+			return c.free, true
+		}
+		b := open(t, Options{Threads: 1, CacheDir: dir, CacheKey: "k", CacheBytes: need})
+		got, _ := loadAll(t, b, all)
+		sameBytes(t, got, want)
+		err := b.Seal()
+		files, _ := os.ReadDir(dir)
+		if c.kept != (err == nil) || c.kept != (len(files) == 1) {
+			t.Errorf("%d bytes free: %d files, %v", c.free, len(files), err)
+		}
+		if says := fmt.Sprintf("%d bytes of disk", first+need); !c.kept && (err == nil || !strings.Contains(err.Error(), says)) {
+			t.Errorf("%v does not say %s", err, says)
+		}
+	}
+}
+
+// TestCacheThatIsGivenUpHasNoDisk: nothing is mapped of a new file but what is used there.
+func TestCacheThatIsGivenUpHasNoDisk(t *testing.T) {
+	if !hugePages() {
+		t.Skip("weights are used where they lie in the file")
+	}
+	all := cacheSources()
+	b := open(t, Options{Threads: 1, CacheDir: t.TempDir(), CacheKey: "k"})
+	got, _ := loadAll(t, b, all)
+	if len(b.disk.made) != len(all) || len(b.disk.pieces) > 0 {
+		t.Errorf("%d of %d weights are in the file, %d still mapped", len(b.disk.made), len(all), len(b.disk.pieces))
+	}
+	b.disk.abandon()
+	sameBytes(t, got, inMemory(t, all))
+}
+
 // TestCacheThatCannotBeMapped: weights that are there and cannot be used are not kept, or they would be
 // packed from what nobody reads ahead.
 func TestCacheThatCannotBeMapped(t *testing.T) {
@@ -274,7 +328,7 @@ func TestCachePages(t *testing.T) {
 	b := open(t, Options{Threads: 1, CacheDir: dir, CacheKey: "k"})
 	b.disk.close()
 	var err error
-	if b.disk, err = openStoreFor(dir, "k", page); err != nil {
+	if b.disk, err = openStoreFor(dir, "k", 0, page); err != nil {
 		t.Fatal(err)
 	}
 	loadAll(t, b, all)

@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -20,6 +21,9 @@ import (
 // temporary file, is packed right into its mapping and used from there, and
 // seal gives the file its header and its name. Processes that race each make
 // their own; the last rename wins and all are the same.
+//
+// Disk for all weights is taken before the first one: a file that is given up half way would
+// hold, without a name, what the rest of the node needs, and so at each start.
 //
 // A store never makes loading fail: what cannot be cached is packed in memory,
 // and seal says why.
@@ -33,15 +37,18 @@ type store struct {
 	file   *os.File // temporary, while making one; locked, so that others know that it is being made
 	align  int64    // of weights: a multiple of storeAlign and of the system's pages, which pieces are mapped by
 	end    int64
+	taken  int64 // bytes of disk that the file has
 	made   []entry
-	pieces [][]byte // mapped parts of the temporary file
+	pieces [][]byte // mapped parts of the temporary file that are in use
 }
 
-// openStore finds the finished file of a model or starts a new one.
-func openStore(dir, key string) (*store, error) { return openStoreFor(dir, key, os.Getpagesize()) }
+// openStore finds the finished file of a model or starts a new one, of about so many bytes.
+func openStore(dir, key string, need int64) (*store, error) {
+	return openStoreFor(dir, key, need, os.Getpagesize())
+}
 
 // openStoreFor is openStore on a system with pages of so many bytes, a power of two.
-func openStoreFor(dir, key string, page int) (*store, error) {
+func openStoreFor(dir, key string, need int64, page int) (*store, error) {
 	name, err := storeName(key)
 	if err != nil {
 		return nil, err
@@ -55,10 +62,37 @@ func openStoreFor(dir, key string, page int) (*store, error) {
 	if s.err = os.MkdirAll(dir, 0o700); s.err != nil {
 		return s, nil
 	}
-	if s.file, s.err = os.CreateTemp(dir, name+".*.tmp"); s.err == nil {
-		tryLock(s.file) // where there are no locks, leftovers stay for longer
+	if s.file, s.err = os.CreateTemp(dir, name+".*.tmp"); s.err != nil {
+		return s, nil
+	}
+	tryLock(s.file) // where there are no locks, leftovers stay for longer
+	if s.err = s.take(s.end + need); s.err != nil {
+		s.abandon()
 	}
 	return s, nil
+}
+
+// spareBytes are left free on the disk, which is mostly that of the ledger too.
+const spareBytes = 256 << 20
+
+// diskFree is what the file's disk has left. Tests put another disk in its place.
+var diskFree = freeBytes
+
+// take has the file's blocks allocated up to end.
+func (s *store) take(end int64) error {
+	n := end - s.taken
+	if n <= 0 {
+		return nil
+	}
+	if free, known := diskFree(s.file); known && free-spareBytes < n {
+		return fmt.Errorf("it takes %d bytes of disk, and %d more stay free: there are %d", n, spareBytes, free)
+	}
+	// Really allocated, not sparse: writing to a hole of a full disk is a bus error.
+	if err := allocate(s.file, s.taken, n); err != nil {
+		return fmt.Errorf("it takes %d bytes of disk: %w", n, err)
+	}
+	s.taken = end
+	return nil
 }
 
 // kept says whether the finished file was found.
@@ -164,12 +198,11 @@ func (s *store) reserve(w *weight) []byte {
 		}
 	}
 	size := int64(w.size())
-	// Really allocated, not sparse: writing to a hole of a full disk is a bus error.
-	if s.err = allocate(s.file, s.end, size); s.err != nil {
+	if s.err = s.take(s.end + size); s.err != nil {
 		s.abandon()
 		return nil
 	}
-	b, err := unix.Mmap(int(s.file.Fd()), s.end, int(size), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
+	b, err := mapMemory(int(s.file.Fd()), s.end, int(size), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
 	if s.err = err; err != nil {
 		s.abandon()
 		return nil
@@ -178,6 +211,18 @@ func (s *store) reserve(w *weight) []byte {
 	s.pieces = append(s.pieces, b)
 	s.end = (s.end + size + s.align - 1) / s.align * s.align
 	return b
+}
+
+// release gives back a weight that has moved to memory: of a finished file its pages, which come
+// back when touched, of a new one the mapping too, or its disk would stay taken when it is given up.
+func (s *store) release(b []byte) {
+	at := slices.IndexFunc(s.pieces, func(piece []byte) bool { return &piece[0] == &b[0] })
+	if at < 0 {
+		unix.Madvise(b, unix.MADV_DONTNEED)
+		return
+	}
+	unmapBytes(s.pieces[at])
+	s.pieces = slices.Delete(s.pieces, at, at+1)
 }
 
 // seal finishes a new file: weights, index and header reach the disk before
@@ -233,7 +278,8 @@ func syncDir(dir string) error {
 	return errors.Join(d.Sync(), d.Close())
 }
 
-// abandon removes the temporary file. Weights that lie in it stay mapped.
+// abandon removes the temporary file. Weights that are used where they lie in it stay mapped, and
+// theirs is the disk until the end.
 func (s *store) abandon() {
 	if s.file != nil {
 		os.Remove(s.file.Name())

@@ -11,8 +11,5 @@ func unmapBytes([]byte) {}
 // hugePages is false: these systems choose page sizes themselves.
 func hugePages() bool { return false }
 
-// releasePages does nothing: no file is mapped.
-func releasePages([]byte) {}
-
 // adviseHuge does nothing: these systems choose page sizes themselves.
 func adviseHuge([]byte) {}

@@ -30,7 +30,3 @@ func unmapBytes(b []byte) {
 		panic(fmt.Sprintf("unmap %d bytes: %v", len(b), err))
 	}
 }
-
-// releasePages takes the pages of mapped file memory, which begins at a page,
-// out of this process; they come back when touched.
-func releasePages(b []byte) { unix.Madvise(b, unix.MADV_DONTNEED) }

@@ -11,6 +11,13 @@ import (
 // allocate reserves disk space for [off, off+n) of f.
 func allocate(f *os.File, off, n int64) error { return unix.Fallocate(int(f.Fd()), 0, off, n) }
 
+// freeBytes is what is left on the disk of f for those who are not root.
+func freeBytes(f *os.File) (n int64, known bool) {
+	var s unix.Statfs_t
+	err := unix.Fstatfs(int(f.Fd()), &s)
+	return int64(s.Bavail) * int64(s.Bsize), err == nil && s.Blocks > 0 // 0 is of disks without a bound
+}
+
 // adviseHuge asks for huge pages: reading weights that are scattered over small
 // ones was measured at 33 GB/s where huge ones gave 46. It is a hint.
 func adviseHuge(b []byte) { unix.Madvise(b, unix.MADV_HUGEPAGE) }
