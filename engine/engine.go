@@ -8,12 +8,14 @@
 package engine
 
 import (
+	"iter"
 	"sync"
 	"sync/atomic"
 
 	"corenode/engine/grammar"
 	"corenode/engine/instant"
 	"corenode/engine/kernel"
+	"corenode/engine/kernel/cpu"
 	"corenode/engine/modelfile"
 	"corenode/engine/output"
 	"corenode/engine/template"
@@ -89,6 +91,18 @@ func (e *Engine) BytesPerToken() int64 {
 // PackError says why the repacked weights are not kept for the next start; nil
 // when they are, or need not be. The model is served all the same.
 func (e *Engine) PackError() error { return e.packError }
+
+// CleanPacks removes the repacked weights in a folder of models that are not among the open ones. They
+// must be all that this folder is for: of a model that did not open they would go too.
+func CleanPacks(dir string, open iter.Seq[*Engine]) error {
+	return cpu.CleanCache(dir, func(yield func(string) bool) {
+		for e := range open {
+			if !yield(e.file.Digest()) {
+				return
+			}
+		}
+	})
+}
 
 // logitsWidth is how many logits a row has; those that Instant would leave at
 // zero are left out.

@@ -178,6 +178,9 @@ func openModel(cfg *config.Config, id string, observer engine.Observer, log *slo
 	return e, nil
 }
 
+// packDir is where the repacked weights of models are kept.
+func packDir(cfg *config.Config) string { return filepath.Join(cfg.DataDir, "packed") }
+
 // engineOptions turns one model's configuration into what the engine wants.
 func engineOptions(cfg *config.Config, id string, observer engine.Observer) (engine.Options, error) {
 	m := cfg.Models[id]
@@ -206,7 +209,7 @@ func engineOptions(cfg *config.Config, id string, observer engine.Observer) (eng
 			PauseAfter:   cfg.Limits.SlowReaderPause, CancelAfter: cfg.Limits.SlowReaderCancel,
 		},
 		Draft: m.Speculation == config.SpeculationAuto, StepTime: m.StepTime,
-		Threads: m.Threads, PackDir: filepath.Join(cfg.DataDir, "packed"), Observer: observer,
+		Threads: m.Threads, PackDir: packDir(cfg), Observer: observer,
 	}
 	if o.Kind != engine.CUDA { // which asks its device
 		o.Cache.Bytes, o.Cache.StateBytes = m.KV.Pages(physicalMemory()), m.KV.States(physicalMemory())

@@ -180,3 +180,39 @@ func otherKey(t *testing.T, n *node) string {
 	}
 	return made.Key
 }
+
+// TestPackedWeightsOfFormerModelsGo: a file as large as a model does not outlive it, and a start that does
+// not open all models removes none.
+func TestPackedWeightsOfFormerModelsGo(t *testing.T) {
+	r := &restarted{t: t, cfg: config.Default()}
+	r.cfg.Listen, r.cfg.DataDir, r.cfg.Modules.CacheDir = "127.0.0.1:0", filepath.Join(t.TempDir(), "data"), moduleCache
+	m := r.cfg.Models["core-1.1-mini"]
+	m.ContextLength, m.KV.MemoryBytes, m.KV.StateMemoryBytes = 8192, 64<<20, 64<<20
+	r.cfg.Models = map[string]config.Model{"core-1.1-mini": m, "lost": m}
+	if err := os.MkdirAll(packDir(r.cfg), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	former := filepath.Join(packDir(r.cfg), "00ff-p1.packed")
+	if err := os.WriteFile(former, []byte("weights"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	packed := func() int {
+		files, err := os.ReadDir(packDir(r.cfg))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(files)
+	}
+	if n, err := start(r.cfg, &r.log); err == nil || !strings.Contains(err.Error(), "lost") {
+		t.Fatalf("%v, %v: a model without a file opened", n, err)
+	}
+	if n := packed(); n != 2 {
+		t.Errorf("%d files after a model did not open, want the former one and that of the model that did", n)
+	}
+	delete(r.cfg.Models, "lost")
+	r.start()
+	defer r.stop()
+	if _, err := os.Stat(former); !os.IsNotExist(err) || packed() != 1 {
+		t.Errorf("%d files, the former one among them: %v", packed(), err == nil)
+	}
+}

@@ -200,9 +200,7 @@ func (n *node) open() (err error) {
 		return err
 	}
 	n.kept = newKept(n.cfg.DataDir, int64(n.cfg.Cache.Keep), n.log)
-	if err := n.kept.clean(maps.Keys(n.catalog.engines)); err != nil {
-		n.log.Warn("what is left of kept prefix caches cannot be removed", "error", err.Error())
-	}
+	n.cleanFormer()
 	if n.tree, err = n.startTree(secret); err != nil {
 		return err
 	}
@@ -214,6 +212,17 @@ func (n *node) open() (err error) {
 	n.sayModels()
 	n.database.await()
 	return nil
+}
+
+// cleanFormer removes what models left that this node does not compute any more. All that are configured
+// are open: where one is not, the start has failed.
+func (n *node) cleanFormer() {
+	if err := n.kept.clean(maps.Keys(n.catalog.engines)); err != nil {
+		n.log.Warn("what is left of kept prefix caches cannot be removed", "error", err.Error())
+	}
+	if err := engine.CleanPacks(packDir(n.cfg), maps.Values(n.catalog.engines)); err != nil {
+		n.log.Warn("repacked weights of former models cannot be removed", "error", err.Error())
+	}
 }
 
 // followed reads accounts again that other nodes changed, of all of them for nil.

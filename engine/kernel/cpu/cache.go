@@ -5,7 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
+	"io/fs"
+	"iter"
 	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 
 	"corenode/engine/kernel"
@@ -28,6 +32,7 @@ const (
 	storeAlign    = 4096
 	indexMax      = 64 << 20 // bytes; a model has some thousand weights
 	nameMax       = 4096     // bytes of a weight's name
+	storeExt      = ".packed"
 )
 
 var errStore = errors.New("not a finished cache of packed weights")
@@ -65,7 +70,34 @@ func storeName(key string) (string, error) {
 	if len(key) > 128 || strings.ContainsFunc(key, func(r rune) bool { return !ok(r) }) {
 		return "", fmt.Errorf("cpu weight cache: key %q, want at most 128 letters and digits", key)
 	}
-	return fmt.Sprintf("%s-p%d.packed", key, layoutVersion), nil
+	return fmt.Sprintf("%s-p%d%s", key, layoutVersion, storeExt), nil
+}
+
+// CleanCache removes the packed weights in a folder that are not those of one of the keys, or are of another
+// layout. Files that are being made stay, and what is mapped lives on. Keys are asked for only where there are files.
+func CleanCache(dir string, keys iter.Seq[string]) error {
+	files, err := os.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	files = slices.DeleteFunc(files, func(f fs.DirEntry) bool { return filepath.Ext(f.Name()) != storeExt })
+	if len(files) == 0 {
+		return err
+	}
+	wanted := map[string]bool{}
+	for key := range keys {
+		name, err := storeName(key)
+		if err != nil {
+			return err
+		}
+		wanted[name] = true
+	}
+	for _, f := range files {
+		if !wanted[f.Name()] {
+			err = errors.Join(err, os.Remove(filepath.Join(dir, f.Name())))
+		}
+	}
+	return err
 }
 
 // encodeHeader is the header of a file whose index lies at off.

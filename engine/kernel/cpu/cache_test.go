@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -174,6 +175,33 @@ func TestCacheThatCannotBeWritten(t *testing.T) {
 	sameBytes(t, got, inMemory(t, all))
 	if err := b.Seal(); err == nil {
 		t.Fatal("Seal says nothing about a folder that cannot be made")
+	}
+}
+
+// TestCleanCache: a file of no model, or of another layout, goes, whatever characters the path of the folder
+// has; what nobody made here stays.
+func TestCleanCache(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "data[1]")
+	if err := CleanCache(dir, slices.Values([]string{"a"})); err != nil {
+		t.Errorf("without a folder: %v", err)
+	}
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	stay := []string{storeFile(t, "a"), storeFile(t, "b"), storeFile(t, "former") + ".1.tmp", "notes"}
+	for _, name := range append([]string{storeFile(t, "former"), "a-p0.packed"}, stay...) {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte("x"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	err := CleanCache(dir, slices.Values([]string{"a", "b"}))
+	files, _ := os.ReadDir(dir)
+	var left []string
+	for _, f := range files {
+		left = append(left, f.Name())
+	}
+	if slices.Sort(stay); err != nil || !slices.Equal(left, stay) {
+		t.Errorf("%v is left, want %v (%v)", left, stay, err)
 	}
 }
 
