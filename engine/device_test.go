@@ -302,7 +302,7 @@ func TestCancelWithAStepOnItsWay(t *testing.T) {
 	e, s, d := gated(t)
 	ended := make(chan Result, 1)
 	j := &Job{ID: "r", Account: "a", Request: ask(t, e, long), Output: NewOutput(100), Finished: func(r Result) { ended <- r }}
-	if err := s.Submit(j, time.Now()); err != nil {
+	if err := s.submit(j, time.Now()); err != nil {
 		t.Fatal(err)
 	}
 	_, b := submit(t, s, "b", ask(t, e, long))
@@ -378,7 +378,7 @@ func (st *deviceStorm) act(all []*Request) {
 		j.Job = &Job{ID: "r", Account: fmt.Sprint(st.rng.IntN(3)), Request: all[st.rng.IntN(len(all))],
 			Output: NewOutput(20 + st.rng.IntN(20))}
 		j.Finished = func(r Result) { j.finished, j.result = j.finished+1, r }
-		if err := st.s.Submit(j.Job, st.now); err == nil {
+		if err := st.s.submit(j.Job, st.now); err == nil {
 			st.live, st.runs[j.Job] = append(st.live, j), st.s.order[len(st.s.order)-1]
 		}
 	case n < 10 && len(st.live) > 0:

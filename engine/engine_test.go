@@ -86,7 +86,7 @@ func submitAs(t testing.TB, s *Stepper, id, account string, r *Request) (*Job, *
 	a := &answer{}
 	j := &Job{ID: id, Account: account, Request: r, Pin: true, Output: NewOutput(1 << 20)}
 	j.Finished = func(res Result) { a.result, a.finished = res, a.finished+1; a.events = j.Output.Drain(a.events) }
-	if err := s.Submit(j, time.Now()); err != nil {
+	if err := s.submit(j, time.Now()); err != nil {
 		t.Fatal(err)
 	}
 	return j, a
@@ -345,7 +345,7 @@ func TestStalledReader(t *testing.T) {
 	var result *Result
 	j := &Job{ID: "r", Account: "a", Request: r, Output: NewOutput(8), Finished: func(res Result) { result = &res }}
 	now := time.Now()
-	if err := s.Submit(j, now); err != nil {
+	if err := s.submit(j, now); err != nil {
 		t.Fatal(err)
 	}
 	for s.Step(now) {
@@ -390,7 +390,7 @@ func TestStalledReaderTakesNoSlot(t *testing.T) {
 	now := time.Now()
 	add := func(account string, room int) *Job {
 		j := &Job{ID: "r", Account: account, Request: r, Output: NewOutput(room), Finished: func(Result) {}}
-		if err := s.Submit(j, now); err != nil {
+		if err := s.submit(j, now); err != nil {
 			t.Fatal(err)
 		}
 		return j
@@ -452,7 +452,7 @@ func TestPriorityReachesTheQueue(t *testing.T) {
 	add := func(id string, priority int8) {
 		j := &Job{ID: id, Account: "a", Priority: priority, Request: r, Output: NewOutput(100)}
 		j.Finished = func(Result) { order = append(order, j.ID) }
-		if err := s.Submit(j, time.Now()); err != nil {
+		if err := s.submit(j, time.Now()); err != nil {
 			t.Fatal(err)
 		}
 	}

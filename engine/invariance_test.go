@@ -434,7 +434,7 @@ func scenePaused(t *testing.T, c setup, want []finished, y *differences) {
 		j := &Job{ID: "r", Account: fmt.Sprint(i), Request: g.ask(q, ""), Output: NewOutput(9)}
 		j.Finished = func(res Result) { a.result, a.finished = res, a.finished+1; a.events = j.Output.Drain(a.events) }
 		now := time.Now()
-		if err := g.s.Submit(j, now); err != nil {
+		if err := g.s.submit(j, now); err != nil {
 			t.Fatal(err)
 		}
 		for rounds := 0; a.finished == 0; rounds++ {

@@ -114,7 +114,7 @@ func TestRepetitionPenaltyKnowsThePrompt(t *testing.T) {
 		}
 		e.forwarder = likes{Forwarder: e.forwarder, first: r.Prompt[0], then: 7}
 		j := &Job{ID: "r", Account: "a", Request: c.r, Output: NewOutput(8), Finished: func(Result) {}}
-		if err := s.Submit(j, time.Now()); err != nil {
+		if err := s.submit(j, time.Now()); err != nil {
 			t.Fatal(err)
 		}
 		got := s.order[len(s.order)-1]

@@ -22,7 +22,7 @@ func TestStepsTeachTheScheduler(t *testing.T) {
 		done := false
 		j := &Job{Account: "a", Request: ask(t, e, `{"model":"m","max_tokens":20,"messages":[{"role":"user","content":"Count to ten."}]}`),
 			Output: NewWholeOutput(), Finished: func(Result) { done = true }}
-		if err := s.Submit(j, time.Now()); err != nil {
+		if err := s.submit(j, time.Now()); err != nil {
 			t.Fatal(err)
 		}
 		for !done && s.Step(time.Now()) {

@@ -138,9 +138,18 @@ func (e *Engine) unreachable() []int32 {
 }
 
 // Submit takes a job: the cached prefix is matched and kept, EventStart is
-// pushed with the final input counts, and Finished will be called. After an
-// error, of kind Overloaded, nothing is kept and Finished is not called.
-func (s *Stepper) Submit(j *Job, now time.Time) error {
+// pushed with the final input counts, and Finished will be called. Whether it
+// is taken it says before it returns. After an error, of kind Overloaded,
+// nothing is kept and Finished is not called.
+func (s *Stepper) Submit(j *Job, now time.Time, taken func(*abi.Error)) {
+	if err := s.submit(j, now); err != nil {
+		taken(abi.AsError(err))
+		return
+	}
+	taken(nil)
+}
+
+func (s *Stepper) submit(j *Job, now time.Time) error {
 	q := j.Request
 	r := &run{
 		job: j, sampler: sample.New(q.Sampling, s.masked(q.Hidden), q.Distinct),

@@ -107,7 +107,7 @@ func (st *storm) submit() {
 		j.result = r
 		st.ended = append(st.ended, j)
 	}
-	err := st.s.Submit(j.Job, st.now)
+	err := st.s.submit(j.Job, st.now)
 	if err == nil {
 		st.live = append(st.live, j)
 		if r := st.s.order[len(st.s.order)-1]; r.layerDrafter != nil && st.rng.IntN(3) > 0 {

@@ -107,7 +107,7 @@ func played(t *testing.T, s *Stepper, r *Request, whole bool) (abi.Usage, abi.St
 	}
 	var result Result
 	j := &Job{ID: "r", Account: "a", Request: r, Output: out, Finished: func(got Result) { result = got }}
-	if err := s.Submit(j, time.Now()); err != nil {
+	if err := s.submit(j, time.Now()); err != nil {
 		t.Fatal(err)
 	}
 	runAll(t, s)

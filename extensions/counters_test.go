@@ -27,7 +27,7 @@ var (
 
 // held is what admission gave of what a quote asked for.
 func held(q *Quote, amounts ...int64) []abi.Counter {
-	all := slices.Clone(q.Takes)
+	all := slices.Clone(q.Bounds().Takes)
 	for i := range all {
 		all[i].Amount = amounts[i]
 	}
@@ -87,7 +87,7 @@ func TestAttackCounters(t *testing.T) {
 			}
 			defer q.Close()
 			if c.held == nil {
-				if !q.Provisional() || q.Takes != nil || !strings.Contains(said.String(), c.says) {
+				if !q.Provisional() || q.Bounds().Takes != nil || !strings.Contains(said.String(), c.says) {
 					t.Errorf("%+v, the log:\n%s", q, said)
 				}
 				return
@@ -125,8 +125,8 @@ func TestCountersAreNamedByModuleAndPeriod(t *testing.T) {
 		}
 		want := []abi.Counter{{Name: "test/tokens", Period: "2026-12", Limit: 100, Amount: 50},
 			{Name: "test/requests", Period: "2026-12-31", Limit: 7, Amount: 1}}
-		if !slices.Equal(q.Takes, want) {
-			t.Errorf("version %s takes %+v", version, q.Takes)
+		if takes := q.Bounds().Takes; !slices.Equal(takes, want) {
+			t.Errorf("version %s takes %+v", version, takes)
 		}
 		before = held(q, 30, 1)
 		got, err := q.Charge(ratingUsage, before)

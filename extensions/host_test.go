@@ -27,7 +27,7 @@ func TestShippedTakeOver(t *testing.T) {
 		t.Fatalf("the tariff does not serve as Wasm:\n%s", l)
 	}
 	q, err := h.Quote("", abi.QuoteInput{Model: "core", Account: "a", Input: 1000, OutputMax: 100})
-	if err != nil || q.Upper != 480_000 || q.Minimum != 242_400 {
+	if err != nil || q.Bounds().Upper != 480_000 || q.Bounds().Minimum != 242_400 {
 		t.Fatalf("quote %+v, %v", q, err)
 	}
 	defer q.Close()

@@ -75,7 +75,7 @@ func filterFails(t *testing.T, h *Host) {
 
 func billsNatively(t *testing.T, h *Host) {
 	q, err := h.Quote("r", ratingInput)
-	if err != nil || !q.Provisional() || q.Takes != nil || q.Upper == 0 {
+	if err != nil || !q.Provisional() || q.Bounds().Takes != nil || q.Bounds().Upper == 0 {
 		t.Fatalf("quote: %+v, %v", q, err)
 	}
 	defer q.Close()

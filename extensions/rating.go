@@ -16,25 +16,32 @@ import (
 // Quote is what a request may cost, and the pinned generation that will charge
 // it: a swap while the request runs does not change its policy.
 type Quote struct {
-	// Upper bounds the charge of a usage within the quoted input and output;
-	// an account that has less than Minimum is refused. 0 <= Minimum <= Upper.
-	Upper, Minimum abi.Nano
-	// CoveredUpper and CoveredMinimum are these bounds for a request that gets the Amount of
-	// all of Takes, which is what it may take of the module's counters.
-	CoveredUpper, CoveredMinimum abi.Nano
-	Takes                        []abi.Counter
-
 	host       *Host
 	generation *generation
 	request    string // its id
 	in         abi.QuoteInput
 	quoted     abi.Quote
+	bounds     Bounds
 	// provisional: what charges is only there because the operator's module
 	// could not quote or is not loaded, and the charge is to be rated again.
 	provisional bool
 	closed      atomic.Bool
 	captured    *capture.Request // nil: nothing is kept of it
 }
+
+// Bounds are what an offer says before the request runs.
+type Bounds struct {
+	// Upper bounds the charge of a usage within the quoted input and output; an account that
+	// has less than Minimum is refused. 0 <= Minimum <= Upper.
+	Upper, Minimum abi.Nano
+	// CoveredUpper and CoveredMinimum are these bounds for a request that gets the Amount of
+	// all of Takes, which is what it may take of the module's counters.
+	CoveredUpper, CoveredMinimum abi.Nano
+	Takes                        []abi.Counter
+}
+
+// Bounds are what the charge may be, and what it may take of counters.
+func (q *Quote) Bounds() Bounds { return q.bounds }
 
 // Quote asks billing what the request of an id may cost. The host fills in.Prices by
 // in.Model; the error is ErrNoPrice for a model without one. A module that
@@ -64,9 +71,9 @@ func (h *Host) Quote(request string, in abi.QuoteInput) (*Quote, error) {
 		q.Close()
 		return nil, fmt.Errorf("quote for %q: %w", in.Model, f)
 	}
-	q.quoted, q.Upper, q.Minimum = quoted, quoted.Upper, quoted.Minimum
-	q.CoveredUpper, q.CoveredMinimum = quoted.CoveredUpper, quoted.CoveredMinimum
-	q.Takes = q.generation.manifest.Takes(quoted.Takes, in.At)
+	q.quoted = quoted
+	q.bounds = Bounds{Upper: quoted.Upper, Minimum: quoted.Minimum, Takes: q.generation.manifest.Takes(quoted.Takes, in.At),
+		CoveredUpper: quoted.CoveredUpper, CoveredMinimum: quoted.CoveredMinimum}
 	return q, nil
 }
 

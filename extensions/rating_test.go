@@ -140,7 +140,7 @@ func TestPolicyFaults(t *testing.T) {
 			}
 			activate(t, h, g.bytes(t))
 			q, err := h.Quote("", ratingInput)
-			if err != nil || q.Upper != 480_000 {
+			if err != nil || q.Bounds().Upper != 480_000 {
 				t.Fatalf("%+v, %v", q, err)
 			}
 			defer q.Close()

@@ -170,7 +170,7 @@ func TestNoStandIn(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if q, err := b.Quote("r", in); err != nil || q.Upper != 9 || q.Provisional() {
+	if q, err := b.Quote("r", in); err != nil || q.Bounds().Upper != 9 || q.Provisional() {
 		t.Errorf("with the module: %+v, %v", q, err)
 	} else {
 		q.Close()

@@ -148,9 +148,10 @@ func quotesAgree(t *testing.T, r tariffDraws, h *Host, digest string, prices map
 		if err != nil || errNative != nil || q.Module() != digest {
 			t.Fatalf("%+v for %d and %d: %v, native %v", p, input, outputMax, err, errNative)
 		}
-		if q.Upper != upper || q.Minimum != minimum || int64(upper) != wantUpper.Int64() || int64(minimum) != wantMinimum.Int64() {
+		b := q.Bounds()
+		if b.Upper != upper || b.Minimum != minimum || int64(upper) != wantUpper.Int64() || int64(minimum) != wantMinimum.Int64() {
 			t.Fatalf("%+v for %d and %d: Wasm %d, %d, native %d, %d, want %v, %v", p, input, outputMax,
-				q.Upper, q.Minimum, upper, minimum, wantUpper, wantMinimum)
+				b.Upper, b.Minimum, upper, minimum, wantUpper, wantMinimum)
 		}
 		c, err := q.Charge(used, nil)
 		q.Close()

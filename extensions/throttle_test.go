@@ -294,7 +294,7 @@ func TestSlowBillingIsProvisional(t *testing.T) {
 	activate(t, h, slowGuest(t, SlotBilling, map[abi.Op][]byte{
 		abi.OpQuote: abi.Quote{Upper: 1000, Minimum: 10}.Append(nil), abi.OpCharge: charge.Append(nil)}))
 	first, err := h.Quote("", ratingInput)
-	if err != nil || first.Upper != 1000 || first.Provisional() {
+	if err != nil || first.Bounds().Upper != 1000 || first.Provisional() {
 		t.Fatalf("%+v, %v", first, err)
 	}
 	defer first.Close()

@@ -77,13 +77,7 @@ func (b billing) Quote(request string, in abi.QuoteInput) (tree.Quote, error) {
 	if err != nil {
 		return nil, err
 	}
-	return quote{q}, nil
-}
-
-type quote struct{ *extensions.Quote }
-
-func (q quote) Bounds() tree.Bounds {
-	return tree.Bounds{Upper: q.Upper, Minimum: q.Minimum, Takes: q.Takes, CoveredUpper: q.CoveredUpper, CoveredMinimum: q.CoveredMinimum}
+	return q, nil
 }
 
 // policies shows the modules that change requests and answers to the front end.

@@ -14,22 +14,11 @@ import (
 // have caught up.
 const readerPoll = 5 * time.Millisecond
 
-// stepper shows an engine's stepper to the step loop: it takes a job at once or refuses it.
-type stepper struct{ *engine.Stepper }
-
-func (s stepper) Submit(j *engine.Job, now time.Time, taken func(*abi.Error)) {
-	if err := s.Stepper.Submit(j, now); err != nil {
-		taken(abi.AsError(err))
-		return
-	}
-	taken(nil)
-}
-
 // ownStepper is the stepper of this node's own engine, if there is one in s.
 func ownStepper(s batcher.Stepper) (own *engine.Stepper, ok bool) {
 	switch s := s.(type) {
-	case stepper:
-		return s.Stepper, true
+	case *engine.Stepper:
+		return s, true
 	case *upstream.SharedStepper:
 		own, ok = s.Own().(*engine.Stepper)
 	}
@@ -56,7 +45,7 @@ func treeModels(c *catalog, k *kept, queueMax int) (models []tree.Model) {
 				if err == nil && far != nil {
 					return far.NewSharedStepper(wake, s), nil
 				}
-				return stepper{s}, err
+				return s, err
 			},
 			Load: func(n *abi.Counters) { load(n, e, queueMax) },
 		})

@@ -149,7 +149,7 @@ type Billing interface {
 // what made the offer.
 type Quote interface {
 	// Bounds are what the charge may be, and what it may take of counters.
-	Bounds() Bounds
+	Bounds() extensions.Bounds
 	// Module names what made the offer, and Provisional says that it did so in
 	// place of the operator's choice: its charge is to be rated again.
 	Module() string
@@ -158,17 +158,6 @@ type Quote interface {
 	Charge(u abi.Usage, held []abi.Counter) (extensions.Charge, error)
 	// Close gives the offer back; more than once is harmless.
 	Close()
-}
-
-// Bounds are what an offer says before the request runs.
-type Bounds struct {
-	// Upper bounds the charge, Minimum is the least that an account must have: all input
-	// uncached and one token of output.
-	Upper, Minimum abi.Nano
-	// Takes is what the request may take of counters. If it gets all of that, the other two
-	// stand in the place of Upper and Minimum.
-	Takes                        []abi.Counter
-	CoveredUpper, CoveredMinimum abi.Nano
 }
 
 // Policy is the operator's say in admission, asked before the account's own

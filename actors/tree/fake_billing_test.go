@@ -44,8 +44,8 @@ type fakeQuote struct {
 	closed         atomic.Bool
 }
 
-func (q *fakeQuote) Bounds() Bounds {
-	return Bounds{Upper: q.upper, Minimum: q.minimum, Takes: q.takes}
+func (q *fakeQuote) Bounds() extensions.Bounds {
+	return extensions.Bounds{Upper: q.upper, Minimum: q.minimum, Takes: q.takes}
 }
 func (q *fakeQuote) Module() string    { return "fake:1" }
 func (q *fakeQuote) Provisional() bool { return q.b.stands.Load() }

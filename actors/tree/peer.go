@@ -1,7 +1,6 @@
 package tree
 
 import (
-	"corenode/actors/account"
 	"corenode/actors/limiter"
 	"corenode/engine"
 	"corenode/wasm/abi"
@@ -32,14 +31,6 @@ func (t *Tree) generatePeer(c Call) (*Stream, *abi.Error) {
 	}
 	r.held <- nil // there is no money to hold
 	return &Stream{r: r}, nil
-}
-
-// cacheAccount is whose cached prefixes a call may find.
-func (c Call) cacheAccount() string {
-	if c.Peer == "" || c.Peer == account.ClusterPeer {
-		return c.Account.ID
-	}
-	return c.Account.ID + "/" + c.Peer
 }
 
 // settlePeer ends a forwarded request: what it took is said, and charged by the other node.

@@ -285,7 +285,7 @@ func (t *Tree) newRequest(c Call) (*request, *abi.Error) {
 		key:   t.keys.key(c),
 		reply: make(chan reply, 1), done: make(chan struct{}), held: make(chan error, 1),
 		holdDone: make(chan struct{}), settledCh: make(chan struct{})}
-	r.job.ID, r.job.Account, r.job.Request, r.job.Pin = c.RequestID, c.cacheAccount(), c.Request, true
+	r.job.ID, r.job.Account, r.job.Request, r.job.Pin = c.RequestID, c.Account.CacheAccount(c.Peer), c.Request, true
 	r.job.Session = string(r.key[:])
 	r.job.Output = engine.NewWholeOutput()
 	if c.Request.Stream {
@@ -339,7 +339,7 @@ func (k *keyMaker) key(c Call) session.Key {
 	m := k.macs.Get().(*keyMAC)
 	defer k.macs.Put(m)
 	m.text = m.text[:0]
-	m.part(c.cacheAccount())
+	m.part(c.Account.CacheAccount(c.Peer))
 	m.part(c.Request.Model)
 	if c.SessionID != "" {
 		m.part("id")

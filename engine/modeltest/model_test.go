@@ -71,9 +71,11 @@ func play(t *testing.T, e *engine.Engine, s *engine.Stepper, body string) (shown
 	done := false
 	j := &engine.Job{ID: "r", Account: "a", Request: r, Pin: true, Output: engine.NewOutput(1 << 20),
 		Finished: func(engine.Result) { done = true }}
-	if err := s.Submit(j, time.Now()); err != nil {
-		t.Fatal(err)
-	}
+	s.Submit(j, time.Now(), func(err *abi.Error) {
+		if err != nil {
+			t.Fatal(err)
+		}
+	})
 	for s.Step(time.Now()) {
 	}
 	if !done {

@@ -12,7 +12,7 @@ import (
 
 // Engine is the stepper of an engine in this process.
 type Engine interface {
-	Submit(j *engine.Job, now time.Time) error
+	Submit(j *engine.Job, now time.Time, taken func(*abi.Error))
 	Step(now time.Time) bool
 	NextDeadline() (time.Time, bool)
 	Release(h engine.Handle)
@@ -77,14 +77,12 @@ func (s *SharedStepper) Submit(j *engine.Job, now time.Time, taken func(*abi.Err
 // submitOwn gives a job to the node's own engine, which takes it at once or refuses it. The next turn
 // finds its prompt there.
 func (s *SharedStepper) submitOwn(j *engine.Job, now time.Time, taken func(*abi.Error)) {
-	if err := s.own.Submit(j, now); err != nil {
-		taken(abi.AsError(err))
-		return
-	}
-	if carried, ok := j.Request.Payload.(*sent); ok {
-		s.model.learnOwn(carried.key(j.Session))
-	}
-	taken(nil)
+	s.own.Submit(j, now, func(err *abi.Error) {
+		if carried, ok := j.Request.Payload.(*sent); ok && err == nil {
+			s.model.learnOwn(carried.key(j.Session))
+		}
+		taken(err)
+	})
 }
 
 // Step implements batcher.Stepper.

@@ -18,11 +18,11 @@ import (
 // ownEngine answers every job at once.
 type ownEngine struct{ jobs atomic.Int64 }
 
-func (o *ownEngine) Submit(j *engine.Job, _ time.Time) error {
+func (o *ownEngine) Submit(j *engine.Job, _ time.Time, taken func(*abi.Error)) {
 	o.jobs.Add(1)
 	j.Output.Push(abi.Event{Kind: abi.EventStart})
 	j.Finished(engine.Result{})
-	return nil
+	taken(nil)
 }
 func (*ownEngine) Step(time.Time) bool             { return false }
 func (*ownEngine) NextDeadline() (time.Time, bool) { return time.Time{}, false }

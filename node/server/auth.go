@@ -9,6 +9,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"corenode/actors/account"
+	"corenode/engine/upstream/wire"
 	"corenode/wasm/abi"
 )
 
@@ -73,31 +74,16 @@ func (s *Server) identify(h *fasthttp.RequestHeader, r *resource, now time.Time)
 	return s.peer(who, h), nil
 }
 
-// Headers by which nodes know each other: the partition of the cache that a request may
-// find, and that it came from a node, so that it is not forwarded again.
-const (
-	partitionHeader = "X-Corenode-Partition"
-	hopHeader       = "X-Corenode-Hop"
-)
-
 // peerConcurrency is what bounds the requests of a node that forwards: its own limits.
 const peerConcurrency = 1 << 30
 
 // SetPeerKeys says which keys other nodes forward requests with, from now on.
 func (s *Server) SetPeerKeys(ids []string) { s.peerKeys.Store(&ids) }
 
-// cacheAccount is whose caches a request may find: an account's, or that of one of another node's.
-func (who *Identity) cacheAccount() string {
-	if who.Peer == "" || who.Peer == account.ClusterPeer {
-		return who.Account.ID
-	}
-	return who.Account.ID + "/" + who.Peer
-}
-
 // peer is who calls, as the node that it is, if its key is another node's and it says for
 // which of its accounts it asks.
 func (s *Server) peer(who *Identity, h *fasthttp.RequestHeader) *Identity {
-	partition := h.Peek(partitionHeader)
+	partition := h.Peek(wire.PartitionHeader)
 	if len(partition) == 0 || len(partition) > 128 || !slices.Contains(*s.peerKeys.Load(), who.KeyID) {
 		return who
 	}
@@ -110,7 +96,7 @@ func (s *Server) peer(who *Identity, h *fasthttp.RequestHeader) *Identity {
 // member is who calls, if that is a node of the same database. It names the account itself, so that
 // the request finds what the account's own requests left in the cache here.
 func (s *Server) member(secret []byte, h *fasthttp.RequestHeader) *Identity {
-	partition := h.Peek(partitionHeader)
+	partition := h.Peek(wire.PartitionHeader)
 	if len(s.cfg.ClusterToken) == 0 || len(partition) == 0 || len(partition) > 128 ||
 		subtle.ConstantTimeCompare(secret, []byte(s.cfg.ClusterToken)) != 1 {
 		return nil

@@ -8,13 +8,14 @@ import (
 
 	"corenode/engine"
 	"corenode/engine/messages"
+	"corenode/engine/upstream/wire"
 	"corenode/wasm/abi"
 )
 
 // prepare makes tokens of the body that read reads.
 func (x *exchange) prepare(read func([]byte) (*messages.Request, error)) (prepared *engine.Request, refusal *abi.Error) {
 	refusal = x.withRequest(read, func(request *messages.Request, model Model) (err error) {
-		prepared, err = model.Prepare(x.who.cacheAccount(), request)
+		prepared, err = model.Prepare(x.who.Account.CacheAccount(x.who.Peer), request)
 		return err
 	})
 	if refusal != nil {
@@ -72,7 +73,7 @@ func (x *exchange) parse(b *body, read func([]byte) (*messages.Request, error)) 
 		model = s.Own()
 	}
 	if f, ok := model.(Forwarder); ok {
-		if x.ctx.Request.Header.Peek(hopHeader) != nil {
+		if x.ctx.Request.Header.Peek(wire.HopHeader) != nil {
 			return nil, nil, errForwarded()
 		}
 		request.Forward = x.forwarded(f.ForwardHeaders())

@@ -12,7 +12,6 @@ import (
 
 	"github.com/valyala/fasthttp"
 
-	"corenode/actors/account"
 	"corenode/engine/grammar"
 	"corenode/wasm/abi"
 )
@@ -280,17 +279,4 @@ func FuzzHeaders(f *testing.F) {
 			t.Errorf("a body is read for %q %q with %q", method, target, name)
 		}
 	})
-}
-
-// TestCacheAccount: the accounts of another node are kept apart from each other, and from the
-// account of its key.
-func TestCacheAccount(t *testing.T) {
-	a := &account.Account{ID: "acct_1"}
-	seen := map[string]bool{}
-	for _, who := range []Identity{{Account: a}, {Account: a, Peer: "one"}, {Account: a, Peer: "two"}} {
-		seen[who.cacheAccount()] = true
-	}
-	if len(seen) != 3 || !seen["acct_1"] {
-		t.Errorf("whose caches: %v", seen)
-	}
 }
