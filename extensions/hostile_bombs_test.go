@@ -2,16 +2,12 @@ package extensions
 
 import (
 	"errors"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
 	"corenode/extensions/guest"
-	"corenode/extensions/meter"
 	"corenode/extensions/meter/wasmtest"
-	"corenode/wasm/builtin"
 )
 
 // locals are n locals behind the one parameter of a bomb.
@@ -189,46 +185,4 @@ func TestBombsServe(t *testing.T) {
 		t.Fatal(err)
 	}
 	m.Close()
-}
-
-// TestRealModulesAreFarFromTheBounds: what ships and the examples stay under
-// half of each bound, so that nobody meets one by writing ordinary code.
-func TestRealModulesAreFarFromTheBounds(t *testing.T) {
-	files := map[string][]byte{}
-	for _, b := range builtin.Modules() {
-		wasm, err := b.Wasm()
-		if err != nil {
-			t.Fatal(err)
-		}
-		files[b.Name] = wasm
-	}
-	examples, err := filepath.Glob("../wasm/examples/*/module.wasm")
-	if err != nil || len(examples) == 0 {
-		t.Fatalf("no examples: %v", err)
-	}
-	for _, path := range examples {
-		if files[path], err = os.ReadFile(path); err != nil {
-			t.Fatal(err)
-		}
-	}
-	for name, wasm := range files {
-		metered, _, err := meter.Rewrite(wasm, meter.Options{MemoryPagesMax: 65536, SafepointPages: 65536, ExportStart: true})
-		if err != nil {
-			t.Fatal(err)
-		}
-		e, total, err := meter.MeasureEffort(metered)
-		if err != nil {
-			t.Fatal(err)
-		}
-		limit := meter.FunctionMax
-		for what, pair := range map[string][2]int{"bytes": {e.Bytes, limit.Bytes}, "edges": {e.Edges, limit.Edges},
-			"carried": {e.Carried, limit.Carried},
-			"loops":   {e.Loops, limit.Loops}, "calls": {e.Calls, limit.Calls}, "slow": {e.Slow,
-				limit.Slow}, "time": {int(total), int(meter.ModuleMax)}} {
-			if pair[0] > pair[1]/2 {
-				t.Errorf("%s: %s is %d, which is over half of %d", name, what, pair[0], pair[1])
-			}
-		}
-		t.Logf("%s: %+v, %v in all", name, e, total)
-	}
 }

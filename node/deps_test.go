@@ -66,7 +66,7 @@ var inside = map[string][]string{
 	"node/store":            {"actors/account", "actors/limit"},
 	"node/store/rules":      {"actors/account", "node/store"},
 
-	"engine/kernel/cuda/tensor": {},
+	"engine/kernel/cuda/cudatest/tensor": {},
 
 	"extensions":         {"extensions/capture", "extensions/compare", "extensions/guest", "extensions/probe", "wasm/builtin"},
 	"extensions/guest":   {"extensions/meter", "extensions/probe", "extensions/vector"},
@@ -107,7 +107,7 @@ func check(t *testing.T, from string, imports []string) {
 			if !allowed(from, top, to) {
 				t.Errorf("%s imports %s", from, to)
 			}
-			if strings.HasSuffix(to, "test") {
+			if forTests(to) && !forTests(from) {
 				t.Errorf("%s imports %s, which is for tests: it would ship in the product", from, to)
 			}
 			continue
@@ -116,6 +116,21 @@ func check(t *testing.T, from string, imports []string) {
 			if under(path, lib) && !slices.ContainsFunc(homes, func(h string) bool { return under(from, h) }) {
 				t.Errorf("%s imports %s, which lives in %v only", from, path, homes)
 			}
+		}
+	}
+}
+
+// forTests says whether a package is for tests: its name, or that of a folder it lies in, ends in "test".
+func forTests(path string) bool {
+	return slices.ContainsFunc(strings.Split(path, "/"), func(name string) bool { return strings.HasSuffix(name, "test") })
+}
+
+// TestPackagesForTests: what lies in a folder for tests is for tests, too.
+func TestPackagesForTests(t *testing.T) {
+	for path, want := range map[string]bool{"engine/modeltest": true, "engine/kernel/cuda/cudatest/tensor": true, "engine/model": false,
+		"engine/kernel": false} {
+		if forTests(path) != want {
+			t.Errorf("%s is for tests: %v, want %v", path, !want, want)
 		}
 	}
 }

@@ -45,12 +45,6 @@ const (
 	nsBulk       = 110_000 // beside its share as a slow instruction
 )
 
-// MeasureEffort returns the largest of each figure over the functions of a
-// metered module, and the estimate of the whole.
-func MeasureEffort(metered []byte) (function Effort, total time.Duration, err error) {
-	return effortOf(metered, func(int, Effort) error { return nil })
-}
-
 // CheckEffort refuses a metered module that takes its compiler too long. The
 // error is of type *Error; its offsets are those of the metered module, and are
 // left out.
@@ -81,7 +75,8 @@ func CheckEffort(metered []byte) error {
 	return err
 }
 
-// effortOf walks a metered module; see may end the walk at a function.
+// effortOf returns the largest of each figure over the functions of a metered module, and the
+// estimate of the whole; see may end the walk at a function.
 func effortOf(metered []byte, see func(fn int, e Effort) error) (most Effort, total time.Duration, err error) {
 	m, err := parseMetered(metered)
 	if err != nil {

@@ -25,7 +25,7 @@ func TestDocument(t *testing.T) {
 		t.Fatal(err)
 	}
 	now := string(old)
-	for name, text := range map[string]string{"metrics": Markdown(), "alerts": AlertsMarkdown()} {
+	for name, text := range map[string]string{"metrics": markdown(), "alerts": alertsMarkdown()} {
 		begin := "<!-- table: " + name + " (made by go test ./node/metrics -update) -->\n"
 		end := "<!-- table: end of " + name + " -->\n"
 		before, rest, found := strings.Cut(now, begin)

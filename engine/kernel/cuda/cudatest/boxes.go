@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"corenode/engine/kernel/cuda"
-	"corenode/engine/kernel/cuda/tensor"
+	"corenode/engine/kernel/cuda/cudatest/tensor"
 )
 
 // boxKernel loads one box to shared memory and copies that to out, 16 bytes per

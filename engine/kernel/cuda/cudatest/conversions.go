@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"corenode/engine/kernel/cuda"
-	"corenode/engine/kernel/cuda/tensor"
+	"corenode/engine/kernel/cuda/cudatest/tensor"
 )
 
 // integral are the roundings to integers by their names in PTX.

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"corenode/engine/kernel/cuda"
-	"corenode/engine/kernel/cuda/tensor"
+	"corenode/engine/kernel/cuda/cudatest/tensor"
 )
 
 const canonicalNaN = 0x7fff_ffff

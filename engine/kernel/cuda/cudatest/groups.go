@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"corenode/engine/kernel/cuda"
-	"corenode/engine/kernel/cuda/tensor"
+	"corenode/engine/kernel/cuda/cudatest/tensor"
 )
 
 // tileBytes is the shared memory of one check of wgmma, tileAt the part of it

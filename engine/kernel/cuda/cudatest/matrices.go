@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"corenode/engine/kernel/cuda"
-	"corenode/engine/kernel/cuda/tensor"
+	"corenode/engine/kernel/cuda/cudatest/tensor"
 )
 
 // entry begins a kernel whose threads have %from and %to, their places in the

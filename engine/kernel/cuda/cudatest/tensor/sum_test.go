@@ -6,7 +6,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"corenode/engine/kernel/cuda/tensor"
+	"corenode/engine/kernel/cuda/cudatest/tensor"
 )
 
 // exponentOf is the exponent that the unit sees in an element: subnormal numbers

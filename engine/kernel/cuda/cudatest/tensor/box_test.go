@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"corenode/engine/kernel/cuda/tensor"
+	"corenode/engine/kernel/cuda/cudatest/tensor"
 )
 
 const deviceAt = 0x7000

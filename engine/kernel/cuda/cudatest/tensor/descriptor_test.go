@@ -4,7 +4,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"corenode/engine/kernel/cuda/tensor"
+	"corenode/engine/kernel/cuda/cudatest/tensor"
 )
 
 // mode is a canonical layout: x is the pattern's width in units of 16 bytes,

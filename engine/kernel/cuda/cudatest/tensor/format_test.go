@@ -5,7 +5,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"corenode/engine/kernel/cuda/tensor"
+	"corenode/engine/kernel/cuda/cudatest/tensor"
 )
 
 // value decodes an element another way: its bits are moved into a float32, whose

@@ -3,7 +3,7 @@ package tensor_test
 import (
 	"testing"
 
-	"corenode/engine/kernel/cuda/tensor"
+	"corenode/engine/kernel/cuda/cudatest/tensor"
 )
 
 // pick returns a where the condition holds, else b.

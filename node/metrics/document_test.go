@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// Markdown is the tables of the metrics for OPERATING.md.
-func Markdown() string {
+// markdown is the tables of the metrics for OPERATING.md.
+func markdown() string {
 	var b strings.Builder
 	for _, s := range Sections() {
 		fmt.Fprintf(&b, "**%s**", s.Title)
@@ -51,8 +51,8 @@ func shown(m *Metric) string {
 	return "none: " + m.Hidden
 }
 
-// AlertsMarkdown is the table of the alerts for OPERATING.md.
-func AlertsMarkdown() string {
+// alertsMarkdown is the table of the alerts for OPERATING.md.
+func alertsMarkdown() string {
 	var b strings.Builder
 	b.WriteString("| alert | when | for | severity | what it says |\n|---|---|---|---|---|\n")
 	for _, a := range Alerts() {
