@@ -13,7 +13,6 @@ import (
 	"corenode/actors/account"
 	"corenode/actors/ledger"
 	"corenode/actors/limit"
-	"corenode/actors/limit/limittest"
 	"corenode/actors/system"
 	"corenode/engine"
 	"corenode/wasm/abi"
@@ -22,7 +21,7 @@ import (
 // fleet is some trees before one store.
 type fleet struct {
 	t       testing.TB
-	store   *limittest.Store
+	store   *sharedStore
 	members []*member
 	ids     atomic.Int64
 	hook    atomic.Pointer[system.Hook]
@@ -39,7 +38,7 @@ type fleet struct {
 type member struct {
 	f       *fleet
 	tree    *Tree
-	node    *limittest.Node
+	node    *storeNode
 	model   *fakeModel
 	billing fakeBilling
 	spill   fakeSpill
@@ -48,7 +47,7 @@ type member struct {
 
 // newFleet starts n trees whose grants live so long.
 func newFleet(t testing.TB, n int, life time.Duration, cfg Config) *fleet {
-	f := &fleet{t: t, store: limittest.New(life), began: time.Now(), told: map[string]map[string]abi.Nano{},
+	f := &fleet{t: t, store: newSharedStore(life), began: time.Now(), told: map[string]map[string]abi.Nano{},
 		used: map[string]map[string]int64{}, running: map[string]int{}, most: map[string]int{}}
 	for i := range n {
 		m := &member{f: f, node: f.store.Node(fmt.Sprint("node", i)), model: newFakeModel()}

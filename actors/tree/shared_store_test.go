@@ -1,7 +1,4 @@
-// Package limittest has a store in memory that many nodes share, for tests of what stands before
-// one. It decides by limit.State, as a database does, and keeps count of broken promises: more
-// permits, tokens or money given out than there are, a request that is settled twice.
-package limittest
+package tree
 
 import (
 	"errors"
@@ -17,14 +14,16 @@ import (
 	"corenode/wasm/abi"
 )
 
-// ErrAway is what a store says that does not answer.
-var ErrAway = errors.New("limittest: the store is away")
+// errAway is what a store says that does not answer.
+var errAway = errors.New("the store is away")
 
 // partsPerToken are the parts of a bucket.
 const partsPerToken = 60_000
 
-// Store is the truth of all nodes. It is safe for concurrent use.
-type Store struct {
+// sharedStore is a store in memory that many nodes share, the truth of all of them. It decides by
+// limit.State, as a database does, and keeps count of broken promises: more permits, tokens or money
+// given out than there are, a request that is settled twice. It is safe for concurrent use.
+type sharedStore struct {
 	life time.Duration
 
 	mu      sync.Mutex
@@ -66,11 +65,13 @@ type grant struct {
 
 func (g *grant) left() limit.Part { return g.given.Minus(g.moved).Minus(g.returned) }
 
-// New makes a store whose grants live so long.
-func New(life time.Duration) *Store { return &Store{life: life, books: map[string]*book{}} }
+// newSharedStore makes a store whose grants live so long.
+func newSharedStore(life time.Duration) *sharedStore {
+	return &sharedStore{life: life, books: map[string]*book{}}
+}
 
 // Set makes or changes an account, with a balance that it adds to.
-func (s *Store) Set(a account.Account, money abi.Nano) {
+func (s *sharedStore) Set(a account.Account, money abi.Nano) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	b := s.books[a.ID]
@@ -82,9 +83,9 @@ func (s *Store) Set(a account.Account, money abi.Nano) {
 	b.account, b.balance = a, b.balance+money
 }
 
-// Node is the store as one node has it.
-type Node struct {
-	s    *Store
+// storeNode is the store as one node has it.
+type storeNode struct {
+	s    *sharedStore
 	name string
 	// Failing makes calls fail, before or after they did what was asked.
 	Failing atomic.Bool
@@ -95,38 +96,38 @@ type Node struct {
 }
 
 // Node adds a node.
-func (s *Store) Node(name string) *Node {
+func (s *sharedStore) Node(name string) *storeNode {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.nodes++
-	return &Node{s: s, name: name}
+	return &storeNode{s: s, name: name}
 }
 
 // Append implements the ledger's store.
-func (n *Node) Append(rows []account.Entry) error {
+func (n *storeNode) Append(rows []account.Entry) error {
 	_, err := n.Commit(limit.Batch{Rows: rows})
 	return err
 }
 
 // Commit implements the ledger's shared store.
-func (n *Node) Commit(b limit.Batch) ([]limit.Verdict, error) {
+func (n *storeNode) Commit(b limit.Batch) ([]limit.Verdict, error) {
 	n.Gate.RLock()
 	defer n.Gate.RUnlock()
 	time.Sleep(n.Delay)
 	failing := n.Failing.Load()
 	if failing && rand.IntN(2) == 0 {
-		return nil, ErrAway
+		return nil, errAway
 	}
 	n.s.mu.Lock()
 	defer n.s.mu.Unlock()
 	verdicts := n.commit(b, time.Now())
 	if failing {
-		return nil, ErrAway // the answer is lost
+		return nil, errAway // the answer is lost
 	}
 	return verdicts, nil
 }
 
-func (n *Node) commit(b limit.Batch, now time.Time) []limit.Verdict {
+func (n *storeNode) commit(b limit.Batch, now time.Time) []limit.Verdict {
 	s := n.s
 	for _, k := range s.books {
 		k.bucket.Refill(now)
@@ -166,7 +167,7 @@ func (b *book) expire(now time.Time) {
 	}
 }
 
-func (n *Node) row(b *book, e account.Entry) {
+func (n *storeNode) row(b *book, e account.Entry) {
 	switch e.Kind {
 	case account.TopUp:
 		b.balance += e.Amount
@@ -185,7 +186,7 @@ func (n *Node) row(b *book, e account.Entry) {
 }
 
 // open moves what a hold has of a grant to its request.
-func (n *Node) open(b *book, id string, from *account.Granted, money abi.Nano) {
+func (n *storeNode) open(b *book, id string, from *account.Granted, money abi.Nano) {
 	if from == nil {
 		n.s.fault("a hold of %s has no grant", id)
 		return
@@ -206,7 +207,7 @@ func (n *Node) open(b *book, id string, from *account.Granted, money abi.Nano) {
 		got: limit.Reservation{Tokens: from.Tokens, Hold: from.Held, Upper: from.Held, Arrival: b.arrivals}}
 }
 
-func (n *Node) settle(b *book, e account.Entry) {
+func (n *storeNode) settle(b *book, e account.Entry) {
 	if _, settled := b.settled[e.RequestID]; settled {
 		return
 	}
@@ -275,7 +276,7 @@ func (b *book) state() *limit.State {
 	return s
 }
 
-func (n *Node) ask(p limit.Proposal, now time.Time) (v limit.Verdict) {
+func (n *storeNode) ask(p limit.Proposal, now time.Time) (v limit.Verdict) {
 	b := n.s.books[p.AccountID]
 	if b == nil {
 		v.Refusal = &abi.Error{Kind: abi.Unauthenticated, Msg: "no such account"}
@@ -314,7 +315,7 @@ func (b *book) recall() (wanted bool) {
 }
 
 // lend brings a node's grant to what it wishes, as far as that is its share.
-func (n *Node) lend(b *book, wish limit.Part, now time.Time) *limit.Grant {
+func (n *storeNode) lend(b *book, wish limit.Part, now time.Time) *limit.Grant {
 	g := b.grants[n.name]
 	small := b.account.Concurrency > 0 && b.account.Concurrency <= 2*n.s.nodes
 	if wish != (limit.Part{}) && !small && !b.account.Disabled {
@@ -338,14 +339,14 @@ func (n *Node) lend(b *book, wish limit.Part, now time.Time) *limit.Grant {
 		AnyMoney: a.Unlimited, TokensPerMinute: a.TokensPerMinute, Life: g.until.Sub(now), Wanted: g.wanted}
 }
 
-func (s *Store) fault(format string, args ...any) {
+func (s *sharedStore) fault(format string, args ...any) {
 	if len(s.faults) < 20 {
 		s.faults = append(s.faults, fmt.Sprintf(format, args...))
 	}
 }
 
 // check notes what an account gave out beyond its limits.
-func (s *Store) check(b *book) {
+func (s *sharedStore) check(b *book) {
 	permits, granted := 0, limit.Part{}
 	for _, o := range b.open {
 		if o.permit {
@@ -361,14 +362,14 @@ func (s *Store) check(b *book) {
 }
 
 // Faults are the promises that were broken.
-func (s *Store) Faults() []string {
+func (s *sharedStore) Faults() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.faults)
 }
 
-// Usage is what is known of an account.
-type Usage struct {
+// storeUsage is what is known of an account.
+type storeUsage struct {
 	Balance   abi.Nano
 	Open      int // requests
 	Permits   int // theirs
@@ -378,13 +379,13 @@ type Usage struct {
 }
 
 // Usage says what an account has now.
-func (s *Store) Usage(id string) (u Usage) {
+func (s *sharedStore) Usage(id string) (u storeUsage) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	b := s.books[id]
 	b.bucket.Refill(time.Now())
 	b.expire(time.Now())
-	u = Usage{Balance: b.balance, Open: len(b.open), Remaining: b.bucket.Remaining(), Overshoot: b.overshoot}
+	u = storeUsage{Balance: b.balance, Open: len(b.open), Remaining: b.bucket.Remaining(), Overshoot: b.overshoot}
 	for _, o := range b.open {
 		if o.permit {
 			u.Permits++
@@ -397,7 +398,7 @@ func (s *Store) Usage(id string) (u Usage) {
 }
 
 // Charged is what a request was charged in the end, and whether it is settled.
-func (s *Store) Charged(accountID, requestID string) (charged abi.Nano, settled bool) {
+func (s *sharedStore) Charged(accountID, requestID string) (charged abi.Nano, settled bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	b := s.books[accountID]
@@ -409,7 +410,7 @@ func (s *Store) Charged(accountID, requestID string) (charged abi.Nano, settled 
 }
 
 // Wanted implements the tree's shared store.
-func (n *Node) Wanted() (all []string, err error) {
+func (n *storeNode) Wanted() (all []string, err error) {
 	n.Gate.RLock()
 	defer n.Gate.RUnlock()
 	n.s.mu.Lock()
@@ -423,7 +424,7 @@ func (n *Node) Wanted() (all []string, err error) {
 }
 
 // Account implements the tree's accounts.
-func (n *Node) Account(id string) (account.Account, error) {
+func (n *storeNode) Account(id string) (account.Account, error) {
 	n.s.mu.Lock()
 	defer n.s.mu.Unlock()
 	if b := n.s.books[id]; b != nil {
@@ -433,7 +434,7 @@ func (n *Node) Account(id string) (account.Account, error) {
 }
 
 // Balance implements the ledger's store.
-func (n *Node) Balance(id string) (balance, held abi.Nano, err error) {
+func (n *storeNode) Balance(id string) (balance, held abi.Nano, err error) {
 	n.s.mu.Lock()
 	defer n.s.mu.Unlock()
 	if b := n.s.books[id]; b != nil {
@@ -444,10 +445,10 @@ func (n *Node) Balance(id string) (balance, held abi.Nano, err error) {
 }
 
 // OpenHolds implements the ledger's store: a shared one is not asked for them.
-func (n *Node) OpenHolds() ([]account.Entry, error) { return nil, nil }
+func (n *storeNode) OpenHolds() ([]account.Entry, error) { return nil, nil }
 
 // Counters implements the ledger's store.
-func (n *Node) Counters(string) ([]account.CounterUse, error) { return nil, nil }
+func (n *storeNode) Counters(string) ([]account.CounterUse, error) { return nil, nil }
 
 // KeysCharged implements the ledger's store.
-func (n *Node) KeysCharged(string, time.Time) ([]account.KeyUse, error) { return nil, nil }
+func (n *storeNode) KeysCharged(string, time.Time) ([]account.KeyUse, error) { return nil, nil }
