@@ -5,7 +5,6 @@ package main
 
 import (
 	"context"
-	_ "embed"
 	"errors"
 	"fmt"
 	"io"
@@ -206,14 +205,8 @@ The exit status is 1 when a gate (--min-share, --max-batch-ratio,
 	})
 }
 
-// prose is English text for the tokenizer.
-//
-//go:embed METHOD.md
-var prose string
-
 func kernelsCommand() *cobra.Command {
 	o := kernels.Defaults()
-	o.Text = prose
 	return measure(&cobra.Command{
 		Use:   "kernels --model FILE.gguf",
 		Short: "The forward pass by itself, beside what the memory delivers",

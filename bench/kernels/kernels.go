@@ -21,7 +21,6 @@ import (
 // Options say what a run does; List has their defaults and their bounds.
 type Options struct {
 	Model    string        `json:"-"`
-	Text     string        `json:"-"` // English prose for the tokenizer
 	Threads  int           `json:"threads"`
 	Rounds   int           `json:"rounds"`
 	Tokens   int           `json:"tokens"`

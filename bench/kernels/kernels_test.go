@@ -3,7 +3,9 @@ package kernels
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"encoding/json"
+	"fmt"
 	"math"
 	"os"
 	"path/filepath"
@@ -54,6 +56,14 @@ func TestRowLeavesOutDisturbedRounds(t *testing.T) {
 	}
 }
 
+// TestProseStays: the tokenizer's speeds are those of one text. Who changes it says in RESULTS.md from when on.
+func TestProseStays(t *testing.T) {
+	const want = "856c2b40be5565ad4b87d7fc9bd29e42358eebec74e1da20f10f5e4e3071359e"
+	if got := fmt.Sprintf("%x", sha256.Sum256([]byte(prose))); got != want {
+		t.Errorf("the text of the tokenizer's speed has the sum %s, want %s", got, want)
+	}
+}
+
 func TestGateIsTheFirstRow(t *testing.T) {
 	r := Report{Options: Options{MinShare: 0.85}, Weights: engine.Weights{BytesPerToken: 1e9}}
 	parts := []part{{name: "a", batch: 1, rows: 1, steps: 10}, {name: "b", batch: 1, rows: 1, steps: 10}}
@@ -74,7 +84,6 @@ func TestGateIsTheFirstRow(t *testing.T) {
 func TestRun(t *testing.T) {
 	o := Defaults()
 	o.Model = filepath.Join("..", "..", "engine", "embedded", "core-1.1-mini.gguf")
-	o.Text = "Some prose, and then some more of it."
 	o.Rounds, o.Tokens, o.Prompt, o.Context, o.Memory = 1, 4, 64, 70, 10*time.Millisecond
 	r, err := Run(context.Background(), o, t.Logf)
 	if err != nil {
