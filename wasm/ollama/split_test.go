@@ -7,62 +7,21 @@ import (
 	"reflect"
 	"testing"
 
+	"corenode/extensions/vector/vectortest"
 	"corenode/wasm/abi"
 	"corenode/wasm/ollama"
 )
 
-var words = []string{"a", "", "zwölf ", "\"", "\\", "\n", "☃", "𝄞", "<b>", "\x00", "{}", "two words"}
+var framesOf, historyOf = vectortest.FramesOf, vectortest.HistoryOf
 
-// randomAnswer is a whole answer of up to four blocks.
+// randomAnswer is one of vectortest, with times.
 func randomAnswer(rnd *rand.Rand) []abi.Event {
-	all := []abi.Event{{Kind: abi.EventStart, Usage: abi.Usage{InputUncached: 3, CacheRead: 2}}}
-	for index := range rnd.Int32N(5) {
-		start := abi.Event{Kind: abi.EventBlockStart, Block: abi.BlockKind(rnd.IntN(3)), Index: index}
-		if start.Block == abi.BlockToolUse {
-			start.ID, start.Name = "toolu_x", []string{"f", `g"`}[rnd.IntN(2)]
-		}
-		all = append(all, start)
-		text := ""
-		for range rnd.IntN(6) {
-			text += words[rnd.IntN(len(words))]
-		}
-		if start.Block == abi.BlockToolUse {
-			raw, _ := json.MarshalIndent(map[string]string{"input": text}, "", "\n")
-			text = string(raw)
-		}
-		for len(text) > 0 {
-			n := 1 + rnd.IntN(len(text))
-			for n < len(text) && text[n]&0xC0 == 0x80 { // texts end between characters
-				n++
-			}
-			all = append(all, abi.Event{Kind: abi.EventDelta, Block: start.Block, Index: index, Text: text[:n]})
-			text = text[n:]
-		}
-		all = append(all, abi.Event{Kind: abi.EventBlockStop, Block: start.Block, Index: index})
-	}
-	stop := []abi.StopReason{abi.StopEndTurn, abi.StopMaxTokens, abi.StopToolUse}[rnd.IntN(3)]
-	return append(all, abi.Event{Kind: abi.EventEnd, Stop: stop, Usage: abi.Usage{InputUncached: 3, CacheRead: 2, Output: 9, Reasoning: 1},
-		Elapsed: &abi.Elapsed{Total: 50, Prompt: 20, Generation: 30}})
-}
-
-func framesOf(all []abi.Event) (f abi.Frames) {
-	for i := range all {
-		f = abi.AppendFrame(f, &all[i])
-	}
-	return f
-}
-
-// historyOf is the answer with one delta a block.
-func historyOf(all []abi.Event) abi.Frames {
-	var merged []abi.Event
-	for _, e := range all {
-		if n := len(merged) - 1; e.Kind == abi.EventDelta && merged[n].Kind == abi.EventDelta {
-			merged[n].Text += e.Text
-			continue
-		}
-		merged = append(merged, e)
-	}
-	return framesOf(merged)
+	all := vectortest.RandomAnswer(rnd, []string{"f", `g"`}, func(text string) string {
+		raw, _ := json.MarshalIndent(map[string]string{"input": text}, "", "\n")
+		return string(raw)
+	})
+	all[len(all)-1].Elapsed = &abi.Elapsed{Total: 50, Prompt: 20, Generation: 30}
+	return all
 }
 
 // streamed runs an answer in groups that end after the given events, as a host
@@ -127,19 +86,7 @@ func TestSplits(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(1, 2))
 	for i := range 300 {
 		all, kept := randomAnswer(rnd), []byte{byte(i % 2)}
-		whole := streamed(t, kept, all, []int{len(all)})
-		for range 5 {
-			var ends []int
-			for i := 1; i < len(all); i++ {
-				if rnd.IntN(3) == 0 {
-					ends = append(ends, i)
-				}
-			}
-			ends = append(ends, len(all))
-			if got := streamed(t, kept, all, ends); !bytes.Equal(got, whole) {
-				t.Fatalf("groups that end at %v give\n%s\nnot\n%s", ends, got, whole)
-			}
-		}
+		whole := vectortest.SameInGroups(t, rnd, len(all), func(ends []int) []byte { return streamed(t, kept, all, ends) })
 		var text, thinking string
 		calls := 0
 		for _, e := range all {

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"testing"
 
+	"corenode/extensions/vector/vectortest"
 	"corenode/wasm/abi"
 )
 
@@ -23,57 +24,17 @@ func keptOf(t testing.TB, body string) []byte {
 	return out.Kept
 }
 
-var words = []string{"a", "", "zwölf ", "\"", "\\", "\n", "☃", "𝄞", "<b>", "\x00", "{}", "two words"}
+var framesOf, historyOf = vectortest.FramesOf, vectortest.HistoryOf
 
-// randomAnswer is a whole answer of up to four blocks.
+// randomAnswer is one of vectortest. Some inputs of calls are no JSON.
 func randomAnswer(rnd *rand.Rand) []abi.Event {
-	all := []abi.Event{{Kind: abi.EventStart, Usage: abi.Usage{InputUncached: 3, CacheRead: 2}}}
-	for index := range rnd.Int32N(5) {
-		start := abi.Event{Kind: abi.EventBlockStart, Block: abi.BlockKind(rnd.IntN(3)), Index: index}
-		if start.Block == abi.BlockToolUse {
-			start.ID, start.Name = "toolu_x", []string{"f", "c", "n:g"}[rnd.IntN(3)]
+	return vectortest.RandomAnswer(rnd, []string{"f", "c", "n:g"}, func(text string) string {
+		if rnd.IntN(4) == 0 {
+			return text
 		}
-		all = append(all, start)
-		text := ""
-		for range rnd.IntN(6) {
-			text += words[rnd.IntN(len(words))]
-		}
-		if start.Block == abi.BlockToolUse && rnd.IntN(4) > 0 {
-			raw, _ := json.Marshal(map[string]string{"input": text})
-			text = string(raw)
-		}
-		for len(text) > 0 {
-			n := 1 + rnd.IntN(len(text))
-			for n < len(text) && text[n]&0xC0 == 0x80 { // texts end between characters
-				n++
-			}
-			all = append(all, abi.Event{Kind: abi.EventDelta, Block: start.Block, Index: index, Text: text[:n]})
-			text = text[n:]
-		}
-		all = append(all, abi.Event{Kind: abi.EventBlockStop, Block: start.Block, Index: index})
-	}
-	stop := []abi.StopReason{abi.StopEndTurn, abi.StopMaxTokens, abi.StopToolUse}[rnd.IntN(3)]
-	return append(all, abi.Event{Kind: abi.EventEnd, Stop: stop, Usage: abi.Usage{InputUncached: 3, CacheRead: 2, Output: 9, Reasoning: 1}})
-}
-
-func framesOf(all []abi.Event) (f abi.Frames) {
-	for i := range all {
-		f = abi.AppendFrame(f, &all[i])
-	}
-	return f
-}
-
-// historyOf is the answer with one delta a block.
-func historyOf(all []abi.Event) abi.Frames {
-	var merged []abi.Event
-	for _, e := range all {
-		if n := len(merged) - 1; e.Kind == abi.EventDelta && merged[n].Kind == abi.EventDelta {
-			merged[n].Text += e.Text
-			continue
-		}
-		merged = append(merged, e)
-	}
-	return framesOf(merged)
+		raw, _ := json.Marshal(map[string]string{"input": text})
+		return string(raw)
+	})
 }
 
 func hasKind(group []abi.Event, kinds ...abi.EventKind) bool {
@@ -117,19 +78,9 @@ func TestSplits(t *testing.T) {
 	kept := keptOf(t, toolsRequest)
 	for range 300 {
 		all := randomAnswer(rnd)
-		whole := streamed(t, facts, kept, all, []int{len(all)})
-		for range 5 {
-			var ends []int
-			for i := 1; i < len(all); i++ {
-				if rnd.IntN(3) == 0 {
-					ends = append(ends, i)
-				}
-			}
-			ends = append(ends, len(all))
-			if got := streamed(t, facts, kept, all, ends); !bytes.Equal(got, whole) {
-				t.Fatalf("groups that end at %v give\n%s\nnot\n%s", ends, got, whole)
-			}
-		}
+		whole := vectortest.SameInGroups(t, rnd, len(all), func(ends []int) []byte {
+			return streamed(t, facts, kept, all, ends)
+		})
 		frames := sseEvents(t, string(whole))
 		last := frames[len(frames)-1]
 		object := string(New().Response(nil, abi.ResponseInput{Facts: facts, Kept: kept, Events: historyOf(all)}))

@@ -1,6 +1,6 @@
 // Package vectortest holds what the tests of all modules do alike: running a folder of golden
-// vectors on a native build, and looking at what a fuzzed input gave. The same vectors run
-// through the built module.
+// vectors on a native build, looking at what a fuzzed input gave, and streaming a random answer
+// in groups. The same vectors run through the built module.
 package vectortest
 
 import (

@@ -50,9 +50,9 @@ func drawn(in *kernel.Input, i int, tokens []int32, logits []float32) (token, fr
 
 // anyLogits are of one of several kinds that are hard for something.
 func (r *rig) anyLogits(vocab int) []float32 {
-	v := r.normals(vocab, []float64{0.1, 1, 4, 30}[r.random.IntN(4)])
+	v := r.Normals(vocab, []float64{0.1, 1, 4, 30}[r.Random.IntN(4)])
 	nan, inf := float32(math.NaN()), float32(math.Inf(1))
-	switch r.random.IntN(9) {
+	switch r.Random.IntN(9) {
 	case 0:
 		for i := range v { // many are equal
 			v[i] = float32(math.Round(float64(v[i])))
@@ -62,7 +62,7 @@ func (r *rig) anyLogits(vocab int) []float32 {
 			v[i] = []float32{nan, -inf, v[i]}[i%3]
 		}
 	case 2:
-		v[r.random.IntN(vocab)] = inf
+		v[r.Random.IntN(vocab)] = inf
 	case 3:
 		for i := range v {
 			v[i] = []float32{nan, -inf}[i%2] // nothing is possible
@@ -78,7 +78,7 @@ func (r *rig) anyLogits(vocab int) []float32 {
 // some returns about a share of the ids, rising.
 func (r *rig) some(vocab int, share float64) (ids []int32) {
 	for i := range vocab {
-		if r.random.Float64() < share {
+		if r.Random.Float64() < share {
 			ids = append(ids, int32(i))
 		}
 	}
@@ -95,36 +95,36 @@ func (r *rig) bits(vocab int, share float64) []uint64 {
 
 // anyRow draws in some way.
 func (r *rig) anyRow(row int32, vocab int) kernel.Row {
-	pick := func(v ...float32) float32 { return v[r.random.IntN(len(v))] }
-	k := kernel.Row{Row: row, Trigger: -1, Draw: r.random.Uint64N(1000), Stops: []int32{int32(r.random.IntN(vocab)), 3}}
+	pick := func(v ...float32) float32 { return v[r.Random.IntN(len(v))] }
+	k := kernel.Row{Row: row, Trigger: -1, Draw: r.Random.Uint64N(1000), Stops: []int32{int32(r.Random.IntN(vocab)), 3}}
 	k.Sampling = kernel.Sampling{
 		Temperature: pick(0, 0.3, 1, 1, 1.7), TopP: pick(1, 1, 0.95, 0.5, 0), MinP: pick(0, 0, 0.05, 0.5, 1),
 		TopK: int(pick(0, 1, 5, 20, 200, 1100, 5000)), PresencePenalty: pick(0, 0, 1.5), FrequencyPenalty: pick(0, 0.3),
-		RepetitionPenalty: pick(0, 1, 1.3, 0.7), Seed: r.random.Uint64(),
+		RepetitionPenalty: pick(0, 1, 1.3, 0.7), Seed: r.Random.Uint64(),
 	}
 	if k.Hidden = r.some(vocab, float64(pick(0, 0.1))); len(k.Hidden) > 0 && k.Hidden[0] > 0 {
 		k.Hidden = append([]int32{0}, k.Hidden...)
 	}
-	k.Unfinished = r.random.IntN(4) == 0
+	k.Unfinished = r.Random.IntN(4) == 0
 	k.Prompt = r.some(vocab, 0.05)
 	if !sample.Params(k.Sampling).Repeats() {
 		k.Prompt = nil
 	}
 	for _, id := range r.some(vocab, 0.02) {
-		k.Seen = append(k.Seen, kernel.Seen{ID: id, Times: 1 + r.random.Int32N(3), Prompted: slices.Contains(k.Prompt, id)})
+		k.Seen = append(k.Seen, kernel.Seen{ID: id, Times: 1 + r.Random.Int32N(3), Prompted: slices.Contains(k.Prompt, id)})
 	}
 	if p := k.Sampling; p.PresencePenalty == 0 && p.FrequencyPenalty == 0 && !sample.Params(p).Repeats() {
 		k.Seen = nil
 	}
-	switch r.random.IntN(4) {
+	switch r.Random.IntN(4) {
 	case 0:
 		k.Held, k.Allowed = true, r.bits(vocab, 0.1)
-		if r.random.IntN(2) == 0 {
+		if r.Random.IntN(2) == 0 {
 			k.Ending = r.bits(vocab, 0.02)
 			k.Stops = r.some(vocab, 0.5)
 		}
 	case 1:
-		k.Held, k.Allowed, k.Trigger = true, r.bits(vocab, 0.1), int32(r.random.IntN(3))
+		k.Held, k.Allowed, k.Trigger = true, r.bits(vocab, 0.1), int32(r.Random.IntN(3))
 	}
 	return k
 }
@@ -138,20 +138,20 @@ func checkDraws(r *rig) {
 		in := &kernel.Input{}
 		var tokens []int32
 		for range sequences {
-			n := 1 + r.random.IntN(3)
+			n := 1 + r.Random.IntN(3)
 			span := kernel.Span{Row: len(tokens), Len: n}
-			first := r.random.IntN(n)
+			first := r.Random.IntN(n)
 			for i := range n {
-				own := int32(r.random.IntN(5)) // often the same, and often the trigger
+				own := int32(r.Random.IntN(5)) // often the same, and often the trigger
 				in.Tokens = append(in.Tokens, own)
-				if n == 1 && last != nil && r.random.IntN(2) == 0 {
-					from := r.random.IntN(len(last))
+				if n == 1 && last != nil && r.Random.IntN(2) == 0 {
+					from := r.Random.IntN(len(last))
 					own, in.Tokens[len(in.Tokens)-1] = last[from], kernel.Sampled(from)
 				}
 				tokens = append(tokens, own)
 				if i >= first {
 					in.Rows = append(in.Rows, r.anyRow(int32(span.Row+i), vocab))
-					in.Rows[len(in.Rows)-1].Logits = r.random.IntN(6) == 0
+					in.Rows[len(in.Rows)-1].Logits = r.Random.IntN(6) == 0
 				}
 			}
 			in.Step.Spans = append(in.Step.Spans, span)
@@ -206,7 +206,7 @@ func (r *rig) likeliest(got kernel.Drafted, row []float32, hidden []int32) {
 func (r *rig) step(in *kernel.Input, tokens []int32, vocab int) []int32 {
 	r.Helper()
 	n := len(in.Rows)
-	table := r.load(r.cuda, r.source(kernel.F32, 1, 2000, 8))
+	table := r.Load(r.cuda, r.Source(kernel.F32, 1, 2000, 8))
 	r.cuda.EmbedSampled(r.cuda.NewBuffer(8*len(in.Tokens)), table, in.Tokens)
 	rows := r.manyLogits(n, vocab)
 	for first := 0; first < n; first += n / 2 {

@@ -27,7 +27,7 @@ func TestOperationsAgreeWithTheReference(t *testing.T) {
 	for _, o := range operations {
 		t.Run(o.name, func(t *testing.T) { o.check(r.with(t)) })
 	}
-	if d, ok := r.device.(*interp.Device); ok {
+	if d, ok := r.Device.(*interp.Device); ok {
 		for _, line := range d.Unexecuted() {
 			t.Errorf("no test runs %s", line)
 		}
@@ -37,7 +37,7 @@ func TestOperationsAgreeWithTheReference(t *testing.T) {
 
 func checkRows(r *rig) {
 	const n, d = 3, 50
-	x, y, gate := r.normals(n*d, 3), r.normals(n*d, 1), []float32{-200, 0.5, 3}
+	x, y, gate := r.Normals(n*d, 3), r.Normals(n*d, 1), []float32{-200, 0.5, 3}
 	for name, run := range map[string]func(b kernel.Backend, x, y kernel.Buffer){
 		"AddBias":    func(b kernel.Backend, x, _ kernel.Buffer) { b.AddBias(x, upload(b, y[:d]), n, d) },
 		"SigmoidMul": func(b kernel.Backend, x, y kernel.Buffer) { b.SigmoidMul(y, x, n, d) },
@@ -46,7 +46,7 @@ func checkRows(r *rig) {
 		"GELUMul":    func(b kernel.Backend, x, y kernel.Buffer) { b.GELUMul(y, x, y, n, d) },
 		"GatherRows": func(b kernel.Backend, x, y kernel.Buffer) { b.GatherRows(y, x, []int32{2, 0, 2}, d) },
 	} {
-		r.agree(name, exact, func(b kernel.Backend) []float32 {
+		r.Agree(name, exact, func(b kernel.Backend) []float32 {
 			x, y := upload(b, x), upload(b, y)
 			run(b, x, y)
 			return append(download(b, x), download(b, y)...)
@@ -54,7 +54,7 @@ func checkRows(r *rig) {
 	}
 	// What saturates must do so, and nothing may overflow on the way; each alone, as it would hide the others.
 	for _, far := range []float32{0, 1e-3, -1e-3, 20, -20, 88, -88, 300, -300, 1e30, -1e30} {
-		r.agree(fmt.Sprintf("gates of %g", far), exact, func(b kernel.Backend) []float32 {
+		r.Agree(fmt.Sprintf("gates of %g", far), exact, func(b kernel.Backend) []float32 {
 			x, y, z := upload(b, []float32{far}), upload(b, []float32{1.5}), upload(b, []float32{2.5})
 			b.SigmoidMul(z, x, 1, 1)
 			b.SiLUMul(y, x, y, 1, 1)
@@ -65,14 +65,14 @@ func checkRows(r *rig) {
 
 func checkNorms(r *rig) {
 	for _, d := range []int{2, 64, 300, 2304} {
-		x, delta, w := r.normals(3*d, 5), r.normals(3*d, 1), r.normals(d, 1)
+		x, delta, w := r.Normals(3*d, 5), r.Normals(3*d, 1), r.Normals(d, 1)
 		clear(x[d : 2*d]) // a row of zeros
-		r.agree(fmt.Sprintf("RMSNorm of %d", d), exact, func(b kernel.Backend) []float32 {
+		r.Agree(fmt.Sprintf("RMSNorm of %d", d), exact, func(b kernel.Backend) []float32 {
 			v := upload(b, x)
 			b.RMSNorm(v, v, upload(b, w), 3, d, 1e-6)
 			return download(b, v)
 		})
-		r.agree(fmt.Sprintf("AddRMSNorm of %d", d), exact, func(b kernel.Backend) []float32 {
+		r.Agree(fmt.Sprintf("AddRMSNorm of %d", d), exact, func(b kernel.Backend) []float32 {
 			v, to := upload(b, x), b.NewBuffer(3*d)
 			b.AddRMSNorm(to, v, upload(b, delta), upload(b, w), 3, d, 1e-6)
 			return append(download(b, v), download(b, to)...)
@@ -82,15 +82,15 @@ func checkNorms(r *rig) {
 
 func checkHeads(r *rig) {
 	const n, heads, d, half = 5, 3, 20, 6
-	x := r.normals(2*n*heads*d, 1)
-	r.agree("SplitHeads", 0, func(b kernel.Backend) []float32 {
+	x := r.Normals(2*n*heads*d, 1)
+	r.Agree("SplitHeads", 0, func(b kernel.Backend) []float32 {
 		first, second := b.NewBuffer(n*heads*d), b.NewBuffer(n*heads*d)
 		b.SplitHeads(first, second, upload(b, x), n, heads, d)
 		return append(download(b, first), download(b, second)...)
 	})
 	step := &kernel.Step{Rows: n, Spans: []kernel.Span{{Len: 2, Pos: 100_000}, {Row: 2, Len: 3}}}
 	for _, neox := range []bool{false, true} {
-		r.agree(fmt.Sprintf("Rope, pairs apart %v", neox), exact, func(b kernel.Backend) []float32 {
+		r.Agree(fmt.Sprintf("Rope, pairs apart %v", neox), exact, func(b kernel.Backend) []float32 {
 			angles, v := b.NewBuffer(n*2*half), upload(b, x[:n*heads*d])
 			b.RopeAngles(angles, step, []float64{1, 0.5, 0.25, 0.1, 0.01, 0.001}, 1.1)
 			b.Rope(v, angles, n, heads, d, half, neox)
@@ -111,10 +111,10 @@ func checkProducts(r *rig) {
 			if typ != kernel.F32 && typ != kernel.F16 && typ != kernel.BF16 && c.cols%256 != 0 {
 				continue
 			}
-			first, second, x := r.source(typ, 1, c.rows, c.cols), r.source(kernel.F16, 1, 2, c.cols), r.normals(c.n*c.cols, 1)
-			r.agree(fmt.Sprintf("MatMul of type %d, %+v", typ, c), limit, func(b kernel.Backend) []float32 {
+			first, second, x := r.Source(typ, 1, c.rows, c.cols), r.Source(kernel.F16, 1, 2, c.cols), r.Normals(c.n*c.cols, 1)
+			r.Agree(fmt.Sprintf("MatMul of type %d, %+v", typ, c), limit, func(b kernel.Backend) []float32 {
 				to := []kernel.Buffer{b.NewBuffer(c.n * c.rows), b.NewBuffer(c.n * 2)}
-				b.MatMul(to, upload(b, x), c.n, []kernel.Weight{r.load(b, first), r.load(b, second)})
+				b.MatMul(to, upload(b, x), c.n, []kernel.Weight{r.Load(b, first), r.Load(b, second)})
 				return append(download(b, to[0]), download(b, to[1])...)
 			})
 		}
@@ -123,13 +123,13 @@ func checkProducts(r *rig) {
 
 func checkTables(r *rig) {
 	for typ, limit := range types {
-		table := r.source(typ, 1, 9, 256)
+		table := r.Source(typ, 1, 9, 256)
 		if typ == kernel.F16 { // in pieces, as experts of some files are
 			table.Pieces, table.Data = [][]byte{table.Data[:512], table.Data[512:]}, nil
 		}
-		r.agree(fmt.Sprintf("Embed of type %d", typ), limit, func(b kernel.Backend) []float32 {
+		r.Agree(fmt.Sprintf("Embed of type %d", typ), limit, func(b kernel.Backend) []float32 {
 			to := b.NewBuffer(3 * 256)
-			b.Embed(to, r.load(b, table), []int32{8, 0, 3})
+			b.Embed(to, r.Load(b, table), []int32{8, 0, 3})
 			return download(b, to)
 		})
 	}
@@ -203,7 +203,7 @@ func (c attentionCase) input(r *rig) [3][]float32 {
 		tokens, rows = tokens+s[0]+s[1], rows+s[1]
 	}
 	width := c.kvHeads * c.d
-	return [3][]float32{r.normals(tokens*width, 1), r.normals(tokens*width, 1), r.normals(rows*c.heads*c.d, 2)}
+	return [3][]float32{r.Normals(tokens*width, 1), r.Normals(tokens*width, 1), r.Normals(rows*c.heads*c.d, 2)}
 }
 
 func checkAttention(r *rig) {
@@ -213,7 +213,7 @@ func checkAttention(r *rig) {
 				continue
 			}
 			in := c.input(r)
-			r.agree(fmt.Sprintf("%s %+v", kv, c), exact, func(b kernel.Backend) []float32 { return c.attend(r, b, kv, in, 1000) })
+			r.Agree(fmt.Sprintf("%s %+v", kv, c), exact, func(b kernel.Backend) []float32 { return c.attend(r, b, kv, in, 1000) })
 		}
 	}
 }
@@ -222,11 +222,11 @@ func checkAttention(r *rig) {
 func checkSingleHeads(r *rig) {
 	const heads, rows, n, in, out = 3, 6, 2, 270, 11
 	for typ, limit := range types {
-		src, x := r.source(typ, heads, rows, 256), r.normals(n*heads*in, 1)
-		r.agree(fmt.Sprintf("heads with matrices of type %d", typ), limit, func(b kernel.Backend) []float32 {
+		src, x := r.Source(typ, heads, rows, 256), r.Normals(n*heads*in, 1)
+		r.Agree(fmt.Sprintf("heads with matrices of type %d", typ), limit, func(b kernel.Backend) []float32 {
 			dst := b.NewBuffer(n * heads * out)
 			to := kernel.Heads{Buffer: dst, Width: out, At: 3}
-			b.(kernel.HeadBackend).MatMulHeads(to, kernel.Heads{Buffer: upload(b, x), Width: in, At: 6}, n, r.load(b, src))
+			b.(kernel.HeadBackend).MatMulHeads(to, kernel.Heads{Buffer: upload(b, x), Width: in, At: 6}, n, r.Load(b, src))
 			b.(kernel.HeadBackend).CopyHeads(kernel.Heads{Buffer: dst, Width: out, At: 1}, to, n, heads, 2)
 			return download(b, dst)
 		})
@@ -235,17 +235,17 @@ func checkSingleHeads(r *rig) {
 
 func checkExperts(r *rig) {
 	const n, experts, hidden, ff = 3, 6, 64, 40
-	x, logits := r.normals(n*hidden, 1), r.normals(n*experts, 2)
+	x, logits := r.Normals(n*hidden, 1), r.Normals(n*experts, 2)
 	for _, c := range []struct {
 		gate, down kernel.Type
 		biased     bool
 	}{{kernel.F16, kernel.F16, false}, {kernel.F32, kernel.BF16, true}, {kernel.BF16, kernel.F32, false}} {
 		sources := []kernel.Source{
-			r.source(c.gate, experts, ff, hidden), r.source(c.gate, experts, ff, hidden), r.source(c.down, experts, hidden, ff),
+			r.Source(c.gate, experts, ff, hidden), r.Source(c.gate, experts, ff, hidden), r.Source(c.down, experts, hidden, ff),
 		}
-		biases := [][]float32{r.normals(experts*ff, 1), r.normals(experts*ff, 1), r.normals(experts*hidden, 1)}
-		r.agree(fmt.Sprintf("%+v", c), exact, func(b kernel.Backend) []float32 {
-			s := kernel.ExpertStack{Gate: r.load(b, sources[0]), Up: r.load(b, sources[1]), Down: r.load(b, sources[2])}
+		biases := [][]float32{r.Normals(experts*ff, 1), r.Normals(experts*ff, 1), r.Normals(experts*hidden, 1)}
+		r.Agree(fmt.Sprintf("%+v", c), exact, func(b kernel.Backend) []float32 {
+			s := kernel.ExpertStack{Gate: r.Load(b, sources[0]), Up: r.Load(b, sources[1]), Down: r.Load(b, sources[2])}
 			if c.biased {
 				s.GateBias, s.UpBias, s.DownBias = upload(b, biases[0]), upload(b, biases[1]), upload(b, biases[2])
 				s.Limit, s.Alpha = 0.8, 1.7
@@ -255,18 +255,18 @@ func checkExperts(r *rig) {
 			return download(b, to)
 		})
 	}
-	single := r.source(kernel.F16, 3, 8, 8)
-	r.agree("three pairs", exact, func(b kernel.Backend) []float32 { // whose lists end at no 16 bytes
-		w, to := r.load(b, single), b.NewBuffer(8)
+	single := r.Source(kernel.F16, 3, 8, 8)
+	r.Agree("three pairs", exact, func(b kernel.Backend) []float32 { // whose lists end at no 16 bytes
+		w, to := r.Load(b, single), b.NewBuffer(8)
 		b.Experts(to, upload(b, x[:8]), upload(b, logits[:3]), 1, kernel.ExpertStack{Gate: w, Up: w, Down: w}, kernel.Routing{Top: 3})
 		return download(b, to)
 	})
-	odd := []kernel.Source{r.source(kernel.F32, 3, 5, 30), r.source(kernel.F16, 3, 5, 30), r.source(kernel.BF16, 3, 30, 5)}
-	mixed := []kernel.Source{r.source(kernel.BF16, 3, 5, 30), r.source(kernel.F32, 3, 5, 30), r.source(kernel.F16, 3, 30, 5)}
-	last := []kernel.Source{r.source(kernel.F16, 3, 5, 30), r.source(kernel.BF16, 3, 5, 30), r.source(kernel.F32, 3, 30, 5)}
+	odd := []kernel.Source{r.Source(kernel.F32, 3, 5, 30), r.Source(kernel.F16, 3, 5, 30), r.Source(kernel.BF16, 3, 30, 5)}
+	mixed := []kernel.Source{r.Source(kernel.BF16, 3, 5, 30), r.Source(kernel.F32, 3, 5, 30), r.Source(kernel.F16, 3, 30, 5)}
+	last := []kernel.Source{r.Source(kernel.F16, 3, 5, 30), r.Source(kernel.BF16, 3, 5, 30), r.Source(kernel.F32, 3, 30, 5)}
 	for i, sources := range [][]kernel.Source{odd, mixed, last} {
-		r.agree(fmt.Sprintf("rows that end at no eight, %d", i), exact, func(b kernel.Backend) []float32 {
-			s := kernel.ExpertStack{Gate: r.load(b, sources[0]), Up: r.load(b, sources[1]), Down: r.load(b, sources[2])}
+		r.Agree(fmt.Sprintf("rows that end at no eight, %d", i), exact, func(b kernel.Backend) []float32 {
+			s := kernel.ExpertStack{Gate: r.Load(b, sources[0]), Up: r.Load(b, sources[1]), Down: r.Load(b, sources[2])}
 			to := b.NewBuffer(2 * 30)
 			b.Experts(to, upload(b, x[:60]), upload(b, logits[:6]), 2, s, kernel.Routing{Top: 3, Scale: 2.5, Plain: true})
 			return download(b, to)
@@ -277,18 +277,18 @@ func checkExperts(r *rig) {
 // checkBlocks is of matrices that stay blocks of a model file.
 func checkBlocks(r *rig) {
 	const n, experts, wide = 2, 2, 256
-	x, logits := r.normals(n*wide, 1), r.normals(n*experts, 2)
+	x, logits := r.Normals(n*wide, 1), r.Normals(n*experts, 2)
 	for _, c := range [][3]kernel.Type{{kernel.Q8_0, kernel.Q4_K, kernel.Q8_0}, {kernel.Q4_K, kernel.Q8_0, kernel.Q4_K},
 		{kernel.F8E4M3, kernel.F8E4M3, kernel.F8E4M3}} {
-		sources := []kernel.Source{r.source(c[0], experts, 6, wide), r.source(c[1], experts, 6, wide),
-			r.source(kernel.F16, experts, wide, 6)}
-		outer := []kernel.Source{r.source(kernel.F16, experts, wide, 6), r.source(kernel.F16, experts, wide, 6),
-			r.source(c[2], experts, 6, wide)}
-		r.agree(fmt.Sprintf("experts of types %d", c), exact, func(b kernel.Backend) []float32 {
+		sources := []kernel.Source{r.Source(c[0], experts, 6, wide), r.Source(c[1], experts, 6, wide),
+			r.Source(kernel.F16, experts, wide, 6)}
+		outer := []kernel.Source{r.Source(kernel.F16, experts, wide, 6), r.Source(kernel.F16, experts, wide, 6),
+			r.Source(c[2], experts, 6, wide)}
+		r.Agree(fmt.Sprintf("experts of types %d", c), exact, func(b kernel.Backend) []float32 {
 			to, last := b.NewBuffer(n*wide), b.NewBuffer(n*6)
-			s := kernel.ExpertStack{Gate: r.load(b, sources[0]), Up: r.load(b, sources[1]), Down: r.load(b, sources[2])}
+			s := kernel.ExpertStack{Gate: r.Load(b, sources[0]), Up: r.Load(b, sources[1]), Down: r.Load(b, sources[2])}
 			b.Experts(to, upload(b, x), upload(b, logits), n, s, kernel.Routing{Top: 2})
-			s = kernel.ExpertStack{Gate: r.load(b, outer[0]), Up: r.load(b, outer[1]), Down: r.load(b, outer[2])}
+			s = kernel.ExpertStack{Gate: r.Load(b, outer[0]), Up: r.Load(b, outer[1]), Down: r.Load(b, outer[2])}
 			b.Experts(last, upload(b, x[:n*6]), upload(b, logits), n, s, kernel.Routing{Top: 2})
 			return append(download(b, to), download(b, last)...)
 		})
@@ -314,16 +314,16 @@ func checkRouting(r *rig) {
 // route compares one way to choose experts, which are small.
 func route(r *rig, experts int, c kernel.Routing, biased bool) {
 	const n = 4
-	logits, bias, x := r.normals(n*experts, 1), r.normals(experts, 0.3), r.normals(n*8, 1)
+	logits, bias, x := r.Normals(n*experts, 1), r.Normals(experts, 0.3), r.Normals(n*8, 1)
 	for i := range experts { // equal ones: the lower expert comes first
 		logits[i] = float32(i / 5 % 3)
 	}
-	one := r.source(kernel.F32, experts, 8, 8)
-	r.agree(fmt.Sprintf("%d experts, %+v, biased %v", experts, c, biased), exact, func(b kernel.Backend) []float32 {
+	one := r.Source(kernel.F32, experts, 8, 8)
+	r.Agree(fmt.Sprintf("%d experts, %+v, biased %v", experts, c, biased), exact, func(b kernel.Backend) []float32 {
 		if biased {
 			c.Bias = upload(b, bias)
 		}
-		w := r.load(b, one)
+		w := r.Load(b, one)
 		to := b.NewBuffer(n * 8)
 		b.Experts(to, upload(b, x), upload(b, logits), n, kernel.ExpertStack{Gate: w, Up: w, Down: w}, c)
 		return download(b, to)
@@ -334,8 +334,8 @@ func route(r *rig, experts int, c kernel.Routing, biased bool) {
 func TestBitsDependOnNothingElseInTheStep(t *testing.T) {
 	r := newRig(t, interp.Config{})
 	const rows, cols = 5, 320
-	w := r.load(r.cuda, r.source(kernel.F16, 1, rows, cols))
-	x := r.normals(6*cols, 1)
+	w := r.Load(r.cuda, r.Source(kernel.F16, 1, rows, cols))
+	x := r.Normals(6*cols, 1)
 	product := func(n, at int) []float32 {
 		to := r.cuda.NewBuffer(n * rows)
 		r.cuda.MatMul([]kernel.Buffer{to}, upload(r.cuda, x[at*cols:(at+n)*cols]), n, []kernel.Weight{w})
@@ -367,11 +367,11 @@ func TestTheInterpreterGivesTheSameBits(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(other.Close)
-	x, y := r.normals(6*320, 1), r.normals(6*320, 1)
+	x, y := r.Normals(6*320, 1), r.Normals(6*320, 1)
 	for _, typ := range []kernel.Type{kernel.F32, kernel.F16, kernel.BF16} {
-		w := r.source(typ, 1, 320, 320)
+		w := r.Source(typ, 1, 320, 320)
 		run := func(b kernel.Backend) []float32 {
-			m, to := r.load(b, w), b.NewBuffer(6*320)
+			m, to := r.Load(b, w), b.NewBuffer(6*320)
 			b.MatMul([]kernel.Buffer{to}, upload(b, x), 6, []kernel.Weight{m})
 			all := download(b, to)
 			b.Embed(to, m, []int32{3, 319, 0, 5, 5, 1})
@@ -390,7 +390,7 @@ func TestMemoryIsGivenBack(t *testing.T) {
 		t.Skip("a driver takes memory in large pieces")
 	}
 	r := newRig(t, interp.Config{})
-	before, _, err := r.device.Memory()
+	before, _, err := r.Device.Memory()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -401,17 +401,17 @@ func TestMemoryIsGivenBack(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := 9*r.cuda.PageBytes(c) + 3*4*(3*96+32*32)
-	free, _, _ := r.device.Memory()
+	free, _, _ := r.Device.Memory()
 	if cache.BytesUsed() != want || before-free < want {
 		t.Errorf("the cache says %d bytes and took %d, want %d", cache.BytesUsed(), before-free, want)
 	}
 	cache.Close()
-	if free, _, _ = r.device.Memory(); free != before {
+	if free, _, _ = r.Device.Memory(); free != before {
 		t.Errorf("%d bytes free after the cache was closed, %d before", free, before)
 	}
 	r.cuda.drop(r.cuda.NewBuffer(1 << 20).(*buffer).at)
 	small := r.cuda.NewBuffer(1)
-	if after, _, _ := r.device.Memory(); before-after > 1<<16 || small.Len() != 1 {
+	if after, _, _ := r.Device.Memory(); before-after > 1<<16 || small.Len() != 1 {
 		t.Errorf("%d bytes taken after a buffer was dropped", before-after)
 	}
 }
@@ -432,7 +432,7 @@ func TestKernelsThatAreTooNarrowRefuse(t *testing.T) {
 	if _, err := r.cuda.Load(kernel.Source{Name: "w", Type: kernel.F16, Experts: 1, Rows: 2, Cols: 4, Data: make([]byte, 15)}); err == nil {
 		t.Error("a matrix that lacks a byte was loaded")
 	}
-	if _, err := r.cuda.Load(r.source(kernel.F32, expertsMax+1, 1, 2)); err == nil {
+	if _, err := r.cuda.Load(r.Source(kernel.F32, expertsMax+1, 1, 2)); err == nil {
 		t.Error("more experts than the router knows were loaded")
 	}
 	if r.cuda.Failed() != nil {
@@ -445,14 +445,14 @@ func TestKernelsThatAreTooNarrowRefuse(t *testing.T) {
 func TestMatricesComeInParts(t *testing.T) {
 	r := newRig(t, interp.Config{})
 	r.cuda.staging = r.cuda.staging[:1<<12]
-	table := r.source(kernel.F32, 1, 30, 256)
+	table := r.Source(kernel.F32, 1, 30, 256)
 	ids := make([]int32, 30)
 	for i := range ids {
 		ids[i] = int32(i)
 	}
 	rows := func(s kernel.Source) []float32 {
 		to := r.cuda.NewBuffer(30 * 256)
-		r.cuda.Embed(to, r.load(r.cuda, s), ids)
+		r.cuda.Embed(to, r.Load(r.cuda, s), ids)
 		return download(r.cuda, to)
 	}
 	want := rows(table)

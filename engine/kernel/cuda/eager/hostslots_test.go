@@ -24,7 +24,7 @@ func TestStatesComeBackFromTheHost(t *testing.T) {
 	defer kc.Close()
 	c := kc.(*cache)
 	values := int(slotFloats(stateCache))
-	want := [][]float32{r.normals(values, 1), r.normals(values, 1)}
+	want := [][]float32{r.Normals(values, 1), r.Normals(values, 1)}
 	slot := func(i int32) *buffer { return &buffer{c.slot(i), values} }
 	for i, v := range want {
 		r.cuda.Upload(slot(int32(i)), 0, v)
@@ -69,8 +69,8 @@ func (d noHostMemory) AllocHost(bytes int) ([]byte, error) {
 // TestACacheWithoutItsHostMemoryIsNone: what was taken of the device is given back, and the backend is well.
 func TestACacheWithoutItsHostMemoryIsNone(t *testing.T) {
 	r := newRig(t, interp.Config{})
-	r.cuda.device = noHostMemory{r.device}
-	before, _, err := r.device.Memory()
+	r.cuda.device = noHostMemory{r.Device}
+	before, _, err := r.Device.Memory()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -80,7 +80,7 @@ func TestACacheWithoutItsHostMemoryIsNone(t *testing.T) {
 	if _, err := r.cuda.NewCache(cfg); !errors.As(err, &e) || e.Code != cuda.OutOfMemory {
 		t.Fatalf("the cache is made with %v", err)
 	}
-	if after, _, err := r.device.Memory(); err != nil || after != before || r.cuda.Failed() != nil {
+	if after, _, err := r.Device.Memory(); err != nil || after != before || r.cuda.Failed() != nil {
 		t.Errorf("%d bytes are free (%v), %d were before; the backend: %v", after, err, before, r.cuda.Failed())
 	}
 }

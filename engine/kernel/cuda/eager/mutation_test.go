@@ -41,7 +41,7 @@ var mutations = []mutation{
 
 // mutantInput is the same for all: what the reference is given, too.
 func mutantInput(r *rig, n int) []float32 {
-	return (&rig{T: r.T, random: rand.New(rand.NewPCG(5, 5))}).normals(n, 1)
+	return devicetest.Normals(rand.New(rand.NewPCG(5, 5)), n, 1)
 }
 
 func mutantNorm(r *rig, b kernel.Backend) []float32 {
@@ -55,7 +55,7 @@ func mutantProduct(r *rig, b kernel.Backend) []float32 {
 	for i := range 8 * 512 { // small numbers as float16
 		data = append(data, byte(i*7), byte(0x30+i%5))
 	}
-	w := r.load(b, kernel.Source{Name: "w", Type: kernel.F16, Experts: 1, Rows: 8, Cols: 512, Data: data})
+	w := r.Load(b, kernel.Source{Name: "w", Type: kernel.F16, Experts: 1, Rows: 8, Cols: 512, Data: data})
 	to := b.NewBuffer(4 * 8)
 	b.MatMul([]kernel.Buffer{to}, upload(b, mutantInput(r, 4*512)), 4, []kernel.Weight{w})
 	return download(b, to)
@@ -67,7 +67,7 @@ func mutantBlocks(r *rig, b kernel.Backend) []float32 {
 	for i := range 8 * 2 * 144 { // scales and minima are small numbers as float16
 		data = append(data, byte(0x28+i*7%13))
 	}
-	w := r.load(b, kernel.Source{Name: "w", Type: kernel.Q4_K, Experts: 1, Rows: 8, Cols: 512, Data: data})
+	w := r.Load(b, kernel.Source{Name: "w", Type: kernel.Q4_K, Experts: 1, Rows: 8, Cols: 512, Data: data})
 	to := b.NewBuffer(4 * 8)
 	b.MatMul([]kernel.Buffer{to}, upload(b, mutantInput(r, 4*512)), 4, []kernel.Weight{w})
 	return download(b, to)
@@ -83,7 +83,7 @@ func mutantCodes(r *rig, b kernel.Backend) []float32 {
 		w.Data = binary.LittleEndian.AppendUint32(w.Data, math.Float32bits(float32(1+block%3)))
 	}
 	to := b.NewBuffer(4 * 8)
-	b.MatMul([]kernel.Buffer{to}, upload(b, mutantInput(r, 4*512)), 4, []kernel.Weight{r.load(b, w)})
+	b.MatMul([]kernel.Buffer{to}, upload(b, mutantInput(r, 4*512)), 4, []kernel.Weight{r.Load(b, w)})
 	return download(b, to)
 }
 
@@ -102,7 +102,7 @@ func mutantBrain(r *rig, b kernel.Backend) []float32 { return mutantStates(r, b,
 
 func mutantStates(r *rig, b kernel.Backend, states kernel.StateType) []float32 {
 	c := recurrenceCase{1, 1, 64, 4, true, states}
-	return c.delta(r, b, c.input(&rig{T: r.T, random: rand.New(rand.NewPCG(6, 6))}, 8))
+	return c.delta(r, b, c.input(&rig{Rig: &devicetest.Rig{T: r.T, Random: rand.New(rand.NewPCG(6, 6))}}, 8))
 }
 
 // outcome runs a mutant and says how its fault shows, "" where it does not.
@@ -115,8 +115,8 @@ func (m mutation) outcome(t *testing.T, text string) string {
 		t.Fatal(err)
 	}
 	defer b.Close()
-	r := &rig{T: t, device: d, cuda: b, ref: ref.New()}
-	if far := distance(m.run(r, b), m.run(r, r.ref)); !(far <= exact) {
+	r := &rig{&devicetest.Rig{T: t, Device: d, CUDA: b, Ref: ref.New()}, b}
+	if far := distance(m.run(r, b), m.run(r, r.Ref)); !(far <= exact) {
 		return fmt.Sprintf("error %g", far)
 	}
 	return ""

@@ -2,15 +2,11 @@ package eager
 
 import (
 	"math"
-	"math/rand/v2"
 	"testing"
 
-	"corenode/engine/kernel"
 	"corenode/engine/kernel/cuda"
 	"corenode/engine/kernel/cuda/devicetest"
 	"corenode/engine/kernel/cuda/interp"
-	"corenode/engine/kernel/ref"
-	"corenode/engine/modelfile"
 )
 
 // exact and halves are how far from the reference a result may be, as a relative Frobenius
@@ -20,92 +16,22 @@ const (
 	halves = 5e-3
 )
 
-// rig is a backend on an interpreted device, and the reference.
+var upload, download, distance = devicetest.Upload, devicetest.Download, devicetest.Distance
+
+// rig is a backend of this package on an interpreted device, and the reference.
 type rig struct {
-	*testing.T
-	device cuda.Driver
-	cuda   *Backend
-	ref    kernel.Backend
-	random *rand.Rand
+	*devicetest.Rig
+	cuda *Backend
 }
 
 func newRig(t *testing.T, c interp.Config) *rig {
 	t.Helper()
-	c.Workers = 2
-	d := devicetest.Open(t, c)
-	b, err := New(d, Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(b.Close)
-	seed := rand.Uint64()
-	t.Logf("input of seed %d", seed)
-	return &rig{t, d, b, ref.New(), rand.New(rand.NewPCG(seed, 1))}
+	r, b := devicetest.NewRig(t, c, func(d cuda.Driver) (*Backend, error) { return New(d, Options{}) })
+	return &rig{r, b}
 }
 
 // with is the rig of a subtest.
-func (r *rig) with(t *testing.T) *rig { c := *r; c.T = t; return &c }
-
-func (r *rig) normals(n int, scale float64) []float32 {
-	v := make([]float32, n)
-	for i := range v {
-		v[i] = float32(r.random.NormFloat64() * scale)
-	}
-	return v
-}
-
-func upload(b kernel.Backend, v []float32) kernel.Buffer {
-	x := b.NewBuffer(len(v))
-	b.Upload(x, 0, v)
-	return x
-}
-
-func download(b kernel.Backend, x kernel.Buffer) []float32 {
-	v := make([]float32, x.Len())
-	b.Download(v, x, 0)
-	return v
-}
-
-// source is a random matrix of a type.
-func (r *rig) source(typ kernel.Type, experts, rows, cols int) kernel.Source {
-	r.Helper()
-	data, err := modelfile.Quantize(typ, r.normals(experts*rows*cols, 0.3))
-	if err != nil {
-		r.Fatal(err)
-	}
-	return kernel.Source{Name: "w", Type: typ, Experts: experts, Rows: rows, Cols: cols, Data: data}
-}
-
-func (r *rig) load(b kernel.Backend, s kernel.Source) kernel.Weight {
-	r.Helper()
-	w, err := b.Load(s)
-	if err != nil {
-		r.Fatal(err)
-	}
-	return w
-}
-
-// agree runs an operation on both backends and compares what it returns.
-func (r *rig) agree(what string, limit float64, run func(b kernel.Backend) []float32) {
-	r.Helper()
-	want, got := run(r.ref), run(r.cuda)
-	if far := distance(got, want); !(far <= limit) {
-		r.Errorf("%s: error %g, at most %g", what, far, limit)
-	}
-}
-
-// distance is the relative Frobenius error; NaN when a value is none.
-func distance(got, want []float32) float64 {
-	var diff, norm float64
-	for i, w := range want {
-		diff += math.Pow(float64(got[i])-float64(w), 2)
-		norm += float64(w) * float64(w)
-	}
-	if norm == 0 {
-		return math.Sqrt(diff)
-	}
-	return math.Sqrt(diff / norm)
-}
+func (r *rig) with(t *testing.T) *rig { return &rig{r.With(t), r.cuda} }
 
 func same(t *testing.T, what string, got, want []float32) {
 	t.Helper()

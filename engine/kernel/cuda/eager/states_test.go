@@ -80,9 +80,9 @@ func (c recurrenceCase) delta(r *rig, b kernel.Backend, in map[string][]float32)
 func (c recurrenceCase) input(r *rig, rows int) map[string][]float32 {
 	width := c.vHeads * c.d
 	in := map[string][]float32{
-		"conv": r.normals(c.channels()*c.taps, 0.5), "a": r.normals(c.vHeads, 1), "bias": r.normals(c.vHeads, 1), "norm": r.normals(c.d, 1),
-		"qkv": r.normals(rows*c.channels(), 1), "z": r.normals(rows*width, 1), "beta": r.normals(rows*c.vHeads, 1),
-		"alpha": r.normals(rows*c.vHeads, 4),
+		"conv": r.Normals(c.channels()*c.taps, 0.5), "a": r.Normals(c.vHeads, 1), "bias": r.Normals(c.vHeads, 1), "norm": r.Normals(c.d, 1),
+		"qkv": r.Normals(rows*c.channels(), 1), "z": r.Normals(rows*width, 1), "beta": r.Normals(rows*c.vHeads, 1),
+		"alpha": r.Normals(rows*c.vHeads, 4),
 	}
 	for i, a := range in["a"] {
 		in["a"][i] = float32(-math.Abs(float64(a)))
@@ -99,7 +99,7 @@ func checkRecurrence(r *rig) {
 		}
 		for _, c := range []recurrenceCase{{1, 2, 64, 4, true, states}, {2, 4, 32, 2, false, states}, {1, 1, 128, 4, true, states}} {
 			in := c.input(r, 8)
-			r.agree(fmt.Sprintf("%+v", c), limit, func(b kernel.Backend) []float32 { return c.delta(r, b, in) })
+			r.Agree(fmt.Sprintf("%+v", c), limit, func(b kernel.Backend) []float32 { return c.delta(r, b, in) })
 		}
 	}
 }
@@ -143,7 +143,7 @@ func TestStatesStayNearForManySteps(t *testing.T) {
 	for i := range in["alpha"] {
 		in["alpha"][i] /= 4
 	}
-	want := c.on(r, r.ref, in)
+	want := c.on(r, r.Ref, in)
 	c.states = kernel.StateBF16
 	got := c.on(r, r.cuda, in)
 	var results [2][]float32

@@ -81,7 +81,7 @@ func TestStepsAgreeWithTheReference(t *testing.T) {
 				want := r.pass(in)
 				in.Tokens[0] = kernel.Sampled(0) // nothing was drawn: it is still 0
 				out := r.run(in)
-				if far := distance(slices.Concat(out.Logits...), want); !(far <= r.tolerance()) {
+				if far := devicetest.Distance(slices.Concat(out.Logits...), want); !(far <= r.tolerance()) {
 					t.Errorf("%d rows of %+v: error %g", len(in.Tokens), p, far)
 				}
 			}
@@ -214,7 +214,7 @@ func TestDrawsAreOfTheStep(t *testing.T) {
 	}
 	known := *next
 	known.Tokens = []int32{token}
-	if far := distance(r.run(next).Logits[0], r.pass(&known)); !(far <= r.tolerance()) {
+	if far := devicetest.Distance(r.run(next).Logits[0], r.pass(&known)); !(far <= r.tolerance()) {
 		t.Errorf("what follows the token: error %g", far)
 	}
 }
@@ -232,7 +232,7 @@ func TestAStepBeginsWithADrawOfItsOwnBucket(t *testing.T) {
 	next.Tokens[0] = kernel.Sampled(0)
 	known := *next
 	known.Tokens = []int32{token}
-	if far := distance(r.run(next).Logits[0], r.pass(&known)); token == 0 || !(far <= r.tolerance()) {
+	if far := devicetest.Distance(r.run(next).Logits[0], r.pass(&known)); token == 0 || !(far <= r.tolerance()) {
 		t.Errorf("what follows token %d: error %g", token, far)
 	}
 }

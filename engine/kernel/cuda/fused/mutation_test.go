@@ -54,7 +54,7 @@ func (m mutation) outcome(t *testing.T, text string) string {
 	r.fused.blocks = 4 // one part of attention, with several tiles
 	compute := func(in *kernel.Input) string {
 		want := r.pass(in)
-		if far := distance(slices.Concat(r.run(in).Logits...), want); !(far <= r.tolerance()) {
+		if far := devicetest.Distance(slices.Concat(r.run(in).Logits...), want); !(far <= r.tolerance()) {
 			return fmt.Sprintf("error %g", far)
 		}
 		return ""

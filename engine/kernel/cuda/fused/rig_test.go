@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"corenode/engine/kernel"
+	"corenode/engine/kernel/cuda/devicetest"
 	"corenode/engine/kernel/cuda/eager"
 	"corenode/engine/kernel/cuda/interp"
 	"corenode/engine/kernel/cuda/tune"
@@ -63,13 +64,7 @@ type inputs struct {
 	next int // type of the next matrix
 }
 
-func (in *inputs) normals(n int, scale float64) []float32 {
-	v := make([]float32, n)
-	for i := range v {
-		v[i] = float32(in.NormFloat64() * scale)
-	}
-	return v
-}
+func (in *inputs) normals(n int, scale float64) []float32 { return devicetest.Normals(in.Rand, n, scale) }
 
 func (in *inputs) vector(n int, around float32) kernel.Buffer {
 	v := in.normals(n, 0.2)
@@ -330,14 +325,4 @@ func (r *rig) run(in *kernel.Input) *kernel.Output {
 	}
 	r.cuda.Collect(out)
 	return out
-}
-
-// distance is the relative Frobenius error; NaN when a value is none.
-func distance(got, want []float32) float64 {
-	var diff, norm float64
-	for i, w := range want {
-		diff += math.Pow(float64(got[i])-float64(w), 2)
-		norm += float64(w) * float64(w)
-	}
-	return math.Sqrt(diff / norm)
 }

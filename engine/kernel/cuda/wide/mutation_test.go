@@ -54,7 +54,7 @@ var mutations = []mutation{
 
 // mutantInput is the same for all: what the reference is given, too.
 func mutantInput(r *rig, n int) []float32 {
-	return (&rig{T: r.T, random: rand.New(rand.NewPCG(5, 5))}).normals(n, 1)
+	return devicetest.Normals(rand.New(rand.NewPCG(5, 5)), n, 1)
 }
 
 // fixed is a matrix of small numbers as float16.
@@ -68,7 +68,7 @@ func fixed(experts, rows, cols int) kernel.Source {
 
 func mutantProduct(r *rig, b kernel.Backend) []float32 {
 	to := b.NewBuffer(160 * 16)
-	b.MatMul([]kernel.Buffer{to}, upload(b, mutantInput(r, 160*456)), 160, []kernel.Weight{r.load(b, fixed(1, 16, 456))})
+	b.MatMul([]kernel.Buffer{to}, upload(b, mutantInput(r, 160*456)), 160, []kernel.Weight{r.Load(b, fixed(1, 16, 456))})
 	return download(b, to)
 }
 
@@ -78,7 +78,7 @@ func mutantBlocks(r *rig, b kernel.Backend) []float32 {
 		w.Data = append(w.Data, byte(0x30+i%7))
 	}
 	to := b.NewBuffer(32 * 16)
-	b.MatMul([]kernel.Buffer{to}, upload(b, mutantInput(r, 32*256)), 32, []kernel.Weight{r.load(b, w)})
+	b.MatMul([]kernel.Buffer{to}, upload(b, mutantInput(r, 32*256)), 32, []kernel.Weight{r.Load(b, w)})
 	return download(b, to)
 }
 
@@ -88,12 +88,12 @@ func mutantCodes(r *rig, b kernel.Backend) []float32 {
 		r.Fatal(err)
 	}
 	w, to := kernel.Source{Name: "w", Type: kernel.F8E4M3, Experts: 1, Rows: 16, Cols: 256, Data: data}, b.NewBuffer(32*16)
-	b.MatMul([]kernel.Buffer{to}, upload(b, mutantInput(r, 32*256)), 32, []kernel.Weight{r.load(b, w)})
+	b.MatMul([]kernel.Buffer{to}, upload(b, mutantInput(r, 32*256)), 32, []kernel.Weight{r.Load(b, w)})
 	return download(b, to)
 }
 
 func mutantExperts(r *rig, b kernel.Backend) []float32 {
-	to, w := b.NewBuffer(32*8), r.load(b, fixed(3, 8, 8))
+	to, w := b.NewBuffer(32*8), r.Load(b, fixed(3, 8, 8))
 	b.Experts(to, upload(b, mutantInput(r, 32*8)), upload(b, mutantInput(r, 32*3)), 32, kernel.ExpertStack{Gate: w, Up: w, Down: w},
 		kernel.Routing{Top: 2})
 	return download(b, to)
@@ -113,7 +113,7 @@ func mutantBrain(r *rig, b kernel.Backend) []float32 { return mutantStates(r, b,
 
 func mutantStates(r *rig, b kernel.Backend, states kernel.StateType) []float32 {
 	c := recurrenceCase{1, 1, 64, 4, true, []kernel.Span{{Len: 100}}, states}
-	return c.delta(r, b, c.input(&rig{T: r.T, random: rand.New(rand.NewPCG(6, 6))}))
+	return c.delta(r, b, c.input(&rig{Rig: &devicetest.Rig{T: r.T, Random: rand.New(rand.NewPCG(6, 6))}}))
 }
 
 // outcome runs a mutant and says how its fault shows, "" where it does not.
@@ -131,8 +131,8 @@ func (m mutation) outcome(t *testing.T, text string) string {
 	}
 	defer b.Close()
 	b.groups, b.shapes.GroupBlocks = m.file == groupFile, 1
-	r := &rig{T: t, device: d, cuda: b, ref: ref.New()}
-	if far := distance(m.run(r, b), m.run(r, r.ref)); !(far <= tensor) {
+	r := &rig{&devicetest.Rig{T: t, Device: d, CUDA: b, Ref: ref.New()}, b}
+	if far := distance(m.run(r, b), m.run(r, r.Ref)); !(far <= tensor) {
 		return fmt.Sprintf("error %g", far)
 	}
 	return ""

@@ -28,7 +28,7 @@ func TestOperationsAgreeWithTheReference(t *testing.T) {
 	for _, o := range operations {
 		t.Run(o.name, func(t *testing.T) { o.check(r.with(t)) })
 	}
-	if d, ok := r.device.(*interp.Device); ok {
+	if d, ok := r.Device.(*interp.Device); ok {
 		ours := map[string]bool{}
 		for _, text := range images() {
 			for _, name := range devicetest.Entries(text) {
@@ -63,11 +63,11 @@ func checkProducts(r *rig) {
 		{kernel.F16, 32, 290, 264, 1}, {kernel.BF16, 133, 290, 72, 1}, {kernel.F16, 40, 3, 8, 1e5}, {kernel.F32, 33, 3, 16, 1},
 		{kernel.F16, 31, 3, 16, 1}, {kernel.BF16, 40, 3, 200, 1e5},
 	} {
-		first, second, x := r.source(c.typ, 1, c.rows, c.cols), r.source(kernel.F16, 1, 2, c.cols), r.normals(c.n*c.cols, c.scale)
+		first, second, x := r.Source(c.typ, 1, c.rows, c.cols), r.Source(kernel.F16, 1, 2, c.cols), r.Normals(c.n*c.cols, c.scale)
 		clear(x[c.cols : 2*c.cols])
-		r.agree(fmt.Sprintf("MatMul %+v", c), tensor, func(b kernel.Backend) []float32 {
+		r.Agree(fmt.Sprintf("MatMul %+v", c), tensor, func(b kernel.Backend) []float32 {
 			to := []kernel.Buffer{b.NewBuffer(c.n * c.rows), b.NewBuffer(c.n * 2)}
-			b.MatMul(to, upload(b, x), c.n, []kernel.Weight{r.load(b, first), r.load(b, second)})
+			b.MatMul(to, upload(b, x), c.n, []kernel.Weight{r.Load(b, first), r.Load(b, second)})
 			return append(download(b, to[0]), download(b, to[1])...)
 		})
 	}
@@ -80,24 +80,24 @@ const blocks = 1e-2
 func checkBlocks(r *rig) {
 	for _, typ := range []kernel.Type{kernel.Q8_0, kernel.Q4_K, kernel.F8E4M3} {
 		cols := map[kernel.Type]int{kernel.Q8_0: 160, kernel.Q4_K: 512, kernel.F8E4M3: 384}[typ]
-		first, x := r.source(typ, 1, 131, cols), r.normals(34*cols, 1)
-		r.agree(fmt.Sprintf("MatMul of type %d", typ), blocks, func(b kernel.Backend) []float32 {
+		first, x := r.Source(typ, 1, 131, cols), r.Normals(34*cols, 1)
+		r.Agree(fmt.Sprintf("MatMul of type %d", typ), blocks, func(b kernel.Backend) []float32 {
 			to := b.NewBuffer(34 * 131)
-			b.MatMul([]kernel.Buffer{to}, upload(b, x), 34, []kernel.Weight{r.load(b, first)})
+			b.MatMul([]kernel.Buffer{to}, upload(b, x), 34, []kernel.Weight{r.Load(b, first)})
 			return download(b, to)
 		})
 		const experts, wide, narrow = 2, 256, 40
-		in, logits, biases := r.normals(150*wide, 1), r.normals(150*experts, 1), r.normals(experts*wide, 1)
-		into := []kernel.Source{r.source(typ, experts, narrow, wide), r.source(kernel.F16, experts, 33, narrow)}
-		from := []kernel.Source{r.source(kernel.F16, experts, wide, narrow), r.source(typ, experts, 33, wide)}
+		in, logits, biases := r.Normals(150*wide, 1), r.Normals(150*experts, 1), r.Normals(experts*wide, 1)
+		into := []kernel.Source{r.Source(typ, experts, narrow, wide), r.Source(kernel.F16, experts, 33, narrow)}
+		from := []kernel.Source{r.Source(kernel.F16, experts, wide, narrow), r.Source(typ, experts, 33, wide)}
 		for _, c := range []struct {
 			n      int
 			stack  []kernel.Source
 			biased bool
 		}{{150, into, false}, {32, into, true}, {32, from, false}} {
 			cols := c.stack[0].Cols
-			r.agree(fmt.Sprintf("Experts of type %d, %d rows of %d", typ, c.n, cols), blocks, func(b kernel.Backend) []float32 {
-				s := kernel.ExpertStack{Gate: r.load(b, c.stack[0]), Up: r.load(b, c.stack[0]), Down: r.load(b, c.stack[1])}
+			r.Agree(fmt.Sprintf("Experts of type %d, %d rows of %d", typ, c.n, cols), blocks, func(b kernel.Backend) []float32 {
+				s := kernel.ExpertStack{Gate: r.Load(b, c.stack[0]), Up: r.Load(b, c.stack[0]), Down: r.Load(b, c.stack[1])}
 				if c.biased {
 					s.GateBias, s.UpBias, s.DownBias = upload(b, biases), upload(b, biases), upload(b, biases)
 					s.Limit, s.Alpha = 0.8, 1.7
@@ -120,17 +120,17 @@ func checkExperts(r *rig) {
 		{35, 3, 1, 8, 24, kernel.F16, kernel.F16, true},
 		{32, 2, 1, 136, 8, kernel.BF16, kernel.BF16, false},
 	} {
-		x, logits := r.normals(c.n*c.hidden, 1), r.normals(c.n*c.experts, 2)
+		x, logits := r.Normals(c.n*c.hidden, 1), r.Normals(c.n*c.experts, 2)
 		for i := range c.n {
 			logits[i*c.experts] -= 100 // an expert without rows, but where all are needed
 		}
 		sources := []kernel.Source{
-			r.source(c.gate, c.experts, c.ff, c.hidden), r.source(c.gate, c.experts, c.ff, c.hidden),
-			r.source(c.down, c.experts, c.hidden, c.ff),
+			r.Source(c.gate, c.experts, c.ff, c.hidden), r.Source(c.gate, c.experts, c.ff, c.hidden),
+			r.Source(c.down, c.experts, c.hidden, c.ff),
 		}
-		biases := [][]float32{r.normals(c.experts*c.ff, 1), r.normals(c.experts*c.ff, 1), r.normals(c.experts*c.hidden, 1)}
-		r.agree(fmt.Sprintf("Experts %+v", c), tensor, func(b kernel.Backend) []float32 {
-			s := kernel.ExpertStack{Gate: r.load(b, sources[0]), Up: r.load(b, sources[1]), Down: r.load(b, sources[2])}
+		biases := [][]float32{r.Normals(c.experts*c.ff, 1), r.Normals(c.experts*c.ff, 1), r.Normals(c.experts*c.hidden, 1)}
+		r.Agree(fmt.Sprintf("Experts %+v", c), tensor, func(b kernel.Backend) []float32 {
+			s := kernel.ExpertStack{Gate: r.Load(b, sources[0]), Up: r.Load(b, sources[1]), Down: r.Load(b, sources[2])}
 			if c.biased {
 				s.GateBias, s.UpBias, s.DownBias = upload(b, biases[0]), upload(b, biases[1]), upload(b, biases[2])
 				s.Limit, s.Alpha = 0.8, 1.7
@@ -194,7 +194,7 @@ func (c attentionCase) input(r *rig) [3][]float32 {
 		tokens, rows = tokens+s[0]+s[1], rows+s[1]
 	}
 	width := c.kvHeads * c.d
-	return [3][]float32{r.normals(tokens*width, 1), r.normals(tokens*width, 1), r.normals(rows*c.heads*c.d, 2)}
+	return [3][]float32{r.Normals(tokens*width, 1), r.Normals(tokens*width, 1), r.Normals(rows*c.heads*c.d, 2)}
 }
 
 func checkAttention(r *rig) {
@@ -209,7 +209,7 @@ func checkAttention(r *rig) {
 		{heads: 1, kvHeads: 1, d: 24, page: 16, spans: [][2]int{{0, 64}}, sinks: true},
 	} {
 		in := c.input(r)
-		r.agree(fmt.Sprintf("Attend %+v", c), tensor, func(b kernel.Backend) []float32 { return c.attend(r, b, in) })
+		r.Agree(fmt.Sprintf("Attend %+v", c), tensor, func(b kernel.Backend) []float32 { return c.attend(r, b, in) })
 	}
 }
 
@@ -287,8 +287,8 @@ func (c recurrenceCase) step() *kernel.Step {
 func (c recurrenceCase) input(r *rig) map[string][]float32 {
 	n, channels, width := c.step().Rows, (2*c.kHeads+c.vHeads)*c.d, c.vHeads*c.d
 	in := map[string][]float32{
-		"conv": r.normals(channels*c.taps, 0.5), "a": r.normals(c.vHeads, 1), "bias": r.normals(c.vHeads, 1), "norm": r.normals(c.d, 1),
-		"qkv": r.normals(n*channels, 1), "z": r.normals(n*width, 1), "beta": r.normals(n*c.vHeads, 1), "alpha": r.normals(n*c.vHeads, 4),
+		"conv": r.Normals(channels*c.taps, 0.5), "a": r.Normals(c.vHeads, 1), "bias": r.Normals(c.vHeads, 1), "norm": r.Normals(c.d, 1),
+		"qkv": r.Normals(n*channels, 1), "z": r.Normals(n*width, 1), "beta": r.Normals(n*c.vHeads, 1), "alpha": r.Normals(n*c.vHeads, 4),
 	}
 	for i, a := range in["a"] {
 		in["a"][i] = float32(-math.Abs(float64(a)))
@@ -308,7 +308,7 @@ func checkRecurrence(r *rig) {
 		{1, 2, 32, 2, false, []kernel.Span{{Len: 33}}, kernel.StateF32},
 	} {
 		in := c.input(r)
-		r.agree(fmt.Sprintf("DeltaNet %+v", c), tensor, func(b kernel.Backend) []float32 { return c.delta(r, b, in) })
+		r.Agree(fmt.Sprintf("DeltaNet %+v", c), tensor, func(b kernel.Backend) []float32 { return c.delta(r, b, in) })
 	}
 }
 
@@ -336,11 +336,11 @@ func TestTheInterpreterGivesTheSameBits(t *testing.T) {
 	}
 	t.Cleanup(other.Close)
 	for _, typ := range []kernel.Type{kernel.F16, kernel.BF16} {
-		w, x := r.source(typ, 1, 40, 136), r.normals(33*136, 1)
+		w, x := r.Source(typ, 1, 40, 136), r.Normals(33*136, 1)
 		var got [2][]float32
 		for i, b := range []kernel.Backend{r.cuda, other} {
 			to := b.NewBuffer(33 * 40)
-			b.MatMul([]kernel.Buffer{to}, upload(b, x), 33, []kernel.Weight{r.load(b, w)})
+			b.MatMul([]kernel.Buffer{to}, upload(b, x), 33, []kernel.Weight{r.Load(b, w)})
 			got[i] = download(b, to)
 		}
 		if !slices.Equal(got[0], got[1]) {
@@ -354,7 +354,7 @@ func TestTheInterpreterGivesTheSameBits(t *testing.T) {
 func TestARowAloneIsNearTheSameRowAmongMany(t *testing.T) {
 	r := newRig(t, interp.Config{})
 	const rows, cols = 9, 136
-	w, x := r.load(r.cuda, r.source(kernel.F16, 1, rows, cols)), r.normals(160*cols, 1)
+	w, x := r.Load(r.cuda, r.Source(kernel.F16, 1, rows, cols)), r.Normals(160*cols, 1)
 	product := func(n int) []float32 {
 		to := r.cuda.NewBuffer(n * rows)
 		r.cuda.MatMul([]kernel.Buffer{to}, upload(r.cuda, x[:n*cols]), n, []kernel.Weight{w})
