@@ -13,6 +13,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -94,6 +95,7 @@ type Server struct {
 	mu     sync.Mutex
 	script func(n int, body []byte) Script // guarded by mu
 	seen   []*Seen
+	counts []Seen                     // questions for a count
 	cached map[string]map[string]bool // prompts by partition
 	down   bool                       // health says 503
 	wait   int                        // the gauge of waiting requests
@@ -143,6 +145,13 @@ func (s *Server) Seen() (all []Seen) {
 	return all
 }
 
+// Counts returns the requests for counts so far.
+func (s *Server) Counts() []Seen {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.counts)
+}
+
 // page serves health, version and metrics.
 func (s *Server) page(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
@@ -165,6 +174,9 @@ func (s *Server) page(w http.ResponseWriter, r *http.Request) {
 
 func (s *Server) count(w http.ResponseWriter, r *http.Request) {
 	body, _ := io.ReadAll(r.Body)
+	s.mu.Lock()
+	s.counts = append(s.counts, Seen{Path: r.URL.Path, Header: r.Header.Clone(), Body: body})
+	s.mu.Unlock()
 	w.Header().Set("Content-Type", "application/json")
 	fmt.Fprintf(w, `{"input_tokens":%d}`, s.promptTokens(body))
 }

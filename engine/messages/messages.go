@@ -22,7 +22,7 @@ type Request struct {
 	// Body is the body itself, valid until the request is prepared: for models that are
 	// answered elsewhere, to which it goes as it came.
 	Body []byte
-	// Forward are headers of the client's, name and value, that go along with it.
+	// Forward are headers of the client's, name and value, that go along with it: one for each line.
 	Forward       [][2]string
 	Model         string
 	System        string // the system text blocks, one per line

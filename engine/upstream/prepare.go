@@ -108,7 +108,7 @@ func (m *Model) Count(q *messages.Request) (int, error) {
 	}
 	var last error
 	for _, r := range replicas[:min(3, len(replicas))] {
-		n, err := m.countAt(r, body)
+		n, err := m.countAt(r, body, q.Forward)
 		if refusal := (*abi.Error)(nil); err == nil || errors.As(err, &refusal) {
 			return n, err
 		}
@@ -121,11 +121,11 @@ func (m *Model) Count(q *messages.Request) (int, error) {
 // countTimeout bounds one question for a count.
 const countTimeout = 10 * time.Second
 
-// countAt asks one replica for the tokens of a body.
-func (m *Model) countAt(r *replica, body []byte) (int, error) {
+// countAt asks one replica for the tokens of a body, with the client's headers that go along.
+func (m *Model) countAt(r *replica, body []byte, forward [][2]string) (int, error) {
 	ctx, cancel := context.WithTimeout(m.ctx, countTimeout)
 	defer cancel()
-	status, page, err := r.get(ctx, &question{http.MethodPost, m.traits.Count, m.header(""), body})
+	status, page, err := r.get(ctx, &question{http.MethodPost, m.traits.Count, forwarded(m.header(""), forward), body})
 	if err != nil {
 		return 0, err
 	}
@@ -159,6 +159,14 @@ func (m *Model) header(account string) []field {
 	}
 	if m.options.Key != "" {
 		h = append(h, field{"Authorization", "Bearer " + m.options.Key})
+	}
+	return h
+}
+
+// forwarded appends the client's headers that go along to h.
+func forwarded(h []field, forward [][2]string) []field {
+	for _, f := range forward {
+		h = append(h, field{f[0], f[1]})
 	}
 	return h
 }

@@ -203,7 +203,8 @@ func (m *Model) Close() {
 func (m *Model) Info() engine.Info { return m.options.Info }
 
 // ForwardHeaders are the headers of a client's that go along to a server of the messages
-// protocol, as sent: those of the protocol's version, under the names that SDKs know.
+// protocol, with counts and answers, as sent: those of the protocol's version, under the names
+// that SDKs know.
 func (m *Model) ForwardHeaders() []string {
 	if !m.traits.Messages {
 		return nil

@@ -81,13 +81,13 @@ func (x *exchange) parse(b *body, read func([]byte) (*messages.Request, error)) 
 	return request, model, nil
 }
 
-// forwarded are the client's headers that go along, those of the names that it sent.
+// forwarded are the client's headers that go along: each line of the names that it sent.
 func (x *exchange) forwarded(names []string) (headers [][2]string) {
 	for _, name := range names {
 		if x.module != nil && x.module.hasKey(name) {
 			continue
 		}
-		if v := x.ctx.Request.Header.Peek(name); len(v) > 0 {
+		for _, v := range x.ctx.Request.Header.PeekAll(name) {
 			headers = append(headers, [2]string{name, string(v)})
 		}
 	}
