@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -265,26 +264,6 @@ func TestToolsAsShown(t *testing.T) {
 	l.ask("a", `{"model":"far","max_tokens":7,"tools":[{"name":"f","input_schema":{"$schema":"http://json-schema.org/draft-07/schema#","type":"object"}}],"messages":[{"role":"user","content":"x"}]}`)
 	if got := string(s.Seen()[0].Body); strings.Contains(got, "$schema") || !strings.Contains(got, `"parameters":{"type":"object"}`) {
 		t.Errorf("went out as %s", got)
-	}
-}
-
-// TestLostFields: the log says once of each field that servers cannot be told it.
-func TestLostFields(t *testing.T) {
-	var log bytes.Buffer
-	m := open(t, wire.LlamaServer, func(o *Options) {
-		o.Log, o.ProbeEvery = slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug})), time.Hour
-	}, start(t, wire.LlamaServer, plainAnswer))
-	for _, fields := range []string{`,"min_tokens":3`, `,"min_tokens":4,"top_k":5`, ""} {
-		q, err := messages.Parse([]byte(fmt.Sprintf(helloBody, fields)))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := m.Prepare("a", q); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if said := log.String(); strings.Count(said, "is left out") != 1 || !strings.Contains(said, "field=min_tokens") {
-		t.Errorf("the log says %s", said)
 	}
 }
 

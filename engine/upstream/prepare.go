@@ -37,6 +37,9 @@ type sent struct {
 // goes out. Errors are *abi.Error. It is safe for concurrent use, and asks a replica when
 // the model has no tokenizer.
 func (m *Model) Prepare(account string, q *messages.Request) (*engine.Request, error) {
+	if lost := wire.Lost(m.options.Flavor, q); len(lost) > 0 {
+		return nil, errLost(lost[0])
+	}
 	if err := m.mayUse(account, false); err != nil {
 		return nil, err
 	}
@@ -68,13 +71,21 @@ func (m *Model) Prepare(account string, q *messages.Request) (*engine.Request, e
 		Conversation: engine.Conversation(q), Payload: s}, nil
 }
 
-// tellLost tells the log, once of each, which fields of a request the servers cannot be told.
+// errLost refuses a request that would get another answer than it asks for.
+func errLost(field string) *abi.Error {
+	return &abi.Error{Kind: abi.InvalidRequest, Op: "upstream.Prepare", Param: field, Detail: abi.Detail{Reason: abi.ReasonField},
+		Msg: "the servers that answer this model cannot be told it; leave it out"}
+}
+
+// tellLost tells the log, once, that how much to think is left out of requests.
 func (m *Model) tellLost(q *messages.Request) {
-	for _, field := range wire.Lost(m.options.Flavor, q) {
-		if _, told := m.lost.LoadOrStore(field, true); !told {
-			m.options.Log.Debug("a field of requests is left out: the model's servers cannot be told it", "model", m.options.ID,
-				"flavor", string(m.options.Flavor), "field", field)
-		}
+	if q.Effort == "" || !q.Thinking || m.options.Flavor.TellsThinking() {
+		return
+	}
+	const field = "output_config.effort"
+	if _, told := m.lost.LoadOrStore(field, true); !told {
+		m.options.Log.Info("a field of requests is left out: the model's servers cannot be told it", "model", m.options.ID,
+			"flavor", string(m.options.Flavor), "field", field)
 	}
 }
 

@@ -12,7 +12,7 @@ import (
 
 // Chat returns the chat completions body that asks for what a messages request asks. The
 // answer always streams, with its usage. Nothing of the request that the flavor can
-// express is left out; what it cannot is in Lost, for the log.
+// express is left out. Of what it cannot, Lost names the sampling; thinking is TellsThinking's.
 func Chat(f Flavor, q *messages.Request, o ChatOptions) []byte {
 	w := chatWriter{traits: f.Traits(), flavor: f, q: q, b: make([]byte, 0, 1024)}
 	w.b = append(w.b, `{"model":`...)
@@ -41,23 +41,24 @@ type ChatOptions struct {
 	CacheSalt string // keeps this account's prefixes apart; empty without
 }
 
-// Lost names the fields of a request that a flavor cannot be told. The request goes out
-// without them, as the flavor's own messages endpoint would send it.
+// Lost names the fields of sampling that a flavor cannot be told and that ask for something: a
+// request with one must be refused. A value that changes nothing is left out.
 func Lost(f Flavor, q *messages.Request) (fields []string) {
 	t, s := f.Traits(), q.Sampling
-	add := func(lost bool, name string) {
-		if lost {
-			fields = append(fields, name)
+	if t.Messages {
+		return nil
+	}
+	add := func(asked bool, names ...string) {
+		takes := func(name string) bool { return slices.Contains(t.SamplingExtras, name) }
+		if asked && !slices.ContainsFunc(names, takes) {
+			fields = append(fields, names[0])
 		}
 	}
-	takes := func(name string) bool { return slices.Contains(t.SamplingExtras, name) }
-	add(!q.Thinking && !t.TemplateKwargs, "thinking")
-	add(q.Effort != "" && q.Thinking && !t.TemplateKwargs, "output_config.effort")
-	add(s.TopK != nil && !takes("top_k"), "top_k")
-	add(s.MinP != nil && !takes("min_p"), "min_p")
-	add(s.RepetitionPenalty != nil && !takes("repetition_penalty") && !takes("repeat_penalty"), "repetition_penalty")
-	add(s.MinTokens > 0 && !takes("min_tokens"), "min_tokens")
-	add(s.IgnoreEOS && !takes("ignore_eos"), "ignore_eos")
+	add(s.TopK != nil && *s.TopK != 0, "top_k")
+	add(s.MinP != nil && *s.MinP != 0, "min_p")
+	add(s.RepetitionPenalty != nil && *s.RepetitionPenalty != 1, "repetition_penalty", "repeat_penalty")
+	add(s.MinTokens > 0, "min_tokens")
+	add(s.IgnoreEOS, "ignore_eos")
 	return fields
 }
 

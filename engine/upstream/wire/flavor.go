@@ -115,6 +115,9 @@ func ParseFlavor(name string) (Flavor, error) {
 // Traits returns what is known of servers of this make.
 func (f Flavor) Traits() Traits { return traits[f] }
 
+// TellsThinking says whether the server can be told whether to think, and how much.
+func (f Flavor) TellsThinking() bool { return traits[f].Messages || traits[f].TemplateKwargs }
+
 // Isolates says whether the server can keep the cached prefixes of accounts apart.
 func (f Flavor) Isolates() bool { return traits[f].CacheSalt || traits[f].Partition }
 
