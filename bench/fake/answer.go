@@ -176,7 +176,7 @@ func (a *answerer) calls() []Call {
 // usage is what the server reports at this moment: prompt without the cached tokens, cached
 // tokens and output.
 func (a *answerer) usage() (uncached, cached, output int) {
-	uncached, cached, output = a.tokens-a.cached, a.cached, a.deltas
+	uncached, cached, output = a.tokens-a.cached, a.cached, a.deltas*max(1, a.script.PerDelta)
 	switch a.script.Fault {
 	case LieInput:
 		uncached += 1000
@@ -300,8 +300,12 @@ func (a *answerer) chunk(delta object, finish any, extra object) error {
 
 func (a *answerer) chatUsage() object {
 	uncached, cached, output := a.usage()
-	return object{"prompt_tokens": uncached + cached, "completion_tokens": output, "total_tokens": uncached + cached + output,
+	usage := object{"prompt_tokens": uncached + cached, "completion_tokens": output, "total_tokens": uncached + cached + output,
 		"prompt_tokens_details": object{"cached_tokens": cached}}
+	if a.script.Reasoning > 0 {
+		usage["completion_tokens_details"] = object{"reasoning_tokens": a.script.Reasoning}
+	}
+	return usage
 }
 
 // chat writes the stream of the chat completions protocol.

@@ -66,6 +66,9 @@ type Call struct{ Name, Input string }
 type Script struct {
 	Thinking, Text []string // each is a delta of one token
 	Calls          []Call
+	// PerDelta is how many tokens the usage has for each delta, default 1; Reasoning is how many of
+	// them a chat server says to be reasoning, 0 where it says nothing of it.
+	PerDelta, Reasoning int
 	// Stop is the reason: of the messages protocol. Empty is end_turn, or tool_use behind calls.
 	Stop     string
 	StopText string        // the stop sequence that was hit

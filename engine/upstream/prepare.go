@@ -10,6 +10,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"slices"
 	"strings"
@@ -31,6 +32,7 @@ type sent struct {
 	forward  [][2]string  // headers of the client's that go along
 	counted  int          // prompt tokens, by our own count
 	exact    bool         // counted with the model's tokenizer
+	quiet    bool         // no thinking is wanted, and the servers cannot be told
 }
 
 // Prepare checks a parsed body against the model, counts its tokens and makes the body that
@@ -63,7 +65,7 @@ func (m *Model) Prepare(account string, q *messages.Request) (*engine.Request, e
 		return nil, err
 	}
 	s := &sent{stops: q.StopSequences, calls: checker, forward: q.Forward, counted: counted, exact: m.options.Counter != nil,
-		prefixes: prefixHashes(account, q)}
+		quiet: !q.Thinking && !m.options.Flavor.TellsThinking(), prefixes: prefixHashes(account, q)}
 	if s.body, err = m.body(account, q, most); err != nil {
 		return nil, err
 	}
@@ -79,13 +81,15 @@ func errLost(field string) *abi.Error {
 
 // tellLost tells the log, once, that how much to think is left out of requests.
 func (m *Model) tellLost(q *messages.Request) {
-	if q.Effort == "" || !q.Thinking || m.options.Flavor.TellsThinking() {
-		return
+	if q.Effort != "" && q.Thinking && !m.options.Flavor.TellsThinking() {
+		m.tellOnce(slog.LevelInfo, "output_config.effort", "a field of requests is left out: the model's servers cannot be told it")
 	}
-	const field = "output_config.effort"
-	if _, told := m.lost.LoadOrStore(field, true); !told {
-		m.options.Log.Info("a field of requests is left out: the model's servers cannot be told it", "model", m.options.ID,
-			"flavor", string(m.options.Flavor), "field", field)
+}
+
+// tellOnce tells the log of a field of requests, once.
+func (m *Model) tellOnce(level slog.Level, field, what string) {
+	if _, told := m.told.LoadOrStore(field, true); !told {
+		m.options.Log.Log(m.ctx, level, what, "model", m.options.ID, "flavor", string(m.options.Flavor), "field", field)
 	}
 }
 

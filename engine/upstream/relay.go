@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"runtime/debug"
 	"slices"
@@ -132,7 +133,7 @@ func (r *relay) observed(err *abi.Error) abi.Usage {
 		if err.Kind != abi.Canceled || r.reader == nil || r.reader.Delivered() == 0 {
 			return abi.Usage{}
 		}
-		usage, _ := checked(r.reader.Usage(), r.bounds()) // a call was held back: it was computed
+		usage, _ := r.usage() // a call was held back, or thinking left out: it was computed
 		r.job.Observe(usage)
 	}
 	r.source.Usage = engine.UsageCounted
@@ -276,6 +277,9 @@ func (o *outcome) refusal() *abi.Error {
 // attempt asks one replica. The outcome is nil when the answer is complete.
 func (r *relay) attempt(rep *replica, n int) (*leftover, *outcome) {
 	r.reader = wire.NewReader(r.model.options.Flavor, r.sent.stops, func() string { return engine.NewID("toolu_") })
+	if r.sent.quiet {
+		r.reader.HideThinking()
+	}
 	r.pending, r.content = r.pending[:0], false
 	r.job.Observe(abi.Usage{}) // an attempt that failed counts for nothing
 	r.source = engine.Source{Replica: rep.base, Attempts: n}
@@ -521,7 +525,7 @@ func (r *relay) deliver(events []abi.Event) *outcome {
 		r.job.Answered(r.firstAt)
 		r.source.ID = r.reader.ID()
 	}
-	usage, source := checked(r.reader.Usage(), r.bounds())
+	usage, source := r.usage()
 	if r.content {
 		r.job.Observe(usage)
 	}
@@ -547,15 +551,12 @@ func (r *relay) deliver(events []abi.Event) *outcome {
 			if source == engine.UsageCounted {
 				r.model.counts.UsageCounted.Add(1)
 			}
+			if r.reader.Hidden() > 0 {
+				r.model.tellOnce(slog.LevelWarn, "thinking", "the model's servers think where requests switch it off: that is dropped")
+			}
 		}
 	}
 	return r.push(events)
-}
-
-func (r *relay) bounds() bounds {
-	m := r.model
-	return bounds{counted: int64(r.sent.counted), maxTokens: int64(r.job.Request.MaxTokens), delivered: r.reader.Delivered(),
-		hide: !m.options.Flavor.Isolates()}
 }
 
 // push hands events to the client's writer, and waits while it is behind: what is not read

@@ -6,9 +6,11 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"corenode/bench/fake"
 	"corenode/engine"
 	"corenode/engine/messages"
 	"corenode/engine/upstream/wire"
@@ -75,7 +77,8 @@ func TestLostFields(t *testing.T) {
 // TestLostEffort: that servers cannot be told how much to think changes no request, and is logged once.
 func TestLostEffort(t *testing.T) {
 	var log *bytes.Buffer
-	m := open(t, wire.ChatCompletions, func(o *Options) { log, o.Counter = logged(o), wordCounter{} }, start(t, wire.ChatCompletions, plainAnswer))
+	s := start(t, wire.ChatCompletions, plainAnswer)
+	m := open(t, wire.ChatCompletions, func(o *Options) { log, o.Counter = logged(o), wordCounter{} }, s)
 	for _, effort := range []string{"low", "high"} {
 		q, err := messages.Parse(fmt.Appendf(nil, helloBody, `,"output_config":{"effort":"`+effort+`"}`))
 		if err != nil {
@@ -87,5 +90,113 @@ func TestLostEffort(t *testing.T) {
 	}
 	if said := log.String(); strings.Count(said, "is left out") != 1 || !strings.Contains(said, "field=output_config.effort") {
 		t.Errorf("the log says %s", said)
+	}
+}
+
+// quietBody is a request that switches thinking off.
+var quietBody = fmt.Sprintf(helloBody, `,"stream":%t,"thinking":{"type":"disabled"}`)
+
+// TestThinkingSwitchedOff: thinking that servers cannot be told to leave is neither handed on nor billed. How
+// much it was is what they report, unless that cannot be, or our own count. The log says so once.
+func TestThinkingSwitchedOff(t *testing.T) {
+	for _, c := range []struct {
+		reported int // reasoning tokens
+		text     []string
+		billed   int64 // of two tokens for each piece
+	}{
+		{0, []string{"e ", "f ", "g "}, 6},
+		{1, []string{"e ", "f ", "g "}, 6}, // for two pieces
+		{5, []string{"e ", "f ", "g "}, 5},
+		{9, []string{"e ", "f ", "g "}, 3},
+		{0, nil, 0},
+		{1, nil, 0},
+	} {
+		s := start(t, wire.ChatCompletions, func(int, []byte) fake.Script {
+			return fake.Script{Thinking: []string{"a b ", "c d "}, Text: c.text, PerDelta: 2, Reasoning: c.reported}
+		})
+		var log *bytes.Buffer
+		l := newLoop(t, open(t, wire.ChatCompletions, func(o *Options) { log, o.Counter = logged(o), wordCounter{} }, s))
+		for _, stream := range []bool{true, false} {
+			got := l.ask("a", fmt.Sprintf(quietBody, stream))
+			if got.refused != nil || got.result.Err != nil {
+				t.Fatalf("refused %v, ended with %v", got.refused, got.result.Err)
+			}
+			checkEvents(t, got.events)
+			for _, e := range got.events {
+				if e.Kind == abi.EventBlockStart && e.Block != abi.BlockText {
+					t.Errorf("a block %v is handed on", e.Block)
+				}
+			}
+			want, source := abi.Usage{InputUncached: 4, Output: c.billed}, got.result.Source.Usage
+			if end := got.events[len(got.events)-1]; end.Usage != want || got.result.Usage != want || source != engine.UsageReported {
+				t.Errorf("%d reported, text %q: shown %+v, billed %+v, %v", c.reported, c.text, end.Usage, got.result.Usage, source)
+			}
+			if tx := text(got.events, abi.BlockText); tx != strings.Join(c.text, "") {
+				t.Errorf("text %q", tx)
+			}
+		}
+		loud := l.ask("a", hello(true))
+		if th, u := text(loud.events, abi.BlockThinking), loud.result.Usage; th != "a b c d " || u.Output != int64(2*len(c.text)+4) {
+			t.Errorf("with thinking: %q, %+v", th, u)
+		}
+		if said := log.String(); strings.Count(said, "level=WARN") != 1 || !strings.Contains(said, "field=thinking") {
+			t.Errorf("the log says %s", said)
+		}
+	}
+}
+
+// TestFailureInHiddenThinking: nothing of it was shown, so another server answers.
+func TestFailureInHiddenThinking(t *testing.T) {
+	var asked atomic.Int64 // of both; the first one breaks
+	script := func(n int, body []byte) fake.Script {
+		s := plainAnswer(n, body)
+		if asked.Add(1) == 1 {
+			s.Fault, s.At = fake.DieBetweenEvents, 1
+		}
+		return s
+	}
+	m := open(t, wire.ChatCompletions, func(o *Options) { o.Counter = wordCounter{} },
+		start(t, wire.ChatCompletions, script), start(t, wire.ChatCompletions, script))
+	got := newLoop(t, m).ask("a", fmt.Sprintf(quietBody, true))
+	if got.result.Err != nil || asked.Load() != 2 || text(got.events, abi.BlockText) != "Hello, wörld!" {
+		t.Errorf("asked %d times, %q, ended with %v", asked.Load(), text(got.events, abi.BlockText), got.result.Err)
+	}
+}
+
+// TestLeavingHiddenThinking: who leaves while a server thinks what is not handed on pays the prompt, which
+// was computed, and behind it what was handed on. An answer that breaks off there is free.
+func TestLeavingHiddenThinking(t *testing.T) {
+	m := &Model{options: Options{Flavor: wire.ChatCompletions, Counter: wordCounter{}}}
+	j := &engine.Job{Request: &engine.Request{MaxTokens: 100}, Output: engine.NewOutput(9)}
+	r := &relay{model: m, job: j, sent: &sent{counted: 4, exact: true, quiet: true},
+		reader: wire.NewReader(wire.ChatCompletions, nil, nil)}
+	r.reader.HideThinking()
+	left := &abi.Error{Kind: abi.Canceled}
+	for _, c := range []struct {
+		piece string
+		want  abi.Usage
+	}{
+		{`"role":"assistant"`, abi.Usage{}},
+		{`"reasoning_content":"a b c"`, abi.Usage{InputUncached: 4}},
+		{`"reasoning_content":"d"`, abi.Usage{InputUncached: 4}},
+		{`"content":"e"`, abi.Usage{InputUncached: 4, Output: 1}},
+	} {
+		events, err := r.reader.Feed(nil, []byte(`data: {"choices":[{"delta":{`+c.piece+"}}]}\n\n"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(events) > 0 {
+			if o := r.deliver(events); o != nil {
+				t.Fatal(o.err)
+			}
+		}
+		if got := r.observed(left); got != c.want {
+			t.Errorf("behind %s: %+v, want %+v", c.piece, got, c.want)
+		}
+		if c.want.Output == 0 {
+			if got := r.observed(&abi.Error{Kind: abi.Internal}); got != (abi.Usage{}) {
+				t.Errorf("broken behind %s: %+v", c.piece, got)
+			}
+		}
 	}
 }

@@ -127,7 +127,7 @@ type Model struct {
 	options Options
 	traits  wire.Traits
 	counts  Counts
-	lost    sync.Map // fields of which the log was told that servers cannot be
+	told    sync.Map // fields of requests of which the log was told
 
 	mu       sync.Mutex // guards what follows; held for arithmetic only
 	set      *route.Set

@@ -2,6 +2,7 @@ package upstream
 
 import (
 	"corenode/engine"
+	"corenode/engine/messages"
 	"corenode/engine/upstream/wire"
 	"corenode/wasm/abi"
 )
@@ -40,4 +41,52 @@ func checked(u wire.Usage, b bounds) (abi.Usage, engine.UsageSource) {
 		cached = 0
 	}
 	return abi.Usage{InputUncached: input - cached, CacheRead: cached, Output: output, Reasoning: min(u.Reasoning, output)}, source
+}
+
+// usage is what is shown and billed of the answer so far, and where it comes from. Thinking that is
+// left out of the answer is in neither.
+func (r *relay) usage() (abi.Usage, engine.UsageSource) {
+	usage, source := checked(r.reader.Usage(), r.bounds())
+	if r.reader.Hidden() > 0 {
+		usage.Output, usage.Reasoning = r.shownOutput(usage.Output), 0
+	}
+	return usage, source
+}
+
+func (r *relay) bounds() bounds {
+	m := r.model
+	return bounds{counted: int64(r.sent.counted), maxTokens: int64(r.job.Request.MaxTokens), delivered: r.reader.Delivered(),
+		hide: !m.options.Flavor.Isolates()}
+}
+
+// shownOutput is an output less the thinking that is left out: the reasoning tokens that the server
+// reports, if there is one for each piece, else our count of its text, once all of it is there. What
+// is shown has a token for each piece at least, and where nothing is shown nothing is billed.
+func (r *relay) shownOutput(output int64) int64 {
+	hidden, reported := r.reader.Hidden(), r.reader.Usage()
+	shown := min(r.reader.Delivered()-hidden, int64(r.job.Request.MaxTokens))
+	thought := reported.Reasoning
+	switch {
+	case shown == 0:
+		return 0
+	case reported.ReasoningKnown && thought >= hidden:
+	case !r.reader.Ended():
+		return shown
+	default:
+		thought = max(hidden, r.model.countText(r.reader.HiddenText()))
+	}
+	return max(shown, output-thought)
+}
+
+// countText counts the tokens of a text; 0 where that cannot be.
+func (m *Model) countText(text string) int64 {
+	if m.options.Counter == nil {
+		return 0
+	}
+	blocks := []messages.Block{{Type: messages.Text, Text: text}}
+	n, err := m.options.Counter.Count(&messages.Request{Raw: true, Messages: []messages.Message{{Role: "user", Blocks: blocks}}})
+	if err != nil { // it is longer than any prompt that is counted
+		return 0
+	}
+	return int64(n)
 }

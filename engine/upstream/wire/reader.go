@@ -55,6 +55,8 @@ type Reader struct {
 	ended    bool     // the stream's last frame has come; what follows is read over
 	deltas   int64    // pieces of text, thinking and calls: each is one token or more
 	thoughts int64    // those of them that are thinking
+	hides    bool     // thinking is counted and not given
+	hidden   []byte   // that thinking
 	bytes    int64    // of texts, calls and signatures
 	pings    int64    // the server says that it lives
 	usage    Usage
@@ -78,6 +80,21 @@ func NewReader(f Flavor, stops []string, newID func() string) *Reader {
 	}
 	return r
 }
+
+// HideThinking leaves thinking out of the events from here on. It is for the chat protocol, whose
+// servers are not always told that nobody asked for any: see TellsThinking.
+func (r *Reader) HideThinking() { r.hides = true }
+
+// Hidden is how many pieces of thinking were left out.
+func (r *Reader) Hidden() int64 {
+	if !r.hides {
+		return 0
+	}
+	return r.thoughts
+}
+
+// HiddenText is the thinking that was left out.
+func (r *Reader) HiddenText() string { return string(r.hidden) }
 
 // Feed takes the next bytes of the body and appends the events that they complete. The
 // error is a *Failure, or wraps ErrBroken; events before it count.
@@ -124,7 +141,8 @@ func (r *Reader) Usage() Usage {
 	return u
 }
 
-// Delivered is a number of tokens that the answer has at least: its pieces so far.
+// Delivered is a number of tokens that the answer has at least: its pieces so far, those that are
+// left out included.
 func (r *Reader) Delivered() int64 { return r.deltas }
 
 // Pings is how often the server said that it lives, and nothing else.
@@ -151,12 +169,15 @@ func (r *Reader) text(kind abi.BlockKind, text string) {
 	if text == "" {
 		return
 	}
-	r.begin(kind)
 	r.deltas++
 	r.bytes += int64(len(text))
 	if kind == abi.BlockThinking {
-		r.thoughts++
+		if r.thoughts++; r.hides {
+			r.hidden = append(r.hidden, text...)
+			return
+		}
 	}
+	r.begin(kind)
 	r.emit(abi.Event{Kind: abi.EventDelta, Block: kind, Index: r.index, Text: text})
 }
 
