@@ -103,7 +103,7 @@ type UsageSource uint8
 const (
 	// UsageOwn is an engine of the node's own, whose counts are exact.
 	UsageOwn UsageSource = iota
-	// UsageReported is what the server that answered says.
+	// UsageReported is what the server that answered says, but a prompt that this node counts exactly.
 	UsageReported
 	// UsageCounted is the node's own count of what another server answered.
 	UsageCounted

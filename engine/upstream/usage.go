@@ -17,6 +17,7 @@ const (
 // bounds are what a report of usage is checked against.
 type bounds struct {
 	counted   int64 // prompt tokens by our own count
+	exact     bool  // which is of the model's tokenizer
 	maxTokens int64
 	delivered int64 // tokens that the answer has at least
 	hide      bool  // cached tokens are neither shown nor discounted
@@ -24,13 +25,18 @@ type bounds struct {
 
 // checked takes what a replica reported to the usage that is shown and billed, and says
 // where it comes from. A side that cannot be is replaced by our own count: the prompt's, or
-// what was delivered, which is never more than the truth.
+// what was delivered, which is never more than the truth. An exact count of the prompt stands also
+// beside a report that can be: it is what a count of the same body says, and what an answer that
+// streams begins with.
 func checked(u wire.Usage, b bounds) (abi.Usage, engine.UsageSource) {
 	source := engine.UsageReported
 	input, cached := u.Input, u.Cached
 	off := input - b.counted
-	if !u.Known || cached > input || float64(max(off, -off)) > usageSlackShare*float64(b.counted)+usageSlack {
+	switch {
+	case !u.Known || cached > input || float64(max(off, -off)) > usageSlackShare*float64(b.counted)+usageSlack:
 		input, cached, source = b.counted, 0, engine.UsageCounted
+	case b.exact:
+		input, cached = b.counted, min(cached, b.counted)
 	}
 	output := u.Output
 	if short := float64(b.delivered - output); !u.Known || output > b.maxTokens || output == 0 && b.delivered > 0 ||
@@ -55,7 +61,7 @@ func (r *relay) usage() (abi.Usage, engine.UsageSource) {
 
 func (r *relay) bounds() bounds {
 	m := r.model
-	return bounds{counted: int64(r.sent.counted), maxTokens: int64(r.job.Request.MaxTokens), delivered: r.reader.Delivered(),
+	return bounds{counted: int64(r.sent.counted), exact: r.sent.exact, maxTokens: int64(r.job.Request.MaxTokens), delivered: r.reader.Delivered(),
 		hide: !m.options.Flavor.Isolates()}
 }
 
