@@ -45,12 +45,10 @@ type Driver interface {
 	Close() error
 }
 
-// Module is a loaded image.
+// Module is a loaded image. It lives as long as the device.
 type Module interface {
 	// Function finds a kernel by its name in the image.
 	Function(name string) (Function, error)
-	// Unload removes the module; its kernels must have ended.
-	Unload() error
 }
 
 // Function is one kernel.
@@ -85,8 +83,6 @@ type Stream interface {
 	Launch(f Function, l Launch) error
 	// Record queues the completion of an event.
 	Record(e Event) error
-	// Wait queues a wait for what an event has recorded by now.
-	Wait(e Event) error
 	// BeginCapture begins to collect work instead of queuing it.
 	BeginCapture() error
 	// EndCapture returns what was collected.
@@ -109,8 +105,6 @@ type Event interface {
 
 // Graph is recorded work whose addresses and shapes are fixed.
 type Graph interface {
-	// Nodes is the number of its operations.
-	Nodes() int
 	// Close gives its memory back.
 	Close() error
 }

@@ -112,7 +112,7 @@ func launch(d cuda.Driver, text string, blocks int, in, out []byte) error {
 		stream.CopyOut(out, to),
 		stream.Synchronize(),
 	)
-	return errors.Join(err, d.Free(from), d.Free(to), stream.Close(), module.Unload())
+	return errors.Join(err, d.Free(from), d.Free(to), stream.Close())
 }
 
 // expect compares the results of a body with the answer for each value.

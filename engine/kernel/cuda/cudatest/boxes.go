@@ -153,6 +153,6 @@ func loadBox(d cuda.Driver, stream cuda.Stream, m cuda.TensorMap, mapAt, out cud
 	return errors.Join(
 		stream.CopyIn(mapAt, m[:]),
 		stream.Launch(check, cuda.Launch{Grid: cuda.Dim{X: 1}, Block: cuda.Dim{X: threads}, Params: params}),
-		stream.CopyOut(got, out), stream.Synchronize(), module.Unload(),
+		stream.CopyOut(got, out), stream.Synchronize(),
 	)
 }

@@ -70,7 +70,7 @@ func Streams(t *testing.T, d cuda.Driver) {
 	}
 	events(t, d, stream, f, launch)
 	graphs(t, stream, f, launch, at, host)
-	must(errors.Join(d.FreeHost(host), stream.Close(), d.Free(at), module.Unload()))
+	must(errors.Join(d.FreeHost(host), stream.Close(), d.Free(at)))
 	if back, _, err := d.Memory(); err != nil || back != free {
 		t.Errorf("%d bytes free at the end, %d at the beginning, %v", back, free, err)
 	}
@@ -81,20 +81,14 @@ func events(t *testing.T, d cuda.Driver, stream cuda.Stream, f cuda.Function, l 
 	t.Helper()
 	before, err1 := d.NewEvent()
 	after, err2 := d.NewEvent()
-	other, err3 := d.NewStream()
-	if err := errors.Join(err1, err2, err3, stream.Record(before), stream.Launch(f, l), stream.Record(after), other.Wait(after),
-		other.Synchronize()); err != nil {
+	if err := errors.Join(err1, err2, stream.Record(before), stream.Launch(f, l), stream.Record(after), stream.Synchronize()); err != nil {
 		t.Error(err)
 		return
 	}
-	// The other stream waited for the event, so that it has completed.
 	done, err := after.Done()
-	took, err4 := after.Since(before)
-	if !done || err != nil || err4 != nil || took < 0 {
-		t.Errorf("after a stream waited for it, the event is done: %v, %v; it took %g ms, %v", done, err, took, err4)
-	}
-	if err := errors.Join(stream.Synchronize(), other.Close()); err != nil {
-		t.Error(err)
+	took, err3 := after.Since(before)
+	if !done || err != nil || err3 != nil || took < 0 {
+		t.Errorf("behind the end of its stream the event is done: %v, %v; it took %g ms, %v", done, err, took, err3)
 	}
 }
 
@@ -110,9 +104,6 @@ func graphs(t *testing.T, stream cuda.Stream, f cuda.Function, l cuda.Launch, at
 	if err != nil {
 		t.Error(err)
 		return
-	}
-	if graph.Nodes() != 3 {
-		t.Errorf("the graph has %d nodes, want 3", graph.Nodes())
 	}
 	// Nothing ran while it was collected: memory has what it had. Each replay begins with zeros: 0, 1, 4.
 	if err := errors.Join(stream.CopyOut(host, at), stream.Synchronize()); err != nil || host[0] == 4 {
@@ -159,9 +150,6 @@ func refusals(t *testing.T, d cuda.Driver) {
 	}
 	if _, err := module.Function("shrink"); code(err) != cuda.NotFound {
 		t.Errorf("a kernel that is not there: %v", err)
-	}
-	if err := module.Unload(); err != nil {
-		t.Error(err)
 	}
 	if at, err := d.Alloc(16); err != nil {
 		t.Errorf("after refusals the device is lost: %v", err)

@@ -211,7 +211,6 @@ func (d *Device) Ran(kernel string) bool {
 type module struct {
 	device  *Device
 	kernels map[string]*function
-	memory  []cuda.Pointer
 }
 
 // Load decodes PTX.
@@ -261,7 +260,6 @@ func (m *module) place(f *file) (constants []byte, err error) {
 			if err != nil {
 				return nil, err
 			}
-			m.memory = append(m.memory, p)
 			b, _ := m.device.arena.bytes(uint64(p), int64(s.size))
 			clear(b)
 			copy(b, s.init)
@@ -278,17 +276,6 @@ func (m *module) Function(name string) (cuda.Function, error) {
 		return nil, m.device.err(cuda.NotFound, "function", "no kernel %q in the module", name)
 	}
 	return f, m.device.live()
-}
-
-// Unload gives the module's variables back.
-func (m *module) Unload() error {
-	for _, p := range m.memory {
-		if err := m.device.Free(p); err != nil {
-			return err
-		}
-	}
-	m.memory = nil
-	return m.device.live()
 }
 
 // function is a kernel of a module.

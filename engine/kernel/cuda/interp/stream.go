@@ -162,22 +162,6 @@ func (s *stream) Record(e cuda.Event) error {
 	})
 }
 
-// Wait queues a wait: the other stream runs up to the event.
-func (s *stream) Wait(e cuda.Event) error {
-	ev := e.(*event)
-	want := ev.recorded
-	return s.add(func() error {
-		for ev.complete < want {
-			if some, err := ev.stream.next(); err != nil {
-				return err
-			} else if !some {
-				return s.device.die("wait", "the event never completes")
-			}
-		}
-		return nil
-	})
-}
-
 // BeginCapture begins to collect.
 func (s *stream) BeginCapture() error {
 	if s.capture != nil {
@@ -245,9 +229,6 @@ func (e *event) Since(earlier cuda.Event) (float64, error) {
 	}
 	return float64(e.at-o.at) / 1e6, e.device.live()
 }
-
-// Nodes is the number of operations.
-func (g *graph) Nodes() int { return len(g.nodes) }
 
 // Close forgets them.
 func (g *graph) Close() error {

@@ -31,7 +31,6 @@ const (
 	cuMemHostAlloc
 	cuMemFreeHost
 	cuModuleLoadDataEx
-	cuModuleUnload
 	cuModuleGetFunction
 	cuFuncGetParamInfo
 	cuFuncSetAttribute
@@ -39,7 +38,6 @@ const (
 	cuStreamCreate
 	cuStreamDestroy
 	cuStreamSynchronize
-	cuStreamWaitEvent
 	cuStreamBeginCapture
 	cuStreamEndCapture
 	cuMemcpyHtoDAsync
@@ -52,7 +50,6 @@ const (
 	cuEventQuery
 	cuEventElapsedTime
 	cuGraphInstantiate
-	cuGraphGetNodes
 	cuGraphLaunch
 	cuGraphExecDestroy
 	cuGraphDestroy
@@ -68,14 +65,14 @@ var symbols = [calls]string{
 	cuCtxCreate: "cuCtxCreate_v2", cuCtxDestroy: "cuCtxDestroy_v2", cuCtxSetCurrent: "cuCtxSetCurrent",
 	cuMemGetInfo: "cuMemGetInfo_v2", cuMemAlloc: "cuMemAlloc_v2", cuMemFree: "cuMemFree_v2",
 	cuMemHostAlloc: "cuMemHostAlloc", cuMemFreeHost: "cuMemFreeHost",
-	cuModuleLoadDataEx: "cuModuleLoadDataEx", cuModuleUnload: "cuModuleUnload", cuModuleGetFunction: "cuModuleGetFunction",
+	cuModuleLoadDataEx: "cuModuleLoadDataEx", cuModuleGetFunction: "cuModuleGetFunction",
 	cuFuncGetParamInfo: "cuFuncGetParamInfo", cuFuncSetAttribute: "cuFuncSetAttribute", cuLaunchKernel: "cuLaunchKernel",
 	cuStreamCreate: "cuStreamCreate", cuStreamDestroy: "cuStreamDestroy_v2", cuStreamSynchronize: "cuStreamSynchronize",
-	cuStreamWaitEvent: "cuStreamWaitEvent", cuStreamBeginCapture: "cuStreamBeginCapture_v2", cuStreamEndCapture: "cuStreamEndCapture",
+	cuStreamBeginCapture: "cuStreamBeginCapture_v2", cuStreamEndCapture: "cuStreamEndCapture",
 	cuMemcpyHtoDAsync: "cuMemcpyHtoDAsync_v2", cuMemcpyDtoHAsync: "cuMemcpyDtoHAsync_v2", cuMemcpyDtoDAsync: "cuMemcpyDtoDAsync_v2",
 	cuMemsetD8Async: "cuMemsetD8Async", cuEventCreate: "cuEventCreate", cuEventDestroy: "cuEventDestroy_v2",
 	cuEventRecord: "cuEventRecord", cuEventQuery: "cuEventQuery", cuEventElapsedTime: "cuEventElapsedTime",
-	cuGraphInstantiate: "cuGraphInstantiateWithFlags", cuGraphGetNodes: "cuGraphGetNodes", cuGraphLaunch: "cuGraphLaunch",
+	cuGraphInstantiate: "cuGraphInstantiateWithFlags", cuGraphLaunch: "cuGraphLaunch",
 	cuGraphExecDestroy: "cuGraphExecDestroy", cuGraphDestroy: "cuGraphDestroy", cuTensorMapEncodeTiled: "cuTensorMapEncodeTiled",
 }
 

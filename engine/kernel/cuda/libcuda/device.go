@@ -27,7 +27,7 @@ const (
 	launchParams         = 1
 	launchParamsBytes    = 2
 	launchEnd            = 0
-	waitDefault, flags0  = 0, 0
+	flags0               = 0
 	interleaveNone       = 0
 	promote256           = 3
 	outOfBoundsIsZero    = 0
@@ -247,9 +247,6 @@ func (m *module) Function(name string) (cuda.Function, error) {
 	}
 	return f, nil
 }
-
-// Unload removes the module.
-func (m *module) Unload() error { return m.device.locked("unload", cuModuleUnload, m.handle) }
 
 // function is one kernel.
 type function struct {

@@ -278,8 +278,8 @@ func TestNoLibraryAndAnOldOneAreErrors(t *testing.T) {
 	if _, err := Open("libnosuchcuda.so.1", 0); !errors.As(err, &e) || e.Code != cuda.NotFound {
 		t.Errorf("without a library: %v", err)
 	}
-	old := build(t, "testdata/standin.c", "-DcuGraphGetNodes=cuGraphGetNodesLater")
-	if _, err := Open(old, 0); !errors.As(err, &e) || !strings.Contains(e.Msg, "cuGraphGetNodes") {
+	old := build(t, "testdata/standin.c", "-DcuFuncGetParamInfo=cuFuncGetParamInfoLater")
+	if _, err := Open(old, 0); !errors.As(err, &e) || !strings.Contains(e.Msg, "cuFuncGetParamInfo") {
 		t.Errorf("with a library that lacks a function: %v", err)
 	}
 }

@@ -33,7 +33,6 @@ type graph struct {
 	device *device
 	graph  uintptr
 	exec   uintptr
-	nodes  int
 	kept   [][]byte
 }
 
@@ -114,11 +113,6 @@ func (s *stream) Record(e cuda.Event) error {
 	return s.device.locked("record", cuEventRecord, ev.handle, s.handle)
 }
 
-// Wait queues a wait for an event.
-func (s *stream) Wait(e cuda.Event) error {
-	return s.device.locked("wait", cuStreamWaitEvent, s.handle, e.(*event).handle, waitDefault)
-}
-
 // BeginCapture begins to collect work.
 func (s *stream) BeginCapture() error {
 	err := s.device.locked("capture", cuStreamBeginCapture, s.handle, captureRelaxed)
@@ -135,10 +129,6 @@ func (s *stream) EndCapture() (cuda.Graph, error) {
 	}
 	g := &graph{device: d, graph: uintptr(w[0]), kept: s.kept}
 	s.kept, s.dropped = nil, s.dropped+len(s.kept)
-	if err := d.locked("capture", cuGraphGetNodes, g.graph, 0, address(&w[0])); err != nil {
-		return nil, err
-	}
-	g.nodes = int(w[0])
 	if err := d.locked("capture", cuGraphInstantiate, address(&w[0]), g.graph, flags0); err != nil {
 		return nil, err
 	}
@@ -195,9 +185,6 @@ func (e *event) Since(earlier cuda.Event) (float64, error) {
 	err := e.device.locked("since", cuEventElapsedTime, address(ms), earlier.(*event).handle, e.handle)
 	return float64(*ms), err
 }
-
-// Nodes is the number of operations.
-func (g *graph) Nodes() int { return g.nodes }
 
 // Close destroys the graph.
 func (g *graph) Close() error {

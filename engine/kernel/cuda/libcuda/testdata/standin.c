@@ -128,7 +128,6 @@ int cuModuleLoadDataEx(uint64_t *m, const char *text, unsigned n, int *options, 
   strcpy(image, text), *m = MODULE;
   return OK;
 }
-int cuModuleUnload(uint64_t m) { HERE; WANT(m == MODULE); return OK; }
 int cuModuleGetFunction(uint64_t *f, uint64_t m, const char *name) {
   HERE;
   WANT(m == MODULE);
@@ -154,7 +153,6 @@ int cuLaunchKernel(uint64_t f, unsigned gx, unsigned gy, unsigned gz, unsigned b
 int cuStreamCreate(stream **s, unsigned flags) { HERE; WANT(flags == 1); *s = calloc(1, sizeof **s); (*s)->magic = STREAM; return OK; }
 int cuStreamDestroy_v2(stream *s) { HERE; WANT(s->magic == STREAM); free(s); return OK; }
 int cuStreamSynchronize(stream *s) { HERE; WANT(s->magic == STREAM && !s->capture); return OK; }
-int cuStreamWaitEvent(stream *s, event *e, unsigned flags) { HERE; WANT(s->magic == STREAM && e->magic == EVENT && e->recorded && flags == 0); return OK; }
 int cuStreamBeginCapture_v2(stream *s, int mode) {
   HERE;
   WANT(s->magic == STREAM && mode == 2 && !s->capture);
@@ -193,7 +191,6 @@ int cuGraphInstantiateWithFlags(graph **e, graph *g, unsigned long long flags) {
   *e = malloc(sizeof **e), **e = *g, (*e)->magic = EXEC;
   return OK;
 }
-int cuGraphGetNodes(graph *g, void **nodes, size_t *n) { HERE; WANT(g->magic == GRAPH && !nodes); *n = g->count; return OK; }
 int cuGraphLaunch(graph *e, stream *s) {
   HERE;
   WANT(e->magic == EXEC && s->magic == STREAM);
