@@ -72,6 +72,9 @@ func (e *Engine) loadWeights(o Options) (err error) {
 	if err != nil {
 		return err
 	}
+	if o.Kind == CUDA { // before what is left is divided; of the host's memory steps take what they need
+		m.Reserve(o.Batch.StepTokensMax)
+	}
 	e.backend, e.forwarder = backend, m
 	return nil
 }

@@ -23,6 +23,7 @@ const (
 // replaced by larger ones when a larger step comes, and never shrink.
 type activations struct {
 	rows int
+	made []kernel.Buffer // all of them but the two of headRows
 
 	x, h, delta    kernel.Buffer // hidden wide: residual stream, normed input, what is to be added
 	kept, keptMix  kernel.Buffer // x and mix of the rows that go on after the last mixer
@@ -41,6 +42,24 @@ type activations struct {
 	headIn, logits                kernel.Buffer
 }
 
+// releaser is a backend whose memory the garbage collector does not see: it is given back, before more is taken.
+type releaser interface {
+	Release(buffers ...kernel.Buffer)
+}
+
+// release gives buffers back that nothing uses any more.
+func (m *Model) release(buffers ...kernel.Buffer) {
+	if r, ok := m.b.(releaser); ok && len(buffers) > 0 {
+		r.Release(buffers...)
+	}
+}
+
+// Reserve takes now what steps of at most so many rows would take as they come: afterwards none of them needs more.
+func (m *Model) Reserve(rows int) {
+	m.grow(min(rows, RowsMax))
+	m.growHead(min(rows, headRowsMax))
+}
+
 // grow makes room for steps of rows rows.
 func (m *Model) grow(rows int) {
 	a, c := &m.act, m.cfg
@@ -49,7 +68,12 @@ func (m *Model) grow(rows int) {
 	}
 	headRows, headIn, logits := a.headRows, a.headIn, a.logits
 	rows = min(max(rows, 2*a.rows), RowsMax)
-	wide := func(d int) kernel.Buffer { return m.b.NewBuffer(rows * d) }
+	m.release(a.made...)
+	var made []kernel.Buffer
+	wide := func(d int) kernel.Buffer {
+		made = append(made, m.b.NewBuffer(rows*d))
+		return made[len(made)-1]
+	}
 	q, kv, v := c.Heads*c.HeadDim, c.KVHeads*c.HeadDim, max(c.LinearVHeads*c.LinearDim, c.Heads*c.ValueDim)
 	*a = activations{
 		rows: rows, x: wide(c.Hidden), h: wide(c.Hidden), delta: wide(c.Hidden), kept: wide(c.Hidden),
@@ -73,12 +97,16 @@ func (m *Model) grow(rows int) {
 			m.b.Upload(a.sharedGate, 0, slices.Repeat([]float32{wideOpen}, rows))
 		}
 	}
+	a.made = made
 }
 
 // growHead makes room for n rows of logits at a time.
 func (m *Model) growHead(n int) {
 	if n <= m.act.headRows {
 		return
+	}
+	if m.act.headRows > 0 {
+		m.release(m.act.headIn, m.act.logits)
 	}
 	m.act.headRows = n
 	m.act.headIn = m.b.NewBuffer(n * m.cfg.Hidden)

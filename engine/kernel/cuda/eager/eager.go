@@ -16,6 +16,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"runtime"
 	"sync"
 	"time"
 	"unsafe"
@@ -130,10 +131,11 @@ func (b *Backend) note(err error) error {
 	return err
 }
 
-// buffer is device memory; it is given back when nobody refers to it any more.
+// buffer is device memory; it is given back by Release, or when nobody refers to it any more.
 type buffer struct {
-	at cuda.Pointer
-	n  int
+	at      cuda.Pointer
+	n       int
+	dropped runtime.Cleanup
 }
 
 // Len implements kernel.Buffer.

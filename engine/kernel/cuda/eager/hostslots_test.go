@@ -25,7 +25,7 @@ func TestStatesComeBackFromTheHost(t *testing.T) {
 	c := kc.(*cache)
 	values := int(slotFloats(stateCache))
 	want := [][]float32{r.Normals(values, 1), r.Normals(values, 1)}
-	slot := func(i int32) *buffer { return &buffer{c.slot(i), values} }
+	slot := func(i int32) *buffer { return &buffer{at: c.slot(i), n: values} }
 	for i, v := range want {
 		r.cuda.Upload(slot(int32(i)), 0, v)
 		kc.CopyState(int32(2+i), int32(i)) // nobody waits: the slot is written to again by what is queued next

@@ -19,9 +19,20 @@ func (b *Backend) NewBuffer(n int) kernel.Buffer {
 	p, err := b.device.Alloc(4 * int64(max(n, 1)))
 	b.must(err)
 	b.must(b.stream.Fill(p, 0, 4*int64(max(n, 1))))
-	v := &buffer{p, n}
-	runtime.AddCleanup(v, b.drop, p)
+	v := &buffer{at: p, n: n}
+	v.dropped = runtime.AddCleanup(v, b.drop, p)
 	return v
+}
+
+// Release gives buffers back at once, when queued work has ended. Nobody may use them any more.
+func (b *Backend) Release(buffers ...kernel.Buffer) {
+	b.wait()
+	for _, x := range buffers {
+		v := x.(*buffer)
+		v.dropped.Stop()
+		b.must(b.device.Free(v.at))
+		v.at, v.n = 0, 0
+	}
 }
 
 // drop notes memory that nobody refers to. The garbage collector calls it.
