@@ -148,9 +148,13 @@ func certificates(cfg *config.Config) (all []doctor.Certificate) {
 }
 
 // modelBytes is what the models may take: their files, and the memory of their pages and states. The
-// automatic size of states counts only where it is set: most models have none.
+// automatic size of states counts only where it is set: most models have none. Of a model on a GPU it is
+// what is page-locked here.
 func modelBytes(cfg *config.Config, memory int64) (total int64) {
 	for _, m := range cfg.Models {
+		if m.Engine == config.EngineCUDA {
+			total += int64(m.KV.HostStateMemoryBytes)
+		}
 		if m.Engine != config.EngineCPU {
 			continue
 		}

@@ -142,3 +142,14 @@ func isThere(path string) bool {
 	_, err := os.Lstat(path)
 	return err == nil
 }
+
+// TestPageLockedMemoryOfAGPUsModelsCounts: the machine has to have it, and can swap none of it.
+func TestPageLockedMemoryOfAGPUsModelsCounts(t *testing.T) {
+	cfg := &config.Config{Models: map[string]config.Model{
+		"gpu": {Engine: config.EngineCUDA, KV: config.KV{MemoryBytes: 7, StateMemoryBytes: 9, HostStateMemoryBytes: 200 << 30}},
+		"cpu": {Engine: config.EngineCPU, KV: config.KV{MemoryBytes: 1 << 30, HostStateMemoryBytes: 3}},
+	}}
+	if got := modelBytes(cfg, 128<<30); got != 201<<30 {
+		t.Errorf("the models may take %d bytes, want %d", got, int64(201<<30))
+	}
+}
