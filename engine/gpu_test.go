@@ -92,33 +92,6 @@ func TestADeviceAnswersAsTheHostDraws(t *testing.T) {
 	}
 }
 
-// memoryOf is a backend of a device with so much memory.
-type memoryOf struct {
-	kernel.Backend
-	free, total int64
-}
-
-func (m memoryOf) Memory() (free, total int64, err error) { return m.free, m.total, nil }
-
-// TestWhatADeviceHasLeftIsSharedOut: what the config leaves open gets what is left beside what it says.
-func TestWhatADeviceHasLeftIsSharedOut(t *testing.T) {
-	e := &Engine{backend: memoryOf{free: 1000, total: 1600}} // 900 of which may be planned for
-	for _, c := range []struct {
-		pages, states int64
-		hybrid        bool
-		want          [2]int64
-	}{
-		{0, 0, false, [2]int64{900, 0}}, {0, 70, false, [2]int64{900, 70}}, {300, 0, false, [2]int64{300, 0}},
-		{0, 0, true, [2]int64{675, 225}}, {0, 400, true, [2]int64{500, 400}}, {300, 0, true, [2]int64{300, 600}},
-		{300, 400, true, [2]int64{300, 400}}, {0, 1000, true, [2]int64{0, 1000}},
-	} {
-		got, err := e.deviceCache(CacheOptions{Bytes: c.pages, StateBytes: c.states}, c.hybrid)
-		if err != nil || got.Bytes != c.want[0] || got.StateBytes != c.want[1] {
-			t.Errorf("%d for pages and %d for states: %d and %d (%v), want %v", c.pages, c.states, got.Bytes, got.StateBytes, err, c.want)
-		}
-	}
-}
-
 // losable is a device that can be lost while nobody uses it.
 type losable struct {
 	cuda.Driver

@@ -29,13 +29,20 @@ type memory struct {
 	state     int64 // bytes of one slot
 }
 
-// sizeMemory divides the configured bytes into pages and state slots.
-func sizeMemory(o Options, m *model.Model, context int) (memory, error) {
-	s, contexts := memory{pageBytes: m.BytesPerPage(o.Cache.PageTokens, o.Cache.KV)}, contextsMax
+// useful is how many pages and state slots a model with a context window could ever use.
+func useful(o Options, context int) (pages, states int64) {
+	contexts := contextsMax
 	if o.Kind == CUDA { // whose batches are large
 		contexts = max(contexts, o.Batch.SequencesMax)
 	}
-	s.pages = int(min(o.Cache.Bytes/s.pageBytes, int64(contexts*context/o.Cache.PageTokens)))
+	return int64(contexts * context / o.Cache.PageTokens), int64((1 + snapshotsPerSequence) * o.Batch.SequencesMax)
+}
+
+// sizeMemory divides the configured bytes into pages and state slots.
+func sizeMemory(o Options, m *model.Model, context int) (memory, error) {
+	s := memory{pageBytes: m.BytesPerPage(o.Cache.PageTokens, o.Cache.KV)}
+	pages, states := useful(o, context)
+	s.pages = int(min(o.Cache.Bytes/s.pageBytes, pages))
 	if s.pages < 1 {
 		return s, fmt.Errorf("kv memory of %d bytes holds no page of %d bytes", o.Cache.Bytes, s.pageBytes)
 	}
@@ -43,13 +50,13 @@ func sizeMemory(o Options, m *model.Model, context int) (memory, error) {
 		return s, nil
 	}
 	s.state = m.BytesPerState(o.Cache.States)
-	s.states = int(min(o.Cache.StateBytes/s.state, int64((1+snapshotsPerSequence)*o.Batch.SequencesMax)))
+	s.states = int(min(o.Cache.StateBytes/s.state, states))
 	if s.states < 2 {
 		return s, fmt.Errorf("state memory of %d bytes holds fewer than two states of %d bytes", o.Cache.StateBytes, s.state)
 	}
 	s.snapshots = max(s.states-o.Batch.SequencesMax, s.states/2)
 	if o.Kind == CUDA {
-		s.host = int(min(o.Cache.HostBytes/s.state, int64((1+snapshotsPerSequence)*o.Batch.SequencesMax-s.states)))
+		s.host = int(min(o.Cache.HostBytes/s.state, states-int64(s.states)))
 	}
 	return s, nil
 }

@@ -68,8 +68,8 @@ type Options struct {
 	Model func(*tokenizer.Tokenizer) Forwarder
 }
 
-// CacheOptions size the memory that outlives a step. A CUDA engine takes it at once, and for 0 what the
-// device has left.
+// CacheOptions size the memory that outlives a step. A CUDA engine takes it at once, and for 0 what Divide
+// gives it of the device.
 type CacheOptions struct {
 	PageTokens  int              // positions per page: 16, 32 or 64
 	Bytes       int64            // KV pages, prefix cache included
@@ -94,8 +94,22 @@ type BatchOptions struct {
 	CancelAfter    time.Duration // and this long, its request
 }
 
-// Open loads a model. The error names the file and what is wrong with it.
+// Open loads a model that has its device to itself. The error names the file and what is wrong with it.
 func Open(o Options) (*Engine, error) {
+	e, err := Load(o)
+	if err != nil {
+		return nil, err
+	}
+	if err := Divide(e); err != nil {
+		e.Close()
+		return nil, err
+	}
+	return e, nil
+}
+
+// Load is Open for models that share a device: after the last of them Divide says what memory each has, and
+// how long its context is. No step loop begins before.
+func Load(o Options) (*Engine, error) {
 	e, err := open(o)
 	if err != nil {
 		return nil, fmt.Errorf("model %s: %w", o.ID, err)
@@ -209,13 +223,20 @@ func (e *Engine) loadModel(o Options) error {
 	if err := e.loadWeights(o); err != nil {
 		return err
 	}
-	m := e.forwarder.(*model.Model)
-	e.computes, e.packError = e.backend.Name(), m.SealError()
-	if o.Cache, err = e.deviceCache(o.Cache, m.HasState()); err == nil {
-		e.memory, err = sizeMemory(o, m, e.info.ContextLength)
+	e.computes, e.packError = e.backend.Name(), e.forwarder.(*model.Model).SealError()
+	if _, ok := e.backend.(hasMemory); ok {
+		return nil // Divide sizes it
 	}
-	if err != nil {
-		m.Close()
+	if err := e.size(o); err != nil {
+		e.forwarder.Close()
+		return err
+	}
+	return nil
+}
+
+// size fixes the model's memory, and with it the context.
+func (e *Engine) size(o Options) (err error) {
+	if e.memory, err = sizeMemory(o, e.forwarder.(*model.Model), e.info.ContextLength); err != nil {
 		return err
 	}
 	return e.fitContext(o)
@@ -230,7 +251,6 @@ func (e *Engine) fitContext(o Options) error {
 		return nil
 	}
 	if o.ContextLength > 0 {
-		e.forwarder.Close()
 		return fmt.Errorf("context_length is %d tokens, kv memory of %d bytes holds %d", o.ContextLength, o.Cache.Bytes, fits)
 	}
 	e.info.ContextLength = fits

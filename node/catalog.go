@@ -124,58 +124,78 @@ func (m sharedModel) Prepare(account string, q *messages.Request) (*engine.Reque
 }
 
 // openModels loads every configured model, one after the other: loading is
-// bound by memory, not by processors. adjust, nil outside of tests, has the last word on
-// the options of each engine. What servers elsewhere are told of accounts is made with secret.
+// bound by memory, not by processors. What the weights of all leave of a GPU is divided then. adjust, nil outside
+// of tests, has the last word on the options of each engine. What servers elsewhere are told of accounts is made with secret.
 func openModels(
 	cfg *config.Config, secret []byte, observer engine.Observer, log *slog.Logger, adjust func(*engine.Options),
 ) (*catalog, error) {
 	c := &catalog{engines: map[string]*engine.Engine{}, upstreams: map[string]*upstream.Model{},
 		shared: map[string]*upstream.Model{}}
-	for _, id := range slices.Sorted(maps.Keys(cfg.Models)) {
+	var own []*engine.Engine
+	var says []func()
+	ids := slices.Sorted(maps.Keys(cfg.Models))
+	for _, id := range ids {
 		if cfg.Models[id].Engine == config.EngineUpstream {
 			m, err := openUpstream(cfg, id, secret, log)
 			if err != nil {
 				c.close()
 				return nil, err
 			}
-			c.upstreams[id], c.infos = m, append(c.infos, m.Info())
+			c.upstreams[id] = m
 			continue
 		}
-		e, err := openModel(cfg, id, observer, log, adjust)
+		e, say, err := loadModel(cfg, id, observer, log, adjust)
 		if err != nil {
 			c.close()
 			return nil, err
 		}
-		c.engines[id], c.infos = e, append(c.infos, e.Info())
+		c.engines[id], own = e, append(own, e)
+		if cfg.Models[id].Engine == config.EngineCUDA { // whose context the others on the GPU may yet shorten
+			says = append(says, say)
+		} else {
+			say()
+		}
+	}
+	if err := engine.Divide(own...); err != nil {
+		c.close()
+		return nil, err
+	}
+	for _, say := range says {
+		say()
+	}
+	for _, id := range ids {
+		m, _ := c.Model(id)
+		c.infos = append(c.infos, m.Info())
 	}
 	return c, nil
 }
 
-// openModel loads one model and says what it loaded.
-func openModel(cfg *config.Config, id string, observer engine.Observer, log *slog.Logger,
-	adjust func(*engine.Options)) (*engine.Engine, error) {
+// loadModel loads one model; say tells the log of it once it has its memory.
+func loadModel(cfg *config.Config, id string, observer engine.Observer, log *slog.Logger,
+	adjust func(*engine.Options)) (e *engine.Engine, say func(), err error) {
 	started := time.Now()
 	o, err := engineOptions(cfg, id, observer)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if adjust != nil {
 		adjust(&o)
 	}
-	e, err := engine.Open(o)
-	if err != nil {
-		return nil, err
+	if e, err = engine.Load(o); err != nil {
+		return nil, nil, err
 	}
-	length := e.Info().ContextLength
-	log.Info("model loaded", "model", id, "engine", e.Describe(), "context_length", length, "ms", time.Since(started).Milliseconds())
-	if err := e.PackError(); err != nil {
-		log.Warn("the repacked weights are not kept; the next start packs again", "model", id, "error", err.Error())
-	}
-	if cfg.Models[id].ContextLength == 0 && o.Path != "" && length < e.FileContext() {
-		log.Warn("the context window is cut to what the kv memory holds; raise kv.memory_bytes for more",
-			"model", id, "context_length", length, "file", e.FileContext())
-	}
-	return e, nil
+	took := time.Since(started).Milliseconds()
+	return e, func() {
+		length := e.Info().ContextLength
+		log.Info("model loaded", "model", id, "engine", e.Describe(), "context_length", length, "ms", took)
+		if err := e.PackError(); err != nil {
+			log.Warn("the repacked weights are not kept; the next start packs again", "model", id, "error", err.Error())
+		}
+		if cfg.Models[id].ContextLength == 0 && o.Path != "" && length < e.FileContext() {
+			log.Warn("the context window is cut to what the kv memory holds; raise kv.memory_bytes for more",
+				"model", id, "context_length", length, "file", e.FileContext())
+		}
+	}, nil
 }
 
 // packDir is where the repacked weights of models are kept.

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
@@ -134,6 +135,34 @@ func TestModelsOnAGPUAnswer(t *testing.T) {
 		}
 	}
 	checkNothingLeft(t, n)
+}
+
+// sharedGPU is a device that the models of a node have opened.
+type sharedGPU struct{ *interp.Device }
+
+func (sharedGPU) Close() error { return nil } // others are on it
+
+// TestModelsShareAGPU: each has what its step loop takes, though the config says nothing of memory.
+func TestModelsShareAGPU(t *testing.T) {
+	cfg := config.Default()
+	like := cfg.Models["core-1.1-mini"]
+	like.Engine, like.Path = config.EngineCUDA, tinyModels+"tiny-llama-f16.gguf"
+	cfg.Models = map[string]config.Model{"a": like, "b": like}
+	device := sharedGPU{interp.Open(interp.Config{Seed: 1, Memory: 48 << 20})}
+	c, err := openModels(cfg, nil, nil, slog.New(slog.DiscardHandler), func(o *engine.Options) {
+		o.Device.Open = func() (kernel.Backend, error) { return fused.New(device, eager.Options{}) }
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.close()
+	for _, id := range c.ids() {
+		s, err := c.engines[id].NewStepper()
+		if err != nil {
+			t.Fatalf("the step loop of %s: %v", id, err)
+		}
+		defer s.Close()
+	}
 }
 
 // TestFaultsOfAGPUEndInErrorsAndAReload plants one fault in the device of each model. Each has one of its
