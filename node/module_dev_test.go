@@ -125,7 +125,7 @@ func TestModuleDevConfiguration(t *testing.T) {
 		status, _, _ := wholeChat(t, base, key, `{"model":"core-1.1","max_tokens":1,"messages":[{"role":"user","content":"the weather"}]}`)
 		return status
 	}
-	save, next := devOfBuilt(t, data, "rewrite-c", `{"refuse":"a topic"}`)
+	save, next := devOfBuilt(t, data, "rewrite", `{"refuse":"a topic"}`)
 	first := next("serves")
 	if status := ask(); status != 200 {
 		t.Errorf("status %d", status)
@@ -147,7 +147,7 @@ func TestModuleDevConfiguration(t *testing.T) {
 		t.Errorf("status %d after a configuration that does not pass", status)
 	}
 
-	save, next = devOfBuilt(t, data, "billing-c", `{"fee_nano":1}`)
+	save, next = devOfBuilt(t, data, "billing", `{"fee_nano":1}`)
 	next("serves")
 	save(`{"fee_nano":2}`)
 	if kept := next("refused"); !strings.Contains(kept.Said, "raise the version") {
@@ -162,11 +162,7 @@ func TestModuleDevAtAPlace(t *testing.T) {
 		t.Skip("a node and a run of module dev")
 	}
 	n, _, _, operator := startWithModules(t, instantModels)
-	const folder = "../wasm/examples/rewrite-c"
-	dir := t.TempDir()
-	if err := os.CopyFS(dir, os.DirFS(folder)); err != nil {
-		t.Fatal(err)
-	}
+	dir := copyBuilt(t, "rewrite")
 	manifest := filepath.Join(dir, "manifest.json")
 	text, err := os.ReadFile(manifest)
 	if err != nil {
@@ -215,10 +211,7 @@ func TestModuleDevKeepsWhatServedBefore(t *testing.T) {
 		t.Skip("a node and a run of module dev")
 	}
 	n, _, _, operator := startWithModules(t, instantModels)
-	folder, dir := filepath.Join("..", "wasm", "examples", "rewrite-c"), t.TempDir()
-	if err := os.CopyFS(dir, os.DirFS(folder)); err != nil {
-		t.Fatal(err)
-	}
+	dir := copyBuilt(t, "rewrite")
 	built, vectors := filepath.Join(dir, "module.wasm"), filepath.Join(dir, "vectors")
 	must := func(err error) {
 		t.Helper()
@@ -239,7 +232,7 @@ func TestModuleDevKeepsWhatServedBefore(t *testing.T) {
 	must(err)
 	next, end := startDev(t, n.cfg.DataDir, dir, "--build", "true", "--restore")
 	next("check") // it has no vectors
-	must(os.CopyFS(vectors, os.DirFS(filepath.Join(folder, "vectors"))))
+	must(os.CopyFS(vectors, os.DirFS("../wasm/examples/vectors/rewrite")))
 	next("serves")
 	must(os.WriteFile(built, module, 0o600))
 	must(os.RemoveAll(vectors))
@@ -253,13 +246,22 @@ func TestModuleDevKeepsWhatServedBefore(t *testing.T) {
 	}
 }
 
-// devOfBuilt runs module dev on an example that is built, with a configuration that save replaces.
-func devOfBuilt(t *testing.T, data, folder, configured string) (save func(string), next func(state string) devLine) {
+// copyBuilt makes a project of the example of a kind in C, which is built, and its kind's vectors.
+func copyBuilt(t *testing.T, kind string) (dir string) {
 	t.Helper()
-	dir, config := t.TempDir(), filepath.Join(t.TempDir(), "config.json")
-	if err := os.CopyFS(dir, os.DirFS(filepath.Join("..", "wasm", "examples", folder))); err != nil {
-		t.Fatal(err)
+	dir = t.TempDir()
+	for to, from := range map[string]string{"": kind + "-c", "vectors": "vectors/" + kind} {
+		if err := os.CopyFS(filepath.Join(dir, to), os.DirFS(filepath.Join("../wasm/examples", from))); err != nil {
+			t.Fatal(err)
+		}
 	}
+	return dir
+}
+
+// devOfBuilt runs module dev on an example that is built, with a configuration that save replaces.
+func devOfBuilt(t *testing.T, data, kind, configured string) (save func(string), next func(state string) devLine) {
+	t.Helper()
+	dir, config := copyBuilt(t, kind), filepath.Join(t.TempDir(), "config.json")
 	save = func(text string) {
 		t.Helper()
 		if err := os.WriteFile(config, []byte(text), 0o600); err != nil {

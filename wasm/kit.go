@@ -18,9 +18,9 @@ import (
 
 //go:embed AUTHORING.md abi/*.go sdk/*.go sdk/scan/*.go sdk/field/*.go sdk/piece/*.go
 //go:embed sdk/c/corenode.h sdk/rust/Cargo.toml sdk/rust/src/*.rs sdk/assemblyscript/*.ts
-//go:embed examples/*/*.go examples/*/*.c examples/*/*.ts
-//go:embed examples/*/Cargo.toml examples/*/.cargo/config.toml examples/*/src/*.rs
-//go:embed examples/*/manifest.json examples/*/Makefile examples/*/vectors/*.json
+//go:embed examples/*/*.go examples/*/*.c examples/*/*.ts examples/*/Cargo.toml examples/*/src/*.rs
+//go:embed examples/*/manifest.json examples/*/vectors/*.json examples/vectors/*/*.json
+//go:embed examples/*.mk examples/.cargo/config.toml
 var files embed.FS
 
 // kitPlace is where the examples have the kits that are not in Go.
@@ -47,7 +47,7 @@ func Project(kind, lang, name string) (map[string][]byte, error) {
 			"and go, c, rust or assemblyscript", kind, lang)
 	}
 	project := map[string][]byte{"README.md": fmt.Appendf(nil, readme, name, kind)}
-	addFolder(project, example, "")
+	addExample(project, kind, lang)
 	if err := rename(project, name); err != nil {
 		return nil, err
 	}
@@ -107,6 +107,20 @@ func checkName(name string) error {
 	return nil
 }
 
+// addExample adds the files of an example, those too that it shares with others: the Makefile
+// of its language, and its kind's golden vectors where it has none of its own.
+func addExample(project map[string][]byte, kind, lang string) {
+	example := path.Join("examples", kind+"-"+lang)
+	if _, err := fs.Stat(files, path.Join(example, "vectors")); err != nil {
+		addFolder(project, path.Join("examples/vectors", kind), "vectors")
+	}
+	addFolder(project, example, "")
+	project["Makefile"] = read("examples/" + lang + ".mk")
+	if lang == "rust" {
+		project[".cargo/config.toml"] = read("examples/.cargo/config.toml")
+	}
+}
+
 // addFolder adds all of a folder's files.
 func addFolder(project map[string][]byte, folder, to string) {
 	_ = fs.WalkDir(files, folder, func(name string, entry fs.DirEntry, _ error) error {
@@ -146,8 +160,8 @@ func rename(project map[string][]byte, name string) error {
 	}
 	quoted := func(name string) []byte { return fmt.Appendf(nil, `"name": %q`, name) }
 	project["manifest.json"] = bytes.Replace(project["manifest.json"], quoted(manifest.Name), quoted(name), 1)
-	makefile := string(project["Makefile"])
-	project["Makefile"] = []byte(strings.Replace(makefile, ":= "+manifest.Name+"\n", ":= "+name+"\n", 1))
+	makefile := strings.Replace(string(project["Makefile"]), ":= $(NAME)\n", ":= "+name+"\n", 1)
+	project["Makefile"] = []byte(strings.ReplaceAll(makefile, "$(VECTORS)", "vectors"))
 	for file, text := range project {
 		project[file] = kitPlace.ReplaceAll(text, []byte("./"+sdkFolder))
 	}

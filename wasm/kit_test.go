@@ -125,6 +125,54 @@ func TestProjectNames(t *testing.T) {
 	}
 }
 
+// TestProjectsHaveWhatTheirExampleHas: the vectors are those that the example's Makefile names, and
+// nothing in a project's Makefile is left to fill in.
+func TestProjectsHaveWhatTheirExampleHas(t *testing.T) {
+	manifests, err := filepath.Glob("examples/*/manifest.json")
+	if err != nil || len(manifests) < 30 {
+		t.Fatalf("%d examples, %v", len(manifests), err)
+	}
+	for _, manifest := range manifests {
+		folder := filepath.Dir(manifest)
+		name := filepath.Base(folder)
+		at := strings.LastIndexByte(name, '-')
+		kind, lang := name[:at], name[at+1:]
+		if lang == "zig" { // it has no kit
+			continue
+		}
+		makefile, err := os.ReadFile(filepath.Join(folder, "Makefile"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, place, _ := strings.Cut(string(makefile), "\nVECTORS := ")
+		place, _, _ = strings.Cut(place, "\n")
+		wants, err := filepath.Glob(filepath.Join(folder, place, "*.json"))
+		if err != nil || len(wants) == 0 {
+			t.Errorf("%s has no vectors in %q, %v", folder, place, err)
+		}
+		project, err := Project(kind, lang, "my-module.2")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, file := range wants {
+			want, err := os.ReadFile(file)
+			if got := project["vectors/"+filepath.Base(file)]; err != nil || string(got) != string(want) {
+				t.Errorf("a project of %s has not %s, %v", folder, file, err)
+			}
+		}
+		has := 0
+		for name := range project {
+			if strings.HasPrefix(name, "vectors/") {
+				has++
+			}
+		}
+		text := string(project["Makefile"])
+		if has != len(wants) || !strings.Contains(text, "\nNAME     := my-module.2\n") || strings.Contains(text, "VECTORS") {
+			t.Errorf("a project of %s has %d vector files, want %d, and this Makefile:\n%s", folder, has, len(wants), text)
+		}
+	}
+}
+
 func TestProjectRefuses(t *testing.T) {
 	for _, c := range [][3]string{
 		{"billing", "zig", "x"}, {"admission", "zig", "x"}, {"billing-tier", "cobol", "x"}, {"", "", "x"}, {"../abi", "go", "x"},

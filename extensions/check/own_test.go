@@ -10,10 +10,11 @@ import (
 	"corenode/extensions/vector"
 )
 
-// example packs a module of wasm/examples that is checked in as built.
-func example(t *testing.T, name string) []byte {
+// example packs a module of wasm/examples that is checked in as built, with vectors of that folder.
+func example(t *testing.T, name, vectorsIn string) []byte {
 	t.Helper()
-	folder := filepath.Join("../../wasm/examples", name)
+	const all = "../../wasm/examples"
+	folder := filepath.Join(all, name)
 	read := func(name string) []byte {
 		t.Helper()
 		text, err := os.ReadFile(filepath.Join(folder, name))
@@ -22,7 +23,7 @@ func example(t *testing.T, name string) []byte {
 		}
 		return text
 	}
-	vectors, err := vector.Pack(filepath.Join(folder, "vectors"))
+	vectors, err := vector.Pack(filepath.Join(all, vectorsIn))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -37,7 +38,7 @@ func example(t *testing.T, name string) []byte {
 func TestPoliciesStand(t *testing.T) {
 	for _, kind := range []string{"rewrite", "filter"} {
 		for _, language := range []string{"c", "rust", "assemblyscript"} {
-			r := File(example(t, kind+"-"+language), Options{only: []string{"vectors", "hostile input"}}, nil)
+			r := File(example(t, kind+"-"+language, "vectors/"+kind), Options{only: []string{"vectors", "hostile input"}}, nil)
 			if !r.Passed {
 				t.Errorf("%s in %s:\n%s", kind, language, written(r))
 			}
@@ -48,7 +49,7 @@ func TestPoliciesStand(t *testing.T) {
 // TestOwnRequests: a module whose protocol nobody knows here is measured with requests of
 // its vectors, not with refusals.
 func TestOwnRequests(t *testing.T) {
-	packed := example(t, "translator-verse-rust")
+	packed := example(t, "translator-verse-rust", "translator-verse-rust/vectors")
 	r := File(packed, Options{Calls: 10, only: []string{"vectors", "ticks"}}, nil)
 	if text := written(r); !r.Passed || strings.Contains(text, "refused") || !strings.Contains(text, "one that a vector has") {
 		t.Error(text)

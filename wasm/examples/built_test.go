@@ -130,11 +130,7 @@ func (l *language) check(t *testing.T, folder string) {
 
 // TestGoldenPacks: after make golden the file has the vectors that were written, and needs no second make.
 func TestGoldenPacks(t *testing.T) {
-	files, err := filepath.Glob("*/Makefile")
-	if err != nil || len(files) < 20 {
-		t.Fatalf("%d Makefiles, %v", len(files), err)
-	}
-	for _, name := range files {
+	for _, name := range []string{"go.mk", "c.mk", "rust.mk", "assemblyscript.mk", "admission-zig/Makefile"} {
 		text, err := os.ReadFile(name)
 		if err != nil {
 			t.Fatal(err)
@@ -142,7 +138,7 @@ func TestGoldenPacks(t *testing.T) {
 		_, golden, _ := strings.Cut(string(text), "\ngolden: ")
 		golden, _, _ = strings.Cut(golden, "\n\n")
 		lines := strings.Split(strings.TrimSpace(golden), "\n")
-		if last := lines[len(lines)-1]; !strings.Contains(last, "module pack $(NAME).wasm --vectors vectors") {
+		if last := lines[len(lines)-1]; !strings.Contains(last, "module pack $(NAME).wasm --vectors $(VECTORS)") {
 			t.Errorf("%s: the last line of golden is %q", name, last)
 		}
 	}
