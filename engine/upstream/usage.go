@@ -61,8 +61,10 @@ func (r *relay) usage() (abi.Usage, engine.UsageSource) {
 
 func (r *relay) bounds() bounds {
 	m := r.model
-	return bounds{counted: int64(r.sent.counted), exact: r.sent.exact, maxTokens: int64(r.job.Request.MaxTokens), delivered: r.reader.Delivered(),
-		hide: !m.options.Flavor.Isolates()}
+	return bounds{
+		counted: int64(r.sent.counted), exact: r.sent.exact, maxTokens: int64(r.job.Request.MaxTokens),
+		delivered: r.reader.Delivered(), hide: !m.options.Flavor.Isolates(),
+	}
 }
 
 // shownOutput is an output less the thinking that is left out: the reasoning tokens that the server

@@ -64,7 +64,9 @@ type inputs struct {
 	next int // type of the next matrix
 }
 
-func (in *inputs) normals(n int, scale float64) []float32 { return devicetest.Normals(in.Rand, n, scale) }
+func (in *inputs) normals(n int, scale float64) []float32 {
+	return devicetest.Normals(in.Rand, n, scale)
+}
 
 func (in *inputs) vector(n int, around float32) kernel.Buffer {
 	v := in.normals(n, 0.2)
