@@ -1,10 +1,14 @@
 package server
 
 import (
+	"bufio"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"net"
 	"net/http"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -219,34 +223,94 @@ func TestPermitEndpoints(t *testing.T) {
 	}
 }
 
-func TestRateLimitHeaders(t *testing.T) {
-	n := start(t, Config{}, newFakeBackend(say("x")))
-	messagesNames := []string{"requests", "tokens", "input-tokens", "output-tokens"}
-	for _, req := range []string{
-		request("POST", "/v1/messages", ask, withKey), request("POST", "/v1/messages", askSSE, withKey),
-		request("POST", "/v1/messages", "{", withKey), request("POST", "/v1/messages/count_tokens", ask, withKey),
-		request("GET", "/v1/messages", "", withKey), request("GET", "/v1/messages/none", "", withKey),
-	} {
-		h := n.raw(req).Header
-		for _, name := range messagesNames {
-			reset, err := time.Parse(time.RFC3339, h.Get("Anthropic-Ratelimit-"+name+"-Reset"))
-			if h.Get("Anthropic-Ratelimit-"+name+"-Limit") == "" || h.Get("Anthropic-Ratelimit-"+name+"-Remaining") == "" || err != nil || reset.Before(time.Now().Add(-time.Second)) {
-				t.Errorf("%q: %s: %v", req[:40], name, h)
+// checkRates holds for every answer to a valid key: all headers of its family, and none of the other one.
+func checkRates(t *testing.T, what string, h http.Header, messages bool) {
+	t.Helper()
+	for _, name := range rateHeaderNames() {
+		got := h.Get(name)
+		if of := strings.HasPrefix(name, "Anthropic-"); of != messages {
+			if got != "" {
+				t.Errorf("%s has a header of the other family: %s: %s", what, name, got)
 			}
+			continue
 		}
-		if h.Get("X-Ratelimit-Limit-Tokens") != "" {
-			t.Errorf("%q has the other family's headers", req[:40])
+		var err error
+		switch {
+		case !strings.Contains(name, "Reset"):
+			_, err = strconv.ParseInt(got, 10, 64)
+		case messages:
+			var reset time.Time
+			if reset, err = time.Parse(time.RFC3339, got); err == nil && reset.Before(time.Now().Add(-time.Minute)) {
+				err = errors.New("long past")
+			}
+		default:
+			_, err = time.ParseDuration(got)
+		}
+		if err != nil {
+			t.Errorf("%s: %s is %q: %v", what, name, got, err)
 		}
 	}
-	for _, req := range []string{
-		request("GET", "/v1/models", "", withKey), request("GET", "/v1/models/none", "", withKey),
-		request("POST", "/v1/chat/completions", "{}", "Authorization: Bearer "+goodKey),
+}
+
+func TestRateLimitHeaders(t *testing.T) {
+	if len(rateHeaderNames()) != 12+6 {
+		t.Fatalf("the headers are %q", rateHeaderNames())
+	}
+	cfg := Config{BodyMax: 4096, BodiesMax: 1 << 20}
+	n := startTranslated(t, cfg, newFakeBackend(say("x")), &fakeTranslators{})
+	draining := startTranslated(t, cfg, newFakeBackend(say("x")), &fakeTranslators{})
+	draining.s.draining.Store(true)
+	late := startTranslated(t, Config{RequestTimeout: time.Millisecond}, newFakeBackend(func(s *fakeStream) {
+		<-s.cancelled
+		s.cancelledAs(abi.Usage{}, 0, 0, 0)
+	}), &fakeTranslators{})
+	broken := start(t, Config{}, newFakeBackend(say("x")), func(d *Deps) {
+		d.Catalog = fakeCatalog{"core-1.1": fakeModel{id: "core-1.1", prepare: func() { panic("a bug") }}}
+	})
+	old := func(request string) string { return strings.Replace(request, "HTTP/1.1", "HTTP/1.0", 1) }
+	large := strings.Repeat(" ", 4097)
+	post := func(body string, headers ...string) string {
+		return request("POST", "/v1/messages", body, append(headers, withKey)...)
+	}
+	chat := func(body string, headers ...string) string {
+		return request("POST", "/v1/chat/completions", body, append(headers, bearerKey)...)
+	}
+	for _, c := range []struct {
+		name     string
+		n        *node
+		request  string
+		status   int
+		messages bool
+	}{
+		{"answer", n, post(ask), 200, true},
+		{"stream", n, post(askSSE), 200, true},
+		{"stream of HTTP/1.0", n, old(post(askSSE)), 200, true},
+		{"no request", n, post("{"), 400, true},
+		{"count", n, request("POST", "/v1/messages/count_tokens", ask, withKey), 200, true},
+		{"method", n, request("GET", "/v1/messages", "", withKey), 405, true},
+		{"path", n, request("GET", "/v1/messages/none", "", withKey), 404, true},
+		{"large body", n, post(large), 413, true},
+		{"content type", n, post(ask, "Content-Type: text/plain"), 415, true},
+		{"late", late, post(ask), 504, true},
+		{"panic", broken, post(ask), 500, true},
+		{"drain", draining, post(askSSE), 503, true},
+		{"models", n, request("GET", "/v1/models", "", withKey), 200, false},
+		{"model", n, request("GET", "/v1/models/none", "", withKey), 404, false},
+		{"chat", n, chat(asChat), 200, false},
+		{"chat stream", n, chat(asChatSSE), 200, false},
+		{"chat stream of HTTP/1.0", n, old(chat(asChatSSE)), 200, false},
+		{"chat, no request", n, chat("{"), 400, false},
+		{"chat, large body", n, chat(large), 413, false},
+		{"chat, content type", n, chat(asChat, "Content-Type: text/plain"), 415, false},
+		{"chat, late", late, chat(asChat), 504, false},
+		{"chat, panic", n, chat(`{"model":"core-1.1","text":"panic"}`), 500, false},
+		{"chat, drain", draining, chat(asChatSSE), 503, false},
 	} {
-		h := n.raw(req).Header
-		for _, name := range []string{"Requests", "Tokens"} {
-			if _, err := time.ParseDuration(h.Get("X-Ratelimit-Reset-" + name)); err != nil || h.Get("X-Ratelimit-Limit-"+name) == "" || h.Get("X-Ratelimit-Remaining-"+name) == "" {
-				t.Errorf("%q: %s: %v", req[:40], name, h)
-			}
+		r := c.n.raw(c.request)
+		checkIDs(t, r)
+		checkRates(t, c.name, r.Header, c.messages)
+		if r.StatusCode != c.status {
+			t.Errorf("%s: status %d, want %d: %s", c.name, r.StatusCode, c.status, r.body)
 		}
 	}
 	if h := n.raw(request("POST", "/v1/messages", ask)).Header; h.Get("Anthropic-Ratelimit-Tokens-Limit") != "" {
@@ -345,17 +409,53 @@ func TestPanicIsA500(t *testing.T) {
 	}
 }
 
+// TestTooManyConnections: one over the limit is told so, as pages may read that may read everything,
+// or closed without a byte while refusalsMax are being told; who fits is answered all the same.
 func TestTooManyConnections(t *testing.T) {
 	n := start(t, Config{ConnectionsMax: 1}, newFakeBackend(say("x")))
+	const probe = "GET /healthz HTTP/1.1\r\nHost: localhost\r\n"
 	first := n.dial()
-	if _, err := first.Write([]byte("GET /healthz HTTP/1.1\r\nHost: n\r\n")); err != nil {
+	for _, of := range []net.Conn{first, n.dialTo(n.admin)} {
+		if _, err := io.WriteString(of, probe); err != nil {
+			t.Fatal(err)
+		}
+	}
+	waitFor(t, "the first connections accepted", func() bool {
+		return n.s.public.GetOpenConnectionsCount() > 0 && n.s.admin.GetOpenConnectionsCount() > 0
+	})
+	n.s.conns.mu.Lock()
+	told := n.s.conns.listeners[0].refusing
+	n.s.conns.mu.Unlock()
+	for range refusalsMax {
+		told <- struct{}{} // the place of one that is being told
+	}
+	if got, err := io.ReadAll(n.dial()); len(got) > 0 || isTimeout(err) { // a reset is an end, too
+		t.Errorf("beside %d that are being told, one gets %q, %v", refusalsMax, got, err)
+	}
+	for range refusalsMax {
+		<-told
+	}
+	for _, c := range []struct {
+		origins []string
+		want    string // the origin that may read it
+	}{{nil, ""}, {[]string{page}, ""}, {[]string{"*"}, "*"}} {
+		n.s.SetCORS(c.origins)
+		asked := probe + "Origin: " + page + "\r\n\r\n"
+		public, admin := n.raw(asked), n.adminRaw(asked)
+		checkCORS(t, "one too many", public.Header, c.want)
+		checkCORS(t, "one too many of the admin side", admin.Header, "")
+		for _, r := range []reply{public, admin} {
+			checkIDs(t, r)
+			if r.StatusCode != 503 || r.errorType(t) != "overloaded_error" || r.Header.Get("Retry-After") != "1" {
+				t.Errorf("%d %q %v", r.StatusCode, r.body, r.Header)
+			}
+		}
+	}
+	if _, err := io.WriteString(first, "\r\n"); err != nil {
 		t.Fatal(err)
 	}
-	waitFor(t, "first connection accepted", func() bool { return n.s.public.GetOpenConnectionsCount() > 0 })
-	r := n.raw(request("GET", "/healthz", ""))
-	checkIDs(t, r)
-	if r.StatusCode != 503 || r.errorType(t) != "overloaded_error" || r.Header.Get("Retry-After") != "1" {
-		t.Errorf("%d %q %v", r.StatusCode, r.body, r.Header)
+	if r := read(t, bufio.NewReader(first), "GET"); r.StatusCode != 200 {
+		t.Errorf("the one that fits: %d %q", r.StatusCode, r.body)
 	}
 }
 

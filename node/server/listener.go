@@ -81,19 +81,25 @@ func (l *listener) refuse(c net.Conn) {
 		refused.linger.Store(unreadMax)
 		defer refused.Close()
 		_ = c.SetDeadline(time.Now().Add(lingerTimeout)) // a fresh socket: only writing can fail
-		_, _ = refused.Write(overcrowded())
+		_, _ = refused.Write(l.overcrowded())
 	}()
 }
 
 // overcrowded is a whole HTTP response: no request was read, so fasthttp has no
 // part in it, and the body is one that the clients of every protocol understand.
-func overcrowded() []byte {
+// A page may read it where all pages may read the answers of this side: which page
+// asks is not known.
+func (l *listener) overcrowded() []byte {
 	e := &abi.Error{Kind: abi.Overloaded, Msg: "too many open connections; retry"}
 	body := familyModels.appendError(nil, e)
 	id := engine.NewID(requestIDPrefix)
+	pages := ""
+	if c := l.s.cors.Load(); c.any && l.of == &l.s.conns {
+		pages = "Access-Control-Allow-Origin: *\r\nAccess-Control-Expose-Headers: " + c.exposed + "\r\n"
+	}
 	return fmt.Appendf(nil, "HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\n"+
 		"Content-Type: application/json\r\nContent-Length: %d\r\nRetry-After: 1\r\nRetry-After-Ms: 1000\r\n"+
-		"X-Llm-Request-Id: %s\r\nRequest-Id: %s\r\nX-Request-Id: %s\r\n\r\n%s", len(body), id, id, id, body)
+		"X-Llm-Request-Id: %s\r\nRequest-Id: %s\r\nX-Request-Id: %s\r\n%s\r\n%s", len(body), id, id, id, pages, body)
 }
 
 // acceptWait is how long a listener that has no room for a connection waits

@@ -354,7 +354,12 @@ func (n *node) listen(serve func(net.Listener) error) string {
 // dial opens a connection that cannot hang a test.
 func (n *node) dial() net.Conn {
 	n.t.Helper()
-	c, err := net.Dial("tcp", n.addr)
+	return n.dialTo(n.addr)
+}
+
+func (n *node) dialTo(addr string) net.Conn {
+	n.t.Helper()
+	c, err := net.Dial("tcp", addr)
 	if err != nil {
 		n.t.Fatal(err)
 	}
