@@ -39,7 +39,8 @@ func accountCreate() *cobra.Command {
 		Long: `Make an account and its first key, which is printed once and stored nowhere.
 
 Without limits an account may do as much as its balance pays for. Without a
-balance it is refused with 402, unless it is --unlimited.`,
+balance all that costs something is refused with 402, unless it is --unlimited:
+prompts are counted, models are listed, and models without a price answer.`,
 		Example: `  corenode account create alice --balance 10
   corenode account create batch --balance 100 --concurrency 8 --models core-1.1-mini
   KEY=$(corenode account create ci --unlimited --json | jq -r .key)`,

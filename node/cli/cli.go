@@ -20,7 +20,7 @@ type Serve func(from config.Sources, out, logTo io.Writer) error
 func Root(version string, serve Serve) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "corenode",
-		Short: "Serve language models over the messages and chat completions protocols",
+		Short: "Serve language models over the messages, chat completions and responses protocols",
 		Long: `corenode serves language models over the messages, chat completions and
 responses protocols, with accounts, limits, billing and Wasm modules, from one
 binary with no configuration.

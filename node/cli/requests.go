@@ -126,8 +126,8 @@ func requestsCancel() *cobra.Command {
 	return &cobra.Command{
 		Use: "cancel REQUEST", Short: "End a request", Args: cobra.ExactArgs(1),
 		Long: `End a request of which the client does not hear any more than an error. A stream
-whose answer has begun to leave pays what was computed, as one that its client
-cancelled; any other pays nothing.`,
+of which content has begun to leave pays what was computed, as one that its client
+cancelled; any other request pays nothing.`,
 		Example: `  corenode requests cancel req_01j9x2v7k3m8`,
 		RunE: existing(func(c *admin.Client, _ *cobra.Command, args []string) (result, error) {
 			return result{admin.Canceled{ID: args[0]}, func(w io.Writer) { fmt.Fprintf(w, "Request %s is cancelled.\n", args[0]) }},
