@@ -105,6 +105,7 @@ type receipt struct {
 	id      string // of the request; "" when no answer began
 	status  int    // 0 when no answer began
 	events  int    // of a stream
+	pauses  int    // keep-alives of a stream
 	deltas  int    // of those, with output; about one token each
 	busiest int    // the most deltas within one second
 	told    bool   // the final usage arrived
@@ -174,11 +175,15 @@ func (r *receipt) readWhole(t *testing.T, body io.Reader) {
 // readStream reads whole lines: one that a kill cut off says nothing.
 func (r *receipt) readStream(t *testing.T, body io.Reader, m moments, leave func()) {
 	var window []time.Time // when the deltas of the last second came
+	var blocks blockOrder
 	lines := bufio.NewReader(body)
 	for {
 		line, err := lines.ReadBytes('\n')
 		if err != nil {
 			return
+		}
+		if bytes.HasPrefix(line, []byte(": ")) || bytes.HasPrefix(line, []byte("event: ping")) {
+			r.pauses++
 		}
 		data, ok := bytes.CutPrefix(bytes.TrimSpace(line), []byte("data: "))
 		r.ended = r.ended || ok && endsStream(data)
@@ -186,6 +191,9 @@ func (r *receipt) readStream(t *testing.T, body io.Reader, m moments, leave func
 			continue
 		}
 		r.events++
+		if r.path == "/v1/messages" {
+			blocks.see(t, data)
+		}
 		switch r.kindOf(t, data) {
 		case frameDelta:
 			if r.deltas++; r.deltas == 1 {

@@ -2,10 +2,13 @@ package main
 
 import (
 	"encoding/json"
+	"net/http"
+	"regexp"
 	"strings"
 	"testing"
 
 	"github.com/anthropics/anthropic-sdk-go"
+	"github.com/anthropics/anthropic-sdk-go/option"
 	"github.com/openai/openai-go/v3"
 	"github.com/openai/openai-go/v3/packages/param"
 	"github.com/openai/openai-go/v3/responses"
@@ -149,17 +152,46 @@ func formsOverMessages(t *testing.T, m anthropic.Client) {
 		}
 	})
 	t.Run("messages, a named call", func(t *testing.T) {
-		got, err := m.Messages.New(ctx, anthropic.MessageNewParams{Model: "core-1.1-mini", MaxTokens: 400, Temperature: anthropic.Float(0),
+		p := anthropic.MessageNewParams{Model: "core-1.1-mini", MaxTokens: 400, Temperature: anthropic.Float(0),
 			Messages: []anthropic.MessageParam{anthropic.NewUserMessage(anthropic.NewTextBlock("Hello!"))},
 			Tools: []anthropic.ToolUnionParam{{OfTool: &anthropic.ToolParam{Name: "book_trip",
 				InputSchema: anthropic.ToolInputSchemaParam{Properties: trip["properties"], Required: trip["required"].([]string)}}}},
-			ToolChoice: anthropic.ToolChoiceParamOfTool("book_trip")})
+			ToolChoice: anthropic.ToolChoiceParamOfTool("book_trip")}
+		var response *http.Response
+		whole, err := m.Messages.New(ctx, p, option.WithResponseInto(&response))
 		if err != nil {
 			t.Fatal(err)
 		}
-		last := got.Content[len(got.Content)-1]
-		if err := isTrip(t, string(last.Input)); got.StopReason != anthropic.StopReasonToolUse || last.Name != "book_trip" || err != nil {
-			t.Errorf("%s: %v", got.RawJSON(), err)
+		requests := []string{response.Header.Get("X-Llm-Request-Id")}
+		var streamed anthropic.Message
+		stream := m.Messages.NewStreaming(ctx, p, option.WithResponseInto(&response))
+		for stream.Next() {
+			if err := streamed.Accumulate(stream.Current()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := stream.Err(); err != nil {
+			t.Fatal(err)
+		}
+		requests = append(requests, response.Header.Get("X-Llm-Request-Id"))
+		ids := map[string]bool{}
+		for i, got := range []*anthropic.Message{whole, &streamed} {
+			last := got.Content[len(got.Content)-1]
+			if err := isTrip(t, string(last.Input)); got.StopReason != anthropic.StopReasonToolUse || last.Name != "book_trip" || err != nil {
+				t.Errorf("%s: %v", got.RawJSON(), err)
+			}
+			if !messageID.MatchString(got.ID) || !callID.MatchString(last.ID) {
+				t.Errorf("the message is %q, the call %q, of request %q", got.ID, last.ID, requests[i])
+			}
+			for _, id := range []string{got.ID, last.ID, requests[i]} {
+				_, random, _ := strings.Cut(id, "_")
+				ids[random] = true
+			}
+		}
+		if len(ids) != 6 {
+			t.Errorf("two messages, two calls and two requests have these ids: %v", ids)
 		}
 	})
 }
+
+var messageID, callID = regexp.MustCompile(`^msg_[a-z0-9]+$`), regexp.MustCompile(`^toolu_[a-z0-9]+$`)

@@ -66,9 +66,10 @@ func TestGateways2_05_ConfigThatCannotBeHonored(t *testing.T) {
 
 // TestGateways2_15_16_Drain: a node that is told to stop refuses new requests
 // with 503, lets short streams finish, and ends those that outlast the deadline
-// with the error event of their protocol; all of them are settled.
+// with the error event of their protocol; all of them are settled. Their keep-alives
+// come as often as the configuration says, up to the end.
 func TestGateways2_15_16_Drain(t *testing.T) {
-	n, base, key := standalone(t, nil)
+	n, base, key := standalone(t, func(cfg *config.Config) { cfg.Limits.Keepalive = stepTime / 4 })
 	h := &http.Client{Transport: &http.Transport{}}
 	defer h.CloseIdleConnections()
 	alone := longErrand(key, paths[0])
@@ -117,6 +118,9 @@ func TestGateways2_15_16_Drain(t *testing.T) {
 	for _, r := range receipts {
 		if short := r.maxTokens == 100; r.told != short || (r.failure != "") == short {
 			t.Errorf("%s with max_tokens %d: finished %t, error %s", r.path, r.maxTokens, r.told, r.failure)
+		}
+		if r.pauses == 0 {
+			t.Errorf("%s: %d tokens, %v each, and no keep-alive", r.path, r.deltas, stepTime)
 		}
 		if e, err := s.Settlement(r.id); err != nil || e.Usage.Output == 0 {
 			t.Errorf("settlement of %s: %+v, %v", r.id, e, err)

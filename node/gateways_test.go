@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"github.com/anthropics/anthropic-sdk-go"
+	"github.com/anthropics/anthropic-sdk-go/option"
 
 	"corenode/actors/account"
 	"corenode/node/store"
@@ -384,26 +385,48 @@ func retryAfter(t *testing.T, g gateway) {
 
 func sdkAccumulates(t *testing.T, g gateway) {
 	c := client(g.base, g.rich)
-	var m anthropic.Message
-	var kinds []string
-	stream := c.Messages.NewStreaming(t.Context(), ask(20, "Say hello."))
-	for stream.Next() {
-		event := stream.Current()
-		if kinds = append(kinds, event.Type); event.Type == "message_start" &&
-			event.Message.Usage.InputTokens+event.Message.Usage.CacheReadInputTokens == 0 {
-			t.Error("message_start without usage")
+	prompt, cached := strings.Repeat("Say hello to everybody who comes by. ", 30), false
+	for range 2 {
+		var m anthropic.Message
+		var kinds []string
+		var began anthropic.Usage
+		var response *http.Response
+		stream := c.Messages.NewStreaming(t.Context(), ask(20, prompt), option.WithResponseInto(&response))
+		for stream.Next() {
+			event := stream.Current()
+			if kinds = append(kinds, event.Type); event.Type == "message_start" {
+				began = event.Message.Usage
+			}
+			if err := m.Accumulate(event); err != nil {
+				t.Fatal(err)
+			}
 		}
-		if err := m.Accumulate(event); err != nil {
+		if err := stream.Err(); err != nil {
 			t.Fatal(err)
 		}
+		text := strings.Join(kinds, " ")
+		if kinds[0] != "message_start" || strings.Count(text, "message_start") != 1 || kinds[len(kinds)-1] != "message_stop" ||
+			m.Usage.OutputTokens != 20 || len(m.Content) == 0 || m.StopReason == "" {
+			t.Errorf("events %s; accumulated %+v", text, m)
+		}
+		rows := g.settlements(t)[response.Header.Get("X-Llm-Request-Id")]
+		if len(rows) != 1 {
+			t.Fatalf("rows %+v", rows)
+		}
+		billed := rows[0].Usage
+		told := func(of anthropic.Usage) [3]int64 {
+			return [3]int64{of.InputTokens, of.CacheReadInputTokens, of.OutputTokens}
+		}
+		if want := [3]int64{billed.InputUncached, billed.CacheRead, 0}; told(began) != want || billed.Input() == 0 {
+			t.Errorf("message_start says %v, want %v as billed", told(began), want)
+		}
+		if want := [3]int64{billed.InputUncached, billed.CacheRead, billed.Output}; told(m.Usage) != want {
+			t.Errorf("message_delta says %v, want %v as billed", told(m.Usage), want)
+		}
+		cached = billed.CacheRead > 0 // of the second
 	}
-	if err := stream.Err(); err != nil {
-		t.Fatal(err)
-	}
-	text := strings.Join(kinds, " ")
-	if kinds[0] != "message_start" || strings.Count(text, "message_start") != 1 || kinds[len(kinds)-1] != "message_stop" ||
-		m.Usage.OutputTokens != 20 || len(m.Content) == 0 || m.StopReason == "" {
-		t.Errorf("events %s; accumulated %+v", text, m)
+	if !cached {
+		t.Error("nothing was cached")
 	}
 }
 
@@ -455,12 +478,59 @@ func everyRoute(t *testing.T, g gateway) {
 			t.Errorf("%s with a model that the account may not use: %d", route.path, got)
 		}
 	}
+	spentID, spent := customerOf(t, g.n, account.Account{Name: "spent", Unlimited: true, TokensPerMinute: 1}, 0)
+	first := errand{key: spent, path: "/v1/messages", model: fastModel, prompt: "x", maxTokens: 60}
+	if r := first.run(t, http.DefaultClient, g.base, moments{}); !r.told {
+		t.Fatalf("%s before its tokens are spent: %+v", spentID, r)
+	}
+	wrongComesFirst(t, g, map[string]int{poor: 402, busy: 429, spent: 429})
 	cancel()
 	g.idle(t)
 	rows, _, err := g.n.store.Statement(store.StatementQuery{AccountID: poorID})
 	if balance, held, balanceErr := g.n.store.Balance(poorID); len(rows) > 0 || balance != 0 || held != 0 || err != nil ||
 		balanceErr != nil {
 		t.Errorf("what generates nothing is billed: rows %+v, balance %d, held %d, %v, %v", rows, balance, held, err, balanceErr)
+	}
+}
+
+// wrongComesFirst: whom money or limits would keep out hears what is wrong with the request itself.
+// refused is with which status they keep out the owner of a key.
+func wrongComesFirst(t *testing.T, g gateway, refused map[string]int) {
+	images := map[string]object{
+		"/v1/messages":         {"type": "image", "source": object{"type": "base64", "media_type": "image/png", "data": "AAAA"}},
+		"/v1/chat/completions": {"type": "image_url", "image_url": object{"url": "data:image/png;base64,AAAA"}},
+		"/v1/responses":        {"type": "input_image", "image_url": "data:image/png;base64,AAAA"},
+	}
+	for key, keptOut := range refused {
+		for _, path := range paths {
+			good := errand{key: key, path: path, model: fastModel, prompt: "x", maxTokens: 4}
+			long, unknown := good, good
+			long.maxTokens, unknown.model = 32769, "core-none"
+			picture := object{"model": fastModel, "max_tokens": 4, "messages": []any{object{"role": "user", "content": []any{images[path]}}}}
+			if path == "/v1/responses" {
+				picture = object{"model": fastModel, "input": picture["messages"]}
+			}
+			image, err := json.Marshal(picture)
+			if err != nil {
+				t.Fatal(err)
+			}
+			noModel := 400
+			if path == "/v1/messages" {
+				noModel = 404
+			}
+			for _, c := range []struct {
+				name   string
+				body   []byte
+				status int
+				says   string
+			}{{"a good request", good.body(), keptOut, ""}, {"32769 tokens", long.body(), 400, "32768"},
+				{"no such model", unknown.body(), noModel, "core-none"}, {"an image", image, 400, "image"}} {
+				answer, text := postTo(t, g.base, path, key, string(c.body))
+				if answer.StatusCode != c.status || !strings.Contains(text, c.says) {
+					t.Errorf("%s, %s, of one who gets %d: %d %s", path, c.name, keptOut, answer.StatusCode, text)
+				}
+			}
+		}
 	}
 }
 
@@ -482,6 +552,26 @@ func remainingMoves(t *testing.T, g gateway) {
 		}
 		g.idle(t)
 	}
+	_, four := customerOf(t, g.n, account.Account{Name: "four-at-once", Unlimited: true, Concurrency: 4}, 0)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	stream, err := post(ctx, g.base, four, string(longErrand(four, "/v1/messages").body()))
+	if err != nil || stream.StatusCode != http.StatusOK {
+		t.Fatalf("the stream beside: %v, %v", stream, err)
+	}
+	defer stream.Body.Close()
+	for _, path := range paths {
+		r := errand{key: four, path: path, model: fastModel, prompt: "x", maxTokens: 3}.run(t, http.DefaultClient, g.base, moments{})
+		header := "X-Ratelimit-Remaining-Requests"
+		if path == "/v1/messages" {
+			header = "Anthropic-Ratelimit-Requests-Remaining"
+		}
+		if got := r.header.Get(header); got != "2" {
+			t.Errorf("%s beside a stream: %s is %q, want 2 of 4: it counts itself", path, header, got)
+		}
+	}
+	cancel()
+	g.idle(t)
 }
 
 func keysHashed(t *testing.T, g gateway) {

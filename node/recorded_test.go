@@ -11,6 +11,9 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/anthropics/anthropic-sdk-go"
+	"github.com/openai/openai-go/v3"
+
 	"corenode/engine"
 	"corenode/engine/modeltest"
 	"corenode/engine/tokenizer"
@@ -113,8 +116,70 @@ func TestClientAnswers(t *testing.T) {
 			}
 		}
 	}
+	calls := string(postJSON(t, base, key, "/v1/messages", object{"model": "core-1.1", "max_tokens": 500, "stream": true,
+		"messages": []object{user(question)}, "tools": []object{{"name": "get_weather", "input_schema": parameters}}}))
+	var blocks blockOrder
+	for line := range strings.SplitSeq(calls, "\n") {
+		if data, ok := strings.CutPrefix(line, "data: "); ok {
+			blocks.see(t, []byte(data))
+		}
+	}
+	if blocks.begun != 3 || !strings.Contains(calls, `"stop_reason":"tool_use"`) {
+		t.Errorf("streamed, what is thought and two calls are %d blocks: %s", blocks.begun, calls)
+	}
+	t.Run("stop sequences", func(t *testing.T) { stopSequences(t, base, key) })
 	if got, err := os.ReadFile(log); err != nil || len(got) > 0 {
 		t.Errorf("log %s, %v", got, err)
+	}
+}
+
+// stopSequences: the text that a client stops at ends the answer before it, and messages name it. What is
+// billed ends with the token that completed it: with one less the answer is cut.
+func stopSequences(t *testing.T, base, key string) {
+	const question, want = "Say hello.", "Hello! How " // of "Hello! How can I help you?"
+	stops := []string{"END", "can"}
+	m, p := client(base, key), ask(100, question)
+	p.StopSequences = stops
+	whole, err := m.Messages.New(t.Context(), p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var streamed anthropic.Message
+	stream := m.Messages.NewStreaming(t.Context(), p)
+	for stream.Next() {
+		if err := streamed.Accumulate(stream.Current()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := stream.Err(); err != nil {
+		t.Fatal(err)
+	}
+	tokens := whole.Usage.OutputTokens
+	p.MaxTokens = tokens
+	exact, err := m.Messages.New(t.Context(), p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, got := range []*anthropic.Message{whole, &streamed, exact} {
+		if text := got.Content[len(got.Content)-1].Text; text != want || got.StopReason != "stop_sequence" || got.StopSequence != "can" ||
+			got.Usage.OutputTokens != tokens {
+			t.Errorf("way %d: %s", i, got.RawJSON())
+		}
+	}
+	p.MaxTokens = tokens - 1
+	if cut, err := m.Messages.New(t.Context(), p); err != nil || cut.StopReason != "max_tokens" || cut.Usage.OutputTokens != tokens-1 {
+		t.Errorf("with %d tokens: %+v, %v", p.MaxTokens, cut, err)
+	}
+	c, q := openAI(base, key), chat(100, question)
+	for _, stop := range []openai.ChatCompletionNewParamsStopUnion{{OfString: openai.String("can")}, {OfStringArray: stops}} {
+		q.Stop = stop
+		got, err := c.Chat.Completions.New(t.Context(), q)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if a := got.Choices[0]; a.Message.Content != want || a.FinishReason != "stop" || got.Usage.CompletionTokens != tokens {
+			t.Errorf("chat: %s, want %d tokens", got.RawJSON(), tokens)
+		}
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -175,14 +176,60 @@ func askRaw(t *testing.T, base, key, path string, body object) counted {
 		return usageOf(t, path, answer, counted{})
 	}
 	var got counted
+	var blocks blockOrder
 	lines := bufio.NewScanner(bytes.NewReader(answer))
 	lines.Buffer(nil, 1<<20)
 	for lines.Scan() {
 		if data, ok := bytes.CutPrefix(lines.Bytes(), []byte("data: ")); ok && string(data) != "[DONE]" {
 			got = usageOf(t, path, data, got)
+			if path == "/v1/messages" {
+				blocks.see(t, data)
+			}
 		}
 	}
 	return got
+}
+
+// blockOrder follows the blocks of a stream of messages. They come one after the other, each with the
+// next index, and all deltas and the stop have the index of the block that is open.
+type blockOrder struct {
+	begun  int    // blocks so far
+	open   string // the type of the last one until it stops
+	signed bool   // and it has its signature, which is the last that a thinking block gets
+}
+
+var blockDeltas = map[string][]string{"thinking": {"thinking_delta", "signature_delta"}, "text": {"text_delta"}, "tool_use": {"input_json_delta"}}
+
+// see takes the next frame.
+func (o *blockOrder) see(t *testing.T, data []byte) {
+	t.Helper()
+	var f struct {
+		Type  string
+		Index *int
+		Block struct{ Type string } `json:"content_block"`
+		Delta struct{ Type string }
+	}
+	if err := json.Unmarshal(data, &f); err != nil {
+		t.Errorf("frame %s: %v", data, err)
+		return
+	}
+	before, ok := *o, true
+	switch f.Type {
+	case "content_block_start":
+		ok = o.open == "" && blockDeltas[f.Block.Type] != nil
+		*o = blockOrder{begun: o.begun + 1, open: f.Block.Type}
+	case "content_block_delta":
+		ok = !o.signed && slices.Contains(blockDeltas[o.open], f.Delta.Type)
+		o.signed = f.Delta.Type == "signature_delta"
+	case "content_block_stop":
+		ok = o.open != "" && o.signed == (o.open == "thinking")
+		o.open = ""
+	case "message_delta":
+		ok = o.open == ""
+	}
+	if ok = ok && (!strings.HasPrefix(f.Type, "content_block_") || f.Index != nil && *f.Index == o.begun-1); !ok {
+		t.Errorf("after %+v comes %s", before, data)
+	}
 }
 
 // usageOf reads what an object says of usage over what is known.

@@ -5,7 +5,9 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
+	"flag"
 	"hash"
+	"os"
 	"strings"
 	"testing"
 
@@ -14,7 +16,9 @@ import (
 
 func testMAC() hash.Hash { return hmac.New(sha256.New, []byte("secret")) }
 
-// answer is a whole answer: thinking, text and a call.
+var update = flag.Bool("update", false, "rewrite golden files; read the diff before you commit it")
+
+// answer is a whole answer: thinking, text and two calls, the second one without arguments.
 func answer() []abi.Event {
 	u := abi.Usage{InputUncached: 10, CacheRead: 4}
 	end := u
@@ -32,6 +36,8 @@ func answer() []abi.Event {
 		{Kind: abi.EventDelta, Block: abi.BlockToolUse, Index: 2, Text: `{"a":`},
 		{Kind: abi.EventDelta, Block: abi.BlockToolUse, Index: 2, Text: `1}`},
 		{Kind: abi.EventBlockStop, Block: abi.BlockToolUse, Index: 2},
+		{Kind: abi.EventBlockStart, Block: abi.BlockToolUse, Index: 3, ID: "toolu_2", Name: "g"},
+		{Kind: abi.EventBlockStop, Block: abi.BlockToolUse, Index: 3},
 		{Kind: abi.EventEnd, Stop: abi.StopToolUse, Usage: end},
 	}
 }
@@ -66,7 +72,7 @@ func TestStreamEqualsMessage(t *testing.T) {
 	}
 	var built map[string]any
 	var blocks []map[string]any
-	partial := ""
+	partial := map[int]string{}
 	for _, f := range frames(t, string(stream)) {
 		switch f["type"] {
 		case "message_start":
@@ -74,7 +80,8 @@ func TestStreamEqualsMessage(t *testing.T) {
 		case "content_block_start":
 			blocks = append(blocks, f["content_block"].(map[string]any))
 		case "content_block_delta":
-			b, d := blocks[int(f["index"].(float64))], f["delta"].(map[string]any)
+			i := int(f["index"].(float64))
+			b, d := blocks[i], f["delta"].(map[string]any)
 			switch d["type"] {
 			case "thinking_delta":
 				b["thinking"] = b["thinking"].(string) + d["thinking"].(string)
@@ -83,7 +90,7 @@ func TestStreamEqualsMessage(t *testing.T) {
 			case "text_delta":
 				b["text"] = b["text"].(string) + d["text"].(string)
 			case "input_json_delta":
-				partial += d["partial_json"].(string)
+				partial[i] += d["partial_json"].(string)
 			}
 		case "message_delta":
 			for k, v := range f["delta"].(map[string]any) {
@@ -92,11 +99,13 @@ func TestStreamEqualsMessage(t *testing.T) {
 			built["usage"] = f["usage"]
 		}
 	}
-	var input any
-	if err := json.Unmarshal([]byte(partial), &input); err != nil {
-		t.Fatal(err)
+	for i, text := range partial {
+		var input any
+		if err := json.Unmarshal([]byte(text), &input); err != nil {
+			t.Fatal(err)
+		}
+		blocks[i]["input"] = input
 	}
-	blocks[2]["input"] = input
 	built["content"] = blocks
 
 	whole := NewEncoder("msg_1", "m", testMAC).AppendMessage(nil, answer())
@@ -113,6 +122,24 @@ func TestStreamEqualsMessage(t *testing.T) {
 	mac.Write([]byte("so \"far\n"))
 	if got, want := blocks[0]["signature"], base64.StdEncoding.EncodeToString(mac.Sum(nil)); got != want {
 		t.Errorf("signature %v, want %v", got, want)
+	}
+}
+
+// TestStreamIsGolden: the stream is what its file says, to the byte, with a keep-alive after the first event.
+func TestStreamIsGolden(t *testing.T) {
+	e := NewEncoder("msg_1", "m", testMAC)
+	events := answer()
+	got := AppendPing(e.AppendEvents(nil, events[:1]))
+	got = e.AppendEvents(got, events[1:])
+	const path = "testdata/stream.golden"
+	if *update {
+		if err := os.WriteFile(path, got, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil || string(want) != string(got) {
+		t.Errorf("the stream differs from %s (err %v); run with -update and read the diff\n%s", path, err, got)
 	}
 }
 
