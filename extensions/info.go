@@ -28,51 +28,49 @@ const (
 
 // Info is what an operator sees of a module.
 type Info struct {
-	Slot    Slot   `json:"slot"`
-	Name    string `json:"name"`
-	Version string `json:"version"`
-	Kind    string `json:"kind"`
-	Digest  string `json:"digest"`
-	Runtime string `json:"runtime"`
-	// Description is what it says of itself, ConfigSchema what its configuration looks like.
-	Description  string          `json:"description,omitempty"`
-	ConfigSchema json.RawMessage `json:"config_schema,omitempty"`
+	Slot         Slot            `json:"slot" doc:"chat, responses, billing or admission."`
+	Name         string          `json:"name"`
+	Version      string          `json:"version"`
+	Kind         string          `json:"kind"`
+	Digest       string          `json:"digest" doc:"sha256: and hex; builtin: for a native build."`
+	Runtime      string          `json:"runtime"`
+	Description  string          `json:"description,omitempty" doc:"What it says of itself, for people."`
+	ConfigSchema json.RawMessage `json:"config_schema,omitempty" doc:"The JSON Schema of its configuration, if its manifest has one."`
 	// ConfigSHA256 tells configurations apart, which may hold secrets: of the one it is loaded with,
 	// without white space between its tokens. "" is none.
-	ConfigSHA256 string `json:"config_sha256,omitempty"`
+	ConfigSHA256 string `json:"config_sha256,omitempty" doc:"SHA-256 in hex of the configuration that it is loaded with, without white space between its tokens. Absent without one."`
 
-	State    string `json:"state"`
-	Serving  bool   `json:"serving"` // requests get to it now
-	Error    string `json:"error,omitempty"`
-	Note     string `json:"note,omitempty"` // what to know though it was accepted
+	State    string `json:"state" enum:"builtin,stored,loading,loaded,shadow,canary,active,previous,failed,denied,missing"`
+	Serving  bool   `json:"serving" doc:"Requests get to it now."`
+	Error    string `json:"error,omitempty" doc:"Why it failed."`
+	Note     string `json:"note,omitempty" doc:"What to know though it was accepted."`
 	SignedBy string `json:"signed_by,omitempty"`
 	Signed   bool   `json:"signed"`
 	Shipped  bool   `json:"shipped"`
 
 	Generation int       `json:"generation"`
-	Percent    int       `json:"percent,omitempty"` // of a canary or shadow
+	Percent    int       `json:"percent,omitempty" doc:"Of a canary or shadow."`
 	Loaded     time.Time `json:"loaded,omitzero"`
-	CompileMS  int64     `json:"compile_ms"` // the whole load path
-	Size       int       `json:"size"`       // of the file, bytes
+	CompileMS  int64     `json:"compile_ms" doc:"The whole load path."`
+	Size       int       `json:"size" doc:"Of the file, bytes."`
 
-	Calls    uint64            `json:"calls"`
-	Requests uint64            `json:"requests"`         // that it worked for; a native build counts none
-	Faults   map[string]uint64 `json:"faults,omitempty"` // by cause
-	Declined uint64            `json:"declined"`
-	// Fallbacks are the calls that the native build answered in its place.
-	Fallbacks        uint64        `json:"fallbacks"`
-	Ticks            uint64        `json:"ticks"`
-	CPU              time.Duration `json:"cpu_ns"` // measured on a part of the calls, estimated from their ticks for the others
-	BytesIn          uint64        `json:"bytes_in"`
-	BytesOut         uint64        `json:"bytes_out"`
-	ShadowRuns       uint64        `json:"shadow_runs"`
-	ShadowMismatches uint64        `json:"shadow_mismatches"`
-	ShadowDropped    uint64        `json:"shadow_dropped"`
-	Metrics          map[int]int64 `json:"metrics,omitempty"` // what it counts itself, by id
+	Calls            uint64            `json:"calls"`
+	Requests         uint64            `json:"requests" doc:"Requests that it worked for; a native build counts none."`
+	Faults           map[string]uint64 `json:"faults,omitempty" doc:"By cause."`
+	Declined         uint64            `json:"declined"`
+	Fallbacks        uint64            `json:"fallbacks" doc:"Calls that the native build answered in its place."`
+	Ticks            uint64            `json:"ticks"`
+	CPU              time.Duration     `json:"cpu_ns" doc:"Measured on a part of the calls, estimated from their ticks for the others."`
+	BytesIn          uint64            `json:"bytes_in"`
+	BytesOut         uint64            `json:"bytes_out"`
+	ShadowRuns       uint64            `json:"shadow_runs"`
+	ShadowMismatches uint64            `json:"shadow_mismatches"`
+	ShadowDropped    uint64            `json:"shadow_dropped"`
+	Metrics          map[int]int64     `json:"metrics,omitempty" doc:"What the module counts itself, by id."`
 
 	Instances     int   `json:"instances"`
 	InstancesBusy int   `json:"instances_busy"`
-	MemoryBytes   int64 `json:"memory_bytes"` // of all instances
+	MemoryBytes   int64 `json:"memory_bytes" doc:"Of all instances."`
 }
 
 // missingUnknown is what an operator reads of such a slot.

@@ -17,17 +17,16 @@ var ErrOperator = errors.New("an operator cancelled the request")
 
 // Account is who is limited and billed. Its JSON, like a key's, is the admin API's.
 type Account struct {
-	ID        string `json:"id"`        // "acct_" + random
-	Name      string `json:"name"`      // unique, chosen by the operator
-	Unlimited bool   `json:"unlimited"` // admission checks no money; rows are written all the same
-	Disabled  bool   `json:"disabled"`  // every key of it is refused
+	ID        string `json:"id"`   // "acct_" + random
+	Name      string `json:"name"` // unique, chosen by the operator
+	Unlimited bool   `json:"unlimited" doc:"No money is checked; rows are written all the same."`
+	Disabled  bool   `json:"disabled" doc:"Every key is refused."`
 	// Concurrency is the most requests at once, over all endpoints. 0 = no limit.
-	Concurrency int `json:"concurrency"`
+	Concurrency int `json:"concurrency" doc:"Requests at once; 0 = no limit."`
 	// TokensPerMinute is the capacity and the refill per minute of the token bucket. 0 = no limit.
-	TokensPerMinute int64 `json:"tokens_per_minute"`
-	// Models are the ids it may use; empty means all.
-	Models  []string  `json:"models"`
-	Created time.Time `json:"created"`
+	TokensPerMinute int64     `json:"tokens_per_minute" doc:"0 = no limit."`
+	Models          []string  `json:"models" doc:"Ids it may use; empty = all."`
+	Created         time.Time `json:"created"`
 }
 
 // MayUse says whether the account is entitled to a model. One that it may not
@@ -48,12 +47,10 @@ type Limits struct {
 
 // KeyLimits are what a key may do beside its account; both count.
 type KeyLimits struct {
-	// Models are the ids it may use, of those that its account may; empty means all of them.
-	Models []string `json:"models"`
+	Models []string `json:"models" doc:"Ids it may use, of those of its account; none = all of them."`
 	// TokensPerMinute is as that of an Account, of what this key asks for. 0 = no limit.
-	TokensPerMinute int64 `json:"tokens_per_minute"`
-	// Budget bounds what is charged to it in a calendar month, UTC. 0 = no limit.
-	Budget abi.Nano `json:"budget_nano_usd"`
+	TokensPerMinute int64    `json:"tokens_per_minute" doc:"0 = no limit beside the account's."`
+	Budget          abi.Nano `json:"budget_nano_usd" doc:"Most that it is charged in a calendar month, UTC; 0 = no limit."`
 }
 
 // MayUse says whether the key is entitled to a model, as Account.MayUse does.
@@ -87,11 +84,11 @@ type Key struct {
 	ID        string    `json:"id"` // "key_" + random; safe to log
 	AccountID string    `json:"account_id"`
 	Hash      [32]byte  `json:"-"`
-	Hint      string    `json:"hint"` // first characters, for lists
+	Hint      string    `json:"hint" doc:"Its first characters."`
 	Created   time.Time `json:"created"`
-	Expires   time.Time `json:"expires,omitzero"`   // zero = never
-	Revoked   time.Time `json:"revoked,omitzero"`   // zero = active
-	LastUsed  time.Time `json:"last_used,omitzero"` // coarse; zero = never
+	Expires   time.Time `json:"expires,omitzero" doc:"Absent = never."`
+	Revoked   time.Time `json:"revoked,omitzero" doc:"Absent = active."`
+	LastUsed  time.Time `json:"last_used,omitzero" doc:"Coarse; absent = never."`
 	KeyLimits
 }
 
@@ -185,11 +182,11 @@ func OldestPeriod(now time.Time) string {
 
 // CounterUse is what an account used of a counter in a period, and what its open holds have of it.
 type CounterUse struct {
-	Name   string `json:"name"`
-	Period string `json:"period"`
+	Name   string `json:"name" doc:"The module and its counter, such as free-tier/tokens."`
+	Period string `json:"period" doc:"A day or a month, in UTC, such as 2026-11."`
 	Used   int64  `json:"used"`
-	Held   int64  `json:"held"`
-	Limit  int64  `json:"limit"` // the largest that a quote of the period said
+	Held   int64  `json:"held" doc:"Reserved by requests that run."`
+	Limit  int64  `json:"limit" doc:"The largest that a quote of the period said."`
 }
 
 // Source is which server elsewhere answered a request; zero for an engine of the node's own.

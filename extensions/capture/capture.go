@@ -30,7 +30,7 @@ type Status struct {
 	Until    time.Time `json:"until"` // it takes requests until then, and is forgotten KeptFor later
 	Requests int       `json:"requests"`
 	Bytes    int       `json:"bytes"`
-	Missed   uint64    `json:"missed"` // requests for which there was no room
+	Missed   uint64    `json:"missed" doc:"Requests for which there was no room."`
 }
 
 // Capture may be used by several goroutines. A nil one takes nothing.

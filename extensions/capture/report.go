@@ -20,9 +20,9 @@ type Report struct {
 	Old      string `json:"old"` // name@version
 	New      string `json:"new"`
 	Requests int    `json:"requests"` // that ran on both
-	Left     int    `json:"left"`     // for which there was no time
+	Left     int    `json:"left" doc:"Requests for which there was no time."`
 	Differ   int    `json:"differ"`
-	Failed   int    `json:"failed"` // on which the new build faulted, and the old one did not
+	Failed   int    `json:"failed" doc:"Requests on which only the new build faulted."`
 
 	Operations []Operation `json:"operations"`
 	// OldNanoUSD and NewNanoUSD are sums over the charges that both made, whether or not a node would take
@@ -31,7 +31,7 @@ type Report struct {
 	OldNanoUSD abi.Nano `json:"old_nano_usd"`
 	NewNanoUSD abi.Nano `json:"new_nano_usd"`
 	// OldTokens and NewTokens are those of the charges' lines, or of a translator's prompts.
-	OldTokens int64        `json:"old_tokens"`
+	OldTokens int64        `json:"old_tokens" doc:"Of the charges' lines, or of a translator's prompts."`
 	NewTokens int64        `json:"new_tokens"`
 	First     []Difference `json:"first"`
 }
@@ -50,7 +50,7 @@ type Difference struct {
 	Request string `json:"request"`
 	Account string `json:"account"`
 	Op      string `json:"op"`
-	Text    string `json:"text"` // of several lines
+	Text    string `json:"text" doc:"The first difference, in several lines, with what stands around it: of the client's texts."`
 }
 
 // Count tells the tokens of a body in the messages protocol; not ok when it is refused.

@@ -12,37 +12,36 @@ import (
 // Charges says what became of the charges that both modules made.
 type Charges struct {
 	Calls uint64 `json:"calls"`
-	Same  uint64 `json:"same"` // in their total
+	Same  uint64 `json:"same" doc:"In their total."`
 	Less  uint64 `json:"less"`
 	More  uint64 `json:"more"`
 	// OldNanoUSD and NewNanoUSD are the sums. They stop at the largest int64.
-	OldNanoUSD abi.Nano `json:"old_nano_usd"`
-	NewNanoUSD abi.Nano `json:"new_nano_usd"`
+	OldNanoUSD abi.Nano `json:"old_nano_usd" doc:"The sum of what clients paid."`
+	NewNanoUSD abi.Nano `json:"new_nano_usd" doc:"The sum of what the shadow would have charged."`
 	// NotMade are calls that the shadow failed on or declined; AgainstRules those
 	// whose charge a node would not take, and Rule why, of the latest. Neither is in
 	// the sums: a node would charge them by the builtin tariff, provisionally.
-	NotMade      uint64 `json:"not_made"`
-	AgainstRules uint64 `json:"against_rules"`
-	Rule         string `json:"rule,omitempty"`
+	NotMade      uint64 `json:"not_made" doc:"Calls that the shadow failed on or declined; not in the sums."`
+	AgainstRules uint64 `json:"against_rules" doc:"Charges that a node would not take; not in the sums."`
+	Rule         string `json:"rule,omitempty" doc:"Why, of the latest of those."`
 
-	Ratios   []Ratio          `json:"ratios"`   // a histogram of new / old
-	Accounts []AccountCharges `json:"accounts"` // whose charges change most, the worst first
+	Ratios   []Ratio          `json:"ratios" doc:"A histogram of new / old."`
+	Accounts []AccountCharges `json:"accounts" doc:"Those whose charges change most, at most ten, the worst first."`
 }
 
 // Ratio is one bar of the histogram.
 type Ratio struct {
-	Ratio string `json:"ratio"` // of the new charge to the old one
+	Ratio string `json:"ratio" doc:"Of the new charge to the old one."`
 	Calls uint64 `json:"calls"`
 }
 
 // AccountCharges is what became of the charges of one account.
 type AccountCharges struct {
-	Account    string   `json:"account"`
-	Calls      uint64   `json:"calls"`
-	OldNanoUSD abi.Nano `json:"old_nano_usd"`
-	NewNanoUSD abi.Nano `json:"new_nano_usd"`
-	// MissedNanoUSD bounds what its charges changed by, more or less, before it was counted. 0: nothing.
-	MissedNanoUSD abi.Nano `json:"missed_nano_usd"`
+	Account       string   `json:"account"`
+	Calls         uint64   `json:"calls"`
+	OldNanoUSD    abi.Nano `json:"old_nano_usd"`
+	NewNanoUSD    abi.Nano `json:"new_nano_usd"`
+	MissedNanoUSD abi.Nano `json:"missed_nano_usd" doc:"Bounds what its charges changed by, more or less, before it was counted. 0: nothing."`
 }
 
 // ratios are the bars in their order. A bar holds what is below its bound and in

@@ -9,25 +9,24 @@ import (
 
 // Report is what an operator sees of a shadow.
 type Report struct {
-	Module  string    `json:"module"` // name@version
+	Module  string    `json:"module" doc:"name@version."`
 	Digest  string    `json:"digest"`
-	Percent int       `json:"percent"` // of the calls that are repeated; 0 = it is a shadow no more
+	Percent int       `json:"percent" doc:"Of the calls that are repeated; 0: it is a shadow no more."`
 	Since   time.Time `json:"since"`
-	// Beside are the modules that answered the requests, at most four, in the order in which they came.
-	Beside  []string `json:"beside"`
-	Dropped uint64   `json:"dropped"` // calls that there was no time to repeat
+	Beside  []string  `json:"beside" doc:"The modules that answered the requests, at most four, in the order in which they came."`
+	Dropped uint64    `json:"dropped" doc:"Calls that there was no time to repeat."`
 
 	Operations []Operation  `json:"operations"`
 	Charges    *Charges     `json:"charges,omitempty"` // of a billing module
-	First      []Difference `json:"first"`             // the first calls that differ
+	First      []Difference `json:"first" doc:"The first calls that differ, at most ten."`
 }
 
 // Operation counts the repeated calls of one operation.
 type Operation struct {
 	Op     string `json:"op"`
 	Calls  uint64 `json:"calls"`
-	Differ uint64 `json:"differ"` // in any byte; those that failed too
-	Failed uint64 `json:"failed"` // the shadow gave no answer
+	Differ uint64 `json:"differ" doc:"In any byte; those that failed too."`
+	Failed uint64 `json:"failed" doc:"The shadow gave no answer."`
 }
 
 // Difference is one call that differs, without its texts.
@@ -35,16 +34,15 @@ type Difference struct {
 	Op      string   `json:"op"`
 	Model   string   `json:"model,omitempty"`
 	Account string   `json:"account,omitempty"`
-	Asked   []Number `json:"asked,omitempty"` // of a charge or quote: what was used, or may be
+	Asked   []Number `json:"asked,omitempty" doc:"Of a charge or quote: what was used, or may be."`
 	Old     Answer   `json:"old"`
 	New     Answer   `json:"new"`
-	// Byte is the first byte of the answers that differs.
-	Byte int `json:"byte"`
+	Byte    int      `json:"byte" doc:"The first byte of the answers that differs."`
 }
 
 // Answer is one side of a difference.
 type Answer struct {
-	Status  string   `json:"status"` // ok, error, decline, or fault and its cause
+	Status  string   `json:"status" doc:"ok, error, decline, or fault and its cause."`
 	Bytes   int      `json:"bytes"`
 	Numbers []Number `json:"numbers,omitempty"` // of a charge, a quote or a decision
 	Lines   []Line   `json:"lines,omitempty"`   // of a charge
@@ -60,7 +58,7 @@ type Number struct {
 type Line struct {
 	Unit          string   `json:"unit"`
 	Tokens        int64    `json:"tokens"`
-	PriceNanoUSD  abi.Nano `json:"price_nano_usd"`
+	PriceNanoUSD  abi.Nano `json:"price_nano_usd" doc:"Of one token."`
 	AmountNanoUSD abi.Nano `json:"amount_nano_usd"`
 }
 

@@ -123,7 +123,7 @@ func bothWays(t *testing.T, test func(t *testing.T, c *Client, node *fakeNode, s
 					t.Fatal(err)
 				}
 			}
-			test(t, c, node, s)
+			test(t, checked(t, c), node, s)
 		})
 	}
 }

@@ -12,7 +12,6 @@ package admin
 
 import (
 	"context"
-	_ "embed"
 	"encoding/json"
 	"fmt"
 	"log/slog"
@@ -27,14 +26,11 @@ import (
 	"corenode/wasm/abi"
 )
 
-// Root is the path under which all verbs live. openapi.json is beside it.
+// Root is the path under which all verbs live. /openapi.json, beside it, describes them.
 const Root = "/admin/v1"
 
 // BodyBytesMax bounds what one call may send: a module in base64.
 const BodyBytesMax = 12 << 20
-
-//go:embed openapi.json
-var openAPI []byte
 
 // Store is what the API needs of the store.
 type Store interface {
@@ -89,6 +85,8 @@ type API struct {
 	// upstreams are the models that servers elsewhere answer, by id.
 	upstreams map[string]Upstream
 	log       *slog.Logger
+	// document gives what describes the routes, which lead here and so cannot name it themselves.
+	document func() json.RawMessage
 }
 
 // New makes the API of a node. modules may be nil: then their verbs are refused.
@@ -98,7 +96,7 @@ func New(store Store, node Node, modules Modules, upstreams map[string]Upstream,
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	return &API{store: store, node: node, modules: modules, upstreams: upstreams, log: log}
+	return &API{store: store, node: node, modules: modules, upstreams: upstreams, log: log, document: openAPI}
 }
 
 // Handle answers one authenticated request. path is as it was sent, escapes and
@@ -140,7 +138,7 @@ func (a *API) run(verb route, c call) (status int, value any) {
 	if verb.method != http.MethodGet {
 		defer func() { a.note(verb, c, status) }()
 	}
-	value, err := verb.handle(a, c)
+	value, err := verb.do(a, c)
 	if err != nil {
 		return refused(err)
 	}

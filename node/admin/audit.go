@@ -17,8 +17,8 @@ type AuditRow struct {
 	Time      time.Time `json:"time"`
 	Operator  string    `json:"operator"`
 	Method    string    `json:"method"`
-	Path      string    `json:"path"`
-	Target    string    `json:"target,omitempty"` // the segment in braces, of a call that found something of that name
+	Path      string    `json:"path" doc:"Of the verb, with its segment in braces."`
+	Target    string    `json:"target,omitempty" doc:"That segment, of a call that found something of that name."`
 	AccountID string    `json:"account_id,omitempty"`
 	KeyID     string    `json:"key_id,omitempty"`
 	Status    int64     `json:"status"`
@@ -27,13 +27,13 @@ type AuditRow struct {
 // AuditPage is a page of the audit. Next is before of the page behind it, absent at the end.
 type AuditPage struct {
 	Data []AuditRow `json:"data"`
-	Next int64      `json:"next,omitempty"`
+	Next int64      `json:"next,omitempty" doc:"before of the page behind it; absent at the end."`
 }
 
 // Reloaded is what reading the configuration again came to. With problems nothing changed.
 type Reloaded struct {
-	Changed  []string `json:"changed"`          // keys that are in force now
-	Waiting  []string `json:"wait_for_restart"` // keys that differ and need a restart
+	Changed  []string `json:"changed" doc:"Keys that are in force now."`
+	Waiting  []string `json:"wait_for_restart" doc:"Keys that differ and need a restart."`
 	Problems []string `json:"problems"`
 }
 
@@ -67,27 +67,26 @@ func (a *API) audit(verb route, c call, target string, status int) {
 	}
 }
 
-func (a *API) listAudit(c call) (any, error) {
+func (a *API) listAudit(c call) (shown AuditPage, err error) {
 	var before int64
-	var err error
 	if text := c.query.Get("before"); text != "" {
 		if before, err = strconv.ParseInt(text, 10, 64); err != nil || before < 1 {
-			return nil, invalid(fmt.Errorf("before is %q, want next of the page before", clip(text)))
+			return shown, invalid(fmt.Errorf("before is %q, want next of the page before", clip(text)))
 		}
 	}
 	limit, err := pageLimit(c.query, store.EntriesMax)
 	if err != nil {
-		return nil, err
+		return shown, err
 	}
 	rows, err := a.store.Audited(c.query.Get("operator"), before, limit)
 	if err != nil {
-		return nil, err
+		return shown, err
 	}
-	shown := AuditPage{Data: listOf(rows, func(r store.AuditRow) AuditRow { return AuditRow(r) }).Data}
+	shown = AuditPage{Data: listOf(rows, func(r store.AuditRow) AuditRow { return AuditRow(r) }).Data}
 	if len(rows) == limit {
 		shown.Next = rows[limit-1].ID
 	}
 	return shown, nil
 }
 
-func reload(a *API, _ call) (any, error) { return a.live.Reload() }
+func reload(a *API, _ call) (Reloaded, error) { return a.live.Reload() }

@@ -36,29 +36,29 @@ type CachedAccount struct {
 	Pins      int    `json:"pins"`
 	Snapshots int    `json:"pinned_snapshots"`
 	Running   int    `json:"running"`
-	Evicted   int64  `json:"evicted_pages"` // since it last had none
+	Evicted   int64  `json:"evicted_pages" doc:"Since it last had none."`
 }
 
 // CachedPrefix is the beginning that prompts have in common, or the whole of one.
 type CachedPrefix struct {
 	AccountID string    `json:"account_id"`
-	ID        string    `json:"id"` // means nothing elsewhere
+	ID        string    `json:"id" doc:"Means nothing elsewhere."`
 	Tokens    int       `json:"tokens"`
-	Hits      int64     `json:"hits"`         // requests that went on from exactly its end
-	Saved     int64     `json:"saved_tokens"` // tokens times hits
+	Hits      int64     `json:"hits" doc:"Requests that went on from exactly its end."`
+	Saved     int64     `json:"saved_tokens" doc:"Tokens times hits."`
 	LastUse   time.Time `json:"last_use"`
-	Running   int       `json:"running"` // sequences that hold it now
+	Running   int       `json:"running" doc:"Sequences that hold it now."`
 	Pins      int       `json:"pins"`
-	Snapshot  bool      `json:"snapshot"` // a recurrent state is kept at its end
+	Snapshot  bool      `json:"snapshot" doc:"A recurrent state is kept at its end."`
 }
 
 // Unshared says why the later of two requests did not use more of what the earlier one left in the cache.
 type Unshared struct {
 	Sentence string     `json:"sentence"`
 	Limit    string     `json:"limit"`
-	Equal    int        `json:"equal_tokens"` // at the beginning of both prompts
-	Exact    bool       `json:"exact"`        // to the token; else to the page
-	Part     bool       `json:"part"`         // the token behind them differs
+	Equal    int        `json:"equal_tokens" doc:"At the beginning of both prompts."`
+	Exact    bool       `json:"exact" doc:"To the token; else to the page."`
+	Part     bool       `json:"part" doc:"The token behind them differs."`
 	Share    int        `json:"shareable_tokens"`
 	Earlier  TrailShown `json:"earlier"`
 	Later    TrailShown `json:"later"`
@@ -69,7 +69,7 @@ type TrailShown struct {
 	ID        string    `json:"id"`
 	AccountID string    `json:"account_id"`
 	Model     string    `json:"model"`
-	Matched   time.Time `json:"matched"` // when the cache was asked
+	Matched   time.Time `json:"matched" doc:"When the cache was asked."`
 	Prompt    int       `json:"prompt_tokens"`
 	Cached    int       `json:"cached_tokens"`
 }
@@ -86,25 +86,24 @@ type Caches interface {
 // prefixesMax is the most prefixes of a model in one answer.
 const prefixesMax = 100
 
-func lookAtCaches(a *API, c call) (any, error) {
+func lookAtCaches(a *API, c call) (shown CacheLook, err error) {
 	accountID, err := a.of(c.query)
 	if err != nil {
-		return nil, err
+		return shown, err
 	}
 	limit := prefixesMax
 	if text := c.query.Get("limit"); text != "" {
 		if limit, err = strconv.Atoi(text); err != nil || limit < 1 || limit > prefixesMax {
-			return nil, invalid(fmt.Errorf("limit is %q, want 1 to %d", clip(text), prefixesMax))
+			return shown, invalid(fmt.Errorf("limit is %q, want 1 to %d", clip(text), prefixesMax))
 		}
 	}
-	look, err := a.live.LookAtCaches(c.ctx, c.query.Get("model"), accountID, limit)
-	return look, err
+	return a.live.LookAtCaches(c.ctx, c.query.Get("model"), accountID, limit)
 }
 
-func whyUnshared(a *API, c call) (any, error) {
+func whyUnshared(a *API, c call) (shown Unshared, err error) {
 	first, second := c.query.Get("first"), c.query.Get("second")
 	if first == "" || second == "" || first == second {
-		return nil, invalid(fmt.Errorf("first and second are %q and %q, want the ids of two requests", clip(first), clip(second)))
+		return shown, invalid(fmt.Errorf("first and second are %q and %q, want the ids of two requests", clip(first), clip(second)))
 	}
 	return a.live.WhyUnshared(c.ctx, first, second)
 }

@@ -213,7 +213,7 @@ func (c *Client) roundTrip(method, path string, query url.Values, in, out any) e
 	if status/100 == 2 {
 		return json.Unmarshal(answer, out)
 	}
-	var failed struct{ Error *Error }
+	var failed ErrorBody
 	if json.Unmarshal(answer, &failed) == nil && failed.Error != nil && failed.Error.Message != "" {
 		return failed.Error
 	}

@@ -34,64 +34,61 @@ func (a *API) SetCluster(c Cluster) { a.cluster = c }
 
 // ClusterNode is one of the nodes that share a store.
 type ClusterNode struct {
-	ID      string          `json:"id"`
-	State   store.NodeState `json:"state"`
-	Live    bool            `json:"live"` // it renewed within the lease
-	Self    bool            `json:"self"` // it answers this call
-	Address string          `json:"address,omitempty"`
-	Version string          `json:"version"`
-	Home    string          `json:"home"` // its machine and data folder
-	// Taken says that the node that answers is out, and this one another process with its id: one runs on a copy of the other's folder.
-	Taken    bool      `json:"taken,omitempty"`
-	Fence    int64     `json:"fence"`
-	Started  time.Time `json:"started"`
-	SilentMS int64     `json:"silent_ms"` // since its last renewal; 0 of one that is gone
-	Models   []string  `json:"models"`
-	// The digests are the same on nodes that serve the same models at the same prices.
-	ModelsDigest string `json:"models_digest"`
-	PricesDigest string `json:"prices_digest"`
-	Drain        bool   `json:"drain"`  // an operator asked it to drain
-	Unread       int64  `json:"unread"` // changes of accounts, keys and modules that it has not applied
-	// Differs says what it has otherwise than the node that answers: models, prices, version.
-	Differs []string `json:"differs"`
+	ID           string          `json:"id"`
+	State        store.NodeState `json:"state" doc:"fenced: it was not heard for a lease, and the others counted it out." enum:"starting,up,draining,fenced,gone"`
+	Live         bool            `json:"live" doc:"It renewed within the lease."`
+	Self         bool            `json:"self" doc:"It answers this call."`
+	Address      string          `json:"address,omitempty" doc:"Of its public listener."`
+	Version      string          `json:"version"`
+	Home         string          `json:"home" doc:"Its machine and data folder."`
+	Taken        bool            `json:"taken,omitempty" doc:"The node that answers is out, and this one another process with its id: one runs on a copy of the other's data folder."`
+	Fence        int64           `json:"fence" doc:"Rises with each start, and whenever it is counted out."`
+	Started      time.Time       `json:"started"`
+	SilentMS     int64           `json:"silent_ms" doc:"Since its last renewal; 0 of one that is gone."`
+	Models       []string        `json:"models"`
+	ModelsDigest string          `json:"models_digest" doc:"The same on nodes that serve the same models."`
+	PricesDigest string          `json:"prices_digest" doc:"The same on nodes with the same prices."`
+	Drain        bool            `json:"drain" doc:"An operator asked it to drain."`
+	Unread       int64           `json:"unread" doc:"Changes of accounts, keys and modules that it has not applied."`
+	Differs      []string        `json:"differs" doc:"What it has otherwise than the node that answers: models, prices, version."`
 }
 
 // ClusterNodes is a page of the nodes. Next is after of the page behind it, absent at the end.
 type ClusterNodes struct {
-	Shared bool          `json:"shared"` // nodes may share the store: it is a database
+	Shared bool          `json:"shared" doc:"Nodes may share the store: it is a database."`
 	Data   []ClusterNode `json:"data"`
-	Next   string        `json:"next,omitempty"`
+	Next   string        `json:"next,omitempty" doc:"after of the page behind; absent at the end."`
 }
 
 // ClusterGrant is what a node may give of an account's limits without asking.
 type ClusterGrant struct {
 	AccountID string    `json:"account_id"`
 	Node      string    `json:"node"`
-	Permits   int       `json:"permits"` // what no request has taken yet, as the store knows it
+	Permits   int       `json:"permits" doc:"What no request has taken yet, as the store knows it."`
 	Tokens    int64     `json:"tokens"`
 	NanoUSD   abi.Nano  `json:"nano_usd"`
-	Until     time.Time `json:"until"`  // by the store's clock
-	Wanted    bool      `json:"wanted"` // another node needs what is idle of it
+	Until     time.Time `json:"until" doc:"By the store's clock."`
+	Wanted    bool      `json:"wanted" doc:"Another node needs what is idle of it."`
 }
 
 // ClusterGrants is a page of grants, by account and node.
 type ClusterGrants struct {
 	Data []ClusterGrant `json:"data"`
-	Next string         `json:"next,omitempty"`
+	Next string         `json:"next,omitempty" doc:"after of the page behind; absent at the end."`
 }
 
-func listNodes(a *API, c call) (any, error) {
+func listNodes(a *API, c call) (page ClusterNodes, err error) {
 	limit, err := pageLimit(c.query, store.NodesMax)
 	if err != nil {
-		return nil, err
+		return page, err
 	}
-	page := ClusterNodes{Shared: a.cluster != nil, Data: []ClusterNode{}}
+	page = ClusterNodes{Shared: a.cluster != nil, Data: []ClusterNode{}}
 	if a.cluster == nil {
 		return page, nil
 	}
 	own, err := a.ownNode()
 	if err != nil {
-		return nil, err
+		return page, err
 	}
 	nodes, err := a.cluster.Nodes(c.query.Get("after"), limit)
 	for _, n := range nodes {
@@ -136,19 +133,19 @@ func showNode(n, own store.Node) ClusterNode {
 	return shown
 }
 
-func listGrants(a *API, c call) (any, error) {
+func listGrants(a *API, c call) (page ClusterGrants, err error) {
 	accountID, err := a.of(c.query)
 	if err != nil {
-		return nil, err
+		return page, err
 	}
 	limit, err := pageLimit(c.query, store.EntriesMax)
-	page := ClusterGrants{Data: []ClusterGrant{}}
+	page = ClusterGrants{Data: []ClusterGrant{}}
 	if err != nil || a.cluster == nil {
 		return page, err
 	}
 	all, err := a.cluster.Grants()
 	if err != nil {
-		return nil, err
+		return page, err
 	}
 	name := func(g store.NodeGrant) string { return g.AccountID + "/" + g.Node }
 	slices.SortFunc(all, func(x, y store.NodeGrant) int { return strings.Compare(name(x), name(y)) })
@@ -173,12 +170,12 @@ type drainedNode struct {
 	Node string `json:"node"`
 }
 
-func drainNode(a *API, c call) (any, error) {
+func drainNode(a *API, c call) (shown drainedNode, err error) {
 	if a.cluster == nil {
-		return nil, &Error{Kind: KindConflict, Message: "this node keeps its rows in its own data folder, which it shares with no other"}
+		return shown, &Error{Kind: KindConflict, Message: "this node keeps its rows in its own data folder, which it shares with no other"}
 	}
 	if err := a.cluster.AskDrain(c.target); err != nil {
-		return nil, err
+		return shown, err
 	}
 	return drainedNode{c.target}, nil
 }

@@ -70,7 +70,7 @@ func clustered(t *testing.T) (*Client, *fakeCluster) {
 			{Node: "node_b", AccountID: "acct_1"}, {Node: "node_a", AccountID: "acct_1"}}}
 	api := New(s, &fakeNode{}, nil, nil, nil)
 	api.SetCluster(f)
-	return Local(api), f
+	return checked(t, Local(api)), f
 }
 
 // TestClusterNodes: the page says how each node does, which one answers, and what a live one has

@@ -1,7 +1,6 @@
 package admin
 
 import (
-	_ "embed"
 	"errors"
 	"net/http"
 	"slices"
@@ -22,9 +21,14 @@ const (
 	KindInternal  = "internal"
 )
 
-// Error is what a failed call says: {"error":{"kind","message"}}.
+// ErrorBody is the answer of a failed call.
+type ErrorBody struct {
+	Error *Error `json:"error"`
+}
+
+// Error is what it says.
 type Error struct {
-	Kind    string `json:"kind"`
+	Kind    string `json:"kind" enum:"invalid_request,not_found,conflict,method_not_allowed,forbidden,internal"`
 	Message string `json:"message"`
 }
 
@@ -77,5 +81,5 @@ func invalid(err error) error {
 
 func refused(err error) (status int, value any) {
 	e := asError(err)
-	return statuses[e.Kind], map[string]*Error{"error": e}
+	return statuses[e.Kind], ErrorBody{e}
 }

@@ -54,70 +54,70 @@ func (a *API) modulesOf(c call) Modules {
 
 // NewModule is a module to load. Bytes are base64 in JSON.
 type NewModule struct {
-	Wasm      []byte          `json:"wasm"`
-	Signature []byte          `json:"signature,omitempty"` // ed25519, detached
-	Config    json.RawMessage `json:"config,omitempty"`    // a JSON object for the module
-	// Reconfigure gives the same file that serves, of any kind but billing, this configuration at once.
-	Reconfigure bool `json:"reconfigure,omitempty"`
+	Wasm        []byte          `json:"wasm" doc:"The module's bytes."`
+	Signature   []byte          `json:"signature,omitempty" doc:"Detached ed25519 signature."`
+	Config      json.RawMessage `json:"config,omitempty" doc:"The module's own configuration."`
+	Reconfigure bool            `json:"reconfigure,omitempty" doc:"The same file, if it serves and is not for billing, gets this configuration at once."`
 }
 
 // Share is the part of traffic that a canary or a shadow gets.
 type Share struct {
-	Percent int `json:"percent"` // 1 to 100; 0 ends it
+	Percent int `json:"percent" doc:"0 ends it." minimum:"0" maximum:"100"`
 }
 
 // NewCapture asks for a slot's calls to be kept in memory.
 type NewCapture struct {
-	Seconds int    `json:"seconds"`           // for how long requests are taken
-	Account string `json:"account,omitempty"` // id or name; empty is all
+	Seconds int    `json:"seconds" doc:"For how long requests are taken: 1 to 3600."`
+	Account string `json:"account,omitempty" doc:"Whose: an id or a name. Empty is all."`
 }
 
 // Older names the module that another is compared with.
 type Older struct {
-	Old string `json:"old,omitempty"` // empty: what served before it, or serves now
+	Old string `json:"old,omitempty" doc:"A module; empty: what served before, or serves now."`
 }
 
 // Replayed is a charge computed again, beside what the ledger says.
 type Replayed struct {
 	Entry         Entry          `json:"entry"`
-	AmountNanoUSD abi.Nano       `json:"amount_nano_usd"` // of the replay, as a ledger amount: zero or less
+	AmountNanoUSD abi.Nano       `json:"amount_nano_usd" doc:"Of the replay, as a ledger amount: zero or less."`
 	Tier          int            `json:"tier"`
 	InputHash     string         `json:"input_hash"`
 	Lines         []compare.Line `json:"lines"`
-	// Same says that amount, tier and input hash are those of the row.
-	Same bool `json:"same"`
+	Same          bool           `json:"same" doc:"Amount, tier and input hash are those of the row."`
 }
 
 // Rerated says what rating provisional charges again came to.
 type Rerated struct {
 	Rated         int      `json:"rated"`
-	AmountNanoUSD abi.Nano `json:"amount_nano_usd"` // the sum of the adjustments
+	AmountNanoUSD abi.Nano `json:"amount_nano_usd" doc:"The sum of the adjustments."`
 	AmountUSD     string   `json:"amount_usd"`
-	Failed        []string `json:"failed"` // request ids whose charge could not be rated; they stay provisional
+	Failed        []string `json:"failed" doc:"Requests whose charge stays provisional."`
 }
 
 // errNoModules answers for a data folder without a running node: modules live in a node.
 var errNoModules = &Error{Kind: KindConflict, Message: "modules need a running node: start one with corenode serve"}
 
-// withModules makes a verb of a function that needs the extension host.
-func withModules(do func(*API, call) (any, error)) func(*API, call) (any, error) {
-	return func(a *API, c call) (any, error) {
+// withModules makes a verb need the extension host.
+func withModules(h handler) handler {
+	do := h.do
+	h.do = func(a *API, c call) (any, error) {
 		if a.modules == nil {
 			return nil, errNoModules
 		}
 		return do(a, c)
 	}
+	return h
 }
 
-func listModules(a *API, _ call) (any, error) {
+func listModules(a *API, _ call) (list[extensions.Info], error) {
 	return list[extensions.Info]{Data: a.modules.Modules()}, nil
 }
 
-func showModule(a *API, c call) (any, error) { return a.modules.Module(c.target) }
+func showModule(a *API, c call) (extensions.Info, error) { return a.modules.Module(c.target) }
 
-func loadModule(a *API, c call, asked NewModule) (any, error) {
+func loadModule(a *API, c call, asked NewModule) (shown extensions.Info, err error) {
 	if len(asked.Wasm) == 0 {
-		return nil, invalid(errors.New("wasm is missing: the module's bytes in base64"))
+		return shown, invalid(errors.New("wasm is missing: the module's bytes in base64"))
 	}
 	if asked.Reconfigure {
 		return a.modules.Reconfigure(c.ctx, asked.Wasm, asked.Signature, asked.Config)
@@ -125,70 +125,74 @@ func loadModule(a *API, c call, asked NewModule) (any, error) {
 	return a.modules.Load(c.ctx, asked.Wasm, asked.Signature, asked.Config)
 }
 
-func activateModule(a *API, c call) (any, error) { return a.modulesOf(c).Activate(c.target) }
+func activateModule(a *API, c call) (extensions.Info, error) {
+	return a.modulesOf(c).Activate(c.target)
+}
 
-func enableModule(a *API, c call) (any, error) { return a.modulesOf(c).Enable(c.target) }
+func enableModule(a *API, c call) (extensions.Info, error) { return a.modulesOf(c).Enable(c.target) }
 
-func disableModule(a *API, c call) (any, error) { return a.modulesOf(c).Disable(c.target) }
+func disableModule(a *API, c call) (extensions.Info, error) { return a.modulesOf(c).Disable(c.target) }
 
-func canaryModule(a *API, c call, asked Share) (any, error) {
+func canaryModule(a *API, c call, asked Share) (extensions.Info, error) {
 	return share(c, asked, a.modulesOf(c).Canary)
 }
 
-func shadowModule(a *API, c call, asked Share) (any, error) {
+func shadowModule(a *API, c call, asked Share) (extensions.Info, error) {
 	return share(c, asked, a.modulesOf(c).Shadow)
 }
 
-func showShadow(a *API, c call) (any, error) { return a.modules.ShadowReport(c.target) }
+func showShadow(a *API, c call) (compare.Report, error) { return a.modules.ShadowReport(c.target) }
 
-func share(c call, asked Share, set func(string, int) (extensions.Info, error)) (any, error) {
+func share(c call, asked Share, set func(string, int) (extensions.Info, error)) (shown extensions.Info, err error) {
 	if asked.Percent < 0 || asked.Percent > 100 {
-		return nil, invalid(fmt.Errorf("percent is %d, want 0 to 100", asked.Percent))
+		return shown, invalid(fmt.Errorf("percent is %d, want 0 to 100", asked.Percent))
 	}
 	return set(c.target, asked.Percent)
 }
 
-func rollbackSlot(a *API, c call) (any, error) {
+func rollbackSlot(a *API, c call) (extensions.Info, error) {
 	return a.modulesOf(c).Rollback(extensions.Slot(c.target))
 }
 
-func beginCapture(a *API, c call, asked NewCapture) (any, error) {
+func beginCapture(a *API, c call, asked NewCapture) (shown capture.Status, err error) {
 	if asked.Account != "" {
 		owner, err := a.store.Account(asked.Account)
 		if err != nil {
-			return nil, err
+			return shown, err
 		}
 		c.about.account, asked.Account = owner.ID, owner.ID
 	}
 	return a.modules.Capture(extensions.Slot(c.target), asked.Account, time.Duration(asked.Seconds)*time.Second)
 }
 
-func showCapture(a *API, c call) (any, error) { return a.modules.Captured(extensions.Slot(c.target)) }
+func showCapture(a *API, c call) (capture.Status, error) {
+	return a.modules.Captured(extensions.Slot(c.target))
+}
 
-func endCapture(a *API, c call) (any, error) {
+func endCapture(a *API, c call) (struct{}, error) {
 	return struct{}{}, a.modules.EndCapture(extensions.Slot(c.target))
 }
 
-func compareModule(a *API, c call, asked Older) (any, error) {
+func compareModule(a *API, c call, asked Older) (capture.Report, error) {
 	return a.modules.CompareCaptured(c.ctx, asked.Old, c.target, a.node.CountTokens)
 }
 
-func removeModule(a *API, c call) (any, error) {
+func removeModule(a *API, c call) (struct{}, error) {
 	return struct{}{}, a.modulesOf(c).Remove(c.target)
 }
 
 // replayCharge runs the module that made a charge on the input it had.
-func replayCharge(a *API, c call) (any, error) {
+func replayCharge(a *API, c call) (shown Replayed, err error) {
 	e, err := a.store.Settlement(c.target)
 	if err != nil {
-		return nil, err
+		return shown, err
 	}
 	if len(e.ChargeInput) == 0 {
-		return nil, &Error{Kind: KindConflict, Message: fmt.Sprintf("no module made the charge of %s: it has no input", c.target)}
+		return shown, &Error{Kind: KindConflict, Message: fmt.Sprintf("no module made the charge of %s: it has no input", c.target)}
 	}
 	again, err := a.modules.Replay(e.ModuleDigest, e.ChargeInput)
 	if err != nil {
-		return nil, err
+		return shown, err
 	}
 	return Replayed{
 		Entry: showEntry(e), AmountNanoUSD: -again.Amount, Tier: again.Tier, InputHash: again.InputHash,
@@ -199,8 +203,8 @@ func replayCharge(a *API, c call) (any, error) {
 
 // rerate rates every provisional charge again, by the active billing module.
 // Each is adjusted once, so that a second call goes on where a first one failed.
-func rerate(a *API, _ call) (any, error) {
-	done := Rerated{Failed: []string{}}
+func rerate(a *API, _ call) (done Rerated, err error) {
+	done = Rerated{Failed: []string{}}
 	changed := map[string]bool{}
 	defer func() {
 		for id := range changed {
@@ -210,13 +214,13 @@ func rerate(a *API, _ call) (any, error) {
 	for after := int64(0); ; {
 		waiting, err := a.store.Provisional(after)
 		if err != nil {
-			return nil, err
+			return done, err
 		}
 		for _, e := range waiting {
 			after = e.ID
 			amount, ok, err := a.rerateOne(e)
 			if err != nil {
-				return nil, err
+				return done, err
 			}
 			if !ok {
 				done.Failed = append(done.Failed, e.RequestID)

@@ -25,8 +25,11 @@ type fakeModules struct {
 	fails bool
 }
 
+// discount is the module that it has.
+var discount = extensions.Info{Slot: "billing", Name: "discount", State: extensions.StateLoaded}
+
 func (f *fakeModules) Modules() []extensions.Info {
-	return []extensions.Info{{Slot: "billing", Name: "discount"}}
+	return []extensions.Info{discount}
 }
 
 func (f *fakeModules) Module(ref string) (extensions.Info, error) { return f.say("show " + ref) }
@@ -48,12 +51,12 @@ func (f *fakeModules) EndCapture(s extensions.Slot) error {
 func (f *fakeModules) CompareCaptured(_ context.Context, older, newer string, count capture.Count) (capture.Report, error) {
 	tokens, _ := count([]byte("four"))
 	_, err := f.say(fmt.Sprintf("compare %s with %q", newer, older))
-	return capture.Report{New: newer, NewTokens: int64(tokens)}, err
+	return capture.Report{New: newer, NewTokens: int64(tokens), Operations: []capture.Operation{}, First: []capture.Difference{}}, err
 }
 
 func (f *fakeModules) Reconfigure(_ context.Context, wasm, signature, config []byte) (extensions.Info, error) {
 	f.told = append(f.told, fmt.Sprintf("reconfigure %s %s %s", wasm, signature, config))
-	return extensions.Info{Name: "discount"}, nil
+	return discount, nil
 }
 
 func (f *fakeModules) Load(_ context.Context, wasm, signature, config []byte) (extensions.Info, error) {
@@ -61,7 +64,7 @@ func (f *fakeModules) Load(_ context.Context, wasm, signature, config []byte) (e
 	if string(wasm) == "bad" {
 		return extensions.Info{}, &guest.LoadError{Stage: "imports", Reason: "no", Fix: "yes"}
 	}
-	return extensions.Info{Name: "discount"}, nil
+	return discount, nil
 }
 
 func (f *fakeModules) Activate(ref string) (extensions.Info, error) {
@@ -98,7 +101,8 @@ func (f *fakeModules) ShadowReport(ref string) (compare.Report, error) {
 		return compare.Report{}, extensions.ErrNoShadow
 	}
 	_, err := f.say("report " + ref)
-	return compare.Report{Module: ref, Operations: []compare.Operation{{Op: "charge", Calls: 2}}}, err
+	return compare.Report{Module: ref, Beside: []string{}, Operations: []compare.Operation{{Op: "charge", Calls: 2}},
+		First: []compare.Difference{}}, err
 }
 
 func (f *fakeModules) Rollback(s extensions.Slot) (extensions.Info, error) {
@@ -124,7 +128,7 @@ func (f *fakeModules) Remove(ref string) error {
 
 func (f *fakeModules) say(text string) (extensions.Info, error) {
 	f.told = append(f.told, text)
-	return extensions.Info{Name: "discount"}, nil
+	return discount, nil
 }
 
 func (f *fakeModules) Prices(string) (abi.Prices, error) { return abi.Prices{}, nil }
@@ -156,7 +160,7 @@ func newModulesAPI(t *testing.T) (*Client, *fakeModules, *sqlite.Store, account.
 		t.Fatal(err)
 	}
 	modules := &fakeModules{price: 7}
-	return Local(New(s, &fakeNode{}, modules, nil, nil)), modules, s, a
+	return checked(t, Local(New(s, &fakeNode{}, modules, nil, nil))), modules, s, a
 }
 
 func TestModuleVerbs(t *testing.T) {

@@ -26,11 +26,13 @@ type Prices interface {
 	ApplyPrices() error
 }
 
-func listPrices(a *API, _ call) (any, error) { return list[ModelPrices]{Data: a.live.Prices()}, nil }
+func listPrices(a *API, _ call) (list[ModelPrices], error) {
+	return list[ModelPrices]{Data: a.live.Prices()}, nil
+}
 
-func applyPrices(a *API, c call) (any, error) {
+func applyPrices(a *API, c call) (shown list[ModelPrices], err error) {
 	if err := a.live.ApplyPrices(); err != nil {
-		return nil, err
+		return shown, err
 	}
 	return listPrices(a, c)
 }

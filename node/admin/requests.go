@@ -41,17 +41,17 @@ type Request struct {
 	Protocol   string  `json:"protocol,omitempty"`
 	Stream     bool    `json:"stream"`
 	Phase      string  `json:"phase"`
-	Permit     bool    `json:"permit"` // it holds one of its account's
+	Permit     bool    `json:"permit" doc:"It holds one of its account's."`
 	AgeMS      int64   `json:"age_ms"`
 	Prompt     int64   `json:"prompt_tokens"`
-	Cached     int64   `json:"cached_tokens"` // of the prompt, found in the cache: what a session or a shared prefix saved
-	Computed   int64   `json:"computed_tokens"`
+	Cached     int64   `json:"cached_tokens" doc:"Of the prompt, found in the cache: what a session or a shared prefix saved."`
+	Computed   int64   `json:"computed_tokens" doc:"Of the prompt, computed so far."`
 	Output     int64   `json:"output_tokens"`
 	OutputMax  int64   `json:"output_max"`
-	DecodeRate float64 `json:"tokens_per_second,omitempty"` // mean since the first output token
-	Replica    string  `json:"replica,omitempty"`           // the server elsewhere that it was sent to
-	Translator string  `json:"translator,omitempty"`        // digests of the modules that it began with
-	Billing    string  `json:"billing,omitempty"`
+	DecodeRate float64 `json:"tokens_per_second,omitempty" doc:"Mean since the first output token."`
+	Replica    string  `json:"replica,omitempty" doc:"The server elsewhere that it was sent to."`
+	Translator string  `json:"translator,omitempty" doc:"The digest of the module that it began with."`
+	Billing    string  `json:"billing,omitempty" doc:"The same of the billing module."`
 }
 
 // Prefilled is the part of the prompt that is computed or was found, 0 to 1.
@@ -69,8 +69,8 @@ type PastRequest struct {
 	Model         string    `json:"model,omitempty"`
 	Stream        bool      `json:"stream"`
 	Status        int       `json:"status"`
-	Error         string    `json:"error,omitempty"`
-	Reason        string    `json:"reason,omitempty"`
+	Error         string    `json:"error,omitempty" doc:"The kind of its error."`
+	Reason        string    `json:"reason,omitempty" doc:"How it was settled."`
 	Began         time.Time `json:"began"`
 	TotalMS       float64   `json:"total_ms"`
 	TTFTMS        float64   `json:"ttft_ms,omitempty"`
@@ -93,7 +93,7 @@ type PastRequest struct {
 // PastPage is a page of requests that ended. Next is before of the page behind it, absent at the end.
 type PastPage struct {
 	Data []PastRequest `json:"data"`
-	Next uint64        `json:"next,omitempty"`
+	Next uint64        `json:"next,omitempty" doc:"before of the page behind it; absent at the end."`
 }
 
 // Canceled says which request was cancelled.
@@ -104,14 +104,16 @@ type Canceled struct {
 // SetLive tells the API of the node that runs. Without one the verbs that need it are refused.
 func (a *API) SetLive(live Live) { a.live = live }
 
-// withLive makes a verb of a function that needs a running node.
-func withLive(do func(*API, call) (any, error)) func(*API, call) (any, error) {
-	return func(a *API, c call) (any, error) {
+// withLive makes a verb need a running node.
+func withLive(h handler) handler {
+	do := h.do
+	h.do = func(a *API, c call) (any, error) {
 		if a.live == nil {
 			return nil, &Error{Kind: KindConflict, Message: "this needs a running node: start one with corenode serve"}
 		}
 		return do(a, c)
 	}
+	return h
 }
 
 // of is the id of the account that a query names, empty without one.
@@ -128,14 +130,14 @@ func (a *API) of(query url.Values) (id string, err error) {
 var LivePhases = []string{"admission", "queue", "prefill", "decode", "hold", "paused", "settlement", "short"}
 
 // listRequests shows the requests of this moment, the oldest first. The node bounds how many there are.
-func listRequests(a *API, c call) (any, error) {
+func listRequests(a *API, c call) (shown list[Request], err error) {
 	accountID, err := a.of(c.query)
 	if err != nil {
-		return nil, err
+		return shown, err
 	}
 	model, phase := c.query.Get("model"), c.query.Get("phase")
 	if phase != "" && !slices.Contains(LivePhases, phase) {
-		return nil, invalid(fmt.Errorf("phase is %q, want one of %s", clip(phase), strings.Join(LivePhases, ", ")))
+		return shown, invalid(fmt.Errorf("phase is %q, want one of %s", clip(phase), strings.Join(LivePhases, ", ")))
 	}
 	all := slices.DeleteFunc(a.live.Requests(), func(r Request) bool {
 		return accountID != "" && r.AccountID != accountID || model != "" && r.Model != model ||
@@ -145,23 +147,23 @@ func listRequests(a *API, c call) (any, error) {
 	return list[Request]{Data: append([]Request{}, all...)}, nil
 }
 
-func listPast(a *API, c call) (any, error) {
+func listPast(a *API, c call) (shown PastPage, err error) {
 	accountID, err := a.of(c.query)
 	if err != nil {
-		return nil, err
+		return shown, err
 	}
 	var before uint64
 	if text := c.query.Get("before"); text != "" {
 		if before, err = strconv.ParseUint(text, 10, 64); err != nil {
-			return nil, invalid(fmt.Errorf("before is %q, want next of the page before", clip(text)))
+			return shown, invalid(fmt.Errorf("before is %q, want next of the page before", clip(text)))
 		}
 	}
 	limit, err := pageLimit(c.query, pastPageMax)
 	if err != nil {
-		return nil, err
+		return shown, err
 	}
 	page := a.live.PastRequests(accountID, c.query.Get("model"), c.query.Get("id"), before, limit)
-	shown := PastPage{Data: append([]PastRequest{}, page...)}
+	shown = PastPage{Data: append([]PastRequest{}, page...)}
 	if len(shown.Data) == limit {
 		shown.Next = shown.Data[limit-1].Number
 	}
@@ -171,14 +173,14 @@ func listPast(a *API, c call) (any, error) {
 // pastPageMax is the most requests that ended on one page.
 const pastPageMax = 1000
 
-func cancelRequest(a *API, c call) (any, error) {
+func cancelRequest(a *API, c call) (shown Canceled, err error) {
 	for _, r := range a.live.Requests() {
 		if r.ID == c.target {
 			c.about.account = r.AccountID
 		}
 	}
 	if !a.live.CancelRequest(c.target) {
-		return nil, &Error{Kind: KindNotFound,
+		return shown, &Error{Kind: KindNotFound,
 			Message: fmt.Sprintf("no request %q runs: it has ended, or is too short to be cancelled", clip(c.target))}
 	}
 	return Canceled{c.target}, nil
@@ -187,12 +189,12 @@ func cancelRequest(a *API, c call) (any, error) {
 // watchMax bounds how long why watches.
 const watchMax = 30 * time.Second
 
-func explainSlow(a *API, c call) (any, error) {
+func explainSlow(a *API, c call) (shown why.Diagnosis, err error) {
 	watch := 2 * time.Second
 	if text := c.query.Get("seconds"); text != "" {
 		n, err := strconv.Atoi(text)
 		if watch = time.Duration(n) * time.Second; err != nil || watch < time.Second || watch > watchMax {
-			return nil, invalid(fmt.Errorf("seconds is %q, want 1 to %d", clip(text), watchMax/time.Second))
+			return shown, invalid(fmt.Errorf("seconds is %q, want 1 to %d", clip(text), watchMax/time.Second))
 		}
 	}
 	return a.live.Why(c.ctx, watch), nil

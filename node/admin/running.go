@@ -23,27 +23,27 @@ type Setting struct {
 	Key     string `json:"key"`
 	Value   string `json:"value"`
 	Default string `json:"default"`
-	Source  string `json:"source"` // a file, a variable of the environment, "command line", or "default"
+	Source  string `json:"source" doc:"A file, a variable of the environment, \"command line\", or \"default\"."`
 	Line    int    `json:"line,omitempty"`
-	Changed bool   `json:"changed"` // it is not the default
-	Reload  bool   `json:"reload"`  // a reload changes it; the others wait for the next start
+	Changed bool   `json:"changed" doc:"It is not the default."`
+	Reload  bool   `json:"reload" doc:"A reload changes it; the others wait for the next start."`
 }
 
 // LogLine is one line of the node's log.
 type LogLine struct {
-	Number    uint64 `json:"number"` // rises with every line since the start
+	Number    uint64 `json:"number" doc:"Rises with every line since the start."`
 	Time      string `json:"time"`
 	Level     string `json:"level"`
-	Kind      string `json:"kind"` // its message, such as request or admin
+	Kind      string `json:"kind" doc:"Its message, such as request or admin."`
 	AccountID string `json:"account_id,omitempty"`
-	Text      string `json:"text"` // its other fields, as JSON
+	Text      string `json:"text" doc:"Its other fields, as JSON."`
 }
 
 // LogPage is an answer with lines of the log.
 type LogPage struct {
 	Data   []LogLine `json:"data"`
-	Next   uint64    `json:"next"`             // what After is for the lines that come
-	Missed uint64    `json:"missed,omitempty"` // lines behind After, of any kind, that the node had forgotten
+	Next   uint64    `json:"next" doc:"What after is for the lines that come."`
+	Missed uint64    `json:"missed,omitempty" doc:"How many lines behind after, of any kind, the node had forgotten."`
 }
 
 // LogQuery selects lines. Empty texts match all.
@@ -64,42 +64,42 @@ func (q LogQuery) Select(l LogLine) (LogLine, bool) {
 // DrainState is how far the node is on its way down.
 type DrainState struct {
 	Draining  bool  `json:"draining"`
-	Requests  int   `json:"requests"`   // that live
-	Rows      int64 `json:"rows"`       // of the ledger that wait for the database
-	LeftMS    int64 `json:"left_ms"`    // until what is left is ended; 0 before the drain has begun
-	TimeoutMS int64 `json:"timeout_ms"` // how long a drain may take: limits.drain_timeout
+	Requests  int   `json:"requests" doc:"That live."`
+	Rows      int64 `json:"rows" doc:"Of the ledger that wait for the database."`
+	LeftMS    int64 `json:"left_ms" doc:"Until what is left is ended; 0 before the drain has begun."`
+	TimeoutMS int64 `json:"timeout_ms" doc:"How long a drain may take: limits.drain_timeout."`
 }
 
-func listSettings(a *API, _ call) (any, error) {
+func listSettings(a *API, _ call) (list[Setting], error) {
 	return list[Setting]{Data: append([]Setting{}, a.live.Settings()...)}, nil
 }
 
 // LogLinesMax is the most lines of one answer.
 const LogLinesMax = 1000
 
-func listLogs(a *API, c call) (any, error) {
+func listLogs(a *API, c call) (shown LogPage, err error) {
 	accountID, err := a.of(c.query)
 	if err != nil {
-		return nil, err
+		return shown, err
 	}
 	q := LogQuery{Kind: c.query.Get("kind"), AccountID: accountID, Level: slog.LevelDebug}
 	if text := c.query.Get("level"); text != "" {
 		if err := q.Level.UnmarshalText([]byte(text)); err != nil {
-			return nil, invalid(fmt.Errorf("level is %q, want debug, info, warn or error", clip(text)))
+			return shown, invalid(fmt.Errorf("level is %q, want debug, info, warn or error", clip(text)))
 		}
 	}
 	if text := c.query.Get("after"); text != "" {
 		if q.After, err = strconv.ParseUint(text, 10, 64); err != nil {
-			return nil, invalid(fmt.Errorf("after is %q, want the number of a line", clip(text)))
+			return shown, invalid(fmt.Errorf("after is %q, want the number of a line", clip(text)))
 		}
 	}
 	if q.Limit, err = pageLimit(c.query, LogLinesMax); err != nil {
-		return nil, err
+		return shown, err
 	}
 	return a.live.Logs(q), nil
 }
 
-func showDrain(a *API, _ call) (any, error) { return a.live.DrainState(), nil }
+func showDrain(a *API, _ call) (DrainState, error) { return a.live.DrainState(), nil }
 
 // Settings lists the configuration that is in force.
 func (c *Client) Settings() ([]Setting, error) {

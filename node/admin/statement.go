@@ -21,23 +21,23 @@ import (
 // the end: a page with few rows, or none, is not the last while it has Next.
 type StatementPage struct {
 	Data []Entry `json:"data"`
-	Next int64   `json:"next,omitempty"`
+	Next int64   `json:"next,omitempty" doc:"after of the page behind it; absent at the end. A page may have few rows, or none, and still have it."`
 }
 
 // UsagePage is a page of sums, with Next as in StatementPage.
 type UsagePage struct {
 	Data []UsageSum `json:"data"`
-	Next string     `json:"next,omitempty"`
+	Next string     `json:"next,omitempty" doc:"after of the page behind it; absent at the end."`
 }
 
 // UsageSum is what some of an account's requests used. Day, model and key are those that sums were asked by.
 type UsageSum struct {
-	Day            string   `json:"day,omitempty"` // such as 2026-01-31, UTC
+	Day            string   `json:"day,omitempty" doc:"Such as 2026-01-31, UTC."`
 	Model          string   `json:"model,omitempty"`
 	KeyID          string   `json:"key_id,omitempty"`
 	Requests       int64    `json:"requests"`
 	Usage          Usage    `json:"usage"`
-	ChargedNanoUSD abi.Nano `json:"charged_nano_usd"` // less what was given back that day
+	ChargedNanoUSD abi.Nano `json:"charged_nano_usd" doc:"Less what was given back that day."`
 	ChargedUSD     string   `json:"charged_usd"`
 }
 
@@ -45,8 +45,8 @@ type UsageSum struct {
 type ExplainedCharge struct {
 	RequestID      string         `json:"request_id"`
 	AccountID      string         `json:"account_id"`
-	Account        string         `json:"account"` // its name
-	Open           bool           `json:"open"`    // not settled yet
+	Account        string         `json:"account" doc:"Its name."`
+	Open           bool           `json:"open" doc:"Not settled yet."`
 	ChargedNanoUSD abi.Nano       `json:"charged_nano_usd"`
 	ChargedUSD     string         `json:"charged_usd"`
 	Rows           []ExplainedRow `json:"rows"`
@@ -57,14 +57,14 @@ type ExplainedRow struct {
 	Entry Entry `json:"entry"`
 	// Lines are what the module of the row makes of its input, run again. Without them Unexplained says why.
 	Lines       []compare.Line `json:"lines,omitempty"`
-	Unexplained string         `json:"unexplained,omitempty"`
+	Unexplained string         `json:"unexplained,omitempty" doc:"Why there are no lines."`
 }
 
 // statement returns a page of what moved money, of one account or of all.
-func (a *API) statement(c call) (any, error) {
+func (a *API) statement(c call) (shown StatementPage, err error) {
 	query, err := statementQuery(c.query)
 	if err != nil {
-		return nil, err
+		return shown, err
 	}
 	name := c.target
 	if name == "" {
@@ -73,13 +73,13 @@ func (a *API) statement(c call) (any, error) {
 	if name != "" {
 		target, err := a.store.Account(name)
 		if err != nil {
-			return nil, err
+			return shown, err
 		}
 		query.AccountID = target.ID
 	}
 	rows, next, err := a.store.Statement(query)
 	if err != nil {
-		return nil, err
+		return shown, err
 	}
 	show := showEntry
 	if c.query.Get("inputs") == "true" {
@@ -140,21 +140,21 @@ func timeOf(query url.Values, name string) (time.Time, error) {
 }
 
 // usage returns a page of an account's sums.
-func (a *API) usage(c call) (any, error) {
+func (a *API) usage(c call) (shown UsagePage, err error) {
 	q, err := usageQuery(c.query)
 	if err != nil {
-		return nil, err
+		return shown, err
 	}
 	target, err := a.store.Account(c.target)
 	if err != nil {
-		return nil, err
+		return shown, err
 	}
 	q.AccountID = target.ID
 	sums, err := a.store.Usage(q)
 	if err != nil {
-		return nil, err
+		return shown, err
 	}
-	shown := UsagePage{Data: listOf(sums, func(sum store.UsageSum) UsageSum { return showUsage(sum, q.ByDay) }).Data}
+	shown = UsagePage{Data: listOf(sums, func(sum store.UsageSum) UsageSum { return showUsage(sum, q.ByDay) }).Data}
 	if len(sums) == q.Limit && (q.ByDay || q.ByModel || q.ByKey) { // else the one sum is all there is
 		last := sums[len(sums)-1]
 		shown.Next = strings.Join([]string{last.Day.Format(time.DateOnly), last.KeyID, last.Model}, "/")
@@ -207,23 +207,23 @@ func usageQuery(query url.Values) (q store.UsageQuery, err error) {
 
 // explainCharge shows all rows of a request, and runs the modules that made its charges
 // again for their lines. The request is named by its id or by that of its settlement.
-func explainCharge(a *API, c call) (any, error) {
+func explainCharge(a *API, c call) (shown ExplainedCharge, err error) {
 	rows, err := a.store.Request(c.target)
 	if errors.Is(err, store.ErrNotFound) {
 		settled, missing := a.store.Settlement(c.target)
 		if missing != nil {
-			return nil, err
+			return shown, err
 		}
 		rows, err = a.store.Request(settled.RequestID)
 	}
 	if err != nil {
-		return nil, err
+		return shown, err
 	}
 	owner, err := a.store.Account(rows[0].AccountID)
 	if err != nil {
-		return nil, err
+		return shown, err
 	}
-	shown := ExplainedCharge{RequestID: rows[0].RequestID, AccountID: owner.ID, Account: owner.Name, Open: true}
+	shown = ExplainedCharge{RequestID: rows[0].RequestID, AccountID: owner.ID, Account: owner.Name, Open: true}
 	for _, e := range rows {
 		shown.Open = shown.Open && e.Kind == account.Hold
 		shown.ChargedNanoUSD -= e.Amount

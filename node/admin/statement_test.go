@@ -108,7 +108,7 @@ func TestExplainCharge(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { s.Close() })
-	c := Local(New(s, &fakeNode{}, &fakeModules{price: 3}, nil, nil))
+	c := checked(t, Local(New(s, &fakeNode{}, &fakeModules{price: 3}, nil, nil)))
 	spend(t, c, s)
 	e, err := c.Explain("req_1")
 	if err != nil || e.Account != "alice" || e.Open || e.ChargedNanoUSD != 30 || len(e.Rows) != 2 || e.Rows[0].Entry.HeldNanoUSD != 99 {

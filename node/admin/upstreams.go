@@ -22,35 +22,32 @@ type Upstream interface {
 // UpstreamModel is a model that servers elsewhere answer, with its replicas.
 type UpstreamModel struct {
 	Model    string    `json:"model"`
-	Engine   string    `json:"engine"`  // such as upstream/vllm
-	Waiting  int       `json:"waiting"` // requests here that wait for a replica that is not full
+	Engine   string    `json:"engine" doc:"Such as upstream/vllm."`
+	Waiting  int       `json:"waiting" doc:"Requests here that wait for a replica that is not full."`
 	Replicas []Replica `json:"replicas"`
 }
 
 // Replica is one server of such a model.
 type Replica struct {
-	URL      string `json:"url"`
-	Ready    bool   `json:"ready"` // it has answered a probe, and counts tokens where it has to
-	Up       bool   `json:"up"`    // neither ejected nor out by its probes
-	Draining bool   `json:"draining"`
-	Version  string `json:"version,omitempty"`
-	InFlight int    `json:"in_flight"` // requests of this node
-	// Queued is how many requests wait in the replica itself, by its own word QueuedAgeMS
-	// milliseconds ago; both are left out where it does not say.
-	Queued      *float64 `json:"queued,omitempty"`
-	QueuedAgeMS *int64   `json:"queued_age_ms,omitempty"`
-	// EjectedForMS is how long it will stay ejected; Reason why it failed last.
-	EjectedForMS int64  `json:"ejected_for_ms"`
-	Reason       string `json:"reason,omitempty"`
-	Prefixes     int    `json:"prefixes"` // parts of prompts it is thought to have cached
+	URL          string   `json:"url"`
+	Ready        bool     `json:"ready" doc:"It has answered a probe, and counts tokens where it has to."`
+	Up           bool     `json:"up" doc:"Neither ejected nor out by its probes."`
+	Draining     bool     `json:"draining"`
+	Version      string   `json:"version,omitempty"`
+	InFlight     int      `json:"in_flight" doc:"Requests of this node."`
+	Queued       *float64 `json:"queued,omitempty" doc:"Requests that wait in the replica, by its own word; absent where it does not say."`
+	QueuedAgeMS  *int64   `json:"queued_age_ms,omitempty" doc:"How old queued is."`
+	EjectedForMS int64    `json:"ejected_for_ms" doc:"How long it will stay ejected; 0 if it is not."`
+	Reason       string   `json:"reason,omitempty" doc:"Why it failed last."`
+	Prefixes     int      `json:"prefixes" doc:"Parts of prompts that it is thought to have cached."`
 }
 
 // ReplicaURL names a replica.
 type ReplicaURL struct {
-	URL string `json:"url"`
+	URL string `json:"url" doc:"The base URL of a replica, without /v1."`
 }
 
-func (a *API) listUpstreams(call) (any, error) {
+func (a *API) listUpstreams(call) (list[UpstreamModel], error) {
 	shown := list[UpstreamModel]{Data: []UpstreamModel{}}
 	for _, id := range slices.Sorted(maps.Keys(a.upstreams)) {
 		shown.Data = append(shown.Data, showUpstream(id, a.upstreams[id]))
@@ -59,21 +56,21 @@ func (a *API) listUpstreams(call) (any, error) {
 }
 
 // changeReplicas makes a verb that changes one model's replicas and shows them all.
-func changeReplicas(do func(m Upstream, url string) error) func(*API, call) (any, error) {
-	return withBody(func(a *API, c call, asked ReplicaURL) (any, error) {
+func changeReplicas(do func(m Upstream, url string) error) handler {
+	return withBody(func(a *API, c call, asked ReplicaURL) (shown UpstreamModel, err error) {
 		m, found := a.upstreams[c.target]
 		if !found {
-			return nil, &Error{Kind: KindNotFound, Message: fmt.Sprintf("no servers elsewhere answer a model %q", clip(c.target))}
+			return shown, &Error{Kind: KindNotFound, Message: fmt.Sprintf("no servers elsewhere answer a model %q", clip(c.target))}
 		}
 		if err := upstream.CheckURL(asked.URL); err != nil {
-			return nil, invalid(fmt.Errorf("url is %q: %w", clip(asked.URL), err))
+			return shown, invalid(fmt.Errorf("url is %q: %w", clip(asked.URL), err))
 		}
 		if err := do(m, asked.URL); errors.Is(err, upstream.ErrReplica) {
-			return nil, &Error{Kind: KindNotFound, Message: err.Error()}
+			return shown, &Error{Kind: KindNotFound, Message: err.Error()}
 		} else if errors.Is(err, upstream.ErrOwn) {
-			return nil, &Error{Kind: KindConflict, Message: err.Error()}
+			return shown, &Error{Kind: KindConflict, Message: err.Error()}
 		} else if err != nil {
-			return nil, err
+			return shown, err
 		}
 		return showUpstream(c.target, m), nil
 	})

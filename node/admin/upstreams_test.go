@@ -31,7 +31,7 @@ func TestOwnEngineIsNotRemoved(t *testing.T) {
 	defer m.Close()
 	api := New(s, &fakeNode{}, nil, map[string]Upstream{"m": m}, nil)
 	api.live = struct{ Live }{} // of which these verbs ask nothing
-	c := Local(api)
+	c := checked(t, Local(api))
 	refused := (*Error)(nil)
 	if _, err := c.RemoveReplica("m", "https://10.0.0.7:8090"); !errors.As(err, &refused) || refused.Kind != KindConflict ||
 		!strings.Contains(refused.Message, "drain it") {

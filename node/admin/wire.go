@@ -13,33 +13,31 @@ import (
 // Account is an account as the API shows it.
 type Account struct {
 	account.Account
-	BalanceNanoUSD abi.Nano `json:"balance_nano_usd"`
-	HeldNanoUSD    abi.Nano `json:"held_nano_usd"` // reserved by requests that run
-	BalanceUSD     string   `json:"balance_usd"`
-	HeldUSD        string   `json:"held_usd"`
-	// Counters of the billing module, of this month and the one before; in lists there are none.
-	Counters []account.CounterUse `json:"counters,omitempty"`
-	// UnawareNodes are those that did not say in time that they know that the account was disabled.
-	UnawareNodes []string `json:"unaware_nodes,omitempty"`
+	BalanceNanoUSD abi.Nano             `json:"balance_nano_usd" doc:"Nano-dollars."`
+	HeldNanoUSD    abi.Nano             `json:"held_nano_usd" doc:"Nano-dollars reserved by requests that run."`
+	BalanceUSD     string               `json:"balance_usd"`
+	HeldUSD        string               `json:"held_usd"`
+	Counters       []account.CounterUse `json:"counters,omitempty" doc:"Counters of the billing module, of this month and the one before. In lists there are none."`
+	UnawareNodes   []string             `json:"unaware_nodes,omitempty" doc:"Nodes that did not say in time that they know that the account was disabled; absent when all do."`
 }
 
 // CreatedAccount is a new account with its first key, shown this once.
 type CreatedAccount struct {
 	Account
 	KeyID string `json:"key_id"`
-	Key   string `json:"key"`
+	Key   string `json:"key" doc:"The secret, shown this once."`
 }
 
 // Amount is money that a caller sends: an integer of nano-dollars or a text in
 // dollars, exact, not both.
 type Amount struct {
 	NanoUSD *abi.Nano `json:"nano_usd,omitempty"`
-	USD     string    `json:"usd,omitempty"`
+	USD     string    `json:"usd,omitempty" doc:"Dollars such as \"12.50\", at most nine decimals."`
 }
 
 // NewAccount asks for an account. Zero limits are none.
 type NewAccount struct {
-	Name            string   `json:"name"`
+	Name            string   `json:"name" doc:"1 to 64 letters, digits or . _ @ -, unique."`
 	Balance         Amount   `json:"balance,omitzero"`
 	Concurrency     int      `json:"concurrency,omitempty"`
 	TokensPerMinute int64    `json:"tokens_per_minute,omitempty"`
@@ -66,70 +64,67 @@ type TopUp struct {
 
 // NewKey asks for a key; a zero Expires is never, and zero limits are none.
 type NewKey struct {
-	Expires         time.Time `json:"expires,omitzero"`
-	Models          []string  `json:"models,omitempty"`
-	TokensPerMinute int64     `json:"tokens_per_minute,omitempty"`
-	Budget          Amount    `json:"budget,omitzero"` // a month
+	Expires         time.Time `json:"expires,omitzero" doc:"Absent = never."`
+	Models          []string  `json:"models,omitempty" doc:"Ids it may use, of those of its account; none = all of them."`
+	TokensPerMinute int64     `json:"tokens_per_minute,omitempty" doc:"0 = no limit beside the account's."`
+	Budget          Amount    `json:"budget,omitzero" doc:"Most that it is charged in a calendar month, UTC; 0 = no limit."`
 }
 
 // KeyChange sets what is not nil.
 type KeyChange struct {
-	Models          *[]string `json:"models,omitempty"` // empty list = all that the account may use
-	TokensPerMinute *int64    `json:"tokens_per_minute,omitempty"`
-	Budget          *Amount   `json:"budget,omitempty"` // a month
+	Models          *[]string `json:"models,omitempty" doc:"An empty list = all of its account."`
+	TokensPerMinute *int64    `json:"tokens_per_minute,omitempty" doc:"0 = no limit beside the account's."`
+	Budget          *Amount   `json:"budget,omitempty" doc:"A calendar month, UTC; 0 = no limit."`
 }
 
 // Key is a key as the API shows it. Its secret is there in the answer that creates it only.
 type Key struct {
 	account.Key
-	BudgetUSD string `json:"budget_usd"`
-	// What it was charged this month (UTC), of a key with a budget.
-	ChargedNanoUSD abi.Nano `json:"charged_nano_usd"`
+	BudgetUSD      string   `json:"budget_usd"`
+	ChargedNanoUSD abi.Nano `json:"charged_nano_usd" doc:"Charged to it this month, UTC, less what was given back; only of a key with a budget."`
 	ChargedUSD     string   `json:"charged_usd"`
-	Secret         string   `json:"key,omitempty"`
-	// UnawareNodes are those that did not say in time that they know of a revocation.
-	UnawareNodes []string `json:"unaware_nodes,omitempty"`
+	Secret         string   `json:"key,omitempty" doc:"The secret; only in the answer that creates it."`
+	UnawareNodes   []string `json:"unaware_nodes,omitempty" doc:"Nodes that did not say in time that they know of the revocation; absent when all do."`
 }
 
 // Entry is one row of the ledger.
 type Entry struct {
 	ID            int64             `json:"id"`
-	Kind          account.EntryKind `json:"kind"`
+	Kind          account.EntryKind `json:"kind" enum:"topup,hold,checkpoint,settlement,adjustment"`
 	AccountID     string            `json:"account_id"`
 	RequestID     string            `json:"request_id,omitempty"`
 	KeyID         string            `json:"key_id,omitempty"`
 	Model         string            `json:"model,omitempty"`
 	Time          time.Time         `json:"time"`
-	AmountNanoUSD abi.Nano          `json:"amount_nano_usd"`
+	AmountNanoUSD abi.Nano          `json:"amount_nano_usd" doc:"What it adds to the balance."`
 	AmountUSD     string            `json:"amount_usd"`
-	HeldNanoUSD   abi.Nano          `json:"held_nano_usd,omitempty"` // of a hold
-	Counters      []abi.Counter     `json:"counters,omitempty"`      // what it has of them, took or gives back
+	HeldNanoUSD   abi.Nano          `json:"held_nano_usd,omitempty" doc:"The money that a hold reserves."`
+	Counters      []abi.Counter     `json:"counters,omitempty" doc:"What a hold has of counters, a settlement took, or an adjustment gives back."`
 	Usage         *Usage            `json:"usage,omitempty"`
-	Tier          int               `json:"tier,omitempty"`
-	Reason        account.Reason    `json:"reason,omitempty"`
-	ModuleDigest  string            `json:"module_digest,omitempty"`
-	InputHash     string            `json:"input_hash,omitempty"`
-	Provisional   bool              `json:"provisional,omitempty"`
-	Settles       int64             `json:"settles,omitempty"`
-	Refund        bool              `json:"refund,omitempty"` // of an adjustment
+	Tier          int               `json:"tier,omitempty" doc:"1, or 2 above 200,000 tokens of context."`
+	Reason        account.Reason    `json:"reason,omitempty" enum:"finished,cancelled,crashed,error"`
+	ModuleDigest  string            `json:"module_digest,omitempty" doc:"The billing module."`
+	InputHash     string            `json:"input_hash,omitempty" doc:"SHA-256 of the module's input."`
+	Provisional   bool              `json:"provisional,omitempty" doc:"Charged by the built-in tariff in place of a module that failed."`
+	Settles       int64             `json:"settles,omitempty" doc:"The settlement that an adjustment changes."`
+	Refund        bool              `json:"refund,omitempty" doc:"The adjustment takes back all that was charged; otherwise it is a re-rating."`
 	Note          string            `json:"note,omitempty"`
 	// Where a server elsewhere answered: see account.Source.
-	Replica           string `json:"replica,omitempty"`
-	UpstreamRequestID string `json:"upstream_request_id,omitempty"`
-	UsageSource       string `json:"usage_source,omitempty"`
-	// ChargeInput is the record that the charge was computed from, only where it was asked for.
-	ChargeInput []byte `json:"charge_input,omitempty"`
+	Replica           string `json:"replica,omitempty" doc:"The base URL of the server elsewhere that answered."`
+	UpstreamRequestID string `json:"upstream_request_id,omitempty" doc:"What that server calls the request."`
+	UsageSource       string `json:"usage_source,omitempty" doc:"Who counted the tokens of an answer from elsewhere: that server, or the node." enum:"reported,counted"`
+	ChargeInput       []byte `json:"charge_input,omitempty" doc:"With inputs=true: the record that the charge was computed from."`
 }
 
 // Refund asks for a charge to be taken back.
 type Refund struct {
-	Note string `json:"note,omitempty"`
+	Note string `json:"note,omitempty" doc:"Why, for the ledger."`
 }
 
 // Refunded is the row that takes a charge back.
 type Refunded struct {
 	Entry Entry `json:"entry"`
-	Done  bool  `json:"done"` // false: it was refunded before
+	Done  bool  `json:"done" doc:"False when it was refunded before."`
 }
 
 // Usage is the token counts of an entry.
@@ -143,14 +138,13 @@ type Usage struct {
 
 // Backup names the file that a copy of the database goes to.
 type Backup struct {
-	Path string `json:"path"` // absolute, on the node's machine; it must not exist
+	Path string `json:"path" doc:"Absolute, on the node's machine; it must not exist."`
 }
 
 // BackedUp is a backup that was made.
 type BackedUp struct {
-	Path string `json:"path"`
-	// ModulesMissing are the modules that charges name and that the node has no file of.
-	ModulesMissing []string `json:"modules_missing"`
+	Path           string   `json:"path"`
+	ModulesMissing []string `json:"modules_missing" doc:"Digests that charges name and of which the node has no file."`
 }
 
 // Status says what the node is doing.

@@ -81,12 +81,12 @@ type AuditRow struct {
 type Verification struct {
 	Rows      int64 `json:"rows"`
 	Accounts  int64 `json:"accounts"`
-	Charges   int64 `json:"charges"`    // settlements
-	OpenHolds int64 `json:"open_holds"` // of requests that run
+	Charges   int64 `json:"charges" doc:"Settlements."`
+	OpenHolds int64 `json:"open_holds" doc:"Of requests that run."`
 	// Overshot counts what ran beyond a limit, of many nodes: requests whose permit was given back since their node had been
 	// counted out, and holds that came after the grant that covered them had ended.
-	Overshot int64    `json:"overshot,omitempty"`
-	Findings []string `json:"findings"` // at most findingsMax; empty = all is well
+	Overshot int64    `json:"overshot,omitempty" doc:"Requests of many nodes that may have run beyond a limit, since a node had been counted out; ever."`
+	Findings []string `json:"findings" doc:"What is wrong; empty when the ledger is sound."` // at most findingsMax
 }
 
 // findingsMax bounds the findings: a ledger that is wrong once is often wrong everywhere.

@@ -77,8 +77,8 @@ type Ledger struct {
 
 // Cause is one thing that was looked at.
 type Cause struct {
-	Name     string  `json:"name"`
-	Weight   float64 `json:"weight"` // 1 and more slows the node
+	Name     string  `json:"name" doc:"neighbor, stolen, disk, module, collector, prompt, batch, memory or queue."`
+	Weight   float64 `json:"weight" doc:"1 and more slows the node."`
 	Sentence string  `json:"sentence"`
 	rank     int     `json:"-"` // causes before effects
 }
