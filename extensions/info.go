@@ -28,7 +28,7 @@ const (
 
 // Info is what an operator sees of a module.
 type Info struct {
-	Slot         Slot            `json:"slot" doc:"chat, responses, billing or admission."`
+	Slot         Slot            `json:"slot" doc:"chat, responses, billing, admission, rewrite, filter, a later place such as filter.2, or a protocol of its own."`
 	Name         string          `json:"name"`
 	Version      string          `json:"version"`
 	Kind         string          `json:"kind"`

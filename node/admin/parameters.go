@@ -20,7 +20,8 @@ var segments = map[string]string{
 	"/modules/{module}/disable": "The name of a module of the program that is off by default.",
 	"node":                      "The id of a live node.",
 	"request":                   "The id of a request.",
-	"slot":                      "chat, responses, billing or admission.",
+	"slot": "chat, responses, billing, admission, rewrite, filter, a later place of one of these three such as filter.2, " +
+		"or the protocol of a module with paths of its own.",
 }
 
 // parameter is one of the query of a verb.
