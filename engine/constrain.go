@@ -17,7 +17,7 @@ func (e *Engine) constrain(account string, q *messages.Request, thinking, begun 
 	f := grammar.Form{
 		Thinking: thinking, ThinkClose: e.tags.Close,
 		SingleCall: singleCall(q), JSONCalls: e.jsonCalls && !e.keyCalls, KeyCalls: e.keyCalls, Marked: e.marker >= 0,
-		Frame: e.frame(),
+		Delimiters: e.frame(),
 	}
 	forced := forced(q)
 	var at []int

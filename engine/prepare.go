@@ -70,8 +70,8 @@ func (e *Engine) Prepare(account string, q *messages.Request) (*Request, error) 
 		Parse: output.Options{
 			Thinking: thinking, Tags: e.tags, Begun: begun,
 			Tools: offered(q), Marked: e.marker >= 0, KeyCalls: e.keyCalls, Stops: q.StopSequences,
-			Frame:    e.frame(),
-			Channels: channels != nil, Header: header, Opened: opened,
+			Delimiters: e.frame(),
+			Channels:   channels != nil, Header: header, Opened: opened,
 			SingleCall: singleCall(q), Constrained: form != nil, NewID: newToolID,
 		},
 		Marks: e.written, Snapshots: e.snapshots(prompt), Conversation: Conversation(q),

@@ -52,7 +52,7 @@ func (e *Engine) showsThoughts(block bool) bool {
 func (e *Engine) findWritten() map[int32]string {
 	var names []string
 	if f := e.frame(); f != nil {
-		names = f.Marks()
+		names = f.Tokens()
 	}
 	if e.thoughts != nil {
 		names = append(names, e.tags.Close)

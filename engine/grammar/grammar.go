@@ -59,8 +59,8 @@ type Form struct {
 	JSONCalls bool
 	// KeyCalls writes them as the name, and an <arg_key> with an <arg_value> for each argument.
 	KeyCalls bool
-	// Frame is how calls are written that have marks of their own; Open of it is the marker then.
-	Frame *output.Frame
+	// Delimiters are of calls that have delimiters of their own; Open of it is the marker then.
+	Delimiters *output.Delimiters
 	// Apart says that a call is a message of its own, the arguments of one tool and nothing else.
 	// What such a message is held to is the grammar's Arguments, whether the form is Free or not.
 	Apart bool
@@ -147,8 +147,8 @@ func (b *builder) form(f Form) expr {
 		return b.apart(f)
 	}
 	between, opening, thinkClose := repeat(lit("\n"), 0, betweenMax), callOpen, cmp.Or(f.ThinkClose, "</think>")
-	if f.Frame != nil {
-		opening = f.Frame.Open
+	if f.Delimiters != nil {
+		opening = f.Delimiters.Open
 	}
 	one := seq(mark(f.Marked, opening), b.body(f))
 	if f.Free && f.Marked {
@@ -164,7 +164,7 @@ func (b *builder) form(f Form) expr {
 	}
 	if len(f.Calls) > 0 {
 		all := one
-		if !f.SingleCall && (f.Frame == nil || f.Frame.Close == "" && !f.Frame.List) {
+		if !f.SingleCall && (f.Delimiters == nil || f.Delimiters.Close == "" && !f.Delimiters.List) {
 			all = seq(one, star(seq(between, one)))
 		}
 		calls = append(calls, b.rule("calls", func() expr { return all }))
@@ -194,8 +194,8 @@ func mark(marked bool, opening string) expr {
 // body is a call behind its marker, of any of the tools.
 func (b *builder) body(f Form) expr {
 	return b.rule("call", func() expr {
-		if f.Frame != nil {
-			return b.framed(f)
+		if f.Delimiters != nil {
+			return b.delimited(f)
 		}
 		var each []expr
 		for i, t := range f.Calls {

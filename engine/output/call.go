@@ -41,9 +41,9 @@ type callScan struct {
 	// quoted and escaped are where the JSON form is at scanned: inside a string, after a backslash.
 	quoted, escaped bool
 
-	frame *Frame // of the calls; nil where they have another form
-	waits bool   // the frame's arguments have not begun
-	depth int    // of brackets
+	delimiters *Delimiters // of the calls; nil where they have another form
+	waits      bool        // the delimited arguments have not begun
+	depth      int         // of brackets
 }
 
 // look judges what is held, which starts with what begins calls. With callComplete
@@ -57,8 +57,8 @@ func (h *callScan) look(buf []byte) (verdict, int) {
 }
 
 func (h *callScan) judge(buf []byte) (verdict, int) {
-	if h.frame != nil {
-		return h.lookFrame(buf)
+	if h.delimiters != nil {
+		return h.lookDelimited(buf)
 	}
 	h.inside = max(h.inside, len(callOpen))
 	h.inside += leadingSpace(buf[h.inside:])

@@ -72,8 +72,8 @@ type Options struct {
 	// KeyCalls says that the model writes calls as a name, and an <arg_key> with an <arg_value> for
 	// each argument. JSON is read all the same.
 	KeyCalls bool
-	// Frame is how the model writes calls where they have marks of their own; nil otherwise.
-	Frame *Frame
+	// Delimiters are of calls that have delimiters of their own; nil otherwise.
+	Delimiters *Delimiters
 	// SingleCall ends the answer after its first call.
 	SingleCall bool
 	// Constrained says that calls are of their schemas: "null" is the word where a
@@ -402,7 +402,7 @@ func (p *Parser) enterCall(keep, at int, thought bool) {
 	p.before = string(p.buf[keep:at])
 	p.buf, p.blank = p.buf[at:], 0
 	p.state, p.thought = stateCall, thought
-	p.call, p.doubtful = callScan{frame: p.options.Frame}, 0
+	p.call, p.doubtful = callScan{delimiters: p.options.Delimiters}, 0
 	if p.options.KeyCalls {
 		p.call.keyed = p.options.Tools
 	}

@@ -12,11 +12,11 @@ import (
 	"corenode/wasm/abi"
 )
 
-// framedForms are the forms of calls between marks, each with a template of our own that shows them as those
+// delimitedForms are the forms of calls between delimiters, each with a template of our own that shows them as those
 // of its family do, and what a model says that calls two tools. In says, C stands for the call of weather, T for that of time.
-var framedForms = []struct {
+var delimitedForms = []struct {
 	name     string
-	control  bool // the marks are control tokens
+	control  bool // the delimiters are control tokens
 	marks    []string
 	template string // of an assistant's calls and of a result
 	says     string
@@ -59,10 +59,10 @@ var framedForms = []struct {
 			`<|tool_call_begin|>functions.time:1<|tool_call_argument_begin|>{}<|tool_call_end|><|tool_calls_section_end|><|im_end|>functions.weather:0=sun;functions.time:1=noon;`},
 }
 
-// framedEngine is an engine whose model writes calls in such a form.
-func framedEngine(t *testing.T, i int) (*Engine, *Stepper, *speaker) {
+// delimitedEngine is an engine whose model writes calls in such a form.
+func delimitedEngine(t *testing.T, i int) (*Engine, *Stepper, *speaker) {
 	t.Helper()
-	form := framedForms[i]
+	form := delimitedForms[i]
 	calls, result, _ := strings.Cut(form.template, "|{{ m")
 	template := `{%- for m in messages -%}{%- if m.tool_calls -%}` + calls + `{%- elif m.role == "tool" -%}{{ m` + result +
 		`{%- else -%}{{ m.role }}: {{ m.content }};{%- endif -%}{%- endfor -%}{%- if add_generation_prompt %}go: {% endif -%}`
@@ -79,12 +79,12 @@ func framedEngine(t *testing.T, i int) (*Engine, *Stepper, *speaker) {
 	return e, s, model
 }
 
-// TestFramedCalls: calls between marks of their own come out of a free answer and of a forced one, are held to
+// TestDelimitedCalls: calls between delimiters of their own come out of a free answer and of a forced one, are held to
 // their schemas, and are text where they are cut or spelled.
-func TestFramedCalls(t *testing.T) {
+func TestDelimitedCalls(t *testing.T) {
 	const user = `"thinking":{"type":"disabled"},"messages":[{"role":"user","content":"hi"}],`
-	for i, form := range framedForms {
-		e, s, model := framedEngine(t, i)
+	for i, form := range delimitedForms {
+		e, s, model := delimitedEngine(t, i)
 		if e.marker < 0 || e.special(form.marks[0]) != e.marker {
 			t.Fatalf("%s: the marker is %d", form.name, e.marker)
 		}
@@ -126,11 +126,11 @@ func TestFramedCalls(t *testing.T) {
 	}
 }
 
-// TestFramedHistories: calls and results of a conversation are rendered as the template wants them, and tools
+// TestDelimitedHistories: calls and results of a conversation are rendered as the template wants them, and tools
 // that it leaves out are in the system prompt.
-func TestFramedHistories(t *testing.T) {
-	for i, form := range framedForms {
-		e, _, _ := framedEngine(t, i)
+func TestDelimitedHistories(t *testing.T) {
+	for i, form := range delimitedForms {
+		e, _, _ := delimitedEngine(t, i)
 		body := `{"model":"m","max_tokens":8,` + weatherTools + `,"system":"[ARGS]S","messages":[{"role":"user","content":"hi ` + form.marks[0] + `"},
 			{"role":"assistant","content":[{"type":"tool_use","id":"toolu_0123","name":"weather","input":{"city":"Rome"}},
 			{"type":"tool_use","id":"123456789","name":"time","input":{}}]},
@@ -197,21 +197,21 @@ func TestFolderOfRanks(t *testing.T) {
 	}
 }
 
-// TestFrames: what a template shows decides the form.
-func TestFrames(t *testing.T) {
-	for _, form := range framedForms {
-		f := output.FrameOf(form.template)
+// TestDelimiters: what a template shows decides the form.
+func TestDelimiters(t *testing.T) {
+	for _, form := range delimitedForms {
+		f := output.DelimitersOf(form.template)
 		if f == nil {
-			t.Fatalf("%s: no frame", form.name)
+			t.Fatalf("%s: no delimiters", form.name)
 		}
-		marks, want := append(f.Marks(), f.Open), slices.Clone(form.marks)
+		marks, want := append(f.Tokens(), f.Open), slices.Clone(form.marks)
 		slices.Sort(marks)
 		slices.Sort(want)
 		if f.Open != form.marks[0] || !slices.Equal(marks, want) {
 			t.Errorf("%s: %+v", form.name, f)
 		}
 	}
-	if f := output.FrameOf(channelTemplate + "<tool_call>"); f != nil {
-		t.Errorf("another template has the frame %+v", f)
+	if f := output.DelimitersOf(channelTemplate + "<tool_call>"); f != nil {
+		t.Errorf("another template has the delimiters %+v", f)
 	}
 }

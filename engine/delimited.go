@@ -14,12 +14,12 @@ import (
 	"corenode/engine/template"
 )
 
-// Models of Mistral, DeepSeek and Kimi write calls between marks of their own (output.Frame). What
+// Models of Mistral, DeepSeek and Kimi write calls between delimiters of their own (output.Delimiters). What
 // their templates want besides is found out here, by trying: arguments as text, and ids of their own form.
 
 // framing is what an engine knows of a template with framed calls.
 type framing struct {
-	frame *output.Frame
+	frame *output.Delimiters
 	// textArguments says that the template takes the arguments of calls as text.
 	textArguments bool
 	// shortIDs says that it takes ids of nine letters and digits only.
@@ -29,7 +29,7 @@ type framing struct {
 }
 
 // frame is how calls are written that have marks of their own; nil for others.
-func (e *Engine) frame() *output.Frame {
+func (e *Engine) frame() *output.Delimiters {
 	if e.framing == nil {
 		return nil
 	}
@@ -41,7 +41,7 @@ var namesTools = regexp.MustCompile(`\btools\b`)
 
 // findFraming finds out how a template takes framed calls; nil where it has none.
 func (e *Engine) findFraming(source string) *framing {
-	f := &framing{frame: output.FrameOf(source)}
+	f := &framing{frame: output.DelimitersOf(source)}
 	if f.frame == nil {
 		return nil
 	}

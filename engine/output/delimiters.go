@@ -8,9 +8,9 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Frame is how models of a family write calls: names, and arguments as JSON, between marks of their
-// own. Marks may be control tokens; the engine gives the text of those within a call to the parser all the same.
-type Frame struct {
+// Delimiters are how models of a family write calls: names, and arguments as JSON, between delimiters of
+// their own. Those may be control tokens; the engine gives the text of those within a call to the parser all the same.
+type Delimiters struct {
 	// Open begins calls: what <tool_call> is in other forms.
 	Open string
 	// Before and Arguments stand before the name of each call and between it and its arguments; After
@@ -24,50 +24,50 @@ type Frame struct {
 	List bool
 	// Numbered says that a colon and a number follow each name.
 	Numbered bool
-	// Identified is a mark behind the name, or in a list the member behind the arguments, that is followed by the
+	// Identified stands behind the name, or in a list the member behind the arguments, followed by the
 	// call's id of nine letters and digits; "" without one. In a list it may be left out.
 	Identified string
 }
 
-// The frames, by what a chat template shows.
+// Those that are known, by what a chat template shows.
 var (
-	frameDeepSeek = Frame{Open: "<｜tool▁calls▁begin｜>", Before: "<｜tool▁call▁begin｜>", Arguments: "<｜tool▁sep｜>",
+	delimitersDeepSeek = Delimiters{Open: "<｜tool▁calls▁begin｜>", Before: "<｜tool▁call▁begin｜>", Arguments: "<｜tool▁sep｜>",
 		After: "<｜tool▁call▁end｜>", Close: "<｜tool▁calls▁end｜>"}
-	// frameDeepSeekFenced is that of the models before V3.1.
-	frameDeepSeekFenced = Frame{Open: "<｜tool▁calls▁begin｜>", Before: "<｜tool▁call▁begin｜>function<｜tool▁sep｜>",
+	// delimitersDeepSeekFenced is that of the models before V3.1.
+	delimitersDeepSeekFenced = Delimiters{Open: "<｜tool▁calls▁begin｜>", Before: "<｜tool▁call▁begin｜>function<｜tool▁sep｜>",
 		Arguments: "\n```json\n", After: "\n```<｜tool▁call▁end｜>", Between: "\n", Close: "<｜tool▁calls▁end｜>"}
-	frameKimi = Frame{Open: "<|tool_calls_section_begin|>", Before: "<|tool_call_begin|>functions.", Numbered: true,
+	delimitersKimi = Delimiters{Open: "<|tool_calls_section_begin|>", Before: "<|tool_call_begin|>functions.", Numbered: true,
 		Arguments: "<|tool_call_argument_begin|>", After: "<|tool_call_end|>", Close: "<|tool_calls_section_end|>"}
-	frameMistral     = Frame{Open: "[TOOL_CALLS]", Arguments: "[ARGS]"}
-	frameMistralID   = Frame{Open: "[TOOL_CALLS]", Arguments: "[ARGS]", Identified: "[CALL_ID]"}
-	frameMistralList = Frame{Open: "[TOOL_CALLS]", Before: `{"name": "`, Arguments: `", "arguments": `, After: "}",
+	delimitersMistral     = Delimiters{Open: "[TOOL_CALLS]", Arguments: "[ARGS]"}
+	delimitersMistralID   = Delimiters{Open: "[TOOL_CALLS]", Arguments: "[ARGS]", Identified: "[CALL_ID]"}
+	delimitersMistralList = Delimiters{Open: "[TOOL_CALLS]", Before: `{"name": "`, Arguments: `", "arguments": `, After: "}",
 		Between: ", ", List: true, Identified: `, "id": "`}
 )
 
-// FrameOf is the frame of the calls that a chat template shows; nil where they have none.
-func FrameOf(template string) *Frame {
+// DelimitersOf are the delimiters of the calls that a chat template shows; nil where they have none.
+func DelimitersOf(template string) *Delimiters {
 	shows := func(text string) bool { return strings.Contains(template, text) }
 	switch {
-	case shows(frameDeepSeek.Open) && shows("```json"):
-		return &frameDeepSeekFenced
-	case shows(frameDeepSeek.Open):
-		return &frameDeepSeek
-	case shows(frameKimi.Open):
-		return &frameKimi
-	case shows(frameMistral.Open) && shows(frameMistralID.Identified):
-		return &frameMistralID
-	case shows(frameMistral.Open) && shows(frameMistral.Arguments):
-		return &frameMistral
-	case shows(frameMistral.Open):
-		return &frameMistralList
+	case shows(delimitersDeepSeek.Open) && shows("```json"):
+		return &delimitersDeepSeekFenced
+	case shows(delimitersDeepSeek.Open):
+		return &delimitersDeepSeek
+	case shows(delimitersKimi.Open):
+		return &delimitersKimi
+	case shows(delimitersMistral.Open) && shows(delimitersMistralID.Identified):
+		return &delimitersMistralID
+	case shows(delimitersMistral.Open) && shows(delimitersMistral.Arguments):
+		return &delimitersMistral
+	case shows(delimitersMistral.Open):
+		return &delimitersMistralList
 	}
 	return nil
 }
 
-// Marks are the texts of the frame that may be tokens, but for Open.
-func (f *Frame) Marks() []string {
+// Tokens are the parts of the delimiters that may be tokens, but for Open.
+func (d *Delimiters) Tokens() []string {
 	var all []string
-	for _, text := range []string{f.Before, f.Arguments, f.After, f.Close, f.Identified} {
+	for _, text := range []string{d.Before, d.Arguments, d.After, d.Close, d.Identified} {
 		for len(text) > 0 {
 			from := strings.IndexAny(text, "<[")
 			if from < 0 {
@@ -86,8 +86,8 @@ func (f *Frame) Marks() []string {
 
 // opening is what begins calls, as text.
 func (p *Parser) opening() string {
-	if p.options.Frame != nil {
-		return p.options.Frame.Open
+	if p.options.Delimiters != nil {
+		return p.options.Delimiters.Open
 	}
 	return callOpen
 }
@@ -95,20 +95,20 @@ func (p *Parser) opening() string {
 // InCall says whether a call is held.
 func (p *Parser) InCall() bool { return p.state == stateCall && !p.options.Channels }
 
-// lookFrame finds the end of framed calls outside of strings: Close, or without one the end of the list or
+// lookDelimited finds the end of delimited calls outside of strings: Close, or without one the end of the list or
 // of the first call's arguments.
-func (h *callScan) lookFrame(buf []byte) (verdict, int) {
-	f := h.frame
+func (h *callScan) lookDelimited(buf []byte) (verdict, int) {
+	d := h.delimiters
 	if h.scanned == 0 {
-		h.scanned = len(f.Open)
-		h.waits = f.Close == "" && !f.List
+		h.scanned = len(d.Open)
+		h.waits = d.Close == "" && !d.List
 	}
 	for i := h.scanned; i < len(buf); i++ {
 		h.scanned = i + 1
 		c := buf[i]
 		switch {
-		case h.waits: // brackets of marks in front of the arguments count nothing
-			h.waits = !bytes.HasSuffix(buf[len(f.Open):i+1], []byte(f.Arguments))
+		case h.waits: // brackets of delimiters in front of the arguments count nothing
+			h.waits = !bytes.HasSuffix(buf[len(d.Open):i+1], []byte(d.Arguments))
 		case h.escaped:
 			h.escaped = false
 		case c == '\\' && h.quoted:
@@ -116,8 +116,8 @@ func (h *callScan) lookFrame(buf []byte) (verdict, int) {
 		case c == '"':
 			h.quoted = !h.quoted
 		case h.quoted:
-		case f.Close != "":
-			if bytes.HasSuffix(buf[len(f.Open):i+1], []byte(f.Close)) {
+		case d.Close != "":
+			if bytes.HasSuffix(buf[len(d.Open):i+1], []byte(d.Close)) {
 				return callComplete, i + 1
 			}
 		case c == '{' || c == '[':
@@ -131,23 +131,23 @@ func (h *callScan) lookFrame(buf []byte) (verdict, int) {
 	return callPending, 0
 }
 
-// framedCall is one call of a frame.
-type framedCall struct{ name, arguments string }
+// toolCall is one call that was read.
+type toolCall struct{ name, arguments string }
 
 // readCalls reads what was held: calls of offered tools.
-func (p *Parser) readCalls(raw string) ([]framedCall, bool) {
-	if p.options.Frame != nil {
-		return p.readFrame(raw)
+func (p *Parser) readCalls(raw string) ([]toolCall, bool) {
+	if p.options.Delimiters != nil {
+		return p.readDelimited(raw)
 	}
 	name, arguments, ok := p.readCall(raw)
-	return []framedCall{{name, arguments}}, ok
+	return []toolCall{{name, arguments}}, ok
 }
 
-// readFrame reads whole framed calls, all of which must be of offered tools.
-func (p *Parser) readFrame(raw string) (calls []framedCall, ok bool) {
-	f := p.options.Frame
-	rest := strings.Trim(strings.TrimSuffix(raw[len(f.Open):], f.Close), space)
-	if f.List {
+// readDelimited reads whole delimited calls, all of which must be of offered tools.
+func (p *Parser) readDelimited(raw string) (calls []toolCall, ok bool) {
+	d := p.options.Delimiters
+	rest := strings.Trim(strings.TrimSuffix(raw[len(d.Open):], d.Close), space)
+	if d.List {
 		var list []json.RawMessage
 		if json.Unmarshal([]byte(rest), &list) != nil || len(list) == 0 {
 			return nil, false
@@ -157,13 +157,13 @@ func (p *Parser) readFrame(raw string) (calls []framedCall, ok bool) {
 			if !ok {
 				return nil, false
 			}
-			calls = append(calls, framedCall{name, arguments})
+			calls = append(calls, toolCall{name, arguments})
 		}
 		return calls, true
 	}
 	for rest != "" {
-		var one framedCall
-		if one, rest, ok = f.cut(rest); !ok {
+		var one toolCall
+		if one, rest, ok = d.cut(rest); !ok {
 			return nil, false
 		}
 		if _, known := toolByName(p.options.Tools, one.name); !known {
@@ -175,16 +175,16 @@ func (p *Parser) readFrame(raw string) (calls []framedCall, ok bool) {
 }
 
 // cut reads the first call of a text.
-func (f *Frame) cut(text string) (one framedCall, rest string, ok bool) {
-	rest, begun := strings.CutPrefix(text, f.Before)
-	name, rest, found := strings.Cut(rest, f.Arguments)
+func (d *Delimiters) cut(text string) (one toolCall, rest string, ok bool) {
+	rest, begun := strings.CutPrefix(text, d.Before)
+	name, rest, found := strings.Cut(rest, d.Arguments)
 	if !begun || !found {
 		return one, "", false
 	}
-	if f.Identified != "" {
-		name, _, _ = strings.Cut(name, f.Identified)
+	if d.Identified != "" {
+		name, _, _ = strings.Cut(name, d.Identified)
 	}
-	if f.Numbered {
+	if d.Numbered {
 		if at := strings.LastIndexByte(name, ':'); at >= 0 {
 			name = name[:at]
 		}
@@ -197,7 +197,7 @@ func (f *Frame) cut(text string) (one framedCall, rest string, ok bool) {
 	if one.arguments, ok = normal(value); !ok || one.arguments[0] != '{' {
 		return one, "", false
 	}
-	rest, ended := strings.CutPrefix(strings.TrimLeft(rest[size:], space), strings.TrimLeft(f.After, space))
+	rest, ended := strings.CutPrefix(strings.TrimLeft(rest[size:], space), strings.TrimLeft(d.After, space))
 	return one, strings.TrimLeft(rest, space), ended
 }
 
