@@ -62,8 +62,8 @@ func mumbles(t *testing.T, e *Engine, s *Stepper, body, written string, seed uin
 	r := ask(t, e, body)
 	f := &mumble{seed: seed, prompt: len(r.Prompt), end: 500, stop: e.tokenizer.Stops()[0]}
 	for i, part := range strings.Split(written, "§") {
-		if i > 0 && e.marker >= 0 {
-			f.script = append(f.script, e.marker)
+		if i > 0 && e.format.marker >= 0 {
+			f.script = append(f.script, e.format.marker)
 		} else if i > 0 {
 			part = "<tool_call>" + part
 		}
@@ -93,8 +93,8 @@ func TestCallsOfFreeAnswers(t *testing.T) {
 	strict := strings.ReplaceAll(orderTools, `{"name":`, `{"strict":true,"name":`)
 	for name, data := range vocabularies() {
 		e, s := mumbler(t, data)
-		if (e.marker >= 0) != (name == "a token") {
-			t.Fatalf("%s: the marker is %d", name, e.marker)
+		if (e.format.marker >= 0) != (name == "a token") {
+			t.Fatalf("%s: the marker is %d", name, e.format.marker)
 		}
 		for seed := range atMost(6, 1) {
 			for _, c := range []struct {
@@ -214,7 +214,7 @@ func TestSpelledMarkersAreText(t *testing.T) {
 	for name, data := range vocabularies() {
 		e, s := mumbler(t, data)
 		written := "To call I write <tool_call>" + spelledCall
-		if e.marker >= 0 {
+		if e.format.marker >= 0 {
 			written = "<tool_call>" + spelledCall
 		}
 		a := mumbles(t, e, s, constrained(1, orderTools), written, 1)
@@ -267,7 +267,7 @@ func TestCallInDrafts(t *testing.T) {
 	t.Cleanup(func() { e.forwarder = model }) // it is closed with the engine
 	for seed := range uint64(4) {
 		r := ask(t, e, constrained(int(seed), orderTools))
-		e.forwarder = &mumble{seed: seed, prompt: len(r.Prompt), script: []int32{300, 301, e.marker}, end: 500,
+		e.forwarder = &mumble{seed: seed, prompt: len(r.Prompt), script: []int32{300, 301, e.format.marker}, end: 500,
 			stop: e.tokenizer.Stops()[0], pass: time.Millisecond}
 		var want []int32
 		for _, by := range []drafter{nil, told{}} {

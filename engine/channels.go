@@ -19,19 +19,6 @@ type Channels struct {
 	Vocabulary *grammar.Vocabulary
 }
 
-// findMarks finds the tokens of the channel format; nil where the vocabulary lacks one that is needed.
-func (e *Engine) findMarks() map[int32]string {
-	marks := map[int32]string{}
-	for _, name := range []string{output.MarkStart, output.MarkChannel, output.MarkConstrain, output.MarkMessage, output.MarkEnd} {
-		if id := e.special(name); id >= 0 {
-			marks[id] = name
-		} else if name != output.MarkConstrain {
-			return nil
-		}
-	}
-	return marks
-}
-
 // header is the header of the answer's first message as far as the request decides it, and
 // whether it is all of it: "" where the model does. A prompt ends with its author.
 func (e *Engine) header(q *messages.Request) (header string, whole bool) {
@@ -62,7 +49,7 @@ func begunHeader(header string, whole bool) string {
 
 // channels compiles what the messages of an answer are held to.
 func (e *Engine) channels(account string, q *messages.Request) (*Channels, error) {
-	c := &Channels{Marks: e.marks, Calls: map[string]*grammar.Grammar{}, Vocabulary: e.vocabulary()}
+	c := &Channels{Marks: e.format.channelTokens, Calls: map[string]*grammar.Grammar{}, Vocabulary: e.vocabulary()}
 	if tools, at := callable(q); len(tools) > 0 {
 		g, err := e.compile(account, q, grammar.Form{Calls: tools, Apart: true, Free: !forced(q)}, at)
 		if err != nil {

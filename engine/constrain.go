@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	"corenode/engine/grammar"
 	"corenode/engine/messages"
@@ -15,9 +14,8 @@ import (
 // the model makes. The grammar is nil where nothing is held.
 func (e *Engine) constrain(account string, q *messages.Request, thinking, begun bool) (*grammar.Grammar, Trigger, error) {
 	f := grammar.Form{
-		Thinking: thinking, ThinkClose: e.tags.Close,
-		SingleCall: singleCall(q), JSONCalls: e.jsonCalls && !e.keyCalls, KeyCalls: e.keyCalls, Marked: e.marker >= 0,
-		Delimiters: e.frame(),
+		Thinking: thinking, ThinkClose: e.format.tags.Close, SingleCall: singleCall(q), Marked: e.format.marker >= 0,
+		JSONCalls: e.format.calls == callsJSON, KeyCalls: e.format.calls == callsKeys, Delimiters: e.format.delimiters,
 	}
 	forced := forced(q)
 	var at []int
@@ -29,7 +27,7 @@ func (e *Engine) constrain(account string, q *messages.Request, thinking, begun 
 		}
 	}
 	f.Free = !forced && f.Text == nil
-	trigger := Trigger{Token: e.marker}
+	trigger := Trigger{Token: e.format.marker}
 	switch {
 	case f.Text == nil && len(f.Calls) == 0, f.Free && !f.Marked && begun: // its block has started
 		return nil, Trigger{}, nil
@@ -80,11 +78,11 @@ func forced(q *messages.Request) bool {
 // hidden are the tokens that an answer cannot have: the one that begins a call, where
 // there are tools and none may be called, and the one that opens thinking, which the prompt does.
 func (e *Engine) hidden(q *messages.Request) (ids []int32) {
-	if e.marker >= 0 && len(q.Tools) > 0 && q.ToolChoice.Mode == "none" {
-		ids = append(ids, e.marker)
+	if e.format.marker >= 0 && len(q.Tools) > 0 && q.ToolChoice.Mode == "none" {
+		ids = append(ids, e.format.marker)
 	}
-	if e.thoughts != nil && !q.Raw {
-		ids = append(ids, e.thoughts.opening)
+	if e.format.thinkOpen >= 0 && !q.Raw {
+		ids = append(ids, e.format.thinkOpen)
 	}
 	slices.Sort(ids)
 	return ids
@@ -96,18 +94,11 @@ func singleCall(q *messages.Request) bool {
 	return q.ToolChoice.DisableParallel || q.ToolChoice.Mode == "tool"
 }
 
-// writesJSONCalls says whether a chat template shows calls as JSON. What a template
-// shows is what its model was trained to write.
-func writesJSONCalls(template string) bool { return !strings.Contains(template, "<function=") }
-
-// writesKeyCalls says whether it shows them with keys and values, as those of GLM do.
-func writesKeyCalls(template string) bool { return strings.Contains(template, "<arg_key>") }
-
 // vocabulary is the tokenizer's, as a grammar walks it: made when it is first needed,
 // since it takes some fifty bytes for every token.
 func (e *Engine) vocabulary() *grammar.Vocabulary {
 	e.vocabularyOnce.Do(func() {
-		e.walkable = grammar.NewVocabulary(e.tokenizer.Size(), e.writtenText, e.tokenizer.Stops(), e.marker)
+		e.walkable = grammar.NewVocabulary(e.tokenizer.Size(), e.writtenText, e.tokenizer.Stops(), e.format.marker)
 	})
 	return e.walkable
 }

@@ -69,7 +69,7 @@ func (e *Engine) countWithJSON() error {
 	if e.template, err = template.New(source); err != nil {
 		return fmt.Errorf("load chat template: %w", err)
 	}
-	e.findForm(source)
+	e.findFormat(source)
 	return nil
 }
 

@@ -4,84 +4,29 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"math/big"
-	"regexp"
 	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
 
 	"corenode/engine/messages"
-	"corenode/engine/output"
 	"corenode/engine/template"
 )
 
 // Models of Mistral, DeepSeek and Kimi write calls between delimiters of their own (output.Delimiters). What
-// their templates want besides is found out here, by trying: arguments as text, and ids of their own form.
-
-// framing is what an engine knows of a template with framed calls.
-type framing struct {
-	frame *output.Delimiters
-	// textArguments says that the template takes the arguments of calls as text.
-	textArguments bool
-	// shortIDs says that it takes ids of nine letters and digits only.
-	shortIDs bool
-	// tellsTools says that it leaves tools out, which the system prompt has then.
-	tellsTools bool
-}
-
-// frame is how calls are written that have marks of their own; nil for others.
-func (e *Engine) frame() *output.Delimiters {
-	if e.framing == nil {
-		return nil
-	}
-	return e.framing.frame
-}
-
-// namesTools finds the variable of the tools in a template.
-var namesTools = regexp.MustCompile(`\btools\b`)
-
-// findFraming finds out how a template takes framed calls; nil where it has none.
-func (e *Engine) findFraming(source string) *framing {
-	f := &framing{frame: output.DelimitersOf(source)}
-	if f.frame == nil {
-		return nil
-	}
-	f.tellsTools = !namesTools.MatchString(source)
-	for _, id := range []string{"call_0123456789", "abcdef123"} {
-		for _, asText := range []bool{false, true} {
-			if e.takesCalls(id, asText) {
-				f.shortIDs, f.textArguments = len(id) == shortID, asText
-				return f
-			}
-		}
-	}
-	return f
-}
-
-// takesCalls says whether the template renders a conversation with a call of this form.
-func (e *Engine) takesCalls(id string, asText bool) bool {
-	_, err := e.template.Render(template.Input{
-		Messages: []template.Message{
-			{Role: "user", Content: "a"},
-			{Role: "assistant", ToolCalls: []template.ToolCall{{ID: id, Name: "f", Arguments: []byte(`{"x": 1}`), Text: asText}}},
-			{Role: "tool", Content: "b", ToolCallID: id},
-		},
-		GenerationPrompt: true, Thinking: true, BOS: e.bos, EOS: e.eos, Now: e.templateTime(),
-	})
-	return err == nil
-}
+// their templates want besides, chatFormatOf finds out by trying: arguments as text, and ids of their own form.
 
 // shortID is how many letters and digits a short id has.
 const shortID = 9
 
-// frameCalls gives the calls of a conversation, and their results, the form that the template takes.
-func (f *framing) frameCalls(msgs []template.Message) {
+// shapeCalls gives the calls of a conversation, and their results, the form that the template takes.
+func (f *chatFormat) shapeCalls(msgs []template.Message) {
 	names, n := map[string]string{}, 0
 	for i := range msgs {
 		for k := range msgs[i].ToolCalls {
 			call := &msgs[i].ToolCalls[k]
 			call.Text = f.textArguments
 			switch {
-			case f.frame.Numbered:
+			case f.delimiters.Numbered:
 				names[call.ID] = fmt.Sprintf("functions.%s:%d", call.Name, n)
 			case f.shortIDs:
 				names[call.ID] = shortened(call.ID)
@@ -123,12 +68,12 @@ func (e *Engine) tell(system string, q *messages.Request) string {
 		fmt.Fprintf(&b, "\n### %s\nDescription: %s\n\nParameters: %s\n", e.tokenizer.Protect(t.Name), e.tokenizer.Protect(t.Description),
 			spaced(e.protectJSON(Shown(t.Schema))))
 	}
-	f, name := e.framing.frame, "NAME"
-	if f.Numbered {
+	d, name := e.format.delimiters, "NAME"
+	if d.Numbered {
 		name += ":0"
 	}
 	fmt.Fprintf(&b, "\nTo call tools, write exactly this. NAME is one of the above and ARGUMENTS are JSON of its parameters. "+
-		"The part of a call is there once for each:\n%s%s%s%sARGUMENTS%s%s", f.Open, f.Before, name, f.Arguments, f.After, f.Close)
+		"The part of a call is there once for each:\n%s%s%s%sARGUMENTS%s%s", d.Open, d.Before, name, d.Arguments, d.After, d.Close)
 	return b.String()
 }
 

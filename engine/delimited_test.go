@@ -85,8 +85,8 @@ func TestDelimitedCalls(t *testing.T) {
 	const user = `"thinking":{"type":"disabled"},"messages":[{"role":"user","content":"hi"}],`
 	for i, form := range delimitedForms {
 		e, s, model := delimitedEngine(t, i)
-		if e.marker < 0 || e.special(form.marks[0]) != e.marker {
-			t.Fatalf("%s: the marker is %d", form.name, e.marker)
+		if e.format.marker < 0 || e.special(form.marks[0]) != e.format.marker {
+			t.Fatalf("%s: the marker is %d", form.name, e.format.marker)
 		}
 		bad := strings.Replace(form.says, "Rome", "Bonn", 1)
 		for _, c := range []struct {
@@ -153,7 +153,7 @@ func TestDelimitedHistories(t *testing.T) {
 			shown++
 		}
 		for _, id := range r.Prompt {
-			if id == e.marker {
+			if id == e.format.marker {
 				marks++
 			}
 		}
@@ -176,8 +176,8 @@ func TestFolderOfRanks(t *testing.T) {
 			"257": {"content": "<|tool_calls_section_begin|>", "special": false}}, "eos_token": "<|im_end|>"}`,
 		"chat_template.jinja": `{% for m in messages %}{{ m.role }}: {{ m.content }}<|im_end|>{% endfor %}{# tools <|tool_calls_section_begin|> #}`})
 	e, s := open2(t, o)
-	if e.marker != 257 || !slices.Contains(e.tokenizer.Stops(), 256) {
-		t.Errorf("the marker is %d, answers end with %v", e.marker, e.tokenizer.Stops())
+	if e.format.marker != 257 || !slices.Contains(e.tokenizer.Stops(), 256) {
+		t.Errorf("the marker is %d, answers end with %v", e.format.marker, e.tokenizer.Stops())
 	}
 	r := ask(t, e, `{"model":"m","max_tokens":5,"messages":[{"role":"user","content":"hé"}]}`)
 	var want []int32

@@ -121,7 +121,7 @@ func unrest(t testing.TB, o Options) (*Engine, *Stepper) {
 	e, s := open2(t, o)
 	model := e.forwarder
 	t.Cleanup(func() { e.forwarder = model }) // it is closed with the engine
-	e.forwarder = restless{model, e.marker, e.tokenizer.Stops()[0]}
+	e.forwarder = restless{model, e.format.marker, e.tokenizer.Stops()[0]}
 	return e, s
 }
 
@@ -156,7 +156,7 @@ func TestDeviceAnswersAsTheHost(t *testing.T) {
 				}
 				t.Logf("%d steps, %d following; %d rows, %d drawn by the host, %d held, %d behind a trigger, %d closed, %d of drafts",
 					d.launches, d.followed, d.rows, d.hosted, d.held, d.triggered, d.closed, d.drafted)
-				tokens := e.marker >= 0 // else what begins a call is the host's to see, and so are drafts
+				tokens := e.format.marker >= 0 // else what begins a call is the host's to see, and so are drafts
 				if d.followed == 0 || d.held == 0 || d.closed == 0 || (d.triggered > 0) != tokens ||
 					(d.drafted > 0) != (tokens && o.Draft) {
 					t.Error("not all that a device does was tested")

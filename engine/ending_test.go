@@ -74,8 +74,8 @@ func TestCallsOfFreeAnswersEnd(t *testing.T) {
 		for _, begins := range []string{"", "\n<function=order>\n", "\n<function=order>\n<parameter=item>\nlam", "\n<function=order>\n<parameter=item>\nlamp\n</parameter>\n<parameter=count>\n4"} {
 			r := ask(t, e, constrained(1, orderTools))
 			var script []int32
-			if e.marker >= 0 {
-				script = append(script, e.marker)
+			if e.format.marker >= 0 {
+				script = append(script, e.format.marker)
 			} else {
 				begins = "<tool_call>" + begins
 			}
@@ -136,7 +136,7 @@ func TestFreeStringsAreBounded(t *testing.T) {
 		r := ask(t, e, strings.Replace(body, `"max_tokens":400`, `"max_tokens":6000`, 1))
 		f := drone{prompt: len(r.Prompt), on: e.tokenizer.Encode(nil, on)[0]}
 		if begins != "" {
-			f.begins = e.tokenizer.Encode([]int32{e.marker}, begins)
+			f.begins = e.tokenizer.Encode([]int32{e.format.marker}, begins)
 		}
 		e.forwarder = f
 		_, a := submit(t, s, "acct", r)

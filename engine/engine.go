@@ -17,7 +17,6 @@ import (
 	"corenode/engine/kernel"
 	"corenode/engine/kernel/cpu"
 	"corenode/engine/modelfile"
-	"corenode/engine/output"
 	"corenode/engine/template"
 	"corenode/engine/tokenizer"
 )
@@ -41,22 +40,13 @@ type Engine struct {
 	// ownDefaults are those that the operator's changes begin from, defaults what they came to.
 	ownDefaults defaults
 	defaults    atomic.Pointer[defaults]
-	jsonCalls   bool     // the template shows calls as JSON
-	keyCalls    bool     // it shows them with keys and values
-	framing     *framing // of calls between marks of their own; nil for others
-	tags        output.Tags
-	thoughts    *thoughts        // between control tokens; nil for others
-	written     map[int32]string // control tokens that are text in calls, in what has a form, or at the end of thinking
-	bos, eos    string           // as templates write them, empty without one
-	turn        int32            // id of the token that starts a turn, -1 without one
-	marker      int32            // id of the token that begins a call, -1 without one
-	// marks are the tokens of a model that writes messages in channels, by id; nil for others.
-	marks     map[int32]string
-	forwarder Forwarder      // it and backend are the step loop's, which makes them anew after they failed
-	backend   kernel.Backend // nil for Instant
-	computes  string         // the backend's name at the start, which outlives it
-	packError error          // of the start
-	vocab     int            // width of the logits
+	bos, eos    string // as templates write them, empty without one
+	format      chatFormat
+	forwarder   Forwarder      // it and backend are the step loop's, which makes them anew after they failed
+	backend     kernel.Backend // nil for Instant
+	computes    string         // the backend's name at the start, which outlives it
+	packError   error          // of the start
+	vocab       int            // width of the logits
 	// fileContext is the context length of the file; info has what is served.
 	fileContext int
 	memory      memory

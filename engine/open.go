@@ -10,7 +10,6 @@ import (
 	"corenode/engine/kernel"
 	"corenode/engine/model"
 	"corenode/engine/modelfile"
-	"corenode/engine/output"
 	"corenode/engine/sample"
 	"corenode/engine/template"
 	"corenode/engine/tokenizer"
@@ -163,24 +162,19 @@ func (e *Engine) loadText(o Options) (err error) {
 	if e.template, err = template.New(source); err != nil {
 		return fmt.Errorf("load chat template: %w", err)
 	}
-	e.findForm(source)
+	e.findFormat(source)
 	return nil
 }
 
-// findForm finds out what a template, and the tokens that it writes, say of prompts and answers.
-func (e *Engine) findForm(source string) {
-	e.jsonCalls, e.keyCalls = writesJSONCalls(source), writesKeyCalls(source)
+// findFormat finds out what a template, and the tokens that it writes, say of prompts and answers.
+func (e *Engine) findFormat(source string) {
 	bos, _ := e.tokenizer.BOS()
 	e.bos, e.eos = e.textOf(bos), e.textOf(e.tokenizer.EOS())
-	e.turn, e.marker = e.special("<|im_start|>"), e.special("<tool_call>")
-	if e.framing = e.findFraming(source); e.framing != nil {
-		e.marker = e.special(e.framing.frame.Open)
-	}
-	e.thoughts = e.findThoughts(source)
-	e.written = e.findWritten()
-	if e.marks = e.findMarks(); e.marks != nil {
-		e.turn = e.special(output.MarkStart)
-	}
+	e.format = chatFormatOf(formatSource{template: source, special: e.special, bytes: e.tokenizer.Bytes,
+		render: func(msgs []template.Message) (string, error) {
+			return e.template.Render(template.Input{Messages: msgs, GenerationPrompt: true, Thinking: true,
+				BOS: e.bos, EOS: e.eos, Now: e.templateTime()})
+		}})
 }
 
 // special is the id of a token that stands for its name, -1 without one.

@@ -50,7 +50,7 @@ func (e *Engine) Prepare(account string, q *messages.Request) (*Request, error) 
 	var trigger Trigger
 	var channels *Channels
 	header, opened := "", false
-	if e.marks != nil && !q.Raw {
+	if e.format.calls == callsChannels && !q.Raw {
 		header, opened = e.header(q)
 		channels, err = e.channels(account, q)
 	} else {
@@ -68,13 +68,13 @@ func (e *Engine) Prepare(account string, q *messages.Request) (*Request, error) 
 		MinTokens: q.Sampling.MinTokens, IgnoreEOS: q.Sampling.IgnoreEOS,
 		Grammar: form, Trigger: trigger, Channels: channels, Hidden: e.hidden(q),
 		Parse: output.Options{
-			Thinking: thinking, Tags: e.tags, Begun: begun,
-			Tools: offered(q), Marked: e.marker >= 0, KeyCalls: e.keyCalls, Stops: q.StopSequences,
-			Delimiters: e.frame(),
+			Thinking: thinking, Tags: e.format.tags, Begun: begun,
+			Tools: offered(q), Marked: e.format.marker >= 0, KeyCalls: e.format.calls == callsKeys, Stops: q.StopSequences,
+			Delimiters: e.format.delimiters,
 			Channels:   channels != nil, Header: header, Opened: opened,
 			SingleCall: singleCall(q), Constrained: form != nil, NewID: newToolID,
 		},
-		Marks: e.written, Snapshots: e.snapshots(prompt), Conversation: Conversation(q),
+		Written: e.format.written, Snapshots: e.snapshots(prompt), Conversation: Conversation(q),
 	}, nil
 }
 
@@ -197,14 +197,14 @@ func (e *Engine) rendered(q *messages.Request, most int) (ids []int32, thinking,
 	if err != nil {
 		return nil, false, false, templateError(err)
 	}
-	thinking = template.StartsThinking(text, e.tags.Open)
-	if e.thoughts != nil && in.Thinking && !thinking {
-		text, thinking = text+e.tags.Open, true
+	thinking = template.StartsThinking(text, e.format.tags.Open)
+	if e.format.thinkOpen >= 0 && in.Thinking && !thinking {
+		text, thinking = text+e.format.tags.Open, true
 	}
 	switch {
-	case e.marks != nil && beginning == nil:
+	case e.format.calls == callsChannels && beginning == nil:
 		text += begunHeader(e.header(q))
-	case e.marks != nil:
+	case e.format.calls == callsChannels:
 		text += output.MarkChannel + "final" + output.MarkMessage
 	}
 	if beginning != nil {
@@ -251,7 +251,7 @@ func (e *Engine) input(q *messages.Request) (in template.Input, beginning *messa
 	}
 	system, msgs := messages.Opening(q)
 	system = guard(system)
-	if e.framing != nil && e.framing.tellsTools && len(in.Tools) > 0 {
+	if e.format.tellsTools && len(in.Tools) > 0 {
 		system = e.tell(system, q)
 	}
 	msgs = messages.MergeTurns(msgs)
@@ -267,14 +267,14 @@ func (e *Engine) input(q *messages.Request) (in template.Input, beginning *messa
 	for i := range msgs {
 		in.Messages = e.appendMessage(in.Messages, msgs, i)
 	}
-	if e.framing != nil {
-		e.framing.frameCalls(in.Messages)
+	if e.format.calls == callsDelimited {
+		e.format.shapeCalls(in.Messages)
 	}
 	in.Effort = q.Effort
-	if e.thoughts != nil {
-		e.thoughts.apply(&in)
+	if e.format.thinkOpen >= 0 {
+		e.format.tellThinking(&in)
 	}
-	if e.marks != nil {
+	if e.format.calls == callsChannels {
 		if in.Messages = oneCallEach(in.Messages); !q.Thinking {
 			in.Effort = "low"
 		}
@@ -319,10 +319,10 @@ func (e *Engine) prefill(m messages.Message, thinking bool) (prefill string, beg
 		}
 	}
 	thinks := e.tokenizer.Protect(strings.TrimSpace(thought.String()))
-	if !e.tags.Usual() {
-		return thinks + e.tags.Close + text, begun
+	if !e.format.tags.Usual() {
+		return thinks + e.format.tags.Close + text, begun
 	}
-	return thinks + "\n" + e.tags.Close + "\n\n" + text, begun
+	return thinks + "\n" + e.format.tags.Close + "\n\n" + text, begun
 }
 
 // appendMessage appends message i as the template's messages: a user message
@@ -395,7 +395,7 @@ func (e *Engine) assistant(m messages.Message) template.Message {
 func (e *Engine) toolObject(t messages.Tool) json.RawMessage {
 	b := []byte(`{"type":"function","function":{"name":`)
 	b, _ = jsontext.AppendQuote(b, e.tokenizer.Protect(t.Name))
-	if t.Description != "" || e.marks != nil { // whose templates show one
+	if t.Description != "" || e.format.calls == callsChannels { // whose templates show one
 		b = append(b, `,"description":`...)
 		b, _ = jsontext.AppendQuote(b, e.tokenizer.Protect(t.Description))
 	}
@@ -476,7 +476,7 @@ const gridMax, gridTokens = 16, 4096
 
 // snapshots are the places in a prompt where the next request of the
 // conversation may part from this one: after the system turn and before the
-// answer, both starts of a turn, which the frame's token marks; and in a long
+// answer, both starts of a turn, which the format's token marks; and in a long
 // prompt a sparse grid.
 func (e *Engine) snapshots(prompt []int32) []int {
 	at := e.turns(prompt)
@@ -490,18 +490,18 @@ func (e *Engine) snapshots(prompt []int32) []int {
 
 // turns are the start of the turn after the system's, and of the last one.
 func (e *Engine) turns(prompt []int32) (at []int) {
-	if e.turn < 0 {
+	if e.format.turn < 0 {
 		return nil
 	}
-	first := slices.Index(prompt, e.turn)
+	first := slices.Index(prompt, e.format.turn)
 	if first < 0 {
 		return nil
 	}
-	if second := slices.Index(prompt[first+1:], e.turn); second >= 0 {
+	if second := slices.Index(prompt[first+1:], e.format.turn); second >= 0 {
 		at = append(at, first+1+second)
 	}
 	for last := len(prompt) - 1; last > first; last-- {
-		if prompt[last] == e.turn {
+		if prompt[last] == e.format.turn {
 			return append(at, last)
 		}
 	}

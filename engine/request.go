@@ -53,9 +53,9 @@ type Request struct {
 	Trigger Trigger
 	// Channels are of a model that writes messages in channels; nil for others.
 	Channels *Channels
-	// Marks are control tokens that are text within calls, within what is held to a form, and at
+	// Written are control tokens that are text within calls, within what is held to a form, and at
 	// the end of thinking.
-	Marks map[int32]string
+	Written map[int32]string
 	// Hidden are tokens that are never sampled in this answer, ascending.
 	Hidden []int32
 	Parse  output.Options

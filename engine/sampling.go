@@ -165,8 +165,8 @@ func (r *run) parse(token int32) {
 		r.events = r.parser.Feed(r.events, r.decoder.Feed(token))
 		return
 	}
-	if mark := q.Marks[token]; mark != "" && (r.parser.InCall() || r.parser.Ends(mark) || r.matcher != nil && r.matcher.Constrains()) {
-		r.events = r.parser.Feed(r.parser.Feed(r.events, r.decoder.Flush()), mark)
+	if text := q.Written[token]; text != "" && (r.parser.InCall() || r.parser.Ends(text) || r.matcher != nil && r.matcher.Constrains()) {
+		r.events = r.parser.Feed(r.parser.Feed(r.events, r.decoder.Flush()), text)
 		return
 	}
 	if q.Trigger.At == AtBlock || !q.Parse.Marked || len(q.Parse.Tools) == 0 || token != q.Trigger.Token {

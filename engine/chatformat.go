@@ -1,0 +1,162 @@
+package engine
+
+import (
+	"regexp"
+	"strings"
+
+	"corenode/engine/output"
+	"corenode/engine/template"
+)
+
+// callForm is a form in which models write calls of tools.
+type callForm uint8
+
+const (
+	// callsJSON is of Hermes, Qwen2.5 and Qwen3, and of templates that show no other form:
+	// <tool_call>{"name": "NAME", "arguments": {...}}</tool_call>
+	callsJSON callForm = iota
+	// callsXML is of Qwen3-Coder and Qwen3.5:
+	// <tool_call><function=NAME><parameter=KEY>VALUE</parameter></function></tool_call>
+	callsXML
+	// callsKeys is of GLM:
+	// <tool_call>NAME<arg_key>KEY</arg_key><arg_value>VALUE</arg_value></tool_call>
+	callsKeys
+	// callsDelimited is of Mistral, DeepSeek and Kimi: names, and arguments as JSON, between delimiters of
+	// the family's own.
+	callsDelimited
+	// callsChannels is of gpt-oss: a call is a message to functions.NAME, whose body is JSON.
+	callsChannels
+)
+
+// chatFormat is how a model reads conversations and writes calls and thinking. It is decided in
+// chatFormatOf alone and does not change.
+type chatFormat struct {
+	calls callForm
+	// marker is the token that begins a call, -1 without one: that of <tool_call>, or of delimiters.Open.
+	marker int32
+	// delimiters are of callsDelimited; nil for others.
+	delimiters *output.Delimiters
+	// Of callsDelimited too. textArguments says that the template takes the arguments of calls as text, shortIDs
+	// that it takes ids of nine letters and digits only, tellsTools that it leaves tools out, which the
+	// system prompt has then.
+	textArguments, shortIDs, tellsTools bool
+	// channelTokens are of callsChannels: the marks between the parts of messages, by id; nil for others.
+	channelTokens map[int32]string
+
+	// tags stand around thinking.
+	tags output.Tags
+	// thinkOpen is the token that opens thinking where the tags are control tokens and not the usual ones, as
+	// those of Mistral; -1 for others. The prompt opens thinking with it, and it is never drawn.
+	thinkOpen int32
+	// Of a format with thinkOpen. thinkBlocks says that the template takes thinking as a block of a
+	// message's content, thinkEffort that it tells the model how to think: "none", or "high".
+	thinkBlocks, thinkEffort bool
+
+	// written are the control tokens that are text in calls, in what has a form, or at the end of thinking.
+	written map[int32]string
+	// turn is the token that starts a turn, -1 without one.
+	turn int32
+}
+
+// formatSource is what a format is decided from.
+type formatSource struct {
+	// template is the text of the chat template: what it shows is what its model was trained to write.
+	// Templates of one family want different things of a conversation: render tries one.
+	template string
+	render   func([]template.Message) (string, error)
+	// special is the id of a control token that stands for its name, -1 without one; bytes is what a
+	// token stands for.
+	special func(name string) int32
+	bytes   func(id int32) []byte
+}
+
+// chatFormatOf decides the format.
+func chatFormatOf(s formatSource) chatFormat {
+	f := chatFormat{turn: s.special("<|im_start|>"), marker: s.special("<tool_call>"), tags: output.TagsOf(s.template), thinkOpen: -1}
+	shows := func(text string) bool { return strings.Contains(s.template, text) }
+	f.channelTokens, f.delimiters = s.channelTokens(), output.DelimitersOf(s.template)
+	switch {
+	case f.channelTokens != nil:
+		f.calls, f.delimiters, f.turn = callsChannels, nil, s.special(output.MarkStart)
+	case f.delimiters != nil:
+		f.calls, f.marker = callsDelimited, s.special(f.delimiters.Open)
+		f.tellsTools = !namesTools.MatchString(s.template)
+		f.textArguments, f.shortIDs = s.wantedCalls()
+	case shows("<arg_key>"):
+		f.calls = callsKeys
+	case shows("<function="):
+		f.calls = callsXML
+	}
+	if !f.tags.Usual() {
+		f.thinkOpen = s.special(f.tags.Open)
+	}
+	if f.thinkOpen >= 0 {
+		f.thinkBlocks = !s.showsThinking(false) && s.showsThinking(true)
+		f.thinkEffort = shows("[MODEL_SETTINGS]")
+	}
+	f.written = s.written(&f)
+	return f
+}
+
+// channelTokens are the tokens of the channel format; nil where the vocabulary lacks one that is needed.
+func (s formatSource) channelTokens() map[int32]string {
+	tokens := map[int32]string{}
+	for _, name := range []string{output.MarkStart, output.MarkChannel, output.MarkConstrain, output.MarkMessage, output.MarkEnd} {
+		if id := s.special(name); id >= 0 {
+			tokens[id] = name
+		} else if name != output.MarkConstrain {
+			return nil
+		}
+	}
+	return tokens
+}
+
+// namesTools finds the variable of the tools in a template.
+var namesTools = regexp.MustCompile(`\btools\b`)
+
+// wantedCalls finds out how the template wants calls: the first way in which it renders one. It is
+// given calls as they are where it renders none.
+func (s formatSource) wantedCalls() (textArguments, shortIDs bool) {
+	for _, id := range []string{"call_0123456789", "abcdef123"} {
+		for _, asText := range []bool{false, true} {
+			_, err := s.render([]template.Message{
+				{Role: "user", Content: "a"},
+				{Role: "assistant", ToolCalls: []template.ToolCall{{ID: id, Name: "f", Arguments: []byte(`{"x": 1}`), Text: asText}}},
+				{Role: "tool", Content: "b", ToolCallID: id},
+			})
+			if err == nil {
+				return asText, len(id) == shortID
+			}
+		}
+	}
+	return false, false
+}
+
+// showsThinking says whether the template shows the thinking of an earlier answer, as a block or not.
+func (s formatSource) showsThinking(block bool) bool {
+	const thought = "0123456789"
+	text, err := s.render([]template.Message{
+		{Role: "user", Content: "a"},
+		{Role: "assistant", Content: "b", Reasoning: thought, HasReasoning: true, ReasoningBlock: block},
+	})
+	return err == nil && strings.Contains(text, thought)
+}
+
+// written finds the control tokens that are text where an answer has a form: the delimiters of calls, and what
+// ends thinking. They stand for no bytes elsewhere.
+func (s formatSource) written(f *chatFormat) map[int32]string {
+	var names []string
+	if f.delimiters != nil {
+		names = f.delimiters.Tokens()
+	}
+	if f.thinkOpen >= 0 {
+		names = append(names, f.tags.Close)
+	}
+	written := map[int32]string{}
+	for _, name := range names {
+		if id := s.special(name); id >= 0 && len(s.bytes(id)) == 0 {
+			written[id] = name
+		}
+	}
+	return written
+}
