@@ -67,8 +67,15 @@ type Request struct {
 	Conversation [32]byte
 	// Trace is where the request stands in a trace, for servers elsewhere to go on with.
 	Trace Trace
-	// Payload is what another engine than this package's needs of the request.
-	Payload any
+	// Remote is what servers elsewhere are sent; nil of a request that only this package's engine answers.
+	Remote Remote
+}
+
+// Remote is a request in the form in which engine/upstream sends it. Its Model makes it when the request is
+// prepared, its steppers send it; this package only carries it from one to the other.
+type Remote interface {
+	// SentRemotely does nothing: only what upstream makes has it.
+	SentRemotely()
 }
 
 // Trace is where a request stands in a trace. The zero Trace is of none.

@@ -118,7 +118,7 @@ func (m sharedModel) Own() server.Model { return m.Engine }
 func (m sharedModel) Prepare(account string, q *messages.Request) (*engine.Request, error) {
 	r, err := m.Engine.Prepare(account, q)
 	if err == nil {
-		r.Payload = m.far.Carry(account, q, r)
+		r.Remote = m.far.Carry(account, q, r)
 	}
 	return r, err
 }

@@ -23,7 +23,7 @@ import (
 	"corenode/wasm/abi"
 )
 
-// sent is what a request takes along to its relay: engine.Request.Payload.
+// sent is what a request takes along to its relay: engine.Request.Remote.
 type sent struct {
 	body     []byte
 	prefixes []uint64
@@ -34,6 +34,9 @@ type sent struct {
 	exact    bool         // counted with the model's tokenizer
 	quiet    bool         // no thinking is wanted, and the servers cannot be told
 }
+
+// SentRemotely implements engine.Remote.
+func (*sent) SentRemotely() {}
 
 // Prepare checks a parsed body against the model, counts its tokens and makes the body that
 // goes out. Errors are *abi.Error. It is safe for concurrent use, and asks a replica when
@@ -70,7 +73,7 @@ func (m *Model) Prepare(account string, q *messages.Request) (*engine.Request, e
 		return nil, err
 	}
 	return &engine.Request{Model: m.options.ID, Stream: q.Stream, Counted: counted, MaxTokens: most,
-		Conversation: engine.Conversation(q), Payload: s}, nil
+		Conversation: engine.Conversation(q), Remote: s}, nil
 }
 
 // errLost refuses a request that would get another answer than it asks for.

@@ -63,7 +63,7 @@ type relay struct {
 
 func newRelay(s *Stepper, j *engine.Job, now time.Time, taken func(*abi.Error)) *relay {
 	ctx, cancel := context.WithCancel(context.Background())
-	return &relay{stepper: s, model: s.model, job: j, sent: j.Request.Payload.(*sent), taken: taken,
+	return &relay{stepper: s, model: s.model, job: j, sent: j.Request.Remote.(*sent), taken: taken,
 		ctx: ctx, cancel: cancel, done: make(chan struct{}), submitted: now}
 }
 

@@ -21,7 +21,7 @@ type Engine interface {
 }
 
 // SharedStepper runs the jobs of a model that this node's own engine and those of other nodes have.
-// The own one is a replica among others: a job whose prefix lies there, or that has no payload
+// The own one is a replica among others: a job whose prefix lies there, or that has nothing
 // of Carry, is its own. So is one that another node did not take or answer, as long as nothing was shown.
 type SharedStepper struct {
 	*Stepper
@@ -46,7 +46,7 @@ func (s *SharedStepper) Own() Engine { return s.own }
 
 // Submit implements batcher.Stepper.
 func (s *SharedStepper) Submit(j *engine.Job, now time.Time, taken func(*abi.Error)) {
-	carried, ok := j.Request.Payload.(*sent)
+	carried, ok := j.Request.Remote.(*sent)
 	if !ok {
 		s.submitOwn(j, now, taken)
 		return
@@ -78,7 +78,7 @@ func (s *SharedStepper) Submit(j *engine.Job, now time.Time, taken func(*abi.Err
 // finds its prompt there.
 func (s *SharedStepper) submitOwn(j *engine.Job, now time.Time, taken func(*abi.Error)) {
 	s.own.Submit(j, now, func(err *abi.Error) {
-		if carried, ok := j.Request.Payload.(*sent); ok && err == nil {
+		if carried, ok := j.Request.Remote.(*sent); ok && err == nil {
 			s.model.learnOwn(carried.key(j.Session))
 		}
 		taken(err)
@@ -119,8 +119,8 @@ func (m *Model) pick(key route.Key) place {
 }
 
 // Carry makes what takes a request to another node, of one that the own engine has prepared:
-// the payload of its Request. It is nil where no other node is there, or the request cannot go.
-func (m *Model) Carry(account string, q *messages.Request, prepared *engine.Request) any {
+// the Remote of its Request. It is nil where no other node is there, or the request cannot go.
+func (m *Model) Carry(account string, q *messages.Request, prepared *engine.Request) engine.Remote {
 	if q.Raw || !m.othersReady() {
 		return nil
 	}

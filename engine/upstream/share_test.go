@@ -146,7 +146,7 @@ func shareOne(t *testing.T, l *loop, s *SharedStepper, session, body string) tol
 		t.Fatal(err)
 	}
 	r := &engine.Request{Model: "far", Stream: q.Stream, Counted: 7, MaxTokens: 5}
-	if r.Payload = l.m.Carry("acct", q, r); r.Payload == nil {
+	if r.Remote = l.m.Carry("acct", q, r); r.Remote == nil {
 		t.Fatal("it cannot go to another node")
 	}
 	j := &engine.Job{ID: "req_1", Account: "acct", Session: session, Request: r, Output: engine.NewWholeOutput()}

@@ -67,7 +67,7 @@ func TestLostFields(t *testing.T) {
 				if abi.KindOf(err) != abi.InvalidRequest || abi.AsError(err).Param != c.name {
 					t.Errorf("%s, %s %s: %v", f, c.name, c.asks, err)
 				}
-			case err != nil || !bytes.Contains(r.Payload.(*sent).body, []byte(c.sent)):
+			case err != nil || !bytes.Contains(r.Remote.(*sent).body, []byte(c.sent)):
 				t.Errorf("%s, %s %s: %+v, %v", f, c.name, c.asks, r, err)
 			}
 		}
