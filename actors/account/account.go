@@ -230,17 +230,3 @@ func (e Entry) Withheld() Entry {
 	return Entry{Kind: e.Kind, AccountID: e.AccountID, RequestID: e.RequestID, KeyID: e.KeyID, Model: e.Model,
 		Time: e.Time, Reason: Failed, NeverHeld: e.NeverHeld, Granted: e.Granted, Spent: e.Spent}
 }
-
-// ClusterPeer stands for a node of the same database that forwards a request of an account: it has
-// admitted it and charges it.
-const ClusterPeer = "cluster"
-
-// CacheAccount is whose caches a request of the account may find. That is the account, also where a
-// node of the same database forwarded it, peer being ClusterPeer; where the key is another node's,
-// which then names a partition as the peer, it is that partition of the account.
-func (a *Account) CacheAccount(peer string) string {
-	if peer == "" || peer == ClusterPeer {
-		return a.ID
-	}
-	return a.ID + "/" + peer
-}

@@ -11,7 +11,7 @@ import (
 // lie in a partition that the other node names for each of its accounts.
 
 // peer says whether another node forwarded the request.
-func (r *request) peer() bool { return r.call.Peer != "" }
+func (r *request) peer() bool { return r.call.Peer.Forwards() }
 
 // generatePeer hands a forwarded request to its model.
 func (t *Tree) generatePeer(c Call) (*Stream, *abi.Error) {

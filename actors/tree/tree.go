@@ -50,9 +50,8 @@ type Call struct {
 	Protocol  string // "messages", "chat" or "responses"
 	// Translator is the module that reads and writes Protocol; empty without one.
 	Translator string
-	// Peer is the partition of the cache that a node which forwarded the request names; empty
-	// for a client's own.
-	Peer string
+	// Peer is the node that forwarded the request, limits and bills it.
+	Peer account.Peer
 }
 
 // model is one batcher and the ids it answers to.
@@ -240,7 +239,7 @@ func (t *Tree) batcherSpecs() ([]system.Spec, error) {
 // has queued it, or why it was not; the error is an *abi.Error. Every Stream that it
 // returns must be settled.
 func (t *Tree) Generate(c Call) (*Stream, account.Limits, error) {
-	if c.Peer != "" {
+	if c.Peer.Forwards() {
 		s, err := t.generatePeer(c)
 		if err != nil {
 			return nil, t.Limits(c.Account, c.Key), t.refuse(err)

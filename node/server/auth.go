@@ -64,45 +64,48 @@ func (s *Server) identify(h *fasthttp.RequestHeader, r *resource, now time.Time)
 	if refusal != nil {
 		return nil, refusal
 	}
-	if who := s.member(secret, h); who != nil {
+	if who := s.clusterPeer(secret, h); who != nil {
 		return who, nil
 	}
 	who, ok := s.deps.Keys.Lookup(secret, now)
 	if !ok {
 		return nil, unauthenticated("invalid API key")
 	}
-	return s.peer(who, h), nil
+	return s.keyPeer(who, h), nil
 }
 
 // peerConcurrency is what bounds the requests of a node that forwards: its own limits.
 const peerConcurrency = 1 << 30
 
+// clusterName is the key of a node of the same database, and the name of each account, in the log.
+const clusterName = "cluster"
+
 // SetPeerKeys says which keys other nodes forward requests with, from now on.
 func (s *Server) SetPeerKeys(ids []string) { s.peerKeys.Store(&ids) }
 
-// peer is who calls, as the node that it is, if its key is another node's and it says for
+// keyPeer is who calls, as the node that it is, if its key is another node's and it says for
 // which of its accounts it asks.
-func (s *Server) peer(who *Identity, h *fasthttp.RequestHeader) *Identity {
+func (s *Server) keyPeer(who *Identity, h *fasthttp.RequestHeader) *Identity {
 	partition := h.Peek(wire.PartitionHeader)
 	if len(partition) == 0 || len(partition) > 128 || !slices.Contains(*s.peerKeys.Load(), who.KeyID) {
 		return who
 	}
 	node, owner := *who, *who.Account
 	owner.Concurrency = peerConcurrency
-	node.Account, node.Peer = &owner, string(partition)
+	node.Account, node.Peer = &owner, account.KeyPeer(string(partition))
 	return &node
 }
 
-// member is who calls, if that is a node of the same database. It names the account itself, so that
+// clusterPeer is who calls, if that is a node of the same database. It names the account itself, so that
 // the request finds what the account's own requests left in the cache here.
-func (s *Server) member(secret []byte, h *fasthttp.RequestHeader) *Identity {
+func (s *Server) clusterPeer(secret []byte, h *fasthttp.RequestHeader) *Identity {
 	partition := h.Peek(wire.PartitionHeader)
 	if len(s.cfg.ClusterToken) == 0 || len(partition) == 0 || len(partition) > 128 ||
 		subtle.ConstantTimeCompare(secret, []byte(s.cfg.ClusterToken)) != 1 {
 		return nil
 	}
-	return &Identity{KeyID: account.ClusterPeer, Peer: account.ClusterPeer,
-		Account: &account.Account{ID: string(partition), Name: account.ClusterPeer, Unlimited: true, Concurrency: peerConcurrency}}
+	return &Identity{KeyID: clusterName, Peer: account.ClusterPeer(),
+		Account: &account.Account{ID: string(partition), Name: clusterName, Unlimited: true, Concurrency: peerConcurrency}}
 }
 
 // authenticate remembers who is calling.

@@ -92,8 +92,8 @@ type Call struct {
 	Protocol string
 	// Translator is the module that translates it, by its digest; empty without one.
 	Translator string
-	// Peer is Identity.Peer: the request is limited and billed by the node that forwarded it.
-	Peer string
+	// Peer is the node that forwarded the request, limits and bills it.
+	Peer account.Peer
 }
 
 // Stream is an admitted request. Its owner calls Settle, however it ended.
@@ -189,9 +189,8 @@ type Identity struct {
 	Account *account.Account // shared by its keys; immutable
 	// Limits are those of the key; nil is none. Immutable.
 	Limits *account.KeyLimits
-	// Peer is the partition of the cache that another node names, whose key is one of
-	// Config.PeerKeys; empty for clients.
-	Peer string
+	// Peer is the caller where it is another node.
+	Peer account.Peer
 }
 
 // mayUse says whether the key and its account are entitled to a model.

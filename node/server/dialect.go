@@ -28,7 +28,7 @@ func (x *exchange) dialect(model string) dialect {
 	if x.translation == nil {
 		sign := engine.Signer{Secret: x.s.deps.Secret, Account: x.who.Account.ID, Model: model}
 		encoder := messages.NewEncoder(engine.NewID("msg_"), x.shownModel(model), sign.MAC)
-		if x.who.Peer != "" {
+		if x.who.Peer.Forwards() {
 			encoder.ShowReasoning()
 		}
 		return native{encoder}

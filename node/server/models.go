@@ -90,7 +90,7 @@ func (x *exchange) withPermit(serve func()) {
 
 // enter takes a permit until release; another node's request has one there.
 func (x *exchange) enter() (release func(), err error) {
-	if x.who.Peer != "" {
+	if x.who.Peer.Forwards() {
 		return func() {}, nil
 	}
 	release, limits, err := x.s.deps.Backend.Enter(*x.who.Account, x.who.key())

@@ -34,7 +34,7 @@ type Filter interface {
 
 // ruled says whether the operator's modules have a say in the request. What another node
 // forwards has been through its own.
-func (x *exchange) ruled() bool { return x.s.deps.Policies != nil && x.who.Peer == "" }
+func (x *exchange) ruled() bool { return x.s.deps.Policies != nil && !x.who.Peer.Forwards() }
 
 // rewrite hands a messages body through the rewrite modules. The client's name of the model
 // is kept for the answer. What comes out counts against the node's budget like what went in.

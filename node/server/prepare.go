@@ -69,7 +69,7 @@ func (x *exchange) parse(b *body, read func([]byte) (*messages.Request, error)) 
 	if x.s.aborted() {
 		return nil, nil, errDraining()
 	}
-	if s, ok := model.(Sharer); ok && x.who.Peer != "" {
+	if s, ok := model.(Sharer); ok && x.who.Peer.Forwards() {
 		model = s.Own()
 	}
 	if f, ok := model.(Forwarder); ok {

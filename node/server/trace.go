@@ -26,7 +26,7 @@ func (x *exchange) beginTrace() {
 	}
 	parent := h.Peek("Traceparent")
 	if t := x.s.deps.Tracer; t != nil {
-		x.trace = t.Begin(parent, h.Peek("Tracestate"), x.who.Peer != "")
+		x.trace = t.Begin(parent, h.Peek("Tracestate"), x.who.Peer.Forwards())
 	} else if len(parent) > 0 {
 		x.trace, _ = trace.Parse(parent, h.Peek("Tracestate"))
 	}
