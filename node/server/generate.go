@@ -3,14 +3,12 @@ package server
 import (
 	"time"
 
-	"corenode/engine/messages"
 	"corenode/wasm/abi"
 )
 
 // generate serves POST /v1/messages, and the endpoints of the protocols that a
 // translator makes messages of.
 func (x *exchange) generate() {
-	read := x.rewriting(messages.Parse)
 	if x.route.translated() {
 		x.translation = x.s.deps.Translators.Translate(x.protocol(), x.who.Account.ID, x.id, x.facts())
 		if x.translation == nil {
@@ -18,10 +16,7 @@ func (x *exchange) generate() {
 			return
 		}
 	}
-	if x.translation != nil {
-		read = x.translate
-	}
-	prepared, refusal := x.prepare(read)
+	prepared, refusal := x.prepare()
 	if refusal != nil {
 		x.fail(refusal)
 		return

@@ -136,7 +136,7 @@ func (x *exchange) routed() {
 // routedCount counts the tokens of a request that the module translates: as
 // countTokens, with the module's answer.
 func (x *exchange) routedCount() {
-	n, refusal := x.count(x.translate)
+	n, refusal := x.count()
 	x.stream = false
 	if refusal != nil {
 		x.fail(refusal)

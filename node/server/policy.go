@@ -6,7 +6,6 @@ import (
 	"strings"
 	"time"
 
-	"corenode/engine/messages"
 	"corenode/extensions/guest"
 	"corenode/wasm/abi"
 )
@@ -57,20 +56,6 @@ func (x *exchange) rewrite(native []byte) ([]byte, error) {
 		return nil, refusal
 	}
 	return out, nil
-}
-
-// rewriting is read with the rewrite modules before it, if there are any.
-func (x *exchange) rewriting(read func([]byte) (*messages.Request, error)) func([]byte) (*messages.Request, error) {
-	if !x.ruled() || !x.s.deps.Policies.Rewriting() {
-		return read
-	}
-	return func(native []byte) (*messages.Request, error) {
-		native, err := x.rewrite(native)
-		if err != nil {
-			return nil, err
-		}
-		return read(native)
-	}
 }
 
 // shownModel is the model that an answer names: the one that the client asked for, whatever

@@ -12,9 +12,9 @@ import (
 	"corenode/wasm/abi"
 )
 
-// prepare makes tokens of the body that read reads.
-func (x *exchange) prepare(read func([]byte) (*messages.Request, error)) (prepared *engine.Request, refusal *abi.Error) {
-	refusal = x.withRequest(read, func(request *messages.Request, model Model) (err error) {
+// prepare makes tokens of the body.
+func (x *exchange) prepare() (prepared *engine.Request, refusal *abi.Error) {
+	refusal = x.withRequest(func(request *messages.Request, model Model) (err error) {
 		prepared, err = model.Prepare(x.who.Account.CacheAccount(x.who.Peer), request)
 		return err
 	})
@@ -29,7 +29,7 @@ func (x *exchange) prepare(read func([]byte) (*messages.Request, error)) (prepar
 
 // withRequest reads the body and hands what it asks for to use, within the gate.
 // The body counts until use returns, with what is made of it on the way.
-func (x *exchange) withRequest(read func([]byte) (*messages.Request, error), use func(*messages.Request, Model) error) *abi.Error {
+func (x *exchange) withRequest(use func(*messages.Request, Model) error) *abi.Error {
 	defer x.body.release()
 	b, refusal := x.readBody()
 	if refusal != nil {
@@ -39,7 +39,7 @@ func (x *exchange) withRequest(read func([]byte) (*messages.Request, error), use
 		return refusal
 	}
 	defer x.s.gate.leave(x.who.Account.ID)
-	request, model, refusal := x.parse(b, read)
+	request, model, refusal := x.parse(b)
 	if refusal != nil {
 		return refusal
 	}
@@ -51,11 +51,11 @@ func (x *exchange) withRequest(read func([]byte) (*messages.Request, error), use
 
 // parse reads the body and finds its model. What follows may take seconds, so a
 // drain that is over ends the request here.
-func (x *exchange) parse(b *body, read func([]byte) (*messages.Request, error)) (*messages.Request, Model, *abi.Error) {
+func (x *exchange) parse(b *body) (*messages.Request, Model, *abi.Error) {
 	if refusal := b.prepare(int64(len(b.bytes))); refusal != nil {
 		return nil, nil, refusal
 	}
-	request, err := read(b.bytes)
+	request, err := x.read(b.bytes)
 	b.bytes = nil // the request has its own
 	if err != nil {
 		return nil, nil, abi.AsError(err)
@@ -79,6 +79,32 @@ func (x *exchange) parse(b *body, read func([]byte) (*messages.Request, error)) 
 		request.Forward = x.forwarded(f.ForwardHeaders())
 	}
 	return request, model, nil
+}
+
+// read makes a request of a body: it is translated, then rewritten, then parsed.
+func (x *exchange) read(body []byte) (request *messages.Request, err error) {
+	if x.translation != nil {
+		if body, err = x.translate(body); err != nil {
+			return nil, err
+		}
+	}
+	if x.ruled() && x.s.deps.Policies.Rewriting() {
+		if body, err = x.rewrite(body); err != nil {
+			return nil, err
+		}
+	}
+	switch {
+	case x.translation != nil:
+		request, err = messages.ParseTranslated(body)
+	case x.route == routeCount:
+		request, err = messages.ParseCount(body)
+	default:
+		request, err = messages.Parse(body)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return request, x.streams(request)
 }
 
 // forwarded are the client's headers that go along: each line of the names that it sent.
@@ -114,7 +140,7 @@ func modelNotFound(id string) *abi.Error {
 
 // countTokens serves POST /v1/messages/count_tokens: a permit, no tokens, no money.
 func (x *exchange) countTokens() {
-	n, refusal := x.count(x.rewriting(messages.ParseCount))
+	n, refusal := x.count()
 	if refusal != nil {
 		x.fail(refusal)
 		return
@@ -122,9 +148,9 @@ func (x *exchange) countTokens() {
 	x.json(fmt.Appendf(nil, `{"input_tokens":%d}`, n))
 }
 
-// count counts the tokens of the body that read reads.
-func (x *exchange) count(read func([]byte) (*messages.Request, error)) (n int, refusal *abi.Error) {
-	refusal = x.withRequest(read, func(request *messages.Request, model Model) error {
+// count counts the tokens of the body.
+func (x *exchange) count() (n int, refusal *abi.Error) {
+	refusal = x.withRequest(func(request *messages.Request, model Model) error {
 		release, err := x.enter()
 		if err != nil {
 			return err

@@ -17,9 +17,9 @@ func (x *exchange) facts() abi.Facts {
 	return abi.Facts{ID: strings.TrimPrefix(x.id, requestIDPrefix), Created: x.begun.Unix()}
 }
 
-// translate reads a body of another protocol. The native body counts against
+// translate makes a messages body of one of another protocol. It counts against
 // the node's budget like the one it was made from.
-func (x *exchange) translate(body []byte) (*messages.Request, error) {
+func (x *exchange) translate(body []byte) ([]byte, error) {
 	began := time.Now()
 	native, err := x.translation.Request(body)
 	x.called("translate", x.translation.Module(), began)
@@ -33,16 +33,20 @@ func (x *exchange) translate(body []byte) (*messages.Request, error) {
 	if refusal := x.body.prepare(size); refusal != nil {
 		return nil, refusal
 	}
-	request, err := x.rewriting(messages.ParseTranslated)(native)
-	if err != nil || x.module == nil || !request.Stream {
-		return request, err
+	return native, nil
+}
+
+// streams refuses a stream that the module of a path wants and cannot write.
+func (x *exchange) streams(request *messages.Request) error {
+	if x.module == nil || !request.Stream {
+		return nil
 	}
 	m := x.module.Manifest
 	if x.array = request.StreamArray; m.Framing == guest.FramingJSON || x.array && !m.Array {
-		return nil, &abi.Error{Kind: abi.Overloaded, Op: "server.translate", RetryAfter: time.Second,
+		return &abi.Error{Kind: abi.Overloaded, Op: "server.translate", RetryAfter: time.Second,
 			Msg: "the module of this path wants a stream, which it has not"}
 	}
-	return request, nil
+	return nil
 }
 
 // errorBody is the body of an error response: the translator's as soon as there
