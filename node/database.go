@@ -78,7 +78,7 @@ func (n *node) join(id string, nodes store.Nodes) error {
 		return err
 	}
 	d := &database{id: id, nodes: nodes}
-	d.shared, _ = nodes.(store.Shared)
+	d.cluster, _ = nodes.(store.Cluster)
 	d.said.Store(&store.Presence{Home: home, Version: version})
 	d.sayPrices(n.cfg)
 	c := cluster.Config{Nodes: nodes, Log: n.log, Presence: func() store.Presence { return *d.said.Load() }, Drain: n.Drain}
@@ -139,10 +139,10 @@ func homeOf(dir string) (string, error) {
 // database is a database elsewhere, and the life of this node among those that share it.
 type database struct {
 	*cluster.Member
-	id     string
-	nodes  store.Nodes
-	shared store.Shared                   // the same, where it decides admission
-	said   atomic.Pointer[store.Presence] // what the node says of itself
+	id      string
+	nodes   store.Nodes
+	cluster store.Cluster                  // the same, where it decides admission
+	said    atomic.Pointer[store.Presence] // what the node says of itself
 }
 
 // ID implements admin.Cluster.
@@ -155,10 +155,10 @@ func (d *database) Nodes(after string, limit int) ([]store.Node, error) {
 
 // Grants implements admin.Cluster.
 func (d *database) Grants() ([]store.NodeGrant, error) {
-	if d.shared == nil {
+	if d.cluster == nil {
 		return nil, nil
 	}
-	return d.shared.Grants()
+	return d.cluster.Grants()
 }
 
 // AskDrain implements admin.Cluster.

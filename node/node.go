@@ -121,7 +121,7 @@ func (n *node) begin() {
 	n.serving.Go(func() { n.console.Run(n.stopped) })
 	if n.database != nil {
 		n.database.Serve()
-		if n.database.shared != nil {
+		if n.database.cluster != nil {
 			n.serving.Go(func() { n.database.sweep(n.rateCrashed, cmp.Or(n.grace, deadGrace), n.log, n.stopped) })
 		}
 	}
@@ -243,16 +243,16 @@ func (n *node) startTree(secret []byte) (*tree.Tree, error) {
 	if n.rows != nil {
 		rows = n.rows(rows)
 	}
-	var shared tree.Shared
-	if s, ok := n.store.(store.Shared); ok {
-		shared = s
+	var cluster tree.ClusterStore
+	if s, ok := n.store.(store.Cluster); ok {
+		cluster = s
 	}
 	return tree.Start(tree.Config{
 		Secret: secret, Lease: n.lease, ClockOff: n.clock,
 		AccountSessionsMax: l.SessionsPerAccount, AccountPinnedBytesMax: int64(l.PinnedBytesPerAccount),
 		SessionIdleMax: l.SessionIdle, CountCached: l.CountCachedInput, Ledger: ledger.Config{Spill: n.spill, Rejects: store.Rejects},
 	}, tree.Deps{
-		Models: treeModels(n.catalog, n.kept, l.QueueRequestsMax), Store: rows, Shared: shared, Accounts: n.store,
+		Models: treeModels(n.catalog, n.kept, l.QueueRequestsMax), Store: rows, Cluster: cluster, Accounts: n.store,
 		Billing: billing{n.modules}, Policy: n.modules, Logger: n.log,
 		Fatal: func(actor string, reason any) { n.failed <- fmt.Errorf("actor %s: %v", actor, reason) },
 	})

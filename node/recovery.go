@@ -113,7 +113,7 @@ func (d *database) sweep(rate func(*account.Entry, map[string]abi.Prices) error,
 			continue // whoever is heard does it
 		}
 		for range sweepsMax {
-			more, err := d.shared.Sweep()
+			more, err := d.cluster.Sweep()
 			if err != nil {
 				log.Warn("what has ended is not taken back yet", "error", err.Error())
 			}
@@ -125,7 +125,7 @@ func (d *database) sweep(rate func(*account.Entry, map[string]abi.Prices) error,
 			continue
 		}
 		settled = time.Now()
-		done, err := d.shared.SettleDead(grace, rate, func(e account.Entry, err error) {
+		done, err := d.cluster.SettleDead(grace, rate, func(e account.Entry, err error) {
 			log.Error("a request of a node that is gone cannot be settled", "id", e.RequestID, "account", e.AccountID,
 				"amount_nano_usd", int64(e.Amount), "error", err.Error())
 		})

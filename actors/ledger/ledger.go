@@ -179,8 +179,8 @@ type Config struct {
 	// Open returns how many requests may yet settle; their rows must find room in
 	// the spill journal. nil: 0.
 	Open func() int
-	// Shared is the store where it is one that decides on requests; else nil.
-	Shared Shared
+	// Cluster is the store where it is one that decides on requests; else nil.
+	Cluster ClusterStore
 	// Failed is told of each transaction that failed, and of rows that were
 	// spilled instead; it must not wait. May be nil.
 	Failed func(error)

@@ -11,16 +11,16 @@ import (
 	"corenode/wasm/abi"
 )
 
-// Shared is what a store that many nodes share can do more than Store: it decides on requests
+// ClusterStore is what a store that many nodes share can do more than Store: it decides on requests
 // in the transaction that writes rows. It is called like Store.
-type Shared interface {
+type ClusterStore interface {
 	// Commit writes the rows of a batch, takes what is given back, and then decides on its
 	// proposals, in one transaction. There is a verdict for each proposal. A failed call wrote all
 	// of it or nothing.
 	Commit(limit.Batch) ([]limit.Verdict, error)
 }
 
-// Propose asks a shared store what a request gets. It keeps its place among the rows and
+// Propose asks a cluster's store what a request gets. It keeps its place among the rows and
 // is decided in their transaction. Done is called as that of Append. Without a verdict nothing
 // is reserved: what the store may have decided in a transaction that failed is closed by the ledger.
 type Propose struct {
@@ -36,7 +36,7 @@ type Verdict struct {
 	Err   *abi.Error // there is no verdict
 }
 
-// GiveBack tells a shared store what a node has of an account and does not need: the permit of a
+// GiveBack tells a cluster's store what a node has of an account and does not need: the permit of a
 // request without a hold, or parts of a grant. It is told again until the store knows it.
 type GiveBack struct {
 	Release limit.Release // unless it names no request
@@ -58,7 +58,7 @@ func undecided(err error) *abi.Error { return system.LedgerUnavailable("ledger.P
 // errAway is the cause of a refusal while nothing that is proposed can be decided.
 var errAway = errors.New("ledger: the store decides nothing now")
 
-// decisions are what a shared store made of the proposals of a batch.
+// decisions are what a cluster's store made of the proposals of a batch.
 type decisions struct {
 	asked    time.Time
 	verdicts []limit.Verdict
@@ -141,12 +141,12 @@ func (a *ledger) close(p limit.Proposal) {
 // put gives a batch to the store. Without anything in it the store is not asked.
 func (l *Log) put(b limit.Batch) ([]limit.Verdict, error) {
 	switch {
-	case l.cfg.Shared == nil && len(b.Rows) > 0:
+	case l.cfg.Cluster == nil && len(b.Rows) > 0:
 		return nil, l.store.Append(b.Rows)
-	case l.cfg.Shared == nil || len(b.Rows)+len(b.Asks)+len(b.Releases)+len(b.Returns) == 0:
+	case l.cfg.Cluster == nil || len(b.Rows)+len(b.Asks)+len(b.Releases)+len(b.Returns) == 0:
 		return nil, nil
 	}
-	verdicts, err := l.cfg.Shared.Commit(b)
+	verdicts, err := l.cfg.Cluster.Commit(b)
 	if err == nil && len(verdicts) != len(b.Asks) {
 		err = fmt.Errorf("store gave %d verdicts on %d proposals", len(verdicts), len(b.Asks))
 	}

@@ -14,8 +14,8 @@ import (
 	"corenode/wasm/abi"
 )
 
-// sharedMemory is a memory that decides: it admits all but the request that it refuses.
-type sharedMemory struct {
+// clusterMemory is a memory that decides: it admits all but the request that it refuses.
+type clusterMemory struct {
 	*memory
 	refuses string
 	batches []limit.Batch
@@ -23,7 +23,7 @@ type sharedMemory struct {
 	lost bool
 }
 
-func (m *sharedMemory) Commit(b limit.Batch) ([]limit.Verdict, error) {
+func (m *clusterMemory) Commit(b limit.Batch) ([]limit.Verdict, error) {
 	if err := m.Append(b.Rows); err != nil {
 		return nil, err
 	}
@@ -44,9 +44,9 @@ func (m *sharedMemory) Commit(b limit.Batch) ([]limit.Verdict, error) {
 	return all, nil
 }
 
-func startShared(t *testing.T, cfg Config) (*sharedMemory, *Log, *system.Ref) {
-	m := &sharedMemory{memory: &memory{}, refuses: "no"}
-	cfg.Shared = m
+func startCluster(t *testing.T, cfg Config) (*clusterMemory, *Log, *system.Ref) {
+	m := &clusterMemory{memory: &memory{}, refuses: "no"}
+	cfg.Cluster = m
 	l, ref := start(t, cfg, m.memory)
 	return m, l, ref
 }
@@ -67,7 +67,7 @@ func propose(ref *system.Ref, id string, free bool) chan Verdict {
 // with the rows; each proposal gets its own verdict, with the time before the store was asked.
 func TestProposalsRideWithRows(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m, _, ref := startShared(t, Config{Spill: &fakeSpill{roomFor: 10}})
+		m, _, ref := startCluster(t, Config{Spill: &fakeSpill{roomFor: 10}})
 		m.delay = time.Millisecond
 		began := time.Now()
 		first := propose(ref, "first", false)
@@ -107,7 +107,7 @@ func TestProposalsInAnOutage(t *testing.T) {
 func testOutage(t *testing.T, free bool, wantReleased ...string) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &fakeSpill{roomFor: 100}
-		m, l, ref := startShared(t, Config{Spill: s})
+		m, l, ref := startCluster(t, Config{Spill: s})
 		m.failing.Store(true)
 		if v := <-propose(ref, "ask", free); v.Err == nil || v.Err.Kind != abi.Overloaded || v.Err.RetryAfter <= 0 {
 			t.Errorf("in the outage: %+v", v)
@@ -149,7 +149,7 @@ func testOutage(t *testing.T, free bool, wantReleased ...string) {
 // waited behind a failed one was never seen.
 func TestProposalsThatAreNotClosed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m, _, ref := startShared(t, Config{Rejects: func(err error) bool { return err.Error() == "bad row" }})
+		m, _, ref := startCluster(t, Config{Rejects: func(err error) bool { return err.Error() == "bad row" }})
 		m.poison = "bad"
 		m.delay = time.Millisecond
 		first := propose(ref, "first", false)
@@ -174,7 +174,7 @@ func TestProposalsThatAreNotClosed(t *testing.T) {
 // TestLostVerdicts: a transaction whose answer is lost is closed, without a spill journal too.
 func TestLostVerdicts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m, _, ref := startShared(t, Config{})
+		m, _, ref := startCluster(t, Config{})
 		m.lost = true
 		if v := <-propose(ref, "lost", false); v.Err == nil {
 			t.Errorf("lost: %+v", v)

@@ -69,11 +69,11 @@ type Reservation struct {
 	// KeyTokens was taken from the bucket of its key, KeyHold of the key's budget; it should be Upper.
 	KeyTokens int64
 	KeyHold   abi.Nano
-	// Durable says that a shared store wrote its hold when it decided. GrantNumber names the grant
+	// Durable says that a cluster's store wrote its hold when it decided. GrantNumber names the grant
 	// that it is a part of; 0 without one.
 	Durable     bool
 	GrantNumber int64
-	// Until is when a shared store may take it for that of a lost node. A request that has not begun by
+	// Until is when a cluster's store may take it for that of a lost node. A request that has not begun by
 	// then does not. Zero is never.
 	Until time.Time
 }

@@ -28,7 +28,7 @@ type Ticket interface {
 	// Durable the ticket gives back itself.
 	Granted(limit.Reservation, account.Limits) *abi.Error
 	Refused(*abi.Error, account.Limits)
-	// Hold is the row that a shared store is to write for the request. It is asked for before
+	// Hold is the row that a cluster's store is to write for the request. It is asked for before
 	// the ticket is decided.
 	Hold() account.Entry
 }
@@ -128,7 +128,7 @@ type Cell struct {
 	counters atomic.Pointer[limit.Counters]
 	// buckets are those of keys with a limit that are not full, by key id. One limiter writes them.
 	buckets sync.Map
-	// What the limiter of a shared store knows. Owned by it.
+	// What the limiter of a cluster's store knows. Owned by it.
 	lent    lent
 	pace    pace
 	changed time.Time // when an operator changed the account

@@ -49,9 +49,9 @@ type Config struct {
 	RequestExpiry, FreeExpiry time.Duration
 	// SweepEvery is the period of checkpoints, sweeps and expiry. Default 1 s.
 	SweepEvery time.Duration
-	// Lease is how long a shared store waits for a silent node before others may have what it has. Default 10 s.
+	// Lease is how long a cluster's store waits for a silent node before others may have what it has. Default 10 s.
 	Lease time.Duration
-	// RecallEvery is how often the tree asks a shared store whether another node needs what is idle
+	// RecallEvery is how often the tree asks a cluster's store whether another node needs what is idle
 	// of this one's grants. Default 100 ms.
 	RecallEvery time.Duration
 	// ClockOff is how far the clock is off that rows and modules are told. Durations do not go by it. It is for tests.
@@ -173,7 +173,7 @@ type Policy interface {
 type Deps struct {
 	Models   []Model
 	Store    ledger.Store
-	Shared   Shared // Store, where many nodes share it; else nil
+	Cluster  ClusterStore // Store, where many nodes share it; else nil
 	Accounts Accounts
 	Billing  Billing
 	Policy   Policy       // may be nil

@@ -192,10 +192,10 @@ func (r *request) refuse(err *abi.Error, l account.Limits) {
 	if !won && r.phase.Load() == accepted {
 		return // it runs; its end gives everything back
 	}
-	if !r.t.shares() {
+	if !r.t.clustered() {
 		r.giveBack(abi.Usage{}, limiter.Settle{})
 	}
-	if !r.t.shares() || !r.undo() {
+	if !r.t.clustered() || !r.undo() {
 		r.t.requests.remove(r)
 	}
 	if won {
@@ -205,8 +205,8 @@ func (r *request) refuse(err *abi.Error, l account.Limits) {
 
 // leave gives the permit back and corrects the tokens to what was used, once.
 func (r *request) leave(u abi.Usage) {
-	if r.t.shares() {
-		r.leaveShared(u)
+	if r.t.clustered() {
+		r.leaveClustered(u)
 	} else if r.granted.Load() && r.left.CompareAndSwap(false, true) {
 		m := limiter.Leave{Leave: r.leaving(u)}
 		r.t.tellLimiter(r.call.Account.ID, func(lost func()) limiter.Message { m.Lost = lost; return m })
@@ -290,7 +290,7 @@ func (r *request) cancel() {
 
 // selfSettle settles for an owner that is gone.
 func (r *request) selfSettle() {
-	if !r.t.shares() { // there the settlement gives all back
+	if !r.t.clustered() { // there the settlement gives all back
 		r.leave(r.result.Usage)
 	}
 	if !r.settling.Load() {
@@ -307,7 +307,7 @@ func (r *request) hold() *abi.Error {
 	r.holdSent.Store(true)
 	e := r.holdEntry()
 	e.Held, e.Counters = r.reservation.Hold, r.reservation.Counters
-	r.share(&e, abi.Usage{})
+	r.annotate(&e, abi.Usage{})
 	if err := r.t.ledger.Send(ledger.Append{Entry: e, Done: r.holdCommitted}); err != nil {
 		r.holdSent.Store(false)
 		return system.LedgerUnavailable("tree.hold", err)

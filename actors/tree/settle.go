@@ -84,7 +84,7 @@ func (r *request) settle() {
 		e.Usage = u
 		r.charge(&e)
 	}
-	r.share(&e, r.result.Usage)
+	r.annotate(&e, r.result.Usage)
 	r.settled.Charge = -e.Amount
 	r.commit(e)
 }
@@ -110,8 +110,8 @@ func (r *request) commit(e account.Entry) {
 
 // settlementCommitted ends the request: its settlement is durable, or there is none.
 func (r *request) settlementCommitted(c ledger.Commit) {
-	if r.t.shares() {
-		r.endShared(c)
+	if r.t.clustered() {
+		r.endClustered(c)
 	} else {
 		amount, taken, at := r.bill.charge()
 		r.giveBack(r.result.Usage, limiter.Settle{Settle: limit.Settle{Amount: -amount, Counters: taken, At: at, Seq: c.Seq}})

@@ -88,7 +88,7 @@ type Counters struct {
 	SelfSettled atomic.Uint64  // streams that their owner did not settle
 	Expired     atomic.Uint64  // reservations taken back because they were too old
 	Provisional atomic.Uint64  // charges made without the billing module
-	Limits      limiter.Counts // of a shared store
+	Limits      limiter.Counts // of a cluster's store
 	refusals    []atomic.Uint64
 	failures    map[string]*atomic.Uint64
 }

@@ -89,7 +89,7 @@ type Tree struct {
 	requests *requests
 	counters Counters
 	freeID   atomic.Uint64
-	freeName string // begins the ids of requests that have none: a shared store tells them from those of other trees
+	freeName string // begins the ids of requests that have none: a cluster's store tells them from those of other trees
 
 	draining   atomic.Bool
 	quit       chan struct{}  // ends the sweep
@@ -118,7 +118,7 @@ func Start(cfg Config, deps Deps) (*Tree, error) {
 		return nil, err
 	}
 	t.sweeper.Go(t.sweepLoop)
-	if t.shares() {
+	if t.clustered() {
 		t.sweeper.Go(t.recallLoop)
 	}
 	return t, nil
@@ -180,8 +180,8 @@ func (t *Tree) ledgerConfig() ledger.Config {
 	c := t.cfg.Ledger
 	c.Hook = t.cfg.hook
 	c.Open = t.requests.len
-	if t.shares() {
-		c.Shared = t.deps.Shared
+	if t.clustered() {
+		c.Cluster = t.deps.Cluster
 	}
 	c.Failed = func(err error) { t.log.Error("the ledger could not commit", "err", err) }
 	return c
@@ -190,9 +190,9 @@ func (t *Tree) ledgerConfig() ledger.Config {
 func (t *Tree) limitsSpec() system.PoolSpec[string, limiter.Cell] {
 	deps := limiter.Deps{Load: t.load, Live: t.requests.live, PendingMax: t.cfg.MailboxMax, Hook: t.cfg.hook}
 	make := func(id string, c *limiter.Cell) system.Actor { return limiter.New(id, c, deps) }
-	if t.shares() {
-		shared := t.sharedLimits()
-		make = func(id string, c *limiter.Cell) system.Actor { return limiter.NewShared(id, c, shared) }
+	if t.clustered() {
+		cluster := t.clusterLimits()
+		make = func(id string, c *limiter.Cell) system.Actor { return limiter.NewClustered(id, c, cluster) }
 	}
 	return system.PoolSpec[string, limiter.Cell]{Name: limitsActor, Child: limiterActor,
 		Policy: policyOf(limitsActor), Children: policyOf(limiterActor),

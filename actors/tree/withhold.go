@@ -104,7 +104,7 @@ func (r *request) refunded(c ledger.Commit) {
 		return
 	case c.Withdrawn || c.Rejected: // there is no charge to give back
 		r.bill.drop()
-	case r.t.shares(): // the refund told the store
+	case r.t.clustered(): // the refund told the store
 		r.bill.drop()
 	default:
 		back := limiter.Settle{Settle: limit.Settle{RequestID: r.ask.RequestID, KeyID: r.ask.Key.ID, Seq: c.Seq}}

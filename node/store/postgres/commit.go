@@ -24,7 +24,7 @@ func (s *Store) Append(entries []account.Entry) error {
 	return err
 }
 
-// Commit implements store.Shared.
+// Commit implements store.Cluster.
 func (s *Store) Commit(b limit.Batch) (verdicts []limit.Verdict, err error) {
 	var rows []account.Entry // of the last try: what a try that was rolled back completed is not so
 	commit := func(how pace) func(context.Context, pgx.Tx) error {

@@ -22,7 +22,7 @@ func node(t testing.TB, url, id string) *Store {
 // TestAdmissionIsThatOfOneNode: what many nodes decide by the database is what one limiter decides.
 func TestAdmissionIsThatOfOneNode(t *testing.T) {
 	url := postgrestest.URL(t)
-	var nodes []storetest.Shared
+	var nodes []storetest.Cluster
 	for i := range 3 {
 		nodes = append(nodes, node(t, url, fmt.Sprint("node", i)))
 	}

@@ -17,7 +17,7 @@ import (
 // sweepMax bounds what one call of Sweep or SettleDead looks at.
 const sweepMax = 300
 
-// Wanted implements store.Shared.
+// Wanted implements store.Cluster.
 func (s *Store) Wanted() (ids []string, err error) {
 	err = s.view(func(ctx context.Context, tx pgx.Tx) error {
 		rows, err := tx.Query(ctx, `SELECT account_id FROM grants WHERE node = $1 AND wanted ORDER BY account_id`, s.node)
@@ -29,7 +29,7 @@ func (s *Store) Wanted() (ids []string, err error) {
 	return ids, wrapped(err, "read wanted grants")
 }
 
-// Grants implements store.Shared.
+// Grants implements store.Cluster.
 func (s *Store) Grants() (all []store.NodeGrant, err error) {
 	err = s.view(func(ctx context.Context, tx pgx.Tx) error {
 		all = nil
@@ -45,7 +45,7 @@ func (s *Store) Grants() (all []store.NodeGrant, err error) {
 	return all, wrapped(err, "read grants")
 }
 
-// Sweep implements store.Shared. What it finds is looked at again under the locks of its accounts.
+// Sweep implements store.Cluster. What it finds is looked at again under the locks of its accounts.
 func (s *Store) Sweep() (more bool, err error) {
 	var b limit.Batch
 	err = s.view(func(ctx context.Context, tx pgx.Tx) error {
@@ -113,7 +113,7 @@ func (s *Store) databaseTime(ctx context.Context, tx pgx.Tx) (time.Time, error) 
 // claimFor is how long a node has the holds of a dead one that it settles to itself.
 const claimFor = time.Minute
 
-// SettleDead implements store.Shared.
+// SettleDead implements store.Cluster.
 func (s *Store) SettleDead(grace time.Duration, rate func(*account.Entry, map[string]abi.Prices) error,
 	leftOut func(account.Entry, error)) (settled []account.Entry, err error) {
 	var ids []string

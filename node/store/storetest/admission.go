@@ -14,9 +14,9 @@ import (
 	"corenode/wasm/abi"
 )
 
-// Shared is a store of many nodes whose clock a test can change.
-type Shared interface {
-	store.Shared
+// Cluster is a store of many nodes whose clock a test can change.
+type Cluster interface {
+	store.Cluster
 	SetDatabaseClock(func() time.Time)
 }
 
@@ -24,7 +24,7 @@ type Shared interface {
 type walker struct {
 	t        *testing.T
 	rnd      *rand.Rand
-	nodes    []Shared
+	nodes    []Cluster
 	now      time.Time
 	accounts []*walked
 	next     int
@@ -50,7 +50,7 @@ type asked struct {
 
 // WalkAdmission lets nodes ask for everything that a request can ask for, settle and release in
 // any order, and holds each verdict to that of one state that decides alone: to the nano-dollar and the token.
-func WalkAdmission(t *testing.T, nodes []Shared, steps int) {
+func WalkAdmission(t *testing.T, nodes []Cluster, steps int) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	w := &walker{t: t, rnd: rand.New(rand.NewPCG(seed, 31)), nodes: nodes, now: time.Date(2026, 11, 27, 10, 0, 0, 123_456_000, time.UTC)}
@@ -130,7 +130,7 @@ func (k *walked) settle(m limit.Settle) {
 }
 
 // batch is one of a node: ends of requests, and new ones. The oracle does the same one by one.
-func (w *walker) batch(s Shared) {
+func (w *walker) batch(s Cluster) {
 	var b limit.Batch
 	touched := map[*walked]bool{}
 	for range w.rnd.IntN(4) {

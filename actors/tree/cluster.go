@@ -10,16 +10,16 @@ import (
 	"corenode/wasm/abi"
 )
 
-// Shared is what the tree needs of a store that many nodes share.
-type Shared interface {
-	ledger.Shared
+// ClusterStore is what the tree needs of a store that many nodes share.
+type ClusterStore interface {
+	ledger.ClusterStore
 	// Wanted names the accounts of which this node has a grant that another one needs.
 	Wanted() ([]string, error)
 }
 
-// sharedLimits is what the limiters of a shared store need.
-func (t *Tree) sharedLimits() limiter.SharedDeps {
-	return limiter.SharedDeps{
+// clusterLimits is what the limiters of a cluster's store need.
+func (t *Tree) clusterLimits() limiter.ClusterDeps {
+	return limiter.ClusterDeps{
 		Propose: func(p limit.Proposal, done func(limit.Verdict, time.Time, *abi.Error)) error {
 			return t.ledger.Send(ledger.Propose{Proposal: p, Done: func(v ledger.Verdict) { done(v.Verdict, v.Asked, v.Err) }})
 		},
@@ -31,8 +31,8 @@ func (t *Tree) sharedLimits() limiter.SharedDeps {
 	}
 }
 
-// shares says whether many nodes share the store: then what requests have is in its rows.
-func (t *Tree) shares() bool { return t.deps.Shared != nil }
+// clustered says whether many nodes share the store: then what requests have is in its rows.
+func (t *Tree) clustered() bool { return t.deps.Cluster != nil }
 
 // recallLoop gives back what other nodes need of this one's grants, while it has any.
 func (t *Tree) recallLoop() {
@@ -49,7 +49,7 @@ func (t *Tree) recallLoop() {
 		}
 		answer := make(chan []string, 1)
 		go func() { // a stop does not wait for a store that does not answer
-			wanted, _ := t.deps.Shared.Wanted() // an error the ledger says, and grants end by themselves
+			wanted, _ := t.deps.Cluster.Wanted() // an error the ledger says, and grants end by themselves
 			answer <- wanted
 		}()
 		select {
@@ -68,7 +68,7 @@ const returnMax = time.Second
 
 // returnGrants gives back what is idle of all grants, before the tree ends.
 func (t *Tree) returnGrants() {
-	if !t.shares() || t.counters.Limits.Held.Load() == 0 {
+	if !t.clustered() || t.counters.Limits.Held.Load() == 0 {
 		return
 	}
 	var ids []string
@@ -85,7 +85,7 @@ func (t *Tree) returnGrants() {
 	}
 }
 
-// Hold is the row that a shared store writes when it admits the request.
+// Hold is the row that a cluster's store writes when it admits the request.
 func (a *admission) Hold() account.Entry { return (*request)(a).holdEntry() }
 
 // heldAlready says that the hold is durable: the store wrote it when it admitted the request.
@@ -95,9 +95,9 @@ func (r *request) heldAlready() {
 	r.holdCommitted(ledger.Commit{})
 }
 
-// share adds to a row what a shared store is to know beside it.
-func (r *request) share(e *account.Entry, used abi.Usage) {
-	if !r.t.shares() {
+// annotate adds to a row what a cluster's store is to know beside it.
+func (r *request) annotate(e *account.Entry, used abi.Usage) {
+	if !r.t.clustered() {
 		return
 	}
 	if n := r.reservation.GrantNumber; n != 0 {
@@ -143,8 +143,8 @@ func (r *request) close() {
 	}
 }
 
-// leaveShared gives the permit back before the settlement is durable, or without one.
-func (r *request) leaveShared(u abi.Usage) {
+// leaveClustered gives the permit back before the settlement is durable, or without one.
+func (r *request) leaveClustered(u abi.Usage) {
 	if r.ask.Free {
 		r.undo()
 	} else if r.granted.Load() && r.left.CompareAndSwap(false, true) {
@@ -157,11 +157,11 @@ func (r *request) tellRelease(used int64) {
 	_ = r.t.ledger.Tell(ledger.GiveBack{Release: limit.Release{AccountID: r.call.Account.ID, RequestID: r.ask.RequestID, Used: used}})
 }
 
-// endShared ends a request whose settlement, if there is one, has the fate c. The settlement gave all back.
-func (r *request) endShared(c ledger.Commit) {
+// endClustered ends a request whose settlement, if there is one, has the fate c. The settlement gave all back.
+func (r *request) endClustered(c ledger.Commit) {
 	switch {
 	case c.Err != nil:
-		r.leaveShared(r.result.Usage)
+		r.leaveClustered(r.result.Usage)
 	case c.Seq == 0: // the store never heard of its hold
 		r.undo()
 	default:

@@ -16,7 +16,7 @@ func TestRecallOfNothingIsAnswered(t *testing.T) {
 	var told []limit.Return
 	cell := &Cell{lent: lent{grant: limit.Grant{Number: 3, Part: limit.Part{Permits: 2}, AnyTokens: true, AnyMoney: true},
 		taken: limit.Part{Permits: 2}, returned: limit.Part{Permits: 1}, until: time.Now().Add(time.Hour)}}
-	l := NewShared("a", cell, SharedDeps{Return: func(r limit.Return) { told = append(told, r) }, Counts: &Counts{}})
+	l := NewClustered("a", cell, ClusterDeps{Return: func(r limit.Return) { told = append(told, r) }, Counts: &Counts{}})
 	l.Receive(nil, Recall{})
 	l.Receive(nil, Recall{}) // it does not believe in the grant any more
 	want := []limit.Return{{AccountID: "a", Number: 3, Part: limit.Part{Permits: 1}}}
@@ -35,13 +35,13 @@ func (taken) Hold() account.Entry                                  { return acco
 // TestRenewalSaysWhatOneRequestTakes: the store lends nothing to an account that can hardly pay a few more of them.
 func TestRenewalSaysWhatOneRequestTakes(t *testing.T) {
 	var asked []limit.Proposal
-	deps := SharedDeps{Counts: &Counts{}, Propose: func(p limit.Proposal, _ func(limit.Verdict, time.Time, *abi.Error)) error {
+	deps := ClusterDeps{Counts: &Counts{}, Propose: func(p limit.Proposal, _ func(limit.Verdict, time.Time, *abi.Error)) error {
 		asked = append(asked, p)
 		return nil
 	}}
 	cell := &Cell{lent: lent{grant: limit.Grant{Number: 3, Part: limit.Part{Permits: 3, Tokens: 300, Money: 30}, Life: time.Hour,
 		TokensPerMinute: 1000}, until: time.Now().Add(time.Hour)}}
-	l := NewShared("a", cell, deps)
+	l := NewClustered("a", cell, deps)
 	for _, id := range []string{"r1", "r2", "r3"} {
 		l.Receive(nil, Reserve{Ask: limit.Ask{RequestID: id, Prompt: 70, OutputMax: 20, Upper: 9, Minimum: 5}, Ticket: taken{}})
 	}
@@ -56,7 +56,7 @@ func TestRenewalSaysWhatOneRequestTakes(t *testing.T) {
 // TestGrantIsOverAfterASuspend: what a grant covered is asked of the store once the machine was suspended for as long as it lives.
 func TestGrantIsOverAfterASuspend(t *testing.T) {
 	asked := 0
-	deps := SharedDeps{Counts: &Counts{}, Propose: func(p limit.Proposal, _ func(limit.Verdict, time.Time, *abi.Error)) error {
+	deps := ClusterDeps{Counts: &Counts{}, Propose: func(p limit.Proposal, _ func(limit.Verdict, time.Time, *abi.Error)) error {
 		if p.RequestID != "" {
 			asked++
 		}
@@ -65,7 +65,7 @@ func TestGrantIsOverAfterASuspend(t *testing.T) {
 	life := 10 * time.Second
 	cell := &Cell{lent: lent{grant: limit.Grant{Number: 3, Part: limit.Part{Permits: 9}, AnyTokens: true, AnyMoney: true, Life: life},
 		until: believed(clock.Now(), life)}}
-	l := NewShared("a", cell, deps)
+	l := NewClustered("a", cell, deps)
 	ask := func(id string) { l.Receive(nil, Reserve{Ask: limit.Ask{RequestID: id, Free: true}, Ticket: taken{}}) }
 	ask("before")
 	if asked != 0 {

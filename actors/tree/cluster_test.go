@@ -21,7 +21,7 @@ import (
 // fleet is some trees before one store.
 type fleet struct {
 	t       testing.TB
-	store   *sharedStore
+	store   *clusterStore
 	members []*member
 	ids     atomic.Int64
 	hook    atomic.Pointer[system.Hook]
@@ -47,7 +47,7 @@ type member struct {
 
 // newFleet starts n trees whose grants live so long.
 func newFleet(t testing.TB, n int, life time.Duration, cfg Config) *fleet {
-	f := &fleet{t: t, store: newSharedStore(life), began: time.Now(), told: map[string]map[string]abi.Nano{},
+	f := &fleet{t: t, store: newClusterStore(life), began: time.Now(), told: map[string]map[string]abi.Nano{},
 		used: map[string]map[string]int64{}, running: map[string]int{}, most: map[string]int{}}
 	for i := range n {
 		m := &member{f: f, node: f.store.Node(fmt.Sprint("node", i)), model: newFakeModel()}
@@ -60,7 +60,7 @@ func newFleet(t testing.TB, n int, life time.Duration, cfg Config) *fleet {
 				(*h)(point)
 			}
 		}
-		tree, err := Start(c, Deps{Store: m.node, Shared: m.node, Accounts: m.node, Billing: &m.billing,
+		tree, err := Start(c, Deps{Store: m.node, Cluster: m.node, Accounts: m.node, Billing: &m.billing,
 			Fatal:  func(string, any) { m.fatal.Add(1) },
 			Models: []Model{{IDs: []string{"one"}, New: m.model.New, PollEvery: 5 * time.Millisecond, PinBytesPerToken: 10}}})
 		if err != nil {
@@ -352,9 +352,9 @@ func TestVerdictOfTheDistantPast(t *testing.T) {
 	f.quiet(a, 1000)
 }
 
-// TestOutageOfASharedStore: an account with a grant goes on for its time, others are refused with
+// TestOutageOfAClusterStore: an account with a grant goes on for its time, others are refused with
 // an advice when to come again; what ran ends well, and every charge is exact afterwards.
-func TestOutageOfASharedStore(t *testing.T) {
+func TestOutageOfAClusterStore(t *testing.T) {
 	const life = 300 * time.Millisecond
 	f := newFleet(t, 1, life, Config{SweepEvery: time.Hour})
 	busy := f.account(account.Account{ID: "busy", Concurrency: 1000}, 1_000_000_000)
@@ -400,8 +400,8 @@ func TestStopReturnsGrants(t *testing.T) {
 	}
 }
 
-// TestStopWithoutASharedStore: a tree ends although the store that it asks does not answer.
-func TestStopWithoutASharedStore(t *testing.T) {
+// TestStopWithoutAClusterStore: a tree ends although the store that it asks does not answer.
+func TestStopWithoutAClusterStore(t *testing.T) {
 	f := newFleet(t, 1, 10*time.Second, Config{SettleWait: 10 * time.Millisecond, Ledger: ledger.Config{SlowAfter: 10 * time.Millisecond}})
 	a := f.account(account.Account{ID: "a", Concurrency: 1000}, 1_000_000_000)
 	m := f.members[0]

@@ -13,8 +13,8 @@ import (
 	"corenode/wasm/abi"
 )
 
-// sharers starts nodes before one database.
-func sharers(t *testing.T, count int) (all []*node, bases []string) {
+// clusterNodes starts nodes before one database.
+func clusterNodes(t *testing.T, count int) (all []*node, bases []string) {
 	url := postgrestest.URL(t)
 	for range count {
 		cfg := config.Default()
@@ -62,7 +62,7 @@ func TestTwoNodesShareAnAccount(t *testing.T) {
 	if testing.Short() {
 		t.Skip("two nodes before a database: not in short runs")
 	}
-	nodes, bases := sharers(t, 2)
+	nodes, bases := clusterNodes(t, 2)
 	const clients, each = 6, 6
 	few := errand{path: "/v1/messages", model: fastModel, prompt: "x", maxTokens: 3}
 	spent := abi.Nano(0)

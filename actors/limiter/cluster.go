@@ -15,8 +15,8 @@ import (
 // limiter proposes, and answers on the verdict. For a busy account it has a grant: what that
 // covers it gives out at once. It never refuses by itself.
 
-// SharedDeps is what the limiter of a shared store needs in place of Deps.
-type SharedDeps struct {
+// ClusterDeps is what the limiter of a cluster's store needs in place of Deps.
+type ClusterDeps struct {
 	// Propose asks the store and calls done once, from any goroutine, or returns an error. asked is
 	// before the store began to decide. It must not wait.
 	Propose func(p limit.Proposal, done func(v limit.Verdict, asked time.Time, err *abi.Error)) error
@@ -30,7 +30,7 @@ type SharedDeps struct {
 	Hook  system.Hook
 }
 
-// Counts are numbers of all limiters of a shared store together. They may be read at any time.
+// Counts are numbers of all limiters of a cluster's store together. They may be read at any time.
 type Counts struct {
 	Covered  atomic.Uint64 // requests that a grant covered
 	Proposed atomic.Uint64 // requests that the store was asked about
@@ -120,20 +120,20 @@ func (m verdict) Refuse(err error) {
 // Refuse answers a request that no limiter will see.
 func (m retry) Refuse(err error) { m.m.Refuse(err) }
 
-// NewShared returns the limiter of an account in a shared store.
-func NewShared(id string, cell *Cell, deps SharedDeps) system.Actor {
-	return &shared{id: id, cell: cell, deps: deps}
+// NewClustered returns the limiter of an account in a cluster's store.
+func NewClustered(id string, cell *Cell, deps ClusterDeps) system.Actor {
+	return &clustered{id: id, cell: cell, deps: deps}
 }
 
-// shared is the limiter of one account in a shared store. All that it knows is in its cell.
-type shared struct {
+// clustered is the limiter of one account in a cluster's store. All that it knows is in its cell.
+type clustered struct {
 	id   string
 	cell *Cell
-	deps SharedDeps
+	deps ClusterDeps
 }
 
 // Receive implements system.Actor.
-func (l *shared) Receive(c *system.Context, m any) {
+func (l *clustered) Receive(c *system.Context, m any) {
 	switch m := m.(type) {
 	case Reserve:
 		l.reserve(m)
@@ -159,7 +159,7 @@ func (l *shared) Receive(c *system.Context, m any) {
 }
 
 // reserve answers at once where the grant covers the request. Else it asks the store.
-func (l *shared) reserve(m Reserve) {
+func (l *clustered) reserve(m Reserve) {
 	now := clock.Now()
 	lent := &l.cell.lent
 	part := limit.Part{Permits: 1}
@@ -178,7 +178,7 @@ func (l *shared) reserve(m Reserve) {
 
 // give passes a request on with a part of the grant. Whatever panics, the caller is answered,
 // and what it does not have is in the grant.
-func (l *shared) give(m Reserve, r limit.Reservation) {
+func (l *clustered) give(m Reserve, r limit.Reservation) {
 	lent := &l.cell.lent
 	r.GrantNumber, r.Until = lent.grant.Number, lent.until
 	before, after := lent.taken, lent.taken.Plus(r.Of())
@@ -204,7 +204,7 @@ func (l *shared) give(m Reserve, r limit.Reservation) {
 const renewEvery = 100 * time.Millisecond
 
 // renew asks for more of a grant before requests like the last have to wait for it: the store goes by what one takes.
-func (l *shared) renew(last limit.Ask, now time.Time) {
+func (l *clustered) renew(last limit.Ask, now time.Time) {
 	lent := &l.cell.lent
 	need := l.cell.pace.need(now)
 	if need == (limit.Part{}) || now.Sub(lent.asked) < renewEvery ||
@@ -217,7 +217,7 @@ func (l *shared) renew(last limit.Ask, now time.Time) {
 }
 
 // propose asks the store for a request.
-func (l *shared) propose(m Reserve, again bool) {
+func (l *clustered) propose(m Reserve, again bool) {
 	handed := false
 	defer system.OnPanic(func(any) {
 		if !handed {
@@ -235,7 +235,7 @@ func (l *shared) propose(m Reserve, again bool) {
 }
 
 // ask sends a proposal; the answer comes as a message, to whoever is the account's limiter by then.
-func (l *shared) ask(p limit.Proposal, answer verdict) {
+func (l *clustered) ask(p limit.Proposal, answer verdict) {
 	tell, id := l.deps.Tell, l.id
 	answer.tell = func(v verdict) error { return tell(id, v) }
 	err := l.deps.Propose(p, func(v limit.Verdict, asked time.Time, err *abi.Error) {
@@ -251,7 +251,7 @@ func (l *shared) ask(p limit.Proposal, answer verdict) {
 }
 
 // onVerdict takes the grant that came with a verdict and answers the request.
-func (l *shared) onVerdict(c *system.Context, m verdict) {
+func (l *clustered) onVerdict(c *system.Context, m verdict) {
 	handed := false // from then on the ticket gives back what it has
 	defer system.OnPanic(func(any) {
 		m.attempt++
@@ -302,7 +302,7 @@ func (l *shared) onVerdict(c *system.Context, m verdict) {
 func (m verdict) Ticket() Ticket { return m.m.Ticket }
 
 // adopt takes the counters and the grant of a verdict.
-func (l *shared) adopt(m verdict, now time.Time) {
+func (l *clustered) adopt(m verdict, now time.Time) {
 	l.cell.counters.Store(&m.Counters)
 	known, g := &l.cell.lent, m.Grant
 	switch {
@@ -347,7 +347,7 @@ func (l *lent) forget(over time.Time) {
 }
 
 // end stops to believe in the grant. What was taken of it stays known: the store may renew it.
-func (l *shared) end() {
+func (l *clustered) end() {
 	lent := &l.cell.lent
 	if !lent.until.IsZero() {
 		lent.until = time.Time{}
@@ -357,7 +357,7 @@ func (l *shared) end() {
 
 // giveBack gives the store what nobody has of the grant. Where that is wanted the store is told that it is
 // nothing, too: else it would not renew the grant.
-func (l *shared) giveBack(wanted bool) {
+func (l *clustered) giveBack(wanted bool) {
 	lent := &l.cell.lent
 	if lent.until.IsZero() {
 		return
@@ -375,7 +375,7 @@ func (l *shared) giveBack(wanted bool) {
 }
 
 // unused puts back into the grant what a request does not need. Of a grant that ended it is nothing.
-func (l *shared) unused(m Unused) {
+func (l *clustered) unused(m Unused) {
 	l.deps.Hook.At("limiter.unused")
 	if lent := &l.cell.lent; lent.grant.Number == m.Number {
 		lent.taken = lent.taken.Minus(m.Part)
@@ -386,7 +386,7 @@ func (l *shared) unused(m Unused) {
 const idleFor = grantWindows * paceWindow
 
 // sweep gives an idle grant back, forgets one that is over, and says whether the limiter may go.
-func (l *shared) sweep(now time.Time) (retire bool) {
+func (l *clustered) sweep(now time.Time) (retire bool) {
 	cell := l.cell
 	if !now.Before(cell.lent.until) {
 		l.end()
@@ -404,7 +404,7 @@ func (l *shared) sweep(now time.Time) (retire bool) {
 
 // limits is what the headers of an answer say that the store did not decide on: what the
 // store knew last, and what is left of the grant.
-func (l *shared) limits() account.Limits {
+func (l *clustered) limits() account.Limits {
 	now := time.Now()
 	c := l.cell.counters.Load()
 	if c == nil {

@@ -20,10 +20,10 @@ var errAway = errors.New("the store is away")
 // partsPerToken are the parts of a bucket.
 const partsPerToken = 60_000
 
-// sharedStore is a store in memory that many nodes share, the truth of all of them. It decides by
+// clusterStore is a store in memory that many nodes share, the truth of all of them. It decides by
 // limit.State, as a database does, and keeps count of broken promises: more permits, tokens or money
 // given out than there are, a request that is settled twice. It is safe for concurrent use.
-type sharedStore struct {
+type clusterStore struct {
 	life time.Duration
 
 	mu      sync.Mutex
@@ -65,13 +65,13 @@ type grant struct {
 
 func (g *grant) left() limit.Part { return g.given.Minus(g.moved).Minus(g.returned) }
 
-// newSharedStore makes a store whose grants live so long.
-func newSharedStore(life time.Duration) *sharedStore {
-	return &sharedStore{life: life, books: map[string]*book{}}
+// newClusterStore makes a store whose grants live so long.
+func newClusterStore(life time.Duration) *clusterStore {
+	return &clusterStore{life: life, books: map[string]*book{}}
 }
 
 // Set makes or changes an account, with a balance that it adds to.
-func (s *sharedStore) Set(a account.Account, money abi.Nano) {
+func (s *clusterStore) Set(a account.Account, money abi.Nano) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	b := s.books[a.ID]
@@ -85,7 +85,7 @@ func (s *sharedStore) Set(a account.Account, money abi.Nano) {
 
 // storeNode is the store as one node has it.
 type storeNode struct {
-	s    *sharedStore
+	s    *clusterStore
 	name string
 	// Failing makes calls fail, before or after they did what was asked.
 	Failing atomic.Bool
@@ -96,7 +96,7 @@ type storeNode struct {
 }
 
 // Node adds a node.
-func (s *sharedStore) Node(name string) *storeNode {
+func (s *clusterStore) Node(name string) *storeNode {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.nodes++
@@ -109,7 +109,7 @@ func (n *storeNode) Append(rows []account.Entry) error {
 	return err
 }
 
-// Commit implements the ledger's shared store.
+// Commit implements the ledger's ClusterStore.
 func (n *storeNode) Commit(b limit.Batch) ([]limit.Verdict, error) {
 	n.Gate.RLock()
 	defer n.Gate.RUnlock()
@@ -339,14 +339,14 @@ func (n *storeNode) lend(b *book, wish limit.Part, now time.Time) *limit.Grant {
 		AnyMoney: a.Unlimited, TokensPerMinute: a.TokensPerMinute, Life: g.until.Sub(now), Wanted: g.wanted}
 }
 
-func (s *sharedStore) fault(format string, args ...any) {
+func (s *clusterStore) fault(format string, args ...any) {
 	if len(s.faults) < 20 {
 		s.faults = append(s.faults, fmt.Sprintf(format, args...))
 	}
 }
 
 // check notes what an account gave out beyond its limits.
-func (s *sharedStore) check(b *book) {
+func (s *clusterStore) check(b *book) {
 	permits, granted := 0, limit.Part{}
 	for _, o := range b.open {
 		if o.permit {
@@ -362,7 +362,7 @@ func (s *sharedStore) check(b *book) {
 }
 
 // Faults are the promises that were broken.
-func (s *sharedStore) Faults() []string {
+func (s *clusterStore) Faults() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.faults)
@@ -379,7 +379,7 @@ type storeUsage struct {
 }
 
 // Usage says what an account has now.
-func (s *sharedStore) Usage(id string) (u storeUsage) {
+func (s *clusterStore) Usage(id string) (u storeUsage) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	b := s.books[id]
@@ -398,7 +398,7 @@ func (s *sharedStore) Usage(id string) (u storeUsage) {
 }
 
 // Charged is what a request was charged in the end, and whether it is settled.
-func (s *sharedStore) Charged(accountID, requestID string) (charged abi.Nano, settled bool) {
+func (s *clusterStore) Charged(accountID, requestID string) (charged abi.Nano, settled bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	b := s.books[accountID]
@@ -409,7 +409,7 @@ func (s *sharedStore) Charged(accountID, requestID string) (charged abi.Nano, se
 	return -charged, settled
 }
 
-// Wanted implements the tree's shared store.
+// Wanted implements the tree's ClusterStore.
 func (n *storeNode) Wanted() (all []string, err error) {
 	n.Gate.RLock()
 	defer n.Gate.RUnlock()

@@ -13,8 +13,8 @@ import (
 // BenchmarkGranted is an admission that a grant covers, beside one of a limiter that owns its account.
 func BenchmarkGranted(b *testing.B) {
 	ask := limit.Ask{Prompt: 100, OutputMax: 100, Upper: 1000, Minimum: 500, Key: account.LimitedKey{ID: "k"}}
-	b.Run("shared", func(b *testing.B) {
-		l := &shared{id: "a", cell: &Cell{}, deps: SharedDeps{Counts: &Counts{}, Lease: time.Hour,
+	b.Run("cluster", func(b *testing.B) {
+		l := &clustered{id: "a", cell: &Cell{}, deps: ClusterDeps{Counts: &Counts{}, Lease: time.Hour,
 			Propose: func(limit.Proposal, func(limit.Verdict, time.Time, *abi.Error)) error { return nil }}}
 		v := verdict{asked: time.Now()}
 		v.Grant = &limit.Grant{Number: 1, TokensPerMinute: 1 << 30, Life: time.Hour,

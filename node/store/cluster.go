@@ -8,13 +8,13 @@ import (
 	"corenode/wasm/abi"
 )
 
-// Shared is a store in which many nodes keep one truth: it decides who is admitted. Package
+// Cluster is a store in which many nodes keep one truth: it decides who is admitted. Package
 // postgres implements it. A node on SQLite has none, and its limiters decide.
 //
 // What requests have of their account is in the store: permits, tokens, and holds with the node
 // and the fence that they run under. A permit goes back with the settlement, with a release, or when its
 // node was fenced for the time that a grant lives. Money goes back with the settlement only.
-type Shared interface {
+type Cluster interface {
 	Store
 	// Commit writes and decides all of a batch in one durable transaction, and answers each of
 	// its asks in order. The rows have their IDs then. An error says that nothing is done, or that it is
