@@ -59,10 +59,10 @@ func embeddedSampling(string, bool) sample.Params {
 // catalog holds the models by id: engines of the node's own, and those that servers
 // elsewhere answer.
 type catalog struct {
-	engines   map[string]*engine.Engine
-	upstreams map[string]*upstream.Model
-	shared    map[string]*upstream.Model // of engines that other nodes have too: how they are reached
-	infos     []engine.Info              // sorted by id
+	engines    map[string]*engine.Engine
+	upstreams  map[string]*upstream.Model
+	replicated map[string]*upstream.Model // of engines that other nodes have too: how they are reached
+	infos      []engine.Info              // sorted by id
 }
 
 // Model finds what is behind an id.
@@ -71,17 +71,17 @@ func (c *catalog) Model(id string) (server.Model, bool) {
 		return m, true
 	}
 	e, ok := c.engines[id]
-	if far := c.shared[id]; ok && far != nil {
-		return sharedModel{e, far}, true
+	if remote := c.replicated[id]; ok && remote != nil {
+		return replicatedModel{e, remote}, true
 	}
 	return e, ok
 }
 
-// routed are the models with servers elsewhere: those that only they answer, and those that
-// this node shares with others.
-func (c *catalog) routed() map[string]*upstream.Model {
+// remote are the models with servers elsewhere: those that only they answer, and those that
+// this node and others answer.
+func (c *catalog) remote() map[string]*upstream.Model {
 	all := maps.Clone(c.upstreams)
-	maps.Copy(all, c.shared)
+	maps.Copy(all, c.replicated)
 	return all
 }
 
@@ -100,25 +100,25 @@ func (c *catalog) close() {
 	for _, e := range c.engines {
 		e.Close()
 	}
-	for _, m := range c.routed() {
+	for _, m := range c.remote() {
 		m.Close()
 	}
 }
 
-// sharedModel is a model whose requests this node's own engine answers, or another node's.
-type sharedModel struct {
+// replicatedModel is a model whose requests this node's own engine answers, or another node's.
+type replicatedModel struct {
 	*engine.Engine
-	far *upstream.Model
+	remote *upstream.Model
 }
 
-// Own implements server.Sharer.
-func (m sharedModel) Own() server.Model { return m.Engine }
+// Own implements server.Replicated.
+func (m replicatedModel) Own() server.Model { return m.Engine }
 
 // Prepare implements server.Model: by the own engine, and so that another node can take it.
-func (m sharedModel) Prepare(account string, q *messages.Request) (*engine.Request, error) {
+func (m replicatedModel) Prepare(account string, q *messages.Request) (*engine.Request, error) {
 	r, err := m.Engine.Prepare(account, q)
 	if err == nil {
-		r.Remote = m.far.Carry(account, q, r)
+		r.Remote = m.remote.Carry(account, q, r)
 	}
 	return r, err
 }
@@ -130,7 +130,7 @@ func openModels(
 	cfg *config.Config, secret []byte, observer engine.Observer, log *slog.Logger, adjust func(*engine.Options),
 ) (*catalog, error) {
 	c := &catalog{engines: map[string]*engine.Engine{}, upstreams: map[string]*upstream.Model{},
-		shared: map[string]*upstream.Model{}}
+		replicated: map[string]*upstream.Model{}}
 	var own []*engine.Engine
 	var says []func()
 	ids := slices.Sorted(maps.Keys(cfg.Models))

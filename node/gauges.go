@@ -102,7 +102,7 @@ func (n *node) gauges() (gauges []server.Gauge) {
 	info := fmt.Sprintf("corenode_info{version=%q,go=%q,config=%q}", version, runtime.Version(), n.cfg.Digest())
 	add(info, func() float64 { return 1 })
 	for _, info := range n.catalog.infos {
-		if m, ok := n.catalog.routed()[info.ID]; ok {
+		if m, ok := n.catalog.remote()[info.ID]; ok {
 			for name := range upstreamReadings(m) {
 				add(fmt.Sprintf("corenode_%s{model=%q}", name, info.ID), func() float64 { return upstreamReadings(m)[name] })
 			}

@@ -53,7 +53,7 @@ func (n *node) CountTokens(native []byte) (tokens int, ok bool) {
 		return 0, false
 	}
 	model, ok := n.catalog.Model(request.Model)
-	if _, elsewhere := model.(server.Forwarder); !ok || elsewhere {
+	if _, elsewhere := model.(server.HeaderForwarder); !ok || elsewhere {
 		return 0, false
 	}
 	tokens, err = model.Count(request)

@@ -196,7 +196,7 @@ func (n *node) open() (err error) {
 		return err
 	}
 	n.closers = append(n.closers, n.catalog.close)
-	if err := errors.Join(n.openPeers(), n.shareModels()); err != nil {
+	if err := errors.Join(n.openPeers(), n.openReplicated()); err != nil {
 		return err
 	}
 	n.kept = newKept(n.cfg.DataDir, int64(n.cfg.Cache.Keep), n.log)

@@ -32,7 +32,7 @@ type peers struct {
 	pin      string      // of the certificate, in hex; empty on loopback
 	token    string      // what nodes show each other, made from a secret of the store
 
-	digests map[string]string       // of the files of shared models, which take time to make
+	digests map[string]string       // of the files of replicated models, which take time to make
 	catalog atomic.Pointer[catalog] // nil until there are models to share; what stands above is written before
 	looked  time.Time               // owned by commons.run
 	pins    cluster.Pins            // of other nodes, by base URL
@@ -66,8 +66,8 @@ func (n *node) openPeers() error {
 	return nil
 }
 
-// shareModels lets other nodes in on the models that the configuration names.
-func (n *node) shareModels() error {
+// openReplicated lets other nodes in on the models that the configuration names.
+func (n *node) openReplicated() error {
 	if n.commons == nil || n.commons.peers.listener == nil {
 		return nil
 	}
@@ -77,19 +77,19 @@ func (n *node) shareModels() error {
 		if !n.cfg.Cluster.Shares(id) {
 			continue
 		}
-		o := sharedOptions(n.cfg, e, p)
+		o := replicaOptions(n.cfg, e, p)
 		o.Log = n.log
 		m, err := upstream.Open(o)
 		if err != nil {
 			return err
 		}
-		n.catalog.shared[id], p.digests[id] = m, e.Digest()
+		n.catalog.replicated[id], p.digests[id] = m, e.Digest()
 	}
 	p.catalog.Store(n.catalog)
 	return nil
 }
 
-func sharedOptions(cfg *config.Config, e *engine.Engine, p *peers) upstream.Options {
+func replicaOptions(cfg *config.Config, e *engine.Engine, p *peers) upstream.Options {
 	l := cfg.Limits
 	return upstream.Options{Info: e.Info(), Own: p.address, Key: p.token, TLS: p.pins.Check, Counter: e,
 		PrefixAge: l.SessionIdle, QueueMax: l.QueueRequestsMax, QueueTimeout: l.QueueTimeout, ReaderTimeout: l.SlowReaderCancel}
@@ -102,7 +102,7 @@ func (p *peers) describe(r *store.NodeReport) {
 	}
 }
 
-// followPeers makes the replicas of shared models those nodes that are live and have the same file.
+// followPeers makes the replicas of replicated models those nodes that are live and have the same file.
 func (c *commons) followPeers() error {
 	p := &c.peers
 	if p.catalog.Load() == nil || time.Since(p.looked) < peersEvery {
@@ -126,7 +126,7 @@ func (p *peers) follow(reports map[string]store.NodeReport) {
 		}
 	}
 	p.pins.Set(pins)
-	for id, m := range p.catalog.Load().shared {
+	for id, m := range p.catalog.Load().replicated {
 		bases := map[string]bool{}
 		for _, r := range reports {
 			if r.Models[id] == p.digests[id] && r.Address != p.address && r.Address != "" {

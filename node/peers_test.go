@@ -31,7 +31,7 @@ func awaitPeers(t *testing.T, n *node, want int) {
 	t.Helper()
 	waitFor(t, "the other nodes", func() bool {
 		ready := 0
-		for _, r := range n.catalog.shared[fastModel].Replicas() {
+		for _, r := range n.catalog.replicated[fastModel].Replicas() {
 			if r.Ready && !r.Draining {
 				ready++
 			}

@@ -19,7 +19,7 @@ func ownStepper(s batcher.Stepper) (own *engine.Stepper, ok bool) {
 	switch s := s.(type) {
 	case *engine.Stepper:
 		return s, true
-	case *upstream.SharedStepper:
+	case *upstream.ReplicatedStepper:
 		own, ok = s.Own().(*engine.Stepper)
 	}
 	return own, ok
@@ -32,7 +32,7 @@ func treeModels(c *catalog, k *kept, queueMax int) (models []tree.Model) {
 			models = append(models, treeUpstream(info.ID, m, queueMax))
 			continue
 		}
-		e, far := c.engines[info.ID], c.shared[info.ID]
+		e, remote := c.engines[info.ID], c.replicated[info.ID]
 		models = append(models, tree.Model{
 			IDs:              []string{info.ID},
 			PinBytesPerToken: e.BytesPerToken(),
@@ -42,8 +42,8 @@ func treeModels(c *catalog, k *kept, queueMax int) (models []tree.Model) {
 				if err == nil {
 					k.restore(info.ID, s)
 				}
-				if err == nil && far != nil {
-					return far.NewSharedStepper(wake, s), nil
+				if err == nil && remote != nil {
+					return remote.NewReplicatedStepper(wake, s), nil
 				}
 				return s, err
 			},

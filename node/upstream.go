@@ -84,7 +84,7 @@ const watchUpstream = 100 * time.Millisecond
 
 // watchEvery is 0 for the front end's own default.
 func (c *catalog) watchEvery() time.Duration {
-	if len(c.routed()) == 0 {
+	if len(c.remote()) == 0 {
 		return 0
 	}
 	return watchUpstream
@@ -93,7 +93,7 @@ func (c *catalog) watchEvery() time.Duration {
 // adminUpstreams are such models as the admin API sees them.
 func adminUpstreams(c *catalog) map[string]admin.Upstream {
 	all := make(map[string]admin.Upstream, len(c.upstreams))
-	for id, m := range c.routed() {
+	for id, m := range c.remote() {
 		all[id] = m
 	}
 	return all

@@ -80,8 +80,8 @@ type Options struct {
 	// Secret is the node's: what replicas are told of accounts and sessions are HMACs with it.
 	Secret []byte
 	// Own is the base URL under which other nodes know this one, where its own engine and theirs
-	// share the model: URLs and DNS are empty then, Follow names the others, and they are told of accounts
-	// by their ids. See NewSharedStepper.
+	// have the model: URLs and DNS are empty then, Follow names the others, and they are told of accounts
+	// by their ids. See NewReplicatedStepper.
 	Own string
 	// TLS says how the certificate of a replica at a base URL is checked; nil is by its name.
 	TLS func(base string) *tls.Config

@@ -130,12 +130,12 @@ type Model interface {
 	Count(*messages.Request) (int, error)
 }
 
-// Forwarder is a Model to whose servers some of the client's headers go along.
-type Forwarder interface{ ForwardHeaders() []string }
+// HeaderForwarder is a Model to whose servers some of the client's headers go along.
+type HeaderForwarder interface{ ForwardHeaders() []string }
 
-// Sharer is a Model that this node's own engine and those of other nodes answer. What another
+// Replicated is a Model that this node's own engine and those of other nodes answer. What another
 // node forwarded is the own engine's.
-type Sharer interface{ Own() Model }
+type Replicated interface{ Own() Model }
 
 // Translators opens the translations of requests in other protocols than messages.
 type Translators interface {

@@ -69,10 +69,10 @@ func (x *exchange) parse(b *body) (*messages.Request, Model, *abi.Error) {
 	if x.s.aborted() {
 		return nil, nil, errDraining()
 	}
-	if s, ok := model.(Sharer); ok && x.who.Peer.Forwards() {
+	if s, ok := model.(Replicated); ok && x.who.Peer.Forwards() {
 		model = s.Own()
 	}
-	if f, ok := model.(Forwarder); ok {
+	if f, ok := model.(HeaderForwarder); ok {
 		if x.ctx.Request.Header.Peek(wire.HopHeader) != nil {
 			return nil, nil, errForwarded()
 		}

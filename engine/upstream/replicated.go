@@ -20,32 +20,32 @@ type Engine interface {
 	Close()
 }
 
-// SharedStepper runs the jobs of a model that this node's own engine and those of other nodes have.
+// ReplicatedStepper runs the jobs of a model that this node's own engine and those of other nodes have.
 // The own one is a replica among others: a job whose prefix lies there, or that has nothing
 // of Carry, is its own. So is one that another node did not take or answer, as long as nothing was shown.
-type SharedStepper struct {
+type ReplicatedStepper struct {
 	*Stepper
 	own Engine
 }
 
-// NewSharedStepper makes the stepper of a model with Options.Own. wake is as in NewStepper. An own
+// NewReplicatedStepper makes the stepper of a model with Options.Own. wake is as in NewStepper. An own
 // engine that an operator drained stays so.
-func (m *Model) NewSharedStepper(wake func(), own Engine) *SharedStepper {
+func (m *Model) NewReplicatedStepper(wake func(), own Engine) *ReplicatedStepper {
 	m.mu.Lock()
 	m.set.Remove(m.options.Own) // what an engine before had is gone, and its requests too
 	m.set.Add(m.options.Own)
 	m.set.Drain(m.options.Own, m.replicas[m.options.Own].drained)
 	m.mu.Unlock()
-	s := &SharedStepper{Stepper: m.NewStepper(wake), own: own}
+	s := &ReplicatedStepper{Stepper: m.NewStepper(wake), own: own}
 	s.Stepper.back = s.submitOwn
 	return s
 }
 
 // Own is the stepper of the node's own engine.
-func (s *SharedStepper) Own() Engine { return s.own }
+func (s *ReplicatedStepper) Own() Engine { return s.own }
 
 // Submit implements batcher.Stepper.
-func (s *SharedStepper) Submit(j *engine.Job, now time.Time, taken func(*abi.Error)) {
+func (s *ReplicatedStepper) Submit(j *engine.Job, now time.Time, taken func(*abi.Error)) {
 	carried, ok := j.Request.Remote.(*sent)
 	if !ok {
 		s.submitOwn(j, now, taken)
@@ -76,7 +76,7 @@ func (s *SharedStepper) Submit(j *engine.Job, now time.Time, taken func(*abi.Err
 
 // submitOwn gives a job to the node's own engine, which takes it at once or refuses it. The next turn
 // finds its prompt there.
-func (s *SharedStepper) submitOwn(j *engine.Job, now time.Time, taken func(*abi.Error)) {
+func (s *ReplicatedStepper) submitOwn(j *engine.Job, now time.Time, taken func(*abi.Error)) {
 	s.own.Submit(j, now, func(err *abi.Error) {
 		if carried, ok := j.Request.Remote.(*sent); ok && err == nil {
 			s.model.learnOwn(carried.key(j.Session))
@@ -86,25 +86,25 @@ func (s *SharedStepper) submitOwn(j *engine.Job, now time.Time, taken func(*abi.
 }
 
 // Step implements batcher.Stepper.
-func (s *SharedStepper) Step(now time.Time) bool {
+func (s *ReplicatedStepper) Step(now time.Time) bool {
 	s.Stepper.Step(now)
 	return s.own.Step(now)
 }
 
 // NextDeadline implements batcher.Stepper.
-func (s *SharedStepper) NextDeadline() (time.Time, bool) { return s.own.NextDeadline() }
+func (s *ReplicatedStepper) NextDeadline() (time.Time, bool) { return s.own.NextDeadline() }
 
 // Release implements batcher.Stepper.
-func (s *SharedStepper) Release(h engine.Handle) { s.own.Release(h) }
+func (s *ReplicatedStepper) Release(h engine.Handle) { s.own.Release(h) }
 
 // Abort implements batcher.Stepper.
-func (s *SharedStepper) Abort(err *abi.Error) {
+func (s *ReplicatedStepper) Abort(err *abi.Error) {
 	s.Stepper.Abort(err)
 	s.own.Abort(err)
 }
 
 // Close implements batcher.Stepper.
-func (s *SharedStepper) Close() {
+func (s *ReplicatedStepper) Close() {
 	s.Stepper.Close()
 	s.own.Close()
 }

@@ -30,9 +30,9 @@ func (*ownEngine) Release(engine.Handle)           {}
 func (*ownEngine) Abort(*abi.Error)                {}
 func (*ownEngine) Close()                          {}
 
-// TestSharedModel: a job goes to the own engine or to another node, by its conversation; what that
+// TestReplicatedModel: a job goes to the own engine or to another node, by its conversation; what that
 // one does not answer the own engine does, once, as long as nothing was shown.
-func TestSharedModel(t *testing.T) {
+func TestReplicatedModel(t *testing.T) {
 	faults := []fake.Fault{"", fake.DieBeforeHeaders, fake.DieAfterHeaders, fake.Full503, fake.Broken500, fake.Refuse400, fake.Refuse401}
 	for _, fault := range faults {
 		for _, stream := range []bool{false, true} {
@@ -43,11 +43,11 @@ func TestSharedModel(t *testing.T) {
 
 func trySharing(t *testing.T, fault fake.Fault, stream bool) {
 	node := start(t, wire.Corenode, func(int, []byte) fake.Script { return fake.Script{Text: []string{"from ", "afar"}, Fault: fault} })
-	m := shared(t)
+	m := replicated(t)
 	m.Follow([]string{node.URL})
 	waitFor(t, "the other node", m.othersReady)
 	own, l := &ownEngine{}, newLoop(t, m)
-	s := m.NewSharedStepper(func() {
+	s := m.NewReplicatedStepper(func() {
 		select {
 		case l.wake <- struct{}{}:
 		default:
@@ -58,7 +58,7 @@ func trySharing(t *testing.T, fault fake.Fault, stream bool) {
 	far := 0
 	for i := range jobs {
 		body := fmt.Sprintf(`{"model":"far","max_tokens":5,"stream":%v,"messages":[{"role":"user","content":"conversation %d"}]}`, stream, i)
-		if got := shareOne(t, l, s, fmt.Sprint("session ", i), body); got.refused != nil || got.result.Err != nil {
+		if got := runOne(t, l, s, fmt.Sprint("session ", i), body); got.refused != nil || got.result.Err != nil {
 			t.Errorf("%+v", got)
 		} else if got.result.Source.Replica != "" {
 			far++
@@ -80,19 +80,19 @@ func trySharing(t *testing.T, fault fake.Fault, stream bool) {
 func TestNextTurnIsOwn(t *testing.T) {
 	for _, fault := range []fake.Fault{fake.Broken500, fake.Full503, fake.DieBetweenEvents} {
 		node := start(t, wire.Corenode, func(int, []byte) fake.Script { return fake.Script{Text: []string{"a"}, Fault: fault} })
-		m := shared(t)
+		m := replicated(t)
 		m.Follow([]string{node.URL})
 		waitFor(t, "the other node", m.othersReady)
 		own, l := &ownEngine{}, newLoop(t, m)
-		s := m.NewSharedStepper(l.stepper.wake, own)
+		s := m.NewReplicatedStepper(l.stepper.wake, own)
 		l.stepper = s.Stepper
 		first, turns, i := `{"role":"user","content":"conversation %d"}`, "", 0
 		for ; len(node.Seen()) == 0 && i < 100; i++ { // until one is for the other node
 			turns = fmt.Sprintf(first, i)
-			shareOne(t, l, s, fmt.Sprint("session ", i), fmt.Sprintf(`{"model":"far","max_tokens":5,"messages":[%s]}`, turns))
+			runOne(t, l, s, fmt.Sprint("session ", i), fmt.Sprintf(`{"model":"far","max_tokens":5,"messages":[%s]}`, turns))
 		}
 		turns += `,{"role":"assistant","content":"a"},{"role":"user","content":"more"}`
-		shareOne(t, l, s, fmt.Sprint("session ", i-1), fmt.Sprintf(`{"model":"far","max_tokens":5,"messages":[%s]}`, turns))
+		runOne(t, l, s, fmt.Sprint("session ", i-1), fmt.Sprintf(`{"model":"far","max_tokens":5,"messages":[%s]}`, turns))
 		if asked := len(node.Seen()); asked != 1 || int(own.jobs.Load()) != i+1 {
 			t.Errorf("%s: the node was asked %d times, the own engine had %d of %d", fault, asked, own.jobs.Load(), i+1)
 		}
@@ -102,17 +102,17 @@ func TestNextTurnIsOwn(t *testing.T) {
 	}
 }
 
-// TestOwnEngineStays: the own engine of a shared model is not removed, and one that was drained is
+// TestOwnEngineStays: the own engine of a replicated model is not removed, and one that was drained is
 // so behind a step loop that began anew.
 func TestOwnEngineStays(t *testing.T) {
-	m := shared(t)
+	m := replicated(t)
 	if err := m.Drain("http://own", true); err != nil {
 		t.Fatal(err)
 	}
 	if err := m.Remove("http://own/"); !errors.Is(err, ErrOwn) {
 		t.Errorf("removed with %v", err)
 	}
-	m.NewSharedStepper(func() {}, &ownEngine{})
+	m.NewReplicatedStepper(func() {}, &ownEngine{})
 	if all := m.Replicas(); len(all) != 1 || !all[0].Draining || !all[0].Ready {
 		t.Errorf("%+v", all)
 	}
@@ -121,8 +121,8 @@ func TestOwnEngineStays(t *testing.T) {
 	}
 }
 
-// shared is a model that an own engine has, too.
-func shared(t *testing.T) *Model {
+// replicated is a model that an own engine has, too.
+func replicated(t *testing.T) *Model {
 	t.Helper()
 	m, err := Open(Options{Info: engine.Info{ID: "far", ContextLength: 1000, OutputMax: 1000}, Own: "http://own", Counter: counter{},
 		Secret: []byte("secret"), ProbeEvery: 20 * time.Millisecond, Log: slog.New(slog.DiscardHandler)})
@@ -138,8 +138,8 @@ type counter struct{}
 
 func (counter) Count(*messages.Request) (int, error) { return 7, nil }
 
-// shareOne takes one job to its end, which must come once.
-func shareOne(t *testing.T, l *loop, s *SharedStepper, session, body string) told {
+// runOne takes one job to its end, which must come once.
+func runOne(t *testing.T, l *loop, s *ReplicatedStepper, session, body string) told {
 	t.Helper()
 	q, err := messages.Parse([]byte(body))
 	if err != nil {
