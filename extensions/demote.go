@@ -45,7 +45,7 @@ func (h *Host) demoteIf(g *generation, reason string, still func(*assignment) bo
 	})
 	if err != nil {
 		h.log.Error("the state of the modules is not saved", "err", err)
-		if h.shares() { // the cluster has not heard of it: its next fault is the next try
+		if h.clustered() { // the cluster has not heard of it: its next fault is the next try
 			g.breaker.reset()
 			return
 		}

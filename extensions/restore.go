@@ -14,8 +14,8 @@ import (
 
 // readDir learns which modules were kept, and the state.
 func (h *Host) readDir() error {
-	if h.shares() {
-		return h.readShared()
+	if h.clustered() {
+		return h.readCluster()
 	}
 	if h.folder.dir == "" {
 		return nil

@@ -132,14 +132,14 @@ func (h *Host) Remove(ref string) error {
 	if err := h.mayRemove(m); err != nil {
 		return fmt.Errorf("%q: %w", ref, err)
 	}
-	was, shared := h.state.clone(), h.shares()
+	was, clustered := h.state.clone(), h.clustered()
 	for name, w := range h.state.Slots {
 		if w.Previous == m.digest {
 			w.Previous = ""
 			h.state.Slots[name] = w
 		}
 	}
-	if shared { // other nodes have its file too, and so has the store
+	if clustered { // other nodes have its file too, and so has the store
 		h.state.Removed = append(h.state.Removed, m.digest)
 		if err := h.save(); err != nil {
 			h.state = was
@@ -158,7 +158,7 @@ func (h *Host) Remove(ref string) error {
 		m.generation = nil
 	}
 	switch {
-	case shared:
+	case clustered:
 		return nil
 	case h.state.named(m.digest):
 		m.removed = true
@@ -202,7 +202,7 @@ func (h *Host) end(ref string, role func(w *wanted, a *assignment, name string))
 		w, a := before, *sl.now.Load()
 		if role(&w, &a, m.wanted()); w != before {
 			h.state.Slots[sl.name] = w
-			if err = h.save(); err != nil && h.shares() {
+			if err = h.save(); err != nil && h.clustered() {
 				h.state.Slots[sl.name] = before
 				break
 			}
@@ -251,7 +251,7 @@ func (h *Host) change(ref string, decided bool, next func(*slot, assignment, *ge
 		return Info{}, err
 	}
 	err = h.commit(sl, after, decided, func() { h.state.forget(m.digest) })
-	if err == nil || !h.shares() {
+	if err == nil || !h.clustered() {
 		g.breaker.reset()
 		m.failed = ""
 	}

@@ -14,11 +14,11 @@ import (
 	"strings"
 )
 
-// shares says whether the nodes of a cluster share the state.
-func (h *Host) shares() bool { return h.options.Keep != nil }
+// clustered says whether the nodes of a cluster share the state.
+func (h *Host) clustered() bool { return h.options.Keep != nil }
 
-// readShared learns which modules the folder has, and what the cluster wants.
-func (h *Host) readShared() (err error) {
+// readCluster learns which modules the folder has, and what the cluster wants.
+func (h *Host) readCluster() (err error) {
 	if h.number = h.options.Number; len(h.options.State) > 0 {
 		if h.state, err = parseState(h.options.State); err != nil {
 			return err
@@ -47,7 +47,7 @@ func (h *Host) Unneeded() (digests []string) {
 
 // save keeps the state. changing and mu are held, and mu is let go while a database is asked.
 func (h *Host) save() error {
-	if !h.shares() {
+	if !h.clustered() {
 		return h.folder.save(&h.state)
 	}
 	text, err := json.Marshal(&h.state)
@@ -92,7 +92,7 @@ func (h *Host) commit(sl *slot, a assignment, decided bool, more func()) error {
 		more()
 	}
 	err := h.save()
-	if err != nil && h.shares() {
+	if err != nil && h.clustered() {
 		h.state = was
 		if s := a.shadow; s != nil && s != before.shadow {
 			h.spawn(s.stop)
@@ -276,7 +276,7 @@ func (h *Host) Goal(s Slot) string {
 
 // Absent says which module should serve and is not in memory, where nothing stands in for it; "" is none.
 func (h *Host) Absent() string {
-	if !h.shares() {
+	if !h.clustered() {
 		return ""
 	}
 	h.mu.Lock()
