@@ -86,7 +86,7 @@ func (h *Host) decide(sl *slot, request string, in abi.AdmissionInput) (d abi.De
 	captured := h.capture(sl, in.Account, request)
 	captured.Add(abi.OpDecide, in.Append)
 	captured.End()
-	advance, _, ok := g.admit(abi.OpDecide, shareWaitMax)
+	advance, _, ok := g.admit(abi.OpDecide, quotaWaitMax)
 	if !ok {
 		return d, nil, nil // as if it had no opinion: the account's own limits decide
 	}

@@ -80,7 +80,7 @@ func (b *builder) build(ctx context.Context, f file) (*generation, error) {
 		size: len(f.wasm), throttle: b.slot(slotOf(&m)).throttle}
 	g.refs.Store(1)
 	g.module, err = read.Compile(ctx, guest.Options{CacheDir: b.options.CacheDir, Compiler: b.compiler, Config: f.config,
-		Shipped: f.shipped, Served: f.served, Host: speaker{b.log, b.now, g.title()}})
+		Shipped: f.shipped, Served: f.served, Logger: speaker{b.log, b.now, g.title()}})
 	if err != nil {
 		return nil, err
 	}
@@ -183,7 +183,7 @@ func (b *builder) members(kind Slot) []*slot { return b.chains.Load()[kind.index
 
 func (b *builder) newSlot(s Slot) *slot {
 	sl := &slot{name: s, strict: b.options.Keep != nil}
-	sl.throttle = newThrottle(newCPUShare(b.options.CPUShare, runtime.GOMAXPROCS(0)), b.sayOver(sl))
+	sl.throttle = newThrottle(newCPUQuota(b.options.CPUShare, runtime.GOMAXPROCS(0)), b.sayOver(sl))
 	sl.now.Store(&assignment{})
 	return sl
 }

@@ -57,6 +57,6 @@ var ErrNoPrice = errors.New("the model has no price")
 // declined is what a policy's decline counts as: the builtin must answer.
 var declined = &guest.Fault{Cause: guest.CauseProtocol, Detail: "the module declines"}
 
-// overShare is what a call counts as that is declined because its slot is over
+// overQuota is what a call counts as that is declined because its slot is over
 // its share. It is no fault of the module, and no breaker hears of it.
-var overShare = &guest.Fault{Cause: guest.CauseOverloaded, Detail: "its slot is over its share of the processors"}
+var overQuota = &guest.Fault{Cause: guest.CauseOverloaded, Detail: "its slot is over its share of the processors"}

@@ -240,7 +240,7 @@ func (h *Host) Uses() []SlotUse {
 	all := make([]SlotUse, len(slots))
 	for i, sl := range slots {
 		t := sl.throttle
-		all[i] = SlotUse{Slot: sl.name, Limit: t.share.rate, CPU: time.Duration(t.used.Load()),
+		all[i] = SlotUse{Slot: sl.name, Limit: t.quota.rate, CPU: time.Duration(t.used.Load()),
 			Waits: t.waits.Load(), Waited: time.Duration(t.waited.Load()), Declined: t.declined.Load()}
 	}
 	return all

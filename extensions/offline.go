@@ -25,5 +25,5 @@ func OpenOffline(wasm []byte, log *slog.Logger) (*guest.Module, error) {
 		return nil, err
 	}
 	title := f.Manifest.Ref() + " " + shortDigest(digestOf(wasm))
-	return f.Compile(context.Background(), guest.Options{Host: speaker{log, time.Now, title}})
+	return f.Compile(context.Background(), guest.Options{Logger: speaker{log, time.Now, title}})
 }

@@ -80,8 +80,8 @@ func openRater(wasm, config []byte, t guest.Trial) (*Rater, error) {
 	}
 	ctx := context.Background()
 	r := &Rater{Ref: read.Manifest.Ref(), free: read.Manifest.Free, counters: len(read.Manifest.Counters)}
-	host := speaker{slog.New(slog.DiscardHandler), time.Now, r.Ref}
-	if r.module, err = read.Compile(ctx, guest.Options{Config: config, Served: !t.Strict, Host: host}); err != nil {
+	logger := speaker{slog.New(slog.DiscardHandler), time.Now, r.Ref}
+	if r.module, err = read.Compile(ctx, guest.Options{Config: config, Served: !t.Strict, Logger: logger}); err != nil {
 		return nil, err
 	}
 	// An account's charges are computed on memory that no other account's were.

@@ -81,7 +81,7 @@ func (h *Host) Quote(request string, in abi.QuoteInput) (*Quote, error) {
 func (h *Host) quote(g *generation, of caller, in abi.QuoteInput) (abi.Quote, *guest.Fault) {
 	advance, _, ok := g.admit(abi.OpQuote, 0)
 	if !ok {
-		return abi.Quote{}, overShare
+		return abi.Quote{}, overQuota
 	}
 	s := takeScratch()
 	defer putScratch(s)
@@ -179,7 +179,7 @@ func (h *Host) charge(g *generation, request string, in abi.ChargeInput, upper a
 	s *scratch) (Charge, *guest.Fault) {
 	advance, _, ok := g.admit(abi.OpCharge, patience)
 	if !ok {
-		return Charge{}, overShare
+		return Charge{}, overQuota
 	}
 	o, f := h.call(h.slot(SlotBilling), g, abi.OpCharge, caller{in.Account, request}, advance, s)
 	if f == nil && o.Status == abi.StatusDecline {

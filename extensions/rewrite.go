@@ -31,7 +31,7 @@ func (h *Host) occupied(kind Slot) bool {
 // is not in memory or is over its share for too long lets nothing pass: what it should
 // have kept out would be in.
 func (h *Host) Rewrite(request string, in abi.RewriteInput) ([]byte, error) {
-	patience := shareWaitMax
+	patience := quotaWaitMax
 	for _, sl := range h.members(SlotRewrite) {
 		g, standsIn := sl.acquire(in.Account)
 		if g == nil {
@@ -43,7 +43,7 @@ func (h *Host) Rewrite(request string, in abi.RewriteInput) ([]byte, error) {
 		advance, waited, ok := g.admit(abi.OpRewrite, patience)
 		if !ok {
 			g.release()
-			return nil, overloaded("extensions.Rewrite", overShare)
+			return nil, overloaded("extensions.Rewrite", overQuota)
 		}
 		patience -= min(waited, patience)
 		body, err := h.rewrite(sl, g, request, in, advance)

@@ -112,7 +112,7 @@ func (s *slot) acquire(account string) (g *generation, standsIn bool) {
 	for {
 		a := s.now.Load()
 		g, standsIn = a.active, a.missing
-		if a.canaryPercent > 0 && inShare(account, a.canaryPercent) {
+		if a.canaryPercent > 0 && inCanary(account, a.canaryPercent) {
 			if standsIn = a.canary == nil; !standsIn {
 				g = a.canary
 			}
@@ -126,11 +126,11 @@ func (s *slot) acquire(account string) (g *generation, standsIn bool) {
 	}
 }
 
-// inShare says whether an account is among percent of all: always the same
+// inCanary says whether an account is among percent of all: always the same
 // ones for the same percent, and with a larger percent those and more. The
 // hash must not change between restarts, so it is FNV-1a, finished so that
 // account names which differ in their last letter spread.
-func inShare(account string, percent int) bool {
+func inCanary(account string, percent int) bool {
 	h := uint64(14695981039346656037)
 	for i := range len(account) {
 		h = (h ^ uint64(account[i])) * 1099511628211

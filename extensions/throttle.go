@@ -7,15 +7,15 @@ import (
 	"time"
 )
 
-// throttle keeps the calls of one slot within its share of the processors: a call
-// that comes while the share is used up waits, or is told at once that the wait
+// throttle keeps the calls of one slot within its quota of the processors: a call
+// that comes while the quota is used up waits, or is told at once that the wait
 // would be too long. What a call took is known afterwards, so a call of a slow
 // operation pays in advance what such calls take, and is settled when it ends.
 type throttle struct {
-	share cpuShare
+	quota cpuQuota
 	over  func(declined uint64) // says in the log that calls were declined
 
-	level    atomic.Int64 // of the share, in nanoseconds; it is filled when it is used up
+	level    atomic.Int64 // of the quota, in nanoseconds; it is filled when it is used up
 	advanced atomic.Int64 // by calls that run or wait, in nanoseconds: taken from level already
 
 	// For operators.
@@ -31,8 +31,8 @@ type throttle struct {
 }
 
 const (
-	// shareWaitMax is what the calls of one request wait for the share, together.
-	shareWaitMax = 100 * time.Millisecond
+	// quotaWaitMax is what the calls of one request wait for the quota, together.
+	quotaWaitMax = 100 * time.Millisecond
 	// advanceMin is the mean of a call that pays in advance: of shorter ones,
 	// of which a pool runs few at once, it is enough that they are taken afterwards.
 	advanceMin = 20 * time.Millisecond
@@ -40,17 +40,17 @@ const (
 	overEvery = 10 * time.Second
 )
 
-// newThrottle begins with a full share.
-func newThrottle(share cpuShare, over func(declined uint64)) *throttle {
-	t := &throttle{share: share, over: over, filled: time.Now()}
-	t.level.Store(int64(share.burst))
+// newThrottle begins with a full quota.
+func newThrottle(quota cpuQuota, over func(declined uint64)) *throttle {
+	t := &throttle{quota: quota, over: over, filled: time.Now()}
+	t.level.Store(int64(quota.burst))
 	return t
 }
 
 // admit asks whether a call may be made whose like take mean. It waits at most
 // patience and says how long it did; when more would be needed it is not ok, at
 // once. Nor is it where slow calls run that it would have to wait for longer than
-// a request may wait: on a busy machine they take longer than their share says.
+// a request may wait: on a busy machine they take longer than their quota says.
 // The advance is settled after the call.
 func (t *throttle) admit(mean, patience time.Duration) (advance, waited time.Duration, ok bool) {
 	advance = advanceFor(mean)
@@ -81,7 +81,7 @@ func (t *throttle) wait(d time.Duration) {
 	}
 }
 
-// queue fills the share and takes advance from it. Those that come later wait for
+// queue fills the quota and takes advance from it. Those that come later wait for
 // what was taken before them. must: the call is made in any case, after its patience
 // at the latest.
 func (t *throttle) queue(advance, patience time.Duration, must bool) (wait time.Duration, ok bool) {
@@ -89,12 +89,12 @@ func (t *throttle) queue(advance, patience time.Duration, must bool) (wait time.
 	defer t.mu.Unlock()
 	now := time.Now()
 	level := time.Duration(t.level.Load())
-	if gain := t.share.filled(level, now.Sub(t.filled)) - level; gain > 0 {
+	if gain := t.quota.filled(level, now.Sub(t.filled)) - level; gain > 0 {
 		level = time.Duration(t.level.Add(int64(gain)))
 	}
 	t.filled = now
-	wait = t.share.wait(level)
-	crowded := advance > 0 && t.share.behind(time.Duration(t.advanced.Load()), advance) > max(patience, shareWaitMax)
+	wait = t.quota.wait(level)
+	crowded := advance > 0 && t.quota.behind(time.Duration(t.advanced.Load()), advance) > max(patience, quotaWaitMax)
 	if (wait > patience || crowded) && !must {
 		t.decline(now)
 		return 0, false
@@ -114,7 +114,7 @@ func (t *throttle) decline(now time.Time) {
 	}
 }
 
-// delay makes a call wait for the share that nothing else can answer, at most
+// delay makes a call wait for the quota that nothing else can answer, at most
 // guest.WaitMax, and then lets it be made whatever is left. Calls that something else
 // can answer come behind it.
 func (t *throttle) delay(mean time.Duration) (advance time.Duration) {

@@ -20,9 +20,9 @@ import (
 func TestAdmit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var said []uint64
-		th := newThrottle(newCPUShare(0.5, 2), func(n uint64) { said = append(said, n) }) // one processor
-		const call, patience = 40 * time.Millisecond, shareWaitMax
-		th.settle(0, th.share.burst+10*time.Millisecond) // 10 ms of debt
+		th := newThrottle(newCPUQuota(0.5, 2), func(n uint64) { said = append(said, n) }) // one processor
+		const call, patience = 40 * time.Millisecond, quotaWaitMax
+		th.settle(0, th.quota.burst+10*time.Millisecond) // 10 ms of debt
 		began := time.Now()
 		for n, want := range []time.Duration{10, 50, 90} {
 			advance, _, ok := th.admit(call, patience)
@@ -61,14 +61,14 @@ func TestAdmit(t *testing.T) {
 // TestAdmitAtOnce: the advance bounds the calls that run at once.
 func TestAdmitAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		th := newThrottle(newCPUShare(0.5, 2), func(uint64) {})
+		th := newThrottle(newCPUQuota(0.5, 2), func(uint64) {})
 		var wait sync.WaitGroup
 		var mu sync.Mutex
 		running, most, ok := 0, 0, 0
 		for range 32 {
 			wait.Go(func() {
 				const call = 600 * time.Millisecond // more than a full share
-				advance, _, admitted := th.admit(call, shareWaitMax)
+				advance, _, admitted := th.admit(call, quotaWaitMax)
 				if !admitted {
 					return
 				}
@@ -150,12 +150,12 @@ func TestShippedHoldsNothing(t *testing.T) {
 		t.Fatalf("a call takes %v", mean)
 	}
 	for n := range 64 {
-		if advance, waited, ok := g.admit(abi.OpDecide, shareWaitMax); !ok || advance+waited > 0 {
+		if advance, waited, ok := g.admit(abi.OpDecide, quotaWaitMax); !ok || advance+waited > 0 {
 			t.Fatalf("call %d: advance %v, waited %v, %v", n, advance, waited, ok)
 		}
 	}
 	spend(h, SlotAdmission)
-	if _, _, ok := g.admit(abi.OpDecide, shareWaitMax); ok {
+	if _, _, ok := g.admit(abi.OpDecide, quotaWaitMax); ok {
 		t.Error("over the share it goes on")
 	}
 }
@@ -276,13 +276,13 @@ func TestPatienceIsOfTheRequest(t *testing.T) {
 	tr := h.Translate(SlotChat, "a", "", abi.Facts{})
 	defer tr.Close()
 	for n, want := range []bool{true, false} {
-		th.level.Store(-int64(60 * time.Millisecond * time.Duration(th.share.rate)))
+		th.level.Store(-int64(60 * time.Millisecond * time.Duration(th.quota.rate)))
 		th.filled = time.Now()
 		if _, ok := tr.admit(abi.OpRequest); ok != want {
 			t.Errorf("call %d was admitted: %v, with %v of patience left", n, ok, tr.patience)
 		}
 	}
-	if tr.patience > shareWaitMax/2 || tr.patience < 0 {
+	if tr.patience > quotaWaitMax/2 || tr.patience < 0 {
 		t.Errorf("%v of patience are left", tr.patience)
 	}
 }

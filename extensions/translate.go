@@ -20,16 +20,16 @@ func (t *Translation) Request(body []byte) (native []byte, err error) {
 	s.in = in.Append(s.in[:0])
 	t.captured.Add(abi.OpRequest, in.Append)
 	o, f := t.call(abi.OpRequest, s)
-	if f != nil && f.Cause == guest.CauseOverloaded && f != overShare {
+	if f != nil && f.Cause == guest.CauseOverloaded && f != overQuota {
 		return nil, overloaded("extensions.Request", f)
 	}
-	foreign := f == overShare && (!t.generation.shipped || t.slot.builtin == nil)
+	foreign := f == overQuota && (!t.generation.shipped || t.slot.builtin == nil)
 	if (f != nil || o.Status == abi.StatusDecline) && t.useBuiltin() {
 		o, f = t.call(abi.OpRequest, s)
 	}
 	switch {
 	case foreign && (f != nil || o.Status != abi.StatusOK):
-		return nil, overloaded("extensions.Request", overShare)
+		return nil, overloaded("extensions.Request", overQuota)
 	case f != nil, o.Status == abi.StatusDecline:
 		return nil, t.failure("extensions.Request", f)
 	case o.Status == abi.StatusError:

@@ -48,7 +48,7 @@ func (h *Host) Translate(s Slot, account, request string, facts abi.Facts) *Tran
 	if g == nil {
 		return nil
 	}
-	return &Translation{host: h, slot: sl, generation: g, of: caller{account, request}, facts: facts, patience: shareWaitMax,
+	return &Translation{host: h, slot: sl, generation: g, of: caller{account, request}, facts: facts, patience: quotaWaitMax,
 		captured: h.capture(sl, account, request)}
 }
 
@@ -76,7 +76,7 @@ func (t *Translation) SetFacts(f abi.Facts) { t.facts, t.prefix = f, 0 }
 func (t *Translation) call(op abi.Op, s *scratch) (abi.Output, *guest.Fault) {
 	advance, ok := t.admit(op)
 	if !ok {
-		return abi.Output{}, overShare
+		return abi.Output{}, overQuota
 	}
 	return t.host.call(t.slot, t.generation, op, t.of, advance, s)
 }

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// Host is what guests need of the node around them.
-type Host interface {
+// Logger is where the lines of guests go.
+type Logger interface {
 	// Say writes a line of a guest to the log. It is clean, and within the rate
 	// of its module.
 	Say(level slog.Level, text string)
@@ -23,7 +23,7 @@ const metricsMax = 16
 // console takes what the instances of a module say: lines for the log, pieces
 // of such lines, and counters.
 type console struct {
-	host    Host
+	logger  Logger
 	lines   LineLimit
 	printed printed
 	metrics [metricsMax]atomic.Int64
@@ -32,11 +32,11 @@ type console struct {
 // say writes one line, within the module's rate. A line beyond it costs next to
 // nothing.
 func (c *console) say(level slog.Level, line []byte) {
-	if len(line) == 0 || !c.lines.Allow(c.host.Now()) {
+	if len(line) == 0 || !c.lines.Allow(c.logger.Now()) {
 		return
 	}
 	if text := Clean(string(line), logLineMax); text != "" {
-		c.host.Say(level, text)
+		c.logger.Say(level, text)
 	}
 }
 

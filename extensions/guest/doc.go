@@ -7,7 +7,7 @@
 // lends its instances, one call at a time.
 //
 // A guest sees no clock, no randomness, no files and no network: it may import a
-// log and counters, which is all that it asks of its Host. A call has a budget of
+// log and counters, which is all that it asks of its Logger. A call has a budget of
 // ticks, a depth, a memory and an output size. One that exceeds them, traps or
 // answers nonsense is a Fault, and its instance is thrown away. Before another
 // account's call an instance is made as it was before it saw any input, unless

@@ -29,8 +29,8 @@ type Options struct {
 	// Served: it was taken once, and what is asked of new modules since then
 	// does not bind it.
 	Served bool
-	// Host is what its instances talk to.
-	Host Host
+	// Logger is what its instances talk to.
+	Logger Logger
 }
 
 // Module is one compiled module. It makes instances.
@@ -49,7 +49,7 @@ func (f *File) Compile(ctx context.Context, o Options) (*Module, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := &Module{File: f, options: o, code: c, console: console{host: o.Host}}
+	m := &Module{File: f, options: o, code: c, console: console{logger: o.Logger}}
 	if err := link(c.runtime, &m.console, f.info); err != nil {
 		c.close()
 		return nil, Refused("instantiate", fixRebuild, "%w", err)

@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// TestCPUShare fills and waits by the clock that it is told.
-func TestCPUShare(t *testing.T) {
-	half := newCPUShare(0.25, 2) // half a processor, 250 ms when it is full
+// TestCPUQuota fills and waits by the clock that it is told.
+func TestCPUQuota(t *testing.T) {
+	half := newCPUQuota(0.25, 2) // half a processor, 250 ms when it is full
 	const ms = time.Millisecond
 	for _, c := range []struct {
 		level, passed, filled, wait time.Duration
@@ -32,7 +32,7 @@ func TestCPUShare(t *testing.T) {
 	}
 }
 
-// TestBehind: as many calls as the share has processors run at once.
+// TestBehind: as many calls as the quota has processors run at once.
 func TestBehind(t *testing.T) {
 	const ms = time.Millisecond
 	for _, c := range []struct {
@@ -48,15 +48,15 @@ func TestBehind(t *testing.T) {
 		{4, 1500 * ms, 500 * ms, 0},
 		{4, 2000 * ms, 500 * ms, 125 * ms},
 	} {
-		if got := (cpuShare{rate: c.rate}).behind(c.before, c.advance); got != c.want {
+		if got := (cpuQuota{rate: c.rate}).behind(c.before, c.advance); got != c.want {
 			t.Errorf("of %v processors, %v before a call of %v: %v, want %v", c.rate, c.before, c.advance, got, c.want)
 		}
 	}
 }
 
-// TestCPUShareOverTime: whatever calls take, what is used in the long run is the share.
-func TestCPUShareOverTime(t *testing.T) {
-	s := newCPUShare(0.5, 2)
+// TestCPUQuotaOverTime: whatever calls take, what is used in the long run is the quota.
+func TestCPUQuotaOverTime(t *testing.T) {
+	s := newCPUQuota(0.5, 2)
 	for _, call := range []time.Duration{time.Microsecond, time.Millisecond, 300 * time.Millisecond} {
 		var now, used time.Duration
 		level := s.burst
