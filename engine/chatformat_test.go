@@ -67,7 +67,8 @@ func TestChatFormats(t *testing.T) {
 		if written := slices.Sorted(maps.Values(got.written)); !slices.Equal(written, c.written) {
 			t.Errorf("%s: written are %q, want %q", c.name, written, c.written)
 		}
-		if (got.channelTokens != nil) != (got.calls == callsChannels) || got.channelTokens != nil && len(got.channelTokens) != len(c.tokens) {
+		channels := got.calls == callsChannels
+		if (got.channelTokens != nil) != channels || channels && len(got.channelTokens) != len(c.tokens) {
 			t.Errorf("%s: the tokens of channels are %q", c.name, got.channelTokens)
 		}
 		if got.calls != c.want.calls || got.marker != c.want.marker || got.turn != c.want.turn || got.thinkOpen != c.want.thinkOpen {

@@ -22,9 +22,9 @@ const (
 	askEvery    = 100 * time.Millisecond
 )
 
-// sharedModules are the modules of a cluster as operators change them: a file goes to the store;
+// clusterModules are the modules of a cluster as operators change them: a file goes to the store;
 // what serves changes once every live node has it in memory, by one row that all follow.
-type sharedModules struct {
+type clusterModules struct {
 	*extensions.Host
 	c *commons
 	// caller ends when who asked for a change has left: nobody waits for the other nodes any more.
@@ -32,7 +32,7 @@ type sharedModules struct {
 }
 
 // Within implements admin.Waiting.
-func (m sharedModules) Within(caller context.Context) admin.Modules {
+func (m clusterModules) Within(caller context.Context) admin.Modules {
 	m.caller = caller
 	return m
 }
@@ -42,11 +42,11 @@ func (n *node) verbs() admin.Modules {
 	if n.commons == nil {
 		return n.modules
 	}
-	return sharedModules{n.modules, n.commons, context.Background()}
+	return clusterModules{n.modules, n.commons, context.Background()}
 }
 
 // Load implements admin.Modules.
-func (m sharedModules) Load(ctx context.Context, wasm, signature, config []byte) (extensions.Info, error) {
+func (m clusterModules) Load(ctx context.Context, wasm, signature, config []byte) (extensions.Info, error) {
 	config, err := guest.Config(config)
 	if err != nil {
 		return extensions.Info{}, err
@@ -61,7 +61,7 @@ func (m sharedModules) Load(ctx context.Context, wasm, signature, config []byte)
 
 // Reconfigure implements admin.Modules. What serves keeps its configuration: a node that starts
 // reads the files before it knows what is to become of them.
-func (m sharedModules) Reconfigure(ctx context.Context, wasm, signature, config []byte) (extensions.Info, error) {
+func (m clusterModules) Reconfigure(ctx context.Context, wasm, signature, config []byte) (extensions.Info, error) {
 	info, err := m.Load(ctx, wasm, signature, config)
 	if errors.Is(err, extensions.ErrInUse) {
 		err = &admin.Error{Kind: admin.KindConflict, Message: "in a cluster a module that serves keeps its configuration: " +
@@ -71,22 +71,22 @@ func (m sharedModules) Reconfigure(ctx context.Context, wasm, signature, config 
 }
 
 // Activate implements admin.Modules.
-func (m sharedModules) Activate(ref string) (extensions.Info, error) {
+func (m clusterModules) Activate(ref string) (extensions.Info, error) {
 	return m.change(ref, func() (extensions.Info, error) { return m.Host.Activate(ref) })
 }
 
 // Enable implements admin.Modules. Every node has what ships.
-func (m sharedModules) Enable(name string) (extensions.Info, error) {
+func (m clusterModules) Enable(name string) (extensions.Info, error) {
 	return m.followed(m.Host.Enable(name))
 }
 
 // Disable implements admin.Modules.
-func (m sharedModules) Disable(name string) (extensions.Info, error) {
+func (m clusterModules) Disable(name string) (extensions.Info, error) {
 	return m.followed(m.Host.Disable(name))
 }
 
 // Canary implements admin.Modules.
-func (m sharedModules) Canary(ref string, percent int) (extensions.Info, error) {
+func (m clusterModules) Canary(ref string, percent int) (extensions.Info, error) {
 	if percent == 0 {
 		return m.followed(m.Host.Canary(ref, 0))
 	}
@@ -94,7 +94,7 @@ func (m sharedModules) Canary(ref string, percent int) (extensions.Info, error) 
 }
 
 // Shadow implements admin.Modules.
-func (m sharedModules) Shadow(ref string, percent int) (extensions.Info, error) {
+func (m clusterModules) Shadow(ref string, percent int) (extensions.Info, error) {
 	if percent == 0 {
 		return m.followed(m.Host.Shadow(ref, 0))
 	}
@@ -102,7 +102,7 @@ func (m sharedModules) Shadow(ref string, percent int) (extensions.Info, error) 
 }
 
 // Rollback implements admin.Modules.
-func (m sharedModules) Rollback(s extensions.Slot) (extensions.Info, error) {
+func (m clusterModules) Rollback(s extensions.Slot) (extensions.Info, error) {
 	back := func() (extensions.Info, error) { return m.Host.Rollback(s) }
 	if goal := m.Goal(s); goal != "" {
 		return m.change(goal, back)
@@ -111,13 +111,13 @@ func (m sharedModules) Rollback(s extensions.Slot) (extensions.Info, error) {
 }
 
 // Remove implements admin.Modules.
-func (m sharedModules) Remove(ref string) error {
+func (m clusterModules) Remove(ref string) error {
 	_, err := m.followed(extensions.Info{}, m.Host.Remove(ref))
 	return err
 }
 
 // change makes a change of what serves when all live nodes have a module.
-func (m sharedModules) change(ref string, do func() (extensions.Info, error)) (extensions.Info, error) {
+func (m clusterModules) change(ref string, do func() (extensions.Info, error)) (extensions.Info, error) {
 	info, err := m.Module(ref)
 	if err != nil {
 		return info, err
@@ -131,7 +131,7 @@ func (m sharedModules) change(ref string, do func() (extensions.Info, error)) (e
 }
 
 // followed waits for the other nodes after a change, and notes which of them were late.
-func (m sharedModules) followed(info extensions.Info, err error) (extensions.Info, error) {
+func (m clusterModules) followed(info extensions.Info, err error) (extensions.Info, error) {
 	m.c.wake() // to tell them, or to follow who was quicker
 	if err != nil {
 		return info, err

@@ -27,7 +27,7 @@ const joinMax = 20 * time.Second
 // folder. Either way the folder is this node's alone until it closes.
 func (n *node) openStore() error {
 	if n.cfg.Store.URL == "" {
-		if store.Shares(n.cfg.DataDir) {
+		if store.InCluster(n.cfg.DataDir) {
 			return fmt.Errorf("the rows of the node in %s are in PostgreSQL: set store.url, or name another data_dir", n.cfg.DataDir)
 		}
 		s, err := sqlite.Open(n.cfg.DataDir)

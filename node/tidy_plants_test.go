@@ -71,6 +71,8 @@ var plants = []struct {
 	{"vocabulary", planted("func holdPages() {}\n"), "references"},
 	{"vocabulary", planted("func f() { generation := 1; _ = generation }\n"), "incarnation"},
 	{"vocabulary", map[string]string{"engine/look_ahead.go": "package engine\n"}, "the name of the file"},
+	{"vocabulary", map[string]string{"extensions/shared.go": "package extensions\n"}, "the cluster's"},
+	{"vocabulary", map[string]string{"engine/output/x.go": "package output\n\ntype Frame struct{}\n"}, "delimiters"},
 	{"vocabulary", map[string]string{"extensions/x.go": "package extensions\n\nimport lab \"strings\"\n\nvar _ = lab.Cut\n"}, "sandbox"},
 	{"vocabulary", planted("// All flights in flight.\nvar x int\n"), `a comment says "flight"`},
 	{"spelling", planted("func neighbourOf() {}\n"), `"neighbor"`},

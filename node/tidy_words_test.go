@@ -49,6 +49,9 @@ var vocabulary = []term{
 	{word: "study", instead: "report"},
 	{word: "studies", instead: "reports"},
 	{word: "lab", instead: "sandbox"},
+	{word: "shared", folders: []string{"actors", "extensions"}, verb: true,
+		instead: "what the nodes of a cluster have in common is the cluster's; a slot's part of the processors is its quota"},
+	{word: "frame", folders: []string{"engine/output"}, instead: "what stands around calls are delimiters; a frame is an event on the wire"},
 	{word: "parse", folders: []string{"engine/parse"}, instead: "what reads the model's output is engine/output"},
 }
 

@@ -122,7 +122,7 @@ func connect(dir string, create bool) (c *admin.Client, hangUp func() error, err
 	if !errors.Is(err, admin.ErrNoNode) {
 		return nil, nil, err
 	}
-	if store.Shares(dir) {
+	if store.InCluster(dir) {
 		return nil, nil, fmt.Errorf("the rows of the node in %s are in PostgreSQL, and it does not run: start it first", dir)
 	}
 	if !create && !hasDatabase(dir) {

@@ -79,7 +79,7 @@ func moveFolder(dir, url, passwordFile string, w io.Writer) (v store.Verificatio
 	if err := wantNoSpilled(dir); err != nil {
 		return v, err
 	}
-	shared := store.Shares(dir) // by a move before, which may have gone through
+	moved := store.InCluster(dir) // by a move before, which may have gone through
 	id, err := store.NodeID(dir)
 	if err != nil {
 		return v, err
@@ -89,12 +89,12 @@ func moveFolder(dir, url, passwordFile string, w io.Writer) (v store.Verificatio
 		defer to.Close()
 		v, err = to.MoveFrom(withModules{from, filepath.Join(dir, sqlite.ModulesDir)}, movingTo(w))
 	}
-	if errors.Is(err, postgres.ErrUnsure) || shared && err != nil {
+	if errors.Is(err, postgres.ErrUnsure) || moved && err != nil {
 		return v, fmt.Errorf("%w (if the rows are there already, start the node with store.url; "+
 			"if the database is empty, move again: until then the folder's own are not used)", err)
 	}
 	if err != nil {
-		return v, errors.Join(err, store.Unshare(dir))
+		return v, errors.Join(err, store.LeaveCluster(dir))
 	}
 	if err := from.Close(); err != nil {
 		return v, err

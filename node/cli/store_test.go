@@ -52,7 +52,7 @@ func TestStoreMigrate(t *testing.T) {
 	if _, err := moveFolder(dir, url, "", io.Discard); err == nil || !strings.Contains(err.Error(), "start the node and stop it first") {
 		t.Errorf("with an open request: %v", err)
 	}
-	if store.Shares(dir) || !hasDatabase(dir) {
+	if store.InCluster(dir) || !hasDatabase(dir) {
 		t.Error("a move that failed changed the folder")
 	}
 	if s, err = sqlite.Open(dir); err != nil {
@@ -74,7 +74,7 @@ func TestStoreMigrate(t *testing.T) {
 	if err != nil || v.Rows != 3 || !strings.Contains(told.String(), "ledger: 3 rows\n") {
 		t.Fatalf("%+v, %v, %q", v, err, told.String())
 	}
-	if _, err := os.Stat(filepath.Join(dir, sqlite.DatabaseName+movedSuffix)); err != nil || hasDatabase(dir) || !store.Shares(dir) {
+	if _, err := os.Stat(filepath.Join(dir, sqlite.DatabaseName+movedSuffix)); err != nil || hasDatabase(dir) || !store.InCluster(dir) {
 		t.Errorf("after the move: %v", err)
 	}
 	if _, _, err := connect(dir, true); err == nil || !strings.Contains(err.Error(), "in PostgreSQL") {
@@ -148,7 +148,7 @@ func TestStoreMigrateAgain(t *testing.T) {
 	if _, err := moveFolder(dir, url, "", io.Discard); !errors.Is(err, store.ErrInvalid) {
 		t.Errorf("moved again with %v", err)
 	}
-	if !store.Shares(dir) {
+	if !store.InCluster(dir) {
 		t.Error("a start without store.url takes the folder's rows for the truth")
 	}
 }

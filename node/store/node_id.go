@@ -30,14 +30,14 @@ func NodeID(dir string) (string, error) {
 	return id, WriteSecret(path, id)
 }
 
-// Shares says whether the rows of a data folder's node are in a database that nodes share.
-func Shares(dir string) bool {
+// InCluster says whether the rows of a data folder's node are in a database that nodes share.
+func InCluster(dir string) bool {
 	_, err := os.Lstat(filepath.Join(dir, nodeIDName))
 	return err == nil
 }
 
-// Unshare takes the id away: the rows are in the data folder.
-func Unshare(dir string) error {
+// LeaveCluster takes the id away: the rows are in the data folder.
+func LeaveCluster(dir string) error {
 	err := os.Remove(filepath.Join(dir, nodeIDName))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
