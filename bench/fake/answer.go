@@ -300,7 +300,12 @@ func (a *answerer) chunk(delta object, finish any, extra object) error {
 
 func (a *answerer) chatUsage() object {
 	uncached, cached, output := a.usage()
-	usage := object{"prompt_tokens": uncached + cached, "completion_tokens": output, "total_tokens": uncached + cached + output,
+	total := uncached + cached + output
+	if a.script.Beside {
+		output -= min(a.deltas, len(a.script.Thinking)) * max(1, a.script.PerDelta)
+		total = uncached + cached + output + a.script.Reasoning
+	}
+	usage := object{"prompt_tokens": uncached + cached, "completion_tokens": output, "total_tokens": total,
 		"prompt_tokens_details": object{"cached_tokens": cached}}
 	if a.script.Reasoning > 0 {
 		usage["completion_tokens_details"] = object{"reasoning_tokens": a.script.Reasoning}

@@ -69,6 +69,8 @@ type Script struct {
 	// PerDelta is how many tokens the usage has for each delta, default 1; Reasoning is how many of
 	// them a chat server says to be reasoning, 0 where it says nothing of it.
 	PerDelta, Reasoning int
+	// Beside says that it reports them beside the output, which is then without the thinking.
+	Beside bool
 	// Stop is the reason: of the messages protocol. Empty is end_turn, or tool_use behind calls.
 	Stop     string
 	StopText string        // the stop sequence that was hit

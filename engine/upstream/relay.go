@@ -551,7 +551,7 @@ func (r *relay) deliver(events []abi.Event) *outcome {
 			if source == engine.UsageCounted {
 				r.model.counts.UsageCounted.Add(1)
 			}
-			if r.reader.Hidden() > 0 {
+			if r.thinksUnasked(r.reader.Usage()) {
 				r.model.tellOnce(slog.LevelWarn, "thinking", "the model's servers think where requests switch it off: that is dropped")
 			}
 		}

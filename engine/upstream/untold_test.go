@@ -96,24 +96,29 @@ func TestLostEffort(t *testing.T) {
 // quietBody is a request that switches thinking off.
 var quietBody = fmt.Sprintf(helloBody, `,"stream":%t,"thinking":{"type":"disabled"}`)
 
-// TestThinkingSwitchedOff: thinking that servers cannot be told to leave is neither handed on nor billed. How
-// much it was is what they report, unless that cannot be, or our own count. The log says so once.
+// TestThinkingSwitchedOff: thinking that servers cannot be told to leave is neither handed on nor billed, whether
+// its text comes or not. How much it was is what they report, be it among the completion or beside it, unless that
+// cannot be, or our own count. The log says so once.
 func TestThinkingSwitchedOff(t *testing.T) {
+	thinking, efg := []string{"a b ", "c d "}, []string{"e ", "f ", "g "}
 	for _, c := range []struct {
-		reported int // reasoning tokens
-		text     []string
-		billed   int64 // of two tokens for each piece
+		script fake.Script
+		billed int64 // of two tokens for each piece
+		loud   int64 // with thinking
 	}{
-		{0, []string{"e ", "f ", "g "}, 6},
-		{1, []string{"e ", "f ", "g "}, 6}, // for two pieces
-		{5, []string{"e ", "f ", "g "}, 5},
-		{9, []string{"e ", "f ", "g "}, 3},
-		{0, nil, 0},
-		{1, nil, 0},
+		{fake.Script{Thinking: thinking, Text: efg}, 6, 10},
+		{fake.Script{Thinking: thinking, Text: efg, Reasoning: 1}, 6, 10}, // for two pieces
+		{fake.Script{Thinking: thinking, Text: efg, Reasoning: 5}, 5, 10},
+		{fake.Script{Thinking: thinking, Text: efg, Reasoning: 9}, 3, 10},
+		{fake.Script{Thinking: thinking}, 0, 4},
+		{fake.Script{Thinking: thinking, Reasoning: 1}, 0, 4},
+		{fake.Script{Text: efg, Reasoning: 2}, 4, 6},
+		{fake.Script{Thinking: thinking, Text: efg, Reasoning: 4, Beside: true}, 6, 10},
+		{fake.Script{Thinking: thinking, Text: efg, Reasoning: 50, Beside: true}, 6, 56},
+		{fake.Script{Thinking: thinking, Text: efg, Reasoning: 500, Beside: true}, 6, 5}, // more than max_tokens: our count
 	} {
-		s := start(t, wire.ChatCompletions, func(int, []byte) fake.Script {
-			return fake.Script{Thinking: []string{"a b ", "c d "}, Text: c.text, PerDelta: 2, Reasoning: c.reported}
-		})
+		c.script.PerDelta = 2
+		s := start(t, wire.ChatCompletions, func(int, []byte) fake.Script { return c.script })
 		var log *bytes.Buffer
 		l := newLoop(t, open(t, wire.ChatCompletions, func(o *Options) { log, o.Counter = logged(o), wordCounter{} }, s))
 		for _, stream := range []bool{true, false} {
@@ -129,15 +134,15 @@ func TestThinkingSwitchedOff(t *testing.T) {
 			}
 			want, source := abi.Usage{InputUncached: 4, Output: c.billed}, got.result.Source.Usage
 			if end := got.events[len(got.events)-1]; end.Usage != want || got.result.Usage != want || source != engine.UsageReported {
-				t.Errorf("%d reported, text %q: shown %+v, billed %+v, %v", c.reported, c.text, end.Usage, got.result.Usage, source)
+				t.Errorf("%+v: shown %+v, billed %+v, %v", c.script, end.Usage, got.result.Usage, source)
 			}
-			if tx := text(got.events, abi.BlockText); tx != strings.Join(c.text, "") {
+			if tx := text(got.events, abi.BlockText); tx != strings.Join(c.script.Text, "") {
 				t.Errorf("text %q", tx)
 			}
 		}
 		loud := l.ask("a", hello(true))
-		if th, u := text(loud.events, abi.BlockThinking), loud.result.Usage; th != "a b c d " || u.Output != int64(2*len(c.text)+4) {
-			t.Errorf("with thinking: %q, %+v", th, u)
+		if th, u := text(loud.events, abi.BlockThinking), loud.result.Usage; th != strings.Join(c.script.Thinking, "") || u.Output != c.loud {
+			t.Errorf("%+v: with thinking %q, %+v", c.script, th, u)
 		}
 		if said := log.String(); strings.Count(said, "level=WARN") != 1 || !strings.Contains(said, "field=thinking") {
 			t.Errorf("the log says %s", said)

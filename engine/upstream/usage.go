@@ -32,14 +32,16 @@ func checked(u wire.Usage, b bounds) (abi.Usage, engine.UsageSource) {
 	source := engine.UsageReported
 	input, cached := u.Input, u.Cached
 	off := input - b.counted
-	switch {
-	case !u.Known || cached > input || float64(max(off, -off)) > usageSlackShare*float64(b.counted)+usageSlack:
-		input, cached, source = b.counted, 0, engine.UsageCounted
-	case b.exact:
-		input, cached = b.counted, min(cached, b.counted)
+	far := !u.Known || cached > input || float64(max(off, -off)) > usageSlackShare*float64(b.counted)+usageSlack
+	if far || b.exact {
+		input = b.counted
 	}
+	if far {
+		cached, source = 0, engine.UsageCounted
+	}
+	cached = min(cached, input)
 	output := u.Output
-	if short := float64(b.delivered - output); !u.Known || output > b.maxTokens || output == 0 && b.delivered > 0 ||
+	if short := float64(b.delivered - output); !u.Known || output > b.maxTokens || output <= 0 && b.delivered > 0 ||
 		short > usageSlackShare*float64(output)+usageSlack {
 		output, source = min(b.delivered, b.maxTokens), engine.UsageCounted
 	}
@@ -50,13 +52,23 @@ func checked(u wire.Usage, b bounds) (abi.Usage, engine.UsageSource) {
 }
 
 // usage is what is shown and billed of the answer so far, and where it comes from. Thinking that is
-// left out of the answer is in neither.
+// left out of the answer is in neither. What is shown has a token for each piece at least.
 func (r *relay) usage() (abi.Usage, engine.UsageSource) {
-	usage, source := checked(r.reader.Usage(), r.bounds())
-	if r.reader.Hidden() > 0 {
-		usage.Output, usage.Reasoning = r.shownOutput(usage.Output), 0
+	u, b := r.reader.Usage(), r.bounds()
+	if !r.thinksUnasked(u) {
+		return checked(u, b)
 	}
+	b.delivered -= r.reader.Hidden()
+	u.Output -= r.leftOut(u, b.delivered)
+	usage, source := checked(u, b)
+	usage.Output, usage.Reasoning = max(usage.Output, min(b.delivered, b.maxTokens)), 0
 	return usage, source
+}
+
+// thinksUnasked says that thinking was switched off and the server thinks all the same: text of it has come, or
+// the report has reasoning tokens, also of servers that keep the text to themselves.
+func (r *relay) thinksUnasked(reported wire.Usage) bool {
+	return r.sent.quiet && (r.reader.Hidden() > 0 || reported.ReasoningKnown && reported.Reasoning > 0)
 }
 
 func (r *relay) bounds() bounds {
@@ -67,23 +79,20 @@ func (r *relay) bounds() bounds {
 	}
 }
 
-// shownOutput is an output less the thinking that is left out: the reasoning tokens that the server
-// reports, if there is one for each piece, else our count of its text, once all of it is there. What
-// is shown has a token for each piece at least, and where nothing is shown nothing is billed.
-func (r *relay) shownOutput(output int64) int64 {
-	hidden, reported := r.reader.Hidden(), r.reader.Usage()
-	shown := min(r.reader.Delivered()-hidden, int64(r.job.Request.MaxTokens))
-	thought := reported.Reasoning
+// leftOut is how much of the reported output is thinking that is left out: the reasoning tokens that the
+// server reports, if there is one for each piece, else our count of its text, once all of it is there. Where
+// nothing is shown it is all.
+func (r *relay) leftOut(reported wire.Usage, shown int64) int64 {
+	hidden := r.reader.Hidden()
 	switch {
 	case shown == 0:
-		return 0
-	case reported.ReasoningKnown && thought >= hidden:
+		return reported.Output
+	case reported.ReasoningKnown && reported.Reasoning >= hidden:
+		return reported.Reasoning
 	case !r.reader.Ended():
-		return shown
-	default:
-		thought = max(hidden, r.model.countText(r.reader.HiddenText()))
+		return reported.Output - shown
 	}
-	return max(shown, output-thought)
+	return max(hidden, r.model.countText(r.reader.HiddenText()))
 }
 
 // countText counts the tokens of a text; 0 where that cannot be.

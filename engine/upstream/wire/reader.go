@@ -27,7 +27,7 @@ func broken(format string, args ...any) error {
 
 // Usage is what a server says that an answer took.
 type Usage struct {
-	// Input is the prompt, cached tokens included.
+	// Input is the prompt, cached tokens included, Output the answer, reasoning included.
 	Input, Cached, Output, Reasoning int64
 	// Known says that Input and Output were reported; the others that their count was.
 	Known, CachedKnown, ReasoningKnown bool

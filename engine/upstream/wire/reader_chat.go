@@ -226,11 +226,14 @@ func (p *chatProtocol) failure(c *chatChunk) {
 	})
 }
 
-// usage reads a usage object. Its prompt includes the cached tokens.
+// usage reads a usage object. Its prompt includes the cached tokens, its completion the reasoning, but at
+// servers that report that beside it: the total says so or, where it says nothing, more reasoning than completion.
 func (p *chatProtocol) usage() (u Usage) {
-	o := &p.o
+	o, total := &p.o, int64(0)
 	o.members(func(name []byte) {
 		switch string(name) {
+		case "total_tokens":
+			total, _ = o.int()
 		case "prompt_tokens":
 			u.Input, _ = o.int()
 		case "completion_tokens":
@@ -249,5 +252,9 @@ func (p *chatProtocol) usage() (u Usage) {
 			})
 		}
 	})
+	among, beside := u.Input+u.Output, u.Input+u.Output+u.Reasoning
+	if total == beside || total != among && u.Reasoning > u.Output {
+		u.Output += u.Reasoning
+	}
 	return u
 }

@@ -176,7 +176,18 @@ func TestOddStreams(t *testing.T) {
 	}
 }
 
-// TestUsageReports: at the end alone, on each chunk, or with parts left out.
+// reasoned is an answer whose report has 9 tokens of the prompt, 3 of reasoning, and more; reasoning what comes of it.
+func reasoned(more string) string {
+	return chatStream(piece(sayHi, ""), stopped,
+		`{"choices":[],"usage":{"prompt_tokens":9,`+more+`,"completion_tokens_details":{"reasoning_tokens":3}}}`, "[DONE]")
+}
+
+func reasoning(output int64) Usage {
+	return Usage{Input: 9, Output: output, Reasoning: 3, Known: true, ReasoningKnown: true}
+}
+
+// TestUsageReports: at the end alone, on each chunk, or with parts left out. Reasoning is part of the output, also
+// where the server reports it beside.
 func TestUsageReports(t *testing.T) {
 	behind := `{"choices":[],"usage":{"prompt_tokens":9,"completion_tokens":3,"prompt_tokens_details":{"cached_tokens":4}}}`
 	for _, c := range []struct {
@@ -191,6 +202,13 @@ func TestUsageReports(t *testing.T) {
 		{"on each chunk", chatStream(`{"usage":{"prompt_tokens":9,"completion_tokens":1},"choices":[{"delta":{"content":"a"}}]}`,
 			`{"usage":{"prompt_tokens":9,"completion_tokens":2},"choices":[{"delta":{"content":"b"},"finish_reason":"stop"}]}`, "[DONE]"),
 			VLLM, Usage{Input: 9, Output: 2, Known: true}},
+		{"reasoning among the completion", reasoned(`"completion_tokens":5,"total_tokens":14`), VLLM, reasoning(5)},
+		{"beside it", reasoned(`"completion_tokens":5,"total_tokens":17`), VLLM, reasoning(8)},
+		{"beside it, less text", reasoned(`"completion_tokens":2,"total_tokens":14`), VLLM, reasoning(5)},
+		{"more than it, no total", reasoned(`"completion_tokens":2`), VLLM, reasoning(5)},
+		{"more than it, another total", reasoned(`"completion_tokens":2,"total_tokens":99`), VLLM, reasoning(5)},
+		{"more than it, a total of the two", reasoned(`"completion_tokens":2,"total_tokens":11`), VLLM, reasoning(2)},
+		{"less than it, no total", reasoned(`"completion_tokens":5`), VLLM, reasoning(5)},
 		{"negative", chatStream(`{"usage":{"prompt_tokens":-9,"completion_tokens":-1},"choices":[]}`, stopped), VLLM, Usage{}},
 		{"beyond all bounds", chatStream(piece(`"reasoning":"a"`, ""), piece(sayHi, ""),
 			`{"usage":{"prompt_tokens":9223372036854775807,"completion_tokens":9223372036854775807},"choices":[]}`), VLLM, Usage{}},
