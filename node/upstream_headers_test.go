@@ -13,6 +13,7 @@ import (
 
 // TestVersionHeadersReachTheServers: what a client says of the protocol's version goes along to
 // servers of the messages protocol, each line as it came, with counts as with answers; to no others.
+// An empty line says nothing and stays.
 func TestVersionHeadersReachTheServers(t *testing.T) {
 	answer := func(int, []byte) fake.Script { return fake.Script{Text: []string{"yes"}} }
 	far, other := startFake(t, flavor.Messages, answer), startFake(t, flavor.VLLM, answer)
@@ -31,6 +32,7 @@ func TestVersionHeadersReachTheServers(t *testing.T) {
 			}
 			q.Header = headers.Clone()
 			q.Header.Set("X-Api-Key", key)
+			q.Header.Set("Protocol-Beta", "")
 			resp, err := http.DefaultClient.Do(q)
 			if err != nil {
 				t.Fatal(err)
@@ -50,6 +52,9 @@ func TestVersionHeadersReachTheServers(t *testing.T) {
 		}
 		counts = counts[1:]
 		for _, seen := range append(counts, answers...) {
+			if lines, went := seen.Header["Protocol-Beta"]; went {
+				t.Errorf("%s%s: Protocol-Beta is %q", s.Flavor, seen.Path, lines)
+			}
 			for name, lines := range headers {
 				if got := seen.Header.Values(name); goes && !slices.Equal(got, lines) || !goes && len(got) > 0 {
 					t.Errorf("%s%s: %s is %q", s.Flavor, seen.Path, name, got)

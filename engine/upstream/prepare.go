@@ -143,7 +143,7 @@ const countTimeout = 10 * time.Second
 func (m *Model) countAt(r *replica, body []byte, forward [][2]string) (int, error) {
 	ctx, cancel := context.WithTimeout(m.ctx, countTimeout)
 	defer cancel()
-	status, page, err := r.get(ctx, &question{http.MethodPost, m.traits.Count, forwarded(m.header(""), forward), body})
+	status, page, err := r.get(ctx, &question{http.MethodPost, m.traits.Count, m.forwarded(m.header(""), forward), body})
 	if err != nil {
 		return 0, err
 	}
@@ -181,10 +181,20 @@ func (m *Model) header(account string) []field {
 	return h
 }
 
-// forwarded appends the client's headers that go along to h.
-func forwarded(h []field, forward [][2]string) []field {
+// messagesVersion is the version of the messages protocol of what no client named one for: the node's own
+// questions, and what came by another protocol. Some servers refuse what names none.
+const messagesVersion = "2023-06-01"
+
+// forwarded appends the client's headers that go along to h, and for servers of the messages protocol
+// a version, where none of them is one.
+func (m *Model) forwarded(h []field, forward [][2]string) []field {
+	named := !m.traits.Messages
 	for _, f := range forward {
+		named = named || f[0] == "Anthropic-Version" || f[0] == "Protocol-Version"
 		h = append(h, field{f[0], f[1]})
+	}
+	if !named {
+		h = append(h, field{"Anthropic-Version", messagesVersion})
 	}
 	return h
 }

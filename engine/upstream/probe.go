@@ -92,9 +92,6 @@ func (m *Model) healthy(ctx context.Context, r *replica) error {
 	return nil
 }
 
-// probeVersion is the version of the messages protocol that the node's own questions are written in.
-const probeVersion = "2023-06-01"
-
 // admit makes a replica that answers ready: its version is logged, and it has to count
 // tokens where the node cannot. One that cannot is not taken, and the log says why.
 func (m *Model) admit(r *replica) error {
@@ -106,11 +103,7 @@ func (m *Model) admit(r *replica) error {
 	}
 	if m.options.Counter == nil {
 		body := fmt.Appendf(nil, `{"model":%q,"max_tokens":1,"messages":[{"role":"user","content":"hi"}]}`, m.options.Model)
-		var own [][2]string
-		if m.traits.Messages { // servers that demand a version refuse a count without one
-			own = [][2]string{{"Anthropic-Version", probeVersion}}
-		}
-		if _, err := m.countAt(r, body, own); err != nil {
+		if _, err := m.countAt(r, body, nil); err != nil {
 			m.options.Log.Error("a server of the model is not taken: it does not count tokens; name a tokenizer", "model", m.options.ID,
 				"replica", r.base, "reason", cut(err.Error(), 300))
 			return err

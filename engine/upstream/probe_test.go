@@ -32,6 +32,36 @@ func TestProbes(t *testing.T) {
 	waitFor(t, "the replica to be back", func() bool { return replicaOf(m, sick.URL).Up })
 }
 
+// TestVersionWhereNoneIsNamed: a client that names no version of the messages protocol gets its answers and
+// counts from servers that demand one, as the probe does. What a client names goes along as it is.
+func TestVersionWhereNoneIsNamed(t *testing.T) {
+	for f, want := range map[wire.Flavor][]string{wire.Messages: {messagesVersion}, wire.Corenode: {messagesVersion}, wire.VLLM: nil} {
+		s := start(t, f, plainAnswer)
+		m := open(t, f, nil, s)
+		newLoop(t, m).ask("a", hello(false))
+		counts, answers := s.Counts(), s.Seen()
+		if len(counts) != 2 || len(answers) != 1 { // the probe's, the prompt's
+			t.Fatalf("%s: %d counts, %d answers", f, len(counts), len(answers))
+		}
+		for _, seen := range slices.Concat(counts, answers) {
+			if got := seen.Header.Values("Anthropic-Version"); !slices.Equal(got, want) {
+				t.Errorf("%s%s: version %q", f, seen.Path, got)
+			}
+		}
+	}
+	m := &Model{traits: wire.Messages.Traits()}
+	for header, added := range map[field][]field{
+		{"Anthropic-Version", "odd"}: nil,
+		{"Protocol-Version", "2"}:    nil,
+		{"Anthropic-Beta", "b"}:      {{"Anthropic-Version", messagesVersion}},
+	} {
+		want := append([]field{header}, added...)
+		if got := m.forwarded(nil, [][2]string{{header.name, header.value}}); !slices.Equal(got, want) {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
 // TestWaitingCounts: requests go to the replica in whose own queue fewer wait.
 func TestWaitingCounts(t *testing.T) {
 	full, idle := start(t, wire.SGLang, plainAnswer), start(t, wire.SGLang, plainAnswer)

@@ -352,7 +352,7 @@ func (r *relay) header(n int) []field {
 	m := r.model
 	h := append(m.header(r.job.Account), field{"Accept", "text/event-stream"},
 		field{"X-Request-Id", r.job.ID + "-r" + strconv.Itoa(n)}, field{"X-Session-Id", m.secretName("session", r.job.Session)})
-	return append(forwarded(h, r.sent.forward), r.traceHeader()...)
+	return append(m.forwarded(h, r.sent.forward), r.traceHeader()...)
 }
 
 // errorBytesMax bounds what is read of an error's body.

@@ -107,14 +107,16 @@ func (x *exchange) read(body []byte) (request *messages.Request, err error) {
 	return request, x.streams(request)
 }
 
-// forwarded are the client's headers that go along: each line of the names that it sent.
+// forwarded are the client's headers that go along: each line of the names that it sent, but for empty ones.
 func (x *exchange) forwarded(names []string) (headers [][2]string) {
 	for _, name := range names {
 		if x.module != nil && x.module.hasKey(name) {
 			continue
 		}
 		for _, v := range x.ctx.Request.Header.PeekAll(name) {
-			headers = append(headers, [2]string{name, string(v)})
+			if len(v) > 0 {
+				headers = append(headers, [2]string{name, string(v)})
+			}
 		}
 	}
 	return headers
