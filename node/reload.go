@@ -117,6 +117,7 @@ func (n *node) apply(now *config.Config, changed []string) {
 		if urls := now.Models[id].Upstream.URLs; slices.Contains(changed, config.URLsOf(id)) {
 			m.Follow(urls)
 		}
+		m.SetSampling(now.Models[id].Upstream.Sampling)
 	}
 	for id, e := range n.catalog.engines {
 		if err := e.Configure(configured(now.Models[id].Sampling)); err != nil { // what was checked with the file cannot be wrong

@@ -10,9 +10,12 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
+	"corenode/bench/fake"
 	"corenode/engine/messages"
+	flavor "corenode/engine/upstream/wire"
 	"corenode/node/config"
 	"corenode/node/server"
 	"corenode/node/store"
@@ -75,6 +78,52 @@ func TestReloadInARunningNode(t *testing.T) {
 		t.Errorf("a mistake: %+v, top_k is %d", done, topKOf(t, n))
 	}
 	pricesNeedTheStore(t, n, r, write)
+}
+
+// TestReloadOfWhatServersKnow: a field of sampling that the servers of a model know is told them as soon as it is
+// named, and no longer.
+func TestReloadOfWhatServersKnow(t *testing.T) {
+	s := startFake(t, flavor.LlamaServer, func(int, []byte) fake.Script { return fake.Script{Text: []string{"yes"}} })
+	n, base, key := startNode(t, func(cfg *config.Config) { withFake(cfg, fastModel, flavor.LlamaServer, s) })
+	awaitReplicas(t, n)
+	file := filepath.Join(t.TempDir(), "corenode.yaml")
+	from := config.Sources{File: file}
+	read := func(named string) *config.Config {
+		text := fmt.Sprintf("models: {%s: {engine: upstream, context_length: 4096, prices: {input: 1, cached_input: 1, output: 1}, "+
+			"upstream: {flavour: llama-server, urls: [%q], shared_cache: true, sampling: [%s]}}}\n", fastModel, s.URL, named)
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		cfg, err := config.Load(from)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return cfg
+	}
+	r := newReloader(from, read(""), new(slog.LevelVar), slog.New(slog.DiscardHandler))
+	r.node = n
+	body := `{"model":"` + fastModel + `","max_tokens":4,"min_tokens":2,"messages":[{"role":"user","content":"x"}]}`
+	for _, step := range []struct {
+		named string
+		want  int
+	}{{"", http.StatusBadRequest}, {"min_tokens", http.StatusOK}, {"min_p", http.StatusBadRequest}} {
+		read(step.named)
+		if done := r.reload(); len(done.Problems)+len(done.Waiting) > 0 {
+			t.Fatalf("%+v", done)
+		}
+		q, err := http.NewRequestWithContext(t.Context(), http.MethodPost, base+"/v1/messages", strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		q.Header.Set("X-Api-Key", key)
+		resp, err := http.DefaultClient.Do(q)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if resp.Body.Close(); resp.StatusCode != step.want {
+			t.Errorf("with %q named: status %d", step.named, resp.StatusCode)
+		}
+	}
 }
 
 // forgetful is a store that keeps no prices.

@@ -38,7 +38,7 @@ func upstreamOptions(cfg *config.Config, id string) (upstream.Options, error) {
 	o := upstream.Options{
 		Info: engine.Info{ID: id, DisplayName: cmp.Or(m.DisplayName, id), ContextLength: m.ContextLength,
 			OutputMax: cmp.Or(m.OutputMax, m.ContextLength), Created: time.Now().Unix()},
-		Flavor: upstream.Flavor(u.Flavor), URLs: u.URLs, DNS: u.DNS, Model: u.Model, SharedCache: u.SharedCache,
+		Flavor: upstream.Flavor(u.Flavor), URLs: u.URLs, DNS: u.DNS, Model: u.Model, Sampling: u.Sampling, SharedCache: u.SharedCache,
 		PassInvalidCalls: u.Verify == config.VerifyCount, ConnectionsMax: u.ConnectionsMax,
 		QueueMax: l.QueueRequestsMax, QueueTimeout: l.QueueTimeout, ReaderTimeout: l.SlowReaderCancel,
 		FirstTimeout: u.FirstTokenTimeout, StallTimeout: u.StallTimeout,

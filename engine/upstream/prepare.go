@@ -42,8 +42,9 @@ func (*sent) SentRemotely() {}
 // goes out. Errors are *abi.Error. It is safe for concurrent use, and asks a replica when
 // the model has no tokenizer.
 func (m *Model) Prepare(account string, q *messages.Request) (*engine.Request, error) {
-	if lost := wire.Lost(m.options.Flavor, q); len(lost) > 0 {
-		return nil, errLost(lost[0])
+	more := m.moreSampling()
+	if lost := wire.Lost(m.options.Flavor, more, q); lost != "" {
+		return nil, errLost(lost)
 	}
 	if err := m.mayUse(account, false); err != nil {
 		return nil, err
@@ -69,7 +70,7 @@ func (m *Model) Prepare(account string, q *messages.Request) (*engine.Request, e
 	}
 	s := &sent{stops: q.StopSequences, calls: checker, forward: q.Forward, counted: counted, exact: m.options.Counter != nil,
 		quiet: !q.Thinking && !m.options.Flavor.TellsThinking(), prefixes: prefixHashes(account, q)}
-	if s.body, err = m.body(account, q, most); err != nil {
+	if s.body, err = m.body(account, q, most, more); err != nil {
 		return nil, err
 	}
 	return &engine.Request{Model: m.options.ID, Stream: q.Stream, Counted: counted, MaxTokens: most,
@@ -199,10 +200,10 @@ func (m *Model) forwarded(h []field, forward [][2]string) []field {
 	return h
 }
 
-// body makes what goes out.
-func (m *Model) body(account string, q *messages.Request, maxTokens int) ([]byte, error) {
+// body makes what goes out. more is of moreSampling.
+func (m *Model) body(account string, q *messages.Request, maxTokens int, more []string) ([]byte, error) {
 	if !m.traits.Messages {
-		o := wire.ChatOptions{Model: m.options.Model, MaxTokens: maxTokens, CacheSalt: m.secretName("cache", account)}
+		o := wire.ChatOptions{Model: m.options.Model, MaxTokens: maxTokens, CacheSalt: m.secretName("cache", account), Sampling: more}
 		return wire.Chat(m.options.Flavor, q, o), nil
 	}
 	body, err := wire.Splice(q.Body, wire.Splices{Model: m.options.Model, ToolSkipped: messages.ServerTool,

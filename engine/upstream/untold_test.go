@@ -74,6 +74,39 @@ func TestLostFields(t *testing.T) {
 	}
 }
 
+// TestSamplingThatServersKnow: fields that an operator says the servers know beside their flavor's are told them,
+// once each, until the operator says others; all that are not named are refused as ever.
+func TestSamplingThatServersKnow(t *testing.T) {
+	for f, named := range map[wire.Flavor][]string{wire.ChatCompletions: {"top_k", "min_p"}, wire.LlamaServer: {"top_k", "min_tokens"}} {
+		m := open(t, f, func(o *Options) {
+			o.Counter, o.ProbeEvery, o.Sampling = wordCounter{}, time.Hour, named
+		}, start(t, f, plainAnswer))
+		prepare := func(fields string) (*engine.Request, error) {
+			q, err := messages.Parse(fmt.Appendf(nil, helloBody, fields))
+			if err != nil {
+				t.Fatal(err)
+			}
+			return m.Prepare("a", q)
+		}
+		r, err := prepare(`,"top_k":3,"` + named[1] + `":1`)
+		if err != nil {
+			t.Fatalf("%s: %v", f, err)
+		}
+		for _, field := range []string{`"top_k":3`, `"` + named[1] + `":1`} {
+			if body := r.Remote.(*sent).body; bytes.Count(body, []byte(field)) != 1 {
+				t.Errorf("%s: %s is not once in %s", f, field, body)
+			}
+		}
+		m.SetSampling([]string{"repetition_penalty"})
+		if _, err := prepare(`,"` + named[1] + `":1`); abi.KindOf(err) != abi.InvalidRequest || abi.AsError(err).Param != named[1] {
+			t.Errorf("%s, %s that is named no more: %v", f, named[1], err)
+		}
+		if _, err := prepare(`,"repetition_penalty":1.5`); err != nil {
+			t.Errorf("%s: %v", f, err)
+		}
+	}
+}
+
 // TestLostEffort: that servers cannot be told how much to think changes no request, and is logged once.
 func TestLostEffort(t *testing.T) {
 	var log *bytes.Buffer
@@ -141,7 +174,8 @@ func TestThinkingSwitchedOff(t *testing.T) {
 			}
 		}
 		loud := l.ask("a", hello(true))
-		if th, u := text(loud.events, abi.BlockThinking), loud.result.Usage; th != strings.Join(c.script.Thinking, "") || u.Output != c.loud {
+		th, u := text(loud.events, abi.BlockThinking), loud.result.Usage
+		if th != strings.Join(c.script.Thinking, "") || u.Output != c.loud {
 			t.Errorf("%+v: with thinking %q, %+v", c.script, th, u)
 		}
 		if said := log.String(); strings.Count(said, "level=WARN") != 1 || !strings.Contains(said, "field=thinking") {

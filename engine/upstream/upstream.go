@@ -58,6 +58,8 @@ type Options struct {
 	Key string
 	// Counter counts tokens; nil asks the replicas.
 	Counter Counter
+	// Sampling are those of wire.SamplingFields that the servers know beside their flavor's; see SetSampling.
+	Sampling []string
 	// SharedCache lets accounts share the prefix cache of a flavor that cannot keep them
 	// apart. Then cached tokens are neither shown nor discounted.
 	SharedCache bool
@@ -136,6 +138,7 @@ type Model struct {
 	ready    map[string]bool // replicas that passed their first probe, and count tokens if they have to
 	waiting  int             // relays that wait for a place
 	room     chan struct{}   // closed and replaced when a place may have come free
+	sampling []string        // Options.Sampling, or what SetSampling said last
 	owner    string          // the account that has a cache which cannot be shared: whose body was sent first
 
 	ctx        context.Context // ends when the model is closed
@@ -162,7 +165,7 @@ func Open(o Options) (*Model, error) {
 		o.Flavor = wire.Corenode
 	}
 	m := &Model{options: o, traits: o.Flavor.Traits(), replicas: map[string]*replica{}, ready: map[string]bool{},
-		room: make(chan struct{}),
+		room: make(chan struct{}), sampling: o.Sampling,
 		set: route.New(route.Config{PrefixesMax: prefixesMax, PrefixAge: o.PrefixAge, InFlightMax: o.ConnectionsMax,
 			Seed: uint64(time.Now().UnixNano())})}
 	m.ctx, m.cancel = context.WithCancel(context.Background())
@@ -210,6 +213,19 @@ func (m *Model) ForwardHeaders() []string {
 		return nil
 	}
 	return []string{"Protocol-Version", "Protocol-Beta", "Anthropic-Version", "Anthropic-Beta"}
+}
+
+// SetSampling replaces Options.Sampling for requests that are prepared from here on.
+func (m *Model) SetSampling(names []string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.sampling = names
+}
+
+func (m *Model) moreSampling() []string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.sampling
 }
 
 // Describe names what answers, such as "upstream/vllm".

@@ -191,6 +191,7 @@ type Upstream struct {
 	Model             string        `key:"model"`
 	KeyFile           string        `key:"key_file"`
 	Tokenizer         string        `key:"tokenizer"`
+	Sampling          []string      `key:"sampling"`
 	SharedCache       bool          `key:"shared_cache"`
 	Verify            string        `key:"verify"`
 	ConnectionsMax    int           `key:"connections_max"`

@@ -336,12 +336,15 @@ func TestTemplateDate(t *testing.T) {
 func TestUpstreamProblems(t *testing.T) {
 	prices := `prices: {input: "1", cached_input: "1", output: "1"}`
 	for text, want := range map[string]string{
-		`{flavour: vllm, urls: ["http://a:1", "https://b/x/"]}`:                 "",
-		`{flavour: corenode, dns: "nodes.local:8080", model: core-1.1}`:         "",
-		`{flavour: chat, urls: ["http://a:1"], tokenizer: t.gguf}`:              "",
-		`{flavour: vlm, urls: ["http://a:1"]}`:                                  `upstream.flavour is "vlm", want one of chat, corenode, llama-server, messages, sglang, vllm`,
-		`{flavour: chat, urls: ["http://a:1"]}`:                                 "upstream.tokenizer is empty, but servers of flavor chat do not count tokens",
-		`{flavour: vllm}`:                                                       "upstream.urls is empty",
+		`{flavour: vllm, urls: ["http://a:1", "https://b/x/"]}`:                                   "",
+		`{flavour: corenode, dns: "nodes.local:8080", model: core-1.1}`:                           "",
+		`{flavour: chat, urls: ["http://a:1"], tokenizer: t.gguf}`:                                "",
+		`{flavour: vlm, urls: ["http://a:1"]}`:                                                    `upstream.flavour is "vlm", want one of chat, corenode, llama-server, messages, sglang, vllm`,
+		`{flavour: chat, urls: ["http://a:1"]}`:                                                   "upstream.tokenizer is empty, but servers of flavor chat do not count tokens",
+		`{flavour: chat, urls: ["http://a:1"], tokenizer: t.gguf, sampling: [top_k, ignore_eos]}`: "",
+		`{flavour: llama-server, urls: ["http://a:1"], sampling: [min_tokens, topK]}`:             `upstream.sampling.1 is "topK", want one of top_k, min_p, `,
+		`{flavour: vllm, urls: ["http://a:1"], sampling: [top_k]}`:                                `upstream.sampling.0 is "top_k", but servers of flavor vllm are told all`,
+		`{flavour: vllm}`: "upstream.urls is empty",
 		`{flavour: vllm, urls: ["http://a:1"], dns: "a:1"}`:                     `upstream.dns is "a:1" beside`,
 		`{flavour: vllm, dns: "a"}`:                                             `upstream.dns is "a", want host:port`,
 		`{flavour: vllm, urls: ["http://a:1", "a:1"]}`:                          `upstream.urls.1 is "a:1", want a base URL`,

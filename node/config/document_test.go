@@ -41,7 +41,7 @@ func TestDocument(t *testing.T) {
 // TestReferenceSaysWhatAReloadTakes: its head names the keys that change while a node runs.
 func TestReferenceSaysWhatAReloadTakes(t *testing.T) {
 	head, _, _ := strings.Cut(string(reference), "\n\n")
-	for _, key := range append([]string{"upstream.urls", "sampling", "prices"}, reloadable...) {
+	for _, key := range append([]string{"upstream.urls", "upstream.sampling", "sampling", "prices"}, reloadable...) {
 		if !strings.Contains(head, "`"+key+"`") {
 			t.Errorf("the head of reference.yaml does not name %s", key)
 		}

@@ -25,6 +25,8 @@ func modelReloadable(rest string, was, is Model) bool {
 	switch {
 	case rest == urlsKey:
 		return len(was.Upstream.URLs) > 0 && len(is.Upstream.URLs) > 0
+	case rest == ".upstream.sampling":
+		return was.Engine == EngineUpstream && was.Upstream.Flavor == is.Upstream.Flavor
 	case strings.HasPrefix(rest, ".sampling."):
 		return was.Engine != EngineUpstream
 	}

@@ -45,6 +45,17 @@ func TestReload(t *testing.T) {
 		!PricesChanged(changed) || now.Models["a"].Prices.Output != 2000 || running.Models["a"].Prices.Output != 1000 {
 		t.Errorf("prices: changed %v, waits %v, now %+v", changed, waits, now.Models["a"].Prices)
 	}
+	far := func(upstream string) *Config {
+		return read("models: {a: {engine: upstream, context_length: 9, prices: {input: 1, cached_input: 1, output: 1}, upstream: {" + upstream + "}}}")
+	}
+	was := far("flavour: llama-server, urls: [http://a]")
+	if now, changed, waits := Reload(was, far("flavour: llama-server, urls: [http://a], sampling: [min_tokens]")); len(waits) > 0 ||
+		!slices.Equal(changed, []string{"models.a.upstream.sampling"}) || len(now.Models["a"].Upstream.Sampling) != 1 {
+		t.Errorf("fields that servers know: changed %v, wait %v", changed, waits)
+	}
+	if _, changed, waits := Reload(was, far("flavour: chat, tokenizer: t, urls: [http://a], sampling: [top_k]")); len(changed) > 0 || len(waits) != 3 {
+		t.Errorf("with another flavor: changed %v, wait %v", changed, waits)
+	}
 	if PricesChanged([]string{"log.level", "models.a.sampling.top_k"}) {
 		t.Error("other keys are prices")
 	}

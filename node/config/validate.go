@@ -306,6 +306,14 @@ func (u Upstream) validate(c *checks, key string) {
 		}
 		seen[strings.TrimRight(text, "/")] = true
 	}
+	for i, name := range u.Sampling {
+		at := fmt.Sprintf("%ssampling.%d", key, i)
+		if f := wire.Flavor(u.Flavor); f != wire.ChatCompletions && f != wire.LlamaServer {
+			c.refuse(at, "is %q, but servers of flavor %s are told all sampling: want none", name, u.Flavor)
+		} else if !slices.Contains(wire.SamplingFields, name) {
+			c.refuse(at, "is %q, want one of %s", name, strings.Join(wire.SamplingFields, ", "))
+		}
+	}
 	if u.Verify != VerifyRefuse && u.Verify != VerifyCount {
 		c.refuse(key+"verify", "is %q, want refuse or count", u.Verify)
 	}

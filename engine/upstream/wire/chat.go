@@ -12,7 +12,7 @@ import (
 
 // Chat returns the chat completions body that asks for what a messages request asks. The
 // answer always streams, with its usage. Nothing of the request that the flavor can
-// express is left out. Of what it cannot, Lost names the sampling; thinking is TellsThinking's.
+// express is left out. Of what it cannot, Lost finds the sampling; thinking is TellsThinking's.
 func Chat(f Flavor, q *messages.Request, o ChatOptions) []byte {
 	w := chatWriter{traits: f.Traits(), flavor: f, q: q, b: make([]byte, 0, 1024)}
 	w.b = append(w.b, `{"model":`...)
@@ -20,7 +20,7 @@ func Chat(f Flavor, q *messages.Request, o ChatOptions) []byte {
 	w.messages()
 	w.tools()
 	w.format()
-	w.sampling(o.MaxTokens)
+	w.sampling(&o)
 	w.template()
 	if o.CacheSalt != "" && w.traits.CacheSalt {
 		w.key("cache_salt")
@@ -36,30 +36,35 @@ func Chat(f Flavor, q *messages.Request, o ChatOptions) []byte {
 
 // ChatOptions are what a chat body has beside the request.
 type ChatOptions struct {
-	Model     string // its name at the server
-	MaxTokens int    // the most tokens to produce
-	CacheSalt string // keeps this account's prefixes apart; empty without
+	Model     string   // its name at the server
+	MaxTokens int      // the most tokens to produce
+	CacheSalt string   // keeps this account's prefixes apart; empty without
+	Sampling  []string // of SamplingFields, what the server reads beside its flavor's
 }
 
-// Lost names the fields of sampling that a flavor cannot be told and that ask for something: a
-// request with one must be refused. A value that changes nothing is left out.
-func Lost(f Flavor, q *messages.Request) (fields []string) {
-	t, s := f.Traits(), q.Sampling
-	if t.Messages {
-		return nil
+// Lost names a field of sampling that a flavor's servers cannot be told and that asks for something: a
+// request with one must be refused. It is empty where there is none; a value that changes nothing is left
+// out. more are those of SamplingFields that the servers know beside their flavor's.
+func Lost(f Flavor, more []string, q *messages.Request) string {
+	if f.Traits().Messages {
+		return ""
 	}
-	add := func(asked bool, names ...string) {
-		takes := func(name string) bool { return slices.Contains(t.SamplingExtras, name) }
-		if asked && !slices.ContainsFunc(names, takes) {
-			fields = append(fields, names[0])
+	s, told := q.Sampling, f.samplingWith(more)
+	for _, field := range []struct {
+		asked bool
+		names []string // of which servers have one
+	}{
+		{s.TopK != nil && *s.TopK != 0, []string{"top_k"}},
+		{s.MinP != nil && *s.MinP != 0, []string{"min_p"}},
+		{s.RepetitionPenalty != nil && *s.RepetitionPenalty != 1, []string{"repetition_penalty", "repeat_penalty"}},
+		{s.MinTokens > 0, []string{"min_tokens"}},
+		{s.IgnoreEOS, []string{"ignore_eos"}},
+	} {
+		if field.asked && !slices.ContainsFunc(field.names, func(name string) bool { return slices.Contains(told, name) }) {
+			return field.names[0]
 		}
 	}
-	add(s.TopK != nil && *s.TopK != 0, "top_k")
-	add(s.MinP != nil && *s.MinP != 0, "min_p")
-	add(s.RepetitionPenalty != nil && *s.RepetitionPenalty != 1, "repetition_penalty", "repeat_penalty")
-	add(s.MinTokens > 0, "min_tokens")
-	add(s.IgnoreEOS, "ignore_eos")
-	return fields
+	return ""
 }
 
 // Told is a request as servers of the make can be told it: where no tool can be named as the
@@ -267,9 +272,9 @@ func (w *chatWriter) format() {
 	w.b = append(w.b, "}}"...)
 }
 
-func (w *chatWriter) sampling(maxTokens int) {
+func (w *chatWriter) sampling(o *ChatOptions) {
 	s := w.q.Sampling
-	w.number("max_tokens", float(maxTokens))
+	w.number("max_tokens", float(o.MaxTokens))
 	w.number("temperature", s.Temperature)
 	w.number("top_p", s.TopP)
 	w.number("presence_penalty", s.PresencePenalty)
@@ -286,7 +291,7 @@ func (w *chatWriter) sampling(maxTokens int) {
 		}
 		w.b = append(w.b, ']')
 	}
-	for _, name := range w.traits.SamplingExtras {
+	for _, name := range w.flavor.samplingWith(o.Sampling) {
 		w.extra(name, &s)
 	}
 }

@@ -99,7 +99,7 @@ func TestChatLosesNothing(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", text, err)
 		}
-		if lost := Lost(VLLM, q); len(lost) > 0 {
+		if lost := Lost(VLLM, nil, q); lost != "" {
 			t.Errorf("%s: vLLM is not told of %v", text, lost)
 		}
 		body := Chat(VLLM, q, ChatOptions{Model: "there", MaxTokens: q.MaxTokens, CacheSalt: "salt"})

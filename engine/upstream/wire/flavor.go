@@ -74,13 +74,17 @@ const (
 	HopHeader       = "X-Corenode-Hop"
 )
 
+// SamplingFields are all fields of sampling beyond the chat protocol's that a server may read, by the names of
+// requests.
+var SamplingFields = []string{"top_k", "min_p", "repetition_penalty", "min_tokens", "ignore_eos"}
+
 var traits = map[Flavor]Traits{
 	VLLM: {CacheSalt: true, ContinuousUsage: true, TemplateKwargs: true, ContinueFinal: true,
-		SamplingExtras: []string{"top_k", "min_p", "repetition_penalty", "min_tokens", "ignore_eos"},
+		SamplingExtras: SamplingFields,
 		Health:         "/health", Version: "/version", Metrics: "/metrics",
 		Waiting: []string{"vllm:num_requests_waiting"}, Count: "/v1/messages/count_tokens"},
 	SGLang: {CacheSalt: true, ContinuousUsage: true, TemplateKwargs: true, ContinueFinal: true,
-		SamplingExtras: []string{"top_k", "min_p", "repetition_penalty", "min_tokens", "ignore_eos"},
+		SamplingExtras: SamplingFields,
 		Health:         "/health", Version: "/get_server_info", Metrics: "/metrics",
 		Waiting: []string{"sglang:num_queue_reqs"}, Count: "/v1/messages/count_tokens"},
 	LlamaServer: {TemplateKwargs: true, AnyTool: true,
@@ -117,6 +121,17 @@ func (f Flavor) Traits() Traits { return traits[f] }
 
 // TellsThinking says whether the server can be told whether to think, and how much.
 func (f Flavor) TellsThinking() bool { return traits[f].Messages || traits[f].TemplateKwargs }
+
+// samplingWith are the SamplingExtras of the flavor, and those of more that are not among them.
+func (f Flavor) samplingWith(more []string) []string {
+	all := slices.Clip(traits[f].SamplingExtras)
+	for _, name := range more {
+		if !slices.Contains(all, name) {
+			all = append(all, name)
+		}
+	}
+	return all
+}
 
 // Isolates says whether the server can keep the cached prefixes of accounts apart.
 func (f Flavor) Isolates() bool { return traits[f].CacheSalt || traits[f].Partition }
