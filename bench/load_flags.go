@@ -70,7 +70,7 @@ func (f *loadFlags) register(cmd *cobra.Command) {
 	s.DurationVar(&f.RetryAfterMax, "retry-after-max", 10*time.Second, "how far a client of a closed loop obeys Retry-After")
 	s.StringVar(&f.objectives, "slo", "", "objectives of goodput, such as ttft=500ms,itl_p99=150ms,e2e=10s")
 
-	s.StringVar(&f.json, "json", "", "file to write the result to; METHOD.md documents it")
+	s.StringVar(&f.json, "json", "", "file to write the result to; METHOD.md has its fields, or names the type that has them")
 	s.StringVar(&f.html, "html", "", "file to write a page with plots to")
 	s.BoolVar(&f.quiet, "quiet", false, "no progress line")
 }

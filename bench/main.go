@@ -90,7 +90,7 @@ func measure[R measured](cmd *cobra.Command, options option.List, run func(conte
 		return deliver(cmd, r, path, report.WriteJSON, errGate)
 	}
 	options.Register(cmd.Flags())
-	cmd.Flags().StringVar(&path, "json", "", "file to write the result to; METHOD.md documents it")
+	cmd.Flags().StringVar(&path, "json", "", "file to write the result to; METHOD.md has its fields, or names the type that has them")
 	return cmd
 }
 

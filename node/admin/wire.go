@@ -112,7 +112,7 @@ type Entry struct {
 	// Where a server elsewhere answered: see account.Source.
 	Replica           string `json:"replica,omitempty" doc:"The base URL of the server elsewhere that answered."`
 	UpstreamRequestID string `json:"upstream_request_id,omitempty" doc:"What that server calls the request."`
-	UsageSource       string `json:"usage_source,omitempty" doc:"Who counted the tokens of an answer from elsewhere: that server, or the node." enum:"reported,counted"`
+	UsageSource       string `json:"usage_source,omitempty" doc:"Who counted the tokens of an answer from elsewhere: that server, or the node. A prompt that the node counts exactly is its own count also with reported." enum:"reported,counted"`
 	ChargeInput       []byte `json:"charge_input,omitempty" doc:"With inputs=true: the record that the charge was computed from."`
 }
 
