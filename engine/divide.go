@@ -1,7 +1,9 @@
 package engine
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 
 	"corenode/engine/model"
@@ -11,7 +13,8 @@ import (
 // beside the rows of steps, graphs, and what the driver takes.
 const deviceShare = 16
 
-// deviceStates is the part of what a model gets of a device that is for states where the config does not say how much.
+// deviceStates is the part of what a model gets of a device that is for states where the config says neither how much
+// they nor pages have.
 const deviceStates = 4
 
 // hasMemory is a backend on a device, which has memory of its own.
@@ -31,28 +34,46 @@ func (c claim) open() bool { return c.pages == 0 || c.states == 0 && c.statesMax
 // fixed is what the config says, as far as it is of use.
 func (c claim) fixed() int64 { return min(c.pages, c.pagesMax) + min(c.states, c.statesMax) }
 
-// divide fills in what claims leave open. Each gets an equal part of what those in front of it left.
-func divide(room int64, claims []claim) {
-	open := int64(0)
-	for _, c := range claims {
-		room -= c.fixed()
-		if c.open() {
-			open++
-		}
+// need is how much of what is left to be filled in is of use.
+func (c claim) need() (bytes int64) {
+	if c.pages == 0 {
+		bytes += c.pagesMax
 	}
+	if c.states == 0 {
+		bytes += c.statesMax
+	}
+	return bytes
+}
+
+// fill fills in what is open with part. What pages have no use for is for states too.
+func (c *claim) fill(part int64) {
+	pages, states := c.pages == 0, c.states == 0
+	if pages {
+		c.pages = part
+		if states {
+			c.pages -= min(part/deviceStates, c.statesMax)
+		}
+		c.pages = min(c.pages, c.pagesMax)
+		part -= c.pages
+	}
+	if states {
+		c.states = min(part, c.statesMax)
+	}
+}
+
+// divide fills in what claims leave open. Each gets an equal part of what those that need less left.
+func divide(room int64, claims []claim) {
+	var open []*claim
 	for i := range claims {
 		c := &claims[i]
-		if !c.open() {
-			continue
+		if room -= c.fixed(); c.open() {
+			open = append(open, c)
 		}
-		part, had := max(0, room)/open, c.fixed()
-		if open--; c.states == 0 {
-			c.states = min(part/deviceStates, c.statesMax)
-			part -= c.states
-		}
-		if c.pages == 0 {
-			c.pages = min(part, c.pagesMax)
-		}
+	}
+	slices.SortStableFunc(open, func(a, b *claim) int { return cmp.Compare(a.need(), b.need()) })
+	for i, c := range open {
+		had := c.fixed()
+		c.fill(max(0, room) / int64(len(open)-i))
 		room -= c.fixed() - had
 	}
 }
@@ -82,11 +103,12 @@ func Divide(engines ...*Engine) error {
 		}
 		on, claims, fixed = append(on, e), append(claims, c), fixed+c.fixed()
 	}
-	if fixed > free {
-		return fmt.Errorf("kv.memory_bytes and kv.state_memory_bytes of %s come to %d bytes, the weights leave %d of the GPU",
-			strings.Join(says, ", "), fixed, free)
+	spare := int64(len(on)) * (total / deviceShare)
+	if fixed > 0 && fixed > free-spare {
+		return fmt.Errorf("kv.memory_bytes and kv.state_memory_bytes of %s come to %d bytes, "+
+			"the weights leave %d of the GPU, %d of which are kept free", strings.Join(says, ", "), fixed, free, spare)
 	}
-	divide(free-int64(len(on))*(total/deviceShare), claims)
+	divide(free-spare, claims)
 	for i, e := range on {
 		o := e.options
 		o.Cache.Bytes, o.Cache.StateBytes = claims[i].pages, claims[i].states

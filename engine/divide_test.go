@@ -14,7 +14,8 @@ import (
 )
 
 // TestWhatADeviceHasLeftIsDivided: what the config leaves open gets a part of what is left beside what it says, no more
-// than is of use, and a quarter of it is for states whatever is said of pages.
+// than is of use, so that nothing is idle where others have a use for it, whatever their order. A quarter of a part is for
+// states, and all of it where pages are said.
 func TestWhatADeviceHasLeftIsDivided(t *testing.T) {
 	plain := func(pages int64) claim { return claim{pages: pages, pagesMax: 2000} }
 	hybrid := func(pages, states int64) claim { return claim{pages, states, 2000, 2000} }
@@ -27,15 +28,18 @@ func TestWhatADeviceHasLeftIsDivided(t *testing.T) {
 		{[]claim{plain(300)}, [][2]int64{{300, 0}}},
 		{[]claim{hybrid(0, 0)}, [][2]int64{{675, 225}}},
 		{[]claim{hybrid(0, 400)}, [][2]int64{{500, 400}}},
-		{[]claim{hybrid(300, 0)}, [][2]int64{{300, 150}}},
+		{[]claim{hybrid(300, 0)}, [][2]int64{{300, 600}}},
 		{[]claim{hybrid(300, 400)}, [][2]int64{{300, 400}}},
 		{[]claim{hybrid(0, 1000)}, [][2]int64{{0, 1000}}},
 		{[]claim{{pagesMax: 2000, statesMax: 50}}, [][2]int64{{850, 50}}},
+		{[]claim{{pagesMax: 100, statesMax: 2000}}, [][2]int64{{100, 800}}},
 		{[]claim{plain(0), plain(0), plain(0)}, [][2]int64{{300, 0}, {300, 0}, {300, 0}}},
 		{[]claim{plain(0), plain(500)}, [][2]int64{{400, 0}, {500, 0}}},
 		{[]claim{small, plain(0), plain(0)}, [][2]int64{{100, 0}, {400, 0}, {400, 0}}},
-		{[]claim{plain(0), small}, [][2]int64{{450, 0}, {100, 0}}},
-		{[]claim{hybrid(100, 0), plain(0)}, [][2]int64{{100, 100}, {700, 0}}},
+		{[]claim{plain(0), small}, [][2]int64{{800, 0}, {100, 0}}},
+		{[]claim{plain(0), small, plain(0)}, [][2]int64{{400, 0}, {100, 0}, {400, 0}}},
+		{[]claim{hybrid(100, 0), plain(0)}, [][2]int64{{100, 400}, {400, 0}}},
+		{[]claim{plain(0), {pages: 100, pagesMax: 2000, statesMax: 50}}, [][2]int64{{750, 0}, {100, 50}}},
 	} {
 		got := append([]claim{}, c.claims...)
 		divide(900, got)
@@ -114,14 +118,14 @@ func TestModelsShareADevice(t *testing.T) {
 	}
 }
 
-// TestMoreThanADeviceHasIsRefusedByName: the error has the keys, and the models that they are of.
+// TestMoreThanADeviceHasIsRefusedByName: the error has the keys, and the models that they are of. What is kept free of the
+// device is not theirs to take.
 func TestMoreThanADeviceHasIsRefusedByName(t *testing.T) {
 	d := onSharedDevice(t, 48<<20)
 	var all []*Engine
 	for _, id := range []string{"a", "b"} {
 		o := d.of(id)
 		if id == "b" {
-			o.Cache.Bytes = 1 << 40
 			o.Info.ContextLength, o.Batch.SequencesMax = 1<<20, 1000 // more than that is of no use, and would not count
 		}
 		e, err := Load(o)
@@ -131,9 +135,20 @@ func TestMoreThanADeviceHasIsRefusedByName(t *testing.T) {
 		defer e.Close()
 		all = append(all, e)
 	}
-	err := Divide(all...)
-	if err == nil || !strings.Contains(err.Error(), "kv.memory_bytes and kv.state_memory_bytes of b come to") {
-		t.Errorf("the error is %v", err)
+	free, total, err := d.Memory()
+	if err != nil {
+		t.Fatal(err)
+	}
+	most := free - 2*(total/deviceShare)
+	for bytes, refused := range map[int64]bool{1 << 40: true, most + 1: true, most: false} {
+		all[1].options.Cache.Bytes = bytes
+		err := Divide(all...)
+		if err == nil { // with all that there is for b, a cannot have a page
+			t.Fatalf("%d bytes of %d pass", bytes, most)
+		}
+		if got := strings.Contains(err.Error(), "kv.memory_bytes and kv.state_memory_bytes of b come to"); got != refused {
+			t.Errorf("%d bytes of %d: the error is %v", bytes, most, err)
+		}
 	}
 }
 
