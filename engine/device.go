@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"errors"
 	"fmt"
 
 	"corenode/engine/kernel"
@@ -73,10 +74,30 @@ func (e *Engine) loadWeights(o Options) (err error) {
 		return err
 	}
 	if o.Kind == CUDA { // before what is left is divided; of the host's memory steps take what they need
-		m.Reserve(o.Batch.StepTokensMax)
+		if err := reserve(m, o.Batch.StepTokensMax); err != nil {
+			return err
+		}
 	}
 	e.backend, e.forwarder = backend, m
 	return nil
+}
+
+// reserve takes what the largest step does of a device.
+func reserve(m *model.Model, rows int) (err error) {
+	defer func() {
+		if lacksMemory(err) {
+			err = fmt.Errorf("buffers of a step of %d tokens: %w; lower batch.step_tokens_max, or take a model away", rows, err)
+		}
+	}()
+	defer cuda.Catch(&err)
+	m.Reserve(rows)
+	return nil
+}
+
+// lacksMemory says whether an error is of a device without memory for what it was asked for.
+func lacksMemory(err error) bool {
+	var e *cuda.Error
+	return errors.As(err, &e) && e.Code == cuda.OutOfMemory
 }
 
 // mayFail is a backend that a failed operation leaves unusable.

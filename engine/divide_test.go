@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -56,9 +57,13 @@ type shared struct {
 	cuda.Driver
 	sizes map[int64]bool // of what was taken before anyone asked what is left
 	asked bool
+	lacks int64 // what it has no memory for
 }
 
 func (d *shared) Alloc(bytes int64) (cuda.Pointer, error) {
+	if bytes == d.lacks {
+		return 0, &cuda.Error{Code: cuda.OutOfMemory, Op: "alloc", Msg: "too much"}
+	}
 	if !d.asked {
 		d.sizes[bytes] = true
 	}
@@ -163,5 +168,27 @@ func TestWhatStepsTakeIsThereBeforeTheRestIsDivided(t *testing.T) {
 	c := e.forwarder.(*model.Model).Config()
 	if rows, logits := 4*512*int64(c.Hidden), 4*64*int64(c.Vocab); !d.sizes[rows] || !d.sizes[logits] {
 		t.Errorf("what was taken has the sizes %v, want %d and %d among them", d.sizes, rows, logits)
+	}
+}
+
+// TestADeviceWithoutMemoryNamesTheKeys: for the buffers of steps, and for pages.
+func TestADeviceWithoutMemoryNamesTheKeys(t *testing.T) {
+	d := onSharedDevice(t, 48<<20)
+	e, err := Open(d.of("a"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	d.lacks = int64(e.memory.pages) * e.memory.pageBytes
+	_, err = e.NewStepper()
+	if err == nil || !strings.Contains(err.Error(), fmt.Sprintf("kv memory of %d bytes", d.lacks)) ||
+		!strings.Contains(err.Error(), "; lower kv.memory_bytes") {
+		t.Errorf("without memory for pages: %v", err)
+	}
+	d.lacks = 4 * 512 * int64(e.forwarder.(*model.Model).Config().Hidden)
+	_, err = Load(d.of("b"))
+	if err == nil || !strings.Contains(err.Error(), "model b: buffers of a step of 512 tokens: cuda alloc") ||
+		!strings.Contains(err.Error(), "lower batch.step_tokens_max") {
+		t.Errorf("without memory for steps: %v", err)
 	}
 }

@@ -77,9 +77,15 @@ func (e *Engine) newCache(s memory) (kernel.Cache, error) {
 	c := m.CacheConfig(e.options.Cache.PageTokens, s.pages, s.states, e.options.Cache.KV)
 	c.HostSlots, c.States = s.host, e.options.Cache.States
 	cache, err := e.backend.NewCache(c)
-	if errors.Is(err, cpu.ErrMemory) {
-		return nil, fmt.Errorf("kv memory of %d bytes and state memory of %d bytes: %w; or lower kv.memory_bytes and kv.state_memory_bytes",
-			int64(s.pages)*s.pageBytes, int64(s.states)*s.state, err)
+	lower := "lower kv.memory_bytes and kv.state_memory_bytes"
+	switch {
+	case errors.Is(err, cpu.ErrMemory):
+		lower = "or " + lower // it has said what limits the host
+	case !lacksMemory(err):
+		return cache, err
+	case s.host > 0:
+		lower = "lower kv.memory_bytes, kv.state_memory_bytes and kv.host_state_memory_bytes"
 	}
-	return cache, err
+	return nil, fmt.Errorf("kv memory of %d bytes and state memory of %d bytes: %w; %s",
+		int64(s.pages)*s.pageBytes, int64(s.states)*s.state, err, lower)
 }
