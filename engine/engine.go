@@ -82,12 +82,12 @@ func (e *Engine) BytesPerToken() int64 {
 // when they are, or need not be. The model is served all the same.
 func (e *Engine) PackError() error { return e.packError }
 
-// CleanPacks removes the repacked weights in a folder of models that are not among the open ones. They
-// must be all that this folder is for: of a model that did not open they would go too.
+// CleanPacks removes the repacked weights in a folder but for those of the open models of kind CPU: no other opens
+// them. The models must be all that this folder is for: of one that did not open the weights would go too.
 func CleanPacks(dir string, open iter.Seq[*Engine]) error {
 	return cpu.CleanCache(dir, func(yield func(string) bool) {
 		for e := range open {
-			if !yield(e.file.Digest()) {
+			if e.options.Kind == CPU && !yield(e.file.Digest()) {
 				return
 			}
 		}

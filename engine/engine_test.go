@@ -533,6 +533,23 @@ func TestOpenWithoutRoomForPackedWeights(t *testing.T) {
 	checkStream(t, a.events)
 }
 
+// TestPackedWeightsGoWithTheirEngine: those of a model that something else computes now are of no use.
+func TestPackedWeightsGoWithTheirEngine(t *testing.T) {
+	dir := t.TempDir()
+	for _, kind := range []Kind{CPU, Instant} {
+		o := options(kind)
+		o.PackDir = dir
+		e, _ := open2(t, o)
+		if err := CleanPacks(dir, slices.Values([]*Engine{e})); err != nil {
+			t.Fatal(err)
+		}
+		files, err := os.ReadDir(dir)
+		if err != nil || (len(files) == 1) != (kind == CPU) {
+			t.Errorf("%s: %d files (%v)", kind, len(files), err)
+		}
+	}
+}
+
 // TestPackBytes: the disk that is asked for is enough for the file that comes of it, and not much more.
 func TestPackBytes(t *testing.T) {
 	o := options(CPU)
