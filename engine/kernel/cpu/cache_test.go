@@ -304,10 +304,10 @@ func TestCacheRemovesLeftovers(t *testing.T) {
 		gone bool
 	}{
 		{file("1"), 2 * leftoverAge, true},
-		{file("2"), 2 * lockAge, true}, // of a process that died
+		{file("2"), 5 * time.Second, true}, // of a process that died, and was started again
 		{filepath.Join(dir, storeFile(t, "other")+".1.tmp"), 2 * lockAge, true},
 		{file("3"), 0, false},
-		{maker.disk.file.Name(), 2 * lockAge, false},
+		{maker.disk.file.Name(), time.Hour, false},
 	} {
 		if c.path != maker.disk.file.Name() {
 			if err := os.WriteFile(c.path, []byte("x"), 0o600); err != nil {

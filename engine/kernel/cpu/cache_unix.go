@@ -102,8 +102,9 @@ const (
 	// leftoverAge is when a temporary file cannot belong to a live process any
 	// more: making one takes minutes at most.
 	leftoverAge = 24 * time.Hour
-	// lockAge is when its maker has locked it, if it can.
-	lockAge = time.Minute
+	// lockAge is when its maker has locked it, if it can: it does so at once. Of a node that is killed again and
+	// again hardly more than one may stay.
+	lockAge = 2 * time.Second
 )
 
 // removeLeftovers deletes temporary files, of any model, of processes that died
