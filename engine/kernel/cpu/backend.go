@@ -43,6 +43,7 @@ type Backend struct {
 	disk   *store // nil without a cache on disk
 	caches []*cache
 	memory arena              // of weights that are not used from disk's file
+	mapped bool               // weights stay in disk's file: the system refused what they would move to
 	loaded map[string]*weight // by name: a tensor with two uses is loaded once
 	rounds bool               // a product rounds its activations to 8 bits
 	last   *habit             // of the latest product; nil when it had many rows
@@ -152,7 +153,8 @@ func (b *Backend) Load(src kernel.Source) (kernel.Weight, error) {
 func (b *Backend) fill(w *weight) (err error) {
 	if b.disk != nil {
 		if w.data = b.disk.find(w); w.data != nil {
-			return b.settle(w)
+			b.settle(w)
+			return nil
 		}
 		w.data = b.disk.reserve(w)
 	}
@@ -166,7 +168,8 @@ func (b *Backend) fill(w *weight) (err error) {
 		return err
 	}
 	b.Wait()
-	return b.settle(w)
+	b.settle(w)
+	return nil
 }
 
 // settlePiece is how much of a weight a thread moves at once.
@@ -175,21 +178,29 @@ const settlePiece = 1 << 20
 // settle moves a weight from the mapped file to huge pages where the system
 // has them, so that reading them in several streams takes few entries of the
 // address cache. What it had there is given back.
-func (b *Backend) settle(w *weight) error {
-	if !hugePages() {
-		return nil
+//
+// The system is asked for all that the file needs at once. Where it refuses, weights
+// are used where they lie: a mapped file does not count as memory, and what they
+// could have of that until it ends would lack elsewhere.
+func (b *Backend) settle(w *weight) {
+	if !hugePages() || b.mapped {
+		return
 	}
 	from := w.data
+	if len(b.memory.blocks) == 0 {
+		if b.mapped = b.memory.extend(b.disk.size()) != nil; b.mapped {
+			return
+		}
+	}
 	to, err := b.memory.take(len(from))
-	if err != nil {
-		return err
+	if b.mapped = err != nil; b.mapped {
+		return
 	}
 	b.pool.run((len(from)+settlePiece-1)/settlePiece, taskFunc(func(_, i int) {
 		copy(to[i*settlePiece:], from[i*settlePiece:min((i+1)*settlePiece, len(from))])
 	}))
 	w.data = to
 	b.disk.release(from)
-	return nil
 }
 
 // Kept says that packed weights are those of an earlier start, so that Load reads little of what

@@ -95,6 +95,9 @@ func (s *store) take(end int64) error {
 	return nil
 }
 
+// size is what all weights take in the file, about.
+func (s *store) size() int { return max(len(s.data), int(s.taken)) }
+
 // kept says whether the finished file was found.
 func (s *store) kept() bool { return s.entries != nil }
 

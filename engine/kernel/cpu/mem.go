@@ -54,15 +54,23 @@ const arenaBlock = 256 << 20
 func (a *arena) take(n int) ([]byte, error) {
 	size := roundUp(n, 64)
 	if size > len(a.free) {
-		b, err := newBlock(max(size, arenaBlock))
-		if err != nil {
+		if err := a.extend(size); err != nil {
 			return nil, err
 		}
-		a.blocks, a.free = append(a.blocks, b), b.b
 	}
 	piece := a.free[:n:n]
 	a.free = a.free[size:]
 	return piece, nil
+}
+
+// extend makes room for at least n bytes; what is left of the last block is not used any more.
+func (a *arena) extend(n int) error {
+	b, err := newBlock(max(n, arenaBlock))
+	if err != nil {
+		return err
+	}
+	a.blocks, a.free = append(a.blocks, b), b.b
+	return nil
 }
 
 // release gives everything back.

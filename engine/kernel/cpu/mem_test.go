@@ -4,6 +4,7 @@ package cpu
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 
@@ -25,8 +26,7 @@ func refuse(t *testing.T, which func(n int) bool) {
 
 func all(int) bool { return true }
 
-// TestLoadSaysThatMemoryIsRefused: for panels, for what reads them, and for what they move to from
-// the cache on disk. What was refused can be loaded later.
+// TestLoadSaysThatMemoryIsRefused: for panels, and for what reads them. What was refused can be loaded later.
 func TestLoadSaysThatMemoryIsRefused(t *testing.T) {
 	src := randomSource(newRand(1), kernel.Q8_0, 1, 40, 256)
 	src.Name = "w"
@@ -36,16 +36,11 @@ func TestLoadSaysThatMemoryIsRefused(t *testing.T) {
 		what  string
 		src   kernel.Source
 		which func(n int) bool
-		dir   string
 	}{
-		{"panels", src, all, ""},
-		{"reading", read, func(n int) bool { return n == readers*readSpace }, ""},
-		{"moving", src, all, t.TempDir()},
+		{"panels", src, all},
+		{"reading", read, func(n int) bool { return n == readers*readSpace }},
 	} {
-		if c.dir != "" && !hugePages() {
-			continue // nothing moves
-		}
-		b := open(t, Options{Threads: 1, CacheDir: c.dir, CacheKey: "k"})
+		b := open(t, Options{Threads: 1})
 		refuse(t, c.which)
 		_, err := b.Load(c.src)
 		if !errors.Is(err, ErrMemory) || !errors.Is(err, unix.ENOMEM) || !strings.Contains(err.Error(), " bytes") {
@@ -56,6 +51,31 @@ func TestLoadSaysThatMemoryIsRefused(t *testing.T) {
 			t.Errorf("%s: %v after memory came back", c.what, err)
 		}
 		b.Wait()
+	}
+}
+
+// TestWeightsStayInTheFileWhereMemoryIsRefused: huge pages are only faster, and mapped files do not count as memory. They are
+// asked for once, for all of the file, so that weights do not take what others need.
+func TestWeightsStayInTheFileWhereMemoryIsRefused(t *testing.T) {
+	sources, dir := cacheSources(), t.TempDir()
+	want := inMemory(t, sources)
+	for _, found := range []bool{false, true} {
+		b := open(t, Options{Threads: 1, CacheDir: dir, CacheKey: "k"})
+		need := arenaBlock
+		if !found { // as for a large model, without its disk
+			need = 4 * arenaBlock
+			if b.disk.taken = int64(need); b.disk.file.Truncate(b.disk.taken) != nil {
+				t.Fatal("a file cannot have a hole")
+			}
+		}
+		var asked []int
+		refuse(t, func(n int) bool { asked = append(asked, n); return n >= need })
+		got, kept := loadAll(t, b, sources)
+		mapMemory = unix.Mmap
+		if sameBytes(t, got, want); kept != found || hugePages() && !slices.Equal(asked, []int{need}) {
+			t.Errorf("found %v, want %v; it asks for %v, want %d", kept, found, asked, need)
+		}
+		seal(t, b)
 	}
 }
 
