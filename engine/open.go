@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"corenode/engine/instant"
@@ -161,6 +162,11 @@ func (e *Engine) loadText(o Options) (err error) {
 	}
 	if e.template, err = template.New(source); err != nil {
 		return fmt.Errorf("load chat template: %w", err)
+	}
+	for _, name := range e.tokenizer.Rowless() {
+		if strings.Contains(source, name) {
+			return fmt.Errorf("the chat template writes %q, a token that the model has no row for", name)
+		}
 	}
 	e.findFormat(source)
 	return nil

@@ -1,6 +1,8 @@
 package engine
 
 import (
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -34,6 +36,35 @@ func TestTemplateTime(t *testing.T) {
 	got := prompt(o)
 	if after := time.Now().UTC(); !strings.HasPrefix(got, before.Format("02 Jan 2006|")) && !strings.HasPrefix(got, after.Format("02 Jan 2006|")) {
 		t.Errorf("the prompt of now is %q", got)
+	}
+}
+
+// TestTemplateOfTokensWithoutRows: a template that is named in the config is refused where it writes a token that the model
+// has no row for, as it would write pieces of its name.
+func TestTemplateOfTokensWithoutRows(t *testing.T) {
+	dir := folderOf(t, "qwen3", "BF16", nil)
+	path := filepath.Join(dir, "tokenizer.json")
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	more := strings.Replace(string(text), `"added_tokens":[`, `"added_tokens":[{"id":512,"content":"<image>","special":true},`, 1)
+	if more == string(text) {
+		t.Fatal("there are no added tokens")
+	}
+	if err := os.WriteFile(path, []byte(more), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for source, refused := range map[string]bool{"": false, "{{ messages[0].content }}": false, "<image>{{ messages[0].content }}": true} {
+		o := options(Instant)
+		o.Data, o.Path, o.Template, o.Info.ContextLength = nil, dir, source, 512
+		e, err := Open(o)
+		if err == nil {
+			e.Close()
+		}
+		if got := err != nil && strings.Contains(err.Error(), `the chat template writes "<image>"`); got != refused || (err != nil) != refused {
+			t.Errorf("%q: %v", source, err)
+		}
 	}
 }
 

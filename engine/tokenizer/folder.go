@@ -39,8 +39,9 @@ func folderVocab(f *modelfile.File) (v Vocab, err error) {
 	return v, nil
 }
 
-// cutToRows takes away added tokens that the model has no rows for: the small models of Gemma 3 name one for images. Where any is
-// more than that, ends a text or is written by the chat template, all stay, and the model is refused.
+// cutToRows takes away added tokens that the model has no rows for: the small models of Gemma 3 name one for images, others one
+// that pads, which nothing does here. Where any is more than that, ends a text or is written by the chat template, all stay, and
+// the model is refused.
 func (v *Vocab) cutToRows(f *modelfile.File) {
 	embed, ok := f.Tensor("token_embd.weight")
 	if !ok || len(embed.Shape) != 2 || embed.Shape[1] >= len(v.Tokens) {
@@ -54,12 +55,16 @@ func (v *Vocab) cutToRows(f *modelfile.File) {
 			return
 		}
 	}
-	for _, id := range append([]int32{v.BOS, v.EOS, v.EOT, v.Pad}, v.Stops...) {
+	for _, id := range append([]int32{v.BOS, v.EOS, v.EOT}, v.Stops...) {
 		if int(id) >= rows {
 			return
 		}
 	}
-	v.Tokens, v.Types = v.Tokens[:rows], v.Types[:rows]
+	if int(v.Pad) >= rows {
+		v.Pad = -1
+	}
+	v.Rowless = v.Tokens[rows:]
+	v.Tokens, v.Types = v.Tokens[:rows:rows], v.Types[:rows]
 	v.Strips = slices.DeleteFunc(v.Strips, func(s Strip) bool { return int(s.ID) >= rows })
 }
 

@@ -54,24 +54,25 @@ func TestMendedTekken(t *testing.T) {
 }
 
 // TestTokensWithoutRows: added tokens that the model has no rows for are none, in a folder and once it is converted. They stay, for
-// the model to be refused, where the template writes one, a text ends with one, or the tokens are no added ones.
+// the model to be refused, where the template writes one, a text ends with one, or the tokens are no added ones; one that pads does not.
 func TestTokensWithoutRows(t *testing.T) {
 	v := smallVocab(t, "qwen2")
 	size, last := len(v.Tokens), string(v.Tokens[511])
 	v.Tokens, v.Types = append(v.Tokens, "<image>", "<patch>"), append(v.Types, typeControl, typeUserDefined)
 	for _, c := range []struct {
-		rows, left          int
-		template, end, also string
+		rows, left               int
+		template, end, also, pad string
 	}{
 		{rows: size, left: size}, {rows: size + 1, left: size + 1}, {rows: size + 2, left: size + 2}, {rows: size + 9, left: size + 2},
 		{rows: size, left: size, template: "<imag", end: last}, {rows: size, left: size + 2, template: "{{ '<patch>' }}"},
+		{rows: size, left: size, pad: "<image>"}, {rows: size + 1, left: size + 1, pad: "<patch>"}, {rows: size, left: size, pad: last},
 		{rows: size, left: size + 2, end: "<image>"}, {rows: size, left: size + 3, also: "he\u0120s"},
 	} {
 		v := v
 		if c.also != "" {
 			v.Tokens, v.Types = append(slices.Clone(v.Tokens), c.also), append(slices.Clone(v.Types), typeNormal)
 		}
-		names, _ := json.Marshal(map[string]string{"eos_token": c.end, "chat_template": c.template})
+		names, _ := json.Marshal(map[string]string{"eos_token": c.end, "chat_template": c.template, "pad_token": c.pad})
 		text := strings.Replace(string(asJSON(t, v, false)), `"content":"\u003cimage\u003e"`, `"content":"<image>","rstrip":true`, 1)
 		folder := openedFolder(t, "", map[string]string{"tokenizer.json": text, "tokenizer_config.json": string(names)},
 			gguftest.Made{Name: "model.embed_tokens.weight", DType: "BF16", Shape: []int{c.rows, 2}, Scale: 1}.Store())
@@ -79,8 +80,8 @@ func TestTokensWithoutRows(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if tok.Size() != c.left {
-			t.Errorf("%+v: %d tokens", c, tok.Size())
+		if cut := []string{"<image>", "<patch>"}[min(2, c.left-size):]; tok.Size() != c.left || !slices.Equal(tok.Rowless(), cut) {
+			t.Errorf("%+v: %d tokens, without %q", c, tok.Size(), tok.Rowless())
 		}
 		meta, err := Metadata(folder, c.rows)
 		if refused := c.left > c.rows; refused != (err != nil) {

@@ -61,6 +61,8 @@ type Vocab struct {
 	IgnoreMerges bool
 	// Strips are the special tokens that take white space around them away.
 	Strips []Strip
+	// Rowless are the names of added tokens that are none, as the model has no rows for them.
+	Rowless []string
 }
 
 // Strip is a special token that takes the white space to its left or right away.
@@ -83,6 +85,7 @@ type Tokenizer struct {
 	pieces       pieces
 	specials     specialSet
 	stops        []int32
+	rowless      []string
 	bos, eos     int32
 	addBOS       bool
 	scratch      sync.Pool // *mergeScratch
@@ -99,7 +102,7 @@ func New(v Vocab) (*Tokenizer, error) {
 		return nil, err
 	}
 	t := &Tokenizer{split: s, ignoreMerges: v.IgnoreMerges, bos: v.BOS, eos: v.EOS, addBOS: v.AddBOS && v.BOS >= 0,
-		strips: map[int32]Strip{}}
+		strips: map[int32]Strip{}, rowless: v.Rowless}
 	for _, s := range v.Strips {
 		t.strips[s.ID] = s
 	}
@@ -228,6 +231,9 @@ func (t *Tokenizer) ID(token string) (int32, bool) {
 
 // Specials lists the names of control and user-defined tokens, in id order.
 func (t *Tokenizer) Specials() []string { return slices.Clone(t.specials.names) }
+
+// Rowless lists the names of tokens that a folder has and the model no rows for: as text they are not one token.
+func (t *Tokenizer) Rowless() []string { return slices.Clone(t.rowless) }
 
 // Stops lists the ids that end an answer, ascending.
 func (t *Tokenizer) Stops() []int32 { return slices.Clone(t.stops) }
