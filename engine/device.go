@@ -3,6 +3,7 @@ package engine
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	"corenode/engine/kernel"
 	"corenode/engine/kernel/cpu"
@@ -36,10 +37,15 @@ func (e *Engine) cpuOptions(o Options) cpu.Options {
 	return cpu.Options{Threads: o.Threads, CacheDir: o.PackDir, CacheKey: e.file.Digest(), CacheBytes: packBytes(e.file)}
 }
 
-// packBytes is how much disk the repacked weights of a file take, about. It counts what is not
-// repacked too: small tensors, and a table that is only embedded.
+// packBytes is how much disk the repacked weights of a file take, about: some small tensors that are not repacked count too, but
+// no vectors, nor a table that is only embedded. A shared expert's gate is a matrix of one row.
 func packBytes(f *modelfile.File) (n int64) {
+	_, untied := f.Tensor("output.weight")
 	for _, x := range f.Tensors() {
+		vector := len(x.Shape) == 1 && !strings.HasSuffix(x.Name, ".ffn_gate_inp_shexp.weight")
+		if vector || untied && x.Name == "token_embd.weight" {
+			continue
+		}
 		src := kernel.Source{Name: x.Name, Type: x.Halves().Type, Experts: 1, Rows: 1, Cols: x.Shape[0]}
 		for i, size := range x.Shape[1:] {
 			if i == 0 {
