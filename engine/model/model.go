@@ -16,6 +16,7 @@ package model
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"sync"
 
@@ -107,6 +108,9 @@ func Load(f *modelfile.File, b kernel.Backend) (*Model, error) { return load(f, 
 // file has one that this package computes: then Predicts is true.
 func LoadPredicting(f *modelfile.File, b kernel.Backend) (*Model, error) { return load(f, b, true) }
 
+// ErrPrediction is of a file that Load takes: what is wrong is of the layer that predicts further tokens.
+var ErrPrediction = errors.New("its prediction layer")
+
 // Check is ReadConfig, and says why LoadPredicting would refuse the tensors by their names, types and
 // shapes. No weights are read.
 func Check(f *modelfile.File) (Config, error) {
@@ -114,9 +118,15 @@ func Check(f *modelfile.File) (Config, error) {
 	if err != nil {
 		return Config{}, err
 	}
-	m, t := &Model{cfg: cfg}, &tensors{f: f, used: map[string]bool{}, dry: true}
-	m.loadLayers(t, true)
-	return cfg, t.err(cfg)
+	check := func(predicting bool) error {
+		m, t := &Model{cfg: cfg}, &tensors{f: f, used: map[string]bool{}, dry: true}
+		m.loadLayers(t, predicting)
+		return t.err(cfg)
+	}
+	if err = check(true); err != nil && check(false) == nil {
+		err = fmt.Errorf("%w: %w", ErrPrediction, err)
+	}
+	return cfg, err
 }
 
 func load(f *modelfile.File, b kernel.Backend, predicting bool) (*Model, error) {

@@ -2,6 +2,7 @@ package model
 
 import (
 	"encoding/json"
+	"errors"
 	"math"
 	"os"
 	"strings"
@@ -308,8 +309,12 @@ func TestPredictionBlocks(t *testing.T) {
 		"blk.4.nextn.enorm.weight is missing": func(x map[string]*modelfile.Tensor) { delete(x, "nextn.enorm.weight") },
 		"blk.4.nextn.eh_proj.weight: shape":   func(x map[string]*modelfile.Tensor) { x["nextn.eh_proj.weight"].Shape = []int{256, 512} },
 	} {
-		if _, err := LoadPredicting(openPredicting(t, "tiny-qwen35", change), ref.New()); err == nil || !strings.Contains(err.Error(), what) {
+		f := openPredicting(t, "tiny-qwen35", change)
+		if _, err := LoadPredicting(f, ref.New()); err == nil || !strings.Contains(err.Error(), what) {
 			t.Errorf("error %v, want %q", err, what)
+		}
+		if _, err := Check(f); !errors.Is(err, ErrPrediction) || !strings.Contains(err.Error(), what) {
+			t.Errorf("Check says %v, want %q", err, what)
 		}
 	}
 	mentioned := openPredicting(t, "tiny-qwen35", func(x map[string]*modelfile.Tensor) { clear(x) })

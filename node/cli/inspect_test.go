@@ -1,8 +1,10 @@
 package cli
 
 import (
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -24,8 +26,8 @@ func changedModel(t *testing.T, keys map[string]any, change func([]*modelfile.Te
 			meta = append(meta, gguftest.KV{Key: v.Key, Value: v})
 		}
 	}
-	for key, value := range keys {
-		if value != nil {
+	for _, key := range slices.Sorted(maps.Keys(keys)) {
+		if value := keys[key]; value != nil {
 			meta = append(meta, gguftest.KV{Key: key, Value: value})
 		}
 	}
@@ -91,6 +93,28 @@ func TestModelInspect(t *testing.T) {
 			(err == nil || !strings.Contains(err.Error(), c.want[0])) {
 			t.Errorf("verify says %v, want %q", err, c.want)
 		}
+	}
+}
+
+// TestModelInspectPrediction: of a layer that only predicts, what is wrong is said with the key that serves the rest.
+func TestModelInspectPrediction(t *testing.T) {
+	f, err := modelfile.Open("../../engine/model/testdata/parity/tiny-qwen35-f16.gguf")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	path := filepath.Join(t.TempDir(), "m.gguf")
+	lacking := gguftest.WithPrediction(f, func(x map[string]*modelfile.Tensor) { delete(x, "attn_k.weight") })
+	if err := os.WriteFile(path, lacking, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	const want = "this node cannot run it: its prediction layer: tensor blk.4.attn_k.weight is missing"
+	out, err := typed("model", "inspect", path)
+	if err != nil || !strings.Contains(out, want) || !strings.Contains(out, "; with speculation: off it runs") {
+		t.Errorf("%v: %q", err, out[max(0, len(out)-400):])
+	}
+	if _, err := typed("model", "verify", path); err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("verify says %v", err)
 	}
 }
 

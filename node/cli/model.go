@@ -2,6 +2,7 @@ package cli
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"strconv"
@@ -30,7 +31,8 @@ func inspectCommand() *cobra.Command {
 		Use: "inspect PATH", Short: "Print the metadata and tensors of a GGUF file or a folder", Args: cobra.ExactArgs(1),
 		Long: `Print the metadata and tensors of a GGUF file or a folder, and whether this node can
 run it: if not, a line for each of tensors, tokenizer and chat template that says
-why. The status is 0 all the same, and 1 where the file cannot be read.`,
+why. The status is 0 all the same, and 1 where the file cannot be read. A prediction
+layer counts, as it is loaded unless the configuration says "speculation: off".`,
 		Example: "  corenode model inspect qwen3-0.6b-q8_0.gguf",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			f, err := modelfile.Open(args[0])
@@ -80,6 +82,9 @@ func inspect(out io.Writer, f *modelfile.File) error {
 // that of a file whose keys are understood.
 func checkModel(f *modelfile.File) (c model.Config, errs []error) {
 	c, err := model.Check(f)
+	if errors.Is(err, model.ErrPrediction) {
+		err = fmt.Errorf("%w; with speculation: off it runs without that layer", err)
+	}
 	if err != nil {
 		errs = append(errs, err)
 	}

@@ -17,7 +17,8 @@ func verifyCommand() *cobra.Command {
 		Long: `Read a GGUF file or a folder of safetensors from end to end: the tensors are within
 the file, they are those of an architecture that this node computes, every number is
 one and the tokenizer can be built. The status is 1 where something is wrong; tensors
-are named.`,
+are named. A prediction layer counts, as it is loaded unless the configuration says
+"speculation: off".`,
 		Example: "  corenode model verify qwen3-0.6b-q8_0.gguf",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			cmd.SilenceUsage = true
