@@ -40,6 +40,19 @@ func options(kind Kind) Options {
 	}
 }
 
+// Open loads a model that has its device to itself.
+func Open(o Options) (*Engine, error) {
+	e, err := Load(o)
+	if err != nil {
+		return nil, err
+	}
+	if err := Divide(e); err != nil {
+		e.Close()
+		return nil, err
+	}
+	return e, nil
+}
+
 func open2(t testing.TB, o Options) (*Engine, *Stepper) {
 	t.Helper()
 	e, err := Open(o)

@@ -94,21 +94,8 @@ type BatchOptions struct {
 	CancelAfter    time.Duration // and this long, its request
 }
 
-// Open loads a model that has its device to itself. The error names the file and what is wrong with it.
-func Open(o Options) (*Engine, error) {
-	e, err := Load(o)
-	if err != nil {
-		return nil, err
-	}
-	if err := Divide(e); err != nil {
-		e.Close()
-		return nil, err
-	}
-	return e, nil
-}
-
-// Load is Open for models that share a device: after the last of them Divide says what memory each has, and
-// how long its context is. No step loop begins before.
+// Load loads a model. The error names the file and what is wrong with it. Models on a GPU share it: after the last of them
+// Divide says what memory each has, and how long its context is. No step loop begins before.
 func Load(o Options) (*Engine, error) {
 	e, err := open(o)
 	if err != nil {

@@ -66,7 +66,7 @@ func TestTheEmbeddedContextFitsAnywhere(t *testing.T) {
 		t.Fatal(err)
 	}
 	o.Cache.Bytes, o.Cache.StateBytes = config.PageBytesMin, config.StateBytesMin
-	e, err := engine.Open(o)
+	e, err := engine.Load(o)
 	if err != nil {
 		t.Fatal(err)
 	}

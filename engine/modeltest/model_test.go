@@ -37,7 +37,7 @@ func player(t *testing.T, log *bytes.Buffer) (*engine.Engine, *engine.Stepper) {
 		t.Fatal(err)
 	}
 	const pageTokens = 16
-	e, err := engine.Open(engine.Options{
+	e, err := engine.Load(engine.Options{
 		Info: engine.Info{ID: "m", ContextLength: 4096}, Kind: engine.Instant, Data: embedded.Model("core-1.1"), Template: template.Builtin,
 		Defaults: func(string, bool) sample.Params { return sample.Params{Temperature: 1, TopP: 0.95, TopK: 20} },
 		Cache:    engine.CacheOptions{PageTokens: pageTokens, PinBytesMax: 1 << 20},
