@@ -130,10 +130,7 @@ func TestModelInspectSizes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, more := range []string{"<one>", "<two>", "<three>"} {
-		tokens = append(tokens, more)
-	}
-	keys["tokenizer.ggml.tokens"] = tokens
+	keys["tokenizer.ggml.tokens"] = append(tokens, "<one>", "<two>", "<three>")
 	out, err := typed("model", "inspect", changedModel(t, keys, func(x []*modelfile.Tensor) []*modelfile.Tensor { return x }))
 	if err != nil || !strings.Contains(out, "cannot run it: the tokenizer has ") {
 		t.Errorf("%v: %q", err, out[max(0, len(out)-400):])
