@@ -276,7 +276,7 @@ func TestPatienceIsOfTheRequest(t *testing.T) {
 	tr := h.Translate(SlotChat, "a", "", abi.Facts{})
 	defer tr.Close()
 	for n, want := range []bool{true, false} {
-		th.level.Store(-int64(60 * time.Millisecond * time.Duration(th.quota.rate)))
+		th.level.Store(-int64(float64(60*time.Millisecond) * th.quota.rate))
 		th.filled = time.Now()
 		if _, ok := tr.admit(abi.OpRequest); ok != want {
 			t.Errorf("call %d was admitted: %v, with %v of patience left", n, ok, tr.patience)
