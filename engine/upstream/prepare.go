@@ -187,15 +187,20 @@ func (m *Model) header(account string) []field {
 const messagesVersion = "2023-06-01"
 
 // forwarded appends the client's headers that go along to h, and for servers of the messages protocol
-// a version, where none of them is one.
+// a version under the name that they demand, where none of them has it: the client's, if it names one as SDKs do.
 func (m *Model) forwarded(h []field, forward [][2]string) []field {
-	named := !m.traits.Messages
+	named, version := !m.traits.Messages, messagesVersion
 	for _, f := range forward {
-		named = named || f[0] == "Anthropic-Version" || f[0] == "Protocol-Version"
+		switch f[0] {
+		case "Anthropic-Version":
+			named = true
+		case "Protocol-Version":
+			version = f[1]
+		}
 		h = append(h, field{f[0], f[1]})
 	}
 	if !named {
-		h = append(h, field{"Anthropic-Version", messagesVersion})
+		h = append(h, field{"Anthropic-Version", version})
 	}
 	return h
 }

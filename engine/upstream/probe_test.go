@@ -33,7 +33,7 @@ func TestProbes(t *testing.T) {
 }
 
 // TestVersionWhereNoneIsNamed: a client that names no version of the messages protocol gets its answers and
-// counts from servers that demand one, as the probe does. What a client names goes along as it is.
+// counts from servers that demand one, as the probe does, and so does one that names it as SDKs do. What a client names goes along as it is.
 func TestVersionWhereNoneIsNamed(t *testing.T) {
 	for f, want := range map[wire.Flavor][]string{wire.Messages: {messagesVersion}, wire.Corenode: {messagesVersion}, wire.VLLM: nil} {
 		s := start(t, f, plainAnswer)
@@ -52,7 +52,7 @@ func TestVersionWhereNoneIsNamed(t *testing.T) {
 	m := &Model{traits: wire.Messages.Traits()}
 	for header, added := range map[field][]field{
 		{"Anthropic-Version", "odd"}: nil,
-		{"Protocol-Version", "2"}:    nil,
+		{"Protocol-Version", "2"}:    {{"Anthropic-Version", "2"}},
 		{"Anthropic-Beta", "b"}:      {{"Anthropic-Version", messagesVersion}},
 	} {
 		want := append([]field{header}, added...)
