@@ -148,7 +148,7 @@ func TestThinkingSwitchedOff(t *testing.T) {
 		{fake.Script{Text: efg, Reasoning: 2}, 4, 6},
 		{fake.Script{Thinking: thinking, Text: efg, Reasoning: 4, Beside: true}, 6, 10},
 		{fake.Script{Thinking: thinking, Text: efg, Reasoning: 50, Beside: true}, 6, 56},
-		{fake.Script{Thinking: thinking, Text: efg, Reasoning: 500, Beside: true}, 6, 5}, // more than max_tokens: our count
+		{fake.Script{Thinking: thinking, Text: efg, Reasoning: 500, Beside: true}, 6, 100}, // max_tokens, which the completion fits in
 	} {
 		c.script.PerDelta = 2
 		s := start(t, wire.ChatCompletions, func(int, []byte) fake.Script { return c.script })
@@ -174,9 +174,9 @@ func TestThinkingSwitchedOff(t *testing.T) {
 			}
 		}
 		loud := l.ask("a", hello(true))
-		th, u := text(loud.events, abi.BlockThinking), loud.result.Usage
-		if th != strings.Join(c.script.Thinking, "") || u.Output != c.loud {
-			t.Errorf("%+v: with thinking %q, %+v", c.script, th, u)
+		th, u, source := text(loud.events, abi.BlockThinking), loud.result.Usage, loud.result.Source.Usage
+		if th != strings.Join(c.script.Thinking, "") || u.Output != c.loud || source != engine.UsageReported {
+			t.Errorf("%+v: with thinking %q, %+v, %v", c.script, th, u, source)
 		}
 		if said := log.String(); strings.Count(said, "level=WARN") != 1 || !strings.Contains(said, "field=thinking") {
 			t.Errorf("the log says %s", said)

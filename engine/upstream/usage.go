@@ -27,7 +27,8 @@ type bounds struct {
 // where it comes from. A side that cannot be is replaced by our own count: the prompt's, or
 // what was delivered, which is never more than the truth. An exact count of the prompt stands also
 // beside a report that can be: it is what a count of the same body says, and what an answer that
-// streams begins with.
+// streams begins with. Of an output part of which is reported beside the completion, the completion alone is held to
+// max_tokens, as by its server; what is billed is never more than that.
 func checked(u wire.Usage, b bounds) (abi.Usage, engine.UsageSource) {
 	source := engine.UsageReported
 	input, cached := u.Input, u.Cached
@@ -41,10 +42,11 @@ func checked(u wire.Usage, b bounds) (abi.Usage, engine.UsageSource) {
 	}
 	cached = min(cached, input)
 	output := u.Output
-	if short := float64(b.delivered - output); !u.Known || output > b.maxTokens || output <= 0 && b.delivered > 0 ||
+	if short := float64(b.delivered - output); !u.Known || output-u.Beside > b.maxTokens || output <= 0 && b.delivered > 0 ||
 		short > usageSlackShare*float64(output)+usageSlack {
-		output, source = min(b.delivered, b.maxTokens), engine.UsageCounted
+		output, source = b.delivered, engine.UsageCounted
 	}
+	output = min(output, b.maxTokens)
 	if b.hide {
 		cached = 0
 	}
@@ -59,7 +61,8 @@ func (r *relay) usage() (abi.Usage, engine.UsageSource) {
 		return checked(u, b)
 	}
 	b.delivered -= r.reader.Hidden()
-	u.Output -= r.leftOut(u, b.delivered)
+	left := r.leftOut(u, b.delivered)
+	u.Output, u.Beside = u.Output-left, max(0, u.Beside-left)
 	usage, source := checked(u, b)
 	usage.Output, usage.Reasoning = max(usage.Output, min(b.delivered, b.maxTokens)), 0
 	return usage, source

@@ -1,6 +1,7 @@
 package upstream
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 
@@ -55,5 +56,35 @@ func TestUsageWithoutATokenizer(t *testing.T) {
 	got, source := checked(u, bounds{counted: 100, maxTokens: 9, delivered: 3})
 	if want := (abi.Usage{InputUncached: 3, CacheRead: 104, Output: 3}); got != want || source != engine.UsageReported {
 		t.Errorf("%+v, %v", got, source)
+	}
+}
+
+// TestReasoningBesideTheCompletion: the completion alone has to fit in max_tokens, also where thinking is left out.
+// No more than max_tokens is billed.
+func TestReasoningBesideTheCompletion(t *testing.T) {
+	const piece = `data: {"choices":[{"delta":{"content":"a"}}]}` + "\n\n"
+	const report = `data: {"choices":[],"usage":{"prompt_tokens":4,"completion_tokens":%d,"total_tokens":%d,` +
+		`"completion_tokens_details":{"reasoning_tokens":500}}}` + "\n\n"
+	for _, c := range []struct {
+		completion  int
+		loud, quiet int64 // of two pieces of text
+		source      engine.UsageSource
+	}{
+		{90, 100, 90, engine.UsageReported},
+		{101, 2, 2, engine.UsageCounted},
+	} {
+		for _, quiet := range []bool{false, true} {
+			r := &relay{model: &Model{options: Options{Flavor: wire.ChatCompletions}}, sent: &sent{counted: 4, exact: true, quiet: quiet},
+				job: &engine.Job{Request: &engine.Request{MaxTokens: 100}}, reader: wire.NewReader(wire.ChatCompletions, nil, nil)}
+			for _, data := range []string{piece, piece, fmt.Sprintf(report, c.completion, 4+c.completion+500)} {
+				if _, err := r.reader.Feed(nil, []byte(data)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want := map[bool]int64{false: c.loud, true: c.quiet}[quiet]
+			if got, source := r.usage(); got.Output != want || source != c.source {
+				t.Errorf("completion %d, thinking switched off %v: %+v, %v", c.completion, quiet, got, source)
+			}
+		}
 	}
 }

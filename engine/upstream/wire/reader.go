@@ -29,6 +29,8 @@ func broken(format string, args ...any) error {
 type Usage struct {
 	// Input is the prompt, cached tokens included, Output the answer, reasoning included.
 	Input, Cached, Output, Reasoning int64
+	// Beside is the part of Output that the server reports beside its completion: it holds that alone to max_tokens.
+	Beside int64
 	// Known says that Input and Output were reported; the others that their count was.
 	Known, CachedKnown, ReasoningKnown bool
 }

@@ -254,7 +254,7 @@ func (p *chatProtocol) usage() (u Usage) {
 	})
 	among, beside := u.Input+u.Output, u.Input+u.Output+u.Reasoning
 	if total == beside || total != among && u.Reasoning > u.Output {
-		u.Output += u.Reasoning
+		u.Output, u.Beside = u.Output+u.Reasoning, u.Reasoning
 	}
 	return u
 }

@@ -273,7 +273,9 @@ func (p *messagesProtocol) usage() (u Usage) {
 // merge takes a later report: its counts grow, and what it leaves out stays.
 func (u *Usage) merge(next Usage) {
 	u.Input = max(u.Input, next.Input)
-	u.Output = max(u.Output, next.Output)
+	if next.Output >= u.Output {
+		u.Output, u.Beside = next.Output, next.Beside
+	}
 	u.Reasoning = max(u.Reasoning, next.Reasoning)
 	u.Known, u.ReasoningKnown = u.Known || next.Known, u.ReasoningKnown || next.ReasoningKnown
 	if next.CachedKnown {

@@ -186,8 +186,14 @@ func reasoning(output int64) Usage {
 	return Usage{Input: 9, Output: output, Reasoning: 3, Known: true, ReasoningKnown: true}
 }
 
+func besides(output int64) Usage {
+	u := reasoning(output)
+	u.Beside = 3
+	return u
+}
+
 // TestUsageReports: at the end alone, on each chunk, or with parts left out. Reasoning is part of the output, also
-// where the server reports it beside.
+// where the server reports it beside: then how much of it that is stays known.
 func TestUsageReports(t *testing.T) {
 	behind := `{"choices":[],"usage":{"prompt_tokens":9,"completion_tokens":3,"prompt_tokens_details":{"cached_tokens":4}}}`
 	for _, c := range []struct {
@@ -203,10 +209,10 @@ func TestUsageReports(t *testing.T) {
 			`{"usage":{"prompt_tokens":9,"completion_tokens":2},"choices":[{"delta":{"content":"b"},"finish_reason":"stop"}]}`, "[DONE]"),
 			VLLM, Usage{Input: 9, Output: 2, Known: true}},
 		{"reasoning among the completion", reasoned(`"completion_tokens":5,"total_tokens":14`), VLLM, reasoning(5)},
-		{"beside it", reasoned(`"completion_tokens":5,"total_tokens":17`), VLLM, reasoning(8)},
-		{"beside it, less text", reasoned(`"completion_tokens":2,"total_tokens":14`), VLLM, reasoning(5)},
-		{"more than it, no total", reasoned(`"completion_tokens":2`), VLLM, reasoning(5)},
-		{"more than it, another total", reasoned(`"completion_tokens":2,"total_tokens":99`), VLLM, reasoning(5)},
+		{"beside it", reasoned(`"completion_tokens":5,"total_tokens":17`), VLLM, besides(8)},
+		{"beside it, less text", reasoned(`"completion_tokens":2,"total_tokens":14`), VLLM, besides(5)},
+		{"more than it, no total", reasoned(`"completion_tokens":2`), VLLM, besides(5)},
+		{"more than it, another total", reasoned(`"completion_tokens":2,"total_tokens":99`), VLLM, besides(5)},
 		{"more than it, a total of the two", reasoned(`"completion_tokens":2,"total_tokens":11`), VLLM, reasoning(2)},
 		{"less than it, no total", reasoned(`"completion_tokens":5`), VLLM, reasoning(5)},
 		{"negative", chatStream(`{"usage":{"prompt_tokens":-9,"completion_tokens":-1},"choices":[]}`, stopped), VLLM, Usage{}},
