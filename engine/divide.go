@@ -79,7 +79,7 @@ func divide(room int64, claims []claim) {
 }
 
 // Divide sizes the memory of engines that Load returned and that share a device: the weights of all are there, and it
-// divides what they leave, in this order. It takes nothing: the step loops do. Engines on the host have their sizes.
+// divides what they leave, those that need least first. It takes nothing: the step loops do. Engines on the host have their sizes.
 func Divide(engines ...*Engine) error {
 	var on []*Engine
 	var claims []claim
