@@ -220,4 +220,14 @@ func TestSnapshotsGetTheHostsMemoryBehindTheDevices(t *testing.T) {
 			t.Errorf("%d states on the device and %d on the host: %d and %d (%v), want %v", c.device, c.host, got.states, got.host, err, c.want)
 		}
 	}
+	page := m.BytesPerPage(o.Cache.PageTokens, o.Cache.KV)
+	for want, c := range map[string][2]int64{ // bytes for pages and for states
+		"no page of": {page - 1, 2 * state}, "raise kv.memory_bytes, or lower kv.state_memory_bytes": {0, 2 * state},
+		"fewer than two states of": {page, 2*state - 1}, "raise kv.state_memory_bytes, or lower kv.memory_bytes": {page, 0},
+	} {
+		o.Cache.Bytes, o.Cache.StateBytes = c[0], c[1]
+		if _, err := sizeMemory(o, m, 256); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%d and %d bytes: error %v, want one with %q", c[0], c[1], err, want)
+		}
+	}
 }

@@ -44,7 +44,8 @@ func sizeMemory(o Options, m *model.Model, context int) (memory, error) {
 	pages, states := useful(o, context)
 	s.pages = int(min(o.Cache.Bytes/s.pageBytes, pages))
 	if s.pages < 1 {
-		return s, fmt.Errorf("kv memory of %d bytes holds no page of %d bytes", o.Cache.Bytes, s.pageBytes)
+		return s, fmt.Errorf("kv memory of %d bytes holds no page of %d bytes; "+
+			"raise kv.memory_bytes, or lower kv.state_memory_bytes where a GPU is divided", o.Cache.Bytes, s.pageBytes)
 	}
 	if !m.HasState() {
 		return s, nil
@@ -52,7 +53,8 @@ func sizeMemory(o Options, m *model.Model, context int) (memory, error) {
 	s.state = m.BytesPerState(o.Cache.States)
 	s.states = int(min(o.Cache.StateBytes/s.state, states))
 	if s.states < 2 {
-		return s, fmt.Errorf("state memory of %d bytes holds fewer than two states of %d bytes", o.Cache.StateBytes, s.state)
+		return s, fmt.Errorf("state memory of %d bytes holds fewer than two states of %d bytes; "+
+			"raise kv.state_memory_bytes, or lower kv.memory_bytes where a GPU is divided", o.Cache.StateBytes, s.state)
 	}
 	s.snapshots = max(s.states-o.Batch.SequencesMax, s.states/2)
 	if o.Kind == CUDA {
