@@ -96,7 +96,8 @@ func TestModelInspect(t *testing.T) {
 	}
 }
 
-// TestModelInspectPrediction: of a layer that only predicts, what is wrong is said with the key that serves the rest.
+// TestModelInspectPrediction: of a layer that only predicts, what is wrong is said, and in a line behind it the key that serves the rest,
+// unless more is wrong.
 func TestModelInspectPrediction(t *testing.T) {
 	f, err := modelfile.Open("../../engine/model/testdata/parity/tiny-qwen35-f16.gguf")
 	if err != nil {
@@ -109,12 +110,33 @@ func TestModelInspectPrediction(t *testing.T) {
 		t.Fatal(err)
 	}
 	const want = "this node cannot run it: its prediction layer: tensor blk.4.attn_k.weight is missing"
+	const wayOut = "\nwith speculation: off it runs without that layer"
 	out, err := typed("model", "inspect", path)
-	if err != nil || !strings.Contains(out, want) || !strings.Contains(out, "; with speculation: off it runs") {
+	if err != nil || !strings.Contains(out, want) || !strings.HasSuffix(out, wayOut+"\n") {
 		t.Errorf("%v: %q", err, out[max(0, len(out)-400):])
 	}
-	if _, err := typed("model", "verify", path); err == nil || !strings.Contains(err.Error(), want) {
+	_, err = typed("model", "verify", path)
+	if err == nil || !strings.Contains(err.Error(), want) || !strings.HasSuffix(err.Error(), wayOut) {
 		t.Errorf("verify says %v", err)
+	}
+	further, err := modelfile.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer further.Close()
+	worse := filepath.Join(t.TempDir(), "m.gguf")
+	meta := []gguftest.KV{{Key: "tokenizer.ggml.pre", Value: "abacus"}}
+	for _, v := range further.Keys() {
+		if v.Key != meta[0].Key {
+			meta = append(meta, gguftest.KV{Key: v.Key, Value: v})
+		}
+	}
+	if err := os.WriteFile(worse, gguftest.Bytes(meta, further.Tensors()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	out, err = typed("model", "inspect", worse)
+	if err != nil || !strings.Contains(out, want) || !strings.Contains(out, "its tokenizer: ") || strings.Contains(out, wayOut) {
+		t.Errorf("beside a tokenizer that cannot be: %v: %q", err, out[max(0, len(out)-400):])
 	}
 }
 

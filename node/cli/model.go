@@ -75,16 +75,24 @@ func inspect(out io.Writer, f *modelfile.File) error {
 			fmt.Fprintf(w, "this node cannot run it: %s\n", line)
 		}
 	}
+	if err := wayOut(errs); err != nil {
+		fmt.Fprintln(w, err)
+	}
 	return w.Flush()
+}
+
+// wayOut says how the node runs a file of which checkModel says this, nil where it cannot.
+func wayOut(errs []error) error {
+	if len(errs) != 1 || !errors.Is(errs[0], model.ErrPrediction) {
+		return nil
+	}
+	return errors.New("with speculation: off it runs without that layer")
 }
 
 // checkModel says what of a file this node cannot run: its keys and tensors, its tokenizer. The config is
 // that of a file whose keys are understood.
 func checkModel(f *modelfile.File) (c model.Config, errs []error) {
 	c, err := model.Check(f)
-	if errors.Is(err, model.ErrPrediction) {
-		err = fmt.Errorf("%w; with speculation: off it runs without that layer", err)
-	}
 	if err != nil {
 		errs = append(errs, err)
 	}

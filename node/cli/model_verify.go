@@ -36,7 +36,7 @@ are named. A prediction layer counts, as it is loaded unless the configuration s
 func verifyModel(out io.Writer, f *modelfile.File, progress func(done, all int64)) error {
 	c, errs := checkModel(f)
 	if len(errs) > 0 {
-		return fmt.Errorf("this node cannot run it: %w", errors.Join(errs...))
+		return fmt.Errorf("this node cannot run it: %w", errors.Join(append(errs, wayOut(errs))...))
 	}
 	var done, all int64
 	for _, t := range f.Tensors() {
