@@ -152,7 +152,8 @@ func (e *Engine) loadText(o Options) (err error) {
 	}
 	for _, name := range e.tokenizer.Rowless() {
 		if strings.Contains(source, name) {
-			return fmt.Errorf("the chat template writes %q, a token that the model has no row for", name)
+			return fmt.Errorf("the chat template has %q, the name of a token that the model has no row for; "+
+				"one without that name will do: leave it out, in comments and in unused branches too", name)
 		}
 	}
 	e.findFormat(source)

@@ -62,7 +62,7 @@ func TestTemplateOfTokensWithoutRows(t *testing.T) {
 		if err == nil {
 			e.Close()
 		}
-		if (err != nil) != refused || refused && !strings.Contains(err.Error(), `the chat template writes "<image>"`) {
+		if (err != nil) != refused || refused && !strings.Contains(err.Error(), `the chat template has "<image>"`) {
 			t.Errorf("%q: %v", source, err)
 		}
 	}

@@ -91,8 +91,8 @@ func TestTokensWithoutRows(t *testing.T) {
 			continue
 		}
 		again, err := FromFile(fileOf(t, meta...))
-		if err != nil || again.Size() != c.rows {
-			t.Fatalf("%+v: %v, or not a token for each row once converted", c, err)
+		if err != nil || again.Size() != c.rows || !slices.Equal(again.Rowless(), tok.Rowless()) {
+			t.Fatalf("%+v: %v, or not a token for each row once converted, without %q", c, err, again.Rowless())
 		}
 		const prompt = "a<image> <patch>b"
 		ids := tok.EncodePrompt(nil, prompt)

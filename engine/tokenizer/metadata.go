@@ -9,11 +9,12 @@ import (
 
 // Keys of our own say what GGUF has no word for. Other readers pass them over.
 const (
-	ownPrefix = "corenode.tokenizer."
-	spacesKey = ownPrefix + "spaces"        // the fields of Prefix, in their order
-	mergesKey = ownPrefix + "ignore_merges" // where it is not as the splitter's name says
-	stopsKey  = ownPrefix + "stops"         // the tokens that end an answer, where they are more than GGUF has words for
-	stripsKey = ownPrefix + "strips"        // each token that strips, and 1 for left, 2 for right or 3 for both behind it
+	ownPrefix  = "corenode.tokenizer."
+	spacesKey  = ownPrefix + "spaces"        // the fields of Prefix, in their order
+	mergesKey  = ownPrefix + "ignore_merges" // where it is not as the splitter's name says
+	stopsKey   = ownPrefix + "stops"         // the tokens that end an answer, where they are more than GGUF has words for
+	stripsKey  = ownPrefix + "strips"        // each token that strips, and 1 for left, 2 for right or 3 for both behind it
+	rowlessKey = ownPrefix + "rowless"       // the names of tokens that the model has no rows for
 )
 
 // Metadata is the tokenizer of a folder in the keys of GGUF, for a model of rows rows of
@@ -82,6 +83,9 @@ func (v *Vocab) own() (meta []modelfile.KV) {
 	if len(v.Stops) > 0 {
 		meta = append(meta, modelfile.KV{Key: stopsKey, Value: v.Stops})
 	}
+	if len(v.Rowless) > 0 {
+		meta = append(meta, modelfile.KV{Key: rowlessKey, Value: v.Rowless})
+	}
 	var strips []int32
 	for _, s := range v.Strips {
 		sides := int32(0)
@@ -126,6 +130,11 @@ func (v *Vocab) readOwn(f *modelfile.File) (err error) {
 				return fmt.Errorf("%s has token %d, want one below %d", stopsKey, id, len(v.Tokens))
 			}
 			v.Stops = append(v.Stops, int32(id))
+		}
+	}
+	if f.Has(rowlessKey) {
+		if v.Rowless, err = f.Strings(rowlessKey); err != nil {
+			return err
 		}
 	}
 	if !f.Has(stripsKey) {
