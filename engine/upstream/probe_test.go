@@ -33,7 +33,8 @@ func TestProbes(t *testing.T) {
 }
 
 // TestVersionWhereNoneIsNamed: a client that names no version of the messages protocol gets its answers and
-// counts from servers that demand one, as the probe does, and so does one that names it as SDKs do. What a client names goes along as it is.
+// counts from servers that demand one, as the probe does, and so does one that names it as SDKs do. What a client
+// names goes along as it is.
 func TestVersionWhereNoneIsNamed(t *testing.T) {
 	for f, want := range map[wire.Flavor][]string{wire.Messages: {messagesVersion}, wire.Corenode: {messagesVersion}, wire.VLLM: nil} {
 		s := start(t, f, plainAnswer)
