@@ -105,7 +105,7 @@ wasm: ## rebuild the modules that ship inside the node, byte for byte
 
 .PHONY: golden
 golden: ## rewrite golden files; read the diff before you commit it
-	$(GO) test -p 1 ./engine/messages ./engine/template ./extensions/vector ./node/config ./node/metrics ./node/trace ./wasm/chat ./wasm/completions ./wasm/generate-content ./wasm/ollama ./wasm/responses ./wasm/tariff ./wasm/examples -update
+	$(GO) test -p 1 ./engine/messages ./engine/template ./engine/upstream/wire ./extensions/vector ./node/cli ./node/config ./node/metrics ./node/trace ./wasm/chat ./wasm/completions ./wasm/generate-content ./wasm/ollama ./wasm/responses ./wasm/tariff ./wasm/examples -update
 
 PYTHON ?= python3
 TRAIN  := cd engine/embedded && $(PYTHON) -m
