@@ -8,12 +8,16 @@ import (
 	"github.com/HdrHistogram/hdrhistogram-go"
 )
 
-// Cut ends the window before its end: at the last reply, or at a later moment.
+// Cut ends the window before its end, if it has one: at the last reply, or at a later moment.
 // Nothing was due from there on, since the run was stopped or had sent all.
 func (r *Recorder) Cut(at time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.c.Until = min(r.c.Until, max(at, r.lastEnd))
+	at = max(at, r.lastEnd)
+	if r.c.Until > 0 {
+		at = min(at, r.c.Until)
+	}
+	r.c.Until = at
 }
 
 // Finish returns the run's numbers; the recorder is not used any more.

@@ -172,6 +172,30 @@ func TestOpenWindow(t *testing.T) {
 	}
 }
 
+// A run that is stopped in a stall has the stall in its window, whether that had an end of its own or not; one that had
+// sent all ends with its last reply.
+func TestStoppedInAStall(t *testing.T) {
+	for _, c := range []struct {
+		until, at time.Duration
+		window    float64
+	}{
+		{0, 11 * time.Second, 10}, {60 * time.Second, 11 * time.Second, 10}, {6 * time.Second, 11 * time.Second, 5},
+		{0, 0, 1.5}, {60 * time.Second, 0, 1.5}, {0, 2 * time.Second, 1.5},
+	} {
+		r := New(Config{From: time.Second, Until: c.until, Streamed: true})
+		add(r, done(time.Second, 1500*msec), done(2*time.Second, 2500*msec))
+		r.Cut(c.at)
+		run, sum := r.Finish(), 0.0
+		for _, b := range run.Blocks {
+			sum += b.Seconds
+		}
+		if !near(run.WindowS, c.window, 1e-9) || !near(sum, c.window, 1e-9) || !near(run.Rates.Requests, 2/c.window, 1e-9) {
+			t.Errorf("until %v, cut at %v: a window of %v s, %d blocks of %v s, %v requests/s; want %v s", c.until, c.at, run.WindowS,
+				len(run.Blocks), sum, run.Rates.Requests, c.window)
+		}
+	}
+}
+
 // What a server is silent for belongs to the window's pieces, from which the
 // noise of rates is estimated.
 func TestBlocksCoverTheWindow(t *testing.T) {
