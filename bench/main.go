@@ -257,8 +257,9 @@ table of kernels.
 With --node a whole node is started, and streams over HTTP are compared with a
 bare loop of as many sequences on the same weights.
 
-For the default shape with matrices of two bytes, the exit status is 1 when a
-share is below its gate (METHOD.md).`,
+For the default shape in bf16, f16 or fp8 the exit status is 1 when a share is
+below its gate (METHOD.md), or what has one was asked for and left out. Where no
+gate applies it says so.`,
 		Example: `  corebench gpu --each gpu.json --html gpu.html
   corebench gpu --type q8_0 --decode 64x4k,1x4k --json gpu.json
   corebench gpu --layers 20 --tflops 790

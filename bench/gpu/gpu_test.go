@@ -81,6 +81,45 @@ func TestGatesAreOfTheType(t *testing.T) {
 	}
 }
 
+// TestAGateThatWasNotMeasuredIsMissed: a cell or streams that were asked for and left out miss their gates, and where no
+// gate applies the run passes and says so.
+func TestAGateThatWasNotMeasuredIsMissed(t *testing.T) {
+	const why = "not run: no time was left"
+	met := Cell{Name: "met", Batch: 16, Context: gateContext, Share: 0.9}
+	left := Report{Cells: []Cell{met, {Name: "decode", Batch: 64, Context: gateContext, Skipped: why}}}
+	prompt := Report{Cells: []Cell{met, {Name: "prefill", Prompt: true, Batch: 1, Context: gatePrompt, Skipped: why}}}
+	streams := Report{Cells: []Cell{met}, Served: []Served{{Streams: gateStreams, Bare: 9, Skipped: why}}}
+	pending := Report{Cells: []Cell{met}, Served: []Served{{Streams: gateStreams, Bare: 9}}} // the node comes later
+	other := Report{Cells: []Cell{{Name: "decode", Batch: 64, Context: 1024, Skipped: why}}, Served: []Served{{Streams: 256, Skipped: why}}}
+	for _, c := range []struct {
+		name   string
+		r      Report
+		change func(*Options)
+		met    bool
+		says   string
+	}{
+		{"a cell", left, func(*Options) {}, false, ""},
+		{"a prompt", prompt, func(*Options) {}, false, ""},
+		{"a prompt in FP8 has none", prompt, func(o *Options) { o.Type = "fp8" }, true, ""},
+		{"streams", streams, func(*Options) {}, false, ""},
+		{"streams that are still to come", pending, func(*Options) {}, true, ""},
+		{"what has none", other, func(*Options) {}, true, "no gate applies to what was asked for"},
+		{"half of the layers", left, func(o *Options) { o.Layers = 20 }, true, "no gate applies to another shape"},
+		{"another type", left, func(o *Options) { o.Type = "q8_0" }, true, "no gate applies to matrices in q8_0"},
+		{"a rehearsal", left, func(o *Options) { o.Interpret = true }, true, "no gate applies to the interpreter"},
+	} {
+		r, out := c.r, bytes.Buffer{}
+		r.Options = Defaults()
+		c.change(&r.Options)
+		r.judge()
+		err := r.Print(&out)
+		if r.Met() != c.met || err != nil || strings.Contains(out.String(), "no gate applies") != (c.says != "") ||
+			!strings.Contains(out.String(), c.says) {
+			t.Errorf("%s: met %v, want %v and %q: %v\n%s", c.name, r.Met(), c.met, c.says, err, out.String())
+		}
+	}
+}
+
 func TestDifferentExperts(t *testing.T) {
 	logits := []float32{
 		3, 2, 1, 0, // 0 and 1

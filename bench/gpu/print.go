@@ -20,10 +20,11 @@ func (r Report) Print(w io.Writer) error {
 			return err
 		}
 	}
-	if len(r.Gates) == 0 {
-		return nil
-	}
 	fmt.Fprintln(w)
+	if what := r.gateless(); what != "" {
+		_, err := fmt.Fprintln(w, "no gate applies to "+what)
+		return err
+	}
 	return r.Gates.Print(w)
 }
 

@@ -104,6 +104,7 @@ c)
 		shift
 		step "gpu-$name" . "$bin/corebench" gpu ${shape[@]+"${shape[@]}"} --tflops "$tflops" --limit "${limit}s" \
 			--each "$out/gpu-$name.json" --html "$out/gpu-$name.html" "$@"
+		grep -s '^no gate applies' "$out/gpu-$name.txt" | tee -a "$out/summary.txt"
 	}
 	most 170
 	measure bf16 ${layers[@]+"${layers[@]}"} "${gates[@]}"

@@ -138,7 +138,23 @@ var (
 	}
 )
 
-// judge sets the gates: none of the interpreter, nor of another shape than the one that they are for.
+// gateless says what no gate applies to; empty where some do.
+func (r *Report) gateless() string {
+	switch o := r.Options; {
+	case o.Interpret:
+		return "the interpreter"
+	case o.Shape != Defaults().Shape:
+		return "another shape than the default"
+	case decodeShares[o.Type] == nil:
+		return "matrices in " + o.Type
+	case len(r.Gates) == 0:
+		return "what was asked for"
+	}
+	return ""
+}
+
+// judge sets the gates: none of the interpreter, nor of another shape than the one that they are for. What was asked for
+// and left out has a share of 0, which meets none.
 func (r *Report) judge() {
 	r.Gates = report.Gates{}
 	o := r.Options
@@ -148,7 +164,6 @@ func (r *Report) judge() {
 	for _, c := range r.Cells {
 		limit := decodeShares[o.Type][c.Batch]
 		switch {
-		case c.Skipped != "":
 		case c.Prompt && c.Context == gatePrompt && o.Type != "fp8":
 			r.Gates = append(r.Gates, report.AtLeast(c.Name+": share of the floor of arithmetic", c.Share, promptShare))
 		case !c.Prompt && c.Context == gateContext && limit > 0:
@@ -158,10 +173,10 @@ func (r *Report) judge() {
 	r.judgeServed()
 }
 
-// judgeServed sets the gate of the whole node.
+// judgeServed sets the gate of the whole node, once its streams have run or were left out.
 func (r *Report) judgeServed() {
 	for _, s := range r.Served {
-		if s.Streams == gateStreams && s.Skipped == "" && s.Share > 0 {
+		if s.Streams == gateStreams && (s.Skipped != "" || s.Share > 0) {
 			r.Gates = append(r.Gates, report.AtLeast(fmt.Sprintf("%d streams: share of the bare loop", s.Streams), s.Share, servedShare))
 		}
 	}
