@@ -187,8 +187,8 @@ beside what it is to be judged by, all in one run:
   turns   the time to the first output (TTFT) in the second turn of a long
           conversation, beside the first; the difference is the prefix cache
 
-Thinking is off. Ratios are taken within a round and the median of the rounds
-counts. Rounds in which other programs used more than 5 % of the machine during
+Thinking and drafts are off. Ratios are taken within a round and the median of the
+rounds counts. Rounds in which other programs used more than 5 % of the machine during
 decode, batch or turns are thrown out for that part; when all were, they count
 and the part is marked disturbed.
 
@@ -277,9 +277,9 @@ func peerCommand() *cobra.Command {
 		Use:   "peer --model FILE.gguf --llama-server PATH | --ik-llama-server PATH | --openvino-python PATH",
 		Short: "The node and other servers in turn on one model, with one load",
 		Long: `Run the node and other servers in turn on the same model file and put the same
-load on all, over the chat protocol: the same prompts, greedy, streaming, the
-same number of threads, no answer shared between requests by any cache but the
-servers' own. Rounds go node, others, others backwards, node, and so on; each
+load on all, over the chat protocol: the same prompts, greedy, streaming, without
+drafts, the same number of threads, no answer shared between requests by any
+cache but the servers' own. Rounds go node, others, others backwards, node, and so on; each
 server is started anew for its turn. A ratio is taken within a round and says
 how many times better the node is.
 

@@ -4,7 +4,7 @@
 // A round starts one server, asks it every scenario, stops it, and then does the
 // same with the next; every other round goes backwards. All get the same prompts
 // from the same load generator over the same protocol, the same number of
-// threads and greedy sampling, and none is told to end early. A ratio is taken
+// threads and greedy sampling, and none is told to draft or to end early. A ratio is taken
 // within a round and says how many times better the node is: more for a rate,
 // less for a time. Rounds are kept in a file, which later runs add to: of another
 // model, another level of the kernels, other peers. The table is of all of them.

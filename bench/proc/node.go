@@ -45,8 +45,9 @@ func StartNode(ctx context.Context, s Spec, config []byte) (n *Node, err error) 
 }
 
 // CPUConfig is a node's configuration that serves one model file with its own
-// kernels. Answers are always the likeliest tokens, and nothing is charged;
-// nothing else differs from the defaults but the threads.
+// kernels. Answers are always the likeliest tokens, nothing is charged, and nothing
+// is drafted: a stream's token is a step that reads all weights. Nothing else
+// differs from the defaults but the threads.
 func CPUConfig(model, path string, threads int) []byte {
 	return fmt.Appendf(nil, `listen: 127.0.0.1:0
 admin:
@@ -56,6 +57,7 @@ models:
     engine: cpu
     path: %q
     threads: %d
+    speculation: "off"
     prices:
       input: "0"
       cached_input: "0"

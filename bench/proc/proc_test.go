@@ -178,6 +178,13 @@ func TestChildEndsWithItsContext(t *testing.T) {
 	}
 }
 
+// TestNodesThatAreMeasuredDraftNothing: a step that keeps drafted tokens reads the weights once for several of them.
+func TestNodesThatAreMeasuredDraftNothing(t *testing.T) {
+	if config := string(CPUConfig("m", "m.gguf", 2)); !strings.Contains(config, "\n    threads: 2\n    speculation: \"off\"\n") {
+		t.Errorf("the node may draft:\n%s", config)
+	}
+}
+
 func TestMetricIsSummedOverItsLabels(t *testing.T) {
 	text := []byte("# TYPE a_bytes gauge\na_bytes{model=\"x y\"} 3\na_bytes{model=\"z\"} 1.5e3\na_bytes_total 7\nb 2\nc{} x\n")
 	for name, want := range map[string]float64{"a_bytes": 1503, "b": 2, "a_bytes_total": 7} {
