@@ -158,8 +158,8 @@ connection open. --traffic puts the requests and changes of more hours into --du
 After the first fifth, resident memory, goroutines and descriptors may grow by 5 %, or by
 32 MiB, 8 and 8, by the median of the slopes between all samples, and from the first half
 to the second. In the end the ledger is
-verified. The exit status is 1 when something grows, a request goes wrong, or the
-ledger is not sound.`,
+verified. The exit status is 1 when something grows, a request goes wrong, a stream
+that ends with an error among them, the node logs an error, or the ledger is not sound.`,
 		Example: `  corebench soak
   corebench soak --duration 8h --json soak.json
   corebench soak --duration 45m --traffic 8h`,

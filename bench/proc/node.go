@@ -1,6 +1,7 @@
 package proc
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"errors"
@@ -84,6 +85,36 @@ func (n *Node) read(name string) (string, error) {
 		return "", fmt.Errorf("read the node's %s: %w", name, err)
 	}
 	return strings.TrimSpace(string(text)), nil
+}
+
+// The bounds of what Errors returns.
+const (
+	errorsMax     = 20
+	errorBytesMax = 500
+)
+
+// Errors reads the node's log: the first lines of the level ERROR, the begin of each, and how many there are in all.
+func (n *Node) Errors() (first []string, all int, err error) {
+	f, err := os.Open(n.log)
+	if err != nil {
+		return nil, 0, err
+	}
+	defer f.Close()
+	for lines := bufio.NewReader(f); ; {
+		line, err := lines.ReadString('\n')
+		if strings.Contains(line, `"level":"ERROR"`) { // in what a line quotes the quotes are escaped
+			if all++; all <= errorsMax {
+				line = strings.TrimSpace(line)
+				first = append(first, line[:min(len(line), errorBytesMax)])
+			}
+		}
+		if errors.Is(err, io.EOF) {
+			return first, all, nil
+		}
+		if err != nil {
+			return first, all, fmt.Errorf("read the node's log: %w", err)
+		}
+	}
 }
 
 // adminMax bounds an answer of the admin listener: profiles are the largest.

@@ -185,6 +185,32 @@ func TestNodesThatAreMeasuredDraftNothing(t *testing.T) {
 	}
 }
 
+// TestErrorsOfANodeAreCounted: lines of the level ERROR alone, whatever others quote, and of many the first.
+func TestErrorsOfANodeAreCounted(t *testing.T) {
+	log := filepath.Join(t.TempDir(), "node.log")
+	n := &Node{Child: &Child{log: log}}
+	if _, _, err := n.Errors(); err == nil {
+		t.Error("a log that is not there has no errors")
+	}
+	const fine = `{"level":"INFO","msg":"request","error":"overloaded"}` + "\n" + `{"level":"WARN","msg":"\"level\":\"ERROR\""}` + "\n"
+	const failed = `{"time":"t","level":"ERROR","msg":"panic"}`
+	for text, want := range map[string]int{"": 0, fine: 0, fine + failed + "\n" + fine: 1, failed: 1,
+		strings.Repeat(failed+"\n", 30): 30, fine + failed + strings.Repeat("x", 1<<17): 1} {
+		if err := os.WriteFile(log, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		first, all, err := n.Errors()
+		if err != nil || all != want || len(first) != min(want, errorsMax) {
+			t.Errorf("%d lines of %d, %v; want %d in all", len(first), all, err, want)
+		}
+		for _, line := range first {
+			if !strings.HasPrefix(line, failed) || len(line) > errorBytesMax {
+				t.Errorf("line %.600s", line)
+			}
+		}
+	}
+}
+
 func TestMetricIsSummedOverItsLabels(t *testing.T) {
 	text := []byte("# TYPE a_bytes gauge\na_bytes{model=\"x y\"} 3\na_bytes{model=\"z\"} 1.5e3\na_bytes_total 7\nb 2\nc{} x\n")
 	for name, want := range map[string]float64{"a_bytes": 1503, "b": 2, "a_bytes_total": 7} {

@@ -4,7 +4,8 @@
 // three in ten are left by their clients, while modules are switched on and off, the configuration is read again and
 // the clients' key is replaced.
 // Now and then the traffic pauses: connections are closed, garbage is collected, and what the node still has is
-// a sample. In the end the ledger is verified. What decides is in judge.go and knows no processes.
+// a sample. In the end the ledger is verified and the node's log looked through for errors. What decides is in judge.go
+// and knows no processes.
 package soak
 
 import (
@@ -77,11 +78,14 @@ type Report struct {
 	Keys     int       `json:"key_changes"`
 	Verified string    `json:"ledger"` // what verify said
 	Sound    bool      `json:"ledger_sound"`
+	Errors   int       `json:"errors"`           // that the node logged
+	Logged   []string  `json:"logged,omitempty"` // the first of them
 }
 
-// Met says whether everything is flat, the ledger sound and no request went wrong.
+// Met says whether everything is flat, the ledger sound, no request went wrong and the node logged no error.
 func (r Report) Met() bool {
-	met := r.Sound && len(r.Counts.Wrong) == 0 && r.Counts.Whole > 0 && r.Counts.Aborted > 0 && r.Swaps > 0 && r.Reloads > 0 && r.Keys > 0
+	met := r.Sound && r.Errors == 0 && len(r.Counts.Wrong) == 0 && r.Counts.Whole > 0 && r.Counts.Aborted > 0 &&
+		r.Swaps > 0 && r.Reloads > 0 && r.Keys > 0
 	for _, t := range r.Trends {
 		met = met && t.Flat
 	}
@@ -107,6 +111,9 @@ func (r Report) Print(w io.Writer) error {
 	}
 	for what, n := range r.Counts.Wrong {
 		fmt.Fprintf(w, "%d requests went wrong: %s\n", n, what)
+	}
+	if r.Errors > 0 {
+		fmt.Fprintf(w, "the node logged %d errors, first:\n%s\n", r.Errors, strings.Join(r.Logged, "\n"))
 	}
 	_, err := fmt.Fprintf(w, "\nledger: %s\n", r.Verified)
 	return err
@@ -175,6 +182,9 @@ func Run(ctx context.Context, o Options, say func(format string, args ...any)) (
 	r.Sound = err == nil
 	if err != nil {
 		r.Verified = err.Error()
+	}
+	if r.Logged, r.Errors, err = m.node.Errors(); err != nil {
+		return r, err
 	}
 	r.Trends, err = Judge(r.Samples, o.Duration/warmShare)
 	return r, err

@@ -1,6 +1,7 @@
 package soak
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -17,10 +18,22 @@ import (
 
 // Counts are the requests that were sent and how they ended.
 type Counts struct {
-	Whole   int64            `json:"whole"`   // answers that were read to their end
+	Whole   int64            `json:"whole"`   // answers that were read to their end, which was as it must be
 	Aborted int64            `json:"aborted"` // left by us
 	Refused int64            `json:"refused"` // 429 and 503
 	Wrong   map[string]int64 `json:"wrong"`   // all else, by what it was
+}
+
+// wrongMax bounds the texts of Counts.Wrong; what says yet another thing stands under one.
+const wrongMax = 50
+
+// wrong counts a request that went wrong, by a text.
+func (c *Counts) wrong(format string, args ...any) {
+	text := fmt.Sprintf(format, args...)
+	if _, known := c.Wrong[text]; !known && len(c.Wrong) >= wrongMax {
+		text = "something else"
+	}
+	c.Wrong[text]++
 }
 
 // abortShare is the part of the requests whose clients leave: half of them before they read
@@ -112,55 +125,68 @@ func (t *traffic) request(ctx context.Context, r *rand.Rand, turn int) {
 	t.mu.Unlock()
 	path, body, stream := question(r, turn, model)
 	aborted := r.Float64() < abortShare
-	status, err := t.exchange(ctx, path, body, stream, aborted, r.IntN(2) == 0)
+	status, answer, err := t.exchange(ctx, path, body, stream, aborted, r.IntN(2) == 0)
+	var failed error
+	if err == nil && status == http.StatusOK && !aborted {
+		failed = ended(path, stream, answer)
+	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	switch {
 	case ctx.Err() != nil && err != nil: // the end of the run
 	case status == http.StatusTooManyRequests, status == http.StatusServiceUnavailable:
 		t.counts.Refused++
-	case err == nil && status == http.StatusOK && aborted:
-		t.counts.Aborted++
-	case err == nil && status == http.StatusOK:
-		t.counts.Whole++
 	case err != nil:
-		t.counts.Wrong[fmt.Sprintf("%s: %v", path, err)]++
+		t.counts.wrong("%s: %v", path, err)
+	case status != http.StatusOK:
+		t.counts.wrong("%s: status %d: %.200s", path, status, bytes.Join(bytes.Fields(answer), []byte(" ")))
+	case failed != nil:
+		t.counts.wrong("%s: %v", path, failed)
+	case aborted:
+		t.counts.Aborted++
 	default:
-		t.counts.Wrong[fmt.Sprintf("%s: status %d", path, status)]++
+		t.counts.Whole++
 	}
 }
 
+// answerMax bounds an answer; the longest of so few tokens is a part of that.
+const answerMax = 1 << 20
+
 // exchange sends a request and reads its answer, or leaves: at once, or after its first bytes.
-func (t *traffic) exchange(ctx context.Context, path, body string, stream, aborted, atOnce bool) (status int, err error) {
+func (t *traffic) exchange(ctx context.Context, path, body string, stream, aborted, atOnce bool) (status int, answer []byte, err error) {
 	conn, _, err := t.pool.Get(ctx)
 	if err != nil {
-		return 0, err
+		return 0, nil, err
 	}
 	head := t.target.Head(path, stream, "Authorization: Bearer "+t.key+"\r\n")
 	if err := conn.Send(head, "", []byte(body), time.Now().Add(requestTimeout)); err != nil {
 		t.pool.Drop(conn)
-		return 0, err
+		return 0, nil, err
 	}
 	if aborted && atOnce {
 		t.pool.Drop(conn)
-		return http.StatusOK, nil
+		return http.StatusOK, nil, nil
 	}
-	answer, err := conn.ReadHead()
+	begin, err := conn.ReadHead()
 	if err != nil {
 		t.pool.Drop(conn)
-		return 0, err
+		return 0, nil, err
 	}
 	for err == nil {
-		if _, err = conn.Piece(); err == nil && aborted {
+		var piece []byte
+		if piece, err = conn.Piece(); err == nil && aborted {
 			t.pool.Drop(conn)
-			return answer.Status, nil
+			return begin.Status, nil, nil
+		}
+		if answer = append(answer, piece...); len(answer) > answerMax {
+			err = fmt.Errorf("an answer of more than %d bytes", answerMax)
 		}
 	}
-	t.pool.Put(conn)
+	t.pool.Put(conn) // which closes it if the answer was not read to its end
 	if errors.Is(err, io.EOF) {
 		err = nil
 	}
-	return answer.Status, err
+	return begin.Status, answer, err
 }
 
 // question is one of many requests over one of three protocols: of a few conversations, so that
@@ -178,7 +204,7 @@ func question(r *rand.Rand, turn int, model string) (path, body string, stream b
 		return "/v1/chat/completions", fmt.Sprintf(`{"model":%q,"max_completion_tokens":%d,"stream":%v,"messages":[`+
 			`{"role":"system","content":%q},{"role":"user","content":%q}]}`, model, tokens, stream, system, user), stream
 	default:
-		return "/v1/responses", fmt.Sprintf(`{"model":%q,"max_output_tokens":%d,"stream":%v,"store":false,"instructions":%q,"input":%q}`,
+		return pathResponses, fmt.Sprintf(`{"model":%q,"max_output_tokens":%d,"stream":%v,"store":false,"instructions":%q,"input":%q}`,
 			model, max(16, tokens), stream, system, user), stream
 	}
 }
