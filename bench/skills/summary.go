@@ -151,7 +151,8 @@ func (r Report) Print(w io.Writer) error {
 	return r.Gates.Print(w)
 }
 
-// cardTable is the table of a model card: a row for each skill, and for each temperature what was right and what ended.
+// cardTable is the table of a model card, but for its sums, which a card has by file: a row for each skill and one for all of
+// them, and for each temperature what was right and what ended.
 func cardTable(rounds []Round) string {
 	if len(rounds) == 0 {
 		return ""

@@ -58,17 +58,32 @@ def training(runs):
     return "\n".join(head + rows) + f"\n\nTogether {sum(int(r[2]) for r in runs)} million tokens in {sum(float(r[1]) for r in runs):.1f} minutes."
 
 
+def _sum(name, scores):
+    """The row of several skills together."""
+    cases = sum(s["cases"] for s in scores)
+    return {"skill": name, "cases": cases, "share": sum(s["right"] for s in scores) / cases, "ended": sum(s["ended"] * s["cases"] for s in scores) / cases}
+
+
+def _rows(scores):
+    """The skills of a round and two sums: "all" is that of skills.jsonl, as in earlier cards, "all new" that of the new sentences of
+    promises.jsonl. What else that file has is asked for its form and end, so it is in no sum."""
+    parts = {"all": [], "all new": [], "": []}
+    for s in scores:
+        parts["all new" if s["skill"].startswith("new ") else "" if s["skill"] in ("schemas", "loops") else "all"].append(s)
+    return [row for name, part in parts.items() for row in [*part, *([_sum(name, part)] if name and part else [])]]
+
+
 def skills(rounds):
-    """The table that `corebench skills` prints of a model: a row for each skill, a pair of columns for each round, what was measured at one temperature."""
+    """What `corebench skills` measured of a model: a row for each skill and sums, a pair of columns for each round, what was measured at one temperature."""
     label = lambda r: f"temperature {r['temperature']:g}" if r["temperature"] >= 0 else "default temperature"
-    by = [{s["skill"]: s for s in [*r["skills"], r["all"]]} for r in rounds]
+    by, all_ = [{s["skill"]: s for s in _rows(r["skills"])} for r in rounds], [r["all"] for r in rounds]
     lines = ["| skill | cases |" + "".join(f" right, {label(r)} | ended |" for r in rounds), "|---|---|" + "---|---|" * len(rounds)]
     for skill, first in by[0].items():
         cells = "".join(f" {100 * b[skill]['share']:.1f} % | {100 * b[skill]['ended']:.1f} % |" for b in by)
         lines.append(f"| {skill} | {first['cases']} |{cells}")
-    looped = ", ".join(f"{100 * b['all']['looped']:.2f} % at {label(r)}" for b, r in zip(by, rounds))
-    called = ", ".join(f"{b['all']['valid_calls']} of {b['all']['calls']} valid and {b['all']['right_calls']} of {b['all']['wanted_calls']} wanted ones right at {label(r)}" for b, r in zip(by, rounds))
-    return "\n".join(lines) + f"\n\nAnswers that go round in circles: {looped}. Calls: {called}."
+    looped = ", ".join(f"{100 * a['looped']:.2f} % at {label(r)}" for a, r in zip(all_, rounds))
+    called = ", ".join(f"{a['valid_calls']} of {a['calls']} valid and {a['right_calls']} of {a['wanted_calls']} wanted ones right at {label(r)}" for a, r in zip(all_, rounds))
+    return "\n".join(lines) + f"\n\nAnswers that go round in circles, of all {all_[0]['cases']}: {looped}. Calls: {called}."
 
 
 def promises(gates, name):
@@ -90,11 +105,12 @@ def card(name, config, sizes, runs, report, agreement, scored_to, note="", limit
         out.append("## Training\nMuon for matrices and AdamW for the rest. Products are in bfloat16 where a device has instructions for that and in float32 elsewhere, sums in float32."
                    f"\n\n{training(runs)}" + (f" {note}" if note else ""))
     if report:
-        out.append("## What it can do\nMeasured with `corebench skills` (`make score`) through the HTTP API of a node. Skills that begin with \"new\" are asked in sentences, of tools and of schemas that no training conversation has.\n\n"
+        out.append("## What it can do\nMeasured with `corebench skills` (`make score`) through the HTTP API of a node. Skills that begin with \"new\" are asked in sentences, of tools and of schemas that no training conversation has. "
+                   "\"all\" is the sum over `skills.jsonl`, \"all new\" that over these sentences; of \"schemas\" and \"loops\" only form and end are asked, so they are in neither. The promise about circles is of \"loops\", the sentence below the table of all cases.\n\n"
                    + skills([r for r in report["rounds"] if r["model"] == name]))
         out += [text for text in [promises(report.get("gates") or [], name)] if text]
-    if agreement:
-        out.append(f"Of {agreement['choices']} choices, each made after the same tokens, the Q8_0 weights make "
+    if agreement:  # of train.evaluate, where nothing but the weights is rounded
+        out.append(f"Of {agreement['choices']} choices, each made after the same tokens, the weights rounded to Q8_0 make, with activations in float32, "
                    f"{100 * agreement['share']:.2f} % as the float32 weights do.")
     if scored_to:
         limits += f" Its skills were scored on prompts of up to {scored_to} tokens; it accepts longer ones without any such claim."

@@ -152,6 +152,23 @@ class Export(unittest.TestCase):
             self.assertIn(want, text)
         self.assertEqual(card.ROW.findall(text), [card.run(x) for x in logs])
 
+    def test_card_sums_each_file_of_cases_alone(self):
+        score = lambda skill, cases, right, ended=1.0: {"skill": skill, "cases": cases, "right": right, "share": right / cases, "ended": ended}
+        scores = [score("facts", 40, 37), score("json", 10, 3, 0.9), score("new facts", 30, 26), score("new json", 10, 4, 0.8), score("schemas", 200, 200), score("loops", 500, 499, 0.998)]
+        calls = {"valid_calls": 4, "calls": 4, "right_calls": 3, "wanted_calls": 4}
+        rounds = [{"temperature": 0, "skills": scores, "all": {**score("all", 790, 769), "looped": 0.01, **calls}}]
+        table, _, below = card.skills(rounds).partition("\n\n")
+        self.assertEqual([row.split(" | ")[0].removeprefix("| ") for row in table.splitlines()[2:]], ["facts", "json", "all", "new facts", "new json", "all new", "schemas", "loops"])
+        self.assertIn("| all | 50 | 80.0 % | 98.0 % |", table)
+        self.assertIn("| all new | 40 | 75.0 % | 95.0 % |", table)
+        self.assertTrue(below.startswith("Answers that go round in circles, of all 790: 1.00 % at temperature 0."), below)
+        rounds[0]["skills"] = scores[:2]  # skills.jsonl alone
+        self.assertNotIn("all new", card.skills(rounds))
+
+    def test_card_says_what_its_agreement_is_of(self):
+        text = card.card("core-1.1-mini", model.CONFIGS["mini"], [], [], None, {"choices": 1000, "share": 0.995}, None)
+        self.assertIn("the weights rounded to Q8_0 make, with activations in float32, 99.50 % as the float32 weights do.", text)
+
 
 if __name__ == "__main__":
     unittest.main()
