@@ -117,5 +117,16 @@ class TestPromises(unittest.TestCase):
         self.assertLess(missing, 30)  # which ones are drawn is chance
 
 
+class TestExpectations(unittest.TestCase):
+    def test_a_result_with_a_longer_value_is_not_the_one_that_came(self):
+        for i in range(promises.CASES["new tool_result"]):
+            (t,) = promises.MAKERS["new tool_result"](f"longer {i}", i)
+            answer = t.reply[-1]["content"]
+            self.assertRegex(answer, "(?s)" + t.expect["text"])
+            for v in map(str, json.loads(t.reply[-2]["content"]).values()):
+                for longer in (f"1{v}", f"{v}1"):
+                    self.assertNotRegex(answer.replace(v, longer), "(?s)" + t.expect["text"])
+
+
 if __name__ == "__main__":
     unittest.main()
