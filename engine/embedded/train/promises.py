@@ -96,6 +96,7 @@ def _greet(seed, i):
     thought = list(phrasings.GREET)[i % len(phrasings.GREET)]
     _, thought, answer, pattern = rows[thought]
     d = Phrased(seed, phrasings.GREET[thought])
+    pattern = pattern.replace("(fine|well|good)", r"\b(fine|well|good)\b")  # "Goodbye!" does not say how one is; skills.jsonl stays as it is
     return [draw.turn("greet", d.ask([]), thought, answer, {"text": pattern.replace("{m}", r"core-1\.1")}, ())]
 
 

@@ -127,6 +127,12 @@ class TestExpectations(unittest.TestCase):
                 for longer in (f"1{v}", f"{v}1"):
                     self.assertNotRegex(answer.replace(v, longer), "(?s)" + t.expect["text"])
 
+    def test_goodbye_does_not_say_how_one_is(self):
+        thoughts = list(phrasings.GREET)
+        (t,) = promises.MAKERS["new greet"]("how", thoughts.index("The user asks how I am."))
+        self.assertRegex(t.reply[-1]["content"], "(?s)" + t.expect["text"])
+        self.assertNotRegex("Goodbye! Come back any time.", "(?s)" + t.expect["text"])
+
 
 if __name__ == "__main__":
     unittest.main()
