@@ -172,12 +172,19 @@ def select(d: Draw) -> list[Turn]:
 LETTERS = [w for w in words.WORDS + words.NAMES + words.CITIES if 3 <= len(w) <= 8]
 
 
+def _unlisted(d: Draw) -> str:
+    """What tokens consist of or a name, of 2 to 12 letters; where neither is, two others are drawn."""
+    while not (some := [w for w in (d.any(spellable()), invented(d).lower()) if 2 <= len(w) <= 12]):
+        pass
+    return d.any(some)
+
+
 def letters(d: Draw) -> list[Turn]:
     """Words one after the other, each with its letters, in capitals or in small letters: a token does not show them, and a question about
     one word teaches one word."""
     x = d.some(LETTERS, d.int(3, 10))
     if not d.heldout and d.chance(0.5):  # a word that nobody listed is made of tokens that need their letters
-        x = list(dict.fromkeys(d.any([w for w in (d.any(spellable()), invented(d).lower()) if 2 <= len(w) <= 12]) for _ in x))
+        x = list(dict.fromkeys(_unlisted(d) for _ in x))
     kind = d.int(0, 3)
     patterns = [["Spell [each of these|these words|all of these]: {q}", "{q}: how is each of them spelled?", "The letters of each of these words: {q}", "Spell, one after the other: {q}", "[Give|Show] me the letters of each: {q}"],
                 ["Number the letters of each of these words: {q}", "Count through the letters of each: {q}", "{q}: number their letters.", "Number the letters, word by word: {q}"],

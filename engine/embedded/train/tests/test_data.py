@@ -1,9 +1,11 @@
 """The generator: determinism, the split, and every answer against a solver that knows only the task."""
 
 import collections
+import itertools
 import json
 import re
 import unittest
+from unittest import mock
 
 from .. import bpe, data, render
 from ..data import context, copying, draw, drills, tools
@@ -210,6 +212,11 @@ class TestData(unittest.TestCase):
                 seen[answer] += 1
                 self.assertEqual(listed > 0, answer == "yes", (word, t.user))
         self.assertGreater(min(seen.values()), 200)
+
+    def test_words_to_be_spelled_are_drawn_again_where_none_is_short(self):
+        with mock.patch.object(copying, "spellable", lambda: ("x" * 13,)), mock.patch.object(copying, "invented", side_effect=itertools.cycle(["Abcdefghijklm", "Ann"])):
+            answers = [copying.letters(draw.Draw(f"short {i}", "train"))[0].reply[0]["content"].lower() for i in range(12)]
+        self.assertGreater(sum(a.startswith("ann: ") for a in answers), 2)
 
     def test_lookup_knows_what_is_not_in_the_list(self):
         seen = collections.Counter()
