@@ -197,7 +197,7 @@ type bench struct {
 }
 
 func (b *bench) side() capture.Side {
-	return capture.Side{History: b.of.manifest.History, Call: b.call}
+	return capture.Side{History: b.of.manifest.History, Held: b.of.manifest.Held, Call: b.call}
 }
 
 func (b *bench) call(account string, op abi.Op, in []byte) (frame []byte, ticks int64, err error) {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -80,6 +81,47 @@ func TestCaptureOfCharges(t *testing.T) {
 	ask("mine")
 	if _, err := h.CompareCaptured(t.Context(), "", digest, nil); !errors.Is(err, ErrNoCapture) {
 		t.Errorf("after its end: %v", err)
+	}
+}
+
+// TestCaptureKeepsCountersByName: each build is asked with what the request held of its own counters.
+func TestCaptureKeepsCountersByName(t *testing.T) {
+	h, _ := openTest(t, Options{})
+	charge := abi.Charge{Total: 400, Tier: 1, Lines: []abi.Line{line(1, 400, 400)}, Taken: tookTokens}
+	activate(t, h, countingGuest(t, "1", countingQuote, charge))
+	if _, err := h.Capture(SlotBilling, "", time.Minute); err != nil {
+		t.Fatal(err)
+	}
+	q, err := h.Quote("r", ratingInput)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := q.Charge(ratingUsage, held(q, 50, 1)); err != nil {
+		t.Fatal(err)
+	}
+	q.Close()
+	var got [2][]int64
+	side := func(n int, ref string) capture.Side {
+		b := bench{of: h.modules[ref].generation}
+		s := b.side()
+		s.Call = func(_ string, op abi.Op, in []byte) ([]byte, int64, error) {
+			if op == abi.OpCharge {
+				asked, err := abi.ParseChargeInput(in)
+				got[n] = asked.Held
+				return nil, 0, err
+			}
+			return b.call("a", op, in)
+		}
+		return s
+	}
+	same := mustLoad(t, h, countingGuest(t, "2", countingQuote, charge))
+	other := mustLoad(t, h, countingOf(t, "other", "1", countingQuote, charge))
+	c := capture.NewCompare(side(0, same), side(1, other), nil)
+	for _, r := range h.slot(SlotBilling).captured.Load().Requests() {
+		c.Add(r)
+	}
+	if !slices.Equal(got[0], []int64{50, 1}) || !slices.Equal(got[1], []int64{0, 0}) {
+		t.Errorf("a build of that name holds %d, another module %d", got[0], got[1])
 	}
 }
 

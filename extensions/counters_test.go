@@ -12,7 +12,13 @@ import (
 // countingGuest is a billing module with a counter of the month whose answers are fixed.
 func countingGuest(t testing.TB, version string, q abi.Quote, c abi.Charge) []byte {
 	t.Helper()
+	return countingOf(t, "test", version, q, c)
+}
+
+func countingOf(t testing.TB, name, version string, q abi.Quote, c abi.Charge) []byte {
+	t.Helper()
 	g := newGuest(SlotBilling, version)
+	g.manifest.Name = name
 	g.manifest.ABI, g.manifest.Free = guest.ABI11, true
 	g.manifest.Counters = []guest.Counter{{Name: "tokens", Period: "month"}, {Name: "requests", Period: "day"}}
 	g.answers[abi.OpQuote] = q.Append(nil)

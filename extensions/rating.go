@@ -113,7 +113,7 @@ func (q *Quote) Charge(u abi.Usage, held []abi.Counter) (Charge, error) {
 	}
 	in := abi.ChargeInput{Prices: q.in.Prices, Usage: u, At: q.in.At, Model: q.in.Model, Account: q.in.Account}
 	in.Held = q.generation.manifest.Held(held)
-	q.captured.Add(abi.OpCharge, in.Append)
+	q.captured.Charge(in, held)
 	c, err := q.host.rate(q.generation, q.request, in, held, upper, 0)
 	c.Provisional = c.Provisional || q.provisional
 	return c, err

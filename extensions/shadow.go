@@ -28,7 +28,7 @@ type shadow struct {
 // shadowJob is one call to be repeated. It owns its bytes.
 type shadowJob struct {
 	op      abi.Op
-	by      string // the module that answered
+	by      *guest.Manifest // of the module that answered
 	of      caller
 	in, out []byte
 }
@@ -62,7 +62,7 @@ func (s *shadow) offer(by *generation, op abi.Op, of caller, in, out []byte) {
 		return
 	}
 	select {
-	case s.queue <- shadowJob{op: op, by: by.manifest.Ref(), of: of, in: bytes.Clone(in), out: bytes.Clone(out)}:
+	case s.queue <- shadowJob{op: op, by: &by.manifest, of: of, in: bytes.Clone(in), out: bytes.Clone(out)}:
 	default:
 		s.drop(n)
 	}
@@ -89,7 +89,7 @@ func (s *shadow) work() {
 		out, f = s.generation.do(job.op, job.of, in, advance, out[:0])
 		t := &s.generation.tally
 		t.shadowRuns.Add(1)
-		call := compare.Call{Op: job.op, Account: job.of.account, By: job.by, In: in, Old: job.out, New: out}
+		call := compare.Call{Op: job.op, Account: job.of.account, By: job.by.Ref(), In: in, Old: job.out, New: out}
 		if f != nil {
 			call.New, call.Fault = nil, f.Cause.String()
 		}
@@ -106,12 +106,12 @@ func (s *shadow) work() {
 	}
 }
 
-// recordOf is a job's input as the shadow reads it, which may be of another
-// version than the module that answered.
+// recordOf is a job's input as the shadow reads it, which may be of another version than
+// the module that answered, and has counters of its own.
 func (s *shadow) recordOf(job shadowJob) []byte {
 	switch job.op {
 	case abi.OpCharge:
-		return s.generation.manifest.Record(job.op, job.in)
+		return s.generation.manifest.ChargeOf(job.by, job.in)
 	case abi.OpDecide:
 		if facts, err := abi.ParseAdmissionInput(job.in); err == nil {
 			return s.generation.manifest.Record(job.op, facts.Append(nil))

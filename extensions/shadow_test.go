@@ -2,6 +2,7 @@ package extensions
 
 import (
 	"errors"
+	"strings"
 	"testing"
 
 	"corenode/wasm/abi"
@@ -61,6 +62,37 @@ func TestShadowReport(t *testing.T) {
 	}
 	if r, err := h.ShadowReport(digest); err != nil || len(r.Operations) != 0 || r.Charges != nil || r.First == nil {
 		t.Errorf("a new shadow: %+v, %v", r, err)
+	}
+}
+
+// TestShadowHasItsOwnCounters: a shadow gets of counters what the request held of those of its
+// name, and nothing of another module's, however many that has.
+func TestShadowHasItsOwnCounters(t *testing.T) {
+	charge := abi.Charge{Total: 400, Tier: 1, Lines: []abi.Line{line(1, 400, 400)}, Taken: tookTokens}
+	for name, want := range map[string]string{"test": "", "other": "takes 20 of counter 0, the request holds 0"} {
+		h, _ := openTest(t, Options{})
+		activate(t, h, countingGuest(t, "1", countingQuote, charge))
+		digest := mustLoad(t, h, countingOf(t, name, "2", countingQuote, charge))
+		if _, err := h.Shadow(digest, 100); err != nil {
+			t.Fatal(err)
+		}
+		q, err := h.Quote("r", ratingInput)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := q.Charge(ratingUsage, held(q, 50, 1)); err != nil {
+			t.Fatal(err)
+		}
+		q.Close()
+		eventually(func() bool {
+			r, err := h.ShadowReport(digest)
+			return err != nil || r.Charges != nil
+		})
+		r, err := h.ShadowReport(digest)
+		if err != nil || r.Charges == nil || !strings.Contains(r.Charges.Rule, want) || (r.Charges.Rule == "") != (want == "") ||
+			len(r.Beside) != 1 || r.Beside[0] != "test@1" {
+			t.Errorf("%s: %+v, %v", name, r, err)
+		}
 	}
 }
 

@@ -7,6 +7,7 @@
 package capture
 
 import (
+	"slices"
 	"sync"
 	"time"
 
@@ -59,8 +60,9 @@ type Request struct {
 // call is one call as a module was asked; a translator's has neither state nor what was
 // kept, which each build makes itself.
 type call struct {
-	op abi.Op
-	in []byte
+	op   abi.Op
+	in   []byte
+	held []abi.Counter // what a charge's request holds of counters, of whichever module
 }
 
 // New makes a capture of an account's requests, or of all.
@@ -78,22 +80,35 @@ func (c *Capture) Begin(account, id string, now time.Time) *Request {
 
 // Add keeps what a call was asked; in appends it.
 func (r *Request) Add(op abi.Op, in func([]byte) []byte) {
-	if r == nil {
-		return
+	if r != nil {
+		r.add(call{op: op, in: in(nil)})
 	}
+}
+
+// Charge keeps what a charge was asked, and what its request holds of counters: each build has its own.
+func (r *Request) Charge(in abi.ChargeInput, held []abi.Counter) {
+	if r != nil {
+		r.add(call{abi.OpCharge, in.Append(nil), slices.Clone(held)})
+	}
+}
+
+func (r *Request) add(one call) {
 	r.of.mu.Lock()
 	defer r.of.mu.Unlock()
 	if r.cut || r.of.forgotten() {
 		return
 	}
-	one := call{op, in(nil)}
-	if r.of.bytes += len(one.in); r.of.bytes > BytesMax || len(r.of.requests) >= RequestsMax {
-		r.of.bytes -= r.bytes + len(one.in)
+	n := len(one.in)
+	for _, c := range one.held {
+		n += len(c.Name)
+	}
+	if r.of.bytes += n; r.of.bytes > BytesMax || len(r.of.requests) >= RequestsMax {
+		r.of.bytes -= r.bytes + n
 		r.cut, r.calls = true, nil
 		r.of.missed++
 		return
 	}
-	r.bytes += len(one.in)
+	r.bytes += n
 	r.calls = append(r.calls, one)
 }
 

@@ -11,6 +11,8 @@ import (
 // Side is one of the two builds that are compared.
 type Side struct {
 	History bool // its manifest asks for the answer so far
+	// Held is what a charge that holds those counters holds of the build's own; nil leaves the input as it is.
+	Held func(held []abi.Counter) []int64
 	// Call makes one call, on an instance of the account's own. An error is a fault,
 	// after which the side is not called again for that request. The frame is the caller's.
 	Call func(account string, op abi.Op, in []byte) (frame []byte, ticks int64, err error)
@@ -126,6 +128,13 @@ func (n *runner) input(c call) (in []byte, stream bool, err error) {
 			e.History = n.history
 		}
 		return e.Append(nil), e.Facts.Stream, err
+	case abi.OpCharge:
+		if n.side.Held == nil {
+			break
+		}
+		e, err := abi.ParseChargeInput(c.in)
+		e.Held = n.side.Held(c.held)
+		return e.Append(nil), false, err
 	}
 	return c.in, false, nil
 }
