@@ -20,8 +20,7 @@ type Rater struct {
 	native   handler
 	module   *guest.Module // nil with a native build
 	pool     *guest.Pool
-	free     bool
-	counters int
+	manifest guest.Manifest // a native build has no counters, and is not free
 }
 
 // OpenRater opens a billing module file with a configuration, after what a node with no trusted keys
@@ -79,7 +78,7 @@ func openRater(wasm, config []byte, t guest.Trial) (*Rater, error) {
 		return nil, err
 	}
 	ctx := context.Background()
-	r := &Rater{Ref: read.Manifest.Ref(), free: read.Manifest.Free, counters: len(read.Manifest.Counters)}
+	r := &Rater{Ref: read.Manifest.Ref(), manifest: read.Manifest}
 	logger := speaker{slog.New(slog.DiscardHandler), time.Now, r.Ref}
 	if r.module, err = read.Compile(ctx, guest.Options{Config: config, Served: !t.Strict, Logger: logger}); err != nil {
 		return nil, err
@@ -93,12 +92,16 @@ func openRater(wasm, config []byte, t guest.Trial) (*Rater, error) {
 	return r, nil
 }
 
-// Rate charges, and holds the charge to the rules that a node holds it to. What was held of
-// counters of another module is nothing to this one.
-func (r *Rater) Rate(in abi.ChargeInput) (abi.Charge, error) {
-	if len(in.Held) != r.counters {
-		in.Held = make([]int64, r.counters)
-	}
+// Counts says whether the module has counters.
+func (r *Rater) Counts() bool { return len(r.manifest.Counters) > 0 }
+
+// Held is what an input that the module was given holds of counters, by name.
+func (r *Rater) Held(in abi.ChargeInput) []abi.Counter { return r.manifest.Named(in.Held) }
+
+// Rate charges a request that holds of counters, of whichever module, and holds the charge to the rules that
+// a node holds it to. What is held of counters of another name is nothing to the module.
+func (r *Rater) Rate(in abi.ChargeInput, held []abi.Counter) (abi.Charge, error) {
+	in.Held = r.manifest.Held(held)
 	var frame []byte
 	input := in.Append(nil)
 	if r.native != nil {
@@ -117,7 +120,7 @@ func (r *Rater) Rate(in abi.ChargeInput) (abi.Charge, error) {
 		return abi.Charge{}, errDeclined
 	}
 	c, _ := abi.ParseCharge(out.Payload)
-	if p := probe.CheckCharge(c, in, -1, r.free); p != nil {
+	if p := probe.CheckCharge(c, in, -1, r.manifest.Free); p != nil {
 		return abi.Charge{}, errors.New(p.What)
 	}
 	return c, nil

@@ -38,7 +38,10 @@ with both, or with neither as they were made. It prints old and new dollars by a
 and in sum, the first charges that differ, and by name those that cannot be computed.
 Nothing is changed, and the node that runs does none of the work. A refund is not looked
 at: what was given back counts as charged. A charge that was rated again counts with
-what that came to.`,
+what that came to, and is computed as it was then.
+
+Of counters the module of --module gets what the request held of those of its name. A
+new one's are at zero: its free tier is computed as if nothing were free.`,
 		Example: `  corenode module replay req_01j9x2v7k3m8
   corenode module replay --since 2026-01-31 --until 2026-02-01 --module discount.wasm --config discount.json
   corenode module replay --since 2026-01-31 --account alice --prices tomorrow.yaml --json`,
@@ -138,12 +141,12 @@ type replayPass struct {
 	replayReport
 	account  string
 	dataDir  string
-	module   *extensions.Rater                       // nil: each charge by what made it
-	prices   map[string]config.Model                 // nil: each at its own
-	opened   map[string]*extensions.Rater            // by digest
-	failed   map[string]error                        // modules that do not open
-	accounts map[string]*replaySum                   // by id
-	corrects func(row admin.Entry) (abi.Nano, error) // what a provisional charge was corrected by
+	module   *extensions.Rater                          // nil: each charge by what made it
+	prices   map[string]config.Model                    // nil: each at its own
+	opened   map[string]*extensions.Rater               // by digest
+	failed   map[string]error                           // modules that do not open
+	accounts map[string]*replaySum                      // by id
+	corrects func(row admin.Entry) (admin.Entry, error) // a charge as what was said of it later leaves it
 }
 
 func (o replayOptions) open(dataDir string) (*replayPass, error) {
@@ -197,7 +200,7 @@ func (p *replayPass) close() {
 
 // run reads the ledger page by page.
 func (p *replayPass) run(c *admin.Client, progress io.Writer) error {
-	p.corrects = func(row admin.Entry) (abi.Nano, error) { return correction(c, row) }
+	p.corrects = func(row admin.Entry) (admin.Entry, error) { return corrected(c, row) }
 	query := url.Values{"kind": {string(account.Settlement)}, "since": {p.Since.Format(time.RFC3339Nano)},
 		"until": {p.Until.Format(time.RFC3339Nano)}, "limit": {strconv.Itoa(store.EntriesMax)}, "inputs": {"true"}}
 	if p.account != "" {
@@ -216,28 +219,46 @@ func (p *replayPass) run(c *admin.Client, progress io.Writer) error {
 	})
 }
 
-// correction is what rating a charge again changed of it.
-func correction(c *admin.Client, row admin.Entry) (sum abi.Nano, err error) {
+// corrected is a charge with the amount, the module and the input that rating it again, or its own
+// node that settled it later than another, gave it. What it has of counters stays.
+func corrected(c *admin.Client, row admin.Entry) (admin.Entry, error) {
 	explained, err := c.Explain(row.RequestID)
+	if err != nil {
+		return row, err
+	}
+	var last admin.Entry
 	for _, r := range explained.Rows {
 		if e := r.Entry; e.Kind == account.Adjustment && e.Settles == row.ID && !e.Refund {
-			sum += e.AmountNanoUSD
+			row.AmountNanoUSD += e.AmountNanoUSD
+			last = e
 		}
 	}
-	return sum, err
+	if last.ID == 0 {
+		return row, nil
+	}
+	row.Usage, row.ModuleDigest, row.ChargeInput = last.Usage, last.ModuleDigest, nil
+	query := url.Values{"kind": {string(account.Adjustment)}, "account": {row.AccountID}, "inputs": {"true"},
+		"since": {last.Time.Format(time.RFC3339Nano)}, "until": {last.Time.Add(1).Format(time.RFC3339Nano)}}
+	return row, c.Statement(query, func(page []admin.Entry) error {
+		for _, e := range page {
+			if e.ID == last.ID {
+				row.ChargeInput = e.ChargeInput
+			}
+		}
+		return nil
+	})
 }
 
 // add computes one charge again. An error ends the pass: it is none of the charge.
 func (p *replayPass) add(row admin.Entry) error {
-	amount := row.AmountNanoUSD
-	if row.Provisional {
-		corrected, err := p.corrects(row)
-		if err != nil {
+	if row.Provisional || row.Reason == account.Crashed {
+		var err error
+		if row, err = p.corrects(row); err != nil {
 			return err
 		}
-		amount += corrected
 	}
-	r := replayedCharge{Row: row.ID, Request: row.RequestID, Account: row.AccountID, Model: row.Model, Time: row.Time, OldNanoUSD: -amount}
+	r := replayedCharge{Row: row.ID, Request: row.RequestID, Account: row.AccountID, Model: row.Model, Time: row.Time,
+		OldNanoUSD: -row.AmountNanoUSD}
 	if row.Usage != nil {
 		r.Usage = *row.Usage
 	}
@@ -279,17 +300,30 @@ func (p *replayPass) rate(row admin.Entry) (abi.Nano, error) {
 		}
 		in.Prices = m.Prices.Rates()
 	}
-	module := p.module
-	if module == nil {
-		if module, err = p.stored(row.ModuleDigest); err != nil {
-			return 0, err
-		}
+	module, held, err := p.rater(row, in)
+	if err != nil {
+		return 0, err
 	}
-	charge, err := module.Rate(in)
+	charge, err := module.Rate(in, held)
 	if err != nil {
 		return 0, fmt.Errorf("%s: %w", module.Ref, err)
 	}
 	return charge.Total, nil
+}
+
+// rater is what computes a charge, and what that holds of counters, by name.
+func (p *replayPass) rater(row admin.Entry, in abi.ChargeInput) (*extensions.Rater, []abi.Counter, error) {
+	if p.module != nil && (row.Provisional || len(in.Held) == 0 || !p.module.Counts()) {
+		return p.module, row.Counters, nil // a provisional charge took all that it held
+	}
+	made, err := p.stored(row.ModuleDigest)
+	switch {
+	case err == nil:
+		return cmp.Or(p.module, made), made.Held(in), nil
+	case p.module != nil:
+		err = fmt.Errorf("what it held of counters: %w", err)
+	}
+	return nil, nil, err
 }
 
 // stored opens the module that made a charge.

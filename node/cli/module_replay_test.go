@@ -82,7 +82,20 @@ func chargeRow(owner, request string, at time.Time, u abi.Usage, amount abi.Nano
 // flatFee packs the example of a billing module in C.
 func flatFee(t *testing.T) (file string) {
 	t.Helper()
-	example := filepath.Join("..", "..", "wasm", "examples", "billing-c")
+	return writeIn(t, "fee.wasm", string(packExample(t, "billing-c")))
+}
+
+// freeTier packs the example of a billing module with a counter, as a module of another name, version and counter.
+func freeTier(t *testing.T, name, version, counter string) []byte {
+	t.Helper()
+	return packExample(t, "billing-tier-c", `"free-tier-c"`, `"`+name+`"`, `"1.0.0"`, `"`+version+`"`,
+		`"name": "tokens"`, `"name": "`+counter+`"`)
+}
+
+// packExample packs an example with replacements in its manifest.
+func packExample(t *testing.T, name string, replacements ...string) []byte {
+	t.Helper()
+	example := filepath.Join("..", "..", "wasm", "examples", name)
 	module, err := os.ReadFile(filepath.Join(example, "module.wasm"))
 	if err != nil {
 		t.Fatal(err)
@@ -91,11 +104,44 @@ func flatFee(t *testing.T) (file string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	packed, err := check.Pack(module, manifest, nil)
+	packed, err := check.Pack(module, []byte(strings.NewReplacer(replacements...).Replace(string(manifest))), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return writeIn(t, "fee.wasm", string(packed))
+	return packed
+}
+
+// keepModule puts a module where a node keeps those that served.
+func keepModule(t *testing.T, dir string, wasm []byte) (digest string) {
+	t.Helper()
+	hash := sha256.Sum256(wasm)
+	name := hex.EncodeToString(hash[:])
+	if err := os.MkdirAll(filepath.Join(dir, "modules"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "modules", name+".wasm"), wasm, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return "sha256:" + name
+}
+
+// ratedBy is a charge row as a module made it of an input that holds something of its counter.
+func ratedBy(t *testing.T, e account.Entry, digest string, amount abi.Nano, held int64) account.Entry {
+	t.Helper()
+	in, err := abi.ParseChargeInput(e.ChargeInput)
+	if err != nil {
+		t.Fatal(err)
+	}
+	in.Held = []int64{held}
+	e.ChargeInput, e.ModuleDigest, e.Amount = in.Append(nil), digest, -amount
+	hash := sha256.Sum256(e.ChargeInput)
+	e.InputHash = hex.EncodeToString(hash[:])
+	return e
+}
+
+// heldTokens is what a row has of a counter.
+func heldTokens(name string, n int64) []abi.Counter {
+	return []abi.Counter{{Name: name, Period: "2026-01", Limit: 1000, Amount: n}}
 }
 
 func writeIn(t *testing.T, name, text string) (file string) {
@@ -223,6 +269,90 @@ func TestReplayLeavesOut(t *testing.T) {
 	} {
 		if out, err := typed(append([]string{"module", "--data-dir", dir, "replay"}, bad...)...); err == nil {
 			t.Errorf("%v went well: %s", bad, out)
+		}
+	}
+}
+
+// TestReplayOfRatedAgain: a charge that was rated again, or that its node settled later than
+// another had, is computed by the module and of the input of that. With the module that made it
+// nothing differs. Another one gets of counters what the request held by name, and of others nothing.
+func TestReplayOfRatedAgain(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "data")
+	s, err := sqlite.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, err := s.CreateAccount(account.Account{Name: "a"}, 1<<40)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tier := keepModule(t, dir, freeTier(t, "tier", "1.0.0", "tokens"))
+	// 10 tokens at 3 and 2 at 15. With 4 free ones it is 48, with 12 nothing.
+	row := func(n int) account.Entry {
+		return chargeRow(a.ID, fmt.Sprintf("req_%d", n), replayStart.Add(time.Duration(n)*time.Second),
+			abi.Usage{InputUncached: 10, Output: 2}, 60)
+	}
+	byTariff, byHold, crashed, final, covered := row(0), row(1), row(2), row(3), row(4)
+	byTariff.Provisional, byTariff.Counters = true, heldTokens("tier/tokens", 4)
+	byHold.Provisional, byHold.Counters, byHold.Amount = true, heldTokens("tier/tokens", 4), -90
+	byHold.ChargeInput, byHold.InputHash, byHold.ModuleDigest = nil, "", ""
+	crashed.Reason = account.Crashed
+	final = ratedBy(t, final, tier, 48, 4)
+	final.Counters = heldTokens("tier/tokens", 4)
+	covered = ratedBy(t, covered, tier, 0, 100)
+	covered.Counters = heldTokens("tier/tokens", 12)
+	if err := s.Append([]account.Entry{byTariff, byHold, crashed, final, covered}); err != nil {
+		t.Fatal(err)
+	}
+	for n, was := range []abi.Nano{60, 90, 60} {
+		settled, err := s.Settlement(fmt.Sprintf("req_%d", n))
+		if err != nil {
+			t.Fatal(err)
+		}
+		again := ratedBy(t, row(n), tier, 48, 4)
+		again.Amount, again.Settles, again.Time = was-48, settled.ID, replayStart.Add(time.Hour)
+		if done, err := s.Adjust(again); err != nil || !done {
+			t.Fatal(done, err)
+		}
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	later := writeIn(t, "later.wasm", string(freeTier(t, "tier", "2.0.0", "tokens")))
+	for _, c := range []struct {
+		by   string
+		line []string
+		want replaySum
+	}{
+		{"what made them", nil, replaySum{5, 0, 4 * 48, 4 * 48}},
+		{"a build of the same name", []string{"--module", later}, replaySum{5, 0, 4 * 48, 4 * 48}},
+		{"a module of another name", []string{"--module", writeIn(t, "promo.wasm", string(freeTier(t, "promo", "1.0.0", "tokens")))},
+			replaySum{5, 5, 4 * 48, 5 * 60}},
+		{"one with another counter", []string{"--module", writeIn(t, "gift.wasm", string(freeTier(t, "tier", "1.0.0", "gift")))},
+			replaySum{5, 5, 4 * 48, 5 * 60}},
+	} {
+		out, err := typed(append([]string{"module", "--data-dir", dir, "replay", "--json", "--since", "2026-01-30"}, c.line...)...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r := fromJSON[replayReport](t, out); r.Sum != c.want || r.Left != 0 {
+			t.Errorf("by %s: %+v, want %+v; %d left: %+v", c.by, r.Sum, c.want, r.Left, r.Named)
+		}
+	}
+	// Without the file nobody knows what the counters of its charges are called. A module without counters need not.
+	if err := os.RemoveAll(filepath.Join(dir, "modules")); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		module     string
+		made, left int64
+	}{{later, 2, 3}, {flatFee(t), 5, 0}} {
+		out, err := typed("module", "--data-dir", dir, "replay", "--json", "--since", "2026-01-30", "--module", c.module)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r := fromJSON[replayReport](t, out); r.Sum.Charges != c.made || r.Left != c.left {
+			t.Errorf("without the file: %+v, %d left: %+v", r.Sum, r.Left, r.Named)
 		}
 	}
 }
