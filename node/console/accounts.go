@@ -3,6 +3,7 @@ package console
 import (
 	"encoding/csv"
 	"errors"
+	"html/template"
 	"maps"
 	"net/http"
 	"net/url"
@@ -72,8 +73,8 @@ func (c *Console) account(r *http.Request, cl *admin.Client) (any, error) {
 type ledgerPage struct {
 	Rows   []admin.Entry
 	Query  url.Values
-	Older  string // query of the page behind
-	CSV    string // query of the whole as a file
+	Older  template.URL // query of the page behind
+	CSV    template.URL // query of the whole as a file
 	Kinds  []string
 	Line   string // the command that does the same
 	Sought bool   // a filter is set
@@ -96,7 +97,7 @@ func filters(r *http.Request) (q url.Values, flags string) {
 func (c *Console) ledger(r *http.Request, cl *admin.Client) (any, error) {
 	q, flags := filters(r)
 	p := ledgerPage{Query: maps.Clone(q), Kinds: []string{"topup", "settlement", "adjustment"}, Line: "corenode ledger list" + flags,
-		CSV: q.Encode(), Sought: len(q) > 0}
+		CSV: encoded(q), Sought: len(q) > 0}
 	q.Set("newest", "true")
 	q.Set("limit", strconv.Itoa(rowsShown))
 	if after := r.URL.Query().Get("after"); after != "" {

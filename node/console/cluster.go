@@ -1,6 +1,7 @@
 package console
 
 import (
+	"html/template"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -41,7 +42,7 @@ func (c *Console) cluster(r *http.Request, cl *admin.Client) (any, error) {
 }
 
 // More is the query of the page of grants behind this one.
-func (p clusterPage) More() string { return with(p.Query, "after", p.Grants.Next) }
+func (p clusterPage) More() template.URL { return with(p.Query, "after", p.Grants.Next) }
 
 func drainNode(r *http.Request, cl *admin.Client) (said, to string, err error) {
 	id := r.PathValue("node")

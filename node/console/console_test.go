@@ -6,10 +6,13 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"html"
+	"log/slog"
 	"math"
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"runtime"
 	"slices"
 	"strings"
@@ -173,6 +176,33 @@ func TestSessions(t *testing.T) {
 	}
 	if role = operators.Owner; c.SignedIn("h:1", cookieName+"="+last) {
 		t.Error("a session outlives its operator's role")
+	}
+}
+
+// TestLinksKeepTheirQuery: a link to the page behind a page, and to its file, has each parameter as one.
+func TestLinksKeepTheirQuery(t *testing.T) {
+	c := New(Deps{Log: slog.New(slog.DiscardHandler)})
+	q := url.Values{"model": {"a&b"}}
+	grants := clusterPage{Query: q}
+	grants.Grants.Next = "acct_1/n"
+	for _, p := range []struct {
+		page string
+		body any
+		want []string
+	}{
+		{"ledger", ledgerPage{Query: q, Older: with(q, "after", "7"), CSV: encoded(q)},
+			[]string{"/console/ledger?after=7&model=a%26b", "/console/ledger.csv?model=a%26b"}},
+		{"past", pastPage{Query: q, Older: with(q, "before", "7")}, []string{"/console/requests/past?before=7&model=a%26b"}},
+		{"cluster", grants, []string{"/console/cluster?after=acct_1%2Fn&model=a%26b"}},
+	} {
+		w := httptest.NewRecorder()
+		c.render(w, http.StatusOK, p.page, "base", c.shown(httptest.NewRequest("GET", Root, nil), &session{}, "", p.body))
+		for _, want := range p.want {
+			_, main, _ := strings.Cut(html.UnescapeString(w.Body.String()), "</table>")
+			if !strings.Contains(main, `<a href="`+want+`">`) {
+				t.Errorf("the page %s has no link to %s: %s", p.page, want, main)
+			}
+		}
 	}
 }
 

@@ -1,6 +1,7 @@
 package console
 
 import (
+	"html/template"
 	"maps"
 	"net/http"
 	"net/url"
@@ -39,11 +40,14 @@ func flagsOf(q url.Values) (flags string) {
 	return flags
 }
 
+// encoded is a query as a link has it. Of a plain text a template takes = and & for parts of a value.
+func encoded(q url.Values) template.URL { return template.URL(q.Encode()) }
+
 // with is a query with one more parameter, encoded.
-func with(q url.Values, name, value string) string {
+func with(q url.Values, name, value string) template.URL {
 	q = maps.Clone(q)
 	q.Set(name, value)
-	return q.Encode()
+	return encoded(q)
 }
 
 func (c *Console) requests(r *http.Request, cl *admin.Client) (any, error) {
@@ -56,7 +60,7 @@ func (c *Console) requests(r *http.Request, cl *admin.Client) (any, error) {
 type pastPage struct {
 	Requests []admin.PastRequest
 	Query    url.Values
-	Older    string // query of the page behind
+	Older    template.URL // query of the page behind
 	Line     string
 }
 
