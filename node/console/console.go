@@ -89,7 +89,7 @@ func New(d Deps) *Console {
 	}
 	c.mux.Handle("GET "+Root+"series", c.signed(c.series))
 	c.mux.Handle("GET "+Root+"ledger.csv", c.signed(c.ledgerCSV))
-	c.mux.Handle("POST "+Root+"playground/{protocol}", c.signed(c.ask))
+	c.mux.Handle("POST "+Root+"playground/messages", c.signed(c.ask))
 	c.mux.Handle("GET "+Root, c.signed(func(w http.ResponseWriter, r *http.Request, s *session) {
 		c.fail(w, r, s, &admin.Error{Kind: admin.KindNotFound, Message: "there is no page " + r.URL.Path})
 	}))

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"html"
+	"io"
 	"log/slog"
 	"math"
 	"math/rand/v2"
@@ -176,6 +177,43 @@ func TestSessions(t *testing.T) {
 	}
 	if role = operators.Owner; c.SignedIn("h:1", cookieName+"="+last) {
 		t.Error("a session outlives its operator's role")
+	}
+}
+
+// signedIn is a console with somebody who is signed in, and how that one sends a form from a page of some origin.
+func signedIn(d Deps) (c *Console, send func(path, origin string, form url.Values) *httptest.ResponseRecorder) {
+	who := operators.Operator{Name: "a", Role: operators.Viewer}
+	d.Named, d.Log = func(string) operators.Operator { return who }, slog.New(slog.DiscardHandler)
+	c = New(d)
+	cookie := &http.Cookie{Name: cookieName, Value: c.sessions.begin(who, "node:1", time.Now())}
+	return c, func(path, origin string, form url.Values) *httptest.ResponseRecorder {
+		r := httptest.NewRequest("POST", "http://node:1"+Root+path, nil)
+		r.AddCookie(cookie)
+		form.Set("token", c.sessions.find(r).token)
+		r.Body = io.NopCloser(strings.NewReader(form.Encode()))
+		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		r.Header.Set("Origin", origin)
+		w := httptest.NewRecorder()
+		c.ServeHTTP(w, r)
+		return w
+	}
+}
+
+// TestPlaygroundAsksForMessagesAlone: it is the one protocol whose key goes in the header that is sent.
+func TestPlaygroundAsksForMessagesAlone(t *testing.T) {
+	var asked []string
+	api := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		asked = append(asked, r.URL.Path+" "+r.Header.Get("X-Api-Key"))
+	}))
+	defer api.Close()
+	_, send := signedIn(Deps{API: api.URL})
+	for protocol, status := range map[string]int{"messages": 200, "chat": 405, "responses": 405, "count_tokens": 405} {
+		if w := send("playground/"+protocol, "http://node:1", url.Values{"key": {"sk-1"}, "body": {"{}"}}); w.Code != status {
+			t.Errorf("%s: %d, want %d", protocol, w.Code, status)
+		}
+	}
+	if !slices.Equal(asked, []string{"/v1/messages sk-1"}) {
+		t.Errorf("the API was asked for %q", asked)
 	}
 }
 

@@ -21,10 +21,6 @@ func (c *Console) playground(*http.Request, *admin.Client) (any, error) {
 	return playgroundPage{c.deps.Models(), c.deps.API}, nil
 }
 
-// paths are those of the API by the name in the form.
-var paths = map[string]string{"messages": "/v1/messages", "chat": "/v1/chat/completions", "responses": "/v1/responses",
-	"count_tokens": "/v1/messages/count_tokens"}
-
 const (
 	askBytesMax = 4 << 20
 	askTimeout  = 15 * time.Minute
@@ -36,15 +32,10 @@ func newAPI(secure *tls.Config) *http.Client {
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 }
 
-// ask hands a body to the node's own API, with the key that the operator pasted, and the answer
-// back as it comes. It is a request like any other: limited, logged and billed. The page may
-// only speak to its own listener, so it passes through here.
+// ask hands a body of the messages protocol to the node's own API, with the key that the operator
+// pasted, and the answer back as it comes. It is a request like any other: limited, logged and
+// billed. The page may only speak to its own listener, so it passes through here.
 func (c *Console) ask(w http.ResponseWriter, r *http.Request, s *session) {
-	path := paths[r.PathValue("protocol")]
-	if path == "" {
-		c.fail(w, r, s, &admin.Error{Kind: admin.KindNotFound, Message: "no such protocol"})
-		return
-	}
 	// Not the request's context: it does not end when the browser leaves, and says so in a race with
 	// a server that stops. A write that fails ends the request; a stream is never silent for long.
 	ctx, cancel := context.WithTimeout(context.Background(), askTimeout)
@@ -54,7 +45,7 @@ func (c *Console) ask(w http.ResponseWriter, r *http.Request, s *session) {
 		c.fail(w, r, s, invalid("the body has %d bytes, want at most %d", len(body), askBytesMax))
 		return
 	}
-	asked, err := http.NewRequestWithContext(ctx, http.MethodPost, c.deps.API+path, strings.NewReader(body))
+	asked, err := http.NewRequestWithContext(ctx, http.MethodPost, c.deps.API+"/v1/messages", strings.NewReader(body))
 	if err != nil {
 		c.fail(w, r, s, err)
 		return
