@@ -169,6 +169,9 @@ func (c *Console) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // handler answers a request of somebody who is signed in.
 type handler func(w http.ResponseWriter, r *http.Request, s *session)
 
+// notOurs answers a form of another page.
+const notOurs = "this form is not of a page that you have open here; go back and load it again"
+
 // signed lets through who is signed in. A write also needs a page of this listener as its
 // origin and the session's form token.
 func (c *Console) signed(do handler) http.Handler {
@@ -183,7 +186,7 @@ func (c *Console) signed(do handler) http.Handler {
 			return
 		}
 		if r.Method != http.MethodGet && (!sameOrigin(r) || !s.owns(r.PostFormValue("token"))) {
-			http.Error(w, "this form is not of a page that you have open here; go back and load it again", http.StatusForbidden)
+			http.Error(w, notOurs, http.StatusForbidden)
 			return
 		}
 		do(w, r, s)

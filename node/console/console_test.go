@@ -199,6 +199,18 @@ func signedIn(d Deps) (c *Console, send func(path, origin string, form url.Value
 	}
 }
 
+// TestAnotherPageSignsNobodyOut: the cookie stays unless a page of the console asks.
+func TestAnotherPageSignsNobodyOut(t *testing.T) {
+	c, send := signedIn(Deps{})
+	if w := send("sign-out", "http://evil.example", url.Values{}); w.Code != http.StatusForbidden || w.Header().Get("Set-Cookie") != "" {
+		t.Errorf("from another page: %d, %v", w.Code, w.Header())
+	}
+	w := send("sign-out", "http://node:1", url.Values{})
+	if w.Code != http.StatusSeeOther || w.Header().Get("Set-Cookie") == "" || len(c.sessions.open) > 0 {
+		t.Errorf("from the console: %d, %v", w.Code, w.Header())
+	}
+}
+
 // TestPlaygroundAsksForMessagesAlone: it is the one protocol whose key goes in the header that is sent.
 func TestPlaygroundAsksForMessagesAlone(t *testing.T) {
 	var asked []string

@@ -217,7 +217,11 @@ func (c *Console) signIn(w http.ResponseWriter, r *http.Request) {
 }
 
 func (c *Console) signOut(w http.ResponseWriter, r *http.Request) {
-	if s := c.session(r); s != nil && sameOrigin(r) && s.owns(r.PostFormValue("token")) {
+	if !sameOrigin(r) {
+		http.Error(w, notOurs, http.StatusForbidden)
+		return
+	}
+	if s := c.session(r); s != nil && s.owns(r.PostFormValue("token")) {
 		c.sessions.end(r)
 	}
 	http.SetCookie(w, &http.Cookie{Name: cookieName, Path: Root, MaxAge: -1})
