@@ -19,6 +19,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unsafe"
 
 	"corenode/actors/account"
 	"corenode/node/admin"
@@ -177,6 +178,19 @@ func TestSessions(t *testing.T) {
 	}
 	if role = operators.Owner; c.SignedIn("h:1", cookieName+"="+last) {
 		t.Error("a session outlives its operator's role")
+	}
+}
+
+// TestSessionKeepsItsHost: the memory of a request is used anew, and a session lives on.
+func TestSessionKeepsItsHost(t *testing.T) {
+	var l sessions
+	memory := []byte("127.0.0.1:9000")
+	cookie := l.begin(operators.Operator{Name: "a"}, unsafe.String(&memory[0], len(memory)), time.Now())
+	copy(memory, "localhost:9000")
+	r := httptest.NewRequest("GET", "http://127.0.0.1:9000"+Root, nil)
+	r.AddCookie(&http.Cookie{Name: cookieName, Value: cookie})
+	if l.find(r) == nil {
+		t.Error("the session ended with the request that began it")
 	}
 }
 

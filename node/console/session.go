@@ -102,7 +102,8 @@ func (l *sessions) begin(o operators.Operator, host string, now time.Time) (cook
 	if len(l.open) >= sessionsMax {
 		delete(l.open, first)
 	}
-	l.open[sha256.Sum256([]byte(cookie))] = &session{operator: o, host: host, token: rand.Text(), ends: now.Add(sessionAge)}
+	// The host is cloned: the request's memory is used anew, by requests under another name too.
+	l.open[sha256.Sum256([]byte(cookie))] = &session{operator: o, host: strings.Clone(host), token: rand.Text(), ends: now.Add(sessionAge)}
 	return cookie
 }
 
