@@ -139,14 +139,61 @@ func TestTries(t *testing.T) {
 	for range triesMax {
 		l.tried("a", now)
 	}
-	if l.mayTry("a", now) || !l.mayTry("b", now) || !l.mayTry("a", now.Add(triesPeriod)) {
+	may := func(address string, at time.Time) bool {
+		open, _ := l.mayTry(address, at)
+		return open
+	}
+	if may("a", now) || !may("b", now) || !may("a", now.Add(triesPeriod)) {
 		t.Error("tries of an address")
+	}
+	for i := range triesMax {
+		l.tried(fmt.Sprintf("2001:db8:0:1::%x", i), now)
+		l.tried(fmt.Sprintf("2001:db8:0:2::%x%%eth%d", i, i), now)
+	}
+	if may("2001:db8:0:1:ffff::9", now) || may("2001:db8:0:2::9", now) || !may("2001:db8:0:3::1", now) || !may("192.0.2.1", now) {
+		t.Error("tries of the addresses of one /64")
 	}
 	for i := range 3 * addressesTold {
 		l.tried(fmt.Sprint(i), now)
 	}
-	if len(l.tries) > addressesTold+1 || l.mayTry("new", now) {
+	if len(l.tries) > addressesTold+1 || may("new", now) {
 		t.Errorf("%d addresses are counted", len(l.tries))
+	}
+}
+
+// signInFrom sends a token from an address.
+func signInFrom(c *Console, address, token string) (status int) {
+	r := httptest.NewRequest("POST", Root+"sign-in", strings.NewReader(url.Values{"operator_token": {token}}.Encode()))
+	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	r.Header.Set("Origin", "http://"+r.Host)
+	r.RemoteAddr = address
+	w := httptest.NewRecorder()
+	c.ServeHTTP(w, r)
+	return w.Code
+}
+
+// TestOthersCloseTheDoorToNobody: once all counts are taken, a right token of an address without one is let in, and a
+// wrong one is not counted. An address that has closed the door to itself stays outside with any token.
+func TestOthersCloseTheDoorToNobody(t *testing.T) {
+	c := New(Deps{Log: slog.New(slog.DiscardHandler), Operator: func(token string) (operators.Operator, bool) {
+		return operators.Operator{Name: "a", Role: operators.Viewer}, token == "right"
+	}})
+	const closed, unknown = "192.0.2.1:1000", "[2001:db8:ffff::1]:1000"
+	for range triesMax {
+		if status := signInFrom(c, closed, "wrong"); status != http.StatusUnauthorized {
+			t.Errorf("a wrong token: %d", status)
+		}
+	}
+	for i := range addressesTold + triesMax {
+		c.sessions.tried(fmt.Sprintf("2001:db8:%x::1", i), time.Now())
+	}
+	for _, try := range []struct {
+		address, token string
+		status         int
+	}{{unknown, "wrong", 429}, {unknown, "right", 303}, {closed, "wrong", 429}, {closed, "right", 429}} {
+		if status := signInFrom(c, try.address, try.token); status != try.status {
+			t.Errorf("the %s token from %s: %d, want %d", try.token, try.address, status, try.status)
+		}
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"crypto/subtle"
 	"net"
 	"net/http"
+	"net/netip"
 	"net/url"
 	"strings"
 	"sync"
@@ -18,9 +19,9 @@ const (
 	cookieName    = "corenode_console"
 	sessionAge    = 12 * time.Hour
 	sessionsMax   = 256
-	triesMax      = 5 // wrong tokens of one address in a triesPeriod
+	triesMax      = 5 // wrong tokens of one address, of IPv6 one network, in a triesPeriod
 	triesPeriod   = time.Minute
-	addressesTold = 1024 // addresses whose tries are counted; beyond, all others share one count
+	addressesTold = 1024 // addresses, of IPv6 networks, whose tries are counted; beyond, all others share one count
 )
 
 // session is somebody who is signed in.
@@ -60,7 +61,7 @@ func (s *session) owns(token string) bool {
 type sessions struct {
 	mu    sync.Mutex
 	open  map[[32]byte]*session // guarded by mu, as is tries
-	tries map[string]tries
+	tries map[string]tries      // by what counted says
 }
 
 type tries struct {
@@ -115,12 +116,14 @@ func (l *sessions) end(r *http.Request) {
 	}
 }
 
-// mayTry says whether an address may try a token now.
-func (l *sessions) mayTry(address string, now time.Time) bool {
+// mayTry says whether an address may try a token now, and whether its count is that of all others:
+// then they may have closed the door, and not the address itself.
+func (l *sessions) mayTry(address string, now time.Time) (may, shared bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	t := l.tries[l.counted(address, now)]
-	return now.Sub(t.since) >= triesPeriod || t.count < triesMax
+	name := l.counted(address, now)
+	t := l.tries[name]
+	return now.Sub(t.since) >= triesPeriod || t.count < triesMax, name == others
 }
 
 // tried counts a wrong token.
@@ -139,8 +142,14 @@ func (l *sessions) tried(address string, now time.Time) {
 	l.tries[address] = t
 }
 
-// counted is under which name an address's tries are counted.
+// others is the name under which the tries of all addresses are counted that have no count of their own.
+const others = "others"
+
+// counted is under which name an address's tries are counted. Of IPv6 it is the /64: one machine has all addresses of it.
 func (l *sessions) counted(address string, now time.Time) string {
+	if ip, err := netip.ParseAddr(address); err == nil && ip.Is6() && !ip.Is4In6() {
+		address = netip.PrefixFrom(ip.WithZone(""), 64).Masked().String()
+	}
 	if _, known := l.tries[address]; known || len(l.tries) < addressesTold {
 		return address
 	}
@@ -152,7 +161,7 @@ func (l *sessions) counted(address string, now time.Time) string {
 	if len(l.tries) < addressesTold {
 		return address
 	}
-	return "others"
+	return others
 }
 
 // sameOrigin says whether a page of this listener sent a request. Browsers send Origin with
@@ -193,19 +202,27 @@ func (c *Console) signIn(w http.ResponseWriter, r *http.Request) {
 	refuse := func(status int, why string) {
 		c.render(w, status, "sign-in", "sign-in", signingIn{"Sign in", local(r.PostFormValue("to")), why, c.deps.Version})
 	}
-	address, _, _ := net.SplitHostPort(r.RemoteAddr)
-	now := time.Now()
-	switch {
-	case !sameOrigin(r):
+	if !sameOrigin(r) {
 		refuse(http.StatusForbidden, "this form is not of this console")
 		return
-	case !c.sessions.mayTry(address, now):
+	}
+	address, _, _ := net.SplitHostPort(r.RemoteAddr)
+	now := time.Now()
+	// An address that closed the door to itself is refused with a right token too: if it were let in, its guesses would
+	// all be looked at. Where others closed it the token is looked at, or whoever has many addresses would keep all
+	// operators out; a token of at least 20 characters is not guessed by trying more of them.
+	may, shared := c.sessions.mayTry(address, now)
+	var o operators.Operator
+	known := false
+	if may || shared {
+		o, known = c.deps.Operator(r.PostFormValue("operator_token"))
+	}
+	switch {
+	case !known && !may:
 		w.Header().Set("Retry-After", "60")
 		refuse(http.StatusTooManyRequests, "too many wrong tokens; try again in a minute")
 		return
-	}
-	o, ok := c.deps.Operator(r.PostFormValue("operator_token"))
-	if !ok {
+	case !known:
 		c.sessions.tried(address, now)
 		c.deps.Log.Warn("a wrong token at the console", "address", address)
 		refuse(http.StatusUnauthorized, "this is not the token of an operator")
