@@ -48,13 +48,19 @@ func (s *Server) newAdmin() *fasthttp.Server {
 	return admin
 }
 
+// known says whether a request is of somebody who may use the listener, by a token or signed in at the console.
+func (s *Server) known(h *fasthttp.RequestHeader) bool {
+	_, known := s.operatorOf(h)
+	return known || s.deps.Console != nil && s.deps.Console.SignedIn(string(h.Host()), string(h.Peek(fasthttp.HeaderCookie)))
+}
+
 // adminHeaderReceived keeps the bodies of callers without the token small:
 // fasthttp takes memory for all of what was announced before any of it has come.
+// A body of the others has as long as one of the API, and not as long as headers.
 func (s *Server) adminHeaderReceived(h *fasthttp.RequestHeader) fasthttp.RequestConfig {
 	spellExpect(h)
-	_, known := s.operatorOf(h)
-	if known || s.deps.Console != nil && s.deps.Console.SignedIn(string(h.Host()), string(h.Peek(fasthttp.HeaderCookie))) {
-		return fasthttp.RequestConfig{}
+	if s.known(h) {
+		return fasthttp.RequestConfig{ReadTimeout: s.cfg.BodyTimeout}
 	}
 	return fasthttp.RequestConfig{MaxRequestBodySize: unreadMax}
 }
@@ -62,9 +68,8 @@ func (s *Server) adminHeaderReceived(h *fasthttp.RequestHeader) fasthttp.Request
 func (s *Server) unreadableAdmin(ctx *fasthttp.RequestCtx, err error) {
 	setAdminID(ctx)
 	kind := abi.InvalidRequest
-	_, known := s.operatorOf(&ctx.Request.Header)
 	switch {
-	case err == fasthttp.ErrBodyTooLarge && !known:
+	case err == fasthttp.ErrBodyTooLarge && !s.known(&ctx.Request.Header):
 		adminUnauthenticated(ctx)
 		return
 	case err == fasthttp.ErrBodyTooLarge:

@@ -13,6 +13,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/valyala/fasthttp"
 )
 
 type fakeAdmin struct{ got chan string }
@@ -307,6 +309,21 @@ func TestAdminCallerLeaves(t *testing.T) {
 type fakeConsole struct{ http.HandlerFunc }
 
 func (fakeConsole) SignedIn(string, string) bool { return true }
+
+// TestAdminBodyOfTheConsole: who is signed in there may send what who has a token may, and is told when it is too much.
+// On a slow line a module takes longer than headers do.
+func TestAdminBodyOfTheConsole(t *testing.T) {
+	n := start(t, Config{BodyTimeout: time.Hour}, newFakeBackend(say("x")), func(d *Deps) {
+		d.Console = fakeConsole{func(http.ResponseWriter, *http.Request) {}}
+	})
+	head := "POST /console/modules HTTP/1.1\r\nHost: localhost\r\nContent-Length: " + strconv.Itoa(adminBodyMax+1) + "\r\n\r\n"
+	if r := n.adminRaw(head); r.StatusCode != 413 {
+		t.Errorf("more than anybody may send: %d %s", r.StatusCode, r.body)
+	}
+	if got := n.s.adminHeaderReceived(new(fasthttp.RequestHeader)).ReadTimeout; got != time.Hour {
+		t.Errorf("a body has %v", got)
+	}
+}
 
 // timed is a listener that counts how often a connection of it gets a write deadline.
 type timed struct {
