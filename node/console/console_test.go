@@ -12,6 +12,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"net/http"
+	"net/http/cookiejar"
 	"net/http/httptest"
 	"net/url"
 	"runtime"
@@ -212,19 +213,49 @@ func TestSessions(t *testing.T) {
 	c := &Console{sessions: sessions{open: l.open}, deps: Deps{Named: func(name string) operators.Operator {
 		return operators.Operator{Name: name, Role: role}
 	}}}
-	if c.SignedIn("h:1", cookieName+"="+first) {
+	if c.SignedIn("h:1", cookieOf("h:1")+"="+first) {
 		t.Error("the oldest of too many is open")
 	}
 	last := c.sessions.begin(operators.Operator{Name: "c", Role: operators.Viewer}, "h:1", now)
-	if !c.SignedIn("h:1", cookieName+"="+last) || c.SignedIn("h:2", cookieName+"="+last) || c.SignedIn("h:1", strings.ToLower(cookieName+"="+last)) {
+	if !c.SignedIn("h:1", cookieOf("h:1")+"="+last) || c.SignedIn("h:2", cookieOf("h:2")+"="+last) ||
+		c.SignedIn("h:1", strings.ToLower(cookieOf("h:1")+"="+last)) {
 		t.Error("a session is found by its cookie at its host")
 	}
 	old := c.sessions.begin(operators.Operator{Name: "d", Role: operators.Viewer}, "h:1", now.Add(-sessionAge-time.Second))
-	if c.SignedIn("h:1", cookieName+"="+old) {
+	if c.SignedIn("h:1", cookieOf("h:1")+"="+old) {
 		t.Error("a session that has ended is open")
 	}
-	if role = operators.Owner; c.SignedIn("h:1", cookieName+"="+last) {
+	if role = operators.Owner; c.SignedIn("h:1", cookieOf("h:1")+"="+last) {
 		t.Error("a session outlives its operator's role")
+	}
+}
+
+// TestConsolesOnPortsOfOneHost: a browser sends the cookies of a host to all its ports. Nodes behind tunnels are such ports.
+func TestConsolesOnPortsOfOneHost(t *testing.T) {
+	jar, err := cookiejar.New(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	who := operators.Operator{Name: "a", Role: operators.Viewer}
+	consoles := map[string]*Console{}
+	for _, host := range []string{"localhost:9000", "localhost:9001"} {
+		c := New(Deps{Log: slog.New(slog.DiscardHandler), Named: func(string) operators.Operator { return who },
+			Operator: func(string) (operators.Operator, bool) { return who, true }})
+		r := httptest.NewRequest("POST", "http://"+host+Root+"sign-in", nil)
+		r.Header.Set("Origin", "http://"+host)
+		w := httptest.NewRecorder()
+		c.ServeHTTP(w, r)
+		jar.SetCookies(r.URL, w.Result().Cookies())
+		consoles[host] = c
+	}
+	for host, c := range consoles {
+		r := httptest.NewRequest("GET", "http://"+host+Root, nil)
+		for _, cookie := range jar.Cookies(r.URL) {
+			r.AddCookie(cookie)
+		}
+		if !c.SignedIn(host, r.Header.Get("Cookie")) {
+			t.Errorf("nobody is signed in at %s: %s", host, r.Header.Get("Cookie"))
+		}
 	}
 }
 
@@ -235,7 +266,7 @@ func TestSessionKeepsItsHost(t *testing.T) {
 	cookie := l.begin(operators.Operator{Name: "a"}, unsafe.String(&memory[0], len(memory)), time.Now())
 	copy(memory, "localhost:9000")
 	r := httptest.NewRequest("GET", "http://127.0.0.1:9000"+Root, nil)
-	r.AddCookie(&http.Cookie{Name: cookieName, Value: cookie})
+	r.AddCookie(&http.Cookie{Name: cookieOf(r.Host), Value: cookie})
 	if l.find(r) == nil {
 		t.Error("the session ended with the request that began it")
 	}
@@ -246,7 +277,7 @@ func signedIn(d Deps) (c *Console, send func(path, origin string, form url.Value
 	who := operators.Operator{Name: "a", Role: operators.Viewer}
 	d.Named, d.Log = func(string) operators.Operator { return who }, slog.New(slog.DiscardHandler)
 	c = New(d)
-	cookie := &http.Cookie{Name: cookieName, Value: c.sessions.begin(who, "node:1", time.Now())}
+	cookie := &http.Cookie{Name: cookieOf("node:1"), Value: c.sessions.begin(who, "node:1", time.Now())}
 	return c, func(path, origin string, form url.Values) *httptest.ResponseRecorder {
 		r := httptest.NewRequest("POST", "http://node:1"+Root+path, nil)
 		r.AddCookie(cookie)

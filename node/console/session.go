@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	cookieName    = "corenode_console"
+	cookieName    = "corenode_console" // see cookieOf
 	sessionAge    = 12 * time.Hour
 	sessionsMax   = 256
 	triesMax      = 5 // wrong tokens of one address, of IPv6 one network, in a triesPeriod
@@ -69,9 +69,18 @@ type tries struct {
 	count int
 }
 
+// cookieOf is the name of the cookie at a host. It has the port: a browser sends the cookies of a host to all
+// its ports, and nodes behind tunnels are ports of one host.
+func cookieOf(host string) string {
+	if _, port, err := net.SplitHostPort(host); err == nil {
+		return cookieName + "_" + port
+	}
+	return cookieName
+}
+
 // find is the session of a request, nil without one.
 func (l *sessions) find(r *http.Request) *session {
-	cookie, err := r.Cookie(cookieName)
+	cookie, err := r.Cookie(cookieOf(r.Host))
 	if err != nil {
 		return nil
 	}
@@ -109,7 +118,7 @@ func (l *sessions) begin(o operators.Operator, host string, now time.Time) (cook
 }
 
 func (l *sessions) end(r *http.Request) {
-	if cookie, err := r.Cookie(cookieName); err == nil {
+	if cookie, err := r.Cookie(cookieOf(r.Host)); err == nil {
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		delete(l.open, sha256.Sum256([]byte(cookie.Value)))
@@ -228,8 +237,8 @@ func (c *Console) signIn(w http.ResponseWriter, r *http.Request) {
 		refuse(http.StatusUnauthorized, "this is not the token of an operator")
 		return
 	}
-	http.SetCookie(w, &http.Cookie{Name: cookieName, Value: c.sessions.begin(o, r.Host, now), Path: Root, MaxAge: int(sessionAge.Seconds()),
-		HttpOnly: true, SameSite: http.SameSiteStrictMode, Secure: r.TLS != nil})
+	http.SetCookie(w, &http.Cookie{Name: cookieOf(r.Host), Value: c.sessions.begin(o, r.Host, now), Path: Root,
+		MaxAge: int(sessionAge.Seconds()), HttpOnly: true, SameSite: http.SameSiteStrictMode, Secure: r.TLS != nil})
 	c.deps.Log.Info("an operator signed in", "operator", o.Name, "role", o.Role.String(), "address", address)
 	http.Redirect(w, r, local(r.PostFormValue("to")), http.StatusSeeOther)
 }
@@ -242,6 +251,6 @@ func (c *Console) signOut(w http.ResponseWriter, r *http.Request) {
 	if s := c.session(r); s != nil && s.owns(r.PostFormValue("token")) {
 		c.sessions.end(r)
 	}
-	http.SetCookie(w, &http.Cookie{Name: cookieName, Path: Root, MaxAge: -1})
+	http.SetCookie(w, &http.Cookie{Name: cookieOf(r.Host), Path: Root, MaxAge: -1})
 	http.Redirect(w, r, Root+"sign-in", http.StatusSeeOther)
 }
