@@ -45,7 +45,7 @@ func (c *Console) accounts(r *http.Request, cl *admin.Client) (any, error) {
 type accountPage struct {
 	Account admin.Account
 	Keys    []admin.Key
-	Days    []admin.UsageSum // of the last two weeks, newest first
+	Days    []admin.UsageSum // of the last two weeks, oldest first
 	Models  []admin.UsageSum // of the same days
 	Rows    []admin.Entry    // the latest
 }
