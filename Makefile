@@ -109,14 +109,23 @@ golden: ## rewrite golden files; read the diff before you commit it
 
 PYTHON ?= python3
 TRAIN  := cd engine/embedded && $(PYTHON) -m
-.PHONY: train-vocabulary train-data
+# Tests of the data that need jinja2 alone, and those of the trainer, which need PyTorch.
+DATA_TESTS  := test_bpe test_data test_schemas test_promises test_ways test_skills
+TORCH_TESTS := test_export test_model test_train
+.PHONY: train-vocabulary train-data test-train
 train-vocabulary: ## the vocabulary of the embedded models: with another one they must be trained anew (numpy, jinja2)
 	$(TRAIN) train.vocabulary --conversations 60000 --out train/tokenizer.json
 train-data: ## promises and recorded prompts of the embedded models, and the data's tests (numpy, jinja2)
 	$(TRAIN) train.record --out train/tests/testdata/prompts.json
 	$(TRAIN) train.promises --out promises.jsonl
-	$(TRAIN) unittest train.tests.test_bpe train.tests.test_data train.tests.test_schemas train.tests.test_promises train.tests.test_ways train.tests.test_render train.tests.test_skills
+	$(TRAIN) unittest $(addprefix train.tests.,$(DATA_TESTS) test_render)
 	$(GO) test ./engine/embedded ./bench/skills
+test-train: ## tests that no held-out text is trained, and of the trainer as far as Python has what they need (jinja2; numpy; torch, safetensors)
+	@cd engine/embedded; has() { $(PYTHON) -c "import sys, $$1; sys.exit(sys.version_info < (3, 11))" 2>/dev/null; }; tests="$(DATA_TESTS)"; \
+	if ! has jinja2; then echo "test-train: not run, $(PYTHON) is not Python 3.11 or newer with jinja2 (Debian: python3-jinja2)"; exit 0; fi; \
+	if has numpy; then tests="$$tests test_render"; else echo "test-train: not run, since $(PYTHON) has no numpy: test_render"; fi; \
+	if has numpy,torch,safetensors; then tests="$$tests $(TORCH_TESTS)"; else echo "test-train: not run, since $(PYTHON) has no torch and safetensors: $(TORCH_TESTS)"; fi; \
+	$(PYTHON) -m unittest $$(printf "train.tests.%s " $$tests)
 
 # A training goes on from what ships, or from FROM, a checkpoint; checkpoints, states and logs of its runs lie in RUNS. MINUTES is
 # the length of a run and SEED its conversations: another one for each run. ON is where: on one GPU
