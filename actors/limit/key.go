@@ -37,23 +37,24 @@ func heldOf(id string, hold, upper abi.Nano) keyHeld {
 
 func (l Live) ofKey() keyHeld { return heldOf(l.KeyID, l.KeyHold, l.Upper) }
 
-// Knows says whether what was charged to a key is known: the budget that it has is the one
-// that was read with it.
-func (s *State) Knows(k account.LimitedKey) bool { return s.keys[k.ID].budget == k.Budget }
+// Knows says whether what a request at a time can have of its key's budget and of counters is known: the
+// budget is the one that was read, and no clock that was ahead has begun a later month. That forgot what
+// was charged in this one, and its counters.
+func (s *State) Knows(a Ask, now time.Time) bool {
+	if s.keys[a.Key.ID].budget != a.Key.Budget {
+		return false
+	}
+	return a.Key.Budget == 0 && len(a.Takes)+len(a.Needs) == 0 || account.Month(now) >= s.month
+}
 
-// loadKeys sets what the ledger knew of the keys with a budget.
+// loadKeys sets what the ledger knew of the keys with a budget, and the month of that. It may be an earlier one than
+// the state's: of a clock that was ahead, or of a load that the end of a month crossed. The next request begins the new month then.
 func (s *State) loadKeys(r Loaded) {
 	clear(s.keys)
 	s.keyShort = 0
-	if month := account.Month(r.At); month > s.month {
-		s.month = month
-	}
+	s.month = account.Month(r.At)
 	for _, k := range r.Keys {
-		one := keyState{budget: k.Budget}
-		if account.Month(r.At) == s.month {
-			one.charged = k.Charged
-		}
-		s.keys[k.KeyID] = one
+		s.keys[k.KeyID] = keyState{budget: k.Budget, charged: k.Charged}
 	}
 }
 

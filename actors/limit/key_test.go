@@ -135,3 +135,68 @@ func TestKeyBudgetSurvivesARestart(t *testing.T) {
 		t.Errorf("after the orphan's end the key has %+v", k)
 	}
 }
+
+// TestClockThatWasAhead: a moment in a later month forgets nothing for good. Once the clock was set back, what goes by the month
+// is not known until the account was read again; then its charges and counters count as ever.
+func TestClockThatWasAhead(t *testing.T) {
+	s := keyed(1000)
+	read := Loaded{Balance: 1000, Seq: 3, At: start, Keys: []account.KeyUse{{KeyID: "k", Budget: 100, Charged: 40}},
+		Counters: []account.CounterUse{{Name: "free", Period: "2026-01", Used: 8}}}
+	s.Load(read, nil)
+	count := func(period string) []abi.Counter {
+		return []abi.Counter{{Name: "free", Period: period, Limit: 10, Amount: 4}}
+	}
+	if r, err := s.Reserve(Ask{RequestID: "ahead", Takes: count("2026-04"), Key: limited}, start.AddDate(0, 3, 0)); err != nil {
+		t.Fatal(r, err)
+	}
+	s.Leave(Leave{RequestID: "ahead", Key: limited}, start)
+	s.Settle(Settle{RequestID: "ahead"})
+	for name, c := range map[string]struct {
+		ask   Ask
+		known bool
+	}{
+		"plain":   {Ask{Key: account.LimitedKey{ID: "l"}}, true},
+		"budget":  {Ask{Key: limited}, false},
+		"counter": {Ask{Takes: count("2026-01")}, false},
+		"policy":  {Ask{Needs: []Need{{Counter: count("2026-01")[0]}}}, false},
+	} {
+		if got := s.Knows(c.ask, start); got != c.known {
+			t.Errorf("%s: after the clock was set back it is known: %v", name, got)
+		}
+		if !s.Knows(c.ask, start.AddDate(0, 3, 0)) || !s.Knows(c.ask, start.AddDate(0, 4, 0)) {
+			t.Errorf("%s: it is not known although no clock went back", name)
+		}
+	}
+	s.Load(read, nil)
+	if !s.Knows(Ask{Key: limited, Takes: count("2026-01")}, start) {
+		t.Error("what was read is not known")
+	}
+	s.Settle(Settle{RequestID: "row", KeyID: "k", At: start, Amount: -20, Seq: 4})
+	if k := s.keys["k"]; k != (keyState{budget: 100, charged: 60}) {
+		t.Errorf("the key has %+v", k)
+	}
+	if got, covered := s.takes(count("2026-01")); covered || len(got) != 1 || got[0].Amount != 2 {
+		t.Errorf("of 10, of which 8 are used, %+v is given out", got)
+	}
+}
+
+// TestLoadThatCrossesTheMonthsEnd: what was read in the last moment of a month, and comes when the next has begun, takes
+// nothing of the next one's budget.
+func TestLoadThatCrossesTheMonthsEnd(t *testing.T) {
+	s := keyed(1000)
+	next := time.Date(2026, 2, 1, 0, 0, 0, 0, time.UTC)
+	ask := Ask{RequestID: "one", Upper: 50, Minimum: 50, Key: account.LimitedKey{ID: "k", Budget: 100}}
+	if r, err := s.Reserve(ask, next); err != nil {
+		t.Fatal(r, err)
+	}
+	s.Load(Loaded{Balance: 1000, Seq: 5, At: next.Add(-1), Keys: []account.KeyUse{{KeyID: "k", Budget: 100, Charged: 95}}},
+		[]Live{{RequestID: "one", Permit: true, Hold: 50, Upper: 50, Arrival: 1, KeyID: "k", KeyHold: 50}})
+	s.Settle(Settle{RequestID: "one", KeyID: "k", At: next, Amount: -30, Seq: 6})
+	if k := s.keys["k"]; k != (keyState{budget: 100, charged: 30}) {
+		t.Errorf("the key has %+v", k)
+	}
+	ask.RequestID, ask.Upper = "two", 90
+	if r, err := s.Reserve(ask, next); err != nil || r.KeyHold != 70 {
+		t.Errorf("%+v, %v; 70 are left of the budget", r, err)
+	}
+}

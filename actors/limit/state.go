@@ -222,7 +222,7 @@ type State struct {
 	// keys are those with a budget or with something open, buckets those of keys with a limit.
 	keys     map[string]keyState
 	buckets  map[string]Bucket
-	month    int      // of what keys were charged
+	month    int      // of what keys were charged; nothing of it was forgotten
 	keyShort abi.Nano // what all keys are short of
 	permits  int
 	held     abi.Nano
@@ -396,7 +396,7 @@ func (s *State) topUp() {
 	}
 }
 
-// Reserve takes a permit, tokens and money, or nothing. now must not go back.
+// Reserve takes a permit, tokens and money, or nothing. now must not go back; a wall clock that did so is for Knows to notice.
 func (s *State) Reserve(a Ask, now time.Time) (Reservation, *abi.Error) {
 	defer s.check()
 	s.bucket.Refill(now)

@@ -70,7 +70,7 @@ func TestBudgetThatIsNewIsReadFirst(t *testing.T) {
 		Load: func(_ string, done func(limit.Loaded, error)) { loads = append(loads, done) }}
 	l := New("a", &Cell{}, deps).(*limiter)
 	l.adopt(limit.Loaded{Account: account.Account{ID: "a"}, Balance: 1000, Seq: 1, At: time.Now()}, time.Now())
-	if l.state.Knows(limited) {
+	if l.state.Knows(limit.Ask{Key: limited}, time.Now()) {
 		t.Fatal("a budget is known that was never read")
 	}
 	l.loading = true // nothing is sent
@@ -89,5 +89,40 @@ func TestBudgetThatIsNewIsReadFirst(t *testing.T) {
 		Keys: []account.KeyUse{{KeyID: "k", Budget: 100, Charged: 40}}}, nil)
 	if asked[0].got == nil || asked[1].err == nil || asked[1].err.Kind != abi.InsufficientBalance {
 		t.Errorf("the first got %v, the second %v", asked[0].got, asked[1].err)
+	}
+}
+
+// TestClockThatWasAheadIsReadAgain: when the clock was set back to an earlier month, requests with a budget or counters wait until
+// the account was read again, and those that go by neither do not.
+func TestClockThatWasAheadIsReadAgain(t *testing.T) {
+	deps := Deps{PendingMax: 9, Live: func(string) []limit.Live { return nil }, Load: func(string, func(limit.Loaded, error)) {}}
+	l := New("a", &Cell{}, deps).(*limiter)
+	a, now := account.Account{ID: "a", Unlimited: true}, time.Now()
+	l.adopt(limit.Loaded{Account: a, Seq: 1, At: now.AddDate(0, 2, 0), Keys: []account.KeyUse{{KeyID: "k", Budget: 100}}}, now)
+	asked := 0
+	ask := func(a limit.Ask) *ticket {
+		asked++
+		a.RequestID = fmt.Sprint("r", asked)
+		k := &ticket{}
+		l.reserve(&system.Context{}, Reserve{Ask: a, Ticket: k})
+		return k
+	}
+	free := abi.Counter{Name: "free", Period: now.UTC().Format("2006-01"), Limit: 10, Amount: 4}
+	refusal := &abi.Error{Kind: abi.RateLimited}
+	budget := limit.Ask{Upper: 50, Minimum: 50, Key: account.LimitedKey{ID: "k", Budget: 100}}
+	takes, needs := limit.Ask{Takes: []abi.Counter{free}}, limit.Ask{Needs: []limit.Need{{Counter: free, Refusal: refusal}}}
+	one, two, three, plain := ask(budget), ask(takes), ask(needs), ask(limit.Ask{})
+	if plain.got == nil || len(l.pending) != 3 {
+		t.Fatalf("one that goes by no month got %v; %d wait", plain.got, len(l.pending))
+	}
+	l.onLoaded(&system.Context{}, limit.Loaded{Account: a, Seq: 2, At: now,
+		Keys:     []account.KeyUse{{KeyID: "k", Budget: 100, Charged: 90}},
+		Counters: []account.CounterUse{{Name: free.Name, Period: free.Period, Used: 8}}}, nil)
+	wantRefusal(t, one.err, abi.InsufficientBalance, "$0.000000010 left")
+	if two.got == nil || len(two.got.Counters) != 1 || two.got.Counters[0].Amount != 2 || three.err != refusal {
+		t.Errorf("of the 2 that are left one got %+v, and the next %v", two.got, three.err)
+	}
+	if k := ask(takes); k.got == nil || len(l.pending) > 0 {
+		t.Errorf("after that one got %v, %d wait", k.got, len(l.pending))
 	}
 }

@@ -287,10 +287,10 @@ func (l *limiter) idle(now time.Time) bool {
 	return l.state.Idle(now)
 }
 
-// reserve answers at once, or after the load when what there is to decide on is nothing, or older than a change.
+// reserve answers at once, or after the load when what there is to decide on is nothing, of a later month, or older than a change.
 func (l *limiter) reserve(c *system.Context, m Reserve) {
 	full := len(l.pending) >= l.deps.PendingMax
-	if l.state == nil || !l.state.Knows(m.Ask.Key) || l.changed && !full {
+	if l.state == nil || !l.state.Knows(m.Ask, time.Now()) || l.changed && !full {
 		if full {
 			m.Refuse(system.ErrFull)
 			return
@@ -408,7 +408,7 @@ func (l *limiter) onLoaded(c *system.Context, r limit.Loaded, err error) {
 	pending := l.pending
 	for i, m := range pending {
 		l.pending = pending[i+1:] // the rest is queued again if this one panics
-		if err != nil && (l.state == nil || !l.state.Knows(m.Ask.Key)) {
+		if err != nil && (l.state == nil || !l.state.Knows(m.Ask, time.Now())) {
 			m.Ticket.Refused(system.AccountsUnavailable("limiter.load", err), account.Limits{})
 		} else {
 			l.decide(m)
