@@ -108,11 +108,11 @@ func (r *request) annotate(e *account.Entry, used abi.Usage) {
 	}
 }
 
-// undo gives back what a request has that never ran, or that has no hold. durable says that a
-// row does it: then the request is registered until the row is durable.
+// undo gives back what a request has that never ran, or that has no hold, once. durable says that a
+// row does it or did: then the request is registered until the row is durable.
 func (r *request) undo() (durable bool) {
 	if !r.granted.Load() || !r.left.CompareAndSwap(false, true) {
-		return false
+		return r.closing()
 	}
 	switch got := r.reservation; {
 	case !got.Durable:
@@ -125,6 +125,12 @@ func (r *request) undo() (durable bool) {
 		return true
 	}
 	return false
+}
+
+// closing says of a request that never ran that a row gives back what the store wrote for it: who sends
+// the row removes the request.
+func (r *request) closing() bool {
+	return r.granted.Load() && r.left.Load() && r.reservation.Durable && !r.ask.Free
 }
 
 // close settles a request that never ran, and removes it when that is durable.

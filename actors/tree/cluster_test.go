@@ -315,6 +315,69 @@ func TestAbandonedProposalLeavesNothing(t *testing.T) {
 	f.eventually("the permit is free", func() bool { return m.play(m.call(a, 10, 2, true), 0) == "end" })
 }
 
+// TestCancelledRequestWaitsForItsClosingRow: a request that an operator cancels before its model has it is registered until the
+// row that gives its hold back is durable, whoever else finds it gone. The sweep has nothing to do for it.
+func TestCancelledRequestWaitsForItsClosingRow(t *testing.T) {
+	f := newFleet(t, 1, 10*time.Second, Config{SweepEvery: time.Hour, Ledger: ledger.Config{SlowAfter: time.Hour}})
+	a := f.account(account.Account{ID: "a", Concurrency: 1}, 1000)
+	m := f.members[0]
+	reached, leave := make(chan struct{}), make(chan struct{})
+	wait := system.Hook(func(point string) {
+		if point == "session.turn" { // it has its hold
+			close(reached)
+			<-leave
+		}
+	})
+	f.hook.Store(&wait)
+	c := m.call(a, 10, 2, true)
+	end := make(chan string)
+	go func() { end <- m.play(c, 0) }()
+	<-reached
+	r := m.tree.requests.find(c.RequestID)
+	m.node.Gate.Lock() // the row is on its way
+	if !m.tree.CancelRequest(c.RequestID) {
+		t.Error("it was not cancelled")
+	}
+	if got := <-end; got != "refused overloaded" {
+		t.Error(got)
+	}
+	close(leave)
+	(*ticket)(r).Refused(errGone())
+	m.tree.sweepRequests(r.lostAt.Add(time.Second))
+	r.expire()
+	if m.tree.requests.find(c.RequestID) != r || m.tree.Counters().Expired.Load() != 0 {
+		t.Errorf("before the row is durable: registered %d, expired %d", m.tree.requests.len(), m.tree.Counters().Expired.Load())
+	}
+	m.node.Gate.Unlock()
+	f.eventually("the request is settled", func() bool { _, ok := f.store.Charged("a", c.RequestID); return ok })
+	f.quiet(a, 1000)
+}
+
+// TestCancelledProposalWaitsForItsVerdict: a request that an operator cancels while the store decides is registered until what
+// the store gave it is given back.
+func TestCancelledProposalWaitsForItsVerdict(t *testing.T) {
+	f := newFleet(t, 1, 10*time.Second, Config{SweepEvery: time.Hour, Ledger: ledger.Config{SlowAfter: time.Hour}})
+	a := f.account(account.Account{ID: "a", Concurrency: 1}, 1000)
+	m := f.members[0]
+	m.node.Gate.Lock()
+	c := m.call(a, 10, 2, true)
+	end := make(chan string)
+	go func() { end <- m.play(c, 0) }()
+	f.eventually("the request is registered", func() bool { return m.tree.requests.find(c.RequestID) != nil })
+	if !m.tree.CancelRequest(c.RequestID) {
+		t.Error("it was not cancelled")
+	}
+	if got := <-end; got != "refused overloaded" {
+		t.Error(got)
+	}
+	if m.tree.requests.find(c.RequestID) == nil {
+		t.Error("it is forgotten although nobody knows what it has")
+	}
+	m.node.Gate.Unlock()
+	f.eventually("the request is settled", func() bool { _, ok := f.store.Charged("a", c.RequestID); return ok })
+	f.quiet(a, 1000)
+}
+
 // TestRequestThatFindsNoRoomGivesItsHoldBack: the next one finds all of the account free.
 func TestRequestThatFindsNoRoomGivesItsHoldBack(t *testing.T) {
 	f := newFleet(t, 1, 10*time.Second, Config{})

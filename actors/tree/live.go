@@ -93,8 +93,12 @@ func (t *Tree) CancelRequest(id string) bool {
 		return false
 	}
 	r.stopped.Store(true)
-	r.refuse(errOperator(), account.Limits{}) // does nothing to one that its model has taken, maybe just now
-	r.job.Cancel()                            // and not cancel: its owner is there, tells the client and settles
+	if t.clustered() && !r.peer() && !r.granted.Load() {
+		r.decide(refused, reply{err: errOperator()}) // the store decides on it: it is registered until its limiter finds it gone
+	} else {
+		r.refuse(errOperator(), account.Limits{}) // does nothing to one that its model has taken, maybe just now
+	}
+	r.job.Cancel() // and not cancel: its owner is there, tells the client and settles
 	r.model.unit.Wake()
 	return true
 }

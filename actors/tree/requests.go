@@ -153,7 +153,7 @@ func sweepActionOf(r *request, now time.Time, wait, grace time.Duration) sweepAc
 	done, awaited := r.doneAt.Load(), r.awaitedAt.Load()
 	switch {
 	case r.phase.Load() != accepted: // it waits, or got lost on its way
-		if now.After(r.lostAt) {
+		if now.After(r.lostAt) && !r.closing() {
 			return cancelNow
 		}
 		return nothing
