@@ -33,6 +33,8 @@ type PoolSpec[K comparable, C any] struct {
 	MailboxMax int // of the supervisor and of each child
 	// Max is the most keys at once. A message for one more key is refused.
 	Max int
+	// TellBeyondMax says that only one of Send is: those of Tell are bounded elsewhere, and sent again when they are refused.
+	TellBeyondMax bool
 	// SweepMax is the most children that one sweep asks: stopping many at once is slow.
 	SweepMax int
 	// Cell makes the state of a key that survives restarts of its actor. Owned by that
@@ -80,7 +82,7 @@ func (p *Pool[K, C]) Ref() *Ref { return p.ref }
 // returned at once, or comes later through Refuser.
 func (p *Pool[K, C]) Send(k K, m any) error { return p.deliver(k, m, true) }
 
-// Tell is Send without the bounds of the mailboxes, as Ref.Tell.
+// Tell is Send without the bounds of the mailboxes, as Ref.Tell, and of the keys where the spec says so.
 func (p *Pool[K, C]) Tell(k K, m any) error { return p.deliver(k, m, false) }
 
 func (p *Pool[K, C]) deliver(k K, m any, capped bool) error {
@@ -200,7 +202,7 @@ func (a *poolActor[K, C]) route(c *Context, r route[K]) {
 		}
 		a.drop(r.k, e.ref)
 	}
-	ref := a.spawn(c, r.k)
+	ref := a.spawn(c, r.k, r.capped || !a.pool.spec.TellBeyondMax)
 	if ref == nil {
 		c.ref.sys.refuse(r, ErrFull)
 		return
@@ -211,12 +213,12 @@ func (a *poolActor[K, C]) route(c *Context, r route[K]) {
 }
 
 // spawn makes the actor of k. It uses the cell that an earlier actor left, if there is one.
-// It returns nil when the pool is full.
-func (a *poolActor[K, C]) spawn(c *Context, k K) *Ref {
+// It returns nil when the pool is full and that counts.
+func (a *poolActor[K, C]) spawn(c *Context, k K, capped bool) *Ref {
 	p := a.pool
 	e := p.entries[k]
 	if e == nil {
-		if len(p.entries) >= p.spec.Max {
+		if capped && len(p.entries) >= p.spec.Max {
 			return nil
 		}
 		e = &entry[C]{cell: p.spec.Cell(k), at: len(a.order)}

@@ -199,6 +199,44 @@ func TestPool(t *testing.T) {
 	}
 }
 
+// TestToldBeyondMax: a pool that says so makes an actor for what it is told although it has as many keys as it may; what is
+// sent is refused.
+func TestToldBeyondMax(t *testing.T) {
+	for _, beyond := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			var made, stopped atomic.Int64
+			s := New(Config{})
+			p := NewPool(PoolSpec[int, int]{Name: "pool", Child: "child", Policy: Policy{Resume: true, FailuresMax: 3, Within: time.Minute},
+				Children: restart(3), MailboxMax: 10, Max: 1, TellBeyondMax: beyond, SweepMax: 10,
+				Cell: func(int) *int { return new(int) },
+				New:  func(int, *int) Actor { return &echo{made: &made, stopped: &stopped} }})
+			ref, err := s.Start(p.Spec())
+			if err != nil {
+				t.Fatal(err)
+			}
+			p.Bind(ref)
+			for k, c := range []struct {
+				deliver func(int, any) error
+				refused bool
+			}{{p.Send, false}, {p.Send, true}, {p.Tell, !beyond}} {
+				a := ask{reply: make(chan error, 1)}
+				if err := c.deliver(k, a); err != nil {
+					t.Fatal(err)
+				}
+				if err := <-a.reply; (err == ErrFull) != c.refused || (err == nil) == c.refused {
+					t.Errorf("beyond %v, key %d: %v", beyond, k, err)
+				}
+			}
+			p.Sweep()
+			synctest.Wait()
+			if p.Len() != 0 || made.Load() != stopped.Load() {
+				t.Errorf("%d keys are left, %d actors made, %d stopped", p.Len(), made.Load(), stopped.Load())
+			}
+			s.Stop()
+		})
+	}
+}
+
 // TestCellOutlivesFailure: a key whose actor was stopped for failing keeps its
 // cell for the next one; a retired one does not.
 func TestCellOutlivesFailure(t *testing.T) {

@@ -27,7 +27,8 @@ type Config struct {
 	InboxMax int
 	// OutputEventsMax is how many events wait for a stream's writer before its sequence pauses. Default 256.
 	OutputEventsMax int
-	// LimitersMax and SessionsMax bound the actors. Default 100,000 and 20,000.
+	// LimitersMax and SessionsMax bound the actors. What admitted requests give back makes limiters beyond that.
+	// Default 100,000 and 20,000.
 	LimitersMax, SessionsMax int
 	// AccountSessionsMax and AccountPinnedBytesMax bound what the sessions of one
 	// account pin. Default 64 and 1 GiB.

@@ -196,7 +196,7 @@ func (t *Tree) limitsSpec() system.PoolSpec[string, limiter.Cell] {
 	}
 	return system.PoolSpec[string, limiter.Cell]{Name: limitsActor, Child: limiterActor,
 		Policy: policyOf(limitsActor), Children: policyOf(limiterActor),
-		MailboxMax: t.cfg.MailboxMax, Max: t.cfg.LimitersMax, SweepMax: t.cfg.SweepMax,
+		MailboxMax: t.cfg.MailboxMax, Max: t.cfg.LimitersMax, TellBeyondMax: true, SweepMax: t.cfg.SweepMax,
 		Cell: func(string) *limiter.Cell { return &limiter.Cell{} }, New: make}
 }
 
@@ -480,7 +480,7 @@ func (t *Tree) load(id string, done func(limit.Loaded, error)) {
 }
 
 // tellLimiter sends what a request gives back. If the limiter stops before it
-// reads the message, the message goes to the next one.
+// reads the message, the message goes to the next one, for which there is always room.
 func (t *Tree) tellLimiter(id string, make func(lost func()) limiter.Message) {
 	var send func()
 	send = func() { _ = t.limits.Tell(id, make(send)) } // fails only when the whole tree stops

@@ -2,12 +2,15 @@ package tree
 
 import (
 	"errors"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"corenode/actors/account"
 	"corenode/actors/ledger"
+	"corenode/actors/limit"
+	"corenode/actors/limiter"
 	"corenode/wasm/abi"
 )
 
@@ -98,6 +101,34 @@ func TestWithheldAfterARejection(t *testing.T) {
 			t.Errorf("settled %+v, %v", got, err)
 		}
 		<-s.Withhold()
+	})
+}
+
+// TestRefundFindsRoomAmongLimiters: what an admitted request gives back reaches a limiter of its account at once, also when that
+// has retired and there are as many others as there may be. A new account is refused then.
+func TestRefundFindsRoomAmongLimiters(t *testing.T) {
+	inBubble(t, Config{LimitersMax: 1}, func(t *testing.T, w *world) {
+		a := w.set(plain, 10_000)
+		other, third := w.set(account.Account{ID: "other"}, 0), w.set(account.Account{ID: "third"}, 0)
+		release, _, err := w.tree.Enter(other, account.LimitedKey{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var sent, seen atomic.Int64
+		w.tree.tellLimiter(a.ID, func(lost func()) limiter.Message {
+			if sent.Add(1) > 1 {
+				lost = nil // else it would be sent for ever
+			}
+			return limiter.Settle{Settle: limit.Settle{RequestID: "gone"}, Seen: func() { seen.Add(1) }, Lost: lost}
+		})
+		synctest.Wait()
+		if sent.Load() != 1 || seen.Load() != 1 {
+			t.Errorf("it was sent %d times and seen %d times", sent.Load(), seen.Load())
+		}
+		if _, _, err := w.tree.Enter(third, account.LimitedKey{}); abi.KindOf(err) != abi.Overloaded {
+			t.Errorf("one more account: %v", err)
+		}
+		release()
 	})
 }
 
