@@ -12,7 +12,7 @@ import (
 type GiveUp uint8
 
 const (
-	// StopActor stops the actor. Its Spec.Stopped is called, and its messages are refused.
+	// StopActor stops the actor. It is told so as a Stopper, and its messages are refused.
 	StopActor GiveUp = iota
 	// FailNode stops the actor and calls Config.Fatal: the node cannot serve without it.
 	FailNode

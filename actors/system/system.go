@@ -62,10 +62,7 @@ type Spec struct {
 	New        func() Actor
 	Policy     Policy
 	MailboxMax int // messages waiting; Send refuses beyond it
-	// Stopped is called once when the actor has stopped for good, after its
-	// Stopper. It may be nil and must not wait.
-	Stopped func()
-	tag     any // the key, in a Pool
+	tag        any // the key, in a Pool
 }
 
 // Config of a System.
@@ -270,9 +267,6 @@ func (s *shell) Receive(lib actor.Context) {
 // stopped runs what an actor does at its end. Each part runs even if another one panics.
 func (s *shell) stopped(id string) {
 	defer close(s.ref.done)
-	if s.ref.spec.Stopped != nil {
-		defer s.ref.spec.Stopped()
-	}
 	defer s.ref.box.close()
 	if a, ok := s.inner.(Stopper); ok {
 		a.Stopped()
