@@ -20,21 +20,12 @@ func (s *State) Sums() Sums {
 	return Sums{Permits: s.permits, Balance: s.balance, Held: s.held, Short: s.short}
 }
 
-// Account is the account as it was read last.
-func (s *State) Account() account.Account { return s.account }
-
-// Bucket returns the account's bucket.
-func (s *State) Bucket() Bucket { return s.bucket }
-
 // Open returns what a request has now; open is false when that is nothing.
 func (s *State) Open(requestID string) (l Live, open bool) {
 	h, open := s.open[requestID]
 	return Live{RequestID: requestID, Permit: h.permit, Hold: h.hold, Upper: h.hold + h.short, Counters: h.counters, Arrival: h.arrival,
 		KeyID: h.key.id, KeyHold: h.key.hold}, open
 }
-
-// Count is how many requests have something, with open holds that no request owns.
-func (s *State) Count() int { return len(s.open) + len(s.orphans) }
 
 // Counter says what is used of a counter in a period, and what open holds have of it.
 func (s *State) Counter(name, period string) (used, held int64) {

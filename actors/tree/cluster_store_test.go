@@ -293,7 +293,7 @@ func (n *storeNode) ask(p limit.Proposal, now time.Time) (v limit.Verdict) {
 			b.arrivals++
 			v.Arrival = b.arrivals
 			b.open[p.RequestID] = &open{node: n.name, permit: true, free: p.Free, tokens: v.Tokens, got: v.Reservation}
-			b.bucket = s.Bucket()
+			b.bucket = s.Kept().Bucket
 		} else {
 			v.Recalled = b.recall()
 		}

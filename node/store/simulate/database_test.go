@@ -222,7 +222,7 @@ func (d *database) giveBack(c *customer, p limit.Part) {
 func addTokens(c *customer, tokens int64, now time.Time) {
 	s := limit.New(c.account, c.bucket)
 	s.Leave(limit.Leave{Taken: tokens}, now)
-	c.bucket = s.Bucket()
+	c.bucket = s.Kept().Bucket
 }
 
 // state is the real arithmetic over the locked rows of an account.
@@ -249,7 +249,7 @@ func (d *database) state(c *customer) *limit.State {
 
 // save writes what the arithmetic changed.
 func (d *database) save(c *customer, s *limit.State) {
-	c.bucket = s.Bucket()
+	c.bucket = s.Kept().Bucket
 	for _, o := range c.open {
 		if l, ok := s.Open(o.r.name); ok {
 			o.hold = l.Hold

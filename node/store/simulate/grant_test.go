@@ -54,7 +54,7 @@ func (d *database) lend(c *customer, n *node, r *request) *lent {
 		more.Permits = min(more.Permits, int(share(int64(a.Concurrency-sums.Permits))))
 	}
 	if a.TokensPerMinute > 0 {
-		more.Tokens = min(more.Tokens, share(s.Bucket().Remaining()))
+		more.Tokens = min(more.Tokens, share(s.Kept().Bucket.Remaining()))
 	}
 	if !a.Unlimited {
 		more.Money = min(more.Money, abi.Nano(share(int64(available))))
