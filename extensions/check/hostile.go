@@ -205,10 +205,36 @@ func bodies(protocol string, op abi.Op, input func(body []byte) []byte) (all []a
 			`"tools":[null,{},{"type":"function","function":null},{"type":7}],"tool_choice":{"type":[]}}`,
 		"an object that is not ended": usual[:len(usual)-1],
 	}
+	maps.Copy(bad, slips(list))
 	for _, what := range sorted(bad) {
 		all = append(all, attack{what: "a body of " + what, op: op, in: input([]byte(bad[what]))})
 	}
 	return all
+}
+
+// slips are bodies of JSON that a module may make something else of: names that are escaped,
+// nothing between brackets but spaces, and tools and calls without what they are copied for.
+func slips(list string) map[string]string {
+	with := func(more string) string {
+		return `{"model":"core-1.1","` + list + `":[{"role":"user","content":"a"}],` + more + `}`
+	}
+	call := func(id, function string) string {
+		return `{"model":"core-1.1","` + list + `":[{"role":"user","content":"a"},` +
+			`{"role":"assistant","tool_calls":[{` + id + `"type":"function","function":{` + function + `}}]}]}`
+	}
+	const id = `"id":"c",`
+	return map[string]string{
+		"spaces between braces":      "{ }",
+		"spaces between brackets":    with(`"system":[ ],"tools":[ ],"stop":[ ],"metadata":{ }`),
+		"a name that is escaped":     `{"m\u006fdel":"core-1.1","` + list + `":[]}`,
+		"a name with quotes":         with(`"x\":1,\"system\":[\"":2`),
+		"a tool without a name":      with(`"tools":[{"type":"function","function":{}}]`),
+		"a call without an id":       call("", `"name":"f","arguments":"{}"`),
+		"a call of no tool":          call(id, `"arguments":"{}"`),
+		"a call with no arguments":   call(id, `"name":"f","arguments":""`),
+		"a call with half an object": call(id, `"name":"f","arguments":"{\"a\":"`),
+		"a result of no call":        `{"model":"core-1.1","` + list + `":[{"role":"tool","content":"a"}]}`,
+	}
 }
 
 // rewriting is the input of a rewrite: a node hands over what a client sent before it has read it.

@@ -34,16 +34,23 @@ func example(t *testing.T, name, vectorsIn string) []byte {
 	return packed
 }
 
-// TestPoliciesStand: the examples that change requests and answers stand hostile input.
-func TestPoliciesStand(t *testing.T) {
-	for _, kind := range []string{"rewrite", "filter"} {
-		for _, language := range []string{"c", "rust", "assemblyscript"} {
-			r := File(example(t, kind+"-"+language, "vectors/"+kind), Options{only: []string{"vectors", "hostile input"}}, nil)
-			if !r.Passed {
-				t.Errorf("%s in %s:\n%s", kind, language, written(r))
-			}
+// TestExamplesStand: the examples that change requests and answers stand hostile input, also
+// with a configuration that has them do so, and so does a translator of tools and calls.
+func TestExamplesStand(t *testing.T) {
+	stands := func(name, vectorsIn, config string, stages ...string) {
+		t.Helper()
+		r := File(example(t, name, vectorsIn), Options{Config: []byte(config), only: stages}, nil)
+		if !r.Passed {
+			t.Errorf("%s, configured with %q:\n%s", name, config, written(r))
 		}
 	}
+	for _, language := range []string{"c", "rust", "assemblyscript"} {
+		stands("rewrite-"+language, "vectors/rewrite", "", "vectors", "hostile input")
+		stands("rewrite-"+language, "vectors/rewrite", `{"refuse":"zebulon","alias":"fast","serves":"core-1.1","system":"Be \"brief\"."}`,
+			"hostile input")
+		stands("filter-"+language, "vectors/filter", "", "vectors", "hostile input")
+	}
+	stands("translator-cohere-rust", "translator-cohere-rust/vectors", "", "vectors", "hostile input")
 }
 
 // TestOwnRequests: a module whose protocol nobody knows here is measured with requests of

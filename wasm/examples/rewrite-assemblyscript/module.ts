@@ -4,7 +4,7 @@
 //     {"refuse": "project zebulon", "alias": "fast", "serves": "core-1.1-mini", "system": "Answer in English."}
 //
 // The phrase is looked for in all of messages and system, without regard to the case of a to z,
-// and however it is escaped. Each of the keys may be left out.
+// and however it or the name of the member is escaped. Each of the keys may be left out.
 
 import { Json, Rewrite, RewriteInput, Status, Text, out, refuse, serve, unescape } from "../../sdk/assemblyscript/corenode";
 export { abi, buf, init, call } from "../../sdk/assemblyscript/corenode";
@@ -12,7 +12,7 @@ export { abi, buf, init, call } from "../../sdk/assemblyscript/corenode";
 const TEXT_MAX = 4096;
 
 class GuardRail extends Rewrite {
-  // As in the configuration, escaped, but for the phrase.
+  // Not escaped.
   private phrase: Text = new Text(0, 0);
   private alias: Text = new Text(0, 0);
   private serves: Text = new Text(0, 0);
@@ -27,8 +27,8 @@ class GuardRail extends Rewrite {
         return refuse(j.name, "no such key, want refuse, alias, serves or system");
       if (value.n < 2 || value.byte(0) != 0x22 || value.n - 2 > TEXT_MAX)
         return refuse(j.name, "want a text of at most 4096 bytes");
-      const text = value.slice(1, value.n - 1).copy();
-      if (j.name.is("refuse")) this.phrase = unescape(text);
+      const text = unescape(value.slice(1, value.n - 1));
+      if (j.name.is("refuse")) this.phrase = text;
       else if (j.name.is("alias")) this.alias = text;
       else if (j.name.is("serves")) this.serves = text;
       else this.system = text;
@@ -44,14 +44,15 @@ class GuardRail extends Rewrite {
     j.object();
     out.byte(0x7b);
     while (j.member()) {
+      const name = unescape(j.name);
       const value = j.value();
-      const system = j.name.is("system");
+      const system = name.is("system");
+      if ((system || name.is("messages")) && this.isAbout(value)) return refuse(name, "this topic is not served here");
       if (!first) out.byte(0x2c);
       first = false;
-      out.byte(0x22).put(j.name).puts('":');
-      if ((system || j.name.is("messages")) && this.isAbout(value)) return refuse(j.name, "this topic is not served here");
-      if (j.name.is("model") && this.alias.n > 0 && value.n > 2 && value.slice(1, value.n - 1).same(this.alias)) {
-        out.byte(0x22).put(this.serves).byte(0x22);
+      out.byte(0x22).escaped(name).puts('":');
+      if (name.is("model") && this.isAlias(value)) {
+        out.byte(0x22).escaped(this.serves).byte(0x22);
       } else if (system && this.system.n > 0) {
         given = true;
         this.instruct(value);
@@ -61,7 +62,8 @@ class GuardRail extends Rewrite {
     }
     if (!j.end()) return Status.DECLINE;
     if (this.system.n > 0 && !given) {
-      out.puts(',"system":');
+      if (!first) out.byte(0x2c);
+      out.puts('"system":');
       this.instruct(new Text(0, 0));
     }
     out.byte(0x7d);
@@ -79,14 +81,21 @@ class GuardRail extends Rewrite {
     return false;
   }
 
+  // Says whether a value is the name that stands for another.
+  private isAlias(value: Text): bool {
+    return this.alias.n > 0 && value.n > 2 && value.byte(0) == 0x22 && unescape(value.slice(1, value.n - 1)).same(this.alias);
+  }
+
   // Puts the instructions before a value, which is a text or a list of blocks.
   private instruct(value: Text): void {
+    let first = 1; // byte of a list that is no space
+    while (first < value.n && value.byte(first) <= 0x20) first++;
     if (value.n > 2 && value.byte(0) == 0x22) {
-      out.byte(0x22).put(this.system).puts("\\n\\n").put(value.slice(1, value.n));
-    } else if (value.n > 2 && value.byte(0) == 0x5b) {
-      out.puts('[{"type":"text","text":"').put(this.system).puts('"},').put(value.slice(1, value.n));
+      out.byte(0x22).escaped(this.system).puts("\\n\\n").put(value.slice(1, value.n));
+    } else if (first < value.n && value.byte(0) == 0x5b && value.byte(first) != 0x5d) {
+      out.puts('[{"type":"text","text":"').escaped(this.system).puts('"},').put(value.slice(1, value.n));
     } else {
-      out.byte(0x22).put(this.system).byte(0x22);
+      out.byte(0x22).escaped(this.system).byte(0x22);
     }
   }
 }

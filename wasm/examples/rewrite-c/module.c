@@ -4,7 +4,7 @@
  *     {"refuse": "project zebulon", "alias": "fast", "serves": "core-1.1-mini", "system": "Answer in English."}
  *
  * The phrase is looked for in all of messages and system, without regard to the case of a to z,
- * and however it is escaped. Each of the keys may be left out.
+ * and however it or the name of the member is escaped. Each of the keys may be left out.
  */
 #define CN_REWRITE
 #define CN_CONFIGURE
@@ -12,8 +12,22 @@
 
 enum { TEXT_MAX = 4096 };
 
-static struct { char p[TEXT_MAX]; uint32_t n; } texts[4]; /* as in the configuration, escaped */
+static struct { char p[TEXT_MAX]; uint32_t n; } texts[4]; /* unescaped; the phrase in small letters */
 enum { REFUSE, ALIAS, SERVES, SYSTEM };
+
+static cn_text text(int key) { return (cn_text){ texts[key].p, texts[key].n }; }
+
+static char small(char c) { return c >= 'A' && c <= 'Z' ? (char)(c + 32) : c; }
+
+/* unescaped is what a text of JSON says, until the next write: it lies behind the output. */
+static cn_text unescaped(cn_text s)
+{
+	uint32_t from = cn_out_len;
+	cn_put_unescaped(s);
+	cn_text said = { cn_out + from, cn_out_len - from };
+	cn_out_len = from;
+	return said;
+}
 
 static int cn_configure(cn_text config)
 {
@@ -31,76 +45,68 @@ static int cn_configure(cn_text config)
 			return cn_refuse(name, CN_LITERAL("no such key, want refuse, alias, serves or system"));
 		if (value.n < 2 || value.p[0] != '"' || value.n - 2 > TEXT_MAX)
 			return cn_refuse(name, CN_LITERAL("want a text of at most 4096 bytes"));
-		texts[key].n = value.n - 2;
-		__builtin_memcpy(texts[key].p, value.p + 1, value.n - 2);
+		value = unescaped((cn_text){ value.p + 1, value.n - 2 });
+		texts[key].n = value.n;
+		for (uint32_t i = 0; i < value.n; i++)
+			texts[key].p[i] = key == REFUSE ? small(value.p[i]) : value.p[i];
 	}
 	return cn_json_end(&j) ? CN_OK : cn_refuse(CN_LITERAL(""), CN_LITERAL("want a JSON object"));
-}
-
-static int hex(char c)
-{
-	return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
-}
-
-/* letter takes the next letter of a JSON text, lower case; what is escaped and no ASCII is 0. */
-static char letter(cn_text *s)
-{
-	char c = *s->p;
-	uint32_t took = 1;
-	if (c == '\\' && s->n > 1) {
-		c = s->p[1];
-		took = 2;
-		if (c == 'u' && s->n > 5) {
-			int code = 0;
-			for (int i = 2; i < 6; i++)
-				code = code * 16 + hex(s->p[i]);
-			c = (char)(code > 0 && code < 0x80 ? code : 0);
-			took = 6;
-		} else if (c == 'n' || c == 't' || c == 'r') {
-			c = c == 'n' ? '\n' : c == 't' ? '\t' : '\r';
-		}
-	}
-	s->p += took;
-	s->n -= took;
-	return c >= 'A' && c <= 'Z' ? (char)(c + 32) : c;
 }
 
 /* about says whether the phrase is in a value. */
 static int about(cn_text value)
 {
-	const cn_text phrase = { texts[REFUSE].p, texts[REFUSE].n };
-	while (phrase.n > 0 && value.n > 0) {
-		cn_text at = value, want = phrase;
-		while (want.n > 0 && at.n > 0) {
-			cn_text before = want;
-			if (letter(&at) != letter(&before))
-				break;
-			want = before;
-		}
-		if (want.n == 0)
+	cn_text phrase = text(REFUSE), said;
+	if (phrase.n == 0)
+		return 0;
+	said = unescaped(value);
+	for (uint32_t at = 0; at + phrase.n <= said.n; at++) {
+		uint32_t same = 0;
+		while (same < phrase.n && small(said.p[at + same]) == phrase.p[same])
+			same++;
+		if (same == phrase.n)
 			return 1;
-		letter(&value);
 	}
 	return 0;
+}
+
+/* is_alias says whether a value is the name that stands for another. */
+static int is_alias(cn_text value)
+{
+	return value.n > 2 && value.p[0] == '"' && texts[ALIAS].n > 0 &&
+	       cn_same(unescaped((cn_text){ value.p + 1, value.n - 2 }), text(ALIAS));
+}
+
+/* put_name writes a name as the node reads it, whatever its client escaped of it. */
+static void put_name(cn_text name)
+{
+	uint32_t from = cn_out_len;
+	cn_put_unescaped(name);
+	uint32_t n = cn_out_len - from;
+	cn_put_escaped((cn_text){ cn_out + from, n });
+	__builtin_memmove(cn_out + from, cn_out + from + n, cn_out_len - from - n);
+	cn_out_len -= n;
 }
 
 /* system_prompt puts the instructions before a value, which is a text or a list of blocks. */
 static void system_prompt(cn_text value)
 {
-	cn_text mine = { texts[SYSTEM].p, texts[SYSTEM].n };
+	uint32_t first = 1; /* byte of a list that is no space */
+	while (first < value.n && (unsigned char)value.p[first] <= ' ')
+		first++;
 	if (value.n > 2 && value.p[0] == '"') {
 		cn_put_byte('"');
-		cn_put(mine);
+		cn_put_escaped(text(SYSTEM));
 		cn_puts("\\n\\n");
 		cn_put((cn_text){ value.p + 1, value.n - 1 });
-	} else if (value.n > 2 && value.p[0] == '[') {
+	} else if (first < value.n && value.p[0] == '[' && value.p[first] != ']') {
 		cn_puts("[{\"type\":\"text\",\"text\":\"");
-		cn_put(mine);
+		cn_put_escaped(text(SYSTEM));
 		cn_puts("\"},");
 		cn_put((cn_text){ value.p + 1, value.n - 1 });
 	} else {
 		cn_put_byte('"');
-		cn_put(mine);
+		cn_put_escaped(text(SYSTEM));
 		cn_put_byte('"');
 	}
 }
@@ -113,20 +119,20 @@ static int cn_rewrite(const cn_rewrite_input *in)
 	cn_json_open(&j, '{');
 	cn_put_byte('{');
 	while (cn_json_member(&j, &name)) {
-		cn_text value = cn_json_value(&j);
-		int system = cn_same(name, CN_LITERAL("system"));
+		cn_text value = cn_json_value(&j), said = unescaped(name);
+		int system = cn_same(said, CN_LITERAL("system")), messages = cn_same(said, CN_LITERAL("messages"));
+		int model = cn_same(said, CN_LITERAL("model"));
+		if ((system || messages) && about(value))
+			return cn_refuse(system ? CN_LITERAL("system") : CN_LITERAL("messages"), CN_LITERAL("this topic is not served here"));
 		if (!first)
 			cn_put_byte(',');
 		first = 0;
 		cn_put_byte('"');
-		cn_put(name);
+		put_name(name);
 		cn_puts("\":");
-		if ((system || cn_same(name, CN_LITERAL("messages"))) && about(value))
-			return cn_refuse(name, CN_LITERAL("this topic is not served here"));
-		if (cn_same(name, CN_LITERAL("model")) && value.n > 2 && texts[ALIAS].n > 0 &&
-		    cn_same((cn_text){ value.p + 1, value.n - 2 }, (cn_text){ texts[ALIAS].p, texts[ALIAS].n })) {
+		if (model && is_alias(value)) {
 			cn_put_byte('"');
-			cn_put((cn_text){ texts[SERVES].p, texts[SERVES].n });
+			cn_put_escaped(text(SERVES));
 			cn_put_byte('"');
 		} else if (system && texts[SYSTEM].n > 0) {
 			given = 1;
@@ -138,7 +144,9 @@ static int cn_rewrite(const cn_rewrite_input *in)
 	if (!cn_json_end(&j))
 		return CN_DECLINE; /* no JSON object: the node refuses it */
 	if (texts[SYSTEM].n > 0 && !given) {
-		cn_puts(",\"system\":");
+		if (!first)
+			cn_put_byte(',');
+		cn_puts("\"system\":");
 		system_prompt(CN_LITERAL(""));
 	}
 	cn_put_byte('}');

@@ -5,7 +5,7 @@
 //	{"refuse": "project zebulon", "alias": "fast", "serves": "core-1.1-mini", "system": "Answer in English."}
 //
 // The phrase is looked for in all of messages and system, without regard to case, and however
-// it is escaped. Each of the keys may be left out.
+// it or the name of the member is escaped. Each of the keys may be left out.
 package main
 
 import (
@@ -49,21 +49,21 @@ func (g *guard) Rewrite(in abi.RewriteInput) ([]byte, *abi.Error) {
 	var s scan.Scanner
 	s.Reset(in.Body)
 	out, given := []byte{'{'}, false
-	if !s.Open() {
+	if s.Kind() != scan.Object || !s.Open() {
 		return nil, nil
 	}
 	for s.Next() {
-		name := string(s.Key())
+		name := string(s.Key()) // as the node reads it, whatever its client escaped of it
 		value := s.Raw()
 		if len(out) > 1 {
 			out = append(out, ',')
 		}
-		out = append(append(append(out, '"'), name...), `":`...)
+		out = append(append(out, quoted(name)...), ':')
 		switch {
 		case (name == "messages" || name == "system") && g.names(value):
 			return nil, &abi.Error{Kind: abi.InvalidRequest, Param: name, Msg: "this topic is not served here"}
-		case name == "model" && g.alias != "" && string(value) == `"`+g.alias+`"`:
-			value = []byte(`"` + g.serves + `"`)
+		case name == "model" && g.isAlias(value):
+			value = quoted(g.serves)
 		case name == "system" && g.system != "":
 			given = true
 			value = before(abi.AppendEscaped(nil, g.system), value)
@@ -74,9 +74,20 @@ func (g *guard) Rewrite(in abi.RewriteInput) ([]byte, *abi.Error) {
 		return nil, nil
 	}
 	if g.system != "" && !given {
-		out = append(abi.AppendEscaped(append(out, `,"system":"`...), g.system), '"')
+		if len(out) > 1 {
+			out = append(out, ',')
+		}
+		out = append(append(out, `"system":`...), quoted(g.system)...)
 	}
 	return append(out, '}'), nil
+}
+
+// quoted is a text as JSON.
+func quoted(text string) []byte { return append(abi.AppendEscaped([]byte{'"'}, text), '"') }
+
+// isAlias says whether a value is the name that stands for another.
+func (g *guard) isAlias(value []byte) bool {
+	return g.alias != "" && len(value) > 2 && value[0] == '"' && string(scan.Unescape(nil, value[1:len(value)-1])) == g.alias
 }
 
 // names says whether the phrase is in a value.
@@ -86,11 +97,12 @@ func (g *guard) names(value []byte) bool {
 
 // before puts instructions before a system prompt, which is a text or a list of blocks.
 func before(system, value []byte) []byte {
+	blocks, isList := bytes.CutPrefix(value, []byte{'['})
 	switch {
 	case len(value) > 2 && value[0] == '"':
 		return append(append(append([]byte{'"'}, system...), `\n\n`...), value[1:]...)
-	case len(value) > 2 && value[0] == '[':
-		return append(append(append([]byte(`[{"type":"text","text":"`), system...), `"},`...), value[1:]...)
+	case isList && !bytes.HasPrefix(bytes.TrimLeft(blocks, " \t\r\n"), []byte{']'}):
+		return append(append(append([]byte(`[{"type":"text","text":"`), system...), `"},`...), blocks...)
 	}
 	return append(append([]byte{'"'}, system...), '"')
 }

@@ -4,7 +4,7 @@
 //!     {"refuse": "project zebulon", "alias": "fast", "serves": "core-1.1-mini", "system": "Answer in English."}
 //!
 //! The phrase is looked for in all of messages and system, without regard to the case of a to z,
-//! and however it is escaped. Each of the keys may be left out.
+//! and however it or the name of the member is escaped. Each of the keys may be left out.
 #![no_std]
 
 extern crate alloc;
@@ -16,7 +16,7 @@ corenode::module!(rewrite, GuardRail);
 
 const TEXT_MAX: usize = 4096;
 
-/// Texts are as in the configuration, escaped, but for the phrase, which is in small letters.
+/// Texts are not escaped; the phrase is in small letters.
 #[derive(Default)]
 struct GuardRail {
     refuse: Vec<u8>,
@@ -38,12 +38,12 @@ impl Configure for GuardRail {
                 b"system" => &mut g.system,
                 _ => return Err(refuse(name, "no such key, want refuse, alias, serves or system")),
             };
-            *place = text.ok_or(refuse(name, "want a text of at most 4096 bytes"))?.to_vec();
+            *place = unescape(text.ok_or(refuse(name, "want a text of at most 4096 bytes"))?);
         }
         if !j.end() {
             return Err(refuse("", "want a JSON object"));
         }
-        g.refuse = unescape(&g.refuse).to_ascii_lowercase();
+        g.refuse.make_ascii_lowercase();
         Ok(g)
     }
 }
@@ -55,17 +55,17 @@ impl Rewrite for GuardRail {
         j.object();
         body.byte(b'{');
         while let Some(name) = j.member() {
-            let value = j.value();
+            let (name, value) = (&unescape(name)[..], j.value());
+            if matches!(name, b"messages" | b"system") && self.is_about(value) {
+                return Err(refuse(name, "this topic is not served here"));
+            }
             if !first {
                 body.byte(b',');
             }
             first = false;
-            body.byte(b'"').put(name).put("\":");
-            if matches!(name, b"messages" | b"system") && self.is_about(value) {
-                return Err(refuse(name, "this topic is not served here"));
-            }
-            if name == b"model" && !self.alias.is_empty() && string(value) == Some(&self.alias[..]) {
-                body.byte(b'"').put(&self.serves).byte(b'"');
+            body.byte(b'"').escaped(name).put("\":");
+            if name == b"model" && self.is_alias(value) {
+                body.byte(b'"').escaped(&self.serves).byte(b'"');
             } else if name == b"system" && !self.system.is_empty() {
                 given = true;
                 self.instruct(value, body);
@@ -77,7 +77,7 @@ impl Rewrite for GuardRail {
             return Err(Stop::Decline);
         }
         if !self.system.is_empty() && !given {
-            body.put(",\"system\":");
+            body.put(if first { "\"system\":" } else { ",\"system\":" });
             self.instruct(b"", body);
         }
         body.byte(b'}');
@@ -92,14 +92,19 @@ impl GuardRail {
         !phrase.is_empty() && unescape(value).to_ascii_lowercase().windows(phrase.len()).any(|text| text == phrase)
     }
 
+    /// Says whether a value is the name that stands for another.
+    fn is_alias(&self, value: &[u8]) -> bool {
+        !self.alias.is_empty() && string(value).is_some_and(|text| unescape(text) == self.alias)
+    }
+
     /// Puts the instructions before a value, which is a text or a list of blocks.
     fn instruct(&self, value: &[u8], body: &mut Out) {
         match value {
-            [b'"', rest @ ..] if value.len() > 2 => body.byte(b'"').put(&self.system).put("\\n\\n").put(rest),
-            [b'[', rest @ ..] if value.len() > 2 => {
-                body.put("[{\"type\":\"text\",\"text\":\"").put(&self.system).put("\"},").put(rest)
+            [b'"', rest @ ..] if value.len() > 2 => body.byte(b'"').escaped(&self.system).put("\\n\\n").put(rest),
+            [b'[', rest @ ..] if !rest.trim_ascii_start().starts_with(b"]") => {
+                body.put("[{\"type\":\"text\",\"text\":\"").escaped(&self.system).put("\"},").put(rest)
             }
-            _ => body.byte(b'"').put(&self.system).byte(b'"'),
+            _ => body.byte(b'"').escaped(&self.system).byte(b'"'),
         };
     }
 }

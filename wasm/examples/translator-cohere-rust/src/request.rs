@@ -1,5 +1,6 @@
 //! A body of the client's protocol becomes one of messages.
 
+use alloc::vec::Vec;
 use corenode::*;
 
 /// Fields whose values stand in a body of messages as they are, under another name or the same.
@@ -92,6 +93,11 @@ fn members<'a, const N: usize>(object: &'a [u8], names: [&str; N]) -> Option<[&'
     }
 }
 
+/// A value that must be a string, with its quotes.
+fn text<'a>(value: &'a [u8], field: &str) -> Result<&'a [u8], Stop> {
+    string(value).map(|_| value).ok_or(refuse(field, "field required, a string"))
+}
+
 fn tools(all: &[u8], out: &mut Out) -> Result<(), Stop> {
     let mut j = Json::new(all);
     out.byte(b'[');
@@ -100,7 +106,7 @@ fn tools(all: &[u8], out: &mut Out) -> Result<(), Stop> {
         let [function] = members(j.value(), ["function"]).ok_or(refuse("tools", "a tool is an object"))?;
         let [name, description, parameters] =
             members(function, ["name", "description", "parameters"]).ok_or(refuse("tools", "a tool has a function"))?;
-        member(element(out).byte(b'{'), "name").put(name);
+        member(element(out).byte(b'{'), "name").put(text(name, "tools.function.name")?);
         if !description.is_empty() {
             member(out, "description").put(description);
         }
@@ -223,9 +229,9 @@ impl<'a> Message<'a> {
                 let [id, function] = members(j.value(), ["id", "function"]).ok_or(refuse("messages.tool_calls", "want objects"))?;
                 let [name, arguments] =
                     members(function, ["name", "arguments"]).ok_or(refuse("messages.tool_calls.function", "want an object"))?;
-                let input = string(arguments).ok_or(refuse("messages.tool_calls.function.arguments", "want a string of JSON"))?;
-                element(out).put(r#"{"type":"tool_use","id":"#).put(id).put(",\"name\":").put(name);
-                out.put(",\"input\":").put(unescape(input)).byte(b'}');
+                element(out).put(r#"{"type":"tool_use","id":"#).put(text(id, "messages.tool_calls.id")?);
+                out.put(",\"name\":").put(text(name, "messages.tool_calls.function.name")?);
+                out.put(",\"input\":").put(object(arguments)?).byte(b'}');
             }
             if !j.end() {
                 return Err(refuse("messages.tool_calls", "want an array"));
@@ -237,11 +243,20 @@ impl<'a> Message<'a> {
 
     /// Writes what a tool gave: text as it is, documents as the text of their data.
     fn result(&self, out: &mut Out) -> Result<(), Stop> {
-        out.put(r#"{"type":"tool_result","tool_use_id":"#).put(self.call).put(",\"content\":[");
+        out.put(r#"{"type":"tool_result","tool_use_id":"#).put(text(self.call, "messages.tool_call_id")?).put(",\"content\":[");
         blocks(self.content, out)?;
         out.put("]}");
         Ok(())
     }
+}
+
+/// What a call's arguments say, which are a string that holds an object.
+fn object(arguments: &[u8]) -> Result<Vec<u8>, Stop> {
+    let said = unescape(string(arguments).unwrap_or(b""));
+    if members(&said, []).is_none() {
+        return Err(refuse("messages.tool_calls.function.arguments", "want a string of a JSON object"));
+    }
+    Ok(said)
 }
 
 /// Writes a content, which is a string or an array of parts.
