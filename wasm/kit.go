@@ -29,22 +29,47 @@ var kitPlace = regexp.MustCompile(`\.\./\.\./sdk/(c|rust|assemblyscript)\b`)
 // languages are those with a kit.
 var languages = []string{"go", "c", "rust", "assemblyscript"}
 
+// Kinds returns what a project can be of: the folders of the examples, without their languages.
+func Kinds() (all []string) {
+	entries, err := files.ReadDir("examples")
+	if err != nil {
+		panic(err) // it is compiled in
+	}
+	for _, entry := range entries {
+		at := max(0, strings.LastIndexByte(entry.Name(), '-'))
+		if kind := entry.Name()[:at]; !slices.Contains(all, kind) && len(languagesOf(kind)) > 0 {
+			all = append(all, kind)
+		}
+	}
+	return all
+}
+
+// languagesOf are those in which there is an example of a kind.
+func languagesOf(kind string) (all []string) {
+	for _, lang := range languages {
+		if _, err := fs.Stat(files, path.Join("examples", kind+"-"+lang, "manifest.json")); err == nil {
+			all = append(all, lang)
+		}
+	}
+	return all
+}
+
 // sdkFolder is where a project keeps its copy of the kit.
 const sdkFolder = "corenode"
 
 // Project returns the files of a new module's project by slashed path: source,
 // manifest, golden vectors, Makefile, README.md, and a copy of the kit, so that
-// it builds on its own and offline. kind is translator, billing, admission, rewrite or filter,
-// lang is go, c, rust or assemblyscript, and name becomes the module's.
+// it builds on its own and offline. kind is one of Kinds, lang is go, c, rust or assemblyscript,
+// and name becomes the module's.
 func Project(kind, lang, name string) (map[string][]byte, error) {
 	if err := checkName(name); err != nil {
 		return nil, err
 	}
-	example := path.Join("examples", kind+"-"+lang)
-	_, err := fs.Stat(files, path.Join(example, "manifest.json"))
-	if err != nil || strings.Contains(kind+lang, "/") || !slices.Contains(languages, lang) {
-		return nil, fmt.Errorf("there is no example of kind %q in language %q: want translator, billing, admission, rewrite or filter, "+
-			"and go, c, rust or assemblyscript", kind, lang)
+	if !slices.Contains(Kinds(), kind) {
+		return nil, fmt.Errorf("there is no example of kind %q: want %s", kind, strings.Join(Kinds(), ", "))
+	}
+	if in := languagesOf(kind); !slices.Contains(in, lang) {
+		return nil, fmt.Errorf("there is no example of kind %q in language %q: want %s", kind, lang, strings.Join(in, ", "))
 	}
 	project := map[string][]byte{"README.md": fmt.Appendf(nil, readme, name, kind)}
 	addExample(project, kind, lang)

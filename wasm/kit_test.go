@@ -176,12 +176,16 @@ func TestProjectsHaveWhatTheirExampleHas(t *testing.T) {
 func TestProjectRefuses(t *testing.T) {
 	for _, c := range [][3]string{
 		{"billing", "zig", "x"}, {"admission", "zig", "x"}, {"billing-tier", "cobol", "x"}, {"", "", "x"}, {"../abi", "go", "x"},
+		{"../examples/billing", "go", "x"},
 		{"billing", "go", ""}, {"billing", "go", "../x"}, {"billing", "go", "-x"}, {"billing", "go", "X"},
 		{"billing", "go", "corenode"}, {"billing", "go", strings.Repeat("x", 65)}, {"billing", "go", "a b"},
 	} {
 		if project, err := Project(c[0], c[1], c[2]); err == nil {
 			t.Errorf("%q gave %d files", c, len(project))
 		}
+	}
+	if _, err := Project("admission-quota", "rust", "x"); err == nil || !strings.HasSuffix(err.Error(), "want go, c") {
+		t.Errorf("a kind that is not there in Rust: %v", err)
 	}
 }
 

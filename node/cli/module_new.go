@@ -23,10 +23,9 @@ func moduleNew() *cobra.Command {
 		Long: `Write a folder NAME with a module that works: its source, manifest, golden vectors,
 the SDK and a README that says how to build it. Nothing that exists is overwritten.`,
 		Example: `  corenode module new --kind billing --lang go discount
-  corenode module new --kind translator --lang c completions`,
+  corenode module new --kind translator --lang c my-protocol`,
 	}
-	cmd.Flags().StringVar(&kind, "kind", "", "translator, billing, admission, rewrite or filter; "+
-		"in Rust translator-verse and translator-cohere too")
+	cmd.Flags().StringVar(&kind, "kind", "", strings.Join(builtin.Kinds(), ", ")+"; those of two words not in every language")
 	cmd.Flags().StringVar(&lang, "lang", "go", "language: go, c, rust or assemblyscript")
 	_ = cmd.MarkFlagRequired("kind") // the flag exists
 	cmd.RunE = offline(func(_ *cobra.Command, args []string) (result, error) {

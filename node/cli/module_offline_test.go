@@ -124,6 +124,30 @@ func TestModuleMistakes(t *testing.T) {
 	}
 }
 
+// TestModuleNewAsItsHelpSays: each example of the help makes a project, the help and the error of
+// an unknown kind list all kinds, and no project has a name that a node does not take.
+func TestModuleNewAsItsHelpSays(t *testing.T) {
+	cmd := moduleNew()
+	for line := range strings.Lines(cmd.Example) {
+		words := strings.Fields(line)[1:]
+		last := len(words) - 1
+		words[last] = filepath.Join(t.TempDir(), words[last])
+		if out, err := typed(words...); err != nil {
+			t.Errorf("%s%v\n%s", line, err, out)
+		}
+	}
+	_, err := typed("module", "new", filepath.Join(t.TempDir(), "a"), "--kind", "magic")
+	for _, kind := range []string{"translator-verse", "billing-tier", "billing-free", "admission-quota", "rewrite", "filter"} {
+		if usage := cmd.Flag("kind").Usage; !strings.Contains(usage, kind) || err == nil || !strings.Contains(err.Error(), kind) {
+			t.Errorf("kind %s is not in the help %q or the error %v", kind, usage, err)
+		}
+	}
+	shipped := filepath.Join(t.TempDir(), "completions")
+	if _, err := typed("module", "new", shipped, "--kind", "translator"); err == nil || !strings.Contains(err.Error(), "ships") {
+		t.Errorf("a project named completions: %v", err)
+	}
+}
+
 // TestModuleNew writes a project of each kind and language. That they build is
 // the kit's own test.
 func TestModuleNew(t *testing.T) {

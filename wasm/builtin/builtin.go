@@ -5,6 +5,9 @@
 package builtin
 
 import (
+	"fmt"
+	"slices"
+
 	"corenode/wasm"
 	"corenode/wasm/abi"
 	"corenode/wasm/tariff"
@@ -43,7 +46,14 @@ func ParseUSD(text string) (abi.Nano, error) { return tariff.ParseUSD(text) }
 // FormatUSD writes nano-dollars as dollars; see tariff.FormatUSD.
 func FormatUSD(amount abi.Nano) string { return tariff.FormatUSD(amount) }
 
-// Project returns the files of a new module's project; see wasm.Project.
+// Kinds returns what a project can be of; see wasm.Kinds.
+func Kinds() []string { return wasm.Kinds() }
+
+// Project returns the files of a new module's project; see wasm.Project. The names of the
+// modules that ship are theirs: a node takes no other module of such a name.
 func Project(kind, lang, name string) (map[string][]byte, error) {
+	if slices.ContainsFunc(Modules(), func(m Module) bool { return m.Name == name }) {
+		return nil, fmt.Errorf("name is %s, which a module that ships has: take another", name)
+	}
 	return wasm.Project(kind, lang, name)
 }
