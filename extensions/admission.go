@@ -50,8 +50,9 @@ type Need struct {
 
 // Decide asks the admission policies in their order; without one everything is allowed, and
 // so is what one declines that is over its share of the processors. The first that denies
-// decides, and of those that queue the last; what they reserve they reserve together. The
-// error is Overloaded: a policy failed, and Options.AdmissionFailOpen is false.
+// decides, and of those that queue the last; a reserve with priority 0 leaves what was said
+// before it. What they reserve they reserve together. The error is Overloaded: a policy
+// failed, and Options.AdmissionFailOpen is false.
 func (h *Host) Decide(request string, in abi.AdmissionInput) (d Decision, err error) {
 	for _, sl := range h.members(SlotAdmission) {
 		next, takes, err := h.decide(sl, request, in)
