@@ -40,6 +40,32 @@ func ParseTranslated(body []byte) (*Request, error) {
 // max_tokens optional and without its bound.
 func ParseCount(body []byte) (*Request, error) { return result(parse(body)) }
 
+// ModelOf is the model that a body names, as Parse reads it; "" where it names none. The rest of
+// the body may be anything.
+func ModelOf(body []byte) string {
+	d := openDecoder(body)
+	defer d.close(len(body))
+	if t, err := d.ReadToken(); err != nil || t.Kind() != '{' {
+		return ""
+	}
+	for d.PeekKind() == '"' {
+		name, err := d.ReadToken()
+		if err != nil {
+			return ""
+		}
+		if name.String() == "model" {
+			if model, err := d.ReadToken(); err == nil && model.Kind() == '"' {
+				return model.String()
+			}
+			return ""
+		}
+		if d.SkipValue() != nil {
+			return ""
+		}
+	}
+	return ""
+}
+
 func result(q *Request, err *abi.Error) (*Request, error) {
 	if err != nil { // not as it is: a nil *abi.Error is no nil error
 		return nil, err

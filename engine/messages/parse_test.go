@@ -23,6 +23,19 @@ func schemaOf(size int) string {
 	return head + strings.Repeat("x", size-len(head)-len(tail)) + tail
 }
 
+// TestModelOf: of all that a body has, the model is what Parse takes for it.
+func TestModelOf(t *testing.T) {
+	for body, want := range map[string]string{
+		`{` + hello + `}`: "m", ` {"a":[{"model":"x"}],"m\u006fdel" : "\u006d\"", "messages":7`: `m"`,
+		`{"model":"m","Model":"x","MODEL":7}`: "m", `{"Model":"x"}`: "",
+		`{"model":7}`: "", `{"model":`: "", `{"model":"m`: "", `["model","m"]`: "", `"model"`: "", `{"a":[}`: "", `{7`: "", "": "",
+	} {
+		if got := ModelOf([]byte(body)); got != want {
+			t.Errorf("%s names %q, want %q", body, got, want)
+		}
+	}
+}
+
 func TestParseAccepts(t *testing.T) {
 	cases := []struct {
 		name, body string

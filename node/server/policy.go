@@ -2,10 +2,10 @@ package server
 
 import (
 	"cmp"
-	"encoding/json"
 	"strings"
 	"time"
 
+	"corenode/engine/messages"
 	"corenode/extensions/guest"
 	"corenode/wasm/abi"
 )
@@ -38,8 +38,7 @@ func (x *exchange) ruled() bool { return x.s.deps.Policies != nil && !x.who.Peer
 // rewrite hands a messages body through the rewrite modules. The client's name of the model
 // is kept for the answer. What comes out counts against the node's budget like what went in.
 func (x *exchange) rewrite(native []byte) ([]byte, error) {
-	var asked struct{ Model string }
-	_ = json.Unmarshal(native, &asked) // what is no JSON names no model, and is refused later
+	asked := messages.ModelOf(native) // what is no JSON is refused later
 	began := time.Now()
 	out, err := x.s.deps.Policies.Rewrite(x.id, abi.RewriteInput{At: x.begun.Unix(), Counting: x.counts(), Account: x.who.Account.ID,
 		Key: x.who.KeyID, Protocol: cmp.Or(x.protocol(), "messages"), Body: native})
@@ -47,7 +46,7 @@ func (x *exchange) rewrite(native []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	x.asked = asked.Model
+	x.asked = asked
 	size := int64(len(out))
 	if !x.body.take(size) {
 		return nil, errBodies()

@@ -23,6 +23,16 @@ func (renaming) Rewrite(string, abi.RewriteInput) ([]byte, error) {
 	return []byte(ask), nil
 }
 
+// TestAnswerNamesTheAskedModel: behind a rewrite module an answer has the name that the parser would
+// read; a field of another case names nothing.
+func TestAnswerNamesTheAskedModel(t *testing.T) {
+	n := start(t, Config{}, newFakeBackend(say("a")), func(d *Deps) { d.Policies = renaming{} })
+	body := strings.Replace(ask, `"core-1.1"`, `"fast","Model":"x"`, 1)
+	if r := n.raw(request("POST", "/v1/messages", body, bearerKey)); !strings.Contains(r.body, `"model":"fast"`) {
+		t.Errorf("%d %s", r.StatusCode, r.body)
+	}
+}
+
 // TestTraceOfALongModelName: behind a rewrite module the name that a client asks for may be anything of
 // any length; a trace, which waits in a queue, has no more of it than a name needs.
 func TestTraceOfALongModelName(t *testing.T) {
