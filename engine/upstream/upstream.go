@@ -240,9 +240,17 @@ var ErrReplica = errors.New("no such replica")
 // ErrOwn means that a replica is the own engine of a node, which cannot be removed.
 var ErrOwn = errors.New("this node's own engine stays; drain it, so that other nodes get its requests")
 
+// ErrShared means that nodes share the model: a replica is sent what nodes show each other, so only a node may be one.
+var ErrShared = errors.New("nodes share this model: the live nodes that have it answer it, and no other server is added")
+
 // Add takes a replica in, or lets one that drains answer again. It stays until Remove,
-// whatever Follow and the DNS say.
-func (m *Model) Add(base string) error { return m.add(base, true) }
+// whatever Follow and the DNS say. Of a model with Options.Own only that one can be named.
+func (m *Model) Add(base string) error {
+	if own := m.options.Own; own != "" && strings.TrimRight(base, "/") != own {
+		return fmt.Errorf("%w: %s", ErrShared, base)
+	}
+	return m.add(base, true)
+}
 
 // add is Add. One that nobody added by hand goes when Follow does not name it any more.
 func (m *Model) add(base string, byHand bool) error {

@@ -67,7 +67,7 @@ func changeReplicas(do func(m Upstream, url string) error) handler {
 		}
 		if err := do(m, asked.URL); errors.Is(err, upstream.ErrReplica) {
 			return shown, &Error{Kind: KindNotFound, Message: err.Error()}
-		} else if errors.Is(err, upstream.ErrOwn) {
+		} else if errors.Is(err, upstream.ErrOwn) || errors.Is(err, upstream.ErrShared) {
 			return shown, &Error{Kind: KindConflict, Message: err.Error()}
 		} else if err != nil {
 			return shown, err
