@@ -144,7 +144,7 @@ const countTimeout = 10 * time.Second
 func (m *Model) countAt(r *replica, body []byte, forward [][2]string) (int, error) {
 	ctx, cancel := context.WithTimeout(m.ctx, countTimeout)
 	defer cancel()
-	status, page, err := r.get(ctx, &question{http.MethodPost, m.traits.Count, m.forwarded(m.header(""), forward), body})
+	status, page, err := m.get(ctx, r, &question{http.MethodPost, m.traits.Count, m.forwarded(m.header(""), forward), body})
 	if err != nil {
 		return 0, err
 	}
@@ -157,10 +157,10 @@ func (m *Model) countAt(r *replica, body []byte, forward [][2]string) (int, erro
 			Msg: "the model's server refuses the request: " + cut(m.withoutKey(errorMessage(page)), 500)}
 	}
 	if status != http.StatusOK {
-		return 0, fmt.Errorf("%s%s: status %d: %.200s", r.base, m.traits.Count, status, page)
+		return 0, fmt.Errorf("%s%s: status %d: %.200s", r.base, m.traits.Count, status, m.withoutKey(string(page)))
 	}
 	if err := json.Unmarshal(page, &answer); err != nil || answer.InputTokens == nil || *answer.InputTokens < 0 {
-		return 0, fmt.Errorf("%s%s: no input_tokens in %.200q", r.base, m.traits.Count, page)
+		return 0, fmt.Errorf("%s%s: no input_tokens in %.200q", r.base, m.traits.Count, m.withoutKey(string(page)))
 	}
 	return *answer.InputTokens, nil
 }

@@ -79,15 +79,21 @@ func (m *Model) probeOnce(r *replica) {
 	m.wakeWaiting()
 }
 
+// get reads a small page of a replica. Of its error all may see the text; of the page only what withoutKey leaves.
+func (m *Model) get(ctx context.Context, r *replica, q *question) (status int, page []byte, err error) {
+	status, page, err = r.get(ctx, q)
+	return status, page, m.keyless(err)
+}
+
 // healthy asks the flavor's own page. A server that knows no such page answers 404, which
 // says that it lives.
 func (m *Model) healthy(ctx context.Context, r *replica) error {
-	status, page, err := r.get(ctx, &question{http.MethodGet, m.traits.Health, m.header(""), nil})
+	status, page, err := m.get(ctx, r, &question{http.MethodGet, m.traits.Health, m.header(""), nil})
 	switch {
 	case err != nil:
 		return err
 	case status >= 500, status == http.StatusTooManyRequests:
-		return fmt.Errorf("%s%s: status %d: %.100s", r.base, m.traits.Health, status, page)
+		return fmt.Errorf("%s%s: status %d: %.100s", r.base, m.traits.Health, status, m.withoutKey(string(page)))
 	}
 	return nil
 }
@@ -127,7 +133,7 @@ func (m *Model) versionOf(r *replica) string {
 	}
 	ctx, cancel := context.WithTimeout(m.ctx, probeTimeout)
 	defer cancel()
-	_, page, err := r.get(ctx, &question{http.MethodGet, m.traits.Version, m.header(""), nil})
+	_, page, err := m.get(ctx, r, &question{http.MethodGet, m.traits.Version, m.header(""), nil})
 	var answer struct {
 		Version   string `json:"version"`
 		BuildInfo string `json:"build_info"`
@@ -135,12 +141,12 @@ func (m *Model) versionOf(r *replica) string {
 	if err != nil || json.Unmarshal(page, &answer) != nil || answer.Version+answer.BuildInfo == "" {
 		return "unknown"
 	}
-	return cut(answer.Version+answer.BuildInfo, 100)
+	return cut(m.withoutKey(answer.Version+answer.BuildInfo), 100)
 }
 
 // queueOf reads the gauge of waiting requests from the replica's metrics.
 func (m *Model) queueOf(ctx context.Context, r *replica) (waiting float64, ok bool) {
-	status, page, err := r.get(ctx, &question{http.MethodGet, m.traits.Metrics, m.header(""), nil})
+	status, page, err := m.get(ctx, r, &question{http.MethodGet, m.traits.Metrics, m.header(""), nil})
 	if err != nil || status != http.StatusOK {
 		return 0, false
 	}

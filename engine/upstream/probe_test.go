@@ -1,9 +1,19 @@
 package upstream
 
 import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
 	"slices"
+	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 
+	"corenode/engine"
 	"corenode/engine/upstream/wire"
 )
 
@@ -30,6 +40,85 @@ func TestProbes(t *testing.T) {
 	}
 	sick.SetDown(false)
 	waitFor(t, "the replica to be back", func() bool { return replicaOf(m, sick.URL).Up })
+}
+
+// TestKeyOfProbesIsNotTold: of the key that a server is asked with, and says again where a probe fails, nothing stands
+// in the reason that operators see, in an error of a count, or in the log: not even where what it says is cut within the key.
+func TestKeyOfProbesIsNotTold(t *testing.T) {
+	var form atomic.Int64 // how the server fails
+	forms := []string{"unwell", "uncounted", "untold", "garbled"}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		at, key := forms[form.Load()], r.Header.Get("Authorization")
+		switch counting := strings.HasSuffix(r.URL.Path, "count_tokens"); {
+		case at == "unwell":
+			w.WriteHeader(http.StatusServiceUnavailable)
+			fmt.Fprintf(w, "%-88s%s", at, key)
+		case !counting:
+		case at == "uncounted":
+			w.WriteHeader(http.StatusInternalServerError)
+			fmt.Fprintf(w, "%-188s%s", at, key)
+		case at == "untold":
+			fmt.Fprintf(w, "%-188s%s", at, key)
+		default:
+			c, _, err := w.(http.Hijacker).Hijack()
+			if err != nil {
+				panic(err)
+			}
+			fmt.Fprintf(c, "HTTP/1.1 200 OK\r\n%s %s\r\n\r\n", at, key)
+			c.Close()
+		}
+	}))
+	defer server.Close()
+	var log bytes.Buffer
+	m, err := Open(Options{Info: engine.Info{ID: "far", ContextLength: 1000, OutputMax: 1000}, Flavor: wire.VLLM, Key: "sk-ours-and-nobody-elses",
+		URLs: []string{server.URL}, ProbeEvery: 5 * time.Millisecond, Log: slog.New(slog.NewTextHandler(&log, nil))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, at := range forms {
+		form.Store(int64(i))
+		waitFor(t, "a reason", func() bool { return strings.Contains(replicaOf(m, server.URL).Reason, at) })
+		texts := replicaOf(m, server.URL).Reason
+		if at != "unwell" {
+			_, err := m.countAt(m.replicas[server.URL], []byte("{}"), nil)
+			texts += fmt.Sprint(err)
+		}
+		if strings.Contains(texts, "sk-") {
+			t.Errorf("%s: %s", at, texts)
+		}
+	}
+	m.Close()
+	if strings.Contains(log.String(), "sk-") {
+		t.Error(log.String())
+	}
+}
+
+// TestKeyIsNotToldOfGarbledAnswers: likewise of the head of an answer that is none: the error quotes it.
+func TestKeyIsNotToldOfGarbledAnswers(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method != http.MethodPost {
+			return
+		}
+		c, _, err := w.(http.Hijacker).Hijack()
+		if err != nil {
+			panic(err)
+		}
+		fmt.Fprintf(c, "HTTP/1.1 200 OK\r\ngarbled %s\r\n\r\n", r.Header.Get("Authorization"))
+		c.Close()
+	}))
+	defer server.Close()
+	m := open(t, wire.VLLM, func(o *Options) { o.URLs, o.Key, o.Counter = []string{server.URL}, "sk-ours", counter{} })
+	waitFor(t, "the server to be ready", m.anyReady)
+	got := newLoop(t, m).ask("a", hello(false))
+	refusal := cmp.Or(got.refused, got.result.Err)
+	if refusal == nil || !strings.Contains(fmt.Sprint(refusal.Err), "garbled") {
+		t.Fatalf("%+v", got)
+	}
+	for _, text := range []string{refusal.Err.Error(), replicaOf(m, server.URL).Reason} {
+		if strings.Contains(text, "sk-") {
+			t.Error(text)
+		}
+	}
 }
 
 // TestVersionWhereNoneIsNamed: a client that names no version of the messages protocol gets its answers and

@@ -207,6 +207,9 @@ func (r *relay) tryOne(rep place, n int) (rest *leftover, o *outcome) {
 	}()
 	rest, o = r.attempt(rep.replica, n)
 	over = true
+	if o != nil {
+		o.err = r.model.keyless(o.err)
+	}
 	return rest, o
 }
 
@@ -417,15 +420,6 @@ func errorMessage(body []byte) string {
 		return string(e.Detail)
 	}
 	return strings.ToValidUTF8(string(body), "\uFFFD")
-}
-
-// withoutKey takes the key that the servers ask for out of what they say: clients and the
-// log see it.
-func (m *Model) withoutKey(msg string) string {
-	if m.options.Key == "" {
-		return msg
-	}
-	return strings.ReplaceAll(msg, m.options.Key, "***")
 }
 
 // printable keeps the characters of an id that may stand in rows and logs.
