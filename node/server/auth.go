@@ -108,11 +108,15 @@ func (s *Server) clusterPeer(secret []byte, h *fasthttp.RequestHeader) *Identity
 		Account: &account.Account{ID: string(partition), Name: clusterName, Unlimited: true, Concurrency: peerConcurrency}}
 }
 
-// authenticate remembers who is calling.
+// authenticate remembers who is calling. A node of the same database calls where nodes ask, and is nobody elsewhere:
+// the headers alone do not say where they came.
 func (x *exchange) authenticate() *abi.Error {
 	who, err := x.s.identify(&x.ctx.Request.Header, &x.resource, x.begun)
 	if err != nil {
 		return err
+	}
+	if who.Peer == account.ClusterPeer() && (x.conn == nil || !x.conn.ofNodes) {
+		return unauthenticated("invalid API key")
 	}
 	x.who, x.authentic = who, true
 	return nil

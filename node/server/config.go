@@ -51,8 +51,8 @@ type Config struct {
 	CORSOrigins []string
 	// PeerKeys are the ids of keys that other nodes forward requests with, until SetPeerKeys.
 	PeerKeys []string
-	// ClusterToken is the secret with which the nodes of a database forward requests to each other;
-	// empty takes none.
+	// ClusterToken is the secret with which the nodes of a database forward requests to each other, by
+	// ServeNodes; empty takes none.
 	ClusterToken string
 	// Operators may use the admin listener beside AdminToken, until SetOperators.
 	Operators []operators.Operator

@@ -144,10 +144,11 @@ type conn struct {
 	// line is how the request being read began, as far as it fits, for an answer
 	// to one that fasthttp could not read: it forgets even the path. Of requests
 	// sent ahead of an answer it may be the wrong part. Owned by who reads.
-	line   [128]byte
-	lineN  int
-	socket int          // for the watcher, -1 without; valid until Close
-	of     *connections // where it is counted; may be nil
+	line    [128]byte
+	lineN   int
+	socket  int          // for the watcher, -1 without; valid until Close
+	of      *connections // where it is counted; may be nil
+	ofNodes bool         // it came where nodes of the same database ask
 }
 
 // Read refuses to begin another request once the connection is finished. A

@@ -19,6 +19,7 @@ type listener struct {
 	s        *Server
 	of       *connections            // where they are counted
 	over     func(net.Conn) net.Conn // encrypts a connection, or not
+	nodes    bool                    // it is where nodes of the same database ask
 	refusing chan struct{}
 	once     sync.Once
 }
@@ -49,7 +50,7 @@ func (l *listener) Accept() (net.Conn, error) {
 		if tcp, ok := c.(*net.TCPConn); ok {
 			keepAlive(tcp)
 		}
-		accepted := &conn{Conn: l.over(c), socket: descriptor(c), of: l.of}
+		accepted := &conn{Conn: l.over(c), socket: descriptor(c), of: l.of, ofNodes: l.nodes}
 		if l.of.add(accepted, l.s.cfg.ConnectionsMax) {
 			return accepted, nil
 		}

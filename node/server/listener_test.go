@@ -2,12 +2,15 @@ package server
 
 import (
 	"errors"
+	"fmt"
 	"net"
 	"os"
 	"strings"
 	"sync/atomic"
 	"syscall"
 	"testing"
+
+	"corenode/engine/upstream/wire"
 )
 
 // starved is a listener of a process that has no free descriptor for a while.
@@ -55,5 +58,32 @@ func TestNoFreeDescriptor(t *testing.T) {
 		if said := strings.Count(n.log.String(), line); said != 2 {
 			t.Errorf("%d lines that say %q, want one of each listener", said, line)
 		}
+	}
+}
+
+// TestSecretOfNodesOpensTheirListener: the secret that nodes show each other is one on the listener where nodes ask, and
+// no key on the public one.
+func TestSecretOfNodesOpensTheirListener(t *testing.T) {
+	n := start(t, Config{ClusterToken: "of-nodes"}, newFakeBackend(say("x")))
+	nodes, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan error, 1)
+	go func() { done <- n.s.ServeNodes(nodes, nil) }()
+	t.Cleanup(func() {
+		if err := errors.Join(n.s.Close(), <-done); err != nil {
+			t.Errorf("serve: %v", err)
+		}
+	})
+	body := `{"model":"core-1.1","max_tokens":5,"messages":[{"role":"user","content":"hi"}]}`
+	request := fmt.Sprintf("POST /v1/messages HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer of-nodes\r\n%s: acct_a\r\n%s: 1\r\n"+
+		"Content-Length: %d\r\n\r\n%s", wire.PartitionHeader, wire.HopHeader, len(body), body)
+	if r := n.raw(request); r.StatusCode != 401 {
+		t.Errorf("public: %d %s", r.StatusCode, r.body)
+	}
+	n.addr = nodes.Addr().String()
+	if r := n.raw(request); r.StatusCode != 200 {
+		t.Errorf("of nodes: %d %s", r.StatusCode, r.body)
 	}
 }

@@ -129,7 +129,9 @@ func (s *Server) ServeNodes(ln net.Listener, secure *tls.Config) error {
 	if secure != nil {
 		over = func(raw net.Conn) net.Conn { return tls.Server(raw, secure) }
 	}
-	return s.public.Serve(newListener(ln, s, &s.conns, over))
+	l := newListener(ln, s, &s.conns, over)
+	l.nodes = true
+	return s.public.Serve(l)
 }
 
 // ServeAdmin answers the admin API, metrics and debugging on ln until Close. Encryption is
