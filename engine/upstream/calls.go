@@ -3,8 +3,8 @@ package upstream
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
-	"sync"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
@@ -13,15 +13,17 @@ import (
 )
 
 // callChecker checks the calls of one answer against the schemas of its request's tools. A
-// schema is compiled when its tool is first called.
+// schema is compiled when its tool is first called. Owned by the request's relay.
 type callChecker struct {
-	tools map[string]*toolSchema
+	tools   map[string]*toolSchema
+	outline outline // of the schemas that are compiled
+	left    int     // steps that the checks may take yet
 }
 
 type toolSchema struct {
-	raw      json.RawMessage
-	once     sync.Once
-	compiled *jsonschema.Schema // nil for a schema that cannot be compiled: it checks nothing
+	raw     json.RawMessage
+	looked  bool
+	misfits *jsonschema.Schema // of what does not fit; nil for a schema that cannot be compiled: it checks nothing
 }
 
 // newCallChecker is nil for a request without tools that may be called.
@@ -29,14 +31,15 @@ func newCallChecker(q *messages.Request) *callChecker {
 	if len(q.Tools) == 0 || q.ToolChoice.Mode == "none" {
 		return nil
 	}
-	c := &callChecker{tools: map[string]*toolSchema{}}
+	c := &callChecker{tools: map[string]*toolSchema{}, left: effortMax,
+		outline: outline{names: map[string]bool{}, patterns: map[string]int{}}}
 	for _, t := range q.Tools {
 		c.tools[t.Name] = &toolSchema{raw: t.Schema}
 	}
 	return c
 }
 
-// check says what is wrong with a call; nil if nothing is.
+// check says what is wrong with a call; nil if nothing is, or if it would take too much to see.
 func (c *callChecker) check(name, input string) error {
 	if c == nil {
 		return fmt.Errorf("a call of %q, and the request has no tools", name)
@@ -52,14 +55,34 @@ func (c *callChecker) check(name, input string) error {
 	if _, object := value.(map[string]any); !object {
 		return fmt.Errorf("the arguments of %q are no object", name)
 	}
-	t.once.Do(t.compile)
-	if t.compiled == nil {
+	if !t.looked {
+		t.looked, t.misfits = true, c.compile(t.raw)
+	}
+	if t.misfits == nil {
 		return nil
 	}
-	if err := t.compiled.Validate(value); err != nil {
+	if bounded, err := c.bounded(t.misfits, value); err != nil {
+		return fmt.Errorf("the arguments of %q: %w", name, err)
+	} else if bounded && t.misfits.Validate(value) == nil {
 		return fmt.Errorf("the arguments of %q do not fit its schema", name)
 	}
 	return nil
+}
+
+// bounded says whether a value can be held to a schema with the steps that are left, and takes them. The error is of a value
+// that fits no schema.
+func (c *callChecker) bounded(s *jsonschema.Schema, value any) (bool, error) {
+	e := effort{outline: &c.outline, left: c.left, looked: map[look]looks{}}
+	v, err := e.sized(value)
+	if errors.Is(err, errNumber) {
+		return false, err
+	}
+	l, ok := looks{}, err == nil
+	if ok {
+		l, ok = e.at(s, v, 0)
+	}
+	c.left = max(0, c.left-l.steps) // counting takes about as much, also where it gives up
+	return ok, nil
 }
 
 // noLoader refuses references to other documents: a schema must not make the node read a
@@ -71,19 +94,25 @@ func (noLoader) Load(url string) (any, error) {
 	return nil, fmt.Errorf("%s is outside of the schema", url)
 }
 
-func (t *toolSchema) compile() {
-	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(t.raw))
+// compile makes a schema of all that does not fit one; nil where it cannot, or it would take too much. Turned around the
+// validator ends at the first thing that does not fit, and keeps no list of them.
+func (c *callChecker) compile(raw json.RawMessage) *jsonschema.Schema {
+	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(raw))
+	if err != nil || !c.outline.takes(doc) {
+		return nil
+	}
+	const schema, misfits = "tool:///schema", "tool:///misfits" // not alone: what is no URL stands in the folder that the node runs in
+	compiler := jsonschema.NewCompiler()
+	compiler.UseLoader(noLoader{})
+	turned := map[string]any{"not": map[string]any{"$ref": schema}}
+	if compiler.AddResource(schema, doc) != nil || compiler.AddResource(misfits, turned) != nil {
+		return nil
+	}
+	compiled, err := compiler.Compile(misfits)
 	if err != nil {
-		return
+		return nil
 	}
-	c := jsonschema.NewCompiler()
-	c.UseLoader(noLoader{})
-	if c.AddResource("tool.json", doc) != nil {
-		return
-	}
-	if s, err := c.Compile("tool.json"); err == nil {
-		t.compiled = s
-	}
+	return compiled
 }
 
 // errInvalidCall is what a client sees of a call that does not hold.

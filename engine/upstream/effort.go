@@ -1,0 +1,265 @@
+package upstream
+
+import (
+	"encoding/json"
+	"errors"
+	"slices"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+)
+
+// A schema that looks at each value twice, through a reference to one that does so, and so on thirty times, looks a
+// thousand million times; and the validator cannot be stopped. So its work is counted before it begins, by what remembers
+// each schema at each value: that is as much as a schema has, not as often as it is looked at. A step is some ten
+// nanoseconds, and lookSteps are those of one schema at one value.
+const (
+	effortMax   = 1 << 24 // steps of all calls of a request
+	valuesMax   = 1 << 19 // values of a call, and names of members
+	nestedMax   = 1024    // looks within looks
+	lookSteps   = 16
+	formatSteps = 4096 // per byte of a regular expression that is a value
+)
+
+var (
+	errNumber = errors.New("a number is too long or too large")
+	errMuch   = errors.New("there are too many values")
+)
+
+// sized is a value of a call.
+type sized struct {
+	kind  string   // as schemas call it; number of integers, too
+	text  string   // of a string
+	names []*sized // of an object: what its parts are called
+	parts []*sized // members or items
+	size  int      // steps of a comparison of all of it
+}
+
+// effort counts the steps of one call.
+type effort struct {
+	outline *outline // of its schema
+	left    int      // steps that may be made
+	values  int
+	looked  map[look]looks
+}
+
+type look struct {
+	schema *jsonschema.Schema
+	value  *sized
+}
+
+// looks are a look with those within it; height is how far they nest, 0 while they are being counted.
+type looks struct{ steps, height int }
+
+// sized makes a call's value one with sizes.
+func (e *effort) sized(value any) (*sized, error) {
+	if e.values++; e.values > valuesMax {
+		return nil, errMuch
+	}
+	v := &sized{size: 1}
+	var err error
+	add := func(part any) {
+		if err == nil {
+			var p *sized
+			if p, err = e.sized(part); err == nil {
+				v.parts, v.size = append(v.parts, p), v.size+p.size
+			}
+		}
+	}
+	switch value := value.(type) {
+	case nil:
+		v.kind = "null"
+	case bool:
+		v.kind = "boolean"
+	case string:
+		v.kind, v.text, v.size = "string", value, 1+len(value)/16
+	case json.Number:
+		steps, ok := numberSteps(value.String())
+		if v.kind, v.size = "number", steps+e.outline.numbers; !ok { // one of the schema may be compared with it
+			err = errNumber
+		}
+	case []any:
+		v.kind = "array"
+		for _, item := range value {
+			add(item)
+		}
+	case map[string]any:
+		v.kind = "object"
+		for name, member := range value {
+			n := &sized{kind: "string", text: name, size: 1 + len(name)/16}
+			v.names, v.size, e.values = append(v.names, n), v.size+n.size, e.values+1
+			add(member)
+		}
+	}
+	return v, err
+}
+
+// at counts the steps of a schema at a value, depth looks deep. It is not ok where they are too many, or not known: a
+// reference that leads back to where it stands, or to what depends on the way to it.
+func (e *effort) at(s *jsonschema.Schema, v *sized, depth int) (l looks, ok bool) {
+	if s.Bool != nil || s.Types != nil && !s.Types.IsEmpty() && !typed(s.Types.ToStrings(), v.kind) {
+		return looks{lookSteps, 1}, true // and looks no further
+	}
+	here := look{s, v}
+	if l, ok = e.looked[here]; ok {
+		return l, l.height > 0 && depth+l.height <= nestedMax
+	}
+	if depth > nestedMax || len(e.looked) > e.left/lookSteps || wanders(s) {
+		return l, false
+	}
+	e.looked[here] = looks{}
+	l = looks{e.own(s, v), 1}
+	ok = l.steps <= e.left && within(s, v, func(s *jsonschema.Schema, v *sized) bool {
+		if s == nil {
+			return true
+		}
+		below, ok := e.at(s, v, depth+1)
+		l = looks{l.steps + below.steps, max(l.height, below.height+1)}
+		return ok && l.steps <= e.left
+	})
+	e.looked[here] = l
+	return l, ok
+}
+
+// typed says whether a value's kind is among the types of a schema.
+func typed(types []string, kind string) bool {
+	return slices.Contains(types, kind) || kind == "number" && slices.Contains(types, "integer")
+}
+
+// wanders says whether a schema has a reference whose end depends on the way to it.
+func wanders(s *jsonschema.Schema) bool {
+	d := s.DynamicRef
+	return s.RecursiveRef != nil && s.RecursiveRef.RecursiveAnchor || d != nil && d.Anchor != "" && d.Anchor == d.Ref.DynamicAnchor
+}
+
+// own is the steps of a schema at a value without those of the schemas within.
+func (e *effort) own(s *jsonschema.Schema, v *sized) int {
+	n := lookSteps + len(v.text)/16 + 4*(len(v.parts)+len(s.Required))
+	if s.Const != nil {
+		n += v.size
+	}
+	if s.Enum != nil {
+		n += len(s.Enum.Values) * v.size
+	}
+	if s.Format != nil {
+		n += len(v.text)
+		if s.Format.Name == "regex" {
+			n += len(v.text) * formatSteps
+		}
+	}
+	switch v.kind {
+	case "string":
+		if s.Pattern != nil {
+			n += (1 + len(v.text)) * e.outline.steps(s.Pattern)
+		}
+	case "number":
+		n += v.size
+		if s.MultipleOf != nil {
+			n += 16 * v.size
+		}
+	case "array":
+		if s.UniqueItems {
+			n += uniqueSteps(v)
+		}
+	case "object":
+		n += e.ownOfObject(s, v)
+	}
+	return n
+}
+
+func (e *effort) ownOfObject(s *jsonschema.Schema, v *sized) (n int) {
+	for pattern := range s.PatternProperties {
+		each := e.outline.steps(pattern)
+		for _, name := range v.names {
+			n += (1 + len(name.text)) * each
+		}
+	}
+	for _, names := range s.DependentRequired {
+		n += lookSteps + len(names)
+	}
+	for _, d := range s.Dependencies {
+		names, _ := d.([]string)
+		n += lookSteps + len(names)
+	}
+	return n
+}
+
+// steps is what a pattern takes for a byte. Those that no outline has are of the schemas of schemas.
+func (o *outline) steps(pattern jsonschema.Regexp) int {
+	if n, ok := o.patterns[pattern.String()]; ok {
+		return n
+	}
+	return lookSteps
+}
+
+// uniqueSteps is what it takes to see that items are unlike. A few are compared with each other. Of more the hashes are,
+// which lists and objects can be made to share.
+func uniqueSteps(v *sized) int {
+	if len(v.parts) <= 20 {
+		return len(v.parts) * v.size
+	}
+	nested, size := 0, 0
+	for _, p := range v.parts {
+		if p.parts != nil {
+			nested, size = nested+1, size+p.size
+		}
+	}
+	return 4*v.size + nested*size/2
+}
+
+// within visits the schemas that a schema looks with, and at which values, until visit is false. They may be more than the
+// validator visits, which leaves out what cannot matter any more.
+func within(s *jsonschema.Schema, v *sized, visit func(*jsonschema.Schema, *sized) bool) bool {
+	same := slices.Concat([]*jsonschema.Schema{s.Ref, s.RecursiveRef, s.Not, s.If, s.Then, s.Else}, s.AllOf, s.AnyOf, s.OneOf)
+	if s.DynamicRef != nil {
+		same = append(same, s.DynamicRef.Ref)
+	}
+	if v.kind == "object" {
+		for _, sub := range s.DependentSchemas {
+			same = append(same, sub)
+		}
+		for _, d := range s.Dependencies {
+			sub, _ := d.(*jsonschema.Schema)
+			same = append(same, sub)
+		}
+	}
+	for _, sub := range same {
+		if !visit(sub, v) {
+			return false
+		}
+	}
+	for i, part := range v.parts {
+		if v.kind == "array" && !withinItem(s, i, part, visit) || v.kind == "object" && !withinMember(s, v.names[i], part, visit) {
+			return false
+		}
+	}
+	return true
+}
+
+func withinMember(s *jsonschema.Schema, name, part *sized, visit func(*jsonschema.Schema, *sized) bool) bool {
+	named := s.Properties[name.text]
+	for _, sub := range s.PatternProperties {
+		if !visit(sub, part) {
+			return false
+		}
+	}
+	more, _ := s.AdditionalProperties.(*jsonschema.Schema)
+	if named != nil {
+		more = nil
+	}
+	return visit(named, part) && visit(more, part) && visit(s.PropertyNames, name) && visit(s.UnevaluatedProperties, part)
+}
+
+func withinItem(s *jsonschema.Schema, i int, part *sized, visit func(*jsonschema.Schema, *sized) bool) bool {
+	each, _ := s.Items.(*jsonschema.Schema)
+	first, _ := s.Items.([]*jsonschema.Schema) // of drafts before 2020-12
+	more, _ := s.AdditionalItems.(*jsonschema.Schema)
+	if s.Items2020 != nil {
+		more = s.Items2020
+	}
+	for _, list := range [][]*jsonschema.Schema{first, s.PrefixItems} {
+		if i < len(list) {
+			each, more = list[i], nil
+		}
+	}
+	return visit(each, part) && visit(more, part) && visit(s.Contains, part) && visit(s.UnevaluatedItems, part)
+}
