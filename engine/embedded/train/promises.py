@@ -154,7 +154,7 @@ def _tool_result(seed, i):
     (t,) = _tool_choice(seed, i if i % 11 != 10 else i + 1)
     result = d.any([{"level": d.int(1, 99)}, {"reference": d.int(1000, 99999), "state": "confirmed"}, {"place": d.pick(words.CITIES), "open": f"{d.int(6, 11)}:00"}])
     answer = ("The " + " and the ".join(f"{k} is {v}" for k, v in result.items()) + ".")
-    t.skill, t.expect = tools.RESULT, draw.has(*map(str, result.values()))
+    t.skill, t.expect = tools.RESULT, {"text": "(?i)" + ".*".join(rf"\b{v}\b" for v in result.values())}
     t.reply += [{"role": "tool", "content": json.dumps(result)}, draw.say("", answer)]
     return [t]
 

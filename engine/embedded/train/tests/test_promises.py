@@ -118,11 +118,12 @@ class TestPromises(unittest.TestCase):
 
 
 class TestExpectations(unittest.TestCase):
-    def test_a_result_with_a_longer_value_is_not_the_one_that_came(self):
+    def test_a_result_is_told_in_any_words_and_no_longer_value_is_it(self):
         for i in range(promises.CASES["new tool_result"]):
             (t,) = promises.MAKERS["new tool_result"](f"longer {i}", i)
             answer = t.reply[-1]["content"]
             self.assertRegex(answer, "(?s)" + t.expect["text"])
+            self.assertRegex(" ".join(map(str, json.loads(t.reply[-2]["content"]).values())), t.expect["text"])
             for v in map(str, json.loads(t.reply[-2]["content"]).values()):
                 for longer in (f"1{v}", f"{v}1"):
                     self.assertNotRegex(answer.replace(v, longer), "(?s)" + t.expect["text"])
