@@ -77,8 +77,8 @@ func (s *State) countKey(was, is keyHeld) {
 	change(was, -1)
 }
 
-// beginMonth begins the month of a time: nothing was charged to a key in it.
-func (s *State) beginMonth(now time.Time) {
+// BeginMonth begins the month of now, by the clock of who decides: nothing was charged to a key in it.
+func (s *State) BeginMonth(now time.Time) {
 	month := account.Month(now)
 	if month <= s.month {
 		return
@@ -91,12 +91,9 @@ func (s *State) beginMonth(now time.Time) {
 	s.topUpKeys()
 }
 
-// charge counts a row that is in the ledger against the budget of its key, in the month of the row.
+// charge counts a row that is in the ledger against the budget of its key, if it is of the state's month. One of a later
+// month is of another clock, which may be ahead: it begins none.
 func (s *State) charge(m Settle) {
-	if m.Amount == 0 {
-		return
-	}
-	s.beginMonth(m.At)
 	if k, ok := s.keys[m.KeyID]; ok && k.budget > 0 && account.Month(m.At) == s.month {
 		k.charged -= m.Amount
 		s.keys[m.KeyID] = k

@@ -180,6 +180,15 @@ func TestClockThatWasAhead(t *testing.T) {
 	}
 }
 
+// TestRowOfALaterMonth: a row of a clock that is ahead begins no month, and does not count in this one.
+func TestRowOfALaterMonth(t *testing.T) {
+	s := keyed(1000)
+	s.Settle(Settle{RequestID: "ahead", KeyID: "k", At: start.AddDate(0, 1, 0), Amount: -20, Seq: 2})
+	if k := s.keys["k"]; k != (keyState{budget: 100, charged: 40}) || s.balance != 980 {
+		t.Errorf("the key has %+v, of a balance of %d", k, s.balance)
+	}
+}
+
 // TestLoadThatCrossesTheMonthsEnd: what was read in the last moment of a month, and comes when the next has begun, takes
 // nothing of the next one's budget.
 func TestLoadThatCrossesTheMonthsEnd(t *testing.T) {
@@ -191,6 +200,7 @@ func TestLoadThatCrossesTheMonthsEnd(t *testing.T) {
 	}
 	s.Load(Loaded{Balance: 1000, Seq: 5, At: next.Add(-1), Keys: []account.KeyUse{{KeyID: "k", Budget: 100, Charged: 95}}},
 		[]Live{{RequestID: "one", Permit: true, Hold: 50, Upper: 50, Arrival: 1, KeyID: "k", KeyHold: 50}})
+	s.BeginMonth(next)
 	s.Settle(Settle{RequestID: "one", KeyID: "k", At: next, Amount: -30, Seq: 6})
 	if k := s.keys["k"]; k != (keyState{budget: 100, charged: 30}) {
 		t.Errorf("the key has %+v", k)

@@ -95,7 +95,7 @@ type Settle struct {
 	RequestID string
 	Amount    abi.Nano
 	Counters  []abi.Counter // what was taken of them, or with a refund given back
-	// KeyID is the key of the request, At the time of the row: its month is the budget's.
+	// KeyID is the key of the request, At the time of the row: in that month it counts against the budget.
 	KeyID string
 	At    time.Time
 	Seq   uint64
@@ -401,7 +401,7 @@ func (s *State) Reserve(a Ask, now time.Time) (Reservation, *abi.Error) {
 	defer s.check()
 	s.bucket.Refill(now)
 	s.refillKey(a.Key, now)
-	s.beginMonth(now)
+	s.BeginMonth(now)
 	r, err := s.decide(a)
 	if err != nil {
 		return Reservation{}, err

@@ -350,6 +350,7 @@ func (l *limiter) settle(m Settle) {
 		l.recent = append(l.recent, m)
 	}
 	if l.state != nil {
+		l.state.BeginMonth(time.Now())
 		l.state.Settle(m.Settle)
 		l.publish("")
 	}
@@ -433,6 +434,7 @@ func (l *limiter) adopt(r limit.Loaded, now time.Time) {
 	}
 	l.state.Change(r.Account, now)
 	l.state.Load(r, l.deps.Live(l.id))
+	l.state.BeginMonth(now)
 	for _, s := range l.recent {
 		l.state.Settle(s.Settle)
 	}

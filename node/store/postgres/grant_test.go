@@ -244,6 +244,39 @@ func TestFencedNode(t *testing.T) {
 	c.wantSound()
 }
 
+// TestRowOfALaterMonthFreesNoBudget: a settlement of a node whose clock is ahead, dated in the next month, frees nothing of what
+// its key was charged in this one by the database's clock. In that month it counts.
+func TestRowOfALaterMonthFreesNoBudget(t *testing.T) {
+	c := newCluster(t, 1, account.Account{}, 9000)
+	c.now = time.Date(2026, 11, 30, 23, 30, 0, 0, time.UTC)
+	key, _, err := c.nodes[0].CreateKey(c.id, account.KeyLimits{Budget: 100}, time.Time{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	row := func(id string, amount abi.Nano, at time.Time) account.Entry {
+		e := storetest.Settlement(c.id, id, amount)
+		e.KeyID, e.Time = key.ID, at
+		return e
+	}
+	ask := func(id string, upper abi.Nano) limit.Proposal {
+		p := c.ask(id, upper, limit.Part{})
+		p.Key, p.Hold.KeyID = account.LimitedKey{ID: key.ID, Budget: 100}, key.ID
+		return p
+	}
+	c.commit(0, limit.Batch{Rows: []account.Entry{row("used", -100, c.now)}})
+	ahead := row("ahead", -10, c.now.Add(time.Hour))
+	v := c.commit(0, limit.Batch{Rows: []account.Entry{ahead}, Asks: []limit.Proposal{ask("now", 1)}})[0]
+	if v.Refusal == nil || v.Refusal.Kind != abi.InsufficientBalance {
+		t.Errorf("of a budget that is used up there is %+v, %v", v.Reservation, v.Refusal)
+	}
+	c.now = c.now.Add(time.Hour)
+	next := c.commit(0, limit.Batch{Asks: []limit.Proposal{ask("much", 91), ask("left", 90)}})
+	if next[0].Refusal == nil || next[1].Refusal != nil {
+		t.Errorf("in the next month: %+v, then %v", next[0].Reservation, next[1].Refusal)
+	}
+	c.wantSound()
+}
+
 // taker is a node of the walk, by its own clock.
 type taker struct {
 	c           *cluster
