@@ -92,6 +92,29 @@ func TestBudgetThatIsNewIsReadFirst(t *testing.T) {
 	}
 }
 
+// TestLoadByAClockThatWasAhead: what was read as of a later month, before the clock was set back, decides nothing. The account
+// is read once more.
+func TestLoadByAClockThatWasAhead(t *testing.T) {
+	loads := 0
+	deps := Deps{PendingMax: 9, Live: func(string) []limit.Live { return nil }, Load: func(string, func(limit.Loaded, error)) { loads++ }}
+	l := New("a", &Cell{}, deps).(*limiter)
+	read := func(at time.Time, charged abi.Nano) {
+		l.onLoaded(&system.Context{}, limit.Loaded{Account: account.Account{ID: "a", Unlimited: true}, Seq: 1, At: at,
+			Keys: []account.KeyUse{{KeyID: "k", Budget: 100, Charged: charged}}}, nil)
+	}
+	k := &ticket{}
+	l.reserve(&system.Context{}, Reserve{Ask: limit.Ask{RequestID: "r", Upper: 50, Minimum: 50, Key: limited}, Ticket: k})
+	read(time.Now().AddDate(0, 2, 0), 0)
+	if k.got != nil || k.err != nil || loads != 2 {
+		t.Fatalf("after %d loads it got %+v, %v", loads, k.got, k.err)
+	}
+	read(time.Now(), 90)
+	wantRefusal(t, k.err, abi.InsufficientBalance, "$0.000000010 left")
+	if loads != 2 {
+		t.Errorf("%d loads", loads)
+	}
+}
+
 // TestClockThatWasAheadIsReadAgain: when the clock was set back to an earlier month, requests with a budget or counters wait until
 // the account was read again, and those that go by neither do not.
 func TestClockThatWasAheadIsReadAgain(t *testing.T) {

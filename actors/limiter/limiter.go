@@ -393,13 +393,16 @@ func (l *limiter) load(self *system.Ref) {
 }
 
 // onLoaded adopts what was read, applies what happened since, and decides what waited. Without an answer that
-// goes by what is known. An answer that may be older than a change decides nothing: the load that follows does.
+// goes by what is known. An answer that may be older than a change, or is of a later month, since the clock was set back after
+// it was read, decides nothing: the load that follows does.
 func (l *limiter) onLoaded(c *system.Context, r limit.Loaded, err error) {
 	l.loading, l.stale, l.changed = false, err != nil, l.again
 	if err != nil {
 		l.recent = nil
 	} else {
-		l.adopt(r, time.Now())
+		now := time.Now()
+		l.adopt(r, now)
+		l.again = l.again || account.Month(r.At) > account.Month(now)
 	}
 	if l.again {
 		l.again = false
