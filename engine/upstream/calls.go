@@ -3,7 +3,6 @@ package upstream
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
@@ -61,28 +60,22 @@ func (c *callChecker) check(name, input string) error {
 	if t.misfits == nil {
 		return nil
 	}
-	if bounded, err := c.bounded(t.misfits, value); err != nil {
-		return fmt.Errorf("the arguments of %q: %w", name, err)
-	} else if bounded && t.misfits.Validate(value) == nil {
+	if c.bounded(t.misfits, value) && t.misfits.Validate(value) == nil {
 		return fmt.Errorf("the arguments of %q do not fit its schema", name)
 	}
 	return nil
 }
 
-// bounded says whether a value can be held to a schema with the steps that are left, and takes them. The error is of a value
-// that fits no schema.
-func (c *callChecker) bounded(s *jsonschema.Schema, value any) (bool, error) {
+// bounded says whether a value can be held to a schema with the steps that are left, and takes them.
+func (c *callChecker) bounded(s *jsonschema.Schema, value any) bool {
 	e := effort{outline: &c.outline, left: c.left, looked: map[look]looks{}}
-	v, err := e.sized(value)
-	if errors.Is(err, errNumber) {
-		return false, err
+	v, ok := e.sized(value)
+	if !ok {
+		return false
 	}
-	l, ok := looks{}, err == nil
-	if ok {
-		l, ok = e.at(s, v, 0)
-	}
+	l, ok := e.at(s, v, 0)
 	c.left = max(0, c.left-l.steps) // counting takes about as much, also where it gives up
-	return ok, nil
+	return ok
 }
 
 // noLoader refuses references to other documents: a schema must not make the node read a

@@ -2,7 +2,6 @@ package upstream
 
 import (
 	"encoding/json"
-	"errors"
 	"slices"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
@@ -18,11 +17,6 @@ const (
 	nestedMax   = 1024    // looks within looks
 	lookSteps   = 16
 	formatSteps = 4096 // per byte of a regular expression that is a value
-)
-
-var (
-	errNumber = errors.New("a number is too long or too large")
-	errMuch   = errors.New("there are too many values")
 )
 
 // sized is a value of a call.
@@ -50,17 +44,16 @@ type look struct {
 // looks are a look with those within it; height is how far they nest, 0 while they are being counted.
 type looks struct{ steps, height int }
 
-// sized makes a call's value one with sizes.
-func (e *effort) sized(value any) (*sized, error) {
+// sized makes a call's value one with sizes. It is not ok with too many values, or a number that is too long or too large.
+func (e *effort) sized(value any) (v *sized, ok bool) {
 	if e.values++; e.values > valuesMax {
-		return nil, errMuch
+		return nil, false
 	}
-	v := &sized{size: 1}
-	var err error
+	v, ok = &sized{size: 1}, true
 	add := func(part any) {
-		if err == nil {
+		if ok {
 			var p *sized
-			if p, err = e.sized(part); err == nil {
+			if p, ok = e.sized(part); ok {
 				v.parts, v.size = append(v.parts, p), v.size+p.size
 			}
 		}
@@ -73,10 +66,9 @@ func (e *effort) sized(value any) (*sized, error) {
 	case string:
 		v.kind, v.text, v.size = "string", value, 1+len(value)/16
 	case json.Number:
-		steps, ok := numberSteps(value.String())
-		if v.kind, v.size = "number", steps+e.outline.numbers; !ok { // one of the schema may be compared with it
-			err = errNumber
-		}
+		v.kind = "number"
+		v.size, ok = numberSteps(value.String())
+		v.size += e.outline.numbers // one of the schema may be compared with it
 	case []any:
 		v.kind = "array"
 		for _, item := range value {
@@ -90,7 +82,7 @@ func (e *effort) sized(value any) (*sized, error) {
 			add(member)
 		}
 	}
-	return v, err
+	return v, ok
 }
 
 // at counts the steps of a schema at a value, depth looks deep. It is not ok where they are too many, or not known: a
