@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/santhosh-tekuri/jsonschema/v6"
+
 	"corenode/engine/messages"
 )
 
@@ -106,6 +108,28 @@ func TestNumbersThatNobodyReckonsWith(t *testing.T) {
 		if err := checker.check("f", call); (err != nil) != checked {
 			t.Errorf("%.40s: %v", call, err)
 		}
+	}
+}
+
+// TestCountRemembersEndsOfReferences: of the looks of a call only those are remembered that may come again, and these once.
+func TestCountRemembersEndsOfReferences(t *testing.T) {
+	checker := toolOf(`{}`)
+	schema := checker.compile(json.RawMessage(`{"properties":{"a":{"items":{"properties":{"b":{"anyOf":[{"minLength":2},` +
+		`{"$ref":"#/$defs/small"}]},"c":{"$ref":"#/$defs/node"}}}}},"$defs":{"small":{"maximum":3},` +
+		`"node":{"properties":{"next":{"$ref":"#/$defs/node"}}}}}`))
+	call := `{"a":[` + joined(1000, func(int) string { return `{"b":1}` }) + `,{"c":{"next":{}}}]}`
+	value, err := jsonschema.UnmarshalJSON(strings.NewReader(call))
+	if schema == nil || err != nil {
+		t.Fatal(schema, err)
+	}
+	e := effort{outline: &checker.outline, left: effortMax, looked: map[look]looks{}}
+	v, _ := e.sized(value)
+	l, ok := e.at(schema, v, 0)
+	if !ok || len(e.looked) != 2 { // all of the call, and the outer node
+		t.Errorf("%d looks of %d steps are remembered, %v", len(e.looked), l.steps, ok)
+	}
+	if e.took != l.steps {
+		t.Errorf("nothing came twice, and %d steps took %d to count", l.steps, e.took)
 	}
 }
 

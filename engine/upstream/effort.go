@@ -9,8 +9,8 @@ import (
 
 // A schema that looks at each value twice, through a reference to one that does so, and so on thirty times, looks a
 // thousand million times; and the validator cannot be stopped. So its work is counted before it begins, by what remembers
-// each schema at each value: that is as much as a schema has, not as often as it is looked at. A step is some ten
-// nanoseconds, and lookSteps are those of one schema at one value.
+// each end of a reference at each value: it is counted once, not as often as it is looked at. Any other schema is looked at
+// with the one that it stands in. A step is some ten nanoseconds, and lookSteps are those of one schema at one value.
 const (
 	effortMax   = 1 << 24 // steps of all calls of a request
 	valuesMax   = 1 << 19 // values of a call, and names of members
@@ -33,7 +33,8 @@ type effort struct {
 	outline *outline // of its schema
 	left    int      // steps that may be made
 	values  int
-	looked  map[look]looks
+	took    int            // steps of the count itself: each is one of what is counted, so they are no more
+	looked  map[look]looks // of ends of references that look further
 }
 
 type look struct {
@@ -85,30 +86,45 @@ func (e *effort) sized(value any) (v *sized, ok bool) {
 	return v, ok
 }
 
+// take says whether the count may go on for so many steps.
+func (e *effort) take(steps int) bool {
+	e.took += steps
+	return e.took <= e.left
+}
+
+// follow counts the steps of the end of a reference at a value. It is not ok where at is not, and where the end is on the way
+// to itself.
+func (e *effort) follow(s *jsonschema.Schema, v *sized, depth int) (l looks, ok bool) {
+	here := look{s, v}
+	if l, ok = e.looked[here]; ok {
+		return l, l.height > 0 && depth+l.height <= nestedMax && e.take(lookSteps)
+	}
+	e.looked[here] = looks{}
+	if l, ok = e.at(s, v, depth); l.height == 1 {
+		delete(e.looked, here) // to count it again is as cheap
+	} else {
+		e.looked[here] = l
+	}
+	return l, ok
+}
+
 // at counts the steps of a schema at a value, depth looks deep. It is not ok where they are too many, or not known: a
 // reference that leads back to where it stands, or to what depends on the way to it.
 func (e *effort) at(s *jsonschema.Schema, v *sized, depth int) (l looks, ok bool) {
 	if s.Bool != nil || s.Types != nil && !s.Types.IsEmpty() && !typed(s.Types.ToStrings(), v.kind) {
-		return looks{lookSteps, 1}, true // and looks no further
+		return looks{lookSteps, 1}, e.take(lookSteps) // and looks no further
 	}
-	here := look{s, v}
-	if l, ok = e.looked[here]; ok {
-		return l, l.height > 0 && depth+l.height <= nestedMax
-	}
-	if depth > nestedMax || len(e.looked) > e.left/lookSteps || wanders(s) {
+	if depth > nestedMax || wanders(s) {
 		return l, false
 	}
-	e.looked[here] = looks{}
 	l = looks{e.own(s, v), 1}
-	ok = l.steps <= e.left && within(s, v, func(s *jsonschema.Schema, v *sized) bool {
-		if s == nil {
-			return true
-		}
-		below, ok := e.at(s, v, depth+1)
+	count := func(below looks, ok bool) bool {
 		l = looks{l.steps + below.steps, max(l.height, below.height+1)}
 		return ok && l.steps <= e.left
-	})
-	e.looked[here] = l
+	}
+	follow := func(s *jsonschema.Schema) bool { return s == nil || count(e.follow(s, v, depth+1)) }
+	ok = e.take(l.steps) && follow(s.Ref) && follow(s.RecursiveRef) && (s.DynamicRef == nil || follow(s.DynamicRef.Ref)) &&
+		within(s, v, func(s *jsonschema.Schema, v *sized) bool { return s == nil || count(e.at(s, v, depth+1)) })
 	return l, ok
 }
 
@@ -159,11 +175,12 @@ func (e *effort) own(s *jsonschema.Schema, v *sized) int {
 }
 
 func (e *effort) ownOfObject(s *jsonschema.Schema, v *sized) (n int) {
+	names := 0
+	for _, name := range v.names {
+		names += 1 + len(name.text)
+	}
 	for pattern := range s.PatternProperties {
-		each := e.outline.steps(pattern)
-		for _, name := range v.names {
-			n += (1 + len(name.text)) * each
-		}
+		n += names * e.outline.steps(pattern)
 	}
 	for _, names := range s.DependentRequired {
 		n += lookSteps + len(names)
@@ -198,29 +215,35 @@ func uniqueSteps(v *sized) int {
 	return 4*v.size + nested*size/2
 }
 
-// within visits the schemas that a schema looks with, and at which values, until visit is false. They may be more than the
-// validator visits, which leaves out what cannot matter any more.
+// within visits the schemas in a schema that it looks with, and at which values, until visit is false. They may be more than
+// the validator visits, which leaves out what cannot matter any more.
 func within(s *jsonschema.Schema, v *sized, visit func(*jsonschema.Schema, *sized) bool) bool {
-	same := slices.Concat([]*jsonschema.Schema{s.Ref, s.RecursiveRef, s.Not, s.If, s.Then, s.Else}, s.AllOf, s.AnyOf, s.OneOf)
-	if s.DynamicRef != nil {
-		same = append(same, s.DynamicRef.Ref)
-	}
-	if v.kind == "object" {
-		for _, sub := range s.DependentSchemas {
-			same = append(same, sub)
-		}
-		for _, d := range s.Dependencies {
-			sub, _ := d.(*jsonschema.Schema)
-			same = append(same, sub)
+	for _, list := range [][]*jsonschema.Schema{{s.Not, s.If, s.Then, s.Else}, s.AllOf, s.AnyOf, s.OneOf} {
+		for _, sub := range list {
+			if !visit(sub, v) {
+				return false
+			}
 		}
 	}
-	for _, sub := range same {
+	if v.kind == "object" && !withinDependencies(s, v, visit) {
+		return false
+	}
+	for i, part := range v.parts {
+		if v.kind == "array" && !withinItem(s, i, part, visit) || v.kind == "object" && !withinMember(s, v.names[i], part, visit) {
+			return false
+		}
+	}
+	return true
+}
+
+func withinDependencies(s *jsonschema.Schema, v *sized, visit func(*jsonschema.Schema, *sized) bool) bool {
+	for _, sub := range s.DependentSchemas {
 		if !visit(sub, v) {
 			return false
 		}
 	}
-	for i, part := range v.parts {
-		if v.kind == "array" && !withinItem(s, i, part, visit) || v.kind == "object" && !withinMember(s, v.names[i], part, visit) {
+	for _, d := range s.Dependencies {
+		if sub, _ := d.(*jsonschema.Schema); !visit(sub, v) {
 			return false
 		}
 	}
