@@ -18,6 +18,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"sync"
 	"time"
 
 	"corenode/actors/account"
@@ -55,7 +56,7 @@ type Store interface {
 	Provisional(after int64) ([]account.Entry, error)
 	Adjust(account.Entry) (done bool, err error)
 	Refund(settlement account.Entry, note string) (e account.Entry, done bool, err error)
-	Verify() (store.Verification, error)
+	VerifyWithin(ctx context.Context) (store.Verification, error)
 	Backup(path string) (missing []string, err error)
 	Audit(store.AuditRow) error
 	Audited(operator string, before int64, limit int) ([]store.AuditRow, error)
@@ -85,6 +86,8 @@ type API struct {
 	// upstreams are the models that servers elsewhere answer, by id.
 	upstreams map[string]Upstream
 	log       *slog.Logger
+	// proving is held by the proof of the ledger that runs.
+	proving sync.Mutex
 	// document gives what describes the routes, which lead here and so cannot name it themselves.
 	document func() json.RawMessage
 }

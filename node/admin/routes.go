@@ -71,7 +71,8 @@ var routes = []route{
 		"A page of what moved money, of one account or of all, by time. Holds and checkpoints move none and are not among the rows. " +
 			"Ask again with after set to next until there is none."},
 	{"POST", Root + "/ledger/verify", 200, withoutBody((*API).verify),
-		"Prove the ledger. Reads one consistent state beside the running node."},
+		"Prove the ledger. Reads one consistent state beside the running node, until the caller leaves. One call does at a time: " +
+			"others are a conflict."},
 	{"GET", Root + "/requests", 200, withLive(withoutBody(listRequests)),
 		"The requests of this moment, the oldest first. A node has at most 4096 at once."},
 	{"GET", Root + "/requests/past", 200, withLive(withoutBody(listPast)),

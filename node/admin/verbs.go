@@ -193,8 +193,14 @@ func (a *API) refund(c call, asked Refund) (shown Refunded, err error) {
 	return Refunded{showEntry(e), done}, nil
 }
 
-// verify proves the ledger beside the running node.
-func (a *API) verify(call) (store.Verification, error) { return a.store.Verify() }
+// verify proves the ledger beside the running node, while its caller is there. It reads all of it, and so one call does at a time.
+func (a *API) verify(c call) (store.Verification, error) {
+	if !a.proving.TryLock() {
+		return store.Verification{}, &Error{Kind: KindConflict, Message: "another call proves the ledger now; ask again when it has ended"}
+	}
+	defer a.proving.Unlock()
+	return a.store.VerifyWithin(c.ctx)
+}
 
 // backup writes a copy of the database, and of the modules, to a file on the node's own machine.
 func (a *API) backup(c call, asked Backup) (shown BackedUp, err error) {

@@ -10,6 +10,7 @@
 package store
 
 import (
+	"context"
 	"errors"
 	"time"
 
@@ -65,6 +66,8 @@ type Store interface {
 	// Verify proves the ledger. It reads one consistent state beside running nodes and
 	// holds up nobody.
 	Verify() (Verification, error)
+	// VerifyWithin is Verify that ends, with an error, when ctx does.
+	VerifyWithin(ctx context.Context) (Verification, error)
 	// Backup writes a consistent copy to a new file, where the store can, and the modules of
 	// the data folder beside it. missing are the modules that rows name and that have no file.
 	Backup(path string) (missing []string, err error)

@@ -97,6 +97,21 @@ func (s *Store) Listen(ctx context.Context, heard func()) {
 }
 
 func (s *Store) listen(ctx context.Context, heard func()) error {
+	return s.apart(ctx, func(c *pgx.Conn) error {
+		if _, err := c.Exec(ctx, `LISTEN `+channel); err != nil {
+			return err
+		}
+		for {
+			heard() // once for what came before
+			if _, err := c.WaitForNotification(ctx); err != nil {
+				return err
+			}
+		}
+	})
+}
+
+// apart gives use a connection that is none of the pool, and closes it.
+func (s *Store) apart(ctx context.Context, use func(*pgx.Conn) error) error {
 	c, err := pgx.ConnectConfig(ctx, s.pool.Config().ConnConfig)
 	if err != nil {
 		return err
@@ -106,15 +121,7 @@ func (s *Store) listen(ctx context.Context, heard func()) error {
 		defer cancel()
 		_ = c.Close(closing)
 	}()
-	if _, err := c.Exec(ctx, `LISTEN `+channel); err != nil {
-		return err
-	}
-	for {
-		heard() // once for what came before
-		if _, err := c.WaitForNotification(ctx); err != nil {
-			return err
-		}
-	}
+	return use(c)
 }
 
 // Unaware implements store.Nodes. A node that is silent for the lease admits nothing, and reads what changed before it does again.

@@ -32,7 +32,8 @@ import (
 )
 
 const (
-	// connectionsMax bounds the connections of one node, unless its URL says pool_max_conns.
+	// connectionsMax bounds the connections of one node, unless its URL says pool_max_conns. Beside them it has one that listens, and
+	// one for each proof of the ledger.
 	connectionsMax = 8
 	// callMax bounds one call, its retries among it; verifyMax what reads all: a proof of the ledger, and Scan.
 	callMax, verifyMax = 20 * time.Second, 10 * time.Minute
@@ -229,11 +230,7 @@ func (s *Store) try(ctx context.Context, o pgx.TxOptions, change func(context.Co
 
 // view runs a set of reads on one consistent state of the database.
 func (s *Store) view(read func(context.Context, pgx.Tx) error) error {
-	return s.viewWithin(callMax, read)
-}
-
-func (s *Store) viewWithin(most time.Duration, read func(context.Context, pgx.Tx) error) error {
-	ctx, cancel := context.WithTimeout(s.reading, most)
+	ctx, cancel := context.WithTimeout(s.reading, callMax)
 	defer cancel()
 	err := s.viewOnce(ctx, read)
 	if err != nil && ctx.Err() == nil && retryable(err, false) { // once: the pool may have had connections of a server that is gone

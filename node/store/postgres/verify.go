@@ -82,12 +82,25 @@ var ledgerChecks = rules.Checks([]rules.Check{
 
 // Verify implements store.Store: the rules of ledgerChecks, and that every charge's input is
 // what its hash says.
-func (s *Store) Verify() (v store.Verification, err error) {
-	err = s.viewWithin(verifyMax, func(ctx context.Context, tx pgx.Tx) error {
-		v = store.Verification{Findings: []string{}}
-		return verify(ctx, tx, &v)
+func (s *Store) Verify() (store.Verification, error) { return s.VerifyWithin(context.Background()) }
+
+// VerifyWithin implements store.Store, on a connection of its own: it takes long, and renewals and charges use the pool.
+func (s *Store) VerifyWithin(ctx context.Context) (v store.Verification, err error) {
+	ctx, cancel := context.WithTimeout(ctx, verifyMax)
+	defer cancel()
+	defer context.AfterFunc(s.reading, cancel)()
+	v.Findings = []string{}
+	err = s.apart(ctx, func(c *pgx.Conn) error {
+		tx, err := c.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly})
+		if err != nil {
+			return err
+		}
+		return verify(ctx, tx, &v) // its end is that of the connection
 	})
-	return v, wrapped(err, "verify")
+	if err != nil && s.reading.Err() != nil {
+		err = store.ErrClosed
+	}
+	return v, wrapped(known(err), "verify")
 }
 
 func verify(ctx context.Context, tx pgx.Tx, v *store.Verification) error {

@@ -2,6 +2,7 @@ package sqlite
 
 import (
 	"bytes"
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
@@ -61,14 +62,21 @@ var ledgerChecks = rules.Checks([]rules.Check{
 // Verify proves the ledger: the rules of ledgerChecks, SQLite's own integrity,
 // and that every charge's input is what its hash says. It reads one
 // consistent state beside a running node and holds up nobody.
-func (s *Store) Verify() (v store.Verification, err error) {
+func (s *Store) Verify() (store.Verification, error) { return s.VerifyWithin(context.Background()) }
+
+// VerifyWithin is Verify for a caller who may leave.
+func (s *Store) VerifyWithin(ctx context.Context) (v store.Verification, err error) {
 	c, err := dial(filepath.Join(s.dir, DatabaseName), readerPragmas)
 	if err != nil {
 		return v, fmt.Errorf("verify: %w", err)
 	}
 	defer c.close()
+	c.db.SetInterrupt(ctx)
 	v.Findings = []string{}
 	err = c.view(func() error { return c.verify(&v) })
+	if err != nil && ctx.Err() != nil {
+		err = ctx.Err()
+	}
 	return v, wrapped(err, "verify")
 }
 

@@ -2,6 +2,7 @@ package sqlite
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"os"
 	"path/filepath"
@@ -66,6 +67,20 @@ func TestBackupAndRestore(t *testing.T) {
 	}
 	if _, err := os.Stat(filepath.Join(dir, DatabaseName)); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("a failed restore leaves a database: %v", err)
+	}
+}
+
+// TestProofEndsWithItsCaller: nobody waits for what it would find.
+func TestProofEndsWithItsCaller(t *testing.T) {
+	s := open(t, t.TempDir())
+	storetest.Use(t, s)
+	caller, leave := context.WithCancel(t.Context())
+	if v, err := s.VerifyWithin(caller); err != nil || v.Rows != 10 {
+		t.Errorf("%+v, %v", v, err)
+	}
+	leave()
+	if v, err := s.VerifyWithin(caller); !errors.Is(err, context.Canceled) {
+		t.Errorf("%+v, %v", v, err)
 	}
 }
 

@@ -1,0 +1,45 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"corenode/node/store/postgrestest"
+)
+
+// TestProofTakesNoConnectionOfThePool: a node whose ledger is proved renews and charges meanwhile, however few connections
+// it has. A proof whose caller left ends, on the server too.
+func TestProofTakesNoConnectionOfThePool(t *testing.T) {
+	url := postgrestest.URL(t)
+	s, other := dial(t, url+"&pool_max_conns=1", "one"), dial(t, url, "other")
+	tx, err := other.pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tx.Rollback(t.Context())
+	if _, err := tx.Exec(t.Context(), `LOCK TABLE accounts`); err != nil {
+		t.Fatal(err)
+	}
+	caller, leave := context.WithCancel(t.Context())
+	defer leave()
+	proof := make(chan error, 1)
+	go func() {
+		_, err := s.VerifyWithin(caller)
+		proof <- err
+	}()
+	awaitLocks(t, other, 1)
+	if _, err := s.Secret("meanwhile"); err != nil {
+		t.Error(err)
+	}
+	leave()
+	if err := <-proof; !errors.Is(err, context.Canceled) {
+		t.Errorf("whose caller left: %v", err)
+	}
+	const waits = `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`
+	for n := int64(1); n > 0; {
+		if n, err = other.count(waits); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
