@@ -16,47 +16,86 @@ import (
 // Backup writes a consistent copy of the database to a new file, readable by
 // the owner only, while the node goes on, and the folder's modules into a new folder
 // beside it. The copy is complete and on disk when Backup returns; with an error there is
-// none. missing are the modules that rows name and that have no file.
+// none. It is made in a folder of its own beside the file, which gets its name last: a file
+// of that name is whole. missing are the modules that rows name and that have no file.
 func (s *Store) Backup(path string) (missing []string, err error) {
-	for _, new := range []string{path, path + modulesSuffix} {
-		if _, err := os.Lstat(new); !errors.Is(err, fs.ErrNotExist) {
-			return nil, fmt.Errorf("%w: the backup %s exists already", store.ErrInvalid, new)
-		}
+	if err := wantNew(path); err != nil {
+		return nil, err
 	}
-	if err := s.copyDatabase(path); err != nil {
+	part, err := os.MkdirTemp(filepath.Dir(path), filepath.Base(path)+".part-*")
+	if err != nil {
+		return nil, fmt.Errorf("backup: %w", err)
+	}
+	defer os.RemoveAll(part) // left behind, it is only a part
+	database, modules := filepath.Join(part, DatabaseName), filepath.Join(part, ModulesDir)
+	if err := s.copyDatabase(database); err != nil {
 		return nil, fmt.Errorf("backup: %w", err)
 	}
 	// The modules last: they are what the rows that were copied name, and more.
-	if err = copyModules(filepath.Join(s.dir, ModulesDir), path+modulesSuffix); err == nil {
-		missing, err = missingModules(path, path+modulesSuffix)
+	if err = copyModules(filepath.Join(s.dir, ModulesDir), modules); err == nil {
+		missing, err = missingModules(database, modules)
 	}
-	if err != nil {
-		err = errors.Join(err, os.RemoveAll(path+modulesSuffix), os.Remove(path))
+	if err == nil {
+		err = publish(database, modules, path)
 	}
 	return missing, wrapped(err, "backup")
 }
 
-func (s *Store) copyDatabase(path string) (err error) {
-	part := path + ".part"
-	file, err := os.OpenFile(part, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
+// wantNew refuses the path of a backup that is there, or a part of it.
+func wantNew(path string) error {
+	there := func(path string) bool {
+		_, err := os.Lstat(path)
+		return !errors.Is(err, fs.ErrNotExist)
+	}
+	switch beside := path + modulesSuffix; {
+	case there(path):
+		return fmt.Errorf("%w: the backup %s exists already", store.ErrInvalid, path)
+	case there(beside):
+		return fmt.Errorf("%w: %s exists already, without %s, as a backup that was killed leaves it: remove it, or choose another name",
+			store.ErrInvalid, beside, path)
+	}
+	return nil
+}
+
+// publish gives the parts of a backup their names, durably: the modules, if there are any, and then the database.
+func publish(database, modules, path string) error {
+	if err := wantNew(path); err != nil { // of another backup, meanwhile
+		return err
+	}
+	dir, beside := filepath.Dir(path), path+modulesSuffix
+	var made []string
+	err := os.Rename(modules, beside)
+	if err == nil {
+		made = append(made, beside)
+		err = store.SyncFolder(dir)
+	} else if errors.Is(err, fs.ErrNotExist) {
+		err = nil
+	}
+	if err == nil {
+		err = os.Rename(database, path)
+	}
+	if err == nil {
+		made = append(made, path)
+		err = store.SyncFolder(dir)
+	}
+	if err != nil {
+		for _, name := range made {
+			err = errors.Join(err, os.RemoveAll(name))
+		}
+	}
+	return err
+}
+
+// copyDatabase makes a file of the database, on disk.
+func (s *Store) copyDatabase(path string) error {
+	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return err
 	}
-	defer func() {
-		if err != nil {
-			os.Remove(part)
-		}
-	}()
-	if err = s.copyInto(part); err == nil {
+	if err = s.copyInto(path); err == nil {
 		err = file.Sync()
 	}
-	if err = errors.Join(err, file.Close()); err == nil {
-		err = os.Rename(part, path)
-	}
-	if err == nil {
-		err = store.SyncFolder(filepath.Dir(path))
-	}
-	return err
+	return errors.Join(err, file.Close())
 }
 
 // copyInto fills an empty file. A connection of its own keeps the others free.
