@@ -2,7 +2,6 @@ package sqlite
 
 import (
 	"errors"
-	"net/url"
 	"path/filepath"
 	"time"
 
@@ -45,13 +44,12 @@ func (s *Store) Audited(operator string, before int64, limit int) (page []store.
 // LastBackup is when a call of path made a backup, as the audit of a folder says that no node uses; zero is never.
 // Nothing is written, no schema brought up to date and no lock taken. What a crash left in the WAL is not seen.
 func LastBackup(dir, path string) (at time.Time, err error) {
-	file := url.URL{Scheme: "file", Opaque: (&url.URL{Path: filepath.ToSlash(filepath.Join(dir, DatabaseName))}).EscapedPath(),
-		RawQuery: "immutable=1"}
-	db, err := sqlite3.OpenFlags(file.String(), sqlite3.OPEN_READONLY|sqlite3.OPEN_URI)
+	file := fileURI(filepath.Join(dir, DatabaseName), "immutable=1")
+	db, err := sqlite3.OpenFlags(file, sqlite3.OPEN_READONLY|sqlite3.OPEN_URI)
 	if err != nil {
 		return at, err
 	}
-	c := &conn{db: db, stmts: map[string]*statement{}}
+	c := &conn{db: db, stmts: map[string]*statement{}, done: func() {}}
 	newest, err := c.number(`SELECT max(time) FROM audit WHERE path = ? AND status = 201`, path)
 	if newest > 0 {
 		at = rules.ToTime(newest)

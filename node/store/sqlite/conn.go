@@ -37,16 +37,19 @@ type conn struct {
 	mu    sync.Mutex
 	db    *sqlite3.Conn         // Guarded by mu.
 	stmts map[string]*statement // Guarded by mu. Bounded: one per SQL text in this package. nil = closed.
+	done  func()                // forgets where its temporary files are
 }
 
 func dial(path, pragmas string) (*conn, error) {
-	db, err := sqlite3.OpenFlags(path, sqlite3.OPEN_READWRITE)
+	uri, done := openBeside(path)
+	db, err := sqlite3.OpenFlags(uri, sqlite3.OPEN_READWRITE|sqlite3.OPEN_URI)
 	if err != nil {
+		done()
 		return nil, err
 	}
-	c := &conn{db: db, stmts: map[string]*statement{}}
+	c := &conn{db: db, stmts: map[string]*statement{}, done: done}
 	if err := errors.Join(db.BusyTimeout(busyTimeout), db.Exec(pragmas)); err != nil {
-		return nil, errors.Join(err, db.Close())
+		return nil, errors.Join(err, c.close())
 	}
 	return c, nil
 }
@@ -61,6 +64,7 @@ func (c *conn) close() error {
 		s.sql.Close() // the statement's last error, which its caller has seen
 	}
 	c.stmts = nil
+	defer c.done()
 	return c.db.Close()
 }
 

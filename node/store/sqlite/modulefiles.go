@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"corenode/node/store"
@@ -66,8 +67,13 @@ func missingModules(database, dir string) (missing []string, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	missing = []string{}
-	err = c.each(`SELECT DISTINCT module_digest FROM ledger WHERE module_digest LIKE 'sha256:%' ORDER BY module_digest`, func(r row) error {
+	seen := map[string]bool{} // kept here: SQLite would sort all rows for it
+	err = c.each(`SELECT module_digest FROM ledger WHERE module_digest LIKE 'sha256:%'`, func(r row) error {
 		digest := r.text(0)
+		if seen[digest] {
+			return nil
+		}
+		seen[digest] = true
 		_, err := os.Stat(filepath.Join(dir, strings.TrimPrefix(digest, "sha256:")+".wasm"))
 		if errors.Is(err, fs.ErrNotExist) {
 			missing = append(missing, digest)
@@ -75,5 +81,6 @@ func missingModules(database, dir string) (missing []string, err error) {
 		}
 		return err
 	})
+	slices.Sort(missing)
 	return missing, err
 }

@@ -8,6 +8,8 @@
 // There is one connection for writing, one for what requests read and one for what
 // operators ask for, which may take long. Each is behind its own mutex: a reader never
 // waits for a commit, and no request for an operator. All methods are safe for concurrent use.
+//
+// What SQLite sorts and memory does not hold is in files beside the database, and in no other folder.
 package sqlite
 
 import (
@@ -55,6 +57,7 @@ func Open(dir string) (*Store, error) {
 
 // connect opens the connections; the writer migrates before the readers look.
 func (s *Store) connect(path string) error {
+	removeTemporary(s.dir)
 	if err := makeFiles(path); err != nil {
 		return err
 	}

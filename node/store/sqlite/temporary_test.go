@@ -1,0 +1,55 @@
+package sqlite
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"corenode/node/store/storetest"
+)
+
+// TestNoOtherFolderIsNeeded: what a sort does not keep in memory goes to a file beside the database, of which nothing is
+// left. Where there is no folder for temporary files, as in a container, rows are proved and copied all the same.
+func TestNoOtherFolderIsNeeded(t *testing.T) {
+	s := open(t, filepath.Join(t.TempDir(), "a folder? 50%#"))
+	a := storetest.MustCreate(t, s, "a", 0)
+	t.Setenv("SQLITE_TMPDIR", "")
+	t.Setenv("TMPDIR", filepath.Join(s.dir, "none"))
+	digest := "sha256:" + strings.Repeat("0", 200)
+	rows := fmt.Sprintf(`WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 15000)
+		INSERT INTO ledger (kind, account_id, request_id, time, model, module_digest)
+		SELECT 'settlement', '%s', i, i, hex(zeroblob(200)) || i, '%s' FROM n`, a.ID, digest)
+	if err := s.Exec(rows); err != nil {
+		t.Fatal(err)
+	}
+	if v, err := s.Verify(); err != nil || v.Charges != 15000 {
+		t.Errorf("a proof of %d charges: %v", v.Charges, err)
+	}
+	backup := filepath.Join(s.dir, "copy.db")
+	if missing, err := s.Backup(backup); err != nil || !slices.Equal(missing, []string{digest}) {
+		t.Errorf("a backup: %q, %v", missing, err)
+	}
+	if r, err := Restore(backup, filepath.Join(s.dir, "restored")); err == nil || r.Charges != 15000 { // no sums of usage
+		t.Errorf("a proof of %d restored charges: %v", r.Charges, err)
+	}
+	names, err := filepath.Glob(filepath.Join(s.dir, temporaryNames))
+	if err != nil || len(names) > 0 {
+		t.Errorf("left: %q, %v", names, err)
+	}
+}
+
+// TestTemporaryFilesOfAKillAreRemoved: a system that removes no open file leaves them.
+func TestTemporaryFilesOfAKillAreRemoved(t *testing.T) {
+	dir := t.TempDir()
+	left := filepath.Join(dir, "temporary-17.db")
+	if err := os.WriteFile(left, []byte("sorted"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	open(t, dir)
+	if _, err := os.Lstat(left); !os.IsNotExist(err) {
+		t.Errorf("it is there: %v", err)
+	}
+}
