@@ -27,7 +27,7 @@ func (h *Host) call(sl *slot, g *generation, op abi.Op, of caller, advance time.
 	}
 	if sh := a.shadow; sh != nil && sh.generation != g &&
 		int(sl.samples.Add(1)%100) < sh.percent {
-		sh.offer(g, op, of, s.in, out)
+		sh.offer(g, op, of, s)
 	}
 	return o, nil
 }

@@ -154,7 +154,7 @@ func (h *Host) rate(g *generation, request string, in abi.ChargeInput, held []ab
 ) (Charge, error) {
 	s := takeScratch()
 	defer putScratch(s)
-	in.Held = g.manifest.Held(held)
+	in.Held, s.held = g.manifest.Held(held), held
 	s.in = in.Append(s.in[:0])
 	sl := h.slot(SlotBilling)
 	c, f := h.charge(g, request, in, upper, patience, s)

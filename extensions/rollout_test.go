@@ -227,7 +227,7 @@ func TestShadowFaultsByBody(t *testing.T) {
 	}
 	s := h.slot(SlotChat).now.Load().shadow
 	for range breakerFaults {
-		s.offer(&generation{}, abi.OpError, caller{account: "a"}, make([]byte, guest.BodyBytesFair+1), nil)
+		s.offer(&generation{}, abi.OpError, caller{account: "a"}, &scratch{in: make([]byte, guest.BodyBytesFair+1)})
 	}
 	s.stop()
 	h.background.Wait() // of a demotion
@@ -303,9 +303,9 @@ func TestShadowDrops(t *testing.T) {
 	g := &generation{native: func(_ abi.Op, _, dst []byte) []byte { return append(dst, okFrame(nil)...) }}
 	s := startShadow(g, 100, time.Now(), nil)
 	big := make([]byte, shadowBytesMax+1)
-	s.offer(&generation{}, abi.OpError, caller{account: "a"}, big, nil)
+	s.offer(&generation{}, abi.OpError, caller{account: "a"}, &scratch{in: big})
 	s.stop()
-	s.offer(&generation{}, abi.OpError, caller{account: "a"}, nil, nil)
+	s.offer(&generation{}, abi.OpError, caller{account: "a"}, &scratch{})
 	s.stop()
 	if n := g.tally.shadowDropped.Load(); n != 1 || g.tally.shadowRuns.Load() != 0 || s.queued.Load() != 0 {
 		t.Errorf("dropped %d, queued %d", n, s.queued.Load())

@@ -1,10 +1,16 @@
 package extensions
 
-import "sync"
+import (
+	"corenode/wasm/abi"
+	"sync"
+)
 
 // scratch is what one call needs: its input and the copy of its output. They
 // are used for the length of a call and then by another.
-type scratch struct{ in, out []byte }
+type scratch struct {
+	in, out []byte
+	held    []abi.Counter // what a charge's request holds of counters, of whichever module; the caller's
+}
 
 // scratchKeep is the most that a scratch may hold to be kept for the next call.
 const scratchKeep = 256 << 10
@@ -15,6 +21,7 @@ func takeScratch() *scratch { return scratches.Get().(*scratch) }
 
 // putScratch gives s back; nothing may alias it any more.
 func putScratch(s *scratch) {
+	s.held = nil
 	if cap(s.in)+cap(s.out) > scratchKeep {
 		return
 	}

@@ -5,6 +5,7 @@ import (
 	"corenode/extensions/compare"
 	"corenode/extensions/guest"
 	"corenode/wasm/abi"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -31,6 +32,7 @@ type shadowJob struct {
 	by      *guest.Manifest // of the module that answered
 	of      caller
 	in, out []byte
+	held    []abi.Counter // see scratch
 }
 
 const (
@@ -49,9 +51,9 @@ func startShadow(g *generation, percent int, now time.Time, failed func(*generat
 	return s
 }
 
-// offer queues the repetition of a call to which by gave out, or drops it.
-func (s *shadow) offer(by *generation, op abi.Op, of caller, in, out []byte) {
-	n := int64(len(in) + len(out))
+// offer queues the repetition of a call that by answered, or drops it.
+func (s *shadow) offer(by *generation, op abi.Op, of caller, made *scratch) {
+	n := int64(len(made.in) + len(made.out))
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	if s.stopped {
@@ -62,7 +64,8 @@ func (s *shadow) offer(by *generation, op abi.Op, of caller, in, out []byte) {
 		return
 	}
 	select {
-	case s.queue <- shadowJob{op: op, by: &by.manifest, of: of, in: bytes.Clone(in), out: bytes.Clone(out)}:
+	case s.queue <- shadowJob{op: op, by: &by.manifest, of: of, in: bytes.Clone(made.in), out: bytes.Clone(made.out),
+		held: slices.Clone(made.held)}:
 	default:
 		s.drop(n)
 	}
@@ -111,7 +114,10 @@ func (s *shadow) work() {
 func (s *shadow) recordOf(job shadowJob) []byte {
 	switch job.op {
 	case abi.OpCharge:
-		return s.generation.manifest.ChargeOf(job.by, job.in)
+		if c, err := abi.ParseChargeInput(job.in); err == nil {
+			c.Held = s.generation.manifest.Held(job.held)
+			return c.Append(nil)
+		}
 	case abi.OpDecide:
 		if facts, err := abi.ParseAdmissionInput(job.in); err == nil {
 			return s.generation.manifest.Record(job.op, facts.Append(nil))

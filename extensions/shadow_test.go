@@ -66,13 +66,21 @@ func TestShadowReport(t *testing.T) {
 }
 
 // TestShadowHasItsOwnCounters: a shadow gets of counters what the request held of those of its
-// name, and nothing of another module's, however many that has.
+// name, and nothing of another module's, however many that has; also where the tariff charges in
+// place of the module that failed.
 func TestShadowHasItsOwnCounters(t *testing.T) {
 	charge := abi.Charge{Total: 400, Tier: 1, Lines: []abi.Line{line(1, 400, 400)}, Taken: tookTokens}
-	for name, want := range map[string]string{"test": "", "other": "takes 20 of counter 0, the request holds 0"} {
+	noSum, nothing := abi.Charge{Total: 400}, "takes 20 of counter 0, the request holds 0"
+	for _, c := range []struct {
+		made      abi.Charge
+		name, who string
+		calls     int
+		want      string
+	}{{charge, "test", "test@1", 1, ""}, {charge, "other", "test@1", 1, nothing},
+		{noSum, "test", "test@1 tariff@", 2, ""}, {noSum, "other", "test@1 tariff@", 2, nothing}} {
 		h, _ := openTest(t, Options{})
-		activate(t, h, countingGuest(t, "1", countingQuote, charge))
-		digest := mustLoad(t, h, countingOf(t, name, "2", countingQuote, charge))
+		activate(t, h, countingGuest(t, "1", countingQuote, c.made))
+		digest := mustLoad(t, h, countingOf(t, c.name, "2", countingQuote, charge))
 		if _, err := h.Shadow(digest, 100); err != nil {
 			t.Fatal(err)
 		}
@@ -86,12 +94,12 @@ func TestShadowHasItsOwnCounters(t *testing.T) {
 		q.Close()
 		eventually(func() bool {
 			r, err := h.ShadowReport(digest)
-			return err != nil || r.Charges != nil
+			return err != nil || len(r.Operations) == 2 && r.Operations[1].Calls == uint64(c.calls)
 		})
 		r, err := h.ShadowReport(digest)
-		if err != nil || r.Charges == nil || !strings.Contains(r.Charges.Rule, want) || (r.Charges.Rule == "") != (want == "") ||
-			len(r.Beside) != 1 || r.Beside[0] != "test@1" {
-			t.Errorf("%s: %+v, %v", name, r, err)
+		if err != nil || r.Charges == nil || !strings.Contains(r.Charges.Rule, c.want) || (r.Charges.Rule == "") != (c.want == "") ||
+			len(r.Beside) != c.calls || !strings.HasPrefix(strings.Join(r.Beside, " "), c.who) {
+			t.Errorf("%+v: %+v, %v", c, r, err)
 		}
 	}
 }

@@ -143,17 +143,6 @@ func (m *Manifest) Named(held []int64) []abi.Counter {
 	return all
 }
 
-// ChargeOf is the input of a charge that a module of the manifest by was given, as one of this
-// manifest reads it. Of counters that the other does not have it holds nothing.
-func (m *Manifest) ChargeOf(by *Manifest, in []byte) []byte {
-	c, err := abi.ParseChargeInput(in)
-	if err != nil || len(c.Held)+len(m.Counters) == 0 {
-		return in
-	}
-	c.Held = m.Held(by.Named(c.Held))
-	return c.Append(nil)
-}
-
 // Taken is what a request of that usage took of what it held: what its charge says, of counters
 // of admission modules what follows from the usage. What neither has a say in goes back.
 func (m *Manifest) Taken(held []abi.Counter, taken []int64, u abi.Usage) (all []abi.Counter) {
@@ -213,7 +202,7 @@ const (
 
 // Record is an input as a module of this manifest reads it. in is of the latest
 // version; what is no such record stays as it is. A charge holds of as many counters as
-// there are; what it holds is that module's: see ChargeOf.
+// there are; what it holds is that module's: see Held.
 func (m *Manifest) Record(op abi.Op, in []byte) []byte {
 	if op == abi.OpCharge {
 		if c, err := abi.ParseChargeInput(in); err == nil && len(c.Held) != len(m.Counters) {
