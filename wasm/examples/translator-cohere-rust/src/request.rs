@@ -250,13 +250,14 @@ impl<'a> Message<'a> {
     }
 }
 
-/// What a call's arguments say, which are a string that holds an object.
+/// What a call's arguments say, which are a string that holds an object. Absent or blank they are none.
 fn object(arguments: &[u8]) -> Result<Vec<u8>, Stop> {
-    let said = unescape(string(arguments).unwrap_or(b""));
-    if members(&said, []).is_none() {
-        return Err(refuse("messages.tool_calls.function.arguments", "want a string of a JSON object"));
+    let said = if arguments.is_empty() { Some(Vec::new()) } else { string(arguments).map(unescape) };
+    match said {
+        Some(said) if said.iter().all(|b| b" \t\r\n".contains(b)) => Ok(Vec::from("{}")),
+        Some(said) if members(&said, []).is_some() => Ok(said),
+        _ => Err(refuse("messages.tool_calls.function.arguments", "want a string of a JSON object")),
     }
-    Ok(said)
 }
 
 /// Writes a content, which is a string or an array of parts.
