@@ -329,6 +329,11 @@ func (c *Client) Explain(charge string) (e ExplainedCharge, err error) {
 	return e, c.roundTrip("GET", Root+"/charges/"+url.PathEscape(charge), nil, nil, &e)
 }
 
+// Inputs is Explain with what each charge was computed from in place of its lines: the node runs no module.
+func (c *Client) Inputs(charge string) (e ExplainedCharge, err error) {
+	return e, c.roundTrip("GET", Root+"/charges/"+url.PathEscape(charge), url.Values{"inputs": {"true"}}, nil, &e)
+}
+
 // VerifyLedger proves the ledger.
 func (c *Client) VerifyLedger() (v store.Verification, err error) {
 	return v, c.roundTrip("POST", Root+"/ledger/verify", nil, nil, &v)

@@ -66,6 +66,9 @@ var queries = map[string][]parameter{
 		{"since", anyTime, "From the day of that time on, UTC."},
 		{"until", anyTime, "To the day of that time, included."},
 	},
+	"/charges/{charge}": {
+		{"inputs", anyBoolean, "true: with what each charge was computed from in place of its lines, and no module runs."},
+	},
 	"/requests": {
 		ofAccount, ofModel,
 		{"phase", anyText, "Only in this phase: admission, queue, prefill, decode, hold, paused, settlement or short."},

@@ -130,7 +130,7 @@ var routes = []route{
 		"Let the module that served a slot before serve it again"},
 	{"GET", Root + "/charges/{charge}", 200, withoutBody(explainCharge),
 		"What a request cost, and why. All rows of the request; of each charge the lines that its module makes of the recorded input, " +
-			"run again."},
+			"run again, or with inputs=true that input."},
 	{"GET", Root + "/slots/{slot}/capture", 200, withModules(withoutBody(showCapture)),
 		"What is kept of a slot's calls. 404 when nothing is."},
 	{"POST", Root + "/slots/{slot}/capture", 200, withModules(withBody(beginCapture)),

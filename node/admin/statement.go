@@ -66,6 +66,10 @@ func (a *API) statement(c call) (shown StatementPage, err error) {
 	if err != nil {
 		return shown, err
 	}
+	inputs, err := inputsOf(c.query)
+	if err != nil {
+		return shown, err
+	}
 	name := c.target
 	if name == "" {
 		name = c.query.Get("account")
@@ -82,7 +86,7 @@ func (a *API) statement(c call) (shown StatementPage, err error) {
 		return shown, err
 	}
 	show := showEntry
-	if c.query.Get("inputs") == "true" {
+	if inputs {
 		show = showWithInput
 	}
 	return StatementPage{listOf(rows, show).Data, next}, nil
@@ -96,9 +100,6 @@ func statementQuery(query url.Values) (q store.StatementQuery, err error) {
 	if q.Kind != "" && !slices.Contains(moves, q.Kind) {
 		return q, invalid(fmt.Errorf("kind is %q, want topup, settlement or adjustment", clip(string(q.Kind))))
 	}
-	if text := query.Get("inputs"); text != "" && text != "true" && text != "false" {
-		return q, invalid(fmt.Errorf("inputs is %q, want true or false", clip(text)))
-	}
 	if text := query.Get("newest"); text != "" {
 		if q.Newest, err = strconv.ParseBool(text); err != nil {
 			return q, invalid(fmt.Errorf("newest is %q, want true or false", clip(text)))
@@ -111,6 +112,15 @@ func statementQuery(query url.Values) (q store.StatementQuery, err error) {
 	q.Since, q.After, q.Limit = rows.Since, rows.After, rows.Limit
 	q.Until, err = timeOf(query, "until")
 	return q, err
+}
+
+// inputsOf says whether a query asks for what charges were computed from.
+func inputsOf(query url.Values) (bool, error) {
+	text := query.Get("inputs")
+	if text != "" && text != "true" && text != "false" {
+		return false, invalid(fmt.Errorf("inputs is %q, want true or false", clip(text)))
+	}
+	return text == "true", nil
 }
 
 func ledgerQuery(query url.Values) (q store.Query, err error) {
@@ -206,8 +216,13 @@ func usageQuery(query url.Values) (q store.UsageQuery, err error) {
 }
 
 // explainCharge shows all rows of a request, and runs the modules that made its charges
-// again for their lines. The request is named by its id or by that of its settlement.
+// again for their lines; with inputs it shows what those would run on, and none runs.
+// The request is named by its id or by that of its settlement.
 func explainCharge(a *API, c call) (shown ExplainedCharge, err error) {
+	inputs, err := inputsOf(c.query)
+	if err != nil {
+		return shown, err
+	}
 	rows, err := a.store.Request(c.target)
 	if errors.Is(err, store.ErrNotFound) {
 		settled, missing := a.store.Settlement(c.target)
@@ -228,7 +243,11 @@ func explainCharge(a *API, c call) (shown ExplainedCharge, err error) {
 		shown.Open = shown.Open && e.Kind == account.Hold
 		shown.ChargedNanoUSD -= e.Amount
 		row := ExplainedRow{Entry: showEntry(e)}
-		if e.Kind != account.Hold && !e.Refund {
+		switch {
+		case e.Kind == account.Hold || e.Refund:
+		case inputs:
+			row.Entry, row.Unexplained = showWithInput(e), "inputs were asked for instead"
+		default:
 			row.Lines, row.Unexplained = a.explain(e)
 		}
 		shown.Rows = append(shown.Rows, row)

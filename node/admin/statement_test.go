@@ -130,6 +130,13 @@ func TestExplainCharge(t *testing.T) {
 	if e, err := c.Explain("req_4"); err != nil || !e.Open || len(e.Rows) != 1 {
 		t.Errorf("open: %+v, %v", e, err)
 	}
+	if e, err := c.Inputs("req_1"); err != nil || len(e.Rows) != 2 || len(e.Rows[1].Entry.ChargeInput) == 0 || e.Rows[1].Lines != nil {
+		t.Errorf("its input: %+v, %v", e, err)
+	}
+	some := url.Values{"inputs": {"some"}}
+	if err := c.roundTrip("GET", Root+"/charges/req_1", some, nil, &e); err == nil || asError(err).Kind != KindInvalid {
+		t.Errorf("inputs that are neither true nor false: %v", err)
+	}
 	if _, err := c.Explain("req_5"); err == nil || asError(err).Kind != KindNotFound {
 		t.Errorf("unknown: %v", err)
 	}

@@ -68,11 +68,17 @@ func bothWays(t *testing.T, test func(t *testing.T, do func(line ...string) stri
 // startNode owns a folder and answers on an admin address, like a node.
 func startNode(t *testing.T, dir string) {
 	t.Helper()
+	startNodeWith(t, dir, nil)
+}
+
+// startNodeWith is startNode with modules.
+func startNodeWith(t *testing.T, dir string, modules admin.Modules) {
+	t.Helper()
 	s, err := sqlite.Open(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
-	api := admin.New(s, nobody{}, nil, nil, nil)
+	api := admin.New(s, nobody{}, modules, nil, nil)
 	token := operators.NewToken()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("Authorization") != "Bearer "+token {

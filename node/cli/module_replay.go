@@ -222,31 +222,21 @@ func (p *replayPass) run(c *admin.Client, progress io.Writer) error {
 // corrected is a charge with the amount, the module and the input that rating it again, or its own
 // node that settled it later than another, gave it. What it has of counters stays.
 func corrected(c *admin.Client, row admin.Entry) (admin.Entry, error) {
-	explained, err := c.Explain(row.RequestID)
+	charged, err := c.Inputs(row.RequestID)
 	if err != nil {
 		return row, err
 	}
 	var last admin.Entry
-	for _, r := range explained.Rows {
+	for _, r := range charged.Rows {
 		if e := r.Entry; e.Kind == account.Adjustment && e.Settles == row.ID && !e.Refund {
 			row.AmountNanoUSD += e.AmountNanoUSD
 			last = e
 		}
 	}
-	if last.ID == 0 {
-		return row, nil
+	if last.ID != 0 {
+		row.Usage, row.ModuleDigest, row.ChargeInput = last.Usage, last.ModuleDigest, last.ChargeInput
 	}
-	row.Usage, row.ModuleDigest, row.ChargeInput = last.Usage, last.ModuleDigest, nil
-	query := url.Values{"kind": {string(account.Adjustment)}, "account": {row.AccountID}, "inputs": {"true"},
-		"since": {last.Time.Format(time.RFC3339Nano)}, "until": {last.Time.Add(1).Format(time.RFC3339Nano)}}
-	return row, c.Statement(query, func(page []admin.Entry) error {
-		for _, e := range page {
-			if e.ID == last.ID {
-				row.ChargeInput = e.ChargeInput
-			}
-		}
-		return nil
-	})
+	return row, nil
 }
 
 // add computes one charge again. An error ends the pass: it is none of the charge.

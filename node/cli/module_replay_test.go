@@ -12,7 +12,9 @@ import (
 	"time"
 
 	"corenode/actors/account"
+	"corenode/extensions"
 	"corenode/extensions/check"
+	"corenode/node/admin"
 	"corenode/node/store"
 	"corenode/node/store/sqlite"
 	"corenode/wasm/abi"
@@ -95,12 +97,17 @@ func freeTier(t *testing.T, name, version, counter string) []byte {
 // packExample packs an example with replacements in its manifest.
 func packExample(t *testing.T, name string, replacements ...string) []byte {
 	t.Helper()
-	example := filepath.Join("..", "..", "wasm", "examples", name)
-	module, err := os.ReadFile(filepath.Join(example, "module.wasm"))
+	module, err := os.ReadFile(filepath.Join("..", "..", "wasm", "examples", name, "module.wasm"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	manifest, err := os.ReadFile(filepath.Join(example, "manifest.json"))
+	return packInstead(t, module, name, replacements...)
+}
+
+// packInstead packs a module with the manifest of an example.
+func packInstead(t *testing.T, module []byte, name string, replacements ...string) []byte {
+	t.Helper()
+	manifest, err := os.ReadFile(filepath.Join("..", "..", "wasm", "examples", name, "manifest.json"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -354,5 +361,60 @@ func TestReplayOfRatedAgain(t *testing.T) {
 		if r := fromJSON[replayReport](t, out); r.Sum.Charges != c.made || r.Left != c.left {
 			t.Errorf("without the file: %+v, %d left: %+v", r.Sum, r.Left, r.Named)
 		}
+	}
+}
+
+// idle are the modules of a node that is to compute nothing.
+type idle struct {
+	unused
+	t *testing.T
+}
+
+type unused interface{ admin.Modules }
+
+func (i idle) Replay(string, []byte) (extensions.Charge, error) {
+	i.t.Error("the node that runs computes a charge")
+	return extensions.Charge{}, nil
+}
+
+// writeRatedAgain writes a charge of a crash, which a module with 4 free tokens rated again.
+func writeRatedAgain(t *testing.T, dir, digest string) {
+	t.Helper()
+	s, err := sqlite.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	a, err := s.CreateAccount(account.Account{Name: "a"}, 1<<40)
+	if err != nil {
+		t.Fatal(err)
+	}
+	row := chargeRow(a.ID, "req_0", replayStart, abi.Usage{InputUncached: 10, Output: 2}, 60)
+	row.Reason, row.Counters = account.Crashed, heldTokens("tier/tokens", 4)
+	if err := s.Append([]account.Entry{row}); err != nil {
+		t.Fatal(err)
+	}
+	settled, err := s.Settlement("req_0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	again := ratedBy(t, row, digest, 48, 4)
+	again.Amount, again.Settles, again.Counters, again.Time = 60-48, settled.ID, nil, replayStart.Add(time.Hour)
+	if done, err := s.Adjust(again); err != nil || !done {
+		t.Fatal(done, err)
+	}
+}
+
+// TestReplayLeavesTheNodeAlone: beside a node the command computes all charges itself, those that were rated again too.
+func TestReplayLeavesTheNodeAlone(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "data")
+	writeRatedAgain(t, dir, keepModule(t, dir, freeTier(t, "tier", "1.0.0", "tokens")))
+	startNodeWith(t, dir, idle{t: t})
+	out, err := typed("module", "--data-dir", dir, "replay", "--json", "--since", "2026-01-30")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r := fromJSON[replayReport](t, out); (r.Sum != replaySum{1, 0, 48, 48}) || r.Left != 0 {
+		t.Errorf("%+v, %d left: %+v", r.Sum, r.Left, r.Named)
 	}
 }
