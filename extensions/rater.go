@@ -49,10 +49,11 @@ func StoredRater(dataDir, digest string) (*Rater, error) {
 			return openRater(wasm, nil, guest.Trial{Ticks: guest.VectorTicksServed})
 		}
 	}
-	if !strings.HasPrefix(digest, digestPrefix) || filepath.Base(digest) != digest {
-		return nil, fmt.Errorf("%q: %w", digest, ErrUnknownModule)
+	kept, err := storedIn(dataDir, digest)
+	if err != nil {
+		return nil, err
 	}
-	wasm, _, config, err := folder{filepath.Join(dataDir, "modules"), nil}.readFiles(digest)
+	wasm, _, config, err := kept.readFiles(digest)
 	if err != nil {
 		return nil, err
 	}
@@ -61,6 +62,23 @@ func StoredRater(dataDir, digest string) (*Rater, error) {
 			"the file of %s has the digest %s: it was changed", digest, got)
 	}
 	return openRater(wasm, config, guest.Trial{Ticks: guest.VectorTicksServed})
+}
+
+// StoredManifest reads the manifest of a module in the data folder of a node. The module is not compiled.
+func StoredManifest(dataDir, digest string) (guest.Manifest, error) {
+	kept, err := storedIn(dataDir, digest)
+	if err != nil {
+		return guest.Manifest{}, err
+	}
+	return kept.readManifest(digest)
+}
+
+// storedIn is where a data folder has the module with that digest.
+func storedIn(dataDir, digest string) (folder, error) {
+	if !strings.HasPrefix(digest, digestPrefix) || filepath.Base(digest) != digest {
+		return folder{}, fmt.Errorf("%q: %w", digest, ErrUnknownModule)
+	}
+	return folder{dir: filepath.Join(dataDir, "modules")}, nil
 }
 
 func openRater(wasm, config []byte, t guest.Trial) (*Rater, error) {
@@ -94,9 +112,6 @@ func openRater(wasm, config []byte, t guest.Trial) (*Rater, error) {
 
 // Counts says whether the module has counters.
 func (r *Rater) Counts() bool { return len(r.manifest.Counters) > 0 }
-
-// Held is what an input that the module was given holds of counters, by name.
-func (r *Rater) Held(in abi.ChargeInput) []abi.Counter { return r.manifest.Named(in.Held) }
 
 // Rate charges a request that holds of counters, of whichever module, and holds the charge to the rules that
 // a node holds it to. What is held of counters of another name is nothing to the module.

@@ -11,12 +11,14 @@ import (
 	"os"
 	"slices"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"corenode/actors/account"
 	"corenode/extensions"
+	"corenode/extensions/guest"
 	"corenode/node/admin"
 	"corenode/node/config"
 	"corenode/node/store"
@@ -129,7 +131,7 @@ type replayReport struct {
 	Named []replayedCharge `json:"named"`
 }
 
-// Bounds of a report. Its memory grows with the number of accounts, and with nothing else.
+// Bounds of a report. Its memory grows with the number of accounts and of modules that made charges.
 const (
 	replayFirstMax = 10
 	replayNamedMax = 100
@@ -145,13 +147,15 @@ type replayPass struct {
 	prices   map[string]config.Model                    // nil: each at its own
 	opened   map[string]*extensions.Rater               // by digest
 	failed   map[string]error                           // modules that do not open
+	named    map[string]func() (guest.Manifest, error)  // of modules that made charges, by digest, for what their counters are called
 	accounts map[string]*replaySum                      // by id
 	corrects func(row admin.Entry) (admin.Entry, error) // a charge as what was said of it later leaves it
 }
 
 func (o replayOptions) open(dataDir string) (*replayPass, error) {
 	p := &replayPass{account: o.account, dataDir: dataDir, opened: map[string]*extensions.Rater{}, failed: map[string]error{},
-		accounts: map[string]*replaySum{}, replayReport: replayReport{Until: time.Now().UTC()}}
+		named: map[string]func() (guest.Manifest, error){}, accounts: map[string]*replaySum{},
+		replayReport: replayReport{Until: time.Now().UTC()}}
 	var err error
 	if p.Since, err = parseBound("since", o.since); err != nil {
 		return nil, err
@@ -303,17 +307,38 @@ func (p *replayPass) rate(row admin.Entry) (abi.Nano, error) {
 
 // rater is what computes a charge, and what that holds of counters, by name.
 func (p *replayPass) rater(row admin.Entry, in abi.ChargeInput) (*extensions.Rater, []abi.Counter, error) {
-	if p.module != nil && (row.Provisional || len(in.Held) == 0 || !p.module.Counts()) {
-		return p.module, row.Counters, nil // a provisional charge took all that it held
+	module := p.module
+	if module == nil {
+		made, err := p.stored(row.ModuleDigest)
+		if err != nil {
+			return nil, nil, err
+		}
+		module = made
 	}
-	made, err := p.stored(row.ModuleDigest)
-	switch {
-	case err == nil:
-		return cmp.Or(p.module, made), made.Held(in), nil
-	case p.module != nil:
-		err = fmt.Errorf("what it held of counters: %w", err)
+	if len(in.Held) == 0 || !module.Counts() || p.module != nil && row.Provisional {
+		return module, row.Counters, nil // a provisional charge took all that it held
 	}
-	return nil, nil, err
+	made, err := p.manifest(row.ModuleDigest)
+	if err != nil {
+		return nil, nil, fmt.Errorf("what it held of counters: %w", err)
+	}
+	return module, made.Named(in.Held), nil
+}
+
+// manifest is that of the module that made a charge. It is read once.
+func (p *replayPass) manifest(digest string) (guest.Manifest, error) {
+	read := p.named[digest]
+	if read == nil {
+		read = sync.OnceValues(func() (guest.Manifest, error) {
+			m, err := extensions.StoredManifest(p.dataDir, digest)
+			if err != nil {
+				err = fmt.Errorf("its module %s: %w", shortDigest(digest), err)
+			}
+			return m, err
+		})
+		p.named[digest] = read
+	}
+	return read()
 }
 
 // stored opens the module that made a charge.

@@ -418,3 +418,25 @@ func TestReplayLeavesTheNodeAlone(t *testing.T) {
 		t.Errorf("%+v, %d left: %+v", r.Sum, r.Left, r.Named)
 	}
 }
+
+// TestReplayReadsWhatCountersAreCalled: of the module that made a charge another one needs the
+// manifest only: its code need not run any more.
+func TestReplayReadsWhatCountersAreCalled(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "data")
+	empty := packInstead(t, []byte("\x00asm\x01\x00\x00\x00"), "billing-tier-c", `"free-tier-c"`, `"tier"`)
+	writeRatedAgain(t, dir, keepModule(t, dir, empty))
+	later := writeIn(t, "later.wasm", string(freeTier(t, "tier", "2.0.0", "tokens")))
+	for _, c := range []struct {
+		line []string
+		want replaySum
+		left int64
+	}{{[]string{"--module", later}, replaySum{1, 0, 48, 48}, 0}, {nil, replaySum{}, 1}} {
+		out, err := typed(append([]string{"module", "--data-dir", dir, "replay", "--json", "--since", "2026-01-30"}, c.line...)...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r := fromJSON[replayReport](t, out); r.Sum != c.want || r.Left != c.left {
+			t.Errorf("%v: %+v, %d left: %+v", c.line, r.Sum, r.Left, r.Named)
+		}
+	}
+}
