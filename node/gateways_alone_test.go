@@ -169,12 +169,14 @@ func TestGateways2_17_DatabaseGoneIsNot401(t *testing.T) {
 	}
 	defer spill.Close()
 	kept := map[string]abi.Nano{}
-	rows, err := spill.Entries()
-	for _, row := range rows {
-		if row.Kind == account.Settlement {
-			kept[row.RequestID] = -row.Amount
+	err = spill.Batches(replayBatch, func(rows []account.Entry) error {
+		for _, row := range rows {
+			if row.Kind == account.Settlement {
+				kept[row.RequestID] = -row.Amount
+			}
 		}
-	}
+		return nil
+	})
 	for _, r := range told {
 		if want := priceOf(r.model, int64(r.usage.input-r.usage.cached), int64(r.usage.cached),
 			int64(r.usage.output)); int64(kept[r.id]) != want.Int64() {

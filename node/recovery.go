@@ -23,21 +23,24 @@ const damageSaid = 16 << 10
 // row that it rejects is said and left out: it was never valid. So is one that
 // cannot be read, as it stands there, since the journal forgets it.
 func (n *node) replaySpilled() error {
-	entries, err := n.spill.Entries()
-	if err != nil || len(entries) == 0 {
-		return err
+	rows := n.spill.Rows()
+	if rows == 0 {
+		return nil
 	}
 	for _, d := range n.spill.Damaged() {
 		n.log.Error("the spill journal is damaged", "byte", d.At, "length", len(d.Bytes), "rows", fmt.Sprintf("%.*q", damageSaid, d.Bytes))
 	}
-	err = ledger.Replay(entries, replayBatch, n.store.Append, store.Rejects, func(e account.Entry, err error) {
+	leftOut := func(e account.Entry, err error) {
 		n.log.Error("a spilled row is not valid", "kind", e.Kind, "id", e.RequestID, "account", e.AccountID,
 			"amount_nano_usd", int64(e.Amount), "error", err.Error())
+	}
+	err := n.spill.Batches(replayBatch, func(batch []account.Entry) error {
+		return ledger.Replay(batch, replayBatch, n.store.Append, store.Rejects, leftOut)
 	})
 	if err != nil {
 		return fmt.Errorf("replay the spill journal: %w", err)
 	}
-	n.log.Warn("replayed the spill journal", "rows", len(entries))
+	n.log.Warn("replayed the spill journal", "rows", rows)
 	return n.spill.Reset()
 }
 

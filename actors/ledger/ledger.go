@@ -49,7 +49,8 @@ type Store interface {
 // from one goroutine at a time.
 type Spill interface {
 	Append([]account.Entry) error
-	Entries() ([]account.Entry, error)
+	// Batches gives put all rows in the order in which they were appended, n at a time, until it fails.
+	Batches(n int, put func([]account.Entry) error) error
 	Reset() error
 	Rows() int
 	Room() int64 // bytes

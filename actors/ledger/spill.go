@@ -94,8 +94,8 @@ func (l *Log) appendWithTimeout(rows []account.Entry) error {
 }
 
 // replay writes the rows of the spill journal to the store and empties the journal. It
-// leaves out a row that the store rejects for what it says. It reads the whole journal,
-// so in an outage not every commit tries it.
+// leaves out a row that the store rejects for what it says. A store that is still away
+// costs the read of one batch; even so, in an outage not every commit tries it.
 func (l *Log) replay() (err error) {
 	if l.behind.Load() == 0 {
 		return nil
@@ -104,10 +104,9 @@ func (l *Log) replay() (err error) {
 		return errBehind
 	}
 	defer func() { l.replayed = time.Now() }()
-	entries, err := l.cfg.Spill.Entries()
-	if err == nil {
-		err = Replay(entries, l.cfg.BatchMax, l.appendWithTimeout, l.cfg.Rejects, l.leftOut)
-	}
+	err = l.cfg.Spill.Batches(l.cfg.BatchMax, func(batch []account.Entry) error {
+		return Replay(batch, l.cfg.BatchMax, l.appendWithTimeout, l.cfg.Rejects, l.leftOut)
+	})
 	if err == nil {
 		err = l.cfg.Spill.Reset()
 	}

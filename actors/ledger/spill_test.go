@@ -32,10 +32,16 @@ func (s *fakeSpill) Append(entries []account.Entry) error {
 	return nil
 }
 
-func (s *fakeSpill) Entries() ([]account.Entry, error) {
+func (s *fakeSpill) Batches(n int, put func([]account.Entry) error) error {
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	return slices.Clone(s.rows), nil
+	rows := slices.Clone(s.rows)
+	s.mu.Unlock()
+	for batch := range slices.Chunk(rows, n) {
+		if err := put(batch); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (s *fakeSpill) Reset() error {

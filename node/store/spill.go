@@ -2,6 +2,7 @@ package store
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
@@ -11,6 +12,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 
 	"corenode/actors/account"
@@ -62,7 +64,7 @@ type Spill struct {
 }
 
 // OpenSpill opens the journal of a data folder, or makes one of size bytes. A journal
-// with rows keeps its size. Entries returns its rows and Damaged what could not be read
+// with rows keeps its size. Batches gives its rows and Damaged what could not be read
 // between them.
 func OpenSpill(dir string, size int64) (*Spill, error) {
 	file, err := os.OpenFile(filepath.Join(dir, SpillName), os.O_RDWR|os.O_CREATE, 0o600)
@@ -82,12 +84,12 @@ func (s *Spill) open(size int64) error {
 		return err
 	}
 	s.size = info.Size()
-	is, err := s.walk(s.size)
+	is, err := s.walk()
 	if err != nil {
 		return err
 	}
 	s.epoch, s.end, s.damaged = is.epoch, is.end, is.damaged
-	if s.rows = len(is.entries); s.rows > 0 {
+	if s.rows = is.rows; s.rows > 0 {
 		return nil
 	}
 	if s.size != size {
@@ -99,18 +101,19 @@ func (s *Spill) open(size int64) error {
 	return s.reset()
 }
 
-// content is what a walk finds: the rows, the damage between them, and where they end.
+// content is what a walk finds: how many rows, the damage between them, and where they end.
 type content struct {
-	entries []account.Entry
+	rows    int
 	damaged []Damage
 	epoch   uint64
 	end     int64
 }
 
-// walk reads the epoch and the records before limit. It changes nothing: if a failed
-// read moved the end, the next row would overwrite others. For the same reason a file
-// that is not empty and has no header is an error and not a new journal.
-func (s *Spill) walk(limit int64) (content, error) {
+// walk reads the epoch and all records, and keeps none: the file may be larger than the
+// memory. It changes nothing: if a failed read moved the end, the next row would overwrite
+// others. For the same reason a file that is not empty and has no header is an error and
+// not a new journal.
+func (s *Spill) walk() (content, error) {
 	head := make([]byte, spillHeader+spillRecordHead)
 	n, err := s.file.ReadAt(head, 0)
 	if err != nil && !errors.Is(err, io.EOF) {
@@ -124,12 +127,12 @@ func (s *Spill) walk(limit int64) (content, error) {
 	}
 	is := content{epoch: binary.LittleEndian.Uint64(head[len(spillMagic):]), end: int64(spillHeader)}
 	for {
-		payload, err := s.record(is.epoch, is.end, limit)
+		payload, err := s.record(is.epoch, is.end, s.size)
 		if err != nil {
 			return content{}, err
 		}
 		if payload == nil {
-			gap, err := s.gap(is.epoch, is.end, limit)
+			gap, err := s.gap(is.epoch, is.end, s.size)
 			if err != nil || gap == nil {
 				return is, err
 			}
@@ -137,11 +140,10 @@ func (s *Spill) walk(limit int64) (content, error) {
 			is.end += int64(len(gap))
 			continue
 		}
-		var e account.Entry
-		if err := json.Unmarshal(payload, &e); err != nil {
+		if err := json.Unmarshal(payload, new(account.Entry)); err != nil {
 			return content{}, fmt.Errorf("record at byte %d: %w", is.end, err)
 		}
-		is.entries = append(is.entries, e)
+		is.rows++
 		is.end += int64(spillRecordHead + len(payload))
 	}
 }
@@ -236,20 +238,60 @@ func (s *Spill) Append(entries []account.Entry) error {
 	return nil
 }
 
-// Entries returns all rows in the order in which they were appended. If one of them
-// cannot be read it returns an error, and all rows stay in the file. Damaged has what
-// could not be read when the file was opened.
-func (s *Spill) Entries() ([]account.Entry, error) {
+// Batches gives put all rows in the order in which they were appended, n at a time, until
+// it fails; all of them stay in the file. No more than a batch is in memory, and nothing
+// waits for the journal meanwhile; but nobody may append or reset. The first batch is given
+// before more is read, and the second when all rows can be read: if one cannot, Batches
+// returns an error. Damaged has what could not be read when the file was opened.
+func (s *Spill) Batches(n int, put func([]account.Entry) error) error {
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	is, err := s.walk(s.end)
-	if err == nil && (is.end != s.end || len(is.entries) != s.rows) {
-		err = fmt.Errorf("a record is damaged: %d of %d rows can be read", len(is.entries), s.rows)
+	is := content{s.rows, s.damaged, s.epoch, s.end}
+	s.mu.Unlock()
+	first := int64(spillHeader)
+	for at := first; at < is.end; {
+		batch, next, err := s.batch(is, at, n)
+		if err != nil {
+			return fmt.Errorf("read spill journal: %w", err)
+		}
+		if err := put(batch); err != nil {
+			return err
+		}
+		for rest := next; at == first && rest < is.end; {
+			if _, rest, err = s.next(is, rest); err != nil {
+				return fmt.Errorf("read spill journal: %w", err)
+			}
+		}
+		at = next
 	}
-	if err != nil {
-		return nil, fmt.Errorf("read spill journal: %w", err)
+	return nil
+}
+
+// batch reads up to n rows from a byte on and returns where the one behind them begins.
+func (s *Spill) batch(is content, at int64, n int) (rows []account.Entry, next int64, err error) {
+	for at < is.end && len(rows) < n {
+		payload, next, err := s.next(is, at)
+		if err != nil {
+			return nil, at, err
+		}
+		var e account.Entry
+		if err := json.Unmarshal(payload, &e); err != nil {
+			return nil, at, fmt.Errorf("record at byte %d: %w", at, err)
+		}
+		rows, at = append(rows, e), next
 	}
-	return is.entries, nil
+	return rows, at, nil
+}
+
+// next reads the record at a byte, or behind the damage that was found there at the open.
+// That it is no record any more is an error.
+func (s *Spill) next(is content, at int64) (payload []byte, next int64, err error) {
+	if i, there := slices.BinarySearchFunc(is.damaged, at, func(d Damage, at int64) int { return cmp.Compare(d.At, at) }); there {
+		at += int64(len(is.damaged[i].Bytes))
+	}
+	if payload, err = s.record(is.epoch, at, is.end); err == nil && payload == nil {
+		err = fmt.Errorf("the record at byte %d is damaged", at)
+	}
+	return payload, at + int64(spillRecordHead+len(payload)), err
 }
 
 // Damaged returns the damage that was found between rows when the file was opened.

@@ -34,9 +34,18 @@ func openSpill(t *testing.T, dir string, size int64) *Spill {
 	return s
 }
 
+// rowsOf reads all rows of a journal, two at a time.
+func rowsOf(s *Spill) (rows []account.Entry, err error) {
+	err = s.Batches(2, func(batch []account.Entry) error {
+		rows = append(rows, batch...)
+		return nil
+	})
+	return rows, err
+}
+
 func wantSpilled(t *testing.T, s *Spill, want []account.Entry) {
 	t.Helper()
-	got, err := s.Entries()
+	got, err := rowsOf(s)
 	if err != nil || len(got) != len(want) || len(want) > 0 && !reflect.DeepEqual(got, want) || s.Rows() != len(want) {
 		t.Errorf("%d rows, %v: %+v; want %d", s.Rows(), err, got, len(want))
 	}
@@ -87,6 +96,48 @@ func TestSpillIsBounded(t *testing.T) {
 	}
 	if n < 5 || n == 100 || s.Rows() != n || s.Room() < 0 {
 		t.Errorf("%d rows fit 4 KiB, room %d", n, s.Room())
+	}
+}
+
+// TestSpillIsReadInBatches: rows come in order, so many at a time, and the journal's
+// lock is free meanwhile. Before the first batch is taken no more is read, and the
+// others come only if all of them can be read.
+func TestSpillIsReadInBatches(t *testing.T) {
+	s := openSpill(t, t.TempDir(), 64<<10)
+	rows := spilled(7)
+	if err := s.Append(rows[:5]); err != nil {
+		t.Fatal(err)
+	}
+	bad := s.end + spillRecordHead // the sixth row begins here
+	if err := s.Append(rows[5:]); err != nil {
+		t.Fatal(err)
+	}
+	var got []account.Entry
+	take := func(batch []account.Entry) error {
+		if s.mu.TryLock() {
+			s.mu.Unlock()
+		} else {
+			t.Error("who asks for room waits for the reader")
+		}
+		if len(batch) > 2 {
+			t.Errorf("%d rows at a time, want 2", len(batch))
+		}
+		got = append(got, batch...)
+		return nil
+	}
+	if err := s.Batches(2, take); err != nil || !reflect.DeepEqual(got, rows) {
+		t.Errorf("%d of %d rows, %v: %+v", len(got), len(rows), err, got)
+	}
+	if _, err := s.file.WriteAt([]byte{'?'}, bad); err != nil {
+		t.Fatal(err)
+	}
+	got = nil
+	if err := s.Batches(2, take); err == nil || !reflect.DeepEqual(got, rows[:2]) {
+		t.Errorf("a damaged record behind: %v, with %d rows given, want the first batch", err, len(got))
+	}
+	away, tried := errors.New("the store is away"), 0
+	if err := s.Batches(2, func([]account.Entry) error { tried++; return away }); !errors.Is(err, away) || tried != 1 {
+		t.Errorf("%v after %d tries, want that the store is away, before the others are read", err, tried)
 	}
 }
 
@@ -247,7 +298,7 @@ func TestSpillBadRead(t *testing.T) {
 	}
 	wantUnread := func(how string) {
 		t.Helper()
-		if got, err := s.Entries(); err == nil {
+		if got, err := rowsOf(s); err == nil {
 			t.Errorf("%s: %d rows were read, without an error", how, len(got))
 		}
 	}
