@@ -1,8 +1,11 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
+	"os"
 	"path/filepath"
 
 	"github.com/spf13/cobra"
@@ -16,7 +19,7 @@ func backupCommand() *cobra.Command {
 		Use: "backup FILE", Short: "Copy the database and the modules while the node runs", Args: cobra.ExactArgs(1),
 		Long: `Write a consistent copy of the database to a new file: accounts, hashed keys, the
 ledger and the node's secrets. The Wasm modules, which charges name, go into the
-new folder FILE.modules beside it: keep both together.`,
+new folder FILE.modules beside it, if there are any: keep both together.`,
 		Example: `  corenode backup /backups/corenode-2026-01-31.db`,
 	}
 	dataDirFlag(cmd)
@@ -27,11 +30,20 @@ new folder FILE.modules beside it: keep both together.`,
 			return result{}, err
 		}
 		return printed(func(w io.Writer, done admin.BackedUp) {
-			fmt.Fprintf(w, "The database is in %s, the modules are in %s.modules.\n", path, path)
+			printBackedUp(w, path)
 			printMissing(w, done.ModulesMissing)
 		})(c.Backup(path))
 	})
 	return cmd
+}
+
+// printBackedUp names what was made. Where the data folder has no modules there is no folder of them.
+func printBackedUp(w io.Writer, path string) {
+	if _, err := os.Lstat(path + ".modules"); errors.Is(err, fs.ErrNotExist) {
+		fmt.Fprintf(w, "The database is in %s; the data folder has no modules.\n", path)
+		return
+	}
+	fmt.Fprintf(w, "The database is in %s, the modules are in %s.modules.\n", path, path)
 }
 
 func restoreCommand() *cobra.Command {

@@ -97,7 +97,8 @@ func ledgerExport() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "export", Short: "Print all rows, oldest first", Args: cobra.NoArgs,
 		Long: `Print all rows of all accounts, as CSV with a header, or one JSON object per line
-with --json. Money is integers of nano-dollars.`,
+with --json. Money is integers of nano-dollars. The last column of the CSV has a row's
+counters of modules, as in the JSON.`,
 		Example: `  corenode ledger export --csv
   corenode ledger export --since 2026-01-31T12:00:00Z --json`,
 	}
@@ -164,7 +165,7 @@ func export(c *admin.Client, w, progress io.Writer, asJSON bool, since time.Time
 
 var csvHeader = []string{"id", "kind", "time", "account_id", "request_id", "key_id", "model", "amount_nano_usd", "held_nano_usd",
 	"input_uncached", "cache_read", "cache_write", "output", "reasoning", "tier", "reason", "module_digest", "input_hash",
-	"provisional", "settles", "refund", "note", "replica", "upstream_request_id", "usage_source"}
+	"provisional", "settles", "refund", "note", "replica", "upstream_request_id", "usage_source", "counters"}
 
 func rowsAsCSV(to io.Writer) func([]admin.Entry) error {
 	w := csv.NewWriter(to)
@@ -177,7 +178,11 @@ func rowsAsCSV(to io.Writer) func([]admin.Entry) error {
 			}
 		}
 		for _, e := range page {
-			if err := w.Write(csvRow(e)); err != nil {
+			row, err := csvRow(e)
+			if err == nil {
+				err = w.Write(row)
+			}
+			if err != nil {
 				return err
 			}
 		}
@@ -198,14 +203,21 @@ func rowsAsJSON(to io.Writer) func([]admin.Entry) error {
 	}
 }
 
-func csvRow(e admin.Entry) []string {
+func csvRow(e admin.Entry) ([]string, error) {
 	var u admin.Usage
 	if e.Usage != nil {
 		u = *e.Usage
+	}
+	var counters []byte
+	if len(e.Counters) > 0 {
+		var err error
+		if counters, err = json.Marshal(e.Counters); err != nil {
+			return nil, err
+		}
 	}
 	n := func(n int64) string { return strconv.FormatInt(n, 10) }
 	return []string{n(e.ID), string(e.Kind), e.Time.UTC().Format(time.RFC3339Nano), e.AccountID, e.RequestID, e.KeyID, e.Model,
 		n(int64(e.AmountNanoUSD)), n(int64(e.HeldNanoUSD)), n(u.InputUncached), n(u.CacheRead), n(u.CacheWrite), n(u.Output),
 		n(u.Reasoning), n(int64(e.Tier)), string(e.Reason), e.ModuleDigest, e.InputHash, strconv.FormatBool(e.Provisional), n(e.Settles),
-		strconv.FormatBool(e.Refund), e.Note, e.Replica, e.UpstreamRequestID, e.UsageSource}
+		strconv.FormatBool(e.Refund), e.Note, e.Replica, e.UpstreamRequestID, e.UsageSource, string(counters)}, nil
 }

@@ -1,10 +1,17 @@
 package cli
 
 import (
+	"encoding/csv"
+	"errors"
+	"os"
+	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 
 	"corenode/node/admin"
+	"corenode/node/store/sqlite"
+	"corenode/wasm/abi"
 )
 
 // TestLedgerExport prints the rows in both forms, beside a node and without one.
@@ -23,6 +30,42 @@ func TestLedgerExport(t *testing.T) {
 		fails("ledger", "export", "--csv=false")
 		fails("ledger", "export", "--csv", "--json")
 	})
+}
+
+// TestLedgerExportHasCounters: the last column is what the JSON has of counters, and empty without any.
+func TestLedgerExportHasCounters(t *testing.T) {
+	var text strings.Builder
+	counters := []abi.Counter{{Name: "plan/tokens", Period: "2026-01", Limit: 1000, Amount: 7}}
+	if err := rowsAsCSV(&text)([]admin.Entry{{ID: 1, Counters: counters}, {ID: 2}}); err != nil {
+		t.Fatal(err)
+	}
+	rows, err := csv.NewReader(strings.NewReader(text.String())).ReadAll()
+	if err != nil || len(rows) != 3 {
+		t.Fatalf("%v in %s", err, text.String())
+	}
+	last := len(rows[0]) - 1
+	if rows[0][last] != "counters" || rows[2][last] != "" {
+		t.Errorf("the last column is %q, %q without counters", rows[0][last], rows[2][last])
+	} else if got := fromJSON[[]abi.Counter](t, rows[1][last]); !reflect.DeepEqual(got, counters) {
+		t.Errorf("counters %+v, want %+v", got, counters)
+	}
+}
+
+// TestBackupNamesWhatItMade: of a data folder without modules there is no folder of them.
+func TestBackupNamesWhatItMade(t *testing.T) {
+	dir, file := t.TempDir(), filepath.Join(t.TempDir(), "b.db")
+	_, err := typed("account", "create", "alice", "--data-dir", dir)
+	without, failed := typed("backup", file, "--data-dir", dir)
+	if err = errors.Join(err, failed); err != nil || !strings.Contains(without, file) || strings.Contains(without, file+".modules") {
+		t.Errorf("without modules: %q, %v", without, err)
+	}
+	if err := os.MkdirAll(filepath.Join(dir, sqlite.ModulesDir), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	with, err := typed("backup", file+"2", "--data-dir", dir)
+	if err != nil || !strings.Contains(with, "the modules are in "+file+"2.modules") {
+		t.Errorf("with modules: %q, %v", with, err)
+	}
 }
 
 // TestLedgerListAndUsage prints what moved money, and sums, beside a node and without one.
