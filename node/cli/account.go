@@ -142,7 +142,10 @@ runs; a script that retries should give one.`,
 		Example: `  corenode account topup alice 25.50 --note "invoice 17" --idempotency-key invoice-17
   corenode account topup alice -- -3`,
 		Args: cobra.ExactArgs(2),
-		RunE: existing(func(c *admin.Client, _ *cobra.Command, args []string) (result, error) {
+		RunE: existing(func(c *admin.Client, cmd *cobra.Command, args []string) (result, error) {
+			if err := notEmpty(cmd, "idempotency-key", "what is this top-up's alone, such as invoice-17"); err != nil {
+				return result{}, err
+			}
 			asked.Amount.USD = args[1]
 			return printed(printAccount)(c.TopUp(args[0], asked))
 		}),
@@ -192,6 +195,15 @@ see it; those that run are not touched.`,
 func given[T any](cmd *cobra.Command, flag string, value *T) *T {
 	if cmd.Flags().Changed(flag) {
 		return value
+	}
+	return nil
+}
+
+// notEmpty refuses a flag that was typed with nothing, as of a variable that is not set, where that
+// would do what nobody asked for.
+func notEmpty(cmd *cobra.Command, flag, want string) error {
+	if f := cmd.Flags().Lookup(flag); f.Changed && f.Value.String() == "" {
+		return fmt.Errorf(`--%s is "", want %s`, flag, want)
 	}
 	return nil
 }

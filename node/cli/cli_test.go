@@ -240,6 +240,12 @@ func TestMistakes(t *testing.T) {
 			{[]string{"key", "create", "alice", "--expires", "soon"}, "soon"},
 			{[]string{"key", "create", "alice", "--expires", "2001-01-01"}, "over already"},
 			{[]string{"key", "revoke", "key_no"}, "not found"},
+			// As of variables that are not set.
+			{[]string{"key", "create", "alice", "--expires", ""}, `--expires is ""`},
+			{[]string{"account", "topup", "alice", "3", "--idempotency-key", ""}, `--idempotency-key is ""`},
+			{[]string{"module", "capture", "chat", "--for", "5m", "--account", ""}, `--account is ""`},
+			{[]string{"module", "load", "none.wasm", "--config", ""}, `--config is ""`},
+			{[]string{"module", "dev", "none", "--config", ""}, `--config is ""`},
 		}
 		for _, c := range cases {
 			if err := fails(c.line...); !strings.Contains(err, c.says) {
@@ -266,6 +272,9 @@ func TestFlagsOfServe(t *testing.T) {
 	if _, err := load("--listen=", "--admin-listen=", "--data-dir="); err == nil || !strings.Contains(err.Error(), "data_dir is empty") ||
 		!strings.Contains(err.Error(), `admin.listen is ""`) || !strings.Contains(err.Error(), `listen is "", want host:port`) {
 		t.Errorf("flags without values: %v", err)
+	}
+	if _, err := load("--config="); err == nil || !strings.Contains(err.Error(), `--config is ""`) {
+		t.Errorf("a file without a name: %v", err)
 	}
 }
 

@@ -46,11 +46,8 @@ func (k *keyFlags) add(cmd *cobra.Command) {
 }
 
 // check refuses an empty budget, as of a variable that is not set: it would be no limit.
-func (k *keyFlags) check(cmd *cobra.Command) error {
-	if cmd.Flags().Changed("budget") && k.budget == "" {
-		return errors.New(`--budget is "", want dollars such as 12.50, or 0 for no limit`)
-	}
-	return nil
+func (*keyFlags) check(cmd *cobra.Command) error {
+	return notEmpty(cmd, "budget", "dollars such as 12.50, or 0 for no limit")
 }
 
 func keyCreate() *cobra.Command {
@@ -67,7 +64,8 @@ func keyCreate() *cobra.Command {
 	cmd.Flags().StringVar(&expires, "expires", "", "when it ends: a duration from now, a date in UTC or a time (default never)")
 	cmd.RunE = existing(func(c *admin.Client, cmd *cobra.Command, args []string) (result, error) {
 		end, err := parseExpiry(expires, time.Now())
-		if err = errors.Join(err, limits.check(cmd)); err != nil {
+		empty := notEmpty(cmd, "expires", "such as 720h or 2030-01-31, or no flag for a key without an end")
+		if err = errors.Join(err, empty, limits.check(cmd)); err != nil {
 			return result{}, err
 		}
 		return printed(func(w io.Writer, made admin.Key) {

@@ -136,6 +136,9 @@ func printDetail(w io.Writer, m extensions.Info) {
 	fmt.Fprintf(w, "What its configuration may be:\n%s\n", schema.Bytes())
 }
 
+// moduleConfig is what --config of a module that is to serve may be.
+const moduleConfig = "a JSON file, or no flag for a module without a configuration"
+
 func moduleLoad() *cobra.Command {
 	var signature, config string
 	var activate, reconfigure bool
@@ -157,9 +160,9 @@ that serves or has charged it stays: charges are computed by it. Raise its versi
 	f.StringVar(&config, "config", "", "JSON `file` for the module's own configuration")
 	f.BoolVar(&activate, "activate", false, "make it serve its slot at once")
 	f.BoolVar(&reconfigure, "reconfigure", false, "if this file serves, give it the configuration at once")
-	cmd.RunE = existing(func(c *admin.Client, _ *cobra.Command, args []string) (result, error) {
+	cmd.RunE = existing(func(c *admin.Client, cmd *cobra.Command, args []string) (result, error) {
 		in, err := newModule(args[0], signature, config)
-		if err != nil {
+		if err = errors.Join(notEmpty(cmd, "config", moduleConfig), err); err != nil {
 			return result{}, err
 		}
 		in.Reconfigure = reconfigure
