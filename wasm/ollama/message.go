@@ -19,8 +19,12 @@ type message struct {
 	called            []call // the same
 }
 
-// call is a call that the model made: its native id and the function's name, raw.
-type call struct{ id, name []byte }
+// call is a call that the model made: its native id and the function's name, raw. named says that
+// the id is the client's.
+type call struct {
+	id, name []byte
+	named    bool
+}
 
 // readMessages reads the messages into native ones.
 func (r *request) readMessages() {
@@ -94,7 +98,7 @@ func (r *request) readCalls() {
 		if len(c.name) == 0 {
 			r.Fail(r.S.Path()+".function.name", "field required")
 		}
-		if len(c.id) == 0 {
+		if c.named = len(c.id) > 0; !c.named {
 			c.id = append(strconv.AppendInt([]byte("call_"), int64(r.count), 10), '_')
 			c.id = strconv.AppendInt(c.id, int64(len(m.called)), 10)
 		}
@@ -174,22 +178,25 @@ func (r *request) appendAssistant() {
 	r.open = append(r.open, m.called...)
 }
 
-// answered takes the call that the message is the result of off the open ones,
-// and returns its native id.
+// answered takes the call that the message is the result of off the open ones, and returns its
+// native id. Some clients send an id with the result, and none with the call: an id that no call
+// has is of one without. The result of no call at all has an id of its own.
 func (r *request) answered() []byte {
 	m := &r.message
-	i := slices.IndexFunc(r.open, func(c call) bool {
-		switch {
-		case len(m.callID) > 0:
-			return bytes.Equal(c.id, m.callID)
-		case len(m.toolName) > 0:
-			return bytes.Equal(c.name, m.toolName)
-		}
-		return true
-	})
+	i := -1
+	if len(m.callID) > 0 {
+		i = slices.IndexFunc(r.open, func(c call) bool { return bytes.Equal(c.id, m.callID) })
+	}
 	if i < 0 {
-		r.Fail(r.S.Path(), "a message of role tool is the result of a call before it, and of one that has none yet")
-		return nil
+		i = slices.IndexFunc(r.open, func(c call) bool {
+			return (len(m.toolName) == 0 || bytes.Equal(c.name, m.toolName)) && (len(m.callID) == 0 || !c.named)
+		})
+	}
+	switch {
+	case i < 0 && len(m.callID) > 0:
+		return m.callID
+	case i < 0:
+		return strconv.AppendInt([]byte("result_"), int64(r.count), 10)
 	}
 	id := r.open[i].id
 	r.open = slices.Delete(r.open, i, i+1)

@@ -4,8 +4,9 @@
 // method is a function of its arguments and safe for concurrent use.
 //
 // That API differs from the node in three ways. An answer streams unless the
-// body says otherwise. Calls of tools have no ids that clients send back: a
-// result belongs to the first open call of its name, or to the first of all. And
+// body says otherwise. Calls of tools have no ids that all clients send back: a
+// result without one belongs to the first open call of its name, or to the first
+// of all, and one without a call is a result all the same. And
 // options for the loading of models are everywhere: they are accepted and do
 // nothing, as keep_alive does, but an option that would change the answer and
 // cannot be honored is refused by name.
