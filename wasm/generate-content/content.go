@@ -17,9 +17,44 @@ type content struct {
 	role                     []byte
 	parts                    int
 	thought, call, responded bool
+	blocks                   []block
 }
 
-// readContent reads one content as a native message.
+// block is a native block of the content that is read, by its place in request.blocks: its comma
+// is at from, and what stands in its text, and behind that, from text to end.
+type block struct {
+	kind            blockKind
+	from, text, end int
+}
+
+type blockKind byte
+
+const (
+	blockNone     blockKind = iota
+	blockText               // its texts and those of a neighbor are one
+	blockThinking           // likewise
+	blockSigned             // thinking that came as the signature of a part
+	blockOther
+)
+
+// What stands around the text of a block, and a block of none.
+const (
+	textHead     = `,{"type":"text","text":"`
+	thinkingHead = `,{"type":"thinking","thinking":"`
+	blockEnd     = `"}`
+	emptyText    = `{"type":"text","text":""}`
+)
+
+// turn is what the model's message says that the messages end with; not open where they end with
+// the user's.
+type turn struct {
+	open    bool
+	from    int // where its blocks begin in request.messages
+	last    blockKind
+	thought bool
+}
+
+// readContent reads one content as a native message, or as more of the model's.
 func (r *request) readContent() {
 	r.readParts()
 	if !r.OK() {
@@ -31,17 +66,53 @@ func (r *request) readContent() {
 		if c.call || c.thought {
 			r.Fail(path+".parts", "calls and thoughts are the model's, not the user's")
 		}
+		r.turn = turn{}
 		r.messages = append(r.messages, `,{"role":"user","content":[`...)
+		r.messages = append(append(r.messages, r.blocks[1:]...), "]}"...)
 	case "model":
 		if c.responded {
 			r.Fail(path+".parts", "responses of functions are the user's, not the model's")
 		}
-		r.messages = append(r.messages, `,{"role":"assistant","content":[`...)
+		r.appendTurn()
 	default:
 		r.Fail(path+".role", field.Quoted(c.role)+" is not one of user, model")
-		return
 	}
-	r.messages = append(append(r.messages, r.blocks[1:]...), "]}"...)
+}
+
+// appendTurn appends a content of the model. It goes on with a message that is the model's, as what
+// a client kept of a stream is one content for each piece, and text or thinking goes on with the
+// same: what was said in pieces is one prompt with what was said at once.
+func (r *request) appendTurn() {
+	t := &r.turn
+	if t.open {
+		r.flags |= keptJoined
+		r.messages = r.messages[:len(r.messages)-len("]}")]
+	} else {
+		r.messages = append(r.messages, `,{"role":"assistant","content":[`...)
+		*t = turn{open: true, from: len(r.messages)}
+	}
+	for _, b := range r.content.blocks {
+		if t.last == blockText && string(r.messages[t.from:]) == emptyText { // it said nothing
+			r.messages, t.last = r.messages[:t.from], blockNone
+			r.flags |= keptMoved
+		}
+		silent := b.kind == blockText && b.end-b.text == len(blockEnd) && t.last != blockNone
+		switch {
+		case silent, b.kind == blockSigned && t.thought: // the thinking came in pieces, too
+			r.flags |= keptMoved
+			continue
+		case b.kind == t.last && (b.kind == blockText || b.kind == blockThinking):
+			r.flags |= keptMoved
+			r.messages = append(r.messages[:len(r.messages)-len(blockEnd)], r.blocks[b.text:b.end]...)
+			continue
+		case t.last == blockNone:
+			b.from++ // no comma before the first
+		}
+		r.messages = append(r.messages, r.blocks[b.from:b.end]...)
+		t.last = b.kind
+		t.thought = t.thought || b.kind == blockThinking || b.kind == blockSigned
+	}
+	r.messages = append(r.messages, "]}"...)
 }
 
 // readSystem reads systemInstruction, a content of nothing but text.
@@ -57,7 +128,7 @@ func (r *request) readSystem() {
 
 // readParts reads the members of one content.
 func (r *request) readParts() {
-	r.blocks, r.content = r.blocks[:0], content{}
+	r.blocks, r.content = r.blocks[:0], content{blocks: r.content.blocks[:0]}
 	if !r.Open(scan.Object) {
 		return
 	}
@@ -70,7 +141,7 @@ func (r *request) readParts() {
 		case "role":
 			r.content.role = r.Text()
 		case "parts":
-			r.blocks, r.content = r.blocks[:0], content{role: r.content.role}
+			r.blocks, r.content = r.blocks[:0], content{role: r.content.role, blocks: r.content.blocks[:0]}
 			r.each(r.readPart)
 		default:
 			r.unknown()
@@ -145,9 +216,9 @@ func (r *request) appendPart(p *part) {
 	if thinking, is := openSignature(p.signature); is && !c.thought {
 		c.thought = true
 		r.flags |= keptMoved
-		r.blocks = append(r.blocks, `,{"type":"thinking","thinking":"`...)
-		r.blocks = append(abi.AppendEscaped(r.blocks, thinking), `"}`...)
+		r.appendText(blockSigned, thinkingHead, abi.AppendEscaped(nil, thinking))
 	}
+	from := len(r.blocks)
 	switch {
 	case p.called:
 		c.call = true
@@ -166,11 +237,21 @@ func (r *request) appendPart(p *part) {
 		r.blocks = append(abi.AppendEscaped(append(r.blocks, '"'), string(p.response.value)), `"}`...)
 	case p.thought:
 		c.thought = true
-		r.blocks = append(r.blocks, `,{"type":"thinking","thinking":"`...)
-		r.blocks = append(append(r.blocks, p.text...), `"}`...)
+		r.appendText(blockThinking, thinkingHead, p.text)
+		return
 	default:
-		r.blocks = field.AppendText(append(r.blocks, ','), p.text)
+		r.appendText(blockText, textHead, p.text)
+		return
 	}
+	c.blocks = append(c.blocks, block{blockOther, from, from, len(r.blocks)})
+}
+
+// appendText appends a block that is a text, which is raw.
+func (r *request) appendText(kind blockKind, head string, text []byte) {
+	from := len(r.blocks)
+	r.blocks = append(append(append(r.blocks, head...), text...), blockEnd...)
+	at, end := from+len(head), len(r.blocks)
+	r.content.blocks = append(r.content.blocks, block{kind, from, at, end})
 }
 
 // answered is the id of the call that a response is to: the one it names, or

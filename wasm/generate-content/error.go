@@ -63,7 +63,7 @@ func (Translator) Error(dst []byte, in abi.ErrorInput) []byte {
 var configNames = map[string]string{
 	"max_tokens": "maxOutputTokens", "temperature": "temperature", "top_p": "topP", "top_k": "topK", "seed": "seed",
 	"presence_penalty": "presencePenalty", "frequency_penalty": "frequencyPenalty", "stop_sequences": "stopSequences",
-	"thinking": "thinkingConfig",
+	"thinking": "thinkingConfig", "output_config": "thinkingConfig",
 }
 
 // clientPath turns the path of a field in the native body into the path of what
@@ -126,7 +126,7 @@ func toolPath(native string, k kept) string {
 // contentPath turns the path of a native block, cut at its points, into that of
 // its part: messages, N, content, N, field, rest.
 func contentPath(native []string, k kept) string {
-	if len(native) < 2 {
+	if len(native) < 2 || k&keptJoined != 0 {
 		return "contents"
 	}
 	path := "contents." + native[1]

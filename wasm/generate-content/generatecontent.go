@@ -5,11 +5,14 @@
 //
 // One content becomes one native message, and one part one block, so that a
 // place such as contents[3].parts[0] is the same on both sides; Error turns what
-// the engine says of the native body back into the client's fields.
+// the engine says of the native body back into the client's fields. But neighboring
+// contents of the model are one message, and its neighboring texts one block: clients
+// send a streamed answer back as one content for each piece.
 //
 // The protocol refuses fields that it does not know, and so does this: a request
 // says nothing that goes unheard. Only safety settings have no effect, as
-// nothing here is filtered. Names may be in camel or in snake case.
+// nothing here is filtered, and a thinking budget says no more than whether to
+// think. Names may be in camel or in snake case.
 //
 // Arguments of calls are objects, so a call is written when it is whole. The
 // thinking before the first call of an answer goes along as its signature: a
@@ -56,6 +59,8 @@ const (
 	keptRegrouped
 	// keptJSONSchema: the format came as responseJsonSchema.
 	keptJSONSchema
+	// keptJoined: messages do not stand where their contents do.
+	keptJoined
 )
 
 func readKept(b []byte) kept {

@@ -1,6 +1,8 @@
 package generatecontent
 
 import (
+	"bytes"
+
 	"corenode/wasm/sdk/field"
 	"corenode/wasm/sdk/scan"
 )
@@ -205,7 +207,7 @@ func (r *request) readFormat(c *config, name string) {
 }
 
 // readThinking reads thinkingConfig. A budget of 0 switches thinking off; every
-// other budget and level is thinking as usual.
+// other one is thinking as usual. A level is the effort.
 func (r *request) readThinking(c *config) {
 	if !r.Open(scan.Object) {
 		return
@@ -223,6 +225,7 @@ func (r *request) readThinking(c *config) {
 		case name == "thinkingLevel":
 			switch v := r.Text(); string(v) {
 			case "THINKING_LEVEL_UNSPECIFIED", "MINIMAL", "LOW", "MEDIUM", "HIGH", "minimal", "low", "medium", "high":
+				c.effort, _ = field.Effort(bytes.ToLower(v))
 			default:
 				r.Fail(r.S.Path(), field.Quoted(v)+" is not one of MINIMAL, LOW, MEDIUM, HIGH")
 			}

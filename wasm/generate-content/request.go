@@ -21,6 +21,7 @@ type request struct {
 	system   []byte // text blocks, each with a comma before it
 	blocks   []byte // of the content that is read, each with a comma before it
 	content  content
+	turn     turn
 	calls    int                 // functionCalls so far
 	open     map[string][]string // ids of the calls of a name without a response yet, the oldest first
 
@@ -45,6 +46,7 @@ type config struct {
 	schema      []byte // the schema of the answer
 	at          string // where it stands, empty without one
 	thinkingOff bool
+	effort      string
 }
 
 // Request translates the body of a generateContent, streamGenerateContent or
@@ -103,7 +105,7 @@ func (r *request) fields(count bool) {
 				r.Fail(r.S.Path(), field.Quoted([]byte(m))+" is not the model of the path")
 			}
 		case "contents":
-			r.given, r.messages, r.calls = true, r.messages[:0], 0
+			r.given, r.messages, r.turn, r.calls = true, r.messages[:0], turn{}, 0
 			clear(r.open)
 			r.each(r.readContent)
 		case "systemInstruction":
@@ -222,6 +224,7 @@ func (r *request) native() []byte {
 	if c.thinkingOff {
 		b = append(b, `,"thinking":{"type":"disabled"}`...)
 	}
+	b = field.AppendEffort(b, c.effort)
 	if r.stream {
 		b = append(b, `,"stream":true`...)
 	}
