@@ -96,7 +96,8 @@ func (t translated) whole(dst []byte, events []abi.Event) ([]byte, error) {
 func (t translated) broken(dst []byte, e *abi.Error) []byte {
 	if !t.x.suspect {
 		start := len(dst)
-		if dst = t.x.translation.Error(dst, e, t.x.statusOf(e.Kind)); len(dst) > start && t.fits(dst[start:]) {
+		dst = t.x.translation.Error(dst, e, t.x.statusOf(e.Kind))
+		if len(dst) > start && (!t.lines() || t.fits(dst[start:])) { // an error among events may be a line
 			return dst
 		}
 		dst = dst[:start]
@@ -113,10 +114,14 @@ func (t translated) lines() bool {
 	return t.x.module != nil && (t.x.array || t.x.module.Manifest.Framing == guest.FramingNDJSON)
 }
 
-// silence between lines is a space, which may stand before any JSON.
+// silence between lines is a space, which may stand before any JSON, and between the events of
+// a module an empty one: clients that read one event a line skip it, and take a comment for data.
 func (t translated) silence(dst []byte, _ bool) []byte {
-	if t.lines() {
+	switch {
+	case t.lines():
 		return append(dst, ' ')
+	case t.x.module != nil:
+		return append(dst, "\n\n"...)
 	}
 	return append(dst, ": ping\n\n"...)
 }

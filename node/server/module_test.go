@@ -232,16 +232,26 @@ func TestModuleFails(t *testing.T) {
 	}
 }
 
-// TestModuleKeepAlive: between lines the node writes spaces, which JSON may begin with.
+// TestModuleKeepAlive: between lines the node writes spaces, which JSON may begin with, and between
+// events empty ones: no line but of data, as clients read it that know no comments.
 func TestModuleKeepAlive(t *testing.T) {
-	backend := newFakeBackend(func(s *fakeStream) {
-		time.Sleep(100 * time.Millisecond)
-		say("x")(s)
-	})
-	n := startModule(t, Config{KeepAlive: 5 * time.Millisecond}, backend, newModule(t, guest.FramingNDJSON))
-	r := n.raw(request("POST", verse, aVerse, bearerKey))
-	if line := strings.TrimLeft(r.body, " "); len(line) == len(r.body) || !strings.HasPrefix(line, "{\"verse\":\"x\"}\n") || r.cut != nil {
-		t.Errorf("%q %v", r.body, r.cut)
+	for framing, c := range map[string]struct{ silence, first string }{
+		guest.FramingNDJSON: {" ", "{\"verse\":\"x\"}\n"},
+		guest.FramingSSE:    {"\n\n", "data: {\"verse\":\"x\"}\n\n"},
+	} {
+		backend := newFakeBackend(func(s *fakeStream) {
+			time.Sleep(100 * time.Millisecond)
+			say("x")(s)
+		})
+		n := startModule(t, Config{KeepAlive: 5 * time.Millisecond}, backend, newModule(t, framing))
+		r := n.raw(request("POST", verse, aVerse, bearerKey))
+		said := r.body
+		for strings.HasPrefix(said, c.silence) {
+			said = said[len(c.silence):]
+		}
+		if len(said) == len(r.body) || !strings.HasPrefix(said, c.first) || r.cut != nil {
+			t.Errorf("%s: %q %v", framing, r.body, r.cut)
+		}
 	}
 }
 
@@ -335,9 +345,10 @@ func TestModuleArray(t *testing.T) {
 			t.Errorf("%s: %q, cut %v", name, r.body, r.cut)
 		}
 	}
-	// Another form than the request's, and an array of a module that has none.
+	// Another form than the request's, which is an error: that may be a line among events. And an array
+	// of a module that has none.
 	n = startModule(t, Config{}, newFakeBackend(say("a")), newModule(t, elementsFraming))
-	if r := n.raw(request("POST", verse, aVerse, bearerKey)); r.cut == nil || strings.Contains(r.body, `"verse"`) {
+	if r := n.raw(request("POST", verse, aVerse, bearerKey)); r.cut != nil || r.body != "{\"oops\":\"overloaded\",\"status\":529}\n" {
 		t.Errorf("lines for events: %q, %v", r.body, r.cut)
 	}
 	n = startModule(t, Config{}, newFakeBackend(say("a")), newModule(t, guest.FramingSSE))

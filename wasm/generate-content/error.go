@@ -24,7 +24,8 @@ var names = [...]struct {
 	abi.Timeout: {504, "DEADLINE_EXCEEDED"}, abi.Canceled: {499, "CANCELLED"},
 }
 
-// Error writes the body of an error, or the event that ends a broken stream.
+// Error writes the body of an error, or the line that ends a broken stream. It is bare in a stream of
+// events, too: not every client looks for an error in what has data before it.
 func (Translator) Error(dst []byte, in abi.ErrorInput) []byte {
 	kind := in.Kind
 	if int(kind) >= len(names) {
@@ -39,9 +40,8 @@ func (Translator) Error(dst []byte, in abi.ErrorInput) []byte {
 	path = bracketed(path)
 	sentence := in.Sentence(path, msg, &errorWords)
 	code := in.Status
-	before, after := readKept(in.Kept).around()
 	if in.Facts.Stream {
-		dst, code = append(dst, before...), names[kind].code
+		code = names[kind].code
 	}
 	dst = strconv.AppendInt(append(dst, `{"error":{"code":`...), int64(code), 10)
 	dst = abi.AppendEscaped(append(dst, `,"message":"`...), abi.Located(path, sentence))
@@ -54,7 +54,7 @@ func (Translator) Error(dst []byte, in abi.ErrorInput) []byte {
 	}
 	dst = append(dst, "}}"...)
 	if in.Facts.Stream {
-		dst = append(dst, after...)
+		dst = append(dst, '\n')
 	}
 	return dst
 }
