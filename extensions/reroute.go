@@ -29,6 +29,23 @@ func (h *Host) Route(path []byte) (Routed, bool) {
 	return found, best != nil
 }
 
+// Owner is the module whose all paths are that begin with the first segment of a path, without a
+// route: it says how clients of that path read an error. Nobody's is /v1, where the contract is.
+func (h *Host) Owner(path []byte) (Routed, bool) {
+	path, absolute := bytes.CutPrefix(path, []byte{'/'})
+	first, _, _ := bytes.Cut(path, []byte{'/'})
+	all := (*h.routing.Load())[string(first)]
+	if !absolute || string(first) == "v1" || len(all) == 0 {
+		return Routed{}, false
+	}
+	for i := range all {
+		if all[i].slot != all[0].slot {
+			return Routed{}, false
+		}
+	}
+	return Routed{Slot: all[0].slot, Manifest: all[0].manifest}, true
+}
+
 // route makes the routing anew from what the slots have. Where two of them have a
 // path, which no verb lets happen, the first by name keeps it. mu is held, or nobody
 // knows h yet.

@@ -39,6 +39,21 @@ func routeAt(h *Host, path string) string {
 	return r.Manifest.Ref() + ":" + r.Manifest.Routes[r.Index].Path
 }
 
+// TestOwners: a path that nobody answers is its module's whose paths begin like it, where it is one alone.
+func TestOwners(t *testing.T) {
+	h, _ := openTest(t, Options{})
+	activate(t, h, routedGuest("one", "1", "/a").bytes(t))
+	activate(t, h, routedGuest("two", "1", "/b/c").bytes(t))
+	activate(t, h, routedGuest("three", "1", "/b/d").bytes(t))
+	activate(t, h, routedGuest("four", "1", "/v1/own").bytes(t))
+	for path, want := range map[string]Slot{"/a/x/y": "one", "/a": "one", "/a/": "one", "/b/x": "", "/b/c/x/y": "",
+		"/v1/own/x/y": "", "/v1": "", "/aa/x": "", "//a/x": "", "/": "", "": "", "a/x": "", "*": ""} {
+		if r, ok := h.Owner([]byte(path)); r.Slot != want || ok != (want != "") || ok && r.Manifest.Name != string(want) {
+			t.Errorf("%q: %+v, want %q", path, r, want)
+		}
+	}
+}
+
 func TestRoutesOfSlots(t *testing.T) {
 	h, _ := openTest(t, Options{})
 	if got := routeAt(h, "/a/list"); got != "" || len(h.Slots()) != len(Slots) {

@@ -105,3 +105,8 @@ func (t translators) Route(path []byte) (server.Routed, bool) {
 	r, ok := t.Host.Route(path)
 	return server.Routed{Protocol: string(r.Slot), Manifest: r.Manifest, Index: r.Index, Params: r.Params}, ok
 }
+
+func (t translators) Owner(path []byte) (server.Routed, bool) {
+	r, ok := t.Host.Owner(path)
+	return server.Routed{Protocol: string(r.Slot), Manifest: r.Manifest}, ok
+}

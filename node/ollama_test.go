@@ -112,6 +112,7 @@ func checkOllamaPaths(t *testing.T, base, key string) {
 		{"/api/generate", `{"model":"core-1.1","prompt":"x","raw":true}`, key, 400, `{"error":"raw: `},
 		{"/api/chat", `{}`, "sk-no", 401, `{"error":"`},
 		{"/api/tags", "", "sk-no", 401, `{"error":"`},
+		{"/api/embed", `{"model":"core-1.1","input":"x"}`, key, 404, `{"error":"no such path: here are /api/chat, `},
 	} {
 		r, text := diaryCall(t, "GET", base+c.path, "Authorization", "Bearer "+c.key)
 		if c.body != "" {

@@ -141,6 +141,9 @@ type Replicated interface{ Own() Model }
 type Translators interface {
 	// Route finds which module answers a path that is no endpoint's, as it was sent.
 	Route(path []byte) (Routed, bool)
+	// Owner finds the module that has all paths which begin with the first segment of one that
+	// nobody answers. What it gives has no route.
+	Owner(path []byte) (Routed, bool)
 	// Translate begins one request's translation. protocol is "chat", "responses" or
 	// that of a Routed; facts hold ID and Created so far. It may be nil: the
 	// module is not in memory.

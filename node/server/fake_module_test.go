@@ -1,6 +1,7 @@
 package server
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -147,6 +148,11 @@ func (f *moduleTranslators) Route(path []byte) (Routed, bool) {
 	p, _ := guest.ParsePattern(f.manifest.Routes[2].Path)
 	params, ok := p.Match(path)
 	return Routed{"verses", f.manifest, 2, params}, ok
+}
+
+func (f *moduleTranslators) Owner(path []byte) (Routed, bool) {
+	first, _, _ := bytes.Cut(bytes.TrimPrefix(path, []byte{'/'}), []byte{'/'})
+	return Routed{Protocol: "verses", Manifest: f.manifest}, string(first) == "verses"
 }
 
 func (f *moduleTranslators) Translate(protocol, account, _ string, facts abi.Facts) Translation {

@@ -35,7 +35,7 @@ func (x *exchange) serve() {
 	}
 	if x.route == routeUnknown {
 		x.optionalKey()
-		x.fail(&abi.Error{Kind: abi.PathNotFound, Msg: "no such path" + misplaced(pathOf(x.ctx.Request.Header.RequestURI()))})
+		x.unknown(pathOf(x.ctx.Request.Header.RequestURI()))
 		return
 	}
 	if !x.methodAllowed() {

@@ -111,6 +111,29 @@ func (x *exchange) pin(account string) bool {
 	return true
 }
 
+// unknown answers a path that nobody has, beside those of a module as that has errors.
+func (x *exchange) unknown(path []byte) {
+	e := &abi.Error{Kind: abi.PathNotFound, Msg: "no such path" + misplaced(path)}
+	if x.s.deps.Translators != nil {
+		if m, ok := x.s.deps.Translators.Owner(path); ok {
+			e.Msg = "no such path: here are " + strings.Join(m.beside(path), ", ")
+			x.translation = x.s.deps.Translators.Translate(m.Protocol, "", x.id, x.facts())
+		}
+	}
+	x.fail(e)
+}
+
+// beside are the module's paths that have the first segment of a path, each once.
+func (m *Routed) beside(path []byte) (all []string) {
+	first, _, _ := bytes.Cut(path[1:], []byte{'/'})
+	for _, r := range m.Manifest.Routes {
+		if segment, _, _ := strings.Cut(r.Path[1:], "/"); segment == string(first) && !slices.Contains(all, r.Path) {
+			all = append(all, r.Path)
+		}
+	}
+	return all
+}
+
 // errNoModule is a path whose module is not in memory, yet or any more.
 func errNoModule() *abi.Error {
 	return &abi.Error{Kind: abi.Overloaded, Op: "server.module", RetryAfter: 5 * time.Second,

@@ -172,17 +172,48 @@ func TestAttackKeyInQuery(t *testing.T) {
 	}
 }
 
+// TestModuleUnknownPath: what a module's clients ask for and it does not have is an error as they read it, which
+// says what there is. It is no route of the module, and without one in memory it is the node's error.
+func TestModuleUnknownPath(t *testing.T) {
+	f := newModule(t, guest.FramingSSE)
+	n := startModule(t, Config{}, newFakeBackend(say("x")), f)
+	for _, method := range []string{"POST", "GET", "DELETE"} {
+		r := n.raw(request(method, "/verses/a/b", aVerse, bearerKey))
+		if r.StatusCode != 404 || r.body != `{"oops":"path_not_found","status":404}` {
+			t.Errorf("%s: %d %q", method, r.StatusCode, r.body)
+		}
+	}
+	f.mu.Lock()
+	in, err := abi.ParseErrorInput(f.inputs[abi.OpError])
+	f.mu.Unlock()
+	const want = "no such path: here are /verses/{model}:write, /verses/{model}:count, /verses/{model}, /verses/find"
+	if err != nil || in.Msg != want {
+		t.Errorf("%q, want %q, %v", in.Msg, want, err)
+	}
+	if log := n.log.String(); strings.Count(log, `"route":"unknown"`) != 3 {
+		t.Errorf("the log: %s", log)
+	}
+	f.gone.Store(true)
+	for _, path := range []string{"/verses/a/b", "/others/a/b"} {
+		if r := n.raw(request("POST", path, aVerse, bearerKey)); r.StatusCode != 404 || !strings.Contains(r.body, "not_found_error") {
+			t.Errorf("%s: %d %q", path, r.StatusCode, r.body)
+		}
+	}
+}
+
 // TestAttackModulePaths: no trick makes a path a module's, and none of the contract's is.
 func TestAttackModulePaths(t *testing.T) {
 	n := startModule(t, Config{}, newFakeBackend(say("x")), newModule(t, guest.FramingSSE))
 	for _, path := range []string{"//verses/all", "/verses//all", "/verses/all/", "/verses/", "/verses", "/Verses/all", "/verses%2fall",
 		"/%76erses/all", "/./verses/all", "/x/../verses/all", "/verses/../verses/all", "/verses/%2e%2e", "/verses/..", "/verses/a%00",
 		"/verses/%zz", "/verses/" + strings.Repeat("m", 600), "/verses/all;x/y", "/v1/messages/verses/all"} {
-		if r := n.raw(request("GET", path, "", bearerKey)); r.StatusCode != 404 || strings.Contains(r.body, "oops") {
+		r := n.raw(request("GET", path, "", bearerKey))
+		module := strings.HasPrefix(path, "/verses/") || path == "/verses"
+		if r.StatusCode != 404 || module != (r.body == `{"oops":"path_not_found","status":404}`) || !module && strings.Contains(r.body, "oops") {
 			t.Errorf("%s: %d %q", path, r.StatusCode, r.body)
 		}
 	}
-	if r := n.raw(request("GET", "/verses/a%2Fb", "", bearerKey)); r.StatusCode != 404 || !strings.Contains(r.body, "oops") {
+	if r := n.raw(request("GET", "/verses/a%2Fb", "", bearerKey)); r.StatusCode != 404 || !strings.Contains(r.body, `"model_not_found"`) {
 		t.Errorf("a parameter with a slash: %d %q", r.StatusCode, r.body)
 	}
 	if r := n.raw(request("GET", "/verses/"+strings.Repeat("m", 1<<20), "", bearerKey)); r.StatusCode != 431 {
