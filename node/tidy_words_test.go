@@ -115,7 +115,7 @@ func words(name string) []string {
 var spellings = map[string]string{
 	"armour": "armor", "behaviour": "behavior", "colour": "color", "endeavour": "endeavor", "favour": "favor", "flavour": "flavor",
 	"harbour": "harbor", "honour": "honor", "humour": "humor", "labour": "labor", "neighbour": "neighbor", "rumour": "rumor",
-	"analyse": "analyze", "analysing": "analyzing", "authoris": "authoriz", "categoris": "categoriz", "characteris": "characteriz",
+	"analyse": "analyze", "analysing": "analyzing", "authoris": "authoriz", "categoris": "categoriz", "characterise": "characterize", "characterising": "characterizing",
 	"customis": "customiz", "emphasise": "emphasize", "finalis": "finaliz", "generalis": "generaliz", "initialis": "initializ",
 	"localis": "localiz", "materialis": "materializ", "maximis": "maximiz", "memoris": "memoriz", "minimis": "minimiz",
 	"normalis": "normaliz", "optimise": "optimize", "optimisation": "optimization", "optimising": "optimizing", "organis": "organiz",

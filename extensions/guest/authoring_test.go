@@ -29,7 +29,7 @@ func TestLimitsAsWritten(t *testing.T) {
 	kib := func(n int) string { return strconv.Itoa(n>>10) + " KiB" }
 	mib := func(n int64) string { return strconv.FormatInt(n>>20, 10) + " MiB" }
 	for _, says := range []string{
-		count(ticksRequest) + " for request and response, " + count(ticksEvents) + " for other calls, " + count(ticksGo) + " for every call of a Go guest",
+		count(ticksRequest) + " for request, response, models and rewrite, " + count(ticksEvents) + " for other calls, " + count(ticksGo) + " for every call of a Go guest",
 		"plus " + count(ticksPerKB) + " for each KB of input; the manifest may ask for up to " + count(ticksCallMax) + " and " + count(ticksPerKBMax),
 		"a call of an import at least " + count(ticksHost),
 		strconv.Itoa(vector.VectorsMax) + ", each of at most " + strconv.Itoa(vector.EventsMax) + " events; " + count(VectorTicksMax) + " ticks together",
