@@ -92,12 +92,14 @@ func (t translated) whole(dst []byte, events []abi.Event) ([]byte, error) {
 }
 
 // broken falls back to a frame that clients of both protocols take for an error. In
-// the protocol of a module it is the node's own, and the stream has no end.
+// the protocol of a module it is the node's own, and the stream has no end. Nor has one of
+// events that a line ends: who reads no more than the standard's events does not see it.
 func (t translated) broken(dst []byte, e *abi.Error) []byte {
 	if !t.x.suspect {
 		start := len(dst)
 		dst = t.x.translation.Error(dst, e, t.x.statusOf(e.Kind))
 		if len(dst) > start && (!t.lines() || t.fits(dst[start:])) { // an error among events may be a line
+			t.x.unfinished = t.x.module != nil && !t.lines() && dst[start] == '{'
 			return dst
 		}
 		dst = dst[:start]
