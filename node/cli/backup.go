@@ -1,11 +1,8 @@
 package cli
 
 import (
-	"errors"
 	"fmt"
 	"io"
-	"io/fs"
-	"os"
 	"path/filepath"
 
 	"github.com/spf13/cobra"
@@ -30,20 +27,11 @@ new folder FILE.modules beside it, if there are any: keep both together.`,
 			return result{}, err
 		}
 		return printed(func(w io.Writer, done admin.BackedUp) {
-			printBackedUp(w, path)
+			fmt.Fprintf(w, "The database is in %s, and the modules, if there are any, in %s.modules.\n", path, path)
 			printMissing(w, done.ModulesMissing)
 		})(c.Backup(path))
 	})
 	return cmd
-}
-
-// printBackedUp names what was made. Where the data folder has no modules there is no folder of them.
-func printBackedUp(w io.Writer, path string) {
-	if _, err := os.Lstat(path + ".modules"); errors.Is(err, fs.ErrNotExist) {
-		fmt.Fprintf(w, "The database is in %s; the data folder has no modules.\n", path)
-		return
-	}
-	fmt.Fprintf(w, "The database is in %s, the modules are in %s.modules.\n", path, path)
 }
 
 func restoreCommand() *cobra.Command {

@@ -2,15 +2,11 @@ package cli
 
 import (
 	"encoding/csv"
-	"errors"
-	"os"
-	"path/filepath"
 	"reflect"
 	"strings"
 	"testing"
 
 	"corenode/node/admin"
-	"corenode/node/store/sqlite"
 	"corenode/wasm/abi"
 )
 
@@ -48,23 +44,6 @@ func TestLedgerExportHasCounters(t *testing.T) {
 		t.Errorf("the last column is %q, %q without counters", rows[0][last], rows[2][last])
 	} else if got := fromJSON[[]abi.Counter](t, rows[1][last]); !reflect.DeepEqual(got, counters) {
 		t.Errorf("counters %+v, want %+v", got, counters)
-	}
-}
-
-// TestBackupNamesWhatItMade: of a data folder without modules there is no folder of them.
-func TestBackupNamesWhatItMade(t *testing.T) {
-	dir, file := t.TempDir(), filepath.Join(t.TempDir(), "b.db")
-	_, err := typed("account", "create", "alice", "--data-dir", dir)
-	without, failed := typed("backup", file, "--data-dir", dir)
-	if err = errors.Join(err, failed); err != nil || !strings.Contains(without, file) || strings.Contains(without, file+".modules") {
-		t.Errorf("without modules: %q, %v", without, err)
-	}
-	if err := os.MkdirAll(filepath.Join(dir, sqlite.ModulesDir), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	with, err := typed("backup", file+"2", "--data-dir", dir)
-	if err != nil || !strings.Contains(with, "the modules are in "+file+"2.modules") {
-		t.Errorf("with modules: %q, %v", with, err)
 	}
 }
 
