@@ -15,7 +15,7 @@ import (
 
 // temporaryNames are those of the files in which SQLite sorts what it does not keep in memory. They are beside the
 // database: there is room for rows, and a container may have no other folder.
-const temporaryNames = "temporary-*.db"
+const temporaryNames = ".corenode-sort-*"
 
 // fileSystem is that of one connection, whose temporary files are in a folder.
 type fileSystem struct {

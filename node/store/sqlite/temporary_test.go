@@ -44,7 +44,7 @@ func TestNoOtherFolderIsNeeded(t *testing.T) {
 // TestTemporaryFilesOfAKillAreRemoved: a system that removes no open file leaves them.
 func TestTemporaryFilesOfAKillAreRemoved(t *testing.T) {
 	dir := t.TempDir()
-	left := filepath.Join(dir, "temporary-17.db")
+	left := filepath.Join(dir, ".corenode-sort-17")
 	if err := os.WriteFile(left, []byte("sorted"), 0o600); err != nil {
 		t.Fatal(err)
 	}
