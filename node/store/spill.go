@@ -61,6 +61,8 @@ type Spill struct {
 	// unwritten says that the epoch is not yet durable in the header. Rows that are
 	// appended before would not be found.
 	unwritten bool
+	// unread says that Batches found a row that cannot be read. Only Batches uses it.
+	unread bool
 }
 
 // OpenSpill opens the journal of a data folder, or makes one of size bytes. A journal
@@ -242,13 +244,20 @@ func (s *Spill) Append(entries []account.Entry) error {
 // it fails; all of them stay in the file. No more than a batch is in memory, and nothing
 // waits for the journal meanwhile; but nobody may append or reset. The first batch is given
 // before more is read, and the second when all rows can be read: if one cannot, Batches
-// returns an error. Damaged has what could not be read when the file was opened.
+// returns an error, and the next call gives nothing before that row can be read. Damaged
+// has what could not be read when the file was opened.
 func (s *Spill) Batches(n int, put func([]account.Entry) error) error {
 	s.mu.Lock()
 	is := content{s.rows, s.damaged, s.epoch, s.end}
 	s.mu.Unlock()
-	first := int64(spillHeader)
-	for at := first; at < is.end; {
+	looked := false
+	for at := int64(spillHeader); at < is.end; {
+		if s.unread {
+			if err := s.look(is, at); err != nil {
+				return err
+			}
+			looked, s.unread = true, false
+		}
 		batch, next, err := s.batch(is, at, n)
 		if err != nil {
 			return fmt.Errorf("read spill journal: %w", err)
@@ -256,12 +265,24 @@ func (s *Spill) Batches(n int, put func([]account.Entry) error) error {
 		if err := put(batch); err != nil {
 			return err
 		}
-		for rest := next; at == first && rest < is.end; {
-			if _, rest, err = s.next(is, rest); err != nil {
-				return fmt.Errorf("read spill journal: %w", err)
+		if !looked {
+			if err := s.look(is, next); err != nil {
+				s.unread = true
+				return err
 			}
+			looked = true
 		}
 		at = next
+	}
+	return nil
+}
+
+// look reads all rows from a byte on, and keeps none.
+func (s *Spill) look(is content, at int64) (err error) {
+	for at < is.end {
+		if _, at, err = s.next(is, at); err != nil {
+			return fmt.Errorf("read spill journal: %w", err)
+		}
 	}
 	return nil
 }

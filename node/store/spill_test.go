@@ -135,6 +135,19 @@ func TestSpillIsReadInBatches(t *testing.T) {
 	if err := s.Batches(2, take); err == nil || !reflect.DeepEqual(got, rows[:2]) {
 		t.Errorf("a damaged record behind: %v, with %d rows given, want the first batch", err, len(got))
 	}
+	if err := s.Batches(2, take); err == nil || !reflect.DeepEqual(got, rows[:2]) {
+		t.Errorf("the second time: %v, with %d rows given, want no batch again", err, len(got))
+	}
+	if err := s.Reset(); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Append(rows); err != nil {
+		t.Fatal(err)
+	}
+	got = nil
+	if err := s.Batches(2, take); err != nil || !reflect.DeepEqual(got, rows) {
+		t.Errorf("all can be read again: %v, with %d rows given", err, len(got))
+	}
 	away, tried := errors.New("the store is away"), 0
 	if err := s.Batches(2, func([]account.Entry) error { tried++; return away }); !errors.Is(err, away) || tried != 1 {
 		t.Errorf("%v after %d tries, want that the store is away, before the others are read", err, tried)
