@@ -282,7 +282,9 @@ func (n *node) openServer(secret []byte) error {
 		load = n.writeLoad
 	}
 	n.console = console.New(console.Deps{
-		Client:   func(o operators.Operator) *admin.Client { return admin.LocalFor(api, o) },
+		Client: func(ctx context.Context, o operators.Operator) *admin.Client {
+			return admin.LocalFor(ctx, api, o)
+		},
 		Operator: func(token string) (operators.Operator, bool) { return n.server.Operator(token) },
 		Named:    func(name string) operators.Operator { return n.server.OperatorNamed(name) },
 		Metrics:  func(w io.Writer) { n.server.WriteMetrics(w) }, API: n.base(admin.Reachable(n.public.Addr().String())),

@@ -112,11 +112,13 @@ type Client struct {
 }
 
 // Local makes a client that calls an API in this process.
-func Local(api *API) *Client { return LocalFor(api, operators.From(context.Background())) }
+func Local(api *API) *Client {
+	return LocalFor(context.Background(), api, operators.From(context.Background()))
+}
 
-// LocalFor is Local for an operator.
-func LocalFor(api *API, who operators.Operator) *Client {
-	ctx := operators.With(context.Background(), who)
+// LocalFor is Local for an operator, who leaves when ctx ends.
+func LocalFor(ctx context.Context, api *API, who operators.Operator) *Client {
+	ctx = operators.With(ctx, who)
 	return &Client{send: func(method, path string, query url.Values, body []byte) (int, []byte, error) {
 		status, _, answer := api.Handle(ctx, method, path, []byte(query.Encode()), body)
 		return status, answer, nil

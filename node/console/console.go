@@ -14,6 +14,7 @@ package console
 
 import (
 	"bytes"
+	"context"
 	"crypto/tls"
 	"embed"
 	"errors"
@@ -40,7 +41,7 @@ const Root = "/console/"
 // Deps are what the console shows and does.
 type Deps struct {
 	// Client calls the admin API in an operator's name.
-	Client func(operators.Operator) *admin.Client
+	Client func(context.Context, operators.Operator) *admin.Client
 	// Operator finds the one whose token it is; Named that of a name, the zero value without one.
 	Operator func(token string) (operators.Operator, bool)
 	Named    func(name string) operators.Operator
@@ -196,7 +197,7 @@ func (c *Console) signed(do handler) http.Handler {
 // view answers with a page, or for a script with the part of it that renews itself.
 func (c *Console) view(v view) handler {
 	return func(w http.ResponseWriter, r *http.Request, s *session) {
-		body, err := v.show(c, r, c.deps.Client(s.operator))
+		body, err := v.show(c, r, c.deps.Client(r.Context(), s.operator))
 		if err != nil {
 			c.fail(w, r, s, err)
 			return
@@ -224,7 +225,7 @@ func (c *Console) act(a act) handler {
 			c.failed(w, r, s, http.StatusForbidden, fmt.Sprintf("this needs the role %s; yours is %s", a.role, s.operator.Role))
 			return
 		}
-		said, to, err := a.do(r, c.deps.Client(s.operator))
+		said, to, err := a.do(r, c.deps.Client(r.Context(), s.operator))
 		if err != nil {
 			c.fail(w, r, s, err)
 			return

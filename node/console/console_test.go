@@ -3,6 +3,7 @@ package console
 import (
 	"bytes"
 	"compress/gzip"
+	"context"
 	"crypto/sha256"
 	"errors"
 	"fmt"
@@ -459,8 +460,8 @@ func TestLedgerFileLeavesPageByPage(t *testing.T) {
 	const pages = 20
 	file := func(leaves bool) (ledger *pagedLedger, w *flushed, text string) {
 		ledger = &pagedLedger{pages: pages}
-		c := &Console{deps: Deps{Client: func(who operators.Operator) *admin.Client {
-			return admin.LocalFor(admin.New(ledger, nil, nil, nil, nil), who)
+		c := &Console{deps: Deps{Client: func(ctx context.Context, who operators.Operator) *admin.Client {
+			return admin.LocalFor(ctx, admin.New(ledger, nil, nil, nil, nil), who)
 		}}}
 		got := httptest.NewRecorder()
 		w = &flushed{ResponseWriter: got, leaves: leaves}

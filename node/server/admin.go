@@ -236,11 +236,15 @@ func (s *Server) consoleAdmin(ctx *fasthttp.RequestCtx, path string) bool {
 }
 
 // answerConsole hands a request to the console. The connection is taken first: when the client of a streamed
-// answer leaves, ctx serves others before the console sees it.
+// answer leaves, ctx serves others before the console sees it. Until an answer begins its client is watched.
 func (s *Server) answerConsole(ctx *fasthttp.RequestCtx) {
 	c := ctx.Conn()
+	caller, left := context.WithCancel(context.Background())
+	seen := s.watcher.add(descriptor(c), left)
+	defer s.watcher.remove(seen)
 	fasthttpadaptor.NewFastHTTPHandler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		s.deps.Console.ServeHTTP(moving{w, c}, r)
+		defer left()
+		s.deps.Console.ServeHTTP(moving{w, c}, r.WithContext(caller))
 	}))(ctx)
 }
 

@@ -310,6 +310,31 @@ type fakeConsole struct{ http.HandlerFunc }
 
 func (fakeConsole) SignedIn(string, string) bool { return true }
 
+// TestConsoleCallerLeaves: what a page takes long for, such as a proof of the ledger, is told
+// when the browser is gone.
+func TestConsoleCallerLeaves(t *testing.T) {
+	began, left := make(chan struct{}), make(chan struct{})
+	n := start(t, Config{WatchEvery: time.Millisecond}, newFakeBackend(say("x")), func(d *Deps) {
+		d.Console = fakeConsole{func(_ http.ResponseWriter, r *http.Request) {
+			close(began)
+			<-r.Context().Done()
+			close(left)
+		}}
+	})
+	c, err := net.Dial("tcp", n.admin)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.WriteString(c, "GET /console/ledger HTTP/1.1\r\nHost: localhost\r\n\r\n"); err != nil {
+		t.Fatal(err)
+	}
+	<-began
+	if err := c.Close(); err != nil {
+		t.Fatal(err)
+	}
+	<-left
+}
+
 // TestAdminBodyOfTheConsole: who is signed in there may send what who has a token may, and is told when it is too much.
 // On a slow line a module takes longer than headers do.
 func TestAdminBodyOfTheConsole(t *testing.T) {
