@@ -47,7 +47,7 @@ var balancers = []balancer{
 	}},
 }
 
-// newBackend answers as a node does: /readyz, a stream below /stream, and its name otherwise.
+// newBackend answers as a node does: /readyz, a stream at /stream and one without an end at /endless, and its name otherwise.
 func newBackend(t *testing.T, name string) *backend {
 	b := &backend{name: name, left: make(chan struct{}, 8), release: make(chan struct{})}
 	b.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -62,12 +62,16 @@ func newBackend(t *testing.T, name string) *backend {
 		b.posts.Add(1)
 		_, _ = io.Copy(io.Discard, r.Body) // a client that leaves is seen below
 		switch r.URL.Path {
-		case "/stream":
+		case "/stream", "/endless":
 			w.Header().Set("Content-Type", "text/event-stream")
 			fmt.Fprintf(w, "data: %s\n\n", name)
 			w.(http.Flusher).Flush()
+			release := b.release
+			if r.URL.Path == "/endless" {
+				release = nil // that is another stream's
+			}
 			select {
-			case <-b.release:
+			case <-release:
 				fmt.Fprint(w, "data: end\n\n")
 			case <-r.Context().Done():
 				b.left <- struct{}{}
@@ -313,11 +317,11 @@ func TestRetries(t *testing.T) {
 func TestStreams(t *testing.T) {
 	each(t, func(t *testing.T, _ balancer, base string, backends []*backend) {
 		var streams sync.WaitGroup
-		for i, leaves := range []bool{false, true} {
+		for i, path := range []string{"/stream", "/endless"} {
 			streams.Go(func() {
 				ctx, cancel := context.WithTimeout(t.Context(), waitMax)
 				defer cancel()
-				answer, err := post(t, ctx, base, "/stream", fmt.Sprint("s", i), "k")
+				answer, err := post(t, ctx, base, path, fmt.Sprint("s", i), "k")
 				if err != nil {
 					t.Error(err)
 					return
@@ -329,7 +333,7 @@ func TestStreams(t *testing.T) {
 					return
 				}
 				node := backends[first[len("data: ")]-'a']
-				if leaves {
+				if path == "/endless" {
 					cancel()
 					select {
 					case <-node.left:
