@@ -1,10 +1,11 @@
 package extensions
 
 import (
+	"time"
+
 	"corenode/extensions/guest"
 	"corenode/extensions/probe"
 	"corenode/wasm/abi"
-	"time"
 )
 
 // denialRetryMax bounds what a policy may tell a client to wait.

@@ -1,8 +1,9 @@
 package extensions
 
 import (
-	"corenode/wasm/abi"
 	"encoding/binary"
+
+	"corenode/wasm/abi"
 )
 
 // answer is the events of an answer as frames, with the deltas of a block

@@ -1,7 +1,6 @@
 package extensions
 
 import (
-	"corenode/extensions/guest"
 	"maps"
 	"os"
 	"path/filepath"
@@ -9,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"corenode/extensions/guest"
 )
 
 // TestStagesAsWritten: authors and operators find a row for each stage at which

@@ -2,7 +2,6 @@ package extensions
 
 import (
 	"context"
-	"corenode/extensions/guest"
 	"log/slog"
 	"maps"
 	"runtime"
@@ -10,6 +9,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"corenode/extensions/guest"
 )
 
 // builder makes generations of module files: the load path, the same for every

@@ -1,9 +1,10 @@
 package extensions
 
 import (
+	"time"
+
 	"corenode/extensions/guest"
 	"corenode/wasm/abi"
-	"time"
 )
 
 // call runs one op on a generation of a slot, which the caller has acquired:

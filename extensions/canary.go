@@ -1,10 +1,11 @@
 package extensions
 
 import (
-	"corenode/extensions/guest"
-	"corenode/wasm/abi"
 	"fmt"
 	"time"
+
+	"corenode/extensions/guest"
+	"corenode/wasm/abi"
 )
 
 // Defaults of Options.CanaryFactor and Options.CanaryCallsMin.

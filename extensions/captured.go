@@ -2,13 +2,14 @@ package extensions
 
 import (
 	"context"
-	"corenode/extensions/capture"
-	"corenode/extensions/guest"
-	"corenode/wasm/abi"
 	"fmt"
 	"slices"
 	"strings"
 	"time"
+
+	"corenode/extensions/capture"
+	"corenode/extensions/guest"
+	"corenode/wasm/abi"
 )
 
 // Capture begins to keep what the modules of a slot are asked, for an account or, with

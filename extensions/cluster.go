@@ -2,8 +2,6 @@ package extensions
 
 import (
 	"bytes"
-	"corenode/extensions/guest"
-	"corenode/wasm/abi"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -12,6 +10,9 @@ import (
 	"os"
 	"slices"
 	"strings"
+
+	"corenode/extensions/guest"
+	"corenode/wasm/abi"
 )
 
 // clustered says whether the nodes of a cluster share the state.

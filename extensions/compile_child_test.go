@@ -2,7 +2,6 @@ package extensions
 
 import (
 	"context"
-	"corenode/extensions/guest"
 	"errors"
 	"fmt"
 	"os"
@@ -11,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"corenode/extensions/guest"
 )
 
 // compilerVariable in the environment makes the test program a process that

@@ -2,10 +2,11 @@ package extensions
 
 import (
 	"cmp"
-	"corenode/extensions/guest"
 	"errors"
 	"strconv"
 	"strings"
+
+	"corenode/extensions/guest"
 )
 
 // Denial is one entry of modules.denied: the module of a digest, or every

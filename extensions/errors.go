@@ -1,8 +1,9 @@
 package extensions
 
 import (
-	"corenode/extensions/guest"
 	"errors"
+
+	"corenode/extensions/guest"
 )
 
 var (

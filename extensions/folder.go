@@ -1,7 +1,6 @@
 package extensions
 
 import (
-	"corenode/extensions/guest"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -10,6 +9,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"corenode/extensions/guest"
 )
 
 // folder is Options.Dir: the files of the modules that operators loaded, and the

@@ -1,13 +1,14 @@
 package extensions
 
 import (
-	"corenode/extensions/compare"
-	"corenode/extensions/guest"
-	"corenode/wasm/abi"
 	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"corenode/extensions/compare"
+	"corenode/extensions/guest"
+	"corenode/wasm/abi"
 )
 
 // handler is the native build of a module; it has no memory between calls.

@@ -2,11 +2,12 @@ package extensions
 
 import (
 	"context"
-	"corenode/extensions/guest"
-	"corenode/wasm/abi"
 	"fmt"
 	"sync"
 	"sync/atomic"
+
+	"corenode/extensions/guest"
+	"corenode/wasm/abi"
 )
 
 // Host runs the modules of a node.

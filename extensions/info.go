@@ -2,13 +2,14 @@ package extensions
 
 import (
 	"cmp"
-	"corenode/extensions/compare"
-	"corenode/extensions/guest"
 	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
 	"time"
+
+	"corenode/extensions/compare"
+	"corenode/extensions/guest"
 )
 
 // States of a module.

@@ -2,10 +2,11 @@ package extensions
 
 import (
 	"context"
-	"corenode/extensions/guest"
 	"errors"
 	"fmt"
 	"slices"
+
+	"corenode/extensions/guest"
 )
 
 // Load checks, meters, compiles and tries a module, and keeps it: its state is

@@ -1,9 +1,10 @@
 package extensions
 
 import (
-	"corenode/extensions/guest"
 	"fmt"
 	"strings"
+
+	"corenode/extensions/guest"
 )
 
 // module is what the host knows of one module file, loaded or not.

@@ -2,9 +2,10 @@ package extensions
 
 import (
 	"context"
-	"corenode/extensions/guest"
 	"log/slog"
 	"time"
+
+	"corenode/extensions/guest"
 )
 
 // OpenOffline checks, meters and compiles a module as Load does, without a host,

@@ -3,12 +3,13 @@ package extensions
 import (
 	"cmp"
 	"context"
-	"corenode/extensions/guest"
 	"log/slog"
 	"path/filepath"
 	"runtime"
 	"sync"
 	"time"
+
+	"corenode/extensions/guest"
 )
 
 // Open makes a host. The native build of every shipped module serves at once;

@@ -1,10 +1,11 @@
 package extensions
 
 import (
-	"corenode/wasm/abi"
 	"crypto/ed25519"
 	"log/slog"
 	"time"
+
+	"corenode/wasm/abi"
 )
 
 // Options say how a Host works.

@@ -1,10 +1,11 @@
 package extensions
 
 import (
-	"corenode/extensions/guest"
 	"strings"
 	"testing"
 	"time"
+
+	"corenode/extensions/guest"
 )
 
 // TestCPUQuota fills and waits by the clock that it is told.

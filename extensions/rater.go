@@ -2,15 +2,16 @@ package extensions
 
 import (
 	"context"
-	"corenode/extensions/guest"
-	"corenode/extensions/probe"
-	"corenode/wasm/abi"
 	"errors"
 	"fmt"
 	"log/slog"
 	"path/filepath"
 	"strings"
 	"time"
+
+	"corenode/extensions/guest"
+	"corenode/extensions/probe"
+	"corenode/wasm/abi"
 )
 
 // Rater computes charges with one billing module, without a host: what a module would

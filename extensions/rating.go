@@ -1,16 +1,17 @@
 package extensions
 
 import (
-	"corenode/extensions/capture"
-	"corenode/extensions/guest"
-	"corenode/extensions/probe"
-	"corenode/wasm/abi"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"fmt"
 	"sync/atomic"
 	"time"
+
+	"corenode/extensions/capture"
+	"corenode/extensions/guest"
+	"corenode/extensions/probe"
+	"corenode/wasm/abi"
 )
 
 // Quote is what a request may cost, and the pinned generation that will charge

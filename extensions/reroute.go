@@ -2,9 +2,10 @@ package extensions
 
 import (
 	"bytes"
-	"corenode/extensions/guest"
 	"fmt"
 	"reflect"
+
+	"corenode/extensions/guest"
 )
 
 // Route finds the route of a path as it was sent, without its query. It is that of

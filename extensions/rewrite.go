@@ -2,9 +2,10 @@ package extensions
 
 import (
 	"bytes"
+	"time"
+
 	"corenode/extensions/guest"
 	"corenode/wasm/abi"
-	"time"
 )
 
 // Rewriting says whether any request of an account would be rewritten, so that a caller

@@ -1,9 +1,10 @@
 package extensions
 
 import (
+	"fmt"
+
 	"corenode/extensions/guest"
 	"corenode/wasm/abi"
-	"fmt"
 )
 
 // Routed is a path that a module answers.

@@ -1,8 +1,9 @@
 package extensions
 
 import (
-	"corenode/wasm/abi"
 	"sync"
+
+	"corenode/wasm/abi"
 )
 
 // scratch is what one call needs: its input and the copy of its output. They

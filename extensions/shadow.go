@@ -2,13 +2,14 @@ package extensions
 
 import (
 	"bytes"
-	"corenode/extensions/compare"
-	"corenode/extensions/guest"
-	"corenode/wasm/abi"
 	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"corenode/extensions/compare"
+	"corenode/extensions/guest"
+	"corenode/wasm/abi"
 )
 
 // shadow runs a share of a slot's calls on a second generation as well, off

@@ -1,12 +1,13 @@
 package extensions
 
 import (
-	"corenode/extensions/guest"
 	"crypto/ed25519"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/hex"
 	"strings"
+
+	"corenode/extensions/guest"
 )
 
 // signatureContext stands before the digest in what is signed, so that a

@@ -1,9 +1,10 @@
 package extensions
 
 import (
+	"sync/atomic"
+
 	"corenode/extensions/capture"
 	"corenode/extensions/guest"
-	"sync/atomic"
 )
 
 // slot is where the generations of one protocol or policy serve. Its pick is

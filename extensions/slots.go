@@ -2,6 +2,7 @@ package extensions
 
 import (
 	"cmp"
+
 	"corenode/extensions/guest"
 )
 

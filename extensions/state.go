@@ -2,12 +2,13 @@ package extensions
 
 import (
 	"bytes"
-	"corenode/extensions/guest"
 	"encoding/json"
 	"fmt"
 	"io"
 	"slices"
 	"strings"
+
+	"corenode/extensions/guest"
 )
 
 // state is which modules serve, as Dir/state.json keeps it across restarts.

@@ -2,9 +2,10 @@ package extensions
 
 import (
 	"bytes"
+	"time"
+
 	"corenode/extensions/guest"
 	"corenode/wasm/abi"
-	"time"
 )
 
 // Events translates the next event group of the stream and appends its bytes

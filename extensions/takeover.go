@@ -2,6 +2,7 @@ package extensions
 
 import (
 	"bytes"
+
 	"corenode/wasm/abi"
 )
 

@@ -1,8 +1,9 @@
 package extensions
 
 import (
-	"corenode/extensions/guest"
 	"sync/atomic"
+
+	"corenode/extensions/guest"
 )
 
 // tally counts what goes wrong and what runs beside, all rare.

@@ -1,10 +1,11 @@
 package extensions
 
 import (
-	"corenode/extensions/guest"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"corenode/extensions/guest"
 )
 
 // throttle keeps the calls of one slot within its quota of the processors: a call

@@ -2,6 +2,7 @@ package extensions
 
 import (
 	"bytes"
+
 	"corenode/extensions/guest"
 	"corenode/wasm/abi"
 )

@@ -1,10 +1,11 @@
 package extensions
 
 import (
+	"time"
+
 	"corenode/extensions/capture"
 	"corenode/extensions/guest"
 	"corenode/wasm/abi"
-	"time"
 )
 
 // Translation is one request's use of a translator. It is pinned to the

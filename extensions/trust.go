@@ -1,9 +1,10 @@
 package extensions
 
 import (
-	"corenode/extensions/guest"
 	"crypto/ed25519"
 	"fmt"
+
+	"corenode/extensions/guest"
 )
 
 // trust says whose modules a host takes, and which of them it does not. It is immutable.

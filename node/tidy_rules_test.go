@@ -179,6 +179,33 @@ func coinedWords(tr *tree) []finding {
 	return all
 }
 
+// mixedImports finds imports of one paragraph of which some are of the standard library, some the project's and some
+// other people's.
+func mixedImports(tr *tree) (all []finding) {
+	kind := func(path string) int {
+		first, _, _ := strings.Cut(path, "/")
+		switch {
+		case first == "corenode":
+			return 2
+		case strings.Contains(first, "."):
+			return 1
+		}
+		return 0
+	}
+	for _, s := range tr.sources {
+		for i, spec := range s.file.Imports {
+			if i == 0 || tr.line(spec.Pos()) != tr.line(s.file.Imports[i-1].End())+1 {
+				continue
+			}
+			before, after := strings.Trim(s.file.Imports[i-1].Path.Value, `"`), strings.Trim(spec.Path.Value, `"`)
+			if kind(before) != kind(after) {
+				all = append(all, finding{s.path, tr.line(spec.Pos()), "", fmt.Sprintf("%q stands behind %q without a line between", after, before)})
+			}
+		}
+	}
+	return all
+}
+
 // britishSpellings finds them in comments, names and the documents.
 func britishSpellings(tr *tree) []finding {
 	all := tr.names(func(s *source, name string) string {

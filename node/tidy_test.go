@@ -35,6 +35,7 @@ var rules = []rule{
 	{"vocabulary", foreignWords},
 	{"spelling", britishSpellings},
 	{"build tags", unknownTags},
+	{"imports", mixedImports},
 	{"doc comments", undocumented},
 	{"request's way", requestsWay},
 	{"links", deadLinks},

@@ -2,11 +2,12 @@ package main
 
 import (
 	"bytes"
-	"corenode/node/cli"
 	"log/slog"
 	"strings"
 	"testing"
 	"unicode/utf8"
+
+	"corenode/node/cli"
 )
 
 // TestPrintsOnlyUTF8: names, arguments and causes of others may hold any bytes.

@@ -1,11 +1,12 @@
 package check
 
 import (
-	"corenode/extensions/guest"
 	"errors"
 	"fmt"
 	"io"
 	"strings"
+
+	"corenode/extensions/guest"
 )
 
 // Report is what a check found. As JSON its counts of ticks and bytes are

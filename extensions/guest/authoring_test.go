@@ -1,14 +1,15 @@
 package guest
 
 import (
-	"corenode/extensions/meter"
-	"corenode/extensions/vector"
-	"corenode/wasm/abi"
 	"os"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
+
+	"corenode/extensions/meter"
+	"corenode/extensions/vector"
+	"corenode/wasm/abi"
 )
 
 // TestLimitsAsWritten: what the page for authors says of limits is what holds.

@@ -1,9 +1,10 @@
 package guest
 
 import (
-	"corenode/extensions/meter/wasmtest"
 	"strings"
 	"testing"
+
+	"corenode/extensions/meter/wasmtest"
 )
 
 // TestEngineRefuses: what the engine has against a module is said in the same

@@ -1,9 +1,10 @@
 package guest
 
 import (
-	"corenode/wasm/abi"
 	"errors"
 	"fmt"
+
+	"corenode/wasm/abi"
 )
 
 // A tick is one function call or one loop round of a guest: 2 to 3 ns on the

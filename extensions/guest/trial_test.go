@@ -2,12 +2,13 @@ package guest
 
 import (
 	"context"
-	"corenode/extensions/meter/wasmtest"
-	"corenode/wasm/abi"
 	"runtime"
 	"strings"
 	"testing"
 	"time"
+
+	"corenode/extensions/meter/wasmtest"
+	"corenode/wasm/abi"
 )
 
 // spinning is an admission policy whose every call is without end.

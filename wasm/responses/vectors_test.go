@@ -1,9 +1,10 @@
 package responses
 
 import (
-	"corenode/extensions/vector/vectortest"
 	"flag"
 	"testing"
+
+	"corenode/extensions/vector/vectortest"
 )
 
 var update = flag.Bool("update", false, "rewrite the wants of vectors/*.json; read the diff before you commit it")
