@@ -11,7 +11,6 @@ import (
 	"os"
 	"slices"
 	"strconv"
-	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -147,14 +146,14 @@ type replayPass struct {
 	prices   map[string]config.Model                    // nil: each at its own
 	opened   map[string]*extensions.Rater               // by digest
 	failed   map[string]error                           // modules that do not open
-	named    map[string]func() (guest.Manifest, error)  // of modules that made charges, by digest, for what their counters are called
+	named    map[string]guest.Manifest                  // of modules that made charges, by digest, for what their counters are called
 	accounts map[string]*replaySum                      // by id
 	corrects func(row admin.Entry) (admin.Entry, error) // a charge as what was said of it later leaves it
 }
 
 func (o replayOptions) open(dataDir string) (*replayPass, error) {
 	p := &replayPass{account: o.account, dataDir: dataDir, opened: map[string]*extensions.Rater{}, failed: map[string]error{},
-		named: map[string]func() (guest.Manifest, error){}, accounts: map[string]*replaySum{},
+		named: map[string]guest.Manifest{}, accounts: map[string]*replaySum{},
 		replayReport: replayReport{Until: time.Now().UTC()}}
 	var err error
 	if p.Since, err = parseBound("since", o.since); err != nil {
@@ -327,18 +326,15 @@ func (p *replayPass) rater(row admin.Entry, in abi.ChargeInput) (*extensions.Rat
 
 // manifest is that of the module that made a charge. It is read once.
 func (p *replayPass) manifest(digest string) (guest.Manifest, error) {
-	read := p.named[digest]
-	if read == nil {
-		read = sync.OnceValues(func() (guest.Manifest, error) {
-			m, err := extensions.StoredManifest(p.dataDir, digest)
-			if err != nil {
-				err = fmt.Errorf("its module %s: %w", shortDigest(digest), err)
-			}
-			return m, err
-		})
-		p.named[digest] = read
+	if m, read := p.named[digest]; read {
+		return m, nil
 	}
-	return read()
+	m, err := extensions.StoredManifest(p.dataDir, digest)
+	if err != nil {
+		return m, fmt.Errorf("its module %s: %w", shortDigest(digest), err)
+	}
+	p.named[digest] = m
+	return m, nil
 }
 
 // stored opens the module that made a charge.

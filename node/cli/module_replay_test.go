@@ -212,18 +212,24 @@ func TestReplaySince(t *testing.T) {
 	})
 }
 
-// TestReplayLeavesOut: what cannot be computed is named with why, and is in no sum; what was rated
-// again counts with what that came to.
-func TestReplayLeavesOut(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), "data")
+// oneAccount is an open ledger in a new data folder, with an account that has money.
+func oneAccount(t *testing.T) (dir string, s *sqlite.Store, a account.Account) {
+	t.Helper()
+	dir = filepath.Join(t.TempDir(), "data")
 	s, err := sqlite.Open(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
-	a, err := s.CreateAccount(account.Account{Name: "a"}, 1<<40)
-	if err != nil {
+	if a, err = s.CreateAccount(account.Account{Name: "a"}, 1<<40); err != nil {
 		t.Fatal(err)
 	}
+	return dir, s, a
+}
+
+// TestReplayLeavesOut: what cannot be computed is named with why, and is in no sum; what was rated
+// again counts with what that came to.
+func TestReplayLeavesOut(t *testing.T) {
+	dir, s, a := oneAccount(t)
 	used := abi.Usage{InputUncached: 10, Output: 2}
 	row := func(n int, change func(*account.Entry)) account.Entry {
 		e := chargeRow(a.ID, fmt.Sprintf("req_%d", n), replayStart.Add(time.Duration(n)*time.Second), used, 60)
@@ -284,15 +290,7 @@ func TestReplayLeavesOut(t *testing.T) {
 // another had, is computed by the module and of the input of that. With the module that made it
 // nothing differs. Another one gets of counters what the request held by name, and of others nothing.
 func TestReplayOfRatedAgain(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), "data")
-	s, err := sqlite.Open(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	a, err := s.CreateAccount(account.Account{Name: "a"}, 1<<40)
-	if err != nil {
-		t.Fatal(err)
-	}
+	dir, s, a := oneAccount(t)
 	tier := keepModule(t, dir, freeTier(t, "tier", "1.0.0", "tokens"))
 	// 10 tokens at 3 and 2 at 15. With 4 free ones it is 48, with 12 nothing.
 	row := func(n int) account.Entry {
