@@ -31,13 +31,16 @@ UNSAID = {"string": ["nickname", "street", "company", "country", "brand", "websi
           "integer": ["zip", "floor", "year", "weight", "height", "score", "rating", "distance", "duration", "temperature"],
           "boolean": ["verified", "premium", "archived", "is_member", "newsletter", "refunded", "married", "insured"],
           "array": ["tags", "children", "keywords", "aliases", "links", "phones", "errors", "notes"]}
+OPAQUE = 0.2  # of the members in training
+TELLING = {name for names in [*NAMED.values(), OWN_WORDS, *UNSAID.values()] for name in names}
 ROOT_TITLES = ["Person", "Answer", "Result", "Record", "Entry", "Extraction", "Order", "Profile", "Data", "Response", "Output", "Info"]
 
 
-def annotated(d: Draw, s: dict, key: str, text: str = "") -> dict:
-    """A schema with what generators of schemas add and no value depends on, in another order at times."""
+def annotated(d: Draw, s: dict, key: str, text: str = "", always: bool = False) -> dict:
+    """A schema with what generators of schemas add, in another order at times: a text that says what the member is for, always or at
+    times, and what no value depends on."""
     s = dict(s)
-    if text and d.chance(0.5):
+    if text and (always or d.chance(0.5)):
         s["description"] = d.fill(text)
     if d.chance(0.15):
         s["title"] = key.replace("_", " ").title()
@@ -118,9 +121,20 @@ ASKS = ["{t}", "{t}", "{t}\n\n[Fill in the fields|Extract the data|Fill in the f
         "{t}\nAnswer in the given form.", "[Please |]structure this: {t}", "Fill the object from this [text|note]: {t}", "Here is the text: {t}", "Parse this: {t}", "[Record|Store] this: {t}", "Data entry: {t}"]
 
 
+def _opaque(d: Draw) -> str:
+    """At times in training, a member's name that says nothing: what it is for stands in its description alone."""
+    from . import copying
+    if d.heldout or not d.chance(OPAQUE):
+        return ""
+    while (name := copying.identifier(d)) in TELLING:
+        pass
+    return name
+
+
 def _named(d: Draw, facts: dict, key: str) -> Member:
     kind = "integer" if key in INTEGERS else "string"
-    name, value = d.written(f"schema.member.{key}", NAMED[key]), facts[key]
+    opaque, value = _opaque(d), facts[key]
+    name = opaque or d.written(f"schema.member.{key}", NAMED[key])
     s: dict = {"type": kind}
     if kind == "integer" and d.chance(0.25):
         s["type"] = "number"
@@ -129,14 +143,15 @@ def _named(d: Draw, facts: dict, key: str) -> Member:
         choices = list(dict.fromkeys([value, *d.some(pool, d.int(2, 5))]))
         d.rng.shuffle(choices)
         s["enum"] = choices
-    s = annotated(d, s, name, DESCRIPTIONS[key] if d.heldout else d.written(f"schema.describe.{key}", [DESCRIPTIONS[key]]))
+    s = annotated(d, s, name, DESCRIPTIONS[key] if d.heldout else d.written(f"schema.describe.{key}", [DESCRIPTIONS[key]]), bool(opaque))
     return Member(name, nullable(d, s) if d.chance(0.12) else s, value)
 
 
 def _own(d: Draw, sentences: list[str]) -> Member:
-    name = d.written("schema.own", OWN_WORDS)
+    opaque = _opaque(d)
+    name = opaque or d.written("schema.own", OWN_WORDS)
     first = re.split(r"(?<=[.!?]) (?=[A-Z])", sentences[0])[0]
-    return Member(name, annotated(d, {"type": "string"}, name, "[One sentence|In a few words|The text it rests on|A short text]"), first)
+    return Member(name, annotated(d, {"type": "string"}, name, "[One sentence|In a few words|The text it rests on|A short text]", bool(opaque)), first)
 
 
 def _unsaid(d: Draw) -> Member:
@@ -164,11 +179,12 @@ def _list(d: Draw, sentences: list[str]) -> Member:
     """A list that the text has."""
     x = d.until_fresh(lambda: d.some(d.any([words.FOODS, words.ANIMALS, words.OBJECTS, words.NAMES]), d.int(2, 5)), "schema list")
     sentences.append(d.any(["There are {x}.", "We saw {x}.", "Do not forget {x}.", "They talked about {x}.", "On the table: {x}."]).format(x=words.listed(x)))
-    name = d.pick(["items", "things", "list", "entries", "elements", "values", "mentions"])
+    opaque = _opaque(d)
+    name = opaque or d.pick(["items", "things", "list", "entries", "elements", "values", "mentions"])
     s: dict = {"type": "array", "items": {"type": "string"}}
     if d.chance(0.2):
         s["minItems"] = 1
-    return Member(name, annotated(d, s, name), x)
+    return Member(name, annotated(d, s, name, "[All that the text lists|The things that are listed|What stands in a row]" if opaque else "", bool(opaque)), x)
 
 
 def _object(members: list[Member], d: Draw, defs: dict | None = None) -> tuple[dict, dict]:
