@@ -129,7 +129,7 @@ test-train: ## tests that no held-out text is trained, and of the trainer as far
 
 # A training goes on from what ships, or from FROM, a checkpoint; checkpoints, states and logs of its runs lie in RUNS. MINUTES is
 # the length of a run and SEED its conversations: another one for each run. ON is where: on one GPU
-# ON="--rows 8 --row 8192" and MINUTES=9.
+# as train/README.md says, and MINUTES=8.
 RUNS    ?= runs
 MINUTES ?= 145
 SEED    ?= 1

@@ -39,16 +39,20 @@ def _stopped(start, step):
     return {"tokens": step["step"] * start["rows"] * start["row"] * start.get("processes", 1), "seconds": step["seconds"]}
 
 
+NOT_ASKED = "not asked"  # a run without held-out conversations
+
+
 def run(events):
-    """What a run's log says: device, minutes, millions of tokens, held-out loss or that it was stopped."""
+    """What a run's log says: device, minutes, millions of tokens, held-out loss or why there is none."""
     kinds = {e["kind"]: e for e in events}  # the last of each kind
     start = kinds["start"]
     end = kinds.get("end") or _stopped(start, kinds["step"])
-    loss = kinds.get("eval", {}).get("loss", {}).get("all") if "end" in kinds else None
-    return start["device"], f"{end['seconds'] / 60:.1f}", f"{end['tokens'] / 1e6:.0f}", "stopped" if loss is None else f"{loss:.4f}"
+    loss = kinds.get("eval", {}).get("loss", {}).get("all")
+    after = "stopped" if "end" not in kinds else NOT_ASKED if loss is None else f"{loss:.4f}"
+    return start["device"], f"{end['seconds'] / 60:.1f}", f"{end['tokens'] / 1e6:.0f}", after
 
 
-ROW = re.compile(r"\| \d+ \| ([^|]+) \| ([\d.]+) \| (\d+) M \| (stopped|[\d.]+) \|")
+ROW = re.compile(rf"\| \d+ \| ([^|]+) \| ([\d.]+) \| (\d+) M \| (stopped|{NOT_ASKED}|[\d.]+) \|")
 
 
 def training(runs):

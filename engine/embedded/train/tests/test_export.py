@@ -142,12 +142,13 @@ class Export(unittest.TestCase):
         logs = [[{"kind": "start", "device": "one GPU"}, {"kind": "eval", "loss": {"all": 0.25}}, {"kind": "end", "seconds": 120, "tokens": 5e6}]] * 2
         logs.append([{"kind": "start", "device": "cpu", "rows": 1, "row": 5120, "processes": 2}, {"kind": "eval", "loss": {"all": 9}},
                      {"kind": "step", "step": 100, "seconds": 90.0}])
+        logs.append([{"kind": "start", "device": "another GPU"}, {"kind": "end", "seconds": 60, "tokens": 2e6}])
         score = {"skill": "facts", "cases": 50, "right": 49, "share": 0.98, "ended": 1.0, "looped": 0.0, "tokens": 9, "calls": 7, "valid_calls": 7, "wanted_calls": 8, "right_calls": 6}
         rounds = [{"model": m, "temperature": t, "skills": [{**score, "share": 0.98 if "mini" in m else 0.5}], "all": {**score, "skill": "all"}} for m in ("core-1.1", "core-1.1-mini") for t in (0, -1)]
         gates = [{"name": f"{m}, temperature 0: calls right", "value": 0.75, "limit": 0.96, "at_least": True, "met": False} for m in ("core-1.1", "core-1.1-mini")]
         reports = {"rounds": rounds, "gates": gates}
         text = card.card("core-1.1-mini", model.CONFIGS["mini"], [15 << 20, 1 << 20], [card.run(x) for x in logs], reports, {"choices": 1000, "share": 0.995}, 4096)
-        for want in ("11 million tokens in 5.5 minutes", "| 3 | cpu | 1.5 | 1 M | stopped |", "| facts | 50 | 98.0 % | 100.0 % | 98.0 % | 100.0 % |", "2 parts", "99.50 %", "4096",
+        for want in ("13 million tokens in 6.5 minutes", "| 3 | cpu | 1.5 | 1 M | stopped |", "| 4 | another GPU | 1.0 | 2 M | not asked |", "| facts | 50 | 98.0 % | 100.0 % | 98.0 % | 100.0 % |", "2 parts", "99.50 %", "4096",
                      "right, temperature 0", "right, default temperature", "7 of 7 valid and 6 of 8 wanted ones right", "| temperature 0: calls right | 75.0 % | at least 96 % | missed |"):
             self.assertIn(want, text)
         self.assertEqual(card.ROW.findall(text), [card.run(x) for x in logs])
