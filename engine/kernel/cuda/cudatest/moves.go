@@ -62,7 +62,7 @@ func Moves(t *testing.T, d cuda.Driver) {
 		"finite":     func(x float64) bool { return x-x == 0 },
 		"infinite":   func(x float64) bool { return math.IsInf(x, 0) },
 		"notanumber": func(x float64) bool { return x != x },
-		"normal":     func(x float64) bool { return x-x == 0 && math.Abs(x) >= 0x1p-126 },
+		"normal":     func(x float64) bool { return x == 0 || x-x == 0 && math.Abs(x) >= 0x1p-126 }, // zeros, too: an H200 says so
 		"subnormal":  func(x float64) bool { return x != 0 && math.Abs(x) < 0x1p-126 },
 	} {
 		expect(t, d, "testp."+name+".f32 %p, %ra;\nselp.b64 %d, 1, 0, %p;", floats, func(a, _, _ uint64) uint64 {

@@ -164,6 +164,19 @@ func (d *decoder) convertFloat(to, from kind) func(uint64) uint64 {
 	if mode, ok := d.integerMode(); ok {
 		return func(a uint64) uint64 { return out(integral(in(a), mode)) }
 	}
+	// Two conversions are integer instructions where they run, so NaN keeps what bits it has.
+	plain := !d.s.has("ftz") && !d.s.has("sat") && !d.s.has("satfinite") && !d.s.has("relu")
+	switch {
+	case from.class == 'h' && to.single() && plain:
+		return func(a uint64) uint64 { return a & 0xffff << 16 }
+	case from.single() && to.class == 't' && d.s.has("rna") && plain:
+		return func(a uint64) uint64 {
+			if v := in(a); v == v {
+				return out(v)
+			}
+			return a &^ (1<<13 - 1) // infinity, if no other bit was set
+		}
+	}
 	return func(a uint64) uint64 { return out(in(a)) }
 }
 

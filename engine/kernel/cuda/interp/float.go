@@ -292,7 +292,7 @@ func classify(d *decoder) {
 		"infinite":   func(v float64, _ bool) bool { return math.IsInf(v, 0) },
 		"number":     func(v float64, _ bool) bool { return v == v },
 		"notanumber": func(v float64, _ bool) bool { return v != v },
-		"normal":     func(v float64, tiny bool) bool { return !math.IsInf(v, 0) && v == v && v != 0 && !tiny },
+		"normal":     func(v float64, tiny bool) bool { return !math.IsInf(v, 0) && v == v && (v == 0 || !tiny) },
 		"subnormal":  func(v float64, tiny bool) bool { return v != 0 && tiny },
 	}[d.s.mods[0]]
 	if test == nil || k.bits != 32 {
