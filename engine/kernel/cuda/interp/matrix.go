@@ -16,6 +16,7 @@ type product struct {
 	k     int // columns of A
 	rule  sumRule
 	half  bool // accumulators of 16 bits
+	apart bool // FP8 in mma.sync, see unpack
 	whole bool // integers
 	sat   bool
 }
@@ -30,7 +31,7 @@ func (d *decoder) matrixProduct(a, b, acc kind, k int, saturate bool) product {
 		p.rule = tf32Sums
 	case (a.class == 'e' || a.class == 'q') && (b.class == 'e' || b.class == 'q') && !p.half:
 		if p.rule = narrowSums; d.s.op == "mma" {
-			p.rule = fp8Sums
+			p.rule, p.apart = wideSums, true
 		}
 	case a.bits == 8 && b.bits == 8 && p.whole:
 	default:
@@ -71,6 +72,8 @@ func (t *tile) set(p *product, k kind, row, col int, reg uint32) {
 			t.ints[row][col+i] = int32(extend(uint64(v), k.bits))
 		case p.whole:
 			t.ints[row][col+i] = int32(v)
+		case p.apart:
+			t.unpack(p, k, row, col, i, v)
 		default:
 			f, _ := formatOf(k)
 			if k.class == 't' {
@@ -79,6 +82,14 @@ func (t *tile) set(p *product, k kind, row, col int, reg uint32) {
 			t.terms[row][col+i] = termOf(f, uint64(v))
 		}
 	}
+}
+
+// unpack writes a code of FP8 for mma.sync. Hopper has no unit for that: a compiler makes float16 of the codes and multiplies
+// twice, the lower two of each register and then the upper two, which lie in the second half of a row here. The accumulator is
+// added to the sum of both.
+func (t *tile) unpack(p *product, k kind, row, col, i int, code uint32) {
+	f, _ := formatOf(k)
+	t.terms[row][i/2*p.k/2+col/2+i%2] = termOf(halfFormat, halfFormat.code(f.value(uint64(code)), nearest, false))
 }
 
 // dot returns an accumulator's new code.
@@ -94,6 +105,10 @@ func (p *product) dot(acc uint32, a, b *tile, row, col int) uint32 {
 		return uint32(sum)
 	}
 	x, y := a.terms[row][:p.k], b.terms[col][:p.k]
+	if p.apart {
+		h := p.k / 2
+		return uint32(canonical(p.rule.sum(p.rule.sum(0, x[:h], y[:h]), x[h:], y[h:]) + math.Float32frombits(acc)))
+	}
 	if p.half {
 		c := float32(halfFormat.value(uint64(acc)))
 		return uint32(halfFormat.code(float64(p.rule.sum(c, x, y)), nearest, false))

@@ -5,8 +5,8 @@ import "math"
 // The tensor cores of Hopper do not round each addition. They multiply exactly,
 // align all products of a block and the accumulator to the largest exponent, cut
 // them off some bits below it, add, and cut the sum off to the result's bits.
-// The form is that of published reverse engineering; a run on a device proves the
-// widths below.
+// The form is that of published reverse engineering. An H200 has these widths,
+// and others give other bits than it did.
 
 // sumRule is how a tensor core adds one type.
 type sumRule struct {
@@ -18,7 +18,6 @@ type sumRule struct {
 var (
 	wideSums   = sumRule{16, 25, 23} // f16, bf16
 	tf32Sums   = sumRule{8, 25, 23}
-	fp8Sums    = sumRule{32, 25, 23} // mma.sync
 	narrowSums = sumRule{32, 13, 13} // wgmma of FP8
 )
 

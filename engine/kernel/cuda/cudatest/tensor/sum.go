@@ -13,7 +13,7 @@ type Unit struct {
 
 // The units of Hopper.
 var (
-	// Wide adds f16, bf16 and tf32 in mma.sync and wgmma, and fp8 in mma.sync.
+	// Wide adds f16, bf16 and tf32 in mma.sync and wgmma. Of fp8 in mma.sync see DotUnpacked.
 	Wide = Unit{Kept: 25, Fraction: 23}
 	// Narrow adds fp8 in wgmma.
 	Narrow = Unit{Kept: 13, Fraction: 13}
@@ -68,6 +68,28 @@ func (u Unit) Dot(c float32, fa, fb Format, a, b []Number) float32 {
 		a, b = a[n:], b[n:]
 	}
 	return c
+}
+
+// DotUnpacked returns c plus the products of codes of E4M3 or E5M2 as mma.sync has them on Hopper, whose units take such codes
+// in wgmma alone. Compilers make several instructions of it there: codes become f16, the lower two of each four that share a
+// register are one product, the upper two one that is added to it, and c is added last, rounded to nearest as by add.f32.
+// An H200 gave these bits; what ptxas 13.0 makes of the instruction says the same.
+func DotUnpacked(c float32, fa, fb Format, a, b []uint32) float32 {
+	sum := float32(0)
+	for half := range 2 {
+		var x, y []Number
+		for k := range a {
+			if k/2%2 == half {
+				x = append(x, F16.Take(F16.Encode(fa.Decode(a[k]), Conversion{})))
+				y = append(y, F16.Take(F16.Encode(fb.Decode(b[k]), Conversion{})))
+			}
+		}
+		sum = Wide.Dot(sum, F16, F16, x, y)
+	}
+	if sum += c; sum != sum {
+		return math.Float32frombits(canonicalNaN)
+	}
+	return sum
 }
 
 // add is one block of Dot.

@@ -1,6 +1,7 @@
 package tensor_test
 
 import (
+	"encoding/hex"
 	"math"
 	"math/big"
 	"math/rand/v2"
@@ -164,4 +165,47 @@ func TestBlocksAreSumsOfTheirOwn(t *testing.T) {
 	if got := tensor.Wide.Dot(0, tensor.BF16, tensor.BF16, values, ones); got != 2 {
 		t.Errorf("in one block: %g, want 2", got)
 	}
+}
+
+// TestUnpackedCodesAddAsADeviceSaid has elements that an H200 computed with mma.sync.m16n8k32: their codes as bytes, the
+// accumulator, and the result. All at once, by halves of the depth or in the other order other bits come out.
+func TestUnpackedCodesAddAsADeviceSaid(t *testing.T) {
+	for _, r := range []struct {
+		f       tensor.Format
+		a, b    string
+		c, want uint32
+	}{
+		{tensor.E4M3, "3a03ad1df1bd633ec58a399f01b533407c3aacf72e13ce1b1fbf02ef7e5e5418",
+			"f15fb64daf9183c7a12eb4d1de322494479a437e554656839359592e1f7bfce5", 0x3dcb7065, 0xc7c56c08},
+		{tensor.E4M3, "3a03ad1df1bd633ec58a399f01b533407c3aacf72e13ce1b1fbf02ef7e5e5418",
+			"cd1503c88304ad4af067759badac2666ce31f7ed5bc9d36047345fd12ee0e6cf", 0x3f60c8ab, 0x46b2efd2},
+		{tensor.E5M2, "8e0a2066c32f5f0e823e48e2cca0b0015108576bc459187935cf522dc637b630",
+			"cd1503c88304ad4af067759badac2666ce31f7ed5bc9d36047345fd12ee0e6cf", 0xbc31d6fd, 0xc8cbb950},
+		{tensor.E5M2, "332e7812c64279c424e5779e700ae95f1cd0f9ce74b9b58a2c6a7073ad5b6e64",
+			"00e6f176ab66989359577add80c200422cad096c9f43d22a9fa58519500273ab", 0x3c5cc699, 0x4e8a78cb},
+		{tensor.E5M2, "0a85a260524ca77186a03b39a5e46503e514de5f0af7f36f8d8e3f9cae58361c",
+			"00e6f176ab66989359577add80c200422cad096c9f43d22a9fa58519500273ab", 0xc173c9cc, 0x4b662192},
+	} {
+		got := math.Float32bits(tensor.DotUnpacked(math.Float32frombits(r.c), r.f, r.f, codes(t, r.a), codes(t, r.b)))
+		if got != r.want {
+			t.Errorf("format %d, %s · %s: %#x, want %#x", r.f, r.a, r.b, got, r.want)
+		}
+	}
+	nan, one := []uint32{0x7f, 0, 0, 0}, []uint32{0x38, 0, 0, 0}
+	if got := math.Float32bits(tensor.DotUnpacked(1, tensor.E4M3, tensor.E4M3, nan, one)); got != 0x7fff_ffff {
+		t.Errorf("NaN is %#x, want the canonical one", got)
+	}
+}
+
+// codes reads codes from their bytes as hex.
+func codes(t *testing.T, text string) (all []uint32) {
+	t.Helper()
+	bytes, err := hex.DecodeString(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, b := range bytes {
+		all = append(all, uint32(b))
+	}
+	return all
 }
