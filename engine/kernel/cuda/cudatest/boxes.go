@@ -60,6 +60,7 @@ ret;
 // Boxes checks tensor loads of random shapes, at coordinates inside and outside.
 func Boxes(t *testing.T, d cuda.Driver) {
 	random := rand.New(rand.NewPCG(25, 26))
+	var seen places
 	for range 60 {
 		m := tensor.Map{Swizzle: []tensor.Swizzle{0, 32, 64, 128}[random.IntN(4)]}
 		elem := []cuda.Elem{cuda.U8, cuda.BF16, cuda.F32}[random.IntN(3)]
@@ -71,6 +72,7 @@ func Boxes(t *testing.T, d cuda.Driver) {
 		m.Box, m.Dims = []uint32{row / uint32(m.Size)}, []uint64{1 + random.Uint64N(150)}
 		stride := (m.Dims[0]*uint64(m.Size)+15)&^15 + 16*random.Uint64N(3)
 		coords := []int32{random.Int32N(200) - 80}
+		coords[0] -= coords[0] % int32(16/m.Size)
 		for range random.IntN(4) {
 			m.Box, m.Dims = append(m.Box, 1+random.Uint32N(5)), append(m.Dims, 1+random.Uint64N(7))
 			m.Strides = append(m.Strides, stride)
@@ -81,15 +83,36 @@ func Boxes(t *testing.T, d cuda.Driver) {
 		for i := range memory {
 			memory[i] = byte(random.Uint32())
 		}
-		if err := box(t, d, m, elem, coords, memory); err != nil {
+		if err := box(t, d, m, elem, coords, memory, &seen); err != nil {
 			t.Errorf("%+v at %v: %v", m, coords, err)
 			return
 		}
 	}
+	if seen.inside == 0 || seen.partly == 0 || seen.outside == 0 || seen.before == 0 {
+		t.Errorf("of the boxes %+v: one kind was not asked for", seen)
+	}
+}
+
+// places counts boxes by where they lie: inside of the tensor, partly, wholly outside, and before its rows begin.
+type places struct{ inside, partly, outside, before int }
+
+// count adds a box, of whose bytes so many lie in the tensor.
+func (p *places) count(within, all int, first int32) {
+	switch within {
+	case all:
+		p.inside++
+	case 0:
+		p.outside++
+	default:
+		p.partly++
+	}
+	if first < 0 {
+		p.before++
+	}
 }
 
 // box loads one box and compares it with what package tensor moves.
-func box(t *testing.T, d cuda.Driver, m tensor.Map, elem cuda.Elem, coords []int32, memory []byte) error {
+func box(t *testing.T, d cuda.Driver, m tensor.Map, elem cuda.Elem, coords []int32, memory []byte, seen *places) error {
 	t.Helper()
 	stream, err := d.NewStream()
 	if err != nil {
@@ -121,14 +144,15 @@ func box(t *testing.T, d cuda.Driver, m tensor.Map, elem cuda.Elem, coords []int
 		return err
 	}
 	const base = 1024
-	want := make([]byte, len(got))
+	want, within := make([]byte, len(got)), 0
 	if err := m.Runs(base, coords, func(r tensor.Run) {
 		if r.Device != 0 {
-			copy(want[r.Shared-base:][:r.Bytes], memory[r.Device-m.At:])
+			within += copy(want[r.Shared-base:][:r.Bytes], memory[r.Device-m.At:])
 		}
 	}); err != nil {
 		return err
 	}
+	seen.count(within, len(want), coords[0])
 	for i := range want {
 		if got[i] != want[i] {
 			return fmt.Errorf("byte %d is %#x, want %#x", i, got[i], want[i])

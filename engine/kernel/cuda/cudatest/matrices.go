@@ -2,6 +2,7 @@ package cudatest
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -41,12 +42,24 @@ ret;
 `
 
 // Try runs a body of 128 threads with 8 words of input and of output each, and
-// returns what the device says of it. %s is free, %t the thread's number.
+// returns what the device says of it. %s is free, %t the thread's number. The
+// input begins with the map of a tensor of 8 rows of 64 bytes, cut into boxes of
+// 2 rows of 32 bytes; the rest is zeros.
 func Try(d cuda.Driver, shared, body string) error {
 	const words = 8
 	size := fmt.Sprint(4 * words)
 	text := strings.NewReplacer("INBYTES", size, "OUTBYTES", size, "SHARED", shared, "BODY", body).Replace(entry)
-	return launch(d, text, 1, make([]byte, 4*words*threads), make([]byte, 4*words*threads))
+	at, err := d.Alloc(8 * 64)
+	if err != nil {
+		return err
+	}
+	m, err := d.TensorMap(cuda.Tensor{Elem: cuda.U8, At: at, Dims: []int{64, 8}, Strides: []int64{64}, Box: []int{32, 2}})
+	if err != nil {
+		return err
+	}
+	in := make([]byte, 4*words*threads)
+	copy(in, m[:])
+	return errors.Join(launch(d, text, 1, in, make([]byte, len(in))), d.Free(at))
 }
 
 // words runs a body with in and out words per thread, and returns all outputs.

@@ -218,7 +218,7 @@ func TestTensorCopies(t *testing.T) {
 		r.must(r.stream.CopyOut(out, to))
 		r.must(r.stream.Synchronize())
 		for i := range size {
-			row, col := i/width+10, i%width+150
+			row, col := i/width+10, i%width+176
 			want := byte(0)
 			if col < 200 && row < rows {
 				want = data[row*256+col]
@@ -236,7 +236,7 @@ func TestTensorCopies(t *testing.T) {
 	}
 }
 
-// copyText is a kernel that loads a box at column 150, row 10 and copies the bytes out as they lie.
+// copyText is a kernel that loads a box at column 176, row 10 and copies the bytes out as they lie.
 func copyText(size int) string {
 	return fmt.Sprintf(`.version 8.0
 .target sm_90a
@@ -248,7 +248,7 @@ func copyText(size int) string {
 ld.param.u64 %%m, [p]; ld.param.u64 %%o, [q]; mov.u32 %%t, %%tid.x; setp.eq.u32 %%q, %%t, 0;
 @%%q mbarrier.init.shared.b64 [bar], 1; fence.proxy.async; bar.sync 0; @!%%q bra wait;
 mbarrier.arrive.expect_tx.shared.b64 _, [bar], %d;
-cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [box], [%%m, {150, 10}], [bar];
+cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [box], [%%m, {176, 10}], [bar];
 wait: mbarrier.try_wait.parity.shared.b64 %%p, [bar], 0; @!%%p bra wait;
 mul.lo.u32 %%s, %%t, 4;
 l: mov.u32 %%v, box; add.u32 %%v, %%v, %%s; ld.shared.u32 %%v, [%%v]; cvt.u64.u32 %%d, %%s; add.u64 %%d, %%d, %%o; st.global.u32 [%%d], %%v;

@@ -28,6 +28,8 @@ const (
 	ruleAwait   = "again:\nmbarrier.try_wait.parity.shared::cta.b64 %p, [%r12], 0;\n@!%p bra again;\n"
 	ruleLoad    = "@%p mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r12], 512;\n" +
 		"@%p cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%s], [%from], 512, [%r12];\n"
+	ruleBox = "@%p mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r12], 64;\n" +
+		"@%p cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [%s], [%from, {16, 1}], [%r12];\n"
 	ruleOne = "@%p mbarrier.init.shared.b64 [%r12], 1;\nfence.proxy.async.shared::cta;\nbar.sync 0;\n"
 	// A descriptor of the tile without a swizzle, and 8 columns of result.
 	ruleGroup = "shr.u32 %r13, %s, 4;\ncvt.u64.u32 %rd0, %r13;\nadd.s64 %rd0, %rd0, 0x1000080000;\n" +
@@ -76,6 +78,7 @@ var rules = []rule{
 		"@%p st.shared.v4.b32 [%s], {%t, %t, %t, %t};\nfence.proxy.async.shared::cta;\n" +
 			"@%p cp.async.bulk.global.shared::cta.bulk_group [%to], [%s], 16;\ncp.async.bulk.commit_group;\ncp.async.bulk.wait_group 0;\n",
 		"fence.proxy.async.shared::cta;\n", "", "fence.proxy.async"},
+	{"a box begins at 16 bytes of a row", ruleOne + ruleBox + ruleAwait + "ld.shared.b32 %r0, [%s];\n", "{16, 1}", "{8, 1}", "no multiple of 16"},
 	{"shared memory ends", "@%p st.shared.b32 [%s+4], 1;\n", "%s+4", "%s+80000", "shared"},
 	{"allocations end", "ld.global.b32 %r0, [%from+4];\n", "%from+4", "%from+1048576", "outside of every allocation"},
 	{"addresses are aligned", "ld.global.b32 %r0, [%from+4];\n", "%from+4", "%from+2", "no multiple of 4"},

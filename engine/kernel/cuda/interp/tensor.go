@@ -93,6 +93,11 @@ func (w *warp) issueBulk(c *bulkCopy, lane int, from uint64, tensors bool, n, si
 			w.fail(lane, "no tensor map of %d dimensions at %#x", n, from)
 			return
 		}
+		// The manual is silent; an H200 calls other boxes an illegal instruction.
+		if c.coords[0]*int64(c.tensor.elem)%16 != 0 {
+			w.fail(lane, "the box begins at element %d of %d bytes, no multiple of 16 bytes", c.coords[0], c.tensor.elem)
+			return
+		}
 		c.bytes = c.tensor.bytes()
 	} else {
 		c.tensor.at, c.bytes = from, size

@@ -63,6 +63,7 @@ func TestBoxesMoveEveryByteOnce(t *testing.T) {
 		for i := range corner {
 			corner[i] = random.Int32N(int32(m.Dims[i])+int32(m.Box[i])+2) - int32(m.Box[i]) - 1
 		}
+		corner[0] -= corner[0] % int32(16/m.Size)
 		base := 1024 * (1 + random.Uint32N(4))
 		shared, written := make([]byte, m.Bytes()+1024), make([]int, m.Bytes()+1024)
 		err := m.Runs(base, corner, func(r tensor.Run) {
@@ -141,6 +142,9 @@ func TestMapRules(t *testing.T) {
 	none := func(tensor.Run) { t.Error("a refused copy moved something") }
 	if err := m.Runs(64, []int32{0, 0}, none); err == nil {
 		t.Error("a shared address of 64 was taken")
+	}
+	if err := m.Runs(1024, []int32{4, 0}, none); err == nil {
+		t.Error("a box that begins 8 bytes into a row was taken")
 	}
 	if err := m.Runs(1024, []int32{0}, none); err == nil {
 		t.Error("one coordinate was taken for two dimensions")
