@@ -30,6 +30,13 @@ ret;
 }
 `
 
+// A driver takes memory of its own for modules, streams, events and graphs, in steps of 2 MiB, and keeps it: one such step was
+// missing on an H200 when all was given back. kept is a few of them, and large an allocation that they do not hide.
+const (
+	kept  = 8 << 20
+	large = 32 << 20
+)
+
 // Streams checks the device itself: memory, order of work, events and graphs.
 func Streams(t *testing.T, d cuda.Driver) {
 	const n = 4 * threads
@@ -53,6 +60,8 @@ func Streams(t *testing.T, d cuda.Driver) {
 	if less, same, err := d.Memory(); err != nil || same != total || less > free-2*n || at%256 != 0 {
 		t.Errorf("%d of %d free after an allocation at %#x, %d of %d before, %v", less, same, at, free, total, err)
 	}
+	beside, err := d.Alloc(large)
+	must(err)
 	stream, err := d.NewStream()
 	must(err)
 	host, err := d.AllocHost(n)
@@ -70,8 +79,8 @@ func Streams(t *testing.T, d cuda.Driver) {
 	}
 	events(t, d, stream, f, launch)
 	graphs(t, stream, f, launch, at, host)
-	must(errors.Join(d.FreeHost(host), stream.Close(), d.Free(at)))
-	if back, _, err := d.Memory(); err != nil || back != free {
+	must(errors.Join(d.FreeHost(host), stream.Close(), d.Free(at), d.Free(beside)))
+	if back, _, err := d.Memory(); err != nil || back < free-kept {
 		t.Errorf("%d bytes free at the end, %d at the beginning, %v", back, free, err)
 	}
 	refusals(t, d)

@@ -10,7 +10,8 @@
 
 enum { OK = 0, INVALID = 1, NO_MEMORY = 2, BAD_PTX = 218, NOT_FOUND = 500, ILLEGAL = 700 };
 enum { STREAM = 0x5712ea00, EVENT = 0xe7e27000, MODULE = 0x30d01e00, FUNCTION = 0xf0c71000, GRAPH = 0x96a90000, EXEC = 0xe8ec0000 };
-enum { TOTAL = 1 << 20, NODES = 16, CHUNKS = 64 };
+// KEPT is what the context takes for its first event and keeps, as drivers do.
+enum { TOTAL = 256 << 20, KEPT = 2 << 20, NODES = 16, CHUNKS = 64 };
 
 static char notes[1 << 16];
 static int context_alive, fail_next;
@@ -45,7 +46,7 @@ void standin_hang(int on) { hung = on; }
   } while (0)
 
 static struct { char *at; size_t bytes; } chunks[CHUNKS];
-static size_t used;
+static size_t used, kept;
 static char *inside(uint64_t p, size_t n) {
   for (int i = 0; i < CHUNKS; i++)
     if (chunks[i].at && (char *)p >= chunks[i].at && (char *)p + n <= chunks[i].at + chunks[i].bytes) return (char *)p;
@@ -95,7 +96,7 @@ int cuCtxDestroy_v2(void *c) {
   WANT(c == &the_context && context_alive);
   while (hung) usleep(1000);
   for (int i = 0; i < CHUNKS; i++) { free(chunks[i].at); chunks[i].at = 0; }
-  context_alive = 0, used = 0;
+  context_alive = 0, used = kept = 0;
   return sticky;
 }
 int cuCtxSetCurrent(void *c) { WANT(c == &the_context && context_alive); current = c; return OK; }
@@ -180,7 +181,13 @@ int cuMemsetD8Async(uint64_t dst, unsigned char value, size_t n, stream *s) {
   WANT(s->magic == STREAM);
   return inside(dst, n) ? queue(s, (work){.kind = 1, .dst = dst, .value = value, .n = n}) : sticky;
 }
-int cuEventCreate(event **e, unsigned flags) { HERE; WANT(flags == 0); *e = calloc(1, sizeof **e); (*e)->magic = EVENT; return OK; }
+int cuEventCreate(event **e, unsigned flags) {
+  HERE;
+  WANT(flags == 0);
+  if (!kept) used += kept = KEPT;
+  *e = calloc(1, sizeof **e), (*e)->magic = EVENT;
+  return OK;
+}
 int cuEventDestroy_v2(event *e) { HERE; free(e); return OK; }
 int cuEventRecord(event *e, stream *s) { HERE; WANT(e->magic == EVENT && s->magic == STREAM); e->recorded = 1; return OK; }
 int cuEventQuery(event *e) { HERE; WANT(e->magic == EVENT && e->recorded); return OK; }
