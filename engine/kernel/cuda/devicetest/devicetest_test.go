@@ -2,6 +2,7 @@ package devicetest
 
 import (
 	"errors"
+	"slices"
 	"testing"
 
 	"corenode/engine/kernel/cuda"
@@ -9,26 +10,65 @@ import (
 	"corenode/engine/kernel/cuda/interp"
 )
 
-// checks are what cudatest asks of any device. The interpreter answers all of them in its own tests.
-var checks = map[string]func(*testing.T, cuda.Driver){
-	"integers": cudatest.Integers, "floats": cudatest.Floats, "conversions": cudatest.Conversions,
-	"matrices": cudatest.Matrices, "groups": cudatest.Groups, "boxes": cudatest.Boxes,
-	"lanes": cudatest.Lanes, "atomics": cudatest.Atomics, "moves": cudatest.Moves, "copies": cudatest.Copies, "streams": cudatest.Streams,
+// group is a part of what cudatest asks of any device.
+type group struct {
+	name  string
+	check func(*testing.T, cuda.Driver)
 }
 
-// TestInstructionsOfThisDevice asks a GPU what the interpreter is asked, each group on a context of its own.
+// groups are all of it; what needs most of a device comes last. The interpreter answers them in its own tests.
+var groups = []group{
+	{"integers", cudatest.Integers}, {"floats", cudatest.Floats}, {"conversions", cudatest.Conversions}, {"moves", cudatest.Moves},
+	{"lanes", cudatest.Lanes}, {"atomics", cudatest.Atomics}, {"streams", cudatest.Streams}, {"matrices", cudatest.Matrices},
+	{"groups", cudatest.Groups}, {"copies", cudatest.Copies}, {"boxes", cudatest.Boxes},
+}
+
+// TestInstructionsOfThisDevice asks a GPU what the interpreter is asked.
 func TestInstructionsOfThisDevice(t *testing.T) {
-	for name, check := range checks {
-		t.Run(name, func(t *testing.T) {
-			if name != "streams" && !OnGPU() {
-				t.Skip("the interpreter's own tests ask it")
+	asked := slices.DeleteFunc(slices.Clone(groups), func(g group) bool { return !OnGPU() && g.name != "streams" })
+	ask(t, asked, func(t *testing.T) cuda.Driver { return Open(t, interp.Config{}) })
+}
+
+// ask asks each group on a context of its own. A process that has lost a context gets no other one, so groups behind the one that
+// lost it are left out.
+func ask(t *testing.T, groups []group, open func(t *testing.T) cuda.Driver) {
+	lost := ""
+	for _, g := range groups {
+		t.Run(g.name, func(t *testing.T) {
+			if lost != "" {
+				t.Skipf("not asked, since %s lost the device", lost)
 			}
-			d := Open(t, interp.Config{})
-			check(t, d)
-			if err := d.Close(); err != nil {
-				t.Error(err)
-			}
+			d := open(t)
+			defer func() {
+				if _, _, err := d.Memory(); err != nil {
+					lost = g.name
+				}
+				if err := d.Close(); err != nil {
+					t.Error(err)
+				}
+			}()
+			g.check(t, d)
 		})
+	}
+}
+
+func TestGroupsBehindALostDeviceAreNotAsked(t *testing.T) {
+	var asked []string
+	loses := func(t *testing.T, d cuda.Driver) {
+		asked = append(asked, "second")
+		d.(*interp.Device).Inject(interp.StickyFault, 1)
+		if err := cudatest.Try(d, "", ""); err == nil {
+			t.Error("a planted fault was not reported")
+		}
+		t.SkipNow() // as a check that gives up
+	}
+	notes := func(name string) func(*testing.T, cuda.Driver) {
+		return func(*testing.T, cuda.Driver) { asked = append(asked, name) }
+	}
+	ask(t, []group{{"first", notes("first")}, {"second", loses}, {"third", notes("third")}, {"fourth", notes("fourth")}},
+		func(*testing.T) cuda.Driver { return interp.Open(interp.Config{Seed: 1}) })
+	if want := []string{"first", "second"}; !slices.Equal(asked, want) {
+		t.Errorf("asked %q, want %q", asked, want)
 	}
 }
 
