@@ -1,12 +1,15 @@
 package eager
 
 import (
+	"bytes"
+	"cmp"
 	"encoding/binary"
 	"fmt"
 	"math"
 	"testing"
 
 	"corenode/engine/kernel"
+	"corenode/engine/kernel/cuda"
 	"corenode/engine/kernel/cuda/devicetest"
 	"corenode/engine/kernel/cuda/interp"
 )
@@ -473,5 +476,19 @@ func TestMatricesComeInParts(t *testing.T) {
 	same(t, "in pieces", rows(table), want)
 	if reads < 20 {
 		t.Errorf("read %d times", reads)
+	}
+}
+
+// TestWhatLiesBehindAMatrixIsZeros: kernels read words, of which the last one may begin within a matrix and end behind it.
+func TestWhatLiesBehindAMatrixIsZeros(t *testing.T) {
+	r := newRig(t, interp.Config{})
+	for _, typ := range []kernel.Type{kernel.F32, kernel.BF16, kernel.Q8_0, kernel.Q4_K, kernel.F8E4M3, kernel.Q4_0} {
+		s := r.Source(typ, 1, 3, 256)
+		w := r.Load(r.cuda, s).(*weight)
+		size := map[kernel.Type]int{kernel.F8E4M3: 3 * 256, kernel.Q4_0: 3 * 256 * 2}[typ]
+		behind := devicetest.Read(t, r.Device, r.cuda.stream, w.at+cuda.Pointer(cmp.Or(size, len(s.Data))), overread)
+		if !bytes.Equal(behind, make([]byte, overread)) {
+			t.Errorf("behind a matrix of type %d lies %x", typ, behind)
+		}
 	}
 }

@@ -85,7 +85,7 @@ var _ kernel.EightBitBackend = (*Backend)(nil)
 // TakesEightBits implements kernel.EightBitBackend.
 func (b *Backend) TakesEightBits() bool { return true }
 
-// overread is how many bytes behind a matrix kernels may read, and not use.
+// overread is how many bytes behind a matrix kernels may read, and not use. They are zeros.
 const overread = 4
 
 // weight is a stack of matrices on the device.
@@ -143,6 +143,7 @@ func (b *Backend) Load(src kernel.Source) (_ kernel.Weight, err error) {
 		return nil, fmt.Errorf("load %s: %w", src.Name, err)
 	}
 	w.at += cuda.Pointer(before)
+	b.must(b.stream.Fill(w.at+cuda.Pointer(size), 0, overread))
 	switch {
 	case kind == weightE4M3:
 		b.fillCodes(w.at, src, pieces)
