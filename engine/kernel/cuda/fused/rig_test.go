@@ -6,9 +6,9 @@ import (
 	"testing"
 
 	"corenode/engine/kernel"
+	"corenode/engine/kernel/cuda"
 	"corenode/engine/kernel/cuda/devicetest"
 	"corenode/engine/kernel/cuda/eager"
-	"corenode/engine/kernel/cuda/interp"
 	"corenode/engine/kernel/cuda/tune"
 	"corenode/engine/kernel/cuda/wide"
 	"corenode/engine/kernel/ref"
@@ -185,7 +185,7 @@ func (in *inputs) rest(l *kernel.Layer, experts bool) {
 	}
 }
 
-// rig is a plan on an interpreted device and on the reference, with sequences of some length in both caches.
+// rig is a plan on a device and on the reference, with sequences of some length in both caches.
 type rig struct {
 	testing.TB
 	plan
@@ -207,7 +207,7 @@ const (
 )
 
 // newRig has a sequence for each length, which many tokens are before.
-func newRig(t testing.TB, p plan, device *interp.Device, images map[string]string, lengths ...int) *rig {
+func newRig(t testing.TB, p plan, device cuda.Driver, images map[string]string, lengths ...int) *rig {
 	t.Helper()
 	b, err := eager.New(device, eager.Options{})
 	if err != nil {
