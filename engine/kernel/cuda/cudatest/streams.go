@@ -30,7 +30,7 @@ ret;
 }
 `
 
-// A driver takes memory of its own for modules, streams, events and graphs, in steps of 2 MiB, and keeps it: one such step was
+// What a driver keeps for itself, be it for small allocations, modules, streams, events or graphs, comes in steps of 2 MiB: one was
 // missing on an H200 when all was given back. kept is a few of them, and large an allocation that they do not hide.
 const (
 	kept  = 8 << 20

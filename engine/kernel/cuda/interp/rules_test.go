@@ -78,7 +78,8 @@ var rules = []rule{
 		"@%p st.shared.v4.b32 [%s], {%t, %t, %t, %t};\nfence.proxy.async.shared::cta;\n" +
 			"@%p cp.async.bulk.global.shared::cta.bulk_group [%to], [%s], 16;\ncp.async.bulk.commit_group;\ncp.async.bulk.wait_group 0;\n",
 		"fence.proxy.async.shared::cta;\n", "", "fence.proxy.async"},
-	{"a box begins at 16 bytes of a row", ruleOne + ruleBox + ruleAwait + "ld.shared.b32 %r0, [%s];\n", "{16, 1}", "{8, 1}", "no multiple of 16"},
+	{"a box begins at 16 bytes of a row",
+		ruleOne + ruleBox + ruleAwait + "ld.shared.b32 %r0, [%s];\n", "{16, 1}", "{8, 1}", "no multiple of 16"},
 	{"shared memory ends", "@%p st.shared.b32 [%s+4], 1;\n", "%s+4", "%s+80000", "shared"},
 	{"allocations end", "ld.global.b32 %r0, [%from+4];\n", "%from+4", "%from+1048576", "outside of every allocation"},
 	{"addresses are aligned", "ld.global.b32 %r0, [%from+4];\n", "%from+4", "%from+2", "no multiple of 4"},

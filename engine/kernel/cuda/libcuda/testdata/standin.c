@@ -10,7 +10,7 @@
 
 enum { OK = 0, INVALID = 1, NO_MEMORY = 2, BAD_PTX = 218, NOT_FOUND = 500, ILLEGAL = 700 };
 enum { STREAM = 0x5712ea00, EVENT = 0xe7e27000, MODULE = 0x30d01e00, FUNCTION = 0xf0c71000, GRAPH = 0x96a90000, EXEC = 0xe8ec0000 };
-// KEPT is what the context takes for its first event and keeps, as drivers do.
+// KEPT is what the context takes with its first event and keeps: drivers do not give all back either.
 enum { TOTAL = 256 << 20, KEPT = 2 << 20, NODES = 16, CHUNKS = 64 };
 
 static char notes[1 << 16];
