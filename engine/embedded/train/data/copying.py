@@ -54,11 +54,22 @@ def number(d: Draw) -> str:
     return f"{d.int(0, 23):02}:{d.int(0, 59):02}" if kind < 0.9 else f"{d.int(100, 999)}-{d.int(1000, 9999)}"
 
 
+def long_number(d: Draw) -> str:
+    """Eight to fourteen digits, half of the time with a part that comes twice or three times: what follows such a part is another
+    thing each time, and a copy must know which time it is."""
+    if d.chance(0.5):
+        return str(d.int(10 ** 7, 10 ** d.int(8, 14)))
+    part = str(d.int(10, 9999))
+    inside = [part] * d.int(2, 3) + [str(d.int(0, 999)) for _ in range(d.int(0, 2))]
+    d.rng.shuffle(inside)
+    return d.any(["", "978", str(d.int(1, 99))]) + "".join(inside)
+
+
 def scrambled(d: Draw) -> str:
     return "".join(d.any("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789") for _ in range(d.int(3, 9)))
 
 
-KINDS = [lambda d: d.any(words.WORDS), lambda d: d.any(words.NAMES), lambda d: d.any(words.CITIES), invented, identifier, identifier, number, number, scrambled,
+KINDS = [lambda d: d.any(words.WORDS), lambda d: d.any(words.NAMES), lambda d: d.any(words.CITIES), invented, identifier, identifier, number, number, long_number, scrambled,
          lambda d: " ".join(d.some(words.WORDS, d.int(2, 4))), lambda d: d.any(words.WORDS).upper(), lambda d: d.any(words.WORDS).title()]
 
 
