@@ -91,7 +91,7 @@ func (b *Backend) Fuse(n *kernel.Network) (_ kernel.Fused, err error) {
 
 // knows says whether the kernels compute such a network.
 func (b *Backend) knows(n *kernel.Network) bool {
-	if n.Hidden%8 != 0 || n.HeadDim > headDimMax || !b.multiplies(n.Head) {
+	if n.Hidden%8 != 0 || n.HeadDim%2 != 0 || n.HeadDim > headDimMax || !b.multiplies(n.Head) {
 		return false
 	}
 	if p := n.Prediction; p != nil {

@@ -44,7 +44,9 @@ func plans() (all []plan) {
 	}
 	mixed := blocks("mixed", kernel.F8E4M3, 256)
 	mixed.types[1], mixed.types[2] = kernel.Q4_K, kernel.Q8_0
-	return append(all, blocks("q8", kernel.Q8_0, 64), blocks("q4", kernel.Q4_K, 256), blocks("f8", kernel.F8E4M3, 128), mixed)
+	// A row of 2048 values has several loads of each thread on their way.
+	long := plan{name: "long", heads: 1, kvHeads: 1, d: 64, hidden: 2048, vocab: 8, half: 12, ff: 8, layers: "a"}
+	return append(all, blocks("q8", kernel.Q8_0, 64), blocks("q4", kernel.Q4_K, 256), blocks("f8", kernel.F8E4M3, 128), mixed, long)
 }
 
 // blocks is a small plan whose matrices are all of one type.

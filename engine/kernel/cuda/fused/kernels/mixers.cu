@@ -62,17 +62,40 @@ KERNEL(128) place(float *rows, char *pool, const int *step, const float *angles,
   }
 }
 
-// stage brings K or V of one head of the positions [base, base+count) to the tile, a warp a position at a time.
-template <int STORE> INLINE void stage(float *tile, int pitch, char *pool, const int *table, const Shape &s, int head, int kv, int base, int count) {
+// stage brings K or V of one head of the positions [base, base+count) to the tile, a warp a position at a time. All loads of a
+// position are on their way before one is waited for. Behind the head's values are zeros.
+template <int STORE, int EACH> INLINE void stage(float *tile, char *pool, const int *table, const Shape &s, int head, int kv, int base, int count) {
+  int lane = THREAD % 32;
   ROLLED for (int j = THREAD / 32; j < count; j += THREADS / 32) {
     const char *at = position(pool, table, base + j, s.layer, kv, s.pageTokens, s.pageBytes, s.rowBytes);
-    ROLLED for (int i = THREAD % 32; i < s.d; i += 32) tile[j * pitch + i] = stored<STORE>(at, head, i, s.d, s.kvHeads * s.d);
+    float v[EACH];
+    UNROLLED for (int e = 0; e < EACH; e++) v[e] = lane + 32 * e < s.d ? stored<STORE>(at, head, lane + 32 * e, s.d, s.kvHeads * s.d) : 0;
+    UNROLLED for (int e = 0; e < EACH; e++) tile[j * (EACH * 32 + 1) + lane + 32 * e] = v[e];
   }
 }
-INLINE void stageAny(float *tile, int pitch, char *pool, const int *table, const Shape &s, int head, int kv, int base, int count) {
-  if (s.store == StoreF16) stage<StoreF16>(tile, pitch, pool, table, s, head, kv, base, count);
-  else if (s.store == StoreF32) stage<StoreF32>(tile, pitch, pool, table, s, head, kv, base, count);
-  else stage<StoreCodes>(tile, pitch, pool, table, s, head, kv, base, count);
+
+// stageHalves is stage of float16: two values a load, and the loads of Ahead positions at once.
+template <int EACH> INLINE void stageHalves(float *tile, char *pool, const int *table, const Shape &s, int head, int kv, int base, int count) {
+  enum { Ahead = 4, Pairs = EACH / 2 };
+  int lane = THREAD % 32, warps = THREADS / 32;
+  ROLLED for (int j = THREAD / 32; j < count; j += Ahead * warps) {
+    u32 two[Ahead][Pairs];
+    UNROLLED for (int a = 0; a < Ahead; a++) {
+      int pos = base + least(j + a * warps, count - 1);
+      const u32 *at = (const u32 *)(position(pool, table, pos, s.layer, kv, s.pageTokens, s.pageBytes, s.rowBytes) + 2 * head * s.d);
+      UNROLLED for (int e = 0; e < Pairs; e++) two[a][e] = 2 * (lane + 32 * e) < s.d ? at[lane + 32 * e] : 0;
+    }
+    UNROLLED for (int a = 0; a < Ahead; a++)
+      if (j + a * warps < count) {
+        float *to = tile + (j + a * warps) * (EACH * 32 + 1) + 2 * lane;
+        UNROLLED for (int e = 0; e < Pairs; e++) to[64 * e] = fromF16((u16)two[a][e]), to[64 * e + 1] = fromF16((u16)(two[a][e] >> 16));
+      }
+  }
+}
+template <int EACH> INLINE void stageAny(float *tile, char *pool, const int *table, const Shape &s, int head, int kv, int base, int count) {
+  if (s.store == StoreF16) stageHalves<EACH>(tile, pool, table, s, head, kv, base, count);
+  else if (s.store == StoreF32) stage<StoreF32, EACH>(tile, pool, table, s, head, kv, base, count);
+  else stage<StoreCodes, EACH>(tile, pool, table, s, head, kv, base, count);
 }
 
 // attend has a block per row, part of its positions, KV head and up to 8 of the heads that read it, one a warp.
@@ -92,20 +115,21 @@ template <int EACH> INLINE void attend(float *found, const float *rows, char *po
   float *query = queries[warp % HeadsMax];
   if (live) {
     const float *q = rows + (i64)row * widthOf(s) + head * s.qWidth;
-    ROLLED for (int i = lane; i < s.d; i += 32) query[i] = q[i] * scale;
+    UNROLLED for (int e = 0; e < EACH; e++) query[lane + 32 * e] = lane + 32 * e < s.d ? q[lane + 32 * e] * scale : 0;
   }
   float out[EACH], top = -infinity(), sum = 0;
   UNROLLED for (int e = 0; e < EACH; e++) out[e] = 0;
   ROLLED for (int base = from; base < to; base += Tile) {
     int count = least(Tile, to - base);
     __syncthreads();
-    stageAny(tile, pitch, pool, table, s, kvHead, 0, base, count);
+    stageAny<EACH>(tile, pool, table, s, kvHead, 0, base, count);
     __syncthreads();
     float score = -infinity(), p = 0;
     if (live) {
       if (lane < count) {
         score = 0;
-        ROLLED for (int i = 0; i < s.d; i++) score = fused(query[i], tile[lane * pitch + i], score);
+        ROLLED for (int i = 0; i < s.d; i += 8)
+          UNROLLED for (int k = 0; k < 8; k++) score = fused(query[i + k], tile[lane * pitch + i + k], score);
       }
       float high = larger(top, warpMax(score)), shrink = exponential(top - high);
       p = exponential(score - high);
@@ -113,7 +137,7 @@ template <int EACH> INLINE void attend(float *found, const float *rows, char *po
       UNROLLED for (int e = 0; e < EACH; e++) out[e] *= shrink;
     }
     __syncthreads();
-    stageAny(tile, pitch, pool, table, s, kvHead, 1, base, count);
+    stageAny<EACH>(tile, pool, table, s, kvHead, 1, base, count);
     __syncthreads();
     if (live)
       ROLLED for (int j = 0; j < count; j++) {

@@ -36,28 +36,55 @@ INLINE float convolved(const Convolution &c, int slot, int channel, int channels
   return silu(fused(in, w[c.taps - 1], sum));
 }
 
+// norms leaves the RMS norms of ROWS rows of x, from first on, in memory; rows behind the last are the last. A thread has every
+// 256th value, and Ahead loads of each of two rows are on their way before one is waited for.
+template <int ROWS>
+INLINE void norms(float *memory, const float *x, const float *norm, float *normedOut, int first, int n, int cols, float eps) {
+  enum { Ahead = 8, Step = 32 * Warps, Two = ROWS > 1 ? 2 : 1 };
+  __shared__ float scratch[ROWS][Warps];
+  int lane = THREAD % 32, warp = THREAD / 32;
+  ROLLED for (int r = 0; r < ROWS; r += Two) {
+    float sum[Two] = {};
+    ROLLED for (int i = THREAD; i < cols; i += Ahead * Step) {
+      float v[Two][Ahead];
+      UNROLLED for (int t = 0; t < Two; t++)
+        UNROLLED for (int k = 0; k < Ahead; k++)
+          v[t][k] = i + k * Step < cols ? x[(i64)least(first + r + t, n - 1) * cols + i + k * Step] : 0;
+      UNROLLED for (int t = 0; t < Two; t++)
+        UNROLLED for (int k = 0; k < Ahead; k++) {
+          sum[t] = fused(v[t][k], v[t][k], sum[t]);
+          if (i + k * Step < cols) memory[(r + t) * cols + i + k * Step] = v[t][k];
+        }
+    }
+    UNROLLED for (int t = 0; t < Two; t++) {
+      float all = warpSum(sum[t]);
+      if (lane == 0) scratch[r + t][warp] = all;
+    }
+  }
+  __syncthreads();
+  float scale[ROWS];
+  UNROLLED for (int r = 0; r < ROWS; r++) {
+    float sum = 0;
+    UNROLLED for (int w = 0; w < Warps; w++) sum += scratch[r][w];
+    scale[r] = inverseRoot(sum / (float)cols + eps);
+  }
+  ROLLED for (int i = THREAD; i < cols; i += Step) {
+    float by = norm[i];
+    UNROLLED for (int r = 0; r < ROWS; r++) memory[r * cols + i] = memory[r * cols + i] * scale[r] * by;
+  }
+  if (normedOut)
+    ROLLED for (int r = 0; r < ROWS && first + r < n; r++)
+      ROLLED for (int i = THREAD; i < cols; i += Step) normedOut[(i64)(first + r) * cols + i] = memory[r * cols + i];
+  __syncthreads();
+}
+
 // normed multiplies the RMS norm of rows of x with parts. normedOut, which may be null, gets the norm.
 template <int ROWS> INLINE void normed(const float *x, const float *norm, float *normedOut, const Part *part, const int *step, int cols,
                                        float eps, const Convolution &conv) {
   extern __shared__ float memory[];
-  __shared__ float scratch[2][32];
   int first = BLOCK_X * ROWS, n = step[0], tile = BLOCK_Y, lane = THREAD % 32, warp = THREAD / 32;
   if (first >= n) return;
-  ROLLED for (int r = 0; r < ROWS; r++) {
-    const float *from = x + (i64)least(first + r, n - 1) * cols;
-    float *to = memory + r * cols, sum = 0;
-    ROLLED for (int i = THREAD; i < cols; i += 32 * Warps) {
-      float v = from[i];
-      to[i] = v, sum = fused(v, v, sum);
-    }
-    float scale = inverseRoot(blockSum(sum, scratch[r % 2]) / (float)cols + eps);
-    ROLLED for (int i = THREAD; i < cols; i += 32 * Warps) {
-      float v = to[i] * scale * norm[i];
-      to[i] = v;
-      if (normedOut && tile == 0 && first + r < n) normedOut[(i64)(first + r) * cols + i] = v;
-    }
-  }
-  __syncthreads();
+  norms<ROWS>(memory, x, norm, tile == 0 ? normedOut : 0, first, n, cols, eps);
   bool convolves = conv.taps > 0;
   while (tile >= part->tiles) tile -= part->tiles, part++, convolves = false;
   int out = (tile * Warps + warp) * NormedOuts;
