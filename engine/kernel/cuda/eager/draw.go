@@ -32,6 +32,8 @@ type drawing struct {
 	ids     scratch      // of the rows of the step that began last
 	drawn   cuda.Pointer // tokens and frees of the step that drew last, drawRowsMax each
 	rows    scratch      // records and lists
+	work    scratch      // what draws have of each row
+	blocks  int          // that a launch of draws has, or more
 	tickets [ticketsMax]ticket
 	first   int // ticket collected next
 	open    int
@@ -81,8 +83,7 @@ func (b *Backend) Draw(logits kernel.Buffer, vocabulary int, in *kernel.Input, f
 	p := b.need(&d.rows, int64(len(d.records)+4*len(d.lists)+4))
 	b.copyIn(p, d.records)
 	b.copyIn(p+cuda.Pointer(len(d.records)), bytesOf(d.lists))
-	b.launch("draw", shape{x: n, threads: 256}, d.drawn, d.drawn+4*drawRowsMax, from, p, p+cuda.Pointer(len(d.records)),
-		d.ids.at, vocabulary)
+	b.QueueDraws(b.need(&d.work, int64(n)*DrawBytes(vocabulary)), from, p, p+cuda.Pointer(len(d.records)), d.ids.at, n, vocabulary)
 }
 
 // asks counts the rows that want their logits.

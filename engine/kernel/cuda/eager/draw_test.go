@@ -134,7 +134,8 @@ func checkDraws(r *rig) {
 	const sequences = 6
 	var last []int32
 	for step := range 24 {
-		vocab := []int{300, 77, 1500}[step%3]
+		vocab := []int{300, 77, 1500, 4500}[step%4]
+		r.cuda.draws.blocks = []int{0, 1, 8}[step%3] // a block for a slice, one for all of a row, one for two
 		in := &kernel.Input{}
 		var tokens []int32
 		for range sequences {
@@ -158,6 +159,7 @@ func checkDraws(r *rig) {
 		}
 		last = r.step(in, tokens, vocab)
 	}
+	r.cuda.draws.blocks = 0
 	checkLikeliest(r)
 }
 
@@ -206,7 +208,7 @@ func (r *rig) likeliest(got kernel.Drafted, row []float32, hidden []int32) {
 func (r *rig) step(in *kernel.Input, tokens []int32, vocab int) []int32 {
 	r.Helper()
 	n := len(in.Rows)
-	table := r.Load(r.cuda, r.Source(kernel.F32, 1, 2000, 8))
+	table := r.Load(r.cuda, r.Source(kernel.F32, 1, 4500, 8))
 	r.cuda.EmbedSampled(r.cuda.NewBuffer(8*len(in.Tokens)), table, in.Tokens)
 	rows := r.manyLogits(n, vocab)
 	for first := 0; first < n; first += n / 2 {

@@ -22,6 +22,7 @@ var operations = []struct {
 }{
 	{"rows", checkRows}, {"norms", checkNorms}, {"heads", checkHeads}, {"products", checkProducts}, {"tables", checkTables},
 	{"attention", checkAttention}, {"single heads", checkSingleHeads}, {"recurrence", checkRecurrence}, {"experts", checkExperts}, {"blocks", checkBlocks}, {"routing", checkRouting}, {"draws", checkDraws},
+	{"draws of many tokens", checkManyTokens},
 }
 
 // TestOperationsAgreeWithTheReference looks for races, too.

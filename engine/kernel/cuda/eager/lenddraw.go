@@ -1,6 +1,7 @@
 package eager
 
 import (
+	"cmp"
 	"encoding/binary"
 
 	"corenode/engine/kernel"
@@ -70,6 +71,41 @@ func (b *Backend) Drawn() (tokens, frees cuda.Pointer) {
 
 // RecordBytes is how long the description of a row is that the kernel draw reads.
 const RecordBytes = 128
+
+// What kernels/draw.cu makes of a row: slices of its logits, sums of each slice, and a list of the few that top_k keeps.
+const (
+	drawSlice = 2048
+	drawSums  = 16
+	drawList  = 1024
+	drawState = 128
+	// drawLaunches are enough for all phases of nearly every row: one for the largest logit, eight for the end of top_k or
+	// top_p, one for the draw, and as many where a mask may end. One more launch ends what is left, with a block for each row.
+	drawLaunches = 20
+	drawBlocks   = 1024 // some for each multiprocessor
+)
+
+// DrawBytes is how much device memory draws need for a row.
+func DrawBytes(vocabulary int) int64 {
+	return drawState + 8*drawList + 8*drawSums*int64(up(vocabulary, drawSlice))
+}
+
+// QueueDraws queues the draws for rows of logits that records and lists describe (Describe). At work are DrawBytes for each
+// row, which need not be kept; ids are the tokens of the step's rows.
+func (b *Backend) QueueDraws(work, logits, records, lists, ids cuda.Pointer, rows, vocabulary int) {
+	tokens, frees := b.Drawn()
+	b.launch("beginDraws", shape{x: rows, threads: 256}, work, logits, records, lists, ids, vocabulary)
+	slices := up(vocabulary, drawSlice)
+	most := max(1, rows*slices/cmp.Or(b.draws.blocks, drawBlocks)) // slices of a block
+	draw := func(each int) {
+		b.launch("draw", shape{x: rows, y: up(slices, each), threads: 256}, tokens, frees, work, logits, records, lists, vocabulary, each)
+	}
+	if most < slices {
+		for range drawLaunches {
+			draw(most)
+		}
+	}
+	draw(slices)
+}
 
 // Describe says how rows of logits are drawn: the i-th one for in.Rows[of[i]], or not at all where of[i] is
 // negative. Both results are valid until the next call; offsets in the records are words of the lists.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"corenode/engine/kernel"
@@ -36,6 +37,10 @@ var mutations = []mutation{
 	{"bounds compared the wrong way round", "attention.ptx", "attendF16x2", `(setp\.g[te]\.s32 .*), (%r\d+), (%r\d+);`, "$1, $3, $2;", 1, mutantAttention, ""},
 	{"rounded towards zero", "deltanet.ptx", "recur", `cvt\.rn\.bf16`, "cvt.rz.bf16", 0, mutantBrain, ""},
 	{"read as another number", "deltanet.ptx", "recur", `(shl\.b32 .*), 16;`, "$1, 15;", 0, mutantBrain, ""},
+	{"barrier removed", "draw.ptx", "draw", `bar\.sync`, "", 1, mutantDraws, "race"},
+	{"tokens not counted", "draw.ptx", "draw", `atom\.global\.add\.u32 (.*), (\[.*\]), .*;`, "ld.global.u32 $1, $2;", 1, mutantDraws, ""},
+	{"lanes left out of a sum", "draw.ptx", "draw", `mov\.[bu]32 (.*), 16;`, "mov.u32 $1, 8;", 1, mutantDraws, ""},
+	{"the other one chosen", "draw.ptx", "draw", `selp\.f64 (.*), (.*), (.*), (.*);`, "selp.f64 $1, $3, $2, $4;", 2, mutantDraws, ""},
 	{"an exponential left out", "deltanet.ptx", "recur", `ex2\.approx\.f32 (.*), (.*);`, "mov.f32 $1, $2;", 1, mutantRecurrence, ""},
 }
 
@@ -85,6 +90,28 @@ func mutantCodes(r *rig, b kernel.Backend) []float32 {
 	to := b.NewBuffer(4 * 8)
 	b.MatMul([]kernel.Buffer{to}, upload(b, mutantInput(r, 4*512)), 4, []kernel.Weight{r.Load(b, w)})
 	return download(b, to)
+}
+
+// mutantDraws are tokens, of package sample where the backend is the reference.
+func mutantDraws(r *rig, b kernel.Backend) (tokens []float32) {
+	rows, logits := hardRows(), mutantInput(r, hardVocab)
+	for i := range logits { // many are equal
+		logits[i] = float32(math.Round(float64(8*logits[i])) / 8)
+	}
+	all := slices.Repeat([][]float32{logits}, len(rows))
+	if b == kernel.Backend(r.cuda) {
+		out, _ := r.drawAlike(rows, all, len(rows)*3/2)
+		for _, token := range out.Tokens {
+			tokens = append(tokens, float32(token))
+		}
+		return tokens
+	}
+	in := r.sequences(rows)
+	for i := range rows {
+		token, _ := drawn(in, i, in.Tokens, slices.Clone(logits))
+		tokens = append(tokens, float32(token))
+	}
+	return tokens
 }
 
 func mutantAttention(r *rig, b kernel.Backend) []float32 {

@@ -200,23 +200,27 @@ func TestBitsDoNotDependOnHowManyRowsABlockTakes(t *testing.T) {
 }
 
 // TestDrawsAreOfTheStep: a row that is drawn greedily gets the likeliest token of its logits, and the next step begins
-// with it.
+// with it, also where several blocks of a launch, and several launches, draw for a row.
 func TestDrawsAreOfTheStep(t *testing.T) {
-	r := newRig(t, plans()[0], interp.Open(interp.Config{Seed: rand.Uint64(), Workers: 2}), images(), 20, 20, 3)
-	defer r.cuda.Close()
-	first := r.step(0, 2)
-	first.Rows[1] = kernel.Row{Row: 1, Trigger: -1}
-	next := r.step(2)
-	next.Tokens[0] = kernel.Sampled(1)
-	want := r.pass(first)[r.vocab:]
-	token := int32(slices.Index(want, slices.Max(want)))
-	if got := r.run(first).Tokens[1]; got != token {
-		t.Fatalf("token %d, want %d", got, token)
-	}
-	known := *next
-	known.Tokens = []int32{token}
-	if far := devicetest.Distance(r.run(next).Logits[0], r.pass(&known)); !(far <= r.tolerance()) {
-		t.Errorf("what follows the token: error %g", far)
+	many := plans()[0]
+	many.vocab = 4500
+	for _, p := range []plan{plans()[0], many} {
+		r := newRig(t, p, interp.Open(interp.Config{Seed: rand.Uint64(), Workers: 2}), images(), 20, 20, 3)
+		defer r.cuda.Close()
+		first := r.step(0, 2)
+		first.Rows[1] = kernel.Row{Row: 1, Trigger: -1}
+		next := r.step(2)
+		next.Tokens[0] = kernel.Sampled(1)
+		want := r.pass(first)[r.vocab:]
+		token := int32(slices.Index(want, slices.Max(want)))
+		if got := r.run(first).Tokens[1]; got != token {
+			t.Fatalf("token %d of %d, want %d", got, p.vocab, token)
+		}
+		known := *next
+		known.Tokens = []int32{token}
+		if far := devicetest.Distance(r.run(next).Logits[0], r.pass(&known)); !(far <= r.tolerance()) {
+			t.Errorf("what follows the token of %d: error %g", p.vocab, far)
+		}
 	}
 }
 

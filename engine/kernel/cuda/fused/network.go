@@ -30,7 +30,7 @@ type buffers struct {
 	h, between, given              cuda.Pointer
 	scores, gates, chosen, weights cuda.Pointer // of experts: logits, shared gates, choices and their weights
 	works, pairs                   cuda.Pointer
-	logits                         cuda.Pointer
+	logits, draws                  cuda.Pointer
 	parts                          cuda.Pointer // of all launches of normed
 	partsOf                        []int        // where those of each launch begin: two a layer, the head, then a prediction's
 
@@ -118,6 +118,7 @@ func (d *decoder) grow(rows int) {
 		take(&v.pairs, rows*(w.top+1))
 	}
 	take(&v.logits, rows*n.Vocabulary)
+	take(&v.draws, rows*int(eager.DrawBytes(n.Vocabulary))/4)
 	if n.Prediction != nil {
 		for _, p := range []*cuda.Pointer{&v.last, &v.after, &v.kept} {
 			take(p, rows*n.Hidden)
@@ -242,7 +243,7 @@ func (d *decoder) record(k bucket) {
 	n, b, p := d.n, d.b, d.b.Places(d.cache)
 	w := work{k.rows, d.step.at, d.x, d.projected}
 	embed := b.Matrix(n.Embed)
-	drawn, frees := b.Drawn()
+	drawn, _ := b.Drawn()
 	b.Queue("begin", eager.Shape{X: w.rows, Threads: 256}, d.x, d.ids, embed.At, drawn, w.step, embed.Kind, n.Hidden)
 	for i := range n.Layers {
 		l := &n.Layers[i]
@@ -257,8 +258,7 @@ func (d *decoder) record(k bucket) {
 	}
 	d.normed(w, d.x, n.Norm, d.last, d.partsOf[2*len(n.Layers)], []kernel.Weight{n.Head}, convolution{})
 	records := d.step.at + cuda.Pointer(d.recordsAt(w.rows))
-	b.Queue("draw", eager.Shape{X: w.rows, Threads: 256}, drawn, frees, d.logits, records, d.step.at+cuda.Pointer(d.listsAt(w.rows)), d.ids,
-		n.Vocabulary)
+	b.QueueDraws(d.draws, d.logits, records, d.step.at+cuda.Pointer(d.listsAt(w.rows)), d.ids, w.rows, n.Vocabulary)
 }
 
 // rest queues what follows a layer's mixer.
