@@ -25,11 +25,11 @@ func (r *rig) drawAlike(rows []kernel.Row, logits [][]float32, blocks int) (out 
 	out = &kernel.Output{Tokens: make([]int32, n), Free: make([]int32, n)}
 	r.cuda.Collect(out)
 	for i := range rows {
-		state := make([]byte, drawState)
+		state := r.cuda.room(drawState)
 		r.must(r.cuda.stream.CopyOut(state, r.cuda.draws.work.at+cuda.Pointer(int64(i)*DrawBytes(vocab))))
-		states = append(states, state)
+		r.cuda.wait()
+		states = append(states, slices.Clone(state))
 	}
-	r.cuda.wait()
 	return out, states
 }
 
