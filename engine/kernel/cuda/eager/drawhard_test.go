@@ -11,9 +11,9 @@ import (
 	"corenode/engine/kernel/cuda/interp"
 )
 
-// drawAlike draws for rows that are sequences of one token each, with so many blocks in a launch, and returns the tokens, those that
+// drawTogether draws for rows that are sequences of one token each, with so many blocks in a launch, and returns the tokens, those that
 // nothing held, and what the kernel knew of each row in the end.
-func (r *rig) drawAlike(rows []kernel.Row, logits [][]float32, blocks int) (out *kernel.Output, states [][]byte) {
+func (r *rig) drawTogether(rows []kernel.Row, logits [][]float32, blocks int) (out *kernel.Output, states [][]byte) {
 	r.Helper()
 	in, n, vocab := r.sequences(rows), len(rows), len(logits[0])
 	table := r.Load(r.cuda, kernel.Source{Name: "table", Type: kernel.F32, Experts: 1, Rows: 8, Cols: 8, Data: make([]byte, 4*8*8)})
@@ -47,7 +47,7 @@ func (r *rig) sequences(rows []kernel.Row) *kernel.Input {
 // wantDraws compares rows of one vocabulary with package sample.
 func (r *rig) wantDraws(what string, rows []kernel.Row, logits [][]float32, blocks int) {
 	r.Helper()
-	out, _ := r.drawAlike(rows, logits, blocks)
+	out, _ := r.drawTogether(rows, logits, blocks)
 	in := r.sequences(rows)
 	for i := range rows {
 		token, free := drawn(in, i, in.Tokens, slices.Clone(logits[i]))
@@ -157,20 +157,20 @@ func TestHeldDrawsAreThoseOfTheSampler(t *testing.T) {
 func TestDrawsDoNotDependOnBlocks(t *testing.T) {
 	r := newRig(t, interp.Config{})
 	logits, rows := r.Normals(hardVocab, 2), hardRows()
-	want, states := r.drawAlike(rows, slices.Repeat([][]float32{logits}, len(rows)), 0)
+	want, states := r.drawTogether(rows, slices.Repeat([][]float32{logits}, len(rows)), 0)
 	same := func(how string, i int, token int32, state []byte) {
 		if token != want.Tokens[i] || !slices.Equal(state, states[i]) {
 			t.Errorf("%s, %+v: token %d, %x, otherwise %d, %x", how, rows[i].Sampling, token, state, want.Tokens[i], states[i])
 		}
 	}
 	for _, blocks := range []int{1, len(rows) * 3 / 2} { // each row in one, and in two of two slices and one
-		got, other := r.drawAlike(rows, slices.Repeat([][]float32{logits}, len(rows)), blocks)
+		got, other := r.drawTogether(rows, slices.Repeat([][]float32{logits}, len(rows)), blocks)
 		for i := range rows {
 			same(fmt.Sprintf("%d blocks", blocks), i, got.Tokens[i], other[i])
 		}
 	}
 	for i := range rows {
-		got, other := r.drawAlike(rows[i:i+1:i+1], [][]float32{logits}, 0)
+		got, other := r.drawTogether(rows[i:i+1:i+1], [][]float32{logits}, 0)
 		same("alone", i, got.Tokens[0], other[0])
 	}
 }

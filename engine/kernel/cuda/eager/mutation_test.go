@@ -100,7 +100,7 @@ func mutantDraws(r *rig, b kernel.Backend) (tokens []float32) {
 	}
 	all := slices.Repeat([][]float32{logits}, len(rows))
 	if b == kernel.Backend(r.cuda) {
-		out, _ := r.drawAlike(rows, all, len(rows)*3/2)
+		out, _ := r.drawTogether(rows, all, len(rows)*3/2)
 		for _, token := range out.Tokens {
 			tokens = append(tokens, float32(token))
 		}
