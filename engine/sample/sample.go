@@ -343,10 +343,13 @@ func (f softmax) reach(weight float64) float32 {
 // floor is the smallest possible logit with a weight that counts.
 func (f softmax) floor() float32 { return f.reach(math.SmallestNonzeroFloat64) }
 
-// order numbers the finite numbers in rising order; ordered goes back.
+// order numbers the finite numbers in rising order, 0 and -0 alike; ordered goes back.
 func order(x float32) int {
-	if x < 0 {
+	switch {
+	case x < 0:
 		return -int(math.Float32bits(-x))
+	case x == 0:
+		return 0
 	}
 	return int(math.Float32bits(x))
 }

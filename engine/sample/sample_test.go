@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-var nan, inf = float32(math.NaN()), float32(math.Inf(1))
+var nan, inf, negativeZero = float32(math.NaN()), float32(math.Inf(1)), float32(math.Copysign(0, -1))
 
 // expected is the distribution that the package comment describes, computed the
 // slow way: sort everything, filter one after the other, normalize.
@@ -291,6 +291,8 @@ func TestEdges(t *testing.T) {
 		{"+Inf is certain, top_k", Params{Temperature: 1, TopP: 1, TopK: 2}, []float32{5, inf, inf}, nil, 1},
 		{"tiniest temperature", Params{Temperature: math.SmallestNonzeroFloat32, TopP: 0.9}, []float32{-3e38, 3e38, 2.9e38}, nil, 1},
 		{"tiniest temperature, top_k", Params{Temperature: math.SmallestNonzeroFloat32, TopP: 1, TopK: 2}, []float32{-3e38, 3e38, 2.9e38}, nil, 1},
+		{"tiniest temperature, -0 is the largest", Params{Temperature: math.SmallestNonzeroFloat32, TopP: 0.9}, []float32{-3, negativeZero, -2}, nil, 1},
+		{"top_p, -0 is the largest", Params{Temperature: 0.25, TopP: 0.5}, []float32{-3, negativeZero, -2}, nil, 1},
 		{"top_p 0", Params{Temperature: 9, TopP: 0}, []float32{1, 2, 1}, nil, 1},
 		{"min_p 1", Params{Temperature: 9, TopP: 1, MinP: 1}, []float32{1, 2, 1}, nil, 1},
 		{"top_k 1 of ties", Params{Temperature: 9, TopP: 1, TopK: 1}, []float32{1, 2, 2}, nil, 1},
