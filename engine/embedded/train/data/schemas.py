@@ -31,7 +31,7 @@ UNSAID = {"string": ["nickname", "street", "company", "country", "brand", "websi
           "integer": ["zip", "floor", "year", "weight", "height", "score", "rating", "distance", "duration", "temperature"],
           "boolean": ["verified", "premium", "archived", "is_member", "newsletter", "refunded", "married", "insured"],
           "array": ["tags", "children", "keywords", "aliases", "links", "phones", "errors", "notes"]}
-OPAQUE = 0.2  # of the members in training
+OPAQUE = 0.2  # in training, of the members that the text has a value for
 TELLING = {name for names in [*NAMED.values(), OWN_WORDS, *UNSAID.values()] for name in names}
 ROOT_TITLES = ["Person", "Answer", "Result", "Record", "Entry", "Extraction", "Order", "Profile", "Data", "Response", "Output", "Info"]
 
