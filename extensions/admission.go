@@ -99,24 +99,19 @@ func (h *Host) decide(sl *slot, request string, in abi.AdmissionInput) (d abi.De
 	} else {
 		s.in = in.Append(s.in[:0])
 	}
-	o, f := h.call(sl, g, abi.OpDecide, caller{in.Account, request}, advance, s)
+	o, f := h.callHeld(sl, g, abi.OpDecide, caller{in.Account, request}, advance, s, func(payload []byte) *probe.Problem {
+		d, _ = abi.ParseDecision(payload) // checkOutput decoded it before
+		return probe.CheckDecision(d, len(g.manifest.Counters))
+	})
 	if f == nil && o.Status == abi.StatusDecline {
-		return d, nil, nil // it has no opinion
-	}
-	if f == nil {
-		d, _ = abi.ParseDecision(o.Payload) // checkOutput decoded it before
-		if p := probe.CheckDecision(d, len(g.manifest.Counters)); p != nil {
-			f = guest.Faultf(guest.CauseRule, "%s", p.What)
-			h.failed(g, abi.OpDecide, caller{in.Account, request}, f)
-			d = abi.Decision{}
-		}
+		return abi.Decision{}, nil, nil // it has no opinion
 	}
 	if f != nil {
 		if h.options.AdmissionFailOpen {
 			g.tally.fallbacks.Add(1)
-			return d, nil, nil
+			return abi.Decision{}, nil, nil
 		}
-		return d, nil, overloaded("extensions.Decide", f)
+		return abi.Decision{}, nil, overloaded("extensions.Decide", f)
 	}
 	takes = g.manifest.Takes(d.Takes, in.At)
 	return cleanDecision(d), takes, nil

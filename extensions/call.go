@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"corenode/extensions/guest"
+	"corenode/extensions/probe"
 	"corenode/wasm/abi"
 )
 
@@ -11,8 +12,18 @@ import (
 // the one way to every module, native or Wasm. advance is what
 // generation.admit took for it. The output aliases s.out.
 func (h *Host) call(sl *slot, g *generation, op abi.Op, of caller, advance time.Duration, s *scratch) (abi.Output, *guest.Fault) {
+	return h.callHeld(sl, g, op, of, advance, s, nil)
+}
+
+// callHeld is call whose payload, if there is one, a rule of the host has to find in order: what breaks it is a
+// fault, and no answer that a shadow is compared with.
+func (h *Host) callHeld(sl *slot, g *generation, op abi.Op, of caller, advance time.Duration, s *scratch,
+	rule func(payload []byte) *probe.Problem) (abi.Output, *guest.Fault) {
 	out, f := g.do(op, of, s.in, advance, s.out[:0])
 	s.out = out
+	if f == nil && rule != nil {
+		f = broken(rule, out)
+	}
 	if f != nil {
 		f.Input = len(s.in)
 		h.failed(g, op, of, f)
@@ -31,6 +42,18 @@ func (h *Host) call(sl *slot, g *generation, op abi.Op, of caller, advance time.
 		sh.offer(g, op, of, s)
 	}
 	return o, nil
+}
+
+// broken is the fault of an output whose payload breaks a rule.
+func broken(rule func(payload []byte) *probe.Problem, out []byte) *guest.Fault {
+	o, _ := abi.ParseOutput(out)
+	if o.Status == abi.StatusDecline {
+		return nil
+	}
+	if p := rule(o.Payload); p != nil {
+		return guest.Faultf(guest.CauseRule, "%s", p.What)
+	}
+	return nil
 }
 
 // failed hears of every fault: it is counted and logged, and too many of them

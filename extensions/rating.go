@@ -87,17 +87,15 @@ func (h *Host) quote(g *generation, of caller, in abi.QuoteInput) (abi.Quote, *g
 	s := takeScratch()
 	defer putScratch(s)
 	s.in = in.Append(s.in[:0])
-	o, f := h.call(h.slot(SlotBilling), g, abi.OpQuote, of, advance, s)
+	var quoted abi.Quote
+	o, f := h.callHeld(h.slot(SlotBilling), g, abi.OpQuote, of, advance, s, func(payload []byte) *probe.Problem {
+		quoted, _ = abi.ParseQuote(payload) // checkOutput decoded it before
+		return probe.CheckQuote(quoted, len(g.manifest.Counters))
+	})
 	if f == nil && o.Status == abi.StatusDecline {
 		f = declined
 	}
 	if f != nil {
-		return abi.Quote{}, f
-	}
-	quoted, _ := abi.ParseQuote(o.Payload) // checkOutput decoded it before
-	if p := probe.CheckQuote(quoted, len(g.manifest.Counters)); p != nil {
-		f = guest.Faultf(guest.CauseRule, "%s", p.What)
-		h.failed(g, abi.OpQuote, of, f)
 		return abi.Quote{}, f
 	}
 	return quoted, nil
@@ -182,17 +180,15 @@ func (h *Host) charge(g *generation, request string, in abi.ChargeInput, upper a
 	if !ok {
 		return Charge{}, overQuota
 	}
-	o, f := h.call(h.slot(SlotBilling), g, abi.OpCharge, caller{in.Account, request}, advance, s)
+	var c abi.Charge
+	o, f := h.callHeld(h.slot(SlotBilling), g, abi.OpCharge, caller{in.Account, request}, advance, s, func(payload []byte) *probe.Problem {
+		c, _ = abi.ParseCharge(payload) // checkOutput decoded it before
+		return probe.CheckCharge(c, in, upper, g.manifest.Free)
+	})
 	if f == nil && o.Status == abi.StatusDecline {
 		f = declined
 	}
 	if f != nil {
-		return Charge{}, f
-	}
-	c, _ := abi.ParseCharge(o.Payload) // checkOutput decoded it before
-	if p := probe.CheckCharge(c, in, upper, g.manifest.Free); p != nil {
-		f = guest.Faultf(guest.CauseRule, "%s", p.What)
-		h.failed(g, abi.OpCharge, caller{in.Account, request}, f)
 		return Charge{}, f
 	}
 	return newCharge(c, g.digest), nil
