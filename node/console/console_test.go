@@ -199,13 +199,14 @@ func TestOthersCloseTheDoorToNobody(t *testing.T) {
 	}
 }
 
-// TestSessions: bounded, bound to the host, over when they end.
+// TestSessions: bounded, bound to the host, over when they end. Who signs in too often closes sessions of his own.
 func TestSessions(t *testing.T) {
 	var l sessions
 	now := time.Now()
-	first := l.begin(operators.Operator{Name: "a", Role: operators.Viewer}, "h:1", now)
+	other := l.begin(operators.Operator{Name: "a", Role: operators.Viewer}, "h:1", now)
+	first := l.begin(operators.Operator{Name: "b", Role: operators.Viewer}, "h:1", now.Add(time.Second))
 	for range sessionsMax {
-		l.begin(operators.Operator{Name: "b", Role: operators.Viewer}, "h:1", now.Add(time.Second))
+		l.begin(operators.Operator{Name: "b", Role: operators.Viewer}, "h:1", now.Add(2*time.Second))
 	}
 	if len(l.open) != sessionsMax {
 		t.Errorf("%d sessions", len(l.open))
@@ -214,8 +215,8 @@ func TestSessions(t *testing.T) {
 	c := &Console{sessions: sessions{open: l.open}, deps: Deps{Named: func(name string) operators.Operator {
 		return operators.Operator{Name: name, Role: role}
 	}}}
-	if c.SignedIn("h:1", cookieOf("h:1")+"="+first) {
-		t.Error("the oldest of too many is open")
+	if c.SignedIn("h:1", cookieOf("h:1")+"="+first) || !c.SignedIn("h:1", cookieOf("h:1")+"="+other) {
+		t.Error("of too many the oldest is open, or that of another operator is closed")
 	}
 	last := c.sessions.begin(operators.Operator{Name: "c", Role: operators.Viewer}, "h:1", now)
 	if !c.SignedIn("h:1", cookieOf("h:1")+"="+last) || c.SignedIn("h:2", cookieOf("h:2")+"="+last) ||

@@ -4,10 +4,12 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"crypto/subtle"
+	"maps"
 	"net"
 	"net/http"
 	"net/netip"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -93,7 +95,7 @@ func (l *sessions) find(r *http.Request) *session {
 	return s
 }
 
-// begin makes a session and returns its cookie. Of too many the one that ends first is closed.
+// begin makes a session and returns its cookie.
 func (l *sessions) begin(o operators.Operator, host string, now time.Time) (cookie string) {
 	cookie = rand.Text()
 	l.mu.Lock()
@@ -101,20 +103,34 @@ func (l *sessions) begin(o operators.Operator, host string, now time.Time) (cook
 	if l.open == nil {
 		l.open = map[[32]byte]*session{}
 	}
-	var first [32]byte
-	for id, s := range l.open {
-		if now.After(s.ends) {
-			delete(l.open, id)
-		} else if f := l.open[first]; f == nil || s.ends.Before(f.ends) {
-			first = id
-		}
-	}
-	if len(l.open) >= sessionsMax {
-		delete(l.open, first)
-	}
+	l.makeRoom(now)
 	// The host is cloned: the request's memory is used anew, by requests under another name too.
 	l.open[sha256.Sum256([]byte(cookie))] = &session{operator: o, host: strings.Clone(host), token: rand.Text(), ends: now.Add(sessionAge)}
 	return cookie
+}
+
+// makeRoom closes what has ended and, of too many, the oldest session of the operator who has most: nobody signs
+// others out by signing in again and again. mu is held.
+func (l *sessions) makeRoom(now time.Time) {
+	of := map[string]int{}
+	for id, s := range l.open {
+		if now.After(s.ends) {
+			delete(l.open, id)
+		} else {
+			of[s.operator.Name]++
+		}
+	}
+	if len(l.open) < sessionsMax {
+		return
+	}
+	most := slices.Max(slices.Collect(maps.Values(of)))
+	var first [32]byte
+	for id, s := range l.open {
+		if f := l.open[first]; of[s.operator.Name] == most && (f == nil || s.ends.Before(f.ends)) {
+			first = id
+		}
+	}
+	delete(l.open, first)
 }
 
 func (l *sessions) end(r *http.Request) {
