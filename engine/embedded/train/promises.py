@@ -74,8 +74,8 @@ def _yes_no(seed, i):
 def _pick(seed, i):
     kind = list(phrasings.PICK)[i % len(phrasings.PICK)]
     d, name = Phrased(seed, phrasings.PICK[kind]), kind.split()[0]
-    after = lambda t: t.task[0] == "in list" or not kind.startswith("beside") or t.reply[0]["reasoning_content"].endswith(f", {t.task[1][t.task[2] - 1]}.") == kind.endswith("after")
-    return [_until(lambda: getattr(lists, name)(d), after)]
+    wanted = lambda t: not kind.startswith("beside") or t.task[0] == f"pick {kind.split()[1]}"
+    return [_until(lambda: getattr(lists, name)(d), wanted)]
 
 
 def _memory(seed, i):

@@ -31,7 +31,7 @@ KINDS = {
     "words": lambda d: _some_words(d, 2, 4), "title": lambda d: _some_words(d, 1, 4).title() if d.chance(0.5) else _some_words(d, 1, 4),
     "date": lambda d: f"{d.int(2024, 2031)}-{d.int(1, 12):02}-{d.int(1, 28):02}", "time": lambda d: f"{d.int(0, 23):02}:{d.any(['00', '15', '30', '45', '10', '20', '05'])}", "day": lambda d: d.any(words.DAYS),
     "email": lambda d: f"{d.pick(words.NAMES).lower()}{d.any(['', d.int(1, 99)])}@{d.any(words.SHORT)}.{d.any(TOP_LEVEL)}", "url": lambda d: f"https://{d.any(words.SHORT)}.{d.any(TOP_LEVEL)}/{d.any(words.SHORT)}", "path": tools.path,
-    "id": lambda d: d.any([lambda: f"{chr(d.int(65, 90))}-{d.int(100, 9999)}", lambda: f"{chr(d.int(65, 90))}{chr(d.int(65, 90))}{d.int(10, 99999)}", lambda: str(d.int(100, 99999)), lambda: copying.identifier(d)])(),
+    "id": lambda d: d.any([lambda: f"{chr(d.int(65, 90))}-{d.int(100, 9999)}", lambda: f"{chr(d.int(65, 90))}{chr(d.int(65, 90))}{d.int(10, 99999)}", lambda: str(d.int(100, 99999)), lambda: copying.identifier(d), lambda: copying.long_number(d)])(),
     "code": lambda d: "".join(d.any("ABCDEFGHJKLMNPQRSTUVWXYZ23456789") for _ in range(d.int(4, 8))), "phone": lambda d: f"{d.int(100, 999)}-{d.int(1000, 9999)}",
     "currency": lambda d: d.any(CURRENCIES), "language": lambda d: d.any(LANGUAGES), "country": lambda d: d.any(COUNTRIES), "color": lambda d: d.any(words.COLORS),
 }
@@ -100,7 +100,7 @@ def _rows(d: Draw, n: int) -> list:
 
 
 def talk(d: Draw) -> list[Turn]:
-    """Wishes to up to eight of them; one in six is for something that none of them does."""
+    """Wishes to up to eight of them; one in ten is for something that none of them does."""
     *drawn, left = _rows(d, d.int(1, d.any([2, 4, 8])) + 1)
     offered = [tool(d, row) for row in drawn]
     if len({x.name for x in offered}) < len(offered):
@@ -108,10 +108,10 @@ def talk(d: Draw) -> list[Turn]:
     turns = []
     for _ in range(d.int(1, 8)):
         kind = d.rng.random()
-        if kind < 0.06 and (wishes := ways.of("tools.none")):
+        if kind < 0.04 and (wishes := ways.of("tools.none")):
             wish = d.ask(wishes, city=d.pick(words.CITIES), name=d.pick(words.NAMES), date=KINDS["date"](d))
             turns.append(tools.unfulfilled(wish, wish.rstrip(".!?"), offered))
-        elif kind < 0.16:
+        elif kind < 0.1:
             other = tool(d, left)
             turns.append(tools.refused(tools.wanted_call(d, other)[0], other, offered))
         else:

@@ -116,13 +116,13 @@ class Free:
 
 
 def talk(d: Draw) -> list[Turn]:
-    """Wishes to up to eight such tools; one in six is for something that none of them does."""
+    """Wishes to up to eight such tools; one in ten is for something that none of them does."""
     nouns: set = set()
     offered = [Free(d, nouns) for _ in range(d.int(1, d.any([2, 4, 8])))]
     offered = list({x.name: x for x in offered}.values())
     specs, turns = [x.spec for x in offered], []
     for _ in range(d.int(1, 8)):
-        if d.chance(0.16):
+        if d.chance(0.1):
             user, _ = (other := Free(d, set(nouns))).wish(d)
             turns.append(Turn(tools.CHOOSE, user, [say(f"{tools.LOOK}{tools.NONE_FITS} The user wants: {other.verb.replace('_', ' ')} {other.noun}.", tools.NO_TOOL)],
                               {"tools": [], "text": r"(?i)(no tool|cannot|can't|not able|don't have|do not have)"}, ("no tool",), specs))

@@ -31,7 +31,7 @@ UNSAID = {"string": ["nickname", "street", "company", "country", "brand", "websi
           "integer": ["zip", "floor", "year", "weight", "height", "score", "rating", "distance", "duration", "temperature"],
           "boolean": ["verified", "premium", "archived", "is_member", "newsletter", "refunded", "married", "insured"],
           "array": ["tags", "children", "keywords", "aliases", "links", "phones", "errors", "notes"]}
-OPAQUE = 0.2  # in training, of the members that the text has a value for
+OPAQUE = 0.35  # in training, of the members but moods
 TELLING = {name for names in [*NAMED.values(), OWN_WORDS, *UNSAID.values()] for name in names}
 ROOT_TITLES = ["Person", "Answer", "Result", "Record", "Entry", "Extraction", "Order", "Profile", "Data", "Response", "Output", "Info"]
 
@@ -121,6 +121,11 @@ ASKS = ["{t}", "{t}", "{t}\n\n[Fill in the fields|Extract the data|Fill in the f
         "{t}\nAnswer in the given form.", "[Please |]structure this: {t}", "Fill the object from this [text|note]: {t}", "Here is the text: {t}", "Parse this: {t}", "[Record|Store] this: {t}", "Data entry: {t}"]
 
 
+def name_of(key: str) -> str:
+    """A member's name in words."""
+    return key.replace("_", " ")
+
+
 def _opaque(d: Draw) -> str:
     """At times in training, a member's name that says nothing: what it is for stands in its description alone."""
     from . import copying
@@ -156,12 +161,13 @@ def _own(d: Draw, sentences: list[str]) -> Member:
 
 def _unsaid(d: Draw) -> Member:
     kind = d.any(["string", "string", "string", "integer", "boolean", "array"])
-    name = d.written(f"schema.unsaid.{kind}", UNSAID[kind])
+    opaque = _opaque(d)
+    name = opaque or d.written(f"schema.unsaid.{kind}", UNSAID[kind])
     s: dict = {"type": kind}
     if kind == "array":
         s["items"] = {"type": "string"}
     value = {"string": "unknown", "integer": 0, "boolean": False, "array": []}[kind]
-    s = annotated(d, s, name)
+    s = annotated(d, s, name, f"[The |]{name_of(d.any(d.mine(UNSAID[kind])))}" if opaque else "", bool(opaque))
     if d.chance(0.3):
         return Member(name, nullable(d, s), None)
     return Member(name, s, value)

@@ -86,7 +86,7 @@ RULES = {
     "divide": lambda u, a, b: _ends(next(q for q in range(a + 1) if _product(q, b) == a)), "compare": lambda u, a, b, smaller: r"\b" + str(_merge_sort([a, b])[0 if smaller else 1]) + r"\.$", "extreme": lambda u, x, low: r"\b" + str(_merge_sort(x)[0 if low else -1]) + r"\.$",
     "context": _context, "missing": lambda u, text, subject, relation: "not say",
     "told": lambda u, kind, v: re.escape(v) if v in u else None, "asked": lambda u, kind, v: re.escape(v), "untold": lambda u, kind: "not told", "fact": lambda u, key: "(?i)" + key,
-    "pick": lambda u, x, i: r"(^|is )" + re.escape(_listed(u, x)[i - 1]) + r"\.?$", "in list": lambda u, x, w: "^Yes" if any(w == y for y in x) else "^No",
+    **dict.fromkeys(("pick", "pick after", "pick before"), lambda u, x, i: r"(^|is )" + re.escape(_listed(u, x)[i - 1]) + r"\.?$"), "in list": lambda u, x, w: "^Yes" if any(w == y for y in x) else "^No",
     "verdict": lambda u, text, statement, asked, kind: ("^Yes" if re.search(rf"(?<!\w){re.escape(asked)}(?!\w)", statement) else "^No") if statement in text else None, "schema": lambda u, schema, value, text: "^" + re.escape(json.dumps(value)) + "$",
     "json": lambda u, value: "^" + re.escape(json.dumps(value)) + "$", "json from": lambda u, text, o: "^" + re.escape(json.dumps(o)) + "$",
 }
