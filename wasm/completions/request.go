@@ -89,7 +89,7 @@ func (r *request) refused(name string) {
 	case "logit_bias":
 		neutral = r.S.Kind() == scan.Object && r.Empty()
 	case "response_format", "tools":
-		neutral = r.S.Kind() != scan.Invalid && r.Empty()
+		neutral = r.Empty()
 	case "grammar", "structured_outputs":
 		neutral = r.AsksNothing()
 	default:

@@ -168,19 +168,27 @@ func (r *Reader) Integer(min int64, want string) (n int64, text []byte) {
 	return n, text
 }
 
-// Empty reads an object or array and says whether it has no members.
+// Empty reads a value and says whether it is an object or array without members.
 func (r *Reader) Empty() bool {
+	if !r.S.Open() {
+		r.S.Skip()
+		return false
+	}
 	n := 0
-	for r.S.Open(); r.S.Next(); {
+	for r.S.Next() {
 		n++
 	}
 	return n == 0
 }
 
-// OnlyText reads an array of modalities and says whether it has no other than text.
+// OnlyText reads a value and says whether it is an array of modalities that has no other than text.
 func (r *Reader) OnlyText() bool {
-	only := true
-	for r.S.Open(); r.S.Next(); {
+	only := r.S.Kind() == scan.Array
+	if !r.S.Open() {
+		r.S.Skip()
+		return false
+	}
+	for r.S.Next() {
 		v, ok := r.S.Text()
 		only = only && ok && string(v) == "text"
 	}

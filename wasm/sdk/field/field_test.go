@@ -84,17 +84,22 @@ func TestErrors(t *testing.T) {
 }
 
 func TestNeutralValues(t *testing.T) {
-	at := func(value string) *Reader {
+	at := func(value string) *Reader { // the last member of a body
 		r := &Reader{}
-		r.S.Reset([]byte(value))
+		r.OpenBody([]byte(`{"field":` + value + `}`))
+		r.S.Next()
 		return r
 	}
-	for value, want := range map[string]bool{`[]`: true, `{}`: true, `[1]`: false, `{"a":[]}`: false} {
-		if got := at(value).Empty(); got != want {
+	for value, want := range map[string]bool{`[]`: true, `{}`: true, `[1]`: false, `{"a":[]}`: false, `5`: false, `""`: false, `true`: false} {
+		r := at(value)
+		if got := r.Empty(); got != want {
 			t.Errorf("%s is empty: %v", value, got)
 		}
+		if r.S.Next(); !r.S.End() {
+			t.Errorf("behind %s the body is not over: %v", value, r.S.Err())
+		}
 	}
-	for value, want := range map[string]bool{`[]`: true, `["text"]`: true, `["text","audio"]`: false, `[1]`: false} {
+	for value, want := range map[string]bool{`[]`: true, `["text"]`: true, `["text","audio"]`: false, `[1]`: false, `"text"`: false} {
 		if got := at(value).OnlyText(); got != want {
 			t.Errorf("%s is only text: %v", value, got)
 		}
