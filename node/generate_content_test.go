@@ -217,9 +217,12 @@ func TestGenerateContentAsks(t *testing.T) {
 		t.Errorf("%d %s", r.StatusCode, text)
 	}
 	_, native := askGenerate(t, base+"/v1/messages/count_tokens", http.Header{"X-Api-Key": {key}}, weatherMessage)
-	_, counted := askGenerate(t, models+"/core-1.1:countTokens", header, `{"generateContentRequest":`+weatherParts+`}`)
-	if want := strings.Replace(native, "input_tokens", "totalTokens", 1); counted != want || !strings.Contains(want, "totalTokens") {
-		t.Errorf("counted %s, messages %s", counted, native)
+	for _, budget := range []string{":200", ":100000"} { // nothing is generated, so no budget is too large
+		_, counted := askGenerate(t, models+"/core-1.1:countTokens", header,
+			`{"generateContentRequest":`+strings.Replace(weatherParts, ":200", budget, 1)+`}`)
+		if want := strings.Replace(native, "input_tokens", "totalTokens", 1); counted != want || !strings.Contains(want, "totalTokens") {
+			t.Errorf("counted %s, messages %s", counted, native)
+		}
 	}
 	var first, second generated
 	_, text := askGenerate(t, models+"/core-1.1:generateContent", header, weatherParts)

@@ -36,6 +36,10 @@ func ParseTranslated(body []byte) (*Request, error) {
 	return result(q, err)
 }
 
+// ParseTranslatedCount reads a body that a translator made of another protocol's, of which
+// only tokens are counted: as ParseTranslated, max_tokens without its bound.
+func ParseTranslatedCount(body []byte) (*Request, error) { return result(parseAs(body, true)) }
+
 // ParseCount reads a body of POST /v1/messages/count_tokens: the same body,
 // max_tokens optional and without its bound.
 func ParseCount(body []byte) (*Request, error) { return result(parse(body)) }

@@ -94,6 +94,8 @@ func (x *exchange) read(body []byte) (request *messages.Request, err error) {
 		}
 	}
 	switch {
+	case x.translation != nil && x.counts():
+		request, err = messages.ParseTranslatedCount(body)
 	case x.translation != nil:
 		request, err = messages.ParseTranslated(body)
 	case x.route == routeCount:
