@@ -97,7 +97,8 @@ func TestShadowHasItsOwnCounters(t *testing.T) {
 		})
 		r, err := h.ShadowReport(digest)
 		if err != nil || r.Charges == nil || !strings.Contains(r.Charges.Rule, c.want) || (r.Charges.Rule == "") != (c.want == "") ||
-			r.Operations[1].Calls != 1 || len(r.Beside) != len(strings.Fields(c.who)) || !strings.HasPrefix(strings.Join(r.Beside, " "), c.who) {
+			r.Operations[1].Calls != 1 || len(r.Beside) != len(strings.Fields(c.who)) ||
+			!strings.HasPrefix(strings.Join(r.Beside, " "), c.who) {
 			t.Errorf("%+v: %+v, %v", c, r, err)
 		}
 	}
