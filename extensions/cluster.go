@@ -324,7 +324,8 @@ func KeepFile(dir, digest string, read func() ([]byte, error), signature, config
 }
 
 // Note keeps a file that another node of the cluster has loaded, or its new signature and
-// configuration. One that is in memory stays as it is until Bring.
+// configuration. One that is in memory stays as it is until Bring, but for a new signature that a key
+// made that is trusted here.
 func (h *Host) Note(digest string, wasm, signature, config []byte) error {
 	if digestOf(wasm) != digest {
 		return fmt.Errorf("the file of %s was changed", digest)
@@ -333,8 +334,16 @@ func (h *Host) Note(digest string, wasm, signature, config []byte) error {
 	defer h.building.Unlock()
 	h.lock()
 	defer h.unlock()
-	if m := h.modules[digest]; h.closed || m != nil && (m.shipped || m.generation != nil) {
+	if h.closed {
 		return nil
+	}
+	if m := h.modules[digest]; m != nil && (m.shipped || m.generation != nil) {
+		err := h.resign(m, signature)
+		if refused, ok := errors.AsType[*guest.LoadError](err); ok { // the other files are followed all the same
+			h.log.Error("a new signature of a module in memory is not taken", "module", m.manifest.Ref(), "err", refused)
+			return nil
+		}
+		return err
 	}
 	m := &module{digest: digest, signature: signature, config: config, size: len(wasm), failed: h.state.Failed[digest],
 		removed: slices.Contains(h.state.Removed, digest)}

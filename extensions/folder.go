@@ -98,6 +98,14 @@ func (f folder) signatureOf(m *module) []byte {
 	return signature
 }
 
+// keepSignature writes another signature beside a module's file.
+func (f folder) keepSignature(digest string, signature []byte) error {
+	if f.dir == "" {
+		return nil
+	}
+	return writeFile(f.path(digest, extSignature), signature)
+}
+
 // keepShipped stores the file of a shipped policy: its charges must be
 // replayable when another version ships.
 func (f folder) keepShipped(digest string, file func() ([]byte, error)) {

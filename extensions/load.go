@@ -1,6 +1,7 @@
 package extensions
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -11,7 +12,8 @@ import (
 
 // Load checks, meters, compiles and tries a module, and keeps it: its state is
 // "loaded" then. config is the operator's, a JSON object or nothing. A refusal
-// is a *guest.LoadError. Loading what is loaded already changes nothing.
+// is a *guest.LoadError. Loading what is loaded already changes nothing, but that a
+// signature that a trusted key made takes the place of the one before.
 // It ends between two steps when ctx does, with ctx's error.
 func (h *Host) Load(ctx context.Context, wasm, signature, config []byte) (Info, error) {
 	return h.load(ctx, file{wasm: wasm, signature: signature, config: config, loaded: true}, false)
@@ -37,6 +39,9 @@ func (h *Host) load(ctx context.Context, f file, inPlace bool) (Info, error) {
 	h.lock()
 	old := h.modules[digest]
 	same, err := h.mayLoad(old, digest, f.config, inPlace)
+	if same {
+		err = h.resign(old, f.signature)
+	}
 	h.unlock()
 	if err != nil || same {
 		if err != nil {
@@ -99,6 +104,26 @@ func (h *Host) mayLoad(old *module, digest string, config []byte, inPlace bool) 
 		return false, &guest.LoadError{Stage: "init", Err: ErrInUse, Reason: "the module serves with another configuration", Fix: fix}
 	}
 	return false, nil
+}
+
+// resign gives a module in memory another signature, if a key made it that is trusted by now: it decides
+// when the keys change, and at the next start. Without one nothing changes. building and mu are held.
+func (h *Host) resign(m *module, signature []byte) error {
+	if m.shipped || len(signature) == 0 {
+		return nil
+	}
+	signedBy, err := h.trust.Load().checkSigner(m.digest, signature)
+	if err != nil {
+		return err
+	}
+	if !bytes.Equal(signature, h.folder.signatureOf(m)) {
+		if err := h.folder.keepSignature(m.digest, signature); err != nil {
+			return err
+		}
+		h.log.Info("module signed again", "module", m.generation.title(), "signed_by", signedBy)
+	}
+	m.signature, m.generation.signedBy = signature, signedBy
+	return nil
 }
 
 // adopt makes g the generation of m. It says whether the state has changed and

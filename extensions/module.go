@@ -9,14 +9,16 @@ import (
 
 // module is what the host knows of one module file, loaded or not.
 type module struct {
-	digest    string
-	shipped   bool
-	wasm      func() ([]byte, error) // the file of a shipped module; nil = it is in Dir
-	config    []byte                 // the operator's, that it is loaded with
-	signature []byte
-	volatile  []byte // the file, when there is no Dir to keep it in
+	digest   string
+	shipped  bool
+	wasm     func() ([]byte, error) // the file of a shipped module; nil = it is in Dir
+	config   []byte                 // the operator's, that it is loaded with
+	volatile []byte                 // the file, when there is no Dir to keep it in
 
-	// Guarded by Host.mu; what stands above never changes.
+	// Changed with Host.building and Host.mu held; what stands above never changes.
+	signature []byte
+
+	// Guarded by Host.mu.
 	manifest   guest.Manifest
 	known      bool        // manifest was read
 	generation *generation // nil when it is not in memory

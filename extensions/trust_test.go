@@ -3,6 +3,7 @@ package extensions
 import (
 	"crypto/ed25519"
 	"crypto/rand"
+	"encoding/base64"
 	"errors"
 	"os"
 	"path/filepath"
@@ -271,5 +272,68 @@ func TestTrustedKeysChange(t *testing.T) {
 	}
 	if _, err := h.Load(t.Context(), chatGuest(t, "2"), Sign(youngPrivate, chatGuest(t, "2")), nil); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestSignedAgain: loading what is in memory with the signature of another trusted key keeps that one, here and on the
+// other nodes of a cluster. When the old key goes the module serves on, and after a restart too.
+func TestSignedAgain(t *testing.T) {
+	old, oldPrivate, _ := ed25519.GenerateKey(rand.Reader)
+	young, youngPrivate, _ := ed25519.GenerateKey(rand.Reader)
+	_, stranger, _ := ed25519.GenerateKey(rand.Reader)
+	wasm := chatGuest(t, "1")
+	r := &row{}
+	open := func(dir string, keys ...ed25519.PublicKey) *Host {
+		h, _ := openWith(t, Options{Dir: dir, TrustedKeys: keys, Keep: r.keep, State: r.text, Number: r.number}, testShipped())
+		return h
+	}
+	dirs := []string{t.TempDir(), t.TempDir(), t.TempDir()}
+	a, b, c := open(dirs[0], old), open(dirs[1], old), open(dirs[2], old)
+	i, err := a.Load(t.Context(), wasm, Sign(oldPrivate, wasm), nil)
+	if err = errors.Join(err, b.Bring(wasm, Sign(oldPrivate, wasm), nil), c.Bring(wasm, Sign(oldPrivate, wasm), nil)); err == nil {
+		_, err = a.Activate(i.Digest)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.follow(t, b, c)
+	signedBy := func(h *Host, key ed25519.PublicKey) {
+		t.Helper()
+		i, err := h.Module(digestOf(wasm))
+		if err != nil || i.State != StateActive || i.SignedBy != base64.StdEncoding.EncodeToString(key) {
+			t.Errorf("%+v, %v", i, err)
+		}
+	}
+	for _, h := range []*Host{a, b, c} {
+		h.Trust([]ed25519.PublicKey{old, young}, nil)
+	}
+	for _, wrong := range [][]byte{Sign(stranger, wasm), []byte("x")} {
+		if _, err := a.Load(t.Context(), wasm, wrong, nil); err == nil {
+			t.Error("a wrong signature of a module in memory is taken")
+		}
+		if err := b.Note(digestOf(wasm), wasm, wrong, nil); err != nil { // or nothing after it would be followed
+			t.Error(err)
+		}
+	}
+	if _, err := a.Load(t.Context(), wasm, nil, nil); err != nil {
+		t.Error(err)
+	}
+	for _, h := range []*Host{a, b, c} {
+		signedBy(h, old)
+	}
+	again := Sign(youngPrivate, wasm)
+	loaded, err := a.Load(t.Context(), wasm, again, nil)
+	if err = errors.Join(err, b.Note(digestOf(wasm), wasm, again, nil), c.Bring(wasm, again, nil)); err != nil {
+		t.Fatal(err)
+	}
+	if loaded.SignedBy != base64.StdEncoding.EncodeToString(young) || loaded.Generation != i.Generation {
+		t.Errorf("loaded again: %+v", loaded)
+	}
+	for n, h := range []*Host{a, b, c} {
+		signedBy(h, young)
+		h.Trust([]ed25519.PublicKey{young}, nil)
+		signedBy(h, young)
+		_ = h.Close()
+		signedBy(open(dirs[n], young), young)
 	}
 }

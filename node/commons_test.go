@@ -2,7 +2,10 @@ package main
 
 import (
 	"context"
+	"crypto/ed25519"
+	"crypto/rand"
 	"crypto/sha256"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -130,6 +133,47 @@ func TestModulesOfACluster(t *testing.T) {
 		t.Fatal(err)
 	}
 	waitFor(t, "readiness to say that it cannot follow", func() bool { return strings.Contains(readiness(t, third), "not followed") })
+}
+
+// TestKeyIsReplacedInACluster: the signature of a new key is loaded on one node, and each node has its module when it starts
+// without the old key.
+func TestKeyIsReplacedInACluster(t *testing.T) {
+	if testing.Short() {
+		t.Skip("two nodes that compile modules, and start twice")
+	}
+	url, dirs := postgrestest.URL(t), []string{t.TempDir(), t.TempDir()}
+	old, oldPrivate, _ := ed25519.GenerateKey(rand.Reader)
+	young, youngPrivate, _ := ed25519.GenerateKey(rand.Reader)
+	first, _, operator := member(t, url, dirs[0], nil)
+	second, _, _ := member(t, url, dirs[1], nil)
+	wasm := example(t, "admission-c")
+	digest := activate(t, operator, "admission-c", "").Digest
+	for _, n := range []*node{first, second} {
+		n.modules.Trust([]ed25519.PublicKey{old, young}, nil) // as a reload does
+	}
+	for _, key := range []ed25519.PrivateKey{oldPrivate, youngPrivate} {
+		want := base64.StdEncoding.EncodeToString(key.Public().(ed25519.PublicKey))
+		m, err := operator.LoadModule(admin.NewModule{Wasm: wasm, Signature: extensions.Sign(key, wasm)})
+		if err != nil || m.SignedBy != want {
+			t.Fatalf("%+v, %v", m, err)
+		}
+		waitFor(t, "the other node to have the signature", func() bool {
+			m, err := second.modules.Module(digest)
+			return err == nil && m.SignedBy == want
+		})
+	}
+	for i, n := range []*node{first, second} {
+		if err := n.stop(); err != nil {
+			t.Fatal(err)
+		}
+		n, _, _ := member(t, url, dirs[i], func(cfg *config.Config) {
+			cfg.Modules.AllowUnsigned, cfg.Modules.TrustedKeys = false, []string{base64.StdEncoding.EncodeToString(young)}
+		})
+		<-n.modules.Ready()
+		if m, err := n.modules.Module(digest); err != nil || m.State != extensions.StateActive {
+			t.Errorf("node %d after its restart: %+v, %v", i, m, err)
+		}
+	}
 }
 
 // TestPricesOfACluster: a node with other prices in its configuration quotes at those of the
