@@ -358,6 +358,25 @@ func (h *Host) Note(digest string, wasm, signature, config []byte) error {
 	return nil
 }
 
+// Signature is what a cluster keeps of a module that was loaded: a signature that a trusted key made, as it lies beside the
+// file or as it was loaded. Where modules need none it may be nil; else a module without is refused as by Load.
+func (h *Host) Signature(digest string) ([]byte, error) {
+	h.lock()
+	defer h.unlock()
+	m := h.modules[digest]
+	if m == nil {
+		return nil, fmt.Errorf("%q: %w", digest, ErrUnknownModule)
+	}
+	t := h.trust.Load()
+	for _, signature := range [][]byte{h.folder.signatureOf(m), m.signature} {
+		if signedBy, err := t.checkSigner(digest, signature); err == nil && signedBy != "" {
+			return signature, nil
+		}
+	}
+	_, err := t.checkSigner(digest, nil)
+	return nil, err
+}
+
 // Files visits the module files of a folder, with their signatures and configurations.
 func Files(dir string, visit func(digest string, wasm, signature, config []byte) error) error {
 	entries, err := os.ReadDir(dir)

@@ -1,6 +1,7 @@
 package extensions
 
 import (
+	"bytes"
 	"crypto/ed25519"
 	"crypto/rand"
 	"encoding/base64"
@@ -335,5 +336,31 @@ func TestSignedAgain(t *testing.T) {
 		signedBy(h, young)
 		_ = h.Close()
 		signedBy(open(dirs[n], young), young)
+	}
+}
+
+// TestSignatureToKeep: of a module in memory the signature that counts is one that a trusted key made, whatever was put beside
+// its file since.
+func TestSignatureToKeep(t *testing.T) {
+	public, private, _ := ed25519.GenerateKey(rand.Reader)
+	wasm, o := chatGuest(t, "1"), Options{Dir: t.TempDir(), TrustedKeys: []ed25519.PublicKey{public}}
+	h, _ := openWith(t, o, testShipped())
+	good := Sign(private, wasm)
+	if _, err := h.Load(t.Context(), wasm, good, nil); err != nil {
+		t.Fatal(err)
+	}
+	text := []byte(base64.StdEncoding.EncodeToString(good))
+	for _, c := range []struct{ beside, want []byte }{{good, good}, {text, text}, {[]byte("wrong"), good}, {nil, good}} {
+		writeTestFile(t, h.folder.path(digestOf(wasm), extSignature), c.beside)
+		if got, err := h.Signature(digestOf(wasm)); err != nil || !bytes.Equal(got, c.want) {
+			t.Errorf("beside it lies %q: %q, %v", c.beside, got, err)
+		}
+	}
+	h.Trust(nil, nil)
+	if got, err := h.Signature(digestOf(wasm)); !errors.Is(err, ErrNotSigned) || got != nil {
+		t.Errorf("without its key: %q, %v", got, err)
+	}
+	if _, err := h.Signature(digestOf(text)); !errors.Is(err, ErrUnknownModule) {
+		t.Errorf("of another module: %v", err)
 	}
 }

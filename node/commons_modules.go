@@ -52,7 +52,10 @@ func (m clusterModules) Load(ctx context.Context, wasm, signature, config []byte
 		return extensions.Info{}, err
 	}
 	info, err := m.Host.Load(ctx, wasm, signature, config)
-	if err == nil && !info.Shipped {
+	if err != nil || info.Shipped {
+		return info, err
+	}
+	if signature, err = m.Signature(info.Digest); err == nil { // which of a module in memory need not be the one that came
 		err = m.c.store.PutModule(store.ModuleFile{Digest: info.Digest, Wasm: wasm, Signature: signature, Config: config}, true)
 		m.c.wake()
 	}

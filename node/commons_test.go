@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"crypto/ed25519"
 	"crypto/rand"
@@ -418,6 +419,51 @@ func TestModuleFilesAreReadOnce(t *testing.T) {
 	}
 	if err := c.copyFiles(); err == nil {
 		t.Error("a file that is not what its digest says is taken")
+	}
+}
+
+// keepingStore notes the file that it is to keep.
+type keepingStore struct {
+	silentStore
+	kept store.ModuleFile
+}
+
+func (s *keepingStore) PutModule(m store.ModuleFile, _ bool) error {
+	s.kept = m
+	return nil
+}
+
+// TestOnlyTrustedSignaturesAreKept: loading what is in memory without its signature, or with a wrong one, leaves a good one in
+// the database, which every node reads when it starts.
+func TestOnlyTrustedSignaturesAreKept(t *testing.T) {
+	public, private, _ := ed25519.GenerateKey(rand.Reader)
+	for _, dir := range []string{t.TempDir(), ""} {
+		host, err := extensions.Open(extensions.Options{Dir: dir, CacheDir: moduleCache, AllowUnsigned: true,
+			Log: slog.New(slog.DiscardHandler)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := &keepingStore{}
+		m, wasm := clusterModules{host, newCommons(s, "a", &node{modules: host}), t.Context()}, example(t, "admission-c")
+		good := extensions.Sign(private, wasm)
+		load := func(signature, want []byte, taken bool) {
+			t.Helper()
+			s.kept = store.ModuleFile{}
+			if i, err := m.Load(t.Context(), wasm, signature, nil); (err == nil) != taken {
+				t.Fatalf("%+v, %v", i, err)
+			}
+			if !bytes.Equal(s.kept.Signature, want) || (s.kept.Digest != "") != taken {
+				t.Errorf("the database is given %x for %q, want %x", s.kept.Signature, s.kept.Digest, want)
+			}
+		}
+		load(nil, nil, true)
+		host.Trust([]ed25519.PublicKey{public}, nil)
+		load(good, good, true)
+		load(nil, good, true)
+		load([]byte("wrong"), nil, false)
+		if err := host.Close(); err != nil {
+			t.Error(err)
+		}
 	}
 }
 
