@@ -253,3 +253,56 @@ func TestStateOfNobody(t *testing.T) {
 		t.Error("a file that may have been any module is none")
 	}
 }
+
+// TestTariffOfAnEarlierVersionIsKept: what shipped with an earlier version charged, though no verb made it serve and no state
+// names it: its file stays for replays when it is removed, on a data folder and in a cluster.
+func TestTariffOfAnEarlierVersionIsKept(t *testing.T) {
+	tariff := func(version string) []byte {
+		g := newGuest(SlotBilling, version)
+		g.manifest.Name = "tariff"
+		return g.bytes(t)
+	}
+	one, two := tariff("1"), tariff("2")
+	for _, r := range []*row{nil, {}} {
+		o := Options{Dir: t.TempDir(), AllowUnsigned: true}
+		open := func(wasm []byte) *Host {
+			if r != nil {
+				o.Keep, o.State, o.Number = r.keep, r.text, r.number
+			}
+			h, _ := openWith(t, o, []shippedModule{{slot: SlotBilling, name: "tariff", native: declineAll, nativeAs: "builtin:tariff",
+				digest: digestOf(wasm), wasm: func() ([]byte, error) { return wasm, nil }}})
+			if a := h.slot(SlotBilling).now.Load(); a.active.digest != digestOf(wasm) {
+				t.Fatalf("%s serves", a.active.title())
+			}
+			return h
+		}
+		_ = open(one).Close()
+		h := open(two)
+		writeTestFile(t, h.folder.path(digestOf(chatGuest(t, "1")), extWasm), chatGuest(t, "1"))
+		_ = h.Close()
+		h = open(two)
+		for _, removed := range [][]byte{one, chatGuest(t, "1")} {
+			if err := h.Remove(digestOf(removed)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for range 2 {
+			if g, err := h.reopen(digestOf(one)); err != nil {
+				t.Errorf("a replay of its charges: %v", err)
+			} else {
+				g.retire()
+			}
+			if m, err := h.Module(digestOf(one)); err == nil {
+				t.Errorf("it is listed: %+v", m)
+			}
+			if unneeded := h.Unneeded(); slices.Contains(unneeded, digestOf(one)) || r != nil && len(unneeded) != 1 {
+				t.Errorf("nobody needs %v", unneeded)
+			}
+			_ = h.Close()
+			h = open(two)
+		}
+		if _, err := os.Stat(h.folder.path(digestOf(chatGuest(t, "1")), extWasm)); (err == nil) != (r != nil) {
+			t.Errorf("the file of a module that never charged: %v", err)
+		}
+	}
+}

@@ -133,6 +133,9 @@ func (h *Host) Remove(ref string) error {
 		return fmt.Errorf("%q: %w", ref, err)
 	}
 	was, clustered := h.state.clone(), h.clustered()
+	if h.shippedBefore(m) && !h.state.named(m.digest) {
+		h.state.Charged = append(h.state.Charged, m.digest)
+	}
 	for name, w := range h.state.Slots {
 		if w.Previous == m.digest {
 			w.Previous = ""
@@ -167,6 +170,19 @@ func (h *Host) Remove(ref string) error {
 	}
 	delete(h.modules, m.digest)
 	return errors.Join(h.folder.deleteFiles(m.digest), h.folder.save(&h.state))
+}
+
+// shippedBefore says whether a module is the billing policy of an earlier version of the program: it charged, though
+// no verb made it serve, and the state does not name it. mu is held.
+func (h *Host) shippedBefore(m *module) bool {
+	if !m.known {
+		manifest, err := h.folder.readManifest(m.digest)
+		if err != nil { // nobody can replay it either
+			return false
+		}
+		m.manifest, m.known = manifest, true
+	}
+	return slotOf(&m.manifest) == SlotBilling && h.isShippedName(m.manifest.Name)
 }
 
 // mayRemove says why a module cannot be removed. mu is held.
