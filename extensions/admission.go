@@ -99,9 +99,12 @@ func (h *Host) decide(sl *slot, request string, in abi.AdmissionInput) (d abi.De
 	} else {
 		s.in = in.Append(s.in[:0])
 	}
-	o, f := h.callHeld(sl, g, abi.OpDecide, caller{in.Account, request}, advance, s, func(payload []byte) *probe.Problem {
-		d, _ = abi.ParseDecision(payload) // checkOutput decoded it before
-		return probe.CheckDecision(d, len(g.manifest.Counters))
+	o, f := h.callHeld(sl, g, abi.OpDecide, caller{in.Account, request}, advance, s, func(o abi.Output) *guest.Fault {
+		if o.Status == abi.StatusDecline {
+			return nil
+		}
+		d, _ = abi.ParseDecision(o.Payload) // checkOutput decoded it before
+		return broken(probe.CheckDecision(d, len(g.manifest.Counters)))
 	})
 	if f == nil && o.Status == abi.StatusDecline {
 		return abi.Decision{}, nil, nil // it has no opinion

@@ -15,21 +15,23 @@ func (h *Host) call(sl *slot, g *generation, op abi.Op, of caller, advance time.
 	return h.callHeld(sl, g, op, of, advance, s, nil)
 }
 
-// callHeld is call whose payload, if there is one, a rule of the host has to find in order: what breaks it is a
-// fault, and no answer that a shadow is compared with.
+// callHeld is call whose output a rule of the host has to find in order: what breaks it is a fault, and no answer
+// that a shadow is compared with.
 func (h *Host) callHeld(sl *slot, g *generation, op abi.Op, of caller, advance time.Duration, s *scratch,
-	rule func(payload []byte) *probe.Problem) (abi.Output, *guest.Fault) {
+	rule func(abi.Output) *guest.Fault) (abi.Output, *guest.Fault) {
 	out, f := g.do(op, of, s.in, advance, s.out[:0])
 	s.out = out
-	if f == nil && rule != nil {
-		f = broken(rule, out)
+	var o abi.Output
+	if f == nil {
+		if o, _ = abi.ParseOutput(out); rule != nil { // checkOutput has decoded it
+			f = rule(o)
+		}
 	}
 	if f != nil {
 		f.Input = len(s.in)
 		h.failed(g, op, of, f)
 		return abi.Output{}, f
 	}
-	o, _ := abi.ParseOutput(out) // checkOutput has decoded it
 	if o.Status == abi.StatusDecline {
 		g.tally.declined.Add(1)
 	}
@@ -44,16 +46,12 @@ func (h *Host) callHeld(sl *slot, g *generation, op abi.Op, of caller, advance t
 	return o, nil
 }
 
-// broken is the fault of an output whose payload breaks a rule.
-func broken(rule func(payload []byte) *probe.Problem, out []byte) *guest.Fault {
-	o, _ := abi.ParseOutput(out)
-	if o.Status == abi.StatusDecline {
+// broken is the fault of an answer that breaks a rule, nil without a problem.
+func broken(p *probe.Problem) *guest.Fault {
+	if p == nil {
 		return nil
 	}
-	if p := rule(o.Payload); p != nil {
-		return guest.Faultf(guest.CauseRule, "%s", p.What)
-	}
-	return nil
+	return guest.Faultf(guest.CauseRule, "%s", p.What)
 }
 
 // failed hears of every fault: it is counted and logged, and too many of them

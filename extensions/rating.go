@@ -88,9 +88,12 @@ func (h *Host) quote(g *generation, of caller, in abi.QuoteInput) (abi.Quote, *g
 	defer putScratch(s)
 	s.in = in.Append(s.in[:0])
 	var quoted abi.Quote
-	o, f := h.callHeld(h.slot(SlotBilling), g, abi.OpQuote, of, advance, s, func(payload []byte) *probe.Problem {
-		quoted, _ = abi.ParseQuote(payload) // checkOutput decoded it before
-		return probe.CheckQuote(quoted, len(g.manifest.Counters))
+	o, f := h.callHeld(h.slot(SlotBilling), g, abi.OpQuote, of, advance, s, func(o abi.Output) *guest.Fault {
+		if o.Status == abi.StatusDecline {
+			return nil
+		}
+		quoted, _ = abi.ParseQuote(o.Payload) // checkOutput decoded it before
+		return broken(probe.CheckQuote(quoted, len(g.manifest.Counters)))
 	})
 	if f == nil && o.Status == abi.StatusDecline {
 		f = declined
@@ -181,9 +184,12 @@ func (h *Host) charge(g *generation, request string, in abi.ChargeInput, upper a
 		return Charge{}, overQuota
 	}
 	var c abi.Charge
-	o, f := h.callHeld(h.slot(SlotBilling), g, abi.OpCharge, caller{in.Account, request}, advance, s, func(payload []byte) *probe.Problem {
-		c, _ = abi.ParseCharge(payload) // checkOutput decoded it before
-		return probe.CheckCharge(c, in, upper, g.manifest.Free)
+	o, f := h.callHeld(h.slot(SlotBilling), g, abi.OpCharge, caller{in.Account, request}, advance, s, func(o abi.Output) *guest.Fault {
+		if o.Status == abi.StatusDecline {
+			return nil
+		}
+		c, _ = abi.ParseCharge(o.Payload) // checkOutput decoded it before
+		return broken(probe.CheckCharge(c, in, upper, g.manifest.Free))
 	})
 	if f == nil && o.Status == abi.StatusDecline {
 		f = declined

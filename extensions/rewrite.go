@@ -146,27 +146,34 @@ func (f *Filter) text(m *filterMember, in abi.FilterInput) (string, error) {
 	s := takeScratch()
 	defer putScratch(s)
 	s.in = in.Append(s.in[:0])
-	o, fault := f.host.call(m.slot, g, abi.OpFilter, f.of, advance, s)
+	o, fault := f.host.callHeld(m.slot, g, abi.OpFilter, f.of, advance, s, func(o abi.Output) *guest.Fault { return m.broken(&in, o) })
 	switch {
 	case fault != nil:
 		return "", &abi.Error{Kind: abi.Internal, Op: "extensions.Filter", Msg: "internal error", Err: fault}
-	case o.Status == abi.StatusDecline && len(in.State) == 0:
-		return in.Text, nil
 	case o.Status == abi.StatusDecline:
-		fault = guest.Faultf(guest.CauseProtocol, "it declines while it holds %d bytes back", len(in.State))
+		return in.Text, nil
+	}
+	out, _ := abi.ParseFiltered(o.Payload) // checkOutput decoded it before
+	m.got, m.gave = m.got+len(in.Text), m.gave+len(out.Text)
+	m.state = append(m.state[:0], out.State...)
+	return string(out.Text), nil
+}
+
+// broken is the fault of an answer that loses text or makes too much of it.
+func (m *filterMember) broken(in *abi.FilterInput, o abi.Output) *guest.Fault {
+	if o.Status == abi.StatusDecline {
+		if len(in.State) > 0 {
+			return guest.Faultf(guest.CauseProtocol, "it declines while it holds %d bytes back", len(in.State))
+		}
+		return nil
 	}
 	out, _ := abi.ParseFiltered(o.Payload) // checkOutput decoded it before
 	if in.Last && len(out.State) > 0 {
-		fault = guest.Faultf(guest.CauseProtocol, "its block has ended, and it holds %d bytes back", len(out.State))
+		return guest.Faultf(guest.CauseProtocol, "its block has ended, and it holds %d bytes back", len(out.State))
 	}
-	m.got, m.gave = m.got+len(in.Text), m.gave+len(out.Text)
-	if most := guest.FilteredMax(m.got); m.gave > most {
-		fault = guest.Faultf(guest.CauseProtocol, "of the %d bytes of an answer it has made over %d", m.got, most)
+	got := m.got + len(in.Text)
+	if most := guest.FilteredMax(got); m.gave+len(out.Text) > most {
+		return guest.Faultf(guest.CauseProtocol, "of the %d bytes of an answer it has made over %d", got, most)
 	}
-	if fault != nil {
-		f.host.failed(g, abi.OpFilter, f.of, fault)
-		return "", &abi.Error{Kind: abi.Internal, Op: "extensions.Filter", Msg: "internal error", Err: fault}
-	}
-	m.state = append(m.state[:0], out.State...)
-	return string(out.Text), nil
+	return nil
 }

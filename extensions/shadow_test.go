@@ -2,6 +2,7 @@ package extensions
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -234,6 +235,69 @@ func TestTrialOfWhatServesEnds(t *testing.T) {
 		}
 		if _, err := h.Canary(three, 5); err != nil || h.state.Slots[SlotChat].Shadow != "" {
 			t.Errorf("after a restart: %v, the state says %+v", err, h.state.Slots[SlotChat])
+		}
+	}
+}
+
+// TestShadowOfAnswersThatFail: what breaks a rule of the host is no answer, so a shadow is asked only what the module answered
+// that took its place: of a stream that is the native build, of a filtering and an error nobody whose calls are repeated.
+func TestShadowOfAnswersThatFail(t *testing.T) {
+	chat := func(op abi.Op, answer string) []byte {
+		g := newGuest(SlotChat, "1")
+		g.answers = chatAnswers("1")
+		g.answers[op] = []byte(answer)
+		return g.bytes(t)
+	}
+	filter := func(name, held string) []byte { return policyGuest(t, SlotFilter, name, 0, shows(held, "")) }
+	for _, c := range []struct {
+		slot            Slot
+		active, shadows []byte
+		ask             func(h *Host)
+		want            string
+	}{
+		{SlotFilter, filter("test", "held"), filter("other", ""), func(h *Host) {
+			f, err := h.Filter("a", "r")
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer f.Close()
+			if _, err := f.Text(abi.Facts{}, abi.BlockText, "text", true); err == nil {
+				t.Error("a module keeps text to itself")
+			}
+		}, ""},
+		{SlotChat, chat(abi.OpEvents, string(abi.Written{}.Append(nil))), chatGuest(t, "2"), func(h *Host) {
+			tr := h.Translate(SlotChat, "a", "", abi.Facts{Stream: true})
+			defer tr.Close()
+			if _, err := tr.Request([]byte("{}")); err != nil {
+				t.Fatal(err)
+			}
+			if out, err := tr.Events(nil, answerEvents()); err != nil || len(out) == 0 {
+				t.Errorf("%q, %v", out, err)
+			}
+		}, "request 1, events 1"},
+		{SlotChat, chat(abi.OpError, "{"), chatGuest(t, "2"), func(h *Host) {
+			tr := h.Translate(SlotChat, "a", "", abi.Facts{})
+			defer tr.Close()
+			if out := string(tr.Error(nil, &abi.Error{Kind: abi.Internal, Msg: "m"}, 500)); out != `{"error":"native"}` {
+				t.Errorf("the error is %s", out)
+			}
+		}, ""},
+	} {
+		h, _ := openTest(t, Options{})
+		activate(t, h, c.active)
+		digest := mustLoad(t, h, c.shadows)
+		if _, err := h.Shadow(digest, 100); err != nil {
+			t.Fatal(err)
+		}
+		c.ask(h)
+		h.slot(c.slot).now.Load().shadow.stop() // it has done all that it was asked
+		r, err := h.ShadowReport(digest)
+		var got []string
+		for _, o := range r.Operations {
+			got = append(got, fmt.Sprint(o.Op, " ", o.Calls))
+		}
+		if err != nil || strings.Join(got, ", ") != c.want {
+			t.Errorf("slot %s: the shadow was asked %q, %v; want %q", c.slot, got, err, c.want)
 		}
 	}
 }

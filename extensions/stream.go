@@ -52,14 +52,15 @@ func (t *Translation) groupCall(in, dst []byte, end bool, advance time.Duration)
 	s := takeScratch()
 	defer putScratch(s)
 	s.in = append(s.in, in...)
-	o, f := t.host.call(t.slot, t.generation, abi.OpEvents, t.of, advance, s)
+	var w abi.Written
+	o, f := t.host.callHeld(t.slot, t.generation, abi.OpEvents, t.of, advance, s, func(o abi.Output) *guest.Fault {
+		if o.Status != abi.StatusOK {
+			return nil
+		}
+		w, _ = abi.ParseWritten(o.Payload) // checkOutput decoded it before
+		return t.silent(w, end)
+	})
 	if f != nil || o.Status != abi.StatusOK {
-		return t.groupAgain(in, dst, f)
-	}
-	w, _ := abi.ParseWritten(o.Payload) // checkOutput decoded it before
-	if f = t.silent(w, end); f != nil {
-		f.Input = len(in)
-		t.host.failed(t.generation, abi.OpEvents, t.of, f)
 		return t.groupAgain(in, dst, f)
 	}
 	return t.written(dst, w), nil

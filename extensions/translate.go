@@ -85,8 +85,7 @@ func (t *Translation) Error(dst []byte, e *abi.Error, status int) []byte {
 	defer putScratch(s)
 	if !t.broken {
 		s.in = t.generation.manifest.Record(abi.OpError, in.Append(s.in[:0]))
-		o, err := t.answerCall("extensions.Error", abi.OpError, s)
-		if err == nil && (t.generation.native != nil || t.errorFits(o.Payload)) {
+		if o, err := t.answerCall("extensions.Error", abi.OpError, s, t.misfit); err == nil {
 			return append(dst, o.Payload...)
 		}
 	}
@@ -110,13 +109,14 @@ func (t *Translation) Error(dst []byte, e *abi.Error, status int) []byte {
 	return dst
 }
 
-// errorFits checks what a module wrote for a failure: the frames that end a
-// stream, or a body. What does not fit is a fault.
-func (t *Translation) errorFits(written []byte) bool {
-	err := t.generation.manifest.CheckError(written, t.facts.Stream)
-	if err == nil {
-		return true
+// misfit is the fault of a module that wrote for a failure neither the frames that end a
+// stream nor a body.
+func (t *Translation) misfit(o abi.Output) *guest.Fault {
+	if o.Status != abi.StatusOK || t.generation.native != nil {
+		return nil
 	}
-	t.host.failed(t.generation, abi.OpError, t.of, guest.Faultf(guest.CauseProtocol, "its error: %v", err))
-	return false
+	if err := t.generation.manifest.CheckError(o.Payload, t.facts.Stream); err != nil {
+		return guest.Faultf(guest.CauseProtocol, "its error: %v", err)
+	}
+	return nil
 }

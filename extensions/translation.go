@@ -75,11 +75,16 @@ func (t *Translation) SetFacts(f abi.Facts) { t.facts, t.prefix = f, 0 }
 
 // call runs one op on the pinned generation, when the share admits it. The output aliases s.
 func (t *Translation) call(op abi.Op, s *scratch) (abi.Output, *guest.Fault) {
+	return t.callHeld(op, s, nil)
+}
+
+// callHeld is call whose output has to keep a rule.
+func (t *Translation) callHeld(op abi.Op, s *scratch, rule func(abi.Output) *guest.Fault) (abi.Output, *guest.Fault) {
 	advance, ok := t.admit(op)
 	if !ok {
 		return abi.Output{}, overQuota
 	}
-	return t.host.call(t.slot, t.generation, op, t.of, advance, s)
+	return t.host.callHeld(t.slot, t.generation, op, t.of, advance, s, rule)
 }
 
 // admit waits until the slot's share of the processors admits a call, and takes
@@ -118,10 +123,10 @@ func (t *Translation) useBuiltin() bool {
 	return true
 }
 
-// answerCall runs an op of the answer. A shipped module's failure is made good
+// answerCall runs an op of the answer; rule is as in Host.callHeld. A shipped module's failure is made good
 // by its native build, which reads the same state; a foreign one's is an error.
-func (t *Translation) answerCall(where string, op abi.Op, s *scratch) (abi.Output, error) {
-	o, f := t.call(op, s)
+func (t *Translation) answerCall(where string, op abi.Op, s *scratch, rule func(abi.Output) *guest.Fault) (abi.Output, error) {
+	o, f := t.callHeld(op, s, rule)
 	if f == nil && o.Status == abi.StatusOK {
 		return o, nil
 	}
