@@ -169,13 +169,13 @@ func TestGateways2_17_DatabaseGoneIsNot401(t *testing.T) {
 	}
 	defer spill.Close()
 	kept := map[string]abi.Nano{}
-	err = spill.Batches(replayBatch, func(rows []account.Entry) error {
+	err = spill.Batches(replayBatch, func(rows []account.Entry) (int, error) {
 		for _, row := range rows {
 			if row.Kind == account.Settlement {
 				kept[row.RequestID] = -row.Amount
 			}
 		}
-		return nil
+		return len(rows), nil
 	})
 	for _, r := range told {
 		if want := priceOf(r.model, int64(r.usage.input-r.usage.cached), int64(r.usage.cached),

@@ -34,7 +34,7 @@ func (n *node) replaySpilled() error {
 		n.log.Error("a spilled row is not valid", "kind", e.Kind, "id", e.RequestID, "account", e.AccountID,
 			"amount_nano_usd", int64(e.Amount), "error", err.Error())
 	}
-	err := n.spill.Batches(replayBatch, func(batch []account.Entry) error {
+	err := n.spill.Batches(replayBatch, func(batch []account.Entry) (int, error) {
 		return ledger.Replay(batch, replayBatch, n.store.Append, store.Rejects, leftOut)
 	})
 	if err != nil {

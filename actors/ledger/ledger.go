@@ -49,8 +49,9 @@ type Store interface {
 // from one goroutine at a time.
 type Spill interface {
 	Append([]account.Entry) error
-	// Batches gives put all rows in the order in which they were appended, n at a time, until it fails.
-	Batches(n int, put func([]account.Entry) error) error
+	// Batches gives put rows in the order in which they were appended, n at a time, until it fails. put says
+	// how many from the first one are done with, one at least unless it fails: they are not given again.
+	Batches(n int, put func([]account.Entry) (taken int, err error)) error
 	Reset() error
 	Rows() int
 	Room() int64 // bytes
@@ -194,9 +195,12 @@ type Log struct {
 	store   Store
 	journal journal // owned by the actor's goroutine
 
-	// stuck is closed when a transaction ends that took the store too long. Until then no
-	// row may go to the store. Owned by the commit under way.
-	stuck chan struct{}
+	// stuck is a transaction that took the store too long; nil without one. Until it ends no row
+	// may go to the store. Owned by the commit under way.
+	stuck *slow
+	// late is what became of the last such transaction that wrote or was rejected, for as many rows
+	// as the journal gives next. Owned by the commit under way.
+	late outcome
 	// replayed is when a replay of the spill journal last ended. Owned by the commit under way.
 	replayed time.Time
 

@@ -23,6 +23,20 @@ const keptRows = 2
 // rowBytesMax is the most that one row takes in the spill journal.
 const rowBytesMax = 2 << 10
 
+// outcome is what became of a transaction. rows is how many rows it has that stand in the spill
+// journal, from the next one that Batches gives.
+type outcome struct {
+	verdicts []limit.Verdict
+	err      error
+	rows     int
+}
+
+// slow is a transaction that took the store longer than SlowAfter.
+type slow struct {
+	end  <-chan outcome
+	rows int // as in outcome
+}
+
 // write gives a batch to the store, after all rows of the spill journal. If the store
 // fails, it writes the rows to the journal, and nothing is decided.
 func (l *Log) write(b limit.Batch, d *decisions) (err error) {
@@ -41,61 +55,67 @@ func (l *Log) write(b limit.Batch, d *decisions) (err error) {
 		d.maybe = false // the store said so, and wrote nothing
 		return d.err
 	}
-	return l.spill(b.Rows, d.err)
+	if err = l.spill(b.Rows, d.err); err == nil && d.maybe && l.stuck != nil {
+		l.stuck.rows = len(b.Rows) // it was asked, so the journal was empty
+	}
+	return err
+}
+
+// free says whether the store may be asked: not while a slow transaction goes on. What became
+// of one that has ended is late, for the rows of the journal.
+func (l *Log) free() bool {
+	if l.stuck == nil {
+		return true
+	}
+	select {
+	case late := <-l.stuck.end:
+		if late.err == nil || l.cfg.Rejects(late.err) {
+			l.late = outcome{err: late.err, rows: l.stuck.rows}
+		}
+		l.stuck = nil
+		return true
+	default:
+		return false
+	}
 }
 
 // putWithTimeout gives a batch to the store and waits at most SlowAfter. A call that
 // takes longer goes on in the background; until it ends the store gets no other call, and
-// asked is false. Its rows are in the journal meanwhile. If it succeeds after all, the store
-// has them already and ignores the journal's.
+// asked is false. Its rows are in the journal meanwhile. If it succeeds after all, the next
+// replay goes on behind them.
 func (l *Log) putWithTimeout(b limit.Batch) (verdicts []limit.Verdict, asked bool, err error) {
-	if l.stuck != nil {
-		select {
-		case <-l.stuck:
-			l.stuck = nil
-		default:
-			return nil, false, errSlow
-		}
+	if !l.free() {
+		return nil, false, errSlow
 	}
 	if len(b.Rows)+len(b.Asks)+len(b.Releases)+len(b.Returns) == 0 {
 		return nil, true, nil
 	}
 	b.Rows, b.Asks = slices.Clone(b.Rows), slices.Clone(b.Asks) // the store writes ids into the rows
-	type result struct {
-		verdicts []limit.Verdict
-		err      error
-	}
-	done, results := make(chan struct{}), make(chan result, 1)
+	end := make(chan outcome, 1)
 	go func() {
-		defer close(done)
 		defer func() {
 			if r := recover(); r != nil {
-				results <- result{nil, fmt.Errorf("store panicked: %v", r)}
+				end <- outcome{err: fmt.Errorf("store panicked: %v", r)}
 			}
 		}()
 		verdicts, err := l.put(b)
-		results <- result{verdicts, err}
+		end <- outcome{verdicts: verdicts, err: err}
 	}()
 	timer := time.NewTimer(l.cfg.SlowAfter)
 	defer timer.Stop()
 	select {
-	case r := <-results:
-		return r.verdicts, true, r.err
+	case is := <-end:
+		return is.verdicts, true, is.err
 	case <-timer.C:
-		l.stuck = done
+		l.stuck = &slow{end: end}
 		return nil, true, errSlow
 	}
 }
 
-// appendWithTimeout is putWithTimeout of rows alone.
-func (l *Log) appendWithTimeout(rows []account.Entry) error {
-	_, _, err := l.putWithTimeout(limit.Batch{Rows: rows})
-	return err
-}
-
 // replay writes the rows of the spill journal to the store and empties the journal. It
-// leaves out a row that the store rejects for what it says. A store that is still away
-// costs the read of one batch; even so, in an outage not every commit tries it.
+// leaves out a row that the store rejects for what it says, and goes on behind what the store
+// has. A store that is still away costs the read of one batch; even so, in an outage not every
+// commit tries it.
 func (l *Log) replay() (err error) {
 	if l.behind.Load() == 0 {
 		return nil
@@ -104,10 +124,10 @@ func (l *Log) replay() (err error) {
 		return errBehind
 	}
 	defer func() { l.replayed = time.Now() }()
-	err = l.cfg.Spill.Batches(l.cfg.BatchMax, func(batch []account.Entry) error {
-		return Replay(batch, l.cfg.BatchMax, l.appendWithTimeout, l.cfg.Rejects, l.leftOut)
-	})
-	if err == nil {
+	if !l.free() {
+		return errSlow
+	}
+	if err = l.cfg.Spill.Batches(l.cfg.BatchMax, l.replayBatch); err == nil {
 		err = l.cfg.Spill.Reset()
 	}
 	if err == nil {
@@ -116,30 +136,61 @@ func (l *Log) replay() (err error) {
 	return err
 }
 
+// replayBatch gives the store rows of the spill journal, and says how many it has. A transaction
+// that ended late answers for its rows.
+func (l *Log) replayBatch(batch []account.Entry) (taken int, err error) {
+	late, n := l.late, min(l.late.rows, len(batch))
+	if n > 0 && late.err == nil {
+		l.late.rows -= n
+		return n, nil
+	}
+	l.late = outcome{}
+	if n == 0 || n < late.rows { // nobody knows which part is rejected
+		return Replay(batch, l.cfg.BatchMax, l.appendSpilled, l.cfg.Rejects, l.leftOut)
+	}
+	answered := false
+	return Replay(batch[:n], l.cfg.BatchMax, func(rows []account.Entry) error {
+		if answered {
+			return l.appendSpilled(rows)
+		}
+		answered = true
+		return late.err
+	}, l.cfg.Rejects, l.leftOut)
+}
+
+// appendSpilled is putWithTimeout of rows that the journal gives next.
+func (l *Log) appendSpilled(rows []account.Entry) error {
+	_, asked, err := l.putWithTimeout(limit.Batch{Rows: rows})
+	if asked && l.stuck != nil {
+		l.stuck.rows = len(rows)
+	}
+	return err
+}
+
 // Replay appends spilled rows in order, batchMax in one transaction. The rows of a
 // transaction share the pages that they change. With a transaction for each row the
 // write-ahead log would need sixteen times the journal's size, on a disk that was just
 // full. When a batch is rejected, Replay tries each of its rows alone and calls leftOut
-// for those that are rejected again. It returns any other error.
+// for those that are rejected again. It returns any other error, and how many rows from the
+// first one are done with.
 func Replay(entries []account.Entry, batchMax int, appendRows func([]account.Entry) error, rejects func(error) bool,
-	leftOut func(account.Entry, error)) error {
+	leftOut func(account.Entry, error)) (done int, err error) {
 	for batch := range slices.Chunk(entries, batchMax) {
 		err := appendRows(batch)
-		if err == nil {
-			continue
-		}
-		if !rejects(err) {
-			return err
-		}
-		if len(batch) == 1 {
+		switch {
+		case err == nil:
+		case !rejects(err):
+			return done, err
+		case len(batch) == 1:
 			leftOut(batch[0], err)
-			continue
+		default:
+			if n, err := Replay(batch, 1, appendRows, rejects, leftOut); err != nil {
+				return done + n, err
+			}
 		}
-		if err := Replay(batch, 1, appendRows, rejects, leftOut); err != nil {
-			return err
-		}
+		done += len(batch)
 	}
-	return nil
+	return done, nil
 }
 
 // spill writes rows to the journal. It refuses a batch that opens requests unless the

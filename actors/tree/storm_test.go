@@ -36,6 +36,8 @@ type fakeSpill struct {
 	mu   sync.Mutex
 	rows []account.Entry
 	most int
+	// given is where Batches goes on.
+	given int
 }
 
 const spillRowsMax = 400
@@ -51,12 +53,13 @@ func (s *fakeSpill) Append(entries []account.Entry) error {
 	return nil
 }
 
-func (s *fakeSpill) Batches(n int, put func([]account.Entry) error) error {
+func (s *fakeSpill) Batches(n int, put func([]account.Entry) (int, error)) error {
 	s.mu.Lock()
 	rows := slices.Clone(s.rows)
 	s.mu.Unlock()
-	for batch := range slices.Chunk(rows, n) {
-		if err := put(batch); err != nil {
+	for s.given < len(rows) {
+		taken, err := put(rows[s.given:min(s.given+n, len(rows))])
+		if s.given += taken; err != nil {
 			return err
 		}
 	}
@@ -66,7 +69,7 @@ func (s *fakeSpill) Batches(n int, put func([]account.Entry) error) error {
 func (s *fakeSpill) Reset() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.rows = nil
+	s.rows, s.given = nil, 0
 	return nil
 }
 

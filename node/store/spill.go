@@ -61,6 +61,8 @@ type Spill struct {
 	// unwritten says that the epoch is not yet durable in the header. Rows that are
 	// appended before would not be found.
 	unwritten bool
+	// given is where the first row begins that Batches gives next. Only Batches and reset use it.
+	given int64
 	// unread says that Batches found a row that cannot be read. Only Batches uses it.
 	unread bool
 }
@@ -90,7 +92,7 @@ func (s *Spill) open(size int64) error {
 	if err != nil {
 		return err
 	}
-	s.epoch, s.end, s.damaged = is.epoch, is.end, is.damaged
+	s.epoch, s.end, s.damaged, s.given = is.epoch, is.end, is.damaged, int64(spillHeader)
 	if s.rows = is.rows; s.rows > 0 {
 		return nil
 	}
@@ -241,38 +243,42 @@ func (s *Spill) Append(entries []account.Entry) error {
 }
 
 // Batches gives put all rows in the order in which they were appended, n at a time, until
-// it fails; all of them stay in the file. No more than a batch is in memory, and nothing
-// waits for the journal meanwhile; but nobody may append or reset. The first batch is given
-// before more is read, and the second when all rows can be read: if one cannot, Batches
-// returns an error, and the next call gives nothing before that row can be read. Damaged
-// has what could not be read when the file was opened.
-func (s *Spill) Batches(n int, put func([]account.Entry) error) error {
+// it fails; all of them stay in the file. put says how many from the first one it took, one at
+// least unless it fails: those are not given again before the journal is opened again. No more
+// than a batch is in memory, and nothing waits for the journal meanwhile; but nobody may append
+// or reset. The first batch is given before more is read, and the second when all rows can be
+// read: if one cannot, Batches returns an error, and the next call gives nothing before that row
+// can be read. Damaged has what could not be read when the file was opened.
+func (s *Spill) Batches(n int, put func([]account.Entry) (taken int, err error)) error {
 	s.mu.Lock()
 	is := content{s.rows, s.damaged, s.epoch, s.end}
 	s.mu.Unlock()
 	looked := false
-	for at := int64(spillHeader); at < is.end; {
+	for s.given < is.end {
 		if s.unread {
-			if err := s.look(is, at); err != nil {
+			if err := s.look(is, s.given); err != nil {
 				return err
 			}
 			looked, s.unread = true, false
 		}
-		batch, next, err := s.batch(is, at, n)
+		batch, ends, err := s.batch(is, s.given, n)
 		if err != nil {
 			return fmt.Errorf("read spill journal: %w", err)
 		}
-		if err := put(batch); err != nil {
+		taken, err := put(batch)
+		if taken > 0 {
+			s.given = ends[taken-1]
+		}
+		if err != nil {
 			return err
 		}
 		if !looked {
-			if err := s.look(is, next); err != nil {
+			if err := s.look(is, s.given); err != nil {
 				s.unread = true
 				return err
 			}
 			looked = true
 		}
-		at = next
 	}
 	return nil
 }
@@ -287,20 +293,20 @@ func (s *Spill) look(is content, at int64) (err error) {
 	return nil
 }
 
-// batch reads up to n rows from a byte on and returns where the one behind them begins.
-func (s *Spill) batch(is content, at int64, n int) (rows []account.Entry, next int64, err error) {
+// batch reads up to n rows from a byte on and returns where each of them ends.
+func (s *Spill) batch(is content, at int64, n int) (rows []account.Entry, ends []int64, err error) {
 	for at < is.end && len(rows) < n {
 		payload, next, err := s.next(is, at)
 		if err != nil {
-			return nil, at, err
+			return nil, nil, err
 		}
 		var e account.Entry
 		if err := json.Unmarshal(payload, &e); err != nil {
-			return nil, at, fmt.Errorf("record at byte %d: %w", at, err)
+			return nil, nil, fmt.Errorf("record at byte %d: %w", at, err)
 		}
-		rows, at = append(rows, e), next
+		rows, ends, at = append(rows, e), append(ends, next), next
 	}
-	return rows, at, nil
+	return rows, ends, nil
 }
 
 // next reads the record at a byte, or behind the damage that was found there at the open.
@@ -336,6 +342,7 @@ func (s *Spill) Reset() error {
 // ignores rows that it is given twice.
 func (s *Spill) reset() error {
 	s.epoch, s.end, s.rows, s.written, s.damaged, s.unwritten = rand.Uint64(), int64(spillHeader), 0, 0, nil, true
+	s.given = s.end
 	head := binary.LittleEndian.AppendUint64([]byte(spillMagic), s.epoch)
 	if _, err := s.file.WriteAt(append(head, make([]byte, spillRecordHead)...), 0); err != nil {
 		return err

@@ -34,11 +34,12 @@ func openSpill(t *testing.T, dir string, size int64) *Spill {
 	return s
 }
 
-// rowsOf reads all rows of a journal, two at a time.
+// rowsOf reads all rows of a journal, two at a time, and none is given by that.
 func rowsOf(s *Spill) (rows []account.Entry, err error) {
-	err = s.Batches(2, func(batch []account.Entry) error {
+	defer func(given int64) { s.given = given }(s.given)
+	err = s.Batches(2, func(batch []account.Entry) (int, error) {
 		rows = append(rows, batch...)
-		return nil
+		return len(batch), nil
 	})
 	return rows, err
 }
@@ -113,7 +114,7 @@ func TestSpillIsReadInBatches(t *testing.T) {
 		t.Fatal(err)
 	}
 	var got []account.Entry
-	take := func(batch []account.Entry) error {
+	take := func(batch []account.Entry) (int, error) {
 		if s.mu.TryLock() {
 			s.mu.Unlock()
 		} else {
@@ -123,9 +124,9 @@ func TestSpillIsReadInBatches(t *testing.T) {
 			t.Errorf("%d rows at a time, want 2", len(batch))
 		}
 		got = append(got, batch...)
-		return nil
+		return len(batch), nil
 	}
-	if err := s.Batches(2, take); err != nil || !reflect.DeepEqual(got, rows) {
+	if got, err := rowsOf(s); err != nil || !reflect.DeepEqual(got, rows) {
 		t.Errorf("%d of %d rows, %v: %+v", len(got), len(rows), err, got)
 	}
 	if _, err := s.file.WriteAt([]byte{'?'}, bad); err != nil {
@@ -148,10 +149,39 @@ func TestSpillIsReadInBatches(t *testing.T) {
 	if err := s.Batches(2, take); err != nil || !reflect.DeepEqual(got, rows) {
 		t.Errorf("all can be read again: %v, with %d rows given", err, len(got))
 	}
-	away, tried := errors.New("the store is away"), 0
-	if err := s.Batches(2, func([]account.Entry) error { tried++; return away }); !errors.Is(err, away) || tried != 1 {
-		t.Errorf("%v after %d tries, want that the store is away, before the others are read", err, tried)
+}
+
+// TestSpillGivesNoRowTwice: what was taken is not given again, be it a part of a batch, until a
+// journal begins anew or is opened again.
+func TestSpillGivesNoRowTwice(t *testing.T) {
+	dir := t.TempDir()
+	s := openSpill(t, dir, 64<<10)
+	rows, away := spilled(6), errors.New("the store is away")
+	if err := s.Append(rows); err != nil {
+		t.Fatal(err)
 	}
+	for i, c := range []struct{ calls, taken, from int }{{1, 0, 0}, {2, 1, 0}, {1, 0, 3}, {1, 2, 3}, {1, 0, 5}} {
+		var got []account.Entry
+		tried := 0
+		err := s.Batches(2, func(batch []account.Entry) (int, error) {
+			got = append(got, batch...)
+			if tried++; tried < c.calls {
+				return len(batch), nil
+			}
+			return c.taken, away
+		})
+		if !errors.Is(err, away) || tried != c.calls || !reflect.DeepEqual(got, rows[c.from:min(c.from+2*c.calls, len(rows))]) {
+			t.Errorf("%d: %v after %d batches: %+v", i, err, tried, got)
+		}
+	}
+	wantSpilled(t, openSpill(t, dir, 64<<10), rows) // another process knows nothing of it
+	if err := s.Reset(); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Append(rows[:3]); err != nil {
+		t.Fatal(err)
+	}
+	wantSpilled(t, s, rows[:3])
 }
 
 // TestSpillAfterACrash: the file is cut or changed at every byte of its last
