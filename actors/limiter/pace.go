@@ -52,11 +52,12 @@ func (p *pace) move(at time.Time) {
 // came in the window before counts as far as that reaches into the last paceWindow.
 func (p *pace) need(at time.Time) limit.Part {
 	p.move(at)
-	share := func(n int64) int64 { return n / 1000 * (int64(paceWindow-at.Sub(p.began)) * 1000 / int64(paceWindow)) }
+	part := int64(paceWindow-at.Sub(p.began)) * 1000 / int64(paceWindow)         // in thousandths
+	share := func(n int64) int64 { return n/1000*part + (n%1000*part+999)/1000 } // rounded up, to one
 	if int64(p.now.requests)*1000+share(int64(p.last.requests)*1000) < busyFrom*1000 {
 		return limit.Part{}
 	}
-	sum := func(now, last int64) int64 { return grantWindows * min(now+share(last+999), needMax) }
+	sum := func(now, last int64) int64 { return grantWindows * min(now+share(last), needMax) }
 	return limit.Part{
 		Permits: int(sum(int64(p.now.part.Permits), int64(p.last.part.Permits))),
 		Tokens:  sum(p.now.part.Tokens, p.last.part.Tokens),

@@ -28,8 +28,11 @@ func TestPace(t *testing.T) {
 		p.saw(part, now.Add(time.Second+time.Duration(i)*10*time.Millisecond))
 	}
 	need := p.need(now.Add(2500 * time.Millisecond)) // half of the last second has 100 a second
-	if need.Tokens < 90_000 || need.Tokens > 110_000 || need.Money < 450_000_000 || need.Money > 550_000_000 {
-		t.Errorf("half a second after 100: %+v", need)
+	if want := (limit.Part{Permits: 100, Tokens: 100_000, Money: 500_000_000}); need != want {
+		t.Errorf("half a second after 100: %+v, want %+v", need, want)
+	}
+	if need := p.need(now.Add(2899 * time.Millisecond)); need.Permits != 22 { // twice 10.1, rounded up
+		t.Errorf("a tenth of a second of it: %+v", need)
 	}
 	if need := p.need(now.Add(4 * time.Second)); need != (limit.Part{}) {
 		t.Errorf("after a pause: %+v", need)
