@@ -172,6 +172,8 @@ type Granted struct {
 	Number int64 // of the grant
 	Tokens int64 // taken of the account's bucket
 	Held   abi.Nano
+	// The grant did not count these: the account did not have such a limit.
+	AnyPermits, AnyMoney bool `json:",omitzero"`
 }
 
 // OldestPeriod is the period, of a day or a month, before which no counter is asked for any

@@ -131,6 +131,7 @@ func (g Grant) Covers(a Ask, taken Part) (r Reservation, ok bool) {
 		r.Tokens = a.Tokens(g.TokensPerMinute)
 		need = r.Tokens
 	}
+	r.GrantNumber, r.AnyPermits, r.AnyMoney = g.Number, g.AnyPermits, g.AnyMoney
 	ok = (g.AnyPermits || left.Permits > 0) && (g.AnyTokens || left.Tokens >= need) && (g.AnyMoney || left.Money >= r.Hold)
 	if !ok {
 		return Reservation{}, false
@@ -138,5 +139,23 @@ func (g Grant) Covers(a Ask, taken Part) (r Reservation, ok bool) {
 	return r, true
 }
 
-// Of is what a request with that reservation takes of a grant.
-func (r Reservation) Of() Part { return Part{1, r.Tokens, r.Hold} }
+// Of is what a request with that reservation takes of its grant, for as long as that has its number: it is the same
+// in the counts of the node and of the store, whatever limits the account has got or lost since.
+func (r Reservation) Of() Part {
+	p := Part{1, r.Tokens, r.Hold}
+	if r.AnyPermits {
+		p.Permits = 0
+	}
+	if r.AnyMoney {
+		p.Money = 0
+	}
+	return p
+}
+
+// Granted is what rows say of the grant; nil without one.
+func (r Reservation) Granted() *account.Granted {
+	if r.GrantNumber == 0 {
+		return nil
+	}
+	return &account.Granted{Number: r.GrantNumber, Tokens: r.Tokens, Held: r.Hold, AnyPermits: r.AnyPermits, AnyMoney: r.AnyMoney}
+}

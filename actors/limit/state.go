@@ -70,9 +70,10 @@ type Reservation struct {
 	KeyTokens int64
 	KeyHold   abi.Nano
 	// Durable says that a cluster's store wrote its hold when it decided. GrantNumber names the grant
-	// that it is a part of; 0 without one.
-	Durable     bool
-	GrantNumber int64
+	// that it is a part of; 0 without one. AnyPermits and AnyMoney say that the grant did not count these.
+	Durable              bool
+	GrantNumber          int64
+	AnyPermits, AnyMoney bool
 	// Until is when a cluster's store may take it for that of a lost node. A request that has not begun by
 	// then does not. Zero is never.
 	Until time.Time

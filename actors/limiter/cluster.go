@@ -180,7 +180,7 @@ func (l *clustered) reserve(m Reserve) {
 // and what it does not have is in the grant.
 func (l *clustered) give(m Reserve, r limit.Reservation) {
 	lent := &l.cell.lent
-	r.GrantNumber, r.Until = lent.grant.Number, lent.until
+	r.Until = lent.until
 	before, after := lent.taken, lent.taken.Plus(r.Of())
 	handed := false // from then on the ticket gives back what it has
 	defer system.OnPanic(func(any) {

@@ -100,9 +100,7 @@ func (r *request) annotate(e *account.Entry, used abi.Usage) {
 	if !r.t.clustered() {
 		return
 	}
-	if n := r.reservation.GrantNumber; n != 0 {
-		e.Granted = &account.Granted{Number: n, Tokens: r.reservation.Tokens, Held: r.reservation.Hold}
-	}
+	e.Granted = r.reservation.Granted()
 	if e.Kind == account.Settlement {
 		e.Spent = r.leaving(used).Used
 	}

@@ -191,7 +191,7 @@ func (n *storeNode) open(b *book, id string, from *account.Granted, money abi.Na
 		n.s.fault("a hold of %s has no grant", id)
 		return
 	}
-	part := limit.Part{Permits: 1, Tokens: from.Tokens, Money: from.Held}
+	part := limit.Reservation{Tokens: from.Tokens, Hold: from.Held, AnyPermits: from.AnyPermits, AnyMoney: from.AnyMoney}.Of()
 	if g := b.grants[n.name]; g != nil && g.number == from.Number {
 		g.moved = g.moved.Plus(part)
 		if left := g.left(); b.account.Concurrency > 0 && left.Permits < 0 || b.account.TokensPerMinute > 0 && left.Tokens < 0 ||

@@ -62,24 +62,15 @@ func (w *work) begin(a *held, e *account.Entry, amount abi.Nano) *request {
 	q.Permit, q.gone, q.taken = true, false, g.Tokens
 	a.state.Add(q.Live, g.Tokens)
 	q.Arrival = w.arrival(a, q)
-	part := limit.Part{Permits: 1, Tokens: g.Tokens, Money: amount}
-	anyPermits, anyTokens, anyMoney := a.state.Any()
-	if anyPermits {
-		part.Permits = 0
-	}
-	if anyTokens {
-		part.Tokens = 0
-	}
-	if anyMoney {
-		part.Money = 0
-	}
 	moved := limit.Part{}
-	if from := a.grant(g.Number); from != nil {
-		moved = part.Atmost(from.left())
+	if from := a.grant(g.Number); from != nil { // as its node counts it, also when the account has other limits by now
+		of := limit.Reservation{Tokens: g.Tokens, Hold: amount, AnyPermits: g.AnyPermits, AnyMoney: g.AnyMoney}.Of()
+		moved = of.Atmost(from.left())
 		from.moved, from.changed = from.moved.Plus(moved), true
 		a.state.Lend(limit.Part{}.Minus(moved))
 	}
-	if moved != part {
+	anyPermits, anyTokens, anyMoney := a.state.Any()
+	if !anyPermits && moved.Permits < 1 || !anyTokens && moved.Tokens < g.Tokens || !anyMoney && moved.Money < amount {
 		a.overshot++
 	}
 	return q

@@ -182,6 +182,59 @@ func TestNeedCallsGrantsBack(t *testing.T) {
 	c.wantSound()
 }
 
+// TestGrantOfAnAccountWhoseLimitsChange: a node and the database count the same of a grant, also of requests that it
+// covered while the account had other limits: else nobody has the difference for as long as the grant is renewed.
+func TestGrantOfAnAccountWhoseLimitsChange(t *testing.T) {
+	c := newCluster(t, 2, account.Account{Unlimited: true}, 1_000_000)
+	var g limit.Grant
+	var taken limit.Part
+	cover := func(id string) account.Entry {
+		t.Helper()
+		r, ok := g.Covers(limit.Ask{RequestID: id, Prompt: 10, Upper: 10}, taken)
+		if !ok {
+			t.Fatalf("%s is not covered by %+v, of which %+v is taken", id, g, taken)
+		}
+		taken = taken.Plus(r.Of())
+		e := storetest.Hold(c.id, id, r.Hold)
+		e.Granted = r.Granted()
+		return e
+	}
+	renew := func(id string, concurrency int, perMinute int64, unlimited bool) {
+		t.Helper()
+		edit := func(a *account.Account) {
+			a.Concurrency, a.TokensPerMinute, a.Unlimited = concurrency, perMinute, unlimited
+		}
+		if _, err := c.nodes[0].UpdateAccount(c.id, edit); err != nil {
+			t.Fatal(err)
+		}
+		v := c.commit(0, limit.Batch{Asks: []limit.Proposal{c.ask(id, 10, limit.Part{Permits: 20, Tokens: 500, Money: 2000})}})[0]
+		if v.Refusal != nil || v.Grant == nil || g.Number != 0 && v.Grant.Number != g.Number {
+			t.Fatalf("%s: %+v after %+v", id, v, g)
+		}
+		g = *v.Grant
+	}
+	same := func(when string) {
+		t.Helper()
+		if left := c.grants(); len(left) != 1 || left[0] != g.Minus(taken) {
+			t.Errorf("%s: the database has %+v left of the grant, the node %+v", when, left, g.Minus(taken))
+		}
+		c.wantSound()
+	}
+	renew("a0", 0, 0, true)
+	c.commit(0, limit.Batch{Rows: []account.Entry{cover("r0"), cover("r1"), cover("r2")}})
+	late := cover("late")
+	renew("a1", 100, 6000, false)
+	same("it has got limits")
+	c.commit(0, limit.Batch{Rows: []account.Entry{late, cover("r3")}})
+	same("they count")
+	late = cover("late, too")
+	renew("a2", 0, 0, true)
+	c.commit(0, limit.Batch{Rows: []account.Entry{late, cover("r4")}})
+	renew("a3", 100, 6000, false)
+	same("it had none for a while")
+	cover("r5")
+}
+
 // TestFencedNode: a node without its fence gets nothing and writes what was spent; its permits go back after
 // the time of a grant, its money when another node settled for it; what it says later is what the ledger says.
 func TestFencedNode(t *testing.T) {
@@ -300,7 +353,7 @@ func (k *taker) admit(step int) (rows []account.Entry) {
 		k.covered++
 		k.taken = k.taken.Plus(r.Of())
 		e := storetest.Hold(k.c.id, ask.RequestID, r.Hold)
-		e.Granted = &account.Granted{Number: k.grant.Number, Tokens: r.Tokens, Held: r.Hold}
+		e.Granted = r.Granted()
 		rows, k.open = append(rows, e), append(k.open, ask.RequestID)
 	}
 	return rows
