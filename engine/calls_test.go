@@ -59,6 +59,16 @@ func vocabularies() map[string][]byte {
 // token where there is one, and then noise.
 func mumbles(t *testing.T, e *Engine, s *Stepper, body, written string, seed uint64) *answer {
 	t.Helper()
+	r := mumbled(t, e, body, written, seed)
+	_, a := submit(t, s, "acct", r)
+	runAll(t, s)
+	checkStream(t, a.events)
+	return a
+}
+
+// mumbled is a request that mumbles plays.
+func mumbled(t *testing.T, e *Engine, body, written string, seed uint64) *Request {
+	t.Helper()
 	r := ask(t, e, body)
 	f := &mumble{seed: seed, prompt: len(r.Prompt), end: 500, stop: e.tokenizer.Stops()[0]}
 	for i, part := range strings.Split(written, "§") {
@@ -70,10 +80,7 @@ func mumbles(t *testing.T, e *Engine, s *Stepper, body, written string, seed uin
 		f.script = e.tokenizer.Encode(f.script, part) // content: no text becomes the token
 	}
 	e.forwarder = f
-	_, a := submit(t, s, "acct", r)
-	runAll(t, s)
-	checkStream(t, a.events)
-	return a
+	return r
 }
 
 func mumbler(t *testing.T, data []byte) (*Engine, *Stepper) {

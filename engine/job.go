@@ -34,6 +34,8 @@ type Job struct {
 	input    atomic.Int64
 	cached   atomic.Int64
 	output   atomic.Int64
+	// delivered is output as it was at the last content that was pushed.
+	delivered atomic.Int64
 	// For Progress. The times are written once each, in Unix nanoseconds; 0 before.
 	started, first atomic.Int64
 	replica        atomic.Pointer[string]
@@ -45,7 +47,7 @@ func (j *Job) Cancel() { j.canceled.Store(true) }
 // Canceled says whether Cancel was called.
 func (j *Job) Canceled() bool { return j.canceled.Load() }
 
-// Observed is the usage so far, for checkpoints: before the first token the
+// Observed is the usage so far: before the first token the
 // input computed, as for a job canceled in prefill. Any goroutine may call it.
 func (j *Job) Observed() abi.Usage {
 	u := abi.Usage{InputUncached: j.input.Load(), Output: j.output.Load()}
@@ -55,11 +57,22 @@ func (j *Job) Observed() abi.Usage {
 	return u
 }
 
+// Delivered is Observed with the output up to the last content that the reader was given, not with
+// what is held back, such as a call until its end: it is for checkpoints. Any goroutine may call it.
+func (j *Job) Delivered() abi.Usage {
+	u := j.Observed()
+	if u.Output = min(u.Output, j.delivered.Load()); u.Output == 0 {
+		u.CacheRead = 0
+	}
+	return u
+}
+
 // Observe tells the usage so far of a job that another engine than this package's computes.
 func (j *Job) Observe(u abi.Usage) {
 	j.input.Store(u.InputUncached)
 	j.cached.Store(u.CacheRead)
 	j.output.Store(u.Output)
+	j.delivered.Store(u.Output)
 }
 
 // Progress is how far a job has come.

@@ -361,6 +361,12 @@ func (s *Stepper) advance(r *run, now time.Time) {
 	s.sched.Append(&r.seq, r.sampled[len(r.sampled)-1])
 	r.draftNext()
 	r.job.Output.Push(r.events...)
+	for i := range r.events {
+		if r.events[i].Kind == abi.EventDelta {
+			r.job.delivered.Store(int64(r.produced))
+			break
+		}
+	}
 }
 
 // complete ends an answer that the model or its budget ended.
@@ -370,6 +376,7 @@ func (s *Stepper) complete(r *run, truncated bool, now time.Time) {
 	stop, sequence := r.parser.Stop()
 	usage := r.usage()
 	r.job.Output.Push(append(r.events, abi.Event{Kind: abi.EventEnd, Stop: stop, StopSequence: sequence, Usage: usage})...)
+	r.job.delivered.Store(int64(r.produced))
 	s.leave(r, Result{Usage: usage, Stop: stop}, now)
 }
 

@@ -139,3 +139,27 @@ func TestServerToolsCostNothing(t *testing.T) {
 		}
 	}
 }
+
+// TestDeliveredIsWhatWasGiven: what a job has delivered ends with its last content. While a call is held
+// back the client has nothing of it, and a crash may not charge it.
+func TestDeliveredIsWhatWasGiven(t *testing.T) {
+	for _, before := range []string{"", "I will order it."} {
+		e, s := mumbler(t, embedded.Model("core-1.1-mini"))
+		j, a := submit(t, s, "acct", mumbled(t, e, constrained(1, orderTools), before+"§", 1))
+		var content, held int64
+		for s.Step(time.Now()) && a.finished == 0 {
+			given := j.Output.Drain(nil)
+			if slices.ContainsFunc(given, func(ev abi.Event) bool { return ev.Kind == abi.EventDelta }) {
+				content = j.Observed().Output
+			}
+			u := j.Delivered()
+			if u.Output != content || (u.CacheRead > 0) != (content > 0 && j.Observed().CacheRead > 0) {
+				t.Fatalf("%q: %+v is delivered, the last content was token %d", before, u, content)
+			}
+			held = max(held, j.Observed().Output-u.Output)
+		}
+		if held < 10 || j.Delivered() != j.Observed() {
+			t.Errorf("%q: at most %d tokens were held back, at the end %+v is delivered of %+v", before, held, j.Delivered(), j.Observed())
+		}
+	}
+}

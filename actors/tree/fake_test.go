@@ -23,6 +23,7 @@ const (
 	stuckInQueue
 	stuckInPrefill
 	stuckInDecode
+	stuckInCall // in decode, with a token that is held back
 )
 
 // fakeModel is an engine that computes nothing: its steppers answer every prompt
@@ -66,6 +67,7 @@ type fakeJob struct {
 	job      *engine.Job
 	computed int
 	produced int
+	given    int // of these, up to the last one with content
 }
 
 type fakeStepper struct {
@@ -107,15 +109,18 @@ func (s *fakeStepper) Step(time.Time) (progress bool) {
 				continue
 			}
 			f.computed = min(f.computed+32, len(f.job.Request.Prompt))
-		case mode == stuckInDecode && f.produced > 0:
+		case (mode == stuckInDecode || mode == stuckInCall) && f.produced > 0:
 			continue
 		case f.produced < f.job.Request.MaxTokens:
 			f.produced++
-			f.job.Output.Push(abi.Event{Kind: abi.EventDelta, Text: "a"})
+			if mode != stuckInCall {
+				f.given = f.produced
+				f.job.Output.Push(abi.Event{Kind: abi.EventDelta, Text: "a"})
+			}
 		default:
 			s.end(f, nil)
 		}
-		setObserved(f.job, f.usage())
+		setObserved(f.job, f.usage(), f.given)
 		f.job.Began(time.Now())
 		if f.produced > 0 {
 			f.job.Answered(time.Now())
@@ -127,12 +132,13 @@ func (s *fakeStepper) Step(time.Time) (progress bool) {
 
 // setObserved writes the counters that only the real engine may: a fake one has
 // no other way to be observed.
-func setObserved(j *engine.Job, u abi.Usage) {
+func setObserved(j *engine.Job, u abi.Usage, given int) {
 	set := func(field string, n int64) {
 		(*atomic.Int64)(reflect.ValueOf(j).Elem().FieldByName(field).Addr().UnsafePointer()).Store(n)
 	}
 	set("input", u.InputUncached)
 	set("output", u.Output)
+	set("delivered", int64(given))
 }
 
 func (f *fakeJob) usage() abi.Usage {

@@ -62,14 +62,14 @@ func (r *request) expire() {
 	r.refuse(system.TooManyRequests("tree.expire", nil), account.Limits{}) // its limiter may be writing r.limits
 }
 
-// observe keeps what a stream has used so far, in memory and, as far as the
+// observe keeps what a stream has delivered so far, in memory and, as far as the
 // ledger has room, as a row. A request that does not stream pays nothing when it
 // fails or the process dies, so it needs none. Only the sweep calls it.
 func (r *request) observe() {
 	if !r.call.Request.Stream || r.peer() {
 		return
 	}
-	u := r.job.Observed()
+	u := r.job.Delivered()
 	if last := r.checkpoint.Load(); last != nil && *last == u {
 		return
 	}

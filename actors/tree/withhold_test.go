@@ -132,28 +132,30 @@ func TestRefundFindsRoomAmongLimiters(t *testing.T) {
 	})
 }
 
-// TestNoCheckpointBeforeContent: a stream is free until its first content byte,
-// also when the process dies: what a crash pays is not written down before.
+// TestNoCheckpointBeforeContent: a stream is free until its first content byte, also when the process
+// dies: what a crash pays is not written down before, nor is what is held back until a call is complete.
 func TestNoCheckpointBeforeContent(t *testing.T) {
-	inBubble(t, Config{}, func(t *testing.T, w *world) {
-		a := w.set(plain, 100_000)
-		w.models["one"].mode.Store(stuckInPrefill)
-		c := w.call(a, "one", 100, 50, true)
-		s, _, err := w.tree.Generate(c)
-		if err != nil {
-			t.Fatal(err)
-		}
-		time.Sleep(5 * time.Second)
-		w.store.mu.Lock()
-		if u, ok := w.store.observed[c.RequestID]; ok {
-			t.Errorf("a checkpoint of %+v", u)
-		}
-		w.store.mu.Unlock()
-		s.Cancel()
-		w.read(s)
-		if got, err := w.settle(s); err != nil || got.Charge != 2*32 { // its client left: it pays what was computed
-			t.Errorf("settled %+v, %v", got, err)
-		}
-		w.checkClean(a)
-	})
+	for mode, charge := range map[int32]abi.Nano{stuckInPrefill: 2 * 32, stuckInCall: 2*100 + 10} {
+		inBubble(t, Config{}, func(t *testing.T, w *world) {
+			a := w.set(plain, 100_000)
+			w.models["one"].mode.Store(mode)
+			c := w.call(a, "one", 100, 50, true)
+			s, _, err := w.tree.Generate(c)
+			if err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(5 * time.Second)
+			w.store.mu.Lock()
+			if u, ok := w.store.observed[c.RequestID]; ok {
+				t.Errorf("mode %d: a checkpoint of %+v", mode, u)
+			}
+			w.store.mu.Unlock()
+			s.Cancel()
+			w.read(s)
+			if got, err := w.settle(s); err != nil || got.Charge != charge { // its client left: it pays what was computed
+				t.Errorf("mode %d: settled %+v, %v", mode, got, err)
+			}
+			w.checkClean(a)
+		})
+	}
 }
