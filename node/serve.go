@@ -49,7 +49,7 @@ func serve(from config.Sources, out, logTo io.Writer) error {
 	return errors.Join(err, n.stop())
 }
 
-// waitForDrain waits until a signal or an operator asks the node to drain, or it cannot go on.
+// waitForDrain waits until a signal or an operator asks the node to drain, or it cannot go on. signals.told says whether it was a signal.
 func (n *node) waitForDrain(signals *signals, reloads *reloader) error {
 	asked := func(how, what string) error {
 		n.log.Info("draining", how, what, "timeout", n.cfg.Limits.DrainTimeout.String())
@@ -58,9 +58,11 @@ func (n *node) waitForDrain(signals *signals, reloads *reloader) error {
 	for {
 		select {
 		case got := <-signals.stop:
+			signals.told = true
 			return asked("signal", got.String())
 		case got := <-signals.hangup:
 			if signals.hangupEnds {
+				signals.told = true
 				return asked("signal", got.String())
 			}
 			reloads.ask()

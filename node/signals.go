@@ -15,6 +15,7 @@ type signals struct {
 	stop       chan os.Signal // has room for the first and the one that ends a drain
 	hangup     chan os.Signal // apart, so that many displace no stop; more of them are one
 	hangupEnds bool           // a hangup stops
+	told       bool           // a signal began the drain. Owned by who waits for the drain, then by endDrain
 }
 
 // watchSignals takes the signals over; until close none of them ends the process by itself.
@@ -37,7 +38,8 @@ func (s *signals) close() {
 }
 
 // endDrain ends the process at a second signal to stop. A hangup is none: a
-// terminal that is closed often sends two.
+// terminal that is closed often sends two. The first one says nothing new where
+// an operator began the drain.
 func (s *signals) endDrain(log *slog.Logger, reload func(), lines *logWriter) {
 	for {
 		select {
@@ -45,7 +47,12 @@ func (s *signals) endDrain(log *slog.Logger, reload func(), lines *logWriter) {
 			if !s.hangupEnds {
 				reload()
 			}
-		case <-s.stop:
+		case got := <-s.stop:
+			if !s.told {
+				s.told = true
+				log.Info("draining already", "signal", got.String())
+				continue
+			}
 			log.Warn("killed while draining")
 			lines.Close()
 			os.Exit(1)

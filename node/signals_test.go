@@ -224,6 +224,32 @@ func TestOtherSignals(t *testing.T) {
 	c.awaitEnd()
 }
 
+// TestFirstSignalOfAnAskedDrain: a service that is stopped while it drains gets its first signal then, and goes on. The second ends it.
+func TestFirstSignalOfAnAskedDrain(t *testing.T) {
+	c := newChild(t, filepath.Join(t.TempDir(), "data"), "")
+	c.start()
+	_, key := c.account(admin.NewAccount{Name: "a", Unlimited: true})
+	stream := beginStream(t, c.base, key)
+	defer stream.close()
+	if _, err := c.admin.Drain(); err != nil {
+		t.Fatal(err)
+	}
+	c.awaitLine("draining", 1)
+	c.signal(syscall.SIGTERM)
+	c.awaitLine("draining already", 1)
+	if !stream.goesOn() {
+		t.Error("the first signal ended the drain")
+	}
+	c.signal(syscall.SIGTERM)
+	err := c.proc.Alive()
+	for ; err == nil; err = c.proc.Alive() {
+		time.Sleep(5 * time.Millisecond)
+	}
+	if !strings.Contains(err.Error(), "(exit status 1)") || !strings.Contains(c.log(), `"killed while draining"`) {
+		t.Errorf("after the second: %v; its log:\n%s", err, c.log())
+	}
+}
+
 // TestHangupWhileStarting: a hangup during the start does not end it: the
 // configuration is read again as soon as the node serves.
 func TestHangupWhileStarting(t *testing.T) {
