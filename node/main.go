@@ -4,6 +4,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
 
@@ -14,12 +15,16 @@ import (
 var version = "dev"
 
 func main() {
-	cmd, errs := cli.Root(version, serve), &utf8Writer{to: os.Stderr}
+	cmd, out, errs := cli.Root(version, serve), &utf8Writer{to: os.Stdout}, &utf8Writer{to: os.Stderr}
 	cmd.AddCommand(cli.DoctorCommand(physicalMemory))
-	cmd.SetOut(&utf8Writer{to: os.Stdout})
+	cmd.SetOut(out)
 	cmd.SetErr(errs)
-	if err := cmd.Execute(); err != nil {
+	err := errors.Join(cmd.Execute(), out.Close())
+	if err != nil {
 		fmt.Fprintln(errs, "corenode:", err)
+	}
+	_ = errs.Close() // nobody could be told
+	if err != nil {
 		os.Exit(1)
 	}
 }

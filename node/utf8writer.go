@@ -3,22 +3,66 @@ package main
 import (
 	"bytes"
 	"io"
+	"sync"
 	"unicode/utf8"
 )
 
-// utf8Writer passes on what is UTF-8, with U+FFFD in place of each byte that is
-// not: names and messages of others may hold any bytes, and a terminal or whoever
-// collects logs must not get them. Each write is taken for whole characters.
-type utf8Writer struct{ to io.Writer }
+// utf8Writer passes on what is UTF-8, with U+FFFD in place of what is not: names
+// and messages of others may hold any bytes, and a terminal or whoever collects
+// logs must not get them. A buffer before it may cut a character in two: the
+// beginning waits for its rest, and Close gives it up.
+type utf8Writer struct {
+	to  io.Writer
+	mu  sync.Mutex
+	cut []byte // Guarded by mu: the beginning of a character, at most three bytes
+}
 
-// Write writes all of p, or says why not.
+// Write writes all of p but what waits, or says why not.
 func (w *utf8Writer) Write(p []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	text := p
-	if !utf8.Valid(p) {
-		text = bytes.ToValidUTF8(p, []byte("\uFFFD"))
+	if len(w.cut) > 0 {
+		text = append(bytes.Clone(w.cut), p...)
 	}
-	if _, err := w.to.Write(text); err != nil {
+	whole := wholeCharacters(text)
+	if err := w.pass(text[:whole]); err != nil {
 		return 0, err
 	}
+	w.cut = append(w.cut[:0], text[whole:]...)
 	return len(p), nil
+}
+
+// Close writes U+FFFD in place of what waits. More may be written after it.
+func (w *utf8Writer) Close() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	cut := w.cut
+	w.cut = nil
+	return w.pass(cut)
+}
+
+// pass writes whole characters.
+func (w *utf8Writer) pass(text []byte) error {
+	if len(text) == 0 {
+		return nil
+	}
+	if !utf8.Valid(text) {
+		text = bytes.ToValidUTF8(text, []byte("\uFFFD"))
+	}
+	_, err := w.to.Write(text)
+	return err
+}
+
+// wholeCharacters is how many bytes there are before a character that the end of the text cuts.
+func wholeCharacters(text []byte) int {
+	for at := len(text) - 1; at >= max(0, len(text)-utf8.UTFMax+1); at-- {
+		if utf8.RuneStart(text[at]) {
+			if !utf8.FullRune(text[at:]) {
+				return at
+			}
+			break
+		}
+	}
+	return len(text)
 }

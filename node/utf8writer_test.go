@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"errors"
 	"log/slog"
 	"strings"
 	"testing"
@@ -9,6 +10,35 @@ import (
 
 	"corenode/node/cli"
 )
+
+// TestCharacterCutBetweenWrites: a buffer that writes on cuts where it is full, and the character is whole behind it. What
+// has no rest when another character begins or the program ends is none.
+func TestCharacterCutBetweenWrites(t *testing.T) {
+	const text = "naïve 日本 🙂\n"
+	for size := 1; size <= len(text); size++ {
+		var out bytes.Buffer
+		w := &utf8Writer{to: &out}
+		for rest := []byte(text); len(rest) > 0; rest = rest[min(size, len(rest)):] {
+			part := rest[:min(size, len(rest))]
+			if n, err := w.Write(part); n != len(part) || err != nil {
+				t.Fatalf("%d, %v", n, err)
+			}
+		}
+		if err := w.Close(); err != nil || out.String() != text {
+			t.Errorf("in parts of %d it is %q, %v", size, out.String(), err)
+		}
+	}
+	var out bytes.Buffer
+	w := &utf8Writer{to: &out}
+	for _, part := range []string{"a\xf0\x9f", "b", "\xe6\x97", "\n", "c\xe6"} {
+		if _, err := w.Write([]byte(part)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := errors.Join(w.Close(), w.Close()); err != nil || out.String() != "a\uFFFDb\uFFFD\nc\uFFFD" {
+		t.Errorf("%q, %v", out.String(), err)
+	}
+}
 
 // TestPrintsOnlyUTF8: names, arguments and causes of others may hold any bytes.
 func TestPrintsOnlyUTF8(t *testing.T) {
