@@ -43,6 +43,22 @@ func openTerminal(t *testing.T) (user, program *os.File) {
 	return user, program
 }
 
+// TestBarOnATerminal: the program itself shows how far it is where a person looks.
+func TestBarOnATerminal(t *testing.T) {
+	user, program := openTerminal(t)
+	t.Setenv(childVariable, "1")
+	cmd := exec.Command(os.Args[0], "model", "verify", "../engine/model/testdata/parity/tiny-qwen3-f16.gguf")
+	cmd.Stderr = program
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	program.Close()
+	shown, _ := io.ReadAll(user) // an error is how a terminal says that nobody has it any more
+	if err := cmd.Wait(); err != nil || !strings.Contains(string(shown), "#] 100 %") {
+		t.Errorf("%v; it showed %q", err, shown)
+	}
+}
+
 // TestHangupOnATerminal: a node whose standard input is a terminal drains when
 // it hangs up, by a signal or because the window is closed, during the start too.
 func TestHangupOnATerminal(t *testing.T) {

@@ -2,7 +2,9 @@ package main
 
 import (
 	"bytes"
+	"errors"
 	"io"
+	"os"
 	"sync"
 	"unicode/utf8"
 )
@@ -65,4 +67,12 @@ func wholeCharacters(text []byte) int {
 		}
 	}
 	return len(text)
+}
+
+// Stat is that of the file that is written to: whether it is a terminal.
+func (w *utf8Writer) Stat() (os.FileInfo, error) {
+	if f, ok := w.to.(interface{ Stat() (os.FileInfo, error) }); ok {
+		return f.Stat()
+	}
+	return nil, errors.ErrUnsupported
 }

@@ -80,11 +80,7 @@ func convert(path, out string, typ kernel.Type, progress func(done, all int64)) 
 
 // bar draws how far something is, if out is a terminal, until it is done.
 func bar(out io.Writer) func(done, all int64) {
-	file, ok := out.(*os.File)
-	if !ok {
-		return func(int64, int64) {}
-	}
-	if is, err := file.Stat(); err != nil || is.Mode()&os.ModeCharDevice == 0 {
+	if !isScreen(out) {
 		return func(int64, int64) {}
 	}
 	return drawBar(out)

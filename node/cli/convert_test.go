@@ -3,6 +3,7 @@ package cli
 import (
 	"bytes"
 	"encoding/json"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -93,6 +94,40 @@ func TestConvert(t *testing.T) {
 		if _, err := typed(append([]string{"model", "convert"}, line...)...); err == nil {
 			t.Errorf("%v succeeded", line)
 		}
+	}
+}
+
+// passing passes on what is written to a file, as main does.
+type passing struct {
+	io.Writer
+	to *os.File
+}
+
+func (p passing) Stat() (os.FileInfo, error) { return p.to.Stat() }
+
+// TestScreen: a device for characters is one, written to or passed on to, and a file is none.
+func TestScreen(t *testing.T) {
+	device, err := os.OpenFile(os.DevNull, os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer device.Close()
+	file, err := os.Create(filepath.Join(t.TempDir(), "file"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	var text strings.Builder
+	if !isScreen(device) || !isScreen(passing{&text, device}) {
+		t.Error("what leads to a device is no screen")
+	}
+	if isScreen(file) || isScreen(passing{&text, file}) || isScreen(&text) {
+		t.Error("what leads to no device is a screen")
+	}
+	bar(passing{&text, device})(1, 2)
+	bar(passing{io.Discard, file})(1, 2)
+	if !strings.Contains(text.String(), "50 %") {
+		t.Errorf("the bar is %q", text.String())
 	}
 }
 

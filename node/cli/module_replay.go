@@ -447,9 +447,9 @@ func (b *progressBar) end() {
 	}
 }
 
-// isScreen says whether a person looks at what is written.
+// isScreen says whether a person looks at what is written, to a file or to what passes it on and says so.
 func isScreen(w io.Writer) bool {
-	f, ok := w.(*os.File)
+	f, ok := w.(interface{ Stat() (os.FileInfo, error) })
 	if !ok {
 		return false
 	}
