@@ -212,7 +212,8 @@ func playInABrowser(t *testing.T, b *browsertest.Browser, n *node, base string) 
 // stopInABrowser stops answers that call a tool: what the page then shows is what goes out the next time.
 func stopInABrowser(t *testing.T, b *browsertest.Browser) {
 	b.Eval(`void (window.fetch = async (_, asked) => {
-		window.sent = JSON.parse(asked.body.get('body')).messages;
+		window.body = JSON.parse(asked.body.get('body'));
+		window.sent = body.messages;
 		const event = e => new TextEncoder().encode('data: ' + JSON.stringify(e) + '\n');
 		return new Response(new ReadableStream({start(c) {
 			c.enqueue(event({type: 'content_block_start', index: 0, content_block: {type: 'tool_use', id: 'call_1', name: 'look', input: {}}}));
@@ -239,12 +240,15 @@ func stopInABrowser(t *testing.T, b *browsertest.Browser) {
 	b.Until(calls(1))
 	b.Click(stop, false)
 	b.Until(idle)
+	holds("an empty box switches thinking off", `body.thinking.type === 'disabled'`)
+	b.Eval(`document.querySelector('[name=thinking]').checked = true`, nil)
 	holds("the page after a stop", calls(0)+` && document.querySelector('#turns').children.length === 2
 		&& document.querySelector('[name=message]').value === 'Look.'`)
 	b.Eval(`window.ends = true`, nil)
 	b.Fill("[name=message]", "Look.")
 	b.Click(send, false)
 	b.Until(calls(1) + " && " + idle)
+	holds("a ticked box switches it on", `body.thinking.type === 'enabled'`)
 	holds("what went out after a stop", `sent.length === 3 && sent[2].content.length === 1`)
 	b.Eval(`window.ends = false`, nil)
 	b.Fill("[data-call]", "a tree")

@@ -121,7 +121,9 @@ class Playground {
 		if (this.value('system')) body.system = this.value('system');
 		if (this.value('temperature')) body.temperature = Number(this.value('temperature'));
 		if (this.value('tools')) body.tools = JSON.parse(this.value('tools'));
-		if (this.form.elements.thinking.checked) body.thinking = {type: 'enabled', budget_tokens: Math.max(1024, body.max_tokens >> 1)};
+		// Without the member a model thinks, so the empty box says that it should not.
+		const thinks = this.form.elements.thinking.checked;
+		body.thinking = thinks ? {type: 'enabled', budget_tokens: Math.max(1024, body.max_tokens >> 1)} : {type: 'disabled'};
 		return body;
 	}
 	say(text) { document.querySelector('#usage').textContent = text; }
