@@ -2,6 +2,7 @@ package admin
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/tls"
 	"encoding/json"
@@ -30,7 +31,7 @@ import (
 // A running node leaves its admin address and token in these files of its
 // data folder, readable by the owner only.
 const (
-	addressFile = "admin.addr"
+	addressFile = store.AddressName
 	tokenFile   = "admin.token"
 	// certificateFile is there where the listener speaks TLS: the certificates that it shows, in
 	// PEM, which is all that a client of this machine trusts.
@@ -126,11 +127,15 @@ func LocalFor(ctx context.Context, api *API, who operators.Operator) *Client {
 }
 
 // Dial makes a client of the node that owns a data folder. ErrNoNode says that
-// none left an address there, or that what it left is out of date.
+// none left an address there, or that what it left is out of date: of a node that was
+// killed others may have the port, and they get no token.
 func Dial(dir string) (*Client, error) {
 	address, err := readLine(dir, addressFile)
 	if err != nil {
 		return nil, err
+	}
+	if held, err := store.Held(dir); err != nil || !held {
+		return nil, cmp.Or(err, fmt.Errorf("%w: the one at %s was killed", ErrNoNode, address))
 	}
 	token, err := readLine(dir, tokenFile)
 	if err != nil {

@@ -2,11 +2,16 @@ package admin
 
 import (
 	"errors"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"strings"
+	"sync/atomic"
 	"testing"
 
 	"corenode/node/operators"
+	"corenode/node/store"
 )
 
 func TestAnnounce(t *testing.T) {
@@ -30,6 +35,48 @@ func TestAnnounce(t *testing.T) {
 	withdraw()
 	if left, _ := os.ReadDir(dir); len(left) != 0 {
 		t.Errorf("left behind: %v", left)
+	}
+}
+
+// TestKilledNodeGetsNoToken: whoever has the port of a node that was killed is asked nothing, before the
+// next one has the folder and before that says where it listens.
+func TestKilledNodeGetsNoToken(t *testing.T) {
+	var asked atomic.Int64
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked.Add(1)
+		_, _ = w.Write([]byte("{}"))
+	}))
+	defer server.Close()
+	dir := t.TempDir()
+	announce := func() {
+		t.Helper()
+		if _, err := Announce(dir, strings.TrimPrefix(server.URL, "http://"), operators.NewToken(), ""); err != nil {
+			t.Fatal(err)
+		}
+	}
+	announce()
+	if _, err := Dial(dir); !errors.Is(err, ErrNoNode) || asked.Load() > 0 {
+		t.Errorf("nobody has the folder: %v, asked %d times", err, asked.Load())
+	}
+	if _, err := os.Stat(filepath.Join(dir, store.LockName)); err == nil {
+		t.Error("looking whether a node runs makes a lock")
+	}
+	lock, err := store.LockFolder(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Dial(dir); !errors.Is(err, ErrNoNode) || asked.Load() > 0 {
+		t.Errorf("the next one starts: %v, asked %d times", err, asked.Load())
+	}
+	announce()
+	if _, err := Dial(dir); err != nil || asked.Load() != 1 {
+		t.Errorf("the next one runs: %v, asked %d times", err, asked.Load())
+	}
+	if err := lock.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Dial(dir); !errors.Is(err, ErrNoNode) || asked.Load() != 1 {
+		t.Errorf("it was killed too: %v, asked %d times", err, asked.Load())
 	}
 }
 

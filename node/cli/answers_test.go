@@ -8,6 +8,7 @@ import (
 
 	"corenode/node/admin"
 	"corenode/node/operators"
+	"corenode/node/store"
 )
 
 // answering makes the data folder of a running node that has no database in it, as one whose rows are in
@@ -24,6 +25,11 @@ func answering(t *testing.T, answers map[string]string) (dir string) {
 	}))
 	t.Cleanup(server.Close)
 	dir = t.TempDir()
+	lock, err := store.LockFolder(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { lock.Close() })
 	if _, err := admin.Announce(dir, strings.TrimPrefix(server.URL, "http://"), operators.NewToken(), ""); err != nil {
 		t.Fatal(err)
 	}

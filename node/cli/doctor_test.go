@@ -11,6 +11,7 @@ import (
 	"corenode/node/admin"
 	"corenode/node/config"
 	"corenode/node/doctor"
+	"corenode/node/store"
 )
 
 // examined runs the command, and returns what it found and its error.
@@ -98,6 +99,11 @@ func TestDoctorReadsNoAuditWithoutNeed(t *testing.T) {
 	}
 	if err != nil {
 		t.Fatal(err)
+	}
+	if lock, err := store.LockFolder(shares); err != nil {
+		t.Fatal(err)
+	} else {
+		t.Cleanup(func() { lock.Close() })
 	}
 	for _, name := range []string{"admin.addr", "admin.token"} {
 		text, err := os.ReadFile(filepath.Join(dir, name))

@@ -11,6 +11,7 @@ import (
 
 	"corenode/node/admin"
 	"corenode/node/operators"
+	"corenode/node/store"
 )
 
 // TestLogsAreFollowed: lines that came faster than one answer holds follow at once, in order, and those that
@@ -64,16 +65,23 @@ func TestFollowedLogsAreJSON(t *testing.T) {
 // TestIdleNodeIsDrained: a node without requests has ended before it can be asked anything more, and that is no error.
 func TestIdleNodeIsDrained(t *testing.T) {
 	for _, flag := range []string{"--json=false", "--json", "--wait"} {
+		dir := t.TempDir()
+		lock, err := store.LockFolder(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
 		var ended atomic.Bool
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if ended.Load() {
 				panic(http.ErrAbortHandler)
 			}
-			ended.Store(r.Method == "POST")
+			if r.Method == "POST" {
+				ended.Store(true)
+				lock.Close()
+			}
 			_, _ = w.Write([]byte(`{"draining":false,"requests":0,"rows":0,"left_ms":0,"timeout_ms":60000}`))
 		}))
 		t.Cleanup(server.Close)
-		dir := t.TempDir()
 		if _, err := admin.Announce(dir, strings.TrimPrefix(server.URL, "http://"), operators.NewToken(), ""); err != nil {
 			t.Fatal(err)
 		}

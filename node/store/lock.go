@@ -7,20 +7,38 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 )
 
 // LockName is the file whose lock says who owns the folder. It is never
 // removed: removing it would let two openers lock two different files.
 const LockName = "lock"
 
+// AddressName is the file in which the node that has the lock says where its admin listener is.
+const AddressName = "admin.addr"
+
+// Held looks at a lock for a moment, which is no reason to refuse the folder: it is tried again so often, so long after.
+const lockTries, lockPause = 5, 10 * time.Millisecond
+
 // LockFolder takes the folder for this process. The kernel releases the lock
-// when the process ends, however it ends.
+// when the process ends, however it ends. An address that is there then is of one
+// that was killed, and goes: whoever listens there now must not be sent a token.
 func LockFolder(dir string) (io.Closer, error) {
 	file, err := os.OpenFile(filepath.Join(dir, LockName), os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return nil, err
 	}
-	if err := lockFile(file); err != nil {
+	err = lockFile(file)
+	for tries := 1; errors.Is(err, errHeld) && tries < lockTries; tries++ {
+		time.Sleep(lockPause)
+		err = lockFile(file)
+	}
+	if err == nil {
+		if err = os.Remove(filepath.Join(dir, AddressName)); errors.Is(err, os.ErrNotExist) {
+			err = nil
+		}
+	}
+	if err != nil {
 		if errors.Is(err, errHeld) {
 			err = fmt.Errorf("%w: %s%s", ErrLocked, dir, ownerOf(file))
 		}
@@ -32,6 +50,23 @@ func LockFolder(dir string) (io.Closer, error) {
 		fmt.Fprintf(file, "%d\n", os.Getpid())
 	}
 	return file, nil
+}
+
+// Held says whether a process has the folder's lock. It makes no file.
+func Held(dir string) (bool, error) {
+	file, err := os.Open(filepath.Join(dir, LockName))
+	if errors.Is(err, os.ErrNotExist) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	defer file.Close()
+	err = shareFile(file)
+	if errors.Is(err, errHeld) {
+		return true, nil
+	}
+	return false, err
 }
 
 // ownerOf reads the process id that the owner left in the lock file.
