@@ -101,6 +101,7 @@ func (n *node) gauges() (gauges []server.Gauge) {
 	}
 	info := fmt.Sprintf("corenode_info{version=%q,go=%q,config=%q}", version, runtime.Version(), n.cfg.Digest())
 	add(info, func() float64 { return 1 })
+	add("corenode_memory_limit_bytes", func() float64 { return float64(physicalMemory()) })
 	for _, info := range n.catalog.infos {
 		if m, ok := n.catalog.remote()[info.ID]; ok {
 			for name := range upstreamReadings(m) {

@@ -87,21 +87,28 @@ func measure(from config.Sources, memory func() int64) doctor.Facts {
 	return f
 }
 
-// Measure takes what a doctor wants to know of a node with a valid configuration that may use so
-// much memory: beside the node, or within it.
+// Measure takes what a doctor wants to know of a node with a valid configuration: beside the node, or
+// within it. memory is what this process may use; a node that answers says what it may itself.
 func Measure(cfg *config.Config, memory int64) doctor.Facts {
 	f := measureMachine(cfg)
 	f.Certificates = certificates(cfg)
-	f.Memory = &doctor.Memory{Bytes: memory, Models: modelBytes(cfg, memory)}
+	own, said := f.Series[memorySeries]
+	if said {
+		memory = int64(own)
+	}
+	f.Memory = &doctor.Memory{Bytes: memory, Models: modelBytes(cfg, memory), Elsewhere: !said}
 	return f
 }
+
+// The node's own limits, of which a shell beside it may have others: systemd and containers set them for a service.
+const filesSeries, memorySeries = "process_max_fds", "corenode_memory_limit_bytes"
 
 // measureMachine takes what needs no more of the configuration than the data folder, and asks the
 // node there.
 func measureMachine(cfg *config.Config) doctor.Facts {
 	f := doctor.Facts{Now: time.Now(), HugePages: hugePages(), Clock: clock()}
 	if limit := filesLimit(); limit > 0 {
-		f.Files = &doctor.Files{Limit: limit, Connections: int64(cfg.Limits.ConnectionsMax)}
+		f.Files = &doctor.Files{Limit: limit, Connections: int64(cfg.Limits.ConnectionsMax), Elsewhere: true}
 	}
 	info, err := os.Stat(cfg.DataDir)
 	if err != nil || !info.IsDir() {
@@ -123,6 +130,9 @@ func measureMachine(cfg *config.Config) doctor.Facts {
 		}
 		if text, err := c.Metrics(); err == nil {
 			f.Series = parseSeries(text)
+		}
+		if limit, said := f.Series[filesSeries]; said {
+			f.Files = &doctor.Files{Limit: int64(min(limit, 1<<40)), Connections: int64(cfg.Limits.ConnectionsMax)}
 		}
 	} else if f.Database {
 		f.LastBackup, _ = sqlite.LastBackup(cfg.DataDir, backupPath) // of what cannot be read nothing is known

@@ -123,6 +123,23 @@ func TestDoctorReadsNoAuditWithoutNeed(t *testing.T) {
 	}
 }
 
+// TestDoctorTakesTheNodesLimits: a service has other ones than the shell beside it. Without a node those of this
+// process are looked at, and are not called the node's.
+func TestDoctorTakesTheNodesLimits(t *testing.T) {
+	dir := answering(t, map[string]string{"GET /metrics": "process_max_fds 321\ncorenode_memory_limit_bytes 1.073741824e+09\n"})
+	cfg := config.Default()
+	cfg.DataDir = dir
+	f := Measure(cfg, 64<<30)
+	if f.Files == nil || f.Files.Limit != 321 || f.Files.Elsewhere || f.Memory.Bytes != 1<<30 || f.Memory.Elsewhere {
+		t.Errorf("beside a node: %+v, %+v", f.Files, f.Memory)
+	}
+	cfg.DataDir = t.TempDir()
+	f = Measure(cfg, 64<<30)
+	if f.Files != nil && !f.Files.Elsewhere || f.Memory.Bytes != 64<<30 || !f.Memory.Elsewhere {
+		t.Errorf("without a node: %+v, %+v", f.Files, f.Memory)
+	}
+}
+
 // TestMemoryOfModels: what is measured is what the node takes, on a small machine too.
 func TestMemoryOfModels(t *testing.T) {
 	cfg := &config.Config{Models: map[string]config.Model{

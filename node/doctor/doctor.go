@@ -55,8 +55,11 @@ type Facts struct {
 	Memory *Memory
 }
 
-// Files bounds open files: of the process, and what the configuration's connections need.
-type Files struct{ Limit, Connections int64 }
+// Files bounds open files: of the node, or else of who looked, and what the configuration's connections need.
+type Files struct {
+	Limit, Connections int64
+	Elsewhere          bool // Limit is not the node's
+}
 
 // Clock is what the system says of its own.
 type Clock struct{ Synchronized bool }
@@ -68,8 +71,19 @@ type Certificate struct {
 	Problem string // why it cannot be used
 }
 
-// Memory is the machine's, and what the configured models may take of it.
-type Memory struct{ Bytes, Models int64 }
+// Memory is what the node may use of the machine's, or else who looked, and what the configured models may take of it.
+type Memory struct {
+	Bytes, Models int64
+	Elsewhere     bool // Bytes is not the node's
+}
+
+// lookedAt says whose limit was looked at, where it is not the node's.
+func lookedAt(elsewhere bool) string {
+	if elsewhere {
+		return " (of this command: no node said its own)"
+	}
+	return ""
+}
 
 // filesBeside is what a node opens beside connections.
 const filesBeside = 128
@@ -127,7 +141,7 @@ func examineMachine(f Facts, add adder) {
 		if n.Limit < n.Connections+filesBeside {
 			state = Warn
 		}
-		add("open files", state, fmt.Sprintf("the limit is %d, limits.connections_max is %d", n.Limit, n.Connections),
+		add("open files", state, fmt.Sprintf("the limit is %d, limits.connections_max is %d", n.Limit, n.Connections)+lookedAt(n.Elsewhere),
 			fmt.Sprintf("raise the limit (ulimit -n, LimitNOFILE=) to %d, or lower limits.connections_max", n.Connections+filesBeside))
 	}
 	if f.HugePages != nil {
@@ -141,7 +155,7 @@ func examineMachine(f Facts, add adder) {
 	if m := f.Memory; m != nil {
 		percent := m.Models * 100 / max(m.Bytes, 1)
 		add("memory", worse(percent, 90, 100),
-			fmt.Sprintf("%s, of which the models may take %s (%d %%)", size(m.Bytes), size(m.Models), percent),
+			fmt.Sprintf("%s, of which the models may take %s (%d %%)", size(m.Bytes), size(m.Models), percent)+lookedAt(m.Elsewhere),
 			"lower models.ID.kv.memory_bytes and kv.state_memory_bytes; "+
 				"with 0 each model takes up to a quarter and an eighth of the machine")
 	}

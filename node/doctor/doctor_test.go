@@ -36,6 +36,8 @@ func TestExamine(t *testing.T) {
 		"config":        {func(f *Facts) { f.ConfigProblems = []string{"x is y"} }, "configuration", Fail, "x is y"},
 		"files":         {func(f *Facts) { f.Files.Limit = 1024 }, "open files", Warn, "the limit is 1024"},
 		"huge pages":    {func(f *Facts) { f.HugePages = &never }, "transparent huge pages", Warn, "never"},
+		"shell's files": {func(f *Facts) { f.Files.Limit, f.Files.Elsewhere = 1024, true }, "open files", Warn, "of this command"},
+		"shell's bytes": {func(f *Facts) { f.Memory.Models, f.Memory.Elsewhere = 17<<30, true }, "memory", Fail, "of this command"},
 		"tight memory":  {func(f *Facts) { f.Memory.Models = 15 << 30 }, "memory", Warn, "15.0 GiB (93 %)"},
 		"no memory":     {func(f *Facts) { f.Memory.Models = 17 << 30 }, "memory", Fail, "(106 %)"},
 		"slow sync":     {func(f *Facts) { f.Sync = []time.Duration{1, 30 * time.Millisecond, 40 * time.Millisecond} }, "disk sync", Warn, "30ms"},

@@ -25,6 +25,8 @@ var requests = []Metric{
 	{Name: "corenode_panics_total", Type: Counter, Panel: "Faults of the node",
 		Help: "Panics in the front end, answered with a 500", Watch: "alert above 0"},
 	{Name: "corenode_draining", Type: Gauge, Panel: "Builds", Help: "1 while the node drains"},
+	{Name: "corenode_memory_limit_bytes", Type: Gauge, Unit: "bytes", Hidden: "it does not change",
+		Help: "Memory that the node may use: the machine's, or the limit of a control group around it"},
 }
 
 var latency = []Metric{
