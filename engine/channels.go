@@ -20,13 +20,14 @@ type Channels struct {
 }
 
 // header is the header of the answer's first message as far as the request decides it, and
-// whether it is all of it: "" where the model does. A prompt ends with its author.
-func (e *Engine) header(q *messages.Request) (header string, whole bool) {
+// whether it is all of it: "" where the model does. A template ends with its author. begins
+// says that the request has the beginning of the answer's text.
+func (e *Engine) header(q *messages.Request, begins bool) (header string, whole bool) {
 	const call = output.MarkChannel + "commentary to=functions."
 	tools := offered(q)
 	switch {
-	case q.Raw:
-		return "", false
+	case begins:
+		return output.MarkChannel + "final", true
 	case q.ToolChoice.Mode == "tool":
 		return call + q.ToolChoice.Name + " " + output.MarkConstrain + "json", true
 	case forced(q) && len(tools) == 1:

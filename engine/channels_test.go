@@ -178,6 +178,46 @@ func TestChannelAnswers(t *testing.T) {
 	}
 }
 
+// TestChannelPrefills: an answer goes on in the text that a last message begins, whatever that ends with: its stop sequences count and
+// its format is held.
+func TestChannelPrefills(t *testing.T) {
+	e, s := channelEngine(t)
+	model := &speaker{Forwarder: e.forwarder}
+	e.forwarder = model
+	const final = "<|start|>assistant<|channel|>final<|message|>"
+	const format = `"output_config":{"format":{"type":"json_schema","schema":{"type":"object","properties":{"n":{"enum":[7]}},
+		"required":["n"],"additionalProperties":false}}},`
+	for _, c := range []struct {
+		ask, prefill, prompt, says string
+		want                       string // the block
+		stop                       abi.StopReason
+	}{
+		{"", "The list:", final + "The list:", "\n- applesEND more", "text \n- apples", abi.StopStopSequence},
+		{"", "The list:\n", final + "The list:", "\n- applesEND more", "text - apples", abi.StopStopSequence},
+		{"", "\n", final, "applesEND more", "text apples", abi.StopStopSequence},
+		{weatherTools + ",", "So ", final + "So", " it is", "text  it is", abi.StopEndTurn},
+		{format, "JSON:", final + "JSON:", "nothing", `text {"n":7}`, abi.StopEndTurn},
+		{format, "JSON:\n", final + "JSON:", "nothing", `text {"n":7}`, abi.StopEndTurn},
+	} {
+		r := ask(t, e, fmt.Sprintf(`{%s"model":"m","max_tokens":200,"stop_sequences":["END"],"messages":[{"role":"user","content":"hi"},
+			{"role":"assistant","content":%q}]}`, c.ask, c.prefill))
+		if got := renderedText(e, r); !strings.HasSuffix(got, "hi<|end|>"+c.prompt) {
+			t.Errorf("%s%q: the prompt is\n%s\nwhich does not end with\n%s", c.ask, c.prefill, got, c.prompt)
+		}
+		model.prompt, model.tokens, model.end = len(r.Prompt), e.tokenizer.EncodePrompt(nil, c.says), e.special("<|return|>")
+		_, a := submit(t, s, "acct", r)
+		runAll(t, s)
+		checkStream(t, a.events)
+		got := blocksOf(a.events)
+		if len(got) == 1 && c.ask == format {
+			got[0] = blanks.Replace(got[0])
+		}
+		if !slices.Equal(got, []string{c.want}) || a.result.Stop != c.stop {
+			t.Errorf("%s%q goes on with %q: %q, stop %v; want %q, %v", c.ask, c.prefill, c.says, got, a.result.Stop, c.want, c.stop)
+		}
+	}
+}
+
 // beginAs says whether there are as many blocks as wanted, and each begins as wanted but for blanks.
 func beginAs(blocks, want []string) bool {
 	return slices.EqualFunc(blocks, want, func(b, w string) bool { return strings.HasPrefix(blanks.Replace(b), w) })

@@ -35,7 +35,7 @@ func (e *Engine) Prepare(account string, q *messages.Request) (*Request, error) 
 	if err != nil {
 		return nil, err
 	}
-	prompt, thinking, begun, err := e.prompt(q, e.info.ContextLength)
+	prompt, at, err := e.prompt(q, e.info.ContextLength)
 	if err != nil {
 		return nil, err
 	}
@@ -49,12 +49,10 @@ func (e *Engine) Prepare(account string, q *messages.Request) (*Request, error) 
 	var form *grammar.Grammar
 	var trigger Trigger
 	var channels *Channels
-	header, opened := "", false
 	if e.format.calls == callsChannels && !q.Raw {
-		header, opened = e.header(q)
 		channels, err = e.channels(account, q)
 	} else {
-		form, trigger, err = e.constrain(account, q, thinking, begun)
+		form, trigger, err = e.constrain(account, q, at.thinking, at.begun)
 	}
 	if err != nil {
 		return nil, err
@@ -68,10 +66,10 @@ func (e *Engine) Prepare(account string, q *messages.Request) (*Request, error) 
 		MinTokens: q.Sampling.MinTokens, IgnoreEOS: q.Sampling.IgnoreEOS,
 		Grammar: form, Trigger: trigger, Channels: channels, Hidden: e.hidden(q),
 		Parse: output.Options{
-			Thinking: thinking, Tags: e.format.tags, Begun: begun,
+			Thinking: at.thinking, Tags: e.format.tags, Begun: at.begun,
 			Tools: offered(q), Marked: e.format.marker >= 0, KeyCalls: e.format.calls == callsKeys, Stops: q.StopSequences,
 			Delimiters: e.format.delimiters,
-			Channels:   channels != nil, Header: header, Opened: opened,
+			Channels:   channels != nil, Header: at.header, Opened: at.opened,
 			SingleCall: singleCall(q), Constrained: form != nil, NewID: newToolID,
 		},
 		Written: e.format.written, Snapshots: e.snapshots(prompt), Conversation: Conversation(q),
@@ -113,7 +111,7 @@ const countWindows = 4
 // request with the same body reports as input. A body of more than countWindows
 // context windows is an error.
 func (e *Engine) Count(q *messages.Request) (int, error) {
-	prompt, _, _, err := e.prompt(q, countWindows*e.info.ContextLength)
+	prompt, _, err := e.prompt(q, countWindows*e.info.ContextLength)
 	return len(prompt), err
 }
 
@@ -160,25 +158,32 @@ func tooLong(most, window int) error {
 	return invalidf("messages", "the prompt has more than %d tokens; the context window is %d", most, window)
 }
 
+// start is where the output behind a prompt starts.
+type start struct {
+	thinking bool   // inside thinking
+	begun    bool   // inside the answer's text
+	header   string // in channels, what the prompt has of the header of the message that the output goes on with
+	opened   bool   // that is all of it
+}
+
 // prompt renders the body through the model's template and tokenizes it, up to most
-// tokens: what has more is an error. It also says whether the output starts inside
-// thinking or inside the answer's text.
-func (e *Engine) prompt(q *messages.Request, most int) (ids []int32, thinking, begun bool, err error) {
+// tokens: what has more is an error. It also says where the output starts.
+func (e *Engine) prompt(q *messages.Request, most int) (ids []int32, at start, err error) {
 	if e.exceeds(q, most) {
-		return nil, false, false, tooLong(most, e.info.ContextLength)
+		return nil, start{}, tooLong(most, e.info.ContextLength)
 	}
 	if q.Raw {
-		ids, begun = e.rawPrompt(messages.Texts(q.Messages[0].Blocks), most), true
-	} else if ids, thinking, begun, err = e.rendered(q, most); err != nil {
-		return nil, false, false, err
+		ids, at.begun = e.rawPrompt(messages.Texts(q.Messages[0].Blocks), most), true
+	} else if ids, at, err = e.rendered(q, most); err != nil {
+		return nil, start{}, err
 	}
 	switch {
 	case len(ids) == 0:
-		return nil, false, false, invalidf("messages", "the prompt is empty")
+		return nil, start{}, invalidf("messages", "the prompt is empty")
 	case len(ids) > most:
-		return nil, false, false, tooLong(most, e.info.ContextLength)
+		return nil, start{}, tooLong(most, e.info.ContextLength)
 	}
-	return ids, thinking, begun, nil
+	return ids, at, nil
 }
 
 // rawPrompt is a text that is the prompt as it is: the names of special tokens in it
@@ -191,33 +196,31 @@ func (e *Engine) rawPrompt(text string, most int) (ids []int32) {
 }
 
 // rendered is the body in the model's template.
-func (e *Engine) rendered(q *messages.Request, most int) (ids []int32, thinking, begun bool, err error) {
+func (e *Engine) rendered(q *messages.Request, most int) (ids []int32, at start, err error) {
 	in, beginning := e.input(q)
 	text, err := e.template.Render(in)
 	if err != nil {
-		return nil, false, false, templateError(err)
+		return nil, start{}, templateError(err)
 	}
-	thinking = template.StartsThinking(text, e.format.tags.Open)
-	if e.format.thinkOpen >= 0 && in.Thinking && !thinking {
-		text, thinking = text+e.format.tags.Open, true
+	at.thinking = template.StartsThinking(text, e.format.tags.Open)
+	if e.format.thinkOpen >= 0 && in.Thinking && !at.thinking {
+		text, at.thinking = text+e.format.tags.Open, true
 	}
-	switch {
-	case e.format.calls == callsChannels && beginning == nil:
-		text += begunHeader(e.header(q))
-	case e.format.calls == callsChannels:
-		text += output.MarkChannel + "final" + output.MarkMessage
+	if e.format.calls == callsChannels {
+		at.header, at.opened = e.header(q, beginning != nil)
+		text += begunHeader(at.header, at.opened)
 	}
 	if beginning != nil {
 		var prefill string
-		prefill, begun = e.prefill(*beginning, thinking)
+		prefill, at.begun = e.prefill(*beginning, at.thinking)
 		text += prefill
-		thinking = false
+		at.thinking = false
 	}
 	ids = make([]int32, 0, min(len(text)/3, most)+8)
 	if id, add := e.tokenizer.BOS(); add && !strings.HasPrefix(text, e.tokenizer.Text(id)) {
 		ids = append(ids, id)
 	}
-	return e.tokenizer.EncodePromptMax(ids, text, most), thinking, begun, nil
+	return e.tokenizer.EncodePromptMax(ids, text, most), at, nil
 }
 
 // templateError turns a template's own refusal into the client's error: what
