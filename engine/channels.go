@@ -19,15 +19,31 @@ type Channels struct {
 	Vocabulary *grammar.Vocabulary
 }
 
+// headed is the beginning of an answer as it follows the prompt of a template, which ends with its author, and
+// where the output behind it starts. begins says that the last message begins the answer, with text,
+// whose blanks at the end are gone: all of it if begun. A call that is forced follows that text in a message of its own.
+func (e *Engine) headed(q *messages.Request, text string, begins, begun bool) (string, start) {
+	const final = output.MarkChannel + "final"
+	if begins && !forced(q) {
+		return final + output.MarkMessage + text, start{begun: begun, header: final, opened: true}
+	}
+	before := ""
+	if text != "" {
+		before = final + output.MarkMessage + text + output.MarkEnd + output.MarkStart + "assistant"
+	}
+	header, opened := e.header(q)
+	if opened {
+		return before + header + output.MarkMessage, start{header: header, opened: true}
+	}
+	return before + header, start{header: header}
+}
+
 // header is the header of the answer's first message as far as the request decides it, and
-// whether it is all of it: "" where the model does. A template ends with its author. begins
-// says that the request has the beginning of the answer's text.
-func (e *Engine) header(q *messages.Request, begins bool) (header string, whole bool) {
+// whether it is all of it: "" where the model does.
+func (e *Engine) header(q *messages.Request) (header string, whole bool) {
 	const call = output.MarkChannel + "commentary to=functions."
 	tools := offered(q)
 	switch {
-	case begins:
-		return output.MarkChannel + "final", true
 	case q.ToolChoice.Mode == "tool":
 		return call + q.ToolChoice.Name + " " + output.MarkConstrain + "json", true
 	case forced(q) && len(tools) == 1:
@@ -38,14 +54,6 @@ func (e *Engine) header(q *messages.Request, begins bool) (header string, whole 
 		return output.MarkChannel + "final", true
 	}
 	return "", false
-}
-
-// begunHeader is the header as the prompt has it.
-func begunHeader(header string, whole bool) string {
-	if whole {
-		return header + output.MarkMessage
-	}
-	return header
 }
 
 // channels compiles what the messages of an answer are held to.

@@ -179,14 +179,15 @@ func TestChannelAnswers(t *testing.T) {
 }
 
 // TestChannelPrefills: an answer goes on in the text that a last message begins, whatever that ends with: its stop sequences count and
-// its format is held.
+// its format is held. A call that is forced follows it.
 func TestChannelPrefills(t *testing.T) {
 	e, s := channelEngine(t)
 	model := &speaker{Forwarder: e.forwarder}
 	e.forwarder = model
-	const final = "<|start|>assistant<|channel|>final<|message|>"
+	const final, next, call = "<|start|>assistant<|channel|>final<|message|>", "<|end|><|start|>assistant", "<|channel|>commentary to=functions."
 	const format = `"output_config":{"format":{"type":"json_schema","schema":{"type":"object","properties":{"n":{"enum":[7]}},
 		"required":["n"],"additionalProperties":false}}},`
+	const named, either = weatherTools + `,"tool_choice":{"type":"tool","name":"time"},`, weatherTools + `,"tool_choice":{"type":"any"},`
 	for _, c := range []struct {
 		ask, prefill, prompt, says string
 		want                       string // the block
@@ -198,6 +199,10 @@ func TestChannelPrefills(t *testing.T) {
 		{weatherTools + ",", "So ", final + "So", " it is", "text  it is", abi.StopEndTurn},
 		{format, "JSON:", final + "JSON:", "nothing", `text {"n":7}`, abi.StopEndTurn},
 		{format, "JSON:\n", final + "JSON:", "nothing", `text {"n":7}`, abi.StopEndTurn},
+		{named, "I look.", final + "I look." + next + call + "time <|constrain|>json<|message|>", "no", "time {}", abi.StopToolUse},
+		{named, "I look.\n", final + "I look." + next + call + "time <|constrain|>json<|message|>", "no", "time {}", abi.StopToolUse},
+		{named, "\n", "<|start|>assistant" + call + "time <|constrain|>json<|message|>", "no", "time {}", abi.StopToolUse},
+		{either, "I look.", final + "I look." + next + call, "time <|constrain|>json<|message|>nonsense", "time {}", abi.StopToolUse},
 	} {
 		r := ask(t, e, fmt.Sprintf(`{%s"model":"m","max_tokens":200,"stop_sequences":["END"],"messages":[{"role":"user","content":"hi"},
 			{"role":"assistant","content":%q}]}`, c.ask, c.prefill))
@@ -209,7 +214,7 @@ func TestChannelPrefills(t *testing.T) {
 		runAll(t, s)
 		checkStream(t, a.events)
 		got := blocksOf(a.events)
-		if len(got) == 1 && c.ask == format {
+		if len(got) == 1 && c.ask != "" { // its form is held
 			got[0] = blanks.Replace(got[0])
 		}
 		if !slices.Equal(got, []string{c.want}) || a.result.Stop != c.stop {

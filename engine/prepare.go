@@ -206,16 +206,15 @@ func (e *Engine) rendered(q *messages.Request, most int) (ids []int32, at start,
 	if e.format.thinkOpen >= 0 && in.Thinking && !at.thinking {
 		text, at.thinking = text+e.format.tags.Open, true
 	}
-	if e.format.calls == callsChannels {
-		at.header, at.opened = e.header(q, beginning != nil)
-		text += begunHeader(at.header, at.opened)
-	}
+	prefill := ""
 	if beginning != nil {
-		var prefill string
 		prefill, at.begun = e.prefill(*beginning, at.thinking)
-		text += prefill
 		at.thinking = false
 	}
+	if e.format.calls == callsChannels {
+		prefill, at = e.headed(q, prefill, beginning != nil, at.begun)
+	}
+	text += prefill
 	ids = make([]int32, 0, min(len(text)/3, most)+8)
 	if id, add := e.tokenizer.BOS(); add && !strings.HasPrefix(text, e.tokenizer.Text(id)) {
 		ids = append(ids, id)
