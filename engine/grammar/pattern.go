@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"regexp"
 	"regexp/syntax"
+	"strings"
 	"unicode"
 )
 
@@ -103,13 +104,33 @@ func counted(e expr, least, most int) expr {
 // foreign is what ECMAScript reads in another way than Go, or not at all.
 var foreign = regexp.MustCompile(`\\[AzQEaC]|\[\^?\]|\[\[:`)
 
+// units are the dots of a pattern, and what may have a dot that is none, or a flag.
+var units = regexp.MustCompile(`(?s)\\.|\[(?:\\.|[^\]\\])*\]|\(\?[a-zA-Z]*|\.`)
+
+// inGo is a pattern of ECMAScript as Go reads it: a dot is none of the four ends of lines, of which Go knows one. Where a
+// flag makes it any character, the dots stay.
+func inGo(text string) string {
+	flagged := false
+	out := units.ReplaceAllStringFunc(text, func(unit string) string {
+		flagged = flagged || unit[0] == '(' && strings.Contains(unit, "s")
+		if unit == "." {
+			return `[^\n\r\x{2028}\x{2029}]`
+		}
+		return unit
+	})
+	if flagged {
+		return text
+	}
+	return out
+}
+
 // parsePattern is the pattern of a schema; nil when it cannot be enforced.
 func parsePattern(v *value) *syntax.Regexp {
 	m := v.member("pattern")
 	if m.kind != '"' || len(m.text) > patternMax || foreign.MatchString(m.text) {
 		return nil
 	}
-	re, err := syntax.Parse(m.text, syntax.Perl&^syntax.UnicodeGroups)
+	re, err := syntax.Parse(inGo(m.text), syntax.Perl&^syntax.UnicodeGroups)
 	if err != nil {
 		return nil
 	}
@@ -137,7 +158,7 @@ func (c *compiler) matches(v *value, text string) bool {
 			if c.spend(programSteps * p.size); c.err != nil {
 				return false
 			}
-			p.re, _ = regexp.Compile(v.member("pattern").text) // without an error, it was parsed
+			p.re, _ = regexp.Compile(inGo(v.member("pattern").text)) // without an error, it was parsed
 		}
 		c.programs[v] = p
 	}
@@ -231,7 +252,9 @@ func (p *pattern) part(re *syntax.Regexp) expr {
 		return seq(all...)
 	case syntax.OpCharClass:
 		return p.class(re.Rune)
-	case syntax.OpAnyChar, syntax.OpAnyCharNotNL:
+	case syntax.OpAnyChar:
+		return p.class([]rune{0, unicode.MaxRune})
+	case syntax.OpAnyCharNotNL: // of [^\n], inGo has taken the dots
 		return p.class([]rune{0, '\n' - 1, '\n' + 1, unicode.MaxRune})
 	case syntax.OpCapture, syntax.OpConcat:
 		return seq(each()...)
@@ -255,7 +278,7 @@ func (p *pattern) class(ranges []rune) expr {
 }
 
 // visible is one character outside of ASCII that is no blank or end of a line in
-// ECMAScript, where . and \S are others than in Go.
+// ECMAScript, where \S is another than in Go.
 var visible = alt(runes(0xa1, 0x167f), runes(0x1681, 0x1fff), runes(0x200b, 0x2027), runes(0x202a, 0x202e), runes(0x2030, 0x205e),
 	runes(0x2060, 0x2fff), runes(0x3001, 0xfefe), runes(0xff00, unicode.MaxRune))
 
