@@ -121,7 +121,7 @@ func (m *Model) Count(q *messages.Request) (int, error) {
 	if len(replicas) == 0 {
 		return 0, m.noneUp()
 	}
-	body, err := wire.Splice(q.Body, wire.Splices{Model: m.options.Model, ToolSkipped: messages.ServerTool})
+	body, err := wire.Splice(q.Body, m.splices(q))
 	if err != nil {
 		return 0, abi.AsError(err)
 	}
@@ -211,12 +211,19 @@ func (m *Model) body(account string, q *messages.Request, maxTokens int, more []
 		o := wire.ChatOptions{Model: m.options.Model, MaxTokens: maxTokens, CacheSalt: m.secretName("cache", account), Sampling: more}
 		return wire.Chat(m.options.Flavor, q, o), nil
 	}
-	body, err := wire.Splice(q.Body, wire.Splices{Model: m.options.Model, ToolSkipped: messages.ServerTool,
-		ChoiceAuto: q.ToolChoice.Mode == "auto", MaxTokens: maxTokens, Signature: theirSignature})
+	s := m.splices(q)
+	s.MaxTokens = maxTokens
+	body, err := wire.Splice(q.Body, s)
 	if err != nil {
 		return nil, abi.AsError(err)
 	}
 	return body, nil
+}
+
+// splices are what a client's body is changed by for a replica, whether it is to answer or to count.
+func (m *Model) splices(q *messages.Request) wire.Splices {
+	return wire.Splices{Model: m.options.Model, ToolSkipped: messages.ServerTool, ChoiceAuto: q.ToolChoice.Mode == "auto",
+		Signature: theirSignature}
 }
 
 // secretName is what a replica is told instead of an account or a session: nobody there can

@@ -124,8 +124,9 @@ func (m *Model) Carry(account string, q *messages.Request, prepared *engine.Requ
 	if q.Raw || !m.othersReady() {
 		return nil
 	}
-	body, err := wire.Splice(q.Body, wire.Splices{Model: m.options.Model, ToolSkipped: messages.ServerTool,
-		ChoiceAuto: q.ToolChoice.Mode == "auto", MaxTokens: prepared.MaxTokens, Signature: clusterSignature})
+	s := m.splices(q)
+	s.MaxTokens, s.Signature = prepared.MaxTokens, clusterSignature
+	body, err := wire.Splice(q.Body, s)
 	if err != nil {
 		return nil
 	}

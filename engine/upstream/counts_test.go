@@ -1,0 +1,51 @@
+package upstream
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"corenode/engine/messages"
+	"corenode/engine/upstream/wire"
+)
+
+// countedBody is the body of which servers were asked for a count when a request was prepared, or only counted.
+func countedBody(t *testing.T, f wire.Flavor, body string, prepare bool) string {
+	t.Helper()
+	q, err := messages.Parse([]byte(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := start(t, f, plainAnswer)
+	m := open(t, f, nil, s)
+	if _, err = m.Count(q); prepare {
+		_, err = m.Prepare("a", q)
+	}
+	if err != nil {
+		t.Fatalf("%s: %s: %v", f, body, err)
+	}
+	all := s.Counts()
+	return string(all[len(all)-1].Body)
+}
+
+// TestCountOfSkippedTools: where only a tool that is skipped could be called, a server is asked to count no forced
+// call, which it would refuse without tools.
+func TestCountOfSkippedTools(t *testing.T) {
+	for _, f := range flavors {
+		for _, choice := range []string{`{"type":"any"}`, `{"type":"tool","name":"web_search"}`} {
+			counted := countedBody(t, f, fmt.Sprintf(helloBody, `,"tools":[{"type":"web_search_20250305","name":"web_search"}],"tool_choice":`+choice), true)
+			if _, err := messages.Parse([]byte(counted)); err != nil {
+				t.Errorf("%s, tool_choice %s: the count of %s is refused: %v", f, choice, counted, err)
+			}
+		}
+	}
+}
+
+// TestCountOfSignatures: a server is asked to count a thinking block with its own signature, as it is asked to answer.
+func TestCountOfSignatures(t *testing.T) {
+	counted := countedBody(t, wire.Messages, `{"model":"far","max_tokens":9,"messages":[{"role":"user","content":"x"},{"role":"assistant","content":[
+		{"type":"thinking","thinking":"t","signature":"b3Vycw==~dGhlaXJz"},{"type":"text","text":"y"}]},{"role":"user","content":"z"}]}`, false)
+	if !strings.Contains(counted, `"signature":"theirs"`) {
+		t.Errorf("the count is of %s", counted)
+	}
+}
