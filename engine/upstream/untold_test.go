@@ -74,6 +74,31 @@ func TestLostFields(t *testing.T) {
 	}
 }
 
+// TestAllTokensKept: that a request keeps all tokens to draw from is told each server in its own way, since one that is
+// told nothing has a default, and vLLM and SGLang refuse 0 or did so. A server of which nothing is known is told nothing.
+func TestAllTokensKept(t *testing.T) {
+	for f, want := range map[wire.Flavor]string{wire.VLLM: `,"top_k":-1,`, wire.SGLang: `,"top_k":-1,`, wire.LlamaServer: `,"top_k":0,`,
+		wire.ChatCompletions: ""} {
+		m := open(t, f, func(o *Options) {
+			o.Counter, o.ProbeEvery = wordCounter{}, time.Hour
+			if f == wire.ChatCompletions {
+				o.Sampling = []string{"top_k"}
+			}
+		}, start(t, f, plainAnswer))
+		q, err := messages.Parse(fmt.Appendf(nil, helloBody, `,"top_k":0`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := m.Prepare("a", q)
+		if err != nil {
+			t.Fatalf("%s: %v", f, err)
+		}
+		if body := string(r.Remote.(*sent).body); !strings.Contains(body, want) || strings.Contains(body, "top_k") != (want != "") {
+			t.Errorf("%s is told %s, want %q in it", f, body, want)
+		}
+	}
+}
+
 // TestSamplingThatServersKnow: fields that an operator says the servers know beside their flavor's are told them,
 // once each, until the operator says others; all that are not named are refused as ever.
 func TestSamplingThatServersKnow(t *testing.T) {

@@ -300,8 +300,13 @@ func (w *chatWriter) sampling(o *ChatOptions) {
 func (w *chatWriter) extra(name string, s *messages.Sampling) {
 	switch name {
 	case "top_k":
-		if s.TopK != nil {
+		switch {
+		case s.TopK == nil:
+		case *s.TopK != 0:
 			w.number(name, float(*s.TopK))
+		case w.traits.TopKOff != "":
+			w.key(name)
+			w.b = append(w.b, w.traits.TopKOff...)
 		}
 	case "min_p":
 		w.number(name, s.MinP)

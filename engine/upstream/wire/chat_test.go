@@ -154,6 +154,9 @@ func sayable(q *messages.Request) bool {
 		}
 	}
 	merged := messages.MergeTurns(q.Messages)
+	if k := q.Sampling.TopK; k != nil && *k == 0 { // which SGLang has as another number
+		return false
+	}
 	return len(merged) == len(q.Messages) && (q.Format == nil || q.ToolChoice.Mode != "any" && q.ToolChoice.Mode != "tool")
 }
 

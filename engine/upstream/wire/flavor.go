@@ -52,6 +52,9 @@ type Traits struct {
 	AnyTool bool
 	// SamplingExtras are fields of sampling beyond the chat protocol's that the server reads.
 	SamplingExtras []string
+	// TopKOff is the top_k that keeps all tokens to draw from: a server that is told none has a default.
+	// Empty where it is not known.
+	TopKOff string
 	// Pings says that pings come for as long as the server works on an answer. It holds calls
 	// back until they are complete, so that nothing else may come for long.
 	Pings bool
@@ -80,16 +83,16 @@ var SamplingFields = []string{"top_k", "min_p", "repetition_penalty", "min_token
 
 var traits = map[Flavor]Traits{
 	VLLM: {CacheSalt: true, ContinuousUsage: true, TemplateKwargs: true, ContinueFinal: true,
-		SamplingExtras: SamplingFields,
-		Health:         "/health", Version: "/version", Metrics: "/metrics",
+		SamplingExtras: SamplingFields, TopKOff: "-1",
+		Health: "/health", Version: "/version", Metrics: "/metrics",
 		Waiting: []string{"vllm:num_requests_waiting"}, Count: "/v1/messages/count_tokens"},
 	SGLang: {CacheSalt: true, ContinuousUsage: true, TemplateKwargs: true, ContinueFinal: true,
-		SamplingExtras: SamplingFields,
-		Health:         "/health", Version: "/get_server_info", Metrics: "/metrics",
+		SamplingExtras: SamplingFields, TopKOff: "-1",
+		Health: "/health", Version: "/get_server_info", Metrics: "/metrics",
 		Waiting: []string{"sglang:num_queue_reqs"}, Count: "/v1/messages/count_tokens"},
 	LlamaServer: {TemplateKwargs: true, AnyTool: true,
-		SamplingExtras: []string{"top_k", "min_p", "repeat_penalty", "ignore_eos"},
-		Health:         "/health", Version: "/props", Metrics: "/metrics",
+		SamplingExtras: []string{"top_k", "min_p", "repeat_penalty", "ignore_eos"}, TopKOff: "0",
+		Health: "/health", Version: "/props", Metrics: "/metrics",
 		Waiting: []string{"llamacpp:requests_deferred"}, Count: "/v1/messages/count_tokens"},
 	Corenode: {Messages: true, Partition: true, Pings: true,
 		Health: "/readyz", Count: "/v1/messages/count_tokens"},
