@@ -49,3 +49,41 @@ func TestCountOfSignatures(t *testing.T) {
 		t.Errorf("the count is of %s", counted)
 	}
 }
+
+// TestCountOfNamedTool: of a server that is told no other tool than the named one, a count is asked with no other.
+func TestCountOfNamedTool(t *testing.T) {
+	body := fmt.Sprintf(helloBody, `,"tools":[{"name":"a","input_schema":{"type":"object"}},{"name":"b","input_schema":{"type":"object"}},
+		{"type":"custom","name":"c","input_schema":{"type":"object"}}],"tool_choice":{"type":"tool","name":"b"}`)
+	for _, f := range flavors {
+		for _, prepare := range []bool{false, true} {
+			counted := countedBody(t, f, body, prepare)
+			q, err := messages.Parse([]byte(counted))
+			if err != nil {
+				t.Fatalf("%s is asked of %s: %v", f, counted, err)
+			}
+			want := 3
+			if f.Traits().AnyTool {
+				want = 1
+			}
+			if len(q.Tools) != want || q.ToolChoice.Name != "b" {
+				t.Errorf("%s is asked for the count of %s, want %d tools", f, counted, want)
+			}
+		}
+	}
+}
+
+// TestCountOfSchemas: a count is of the schemas that are sent.
+func TestCountOfSchemas(t *testing.T) {
+	const shown, note = `{"type":"object"}`, `{"$schema":"https://json-schema.org/draft/2020-12/schema","type":"object"}`
+	body := fmt.Sprintf(helloBody, `,"tools":[{"type":"bash_1","name":"b"},{"name":"a","input_schema":`+note+`},{"input_schema":`+note+`,"name":"c"}]`)
+	for _, f := range flavors {
+		schema := shown
+		if f.Traits().Messages {
+			schema = note
+		}
+		counted := countedBody(t, f, body, false)
+		if want := `"tools":[{"name":"a","input_schema":` + schema + `},{"input_schema":` + schema + `,"name":"c"}]`; !strings.Contains(counted, want) {
+			t.Errorf("%s is asked for the count of %s, want in it %s", f, counted, want)
+		}
+	}
+}

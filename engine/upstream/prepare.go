@@ -121,7 +121,7 @@ func (m *Model) Count(q *messages.Request) (int, error) {
 	if len(replicas) == 0 {
 		return 0, m.noneUp()
 	}
-	body, err := wire.Splice(q.Body, m.splices(q))
+	body, err := wire.Splice(q.Body, m.counted(q))
 	if err != nil {
 		return 0, abi.AsError(err)
 	}
@@ -224,6 +224,19 @@ func (m *Model) body(account string, q *messages.Request, maxTokens int, more []
 func (m *Model) splices(q *messages.Request) wire.Splices {
 	return wire.Splices{Model: m.options.Model, ToolSkipped: messages.ServerTool, ChoiceAuto: q.ToolChoice.Mode == "auto",
 		Signature: theirSignature}
+}
+
+// counted are what a client's body is changed by for a count, so that the tools in it are those that are sent.
+func (m *Model) counted(q *messages.Request) wire.Splices {
+	s := m.splices(q)
+	if m.traits.Messages {
+		return s
+	}
+	s.Schema = engine.Shown
+	if told := wire.Told(m.options.Flavor, q); m.traits.AnyTool && len(told.Tools) == 1 {
+		s.Tool = told.Tools[0].Name
+	}
+	return s
 }
 
 // secretName is what a replica is told instead of an account or a session: nobody there can

@@ -2,6 +2,7 @@ package wire
 
 import (
 	"bytes"
+	"encoding/json"
 	"slices"
 	"strconv"
 	"strings"
@@ -16,6 +17,10 @@ type Splices struct {
 	Model string
 	// ToolSkipped says of a tool's type whether it is left out; nil leaves none out.
 	ToolSkipped func(kind string) bool
+	// Tool is the name of the only tool that stays; empty leaves none out.
+	Tool string
+	// Schema gives what a tool's schema becomes; nil changes none.
+	Schema func(json.RawMessage) json.RawMessage
 	// Signature gives what a replayed thinking block's signature becomes; an empty result
 	// leaves the member as it is. nil changes none.
 	Signature func(ours string) string
@@ -115,7 +120,7 @@ func (w *splicer) member(name string) error {
 	switch {
 	case name == "messages" && w.s.Signature != nil && w.dec.PeekKind() == '[':
 		return w.each(w.message)
-	case name == "tools" && w.s.ToolSkipped != nil && w.dec.PeekKind() == '[':
+	case name == "tools" && w.dec.PeekKind() == '[':
 		return w.tools()
 	}
 	from, to, err := w.value()
@@ -218,9 +223,11 @@ func (w *splicer) tools() error {
 		if err != nil {
 			return err
 		}
-		kind, err := memberString(w.body[from:to], "type")
-		all = append(all, span{from, to, kind != "" && w.s.ToolSkipped(kind)})
-		return err
+		skipped, err := w.skipped(w.body[from:to])
+		if all = append(all, span{from, to, skipped}); skipped || err != nil {
+			return err
+		}
+		return w.schema(from, to)
 	})
 	if err != nil {
 		return err
@@ -241,25 +248,59 @@ func (w *splicer) tools() error {
 	return nil
 }
 
+// skipped says whether a tool is left out.
+func (w *splicer) skipped(tool []byte) (bool, error) {
+	kind, err := memberString(tool, "type")
+	if err != nil || kind != "" && w.s.ToolSkipped != nil && w.s.ToolSkipped(kind) {
+		return true, err
+	}
+	if w.s.Tool == "" {
+		return false, nil
+	}
+	name, err := memberString(tool, "name")
+	return name != w.s.Tool, err
+}
+
+// schema replaces the schema of the tool body[from:to].
+func (w *splicer) schema(from, to int) error {
+	if w.s.Schema == nil {
+		return nil
+	}
+	at, end, err := member(w.body[from:to], "input_schema")
+	if at == end {
+		return err
+	}
+	was := w.body[from+at : from+end]
+	if text := string(w.s.Schema(was)); text != string(was) {
+		w.edit(from+at, from+end, text)
+	}
+	return err
+}
+
 // memberString is the value of a member that is a string, empty without one.
 func memberString(object []byte, name string) (string, error) {
-	dec := jsontext.NewDecoder(bytes.NewReader(object), jsontext.AllowDuplicateNames(true))
-	if dec.PeekKind() != '{' {
-		return "", nil
+	from, to, err := member(object, name)
+	if err != nil || from == to || object[from] != '"' {
+		return "", err
 	}
-	found := ""
-	w := splicer{dec: dec}
-	err := w.object(func(n string) error {
-		if n != name || dec.PeekKind() != '"' {
-			return dec.SkipValue()
+	found, err := jsontext.AppendUnquote(nil, object[from:to])
+	return string(found), err
+}
+
+// member is where the value of a member stands in an object, from == to without one.
+func member(object []byte, name string) (from, to int, err error) {
+	w := splicer{dec: jsontext.NewDecoder(bytes.NewReader(object), jsontext.AllowDuplicateNames(true))}
+	if w.dec.PeekKind() != '{' {
+		return 0, 0, nil
+	}
+	err = w.object(func(n string) error {
+		if n != name {
+			return w.skip()
 		}
-		t, err := dec.ReadToken()
-		if err == nil {
-			found = t.String()
-		}
+		from, to, err = w.value()
 		return err
 	})
-	return found, err
+	return from, to, err
 }
 
 // apply writes the body with its edits.
