@@ -184,7 +184,8 @@ func TestChannelPrefills(t *testing.T) {
 	e, s := channelEngine(t)
 	model := &speaker{Forwarder: e.forwarder}
 	e.forwarder = model
-	const final, next, call = "<|start|>assistant<|channel|>final<|message|>", "<|end|><|start|>assistant", "<|channel|>commentary to=functions."
+	const final, next = "<|start|>assistant<|channel|>final<|message|>", "<|end|><|start|>assistant"
+	const call = "<|channel|>commentary to=functions."
 	const format = `"output_config":{"format":{"type":"json_schema","schema":{"type":"object","properties":{"n":{"enum":[7]}},
 		"required":["n"],"additionalProperties":false}}},`
 	const named, either = weatherTools + `,"tool_choice":{"type":"tool","name":"time"},`, weatherTools + `,"tool_choice":{"type":"any"},`
