@@ -134,7 +134,7 @@ def by_letter(d: Draw) -> Turn:
     user = d.ask(["[What|Which one] of these [begins|starts] with {c}?\n{q}", "{q}\n\nWhich one [begins|starts] with [the letter |]{c}?", "Which [item|word] here has {c} as its first letter: {q}", "Which of them starts with {c}: {q}",
                   "{q}\n\nOne of these begins with {c}. Which one?", "Something with {c} at the beginning, from this list: {q}", "Is there one that begins with {c}? Which one? {q}"],
                  way="pick.by_letter", compose=_framed(LETTER), q=shown(d, x)[0], c=d.any([firsts[i - 1], firsts[i - 1].upper()]))
-    return _picked(user, ", ".join(f"{w} {c}" for w, c in zip(x[:i], firsts)) + f". So it is {x[i - 1]}.", x, i)
+    return _picked(user, f"{firsts[i - 1]}: {x[i - 1]}.", x, i)
 
 
 THERE = ["say if {w} is in [it|the list]", "tell me if {w} is in [it|the list|this list]", "tell me whether {w} is there", "check [if|whether] {w} is in [it|the list]", "look for {w} and say yes or no", "find out if {w} is one of them"]
