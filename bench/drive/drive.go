@@ -211,10 +211,10 @@ func (d *driver) open(ctx context.Context) {
 		}
 		number := int(d.next.Add(1) - 1)
 		if active.Load() >= int64(d.o.InFlightMax) {
-			d.rec.NotSent(due)
 			if !d.admit(due) {
 				return
 			}
+			d.rec.NotSent(due)
 			continue
 		}
 		if d.o.Count > 0 && d.counted.Load() >= int64(d.o.Count) {

@@ -397,6 +397,25 @@ func TestOpenLoopIsBounded(t *testing.T) {
 	}
 }
 
+// TestCountOfABoundedOpenLoop: what is not sent counts, and the request behind the last one does not.
+func TestCountOfABoundedOpenLoop(t *testing.T) {
+	release := make(chan struct{})
+	f := &fake{before: func(http.ResponseWriter, *http.Request, asked) bool {
+		<-release
+		return false
+	}}
+	o := options(t, f, protocol.Messages)
+	o.Clients, o.InFlightMax, o.Count, o.Rate, o.Constant = 0, 4, 6, 1000, true
+	time.AfterFunc(300*time.Millisecond, func() { close(release) })
+	run, err := Run(t.Context(), o, Watch{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := run.Requests; n.Due+n.NotSent != int64(o.Count) || n.Due < 4 {
+		t.Errorf("%+v of %d", n, o.Count)
+	}
+}
+
 // Warm-up and ramp are sent and not measured.
 func TestWarmup(t *testing.T) {
 	f := &fake{pause: time.Millisecond}

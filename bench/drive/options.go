@@ -62,7 +62,7 @@ type Options struct {
 	Objectives    []stats.Objective
 }
 
-// Streams are the options of greedy streams, one at a time unless the caller
+// Streams are the options of streams, greedy ones unless the template says otherwise, one at a time unless the caller
 // says otherwise, whose prompts are of words.
 func Streams(url, key string, t protocol.Template) (Options, error) {
 	target, err := client.ParseTarget(url)

@@ -277,6 +277,13 @@ func TestTokensCountWhileAllStreamsRun(t *testing.T) {
 	}
 }
 
+// TestStreamsOfTheNodeDrawAsTheLoop: of one greedy prompt all streams would say the same, with the same experts and no draw.
+func TestStreamsOfTheNodeDrawAsTheLoop(t *testing.T) {
+	if asked.Temperature != float64(streamSampling.Temperature) || asked.Temperature <= 0 {
+		t.Errorf("streams ask for temperature %g, the loop draws at %g", asked.Temperature, streamSampling.Temperature)
+	}
+}
+
 func TestTheGateOfTheNode(t *testing.T) {
 	r := Report{Options: Defaults(), Served: []Served{{Streams: 64, Share: 0.96}, {Streams: 256, Share: 0.5}}}
 	if r.judge(); len(r.Gates) != 1 || !r.Met() {

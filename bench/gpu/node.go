@@ -22,6 +22,10 @@ import (
 // streamSampling is how streams draw: of random weights that gives any token, and so any experts.
 var streamSampling = kernel.Sampling{Temperature: 1, TopP: 1, RepetitionPenalty: 1}
 
+// asked is what every stream of the node asks for; it draws as those of the bare loop do.
+var asked = protocol.Template{Protocol: protocol.Messages, Temperature: float64(streamSampling.Temperature),
+	Extra: []byte(`{"thinking":{"type":"disabled"}}`)}
+
 // contextCounted is room for the prompts of words whose tokens the node is asked to count.
 const contextCounted = 4096
 
@@ -177,8 +181,7 @@ func (m *run) serve(ctx context.Context, node *proc.Node, s *Served) error {
 		s.Skipped = "not run: no time was left"
 		return nil
 	}
-	o, err := drive.Streams(node.URL, node.Key, protocol.Template{Protocol: protocol.Messages,
-		Extra: []byte(`{"thinking":{"type":"disabled"}}`)})
+	o, err := drive.Streams(node.URL, node.Key, asked)
 	if err != nil {
 		return err
 	}

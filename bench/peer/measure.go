@@ -63,7 +63,7 @@ func Run(ctx context.Context, o Options, say func(format string, args ...any)) (
 			break
 		}
 		roundBegun := time.Now()
-		round, err := r.round(ctx, i, len(rounds))
+		round, err := r.round(ctx, i, rounds)
 		if ctx.Err() != nil && len(rounds) > 0 {
 			say("interrupted: only complete rounds count")
 			break
@@ -101,16 +101,26 @@ func (r *run) prepare(ctx context.Context) error {
 	return nil
 }
 
-// round visits all sides, every other one backwards. Seeds follow the number of rounds that the file has already.
-func (r *run) round(ctx context.Context, number, seed int) (Round, error) {
-	round := Round{Schema: RoundSchema, Began: time.Now(), Host: proc.ReadHost(r.dir), Setting: r.setting}
+// backwards says whether the next round of a setting goes from the last side to the first: every other one does, also
+// where a run is cut into several.
+func backwards(before []Round, of Setting) bool {
+	odd := false
+	for i := range before {
+		odd = odd != (before[i].Setting == of)
+	}
+	return odd
+}
+
+// round visits all sides. Seeds follow the number of rounds before, those that the file had already among them.
+func (r *run) round(ctx context.Context, number int, before []Round) (Round, error) {
+	round, seed := Round{Schema: RoundSchema, Began: time.Now(), Host: proc.ReadHost(r.dir), Setting: r.setting}, len(before)
 	order := []int{-1} // the node, then peers
 	for i, path := range r.o.Paths {
 		if path != "" {
 			order = append(order, i)
 		}
 	}
-	if number%2 == 1 {
+	if backwards(before, r.setting) {
 		slices.Reverse(order)
 	}
 	for _, i := range order {

@@ -207,3 +207,15 @@ func TestVersionIn(t *testing.T) {
 		}
 	}
 }
+
+// TestEveryOtherRoundGoesBackwards: of each setting, also where each round is a run of its own.
+func TestEveryOtherRoundGoesBackwards(t *testing.T) {
+	a, b := Setting{Model: "a"}, Setting{Model: "b"}
+	var before []Round
+	for i, want := range []bool{false, true, false, true} {
+		if got := backwards(before, a); got != want {
+			t.Errorf("round %d of the setting: backwards %v", i, got)
+		}
+		before = append(before, Round{Setting: a}, Round{Setting: b}, Round{Setting: b})
+	}
+}
