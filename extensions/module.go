@@ -53,18 +53,22 @@ func (r registry) find(ref string) (*module, error) {
 	}
 	hex := strings.TrimPrefix(ref, digestPrefix)
 	var found *module
-	for _, m := range r {
+	ambiguous := false
+	for _, m := range r { // in any order
 		byHex := len(hex) >= 6 && strings.HasPrefix(m.digest, digestPrefix+hex)
 		if m.removed || !byHex && !(m.known && m.manifest.Ref() == ref) {
 			continue
 		}
 		switch {
 		case found == nil || !byHex && m.shipped && !found.shipped:
-			found = m
+			found, ambiguous = m, false
 		case !byHex && found.shipped && !m.shipped:
 		default:
-			return nil, fmt.Errorf("%q: %w", ref, ErrAmbiguous)
+			ambiguous = true
 		}
+	}
+	if ambiguous {
+		return nil, fmt.Errorf("%q: %w", ref, ErrAmbiguous)
 	}
 	if found == nil {
 		return nil, fmt.Errorf("%q: %w", ref, ErrUnknownModule)

@@ -2,12 +2,14 @@ package extensions
 
 import (
 	"bytes"
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
+	"corenode/extensions/guest"
 	"corenode/wasm/abi"
 )
 
@@ -304,5 +306,31 @@ func TestTariffOfAnEarlierVersionIsKept(t *testing.T) {
 		if _, err := os.Stat(h.folder.path(digestOf(chatGuest(t, "1")), extWasm)); (err == nil) != (r != nil) {
 			t.Errorf("the file of a module that never charged: %v", err)
 		}
+	}
+}
+
+// TestANameIsThatOfWhatShips: however many copies of it earlier versions of the program left; among such copies alone it is nobody's.
+func TestANameIsThatOfWhatShips(t *testing.T) {
+	of := func(digest string, shipped bool) *module {
+		return &module{digest: digestPrefix + digest, shipped: shipped, known: true, manifest: guest.Manifest{Name: "tariff", Version: "1"}}
+	}
+	r := registry{}
+	for _, m := range []*module{of("aaaaaa1", false), of("aaaaaa2", false), of("bbbbbb3", true)} {
+		r[m.digest] = m
+	}
+	for range 30 { // a map is read in any order
+		if m, err := r.find("tariff@1"); err != nil || !m.shipped {
+			t.Fatalf("%+v, %v", m, err)
+		}
+		if m, err := r.find("bbbbbb"); err != nil || !m.shipped {
+			t.Fatalf("%+v, %v", m, err)
+		}
+		if _, err := r.find("aaaaaa"); !errors.Is(err, ErrAmbiguous) {
+			t.Fatal(err)
+		}
+	}
+	delete(r, digestPrefix+"bbbbbb3")
+	if _, err := r.find("tariff@1"); !errors.Is(err, ErrAmbiguous) {
+		t.Error(err)
 	}
 }
