@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -157,7 +158,7 @@ func certificates(cfg *config.Config) (all []doctor.Certificate) {
 	return all
 }
 
-// modelBytes is what the models may take: their files, and the memory of their pages and states. The
+// modelBytes is what the models may take: their files, all parts of them, and the memory of their pages and states. The
 // automatic size of states counts only where it is set: most models have none. Of a model on a GPU it is
 // what is page-locked here.
 func modelBytes(cfg *config.Config, memory int64) (total int64) {
@@ -168,10 +169,34 @@ func modelBytes(cfg *config.Config, memory int64) (total int64) {
 		if m.Engine != config.EngineCPU {
 			continue
 		}
-		if info, err := os.Stat(m.Path); m.Path != "" && err == nil && info.Mode().IsRegular() {
+		total += fileBytes(m.Path) + m.KV.Pages(memory) + int64(m.KV.StateMemoryBytes)
+	}
+	return total
+}
+
+// firstPart is how the first file of a model in parts is named.
+var firstPart = regexp.MustCompile(`^(.*-)00001(-of-(\d{5})\.gguf)$`)
+
+// fileBytes is the size of a model's file, of all its parts or of the weights in its folder; 0 where there is none.
+func fileBytes(path string) (total int64) {
+	paths := []string{path}
+	if files, err := os.ReadDir(path); err == nil {
+		paths = nil
+		for _, f := range files {
+			if strings.HasSuffix(f.Name(), ".safetensors") {
+				paths = append(paths, filepath.Join(path, f.Name()))
+			}
+		}
+	} else if name := firstPart.FindStringSubmatch(path); name != nil {
+		n, _ := strconv.Atoi(name[3])
+		for i := 2; i <= n; i++ {
+			paths = append(paths, fmt.Sprintf("%s%05d%s", name[1], i, name[2]))
+		}
+	}
+	for _, p := range paths {
+		if info, err := os.Stat(p); err == nil && info.Mode().IsRegular() {
 			total += info.Size()
 		}
-		total += m.KV.Pages(memory) + int64(m.KV.StateMemoryBytes)
 	}
 	return total
 }
