@@ -39,7 +39,7 @@ var alerts = []Alert{
 		"a slot is over its share of the processors, see [Slow modules](#slow-modules)"},
 	{"ModuleNearShare", `rate(corenode_module_slot_cpu_seconds_total[1m]) / corenode_module_slot_cpu_limit > 0.8`, "", false,
 		"a slot is about to be"},
-	{"ModuleSlow", `rate(corenode_module_cpu_seconds_total[5m]) / rate(corenode_module_requests_total[5m]) > 0.05`, "", false,
+	{"ModuleSlow", `rate(corenode_module_cpu_seconds_total[5m]) / (rate(corenode_module_requests_total[5m]) > 0) > 0.05`, "", false,
 		"a module takes 50 ms of processor time for each request"},
 	{"Overloaded", `sum by (instance) (rate(corenode_refusals_total{kind="overloaded"}[5m])) > 0.1`, "", false, "the node is too small for what comes"},
 	{"QueueSlow", `histogram_quantile(0.95, sum by (instance, le) (rate(corenode_queue_seconds_bucket[5m]))) > 5`, "5m", false,

@@ -167,7 +167,7 @@ func modulePanels() []Panel {
 			sumRate("corenode_module_fallbacks_total", "module", "{{module}} answered by another")}},
 		{"Processor time of a module for each request", "s", false, []Query{{
 			"sum by (slot, module) (rate(corenode_module_cpu_seconds_total[$__rate_interval])) / " +
-				"sum by (slot, module) (rate(corenode_module_requests_total[$__rate_interval]))", "{{slot}} {{module}}"}}},
+				"(sum by (slot, module) (rate(corenode_module_requests_total[$__rate_interval])) > 0)", "{{slot}} {{module}}"}}},
 		{"Share of the processors used", "percentunit", false, []Query{{
 			"sum by (instance, slot) (rate(corenode_module_slot_cpu_seconds_total[$__rate_interval])) / " +
 				"sum by (instance, slot) (corenode_module_slot_cpu_limit)", "{{instance}} {{slot}}"}}},
