@@ -102,6 +102,9 @@ var runs = map[string][]string{"sm_80": {"sm_80", "sm_90"}, "sm_90a": {"sm_90a"}
 
 var target = regexp.MustCompile(`(?m)^\.target (\w+)$`)
 
+// version is that of PTX that drivers of CUDA 12.4 take, or an earlier one: they refuse later ones, whatever is in them.
+var version = regexp.MustCompile(`(?m)^\.version ([67]\.\d|8\.[0-4])$`)
+
 // WantImages wants an image of each source in a folder and no other, and in them each kernel of the table of ptxas once and
 // no other, for the architectures that the table names.
 func WantImages(t *testing.T, folder string, images map[string]string) {
@@ -125,6 +128,9 @@ func WantImages(t *testing.T, folder string, images map[string]string) {
 		of := target.FindStringSubmatch(text)
 		if of == nil || runs[of[1]] == nil {
 			t.Fatalf("%s is for %q: what runs that?", file, of)
+		}
+		if !version.MatchString(text) {
+			t.Errorf("%s is of a version of PTX that not all drivers take that the node asks for", file)
 		}
 		for _, name := range Entries(text) {
 			for _, architecture := range runs[of[1]] {

@@ -3,6 +3,8 @@
 # nvidia-cuda-runtime), the table of what ptxas makes of it, and the list of digests. Compiles
 # everything with clang++ 19.1.7, too, and throws that away. None is needed to build or to test.
 # An argument is another folder to do it in.
+# The texts say the version of PTX that drivers of CUDA 12.4 take, not that of the compiler: drivers refuse a newer one
+# whatever is in it, and ptxas refuses what is newer than a text says.
 set -e
 cd "${1:-$(dirname "$0")}"
 nvcc=${NVCC:-nvcc} clang=${CLANG:-clang++-19}
@@ -13,6 +15,7 @@ mkdir "$out/ptx"
 for source in *.cu; do
 	name=${source%.cu}
 	"$nvcc" -std=c++17 -O3 -ptx -arch=compute_80 -o "$out/ptx/$name.ptx" "$source"
+	sed -i 's/^\.version 9\.0$/.version 8.3/' "$out/ptx/$name.ptx"
 	"$clang" -x cuda --cuda-device-only -Wno-unknown-cuda-version -nocudainc -nocudalib -std=c++17 --cuda-gpu-arch=sm_80 -O3 \
 		-Xclang -target-feature -Xclang +ptx80 -S -o "$out/$name.clang.ptx" "$source"
 	for arch in 80 90; do

@@ -13,6 +13,7 @@ for source in *.cu; do
 	name=${source%.cu} compute=80 version=80 archs="80 90"
 	[ "$name" = group ] && compute=90a version=83 archs=90a
 	"$nvcc" -std=c++17 -O3 -ptx -arch=compute_$compute -o "$out/ptx/$name.ptx" "$source"
+	sed -i 's/^\.version 9\.0$/.version 8.3/' "$out/ptx/$name.ptx" # as eager/kernels/build.sh says
 	"$clang" -x cuda --cuda-device-only -Wno-unknown-cuda-version -nocudainc -nocudalib -std=c++17 --cuda-gpu-arch=sm_$compute -O3 \
 		-Xclang -target-feature -Xclang +ptx$version -S -o "$out/$name.clang.ptx" "$source"
 	for arch in $archs; do
