@@ -107,11 +107,16 @@ func replace(dst []byte, from, to int, s []byte) []byte {
 		return dst
 	}
 	tail := len(dst) - to
-	if grow := len(s) - (to - from); grow > 0 {
+	grow := len(s) - (to - from)
+	if grow > 0 {
 		dst = append(dst, s[:grow]...) // any bytes: all of them are written below
+	} else {
+		copy(dst[from:], s) // first, or the tail is written over the end of an s that lies there
 	}
 	copy(dst[from+len(s):], dst[to:to+tail])
-	copy(dst[from:], s)
+	if grow > 0 {
+		copy(dst[from:], s)
+	}
 	return dst[:from+len(s)+tail]
 }
 

@@ -146,6 +146,20 @@ func TestStateOfAnySize(t *testing.T) {
 	}
 }
 
+// TestReplaceByAPartOfItself: a state may be any part of what was in its place, such as all but its beginning.
+func TestReplaceByAPartOfItself(t *testing.T) {
+	const head, place, tail = "head", "0123456789", "tail of some length"
+	for from := range len(place) {
+		for to := from; to <= len(place); to++ {
+			dst := []byte(head + place + tail)
+			dst = replace(dst, len(head), len(head)+len(place), dst[len(head)+from:len(head)+to])
+			if want := head + place[from:to] + tail; string(dst) != want {
+				t.Fatalf("%q, want %q", dst, want)
+			}
+		}
+	}
+}
+
 func TestSteadyStreamTakesNoMemory(t *testing.T) {
 	h := TranslatorHandler(echo{})
 	in := abi.EventsInput{
