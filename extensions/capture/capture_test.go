@@ -109,6 +109,26 @@ func TestTexts(t *testing.T) {
 	}
 }
 
+// TestChargesOfNothingCount: a build that gives some for nothing says so in no line, and the sums have it.
+func TestChargesOfNothingCount(t *testing.T) {
+	start := time.Unix(1000, 0)
+	c := New("", start, start.Add(time.Minute))
+	side := func(charge abi.Charge) Side {
+		return Side{Call: func(string, abi.Op, []byte) ([]byte, int64, error) {
+			out := append(abi.BeginOutput(nil, abi.StatusOK, 0), charge.Append(nil)...)
+			abi.EndOutput(out, 0)
+			return out, 1, nil
+		}}
+	}
+	cmp := NewCompare(side(abi.Charge{Total: 7, Lines: []abi.Line{{Unit: "input", Tokens: 7, Price: 1, Amount: 7}}}), side(abi.Charge{Tier: 1}), nil)
+	r := c.Begin("a", "r", start)
+	r.Add(abi.OpCharge, raw(1))
+	cmp.Add(r)
+	if got := cmp.Report(0); got.Charges != 1 || got.OldNanoUSD != 7 || got.NewNanoUSD != 0 {
+		t.Errorf("%+v", got)
+	}
+}
+
 // TestSumsStop: sums of what builds say, which may break all rules of charges, stop at the ends of an int64.
 func TestSumsStop(t *testing.T) {
 	start := time.Unix(1000, 0)

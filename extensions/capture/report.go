@@ -152,7 +152,7 @@ func (c *Compare) pair(a, b *answer) (d Difference) {
 func (c *Compare) add(a, b *answer) {
 	r := &c.report
 	switch {
-	case a.op == abi.OpCharge && a.charge.Lines != nil && b.charge.Lines != nil:
+	case a.charged && b.charged:
 		r.Charges++
 		r.OldNanoUSD, r.NewNanoUSD = sum(r.OldNanoUSD, a.charge.Total), sum(r.NewNanoUSD, b.charge.Total)
 		r.OldTokens, r.NewTokens = sum(r.OldTokens, tokens(a.charge)), sum(r.NewTokens, tokens(b.charge))

@@ -27,12 +27,13 @@ type made struct {
 
 // answer is what came of one call, or of all event groups of a stream together.
 type answer struct {
-	op     abi.Op
-	stream bool
-	frame  []byte
-	charge abi.Charge // of a charge that went well
-	native []byte     // of a request that went well: its body in the messages protocol
-	ticks  int64
+	op      abi.Op
+	stream  bool
+	frame   []byte
+	charge  abi.Charge // of a charge that went well, as charged says
+	charged bool
+	native  []byte // of a request that went well: its body in the messages protocol
+	ticks   int64
 }
 
 // run runs a request on a side, each call with what the side itself made of those before.
@@ -86,6 +87,7 @@ func (n *runner) do(c call) bool {
 		a.native, n.kept = t.Body, t.Kept
 	case c.op == abi.OpCharge:
 		a.charge, _ = abi.ParseCharge(out.Payload)
+		a.charged = true
 	case c.op == abi.OpEvents:
 		w, _ := abi.ParseWritten(out.Payload)
 		n.state = w.State
