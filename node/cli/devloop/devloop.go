@@ -37,9 +37,12 @@ func Open(dir, build string) (*Project, error) {
 	if _, err := os.Stat(filepath.Join(dir, "manifest.json")); err != nil {
 		return nil, fmt.Errorf("%s is no module's project: %w", dir, err)
 	}
+	dir, err := filepath.EvalSymlinks(dir) // a walk does not follow the link that it begins with
+	if err != nil {
+		return nil, err
+	}
 	p := &Project{Dir: dir, Build: build}
 	if build == "" {
-		var err error
 		if p.Build, err = BuildLine(dir); err != nil {
 			return nil, err
 		}

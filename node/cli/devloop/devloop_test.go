@@ -91,6 +91,23 @@ func TestMake(t *testing.T) {
 }
 
 // TestWait: what is saved is seen when it has settled, and what a build or an editor writes is not.
+// TestLinkedProject: what a link leads to is watched.
+func TestLinkedProject(t *testing.T) {
+	dir, link := t.TempDir(), filepath.Join(t.TempDir(), "link")
+	put(t, dir, "manifest.json", "{}")
+	put(t, dir, "src/module.c", "1")
+	if err := os.Symlink(dir, link); err != nil {
+		t.Skip(err)
+	}
+	p, err := Open(link, "make")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if files, err := p.Look(); err != nil || len(files) != 2 {
+		t.Errorf("%v, %v", files, err)
+	}
+}
+
 func TestWait(t *testing.T) {
 	dir := t.TempDir()
 	source := put(t, dir, "src/module.c", "1")
