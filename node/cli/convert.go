@@ -2,11 +2,14 @@ package cli
 
 import (
 	"bufio"
+	"context"
 	"fmt"
 	"io"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"strings"
+	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -34,15 +37,30 @@ is replaced.`,
 				return fmt.Errorf("--type is %q, want f16, q8_0 or q4_k", name)
 			}
 			cmd.SilenceUsage = true
-			return convert(args[0], args[1], typ, bar(cmd.ErrOrStderr()))
+			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP) // a file of gigabytes is to go
+			defer stop()
+			return convert(ctx, args[0], args[1], typ, bar(cmd.ErrOrStderr()))
 		},
 	}
 	cmd.Flags().StringVar(&name, "type", "q8_0", "type of the matrices: f16, q8_0 or q4_k")
 	return cmd
 }
 
+// endingWriter writes until its context ends.
+type endingWriter struct {
+	ctx context.Context
+	to  io.Writer
+}
+
+func (w endingWriter) Write(p []byte) (int, error) {
+	if w.ctx.Err() != nil {
+		return 0, context.Cause(w.ctx)
+	}
+	return w.to.Write(p)
+}
+
 // convert writes beside out first, so that out is whole or what it was before.
-func convert(path, out string, typ kernel.Type, progress func(done, all int64)) error {
+func convert(ctx context.Context, path, out string, typ kernel.Type, progress func(done, all int64)) error {
 	f, err := modelfile.Open(path)
 	if err != nil {
 		return err
@@ -62,7 +80,7 @@ func convert(path, out string, typ kernel.Type, progress func(done, all int64)) 
 	}
 	defer os.Remove(file.Name()) // nothing is there after the rename
 	defer file.Close()
-	w := bufio.NewWriterSize(file, 1<<20)
+	w := bufio.NewWriterSize(endingWriter{ctx, file}, 1<<20)
 	if err := modelfile.Convert(w, f, typ, words, progress); err != nil {
 		return fmt.Errorf("convert %s: %w", path, err)
 	}
@@ -70,6 +88,9 @@ func convert(path, out string, typ kernel.Type, progress func(done, all int64)) 
 		return err
 	}
 	if err := file.Chmod(0o644); err != nil { // as any other file, and not only its owner's
+		return err
+	}
+	if err := file.Sync(); err != nil { // a rename may be kept before what was written
 		return err
 	}
 	if err := file.Close(); err != nil {

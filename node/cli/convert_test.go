@@ -2,7 +2,9 @@ package cli
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"os"
 	"path/filepath"
@@ -140,5 +142,15 @@ func TestBar(t *testing.T) {
 	lines := strings.Split(b.String(), "\r")
 	if len(lines) != 4 || lines[2] != "["+strings.Repeat("#", 20)+strings.Repeat(" ", 20)+"] 50 %" || !strings.HasSuffix(lines[3], "] 100 %\n") {
 		t.Errorf("drawn is %q", lines)
+	}
+}
+
+// TestAnEndedConversionLeavesNothing: a signal ends it, and what it wrote is as large as a model.
+func TestAnEndedConversionLeavesNothing(t *testing.T) {
+	out := t.TempDir()
+	ctx, end := context.WithCancel(t.Context())
+	err := convert(ctx, smallFolder(t), filepath.Join(out, "out.gguf"), kernel.F16, func(int64, int64) { end() })
+	if left, _ := os.ReadDir(out); !errors.Is(err, context.Canceled) || len(left) != 0 {
+		t.Errorf("%v, and there is %v", err, left)
 	}
 }
