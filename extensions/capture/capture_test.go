@@ -120,7 +120,8 @@ func TestChargesOfNothingCount(t *testing.T) {
 			return out, 1, nil
 		}}
 	}
-	cmp := NewCompare(side(abi.Charge{Total: 7, Lines: []abi.Line{{Unit: "input", Tokens: 7, Price: 1, Amount: 7}}}), side(abi.Charge{Tier: 1}), nil)
+	paid := abi.Charge{Total: 7, Lines: []abi.Line{{Unit: "input", Tokens: 7, Price: 1, Amount: 7}}}
+	cmp := NewCompare(side(paid), side(abi.Charge{Tier: 1}), nil)
 	r := c.Begin("a", "r", start)
 	r.Add(abi.OpCharge, raw(1))
 	cmp.Add(r)
