@@ -27,6 +27,9 @@ const (
 	// a second. Closing at once would reset it, and the reset may overtake the answer.
 	lingerTimeout = time.Second
 	lingerRate    = 32 << 20
+	// idleLinger is the same for a connection that a drain ends while it waits for
+	// a request: the first bytes of one may be on their way.
+	idleLinger = lingerTimeout / 10
 	// refusalsMax bounds the connections that are being told that there are too many.
 	refusalsMax     = 64
 	tcpKeepAliveGap = 30 * time.Second
@@ -193,8 +196,8 @@ func (c *conn) Close() error {
 	}
 	err := net.ErrClosed
 	c.once.Do(func() {
-		if unread := c.linger.Load(); unread > 0 {
-			c.drain(unread)
+		if unread, d := c.lingers(); unread > 0 {
+			c.drain(unread, d)
 		}
 		err = c.Conn.Close()
 		if c.of != nil {
@@ -204,18 +207,30 @@ func (c *conn) Close() error {
 	return err
 }
 
+// lingers returns the most unread bytes to throw away before closing, and for
+// how long; 0 bytes close at once.
+func (c *conn) lingers() (unread int64, d time.Duration) {
+	unread = c.linger.Load()
+	switch finished := c.finished.Load(); { // finished: a drain waits
+	case unread > 0 && !finished:
+		return unread, lingerTimeout + time.Duration(unread)*time.Second/lingerRate
+	case unread > 0:
+		return unread, lingerTimeout
+	case finished:
+		return unreadMax, idleLinger
+	}
+	return 0, 0
+}
+
 // drain says that no more comes from us and reads what the client is still
 // sending, up to a bound in bytes and time; over the bound in bytes it waits
 // without reading. Its errors all mean that the client is gone, as it should be.
-func (c *conn) drain(unread int64) {
+func (c *conn) drain(unread int64, d time.Duration) {
 	half, ok := c.Conn.(interface{ CloseWrite() error })
 	if !ok || half.CloseWrite() != nil {
 		return
 	}
-	end := time.Now().Add(lingerTimeout)
-	if !c.finished.Load() { // else a drain waits
-		end = end.Add(time.Duration(unread) * time.Second / lingerRate)
-	}
+	end := time.Now().Add(d)
 	if c.Conn.SetReadDeadline(end) != nil {
 		return
 	}

@@ -199,6 +199,49 @@ func TestDrainEndsIdleConnections(t *testing.T) {
 	}
 }
 
+// What a client had begun to send when a drain ended its connection does not make
+// the connection reset: whoever is reset cannot tell what became of the request.
+func TestDrainBesideFirstBytes(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	client, err := net.Dial("tcp", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	raw, err := l.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.WriteString(client, "POST /v1/mess"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := raw.Read(make([]byte, 4)); err != nil { // the rest has come too, and waits in the kernel
+		t.Fatal(err)
+	}
+	cs := connections{open: map[*conn]struct{}{}}
+	c := &conn{Conn: raw, of: &cs}
+	cs.add(c, 1)
+	if err := cs.finish(); err != nil {
+		t.Fatal(err)
+	}
+	if n, err := c.Read(make([]byte, 100)); n != 0 || err != io.EOF {
+		t.Errorf("read %d bytes of a finished connection: %v", n, err)
+	}
+	closed := make(chan error)
+	go func() { closed <- c.Close() }()
+	if _, err := io.Copy(io.Discard, client); err != nil {
+		t.Errorf("not closed in order: %v", err)
+	}
+	client.Close()
+	if err := <-closed; err != nil {
+		t.Error(err)
+	}
+}
+
 func TestConfigIsChecked(t *testing.T) {
 	_, err := New(Config{BodyMax: 10, BodiesMax: 5, KeepAlive: -1, PreparesMax: -1}, Deps{})
 	for _, want := range []string{"BodiesMax", "KeepAlive", "PreparesMax", "Backend", "Catalog", "Keys"} {
