@@ -27,6 +27,7 @@ SHARES = {
     "pick": 80, "yes_no": 50, "schema": 120,
 }
 THINKING_SHARE = 0.6
+ANSWERED_AT_ONCE = {"pick": 0.4, "yes_no": 0.4}  # shares that think, of skills that need practice without
 # Skills whose questions may have something around them that does not belong to them: it says nothing that they could be about.
 SURROUNDED = ("instruct", "arithmetic", "json", "facts", "unknown", "pick")
 
@@ -67,6 +68,8 @@ def turns_of(d: Draw, skill: str) -> tuple[list[Turn], str | None]:
         return _before(d, skill) + context.several(d), system.prompt(d)
     if skill == "yes_no":
         return _before(d, skill) + verdicts.several(d), system.prompt(d)
+    if skill == "pick":
+        return _before(d, skill) + lists.several(d), system.prompt(d)
     if skill == "schema":
         return schemas.drill(d) if not d.heldout and d.chance(0.3) else schemas.make(d), system.short(d) if d.chance(0.3) else None
     if skill == "agent":
@@ -150,7 +153,7 @@ def drawn(seed: int, i: int, split: str, name: str = "core-1.1", shares: dict[st
     d = Draw(f"{split} {seed} {i}", split, name)
     skill = d.rng.choices(list(shares), list(shares.values()))[0]
     turns, prompt = turns_of(d, skill)
-    return turns, prompt, d.chance(THINKING_SHARE)
+    return turns, prompt, d.chance(ANSWERED_AT_ONCE.get(skill, THINKING_SHARE))
 
 
 def conversations(seed: int, n: int, split: str, name: str = "core-1.1", first: int = 0, shares: dict[str, int] | None = None):

@@ -1,4 +1,4 @@
-"""Choosing from lists of ten to forty: the n-th, the one after another, the one that begins with a letter, whether one is there."""
+"""Choosing from lists of ten to forty: the n-th, the one after another, the one that begins with a letter, whether one is there; and more questions about the same list."""
 
 from . import copying, words
 from .draw import Draw, Turn, exactly, turn
@@ -12,8 +12,38 @@ POOLS = [words.FOODS, words.ANIMALS, words.OBJECTS, words.SHORT, words.LONG, wor
 EVERYTHING = sorted({w for p in POOLS for w in p})
 
 
+class Given:
+    """Draws of questions about one list. The first shows it; those behind it have wordings that do not."""
+
+    def __init__(self, d: Draw, x: list[str], shown: tuple[str, bool]):
+        self.d, self.x, self.shown, self.said = d, x, shown, False
+
+    def __getattr__(self, name: str):
+        return getattr(self.d, name)
+
+    def ask(self, patterns, way: str, compose=None, **values) -> str:
+        if self.said:
+            return self.d.ask(AGAIN[way], **values)
+        self.said = True
+        return self.d.ask(patterns, way=way, compose=compose, **values)
+
+
+AGAIN = {  # a question about the list above
+    "pick.nth": ["[And|Now] the {n}[ one|]?", "[What|Which one] is the {n}[ one| of them|]?", "The {n}[ one|], please.", "[Tell|Give] me the {n}[ one|].", "[Which|What] is number {n}?", "Who or what comes {n}?", "And which one comes {n}?", "What stands in the {n} place?"],
+    "pick.last": ["[And|Now] the last[ one|]?", "[What|Which one] is the last[ of them|]?", "The last one, please.", "How does the list end?", "What comes at the end?", "[Tell|Give] me the last[ one|]."],
+    "pick.after": ["[And|Now] what comes [right |]after {w}?", "What follows {w}?", "[And|] after {w}?", "Which one comes [next|next after {w}|right behind {w}]? I mean after {w}.", "[Tell|Give] me the one after {w}.", "The one [after|behind] {w}[, please|]?",
+                   "{w} is followed by what?", "Who or what comes after {w}?", "From {w} one further: which is it?", "What stands [right |]behind {w}?"],
+    "pick.before": ["[And|Now] what comes [right |just |]before {w}?", "What precedes {w}?", "[And|] before {w}?", "[Tell|Give] me the one before {w}.", "The one [before|in front of] {w}[, please|]?", "{w} follows what?", "Who or what comes before {w}?",
+                    "From {w} one back: which is it?", "What stands [right |]in front of {w}?", "Which one comes [first|earlier], [right|just] before {w}?"],
+    "pick.by_letter": ["[And|Now] which one [begins|starts] with {c}?", "Which has {c} as its first letter?", "The one with {c} in front?", "With {c}?", "Which of them begins with [the letter |]{c}?", "[Tell|Give] me the one that [begins|starts] with {c}.", "One begins with {c}, which?"],
+    "pick.there": ["[And|Now] is {w} [there|in it|in the list|one of them]?", "Is {w} on it?", "Does it have {w}?", "Do you see {w}?", "[Does|Did] {w} come up?", "Is there {w}?", "{w}, is that in it?", "Can you find {w} there?", "Yes or no: is {w} in the list?"],
+}
+
+
 def _things(d: Draw) -> list[str]:
     """Ten to forty different things, shorter lists more often."""
+    if isinstance(d, Given):
+        return d.x
     n = d.int(10, d.any([12, 16, 20, 30, 40]))
     if not d.heldout and d.chance(0.5):  # what no list has, or of all lists: a likely word is no guess there
         return copying.things(d, n) if d.chance(0.6) else d.some(EVERYTHING, n)
@@ -23,6 +53,8 @@ def _things(d: Draw) -> list[str]:
 
 def shown(d: Draw, x: list[str]) -> tuple[str, bool]:
     """A list as users write it, and whether every thing has its number."""
+    if isinstance(d, Given):
+        return d.shown
     numbered = ["\n".join(f"{i}. {w}" for i, w in enumerate(x, 1)), "\n".join(f"{i}) {w}" for i, w in enumerate(x, 1)), " ".join(f"{i}. {w}" for i, w in enumerate(x, 1))]
     plain = [", ".join(x), ", ".join(x), "\n".join(x), "\n".join("- " + w for w in x), "; ".join(x), words.listed(x)]
     return (d.any(numbered), True) if d.chance(0.35) else (d.any(plain), False)
@@ -34,9 +66,10 @@ def number(d: Draw, i: int) -> str:
     return ORDINALS[i - 1] if i <= len(ORDINALS) and d.chance(0.6) else f"{i}{end}"
 
 
-def _counted(x: list[str], i: int) -> str:
-    """The count to i, which is said in digits first: a count has to know where it ends."""
-    return f"To {i}: " + ", ".join(f"{k} {w}" for k, w in enumerate(x[:i], 1)) + f". Number {i} is {x[i - 1]}."
+def _counted(x: list[str], i: int, to: str | None = None) -> str:
+    """What finds the i-th: the count to it, or to another thing. What ends a count is said first."""
+    end = x.index(to) + 1 if to else i
+    return f"To {to or i}: " + ", ".join(f"{k} {w}" for k, w in enumerate(x[:end], 1)) + f". Number {i} is {x[i - 1]}."
 
 
 def _picked(user: str, thought: str, x: list[str], i: int, worked: str | None = None, task: str = "pick") -> Turn:
@@ -111,30 +144,30 @@ def beside(d: Draw) -> Turn:
 
 
 def _found_beside(x: list[str], i: int, at: str, numbered: bool) -> str:
-    """The way from `at` to the i-th: by numbers where there are some. What stands in front of a word cannot be found by it, so the list is said again up to there."""
-    if numbered:
-        return f"{at} is number {x.index(at) + 1}. Number {i} is {x[i - 1]}."
-    if x.index(at) < i:
-        return f"I look for {at}: {at}, {x[i - 1]}."
-    return ", ".join(x[:i + 1]) + f". Before it: {x[i - 1]}."
+    """The way from `at` to the i-th. What stands in front of a thing, be it a number, cannot be found by it; so the one before is counted to."""
+    if x.index(at) > i - 1:
+        return _counted(x, i, to=at)
+    return f"I look for {at}: {at}, {i} {x[i - 1]}." if numbered else f"I look for {at}: {at}, {x[i - 1]}."
 
 
 LETTER = ["[tell|give|show] me the one that [begins|starts] with {c}", "name the [item|one|entry] that [begins|starts] with [the letter |]{c}", "find the [item|one|word] whose first letter is {c}", "pick the one with {c} as its first letter"]
 
 
+def _alone(x: list[str]) -> list[int]:
+    """The places of things that begin with a letter that no other begins with."""
+    firsts = [w[0].lower() for w in x]
+    return [i for i, c in enumerate(firsts, 1) if firsts.count(c) == 1 and c.isalpha()]
+
+
 def by_letter(d: Draw) -> Turn:
     """The one that begins with a letter that no other begins with."""
-    while True:
-        x = _things(d)
-        firsts = [w[0].lower() for w in x]
-        alone = [i for i, c in enumerate(firsts, 1) if firsts.count(c) == 1 and c.isalpha()]
-        if alone:
-            break
-    i = d.any(alone)
+    while not _alone(x := _things(d)):
+        pass
+    firsts, i = [w[0].lower() for w in x], d.any(_alone(x))
     user = d.ask(["[What|Which one] of these [begins|starts] with {c}?\n{q}", "{q}\n\nWhich one [begins|starts] with [the letter |]{c}?", "Which [item|word] here has {c} as its first letter: {q}", "Which of them starts with {c}: {q}",
                   "{q}\n\nOne of these begins with {c}. Which one?", "Something with {c} at the beginning, from this list: {q}", "Is there one that begins with {c}? Which one? {q}"],
                  way="pick.by_letter", compose=_framed(LETTER), q=shown(d, x)[0], c=d.any([firsts[i - 1], firsts[i - 1].upper()]))
-    return _picked(user, f"{firsts[i - 1]}: {x[i - 1]}.", x, i)
+    return _picked(user, f"To {firsts[i - 1]}: " + ", ".join(x[:i]) + ".", x, i)  # said again up to there: a letter alone brings up words that are on no list
 
 
 THERE = ["say if {w} is in [it|the list]", "tell me if {w} is in [it|the list|this list]", "tell me whether {w} is there", "check [if|whether] {w} is in [it|the list]", "look for {w} and say yes or no", "find out if {w} is one of them"]
@@ -146,7 +179,7 @@ def there(d: Draw) -> Turn:
     if yes := d.chance(0.5):
         w = d.any(x)
     else:
-        while (w := d.any(_things(d))) in x or any(w in y or y in w for y in x):
+        while (w := d.any(_things(getattr(d, "d", d)))) in x or any(w in y or y in w for y in x):
             pass
     user = d.ask(["Is {w} in this list?\n{q}", "{q}\n\nIs {w} in the list?", "{q}\n\nIs {w} there?", "Does this list have {w}? {q}", "Do you see {w} in this list: {q}", "Is {w} one of these? {q}", "{q}\n\nIs {w} one of them, yes or no?",
                   "Yes or no: is {w} in here? {q}", "{q}\n\nDoes it have {w}?"], way="pick.there", compose=_framed(THERE), q=shown(d, x)[0], w=w)
@@ -159,3 +192,13 @@ def make(d: Draw) -> Turn:
     if not d.heldout and d.chance(0.5):  # what goes wrong most often
         return d.any([beside, by_letter, there])(d)
     return d.any([nth, nth, nth, last, beside, beside, by_letter, there])(d)
+
+
+def several(d: Draw) -> list[Turn]:
+    """A list and one question or more about it."""
+    if d.heldout or d.chance(0.35):
+        return [make(d)]
+    x = _things(d)
+    given = Given(d, x, shown(d, x))
+    kinds = [nth, last, beside, beside, beside, there, there, *[by_letter] * (2 if _alone(x) else 0)]
+    return [d.any(kinds)(given) for _ in range(d.int(2, 10))]

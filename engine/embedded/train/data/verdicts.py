@@ -74,7 +74,11 @@ def several(d: Draw, most: int = 5) -> list[Turn]:
             sentences.insert(d.int(0, len(sentences)), fact.statement)
     sentences = sentences or context.distractors(d, 2, used)
     text, turns = context.paragraphs(d, sentences), []
-    for fact, kind in zip(facts, kinds):
+    questions = list(zip(facts, kinds))
+    if not d.heldout and most > 1:  # the same once more, in other words: what is asked decides, not what it is about
+        questions += [(fact, d.any(["yes", "no"]) if kind != "missing" else kind) for fact, kind in questions for _ in range(d.int(0, 2))]
+        d.rng.shuffle(questions)
+    for fact, kind in questions:
         asked = other_value(d, fact) if kind == "no" else fact.value
         question = _question(d, fact, asked)
         user = question if turns else d.ask(context.ASKS, way="around", t=text, q=question)

@@ -31,6 +31,15 @@ def turns(split, n=N, seed=11):
         yield from data.drawn(seed, i, split)[0]
 
 
+def said(split, n=N, seed=11):
+    """The same, each with the words in which its answer is: the user's, and of questions about one list all of them."""
+    for i in range(n):
+        words = ""
+        for t in data.drawn(seed, i, split)[0]:
+            words = words + "\n" + t.user if t.skill == "pick" else t.user
+            yield t, words
+
+
 class TestData(unittest.TestCase):
     def test_same_seed_same_conversations(self):
         a = list(data.conversations(3, 200, "train"))
@@ -41,9 +50,9 @@ class TestData(unittest.TestCase):
     def test_answers(self):
         solved = 0
         for split in ("train", "heldout"):
-            for t in turns(split):
+            for t, words in said(split):
                 answer = t.reply[-1]["content"]
-                want = solver.solve(t.task, t.user)
+                want = solver.solve(t.task, words)
                 if want is not None:
                     solved += 1
                     self.assertRegex(answer, want, (t.task, t.user))
