@@ -55,18 +55,9 @@ type lent struct {
 	asked    time.Time // when it was last asked for without a request
 }
 
-// left is what nobody has of it.
+// left is what nobody has of it, of a limit too that the account has lost since: the store counts that until it is given back.
 func (l *lent) left() limit.Part {
 	p := l.grant.Minus(l.taken)
-	if l.grant.AnyPermits {
-		p.Permits = 0
-	}
-	if l.grant.AnyTokens {
-		p.Tokens = 0
-	}
-	if l.grant.AnyMoney {
-		p.Money = 0
-	}
 	return p.Atmost(p)
 }
 

@@ -25,6 +25,25 @@ func TestRecallOfNothingIsAnswered(t *testing.T) {
 	}
 }
 
+// TestPartOfALostLimitGoesBack: what was lent of a limit that the account does not have any more is given back all the same. The
+// store counts it until then, and where the limit comes back other nodes would lack it.
+func TestPartOfALostLimitGoesBack(t *testing.T) {
+	lentNow := limit.Part{Permits: 5, Tokens: 500, Money: 50}
+	for name, m := range map[string]Message{"changed": Changed{}, "recalled": Recall{}} {
+		var told []limit.Return
+		cell := &Cell{lent: lent{grant: limit.Grant{Number: 3, Part: lentNow, TokensPerMinute: 1000, Life: time.Hour},
+			taken: limit.Part{Permits: 1, Tokens: 100, Money: 10}, until: clock.Now().Add(time.Hour)}}
+		l := NewClustered("a", cell, ClusterDeps{Return: func(r limit.Return) { told = append(told, r) }, Counts: &Counts{}})
+		without := limit.Grant{Number: 3, Part: lentNow, AnyPermits: true, AnyTokens: true, AnyMoney: true, Life: time.Hour}
+		l.Receive(nil, verdict{Verdict: limit.Verdict{Grant: &without}, asked: clock.Now()}) // before anybody said that it changed
+		l.Receive(nil, m)
+		want := []limit.Return{{AccountID: "a", Number: 3, Part: limit.Part{Permits: 4, Tokens: 400, Money: 40}}}
+		if !slices.Equal(told, want) {
+			t.Errorf("%s: the store is told %+v, want %+v", name, told, want)
+		}
+	}
+}
+
 // taken is a ticket that takes what it is granted.
 type taken struct{}
 
