@@ -18,7 +18,7 @@ import (
 // The cache on disk is one file per model: a header page, the packed weights
 // one after the other, then an index that names them. The header is written
 // last and holds checksums of itself and of the index, so a file that was not
-// finished is not used.
+// finished is not used. Weights that are added later follow the index, and a new index follows them.
 //
 //	header: magic, version, layoutVersion, index offset, index size, index CRC, header CRC
 //	index:  count, then per weight: name size, name, type, layout, experts, rows, cols, offset, size

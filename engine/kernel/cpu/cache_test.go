@@ -37,7 +37,7 @@ func loadAll(t *testing.T, b *Backend, all []kernel.Source) (packed [][]byte, fo
 	for _, src := range all {
 		packed = append(packed, bytes.Clone(load(t, b, src).(*weight).data))
 	}
-	return packed, found && !b.disk.stale
+	return packed, found && !b.disk.stale && len(b.disk.lacks) == 0
 }
 
 func sameBytes(t *testing.T, got, want [][]byte) {
@@ -150,6 +150,80 @@ func TestCacheDamaged(t *testing.T) {
 			}
 			seal(t, b)
 		}
+	}
+}
+
+// TestCacheServesTwoSets: of two models of one file the second may use weights that the first does not. What
+// is packed for either is there at the next start of both, in one file.
+func TestCacheServesTwoSets(t *testing.T) {
+	all, dir := cacheSources(), t.TempDir()
+	want, fewer := inMemory(t, all), len(all)-3
+	for round := range 3 {
+		for i, n := range []int{fewer, len(all)} {
+			b := open(t, Options{Threads: 2, CacheDir: dir, CacheKey: "k"})
+			got, found := loadAll(t, b, all[:n])
+			if sameBytes(t, got, want[:n]); found != (round > 0) {
+				t.Errorf("round %d: all weights of model %d were found: %v", round, i, found)
+			}
+			seal(t, b)
+		}
+		if files, err := os.ReadDir(dir); err != nil || len(files) != 1 {
+			t.Fatalf("round %d: %d files in the folder (%v), want 1", round, len(files), err)
+		}
+	}
+}
+
+// TestCacheThatCannotGrow: what lacks is packed again at the next start, and what is there stays as it is.
+func TestCacheThatCannotGrow(t *testing.T) {
+	all, dir := cacheSources(), t.TempDir()
+	want, fewer := inMemory(t, all), len(all)-3
+	path := filepath.Join(dir, storeFile(t, "k"))
+	begin := func(n int) *Backend {
+		b := open(t, Options{Threads: 1, CacheDir: dir, CacheKey: "k"})
+		got, _ := loadAll(t, b, all[:n])
+		sameBytes(t, got, want[:n])
+		return b
+	}
+	seal(t, begin(fewer))
+	before, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	small := func() func() {
+		diskFree = func(*os.File) (int64, bool) { return spareBytes, true }
+		return func() { diskFree = freeBytes }
+	}
+	locked := func() func() {
+		f, err := os.Open(path)
+		if err != nil || !tryLock(f) {
+			t.Fatal("no lock", err)
+		}
+		return func() { f.Close() }
+	}
+	for name, c := range map[string]struct {
+		prevent func() (permit func())
+		says    string
+	}{"small disk": {small, "bytes of disk"}, "another one makes it grow": {prevent: locked}} {
+		permit := c.prevent()
+		err := begin(len(all)).Seal()
+		permit()
+		if (err != nil) != (c.says != "") || err != nil && !strings.Contains(err.Error(), c.says) {
+			t.Errorf("%s: %v", name, err)
+		}
+		if after, err := os.ReadFile(path); err != nil || !bytes.Equal(after, before) {
+			t.Errorf("%s: the file is not what it was (%v)", name, err)
+		}
+	}
+	late := begin(len(all)) // of a file that is not the one of that name any more
+	os.Remove(path)
+	seal(t, begin(fewer))
+	seal(t, late)
+	if after, err := os.ReadFile(path); err != nil || !bytes.Equal(after, before) {
+		t.Errorf("a file that another one put there is not what it was (%v)", err)
+	}
+	seal(t, begin(len(all)))
+	if _, found := loadAll(t, open(t, Options{Threads: 1, CacheDir: dir, CacheKey: "k"}), all); !found {
+		t.Error("a file that grew is not used")
 	}
 }
 

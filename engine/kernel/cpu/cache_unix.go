@@ -3,11 +3,13 @@
 package cpu
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"hash/crc32"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -22,6 +24,9 @@ import (
 // seal gives the file its header and its name. Processes that race each make
 // their own; the last rename wins and all are the same.
 //
+// Two models of one file may use different weights of it, as one with its prediction layer and one without.
+// What a finished file lacks is packed in memory, and seal adds it: one file serves both.
+//
 // Disk for all weights is taken before the first one: a file that is given up half way would
 // hold, without a name, what the rest of the node needs, and so at each start.
 //
@@ -31,8 +36,10 @@ type store struct {
 	path    string
 	data    []byte // mapped finished file
 	entries map[string]entry
-	stale   bool  // the finished file lacks a weight: seal removes it
-	err     error // why nothing is cached
+	mapped  fs.FileInfo // of the finished file
+	lacks   []*weight   // that the finished file does not have: seal adds them
+	stale   bool        // the finished file has another weight of a name: seal removes it
+	err     error       // why nothing is cached
 
 	file   *os.File // temporary, while making one; locked, so that others know that it is being made
 	align  int64    // of weights: a multiple of storeAlign and of the system's pages, which pieces are mapped by
@@ -175,7 +182,7 @@ func (s *store) open() error {
 	if s.data, err = mapMemory(int(f.Fd()), 0, int(info.Size()), unix.PROT_READ, unix.MAP_SHARED); err != nil {
 		return err
 	}
-	s.entries = entries
+	s.entries, s.mapped = entries, info
 	unix.Madvise(s.data, unix.MADV_WILLNEED) // a hint: read-ahead from a cold disk
 	return nil
 }
@@ -183,8 +190,14 @@ func (s *store) open() error {
 // find returns the packed form of w from a finished file, or nil.
 func (s *store) find(w *weight) []byte {
 	e, ok := s.entries[w.src.Name]
-	if s.data == nil || !ok || e != entryOf(w, e.off) {
-		s.stale = s.data != nil
+	switch {
+	case s.data == nil:
+		return nil
+	case !ok:
+		s.lacks = append(s.lacks, w)
+		return nil
+	case e != entryOf(w, e.off):
+		s.stale = true
 		return nil
 	}
 	return s.data[e.off : e.off+e.size : e.off+e.size]
@@ -193,13 +206,8 @@ func (s *store) find(w *weight) []byte {
 // reserve returns zero memory in the temporary file for w, or nil when there
 // is none: the disk is full, or the name is taken.
 func (s *store) reserve(w *weight) []byte {
-	if s.file == nil || len(w.src.Name) > nameMax {
+	if s.file == nil || !s.storable(w) {
 		return nil
-	}
-	for _, e := range s.made {
-		if e.name == w.src.Name {
-			return nil
-		}
 	}
 	size := int64(w.size())
 	if s.err = s.take(s.end + size); s.err != nil {
@@ -213,7 +221,7 @@ func (s *store) reserve(w *weight) []byte {
 	}
 	s.made = append(s.made, entryOf(w, s.end))
 	s.pieces = append(s.pieces, b)
-	s.end = (s.end + size + s.align - 1) / s.align * s.align
+	s.end = s.aligned(s.end + size)
 	return b
 }
 
@@ -240,6 +248,11 @@ func (s *store) seal() error {
 			return fmt.Errorf("cpu weight cache: %w", err)
 		}
 		return nil
+	case len(s.lacks) > 0:
+		if err := s.extend(); err != nil {
+			return fmt.Errorf("cpu weight cache: %w", err)
+		}
+		return nil
 	case s.file == nil:
 		return nil
 	}
@@ -254,6 +267,70 @@ func (s *store) seal() error {
 	s.file.Close()
 	s.file = nil
 	return syncDir(filepath.Dir(s.path))
+}
+
+// extend adds what the finished file lacks, behind its index: where others have mapped the file nothing changes but
+// the header, which nobody reads again. Until it has a new header it is not a finished file. What cannot be added is undone.
+func (s *store) extend() (err error) {
+	f, err := os.OpenFile(s.path, os.O_RDWR, 0)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	if !os.SameFile(info, s.mapped) || !tryLock(f) {
+		return nil // another one has made the file anew, or adds to it
+	}
+	// Only with the lock: it may have grown until then.
+	if info, err = f.Stat(); err != nil || info.Size() != s.mapped.Size() {
+		return err
+	}
+	s.file, s.taken = f, info.Size()
+	defer func() {
+		s.file = nil
+		if err != nil {
+			f.Truncate(info.Size())
+		}
+	}()
+	s.end = s.aligned(s.taken)
+	s.made = slices.SortedFunc(maps.Values(s.entries), func(a, b entry) int { return cmp.Compare(a.off, b.off) })
+	if err := s.append(s.lacks); err != nil {
+		return err
+	}
+	return s.finish()
+}
+
+// append writes packed weights behind what the file has.
+func (s *store) append(weights []*weight) error {
+	end := s.end
+	for _, w := range weights {
+		end = s.aligned(end + int64(w.size()))
+	}
+	if err := s.take(end); err != nil {
+		return err
+	}
+	for _, w := range weights {
+		if !s.storable(w) {
+			continue
+		}
+		if _, err := s.file.WriteAt(w.data, s.end); err != nil {
+			return err
+		}
+		s.made = append(s.made, entryOf(w, s.end))
+		s.end = s.aligned(s.end + int64(w.size()))
+	}
+	return nil
+}
+
+// aligned is where the next weight may begin.
+func (s *store) aligned(off int64) int64 { return (off + s.align - 1) / s.align * s.align }
+
+// storable says whether a weight may have a place in the file: its name fits and is not taken.
+func (s *store) storable(w *weight) bool {
+	return len(w.src.Name) <= nameMax && !slices.ContainsFunc(s.made, func(e entry) bool { return e.name == w.src.Name })
 }
 
 // finish writes index and header and makes everything durable.
