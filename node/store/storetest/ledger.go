@@ -247,6 +247,31 @@ func settleOpenHolds(t *testing.T, fresh maker) {
 	}
 }
 
+// journalGivenAgain: a process that dies between the last commit of a replay and the journal's next epoch leaves all rows to the
+// next one. Its checkpoints are there twice then, which changes no money: the last row is the same.
+func journalGivenAgain(t *testing.T, fresh maker) {
+	s := fresh(t).Open(t)
+	a := MustCreate(t, s, "a", 1000).ID
+	journal := []account.Entry{Hold(a, "running", 20), Hold(a, "done", 10), Checkpoint(a, "running", 3), Checkpoint(a, "done", 2),
+		Checkpoint(a, "running", 6), Settlement(a, "done", -5)}
+	for range 3 {
+		MustAppend(t, s, journal...)
+		WantBalance(t, s, a, 1000-5, 20)
+	}
+	none := func(e account.Entry, err error) { t.Errorf("left out %+v: %v", e, err) }
+	settled, err := store.SettleOpenHolds(s, account.Crashed, func(e *account.Entry) error {
+		e.Amount, e.ModuleDigest = -abi.Nano(e.Usage.Output), "d"
+		return nil
+	}, none)
+	if err != nil || len(settled) != 1 || settled[0].RequestID != "running" || settled[0].Amount != -6 {
+		t.Errorf("settled %+v, %v", settled, err)
+	}
+	WantBalance(t, s, a, 1000-5-6, 0)
+	if v, err := s.Verify(); err != nil || len(v.Findings) > 0 || v.Charges != 2 {
+		t.Errorf("%+v, %v", v, err)
+	}
+}
+
 // settleOpenHoldsLeavesOut: a request that cannot be charged, or whose
 // settlement the database rejects, stays open, is told, and does not keep the
 // others, or the start, from going on.
