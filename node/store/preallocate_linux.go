@@ -11,6 +11,9 @@ import (
 // system can.
 func preallocate(file *os.File, size int64) error {
 	err := unix.Fallocate(int(file.Fd()), 0, 0, size)
+	for errors.Is(err, unix.EINTR) {
+		err = unix.Fallocate(int(file.Fd()), 0, 0, size)
+	}
 	if errors.Is(err, unix.EOPNOTSUPP) || errors.Is(err, unix.ENOSYS) {
 		return writeZeros(file, size)
 	}

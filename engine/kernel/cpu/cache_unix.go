@@ -102,6 +102,19 @@ func (s *store) take(end int64) error {
 	return nil
 }
 
+// writeZeros takes disk for [off, off+n) of f where there is no other way to.
+func writeZeros(f *os.File, off, n int64) error {
+	zero := make([]byte, min(n, 1<<20))
+	for n > 0 {
+		k := min(n, int64(len(zero)))
+		if _, err := f.WriteAt(zero[:k], off); err != nil {
+			return err
+		}
+		off, n = off+k, n-k
+	}
+	return nil
+}
+
 // size is what all weights take in the file, about.
 func (s *store) size() int { return max(len(s.data), int(s.taken)) }
 

@@ -8,8 +8,21 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// allocate reserves disk space for [off, off+n) of f.
-func allocate(f *os.File, off, n int64) error { return unix.Fallocate(int(f.Fd()), 0, off, n) }
+// fallocate is the system's. Tests put another one in its place.
+var fallocate = unix.Fallocate
+
+// allocate reserves disk space for [off, off+n) of f, without writing it where the file system can.
+func allocate(f *os.File, off, n int64) error {
+	for {
+		switch err := fallocate(int(f.Fd()), 0, off, n); err {
+		case unix.EINTR:
+		case unix.EOPNOTSUPP, unix.ENOSYS:
+			return writeZeros(f, off, n)
+		default:
+			return err
+		}
+	}
+}
 
 // freeBytes is what is left on the disk of f for those who are not root.
 func freeBytes(f *os.File) (n int64, known bool) {
