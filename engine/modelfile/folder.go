@@ -145,15 +145,11 @@ func (f *File) readTexts(path string) error {
 }
 
 func readText(path string, most int64) ([]byte, error) {
-	file, err := os.Open(path)
+	file, info, err := openRegular(path)
 	if err != nil {
 		return nil, err
 	}
 	defer file.Close()
-	info, err := regularInfo(file)
-	if err != nil {
-		return nil, err
-	}
 	if info.Size() > most {
 		return nil, fmt.Errorf("%s has %d bytes, want at most %d", path, info.Size(), most)
 	}

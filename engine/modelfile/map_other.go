@@ -6,14 +6,12 @@ import "os"
 
 // mapFile reads the file: platforms without mmap pay with memory.
 func mapFile(path string) (m mapping, err error) {
-	file, err := os.Open(path)
+	file, info, err := openRegular(path)
 	if err != nil {
 		return m, err
 	}
 	defer file.Close()
-	if m.info, err = regularInfo(file); err != nil {
-		return m, err
-	}
+	m.info = info
 	m.path = path
 	m.data, err = os.ReadFile(path)
 	return m, err

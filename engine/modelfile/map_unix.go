@@ -5,21 +5,19 @@ package modelfile
 import (
 	"fmt"
 	"math"
-	"os"
 
 	"golang.org/x/sys/unix"
 )
 
 // mapFile maps a regular file read-only. An empty one has nothing to map.
 func mapFile(path string) (m mapping, err error) {
-	file, err := os.Open(path)
+	file, info, err := openRegular(path)
 	if err != nil {
 		return m, err
 	}
 	defer file.Close() // a mapping outlives its descriptor
-	info, err := regularInfo(file)
-	if err != nil || info.Size() == 0 {
-		return m, err
+	if info.Size() == 0 {
+		return m, nil
 	}
 	if info.Size() > math.MaxInt {
 		return m, fmt.Errorf("%s has %d bytes, more than this platform can map", path, info.Size())
