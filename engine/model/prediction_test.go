@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"corenode/engine/kernel"
+	"corenode/engine/kernel/cpu"
 	"corenode/engine/kernel/ref"
 	"corenode/engine/modelfile"
 	"corenode/engine/modelfile/gguftest"
@@ -434,6 +435,28 @@ func TestPredictionMemory(t *testing.T) {
 		s.remember(t, someTokens(with, 40, 1), 1, 40)
 		if used, want := s.cache.BytesUsed()-before, 3*with.BytesPerPage(16, kernel.KVF16); used != want {
 			t.Errorf("40 tokens take %d bytes, want %d", used, want)
+		}
+	}
+}
+
+// TestPackedWeightsServeWithAndWithoutPrediction: two models of one file, of which one alone drafts with its layer, find the same
+// packed weights at each start, in either order.
+func TestPackedWeightsServeWithAndWithoutPrediction(t *testing.T) {
+	f, dir := openPredicting(t, predicting[0], nil), t.TempDir()
+	for round := range 3 {
+		for i, load := range []func(*modelfile.File, kernel.Backend) (*Model, error){Load, LoadPredicting} {
+			b := newCPU(t, cpu.Options{Threads: 1, CacheDir: dir, CacheKey: "k"})
+			if kept := b.(keeper).Kept(); kept != (round+i > 0) {
+				t.Errorf("round %d, model %d: packed weights are there: %v", round, i, kept)
+			}
+			m, err := load(f, b)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := m.SealError(); err != nil {
+				t.Error(err)
+			}
+			m.Close()
 		}
 	}
 }
