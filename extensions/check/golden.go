@@ -61,7 +61,9 @@ func (ck *checker) runVectors(s *Stage, ours int) {
 		made, was, err := ck.runVector(v, update)
 		calls += len(made)
 		if update && err == nil && was != nil {
-			s.note("%q: its want was written; read it before you keep it: %v", v.Name, was)
+			one := Updated{v.Name, was.Error()}
+			ck.report.Updated = append(ck.report.Updated, one)
+			s.note("%s", one)
 		}
 		if err != nil {
 			how := "mend the module, or the vector if it is wrong"

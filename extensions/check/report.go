@@ -22,7 +22,20 @@ type Report struct {
 	Ticks    []Ticks `json:"ticks"`
 	// Vectors are the vectors that passed.
 	Vectors []VectorTicks `json:"vectors"`
-	Memory  Memory        `json:"memory"`
+	// Updated are the vectors of Options.Files whose want is another now, all of them.
+	Updated []Updated `json:"updated,omitempty"`
+	Memory  Memory    `json:"memory"`
+}
+
+// Updated is a vector whose want was made what the module gives.
+type Updated struct {
+	Name string `json:"name"`
+	Was  string `json:"was"` // what was not as wanted before
+}
+
+// String says it to a person.
+func (u Updated) String() string {
+	return fmt.Sprintf("%q: its want was written; read it before you keep it: %s", u.Name, u.Was)
 }
 
 // Stage is one thing that was tried.

@@ -40,7 +40,7 @@ type Guest interface {
 // Options say how to check a module.
 type Options struct {
 	// Files are vectors beside those in the module. With Update their wants
-	// become what the module gives; the caller writes the files.
+	// become what the module gives; the caller writes those that Report.Updated names.
 	Files  []vector.File
 	Update bool
 	// Config is what instances are initialized with, but for vectors that say

@@ -323,6 +323,9 @@ func findings(r *check.Report) string {
 				fmt.Fprintf(&text, "%s: %s\n  to do: %s\n", s.Name, f.What, f.Fix)
 			}
 		}
+		if !s.Passed && s.More > 0 {
+			fmt.Fprintf(&text, "%s: and %d more\n", s.Name, s.More)
+		}
 	}
 	return strings.TrimSuffix(text.String(), "\n")
 }
@@ -340,22 +343,15 @@ func (l *devLoop) updateVectors(module []byte) (packed []byte, changed []string,
 	if o.Config, err = readConfig(l.config); err != nil {
 		return nil, nil, err
 	}
-	report := check.File(module, o, nil)
-	for _, s := range report.Stages {
-		for _, f := range s.Findings {
-			if s.Name == "vectors" && f.Fix == "" {
-				changed = append(changed, f.What)
-			}
-		}
-	}
-	if len(changed) == 0 {
+	updated := check.File(module, o, nil).Updated
+	if len(updated) == 0 {
 		return module, nil, nil
 	}
-	for _, f := range o.Files {
-		if err := os.WriteFile(f.Path, vector.Format(f.Vectors), 0o644); err != nil {
-			return nil, nil, err
-		}
-		l.wrote = append(l.wrote, f.Path)
+	for _, u := range updated {
+		changed = append(changed, u.String())
+	}
+	if l.wrote, err = writeUpdated(o.Files, updated); err != nil {
+		return nil, nil, err
 	}
 	packed, err = l.project.Pack()
 	return packed, changed, err
@@ -382,6 +378,9 @@ func (l *devLoop) tidy(older string) {
 	}
 	l.earlier = []string{older, l.serving}
 }
+
+// vectorsShown bounds the vectors that a person is shown of a round; JSON has all.
+const vectorsShown = 12
 
 // show prints a round for people, or as a line of JSON.
 func (l *devLoop) show(w io.Writer, asJSON bool, r devRound) {
@@ -410,8 +409,11 @@ func (l *devLoop) show(w io.Writer, asJSON bool, r devRound) {
 			devRefused: "the node did not take it"}[r.State]
 		fmt.Fprintf(w, "%s\n%s %s; %s serves as before\n", printableLines(r.Said), at, what, orNothing(l.serving))
 	}
-	for _, text := range r.Vectors {
+	for _, text := range r.Vectors[:min(len(r.Vectors), vectorsShown)] {
 		fmt.Fprintln(w, printableLines(text))
+	}
+	if more := len(r.Vectors) - vectorsShown; more > 0 {
+		fmt.Fprintf(w, "and %d more vectors whose want is another now\n", more)
 	}
 	if r.Changed != nil {
 		table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)

@@ -6,6 +6,7 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -99,8 +100,9 @@ of the folder replaces the module's of the same name. The signature is not looke
 at. The status is 1 when something must be fixed.
 
 With --update the wants of the vectors in the folder become what the module
-gives: read the difference before you keep it. With --json the counts of ticks
-are exact and repeat, so they can be compared from build to build.`,
+gives, and the files with one that changed are written: read the difference
+before you keep it. With --json the counts of ticks are exact and repeat, so they
+can be compared from build to build.`,
 		Example: `  corenode module check discount.wasm --vectors vectors/
   corenode module check discount.wasm --vectors vectors/ --update
   corenode module check discount.wasm --json > check.json`,
@@ -139,16 +141,31 @@ func checkFile(file, folder, config string, o check.Options, log *slog.Logger) (
 	}
 	report := check.File(module, o, log)
 	if o.Update {
-		for _, f := range o.Files {
-			if err := os.WriteFile(f.Path, vector.Format(f.Vectors), 0o644); err != nil {
-				return result{}, err
-			}
+		if _, err := writeUpdated(o.Files, report.Updated); err != nil {
+			return result{}, err
 		}
 	}
 	if !report.Passed {
 		err = errNotPassed
 	}
 	return result{report, report.Write}, err
+}
+
+// writeUpdated writes the files that have a vector whose want is another now; the others stay as they are laid out.
+func writeUpdated(files []vector.File, updated []check.Updated) (wrote []string, err error) {
+	for _, f := range files {
+		changed := slices.ContainsFunc(f.Vectors, func(v vector.Vector) bool {
+			return slices.ContainsFunc(updated, func(u check.Updated) bool { return u.Name == v.Name })
+		})
+		if !changed {
+			continue
+		}
+		if err := os.WriteFile(f.Path, vector.Format(f.Vectors), 0o644); err != nil {
+			return wrote, err
+		}
+		wrote = append(wrote, f.Path)
+	}
+	return wrote, nil
 }
 
 // readConfig reads a module's configuration; no name is none.

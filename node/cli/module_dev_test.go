@@ -1,0 +1,129 @@
+package cli
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"corenode/extensions/check"
+	"corenode/node/cli/devloop"
+)
+
+// devProject is a built example with vector files of a test.
+func devProject(t *testing.T, example string, vectors map[string]string) *devLoop {
+	t.Helper()
+	dir := t.TempDir()
+	if err := os.CopyFS(dir, os.DirFS(filepath.Join("../../wasm/examples", example))); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.MkdirAll(filepath.Join(dir, "vectors"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for name, text := range vectors {
+		if err := os.WriteFile(filepath.Join(dir, "vectors", name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	project, err := devloop.Open(dir, "true")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &devLoop{devOptions: devOptions{update: true}, project: project}
+}
+
+// wantUpdate updates the vectors of a project: so many changed, and only the named files were written.
+func (l *devLoop) wantUpdate(t *testing.T, changed int, files ...string) []string {
+	t.Helper()
+	folder := l.project.Vectors()
+	before := map[string][]byte{}
+	names, err := filepath.Glob(filepath.Join(folder, "*.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range names {
+		if before[name], err = os.ReadFile(name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	module, err := l.project.Pack()
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.wrote = nil
+	_, said, err := l.updateVectors(module)
+	if err != nil || len(said) != changed {
+		t.Errorf("%d vectors changed, want %d: %v\n%s", len(said), changed, err, strings.Join(said, "\n"))
+	}
+	var wrote []string
+	for _, name := range l.wrote {
+		wrote = append(wrote, filepath.Base(name))
+	}
+	if strings.Join(wrote, " ") != strings.Join(files, " ") {
+		t.Errorf("wrote %v, want %v", wrote, files)
+	}
+	for name, text := range before {
+		now, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if same := bytes.Equal(now, text); same == strings.Contains(strings.Join(files, " "), filepath.Base(name)) {
+			t.Errorf("%s is as before: %v", filepath.Base(name), same)
+		}
+	}
+	return said
+}
+
+// TestDevUpdateWritesWhatChanged: a file without a vector that changed stays as it was laid out, and
+// every vector that changed is told, as many as there are.
+func TestDevUpdateWritesWhatChanged(t *testing.T) {
+	const good = `[{"name":"stays","op":"rewrite","rewrite":{"body":{"a":1}},"want":{"body":{"a":1}}}]`
+	const many = 20
+	var wrong []string
+	for i := range many {
+		wrong = append(wrong, fmt.Sprintf(`{"name":"wrong %d","op":"rewrite","rewrite":{"body":{"a":%d}},"want":{"body":{"a":"x"}}}`, i, i))
+	}
+	l := devProject(t, "rewrite-c", map[string]string{"a.json": good, "b.json": "[" + strings.Join(wrong, ",") + "]"})
+	said := l.wantUpdate(t, many, "b.json")
+	for i, text := range said {
+		if !strings.Contains(text, fmt.Sprintf(`"wrong %d"`, i)) || !strings.Contains(text, "want") {
+			t.Errorf("of vector %d it says %q", i, text)
+		}
+	}
+	var out bytes.Buffer
+	l.show(&out, false, devRound{State: devSame, Vectors: said})
+	if text := out.String(); !strings.Contains(text, `"wrong 11"`) || strings.Contains(text, `"wrong 12"`) ||
+		!strings.Contains(text, "8 more vectors") {
+		t.Errorf("a person reads\n%s", text)
+	}
+	out.Reset()
+	var line devRound
+	if l.show(&out, true, devRound{State: devSame, Vectors: said}); json.Unmarshal(out.Bytes(), &line) != nil || len(line.Vectors) != many {
+		t.Errorf("a program reads\n%s", out.String())
+	}
+	l.wantUpdate(t, 0)
+}
+
+// TestDevUpdateCountsNoNotes: what else a check has to tell of the vectors is no vector that changed.
+func TestDevUpdateCountsNoNotes(t *testing.T) {
+	devProject(t, "translator-verse-rust", nil).wantUpdate(t, 0)
+}
+
+// TestDevShowsHowMuchMoreIsWrong: findings beyond those that a report lists are counted.
+func TestDevShowsHowMuchMoreIsWrong(t *testing.T) {
+	var wrong []string
+	for i := range 20 {
+		wrong = append(wrong, fmt.Sprintf(`{"name":"wrong %d","op":"rewrite","rewrite":{"body":{"a":1}},"want":{"body":{"a":"x"}}}`, i))
+	}
+	l := devProject(t, "rewrite-c", map[string]string{"a.json": "[" + strings.Join(wrong, ",") + "]"})
+	module, err := l.project.Pack()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if text := findings(check.File(module, check.Options{Calls: devCalls, Quick: true}, nil)); !strings.Contains(text, "vectors: and 8 more") {
+		t.Error(text)
+	}
+}
