@@ -121,20 +121,33 @@ pass-through to a mock server, which is what two HTTP hops cost at least.
 All servers run at once and are visited in turn, round by round, so that the
 machine's mood meets all of them. A number is the CPU time (user and system) of
 the server's process divided by the replies, the median of the rounds; a ratio
-is taken within a round. Rounds in which other programs used more than 5 % of
-the machine are thrown out; when all were, they count and the result is marked
-disturbed. Accounts, limits, request log and ledger are on.
+is taken within a round, and the median of the rounds is the result. Rounds in
+which other programs used more than 5 % of the machine are thrown out; when all
+were, they count and the result is marked disturbed. Accounts, limits, request log and ledger are on.
 
   plain         one messages request of about 300 bytes, not streaming
   count_tokens  front end, prepare and permit only: neither engine nor ledger
   short, long   streams; their slope is the price of one event
   1 client      a stream alone, where one write carries the fewest events
-  node, no log  the node with its log level at warn: what a log line costs
+  paced stream  --paced-clients streams with an event every 5 ms, so that each event
+                has a write of its own
 
-In the end the node is profiled under plain requests and under long streams,
-and the time is divided by what it was spent on; the ledger is one part.
+Beside the pass-through and the node there are:
 
-The exit status is 1 when a gate (--max-ratio, --max-event-us) is missed.`,
+  node, no log    the node with its log level at warn: what a log line costs
+  node, upstream  a node whose models the mock answers
+  LiteLLM proxy   in front of the mock, with --litellm
+
+In the end the node is profiled under plain requests and under long streams, and
+the one with an upstream under plain requests, and the time is divided by what it
+was spent on; the ledger is one part. --profile 0 leaves that out, and the gates
+of a plain request with an upstream with it: what is left without the ledger is
+known from the profiles.
+
+The exit status is 1 when a gate is missed: a plain request costs at most
+--max-ratio times the pass-through, a streamed event at most --max-event-us; with
+an upstream, ledger apart, a plain request at most --max-upstream-ratio times the
+node's and 5 times the pass-through, and a paced event at most 1.5 times the node's.`,
 		Example: `  corebench overhead
   corebench overhead --node bin/corenode --rounds 15 --json overhead.json
   corebench overhead --clients 64 --profile 0

@@ -32,7 +32,7 @@ type Options struct {
 	PacedClients int     `json:"paced_clients"`
 	MaxRatio     float64 `json:"max_ratio"`
 	MaxEventUS   float64 `json:"max_event_us"`
-	// MaxUpstreamRatio bounds what a model that servers elsewhere answer costs, ledger included.
+	// MaxUpstreamRatio bounds what a model that servers elsewhere answer costs, ledger apart.
 	MaxUpstreamRatio float64       `json:"max_upstream_ratio"`
 	ProfileDir       string        `json:"-"`          // empty: profiles are not kept
 	Profile          time.Duration `json:"profile_ns"` // after the rounds; 0: none
@@ -45,7 +45,8 @@ func (o *Options) List() option.List {
 		option.Text(&o.Node, "node", "bin/corenode", "a path", "the corenode program"),
 		option.Text(&o.LiteLLM, "litellm", "", "",
 			"the litellm program of LiteLLM's proxy (PyPI: litellm[proxy]), to measure beside the node"),
-		option.Int(&o.Clients, "clients", 16, 1, 1024, "connections that send requests at once"),
+		option.Int(&o.Clients, "clients", 16, 1, 1024,
+			"connections that send requests at once, but for paced streams and those of 1 client"),
 		option.Duration(&o.Duration, "duration", time.Second, tick, time.Minute, "length of one cell of one round"),
 		option.Duration(&o.Warmup, "warmup", 500*time.Millisecond, 0, time.Minute,
 			"length of each cell before the first round, not measured"),
@@ -62,8 +63,10 @@ func (o *Options) List() option.List {
 		}),
 		option.Positive(&o.MaxRatio, "max-ratio", 3, "gate: CPU of a plain request, node / pass-through"),
 		option.Positive(&o.MaxEventUS, "max-event-us", 8, "gate: microseconds of CPU per streamed event"),
-		option.Positive(&o.MaxUpstreamRatio, "max-upstream-ratio", 1.25, "gate: CPU of a plain request, node with an upstream / node"),
-		option.Duration(&o.Profile, "profile", 3*time.Second, 0, time.Minute, "length of each profile in the end; 0 takes none"),
+		option.Positive(&o.MaxUpstreamRatio, "max-upstream-ratio", 1.25,
+			"gate: CPU of a plain request, ledger apart, node with an upstream / node; needs profiles"),
+		option.Duration(&o.Profile, "profile", 3*time.Second, 0, time.Minute,
+			"length of each profile in the end; 0 takes none, and leaves out the gates that need them"),
 		option.Check(func() error {
 			if o.Profile > 0 && o.Profile < time.Second {
 				return fmt.Errorf("--profile is %v, want 0 or 1s to 1m", o.Profile)

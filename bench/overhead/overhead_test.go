@@ -90,6 +90,31 @@ func TestGates(t *testing.T) {
 	}
 }
 
+// TestUpstreamRatiosAreTakenWithinARound: on a machine that is slower for a while, the medians of the two sides are of
+// different rounds, and their ratio is none that was measured.
+func TestUpstreamRatiosAreTakenWithinARound(t *testing.T) {
+	var all []Sample
+	for round, us := range [][2]float64{{60, 66}, {90, 180}, {100, 105}} { // ratios of 1.1, 2 and 1.05; the medians' is 1.17
+		all = append(all, made(round, PassThrough, 30, 4, 0)...)
+		all = append(all, made(round, Node, us[0], us[0], 0)...)
+		all = append(all, made(round, Upstream, us[1], us[1], 0)...)
+	}
+	r := Summarize(all, options())
+	want := report.Spread{Min: 1.05, Median: 1.1, Max: 2}
+	if got := r.Gates[2].Value; !near(got, want.Median) {
+		t.Errorf("a paced event costs %v times the node's, want %v", got, want.Median)
+	}
+	r.Ledger, r.UpstreamLedger = &Ledger{Share: 0.5, CPU: 45}, &Ledger{Share: 0.4, CPU: 42, RatioWithout: 3}
+	if got := upstreamGates(r, options())[0].Value; !near(got, 1.1*0.6/0.5) {
+		t.Errorf("a plain request, ledger apart, costs %v times the node's, want %v", got, 1.1*0.6/0.5)
+	}
+	for name, got := range map[string]report.Spread{"plain": r.Upstream.Plain, "paced": r.Upstream.Paced} {
+		if !near(got.Min, want.Min) || !near(got.Median, want.Median) || !near(got.Max, want.Max) {
+			t.Errorf("%s: %v, want %v", name, got, want)
+		}
+	}
+}
+
 func TestDisturbedRoundsAreThrownOut(t *testing.T) {
 	cases := []struct {
 		foreign []float64
@@ -215,13 +240,18 @@ func TestJSONKeepsItsNames(t *testing.T) {
 
 func TestPrintShowsEveryRowAndGate(t *testing.T) {
 	r := Summarize(append(made(0, PassThrough, 30, 4, 0), made(0, Node, 150, 2, 0)...), options())
+	var bare strings.Builder
+	if err := r.Print(&bare); err != nil || !strings.Contains(bare.String(), "no profile was taken") {
+		t.Errorf("without profiles: %v\n%s", err, bare.String())
+	}
 	r.Breakdown = []Breakdown{breakdownOf(nil, Plain, 1)}
 	r.Ledger = ledgerOf(r.Breakdown[0], r.row(Node, Plain))
 	var b strings.Builder
 	if err := r.Print(&b); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{PassThrough, Node, Count, Single, "MISSED", "met", "5.00", "1 rounds", "the ledger is 0 %"} {
+	for _, want := range []string{PassThrough, Node, Count, Single, "MISSED", "met", "5.00", "1 rounds", "the ledger is 0 %",
+		"paced event -"} {
 		if !strings.Contains(b.String(), want) {
 			t.Errorf("no %q in:\n%s", want, b.String())
 		}

@@ -36,6 +36,11 @@ func (r Report) Print(w io.Writer) error {
 		fmt.Fprintf(w, "\nplain, %s: the ledger is %.0f %% (%s us per reply); all the rest is %s times the pass-through\n",
 			[]string{Node, Upstream}[i], 100*l.Share, report.Number(l.CPU), report.Number(l.RatioWithout))
 	}
+	fmt.Fprintf(w, "\n%s, over the node within a round: plain request, ledger included, %s; paced event %s\n", Upstream,
+		orDash(r.Upstream.Plain), orDash(r.Upstream.Paced))
+	if r.Ledger == nil {
+		fmt.Fprintln(w, "no profile was taken, so that no gate is about a plain request with an upstream, ledger apart")
+	}
 	fmt.Fprintln(w)
 	return r.Gates.Print(w)
 }

@@ -73,6 +73,9 @@ type Sample struct {
 
 func (s Sample) cpuPerReply() float64 { return report.Ratio(s.CPU, float64(s.Replies)) }
 
+// cpuPerEvent is what an event costs, its request's share in it.
+func (s Sample) cpuPerEvent() float64 { return report.Ratio(s.CPU, float64(s.Events)) }
+
 func (s Sample) eventsPerReply() float64 { return report.Ratio(float64(s.Events), float64(s.Replies)) }
 
 // Schema names the layout of Report as JSON; it changes when a field changes its meaning.
@@ -86,6 +89,7 @@ type Report struct {
 	Rounds    report.Rounds `json:"rounds"`
 	Rows      []Row         `json:"rows"`
 	Events    []EventRow    `json:"events"`
+	Upstream  Beside        `json:"upstream"`
 	Breakdown []Breakdown   `json:"breakdown,omitempty"`
 	Ledger    *Ledger       `json:"ledger,omitempty"` // nil without a breakdown
 	// UpstreamLedger is the same of the node with an upstream.
@@ -120,6 +124,12 @@ type EventRow struct {
 	EventsPerWrite float64       `json:"events_per_write"` // of the long streams
 }
 
+// Beside is the node with an upstream beside the node, within each round.
+type Beside struct {
+	Plain report.Spread `json:"cpu_ratio_plain"`       // of a plain request, ledger included
+	Paced report.Spread `json:"cpu_ratio_paced_event"` // of an event of a paced stream, the request's share in it
+}
+
 // Ledger is what the ledger and the database below it cost a plain request.
 type Ledger struct {
 	Share float64 `json:"share"`
@@ -143,19 +153,13 @@ const (
 
 // upstreamGates hold what a model costs that servers elsewhere answer at once, ledger apart.
 func upstreamGates(r Report, o Options) report.Gates {
-	rest := func(target string, l *Ledger) float64 { return r.row(target, Plain).CPU.Median - l.CPU }
+	apart := report.Ratio(1-r.UpstreamLedger.Share, 1-r.Ledger.Share)
 	return report.Gates{
 		report.AtMost("plain request, ledger apart: CPU of the node with an upstream / the node",
-			report.Ratio(rest(Upstream, r.UpstreamLedger), rest(Node, r.Ledger)), o.MaxUpstreamRatio, aimUpstreamRatio),
+			r.Upstream.Plain.Median*apart, o.MaxUpstreamRatio, aimUpstreamRatio),
 		report.AtMost("plain request, ledger apart: CPU of the node with an upstream / pass-through",
 			r.UpstreamLedger.RatioWithout, maxUpstreamFloor, aimUpstreamFloor),
 	}
-}
-
-// perEvent is what an event of a cell's streams costs, their requests among it.
-func (r Report) perEvent(target, work string) float64 {
-	row := r.row(target, work)
-	return report.Ratio(row.CPU.Median, row.EventsPerReply)
 }
 
 // Summarize makes the report of a run's samples. Host is the caller's to fill in.
@@ -168,11 +172,13 @@ func Summarize(samples []Sample, o Options) Report {
 	for _, target := range []string{PassThrough, Node, Upstream} {
 		r.Events = append(r.Events, eventsOf(kept, target))
 	}
+	r.Upstream = Beside{ratios(kept, cell{Upstream, Plain}, cell{Node, Plain}, Sample.cpuPerReply),
+		ratios(kept, cell{Upstream, Paced}, cell{Node, Paced}, Sample.cpuPerEvent)}
 	r.Gates = report.Gates{
 		report.AtMost("plain request: CPU of the node / pass-through", r.row(Node, Plain).Ratio.Median, o.MaxRatio, aimRatio),
 		report.AtMost("streamed event: CPU of the node, us", r.Events[1].CPU.Median, o.MaxEventUS, aimEventUS),
-		report.AtMost("paced event: CPU of the node with an upstream / the node",
-			report.Ratio(r.perEvent(Upstream, Paced), r.perEvent(Node, Paced)), maxUpstreamPaced, aimUpstreamPaced),
+		report.AtMost("paced event: CPU of the node with an upstream / the node", r.Upstream.Paced.Median,
+			maxUpstreamPaced, aimUpstreamPaced),
 	}
 	return r
 }
@@ -208,15 +214,23 @@ func pick(samples []Sample, c cell) map[int]Sample {
 	return picked
 }
 
+// ratios is a number of one cell over that of another, each within a round.
+func ratios(samples []Sample, c, to cell, of func(Sample) float64) report.Spread {
+	own, other := pick(samples, c), pick(samples, to)
+	var all []float64
+	for round, s := range own {
+		if o, ok := other[round]; ok && of(o) > 0 {
+			all = append(all, of(s)/of(o))
+		}
+	}
+	return report.SpreadOf(all)
+}
+
 func rowOf(samples []Sample, c cell) Row {
-	own, floor := pick(samples, c), pick(samples, cell{PassThrough, c.work})
-	var ratios []float64
+	own := pick(samples, c)
 	var replies, bytes, events, tokens, writes float64
 	r := Row{Target: c.target, Work: c.work}
-	for round, s := range own {
-		if f, ok := floor[round]; ok && f.CPU > 0 {
-			ratios = append(ratios, s.cpuPerReply()/f.cpuPerReply())
-		}
+	for _, s := range own {
 		replies, bytes = replies+float64(s.Replies), bytes+float64(s.Bytes)
 		events, tokens, writes = events+float64(s.Events), tokens+float64(s.Tokens), writes+float64(s.Writes)
 	}
@@ -226,7 +240,7 @@ func rowOf(samples []Sample, c cell) Row {
 	over := func(of func(Sample) float64) report.Spread {
 		return report.SpreadBy(slices.Collect(maps.Values(own)), of)
 	}
-	r.CPU, r.Ratio = over(Sample.cpuPerReply), report.SpreadOf(ratios)
+	r.CPU, r.Ratio = over(Sample.cpuPerReply), ratios(samples, c, cell{PassThrough, c.work}, Sample.cpuPerReply)
 	r.P50, r.P99 = over(func(s Sample) float64 { return s.P50 }), over(func(s Sample) float64 { return s.P99 })
 	r.First = over(func(s Sample) float64 { return s.First })
 	r.RepliesPerS = over(func(s Sample) float64 { return report.Ratio(float64(s.Replies), s.Seconds) })
