@@ -233,9 +233,11 @@ it, each part between two readings of the memory's bandwidth:
   prefill  one step of --prompt tokens
 
 The threads run under SCHED_FIFO where the system permits it. A part's round in
-which other programs used more than 5 % of the machine is thrown out; when all
-were, they count and the row is marked disturbed. CORENODE_CPU_LEVEL forces the
-level of the kernels. Random weights cost the same as trained ones.
+which other programs used more than 5 % of the machine, during its steps or during
+the readings of the memory, is thrown out; when all were, they count and the row is
+marked disturbed. In the end the tokenizer and the sampler are timed on one thread,
+without rounds. CORENODE_CPU_LEVEL forces the level of the kernels. Random weights
+cost the same as trained ones.
 
 The exit status is 1 when the share of decoding one sequence is below --min-share.`,
 		Example: `  corebench kernels --model qwen3-0.6b-q8_0.gguf

@@ -68,8 +68,8 @@ func Run(ctx context.Context, o Options, say func(format string, args ...any)) (
 		return Report{}, err
 	}
 	r.fill(m.parts, rounds, m.bytesPerPosition())
-	r.Around = m.around()
-	return r, nil
+	r.Around, err = m.around()
+	return r, err
 }
 
 func (m *run) open(say func(format string, args ...any)) (err error) {
@@ -144,37 +144,45 @@ func (m *run) rounds(ctx context.Context, say func(format string, args ...any)) 
 	return all, nil
 }
 
-// measure runs one part between two readings of the memory. Its context is
-// computed before, and one step for nothing, which finds what the part needs.
-func (m *run) measure(p part) (measured, error) {
+// measure runs one part between two readings of the memory, and watches what others do during all three. Its context
+// is computed before, and one step for nothing, which finds what the part needs.
+func (m *run) measure(p part) (one measured, err error) {
 	if err := m.prepare(p); err != nil {
 		return measured{}, err
 	}
-	memory, err := cpu.ReadBandwidth(m.o.Threads, m.o.Memory)
-	if err != nil {
+	var w watch
+	var memory [2]float64
+	do := []func() error{
+		func() (err error) { memory[0], err = cpu.ReadBandwidth(m.o.Threads, m.o.Memory); return err },
+		func() error { return m.steps(p, &one) },
+		func() (err error) { memory[1], err = cpu.ReadBandwidth(m.o.Threads, m.o.Memory); return err },
+	}
+	if w[0], err = proc.ReadClocks(); err != nil {
 		return measured{}, err
 	}
-	runtime.GC() // the collector has no business in the part
-	before, err := proc.ReadClocks()
-	if err != nil {
-		return measured{}, err
-	}
-	start := time.Now()
-	for s := range p.steps {
-		if err := m.forward(p.batch, p.rows, p.position(s), p.rows > 1); err != nil {
+	for i, each := range do {
+		if err := each(); err != nil {
+			return measured{}, err
+		}
+		if w[i+1], err = proc.ReadClocks(); err != nil {
 			return measured{}, err
 		}
 	}
-	took := time.Since(start).Seconds()
-	after, err := proc.ReadClocks()
-	if err != nil {
-		return measured{}, err
+	one.memory, one.foreign = (memory[0]+memory[1])/2, w.foreign()
+	return one, nil
+}
+
+// steps takes the time of a part's steps.
+func (m *run) steps(p part, one *measured) error {
+	runtime.GC() // the collector has no business in the part
+	start := time.Now()
+	for s := range p.steps {
+		if err := m.forward(p.batch, p.rows, p.position(s), p.rows > 1); err != nil {
+			return err
+		}
 	}
-	again, err := cpu.ReadBandwidth(m.o.Threads, m.o.Memory)
-	if err != nil {
-		return measured{}, err
-	}
-	return measured{seconds: took, memory: (memory + again) / 2, foreign: after.Foreign(before)}, nil
+	one.seconds = time.Since(start).Seconds()
+	return nil
 }
 
 // prepare computes the context of a part's sequences, and its first step once.
@@ -220,13 +228,18 @@ func (m *run) table(i int) []int32 {
 }
 
 // around measures what stands before and after the forward pass.
-func (m *run) around() Around {
-	var a Around
+func (m *run) around() (a Around, err error) {
+	before, err := proc.ReadClocks()
+	if err != nil {
+		return a, err
+	}
 	if m.text != nil {
 		a.TokenizerMBs = m.tokenizer()
 	}
 	a.SamplerUS = m.sampler()
-	return a
+	after, err := proc.ReadClocks()
+	a.Foreign = after.Foreign(before)
+	return a, err
 }
 
 // aroundTime is how long each of these is repeated.

@@ -19,8 +19,8 @@ func (r Report) Print(w io.Writer) error {
 	if err := report.Table(w, []string{"WHAT", "TOKENS/S", "READS GB/S", "MEMORY GB/S", "SHARE", "ROUNDS"}, r.cells()); err != nil {
 		return err
 	}
-	fmt.Fprintf(w, "\ntokenizer: %s MB/s of prose on one thread; sampler: %s us a token\n\n",
-		report.Number(r.Around.TokenizerMBs), report.Number(r.Around.SamplerUS))
+	fmt.Fprintf(w, "\ntokenizer: %s MB/s of prose on one thread; sampler: %s us a token; others used %.1f %% of the machine\n\n",
+		report.Number(r.Around.TokenizerMBs), report.Number(r.Around.SamplerUS), 100*r.Around.Foreign)
 	return r.Gates.Print(w)
 }
 
