@@ -121,11 +121,6 @@ ASKS = ["{t}", "{t}", "{t}\n\n[Fill in the fields|Extract the data|Fill in the f
         "{t}\nAnswer in the given form.", "[Please |]structure this: {t}", "Fill the object from this [text|note]: {t}", "Here is the text: {t}", "Parse this: {t}", "[Record|Store] this: {t}", "Data entry: {t}"]
 
 
-def name_of(key: str) -> str:
-    """A member's name in words."""
-    return key.replace("_", " ")
-
-
 def _opaque(d: Draw) -> str:
     """At times in training, a member's name that says nothing: what it is for stands in its description alone."""
     from . import copying
@@ -167,7 +162,7 @@ def _unsaid(d: Draw) -> Member:
     if kind == "array":
         s["items"] = {"type": "string"}
     value = {"string": "unknown", "integer": 0, "boolean": False, "array": []}[kind]
-    s = annotated(d, s, name, f"[The |]{name_of(d.any(d.mine(UNSAID[kind])))}" if opaque else "", bool(opaque))
+    s = annotated(d, s, name, f"[The |]{d.any(d.mine(UNSAID[kind])).replace('_', ' ')}" if opaque else "", bool(opaque))
     if d.chance(0.3):
         return Member(name, nullable(d, s), None)
     return Member(name, s, value)
