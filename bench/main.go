@@ -313,8 +313,8 @@ run can be cut into several, and models and levels be compared in one table.
 --level forces the node's kernels; name peers that were built for that level.
 
 Rounds in which other programs used more than 5 % of the machine are thrown out
-for that scenario. The exit status is 1 when a gate is missed; gates are for a
-model of 0.6B on two processors.`,
+for that scenario. The exit status is 1 when a gate is missed, or a request of the
+node failed; gates are for a model of 0.6B on two processors.`,
 		Example: `  corebench peer --llama-server ~/llama.cpp/build/bin/llama-server --model qwen3-0.6b-q8_0.gguf
   corebench peer --openvino-python ~/openvino/bin/python3 --model m.gguf --only prefill,server --rounds 5 --json peer.json
   corebench peer --ik-llama-server ~/ik/avx2/bin/llama-server --level avx2 --model m.gguf --only decode --rounds-file rounds.jsonl

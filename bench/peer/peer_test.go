@@ -131,6 +131,7 @@ func TestRowsCompareWithinRounds(t *testing.T) {
 			t.Errorf("%v MiB of at most 150, once for all peers: %+v", mib, rows)
 		}
 	}
+	wantNodeAlone(t, bounded, q8)
 	for failing, want := range []string{"FAILED requests: 1 and 0", "FAILED requests: 0 and 1"} {
 		bad := one(50, 1, 0)
 		x := bad.Sides[failing].Scenarios["x"]
@@ -141,6 +142,21 @@ func TestRowsCompareWithinRounds(t *testing.T) {
 		if err := r.Print(&out); err != nil || r.Met() || !strings.Contains(out.String(), want) {
 			t.Errorf("failed requests pass: met %v, %v\n%s", r.Met(), err, out.String())
 		}
+	}
+}
+
+// wantNodeAlone: where there is nothing to compare with, the rounds beside every peer count, whatever disturbed a peer, and
+// a number that was not measured meets no bound.
+func wantNodeAlone(t *testing.T, r row, s Setting) {
+	t.Helper()
+	side := func(mib float64) outcome { return outcome{map[metric]float64{r.metric: mib}, 0, 0} }
+	rows := rowsOf("x", r, s, []Round{roundOf(s, llama, side(100), outcome{Foreign: 0.5, Failed: 1}), roundOf(s, ik, side(180), outcome{}),
+		roundOf(s, ik, side(160), outcome{})})
+	if want := (report.Spread{Min: 100, Median: 160, Max: 180}); len(rows) != 1 || rows[0].Node != want || rows[0].Rounds != 3 || rows[0].Met {
+		t.Errorf("the node's own number: %+v, want %v in 3 rounds", rows, want)
+	}
+	if rows = rowsOf("x", r, s, []Round{roundOf(s, llama, outcome{}, outcome{})}); len(rows) != 1 || rows[0].Met {
+		t.Errorf("a number that was not measured: %+v", rows)
 	}
 }
 

@@ -41,7 +41,7 @@ type gate struct {
 type metric string
 
 const (
-	prefillRate metric = "prefill_tokens_per_s" // prompt tokens / median TTFT
+	prefillRate metric = "prefill_tokens_per_s" // computed prompt tokens / TTFT, median
 	decodeRate  metric = "decode_tokens_per_s"  // streams at once / median TPOT
 	outputRate  metric = "output_tokens_per_s"  // output tokens / wall time
 	ttftMedian  metric = "ttft_median_ms"

@@ -73,8 +73,21 @@ func reportOf(rounds []Round) Report {
 // both is a scenario of one round on two sides.
 type both struct{ node, other outcome }
 
-// rowsOf compares one number with each peer.
+// rowsOf compares one number with each peer, or has the node's alone where it is held to a bound of its own.
 func rowsOf(scenario string, r row, setting Setting, rounds []Round) (rows []Row) {
+	empty := Row{Setting: setting, Scenario: scenario, What: r.what, Unit: r.unit, Lower: r.lower, NodeMax: r.nodeMax}
+	if r.nodeMax > 0 {
+		var got []both
+		for _, one := range rounds {
+			if a, ok := one.side(NodeName, scenario); ok && one.Setting == setting {
+				got = append(got, both{node: a})
+			}
+		}
+		if len(got) > 0 {
+			rows = append(rows, rowOf(empty, r, got))
+		}
+		return rows
+	}
 	for _, p := range peers {
 		var got []both
 		for _, one := range rounds {
@@ -84,17 +97,10 @@ func rowsOf(scenario string, r row, setting Setting, rounds []Round) (rows []Row
 				got = append(got, both{a, b})
 			}
 		}
-		if len(got) == 0 {
-			continue
-		}
-		name := p.name
-		if r.nodeMax > 0 {
-			name = ""
-		}
-		rows = append(rows, rowOf(Row{Setting: setting, Peer: name, Scenario: scenario, What: r.what, Unit: r.unit, Lower: r.lower,
-			NodeMax: r.nodeMax}, r, got))
-		if r.nodeMax > 0 {
-			break
+		if len(got) > 0 {
+			row := empty
+			row.Peer = p.name
+			rows = append(rows, rowOf(row, r, got))
 		}
 	}
 	return rows
@@ -118,7 +124,7 @@ func rowOf(row Row, r row, got []both) Row {
 		row.OtherFailed += o.other.Failed
 	}
 	row.Met = row.NodeFailed == 0 && (row.Gate == 0 || row.OtherFailed == 0 && row.Times.Median >= row.Gate) &&
-		(row.NodeMax == 0 || row.Node.Median <= row.NodeMax)
+		(row.NodeMax == 0 || row.Node.Median > 0 && row.Node.Median <= row.NodeMax) // a zero was not measured
 	return row
 }
 
