@@ -172,7 +172,8 @@ After the first fifth, resident memory, goroutines and descriptors may grow by 5
 32 MiB, 8 and 8, by the median of the slopes between all samples, and from the first half
 to the second. In the end the ledger is
 verified. The exit status is 1 when something grows, a request goes wrong, a stream
-that ends with an error among them, the node logs an error, or the ledger is not sound.`,
+that ends with an error among them, the node logs an error, or the ledger is not sound;
+and when there was no answer, none that was left, or no action of one of the kinds.`,
 		Example: `  corebench soak
   corebench soak --duration 8h --json soak.json
   corebench soak --duration 45m --traffic 8h`,

@@ -66,8 +66,12 @@ func (o *Options) actionEvery() time.Duration {
 // warmShare is the part of a run in which caches, rings and pools fill up.
 const warmShare = 5
 
-// Report is what came out.
+// Schema names the layout of Report as JSON; it changes when a field changes its meaning.
+const Schema = "corebench.soak/1"
+
+// Report is what came out, as it is written to a file.
 type Report struct {
+	Schema   string    `json:"schema"`
 	Host     proc.Host `json:"host"`
 	Options  Options   `json:"options"`
 	Samples  []Sample  `json:"samples"`
@@ -164,7 +168,7 @@ func Run(ctx context.Context, o Options, say func(format string, args ...any)) (
 		}
 		err = errors.Join(err, os.RemoveAll(dir))
 	}()
-	r.Host, r.Options = proc.ReadHost(dir), o
+	r.Schema, r.Host, r.Options = Schema, proc.ReadHost(dir), o
 	m.node, err = proc.StartNode(ctx, proc.Spec{Name: "node", Path: o.Node, Dir: dir}, m.configFor("info"))
 	if err != nil {
 		return r, err
