@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"corenode/bench/proc"
 	"corenode/bench/report"
 	"corenode/engine/kernel"
 	"corenode/engine/kernel/cpu"
@@ -252,6 +253,38 @@ func TestStreamsThatEndEarlyAreNoMeasurement(t *testing.T) {
 		if _, err := m.perToken(t.Context(), 0, atOnce); err == nil || !strings.Contains(err.Error(), "3 of 32 tokens") {
 			t.Errorf("at once %v: error %v", atOnce, err)
 		}
+	}
+}
+
+// TestDecodeIsBetweenTwoReadings: one stream, and the mean of what memory delivered before and after it.
+func TestDecodeIsBetweenTwoReadings(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes 512 MiB")
+	}
+	if _, err := proc.ReadClocks(); err != nil {
+		t.Skip(err) // no /proc
+	}
+	streams := 0
+	m := &run{o: Defaults(), node: &proc.Node{}}
+	m.o.Memory = 10 * time.Millisecond
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		streams++
+		w.Header().Set("Content-Type", "text/event-stream")
+		fmt.Fprint(w, "data: {\"type\":\"content_block_delta\",\"delta\":{\"text\":\"word\"}}\n\n")
+		w.(http.Flusher).Flush()
+		time.Sleep(10 * time.Millisecond) // a stream that takes no time has no speed
+		fmt.Fprintf(w, "data: {\"type\":\"message_delta\",\"usage\":{\"output_tokens\":%d}}\n\ndata: {\"type\":\"message_stop\"}\n\n", m.o.Tokens)
+	}))
+	defer server.Close()
+	if err := m.options(server.URL, "k"); err != nil {
+		t.Fatal(err)
+	}
+	var r Round
+	if err := m.decode(t.Context(), 0, &r); err != nil {
+		t.Fatal(err)
+	}
+	if streams != 1 || r.TokensPerS <= 0 || r.MemoryGBs < 1e-3 || r.MemoryGBs > 1e5 {
+		t.Errorf("%d streams: %+v", streams, r)
 	}
 }
 

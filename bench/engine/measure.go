@@ -161,7 +161,7 @@ func (m *run) round(ctx context.Context, i int) (r Round, err error) {
 		if err != nil {
 			return r, err
 		}
-		r.Foreign[p] = after.Foreign(before)
+		r.Foreign[p] = max(r.Foreign[p], after.Foreign(before)) // decode has looked closer
 	}
 	return r, nil
 }
@@ -169,18 +169,17 @@ func (m *run) round(ctx context.Context, i int) (r Round, err error) {
 // decode is one stream between two readings of the memory. Nothing is asked of
 // the node during those.
 func (m *run) decode(ctx context.Context, i int, r *Round) error {
-	before, err := cpu.ReadBandwidth(m.o.Threads, m.o.Memory)
-	if err != nil {
-		return err
-	}
 	o := m.streams
 	o.Shape.Seed = seedOf(i, partDecode)
-	records, err := m.ask(ctx, o, m.o.Tokens)
-	if err != nil {
+	var records []stats.Record
+	memory := func() error {
+		gbs, err := cpu.ReadBandwidth(m.o.Threads, m.o.Memory)
+		r.MemoryGBs += gbs / 2
 		return err
 	}
-	after, err := cpu.ReadBandwidth(m.o.Threads, m.o.Memory)
-	if err != nil {
+	stream := func() (err error) { records, err = m.ask(ctx, o, m.o.Tokens); return err }
+	var err error
+	if r.Foreign[partDecode], err = proc.Between(memory, stream, m.node.Child); err != nil {
 		return err
 	}
 	if err := enough(records, m.o.Tokens, "tokens"); err != nil {
@@ -188,7 +187,6 @@ func (m *run) decode(ctx context.Context, i int, r *Round) error {
 	}
 	a := records[0]
 	r.TokensPerS = float64(a.OutputTokens-1) / (a.End - a.First).Seconds()
-	r.MemoryGBs = (before + after) / 2
 	return nil
 }
 

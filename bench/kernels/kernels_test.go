@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"corenode/bench/engine"
-	"corenode/bench/proc"
 	"corenode/bench/report"
 )
 
@@ -54,29 +53,6 @@ func TestRowLeavesOutDisturbedRounds(t *testing.T) {
 	row = rowOf(p, []measured{busy}, 1e9, 0)
 	if !row.Disturbed || row.TokensPerS.Median != 1 {
 		t.Errorf("disturbed %v, %v tokens/s; want all rounds to count when all are", row.Disturbed, row.TokensPerS)
-	}
-}
-
-// TestLoadBesideTheReferenceCounts: what others do while the memory is read disturbs a part as what they do beside its
-// steps, however long those take.
-func TestLoadBesideTheReferenceCounts(t *testing.T) {
-	at := func(ours, busy, total time.Duration) proc.Clocks {
-		return proc.Clocks{Ours: ours, Busy: busy, Total: total}
-	}
-	cases := []struct {
-		name string
-		w    watch
-		want float64
-	}{
-		{"quiet", watch{at(0, 0, 0), at(4, 4, 4), at(404, 404, 404), at(408, 408, 408)}, 0},
-		{"before", watch{at(0, 0, 0), at(2, 4, 4), at(402, 404, 404), at(406, 408, 408)}, 0.25},
-		{"steps", watch{at(0, 0, 0), at(4, 4, 4), at(304, 404, 404), at(308, 408, 408)}, 0.25},
-		{"after", watch{at(0, 0, 0), at(4, 4, 4), at(404, 404, 404), at(405, 408, 408)}, 0.375},
-	}
-	for _, c := range cases {
-		if got := c.w.foreign(); math.Abs(got-c.want) > 1e-12 {
-			t.Errorf("%s: others used %v of the machine, want %v", c.name, got, c.want)
-		}
 	}
 }
 

@@ -150,26 +150,13 @@ func (m *run) measure(p part) (one measured, err error) {
 	if err := m.prepare(p); err != nil {
 		return measured{}, err
 	}
-	var w watch
-	var memory [2]float64
-	do := []func() error{
-		func() (err error) { memory[0], err = cpu.ReadBandwidth(m.o.Threads, m.o.Memory); return err },
-		func() error { return m.steps(p, &one) },
-		func() (err error) { memory[1], err = cpu.ReadBandwidth(m.o.Threads, m.o.Memory); return err },
+	memory := func() error {
+		gbs, err := cpu.ReadBandwidth(m.o.Threads, m.o.Memory)
+		one.memory += gbs / 2
+		return err
 	}
-	if w[0], err = proc.ReadClocks(); err != nil {
-		return measured{}, err
-	}
-	for i, each := range do {
-		if err := each(); err != nil {
-			return measured{}, err
-		}
-		if w[i+1], err = proc.ReadClocks(); err != nil {
-			return measured{}, err
-		}
-	}
-	one.memory, one.foreign = (memory[0]+memory[1])/2, w.foreign()
-	return one, nil
+	one.foreign, err = proc.Between(memory, func() error { return m.steps(p, &one) })
+	return one, err
 }
 
 // steps takes the time of a part's steps.

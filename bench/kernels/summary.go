@@ -10,18 +10,7 @@ import (
 type measured struct {
 	seconds float64 // all steps
 	memory  float64 // GB/s, mean of before and after
-	foreign float64 // share of the machine that others used, by watch
-}
-
-// watch is the clocks before and after the reference, and after the steps, and after the reference again.
-type watch [4]proc.Clocks
-
-// foreign is what others used during the steps, or during both references together, whichever is more: a short
-// reference beside long steps is half of the share all the same.
-func (w watch) foreign() float64 {
-	before, after := w[1].Since(w[0]), w[3].Since(w[2])
-	references := proc.Clocks{Ours: before.Ours + after.Ours, Busy: before.Busy + after.Busy, Total: before.Total + after.Total}
-	return max(references.Foreign(proc.Clocks{}), w[2].Foreign(w[1]))
+	foreign float64 // share of the machine that others used, by proc.Between
 }
 
 // Schema names the layout of Report as JSON; it changes when a field changes its meaning.

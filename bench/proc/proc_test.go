@@ -37,6 +37,46 @@ func TestForeign(t *testing.T) {
 	}
 }
 
+// TestLoadBesideTheReferenceCounts: what others do while the memory is read disturbs a measurement as what they do beside
+// what it is the reference of, however long that takes.
+func TestLoadBesideTheReferenceCounts(t *testing.T) {
+	at := func(ours, busy, total time.Duration) Clocks {
+		return Clocks{Ours: ours, Busy: busy, Total: total}
+	}
+	cases := []struct {
+		name string
+		w    watch
+		want float64
+	}{
+		{"quiet", watch{at(0, 0, 0), at(4, 4, 4), at(404, 404, 404), at(408, 408, 408)}, 0},
+		{"before", watch{at(0, 0, 0), at(2, 4, 4), at(402, 404, 404), at(406, 408, 408)}, 0.25},
+		{"measurement", watch{at(0, 0, 0), at(4, 4, 4), at(304, 404, 404), at(308, 408, 408)}, 0.25},
+		{"after", watch{at(0, 0, 0), at(4, 4, 4), at(404, 404, 404), at(405, 408, 408)}, 0.375},
+	}
+	for _, c := range cases {
+		if got := c.w.foreign(); got != c.want {
+			t.Errorf("%s: others used %v of the machine, want %v", c.name, got, c.want)
+		}
+	}
+}
+
+func TestBetween(t *testing.T) {
+	if _, err := ReadClocks(); err != nil {
+		t.Skip(err) // no /proc
+	}
+	var ran []string
+	add := func(name string, err error) func() error {
+		return func() error { ran = append(ran, name); return err }
+	}
+	if _, err := Between(add("reference", nil), add("measurement", nil)); err != nil || strings.Join(ran, " ") != "reference measurement reference" {
+		t.Errorf("ran %v, %v", ran, err)
+	}
+	bad := errors.New("bad")
+	if _, err := Between(add("reference", nil), add("measurement", bad)); !errors.Is(err, bad) || len(ran) != 5 {
+		t.Errorf("ran %v, %v", ran, err)
+	}
+}
+
 func TestFilesystemIsThatOfTheLongestMount(t *testing.T) {
 	mounts := []*procfs.MountInfo{{MountPoint: "/", FSType: "ext4"}, {MountPoint: "/tmp", FSType: "tmpfs"}, {MountPoint: "/tmp/deep", FSType: "xfs"}}
 	for path, want := range map[string]string{"/home/x": "ext4", "/tmp": "tmpfs", "/tmp/x": "tmpfs", "/tmp/deep/x": "xfs", "/tmpx": "ext4"} {

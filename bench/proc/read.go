@@ -107,6 +107,35 @@ func (c Clocks) Foreign(earlier Clocks) float64 {
 	return max(0, float64(passed.Busy-passed.Ours)/float64(passed.Total))
 }
 
+// watch is the clocks before and after a reference, after what stands beside it, and after the reference again.
+type watch [4]Clocks
+
+// foreign is what others used during both references together, or during what stands between them, whichever is more:
+// a short reference beside a long measurement is half of a ratio all the same.
+func (w watch) foreign() float64 {
+	before, after := w[1].Since(w[0]), w[3].Since(w[2])
+	references := Clocks{Ours: before.Ours + after.Ours, Busy: before.Busy + after.Busy, Total: before.Total + after.Total}
+	return max(references.Foreign(Clocks{}), w[2].Foreign(w[1]))
+}
+
+// Between runs a measurement between two runs of its reference. It returns the share of the machine that programs other
+// than this one and its children used: during the references or during the measurement, whichever is more.
+func Between(reference, measurement func() error, children ...*Child) (foreign float64, err error) {
+	var w watch
+	if w[0], err = ReadClocks(children...); err != nil {
+		return 0, err
+	}
+	for i, do := range []func() error{reference, measurement, reference} {
+		if err := do(); err != nil {
+			return 0, err
+		}
+		if w[i+1], err = ReadClocks(children...); err != nil {
+			return 0, err
+		}
+	}
+	return w.foreign(), nil
+}
+
 // Host describes the machine for a report.
 type Host struct {
 	Processor  string `json:"processor"`
