@@ -160,6 +160,23 @@ func TestOrderVisitsEveryCellOnceAndAlternates(t *testing.T) {
 	}
 }
 
+// TestWhatIsComparedStandsTogether: plain requests, LiteLLM's among them, are over the pass-through's of the same minute.
+func TestWhatIsComparedStandsTogether(t *testing.T) {
+	o := options()
+	o.LiteLLM = "litellm"
+	works := map[string]bool{}
+	last := ""
+	for _, c := range o.cells() {
+		if c.work != last && works[c.work] {
+			t.Errorf("%s, %s stands apart from the others of its work", c.target, c.work)
+		}
+		works[c.work], last = true, c.work
+	}
+	if len(o.cells()) != len(cells)+1 {
+		t.Errorf("%d cells", len(o.cells()))
+	}
+}
+
 func TestValidateNamesEveryFlag(t *testing.T) {
 	good := Defaults()
 	if err := good.List().Validate(); err != nil {

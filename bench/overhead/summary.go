@@ -34,12 +34,13 @@ var cells = []cell{
 	{PassThrough, Single}, {Node, Single}, {PassThrough, Paced}, {Node, Paced}, {Upstream, Paced},
 }
 
-// cells are those of a run.
+// cells are those of a run: LiteLLM's stands behind the other plain ones.
 func (o Options) cells() []cell {
 	if o.LiteLLM == "" {
 		return cells
 	}
-	return append(slices.Clone(cells), cell{LiteLLM, Plain})
+	behind := slices.IndexFunc(cells, func(c cell) bool { return c.work != Plain })
+	return slices.Insert(slices.Clone(cells), behind, cell{LiteLLM, Plain})
 }
 
 // order is the cells of one round: every other round runs backwards, so that a
