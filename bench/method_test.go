@@ -21,8 +21,8 @@ func TestMethodNamesEveryLayout(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, schema := range []string{overhead.Schema, engine.Schema, kernels.Schema, gpu.Schema, peer.Schema, peer.RoundSchema, skills.Schema,
-		soak.Schema, result.Schema, result.SweepSchema} {
+	for _, schema := range []string{overhead.Schema, engine.Schema, kernels.Schema, gpu.Schema, peer.Schema, peer.RoundSchema,
+		skills.Schema, soak.Schema, result.Schema, result.SweepSchema} {
 		if !strings.Contains(string(text), "`"+schema+"`") {
 			t.Errorf("METHOD.md does not name the layout %s", schema)
 		}

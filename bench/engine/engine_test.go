@@ -273,7 +273,8 @@ func TestDecodeIsBetweenTwoReadings(t *testing.T) {
 		fmt.Fprint(w, "data: {\"type\":\"content_block_delta\",\"delta\":{\"text\":\"word\"}}\n\n")
 		w.(http.Flusher).Flush()
 		time.Sleep(10 * time.Millisecond) // a stream that takes no time has no speed
-		fmt.Fprintf(w, "data: {\"type\":\"message_delta\",\"usage\":{\"output_tokens\":%d}}\n\ndata: {\"type\":\"message_stop\"}\n\n", m.o.Tokens)
+		fmt.Fprintf(w, "data: {\"type\":\"message_delta\",\"usage\":{\"output_tokens\":%d}}\n\n"+
+			"data: {\"type\":\"message_stop\"}\n\n", m.o.Tokens)
 	}))
 	defer server.Close()
 	if err := m.options(server.URL, "k"); err != nil {

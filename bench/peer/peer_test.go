@@ -152,7 +152,8 @@ func wantNodeAlone(t *testing.T, r row, s Setting) {
 	side := func(mib float64) outcome { return outcome{map[metric]float64{r.metric: mib}, 0, 0} }
 	rows := rowsOf("x", r, s, []Round{roundOf(s, llama, side(100), outcome{Foreign: 0.5, Failed: 1}), roundOf(s, ik, side(180), outcome{}),
 		roundOf(s, ik, side(160), outcome{})})
-	if want := (report.Spread{Min: 100, Median: 160, Max: 180}); len(rows) != 1 || rows[0].Node != want || rows[0].Rounds != 3 || rows[0].Met {
+	want := report.Spread{Min: 100, Median: 160, Max: 180}
+	if len(rows) != 1 || rows[0].Node != want || rows[0].Rounds != 3 || rows[0].Met {
 		t.Errorf("the node's own number: %+v, want %v in 3 rounds", rows, want)
 	}
 	if rows = rowsOf("x", r, s, []Round{roundOf(s, llama, outcome{}, outcome{})}); len(rows) != 1 || rows[0].Met {

@@ -68,7 +68,8 @@ func TestBetween(t *testing.T) {
 	add := func(name string, err error) func() error {
 		return func() error { ran = append(ran, name); return err }
 	}
-	if _, err := Between(add("reference", nil), add("measurement", nil)); err != nil || strings.Join(ran, " ") != "reference measurement reference" {
+	_, err := Between(add("reference", nil), add("measurement", nil))
+	if err != nil || strings.Join(ran, " ") != "reference measurement reference" {
 		t.Errorf("ran %v, %v", ran, err)
 	}
 	bad := errors.New("bad")
