@@ -173,7 +173,7 @@ After the first fifth, resident memory, goroutines and descriptors may grow by 5
 to the second. In the end the ledger is
 verified. The exit status is 1 when something grows, a request goes wrong, a stream
 that ends with an error among them, the node logs an error, or the ledger is not sound;
-and when there was no answer, none that was left, or no action of one of the kinds.`,
+and when no answer came in the second half, none was left, or an action was never done.`,
 		Example: `  corebench soak
   corebench soak --duration 8h --json soak.json
   corebench soak --duration 45m --traffic 8h`,

@@ -2,6 +2,7 @@ package soak
 
 import (
 	"math/rand/v2"
+	"strings"
 	"testing"
 	"time"
 )
@@ -90,5 +91,31 @@ func TestPace(t *testing.T) {
 	}
 	if real != 40 {
 		t.Errorf("%d of 100 requests at 2.5 times the pace go to the model that computes", real)
+	}
+}
+
+// TestMet: a run is good when everything was asked of the node and it went on answering; each lack alone misses.
+func TestMet(t *testing.T) {
+	for name, spoil := range map[string]func(*Report){
+		"":                                       func(*Report) {},
+		"something grows":                        func(r *Report) { r.Trends[0].Flat = false },
+		"no trend":                               func(r *Report) { r.Trends = nil },
+		"the ledger":                             func(r *Report) { r.Sound = false },
+		"an error in the log":                    func(r *Report) { r.Errors = 1 },
+		"a wrong answer":                         func(r *Report) { r.Counts.Wrong = map[string]int64{"x": 1} },
+		"no answer":                              func(r *Report) { r.Counts.Whole, r.Halfway = 0, 0 },
+		"only refusals from the middle on":       func(r *Report) { r.Counts.Whole, r.Counts.Refused = r.Halfway, 1e6 },
+		"nobody left":                            func(r *Report) { r.Counts.Aborted = 0 },
+		"no module was switched":                 func(r *Report) { r.Swaps = 0 },
+		"the configuration was never read again": func(r *Report) { r.Reloads = 0 },
+		"no new key":                             func(r *Report) { r.Keys = 0 },
+	} {
+		r := Report{Trends: []Trend{{Name: "memory", Flat: true}}, Sound: true, Swaps: 2, Reloads: 1, Keys: 1, Halfway: 50}
+		r.Counts = Counts{Whole: 100, Aborted: 30, Refused: 3}
+		spoil(&r)
+		var out strings.Builder
+		if err := r.Print(&out); err != nil || r.Met() != (name == "") || (name == "") == strings.Contains(out.String(), "MISSED") {
+			t.Errorf("%q: met %v, %v\n%s", name, r.Met(), err, out.String())
+		}
 	}
 }

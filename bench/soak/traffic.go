@@ -101,6 +101,13 @@ func (t *traffic) setKey(key string) {
 	t.key = key
 }
 
+// whole is how many answers there were so far.
+func (t *traffic) whole() int64 {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.counts.Whole
+}
+
 // run sends requests from n clients until ctx ends.
 func (t *traffic) run(ctx context.Context, n int) {
 	var clients sync.WaitGroup
