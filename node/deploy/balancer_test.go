@@ -47,14 +47,22 @@ var balancers = []balancer{
 	}},
 }
 
-// newBackend answers as a node does: /readyz, a stream at /stream and one without an end at /endless, and its name otherwise.
+// refusal is what a node says that does nothing of a request.
+const refusal = "refused"
+
+// newBackend answers as a node does: /readyz, a stream at /stream and one without an end at /endless, at /stop as one whose
+// request was ended by an operator, and its name otherwise.
 func newBackend(t *testing.T, name string) *backend {
 	b := &backend{name: name, left: make(chan struct{}, 8), release: make(chan struct{})}
 	b.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch {
 		case b.down.Load():
+			if r.Header.Get("X-Refusal") == "redirect" {
+				w.Header().Set("X-Accel-Redirect", "@refused")
+			}
 			w.Header().Set("Retry-After", "1")
 			w.WriteHeader(http.StatusServiceUnavailable)
+			fmt.Fprint(w, refusal)
 			return
 		case r.URL.Path == "/readyz":
 			return
@@ -78,6 +86,10 @@ func newBackend(t *testing.T, name string) *backend {
 			}
 		case "/break":
 			panic(http.ErrAbortHandler)
+		case "/stop":
+			w.Header().Set("X-Should-Retry", "false")
+			w.WriteHeader(http.StatusServiceUnavailable)
+			fmt.Fprint(w, name)
 		default:
 			fmt.Fprint(w, name)
 		}
@@ -184,6 +196,21 @@ func ask(t *testing.T, base, path, session, key string) string {
 	return string(text)
 }
 
+// whole is all of an answer.
+func whole(t *testing.T, base, path string) (status int, header http.Header, text string) {
+	t.Helper()
+	answer, err := post(t, t.Context(), base, path, "s", "k")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	body, err := io.ReadAll(answer.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return answer.StatusCode, answer.Header, string(body)
+}
+
 func each(t *testing.T, try func(t *testing.T, of balancer, base string, backends []*backend)) {
 	for _, of := range balancers {
 		t.Run(of.program, func(t *testing.T) {
@@ -238,29 +265,36 @@ func TestReadiness(t *testing.T) {
 // TestOneIsLeft: while one node cannot be reached and another one drains, the third answers.
 func TestOneIsLeft(t *testing.T) {
 	each(t, func(t *testing.T, of balancer, base string, backends []*backend) {
-		gone, draining, left := backends[0], backends[1], backends[2]
-		gone.CloseClientConnections()
-		gone.Listener.Close()
-		draining.down.Store(true)
-		all := func() bool {
-			for i := range 30 { // whatever the order in which nodes are tried
-				if got := ask(t, base, "/", fmt.Sprint("s", i), "k"); got != left.name {
-					t.Logf("session %d: %q answers", i, got)
-					return false
+		backends[0].CloseClientConnections()
+		backends[0].Listener.Close()
+		for _, roles := range [][2]*backend{{backends[1], backends[2]}, {backends[2], backends[1]}} {
+			draining, left := roles[0], roles[1]
+			draining.down.Store(true)
+			all := func() bool {
+				for i := range 30 { // whatever the order in which nodes are tried
+					if got := ask(t, base, "/", fmt.Sprint("s", i), "k"); got != left.name {
+						t.Logf("session %d: %q answers", i, got)
+						return false
+					}
 				}
+				return true
 			}
-			return true
-		}
-		if of.active {
-			wait(t, "the check", all)
-		}
-		if !all() {
-			t.Error("a node that is ready does not answer")
+			if of.active {
+				wait(t, "the check", all)
+			}
+			if !all() {
+				t.Error("a node that is ready does not answer")
+			}
+			draining.down.Store(false)
+			if of.active {
+				wait(t, "it to be used again", func() bool { return !all() })
+			}
 		}
 	})
 }
 
-// TestBegunAfterRefusal: what one node refused and another one has begun is not sent to a third.
+// TestBegunAfterRefusal: what one node refused and another one has begun is not sent to a third, whether its connection
+// breaks or it is ended there.
 func TestBegunAfterRefusal(t *testing.T) {
 	each(t, func(t *testing.T, of balancer, base string, backends []*backend) {
 		session := 0
@@ -271,12 +305,51 @@ func TestBegunAfterRefusal(t *testing.T) {
 		if of.active {
 			wait(t, "the check", func() bool { return ask(t, base, "/", fmt.Sprint("s", session), "k") != "" })
 		}
-		before := backends[1].posts.Load() + backends[2].posts.Load()
-		if got := ask(t, base, "/break", fmt.Sprint("s", session), "k"); got != "" {
-			t.Errorf("a connection that broke became %q", got)
+		for _, path := range []string{"/stop", "/break"} {
+			before := backends[1].posts.Load() + backends[2].posts.Load()
+			if got := ask(t, base, path, fmt.Sprint("s", session), "k"); got != "" {
+				t.Errorf("%s became %q", path, got)
+			}
+			if after := backends[1].posts.Load() + backends[2].posts.Load(); after != before+1 {
+				t.Errorf("%s was begun %d times", path, after-before)
+			}
 		}
-		if after := backends[1].posts.Load() + backends[2].posts.Load(); after != before+1 {
-			t.Errorf("a request was begun %d times", after-before)
+	})
+}
+
+// TestEndedByOperator: a node's 503 for what it has begun reaches the client as it is, and no other node gets the request.
+func TestEndedByOperator(t *testing.T) {
+	each(t, func(t *testing.T, _ balancer, base string, backends []*backend) {
+		before := int64(0)
+		for _, b := range backends {
+			before += b.posts.Load()
+		}
+		status, header, text := whole(t, base, "/stop")
+		if status != http.StatusServiceUnavailable || header.Get("X-Should-Retry") != "false" || len(text) != 1 {
+			t.Errorf("the client got %d %v: %q", status, header, text)
+		}
+		after := int64(0)
+		for _, b := range backends {
+			after += b.posts.Load()
+		}
+		if after != before+1 {
+			t.Errorf("the request was begun %d times", after-before)
+		}
+	})
+}
+
+// TestAllRefuse: what every node refuses ends with the words of a node, where the balancer lets it try.
+func TestAllRefuse(t *testing.T) {
+	each(t, func(t *testing.T, of balancer, base string, backends []*backend) {
+		for _, b := range backends {
+			b.down.Store(true)
+		}
+		status, header, text := whole(t, base, "/")
+		if status != http.StatusServiceUnavailable || header.Get("X-Accel-Redirect") != "" {
+			t.Errorf("the client got %d %v: %q", status, header, text)
+		}
+		if !of.active && (text != refusal || header.Get("Retry-After") != "1") {
+			t.Errorf("not a node's words: %v, %q", header, text)
 		}
 	})
 }

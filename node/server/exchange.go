@@ -178,6 +178,7 @@ func (x *exchange) failStatus(status int, e *abi.Error) {
 	r := &x.ctx.Response
 	r.SetStatusCode(status)
 	setRetryHeaders(&r.Header, e)
+	x.passOn(e)
 	if e.Kind == abi.Timeout && x.module == nil { // a module's client gets its protocol's form
 		r.Header.SetContentType("text/html; charset=utf-8")
 		r.SetBodyString(gatewayTimeout)

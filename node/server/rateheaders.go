@@ -125,6 +125,25 @@ func setRetryHeaders(h *fasthttp.ResponseHeader, e *abi.Error) {
 	}
 }
 
+// passOn lets a balancer that asks for it send the request to another node, where this one did
+// nothing of it. nginx looks at no other header of an answer before it gives that to the client. The
+// place is fixed: whoever else asks chooses nothing.
+func (x *exchange) passOn(e *abi.Error) {
+	if x.admitted || e.Kind != abi.Overloaded || errors.Is(e, account.ErrOperator) {
+		return
+	}
+	if string(x.ctx.Request.Header.Peek(refusalHeader)) == refusalRedirect {
+		x.ctx.Response.Header.Set("X-Accel-Redirect", refusalPlace)
+	}
+}
+
+// What node/deploy/nginx.conf says and is told.
+const (
+	refusalHeader   = "X-Refusal"
+	refusalRedirect = "redirect"
+	refusalPlace    = "@refused"
+)
+
 // retryFloor is the wait told when nobody computed one: a second.
 func retryFloor(d time.Duration) time.Duration {
 	if d <= 0 {
