@@ -30,6 +30,20 @@ func (h *Host) Route(path []byte) (Routed, bool) {
 	return found, best != nil
 }
 
+// Routers are the modules that answer paths, each once and without a route.
+func (h *Host) Routers() (all []Routed) {
+	seen := map[Slot]bool{}
+	for _, beside := range *h.routing.Load() {
+		for i := range beside {
+			if r := &beside[i]; !seen[r.slot] {
+				seen[r.slot] = true
+				all = append(all, Routed{Slot: r.slot, Manifest: r.manifest})
+			}
+		}
+	}
+	return all
+}
+
 // Owner is the module whose all paths are that begin with the first segment of a path, without a
 // route: it says how clients of that path read an error. Nobody's is /v1, where the contract is.
 func (h *Host) Owner(path []byte) (Routed, bool) {

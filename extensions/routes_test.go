@@ -54,6 +54,39 @@ func TestOwners(t *testing.T) {
 	}
 }
 
+// TestRouters: each module that answers paths is listed once, from its activation until another one has its slot.
+func TestRouters(t *testing.T) {
+	h, _ := openTest(t, Options{})
+	has := func(want ...string) {
+		t.Helper()
+		var got []string
+		for _, r := range h.Routers() {
+			if string(r.Slot) != r.Manifest.Name {
+				t.Errorf("%s is in slot %s", r.Manifest.Ref(), r.Slot)
+			}
+			got = append(got, r.Manifest.Ref())
+		}
+		slices.Sort(got)
+		if !slices.Equal(got, want) {
+			t.Errorf("%v answer paths, want %v", got, want)
+		}
+	}
+	has()
+	activate(t, h, routedGuest("two", "1", "/b").bytes(t))
+	activate(t, h, routedGuest("one", "1", "/a").bytes(t))
+	has("one@1", "two@1")
+	activate(t, h, routedGuest("one", "2", "/c").bytes(t))
+	has("one@2", "two@1")
+	if _, err := h.Rollback("two"); err != nil {
+		t.Fatal(err)
+	}
+	has("one@2")
+	if _, err := h.Rollback("one"); err != nil {
+		t.Fatal(err)
+	}
+	has("one@1")
+}
+
 func TestRoutesOfSlots(t *testing.T) {
 	h, _ := openTest(t, Options{})
 	if got := routeAt(h, "/a/list"); got != "" || len(h.Slots()) != len(Slots) {

@@ -106,6 +106,13 @@ func (t translators) Route(path []byte) (server.Routed, bool) {
 	return server.Routed{Protocol: string(r.Slot), Manifest: r.Manifest, Index: r.Index, Params: r.Params}, ok
 }
 
+func (t translators) Routers() (all []server.Routed) {
+	for _, r := range t.Host.Routers() {
+		all = append(all, server.Routed{Protocol: string(r.Slot), Manifest: r.Manifest})
+	}
+	return all
+}
+
 func (t translators) Owner(path []byte) (server.Routed, bool) {
 	r, ok := t.Host.Owner(path)
 	return server.Routed{Protocol: string(r.Slot), Manifest: r.Manifest}, ok

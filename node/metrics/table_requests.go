@@ -6,7 +6,8 @@ var requests = []Metric{
 		Watch: "nodes of one service that differ"},
 	{Name: "corenode_requests_total", Type: Counter, Labels: []string{"route", "status", "kind"}, Panel: "Requests",
 		Help: "Requests that ended. `kind` is ok or the error's kind, `status` the one that goes with it (also for a stream that failed " +
-			"after its 200). `route` of a module's path is its protocol and _generate, _count or _models",
+			"after its 200). `route` of a module's path is its protocol and _generate, _count or _models; " +
+			"its series are there, at 0, from the first scrape after the module came into service",
 		Watch: "share of `kind=\"internal\"`: alert above 0"},
 	{Name: "corenode_refusals_total", Type: Counter, Labels: []string{"kind"}, Panel: "Refusals by cause",
 		Help:  "Requests that ended in an error before they were admitted",

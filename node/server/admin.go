@@ -285,6 +285,9 @@ func (s *Server) adminReady(ctx *fasthttp.RequestCtx) {
 // own, and those of the process and the Go runtime.
 func (s *Server) WriteMetrics(w io.Writer) {
 	var raw bytes.Buffer
+	if s.deps.Translators != nil {
+		s.metrics.foresee(s.deps.Translators.Routers())
+	}
 	s.metrics.set.WritePrometheus(&raw)
 	vm.WriteProcessMetrics(&raw)
 	vm.WriteFDMetrics(&raw)

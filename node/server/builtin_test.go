@@ -39,6 +39,7 @@ type builtinTranslation struct {
 }
 
 func (builtinTranslators) Route([]byte) (Routed, bool) { return Routed{}, false }
+func (builtinTranslators) Routers() []Routed           { return nil }
 func (builtinTranslators) Owner([]byte) (Routed, bool) { return Routed{}, false }
 
 func (b builtinTranslators) Translate(protocol, _, _ string, facts abi.Facts) Translation {

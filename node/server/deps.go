@@ -141,6 +141,8 @@ type Replicated interface{ Own() Model }
 type Translators interface {
 	// Route finds which module answers a path that is no endpoint's, as it was sent.
 	Route(path []byte) (Routed, bool)
+	// Routers are the modules that answer such paths now, each once. What it gives has no route.
+	Routers() []Routed
 	// Owner finds the module that has all paths which begin with the first segment of one that
 	// nobody answers. What it gives has no route.
 	Owner(path []byte) (Routed, bool)

@@ -150,6 +150,10 @@ func (f *moduleTranslators) Route(path []byte) (Routed, bool) {
 	return Routed{"verses", f.manifest, 2, params}, ok
 }
 
+func (f *moduleTranslators) Routers() []Routed {
+	return []Routed{{Protocol: "verses", Manifest: f.manifest}}
+}
+
 func (f *moduleTranslators) Owner(path []byte) (Routed, bool) {
 	first, _, _ := bytes.Cut(bytes.TrimPrefix(path, []byte{'/'}), []byte{'/'})
 	return Routed{Protocol: "verses", Manifest: f.manifest}, string(first) == "verses"

@@ -66,6 +66,7 @@ type (
 )
 
 func (noRoutes) Route([]byte) (Routed, bool) { return Routed{}, false }
+func (noRoutes) Routers() []Routed           { return nil }
 func (noRoutes) Owner([]byte) (Routed, bool) { return Routed{}, false }
 
 func (noRoute) SetRoute(*abi.Route) { panic("a route of no module") }

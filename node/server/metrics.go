@@ -14,7 +14,8 @@ import (
 const metricsType = "text/plain; version=0.0.4; charset=utf-8"
 
 // metrics are the node's numbers. Every series is made at the start, but those of the
-// routes of modules: no label comes from a client, and there are none of accounts.
+// routes of modules, which are made when they are first read or counted: no label comes
+// from a client, and there are none of accounts.
 type metrics struct {
 	set *vm.Set
 
@@ -121,21 +122,41 @@ func (m *metrics) observe(x *exchange, total time.Duration) {
 	}
 }
 
-// outcome counts the requests of a route that ended like this one. The name and the
-// statuses of a module's are its manifest's: there are as many as operators load.
+// outcome counts the requests of a route that ended like this one.
 func (m *metrics) outcome(x *exchange) *vm.Counter {
 	if x.module != nil {
-		status, kind := 200, "ok"
-		if x.failed {
-			status, kind = x.statusOf(x.kind), x.kind.String()
-		}
-		return m.set.GetOrCreateCounter(requestSeries(x.name(), fmt.Sprint(status), kind))
+		return m.ofModule(&x.resource, x.failed, x.kind)
 	}
 	of := m.requests[x.route]
 	if x.failed {
 		return of[x.kind]
 	}
 	return of[len(of)-1]
+}
+
+// ofModule counts the requests of a module's route that ended alike. The name and the statuses are
+// its manifest's: there are as many as operators load.
+func (m *metrics) ofModule(r *resource, failed bool, k abi.Kind) *vm.Counter {
+	status, kind := 200, "ok"
+	if failed {
+		status, kind = r.statusOf(k), k.String()
+	}
+	return m.set.GetOrCreateCounter(requestSeries(r.name(), fmt.Sprint(status), kind))
+}
+
+// foresee makes the series of the routes that modules answer now, before they are read. One that is
+// first seen after its first requests hides them: to who watches its increase it has always been there.
+func (m *metrics) foresee(modules []Routed) {
+	for _, module := range modules {
+		for i := range module.Manifest.Routes {
+			module.Index = i // what has the same name has the same series
+			r := resource{route: routeModule, family: endpoints[routeModule].family, module: &module}
+			m.ofModule(&r, false, 0)
+			for _, k := range abi.Kinds() {
+				m.ofModule(&r, true, k)
+			}
+		}
+	}
 }
 
 // phaseOf says how far a settled request came.

@@ -389,3 +389,32 @@ func TestModuleArray(t *testing.T) {
 		t.Errorf("no arrays: %d %q", r.StatusCode, r.body)
 	}
 }
+
+// TestModuleSeries: the series of a module's routes are there at 0 before the first request, for what increases from
+// a series that begins with 1 nobody sees.
+func TestModuleSeries(t *testing.T) {
+	f := newModule(t, guest.FramingSSE)
+	n := startModule(t, Config{}, newFakeBackend(say("x")), f)
+	scrape := func() string {
+		var b strings.Builder
+		n.s.WriteMetrics(&b)
+		return b.String()
+	}
+	has := func(want ...string) {
+		t.Helper()
+		text := scrape()
+		for _, series := range want {
+			if !strings.Contains(text, "corenode_requests_total{route=\"verses_"+series+"\n") {
+				t.Errorf("there is no %s", series)
+			}
+		}
+	}
+	has(`generate",status="200",kind="ok"} 0`, `generate",status="500",kind="internal"} 0`, `models",status="500",kind="internal"} 0`,
+		`count",status="500",kind="internal"} 0`, `generate",status="529",kind="overloaded"} 0`)
+	if before := strings.Count(scrape(), `{route="verses_`); before != 3*(len(abi.Kinds())+1) {
+		t.Errorf("%d series", before)
+	}
+	n.raw(request("POST", verse, aVerse, bearerKey))
+	waitFor(t, "counted", func() bool { return strings.Contains(scrape(), `{route="verses_generate",status="200",kind="ok"} 1`) })
+	has(`generate",status="500",kind="internal"} 0`)
+}
