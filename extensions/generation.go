@@ -78,6 +78,7 @@ func (g *generation) retire() {
 type caller struct {
 	account string
 	request string // the request's id, "" where there is none, for the log
+	begins  bool   // it is the generation's first call for the request, which is counted by it
 }
 
 // admit asks whether a call may be made, as throttle.admit does. A native build
@@ -97,6 +98,9 @@ func (g *generation) admit(op abi.Op, patience time.Duration) (advance, waited t
 // do runs one op for a caller and appends the output frame to dst. The caller
 // has acquired g; advance is as in admit.
 func (g *generation) do(op abi.Op, of caller, in []byte, advance time.Duration, dst []byte) (out []byte, f *guest.Fault) {
+	if of.begins {
+		g.tally.requests.Add(1)
+	}
 	if g.pool != nil {
 		return g.doGuest(op, of.account, in, advance, dst)
 	}

@@ -186,7 +186,7 @@ func (i *Info) describe(g *generation) {
 	if g.pool != nil {
 		u := g.pool.Use()
 		c, i.Instances, i.InstancesBusy, i.MemoryBytes = u.Total(), u.Instances, u.Busy, u.MemoryBytes
-		i.Requests, i.Metrics = u.Requests(), g.module.Metrics()
+		i.Requests, i.Metrics = g.tally.requests.Load(), g.module.Metrics()
 	}
 	i.Calls, i.Ticks, i.CPU, i.BytesIn, i.BytesOut = c.Calls, c.Ticks, c.CPU, c.BytesIn, c.BytesOut
 	t := &g.tally

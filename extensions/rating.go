@@ -60,13 +60,13 @@ func (h *Host) Quote(request string, in abi.QuoteInput) (*Quote, error) {
 		q.captured.End()
 		return nil, absent("extensions.Quote", SlotBilling)
 	}
-	quoted, f := h.quote(q.generation, caller{in.Account, request}, in)
+	quoted, f := h.quote(q.generation, caller{in.Account, request, true}, in)
 	if f != nil && q.generation != sl.builtin {
 		q.generation.tally.fallbacks.Add(1)
 		q.generation.release()
 		sl.builtin.acquire() // never retired
 		q.generation, q.provisional = sl.builtin, true
-		quoted, f = h.quote(q.generation, caller{in.Account, request}, in)
+		quoted, f = h.quote(q.generation, caller{in.Account, request, true}, in)
 	}
 	if f != nil {
 		q.Close()
@@ -116,7 +116,7 @@ func (q *Quote) Charge(u abi.Usage, held []abi.Counter) (Charge, error) {
 	in := abi.ChargeInput{Prices: q.in.Prices, Usage: u, At: q.in.At, Model: q.in.Model, Account: q.in.Account}
 	in.Held = q.generation.manifest.Held(held)
 	q.captured.Charge(in, held)
-	c, err := q.host.rate(q.generation, q.request, in, held, upper, 0)
+	c, err := q.host.rate(q.generation, caller{account: in.Account, request: q.request}, in, held, upper, 0)
 	c.Provisional = c.Provisional || q.provisional
 	return c, err
 }
@@ -145,27 +145,27 @@ func (h *Host) Rate(request string, in abi.ChargeInput, held []abi.Counter) (Cha
 		g.acquire() // never retired
 	}
 	defer g.release()
-	c, err := h.rate(g, request, in, held, -1, guest.WaitMax)
+	c, err := h.rate(g, caller{in.Account, request, true}, in, held, -1, guest.WaitMax)
 	c.Provisional = c.Provisional || standsIn
 	return c, err
 }
 
 // rate charges with g, for whose share it waits with patience, or else with the
 // builtin tariff, which takes all that is held until the charge is rated again.
-func (h *Host) rate(g *generation, request string, in abi.ChargeInput, held []abi.Counter, upper abi.Nano, patience time.Duration,
+func (h *Host) rate(g *generation, of caller, in abi.ChargeInput, held []abi.Counter, upper abi.Nano, patience time.Duration,
 ) (Charge, error) {
 	s := takeScratch()
 	defer putScratch(s)
 	in.Held, s.held = g.manifest.Held(held), held
 	s.in = in.Append(s.in[:0])
 	sl := h.slot(SlotBilling)
-	c, f := h.charge(g, request, in, upper, patience, s)
+	c, f := h.charge(g, of, in, upper, patience, s)
 	c.Counters = g.manifest.Taken(held, c.taken, in.Usage)
 	if f != nil && g != sl.builtin {
 		g.tally.fallbacks.Add(1)
 		in.Held = nil
 		s.in = in.Append(s.in[:0])
-		c, f = h.charge(sl.builtin, request, in, -1, 0, s)
+		c, f = h.charge(sl.builtin, of, in, -1, 0, s)
 		c.Provisional, c.Counters = true, abi.Settled(held, in.Usage)
 	}
 	if f != nil {
@@ -177,14 +177,14 @@ func (h *Host) rate(g *generation, request string, in abi.ChargeInput, held []ab
 }
 
 // charge asks one generation for the charge of s.in and holds it to the rules.
-func (h *Host) charge(g *generation, request string, in abi.ChargeInput, upper abi.Nano, patience time.Duration,
+func (h *Host) charge(g *generation, of caller, in abi.ChargeInput, upper abi.Nano, patience time.Duration,
 	s *scratch) (Charge, *guest.Fault) {
 	advance, _, ok := g.admit(abi.OpCharge, patience)
 	if !ok {
 		return Charge{}, overQuota
 	}
 	var c abi.Charge
-	o, f := h.callHeld(h.slot(SlotBilling), g, abi.OpCharge, caller{in.Account, request}, advance, s, func(o abi.Output) *guest.Fault {
+	o, f := h.callHeld(h.slot(SlotBilling), g, abi.OpCharge, of, advance, s, func(o abi.Output) *guest.Fault {
 		if o.Status == abi.StatusDecline {
 			return nil
 		}

@@ -64,7 +64,7 @@ func (h *Host) rewrite(sl *slot, g *generation, request string, in abi.RewriteIn
 	s := takeScratch()
 	defer putScratch(s)
 	s.in = in.Append(s.in[:0])
-	o, f := h.call(sl, g, abi.OpRewrite, caller{in.Account, request}, advance, s)
+	o, f := h.call(sl, g, abi.OpRewrite, caller{in.Account, request, true}, advance, s)
 	switch {
 	case f != nil:
 		return nil, overloaded("extensions.Rewrite", f)
@@ -89,12 +89,13 @@ type filterMember struct {
 	generation *generation
 	state      []byte // of the block that is open; its capacity is used again
 	got, gave  int    // bytes of the answer so far
+	began      bool   // it was asked
 }
 
 // Filter opens the filtering of one answer; nil where no module filters. The error is
 // Overloaded: one that should is not in memory. Close gives the generations back.
 func (h *Host) Filter(account, request string) (*Filter, error) {
-	f := &Filter{host: h, of: caller{account, request}}
+	f := &Filter{host: h, of: caller{account: account, request: request}}
 	for _, sl := range h.members(SlotFilter) {
 		g, standsIn := sl.acquire(account)
 		switch {
@@ -146,7 +147,9 @@ func (f *Filter) text(m *filterMember, in abi.FilterInput) (string, error) {
 	s := takeScratch()
 	defer putScratch(s)
 	s.in = in.Append(s.in[:0])
-	o, fault := f.host.callHeld(m.slot, g, abi.OpFilter, f.of, advance, s, func(o abi.Output) *guest.Fault { return m.broken(&in, o) })
+	of := f.of
+	of.begins, m.began = !m.began, true
+	o, fault := f.host.callHeld(m.slot, g, abi.OpFilter, of, advance, s, func(o abi.Output) *guest.Fault { return m.broken(&in, o) })
 	switch {
 	case fault != nil:
 		return "", &abi.Error{Kind: abi.Internal, Op: "extensions.Filter", Msg: "internal error", Err: fault}

@@ -9,6 +9,7 @@ import (
 // tally counts what goes wrong and what runs beside, all rare.
 type tally struct {
 	faults           [guest.CauseEnd]atomic.Uint64
+	requests         atomic.Uint64 // that it worked for, by their first calls
 	declined         atomic.Uint64
 	fallbacks        atomic.Uint64 // calls that the builtin answered instead
 	shadowRuns       atomic.Uint64

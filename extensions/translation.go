@@ -27,6 +27,7 @@ type Translation struct {
 	// translates, would keep spare of it, and can take the answer over.
 	spared bool
 	spare  []byte
+	began  bool // a module was called for the request
 	wrote  bool // bytes of the stream have been given out
 	broken bool // what the module wrote breaks the protocol: it is not asked for an error
 
@@ -49,8 +50,8 @@ func (h *Host) Translate(s Slot, account, request string, facts abi.Facts) *Tran
 	if g == nil {
 		return nil
 	}
-	return &Translation{host: h, slot: sl, generation: g, of: caller{account, request}, facts: facts, patience: quotaWaitMax,
-		captured: h.capture(sl, account, request)}
+	return &Translation{host: h, slot: sl, generation: g, of: caller{account: account, request: request}, facts: facts,
+		patience: quotaWaitMax, captured: h.capture(sl, account, request)}
 }
 
 // Close gives the generation back; more than once is harmless.
@@ -84,7 +85,9 @@ func (t *Translation) callHeld(op abi.Op, s *scratch, rule func(abi.Output) *gue
 	if !ok {
 		return abi.Output{}, overQuota
 	}
-	return t.host.callHeld(t.slot, t.generation, op, t.of, advance, s, rule)
+	of := t.of
+	of.begins, t.began = !t.began, true
+	return t.host.callHeld(t.slot, t.generation, op, of, advance, s, rule)
 }
 
 // admit waits until the slot's share of the processors admits a call, and takes

@@ -24,16 +24,6 @@ func (w *Work) Total() (c Counters) {
 	return c
 }
 
-// Requests are the requests that were worked for: each has one call of one of
-// these operations.
-func (w *Work) Requests() uint64 {
-	var n uint64
-	for _, op := range [...]abi.Op{abi.OpRequest, abi.OpModels, abi.OpQuote, abi.OpDecide, abi.OpRewrite} {
-		n += w[opIndex(op)].Calls
-	}
-	return n
-}
-
 // Counters are the work of calls.
 type Counters struct {
 	Calls, Ticks, BytesIn, BytesOut uint64
