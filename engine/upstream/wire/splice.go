@@ -53,9 +53,17 @@ type splicer struct {
 	body  []byte
 	s     Splices
 	dec   *jsontext.Decoder
-	edits []edit // rising, not overlapping
+	edits []edit // not overlapping
 	end   int    // offset of the brace that closes the body
 	empty bool
+
+	toolsKept, toolsSkipped int
+}
+
+// span is an element of an array, or a member of the body.
+type span struct {
+	from, to int
+	skipped  bool
 }
 
 func (w *splicer) edit(from, to int, text string) {
@@ -65,23 +73,30 @@ func (w *splicer) edit(from, to int, text string) {
 // top walks the members of the body.
 func (w *splicer) top() error {
 	seen := map[string]bool{}
+	var all []span
 	if _, err := w.dec.ReadToken(); err != nil { // the brace
 		return err
 	}
 	for w.dec.PeekKind() != '}' {
+		before := int(w.dec.InputOffset())
 		name, err := w.name()
 		if err != nil {
 			return err
 		}
 		seen[name] = true
+		from := before + bytes.IndexByte(w.body[before:], '"') // of the name: only a comma and space are before it
 		if err := w.member(name); err != nil {
 			return err
 		}
+		all = append(all, span{from, int(w.dec.InputOffset()), name == "tools" || name == "tool_choice"})
 	}
 	if _, err := w.dec.ReadToken(); err != nil {
 		return err
 	}
 	w.end, w.empty = int(w.dec.InputOffset())-1, len(seen) == 0
+	if w.toolsSkipped > 0 && w.toolsKept == 0 {
+		w.toolless(all)
+	}
 	if !seen["stream"] {
 		w.insert(`"stream":true`)
 	}
@@ -89,6 +104,15 @@ func (w *splicer) top() error {
 		w.insert(`"max_tokens":` + strconv.Itoa(w.s.MaxTokens))
 	}
 	return nil
+}
+
+// toolless leaves out what the members of the body say of tools, after the last tool was skipped: servers refuse
+// a list without tools, and a choice among none.
+func (w *splicer) toolless(all []span) {
+	w.edits = slices.DeleteFunc(w.edits, func(e edit) bool {
+		return slices.ContainsFunc(all, func(m span) bool { return m.skipped && m.from <= e.from && e.to <= m.to })
+	})
+	w.empty = w.cut(all) == 0
 }
 
 // insert adds a member at the end of the body.
@@ -211,12 +235,8 @@ func (w *splicer) block() error {
 	})
 }
 
-// tools leaves out the tools that are skipped, each with the comma beside it.
+// tools leaves out the tools that are skipped.
 func (w *splicer) tools() error {
-	type span struct {
-		from, to int
-		skipped  bool
-	}
 	var all []span
 	err := w.each(func() error {
 		from, to, err := w.value()
@@ -232,7 +252,13 @@ func (w *splicer) tools() error {
 	if err != nil {
 		return err
 	}
-	kept := 0
+	kept := w.cut(all)
+	w.toolsKept, w.toolsSkipped = w.toolsKept+kept, w.toolsSkipped+len(all)-kept
+	return nil
+}
+
+// cut leaves out what is skipped of a list, each with the comma beside it, and returns how many stay.
+func (w *splicer) cut(all []span) (kept int) {
 	for i, t := range all {
 		switch {
 		case !t.skipped:
@@ -245,7 +271,7 @@ func (w *splicer) tools() error {
 			w.edit(t.from, t.to, "")
 		}
 	}
-	return nil
+	return kept
 }
 
 // skipped says whether a tool is left out.
