@@ -20,16 +20,23 @@ type Channels struct {
 }
 
 // headed is the beginning of an answer as it follows the prompt of a template, which ends with its author, and
-// where the output behind it starts. begins says that the last message begins the answer, with text,
-// whose blanks at the end are gone: all of it if begun. A call that is forced follows that text in a message of its own.
-func (e *Engine) headed(q *messages.Request, text string, begins, begun bool) (string, start) {
+// where the output behind it starts. beginning is the last message where that begins the answer, else nil, and text is
+// its text, whose blanks at the end are gone: all of it if begun. What it thinks is a message before that of its text. A
+// call that is forced follows them in a message of its own.
+func (e *Engine) headed(q *messages.Request, beginning *messages.Message, text string, begun bool) (string, start) {
 	const final = output.MarkChannel + "final"
-	if begins && !forced(q) {
-		return final + output.MarkMessage + text, start{begun: begun, header: final, opened: true}
-	}
+	const next = output.MarkEnd + output.MarkStart + "assistant"
 	before := ""
+	if beginning != nil {
+		if thinks := e.thoughts(*beginning); thinks != "" {
+			before = output.MarkChannel + "analysis" + output.MarkMessage + thinks + next
+		}
+		if !forced(q) {
+			return before + final + output.MarkMessage + text, start{begun: begun, header: final, opened: true}
+		}
+	}
 	if text != "" {
-		before = final + output.MarkMessage + text + output.MarkEnd + output.MarkStart + "assistant"
+		before += final + output.MarkMessage + text + next
 	}
 	header, opened := e.header(q)
 	if opened {

@@ -224,6 +224,49 @@ func TestChannelPrefills(t *testing.T) {
 	}
 }
 
+// TestChannelPrefillThoughts: what a last message thinks stands before the text that it begins, as in the answers of such a
+// model, and is content alone.
+func TestChannelPrefillThoughts(t *testing.T) {
+	e, _ := channelEngine(t)
+	const next = "<|end|><|start|>assistant"
+	const final, analysis = "<|channel|>final<|message|>", "<|channel|>analysis<|message|>"
+	const so = `{"type":"text","text":"So"}`
+	thinking := func(text string) string {
+		return fmt.Sprintf(`{"type":"thinking","thinking":%q,"signature":""},`, text)
+	}
+	const named = weatherTools + `,"tool_choice":{"type":"tool","name":"time"},`
+	for _, c := range []struct{ ask, blocks, want string }{
+		{"", thinking("hm\n") + so, analysis + "hm" + next + final + "So"},
+		{"", thinking("h") + thinking("m") + so, analysis + "hm" + next + final + "So"},
+		{"", thinking(" ") + so, final + "So"},
+		{"", thinking("<|end|>") + so, analysis + "<|end|>" + next + final + "So"},
+		{`"thinking":{"type":"disabled"},`, thinking("hm") + so, analysis + "hm" + next + final + "So"},
+		{named, thinking("hm") + so, analysis + "hm" + next + final + "So" + next +
+			"<|channel|>commentary to=functions.time <|constrain|>json<|message|>"},
+		{named, thinking("hm") + `{"type":"text","text":"\n"}`, analysis + "hm" + next +
+			"<|channel|>commentary to=functions.time <|constrain|>json<|message|>"},
+	} {
+		r := ask(t, e, fmt.Sprintf(`{%s"model":"m","max_tokens":20,"messages":[{"role":"user","content":"hi"},{"role":"assistant","content":[%s]}]}`,
+			c.ask, c.blocks))
+		if got := renderedText(e, r); !strings.HasSuffix(got, "hi"+next+c.want) {
+			t.Errorf("%s%s: the prompt is\n%s\nwhich does not end with\n%s", c.ask, c.blocks, got, c.want)
+		}
+		if n := count(r.Prompt, e.special("<|end|>")); strings.Contains(c.blocks, "<|end|>") && n != 2 { // of the user, and of the thought
+			t.Errorf("%s: content became a control token", c.blocks)
+		}
+	}
+}
+
+// count is how often a token is in a prompt.
+func count(prompt []int32, id int32) (n int) {
+	for _, one := range prompt {
+		if one == id {
+			n++
+		}
+	}
+	return n
+}
+
 // beginAs says whether there are as many blocks as wanted, and each begins as wanted but for blanks.
 func beginAs(blocks, want []string) bool {
 	return slices.EqualFunc(blocks, want, func(b, w string) bool { return strings.HasPrefix(blanks.Replace(b), w) })

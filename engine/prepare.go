@@ -212,7 +212,7 @@ func (e *Engine) rendered(q *messages.Request, most int) (ids []int32, at start,
 		at.thinking = false
 	}
 	if e.format.calls == callsChannels {
-		prefill, at = e.headed(q, prefill, beginning != nil, at.begun)
+		prefill, at = e.headed(q, beginning, prefill, at.begun)
 	}
 	text += prefill
 	ids = make([]int32, 0, min(len(text)/3, most)+8)
@@ -302,7 +302,7 @@ func (e *Engine) templateTime() time.Time {
 }
 
 // prefill is the beginning of an answer as it follows the generation prompt:
-// its thinking, if the prompt opened one, and its text. The answer goes on in
+// its thinking, if the prompt opened one, and its text. In channels headed writes the thinking. The answer goes on in
 // the text, so no other thinking begins. Whitespace at its end is left to the model, which
 // goes on in tokens that begin with it: such a text is not begun, so that the line breaks
 // which the client has are not in the answer again, nor a stop sequence in them.
@@ -314,17 +314,22 @@ func (e *Engine) prefill(m messages.Message, thinking bool) (prefill string, beg
 	if !thinking {
 		return text, begun
 	}
-	var thought strings.Builder
-	for _, b := range m.Blocks {
-		if b.Type == messages.Thinking {
-			thought.WriteString(b.Text)
-		}
-	}
-	thinks := e.tokenizer.Protect(strings.TrimSpace(thought.String()))
+	thinks := e.thoughts(m)
 	if !e.format.tags.Usual() {
 		return thinks + e.format.tags.Close + text, begun
 	}
 	return thinks + "\n" + e.format.tags.Close + "\n\n" + text, begun
+}
+
+// thoughts is what a message thinks, without the blanks around it.
+func (e *Engine) thoughts(m messages.Message) string {
+	var all strings.Builder
+	for _, b := range m.Blocks {
+		if b.Type == messages.Thinking {
+			all.WriteString(b.Text)
+		}
+	}
+	return e.tokenizer.Protect(strings.TrimSpace(all.String()))
 }
 
 // appendMessage appends message i as the template's messages: a user message
