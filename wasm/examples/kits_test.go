@@ -288,7 +288,7 @@ func TestKitsUnescape(t *testing.T) {
 		g := echo("")
 		r := rand.New(rand.NewPCG(7, 8))
 		parts := []string{"plain", `\"`, `\\`, `\/`, `\b`, `\f`, `\n`, `\r`, `\t`, `\u0000`, `\u007f`, `\u00E9`, `\u07ff`, `\u0800`, `\uffff`,
-			`\ud83d\ude00`, `\ud83d`, `\ude00`, "é", "😀", `\uDBFF\uDFFF`}
+			`\ud83d\ude00`, `\ud83d`, `\ude00`, "é", "😀", `\uDBFF\uDFFF`, "budded"}
 		for range 2000 {
 			var s string
 			for range r.IntN(6) {

@@ -199,7 +199,7 @@ export class Json {
 
 // The length of the escape at a place of a text; 0 if it is none.
 function escape(t: Text, at: i32): i32 {
-  if (t.n - at < 2) return 0;
+  if (t.n - at < 2 || t.byte(at) != 0x5c) return 0;
   const c = t.byte(at + 1);
   if (c == 0x75) {
     for (let i = 2; i < 6; i++) if (t.n - at < 6 || hexDigit(t.byte(at + i)) < 0) return 0;

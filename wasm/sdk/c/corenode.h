@@ -1087,7 +1087,7 @@ static int cn_hex(char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= '
 /* cn_escape is the length of the escape that n bytes begin with; 0 if it is none. */
 static uint32_t cn_escape(const char *p, uint32_t n)
 {
-	if (n < 2)
+	if (n < 2 || p[0] != '\\')
 		return 0;
 	switch (p[1]) {
 	case '"': case '\\': case '/': case 'b': case 'f': case 'n': case 'r': case 't':
