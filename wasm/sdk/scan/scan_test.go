@@ -392,3 +392,23 @@ func TestLongPath(t *testing.T) {
 		}
 	}
 }
+
+// TestUnescape has encoding/json as its oracle, for halves of pairs too, which a Scanner refuses.
+func TestUnescape(t *testing.T) {
+	r := rand.New(rand.NewPCG(3, 4))
+	parts := []string{"plain", `\"`, `\\`, `\/`, `\b`, `\f`, `\n`, `\r`, `\t`, `\u0000`, `\u00E9`, `\uffff`, `\ud83d\ude00`, `\ud83d`,
+		`\ude00`, `\uDBFF\uDFFF`, "é", "budded"}
+	for range 5000 {
+		var raw string
+		for range r.IntN(6) {
+			raw += parts[r.IntN(len(parts))]
+		}
+		var want string
+		if err := json.Unmarshal([]byte(`"`+raw+`"`), &want); err != nil {
+			t.Fatal(err)
+		}
+		if got := Unescape([]byte("x"), []byte(raw)); string(got) != "x"+want {
+			t.Fatalf("%s is read as %q, want %q", raw, got[1:], want)
+		}
+	}
+}

@@ -54,10 +54,14 @@ func codePoint(raw []byte) (rune, []byte) {
 	}
 	r := unit(raw)
 	raw = raw[4:]
-	if r&^0x3FF != 0xD800 || len(raw) < 6 {
+	if r&^0x3FF != 0xD800 || len(raw) < 6 || raw[0] != '\\' || raw[1] != 'u' {
 		return r, raw
 	}
-	return 0x10000 + (r&0x3FF)<<10 + unit(raw[2:])&0x3FF, raw[6:]
+	low := unit(raw[2:])
+	if low&^0x3FF != 0xDC00 {
+		return r, raw
+	}
+	return 0x10000 + (r&0x3FF)<<10 + low&0x3FF, raw[6:]
 }
 
 func unit(digits []byte) (r rune) {
