@@ -108,10 +108,9 @@ func Integer(text []byte) (n int64, ok bool) {
 		return 0, false
 	}
 	for range shift {
-		n *= 10
-	}
-	if n > integerMax {
-		return 0, false
+		if n *= 10; n > integerMax {
+			return 0, false
+		}
 	}
 	if text[0] == '-' {
 		n = -n
