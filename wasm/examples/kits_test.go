@@ -310,6 +310,29 @@ func TestKitsUnescape(t *testing.T) {
 	})
 }
 
+// TestKitsTakeLittleMemory: what a client makes a body of takes a few times the memory of the body, not
+// so much for each value that a small body has more of them than fit.
+func TestKitsTakeLittleMemory(t *testing.T) {
+	const size = 64 << 10
+	everyKit(t, func(t *testing.T, echo func(string) *guest) {
+		for name, body := range map[string]string{
+			"members": "{" + strings.Repeat(`"a":1,`, size/6) + `"b":2}`,
+			"list":    `{"list":[` + strings.Repeat("123,", size/4) + "1]}",
+			"escapes": `{"text":"` + strings.Repeat(`\n`, size/2) + `"}`,
+		} {
+			g := echo("")
+			before := g.module.Memory().Size()
+			frame, err := g.call(abi.OpRequest, abi.RequestInput{Body: []byte(body)}.Append(nil))
+			if out, _ := abi.ParseOutput(frame); err != nil || out.Status != abi.StatusOK {
+				t.Fatalf("%s: status %d, %v", name, out.Status, err)
+			}
+			if grown := g.module.Memory().Size() - before; grown > 16*size {
+				t.Errorf("%s: a body of %d bytes took %d", name, len(body), grown)
+			}
+		}
+	})
+}
+
 // TestKitsEscape has abi.AppendEscaped as its oracle.
 func TestKitsEscape(t *testing.T) {
 	everyKit(t, func(t *testing.T, echo func(string) *guest) {

@@ -3,6 +3,8 @@
 import { Text, character } from "./wire";
 
 const DEPTH_MAX = 128;
+// What closes the levels that are open in a value, of one at a time.
+const CLOSERS: StaticArray<u8> = new StaticArray<u8>(DEPTH_MAX);
 
 // What may stand next in a value.
 enum Wanted {
@@ -27,65 +29,61 @@ enum Wanted {
 export class Json {
   // Of the member: as it stands in the text, without quotes.
   name: Text = new Text(0, 0);
-  private at: usize;
-  private to: usize;
+  private at: i32 = 0;
   private started: bool = false;
   private bad: bool = false;
 
-  constructor(text: Text) {
-    this.at = text.at;
-    this.to = text.at + text.n;
-  }
+  constructor(private text: Text) {}
 
   private fail(): bool {
     this.bad = true;
-    this.at = this.to;
+    this.at = this.text.n;
     return false;
   }
 
   // The next byte that is no space; 0 at the end.
   private peek(): u8 {
-    for (; this.at < this.to; this.at++) {
-      const c = load<u8>(this.at);
+    for (; this.at < this.text.n; this.at++) {
+      const c = this.text.byte(this.at);
       if (c != 0x20 && c != 0x0a && c != 0x0d && c != 0x09) return c;
     }
     return 0;
   }
 
   // Takes a string, quotes and all.
-  private quoted(): Text {
-    const s = new Text(this.at, <i32>(this.to - this.at));
-    for (let i = 1, step = 0; i < s.n; i += step) {
-      const c = s.byte(i);
+  private quoted(): void {
+    const text = this.text;
+    for (let i = this.at + 1, step = 0; i < text.n; i += step) {
+      const c = text.byte(i);
       if (c == 0x22) {
-        this.at += i + 1;
-        return s.slice(0, i + 1);
+        this.at = i + 1;
+        return;
       }
-      step = c == 0x5c ? escape(s, i) : c < 0x20 ? 0 : character(s, i);
+      step = c == 0x5c ? escape(text, i) : c < 0x20 ? 0 : character(text, i);
       if (step == 0) break;
     }
     this.fail();
-    return new Text(0, 0);
   }
 
   // Takes a word if it is next.
   private word(w: string): bool {
-    if (this.to - this.at < <usize>w.length || !new Text(this.at, w.length).is(w)) return false;
+    if (this.text.n - this.at < w.length) return false;
+    for (let i = 0; i < w.length; i++) if (<i32>this.text.byte(this.at + i) != w.charCodeAt(i)) return false;
     this.at += w.length;
     return true;
   }
 
   // Takes a byte if it is next.
   private one(c: u8): bool {
-    if (this.at == this.to || load<u8>(this.at) != c) return false;
+    if (this.at == this.text.n || this.text.byte(this.at) != c) return false;
     this.at++;
     return true;
   }
 
   // Takes digits and gives how many.
-  private digits(): usize {
+  private digits(): i32 {
     const from = this.at;
-    while (this.at < this.to && load<u8>(this.at) >= 0x30 && load<u8>(this.at) <= 0x39) this.at++;
+    while (this.at < this.text.n && this.text.byte(this.at) >= 0x30 && this.text.byte(this.at) <= 0x39) this.at++;
     return this.at - from;
   }
 
@@ -95,7 +93,7 @@ export class Json {
     this.one(0x2d);
     const from = this.at;
     const whole = this.digits();
-    if (whole == 0 || (whole > 1 && load<u8>(from) == 0x30)) this.fail();
+    if (whole == 0 || (whole > 1 && this.text.byte(from) == 0x30)) this.fail();
     if (this.one(0x2e) && this.digits() == 0) this.fail();
     if (this.one(0x65) || this.one(0x45)) {
       if (!this.one(0x2b)) this.one(0x2d);
@@ -146,10 +144,12 @@ export class Json {
   member(): bool {
     if (!this.step(0x7d)) return false;
     if (this.peek() != 0x22) return this.fail();
-    const name = this.quoted();
+    const from = this.at + 1;
+    this.quoted();
+    const to = this.at - 1;
     if (this.peek() != 0x3a) return this.fail();
     this.at++;
-    this.name = name.slice(1, name.n - 1);
+    this.name = this.text.slice(from, to);
     return true;
   }
 
@@ -157,19 +157,18 @@ export class Json {
   value(): Text {
     this.peek();
     const from = this.at;
-    const closers = new StaticArray<u8>(DEPTH_MAX);
     let depth = 0;
     let wanted = Wanted.VALUE;
     do {
       const c = this.peek();
       const key = wanted == Wanted.KEY || wanted == Wanted.FIRST_KEY;
-      if (depth > 0 && c == closers[depth - 1] && wanted != Wanted.VALUE && wanted != Wanted.KEY) {
+      if (depth > 0 && c == CLOSERS[depth - 1] && wanted != Wanted.VALUE && wanted != Wanted.KEY) {
         depth--;
         this.at++;
         wanted = Wanted.AFTER;
       } else if (wanted == Wanted.AFTER && c == 0x2c) {
         this.at++;
-        wanted = closers[depth - 1] == 0x7d ? Wanted.KEY : Wanted.VALUE;
+        wanted = CLOSERS[depth - 1] == 0x7d ? Wanted.KEY : Wanted.VALUE;
       } else if (wanted == Wanted.AFTER || (key && c != 0x22)) {
         this.fail();
       } else if (key) {
@@ -178,7 +177,7 @@ export class Json {
         else this.at++;
         wanted = Wanted.VALUE;
       } else if ((c == 0x7b || c == 0x5b) && depth < DEPTH_MAX) {
-        closers[depth++] = c + 2; // the other bracket
+        CLOSERS[depth++] = c + 2; // the other bracket
         this.at++;
         wanted = c == 0x7b ? Wanted.FIRST_KEY : Wanted.FIRST_VALUE;
       } else {
@@ -187,13 +186,13 @@ export class Json {
         wanted = Wanted.AFTER;
       }
     } while ((depth > 0 || wanted != Wanted.AFTER) && !this.bad);
-    return new Text(from, this.bad ? 0 : <i32>(this.at - from));
+    return this.text.slice(from, this.bad ? from : this.at);
   }
 
   // Tells whether the text was well formed as far as it was read and nothing follows. Ask it
   // after the outermost value was left.
   end(): bool {
-    return this.peek() == 0 && this.at == this.to && !this.bad;
+    return this.peek() == 0 && this.at == this.text.n && !this.bad;
   }
 }
 
@@ -235,9 +234,21 @@ export function unescape(text: Text): Text {
       code = pair ? 0x10000 + ((code & 0x3ff) << 10) + (next & 0x3ff) : 0xfffd;
       if (pair) i += 6;
     }
-    n += <i32>String.UTF8.encodeUnsafe(changetype<usize>(String.fromCodePoint(code)), code < 0x10000 ? 1 : 2, to + n);
+    n += encode(to + n, code);
   }
   return new Text(to, n);
+}
+
+// Writes a character in UTF-8 and gives its length.
+function encode(at: usize, code: u32): i32 {
+  if (code < 0x80) {
+    store<u8>(at, <u8>code);
+    return 1;
+  }
+  const more = code < 0x800 ? 1 : code < 0x10000 ? 2 : 3;
+  store<u8>(at, <u8>((0xff80 >> more) | (code >> (6 * more))));
+  for (let i = 1; i <= more; i++) store<u8>(at + i, <u8>(0x80 | ((code >> (6 * (more - i))) & 0x3f)));
+  return more + 1;
 }
 
 // The number of an escape of six bytes.
