@@ -164,7 +164,7 @@ export function addLine(c: Charge, unit: string, tokens: i64, price: i64): bool 
   line.tokens = tokens;
   line.price = price;
   line.amount = tokens * price;
-  if (line.amount > i64.MAX_VALUE - c.total) return false;
+  if (c.total > i64.MAX_VALUE - line.amount) return false; // the amount is not negative, a total may be
   c.total += line.amount;
   c.lines.push(line);
   return true;

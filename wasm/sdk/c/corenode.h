@@ -1439,14 +1439,15 @@ CN_UNUSED static int cn_mul(int64_t a, int64_t b, int64_t *product)
 	return 1;
 }
 
-/* cn_add_line adds tokens at a price to a charge; 0 if one is negative, the
- * amount does not fit or there are too many lines. unit is cut at CN_UNIT_BYTES. */
+/* cn_add_line adds tokens at a price to a charge; 0 if one is negative, the amount
+ * does not fit or there are too many lines: then the charge is as it was. unit is
+ * cut at CN_UNIT_BYTES. */
 CN_UNUSED static int cn_add_line(cn_charge_output *out, cn_text unit, int64_t tokens, int64_t price)
 {
-	int64_t amount;
-	if (out->count == CN_LINES_MAX || !cn_mul(tokens, price, &amount) ||
-	    __builtin_add_overflow(out->total, amount, &out->total))
+	int64_t amount, total;
+	if (out->count == CN_LINES_MAX || !cn_mul(tokens, price, &amount) || __builtin_add_overflow(out->total, amount, &total))
 		return 0;
+	out->total = total;
 	cn_line *l = &out->lines[out->count++];
 	for (uint32_t i = 0; i < unit.n && i < CN_UNIT_BYTES; i++)
 		l->unit[i] = unit.p[i];

@@ -40,7 +40,10 @@ class EchoBilling extends Billing {
     dumpChargeInput(input);
     logged();
     if (!addLine(result, "0123456789abcdefghi", 5, 3) || addLine(result, "", i64.MAX_VALUE, 2)) return false;
-    if (addLine(result, "", -1, 1) || addLine(result, "", i64.MAX_VALUE, 1)) return false;
+    if (addLine(result, "", -1, 1) || addLine(result, "", i64.MAX_VALUE, 1) || result.total != 15) return false;
+    result.total = -1; // as after a rebate
+    if (!addLine(result, "all", i64.MAX_VALUE, 1) || result.total != i64.MAX_VALUE - 1) return false;
+    result.lines.length = 1;
     result.total = 123456789;
     result.tier = 11;
     for (let i = 0; i < input.held.length; i++) result.taken.push(input.held[i] - 1);

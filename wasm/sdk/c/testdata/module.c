@@ -174,8 +174,12 @@ static int cn_charge(const cn_charge_input *in, cn_charge_output *out)
 	dump_charge_input(in);
 	logged();
 	if (!cn_add_line(out, CN_LITERAL("0123456789abcdefghi"), 5, 3) || cn_add_line(out, CN_LITERAL(""), INT64_MAX, 2) ||
-	    cn_add_line(out, CN_LITERAL(""), -1, 1) || cn_add_line(out, CN_LITERAL(""), INT64_MAX, 1))
+	    cn_add_line(out, CN_LITERAL(""), -1, 1) || cn_add_line(out, CN_LITERAL(""), INT64_MAX, 1) || out->total != 15)
 		return CN_DECLINE;
+	out->total = -1; /* as after a rebate */
+	if (!cn_add_line(out, CN_LITERAL("all"), INT64_MAX, 1) || out->total != INT64_MAX - 1)
+		return CN_DECLINE;
+	out->count = 1;
 	out->total = 123456789;
 	out->tier = 11;
 	for (uint32_t i = 0; i < in->count; i++)
