@@ -282,9 +282,11 @@ export class Out {
     for (let i = 0; i < min(s.length, 16); i++) store<u8>(at + i, <u8>s.charCodeAt(i));
   }
 
-  // Puts a section in the place of the one of n bytes at a position.
+  // Puts a section in the place of the one of n bytes at a position. It may lie in the output,
+  // in what moves.
   section(place: i32, n: i32, section: Text): void {
     const end = this.n;
+    if (section.n != n && section.at >= this.at && section.at < this.at + this.room) section = section.copy();
     if (section.n > n) this.more(section.n - n);
     const at = this.at + place + 4;
     memory.copy(at + section.n, at + n, end - place - 4 - n);

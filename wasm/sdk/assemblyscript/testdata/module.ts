@@ -141,6 +141,9 @@ class Echo extends Router {
       out.put(all.frame.payload).byte(0x7c);
       if (all.frame.payload.n <= 4096) this.state = all.frame.payload;
     }
+    const from = out.n; // a state may be made behind what was written
+    this.state = out.put(this.state).since(from);
+    out.n = from;
   }
 
   response(input: ResponseInput): void {
