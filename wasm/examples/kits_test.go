@@ -330,6 +330,12 @@ func TestKitsTakeLittleMemory(t *testing.T) {
 				t.Errorf("%s: a body of %d bytes took %d", name, len(body), grown)
 			}
 		}
+		g := echo("")
+		before := g.module.Memory().Size()
+		_, err := g.call(abi.OpResponse, abi.ResponseInput{Facts: abi.Facts{Model: strings.Repeat("\n", size)}}.Append(nil))
+		if grown := g.module.Memory().Size() - before; err != nil || grown > 16*size {
+			t.Errorf("to escape %d characters took %d, %v", size, grown, err)
+		}
 	})
 }
 

@@ -203,7 +203,11 @@ export class Out {
 
   // Writes bytes as they are. Texts in event frames and in JSON are escaped already.
   put(t: Text): Out {
-    memory.copy(this.more(t.n), t.at, t.n);
+    return this.bytes(t.at, t.n);
+  }
+
+  private bytes(at: usize, n: i32): Out {
+    memory.copy(this.more(n), at, n);
     return this;
   }
 
@@ -253,7 +257,7 @@ export class Out {
         i += length;
         continue;
       }
-      this.put(t.slice(clean, i));
+      this.bytes(t.at + clean, i - clean);
       clean = ++i;
       if (c >= 0x80) this.byte(0xef).byte(0xbf).byte(0xbd);
       else if (c == 0x22 || c == 0x5c) this.byte(0x5c).byte(c);
@@ -262,7 +266,7 @@ export class Out {
       else if (c == 0x09) this.puts("\\t");
       else this.puts("\\u00").byte(hex(c >> 4)).byte(hex(c & 15));
     }
-    return this.put(t.slice(clean, t.n));
+    return this.bytes(t.at + clean, t.n - clean);
   }
 
   // Writes what a refusal may have of a text: UTF-8 of at most 2048 bytes.
@@ -270,7 +274,7 @@ export class Out {
     for (let i = 0; i < t.n; ) {
       const length = character(t, i);
       if (i + max(length, 1) > REFUSAL_BYTES_MAX) return;
-      if (length > 0) this.put(t.slice(i, i + length));
+      if (length > 0) this.bytes(t.at + i, length);
       else this.byte(0x3f);
       i += max(length, 1);
     }
