@@ -1,6 +1,9 @@
 """Choosing from lists of ten to forty: the n-th, the one after another, the one that begins with a letter, whether one is there; and more questions about the same list."""
 
-from . import copying, words
+import functools
+import re
+
+from . import copying, ways, words
 from .draw import Draw, Turn, exactly, turn
 
 SKILL = "pick"
@@ -23,9 +26,16 @@ class Given:
 
     def ask(self, patterns, way: str, compose=None, **values) -> str:
         if self.said:
-            return self.d.ask(AGAIN[way], **values)
+            return self.d.ask(AGAIN[way], compose=lambda d: d.any(_without_list(way)), **values)
         self.said = True
         return self.d.ask(patterns, way=way, compose=compose, **values)
+
+
+@functools.cache
+def _without_list(way: str) -> tuple[str, ...]:
+    """Wordings that have the list in front or at their end, without it."""
+    kept = (re.sub(r"^\{q\}(\\n|\s)*|(\\n|\s)*\{q\}$", "", w) for w in ways.of(way))
+    return tuple(w for w in kept if "{q}" not in w and not w.endswith((":", "-", " of", " in", " from", " is", " to")))
 
 
 AGAIN = {  # a question about the list above
@@ -167,7 +177,8 @@ def by_letter(d: Draw) -> Turn:
     user = d.ask(["[What|Which one] of these [begins|starts] with {c}?\n{q}", "{q}\n\nWhich one [begins|starts] with [the letter |]{c}?", "Which [item|word] here has {c} as its first letter: {q}", "Which of them starts with {c}: {q}",
                   "{q}\n\nOne of these begins with {c}. Which one?", "Something with {c} at the beginning, from this list: {q}", "Is there one that begins with {c}? Which one? {q}"],
                  way="pick.by_letter", compose=_framed(LETTER), q=shown(d, x)[0], c=d.any([firsts[i - 1], firsts[i - 1].upper()]))
-    return _picked(user, f"To {firsts[i - 1]}: " + ", ".join(x[:i]) + ".", x, i)  # said again up to there: a letter alone brings up words that are on no list
+    found = ", ".join(f"{w} {c}" for w, c in zip(x[:i], firsts))  # a letter alone brings up words that are on no list
+    return _picked(user, f"To {firsts[i - 1]}: {found}.", x, i)
 
 
 THERE = ["say if {w} is in [it|the list]", "tell me if {w} is in [it|the list|this list]", "tell me whether {w} is there", "check [if|whether] {w} is in [it|the list]", "look for {w} and say yes or no", "find out if {w} is one of them"]
@@ -196,7 +207,7 @@ def make(d: Draw) -> Turn:
 
 def several(d: Draw) -> list[Turn]:
     """A list and one question or more about it."""
-    if d.heldout or d.chance(0.35):
+    if d.heldout or d.chance(0.45):
         return [make(d)]
     x = _things(d)
     given = Given(d, x, shown(d, x))
