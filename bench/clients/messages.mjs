@@ -1,5 +1,6 @@
 // The official TypeScript SDK against a running node: what an application does.
 import Anthropic from '@anthropic-ai/sdk';
+import { betaTool } from '@anthropic-ai/sdk/helpers/beta/json-schema';
 import assert from 'node:assert/strict';
 
 const client = new Anthropic({ baseURL: process.env.BASE_URL, apiKey: process.env.API_KEY, maxRetries: 0 });
@@ -51,4 +52,22 @@ assert.ok(bad.requestID, 'errors carry the request id');
 const aborted = client.messages.stream({ ...ask, max_tokens: 100000 });
 aborted.on('streamEvent', () => aborted.abort());
 await fails(aborted.finalMessage(), Anthropic.APIUserAbortError);
+
+// A tool runner sends a thread of its own accord, and all messages once it knows that none is kept.
+const recorded = new Anthropic({ baseURL: process.env.RECORDED_URL, apiKey: process.env.RECORDED_KEY, maxRetries: 0 });
+const tool = (name, parameter, run) => betaTool({ name, description: name, run,
+  inputSchema: { type: 'object', properties: { [parameter]: { type: 'string' } }, required: [parameter] } });
+const turns = [];
+for await (const turn of recorded.beta.messages.toolRunner({ model: 'core-1.1', max_tokens: 500,
+  messages: [{ role: 'user', content: 'What is the weather where Anna is? Use the tools.' }],
+  tools: [tool('find_person', 'name', ({ name }) => `${name} is in Paris.`),
+    tool('get_weather', 'city', ({ city }) => ({ Paris: '21 degrees, sunny' })[city])],
+})) turns.push(turn);
+assert.deepEqual(turns.flatMap((t) => t.content).filter((b) => b.type === 'tool_use').map((b) => b.name), ['find_person', 'get_weather']);
+assert.equal(turns.at(-1).content.at(-1).text, 'It is 21 degrees and sunny in Paris.');
+const read = turns.map((t) => t.usage.input_tokens + t.usage.cache_read_input_tokens);
+assert.ok(read[0] < read[1] && read[1] < read[2], `${read} tokens read`);
+const thread = recorded.beta.messages.thread({ model: 'core-1.1', max_tokens: 500 });
+const err = await fails(thread.send({ role: 'user', content: 'Say hello.' }), Anthropic.BadRequestError);
+assert.equal(err.errorCode, 'thread_unsupported_request');
 console.log('passed');

@@ -46,4 +46,36 @@ assert err.body["error"]["type"] == "invalid_request_error", err.body
 
 bearer = anthropic.Anthropic(base_url=url, auth_token=key, api_key=None, max_retries=0)
 assert bearer.messages.create(**ask).type == "message"
+
+
+@anthropic.beta_tool
+def find_person(name: str) -> str:
+    """Where a person is."""
+    return f"{name} is in Paris."
+
+
+@anthropic.beta_tool
+def get_weather(city: str) -> str:
+    """Get the current weather of a city."""
+    return {"Paris": "21 degrees, sunny"}[city]
+
+
+# A tool runner sends a thread of its own accord, and all messages once it knows that none is kept.
+recorded = anthropic.Anthropic(base_url=os.environ["RECORDED_URL"], api_key=os.environ["RECORDED_KEY"], max_retries=0)
+chain = dict(model="core-1.1", max_tokens=500, messages=[{"role": "user", "content": "What is the weather where Anna is? Use the tools."}])
+for runner in (recorded.beta.messages.tool_runner(**chain, tools=[find_person, get_weather]),
+               recorded.beta.messages.tool_runner(**chain, tools=[find_person, get_weather], stream=True)):
+    turns = [turn.get_final_message() if hasattr(turn, "get_final_message") else turn for turn in runner]
+    assert [block.name for turn in turns for block in turn.content if block.type == "tool_use"] == ["find_person", "get_weather"], turns
+    assert turns[-1].content[-1].text == "It is 21 degrees and sunny in Paris.", turns
+    read = [turn.usage.input_tokens + turn.usage.cache_read_input_tokens for turn in turns]
+    assert read[0] < read[1] < read[2], read
+
+hello = {"role": "user", "content": "Say hello."}
+thread = recorded.beta.messages.thread(model="core-1.1", max_tokens=500)
+err = fails(anthropic.BadRequestError, lambda: thread.send(hello))
+assert err.error_code == "thread_unsupported_request" and err.body["error"]["message"].startswith("thread: "), err.body
+thread = recorded.beta.messages.thread(model="core-1.1", max_tokens=500, unsupported_request_behavior="continue_unthreaded")
+counts = [turn.usage.input_tokens + turn.usage.cache_read_input_tokens for turn in (thread.send(hello), thread.send(hello))]
+assert counts[0] < counts[1], counts
 print("passed")

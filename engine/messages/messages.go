@@ -44,6 +44,13 @@ type Request struct {
 	StreamArray bool
 }
 
+// Details is the cause of a failure that programs can act on: a JSON object, which stands beside
+// the message in the protocol's envelope. Its error_code is a name that official clients know.
+type Details string
+
+// Error is the object.
+func (d Details) Error() string { return string(d) }
+
 // ToolChoice is how the model may use tools. Invariant: with "any" and "tool"
 // there are tools, and with "tool" Name is one of theirs.
 type ToolChoice struct {

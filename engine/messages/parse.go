@@ -167,7 +167,7 @@ func checkForced(q *Request, skipped []string) *abi.Error {
 func (r *reader) field(q *Request, name string) {
 	if check, ok := refusedField(name); ok {
 		if v := r.raw(); r.err == nil && !check(string(v)) {
-			r.fail(invalid(name, "this service does not support it"))
+			r.fail(unsupported(name))
 		}
 		return
 	}
@@ -239,11 +239,24 @@ var refused = map[string]func(string) bool{
 	"web_search_options": neutral(),
 	"mcp_servers":        neutral("[]"),
 	"container":          neutral(),
+	"thread":             neutral(),
+	"compaction":         neutral(),
 	"grammar":            asksNothing,
 	"structured_outputs": asksNothing,
 	"echo":               asksNothing,
 	"best_of":            asksNothing,
 	"suffix":             asksNothing,
+}
+
+// unsupported refuses a field of the table. Official clients send a conversation as a thread of their own
+// accord: by the details they know that they have to send the whole of it, without the field.
+func unsupported(name string) *abi.Error {
+	if name != "thread" {
+		return invalid(name, "this service does not support it")
+	}
+	e := invalid(name, "this service keeps no conversations; send all messages with each request, and no thread")
+	e.Err = Details(`{"error_code":"thread_unsupported_request","unsupported":["thread"]}`)
+	return e
 }
 
 // asksNothing are the values with which the fields of other servers ask for nothing.

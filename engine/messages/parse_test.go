@@ -312,6 +312,8 @@ func TestFieldsThatChangeTheAnswer(t *testing.T) {
 		"web_search_options": {nil, []string{"{}"}}, // the empty object asks for a search
 		"mcp_servers":        {[]string{"[]"}, []string{`[{"url":"x"}]`}},
 		"container":          {nil, []string{`"c"`, `{"id":"c"}`}},
+		"thread":             {nil, []string{`{"type":"create"}`, `{"type":"continue","previous_message_id":"msg_1"}`}},
+		"compaction":         {nil, []string{`{"type":"summarize"}`, `{"type":"summarize","instructions":null}`, "{}"}},
 		"grammar":            {[]string{"false", "1", `""`}, []string{`"root ::= \"a\""`, "true"}},
 		"structured_outputs": {[]string{"false"}, []string{`{"regex":"a+"}`, "{}"}},
 		"echo":               {[]string{"false"}, []string{"true"}},
@@ -336,6 +338,22 @@ func TestFieldsThatChangeTheAnswer(t *testing.T) {
 			_, err := Parse(fmt.Appendf(nil, `{%s,%q:%s}`, hello, name, v))
 			if e, ok := errors.AsType[*abi.Error](err); !ok || e.Param != name || e.Kind != abi.InvalidRequest {
 				t.Errorf("%s of %s: %v, want a refusal that names it", name, v, err)
+			}
+		}
+	}
+}
+
+// TestDetails: a refusal that official clients know how to go on after says so to programs, and no other does.
+func TestDetails(t *testing.T) {
+	for field, want := range map[string]Details{
+		`"thread":{"type":"create"}`:        `{"error_code":"thread_unsupported_request","unsupported":["thread"]}`,
+		`"compaction":{"type":"summarize"}`: "",
+		`"n":2`:                             "",
+	} {
+		for _, parse := range []func([]byte) (*Request, error){Parse, ParseCount} {
+			_, err := parse([]byte(`{` + hello + `,` + field + `}`))
+			if got, ok := errors.AsType[Details](err); err == nil || got != want || ok != (want != "") {
+				t.Errorf("%s: %v with the details %s, want %s", field, err, got, want)
 			}
 		}
 	}

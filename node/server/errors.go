@@ -1,6 +1,11 @@
 package server
 
-import "corenode/wasm/abi"
+import (
+	"errors"
+
+	"corenode/engine/messages"
+	"corenode/wasm/abi"
+)
 
 // family is the protocol whose conventions a path follows: error format and
 // rate-limit headers.
@@ -49,8 +54,8 @@ func (f family) statusOf(k abi.Kind) int {
 	return statuses[abi.Internal]
 }
 
-// appendError writes the error body of a family. The path of the offending
-// field is part of the message: the messages envelope has no other room for it.
+// appendError writes the error body of a family. The path of the offending field is part
+// of the message, as in the messages envelope a program finds no more than messages.Details.
 func (f family) appendError(dst []byte, e *abi.Error) []byte {
 	names, message := e.Kind.Names(), abi.Located(e.Param, e.Message())
 	if f == familyChat {
@@ -61,8 +66,11 @@ func (f family) appendError(dst []byte, e *abi.Error) []byte {
 		dst = append(append(append(dst, `,"code":"`...), names.Code...), `","param":`...)
 		dst = abi.AppendPath(dst, e.Param)
 	}
-	dst = abi.AppendEscaped(append(dst, `,"message":"`...), message)
-	return append(dst, `"}}`...)
+	dst = append(abi.AppendEscaped(append(dst, `,"message":"`...), message), '"')
+	if details, ok := errors.AsType[messages.Details](e); ok {
+		dst = append(append(dst, `,"details":`...), details...)
+	}
+	return append(dst, "}}"...)
 }
 
 // appendBroken writes the frame that ends a broken stream.

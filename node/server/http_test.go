@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"corenode/actors/account"
+	"corenode/engine/messages"
 	"corenode/wasm/abi"
 )
 
@@ -191,6 +192,26 @@ func TestAdmissionRefusals(t *testing.T) {
 				t.Errorf("%v: no rate-limit headers: %v", c.err, h)
 			}
 		}
+	}
+}
+
+// TestDetailsOfARefusal: what programs read stands beside the message, in the messages envelope and nowhere else.
+func TestDetailsOfARefusal(t *testing.T) {
+	n := start(t, Config{}, newFakeBackend(say("x")))
+	const want = `{"type":"error","error":{"type":"invalid_request_error",` +
+		`"message":"thread: this service keeps no conversations; send all messages with each request, and no thread",` +
+		`"details":{"error_code":"thread_unsupported_request","unsupported":["thread"]}}}`
+	for _, more := range []string{`"thread":{"type":"create"},`, `"stream":true,"thread":{"type":"continue","previous_message_id":"msg_1"},`} {
+		for _, path := range []string{"/v1/messages", "/v1/messages/count_tokens"} {
+			r := n.raw(request("POST", path, strings.Replace(ask, "{", "{"+more, 1), withKey))
+			if r.StatusCode != 400 || r.body != want {
+				t.Errorf("%s with %s: %d %s", path, more, r.StatusCode, r.body)
+			}
+		}
+	}
+	e := &abi.Error{Kind: abi.InvalidRequest, Msg: "no", Err: messages.Details(`{"error_code":"some"}`)}
+	if got := string(familyChat.appendError(nil, e)); strings.Contains(got, "some") {
+		t.Errorf("the chat form has them too: %s", got)
 	}
 }
 
