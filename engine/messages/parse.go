@@ -339,18 +339,21 @@ func (r *reader) toolChoice() ToolChoice {
 // that is not known is the model's own.
 func (r *reader) outputConfig(q *Request) {
 	r.object(func(name string) {
-		switch {
-		case name == "effort" && !r.null():
+		if r.null() {
+			return
+		}
+		switch name {
+		case "effort":
 			switch effort := r.string(); effort {
 			case "low", "medium", "high":
 				q.Effort = effort
 			case "xhigh", "max":
 				q.Effort = "high"
 			}
-		case name != "format":
-			r.skip()
-		case !r.null():
+		case "format":
 			r.format(q, "schema", r.formatSchema)
+		default:
+			r.skip()
 		}
 	})
 }

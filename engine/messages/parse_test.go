@@ -86,6 +86,10 @@ func TestParseAccepts(t *testing.T) {
 			return string(q.Format.Schema) == `{"enum":[1]}` && q.Format.At == "output_format.schema"
 		}},
 		{"no output format", `{` + hello + `,"output_config":{"effort":"high","format":null},"output_format":null}`, func(q *Request) bool { return q.Format == nil }},
+		{"effort and format of nothing", `{` + hello + `,"output_config":{"effort":null,"format":null,"task_budget":null},"stream":true}`, func(q *Request) bool {
+			return q.Effort == "" && q.Format == nil && q.Stream
+		}},
+		{"effort of nothing last", `{` + hello + `,"output_config":{"format":null,"effort":null}}`, func(q *Request) bool { return q.Effort == "" }},
 		{"no output config", `{` + hello + `,"output_config":null}`, func(q *Request) bool { return q.Format == nil }},
 		{"output format text", `{` + hello + `,"output_config":{"format":{"type":"text"}},"response_format":{"type":"json_object"}}`, func(q *Request) bool { return q.Format != nil && q.Format.Schema == nil }},
 		{"stream beyond the cap", `{"model":"m","stream":true,"max_tokens":200000,"messages":[{"role":"user","content":"hi"}]}`, func(q *Request) bool { return q.MaxTokens == 200000 }},
