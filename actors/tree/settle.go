@@ -19,8 +19,8 @@ import (
 //
 // A finished or canceled request pays what the engine counted, and so does a
 // stream that a drain ended. When the engine failed, a stream pays its input and
-// the output of the last checkpoint; a request whose client has received nothing
-// pays nothing.
+// the output of the last checkpoint, or what this node counted of another server's
+// answer; a request whose client has received nothing pays nothing.
 func billed(r engine.Result, stream bool, checkpoint abi.Usage) (abi.Usage, account.Reason) {
 	u := r.Usage
 	switch {
@@ -32,6 +32,8 @@ func billed(r engine.Result, stream bool, checkpoint abi.Usage) (abi.Usage, acco
 		return abi.Usage{}, account.Failed
 	case errors.Is(r.Err, errStopping):
 		return u, account.Canceled
+	case r.Source.Usage != engine.UsageOwn: // the engine failed elsewhere, and the count of what it delivered is here
+		return u, account.Failed
 	}
 	u.Output = min(u.Output, checkpoint.Output)
 	u.Reasoning = min(u.Reasoning, u.Output)

@@ -11,6 +11,7 @@ import (
 
 	"corenode/actors/account"
 	"corenode/actors/ledger"
+	"corenode/engine"
 	"corenode/extensions"
 	"corenode/wasm/abi"
 )
@@ -225,6 +226,13 @@ func TestBilled(t *testing.T) {
 		r := resultOf(c.usage, c.err)
 		if got, reason := billed(r, c.stream, c.checkpoint); got != c.want || reason != c.reason {
 			t.Errorf("%s: %+v %s, want %+v %s", c.name, got, reason, c.want, c.reason)
+		}
+	}
+	r := resultOf(full, failed)
+	r.Source.Usage = engine.UsageCounted // here, of a server elsewhere: no checkpoint knows it better
+	for stream, want := range map[bool]abi.Usage{true: full, false: {}} {
+		if got, reason := billed(r, stream, cut); got != want || reason != account.Failed {
+			t.Errorf("failed elsewhere, stream %v: %+v %s, want %+v", stream, got, reason, want)
 		}
 	}
 }

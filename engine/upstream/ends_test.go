@@ -185,6 +185,24 @@ func TestLeavingACall(t *testing.T) {
 	}
 }
 
+// TestInvalidCallCountsWhatWasDelivered: an answer that ends with a call which nothing fits was delivered up to it, and that
+// is counted. The call was not.
+func TestInvalidCallCountsWhatWasDelivered(t *testing.T) {
+	const pieces = 200
+	for _, f := range flavors {
+		s := start(t, f, func(int, []byte) fake.Script {
+			return fake.Script{Text: slices.Repeat([]string{"word "}, pieces), Calls: []fake.Call{{Name: "f", Input: `{"x":1}`}}}
+		})
+		got := newLoop(t, open(t, f, nil, s)).ask("a", `{"model":"far","max_tokens":900,"stream":true,"messages":[{"role":"user","content":"x y"}],`+
+			`"tools":[{"name":"f","input_schema":{"type":"object","properties":{"x":{"not":{}}},"required":["x"]}}]}`)
+		r, shown := got.result, int64(strings.Count(text(got.events, abi.BlockText), "word "))
+		if abi.KindOf(r.Err) != abi.Internal || shown == 0 || r.Usage != (abi.Usage{InputUncached: 2, Output: shown}) ||
+			r.Source.Usage != engine.UsageCounted {
+			t.Errorf("%s: %v after %d pieces, usage %+v, %v", f, r.Err, shown, r.Usage, r.Source.Usage)
+		}
+	}
+}
+
 // TestRetryNeedsAReplica: where no other replica may be tried nothing counts as a retry.
 func TestRetryNeedsAReplica(t *testing.T) {
 	for servers, retries := range map[int]int64{1: 0, 2: 1} {
