@@ -27,8 +27,10 @@ type bounds struct {
 // where it comes from. A side that cannot be is replaced by our own count: the prompt's, or
 // what was delivered, which is never more than the truth. An exact count of the prompt stands also
 // beside a report that can be: it is what a count of the same body says, and what an answer that
-// streams begins with. Of an output part of which is reported beside the completion, the completion alone is held to
-// max_tokens, as by its server; what is billed is never more than that.
+// streams begins with. Of one that is not exact a report takes away, and adds nothing: it was quoted,
+// and a few tokens more may be of another tier. Of an output part of which is reported beside the
+// completion, the completion alone is held to max_tokens, as by its server; what is billed is never
+// more than that.
 func checked(u wire.Usage, b bounds) (abi.Usage, engine.UsageSource) {
 	source := engine.UsageReported
 	input, cached := u.Input, u.Cached
@@ -37,6 +39,7 @@ func checked(u wire.Usage, b bounds) (abi.Usage, engine.UsageSource) {
 	if far || b.exact {
 		input = b.counted
 	}
+	input = min(input, b.counted)
 	if far {
 		cached, source = 0, engine.UsageCounted
 	}

@@ -50,12 +50,23 @@ func TestUsageIsTheCount(t *testing.T) {
 	}
 }
 
-// TestUsageWithoutATokenizer: a report that is near another server's count stands as it is.
+// TestUsageWithoutATokenizer: of a report that is near another server's count as much counts as was quoted by that count,
+// since a charge is never above its quote. What the report has less is not charged.
 func TestUsageWithoutATokenizer(t *testing.T) {
-	u := wire.Usage{Input: 107, Cached: 104, Output: 3, Known: true}
-	got, source := checked(u, bounds{counted: 100, maxTokens: 9, delivered: 3})
-	if want := (abi.Usage{InputUncached: 3, CacheRead: 104, Output: 3}); got != want || source != engine.UsageReported {
-		t.Errorf("%+v, %v", got, source)
+	for _, c := range []struct {
+		counted int64
+		u       wire.Usage
+		want    abi.Usage
+	}{
+		{100, wire.Usage{Input: 107, Cached: 104, Output: 3, Known: true}, abi.Usage{CacheRead: 100, Output: 3}},
+		{100, wire.Usage{Input: 107, Cached: 4, Output: 3, Known: true}, abi.Usage{InputUncached: 96, CacheRead: 4, Output: 3}},
+		{100, wire.Usage{Input: 97, Cached: 4, Output: 3, Known: true}, abi.Usage{InputUncached: 93, CacheRead: 4, Output: 3}},
+		{199_000, wire.Usage{Input: 202_900, Output: 3, Known: true}, abi.Usage{InputUncached: 199_000, Output: 3}}, // else of another tier
+	} {
+		got, source := checked(c.u, bounds{counted: c.counted, maxTokens: 9, delivered: 3})
+		if got != c.want || source != engine.UsageReported {
+			t.Errorf("%+v of %d: %+v, %v", c.u, c.counted, got, source)
+		}
 	}
 }
 
