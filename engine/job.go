@@ -67,12 +67,13 @@ func (j *Job) Delivered() abi.Usage {
 	return u
 }
 
-// Observe tells the usage so far of a job that another engine than this package's computes.
-func (j *Job) Observe(u abi.Usage) {
+// Observe tells the usage so far of a job that another engine than this package's computes, and how
+// many tokens of its output are held back.
+func (j *Job) Observe(u abi.Usage, held int64) {
 	j.input.Store(u.InputUncached)
 	j.cached.Store(u.CacheRead)
 	j.output.Store(u.Output)
-	j.delivered.Store(u.Output)
+	j.delivered.Store(max(0, u.Output-held))
 }
 
 // Progress is how far a job has come.

@@ -127,20 +127,24 @@ func (r *relay) end(err *abi.Error) {
 }
 
 // observed is the usage of an answer that did not end: nothing before its first piece,
-// since a replica does not say how far a prefill is; then the prompt and what was delivered.
+// since a replica does not say how far a prefill is; then the prompt and what was delivered, and for
+// who left also what was computed and not delivered: a call that was held back, or thinking left out.
 func (r *relay) observed(err *abi.Error) abi.Usage {
-	if !r.content {
-		if err.Kind != abi.Canceled || r.reader == nil || r.reader.Delivered() == 0 {
-			return abi.Usage{}
-		}
-		usage, _ := r.usage() // a call was held back, or thinking left out: it was computed
-		r.job.Observe(usage)
+	switch {
+	case err.Kind == abi.Canceled && r.reader != nil && r.reader.Delivered() > 0:
+		usage, _ := r.usage()
+		r.job.Observe(usage, r.reader.Held())
+	case !r.content:
+		return abi.Usage{}
 	}
 	r.source.Usage = engine.UsageCounted
 	if u := r.reader.Usage(); err.Kind == abi.Canceled && u.Known && u.Output >= r.reader.Delivered() {
 		r.source.Usage = engine.UsageReported
 	}
 	r.result.Source = r.source
+	if err.Kind != abi.Canceled {
+		return r.job.Delivered()
+	}
 	return r.job.Observed()
 }
 
@@ -284,7 +288,7 @@ func (r *relay) attempt(rep *replica, n int) (*leftover, *outcome) {
 		r.reader.HideThinking()
 	}
 	r.pending, r.content = r.pending[:0], false
-	r.job.Observe(abi.Usage{}) // an attempt that failed counts for nothing
+	r.job.Observe(abi.Usage{}, 0) // an attempt that failed counts for nothing
 	r.source = engine.Source{Replica: rep.base, Attempts: n}
 	r.job.SentTo(rep.base)
 	c, resp, err := r.send(rep, n)
@@ -521,7 +525,7 @@ func (r *relay) deliver(events []abi.Event) *outcome {
 	}
 	usage, source := r.usage()
 	if r.content {
-		r.job.Observe(usage)
+		r.job.Observe(usage, r.reader.Held())
 	}
 	if !r.shown {
 		r.pending = append(r.pending, events...)

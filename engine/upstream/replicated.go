@@ -158,7 +158,7 @@ func (r *relay) goBack(err *abi.Error) bool {
 	}
 	r.backed = true
 	r.tell.Do(func() { r.untold = true })
-	r.job.Observe(abi.Usage{})
+	r.job.Observe(abi.Usage{}, 0)
 	r.stepper.endOf(r)
 	return true
 }

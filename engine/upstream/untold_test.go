@@ -227,6 +227,41 @@ func TestFailureInHiddenThinking(t *testing.T) {
 	}
 }
 
+// TestHeldBackBehindAText: pieces of a call that come with a text or behind it are not delivered: an answer that fails there
+// pays the text, as its checkpoint says. Who leaves there pays what was computed.
+func TestHeldBackBehindAText(t *testing.T) {
+	const callOf = `data: {"choices":[{"delta":{"tool_calls":[{"index":%d,"function":{"name":"%s","arguments":"%s"}}]}}]}` + "\n\n"
+	const textOf = `data: {"choices":[{"delta":{"content":"a"}}]}` + "\n\n"
+	m := &Model{options: Options{Flavor: wire.ChatCompletions}}
+	j := &engine.Job{Request: &engine.Request{MaxTokens: 100, Stream: true}, Output: engine.NewOutput(99)}
+	sent := &sent{counted: 4, exact: true, calls: toolOf(`{}`)}
+	r := &relay{model: m, job: j, sent: sent, reader: wire.NewReader(wire.ChatCompletions, nil, func() string { return "id" })}
+	for n, c := range []struct {
+		data            string
+		computed, given int64
+	}{
+		{textOf + fmt.Sprintf(callOf, 0, "f", ""), 2, 1},
+		{fmt.Sprintf(callOf, 0, "", "{") + fmt.Sprintf(callOf, 0, "", "}"), 4, 1},
+		{fmt.Sprintf(callOf, 1, "f", "{}"), 5, 4}, // the first call is complete
+		{textOf, 6, 5},
+	} {
+		events, err := r.reader.Feed(nil, []byte(c.data))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(events) > 0 {
+			if o := r.deliver(events); o != nil {
+				t.Fatal(o.err)
+			}
+		}
+		failed, left := r.observed(&abi.Error{Kind: abi.Internal}), r.observed(&abi.Error{Kind: abi.Canceled})
+		if checkpoint := j.Delivered(); failed.Output != c.given || left.Output != c.computed || checkpoint.Output != c.given {
+			t.Errorf("%d: %d for who leaves, %d for what fails, a checkpoint of %d; want %d and %d", n, left.Output, failed.Output,
+				checkpoint.Output, c.computed, c.given)
+		}
+	}
+}
+
 // TestLeavingHiddenThinking: who leaves while a server thinks what is not handed on pays the prompt, which
 // was computed, and behind it what was handed on. An answer that breaks off there is free.
 func TestLeavingHiddenThinking(t *testing.T) {

@@ -56,6 +56,7 @@ type Reader struct {
 	finished bool     // the server named a reason: the answer is complete
 	ended    bool     // the stream's last frame has come; what follows is read over
 	deltas   int64    // pieces of text, thinking and calls: each is one token or more
+	held     int64    // those of them that are of calls which were not given yet
 	thoughts int64    // those of them that are thinking
 	hides    bool     // thinking is counted and not given
 	hidden   []byte   // that thinking
@@ -146,6 +147,9 @@ func (r *Reader) Usage() Usage {
 // Delivered is a number of tokens that the answer has at least: its pieces so far, those that are
 // left out included.
 func (r *Reader) Delivered() int64 { return r.deltas }
+
+// Held is how many of those pieces are of calls that were not given yet.
+func (r *Reader) Held() int64 { return r.held }
 
 // Pings is how often the server said that it lives, and nothing else.
 func (r *Reader) Pings() int64 { return r.pings }

@@ -16,9 +16,10 @@ type chatProtocol struct {
 }
 
 type chatCall struct {
-	name  string
-	input []byte
-	given bool
+	name   string
+	input  []byte
+	pieces int64
+	given  bool
 }
 
 // chatChunk is what a chunk says.
@@ -83,6 +84,7 @@ func (p *chatProtocol) give(r *Reader, n int) error {
 			return broken("a call has no name")
 		}
 		c.given = true
+		r.held -= c.pieces
 		r.call(c.name, string(c.input))
 	}
 	return nil
@@ -197,7 +199,9 @@ func (p *chatProtocol) call(r *Reader) (tooLong bool) {
 	}
 	call.name += name
 	call.input = append(call.input, input...)
+	call.pieces++
 	r.deltas++
+	r.held++
 	r.bytes += int64(len(name) + len(input))
 	return len(call.input) > frameBytesMax
 }

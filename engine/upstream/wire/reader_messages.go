@@ -122,6 +122,7 @@ func (p *messagesProtocol) delta(r *Reader, e *messagesEvent) error {
 		r.bytes += int64(len(e.signature))
 	case e.blockKind == "input_json_delta" && b.kind == "tool_use":
 		r.deltas++
+		r.held++
 		r.bytes += int64(len(e.text))
 		if b.input = append(b.input, e.text...); len(b.input) > frameBytesMax {
 			return broken("a call of more than %d bytes", frameBytesMax)
@@ -140,6 +141,7 @@ func (p *messagesProtocol) stop(r *Reader, index int64) {
 	}
 	b.stopped = true
 	if b.kind == "tool_use" {
+		r.held = 0
 		r.call(b.name, string(b.input))
 	} else {
 		r.close(b.signature)
