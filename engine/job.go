@@ -141,7 +141,10 @@ type Source struct {
 type Result struct {
 	// Usage is what was observed: for a job that was canceled in prefill, the input computed so far.
 	Usage abi.Usage
-	Stop  abi.StopReason
+	// Untold is the prompt of a job that was cancelled while another server computed it, which does not say
+	// how far it came: nobody pays it, and the limits count it.
+	Untold int64
+	Stop   abi.StopReason
 	// Err is nil for a finished job, Kind Canceled for a canceled one.
 	Err    *abi.Error
 	Handle Handle // zero unless Pin was asked and granted

@@ -31,3 +31,33 @@ func TestBucketOutlivesALimiterThatCannotLoad(t *testing.T) {
 		}
 	})
 }
+
+// TestUntoldPrefillIsNotGivenBack: a prompt that another server may have computed, which says nothing of it, costs its client
+// nothing when it leaves, and stays taken of the tokens per minute: else the server would compute prompts without end.
+func TestUntoldPrefillIsNotGivenBack(t *testing.T) {
+	inBubble(t, Config{}, func(t *testing.T, w *world) {
+		a := plain
+		a.TokensPerMinute = 6000
+		a = w.set(a, 100_000)
+		for _, owner := range []bool{true, false} { // who settles
+			w.models["one"].mode.Store(stuckElsewhere)
+			before := w.tree.Limits(a, account.LimitedKey{}).TokensRemaining
+			s, _, err := w.tree.Generate(w.call(a, "one", 2000, 500, true))
+			if err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(time.Second) // which brings 100 back
+			s.Cancel()
+			if owner {
+				if got, err := w.settle(s); err != nil || got.Charge != 0 || got.Usage.Input() != 0 || got.Reason != account.Canceled {
+					t.Errorf("settled %+v, %v", got, err)
+				}
+			}
+			synctest.Wait()
+			if got := before - w.tree.Limits(a, account.LimitedKey{}).TokensRemaining; got < 1900 || got > 2000 {
+				t.Errorf("who left in the prefill of 2000 tokens took %d", got)
+			}
+			w.models["one"].mode.Store(running)
+		}
+	})
+}

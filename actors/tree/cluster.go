@@ -165,7 +165,7 @@ func (r *request) tellRelease(used int64) {
 func (r *request) endClustered(c ledger.Commit) {
 	switch {
 	case c.Err != nil:
-		r.leaveClustered(r.result.Usage)
+		r.leaveClustered(r.taken())
 	case c.Seq == 0: // the store never heard of its hold
 		r.undo()
 	default:

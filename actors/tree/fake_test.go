@@ -22,6 +22,7 @@ const (
 	running int32 = iota
 	stuckInQueue
 	stuckInPrefill
+	stuckElsewhere // in the prefill of a server that does not say how far it is
 	stuckInDecode
 	stuckInCall // in decode, with a token that is held back
 )
@@ -102,7 +103,7 @@ func (s *fakeStepper) Step(time.Time) (progress bool) {
 		switch {
 		case f.job.Canceled():
 			s.end(f, &abi.Error{Kind: abi.Canceled, Msg: "canceled"})
-		case mode == stuckInQueue || i >= s.m.slots || !f.job.Output.Room():
+		case mode == stuckInQueue || mode == stuckElsewhere || i >= s.m.slots || !f.job.Output.Room():
 			continue
 		case f.computed < len(f.job.Request.Prompt):
 			if mode == stuckInPrefill && f.computed > 0 {
@@ -149,6 +150,9 @@ func (s *fakeStepper) end(f *fakeJob, err *abi.Error) {
 	s.jobs = slices.DeleteFunc(s.jobs, func(o *fakeJob) bool { return o == f })
 	s.m.live.Add(-1)
 	r := engine.Result{Usage: f.usage(), Err: err, Computed: f.computed + f.produced}
+	if err != nil && s.m.mode.Load() == stuckElsewhere {
+		r.Untold = int64(len(f.job.Request.Prompt))
+	}
 	if err == nil {
 		s.nextID++
 		r.Handle = engine.Handle{ID: s.nextID, Epoch: 1}

@@ -213,6 +213,13 @@ func (r *request) leave(u abi.Usage) {
 	}
 }
 
+// taken is what a request that has ended took of its limits: its usage, and what may have been computed besides.
+func (r *request) taken() abi.Usage {
+	u := r.result.Usage
+	u.InputUncached += r.result.Untold
+	return u
+}
+
 func (r *request) leaving(u abi.Usage) limit.Leave {
 	used := u.InputUncached + u.CacheWrite + u.Output
 	if r.t.cfg.CountCached {
@@ -291,7 +298,7 @@ func (r *request) cancel() {
 // selfSettle settles for an owner that is gone.
 func (r *request) selfSettle() {
 	if !r.t.clustered() { // there the settlement gives all back
-		r.leave(r.result.Usage)
+		r.leave(r.taken())
 	}
 	if !r.settling.Load() {
 		r.t.background.Go(r.settle)

@@ -86,7 +86,7 @@ func (r *request) settle() {
 		e.Usage = u
 		r.charge(&e)
 	}
-	r.annotate(&e, r.result.Usage)
+	r.annotate(&e, r.taken())
 	r.settled.Charge = -e.Amount
 	r.commit(e)
 }
@@ -116,7 +116,7 @@ func (r *request) settlementCommitted(c ledger.Commit) {
 		r.endClustered(c)
 	} else {
 		amount, taken, at := r.bill.charge()
-		r.giveBack(r.result.Usage, limiter.Settle{Settle: limit.Settle{Amount: -amount, Counters: taken, At: at, Seq: c.Seq}})
+		r.giveBack(r.taken(), limiter.Settle{Settle: limit.Settle{Amount: -amount, Counters: taken, At: at, Seq: c.Seq}})
 	}
 	if c.Err != nil {
 		r.settleErr = c.Err

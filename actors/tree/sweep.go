@@ -44,7 +44,7 @@ func (t *Tree) sweepRequests(now time.Time) {
 			t.counters.Expired.Add(1)
 			r.expire()
 		case leaveNow:
-			r.leave(r.result.Usage)
+			r.leave(r.taken())
 		case takePermit:
 			t.counters.Expired.Add(1)
 			r.release()

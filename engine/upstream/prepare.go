@@ -27,6 +27,7 @@ import (
 type sent struct {
 	body     []byte
 	prefixes []uint64
+	places   []int // where each ends, in bytes; only their shares mean something
 	stops    []string
 	calls    *callChecker // nil without tools
 	forward  [][2]string  // headers of the client's that go along
@@ -69,7 +70,8 @@ func (m *Model) Prepare(account string, q *messages.Request) (*engine.Request, e
 		return nil, err
 	}
 	s := &sent{stops: q.StopSequences, calls: checker, forward: q.Forward, counted: counted, exact: m.options.Counter != nil,
-		quiet: !q.Thinking && !m.options.Flavor.TellsThinking(), prefixes: prefixHashes(account, q)}
+		quiet: !q.Thinking && !m.options.Flavor.TellsThinking()}
+	s.prefixes, s.places = prefixHashes(account, q)
 	if s.body, err = m.body(account, q, most, more); err != nil {
 		return nil, err
 	}
@@ -280,8 +282,8 @@ const (
 
 // prefixHashes are the hashes of ever longer beginnings of a conversation. They are chained
 // over the account, since accounts never share a cached prefix, and cut at the end of each
-// message: that is where conversations part.
-func prefixHashes(account string, q *messages.Request) []uint64 {
+// message: that is where conversations part. places say where each ends.
+func prefixHashes(account string, q *messages.Request) (hashes []uint64, places []int) {
 	h := prefixHasher{sum: sha256.Sum256([]byte(account))}
 	system, rest := messages.Opening(q)
 	h.write(system)
@@ -306,14 +308,17 @@ func prefixHashes(account string, q *messages.Request) []uint64 {
 	if n := len(h.hashes); n > prefixesPerRequest { // the longest count most, and the first few are what is shared
 		first := prefixesPerRequest / 8
 		h.hashes = append(h.hashes[:first:first], h.hashes[n-prefixesPerRequest+first:]...)
+		h.places = append(h.places[:first:first], h.places[n-prefixesPerRequest+first:]...)
 	}
-	return h.hashes
+	return h.hashes, h.places
 }
 
 type prefixHasher struct {
 	sum    [sha256.Size]byte
 	open   []byte // behind the last cut
 	hashes []uint64
+	places []int
+	all    int // bytes before the last cut
 }
 
 func (h *prefixHasher) write(s string) {
@@ -333,6 +338,8 @@ func (h *prefixHasher) cut() {
 		return
 	}
 	h.sum = sha256.Sum256(append(h.sum[:], h.open...))
+	h.all += len(h.open)
+	h.places = append(h.places, h.all)
 	h.open = h.open[:0]
 	h.hashes = append(h.hashes, binary.LittleEndian.Uint64(h.sum[:]))
 }

@@ -56,6 +56,8 @@ type relay struct {
 	reader                     *wire.Reader
 	pending                    []abi.Event // before the first content
 	events                     []abi.Event // scratch
+	asked                      bool        // the replica of this attempt may have begun with the prompt
+	unpaid                     int64       // see bounds; known with the first content
 	content                    bool        // this attempt has given some
 	shown                      bool        // content was pushed: no other replica may be tried
 	span                       [8]byte     // of this attempt, in the request's trace
@@ -135,6 +137,9 @@ func (r *relay) observed(err *abi.Error) abi.Usage {
 		usage, _ := r.usage()
 		r.job.Observe(usage, r.reader.Held())
 	case !r.content:
+		if err.Kind == abi.Canceled && r.asked {
+			r.result.Untold = int64(r.sent.counted)
+		}
 		return abi.Usage{}
 	}
 	r.source.Usage = engine.UsageCounted
@@ -211,6 +216,7 @@ func (r *relay) tryOne(rep place, n int) (rest *leftover, o *outcome) {
 	}()
 	rest, o = r.attempt(rep.replica, n)
 	over = true
+	r.account(rep.replica, o)
 	if o != nil {
 		o.err = r.model.keyless(o.err)
 	}
@@ -287,19 +293,20 @@ func (r *relay) attempt(rep *replica, n int) (*leftover, *outcome) {
 	if r.sent.quiet {
 		r.reader.HideThinking()
 	}
-	r.pending, r.content = r.pending[:0], false
+	r.pending, r.content, r.asked, r.unpaid = r.pending[:0], false, false, 0
 	r.job.Observe(abi.Usage{}, 0) // an attempt that failed counts for nothing
 	r.source = engine.Source{Replica: rep.base, Attempts: n}
 	r.job.SentTo(rep.base)
 	c, resp, err := r.send(rep, n)
 	if err != nil {
+		r.asked = r.asked && r.left()
 		return nil, failedSend(err)
 	}
 	stop := context.AfterFunc(r.ctx, func() { c.Close() })
 	defer stop()
 	r.source.RequestID = cut(printable(cmp.Or(resp.Header.Get("X-Request-Id"), resp.Header.Get("Request-Id"))), requestIDMax)
 	o := r.status(rep, resp)
-	if o == nil {
+	if r.asked = o == nil; r.asked {
 		r.say(nil)
 		o = r.stream(c, resp.Body)
 	}
@@ -342,6 +349,7 @@ func (r *relay) send(rep *replica, n int) (*conn, *http.Response, error) {
 		stop := context.AfterFunc(r.ctx, func() { c.Close() })
 		r.firstBy = time.Now().Add(r.model.options.FirstTimeout)
 		_ = c.SetDeadline(r.firstBy) // a closed connection says so below
+		r.asked = true
 		resp, err := rep.ask(c, &question{http.MethodPost, r.model.options.Flavor.Path(), r.header(n), r.sent.body})
 		stop()
 		if err == nil {
@@ -522,6 +530,9 @@ func (r *relay) deliver(events []abi.Event) *outcome {
 		r.content, r.firstAt = true, time.Now()
 		r.job.Answered(r.firstAt)
 		r.source.ID = r.reader.ID()
+		if r.model.set != nil {
+			r.unpaid = r.model.unpaid(r.source.Replica, r.sent)
+		}
 	}
 	usage, source := r.usage()
 	if r.content {

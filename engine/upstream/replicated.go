@@ -130,8 +130,9 @@ func (m *Model) Carry(account string, q *messages.Request, prepared *engine.Requ
 	if err != nil {
 		return nil
 	}
-	return &sent{body: body, stops: q.StopSequences, calls: newCallChecker(q), counted: prepared.InputTokens(), exact: true,
-		prefixes: prefixHashes(account, q)}
+	carried := &sent{body: body, stops: q.StopSequences, calls: newCallChecker(q), counted: prepared.InputTokens(), exact: true}
+	carried.prefixes, carried.places = prefixHashes(account, q)
+	return carried
 }
 
 // clusterSignature is that of a thinking block for another node: the one which that node, or

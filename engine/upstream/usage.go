@@ -19,6 +19,7 @@ type bounds struct {
 	counted   int64 // prompt tokens by our own count
 	exact     bool  // which is of the model's tokenizer
 	maxTokens int64
+	unpaid    int64 // of those, at their end, which may be cached without having been paid: they cost as if they were not
 	delivered int64 // tokens that the answer has at least
 	hide      bool  // cached tokens are neither shown nor discounted
 }
@@ -43,7 +44,7 @@ func checked(u wire.Usage, b bounds) (abi.Usage, engine.UsageSource) {
 	if far {
 		cached, source = 0, engine.UsageCounted
 	}
-	cached = min(cached, input)
+	cached = min(cached, input, b.counted-b.unpaid)
 	output := u.Output
 	if short := float64(b.delivered - output); !u.Known || output-u.Beside > b.maxTokens || output <= 0 && b.delivered > 0 ||
 		short > usageSlackShare*float64(output)+usageSlack {
@@ -81,7 +82,7 @@ func (r *relay) bounds() bounds {
 	m := r.model
 	return bounds{
 		counted: int64(r.sent.counted), exact: r.sent.exact, maxTokens: int64(r.job.Request.MaxTokens),
-		delivered: r.reader.Delivered(), hide: !m.options.Flavor.Isolates(),
+		unpaid: r.unpaid, delivered: r.reader.Delivered(), hide: !m.options.Flavor.Isolates(),
 	}
 }
 

@@ -77,6 +77,7 @@ type replica struct {
 	draining bool
 	health   health
 	prefixes prefixes
+	books    books
 	waiting  float64 // in the replica's own queue
 	polledAt time.Time
 	upSince  time.Time // zero: it takes its full share
@@ -94,7 +95,8 @@ func (s *Set) Add(id string) {
 		s.replicas[i].draining = false
 		return
 	}
-	r := &replica{id: id, hash: hashOf(id), prefixes: newPrefixes(s.config.PrefixesMax, s.config.PrefixAge)}
+	r := &replica{id: id, hash: hashOf(id), prefixes: newPrefixes(s.config.PrefixesMax, s.config.PrefixAge),
+		books: newBooks(s.config.PrefixesMax)}
 	s.replicas = slices.Insert(s.replicas, i, r)
 }
 
@@ -208,6 +210,7 @@ func (s *Set) Polled(id string, waiting float64, now time.Time) {
 func (s *Set) Forget(id string) {
 	if r := s.get(id); r != nil {
 		r.prefixes.clear()
+		r.books.clear()
 	}
 }
 
