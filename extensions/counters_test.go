@@ -1,6 +1,11 @@
 package extensions
 
 import (
+	"errors"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -144,7 +149,9 @@ func TestCountersAreNamedByModuleAndPeriod(t *testing.T) {
 			t.Errorf("replayed: %+v, %v; was %+v", again, err, got)
 		}
 		asked := abi.ChargeInput{Prices: q.in.Prices, Usage: ratingUsage, At: in.At, Model: in.Model, Account: in.Account}
-		by, err := h.RateBy(got.ModuleDigest, asked, before)
+		left := h.Settling()
+		by, err := left.RateBy(got.ModuleDigest, asked, before)
+		left.Close()
 		if err != nil || by.InputHash != got.InputHash || !slices.Equal(by.Counters, got.Counters) {
 			t.Errorf("after a crash: %+v, %v; was %+v", by, err, got)
 		}
@@ -156,4 +163,56 @@ func TestCountersAreNamedByModuleAndPeriod(t *testing.T) {
 		{Name: "test/tokens", Period: "2026-12", Limit: 100}, {Name: "test/requests", Period: "2026-12-31", Limit: 7}}) {
 		t.Errorf("a module without counters takes %+v, %v", got, err)
 	}
+}
+
+// TestSettlingOpensAModuleOnce: a crash may leave many requests open that one module quoted, which is not in memory.
+func TestSettlingOpensAModuleOnce(t *testing.T) {
+	o := Options{Dir: filepath.Join(t.TempDir(), "modules")}
+	h, _ := openTest(t, o)
+	charge := abi.Charge{Total: 5, Lines: []abi.Line{line(1, 5, 5)}}
+	digest := mustLoad(t, h, billingGuest(t, "1", abi.Quote{Upper: 1000, Minimum: 1}, charge))
+	_ = h.Close()
+	h, _ = openTest(t, o)
+	left := h.Settling()
+	defer left.Close()
+	for range 2 {
+		if c, err := left.RateBy(digest, ratingCharge, nil); err != nil || c.Amount != 5 || c.ModuleDigest != digest {
+			t.Errorf("charged %+v, %v", c, err)
+		}
+		if err := os.RemoveAll(h.folder.path(digest, extWasm)); err != nil { // it is not read again
+			t.Fatal(err)
+		}
+	}
+	again := h.Settling()
+	defer again.Close()
+	if c, err := again.RateBy(digest, ratingCharge, nil); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("without its file it charged %+v, %v", c, err)
+	}
+}
+
+// TestSettlingFindsWhatShips: what ships charges what a crash left open also before it is loaded, and nothing of
+// the start goes on before.
+func TestSettlingFindsWhatShips(t *testing.T) {
+	wasm := billingGuest(t, "1", abi.Quote{Upper: 1000, Minimum: 1}, abi.Charge{Total: 5, Lines: []abi.Line{line(1, 5, 5)}})
+	shipped := testShipped()
+	for i := range shipped {
+		if s := &shipped[i]; s.slot == SlotBilling {
+			s.digest, s.wasm = digestOf(wasm), func() ([]byte, error) { return wasm, nil }
+		}
+	}
+	h, err := open(Options{After: make(chan struct{}), Log: slog.New(slog.DiscardHandler)}, shipped)
+	if err != nil {
+		t.Fatal(err)
+	}
+	left := h.Settling()
+	if c, err := left.RateBy(digestOf(wasm), ratingCharge, nil); err != nil || c.Amount != 5 {
+		t.Errorf("charged %+v, %v", c, err)
+	}
+	left.Close()
+	select {
+	case <-h.Ready():
+		t.Error("the modules are loaded already")
+	default:
+	}
+	_ = h.Close() // which does not wait for After
 }

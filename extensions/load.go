@@ -243,7 +243,19 @@ func (h *Host) reopen(digest string) (*generation, error) {
 	m := h.modules[digest]
 	h.mu.Unlock()
 	if m == nil {
-		return nil, fmt.Errorf("%q: %w", digest, ErrUnknownModule)
+		if m = h.shipping(digest); m == nil {
+			return nil, fmt.Errorf("%q: %w", digest, ErrUnknownModule)
+		}
 	}
 	return h.read(m, true, true)
+}
+
+// shipping is the module that ships with that digest, which the host does not know before it begins to load it.
+func (h *Host) shipping(digest string) *module {
+	for _, s := range h.ships {
+		if s.digest != "" && s.digest == digest {
+			return &module{digest: digest, shipped: true, wasm: s.wasm}
+		}
+	}
+	return nil
 }

@@ -71,6 +71,13 @@ func open(o Options, shipped []shippedModule) (*Host, error) {
 	h.route()
 	h.background.Go(func() {
 		defer close(h.ready)
+		if o.After != nil {
+			select {
+			case <-o.After:
+			case <-h.closing.Done():
+				return
+			}
+		}
 		h.restore(shipped)
 	})
 	return h, nil

@@ -20,6 +20,8 @@ type Options struct {
 	Keep   func(before int64, text []byte) (number int64, err error)
 	State  []byte
 	Number int64
+	// After is closed when the background may begin to load modules, so that it is in nobody's way. nil: at once.
+	After <-chan struct{}
 	// CacheDir holds compiled modules. Default Dir/cache.
 	CacheDir string
 	// CompileCommand is a program with arguments that does what guest.CompileModule

@@ -208,31 +208,70 @@ func (h *Host) Replay(digest string, input []byte) (Charge, error) {
 	if err != nil {
 		return Charge{}, fmt.Errorf("the input of %d bytes is no charge input: %w", len(input), err)
 	}
-	return h.replay(digest, func(*guest.Manifest) abi.ChargeInput { return in }, nil)
+	g, done, err := h.charging(digest)
+	if err != nil {
+		return Charge{}, err
+	}
+	defer done()
+	return replay(g, in, nil)
 }
+
+// charging is the billing generation with that digest, in memory or opened for this alone; done ends its use.
+func (h *Host) charging(digest string) (g *generation, done func(), err error) {
+	h.mu.Lock()
+	g = h.modules.serving(digest)
+	h.mu.Unlock()
+	if g != nil {
+		return g, g.release, nil
+	}
+	if g, err = h.reopen(digest); err != nil {
+		return nil, nil, err
+	}
+	return g, g.retire, nil
+}
+
+// Settling charges what was left open, each request by the module that quoted it, and opens a module that
+// is not in memory once, for all of its requests. It belongs to one goroutine.
+type Settling struct {
+	host *Host
+	by   map[string]settler // by digest
+}
+
+// settler is a module that is asked for charges, or why it cannot be.
+type settler struct {
+	*generation
+	done func() // nil with err
+	err  error
+}
+
+// Settling opens nothing before the first charge asks for it.
+func (h *Host) Settling() *Settling { return &Settling{h, map[string]settler{}} }
 
 // RateBy charges a request that holds counters by the module with that digest, as Replay does.
-func (h *Host) RateBy(digest string, in abi.ChargeInput, held []abi.Counter) (Charge, error) {
-	return h.replay(digest, func(m *guest.Manifest) abi.ChargeInput {
-		in.Held = m.Held(held)
-		return in
-	}, held)
+func (s *Settling) RateBy(digest string, in abi.ChargeInput, held []abi.Counter) (Charge, error) {
+	by, asked := s.by[digest]
+	if !asked {
+		by.generation, by.done, by.err = s.host.charging(digest)
+		s.by[digest] = by
+	}
+	if by.err != nil {
+		return Charge{}, by.err
+	}
+	in.Held = by.manifest.Held(held)
+	return replay(by.generation, in, held)
 }
 
-func (h *Host) replay(digest string, asked func(*guest.Manifest) abi.ChargeInput, held []abi.Counter) (Charge, error) {
-	h.mu.Lock()
-	g := h.modules.serving(digest)
-	h.mu.Unlock()
-	if g == nil {
-		var err error
-		if g, err = h.reopen(digest); err != nil {
-			return Charge{}, err
+// Close gives the modules back.
+func (s *Settling) Close() {
+	for _, by := range s.by {
+		if by.err == nil {
+			by.done()
 		}
-		defer g.retire()
-		g.acquire()
 	}
-	defer g.release()
-	in := asked(&g.manifest)
+	s.by = nil
+}
+
+func replay(g *generation, in abi.ChargeInput, held []abi.Counter) (Charge, error) {
 	input := in.Append(nil)
 	out, f := g.do(abi.OpCharge, caller{account: in.Account}, input, 0, nil)
 	if f != nil {

@@ -13,11 +13,12 @@ import (
 )
 
 // openModules starts the extension host. The built-in translators and tariff
-// serve at once; the shipped modules and the operator's take over as they are ready.
-func (n *node) openModules() (*extensions.Host, error) {
+// serve at once; the shipped modules and the operator's take over as they are ready,
+// once after is closed: what a crash left open is settled by modules of its own.
+func (n *node) openModules(after <-chan struct{}) (*extensions.Host, error) {
 	c := n.cfg.Modules
 	o := extensions.Options{
-		Dir: n.modulesDir(), CacheDir: c.CacheDir, CompileCommand: n.compile,
+		Dir: n.modulesDir(), After: after, CacheDir: c.CacheDir, CompileCommand: n.compile,
 		TrustedKeys: c.Keys(), Denied: c.Denials(), AllowUnsigned: c.AllowUnsigned, AdmissionFailOpen: c.AdmissionFailOpen,
 		PoolMax: c.InstancesMax, CPUShare: c.CPUShare, CanaryFactor: c.CanaryFactor, CanaryCallsMin: c.CanaryCallsMin,
 		Log: n.log,

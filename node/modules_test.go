@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -392,4 +393,72 @@ func TestFailingBillingIsProvisionalAndRatedAgain(t *testing.T) {
 	if status, answer, _ := wholeChat(t, base, key, chatBody); status != 200 {
 		t.Errorf("after it: %d %s", status, answer)
 	}
+}
+
+// TestStartAfterACrashWaitsForNoModule: what a crash left open needs the module that quoted it, and a start waits for
+// that one alone, and for none where it was the native build. All others are compiled while the node serves.
+func TestStartAfterACrashWaitsForNoModule(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "data")
+	model := endless(t)
+	var fee string
+	rows := func(n *node, module string, ids ...string) {
+		t.Helper()
+		a, err := n.store.Account("default")
+		for _, id := range ids {
+			row := account.Entry{Kind: account.Hold, AccountID: a.ID, RequestID: id, Model: "endless", Time: time.Now(), Held: 1e6,
+				ModuleDigest: module}
+			seen := row
+			seen.Kind, seen.Held, seen.ModuleDigest, seen.Usage = account.Checkpoint, 0, "", abi.Usage{InputUncached: 3, Output: 2}
+			err = errors.Join(err, n.store.Append([]account.Entry{row, seen}))
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Run("before", func(t *testing.T) {
+		n, _, _, operator := startWithModules(t, func(cfg *config.Config) { model(cfg); cfg.DataDir = dir })
+		fee = activate(t, operator, "billing-c", `{"fee_nano":5}`).Digest
+		rows(n, fee, "req_module", "req_module_too")
+	})
+	after := func(t *testing.T, then func(n *node)) {
+		cfg := sameConfig(dir, model)
+		cfg.Modules.CacheDir = t.TempDir()
+		log, _, err := newLogger(cfg, io.Discard)
+		if err != nil {
+			t.Fatal(err)
+		}
+		// Whoever is asked first compiles nothing, so that the node does, and nobody who is asked later ever comes to an end.
+		lets := `mkdir "$0/asked" 2>/dev/null || exec sleep 3600; exit 1`
+		n, err := openWith(cfg, log, []string{"sh", "-c", lets, t.TempDir()}, standIns{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		n.begin()
+		select {
+		case <-n.modules.Ready():
+			t.Error("all modules are in memory: nothing was shown")
+		default:
+		}
+		then(n)
+		if err := n.stop(); err != nil {
+			t.Error(err)
+		}
+	}
+	t.Run("by a module", func(t *testing.T) {
+		after(t, func(n *node) {
+			for _, id := range []string{"req_module", "req_module_too"} {
+				if e := settled(t, n, id); e.ModuleDigest != fee || e.Provisional || e.Reason != account.Crashed {
+					t.Errorf("settled %+v, want by %s", e, fee)
+				}
+			}
+			rows(n, "builtin:tariff@1", "req_native")
+		})
+	})
+	t.Run("by the native build", func(t *testing.T) {
+		after(t, func(n *node) {
+			if e := settled(t, n, "req_native"); e.ModuleDigest != "builtin:tariff@1" || e.Provisional || e.Reason != account.Crashed {
+				t.Errorf("settled %+v, want by the native build", e)
+			}
+		})
+	})
 }

@@ -122,7 +122,7 @@ func (n *node) begin() {
 	if n.database != nil {
 		n.database.Serve()
 		if n.database.cluster != nil {
-			n.serving.Go(func() { n.database.sweep(n.rateCrashed, cmp.Or(n.grace, deadGrace), n.log, n.stopped) })
+			n.serving.Go(func() { n.database.sweep(n.rateLeft, cmp.Or(n.grace, deadGrace), n.log, n.stopped) })
 		}
 	}
 	n.serving.Go(func() { n.fail(n.server.Serve(n.public)) })
@@ -176,7 +176,8 @@ func (n *node) open() (err error) {
 		return err
 	}
 	n.closers = append(n.closers, func() { n.spill.Close() }) // its rows are synced one by one
-	if n.modules, err = n.openModules(); err != nil {
+	settled := make(chan struct{})
+	if n.modules, err = n.openModules(settled); err != nil {
 		return err
 	}
 	n.onClose(slog.LevelWarn, "close the modules", n.modules.Close)
@@ -186,6 +187,7 @@ func (n *node) open() (err error) {
 	if err := n.settleCrashed(); err != nil {
 		return err
 	}
+	close(settled)
 	n.followCommons()
 	secret, err := n.store.Secret("node")
 	if err != nil {

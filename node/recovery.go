@@ -8,6 +8,7 @@ import (
 
 	"corenode/actors/account"
 	"corenode/actors/ledger"
+	"corenode/extensions"
 	"corenode/node/store"
 	"corenode/node/store/rules"
 	"corenode/wasm/abi"
@@ -52,8 +53,10 @@ func (n *node) settleCrashed() error {
 	if err != nil {
 		return err
 	}
-	rate := func(e *account.Entry) error { return n.rateCrashed(e, before) }
-	settled, err := store.SettleOpenHolds(n.store, account.Crashed, rate, func(e account.Entry, err error) {
+	rate, done := n.rateLeft()
+	defer done()
+	rated := func(e *account.Entry) error { return rate(e, before) }
+	settled, err := store.SettleOpenHolds(n.store, account.Crashed, rated, func(e account.Entry, err error) {
 		n.log.Error("a request that a crash left open cannot be settled", "id", e.RequestID, "account", e.AccountID,
 			"amount_nano_usd", int64(e.Amount), "error", err.Error())
 	})
@@ -67,11 +70,20 @@ func (n *node) settleCrashed() error {
 	return err
 }
 
+// rater charges what a killed process left open. before are the prices of that process.
+type rater = func(e *account.Entry, before map[string]abi.Prices) error
+
+// rateLeft is rateCrashed with the modules that it opens, which done gives back.
+func (n *node) rateLeft() (rate rater, done func()) {
+	by := n.modules.Settling()
+	return func(e *account.Entry, before map[string]abi.Prices) error { return n.rateCrashed(by, e, before) }, by.Close
+}
+
 // rateCrashed charges what a killed process left open, by the module that
 // quoted it, also when another one serves by now; the hold's time is the
 // quote's. Should that module be of no use, the one that serves charges. What
-// was provisional stays so. before are the prices of that process.
-func (n *node) rateCrashed(e *account.Entry, before map[string]abi.Prices) error {
+// was provisional stays so.
+func (n *node) rateCrashed(by *extensions.Settling, e *account.Entry, before map[string]abi.Prices) error {
 	prices, ok := rules.PricesAt(before, e.Model, e.Time)
 	if !ok { // it kept none
 		var err error
@@ -81,9 +93,8 @@ func (n *node) rateCrashed(e *account.Entry, before map[string]abi.Prices) error
 			return nil
 		}
 	}
-	<-n.modules.Ready() // what serves is in memory then, and is not opened for each row
 	in := abi.ChargeInput{Prices: prices, Usage: e.Usage, At: e.Time.Unix(), Model: e.Model, Account: e.AccountID}
-	c, err := n.modules.RateBy(e.ModuleDigest, in, e.Counters)
+	c, err := by.RateBy(e.ModuleDigest, in, e.Counters)
 	if err != nil {
 		n.log.Warn("the module that quoted a request cannot charge it", "id", e.RequestID, "module", e.ModuleDigest, "error", err.Error())
 		c, err = n.modules.Rate(e.RequestID, in, nil)
@@ -102,8 +113,7 @@ const (
 )
 
 // sweep takes back what has ended in a database that nodes share, as each of them does, until stopped is closed.
-func (d *database) sweep(rate func(*account.Entry, map[string]abi.Prices) error, grace time.Duration, log *slog.Logger,
-	stopped <-chan struct{}) {
+func (d *database) sweep(rateLeft func() (rate rater, done func()), grace time.Duration, log *slog.Logger, stopped <-chan struct{}) {
 	ticks := time.NewTicker(d.nodes.Lease() / 10)
 	defer ticks.Stop()
 	for settled := time.Now(); ; {
@@ -128,10 +138,12 @@ func (d *database) sweep(rate func(*account.Entry, map[string]abi.Prices) error,
 			continue
 		}
 		settled = time.Now()
+		rate, giveBack := rateLeft()
 		done, err := d.cluster.SettleDead(grace, rate, func(e account.Entry, err error) {
 			log.Error("a request of a node that is gone cannot be settled", "id", e.RequestID, "account", e.AccountID,
 				"amount_nano_usd", int64(e.Amount), "error", err.Error())
 		})
+		giveBack()
 		if err != nil {
 			log.Warn("requests of nodes that are gone are not settled yet", "error", err.Error())
 		}
