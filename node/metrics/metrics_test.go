@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -99,6 +100,7 @@ func TestPanels(t *testing.T) {
 				t.Errorf("panel %s draws nothing", p.Title)
 			}
 		}
+			wantPercentiles(t, p)
 	}
 	for m := range All() {
 		if m.Panel != "" && !slices.Contains(drawn[m.Panel], m.Name) {
@@ -113,6 +115,22 @@ func TestPanels(t *testing.T) {
 }
 
 // TestDashboard: it is JSON, its panels have ids of their own and places that do not overlap.
+// wantPercentiles holds the legends of quantiles to what they are: 0.5 is the 50th percentile.
+func wantPercentiles(t *testing.T, p Panel) {
+	t.Helper()
+	for _, q := range p.Queries {
+		after, is := strings.CutPrefix(q.Expr, "histogram_quantile(")
+		if !is {
+			continue
+		}
+		number, _, _ := strings.Cut(after, ",")
+		quantile, err := strconv.ParseFloat(number, 64)
+		if want := fmt.Sprintf("p%.0f", 100*quantile); err != nil || q.Legend != want {
+			t.Errorf("%s of panel %s is called %q, want %q: %v", number, p.Title, q.Legend, want, err)
+		}
+	}
+}
+
 func TestDashboard(t *testing.T) {
 	var b bytes.Buffer
 	if err := WriteDashboard(&b); err != nil {

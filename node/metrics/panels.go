@@ -18,8 +18,9 @@ type Row struct {
 }
 
 func quantiles(family string) (all []Query) {
-	for _, q := range []string{"0.5", "0.95", "0.99"} {
-		all = append(all, Query{"histogram_quantile(" + q + ", sum by (le) (rate(" + family + "_bucket[$__rate_interval])))", "p" + q[2:]})
+	for _, percent := range []string{"50", "95", "99"} {
+		rates := "sum by (le) (rate(" + family + "_bucket[$__rate_interval]))"
+		all = append(all, Query{"histogram_quantile(0." + percent + ", " + rates + ")", "p" + percent})
 	}
 	return all
 }
