@@ -37,7 +37,7 @@ var alerts = []Alert{
 		"a slot does not have what you chose for it"},
 	{"ModuleOverShare", `increase(corenode_module_slot_declined_total[5m]) > 0`, "", false,
 		"a slot is over its share of the processors, see [Slow modules](#slow-modules)"},
-	{"ModuleNearShare", `rate(corenode_module_slot_cpu_seconds_total[1m]) / corenode_module_slot_cpu_limit > 0.8`, "", false,
+	{"ModuleNearShare", `rate(corenode_module_slot_cpu_seconds_total[5m]) / corenode_module_slot_cpu_limit > 0.8`, "", false,
 		"a slot is about to be"},
 	{"ModuleSlow", `rate(corenode_module_cpu_seconds_total[5m]) / (rate(corenode_module_requests_total[5m]) > 0) > 0.05`, "", false,
 		"a module takes 50 ms of processor time for each request"},

@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 )
 
 var update = flag.Bool("update", false, "rewrite the tables of OPERATING.md; read the diff before you commit it")
@@ -99,8 +100,8 @@ func TestPanels(t *testing.T) {
 			if len(drawn[p.Title]) == 0 {
 				t.Errorf("panel %s draws nothing", p.Title)
 			}
-		}
 			wantPercentiles(t, p)
+		}
 	}
 	for m := range All() {
 		if m.Panel != "" && !slices.Contains(drawn[m.Panel], m.Name) {
@@ -114,7 +115,6 @@ func TestPanels(t *testing.T) {
 	}
 }
 
-// TestDashboard: it is JSON, its panels have ids of their own and places that do not overlap.
 // wantPercentiles holds the legends of quantiles to what they are: 0.5 is the 50th percentile.
 func wantPercentiles(t *testing.T, p Panel) {
 	t.Helper()
@@ -131,6 +131,7 @@ func wantPercentiles(t *testing.T, p Panel) {
 	}
 }
 
+// TestDashboard: it is JSON, its panels have ids of their own and places that do not overlap.
 func TestDashboard(t *testing.T) {
 	var b bytes.Buffer
 	if err := WriteDashboard(&b); err != nil {
@@ -180,10 +181,24 @@ func promtool(t *testing.T, stdin []byte, args ...string) {
 	}
 }
 
-// TestRules: the alerts read families of the table, and Prometheus takes the file.
+// scrapesApart is the least range in which two samples are sure to lie where Prometheus scrapes once a minute, as
+// it does unless it is told otherwise. In a shorter one there is no rate, and the alert never fires.
+const scrapesApart = 2 * time.Minute
+
+// TestRules: the alerts read families of the table, over ranges in which there is something, and Prometheus takes the file.
 func TestRules(t *testing.T) {
+	ranges := 0
 	for _, a := range Alerts() {
 		familiesOf(t, a.Expr)
+		for _, found := range regexp.MustCompile(`\[([^\]]+)\]`).FindAllStringSubmatch(a.Expr, -1) {
+			ranges++
+			if length, err := time.ParseDuration(found[1]); err != nil || length < scrapesApart {
+				t.Errorf("%s looks at %s, want %v at least: %v", a.Name, found[0], scrapesApart, err)
+			}
+		}
+	}
+	if ranges == 0 {
+		t.Error("no alert looks at a range")
 	}
 	var b bytes.Buffer
 	if err := WriteRules(&b); err != nil {
