@@ -3,8 +3,10 @@ package cli
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -29,7 +31,7 @@ func convertCommand() *cobra.Command {
 		Long: `Write a folder of safetensors, or a GGUF file in one or several parts, as one GGUF
 file with its matrices in another type. A node serves folders as they are: this
 is for less memory and more speed, and for other programs. An OUT.gguf that exists
-is replaced.`,
+is replaced, and of a link the file that it leads to; what is no file is refused.`,
 		Example: "  corenode model convert Qwen3-0.6B qwen3-0.6b-q8_0.gguf --type q8_0",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			typ, ok := convertTypes[name]
@@ -59,8 +61,32 @@ func (w endingWriter) Write(p []byte) (int, error) {
 	return w.to.Write(p)
 }
 
+// replaceable is the path of the file that a rename to out is to replace, which need not be there. A rename takes
+// the place of whatever has the name: of a link and not of where it leads, and of a device.
+func replaceable(out string) (string, error) {
+	path, err := filepath.EvalSymlinks(out)
+	if errors.Is(err, fs.ErrNotExist) {
+		if _, err := os.Lstat(out); err == nil {
+			return "", fmt.Errorf("%s is a link to what is not there: name the file itself", out)
+		}
+		return out, nil
+	}
+	if err != nil {
+		return "", err
+	}
+	info, err := os.Stat(path)
+	if err == nil && !info.Mode().IsRegular() {
+		err = fmt.Errorf("%s is there and no regular file: name another", out)
+	}
+	return path, err
+}
+
 // convert writes beside out first, so that out is whole or what it was before.
 func convert(ctx context.Context, path, out string, typ kernel.Type, progress func(done, all int64)) error {
+	out, err := replaceable(out)
+	if err != nil {
+		return err
+	}
 	f, err := modelfile.Open(path)
 	if err != nil {
 		return err

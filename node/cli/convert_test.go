@@ -154,3 +154,32 @@ func TestAnEndedConversionLeavesNothing(t *testing.T) {
 		t.Errorf("%v, and there is %v", err, left)
 	}
 }
+
+// TestAConversionReplacesFilesAlone: of a link the file that it leads to; whatever else is there stays as it is.
+func TestAConversionReplacesFilesAlone(t *testing.T) {
+	from, dir := smallFolder(t), t.TempDir()
+	file, link, device, lost := filepath.Join(dir, "file"), filepath.Join(dir, "link"), filepath.Join(dir, "device"), filepath.Join(dir, "lost")
+	err := errors.Join(os.WriteFile(file, nil, 0o600), os.Symlink("file", link), os.Symlink(os.DevNull, device), os.Symlink("nowhere", lost))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := typed("model", "convert", from, link); err != nil {
+		t.Error(err)
+	}
+	if to, err := os.Readlink(link); err != nil || to != "file" {
+		t.Errorf("the link leads to %q, %v", to, err)
+	}
+	if info, err := os.Stat(file); err != nil || info.Size() == 0 {
+		t.Errorf("the file behind the link: %v, %v", info, err)
+	}
+	for _, out := range []string{device, lost, dir} {
+		if _, err := typed("model", "convert", from, out); err == nil || !strings.Contains(err.Error(), out) {
+			t.Errorf("%s: %v", out, err)
+		}
+	}
+	for _, link := range []string{device, lost} {
+		if _, err := os.Readlink(link); err != nil {
+			t.Error(err)
+		}
+	}
+}
