@@ -325,7 +325,7 @@ func (s *Server) closedAdmin(ctx *fasthttp.RequestCtx, path string, who operator
 	case path == "/debug/state" && s.deps.DebugState != nil:
 		s.adminState(ctx)
 	case strings.HasPrefix(path, "/debug/pprof/"):
-		adminProfile(ctx, strings.TrimPrefix(path, "/debug/pprof/"))
+		s.adminProfile(ctx, strings.TrimPrefix(path, "/debug/pprof/"))
 	case s.deps.Admin != nil:
 		query := bytes.Clone(ctx.QueryArgs().QueryString())
 		caller, done := s.callerOf(ctx)
@@ -390,10 +390,10 @@ var profiling atomic.Bool
 
 // adminProfile writes one profile: "profile" measures CPU for ?seconds=, others
 // are the runtime's by name, as text with ?debug=1.
-func adminProfile(ctx *fasthttp.RequestCtx, name string) {
+func (s *Server) adminProfile(ctx *fasthttp.RequestCtx, name string) {
 	ctx.Response.Header.SetContentType("application/octet-stream")
 	if name == "profile" {
-		cpuProfile(ctx)
+		s.cpuProfile(ctx)
 		return
 	}
 	p := pprof.Lookup(name)
@@ -410,7 +410,8 @@ func adminProfile(ctx *fasthttp.RequestCtx, name string) {
 	}
 }
 
-func cpuProfile(ctx *fasthttp.RequestCtx) {
+// cpuProfile measures until the time is over, the caller has left or the node ends: it is the only one meanwhile.
+func (s *Server) cpuProfile(ctx *fasthttp.RequestCtx) {
 	length := profileMax / 2
 	if n, err := strconv.Atoi(string(ctx.QueryArgs().Peek("seconds"))); err == nil && n > 0 {
 		length = min(time.Duration(n)*time.Second, profileMax)
@@ -425,8 +426,11 @@ func cpuProfile(ctx *fasthttp.RequestCtx) {
 		return
 	}
 	defer pprof.StopCPUProfile()
+	caller, done := s.callerOf(ctx)
+	defer done()
 	select {
 	case <-time.After(length):
+	case <-caller.Done():
 	case <-ctx.Done():
 	}
 }

@@ -413,3 +413,20 @@ func TestStreamOfTheConsoleMovesItsDeadline(t *testing.T) {
 		}
 	}
 }
+
+// TestAProfileEndsWithItsCaller: only one can be taken at a time, and nobody waits for that of a caller who has left.
+func TestAProfileEndsWithItsCaller(t *testing.T) {
+	n := start(t, Config{}, newFakeBackend(say("x")))
+	c, err := net.Dial("tcp", n.admin)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	req := request("GET", "/debug/pprof/profile?seconds=60", "", "Authorization: Bearer admin-token")
+	if _, err := io.WriteString(c, strings.Replace(req, "Host: node", "Host: localhost", 1)); err != nil {
+		t.Fatal(err)
+	}
+	waitFor(t, "a profile is taken", profiling.Load)
+	c.Close()
+	waitFor(t, "the profile of a caller who left ends", func() bool { return !profiling.Load() })
+}
