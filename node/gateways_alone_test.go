@@ -162,7 +162,9 @@ func TestGateways2_17_DatabaseGoneIsNot401(t *testing.T) {
 	if r := e.run(t, http.DefaultClient, base, moments{}); r.status != http.StatusUnauthorized {
 		t.Errorf("an unknown key: status %d", r.status)
 	}
-	_ = n.stop() // the last use of keys has no place to go
+	if err := n.stop(); err != nil {
+		t.Errorf("a drain without the database: %v", err)
+	}
 	spill, err := store.OpenSpill(n.cfg.DataDir, int64(n.cfg.Ledger.SpillBytes))
 	if err != nil {
 		t.Fatal(err)

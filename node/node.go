@@ -364,11 +364,26 @@ func (n *node) stop() error {
 	draining.Wait()
 	n.keepCaches()
 	close(n.stopped)
-	err = errors.Join(err, n.keys.Flush())
+	n.flushKeys()
 	n.close()
 	n.serving.Wait()
 	n.log.Info("stopped")
 	return errors.Join(err, treeErr)
+}
+
+// flushKeys writes down when keys were last used, if the database answers. A drain that lost nothing else is clean
+// without it, and is not to be done again by whoever starts what has failed.
+func (n *node) flushKeys() {
+	var err error
+	if n.database != nil {
+		err = n.database.Ready() // one that is away is not waited for
+	}
+	if err == nil {
+		err = n.keys.Flush()
+	}
+	if err != nil {
+		n.log.Warn("write the last use of keys; that of the last minute is lost", "error", err.Error())
+	}
 }
 
 // onClose adds a step to close, before those that were added earlier.

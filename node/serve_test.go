@@ -2,10 +2,12 @@ package main
 
 import (
 	"bufio"
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
 	"net"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -14,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"corenode/actors/account"
 	"corenode/node/config"
 	"corenode/node/store"
 )
@@ -169,5 +172,35 @@ func TestLogReaderGone(t *testing.T) {
 	go func() { _, _ = io.Copy(io.Discard, said) }() // ends with the process
 	if err := cmd.Wait(); err != nil {
 		t.Errorf("it ended with %v", err)
+	}
+}
+
+// TestADrainIsCleanWithoutTheLastUseOfKeys: what the database does not take then is a warning, as while the node runs.
+// An error would be the status 1, and a service that starts again what has failed would start what was drained.
+func TestADrainIsCleanWithoutTheLastUseOfKeys(t *testing.T) {
+	cfg := config.Default()
+	cfg.Listen, cfg.DataDir, cfg.Modules.CacheDir = "127.0.0.1:0", t.TempDir(), moduleCache
+	instantModels(cfg)
+	var lines bytes.Buffer
+	writer := newLogWriter(&lines)
+	n, err := start(cfg, writer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, key := customerOf(t, n, account.Account{Name: "alice"}, 1e9)
+	e := errand{key: key, path: "/v1/messages", model: fastModel, prompt: "x", maxTokens: 3}
+	if r := e.run(t, http.DefaultClient, "http://"+n.public.Addr().String(), moments{}); !r.told {
+		t.Fatalf("%+v", r)
+	}
+	wantSound(t, n)
+	if err := n.store.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := n.stop(); err != nil {
+		t.Errorf("a clean drain ends with %v", err)
+	}
+	writer.Close()
+	if !strings.Contains(lines.String(), `"level":"WARN","msg":"write the last use of keys`) {
+		t.Errorf("the log:\n%s", &lines)
 	}
 }
