@@ -59,9 +59,9 @@ func (n *node) followCertificates() {
 	}
 }
 
-// reloadCertificates takes the pairs that are on disk now and says whose are others. One that
-// cannot be used stays as it was, and the log says why.
-func (n *node) reloadCertificates() (changed []string) {
+// reloadCertificates takes the pairs that are on disk now and says whose are others. For one that
+// cannot be used the one before stays, and problems and the log say why.
+func (n *node) reloadCertificates() (changed, problems []string) {
 	for _, l := range []struct {
 		key    string
 		of     *server.Certificate
@@ -75,13 +75,14 @@ func (n *node) reloadCertificates() (changed []string) {
 		}
 		switch done, err := l.of.Reload(l.before); {
 		case err != nil:
+			problems = append(problems, l.key+": "+err.Error()+"; the one before stays")
 			n.log.Error("a certificate cannot be used; the one before stays", "key", l.key, "error", err.Error())
 		case done:
 			changed = append(changed, l.key)
 			n.log.Info("a new certificate is shown", "key", l.key, "expires", l.of.Leaf().NotAfter)
 		}
 	}
-	return changed
+	return changed, problems
 }
 
 // announceNext lets the commands of this machine trust the admin listener's next certificate

@@ -10,6 +10,7 @@ import (
 	"crypto/x509/pkix"
 	"encoding/pem"
 	"io"
+	"log/slog"
 	"math/big"
 	"net"
 	"net/http"
@@ -99,6 +100,19 @@ func TestCertificateFileOfTheNodeItselfIsRefused(t *testing.T) {
 	}
 }
 
+// wantProblems holds a reload of the defaults to problems that begin so, one of each.
+func wantProblems(t *testing.T, n *node, begin ...string) {
+	t.Helper()
+	r := newReloader(config.Sources{}, config.Default(), new(slog.LevelVar), slog.New(slog.DiscardHandler))
+	r.node = n
+	done := r.reload()
+	for i, want := range begin {
+		if len(done.Problems) != len(begin) || !strings.HasPrefix(done.Problems[i], want) {
+			t.Fatalf("a reload has the problems %q, want %q", done.Problems, begin)
+		}
+	}
+}
+
 // TestCertificatesAreReplaced: with TLS on both listeners clients need nothing but the certificate.
 // One that is replaced is shown to who connects after a reload, while streams go on; a broken one is not.
 func TestCertificatesAreReplaced(t *testing.T) {
@@ -125,17 +139,20 @@ func TestCertificatesAreReplaced(t *testing.T) {
 	if err := sdk(first); err != nil {
 		t.Error(err)
 	}
-	if changed := n.reloadCertificates(); changed != nil {
-		t.Errorf("the same files are a change: %v", changed)
+	if changed, problems := n.reloadCertificates(); changed != nil || problems != nil {
+		t.Errorf("the same files are a change: %v, %v", changed, problems)
 	}
 	p.fill(t, []byte("no certificate"), []byte("no key"))
-	if changed := n.reloadCertificates(); changed != nil || shown(t, public) != 1 || shown(t, adminAddress) != 1 {
-		t.Errorf("broken files changed %v", changed)
+	changed, problems := n.reloadCertificates()
+	if changed != nil || len(problems) != 2 || shown(t, public) != 1 || shown(t, adminAddress) != 1 {
+		t.Errorf("broken files changed %v, with the problems %v", changed, problems)
 	}
+	wantProblems(t, n, "server.tls_certificate: ", "admin.tls_certificate: ")
 	commands := operator(t, n) // begins before the change
 	second := p.write(t, 2)
-	if changed := n.reloadCertificates(); len(changed) != 2 || shown(t, public) != 2 || shown(t, adminAddress) != 2 {
-		t.Errorf("changed %v; shown are %d and %d", changed, shown(t, public), shown(t, adminAddress))
+	changed, problems = n.reloadCertificates()
+	if len(changed) != 2 || problems != nil || shown(t, public) != 2 || shown(t, adminAddress) != 2 {
+		t.Errorf("changed %v, problems %v; shown are %d and %d", changed, problems, shown(t, public), shown(t, adminAddress))
 	}
 	if err := sdk(second); err != nil {
 		t.Error(err)

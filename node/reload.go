@@ -69,7 +69,8 @@ func (r *reloader) run(done <-chan struct{}) {
 }
 
 // reload puts in force what can change in a running node and names what waits
-// for a restart. A configuration with mistakes changes nothing.
+// for a restart. A configuration with mistakes changes nothing; a certificate that
+// cannot be used is a problem beside what changed.
 func (r *reloader) reload() (done admin.Reloaded) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -93,14 +94,15 @@ func (r *reloader) reload() (done admin.Reloaded) {
 	r.level.Set(min(level, r.level.Level()))       // what is said of the reload is for the old level too
 	r.node.apply(now, changed)
 	r.running, r.origins = now, r.origins.Follow(waits, origins)
-	changed = append(changed, r.node.reloadCertificates()...) // the files: their keys wait for a restart
+	replaced, problems := r.node.reloadCertificates() // the files: their keys wait for a restart
+	changed = append(changed, replaced...)
 	say := r.log.Info
 	if len(waits) > 0 {
 		say = r.log.Warn
 	}
 	say("the configuration is read again", "changed", changed, "wait_for_restart", waits)
 	r.level.Set(level)
-	return admin.Reloaded{Changed: changed, Waiting: waits}
+	return admin.Reloaded{Changed: changed, Waiting: waits, Problems: problems}
 }
 
 // apply puts in force what of a configuration can change in a running node.

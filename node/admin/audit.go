@@ -30,11 +30,12 @@ type AuditPage struct {
 	Next int64      `json:"next,omitempty" doc:"before of the page behind it; absent at the end."`
 }
 
-// Reloaded is what reading the configuration again came to. With problems nothing changed.
+// Reloaded is what reading the configuration again came to. With problems nothing changed, but where they
+// are of certificates: then the rest is in force.
 type Reloaded struct {
 	Changed  []string `json:"changed" doc:"Keys that are in force now."`
 	Waiting  []string `json:"wait_for_restart" doc:"Keys that differ and need a restart."`
-	Problems []string `json:"problems"`
+	Problems []string `json:"problems" doc:"Mistakes of the configuration, of which nothing is in force then, or certificates that cannot be used: the ones before stay."`
 }
 
 // needs is the role that a verb asks for.

@@ -71,6 +71,18 @@ func TestWhatIsMissingIsInTheJSON(t *testing.T) {
 	}
 }
 
+// TestReloadSaysAllThatCameOfIt: a certificate that cannot be used is a failure beside what is in force.
+func TestReloadSaysAllThatCameOfIt(t *testing.T) {
+	dir := answering(t, map[string]string{
+		"POST /admin/v1/reload": `{"changed":["log.level"],"wait_for_restart":[],"problems":["server.tls_certificate: the key is another's"]}`})
+	for _, line := range [][]string{{"reload"}, {"reload", "--json"}} {
+		out, err := typed(append(line, "--data-dir", dir)...)
+		if err == nil || !strings.Contains(err.Error(), "server.tls_certificate") || !strings.Contains(out, "log.level") || strings.Contains(err.Error(), "nothing") {
+			t.Errorf("%v: %q, %v", line, out, err)
+		}
+	}
+}
+
 // TestNothingIsDoneWithoutANode: what only a running node can do is refused for a folder without one, and is no
 // row of its audit that says it was done.
 func TestNothingIsDoneWithoutANode(t *testing.T) {

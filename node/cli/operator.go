@@ -83,16 +83,20 @@ func reloadCommand() *cobra.Command {
 	return alone(&cobra.Command{
 		Use: "reload", Short: "Make the node read its configuration again", Args: cobra.NoArgs,
 		Long: `As SIGHUP: what can change in a running node is in force when the command returns,
-what needs a restart is named. A configuration with mistakes changes nothing; then the status is 1.`,
+what needs a restart is named. A configuration with mistakes changes nothing, and for a certificate
+that cannot be used the one before stays; then the status is 1.`,
 		Example: `  corenode reload`,
 		RunE: existing(func(c *admin.Client, cmd *cobra.Command, _ []string) (result, error) {
 			done, err := c.Reload()
 			shown, err := printed(printReloaded)(done, err)
-			if err == nil && len(done.Problems) > 0 {
-				err = shown.although(cmd, errors.New("nothing has changed, the configuration has mistakes:\n  "+
-					strings.Join(done.Problems, "\n  ")))
+			if err != nil || len(done.Problems) == 0 {
+				return shown, err
 			}
-			return shown, err
+			problems := strings.Join(done.Problems, "\n  ")
+			if len(done.Changed)+len(done.Waiting) > 0 {
+				return shown, errors.Join(show(cmd, shown), errors.New("not all of it can be used:\n  "+problems))
+			}
+			return shown, shown.although(cmd, errors.New("nothing has changed, the configuration has mistakes:\n  "+problems))
 		}),
 	})
 }
