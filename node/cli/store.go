@@ -6,10 +6,12 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/spf13/cobra"
 
 	"corenode/extensions"
+	"corenode/node/config"
 	"corenode/node/store"
 	"corenode/node/store/postgres"
 	"corenode/node/store/sqlite"
@@ -51,6 +53,9 @@ database file gets the ending ` + movedSuffix + `. Start the node with store.url
 		}
 		if to == "" {
 			return errors.New("--to is missing: want the URL of a PostgreSQL database")
+		}
+		if problems := config.URLProblems(to, "--password-file"); len(problems) > 0 {
+			return errors.New("--to " + strings.Join(problems, "; "))
 		}
 		cmd.SilenceUsage = true
 		done, err := printed(printVerification)(moveFolder(from, to, passwordFile, cmd.ErrOrStderr()))

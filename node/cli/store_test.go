@@ -35,6 +35,16 @@ func TestStoreMigrateOfTheNodesFolder(t *testing.T) {
 	}
 }
 
+// TestStoreMigrateTakesNoPasswordInTheURL: as in store.url, others could read it, and it is not repeated.
+func TestStoreMigrateTakesNoPasswordInTheURL(t *testing.T) {
+	for _, url := range []string{"postgres://u:hidden@localhost/x", "postgres://u@localhost/x?password=hidden", "host=localhost password=hidden"} {
+		_, err := typed("store", "migrate", "--from", t.TempDir(), "--to", url)
+		if err == nil || !strings.Contains(err.Error(), "--to ") || strings.Contains(err.Error(), "hidden") {
+			t.Errorf("%s: %v", url, err)
+		}
+	}
+}
+
 // TestStoreMigrate: the rows of a folder are in the database then, and nothing takes the
 // folder's own for the truth any more. What fails leaves the folder as it was.
 func TestStoreMigrate(t *testing.T) {

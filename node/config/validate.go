@@ -132,18 +132,25 @@ func (s Store) validate(c *checks) {
 		}
 		return
 	}
-	u, err := url.Parse(s.URL)
-	if err != nil || u.Scheme != "postgres" && u.Scheme != "postgresql" { // what it is is not said: it may have a password
-		c.refuse("store.url", "is no URL of PostgreSQL, want postgres://user@host/database")
-		return
+	for _, problem := range URLProblems(s.URL, "store.password_file") {
+		c.refuse("store.url", "%s", problem)
+	}
+}
+
+// URLProblems says why a text may not be the URL of a database, whose password is in the file that passwordFile
+// names. What the text is is not said: it may have a password.
+func URLProblems(text, passwordFile string) (all []string) {
+	u, err := url.Parse(text)
+	if err != nil || u.Scheme != "postgres" && u.Scheme != "postgresql" {
+		return []string{"is no URL of PostgreSQL, want postgres://user@host/database"}
 	}
 	// What does not parse is not used, but it would be shown.
 	query, err := url.ParseQuery(u.RawQuery)
 	if err != nil {
-		c.refuse("store.url", "has parameters that are not name=value with & between them")
+		all = append(all, "has parameters that are not name=value with & between them")
 	}
 	if _, has := u.User.Password(); has || query.Has("password") || query.Has("sslpassword") {
-		c.refuse("store.url", "has a password, which others could read: want it in store.password_file")
+		all = append(all, "has a password, which others could read: want it in "+passwordFile)
 	}
 }
 
@@ -158,6 +165,7 @@ func (l Cluster) validate(c *checks, all *Config) {
 		c.refuse(shareModelsKey, "is set, but store.url is not: nodes know each other by their database")
 	}
 	for _, id := range l.ShareModels {
+	return all
 		m, known := all.Models[id]
 		switch {
 		case id == allModels && len(l.ShareModels) == 1:
