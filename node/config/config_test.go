@@ -376,6 +376,16 @@ func TestUpstreamProblems(t *testing.T) {
 	}
 }
 
+// TestPeerKeysShowNoSecret: what is no id of a key may be the key itself, which is refused and not repeated.
+func TestPeerKeysShowNoSecret(t *testing.T) {
+	for id, good := range map[string]bool{"key_0123456789abcdef0123": true, "sk-hidden": false, "hidden": false, "key_": false, "key_hidden sk-hidden": false} {
+		_, problems := build([]byte("server: {peer_keys: ['"+id+"']}"), Sources{})
+		if good != (len(problems) == 0) || strings.Contains(fmt.Sprint(problems), "hidden") {
+			t.Errorf("%s: %v", id, problems)
+		}
+	}
+}
+
 // TestStoreURLShowsNoSecret: a URL of a database that has a secret is refused, and not repeated.
 func TestStoreURLShowsNoSecret(t *testing.T) {
 	for url, good := range map[string]bool{"postgres://u@h/d": true, "postgres://u@h/d?sslmode=require": true, "postgres://u:hidden@h/d": false,

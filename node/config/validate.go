@@ -90,6 +90,7 @@ func checkTLS(c *checks, under, certificate, key string) {
 
 func (s Server) validate(c *checks) {
 	checkTLS(c, "server", s.TLSCertificate, s.TLSKey)
+	s.validatePeerKeys(c)
 	for i, text := range s.CORSOrigins {
 		key := fmt.Sprintf("server.cors_origins.%d", i)
 		scheme, host, _ := strings.Cut(text, "://")
@@ -104,6 +105,18 @@ func (s Server) validate(c *checks) {
 				"or http://localhost:3000: lower case, no path", text)
 		case scheme == "http" && strings.HasSuffix(host, ":80"), scheme == "https" && strings.HasSuffix(host, ":443"):
 			c.refuse(key, "is %q, want it without the scheme's own port, which browsers leave out", text)
+		}
+	}
+}
+
+// keyID is what the ids of keys are like.
+var keyID = regexp.MustCompile(`^key_[0-9A-Za-z_-]+$`)
+
+func (s Server) validatePeerKeys(c *checks) {
+	for i, id := range s.PeerKeys {
+		if !keyID.MatchString(id) { // what it is is not said: it may be the secret, which whoever may look could read
+			c.refuse(fmt.Sprintf("server.peer_keys.%d", i), "is no id of a key, want such as key_0123456789abcdef0123, "+
+				"as key list prints it: the secret of a key stays with the node that sends it")
 		}
 	}
 }
@@ -152,6 +165,7 @@ func URLProblems(text, passwordFile string) (all []string) {
 	if _, has := u.User.Password(); has || query.Has("password") || query.Has("sslpassword") {
 		all = append(all, "has a password, which others could read: want it in "+passwordFile)
 	}
+	return all
 }
 
 func (l Cluster) validate(c *checks, all *Config) {
@@ -165,7 +179,6 @@ func (l Cluster) validate(c *checks, all *Config) {
 		c.refuse(shareModelsKey, "is set, but store.url is not: nodes know each other by their database")
 	}
 	for _, id := range l.ShareModels {
-	return all
 		m, known := all.Models[id]
 		switch {
 		case id == allModels && len(l.ShareModels) == 1:
