@@ -6,7 +6,9 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"os/signal"
 	"slices"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -225,7 +227,7 @@ func moduleKeygen() *cobra.Command {
 it away from the node. The public half is printed as the configuration of every
 node takes it that shall accept modules signed with this key.`,
 		Example: `  corenode module keygen signing.pem`,
-		RunE: offline(func(_ *cobra.Command, args []string) (result, error) {
+		RunE: offline(func(cmd *cobra.Command, args []string) (result, error) {
 			private, public, err := check.NewKey()
 			if err != nil {
 				return result{}, err
@@ -233,22 +235,30 @@ node takes it that shall accept modules signed with this key.`,
 			if err := writeNew(args[0], private, 0o600); err != nil {
 				return result{}, err
 			}
-			return result{map[string]string{"file": args[0], "public_key": public}, func(w io.Writer) {
+			signal.Ignore(syscall.SIGPIPE) // it is an error of the write
+			shown := result{map[string]string{"file": args[0], "public_key": public}, func(w io.Writer) {
 				fmt.Fprintf(w, "The private key is in %s. In the configuration of a node:\nmodules:\n  trusted_keys: [%q]\n",
 					args[0], public)
-			}}, nil
+			}}
+			if err := show(cmd, shown); err != nil { // nobody could use it: the public half is nowhere else
+				return result{}, fmt.Errorf("no key was made: %w", errors.Join(err, os.Remove(args[0])))
+			}
+			return result{}, nil
 		}),
 	}
 }
 
-// writeNew writes a file that must not be there yet.
+// writeNew writes a file that must not be there yet, whole or not at all.
 func writeNew(path string, content []byte, mode os.FileMode) error {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
 	if err != nil {
 		return err
 	}
 	_, err = f.Write(content)
-	return errors.Join(err, f.Close())
+	if err = errors.Join(err, f.Close()); err != nil {
+		err = errors.Join(err, os.Remove(path))
+	}
+	return err
 }
 
 func moduleSign() *cobra.Command {

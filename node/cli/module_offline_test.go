@@ -2,9 +2,13 @@ package cli
 
 import (
 	"encoding/base64"
+	"errors"
+	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"corenode/extensions/check"
@@ -86,6 +90,27 @@ func TestModuleFromFileToSignature(t *testing.T) {
 	text, err := os.ReadFile(in("gate.wasm.sig"))
 	if raw, bad := base64.StdEncoding.DecodeString(strings.TrimSpace(string(text))); err != nil || bad != nil || len(raw) != 64 {
 		t.Errorf("signature %q, %v, %v", text, err, bad)
+	}
+}
+
+// failing takes nothing that is written.
+type failing struct{}
+
+func (failing) Write([]byte) (int, error) { return 0, syscall.ENOSPC }
+
+// TestNoHalfOfAKeyIsLeft: a key whose public half nobody was shown is of no use and in the way of the next try; so is
+// a file that the disk did not take.
+func TestNoHalfOfAKeyIsLeft(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "signing.pem")
+	cmd := Root("test", nil)
+	cmd.SetArgs([]string{"module", "keygen", path})
+	cmd.SetOut(failing{})
+	cmd.SetErr(io.Discard)
+	if err := cmd.Execute(); !errors.Is(err, syscall.ENOSPC) {
+		t.Errorf("without an output: %v", err)
+	}
+	if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a private key is left: %v", err)
 	}
 }
 
