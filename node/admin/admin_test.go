@@ -238,6 +238,10 @@ func TestFailuresReachTheClient(t *testing.T) {
 			}},
 			{"no money", KindInvalid, func() error { _, err := c.TopUp("taken", TopUp{}); return err }},
 		}
+		_, err := c.TopUp("taken", TopUp{Amount: Amount{USD: "99999999999999"}})
+		if err == nil || !strings.Contains(err.Error(), "too large: want at most 9223372036.854775807 dollars") {
+			t.Errorf("too much money: %v", err)
+		}
 		for _, test := range cases {
 			var e *Error
 			if err := test.call(); !errors.As(err, &e) || e.Kind != test.kind || e.Message == "" {

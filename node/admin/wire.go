@@ -1,7 +1,9 @@
 package admin
 
 import (
+	"errors"
 	"fmt"
+	"math"
 	"time"
 
 	"corenode/actors/account"
@@ -177,6 +179,10 @@ func (a Amount) nano(field string) (abi.Nano, error) {
 		return 0, nil
 	}
 	amount, err := builtin.ParseUSD(a.USD)
+	if errors.Is(err, builtin.ErrOverflow) {
+		return 0, invalid(fmt.Errorf("%s.usd is %q, which is too large: want at most %s dollars", field, a.USD,
+			builtin.FormatUSD(math.MaxInt64)))
+	}
 	if err != nil {
 		return 0, invalid(fmt.Errorf("%s.usd is %q, want dollars such as \"12.50\" with at most nine decimals", field, a.USD))
 	}

@@ -29,6 +29,9 @@ type (
 	Line   = tariff.Line
 )
 
+// ErrOverflow means that an amount does not fit; see tariff.ErrOverflow.
+var ErrOverflow = tariff.ErrOverflow
+
 // Quote bounds a charge before the request runs; see tariff.Quote.
 func Quote(p Prices, inputTokens, outputMax int64) (upper, minimum abi.Nano, err error) {
 	return tariff.Quote(p, inputTokens, outputMax)
