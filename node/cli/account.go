@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 	"text/tabwriter"
@@ -45,9 +46,10 @@ prompts are counted, models are listed, and models without a price answer.`,
   corenode account create batch --balance 100 --concurrency 8 --models core-1.1-mini
   KEY=$(corenode account create ci --unlimited --json | jq -r .key)`,
 		Args: cobra.ExactArgs(1),
-		RunE: orNew(func(c *admin.Client, _ *cobra.Command, args []string) (result, error) {
+		RunE: orNew(func(c *admin.Client, cmd *cobra.Command, args []string) (result, error) {
 			asked.Name = args[0]
-			return printed(printCreated)(c.CreateAccount(asked))
+			made, err := c.CreateAccount(asked)
+			return printed(printCreated)(made, noteModels(c, cmd, asked.Models, err))
 		}),
 	}
 	f := cmd.Flags()
@@ -180,15 +182,41 @@ see it; those that run are not touched.`,
 	flags := []string{"name", "concurrency", "tokens-per-minute", "models", "unlimited"}
 	cmd.MarkFlagsOneRequired(flags...)
 	cmd.RunE = existing(func(c *admin.Client, cmd *cobra.Command, args []string) (result, error) {
-		return printed(printAccount)(c.ChangeAccount(args[0], admin.AccountChange{
+		a, err := c.ChangeAccount(args[0], admin.AccountChange{
 			Name:            given(cmd, "name", &name),
 			Concurrency:     given(cmd, "concurrency", &concurrency),
 			TokensPerMinute: given(cmd, "tokens-per-minute", &tokensPerMinute),
 			Models:          given(cmd, "models", &allowed),
 			Unlimited:       given(cmd, "unlimited", &unlimited),
-		}))
+		})
+		return printed(printAccount)(a, noteModels(c, cmd, allowed, err))
 	})
 	return cmd
+}
+
+// noteModels tells a person which of the models that were just given the running node does not serve, and passes on
+// the error of what was done: another node may serve them, or this one tomorrow.
+func noteModels(c *admin.Client, cmd *cobra.Command, given []string, err error) error {
+	if err != nil || len(given) == 0 {
+		return err
+	}
+	served, unknown := c.Prices()
+	if unknown != nil { // no node runs
+		return nil
+	}
+	var ids, missing []string
+	for _, m := range served {
+		ids = append(ids, m.Model)
+	}
+	for _, id := range given {
+		if !slices.Contains(ids, id) {
+			missing = append(missing, id)
+		}
+	}
+	if len(missing) > 0 {
+		fmt.Fprintf(cmd.ErrOrStderr(), "The node does not serve %s. It serves %s.\n", strings.Join(missing, ", "), strings.Join(ids, ", "))
+	}
+	return nil
 }
 
 // given returns the value of a flag that was typed, or nil.

@@ -68,11 +68,12 @@ func keyCreate() *cobra.Command {
 		if err = errors.Join(err, empty, limits.check(cmd)); err != nil {
 			return result{}, err
 		}
+		made, err := c.CreateKey(args[0], admin.NewKey{Expires: end, Models: limits.models,
+			TokensPerMinute: limits.tokensPerMinute,
+			Budget:          admin.Amount{USD: limits.budget}})
 		return printed(func(w io.Writer, made admin.Key) {
 			fmt.Fprintf(w, "Key %s, shown this once:\n%s\n", made.ID, made.Secret)
-		})(c.CreateKey(args[0], admin.NewKey{Expires: end, Models: limits.models,
-			TokensPerMinute: limits.tokensPerMinute,
-			Budget:          admin.Amount{USD: limits.budget}}))
+		})(made, noteModels(c, cmd, limits.models, err))
 	})
 	return cmd
 }
@@ -92,11 +93,12 @@ see it. What was charged this month counts against a new budget too.`,
 		if err := limits.check(cmd); err != nil {
 			return result{}, err
 		}
-		return printed(printKey)(c.ChangeKey(args[0], admin.KeyChange{
+		k, err := c.ChangeKey(args[0], admin.KeyChange{
 			Models:          given(cmd, "models", &limits.models),
 			TokensPerMinute: given(cmd, "tokens-per-minute", &limits.tokensPerMinute),
 			Budget:          given(cmd, "budget", &admin.Amount{USD: limits.budget}),
-		}))
+		})
+		return printed(printKey)(k, noteModels(c, cmd, limits.models, err))
 	})
 	return cmd
 }
