@@ -231,7 +231,8 @@ var conditions = []struct {
 	zero          bool // it holds where the series is 0, else where it is above
 	says, do      string
 }{
-	{"ledger", "corenode_ledger_spilled_rows", Fail, false, "rows wait in the spill journal", "see the disk: LedgerSpilled in OPERATING"},
+	{"ledger", "corenode_ledger_spilled_rows", Fail, false, "rows wait in the spill journal",
+		"see the disk, or with store.url the database: LedgerSpilled in OPERATING"},
 	{"refunds", "corenode_unrefunded_total", Fail, false, "charges were not taken back since the start",
 		"refund them by hand, see the playbook"},
 	{"panics", "corenode_panics_total", Warn, false, "handlers failed since the start", "the log has their stacks"},

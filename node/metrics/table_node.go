@@ -4,7 +4,7 @@ var actors = []Metric{
 	{Name: "corenode_actor_failures_total", Type: Counter, Labels: []string{"actor"}, Panel: "Faults of the node",
 		Help: "Panics of an actor", Watch: "alert above 0; `batcher` means that streams broke"},
 	{Name: "corenode_ledger_waiting", Type: Gauge, Unit: "rows", Panel: "Ledger", Help: "Rows that wait for the next transaction",
-		Watch: "above 0 for seconds: the disk is slow or full"},
+		Watch: "above 0 for seconds: the disk, or with `store.url` the database, is slow, full or away"},
 	{Name: "corenode_ledger_spilled_rows", Type: Gauge, Unit: "rows", Panel: "Ledger", Help: "Rows in the spill journal",
 		Watch: "alert above 0: the database does not take rows"},
 	{Name: "corenode_unrefunded_total", Type: Counter, Panel: "Money at risk",
