@@ -107,7 +107,8 @@ func openUnlessStopped(signals *signals, reloads *reloader, cfg *config.Config, 
 	}
 }
 
-// greet prints what a newcomer needs: where, with what, and a line to paste.
+// greet prints what a newcomer needs: where, with what, and a line to paste. Its URL is quoted: shells take the
+// brackets of an address for a pattern.
 func (n *node) greet(out io.Writer) {
 	base, adminBase := n.base(n.public.Addr().String()), "http://"+n.admin.Addr().String()
 	if n.certificates.admin != nil {
@@ -131,7 +132,7 @@ func (n *node) greet(out io.Writer) {
 
 Try it:
 
-  curl -N %s/v1/messages -H "x-api-key: %s" -H "content-type: application/json" -d '{"model":"%s","max_tokens":64,"stream":true,"messages":[{"role":"user","content":"Say hello."}]}'
+  curl -N '%s/v1/messages' -H "x-api-key: %s" -H "content-type: application/json" -d '{"model":"%s","max_tokens":64,"stream":true,"messages":[{"role":"user","content":"Say hello."}]}'
 
 `, version, base, where, adminBase, filepath.Join(n.cfg.DataDir, "admin.token"), adminBase, base, key, model)
 }

@@ -144,7 +144,7 @@ class Playground {
 	async curl() {
 		let body;
 		try { body = JSON.stringify({...this.body(), messages: [...this.messages, ...this.next()]}); } catch (e) { return this.say('The tools are no JSON: ' + e.message); }
-		const text = `curl -N ${this.form.dataset.api}/v1/messages -H "x-api-key: $API_KEY" -H 'content-type: application/json' -d '${body.replaceAll("'", "'\\''")}'`;
+		const text = `curl -N '${this.form.dataset.api}/v1/messages' -H "x-api-key: $API_KEY" -H 'content-type: application/json' -d '${body.replaceAll("'", "'\\''")}'`;
 		await navigator.clipboard.writeText(text).then(() => this.say('Copied.'), () => { document.querySelector('#raw').textContent = text; });
 	}
 	// next is the message that goes out: the results of the calls that wait for one, and the text.
