@@ -4,7 +4,9 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -27,8 +29,8 @@ const joinMax = 20 * time.Second
 // folder. Either way the folder is this node's alone until it closes.
 func (n *node) openStore() error {
 	if n.cfg.Store.URL == "" {
-		if store.InCluster(n.cfg.DataDir) {
-			return fmt.Errorf("the rows of the node in %s are in PostgreSQL: set store.url, or name another data_dir", n.cfg.DataDir)
+		if err := wantNoCluster(n.cfg.DataDir); err != nil {
+			return err
 		}
 		s, err := sqlite.Open(n.cfg.DataDir)
 		if err != nil {
@@ -43,6 +45,10 @@ func (n *node) openStore() error {
 		return err
 	}
 	n.closers = append(n.closers, func() { lock.Close() }) // the kernel does it too
+	if hasDatabase(n.cfg.DataDir) {
+		return fmt.Errorf("store.url is set, and %s has rows of its own, in %s: move them with corenode store migrate, or, "+
+			"if they are there or are not wanted, move %[2]s* away", n.cfg.DataDir, sqlite.DatabaseName)
+	}
 	id, err := store.NodeID(n.cfg.DataDir)
 	if err != nil {
 		return err
@@ -57,8 +63,29 @@ func (n *node) openStore() error {
 	}
 	n.store, n.commons = s, newCommons(s, id, n)
 	n.onClose(slog.LevelError, "close the store", s.Close)
+	if err := store.JoinCluster(n.cfg.DataDir, id); err != nil {
+		return err
+	}
 	n.warnOfReplicas(s)
 	return n.join(id, s)
+}
+
+// wantNoCluster refuses a folder without store.url whose rows are elsewhere.
+func wantNoCluster(dir string) error {
+	switch {
+	case !store.InCluster(dir):
+		return nil
+	case hasDatabase(dir):
+		return fmt.Errorf("%s has rows of its own, in %s, and a node.id, which says that they are in PostgreSQL: if they are, "+
+			"set store.url and move %[2]s* away; if no node ever ran on it with store.url and no move went through, remove node.id",
+			dir, sqlite.DatabaseName)
+	}
+	return fmt.Errorf("the rows of the node in %s are in PostgreSQL: set store.url, or name another data_dir", dir)
+}
+
+func hasDatabase(dir string) bool {
+	_, err := os.Lstat(filepath.Join(dir, sqlite.DatabaseName))
+	return !errors.Is(err, fs.ErrNotExist)
 }
 
 // warnOfReplicas says that charges may be lost, where a failover may lose a commit.

@@ -3,13 +3,16 @@ package main
 import (
 	"io"
 	"net/http"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"corenode/actors/account"
 	"corenode/node/config"
+	"corenode/node/store"
 	"corenode/node/store/postgrestest"
+	"corenode/node/store/sqlite"
 	"corenode/node/store/storetest"
 	"corenode/wasm/abi"
 )
@@ -87,6 +90,41 @@ func TestNodeOnPostgres(t *testing.T) {
 	if r := e.run(t, http.DefaultClient, base, moments{}); r.status != http.StatusUnauthorized {
 		t.Errorf("with a revoked key: status %d", r.status)
 	}
+}
+
+// TestFolderWithRowsAndAURL: a folder that has rows of its own is not left behind for a database, and a start that does
+// not reach its database leaves nothing that says the rows are there.
+func TestFolderWithRowsAndAURL(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "data")
+	cfg := config.Default()
+	cfg.Listen, cfg.DataDir, cfg.Modules.CacheDir = "127.0.0.1:0", dir, moduleCache
+	instantModels(cfg)
+	n, err := start(cfg, io.Discard)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := n.stop(); err != nil {
+		t.Fatal(err)
+	}
+	cfg.Store.URL = "postgres://corenode@127.0.0.1:1/none"
+	fails := func(says string) {
+		t.Helper()
+		if n, err := start(cfg, io.Discard); err == nil {
+			n.stop()
+			t.Fatal("it started")
+		} else if !strings.Contains(err.Error(), says) {
+			t.Errorf("%v, want %q", err, says)
+		}
+		if store.InCluster(dir) {
+			t.Error("node.id says that the rows are in PostgreSQL")
+		}
+	}
+	fails("rows of its own")
+	path := filepath.Join(dir, sqlite.DatabaseName)
+	if err := os.Rename(path, path+".away"); err != nil {
+		t.Fatal(err)
+	}
+	fails("open store")
 }
 
 // TestNodeOutlivesItsDatabase cuts the link to the database under a node: who has been served

@@ -166,7 +166,7 @@ func (n *node) open() (err error) {
 		return err
 	}
 	n.closers = append(n.closers, func() { n.admin.Close() })
-	if n.keyFile, err = store.FirstStart(n.store, n.cfg.DataDir, rules.FirstAccount(time.Now())); err != nil {
+	if err := n.firstStart(); err != nil {
 		return err
 	}
 	if err := n.followAccounts(); err != nil {
@@ -214,6 +214,16 @@ func (n *node) open() (err error) {
 	n.sayModels()
 	n.database.await()
 	return nil
+}
+
+// firstStart makes the first account of a new store, and says what became of the readable key of the one before.
+func (n *node) firstStart() (err error) {
+	var aside string
+	n.keyFile, aside, err = store.FirstStart(n.store, n.cfg.DataDir, rules.FirstAccount(time.Now()))
+	if aside != "" {
+		n.log.Warn("default.key was there, and the database is new: it may be the key of another one and has a new name", "file", aside)
+	}
+	return err
 }
 
 // cleanFormer removes what models left that this node does not compute any more. All that are configured

@@ -92,11 +92,14 @@ func moveFolder(dir, url, passwordFile string, w io.Writer) (v store.Verificatio
 	to, err := postgres.Open(postgres.Config{URL: url, Password: password, Node: id})
 	if err == nil {
 		defer to.Close()
-		v, err = to.MoveFrom(withModules{from, filepath.Join(dir, sqlite.ModulesDir)}, movingTo(w))
+		if err = store.JoinCluster(dir, id); err == nil { // before the rows are there
+			v, err = to.MoveFrom(withModules{from, filepath.Join(dir, sqlite.ModulesDir)}, movingTo(w))
+		}
 	}
 	if errors.Is(err, postgres.ErrUnsure) || moved && err != nil {
-		return v, fmt.Errorf("%w (if the rows are there already, start the node with store.url; "+
-			"if the database is empty, move again: until then the folder's own are not used)", err)
+		return v, fmt.Errorf("%w (if the rows are there already, move %s* away and start the node with store.url; "+
+			"if the database is empty, move again; where no move ever came so far, remove node.id: "+
+			"until then the folder's own are not used)", err, sqlite.DatabaseName)
 	}
 	if err != nil {
 		return v, errors.Join(err, store.LeaveCluster(dir))

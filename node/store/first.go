@@ -3,6 +3,7 @@ package store
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 
@@ -22,34 +23,56 @@ type First struct {
 // FirstStart makes the unlimited account "default" with one key, so that a fresh node
 // answers a first request. It writes the key's secret to default.key (0600) in the data
 // folder, the only secret that is kept readable. It does so once in the life of a store,
-// and not at all when an account of that name exists. It returns the path of the key file, "" when there is none (any more).
-func FirstStart(s Store, dir string, first First) (keyFile string, err error) {
+// and not at all when an account of that name exists. It returns the path of the key file, "" when there is none (any more),
+// and where it put a file that was there before: the only readable copy of the key of another store.
+func FirstStart(s Store, dir string, first First) (keyFile, aside string, err error) {
 	keyFile = filepath.Join(dir, "default.key")
 	made, err := s.DefaultMade()
 	if err == nil && !made {
-		err = makeDefault(s, keyFile, first)
+		aside, err = makeDefault(s, keyFile, first)
 	}
 	if err != nil {
-		return "", fmt.Errorf("make the account %q: %w", DefaultAccount, err)
+		return "", "", fmt.Errorf("make the account %q: %w", DefaultAccount, err)
 	}
 	if _, err := os.Stat(keyFile); err != nil {
-		return "", nil // deleted, as the operator may
+		return "", aside, nil // deleted, as the operator may
 	}
-	return keyFile, nil
+	return keyFile, aside, nil
 }
 
 // makeDefault writes the file first: a crash in between leaves a file that the
-// next start replaces, never an account whose key nobody has. A node that comes second
+// next start sets aside, never an account whose key nobody has. A node that comes second
 // takes its file back.
-func makeDefault(s Store, keyFile string, first First) error {
+func makeDefault(s Store, keyFile string, first First) (aside string, err error) {
+	if aside, err = setAside(keyFile); err != nil {
+		return "", err
+	}
 	if err := WriteSecret(keyFile, first.Secret); err != nil {
-		return err
+		return "", err
 	}
 	made, err := s.MakeDefault(first)
-	if err == nil && !made {
-		err = os.Remove(keyFile)
+	if err != nil || made {
+		return aside, err
 	}
-	return err
+	if aside != "" {
+		return "", os.Rename(aside, keyFile)
+	}
+	return "", os.Remove(keyFile)
+}
+
+// setAside gives a file a name that no other has, and returns that; "" without the file.
+func setAside(path string) (aside string, err error) {
+	for n := 1; ; n++ {
+		aside = fmt.Sprintf("%s.%d", path, n)
+		if _, err := os.Lstat(aside); err == nil {
+			continue
+		}
+		err := os.Rename(path, aside)
+		if errors.Is(err, fs.ErrNotExist) {
+			return "", nil
+		}
+		return aside, err
+	}
 }
 
 // WriteSecret replaces a file that only the owner may read (0600). A reader

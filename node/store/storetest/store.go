@@ -259,9 +259,16 @@ func secretsStay(t *testing.T, fresh maker) {
 func firstStart(t *testing.T, fresh maker) {
 	home := fresh(t)
 	s := home.Open(t)
-	path, err := store.FirstStart(s, home.Dir, rules.FirstAccount(time.Now()))
+	former := filepath.Join(home.Dir, "default.key") // of another store: its only readable copy
+	if err := os.WriteFile(former, []byte("sk-former\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	path, aside, err := store.FirstStart(s, home.Dir, rules.FirstAccount(time.Now()))
 	if err != nil {
 		t.Fatal(err)
+	}
+	if kept, err := os.ReadFile(aside); err != nil || string(kept) != "sk-former\n" || aside == former {
+		t.Errorf("the key of another store: %q in %q, %v", kept, aside, err)
 	}
 	secret, err := os.ReadFile(path)
 	info, _ := os.Stat(path)
@@ -277,8 +284,8 @@ func firstStart(t *testing.T, fresh maker) {
 	if _, err := s.UpdateAccount(accounts[0].ID, func(a *account.Account) { a.Name = "renamed" }); err != nil {
 		t.Fatal(err)
 	}
-	if path, err := store.FirstStart(s, home.Dir, rules.FirstAccount(time.Now())); err != nil || path != "" {
-		t.Errorf("second start made %q, %v", path, err)
+	if path, aside, err := store.FirstStart(s, home.Dir, rules.FirstAccount(time.Now())); err != nil || path != "" || aside != "" {
+		t.Errorf("second start made %q, %q, %v", path, aside, err)
 	}
 	if all, _ := s.Holders("", store.HoldersMax); len(all) != 1 {
 		t.Errorf("second start made an account: %v", all)
