@@ -82,6 +82,7 @@ func WriteSecret(path, secret string) error {
 	if err != nil {
 		return err
 	}
+	Own(file)
 	_, err = file.WriteString(secret + "\n")
 	err = errors.Join(err, file.Sync(), file.Close())
 	if err == nil {

@@ -24,7 +24,7 @@ const lockTries, lockPause = 5, 10 * time.Millisecond
 // when the process ends, however it ends. An address that is there then is of one
 // that was killed, and goes: whoever listens there now must not be sent a token.
 func LockFolder(dir string) (io.Closer, error) {
-	file, err := os.OpenFile(filepath.Join(dir, LockName), os.O_RDWR|os.O_CREATE, 0o600)
+	file, err := Make(filepath.Join(dir, LockName))
 	if err != nil {
 		return nil, err
 	}

@@ -71,7 +71,7 @@ type Spill struct {
 // with rows keeps its size. Batches gives its rows and Damaged what could not be read
 // between them.
 func OpenSpill(dir string, size int64) (*Spill, error) {
-	file, err := os.OpenFile(filepath.Join(dir, SpillName), os.O_RDWR|os.O_CREATE, 0o600)
+	file, err := Make(filepath.Join(dir, SpillName))
 	if err != nil {
 		return nil, fmt.Errorf("open spill journal: %w", err)
 	}

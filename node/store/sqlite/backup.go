@@ -138,6 +138,9 @@ func Restore(backup, dir string) (r Restored, err error) {
 		return r, fmt.Errorf("restore: %w", err)
 	}
 	defer os.RemoveAll(apart) // left behind, it is only a copy
+	if err := store.OwnFolder(apart); err != nil {
+		return r, fmt.Errorf("restore: %w", err)
+	}
 	r, err = restoreBy(apart, backup, dir)
 	return r, wrapped(err, "restore %s", backup)
 }
@@ -278,6 +281,7 @@ func copyDurably(from, to string) error {
 	if err != nil {
 		return err
 	}
+	store.Own(file)
 	_, err = file.ReadFrom(content)
 	if err == nil {
 		err = file.Sync()

@@ -26,7 +26,7 @@ func copyModules(from, to string) error {
 		return nil
 	}
 	if err == nil {
-		err = os.MkdirAll(to, 0o700)
+		err = store.MakeFolder(to)
 	}
 	if err != nil {
 		return err

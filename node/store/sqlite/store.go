@@ -75,10 +75,10 @@ func (s *Store) connect(path string) error {
 	return err
 }
 
-// makeFiles makes the files that SQLite would make readable for everyone.
+// makeFiles makes the files that SQLite would make readable for everyone, and root's where root opens the database.
 func makeFiles(path string) error {
 	for _, suffix := range []string{"", "-wal", "-shm"} {
-		file, err := os.OpenFile(path+suffix, os.O_RDWR|os.O_CREATE, 0o600)
+		file, err := store.Make(path + suffix)
 		if err != nil {
 			return err
 		}

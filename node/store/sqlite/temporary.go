@@ -11,6 +11,8 @@ import (
 	"sync/atomic"
 
 	"github.com/ncruces/go-sqlite3/vfs"
+
+	"corenode/node/store"
 )
 
 // temporaryNames are those of the files in which SQLite sorts what it does not keep in memory. They are beside the
@@ -45,9 +47,15 @@ func fileURI(path, query string) string {
 	return file.String()
 }
 
-// OpenFilename implements vfs.VFSFilename. A file without a name is a temporary one.
+// OpenFilename implements vfs.VFSFilename. A file without a name is a temporary one. A WAL or a journal that SQLite makes
+// (it removes the empty WAL that a new database has) belongs to whom the folder belongs, and nobody else may read it.
 func (f fileSystem) OpenFilename(name *vfs.Filename, flags vfs.OpenFlag) (vfs.File, vfs.OpenFlag, error) {
 	if name != nil {
+		if flags&(vfs.OPEN_WAL|vfs.OPEN_MAIN_JOURNAL) != 0 && flags&vfs.OPEN_CREATE != 0 {
+			if made, err := store.Make(name.String()); err == nil { // else SQLite says what is wrong
+				made.Close()
+			}
+		}
 		return f.VFSFilename.OpenFilename(name, flags)
 	}
 	file, err := os.CreateTemp(f.dir, temporaryNames)
