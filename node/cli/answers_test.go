@@ -3,6 +3,8 @@ package cli
 import (
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -94,6 +96,22 @@ func TestModelsThatTheNodeDoesNotServeAreSaid(t *testing.T) {
 			if _, err := typedTo(&warned, append(line, "--models", models, "--data-dir", dir)...); err != nil || warned.String() != want {
 				t.Errorf("%v --models %q warned %q, %v", line, models, &warned, err)
 			}
+		}
+	}
+}
+
+// TestBackupElsewhere: a node may see other folders than who asks it, as the /tmp of a unit is its own. What it wrote
+// there is no backup to who looks for it here, nor is a file that was here before.
+func TestBackupElsewhere(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "b.db")
+	dir := answering(t, map[string]string{"POST /admin/v1/backup": `{"path":"` + file + `","modules_missing":[]}`})
+	for range 2 {
+		out, err := typed("backup", file, "--data-dir", dir)
+		if err == nil || out != "" || !strings.Contains(err.Error(), "ReadWritePaths=") {
+			t.Errorf("%q, %v", out, err)
+		}
+		if err := os.WriteFile(file, nil, 0o600); err != nil {
+			t.Fatal(err)
 		}
 	}
 }

@@ -1,8 +1,11 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
+	"os"
 	"path/filepath"
 
 	"github.com/spf13/cobra"
@@ -16,8 +19,11 @@ func backupCommand() *cobra.Command {
 		Use: "backup FILE", Short: "Copy the database and the modules while the node runs", Args: cobra.ExactArgs(1),
 		Long: `Write a consistent copy of the database to a new file: accounts, hashed keys, the
 ledger and the node's secrets. The Wasm modules, which charges name, go into the
-new folder FILE.modules beside it, if there are any: keep both together.`,
-		Example: `  corenode backup /backups/corenode-2026-01-31.db`,
+new folder FILE.modules beside it, if there are any: keep both together. A running
+node writes FILE itself: its user must be able to, where it is. Under the unit that
+is below the data folder, and what ReadWritePaths= names.`,
+		Example: `  corenode backup ./corenode-2026-01-31.db
+  corenode backup /var/lib/corenode/corenode-2026-01-31.db --data-dir /var/lib/corenode`,
 	}
 	dataDirFlag(cmd)
 	cmd.Flags().Bool("json", false, "print JSON")
@@ -26,12 +32,32 @@ new folder FILE.modules beside it, if there are any: keep both together.`,
 		if err != nil {
 			return result{}, err
 		}
+		_, before := os.Lstat(path)
+		done, err := c.Backup(path)
+		if err == nil {
+			err = wantHere(path, before == nil)
+		}
 		return printed(func(w io.Writer, done admin.BackedUp) {
 			fmt.Fprintf(w, "The database is in %s, and the modules, if there are any, in %s.modules.\n", path, path)
 			printMissing(w, done.ModulesMissing)
-		})(c.Backup(path))
+		})(done, err)
 	})
 	return cmd
+}
+
+// wantHere refuses a backup that is not where the caller looks for it: the node writes it where it is itself.
+// before says that a file was there when the node, which wants a new one, saw none.
+func wantHere(path string, before bool) error {
+	_, err := os.Lstat(path)
+	switch {
+	case before:
+		err = errors.New("the file here is an older one")
+	case !errors.Is(err, fs.ErrNotExist):
+		return nil
+	}
+	return fmt.Errorf("the node has written %s, but not here: %w. It sees other folders, as in a container or under a unit, whose /tmp "+
+		"is its own: remove it there, and name a file below the data folder or in one that ReadWritePaths= of the unit, or a volume, has",
+		path, err)
 }
 
 func restoreCommand() *cobra.Command {
