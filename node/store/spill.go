@@ -82,6 +82,9 @@ func OpenSpill(dir string, size int64) (*Spill, error) {
 	return s, nil
 }
 
+// take is preallocate. Tests put a full disk in its place.
+var take = preallocate
+
 func (s *Spill) open(size int64) error {
 	info, err := s.file.Stat()
 	if err != nil {
@@ -97,12 +100,30 @@ func (s *Spill) open(size int64) error {
 		return nil
 	}
 	if s.size != size {
-		if err := errors.Join(s.file.Truncate(0), preallocate(s.file, size)); err != nil {
+		if err := s.resize(size); err != nil {
 			return err
 		}
 		s.size = size
 	}
 	return s.reset()
+}
+
+// resize makes a file without rows anew. Where the disk has no room for it, nothing of it stays: some file systems
+// take all that there is before they say so.
+func (s *Spill) resize(size int64) error {
+	err := s.file.Truncate(0)
+	if err == nil {
+		err = take(s.file, size)
+	}
+	if err == nil {
+		return nil
+	}
+	err = errors.Join(err, s.file.Truncate(0))
+	free := ""
+	if n, known := freeBytes(s.file); known {
+		free = fmt.Sprintf(": %d bytes of the disk are free", n)
+	}
+	return fmt.Errorf("%w%s; free what it takes, or lower ledger.spill_bytes", err, free)
 }
 
 // content is what a walk finds: how many rows, the damage between them, and where they end.

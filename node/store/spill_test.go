@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"reflect"
 	"slices"
+	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -49,6 +51,31 @@ func wantSpilled(t *testing.T, s *Spill, want []account.Entry) {
 	got, err := rowsOf(s)
 	if err != nil || len(got) != len(want) || len(want) > 0 && !reflect.DeepEqual(got, want) || s.Rows() != len(want) {
 		t.Errorf("%d rows, %v: %+v; want %d", s.Rows(), err, got, len(want))
+	}
+}
+
+// TestSpillLargerThanTheDisk: where the disk has no room for a journal, what was taken of it is free again, whether the
+// journal is new or had another size.
+func TestSpillLargerThanTheDisk(t *testing.T) {
+	for _, before := range []int64{0, 64 << 10} {
+		dir := t.TempDir()
+		if before > 0 {
+			openSpill(t, dir, before).Close()
+		}
+		take = func(file *os.File, size int64) error { return errors.Join(preallocate(file, 1<<20), syscall.ENOSPC) }
+		s, err := OpenSpill(dir, 1<<40)
+		take = preallocate
+		if err == nil {
+			s.Close()
+			t.Fatal("it was opened")
+		}
+		if !errors.Is(err, syscall.ENOSPC) || !strings.Contains(err.Error(), "ledger.spill_bytes") {
+			t.Error(err)
+		}
+		if info, err := os.Stat(filepath.Join(dir, SpillName)); err != nil || info.Size() > 0 {
+			t.Errorf("the journal has %d bytes, %v", info.Size(), err)
+		}
+		wantSpilled(t, openSpill(t, dir, before+4<<10), nil)
 	}
 }
 
