@@ -136,7 +136,10 @@ func measureMachine(cfg *config.Config) doctor.Facts {
 			f.Files = &doctor.Files{Limit: int64(min(limit, 1<<40)), Connections: int64(cfg.Limits.ConnectionsMax)}
 		}
 	} else if f.Database {
-		f.LastBackup, _ = sqlite.LastBackup(cfg.DataDir, backupPath) // of what cannot be read nothing is known
+		var err error
+		if f.LastBackup, err = sqlite.LastBackup(cfg.DataDir, backupPath); err != nil {
+			f.DatabaseProblem, f.DatabaseUnmerged = err.Error(), errors.Is(err, sqlite.ErrUnmerged)
+		}
 	}
 	return f
 }

@@ -3,6 +3,7 @@ package cli
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -12,6 +13,7 @@ import (
 	"corenode/node/config"
 	"corenode/node/doctor"
 	"corenode/node/store"
+	"corenode/node/store/sqlite"
 )
 
 // examined runs the command, and returns what it found and its error.
@@ -85,6 +87,50 @@ func TestDoctorCommand(t *testing.T) {
 	}
 	if found, err = examined(t, "--config", bad, "--data-dir", dir); err == nil || found["configuration"].State != doctor.Fail {
 		t.Errorf("a bad configuration: %+v, %v", found["configuration"], err)
+	}
+}
+
+// TestDoctorOfADatabaseThatCannotBeOpened: what a start would refuse fails, and what a start may still mend does not.
+func TestDoctorOfADatabaseThatCannotBeOpened(t *testing.T) {
+	t.Setenv("CORENODE_DATA_DIR", "")
+	made := t.TempDir()
+	if _, err := typed("account", "create", "a", "--data-dir", made); err != nil {
+		t.Fatal(err)
+	}
+	sound, err := os.ReadFile(filepath.Join(made, sqlite.DatabaseName))
+	if err != nil {
+		t.Fatal(err)
+	}
+	with := func(change func(file []byte) []byte) []byte { return change(bytes.Clone(sound)) }
+	for name, c := range map[string]struct {
+		file, wal []byte
+		state     doctor.State
+		says      string
+	}{
+		"sound":                {sound, nil, "", ""},
+		"empty":                {nil, nil, "", ""}, // a start that was killed at once
+		"garbage":              {bytes.Repeat([]byte("x"), 8192), nil, doctor.Fail, "not a database"},
+		"garbage with a WAL":   {bytes.Repeat([]byte("x"), 8192), []byte("x"), doctor.Fail, "not a database"},
+		"malformed":            {with(func(b []byte) []byte { clear(b[100:4096]); return b }), nil, doctor.Fail, "malformed"},
+		"half of a checkpoint": {with(func(b []byte) []byte { clear(b[100:4096]); return b }), []byte("x"), doctor.Warn, "crash"},
+		"newer":                {with(func(b []byte) []byte { b[62] = 1; return b }), nil, doctor.Fail, "newer than this binary"},
+	} {
+		dir := filepath.Join(t.TempDir(), "data")
+		err := errors.Join(os.Mkdir(dir, 0o700), os.WriteFile(filepath.Join(dir, sqlite.DatabaseName), c.file, 0o600))
+		if c.wal != nil {
+			err = errors.Join(err, os.WriteFile(filepath.Join(dir, sqlite.DatabaseName+"-wal"), c.wal, 0o600))
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		found, failed := examined(t, "--data-dir", dir)
+		got := found["database"]
+		if got.State != c.state || !strings.Contains(got.Measured, c.says) || (found["backup"].State != "") != (c.state == "") {
+			t.Errorf("%s: %+v, and of the backup %+v", name, got, found["backup"])
+		}
+		if (c.state == doctor.Fail) != (failed != nil) {
+			t.Errorf("%s: %v", name, failed)
+		}
 	}
 }
 

@@ -47,6 +47,10 @@ type Facts struct {
 	// Database says whether the data folder has one, LastBackup when the last backup of that was made.
 	Database   bool
 	LastBackup time.Time
+	// DatabaseProblem is why the database cannot be opened. Nothing is known then of its backups. DatabaseUnmerged says that a
+	// crash left changes beside it, with which it may be whole.
+	DatabaseProblem  string
+	DatabaseUnmerged bool
 	// Running says that a node answers; Series are its metrics, their labels in the name.
 	Running bool
 	Series  map[string]float64
@@ -206,6 +210,15 @@ func examineData(f Facts, add adder) {
 		add("data folder", OK, "only its owner may read it", "")
 	}
 	if !f.Database {
+		return
+	}
+	if f.DatabaseProblem != "" && f.DatabaseUnmerged {
+		add("database", Warn, f.DatabaseProblem, "start the node, which takes that in; if it does not start, restore a backup")
+		return
+	}
+	if f.DatabaseProblem != "" {
+		add("database", Fail, f.DatabaseProblem, "no node starts on it: give it to the user of the node, take the binary that wrote it, "+
+			"or restore a backup: the playbook in OPERATING has the database that is lost or damaged")
 		return
 	}
 	const do = "corenode backup FILE, every day, and keep the files on another machine"

@@ -50,6 +50,8 @@ func TestExamine(t *testing.T) {
 		"cert broken":   {func(f *Facts) { f.Certificates[0].Problem = "no key" }, "certificate of server.tls_certificate", Fail, "no key"},
 		"unreadable":    {func(f *Facts) { f.Unreadable, f.LastBackup, f.Running = "permission denied", time.Time{}, false }, "data folder", Fail, "permission"},
 		"rights":        {func(f *Facts) { f.Open = []string{"/d/corenode.db"} }, "data folder", Fail, "/d/corenode.db"},
+		"no database":   {func(f *Facts) { f.DatabaseProblem, f.LastBackup = "not a database", time.Time{} }, "database", Fail, "not a database"},
+		"unmerged":      {func(f *Facts) { f.DatabaseProblem, f.DatabaseUnmerged = "a crash", true }, "database", Warn, "a crash"},
 		"no backup":     {func(f *Facts) { f.LastBackup = time.Time{} }, "backup", Warn, "none"},
 		"old backup":    {func(f *Facts) { f.LastBackup = now.AddDate(0, 0, -3) }, "backup", Warn, "72 hours ago"},
 		"no node":       {func(f *Facts) { f.Running = false }, "node", Warn, "none answers"},

@@ -2,6 +2,8 @@ package sqlite
 
 import (
 	"errors"
+	"fmt"
+	"os"
 	"path/filepath"
 	"time"
 
@@ -41,18 +43,41 @@ func (s *Store) Audited(operator string, before int64, limit int) (page []store.
 	return page, wrapped(err, "read the audit")
 }
 
+// ErrUnmerged means that a database cannot be read as it lies, and that what a crash left in its WAL may make it whole.
+var ErrUnmerged = errors.New("what a crash left in the WAL is not in the database")
+
 // LastBackup is when a call of path made a backup, as the audit of a folder says that no node uses; zero is never.
 // Nothing is written, no schema brought up to date and no lock taken. What a crash left in the WAL is not seen.
+// An error says that the database cannot be opened; with ErrUnmerged, that it perhaps can.
 func LastBackup(dir, path string) (at time.Time, err error) {
-	file := fileURI(filepath.Join(dir, DatabaseName), "immutable=1")
-	db, err := sqlite3.OpenFlags(file, sqlite3.OPEN_READONLY|sqlite3.OPEN_URI)
+	file := filepath.Join(dir, DatabaseName)
+	db, err := sqlite3.OpenFlags(fileURI(file, "immutable=1"), sqlite3.OPEN_READONLY|sqlite3.OPEN_URI)
 	if err != nil {
 		return at, err
 	}
 	c := &conn{db: db, stmts: map[string]*statement{}, done: func() {}}
-	newest, err := c.number(`SELECT max(time) FROM audit WHERE path = ? AND status = 201`, path)
+	newest, err := c.lastBackup(path)
 	if newest > 0 {
 		at = rules.ToTime(newest)
 	}
+	if wal, statErr := os.Stat(file + "-wal"); errors.Is(err, sqlite3.CORRUPT) && statErr == nil && wal.Size() > 0 {
+		err = fmt.Errorf("%w: %w", ErrUnmerged, err)
+	}
 	return at, errors.Join(err, c.close())
+}
+
+// lastBackup is 0 in a schema without an audit, and refuses one that this binary does not know.
+func (c *conn) lastBackup(path string) (newest int64, err error) {
+	version, err := c.number(`PRAGMA user_version`)
+	if err == nil {
+		err = wantKnown(version, len(migrations()))
+	}
+	audits := int64(0)
+	if err == nil {
+		audits, err = c.number(`SELECT count(*) FROM sqlite_schema WHERE name = 'audit'`)
+	}
+	if err != nil || audits == 0 {
+		return 0, err
+	}
+	return c.number(`SELECT max(time) FROM audit WHERE path = ? AND status = 201`, path)
 }

@@ -38,8 +38,8 @@ func (c *conn) migrate(scripts []string) error {
 	if err != nil {
 		return err
 	}
-	if version > int64(len(scripts)) {
-		return fmt.Errorf("%w: its schema is version %d, this binary knows %d", store.ErrNewerSchema, version, len(scripts))
+	if err := wantKnown(version, len(scripts)); err != nil {
+		return err
 	}
 	for ; version < int64(len(scripts)); version++ {
 		err := c.transaction(func() error {
@@ -48,6 +48,14 @@ func (c *conn) migrate(scripts []string) error {
 		if err != nil {
 			return fmt.Errorf("migrate to schema %d: %w", version+1, err)
 		}
+	}
+	return nil
+}
+
+// wantKnown refuses a schema above the last one that the binary knows.
+func wantKnown(version int64, last int) error {
+	if version > int64(last) {
+		return fmt.Errorf("%w: its schema is version %d, this binary knows %d", store.ErrNewerSchema, version, last)
 	}
 	return nil
 }
