@@ -146,7 +146,7 @@ type Backup struct {
 // BackedUp is a backup that was made.
 type BackedUp struct {
 	Path           string   `json:"path"`
-	ModulesMissing []string `json:"modules_missing" doc:"Digests that charges name and of which the node has no file."`
+	ModulesMissing []string `json:"modules_missing" doc:"Digests that charges name and of which the node has no file, and of files with other bytes, which are left out."`
 }
 
 // Status says what the node is doing.

@@ -65,7 +65,7 @@ func restoreCommand() *cobra.Command {
 		Use: "restore FILE", Short: "Make a data folder of a backup", Args: cobra.ExactArgs(1),
 		Long: `Put the database of a backup into a data folder that has none, and prove it, and the
 modules in FILE.modules beside it. Modules that charges name and that are not
-there are listed. The database comes last: a restore that failed leaves none and can
+there, or that are damaged, are left out and listed. The database comes last: a restore that failed leaves none and can
 be repeated. What requests that ran at the time of the backup held is settled at
 the node's start.`,
 		Example: `  corenode restore /backups/corenode-2026-01-31.db --data-dir ./restored`,
@@ -95,9 +95,9 @@ func printRestored(w io.Writer, r sqlite.Restored) {
 	printMissing(w, r.ModulesMissing)
 }
 
-// printMissing lists modules that charges name and that have no file.
+// printMissing lists modules that charges name and that have no file, or that are damaged.
 func printMissing(w io.Writer, digests []string) {
 	for _, digest := range digests {
-		fmt.Fprintf(w, "Missing: the module %s, which charges name. Without it they cannot be replayed or rated again.\n", digest)
+		fmt.Fprintf(w, "Missing or damaged: the module %s. Charges that name it cannot be replayed or rated again without it.\n", digest)
 	}
 }

@@ -17,7 +17,8 @@ import (
 // the owner only, while the node goes on, and the folder's modules into a new folder
 // beside it. The copy is complete and on disk when Backup returns; with an error there is
 // none. It is made in a folder of its own beside the file, which gets its name last: a file
-// of that name is whole. missing are the modules that rows name and that have no file.
+// of that name is whole. missing are the modules that rows name and that have no file,
+// and those that are damaged: they are left out.
 func (s *Store) Backup(path string) (missing []string, err error) {
 	if err := wantNew(path); err != nil {
 		return nil, err
@@ -32,10 +33,7 @@ func (s *Store) Backup(path string) (missing []string, err error) {
 		return nil, fmt.Errorf("backup: %w", err)
 	}
 	// The modules last: they are what the rows that were copied name, and more.
-	if err = copyModules(filepath.Join(s.dir, ModulesDir), modules); err == nil {
-		missing, err = missingModules(database, modules)
-	}
-	if err == nil {
+	if missing, err = copyOfModules(filepath.Join(s.dir, ModulesDir), modules, database); err == nil {
 		err = publish(database, modules, path)
 	}
 	return missing, wrapped(err, "backup")
@@ -113,7 +111,7 @@ func (s *Store) copyInto(path string) error {
 // Restored is what a restore came to.
 type Restored struct {
 	store.Verification
-	ModulesMissing []string `json:"modules_missing"` // that rows name, and that have no file
+	ModulesMissing []string `json:"modules_missing"` // that rows name, and that have no file, or that are damaged and left out
 	Before         bool     `json:"restored_before"` // the database was there already, as the backup gives it
 }
 
@@ -161,10 +159,7 @@ func restoreBy(apart, backup, dir string) (r Restored, err error) {
 		err = wantNothing(dir, "")
 	}
 	if err == nil {
-		err = copyModules(backup+modulesSuffix, filepath.Join(dir, ModulesDir))
-	}
-	if err == nil {
-		r.ModulesMissing, err = missingModules(path, filepath.Join(dir, ModulesDir))
+		r.ModulesMissing, err = copyOfModules(backup+modulesSuffix, filepath.Join(dir, ModulesDir), path)
 	}
 	if err != nil || r.Before {
 		return r, err

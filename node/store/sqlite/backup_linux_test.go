@@ -33,7 +33,7 @@ func renamed(t *testing.T, watch int) (names []string) {
 func TestBackupHasItsNameLast(t *testing.T) {
 	s := open(t, t.TempDir())
 	modules := filepath.Join(s.dir, ModulesDir)
-	err := errors.Join(os.Mkdir(modules, 0o700), os.WriteFile(filepath.Join(modules, "aa.wasm"), []byte("wasm"), 0o600))
+	err := errors.Join(os.Mkdir(modules, 0o700), os.WriteFile(filepath.Join(modules, digestOf("wasm")+".wasm"), []byte("wasm"), 0o600))
 	if err != nil {
 		t.Fatal(err)
 	}

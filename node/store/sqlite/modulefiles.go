@@ -1,7 +1,10 @@
 package sqlite
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -18,46 +21,79 @@ const (
 	modulesSuffix = ".modules"
 )
 
+// moduleFile ends the name of a module's own file, which begins with the digest of its bytes in hexadecimal.
+const moduleFile, digestPrefix = ".wasm", "sha256:"
+
+// isSound says whether a file, if it is to have the name of a module, has the bytes for it.
+func isSound(path, name string) (bool, error) {
+	digest, module := strings.CutSuffix(name, moduleFile)
+	if !module {
+		return true, nil
+	}
+	file, err := os.Open(path)
+	if err != nil {
+		return false, err
+	}
+	defer file.Close()
+	sum := sha256.New()
+	_, err = io.Copy(sum, file)
+	return hex.EncodeToString(sum.Sum(nil)) == digest, err
+}
+
 // copyModules copies the files of a folder of modules, not those of folders in it, into another one
-// and syncs them. What is there stays. Without a folder there is nothing to copy.
-func copyModules(from, to string) error {
+// and syncs them. What is there stays, unless it is a damaged module. Without a folder there is nothing to copy.
+// It returns the digests of modules that are damaged and not copied.
+func copyModules(from, to string) (damaged []string, err error) {
 	entries, err := os.ReadDir(from)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil
+		return nil, nil
 	}
 	if err == nil {
 		err = store.MakeFolder(to)
 	}
 	if err != nil {
-		return err
+		return nil, err
 	}
 	for _, e := range entries { // in the order of their names
-		path := filepath.Join(to, e.Name())
 		if !e.Type().IsRegular() {
 			continue
 		}
-		if _, err := os.Lstat(path); err == nil {
-			continue
-		}
-		part := path + ".part" // of a copy that was killed, what is left has no name that counts
-		if err := os.Remove(part); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return err
-		}
-		err := copyDurably(filepath.Join(from, e.Name()), part)
+		sound, err := copyModule(from, to, e.Name())
 		if errors.Is(err, fs.ErrNotExist) {
 			continue // removed meanwhile: the check of what is missing says whether it counts
 		}
-		if err == nil {
-			err = os.Rename(part, path)
-		}
 		if err != nil {
-			return err
+			return nil, err
+		}
+		if !sound {
+			damaged = append(damaged, digestPrefix+strings.TrimSuffix(e.Name(), moduleFile))
 		}
 	}
-	return store.SyncFolder(to)
+	return damaged, store.SyncFolder(to)
 }
 
-// missingModules are the digests of modules that rows of a database name, and that have no file in a folder.
+// copyModule copies a file of that name, unless it is there or is a module that is not sound.
+func copyModule(from, to, name string) (sound bool, err error) {
+	path := filepath.Join(to, name)
+	if sound, err := isSound(path, name); err == nil && sound {
+		if _, err := os.Lstat(path); err == nil {
+			return true, nil
+		}
+	}
+	part := path + ".part" // of a copy that was killed, what is left has no name that counts
+	if err := os.Remove(part); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return false, err
+	}
+	if err := copyDurably(filepath.Join(from, name), part); err != nil {
+		return false, err
+	}
+	if sound, err = isSound(part, name); err == nil && sound {
+		return true, os.Rename(part, path)
+	}
+	return false, errors.Join(err, os.Remove(part))
+}
+
+// missingModules are the digests of modules that rows of a database name, and that have no file in a folder, or a damaged one.
 func missingModules(database, dir string) (missing []string, err error) {
 	c, err := dial(database, "")
 	if err != nil {
@@ -74,8 +110,9 @@ func missingModules(database, dir string) (missing []string, err error) {
 			return nil
 		}
 		seen[digest] = true
-		_, err := os.Stat(filepath.Join(dir, strings.TrimPrefix(digest, "sha256:")+".wasm"))
-		if errors.Is(err, fs.ErrNotExist) {
+		name := strings.TrimPrefix(digest, digestPrefix) + moduleFile
+		sound, err := isSound(filepath.Join(dir, name), name)
+		if errors.Is(err, fs.ErrNotExist) || err == nil && !sound {
 			missing = append(missing, digest)
 			return nil
 		}
@@ -83,4 +120,19 @@ func missingModules(database, dir string) (missing []string, err error) {
 	})
 	slices.Sort(missing)
 	return missing, err
+}
+
+// copyOfModules copies modules, and returns which of those that a database names are missing then, and which damaged ones
+// are not copied.
+func copyOfModules(from, to, database string) (missing []string, err error) {
+	damaged, err := copyModules(from, to)
+	if err != nil {
+		return nil, err
+	}
+	if missing, err = missingModules(database, to); err != nil {
+		return nil, err
+	}
+	missing = append(missing, damaged...)
+	slices.Sort(missing)
+	return slices.Compact(missing), nil
 }

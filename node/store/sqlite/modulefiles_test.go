@@ -1,7 +1,9 @@
 package sqlite
 
 import (
+	"crypto/sha256"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -9,6 +11,7 @@ import (
 	"testing"
 
 	"corenode/actors/account"
+	"corenode/node/store"
 	"corenode/node/store/storetest"
 )
 
@@ -18,13 +21,16 @@ func TestBackupHasTheModules(t *testing.T) {
 	s := open(t, t.TempDir())
 	a := storetest.MustCreate(t, s, "a", 1000)
 	one, two := storetest.Charged(a.ID, "one", false), storetest.Charged(a.ID, "two", false)
-	one.ModuleDigest, two.ModuleDigest = "sha256:aa", "sha256:bb"
+	aa, bb := digestOf("wasm"), digestOf("of none")
+	one.ModuleDigest, two.ModuleDigest = "sha256:"+aa, "sha256:"+bb
+	never := digestOf("what no charge names")
 	builtin := storetest.Charged(a.ID, "three", false)
 	builtin.ModuleDigest = "builtin:tariff@1"
 	if err := s.Append([]account.Entry{one, two, builtin}); err != nil {
 		t.Fatal(err)
 	}
-	files := map[string]string{"aa.wasm": "wasm", "aa.sig": "signature", "aa.config.json": "{}", "state.json": "{}", "cache/cc": "compiled"}
+	files := map[string]string{aa + ".wasm": "wasm", aa + ".sig": "signature", aa + ".config.json": "{}",
+		never + ".wasm": "what no charge names", "state.json": "{}", "cache/cc": "compiled"}
 	for name, text := range files {
 		path := filepath.Join(s.dir, ModulesDir, name)
 		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
@@ -35,7 +41,7 @@ func TestBackupHasTheModules(t *testing.T) {
 		}
 	}
 	backup := filepath.Join(t.TempDir(), "b.db")
-	if missing, err := s.Backup(backup); err != nil || !slices.Equal(missing, []string{"sha256:bb"}) {
+	if missing, err := s.Backup(backup); err != nil || !slices.Equal(missing, []string{"sha256:" + bb}) {
 		t.Fatal(missing, err)
 	}
 	restore := func(from string) (dir string, missing []string) {
@@ -47,7 +53,7 @@ func TestBackupHasTheModules(t *testing.T) {
 		return dir, r.ModulesMissing
 	}
 	dir, missing := restore(backup)
-	if !slices.Equal(missing, []string{"sha256:bb"}) {
+	if !slices.Equal(missing, []string{"sha256:" + bb}) {
 		t.Errorf("missing after a restore: %v", missing)
 	}
 	for name, text := range files {
@@ -59,12 +65,61 @@ func TestBackupHasTheModules(t *testing.T) {
 	if _, err := s.Backup(backup); err == nil {
 		t.Error("a backup was written over")
 	}
+	wantNoDamaged(t, s, backup, aa, never)
 	if err := os.RemoveAll(backup + modulesSuffix); err != nil {
 		t.Fatal(err)
 	}
-	if _, missing := restore(backup); !slices.Equal(missing, []string{"sha256:aa", "sha256:bb"}) {
+	want := []string{"sha256:" + aa, "sha256:" + bb}
+	slices.Sort(want)
+	if _, missing := restore(backup); !slices.Equal(missing, want) {
 		t.Errorf("missing of a backup without modules: %v", missing)
 	}
+}
+
+func digestOf(text string) string { return fmt.Sprintf("%x", sha256.Sum256([]byte(text))) }
+
+// wantNoDamaged: a module whose bytes are not those of its name is no module, neither in a backup nor in a folder, whether
+// charges name it or not. It is named and left out, and a restore puts a whole one in the place of a damaged one.
+func wantNoDamaged(t *testing.T, s *Store, backup string, modules ...string) {
+	t.Helper()
+	damage := func(dir string) {
+		for _, digest := range modules {
+			if err := os.WriteFile(filepath.Join(dir, digest+".wasm"), []byte("other"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	want := func(what string, missing []string, err error, dir string) {
+		t.Helper()
+		for _, digest := range modules {
+			if !slices.Contains(missing, "sha256:"+digest) {
+				t.Errorf("%s: %v, %v; want %s among the missing", what, missing, err, digest)
+			}
+			if _, err := os.Lstat(filepath.Join(dir, digest+".wasm")); !errors.Is(err, fs.ErrNotExist) {
+				t.Errorf("%s: a damaged module is there, %v", what, err)
+			}
+		}
+	}
+	once, folder := filepath.Join(t.TempDir(), "once.db"), filepath.Join(t.TempDir(), "data")
+	if _, err := s.Backup(once); err != nil {
+		t.Fatal(err)
+	}
+	damage(once + modulesSuffix)
+	r, err := Restore(once, folder)
+	want("a restore", r.ModulesMissing, err, filepath.Join(folder, ModulesDir))
+	for _, file := range []string{DatabaseName, store.LockName} { // restored again, of a whole backup
+		if err := os.Remove(filepath.Join(folder, file)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	damage(filepath.Join(folder, ModulesDir))
+	if r, err = Restore(backup, folder); err != nil || len(r.ModulesMissing) != 1 {
+		t.Errorf("over damaged ones: %v, %v", r.ModulesMissing, err)
+	}
+	damage(filepath.Join(s.dir, ModulesDir))
+	once = filepath.Join(t.TempDir(), "twice.db")
+	missing, err := s.Backup(once)
+	want("a backup", missing, err, once+modulesSuffix)
 }
 
 // TestCopyIsWholeOrNone: what cannot be read to its end leaves no file, which would count as there.

@@ -92,7 +92,7 @@ func TestRestoreIsRepeated(t *testing.T) {
 	if err := os.MkdirAll(beside, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(beside, "aa.wasm"), []byte("wasm"), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(beside, digestOf("wasm")+".wasm"), []byte("wasm"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.WriteFile(filepath.Join(dir, ModulesDir), nil, 0o600); err != nil { // where the folder goes
@@ -108,7 +108,7 @@ func TestRestoreIsRepeated(t *testing.T) {
 	if r, err := Restore(file, dir); err != nil || r.Before {
 		t.Errorf("after one that failed: %+v, %v", r, err)
 	}
-	module := filepath.Join(dir, ModulesDir, "aa.wasm")
+	module := filepath.Join(dir, ModulesDir, digestOf("wasm")+".wasm")
 	if err := errors.Join(os.Remove(module), os.WriteFile(module+".part", []byte("wa"), 0o600)); err != nil { // as a kill leaves it
 		t.Fatal(err)
 	}
