@@ -5,6 +5,11 @@ package messages
 
 import "encoding/json"
 
+// ValuesMax bounds the JSON values of a body, as Values counts them: in a call's input or a schema each
+// may take some hundred bytes. A value that a model reads is a token or more, and so many tokens are
+// four times the largest context window of the models that are hosted.
+const ValuesMax = 1 << 20
+
 // Bounds of a request that no SDK comes near; a body beyond one is refused by name.
 const (
 	depthMax         = 128     // nesting of the JSON body

@@ -91,8 +91,11 @@ func checkMaxTokens(q *Request) *abi.Error {
 func parse(body []byte) (*Request, *abi.Error) { return parseAs(body, false) }
 
 func parseAs(body []byte, translated bool) (*Request, *abi.Error) {
-	if nestingExceeds(body, depthMax) {
+	switch values, depth := survey(body); {
+	case depth > depthMax:
 		return nil, invalid("", "the body nests deeper than %d levels", depthMax)
+	case values > ValuesMax:
+		return nil, invalid("", "the body has more than %d JSON values", ValuesMax)
 	}
 	d := openDecoder(body)
 	defer d.close(len(body))

@@ -450,6 +450,41 @@ func TestBlocksBeforeTheTypeCount(t *testing.T) {
 	}
 }
 
+// TestValuesAreBounded: a body of many small values, wherever they stand, is refused before any of them is read.
+func TestValuesAreBounded(t *testing.T) {
+	many := func(item string, n int) string { return strings.Repeat(item+",", n-1) + item }
+	const call = `{"model":"m","max_tokens":5,"messages":[{"role":"user","content":"a"},{"role":"assistant","content":[` +
+		`{"type":"tool_use","id":"t","name":"f","input":{"a":[%s]}}]}]}`
+	for name, c := range map[string]struct {
+		form, item string
+		n          int
+		accepts    bool
+	}{
+		"the items of an input":          {call, "0", ValuesMax, false},
+		"nested items of an input":       {call, "[[[[]]]]", ValuesMax / 4, false},
+		"members of an input":            {call, `{"a":0}`, ValuesMax / 2, false},
+		"texts with brackets and commas": {call, `",[{,\"[,,{[\\"`, ValuesMax / 10, true},
+		"as many items as there may be":  {call, "0", ValuesMax - 40, true},
+		"what nobody asked for":          {`{` + hello + `,"metadata":[%s]}`, "null", ValuesMax, false},
+	} {
+		_, err := Parse([]byte(strings.Replace(c.form, "%s", many(c.item, c.n), 1)))
+		if (err == nil) != c.accepts || err != nil && !strings.Contains(err.Error(), "JSON values") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// TestValues: no text has more values than are counted, and none less than half as many.
+func TestValues(t *testing.T) {
+	for text, want := range map[string]int{
+		``: 1, `0`: 1, `"a,[{"`: 1, `[]`: 2, `[0,1,2]`: 4, `{"a":{"b":[1,"\",",2]},"c":"\\"}`: 7, `["\\\"",0]`: 3, `"open`: 1, `["open,[[[`: 2,
+	} {
+		if n := Values([]byte(text)); n != want {
+			t.Errorf("%s: %d values, want %d", text, n, want)
+		}
+	}
+}
+
 func FuzzParse(f *testing.F) {
 	f.Add([]byte(`{` + hello + `,"tools":[{"name":"f","input_schema":{"type":"object"}}],"system":[{"type":"text","text":"\ud83d\ude00"}]}`))
 	f.Add([]byte(`{"messages":[{"role":"user","content":[{"type":"tool_result","content":[]}]}]}`))

@@ -356,31 +356,50 @@ func (r *reader) rawObject() []byte {
 	return r.raw()
 }
 
-// nestingExceeds says whether body nests deeper than max, without parsing it:
-// brackets outside strings are counted, so a hostile body costs one pass.
-func nestingExceeds(body []byte, max int) bool {
-	depth := 0
-	for i := 0; i < len(body); i++ {
-		switch body[i] {
+// Values is how many JSON values a text has at most, and at least about half as many. It counts
+// the commas and brackets outside of strings: a hostile body costs one pass.
+func Values(text []byte) int {
+	values, _ := survey(text)
+	return values
+}
+
+// survey counts the values of a text, as Values, and how deep they nest, without parsing it.
+func survey(text []byte) (values, depth int) {
+	values = 1
+	open := 0
+	for i := 0; i < len(text); i++ {
+		switch text[i] {
 		case '"':
-			i++
-			for i < len(body) && body[i] != '"' {
-				if body[i] == '\\' {
-					i++
-				} else if n := bytes.IndexAny(body[i:], `"\`); n > 0 {
-					i += n - 1
-				} else if n < 0 {
-					return false // unterminated: the parser says so
-				}
-				i++
+			if i = endOfString(text, i+1); i < 0 { // the parser says so
+				return values, depth
 			}
 		case '{', '[':
-			if depth++; depth > max {
-				return true
-			}
+			values++
+			open++
+			depth = max(depth, open)
+		case ',':
+			values++
 		case '}', ']':
-			depth--
+			open--
 		}
 	}
-	return false
+	return values, depth
+}
+
+// endOfString is where the quote stands that ends the string whose text begins at from; -1 where there is none.
+func endOfString(text []byte, from int) int {
+	for i := from; ; i++ {
+		n := bytes.IndexByte(text[i:], '"')
+		if n < 0 {
+			return -1
+		}
+		i += n
+		escapes := i
+		for escapes > from && text[escapes-1] == '\\' {
+			escapes--
+		}
+		if (i-escapes)%2 == 0 {
+			return i
+		}
+	}
 }

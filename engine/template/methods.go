@@ -158,13 +158,22 @@ func split(index func(s, sep string) int, fromRight bool) stringMethod {
 			if most >= 0 {
 				panic(errors.New("a limit needs a separator"))
 			}
-			return stringList(strings.FieldsFunc(s, isPythonSpace))
+			return stringList(words(s))
 		}
 		if text(sep) == "" {
 			panic(errors.New("empty separator"))
 		}
 		return stringList(cutAll(s, text(sep), most, index, fromRight))
 	}
+}
+
+// words are the parts of a string between runs of whitespace.
+func words(s string) (all []string) {
+	for word := range strings.FieldsFuncSeq(s, isPythonSpace) {
+		checkElements(len(all) + 1)
+		all = append(all, word)
+	}
+	return all
 }
 
 func cutAll(s, sep string, most int, index func(s, sep string) int, fromRight bool) []string {
@@ -175,6 +184,7 @@ func cutAll(s, sep string, most int, index func(s, sep string) int, fromRight bo
 			break
 		}
 		most--
+		checkElements(len(parts) + 1)
 		if fromRight {
 			parts, s = append(parts, s[i+len(sep):]), s[:i]
 		} else {
@@ -202,6 +212,7 @@ func splitLines(s string, _ []value) value {
 	if s == "" {
 		return list{}
 	}
+	checkElements(strings.Count(s, "\n"))
 	return stringList(strings.Split(s, "\n"))
 }
 

@@ -123,9 +123,7 @@ func sum(values []value) value {
 		case isList(total) && isList(v):
 			x, _ := elements(total)
 			y, _ := elements(v)
-			if len(x)+len(y) > elementsMax {
-				panic(fmt.Errorf("%w: a list of more than %d elements", ErrLimit, elementsMax))
-			}
+			checkElements(len(x) + len(y))
 			total = append(slices.Clone(x), y...)
 		default:
 			panic(fmt.Errorf("%s plus %s", typeName(total), typeName(v)))
@@ -136,3 +134,10 @@ func sum(values []value) value {
 
 // elementsMax bounds the lists that a template builds.
 const elementsMax = 1 << 20
+
+// checkElements panics with ErrLimit where a list would have too many elements.
+func checkElements(n int) {
+	if n > elementsMax {
+		panic(fmt.Errorf("%w: a list of more than %d elements", ErrLimit, elementsMax))
+	}
+}

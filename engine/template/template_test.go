@@ -99,6 +99,10 @@ func TestLimits(t *testing.T) {
 		"copies":       "{% set x = 'a' * 60000000 %}{% for i in range(9999) %}{% set y = x|upper %}{% endfor %}",
 		"map":          "{% set ns = namespace(x=['a' * 1000000]) %}{% for i in range(14) %}{% set ns.x = ns.x + ns.x %}{% endfor %}{{ ns.x|map('upper')|list|length }}",
 		"long":         "{% for i in range(99999) %}{% for j in range(9) %}{% set x = 1" + strings.Repeat(" + 1", 500) + " %}{% endfor %}{% endfor %}",
+		"parts":        "{{ ('a,' * 1100000).split(',')|length }}",
+		"words":        "{{ ('a ' * 1100000).split()|length }}",
+		"lines":        "{{ ('a\\n' * 1100000).splitlines()|length }}",
+		"characters":   "{{ ('a' * 1100000)|list|length }}",
 		"nested json":  "{% set ns = namespace(x=[1]) %}{% for i in range(40) %}{% set ns.x = [ns.x, ns.x] %}{% endfor %}{{ ns.x|tojson }}",
 	} {
 		tmpl, err := New(source)

@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"unicode"
+	"unicode/utf8"
 
 	"github.com/go-json-experiment/json/jsontext"
 )
@@ -475,7 +476,9 @@ func sequence(v value) (list, bool) {
 		}
 		return keys, true
 	case string:
-		chars := make(list, 0, len(x))
+		n := utf8.RuneCountInString(x)
+		checkElements(n)
+		chars := make(list, 0, n)
 		for _, r := range x {
 			chars = append(chars, string(r))
 		}

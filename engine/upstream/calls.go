@@ -47,19 +47,20 @@ func (c *callChecker) check(name, input string) error {
 	if t == nil {
 		return fmt.Errorf("a call of %q, which is no tool of the request", name)
 	}
-	value, err := jsonschema.UnmarshalJSON(bytes.NewReader([]byte(input)))
-	if err != nil {
+	text := []byte(input)
+	if !json.Valid(text) {
 		return fmt.Errorf("the arguments of %q are no JSON", name)
 	}
-	if _, object := value.(map[string]any); !object {
+	if bytes.TrimSpace(text)[0] != '{' {
 		return fmt.Errorf("the arguments of %q are no object", name)
 	}
 	if !t.looked {
 		t.looked, t.misfits = true, c.compile(t.raw)
 	}
-	if t.misfits == nil {
+	if t.misfits == nil || messages.Values(text) > 2*valuesMax { // it counts each twice at most
 		return nil
 	}
+	value, _ := jsonschema.UnmarshalJSON(bytes.NewReader(text)) // it is valid
 	if c.bounded(t.misfits, value) && t.misfits.Validate(value) == nil {
 		return fmt.Errorf("the arguments of %q do not fit its schema", name)
 	}

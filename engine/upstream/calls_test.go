@@ -3,6 +3,7 @@ package upstream
 import (
 	"encoding/json"
 	"fmt"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -93,6 +94,26 @@ func TestSchemasTooLargeAreNotCompiled(t *testing.T) {
 	} {
 		if err := toolOf(`{"required":["b"],`+schema+`}`).check("f", `{}`); err != nil {
 			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// TestManyValuesAreNotRead: what is too much to look at is not taken apart before that is seen. What is no object is refused all the same.
+func TestManyValuesAreNotRead(t *testing.T) {
+	objects := strings.TrimSuffix(strings.Repeat(`{"a":0},`, 600_000), ",")
+	checker := toolOf(`{"required":["b"]}`)
+	var before, after runtime.MemStats
+	for call, want := range map[string]string{
+		`{"a":[` + objects + `]}`: "", `{"a":[` + objects + `]`: "no JSON", ` [` + objects + `]`: "no object",
+	} {
+		runtime.ReadMemStats(&before)
+		err := checker.check("f", call)
+		runtime.ReadMemStats(&after)
+		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%.20s: %v, want %q", call, err, want)
+		}
+		if took := int(after.TotalAlloc - before.TotalAlloc); took > 3*len(call) {
+			t.Errorf("%.20s: %d bytes for a call of %d", call, took, len(call))
 		}
 	}
 }

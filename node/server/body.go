@@ -13,6 +13,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 	"github.com/valyala/fasthttp"
 
+	"corenode/engine/messages"
 	"corenode/wasm/abi"
 )
 
@@ -139,13 +140,19 @@ func (b *body) give(n int64) {
 }
 
 // preparing is how many times its bytes a body takes at most while a request is
-// made of it: the body itself, its strings, the prompt, and its tokens.
-const preparing = 4
+// made of it: the body itself, its strings, the prompt, and its tokens. valueBytes
+// is what each of its JSON values takes beside them, in a template or a schema.
+const (
+	preparing  = 4
+	valueBytes = 128
+)
 
-// prepare reserves what is made of n bytes, with what the body has taken already:
-// all there is at most, so that no body is too large to be the only one.
-func (b *body) prepare(n int64) *abi.Error {
-	if more := min(preparing*n, b.from.max) - b.taken; more > 0 && !b.take(more) {
+// prepare reserves what is made of a text, with what the body has taken already:
+// all there is at most, so that no body is too large to be the only one. Values
+// over the bound are not made: a text with more of them is refused when it is read.
+func (b *body) prepare(text []byte) *abi.Error {
+	n := preparing*int64(len(text)) + valueBytes*int64(min(messages.Values(text), messages.ValuesMax))
+	if more := min(n, b.from.max) - b.taken; more > 0 && !b.take(more) {
 		return errBodies()
 	}
 	return nil

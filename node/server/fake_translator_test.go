@@ -53,6 +53,9 @@ func (t *fakeTranslation) Request(body []byte) ([]byte, error) {
 		return []byte("{"), nil
 	}
 	native := map[string]any{"model": q.Model, "stream": q.Stream, "messages": []any{map[string]any{"role": "user", "content": q.Text}}}
+	if q.Text == "many values" {
+		native["metadata"] = make([]int, 10_000)
+	}
 	if q.Max > 0 {
 		native["max_tokens"] = q.Max
 	}

@@ -8,6 +8,8 @@ import (
 	"net"
 	"strings"
 	"testing"
+
+	"corenode/engine/messages"
 )
 
 func TestBodiesMax(t *testing.T) {
@@ -128,5 +130,32 @@ func TestSlowBodiesWithoutLimit(t *testing.T) {
 	}
 	if r := n.post(padded(1 << 20)); r.StatusCode != 200 {
 		t.Errorf("another account got %d %q", r.StatusCode, r.body)
+	}
+}
+
+// TestValuesCount: a body counts with what its JSON values take once they are read, also those that a translator
+// finds in a text of it; and a body with more of them than it may have is refused as what it is, not for the room.
+func TestValuesCount(t *testing.T) {
+	var n *node
+	var taken int64
+	n = start(t, Config{BodyMax: 4 << 20, BodiesMax: 16 << 20}, newFakeBackend(say("x")), func(d *Deps) {
+		d.Catalog = fakeCatalog{"core-1.1": fakeModel{id: "core-1.1", prepare: func() { taken = n.s.bodies.used() }}}
+		d.Translators = &fakeTranslators{}
+	})
+	const values = 10_000
+	zeros := func(n int) string { return `"metadata":[` + strings.Repeat("0,", n-1) + `0]` }
+	for path, body := range map[string]string{
+		"/v1/messages":         `{` + zeros(values) + `,` + ask[1:],
+		"/v1/chat/completions": `{"model":"core-1.1","text":"many values"}`,
+	} {
+		if r := n.raw(request("POST", path, body, bearerKey)); r.StatusCode != 200 {
+			t.Errorf("%s: %d %q", path, r.StatusCode, r.body)
+		}
+		if want := int64(4*2*values + 128*values); taken < want || taken > want+want/4 {
+			t.Errorf("%s: %d bytes count, want some more than %d", path, taken, want)
+		}
+	}
+	if r := n.post(`{` + zeros(messages.ValuesMax) + `,` + ask[1:]); r.StatusCode != 400 || !strings.Contains(r.body, "JSON values") {
+		t.Errorf("%d %q", r.StatusCode, r.body)
 	}
 }

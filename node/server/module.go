@@ -177,7 +177,7 @@ func (x *exchange) routedModels() {
 	if x.module.posts() {
 		b, refusal := x.readBody()
 		if refusal == nil {
-			refusal = b.prepare(int64(len(b.bytes)))
+			refusal = b.prepare(b.bytes)
 		}
 		if refusal != nil {
 			x.fail(refusal)

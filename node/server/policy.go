@@ -47,11 +47,10 @@ func (x *exchange) rewrite(native []byte) ([]byte, error) {
 		return nil, err
 	}
 	x.asked = asked
-	size := int64(len(out))
-	if !x.body.take(size) {
+	if !x.body.take(int64(len(out))) {
 		return nil, errBodies()
 	}
-	if refusal := x.body.prepare(size); refusal != nil {
+	if refusal := x.body.prepare(out); refusal != nil {
 		return nil, refusal
 	}
 	return out, nil

@@ -26,11 +26,10 @@ func (x *exchange) translate(body []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	size := int64(len(native))
-	if !x.body.take(size) {
+	if !x.body.take(int64(len(native))) {
 		return nil, errBodies()
 	}
-	if refusal := x.body.prepare(size); refusal != nil {
+	if refusal := x.body.prepare(native); refusal != nil {
 		return nil, refusal
 	}
 	return native, nil
