@@ -106,6 +106,9 @@ func (i *itemOf) eval(f *frame) value {
 	if isMapping(v) || isString(v) {
 		f.run.weigh(v)
 	}
+	if _, named := i.key.(literal); named && isUndefined(v) {
+		panic(fmt.Errorf("undefined has no element %s", repr(key)))
+	}
 	return item(v, key)
 }
 
@@ -115,7 +118,7 @@ func item(v, key value) value {
 	case string:
 		return character(x, key)
 	case undefined:
-		panic(fmt.Errorf("undefined has no element %s", repr(key)))
+		panic(errors.New("undefined has no such element")) // which may be a client's text
 	}
 	if name, ok := key.(string); ok {
 		return attribute(v, name)

@@ -70,7 +70,7 @@ func mapping(args arguments) func(value) value {
 	}
 	apply, ok := filters[text(args.positional[0])]
 	if !ok {
-		panic(fmt.Errorf("filter %s is not known", repr(args.positional[0])))
+		panic(errors.New("a filter's name is not known"))
 	}
 	args.positional = args.positional[1:]
 	return func(v value) value { return apply(v, args) }
@@ -92,7 +92,7 @@ func selected(keep, byAttribute bool) filterFunc {
 		if len(rest) > 0 {
 			var ok bool
 			if passes, ok = tests[text(rest[0])]; !ok {
-				panic(fmt.Errorf("test %s is not known", repr(rest[0])))
+				panic(errors.New("a test's name is not known"))
 			}
 			rest = rest[1:]
 		}

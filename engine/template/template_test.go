@@ -193,6 +193,25 @@ func TestBadInput(t *testing.T) {
 	}
 }
 
+// TestErrorsQuoteNoMessages: an error that is not a template's own words becomes part of a log line, which has no texts of
+// clients. A key that the template names is said.
+func TestErrorsQuoteNoMessages(t *testing.T) {
+	in := Input{Messages: []Message{{Role: "user", Content: "secret"}}}
+	for source, want := range map[string]string{
+		"{{ nothing[messages[0].content] }}": "undefined has no such element", "{{ nothing['a'] }}": "undefined has no element 'a'",
+		"{{ messages[0].content|map(messages[0].content)|list }}":    "not known",
+		"{{ messages[0].content|select(messages[0].content)|list }}": "not known",
+	} {
+		tmpl, err := New(source)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := tmpl.Render(in); err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "secret") {
+			t.Errorf("%s: %v, want %q", source, err, want)
+		}
+	}
+}
+
 // TestConcurrent is for the race detector: one template, many renderings.
 func TestConcurrent(t *testing.T) {
 	tmpl, err := New(Builtin)

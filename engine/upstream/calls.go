@@ -3,6 +3,7 @@ package upstream
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
@@ -20,6 +21,7 @@ type callChecker struct {
 }
 
 type toolSchema struct {
+	at      int // its place among the tools of the body: the log names no tool
 	raw     json.RawMessage
 	looked  bool
 	misfits *jsonschema.Schema // of what does not fit; nil for a schema that cannot be compiled: it checks nothing
@@ -33,26 +35,26 @@ func newCallChecker(q *messages.Request) *callChecker {
 	c := &callChecker{tools: map[string]*toolSchema{}, left: effortMax,
 		outline: outline{names: map[string]bool{}, patterns: map[string]int{}}}
 	for _, t := range q.Tools {
-		c.tools[t.Name] = &toolSchema{raw: t.Schema}
+		c.tools[t.Name] = &toolSchema{at: t.At, raw: t.Schema}
 	}
 	return c
 }
 
-// check says what is wrong with a call; nil if nothing is, or if it would take too much to see.
+// check says what is wrong with a call, in words for the log; nil if nothing is, or if it would take too much to see.
 func (c *callChecker) check(name, input string) error {
 	if c == nil {
-		return fmt.Errorf("a call of %q, and the request has no tools", name)
+		return errors.New("a call, and the request has no tools")
 	}
 	t := c.tools[name]
 	if t == nil {
-		return fmt.Errorf("a call of %q, which is no tool of the request", name)
+		return errors.New("a call of what is no tool of the request")
 	}
 	text := []byte(input)
 	if !json.Valid(text) {
-		return fmt.Errorf("the arguments of %q are no JSON", name)
+		return fmt.Errorf("the arguments of a call of tools.%d are no JSON", t.at)
 	}
 	if bytes.TrimSpace(text)[0] != '{' {
-		return fmt.Errorf("the arguments of %q are no object", name)
+		return fmt.Errorf("the arguments of a call of tools.%d are no object", t.at)
 	}
 	if !t.looked {
 		t.looked, t.misfits = true, c.compile(t.raw)
@@ -62,7 +64,7 @@ func (c *callChecker) check(name, input string) error {
 	}
 	value, _ := jsonschema.UnmarshalJSON(bytes.NewReader(text)) // it is valid
 	if c.bounded(t.misfits, value) && t.misfits.Validate(value) == nil {
-		return fmt.Errorf("the arguments of %q do not fit its schema", name)
+		return fmt.Errorf("the arguments of a call of tools.%d do not fit its schema", t.at)
 	}
 	return nil
 }

@@ -109,6 +109,9 @@ func (m *Model) release(p place, o *outcome) {
 	switch {
 	case o == nil || o.final != nil:
 		m.set.Succeeded(r.base)
+		if o != nil && o.refuses {
+			m.set.Refused(r.base, o.why())
+		}
 	case o.full:
 		m.counts.Full.Add(1)
 	default:
@@ -119,17 +122,18 @@ func (m *Model) release(p place, o *outcome) {
 // failed counts a failure of a replica. mu is held.
 func (m *Model) failed(r *replica, o *outcome) {
 	m.counts.Failures.Add(1)
-	reason := o.err.Error()
+	reason := cut(o.err.Error(), 300)
 	if o.free { // it was not there: what it had cached may be gone
 		m.set.Forget(r.base)
 	}
-	if m.set.Failed(r.base, reason, time.Now()) {
+	if m.set.Failed(r.base, o.why(), time.Now()) {
 		m.counts.Ejections[o.reason].Add(1)
 		m.options.Log.Warn("a server of the model is taken out for some time", "model", m.options.ID, "replica", r.base,
-			"class", o.reason.String(), "reason", cut(reason, 300))
+			"class", o.reason.String(), "reason", reason)
 		return
 	}
-	m.options.Log.Warn("a server of the model did not answer", "model", m.options.ID, "replica", r.base, "reason", cut(reason, 300))
+	m.options.Log.Warn("a server of the model did not answer", "model", m.options.ID, "replica", r.base,
+		"class", o.reason.String(), "reason", reason)
 }
 
 func errQueue(cause error) *abi.Error {

@@ -63,7 +63,7 @@ func (m *Model) probeOnce(r *replica) {
 	}
 	reason := ""
 	if err != nil {
-		reason = err.Error()
+		reason = m.whole(err)
 	}
 	if m.set.Probed(r.base, err == nil, reason, now) {
 		if err != nil {
@@ -83,6 +83,14 @@ func (m *Model) probeOnce(r *replica) {
 func (m *Model) get(ctx context.Context, r *replica, q *question) (status int, page []byte, err error) {
 	status, page, err = r.get(ctx, q)
 	return status, page, m.keyless(err)
+}
+
+// whole is what is wrong with a replica with what it quotes: the answer is to the node's own question, and no client's.
+func (m *Model) whole(err error) string {
+	if said := quoted(err); said != "" {
+		return m.withoutKey(err.Error() + ": " + said)
+	}
+	return err.Error()
 }
 
 // healthy asks the flavor's own page. A server that knows no such page answers 404, which
@@ -111,7 +119,7 @@ func (m *Model) admit(r *replica) error {
 		body := fmt.Appendf(nil, `{"model":%q,"max_tokens":1,"messages":[{"role":"user","content":"hi"}]}`, m.options.Model)
 		if _, err := m.countAt(r, body, nil); err != nil {
 			m.options.Log.Error("a server of the model is not taken: it does not count tokens; name a tokenizer", "model", m.options.ID,
-				"replica", r.base, "reason", cut(err.Error(), 300))
+				"replica", r.base, "reason", cut(m.whole(err), 300))
 			return err
 		}
 	}

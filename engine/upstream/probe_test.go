@@ -111,7 +111,7 @@ func TestKeyIsNotToldOfGarbledAnswers(t *testing.T) {
 	waitFor(t, "the server to be ready", m.anyReady)
 	got := newLoop(t, m).ask("a", hello(false))
 	refusal := cmp.Or(got.refused, got.result.Err)
-	if refusal == nil || !strings.Contains(fmt.Sprint(refusal.Err), "garbled") {
+	if refusal == nil || !strings.Contains(replicaOf(m, server.URL).Reason, "garbled") {
 		t.Fatalf("%+v", got)
 	}
 	for _, text := range []string{refusal.Err.Error(), replicaOf(m, server.URL).Reason} {

@@ -218,7 +218,7 @@ func (r *relay) tryOne(rep place, n int) (rest *leftover, o *outcome) {
 	over = true
 	r.account(rep.replica, o)
 	if o != nil {
-		o.err = r.model.keyless(o.err)
+		o.err, o.said = r.model.keyless(o.err), cut(r.model.withoutKey(o.said), saidMax)
 	}
 	return rest, o
 }
@@ -268,13 +268,23 @@ func (r *relay) choose(key route.Key, tried []string, last *outcome) (place, *ab
 
 // outcome is an attempt that gave no answer.
 type outcome struct {
-	err        error
+	err        error         // in the node's own words: the log has them, and no more
+	said       string        // what the server said, who may quote a prompt: for operators who ask, cut
+	refuses    bool          // the node as such: for whom it asks does not matter
 	reason     Reason        // the class of err
 	final      *abi.Error    // what the client gets; no other replica is tried
 	last       bool          // no other replica is tried: it would say as much
 	full       bool          // the replica has no room: it is not broken
 	free       bool          // nothing of the request had begun: trying again costs no budget
 	retryAfter time.Duration // what a full replica said
+}
+
+// why is what operators see of a replica's last failure.
+func (o *outcome) why() string {
+	if o.said == "" {
+		return o.err.Error()
+	}
+	return o.err.Error() + ": " + o.said
 }
 
 // refusal is what the client gets when no other replica may be tried.
@@ -327,7 +337,7 @@ func failedSend(err error) *outcome {
 	case timeout(err):
 		return &outcome{err: err, reason: ReasonStall}
 	}
-	return &outcome{err: err, reason: ReasonBroken}
+	return &outcome{err: err, said: quoted(err), reason: ReasonBroken}
 }
 
 // send sends the body and reads the head of the answer. An idle connection that the replica
@@ -382,29 +392,32 @@ func (r *relay) status(rep *replica, resp *http.Response) *outcome {
 	body, _ := io.ReadAll(io.LimitReader(resp.Body, errorBytesMax)) // what came of it is what there is
 	msg := r.model.withoutKey(errorMessage(body))
 	if resp.StatusCode == http.StatusOK {
-		return &outcome{reason: ReasonBroken, err: fmt.Errorf("%s answered 200 without a stream: %.200s", rep.base, msg)}
+		return &outcome{reason: ReasonBroken, err: fmt.Errorf("%s answered 200 without a stream", rep.base), said: cut(msg, saidMax)}
 	}
 	o := r.failure(rep, resp.StatusCode, msg)
 	o.retryAfter = retryAfter(resp.Header)
 	return o
 }
 
+// saidMax bounds what is kept of a server's text, in bytes.
+const saidMax = 300
+
 // failure judges an error that the replica reported, by its status.
 func (r *relay) failure(rep *replica, status int, msg string) *outcome {
-	err := fmt.Errorf("%s answered %d: %.300s", rep.base, status, msg)
+	err, said := fmt.Errorf("%s answered %d", rep.base, status), cut(msg, saidMax)
 	switch status {
 	case http.StatusBadRequest, http.StatusRequestEntityTooLarge, http.StatusUnprocessableEntity:
-		return &outcome{err: err, final: &abi.Error{Kind: abi.InvalidRequest, Op: "upstream.relay", Err: err,
+		return &outcome{err: err, said: said, final: &abi.Error{Kind: abi.InvalidRequest, Op: "upstream.relay", Err: err,
 			Msg: "the model's server refuses the request: " + cut(msg, 500)}}
 	case http.StatusUnauthorized, http.StatusPaymentRequired, http.StatusForbidden, http.StatusNotFound, http.StatusMethodNotAllowed:
 		r.model.options.Log.Error("the model's server refuses this node; look at its key, its model name and its URL",
-			"model", r.model.options.ID, "replica", rep.base, "status", status, "message", cut(msg, 300))
-		return &outcome{err: err, final: &abi.Error{Kind: abi.Overloaded, Op: "upstream.relay", RetryAfter: 30 * time.Second, Err: err,
-			Msg: "the model is not available now"}}
+			"model", r.model.options.ID, "replica", rep.base, "status", status)
+		return &outcome{err: err, said: said, refuses: true, final: &abi.Error{Kind: abi.Overloaded, Op: "upstream.relay",
+			RetryAfter: 30 * time.Second, Err: err, Msg: "the model is not available now"}}
 	case http.StatusTooManyRequests, http.StatusServiceUnavailable, 529:
-		return &outcome{err: err, full: true, free: true}
+		return &outcome{err: err, said: said, full: true, free: true}
 	}
-	return &outcome{err: err, reason: ReasonStatus}
+	return &outcome{err: err, said: said, reason: ReasonStatus}
 }
 
 // errorMessage finds what an error's body says, in the forms that servers write.
@@ -509,7 +522,7 @@ func (r *relay) stream(c *conn, body io.Reader) *outcome {
 		case timeout(err):
 			return &outcome{err: fmt.Errorf("read of the answer: %w", err), reason: ReasonStall}
 		case err != nil:
-			return &outcome{err: fmt.Errorf("read of the answer: %w", err), reason: ReasonBroken}
+			return &outcome{err: fmt.Errorf("read of the answer: %w", unquoted(err)), reason: ReasonBroken}
 		}
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/textproto"
 	"net/url"
 	"strconv"
 	"strings"
@@ -53,7 +54,7 @@ type conn struct {
 }
 
 func newConn(nc net.Conn) *conn {
-	head := &headReader{nc, noBound}
+	head := &headReader{Conn: nc, left: noBound}
 	return &conn{Conn: nc, head: head, in: bufio.NewReaderSize(head, 16<<10), out: bufio.NewWriter(nc)}
 }
 
@@ -220,7 +221,33 @@ func (r *replica) ask(c *conn, q *question) (*http.Response, error) {
 	}
 	c.head.left = headBytesMax
 	defer func() { c.head.left = noBound }()
-	return http.ReadResponse(c.in, nil)
+	resp, err := http.ReadResponse(c.in, nil)
+	if err != nil && c.head.failed == nil {
+		err = garbled{err}
+	}
+	return resp, err
+}
+
+// garbled is an answer that is none of HTTP. Its cause quotes it, and so is for operators who ask, not for the log.
+type garbled struct{ cause error }
+
+// Error implements error.
+func (garbled) Error() string { return "the answer cannot be read as HTTP" }
+
+// quoted is what an error quotes of a server, and does not say itself.
+func quoted(err error) string {
+	if g := (garbled{}); errors.As(err, &g) {
+		return g.cause.Error()
+	}
+	return ""
+}
+
+// unquoted is an error of a body, without what it quotes of a trailer.
+func unquoted(err error) error {
+	if p := textproto.ProtocolError(""); errors.As(err, &p) {
+		return garbled{err}
+	}
+	return err
 }
 
 // headBytesMax bounds the head of an answer, which net/http reads without a bound of its own.
@@ -231,16 +258,19 @@ const noBound = 1 << 62
 // headReader is the connection as its bufio.Reader reads it: no further than left.
 type headReader struct {
 	net.Conn
-	left int64
+	left   int64
+	failed error // of the connection, or that there is nothing left
 }
 
 // Read implements io.Reader.
 func (h *headReader) Read(b []byte) (int, error) {
 	if h.left <= 0 {
-		return 0, errors.New("the head of the answer is too long")
+		h.failed = errors.New("the head of the answer is too long")
+		return 0, h.failed
 	}
 	n, err := h.Conn.Read(b)
 	h.left -= int64(n)
+	h.failed = err
 	return n, err
 }
 

@@ -49,7 +49,7 @@ func (x *exchange) writeLog(total time.Duration, trace string) {
 		if x.op != "" {
 			attrs = append(attrs, slog.String("op", x.op))
 		}
-		if x.kind == abi.Internal && x.cause != nil { // ours, so it quotes nothing of the client's
+		if x.kind == abi.Internal && x.cause != nil { // in our own words, so it quotes nothing of a client or a server
 			attrs = append(attrs, slog.String("cause", x.cause.Error()))
 		}
 	}

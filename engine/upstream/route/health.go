@@ -97,6 +97,13 @@ func (s *Set) Failed(id, reason string, now time.Time) (ejected bool) {
 	return true
 }
 
+// Refused tells that a replica answers, and refuses whoever asks: an operator has to see why.
+func (s *Set) Refused(id, reason string) {
+	if r := s.get(id); r != nil {
+		r.health.lastReason = reason
+	}
+}
+
 // State is a replica as an operator sees it.
 type State struct {
 	ID       string
@@ -109,7 +116,7 @@ type State struct {
 	Prefixes   int
 	// EjectedFor is how long it stays ejected; 0 when it is not.
 	EjectedFor time.Duration
-	// Reason is why it failed last; empty if it never did.
+	// Reason is why it failed last, or refused the node; empty if it never did.
 	Reason string
 }
 

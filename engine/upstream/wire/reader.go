@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
+	"strings"
 
 	"corenode/wasm/abi"
 )
@@ -15,14 +17,28 @@ type Failure struct {
 	Msg    string
 }
 
-// Error describes the failure for the log.
-func (f *Failure) Error() string { return "the upstream reported an error: " + f.Msg }
+// Error describes the failure for the log, which has no text of servers.
+func (f *Failure) Error() string { return "the upstream reported an error" }
 
 // ErrBroken is wrapped by what a stream does against its protocol, ending too early included.
 var ErrBroken = errors.New("the upstream's stream is broken")
 
 func broken(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", ErrBroken, fmt.Sprintf(format, args...))
+}
+
+// wordMax is the most bytes of a word of a protocol.
+const wordMax = 40
+
+// word is what a server wrote where a word of its protocol stands, as an error shows it: anything else that it
+// wrote there may be a client's text, or as long as a frame.
+func word[T string | []byte](text T) string {
+	if len(text) > wordMax || strings.ContainsFunc(string(text), func(c rune) bool {
+		return (c < 'a' || c > 'z') && (c < '0' || c > '9') && c != '_' && c != '.' && c != '-'
+	}) {
+		return fmt.Sprintf("(%d bytes)", len(text))
+	}
+	return strconv.Quote(string(text))
 }
 
 // Usage is what a server says that an answer took.

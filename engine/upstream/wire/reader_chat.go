@@ -61,7 +61,7 @@ func (p *chatProtocol) frame(r *Reader, _, data []byte) error {
 		return err
 	}
 	if c.finish == "abort" || c.finish == "error" { // the engine gave up: what came is no answer
-		return broken("it ended with the reason %q", c.finish)
+		return broken("it ended with the reason %s", word(c.finish))
 	}
 	if c.finish != "" {
 		if err := p.give(r, len(p.calls)); err != nil {

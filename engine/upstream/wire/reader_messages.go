@@ -46,7 +46,7 @@ func (p *messagesProtocol) frame(r *Reader, event, data []byte) error {
 	p.read(data)
 	e := &p.e
 	if p.o.bad() != nil {
-		return broken("event %q is no JSON: %v", event, p.o.bad())
+		return broken("event %s is no JSON: %v", word(event), p.o.bad())
 	}
 	if e.kind == "" {
 		e.kind = string(event)
@@ -102,7 +102,7 @@ func (p *messagesProtocol) start(r *Reader, e *messagesEvent) error {
 			return broken("a tool_use block has no name")
 		}
 	default:
-		return broken("a content block has the type %q", b.kind)
+		return broken("a content block has the type %s", word(b.kind))
 	}
 	return nil
 }
@@ -128,7 +128,7 @@ func (p *messagesProtocol) delta(r *Reader, e *messagesEvent) error {
 			return broken("a call of more than %d bytes", frameBytesMax)
 		}
 	default:
-		return broken("a %q within a %q block", e.blockKind, b.kind)
+		return broken("a %s within a %q block", word(e.blockKind), b.kind)
 	}
 	return nil
 }

@@ -1,0 +1,96 @@
+package upstream
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"corenode/engine/upstream/wire"
+	"corenode/wasm/abi"
+)
+
+// framesOf are events of the messages protocol, each a name and its data.
+func framesOf(events ...string) string {
+	var b strings.Builder
+	for i := 0; i < len(events); i += 2 {
+		fmt.Fprintf(&b, "event: %s\ndata: %s\n\n", events[i], events[i+1])
+	}
+	return b.String()
+}
+
+// TestLogHasNoTextOfServers: what a server says, who may quote a prompt, and what its calls are named are in no line of
+// the log, and in no cause of an error, which becomes part of one. What went wrong is; and operators who ask for a
+// replica's last failure see what it said, cut.
+func TestLogHasNoTextOfServers(t *testing.T) {
+	const mark, name = "tell of the secret plan", "secret_plan"
+	begun := framesOf("message_start", `{"type":"message_start","message":{"id":"m"}}`,
+		"content_block_start", `{"type":"content_block_start","index":0,"content_block":{"type":"text","text":"a"}}`)
+	block := func(kind, name string) string {
+		return begun + framesOf("content_block_start", fmt.Sprintf(
+			`{"type":"content_block_start","index":1,"content_block":{"type":"%s","name":"%s","input":{"a":1}}}`, kind, name),
+			"content_block_stop", `{"type":"content_block_stop","index":1}`)
+	}
+	message := `{"error":{"message":"` + mark + `"}}`
+	failure := framesOf("error", `{"type":"error","error":{"type":"api_error","message":"`+mark+`"}}`)
+	delta := framesOf("content_block_delta", `{"type":"content_block_delta","index":0,"delta":{"type":"`+mark+`"}}`)
+	for form, c := range map[string]struct {
+		status         int
+		answer, logged string // what is logged of it, or the error's cause
+		shown          bool   // operators see what it said
+	}{
+		"a failure":       {500, message, "answered 500", true},
+		"a refusal":       {401, message, "status=401", true},
+		"no stream":       {200, message, "answered 200 without a stream", true},
+		"an event":        {200, begun + failure, "answered 500", true},
+		"a block":         {200, block(mark, ""), "has the type", false},
+		"a known word":    {200, block("image", ""), `"image"`, false},
+		"a delta":         {200, begun + delta, "within a", false},
+		"an event's name": {200, begun + framesOf(mark, `{`), "is no JSON", false},
+		"a head":          {0, "HTTP/1.1 200 OK\r\n" + mark + "\r\n\r\n", "cannot be read", true},
+		"a call":          {200, block("tool_use", name), "no tool of the request", false},
+		"another call":    {200, block("tool_use", "secret_tool"), "tools.0", false},
+	} {
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			switch {
+			case r.Method != http.MethodPost:
+			case c.status == 0:
+				conn, _, err := w.(http.Hijacker).Hijack()
+				if err != nil {
+					panic(err)
+				}
+				io.WriteString(conn, c.answer)
+				conn.Close()
+			default:
+				w.Header().Set("Content-Type", map[bool]string{true: "text/event-stream"}[strings.HasPrefix(c.answer, "event:")])
+				w.WriteHeader(c.status)
+				io.WriteString(w, c.answer)
+			}
+		}))
+		var log *bytes.Buffer
+		m := open(t, wire.Messages, func(o *Options) { log = logged(o); o.URLs, o.Counter = []string{server.URL}, counter{} })
+		waitFor(t, "the server to be ready", m.anyReady)
+		got := newLoop(t, m).ask("a", `{"model":"far","max_tokens":100,"stream":true,"messages":[{"role":"user","content":"x"}],`+
+			`"tools":[{"name":"secret_tool","input_schema":{"type":"object","required":["b"]}}]}`)
+		err := cmp.Or(got.refused, got.result.Err)
+		if err == nil {
+			t.Fatalf("%s: %+v", form, got)
+		}
+		lines := log.String()
+		if err.Kind == abi.Internal {
+			lines += " cause=" + err.Err.Error()
+		}
+		if strings.Contains(lines, "secret") || !strings.Contains(strings.ReplaceAll(lines, `\"`, `"`), c.logged) {
+			t.Errorf("%s: want %s and nothing secret in\n%s", form, c.logged, lines)
+		}
+		if reason := replicaOf(m, server.URL).Reason; strings.Contains(reason, mark) != c.shown {
+			t.Errorf("%s: operators see %q", form, reason)
+		}
+		m.Close()
+		server.Close()
+	}
+}
