@@ -13,6 +13,9 @@ const (
 	logBufferMax = 256 << 10
 )
 
+// logKeepMax is the largest buffer that is kept for the next lines: one line may be longer than all that wait.
+const logKeepMax = 2 * logBufferMax
+
 // logWriter gathers log lines and writes them together, since a system call
 // per line costs a small request a tenth of its time. Close writes the rest.
 type logWriter struct {
@@ -54,7 +57,9 @@ func (w *logWriter) flush() {
 		_, _ = w.to.Write(lines) // a log that cannot be written has nowhere to say so
 	}
 	w.mu.Lock()
-	w.spare = lines[:0]
+	if w.spare = lines[:0]; cap(lines) > logKeepMax {
+		w.spare = nil
+	}
 	w.mu.Unlock()
 }
 

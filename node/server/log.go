@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"log/slog"
+	"strings"
 	"time"
 
 	"corenode/wasm/abi"
@@ -50,10 +51,21 @@ func (x *exchange) writeLog(total time.Duration, trace string) {
 			attrs = append(attrs, slog.String("op", x.op))
 		}
 		if x.kind == abi.Internal && x.cause != nil { // in our own words, so it quotes nothing of a client or a server
-			attrs = append(attrs, slog.String("cause", x.cause.Error()))
+			attrs = append(attrs, slog.String("cause", cutCause(x.cause.Error())))
 		}
 	}
 	x.s.log.LogAttrs(context.Background(), level, "request", attrs...)
+}
+
+// causeMax bounds the cause in a line, in bytes: that of a panic has a stack.
+const causeMax = 4 << 10
+
+// cutCause shortens a cause, at the end of a character.
+func cutCause(text string) string {
+	if len(text) <= causeMax {
+		return text
+	}
+	return strings.ToValidUTF8(text[:causeMax], "") + "..."
 }
 
 // settledAttrs is what an admitted request cost.

@@ -3,6 +3,7 @@ package server
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"regexp"
@@ -174,6 +175,21 @@ func TestLogLine(t *testing.T) {
 		if ms, ok := v[name].(float64); !ok || ms <= 0 {
 			t.Errorf("%s is %v", name, v[name])
 		}
+	}
+}
+
+// TestLongCauseIsCut: the cause of an internal error has room for a stack, and makes no line of any length.
+func TestLongCauseIsCut(t *testing.T) {
+	cause := errors.New("a" + strings.Repeat("é", 1<<20))
+	n := startTranslated(t, Config{}, newFakeBackend(say("x")), &fakeTranslators{failResponse: func() error {
+		return &abi.Error{Kind: abi.Internal, Msg: "internal error", Err: cause}
+	}})
+	if r := n.raw(request("POST", "/v1/chat/completions", asChat, bearerKey)); r.StatusCode != 500 {
+		t.Fatalf("%d %q", r.StatusCode, r.body)
+	}
+	waitFor(t, "the line", func() bool { return strings.Contains(n.log.String(), "\n") })
+	if line := n.log.String(); len(line) > 5<<10 || len(line) < 4<<10 || !strings.Contains(line, `éé..."`) || strings.ContainsRune(line, '\uFFFD') {
+		t.Errorf("%d bytes: %.300s", len(line), line)
 	}
 }
 

@@ -1,6 +1,7 @@
 package route
 
 import (
+	"strings"
 	"time"
 )
 
@@ -27,6 +28,17 @@ type health struct {
 
 func (h *health) up(now time.Time) bool { return !h.out && !now.Before(h.ejectedTo) }
 
+// reasonMax bounds what is kept of why a replica failed, in bytes.
+const reasonMax = 500
+
+// say keeps why the replica failed, to the end of a character.
+func (h *health) say(reason string) {
+	if len(reason) > reasonMax {
+		reason = strings.ToValidUTF8(reason[:reasonMax], "") + "..."
+	}
+	h.lastReason = reason
+}
+
 // Probed tells how a probe of a replica ended, and says whether that took it out or
 // brought it back. The last replica that is up is not taken out, nor more than half of all.
 func (s *Set) Probed(id string, ok bool, reason string, now time.Time) (changed bool) {
@@ -46,7 +58,8 @@ func (s *Set) Probed(id string, ok bool, reason string, now time.Time) (changed 
 		}
 		return false
 	}
-	h.passed, h.lastReason = 0, reason
+	h.passed = 0
+	h.say(reason)
 	if h.failed++; !h.out && h.failed >= probesOut && (!h.up(now) || s.spares(now)) { // one that is ejected is out already
 		h.out = true
 		return true
@@ -84,7 +97,7 @@ func (s *Set) Failed(id, reason string, now time.Time) (ejected bool) {
 		return false
 	}
 	h := &r.health
-	h.lastReason = reason
+	h.say(reason)
 	if h.failures++; h.failures < failuresOut || !h.up(now) || !s.spares(now) {
 		return false
 	}
@@ -100,7 +113,7 @@ func (s *Set) Failed(id, reason string, now time.Time) (ejected bool) {
 // Refused tells that a replica answers, and refuses whoever asks: an operator has to see why.
 func (s *Set) Refused(id, reason string) {
 	if r := s.get(id); r != nil {
-		r.health.lastReason = reason
+		r.health.say(reason)
 	}
 }
 
