@@ -1,0 +1,154 @@
+package upstream
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"corenode/wasm/abi"
+)
+
+// outcome is an attempt that gave no answer.
+type outcome struct {
+	err        error         // in the node's own words: the log has them, and no more
+	said       string        // what the server said, who may quote a prompt: for operators who ask, cut
+	refuses    bool          // the node as such: for whom it asks does not matter
+	reason     Reason        // the class of err
+	final      *abi.Error    // what the client gets; no other replica is tried
+	last       bool          // no other replica is tried: it would say as much
+	full       bool          // the replica has no room: it is not broken
+	free       bool          // nothing of the request had begun: trying again costs no budget
+	retryAfter time.Duration // what a full replica said
+}
+
+// why is what operators see of a replica's last failure.
+func (o *outcome) why() string {
+	if o.said == "" {
+		return o.err.Error()
+	}
+	return o.err.Error() + ": " + o.said
+}
+
+// refusal is what the client gets when no other replica may be tried.
+func (o *outcome) refusal() *abi.Error {
+	e := &abi.Error{Kind: abi.Overloaded, Op: "upstream.relay", RetryAfter: max(time.Second, o.retryAfter), Err: o.err,
+		Msg: "the model's servers cannot answer now; try again"}
+	if o.full {
+		e.Msg = "the model's servers are full; try again"
+	}
+	return e
+}
+
+// failedSend judges an error before the head of an answer.
+func failedSend(err error) *outcome {
+	switch refusal := (*abi.Error)(nil); {
+	case errors.As(err, &refusal):
+		return &outcome{err: err, final: refusal}
+	case errors.Is(err, errNotSent):
+		return &outcome{err: err, reason: ReasonConnect, free: true}
+	case timeout(err):
+		return &outcome{err: err, reason: ReasonStall}
+	}
+	return &outcome{err: err, said: quoted(err), reason: ReasonBroken}
+}
+
+// errorBytesMax bounds what is read of an error's body.
+const errorBytesMax = 64 << 10
+
+// status judges the head of an answer; nil when a stream follows.
+func (r *relay) status(rep *replica, resp *http.Response) *outcome {
+	kind, _, _ := strings.Cut(resp.Header.Get("Content-Type"), ";")
+	if resp.StatusCode == http.StatusOK && strings.EqualFold(strings.TrimSpace(kind), "text/event-stream") {
+		return nil
+	}
+	body, _ := io.ReadAll(io.LimitReader(resp.Body, errorBytesMax)) // what came of it is what there is
+	msg := r.model.withoutKey(errorMessage(body))
+	if resp.StatusCode == http.StatusOK {
+		return &outcome{reason: ReasonBroken, err: fmt.Errorf("%s answered 200 without a stream", rep.base), said: cut(msg, saidMax)}
+	}
+	o := r.failure(rep, resp.StatusCode, msg)
+	o.retryAfter = retryAfter(resp.Header)
+	return o
+}
+
+// saidMax bounds what is kept of a server's text, in bytes.
+const saidMax = 300
+
+// failure judges an error that the replica reported, by its status.
+func (r *relay) failure(rep *replica, status int, msg string) *outcome {
+	err, said := fmt.Errorf("%s answered %d", rep.base, status), cut(msg, saidMax)
+	switch status {
+	case http.StatusBadRequest, http.StatusRequestEntityTooLarge, http.StatusUnprocessableEntity:
+		return &outcome{err: err, said: said, final: &abi.Error{Kind: abi.InvalidRequest, Op: "upstream.relay", Err: err,
+			Msg: "the model's server refuses the request: " + cut(msg, 500)}}
+	case http.StatusUnauthorized, http.StatusPaymentRequired, http.StatusForbidden, http.StatusNotFound, http.StatusMethodNotAllowed:
+		r.model.options.Log.Error("the model's server refuses this node; look at its key, its model name and its URL",
+			"model", r.model.options.ID, "replica", rep.base, "status", status)
+		return &outcome{err: err, said: said, refuses: true, final: &abi.Error{Kind: abi.Overloaded, Op: "upstream.relay",
+			RetryAfter: 30 * time.Second, Err: err, Msg: "the model is not available now"}}
+	case http.StatusTooManyRequests, http.StatusServiceUnavailable, 529:
+		return &outcome{err: err, said: said, full: true, free: true}
+	}
+	return &outcome{err: err, said: said, reason: ReasonStatus}
+}
+
+// errorMessage finds what an error's body says, in the forms that servers write.
+func errorMessage(body []byte) string {
+	var e struct {
+		Error   json.RawMessage `json:"error"`
+		Message string          `json:"message"`
+		Detail  json.RawMessage `json:"detail"`
+	}
+	if json.Unmarshal(body, &e) != nil {
+		return strings.ToValidUTF8(string(body), "\uFFFD")
+	}
+	var inner struct {
+		Message string `json:"message"`
+	}
+	var text string
+	switch {
+	case json.Unmarshal(e.Error, &inner) == nil && inner.Message != "":
+		return inner.Message
+	case json.Unmarshal(e.Error, &text) == nil && text != "":
+		return text
+	case e.Message != "":
+		return e.Message
+	case len(e.Detail) > 0:
+		return string(e.Detail)
+	}
+	return strings.ToValidUTF8(string(body), "\uFFFD")
+}
+
+// printable keeps the characters of an id that may stand in rows and logs.
+func printable(id string) string {
+	return strings.Map(func(c rune) rune {
+		if c <= ' ' || c > '~' {
+			return -1
+		}
+		return c
+	}, id)
+}
+
+// cut shortens a message to n bytes, at the end of a character.
+func cut(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	return strings.ToValidUTF8(s[:n], "") + "..."
+}
+
+// retryAfterMax bounds what a replica may make clients wait.
+const retryAfterMax = 5 * time.Minute
+
+func retryAfter(h http.Header) time.Duration {
+	seconds, err := strconv.ParseFloat(h.Get("Retry-After"), 64)
+	if err != nil || seconds < 0 {
+		return 0
+	}
+	return min(retryAfterMax, time.Duration(seconds*float64(time.Second)))
+}
