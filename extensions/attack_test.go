@@ -62,8 +62,17 @@ const (
 	remedyRebuild = "build it again"
 	remedyPack    = "corenode module pack"
 	remedyClient  = "write what the protocol's clients read"
+	remedyAnswer  = "answer what follows a request that is taken"
 	remedyImports = "corenode.log and corenode.metric"
 )
+
+// declining makes a guest decline an operation.
+func declining(op abi.Op) func(*handmade) {
+	return func(g *handmade) {
+		delete(g.answers, op)
+		g.raw[op] = statusFrame(abi.StatusDecline, 0, nil)
+	}
+}
 
 var hangs = []attack{
 	{"hangs", "in the start function", "instantiate", "its start function: ticks: ", remedyStart,
@@ -252,6 +261,11 @@ var translators = []attack{
 		shaped(SlotResponses, func(g *handmade) { g.answers[abi.OpEvents] = abi.Written{Bytes: []byte("data: {}")}.Append(nil) })},
 	{"translators", "an error that is no UTF-8", "probe", "error: the body is no UTF-8", remedyClient,
 		shaped(SlotChat, func(g *handmade) { g.answers[abi.OpError] = []byte("{\"a\":\"\xff\"}") })},
+	{"translators", "an answer that it declines", "probe", "answer: it declines what nobody else can answer", remedyAnswer,
+		shaped(SlotChat, declining(abi.OpResponse))},
+	{"translators", "a stream that it declines", "probe", "a whole stream in one group: it declines", remedyAnswer,
+		shaped(SlotResponses, declining(abi.OpEvents))},
+	{"translators", "an error that it declines", "probe", "error: it declines", remedyAnswer, shaped(SlotChat, declining(abi.OpError))},
 	{"translators", "a refused configuration", "init", "it refuses its configuration: no such currency", "correct the configuration",
 		shaped(SlotChat, func(g *handmade) {
 			g.config = func(c *wasmtest.Code) {

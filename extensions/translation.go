@@ -146,7 +146,16 @@ func (t *Translation) again(where string, op abi.Op, s *scratch, f *guest.Fault)
 			return o, nil
 		}
 	}
+	if f == nil && (op != abi.OpError || t.slot.builtin == nil) {
+		t.declined(op)
+	}
 	return abi.Output{}, t.failure(where, f)
+}
+
+// declined makes a fault of a decline that leaves a call to nobody. A request may be
+// declined: it is the client's.
+func (t *Translation) declined(op abi.Op) {
+	t.host.failed(t.generation, op, t.of, guest.Faultf(guest.CauseProtocol, "it declines what nobody else can answer"))
 }
 
 // failure is the error of a call that nothing else answers: f, or without one a decline.
@@ -188,8 +197,11 @@ func (t *Translation) whole(where string, dst []byte, op abi.Op, in func([]byte)
 	switch {
 	case f != nil && f.Cause == guest.CauseOverloaded:
 		return dst, overloaded(where, f)
-	case f != nil || o.Status == abi.StatusDecline:
+	case f != nil:
 		return dst, t.failure(where, f)
+	case o.Status == abi.StatusDecline:
+		t.declined(op)
+		return dst, t.failure(where, nil)
 	case o.Status == abi.StatusError:
 		return dst, refusal(where, o)
 	}

@@ -48,7 +48,7 @@ func (r *recorder) handle(op abi.Op, in, dst []byte) []byte {
 func openNative(t *testing.T, history bool, r *recorder) *Host {
 	t.Helper()
 	shipped := []shippedModule{{slot: SlotChat, name: "chat", native: r.handle, nativeAs: "builtin:chat", history: history}}
-	h, _ := openWith(t, Options{}, shipped)
+	h, _ := openWith(t, Options{AllowUnsigned: true}, shipped)
 	return h
 }
 
@@ -213,6 +213,76 @@ func TestDecline(t *testing.T) {
 	}
 	if info, _ = h.info(info.Digest); info.Declined != 1 || info.Fallbacks != 1 || info.Faults != nil {
 		t.Errorf("%+v", info)
+	}
+}
+
+// TestDeclinesOfLaterCalls: a decline of what nobody else can answer is a fault, and five take a module out of
+// service. What a native build answers for it is none.
+func TestDeclinesOfLaterCalls(t *testing.T) {
+	calls := map[abi.Op]func(tr *Translation) error{
+		abi.OpResponse: func(tr *Translation) error { _, err := tr.Response(nil, answerEvents()); return err },
+		abi.OpEvents:   func(tr *Translation) error { _, err := tr.Events(nil, answerEvents()); return err },
+		abi.OpModels:   func(tr *Translation) error { _, err := tr.Models(nil, nil, nil); return err },
+		abi.OpCount:    func(tr *Translation) error { _, err := tr.Count(nil, 1); return err },
+		abi.OpError: func(tr *Translation) error {
+			tr.Error(nil, &abi.Error{Kind: abi.Internal}, 500)
+			return errDeclined
+		},
+	}
+	ask := func(h *Host, slot Slot, op abi.Op) error {
+		tr := h.Translate(slot, "a", "", abi.Facts{})
+		defer tr.Close()
+		tr.SetRoute(&abi.Route{})
+		if _, err := tr.Request([]byte("{}")); err != nil {
+			t.Fatal(err)
+		}
+		return calls[op](tr)
+	}
+	for op := range calls {
+		h, l := openTest(t, Options{})
+		activate(t, h, routedGuest("one", "1", "/a").bytes(t))
+		g := routedGuest("one", "2", "/a")
+		declining(op)(g)
+		info := activate(t, h, g.bytes(t))
+		for range breakerFaults {
+			if err := ask(h, "one", op); err == nil {
+				t.Fatalf("op %v: somebody answers", op)
+			}
+		}
+		now, _ := h.info(info.Digest)
+		if now.Faults["protocol"] != breakerFaults || !strings.Contains(l.String(), "it declines what nobody else can answer") {
+			t.Fatalf("op %v: faults %v\n%s", op, now.Faults, l)
+		}
+		eventually(func() bool { return routeAt(h, "/a/list") == "one@1:/a/list" })
+	}
+	for _, op := range []abi.Op{abi.OpResponse, abi.OpEvents, abi.OpError} {
+		h, _ := openTest(t, Options{})
+		g := goodGuest(SlotChat, "1")
+		declining(op)(g)
+		info := activate(t, h, g.bytes(t))
+		if err := ask(h, SlotChat, op); err != nil && op != abi.OpError {
+			t.Errorf("op %v: %v", op, err)
+		}
+		if now, _ := h.info(info.Digest); now.Faults != nil || now.Declined != 1 {
+			t.Errorf("op %v, which the native build answers: faults %v, %d declined", op, now.Faults, now.Declined)
+		}
+	}
+	// Where the native build does not understand the body, nobody does.
+	r := &recorder{answer: func(op abi.Op) []byte {
+		if op == abi.OpRequest {
+			return statusFrame(abi.StatusError, abi.InvalidRequest, abi.Refusal{Msg: "what is this"}.Append(nil))
+		}
+		return nil
+	}}
+	h := openNative(t, false, r)
+	g := goodGuest(SlotChat, "1")
+	declining(abi.OpResponse)(g)
+	info := activate(t, h, g.bytes(t))
+	if err := ask(h, SlotChat, abi.OpResponse); abi.KindOf(err) != abi.Internal {
+		t.Errorf("%v", err)
+	}
+	if now, _ := h.info(info.Digest); now.Faults["protocol"] != 1 {
+		t.Errorf("faults %v", now.Faults)
 	}
 }
 

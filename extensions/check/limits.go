@@ -28,8 +28,8 @@ func (ck *checker) ticks(s *Stage) {
 			s.fix(probe.FixUnanswered, "%s: %v", c.Name, err)
 			continue
 		}
-		if problem := probe.Malformed(c.Op, c.In, frame, ck.Framing); problem != "" {
-			s.fix(probe.FixMalformed, "%s: %s", c.Name, problem)
+		if p := c.Wrong(frame, ck.Framing); p != nil {
+			s.fix(p.Fix, "%s", p.What)
 		}
 		if text := refusal(c, frame); text != "" {
 			refused, why = refused+1, text

@@ -22,6 +22,8 @@ type Call struct {
 	First bool
 	// Mistake: it is to be refused.
 	Mistake bool
+	// Alone: nobody else can answer it, so it must not be declined.
+	Alone bool
 	// Events is how many stream events the call carries, else 0.
 	Events int
 }
@@ -132,7 +134,7 @@ const mistaken = "request with a mistake"
 
 func translator(m Module, call vector.Call) []Call {
 	history, usual := m.History, m.usual
-	kept := keptOf(call, usual(1<<10))
+	kept, taken := keptOf(call, usual(1<<10))
 	answer := Conversation(24)
 	routed := len(m.Routes) > 0 || m.Own != nil // then the bodies are of no protocol that is known here
 	if routed {
@@ -164,8 +166,12 @@ func translator(m Module, call vector.Call) []Call {
 	if history {
 		stream.History = vector.Whole(answer)
 	}
-	return append(all, Call{Name: "a whole stream in one group", Op: abi.OpEvents, In: stream.Append(nil), First: true,
+	all = append(all, Call{Name: "a whole stream in one group", Op: abi.OpEvents, In: stream.Append(nil), First: true,
 		Events: len(answer)})
+	for i := range all { // of an answer to a request that it does not take it need not know what to do
+		all[i].Alone = all[i].Op == abi.OpError || taken && all[i].Op != abi.OpRequest
+	}
+	return all
 }
 
 // usual is a usual request of about n bytes.
@@ -300,21 +306,21 @@ func Conversation(words int) []abi.Event {
 	return append(all, abi.Event{Kind: abi.EventEnd, Stop: abi.StopToolUse, Usage: used})
 }
 
-// keptOf is what the module keeps of a request; nil when it does not take it.
-func keptOf(call vector.Call, request []byte) []byte {
+// keptOf is what the module keeps of a request, if it takes it.
+func keptOf(call vector.Call, request []byte) (kept []byte, taken bool) {
 	frame, err := call(abi.OpRequest, request)
 	if err != nil {
-		return nil
+		return nil, false
 	}
 	out, err := abi.ParseOutput(frame)
 	if err != nil || out.Status != abi.StatusOK {
-		return nil
+		return nil, false
 	}
 	t, err := abi.ParseTranslated(out.Payload)
 	if err != nil {
-		return nil
+		return nil, false
 	}
-	return bytes.Clone(t.Kept)
+	return bytes.Clone(t.Kept), true
 }
 
 // deltaGroup is the call with n text deltas in the middle of an answer, and n

@@ -80,10 +80,21 @@ func Run(s Subject) *Problem {
 	return nil
 }
 
+// Wrong is what is wrong with an answer to the call for whom it is written; nil when nothing is.
+func (c *Call) Wrong(frame []byte, framing string) *Problem {
+	if what := Malformed(c.Op, c.In, frame, framing); what != "" {
+		return problemf(FixMalformed, "%s: %s", c.Name, what)
+	}
+	if out, _ := abi.ParseOutput(frame); c.Alone && out.Status == abi.StatusDecline {
+		return problemf(FixDeclined, "%s: it declines what nobody else can answer", c.Name)
+	}
+	return nil
+}
+
 // answer holds one answer to the rules. quoted is the quote, for the charge after it.
 func (s Subject) answer(c Call, frame []byte, quoted **abi.Quote) *Problem {
-	if what := Malformed(c.Op, c.In, frame, s.Framing); what != "" {
-		return problemf(FixMalformed, "%s: %s", c.Name, what)
+	if p := c.Wrong(frame, s.Framing); p != nil {
+		return p
 	}
 	given := func(abi.Op, []byte) ([]byte, error) { return frame, nil }
 	var p *Problem

@@ -12,6 +12,7 @@ func problemf(fix, format string, args ...any) *Problem {
 // What must be done about the problems of usual calls. Package check says the same.
 const (
 	FixUnanswered = "a usual call must be answered, declined or refused"
+	FixDeclined   = "answer what follows a request that is taken, and every error: who declines it leaves the client with nothing"
 	FixMalformed  = "write what the protocol's clients read"
 	FixDepends    = "a call must depend on its input only: keep nothing between calls, and clear what is reused"
 )
