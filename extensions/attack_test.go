@@ -74,6 +74,16 @@ func declining(op abi.Op) func(*handmade) {
 	}
 }
 
+// streaming makes a module without streams that asks for one.
+func streaming(vectors string) func(*testing.T) []byte {
+	return func(t *testing.T) []byte {
+		g := routedGuest("one", "1", "/a")
+		g.manifest.Framing, g.vectors = guest.FramingJSON, vectors
+		g.answers[abi.OpRequest] = abi.Translated{Body: []byte(`{"stream":true}`)}.Append(nil)
+		return g.bytes(t)
+	}
+}
+
 var hangs = []attack{
 	{"hangs", "in the start function", "instantiate", "its start function: ticks: ", remedyStart,
 		shaped(SlotChat, func(g *handmade) { g.module.Start(g.module.Func("", nil, nil, nil, spin())) })},
@@ -266,6 +276,10 @@ var translators = []attack{
 	{"translators", "a stream that it declines", "probe", "a whole stream in one group: it declines", remedyAnswer,
 		shaped(SlotResponses, declining(abi.OpEvents))},
 	{"translators", "an error that it declines", "probe", "error: it declines", remedyAnswer, shaped(SlotChat, declining(abi.OpError))},
+	{"translators", "a stream that it has not", "probe", `request of 1 KB: protocol: its output for op request, `, remedyUsual,
+		streaming("")},
+	{"translators", "a stream that it has not, in a vector", "vectors", `vector "a": op request: protocol: `, "corenode module check",
+		streaming(`[{"name":"a","op":"request","route":{},"body":{},"want":{"body":{"stream":true}}}]`)},
 	{"translators", "a refused configuration", "init", "it refuses its configuration: no such currency", "correct the configuration",
 		shaped(SlotChat, func(g *handmade) {
 			g.config = func(c *wasmtest.Code) {

@@ -193,9 +193,11 @@ func TestAttackRoutedAnswers(t *testing.T) {
 		raw  []byte // nil: it traps
 		kind abi.Kind
 	}{
-		"request traps":             {abi.OpRequest, nil, abi.Overloaded},
-		"request declines":          {abi.OpRequest, statusFrame(abi.StatusDecline, 0, nil), abi.Overloaded},
-		"request is no record":      {abi.OpRequest, okFrame([]byte("x")), abi.Overloaded},
+		"request traps":        {abi.OpRequest, nil, abi.Overloaded},
+		"request declines":     {abi.OpRequest, statusFrame(abi.StatusDecline, 0, nil), abi.Overloaded},
+		"request is no record": {abi.OpRequest, okFrame([]byte("x")), abi.Overloaded},
+		"request wants an array": {abi.OpRequest, okFrame(abi.Translated{Body: []byte(`{"stream":true,"stream_array":true}`)}.Append(nil)),
+			abi.Overloaded},
 		"request misses a model":    {abi.OpRequest, refused(abi.ModelNotFound), abi.InvalidRequest},
 		"request refuses":           {abi.OpRequest, refused(abi.InvalidRequest), abi.InvalidRequest},
 		"models traps":              {abi.OpModels, nil, abi.Overloaded},

@@ -84,6 +84,9 @@ func (i *Instance) enter(op abi.Op, in []byte) ([]byte, *Fault) {
 	if f == nil {
 		f = CheckOutput(op, frame)
 	}
+	if f == nil && op == abi.OpRequest && !i.shipped {
+		f = i.manifest.checkAsked(frame)
+	}
 	if f == nil && !i.tried {
 		f = checkWritten(op, frame, i.shipped, i.manifest.written())
 	}

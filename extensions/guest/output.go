@@ -20,6 +20,8 @@ var (
 	errTextNotUTF8 = errors.New("its text is not UTF-8; what a rune lacks is to be held back")
 	errBodyNotJSON = errors.New("the body is not JSON")
 	errNoObject    = errors.New("the body is no JSON object, which begins with {")
+	errNoStreams   = errors.New(`the body says "stream": true, and with framing json there are no streams`)
+	errNoArray     = errors.New(`the body says "stream_array": true, and the manifest has no array`)
 )
 
 // frameFields begin the lines of server-sent events.
@@ -82,6 +84,29 @@ func checkRequest(b []byte) error {
 		return errNoObject
 	}
 	return checkBody(b)
+}
+
+// checkAsked checks that a request that the module made asks for no stream that it cannot write: nobody
+// could be answered. Where no body can, it is not looked at.
+func (m *Routing) checkAsked(frame []byte) *Fault {
+	if frame[0] != byte(abi.StatusOK) || m.Framing == "" {
+		return nil
+	}
+	t, _ := abi.ParseTranslated(frame[abi.OutputHeader:]) // CheckOutput decoded it before
+	if m.Framing != FramingJSON && (m.Array || !bytes.Contains(t.Body, []byte("stream_array"))) {
+		return nil
+	}
+	var asked map[string]json.RawMessage
+	if json.Unmarshal(t.Body, &asked) != nil || string(asked["stream"]) != "true" {
+		return nil
+	}
+	err := errNoStreams
+	if m.Framing != FramingJSON {
+		if err = errNoArray; string(asked["stream_array"]) != "true" {
+			return nil
+		}
+	}
+	return Faultf(CauseProtocol, "its output for op %v, %d bytes: %v", abi.OpRequest, len(frame), err)
 }
 
 // checkBody checks the body of an answer that is no stream.

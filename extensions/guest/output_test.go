@@ -3,6 +3,7 @@ package guest
 import (
 	"bytes"
 	"math/rand/v2"
+	"strings"
 	"testing"
 
 	"corenode/wasm/abi"
@@ -61,6 +62,34 @@ func TestEitherForm(t *testing.T) {
 	}
 }
 
+// TestCheckAsked: a request that asks for a stream is none of a module that has not that stream.
+func TestCheckAsked(t *testing.T) {
+	const stream, array = `{"messages":[],"stream":true}`, `{"stream_array":true,"stream": true}`
+	const whole = `{"stream":false,"stream_array":true,"Stream":true,"messages":[{"stream":true}]}`
+	sse, lines := Routing{Framing: FramingSSE}, Routing{Framing: FramingNDJSON}
+	arrays := Routing{Framing: FramingSSE, Array: true}
+	for _, c := range []struct {
+		m    Routing
+		body string
+		want error
+	}{
+		{Routing{Framing: FramingJSON}, stream, errNoStreams}, {Routing{Framing: FramingJSON}, array, errNoStreams},
+		{Routing{Framing: FramingJSON}, whole, nil}, {Routing{Framing: FramingJSON}, `{"stream":"true"}`, nil},
+		{Routing{Framing: FramingJSON}, "{", nil}, {Routing{Framing: FramingJSON}, "", nil},
+		{sse, stream, nil}, {sse, array, errNoArray}, {sse, whole, nil}, {lines, array, errNoArray}, {arrays, array, nil}, {Routing{}, array, nil},
+	} {
+		f := c.m.checkAsked(okFrame(abi.Translated{Body: []byte(c.body)}.Append(nil)))
+		if (f == nil) != (c.want == nil) || f != nil && (f.Cause != CauseProtocol || !strings.Contains(f.Detail, c.want.Error())) {
+			t.Errorf("%s, framing %q, array %t: %v, want %v", c.body, c.m.Framing, c.m.Array, f, c.want)
+		}
+	}
+	declined := abi.BeginOutput(nil, abi.StatusDecline, 0)
+	abi.EndOutput(declined, 0)
+	if f := (&Routing{Framing: FramingJSON}).checkAsked(declined); f != nil {
+		t.Errorf("a decline: %v", f)
+	}
+}
+
 // BenchmarkCheckFrames is what looking at a group of one chunk costs.
 func BenchmarkCheckFrames(b *testing.B) {
 	chunk := []byte(`data: {"id":"chatcmpl-01j9x2v7k3m8","object":"chat.completion.chunk","created":1700000000,"model":"core-1.1","choices":[{"index":0,"delta":{"content":" then"},"logprobs":null,"finish_reason":null}]}` + "\n\n")
@@ -104,6 +133,13 @@ func TestCheckGroup(t *testing.T) {
 	if taken < 1000 {
 		t.Errorf("%d frames were taken", taken)
 	}
+}
+
+// okFrame is an output frame of status ok.
+func okFrame(payload []byte) []byte {
+	f := append(abi.BeginOutput(nil, abi.StatusOK, 0), payload...)
+	abi.EndOutput(f, 0)
+	return f
 }
 
 // okGroup is the output frame of an event group.
