@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"unicode/utf8"
 
 	"corenode/wasm/abi"
@@ -154,9 +155,37 @@ func CheckOutput(op abi.Op, frame []byte) *Fault {
 		err = checkPayload(op, o.Payload)
 	}
 	if err != nil {
-		return Faultf(CauseProtocol, "its output for op %v, %d bytes, does not decode", op, len(frame))
+		return Faultf(CauseProtocol, "its output for op %v, %d bytes%s", op, len(frame), malformed(op, o))
 	}
 	return nil
+}
+
+// malformed says why an output does not decode, as far as that is a bound that it passes.
+func malformed(op abi.Op, o abi.Output) string {
+	p := o.Payload
+	switch {
+	case op == abi.OpDecide && len(p) > 0 && abi.Verdict(p[0]) > abi.Reserve:
+		return fmt.Sprintf(": its verdict %d is none", p[0])
+	case op == abi.OpDecide && len(p)-8 > abi.RefusalBytesMax && abi.Verdict(p[0]) != abi.Reserve:
+		return fmt.Sprintf(": its message of %d bytes is over %d", len(p)-8, abi.RefusalBytesMax)
+	case op == abi.OpCharge && len(p) >= 16 && abi.Uint32(p, 12) > abi.LinesMax:
+		return fmt.Sprintf(": its %d lines are over %d", abi.Uint32(p, 12), abi.LinesMax)
+	}
+	bound, ok := sectionBounds[op]
+	if ok && o.Status == abi.StatusOK && len(p) >= 4 {
+		if n := int64(abi.Uint32(p, 0)); n > int64(bound.most) && n <= int64(len(p)-4) {
+			return fmt.Sprintf(": its %s of %d bytes is over %d", bound.what, n, bound.most)
+		}
+	}
+	return ", does not decode"
+}
+
+// sectionBounds are of what a record of the op begins with.
+var sectionBounds = map[abi.Op]struct {
+	what string
+	most int
+}{
+	abi.OpRequest: {"kept", abi.KeptBytesMax}, abi.OpEvents: {"state", abi.StateBytesMax}, abi.OpFilter: {"state", abi.FilterStateMax},
 }
 
 func checkPayload(op abi.Op, payload []byte) (err error) {

@@ -90,6 +90,32 @@ func TestCheckAsked(t *testing.T) {
 	}
 }
 
+// TestMalformedSaysWhy: an output that passes a bound is told so, and not that it does not decode.
+func TestMalformedSaysWhy(t *testing.T) {
+	long := func(n int) []byte { return make([]byte, n) }
+	torn := abi.Written{State: long(5000)}.Append(nil)
+	for _, c := range []struct {
+		op      abi.Op
+		payload []byte
+		want    string
+	}{
+		{abi.OpEvents, torn, "its state of 5000 bytes is over 4096"},
+		{abi.OpFilter, abi.Filtered{State: long(257), Text: long(9)}.Append(nil), "its state of 257 bytes is over 256"},
+		{abi.OpRequest, abi.Translated{Kept: long(1<<20 + 1)}.Append(nil), "its kept of 1048577 bytes is over 1048576"},
+		{abi.OpDecide, []byte{7, 0, 0, 0, 0, 0, 0, 0}, "its verdict 7 is none"},
+		{abi.OpDecide, abi.Decision{Verdict: abi.Deny, Msg: string(long(abi.RefusalBytesMax + 1))}.Append(nil), "bytes is over "},
+		{abi.OpCharge, abi.Charge{Lines: make([]abi.Line, abi.LinesMax+1)}.Append(nil), "lines are over "},
+		{abi.OpEvents, torn[:4999], "does not decode"},
+		{abi.OpEvents, nil, "does not decode"},
+		{abi.OpDecide, nil, "does not decode"},
+		{abi.OpQuote, []byte("x"), "does not decode"},
+	} {
+		if f := CheckOutput(c.op, okFrame(c.payload)); f == nil || f.Cause != CauseProtocol || !strings.Contains(f.Detail, c.want) {
+			t.Errorf("op %v, %d bytes: %v, want %s", c.op, len(c.payload), f, c.want)
+		}
+	}
+}
+
 // BenchmarkCheckFrames is what looking at a group of one chunk costs.
 func BenchmarkCheckFrames(b *testing.B) {
 	chunk := []byte(`data: {"id":"chatcmpl-01j9x2v7k3m8","object":"chat.completion.chunk","created":1700000000,"model":"core-1.1","choices":[{"index":0,"delta":{"content":" then"},"logprobs":null,"finish_reason":null}]}` + "\n\n")
