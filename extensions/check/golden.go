@@ -95,6 +95,9 @@ func (ck *checker) runVectors(s *Stage, ours int) {
 // runVector runs one vector and returns the calls that it made. With update its want becomes
 // what came; was says what was not as wanted before.
 func (ck *checker) runVector(v *vector.Vector, update bool) (made []exchange, was, err error) {
+	if err := v.CheckRoute(len(ck.Routes)); err != nil {
+		return nil, nil, err
+	}
 	if ck.CheckConfig != nil {
 		if err := ck.CheckConfig(v.ConfigBytes()); err != nil {
 			return nil, nil, fmt.Errorf("its config: %w", err)

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"corenode/extensions/meter/wasmtest"
+	"corenode/extensions/probe"
 	"corenode/extensions/vector"
 )
 
@@ -71,4 +73,23 @@ func TestOwnRequests(t *testing.T) {
 		}
 	}
 	t.Errorf("no request of 100 KB was translated: %+v", all)
+}
+
+// TestVectorsWithoutRoute: the module is not called with a request that came by no route, which no node makes.
+func TestVectorsWithoutRoute(t *testing.T) {
+	const vectors = `[{"name": "a", "op": "request", "body": {}, "want": {"decline": true}}]`
+	manifest, err := os.ReadFile("../../wasm/examples/translator-verse-rust/manifest.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := translator(&clerk{})
+	s.Vectors, s.Routes = []byte(vectors), []probe.Route{{Op: "generate"}}
+	o := quick()
+	o.only = []string{"vectors"}
+	if got := findings(Run(s, o), "vectors"); !strings.Contains(got, `"a": op request needs "route"`) {
+		t.Error(got)
+	}
+	if _, err := Pack((&wasmtest.Module{}).Bytes(), manifest, []byte(vectors)); err == nil || !strings.Contains(err.Error(), `vector "a": op request needs "route"`) {
+		t.Errorf("pack: %v", err)
+	}
 }

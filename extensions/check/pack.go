@@ -20,19 +20,26 @@ import (
 // Pack gives a module its manifest and, unless vectors is nil, its golden
 // vectors, in place of those it has.
 func Pack(module, manifest, vectors []byte) ([]byte, error) {
-	if _, err := guest.ParseManifest(manifest); err != nil {
+	m, err := guest.ParseManifest(manifest)
+	if err != nil {
 		return nil, err
 	}
 	var compact bytes.Buffer
 	if err := json.Compact(&compact, manifest); err != nil {
 		return nil, err
 	}
-	module, err := meter.WithCustomSection(module, "corenode.manifest", compact.Bytes())
+	module, err = meter.WithCustomSection(module, "corenode.manifest", compact.Bytes())
 	if err != nil || vectors == nil {
 		return module, err
 	}
-	if _, err := vector.Parse(vectors); err != nil {
+	all, err := vector.Parse(vectors)
+	if err != nil {
 		return nil, err
+	}
+	for i := range all {
+		if err := all[i].CheckRoute(len(m.Routes)); err != nil {
+			return nil, fmt.Errorf("vector %q: %w", all[i].Name, err)
+		}
 	}
 	return meter.WithCustomSection(module, "corenode.vectors", vectors)
 }

@@ -259,6 +259,21 @@ func (s *spec) check() error {
 	return nil
 }
 
+// CheckRoute says what the vector lacks for a module with so many routes: each of its requests
+// comes by one of them. Without routes nothing is lacking.
+func (v *Vector) CheckRoute(routes int) error {
+	switch r := v.spec.Route; {
+	case routes == 0:
+	case r == nil && v.Op == "request":
+		return errors.New(`op request needs "route", as the module has routes`)
+	case r == nil && v.spec.Request != nil:
+		return errors.New(`"request" needs "route", as the module has routes`)
+	case r != nil && r.Index >= routes:
+		return fmt.Errorf("route: its index is %d, and the module has routes 0 to %d", r.Index, routes-1)
+	}
+	return nil
+}
+
 // ConfigBytes is what init takes for this vector, a JSON object.
 func (v *Vector) ConfigBytes() []byte {
 	if len(v.spec.Config) == 0 {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"flag"
 	"os"
+	"strings"
 	"testing"
 
 	"corenode/wasm/sdk"
@@ -58,6 +59,34 @@ func TestFiles(t *testing.T) {
 		again, err := Parse(Format(all))
 		if err != nil || len(again) != len(all) {
 			t.Errorf("%s: what Format writes: %v", path, err)
+		}
+	}
+}
+
+// TestRouteIsNeeded: a request of a module with routes came by one of them, also where only what it keeps is used.
+func TestRouteIsNeeded(t *testing.T) {
+	for text, want := range map[string]string{
+		`{"name":"a","op":"request","body":{}}`:                                                     `op request needs "route"`,
+		`{"name":"a","op":"request","body":{},"route":{"index":1}}`:                                 "",
+		`{"name":"a","op":"request","body":{},"route":{"index":2}}`:                                 "its index is 2, and the module has routes 0 to 1",
+		`{"name":"a","op":"stream","events":[],"request":{}}`:                                       `"request" needs "route"`,
+		`{"name":"a","op":"response","events":[],"request":{}}`:                                     `"request" needs "route"`,
+		`{"name":"a","op":"error","error":{"status":500,"kind":"internal"},"request":{}}`:           `"request" needs "route"`,
+		`{"name":"a","op":"count","tokens":1,"request":{}}`:                                         `"request" needs "route"`,
+		`{"name":"a","op":"count","tokens":1,"kept":"x"}`:                                           "",
+		`{"name":"a","op":"error","error":{"status":500,"kind":"internal"}}`:                        "",
+		`{"name":"a","op":"models","models":[],"route":{"index":5}}`:                                "its index is 5",
+		`{"name":"a","op":"stream","events":[],"request":{},"route":{"index":0,"params":{"a":""}}}`: "",
+	} {
+		all, err := Parse([]byte("[" + text + "]"))
+		if err != nil {
+			t.Fatal(text, err)
+		}
+		if err := all[0].CheckRoute(0); err != nil {
+			t.Errorf("%s, without routes: %v", text, err)
+		}
+		if err := all[0].CheckRoute(2); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", text, err, want)
 		}
 	}
 }
