@@ -420,7 +420,7 @@ func (l *devLoop) show(w io.Writer, asJSON bool, r devRound) {
 		printCompared(table, *r.Changed)
 		_ = table.Flush()
 	}
-	if r.State == devServes && l.before != "" && !l.restore && r.Digest != l.before {
+	if l.before != "" && !l.restore && l.serving != l.before { // the last line, whatever the round came to
 		fmt.Fprintf(w, "  to go back: corenode module activate %s\n", shortDigest(l.before))
 	}
 }

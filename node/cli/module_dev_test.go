@@ -112,6 +112,29 @@ func TestDevUpdateCountsNoNotes(t *testing.T) {
 	devProject(t, "translator-verse-rust", nil).wantUpdate(t, 0)
 }
 
+// TestDevSaysHowToGoBack: the last line does, also of a build that fails or that Ctrl-C ends, while a build of this run serves.
+func TestDevSaysHowToGoBack(t *testing.T) {
+	const before, build = "sha256:aaaaaaaaaaaaaaaaaaaa", "sha256:bbbbbbbbbbbbbbbbbbbb"
+	last := func(l devLoop, state string) string {
+		var b strings.Builder
+		l.show(&b, false, devRound{State: state, Module: "discount@1", Digest: l.serving, Said: "signal: interrupt"})
+		lines := strings.Split(strings.TrimSuffix(b.String(), "\n"), "\n")
+		return lines[len(lines)-1]
+	}
+	for _, state := range []string{devServes, devSame, devBuild, devCheck, devRefused} {
+		want := "  to go back: corenode module activate " + shortDigest(before)
+		if got := last(devLoop{slot: "billing", before: before, serving: build}, state); got != want {
+			t.Errorf("%s: the last line is %q, want %q", state, got, want)
+		}
+		for _, l := range []devLoop{{before: before, serving: before}, {serving: build},
+			{before: before, serving: build, devOptions: devOptions{restore: true}}} {
+			if got := last(l, state); strings.Contains(got, "go back") {
+				t.Errorf("%s, with nothing to go back to: %q", state, got)
+			}
+		}
+	}
+}
+
 // TestDevShowsHowMuchMoreIsWrong: findings beyond those that a report lists are counted.
 func TestDevShowsHowMuchMoreIsWrong(t *testing.T) {
 	var wrong []string
