@@ -1,6 +1,9 @@
 package probe
 
 import (
+	"fmt"
+	"math"
+
 	"corenode/extensions/vector"
 	"corenode/wasm/abi"
 )
@@ -115,7 +118,8 @@ func CheckSums(c abi.Charge) *Problem {
 		return problemf(fixSums, "the total is %d, the lines add up to %d", c.Total, sum)
 	}
 	if c.Tier < 0 {
-		return problemf("a tier is zero or more", "the tier is %d", c.Tier)
+		return problemf(fmt.Sprintf("a tier is 0 to %d", math.MaxInt32), "the tier is %d, which as a number without a sign is %d", c.Tier,
+			uint32(c.Tier))
 	}
 	return nil
 }
