@@ -89,7 +89,8 @@ func TestVectorsWithoutRoute(t *testing.T) {
 	if got := findings(Run(s, o), "vectors"); !strings.Contains(got, `"a": op request needs "route"`) {
 		t.Error(got)
 	}
-	if _, err := Pack((&wasmtest.Module{}).Bytes(), manifest, []byte(vectors)); err == nil || !strings.Contains(err.Error(), `vector "a": op request needs "route"`) {
+	_, err = Pack((&wasmtest.Module{}).Bytes(), manifest, []byte(vectors))
+	if err == nil || !strings.Contains(err.Error(), `vector "a": op request needs "route"`) {
 		t.Errorf("pack: %v", err)
 	}
 }

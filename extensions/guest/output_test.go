@@ -76,7 +76,8 @@ func TestCheckAsked(t *testing.T) {
 		{Routing{Framing: FramingJSON}, stream, errNoStreams}, {Routing{Framing: FramingJSON}, array, errNoStreams},
 		{Routing{Framing: FramingJSON}, whole, nil}, {Routing{Framing: FramingJSON}, `{"stream":"true"}`, nil},
 		{Routing{Framing: FramingJSON}, "{", nil}, {Routing{Framing: FramingJSON}, "", nil},
-		{sse, stream, nil}, {sse, array, errNoArray}, {sse, whole, nil}, {lines, array, errNoArray}, {arrays, array, nil}, {Routing{}, array, nil},
+		{sse, stream, nil}, {sse, array, errNoArray}, {sse, whole, nil}, {lines, array, errNoArray}, {arrays, array, nil},
+		{Routing{}, array, nil},
 	} {
 		f := c.m.checkAsked(okFrame(abi.Translated{Body: []byte(c.body)}.Append(nil)))
 		if (f == nil) != (c.want == nil) || f != nil && (f.Cause != CauseProtocol || !strings.Contains(f.Detail, c.want.Error())) {
