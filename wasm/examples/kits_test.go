@@ -76,6 +76,43 @@ func TestKitsReadEveryField(t *testing.T) {
 	})
 }
 
+// TestCFailsClosed: in C a decline is what a module declines. A refusal where there is none, or more than a record
+// holds, is a fault: a decline would let the request in, and show the text as it is.
+func TestCFailsClosed(t *testing.T) {
+	wasm, err := os.ReadFile(echoes["c"])
+	if err != nil {
+		t.Fatal(err)
+	}
+	ask := func(op abi.Op, name, model string) (abi.Output, error) {
+		in := map[abi.Op][]byte{
+			abi.OpQuote:  abi.QuoteInput{Account: name}.Append(nil),
+			abi.OpCharge: abi.ChargeInput{Model: model, Account: name}.Append(nil),
+			abi.OpDecide: abi.AdmissionInput{Account: name}.Append(nil),
+			abi.OpFilter: abi.FilterInput{Facts: abi.Facts{Model: name}, Text: "text"}.Append(nil),
+		}[op]
+		frame, err := open(t, wasm, "").call(op, in)
+		if err != nil {
+			return abi.Output{}, err
+		}
+		return abi.ParseOutput(frame)
+	}
+	for _, op := range []abi.Op{abi.OpQuote, abi.OpCharge, abi.OpDecide, abi.OpFilter} {
+		for name, want := range map[string]abi.Status{"none": abi.StatusOK, "decline": abi.StatusDecline} {
+			if out, err := ask(op, name, ""); err != nil || out.Status != want {
+				t.Errorf("%s, %s: status %d, %v", op, name, out.Status, err)
+			}
+		}
+		for _, name := range []string{"refuse", "too many", "unknown"} {
+			if out, err := ask(op, name, ""); err == nil {
+				t.Errorf("%s, %s: status %d, want a trap", op, name, out.Status)
+			}
+		}
+	}
+	if out, err := ask(abi.OpCharge, "too many", "taken"); err == nil {
+		t.Errorf("charge takes of too many counters: status %d, want a trap", out.Status)
+	}
+}
+
 type fieldCase struct {
 	op           abi.Op
 	in           []byte

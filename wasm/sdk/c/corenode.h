@@ -11,7 +11,8 @@
  * The header exports abi, buf, init and call and asks for the functions below
  * that the module's kind has; define CN_CONFIGURE to have cn_configure called
  * too. Each returns CN_OK, CN_DECLINE (the node's built-in module does this one)
- * or, where it says so, what cn_refuse returns.
+ * or, where it says so, what cn_refuse returns. Anything else, or more than a
+ * record holds, traps: a fault, which is never taken for a decline.
  *
  * Memory is: stack and globals, the input, the output. There is no heap: input
  * and output grow where they are, and a module that reaches its cap traps. What
@@ -1319,6 +1320,16 @@ CN_UNUSED static void cn_count(int32_t id, int64_t delta) { cn_import_metric(id,
 
 /* ---- the operations */
 
+/* cn_settled is CN_OK or CN_DECLINE, which lets a request in and shows a text as it
+ * is. A failure must not: whatever else a status is, and an output that does not
+ * fit its record, traps. */
+CN_UNUSED static int cn_settled(int status, int fits)
+{
+	if (status != CN_DECLINE && (status != CN_OK || !fits))
+		__builtin_trap();
+	return status;
+}
+
 #ifdef CN_TRANSLATOR
 
 /* cn_keep says what comes back with the answer's calls. Before the body. */
@@ -1409,7 +1420,7 @@ static int cn_op_quote(cn_reader *r)
 	__builtin_memset(&out, 0, sizeof out);
 	cn_read_quote_input(r, &in);
 	int status = r->bad ? CN_DECLINE : cn_quote(&in, &out);
-	if (status != CN_OK || out.count > CN_COUNTERS_MAX)
+	if (cn_settled(status, out.count <= CN_COUNTERS_MAX) == CN_DECLINE)
 		return CN_DECLINE;
 	cn_put_quote(&out);
 	return CN_OK;
@@ -1423,7 +1434,7 @@ static int cn_op_charge(cn_reader *r)
 	cn_read_charge_input(r, &in);
 	out.taken_count = in.count;
 	int status = r->bad ? CN_DECLINE : cn_charge(&in, &out);
-	if (status != CN_OK || out.count > CN_LINES_MAX)
+	if (cn_settled(status, out.count <= CN_LINES_MAX && out.taken_count <= CN_COUNTERS_MAX) == CN_DECLINE)
 		return CN_DECLINE;
 	cn_put_charge(&out);
 	return CN_OK;
@@ -1467,7 +1478,7 @@ static int cn_op_decide(cn_reader *r)
 	__builtin_memset(&out, 0, sizeof out); /* CN_ALLOW */
 	cn_read_admission_input(r, &in);
 	int status = r->bad ? CN_DECLINE : cn_decide(&in, &out);
-	if (status != CN_OK || out.count > CN_COUNTERS_MAX)
+	if (cn_settled(status, out.count <= CN_COUNTERS_MAX) == CN_DECLINE)
 		return CN_DECLINE;
 	cn_put_decision(&out);
 	return CN_OK;
@@ -1499,7 +1510,7 @@ static int cn_op_filter(cn_reader *r)
 	cn_room(4 + CN_FILTER_STATE_MAX);
 	uint32_t from = cn_out_len;
 	int status = cn_filter(&in, &state);
-	if (status != CN_OK || state.n > CN_FILTER_STATE_MAX)
+	if (cn_settled(status, state.n <= CN_FILTER_STATE_MAX) == CN_DECLINE)
 		return CN_DECLINE;
 	uint32_t n = cn_out_len - from;
 	char *at = cn_out + CN_HEADER;

@@ -152,6 +152,18 @@ static void logged(void)
 	cn_out_len = CN_HEADER;
 }
 
+/* failing is what an operation returns, by a name of its input. */
+static int failing(cn_text name, uint32_t *count, uint32_t most)
+{
+	if (cn_same(name, CN_LITERAL("too many")))
+		*count = most + 1;
+	if (cn_same(name, CN_LITERAL("unknown")))
+		return 9;
+	if (cn_same(name, CN_LITERAL("refuse")))
+		return cn_refuse(CN_LITERAL("field"), name);
+	return cn_same(name, CN_LITERAL("decline")) ? CN_DECLINE : CN_OK;
+}
+
 static int cn_quote(const cn_quote_input *in, cn_quote_output *out)
 {
 	dump_quote_input(in);
@@ -166,7 +178,7 @@ static int cn_quote(const cn_quote_input *in, cn_quote_output *out)
 		out->takes[0].most = 15;
 		out->takes[1].most = -16;
 	}
-	return CN_OK;
+	return failing(in->account, &out->count, CN_COUNTERS_MAX);
 }
 
 static int cn_charge(const cn_charge_input *in, cn_charge_output *out)
@@ -184,7 +196,9 @@ static int cn_charge(const cn_charge_input *in, cn_charge_output *out)
 	out->tier = 11;
 	for (uint32_t i = 0; i < in->count; i++)
 		out->taken[i] = in->held[i] - 1;
-	return CN_OK;
+	if (cn_same(in->model, CN_LITERAL("taken")))
+		return failing(in->account, &out->taken_count, CN_COUNTERS_MAX);
+	return failing(in->account, &out->count, CN_LINES_MAX);
 }
 
 static int cn_decide(const cn_admission_input *in, cn_decision *out)
@@ -198,7 +212,7 @@ static int cn_decide(const cn_admission_input *in, cn_decision *out)
 	out->kind = CN_UNSUPPORTED_ENCODING;
 	out->retry_after_ms = 12345789;
 	out->msg = in->protocol;
-	return CN_OK;
+	return failing(in->account, &out->count, CN_COUNTERS_MAX);
 }
 
 static int cn_rewrite(const cn_rewrite_input *in)
@@ -214,5 +228,5 @@ static int cn_filter(const cn_filter_input *in, cn_filter_state *state)
 	dump_filter_input(in);
 	state->n = in->text.n > CN_FILTER_STATE_MAX ? CN_FILTER_STATE_MAX : in->text.n;
 	__builtin_memcpy(state->p, in->text.p, state->n);
-	return CN_OK;
+	return failing(in->facts.model, &state->n, CN_FILTER_STATE_MAX);
 }
