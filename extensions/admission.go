@@ -22,18 +22,18 @@ func (h *Host) Deciding() bool {
 	return false
 }
 
-// AdmissionClosed says whether every request is refused because the policy that
-// an operator chose is not in memory, yet or any more. Rewriting and filtering have no open door.
-func (h *Host) AdmissionClosed() bool {
+// Closed are the slots for which every request is refused, because the policy that an
+// operator chose is not in memory, yet or any more. Rewriting and filtering have no open door.
+func (h *Host) Closed() (slots []Slot) {
 	for _, kind := range []Slot{SlotAdmission, SlotRewrite, SlotFilter} {
 		for _, sl := range h.members(kind) {
 			a := sl.now.Load()
 			if a.active == nil && a.canary == nil && a.missing && !(kind == SlotAdmission && h.options.AdmissionFailOpen) {
-				return true
+				slots = append(slots, sl.name)
 			}
 		}
 	}
-	return false
+	return slots
 }
 
 // Decision is what the admission policies say together.

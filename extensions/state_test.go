@@ -81,7 +81,7 @@ func TestStateCutAnywhere(t *testing.T) {
 		writeTestFile(t, file, text)
 		h, l := openTest(t, o)
 		a := h.slot(SlotChat).now.Load()
-		if a.active.manifest.Version != "1" || a.canary == nil || a.canaryPercent != 40 || !h.Deciding() || h.AdmissionClosed() {
+		if a.active.manifest.Version != "1" || a.canary == nil || a.canaryPercent != 40 || !h.Deciding() || len(h.Closed()) > 0 {
 			t.Errorf("after %q: %+v", text, a)
 		}
 		if c, err := h.Rate("", ratingCharge, nil); err != nil || c.Provisional || c.ModuleDigest != billing {
@@ -120,7 +120,7 @@ func TestStateWithoutAFile(t *testing.T) {
 		whole := readFile(t, file)
 		c.spoil(t, file, copied)
 		h, _ := openTest(t, o)
-		if a := h.slot(SlotChat).now.Load(); a.active.manifest.Version != "1" || h.StateDamaged() != c.damaged || h.AdmissionClosed() {
+		if a := h.slot(SlotChat).now.Load(); a.active.manifest.Version != "1" || h.StateDamaged() != c.damaged || len(h.Closed()) > 0 {
 			t.Errorf("%s: %+v, damaged %v", c.name, a, h.StateDamaged())
 		}
 		_ = h.Close()
@@ -157,7 +157,7 @@ func TestStateLost(t *testing.T) {
 					t.Errorf("%s, start %d: slot %s is missing: %v", name, start, s, h.Missing(s))
 				}
 			}
-			if _, err := h.Decide("", abi.AdmissionInput{}); err == nil || !h.AdmissionClosed() {
+			if _, err := h.Decide("", abi.AdmissionInput{}); err == nil || len(h.Closed()) == 0 {
 				t.Errorf("%s, start %d: admission is open, %v", name, start, err)
 			}
 			if c, err := h.Rate("", ratingCharge, nil); err != nil || !c.Provisional || c.Amount != nativeAmount {
@@ -180,8 +180,8 @@ func TestStateLost(t *testing.T) {
 		}
 		h, _ := openTest(t, o)
 		c, err := h.Rate("", ratingCharge, nil)
-		if err != nil || c.Provisional || c.ModuleDigest != billing || h.AdmissionClosed() || len(missingRows(h)) > 0 {
-			t.Errorf("%s, after the choice: %+v, %v, closed %v", name, c, err, h.AdmissionClosed())
+		if err != nil || c.Provisional || c.ModuleDigest != billing || len(h.Closed()) > 0 || len(missingRows(h)) > 0 {
+			t.Errorf("%s, after the choice: %+v, %v, closed %v", name, c, err, h.Closed())
 		}
 		_ = h.Close()
 	}
@@ -226,7 +226,7 @@ func TestStateOfNobody(t *testing.T) {
 	mustLoad(t, h, admissionGuest(t, abi.Decision{}))
 	_ = h.Close()
 	h, _ = openTest(t, o)
-	if h.AdmissionClosed() || h.StateDamaged() {
+	if len(h.Closed()) > 0 || h.StateDamaged() {
 		t.Error("a module that was loaded, and never had a role, is missing")
 	}
 	_ = h.Close()
@@ -251,7 +251,7 @@ func TestStateOfNobody(t *testing.T) {
 	o = Options{Dir: t.TempDir()}
 	writeTestFile(t, filepath.Join(o.Dir, strings.Repeat("0", 64)+extWasm), []byte("no module"))
 	h, _ = openTest(t, o)
-	if !h.Missing(SlotBilling) || !h.AdmissionClosed() {
+	if !h.Missing(SlotBilling) || len(h.Closed()) == 0 {
 		t.Error("a file that may have been any module is none")
 	}
 }

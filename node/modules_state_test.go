@@ -103,6 +103,35 @@ func chooseAgain(t *testing.T, n *node, operator *admin.Client, base, key, body,
 	}
 }
 
+// TestReadyNamesSlots: whoever asks why nothing is served is told of the slots without which all is refused.
+func TestReadyNamesSlots(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "data")
+	t.Run("before", func(t *testing.T) {
+		_, _, _, operator := startWithModules(t, func(cfg *config.Config) { instantModels(cfg); cfg.DataDir = dir })
+		for _, module := range []string{"rewrite-c", "filter-c"} {
+			activate(t, operator, module, "")
+		}
+	})
+	files, err := filepath.Glob(filepath.Join(dir, "modules", "*.wasm"))
+	if err != nil || len(files) < 2 {
+		t.Fatalf("%v, %v", files, err)
+	}
+	for _, file := range files {
+		if err := os.Remove(file); err != nil {
+			t.Fatal(err)
+		}
+	}
+	n, err := start(sameConfig(dir, instantModels), io.Discard)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = n.stop() })
+	<-n.modules.Ready()
+	if err := n.ready(); err == nil || err.Error() != "every request is refused: no module is in memory of [rewrite filter]" {
+		t.Errorf("not ready: %v", err)
+	}
+}
+
 func statusOf(t *testing.T, url string) int {
 	t.Helper()
 	response, err := http.Get(url)

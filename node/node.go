@@ -413,8 +413,8 @@ func (n *node) close() {
 	n.closers = nil
 }
 
-// ready says why the node should get no requests: a database that does not answer, a model that is down, or an
-// admission policy that is not in memory, without which all are refused.
+// ready says why the node should get no requests: a database that does not answer, a model that is down, or a
+// policy that is not in memory, without which all are refused.
 func (n *node) ready() error {
 	if n.database != nil {
 		if err := n.database.Ready(); err != nil {
@@ -426,8 +426,8 @@ func (n *node) ready() error {
 			return err
 		}
 	}
-	if n.modules.AdmissionClosed() {
-		return errors.New("admission is closed: its policy is not in memory")
+	if closed := n.modules.Closed(); closed != nil {
+		return fmt.Errorf("every request is refused: no module is in memory of %v", closed)
 	}
 	if down := n.tree.Down(); len(down) > 0 {
 		return fmt.Errorf("down: %v", down)
