@@ -1,16 +1,19 @@
 package admin
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strconv"
 	"time"
 
 	"corenode/actors/account"
 	"corenode/extensions"
 	"corenode/extensions/capture"
 	"corenode/extensions/compare"
+	"corenode/node/store"
 	"corenode/wasm/abi"
 	"corenode/wasm/builtin"
 )
@@ -83,7 +86,8 @@ type Replayed struct {
 	Tier          int            `json:"tier"`
 	InputHash     string         `json:"input_hash"`
 	Lines         []compare.Line `json:"lines"`
-	Same          bool           `json:"same" doc:"Amount, tier and input hash are those of the row."`
+	LedgerNanoUSD abi.Nano       `json:"ledger_nano_usd" doc:"What the ledger says: the row's amount, of a re-rating with that of its charge."`
+	Same          bool           `json:"same" doc:"That amount, and tier and input hash of the row, are those of the replay."`
 }
 
 // Rerated says what rating provisional charges again came to.
@@ -181,9 +185,9 @@ func removeModule(a *API, c call) (struct{}, error) {
 	return struct{}{}, a.modulesOf(c).Remove(c.target)
 }
 
-// replayCharge runs the module that made a charge on the input it had.
+// replayCharge runs the module that made a charge on the input it had: of a request its last rating.
 func replayCharge(a *API, c call) (shown Replayed, err error) {
-	e, err := a.store.Settlement(c.target)
+	e, amount, err := a.rating(c.target)
 	if err != nil {
 		return shown, err
 	}
@@ -196,9 +200,42 @@ func replayCharge(a *API, c call) (shown Replayed, err error) {
 	}
 	return Replayed{
 		Entry: showEntry(e), AmountNanoUSD: -again.Amount, Tier: again.Tier, InputHash: again.InputHash,
-		Lines: showLines(again.Lines),
-		Same:  -again.Amount == e.Amount && again.Tier == e.Tier && again.InputHash == e.InputHash,
+		Lines: showLines(again.Lines), LedgerNanoUSD: amount,
+		Same: -again.Amount == amount && again.Tier == e.Tier && again.InputHash == e.InputHash,
 	}, nil
+}
+
+// rating finds the last rating of a request's charge, or one by the id of its row, and the amount that the
+// module gave: a re-rating's row has the difference to its settlement.
+func (a *API) rating(ref string) (e account.Entry, amount abi.Nano, err error) {
+	e, err = a.store.Settlement(ref)
+	id, notRow := strconv.ParseInt(ref, 10, 64)
+	settled := e
+	switch {
+	case errors.Is(err, store.ErrNotFound) && notRow == nil:
+		rows, readErr := a.store.Entries(store.Query{After: id - 1, Limit: 1})
+		if readErr != nil || len(rows) == 0 || rows[0].ID != id || !isRerating(rows[0]) {
+			return e, 0, cmp.Or(readErr, err)
+		}
+		e = rows[0]
+		settled, err = a.store.Settlement(strconv.FormatInt(e.Settles, 10))
+	case err == nil && notRow != nil:
+		rows, readErr := a.store.Request(e.RequestID)
+		for _, row := range rows {
+			if isRerating(row) {
+				e = row // there is one at most
+			}
+		}
+		err = readErr
+	}
+	if amount = e.Amount; e.ID != settled.ID {
+		amount += settled.Amount
+	}
+	return e, amount, err
+}
+
+func isRerating(e account.Entry) bool {
+	return e.Kind == account.Adjustment && !e.Refund && e.Settles > 0
 }
 
 // rerate rates every provisional charge again, by the active billing module.

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"strconv"
 	"testing"
 	"time"
 
@@ -278,6 +279,45 @@ func TestReplay(t *testing.T) {
 	}
 	if _, err := c.Replay("req_2"); err == nil {
 		t.Error("a charge that does not exist was replayed")
+	}
+}
+
+// TestReplayRerated: of a charge that was rated again the last rating is computed, and its row can be named too; the
+// settlement's row is the charge as it was.
+func TestReplayRerated(t *testing.T) {
+	c, modules, s, a := newModulesAPI(t)
+	settle(t, s, a, "req_1", -100, true)
+	if r, err := c.Rerate(); err != nil || r.Rated != 1 {
+		t.Fatalf("%+v, %v", r, err)
+	}
+	rows, err := s.Request("req_1")
+	if err != nil || len(rows) != 2 {
+		t.Fatalf("%+v, %v", rows, err)
+	}
+	rerating := strconv.FormatInt(rows[1].ID, 10)
+	for _, ref := range []string{"req_1", rerating} {
+		if r, err := c.Replay(ref); err != nil || !r.Same || r.AmountNanoUSD != -70 || r.LedgerNanoUSD != -70 || r.Entry.ID != rows[1].ID ||
+			r.Entry.ModuleDigest != "sha256:new" {
+			t.Errorf("%s: %+v, %v", ref, r, err)
+		}
+	}
+	if r, err := c.Replay(strconv.FormatInt(rows[0].ID, 10)); err != nil || r.Same || r.Entry.ID != rows[0].ID {
+		t.Errorf("as it was charged: %+v, %v", r, err)
+	}
+	if _, err := c.Refund("req_1", "a ticket"); err != nil {
+		t.Fatal(err)
+	}
+	if r, err := c.Replay("req_1"); err != nil || !r.Same || r.Entry.ID != rows[1].ID {
+		t.Errorf("after a refund: %+v, %v", r, err)
+	}
+	modules.price = 8
+	if r, err := c.Replay(rerating); err != nil || r.Same || r.AmountNanoUSD != -80 {
+		t.Errorf("by a module that changed: %+v, %v", r, err)
+	}
+	for _, ref := range []int64{1, rows[1].ID + 1, rows[1].ID + 2} { // a top-up, the refund, nothing
+		if r, err := c.Replay(strconv.FormatInt(ref, 10)); err == nil {
+			t.Errorf("row %d: %+v", ref, r)
+		}
 	}
 }
 

@@ -141,7 +141,7 @@ var routes = []route{
 	{"POST", Root + "/charges/{charge}/refund", 200, withBody((*API).refund),
 		"Take back all that a request was charged. The refund is a row of its own; asking again changes nothing and gives that row."},
 	{"POST", Root + "/charges/{charge}/replay", 200, withModules(withoutBody(replayCharge)),
-		"Compute a charge again with the module and the input it had"},
+		"Compute a charge again with the module and the input it had: of a request its last rating, by a row's id that one"},
 	{"POST", Root + "/rerate", 200, withModules(withoutBody(rerate)),
 		"Rate provisional charges again. Each gets one adjustment row, by the module that is active now."},
 	{"GET", "/openapi.json", 200, withoutBody((*API).describe), "This document"},

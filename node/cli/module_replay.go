@@ -32,6 +32,8 @@ func moduleReplay() *cobra.Command {
 		Args: cobra.MaximumNArgs(1),
 		Long: `With CHARGE, the id of a ledger row or of a request (X-Llm-Request-Id), compute that
 charge again with the module and the input it had. The status is 1 when the result differs.
+Of a request whose charge was rated again that is the last rating; the row of its
+settlement is the charge as it was made, and that of the re-rating the last one too.
 
 With --since compute all charges of a time again, from the inputs in the ledger: with
 --module by another module file, with --prices at the prices of another configuration,
@@ -83,7 +85,7 @@ func replayOne(c *admin.Client, cmd *cobra.Command, charge string) (result, erro
 	done, err := printed(printReplay)(r, err)
 	if err == nil && !r.Same {
 		err = errors.Join(show(cmd, done), fmt.Errorf("the replay gives %d nano-dollars in tier %d, the ledger says %d in tier %d",
-			r.AmountNanoUSD, r.Tier, r.Entry.AmountNanoUSD, r.Entry.Tier))
+			r.AmountNanoUSD, r.Tier, r.LedgerNanoUSD, r.Entry.Tier))
 	}
 	return done, err
 }
