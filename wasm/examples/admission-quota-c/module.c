@@ -11,6 +11,7 @@
 #include "corenode.h"
 
 enum { REQUESTS, TOKENS };
+enum { DAY = 24 * 60 * 60 }; /* seconds */
 
 static int64_t limits[2];
 
@@ -33,11 +34,15 @@ static int cn_configure(cn_text config)
 	return cn_json_end(&j) ? CN_OK : cn_refuse(CN_LITERAL(""), CN_LITERAL("want a JSON object"));
 }
 
+/* One denial is for both counters, of which the node knows what is left: whoever is
+ * refused is told to wait until the day ends. A month ends with one, and nobody can be
+ * told to wait for longer. */
 static int cn_decide(const cn_admission_input *in, cn_decision *out)
 {
 	out->verdict = CN_RESERVE;
 	out->kind = CN_RATE_LIMITED;
-	out->msg = CN_LITERAL("this account has used its quota of today or of this month");
+	out->retry_after_ms = (uint32_t)(DAY - in->at % DAY) * 1000;
+	out->msg = CN_LITERAL("this account has used its quota of requests for today or of tokens for this month, in UTC");
 	out->count = 2;
 	out->takes[REQUESTS] = (cn_counter){ limits[REQUESTS], 1 };
 	out->takes[TOKENS].limit = limits[TOKENS];

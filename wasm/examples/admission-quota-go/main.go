@@ -43,10 +43,14 @@ func (q *quota) Configure(config []byte) error {
 	return nil
 }
 
-// Decide implements sdk.Admission.
+const day = 24 * 60 * 60 // seconds
+
+// Decide implements sdk.Admission. One denial is for both counters, of which the node knows what is left: whoever
+// is refused is told to wait until the day ends. A month ends with one, and nobody can be told to wait for longer.
 func (q *quota) Decide(in abi.AdmissionInput) abi.Decision {
 	return abi.Decision{
-		Verdict: abi.Reserve, Kind: abi.RateLimited, Msg: "this account has used its quota of today or of this month",
+		Verdict: abi.Reserve, Kind: abi.RateLimited, RetryAfterMS: uint32(day-in.At%day) * 1000,
+		Msg:   "this account has used its quota of requests for today or of tokens for this month, in UTC",
 		Takes: []abi.Take{{Limit: q.requests, Max: 1}, {Limit: q.tokens, Max: in.PromptTokens + in.OutputMax}},
 	}
 }
