@@ -1,6 +1,7 @@
 package extensions
 
 import (
+	"strings"
 	"time"
 
 	"corenode/extensions/guest"
@@ -68,7 +69,11 @@ func (h *Host) Decide(request string, in abi.AdmissionInput) (d Decision, err er
 			denial.Verdict = abi.Deny
 			denial = cleanDecision(denial)
 			for _, c := range takes {
-				d.Needs = append(d.Needs, Need{c, denial})
+				of := denial
+				if len(takes) > 1 { // the policy does not know which of them is used up
+					of.Msg += " (" + c.Name[strings.LastIndexByte(c.Name, '/')+1:] + " of " + c.Period + ")"
+				}
+				d.Needs = append(d.Needs, Need{c, of})
 			}
 		}
 	}

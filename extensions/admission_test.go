@@ -139,7 +139,7 @@ func reserving(t testing.TB, name string, place int, counters []guest.Counter, d
 }
 
 // TestDecideReserves: what the policies of a chain take of their counters is named after them
-// and their period, with the refusal of each; one that denies later takes nothing.
+// and their period, with the refusal of each, which names it where its policy has more; one that denies later takes nothing.
 func TestDecideReserves(t *testing.T) {
 	h, _ := openTest(t, Options{})
 	day, month := []guest.Counter{{Name: "requests", Period: "day"}}, []guest.Counter{{Name: "tokens", Period: "month"}}
@@ -147,12 +147,18 @@ func TestDecideReserves(t *testing.T) {
 		Takes: []abi.Take{{Limit: 5, Max: 1}}}
 	activate(t, h, reserving(t, "daily", 0, day, first))
 	activate(t, h, reserving(t, "monthly", 2, month, abi.Decision{Verdict: abi.Reserve, Takes: []abi.Take{{Limit: 100, Max: 30}}}))
+	activate(t, h, reserving(t, "both", 3, append(day, month...), abi.Decision{Verdict: abi.Reserve, Msg: "used up",
+		Takes: []abi.Take{{Limit: 6, Max: 1}, {Limit: 7, Max: 2}}}))
 	d, err := h.Decide("r", abi.AdmissionInput{Account: "a", At: 1_700_000_000})
 	want := []Need{
 		{abi.Counter{Name: "admission/daily/requests", Period: "2023-11-14", Limit: 5, Amount: 1},
 			abi.Decision{Verdict: abi.Deny, Kind: abi.InsufficientBalance, RetryAfterMS: 7, Msg: "no more today "}},
 		{abi.Counter{Name: "admission/monthly/tokens", Period: "2023-11", Limit: 100, Amount: 30},
 			abi.Decision{Verdict: abi.Deny, Kind: abi.RateLimited, Msg: "the request was refused by the admission policy"}},
+		{abi.Counter{Name: "admission/both/requests", Period: "2023-11-14", Limit: 6, Amount: 1},
+			abi.Decision{Verdict: abi.Deny, Kind: abi.RateLimited, Msg: "used up (requests of 2023-11-14)"}},
+		{abi.Counter{Name: "admission/both/tokens", Period: "2023-11", Limit: 7, Amount: 2},
+			abi.Decision{Verdict: abi.Deny, Kind: abi.RateLimited, Msg: "used up (tokens of 2023-11)"}},
 	}
 	if err != nil || d.Verdict != abi.Queue || d.Priority != 4 || !reflect.DeepEqual(d.Needs, want) {
 		t.Errorf("%+v, %v; want %+v", d, err, want)

@@ -82,7 +82,7 @@ func atOnce(t *testing.T, requests int64, ask func() (status int, text, id strin
 			case status == http.StatusOK:
 				granted.Add(1)
 				one.Store(&id)
-			case status == http.StatusTooManyRequests && strings.Contains(text, "used its quota"):
+			case status == http.StatusTooManyRequests && strings.Contains(text, "used its quota") && strings.Contains(text, "(requests of 20"):
 				refused.Add(1)
 			default:
 				t.Errorf("%d %s", status, text)
