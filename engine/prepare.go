@@ -84,7 +84,9 @@ const outputDefault = abi.NonStreamingMax
 func OutputMax(info Info, prompt, asked int) (int, error) {
 	window := info.ContextLength
 	switch {
-	case asked == 0 && prompt >= window:
+	case prompt > window:
+		return 0, tooLong("", prompt, window)
+	case asked == 0 && prompt == window:
 		return 0, invalidf("messages", "the prompt has %d tokens: no room for an answer in the context window of %d", prompt, window)
 	case asked == 0:
 		return min(outputDefault, info.OutputMax, window-prompt), nil
@@ -153,9 +155,11 @@ func (e *Engine) exceeds(q *messages.Request, most int) bool {
 	return false
 }
 
-// tooLong refuses a prompt of more tokens than are counted.
-func tooLong(most, window int) error {
-	return invalidf("messages", "the prompt has more than %d tokens; the context window is %d", most, window)
+// tooLong refuses a prompt that is over the context window alone: "" or "more than " tokens.
+// Coding agents find this failure by these very words, and then shorten the conversation.
+func tooLong(more string, tokens, window int) error {
+	return invalidf("messages", "prompt is too long: %s%d tokens > %d maximum (this model's maximum context length is %[3]d tokens)",
+		more, tokens, window)
 }
 
 // start is where the output behind a prompt starts.
@@ -170,7 +174,7 @@ type start struct {
 // tokens: what has more is an error. It also says where the output starts.
 func (e *Engine) prompt(q *messages.Request, most int) (ids []int32, at start, err error) {
 	if e.exceeds(q, most) {
-		return nil, start{}, tooLong(most, e.info.ContextLength)
+		return nil, start{}, tooLong("more than ", most, e.info.ContextLength)
 	}
 	if q.Raw {
 		ids, at.begun = e.rawPrompt(messages.Texts(q.Messages[0].Blocks), most), true
@@ -181,7 +185,7 @@ func (e *Engine) prompt(q *messages.Request, most int) (ids []int32, at start, e
 	case len(ids) == 0:
 		return nil, start{}, invalidf("messages", "the prompt is empty")
 	case len(ids) > most:
-		return nil, start{}, tooLong(most, e.info.ContextLength)
+		return nil, start{}, tooLong("more than ", most, e.info.ContextLength)
 	}
 	return ids, at, nil
 }

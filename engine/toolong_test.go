@@ -1,0 +1,21 @@
+package engine
+
+import (
+	"regexp"
+	"testing"
+)
+
+// TestTooLongInWordsOfAgents: what coding agents look for in a refusal to know that they have to shorten the conversation.
+func TestTooLongInWordsOfAgents(t *testing.T) {
+	_, counted := OutputMax(Info{ContextLength: 100, OutputMax: 100}, 101, 7)
+	for _, err := range []error{counted, tooLong("more than ", 100, 100)} {
+		for _, pattern := range []string{
+			`(?i)prompt is too long[^0-9]*(\d+)\s*tokens?\s*>\s*(\d+)`,
+			`maximum context length is \d+ tokens`, `this model's maximum context length is`,
+		} {
+			if err == nil || !regexp.MustCompile(pattern).MatchString(err.Error()) {
+				t.Errorf("%v does not match %s", err, pattern)
+			}
+		}
+	}
+}
