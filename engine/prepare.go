@@ -86,13 +86,11 @@ func OutputMax(info Info, prompt, asked int) (int, error) {
 	switch {
 	case prompt > window:
 		return 0, tooLong("", prompt, window)
-	case asked == 0 && prompt == window:
-		return 0, invalidf("messages", "the prompt has %d tokens: no room for an answer in the context window of %d", prompt, window)
-	case asked == 0:
+	case asked == 0 && prompt < window:
 		return min(outputDefault, info.OutputMax, window-prompt), nil
-	case prompt+asked > window:
+	case prompt+max(1, asked) > window:
 		return 0, invalid("max_tokens",
-			abi.Detail{Reason: abi.ReasonWindow, Prompt: int64(prompt), Value: int64(asked), Bound: int64(window)}, "")
+			abi.Detail{Reason: abi.ReasonWindow, Prompt: int64(prompt), Value: int64(max(1, asked)), Bound: int64(window)}, "")
 	case asked > info.OutputMax:
 		return 0, over("max_tokens", asked, info.OutputMax, "the most this model produces")
 	}

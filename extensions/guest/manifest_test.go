@@ -18,7 +18,7 @@ func TestErrorRecords(t *testing.T) {
 		t.Errorf("1.1: %q, want %q", got, latest)
 	}
 	old := (&Manifest{ABI: ABI10}).Record(abi.OpError, latest)
-	const says = "max_tokens: the prompt has 1 tokens and max_tokens is 2: together more than the context window of 3"
+	const says = "max_tokens: input length and `max_tokens` exceed context limit: 1 + 2 > 3 (this model's maximum context length is 3 tokens; decrease the prompt or max_tokens)"
 	got, err := abi.ParseErrorInput(old)
 	if err != nil || got.Detail != (abi.Detail{}) || got.Param != in.Param || got.Msg != says || !bytes.Equal(old, in.Append10(nil)) {
 		t.Errorf("1.0: %+v, %v", got, err)

@@ -41,8 +41,9 @@ func (d Detail) Sentence(path, msg string, w *Words) string {
 			}
 		}
 	case ReasonWindow:
-		return "the prompt has " + decimal(d.Prompt) + " tokens and " + path + " is " + decimal(d.Value) +
-			": together more than the context window of " + decimal(d.Bound)
+		// Coding agents look for these words, and then ask for less or shorten the conversation.
+		return "input length and `max_tokens` exceed context limit: " + decimal(d.Prompt) + " + " + decimal(d.Value) + " > " + decimal(d.Bound) +
+			" (this model's maximum context length is " + decimal(d.Bound) + " tokens; decrease the prompt or " + path + ")"
 	case ReasonMemory:
 		return "prompt and " + path + " together are " + decimal(d.Value) + " tokens; this node's memory holds " + decimal(d.Bound)
 	case ReasonAnyCall:
