@@ -22,7 +22,8 @@ func TestTooLongInWordsOfAgents(t *testing.T) {
 		0:  "max_tokens: input length and `max_tokens` exceed context limit: 100 \\+ 1 > 100",
 		70: "max_tokens: input length and `max_tokens` exceed context limit: 100 \\+ 70 > 100 .*this model's maximum context length is 100 tokens",
 	} {
-		if _, err := OutputMax(Info{ContextLength: 100, OutputMax: 100}, 100, asked); err == nil || !regexp.MustCompile(pattern).MatchString(err.Error()) {
+		_, err := OutputMax(Info{ContextLength: 100, OutputMax: 100}, 100, asked)
+		if err == nil || !regexp.MustCompile(pattern).MatchString(err.Error()) {
 			t.Errorf("%v does not match %s", err, pattern)
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -62,6 +63,9 @@ func TestBarOnATerminal(t *testing.T) {
 // TestHangupOnATerminal: a node whose standard input is a terminal drains when
 // it hangs up, by a signal or because the window is closed, during the start too.
 func TestHangupOnATerminal(t *testing.T) {
+	hangups := make(chan os.Signal, 1)
+	signal.Notify(hangups, syscall.SIGHUP) // what nohup ignores a child would ignore too
+	defer signal.Stop(hangups)
 	for _, c := range []struct {
 		name             string
 		closed, starting bool

@@ -42,8 +42,9 @@ func (d Detail) Sentence(path, msg string, w *Words) string {
 		}
 	case ReasonWindow:
 		// Coding agents look for these words, and then ask for less or shorten the conversation.
-		return "input length and `max_tokens` exceed context limit: " + decimal(d.Prompt) + " + " + decimal(d.Value) + " > " + decimal(d.Bound) +
-			" (this model's maximum context length is " + decimal(d.Bound) + " tokens; decrease the prompt or " + path + ")"
+		bound := decimal(d.Bound)
+		return "input length and `max_tokens` exceed context limit: " + decimal(d.Prompt) + " + " + decimal(d.Value) + " > " + bound +
+			" (this model's maximum context length is " + bound + " tokens; decrease the prompt or " + path + ")"
 	case ReasonMemory:
 		return "prompt and " + path + " together are " + decimal(d.Value) + " tokens; this node's memory holds " + decimal(d.Bound)
 	case ReasonAnyCall:
