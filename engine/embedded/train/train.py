@@ -20,7 +20,7 @@ import time
 
 import torch
 
-from . import batches, bpe, checkpoint, heldout, model, optim, parallel
+from . import attention, batches, bpe, checkpoint, heldout, model, optim, parallel
 
 RESERVE = 20  # seconds at the end of a timed run for the last evaluation and checkpoint
 
@@ -91,7 +91,8 @@ class Trainer:
             torch.set_float32_matmul_precision("high")
         else:
             torch.set_flush_denormal(True)
-            self.attend, self.mask = model.attend_documents, lambda segment: segment
+            self.attend = attention.tiles if self.half and attention.able(self.model.config) else model.attend_documents
+            self.mask = lambda segment: segment
         self.compiled = a.compile
         if a.compile:
             self.compile()
