@@ -15,6 +15,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
+#include <initializer_list>
 
 namespace {
 
@@ -70,16 +71,12 @@ struct Memory {
     ~Memory() { free(at); }
 };
 
-// 2^x for x <= 0 or a little above; below 2^-126 it is nothing that counts.
+// 2^x; below 2^-126 it is nothing that counts.
 inline __m512 exp2(__m512 x) {
     x = _mm512_max_ps(x, _mm512_set1_ps(-126));
     __m512 whole = _mm512_roundscale_ps(x, 8), r = _mm512_sub_ps(x, whole);
-    __m512 p = _mm512_set1_ps(1.8775767e-3f);  // Taylor series of 2^r, its last terms fitted to [-1/2, 1/2]
-    p = _mm512_fmadd_ps(p, r, _mm512_set1_ps(8.9893397e-3f));
-    p = _mm512_fmadd_ps(p, r, _mm512_set1_ps(5.5826318e-2f));
-    p = _mm512_fmadd_ps(p, r, _mm512_set1_ps(2.4015361e-1f));
-    p = _mm512_fmadd_ps(p, r, _mm512_set1_ps(6.9315308e-1f));
-    p = _mm512_fmadd_ps(p, r, _mm512_set1_ps(9.9999994e-1f));
+    __m512 p = _mm512_set1_ps(1.3333558e-3f);  // the series of e^(r log 2): the term left out is below 3e-6
+    for (float term : {9.6181291e-3f, 5.5504109e-2f, 2.4022651e-1f, 6.9314718e-1f, 1.f}) p = _mm512_fmadd_ps(p, r, _mm512_set1_ps(term));
     return _mm512_scalef_ps(p, whole);
 }
 
@@ -119,9 +116,12 @@ inline void turned(bf16 *to, const bf16 *from, int padded) {
     }
 }
 
-const __m512i LOW = _mm512_set_epi16(47, 15, 46, 14, 45, 13, 44, 12, 43, 11, 42, 10, 41, 9, 40, 8, 39, 7, 38, 6, 37, 5, 36, 4, 35, 3, 34, 2, 33, 1, 32, 0);
-const __m512i ZIP = _mm512_set_epi16(31, 15, 30, 14, 29, 13, 28, 12, 27, 11, 26, 10, 25, 9, 24, 8, 23, 7, 22, 6, 21, 5, 20, 4, 19, 3, 18, 2, 17, 1, 16, 0);
+// Numbers of one vector beside those of another (the first 16 of each, the last 16), and the halves of one vector beside each other.
+const __m512i LOW = _mm512_set_epi16(47, 15, 46, 14, 45, 13, 44, 12, 43, 11, 42, 10, 41, 9, 40, 8,
+                                     39, 7, 38, 6, 37, 5, 36, 4, 35, 3, 34, 2, 33, 1, 32, 0);
 const __m512i HIGH = _mm512_add_epi16(LOW, _mm512_set1_epi16(16));
+const __m512i ZIP = _mm512_set_epi16(31, 15, 30, 14, 29, 13, 28, 12, 27, 11, 26, 10, 25, 9, 24, 8,
+                                     23, 7, 22, 6, 21, 5, 20, 4, 19, 3, 18, 2, 17, 1, 16, 0);
 
 // Of every 32 rows the B, in two tiles of 16 columns, of a product that sums over these rows.
 inline void paired(bf16 *to, const bf16 *from, int padded) {
@@ -162,7 +162,7 @@ inline void narrow_turned(bf16 *to, int64_t stride, const float *tiles, __m512 f
     for (int i = 0; i < length; i++) _mm512_storeu_si512(to + i * stride, (__m512i)_mm512_cvtne2ps_pbh((__m512)b[i], (__m512)a[i]));
 }
 
-// Scores of 32 keys (two tiles of A) and 16 or 32 queries (tiles of B), to tiles of [keys, queries].
+// Scores of 32 keys (two tiles of A) and 32 queries (two of B), to four tiles of [keys, queries].
 inline void scores(float *to, const bf16 *keys, const bf16 *queries) {
     barrier(keys), barrier(queries);
     _tile_zero(0); _tile_zero(1); _tile_zero(2); _tile_zero(3);
@@ -201,7 +201,8 @@ struct Shape {
 };
 
 // The answers of 32 queries from `first` on, and the logarithm to base 2 of each one's sum.
-inline void attend(bf16 *out, float *sums, float *s, const bf16 *queries, const bf16 *keys, const bf16 *values, int first, int length, const Shape &shape) {
+inline void attend(bf16 *out, float *sums, float *s, const bf16 *queries, const bf16 *keys, const bf16 *values, int first, int length,
+                   const Shape &shape) {
     int blocks = first / BLOCK + 1;
     for (int b = 0; b < blocks; b++) scores(s + b * AREA, keys + b * BLOCK * WIDE, queries);
     float *diagonal = s + (blocks - 1) * AREA;
@@ -241,7 +242,8 @@ inline void attend(bf16 *out, float *sums, float *s, const bf16 *queries, const 
 
 // What a block of 32 keys and 32 queries adds to the derivatives. s and d are the scores and dO V' of the block, in tiles of
 // [keys, queries]; they become P and dS: `p` and `ds` as A with a key a row, `pairs` as B with two keys a row.
-inline void derive(const float *s, const float *d, const float *sums, const float *dots, bool diagonal, float scale, bf16 *p, bf16 *ds, bf16 *pairs) {
+inline void derive(const float *s, const float *d, const float *sums, const float *dots, bool diagonal, float scale,
+                   bf16 *p, bf16 *ds, bf16 *pairs) {
     __m512 factor = _mm512_set1_ps(scale * LOG2E);
     for (int k = 0; k < BLOCK; k++) {
         __m512 x[2], y[2];
@@ -273,7 +275,8 @@ int attention_able() {
 
 
 // q, out: [tokens, heads, 32]; k, v: [tokens, key heads, 32]; sums: [heads, tokens]; lengths of the documents, one after the other.
-void attention_forward(const bf16 *q, const bf16 *k, const bf16 *v, const int64_t *lengths, int64_t documents, int64_t heads, int64_t key_heads, int64_t tokens,
+void attention_forward(const bf16 *q, const bf16 *k, const bf16 *v, const int64_t *lengths,
+                       int64_t documents, int64_t heads, int64_t key_heads, int64_t tokens,
                        float scale, bf16 *out, float *sums) {
     Tiles tiles;
     Memory memory[6];
@@ -281,7 +284,8 @@ void attention_forward(const bf16 *q, const bf16 *k, const bf16 *v, const int64_
     for (int64_t d = 0, start = 0; d < documents; start += lengths[d++]) {
         int length = lengths[d], padded = (length + BLOCK - 1) / BLOCK * BLOCK;
         size_t n = (size_t)padded * WIDE;
-        bf16 *plain = memory[0].get<bf16>(n), *keys = memory[1].get<bf16>(n), *values = memory[2].get<bf16>(n), *queries = memory[3].get<bf16>(n);
+        bf16 *plain = memory[0].get<bf16>(n), *keys = memory[1].get<bf16>(n);
+        bf16 *values = memory[2].get<bf16>(n), *queries = memory[3].get<bf16>(n);
         float *s = memory[4].get<float>(n);
         for (int64_t h = 0; h < heads; h++) {
             if (h % (heads / key_heads) == 0) {
@@ -291,12 +295,14 @@ void attention_forward(const bf16 *q, const bf16 *k, const bf16 *v, const int64_
             }
             rows(plain, q + start * shape.query + h * WIDE, shape.query, length, padded), turned(queries, plain, padded);
             for (int first = 0; first < length; first += BLOCK)
-                attend(out + (start + first) * shape.query + h * WIDE, sums + h * tokens + start, s, queries + first * WIDE, keys, values, first, length, shape);
+                attend(out + (start + first) * shape.query + h * WIDE, sums + h * tokens + start, s, queries + first * WIDE, keys, values,
+                       first, length, shape);
         }
     }
 }
 
-void attention_backward(const bf16 *q, const bf16 *k, const bf16 *v, const int64_t *lengths, int64_t documents, int64_t heads, int64_t key_heads, int64_t tokens,
+void attention_backward(const bf16 *q, const bf16 *k, const bf16 *v, const int64_t *lengths,
+                        int64_t documents, int64_t heads, int64_t key_heads, int64_t tokens,
                         float scale, const bf16 *out, const float *sums, const bf16 *dout, bf16 *dq, bf16 *dk, bf16 *dv) {
     Tiles tiles;
     Memory memory[16];

@@ -10,6 +10,7 @@ import os
 import pathlib
 import subprocess
 import tempfile
+import warnings
 
 import torch
 
@@ -24,11 +25,12 @@ def _library():
         return None
     with tempfile.TemporaryDirectory() as folder:
         out = pathlib.Path(folder) / "attention.so"
-        command = [os.environ.get("CXX", "c++"), "-std=c++17", "-O3", "-march=sapphirerapids", "-shared", "-fPIC", "-o", str(out), str(_SOURCE)]
+        compiler = [os.environ.get("CXX", "c++"), "-std=c++17", "-O3", "-march=sapphirerapids", "-shared", "-fPIC"]
         try:
-            subprocess.run(command, check=True, capture_output=True)
+            subprocess.run([*compiler, "-o", str(out), str(_SOURCE)], check=True, capture_output=True)
             library = ctypes.CDLL(str(out))
-        except (OSError, subprocess.CalledProcessError):
+        except (OSError, subprocess.CalledProcessError) as e:
+            warnings.warn(f"attention is torch's, which is slower: {e} {getattr(e, 'stderr', b'').decode(errors='replace')[:2000]}")
             return None
     return library if library.attention_able() else None
 
@@ -42,8 +44,8 @@ def _call(function, q, k, lengths, tensors):
     """Calls a function of attention.cpp: q, k and what else it reads, the sizes, and what it reads and writes after them."""
     inputs, outputs = tensors
     sizes = len(lengths), q.shape[1], k.shape[1], q.shape[0]
-    pointers = [[ctypes.c_void_p(t.data_ptr()) for t in part] for part in (inputs, outputs)]
-    function(*pointers[0], ctypes.c_void_p(lengths.data_ptr()), *(ctypes.c_int64(n) for n in sizes), ctypes.c_float(WIDE ** -0.5), *pointers[1])
+    first, last = ([ctypes.c_void_p(t.data_ptr()) for t in part] for part in ((*inputs, lengths), outputs))
+    function(*first, *(ctypes.c_int64(n) for n in sizes), ctypes.c_float(WIDE ** -0.5), *last)
 
 
 class Tiles(torch.autograd.Function):
