@@ -53,10 +53,7 @@ func (n *node) openStore() error {
 	if err != nil {
 		return err
 	}
-	password, err := postgres.ReadPassword(n.cfg.Store.PasswordFile)
-	if err != nil {
-		return fmt.Errorf("store.password_file: %w", err)
-	}
+	password := postgres.PasswordOf("store.password_file", n.cfg.Store.PasswordFile)
 	s, err := postgres.Open(postgres.Config{URL: n.cfg.Store.URL, Password: password, Node: id, Lease: n.lease})
 	if err != nil {
 		return err

@@ -72,9 +72,9 @@ func moveFolder(dir, url, passwordFile string, w io.Writer) (v store.Verificatio
 	if !hasDatabase(dir) {
 		return v, fmt.Errorf("%s has no %s to move", dir, sqlite.DatabaseName)
 	}
-	password, err := postgres.ReadPassword(passwordFile)
-	if err != nil {
-		return v, fmt.Errorf("--password-file: %w", err)
+	password := postgres.PasswordOf("--password-file", passwordFile)
+	if _, err := password(); err != nil {
+		return v, err
 	}
 	from, err := sqlite.Open(dir) // its lock keeps the node from starting
 	if err != nil {

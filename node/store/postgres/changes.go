@@ -112,7 +112,9 @@ func (s *Store) listen(ctx context.Context, heard func()) error {
 
 // apart gives use a connection that is none of the pool, and closes it.
 func (s *Store) apart(ctx context.Context, use func(*pgx.Conn) error) error {
-	c, err := pgx.ConnectConfig(ctx, s.pool.Config().ConnConfig)
+	to := s.pool.Config().ConnConfig
+	s.renew(to)
+	c, err := pgx.ConnectConfig(ctx, to)
 	if err != nil {
 		return err
 	}

@@ -4,10 +4,24 @@ import (
 	"fmt"
 	"os"
 	"strings"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// ReadPassword reads the password of a file that only its owner may read; "" where none is named.
-func ReadPassword(path string) (string, error) {
+// PasswordOf reads the password of a file again with each call; key is what names the file.
+func PasswordOf(key, path string) func() (string, error) {
+	return func() (string, error) {
+		password, err := readPassword(path)
+		if err != nil {
+			err = fmt.Errorf("%s: %w", key, err)
+		}
+		return password, err
+	}
+}
+
+// readPassword reads the password of a file that only its owner may read; "" where none is named.
+func readPassword(path string) (string, error) {
 	if path == "" {
 		return "", nil
 	}
@@ -20,4 +34,25 @@ func ReadPassword(path string) (string, error) {
 	}
 	text, err := os.ReadFile(path)
 	return strings.TrimRight(string(text), "\r\n"), err
+}
+
+// settings are those of a connection as URL, variables and files say now.
+func (c Config) settings() (*pgxpool.Config, error) {
+	settings, err := pgxpool.ParseConfig(c.URL)
+	if err != nil || c.Password == nil {
+		return settings, err
+	}
+	password, err := c.Password()
+	if password != "" {
+		settings.ConnConfig.Password = password
+	}
+	return settings, err
+}
+
+// renew has a connection made with the password and the certificates that are in their files now: they change while nodes
+// run. Where one of them cannot be read, all stay as they were.
+func (c Config) renew(to *pgx.ConnConfig) {
+	if now, err := c.settings(); err == nil {
+		to.Password, to.TLSConfig, to.Fallbacks = now.ConnConfig.Password, now.ConnConfig.TLSConfig, now.ConnConfig.Fallbacks
+	}
 }

@@ -1,10 +1,21 @@
 package postgres
 
 import (
+	"crypto/ed25519"
+	"crypto/x509"
+	"encoding/pem"
+	"math/big"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"corenode/node/store/postgrestest"
 )
 
 // TestPasswordFile: the password is read where only its owner may.
@@ -13,13 +24,100 @@ func TestPasswordFile(t *testing.T) {
 	if err := os.WriteFile(path, []byte("a b\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if got, err := ReadPassword(path); err != nil || got != "a b" {
+	if got, err := readPassword(path); err != nil || got != "a b" {
 		t.Errorf("%q, %v", got, err)
 	}
 	if err := os.Chmod(path, 0o640); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := ReadPassword(path); err == nil || !strings.Contains(err.Error(), "want 0600") {
+	if _, err := readPassword(path); err == nil || !strings.Contains(err.Error(), "want 0600") {
 		t.Errorf("a file that others may read: %v", err)
+	}
+}
+
+// authority writes a certificate of its own with a serial number to a file.
+func authority(t *testing.T, path string, serial int64) *x509.Certificate {
+	t.Helper()
+	public, private, err := ed25519.GenerateKey(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	made := &x509.Certificate{SerialNumber: big.NewInt(serial), NotAfter: time.Now().Add(time.Hour), IsCA: true,
+		BasicConstraintsValid: true}
+	der, err := x509.CreateCertificate(nil, made, made, public, private)
+	if err == nil {
+		err = os.WriteFile(path, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if made, err = x509.ParseCertificate(der); err != nil {
+		t.Fatal(err)
+	}
+	return made
+}
+
+// TestConnectionsAreMadeAnew: a connection is made with the password and the certificates that are in their files when it
+// is made, so that a password that was changed, or an authority, needs no restart of the node.
+func TestConnectionsAreMadeAnew(t *testing.T) {
+	dir := t.TempDir()
+	password, root := filepath.Join(dir, "password"), filepath.Join(dir, "root.pem")
+	write := func(text string) {
+		if err := os.WriteFile(password, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("before")
+	first := authority(t, root, 1)
+	c := Config{URL: "postgres://one@localhost/rows?sslmode=verify-full&sslrootcert=" + url.QueryEscape(root), Password: PasswordOf("key", password)}
+	opened, err := c.settings()
+	if err != nil {
+		t.Fatal(err)
+	}
+	to := opened.ConnConfig
+	want := func(what, password string, root *x509.Certificate) {
+		t.Helper()
+		c.renew(to)
+		roots := x509.NewCertPool()
+		roots.AddCert(root)
+		if to.Password != password || !to.TLSConfig.RootCAs.Equal(roots) {
+			t.Errorf("%s: password %q, want %q, and the authority of number %d", what, to.Password, password, root.SerialNumber)
+		}
+	}
+	want("nothing changed", "before", first)
+	write("after\n")
+	second := authority(t, root, 2)
+	want("both changed", "after", second)
+	if err := os.Chmod(password, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	authority(t, root, 3)
+	want("one cannot be read", "after", second)
+}
+
+// TestEachConnectionAsksForThePassword: those of the pool, and those beside it.
+func TestEachConnectionAsksForThePassword(t *testing.T) {
+	proxy, at := postgrestest.NewProxy(t, postgrestest.URL(t))
+	var asked atomic.Int64
+	s, err := Open(Config{URL: at, Node: "one", Password: func() (string, error) { asked.Add(1); return "", nil }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	before := asked.Load()
+	proxy.Cut()
+	proxy.Heal()
+	if err := s.KeepPrices(nil); err != nil {
+		t.Error(err)
+	}
+	pool := asked.Load()
+	if pool == before {
+		t.Error("a connection of the pool was made again, and nobody asked for the password")
+	}
+	if err := s.apart(t.Context(), func(*pgx.Conn) error { return nil }); err != nil {
+		t.Error(err)
+	}
+	if asked.Load() == pool {
+		t.Error("a connection beside the pool was made, and nobody asked for the password")
 	}
 }

@@ -47,8 +47,9 @@ const idleTimeout = "idle_in_transaction_session_timeout"
 
 // Config says where the database is, and who asks.
 type Config struct {
-	URL      string // postgres://user@host/database; what it leaves out is in the usual PG variables
-	Password string // empty = what URL and variables say
+	URL string // postgres://user@host/database; what it leaves out is in the usual PG variables
+	// Password is called before each connection; nil and "" = what URL and variables say.
+	Password func() (string, error)
 	Node     string // the id of this node
 	// Lease is how long a node counts as live after its last renewal, and how long a grant lives, for tests; 0 is DefaultLease.
 	Lease time.Duration
@@ -57,6 +58,7 @@ type Config struct {
 // Store is a database that was opened.
 type Store struct {
 	pool  *pgxpool.Pool
+	renew func(*pgx.ConnConfig) // before each connection that is none of the pool
 	node  string
 	lease time.Duration
 	fence atomic.Int64     // the number of this node's last Register, 0 before the first
@@ -72,12 +74,13 @@ type Store struct {
 
 // Open connects, and brings the schema up to that of this binary.
 func Open(c Config) (*Store, error) {
-	settings, err := pgxpool.ParseConfig(c.URL)
+	settings, err := c.settings()
 	if err != nil {
 		return nil, fmt.Errorf("open store: %w", err) // it hides the password
 	}
-	if c.Password != "" {
-		settings.ConnConfig.Password = c.Password
+	settings.BeforeConnect = func(_ context.Context, to *pgx.ConnConfig) error {
+		c.renew(to)
+		return nil
 	}
 	if !strings.Contains(c.URL, "pool_max_conns") {
 		settings.MaxConns = connectionsMax
@@ -95,7 +98,7 @@ func Open(c Config) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open store: %w", err)
 	}
-	s := &Store{pool: pool, node: c.Node, lease: cmp.Or(c.Lease, DefaultLease), now: time.Now}
+	s := &Store{pool: pool, renew: c.renew, node: c.Node, lease: cmp.Or(c.Lease, DefaultLease), now: time.Now}
 	s.reading, s.endReads = context.WithCancel(context.Background())
 	if err := s.migrate(ctx, migrations()); err != nil {
 		pool.Close()
