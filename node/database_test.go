@@ -1,6 +1,8 @@
 package main
 
 import (
+	"bytes"
+	"fmt"
 	"io"
 	"net/http"
 	"os"
@@ -172,6 +174,43 @@ func TestNodeOutlivesItsDatabase(t *testing.T) {
 	wantSound(t, n)
 	if v, err := n.store.Verify(); err != nil || v.Charges != charges {
 		t.Errorf("%+v, %v, want %d charges", v, err, charges)
+	}
+}
+
+// TestDrainSaysWhatTheJournalKeeps: a drain during an outage of the database is clean, and its last lines say that the folder has
+// rows which the database lacks: who deletes it then deletes charges.
+func TestDrainSaysWhatTheJournalKeeps(t *testing.T) {
+	proxy, url := postgrestest.NewProxy(t, postgrestest.URL(t))
+	cfg := config.Default()
+	cfg.Listen, cfg.Modules.CacheDir = "127.0.0.1:0", moduleCache
+	onPostgres(url, filepath.Join(t.TempDir(), "data"))(cfg)
+	var lines bytes.Buffer // the logger writes one after another, and nothing more after the end
+	n, err := start(cfg, &lines)
+	if err != nil {
+		t.Fatal(err)
+	}
+	key, err := os.ReadFile(n.keyFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := errand{key: strings.TrimSpace(string(key)), path: "/v1/messages", model: fastModel, prompt: "x", maxTokens: 3}
+	base, limits := "http://"+n.public.Addr().String(), &n.tree.Counters().Limits
+	waitFor(t, "a grant to cover requests", func() bool {
+		return e.run(t, http.DefaultClient, base, moments{}).told && limits.Covered.Load() > 2
+	})
+	proxy.Cut()
+	if r := e.run(t, http.DefaultClient, base, moments{}); !r.told {
+		t.Errorf("without the database, with a grant: status %d, %s", r.status, r.failure)
+	}
+	if err := n.stop(); err != nil {
+		t.Errorf("stop: %v", err)
+	}
+	left, err := store.SpilledRows(cfg.DataDir)
+	if err != nil || left == 0 {
+		t.Fatalf("%d rows in the journal, %v", left, err)
+	}
+	if said := fmt.Sprintf(`the next start on this folder brings them there","rows":%d}`, left); !strings.Contains(lines.String(), said) {
+		t.Errorf("the log does not say that the journal keeps %d rows:\n%s", left, tailOf(lines.String()))
 	}
 }
 

@@ -377,6 +377,10 @@ func (n *node) stop() error {
 	n.flushKeys()
 	n.close()
 	n.serving.Wait()
+	if rows := n.spill.Rows(); rows > 0 {
+		n.log.Warn("the spill journal keeps rows that the database did not take: the next start on this folder brings them there",
+			"rows", rows)
+	}
 	n.log.Info("stopped")
 	return errors.Join(err, treeErr)
 }

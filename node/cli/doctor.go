@@ -21,6 +21,7 @@ import (
 	"corenode/node/config"
 	"corenode/node/doctor"
 	"corenode/node/server"
+	"corenode/node/store"
 	"corenode/node/store/sqlite"
 )
 
@@ -135,8 +136,12 @@ func measureMachine(cfg *config.Config) doctor.Facts {
 		if limit, said := f.Series[filesSeries]; said {
 			f.Files = &doctor.Files{Limit: int64(min(limit, 1<<40)), Connections: int64(cfg.Limits.ConnectionsMax)}
 		}
-	} else if f.Database {
-		var err error
+		return f
+	}
+	if f.Spilled, err = store.SpilledRows(cfg.DataDir); err != nil {
+		f.SpillProblem = err.Error()
+	}
+	if f.Database {
 		if f.LastBackup, err = sqlite.LastBackup(cfg.DataDir, backupPath); err != nil {
 			f.DatabaseProblem, f.DatabaseUnmerged = err.Error(), errors.Is(err, sqlite.ErrUnmerged)
 		}

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"corenode/actors/account"
 	"corenode/node/admin"
 	"corenode/node/config"
 	"corenode/node/doctor"
@@ -87,6 +88,41 @@ func TestDoctorCommand(t *testing.T) {
 	}
 	if found, err = examined(t, "--config", bad, "--data-dir", dir); err == nil || found["configuration"].State != doctor.Fail {
 		t.Errorf("a bad configuration: %+v, %v", found["configuration"], err)
+	}
+}
+
+// TestDoctorOfLeftRows: the rows that a node left in its journal are said while none runs on the folder, whether its other rows
+// are there or elsewhere, and nothing of the journal changes.
+func TestDoctorOfLeftRows(t *testing.T) {
+	dir := t.TempDir()
+	journal, err := store.OpenSpill(dir, 1<<20)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if found, _ := examined(t, "--data-dir", dir); found["spill journal"].State != "" {
+		t.Errorf("an empty journal: %+v", found["spill journal"])
+	}
+	err = journal.Append([]account.Entry{{Kind: account.Settlement, RequestID: "a"}, {Kind: account.Settlement, RequestID: "b"}})
+	if err = errors.Join(err, journal.Close()); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(dir, store.SpillName)
+	before, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	found, _ := examined(t, "--data-dir", dir)
+	if f := found["spill journal"]; f.State != doctor.Warn || !strings.Contains(f.Measured, "2 rows") {
+		t.Errorf("a journal with two rows: %+v", f)
+	}
+	if after, err := os.ReadFile(path); err != nil || !bytes.Equal(before, after) {
+		t.Errorf("a look changed the journal: %v", err)
+	}
+	if err := os.WriteFile(path, []byte("something else, for long enough"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if found, err := examined(t, "--data-dir", dir); err == nil || found["spill journal"].State != doctor.Fail {
+		t.Errorf("a journal that is none: %+v, %v", found["spill journal"], err)
 	}
 }
 

@@ -51,6 +51,9 @@ type Facts struct {
 	// crash left changes beside it, with which it may be whole.
 	DatabaseProblem  string
 	DatabaseUnmerged bool
+	// Spilled is how many rows the spill journal has of a node that does not run, SpillProblem why it cannot be read.
+	Spilled      int
+	SpillProblem string
 	// Running says that a node answers; Series are its metrics, their labels in the name.
 	Running bool
 	Series  map[string]float64
@@ -208,6 +211,12 @@ func examineData(f Facts, add adder) {
 			"chmod go= them: the folder holds hashed keys and the node's secret")
 	} else if f.Database {
 		add("data folder", OK, "only its owner may read it", "")
+	}
+	if f.SpillProblem != "" {
+		add("spill journal", Fail, f.SpillProblem, "no node starts on it: `open spill journal` in the playbook")
+	} else if f.Spilled > 0 {
+		add("spill journal", Warn, fmt.Sprintf("it has %d rows of the ledger that the database does not have", f.Spilled),
+			"start the node, which brings them there; until then keep the folder, with spill.journal")
 	}
 	if !f.Database {
 		return

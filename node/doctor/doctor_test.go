@@ -55,6 +55,8 @@ func TestExamine(t *testing.T) {
 		"no backup":     {func(f *Facts) { f.LastBackup = time.Time{} }, "backup", Warn, "none"},
 		"old backup":    {func(f *Facts) { f.LastBackup = now.AddDate(0, 0, -3) }, "backup", Warn, "72 hours ago"},
 		"no node":       {func(f *Facts) { f.Running = false }, "node", Warn, "none answers"},
+		"left rows":     {func(f *Facts) { f.Spilled = 3 }, "spill journal", Warn, "it has 3 rows"},
+		"bad journal":   {func(f *Facts) { f.SpillProblem = "the header is damaged" }, "spill journal", Fail, "header is damaged"},
 		"spilled":       {func(f *Facts) { f.Series["corenode_ledger_spilled_rows"] = 3 }, "ledger", Fail, "spilled_rows is 3"},
 		"panics":        {func(f *Facts) { f.Series["corenode_panics_total"] = 1 }, "panics", Warn, "panics_total is 1"},
 		"out":           {func(f *Facts) { f.Series["corenode_cluster_admits"] = 0 }, "cluster", Fail, "lost its place"},

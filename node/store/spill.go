@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"hash/crc32"
 	"io"
+	"io/fs"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -80,6 +81,28 @@ func OpenSpill(dir string, size int64) (*Spill, error) {
 		return nil, errors.Join(fmt.Errorf("open spill journal of %d bytes: %w", size, err), file.Close())
 	}
 	return s, nil
+}
+
+// SpilledRows counts the rows in the journal of a data folder that no node has open, and changes nothing. A folder without a
+// journal has none.
+func SpilledRows(dir string) (int, error) {
+	file, err := os.Open(filepath.Join(dir, SpillName))
+	if errors.Is(err, fs.ErrNotExist) {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, fmt.Errorf("open spill journal: %w", err)
+	}
+	defer file.Close()
+	is := content{}
+	info, err := file.Stat()
+	if err == nil {
+		is, err = (&Spill{file: file, size: info.Size()}).walk()
+	}
+	if err != nil {
+		return 0, fmt.Errorf("read spill journal: %w", err)
+	}
+	return is.rows, nil
 }
 
 // take is preallocate. Tests put a full disk in its place.
