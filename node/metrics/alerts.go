@@ -29,6 +29,8 @@ var alerts = []Alert{
 	{"LedgerSpilled", `corenode_ledger_spilled_rows > 0`, "", true, "rows go to the spill journal: see the disk, or with `store.url` the database"},
 	{"Unrefunded", `increase(corenode_unrefunded_total[10m]) > 0`, "", true, "a refund has to be made by hand, see the playbook"},
 	{"NodeOut", `corenode_cluster_admits == 0`, "30s", true, "a node lost its place among those of its database, and answers 503; its readiness says why"},
+	{"NodeLost", `increase(corenode_cluster_fenced_total[10m]) > 0`, "", true,
+		"a node of the database was silent for 10 s, and the others counted it out: `cluster nodes` says which; look at it"},
 	{"NodesDiffer", `corenode_cluster_differences > 0`, "10m", false, "nodes serve other models, or at other prices, than each other"},
 	{"ModuleFaults", `increase(corenode_module_faults_total[5m]) > 0 or increase(corenode_module_fallbacks_total[5m]) > 0`, "", false,
 		"a module fails, or something else answers in its place"},

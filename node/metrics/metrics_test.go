@@ -214,6 +214,43 @@ func TestRules(t *testing.T) {
 	promtool(t, nil, "check", "rules", path)
 }
 
+// TestRulesSeeALostNode: of several nodes one that is killed says nothing any more, and those that are left do.
+func TestRulesSeeALostNode(t *testing.T) {
+	var rules bytes.Buffer
+	if err := WriteRules(&rules); err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	lost := slices.IndexFunc(Alerts(), func(a Alert) bool { return a.Name == "NodeLost" })
+	if lost < 0 {
+		t.Fatal("there is no such alert")
+	}
+	cases := fmt.Sprintf(`rule_files: [rules.yml]
+evaluation_interval: 1m
+tests:
+  - interval: 1m
+    input_series:
+      - {series: 'corenode_info{instance="left"}', values: '1x30'}
+      - {series: 'corenode_cluster_admits{instance="left"}', values: '1x30'}
+      - {series: 'corenode_cluster_fenced_total{instance="left"}', values: '0x5 1x25'}
+      - {series: 'corenode_info{instance="killed"}', values: '1x5 stale'}
+      - {series: 'corenode_cluster_admits{instance="killed"}', values: '1x5 stale'}
+      - {series: 'corenode_cluster_fenced_total{instance="killed"}', values: '0x5 stale'}
+    alert_rule_test:
+      - {eval_time: 4m, alertname: CorenodeNodeLost}
+      - eval_time: 9m
+        alertname: CorenodeNodeLost
+        exp_alerts: [{exp_labels: {severity: critical, instance: left}, exp_annotations: {summary: %s}}]
+      - {eval_time: 25m, alertname: CorenodeNodeLost}
+`, quoted(plain(Alerts()[lost].Meaning)))
+	for name, text := range map[string]string{"rules.yml": rules.String(), "cases.yml": cases} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	promtool(t, nil, "test", "rules", filepath.Join(dir, "cases.yml"))
+}
+
 // TestExpressions: Prometheus takes every expression of the dashboard.
 func TestExpressions(t *testing.T) {
 	var rules strings.Builder
