@@ -207,7 +207,7 @@ func (c *commons) look() error {
 	if err != nil {
 		return err
 	}
-	if numbers[store.CommonPrices] > c.pricesSeen.Load() {
+	if numbers[store.CommonPrices] != c.pricesSeen.Load() { // also lower: a failover may have lost the last change
 		err = c.takePrices()
 	}
 	if n := numbers[store.CommonModules]; n > c.modulesSeen {

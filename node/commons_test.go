@@ -212,9 +212,20 @@ func TestPricesOfACluster(t *testing.T) {
 	}
 	quoted(first, 300)
 	quoted(second, 300)
+	earlier, number, unread := first.commons.store.Common(store.CommonPrices)
 	all, err := other.ApplyPrices()
-	if err != nil || len(all) != len(second.cfg.Models) {
+	if err = errors.Join(err, unread); err != nil || len(all) != len(second.cfg.Models) {
 		t.Fatalf("%+v, %v", all, err)
+	}
+	quoted(first, 200)
+	lose := fmt.Sprintf(`UPDATE common SET number = %d, value = '\x%x' WHERE name = '%s'`, number, earlier, store.CommonPrices)
+	if err := postgrestest.Exec(t.Context(), url, lose); err != nil { // as a failover to a standby that is behind does
+		t.Fatal(err)
+	}
+	quoted(first, 300)
+	quoted(second, 300)
+	if all, err = other.ApplyPrices(); err != nil {
+		t.Fatal(err)
 	}
 	quoted(first, 200)
 	if says := readiness(t, second); strings.Contains(says, note) {

@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -47,19 +48,32 @@ func hurry(ctx context.Context, tx pgx.Tx) error {
 	return err
 }
 
+// A position is a snapshot, and the run of a server that it is of. After a failover what a node has followed may be gone, and the
+// numbers of those transactions taken again: who was elsewhere reads everything.
+const (
+	positionMark = "@"
+	serverRun    = `extract(epoch FROM pg_postmaster_start_time())::text`
+	positionNow  = `pg_current_snapshot()::text || '` + positionMark + `' || ` + serverRun
+)
+
+// knownHere is the snapshot of a position, the parameter $9; null where that is of another run.
+const knownHere = `CASE WHEN split_part($9::text, '` + positionMark + `', 2) = ` + serverRun + `
+	THEN nullif(split_part($9::text, '` + positionMark + `', 1), '')::pg_snapshot END`
+
 // Position implements store.Nodes.
 func (s *Store) Position(ctx context.Context) (p store.Position, err error) {
-	err = s.pool.QueryRow(ctx, `SELECT pg_current_snapshot()::text`).Scan(&p)
+	err = s.pool.QueryRow(ctx, `SELECT `+positionNow).Scan(&p)
 	return p, wrapped(known(err), "read the position of changes")
 }
 
 // Changes implements store.Nodes: rows whose transactions are visible now and were not at since. So
 // none is missed that committed late, and no long transaction of others holds one up.
 func (s *Store) Changes(ctx context.Context, since store.Position) (all []store.Change, behind store.Position, err error) {
-	rows, err := s.pool.Query(ctx, `SELECT pg_current_snapshot()::text, coalesce(c.topic, ''), coalesce(c.subject, '')
+	snapshot, run, _ := strings.Cut(string(since), positionMark)
+	rows, err := s.pool.Query(ctx, `SELECT `+positionNow+`, coalesce(c.topic, ''), coalesce(c.subject, '')
 		FROM (SELECT 1) one LEFT JOIN (SELECT DISTINCT topic, subject FROM changes
 			WHERE at >= pg_snapshot_xmin($1::text::pg_snapshot) AND NOT pg_visible_in_snapshot(at, $1::text::pg_snapshot)
-			LIMIT $2) c ON true`, string(since), changesMax+1)
+			LIMIT $2) c ON true`, snapshot, changesMax+1)
 	if err == nil {
 		defer rows.Close()
 		for rows.Next() {
@@ -79,7 +93,7 @@ func (s *Store) Changes(ctx context.Context, since store.Position) (all []store.
 	if err != nil {
 		return nil, since, fmt.Errorf("read changes: %w", known(err))
 	}
-	if len(all) > changesMax {
+	if _, now, _ := strings.Cut(string(behind), positionMark); now != run || len(all) > changesMax {
 		all = []store.Change{{Topic: store.TopicAll}}
 	}
 	return all, behind, nil

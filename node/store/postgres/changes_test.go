@@ -156,6 +156,44 @@ func TestUnawareNodesAreNamed(t *testing.T) {
 	want(a.ID)
 }
 
+// TestAnotherServerIsReadAnew: what a node followed on a server that another one has replaced may be gone, and the numbers of its
+// transactions be those of other changes. So it reads everything, and knows of no change before.
+func TestAnotherServerIsReadAnew(t *testing.T) {
+	url := postgrestest.URL(t)
+	s, other := joined(t, url, "node_a"), joined(t, url, "node_b")
+	f := newFollower(t, other)
+	f.want(t)
+	f.at = "9000000000:9000000000:@1" // as if it had followed what a failover lost
+	for _, n := range []*Store{s, other} {
+		p := at(n.node)
+		if p.Known = f.at; n == s {
+			p.Known = newFollower(t, s).at
+		}
+		if _, err := n.Renew(t.Context(), p, false); err != nil {
+			t.Fatal(err)
+		}
+	}
+	a := storetest.MustCreate(t, s, "a", 0)
+	if got, err := s.Unaware(t.Context(), store.TopicAccount, a.ID); err != nil || !slices.Equal(got, []string{"node_a", "node_b"}) {
+		t.Errorf("unaware are %v, %v", got, err)
+	}
+	changes, behind, err := other.Changes(t.Context(), f.at)
+	if want := []store.Change{{Topic: store.TopicAll}}; err != nil || !slices.Equal(changes, want) {
+		t.Errorf("changes are %v, %v, want %v", changes, err, want)
+	}
+	f.at = behind
+	f.want(t)
+	before := f.at
+	postgrestest.Crash()
+	postgrestest.Recover(t)
+	if changes, _, err = other.Changes(t.Context(), before); err != nil { // the first on a connection that is gone
+		changes, _, err = other.Changes(t.Context(), before)
+	}
+	if err != nil || !slices.Contains(changes, store.Change{Topic: store.TopicAll}) {
+		t.Errorf("after another start: %v, %v", changes, err)
+	}
+}
+
 // TestChangesOfARestoredDump: changes of a server whose transactions were numbered higher are forgotten at a start.
 func TestChangesOfARestoredDump(t *testing.T) {
 	url := postgrestest.URL(t)

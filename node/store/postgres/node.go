@@ -38,14 +38,14 @@ func (s *Store) Register(ctx context.Context, p store.Presence) error {
 		}
 		err := tx.QueryRow(ctx, `INSERT INTO nodes (id, fence, home, version, renewed, state, address, models, models_digest,
 				prices_digest, known)
-			VALUES ($1, $12, $2, $3, now(), $4, $5, $6, $7, $8, $9::text::pg_snapshot)
+			VALUES ($1, $12, $2, $3, now(), $4, $5, $6, $7, $8, `+knownHere+`)
 			ON CONFLICT (id) DO UPDATE SET fence = nodes.fence + 1, home = excluded.home, version = excluded.version, renewed = now(),
 				fenced = CASE WHEN nodes.state = 'fenced' THEN nodes.fenced ELSE now() END,
 				started = CASE WHEN $10 THEN nodes.started ELSE now() END, drain = nodes.drain AND $10,
 				state = excluded.state, address = excluded.address, models = excluded.models,
 				models_digest = excluded.models_digest, prices_digest = excluded.prices_digest, known = excluded.known
 			WHERE nodes.home = excluded.home OR nodes.renewed < now() - make_interval(secs => $11) RETURNING fence`,
-			s.node, clean(p.Home), p.Version, string(p.State), p.Address, models(p), p.ModelsDigest, p.PricesDigest, snapshot(p.Known),
+			s.node, clean(p.Home), p.Version, string(p.State), p.Address, models(p), p.ModelsDigest, p.PricesDigest, string(p.Known),
 			rejoins, aliveFor.Seconds(), s.fence.Load()+1).Scan(&fence)
 		if errors.Is(err, pgx.ErrNoRows) {
 			return store.ErrNodeTaken
@@ -64,15 +64,6 @@ func (s *Store) Register(ctx context.Context, p store.Presence) error {
 // models are never nil: the column is never null.
 func models(p store.Presence) []string { return append([]string{}, p.Models...) }
 
-// snapshot is a position as a query takes it; none is null.
-func snapshot(p store.Position) *string {
-	if p == "" {
-		return nil
-	}
-	text := string(p)
-	return &text
-}
-
 // fenceLost counts out who was silent for the lease. Its lock waits for no node, and a commit that checks its
 // fence FOR KEY SHARE ends before it is taken: nothing of an old fence is admitted after it.
 const fenceLost = `UPDATE nodes SET state = 'fenced', fence = fence + 1, fenced = now() FROM (SELECT id AS lost FROM nodes
@@ -85,8 +76,8 @@ func (s *Store) Renew(ctx context.Context, p store.Presence, fence bool) (told s
 	renewed := false
 	b := &pgx.Batch{}
 	b.Queue(`UPDATE nodes SET renewed = now(), version = $3, state = $4, address = $5, models = $6, models_digest = $7, prices_digest = $8,
-		known = $9::text::pg_snapshot WHERE id = $1 AND fence = $2 AND state <> 'fenced' RETURNING drain`,
-		s.node, s.fence.Load(), p.Version, string(p.State), p.Address, models(p), p.ModelsDigest, p.PricesDigest, snapshot(p.Known)).
+		known = `+knownHere+` WHERE id = $1 AND fence = $2 AND state <> 'fenced' RETURNING drain`,
+		s.node, s.fence.Load(), p.Version, string(p.State), p.Address, models(p), p.ModelsDigest, p.PricesDigest, string(p.Known)).
 		Query(func(rows pgx.Rows) error {
 			for rows.Next() {
 				renewed = true
