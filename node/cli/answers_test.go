@@ -85,6 +85,16 @@ func TestReloadSaysAllThatCameOfIt(t *testing.T) {
 	}
 }
 
+// TestReloadBlamesWhatIsAtFault: a database that does not take new prices is no mistake of the configuration.
+func TestReloadBlamesWhatIsAtFault(t *testing.T) {
+	dir := answering(t, map[string]string{
+		"POST /admin/v1/reload": `{"changed":[],"wait_for_restart":[],"problems":["read the common prices: connection refused"]}`})
+	const want = "nothing has changed:\n  read the common prices: connection refused"
+	if _, err := typed("reload", "--data-dir", dir); err == nil || err.Error() != want {
+		t.Errorf("%v, want %q", err, want)
+	}
+}
+
 // TestModelsThatTheNodeDoesNotServeAreSaid: a mistyped id leaves an account or a key without any model.
 func TestModelsThatTheNodeDoesNotServeAreSaid(t *testing.T) {
 	dir := answering(t, map[string]string{"GET /admin/v1/prices": `{"data":[{"model":"one"},{"model":"two"}]}`,

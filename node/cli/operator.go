@@ -96,7 +96,7 @@ that cannot be used the one before stays; then the status is 1.`,
 			if len(done.Changed)+len(done.Waiting) > 0 {
 				return shown, errors.Join(show(cmd, shown), errors.New("not all of it can be used:\n  "+problems))
 			}
-			return shown, shown.although(cmd, errors.New("nothing has changed, the configuration has mistakes:\n  "+problems))
+			return shown, shown.although(cmd, errors.New("nothing has changed:\n  "+problems))
 		}),
 	})
 }
