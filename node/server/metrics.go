@@ -7,6 +7,7 @@ import (
 	vm "github.com/VictoriaMetrics/metrics"
 
 	"corenode/actors/account"
+	_ "corenode/node/server/quiet" // before the library
 	"corenode/wasm/abi"
 )
 
