@@ -11,7 +11,7 @@ The kind of a boolean is `on`, and {name?phrase if so:phrase if not} says it."""
 import functools
 import re
 
-from . import copying, tools, ways, words
+from . import copying, needs, tools, ways, words
 from .draw import Draw, Turn
 
 _PARAMETER = re.compile(r"(\w+) (string|integer|number|boolean|array) ([^:]+): (.+)$")
@@ -77,7 +77,7 @@ def _filled(d: Draw, sentence: str, values: dict) -> str:
 def tool(d: Draw, row) -> tools.Tool:
     """A tool of a row, of which all parameters are said; in one of ten wishes its description and their names say them."""
     names, does, slots, sentences = row
-    plain = not any(s.kind in ("boolean", "array") for s in slots.values())
+    plain = slots and not any(s.kind in ("boolean", "array") for s in slots.values())
 
     def sentence(d: Draw, t: tools.Tool, values: dict) -> str:
         if plain and d.chance(0.1):
@@ -90,13 +90,15 @@ def tool(d: Draw, row) -> tools.Tool:
 
 
 def _rows(d: Draw, n: int) -> list:
-    """n tools, those of one field beside each other in half of the cases, for which there are others."""
-    at, all_ = int(d.rng.random() * len(rows())), rows()
-    near = list(range(max(0, at - 4), min(len(all_), at + 5)))
-    chosen = {at}
-    while len(chosen) < n:
-        chosen.add(d.any(near) if d.chance(0.5) else d.int(0, len(all_) - 1))
-    return [all_[i] for i in sorted(chosen, key=lambda _: d.rng.random())]
+    """n tools, those of one field beside each other in half of the cases, for which there are others; in one of three conversations some or
+    all of them have no parameters."""
+    plain = d.rng.random()
+    if plain < 0.2:
+        return needs.beside(d, needs.rows(), n)
+    few = d.int(1, n - 1) if plain < 0.33 and n > 1 else 0
+    out = needs.beside(d, rows(), n - few) + (needs.beside(d, needs.rows(), few) if few else [])
+    d.rng.shuffle(out)
+    return out
 
 
 def talk(d: Draw) -> list[Turn]:

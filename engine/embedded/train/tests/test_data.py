@@ -150,7 +150,11 @@ class TestData(unittest.TestCase):
         for c in data.conversations(2, 6000, "train"):
             seen.setdefault(c["skill"], set()).add(c["thinking"])
         self.assertEqual({k for k, v in seen.items() if len(v) == 2},
-                         {"greet", "instruct", "arithmetic", "context", "context_far", "facts", "memory", "tool_choice", "json", "unknown", "foreign", "copy", "drill", "pick", "yes_no", "schema"})
+                         {"greet", "instruct", "arithmetic", "context", "context_far", "facts", "memory", "tool_choice", "json", "unknown", "foreign", "copy", "drill", "pick", "yes_no", "schema", "needs"})
+
+    def test_what_is_trained_alone_is_never_held_out(self):
+        shares = {k: 1 for k in [*data.TRAINED_ALONE, "greet"]}
+        self.assertEqual({c["skill"] for c in data.conversations(3, 60, "heldout", shares=shares)}, {"greet"})
 
     def test_drills_compute(self):
         seen = lists = 0

@@ -9,7 +9,7 @@ import unittest
 from unittest import mock
 
 from .. import data, phrased_tools, phrasings, promises
-from ..data import draw
+from ..data import catalogue, draw, needs
 
 FILE = pathlib.Path(__file__).resolve().parents[2] / "promises.jsonl"
 N = 12000  # training conversations that are read
@@ -99,6 +99,13 @@ class TestPromises(unittest.TestCase):
         self.assertEqual({t[0] for t in phrased_tools.TOOLS} & self.tools, set())
         asked = {k for s, _ in phrased_tools.SCHEMAS for k in s.get("properties", {})}
         self.assertLess(len(asked & self.keys), len(asked) // 4, asked & self.keys)
+
+    def test_no_written_tool_is_held_out(self):
+        """All of the text files, drawn here or not: other names, and no sentence with the words of a held-out one."""
+        rows = [*catalogue.rows(), *needs.rows()]
+        self.assertEqual({t[0] for t in phrased_tools.TOOLS} & {n for row in rows for n in row[0]}, set())
+        held = {skeleton(s) for t in phrased_tools.TOOLS for s, _ in t[3]} | {skeleton(w) for w in phrased_tools.WISHES_FOR_NONE}
+        self.assertEqual([s for row in rows for s in row[3] if any(skeleton(e) in held for e in expansions(s))], [])
 
     def test_the_committed_cases_are_those_of_the_seed(self):
         committed = FILE.read_text(encoding="utf-8").splitlines()

@@ -1,11 +1,12 @@
 """What stands in the text files of `data/ways` is whole: slots, options, names, and nothing that nobody asks for."""
 
+import collections
 import re
 import unittest
 from unittest import mock
 
 from .. import data
-from ..data import catalogue, draw, schemas, tools, ways
+from ..data import catalogue, draw, needs, schemas, tools, ways
 
 SLOT = re.compile(r"\{(\w+)\}")
 # Slots that a wording may have or not, by what a name begins with.
@@ -62,6 +63,27 @@ class TestWays(unittest.TestCase):
                 user, arguments = tools.wanted_call(d, catalogue.tool(d, row))
                 self.assertNotRegex(user, r"[\[\]|{}]", row[0])
                 self.assertEqual(list(arguments), list(row[2]))
+
+    def test_every_need_is_whole(self):
+        names, sentences = [n for row in needs.rows() for n in row[0]], [s for row in needs.rows() for s in row[3]]
+        self.assertGreater(len(needs.rows()), 800)
+        self.assertEqual([n for n in names if not re.fullmatch(r"[a-zA-Z][a-zA-Z0-9_-]{2,63}", n)], [])
+        for several in (names, sentences):
+            self.assertEqual([x for x, n in collections.Counter(several).items() if n > 1], [])
+        for row, near in needs._blocks():
+            self.assertGreater(min(len(row[0]), len(near), len(row[3])), 2, row)
+            self.assertEqual([w for w in near if not re.fullmatch("[a-z]+", w)], [], row)
+            for text in (row[1], *row[3]):
+                self.assertNotRegex(draw.Draw(text, "train").choose(text), r"[\[\]|{}\\]|  ", row)
+                self.assertTrue(text.isascii(), text)
+
+    def test_a_word_is_of_one_of_those_on_offer(self):
+        for i in range(300):
+            t, = needs.related(draw.Draw(str(i), "train"))
+            for line in t.reply[0]["content"].splitlines():
+                word, other = line.split(": ")
+                having = [near for _, near in needs._blocks() if word in near and other in near]
+                self.assertTrue(having, line)
 
 
 if __name__ == "__main__":
