@@ -17,14 +17,22 @@ import (
 // PostgreSQL, and that gives one answer to each call.
 func answering(t *testing.T, answers map[string]string) (dir string) {
 	t.Helper()
-	answers["GET /admin/v1/status"] = "{}"
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	return answeringBy(t, func(w http.ResponseWriter, r *http.Request) {
 		answer, known := answers[r.Method+" "+r.URL.Path]
 		if !known {
 			t.Errorf("it was asked %s %s", r.Method, r.URL)
 		}
 		_, _ = w.Write([]byte(answer))
-	}))
+	})
+}
+
+// answeringBy is answering by a handler, which is not asked for the status.
+func answeringBy(t *testing.T, answer http.HandlerFunc) (dir string) {
+	t.Helper()
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /admin/v1/status", func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("{}")) })
+	mux.Handle("/", answer)
+	server := httptest.NewServer(mux)
 	t.Cleanup(server.Close)
 	dir = t.TempDir()
 	lock, err := store.LockFolder(dir)
@@ -121,6 +129,39 @@ func TestBackupElsewhere(t *testing.T) {
 			t.Errorf("%q, %v", out, err)
 		}
 		if err := os.WriteFile(file, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestBackupWithoutModules: a node of an earlier version copies the database alone, which who asks it by this program is told.
+func TestBackupWithoutModules(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "b.db")
+	dir := answeringBy(t, func(w http.ResponseWriter, _ *http.Request) {
+		if err := os.WriteFile(file, nil, 0o600); err != nil {
+			t.Error(err)
+		}
+		_, _ = w.Write([]byte(`{"path":"` + file + `"}`))
+	})
+	modules := filepath.Join(dir, "modules")
+	for _, c := range []struct {
+		what string
+		make func() error
+		want string // of the error
+	}{
+		{"a folder without modules", func() error { return os.MkdirAll(filepath.Join(modules, "cache"), 0o700) }, ""},
+		{"modules that are not copied", func() error { return os.WriteFile(filepath.Join(modules, "state.json"), nil, 0o600) },
+			"Copy " + modules + " to " + file + ".modules"},
+		{"modules that are copied", func() error { return os.Mkdir(file+".modules", 0o700) }, ""},
+	} {
+		if err := c.make(); err != nil {
+			t.Fatal(err)
+		}
+		out, err := typed("backup", file, "--data-dir", dir)
+		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %q, %v", c.what, out, err)
+		}
+		if err := os.Remove(file); err != nil {
 			t.Fatal(err)
 		}
 	}

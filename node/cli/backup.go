@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -27,7 +28,7 @@ is below the data folder, and what ReadWritePaths= names.`,
 	}
 	dataDirFlag(cmd)
 	cmd.Flags().Bool("json", false, "print JSON")
-	cmd.RunE = existing(func(c *admin.Client, _ *cobra.Command, args []string) (result, error) {
+	cmd.RunE = existing(func(c *admin.Client, cmd *cobra.Command, args []string) (result, error) {
 		path, err := filepath.Abs(args[0])
 		if err != nil {
 			return result{}, err
@@ -36,6 +37,9 @@ is below the data folder, and what ReadWritePaths= names.`,
 		done, err := c.Backup(path)
 		if err == nil {
 			err = wantHere(path, before == nil)
+		}
+		if err == nil {
+			err = wantModules(path, cmd.Flag("data-dir").Value.String())
 		}
 		return printed(func(w io.Writer, done admin.BackedUp) {
 			fmt.Fprintf(w, "The database is in %s, and the modules, if there are any, in %s.modules.\n", path, path)
@@ -58,6 +62,24 @@ func wantHere(path string, before bool) error {
 	return fmt.Errorf("the node has written %s, but not here: %w. It sees other folders, as in a container or under a unit, whose /tmp "+
 		"is its own: remove it there, and name a file below the data folder or in one that ReadWritePaths= of the unit, or a volume, has",
 		path, err)
+}
+
+// wantModules refuses a backup without the modules of the data folder: a node of an earlier version, as after the program
+// was replaced and before its next start, copies the database alone.
+func wantModules(path, dir string) error {
+	beside, modules := path+".modules", filepath.Join(dir, sqlite.ModulesDir)
+	if _, err := os.Lstat(beside); !errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	entries, err := os.ReadDir(modules)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err == nil && !slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return e.Type().IsRegular() }) {
+		return nil
+	}
+	return errors.Join(err, fmt.Errorf("the node has written %s without the modules: it is of an earlier version than this command. "+
+		"Copy %s to %s, where restore finds them, or make another backup when the node has been started again", path, modules, beside))
 }
 
 func restoreCommand() *cobra.Command {
