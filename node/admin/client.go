@@ -222,9 +222,24 @@ func (c *Client) roundTrip(method, path string, query url.Values, in, out any) e
 	}
 	var failed ErrorBody
 	if json.Unmarshal(answer, &failed) == nil && failed.Error != nil && failed.Error.Message != "" {
+		if isOfAnother(failed.Error) && !strings.Contains(path+"/", "//") { // an empty name is the caller's
+			return fmt.Errorf("%w: the running node is of another version than this command. After the program was replaced, "+
+				"start the node again; until then use the program that it was started by", failed.Error)
+		}
 		return failed.Error
 	}
 	return fmt.Errorf("%s %s: status %d", method, path, status)
+}
+
+// isOfAnother says whether an error is that of a node which does not know the call. A client's calls are those of the API
+// of its own version.
+func isOfAnother(e *Error) bool {
+	for _, unknown := range []string{unknownPath, unknownParameter, unknownField} {
+		if strings.HasPrefix(e.Message, unknown) {
+			return true
+		}
+	}
+	return e.Kind == KindMethod
 }
 
 // Metrics are the node's series in the text format of Prometheus. Without a node there are none.

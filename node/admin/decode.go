@@ -96,7 +96,7 @@ func decodeObject(value json.RawMessage, what, prefix string, into reflect.Value
 	for _, name := range slices.Sorted(maps.Keys(sent)) {
 		field, known := fields[name]
 		if !known {
-			return fmt.Errorf("unknown field %q: want %s", clip(prefix+name), listed(fields, prefix))
+			return fmt.Errorf(unknownField+"%q: want %s", clip(prefix+name), listed(fields, prefix))
 		}
 		if err := decodeField(sent[name], prefix+name, field); err != nil {
 			return err

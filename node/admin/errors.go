@@ -21,6 +21,13 @@ const (
 	KindInternal  = "internal"
 )
 
+// How messages begin that a client gets of a node which does not know its call. They stay: clients of later versions read them.
+const (
+	unknownPath      = "unknown path "
+	unknownParameter = "unknown query parameter "
+	unknownField     = "unknown field "
+)
+
 // ErrorBody is the answer of a failed call.
 type ErrorBody struct {
 	Error *Error `json:"error"`

@@ -113,9 +113,9 @@ func parseQuery(verb route, query []byte) (url.Values, error) {
 	for _, name := range slices.Sorted(maps.Keys(parsed)) {
 		switch {
 		case len(known) == 0:
-			return nil, invalid(fmt.Errorf("unknown query parameter %q: this verb has none", clip(name)))
+			return nil, invalid(fmt.Errorf(unknownParameter+"%q: this verb has none", clip(name)))
 		case !slices.Contains(known, name):
-			return nil, invalid(fmt.Errorf("unknown query parameter %q: want %s", clip(name), strings.Join(known, ", ")))
+			return nil, invalid(fmt.Errorf(unknownParameter+"%q: want %s", clip(name), strings.Join(known, ", ")))
 		case len(parsed[name]) > 1:
 			return nil, invalid(fmt.Errorf("query parameter %s is there twice", name))
 		}

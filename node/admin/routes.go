@@ -179,7 +179,7 @@ func match(method, path string) (found route, target string, err error) {
 	if known {
 		return route{}, "", &Error{Kind: KindMethod, Message: method + " is not a verb of " + path}
 	}
-	return route{}, "", &Error{Kind: KindNotFound, Message: "unknown path " + path + "; see /openapi.json"}
+	return route{}, "", &Error{Kind: KindNotFound, Message: unknownPath + path + "; see /openapi.json"}
 }
 
 func matchPath(pattern, path string) (segment string, ok bool) {

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"encoding/json"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -163,6 +164,37 @@ func TestBackupWithoutModules(t *testing.T) {
 		}
 		if err := os.Remove(file); err != nil {
 			t.Fatal(err)
+		}
+	}
+}
+
+// TestNodesOfAnotherVersion: a node that does not know what this program asks for is of another version. A name that is
+// empty is the caller's mistake.
+func TestNodesOfAnotherVersion(t *testing.T) {
+	var status int
+	var answer admin.Error
+	dir := answeringBy(t, func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(status)
+		_ = json.NewEncoder(w).Encode(admin.ErrorBody{Error: &answer})
+	})
+	for _, c := range []struct {
+		line    string
+		status  int
+		kind    string
+		message string
+		other   bool
+	}{
+		{"why", 404, admin.KindNotFound, "unknown path /admin/v1/why; see /openapi.json", true},
+		{"drain --look", 405, admin.KindMethod, "GET is not a verb of /admin/v1/drain", true},
+		{"module replay --since 2026-01-31", 400, admin.KindInvalid, `unknown query parameter "inputs": this verb has none`, true},
+		{"key create alice --budget 3", 400, admin.KindInvalid, `unknown field "budget": want expires`, true},
+		{"account show alice", 404, admin.KindNotFound, "account alice: not found", false},
+		{"account show ", 404, admin.KindNotFound, "unknown path /admin/v1/accounts/; see /openapi.json", false},
+	} {
+		status, answer = c.status, admin.Error{Kind: c.kind, Message: c.message}
+		_, err := typed(append(strings.Split(c.line, " "), "--data-dir", dir)...)
+		if err == nil || !strings.HasPrefix(err.Error(), c.message) || strings.Contains(err.Error(), "start the node again") != c.other {
+			t.Errorf("%s: %v", c.line, err)
 		}
 	}
 }
