@@ -399,6 +399,20 @@ func openHalf(t *testing.T, o Options) (h *Host, goOn func()) {
 	}
 }
 
+// TestNamesDuringTheStart: a module that is only on disk has its name before what ships is there, which takes long on a busy
+// node, and longest after an upgrade.
+func TestNamesDuringTheStart(t *testing.T) {
+	o := Options{Dir: t.TempDir()}
+	h, _ := openTest(t, o)
+	one := mustLoad(t, h, chatGuest(t, "1"))
+	_ = h.Close()
+	h, goOn := openHalf(t, o)
+	if i, err := h.Module("test@1"); err != nil || i.Digest != one {
+		t.Errorf("%+v, %v", i, err)
+	}
+	goOn()
+}
+
 // TestVerbDuringTheStart: what happens on a slot whose modules are still being
 // brought back is about what they will be, and forgets none of them.
 func TestVerbDuringTheStart(t *testing.T) {

@@ -168,6 +168,7 @@ func (h *Host) restore(shipped []shippedModule) {
 		}
 	}
 	bring(func(w wanted) string { return w.Active })
+	h.readManifests(func(name string) bool { return !h.isShippedName(name) })
 	for _, s := range shipped {
 		if s.wasm != nil && s.digest != "" && (!s.off || slots[s.slot].includes(wantShipped)) {
 			h.restoreShipped(s)
@@ -176,7 +177,7 @@ func (h *Host) restore(shipped []shippedModule) {
 	bring(func(w wanted) string { return w.Canary })
 	bring(func(w wanted) string { return w.Shadow })
 	bring(func(w wanted) string { return w.Previous })
-	h.readManifests()
+	h.readManifests(func(string) bool { return true })
 }
 
 // restoreShipped loads a shipped module. It takes over unless an operator
@@ -252,8 +253,9 @@ func (h *Host) restoreOne(sl *slot, digest string) {
 	h.assume(sl)
 }
 
-// readManifests learns the names of the modules that are only on disk.
-func (h *Host) readManifests() {
+// readManifests learns the names of the modules that are only on disk, of those that it is for: what ships takes long to come,
+// and until it is there a copy that an earlier version of the program left must not be found by its name.
+func (h *Host) readManifests(isFor func(name string) bool) {
 	h.mu.Lock()
 	var unknown []string
 	for digest, m := range h.modules {
@@ -264,7 +266,7 @@ func (h *Host) readManifests() {
 	h.mu.Unlock()
 	for _, digest := range unknown {
 		manifest, err := h.folder.readManifest(digest)
-		if err != nil {
+		if err != nil || !isFor(manifest.Name) {
 			continue
 		}
 		h.mu.Lock()
