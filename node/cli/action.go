@@ -122,6 +122,11 @@ func connect(dir string, create bool) (c *admin.Client, hangUp func() error, err
 	if !errors.Is(err, admin.ErrNoNode) {
 		return nil, nil, err
 	}
+	if store.InCluster(dir) && hasDatabase(dir) {
+		return nil, nil, fmt.Errorf("%s has rows of its own, in %s, and a node.id, which says that they are in PostgreSQL: if they are, "+
+			"move %[2]s* away and start the node with store.url; if no node ever ran on it with store.url and no move went through, "+
+			"remove node.id", dir, sqlite.DatabaseName)
+	}
 	if store.InCluster(dir) {
 		return nil, nil, fmt.Errorf("the rows of the node in %s are in PostgreSQL, and it does not run: start it first", dir)
 	}

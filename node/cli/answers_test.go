@@ -216,3 +216,24 @@ func TestNothingIsDoneWithoutANode(t *testing.T) {
 		t.Errorf("the audit, %v:\n%s", err, rows)
 	}
 }
+
+// TestFolderOfTwoTruths: a folder with rows and an id of a cluster, as a failed start of an earlier version leaves it, does
+// not start, so no command asks for that.
+func TestFolderOfTwoTruths(t *testing.T) {
+	dir := t.TempDir()
+	if _, err := typed("account", "create", "alice", "--data-dir", dir); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "node.id"), []byte("node_0123456789abcdef\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := typed("account", "list", "--data-dir", dir); err == nil || !strings.Contains(err.Error(), "remove node.id") {
+		t.Error(err)
+	}
+	if err := os.Remove(filepath.Join(dir, "corenode.db")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := typed("account", "list", "--data-dir", dir); err == nil || !strings.Contains(err.Error(), "start it first") {
+		t.Error(err)
+	}
+}
