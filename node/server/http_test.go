@@ -356,6 +356,9 @@ func TestModelsListsWhatTheKeyMayUse(t *testing.T) {
 				CreatedAt         time.Time `json:"created_at"`
 				ContextLength     int       `json:"context_length"`
 				MaxCompletionToks int       `json:"max_completion_tokens"`
+				MaxInputTokens    int       `json:"max_input_tokens"`
+				MaxTokens         int       `json:"max_tokens"`
+				Lifecycle         string
 			}
 		}
 		if err := json.Unmarshal([]byte(r.body), &page); err != nil {
@@ -365,13 +368,19 @@ func TestModelsListsWhatTheKeyMayUse(t *testing.T) {
 		for _, m := range page.Data {
 			ids = append(ids, m.ID)
 			if m.Object != "model" || m.Type != "model" || m.OwnedBy == "" || m.DisplayName == "" || m.Created != 1_700_000_000 ||
-				m.CreatedAt.Unix() != m.Created || m.ContextLength != 262144 || m.MaxCompletionToks != 131072 {
+				m.CreatedAt.Unix() != m.Created || m.ContextLength != 262144 || m.MaxCompletionToks != 131072 ||
+				m.MaxInputTokens != m.ContextLength || m.MaxTokens != m.MaxCompletionToks || m.Lifecycle != "active" {
 				t.Errorf("entry %+v", m)
 			}
 		}
 		if fmt.Sprint(ids) != fmt.Sprint(want) || page.Object != "list" || page.HasMore == nil || *page.HasMore ||
 			page.FirstID != want[0] || page.LastID != want[len(want)-1] {
 			t.Errorf("%s: %s", key, r.body)
+		}
+		for _, member := range []string{"capabilities", "line", "deprecated_at", "retires_at"} {
+			if strings.Count(r.body, `"`+member+`":null`) != len(want) {
+				t.Errorf("%s: no %s in %s", key, member, r.body)
+			}
 		}
 	}
 }

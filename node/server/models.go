@@ -11,17 +11,25 @@ import (
 	"corenode/wasm/abi"
 )
 
-// listed is one model in the form that both families of SDK parse.
+// listed is one model in the form that both families of SDK parse. The messages
+// SDKs name the two numbers once more, and their types want the rest as well.
 type listed struct {
-	ID                  string `json:"id"`
-	Object              string `json:"object"`
-	Created             int64  `json:"created"`
-	OwnedBy             string `json:"owned_by"`
-	Type                string `json:"type"`
-	DisplayName         string `json:"display_name"`
-	CreatedAt           string `json:"created_at"`
-	ContextLength       int    `json:"context_length"`
-	MaxCompletionTokens int    `json:"max_completion_tokens"`
+	ID                  string  `json:"id"`
+	Object              string  `json:"object"`
+	Created             int64   `json:"created"`
+	OwnedBy             string  `json:"owned_by"`
+	Type                string  `json:"type"`
+	DisplayName         string  `json:"display_name"`
+	CreatedAt           string  `json:"created_at"`
+	ContextLength       int     `json:"context_length"`
+	MaxCompletionTokens int     `json:"max_completion_tokens"`
+	MaxInputTokens      int     `json:"max_input_tokens"` // ContextLength
+	MaxTokens           int     `json:"max_tokens"`       // MaxCompletionTokens
+	Lifecycle           string  `json:"lifecycle"`        // "active", or it were not listed
+	Capabilities        *string `json:"capabilities"`     // from here on always null: not known, none or never
+	Line                *string `json:"line"`
+	DeprecatedAt        *string `json:"deprecated_at"`
+	RetiresAt           *string `json:"retires_at"`
 }
 
 // listing is the page of all models: there is never a second one.
@@ -36,7 +44,8 @@ type listing struct {
 func list(i engine.Info) listed {
 	return listed{ID: i.ID, Object: "model", Created: i.Created, OwnedBy: "corenode", Type: "model",
 		DisplayName: cmp.Or(i.DisplayName, i.ID),
-		CreatedAt:   time.Unix(i.Created, 0).UTC().Format(time.RFC3339), ContextLength: i.ContextLength, MaxCompletionTokens: i.OutputMax}
+		CreatedAt:   time.Unix(i.Created, 0).UTC().Format(time.RFC3339), ContextLength: i.ContextLength, MaxCompletionTokens: i.OutputMax,
+		MaxInputTokens: i.ContextLength, MaxTokens: i.OutputMax, Lifecycle: "active"}
 }
 
 // models serves GET /v1/models: what the key may use, ordered by id.
