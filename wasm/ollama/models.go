@@ -49,14 +49,21 @@ func appendDetails(dst []byte) []byte {
 // show describes the one model that the body names.
 func show(dst []byte, in abi.ModelsInput) ([]byte, *abi.Error) {
 	r := field.Reader{Op: "ollama.Models"}
-	var asked []byte
+	var asked, older []byte // model and its older name; Ollama's own client sends both, one of them empty
 	if r.OpenBody(in.Body) {
 		for r.S.Next() {
 			name := r.S.Key()
-			if !r.S.Null() && (string(name) == "model" || string(name) == "name") {
+			switch {
+			case r.S.Null():
+			case string(name) == "model":
 				asked = r.Text()
+			case string(name) == "name":
+				older = r.Text()
 			}
 		}
+	}
+	if len(asked) == 0 {
+		asked = older
 	}
 	if r.End(false); r.Err == nil && len(asked) == 0 {
 		r.Fail("model", "field required, a model id")
