@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -164,6 +165,7 @@ type Result struct {
 type Output struct {
 	mu     sync.Mutex
 	events []abi.Event // Guarded by mu
+	first  time.Time   // when the first token was pushed, of a queue without a bound. Guarded by mu
 	ready  chan struct{}
 	// drained has a value after a Drain of a queue that had no room.
 	drained chan struct{}
@@ -186,6 +188,17 @@ func NewWholeOutput() *Output {
 
 // Ready receives a value when events were pushed since the last Drain.
 func (o *Output) Ready() <-chan struct{} { return o.ready }
+
+// First is when the first token was pushed, of an answer that is read when it is
+// complete: its reader has not seen it come. Zero without one.
+func (o *Output) First() time.Time {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.first
+}
+
+// IsToken says whether an event is the first that a reader sees text of.
+func IsToken(e abi.Event) bool { return e.Kind == abi.EventDelta && e.Text != "" }
 
 // Drained receives a value when a queue without room was drained: whoever pushes from a
 // goroutine of its own waits for it, and then asks Room again.
@@ -219,6 +232,9 @@ func (o *Output) Push(events ...abi.Event) {
 	}
 	o.mu.Lock()
 	o.events = append(o.events, events...)
+	if o.max == 0 && o.first.IsZero() && slices.ContainsFunc(events, IsToken) {
+		o.first = time.Now()
+	}
 	o.mu.Unlock()
 	if last := events[len(events)-1].Kind; o.max == 0 && last != abi.EventEnd && last != abi.EventError {
 		return

@@ -32,8 +32,7 @@ type answer struct {
 	// settling is closed when the outcome of a finished answer is known; nil before its end.
 	settling <-chan struct{}
 	settled  bool
-	body     []byte        // of a plain answer that is being settled
-	first    time.Duration // until the first token of a plain answer of a module
+	body     []byte // of a plain answer that is being settled
 
 	// What follows is used by WriteTo only.
 	out      io.Writer

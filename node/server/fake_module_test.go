@@ -71,7 +71,8 @@ func (verses) Response(dst []byte, in abi.ResponseInput) []byte {
 			took = f.Elapsed()
 		}
 	}
-	return fmt.Appendf(dst, `[{"verse":"%s","timed":%t}]`, text.String(), took.Total > 0 && took.Total == took.Prompt+took.Generation)
+	return fmt.Appendf(dst, `[{"verse":"%s","timed":%t}]`, text.String(),
+		took.Prompt > 0 && took.Generation >= int64(generation) && took.Total == took.Prompt+took.Generation)
 }
 
 func (v verses) Error(dst []byte, in abi.ErrorInput) []byte {

@@ -42,10 +42,17 @@ func TestModuleStream(t *testing.T) {
 	}
 }
 
+// generation is the least time between the first token and the last event of a whole answer.
+const generation = 5 * time.Millisecond
+
 // TestModuleWhole: a route of the same protocol, a parameter of the query and the body
-// say alike that an answer does not stream.
+// say alike that an answer does not stream. Its module knows how long the first token took.
 func TestModuleWhole(t *testing.T) {
-	n := startModule(t, Config{}, newFakeBackend(say("hel", "lo")), newModule(t, guest.FramingSSE))
+	n := startModule(t, Config{}, newFakeBackend(func(s *fakeStream) {
+		s.out.Push(append(begin(), delta("hel"))...)
+		time.Sleep(generation)
+		s.out.Push(append([]abi.Event{delta("lo")}, end()...)...)
+	}), newModule(t, guest.FramingSSE))
 	for _, c := range [][2]string{{verse + "?alt=whole", aVerse}, {verse, `{"say":"hello","whole":true}`}} {
 		r := n.raw(request("POST", c[0], c[1], bearerKey))
 		if r.StatusCode != 200 || r.body != `[{"verse":"hello","timed":true}]` || r.Header.Get("Content-Type") != "application/json" {

@@ -1,7 +1,6 @@
 package server
 
 import (
-	"slices"
 	"time"
 
 	"corenode/wasm/abi"
@@ -23,9 +22,6 @@ func (a *answer) plain() {
 			}
 		case <-ready:
 			a.events = a.stream.Output().Drain(a.events)
-			if x.module != nil && a.first == 0 && slices.ContainsFunc(a.events, isToken) {
-				a.first = time.Since(x.arrived)
-			}
 			if a.answered() {
 				return
 			}
@@ -68,7 +64,7 @@ func (a *answer) answered() (refused bool) {
 		return true
 	case abi.EventEnd:
 		if a.x.module != nil {
-			last.Elapsed = a.x.elapsed(a.first)
+			last.Elapsed = a.x.elapsed(a.untilFirst())
 		}
 		events, err := a.filtered(a.events, true)
 		if err != nil {
@@ -83,6 +79,15 @@ func (a *answer) answered() (refused bool) {
 		a.x.finish, a.body, a.settling = last.Stop, body, a.settle()
 	}
 	return false
+}
+
+// untilFirst is the time until the first token of an answer that is complete, 0 without one.
+func (a *answer) untilFirst() time.Duration {
+	first := a.stream.Output().First()
+	if first.IsZero() {
+		return 0
+	}
+	return first.Sub(a.x.arrived)
 }
 
 // late is the error of a request whose time is over. What the ledger has kept

@@ -92,6 +92,9 @@ func (b *fakeBackend) Generate(c Call) (Stream, account.Limits, error) {
 	}
 	s := &fakeStream{call: c, out: engine.NewOutput(64), cancelled: make(chan struct{}), ended: make(chan struct{}), settleErr: b.settle,
 		unsettled: b.unsettled, uncertain: b.uncertain}
+	if !c.Request.Stream {
+		s.out = engine.NewWholeOutput()
+	}
 	s.held = make(chan error, 1)
 	if b.held != nil {
 		s.held = b.held()

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"corenode/engine"
 	"corenode/wasm/abi"
 )
 
@@ -203,19 +204,16 @@ func (a *answer) emit(events []abi.Event) (done bool, err error) {
 	}
 	a.started = true
 	a.content = a.content || slices.ContainsFunc(events, isContent)
-	if a.x.ttft == 0 && slices.ContainsFunc(events, isToken) {
+	if a.x.ttft == 0 && slices.ContainsFunc(events, engine.IsToken) {
 		a.x.ttft = a.wrote.Sub(a.x.arrived)
 	}
 	return false, nil
 }
 
-// isToken says whether an event is the first that a reader sees text of.
-func isToken(e abi.Event) bool { return e.Kind == abi.EventDelta && e.Text != "" }
-
 // isContent says whether a reader sees something of an event that says more than
 // that the answer begins.
 func isContent(e abi.Event) bool {
-	return isToken(e) || e.Kind == abi.EventBlockStart && e.Block == abi.BlockToolUse
+	return engine.IsToken(e) || e.Kind == abi.EventBlockStart && e.Block == abi.BlockToolUse
 }
 
 // keepAlive breaks the silence.
