@@ -5,6 +5,8 @@ import pathlib
 import unittest
 
 from .. import bpe, skills
+from ..data import needs
+from .test_promises import expansions
 
 FILE = pathlib.Path(__file__).resolve().parents[2] / "skills.jsonl"
 
@@ -30,6 +32,11 @@ class TestSkills(unittest.TestCase):
             self.assertNotIn(hash(skills.plain(question(c))), trained, c["name"])
             seen += isinstance(c["body"]["messages"][-1]["content"], list)
         self.assertGreaterEqual(seen, skills.CASES["tool_result"])
+
+    def test_no_need_is_a_question(self):
+        """All that the text files have, drawn in this seed or not."""
+        asked = {skills.plain(question(c)) for c in self.cases}
+        self.assertEqual([s for row in needs.rows() for s in row[3] if any(skills.plain(x) in asked for x in {s, *expansions(s)})], [])
 
     def test_far_is_far(self):
         tokenizer = bpe.Tokenizer.load(str(bpe.VOCABULARY))
