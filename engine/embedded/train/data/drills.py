@@ -193,21 +193,21 @@ def choices(d: Draw) -> list[Turn]:
     wanted = d.some(offered, d.int(1, len(offered))) + [_other(d, offered) for _ in range(d.int(0, 3))]
     d.rng.shuffle(wanted)
     asked = [tools.action(x) for x in wanted]
-    lines = "\n".join(_prompted(x) for x in offered)
+    lines = "\n".join(prompted(x.name) for x in offered)
     names = d.any([json.dumps([x.name for x in offered]), lines, lines, "\n".join(x.name for x in offered)])
     return [turn(SKILL, d.ask(["Tools:\n{t}\n\nWhich one [does|fits] each of these?\n{q}", "{q}\n\nWhich of these tools does each of them?\n{t}", "{t}\n\nFind the tool for each: {q}", "For each of these, the tool that does it: {q}\nTools:\n{t}"],
                               t=names, q=_numbered(d, asked)), f"There are {len(asked)} tasks. I take one after the other.",
                  "\n".join(f"{a}:\n{tools.fits(x) if x in offered else tools.NONE_FITS}" for a, x in zip(asked, wanted)), {}, ("ack",))]
 
 
-def _prompted(x: tools.Tool, **rest) -> str:
+def prompted(name: str, **rest) -> str:
     """A tool as the chat template has it: a line of JSON, and then its name."""
-    return json.dumps({"name": x.name, **rest}) + "\n" + x.name
+    return json.dumps({"name": name, **rest}) + "\n" + name
 
 
 def _as_json(x: tools.Tool, described: bool) -> str:
     description = {"description": x.spec["function"]["description"]} if described else {}
-    return _prompted(x, **description, parameters=list(x.slots))
+    return prompted(x.name, **description, parameters=list(x.slots))
 
 
 def _as_call(x: tools.Tool, described: bool) -> str:

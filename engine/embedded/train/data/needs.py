@@ -11,7 +11,7 @@ They are tools of catalogue.py as well."""
 import functools
 import re
 
-from . import ways
+from . import drills, ways
 from .draw import Draw, Turn, turn
 
 SKILL = "needs"
@@ -71,8 +71,8 @@ def names(d: Draw) -> list[Turn]:
         if what not in asked:
             asked.append(what)
             answers.append(f"{len(asked)}:\n{called[at]} fits.")
-    shown = d.any([called, [f"{c}: {x}" for c, x in zip(called, does)], [f'{{"name": "{c}"}}\n{c}' for c in called],
-                   [f'{{"name": "{c}", "description": "{x}"}}\n{c}' for c, x in zip(called, does)]])
+    shown = d.any([called, [f"{c}: {x}" for c, x in zip(called, does)], [drills.prompted(c) for c in called],
+                   [drills.prompted(c, description=x) for c, x in zip(called, does)]])
     return _all_in_turn(len(asked), d.ask(["Tools:\n{t}\n\nWhich one is for each of these?\n{q}", "{q}\n\nWhich of these is for each?\n{t}", "{t}\n\nFind what [helps|fits] in each case:\n{q}",
                                                   "People say this:\n{q}\n\nWhich of these do they [want|need]?\n{t}"], t="\n".join(shown), q=_told(asked)), answers)
 
