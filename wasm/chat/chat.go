@@ -33,6 +33,8 @@ const (
 	keptCompletionTokens
 	// keptStopText: stop was a string, no array.
 	keptStopText
+	// keptRenumbered: the tools' places differ from those in the request.
+	keptRenumbered
 )
 
 func readKept(b []byte) kept {

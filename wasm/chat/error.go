@@ -49,6 +49,9 @@ func chatPath(native string, k kept) string {
 		}
 		return first
 	case "tools":
+		if k&keptRenumbered != 0 {
+			return first
+		}
 		return field.ToolPath(native)
 	case "messages":
 		return messagePath(native)

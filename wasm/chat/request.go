@@ -20,8 +20,12 @@ type request struct {
 	model, maxTokens, maxCompletionTokens []byte
 	sampling                              field.Sampling
 
-	choice   field.Choice
-	forced   bool // a call is
+	choice  field.Choice
+	forced  bool     // a call is
+	allowed []string // names of the only tools that may be called; nil for all
+	// renumbered: the tools' places differ from those in the request.
+	renumbered bool
+
 	stream   bool
 	usage    bool   // stream_options.include_usage
 	silent   bool   // reasoning_effort or enable_thinking switch thinking off
@@ -64,6 +68,9 @@ func (r *request) complete() {
 		n, _ := scan.Integer(r.budget())
 		r.Err = abi.CheckNonStreaming(r.budgetName(), n)
 	}
+	if r.Err == nil {
+		r.allow()
+	}
 }
 
 // budget is the most tokens to produce. max_completion_tokens is the newer
@@ -91,6 +98,9 @@ func (r *request) kept() (k kept) {
 	}
 	if r.sampling.StopText {
 		k |= keptStopText
+	}
+	if r.renumbered {
+		k |= keptRenumbered
 	}
 	return k
 }

@@ -104,8 +104,10 @@ func (r *request) readLegacyCall() {
 	m.legacy = appendToolUse(m.legacy[:0], r.legacyID, r.readFunction())
 }
 
-// readChoice reads tool_choice: a word, or an object that names a function.
+// readChoice reads tool_choice: a word, or an object that names the function to call or those
+// that may be called.
 func (r *request) readChoice() {
+	r.allowed = nil
 	switch r.S.Kind() {
 	case scan.String:
 		switch word := r.Text(); string(word) {
@@ -117,34 +119,121 @@ func (r *request) readChoice() {
 			r.Fail("tool_choice", field.Quoted(word)+" is not one of auto, none, required")
 		}
 	case scan.Object:
-		r.readNamedChoice()
+		r.readObjectChoice()
 	default:
 		r.Want("a string or an object that names a function")
 	}
 }
 
-func (r *request) readNamedChoice() {
-	var kind []byte
-	r.choice.Mode, r.choice.Name, r.forced = "tool", nil, true
+func (r *request) readObjectChoice() {
+	var kind, mode []byte
+	r.choice.Name = nil
 	for r.S.Open(); r.S.Next(); {
-		switch string(r.S.Key()) {
+		name := r.S.Key()
+		if r.S.Null() {
+			continue
+		}
+		switch string(name) {
 		case "type":
 			kind = r.Text()
 		case "function":
-			if !r.Open(scan.Object) {
-				return
-			}
-			for r.S.Next() {
-				if string(r.S.Key()) == "name" {
-					r.choice.Name = r.Str()
-				}
-			}
+			r.choice.Name = r.readFunctionName()
+		case "allowed_tools":
+			mode = r.readAllowed()
 		}
 	}
 	switch {
+	case string(kind) == "allowed_tools":
+		r.checkAllowed(mode)
+		return
 	case string(kind) != "function":
-		r.Fail("tool_choice.type", field.Quoted(kind)+" is not supported: want \"function\"")
+		r.Fail("tool_choice.type", field.Quoted(kind)+" is not one of function, allowed_tools")
 	case len(r.choice.Name) == 0:
 		r.Fail("tool_choice.function.name", "field required")
 	}
+	r.choice.Mode, r.forced, r.allowed = "tool", true, nil
+}
+
+// readFunctionName reads an object that only names a function.
+func (r *request) readFunctionName() (called []byte) {
+	if !r.Open(scan.Object) {
+		return nil
+	}
+	for r.S.Next() {
+		if string(r.S.Key()) == "name" {
+			called = r.Str()
+		}
+	}
+	return called
+}
+
+// readAllowed reads the mode and the names of an object of the tools that may be called.
+func (r *request) readAllowed() (mode []byte) {
+	if !r.Open(scan.Object) {
+		return nil
+	}
+	for r.S.Next() {
+		name := r.S.Key()
+		if r.S.Null() {
+			continue
+		}
+		switch string(name) {
+		case "mode":
+			mode = r.Text()
+		case "tools":
+			r.readAllowedTools()
+		}
+	}
+	return mode
+}
+
+func (r *request) readAllowedTools() {
+	r.allowed = []string{}
+	if !r.Open(scan.Array) {
+		return
+	}
+	for r.S.Next() {
+		if !r.Open(scan.Object) {
+			return
+		}
+		var called []byte
+		for r.S.Next() {
+			if string(r.S.Key()) == "function" {
+				called = r.readFunctionName()
+			}
+		}
+		if len(called) == 0 {
+			r.Fail(r.S.Path()+".function.name", "field required")
+		}
+		r.allowed = append(r.allowed, string(scan.Unescape(nil, called)))
+	}
+}
+
+// checkAllowed checks a choice of the tools that may be called.
+func (r *request) checkAllowed(mode []byte) {
+	const path = "tool_choice.allowed_tools"
+	switch string(mode) {
+	case "auto":
+		r.choice.Mode, r.forced = "auto", false
+	case "required":
+		r.choice.Mode, r.forced = "any", true
+	default:
+		r.Fail(path+".mode", field.Quoted(mode)+" is not one of auto, required")
+	}
+	if len(r.allowed) == 0 {
+		r.Fail(path+".tools", "field required, at least one tool")
+	}
+}
+
+// allow takes away the tools that may not be called.
+func (r *request) allow() {
+	if r.allowed == nil {
+		return
+	}
+	some, missing := field.Only(r.tools, r.allowed)
+	if missing != "" {
+		r.Fail("tool_choice.allowed_tools.tools", field.Quoted([]byte(missing))+" is not the name of a tool of this request")
+	}
+	r.renumbered = len(some) < len(r.tools)
+	r.tools = some
 }

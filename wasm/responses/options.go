@@ -145,7 +145,9 @@ func (r *request) readMetadata() {
 type choice struct {
 	mode   string // native: auto, any, tool or none; empty when nothing was said
 	name   []byte // tool only: escaped; of a tool that a service would run its type
-	server uint8  // bit of a tool that a service would run
+	server uint8  // bits of tools that a service would run
+	// allowed are native names, without escapes, of the only own tools that may be called; nil for all.
+	allowed []string
 }
 
 // readChoice reads tool_choice.
@@ -177,6 +179,10 @@ func (r *request) readChoice() {
 		r.choice = choice{name: kind, server: server}
 		return
 	}
+	if string(kind) == "allowed_tools" {
+		r.readAllowed(&f)
+		return
+	}
 	if r.Err == nil && string(kind) != "function" && string(kind) != "custom" {
 		r.cannotChoose(kind)
 	}
@@ -191,12 +197,80 @@ func (r *request) cannotChoose(kind []byte) {
 	r.Fail("tool_choice.type", quote(kind)+" cannot be chosen here; choose a function or a custom tool, or auto, none or required")
 }
 
+// readAllowed reads a choice of the tools that may be called.
+func (r *request) readAllowed(f *fields) {
+	p := place{base: "tool_choice", item: -1, part: -1}
+	c := choice{allowed: []string{}}
+	switch mode := word(r.text(f.mode, p, "mode")); string(mode) {
+	case "auto":
+		c.mode = "auto"
+	case "required":
+		c.mode = "any"
+	default:
+		r.Fail(p.at("mode"), quote(mode)+" is not one of auto, required")
+	}
+	r.echo.raw(echoToolChoice, append([]byte(`{"type":"allowed_tools","mode":`), f.mode...))
+	if f.tools == nil {
+		r.Fail(p.at("tools"), "field required, an array of tools")
+		return
+	}
+	var s scan.Scanner
+	var one fields
+	s.Reset(f.tools)
+	list := p.in("tools", -1)
+	if !r.is(&s, list, scan.Array) {
+		return
+	}
+	for s.Open(); r.Err == nil && s.Next(); {
+		at := p.in("tools", s.Index())
+		if r.fields(&s, list, &one) {
+			r.allowedTool(&c, &one, at)
+		}
+	}
+	r.echo.raw(echoToolChoice, append(appendMember(r.echo[echoToolChoice], "tools", f.tools), '}'))
+	r.choice = c
+}
+
+// allowedTool adds one tool to those that may be called.
+func (r *request) allowedTool(c *choice, f *fields, p place) {
+	kind := word(r.required(f.kind, p, "type"))
+	server := serverTool(kind)
+	switch {
+	case r.Err != nil:
+	case server != 0:
+		c.server, c.name = c.server|server, kind
+	case string(kind) == "function" || string(kind) == "custom":
+		c.allowed = append(c.allowed, string(word(nativeName(f.namespace, r.name(f, p)))))
+	default:
+		r.Fail(p.at("type"), quote(kind)+" is not one of function, custom")
+	}
+}
+
+// allow takes away the tools that may not be called. Where only skipped ones may be, none is left.
+func (r *request) allow() {
+	some, missing := field.Only(r.tools, r.choice.allowed)
+	switch {
+	case missing != "":
+		r.Fail("tool_choice.tools", quote([]byte(missing))+" is not the name of a tool of this request")
+	case len(some) == 0 && r.choice.server == 0:
+		r.Fail("tool_choice.tools", "at least one tool is required")
+	case len(some) == 0:
+		r.choice = choice{}
+	}
+	if len(some) < len(r.tools) {
+		r.flags |= keptRenumbered
+	}
+	r.tools = some
+}
+
 // checkChoice drops a choice that only skipped tools could be: skipping them raises no error.
 func (r *request) checkChoice() {
 	switch c := &r.choice; {
 	case c.server&^r.skipped != 0:
 		r.cannotChoose(c.name)
-	case c.server != 0, c.mode == "any" && r.offered == 0 && r.skipped != 0:
+	case c.allowed != nil:
+		r.allow()
+	case c.server != 0, c.mode == "any" && len(r.tools) == 0 && r.skipped != 0:
 		r.choice, r.echo[echoToolChoice] = choice{}, nil
 	}
 }
@@ -205,7 +279,7 @@ func (r *request) checkChoice() {
 // left out when there are none.
 func (r *request) appendChoice(b []byte) []byte {
 	mode := r.choice.mode
-	if r.offered == 0 && mode != "any" && mode != "tool" {
+	if len(r.tools) == 0 && mode != "any" && mode != "tool" {
 		return b
 	}
 	return field.Choice{Mode: mode, Name: r.choice.name, Single: r.sequential && mode != "none"}.Append(b)

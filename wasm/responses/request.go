@@ -22,8 +22,7 @@ type request struct {
 	system   []byte // text blocks of the system messages that open the input
 
 	instructions []byte // escaped; nil for none
-	tools        []byte // native tools, separated by commas
-	offered      int    // how many they are
+	tools        []byte // native tools, each with a comma before it
 	skipped      uint8  // serverTools that there were, as bits
 	flags        uint8
 	custom       hashes
@@ -98,9 +97,7 @@ func (r *request) body() []byte {
 	b = append(b, `],"model":"`...)
 	b = append(append(b, r.model...), '"')
 	b = r.appendSystem(b)
-	if len(r.tools) > 0 {
-		b = append(append(append(b, `,"tools":[`...), r.tools...), ']')
-	}
+	b = field.AppendArray(b, "tools", r.tools)
 	b = r.appendChoice(b)
 	for _, m := range []struct {
 		name  string

@@ -17,7 +17,7 @@ type fields struct {
 	arguments, input, output             []byte
 	summary, description, parameters     []byte
 	strict, format, tools, text, refusal []byte
-	schema                               []byte
+	schema, mode                         []byte
 }
 
 // slot is where the value of a field goes, nil for one that never counts.
@@ -61,6 +61,8 @@ func (f *fields) slot(name []byte) *[]byte {
 		return &f.refusal
 	case "schema":
 		return &f.schema
+	case "mode":
+		return &f.mode
 	}
 	return nil
 }
@@ -175,11 +177,7 @@ func nativeName(namespace, name []byte) []byte {
 
 // offer offers a native tool.
 func (r *request) offer(name, description, schema []byte) {
-	if r.offered > 0 {
-		r.tools = append(r.tools, ',')
-	}
-	r.offered++
-	r.tools = field.AppendTool(r.tools, name, description, schema)
+	r.tools = field.AppendTool(append(r.tools, ','), name, description, schema)
 }
 
 // function offers a function tool, and appends what is echoed of it.

@@ -30,6 +30,34 @@ func (r *Reader) Tools(dst []byte) []byte {
 	return dst
 }
 
+// Only keeps, of native tools with a comma before each, those that the model may call: the ones
+// of the names, as they read without escapes. missing is a name that no tool has, "" for none.
+func Only(tools []byte, names []string) (some []byte, missing string) {
+	left := make(map[string]bool, len(names)) // whether a tool is still to be found
+	for _, name := range names {
+		left[name] = true
+	}
+	var list, tool scan.Scanner
+	list.Reset(append(append([]byte{'['}, tools[min(1, len(tools)):]...), ']'))
+	for list.Open(); list.Next(); {
+		raw := list.Raw()
+		tool.Reset(raw)
+		tool.Open()
+		tool.Next() // to the name, which AppendTool writes first
+		name, _ := tool.Text()
+		if _, wanted := left[string(name)]; wanted {
+			left[string(name)] = false
+			some = append(append(some, ','), raw...)
+		}
+	}
+	for _, name := range names {
+		if left[name] {
+			return some, name
+		}
+	}
+	return some, ""
+}
+
 // tool reads one tool, whose object is open.
 func (r *Reader) tool(dst []byte) []byte {
 	var kind []byte
