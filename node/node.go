@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"maps"
 	"net"
+	"net/netip"
 	"os"
 	"slices"
 	"sync"
@@ -136,9 +137,14 @@ func (n *node) fail(err error) {
 	}
 }
 
-// bind listens at the address that a key of the configuration has.
+// bind listens at the address that a key of the configuration has. An IPv4 address is that alone:
+// of 0.0.0.0 Go's "tcp" would make every IPv6 address of the machine, too.
 func bind(key, address string) (net.Listener, error) {
-	l, err := net.Listen("tcp", address)
+	network := "tcp"
+	if at, err := netip.ParseAddrPort(address); err == nil && at.Addr().Is4() {
+		network = "tcp4"
+	}
+	l, err := net.Listen(network, address)
 	if errors.Is(err, syscall.EADDRINUSE) {
 		return nil, fmt.Errorf("%w: end what listens there, or set %s to another address", err, key)
 	}
