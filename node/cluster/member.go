@@ -57,6 +57,8 @@ type Member struct {
 
 	// read is which gap was the last after which everything was read. Owned by follow.
 	read int
+	// unread says that the last try to read what changed failed. Owned by follow.
+	unread bool
 
 	renewSoon, followSoon chan struct{} // have room for one
 	following             chan struct{} // closed when there is somebody to tell of changes
@@ -264,10 +266,15 @@ func (m *Member) follow(ctx context.Context) {
 		err = m.apply(changes)
 	}
 	if err != nil {
-		if ctx.Err() == nil {
+		if ctx.Err() == nil && !m.unread { // said once, and not with each try
+			m.unread = true
 			m.cfg.Log.Warn("what others changed was not read; it is read again until it is", "error", err.Error())
 		}
 		return
+	}
+	if m.unread {
+		m.unread = false
+		m.cfg.Log.Info("what others changed was read again")
 	}
 	m.known.Store(&behind)
 	m.read = gaps

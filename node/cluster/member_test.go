@@ -272,9 +272,15 @@ func TestCutNodeStopsAndComesBack(t *testing.T) {
 			t.Errorf("the others see %+v", w.nodes["a"])
 		}
 		b.wantApplied(t, "it was there", "x")
+		pass(time.Minute)
 		a.setCut(false)
 		pass(3 * time.Second)
 		a.want(t, "healed", store.NodeUp)
+		for _, line := range []string{"what others changed was not read", "what others changed was read again"} {
+			if n := strings.Count(a.said.String(), line); n != 1 {
+				t.Errorf("it said %d times: %s", n, line)
+			}
+		}
 		a.wantAllRead(t, "meanwhile")
 		if w.nodes["a"].Fence != 3 || w.nodes["a"].State != store.NodeUp {
 			t.Errorf("the others see %+v", w.nodes["a"])
