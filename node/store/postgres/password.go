@@ -3,7 +3,9 @@ package postgres
 import (
 	"fmt"
 	"os"
+	"strconv"
 	"strings"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -36,11 +38,21 @@ func readPassword(path string) (string, error) {
 	return strings.TrimRight(string(text), "\r\n"), err
 }
 
-// settings are those of a connection as URL, variables and files say now.
+// settings are those of a connection as URL, variables and files say now, and what a node adds.
 func (c Config) settings() (*pgxpool.Config, error) {
 	settings, err := pgxpool.ParseConfig(c.URL)
-	if err != nil || c.Password == nil {
+	if err != nil {
 		return settings, err
+	}
+	if settings.ConnConfig.ConnectTimeout == 0 {
+		settings.ConnConfig.ConnectTimeout = 5 * time.Second
+	}
+	settings.ConnConfig.RuntimeParams["application_name"] = "corenode " + c.Node
+	if settings.ConnConfig.RuntimeParams[idleTimeout] == "" { // a machine that is gone says no goodbye, and other nodes wait for its locks
+		settings.ConnConfig.RuntimeParams[idleTimeout] = strconv.FormatInt(callMax.Milliseconds(), 10)
+	}
+	if c.Password == nil {
+		return settings, nil
 	}
 	password, err := c.Password()
 	if password != "" {
@@ -53,6 +65,6 @@ func (c Config) settings() (*pgxpool.Config, error) {
 // run. Where one of them cannot be read, all stay as they were.
 func (c Config) renew(to *pgx.ConnConfig) {
 	if now, err := c.settings(); err == nil {
-		to.Password, to.TLSConfig, to.Fallbacks = now.ConnConfig.Password, now.ConnConfig.TLSConfig, now.ConnConfig.Fallbacks
+		to.Config = now.ConnConfig.Config // whole: it finds a client's certificate by its TLSConfig
 	}
 }

@@ -2,9 +2,12 @@ package postgres
 
 import (
 	"crypto/ed25519"
+	"crypto/tls"
 	"crypto/x509"
 	"encoding/pem"
+	"io"
 	"math/big"
+	"net"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -35,7 +38,7 @@ func TestPasswordFile(t *testing.T) {
 	}
 }
 
-// authority writes a certificate of its own with a serial number to a file.
+// authority writes a certificate of its own with a serial number to a file, and behind it its key.
 func authority(t *testing.T, path string, serial int64) *x509.Certificate {
 	t.Helper()
 	public, private, err := ed25519.GenerateKey(nil)
@@ -45,8 +48,13 @@ func authority(t *testing.T, path string, serial int64) *x509.Certificate {
 	made := &x509.Certificate{SerialNumber: big.NewInt(serial), NotAfter: time.Now().Add(time.Hour), IsCA: true,
 		BasicConstraintsValid: true}
 	der, err := x509.CreateCertificate(nil, made, made, public, private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	key, err := x509.MarshalPKCS8PrivateKey(private)
 	if err == nil {
-		err = os.WriteFile(path, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), 0o600)
+		err = os.WriteFile(path, append(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}),
+			pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: key})...), 0o600)
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -93,6 +101,58 @@ func TestConnectionsAreMadeAnew(t *testing.T) {
 	}
 	authority(t, root, 3)
 	want("one cannot be read", "after", second)
+}
+
+// TestClientCertificatesAreReadAnew: a connection shows the certificate that is in its file when it is made.
+func TestClientCertificatesAreReadAnew(t *testing.T) {
+	dir := t.TempDir()
+	pair, of := filepath.Join(dir, "client.pem"), filepath.Join(dir, "server.pem")
+	authority(t, pair, 1)
+	authority(t, of, 9)
+	server, err := tls.LoadX509KeyPair(of, of)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	shown := make(chan string)
+	go func() { // a server that wants a certificate, and ends each connection when it has seen it
+		for {
+			raw, err := l.Accept()
+			if err != nil {
+				return
+			}
+			_, _ = io.CopyN(io.Discard, raw, 8) // the wish for TLS; what fails is seen in the handshake
+			_, _ = raw.Write([]byte{'S'})
+			c := tls.Server(raw, &tls.Config{Certificates: []tls.Certificate{server}, ClientAuth: tls.RequireAnyClientCert})
+			said := ""
+			if err := c.Handshake(); err != nil {
+				said = err.Error()
+			} else {
+				said = c.ConnectionState().PeerCertificates[0].SerialNumber.String()
+			}
+			c.Close()
+			shown <- said
+		}
+	}()
+	files := url.QueryEscape(pair)
+	c := Config{URL: "postgres://one@" + l.Addr().String() + "/rows?sslmode=require&sslcert=" + files + "&sslkey=" + files}
+	opened, err := c.settings()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"1", "2"} {
+		to := opened.ConnConfig.Copy()
+		c.renew(to)
+		go pgx.ConnectConfig(t.Context(), to) // it fails: nothing behind the handshake answers
+		if got := <-shown; got != want {
+			t.Errorf("the server was shown %q, want the certificate of number %s", got, want)
+		}
+		authority(t, pair, 2)
+	}
 }
 
 // TestEachConnectionAsksForThePassword: those of the pool, and those beside it.

@@ -18,7 +18,6 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"strconv"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -84,13 +83,6 @@ func Open(c Config) (*Store, error) {
 	}
 	if !strings.Contains(c.URL, "pool_max_conns") {
 		settings.MaxConns = connectionsMax
-	}
-	if settings.ConnConfig.ConnectTimeout == 0 {
-		settings.ConnConfig.ConnectTimeout = 5 * time.Second
-	}
-	settings.ConnConfig.RuntimeParams["application_name"] = "corenode " + c.Node
-	if settings.ConnConfig.RuntimeParams[idleTimeout] == "" { // a machine that is gone says no goodbye, and other nodes wait for its locks
-		settings.ConnConfig.RuntimeParams[idleTimeout] = strconv.FormatInt(callMax.Milliseconds(), 10)
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), callMax)
 	defer cancel()
@@ -270,7 +262,8 @@ func retryable(err error, unsure bool) bool {
 func lost(err error) bool {
 	_, network := errors.AsType[net.Error](err)
 	_, connect := errors.AsType[*pgconn.ConnectError](err)
-	return network || connect || pgconn.SafeToRetry(err) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
+	return network || connect || pgconn.SafeToRetry(err) || errors.Is(err, pgconn.ErrConnClosed) || errors.Is(err, io.EOF) ||
+		errors.Is(err, io.ErrUnexpectedEOF)
 }
 
 // known turns what the database says into the errors of package store.
