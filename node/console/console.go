@@ -225,12 +225,13 @@ func (c *Console) act(a act) handler {
 			c.failed(w, r, s, http.StatusForbidden, fmt.Sprintf("this needs the role %s; yours is %s", a.role, s.operator.Role))
 			return
 		}
-		said, to, err := a.do(r, c.deps.Client(r.Context(), s.operator))
+		to, err := s.act(r.PostFormValue("once"), func() (said, to string, err error) {
+			return a.do(r, c.deps.Client(r.Context(), s.operator))
+		})
 		if err != nil {
 			c.fail(w, r, s, err)
 			return
 		}
-		s.say(said)
 		http.Redirect(w, r, to, http.StatusSeeOther)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"crypto/subtle"
+	"errors"
 	"maps"
 	"net"
 	"net/http"
@@ -34,7 +35,19 @@ type session struct {
 	ends     time.Time
 
 	mu   sync.Mutex
-	said string // guarded by mu; for the next page
+	said string  // guarded by mu, as is sent; for the next page
+	sent []*sent // the latest forms that have a name of their own, at most sentMax
+}
+
+// sentMax is how many of a session's forms are known when they come again.
+const sentMax = 16
+
+// sent is a form that came. What it did is there once done is closed.
+type sent struct {
+	once     string // the name of the form, which no other has
+	done     chan struct{}
+	said, to string
+	err      error
 }
 
 // say leaves a line for the next page.
@@ -51,6 +64,42 @@ func (s *session) take() string {
 	line := s.said
 	s.said = ""
 	return line
+}
+
+// act does what a form says and leaves what was done for the next page. A form with a name of its own is acted on once:
+// when it comes again, as by a double click, it says the same again. One that failed may be sent again.
+func (s *session) act(once string, do func() (said, to string, err error)) (to string, err error) {
+	f, known := s.form(once)
+	if known {
+		<-f.done
+	} else {
+		defer close(f.done)
+		f.said, f.to, f.err = do()
+	}
+	if f.err == nil {
+		s.say(f.said)
+		return f.to, nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.sent = slices.DeleteFunc(s.sent, func(o *sent) bool { return o == f })
+	return "", f.err
+}
+
+// form is what is known of a form that came, and whether it was known before. One without a name is not kept.
+func (s *session) form(once string) (f *sent, known bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, f := range s.sent {
+		if f.once == once {
+			return f, true
+		}
+	}
+	f = &sent{once: strings.Clone(once), done: make(chan struct{}), err: errors.New("the form was not acted on; the log says why")}
+	if once != "" {
+		s.sent = append(s.sent[max(0, len(s.sent)+1-sentMax):], f)
+	}
+	return f, false
 }
 
 // owns says whether a form token is the session's.
