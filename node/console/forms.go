@@ -11,6 +11,7 @@ import (
 	"time"
 	"unicode"
 
+	"corenode/extensions"
 	"corenode/node/admin"
 	"corenode/node/operators"
 )
@@ -224,11 +225,13 @@ func changeModule(r *http.Request, cl *admin.Client) (said, to string, err error
 		_, err = cl.ActivateModule(ref)
 		said = "It serves its slot, for requests that start from now on."
 	case "canary":
-		_, err = cl.CanaryModule(ref, percent)
-		said = fmt.Sprintf("It serves %d %% of the accounts.", percent)
+		var m extensions.Info
+		m, err = cl.CanaryModule(ref, percent)
+		said = tried(m, extensions.StateCanary, "It serves %d %% of the accounts.")
 	case "shadow":
-		_, err = cl.ShadowModule(ref, percent)
-		said = fmt.Sprintf("It repeats %d %% of the calls, beside the one that serves.", percent)
+		var m extensions.Info
+		m, err = cl.ShadowModule(ref, percent)
+		said = tried(m, extensions.StateShadow, "It repeats %d %% of the calls, beside the one that serves.")
 	case "enable":
 		_, err = cl.EnableModule(ref)
 		said = "It answers its paths."
@@ -245,7 +248,24 @@ func changeModule(r *http.Request, cl *admin.Client) (said, to string, err error
 
 func rollback(r *http.Request, cl *admin.Client) (said, to string, err error) {
 	m, err := cl.Rollback(r.PathValue("slot"))
-	return m.Name + "@" + m.Version + " serves again.", Root + "modules", err
+	return rolledBack(r.PathValue("slot"), m), Root + "modules", err
+}
+
+// rolledBack says what serves a slot after a rollback.
+func rolledBack(slot string, m extensions.Info) string {
+	if m.Name == "" {
+		return "No module serves " + slot + " any more."
+	}
+	return m.Name + "@" + m.Version + " serves " + slot + "."
+}
+
+// tried says what became of a module that was to be a canary or a shadow: one that serves its slot is left alone, and
+// 0 percent ends it.
+func tried(m extensions.Info, state, does string) string {
+	if m.State != state {
+		return "It is no " + state + ": its state is " + m.State + "."
+	}
+	return fmt.Sprintf(does, m.Percent)
 }
 
 func changeReplica(r *http.Request, cl *admin.Client) (said, to string, err error) {

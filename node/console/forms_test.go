@@ -6,7 +6,56 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"corenode/extensions"
 )
+
+// TestWhatARollbackSays: before it what it will do, if anything, and after it what serves.
+func TestWhatARollbackSays(t *testing.T) {
+	native := extensions.Info{State: extensions.StateBuiltin, Shipped: true}
+	ships := extensions.Info{Name: "tariff", Version: "1", State: extensions.StateActive, Shipped: true}
+	theirs := extensions.Info{Name: "discount", Version: "2", State: extensions.StateActive}
+	in := func(m extensions.Info, state string) extensions.Info { m.State = state; return m }
+	for _, c := range []struct {
+		modules []extensions.Info
+		want    string
+	}{
+		{[]extensions.Info{native, ships}, ""},
+		{[]extensions.Info{native, in(ships, extensions.StatePrevious), theirs}, "What served s before serves it again."},
+		{[]extensions.Info{native, in(ships, extensions.StateFailed), theirs}, "What served s before serves it again."},
+		{[]extensions.Info{native, ships, in(theirs, extensions.StateCanary)}, "The canary of s ends."},
+		{[]extensions.Info{native, ships, in(theirs, extensions.StateShadow)}, ""},
+		{[]extensions.Info{ships}, "No module serves s any more."},
+		{[]extensions.Info{in(ships, extensions.StateStored)}, ""},
+		{[]extensions.Info{theirs}, "No module serves s any more."},
+		{[]extensions.Info{{State: extensions.StateMissing}}, "The node does without the module of s that is missing."},
+	} {
+		if got := (moduleSlot{"s", c.modules}).Undo(); got != c.want {
+			t.Errorf("%+v: %q, want %q", c.modules, got, c.want)
+		}
+	}
+	for m, want := range map[*extensions.Info]string{&theirs: "discount@2 serves s.", {Slot: "s"}: "No module serves s any more."} {
+		if got := rolledBack("s", *m); got != want {
+			t.Errorf("after it: %q, want %q", got, want)
+		}
+	}
+}
+
+// TestWhatATrialSays: a module that serves its slot is made no canary, whatever percentage was asked for.
+func TestWhatATrialSays(t *testing.T) {
+	for _, c := range []struct {
+		module extensions.Info
+		want   string
+	}{
+		{extensions.Info{State: extensions.StateCanary, Percent: 5}, "5 of it"},
+		{extensions.Info{State: extensions.StateActive}, "It is no canary: its state is active."},
+		{extensions.Info{State: extensions.StateLoaded}, "It is no canary: its state is loaded."},
+	} {
+		if got := tried(c.module, extensions.StateCanary, "%d of it"); got != c.want {
+			t.Errorf("%+v: %q, want %q", c.module, got, c.want)
+		}
+	}
+}
 
 // TestAFormThatComesTwiceIsActedOnOnce: a double click makes one key, whose secret the page shows that stays.
 func TestAFormThatComesTwiceIsActedOnOnce(t *testing.T) {

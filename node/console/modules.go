@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
+	"slices"
 
 	"corenode/extensions"
 	"corenode/extensions/compare"
@@ -19,8 +20,26 @@ type modulesPage struct {
 type moduleSlot struct {
 	Name    string
 	Modules []extensions.Info
-	// Rollback says that there is a previous module.
-	Rollback bool
+}
+
+// Undo says what a rollback of the slot does; nothing where it has nothing to undo.
+func (s moduleSlot) Undo() string {
+	in := func(state string) bool {
+		return slices.ContainsFunc(s.Modules, func(m extensions.Info) bool { return m.State == state })
+	}
+	// What a module of somebody's replaced is there still: a native build is one, and is not shown as the previous.
+	theirs := slices.ContainsFunc(s.Modules, func(m extensions.Info) bool { return m.State == extensions.StateActive && !m.Shipped })
+	switch {
+	case in(extensions.StateCanary):
+		return "The canary of " + s.Name + " ends."
+	case in(extensions.StateMissing):
+		return "The node does without the module of " + s.Name + " that is missing."
+	case in(extensions.StatePrevious), theirs && in(extensions.StateBuiltin):
+		return "What served " + s.Name + " before serves it again."
+	case in(extensions.StateActive) && !in(extensions.StateBuiltin):
+		return "No module serves " + s.Name + " any more."
+	}
+	return ""
 }
 
 func (c *Console) modules(_ *http.Request, cl *admin.Client) (any, error) {
@@ -33,7 +52,6 @@ func (c *Console) modules(_ *http.Request, cl *admin.Client) (any, error) {
 		}
 		s := &p.Slots[len(p.Slots)-1]
 		s.Modules = append(s.Modules, m)
-		s.Rollback = s.Rollback || m.State == extensions.StatePrevious
 	}
 	return p, err
 }
