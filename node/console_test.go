@@ -111,6 +111,7 @@ func TestConsoleInABrowser(t *testing.T) {
 		b.Click(`[data-span="1h"]`, false)
 		b.Until(`document.querySelector('[data-span="1h"]').getAttribute('aria-pressed') === 'true'`)
 	})
+	t.Run("stands", func(t *testing.T) { standInABrowser(t, b, base) })
 	t.Run("playground", func(t *testing.T) { playInABrowser(t, b, n, base) })
 	t.Run("cache", func(t *testing.T) { compareInABrowser(t, b, n, base) })
 	for _, asked := range b.Requests() {
@@ -196,6 +197,39 @@ func actInABrowser(t *testing.T, b *browsertest.Browser, base, acct string) {
 	if p := b.Problems(); len(p) > 0 {
 		t.Error(p)
 	}
+}
+
+// standInABrowser renews a live part: it stays where it was scrolled to, and a page that stands still says so.
+func standInABrowser(t *testing.T, b *browsertest.Browser, base string) {
+	const live, note = `document.querySelector('[data-live]')`, `document.querySelector('.stands').textContent`
+	holds := func(what, expression string) {
+		t.Helper()
+		ok := false
+		if b.Eval(expression, &ok); !ok {
+			t.Errorf("%s: %.300s", what, b.Text())
+		}
+	}
+	b.Size(360, 740)
+	defer b.Size(1280, 900)
+	b.Open(base + "/console/models")
+	// Each answer is another one, as with a node that works.
+	b.Eval(`void (window.fetch = async () => new Response(document.querySelector('[data-live]').innerHTML + ' '))`, nil)
+	b.Eval(`window.old = `+live+`.querySelector('.wide'); old.scrollLeft = 120`, nil)
+	b.Until(`!old.isConnected`)
+	holds("a table that was scrolled aside", live+`.querySelector('.wide').scrollLeft === 120`)
+	b.Eval(live+`.querySelector('.wide').focus()`, nil)
+	b.Until(note + `.includes('stands still')`)
+	b.Eval(`document.activeElement.blur()`, nil)
+	b.Until(note + ` === ''`)
+	// Somebody comes while the answer is on its way.
+	b.Eval(`void (window.fetch = () => new Promise(answer => { window.answer = answer; }))`, nil)
+	b.Until(`window.answer`)
+	b.Eval(`window.old = `+live+`.querySelector('.wide'); old.focus(); answer(new Response('<p>another</p>'))`, nil)
+	b.Until(note + `.includes('stands still')`)
+	holds("the focus that came meanwhile", `old.isConnected && document.activeElement === old`)
+	b.Eval(`old.blur(); void (window.fetch = async () => { throw new TypeError('away'); })`, nil)
+	b.Until(note + `.includes('cannot be read')`)
+	holds("a node that is away", live+`.classList.contains('off')`)
 }
 
 // playInABrowser asks the model from the page.

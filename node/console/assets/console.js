@@ -5,27 +5,38 @@
 const all = (selector, within = document) => [...within.querySelectorAll(selector)];
 
 // Live parts renew themselves every second while the page is seen. A part in which somebody has
-// the focus, or text selected, is left alone.
+// the focus, or text selected, is left alone. A note says when a part stands still, and why.
 const live = document.querySelector('[data-live]');
 if (live) {
+	const note = Object.assign(document.createElement('p'), {className: 'stands'});
+	note.setAttribute('role', 'status');
+	live.after(note);
+	const say = text => { if (note.textContent !== text) note.textContent = text; };
+	const used = () => {
+		const selected = getSelection();
+		return live.contains(document.activeElement) || !selected.isCollapsed && live.contains(selected.anchorNode);
+	};
+	const show = text => {
+		const places = new Map(all('.wide', live).map(w => [w.getAttribute('aria-label'), w.scrollLeft]));
+		live.innerHTML = text;
+		all('.wide', live).forEach(w => { w.scrollLeft = places.get(w.getAttribute('aria-label')) ?? 0; });
+		live.dataset.last = text;
+	};
 	let busy = false;
 	setInterval(async () => {
-		const selected = getSelection();
-		if (busy || document.hidden || live.contains(document.activeElement) ||
-			!selected.isCollapsed && live.contains(selected.anchorNode)) return;
+		if (busy || document.hidden) return;
+		if (used()) return say('This part stands still while the focus, or a selection, is in it.');
 		busy = true;
+		let answers = false;
 		try {
 			const answer = await fetch(location.href, {headers: {'X-Fragment': '1'}});
 			if (answer.status === 401) return location.reload();
 			const text = await answer.text();
-			if (answer.ok && text !== live.dataset.last) {
-				live.innerHTML = text;
-				live.dataset.last = text;
-			}
-			live.classList.toggle('off', !answer.ok);
-		} catch {
-			live.classList.add('off'); // the node is away; what is shown is of before
-		}
+			answers = answer.ok;
+			if (answers && text !== live.dataset.last && !used()) show(text); // somebody may have come meanwhile
+		} catch { } // the node is away
+		live.classList.toggle('off', !answers);
+		say(answers ? '' : 'What is shown is of before: now it cannot be read.');
 		busy = false;
 	}, 1000);
 }
