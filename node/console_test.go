@@ -176,6 +176,12 @@ func actInABrowser(t *testing.T, b *browsertest.Browser, base, acct string) {
 	}
 	b.Problems() // the 400 that was asked for
 	unfold()
+	b.Fill(`form[action*="/accounts/"][action$="/limits"] [name=models]`, "core-1.1-mini core-1.l")
+	b.Click(`form[action*="/accounts/"][action$="/limits"] button`, true)
+	if text := b.Text(); !strings.Contains(text, "The node does not serve core-1.l. It serves core-1.1, core-1.1-mini. The limits are set") {
+		t.Errorf("after a mistyped model: %.300s", text)
+	}
+	unfold()
 	b.Eval(`(async () => { // a double click
 		const form = document.querySelector('form[action$="/keys"]'), fields = new URLSearchParams(new FormData(form));
 		await Promise.all([1, 2].map(() => fetch(form.action, {method: 'POST', body: fields, redirect: 'manual'})));

@@ -1,6 +1,11 @@
 package admin
 
-import "corenode/wasm/abi"
+import (
+	"slices"
+	"strings"
+
+	"corenode/wasm/abi"
+)
 
 // TokenPrices are what one token of each kind costs.
 type TokenPrices struct {
@@ -47,4 +52,29 @@ func (c *Client) prices(method, path string) ([]ModelPrices, error) {
 	var all list[ModelPrices]
 	err := c.roundTrip(method, Root+path, nil, nil, &all)
 	return all.Data, err
+}
+
+// Unserved says for people which of some models the node does not serve: a mistyped id is taken, since another node may
+// serve it, or this one tomorrow. It says nothing when all are served, or no node runs.
+func (c *Client) Unserved(models []string) string {
+	if len(models) == 0 {
+		return ""
+	}
+	served, unknown := c.Prices()
+	if unknown != nil { // no node runs
+		return ""
+	}
+	var ids, missing []string
+	for _, m := range served {
+		ids = append(ids, m.Model)
+	}
+	for _, id := range models {
+		if !slices.Contains(ids, id) {
+			missing = append(missing, id)
+		}
+	}
+	if len(missing) == 0 {
+		return ""
+	}
+	return "The node does not serve " + strings.Join(missing, ", ") + ". It serves " + strings.Join(ids, ", ") + "."
 }

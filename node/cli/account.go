@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 	"strconv"
 	"strings"
 	"text/tabwriter"
@@ -195,26 +194,13 @@ see it; those that run are not touched.`,
 }
 
 // noteModels tells a person which of the models that were just given the running node does not serve, and passes on
-// the error of what was done: another node may serve them, or this one tomorrow.
+// the error of what was done.
 func noteModels(c *admin.Client, cmd *cobra.Command, given []string, err error) error {
-	if err != nil || len(given) == 0 {
+	if err != nil {
 		return err
 	}
-	served, unknown := c.Prices()
-	if unknown != nil { // no node runs
-		return nil
-	}
-	var ids, missing []string
-	for _, m := range served {
-		ids = append(ids, m.Model)
-	}
-	for _, id := range given {
-		if !slices.Contains(ids, id) {
-			missing = append(missing, id)
-		}
-	}
-	if len(missing) > 0 {
-		fmt.Fprintf(cmd.ErrOrStderr(), "The node does not serve %s. It serves %s.\n", strings.Join(missing, ", "), strings.Join(ids, ", "))
+	if note := c.Unserved(given); note != "" {
+		fmt.Fprintln(cmd.ErrOrStderr(), note)
 	}
 	return nil
 }

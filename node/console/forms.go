@@ -65,6 +65,14 @@ func words(r *http.Request, name string) []string {
 	return strings.FieldsFunc(r.PostFormValue(name), func(c rune) bool { return c == ',' || unicode.IsSpace(c) })
 }
 
+// noted is what to know of the models that were given, before what was done.
+func noted(cl *admin.Client, models []string) string {
+	if note := cl.Unserved(models); note != "" {
+		return note + " "
+	}
+	return ""
+}
+
 func createAccount(r *http.Request, cl *admin.Client) (said, to string, err error) {
 	asked := admin.NewAccount{Name: strings.TrimSpace(r.PostFormValue("name")),
 		Balance: admin.Amount{USD: strings.TrimSpace(r.PostFormValue("balance"))},
@@ -76,7 +84,10 @@ func createAccount(r *http.Request, cl *admin.Client) (said, to string, err erro
 		return "", "", err
 	}
 	made, err := cl.CreateAccount(asked)
-	return "Made the account. Its key, shown this once: " + made.Key, accountPagePath(made.Name), err
+	if err != nil {
+		return "", "", err
+	}
+	return noted(cl, asked.Models) + "Made the account. Its key, shown this once: " + made.Key, accountPagePath(made.Name), nil
 }
 
 // topUp adds money once, however often the form is sent: it carries a key of its own.
@@ -98,7 +109,10 @@ func setLimits(r *http.Request, cl *admin.Client) (said, to string, err error) {
 	models, unlimited := words(r, "models"), r.PostFormValue("unlimited") != ""
 	a, err := cl.ChangeAccount(r.PathValue("account"),
 		admin.AccountChange{Concurrency: &concurrency, TokensPerMinute: &tokens, Models: &models, Unlimited: &unlimited})
-	return "The limits are set, for requests from now on.", accountPagePath(a.Name), err
+	if err != nil {
+		return "", "", err
+	}
+	return noted(cl, models) + "The limits are set, for requests from now on.", accountPagePath(a.Name), nil
 }
 
 func switchAccount(r *http.Request, cl *admin.Client) (said, to string, err error) {
@@ -123,7 +137,10 @@ func createKey(r *http.Request, cl *admin.Client) (said, to string, err error) {
 		return "", "", err
 	}
 	k, err := cl.CreateKey(r.PathValue("account"), asked)
-	return "The key, shown this once: " + k.Secret, accountPagePath(r.PathValue("account")), err
+	if err != nil {
+		return "", "", err
+	}
+	return noted(cl, asked.Models) + "The key, shown this once: " + k.Secret, accountPagePath(r.PathValue("account")), nil
 }
 
 func limitKey(r *http.Request, cl *admin.Client) (said, to string, err error) {
@@ -133,7 +150,10 @@ func limitKey(r *http.Request, cl *admin.Client) (said, to string, err error) {
 	}
 	models, budget := words(r, "models"), admin.Amount{USD: strings.TrimSpace(r.PostFormValue("budget"))}
 	k, err := cl.ChangeKey(r.PathValue("key"), admin.KeyChange{Models: &models, TokensPerMinute: &tokens, Budget: &budget})
-	return "The limits of the key are set, for requests from now on.", accountPagePath(k.AccountID), err
+	if err != nil {
+		return "", "", err
+	}
+	return noted(cl, models) + "The limits of the key are set, for requests from now on.", accountPagePath(k.AccountID), nil
 }
 
 func revokeKey(r *http.Request, cl *admin.Client) (said, to string, err error) {
