@@ -111,6 +111,7 @@ func TestConsoleInABrowser(t *testing.T) {
 		b.Click(`[data-span="1h"]`, false)
 		b.Until(`document.querySelector('[data-span="1h"]').getAttribute('aria-pressed') === 'true'`)
 	})
+	t.Run("shows", func(t *testing.T) { showInABrowser(t, b, base) })
 	t.Run("stands", func(t *testing.T) { standInABrowser(t, b, base) })
 	t.Run("playground", func(t *testing.T) { playInABrowser(t, b, n, base) })
 	t.Run("cache", func(t *testing.T) { compareInABrowser(t, b, n, base) })
@@ -129,11 +130,11 @@ func lookAt(t *testing.T, b *browsertest.Browser, base, page string) {
 	for _, finding := range b.Reader() {
 		t.Errorf("/%s: %s", page, finding)
 	}
-	b.Size(360, 740)
+	b.Size(320, 740)
 	wide := 0
 	b.Eval(`document.scrollingElement.scrollWidth`, &wide)
-	if wide > 360 {
-		t.Errorf("/%s is %d pixels wide on a screen of 360", page, wide)
+	if wide > 320 {
+		t.Errorf("/%s is %d pixels wide on a screen of 320", page, wide)
 	}
 	b.Size(1280, 900)
 	injected := 0
@@ -203,6 +204,30 @@ func actInABrowser(t *testing.T, b *browsertest.Browser, base, acct string) {
 	if p := b.Problems(); len(p) > 0 {
 		t.Error(p)
 	}
+}
+
+// showInABrowser looks at what is on paper, and where colors are the user's own.
+func showInABrowser(t *testing.T, b *browsertest.Browser, base string) {
+	holds := func(what, expression string) {
+		t.Helper()
+		ok := false
+		if b.Eval(expression, &ok); !ok {
+			t.Error(what)
+		}
+	}
+	defer b.Media("", "", "")
+	b.Open(base + "/console/ledger")
+	b.Media("print", "", "")
+	holds("a table is cut on paper", `[...document.querySelectorAll('.wide')].every(w => getComputedStyle(w).overflowX === 'visible')`)
+	holds("forms and links are on paper", `[...document.querySelectorAll('nav, form')].every(e => e.getClientRects().length === 0)`)
+	b.Open(base + "/console/")
+	b.Media("", "forced-colors", "active")
+	const ground = `(s => getComputedStyle(document.querySelector(s)).backgroundColor)`
+	holds("which page this is is not seen", ground+`('nav [aria-current]') !== `+ground+`('nav a:not([aria-current])')`)
+	holds("which button is pressed is not seen", ground+`('[aria-pressed=true]') !== `+ground+`('[aria-pressed=false]')`)
+	b.Until(`document.querySelector('.u-marker')`)
+	holds("which line is which is not seen", `new Set([...document.querySelectorAll('.chart')[0].querySelectorAll('.u-marker')]
+		.map(m => getComputedStyle(m).borderColor)).size > 2`)
 }
 
 // standInABrowser renews a live part: it stays where it was scrolled to, and a page that stands still says so.

@@ -210,6 +210,17 @@ func (b *Browser) Size(width, height int) {
 		map[string]any{"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 600}, nil)
 }
 
+// Media makes pages be shown as on paper ("print"), or with a feature of the user's, such as forced-colors active;
+// both empty end it.
+func (b *Browser) Media(kind, feature, value string) {
+	b.t.Helper()
+	p := map[string]any{"media": kind}
+	if feature != "" {
+		p["features"] = []map[string]string{{"name": feature, "value": value}}
+	}
+	b.must("Emulation.setEmulatedMedia", p, nil)
+}
+
 // Scripts switches the scripts of pages on or off.
 func (b *Browser) Scripts(on bool) {
 	b.t.Helper()
