@@ -15,6 +15,7 @@ package console
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"crypto/tls"
 	"embed"
 	"errors"
@@ -269,7 +270,8 @@ func (c *Console) render(w http.ResponseWriter, status int, page, block string, 
 	_, _ = w.Write(b.Bytes()) // a browser that has left
 }
 
-// asset answers with a file of the program.
+// asset answers with a file of the program. A browser asks each time whether it has the one of this program: pages and
+// script of two versions do not fit.
 func (c *Console) asset(w http.ResponseWriter, r *http.Request) {
 	name := r.PathValue("file")
 	b, err := assets.ReadFile("assets/" + name)
@@ -277,9 +279,10 @@ func (c *Console) asset(w http.ResponseWriter, r *http.Request) {
 		http.NotFound(w, r)
 		return
 	}
-	w.Header().Set("Cache-Control", "max-age=3600")
+	w.Header().Set("Cache-Control", "no-cache")
+	w.Header().Set("ETag", fmt.Sprintf(`"%x"`, sha256.Sum256(b)))
 	w.Header().Set("Content-Type", mime.TypeByExtension(path.Ext(name)))
-	_, _ = w.Write(b) // a browser that has left
+	http.ServeContent(w, r, name, time.Time{}, bytes.NewReader(b))
 }
 
 // SignedIn says whether a request's cookies are those of somebody who is signed in: only their

@@ -378,6 +378,30 @@ func TestAssets(t *testing.T) {
 	}
 }
 
+// TestAssetsAreOfThisProgram: after an upgrade no browser uses the script of before, and what it has it is not sent again.
+func TestAssetsAreOfThisProgram(t *testing.T) {
+	c := New(Deps{})
+	get := func(known string) *httptest.ResponseRecorder {
+		r := httptest.NewRequest("GET", "http://node:1"+Root+"assets/console.js", nil)
+		r.Header.Set("If-None-Match", known)
+		w := httptest.NewRecorder()
+		c.ServeHTTP(w, r)
+		return w
+	}
+	first := get("")
+	script, err := assets.ReadFile("assets/console.js")
+	if err != nil || first.Code != http.StatusOK || first.Body.String() != string(script) ||
+		first.Header().Get("Cache-Control") != "no-cache" {
+		t.Errorf("%d, %v, %v", first.Code, first.Header(), err)
+	}
+	if again := get(first.Header().Get("ETag")); again.Code != http.StatusNotModified || again.Body.Len() > 0 {
+		t.Errorf("a file that is there: %d, %d bytes", again.Code, again.Body.Len())
+	}
+	if other := get(`"of before"`); other.Code != http.StatusOK || other.Body.Len() != len(script) {
+		t.Errorf("a file of before: %d, %d bytes", other.Code, other.Body.Len())
+	}
+}
+
 // BenchmarkReadings is a second of the history: a reading of as many series as a node has.
 func BenchmarkReadings(b *testing.B) {
 	var text strings.Builder
