@@ -180,6 +180,10 @@ func (c *Console) signed(do handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		s := c.session(r)
 		if s == nil {
+			if r.Method != http.MethodGet && strings.Contains(r.Header.Get("Accept"), "text/html") {
+				c.signInAgain(w, r)
+				return
+			}
 			if r.Method != http.MethodGet || r.Header.Get("X-Fragment") != "" {
 				http.Error(w, "sign in first", http.StatusUnauthorized)
 				return

@@ -3,12 +3,35 @@ package console
 import (
 	"errors"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"corenode/extensions"
 )
+
+// TestFormOfASessionThatIsOver: the page says that nothing was done, and leads back to where the form was.
+func TestFormOfASessionThatIsOver(t *testing.T) {
+	c := New(Deps{})
+	r := httptest.NewRequest("POST", "http://node:1"+Root+"accounts/alice/topup", nil)
+	r.Header.Set("Accept", "text/html,*/*;q=0.8")
+	r.Header.Set("Referer", "http://node:1"+Root+"accounts/alice?x=1")
+	w := httptest.NewRecorder()
+	c.ServeHTTP(w, r)
+	if page := w.Body.String(); w.Code != http.StatusUnauthorized || !strings.Contains(page, "Nothing was done") ||
+		!strings.Contains(page, `name="to" value="`+Root+`accounts/alice?x=1"`) {
+		t.Errorf("%d %s", w.Code, page)
+	}
+	r.Header.Set("Referer", "http://evil.example//evil.example/"+Root)
+	w = httptest.NewRecorder()
+	c.ServeHTTP(w, r)
+	if !strings.Contains(w.Body.String(), `name="to" value="`+Root+`"`) {
+		t.Errorf("it leads elsewhere: %s", w.Body)
+	}
+}
 
 // TestWhatARollbackSays: before it what it will do, if anything, and after it what serves.
 func TestWhatARollbackSays(t *testing.T) {

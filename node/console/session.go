@@ -272,6 +272,17 @@ func (c *Console) signInPage(w http.ResponseWriter, r *http.Request) {
 	c.render(w, http.StatusOK, "sign-in", "sign-in", signingIn{"Sign in", local(r.URL.Query().Get("to")), "", c.deps.Version})
 }
 
+// signInAgain answers a form of a page whose session is over: what was typed is not acted on later, since another one
+// may sign in.
+func (c *Console) signInAgain(w http.ResponseWriter, r *http.Request) {
+	to := Root
+	if page, err := url.Parse(r.Referer()); err == nil {
+		to = local(page.RequestURI())
+	}
+	c.render(w, http.StatusUnauthorized, "sign-in", "sign-in", signingIn{"Sign in", to,
+		"Nothing was done: you are not signed in any more. Sign in, and do it again.", c.deps.Version})
+}
+
 func (c *Console) signIn(w http.ResponseWriter, r *http.Request) {
 	refuse := func(status int, why string) {
 		c.render(w, status, "sign-in", "sign-in", signingIn{"Sign in", local(r.PostFormValue("to")), why, c.deps.Version})
