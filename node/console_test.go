@@ -272,6 +272,14 @@ func playInABrowser(t *testing.T, b *browsertest.Browser, n *node, base string) 
 	b.Open(base + "/console/playground")
 	b.Fill("[name=key]", strings.TrimSpace(string(key)))
 	b.Fill("[name=message]", "Say hello.")
+	for _, name := range []string{"temperature", "max_tokens"} { // what is no number is not left out without a word
+		before := ""
+		b.Eval(`document.querySelector('[name=`+name+`]').value`, &before)
+		b.Fill("[name="+name+"]", "1,5")
+		b.Click("#playground [type=submit]", false)
+		b.Until(`document.querySelector('#usage').textContent.includes('is "1,5", want a number')`)
+		b.Eval(`document.querySelector('[name=`+name+`]').value = '`+before+`'; document.querySelector('#usage').textContent = ''`, nil)
+	}
 	b.Click("#playground [type=submit]", false)
 	b.Until(`document.querySelector('#raw').textContent.includes('message_stop') && document.querySelector('#usage').textContent.includes('output')`)
 	stopInABrowser(t, b)

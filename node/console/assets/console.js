@@ -127,11 +127,18 @@ class Playground {
 		all('[data-do]', form).forEach(b => b.addEventListener('click', () => this[b.dataset.do]()));
 	}
 	value(name) { return this.form.elements[name].value.trim(); }
+	number(name) {
+		const text = this.value(name), n = Number(text);
+		if (!Number.isFinite(n)) throw new Error(`${name.replace('_', ' ')} is "${text}", want a number such as 256 or 0.7`);
+		return text === '' ? undefined : n; // which JSON leaves out
+	}
+	tools() {
+		try { return this.value('tools') ? JSON.parse(this.value('tools')) : undefined; } catch (e) { throw new Error('The tools are no JSON: ' + e.message); }
+	}
 	body() {
-		const body = {model: this.value('model'), max_tokens: Number(this.value('max_tokens')) || 256, stream: true, messages: this.messages};
+		const body = {model: this.value('model'), max_tokens: this.number('max_tokens') ?? 256, stream: true, messages: this.messages,
+			temperature: this.number('temperature'), tools: this.tools()};
 		if (this.value('system')) body.system = this.value('system');
-		if (this.value('temperature')) body.temperature = Number(this.value('temperature'));
-		if (this.value('tools')) body.tools = JSON.parse(this.value('tools'));
 		// Without the member a model thinks, so the empty box says that it should not.
 		const thinks = this.form.elements.thinking.checked;
 		body.thinking = thinks ? {type: 'enabled', budget_tokens: Math.max(1024, body.max_tokens >> 1)} : {type: 'disabled'};
@@ -154,7 +161,7 @@ class Playground {
 	stop() { this.leave?.abort(); }
 	async curl() {
 		let body;
-		try { body = JSON.stringify({...this.body(), messages: [...this.messages, ...this.next()]}); } catch (e) { return this.say('The tools are no JSON: ' + e.message); }
+		try { body = JSON.stringify({...this.body(), messages: [...this.messages, ...this.next()]}); } catch (e) { return this.say(e.message); }
 		const text = `curl -N '${this.form.dataset.api}/v1/messages' -H "x-api-key: $API_KEY" -H 'content-type: application/json' -d '${body.replaceAll("'", "'\\''")}'`;
 		await navigator.clipboard.writeText(text).then(() => this.say('Copied.'), () => { document.querySelector('#raw').textContent = text; });
 	}
@@ -170,7 +177,7 @@ class Playground {
 		const messages = this.messages, before = messages.length, shown = this.turns.children.length, said = this.value('message');
 		messages.push(...this.next());
 		let body;
-		try { body = this.body(); } catch (e) { messages.length = before; return this.say('The tools are no JSON: ' + e.message); }
+		try { body = this.body(); } catch (e) { messages.length = before; return this.say(e.message); }
 		const calls = all('[data-call]', this.turns).map(t => [t, t.dataset.call]);
 		calls.forEach(([t]) => { delete t.dataset.call; t.readOnly = true; });
 		if (said) this.turn('user').textContent = said;
