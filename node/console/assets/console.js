@@ -145,6 +145,8 @@ class Playground {
 		return body;
 	}
 	say(text) { document.querySelector('#usage').textContent = text; }
+	// busy keeps a screen reader from speaking each piece of an answer: it speaks the whole.
+	busy(is) { [this.turns, document.querySelector('#usage')].forEach(e => e.setAttribute('aria-busy', is)); }
 	turn(role) {
 		const div = document.createElement('div');
 		div.className = 'turn ' + role;
@@ -184,6 +186,7 @@ class Playground {
 		this.form.elements.message.value = '';
 		this.form.elements.message.required = false;
 		stop.disabled = false;
+		this.busy(true);
 		this.leave = new AbortController();
 		const began = performance.now();
 		try {
@@ -198,6 +201,7 @@ class Playground {
 				this.takeBack(shown, said, calls);
 			}
 		}
+		this.busy(false);
 		stop.disabled = true;
 	}
 	// takeBack undoes what a turn without an end has shown: the page has the messages that go out again, and no others.
