@@ -67,6 +67,25 @@ func TestQuantiles(t *testing.T) {
 	}
 }
 
+// TestMinutesOfLateReadings: a machine under load reads a second late, or twice within one; each minute is there once.
+func TestMinutesOfLateReadings(t *testing.T) {
+	var h history
+	began := time.Now().Truncate(time.Minute).Add(-4 * time.Minute)
+	for _, second := range []float64{30, 58.9, 60.1, 61, 119.01, 119.99, 121, 181} {
+		at := began.Add(time.Duration(second * float64(time.Second)))
+		h.add(read(fmt.Appendf(nil, "corenode_sequences_running %d\n", int(second)/60), at))
+	}
+	at, columns := h.columns([]string{"running"}, 24*time.Hour, 0)
+	if len(at) != 3 {
+		t.Fatalf("%d minutes, want 3", len(at))
+	}
+	for i, v := range columns[0].Values {
+		if at[i] != began.Unix()+int64(60*i+59) || v == nil || *v != float32(i) {
+			t.Errorf("minute %d is at %d with %v", i, at[i]-began.Unix(), v)
+		}
+	}
+}
+
 // TestHistoryKeepsADay: rates, means of minutes, and no more memory than was said.
 func TestHistoryKeepsADay(t *testing.T) {
 	var h history

@@ -214,6 +214,7 @@ type history struct {
 	recent  []*scrape       // the latest, at most tailOver and one, oldest first; guarded by mu, as is what follows
 	seconds ring[[]float32] // by line
 	minutes ring[[]float32]
+	minute  int64     // the open one, in minutes of Unix time; 0 before the first reading
 	sum     []float64 // of the open minute
 	summed  []int
 }
@@ -258,6 +259,12 @@ func (h *history) add(s *scrape) {
 	if len(h.recent) > tailOver+1 {
 		h.recent = slices.Delete(h.recent, 0, 1)
 	}
+	if minute := s.at.Unix() / 60; minute != h.minute {
+		if h.minute != 0 {
+			h.closeMinute(60*h.minute + 59)
+		}
+		h.minute = minute
+	}
 	values := make([]float32, len(lines))
 	rateFrom, tailFrom := h.recent[max(0, len(h.recent)-1-rateOver)], h.recent[0]
 	for i, l := range lines {
@@ -269,9 +276,6 @@ func (h *history) add(s *scrape) {
 		}
 	}
 	h.seconds.add(s.at.Unix(), values)
-	if s.at.Unix()%60 == 59 {
-		h.closeMinute(s.at.Unix())
-	}
 }
 
 // closeMinute keeps the means of a minute.
