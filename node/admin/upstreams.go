@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	"corenode/engine/upstream"
 )
@@ -40,6 +41,23 @@ type Replica struct {
 	EjectedForMS int64    `json:"ejected_for_ms" doc:"How long it will stay ejected; 0 if it is not."`
 	Reason       string   `json:"reason,omitempty" doc:"Why it failed last, or refused the node, with what it said."`
 	Prefixes     int      `json:"prefixes" doc:"Parts of prompts that it is thought to have cached."`
+}
+
+// State says for people what keeps requests from the replica.
+func (r Replica) State() string {
+	state := "up"
+	switch {
+	case r.EjectedForMS > 0:
+		state = "ejected for " + (time.Duration(r.EjectedForMS) * time.Millisecond).Round(100*time.Millisecond).String()
+	case !r.Up:
+		state = "down"
+	case !r.Ready:
+		state = "not ready"
+	}
+	if r.Draining {
+		state += ", draining"
+	}
+	return state
 }
 
 // ReplicaURL names a replica.

@@ -104,7 +104,7 @@ func printUpstreams(w io.Writer, all []admin.UpstreamModel) {
 			if r.Queued != nil && r.QueuedAgeMS != nil {
 				queued, age = fmt.Sprintf("%.0f", *r.Queued), milliseconds(*r.QueuedAgeMS)
 			}
-			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%s\t%s\t%d\t%s\n", m.Model, r.URL, replicaState(r), cmp.Or(r.Version, "-"), r.InFlight,
+			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%s\t%s\t%d\t%s\n", m.Model, r.URL, r.State(), cmp.Or(r.Version, "-"), r.InFlight,
 				queued, age, r.Prefixes, cmp.Or(r.Reason, "-"))
 		}
 	}
@@ -113,23 +113,6 @@ func printUpstreams(w io.Writer, all []admin.UpstreamModel) {
 			fmt.Fprintf(w, "%s: %d requests wait for a replica that is not full\n", m.Model, m.Waiting)
 		}
 	}
-}
-
-// replicaState says in a word what keeps requests from a replica.
-func replicaState(r admin.Replica) string {
-	state := "up"
-	switch {
-	case r.EjectedForMS > 0:
-		state = "ejected for " + milliseconds(r.EjectedForMS)
-	case !r.Up:
-		state = "down"
-	case !r.Ready:
-		state = "not ready"
-	}
-	if r.Draining {
-		state += ", draining"
-	}
-	return state
 }
 
 func milliseconds(n int64) string {

@@ -3,6 +3,7 @@ package console
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -11,6 +12,7 @@ import (
 	"time"
 
 	"corenode/extensions"
+	"corenode/node/admin"
 )
 
 // TestFormOfASessionThatIsOver: the page says that nothing was done, and leads back to where the form was.
@@ -118,4 +120,25 @@ func TestAFormThatComesTwiceIsActedOnOnce(t *testing.T) {
 			t.Errorf("%d forms are kept", len(s.sent))
 		}
 	})
+}
+
+// TestStatesOfServersElsewhere: one that drains says so though it is down, as its button does.
+func TestStatesOfServersElsewhere(t *testing.T) {
+	c := New(Deps{Log: slog.New(slog.DiscardHandler)})
+	for _, r := range []struct {
+		replica admin.Replica
+		want    string
+	}{
+		{admin.Replica{Up: true, Ready: true}, "<td>up</td>"},
+		{admin.Replica{Up: true, Ready: true, Draining: true}, "<td>up, draining</td>"},
+		{admin.Replica{Draining: true, Reason: "refused"}, `<td>down, draining <span class="failed">refused</span></td>`},
+		{admin.Replica{Up: true, Draining: true}, "<td>not ready, draining</td>"},
+		{admin.Replica{Ready: true, EjectedForMS: 2040}, "<td>ejected for 2s</td>"},
+	} {
+		w := httptest.NewRecorder()
+		c.render(w, http.StatusOK, "upstreams", "live", shown{Body: []admin.UpstreamModel{{Model: "m", Replicas: []admin.Replica{r.replica}}}})
+		if !strings.Contains(w.Body.String(), r.want) {
+			t.Errorf("%+v, want %s: %s", r.replica, r.want, w.Body)
+		}
+	}
 }
