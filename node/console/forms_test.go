@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -139,6 +140,33 @@ func TestStatesOfServersElsewhere(t *testing.T) {
 		c.render(w, http.StatusOK, "upstreams", "live", shown{Body: []admin.UpstreamModel{{Model: "m", Replicas: []admin.Replica{r.replica}}}})
 		if !strings.Contains(w.Body.String(), r.want) {
 			t.Errorf("%+v, want %s: %s", r.replica, r.want, w.Body)
+		}
+	}
+}
+
+// TestEmptyListsOfAFilter: a list that is empty for what was asked does not say that there is nothing at all.
+func TestEmptyListsOfAFilter(t *testing.T) {
+	c := New(Deps{Log: slog.New(slog.DiscardHandler)})
+	look := admin.CacheLook{Models: []admin.CachedModel{{Model: "m"}}}
+	asked, all := url.Values{"account": {"a"}}, url.Values{}
+	for _, p := range []struct {
+		page, block string
+		body        any
+		want        string
+	}{
+		{"requests", "live", requestsPage{Query: all}, "Nothing runs."},
+		{"requests", "live", requestsPage{Query: asked}, "No such request runs."},
+		{"past", "page", pastPage{Query: all}, "No request has ended since"},
+		{"past", "page", pastPage{Query: asked}, "No such request is among the latest that ended."},
+		{"cluster", "live", clusterPage{Query: all}, "Nothing is lent now: requests"},
+		{"cluster", "live", clusterPage{Query: asked}, "Nothing such is lent now."},
+		{"models", "page", modelsPage{Look: look, Query: all}, "No account has anything there."},
+		{"models", "page", modelsPage{Look: look, Query: asked}, "The account has nothing there."},
+	} {
+		w := httptest.NewRecorder()
+		c.render(w, http.StatusOK, p.page, p.block, shown{Body: p.body})
+		if !strings.Contains(w.Body.String(), p.want) {
+			t.Errorf("%s of %v does not say %q: %s", p.page, p.body, p.want, w.Body)
 		}
 	}
 }
