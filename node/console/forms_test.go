@@ -170,3 +170,15 @@ func TestEmptyListsOfAFilter(t *testing.T) {
 		}
 	}
 }
+
+// TestARequestWithoutRowsHasNoLinkToThem: one that was refused is not in the ledger.
+func TestARequestWithoutRowsHasNoLinkToThem(t *testing.T) {
+	c := New(Deps{Log: slog.New(slog.DiscardHandler)})
+	for reason, want := range map[string]bool{"finished": true, "": false} {
+		w := httptest.NewRecorder()
+		c.render(w, http.StatusOK, "request", "live", shown{Body: requestPage{ID: "r", Past: &admin.PastRequest{ID: "r", Reason: reason, ChargeUSD: "0.00"}}})
+		if got := strings.Contains(w.Body.String(), `"/console/charges/r"`); got != want || !strings.Contains(w.Body.String(), "$0.00") {
+			t.Errorf("reason %q: a link %v: %s", reason, got, w.Body)
+		}
+	}
+}
