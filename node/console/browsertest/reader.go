@@ -1,7 +1,7 @@
 package browsertest
 
 // readerRules checks, of the success criteria of WCAG 2.2: 1.1.1 and 4.1.2 (what can be used has
-// a name), 1.3.1 (tables have headers, fields labels, headings no gaps), 1.4.3 (contrast of text),
+// a name, each button one of its own), 1.3.1 (tables have headers, fields labels, headings no gaps), 1.4.3 (contrast of text),
 // 2.1.1 (what scrolls can be reached by key), 2.4.1 (a way past the navigation), 2.4.2 (a title),
 // 3.1.1 (a language), 4.1.1 (ids once).
 const readerRules = `(() => {
@@ -21,6 +21,8 @@ const readerRules = `(() => {
 		level = next;
 	}
 	for (const e of all('a,button,input:not([type=hidden]),select,textarea,summary')) if (!name(e)) say('no name', e);
+	const buttons = new Set();
+	for (const e of all('button')) { if (buttons.has(name(e))) say('two buttons of one name', e); buttons.add(name(e)); }
 	for (const e of all('img')) if (!e.hasAttribute('alt')) say('no text for an image', e);
 	for (const t of all('table')) if (!t.querySelector('th')) say('table without headers', t);
 	const ids = new Set();
