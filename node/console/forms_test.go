@@ -137,7 +137,8 @@ func TestStatesOfServersElsewhere(t *testing.T) {
 		{admin.Replica{Ready: true, EjectedForMS: 2040}, "<td>ejected for 2s</td>"},
 	} {
 		w := httptest.NewRecorder()
-		c.render(w, http.StatusOK, "upstreams", "live", shown{Body: []admin.UpstreamModel{{Model: "m", Replicas: []admin.Replica{r.replica}}}})
+		body := []admin.UpstreamModel{{Model: "m", Replicas: []admin.Replica{r.replica}}}
+		c.render(w, http.StatusOK, "upstreams", "live", shown{Body: body})
 		if !strings.Contains(w.Body.String(), r.want) {
 			t.Errorf("%+v, want %s: %s", r.replica, r.want, w.Body)
 		}
@@ -176,7 +177,8 @@ func TestARequestWithoutRowsHasNoLinkToThem(t *testing.T) {
 	c := New(Deps{Log: slog.New(slog.DiscardHandler)})
 	for reason, want := range map[string]bool{"finished": true, "": false} {
 		w := httptest.NewRecorder()
-		c.render(w, http.StatusOK, "request", "live", shown{Body: requestPage{ID: "r", Past: &admin.PastRequest{ID: "r", Reason: reason, ChargeUSD: "0.00"}}})
+		past := &admin.PastRequest{ID: "r", Reason: reason, ChargeUSD: "0.00"}
+		c.render(w, http.StatusOK, "request", "live", shown{Body: requestPage{ID: "r", Past: past}})
 		if got := strings.Contains(w.Body.String(), `"/console/charges/r"`); got != want || !strings.Contains(w.Body.String(), "$0.00") {
 			t.Errorf("reason %q: a link %v: %s", reason, got, w.Body)
 		}

@@ -133,7 +133,12 @@ class Playground {
 		return text === '' ? undefined : n; // which JSON leaves out
 	}
 	tools() {
-		try { return this.value('tools') ? JSON.parse(this.value('tools')) : undefined; } catch (e) { throw new Error('The tools are no JSON: ' + e.message); }
+		if (!this.value('tools')) return undefined;
+		try {
+			return JSON.parse(this.value('tools'));
+		} catch (e) {
+			throw new Error('The tools are no JSON: ' + e.message);
+		}
 	}
 	body() {
 		const body = {model: this.value('model'), max_tokens: this.number('max_tokens') ?? 256, stream: true, messages: this.messages,
