@@ -39,7 +39,8 @@ func startConsole(t testing.TB) (n *node, base, account, request string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := operator.TopUp(made.ID, admin.TopUp{Amount: admin.Amount{USD: "1"}, Note: hostile}); err != nil {
+	note := hostile + strings.Repeat("x", 300)
+	if _, err := operator.TopUp(made.ID, admin.TopUp{Amount: admin.Amount{USD: "1"}, Note: note}); err != nil {
 		t.Fatal(err)
 	}
 	status, _, id := wholeChat(t, api, made.Key, `{"model":"core-1.1-mini","max_tokens":8,"messages":[{"role":"user","content":"Say hello."}]}`)
@@ -217,6 +218,7 @@ func showInABrowser(t *testing.T, b *browsertest.Browser, base string) {
 	}
 	defer b.Media("", "", "")
 	b.Open(base + "/console/ledger")
+	holds("a long note widens the ledger", `document.querySelector('.wide').scrollWidth < 1600`)
 	b.Media("print", "", "")
 	holds("a table is cut on paper", `[...document.querySelectorAll('.wide')].every(w => getComputedStyle(w).overflowX === 'visible')`)
 	holds("forms and links are on paper", `[...document.querySelectorAll('nav, form')].every(e => e.getClientRects().length === 0)`)
