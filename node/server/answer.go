@@ -23,6 +23,7 @@ type answer struct {
 	dialect dialect
 	events  []abi.Event
 	shown   []abi.Event // of events, what has passed the filter
+	early   []abi.Event // of a chat without content: what begins it; bounded by the blocks that a filter left nothing of
 	model   string      // that the answer names
 
 	gone chan struct{} // closed by the watcher when the client has left

@@ -188,7 +188,7 @@ func (a *answer) emit(events []abi.Event) (done bool, err error) {
 	if err != nil {
 		return true, a.breakOff(abi.AsError(err))
 	}
-	if len(events) == 0 {
+	if events = a.withToken(events); len(events) == 0 {
 		return false, nil
 	}
 	frame, err := a.dialect.events(a.frame[:0], events)
@@ -208,6 +208,20 @@ func (a *answer) emit(events []abi.Event) (done bool, err error) {
 		a.x.ttft = a.wrote.Sub(a.x.arrived)
 	}
 	return false, nil
+}
+
+// withToken keeps what begins a chat until there is something to say. Its first chunk has a role and no more, and who
+// measures the time to the first token takes that chunk for it.
+func (a *answer) withToken(events []abi.Event) []abi.Event {
+	if a.content || a.x.route != routeChat {
+		return events
+	}
+	a.early = append(a.early, events...)
+	if !slices.ContainsFunc(events, func(e abi.Event) bool { return isContent(e) || e.Kind == abi.EventEnd }) {
+		return nil
+	}
+	events, a.early = a.early, nil
+	return events
 }
 
 // isContent says whether a reader sees something of an event that says more than

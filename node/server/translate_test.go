@@ -3,6 +3,7 @@ package server
 import (
 	"bufio"
 	"context"
+	"fmt"
 	"io"
 	"net"
 	"strings"
@@ -218,6 +219,49 @@ func TestTranslatedKeepAlives(t *testing.T) {
 	until(": ping", 3)
 	close(finish)
 	until("data: [DONE]", 1)
+}
+
+// Who measures the time to the first token takes a chat's first chunk for it, which has a role and no more: it leaves with
+// the token. Of a response the client is told when the model has it.
+func TestChatBeginsWithItsFirstToken(t *testing.T) {
+	for path := range translatedPaths {
+		begun, token := make(chan struct{}), make(chan struct{})
+		n := startTranslated(t, Config{KeepAlive: 5 * time.Millisecond}, newFakeBackend(func(s *fakeStream) {
+			s.out.Push(begin()...)
+			close(begun)
+			<-token
+			s.out.Push(append([]abi.Event{delta("hel")}, end()...)...)
+		}), &fakeTranslators{})
+		c := n.dial()
+		if _, err := io.WriteString(c, request("POST", path, asChatSSE, bearerKey)); err != nil {
+			t.Fatal(err)
+		}
+		r, read := bufio.NewReader(c), ""
+		until := func(what string) {
+			for line := ""; !strings.HasPrefix(line, what); read += line {
+				var err error
+				if line, err = r.ReadString('\n'); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		<-begun
+		if path == "/v1/responses" {
+			until("data: ")
+		}
+		for range 10 {
+			until(": ping")
+		}
+		if strings.Contains(read, "data: ") != (path == "/v1/responses") {
+			t.Errorf("%s before its first token: %q", path, read)
+		}
+		close(token)
+		until("data: [DONE]")
+		start := fmt.Sprintf(`"kind":%d,`, abi.EventStart)
+		if strings.Count(read, start) != 1 || strings.Index(read, start) > strings.Index(read, `"text":"hel"`) {
+			t.Errorf("%s: %q", path, read)
+		}
+	}
 }
 
 // Every kind of refusal has its status, its code and its headers, and comes as
