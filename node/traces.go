@@ -18,7 +18,8 @@ func (n *node) openTracer() {
 	if cfg == nil {
 		return
 	}
-	n.tracer = trace.New(*cfg, trace.Node{Version: version, Address: n.public.Addr().String()}, n.log)
+	machine, _ := os.Hostname() // without one, the address alone says which node it was
+	n.tracer = trace.New(*cfg, trace.Node{Version: version, Address: n.public.Addr().String(), Machine: machine}, n.log)
 	n.onClose(slog.LevelWarn, "close the tracer", n.tracer.Close)
 	n.log.Info("traces are made", "share", cfg.Share)
 }

@@ -4,7 +4,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -35,12 +37,26 @@ func traced(t *testing.T, base, key, path, body string) int {
 	return r.StatusCode
 }
 
-// spanNamed waits for the span of a name that a node at an address made.
-func spanNamed(t *testing.T, c *tracetest.Collector, name, address string) (found tracetest.Span) {
+// spokenOf is what spans call a node of this machine.
+func spokenOf(t *testing.T, n *node) string {
 	t.Helper()
-	waitFor(t, "the span "+name+" of "+address, func() bool {
+	machine, err := os.Hostname()
+	if err != nil {
+		t.Skip("this machine has no name: ", err)
+	}
+	_, port, err := net.SplitHostPort(n.public.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return net.JoinHostPort(machine, port)
+}
+
+// spanNamed waits for the span of a name that a node made.
+func spanNamed(t *testing.T, c *tracetest.Collector, name, instance string) (found tracetest.Span) {
+	t.Helper()
+	waitFor(t, "the span "+name+" of "+instance, func() bool {
 		i := slices.IndexFunc(c.Spans(), func(s tracetest.Span) bool {
-			return s.Name == name && s.Resource["service.instance.id"] == address
+			return s.Name == name && s.Resource["service.instance.id"] == instance
 		})
 		if i >= 0 {
 			found = c.Spans()[i]
@@ -70,7 +86,7 @@ func TestTraceThroughNodes(t *testing.T) {
 	if status := traced(t, base, key, "/v1/chat/completions", body); status != http.StatusOK {
 		t.Fatalf("status %d", status)
 	}
-	here, there := front.public.Addr().String(), back.public.Addr().String()
+	here, there := spokenOf(t, front), spokenOf(t, back)
 	root := spanNamed(t, c, "POST /v1/chat/completions", here)
 	far := spanNamed(t, c, "POST /v1/messages", there)
 	attempt := spanNamed(t, c, "upstream attempt 1", here)
@@ -135,7 +151,7 @@ func TestErrorsAreTraced(t *testing.T) {
 	if status := traced(t, base, key, "/v1/messages", down); status != http.StatusServiceUnavailable {
 		t.Errorf("of a model that nobody answers: status %d", status)
 	}
-	root := spanNamed(t, c, "POST /v1/messages", n.public.Addr().String())
+	root := spanNamed(t, c, "POST /v1/messages", spokenOf(t, n))
 	if !root.Failed || root.Attributes["error.type"] != "overloaded" || root.Attributes["corenode.trace.kept"] != "error" {
 		t.Errorf("%+v", root)
 	}

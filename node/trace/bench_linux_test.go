@@ -43,7 +43,7 @@ func BenchmarkUnsampled(b *testing.B) {
 // BenchmarkSampled is what one pays whose trace is kept, but for the collector's connection: its record, its
 // spans, and their encoding and compression with those of others.
 func BenchmarkSampled(b *testing.B) {
-	tracer := &Tracer{of: resourceOf(Config{}, Node{"v1", "127.0.0.1:8080"}), log: slog.New(slog.DiscardHandler)}
+	tracer := &Tracer{of: resourceOf(Config{}, onLoopback), log: slog.New(slog.DiscardHandler)}
 	b.ReportAllocs()
 	defer reportProcessor(b)()
 	batch, bytes := make([]*Record, 0, batchMax), 0

@@ -139,9 +139,11 @@ func withoutIDs(body []byte, spans []span) string {
 	return strings.ReplaceAll(text, `{"traceId"`, "\n{\"traceId\"") + "\n"
 }
 
+var onLoopback = Node{Version: "v1", Address: "127.0.0.1:8080"}
+
 // TestEncode: a record as a collector gets it, byte for byte.
 func TestEncode(t *testing.T) {
-	of := resourceOf(Config{Attributes: [][2]string{{"deployment.environment", "test"}, {serviceName, "mine"}}}, Node{"v1", "127.0.0.1:8080"})
+	of := resourceOf(Config{Attributes: [][2]string{{"deployment.environment", "test"}, {serviceName, "mine"}}}, onLoopback)
 	body, spans := encode(nil, &of, []*Record{full()}, nil)
 	if _, err := tracetest.Decode(body); err != nil {
 		t.Fatal(err)
@@ -158,9 +160,27 @@ func TestEncode(t *testing.T) {
 	}
 }
 
+// TestNodesHaveDifferentNames: what nodes of one service listen on is often the same, in containers or behind a proxy.
+func TestNodesHaveDifferentNames(t *testing.T) {
+	for _, c := range []struct{ address, machine, instance, server string }{
+		{"10.0.0.7:8080", "box", "10.0.0.7:8080", "10.0.0.7"},
+		{"[::]:8080", "box", "box:8080", "box"},
+		{"0.0.0.0:8080", "box", "box:8080", "box"},
+		{"127.0.0.1:8080", "box", "box:8080", "127.0.0.1"},
+		{"[::1]:8080", "box", "box:8080", "::1"},
+		{"[::]:8080", "", "[::]:8080", "::"},
+	} {
+		of := resourceOf(Config{}, Node{Version: "v1", Address: c.address, Machine: c.machine})
+		i := slices.IndexFunc(of.attributes, func(a attribute) bool { return a.key == serviceInstance })
+		if got := of.attributes[i].text; got != c.instance || of.place.address != c.server || of.place.port != 8080 {
+			t.Errorf("%s on %q is %s at %+v, want %s at %s", c.address, c.machine, got, of.place, c.instance, c.server)
+		}
+	}
+}
+
 // TestCollectorIsStrict: the fake would say what is wrong.
 func TestCollectorIsStrict(t *testing.T) {
-	of := resourceOf(Config{}, Node{"v1", "127.0.0.1:8080"})
+	of := resourceOf(Config{}, onLoopback)
 	body, _ := encode(nil, &of, []*Record{full()}, nil)
 	for old, wrong := range map[string]string{
 		`"traceId":"4bf92f3577b34da6a3ce929d0e0e4736"`: `"traceId":"4bf92f3577b34da6"`,
@@ -269,7 +289,7 @@ func TestTracerSends(t *testing.T) {
 		c := tracetest.Start(t)
 		c.Refuse(http.StatusServiceUnavailable)
 		tracer := New(Config{Endpoint: c.URL, Headers: [][2]string{{"Authorization", "Bearer x"}}, Timeout: 5 * time.Second,
-			Delay: time.Millisecond, Plain: plain}, Node{"v1", "127.0.0.1:8080"}, slog.New(slog.DiscardHandler))
+			Delay: time.Millisecond, Plain: plain}, onLoopback, slog.New(slog.DiscardHandler))
 		tracer.Take(full())
 		sent(t, tracer, 1)
 		tracer.Take(full())
@@ -302,7 +322,7 @@ func TestCollectorDown(t *testing.T) {
 	defer close(hangs)
 	var log bytes.Buffer
 	logger := slog.New(slog.NewTextHandler(&log, nil))
-	tracer := New(Config{Endpoint: server, Timeout: 10 * time.Minute, Delay: time.Millisecond}, Node{"v1", ""}, logger)
+	tracer := New(Config{Endpoint: server, Timeout: 10 * time.Minute, Delay: time.Millisecond}, Node{Version: "v1"}, logger)
 	const more = 500
 	for range queueMax + 2*batchMax + more {
 		tracer.Take(full())

@@ -11,6 +11,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/http"
+	"net/netip"
 	"net/url"
 	"strconv"
 	"sync"
@@ -63,6 +64,7 @@ type Tracer struct {
 type Node struct {
 	Version string
 	Address string // host:port that it answers at
+	Machine string // its host's name; may be empty
 }
 
 // New starts a tracer. Nothing is asked of the collector before there is a trace.
@@ -83,10 +85,9 @@ func New(cfg Config, node Node, log *slog.Logger) *Tracer {
 // resourceOf is what the spans are of; what the environment says stands for what is said here.
 func resourceOf(cfg Config, node Node) resource {
 	of := resource{version: node.Version}
-	host, port, _ := net.SplitHostPort(node.Address)
-	of.place.address = host
-	of.place.port, _ = strconv.ParseInt(port, 10, 64)
-	last := map[string]string{serviceName: "corenode", serviceVersion: node.Version, serviceInstance: node.Address}
+	var instance string
+	of.place, instance = whereOf(node)
+	last := map[string]string{serviceName: "corenode", serviceVersion: node.Version, serviceInstance: instance}
 	order := []string{serviceName, serviceVersion, serviceInstance}
 	for _, a := range cfg.Attributes {
 		if _, known := last[a[0]]; !known {
@@ -98,6 +99,22 @@ func resourceOf(cfg Config, node Node) resource {
 		of.attributes = append(of.attributes, text(key, last[key]))
 	}
 	return of
+}
+
+// whereOf is where a node answers, and what it is called among others. An address of every interface, or of its own
+// machine only, may be that of each of them: then the machine's name tells them apart.
+func whereOf(node Node) (at place, instance string) {
+	host, port, _ := net.SplitHostPort(node.Address)
+	at.address = host
+	at.port, _ = strconv.ParseInt(port, 10, 64)
+	ip, err := netip.ParseAddr(host)
+	if err != nil || node.Machine == "" || !ip.IsUnspecified() && !ip.IsLoopback() {
+		return at, node.Address
+	}
+	if ip.IsUnspecified() {
+		at.address = node.Machine
+	}
+	return at, net.JoinHostPort(node.Machine, port)
 }
 
 // Counts returns what became of records.
