@@ -13,6 +13,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -345,6 +346,30 @@ func TestCollectorDown(t *testing.T) {
 	_ = tracer.Close() // nothing waits
 	if n := tracer.counts.Failed.Load(); n != 2 || len(refusing.Headers()) != 2 {
 		t.Errorf("%d failed in %d requests", n, len(refusing.Headers()))
+	}
+}
+
+// TestCollectorTakesAPart: a request that was taken may have lost spans all the same, which is no reason to send it again.
+func TestCollectorTakesAPart(t *testing.T) {
+	for answer, lost := range map[string]int64{
+		``: 0, `{}`: 0, `{"partialSuccess":{}}`: 0, `{"partialSuccess":{"rejectedSpans":"0","errorMessage":"take care"}}`: 0, `no JSON`: 0,
+		`{"partialSuccess":{"rejectedSpans":"11","errorMessage":"too many"}}`: 1, `{"partialSuccess":{"rejectedSpans":3}}`: 1,
+		`{"partialSuccess":{"rejectedSpans":"-1"}}`: 0,
+	} {
+		var asked atomic.Int64
+		var log bytes.Buffer
+		tracer := New(Config{Timeout: time.Minute, Delay: time.Millisecond, Endpoint: newServer(t, http.HandlerFunc(
+			func(w http.ResponseWriter, r *http.Request) {
+				asked.Add(1)
+				_, _ = io.Copy(io.Discard, r.Body)
+				_, _ = io.WriteString(w, answer)
+			}))}, Node{}, slog.New(slog.NewTextHandler(&log, nil)))
+		tracer.Take(full())
+		sent(t, tracer, 1)
+		_ = tracer.Close() // nothing waits
+		if n := tracer.counts.Failed.Load(); n != lost || asked.Load() != 1 || strings.Contains(log.String(), "refused") != (lost > 0) {
+			t.Errorf("%q: %d failed, asked %d times, logged %s", answer, n, asked.Load(), &log)
+		}
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -233,19 +234,27 @@ func (t *Tracer) send(batch []*Record) {
 		return
 	}
 	body := bytes.Clone(t.pack(batch)) // a connection may still read it when its request has failed
-	wait, err := t.post(body)
+	spans, wait, err := t.post(body)
 	if err != nil && wait > 0 {
 		select {
 		case <-time.After(wait):
-			_, err = t.post(body)
+			spans, _, err = t.post(body)
 		case <-t.asking.Done():
 		}
 	}
-	if err == nil {
-		t.counts.Sent.Add(int64(len(batch)))
+	all := int64(len(batch))
+	lost := min(spans, all) // whose they are is not said: of a trace each, at worst
+	if err != nil {
+		lost = all
+	}
+	t.counts.Sent.Add(all - lost)
+	t.counts.Failed.Add(lost)
+	if lost == 0 {
 		return
 	}
-	t.counts.Failed.Add(int64(len(batch)))
+	if err == nil {
+		err = fmt.Errorf("%d spans are refused", spans)
+	}
 	if now := time.Now(); now.Sub(t.complained) > complainEvery {
 		t.complained = now
 		t.log.Warn("the collector does not take traces: they are dropped", "error", err.Error(), "dropped", t.counts.Failed.Load())
@@ -271,11 +280,12 @@ func (t *Tracer) pack(batch []*Record) []byte {
 // answerMax is the most bytes of a collector's answer that are read.
 const answerMax = 64 << 10
 
-// post asks once. wait is after which time it is worth to ask again; 0 is never.
-func (t *Tracer) post(body []byte) (wait time.Duration, err error) {
+// post asks once. wait is after which time it is worth to ask again, 0 is never; refused is how many spans were left out of
+// what the collector took.
+func (t *Tracer) post(body []byte) (refused int64, wait time.Duration, err error) {
 	q, err := http.NewRequestWithContext(t.asking, http.MethodPost, t.cfg.Endpoint, bytes.NewReader(body))
 	if err != nil {
-		return 0, err
+		return 0, 0, err
 	}
 	for _, h := range t.cfg.Headers {
 		q.Header.Set(h[0], h[1])
@@ -290,17 +300,27 @@ func (t *Tracer) post(body []byte) (wait time.Duration, err error) {
 		if of := (*url.Error)(nil); errors.As(err, &of) {
 			err = of.Err // without the URL, which may have a key
 		}
-		return 0, err
+		return 0, 0, err
 	}
 	defer r.Body.Close()
-	_, _ = io.Copy(io.Discard, io.LimitReader(r.Body, answerMax)) // only so that the connection can be used again
+	answer, _ := io.ReadAll(io.LimitReader(r.Body, answerMax)) // also so that the connection can be used again
 	switch r.StatusCode {
 	case http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
 		asked, _ := strconv.Atoi(r.Header.Get("Retry-After"))
 		wait = min(retryMax, cmp.Or(time.Duration(max(0, asked))*time.Second, time.Second))
 	}
 	if r.StatusCode/100 != 2 {
-		return wait, fmt.Errorf("status %d", r.StatusCode)
+		return 0, wait, fmt.Errorf("status %d", r.StatusCode)
 	}
-	return 0, nil
+	return refusedOf(answer), 0, nil
+}
+
+// refusedOf is how many spans a collector refused that took a request: it says nothing where it took all.
+func refusedOf(answer []byte) int64 {
+	var said struct {
+		PartialSuccess struct{ RejectedSpans json.Number } // a text, as all integers of 64 bits, or a number
+	}
+	_ = json.Unmarshal(answer, &said) // what cannot be read says nothing
+	n, _ := said.PartialSuccess.RejectedSpans.Int64()
+	return max(0, n)
 }
