@@ -134,6 +134,10 @@ func TestKeyBudgetSurvivesARestart(t *testing.T) {
 	if k := again.keys["k"]; k != (keyState{budget: 100, charged: 45, held: 30}) {
 		t.Errorf("after the orphan's end the key has %+v", k)
 	}
+	again.Settle(Settle{RequestID: "orphan", KeyID: "k", At: start, Amount: 5, Seq: 11}) // its refund, which has no hold to give back
+	if k := again.keys["k"]; k != (keyState{budget: 100, charged: 40, held: 30}) || again.held != 30 {
+		t.Errorf("after the orphan's refund the key has %+v, and %d is held", k, again.held)
+	}
 }
 
 // TestClockThatWasAhead: a moment in a later month forgets nothing for good. Once the clock was set back, what goes by the month
@@ -208,5 +212,56 @@ func TestLoadThatCrossesTheMonthsEnd(t *testing.T) {
 	ask.RequestID, ask.Upper = "two", 90
 	if r, err := s.Reserve(ask, next); err != nil || r.KeyHold != 70 {
 		t.Errorf("%+v, %v; 70 are left of the budget", r, err)
+	}
+}
+
+// TestKeyTokensAreSettled: the bucket of a key ends at what was used, also when the state began anew in between;
+// a free request takes nothing of it, and is refused while it is exhausted.
+func TestKeyTokensAreSettled(t *testing.T) {
+	key := account.LimitedKey{ID: "k", TokensPerMinute: 1000}
+	s := New(account.Account{ID: "a", Unlimited: true}, NewBucket(0, start))
+	remaining := func(want int64, now time.Time) {
+		t.Helper()
+		if got := s.Limits(key, now).TokensRemaining; got != want {
+			t.Errorf("%d tokens remain of the key, want %d", got, want)
+		}
+	}
+	r, err := s.Reserve(Ask{RequestID: "long", Prompt: 100, OutputMax: 50, Key: key}, start)
+	if err != nil || r.KeyTokens != 150 {
+		t.Fatal(r, err)
+	}
+	remaining(850, start)
+	later := start.Add(time.Minute)
+	s = New(s.account, s.bucket) // it was started anew, without the bucket, which was full
+	s.Load(Loaded{Account: s.account, At: later}, []Live{{RequestID: "long", Permit: true, KeyID: "k"}})
+	s.Leave(Leave{RequestID: "long", Key: key, KeyTaken: r.KeyTokens, Used: 700}, later)
+	remaining(450, later)
+	if _, err := s.Reserve(Ask{RequestID: "free", Free: true, Key: key}, later); err != nil {
+		t.Fatal(err)
+	}
+	s.Leave(Leave{RequestID: "free", Key: key}, later)
+	remaining(450, later)
+	s.Leave(Leave{RequestID: "more", Key: key, Used: 450}, later)
+	_, err = s.Reserve(Ask{RequestID: "free", Free: true, Key: key}, later)
+	wantRefusal(t, err, abi.RateLimited, "1 needed now, 0 remaining")
+	if _, err := s.Reserve(Ask{RequestID: "free", Free: true, Key: key}, later.Add(60*time.Millisecond)); err != nil {
+		t.Errorf("with one token: %v", err)
+	}
+}
+
+// TestKeyLimitChanges: what refilled until then refilled at the old rate, and what was spent stays spent.
+func TestKeyLimitChanges(t *testing.T) {
+	s := New(account.Account{ID: "a", Unlimited: true}, NewBucket(0, start))
+	ask := Ask{RequestID: "one", Prompt: 600, OutputMax: 0, Key: account.LimitedKey{ID: "k", TokensPerMinute: 600}}
+	if _, err := s.Reserve(ask, start); err != nil {
+		t.Fatal(err)
+	}
+	ask.RequestID, ask.Prompt, ask.Key.TokensPerMinute = "two", 0, 6000
+	now := start.Add(10 * time.Second)
+	if _, err := s.Reserve(ask, now); err != nil {
+		t.Fatal(err)
+	}
+	if got := s.Limits(ask.Key, now); got.TokensLimit != 6000 || got.TokensRemaining != 5500 {
+		t.Errorf("%d of %d tokens remain, want 5500 of 6000", got.TokensRemaining, got.TokensLimit)
 	}
 }

@@ -300,9 +300,23 @@ func TestResize(t *testing.T) {
 		b := NewBucket(c.from, start)
 		b.add(-c.spent)
 		b.Resize(c.to, start)
-		if got := b.Parts / partsPerToken; got != c.want {
-			t.Errorf("%+v: level %d", c, got)
+		if got := b.Parts / partsPerToken; got != c.want || b.Capacity != c.to {
+			t.Errorf("%+v: level %d of %d", c, got, b.Capacity)
 		}
+	}
+}
+
+// TestBucketClockStepsBack: it neither refills the bucket nor takes from it, and what was refilled is not refilled again.
+func TestBucketClockStepsBack(t *testing.T) {
+	b := NewBucket(6000, start)
+	b.add(-5000)
+	b.Refill(start.Add(10 * time.Second))
+	was := b
+	if b.Refill(start); b != was {
+		t.Errorf("back at the start there are %d tokens, not %d", b.Remaining(), was.Remaining())
+	}
+	if b.Refill(start.Add(20 * time.Second)); b.Remaining() != 3000 {
+		t.Errorf("after 20 s there are %d tokens, want 3000", b.Remaining())
 	}
 }
 
