@@ -139,6 +139,7 @@ func TestNonsenseIsRefused(t *testing.T) {
 		{p, abi.Usage{Reasoning: -1}, ErrUsage},
 		{p, abi.Usage{Output: 1, Reasoning: 2}, ErrUsage},
 		{p, abi.Usage{InputUncached: math.MaxInt64, CacheRead: 1}, ErrUsage},
+		{p, abi.Usage{InputUncached: math.MaxInt64, CacheRead: math.MaxInt64, CacheWrite: math.MaxInt64}, ErrUsage},
 		{rates(-1, 1, 1), abi.Usage{}, ErrPrice},
 		{rates(1, -1, 1), abi.Usage{}, ErrPrice},
 		{rates(1, 1, -1), abi.Usage{}, ErrPrice},
@@ -152,6 +153,9 @@ func TestNonsenseIsRefused(t *testing.T) {
 	}
 	if _, _, err := Quote(p, -1, 1); !errors.Is(err, ErrUsage) {
 		t.Errorf("Quote of a negative prompt: %v", err)
+	}
+	if upper, _, err := Quote(rates(1, 1, math.MaxInt64/2), 1, 3); !errors.Is(err, ErrOverflow) {
+		t.Errorf("Quote of an output that nothing can pay: %d, %v", upper, err)
 	}
 }
 
