@@ -33,4 +33,6 @@ func TestPaid(t *testing.T) {
 	want("a day later", "a", prompt, len(prompt), base.Add(booksAge))
 	s.Forget("a")
 	want("its cache is gone", "a", prompt, len(prompt), base)
+	s.Unbilled("a", prompt, base)
+	want("somebody left after that, and nobody had paid", "a", prompt, 0, base)
 }

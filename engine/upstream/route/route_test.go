@@ -149,6 +149,11 @@ func TestLoad(t *testing.T) {
 			t.Errorf("figure of age %v, up for %v: load %v, want %v", c.age, c.up, got, c.load)
 		}
 	}
+	s := setOf(1)
+	s.Polled("a", 10, base)
+	if s.Polled("a", 0, base); s.get("a").load(base) != 0 {
+		t.Errorf("nobody waits any more, and the load is %v", s.get("a").load(base))
+	}
 }
 
 // TestPrefixesForgotten: the one used longest ago goes first, and what is not used goes by age.
