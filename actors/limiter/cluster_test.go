@@ -96,3 +96,50 @@ func TestGrantIsOverAfterASuspend(t *testing.T) {
 		t.Error("the grant covers it after its time")
 	}
 }
+
+// TestGrantIsKnownUntilItIsOver: what was taken of a grant stays taken as long as the store may renew it, though it is idle
+// and given back; a renewal adds what it brings, and says what the account has.
+func TestGrantIsKnownUntilItIsOver(t *testing.T) {
+	var asked, returned int
+	deps := ClusterDeps{Counts: &Counts{}, Return: func(limit.Return) { returned++ },
+		Propose: func(p limit.Proposal, _ func(limit.Verdict, time.Time, *abi.Error)) error {
+			if p.RequestID != "" {
+				asked++
+			}
+			return nil
+		}}
+	cell := &Cell{}
+	l := NewClustered("a", cell, deps).(*clustered)
+	life := 100 * idleFor
+	grant := func(permits, concurrency int) {
+		now := clock.Now()
+		g := limit.Grant{Number: 3, Part: limit.Part{Permits: permits}, AnyTokens: true, AnyMoney: true, Life: life}
+		counters := limit.NewCounters(account.Account{Concurrency: concurrency}, now)
+		l.Receive(nil, verdict{Verdict: limit.Verdict{Grant: &g, Counters: counters}, asked: now})
+	}
+	take := func(n, wantAsked int) {
+		t.Helper()
+		asked = 0
+		for range n {
+			l.Receive(nil, Reserve{Ask: limit.Ask{RequestID: "r", Free: true}, Ticket: taken{}})
+		}
+		if asked != wantAsked {
+			t.Errorf("the store is asked about %d of %d requests, want %d", asked, n, wantAsked)
+		}
+	}
+	grant(2, 10)
+	take(3, 1)
+	grant(5, 20)
+	if got := cell.counters.Load().Limits(clock.Now()).RequestsLimit; got != 20 {
+		t.Errorf("the limit is %d, want the renewal's", got)
+	}
+	take(1, 0)
+	if l.sweep(clock.Now().Add(idleFor)) || returned != 1 {
+		t.Errorf("it is forgotten when it is given back, %d times", returned)
+	}
+	grant(5, 20)
+	take(1, 1)
+	if !l.sweep(clock.Now().Add(life)) {
+		t.Error("it is not forgotten when it is over")
+	}
+}

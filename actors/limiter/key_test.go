@@ -149,3 +149,18 @@ func TestClockThatWasAheadIsReadAgain(t *testing.T) {
 		t.Errorf("after that one got %v, %d wait", k.got, len(l.pending))
 	}
 }
+
+// TestLoadOfTheMonthBefore: a settlement of the month that has begun counts in it, though the read that it was told
+// beside is of the month before.
+func TestLoadOfTheMonthBefore(t *testing.T) {
+	deps := Deps{PendingMax: 9, Live: func(string) []limit.Live { return nil }, Load: func(string, func(limit.Loaded, error)) {}}
+	l := New("a", &Cell{}, deps).(*limiter)
+	now, k := time.Now().UTC(), &ticket{}
+	ask := limit.Ask{RequestID: "r", Upper: 90, Minimum: 71, Key: limited}
+	l.reserve(&system.Context{}, Reserve{Ask: ask, Ticket: k})
+	l.settle(Settle{Settle: limit.Settle{RequestID: "one", KeyID: "k", At: now, Amount: -30, Seq: 2}})
+	before := time.Date(now.Year(), now.Month(), 1, 0, 0, 0, 0, time.UTC).Add(-1)
+	l.onLoaded(&system.Context{}, limit.Loaded{Account: account.Account{ID: "a", Unlimited: true}, Seq: 1, At: before,
+		Keys: []account.KeyUse{{KeyID: "k", Budget: 100, Charged: 95}}}, nil)
+	wantRefusal(t, k.err, abi.InsufficientBalance, "$0.000000070 left")
+}
