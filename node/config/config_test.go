@@ -295,6 +295,7 @@ func TestLoadReadsAFile(t *testing.T) {
 func TestSizes(t *testing.T) {
 	cases := map[string]Size{
 		"0": 0, "1048576": 1 << 20, "8GiB": 8 << 30, "8 GiB": 8 << 30, "1kB": 1000, "3TB": 3e12, "5B": 5,
+		"2MB": 2e6, "2GB": 2e9, "2KiB": 2 << 10, "2MiB": 2 << 20, "2TiB": 2 << 40, "8388607TiB": 8388607 << 40, "8388608TiB": -1,
 		"": -1, "GiB": -1, "-1": -1, "1.5GiB": -1, "8gb": -1, "8G": -1, "9999999999TiB": -1, "0x10": -1,
 	}
 	for text, want := range cases {
