@@ -60,6 +60,7 @@ func TestLifeOfANode(t *testing.T) {
 		}},
 		{"its fence is gone", []step{
 			{"lost", (*Life).Lost, time.Second, false, store.NodeFenced},
+			{"followed without a fence", followed, time.Second, false, store.NodeFenced},
 			{"a renewal that was under way", renewed(0, 2*time.Second), 2 * time.Second, false, store.NodeFenced},
 			{"registered", func(l *Life) { l.Registered(after(3 * time.Second)) }, 3 * time.Second, false, store.NodeFenced},
 			{"followed", followed, 3 * time.Second, true, store.NodeUp},
