@@ -254,7 +254,7 @@ func (s *fakeStore) Append(entries []account.Entry) error {
 			s.balances[e.AccountID] += e.Amount
 			delete(s.open, e.RequestID)
 		case account.Adjustment:
-			if _, ok := s.refunded[e.RequestID]; !ok {
+			if _, ok := s.refunded[e.RequestID]; e.Refund && !ok {
 				s.refunded[e.RequestID] = -s.settled[e.RequestID].Amount
 				s.balances[e.AccountID] -= s.settled[e.RequestID].Amount
 			}

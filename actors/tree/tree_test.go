@@ -60,7 +60,7 @@ func TestOneRequest(t *testing.T) {
 			if again, err := settled(s); !reflect.DeepEqual(again, got) || err != nil {
 				t.Errorf("settled again %+v, %v", again, err)
 			}
-			if e, _ := w.store.settlement(c.RequestID); e.Amount != -270 || e.Usage != got.Usage {
+			if e, _ := w.store.settlement(c.RequestID); e.Amount != -270 || e.Usage != got.Usage || e.Provisional {
 				t.Errorf("row %+v", e)
 			}
 			w.checkClean(a)
@@ -362,6 +362,9 @@ func TestBillingFails(t *testing.T) {
 		got, err := w.play(c)
 		if e, _ := w.store.settlement(c.RequestID); err != nil || got.Charge != 70 || !e.Provisional {
 			t.Errorf("settled %+v, %v, row %+v", got, err, e)
+		}
+		if n := w.tree.counters.Provisional.Load(); n != 1 {
+			t.Errorf("%d provisional charges are counted", n)
 		}
 		w.checkClean(a)
 	})

@@ -83,6 +83,36 @@ func TestWithheldAnswerIsFree(t *testing.T) {
 	}
 }
 
+// TestRefundIsAvailableAtOnce: what a withheld answer was charged serves the account's next request, and the key's
+// budget, without another read of the ledger. Its row says that it is a refund.
+func TestRefundIsAvailableAtOnce(t *testing.T) {
+	inBubble(t, Config{}, func(t *testing.T, w *world) {
+		a := w.set(plain, 1000)
+		w.store.budgets = map[string]abi.Nano{"tight": 1000}
+		call := func(prompt, output int) Call {
+			c := w.call(a, "one", prompt, output, false)
+			c.Key = account.LimitedKey{ID: "tight", Budget: 1000}
+			return c
+		}
+		s, _, err := w.tree.Generate(call(100, 50))
+		if err != nil || <-s.Held() != nil {
+			t.Fatal("no hold", err)
+		}
+		w.read(s)
+		if got, err := w.settle(s); err != nil || got.Charge != 700 {
+			t.Fatalf("settled %+v, %v", got, err)
+		}
+		if _, err := w.play(call(300, 1)); abi.KindOf(err) != abi.InsufficientBalance {
+			t.Fatalf("with 300 left: %v", err)
+		}
+		<-s.Withhold()
+		synctest.Wait()
+		if _, err := w.play(call(300, 1)); err != nil {
+			t.Errorf("after the refund: %v", err)
+		}
+	})
+}
+
 // TestWithheldAfterARejection: a settlement that the store rejects charges
 // nothing, so withholding its answer needs no refund.
 func TestWithheldAfterARejection(t *testing.T) {
