@@ -21,6 +21,7 @@ func TestOperators(t *testing.T) {
 	}
 	hash := strings.Repeat("ab", 32)
 	for _, text := range []string{"", "alice", "alice:viewer", "alice:king:" + hash, "alice:viewer:" + hash[2:], "alice:viewer:zz" + hash[2:],
+		"alice:viewer:" + hash + "a",
 		"admin:viewer:" + hash, "local:owner:" + hash, "Alice:viewer:" + hash, "a b:viewer:" + hash, "alice:viewer:" + hash + ":x"} {
 		if _, err := ParseAll([]string{text}); err == nil {
 			t.Errorf("%q was read", text)
@@ -39,7 +40,7 @@ func TestReadToken(t *testing.T) {
 	if again, err2 := ReadToken(path); err != nil || err2 != nil || again != made || len(made) < tokenMin {
 		t.Errorf("%q, %v; again %q, %v", made, err, again, err2)
 	}
-	for _, text := range []string{"", "short\n", strings.Repeat("a", 30) + " b"} {
+	for _, text := range []string{"", "short\n", strings.Repeat("a", tokenMin-1) + "\n", strings.Repeat("a", 30) + " b"} {
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -47,8 +48,12 @@ func TestReadToken(t *testing.T) {
 			t.Errorf("%q was taken", text)
 		}
 	}
-	if err := os.WriteFile(path, []byte(made), 0o600); err != nil {
+	shortest := strings.Repeat("a", tokenMin)
+	if err := os.WriteFile(path, []byte(shortest+"\n"), 0o600); err != nil {
 		t.Fatal(err)
+	}
+	if token, err := ReadToken(path); err != nil || token != shortest {
+		t.Errorf("%q, %v, want the shortest that is taken", token, err)
 	}
 	if err := os.Chmod(path, 0o644); err != nil {
 		t.Fatal(err)
