@@ -140,6 +140,11 @@ var oddStreams = []struct {
 	{"signature", Corenode, messageStart + block(0, "thinking", "thinking", "a") +
 		`data: {"type":"content_block_delta","index":0,"delta":{"type":"signature_delta","signature":"s"}}` + "\n\n" + stop(0) +
 		messageEnd("end_turn", "null"), "H[a~s] end"},
+	{"text in a block's start", Messages, messageStart +
+		`data: {"type":"content_block_start","index":0,"content_block":{"type":"thinking","thinking":"a"}}` + "\n\n" +
+		`data: {"type":"content_block_start","index":1,"content_block":{"type":"text","text":"h"}}` + "\n\n" +
+		`data: {"type":"content_block_delta","index":1,"delta":{"type":"text_delta","text":"i"}}` + "\n\n" +
+		messageEnd("end_turn", "null"), "H[a]T[hi] end"},
 	{"unknown block", Messages, messageStart + block(0, "image", "text", ""), " broken"},
 }
 
