@@ -163,6 +163,7 @@ func TestClockThatWasAhead(t *testing.T) {
 		"budget":  {Ask{Key: limited}, false},
 		"counter": {Ask{Takes: count("2026-01")}, false},
 		"policy":  {Ask{Needs: []Need{{Counter: count("2026-01")[0]}}}, false},
+		"both":    {Ask{Takes: count("2026-01"), Needs: []Need{{Counter: count("2026-01")[0]}}}, false},
 	} {
 		if got := s.Knows(c.ask, start); got != c.known {
 			t.Errorf("%s: after the clock was set back it is known: %v", name, got)
@@ -226,11 +227,13 @@ func TestKeyTokensAreSettled(t *testing.T) {
 			t.Errorf("%d tokens remain of the key, want %d", got, want)
 		}
 	}
+	remaining(1000, start)
 	r, err := s.Reserve(Ask{RequestID: "long", Prompt: 100, OutputMax: 50, Key: key}, start)
 	if err != nil || r.KeyTokens != 150 {
 		t.Fatal(r, err)
 	}
 	remaining(850, start)
+	remaining(900, start.Add(3*time.Second))
 	later := start.Add(time.Minute)
 	s = New(s.account, s.bucket) // it was started anew, without the bucket, which was full
 	s.Load(Loaded{Account: s.account, At: later}, []Live{{RequestID: "long", Permit: true, KeyID: "k"}})

@@ -2,6 +2,7 @@ package limit
 
 import (
 	"fmt"
+	"math"
 	"math/big"
 	"math/rand/v2"
 	"reflect"
@@ -287,8 +288,9 @@ func TestState(t *testing.T) {
 		}
 		_, _ = s.Reserve(Ask{RequestID: string(rune('a' + i)), Prompt: 90, OutputMax: 10}, start)
 	}
-	if got := s.Counters().Limits(start.Add(5 * time.Second)).TokensRemaining; got != 450 {
-		t.Errorf("5 s later %d tokens remain, want 450", got)
+	later := start.Add(5 * time.Second)
+	if got, use := s.Counters().Limits(later).TokensRemaining, s.Counters().Use(later).TokensRemaining; got != 450 || use != 450 {
+		t.Errorf("5 s later %d tokens remain, %d for a policy, want 450", got, use)
 	}
 }
 
@@ -303,6 +305,29 @@ func TestResize(t *testing.T) {
 		if got := b.Parts / partsPerToken; got != c.want || b.Capacity != c.to {
 			t.Errorf("%+v: level %d of %d", c, got, b.Capacity)
 		}
+	}
+}
+
+// TestBucketAtItsEnds: what a store or a policy may name overflows nothing.
+func TestBucketAtItsEnds(t *testing.T) {
+	const most = math.MaxInt64
+	b := NewBucket(most, start)
+	for name, change := range map[string]func(){
+		"nothing": func() {},
+		"added":   func() { b.add(most) },
+		"resized": func() { b.Resize(1, start); b.Resize(most, start) },
+		"back after years": func() {
+			b.add(-most)
+			b.Refill(start.AddDate(100, 0, 0))
+		},
+	} {
+		if change(); !b.has(capacityMax-1) || b.Remaining() > capacityMax {
+			t.Errorf("%s: %d tokens remain", name, b.Remaining())
+		}
+		b = NewBucket(most, start)
+	}
+	if b.add(-most); b.Remaining() != 0 || b.Wait(1) <= 0 {
+		t.Errorf("all are taken, and %d remain; one is there in %v", b.Remaining(), b.Wait(1))
 	}
 }
 
@@ -373,6 +398,7 @@ func TestNeeds(t *testing.T) {
 		{[]Need{need("y", 0)}, true},
 		{[]Need{need("x", 2), need("x", 2)}, true},
 		{[]Need{need("x", 1)}, false},
+		{[]Need{need("v", 1), need("u", 8), need("u", 3)}, false},                      // twice, behind another
 		{[]Need{{abi.Counter{Name: "x", Period: "2023-11", Limit: 3}, refusal}}, true}, // of less than is taken already: nothing is there
 	} {
 		id := fmt.Sprint(c.needs)
@@ -399,5 +425,67 @@ func TestNeeds(t *testing.T) {
 	want := map[counterKey]counter{{"x", "2023-11"}: {held: 10}, {"y", "2023-11"}: {held: 10}, {"z", "2023-11"}: {held: 1}}
 	if !reflect.DeepEqual(s.taken, want) {
 		t.Errorf("%v, want %v", s.taken, want)
+	}
+}
+
+// TestLoadTwice: a read of the ledger is the whole of it, whatever was known before.
+func TestLoadTwice(t *testing.T) {
+	load := func(times int) *State {
+		s := New(account.Account{ID: "a"}, NewBucket(0, start))
+		count := func(amount int64) []abi.Counter {
+			return []abi.Counter{{Name: "free", Period: "2026-01", Limit: 10, Amount: amount}}
+		}
+		for range times {
+			s.Load(Loaded{Balance: 100, Seq: 1, At: start, Keys: []account.KeyUse{{KeyID: "k", Budget: 60, Charged: 5}},
+				Counters: []account.CounterUse{{Name: "free", Period: "2026-01", Used: 1}},
+				Holds:    []account.Entry{{AccountID: "a", RequestID: "dead", Held: 7, KeyID: "k", Counters: count(2)}}},
+				[]Live{{RequestID: "live", Permit: true, Hold: 90, Upper: 120, Arrival: 3, KeyID: "k", KeyHold: 40, Counters: count(3)}})
+		}
+		return s
+	}
+	once, twice := load(1), load(2)
+	if !reflect.DeepEqual(once, twice) {
+		t.Errorf("once\n%+v, twice\n%+v", once, twice)
+	}
+	free := counterKey{"free", "2026-01"}
+	if got := twice.taken[free]; got != (counter{used: 1, held: 5}) {
+		t.Errorf("of the counter there is %+v", got)
+	}
+	twice.Settle(Settle{RequestID: "dead", Seq: 2, Counters: []abi.Counter{{Name: "free", Period: "2026-01", Amount: 1}}})
+	if got := twice.taken[free]; got != (counter{used: 2, held: 3}) {
+		t.Errorf("after what nobody owned has ended there is %+v", got)
+	}
+}
+
+// TestCountersAreForgotten: what was used in a period that nobody asks for any more goes when a new one begins, unless a
+// request still has of it.
+func TestCountersAreForgotten(t *testing.T) {
+	s := loadedState(account.Account{ID: "a", Unlimited: true}, 0)
+	take := func(id, period string, now time.Time) {
+		if _, err := s.Reserve(Ask{RequestID: id, Takes: []abi.Counter{{Name: "n", Period: period, Limit: 10, Amount: 1}}}, now); err != nil {
+			t.Fatal(err)
+		}
+	}
+	take("open", "2026-01-02", start)
+	take("ended", "2026-01-03", start)
+	s.Leave(Leave{RequestID: "ended"}, start)
+	s.Settle(Settle{RequestID: "ended", Seq: 9})
+	take("new", "2026-04-02", start.AddDate(0, 3, 0))
+	want := map[counterKey]counter{{"n", "2026-01-02"}: {held: 1}, {"n", "2026-04-02"}: {held: 1}}
+	if !reflect.DeepEqual(s.taken, want) {
+		t.Errorf("%v are known, want %v", s.taken, want)
+	}
+}
+
+// TestIdleWithoutALimit: what the requests of an account without a limit of tokens used does not keep its state.
+func TestIdleWithoutALimit(t *testing.T) {
+	s := loadedState(account.Account{ID: "a", Unlimited: true}, 0)
+	if _, err := s.Reserve(Ask{RequestID: "r", Prompt: 9, OutputMax: 9}, start); err != nil {
+		t.Fatal(err)
+	}
+	s.Leave(Leave{RequestID: "r", Used: 500}, start)
+	s.Settle(Settle{RequestID: "r", Seq: 9})
+	if !s.Idle(start) {
+		t.Error("it is not idle")
 	}
 }
