@@ -407,6 +407,12 @@ func TestNeeds(t *testing.T) {
 			t.Errorf("%s: %+v, %v", id, r, err)
 		}
 	}
+	wider := need("s", 3)
+	wider.Counter.Limit = 12
+	r, err := s.Reserve(Ask{RequestID: "wider", Needs: []Need{need("t", 1), need("s", 2), wider}}, start)
+	if want := []abi.Counter{need("t", 1).Counter, {Name: "s", Period: "2023-11", Limit: 12, Amount: 5}}; err != nil || !reflect.DeepEqual(r.Counters, want) {
+		t.Errorf("%v, %v, want %v", r.Counters, err, want)
+	}
 	// The ledger has a row for each counter of a hold.
 	once := s.open[fmt.Sprint([]Need{need("x", 2), need("x", 2)})].counters
 	if want := []abi.Counter{{Name: "x", Period: "2023-11", Limit: 10, Amount: 4}}; !reflect.DeepEqual(once, want) {
@@ -422,7 +428,8 @@ func TestNeeds(t *testing.T) {
 	if r, err := s.Reserve(Ask{RequestID: "both", Needs: []Need{day, month}}, start); err == nil {
 		t.Errorf("one counter by day and by month, which the ledger does not take: %+v", r)
 	}
-	want := map[counterKey]counter{{"x", "2023-11"}: {held: 10}, {"y", "2023-11"}: {held: 10}, {"z", "2023-11"}: {held: 1}}
+	want := map[counterKey]counter{{"x", "2023-11"}: {held: 10}, {"y", "2023-11"}: {held: 10}, {"z", "2023-11"}: {held: 1},
+		{"t", "2023-11"}: {held: 1}, {"s", "2023-11"}: {held: 5}}
 	if !reflect.DeepEqual(s.taken, want) {
 		t.Errorf("%v, want %v", s.taken, want)
 	}
@@ -433,7 +440,8 @@ func TestLoadTwice(t *testing.T) {
 	load := func(times int) *State {
 		s := New(account.Account{ID: "a"}, NewBucket(0, start))
 		count := func(amount int64) []abi.Counter {
-			return []abi.Counter{{Name: "free", Period: "2026-01", Limit: 10, Amount: amount}}
+			return []abi.Counter{{Name: "free", Period: "2026-01", Limit: 10, Amount: amount},
+				{Name: "unread", Period: "2026-01", Limit: 10, Amount: 1}}
 		}
 		for range times {
 			s.Load(Loaded{Balance: 100, Seq: 1, At: start, Keys: []account.KeyUse{{KeyID: "k", Budget: 60, Charged: 5}},
