@@ -2,6 +2,7 @@ package tree
 
 import (
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"corenode/actors/account"
@@ -47,4 +48,30 @@ func TestReservationIsGivenBackOnce(t *testing.T) {
 			t.Errorf("swept: %v; it may be given back again", swept)
 		}
 	}
+}
+
+// TestRefusalOfARunningRequestDoesNothing: an operator or the sweep may refuse a request that its model has just taken.
+// It keeps what it has until its end.
+func TestRefusalOfARunningRequestDoesNothing(t *testing.T) {
+	inBubble(t, Config{}, func(t *testing.T, w *world) {
+		a := w.set(plain, 1000)
+		w.models["one"].mode.Store(stuckInDecode)
+		s, _, err := w.tree.Generate(w.call(a, "one", 100, 50, true))
+		if err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		before := w.tree.Limits(a, account.LimitedKey{})
+		s.r.refuse(errOperator(), account.Limits{})
+		synctest.Wait()
+		if after := w.tree.Limits(a, account.LimitedKey{}); after != before || w.tree.requests.len() != 1 {
+			t.Errorf("%d requests are registered, and the limits are %+v, not %+v", w.tree.requests.len(), after, before)
+		}
+		s.Cancel()
+		w.read(s)
+		if _, err := w.settle(s); err != nil {
+			t.Error(err)
+		}
+		w.checkClean(a)
+	})
 }
