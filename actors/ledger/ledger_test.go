@@ -165,6 +165,28 @@ func TestFailure(t *testing.T) {
 	})
 }
 
+// TestRetriesBeginAnew: after an outage has ended, the next failure is tried again as soon as the first one ever was.
+func TestRetriesBeginAnew(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := &memory{delay: time.Millisecond}
+		_, ref := start(t, Config{RetryMin: time.Second, RetryMax: time.Hour}, m)
+		for i, c := range []struct{ outage, wait time.Duration }{{time.Minute, time.Hour}, {10 * time.Millisecond, time.Second}} {
+			id := fmt.Sprint("s", i)
+			m.failing.Store(true)
+			a, _ := row(account.Settlement, id, -1)
+			_ = ref.Send(a)
+			time.Sleep(c.outage)
+			m.failing.Store(false)
+			if n := m.count(account.Settlement, id); n != 0 {
+				t.Errorf("%s is there in the outage", id)
+			}
+			if time.Sleep(c.wait); m.count(account.Settlement, id) != 1 {
+				t.Errorf("%s is not there after %v", id, c.wait)
+			}
+		}
+	})
+}
+
 // TestRejectedSettlement: one that the store rejects when it is alone is told
 // and given up; the others are in the store, and the next hold is taken at once.
 // While the store is down nothing is given up.
