@@ -63,18 +63,23 @@ func TestLeavingBehindPaidTurns(t *testing.T) {
 		s.prefixes, s.places = prefixHashes("a", q)
 		return s
 	}
-	ends := func(s *sent, o *outcome, left bool) {
+	ends := func(s *sent, o *outcome, left bool, said string) {
 		j := &engine.Job{Request: &engine.Request{Remote: s}}
 		r := newRelay(m.NewStepper(func() {}), j, time.Now(), nil)
 		r.reader, r.asked = wire.NewReader(wire.VLLM, nil, nil), true
 		if left {
 			r.cancel()
 		}
+		if said != "" {
+			if _, err := r.reader.Feed(nil, []byte(said)); err != nil {
+				t.Fatal(err)
+			}
+		}
 		r.account(m.urls()[0], o)
 	}
 	first, third, fifth := turns(1), turns(3), turns(5)
-	ends(first, nil, false)
-	ends(fifth, &outcome{}, true)
+	ends(first, nil, false, "")
+	ends(fifth, &outcome{}, true, "")
 	for _, c := range []struct {
 		s        *sent
 		min, max int64
@@ -83,14 +88,18 @@ func TestLeavingBehindPaidTurns(t *testing.T) {
 			t.Errorf("of %d tokens %d are unpaid, want %d to %d", c.s.counted, got, c.min, c.max)
 		}
 	}
-	ends(third, nil, false)
+	ends(third, nil, false, "")
 	if of3, of5 := m.unpaid(base, third), m.unpaid(base, fifth); of3 != 0 || of5 < 990 || of5 > 1010 {
 		t.Errorf("behind a third turn that was paid %d and %d are unpaid", of3, of5)
 	}
-	ends(turns(7), &outcome{}, false) // it failed: free, too, and cached
-	ends(fifth, nil, false)
-	ends(third, &outcome{}, true)
+	ends(turns(7), &outcome{}, false, "") // it failed: free, too, and cached
+	ends(fifth, nil, false, "")
+	ends(third, &outcome{}, true, "")
 	if of5, of7 := m.unpaid(base, fifth), m.unpaid(base, turns(7)); of5 != 0 || of7 < 990 || of7 > 1010 {
 		t.Errorf("behind a fifth turn that was paid %d and %d are unpaid", of5, of7)
+	}
+	ends(turns(7), &outcome{}, true, "data: {\"choices\":[{\"delta\":{\"content\":\"hi\"}}]}\n\n") // who leaves behind content pays
+	if of7 := m.unpaid(base, turns(7)); of7 != 0 {
+		t.Errorf("of a seventh turn that was paid %d are unpaid", of7)
 	}
 }
