@@ -305,3 +305,13 @@ func TestQuestionsAsWritten(t *testing.T) {
 		t.Errorf("%v %v %q", got, got.Header, body)
 	}
 }
+
+// TestRetryAfterOfAFullServer: clients wait for as long as the server says, within a bound.
+func TestRetryAfterOfAFullServer(t *testing.T) {
+	for said, want := range map[string]time.Duration{"": 0, "7": 7 * time.Second, "0.5": 500 * time.Millisecond, "0": 0, "-1": 0, "soon": 0,
+		"NaN": 0, "300": retryAfterMax, "301": retryAfterMax, "99999999999": retryAfterMax, "1e300": retryAfterMax, "inf": retryAfterMax} {
+		if got := retryAfter(http.Header{"Retry-After": {said}}); got != want {
+			t.Errorf("%q: %v, want %v", said, got, want)
+		}
+	}
+}

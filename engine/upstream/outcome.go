@@ -147,8 +147,8 @@ const retryAfterMax = 5 * time.Minute
 
 func retryAfter(h http.Header) time.Duration {
 	seconds, err := strconv.ParseFloat(h.Get("Retry-After"), 64)
-	if err != nil || seconds < 0 {
+	if err != nil || !(seconds >= 0) { // also of NaN
 		return 0
 	}
-	return min(retryAfterMax, time.Duration(seconds*float64(time.Second)))
+	return time.Duration(min(seconds, retryAfterMax.Seconds()) * float64(time.Second)) // more need not fit
 }
