@@ -283,6 +283,11 @@ func TestToolsAsShown(t *testing.T) {
 	if got := string(s.Seen()[0].Body); strings.Contains(got, "$schema") || !strings.Contains(got, `"parameters":{"type":"object"}`) {
 		t.Errorf("went out as %s", got)
 	}
+	l.ask("a", `{"model":"far","max_tokens":7,"tools":[{"name":"f","input_schema":{"type":"object"}},{"name":"g","input_schema":{"type":"object"}}],
+		"tool_choice":{"type":"tool","name":"g"},"messages":[{"role":"user","content":"x"}]}`) // it can be told to call one, but not which
+	if got := string(s.Seen()[1].Body); strings.Contains(got, `"name":"f"`) || !strings.Contains(got, `"tool_choice":"required"`) {
+		t.Errorf("one that is to be called went out as %s", got)
+	}
 }
 
 // TestQuestionsAsWritten: what goes out is read by another implementation as it was meant, and
