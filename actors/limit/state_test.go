@@ -410,8 +410,9 @@ func TestNeeds(t *testing.T) {
 	wider := need("s", 3)
 	wider.Counter.Limit = 12
 	r, err := s.Reserve(Ask{RequestID: "wider", Needs: []Need{need("t", 1), need("s", 2), wider}}, start)
-	if want := []abi.Counter{need("t", 1).Counter, {Name: "s", Period: "2023-11", Limit: 12, Amount: 5}}; err != nil || !reflect.DeepEqual(r.Counters, want) {
-		t.Errorf("%v, %v, want %v", r.Counters, err, want)
+	both := []abi.Counter{need("t", 1).Counter, {Name: "s", Period: "2023-11", Limit: 12, Amount: 5}}
+	if err != nil || !reflect.DeepEqual(r.Counters, both) {
+		t.Errorf("%v, %v, want %v", r.Counters, err, both)
 	}
 	// The ledger has a row for each counter of a hold.
 	once := s.open[fmt.Sprint([]Need{need("x", 2), need("x", 2)})].counters
