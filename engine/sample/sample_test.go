@@ -276,6 +276,8 @@ func TestEdges(t *testing.T) {
 		want   int32
 	}{
 		{"greedy", Params{}, []float32{1, 3, 3, 2}, nil, 1},
+		{"temperature 0", Params{TopP: 1}, []float32{1, 3, 2.9, 3}, nil, 1},
+		{"temperature 0, top_k", Params{TopP: 0.9, TopK: 3}, []float32{1, 3, 2.9, 3}, nil, 1},
 		{"greedy, mask", Params{}, []float32{1, 3, 3, 2}, []int32{-5, 1, 100}, 2},
 		{"greedy, NaN first", Params{}, []float32{nan, 3, nan, 4}, nil, 3},
 		{"all NaN", Params{Temperature: 1, TopP: 1}, []float32{nan, nan}, nil, 0},
