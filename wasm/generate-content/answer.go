@@ -30,7 +30,7 @@ func (Translator) Around(own []byte, facts *abi.Facts, b abi.BlockKind) (before,
 	}
 	before, end := readKept(own).around()
 	after = []byte(textEnd(thought))
-	return append(before, begin+textPart...), appendNames(append(after, endOfParts+place...), facts, end)
+	return append(before, begin+textPart...), appendPartial(after, own, facts, end)
 }
 
 // around is what stands before and after a response of a stream.
@@ -42,16 +42,17 @@ func (k kept) around() (before []byte, after string) {
 }
 
 // Other writes a call when its block is over, and the last response. A stream's
-// own state is what the request kept.
+// own state is what the request kept, and behind it the usage of its partial
+// responses: there are clients that drop one without.
 func (Translator) Other(dst, own []byte, in *abi.EventsInput, f abi.Frame) (bytes, next []byte) {
 	before, after := readKept(own).around()
 	switch {
 	case f.Kind == abi.EventStart:
-		own = []byte{byte(readKept(in.Kept))}
+		own = append(appendUsage([]byte{byte(readKept(in.Kept))}, f.Usage(), false), '}')
 	case f.Kind == abi.EventBlockStop && f.Block == abi.BlockToolUse:
 		if call := piece.FindCall(in.History, f.Index); call.Whole() {
 			dst = appendCall(append(append(dst, before...), begin...), in.History, &call, f.Index)
-			dst = appendNames(append(dst, endOfParts+place...), &in.Facts, after)
+			dst = appendPartial(dst, own, &in.Facts, after)
 		}
 	case f.Kind == abi.EventEnd:
 		dst = append(append(append(dst, before...), begin+textPart...), textEnd(false)...)
@@ -139,16 +140,33 @@ func appendEnd(dst []byte, f abi.Frame, facts *abi.Facts) []byte {
 	}
 	dst = append(append(dst, `",`...), place...)
 	u := f.Usage()
-	dst = strconv.AppendInt(append(dst, `,"usageMetadata":{"promptTokenCount":`...), u.Input(), 10)
-	dst = strconv.AppendInt(append(dst, `,"candidatesTokenCount":`...), u.Output-u.Reasoning, 10)
-	dst = strconv.AppendInt(append(dst, `,"totalTokenCount":`...), u.Input()+u.Output, 10)
-	if u.CacheRead > 0 {
-		dst = strconv.AppendInt(append(dst, `,"cachedContentTokenCount":`...), u.CacheRead, 10)
-	}
-	if u.Reasoning > 0 {
-		dst = strconv.AppendInt(append(dst, `,"thoughtsTokenCount":`...), u.Reasoning, 10)
+	if dst = appendUsage(dst, u, true); u.Reasoning > 0 {
+		dst = piece.AppendInt(dst, "thoughtsTokenCount", u.Reasoning)
 	}
 	return appendNames(append(dst, '}'), facts, "")
+}
+
+// appendPartial appends what follows the parts of a partial response.
+func appendPartial(dst, own []byte, facts *abi.Facts, end string) []byte {
+	dst = append(dst, endOfParts+place...)
+	if len(own) > 0 {
+		dst = append(dst, own[1:]...)
+	}
+	return appendNames(dst, facts, end)
+}
+
+// appendUsage appends the usage, whose object stays open: what was read, and once
+// the answer ended also what was written.
+func appendUsage(dst []byte, u abi.Usage, ended bool) []byte {
+	dst = strconv.AppendInt(append(dst, `,"usageMetadata":{"promptTokenCount":`...), u.Input(), 10)
+	if ended {
+		dst = piece.AppendInt(dst, "candidatesTokenCount", u.Output-u.Reasoning)
+	}
+	dst = piece.AppendInt(dst, "totalTokenCount", u.Input()+u.Output)
+	if u.CacheRead > 0 {
+		dst = piece.AppendInt(dst, "cachedContentTokenCount", u.CacheRead)
+	}
+	return dst
 }
 
 // appendNames appends which model answered which request, and the response's end.
