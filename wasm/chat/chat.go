@@ -10,7 +10,7 @@
 // and the payloads of event frames are escaped already.
 //
 // A response_format becomes the native field of that name, which holds the
-// schema as it was sent; the engine makes the answer fit.
+// schema as it was sent, also one beside json_object; the engine makes the answer fit.
 //
 // A name that an object has twice counts the last time, as in most readers of
 // JSON; in what is passed on whole (tool schemas, arguments) it is refused.
@@ -35,6 +35,8 @@ const (
 	keptStopText
 	// keptRenumbered: the tools' places differ from those in the request.
 	keptRenumbered
+	// keptObjectSchema: the schema of the answer came with a json_object.
+	keptObjectSchema
 )
 
 func readKept(b []byte) kept {

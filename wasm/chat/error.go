@@ -43,6 +43,10 @@ func chatPath(native string, k kept) string {
 			return "stop"
 		}
 		return "stop." + rest
+	case "response_format":
+		if inner, found := strings.CutPrefix(rest, "json_schema."); found && k&keptObjectSchema != 0 {
+			return first + "." + inner
+		}
 	case "tool_choice":
 		if rest == "name" {
 			return "tool_choice.function.name"

@@ -111,12 +111,15 @@ func (r *request) readThinking() {
 	}
 }
 
-// responseFormat reads response_format as the native field of that name.
+// responseFormat reads response_format as the native field of that name. The schema
+// of a json_object is what some servers had before there was json_schema, and their
+// clients still send.
 func (r *request) responseFormat() {
+	r.objectSchema = false
 	if !r.Open(scan.Object) {
 		return
 	}
-	var kind []byte
+	var kind, schema []byte
 	var f schemaFormat
 	for r.S.Next() {
 		name := r.S.Key()
@@ -128,13 +131,15 @@ func (r *request) responseFormat() {
 			kind = r.Text()
 		case "json_schema":
 			f = r.schemaFormat()
+		case "schema":
+			schema = r.S.Raw()
 		}
 	}
 	switch path := r.S.Path(); string(kind) {
 	case "text":
 		r.sampling.Format = nil
 	case "json_object":
-		r.sampling.Format = []byte(field.AnyObject)
+		r.sampling.Format = r.objectFormat(path+".schema", schema)
 	case "json_schema":
 		r.sampling.Format = r.nativeFormat(path+".json_schema", f)
 	case "":
@@ -142,6 +147,23 @@ func (r *request) responseFormat() {
 	default:
 		r.Fail(path+".type", field.Quoted(kind)+" is not one of text, json_object, json_schema")
 	}
+}
+
+// objectFormat is the native format of a json_object whose schema, which stands at
+// path, may be missing or empty.
+func (r *request) objectFormat(path string, schema []byte) []byte {
+	if len(schema) == 0 {
+		return []byte(field.AnyObject)
+	}
+	if schema[0] != '{' {
+		r.Fail(path, "want an object schema")
+		return nil
+	}
+	if len(bytes.TrimSpace(schema[1:len(schema)-1])) == 0 {
+		return []byte(field.AnyObject)
+	}
+	r.objectSchema = true
+	return field.SchemaFormat(schema)
 }
 
 // schemaFormat is json_schema of a response_format: a name, and the text of a

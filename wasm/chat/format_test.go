@@ -20,6 +20,9 @@ func TestForcedAnswersAreNative(t *testing.T) {
 	}{
 		{"text", `"response_format":{"type":"text"}`, nil, messages.ToolChoice{Mode: "auto"}},
 		{"json object", `"response_format":{"type":"json_object"}`, object, messages.ToolChoice{Mode: "auto"}},
+		{"json object with a schema", `"response_format":{"schema":{ "type":"object", "required":["city"] },"type":"json_object"}`, city, messages.ToolChoice{Mode: "auto"}},
+		{"json object with an empty schema", `"response_format":{"type":"json_object","schema":{ }}`, object, messages.ToolChoice{Mode: "auto"}},
+		{"text with a schema", `"response_format":{"type":"text","schema":{"type":"object"}}`, nil, messages.ToolChoice{Mode: "auto"}},
 		{"json schema", `"response_format":{"type":"json_schema","json_schema":{"name":"n","schema":{ "type":"object", "required":["city"] }}}`, city, messages.ToolChoice{Mode: "auto"}},
 		{"no schema", `"response_format":{"type":"json_schema","json_schema":{"name":"n"}}`, object, messages.ToolChoice{Mode: "auto"}},
 		{"required", `"tool_choice":"required"`, nil, messages.ToolChoice{Mode: "any"}},

@@ -26,11 +26,12 @@ type request struct {
 	// renumbered: the tools' places differ from those in the request.
 	renumbered bool
 
-	stream   bool
-	usage    bool   // stream_options.include_usage
-	silent   bool   // reasoning_effort or enable_thinking switch thinking off
-	thinking []byte // thinking.type, raw
-	effort   string // native; "" where the model decides
+	stream       bool
+	usage        bool   // stream_options.include_usage
+	objectSchema bool   // the format is a json_object with a schema
+	silent       bool   // reasoning_effort or enable_thinking switch thinking off
+	thinking     []byte // thinking.type, raw
+	effort       string // native; "" where the model decides
 }
 
 // Request translates a chat completions body. Every error is of kind
@@ -101,6 +102,9 @@ func (r *request) kept() (k kept) {
 	}
 	if r.renumbered {
 		k |= keptRenumbered
+	}
+	if r.objectSchema {
+		k |= keptObjectSchema
 	}
 	return k
 }
