@@ -251,10 +251,16 @@ var refused = map[string]func(string) bool{
 	"suffix":             asksNothing,
 }
 
+// The fields of this name are many, and all of them are refused.
+const guided = "guided_"
+
 // unsupported refuses a field of the table. Official clients send a conversation as a thread of their own
 // accord: by the details they know that they have to send the whole of it, without the field.
 func unsupported(name string) *abi.Error {
-	if name != "thread" {
+	switch {
+	case name == "grammar" || name == "structured_outputs" || strings.HasPrefix(name, guided):
+		return invalid(name, "this service does not support it; ask for JSON with output_config.format")
+	case name != "thread":
 		return invalid(name, "this service does not support it")
 	}
 	e := invalid(name, "this service keeps no conversations; send all messages with each request, and no thread")
@@ -267,7 +273,7 @@ func asksNothing(v string) bool { return neutral("false", `""`)(v) || neutralNum
 
 // refusedField is the test for a field's value, if it is one that cannot be honored.
 func refusedField(name string) (func(string) bool, bool) {
-	if strings.HasPrefix(name, "guided_") {
+	if strings.HasPrefix(name, guided) {
 		return asksNothing, true
 	}
 	check, ok := refused[name]

@@ -343,6 +343,10 @@ func TestFieldsThatChangeTheAnswer(t *testing.T) {
 			if e, ok := errors.AsType[*abi.Error](err); !ok || e.Param != name || e.Kind != abi.InvalidRequest {
 				t.Errorf("%s of %s: %v, want a refusal that names it", name, v, err)
 			}
+			constrains := name == "grammar" || name == "structured_outputs" || strings.HasPrefix(name, "guided_")
+			if constrains != strings.Contains(fmt.Sprint(err), "output_config.format") {
+				t.Errorf("%s of %s: %v, want the field to use instead of those that constrain an answer", name, v, err)
+			}
 		}
 	}
 }

@@ -47,6 +47,9 @@ func (r *request) field(name []byte) {
 	}
 }
 
+// otherwise is what to do instead of constraining an answer as other servers have it.
+const otherwise = "; ask for JSON with response_format"
+
 // refused reads the known fields that would change the answer and cannot be
 // honored: only a value that asks for nothing passes.
 func (r *request) refused(name []byte) {
@@ -74,11 +77,13 @@ func (r *request) refused(name []byte) {
 		neutral, msg = ok && (string(v) == "none" || string(v) == "auto"), "this older form is not supported; use tool_choice"
 	case "audio", "prediction", "web_search_options", "container":
 		neutral = false
-	case "grammar", "structured_outputs", "echo", "best_of", "suffix":
+	case "grammar", "structured_outputs":
+		neutral, msg = r.AsksNothing(), msg+otherwise
+	case "echo", "best_of", "suffix":
 		neutral = r.AsksNothing()
 	default:
 		if bytes.HasPrefix(name, []byte("guided_")) {
-			neutral = r.AsksNothing()
+			neutral, msg = r.AsksNothing(), msg+otherwise
 		} else {
 			r.S.Skip()
 		}

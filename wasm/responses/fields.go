@@ -135,9 +135,14 @@ func (r *request) refused(name string) {
 	case "prompt":
 		r.Refuse(name, "this service keeps no prompts; send the text as instructions or input")
 	default:
-		if !r.neutral(name) {
-			r.Refuse(name, "this service does not support it")
+		if r.neutral(name) {
+			return
 		}
+		msg := "this service does not support it"
+		if name == "grammar" || name == "structured_outputs" || strings.HasPrefix(name, guided) {
+			msg += "; ask for JSON with text.format"
+		}
+		r.Refuse(name, msg)
 	}
 }
 
