@@ -90,13 +90,19 @@ func (r *request) positive() []byte {
 // check refuses penalties that look back less far than the node's. At 0 they
 // look at nothing, which is the same as none.
 func (o *options) check(r *request) {
-	penalties := o.repeat != nil || o.presence != nil || o.frequency != nil
+	penalties := !noPenalty(o.repeat, 1) || !noPenalty(o.presence, 0) || !noPenalty(o.frequency, 0)
 	switch {
 	case o.window == 0:
 		o.repeat, o.presence, o.frequency = []byte("1"), []byte("0"), []byte("0")
 	case o.window != wholeText && penalties:
 		r.Fail("options.repeat_last_n", "penalties look at the whole text here: only -1 and 0 are supported")
 	}
+}
+
+// noPenalty says whether a penalty is the one that does nothing, as one that is not there.
+func noPenalty(penalty []byte, none int64) bool {
+	n, ok := scan.Integer(penalty)
+	return penalty == nil || ok && n == none
 }
 
 // append appends the native fields, each with a comma before it.
