@@ -48,6 +48,7 @@ func URLsOf(id string) string { return "models." + id + urlsKey }
 // waits the keys of next that differ and need a restart. Neither is written to.
 // Keys are in the order of the file; those of a model follow its id.
 func Reload(running, next *Config) (now *Config, changed, waits []string) {
+	changed, waits = []string{}, []string{} // of which a log line has a list also when they are none
 	copied := *running
 	now = &copied
 	now.Models = maps.Clone(running.Models)
