@@ -16,7 +16,7 @@ func atomically(d *decoder) {
 		d.fail("the interpreter does not know this form of the instruction")
 		return
 	}
-	to, at := d.scratch(), d.address(first, sp)
+	to, at := d.unread(), d.address(first, sp)
 	if returns {
 		to = d.dst(0)
 	}

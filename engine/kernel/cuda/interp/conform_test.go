@@ -20,6 +20,7 @@ func TestInstructions(t *testing.T) {
 			for seed := range uint64(3) {
 				d := interp.Open(interp.Config{Seed: seed, Workers: 2, Shadow: seed > 0})
 				check(t, d)
+				d.Written(t)
 				if err := d.Close(); err != nil {
 					t.Error(err)
 				}

@@ -3,13 +3,15 @@ package interp
 import (
 	"fmt"
 	"math"
+	"sync"
 )
 
-// kernel is a decoded entry. It does not change after load.
+// kernel is a decoded entry. It does not change after load, but for the memory that it keeps.
 type kernel struct {
 	name        string
 	code        []instr
-	regs        int // with constants and special registers
+	writes      [][]int // the registers that an instruction may write
+	regs        int     // with constants and special registers
 	preds       int
 	constants   []constantSlot
 	specials    []specialSlot
@@ -21,6 +23,7 @@ type kernel struct {
 	exact       [3]int
 	ordered     bool // its blocks meet in global memory: they run one after another
 	constMemory []byte
+	blocks      sync.Pool // *cta of earlier launches
 }
 
 // constantSlot is a register that has one value in all lanes from the beginning.
@@ -42,6 +45,7 @@ type decoder struct {
 	special   map[special]int
 	s         *statement
 	in        *instr
+	writes    []int // registers that the statement may write
 	err       error
 }
 
@@ -52,13 +56,14 @@ func decode(f *file, e *entry, constMemory []byte) (*kernel, error) {
 		threadsMax: e.threadsMax, exact: e.exact, constMemory: constMemory}
 	d := &decoder{k: k, e: e, constants: map[uint64]int{}, special: map[special]int{}}
 	d.placeShared(f)
-	k.code = make([]instr, len(e.body)+1)
+	k.code, k.writes = make([]instr, len(e.body)+1), make([][]int, len(e.body)+1)
 	for i := range e.body {
 		d.s, d.in = &e.body[i], &k.code[i]
 		d.statement()
 		if d.err != nil {
 			return nil, d.err
 		}
+		k.writes[i], d.writes = d.writes, nil
 	}
 	last := &k.code[len(e.body)] // what falls off the end returns
 	*last = instr{flow: exit, guard: -1, source: &statement{text: "ret"}}
@@ -174,6 +179,13 @@ func (d *decoder) scratch() int {
 	return d.k.regs - 1
 }
 
+// unread is a register for a result that nobody reads.
+func (d *decoder) unread() int {
+	slot := d.scratch()
+	d.writes = append(d.writes, slot)
+	return slot
+}
+
 // src returns the register of a source operand of a type.
 func (d *decoder) src(i int, k kind) int {
 	if i >= len(d.s.args) {
@@ -235,11 +247,12 @@ func (d *decoder) dst(i int) int {
 func (d *decoder) target(o operand) int {
 	switch {
 	case o.form == noneOperand:
-		return d.scratch()
+		return d.unread()
 	case o.form != regOperand || o.sym == nil || o.sym.kind.class == 'p':
 		d.fail("a destination that is no register")
 		return 0
 	}
+	d.writes = append(d.writes, o.sym.slot)
 	return o.sym.slot
 }
 

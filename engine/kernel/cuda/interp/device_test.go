@@ -182,6 +182,7 @@ func TestSeedsRepeat(t *testing.T) {
 
 // TestEveryInstructionRuns wants all instructions of the test kernels executed.
 func TestEveryInstructionRuns(t *testing.T) {
+	compared := 0
 	for _, c := range kernelCases {
 		for _, compiler := range []string{"nvcc", "clang"} {
 			r := newRig(t, Config{Seed: 5, Workers: 2})
@@ -193,7 +194,11 @@ func TestEveryInstructionRuns(t *testing.T) {
 			for _, line := range r.device.Unexecuted() {
 				t.Errorf("%s: %s never ran", compiler, line)
 			}
+			compared += r.device.Written(t)
 		}
+	}
+	if compared == 0 {
+		t.Error("no kernel kept its registers for the next launch")
 	}
 }
 

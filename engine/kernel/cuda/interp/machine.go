@@ -72,6 +72,7 @@ type warp struct {
 type cta struct {
 	k        *kernelRun
 	index    [3]int
+	threads  int
 	warps    []*warp
 	begin    []vector // what registers are at first
 	shared   []byte
@@ -81,7 +82,7 @@ type cta struct {
 	shadow   *shadow
 	tiles    *tiles
 	random   *rand.Rand
-	ran      []bool // by instruction, for coverage
+	ran      []bool // by instruction: for coverage, and for the registers that the next block finds written
 	count    int64  // instructions so far
 	fault    *fault
 }

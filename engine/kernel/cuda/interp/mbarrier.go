@@ -107,7 +107,7 @@ func (d *decoder) mbarrierArrive() {
 		return
 	}
 	first := int(truth(d.s.args[0].form != memOperand)) // the state, where it is asked for
-	to := d.scratch()
+	to := d.unread()
 	if first == 1 {
 		to = d.dst(0)
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/bits"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -44,7 +45,7 @@ func (k *kernelRun) execute(workers int) *fault {
 	var done sync.WaitGroup
 	for range min(workers, blocks) {
 		done.Go(func() {
-			c := k.newBlock()
+			c := k.takeBlock()
 			for {
 				i := int(next.Add(1)) - 1
 				if i >= blocks || k.failed() {
@@ -55,6 +56,7 @@ func (k *kernelRun) execute(workers int) *fault {
 				k.count.Add(c.count)
 				k.note(c)
 			}
+			k.leaveBlock(c)
 		})
 	}
 	done.Wait()
@@ -78,12 +80,17 @@ func (k *kernelRun) note(c *cta) {
 	}
 }
 
-// newBlock makes the memory of a block, which serves one block after another.
-func (k *kernelRun) newBlock() *cta {
+// takeBlock is the memory of a block, which serves one block after another: that of an earlier launch of the kernel, or new.
+func (k *kernelRun) takeBlock() *cta {
 	threads := k.block[0] * k.block[1] * k.block[2]
-	c := &cta{k: k, shared: make([]byte, k.bytes), ran: make([]bool, len(k.code)), tiles: &tiles{}, begin: k.registers()}
+	if c, ok := k.blocks.Get().(*cta); ok && c.threads == threads && len(c.shared) == k.bytes {
+		c.k = k
+		return c
+	}
+	begin := k.registers()
+	c := &cta{k: k, threads: threads, shared: make([]byte, k.bytes), ran: make([]bool, len(k.code)), tiles: &tiles{}, begin: begin}
 	for i := range (threads + lanes - 1) / lanes {
-		w := &warp{c: c, id: i, regs: make([]vector, k.regs), preds: make([]uint32, k.preds),
+		w := &warp{c: c, id: i, regs: slices.Clone(begin), preds: make([]uint32, k.preds),
 			local: make([]byte, lanes*k.localBytes), parts: make([]part, 0, 2*lanes)}
 		w.began = full
 		if rest := threads - i*lanes; rest < lanes {
@@ -92,6 +99,14 @@ func (k *kernelRun) newBlock() *cta {
 		c.warps = append(c.warps, w)
 	}
 	return c
+}
+
+// leaveBlock keeps memory for the kernel's next launch. That of a fault goes: which instruction broke off does not show in ran.
+func (k *kernelRun) leaveBlock(c *cta) {
+	if c.fault == nil {
+		c.k = nil
+		k.blocks.Put(c)
+	}
 }
 
 // registers are those of a warp as it begins: poison and constants.
@@ -122,9 +137,26 @@ func (c *cta) reset(index int) {
 	if k.shadow {
 		c.shadow = newShadow(len(c.shared), len(c.warps))
 	}
+	c.forget()
 	for _, w := range c.warps {
 		w.reset()
 	}
+}
+
+// forget makes the registers what they are at first. There are many more than most blocks write, so it visits those that what ran
+// may have written.
+func (c *cta) forget() {
+	for pc, ran := range c.ran {
+		if !ran {
+			continue
+		}
+		for _, slot := range c.k.writes[pc] {
+			for _, w := range c.warps {
+				w.regs[slot] = c.begin[slot]
+			}
+		}
+	}
+	clear(c.ran)
 }
 
 func (w *warp) reset() {
@@ -135,7 +167,6 @@ func (w *warp) reset() {
 	w.stores, w.ready, w.passed, w.again, w.ticket, w.hint = [lanes]uint32{}, false, false, false, ticket{}, nil
 	w.matrix = matrixState{queue: w.matrix.queue[:0]}
 	fill(w.local, poison)
-	copy(w.regs, w.c.begin)
 	clear(w.preds)
 	for _, s := range k.specials {
 		for l := range lanes {
