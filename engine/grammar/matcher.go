@@ -55,6 +55,7 @@ type Matcher struct {
 	path []int32
 
 	kernel   []config
+	draft    set   // what close finds out, before share says whether it is new
 	chars    int32 // of the string that is open, where its set has a limit
 	followed int   // configurations, in all
 }
@@ -300,7 +301,11 @@ func (m *Matcher) step(from int32, by int) int32 {
 
 // close turns the configurations of work into a set: it follows what needs no byte.
 func (m *Matcher) close() int32 {
-	s := &set{}
+	if len(m.work) == 0 {
+		return nowhere
+	}
+	s := &m.draft
+	*s = set{configs: s.configs[:0]}
 	m.kernel = append(m.kernel[:0], m.work...)
 	m.seen.clear()
 	closed := false
@@ -403,15 +408,16 @@ func (m *Matcher) share(s *set) int32 {
 	if at, known := m.sharing[string(m.key)]; known {
 		return at
 	}
-	for i := range s.next {
-		s.next[i] = unknown
+	fresh := *s
+	fresh.configs, fresh.kernel = slices.Clone(s.configs), slices.Clone(m.kernel)
+	for i := range fresh.next {
+		fresh.next[i] = unknown
 	}
-	for i := range s.turned {
-		s.turned[i] = unknown
+	for i := range fresh.turned {
+		fresh.turned[i] = unknown
 	}
-	s.kernel = slices.Clone(m.kernel)
 	at := int32(len(m.sets))
-	m.sets = append(m.sets, s)
+	m.sets = append(m.sets, &fresh)
 	m.sharing[string(m.key)] = at
 	return at
 }
