@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"corenode/extensions/guest"
 	"corenode/wasm/abi"
@@ -272,7 +273,15 @@ func TestCorruptCache(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	run() // from the cache
+	sum := filepath.Join(filepath.Dir(filepath.Dir(path)), "SUM")
+	long := time.Unix(1e9, 0)
+	if err := os.Chtimes(sum, long, long); err != nil {
+		t.Fatal(err)
+	}
+	run() // from the cache, of which the sum stays true
+	if info, err := os.Stat(sum); err != nil || !info.ModTime().Equal(long) {
+		t.Errorf("the sum of what is in the cache was written again, %v", err)
+	}
 	for _, at := range []int{0, 6, 8, 20, 24, len(intact) / 2, len(intact) - 1} {
 		flip(t, path, at)
 		run()

@@ -24,11 +24,7 @@ func (s *shippedModule) readManifest() (guest.Manifest, error) {
 	if err != nil {
 		return guest.Manifest{}, err
 	}
-	file, err := guest.Read(wasm)
-	if err != nil {
-		return guest.Manifest{}, err
-	}
-	return file.Manifest, nil
+	return guest.ReadManifest(wasm)
 }
 
 // nativePrefix begins what stands for the digest of a native build.

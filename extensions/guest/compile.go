@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -41,9 +42,11 @@ func compile(metered []byte, dir string) (*code, error) {
 	ctx := experimental.WithCompilationWorkers(context.Background(), 1)
 	config := wazero.NewRuntimeConfig().WithCoreFeatures(api.CoreFeaturesV2).WithDebugInfoEnabled(false)
 	c := &code{}
+	var found []string // that the sum vouches for
 	if dir != "" {
 		dir = filepath.Join(dir, cacheKey(metered))
 		dropIfCorrupt(dir)
+		found = filesOf(dir)
 		if err := os.MkdirAll(dir, 0o700); err != nil {
 			return nil, err
 		}
@@ -61,7 +64,9 @@ func compile(metered []byte, dir string) (*code, error) {
 		return nil, &engineError{err}
 	}
 	if dir != "" {
-		writeSum(dir)
+		if !slices.Equal(found, filesOf(dir)) { // nothing was there, or nothing of this engine
+			writeSum(dir)
+		}
 		trimCache(filepath.Dir(dir))
 	}
 	return c, nil
@@ -105,6 +110,20 @@ func writeSum(dir string) {
 	if sum, err := sumOf(dir); err == nil {
 		_ = os.WriteFile(filepath.Join(dir, sumFile), []byte(sum), 0o600)
 	}
+}
+
+// filesOf names all files below dir, with their sizes and times.
+func filesOf(dir string) (all []string) {
+	_ = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		if info, err := d.Info(); err == nil {
+			all = append(all, fmt.Sprint(path, info.Size(), info.ModTime().UnixNano()))
+		}
+		return nil
+	})
+	return all
 }
 
 // sumOf hashes the names and bytes of all files below dir but the sum.

@@ -57,16 +57,32 @@ func Read(wasm []byte) (*File, error) {
 	if err != nil {
 		return nil, refusedByMeter("parse", err)
 	}
-	section, n := info.CustomSection(ManifestSection)
+	m, err := readManifest(info.CustomSection(ManifestSection))
+	if err != nil {
+		return nil, err
+	}
+	return &File{Manifest: m, wasm: wasm, info: info}, nil
+}
+
+// ReadManifest is the manifest of a file whose code is known to be good: it is not looked at. The error is a *LoadError.
+func ReadManifest(wasm []byte) (Manifest, error) {
+	section, n, err := meter.CustomSection(wasm, ManifestSection)
+	if err != nil {
+		return Manifest{}, refusedByMeter("parse", err)
+	}
+	return readManifest(section, n)
+}
+
+func readManifest(section []byte, n int) (Manifest, error) {
 	if n != 1 {
-		return nil, Refused("manifest", "add it with: corenode module pack", "the file has %d custom sections %q, want one",
+		return Manifest{}, Refused("manifest", "add it with: corenode module pack", "the file has %d custom sections %q, want one",
 			n, ManifestSection)
 	}
 	m, err := ParseManifest(section)
 	if err != nil {
-		return nil, Refused("manifest", "correct it, and pack the module again: corenode module pack", "%w", err)
+		return Manifest{}, Refused("manifest", "correct it, and pack the module again: corenode module pack", "%w", err)
 	}
-	return &File{Manifest: m, wasm: wasm, info: info}, nil
+	return m, nil
 }
 
 // Vectors are the golden vectors as they are in the file; nil without.

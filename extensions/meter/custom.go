@@ -1,5 +1,7 @@
 package meter
 
+import "bytes"
+
 // WithCustomSection returns the module with exactly one custom section of that
 // name, at its end, holding payload. Other sections stay as they are, byte by
 // byte, so doing it again with the same payload changes nothing.
@@ -23,6 +25,33 @@ func WithCustomSection(module []byte, name string, payload []byte) ([]byte, erro
 	}
 	content := append(appendVec(nil, []byte(name)), payload...)
 	return appendVec(append(out, secCustom), content), nil
+}
+
+// CustomSection returns the first custom section of that name in a module, and how many there are. It goes from section to section and
+// looks into no other: Inspect says whether they are what they should be. The error is an *Error.
+func CustomSection(module []byte, name string) (data []byte, n int, err error) {
+	if !bytes.HasPrefix(module, preamble) {
+		return nil, 0, &Error{Func: -1, Msg: "not a WebAssembly module", Fix: fixRebuild}
+	}
+	r := &reader{b: module, pos: len(preamble), end: len(module), fn: -1}
+	for !r.done() {
+		id := r.u8()
+		content := r.skip(int(r.u32()))
+		if id != secCustom {
+			continue
+		}
+		c := &reader{b: content, end: len(content), fn: -1}
+		if c.name() != name || c.err != nil {
+			continue
+		}
+		if n++; n == 1 {
+			data = content[c.pos:]
+		}
+	}
+	if r.err != nil {
+		return nil, 0, r.err
+	}
+	return data, n, nil
 }
 
 // appendNames appends the names of functions, for the traces of traps, if the

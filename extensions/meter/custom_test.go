@@ -40,6 +40,20 @@ func TestWithCustomSection(t *testing.T) {
 		if got, n := info.CustomSection(name); n != 1 || string(got) != want {
 			t.Errorf("%s: %d sections, the first %q, want %q", name, n, got, want)
 		}
+		if got, n, err := CustomSection(both, name); err != nil || n != 1 || string(got) != want {
+			t.Errorf("%s, sections alone: %d, the first %q, want %q, %v", name, n, got, want, err)
+		}
+	}
+	if got, n, err := CustomSection(first, "corenode.manifest"); err != nil || n != 2 || string(got) != "old" {
+		t.Errorf("%d sections, the first %q, %v", n, got, err)
+	}
+	if _, n, err := CustomSection(both, "absent"); n != 0 || err != nil {
+		t.Errorf("%d absent sections are found, %v", n, err)
+	}
+	for _, broken := range [][]byte{nil, []byte("\x00asm"), both[1:], both[:len(both)-1]} {
+		if _, _, err := CustomSection(broken, "corenode.vectors"); err == nil {
+			t.Errorf("%d bytes that are no module have sections", len(broken))
+		}
 	}
 	if _, n := info.CustomSection("absent"); n != 0 {
 		t.Error("an absent section is found")

@@ -51,6 +51,9 @@ func FuzzRewrite(f *testing.F) {
 		if again, _ := Inspect(attached); again == nil {
 			t.Fatal("a module with a section attached is refused")
 		}
+		if data, n, err := CustomSection(attached, "corenode.manifest"); err != nil || n != 1 || string(data) != "{}" {
+			t.Fatalf("%d sections attached, the first %q, %v", n, data, err)
+		}
 		plain, err := rt.CompileModule(context.Background(), module)
 		if err != nil {
 			return
