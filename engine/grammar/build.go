@@ -378,8 +378,12 @@ func until(end string, forbidden ...string) expr {
 			return 0
 		}
 		b.states[at[""]].plain = plainText
+		inWords := bytesOf(strings.Join(words, ""))
 		for _, p := range prefixes {
 			to := func(c byte) (int32, bool) {
+				if !inWords.has(c) { // most bytes are not
+					return at[""], true
+				}
 				for text := p + string([]byte{c}); ; text = text[1:] {
 					for i, w := range words {
 						if text == w {
