@@ -46,7 +46,7 @@ func Shown(schema json.RawMessage) json.RawMessage {
 
 // refersByID says whether a schema has a reference that is not to one of its own places.
 func refersByID(schema json.RawMessage) (refers bool) {
-	dec := jsontext.NewDecoder(bytes.NewReader(schema), jsontext.AllowDuplicateNames(true))
+	dec := jsontext.NewDecoder(bytes.NewBuffer(schema), jsontext.AllowDuplicateNames(true))
 	for {
 		t, err := dec.ReadToken()
 		if err != nil {
@@ -64,7 +64,7 @@ func refersByID(schema json.RawMessage) (refers bool) {
 // rewritten is a JSON text without the members of schemas in it that are dropped.
 func rewritten(raw json.RawMessage, at place, dropped func(name string) bool) json.RawMessage {
 	repeated := jsontext.AllowDuplicateNames(true) // there are none: the text was checked when the body was parsed
-	dec := jsontext.NewDecoder(bytes.NewReader(raw), repeated)
+	dec := jsontext.NewDecoder(bytes.NewBuffer(raw), repeated)
 	out := bytes.NewBuffer(make([]byte, 0, len(raw)))
 	enc := jsontext.NewEncoder(out, repeated)
 	if rewrite(enc, dec, at, dropped) != nil {

@@ -23,6 +23,16 @@ func BenchmarkPrepareConversation(b *testing.B) {
 	benchmarkPrepare(b, `{"model":"m","max_tokens":64,"system":"You are a helpful assistant.","messages":[`+strings.Join(turns[:19], ",")+`]}`)
 }
 
+// BenchmarkPrepareTools is what a coding agent sends: 60 tools of 600 bytes, with each of its requests.
+func BenchmarkPrepareTools(b *testing.B) {
+	var tools []string
+	for i := range 60 {
+		tools = append(tools, fmt.Sprintf(`{"name":"tool_%d","description":"%s","input_schema":{"type":"object","properties":{"path":{"type":"string","description":"A path to a file of the project"},"mode":{"type":"string","enum":["read","write","append"]},"line":{"type":"integer","minimum":0},"opts":{"type":"object","properties":{"deep":{"type":"boolean"},"names":{"type":"array","items":{"type":"string","maxLength":40}}}}},"required":["path"]}}`,
+			i, strings.Repeat("It does one thing with care. ", 8)))
+	}
+	benchmarkPrepare(b, `{"model":"m","max_tokens":64,"tools":[`+strings.Join(tools, ",")+`],"messages":[{"role":"user","content":"Read file number 7."}]}`)
+}
+
 func benchmarkPrepare(b *testing.B, body string) {
 	e, _ := open2(b, options(Instant))
 	q, err := messages.Parse([]byte(body))

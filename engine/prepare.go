@@ -402,7 +402,8 @@ func (e *Engine) assistant(m messages.Message) template.Message {
 // toolObject is a tool in the form that templates expect, keys in the order
 // that models were trained on.
 func (e *Engine) toolObject(t messages.Tool) json.RawMessage {
-	b := []byte(`{"type":"function","function":{"name":`)
+	const start = `{"type":"function","function":{"name":`
+	b := append(make([]byte, 0, 2*len(start)+len(t.Name)+len(t.Description)+len(t.Schema)), start...)
 	b, _ = jsontext.AppendQuote(b, e.tokenizer.Protect(t.Name))
 	if t.Description != "" || e.format.calls == callsChannels { // whose templates show one
 		b = append(b, `,"description":`...)
@@ -417,7 +418,7 @@ func (e *Engine) toolObject(t messages.Tool) json.RawMessage {
 // of them next to text of its own, as in <name> for a member's name.
 func (e *Engine) protectJSON(raw json.RawMessage) json.RawMessage {
 	repeated := jsontext.AllowDuplicateNames(true) // there are none: the text was checked when the body was parsed
-	dec := jsontext.NewDecoder(bytes.NewReader(raw), repeated)
+	dec := jsontext.NewDecoder(bytes.NewBuffer(raw), repeated)
 	out := bytes.NewBuffer(make([]byte, 0, len(raw)+64))
 	enc := jsontext.NewEncoder(out, repeated)
 	for {
@@ -519,14 +520,19 @@ func (e *Engine) turns(prompt []int32) (at []int) {
 
 // Conversation hashes what stays the same over a conversation's requests.
 func Conversation(q *messages.Request) [32]byte {
-	b := make([]byte, 0, 1024) // on the stack; larger ones move to the heap
-	write := func(s string) { b = append(append(b, s...), 0) }
+	h := sha256.New()
+	b := make([]byte, 0, 1024) // on the stack; a larger one moves to the heap
+	write := func(s string) {
+		b = append(append(b[:0], s...), 0)
+		h.Write(b)
+	}
 	system, msgs := messages.Opening(q)
 	write(system)
 	for _, t := range q.Tools {
 		write(t.Name)
 		write(t.Description)
-		b = append(append(b, Shown(t.Schema)...), 0)
+		h.Write(Shown(t.Schema))
+		write("")
 	}
 	for _, m := range msgs {
 		if m.Role == "user" {
@@ -534,7 +540,7 @@ func Conversation(q *messages.Request) [32]byte {
 			break
 		}
 	}
-	return sha256.Sum256(b)
+	return [32]byte(h.Sum(b[:0]))
 }
 
 // invalidf is the error of a request whose field param, "" for none, cannot be served.

@@ -61,7 +61,7 @@ func (v *value) member(name string) *value {
 }
 
 func readSchema(raw json.RawMessage) (*value, error) {
-	dec := jsontext.NewDecoder(bytes.NewReader(raw))
+	dec := jsontext.NewDecoder(bytes.NewBuffer(raw))
 	return readValue(dec, nil, 0)
 }
 

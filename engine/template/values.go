@@ -244,7 +244,7 @@ const jsonDepthMax = 512
 // fromJSON reads one JSON text the way Python's json.loads does: order kept,
 // the last of repeated keys wins, whole numbers exact.
 func fromJSON(raw []byte) (value, error) {
-	d := jsontext.NewDecoder(bytes.NewReader(raw), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
+	d := jsontext.NewDecoder(bytes.NewBuffer(raw), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 	v, err := readJSON(d, 0)
 	if err != nil {
 		return nil, err

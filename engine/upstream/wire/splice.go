@@ -42,7 +42,7 @@ type edit struct {
 // Requests always stream upstream, whatever the client asked for: only a stream has running
 // counts, and only it can be seen to stall.
 func Splice(body []byte, s Splices) ([]byte, error) {
-	w := splicer{body: body, s: s, dec: jsontext.NewDecoder(bytes.NewReader(body), jsontext.AllowDuplicateNames(true))}
+	w := splicer{body: body, s: s, dec: jsontext.NewDecoder(bytes.NewBuffer(body), jsontext.AllowDuplicateNames(true))}
 	if err := w.top(); err != nil {
 		return nil, err
 	}
@@ -315,7 +315,7 @@ func memberString(object []byte, name string) (string, error) {
 
 // member is where the value of a member stands in an object, from == to without one.
 func member(object []byte, name string) (from, to int, err error) {
-	w := splicer{dec: jsontext.NewDecoder(bytes.NewReader(object), jsontext.AllowDuplicateNames(true))}
+	w := splicer{dec: jsontext.NewDecoder(bytes.NewBuffer(object), jsontext.AllowDuplicateNames(true))}
 	if w.dec.PeekKind() != '{' {
 		return 0, 0, nil
 	}
