@@ -5,7 +5,24 @@ package meter
 import (
 	"context"
 	"testing"
+
+	"corenode/wasm/builtin"
 )
+
+// BenchmarkRewrite is what each start of a node does with each module that ships.
+func BenchmarkRewrite(b *testing.B) {
+	wasm, err := builtin.Modules()[0].Wasm()
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.SetBytes(int64(len(wasm)))
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, _, err := Rewrite(wasm, Options{}); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
 
 // BenchmarkOverhead runs the same calls on plain and metered guests, in turns
 // so that both see the same noise, and reports the difference.

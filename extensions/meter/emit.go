@@ -149,7 +149,7 @@ func (w *rewriter) module() []byte {
 	slowType := w.addType(nil, nil)
 	pageType := w.addType([]byte{typeI32}, []byte{typeI32})
 	code := w.codeSection() // adds types
-	out := append([]byte(nil), preamble...)
+	out := append(make([]byte, 0, len(m.b)+len(code)-len(m.sections[secCode])), preamble...)
 	for _, id := range sectionOrder {
 		content := m.sections[id]
 		switch id {
@@ -200,7 +200,8 @@ func splitVec(content []byte) (n int, items []byte) {
 
 func (w *rewriter) codeSection() []byte {
 	m := w.m
-	out := appendU32(nil, uint32(len(m.bodies)+helpersN))
+	out := make([]byte, 0, len(m.sections[secCode])/4*5) // most grow by a fifth
+	out = appendU32(out, uint32(len(m.bodies)+helpersN))
 	var one []byte
 	for i := range m.bodies {
 		one = w.code(one[:0], m.importedFunctions()+i)

@@ -174,15 +174,30 @@ func proposalOf(op byte) string {
 	return ""
 }
 
-// within says whether op lies in one of the inclusive ranges.
-func within(op byte, ranges ...byte) bool {
+// opcodes is a set of them.
+type opcodes [256]bool
+
+// opcodesIn is the set of the inclusive ranges.
+func opcodesIn(ranges ...int) (set opcodes) {
 	for i := 0; i+1 < len(ranges); i += 2 {
-		if op >= ranges[i] && op <= ranges[i+1] {
-			return true
+		for op := ranges[i]; op <= ranges[i+1]; op++ {
+			set[op] = true
 		}
 	}
-	return false
+	return set
 }
+
+// What computes with or moves floats as such.
+var (
+	floatOps    = opcodesIn(0x2a, 0x2b, 0x38, 0x39, 0x43, 0x44, 0x5b, 0x66, 0x8b, 0xa6, 0xa8, 0xab, 0xae, 0xbf)
+	floatVecOps = opcodesIn(0x13, 0x14, 0x1f, 0x22, 0x41, 0x4c, 0x5e, 0x5f, 0x67, 0x6a, 0x74, 0x75, 0x7a, 0x7a, 0x94, 0x94, 0xe0, 0xff)
+)
+
+// Integer division and remainder, roots and float division.
+var (
+	slowOps    = opcodesIn(0x6d, 0x70, 0x7f, 0x82, 0x91, 0x91, 0x95, 0x95, 0x9f, 0x9f, 0xa3, 0xa3)
+	slowVecOps = opcodesIn(0xe3, 0xe3, 0xe7, 0xe7, 0xef, 0xef, 0xf3, 0xf3)
+)
 
 // isFloat says whether an instruction computes with or moves floats as such.
 func (in *instr) isFloat() bool {
@@ -190,10 +205,9 @@ func (in *instr) isFloat() bool {
 	case opMisc:
 		return in.sub <= 0x07
 	case opVec:
-		return within(in.sub, 0x13, 0x14, 0x1f, 0x22, 0x41, 0x4c, 0x5e, 0x5f, 0x67, 0x6a,
-			0x74, 0x75, 0x7a, 0x7a, 0x94, 0x94, 0xe0, 0xff)
+		return floatVecOps[in.sub]
 	}
-	return within(in.op, 0x2a, 0x2b, 0x38, 0x39, 0x43, 0x44, 0x5b, 0x66, 0x8b, 0xa6, 0xa8, 0xab, 0xae, 0xbf)
+	return floatOps[in.op]
 }
 
 // weight is how much an instruction counts as straight code: its bytes, and
@@ -203,14 +217,7 @@ func (in *instr) weight() int {
 	if bulkShift(in) != 0 {
 		return w + bulkWeight
 	}
-	slow := false
-	switch in.op {
-	case opVec:
-		slow = within(in.sub, 0xe3, 0xe3, 0xe7, 0xe7, 0xef, 0xef, 0xf3, 0xf3)
-	default: // integer division and remainder, roots and float division
-		slow = within(in.op, 0x6d, 0x70, 0x7f, 0x82, 0x91, 0x91, 0x95, 0x95, 0x9f, 0x9f, 0xa3, 0xa3)
-	}
-	if slow {
+	if slowOps[in.op] || in.op == opVec && slowVecOps[in.sub] {
 		w += slowWeight
 	}
 	return w

@@ -34,8 +34,8 @@ type rewriter struct {
 	typeN    int
 	blockOf  map[string]uint32 // results -> type of a block that leaves them
 	flow     []frame
-	straight int   // bytes of code since the last tick on the worst path to here
-	in, last instr // at hand, and the one before it
+	straight int    // bytes of code since the last tick on the worst path to here
+	in, last *instr // at hand, and the one before it
 }
 
 // frame is an open block and what is known of the paths to its end.
@@ -47,7 +47,7 @@ type frame struct {
 
 func newRewriter(m *module, o Options) *rewriter {
 	m.markCyclic()
-	w := &rewriter{m: m, o: o, blockOf: map[string]uint32{}}
+	w := &rewriter{m: m, o: o, blockOf: map[string]uint32{}, in: &instr{}, last: &instr{}}
 	g := uint32(len(m.globals))
 	w.left, w.budget, w.depth, w.cause = g, g+1, g+2, g+3
 	f := uint32(m.functionCount())
@@ -71,7 +71,7 @@ func (w *rewriter) code(out []byte, fn int) []byte {
 	}
 	r := &reader{b: m.b, pos: b.code, end: b.end, fn: fn}
 	for len(w.flow) > 0 {
-		m.next(r, &w.in)
+		m.next(r, w.in)
 		w.instr(b)
 		w.last, w.in = w.in, w.last
 	}
@@ -129,7 +129,7 @@ func (w *rewriter) addType(params, results []byte) uint32 {
 
 // instr copies one instruction with what metering puts before and after it.
 func (w *rewriter) instr(b *body) {
-	in := &w.in
+	in := w.in
 	w.beforeStraight(in)
 	switch {
 	case in.op == opReturn && b.cyclic:
