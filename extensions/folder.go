@@ -121,7 +121,7 @@ func (f folder) keepShipped(digest string, file func() ([]byte, error)) {
 	}
 }
 
-// readManifest reads the manifest of a module file in Dir.
+// readManifest reads the manifest of a module file in Dir, which is as it was when it was taken.
 func (f folder) readManifest(digest string) (guest.Manifest, error) {
 	wasm, err := os.ReadFile(f.path(digest, extWasm))
 	if err != nil {
@@ -130,11 +130,7 @@ func (f folder) readManifest(digest string) (guest.Manifest, error) {
 	if digestOf(wasm) != digest {
 		return guest.Manifest{}, fmt.Errorf("the file of %s was changed", digest)
 	}
-	file, err := guest.Read(wasm)
-	if err != nil {
-		return guest.Manifest{}, err
-	}
-	return file.Manifest, nil
+	return guest.ReadManifest(wasm)
 }
 
 // readState reads the state's file and its copy; nil is one that is not there.

@@ -35,17 +35,20 @@ func (c *code) close() {
 }
 
 // compile makes code of a metered module. What the compiler gave before is
-// taken from the folder dir of compiled modules, if it is intact there; "" is none.
+// taken from the folder dir of compiled modules, if it is intact there, which the
+// caller may have seen just now; "" is none.
 // There is no interruption by context: the engine pays for that on every loop
 // round, and the meter does it better.
-func compile(metered []byte, dir string) (*code, error) {
+func compile(metered []byte, dir string, intact bool) (*code, error) {
 	ctx := experimental.WithCompilationWorkers(context.Background(), 1)
 	config := wazero.NewRuntimeConfig().WithCoreFeatures(api.CoreFeaturesV2).WithDebugInfoEnabled(false)
 	c := &code{}
 	var found []string // that the sum vouches for
 	if dir != "" {
 		dir = filepath.Join(dir, cacheKey(metered))
-		dropIfCorrupt(dir)
+		if !intact {
+			dropIfCorrupt(dir)
+		}
 		found = filesOf(dir)
 		if err := os.MkdirAll(dir, 0o700); err != nil {
 			return nil, err

@@ -31,28 +31,30 @@ type Compiler struct {
 	Failed func(err error)
 }
 
-// compile fills the folder dir of compiled modules. An error ends the load. The
+// compile fills the folder dir of compiled modules, and says whether the module's code is intact there. An error ends the load. The
 // process is killed when ctx ends. Where it cannot be started or fails, Failed is
 // told, and the caller compiles the module.
-func (c *Compiler) compile(ctx context.Context, metered []byte, dir string) error {
+func (c *Compiler) compile(ctx context.Context, metered []byte, dir string) (intact bool, err error) {
 	within, cancel := context.WithTimeout(ctx, compileTimeMax)
 	defer cancel()
 	defer context.AfterFunc(c.Closing, cancel)()
 	refusal, err := runCompiler(within, c.Command, metered, dir)
-	if err == nil && refusal == "" && !isIntact(filepath.Join(dir, cacheKey(metered))) {
-		err = errors.New("it left no compiled code")
+	if err == nil && refusal == "" {
+		if intact = isIntact(filepath.Join(dir, cacheKey(metered))); !intact {
+			err = errors.New("it left no compiled code")
+		}
 	}
 	switch {
 	case c.Closing.Err() != nil:
-		return context.Cause(c.Closing)
+		return false, context.Cause(c.Closing)
 	case ctx.Err() != nil:
-		return ctx.Err()
+		return false, ctx.Err()
 	case err != nil:
 		c.Failed(err)
 	case refusal != "":
-		return refusedByEngine(errors.New(refusal))
+		return false, refusedByEngine(errors.New(refusal))
 	}
-	return nil
+	return intact, nil
 }
 
 func refusedByEngine(err error) error {
@@ -102,7 +104,7 @@ func compileInto(metered io.Reader, dir string, answer io.Writer) error {
 	if err != nil {
 		return fmt.Errorf("read the module: %w", err)
 	}
-	c, err := compile(module, dir)
+	c, err := compile(module, dir, false)
 	if refused, ok := errors.AsType[*engineError](err); ok {
 		_, err = io.WriteString(answer, refused.Error())
 		return err

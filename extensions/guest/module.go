@@ -89,12 +89,13 @@ func translate(ctx context.Context, wasm []byte, o Options) (*code, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	if o.Compiler != nil && o.CacheDir != "" && !isIntact(filepath.Join(o.CacheDir, cacheKey(metered))) {
-		if err := o.Compiler.compile(ctx, metered, o.CacheDir); err != nil {
+	intact := o.CacheDir != "" && isIntact(filepath.Join(o.CacheDir, cacheKey(metered)))
+	if o.Compiler != nil && o.CacheDir != "" && !intact {
+		if intact, err = o.Compiler.compile(ctx, metered, o.CacheDir); err != nil {
 			return nil, err
 		}
 	}
-	c, err := compile(metered, o.CacheDir)
+	c, err := compile(metered, o.CacheDir, intact)
 	if err != nil {
 		return nil, refusedByEngine(err)
 	}
