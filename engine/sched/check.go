@@ -1,6 +1,9 @@
 package sched
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // Check verifies the scheduler's books, and its pool's, from scratch: for tests.
 // With the build tag invariants both check themselves.
@@ -32,9 +35,12 @@ func (s *Scheduler) checkBooks() error {
 		}
 		delete(running, a)
 		inLines := 0
-		for _, l := range a.lines {
+		for i, l := range a.lines {
 			if err := l.check(a); err != nil {
 				return err
+			}
+			if slices.ContainsFunc(a.lines[:i], func(o *line) bool { return o.class == l.class }) {
+				return fmt.Errorf("sched: account %q has two lines of priority %d", name, l.class.priority)
 			}
 			inLines += l.queue.len
 			queued = queued.plus(l.work)

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"corenode/engine/cost/costtest"
 	"corenode/engine/draft"
 	"corenode/engine/kv"
 )
@@ -262,5 +263,49 @@ func TestDraftsAreCharged(t *testing.T) {
 	}
 	if err := s.Check(); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestLastPageIsDraftedOnce: where two drafts could have the last free page, one gets it, and the other ends
+// with the pages that its sequence has.
+func TestLastPageIsDraftedOnce(t *testing.T) {
+	b := newBench(t, 5, 0, func(c *Config) { c.Draft = true })
+	b.s.AssumeSteps(func(int) float64 { return 1 })
+	first, second := b.add("a", 30, 20), b.add("b", 30, 20)
+	b.until(5, started(second))
+	for _, q := range []*Sequence{first, second} {
+		q.Draft, q.Chance = make([]int32, 9), 1
+	}
+	p := b.s.Plan(b.now)
+	if len(p.Items) != 2 || len(p.Items[0].Draft) != 9 || len(p.Items[1].Draft) != 32-len(second.Tokens) {
+		t.Errorf("beside %d free pages: %+v", b.s.pool.PagesFree(), p.Items)
+	}
+	if err := b.s.Check(); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestDraftsArePredicted: what a step is said to take with drafts is what a step of their load is said to take.
+func TestDraftsArePredicted(t *testing.T) {
+	c := newComputer(t, costtest.Machines(21)[1], nil)
+	c.one()
+	for range 8 {
+		c.must("a", 300, 100)
+	}
+	for c.s.waiting > 0 || slices.ContainsFunc(c.s.running, func(q *Sequence) bool { return !started(q)() }) {
+		c.step()
+	}
+	items := c.s.Plan(c.now).Items
+	c.s.choices = make([]draftChoice, 1)
+	alone, with := c.s.draftSeconds(loadOf(items))
+	for added := range 9 {
+		if added > 0 {
+			it := &items[added-1]
+			it.Draft, it.Len = []int32{1}, 2
+		}
+		want := c.s.cost.Predict(loadOf(items)).Seconds()
+		if got := with(added); len(items) != 8 || alone != with(0) || math.Abs(got-want) > want/1000 {
+			t.Errorf("%d of %d decodes with a draft are said to take %g s, want %g s", added, len(items), got, want)
+		}
 	}
 }

@@ -70,6 +70,26 @@ func TestRetryAfterIsTrue(t *testing.T) {
 	}
 }
 
+// TestRetryAfterOfExpired: who waited too long is told when the queue will be short enough to be taken again.
+func TestRetryAfterOfExpired(t *testing.T) {
+	c := newComputer(t, costtest.Machines(17)[1], func(c *Config) { c.QueueTimeout = time.Hour })
+	c.warm()
+	for range 100 {
+		c.must("a", 300, 100)
+	}
+	wait := c.s.QueueWait()
+	for _, tc := range []struct{ timeout, want time.Duration }{ // most is accepted of a timeout but for a margin
+		{wait * 3 / 4, wait - time.Duration(float64(wait*3/4)/margin)},
+		{wait / 4, wait / 4}, // all that waits now has left by then
+		{wait * 2, retryMin},
+	} {
+		c.s.config.QueueTimeout = tc.timeout
+		if got := c.s.RetryAfter(); got != tc.want || wait < 20*time.Second {
+			t.Errorf("of a wait of %v, accepted up to %v: told to come back after %v, want %v", wait, tc.timeout, got, tc.want)
+		}
+	}
+}
+
 // TestFloodIsRefusedAlone: an account that fills the time of the queue is
 // refused; one that comes with a single request is not.
 func TestFloodIsRefusedAlone(t *testing.T) {
