@@ -507,10 +507,11 @@ func (m *Matcher) walk(out idSet, w *walk) {
 	most := m.followed + followedMax
 	dead := -1 // length of its beginning that still led somewhere, if not all did
 	for i, id := range w.ids {
-		text, same := m.v.texts[id], int(w.same[i])
+		same := int(w.same[i])
 		if dead >= 0 && same > dead {
 			continue
 		}
+		text := m.v.texts[id]
 		dead = -1
 		m.path = m.path[:same+1]
 		for n := same; n < len(text); n++ {
