@@ -36,10 +36,10 @@ func (b *breaker) fault(now time.Time, calls uint64) (reason string) {
 	b.recent[b.next] = now
 	b.next = (b.next + 1) % breakerFaults
 	oldest := b.recent[b.next] // of the last breakerFaults, this one included
-	if calls-b.from > breakerCallsMax {
-		b.from, b.faults = calls, 0
-	}
 	b.faults++
+	if calls-b.from > breakerCallsMax {
+		b.from, b.faults = calls, 0 // the next window has the calls behind this fault, and so not the fault
+	}
 	n := calls - b.from
 	switch {
 	case !oldest.IsZero() && now.Sub(oldest) <= breakerSpan:

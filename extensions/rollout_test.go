@@ -236,39 +236,46 @@ func TestShadowFaultsByBody(t *testing.T) {
 	}
 }
 
-// TestBreakerRate: faults that are rare but too many.
+// TestBreakerRate: which fault trips it, of those that come fast and of those that are rare but too many.
 func TestBreakerRate(t *testing.T) {
 	now := time.Unix(0, 0)
 	cases := []struct {
-		name  string
-		every uint64 // calls per fault
-		gap   time.Duration
-		trips bool
+		name   string
+		before uint64 // calls without a fault
+		every  uint64 // calls per fault
+		gap    time.Duration
+		trips  int // the fault, 0 for none
 	}{
-		{"a burst", 1000, time.Second, true},
-		{"one in 50", 50, time.Minute, true},
-		{"one in 200", 200, time.Minute, false},
+		{"a burst", 0, 1000, time.Second, 5},
+		{"five in ten seconds", 0, 1000, breakerSpan / 4, 5},
+		{"five in a little more", 0, 1000, breakerSpan/4 + 1, 0},
+		{"one in 50", 0, 50, time.Minute, 10}, // of fewer calls than 500 nothing is known
+		{"one in 99", 0, 99, time.Minute, 6},
+		{"one in 100", 0, 100, time.Minute, 0},
+		{"one in 50, behind a million good calls", 1_000_000, 50, time.Minute, 11},
 	}
 	for _, c := range cases {
 		var b breaker
-		tripped := 0
-		for n := range uint64(1000) {
-			if b.fault(now.Add(time.Duration(n)*c.gap), (n+1)*c.every) != "" {
-				tripped++
+		for round := range 2 { // reset makes it as new
+			var tripped []int
+			for n := range 1000 {
+				if b.fault(now.Add(time.Duration(n)*c.gap), c.before+uint64(n+1)*c.every) != "" {
+					tripped = append(tripped, n+1)
+				}
 			}
-		}
-		if (tripped == 1) != c.trips || tripped > 1 {
-			t.Errorf("%s: tripped %d times", c.name, tripped)
-		}
-		if b.reset(); b.tripped {
-			t.Errorf("%s: reset", c.name)
+			if len(tripped) > 1 || c.trips > 0 != (len(tripped) > 0) || len(tripped) > 0 && tripped[0] != c.trips {
+				t.Errorf("%s, round %d: tripped at %v, want %d", c.name, round, tripped, c.trips)
+			}
+			b.reset()
 		}
 	}
 }
 
-// TestShadow counts runs and differences and never shows in an answer.
+// TestShadow counts runs and differences and never shows in an answer. It goes on when another module
+// becomes active, until it is ended.
 func TestShadow(t *testing.T) {
 	h, _ := openTest(t, Options{})
+	between := mustLoad(t, h, chatGuest(t, "between"))
 	same := newGuest(SlotChat, "same")
 	same.answers = chatAnswers("native")
 	runs := func(digest string) (runs, mismatches uint64) {
@@ -283,6 +290,13 @@ func TestShadow(t *testing.T) {
 		if i, err := h.Shadow(digest, 100); err != nil || i.State != StateShadow || i.Serving {
 			t.Fatalf("%+v, %v", i, err)
 		}
+		s := h.slot(SlotChat).now.Load().shadow
+		if _, err := h.Activate(between); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := h.Rollback(SlotChat); err != nil {
+			t.Fatal(err)
+		}
 		for range 20 {
 			if got := request(t, h, "a"); got != `{"by":"native"}` {
 				t.Fatalf("the shadow answers: %s", got)
@@ -294,6 +308,9 @@ func TestShadow(t *testing.T) {
 		}
 		if i, err := h.Shadow(digest, 0); err != nil || i.State != StateLoaded {
 			t.Errorf("%+v, %v", i, err)
+		}
+		if h.background.Wait(); !s.stopped {
+			t.Error("it is ended, and its worker is not")
 		}
 	}
 }
