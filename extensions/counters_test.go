@@ -174,7 +174,6 @@ func TestSettlingOpensAModuleOnce(t *testing.T) {
 	_ = h.Close()
 	h, _ = openTest(t, o)
 	left := h.Settling()
-	defer left.Close()
 	for range 2 {
 		if c, err := left.RateBy(digest, ratingCharge, nil); err != nil || c.Amount != 5 || c.ModuleDigest != digest {
 			t.Errorf("charged %+v, %v", c, err)
@@ -182,6 +181,10 @@ func TestSettlingOpensAModuleOnce(t *testing.T) {
 		if err := os.RemoveAll(h.folder.path(digest, extWasm)); err != nil { // it is not read again
 			t.Fatal(err)
 		}
+	}
+	opened := left.by[digest].pool
+	if left.Close(); opened.Use().Instances != 0 {
+		t.Errorf("the module stays open: %+v", opened.Use())
 	}
 	again := h.Settling()
 	defer again.Close()

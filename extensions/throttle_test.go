@@ -211,6 +211,31 @@ func TestStreamOverItsShare(t *testing.T) {
 	}
 }
 
+// TestLongAnswerStaysWithItsModule: an answer of which more is held back than is kept cannot be taken over, then or later:
+// the native build would write a part of it.
+func TestLongAnswerStaysWithItsModule(t *testing.T) {
+	h, _ := openTest(t, Options{})
+	g := newGuest(SlotChat, "quiet")
+	g.answers = chatAnswers("quiet")
+	g.answers[abi.OpEvents] = abi.Written{State: []byte("state")}.Append(nil)
+	activate(t, h, g.bytes(t))
+	tr := h.Translate(SlotChat, "a", "", abi.Facts{Stream: true})
+	defer tr.Close()
+	if _, err := tr.Request([]byte("{}")); err != nil {
+		t.Fatal(err)
+	}
+	group := answerEvents()[:3]
+	group[2].Text = strings.Repeat("x", 10_000)
+	for sent := 0; sent < 3*replayBytesMax; sent += 10_000 {
+		if before, behind := sent < replayBytesMax, sent > replayBytesMax+10_000; before != tr.replayable() && before != behind {
+			t.Fatalf("behind %d bytes it can be taken over: %v", sent, !before)
+		}
+		if _, err := tr.Events(nil, group); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // TestShippedStreamOverItsShare goes on in the native build, with the same state.
 func TestShippedStreamOverItsShare(t *testing.T) {
 	r := &recorder{}

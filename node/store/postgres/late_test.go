@@ -57,6 +57,7 @@ func TestLateSettlement(t *testing.T) {
 		{"nothing, and only a counter differs", -6, 100, nothing, -6, 60, -6, 60, 2},
 		{"nothing, and it used more than is held", 0, 0, nothing, -50, 60, -50, 0, 2},
 		{"nothing, and it is free", -6, 100, nothing, 0, 0, 0, 0, 2},
+		{"nothing, and it was free all along", 0, 0, nothing, 0, 0, 0, 0, 1},
 		{"nothing, and it costs nothing", -6, 100, nothing, 0, 60, 0, 60, 2},
 		{"rated", -6, 100, rate(-4, 25), -50, 60, -50, 60, 3},
 		{"rated to what it is", -6, 0, rate(-44, 0), -50, 0, -50, 0, 2},
@@ -88,6 +89,9 @@ func TestLateSettlement(t *testing.T) {
 				}
 				if sum != test.want || counter != test.wantCounter || len(rows) != 1+test.rows {
 					t.Errorf("%d and %d of a counter, want %d and %d in %d rows: %+v", sum, counter, test.want, test.wantCounter, test.rows, rows)
+				}
+				if last := rows[len(rows)-1]; test.late == 0 && test.lateCounter == 0 && test.rows > 1 && !last.Refund {
+					t.Errorf("what turned out to be free is not refunded: %+v", last)
 				}
 			}
 		})

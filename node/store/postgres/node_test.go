@@ -107,6 +107,9 @@ func TestSilentNodeIsCountedOut(t *testing.T) {
 	if err != nil || len(page) != 2 || page[0].State != store.NodeFenced || page[0].Live || page[0].Fence != 2 || !page[1].Live {
 		t.Errorf("%+v, %v", page, err)
 	}
+	if page, err = b.Nodes("", 1); err != nil || len(page) != 1 || page[0].ID != "node_a" {
+		t.Errorf("a page of one: %+v, %v", page, err)
+	}
 	if page, err = b.Nodes("node_a", 1); err != nil || len(page) != 1 || page[0].ID != "node_b" {
 		t.Errorf("the second page: %+v, %v", page, err)
 	}
