@@ -232,19 +232,22 @@ func TestExp(t *testing.T) {
 }
 
 func TestDeterminism(t *testing.T) {
-	logits := noise(1000, 1, 9)
+	logits := noise(100, 1, 9)
 	run := func(seed uint64, disturb bool) (out []int32) {
-		s := New(Params{Temperature: 1, TopP: 0.99, Seed: seed}, nil, nil)
+		s := New(Params{Temperature: 1, TopP: 0.99, Seed: seed, FrequencyPenalty: 2, RepetitionPenalty: 2}, []int32{7}, []int32{1, 2, 3})
 		other := New(Params{Temperature: 1, TopP: 1, Seed: 99}, nil, nil)
 		for i := range 50 {
 			if disturb {
 				other.Sample(slices.Clone(logits))
 			}
 			if disturb && i == 20 { // a preemption: rebuilt from the tokens
-				s = New(s.p, nil, nil)
+				s = New(s.p, s.mask, s.prompt)
 				for _, id := range out {
 					s.Accept(id)
 				}
+			}
+			if disturb && i == 30 { // another sampler goes on
+				s = Resume(s.p, s.State())
 			}
 			id := s.Sample(slices.Clone(logits))
 			if again := s.Sample(slices.Clone(logits)); again != id {
@@ -450,7 +453,7 @@ func TestHide(t *testing.T) {
 	s := New(Params{RepetitionPenalty: 2}, []int32{2}, []int32{0})
 	logits := []float32{1, 5, 9, 4}
 	hidden := slices.Clone(logits)
-	Hide(hidden, []int32{1, -1, 9})
+	Hide(hidden, []int32{1, -1, 4, 9})
 	if a, b := s.Sample(hidden), s.Sample(slices.Clone(logits)); a != 3 || b != 1 {
 		t.Errorf("drew %d with token 1 hidden and %d without, want 3 and 1", a, b)
 	}

@@ -258,6 +258,20 @@ func TestPagesComeFromWhoRunsMost(t *testing.T) {
 	}
 }
 
+// TestPlannedOnesGiveTheirPages: one that is preempted behind its turn in the same plan gives its pages at once, so
+// that nobody else is preempted.
+func TestPlannedOnesGiveTheirPages(t *testing.T) {
+	b := newBench(t, 8, 0, nil)
+	all := []*Sequence{b.add("a", 20, 60), b.add("a", 20, 60), b.add("b", 20, 60)} // with the 33rd token each wants a third page
+	b.until(50, func() bool { return b.s.Stats().Preempted > 0 })
+	if p := b.s.plan; len(p.Preempted) != 1 || p.Preempted[0] != all[1] || p.Rows != 2 || !all[0].Running() || !all[2].Running() {
+		t.Errorf("%d are preempted, %d rows are planned, and %+v", len(p.Preempted), p.Rows, b.s.Stats())
+	}
+	for _, q := range all {
+		b.until(500, ended(q))
+	}
+}
+
 // TestAbsenceSavesNothingUp: an account that was away while another worked
 // alone shares from then on; it does not catch up first.
 func TestAbsenceSavesNothingUp(t *testing.T) {

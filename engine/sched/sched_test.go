@@ -353,6 +353,20 @@ func TestAdmissionLeavesRoom(t *testing.T) {
 	}
 }
 
+// TestAdmissionTakesTheLastPage: the running sequences keep one page each to go on, and no more.
+func TestAdmissionTakesTheLastPage(t *testing.T) {
+	for pages, starts := range map[int]bool{9: false, 10: true} {
+		b := newBench(t, pages, 0, nil)
+		all := []*Sequence{b.add("a", 40, 2), b.add("a", 40, 2)} // 3 pages each
+		b.until(2, started(all[1]))
+		late := b.add("a", 20, 2) // 2 pages
+		b.step()
+		if late.Started.IsZero() == starts {
+			t.Errorf("with %d pages for 3, 3 and 2, and one each for the first two: started %v, want %v", pages, !starts, starts)
+		}
+	}
+}
+
 func TestPlanTwicePanics(t *testing.T) {
 	b := newBench(t, 10, 0, nil)
 	b.add("a", 10, 10)
