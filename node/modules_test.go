@@ -187,7 +187,7 @@ func TestModulesAreSwappedUnderStreams(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	tariff := settledBy(t, n, base, key, chatBody)
+	tariff := settledBy(t, n, base, key)
 	translator, fee := activate(t, operator, "translator-c", ""), activate(t, operator, "billing-c", fmt.Sprintf(`{"fee_nano":%d}`, feeNano))
 	close(swapped)
 	status, answer, id := wholeChat(t, base, key, promptBody)
@@ -208,7 +208,7 @@ func TestModulesAreSwappedUnderStreams(t *testing.T) {
 			t.Errorf("roll back %s: %+v, %v", s, m, err)
 		}
 	}
-	if got := settledBy(t, n, base, key, chatBody); got != tariff {
+	if got := settledBy(t, n, base, key); got != tariff {
 		t.Errorf("after the rollback %s charges, want %s", got, tariff)
 	}
 	for _, id := range []string{id, ids[0]} {
@@ -235,9 +235,9 @@ func explained(e admin.ExplainedCharge) (sum abi.Nano) {
 }
 
 // settledBy makes a request and says which module charged it.
-func settledBy(t *testing.T, n *node, base, key, body string) (digest string) {
+func settledBy(t *testing.T, n *node, base, key string) (digest string) {
 	t.Helper()
-	status, answer, id := wholeChat(t, base, key, body)
+	status, answer, id := wholeChat(t, base, key, chatBody)
 	if status != 200 {
 		t.Fatalf("status %d: %s", status, answer)
 	}
@@ -254,7 +254,7 @@ func TestModulesSurviveRestart(t *testing.T) {
 	t.Run("before", func(t *testing.T) {
 		n, base, key, operator := startWithModules(t, func(cfg *config.Config) { model(cfg); cfg.DataDir = dir })
 		first = activate(t, operator, "billing-c", `{"fee_nano":7}`).Digest
-		if got := settledBy(t, n, base, key, chatBody); got != first {
+		if got := settledBy(t, n, base, key); got != first {
 			t.Errorf("charged by %s, want %s", got, first)
 		}
 	})
@@ -285,7 +285,7 @@ func TestModulesSurviveRestart(t *testing.T) {
 		if _, err := operator.Rollback("billing"); err != nil {
 			t.Fatal(err)
 		}
-		if second = settledBy(t, n, base, key, chatBody); second == first {
+		if second = settledBy(t, n, base, key); second == first {
 			t.Error("the rollback changed nothing")
 		}
 		if err := operator.RemoveModule(first); err != nil {
@@ -304,7 +304,7 @@ func TestModulesSurviveRestart(t *testing.T) {
 		}
 		defer n.stop()
 		<-n.modules.Ready()
-		if got := settledBy(t, n, "http://"+n.public.Addr().String(), key, chatBody); got != second {
+		if got := settledBy(t, n, "http://"+n.public.Addr().String(), key); got != second {
 			t.Errorf("charged by %s, want the shipped %s", got, second)
 		}
 	})

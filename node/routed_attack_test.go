@@ -76,7 +76,7 @@ func diaryCall(t *testing.T, method, url, header, key string) (*http.Response, s
 	return response, string(text)
 }
 
-func loadDiary(t *testing.T, operator *admin.Client, wasm []byte) extensions.Info {
+func loadDiary(t *testing.T, operator *admin.Client, wasm []byte) {
 	t.Helper()
 	m, err := operator.LoadModule(admin.NewModule{Wasm: wasm})
 	if err != nil {
@@ -85,7 +85,6 @@ func loadDiary(t *testing.T, operator *admin.Client, wasm []byte) extensions.Inf
 	if m, err = operator.ActivateModule(m.Digest); err != nil || m.State != extensions.StateActive {
 		t.Fatalf("%+v, %v", m, err)
 	}
-	return m
 }
 
 // TestRoutedProtocol: the paths of a module are there while it is active. What a

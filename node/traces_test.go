@@ -78,7 +78,7 @@ func TestTraceThroughNodes(t *testing.T) {
 		t.Setenv(name, value)
 	}
 	back, backBase, secret := startPeer(t)
-	front, base, key := startNode(t, withUpstream(t, "corenode", secret, backBase))
+	front, base, key := startNode(t, withUpstream(t, secret, backBase))
 	awaitReplicas(t, front)
 	<-front.modules.Ready()
 	prompt := strings.Repeat("nobody may read this. ", 30_000) // a module takes over a millisecond for it

@@ -79,7 +79,7 @@ func TestCrashOfReplicas(t *testing.T) {
 		urls = append(urls, replicas[i].base)
 	}
 	n, base, key := startNode(t, func(cfg *config.Config) {
-		withUpstream(t, "corenode", secret, urls...)(cfg)
+		withUpstream(t, secret, urls...)(cfg)
 		for id, m := range cfg.Models {
 			m.ContextLength = 4096
 			cfg.Models[id] = m

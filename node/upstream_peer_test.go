@@ -87,7 +87,7 @@ func TestPeerComputesOnly(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "data")
 	id, secret := peerKey(t, dir, account.Account{Name: "nodes", Concurrency: 1, TokensPerMinute: 1}) // and no money
 	back, backBase, _ := startNode(t, func(cfg *config.Config) { cfg.DataDir, cfg.Server.PeerKeys = dir, []string{id} })
-	front, base, first := startNode(t, withUpstream(t, "corenode", secret, backBase))
+	front, base, first := startNode(t, withUpstream(t, secret, backBase))
 	awaitReplicas(t, front)
 	_, second := customerOf(t, front, account.Account{Name: "second", Unlimited: true}, 0)
 	prompt := strings.Repeat("a prompt that is worth to be remembered ", 20)
@@ -161,7 +161,7 @@ func TestNodesThatNameEachOther(t *testing.T) {
 	for i := range dirs {
 		nodes[i], bases[i], _ = startNode(t, func(cfg *config.Config) {
 			cfg.Listen, cfg.DataDir, cfg.Server.PeerKeys = addresses[i], dirs[i], []string{ids[i]}
-			withUpstream(t, "corenode", secrets[1-i], "http://"+addresses[1-i])(cfg)
+			withUpstream(t, secrets[1-i], "http://"+addresses[1-i])(cfg)
 			for id, m := range cfg.Models {
 				m.Upstream.Tokenizer = tokenizer
 				cfg.Models[id] = m

@@ -15,8 +15,8 @@ import (
 	"corenode/node/store/sqlite"
 )
 
-// withUpstream makes every model of a configuration one that the servers at urls answer.
-func withUpstream(t testing.TB, flavor, key string, urls ...string) func(*config.Config) {
+// withUpstream makes every model of a configuration one that the nodes at urls answer.
+func withUpstream(t testing.TB, key string, urls ...string) func(*config.Config) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "key")
 	if err := os.WriteFile(file, []byte(key+"\n"), 0o600); err != nil {
@@ -25,7 +25,7 @@ func withUpstream(t testing.TB, flavor, key string, urls ...string) func(*config
 	return func(cfg *config.Config) {
 		for id, m := range cfg.Models {
 			m.Engine, m.ContextLength = config.EngineUpstream, 262144
-			m.Upstream.Flavor, m.Upstream.URLs, m.Upstream.KeyFile = flavor, urls, file
+			m.Upstream.Flavor, m.Upstream.URLs, m.Upstream.KeyFile = "corenode", urls, file
 			cfg.Models[id] = m
 		}
 	}
@@ -62,7 +62,7 @@ func startPeer(t *testing.T) (n *node, base, key string) {
 // every protocol: the same text, usage and charge. The other node bills nothing.
 func TestNodeBehindNode(t *testing.T) {
 	back, backBase, backKey := startPeer(t)
-	front, frontBase, frontKey := startNode(t, withUpstream(t, "corenode", backKey, backBase))
+	front, frontBase, frontKey := startNode(t, withUpstream(t, backKey, backBase))
 	waitFor(t, "the upstream to be ready", func() bool { return front.catalog.upstreams["core-1.1"].Replicas()[0].Ready })
 	for _, c := range []struct {
 		path string

@@ -252,7 +252,7 @@ func (s *shell) Receive(lib actor.Context) {
 			s.ref.box.close() // it would wait for ever for a child that it spawns now
 		}
 	case *actor.Stopped:
-		s.stopped(lib.Self().Id)
+		s.stopped()
 	case *actor.Terminated:
 		if child, ok := s.ref.sys.refs.LoadAndDelete(m.Who.Id); ok {
 			s.inner.Receive(c, ChildStopped{child.(*Ref)})
@@ -265,7 +265,7 @@ func (s *shell) Receive(lib actor.Context) {
 }
 
 // stopped runs what an actor does at its end. Each part runs even if another one panics.
-func (s *shell) stopped(id string) {
+func (s *shell) stopped() {
 	defer close(s.ref.done)
 	defer s.ref.box.close()
 	if a, ok := s.inner.(Stopper); ok {

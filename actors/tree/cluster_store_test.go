@@ -173,7 +173,7 @@ func (n *storeNode) row(b *book, e account.Entry) {
 		b.balance += e.Amount
 	case account.Hold:
 		if _, settled := b.settled[e.RequestID]; !settled && b.open[e.RequestID] == nil {
-			n.open(b, e.RequestID, e.Granted, e.Held)
+			n.open(b, e.RequestID, e.Granted)
 		}
 	case account.Settlement:
 		n.settle(b, e)
@@ -186,7 +186,7 @@ func (n *storeNode) row(b *book, e account.Entry) {
 }
 
 // open moves what a hold has of a grant to its request.
-func (n *storeNode) open(b *book, id string, from *account.Granted, money abi.Nano) {
+func (n *storeNode) open(b *book, id string, from *account.Granted) {
 	if from == nil {
 		n.s.fault("a hold of %s has no grant", id)
 		return
@@ -212,7 +212,7 @@ func (n *storeNode) settle(b *book, e account.Entry) {
 		return
 	}
 	if b.open[e.RequestID] == nil && e.Granted != nil {
-		n.open(b, e.RequestID, e.Granted, e.Granted.Held)
+		n.open(b, e.RequestID, e.Granted)
 	}
 	b.settled[e.RequestID] = e.Amount
 	b.balance += e.Amount

@@ -31,9 +31,6 @@ type Reader struct {
 // NewReader reads what comes from in, whose buffer bounds a header line.
 func NewReader(in *bufio.Reader) Reader { return Reader{in: in} }
 
-// Last says that the server ends the connection after this reply.
-func (r *Reader) Last() bool { return r.last }
-
 // Chunks is how many chunks of the reply have begun; 0 if it is not chunked.
 func (r *Reader) Chunks() int { return r.chunks }
 

@@ -29,7 +29,6 @@ type Child struct {
 	cmd  *exec.Cmd
 	log  string        // the file that has its standard error
 	done chan struct{} // closed when it has ended and all its output is read
-	err  error         // how it ended; readable after done
 }
 
 // Spec says what to start.
@@ -130,7 +129,7 @@ func (c *Child) watch(out io.Reader, ready func(string) (string, bool), found ch
 		}
 	}
 	_, _ = io.Copy(io.Discard, out) // after a line that is too long: the child must not block
-	c.err = c.cmd.Wait()
+	_ = c.cmd.Wait()                // its log says why it ended
 }
 
 func (c *Child) await(ctx context.Context, found <-chan string, limit time.Duration) (string, error) {

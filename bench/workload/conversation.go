@@ -64,7 +64,6 @@ type Ask struct {
 
 // Conversation is one client's, from its first turn to its last.
 type Conversation struct {
-	Number  int
 	Key     int
 	System  []byte // empty for none
 	Session string
@@ -88,7 +87,7 @@ func Random(seed, stream, number uint64) *rand.Rand {
 
 // Conversation returns one by its number.
 func (s *Shape) Conversation(number int) *Conversation {
-	c := &Conversation{Number: number, Key: number % max(1, s.Keys), shape: s, random: Random(s.Seed, streamConversation, uint64(number))}
+	c := &Conversation{Key: number % max(1, s.Keys), shape: s, random: Random(s.Seed, streamConversation, uint64(number))}
 	c.Session = fmt.Sprintf("corebench-%x-%d", s.Seed, number)
 	if s.PrefixTokens > 0 {
 		group := 0

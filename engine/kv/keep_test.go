@@ -18,7 +18,7 @@ func TestKeptPagesComeBack(t *testing.T) {
 			c.States, c.SnapshotsMax, c.StateBytes = 6, 4, 20
 		}
 		p := newPool(t, c)
-		if err := randomCalls(t, rand.New(rand.NewPCG(seed, 7)), p); err != nil {
+		if err := randomCalls(rand.New(rand.NewPCG(seed, 7)), p); err != nil {
 			t.Fatal(err)
 		}
 		for _, limit := range []int64{0, 7, 60, 1000} {
@@ -153,7 +153,7 @@ func TestRefillTakesWhatFits(t *testing.T) {
 func TestSurveyFindsWhatIsWorthMost(t *testing.T) {
 	for seed := range uint64(4) {
 		p := newPool(t, Config{Pages: 24, PageTokens: 16, PageBytes: 8, Seed: seed})
-		if err := randomCalls(t, rand.New(rand.NewPCG(seed, 9)), p); err != nil {
+		if err := randomCalls(rand.New(rand.NewPCG(seed, 9)), p); err != nil {
 			t.Fatal(err)
 		}
 		all := &Survey{Max: 1000}

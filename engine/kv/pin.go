@@ -62,7 +62,6 @@ func (p *Pool) Pin(t *Table, keep []int, bytesMax int64) Handle {
 		}
 	}
 	p.guard(h, t, depth, keep, bytesMax)
-	p.count.Pins++
 	for p.pinnedBytes(t.space) > bytesMax {
 		p.count.PinsDisplaced++
 		p.unpin(t.space.handles.tail)

@@ -15,7 +15,7 @@ func TestRandom(t *testing.T) {
 		if seed%2 == 1 {
 			c.States, c.SnapshotsMax, c.StateBytes = 6, 4, 20
 		}
-		if err := randomCalls(t, r, newPool(t, c)); err != nil {
+		if err := randomCalls(r, newPool(t, c)); err != nil {
 			t.Fatalf("seed %d: %v", seed, err)
 		}
 	}
@@ -27,7 +27,7 @@ type live struct {
 	tokens []int32
 }
 
-func randomCalls(t *testing.T, r *rand.Rand, p *Pool) error {
+func randomCalls(r *rand.Rand, p *Pool) error {
 	size := p.config.PageTokens
 	known := map[string]bool{}
 	var open []*live

@@ -22,7 +22,6 @@ type Stats struct {
 	SnapshotsEvicted int64
 	SnapshotsMoved   int64 // to host memory
 	SnapshotsSkipped int64 // not taken, all others being what waiting tables will start from
-	Pins             int64
 	PinsDisplaced    int64 // ended for newer ones, by their namespace's limit or that of all
 	PinsBroken       int64 // ended because running sequences needed the memory, or their snapshots did
 	StaleHandles     int64 // released twice, or after their pin had ended

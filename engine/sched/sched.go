@@ -346,12 +346,11 @@ func (s *Scheduler) stop(q *Sequence, now time.Time) {
 
 // Stats is the present state of a Scheduler, and what it has done since New.
 type Stats struct {
-	Running       int
-	Waiting       int   // for a slot, preempted and resumed ones included
-	WaitingTokens int64 // prompt tokens of those that never had a slot
-	Paused        int
-	Accounts      int // remembered, idle ones included
-	Drafting      int // in the latest step: sequences with a draft
+	Running  int
+	Waiting  int // for a slot, preempted and resumed ones included
+	Paused   int
+	Accounts int // remembered, idle ones included
+	Drafting int // in the latest step: sequences with a draft
 
 	PrefillTokens    int64 // rows committed that were part of a prefill
 	RecomputedTokens int64 // of them, those computed before: the price of preemption
@@ -389,7 +388,7 @@ func (s *Scheduler) Stats() Stats {
 func (s *Scheduler) StatsSince(last Stats) Stats {
 	c := s.count
 	c.Running, c.Waiting, c.Paused = len(s.running), s.waiting, s.paused
-	c.WaitingTokens, c.Accounts = s.freshTokens, len(s.accounts)
+	c.Accounts = len(s.accounts)
 	c.QueueWait, c.BatchMax, c.Gap, c.PrefillBudget = s.QueueWait(), last.BatchMax, last.Gap, last.PrefillBudget
 	return c
 }

@@ -89,7 +89,6 @@ type Options struct {
 	TLS func(base string) *tls.Config
 	// PrefixAge is how long it is remembered what a replica has cached. Default 2 min.
 	PrefixAge time.Duration
-	Observer  engine.Observer
 	Log       *slog.Logger
 }
 

@@ -21,7 +21,6 @@ type Side struct {
 // made is what a side gave for one request.
 type made struct {
 	answers []answer
-	ticks   int64
 	fault   string // "" = none
 }
 
@@ -66,7 +65,6 @@ func (n *runner) do(c call) bool {
 		return false
 	}
 	frame, ticks, err := n.side.Call(n.account, c.op, in)
-	n.ticks += ticks
 	if err != nil {
 		n.fault = fmt.Sprintf("%s: %v", c.op, err)
 		return false

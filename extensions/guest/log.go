@@ -15,12 +15,11 @@ const (
 	logBurst     = 50
 )
 
-// LineLimit lets logPerSecond lines through, with a burst, and counts the rest.
+// LineLimit lets logPerSecond lines through, with a burst.
 type LineLimit struct {
-	mu      sync.Mutex
-	at      time.Time
-	tokens  int
-	dropped uint64
+	mu     sync.Mutex
+	at     time.Time
+	tokens int
 }
 
 // Allow says whether a line may be written now.
@@ -35,7 +34,6 @@ func (l *LineLimit) Allow(now time.Time) bool {
 		l.at = now
 	}
 	if l.tokens == 0 {
-		l.dropped++
 		return false
 	}
 	l.tokens--

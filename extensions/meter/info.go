@@ -93,8 +93,8 @@ type Info struct {
 	MemoryMax     uint32 // as declared; the cap is not in it
 	MemoryBounded bool   // a maximum is declared
 
-	Types, Functions, Globals, Tables, DataSegments, ElementSegments int // Functions without imports
-	CodeBytes, DataBytes                                             int
+	Types, Functions, Globals, Tables, DataSegments int // Functions without imports
+	DataBytes                                       int
 
 	SIMD  bool
 	Float *FloatUse // the first use, nil if there is none
@@ -153,8 +153,7 @@ func (m *module) info() *Info {
 		Size: len(m.b), Imports: m.imports, Exports: m.exports, Custom: m.customs, Start: m.start,
 		HasMemory: m.memory.present, MemoryMin: m.memory.min, MemoryMax: m.memory.max, MemoryBounded: m.memory.bounded,
 		Types: len(m.types), Functions: len(m.bodies), Globals: len(m.globals), Tables: len(m.tables),
-		DataSegments: m.dataCount, ElementSegments: m.elemCount,
-		CodeBytes: len(m.sections[secCode]), DataBytes: m.dataBytes,
+		DataSegments: m.dataCount, DataBytes: m.dataBytes,
 		SIMD: m.simd, Float: m.float, MutatesTables: m.mutatesTables, DropsSegments: m.dropsSegments,
 	}
 	for k, g := range m.globals {

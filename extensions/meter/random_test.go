@@ -251,9 +251,9 @@ func (k *maker) value(n, sig uint32) {
 		k.address()
 		c.Mem([]byte{wasmtest.I32Load, wasmtest.I32Load8U}[k.pick(2)], uint32(k.byte()))
 	case 7, 8:
-		k.callIf(n, func(c *wasmtest.Code) { c.Call(uint32(k.pick(int(n)))) })
+		k.callIf(func(c *wasmtest.Code) { c.Call(uint32(k.pick(int(n)))) })
 	case 9:
-		k.callIf(n, func(c *wasmtest.Code) { c.I32(int32(k.pick(int(n)+2))).CallIndirect(sig, 0) })
+		k.callIf(func(c *wasmtest.Code) { c.I32(int32(k.pick(int(n)+2))).CallIndirect(sig, 0) })
 	case 10:
 		c.Block(wasmtest.I32)
 		k.open = append(k.open, label{value: true})
@@ -278,7 +278,7 @@ func (k *maker) value(n, sig uint32) {
 }
 
 // callIf calls while calls are left.
-func (k *maker) callIf(n uint32, call func(c *wasmtest.Code)) {
+func (k *maker) callIf(call func(c *wasmtest.Code)) {
 	c := k.c
 	c.GlobalGet(0).If(wasmtest.I32).GlobalGet(0).I32(1).Op(wasmtest.I32Sub).GlobalSet(0).Get(localValue)
 	call(c)

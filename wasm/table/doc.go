@@ -8,7 +8,7 @@ import (
 var docTypes = map[wire]string{u8: "u8", i8: "i8", u16: "u16", u32: "u32", i64: "i64", boolean: "u8", flag: "i64"}
 
 // docField is a field in a layout of the document.
-func docField(r *record, f *field) string {
+func docField(f *field) string {
 	switch f.wire {
 	case text, section:
 		return "section " + f.name
@@ -53,11 +53,11 @@ func docFields(r *record, version int) string {
 	for _, f := range r.flat() {
 		switch {
 		case f.counted:
-			counted = append(counted, docField(r, &f))
+			counted = append(counted, docField(&f))
 		case f.when != "":
-			all = append(all, "of "+f.when+" "+docField(r, &f))
+			all = append(all, "of "+f.when+" "+docField(&f))
 		case f.since <= version:
-			all = append(all, docField(r, &f))
+			all = append(all, docField(&f))
 		}
 	}
 	out := strings.Join(all, ", ")
@@ -92,7 +92,7 @@ func docInput(r *record) string {
 		before := ""
 		for _, f := range r.flat() {
 			if f.since > form.since && f.since <= later.since {
-				added = append(added, docField(r, &f))
+				added = append(added, docField(&f))
 			} else if len(added) == 0 {
 				before = f.name
 			}
@@ -122,7 +122,7 @@ func docRecords() string {
 		if len(r.layouts) == 0 && !written && r.name != "detail" && r.name != "counters" {
 			var all []string
 			for _, f := range r.fields {
-				one := docField(r, &f)
+				one := docField(&f)
 				if f.doc != "" {
 					one += " (" + f.doc + ")"
 				}

@@ -33,7 +33,6 @@ const (
 // means anything, and a step is one column. A layout of superblocks has the
 // scales of four steps before their codes.
 type shape struct {
-	name      string
 	quantized bool
 	group     int // columns that share a scale
 	offset    int // subtracted from codes
@@ -46,16 +45,16 @@ type shape struct {
 }
 
 var shapes = [layouts]shape{
-	code8: {name: "code8", quantized: true, group: 32, offset: 128, stepBytes: 2176, codesAt: 128},
-	code6: {name: "code6", quantized: true, group: 16, offset: 32, nibbles: true, highBits: 2, super: true,
+	code8: {quantized: true, group: 32, offset: 128, stepBytes: 2176, codesAt: 128},
+	code6: {quantized: true, group: 16, offset: 32, nibbles: true, highBits: 2, super: true,
 		stepBytes: 1680, codesAt: 576},
-	code5m: {name: "code5m", quantized: true, group: 32, mins: true, nibbles: true, highBits: 1, super: true,
+	code5m: {quantized: true, group: 32, mins: true, nibbles: true, highBits: 1, super: true,
 		stepBytes: 1408, codesAt: 512},
-	code4:     {name: "code4", quantized: true, group: 32, offset: 8, nibbles: true, stepBytes: 1152, codesAt: 128},
-	code4m:    {name: "code4m", quantized: true, group: 32, mins: true, nibbles: true, super: true, stepBytes: 1152, codesAt: 512},
-	float32s:  {name: "float32", stepBytes: 128},
-	float16s:  {name: "float16", stepBytes: 64},
-	bfloat16s: {name: "bfloat16", stepBytes: 64},
+	code4:     {quantized: true, group: 32, offset: 8, nibbles: true, stepBytes: 1152, codesAt: 128},
+	code4m:    {quantized: true, group: 32, mins: true, nibbles: true, super: true, stepBytes: 1152, codesAt: 512},
+	float32s:  {stepBytes: 128},
+	float16s:  {stepBytes: 64},
+	bfloat16s: {stepBytes: 64},
 }
 
 // source says how a type lies in a model file and what it is packed into.

@@ -199,7 +199,7 @@ func (n *node) receive(r *request) {
 		return
 	}
 	r.fence, r.life = n.fence, n.life
-	r.wish = n.wish(c, r)
+	r.wish = n.wish(c)
 	p := n.purses[c.id]
 	if p != nil && !n.over(p) && p.take(r) {
 		r.grant = p.Number
@@ -235,7 +235,7 @@ func (n *node) over(p *purse) bool {
 }
 
 // wish is what the node needs of an account for two seconds, from what it saw in the last one.
-func (n *node) wish(c *customer, r *request) limit.Part {
+func (n *node) wish(c *customer) limit.Part {
 	seen := append(n.recent[c.id], n.mono())
 	for len(seen) > 0 && seen[0] < n.mono()-time.Second {
 		seen = seen[1:]

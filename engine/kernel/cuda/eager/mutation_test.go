@@ -45,13 +45,13 @@ var mutations = []mutation{
 }
 
 // mutantInput is the same for all: what the reference is given, too.
-func mutantInput(r *rig, n int) []float32 {
+func mutantInput(n int) []float32 {
 	return devicetest.Normals(rand.New(rand.NewPCG(5, 5)), n, 1)
 }
 
 func mutantNorm(r *rig, b kernel.Backend) []float32 {
-	x := upload(b, mutantInput(r, 2*2304))
-	b.RMSNorm(x, x, upload(b, mutantInput(r, 2304)), 2, 2304, 1e-6)
+	x := upload(b, mutantInput(2*2304))
+	b.RMSNorm(x, x, upload(b, mutantInput(2304)), 2, 2304, 1e-6)
 	return download(b, x)
 }
 
@@ -62,7 +62,7 @@ func mutantProduct(r *rig, b kernel.Backend) []float32 {
 	}
 	w := r.Load(b, kernel.Source{Name: "w", Type: kernel.F16, Experts: 1, Rows: 8, Cols: 512, Data: data})
 	to := b.NewBuffer(4 * 8)
-	b.MatMul([]kernel.Buffer{to}, upload(b, mutantInput(r, 4*512)), 4, []kernel.Weight{w})
+	b.MatMul([]kernel.Buffer{to}, upload(b, mutantInput(4*512)), 4, []kernel.Weight{w})
 	return download(b, to)
 }
 
@@ -74,7 +74,7 @@ func mutantBlocks(r *rig, b kernel.Backend) []float32 {
 	}
 	w := r.Load(b, kernel.Source{Name: "w", Type: kernel.Q4_K, Experts: 1, Rows: 8, Cols: 512, Data: data})
 	to := b.NewBuffer(4 * 8)
-	b.MatMul([]kernel.Buffer{to}, upload(b, mutantInput(r, 4*512)), 4, []kernel.Weight{w})
+	b.MatMul([]kernel.Buffer{to}, upload(b, mutantInput(4*512)), 4, []kernel.Weight{w})
 	return download(b, to)
 }
 
@@ -88,13 +88,13 @@ func mutantCodes(r *rig, b kernel.Backend) []float32 {
 		w.Data = binary.LittleEndian.AppendUint32(w.Data, math.Float32bits(float32(1+block%3)))
 	}
 	to := b.NewBuffer(4 * 8)
-	b.MatMul([]kernel.Buffer{to}, upload(b, mutantInput(r, 4*512)), 4, []kernel.Weight{r.Load(b, w)})
+	b.MatMul([]kernel.Buffer{to}, upload(b, mutantInput(4*512)), 4, []kernel.Weight{r.Load(b, w)})
 	return download(b, to)
 }
 
 // mutantDraws are tokens, of package sample where the backend is the reference.
 func mutantDraws(r *rig, b kernel.Backend) (tokens []float32) {
-	rows, logits := hardRows(), mutantInput(r, hardVocab)
+	rows, logits := hardRows(), mutantInput(hardVocab)
 	for i := range logits { // many are equal
 		logits[i] = float32(math.Round(float64(8*logits[i])) / 8)
 	}
@@ -116,8 +116,8 @@ func mutantDraws(r *rig, b kernel.Backend) (tokens []float32) {
 
 func mutantAttention(r *rig, b kernel.Backend) []float32 {
 	c := attentionCase{heads: 2, kvHeads: 1, d: 64, page: 16, spans: [][2]int{{19, 2}}, window: 6}
-	k := mutantInput(r, 21*64)
-	return c.attend(r, b, kernel.KVF16, [3][]float32{k, mutantInput(r, 22*64)[64:], mutantInput(r, 2*2*64)}, 1000)
+	k := mutantInput(21 * 64)
+	return c.attend(r, b, kernel.KVF16, [3][]float32{k, mutantInput(22 * 64)[64:], mutantInput(2 * 2 * 64)}, 1000)
 }
 
 func mutantRecurrence(r *rig, b kernel.Backend) []float32 {

@@ -135,7 +135,7 @@ func (c *cta) reset(index int) {
 	c.bars, c.bulk, c.fault, c.count, c.shadow = c.bars[:0], c.bulk[:0], nil, 0, nil
 	fill(c.shared, poison)
 	if k.shadow {
-		c.shadow = newShadow(len(c.shared), len(c.warps))
+		c.shadow = newShadow(len(c.shared))
 	}
 	c.forget()
 	for _, w := range c.warps {

@@ -64,7 +64,7 @@ type shadow struct {
 	clock  [actors]clocks
 }
 
-func newShadow(bytes, warps int) *shadow {
+func newShadow(bytes int) *shadow {
 	s := &shadow{writes: make([]access, bytes), time: 1}
 	s.reads[0], s.reads[1] = make([]access, bytes), make([]access, bytes)
 	for i := range s.clock {

@@ -53,7 +53,7 @@ var mutations = []mutation{
 }
 
 // mutantInput is the same for all: what the reference is given, too.
-func mutantInput(r *rig, n int) []float32 {
+func mutantInput(n int) []float32 {
 	return devicetest.Normals(rand.New(rand.NewPCG(5, 5)), n, 1)
 }
 
@@ -68,7 +68,7 @@ func fixed(experts, rows, cols int) kernel.Source {
 
 func mutantProduct(r *rig, b kernel.Backend) []float32 {
 	to := b.NewBuffer(160 * 16)
-	b.MatMul([]kernel.Buffer{to}, upload(b, mutantInput(r, 160*456)), 160, []kernel.Weight{r.Load(b, fixed(1, 16, 456))})
+	b.MatMul([]kernel.Buffer{to}, upload(b, mutantInput(160*456)), 160, []kernel.Weight{r.Load(b, fixed(1, 16, 456))})
 	return download(b, to)
 }
 
@@ -78,30 +78,30 @@ func mutantBlocks(r *rig, b kernel.Backend) []float32 {
 		w.Data = append(w.Data, byte(0x30+i%7))
 	}
 	to := b.NewBuffer(32 * 16)
-	b.MatMul([]kernel.Buffer{to}, upload(b, mutantInput(r, 32*256)), 32, []kernel.Weight{r.Load(b, w)})
+	b.MatMul([]kernel.Buffer{to}, upload(b, mutantInput(32*256)), 32, []kernel.Weight{r.Load(b, w)})
 	return download(b, to)
 }
 
 func mutantCodes(r *rig, b kernel.Backend) []float32 {
-	data, err := modelfile.Quantize(kernel.F8E4M3, mutantInput(r, 16*256))
+	data, err := modelfile.Quantize(kernel.F8E4M3, mutantInput(16*256))
 	if err != nil {
 		r.Fatal(err)
 	}
 	w, to := kernel.Source{Name: "w", Type: kernel.F8E4M3, Experts: 1, Rows: 16, Cols: 256, Data: data}, b.NewBuffer(32*16)
-	b.MatMul([]kernel.Buffer{to}, upload(b, mutantInput(r, 32*256)), 32, []kernel.Weight{r.Load(b, w)})
+	b.MatMul([]kernel.Buffer{to}, upload(b, mutantInput(32*256)), 32, []kernel.Weight{r.Load(b, w)})
 	return download(b, to)
 }
 
 func mutantExperts(r *rig, b kernel.Backend) []float32 {
 	to, w := b.NewBuffer(32*8), r.Load(b, fixed(3, 8, 8))
-	b.Experts(to, upload(b, mutantInput(r, 32*8)), upload(b, mutantInput(r, 32*3)), 32, kernel.ExpertStack{Gate: w, Up: w, Down: w},
+	b.Experts(to, upload(b, mutantInput(32*8)), upload(b, mutantInput(32*3)), 32, kernel.ExpertStack{Gate: w, Up: w, Down: w},
 		kernel.Routing{Top: 2})
 	return download(b, to)
 }
 
 func mutantAttention(r *rig, b kernel.Backend) []float32 {
 	c := attentionCase{heads: 1, kvHeads: 1, d: 64, page: 16, spans: [][2]int{{100, 40}}}
-	return c.attend(r, b, [3][]float32{mutantInput(r, 140*64), mutantInput(r, 141*64)[64:], mutantInput(r, 42*64)[128:]})
+	return c.attend(r, b, [3][]float32{mutantInput(140 * 64), mutantInput(141 * 64)[64:], mutantInput(42 * 64)[128:]})
 }
 
 func mutantRecurrence(r *rig, b kernel.Backend) []float32 {
