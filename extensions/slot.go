@@ -1,6 +1,7 @@
 package extensions
 
 import (
+	"slices"
 	"sync/atomic"
 
 	"corenode/extensions/capture"
@@ -98,12 +99,7 @@ func (a assignment) inPlace(old, g *generation, h *Host) assignment {
 
 // includes says whether g has a role.
 func (a *assignment) includes(g *generation) bool {
-	for _, other := range a.roles() {
-		if other == g {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(a.roles(), g)
 }
 
 // acquire picks the generation that serves an account, nil when there is none.

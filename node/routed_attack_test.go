@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -33,9 +34,7 @@ func diaryWriting(t *testing.T, text string, stream bool, more map[abi.Op]string
 	t.Helper()
 	line := fmt.Sprintf("{%q:1}\n", text)
 	answers := map[abi.Op]string{abi.OpModels: `{"models":[]}`, abi.OpCount: `{"count":1}`}
-	for op, answer := range more {
-		answers[op] = answer
-	}
+	maps.Copy(answers, more)
 	m := guest.Manifest{Name: "diary", Kind: "translator", Protocol: "diary", Version: "1.0.0", ABI: "1.1", Routing: guest.Routing{
 		Framing: guest.FramingNDJSON,
 		Routes: []guest.Route{

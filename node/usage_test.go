@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"math/rand/v2"
 	"net/http"
 	"slices"
@@ -335,9 +336,7 @@ func TestLengthIsTheSameEverywhere(t *testing.T) {
 			for name, more := range map[string]object{"none": {}, "ignore_eos": {"ignore_eos": true}, "min_tokens": {"min_tokens": 60}, "penalty": {"repetition_penalty": 1.4, "min_tokens": 9}} {
 				all := object{}
 				for _, of := range []object{body, more} {
-					for field, value := range of {
-						all[field] = value
-					}
+					maps.Copy(all, of)
 				}
 				if lengths[name] == nil {
 					lengths[name] = map[int]bool{}

@@ -3,6 +3,7 @@ package tree
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -211,12 +212,7 @@ func (w *world) expected(end string, allowed []string) bool {
 	case "end", "withheld", "free", "error canceled", "refused rate_limited", "refused insufficient_balance", "free rate_limited":
 		return true
 	}
-	for _, a := range allowed {
-		if a == end {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(allowed, end)
 }
 
 // checkPins: every pin of an engine is held by a session, and none was released twice.

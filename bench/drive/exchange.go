@@ -77,7 +77,7 @@ func (d *driver) exchange(ctx context.Context, s *scratch, q request, rec *stats
 	if rec.End < 0 {
 		rec.End = d.now()
 	}
-	if f := (*failure)(nil); errors.As(err, &f) {
+	if f, ok := errors.AsType[*failure](err); ok {
 		rec.Kind, rec.Detail = f.kind, f.err.Error()
 	}
 	u := s.reader.Usage()
@@ -209,12 +209,11 @@ func (d *driver) readStream(s *scratch, conn *client.Conn, head client.Head, rec
 
 // ended says what an error at the end of a reply is: the server's own, or of a kind.
 func ended(err error, kind string) error {
-	var told *protocol.ServerError
-	switch {
-	case err == nil:
+	if err == nil {
 		return nil
-	case errors.As(err, &told):
-		return fail(stats.KindServer, err)
+	}
+	if _, told := errors.AsType[*protocol.ServerError](err); told {
+		kind = stats.KindServer
 	}
 	return fail(kind, err)
 }

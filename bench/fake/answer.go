@@ -3,6 +3,7 @@ package fake
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"time"
 
@@ -288,9 +289,7 @@ func (a *answerer) messagesEnd(stop string) error {
 // chunk writes one chunk of the chat protocol, with the usage where the flavor sends it.
 func (a *answerer) chunk(delta object, finish any, extra object) error {
 	choice := object{"index": 0, "delta": delta, "logprobs": nil, "finish_reason": finish}
-	for k, v := range extra {
-		choice[k] = v
-	}
+	maps.Copy(choice, extra)
 	c := object{"id": "chatcmpl-fake", "object": "chat.completion.chunk", "created": 1, "model": a.request.Model, "choices": []any{choice}}
 	if a.request.Options.Continuous && a.script.Fault != NoUsage {
 		c["usage"] = a.chatUsage()

@@ -79,7 +79,7 @@ func TestStreamsInPiecesOfAnySize(t *testing.T) {
 			if (err == nil) != (c.fails == "") || err != nil && !strings.Contains(err.Error(), c.fails) {
 				t.Errorf("%s in %d: error %v, want one with %q", c.name, size, err, c.fails)
 			}
-			if told := (*ServerError)(nil); errors.As(err, &told) != c.told {
+			if _, told := errors.AsType[*ServerError](err); told != c.told {
 				t.Errorf("%s in %d: error %v is the server's: want %v", c.name, size, err, c.told)
 			}
 			if outputs != c.outputs || string(r.Text()) != c.text || r.Usage() != c.usage {

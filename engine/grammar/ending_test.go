@@ -101,7 +101,7 @@ func TestNestingEnds(t *testing.T) {
 		check := grammartest.Validator(t, schema)
 		for _, enough := range []int{0, 1, 9, 30, 60} {
 			m, text := g.NewMatcher(v), ""
-			for n := 0; n < sayMax; n++ {
+			for n := range sayMax {
 				if n >= enough && !m.MayEnd() {
 					m.End()
 				}

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"flag"
 	"hash"
+	"maps"
 	"os"
 	"strings"
 	"testing"
@@ -93,9 +94,7 @@ func TestStreamEqualsMessage(t *testing.T) {
 				partial[i] += d["partial_json"].(string)
 			}
 		case "message_delta":
-			for k, v := range f["delta"].(map[string]any) {
-				built[k] = v
-			}
+			maps.Copy(built, f["delta"].(map[string]any))
 			built["usage"] = f["usage"]
 		}
 	}

@@ -3,6 +3,7 @@ package tokenizer
 import (
 	"encoding/json"
 	"errors"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -252,9 +253,7 @@ func TestSentencePieceRefusals(t *testing.T) {
 		"want Prepend of U+2581 and Replac": {"normalizer", `{"type":"Prepend","prepend":"x"}`},
 	} {
 		form := map[string]json.RawMessage{}
-		for k, v := range r.JSON {
-			form[k] = v
-		}
+		maps.Copy(form, r.JSON)
 		form["normalizer"], form["pre_tokenizer"] = r.Files[0].Normalizer, json.RawMessage("null")
 		form[change[0]] = json.RawMessage(change[1])
 		text, err := json.Marshal(form)

@@ -46,8 +46,8 @@ func (o *outcome) refusal() *abi.Error {
 
 // failedSend judges an error before the head of an answer.
 func failedSend(err error) *outcome {
-	switch refusal := (*abi.Error)(nil); {
-	case errors.As(err, &refusal):
+	switch refusal, refused := errors.AsType[*abi.Error](err); {
+	case refused:
 		return &outcome{err: err, final: refusal}
 	case errors.Is(err, errNotSent):
 		return &outcome{err: err, reason: ReasonConnect, free: true}

@@ -130,7 +130,7 @@ func (m *Model) Count(q *messages.Request) (int, error) {
 	var last error
 	for _, r := range replicas[:min(3, len(replicas))] {
 		n, err := m.countAt(r, body, q.Forward)
-		if refusal := (*abi.Error)(nil); err == nil || errors.As(err, &refusal) {
+		if _, refused := errors.AsType[*abi.Error](err); err == nil || refused {
 			return n, err
 		}
 		last = err

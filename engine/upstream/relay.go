@@ -370,10 +370,10 @@ func (r *relay) stream(c *conn, body io.Reader) *outcome {
 		case r.reader.Pings() > pings:
 			wait.ping(time.Now())
 		}
-		switch failure := (*wire.Failure)(nil); {
+		switch failure, failed := errors.AsType[*wire.Failure](bad); {
 		case r.reader.Ended():
 			return nil
-		case errors.As(bad, &failure):
+		case failed:
 			return r.failure(&replica{base: r.source.Replica}, failure.Status, r.model.withoutKey(failure.Msg))
 		case bad != nil:
 			return &outcome{err: bad, reason: ReasonBroken}

@@ -236,7 +236,7 @@ func (garbled) Error() string { return "the answer cannot be read as HTTP" }
 
 // quoted is what an error quotes of a server, and does not say itself.
 func quoted(err error) string {
-	if g := (garbled{}); errors.As(err, &g) {
+	if g, ok := errors.AsType[garbled](err); ok {
 		return g.cause.Error()
 	}
 	return ""
@@ -244,7 +244,7 @@ func quoted(err error) string {
 
 // unquoted is an error of a body, without what it quotes of a trailer.
 func unquoted(err error) error {
-	if p := textproto.ProtocolError(""); errors.As(err, &p) {
+	if _, ok := errors.AsType[textproto.ProtocolError](err); ok {
 		return garbled{err}
 	}
 	return err

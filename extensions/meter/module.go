@@ -251,7 +251,7 @@ func isFloatRune(c rune) bool { return c == typeF32 || c == typeF64 }
 func (r *reader) valueTypes(what string) []byte {
 	n := r.count(what, signatureMax, 1)
 	at := r.pos
-	for i := 0; i < n; i++ {
+	for range n {
 		r.valueType()
 	}
 	if r.err != nil {

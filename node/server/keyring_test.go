@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"log/slog"
+	"maps"
 	"runtime"
 	"strings"
 	"sync"
@@ -67,9 +68,7 @@ func (f *frailStore) TouchKeys(used map[string]time.Time) error {
 	if f.down {
 		return errDown
 	}
-	for id, at := range used {
-		f.touched[id] = at
-	}
+	maps.Copy(f.touched, used)
 	return nil
 }
 

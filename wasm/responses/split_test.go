@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -39,10 +40,8 @@ func randomAnswer(rnd *rand.Rand) []abi.Event {
 
 func hasKind(group []abi.Event, kinds ...abi.EventKind) bool {
 	for _, e := range group {
-		for _, k := range kinds {
-			if e.Kind == k {
-				return true
-			}
+		if slices.Contains(kinds, e.Kind) {
+			return true
 		}
 	}
 	return false

@@ -1,5 +1,7 @@
 package interp
 
+import "slices"
+
 // space is a PTX state space.
 type space uint8
 
@@ -94,12 +96,7 @@ type statement struct {
 
 // has says whether the instruction carries a modifier.
 func (s *statement) has(mod string) bool {
-	for _, m := range s.mods {
-		if m == mod {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(s.mods, mod)
 }
 
 // kindAt returns the i-th type among the modifiers, counted from the end: 0 is the last.

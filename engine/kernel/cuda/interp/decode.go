@@ -2,6 +2,7 @@ package interp
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"sync"
 )
@@ -295,9 +296,7 @@ var operations = merge(controlOps, integerOps, floatOps, convertOps, memoryOps, 
 func merge(tables ...map[string]func(*decoder)) map[string]func(*decoder) {
 	all := map[string]func(*decoder){}
 	for _, t := range tables {
-		for name, f := range t {
-			all[name] = f
-		}
+		maps.Copy(all, t)
 	}
 	return all
 }

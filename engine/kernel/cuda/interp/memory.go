@@ -3,6 +3,7 @@ package interp
 import (
 	"encoding/binary"
 	"math/bits"
+	"slices"
 )
 
 var memoryOps = map[string]func(*decoder){
@@ -178,10 +179,8 @@ func (d *decoder) items(i int) []operand {
 
 // weak says how an access counts for races: what is marked for use by others does not race.
 func (d *decoder) weak() uint32 {
-	for _, m := range []string{"volatile", "relaxed", "acquire", "release", "acq_rel"} {
-		if d.s.has(m) {
-			return atomicBit
-		}
+	if slices.ContainsFunc([]string{"volatile", "relaxed", "acquire", "release", "acq_rel"}, d.s.has) {
+		return atomicBit
 	}
 	return 0
 }

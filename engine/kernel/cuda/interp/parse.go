@@ -143,7 +143,7 @@ func (p *parser) limit() error {
 	for i := range n {
 		n[i] = 1
 	}
-	for i := 0; i < 3; i++ {
+	for i := range 3 {
 		v, err := strconv.Atoi(p.peek())
 		if err != nil {
 			break

@@ -6,6 +6,7 @@ import (
 	"math"
 	"math/big"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
@@ -91,12 +92,7 @@ type fragments struct {
 }
 
 func pick(i int, yes ...int) bool {
-	for _, y := range yes {
-		if i/2 == y {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(yes, i/2)
 }
 
 var fragmentCases = []fragments{
