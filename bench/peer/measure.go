@@ -124,7 +124,7 @@ func (r *run) round(ctx context.Context, number int, before []Round) (Round, err
 		slices.Reverse(order)
 	}
 	for _, i := range order {
-		side, start := Side{Name: NodeName}, r.startNode
+		side, start := Side{Name: nodeName}, r.startNode
 		if i >= 0 {
 			side = Side{Name: peers[i].name, Version: r.versions[i], Flags: r.o.Flags[i]}
 			start = func(ctx context.Context) (target, error) { return r.startPeer(ctx, i) }

@@ -94,7 +94,7 @@ func TestAnswersThatEndEarlyFail(t *testing.T) {
 
 // roundOf is a round of one scenario, x, on the node and a peer.
 func roundOf(s Setting, peer string, node, other outcome) Round {
-	return Round{Schema: RoundSchema, Setting: s, Sides: []Side{{Name: NodeName, Scenarios: map[string]outcome{"x": node}},
+	return Round{Schema: RoundSchema, Setting: s, Sides: []Side{{Name: nodeName, Scenarios: map[string]outcome{"x": node}},
 		{Name: peer, Version: "1", Flags: "-a", Scenarios: map[string]outcome{"x": other}}}}
 }
 

@@ -17,8 +17,8 @@ import (
 	"corenode/bench/workload"
 )
 
-// NodeName is the node's in a round.
-const NodeName = "node"
+// nodeName is the node's in a round.
+const nodeName = "node"
 
 // peer is a server that the node is compared with.
 type peer struct {
@@ -61,7 +61,7 @@ func (r *run) startNode(ctx context.Context) (target, error) {
 	if err != nil {
 		return target{}, err
 	}
-	spec := proc.Spec{Name: NodeName, Path: r.o.Node, Dir: r.dir, Timeout: r.o.StartTimeout}
+	spec := proc.Spec{Name: nodeName, Path: r.o.Node, Dir: r.dir, Timeout: r.o.StartTimeout}
 	if r.o.Level != "" {
 		spec.Env = []string{"CORENODE_CPU_LEVEL=" + r.o.Level}
 	}

@@ -55,7 +55,7 @@ func reportOf(rounds []Round) Report {
 		out.Host = r.Host
 		for _, s := range r.Sides {
 			text := strings.TrimSpace(s.Name + " " + s.Version + " " + s.Flags)
-			if s.Name != NodeName && !slices.Contains(out.Servers, text) {
+			if s.Name != nodeName && !slices.Contains(out.Servers, text) {
 				out.Servers = append(out.Servers, text)
 			}
 		}
@@ -79,7 +79,7 @@ func rowsOf(scenario string, r row, setting Setting, rounds []Round) (rows []Row
 	if r.nodeMax > 0 {
 		var got []both
 		for _, one := range rounds {
-			if a, ok := one.side(NodeName, scenario); ok && one.Setting == setting {
+			if a, ok := one.side(nodeName, scenario); ok && one.Setting == setting {
 				got = append(got, both{node: a})
 			}
 		}
@@ -91,7 +91,7 @@ func rowsOf(scenario string, r row, setting Setting, rounds []Round) (rows []Row
 	for _, p := range peers {
 		var got []both
 		for _, one := range rounds {
-			a, okNode := one.side(NodeName, scenario)
+			a, okNode := one.side(nodeName, scenario)
 			b, okOther := one.side(p.name, scenario)
 			if one.Setting == setting && okNode && okOther {
 				got = append(got, both{a, b})

@@ -6,9 +6,9 @@ import (
 	"slices"
 )
 
-// ForeignMax is the share of the machine's time that other programs may use
+// foreignMax is the share of the machine's time that other programs may use
 // while something is measured; above it that round of it does not count.
-const ForeignMax = 0.05
+const foreignMax = 0.05
 
 // Rounds says which rounds count.
 type Rounds struct {
@@ -21,7 +21,7 @@ type Rounds struct {
 // Quiet leaves out the rounds in which other programs disturbed what is
 // measured. When that leaves nothing, all rounds count and Rounds says so.
 func Quiet[T any](all []T, foreign func(T) float64) (kept []T, r Rounds) {
-	kept = slices.DeleteFunc(slices.Clone(all), func(one T) bool { return foreign(one) > ForeignMax })
+	kept = slices.DeleteFunc(slices.Clone(all), func(one T) bool { return foreign(one) > foreignMax })
 	r.Run, r.Discarded = len(all), len(all)-len(kept)
 	if r.Disturbed = r.Run > 0 && len(kept) == 0; r.Disturbed {
 		kept = all
@@ -36,10 +36,10 @@ func Quiet[T any](all []T, foreign func(T) float64) (kept []T, r Rounds) {
 func (r Rounds) String() string {
 	if r.Disturbed {
 		return fmt.Sprintf("DISTURBED: in each of %d rounds others used more than %.0f %% of the machine (up to %.1f %%); all were kept",
-			r.Run, 100*ForeignMax, 100*r.Foreign)
+			r.Run, 100*foreignMax, 100*r.Foreign)
 	}
 	return fmt.Sprintf("%d rounds, %d of them thrown out since others used more than %.0f %% of the machine", r.Run,
-		r.Discarded, 100*ForeignMax)
+		r.Discarded, 100*foreignMax)
 }
 
 // RowRounds is Rounds as one row of a table has them.

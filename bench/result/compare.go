@@ -168,7 +168,7 @@ func ParseThreshold(text string) (Threshold, error) {
 	if tail, ok := strings.CutPrefix(rest, "="); ok {
 		op, rest = op+"=", tail
 	}
-	m, ok := FindMetric(strings.TrimSpace(text[:at]))
+	m, ok := findMetric(strings.TrimSpace(text[:at]))
 	if !ok {
 		return Threshold{}, fmt.Errorf("threshold %q: there is no metric of that name", text)
 	}

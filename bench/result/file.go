@@ -178,8 +178,8 @@ func rate(name string, of func(*stats.Rates) float64, sum func(*stats.Block) flo
 	return Metric{Name: name, Unit: "/s", of: func(r *stats.Run) (float64, bool) { return of(&r.Rates), r.WindowS > 0 }, sum: sum}
 }
 
-// FindMetric looks one up by its name; a latency's may have its unit behind it.
-func FindMetric(name string) (Metric, bool) {
+// findMetric looks one up by its name; a latency's may have its unit behind it.
+func findMetric(name string) (Metric, bool) {
 	list := Metrics()
 	i := slices.IndexFunc(list, func(m Metric) bool { return m.Name == name || m.Name+"_ms" == name || m.Name == name+"_per_s" })
 	if i < 0 {

@@ -162,7 +162,7 @@ type Read struct {
 // that the stream is for this cache it touches nothing. An error in the middle
 // leaves what was whole in front of it.
 func Restore(r io.Reader, size int64, shape Shape, pool *kv.Pool, memory Memory) (Read, error) {
-	meta, err := ReadMeta(r, size)
+	meta, err := readMeta(r, size)
 	if err != nil {
 		return Read{}, err
 	}
@@ -182,8 +182,8 @@ func Restore(r io.Reader, size int64, shape Shape, pool *kv.Pool, memory Memory)
 	return in.done, err
 }
 
-// ReadMeta reads and checks what stands in front of the records.
-func ReadMeta(r io.Reader, size int64) (m Meta, err error) {
+// readMeta reads and checks what stands in front of the records.
+func readMeta(r io.Reader, size int64) (m Meta, err error) {
 	head := make([]byte, headSize)
 	if _, err := io.ReadFull(r, head); err != nil {
 		return m, fmt.Errorf("%w: %w", ErrDamaged, err)

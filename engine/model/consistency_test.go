@@ -314,8 +314,8 @@ func nearlySame(t *testing.T, what string, got, want []float32, tolerance float6
 			t.Fatalf("%s: logit %d is %g, want %g within %g", what, j, got[j], want[j], tolerance)
 		}
 	}
-	top := Distribute(want, 2).Top
-	if id := Distribute(got, 1).Top[0].ID; id != top[0].ID && top[0].Logit-top[1].Logit > tolerance {
+	top := distribute(want, 2).Top
+	if id := distribute(got, 1).Top[0].ID; id != top[0].ID && top[0].Logit-top[1].Logit > tolerance {
 		t.Fatalf("%s: greedy token %d, want %d", what, id, top[0].ID)
 	}
 }

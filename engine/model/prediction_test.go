@@ -119,7 +119,7 @@ func TestPredictionAgainstReference(t *testing.T) {
 						s.pos = 0
 						s.cache.ResetState(s.slot)
 						s.remember(t, want.Prompt[:at], want.Prompt[at], pieces...)
-						got := Distribute(s.predict(t, lastRow(at, pieces), at-1), 8)
+						got := distribute(s.predict(t, lastRow(at, pieces), at-1), 8)
 						d := math.Abs(got.LSE - want.Next[at-1].LSE)
 						for i, c := range want.Next[at-1].Top {
 							d = max(d, math.Abs(got.Top[i].Logit-c[1]))

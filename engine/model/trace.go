@@ -79,11 +79,11 @@ func RunTrace(m *Model, cache kernel.Cache, pageTokens int, tokens []int32, top,
 		}
 		for i := range chunk {
 			last = r.rows[i]
-			t.Positions = append(t.Positions, Distribute(last, top))
+			t.Positions = append(t.Positions, distribute(last, top))
 		}
 	}
 	for i := range greedy {
-		d := Distribute(last, max(top, 1))
+		d := distribute(last, max(top, 1))
 		next := d.Top[0].ID
 		d.Top = d.Top[:min(top, len(d.Top))]
 		t.Greedy, t.GreedyTokens = append(t.Greedy, d), append(t.GreedyTokens, next)
@@ -115,8 +115,8 @@ func (r *runner) step(tokens []int32, prompt bool) error {
 	return r.m.Forward(step, tokens, r.cache, rowsFrom(0, n), r.rows[:n])
 }
 
-// Distribute describes logits by their log-sum-exp and largest top values.
-func Distribute(logits []float32, top int) Distribution {
+// distribute describes logits by their log-sum-exp and largest top values.
+func distribute(logits []float32, top int) Distribution {
 	ids := rowsFrom(0, len(logits))
 	slices.SortStableFunc(ids, func(a, b int32) int {
 		switch x, y := logits[a], logits[b]; {

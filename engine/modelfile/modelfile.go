@@ -228,8 +228,8 @@ func (t *Tensor) stored() [][]byte {
 // Copied says that Bytes makes a copy.
 func (t *Tensor) Copied() bool { return t.fill != nil }
 
-// AsStored says that Data or Pieces have all of it where the file stores it.
-func (t *Tensor) AsStored() bool { return t.fill == nil || t.pieces != nil }
+// asStored says that Data or Pieces have all of it where the file stores it.
+func (t *Tensor) asStored() bool { return t.fill == nil || t.pieces != nil }
 
 // Floats returns a dequantized copy of the tensor.
 func (t *Tensor) Floats() ([]float32, error) {

@@ -51,7 +51,7 @@ const (
 )
 
 // Prefetch reads the tensors of layer after layer in the background, so that Ready finds them
-// read, but for those that are packed from where they lie (AsStored). Between it and stop one
+// read, but for those that are packed from where they lie (asStored). Between it and stop one
 // goroutine calls Ready, and any call Read.
 func (f *File) Prefetch() (stop func()) {
 	a := &prefetcher{}
@@ -70,7 +70,7 @@ func (f *File) Prefetch() (stop func()) {
 	var order [][]byte
 	byLayer := func(a, b *Tensor) int { return layerOf(a.Name) - layerOf(b.Name) }
 	for _, t := range slices.SortedStableFunc(slices.Values(f.tensors), byLayer) {
-		if !t.AsStored() || t.Size() < prefetchPiece {
+		if !t.asStored() || t.Size() < prefetchPiece {
 			order = append(order, t.stored()...)
 		}
 	}

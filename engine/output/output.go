@@ -254,7 +254,7 @@ func (p *Parser) Done() bool {
 // Count counts one token, before Feed gets its text.
 func (p *Parser) Count() {
 	switch {
-	case p.InThinking():
+	case p.inThinking():
 		p.thoughts++
 	case p.state == stateCall && p.thought:
 		p.doubtful++ // thinking if the tag is only a mention
@@ -266,8 +266,8 @@ func (p *Parser) Count() {
 // call or the end of the output.
 func (p *Parser) Thoughts() int { return p.thoughts }
 
-// InThinking reports whether the next text is thinking, as far as is known. A held call is none.
-func (p *Parser) InThinking() bool {
+// inThinking reports whether the next text is thinking, as far as is known. A held call is none.
+func (p *Parser) inThinking() bool {
 	return p.state == stateThinking || p.state == stateStart && p.options.Thinking
 }
 
@@ -318,7 +318,7 @@ func (p *Parser) flush(dst []abi.Event) []abi.Event {
 	switch {
 	case p.state == stateCall:
 		return p.emitHeld(dst, rest)
-	case p.InThinking():
+	case p.inThinking():
 		rest = strings.TrimRight(rest, space)
 		if !p.thinkingOpen() {
 			rest = strings.TrimLeft(rest, space)

@@ -24,4 +24,4 @@ func (t Tags) Usual() bool { return t == plainTags }
 
 // Ends says whether a tag that comes as a token is text here, because it ends thinking. Elsewhere
 // such a token is nothing.
-func (p *Parser) Ends(tag string) bool { return tag == p.options.Tags.Close && p.InThinking() }
+func (p *Parser) Ends(tag string) bool { return tag == p.options.Tags.Close && p.inThinking() }

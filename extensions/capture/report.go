@@ -10,8 +10,8 @@ import (
 	"corenode/wasm/abi"
 )
 
-// FirstMax is how many of the requests that differ are shown, the first ones.
-const FirstMax = 5
+// firstMax is how many of the requests that differ are shown, the first ones.
+const firstMax = 5
 
 // Report is how two builds answer what was captured. Its texts are of the requests that
 // were captured, and of no others.
@@ -97,7 +97,7 @@ func (c *Compare) Add(r *Request) {
 		return
 	}
 	c.report.Differ++
-	if len(c.report.First) < FirstMax {
+	if len(c.report.First) < firstMax {
 		first.Request, first.Account = r.ID, r.Account
 		c.report.First = append(c.report.First, first)
 	}

@@ -4,7 +4,7 @@
 //
 // A Comparison has a bounded size, however many calls it is given: a table of
 // at most accountsMax accounts (see accounts), a histogram with fixed bounds,
-// and the first FirstMax calls that differ.
+// and the first firstMax calls that differ.
 package compare
 
 import (
@@ -19,8 +19,8 @@ import (
 	"corenode/wasm/abi"
 )
 
-// FirstMax is how many of the calls that differ are kept, the first ones.
-const FirstMax = 10
+// firstMax is how many of the calls that differ are kept, the first ones.
+const firstMax = 10
 
 // besideMax is how many modules that answered the requests are named.
 const besideMax = 4
@@ -79,7 +79,7 @@ func (c *Comparison) Add(call Call) (differ bool) {
 	if call.Op == abi.OpCharge {
 		c.addCharge(call)
 	}
-	if differ && len(c.first) < FirstMax {
+	if differ && len(c.first) < firstMax {
 		c.first = append(c.first, differenceOf(call))
 	}
 	return differ

@@ -72,7 +72,7 @@ func TestCharges(t *testing.T) {
 	if g.OldNanoUSD != abi.ChargeMax+3311 || g.NewNanoUSD != abi.ChargeMax+5204 {
 		t.Errorf("sums %d and %d", g.OldNanoUSD-abi.ChargeMax, g.NewNanoUSD-abi.ChargeMax)
 	}
-	if len(r.First) != FirstMax || r.Since != time.Unix(9, 0) || fmt.Sprint(r.Beside) != "[tariff@1 ]" {
+	if len(r.First) != firstMax || r.Since != time.Unix(9, 0) || fmt.Sprint(r.Beside) != "[tariff@1 ]" {
 		t.Errorf("%d first calls, since %v, beside %q", len(r.First), r.Since, r.Beside)
 	}
 }

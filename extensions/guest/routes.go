@@ -77,7 +77,7 @@ var contentTypes = map[string][]string{
 
 // Bounds of what a manifest says of routes.
 const (
-	RoutesMax = 32
+	routesMax = 32
 	keysMax   = 4
 	factsMax  = 16 // names of headers, and of parameters of the query
 )
@@ -100,8 +100,8 @@ func (m *Routing) StatusOf(k abi.Kind) int { return m.Statuses[k.String()] }
 func (m *Routing) checkRoutes() error {
 	var errs []error
 	wrong := func(format string, args ...any) { errs = append(errs, fmt.Errorf("manifest: "+format, args...)) }
-	if len(m.Routes) > RoutesMax {
-		wrong("%d routes, at most %d", len(m.Routes), RoutesMax)
+	if len(m.Routes) > routesMax {
+		wrong("%d routes, at most %d", len(m.Routes), routesMax)
 	}
 	if len(m.Keys) == 0 || len(m.Keys) > keysMax {
 		wrong("keys has %d places where a key may be, want 1 to %d", len(m.Keys), keysMax)

@@ -81,7 +81,7 @@ func TestManifestPaths(t *testing.T) {
 		{`{"method":"POST","path":"/a/{x}","op":"count"},{"method":"GET","path":"/a/{y}","op":"models"}`, "name its parameters the same"},
 		{`{"method":"GET","path":"/a/{x}","op":"models"},{"method":"GET","path":"/a/{x}","op":"models"}`, "two routes of method GET"},
 		{`{"method":"POST","path":"/a","op":"count","color":1}`, "color"},
-		{strings.Repeat(`{"method":"GET","path":"/a","op":"models"},`, RoutesMax) + `{"method":"GET","path":"/a","op":"models"}`, "at most 32"},
+		{strings.Repeat(`{"method":"GET","path":"/a","op":"models"},`, routesMax) + `{"method":"GET","path":"/a","op":"models"}`, "at most 32"},
 	}
 	for _, c := range cases {
 		_, err := ParseManifest([]byte(withRoutes(`"routes":[` + c.routes + `],` + oneKey + `,"framing":"sse"`)))

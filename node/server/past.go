@@ -20,8 +20,8 @@ type Past struct {
 	Settled                         account.Settled
 }
 
-// PastMax is how many requests are kept; with their texts they take at most 5.5 MiB.
-const PastMax = 8_192
+// pastMax is how many requests are kept; with their texts they take at most 5.5 MiB.
+const pastMax = 8_192
 
 // pastChunk is how many are made room for at once.
 const pastChunk = 512
@@ -29,12 +29,12 @@ const pastChunk = 512
 // pasts is a ring of requests that ended.
 type pasts struct {
 	mu     sync.Mutex
-	chunks [PastMax / pastChunk]*[pastChunk]Past // Guarded by mu; made when they are first needed
+	chunks [pastMax / pastChunk]*[pastChunk]Past // Guarded by mu; made when they are first needed
 	next   uint64                                // Guarded by mu: Seq of the next one; the first is 1
 }
 
 func (p *pasts) at(seq uint64) *Past {
-	chunk := &p.chunks[seq%PastMax/pastChunk]
+	chunk := &p.chunks[seq%pastMax/pastChunk]
 	if *chunk == nil {
 		*chunk = new([pastChunk]Past)
 	}
@@ -65,7 +65,7 @@ func (s *Server) Past(q PastQuery) (page []Past) {
 	if q.Before > 0 {
 		newest = min(newest, q.Before-1)
 	}
-	for seq := newest; seq > 0 && seq+PastMax > p.next && len(page) < q.Limit; seq-- {
+	for seq := newest; seq > 0 && seq+pastMax > p.next && len(page) < q.Limit; seq-- {
 		one := p.at(seq)
 		if (q.AccountID == "" || one.AccountID == q.AccountID) && (q.Model == "" || one.Model == q.Model) &&
 			(q.ID == "" || one.ID == q.ID) {

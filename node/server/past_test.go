@@ -9,7 +9,7 @@ import (
 // TestPast pages back through a ring that has turned, with and without a filter.
 func TestPast(t *testing.T) {
 	s := &Server{}
-	const all = PastMax + 700
+	const all = pastMax + 700
 	for i := 1; i <= all; i++ {
 		s.past.add(Past{ID: fmt.Sprint("req_", i), AccountID: fmt.Sprint("acct_", i%3), Model: "m"})
 	}
@@ -28,15 +28,15 @@ func TestPast(t *testing.T) {
 			}
 			q.Before = page[len(page)-1].Seq
 		}
-		if kept := all - int(want); kept < PastMax-3 || kept > PastMax+3 {
-			t.Errorf("of %q: %d were there, want %d", accountID, kept, PastMax)
+		if kept := all - int(want); kept < pastMax-3 || kept > pastMax+3 {
+			t.Errorf("of %q: %d were there, want %d", accountID, kept, pastMax)
 		}
 	}
 	if one := s.Past(PastQuery{ID: "req_1000", Limit: 5}); len(one) != 1 {
 		t.Errorf("by its id: %+v", one)
 	}
 	const texts = 3 * 64 // ids of the request here and elsewhere; the other texts are shared
-	if size := PastMax * (unsafe.Sizeof(Past{}) + texts); size > 11<<19 {
+	if size := pastMax * (unsafe.Sizeof(Past{}) + texts); size > 11<<19 {
 		t.Errorf("the ring takes %d bytes", size)
 	}
 }

@@ -26,7 +26,7 @@ import (
 // Project is a folder with a module's source, manifest.json and vectors.
 type Project struct {
 	Dir string
-	// Build is the shell line that compiles it, run in Dir; see BuildLine.
+	// Build is the shell line that compiles it, run in Dir; see buildLine.
 	Build string
 	// Also are files outside of Dir that count as part of it.
 	Also []string
@@ -43,16 +43,16 @@ func Open(dir, build string) (*Project, error) {
 	}
 	p := &Project{Dir: dir, Build: build}
 	if build == "" {
-		if p.Build, err = BuildLine(dir); err != nil {
+		if p.Build, err = buildLine(dir); err != nil {
 			return nil, err
 		}
 	}
 	return p, nil
 }
 
-// BuildLine is how a folder says that it is compiled: by the target compile of its
+// buildLine is how a folder says that it is compiled: by the target compile of its
 // Makefile, as all kits have one, or by what its toolchain expects.
-func BuildLine(dir string) (string, error) {
+func buildLine(dir string) (string, error) {
 	if text, err := os.ReadFile(filepath.Join(dir, "Makefile")); err == nil && bytes.Contains(text, []byte("\ncompile:")) {
 		return "make -s compile", nil
 	}

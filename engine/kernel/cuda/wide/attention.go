@@ -30,7 +30,7 @@ func (b *Backend) Attend(kc kernel.Cache, layer int, dst, q kernel.Buffer, step 
 	parts.next = parts.next[:0]
 	table := 0
 	for _, s := range step.Spans {
-		for i := 0; i < s.Len && s.Len >= RowsMin; i += queryRows {
+		for i := 0; i < s.Len && s.Len >= rowsMin; i += queryRows {
 			parts.next = append(parts.next, int32(s.Row+i), int32(min(queryRows, s.Len-i)), int32(s.Pos+i), int32(table))
 		}
 		table += len(s.Pages)
@@ -43,7 +43,7 @@ func (b *Backend) Attend(kc kernel.Cache, layer int, dst, q kernel.Buffer, step 
 	b.Queue(name, eager.Shape{X: len(parts.next) / 4, Y: heads, Threads: 128, Shared: shared[name]}, b.Address(dst, size),
 		b.Address(q, size), l.Pages, b.Address(sinks, heads), at, l.Tables, layer, l.Config.PageTokens, l.PageBytes, l.RowBytes, heads,
 		l.Config.KVHeads, l.Config.HeadDim, window, scale)
-	for from, to := range runs(step.Spans, func(s *kernel.Span) bool { return s.Len < RowsMin }) {
+	for from, to := range runs(step.Spans, func(s *kernel.Span) bool { return s.Len < rowsMin }) {
 		first, last := step.Spans[from], step.Spans[to-1]
 		b.AttendRows(kc, layer, dst, q, step, first.Row, last.Row+last.Len-first.Row, heads, window, scale, sinks)
 	}

@@ -26,7 +26,7 @@ func scanBytes(d int) int {
 func leftFloats(d int) int { return 4*chunkRows*d + chunkRows*chunkRows + 4 }
 
 // long says whether a span goes through DeltaNet in chunks. States between its rows are known only at chunks' ends.
-func long(s *kernel.Span) bool { return s.Len >= RowsMin && len(s.Saves) == 0 }
+func long(s *kernel.Span) bool { return s.Len >= rowsMin && len(s.Saves) == 0 }
 
 // DeltaNet implements kernel.Backend.
 func (b *Backend) DeltaNet(kc kernel.Cache, layer int, dst, qkv, z, beta, alpha kernel.Buffer, w kernel.DeltaWeights,

@@ -42,7 +42,7 @@ func (b *Backend) pairing(n, top int, gate, down eager.Matrix) pairing {
 // Experts implements kernel.Backend.
 func (b *Backend) Experts(dst, x, logits kernel.Buffer, n int, s kernel.ExpertStack, r kernel.Routing) {
 	gate, upper, down := b.Matrix(s.Gate), b.Matrix(s.Up), b.Matrix(s.Down)
-	if n < RowsMin || !b.fits(gate) || !b.fits(down) || upper.Kind != gate.Kind {
+	if n < rowsMin || !b.fits(gate) || !b.fits(down) || upper.Kind != gate.Kind {
 		b.Backend.Experts(dst, x, logits, n, s, r)
 		return
 	}

@@ -52,7 +52,7 @@ func (b *Backend) MatMul(dst []kernel.Buffer, x kernel.Buffer, n int, w []kernel
 	var made [2]bool
 	for i := range w {
 		m := b.Matrix(w[i])
-		if n < RowsMin || !b.fits(m) {
+		if n < rowsMin || !b.fits(m) {
 			b.Backend.MatMul(dst[i:i+1], x, n, w[i:i+1])
 			continue
 		}

@@ -4,7 +4,7 @@
 //
 // Activations stay float32 in memory. What a matrix unit multiplies is float16 with a factor for each row,
 // bfloat16 where the matrix is, or float32 with a fraction of 10 bits in DeltaNet; it is summed in float32.
-// Sums of a row depend on the shape and on whether a step, or a span of it, has RowsMin rows or fewer: bits do
+// Sums of a row depend on the shape and on whether a step, or a span of it, has rowsMin rows or fewer: bits do
 // not depend on what else is in a step of one such class.
 package wide
 
@@ -18,8 +18,8 @@ import (
 	"corenode/engine/kernel/cuda/tune"
 )
 
-// RowsMin is how many rows a step, or a span in attention and DeltaNet, has to have to be computed here.
-const RowsMin = 32
+// rowsMin is how many rows a step, or a span in attention and DeltaNet, has to have to be computed here.
+const rowsMin = 32
 
 //go:embed kernels/ptx.tar.zst
 var ptx []byte

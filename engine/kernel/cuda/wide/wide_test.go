@@ -360,9 +360,9 @@ func TestARowAloneIsNearTheSameRowAmongMany(t *testing.T) {
 		r.cuda.MatMul([]kernel.Buffer{to}, upload(r.cuda, x[:n*cols]), n, []kernel.Weight{w})
 		return download(r.cuda, to)[:rows]
 	}
-	alone, some, many := product(1), product(RowsMin), product(160)
+	alone, some, many := product(1), product(rowsMin), product(160)
 	if !slices.Equal(some, many) {
-		t.Errorf("the bits of a row among %d and among 160 differ", RowsMin)
+		t.Errorf("the bits of a row among %d and among 160 differ", rowsMin)
 	}
 	if far := distance(many, alone); !(far <= 1e-2) {
 		t.Errorf("alone and among many: error %g", far)
