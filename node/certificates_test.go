@@ -14,7 +14,6 @@ import (
 	"math/big"
 	"net"
 	"net/http"
-	"net/http/cookiejar"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -232,35 +231,12 @@ func TestPlaygroundAsksOverTLS(t *testing.T) {
 		instantModels(cfg)
 		cfg.Server.TLSCertificate, cfg.Server.TLSKey = p.certFile, p.keyFile
 	})
-	jar, err := cookiejar.New(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	h := &http.Client{Jar: jar}
-	base := "http://" + n.admin.Addr().String()
-	post := func(path string, form url.Values) (int, string) {
-		req, err := http.NewRequestWithContext(t.Context(), "POST", base+path, strings.NewReader(form.Encode()))
-		if err != nil {
-			t.Fatal(err)
-		}
-		req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-		req.Header.Set("Origin", base)
-		answer, err := h.Do(req)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer answer.Body.Close()
-		text, err := io.ReadAll(answer.Body)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return answer.StatusCode, string(text)
-	}
-	_, page := post("/console/sign-in", url.Values{"operator_token": {adminToken(t, n)}, "to": {"/console/playground"}})
+	send := consoleClient(t, "http://"+n.admin.Addr().String())
+	_, page := send("POST", "/console/sign-in", url.Values{"operator_token": {adminToken(t, n)}, "to": {"/console/playground"}})
 	_, rest, _ := strings.Cut(page, `data-token="`)
 	token, _, _ := strings.Cut(rest, `"`)
 	asked := `{"model":"core-1.1-mini","stream":true,"max_tokens":3,"messages":[{"role":"user","content":"hello"}]}`
-	status, text := post("/console/playground/messages", url.Values{"token": {token}, "key": {key}, "body": {asked}})
+	status, text := send("POST", "/console/playground/messages", url.Values{"token": {token}, "key": {key}, "body": {asked}})
 	if status != http.StatusOK || !strings.Contains(text, "message_stop") {
 		t.Errorf("the playground answers %d %.300s", status, text)
 	}

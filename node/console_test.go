@@ -417,14 +417,13 @@ func TestConsoleDoor(t *testing.T) {
 	}
 }
 
-// TestConsoleViewer: who may only look sees every page and changes nothing, whatever is sent.
-func TestConsoleViewer(t *testing.T) {
-	n, base, acct, request := startConsole(t)
+// consoleClient sends requests to the console at base as one browser does, which keeps its cookies.
+func consoleClient(t *testing.T, base string) func(method, path string, form url.Values) (status int, page string) {
 	jar, _ := cookiejar.New(nil)
 	h := &http.Client{Jar: jar}
-	send := func(method, path string, form url.Values) (int, string) {
+	return func(method, path string, form url.Values) (int, string) {
 		t.Helper()
-		r, err := http.NewRequest(method, base+path, strings.NewReader(form.Encode()))
+		r, err := http.NewRequestWithContext(t.Context(), method, base+path, strings.NewReader(form.Encode()))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -441,6 +440,12 @@ func TestConsoleViewer(t *testing.T) {
 		}
 		return answer.StatusCode, string(page)
 	}
+}
+
+// TestConsoleViewer: who may only look sees every page and changes nothing, whatever is sent.
+func TestConsoleViewer(t *testing.T) {
+	n, base, acct, request := startConsole(t)
+	send := consoleClient(t, base)
 	status, page := send("POST", "/console/sign-in", url.Values{"operator_token": {viewerToken}, "to": {"/console/accounts/" + acct}})
 	if status != http.StatusOK || !strings.Contains(page, "alice") || strings.Contains(page, "/topup") {
 		t.Fatalf("signing in: %d %.200s", status, page)
