@@ -147,10 +147,10 @@ const (
 	valueBytes = 128
 )
 
-// prepare reserves what is made of a text, with what the body has taken already:
+// takePrepared reserves what is made of a text, with what the body has taken already:
 // all there is at most, so that no body is too large to be the only one. Values
 // over the bound are not made: a text with more of them is refused when it is read.
-func (b *body) prepare(text []byte) *abi.Error {
+func (b *body) takePrepared(text []byte) *abi.Error {
 	n := preparing*int64(len(text)) + valueBytes*int64(min(messages.Values(text), messages.ValuesMax))
 	if more := min(n, b.from.max) - b.taken; more > 0 && !b.take(more) {
 		return errBodies()

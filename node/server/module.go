@@ -177,7 +177,7 @@ func (x *exchange) routedModels() {
 	if x.module.posts() {
 		b, refusal := x.readBody()
 		if refusal == nil {
-			refusal = b.prepare(b.bytes)
+			refusal = b.takePrepared(b.bytes)
 		}
 		if refusal != nil {
 			x.fail(refusal)

@@ -50,7 +50,7 @@ func (x *exchange) rewrite(native []byte) ([]byte, error) {
 	if !x.body.take(int64(len(out))) {
 		return nil, errBodies()
 	}
-	if refusal := x.body.prepare(out); refusal != nil {
+	if refusal := x.body.takePrepared(out); refusal != nil {
 		return nil, refusal
 	}
 	return out, nil

@@ -52,7 +52,7 @@ func (x *exchange) withRequest(use func(*messages.Request, Model) error) *abi.Er
 // parse reads the body and finds its model. What follows may take seconds, so a
 // drain that is over ends the request here.
 func (x *exchange) parse(b *body) (*messages.Request, Model, *abi.Error) {
-	if refusal := b.prepare(b.bytes); refusal != nil {
+	if refusal := b.takePrepared(b.bytes); refusal != nil {
 		return nil, nil, refusal
 	}
 	request, err := x.read(b.bytes)

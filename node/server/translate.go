@@ -29,7 +29,7 @@ func (x *exchange) translate(body []byte) ([]byte, error) {
 	if !x.body.take(int64(len(native))) {
 		return nil, errBodies()
 	}
-	if refusal := x.body.prepare(native); refusal != nil {
+	if refusal := x.body.takePrepared(native); refusal != nil {
 		return nil, refusal
 	}
 	return native, nil
