@@ -75,9 +75,6 @@ func (p *Pool[K, C]) Spec() Spec {
 // Bind gives the pool its supervisor, before the first message.
 func (p *Pool[K, C]) Bind(ref *Ref) { p.ref = ref }
 
-// Ref returns the supervisor.
-func (p *Pool[K, C]) Ref() *Ref { return p.ref }
-
 // Send delivers m to the actor of k and spawns it if there is none. A refusal is
 // returned at once, or comes later through Refuser.
 func (p *Pool[K, C]) Send(k K, m any) error { return p.deliver(k, m, true) }

@@ -25,9 +25,9 @@ func (w *world) victims(kind string) []*system.Ref {
 	case nodeActor:
 		return []*system.Ref{t.node}
 	case limitsActor:
-		return []*system.Ref{t.limits.Ref()}
+		return t.branches[:1]
 	case sessionsActor:
-		return []*system.Ref{t.sessions.Ref()}
+		return t.branches[1:2]
 	case modelsActor:
 		return t.branches[2:3]
 	case ledgerActor:

@@ -38,7 +38,7 @@ func TestDigestTellsConfigurationsApart(t *testing.T) {
 }
 
 func TestReferenceIsTheDefaults(t *testing.T) {
-	got, problems := build(Reference(), Sources{})
+	got, _, problems := build(Reference(), Sources{})
 	if len(problems) > 0 {
 		t.Fatal(problems)
 	}
@@ -63,7 +63,7 @@ func TestReferenceIsTheDefaults(t *testing.T) {
 
 func TestNothingSetIsTheDefaults(t *testing.T) {
 	for _, text := range []string{"", "\n# only a comment\n", "limits:\n", "{}"} {
-		got, problems := build([]byte(text), Sources{Environment: []string{"CORENODE_PORT=tcp://10.0.0.1:80", "HOME=/x"}})
+		got, _, problems := build([]byte(text), Sources{Environment: []string{"CORENODE_PORT=tcp://10.0.0.1:80", "HOME=/x"}})
 		if len(problems) > 0 || !reflect.DeepEqual(got, Default()) {
 			t.Errorf("%q: %+v, %v", text, got, problems)
 		}
@@ -83,7 +83,7 @@ models:
     sampling: {temperature: 0.7, top_k: 20}
     speculation: off
 `
-	c, problems := build([]byte(file), Sources{
+	c, _, problems := build([]byte(file), Sources{
 		Environment: []string{"CORENODE_LISTEN=127.0.0.1:2", "CORENODE_LIMITS_QUEUE_TIMEOUT=2s"},
 		Flags:       map[string]string{"listen": "127.0.0.1:3"},
 		Models:      []string{"core-1.1=flag.gguf", "new=a=b.gguf"},
@@ -122,12 +122,12 @@ func TestTrustedKeys(t *testing.T) {
 		{"", []string{"CORENODE_MODULES_TRUSTED_KEYS=" + a + ", " + b}, 2},
 		{"modules: {trusted_keys: [" + a + "]}", []string{"CORENODE_MODULES_TRUSTED_KEYS="}, 0},
 	} {
-		got, problems := build([]byte(c.text), Sources{Environment: c.environment})
+		got, _, problems := build([]byte(c.text), Sources{Environment: c.environment})
 		if len(problems) > 0 || len(got.Modules.Keys()) != c.want || len(got.Modules.TrustedKeys) != c.want {
 			t.Errorf("%q %v: %+v, %v", c.text, c.environment, got.Modules, problems)
 		}
 	}
-	_, problems := build([]byte("modules: {trusted_keys: "+a+"}"), Sources{File: "c.yaml"})
+	_, _, problems := build([]byte("modules: {trusted_keys: "+a+"}"), Sources{File: "c.yaml"})
 	if len(problems) != 1 || !strings.Contains(problems[0].Error(), "want a list") {
 		t.Errorf("a key that is no list: %v", problems)
 	}
@@ -146,7 +146,7 @@ func TestCORSOrigins(t *testing.T) {
 			[]string{"https://chat.example", "http://localhost:3000", "http://[::1]:5173", "chrome-extension://abcd"}},
 		{"", []string{"CORENODE_SERVER_CORS_ORIGINS=https://a.example, https://b.example:8443"}, []string{"https://a.example", "https://b.example:8443"}},
 	} {
-		got, problems := build([]byte(c.text), Sources{Environment: c.environment})
+		got, _, problems := build([]byte(c.text), Sources{Environment: c.environment})
 		if len(problems) > 0 || !slices.Equal(got.Server.CORSOrigins, c.want) {
 			t.Errorf("%q %v: %q, %v", c.text, c.environment, got.Server.CORSOrigins, problems)
 		}
@@ -203,7 +203,7 @@ server:
     - https://a.example:443 # c.yaml:45: server.cors_origins.5 is "https://a.example:443", want it without the scheme's own port
     - https://*.example    # c.yaml:46: server.cors_origins.6 is "https://*.example", want an origin as browsers send it
 `
-	_, problems := build([]byte(text), Sources{
+	_, _, problems := build([]byte(text), Sources{
 		File:        "c.yaml",
 		Environment: []string{"CORENODE_LIMITS_QUEUE_REQUESTS_MAX=many"},
 		Models:      []string{"nopath"},
@@ -250,7 +250,7 @@ func TestBrokenYAMLNamesTheLine(t *testing.T) {
 		"\x00":                      "c.yaml",
 	}
 	for text, want := range cases {
-		_, problems := build([]byte(text), Sources{File: "c.yaml"})
+		_, _, problems := build([]byte(text), Sources{File: "c.yaml"})
 		if len(problems) == 0 || !strings.Contains(problems[0].Error(), want) {
 			t.Errorf("%q: %v, want %q", text, problems, want)
 		}
@@ -261,7 +261,7 @@ func TestBrokenYAMLNamesTheLine(t *testing.T) {
 func TestSharingIsSwitchedOff(t *testing.T) {
 	file := []byte("store: {url: postgres://u@h/d}\ncluster: {share_models: true}")
 	for value, want := range map[string][]string{"true": {"true"}, "false": nil, "": nil, "core-1.1": {"core-1.1"}} {
-		c, problems := build(file, Sources{Environment: []string{"CORENODE_CLUSTER_SHARE_MODELS=" + value}})
+		c, _, problems := build(file, Sources{Environment: []string{"CORENODE_CLUSTER_SHARE_MODELS=" + value}})
 		if len(problems) > 0 || !slices.Equal(c.Cluster.ShareModels, want) {
 			t.Errorf("%q: %q, %v", value, c.Cluster.ShareModels, problems)
 		}
@@ -270,7 +270,7 @@ func TestSharingIsSwitchedOff(t *testing.T) {
 
 // TestByteOrderMark: what some editors write before a file is no part of its first key.
 func TestByteOrderMark(t *testing.T) {
-	if c, problems := build([]byte("\ufefflisten: 127.0.0.1:5"), Sources{}); len(problems) > 0 || c.Listen != "127.0.0.1:5" {
+	if c, _, problems := build([]byte("\ufefflisten: 127.0.0.1:5"), Sources{}); len(problems) > 0 || c.Listen != "127.0.0.1:5" {
 		t.Errorf("%v, listen is %s", problems, c.Listen)
 	}
 }
@@ -316,7 +316,7 @@ func FuzzBuild(f *testing.F) {
 	f.Add("limits: {<<: *x}")
 	f.Add("? [a]\n: b")
 	f.Fuzz(func(t *testing.T, text string) {
-		c, problems := build([]byte(text), Sources{File: "c.yaml"})
+		c, _, problems := build([]byte(text), Sources{File: "c.yaml"})
 		if len(problems) == 0 && c.validate() != nil {
 			t.Errorf("accepted an invalid configuration: %v", c.validate())
 		}
@@ -326,7 +326,7 @@ func FuzzBuild(f *testing.F) {
 // TestTemplateDate: a day is taken, anything else is a problem that names the key.
 func TestTemplateDate(t *testing.T) {
 	for day, good := range map[string]bool{"": true, "2026-01-31": true, "2026-02-30": false, "31.1.2026": false, "2026-01-31T00:00:00Z": false} {
-		_, problems := build([]byte("models: {core-1.1: {template_date: '"+day+"'}}"), Sources{})
+		_, _, problems := build([]byte("models: {core-1.1: {template_date: '"+day+"'}}"), Sources{})
 		named := len(problems) == 1 && strings.Contains(problems[0].Error(), "models.core-1.1.template_date is")
 		if good && len(problems) > 0 || !good && !named {
 			t.Errorf("%q: %v", day, problems)
@@ -355,7 +355,7 @@ func TestUpstreamProblems(t *testing.T) {
 		`{flavour: vllm, urls: ["http://a:1"], stall_timeout: 1ms}`:             "upstream.stall_timeout is 1ms, want 1s to 24h",
 	} {
 		doc := "models:\n  far: {engine: upstream, context_length: 1000, " + prices + ", upstream: " + text + "}\n"
-		_, problems := build([]byte(doc), Sources{File: "c.yaml"})
+		_, _, problems := build([]byte(doc), Sources{File: "c.yaml"})
 		var report strings.Builder
 		for _, p := range problems {
 			report.WriteString(p.Error() + "\n")
@@ -370,7 +370,7 @@ func TestUpstreamProblems(t *testing.T) {
 		"models: {far: {upstream: {key_file: k}, " + prices + "}}":                                             `models.far.upstream is set, but the engine is "cpu"`,
 		"models: {far: {upstream: {verify: maybe}, " + prices + "}}":                                           `models.far.upstream is set, but the engine is "cpu"`,
 	} {
-		_, problems := build([]byte(doc), Sources{File: "c.yaml"})
+		_, _, problems := build([]byte(doc), Sources{File: "c.yaml"})
 		if len(problems) == 0 || !strings.Contains(problems[0].Error(), want) {
 			t.Errorf("%s: %v, want %q", doc, problems, want)
 		}
@@ -380,7 +380,7 @@ func TestUpstreamProblems(t *testing.T) {
 // TestPeerKeysShowNoSecret: what is no id of a key may be the key itself, which is refused and not repeated.
 func TestPeerKeysShowNoSecret(t *testing.T) {
 	for id, good := range map[string]bool{"key_0123456789abcdef0123": true, "sk-hidden": false, "hidden": false, "key_": false, "key_hidden sk-hidden": false} {
-		_, problems := build([]byte("server: {peer_keys: ['"+id+"']}"), Sources{})
+		_, _, problems := build([]byte("server: {peer_keys: ['"+id+"']}"), Sources{})
 		if good != (len(problems) == 0) || strings.Contains(fmt.Sprint(problems), "hidden") {
 			t.Errorf("%s: %v", id, problems)
 		}
@@ -392,7 +392,7 @@ func TestStoreURLShowsNoSecret(t *testing.T) {
 	for url, good := range map[string]bool{"postgres://u@h/d": true, "postgres://u@h/d?sslmode=require": true, "postgres://u:hidden@h/d": false,
 		"postgres://u@h/d?password=hidden": false, "postgres://u@h/d?sslpassword=hidden": false, "postgres://u@h/d?password=hidden;x": false,
 		"mysql://u:hidden@h/d": false} {
-		_, problems := build([]byte("store: {url: '"+url+"'}"), Sources{})
+		_, _, problems := build([]byte("store: {url: '"+url+"'}"), Sources{})
 		if good != (len(problems) == 0) || strings.Contains(fmt.Sprint(problems), "hidden") {
 			t.Errorf("%s: %v", url, problems)
 		}

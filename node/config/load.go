@@ -61,7 +61,7 @@ func LoadOrigins(from Sources) (*Config, Origins, error) {
 			return nil, Origins{}, fmt.Errorf("read config: %w", err)
 		}
 	}
-	c, origins, problems := trace(text, from)
+	c, origins, problems := build(text, from)
 	if len(problems) == 0 {
 		return c, origins, nil
 	}
@@ -72,14 +72,8 @@ func LoadOrigins(from Sources) (*Config, Origins, error) {
 	return nil, Origins{}, errors.Join(errs...)
 }
 
-// build decides everything of Load. It is pure, so tests and the fuzzer call it.
-func build(text []byte, from Sources) (*Config, []Problem) {
-	c, _, problems := trace(text, from)
-	return c, problems
-}
-
-// trace is build, and says where the values came from.
-func trace(text []byte, from Sources) (*Config, Origins, []Problem) {
+// build decides everything of LoadOrigins. It is pure, so tests and the fuzzer call it.
+func build(text []byte, from Sources) (*Config, Origins, []Problem) {
 	d := decoder{source: from.File, places: map[string]place{}}
 	c := Default()
 	d.file(c, text)

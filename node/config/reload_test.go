@@ -11,7 +11,7 @@ import (
 func TestReload(t *testing.T) {
 	read := func(text string) *Config {
 		t.Helper()
-		c, problems := build([]byte(text), Sources{})
+		c, _, problems := build([]byte(text), Sources{})
 		if len(problems) > 0 {
 			t.Fatal(problems)
 		}

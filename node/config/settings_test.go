@@ -73,7 +73,7 @@ func TestSettingsSayTheirSource(t *testing.T) {
 func TestWhatOverridesTheFileIsTheSource(t *testing.T) {
 	const file = "models:\n  q:\n    path: a.gguf\n    prices: {input: 1, cached_input: 1, output: 1}\n"
 	from := Sources{File: "c.yaml", Models: []string{"q=b.gguf"}}
-	c, origins, problems := trace([]byte(file), from)
+	c, origins, problems := build([]byte(file), from)
 	if len(problems) > 0 {
 		t.Fatal(problems)
 	}
@@ -97,7 +97,7 @@ func TestWhatOverridesTheFileIsTheSource(t *testing.T) {
 			Sources{File: "c.yaml", Environment: []string{"CORENODE_SERVER_CORS_ORIGINS=x"}}},
 		{lists, `command line: modules.denied.0 is "x"`, Sources{File: "c.yaml", Flags: map[string]string{"modules.denied": "x"}}},
 	} {
-		_, problems := build([]byte(test.text), test.from)
+		_, _, problems := build([]byte(test.text), test.from)
 		if len(problems) == 0 || !strings.HasPrefix(problems[0].Error(), test.want) {
 			t.Errorf("%v, want %s", problems, test.want)
 		}

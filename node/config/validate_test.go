@@ -70,7 +70,7 @@ func TestValuesThatAreRefused(t *testing.T) {
 		upstream("context_length: 0", ""):                                          "models.core-1.1.context_length is 0, want 1 to",
 		upstream("context_length: 9", ", connections_max: 0"):                      "upstream.connections_max is 0, want 1 to",
 	} {
-		_, problems := build([]byte(text), Sources{})
+		_, _, problems := build([]byte(text), Sources{})
 		if len(problems) != 1 || !strings.Contains(problems[0].Error(), want) {
 			t.Errorf("%s: %v, want %s", text, problems, want)
 		}
@@ -109,7 +109,7 @@ models:
     kv: {memory_bytes: 32TiB, state_memory_bytes: 32TiB, page_tokens: 64}
     batch: {step_tokens_max: 8192, sequences_max: 8128, chunk_tokens: 8192, gap_max: 1h, gap_stretch_max: 1000}
 `} {
-		if _, problems := build([]byte(text), Sources{}); len(problems) > 0 {
+		if _, _, problems := build([]byte(text), Sources{}); len(problems) > 0 {
 			t.Errorf("%v", problems)
 		}
 	}
