@@ -17,7 +17,7 @@ type Handle = kv.Handle
 // Job is one prepared request on its way through a step loop.
 type Job struct {
 	ID      string // request id
-	Account string // account id; prefixes are never shared between accounts
+	Account string // an account, or another node's partition of it; prefixes are never shared between two
 	Session string // names the conversation
 	Request *Request
 	// Priority orders the jobs that wait for a slot, higher first; 0 is the usual

@@ -30,8 +30,8 @@ const (
 	AtBlock
 )
 
-// Request is a prepared request: validated, rendered and tokenized. It is
-// immutable and owns all it holds.
+// Request is a prepared request: validated, rendered and tokenized. It owns all it holds,
+// and is immutable but for Trace, which is set before it is submitted.
 type Request struct {
 	Model  string
 	Stream bool

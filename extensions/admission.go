@@ -108,7 +108,7 @@ func (h *Host) decide(sl *slot, request string, in abi.AdmissionInput) (d abi.De
 		if o.Status == abi.StatusDecline {
 			return nil
 		}
-		d, _ = abi.ParseDecision(o.Payload) // checkOutput decoded it before
+		d, _ = abi.ParseDecision(o.Payload) // CheckOutput decoded it before
 		return broken(probe.CheckDecision(d, len(g.manifest.Counters)))
 	})
 	if f == nil && o.Status == abi.StatusDecline {

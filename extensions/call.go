@@ -23,7 +23,7 @@ func (h *Host) callHeld(sl *slot, g *generation, op abi.Op, of caller, advance t
 	s.out = out
 	var o abi.Output
 	if f == nil {
-		if o, _ = abi.ParseOutput(out); rule != nil { // checkOutput has decoded it
+		if o, _ = abi.ParseOutput(out); rule != nil { // CheckOutput has decoded it
 			f = rule(o)
 		}
 	}

@@ -92,7 +92,7 @@ func (h *Host) quote(g *generation, of caller, in abi.QuoteInput) (abi.Quote, *g
 		if o.Status == abi.StatusDecline {
 			return nil
 		}
-		quoted, _ = abi.ParseQuote(o.Payload) // checkOutput decoded it before
+		quoted, _ = abi.ParseQuote(o.Payload) // CheckOutput decoded it before
 		return broken(probe.CheckQuote(quoted, len(g.manifest.Counters)))
 	})
 	if f == nil && o.Status == abi.StatusDecline {
@@ -188,7 +188,7 @@ func (h *Host) charge(g *generation, of caller, in abi.ChargeInput, upper abi.Na
 		if o.Status == abi.StatusDecline {
 			return nil
 		}
-		c, _ = abi.ParseCharge(o.Payload) // checkOutput decoded it before
+		c, _ = abi.ParseCharge(o.Payload) // CheckOutput decoded it before
 		return broken(probe.CheckCharge(c, in, upper, g.manifest.Free))
 	})
 	if f == nil && o.Status == abi.StatusDecline {

@@ -156,7 +156,7 @@ func (f *Filter) text(m *filterMember, in abi.FilterInput) (string, error) {
 	case o.Status == abi.StatusDecline:
 		return in.Text, nil
 	}
-	out, _ := abi.ParseFiltered(o.Payload) // checkOutput decoded it before
+	out, _ := abi.ParseFiltered(o.Payload) // CheckOutput decoded it before
 	m.got, m.gave = m.got+len(in.Text), m.gave+len(out.Text)
 	m.state = append(m.state[:0], out.State...)
 	return string(out.Text), nil
@@ -170,7 +170,7 @@ func (m *filterMember) broken(in *abi.FilterInput, o abi.Output) *guest.Fault {
 		}
 		return nil
 	}
-	out, _ := abi.ParseFiltered(o.Payload) // checkOutput decoded it before
+	out, _ := abi.ParseFiltered(o.Payload) // CheckOutput decoded it before
 	if in.Last && len(out.State) > 0 {
 		return guest.Faultf(guest.CauseProtocol, "its block has ended, and it holds %d bytes back", len(out.State))
 	}

@@ -57,7 +57,7 @@ func (t *Translation) groupCall(in, dst []byte, end bool, advance time.Duration)
 		if o.Status != abi.StatusOK {
 			return nil
 		}
-		w, _ = abi.ParseWritten(o.Payload) // checkOutput decoded it before
+		w, _ = abi.ParseWritten(o.Payload) // CheckOutput decoded it before
 		return t.silent(w, end)
 	})
 	if f != nil || o.Status != abi.StatusOK {

@@ -69,7 +69,7 @@ func (t *Translation) replay(dst []byte) (out []byte, ok bool) {
 		if f != nil || o.Status != abi.StatusOK {
 			return dst, false
 		}
-		w, _ = abi.ParseWritten(o.Payload) // checkOutput decoded it before
+		w, _ = abi.ParseWritten(o.Payload) // CheckOutput decoded it before
 	}
 	t.useBuiltin()
 	t.kept, t.state, t.prefix, t.broken = t.spare, append(t.state[:0], w.State...), 0, false

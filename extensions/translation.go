@@ -210,7 +210,7 @@ func (t *Translation) whole(where string, dst []byte, op abi.Op, in func([]byte)
 
 // refusal is what a module says to the client. Only a listing may miss a model.
 func refusal(where string, o abi.Output) *abi.Error {
-	r, _ := abi.ParseRefusal(o.Payload) // checkOutput decoded it before
+	r, _ := abi.ParseRefusal(o.Payload) // CheckOutput decoded it before
 	r = guest.CleanRefusal(r)
 	e := &abi.Error{Kind: abi.InvalidRequest, Op: where, Msg: r.Msg, Param: r.Param}
 	if o.Kind == abi.ModelNotFound && where == "extensions.Models" {

@@ -21,7 +21,7 @@ import (
 // roundsVariable in the environment makes TestThreeNodes long.
 const roundsVariable = "CORENODE_CLUSTER_ROUNDS"
 
-// clusterRounds is how many faults TestThreeNodesOutliveFaults makes, and how long they are:
+// clusterRounds is how many faults TestThreeNodes makes, and how long they are:
 // CORENODE_CLUSTER_ROUNDS and those of the contract, or a few short ones with a short lease.
 func clusterRounds(t *testing.T) (rounds int, times faultTimes) {
 	text := os.Getenv(roundsVariable)

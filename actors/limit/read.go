@@ -15,7 +15,7 @@ type Sums struct {
 	Held, Short abi.Nano
 }
 
-// Sums returns what all requests have.
+// Sums returns what all requests have. It is for tests, as Counter and KeySums are.
 func (s *State) Sums() Sums {
 	return Sums{Permits: s.permits, Balance: s.balance, Held: s.held, Short: s.short}
 }

@@ -9,10 +9,10 @@
 // The tree, with the policies of policy.go:
 //
 //	node
+//	|- ledger     one
 //	|- limits     one limiter per active account, spawned by its first request
 //	|- sessions   one session per live conversation, spawned by its first turn
-//	|- models     one batcher per model, each with a step loop beside it
-//	'- ledger     one
+//	'- models     one batcher per model, each with a step loop beside it
 package tree
 
 import (
@@ -47,7 +47,7 @@ type Call struct {
 	Key       account.LimitedKey
 	Request   *engine.Request
 	SessionID string // X-Session-Id, or ""
-	Protocol  string // "messages", "chat" or "responses"
+	Protocol  string // what the client speaks: "messages", "chat", "responses", or that of a module
 	// Translator is the module that reads and writes Protocol; empty without one.
 	Translator string
 	// Peer is the node that forwarded the request, limits and bills it.
@@ -135,7 +135,7 @@ func (t *Tree) spawn() error {
 	}
 	var ready sync.WaitGroup
 	ready.Add(2) // the node's children and the models
-	branches := []system.Spec{
+	children := []system.Spec{
 		t.spec(ledgerActor, func() system.Actor { return ledger.New(t.journal) }),
 		t.limits.Spec(), t.sessions.Spec(),
 		t.spec(modelsActor, func() system.Actor {
@@ -147,9 +147,9 @@ func (t *Tree) spawn() error {
 			}}
 		}),
 	}
-	branches[0].MailboxMax = t.journalMailbox()
+	children[0].MailboxMax = t.journalMailbox()
 	t.node, err = t.sys.Start(t.spec(nodeActor, func() system.Actor {
-		return &system.Group{Specs: branches, Spawned: func(refs []*system.Ref) {
+		return &system.Group{Specs: children, Spawned: func(refs []*system.Ref) {
 			t.ledger = refs[0]
 			t.limits.Bind(refs[1])
 			t.sessions.Bind(refs[2])

@@ -139,7 +139,7 @@ type Ledger struct {
 	RatioWithout float64 `json:"cpu_ratio_without"`
 }
 
-// The aims that a run is held beside; design.md section 9 of the project has them.
+// The aims that a run is held beside.
 const (
 	aimRatio   = 2
 	aimEventUS = 3

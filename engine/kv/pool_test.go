@@ -435,9 +435,6 @@ func TestHeldSnapshotOutlivesPressure(t *testing.T) {
 	check(t, p)
 }
 
-// TestRandom drives a pool with random calls, Check after each, and compares
-// hits with a set of prefixes kept beside it: a hit must be a prefix that was
-// indexed in that namespace, and while nothing was evicted, the longest.
 // TestSavesChangeHands: the kept save becomes the state, the others are free.
 func TestSavesChangeHands(t *testing.T) {
 	for keep := range 4 {

@@ -7,6 +7,9 @@ import (
 	"testing"
 )
 
+// TestRandom drives a pool with random calls, Check after each, and compares
+// hits with a set of prefixes kept beside it: a hit must be a prefix that was
+// indexed in that namespace, and while nothing was evicted, the longest.
 func TestRandom(t *testing.T) {
 	for seed := range uint64(12) {
 		r := rand.New(rand.NewPCG(seed, 1))

@@ -140,7 +140,7 @@ type State struct {
 // State is for another sampler, on a device, to draw as this one would. It is valid until Accept.
 func (s *Sampler) State() State { return State{s.accepted, s.mask, s.prompt, s.seen} }
 
-// Resume returns a sampler that draws as the one whose state it is.
+// Resume returns a sampler that draws as the one whose state it is. It is for tests, in the place of a device.
 func Resume(p Params, state State) *Sampler {
 	s := New(p, state.Mask, state.Prompt)
 	for _, t := range state.Seen {

@@ -426,7 +426,6 @@ func penalized(p Params, x float32, n int) float32 {
 	return x - (float32(n)*p.FrequencyPenalty + p.PresencePenalty)
 }
 
-// TestHide: what is hidden for one draw is drawn again at the next.
 // TestPreview: a look ahead is the draw, and changes neither it nor the logits.
 func TestPreview(t *testing.T) {
 	for _, p := range []Params{{}, {Temperature: 1, TopP: 1},
@@ -449,6 +448,7 @@ func TestPreview(t *testing.T) {
 	}
 }
 
+// TestHide: what is hidden for one draw is drawn again at the next.
 func TestHide(t *testing.T) {
 	s := New(Params{RepetitionPenalty: 2}, []int32{2}, []int32{0})
 	logits := []float32{1, 5, 9, 4}

@@ -75,7 +75,7 @@ type Options struct {
 	// content of its answer, StallTimeout between two pieces of it. Pings of another node count as
 	// pieces for as long as FirstTimeout. Defaults 5 s, 600 s, 60 s.
 	ConnectTimeout, FirstTimeout, StallTimeout time.Duration
-	// ReadersMax is how long a client may not read before its request is cancelled. Default 5 min.
+	// ReaderTimeout is how long a client may not read before its request is cancelled. Default 5 min.
 	ReaderTimeout time.Duration
 	// ProbeEvery and ResolveEvery are the periods of probes and of the DNS. Defaults 2 s, 5 s.
 	ProbeEvery, ResolveEvery time.Duration

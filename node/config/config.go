@@ -116,8 +116,8 @@ type Cluster struct {
 }
 
 // Shares says whether a model is shared with other nodes.
-func (c Cluster) Shares(model string) bool {
-	return slices.Contains(c.ShareModels, model) || slices.Equal(c.ShareModels, []string{allModels})
+func (l Cluster) Shares(model string) bool {
+	return slices.Contains(l.ShareModels, model) || slices.Equal(l.ShareModels, []string{allModels})
 }
 
 // allModels in the place of a list stands for all.

@@ -4,7 +4,7 @@ import (
 	"corenode/wasm/abi"
 )
 
-// messagesProtocol reads the stream of the messages protocol: service.md, "Events".
+// messagesProtocol reads the stream of the messages protocol.
 //
 // Servers differ in when they close blocks: llama.cpp's stops all come at the end. So a
 // block also ends where the next one begins, and a stop of a block that is not open is
@@ -162,7 +162,7 @@ func messagesStop(reason string) abi.StopReason {
 	return abi.StopEndTurn
 }
 
-// messagesStatus is the status that an error type stands for: service.md, "Errors".
+// messagesStatus is the status that an error type stands for.
 func messagesStatus(kind string) int {
 	switch kind {
 	case "invalid_request_error":

@@ -90,7 +90,6 @@ func TestMake(t *testing.T) {
 	}
 }
 
-// TestWait: what is saved is seen when it has settled, and what a build or an editor writes is not.
 // TestLinkedProject: what a link leads to is watched.
 func TestLinkedProject(t *testing.T) {
 	dir, link := t.TempDir(), filepath.Join(t.TempDir(), "link")
@@ -108,6 +107,7 @@ func TestLinkedProject(t *testing.T) {
 	}
 }
 
+// TestWait: what is saved is seen when it has settled, and what a build or an editor writes is not.
 func TestWait(t *testing.T) {
 	dir := t.TempDir()
 	source := put(t, dir, "src/module.c", "1")

@@ -10,8 +10,7 @@ import (
 	"corenode/engine/kernel/cuda/cudatest/tensor"
 )
 
-// tileBytes is the shared memory of one check of wgmma, tileAt the part of it
-// where operands lie: behind what the device keeps for itself.
+// tileBytes is the shared memory of one check of wgmma.
 const tileBytes = 16384
 
 // Groups checks wgmma: random bytes in shared memory, read by descriptors of

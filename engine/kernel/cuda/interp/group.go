@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// groupLanes is the size of a warpgroup in warps.
+// groupWarps is the size of a warpgroup in warps.
 const groupWarps = 4
 
 // matrixState is what a warpgroup has under way. A multiplication happens when it
