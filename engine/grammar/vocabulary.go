@@ -1,6 +1,7 @@
 package grammar
 
 import (
+	"bytes"
 	"slices"
 	"unicode/utf8"
 )
@@ -47,7 +48,7 @@ func NewVocabulary(size int, text func(id int32) []byte, stops []int32, marker i
 			v.all.ids = append(v.all.ids, id)
 		}
 	}
-	slices.SortFunc(v.all.ids, func(a, b int32) int { return slices.Compare(texts[a], texts[b]) })
+	slices.SortFunc(v.all.ids, func(a, b int32) int { return bytes.Compare(texts[a], texts[b]) })
 	v.all.fill(texts)
 	for _, of := range []plain{plainJSON, plainText} {
 		v.plain[of] = make(idSet, (size+63)/64)
