@@ -148,8 +148,10 @@ func TestKeywords(t *testing.T) {
 		yes, not []string // nothing in yes: it is refused
 	}{
 		{`{"enum":["a","abc",1,10,[1]],"maxLength":2,"minimum":5,"items":{"minimum":2}}`, []string{`"a"`, `10`}, []string{`"abc"`, `1`, `[1]`}},
+		{`{"type":"string","pattern":"^a\\b.c$"}`, []string{`"a c"`, `"xyz"`}, nil}, // it cannot be enforced
 		{`{"enum":["a1","b"],"pattern":"^a"}`, []string{`"a1"`}, []string{`"b"`}},
 		{`{"allOf":[{"enum":[1.0,2]},{"enum":[1,3]}]}`, []string{`1`}, []string{`2`}},
+		{`{"allOf":[{"enum":[1e999999999,2,3]},{"enum":[3,1e999999999]}]}`, []string{`3`, `1e999999999`}, []string{`2`}},
 		{`{"enum":[{"a":1},{"b":1}],"required":["a"]}`, []string{`{"a":1}`}, []string{`{"b":1}`}},
 		{`{"type":"string","minLength":3,"maxLength":1}`, nil, nil},
 		{`{"type":"array","minItems":3,"maxItems":1}`, nil, nil},

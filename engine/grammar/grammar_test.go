@@ -39,6 +39,10 @@ func TestText(t *testing.T) {
 		{`{"type":"integer","minimum":-5,"maximum":120}`, []string{"0", "-5", "120", "99", "7", "-1"}, []string{"-6", "121", "007", "1.0", "-0", "1000", ""}},
 		{`{"type":"number","exclusiveMinimum":0,"maximum":1.5}`, []string{"1", "0.1", "1.5", "1.499", "0.000001"}, []string{"0", "0.0", "1.6", "2", "-0.1", "1.51"}},
 		{`{"type":"number","minimum":-0.25}`, []string{"-0.25", "-0.2", "0", "0.5", "12345.75"}, []string{"-0.26", "-1"}},
+		{`{"type":"string","minLength":2,"maxLength":2}`, []string{`"ab"`}, []string{`"a"`, `"abc"`}},
+		{`{"type":"string"}`, []string{`"` + strings.Repeat("x", charactersMax) + `"`}, []string{`"` + strings.Repeat("x", charactersMax+1) + `"`}},
+		{`{"type":"array","items":{"type":"integer"},"minItems":2,"maxItems":2}`, []string{`[1,2]`}, []string{`[1]`, `[1,2,3]`}},
+		{`{"type":"array","prefixItems":[{"type":"integer"},{"type":"null"},{}],"maxItems":2}`, []string{`[]`, `[1,null]`}, []string{`[1,null,3]`}},
 		{`{"type":"string","minLength":2,"maxLength":3}`, []string{`"ab"`, `"äöü"`, `"\n\u00e9"`}, []string{`"a"`, `"abcd"`}},
 		{`{"type":"string","pattern":"^[A-Z]{2}-\\d+$"}`, []string{`"AB-1"`, `"XY-007"`}, []string{`"aB-1"`, `"AB-"`, `"AB-1 "`}},
 		{`{"type":"string","pattern":"x|^y"}`, []string{`"axb"`, `"yes"`, `"x"`}, []string{`"ay"`, `""`}},
@@ -109,6 +113,37 @@ func TestVeryManyTools(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestCallOfAFreeAnswer: a free answer is held from the marker of each call to the call's end, and nowhere else.
+func TestCallOfAFreeAnswer(t *testing.T) {
+	const marker = 257
+	v := NewVocabulary(258, func(id int32) []byte {
+		if id < 256 {
+			return []byte{byte(id)}
+		}
+		return nil
+	}, []int32{256}, marker)
+	g, err := Compile(Form{Free: true, Marked: true, JSONCalls: true, Calls: []Tool{{"f", json.RawMessage(`{"properties":{"n":{"type":"null"}}}`)}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := g.NewMatcher(v)
+	say := func(text string, held bool) {
+		t.Helper()
+		for i := range len(text) {
+			if m.Constrains() != held || held && !m.Allows(int32(text[i])) {
+				t.Fatalf("%q at %d: held %v, or it is not allowed", text, i, m.Constrains())
+			}
+			m.Accept(int32(text[i]))
+		}
+	}
+	for range 2 {
+		say("hello", false)
+		m.Accept(marker)
+		say("\n{\"name\": \"f\", \"arguments\": {\"n\":null}}\n</tool_call>", true)
+	}
+	say("bye", false)
 }
 
 // TestApart: the arguments of each tool have a grammar of their own, which holds from the start, also in a free answer.

@@ -70,6 +70,21 @@ func TestRetryAfterIsTrue(t *testing.T) {
 	}
 }
 
+// TestRetryAfterOfALongPrompt: it is told when there is room for all its tokens, not for a prompt like those that wait.
+func TestRetryAfterOfALongPrompt(t *testing.T) {
+	c := newComputer(t, costtest.Machines(18)[1], func(c *Config) { c.QueueTimeout, c.QueueTokensMax = time.Hour, 30_000 })
+	c.warm()
+	c.refusedFor("a", 300, 100)
+	var refused *RefusedError
+	_, err := c.add("b", 20_000, 10)
+	over := float64(c.s.freshTokens+20_000-30_000) / float64(c.s.freshTokens)
+	want := time.Duration(float64(c.s.QueueWait()) * over)
+	if !errors.As(err, &refused) || refused.Reason != RefusedTokens || (refused.RetryAfter-want).Abs() > time.Millisecond ||
+		want < 2*retryMin {
+		t.Errorf("%v, want %v of the %v that the queue takes", err, want, c.s.QueueWait())
+	}
+}
+
 // TestRetryAfterOfExpired: who waited too long is told when the queue will be short enough to be taken again.
 func TestRetryAfterOfExpired(t *testing.T) {
 	c := newComputer(t, costtest.Machines(17)[1], func(c *Config) { c.QueueTimeout = time.Hour })
@@ -158,6 +173,33 @@ func TestHigherPriorityIsNotRefused(t *testing.T) {
 	var refused *RefusedError
 	if _, err := c.s.Add(low, c.now); !errors.As(err, &refused) || refused.Reason != RefusedWait {
 		t.Errorf("of a lower priority: %v", err)
+	}
+}
+
+// TestWorkOf: a request is expected to give as many tokens as others did in the mean, and never more than it may. What is
+// cached of it is not computed.
+func TestWorkOf(t *testing.T) {
+	b := newBench(t, 100, 0, nil)
+	for _, tc := range []struct {
+		outputs           float64 // 0: none has ended
+		most, had, cached int
+		want              work
+	}{
+		{0, 8, 0, 0, work{100, 8}}, {0, 5000, 0, 0, work{100, outputsDefault}},
+		{50, 8, 0, 0, work{100, 8}}, {50, 5000, 0, 64, work{36, 50}}, {50, 60, 20, 0, work{120, 40}},
+	} {
+		b.s.forecast.outputs = tc.outputs
+		q := &Sequence{Tokens: make([]int32, 100+tc.had), Prompt: 100, Max: tc.most, Cached: tc.cached, fresh: tc.had == 0}
+		if got := b.s.workOf(q); got != tc.want {
+			t.Errorf("%+v: %+v", tc, got)
+		}
+	}
+	var f forecast
+	for _, tc := range []struct{ had, want int }{{20, 20}, {20 + outputsMemory, 21}, {21, 21}} { // each moves the mean a little
+		f.ended(&Sequence{Tokens: make([]int32, 100+tc.had), Prompt: 100})
+		if f.outputs != float64(tc.want) {
+			t.Errorf("behind one with %d tokens the mean is %g, want %d", tc.had, f.outputs, tc.want)
+		}
 	}
 }
 

@@ -175,6 +175,17 @@ func TestAddRefuses(t *testing.T) {
 	}
 }
 
+// TestQueueOfOne: the smallest queue has room for one.
+func TestQueueOfOne(t *testing.T) {
+	b := newBench(t, 10, 0, func(c *Config) { c.SequencesMax, c.QueueMax = 1, 1 })
+	b.add("a", 10, 9)
+	b.step() // it runs
+	b.add("b", 10, 1)
+	if _, err := b.s.Add(b.seq("c", 10, 1), b.now); !errors.Is(err, ErrQueueFull) {
+		t.Errorf("behind one that waits: %v", err)
+	}
+}
+
 func TestExpiry(t *testing.T) {
 	b := newBench(t, 100, 0, func(c *Config) { c.SequencesMax, c.QueueTimeout, c.StepTokensMax = 1, 5*stepTime, 128 })
 	runs := b.add("a", 10, 100)
