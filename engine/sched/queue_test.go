@@ -2,6 +2,7 @@ package sched
 
 import (
 	"errors"
+	"math"
 	"slices"
 	"testing"
 	"time"
@@ -194,11 +195,30 @@ func TestWorkOf(t *testing.T) {
 			t.Errorf("%+v: %+v", tc, got)
 		}
 	}
+	if got, want := (work{100, 8}).service(), float64(service(100)+8*service(1)); got != want {
+		t.Errorf("a prompt of 100 and 8 tokens are counted as %g, their items as %g", got, want)
+	}
 	var f forecast
 	for _, tc := range []struct{ had, want int }{{20, 20}, {20 + outputsMemory, 21}, {21, 21}} { // each moves the mean a little
 		f.ended(&Sequence{Tokens: make([]int32, 100+tc.had), Prompt: 100})
 		if f.outputs != float64(tc.want) {
 			t.Errorf("behind one with %d tokens the mean is %g, want %d", tc.had, f.outputs, tc.want)
+		}
+	}
+}
+
+// TestWaitMax: where waits come out longer than expected, less is accepted, so that few of those in the queue expire.
+func TestWaitMax(t *testing.T) {
+	b := newBench(t, 10, 0, func(c *Config) { c.QueueTimeout = time.Minute })
+	most := time.Duration(float64(time.Minute) / margin)
+	for _, tc := range []struct {
+		late float64 // what one wait in a hundred exceeds
+		seen int
+		want time.Duration
+	}{{2, tailKnown, 30 * time.Second}, {2, tailKnown - 1, most}, {1, tailKnown, most}} {
+		b.s.forecast.late = tail{log: math.Log(tc.late) / tailPower, seen: tc.seen}
+		if got := b.s.waitMax(); (got - tc.want).Abs() > time.Microsecond {
+			t.Errorf("%+v: %v", tc, got)
 		}
 	}
 }
