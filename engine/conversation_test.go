@@ -16,7 +16,7 @@ func TestConversationStaysTheSame(t *testing.T) {
 		t.Fatal(err)
 	}
 	hash := Conversation(q)
-	if got, want := hex.EncodeToString(hash[:]), ""; got != want {
+	if got, want := hex.EncodeToString(hash[:]), "9d53ba2eb2105131dbdbed2a9580d73d3a6bca4aa156ed2f543abfe12c97228d"; got != want {
 		t.Errorf("the hash is %s, want %s", got, want)
 	}
 }
