@@ -179,6 +179,7 @@ func TestEndsInDrafts(t *testing.T) {
 	o := shipped()
 	o.Draft = true
 	e, s := open2(t, o)
+	s.sched.AssumeSteps(func(int) float64 { return 1 }) // rows cost nothing: every draft pays, on a busy machine as well
 	model := e.forwarder
 	t.Cleanup(func() { e.forwarder = model }) // it is closed with the engine
 	const schema = `{"type":"object","properties":{"a":{"type":"string"},"b":{"type":"string"},"c":{"type":"array","items":{"type":"string"}}},"required":["a","b"]}`
@@ -203,7 +204,7 @@ func TestEndsInDrafts(t *testing.T) {
 			want = slices.Clone(seq.seq.Tokens)
 		}
 	}
-	if s.lookupDrafts.Accepted == 0 { // how many are tried depends on what a step takes
+	if s.lookupDrafts.Accepted < 100 {
 		t.Errorf("drafts of %d tokens, %d of them right", s.lookupDrafts.Drafted, s.lookupDrafts.Accepted)
 	}
 }
