@@ -70,6 +70,7 @@ type request struct {
 	done        chan struct{} // closed when the job has ended
 	doneAt      atomic.Int64  // when, in Unix nanoseconds; 0 before
 	canceled    atomic.Bool   // by the client or the tree
+	givenUp     atomic.Bool   // by its owner: no answer leaves but what has left
 	stopped     atomic.Bool   // by an operator
 
 	holdSent atomic.Bool   // a hold row is or was on its way

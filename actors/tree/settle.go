@@ -52,6 +52,9 @@ func (r *request) settle() {
 		checkpoint = *c
 	}
 	u, reason := billed(r.result, r.call.Request.Stream, checkpoint)
+	if reason == account.Finished && r.givenUp.Load() { // between the last token and this
+		reason = account.Canceled
+	}
 	if r.bill.isWithheld() || r.phase.Load() != accepted { // nothing has left, nor will it: as when the engine failed
 		u, reason = abi.Usage{}, account.Failed
 	}

@@ -21,9 +21,13 @@ func (s *Stream) Output() *engine.Output { return s.r.job.Output }
 func (s *Stream) Held() <-chan error { return s.r.held }
 
 // Cancel ends the request: its client is gone. The engine lets go of it within a
-// step, and then its permit is free, whatever the writer does. It may be called
-// at any time and again.
-func (s *Stream) Cancel() { s.r.cancel() }
+// step, and then its permit is free, whatever the writer does. An answer that is
+// complete but not settled is settled as canceled. It may be called at any time
+// and again.
+func (s *Stream) Cancel() {
+	s.r.givenUp.Store(true)
+	s.r.cancel()
+}
 
 // Withhold says that the client gets an error of ours instead of the answer, and
 // pays nothing for it, whatever was computed. It may come at any time, and again.

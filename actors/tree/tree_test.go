@@ -100,53 +100,6 @@ func TestParallelOnLimit(t *testing.T) {
 	})
 }
 
-// TestCancel: a client that goes away frees its permit and its slot in every
-// phase, though its writer does nothing, and pays what was computed.
-func TestCancel(t *testing.T) {
-	for _, c := range []struct {
-		name   string
-		mode   int32
-		charge abi.Nano
-	}{
-		{"queue", stuckInQueue, 0},
-		{"prefill", stuckInPrefill, 2 * 32},
-		{"decode", stuckInDecode, 2*100 + 10},
-	} {
-		for _, stream := range []bool{true, false} {
-			t.Run(c.name, func(t *testing.T) {
-				inBubble(t, Config{}, func(t *testing.T, w *world) {
-					a := w.set(plain, 10_000)
-					w.models["one"].mode.Store(c.mode)
-					s, _, err := w.tree.Generate(w.call(a, "one", 100, 50, stream))
-					if err != nil {
-						t.Fatal(err)
-					}
-					time.Sleep(time.Second)
-					s.Cancel()
-					began := time.Now()
-					time.Sleep(20 * time.Millisecond)
-					synctest.Wait()
-					if st := w.tree.Limits(a, account.LimitedKey{}); st.RequestsRemaining != 2 {
-						t.Errorf("permit not free %v after the cancel", time.Since(began))
-					}
-					if n := w.models["one"].live.Load(); n != 0 {
-						t.Errorf("%d jobs in the engine", n)
-					}
-					if e := w.read(s); e.Kind != abi.EventError || e.Err.Kind != abi.Canceled {
-						t.Errorf("ended with %+v", e)
-					}
-					got, err := w.settle(s)
-					if err != nil || got.Charge != c.charge || got.Reason != account.Canceled {
-						t.Errorf("settled %+v, %v; want a charge of %d", got, err, c.charge)
-					}
-					w.models["one"].mode.Store(running)
-					w.checkClean(a)
-				})
-			})
-		}
-	}
-}
-
 // TestWriterNeverSettles: the tree settles for it.
 func TestWriterNeverSettles(t *testing.T) {
 	inBubble(t, Config{}, func(t *testing.T, w *world) {
