@@ -70,7 +70,11 @@ func (s *Server) unreadableAdmin(ctx *fasthttp.RequestCtx, err error) {
 	kind := abi.InvalidRequest
 	switch {
 	case err == fasthttp.ErrBodyTooLarge && !s.known(&ctx.Request.Header):
-		adminUnauthenticated(ctx)
+		// A form of a session that ended is the console's to answer, without what was not read.
+		ctx.Request.ResetBody()
+		if !s.addressed(ctx) || !s.consoleAdmin(ctx, string(pathOf(ctx.RequestURI()))) {
+			adminUnauthenticated(ctx)
+		}
 		return
 	case err == fasthttp.ErrBodyTooLarge:
 		kind = abi.TooLarge
@@ -108,7 +112,7 @@ func (s *Server) handleAdmin(ctx *fasthttp.RequestCtx) {
 		adminError(ctx, err)
 		return
 	}
-	if !hostAllowed(ctx) && !s.certified(ctx) {
+	if !s.addressed(ctx) {
 		adminError(ctx, &abi.Error{Kind: abi.PathNotFound, Msg: "this listener does not answer to that Host"})
 		return
 	}
@@ -140,6 +144,9 @@ func hostOf(ctx *fasthttp.RequestCtx) string {
 	}
 	return host
 }
+
+// addressed says whether the request's Host is a name of this listener.
+func (s *Server) addressed(ctx *fasthttp.RequestCtx) bool { return hostAllowed(ctx) || s.certified(ctx) }
 
 // hostAllowed accepts loopback names and the address the connection reached.
 func hostAllowed(ctx *fasthttp.RequestCtx) bool {

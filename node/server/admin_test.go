@@ -305,10 +305,15 @@ func TestAdminCallerLeaves(t *testing.T) {
 	<-admin.left
 }
 
-// fakeConsole answers every page of everybody.
+// fakeConsole answers every page of everybody, who is signed in.
 type fakeConsole struct{ http.HandlerFunc }
 
 func (fakeConsole) SignedIn(string, string) bool { return true }
+
+// closedConsole is one that nobody is signed in at.
+type closedConsole struct{ fakeConsole }
+
+func (closedConsole) SignedIn(string, string) bool { return false }
 
 // TestConsoleCallerLeaves: what a page takes long for, such as a proof of the ledger, is told
 // when the browser is gone.
@@ -347,6 +352,30 @@ func TestAdminBodyOfTheConsole(t *testing.T) {
 	}
 	if got := n.s.adminHeaderReceived(new(fasthttp.RequestHeader)).ReadTimeout; got != time.Hour {
 		t.Errorf("a body has %v", got)
+	}
+}
+
+// TestFormOfAnEndedSession: a form with a file, of which a stranger's is too large, is answered by the console, which
+// says that one has to sign in, and not as a caller of the API. It gets nothing of the file.
+func TestFormOfAnEndedSession(t *testing.T) {
+	n := start(t, Config{}, newFakeBackend(say("x")), func(d *Deps) {
+		d.Console = closedConsole{fakeConsole{func(w http.ResponseWriter, r *http.Request) {
+			body, err := io.ReadAll(r.Body)
+			w.WriteHeader(http.StatusUnauthorized)
+			fmt.Fprintf(w, "sign in to post to %s with %d bytes, %v", r.URL.Path, len(body), err)
+		}}}
+	})
+	large := "Content-Length: " + strconv.Itoa(unreadMax+1) + "\r\n\r\n" + strings.Repeat("x", unreadMax+1)
+	post := func(path, host string) reply {
+		return n.adminRaw("POST " + path + " HTTP/1.1\r\nHost: " + host + "\r\n" + large)
+	}
+	if r := post("/console/modules", "localhost"); r.StatusCode != 401 || r.body != "sign in to post to /console/modules with 0 bytes, <nil>" {
+		t.Errorf("%d %s", r.StatusCode, r.body)
+	}
+	for path, host := range map[string]string{"/console/modules": "node", "/accounts": "localhost"} { // another page's name for this listener; the API
+		if r := post(path, host); r.StatusCode != 401 || !strings.Contains(r.body, "admin.token") {
+			t.Errorf("%s on %s: %d %s", path, host, r.StatusCode, r.body)
+		}
 	}
 }
 
