@@ -117,8 +117,37 @@ def _json(seed, i):
     return [getattr(structured, kind)(Phrased(seed, phrasings.JSON[kind]))]
 
 
+def told(schema: dict, value: dict, text: list) -> dict:
+    """The JSON schema of all answers to schema that say what the text says, which is value without what the generator alone decides:
+    which sentence a summary is, and what stands in a member that the text says nothing about and that takes no null. Of such a member
+    is asked that nothing stands there that the text says of another one, which is text."""
+    def rule(key, v):
+        if isinstance(v, dict):
+            return told(schemas.meant(schema, key), v, text)
+        if key in schemas.OWN_WORDS:
+            return {"type": "string", "minLength": 1}
+        if v is not None and any(key in names for names in schemas.UNSAID.values()):
+            return {"not": {"enum": [None, *text]}}
+        return {"const": v}
+    return {"type": "object", "properties": {k: rule(k, v) for k, v in value.items()}, "required": schema.get("required", []), "additionalProperties": False}
+
+
+def _said(value: dict) -> list:
+    """What the text says of its members."""
+    out = []
+    for k, v in value.items():
+        if isinstance(v, dict):
+            out += _said(v)
+        elif v is not None and k not in schemas.OWN_WORDS and not any(k in names for names in schemas.UNSAID.values()):
+            out.append(v)
+    return out
+
+
 def _schema(seed, i):
-    return schemas.make(Phrased(seed, phrasings.SCHEMA))
+    (t,) = schemas.make(Phrased(seed, phrasings.SCHEMA))
+    _, schema, value, _ = t.task
+    t.expect = {"schema": told(schema, value, _said(value))}
+    return [t]
 
 
 def _values(d) -> dict:

@@ -8,7 +8,7 @@ import copy
 import json
 import re
 
-from . import words
+from . import ways, words
 from .draw import Draw, Turn, turn
 
 SKILL = "schema"
@@ -31,8 +31,11 @@ UNSAID = {"string": ["nickname", "street", "company", "country", "brand", "websi
           "integer": ["zip", "floor", "year", "weight", "height", "score", "rating", "distance", "duration", "temperature"],
           "boolean": ["verified", "premium", "archived", "is_member", "newsletter", "refunded", "married", "insured"],
           "array": ["tags", "children", "keywords", "aliases", "links", "phones", "errors", "notes"]}
-OPAQUE = 0.35  # in training, of the members but moods
-TELLING = {name for names in [*NAMED.values(), OWN_WORDS, *UNSAID.values()] for name in names}
+LISTS = ["items", "things", "list", "entries", "elements", "values", "mentions"]
+FEELINGS = ["sentiment", "mood", "opinion", "tone", "feeling"]
+PLAIN_WORDS = words.NATURE + words.OBJECTS + words.FOODS + words.ANIMALS + words.ADJECTIVES  # no program calls a member so
+OPAQUE = 0.45  # in training, of the members
+TELLING = {name for names in [*NAMED.values(), OWN_WORDS, *UNSAID.values(), LISTS, FEELINGS] for name in names}
 ROOT_TITLES = ["Person", "Answer", "Result", "Record", "Entry", "Extraction", "Order", "Profile", "Data", "Response", "Output", "Info"]
 
 
@@ -122,11 +125,13 @@ ASKS = ["{t}", "{t}", "{t}\n\n[Fill in the fields|Extract the data|Fill in the f
 
 
 def _opaque(d: Draw) -> str:
-    """At times in training, a member's name that says nothing: what it is for stands in its description alone."""
+    """At times in training, a member's name that says nothing, or something else: what it is for stands in its description alone, or
+    in the values that it may have."""
     from . import copying
     if d.heldout or not d.chance(OPAQUE):
         return ""
-    while (name := copying.identifier(d)) in TELLING:
+    kinds = [copying.identifier, lambda d: d.any(PLAIN_WORDS), lambda d: d.any(ways.of(f"schema.unsaid.{d.any(list(UNSAID))}"))]
+    while (name := d.any(kinds)(d)) in TELLING:
         pass
     return name
 
@@ -143,7 +148,7 @@ def _named(d: Draw, facts: dict, key: str) -> Member:
         choices = list(dict.fromkeys([value, *d.some(pool, d.int(2, 5))]))
         d.rng.shuffle(choices)
         s["enum"] = choices
-    s = annotated(d, s, name, DESCRIPTIONS[key] if d.heldout else d.written(f"schema.describe.{key}", [DESCRIPTIONS[key]]), bool(opaque))
+    s = annotated(d, s, name, DESCRIPTIONS[key] if d.heldout else d.written(f"schema.describe.{key}", [DESCRIPTIONS[key]]), bool(opaque) and "enum" not in s)
     return Member(name, nullable(d, s) if d.chance(0.12) else s, value)
 
 
@@ -154,8 +159,10 @@ def _own(d: Draw, sentences: list[str]) -> Member:
     return Member(name, annotated(d, {"type": "string"}, name, "[One sentence|In a few words|The text it rests on|A short text]", bool(opaque)), first)
 
 
-def _unsaid(d: Draw) -> Member:
+def _unsaid(d: Draw, listed: bool) -> Member:
     kind = d.any(["string", "string", "string", "integer", "boolean", "array"])
+    if kind == "array" and listed and not d.heldout:  # whose list is it? A name that nobody has read does not say
+        kind = "string"
     opaque = _opaque(d)
     name = opaque or d.written(f"schema.unsaid.{kind}", UNSAID[kind])
     s: dict = {"type": kind}
@@ -171,7 +178,7 @@ def _unsaid(d: Draw) -> Member:
 def _mood(d: Draw, sentences: list[str]) -> Member:
     mood = d.any(list(MOODS))
     sentences.append(d.choose(d.written(f"schema.mood.{mood}", MOODS[mood], parted=False)))
-    name = d.pick(["sentiment", "mood", "opinion", "tone", "feeling"])
+    name = _opaque(d) or d.written("schema.feeling", FEELINGS)
     choices = d.any([["positive", "negative"], ["negative", "positive"], ["positive", "neutral", "negative"]])
     return Member(name, annotated(d, {"type": "string", "enum": choices}, name), mood)
 
@@ -181,11 +188,11 @@ def _list(d: Draw, sentences: list[str]) -> Member:
     x = d.until_fresh(lambda: d.some(d.any([words.FOODS, words.ANIMALS, words.OBJECTS, words.NAMES]), d.int(2, 5)), "schema list")
     sentences.append(d.any(["There are {x}.", "We saw {x}.", "Do not forget {x}.", "They talked about {x}.", "On the table: {x}."]).format(x=words.listed(x)))
     opaque = _opaque(d)
-    name = opaque or d.pick(["items", "things", "list", "entries", "elements", "values", "mentions"])
+    name = opaque or d.written("schema.list", LISTS)
     s: dict = {"type": "array", "items": {"type": "string"}}
     if d.chance(0.2):
         s["minItems"] = 1
-    return Member(name, annotated(d, s, name, "[All that the text lists|The things that are listed|What stands in a row]" if opaque else "", bool(opaque)), x)
+    return Member(name, annotated(d, s, name, "[All that the text lists|The things that are listed|What stands in a row]" if opaque else "", bool(opaque) and d.chance(0.5)), x)
 
 
 def _object(members: list[Member], d: Draw, defs: dict | None = None) -> tuple[dict, dict]:
@@ -210,6 +217,12 @@ def _nested(d: Draw, members: list[Member], defs: dict) -> list[Member]:
     return [Member(name, schema, value), *members[len(inner):]]
 
 
+def meant(schema: dict, key: str) -> dict:
+    """The schema of an object's member, by its reference if it is one."""
+    s = schema["properties"][key]
+    return schema["$defs"][s["$ref"].rsplit("/", 1)[1]] if "$ref" in s else s
+
+
 def drawn(d: Draw) -> tuple[dict, dict, str]:
     """A schema, the value that follows from a text, and the text."""
     pattern = d.choose(d.written("schema.sentence", SENTENCES, parted=False))
@@ -219,13 +232,13 @@ def drawn(d: Draw) -> tuple[dict, dict, str]:
     members = [_named(d, facts, k) for k in d.some(keys, d.int(1, len(keys)))]
     if d.chance(0.2):
         members.append(_mood(d, sentences))
-    if d.chance(0.2):
+    if listed := d.chance(0.2):
         members.append(_list(d, sentences))
     for _ in range(d.any([0, 0, 1, 2])):
         sentences.append(d.fill(d.written("schema.filler", FILLERS, parted=False), a=d.any(words.ADJECTIVES), o=d.any(words.OBJECTS), n=d.any(words.NATURE)))
     if d.chance(0.5):
         members.append(_own(d, sentences))
-    members += [_unsaid(d) for _ in range(d.any([0, 0, 1, 1, 2, 3]))]
+    members += [_unsaid(d, listed) for _ in range(d.any([0, 0, 1, 1, 2, 3]))]
     members = list({m.key: m for m in members}.values())
     d.rng.shuffle(members)
     defs: dict = {}

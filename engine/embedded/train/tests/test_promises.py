@@ -9,7 +9,7 @@ import unittest
 from unittest import mock
 
 from .. import data, phrased_tools, phrasings, promises
-from ..data import catalogue, draw, needs
+from ..data import catalogue, draw, needs, schemas
 
 FILE = pathlib.Path(__file__).resolve().parents[2] / "promises.jsonl"
 N = 12000  # training conversations that are read
@@ -134,6 +134,32 @@ class TestExpectations(unittest.TestCase):
             for v in map(str, json.loads(t.reply[-2]["content"]).values()):
                 for longer in (f"1{v}", f"{v}1"):
                     self.assertNotRegex(answer.replace(v, longer), "(?s)" + t.expect["text"])
+
+    def test_a_schema_is_filled_in_as_the_text_says(self):
+        """What the text says counts, and nothing that only the generator decides."""
+        def fits(rule, v):
+            if "properties" in rule:
+                return set(rule["required"]) <= set(v) <= set(rule["properties"]) and all(fits(rule["properties"][k], x) for k, x in v.items())
+            return v == rule["const"] if "const" in rule else v not in rule["not"]["enum"] if "not" in rule else isinstance(v, str) and v != ""
+
+        def others(rule, v):  # answers that have something else in one member, and whether that one is open
+            for k, x in v.items():
+                r = rule["properties"][k]
+                for other, is_open in others(r, x) if isinstance(x, dict) else [(f"{x}!", "const" not in r)]:
+                    yield {**v, k: other}, is_open
+        counts, nested = {True: 0, False: 0}, 0
+        for i in range(300):
+            (t,) = promises.MAKERS["new schema"](f"told {i}", i)
+            rule, value = t.expect["schema"], json.loads(t.reply[-1]["content"])
+            self.assertTrue(fits(rule, value), t.user)
+            for other, is_open in others(rule, value):
+                self.assertEqual(fits(rule, other), is_open, (t.user, other))
+                counts[is_open] += 1
+            for k, r in rule["properties"].items():
+                for said in promises._said(value) if "not" in r else ():  # what is said of another member
+                    self.assertFalse(fits(rule, {**value, k: said}), (t.user, k))
+            nested += any(isinstance(x, dict) for x in value.values())
+        self.assertGreater(min(*counts.values(), nested), 20)
 
     def test_goodbye_does_not_say_how_one_is(self):
         thoughts = list(phrasings.GREET)
