@@ -66,6 +66,7 @@ func (s *Server) adminHeaderReceived(h *fasthttp.RequestHeader) fasthttp.Request
 }
 
 func (s *Server) unreadableAdmin(ctx *fasthttp.RequestCtx, err error) {
+	defer s.recoverAdmin(ctx)
 	setAdminID(ctx)
 	kind := abi.InvalidRequest
 	switch {
