@@ -5,6 +5,7 @@ text names has its value; a member for words of one's own (a summary, a reason, 
 the text says nothing about is "unknown", 0, false, null or an empty list. Every string ends."""
 
 import copy
+import functools
 import json
 import re
 
@@ -102,10 +103,35 @@ def dressed(d: Draw, parameters: dict) -> dict:
 
 
 class Member:
-    """A member of an answer: its name, its schema and the value that follows from the text."""
+    """A member of an answer: its name, its schema and the value that follows from the text; what its value is in another text; the key
+    of its fact and all values that this may have, if not any; and the members that it is an object of."""
 
-    def __init__(self, key: str, schema: dict, value):
-        self.key, self.schema, self.value = key, schema, value
+    def __init__(self, key: str, schema: dict, value, again=None, fact: str = "", choices: list | None = None, inner: list | None = None):
+        self.key, self.schema, self.value, self.fact, self.choices = key, schema, value, fact, choices
+        self.again = again or (lambda text: value)
+        self.leaves = inner or [self]
+
+
+class Text:
+    """What a text says: facts by their keys, one of MOODS, a list; in sentences, of which the first has the facts."""
+
+    def __init__(self, facts: dict, sentences: list[str]):
+        self.facts, self.sentences, self.mood, self.listed = facts, sentences, "", []
+
+    def first(self) -> str:
+        return re.split(r"(?<=[.!?]) (?=[A-Z])", self.sentences[0])[0]
+
+    def feel(self, d: Draw):
+        self.mood = d.any(list(MOODS))
+        self.sentences.append(d.choose(d.written(f"schema.mood.{self.mood}", MOODS[self.mood], parted=False)))
+
+    def list(self, d: Draw):
+        self.listed = d.until_fresh(lambda: d.some(d.any([words.FOODS, words.ANIMALS, words.OBJECTS, words.NAMES]), d.int(2, 5)), "schema list")
+        self.sentences.append(d.any(["There are {x}.", "We saw {x}.", "Do not forget {x}.", "They talked about {x}.", "On the table: {x}."]).format(x=words.listed(self.listed)))
+
+    def fill_up(self, d: Draw):
+        for _ in range(d.any([0, 0, 1, 2])):
+            self.sentences.append(d.fill(d.written("schema.filler", FILLERS, parted=False), a=d.any(words.ADJECTIVES), o=d.any(words.OBJECTS), n=d.any(words.NATURE)))
 
 
 # Sentences that the members are about; each names its facts.
@@ -149,14 +175,14 @@ def _named(d: Draw, facts: dict, key: str) -> Member:
         d.rng.shuffle(choices)
         s["enum"] = choices
     s = annotated(d, s, name, DESCRIPTIONS[key] if d.heldout else d.written(f"schema.describe.{key}", [DESCRIPTIONS[key]]), bool(opaque) and "enum" not in s)
-    return Member(name, nullable(d, s) if d.chance(0.12) else s, value)
+    return Member(name, nullable(d, s) if d.chance(0.12) else s, value, lambda text: text.facts[key], key, s.get("enum"))
 
 
-def _own(d: Draw, sentences: list[str]) -> Member:
+def _own(d: Draw, text: Text) -> Member:
     opaque = _opaque(d)
     name = opaque or d.written("schema.own", OWN_WORDS)
-    first = re.split(r"(?<=[.!?]) (?=[A-Z])", sentences[0])[0]
-    return Member(name, annotated(d, {"type": "string"}, name, "[One sentence|In a few words|The text it rests on|A short text]", bool(opaque)), first)
+    s = annotated(d, {"type": "string"}, name, "[One sentence|In a few words|The text it rests on|A short text]", bool(opaque))
+    return Member(name, s, text.first(), Text.first)
 
 
 def _unsaid(d: Draw, listed: bool) -> Member:
@@ -175,24 +201,22 @@ def _unsaid(d: Draw, listed: bool) -> Member:
     return Member(name, s, value)
 
 
-def _mood(d: Draw, sentences: list[str]) -> Member:
-    mood = d.any(list(MOODS))
-    sentences.append(d.choose(d.written(f"schema.mood.{mood}", MOODS[mood], parted=False)))
+def _mood(d: Draw, text: Text) -> Member:
+    text.feel(d)
     name = _opaque(d) or d.written("schema.feeling", FEELINGS)
     choices = d.any([["positive", "negative"], ["negative", "positive"], ["positive", "neutral", "negative"]])
-    return Member(name, annotated(d, {"type": "string", "enum": choices}, name), mood)
+    return Member(name, annotated(d, {"type": "string", "enum": choices}, name), text.mood, lambda text: text.mood)
 
 
-def _list(d: Draw, sentences: list[str]) -> Member:
+def _list(d: Draw, text: Text) -> Member:
     """A list that the text has."""
-    x = d.until_fresh(lambda: d.some(d.any([words.FOODS, words.ANIMALS, words.OBJECTS, words.NAMES]), d.int(2, 5)), "schema list")
-    sentences.append(d.any(["There are {x}.", "We saw {x}.", "Do not forget {x}.", "They talked about {x}.", "On the table: {x}."]).format(x=words.listed(x)))
+    text.list(d)
     opaque = _opaque(d)
     name = opaque or d.written("schema.list", LISTS)
     s: dict = {"type": "array", "items": {"type": "string"}}
     if d.chance(0.2):
         s["minItems"] = 1
-    return Member(name, annotated(d, s, name, "[All that the text lists|The things that are listed|What stands in a row]" if opaque else "", bool(opaque) and d.chance(0.5)), x)
+    return Member(name, annotated(d, s, name, "[All that the text lists|The things that are listed|What stands in a row]" if opaque else "", bool(opaque) and d.chance(0.5)), text.listed, lambda text: text.listed)
 
 
 def _object(members: list[Member], d: Draw, defs: dict | None = None) -> tuple[dict, dict]:
@@ -214,7 +238,7 @@ def _nested(d: Draw, members: list[Member], defs: dict) -> list[Member]:
     if d.chance(0.4):
         defs[name.title()] = schema
         schema = {"$ref": f"#/$defs/{name.title()}"}
-    return [Member(name, schema, value), *members[len(inner):]]
+    return [Member(name, schema, value, lambda text: {m.key: m.again(text) for m in inner}, inner=inner), *members[len(inner):]]
 
 
 def meant(schema: dict, key: str) -> dict:
@@ -223,28 +247,51 @@ def meant(schema: dict, key: str) -> dict:
     return schema["$defs"][s["$ref"].rsplit("/", 1)[1]] if "$ref" in s else s
 
 
-def drawn(d: Draw) -> tuple[dict, dict, str]:
-    """A schema, the value that follows from a text, and the text."""
+def drawn(d: Draw) -> tuple[dict, list[Member], Text]:
+    """A schema, its members with the values that follow from a text, and the text."""
     pattern = d.choose(d.written("schema.sentence", SENTENCES, parted=False))
-    keys = [k for k in VALUES if "{" + k + "}" in pattern]
-    facts = d.until_fresh(lambda: {k: VALUES[k](d) for k in keys}, "schema facts")
-    sentences = [pattern.format(**facts)]
-    members = [_named(d, facts, k) for k in d.some(keys, d.int(1, len(keys)))]
+    text = _told(d, pattern)
+    members = [_named(d, text.facts, k) for k in d.some(list(text.facts), d.int(1, len(text.facts)))]
     if d.chance(0.2):
-        members.append(_mood(d, sentences))
+        members.append(_mood(d, text))
     if listed := d.chance(0.2):
-        members.append(_list(d, sentences))
-    for _ in range(d.any([0, 0, 1, 2])):
-        sentences.append(d.fill(d.written("schema.filler", FILLERS, parted=False), a=d.any(words.ADJECTIVES), o=d.any(words.OBJECTS), n=d.any(words.NATURE)))
+        members.append(_list(d, text))
+    text.fill_up(d)
     if d.chance(0.5):
-        members.append(_own(d, sentences))
+        members.append(_own(d, text))
     members += [_unsaid(d, listed) for _ in range(d.any([0, 0, 1, 1, 2, 3]))]
     members = list({m.key: m for m in members}.values())
     d.rng.shuffle(members)
     defs: dict = {}
     members = _nested(d, members, defs)
-    schema, value = _object(members, d, defs)
-    return schema, value, " ".join(sentences)
+    return _object(members, d, defs)[0], members, text
+
+
+def _told(d: Draw, pattern: str) -> Text:
+    """A text that begins with a sentence of this pattern."""
+    facts = d.until_fresh(lambda: {k: VALUES[k](d) for k in VALUES if "{" + k + "}" in pattern}, "schema facts")
+    return Text(facts, [pattern.format(**facts)])
+
+
+@functools.cache
+def _patterns(keys: frozenset) -> tuple[str, ...]:
+    """The sentences of training that have all of these facts."""
+    return tuple(p for p in (*SENTENCES, *ways.of("schema.sentence")) if all("{" + k + "}" in p for k in keys))
+
+
+def _another(d: Draw, members: list[Member], before: Text) -> Text | None:
+    """Another text with all that the members of a schema are about; None where the one that is drawn has not."""
+    of_facts = [m for outer in members for m in outer.leaves if m.fact]
+    patterns = _patterns(frozenset(m.fact for m in of_facts))
+    text = _told(d, d.choose(d.any(patterns))) if patterns else None
+    if not text or any(m.fact not in text.facts or m.choices and text.facts[m.fact] not in m.choices for m in of_facts):
+        return None
+    if before.mood:
+        text.feel(d)
+    if before.listed:
+        text.list(d)
+    text.fill_up(d)
+    return text
 
 
 def _thought(value: dict) -> str:
@@ -252,13 +299,16 @@ def _thought(value: dict) -> str:
 
 
 def make(d: Draw) -> list[Turn]:
-    """A text and an answer of a schema, at times a second one."""
+    """A text and an answer of a schema; in training, at times more texts for the same one, which say how much of an answer is the text's."""
+    schema, members, text = drawn(d)
+    texts = [text]
+    if not d.heldout and d.chance(0.5):
+        texts += [t for t in (_another(d, members, text) for _ in range(d.int(1, 5))) if t]
     turns = []
-    schema, value, text = drawn(d)
-    user = d.ask(ASKS, way="schema", t=text)
-    first = turn(SKILL, user, _thought(value), json.dumps(value), {"json": value}, ("schema", schema, value, text))
-    first.schema = schema
-    turns.append(first)
+    for t in texts:
+        value, said = {m.key: m.again(t) for m in members}, " ".join(t.sentences)
+        turns.append(turn(SKILL, d.ask(ASKS, way="schema", t=said), _thought(value), json.dumps(value), {"json": value}, ("schema", schema, value, said)))
+        turns[-1].schema = schema
     return turns
 
 
