@@ -147,7 +147,9 @@ func hostOf(ctx *fasthttp.RequestCtx) string {
 }
 
 // addressed says whether the request's Host is a name of this listener.
-func (s *Server) addressed(ctx *fasthttp.RequestCtx) bool { return hostAllowed(ctx) || s.certified(ctx) }
+func (s *Server) addressed(ctx *fasthttp.RequestCtx) bool {
+	return hostAllowed(ctx) || s.certified(ctx)
+}
 
 // hostAllowed accepts loopback names and the address the connection reached.
 func hostAllowed(ctx *fasthttp.RequestCtx) bool {
