@@ -312,6 +312,7 @@ class Model(nn.Module):
     def __init__(self, config):
         super().__init__()
         self.config = c = config.check()
+        self.noise = 0.0  # on what is learnt from
         self.embed_tokens = nn.Embedding(c.vocab, c.hidden)
         self.layers = nn.ModuleList(Layer(c, c.full(i)) for i in range(c.layers))
         self.norm = Norm(c.hidden, c.eps)
@@ -341,6 +342,8 @@ class Model(nn.Module):
     def hidden(self, tokens, segment, mask, attend=attend_dense):
         """The last norm's output [B, T, hidden] and the mean balance loss."""
         x = self.embed_tokens(tokens)
+        if self.noise:  # Jain and others, 2023, arXiv:2310.05914, here in parts of the size of what it is added to
+            x = x + self.noise * self.embed_tokens.weight.detach().float().pow(2).mean().sqrt().to(x.dtype) * torch.randn_like(x)
         rope = rotary(self.config, torch.arange(tokens.shape[1], device=tokens.device), x.dtype)
         total = 0.0
         for layer in self.layers:

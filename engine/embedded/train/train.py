@@ -116,7 +116,9 @@ class Trainer:
 
     def backward(self, b):
         """Derivatives of a batch's loss; returns the loss and the balance loss, on the device."""
+        self.model.noise = self.a.noise
         loss, balance = self.per_token(b)
+        self.model.noise = 0.0
         loss = (loss * b.weight).sum() / self.group.sum(b.weight.sum()).clamp(min=1)
         (loss + self.a.balance / self.group.size * balance).backward()
         return loss.detach(), balance.detach()
@@ -280,6 +282,7 @@ def parser():
     p.add_argument("--decay", type=float, default=0.45, help="share of the run in which the rate goes down")
     p.add_argument("--finish-steps", type=int, default=200, help="steps in which a run that gets SIGTERM brings the rate to 0 before it ends")
     p.add_argument("--clip", type=float, default=1.0)
+    p.add_argument("--noise", type=float, default=0.0, help="noise on the embeddings that are read, in parts of their size")
     p.add_argument("--balance", type=float, default=0.01, help="weight of the routers' balance loss")
     p.add_argument("--prompt-weight", type=float, default=0.1, help="weight of tokens that no assistant says")
     p.add_argument("--heldout", type=int, default=600, help="held-out conversations to watch; 0 for none")

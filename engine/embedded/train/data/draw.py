@@ -22,10 +22,17 @@ HELDOUT_SHARE = 7
 # How often a name of a person or a city is one that nobody has: names are copied, not known.
 INVENTED = 0.4
 
+# How often a wording of training has a word too many or too few, so that none of its words decides alone; and words that nothing replaces.
+GARBLED = 0.2
+NEEDED = frozenset("""not no none without never last first before after behind front next end begin begins starts start ends up down most least smallest
+biggest largest highest lowest small big upper lower capital capitals capitalized letters words back backwards reverse reversed twice once one each every
+only from to than minus plus times divided sum product difference less more half double count number""".split())
+
 # How often a question is of those that were written apart from the generator's lists, where there are such.
 WRITTEN = 0.5
 
 _OPTIONS = re.compile(r"\[([^\[\]]*)\]")
+_LETTERS = re.compile(r"[a-z]+")
 _SLOT = re.compile(r"\{(\w+)\}")
 _RUDE = re.compile("shit|cunt|tits?$")  # what syllables make by chance and no name is
 
@@ -227,7 +234,7 @@ class Draw:
 
     def _careless(self, text: str) -> str:
         r = self.rng.random()
-        if r > 0.24:
+        if r > 0.24 + (0 if self.heldout else GARBLED):
             return text
         parts = re.split(r"(\{\w+\})", text)
         if r < 0.10:
@@ -236,10 +243,28 @@ class Draw:
             return text[:-1] if text[-1:] in ".?!" else text
         if r < 0.18:
             return "".join(p if p[:1] == "{" else p.upper() for p in parts)
+        if r > 0.24:
+            at = max(range(0, len(parts), 2), key=lambda i: len(parts[i]))
+            parts[at] = self._garbled(parts[at])
+            return "".join(parts)
         at = self.rng.randrange(len(parts))
         if parts[at][:1] != "{":
             parts[at] = self._typo(parts[at])
         return "".join(parts)
+
+    def _garbled(self, text: str) -> str:
+        """With a word or two that do not belong there, or without some that the question can do without. Both ends stay as they are: what
+        stands beside a value could be read as a part of it."""
+        for _ in range(self.int(1, 2)):
+            gaps = [m.start() for m in re.finditer(r"(?<=[a-z]) (?=[a-z]+[ ,.?!])", text)]
+            if len(gaps) < 3:
+                break
+            at = self.any(gaps)
+            if self.chance(0.5):
+                text = f"{text[:at]} {self.any(words.SENTENCE_WORDS)}{text[at:]}"
+            elif (left_out := _LETTERS.match(text, at + 1)).group() not in NEEDED:
+                text = text[:at] + text[left_out.end():]
+        return text
 
     def _typo(self, text: str) -> str:
         words = [m for m in re.finditer(r"[a-z]{5,}", text)]

@@ -272,6 +272,22 @@ class TestData(unittest.TestCase):
         self.assertIn("How many {o} were there?", made)
         self.assertNotIn("How many {o} are there?", made)
 
+    def test_words_too_many_or_too_few_leave_values_and_what_decides(self):
+        d, text, made = draw.Draw(4, "train"), "Could you tell me in a word what comes right before the smallest of these", set()
+        given = collections.Counter(text.split())
+        for _ in range(500):
+            got = d._garbled(text)
+            self.assertTrue(got.startswith("Could ") and got.endswith(" these"), got)
+            words, lost = collections.Counter(got.split()), given - collections.Counter(got.split())
+            self.assertFalse(draw.NEEDED & set(lost), got)
+            self.assertLessEqual((words - given).total() + lost.total(), 2)
+            made.add(((words - given).total(), lost.total()))
+        self.assertGreaterEqual(made, {(1, 0), (0, 1), (1, 1), (2, 0), (0, 2)})
+        asked = lambda split: [draw.Draw(i, split).ask(["Please tell me now which one of them stands first: {q}"] * 3, q="a b, c") for i in range(600)]
+        count = lambda split: sum(len(q.split()) != 13 for q in asked(split))
+        self.assertTrue(60 < count("train") < 120, count("train"))
+        self.assertEqual(count("heldout"), 0)
+
     def test_composed_questions_of_every_relation_name_the_subject(self):
         d, made = draw.Draw(5, "train"), collections.defaultdict(set)
         for _ in range(6000):

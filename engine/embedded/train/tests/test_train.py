@@ -84,6 +84,19 @@ class Learning(unittest.TestCase):
             want = a.to(torch.bfloat16).float() if a.dim() > 1 else a
             self.assertTrue(torch.equal(want, b), name)
 
+    def test_noise_is_on_what_is_learnt_from_alone(self):
+        document, learnt = next(Reversing()(3, 0, 1))
+        b = batches.batch([[(document, learnt)]], 64, 0.0).to(torch.device("cpu"))
+        losses = {}
+        for noise in ("0", "0.3"):
+            t = train.Trainer(arguments(self.folder, "--noise", noise), train.Log(None, quiet=True))
+            losses[noise] = *(t.backward(b)[0].item() for _ in range(2)), *(t.per_token(b)[0].sum().item() for _ in range(2))
+        (plain, plain2, *alone), (noisy, noisy2, *beside) = losses.values()
+        self.assertEqual(plain, plain2)
+        self.assertEqual(len({plain, noisy, noisy2}), 3)
+        self.assertAlmostEqual(plain, noisy, delta=0.3)
+        self.assertEqual([*alone], [*beside])
+
     def test_a_timed_run_ends_in_time(self):
         now = [0.0]
 
