@@ -245,6 +245,9 @@ var refused = map[string]func(string) bool{
 	"thread":             neutral(),
 	"compaction":         neutral(),
 	"grammar":            asksNothing,
+	"regex":              asksNothing,
+	"ebnf":               asksNothing,
+	"json_schema":        asksNothing,
 	"structured_outputs": asksNothing,
 	"echo":               asksNothing,
 	"best_of":            asksNothing,
@@ -258,7 +261,7 @@ const guided = "guided_"
 // accord: by the details they know that they have to send the whole of it, without the field.
 func unsupported(name string) *abi.Error {
 	switch {
-	case name == "grammar" || name == "structured_outputs" || strings.HasPrefix(name, guided):
+	case constrains(name):
 		return invalid(name, "this service does not support it; ask for JSON with output_config.format")
 	case name != "thread":
 		return invalid(name, "this service does not support it")
@@ -266,6 +269,15 @@ func unsupported(name string) *abi.Error {
 	e := invalid(name, "this service keeps no conversations; send all messages with each request, and no thread")
 	e.Err = Details(`{"error_code":"thread_unsupported_request","unsupported":["thread"]}`)
 	return e
+}
+
+// constrains says whether a field of the table is how other servers constrain an answer.
+func constrains(name string) bool {
+	switch name {
+	case "grammar", "regex", "ebnf", "json_schema", "structured_outputs":
+		return true
+	}
+	return strings.HasPrefix(name, guided)
 }
 
 // asksNothing are the values with which the fields of other servers ask for nothing.

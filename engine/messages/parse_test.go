@@ -319,6 +319,9 @@ func TestFieldsThatChangeTheAnswer(t *testing.T) {
 		"thread":             {nil, []string{`{"type":"create"}`, `{"type":"continue","previous_message_id":"msg_1"}`}},
 		"compaction":         {nil, []string{`{"type":"summarize"}`, `{"type":"summarize","instructions":null}`, "{}"}},
 		"grammar":            {[]string{"false", "1", `""`}, []string{`"root ::= \"a\""`, "true"}},
+		"regex":              {[]string{"false", `""`}, []string{`"(a|b)"`, "true"}},
+		"ebnf":               {[]string{"false", `""`}, []string{`"root ::= \"a\""`}},
+		"json_schema":        {[]string{"false", `""`}, []string{`{"type":"object"}`, `"{}"`}},
 		"structured_outputs": {[]string{"false"}, []string{`{"regex":"a+"}`, "{}"}},
 		"echo":               {[]string{"false"}, []string{"true"}},
 		"best_of":            {[]string{"1", "1.0", "1e0"}, []string{"2", "0", "1.00000000000000000001"}},
@@ -343,7 +346,8 @@ func TestFieldsThatChangeTheAnswer(t *testing.T) {
 			if e, ok := errors.AsType[*abi.Error](err); !ok || e.Param != name || e.Kind != abi.InvalidRequest {
 				t.Errorf("%s of %s: %v, want a refusal that names it", name, v, err)
 			}
-			constrains := name == "grammar" || name == "structured_outputs" || strings.HasPrefix(name, "guided_")
+			constrains := strings.HasPrefix(name, "guided_") ||
+				strings.Contains(" grammar regex ebnf json_schema structured_outputs ", " "+name+" ")
 			if constrains != strings.Contains(fmt.Sprint(err), "output_config.format") {
 				t.Errorf("%s of %s: %v, want the field to use instead of those that constrain an answer", name, v, err)
 			}

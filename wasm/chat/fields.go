@@ -77,7 +77,7 @@ func (r *request) refused(name []byte) {
 		neutral, msg = ok && (string(v) == "none" || string(v) == "auto"), "this older form is not supported; use tool_choice"
 	case "audio", "prediction", "web_search_options", "container":
 		neutral = false
-	case "grammar", "structured_outputs":
+	case "grammar", "regex", "ebnf", "json_schema", "structured_outputs":
 		neutral, msg = r.AsksNothing(), msg+otherwise
 	case "echo", "best_of", "suffix":
 		neutral = r.AsksNothing()

@@ -90,7 +90,7 @@ func (r *request) refused(name string) {
 		neutral = r.S.Kind() == scan.Object && r.Empty()
 	case "response_format", "tools":
 		neutral = r.Empty()
-	case "grammar", "structured_outputs":
+	case "grammar", "regex", "ebnf", "json_schema", "structured_outputs":
 		neutral = r.AsksNothing()
 	default:
 		if strings.HasPrefix(name, "guided_") {

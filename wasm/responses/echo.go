@@ -89,6 +89,9 @@ func (e *echoes) append(dst []byte) []byte {
 // kept is what the answer must know of the request.
 func (r *request) kept() []byte {
 	k := kept{flags: r.flags, custom: r.custom}
+	if r.sampling.StopText {
+		k.flags |= keptStopText
+	}
 	if r.echo[echoTools] != nil {
 		r.echo[echoTools] = append(r.echo[echoTools], ']')
 	}

@@ -22,18 +22,23 @@ type streamFail struct {
 func failure(in abi.ErrorInput) streamFail {
 	param := in.Param
 	if len(in.Kept) > 0 {
-		param = translatedPath(param, parseKept(in.Kept).flags&keptRenumbered != 0)
+		param = translatedPath(param, parseKept(in.Kept).flags)
 	}
 	return streamFail{in.Kind.Names(), abi.Located(param, in.Sentence(param, in.Msg, &errorWords)), param}
 }
 
 // translatedPath is the path in the request of what went wrong at a path of
 // the native body. Messages do not keep their numbers: items merge into them.
-func translatedPath(path string, renumbered bool) string {
+func translatedPath(path string, flags uint8) string {
 	head, rest, _ := strings.Cut(path, ".")
 	switch head {
 	case "max_tokens":
 		return "max_output_tokens"
+	case "stop_sequences":
+		if flags&keptStopText != 0 {
+			return "stop"
+		}
+		return join("stop", rest)
 	case "messages":
 		return "input"
 	case "system":
@@ -49,7 +54,7 @@ func translatedPath(path string, renumbered bool) string {
 	case "tools":
 		number, field, deep := strings.Cut(rest, ".")
 		switch {
-		case rest == "" || renumbered:
+		case rest == "" || flags&keptRenumbered != 0:
 			return "tools"
 		case !deep:
 			return path

@@ -15,7 +15,9 @@ var fieldNames = [...]string{
 	"temperature", "top_p", "reasoning", "text", "store", "previous_response_id", "background", "conversation",
 	"prompt", "include", "truncation", "stream", "top_logprobs", "metadata",
 	"n", "logprobs", "logit_bias", "modalities", "mcp_servers", "audio", "prediction", "web_search_options", "container",
-	"repetition_penalty", "min_tokens", "ignore_eos", "grammar", "structured_outputs", "echo", "best_of", "suffix", "guided_",
+	"grammar", "regex", "ebnf", "json_schema", "structured_outputs", "guided_", "echo", "best_of", "suffix",
+	"repetition_penalty", "min_tokens", "ignore_eos", "stop", "seed", "top_k", "min_p", "presence_penalty", "frequency_penalty",
+	"max_tokens", "max_completion_tokens", "response_format", "reasoning_effort",
 }
 
 // The fields of this name are many, and all of them are refused.
@@ -84,17 +86,11 @@ func (r *request) field() {
 	case "max_output_tokens":
 		r.readMaxTokens()
 	case "temperature":
-		r.temperature = r.Number()
-		r.echo.raw(echoTemperature, r.temperature)
+		r.sampling.Temperature = r.Number()
+		r.echo.raw(echoTemperature, r.sampling.Temperature)
 	case "top_p":
-		r.topP = r.Number()
-		r.echo.raw(echoTopP, r.topP)
-	case "repetition_penalty":
-		r.repetition = r.Number()
-	case "min_tokens":
-		r.minTokens, _ = r.Integer(0, "a number")
-	case "ignore_eos":
-		r.ignoreEOS = r.Bool()
+		r.sampling.TopP = r.Number()
+		r.echo.raw(echoTopP, r.sampling.TopP)
 	case "reasoning":
 		r.readReasoning()
 	case "text":
@@ -108,7 +104,10 @@ func (r *request) field() {
 	case "include":
 		r.include()
 	default:
-		r.refused(name)
+		// What else says how an answer is made, the protocol lacks; clients of several send it all the same.
+		if !r.sampling.Field(&r.Reader, []byte(name)) {
+			r.refused(name)
+		}
 	}
 }
 
@@ -134,12 +133,20 @@ func (r *request) refused(name string) {
 		r.Refuse(name, "this service keeps no conversations; send the whole conversation as input")
 	case "prompt":
 		r.Refuse(name, "this service keeps no prompts; send the text as instructions or input")
+	case "max_tokens", "max_completion_tokens":
+		r.Refuse(name, "here it is max_output_tokens")
+	case "response_format":
+		r.Refuse(name, "here it is text.format")
+	case "reasoning_effort":
+		r.Refuse(name, "here it is reasoning.effort")
 	default:
 		if r.neutral(name) {
 			return
 		}
 		msg := "this service does not support it"
-		if name == "grammar" || name == "structured_outputs" || strings.HasPrefix(name, guided) {
+		switch {
+		case strings.HasPrefix(name, guided), name == "grammar", name == "regex", name == "ebnf", name == "json_schema",
+			name == "structured_outputs":
 			msg += "; ask for JSON with text.format"
 		}
 		r.Refuse(name, msg)

@@ -74,13 +74,13 @@ func (r *request) readFormat() []byte {
 	r.fields(&r.S, top, &f)
 	p := place{base: "text.format", item: -1, part: -1}
 	kind := word(r.required(f.kind, p, "type"))
-	r.format = nil
+	r.sampling.Format = nil
 	switch string(kind) {
 	case "text":
 		return []byte(textFormat)
 	case "json_object":
-		r.format = []byte(field.AnyObject)
-		return r.format
+		r.sampling.Format = []byte(field.AnyObject)
+		return r.sampling.Format
 	case "json_schema":
 		return r.schemaFormat(&f, p)
 	}
@@ -105,7 +105,7 @@ func (r *request) schemaFormat(f *fields, p place) []byte {
 	if r.Err != nil {
 		return nil
 	}
-	r.format = field.SchemaFormat(f.schema)
+	r.sampling.Format = field.SchemaFormat(f.schema)
 	return f.appendFormatEcho(nil)
 }
 

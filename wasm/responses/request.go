@@ -28,16 +28,11 @@ type request struct {
 	custom       hashes
 
 	maxTokens   int64 // 0 when absent
-	temperature []byte
-	topP        []byte
-	repetition  []byte
-	minTokens   int64 // 0 when absent
-	ignoreEOS   bool
+	sampling    field.Sampling
 	choice      choice
 	sequential  bool // parallel_tool_calls is false
 	thinkingOff bool
 	effort      string // native; "" where the model decides
-	format      []byte // the native response_format, nil for plain text
 
 	echo echoes
 }
@@ -99,19 +94,8 @@ func (r *request) body() []byte {
 	b = r.appendSystem(b)
 	b = field.AppendArray(b, "tools", r.tools)
 	b = r.appendChoice(b)
-	for _, m := range []struct {
-		name  string
-		value []byte
-	}{
-		{"max_tokens", positive(r.maxTokens)}, {"temperature", r.temperature}, {"top_p", r.topP},
-		{"repetition_penalty", r.repetition}, {"min_tokens", positive(r.minTokens)},
-	} {
-		b = field.AppendMember(b, m.name, m.value)
-	}
-	if r.ignoreEOS {
-		b = append(b, `,"ignore_eos":true`...)
-	}
-	b = field.AppendMember(b, "response_format", r.format)
+	b = field.AppendMember(b, "max_tokens", positive(r.maxTokens))
+	b = r.sampling.Append(b)
 	if r.thinkingOff {
 		b = append(b, `,"thinking":{"type":"disabled"}`...)
 	}

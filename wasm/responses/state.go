@@ -87,6 +87,8 @@ const (
 	keptRenumbered = 1 << iota
 	// keptEncrypted: the client wants its thinking with encrypted_content.
 	keptEncrypted
+	// keptStopText: stop was a string.
+	keptStopText
 )
 
 func parseKept(b []byte) kept {
