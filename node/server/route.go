@@ -3,6 +3,7 @@ package server
 import (
 	"bytes"
 	"net/url"
+	"strings"
 
 	"github.com/valyala/fasthttp"
 
@@ -183,13 +184,28 @@ func familyOf(path []byte) family {
 
 // misplaced says of a path that no endpoint has what is wrong with the client's base URL, if that is it.
 func misplaced(path []byte) string {
-	if rest, twice := bytes.CutPrefix(path, []byte("/v1/v1/")); twice {
-		if r, _ := routeOf(append([]byte("/v1/"), rest...)); r != routeUnknown {
-			return ": it has /v1 twice; this client's base URL is without it"
-		}
+	known := func(prefix string, rest []byte) bool {
+		r, _ := routeOf(append([]byte(prefix), rest...))
+		return r != routeUnknown
 	}
-	if r, _ := routeOf(append([]byte("/v1"), path...)); r != routeUnknown {
+	if tidy := bytes.TrimSuffix(bytes.ReplaceAll(path, []byte("//"), []byte("/")), []byte("/")); len(tidy) < len(path) {
+		if known("", tidy) {
+			return ": it has a slash too many; a base URL ends without one"
+		}
+		return misplaced(tidy)
+	}
+	if rest, twice := bytes.CutPrefix(path, []byte("/v1/v1/")); twice && known("/v1/", rest) {
+		return ": it has /v1 twice; this client's base URL is without it"
+	}
+	if known("/v1", path) {
 		return ": it lacks /v1; this client's base URL ends in it"
+	}
+	for endpoint := range routesByPath { // whose path is a base URL; at most one has a known rest
+		if rest, ok := bytes.CutPrefix(path, []byte(endpoint)); ok && known("", rest) {
+			return ": this client's base URL is without " + endpoint
+		} else if ok && known("/v1", rest) {
+			return ": this client's base URL is without " + strings.TrimPrefix(endpoint, "/v1")
+		}
 	}
 	return ""
 }
