@@ -182,7 +182,18 @@ func familyOf(path []byte) family {
 	return familyMessages
 }
 
-// misplaced says of a path that no endpoint has what is wrong with the client's base URL, if that is it.
+// elsewhere has the beginnings of paths that clients ask for and no endpoint has, the longer before the shorter, with what to do instead.
+var elsewhere = [...]struct{ prefix, instead string }{
+	{"/v1/completions", ": the module completions brings it, where an operator enables that"},
+	{"/api/", ": the module ollama brings it, where an operator enables that"},
+	{"/v1beta/", ": the module generate-content brings it, where an operator enables that"},
+	{"/generate-content/", ": the module generate-content brings it, where an operator enables that"},
+	{"/v1/responses/input_tokens", ": POST /v1/messages/count_tokens counts"},
+	{"/v1/responses/", ": this service keeps no responses"},
+	{"/v1/embeddings", ": this service makes no embeddings"},
+}
+
+// misplaced says of a path that no endpoint has what is wrong with the client's base URL, if that is it, or else what to do instead.
 func misplaced(path []byte) string {
 	known := func(prefix string, rest []byte) bool {
 		r, _ := routeOf(append([]byte(prefix), rest...))
@@ -205,6 +216,11 @@ func misplaced(path []byte) string {
 			return ": this client's base URL is without " + endpoint
 		} else if ok && known("/v1", rest) {
 			return ": this client's base URL is without " + strings.TrimPrefix(endpoint, "/v1")
+		}
+	}
+	for _, e := range elsewhere {
+		if bytes.HasPrefix(path, []byte(e.prefix)) {
+			return e.instead
 		}
 	}
 	return ""
