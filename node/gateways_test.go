@@ -445,6 +445,7 @@ func everyRoute(t *testing.T, g gateway) {
 	for _, route := range []struct{ method, path, body string }{
 		{"POST", "/v1/messages", ""}, {"POST", "/v1/chat/completions", ""}, {"POST", "/v1/responses", ""},
 		{"POST", "/v1/messages/count_tokens", count}, {"GET", "/v1/models", ""}, {"GET", "/v1/models/" + fastModel, ""},
+		{"POST", "/v1/responses/input_tokens", `{"model":"` + fastModel + `","input":"x"}`},
 	} {
 		generates, body := route.method == "POST" && route.body == "", route.body
 		if generates {

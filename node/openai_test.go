@@ -237,3 +237,42 @@ func TestBodiesAreAsInTheSchemas(t *testing.T) {
 		}
 	}
 }
+
+// TestOfficialInputTokens: the official client's count of a response's input is what the response then says, and
+// takes no money; what cannot be a response is refused as one.
+func TestOfficialInputTokens(t *testing.T) {
+	_, base, key := startNode(t, nil)
+	c, ctx := openAI(base, key), t.Context()
+	tool := responses.ToolUnionParam{OfFunction: &responses.FunctionToolParam{
+		Name: "get_weather", Parameters: map[string]any{"type": "object", "properties": map[string]any{"city": map[string]any{"type": "string"}}},
+	}}
+	for _, tools := range [][]responses.ToolUnionParam{nil, {tool}} {
+		count, err := c.Responses.InputTokens.Count(ctx, responses.InputTokenCountParams{
+			Model: openai.String("core-1.1-mini"), Instructions: openai.String("You are brief."), Tools: tools,
+			Input: responses.InputTokenCountParamsInputUnion{OfString: openai.String("Say hello.")},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer, err := c.Responses.New(ctx, responses.ResponseNewParams{
+			Model: "core-1.1-mini", Instructions: openai.String("You are brief."), Tools: tools, MaxOutputTokens: openai.Int(1),
+			Input: responses.ResponseNewParamsInputUnion{OfString: openai.String("Say hello.")},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if count.Object != "response.input_tokens" || count.InputTokens == 0 || count.InputTokens != answer.Usage.InputTokens {
+			t.Errorf("%s, the response says %d", count.RawJSON(), answer.Usage.InputTokens)
+		}
+	}
+	for name, p := range map[string]responses.InputTokenCountParams{
+		"previous_response_id": {Model: openai.String("core-1.1-mini"), PreviousResponseID: openai.String("resp_1"),
+			Input: responses.InputTokenCountParamsInputUnion{OfString: openai.String("hi")}},
+		"model": {Model: openai.String("nobody"), Input: responses.InputTokenCountParamsInputUnion{OfString: openai.String("hi")}},
+	} {
+		_, err := c.Responses.InputTokens.Count(ctx, p)
+		if e, ok := errors.AsType[*openai.Error](err); !ok || e.StatusCode != 400 || e.Param != name {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}

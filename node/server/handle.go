@@ -103,6 +103,8 @@ func (x *exchange) endpoint() {
 		x.generate()
 	case routeCount:
 		x.countTokens()
+	case routeResponsesCount:
+		x.countInput()
 	case routeModels:
 		x.models()
 	case routeModel:

@@ -75,7 +75,6 @@ func TestRoutes(t *testing.T) {
 		{"below an endpoint", request("POST", "/v1/messages/batches", "{}", withKey), 404, "not_found_error", `"no such path"`},
 		{"embeddings", request("POST", "/v1/embeddings", "{}", bearer), 404, "not_found_error", "makes no embeddings"},
 		{"a kept response", request("GET", "/v1/responses/resp_1", "", bearer), 404, "", "keeps no responses"},
-		{"tokens of a response", request("POST", "/v1/responses/input_tokens", "{}", bearer), 404, "", "/v1/messages/count_tokens"},
 		{"neither", request("POST", "/v1/v1/images", "{}", bearer), 404, "not_found_error", `"no such path"`},
 		{"chat is not there yet", request("POST", "/v1/chat/completions", "{}", bearer), 404, "", `"code":"not_found"`},
 		{"responses are not there yet", request("POST", "/v1/responses", "{}", bearer), 404, "", `{"error":{"message":`},

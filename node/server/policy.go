@@ -80,7 +80,7 @@ func (x *exchange) openFilter() *abi.Error {
 
 // counts says whether only tokens are asked for.
 func (x *exchange) counts() bool {
-	return x.route == routeCount || x.module != nil && x.module.route().Op == guest.RouteCount
+	return x.route == routeCount || x.route == routeResponsesCount || x.module != nil && x.module.route().Op == guest.RouteCount
 }
 
 // filtered is what may be shown of events by now. With whole the answer is all there, and each

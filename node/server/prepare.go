@@ -152,6 +152,19 @@ func (x *exchange) countTokens() {
 	x.json(fmt.Appendf(nil, `{"input_tokens":%d}`, n))
 }
 
+// countInput serves POST /v1/responses/input_tokens: the same for a body of the responses protocol.
+func (x *exchange) countInput() {
+	if !x.translated() {
+		return
+	}
+	n, refusal := x.count()
+	if x.stream = false; refusal != nil {
+		x.fail(refusal)
+		return
+	}
+	x.json(fmt.Appendf(nil, `{"object":"response.input_tokens","input_tokens":%d}`, n))
+}
+
 // count counts the tokens of the body.
 func (x *exchange) count() (n int, refusal *abi.Error) {
 	refusal = x.withRequest(func(request *messages.Request, model Model) error {

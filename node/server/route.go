@@ -21,6 +21,7 @@ const (
 	routeCount
 	routeChat
 	routeResponses
+	routeResponsesCount
 	routeModels
 	routeModel
 	routeHealth
@@ -40,18 +41,19 @@ type endpoint struct {
 }
 
 var endpoints = [routeEnd]endpoint{
-	routeUnknown:    {name: "unknown"},
-	routeUnreadable: {name: "unreadable"},
-	routeMessages:   {"messages", "/v1/messages", familyMessages, "messages", true},
-	routeCount:      {"count_tokens", "/v1/messages/count_tokens", familyMessages, "", true},
-	routeChat:       {"chat_completions", "/v1/chat/completions", familyChat, "chat", true},
-	routeResponses:  {"responses", "/v1/responses", familyChat, "responses", true},
-	routeModels:     {"models", "/v1/models", familyModels, "", false},
-	routeModel:      {"model", "", familyModels, "", false},
-	routeHealth:     {"healthz", "/healthz", familyMessages, "", false},
-	routeReady:      {"readyz", "/readyz", familyMessages, "", false},
-	routeModule:     {name: "module", family: familyModels},
-	routeLoad:       {"metrics", "/metrics", familyMessages, "", false},
+	routeUnknown:        {name: "unknown"},
+	routeUnreadable:     {name: "unreadable"},
+	routeMessages:       {"messages", "/v1/messages", familyMessages, "messages", true},
+	routeCount:          {"count_tokens", "/v1/messages/count_tokens", familyMessages, "", true},
+	routeChat:           {"chat_completions", "/v1/chat/completions", familyChat, "chat", true},
+	routeResponses:      {"responses", "/v1/responses", familyChat, "responses", true},
+	routeResponsesCount: {"responses_input_tokens", "/v1/responses/input_tokens", familyChat, "responses", true},
+	routeModels:         {"models", "/v1/models", familyModels, "", false},
+	routeModel:          {"model", "", familyModels, "", false},
+	routeHealth:         {"healthz", "/healthz", familyMessages, "", false},
+	routeReady:          {"readyz", "/readyz", familyMessages, "", false},
+	routeModule:         {name: "module", family: familyModels},
+	routeLoad:           {"metrics", "/metrics", familyMessages, "", false},
 }
 
 // routesByPath finds the endpoints that have one path. /health is where load
@@ -182,13 +184,12 @@ func familyOf(path []byte) family {
 	return familyMessages
 }
 
-// elsewhere has the beginnings of paths that clients ask for and no endpoint has, the longer before the shorter, with what to do instead.
+// elsewhere has the beginnings of paths that clients ask for and no endpoint has, with what to do instead.
 var elsewhere = [...]struct{ prefix, instead string }{
 	{"/v1/completions", ": the module completions brings it, where an operator enables that"},
 	{"/api/", ": the module ollama brings it, where an operator enables that"},
 	{"/v1beta/", ": the module generate-content brings it, where an operator enables that"},
 	{"/generate-content/", ": the module generate-content brings it, where an operator enables that"},
-	{"/v1/responses/input_tokens", ": POST /v1/messages/count_tokens counts"},
 	{"/v1/responses/", ": this service keeps no responses"},
 	{"/v1/embeddings", ": this service makes no embeddings"},
 }
