@@ -1,7 +1,10 @@
 package main
 
 import (
+	"bytes"
 	"io"
+	stdlog "log"
+	"log/slog"
 	"sync"
 	"time"
 )
@@ -65,3 +68,23 @@ func (w *logWriter) flush() {
 
 // Close writes what waits.
 func (w *logWriter) Close() { w.flush() }
+
+// takeLibraries makes lines of the log of what libraries say with Go's standard logger, until the function that it
+// returns is called.
+func takeLibraries(log *slog.Logger) (giveBack func()) {
+	to, flags := stdlog.Writer(), stdlog.Flags()
+	stdlog.SetFlags(0)
+	stdlog.SetOutput(libraryWriter{log})
+	return func() {
+		stdlog.SetFlags(flags)
+		stdlog.SetOutput(to)
+	}
+}
+
+// libraryWriter is where the standard logger writes, a line at a time.
+type libraryWriter struct{ log *slog.Logger }
+
+func (w libraryWriter) Write(line []byte) (int, error) {
+	w.log.Warn("a library says", "text", string(bytes.TrimSpace(line)))
+	return len(line), nil
+}

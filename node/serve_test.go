@@ -146,6 +146,31 @@ func TestStartSaysWhatToDo(t *testing.T) {
 	})
 }
 
+// TestGreetingIsPasted: the line to paste finds the key in a folder of any name.
+func TestGreetingIsPasted(t *testing.T) {
+	cfg := config.Default()
+	cfg.Listen, cfg.DataDir, cfg.Modules.CacheDir = "127.0.0.1:0", filepath.Join(t.TempDir(), "d\u00e9 'x' $HOME \"y\""), moduleCache
+	instantModels(cfg)
+	n, err := start(cfg, io.Discard)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var said bytes.Buffer
+	n.greet(&said)
+	if err := n.stop(); err != nil {
+		t.Error(err)
+	}
+	key, err := os.ReadFile(filepath.Join(cfg.DataDir, "default.key"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, line, _ := strings.Cut(said.String(), "Try it:")
+	out, err := exec.CommandContext(t.Context(), "sh", "-c", `curl() { printf '%s\n' "$@"; }`+line).CombinedOutput()
+	if want := "x-api-key: " + strings.TrimSpace(string(key)); err != nil || !strings.Contains(string(out), want) {
+		t.Errorf("%v, want %q: %s", err, want, out)
+	}
+}
+
 // TestLogReaderGone: a node goes on when nobody reads its log any more.
 func TestLogReaderGone(t *testing.T) {
 	file := instantConfig(t, filepath.Join(t.TempDir(), "data"), "")

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -27,6 +28,7 @@ type logLine struct {
 	Changed  []string `json:"changed"`
 	Waits    []string `json:"wait_for_restart"`
 	Problems []string `json:"problems"`
+	Text     string   `json:"text"`
 }
 
 // linesOf reads the whole lines of a log that is still written.
@@ -319,4 +321,76 @@ func TestHangupWhileStarting(t *testing.T) {
 	if err := <-ended; err != nil {
 		t.Errorf("it ended with %v", err)
 	}
+}
+
+// TestLibrariesWriteLogLines: what a library says by itself is a line of the log like any other, such as what that of
+// metrics says where no descriptor is left to read /proc with.
+func TestLibrariesWriteLogLines(t *testing.T) {
+	dir := t.TempDir()
+	data, said := filepath.Join(dir, "data"), filepath.Join(dir, "log")
+	lines, err := os.Create(said)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer lines.Close()
+	cmd := exec.CommandContext(t.Context(), "sh", "-c", `ulimit -n 64 && exec "$0" "$@"`, os.Args[0], "serve", "--config", instantConfig(t, data, ""))
+	cmd.Stderr = lines
+	greeting, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _, _ = cmd.Process.Signal(syscall.SIGTERM), cmd.Wait() }()
+	out := bufio.NewReader(greeting)
+	public := ""
+	for !strings.Contains(public, "base URL") {
+		if public, err = out.ReadString('\n'); err != nil {
+			t.Fatal(err)
+		}
+	}
+	_, public, _ = strings.Cut(strings.TrimSpace(public), "http://")
+	address, err := os.ReadFile(filepath.Join(data, "admin.addr"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	scrape := dialUntilTheEnd(t, strings.TrimSpace(string(address)))
+	for range 100 { // more than there are descriptors: the node takes each that becomes free
+		dialUntilTheEnd(t, public)
+	}
+	logged := func() string {
+		text, err := os.ReadFile(said)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(text)
+	}
+	for !strings.Contains(logged(), "connections cannot be accepted") {
+		time.Sleep(5 * time.Millisecond)
+	}
+	fmt.Fprint(scrape, "GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n")
+	if _, err := http.ReadResponse(bufio.NewReader(scrape), nil); err != nil {
+		t.Fatal(err)
+	}
+	for !strings.Contains(logged(), "/proc/self") {
+		time.Sleep(5 * time.Millisecond)
+	}
+	for _, l := range linesOf(t, logged()) {
+		if l.Msg == "a library says" && l.Level == "WARN" && strings.Contains(l.Text, "/proc/self") {
+			return
+		}
+	}
+	t.Errorf("the log:\n%s", logged())
+}
+
+// dialUntilTheEnd opens a connection that the end of the test closes.
+func dialUntilTheEnd(t *testing.T, address string) net.Conn {
+	t.Helper()
+	c, err := net.Dial("tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	return c
 }
