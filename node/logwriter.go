@@ -12,49 +12,91 @@ import (
 const (
 	// logDelay is the longest a log line stays in memory: what a killed process loses.
 	logDelay = 20 * time.Millisecond
-	// logBufferMax is the most bytes that wait; over it the writer of a line waits for the disk.
+	// logBufferMax is the most bytes that wait; over it the writer of a line waits for whoever takes them.
 	logBufferMax = 256 << 10
+	// logPatience is the longest such wait. Whoever takes nothing for so long, as a program that was stopped, loses lines.
+	logPatience = 2 * time.Second
+	// logKeepMax is the largest buffer that is kept for the next lines: one line may be longer than all that wait.
+	logKeepMax = 2 * logBufferMax
 )
-
-// logKeepMax is the largest buffer that is kept for the next lines: one line may be longer than all that wait.
-const logKeepMax = 2 * logBufferMax
 
 // logWriter gathers log lines and writes them together, since a system call
 // per line costs a small request a tenth of its time. Close writes the rest.
 type logWriter struct {
 	to    io.Writer
 	mu    sync.Mutex
-	lines []byte // Guarded by mu
-	spare []byte // Guarded by mu
-	armed bool   // Guarded by mu: a flush is coming
+	lines []byte        // Guarded by mu
+	spare []byte        // Guarded by mu
+	armed bool          // Guarded by mu: a flush is coming
+	room  chan struct{} // Guarded by mu: closed when lines are taken; nil where nobody waits for that
+	stuck bool          // Guarded by mu: a wait for room was in vain, and nothing was written since
+	lost  int           // Guarded by mu: lines for which there was no room, and of which the log does not know
 
-	writing sync.Mutex // one write at a time, in order
+	writing chan struct{} // has room for who writes: one at a time, in order
 }
 
-func newLogWriter(to io.Writer) *logWriter { return &logWriter{to: to} }
+func newLogWriter(to io.Writer) *logWriter {
+	return &logWriter{to: to, writing: make(chan struct{}, 1)}
+}
 
-// Write queues whole lines. It fails never: nobody could be told.
+// Write queues whole lines, or loses them where nobody takes what is queued. It fails never: nobody could be told.
 func (w *logWriter) Write(line []byte) (int, error) {
 	w.mu.Lock()
-	w.lines = append(w.lines, line...)
-	full := len(w.lines) >= logBufferMax
-	if !w.armed && !full {
-		w.armed = true
-		time.AfterFunc(logDelay, w.flush)
+	defer w.mu.Unlock()
+	if !w.hasRoom() {
+		w.lost++
+		return len(line), nil
 	}
-	w.mu.Unlock()
-	if full {
-		w.flush()
-	}
+	w.add(line)
 	return len(line), nil
 }
 
+// add queues a line and sees to it that it is written. Its caller has mu locked.
+func (w *logWriter) add(line []byte) {
+	w.lines = append(w.lines, line...)
+	if len(w.lines) >= logBufferMax {
+		w.armed = true
+		go w.flush()
+	} else if !w.armed {
+		w.armed = true
+		time.AfterFunc(logDelay, w.flush)
+	}
+}
+
+// hasRoom waits for room, with mu unlocked meanwhile. Its caller has mu locked.
+func (w *logWriter) hasRoom() bool {
+	for len(w.lines) >= logBufferMax && !w.stuck {
+		if w.room == nil {
+			w.room = make(chan struct{})
+		}
+		room := w.room
+		w.mu.Unlock()
+		select {
+		case <-room:
+			w.mu.Lock()
+		case <-time.After(logPatience):
+			w.mu.Lock()
+			w.stuck = room == w.room // nobody came meanwhile
+		}
+	}
+	return len(w.lines) < logBufferMax
+}
+
 func (w *logWriter) flush() {
-	w.writing.Lock()
-	defer w.writing.Unlock()
+	w.writing <- struct{}{}
+	w.write()
+	<-w.writing
+}
+
+// write writes what waits. Its caller is the only one who writes.
+func (w *logWriter) write() {
 	w.mu.Lock()
 	lines := w.lines
 	w.lines, w.spare, w.armed = w.spare[:0], nil, false
+	if w.room != nil {
+		close(w.room)
+		w.room = nil
+	}
 	w.mu.Unlock()
 	if len(lines) > 0 {
 		_, _ = w.to.Write(lines) // a log that cannot be written has nowhere to say so
@@ -63,11 +105,33 @@ func (w *logWriter) flush() {
 	if w.spare = lines[:0]; cap(lines) > logKeepMax {
 		w.spare = nil
 	}
+	if w.stuck = false; w.lost > 0 {
+		var said bytes.Buffer
+		slog.New(slog.NewJSONHandler(&said, nil)).Warn("lines of the log are lost: nobody took them for some time", "lines", w.lost)
+		w.add(said.Bytes())
+		w.lost = 0
+	}
 	w.mu.Unlock()
 }
 
-// Close writes what waits.
-func (w *logWriter) Close() { w.flush() }
+// Close writes what waits, unless nobody takes it.
+func (w *logWriter) Close() {
+	select {
+	case w.writing <- struct{}{}:
+	case <-time.After(logPatience):
+		return
+	}
+	done := make(chan struct{})
+	go func() {
+		w.write()
+		<-w.writing
+		close(done)
+	}()
+	select {
+	case <-done:
+	case <-time.After(logPatience):
+	}
+}
 
 // takeLibraries makes lines of the log of what libraries say with Go's standard logger, until the function that it
 // returns is called.

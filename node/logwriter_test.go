@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"strings"
 	"sync"
@@ -68,6 +69,56 @@ func TestLogWriterWritesSoon(t *testing.T) {
 		synctest.Wait()
 		if out.String() != "one\n" {
 			t.Errorf("after %v: %q", logDelay, out.String())
+		}
+	})
+}
+
+// stopped is a reader of the log that stands still until it goes on.
+type stopped struct {
+	bytes.Buffer
+	goesOn chan struct{}
+}
+
+func (s *stopped) Write(lines []byte) (int, error) {
+	<-s.goesOn
+	return s.Buffer.Write(lines)
+}
+
+// TestLogReaderStandsStill: who writes a line does not wait for ever for who reads them. What there is no room for is lost,
+// which the log says when it goes on; all other lines are there, and in order.
+func TestLogReaderStandsStill(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		out := &stopped{goesOn: make(chan struct{})}
+		w := newLogWriter(out)
+		const lines = 4 * logBufferMax / 1024
+		began := time.Now()
+		for i := range lines {
+			fmt.Fprintf(w, "line %d %s\n", i, strings.Repeat("x", 1015))
+		}
+		if took := time.Since(began); took > logPatience {
+			t.Errorf("%d lines took %v, want %v at most", lines, took, logPatience)
+		}
+		w.Close()
+		close(out.goesOn)
+		time.Sleep(logDelay)
+		synctest.Wait()
+		fmt.Fprintln(w, "line last")
+		w.Close()
+		read := strings.Split(strings.TrimSpace(out.String()), "\n")
+		for i, line := range read[:len(read)-2] {
+			if !strings.HasPrefix(line, fmt.Sprintf("line %d ", i)) {
+				t.Fatalf("line %d is %.20q", i, line)
+			}
+		}
+		var said struct {
+			Level, Msg string
+			Lines      int
+		}
+		if err := json.Unmarshal([]byte(read[len(read)-2]), &said); err != nil || said.Level != "WARN" || said.Lines != lines-(len(read)-2) {
+			t.Errorf("%d lines are lost, and the log says %.200q (%v)", lines-(len(read)-2), read[len(read)-2], err)
+		}
+		if got := read[len(read)-1]; got != "line last" {
+			t.Errorf("at the end there is %.20q", got)
 		}
 	})
 }

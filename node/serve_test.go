@@ -173,14 +173,35 @@ func TestGreetingIsPasted(t *testing.T) {
 
 // TestLogReaderGone: a node goes on when nobody reads its log any more.
 func TestLogReaderGone(t *testing.T) {
-	file := instantConfig(t, filepath.Join(t.TempDir(), "data"), "")
 	reads, writes, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)
 	}
 	reads.Close()
-	cmd := exec.Command(os.Args[0], "serve", "--config", file)
-	cmd.Stderr = writes
+	servesAndStops(t, writes)
+}
+
+// TestLogPipeIsFull: a node starts and ends where whoever reads its log stands still.
+func TestLogPipeIsFull(t *testing.T) {
+	reads, writes, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer reads.Close()
+	if err := writes.SetWriteDeadline(time.Now().Add(10 * time.Millisecond)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := writes.Write(make([]byte, 1<<20)); !errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Fatalf("a pipe that takes a MiB: %v", err)
+	}
+	servesAndStops(t, writes)
+}
+
+// servesAndStops starts a node that writes its log to a file, which is closed here, and ends it by a signal.
+func servesAndStops(t *testing.T, lines *os.File) {
+	t.Helper()
+	cmd := exec.Command(os.Args[0], "serve", "--config", instantConfig(t, filepath.Join(t.TempDir(), "data"), ""))
+	cmd.Stderr = lines
 	said, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -188,7 +209,7 @@ func TestLogReaderGone(t *testing.T) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	writes.Close()
+	lines.Close()
 	if _, err := bufio.NewReader(said).ReadString('\n'); err != nil {
 		t.Errorf("it did not greet: %v", err)
 	} else if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
