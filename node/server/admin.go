@@ -67,7 +67,7 @@ func (s *Server) adminHeaderReceived(h *fasthttp.RequestHeader) fasthttp.Request
 
 func (s *Server) unreadableAdmin(ctx *fasthttp.RequestCtx, err error) {
 	defer s.recoverAdmin(ctx)
-	setAdminID(ctx)
+	setAdminCommon(ctx)
 	kind := abi.InvalidRequest
 	switch {
 	case err == fasthttp.ErrBodyTooLarge && !s.known(&ctx.Request.Header):
@@ -91,12 +91,7 @@ func adminUnauthenticated(ctx *fasthttp.RequestCtx) {
 		"in the data folder, or with an operator's token"))
 }
 
-func setAdminID(ctx *fasthttp.RequestCtx) {
-	id := engine.NewID("req_")
-	for _, name := range requestIDHeaders {
-		ctx.Response.Header.SetCanonical(name, []byte(id))
-	}
-}
+func setAdminCommon(ctx *fasthttp.RequestCtx) { setCommon(&ctx.Response.Header, engine.NewID("req_")) }
 
 func adminError(ctx *fasthttp.RequestCtx, e *abi.Error) {
 	ctx.SetStatusCode(familyMessages.statusOf(e.Kind))
@@ -107,7 +102,7 @@ func adminError(ctx *fasthttp.RequestCtx, e *abi.Error) {
 // handleAdmin checks who asks before anything else.
 func (s *Server) handleAdmin(ctx *fasthttp.RequestCtx) {
 	defer s.recoverAdmin(ctx)
-	setAdminID(ctx)
+	setAdminCommon(ctx)
 	if err := misframed(&ctx.Request.Header); err != nil {
 		ctx.SetConnectionClose()
 		adminError(ctx, err)
@@ -252,6 +247,7 @@ func (s *Server) answerConsole(ctx *fasthttp.RequestCtx) {
 	caller, left := context.WithCancel(context.Background())
 	seen := s.watcher.add(descriptor(c), left)
 	defer s.watcher.remove(seen)
+	ctx.Response.Header.Del(fasthttp.HeaderCacheControl) // the console says itself what may be kept
 	fasthttpadaptor.NewFastHTTPHandler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		defer left()
 		s.deps.Console.ServeHTTP(moving{w, c}, r.WithContext(caller))

@@ -96,15 +96,20 @@ func (s *Server) begin(ctx *fasthttp.RequestCtx) *exchange {
 			x.retries = n
 		}
 	}
-	x.setIDs()
+	x.setCommon()
 	x.setCORS()
 	return x
 }
 
-func (x *exchange) setIDs() {
+func (x *exchange) setCommon() { setCommon(&x.ctx.Response.Header, x.id) }
+
+// setCommon sets what every answer has: the request's id, and that no cache keeps it. One that knows nothing of
+// x-api-key would give what an account may see to whoever asks next.
+func setCommon(h *fasthttp.ResponseHeader, id string) {
 	for _, name := range requestIDHeaders {
-		x.ctx.Response.Header.SetCanonical(name, []byte(x.id))
+		h.SetCanonical(name, []byte(id))
 	}
+	h.SetCanonical([]byte(fasthttp.HeaderCacheControl), []byte("no-store"))
 }
 
 // end is deferred by every entry: a panic becomes a 500, and the exchange is
@@ -113,7 +118,7 @@ func (x *exchange) end() {
 	if r := recover(); r != nil {
 		x.panicked(r)
 		x.ctx.Response.Reset()
-		x.setIDs()
+		x.setCommon()
 		x.setCORS()
 		x.closeAfter(unreadMax)
 		x.fail(&abi.Error{Kind: abi.Internal, Op: "server.handle", Msg: "internal error", Err: fmt.Errorf("panic: %v", r)})

@@ -348,6 +348,21 @@ func TestRateLimitHeaders(t *testing.T) {
 	}
 }
 
+// TestCachesKeepNothing: a cache in front that knows nothing of x-api-key, as Varnish, would give what one account may see
+// to whoever asks next, and say for minutes that a node is ready.
+func TestCachesKeepNothing(t *testing.T) {
+	n := start(t, Config{}, newFakeBackend(say("x")), func(d *Deps) {
+		d.Console = fakeConsole{func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("Cache-Control", "no-store") }}
+	})
+	for _, path := range []string{"/v1/models", "/v1/models/core-1.1", "/v1/models/none", "/none", "/healthz", "/readyz", "/metrics", "/console/"} {
+		for _, r := range []reply{n.raw(request("GET", path, "", withKey)), n.adminRaw("GET " + path + " HTTP/1.1\r\nHost: localhost\r\n\r\n")} {
+			if got := r.Header.Values("Cache-Control"); len(got) != 1 || got[0] != "no-store" {
+				t.Errorf("%s: %d with Cache-Control %q", path, r.StatusCode, got)
+			}
+		}
+	}
+}
+
 func TestModelsListsWhatTheKeyMayUse(t *testing.T) {
 	n := start(t, Config{}, newFakeBackend(say("x")))
 	for key, want := range map[string][]string{goodKey: {"core-1.1", "core-1.1-mini"}, otherKey: {"core-1.1-mini"}} {
