@@ -1,7 +1,11 @@
 package main
 
 import (
+	"errors"
 	"net"
+	"os"
+	"strings"
+	"syscall"
 	"testing"
 )
 
@@ -26,5 +30,23 @@ func TestBindIsTheFamilyNamed(t *testing.T) {
 			t.Errorf("%s is reached over IPv6: %v, want %v (%v)", address, err == nil, sixth, err)
 		}
 		l.Close()
+	}
+}
+
+// TestBindSaysWhatToDo: where an address cannot be had the error names the key and the way out.
+func TestBindSaysWhatToDo(t *testing.T) {
+	_, foreign := bind("admin.listen", "192.0.2.1:0") // of no machine (RFC 5737)
+	low := bindError("listen", &net.OpError{Op: "listen", Net: "tcp", Err: os.NewSyscallError("bind", syscall.EACCES)})
+	for _, c := range []struct {
+		err   error
+		errno syscall.Errno
+		says  string
+	}{
+		{foreign, syscall.EADDRNOTAVAIL, "set admin.listen to an address of this machine"},
+		{low, syscall.EACCES, "CAP_NET_BIND_SERVICE"},
+	} {
+		if !errors.Is(c.err, c.errno) || !strings.Contains(c.err.Error(), c.says) {
+			t.Errorf("%v, want %v and %q", c.err, c.errno, c.says)
+		}
 	}
 }

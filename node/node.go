@@ -145,13 +145,23 @@ func bind(key, address string) (net.Listener, error) {
 		network = "tcp4"
 	}
 	l, err := net.Listen(network, address)
-	if errors.Is(err, syscall.EADDRINUSE) {
-		return nil, fmt.Errorf("%w: end what listens there, or set %s to another address", err, key)
-	}
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", key, err)
+		return nil, bindError(key, err)
 	}
 	return l, nil
+}
+
+// bindError says what to do about an address that cannot be had.
+func bindError(key string, err error) error {
+	switch {
+	case errors.Is(err, syscall.EADDRINUSE):
+		return fmt.Errorf("%w: end what listens there, or set %s to another address", err, key)
+	case errors.Is(err, syscall.EADDRNOTAVAIL):
+		return fmt.Errorf("%w: set %s to an address of this machine, or to 0.0.0.0", err, key)
+	case errors.Is(err, syscall.EACCES):
+		return fmt.Errorf("%w: set %s to a port of 1024 or above, or give the process CAP_NET_BIND_SERVICE", err, key)
+	}
+	return fmt.Errorf("%s: %w", key, err)
 }
 
 func (n *node) open() (err error) {
