@@ -30,7 +30,8 @@ type logWriter struct {
 	armed bool          // Guarded by mu: a flush is coming
 	room  chan struct{} // Guarded by mu: closed when lines are taken; nil where nobody waits for that
 	stuck bool          // Guarded by mu: a wait for room was in vain, and nothing was written since
-	lost  int           // Guarded by mu: lines for which there was no room, and of which the log does not know
+	lost  int           // Guarded by mu: lines that are not written, and of which the log does not know
+	torn  bool          // Owned by who writes: what was written last is no whole line
 
 	writing chan struct{} // has room for who writes: one at a time, in order
 }
@@ -98,20 +99,39 @@ func (w *logWriter) write() {
 		w.room = nil
 	}
 	w.mu.Unlock()
-	if len(lines) > 0 {
-		_, _ = w.to.Write(lines) // a log that cannot be written has nowhere to say so
-	}
+	lost := w.put(lines)
 	w.mu.Lock()
+	defer w.mu.Unlock()
 	if w.spare = lines[:0]; cap(lines) > logKeepMax {
 		w.spare = nil
 	}
-	if w.stuck = false; w.lost > 0 {
+	w.stuck, w.lost = false, w.lost+lost
+	if len(lines) > 0 && lost == 0 && w.lost > 0 {
 		var said bytes.Buffer
-		slog.New(slog.NewJSONHandler(&said, nil)).Warn("lines of the log are lost: nobody took them for some time", "lines", w.lost)
-		w.add(said.Bytes())
+		slog.New(slog.NewJSONHandler(&said, nil)).Warn("lines of the log are lost: for some time none could be written", "lines", w.lost)
 		w.lost = 0
+		w.add(said.Bytes())
 	}
-	w.mu.Unlock()
+}
+
+// put writes lines and returns how many of them are lost, cut ones among them: nobody can be told before some can be
+// written again. What is behind one that was cut begins a line of its own.
+func (w *logWriter) put(lines []byte) (lost int) {
+	if len(lines) == 0 {
+		return 0
+	}
+	began := 0 // where they begin
+	if w.torn {
+		lines, began = append([]byte{'\n'}, lines...), 1
+	}
+	n, err := w.to.Write(lines)
+	if n > 0 {
+		w.torn = lines[n-1] != '\n'
+	}
+	if err == nil {
+		return 0
+	}
+	return bytes.Count(lines[max(n, began):], []byte{'\n'})
 }
 
 // Close writes what waits, unless nobody takes it.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -121,4 +122,35 @@ func TestLogReaderStandsStill(t *testing.T) {
 			t.Errorf("at the end there is %.20q", got)
 		}
 	})
+}
+
+// fullDisk is a file whose disk has room for so many bytes.
+type fullDisk struct {
+	bytes.Buffer
+	room int
+}
+
+func (f *fullDisk) Write(lines []byte) (int, error) {
+	n, _ := f.Buffer.Write(lines[:min(len(lines), f.room)])
+	if f.room -= n; n < len(lines) {
+		return n, syscall.ENOSPC
+	}
+	return n, nil
+}
+
+// TestLogDiskIsFull: a line that was cut has a line of its own, so the next one is whole, and the log says how many it lacks.
+func TestLogDiskIsFull(t *testing.T) {
+	disk := &fullDisk{room: 25}
+	w := newLogWriter(&utf8Writer{to: disk})
+	for i := range 6 {
+		fmt.Fprintf(w, "line %d é\n", i)
+		if w.Close(); i == 3 {
+			disk.room = 1 << 20
+		}
+	}
+	w.Close()
+	const want = "line 0 é\nline 1 é\nline \nline 4 é\n{"
+	if got := disk.String(); !strings.HasPrefix(got, want) || !strings.Contains(got, `"lines":2}`+"\nline 5 é\n") {
+		t.Errorf("%q, want %q and that two lines are lost", got, want)
+	}
 }

@@ -19,7 +19,7 @@ type utf8Writer struct {
 	cut []byte // Guarded by mu: the beginning of a character, at most three bytes
 }
 
-// Write writes all of p but what waits, or says why not.
+// Write writes all of p but what waits, or says why not, and how many bytes of p are written all the same.
 func (w *utf8Writer) Write(p []byte) (int, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -28,8 +28,8 @@ func (w *utf8Writer) Write(p []byte) (int, error) {
 		text = append(bytes.Clone(w.cut), p...)
 	}
 	whole := wholeCharacters(text)
-	if err := w.pass(text[:whole]); err != nil {
-		return 0, err
+	if n, err := w.pass(text[:whole]); err != nil {
+		return max(0, min(n-len(w.cut), len(p))), err
 	}
 	w.cut = append(w.cut[:0], text[whole:]...)
 	return len(p), nil
@@ -41,19 +41,19 @@ func (w *utf8Writer) Close() error {
 	defer w.mu.Unlock()
 	cut := w.cut
 	w.cut = nil
-	return w.pass(cut)
+	_, err := w.pass(cut)
+	return err
 }
 
-// pass writes whole characters.
-func (w *utf8Writer) pass(text []byte) error {
+// pass writes whole characters, and says how many bytes are written.
+func (w *utf8Writer) pass(text []byte) (int, error) {
 	if len(text) == 0 {
-		return nil
+		return 0, nil
 	}
 	if !utf8.Valid(text) {
 		text = bytes.ToValidUTF8(text, []byte("\uFFFD"))
 	}
-	_, err := w.to.Write(text)
-	return err
+	return w.to.Write(text)
 }
 
 // wholeCharacters is how many bytes there are before a character that the end of the text cuts.
