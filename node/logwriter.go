@@ -144,6 +144,7 @@ func (w *logWriter) Close() {
 	done := make(chan struct{})
 	go func() {
 		w.write()
+		w.write() // what the first one had to say of lost lines
 		<-w.writing
 		close(done)
 	}()

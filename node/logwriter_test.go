@@ -147,8 +147,10 @@ func TestLogDiskIsFull(t *testing.T) {
 		if w.Close(); i == 3 {
 			disk.room = 1 << 20
 		}
+		if i == 4 && !strings.Contains(disk.String(), `"lines":2}`) {
+			t.Errorf("an end here does not say what is lost: %q", disk.String())
+		}
 	}
-	w.Close()
 	const want = "line 0 é\nline 1 é\nline \nline 4 é\n{"
 	if got := disk.String(); !strings.HasPrefix(got, want) || !strings.Contains(got, `"lines":2}`+"\nline 5 é\n") {
 		t.Errorf("%q, want %q and that two lines are lost", got, want)
