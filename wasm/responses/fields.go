@@ -16,7 +16,8 @@ var fieldNames = [...]string{
 	"prompt", "include", "truncation", "stream", "top_logprobs", "metadata",
 	"n", "logprobs", "logit_bias", "modalities", "mcp_servers", "audio", "prediction", "web_search_options", "container",
 	"grammar", "regex", "ebnf", "json_schema", "structured_outputs", "guided_", "echo", "best_of", "suffix",
-	"repetition_penalty", "min_tokens", "ignore_eos", "stop", "seed", "top_k", "min_p", "presence_penalty", "frequency_penalty",
+	"repetition_penalty", "repeat_penalty", "min_tokens", "ignore_eos", "stop", "seed", "top_k", "min_p", "presence_penalty",
+	"frequency_penalty",
 	"max_tokens", "max_completion_tokens", "response_format", "reasoning_effort",
 }
 

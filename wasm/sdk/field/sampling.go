@@ -34,7 +34,7 @@ func (s *Sampling) Field(r *Reader, name []byte) bool {
 		s.Presence = r.Number()
 	case "frequency_penalty":
 		s.Frequency = r.Number()
-	case "repetition_penalty":
+	case "repetition_penalty", "repeat_penalty": // llama-server's name for it
 		s.Repetition = r.Number()
 	case "seed":
 		s.Seed = r.Seed()
