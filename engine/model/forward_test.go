@@ -1,8 +1,10 @@
 package model
 
 import (
+	"cmp"
 	"encoding/json"
 	"math"
+	"math/rand/v2"
 	"os"
 	"slices"
 	"strings"
@@ -140,6 +142,24 @@ func TestDistribute(t *testing.T) {
 	lse := math.Log(2*math.Exp(3) + math.Exp(2) + math.Exp(1))
 	if math.Abs(d.LSE-lse) > 1e-12 || math.Abs(d.Top[2].LogSoftmax-(2-lse)) > 1e-12 {
 		t.Errorf("lse %g and log-softmax %g, want %g and %g", d.LSE, d.Top[2].LogSoftmax, lse, 2-lse)
+	}
+}
+
+// TestLargest: they are the first of a stable sort, NaN last.
+func TestLargest(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(1, 2))
+	some := []float32{float32(math.NaN()), float32(math.Inf(1)), float32(math.Inf(-1)), 0, 1, 1, 2, -3}
+	for range 300 {
+		values := make([]float32, 1+rnd.IntN(40))
+		for i := range values {
+			values[i] = some[rnd.IntN(len(some))]
+		}
+		want := rowsFrom(0, len(values))
+		slices.SortStableFunc(want, func(a, b int32) int { return cmp.Compare(values[b], values[a]) }) // NaN is the least
+		n := 1 + rnd.IntN(len(values)+3)
+		if got := largest(values, n); !slices.Equal(got, want[:min(n, len(want))]) {
+			t.Fatalf("the %d largest of %v are %v, want %v", n, values, got, want[:min(n, len(want))])
+		}
 	}
 }
 

@@ -117,16 +117,7 @@ func (r *runner) step(tokens []int32, prompt bool) error {
 
 // distribute describes logits by their log-sum-exp and largest top values.
 func distribute(logits []float32, top int) Distribution {
-	ids := rowsFrom(0, len(logits))
-	slices.SortStableFunc(ids, func(a, b int32) int {
-		switch x, y := logits[a], logits[b]; {
-		case x > y || y != y && x == x: // NaN last
-			return -1
-		case x < y || x != x && y == y:
-			return 1
-		}
-		return 0
-	})
+	ids := largest(logits, max(top, 1))
 	most := float64(logits[ids[0]])
 	var sum float64
 	for _, x := range logits {
@@ -138,4 +129,22 @@ func distribute(logits []float32, top int) Distribution {
 		d.Top = append(d.Top, Candidate{id, x, x - d.LSE})
 	}
 	return d
+}
+
+// largest are the places of the n largest values, the largest first, of equal ones the first; NaN is below all.
+func largest(values []float32, n int) []int32 {
+	var ids []int32
+	for id, x := range values {
+		at, _ := slices.BinarySearchFunc(ids, x, func(id int32, x float32) int {
+			if y := values[id]; y >= x || x != x {
+				return -1 // it stays in front
+			}
+			return 1
+		})
+		if at == n {
+			continue
+		}
+		ids = slices.Insert(ids[:min(len(ids), n-1)], at, int32(id))
+	}
+	return ids
 }
