@@ -100,6 +100,7 @@ func (w *world) playRandom(a account.Account, rnd *rand.Rand) string {
 		time.AfterFunc(time.Duration(rnd.IntN(3000))*time.Microsecond, s.Cancel)
 	}
 	if err := <-s.Held(); err != nil {
+		cancels = true
 		s.Cancel()
 	}
 	e := w.read(s)
