@@ -7,9 +7,9 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
-	"strings"
 
 	"corenode/node/config"
+	"corenode/node/console"
 )
 
 // serve runs a node until a signal ends it.
@@ -109,11 +109,6 @@ func openUnlessStopped(signals *signals, reloads *reloader, cfg *config.Config, 
 	}
 }
 
-// shellQuoted is a text as one word of a shell.
-func shellQuoted(text string) string {
-	return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
-}
-
 // greet prints what a newcomer needs: where, with what, and a line to paste. Its URL is quoted: shells take the
 // brackets of an address for a pattern.
 func (n *node) greet(out io.Writer) {
@@ -127,7 +122,7 @@ func (n *node) greet(out io.Writer) {
 		if absolute, err := filepath.Abs(file); err == nil {
 			file = absolute // the line may be pasted anywhere
 		}
-		key, where = "$(cat "+shellQuoted(file)+")", "in "+n.keyFile
+		key, where = "$(cat "+console.ShellQuoted(file)+")", "in "+n.keyFile
 	}
 	model := n.catalog.infos[len(n.catalog.infos)-1].ID
 	fmt.Fprintf(out, `corenode %s is ready

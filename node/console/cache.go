@@ -51,7 +51,7 @@ func (c *Console) unshared(r *http.Request, cl *admin.Client) (any, error) {
 	if p.First == "" || p.Second == "" {
 		return p, nil
 	}
-	p.Line = "corenode cache why " + shellQuoted(p.First) + " " + shellQuoted(p.Second)
+	p.Line = "corenode cache why " + ShellQuoted(p.First) + " " + ShellQuoted(p.Second)
 	found, err := cl.WhyUnshared(p.First, p.Second)
 	p.Found = &found
 	return p, err

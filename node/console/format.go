@@ -31,7 +31,7 @@ var formats = template.FuncMap{
 	"ago":      func(t, now time.Time) string { return ago(now.Sub(t)) },
 	"short":    short,
 	"segment":  url.PathEscape,
-	"quoted":   shellQuoted,
+	"quoted":   ShellQuoted,
 	"join":     strings.Join,
 	"share":    share,
 	"permille": func(part, whole int64) int64 { return max(1, 1000*part/whole) },
@@ -138,8 +138,8 @@ func share(part, whole uint64) string {
 	return decimal(100*float64(part)/float64(whole)) + " %"
 }
 
-// shellQuoted is a word as a shell takes it.
-func shellQuoted(word string) string {
+// ShellQuoted is a word as a shell takes it.
+func ShellQuoted(word string) string {
 	plain := func(c rune) bool {
 		return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || strings.ContainsRune("-_./:@%+,=", c)
 	}

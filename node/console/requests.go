@@ -35,7 +35,7 @@ func asked(r *http.Request, names ...string) (q url.Values, flags string) {
 
 func flagsOf(q url.Values) (flags string) {
 	for _, name := range slices.Sorted(maps.Keys(q)) {
-		flags += " --" + name + " " + shellQuoted(q.Get(name))
+		flags += " --" + name + " " + ShellQuoted(q.Get(name))
 	}
 	return flags
 }
