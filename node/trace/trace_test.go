@@ -129,12 +129,12 @@ func fullAt(at time.Time) *Record {
 	return r
 }
 
-// withoutIDs replaces the ids that chance made.
+// withoutIDs replaces the ids that chance made: all but the record's own and those of its attempts.
 func withoutIDs(body []byte, spans []span) string {
 	text := string(body)
 	for i := range spans {
-		if id := fmt.Sprintf("%x", spans[i].id); spans[i].id[7] != 0 && i > 0 {
-			text = strings.ReplaceAll(text, id, fmt.Sprintf("%016d", i))
+		if i > 0 && spans[i].kind != kindClient {
+			text = strings.ReplaceAll(text, fmt.Sprintf("%x", spans[i].id), fmt.Sprintf("%016d", i))
 		}
 	}
 	return strings.ReplaceAll(text, `{"traceId"`, "\n{\"traceId\"") + "\n"
