@@ -112,7 +112,7 @@ PYTHON ?= python3
 TRAIN  := cd engine/embedded && $(PYTHON) -m
 # Tests of the data that need jinja2 alone, and those of the trainer, which need PyTorch.
 DATA_TESTS  := test_bpe test_data test_schemas test_promises test_ways test_skills
-TORCH_TESTS := test_attention test_export test_model test_train
+TORCH_TESTS := test_attention test_export test_mixture test_model test_native test_train
 .PHONY: train-vocabulary train-data test-train
 train-vocabulary: ## the vocabulary of the embedded models: with another one they must be trained anew (numpy, jinja2)
 	$(TRAIN) train.vocabulary --conversations 60000 --out train/tokenizer.json

@@ -2,103 +2,18 @@
 // and calls it. Heads are 32 wide, numbers bfloat16, sums float32; queries of several heads share a head of keys and values.
 //
 // Scores are kept with a key a row and a query a lane, so that the largest score and the sum of a query are found without
-// adding across lanes. A tile is 16 rows of 64 bytes; a product of two tiles adds A [16, 32] B [32, 16] to C [16, 16], where a
-// row of B holds two rows side by side ("paired"), number by number.
+// adding across lanes.
 //
 // Derivatives as in FlashAttention-2 (Dao 2023, algorithm 2): with P the probabilities, D = rowsum(dO * O),
 //     dV = P' dO      dS = P * (dO V' - D)      dQ = dS K      dK = dS' Q
 
-#include <immintrin.h>
-#include <sys/syscall.h>
-#include <unistd.h>
-
-#include <cstdint>
-#include <cstdlib>
-#include <cstring>
-#include <initializer_list>
+#include "amx.h"
 
 namespace {
 
 constexpr int WIDE = 32;                        // a head
-constexpr int BLOCK = 32;                       // queries and keys that are computed together
-constexpr int TILE = 16;                        // rows of a tile, and lanes
-constexpr float LOG2E = 1.44269504088896341f;
+constexpr float SCALE = 0.17677669529663688f;  // of scores: the root of 1 / WIDE
 constexpr float NEVER = -1e30f;                 // the score of a key that a query does not see
-
-typedef uint16_t bf16;
-
-// What is at an address has to be in memory from here on: compilers that make tile instructions of assembler do not know
-// what these read and write.
-inline void barrier(const void *at) { asm volatile("" : : "r"(at) : "memory"); }
-
-struct alignas(64) Configuration {
-    uint8_t palette = 1, start = 0, reserved[14] = {};
-    uint16_t columns[16] = {};
-    uint8_t rows[16] = {};
-};
-
-// Tiles configures the tile registers, and gives them back as they were: others configure them once and rely on it.
-struct Tiles {
-    Configuration before;
-    Tiles() {
-        Configuration c;
-        for (int i = 0; i < 8; i++) c.columns[i] = 64, c.rows[i] = TILE;
-        _tile_storeconfig(&before);
-        barrier(&c);
-        _tile_loadconfig(&c);
-    }
-    ~Tiles() {
-        barrier(&before);
-        if (before.palette) _tile_loadconfig(&before);
-        else _tile_release();
-    }
-};
-
-// Memory that grows and stays: numbers that begin at a line of the cache.
-struct Memory {
-    char *at = nullptr;
-    size_t size = 0;
-    template <typename T> T *get(size_t count) {
-        size_t want = (count * sizeof(T) + 63) / 64 * 64;
-        if (want > size) {
-            free(at);
-            at = static_cast<char *>(aligned_alloc(64, want));
-            if (!at) abort();
-            size = want;
-        }
-        return reinterpret_cast<T *>(at);
-    }
-    ~Memory() { free(at); }
-};
-
-// 2^x; below 2^-126 it is nothing that counts.
-inline __m512 exp2(__m512 x) {
-    x = _mm512_max_ps(x, _mm512_set1_ps(-126));
-    __m512 whole = _mm512_roundscale_ps(x, 8), r = _mm512_sub_ps(x, whole);
-    __m512 p = _mm512_set1_ps(1.3333558e-3f);  // the series of e^(r log 2): the term left out is below 3e-6
-    for (float term : {9.6181291e-3f, 5.5504109e-2f, 2.4022651e-1f, 6.9314718e-1f, 1.f}) p = _mm512_fmadd_ps(p, r, _mm512_set1_ps(term));
-    return _mm512_scalef_ps(p, whole);
-}
-
-// Turns 16 rows of 16 numbers of four bytes around.
-inline void transpose(__m512i r[TILE]) {
-    __m512i t[TILE];
-    for (int i = 0; i < TILE; i += 2) t[i] = _mm512_unpacklo_epi32(r[i], r[i + 1]), t[i + 1] = _mm512_unpackhi_epi32(r[i], r[i + 1]);
-    for (int i = 0; i < TILE; i += 4)
-        for (int j = 0; j < 2; j++) {
-            r[i + 2 * j] = _mm512_unpacklo_epi64(t[i + j], t[i + j + 2]);
-            r[i + 2 * j + 1] = _mm512_unpackhi_epi64(t[i + j], t[i + j + 2]);
-        }
-    for (int i = 0; i < 4; i++)
-        for (int j = 0; j < 2; j++) {
-            t[8 * j + i] = _mm512_shuffle_i32x4(r[8 * j + i], r[8 * j + 4 + i], 0x88);
-            t[8 * j + 4 + i] = _mm512_shuffle_i32x4(r[8 * j + i], r[8 * j + 4 + i], 0xdd);
-        }
-    for (int i = 0; i < 8; i++) {
-        r[i] = _mm512_shuffle_i32x4(t[i], t[8 + i], 0x88);
-        r[8 + i] = _mm512_shuffle_i32x4(t[i], t[8 + i], 0xdd);
-    }
-}
 
 // One head of a document: rows of WIDE numbers, padded to whole blocks with zeros.
 inline void rows(bf16 *to, const bf16 *from, int64_t stride, int length, int padded) {
@@ -106,40 +21,17 @@ inline void rows(bf16 *to, const bf16 *from, int64_t stride, int length, int pad
     memset(to + length * WIDE, 0, sizeof(bf16) * WIDE * (padded - length));
 }
 
-// Of every 16 rows the B of a product with their transpose: row r has numbers 2r and 2r+1 of each.
-inline void turned(bf16 *to, const bf16 *from, int padded) {
-    for (int i = 0; i < padded * WIDE; i += TILE * WIDE) {
-        __m512i r[TILE];
-        for (int j = 0; j < TILE; j++) r[j] = _mm512_load_si512(from + i + j * WIDE);
-        transpose(r);
-        for (int j = 0; j < TILE; j++) _mm512_store_si512(to + i + j * WIDE, r[j]);
-    }
+// Of every 16 or 32 rows the tiles of a product; see amx.h.
+inline void all_turned(bf16 *to, const bf16 *from, int padded) {
+    for (int i = 0; i < padded * WIDE; i += PART) turned(to + i, from + i, WIDE);
 }
 
-// Numbers of one vector beside those of another (the first 16 of each, the last 16), and the halves of one vector beside each other.
-const __m512i LOW = _mm512_set_epi16(47, 15, 46, 14, 45, 13, 44, 12, 43, 11, 42, 10, 41, 9, 40, 8,
-                                     39, 7, 38, 6, 37, 5, 36, 4, 35, 3, 34, 2, 33, 1, 32, 0);
-const __m512i HIGH = _mm512_add_epi16(LOW, _mm512_set1_epi16(16));
-const __m512i ZIP = _mm512_set_epi16(31, 15, 30, 14, 29, 13, 28, 12, 27, 11, 26, 10, 25, 9, 24, 8,
-                                     23, 7, 22, 6, 21, 5, 20, 4, 19, 3, 18, 2, 17, 1, 16, 0);
-
-// Of every 32 rows the B, in two tiles of 16 columns, of a product that sums over these rows.
-inline void paired(bf16 *to, const bf16 *from, int padded) {
-    for (int i = 0; i < padded; i += 2, from += 2 * WIDE) {
-        __m512i a = _mm512_load_si512(from), b = _mm512_load_si512(from + WIDE);
-        bf16 *at = to + i / BLOCK * BLOCK * WIDE + i % BLOCK / 2 * WIDE;
-        _mm512_store_si512(at, _mm512_permutex2var_epi16(a, LOW, b));
-        _mm512_store_si512(at + TILE * WIDE, _mm512_permutex2var_epi16(a, HIGH, b));
-    }
+inline void all_paired(bf16 *to, const bf16 *from, int padded) {
+    for (int i = 0; i < padded * WIDE; i += AREA) paired(to + i, from + i, WIDE);
 }
 
-// Of every 32 rows the A, in two tiles of 16 numbers each, of a product of their transpose: a row has one number of all 32.
-inline void across(bf16 *to, const bf16 *from, int padded) {
-    for (int i = 0; i < padded; i += BLOCK, from += BLOCK * WIDE, to += BLOCK * WIDE) {
-        alignas(64) bf16 pairs[BLOCK * WIDE];
-        paired(pairs, from, BLOCK);
-        turned(to, pairs, BLOCK);
-    }
+inline void all_across(bf16 *to, const bf16 *from, int padded) {
+    for (int i = 0; i < padded * WIDE; i += AREA) across(to + i, from + i, WIDE);
 }
 
 // Two tiles of C, 16 columns each, to 16 rows of WIDE numbers in bfloat16, each times a factor.
@@ -182,8 +74,6 @@ inline void add(float *to, const bf16 *a, const bf16 *b) {
     _tile_stored(0, to, 64); _tile_stored(1, to + 256, 64); _tile_stored(2, to + 512, 64); _tile_stored(3, to + 768, 64);
 }
 
-constexpr int AREA = BLOCK * BLOCK;  // numbers of a block of scores, in four tiles: keys 0-15 of queries 0-15 and 16-31, then keys 16-31
-
 // The sum of the products of two rows.
 inline float dot(const bf16 *a, const bf16 *b) {
     return _mm512_reduce_add_ps(_mm512_dpbf16_ps(_mm512_setzero_ps(), (__m512bh)_mm512_load_si512(a), (__m512bh)_mm512_load_si512(b)));
@@ -197,7 +87,6 @@ inline __mmask16 see(int key, int query) {
 
 struct Shape {
     int64_t query, key;  // numbers from one token to the next
-    float scale;
 };
 
 // The answers of 32 queries from `first` on, and the logarithm to base 2 of each one's sum.
@@ -215,7 +104,7 @@ inline void attend(bf16 *out, float *sums, float *s, const bf16 *queries, const 
     for (float *t = s; t < s + blocks * AREA; t += 512)
         for (int k = 0; k < TILE; k++)
             for (int half = 0; half < 2; half++) top[half] = _mm512_max_ps(top[half], _mm512_load_ps(t + half * 256 + k * TILE));
-    __m512 scale = _mm512_set1_ps(shape.scale * LOG2E);
+    __m512 scale = _mm512_set1_ps(SCALE * LOG2E);
     top[0] = _mm512_mul_ps(top[0], scale), top[1] = _mm512_mul_ps(top[1], scale);
     alignas(64) float answer[AREA] = {};
     for (int b = 0; b < blocks; b++) {
@@ -242,9 +131,9 @@ inline void attend(bf16 *out, float *sums, float *s, const bf16 *queries, const 
 
 // What a block of 32 keys and 32 queries adds to the derivatives. s and d are the scores and dO V' of the block, in tiles of
 // [keys, queries]; they become P and dS: `p` and `ds` as A with a key a row, `pairs` as B with two keys a row.
-inline void derive(const float *s, const float *d, const float *sums, const float *dots, bool diagonal, float scale,
+inline void derive(const float *s, const float *d, const float *sums, const float *dots, bool diagonal,
                    bf16 *p, bf16 *ds, bf16 *pairs) {
-    __m512 factor = _mm512_set1_ps(scale * LOG2E);
+    __m512 factor = _mm512_set1_ps(SCALE * LOG2E);
     for (int k = 0; k < BLOCK; k++) {
         __m512 x[2], y[2];
         for (int half = 0; half < 2; half++) {
@@ -268,19 +157,15 @@ inline void derive(const float *s, const float *d, const float *sums, const floa
 extern "C" {
 
 // Whether the machine lets this process use its matrix units.
-int attention_able() {
-    constexpr int REQUEST = 0x1023, TILE_DATA = 18;  // arch_prctl(ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA)
-    return syscall(SYS_arch_prctl, REQUEST, TILE_DATA) == 0;
-}
-
+int attention_able() { return permitted(); }
 
 // q, out: [tokens, heads, 32]; k, v: [tokens, key heads, 32]; sums: [heads, tokens]; lengths of the documents, one after the other.
 void attention_forward(const bf16 *q, const bf16 *k, const bf16 *v, const int64_t *lengths,
                        int64_t documents, int64_t heads, int64_t key_heads, int64_t tokens,
-                       float scale, bf16 *out, float *sums) {
+                       bf16 *out, float *sums) {
     Tiles tiles;
     Memory memory[6];
-    Shape shape = {heads * WIDE, key_heads * WIDE, scale};
+    Shape shape = {heads * WIDE, key_heads * WIDE};
     for (int64_t d = 0, start = 0; d < documents; start += lengths[d++]) {
         int length = lengths[d], padded = (length + BLOCK - 1) / BLOCK * BLOCK;
         size_t n = (size_t)padded * WIDE;
@@ -291,9 +176,9 @@ void attention_forward(const bf16 *q, const bf16 *k, const bf16 *v, const int64_
             if (h % (heads / key_heads) == 0) {
                 int64_t at = start * shape.key + h / (heads / key_heads) * WIDE;
                 rows(keys, k + at, shape.key, length, padded);
-                rows(plain, v + at, shape.key, length, padded), across(values, plain, padded);
+                rows(plain, v + at, shape.key, length, padded), all_across(values, plain, padded);
             }
-            rows(plain, q + start * shape.query + h * WIDE, shape.query, length, padded), turned(queries, plain, padded);
+            rows(plain, q + start * shape.query + h * WIDE, shape.query, length, padded), all_turned(queries, plain, padded);
             for (int first = 0; first < length; first += BLOCK)
                 attend(out + (start + first) * shape.query + h * WIDE, sums + h * tokens + start, s, queries + first * WIDE, keys, values,
                        first, length, shape);
@@ -303,10 +188,10 @@ void attention_forward(const bf16 *q, const bf16 *k, const bf16 *v, const int64_
 
 void attention_backward(const bf16 *q, const bf16 *k, const bf16 *v, const int64_t *lengths,
                         int64_t documents, int64_t heads, int64_t key_heads, int64_t tokens,
-                        float scale, const bf16 *out, const float *sums, const bf16 *dout, bf16 *dq, bf16 *dk, bf16 *dv) {
+                        const bf16 *out, const float *sums, const bf16 *dout, bf16 *dq, bf16 *dk, bf16 *dv) {
     Tiles tiles;
     Memory memory[16];
-    Shape shape = {heads * WIDE, key_heads * WIDE, scale};
+    Shape shape = {heads * WIDE, key_heads * WIDE};
     for (int64_t d = 0, start = 0; d < documents; start += lengths[d++]) {
         int length = lengths[d], padded = (length + BLOCK - 1) / BLOCK * BLOCK;
         size_t n = (size_t)padded * WIDE;
@@ -318,14 +203,14 @@ void attention_backward(const bf16 *q, const bf16 *k, const bf16 *v, const int64
         for (int64_t h = 0; h < heads; h++) {
             int64_t group = heads / key_heads, at = start * shape.key + h / group * WIDE;
             if (h % group == 0) {
-                rows(keys, k + at, shape.key, length, padded), across(crossed, keys, padded);
+                rows(keys, k + at, shape.key, length, padded), all_across(crossed, keys, padded);
                 rows(values, v + at, shape.key, length, padded);
                 memset(kd, 0, sizeof(float) * n), memset(vd, 0, sizeof(float) * n);
             }
             int64_t mine = start * shape.query + h * WIDE;
-            rows(plain, q + mine, shape.query, length, padded), turned(queries, plain, padded), paired(query_pairs, plain, padded);
+            rows(plain, q + mine, shape.query, length, padded), all_turned(queries, plain, padded), all_paired(query_pairs, plain, padded);
             rows(given, out + mine, shape.query, length, padded), rows(plain, dout + mine, shape.query, length, padded);
-            turned(wanted, plain, padded), paired(wanted_pairs, plain, padded);
+            all_turned(wanted, plain, padded), all_paired(wanted_pairs, plain, padded);
             for (int i = 0; i < padded; i++) {
                 sum[i] = i < length ? sums[h * tokens + start + i] : -NEVER;
                 dots[i] = dot(given + i * WIDE, plain + i * WIDE);
@@ -337,7 +222,7 @@ void attention_backward(const bf16 *q, const bf16 *k, const bf16 *v, const int64
                     alignas(64) bf16 p[AREA], ds[AREA], pairs[AREA];
                     scores(s, keys + key * WIDE, queries + query * WIDE);
                     scores(product, values + key * WIDE, wanted + query * WIDE);
-                    derive(s, product, sum + query, dots + query, key == query, scale, p, ds, pairs);
+                    derive(s, product, sum + query, dots + query, key == query, p, ds, pairs);
                     add(vd + key * WIDE, p, wanted_pairs + query * WIDE);
                     add(kd + key * WIDE, ds, query_pairs + query * WIDE);
                     add(qd + query * WIDE, crossed + key * WIDE, pairs);
@@ -346,12 +231,12 @@ void attention_backward(const bf16 *q, const bf16 *k, const bf16 *v, const int64
                 alignas(64) float two[512];
                 const float *from = qd + i / BLOCK * AREA + i % BLOCK / TILE * 256;
                 memcpy(two, from, 1024), memcpy(two + 256, from + 512, 1024);
-                narrow_turned(dq + mine + i * shape.query, shape.query, two, _mm512_set1_ps(scale), length - i < TILE ? length - i : TILE);
+                narrow_turned(dq + mine + i * shape.query, shape.query, two, _mm512_set1_ps(SCALE), length - i < TILE ? length - i : TILE);
             }
             if (h % group == group - 1)
                 for (int i = 0; i < length; i += TILE) {
                     int count = length - i < TILE ? length - i : TILE;
-                    narrow(dk + at + i * shape.key, shape.key, kd + i * WIDE, scale, count);
+                    narrow(dk + at + i * shape.key, shape.key, kd + i * WIDE, SCALE, count);
                     narrow(dv + at + i * shape.key, shape.key, vd + i * WIDE, 1, count);
                 }
         }

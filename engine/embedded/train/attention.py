@@ -4,18 +4,13 @@
 compiler is at hand; it is compiled, in a few seconds, for the process that asks for it.
 """
 
-import ctypes
 import functools
-import os
-import pathlib
-import subprocess
-import tempfile
-import warnings
 
 import torch
 
+from . import native
+
 WIDE = 32
-_SOURCE = pathlib.Path(__file__).with_name("attention.cpp")
 
 
 @functools.cache
@@ -23,16 +18,8 @@ def _library():
     """attention.cpp compiled and loaded, or None where it cannot be."""
     if not getattr(torch.cpu, "get_capabilities", dict)().get("amx_bf16"):
         return None
-    with tempfile.TemporaryDirectory() as folder:
-        out = pathlib.Path(folder) / "attention.so"
-        compiler = [os.environ.get("CXX", "c++"), "-std=c++17", "-O3", "-march=sapphirerapids", "-shared", "-fPIC"]
-        try:
-            subprocess.run([*compiler, "-o", str(out), str(_SOURCE)], check=True, capture_output=True)
-            library = ctypes.CDLL(str(out))
-        except (OSError, subprocess.CalledProcessError) as e:
-            warnings.warn(f"attention is torch's, which is slower: {e} {getattr(e, 'stderr', b'').decode(errors='replace')[:2000]}")
-            return None
-    return library if library.attention_able() else None
+    library = native.library("attention", "sapphirerapids")
+    return library if library and library.attention_able() else None
 
 
 def able(config):
@@ -43,9 +30,7 @@ def able(config):
 def _call(function, q, k, lengths, tensors):
     """Calls a function of attention.cpp: q, k and what else it reads, the sizes, and what it reads and writes after them."""
     inputs, outputs = tensors
-    sizes = len(lengths), q.shape[1], k.shape[1], q.shape[0]
-    first, last = ([ctypes.c_void_p(t.data_ptr()) for t in part] for part in ((*inputs, lengths), outputs))
-    function(*first, *(ctypes.c_int64(n) for n in sizes), ctypes.c_float(WIDE ** -0.5), *last)
+    native.call(function, (*inputs, lengths), (len(lengths), q.shape[1], k.shape[1], q.shape[0]), outputs)
 
 
 class Tiles(torch.autograd.Function):

@@ -1,4 +1,4 @@
-"""The Gated DeltaNet rule in two forms that give the same values.
+"""The Gated DeltaNet rule in forms that give the same values.
 
 One V head carries a state S of dk x dv. A token with key k, value v, decay exp(g)
 and rate beta does, in this order:
@@ -7,15 +7,20 @@ and rate beta does, in this order:
 
 `recurrent` does just that, token by token: it generates text and is the oracle
 of the tests. `chunked` computes 64 tokens at a time with matrix products, which
-is what training needs. Everything here is float32 (or float64 in tests).
+is what training on a GPU needs; `in_turn` goes from token to token on a CPU, in C++
+(delta.cpp). Everything here is float32 (or float64 in tests).
 
 Documents are packed: `segment` numbers them, and a token sees the state of its own
 document only. Where others would set a decay to zero, the chunked form masks by
 equal numbers: sums of logarithms of decays stay small, so nothing cancels.
 """
 
+import functools
+
 import torch
 import torch.nn.functional as F
+
+from . import native
 
 CHUNK = 64
 NEVER = -1000.0  # its exponential is 0, and no infinity takes part in derivatives
@@ -26,9 +31,15 @@ def l2norm(x, eps):
     return x * torch.rsqrt((x * x).sum(-1, keepdim=True) + eps)
 
 
+def spread(q, k, v):
+    """q and k for every V head: each of theirs is that of as many that follow another."""
+    return tuple(x.repeat_interleave(v.shape[2] // x.shape[2], 2) for x in (q, k))
+
+
 def recurrent(q, k, v, g, beta, state):
-    """Tokens one by one. q, k: [B, T, H, dk], v: [B, T, H, dv], g, beta: [B, T, H];
+    """Tokens one by one. q, k: [B, T, G, dk], v: [B, T, H, dv], g, beta: [B, T, H], H a multiple of G;
     state: [B, H, dk, dv]. Returns the outputs [B, T, H, dv] and the last state."""
+    q, k = spread(q, k, v)
     out = []
     for t in range(q.shape[1]):
         state = state * g[:, t].exp()[..., None, None]
@@ -150,6 +161,7 @@ def chunked(q, k, v, g, beta, segment):
     non-negative numbers of documents. Returns outputs and the last state."""
     b, t, h, dv = v.shape
     n = t // CHUNK
+    q, k = spread(q, k, v)
     q, k, v, g, beta = (_blocks(x, n) for x in (q, k, v, g, beta))
     segment = segment.reshape(b, n, CHUNK)
     before, last = _previous(segment), segment[:, :, -1:]
@@ -182,3 +194,67 @@ def chunked(q, k, v, g, beta, segment):
 def _chunks_first(x):
     """[B, H, N, ...] -> [N, B*H, ...]."""
     return x.permute(2, 0, 1, 3, 4).reshape(x.shape[2], x.shape[0] * x.shape[1], *x.shape[3:]).contiguous()
+
+
+# ---- token by token, on a CPU ---------------------------------------------------
+
+WIDE, TAPS, EPSILON = 32, 4, 1e-6  # a head, the convolution and what keeps lengths from zero, as delta.cpp has them
+KEPT = 32  # tokens from one state that it keeps to the next
+
+
+@functools.cache
+def _library():
+    return native.library("delta", instead="computed by chunks")
+
+
+def able(config):
+    """Whether `in_turn` can compute the DeltaNet layers of a model."""
+    return (config.delta_dim, config.conv, config.eps) == (WIDE, TAPS, EPSILON) and _library() is not None
+
+
+@torch.library.custom_op("delta::forward", mutates_args=())
+def _forward(x: torch.Tensor, weight: torch.Tensor, decay: torch.Tensor, beta: torch.Tensor,
+             segment: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    b, t, heads = decay.shape
+    made = x.new_empty(b, t, heads, WIDE), x.new_empty(b, t // KEPT, heads, WIDE, WIDE)
+    inputs = [y.contiguous() for y in (x, weight, decay, beta, segment)]
+    native.call(_library().delta_forward, inputs, (b, t, heads, _key_heads(x, heads)), made)
+    return made
+
+
+@_forward.register_fake
+def _(x, weight, decay, beta, segment):
+    b, t, heads = decay.shape
+    return x.new_empty(b, t, heads, WIDE), x.new_empty(b, t // KEPT, heads, WIDE, WIDE)
+
+
+def _key_heads(x, heads):
+    return (x.shape[2] // WIDE - heads) // 2
+
+
+@torch.library.custom_op("delta::backward", mutates_args=())
+def _backward(x: torch.Tensor, weight: torch.Tensor, decay: torch.Tensor, beta: torch.Tensor, segment: torch.Tensor,
+              states: torch.Tensor, grad: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:
+    made = x.new_zeros(x.shape), x.new_zeros(weight.shape), x.new_empty(decay.shape), x.new_empty(beta.shape)
+    inputs = [y.contiguous() for y in (x, weight, decay, beta, segment)]
+    native.call(_library().delta_backward, inputs, (*decay.shape, _key_heads(x, decay.shape[2])), (states, grad.contiguous(), *made))
+    return made
+
+
+@_backward.register_fake
+def _(x, weight, decay, beta, segment, states, grad):
+    return tuple(x.new_empty(y.shape) for y in (x, weight, decay, beta))
+
+
+def _derive(ctx, grad, _):
+    *inputs, states = ctx.saved_tensors
+    return *_backward(*inputs, states, grad), None
+
+
+_forward.register_autograd(_derive, setup_context=lambda ctx, inputs, output: ctx.save_for_backward(*inputs, output[1]))
+
+
+def in_turn(x, weight, g, beta, segment):
+    """What model.Delta.mix computes: from projected channels x [B, T, channels], the convolution's weight [channels, TAPS] and the gates
+    to outputs [B, T, H, 32]. In float32; T must be a multiple of KEPT."""
+    return _forward(x.float(), weight.flip(1).t(), g.exp(), beta, segment.int())[0]

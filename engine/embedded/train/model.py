@@ -17,7 +17,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from . import delta
+from . import delta, mixture
 
 
 @dataclasses.dataclass(frozen=True)
@@ -181,6 +181,8 @@ class Attention(nn.Module):
 class Delta(nn.Module):
     """Gated DeltaNet: short convolution, gates, the delta rule, a gated norm."""
 
+    in_turn = False  # token by token, where a CPU can (delta.able)
+
     def __init__(self, c):
         super().__init__()
         self.c = c
@@ -206,14 +208,12 @@ class Delta(nn.Module):
         return F.silu(y)
 
     def split(self, mixed):
-        """Convolved channels -> q, k of every V head and v, [B, T, V heads, d] each."""
+        """Convolved channels -> q and k [B, T, key heads, d], v [B, T, V heads, d]."""
         c = self.c
         keys = c.key_heads * c.delta_dim
         q, k, v = mixed.split([keys, keys, c.value_dim], -1)
         q, k, v = (x.unflatten(-1, (-1, c.delta_dim)) for x in (q, k, v))
-        repeat = c.value_heads // c.key_heads
-        q = delta.l2norm(q, c.eps) * c.delta_dim ** -0.5
-        return q.repeat_interleave(repeat, 2), delta.l2norm(k, c.eps).repeat_interleave(repeat, 2), v
+        return delta.l2norm(q, c.eps) * c.delta_dim ** -0.5, delta.l2norm(k, c.eps), v
 
     def gates(self, x):
         """log decay and rate of every V head."""
@@ -227,11 +227,17 @@ class Delta(nn.Module):
         z = self.in_proj_z(x).unflatten(-1, (-1, self.c.delta_dim))
         return self.out_proj(self.norm(o, z).flatten(2).to(x.dtype))
 
+    def mix(self, x, g, beta, segment):
+        """Projected channels and gates of every token -> outputs [B, T, V heads, d]."""
+        if self.in_turn:
+            return delta.in_turn(x, self.conv1d.weight[:, 0], g, beta, segment)
+        return delta.chunked(*self.split(self.convolve(x, segment)), g, beta, segment)[0]
+
     def forward(self, x, segment):
         g, beta = self.gates(x)
-        q, k, v = self.split(self.convolve(self.in_proj_qkv(x), segment))
+        channels = self.in_proj_qkv(x)
         with torch.autocast(x.device.type, enabled=False):
-            o, _ = delta.chunked(q, k, v, g, beta, segment)
+            o = self.mix(channels, g, beta, segment)
         return self.finish(o, x)
 
 
@@ -261,6 +267,8 @@ class Experts(nn.Module):
 
 
 class Mixture(nn.Module):
+    tiles = False  # on matrix units, where a CPU has them (mixture.able)
+
     def __init__(self, c):
         super().__init__()
         self.c = c
@@ -284,8 +292,10 @@ class Mixture(nn.Module):
 
     def forward(self, x):
         weights, balance = self.route(x)
-        shared = torch.sigmoid(self.shared_expert_gate(x)) * self.shared_expert(x)
-        return self.experts(x, weights) + shared, balance
+        share = torch.sigmoid(self.shared_expert_gate(x))
+        if self.tiles:
+            return mixture.tiles(x, weights, share, self.experts, self.shared_expert), balance
+        return self.experts(x, weights) + share * self.shared_expert(x), balance
 
 
 class Layer(nn.Module):

@@ -20,7 +20,7 @@ import time
 
 import torch
 
-from . import attention, batches, bpe, checkpoint, heldout, model, optim, parallel
+from . import attention, batches, bpe, checkpoint, delta, heldout, mixture, model, optim, parallel
 
 RESERVE = 20  # seconds at the end of a timed run for the last evaluation and checkpoint
 
@@ -93,6 +93,11 @@ class Trainer:
             torch.set_flush_denormal(True)
             self.attend = attention.tiles if self.half and attention.able(self.model.config) else model.attend_documents
             self.mask = lambda segment: segment
+            for layer in self.model.modules():
+                if isinstance(layer, model.Delta):
+                    layer.in_turn = delta.able(self.model.config)
+                if isinstance(layer, model.Mixture):
+                    layer.tiles = self.half and mixture.able()
         self.compiled = a.compile
         if a.compile:
             self.compile()

@@ -72,6 +72,46 @@ class Forms(unittest.TestCase):
         small = a[:1, :8, :8].clone().requires_grad_()
         self.assertTrue(torch.autograd.gradcheck(delta.unit_lower_inverse, (small,)))
 
+@unittest.skipUnless(delta.able(model.MINI), "no compiler")
+class InTurn(unittest.TestCase):
+    """From projected channels to answers, token by token in C++: as convolution and chunks have it in float64."""
+
+    def check(self, cuts, tokens=192):
+        r = torch.Generator().manual_seed(5)
+        mixer = model.Delta(model.MINI)
+        weight = torch.randn(mixer.conv1d.weight.shape, generator=r) / 2
+        x = torch.randn(len(cuts), tokens, model.MINI.conv_dim, generator=r)
+        x[:, 10:40] = x[:, 9:10]  # keys that repeat
+        g = -torch.rand(len(cuts), tokens, model.MINI.value_heads, generator=r) ** 4 * 5
+        beta = torch.sigmoid(3 * torch.randn(g.shape, generator=r))
+        grad = torch.randn(*g.shape, model.MINI.delta_dim, generator=r)
+        segment = torch.stack([sum(((torch.arange(tokens) >= c).long() for c in row), torch.zeros(tokens).long()) for row in cuts])
+
+        def both(kind):
+            inputs = [t.to(kind).requires_grad_() for t in (x, weight, g, beta)]
+            mixer.conv1d.weight = torch.nn.Parameter(inputs[1])
+            inputs[1] = mixer.conv1d.weight
+            out = mixer.mix(inputs[0], *inputs[2:], segment)
+            return out, *torch.autograd.grad((out * grad.to(kind)).sum(), inputs)
+
+        mixer.in_turn = True
+        got = both(torch.float32)
+        mixer.in_turn = False
+        for name, a, b in zip("out x weight g beta".split(), got, both(torch.float64)):
+            torch.testing.assert_close(a.double(), b, rtol=0, atol=1e-5, msg=lambda m: f"{name}: {m}")
+
+    def test_one_document(self):
+        self.check([[]])
+
+    def test_borders_anywhere(self):
+        self.check([[1, 2, 5, 31, 64, 65, 70, 127, 150], [63, 128, 129, 191]])
+
+    def test_a_row_ends_a_document(self):
+        self.check([[], [], []], 64)
+
+    def test_other_widths_are_computed_by_chunks(self):
+        self.assertFalse(delta.able(dataclasses.replace(model.MINI, delta_dim=64)))
+
 
 def tiny(seed=1, **changes):
     config = dataclasses.replace(model.CONFIGS["probe"], **changes)
