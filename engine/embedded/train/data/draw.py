@@ -13,7 +13,7 @@ import random
 import re
 import zlib
 
-from . import ways, words
+from . import synonyms, ways, words
 
 # One item of so many of a list is held out, at least one; lists of fewer than
 # four items are not parted.
@@ -27,6 +27,9 @@ GARBLED = 0.2
 NEEDED = frozenset("""not no none without never last first before after behind front next end begin begins starts start ends up down most least smallest
 biggest largest highest lowest small big upper lower capital capitals capitalized letters words back backwards reverse reversed twice once one each every
 only from to than minus plus times divided sum product difference less more half double count number""".split())
+
+# How often some words of a wording of training are others that mean the same.
+SWAPPED = 0.35
 
 # How often a question is of those that were written apart from the generator's lists, where there are such.
 WRITTEN = 0.5
@@ -225,9 +228,13 @@ class Draw:
             elif compose and self.chance(0.5):
                 more = lambda: compose(self) if callable(compose) else compose
         filled = lambda text: _SLOT.sub(lambda m: str(values[m.group(1)]), text)
-        while more and (not pattern or any(map(_held_out(tuple(patterns)).fullmatch, (pattern, filled(pattern))))):
+        held_out = lambda text: any(map(_held_out(tuple(patterns)).fullmatch, (text, filled(text))))
+        while more and (not pattern or held_out(pattern)):
             pattern = self.choose(more())
-        pattern = self._careless(pattern or self.choose(self.any(_wordings(tuple(patterns))[self.heldout])))
+        pattern = pattern or self.choose(self.any(_wordings(tuple(patterns))[self.heldout]))
+        if not self.heldout and self.chance(SWAPPED) and not held_out(other := synonyms.swapped(self, pattern)):
+            pattern = other
+        pattern = self._careless(pattern)
         if self.around and not self.heldout and self.chance(0.25):
             pattern = self.around(self, pattern)
         return filled(pattern)

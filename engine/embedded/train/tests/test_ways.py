@@ -6,7 +6,7 @@ import unittest
 from unittest import mock
 
 from .. import data
-from ..data import catalogue, draw, needs, schemas, tools, ways
+from ..data import catalogue, draw, needs, schemas, synonyms, tools, ways
 
 SLOT = re.compile(r"\{(\w+)\}")
 # Slots that a wording may have or not, by what a name begins with.
@@ -57,7 +57,7 @@ class TestWays(unittest.TestCase):
         for row in catalogue.rows():
             for sentence in row[3]:
                 said = re.findall(r"\{(\w+)[?}]", sentence)
-                self.assertEqual(sorted(said), sorted(row[2]), sentence)
+                self.assertEqual(set(said), set(row[2]), sentence)
             d = draw.Draw(str(row[0]), "train")
             for _ in range(5):
                 user, arguments = tools.wanted_call(d, catalogue.tool(d, row))
@@ -84,6 +84,40 @@ class TestWays(unittest.TestCase):
                 word, other = line.split(": ")
                 having = [near for _, near in needs._blocks() if word in near and other in near]
                 self.assertTrue(having, line)
+
+
+class TestSynonyms(unittest.TestCase):
+    def test_a_phrase_is_in_one_group(self):
+        lines = [line.split(", ") for line in (ways.FOLDER / "synonyms.txt").read_text(encoding="utf-8").splitlines()]
+        self.assertGreater(len(lines), 200)
+        self.assertEqual([p for p, n in collections.Counter(p for line in lines for p in line).items() if n > 1], [])
+        self.assertEqual([line for line in lines if len(line) < 2 or any(not re.fullmatch(r"[A-Za-z' -]+", p) for p in line)], [])
+
+    def test_slots_and_options_stay(self):
+        some = 0
+        for name, lines in ways.sections().items():
+            for line in lines[::9]:
+                d = draw.Draw(line, "train")
+                text = d.choose(line)
+                other = synonyms.swapped(d, text)
+                some += other != text
+                self.assertEqual(SLOT.findall(other), SLOT.findall(text), (name, other))
+        self.assertGreater(some, 500)
+
+    def test_what_stands_in_their_place(self):
+        d = draw.Draw(1, "train")
+        said = {synonyms.swapped(d, "An image of {picture}, please. PLEASE do not overpicture.") for _ in range(60)}
+        self.assertIn("A photo of {picture}, kindly. PLEASE do not overpicture.", said)
+        self.assertEqual({re.sub("An? (image|picture|photograph|photo)", "X", s) for s in said},
+                         {"X of {picture}, please. PLEASE do not overpicture.", "X of {picture}, kindly. PLEASE do not overpicture."})
+
+    def test_training_alone_has_them(self):
+        with mock.patch.object(synonyms, "swapped", side_effect=AssertionError("asked for")):
+            for i in range(300):
+                data.drawn(5, i, "heldout")
+            with self.assertRaises(AssertionError):
+                for i in range(300):
+                    data.drawn(5, i, "train")
 
 
 if __name__ == "__main__":
