@@ -8,7 +8,7 @@ has (draw.py says how they are parted).
 
 import copy
 
-from . import arithmetic, catalogue, composed, context, copying, drills, facts, freetools, identity, instruct, lists, memory, needs, schemas, structured, system, tools, unknown, verdicts
+from . import arithmetic, catalogue, composed, context, copying, drills, facts, freetools, identity, instruct, lexicon, lists, memory, needs, schemas, structured, system, tools, unknown, verdicts
 from .draw import Draw, Turn
 
 # Makers of one turn that can stand anywhere in a conversation without tools.
@@ -24,9 +24,9 @@ BESIDE_TOOLS = ["greet", "instruct", "context", "facts"]
 SHARES = {
     "greet": 44, "instruct": 180, "arithmetic": 60, "context": 45, "context_far": 10, "facts": 34, "memory": 24, "tool_choice": 130,
     "tool_none": 4, "json": 36, "unknown": 12, "foreign": 16, "agent": 10, "copy": 40, "vocabulary": 60, "drill": 80,
-    "pick": 80, "yes_no": 50, "schema": 120, "needs": 80,
+    "pick": 80, "yes_no": 50, "schema": 120, "needs": 80, "lexicon": 80,
 }
-TRAINED_ALONE = {"needs"}  # no held-out conversation is of these
+TRAINED_ALONE = {"needs", "lexicon"}  # no held-out conversation is of these
 THINKING_SHARE = 0.6
 ANSWERED_AT_ONCE = {"pick": 0.4, "yes_no": 0.4}  # shares that think, of skills that need practice without
 # Skills whose questions may have something around them that does not belong to them: it says nothing that they could be about.
@@ -65,6 +65,8 @@ def turns_of(d: Draw, skill: str) -> tuple[list[Turn], str | None]:
         return copying.vocabulary(d), None
     if skill == "needs":
         return needs.make(d), None
+    if skill == "lexicon":
+        return lexicon.make(d), None
     if skill == "drill":
         return drills.make(d), system.short(d) if d.chance(0.2) else None
     if skill == "context":

@@ -302,7 +302,9 @@ class Fact:
         self.relation, self.subject, self.table = relation, subject, table
         self.stated, self.asked, self.answered, values = table[relation]
         number = {"phone": lambda: f"{d.int(100, 999)}-{d.int(1000, 9999)}", "room": lambda: str(d.int(2, 499)), "code": lambda: str(d.int(100, 99999))}
-        self.value = number[relation]() if values is None else d.any(values)
+        self.value = subject
+        while self.value == subject:  # a basket is not in the basket
+            self.value = number[relation]() if values is None else d.any(values)
         self.key = "car" if table is RELATIONS and relation == "colour" else relation
         stated = self.stated
         if not d.heldout and d.chance(0.25):

@@ -1,7 +1,7 @@
 """Wordings for training alone, beside the lists of the generator: text files of `ways`, one wording a line below the name
 of what it asks for, such as `= instruct.spell`. They were written apart from `phrasings.py`, which is held out.
 
-Files called tools_*.txt have tools instead, needs_*.txt actions and synonyms.txt words: see catalogue.py, needs.py and synonyms.py."""
+Other files have other things: tools_*.txt (catalogue.py), needs_*.txt, lexicon_*.txt and synonyms.txt (modules of these names)."""
 
 import functools
 import pathlib
@@ -14,7 +14,7 @@ def sections() -> dict[str, tuple[str, ...]]:
     """All wordings by name."""
     out: dict[str, list[str]] = {}
     for file in sorted(FOLDER.glob("*.txt")):
-        if file.name.startswith(("tools_", "needs_", "synonyms")):
+        if file.name.startswith(("tools_", "needs_", "lexicon_", "synonyms")):
             continue
         for line in file.read_text(encoding="utf-8").splitlines():
             if line.startswith("= "):

@@ -150,7 +150,7 @@ class TestData(unittest.TestCase):
         for c in data.conversations(2, 6000, "train"):
             seen.setdefault(c["skill"], set()).add(c["thinking"])
         self.assertEqual({k for k, v in seen.items() if len(v) == 2},
-                         {"greet", "instruct", "arithmetic", "context", "context_far", "facts", "memory", "tool_choice", "json", "unknown", "foreign", "copy", "drill", "pick", "yes_no", "schema", "needs"})
+                         {"greet", "instruct", "arithmetic", "context", "context_far", "facts", "memory", "tool_choice", "json", "unknown", "foreign", "copy", "drill", "pick", "yes_no", "schema", "needs", "lexicon"})
 
     def test_what_is_trained_alone_is_never_held_out(self):
         shares = {k: 1 for k in [*data.TRAINED_ALONE, "greet"]}
@@ -288,6 +288,13 @@ class TestData(unittest.TestCase):
         with mock.patch.object(draw, "SWAPPED", 0):
             self.assertTrue(60 < count("train") < 120, count("train"))
         self.assertEqual(count("heldout"), 0)
+
+    def test_nothing_is_in_itself(self):
+        """A basket is a thing, and a place for things."""
+        basket = mock.Mock(subject="basket", table=context.THINGS)
+        facts = [context.Fact(draw.Draw(i, "train"), set(), like=basket) for i in range(2000)]
+        self.assertNotIn("basket", {fact.value for fact in facts})
+        self.assertIn("box", {fact.value for fact in facts})
 
     def test_composed_questions_of_every_relation_name_the_subject(self):
         d, made = draw.Draw(5, "train"), collections.defaultdict(set)

@@ -6,7 +6,7 @@ import unittest
 from unittest import mock
 
 from .. import data
-from ..data import catalogue, draw, needs, schemas, synonyms, tools, ways
+from ..data import catalogue, draw, lexicon, needs, schemas, synonyms, tools, ways
 
 SLOT = re.compile(r"\{(\w+)\}")
 # Slots that a wording may have or not, by what a name begins with.
@@ -84,6 +84,35 @@ class TestWays(unittest.TestCase):
                 word, other = line.split(": ")
                 having = [near for _, near in needs._blocks() if word in near and other in near]
                 self.assertTrue(having, line)
+
+
+class TestLexicon(unittest.TestCase):
+    def test_every_word_has_a_meaning_of_other_words(self):
+        entries = lexicon.entries()
+        self.assertGreater(len(entries), 2500)
+        self.assertEqual([w for w, n in collections.Counter(w for w, _, _ in entries).items() if n > 1], [])
+        for word, meaning, near in entries:
+            self.assertRegex(word, "^[a-z-]+$")
+            self.assertRegex(meaning, r"^[a-z0-9][A-Za-z0-9' ,;()-]+$", word)
+            self.assertNotIn(word, re.findall(r"[a-z-]+", meaning))
+            self.assertTrue(2 <= len(near) == len(set(near)) and word not in near, word)
+            self.assertEqual([x for x in near if not re.fullmatch("[a-z-]+", x)], [], word)
+
+    def test_every_answer_is_of_its_word(self):
+        known = {word: (meaning, near) for word, meaning, near in lexicon.entries()}
+        for i in range(200):
+            d = draw.Draw(str(i), "train")
+            t, = lexicon.explained(d)
+            self.assertTrue(all(known[word][0] == meaning for word, meaning in (line.split(": ") for line in t.reply[0]["content"].splitlines())))
+            t, = lexicon.related(d)
+            self.assertTrue(all(x in known[word][1] for x, word in (line.split(": ") for line in t.reply[0]["content"].splitlines())))
+            t, = lexicon.alike(d)
+            self.assertTrue(all(known[word][1][0] == others.split(", ")[0] for word, others in (line.split(": ") for line in t.reply[0]["content"].splitlines())))
+            t, = lexicon.found(d)
+            meanings = dict(re.findall(r"^(\d+)\. (.*)$", t.user, re.MULTILINE))
+            for number, word in re.findall(r"^(\d+)\. (.*)$", t.reply[0]["content"], re.MULTILINE):
+                self.assertIn(meanings[number], known[word][0].split("; "))
+                self.assertIn(word, t.user)
 
 
 class TestSynonyms(unittest.TestCase):
