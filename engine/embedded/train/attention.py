@@ -4,8 +4,6 @@
 compiler is at hand; it is compiled, in a few seconds, for the process that asks for it.
 """
 
-import functools
-
 import torch
 
 from . import native
@@ -13,13 +11,8 @@ from . import native
 WIDE = 32
 
 
-@functools.cache
 def _library():
-    """attention.cpp compiled and loaded, or None where it cannot be."""
-    if not getattr(torch.cpu, "get_capabilities", dict)().get("amx_bf16"):
-        return None
-    library = native.library("attention", "sapphirerapids")
-    return library if library and library.attention_able() else None
+    return native.on_matrix_units("attention")
 
 
 def able(config):

@@ -1,20 +1,13 @@
 """The experts of a layer on the matrix units of an x86 CPU (mixture.cpp): a token costs the experts that it has, where torch computes
 all of them as one wide layer (model.Experts)."""
 
-import functools
-
 import torch
 
 from . import native
 
 
-@functools.cache
 def _library():
-    """mixture.cpp compiled and loaded, or None where it cannot be."""
-    if not getattr(torch.cpu, "get_capabilities", dict)().get("amx_bf16"):
-        return None
-    library = native.library("mixture", "sapphirerapids")
-    return library if library and library.mixture_able() else None
+    return native.on_matrix_units("mixture")
 
 
 def able():

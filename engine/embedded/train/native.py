@@ -1,6 +1,7 @@
 """C++ of this folder, compiled for the process that asks for it, in a few seconds."""
 
 import ctypes
+import functools
 import os
 import pathlib
 import subprocess
@@ -20,6 +21,16 @@ def library(name, machine="native", instead="torch's"):
         except (OSError, subprocess.CalledProcessError) as e:
             warnings.warn(f"{name} is {instead}, which is slower: {e} {getattr(e, 'stderr', b'').decode(errors='replace')[:2000]}")
             return None
+
+
+@functools.cache
+def on_matrix_units(name):
+    """The same for the matrix units (AMX) of an x86 CPU; None also where it has none, or does not let this process use them."""
+    import torch
+    if not getattr(torch.cpu, "get_capabilities", dict)().get("amx_bf16"):
+        return None
+    found = library(name, "sapphirerapids")
+    return found if found and getattr(found, f"{name}_able")() else None
 
 
 def call(function, inputs, sizes, outputs):
