@@ -80,7 +80,7 @@ def turns_of(d: Draw, skill: str) -> tuple[list[Turn], str | None]:
     if skill == "agent":
         return _agent(d), system.agent(d, d.any([10, 20, 30, 40, 60, 100]))
     if skill == "tool_choice":
-        calls = tools.make(d) if d.heldout else d.rng.choices([tools.make, freetools.talk, catalogue.talk], [30, 30, 40])[0](d)
+        calls = tools.make(d) if d.heldout else d.rng.choices([tools.make, freetools.talk, catalogue.talk], [24, 22, 54])[0](d)
         return _with_tools(d, calls), system.prompt(d)
     if skill == "tool_none":
         offered, _ = tools.offer(d, tools.some(d))

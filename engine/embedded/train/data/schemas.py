@@ -36,7 +36,9 @@ LISTS = ["items", "things", "list", "entries", "elements", "values", "mentions"]
 FEELINGS = ["sentiment", "mood", "opinion", "tone", "feeling"]
 PLAIN_WORDS = words.NATURE + words.OBJECTS + words.FOODS + words.ANIMALS + words.ADJECTIVES  # no program calls a member so
 OPAQUE = 0.45  # in training, of the members
-TELLING = {name for names in [*NAMED.values(), OWN_WORDS, *UNSAID.values(), LISTS, FEELINGS] for name in names}
+UNTOLD = 0.2  # in training, of the members for the name that a text is about
+OBJECTS = ["person", "record", "subject", "entry", "info", "owner", "about", "main"]
+TELLING = {name for names in [*NAMED.values(), OWN_WORDS, *UNSAID.values(), LISTS, FEELINGS, OBJECTS] for name in names}
 ROOT_TITLES = ["Person", "Answer", "Result", "Record", "Entry", "Extraction", "Order", "Profile", "Data", "Response", "Output", "Info"]
 
 
@@ -150,21 +152,27 @@ ASKS = ["{t}", "{t}", "{t}\n\n[Fill in the fields|Extract the data|Fill in the f
         "{t}\nAnswer in the given form.", "[Please |]structure this: {t}", "Fill the object from this [text|note]: {t}", "Here is the text: {t}", "Parse this: {t}", "[Record|Store] this: {t}", "Data entry: {t}"]
 
 
-def _opaque(d: Draw) -> str:
-    """At times in training, a member's name that says nothing, or something else: what it is for stands in its description alone, or
-    in the values that it may have."""
+def _meaningless(d: Draw, *more) -> str:
+    """A member's name that says nothing, or of one of more kinds."""
     from . import copying
-    if d.heldout or not d.chance(OPAQUE):
-        return ""
-    kinds = [copying.identifier, lambda d: d.any(PLAIN_WORDS), lambda d: d.any(ways.of(f"schema.unsaid.{d.any(list(UNSAID))}"))]
-    while (name := d.any(kinds)(d)) in TELLING:
+    while (name := d.any([copying.identifier, lambda d: d.any(PLAIN_WORDS), *more])(d)) in TELLING:
         pass
     return name
 
 
+def _opaque(d: Draw) -> str:
+    """At times in training, a member's name that says nothing, or something else: what it is for stands in its description alone, or
+    in the values that it may have."""
+    if d.heldout or not d.chance(OPAQUE):
+        return ""
+    return _meaningless(d, lambda d: d.any(ways.of(f"schema.unsaid.{d.any(list(UNSAID))}")))
+
+
 def _named(d: Draw, facts: dict, key: str) -> Member:
+    """A member that the text names. A string of which nothing says what it is for is the name that the text is about."""
     kind = "integer" if key in INTEGERS else "string"
-    opaque, value = _opaque(d), facts[key]
+    untold = key == "name" and not d.heldout and d.chance(UNTOLD)
+    opaque, value = _meaningless(d) if untold else _opaque(d), facts[key]
     name = opaque or d.written(f"schema.member.{key}", NAMED[key])
     s: dict = {"type": kind}
     if kind == "integer" and d.chance(0.25):
@@ -174,7 +182,8 @@ def _named(d: Draw, facts: dict, key: str) -> Member:
         choices = list(dict.fromkeys([value, *d.some(pool, d.int(2, 5))]))
         d.rng.shuffle(choices)
         s["enum"] = choices
-    s = annotated(d, s, name, DESCRIPTIONS[key] if d.heldout else d.written(f"schema.describe.{key}", [DESCRIPTIONS[key]]), bool(opaque) and "enum" not in s)
+    described = "" if untold else DESCRIPTIONS[key] if d.heldout else d.written(f"schema.describe.{key}", [DESCRIPTIONS[key]])
+    s = annotated(d, s, name, described, bool(opaque) and "enum" not in s)
     return Member(name, nullable(d, s) if d.chance(0.12) else s, value, lambda text: text.facts[key], key, s.get("enum"))
 
 
@@ -232,7 +241,7 @@ def _nested(d: Draw, members: list[Member], defs: dict) -> list[Member]:
         return members
     inner = members[:d.int(2, len(members) - 1)]
     schema, value = _object(inner, d)
-    name = d.pick(["person", "record", "subject", "entry", "info", "owner", "about", "main"])
+    name = d.pick(OBJECTS)
     if any(m.key == name for m in members):
         return members
     if d.chance(0.4):

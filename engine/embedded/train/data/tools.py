@@ -969,6 +969,6 @@ def make(d: Draw) -> list[Turn]:
     r = d.rng.random()
     if r < 0.08:
         return [none_fits(d)]
-    if r < 0.13:
+    if r < 0.15:
         return [missing(d)]
     return talk(d)

@@ -94,7 +94,7 @@ class TestData(unittest.TestCase):
 
     def test_thoughts_name_the_tool_that_is_called(self):
         seen = collections.Counter()
-        for i in range(N):
+        for i in range(2 * N):
             conversation = data.flat(*data.drawn(13, i, "train"))
             offered = {t["function"]["name"] for t in conversation["tools"] or ()}
             for m in conversation["messages"] if conversation["thinking"] else ():
