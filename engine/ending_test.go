@@ -153,6 +153,8 @@ func TestFreeStringsAreBounded(t *testing.T) {
 		{`{"type":"string","maxLength":5000}`, " the", 4400, 5000},
 		{`{"type":"string","minLength":7}`, " the", 3000, 4096},
 		{`{"type":"string","minLength":7,"maxLength":900}`, " the", 897, 900},
+		{`{"type":"string","minLength":1000,"maxLength":2500}`, "a", 2400, 2500},
+		{`{"type":"string","minLength":1995,"maxLength":2003}`, " the", 1995, 2003},
 	} {
 		if i%3 >= atMost(3, 1) {
 			continue

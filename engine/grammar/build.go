@@ -357,6 +357,13 @@ func repeatPlain(e expr, least, most int, of plain) expr {
 	}
 }
 
+// character is e as one of the characters that the matcher counts, as it counts those of a loop.
+func character(e expr) expr {
+	return func(b *builder, next int32) int32 {
+		return b.add(state{split: []int32{e(b, next)}, limit: b.limit})
+	}
+}
+
 // until is text up to and with end, in which none of the forbidden texts occurs:
 // the automaton of Aho and Corasick (1975) over all of them.
 func until(end string, forbidden ...string) expr {

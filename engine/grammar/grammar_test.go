@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math/big"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -29,6 +31,80 @@ func matches(g *Grammar, v *Vocabulary, text string) bool {
 	return m.Complete()
 }
 
+// TestNumbersKeepTheirBounds has numbers near random bounds: without an exponent exactly those between them are taken, with one
+// none that is not.
+func TestNumbersKeepTheirBounds(t *testing.T) {
+	v, r := vocabulary(), rand.New(rand.NewPCG(1, 2))
+	number := func() string {
+		text := fmt.Sprint(r.IntN([]int{2, 12, 1300, 1 << 40}[r.IntN(4)]))
+		if r.IntN(3) > 0 {
+			text += "." + fmt.Sprintf("%0*d", 1+r.IntN(4), r.IntN(10000))
+		}
+		if r.IntN(3) == 0 && strings.Trim(text, "0.") != "" {
+			return "-" + text
+		}
+		return text
+	}
+	value := func(text string) *big.Rat {
+		x, ok := new(big.Rat).SetString(text)
+		if !ok {
+			t.Fatal(text)
+		}
+		return x
+	}
+	taken, refused := 0, 0
+	for range 600 {
+		s := map[string]any{"type": []string{"number", "number", "integer"}[r.IntN(3)]}
+		keep := func(*big.Rat) bool { return true }
+		for _, name := range []string{"minimum", "exclusiveMinimum", "maximum", "exclusiveMaximum"} {
+			if r.IntN(3) > 0 {
+				continue
+			}
+			text, before := number(), keep
+			s[name] = json.RawMessage(text)
+			keep = func(x *big.Rat) bool {
+				at := x.Cmp(value(text))
+				inside := (at > 0) == strings.HasSuffix(strings.ToLower(name), "minimum")
+				return before(x) && (at == 0 && !strings.HasPrefix(name, "ex") || at != 0 && inside)
+			}
+		}
+		schema, _ := json.Marshal(s)
+		g, err := Compile(Form{Text: schema})
+		if err != nil {
+			continue // nothing is between the bounds
+		}
+		texts := []string{"0", "0.0", "1", "-1", "1.0", "1e5", "1e-5", "-2.5E+3", "-1e-9", "9.9e99"}
+		for range 12 {
+			texts = append(texts, number())
+		}
+		for name, at := range s {
+			if name != "type" {
+				text := string(at.(json.RawMessage))
+				texts = append(texts, text, strings.TrimSuffix(text+"0", "."), text[:len(text)-1]+"1")
+			}
+		}
+		for _, text := range texts {
+			if strings.HasSuffix(text, ".") || text == "-0" || text == "-" || text == "" || len(text) > 1 && text[0] == '0' && text[1] != '.' {
+				continue
+			}
+			x, exponent := value(text), strings.ContainsAny(text, "eE")
+			want := keep(x) && (s["type"] == "number" || !strings.ContainsAny(text, ".eE")) && (x.Sign() != 0 || text[0] != '-')
+			got := matches(g, v, text)
+			if got && !want || !exponent && want != got {
+				t.Errorf("%s: %s is taken: %v, want %v", schema, text, got, want)
+			}
+			if got {
+				taken++
+			} else {
+				refused++
+			}
+		}
+	}
+	if taken < 100 || refused < 100 {
+		t.Errorf("%d taken, %d refused", taken, refused)
+	}
+}
+
 func TestText(t *testing.T) {
 	v := vocabulary()
 	for _, c := range []struct {
@@ -39,6 +115,14 @@ func TestText(t *testing.T) {
 		{`{"type":"integer","minimum":-5,"maximum":120}`, []string{"0", "-5", "120", "99", "7", "-1"}, []string{"-6", "121", "007", "1.0", "-0", "1000", ""}},
 		{`{"type":"number","exclusiveMinimum":0,"maximum":1.5}`, []string{"1", "0.1", "1.5", "1.499", "0.000001"}, []string{"0", "0.0", "1.6", "2", "-0.1", "1.51"}},
 		{`{"type":"number","minimum":-0.25}`, []string{"-0.25", "-0.2", "0", "0.5", "12345.75"}, []string{"-0.26", "-1"}},
+		{`{"type":"integer"}`, []string{"1798765432109876543", "-9223372036854775808", "18446744073709551615"}, []string{"01", "-01", "-", "1.0", "1e5"}},
+		{`{"type":"integer","minimum":0,"maximum":9223372036854775807}`, []string{"0", "1700000000000000", "9223372036854775807"}, []string{"9223372036854775808", "-1"}},
+		{`{"type":"number","exclusiveMinimum":0}`, []string{"1e-5", "0.0000001", "2.5E+10", "3e09", "1798765432109876543.5"}, []string{"0", "0.0", "0e5", "-1", "-1e-5", "1e", "1e-0"}},
+		{`{"type":"number","minimum":0,"maximum":1}`, []string{"1e-5", "9.5e-1", "0", "1", "1.0", "0.00000000001"}, []string{"1e1", "1e0", "1.1", "1.00001", "-0.1", "-0"}},
+		{`{"type":"number","exclusiveMinimum":-1,"exclusiveMaximum":0}`, []string{"-0.5", "-1e-3", "-0.999999999"}, []string{"-1", "-1.0", "0", "-0", "-0.0", "1e-3", "-1e3"}},
+		{`{"type":"number","exclusiveMinimum":0,"maximum":5e-7}`, []string{"0.0000005", "0.0000001", "0.00000049", "0.000000500"}, []string{"0", "0.0000006", "0.00000051"}},
+		{`{"type":"number","minimum":2,"maximum":1e20}`, []string{"2", "2.0", "100000000000000000000", "99999999999999999999.9"}, []string{"1.9", "3e5", "100000000000000000000.1"}},
+		{`{"type":"number","minimum":1}`, []string{"1", "6.02e23"}, []string{"0.9", "6e-23"}},
 		{`{"type":"string","minLength":2,"maxLength":2}`, []string{`"ab"`}, []string{`"a"`, `"abc"`}},
 		{`{"type":"string"}`, []string{`"` + strings.Repeat("x", charactersMax) + `"`}, []string{`"` + strings.Repeat("x", charactersMax+1) + `"`}},
 		{`{"type":"array","items":{"type":"integer"},"minItems":2,"maxItems":2}`, []string{`[1,2]`}, []string{`[1]`, `[1,2,3]`}},

@@ -116,6 +116,9 @@ func (c *compiler) inside(s *schema) expr {
 		return e
 	}
 	least, most := c.bounds(s, ofLength)
+	if most < 0 {
+		return seq(repeat(character(c.char()), least, least), repeatPlain(c.char(), 0, -1, plainJSON))
+	}
 	return repeatPlain(c.char(), least, most, plainJSON)
 }
 

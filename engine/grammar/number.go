@@ -8,9 +8,10 @@ import (
 )
 
 const (
-	wholeMax    = 15  // digits of a whole number, or in front of the point
-	fractionMax = 15  // digits behind the point
-	boundedMax  = 6   // likewise, where a number has bounds
+	wholeMax    = 20  // digits of a whole number, or in front of the point: all that 64 bits can have
+	fractionMax = 15  // digits behind the point, if no bound has more
+	boundMax    = 60  // likewise, whatever a bound has
+	exponentMax = 99  // the exponent
 	numberMax   = 320 // digits, or the exponent, of a number of a schema
 )
 
@@ -32,7 +33,7 @@ func (c *compiler) number(s *schema) expr {
 			return closable(whole, 0)
 		}
 		exponent := seq(oneOf(bytesOf("eE")), optional(oneOf(bytesOf("+-"))), repeat(digit, 1, 2))
-		return closable(seq(whole, optional(seq(lit("."), repeat(digit, 1, fractionMax))), optional(exponent)), 0)
+		return closable(seq(whole, fraction(fractionMax), optional(exponent)), 0)
 	})
 }
 
@@ -66,84 +67,221 @@ func (b *bound) above(x *big.Rat) bool {
 	return b == nil || x.Cmp(b.at) < 0 || x.Cmp(b.at) == 0 && !b.open
 }
 
-// bounded is the numbers between bounds, for each number of digits behind the point:
-// with d of them they are the whole numbers between the bounds times 10^d.
+// bounded is the numbers between bounds: those below zero by what they are without their sign, and the others.
 func bounded(s *schema, fractions bool) (each []expr) {
-	most := 0
-	if fractions {
-		most = boundedMax
+	zero := new(big.Rat)
+	if s.low == nil || s.low.at.Sign() < 0 {
+		least := negated(s.high)
+		if least == nil || least.at.Sign() <= 0 {
+			least = &bound{zero, true}
+		}
+		for _, e := range magnitudes(least, negated(s.low), fractions) {
+			each = append(each, seq(lit("-"), e))
+		}
 	}
-	for d := 0; d <= most; d++ {
-		scale := new(big.Rat).SetInt(new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(d)), nil))
-		limit := new(big.Int).Sub(new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(wholeMax+d)), nil), big.NewInt(1))
-		var low, high *big.Int
-		if s.low != nil {
-			low = ceil(new(big.Rat).Mul(s.low.at, scale), s.low.open)
+	if s.high == nil || s.high.at.Sign() >= 0 {
+		least := s.low
+		if least == nil || least.at.Sign() < 0 {
+			least = &bound{zero, false}
 		}
-		if s.high != nil { // the highest number is minus the lowest of the negated
-			high = ceil(new(big.Rat).Neg(new(big.Rat).Mul(s.high.at, scale)), s.high.open)
-			high.Neg(high)
-		}
-		high = capped(high, low, limit)
-		low = negative(capped(negative(low), negative(high), limit))
-		each = append(each, between(low, high, d)...)
+		each = append(each, magnitudes(least, s.high, fractions)...)
 	}
 	return each
 }
 
-// capped is an upper bound that leaves out numbers with too many digits, if there are others.
-func capped(high, low, limit *big.Int) *big.Int {
-	most := limit
-	if low != nil && low.Cmp(limit) > 0 {
-		most = new(big.Int).Mul(low, big.NewInt(10))
-	}
-	if high == nil || high.Cmp(most) > 0 {
-		return most
-	}
-	return high
-}
-
-func negative(n *big.Int) *big.Int {
-	if n == nil {
+func negated(b *bound) *bound {
+	if b == nil {
 		return nil
 	}
-	return new(big.Int).Neg(n)
+	return &bound{new(big.Rat).Neg(b.at), b.open}
 }
 
-// ceil is the least whole number from x on, or above it.
-func ceil(x *big.Rat, above bool) *big.Int {
-	n, rest := new(big.Int).DivMod(x.Num(), x.Denom(), new(big.Int))
-	if rest.Sign() != 0 || above {
-		n.Add(n, big.NewInt(1))
+// magnitudes is the numbers from low, which is not below zero, to high. Without high, or with one of more digits, they have up to
+// wholeMax in front of the point, or one more than low. Without fractions they are whole.
+func magnitudes(low, high *bound, fractions bool) (each []expr) {
+	if fractions {
+		each = scientific(low, high)
 	}
-	return n
+	from, least := parts(low)
+	least = least.lower()
+	top := powerOfTen(max(wholeMax, len(from.String())+1))
+	if high == nil || high.at.Cmp(top) > 0 {
+		high = &bound{top, true}
+	}
+	to, most := parts(high)
+	if most.digits == "" && most.open {
+		to.Sub(to, big.NewInt(1))
+		most = nil
+	}
+	if !fractions {
+		if least != nil {
+			from.Add(from, big.NewInt(1))
+		}
+		return between(from, to)
+	}
+	places := min(max(fractionMax, least.places()+1, most.places()+1), boundMax)
+	switch from.Cmp(to) {
+	case 1:
+		return each
+	case 0:
+		return append(each, withFraction(from, least, most, places)...)
+	}
+	if least != nil {
+		each = append(each, withFraction(from, least, nil, places)...)
+		from.Add(from, big.NewInt(1))
+	}
+	if most != nil {
+		each = append(each, withFraction(to, nil, most, places)...)
+		to.Sub(to, big.NewInt(1))
+	}
+	for _, whole := range between(from, to) {
+		each = append(each, seq(whole, fraction(places)))
+	}
+	return each
 }
 
-// between is the whole numbers from low to high, written with a point in front of
-// the last d digits.
-func between(low, high *big.Int, d int) (each []expr) {
-	if low.Cmp(high) > 0 {
+func powerOfTen(n int) *big.Rat {
+	return new(big.Rat).SetInt(new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(n)), nil))
+}
+
+// scientific is the numbers with an exponent between low, which is not below zero, and high: those below one, and those from
+// one on, each where the bounds have all of them.
+func scientific(low, high *bound) (each []expr) {
+	one := powerOfTen(0)
+	mantissa := seq(oneOf(span('1', '9')), fraction(fractionMax), oneOf(bytesOf("eE")))
+	if low.at.Sign() == 0 && (high == nil || high.at.Cmp(one) >= 0) {
+		each = append(each, seq(mantissa, lit("-"), alt(seq(oneOf(span('1', '9')), optional(digit)), seq(lit("0"), oneOf(span('1', '9'))))))
+	}
+	if low.below(one) && (high == nil || high.at.Cmp(powerOfTen(exponentMax+1)) >= 0) {
+		each = append(each, seq(mantissa, optional(lit("+")), repeat(digit, 1, 2)))
+	}
+	return each
+}
+
+// fraction is a point and digits, or nothing.
+func fraction(places int) expr { return optional(seq(lit("."), repeat(digit, 1, places))) }
+
+// edge is what is left of a bound's digits behind the point. Nil is none: whatever follows keeps the bound.
+type edge struct {
+	digits string // without zeros at the end
+	open   bool
+}
+
+// parts are the whole part of a bound that is not below zero, and its edge.
+func parts(b *bound) (*big.Int, *edge) {
+	whole, rest := new(big.Int).QuoRem(b.at.Num(), b.at.Denom(), new(big.Int))
+	e := &edge{open: b.open}
+	if rest.Sign() != 0 {
+		text := new(big.Rat).SetFrac(rest, b.at.Denom()).FloatString(2 * numberMax)
+		e.digits = strings.TrimRight(text[len("0."):], "0")
+	}
+	return whole, e
+}
+
+// lower is the edge of a lower bound, which is kept when all its digits are there.
+func (e *edge) lower() *edge {
+	if e != nil && e.digits == "" && !e.open {
 		return nil
 	}
-	if low.Sign() < 0 {
-		to := new(big.Int).Neg(high)
-		if to.Sign() <= 0 {
-			to.SetInt64(1)
-		}
-		each = between(to, new(big.Int).Neg(low), d)
-		for i, e := range each {
-			each[i] = seq(lit("-"), e)
-		}
+	return e
+}
+
+func (e *edge) places() int {
+	if e == nil {
+		return 0
 	}
-	if high.Sign() < 0 {
+	return len(e.digits)
+}
+
+func (e *edge) first() byte {
+	if e.digits == "" {
+		return '0'
+	}
+	return e.digits[0]
+}
+
+// behind is the edge behind its first digit.
+func (e *edge) behind() *edge {
+	if e == nil {
+		return nil
+	}
+	return &edge{e.digits[min(1, len(e.digits)):], e.open}
+}
+
+// ends says whether a number may have no more digits.
+func ends(lower, upper *edge) bool {
+	return lower == nil && (upper == nil || upper.digits != "" || !upper.open)
+}
+
+// withFraction is a whole part with the fractions between two edges.
+func withFraction(whole *big.Int, lower, upper *edge, places int) []expr {
+	tail := tails(lower, upper, places)
+	switch {
+	case len(tail) == 0 && !ends(lower, upper):
+		return nil
+	case len(tail) == 0:
+		return []expr{lit(whole.String())}
+	}
+	e := seq(lit("."), alt(tail...))
+	if ends(lower, upper) {
+		e = optional(e)
+	}
+	return []expr{seq(lit(whole.String()), e)}
+}
+
+// tails is one digit or more, left at most, between two edges.
+func tails(lower, upper *edge, left int) (each []expr) {
+	if left == 0 {
+		return nil
+	}
+	if lower == nil && upper == nil {
+		return []expr{repeat(digit, 1, left)}
+	}
+	add := func(from, to byte, lower, upper *edge) {
+		e := oneOf(span(from, to))
+		rest := tails(lower, upper, left-1)
+		switch {
+		case len(rest) > 0 && ends(lower, upper):
+			e = seq(e, optional(alt(rest...)))
+		case len(rest) > 0:
+			e = seq(e, alt(rest...))
+		case !ends(lower, upper):
+			return
+		}
+		each = append(each, e)
+	}
+	from, to := byte('0'), byte('9')
+	if lower != nil {
+		from = lower.first()
+	}
+	if upper != nil {
+		to = upper.first()
+	}
+	if from == to {
+		add(from, to, lower.behind().lower(), upper.behind())
+	}
+	if from >= to {
 		return each
 	}
-	if low.Sign() < 0 {
-		low = new(big.Int)
+	if lower != nil {
+		add(from, from, lower.behind().lower(), nil)
+		from++
 	}
-	for n := d + 1; ; n++ { // of n digits, which begin with 0 only in front of the point
+	if upper != nil {
+		add(to, to, nil, upper.behind())
+		to--
+	}
+	if from <= to {
+		add(from, to, nil, nil)
+	}
+	return each
+}
+
+// between is the whole numbers from low, which is not below zero, to high.
+func between(low, high *big.Int) (each []expr) {
+	for n := 1; ; n++ { // of n digits, which begin with 0 only alone
 		from, to := new(big.Int), new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(n)), nil)
-		if n > d+1 {
+		if n > 1 {
 			from.Exp(big.NewInt(10), big.NewInt(int64(n-1)), nil)
 		}
 		if from.Cmp(high) > 0 {
@@ -157,51 +295,27 @@ func between(low, high *big.Int, d int) (each []expr) {
 			to = high
 		}
 		if from.Cmp(to) <= 0 {
-			each = append(each, digits(padded(from, n), padded(to, n), n-d))
+			each = append(each, digits(from.String(), to.String()))
 		}
 	}
 }
 
-func padded(n *big.Int, width int) string {
-	text := n.String()
-	return strings.Repeat("0", max(0, width-len(text))) + text
-}
-
-// digits is the texts of digits between two of equal length; a point follows the
-// first point of them, if any are left then.
-func digits(low, high string, point int) expr {
+// digits is the texts of digits between two of equal length.
+func digits(low, high string) expr {
 	if low == "" {
 		return seq()
-	}
-	rest := func(low, high string) expr {
-		e := digits(low, high, point-1)
-		if point == 1 && low != "" {
-			return seq(lit("."), e)
-		}
-		return e
 	}
 	n := len(low) - 1
 	zeros, nines := strings.Repeat("0", n), strings.Repeat("9", n)
 	if low[0] == high[0] {
-		return seq(lit(low[:1]), rest(low[1:], high[1:]))
+		return seq(lit(low[:1]), digits(low[1:], high[1:]))
 	}
 	if low[1:] == zeros && high[1:] == nines {
-		return seq(oneOf(span(low[0], high[0])), anyDigits(n, point-1))
+		return seq(oneOf(span(low[0], high[0])), repeat(digit, n, n))
 	}
-	options := []expr{seq(lit(low[:1]), rest(low[1:], nines)), seq(lit(high[:1]), rest(zeros, high[1:]))}
+	options := []expr{seq(lit(low[:1]), digits(low[1:], nines)), seq(lit(high[:1]), digits(zeros, high[1:]))}
 	if high[0]-low[0] > 1 {
-		options = append(options, seq(oneOf(span(low[0]+1, high[0]-1)), anyDigits(n, point-1)))
+		options = append(options, seq(oneOf(span(low[0]+1, high[0]-1)), repeat(digit, n, n)))
 	}
 	return alt(options...)
-}
-
-// anyDigits is n digits of any kind, with a point after the first point of them.
-func anyDigits(n, point int) expr {
-	if n == 0 {
-		return seq()
-	}
-	if point < 0 || point >= n {
-		return repeat(digit, n, n)
-	}
-	return seq(repeat(digit, point, point), lit("."), repeat(digit, n-point, n-point))
 }
