@@ -113,25 +113,39 @@ func (a *API) Handle(ctx context.Context, method, path string, query, body []byt
 	return status, "application/json", append(answer, '\n')
 }
 
+// dispatch asks for the role before it reads anything of a call. A refusal of a verb that changes something is noted as
+// its answer is. A path or a method that is no verb's is not: what would be noted is what was sent.
 func (a *API) dispatch(ctx context.Context, method, path string, query, body []byte) (int, any) {
-	matched, target, err := match(method, path)
-	var parsed url.Values
-	if err == nil {
-		parsed, err = parseQuery(matched, query)
-	}
-	if err == nil && len(body) > BodyBytesMax {
-		err = &Error{Kind: KindInvalid, Message: fmt.Sprintf("the body has %d bytes, want at most %d", len(body), BodyBytesMax)}
-	}
-	c := call{ctx, target, parsed, body, &about{}}
+	verb, segment, err := match(method, path)
 	if err != nil {
 		return refused(err)
 	}
-	if err := matched.permit(operators.From(ctx)); err != nil {
-		status, value := refused(err)
-		a.note(matched, c, status)
-		return status, value
+	c := call{ctx: ctx, body: body, about: &about{}}
+	if err = verb.permit(operators.From(ctx)); err == nil {
+		err = c.read(verb, segment, query)
 	}
-	return a.run(matched, c)
+	if err == nil {
+		return a.run(verb, c)
+	}
+	status, value := refused(err)
+	if verb.method != http.MethodGet {
+		a.note(verb, c, status)
+	}
+	return status, value
+}
+
+// read fills in what a call says beside its body.
+func (c *call) read(verb route, segment string, query []byte) (err error) {
+	if c.target, err = url.PathUnescape(segment); err != nil {
+		return invalid(fmt.Errorf("the path is not escaped as a URL is: %w", err))
+	}
+	if c.query, err = parseQuery(verb, query); err != nil {
+		return err
+	}
+	if len(c.body) > BodyBytesMax {
+		return &Error{Kind: KindInvalid, Message: fmt.Sprintf("the body has %d bytes, want at most %d", len(c.body), BodyBytesMax)}
+	}
+	return nil
 }
 
 // run answers a call of a verb. The line of one that changes something is

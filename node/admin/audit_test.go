@@ -1,7 +1,10 @@
 package admin
 
 import (
+	"bytes"
 	"encoding/json"
+	"fmt"
+	"log/slog"
 	"net/http"
 	"net/url"
 	"strings"
@@ -89,14 +92,15 @@ func TestAudit(t *testing.T) {
 }
 
 // TestEveryWritingVerbIsAudited walks the table of verbs: whatever may change something leaves a row
-// with who called it, whether it did or failed; what only looks leaves none.
+// with who called it and how it ended, also when it is refused before it runs; what only looks leaves none.
 func TestEveryWritingVerbIsAudited(t *testing.T) {
 	s, err := sqlite.Open(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	api := New(s, &fakeNode{}, &fakeModules{}, nil, nil)
+	var log bytes.Buffer
+	api := New(s, &fakeNode{}, &fakeModules{}, nil, slog.New(slog.NewTextHandler(&log, nil)))
 	fill := strings.NewReplacer("{", "", "}", "")
 	latest := func() (id int64, about string) {
 		rows, err := s.Audited("", 0, 1)
@@ -106,15 +110,38 @@ func TestEveryWritingVerbIsAudited(t *testing.T) {
 		if len(rows) == 0 {
 			return 0, ""
 		}
-		return rows[0].ID, rows[0].Operator + " " + rows[0].Method + " " + rows[0].Path
+		return rows[0].ID, fmt.Sprintln(rows[0].Operator, rows[0].Method, rows[0].Path, rows[0].Status)
 	}
-	who := operators.With(t.Context(), operators.Operator{Name: "o", Role: operators.Owner})
-	for _, r := range routes {
-		before, _ := latest()
-		api.Handle(who, r.method, fill.Replace(r.path), nil, []byte("{}"))
-		after, about := latest()
-		if writes := r.method != http.MethodGet; writes != (after == before+1) || writes && about != "o "+r.method+" "+r.path {
-			t.Errorf("%s %s: the last row of the audit was %d and is %d: %s", r.method, r.path, before, after, about)
+	tooLarge := make([]byte, BodyBytesMax+1)
+	for _, c := range []struct {
+		how, query string
+		body       []byte
+		fill       *strings.Replacer
+	}{
+		{"as it should be", "", []byte("{}"), fill},
+		{"with a parameter that it has not", "hidden=1", nil, fill},
+		{"with a query that is none", "hidden=%zz", nil, fill},
+		{"with a body that is too large", "", tooLarge, fill},
+		{"with a segment that is not escaped", "", nil, strings.NewReplacer("{", "%zzhidden", "}", "")},
+	} {
+		for _, who := range []operators.Operator{{Name: "v", Role: operators.Viewer}, {Name: "o", Role: operators.Owner}} {
+			for _, r := range routes {
+				before, _ := latest()
+				log.Reset()
+				status, _, _ := api.Handle(operators.With(t.Context(), who), r.method, c.fill.Replace(r.path), []byte(c.query), c.body)
+				after, about := latest()
+				row, lines := fmt.Sprintln(who.Name, r.method, r.path, status), strings.Count(log.String(), "msg=admin ")
+				if writes := r.method != http.MethodGet; writes != (after == before+1) || writes != (lines == 1) || writes && about != row {
+					t.Errorf("%s %s by a %s %s: %d, the last row of the audit was %d and is %d: %s; the log has %q",
+						r.method, r.path, who.Role, c.how, status, before, after, about, log.String())
+				}
+				if forbidden := who.Role < r.needs(); forbidden != (status == http.StatusForbidden) {
+					t.Errorf("%s %s by a %s %s: %d", r.method, r.path, who.Role, c.how, status)
+				}
+				if strings.Contains(about+log.String(), "hidden") {
+					t.Errorf("%s %s %s: what was sent is in %q or in %q", r.method, r.path, c.how, about, log.String())
+				}
+			}
 		}
 	}
 }

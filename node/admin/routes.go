@@ -2,7 +2,6 @@ package admin
 
 import (
 	"context"
-	"fmt"
 	"net/url"
 	"reflect"
 	"strings"
@@ -163,16 +162,13 @@ func withBody[Body, Answer any](do func(*API, call, Body) (Answer, error)) handl
 	}}
 }
 
-// match finds the verb, and the segment in its braces.
-func match(method, path string) (found route, target string, err error) {
+// match finds the verb, and the segment in its braces as it was sent.
+func match(method, path string) (found route, segment string, err error) {
 	known := false
 	for _, r := range routes {
 		segment, ok := matchPath(r.path, path)
 		if ok && r.method == method {
-			if target, err = url.PathUnescape(segment); err != nil {
-				return route{}, "", invalid(fmt.Errorf("the path is not escaped as a URL is: %w", err))
-			}
-			return r, target, nil
+			return r, segment, nil
 		}
 		known = known || ok
 	}
