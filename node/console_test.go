@@ -452,13 +452,17 @@ func TestConsoleViewer(t *testing.T) {
 	}
 	_, rest, _ := strings.Cut(page, `name="token" value="`)
 	token, _, _ := strings.Cut(rest, `"`)
-	for _, path := range []string{"requests/x/cancel", "accounts", "accounts/" + acct + "/topup", "accounts/" + acct + "/limits", "accounts/" + acct + "/switch",
+	forms := []string{"requests/x/cancel", "accounts", "accounts/" + acct + "/topup", "accounts/" + acct + "/limits", "accounts/" + acct + "/switch",
 		"accounts/" + acct + "/keys", "keys/x/revoke", "charges/" + request + "/refund", "modules", "modules/x/activate", "modules/x/canary",
-		"slots/chat/rollback", "upstreams/x/drain", "cluster/x/drain", "drain"} {
+		"slots/chat/rollback", "upstreams/x/drain", "cluster/x/drain", "drain"}
+	for _, path := range forms {
 		form := url.Values{"token": {token}, "amount": {"5"}, "name": {"mallory"}, "disabled": {"true"}, "url": {"http://x"}}
 		if status, page := send("POST", "/console/"+path, form); status != http.StatusForbidden {
 			t.Errorf("%s by a viewer: %d %.200s", path, status, page)
 		}
+	}
+	if rows, err := n.store.Audited("eve", 0, 100); err != nil || len(rows) != len(forms) || rows[0].Path != "/console/drain" || rows[0].Status != 403 {
+		t.Errorf("the audit has %+v, %v, want the %d forms that were refused", rows, err, len(forms))
 	}
 	for _, page := range consolePages(acct, request, "builtin") {
 		if status, text := send("GET", "/console/"+page, nil); status != http.StatusOK && !strings.Contains(page, "find=") && !strings.Contains(page, "builtin") {

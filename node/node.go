@@ -317,6 +317,9 @@ func (n *node) openServer(secret []byte) error {
 		Named:    func(name string) operators.Operator { return n.server.OperatorNamed(name) },
 		Metrics:  func(w io.Writer) { n.server.WriteMetrics(w) }, API: n.base(admin.Reachable(n.public.Addr().String())),
 		Secure: n.certificates.public.Pinned(), Models: n.catalog.ids, Examine: n.examine, Version: version, Log: n.log,
+		Audit: func(who operators.Operator, method, path string, status int) {
+			n.server.Audit(who, method, path, status)
+		},
 	})
 	n.server, err = server.New(server.Config{
 		BodyMax: int64(l.BodyBytesMax), BodiesMax: int64(l.BodyBytesTotal), HeaderMax: int(l.HeaderBytesMax),
@@ -355,7 +358,7 @@ func (n *node) announce() (token string, withdraw func(), err error) {
 	return token, withdraw, err
 }
 
-// audit keeps a call of the admin listener's own paths.
+// audit keeps a call of the admin listener's own paths, or a form of the console.
 func (n *node) audit(who operators.Operator, method, path string, status int) {
 	err := n.store.Audit(store.AuditRow{Operator: who.Name, Method: method, Path: path, Status: int64(status)})
 	if err != nil {

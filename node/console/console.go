@@ -56,6 +56,8 @@ type Deps struct {
 	Models func() []string
 	// Examine makes the checks of corenode doctor, or says what they said a moment ago, and when.
 	Examine func() ([]doctor.Finding, time.Time)
+	// Audit keeps a form that the operator's role forbids, by the pattern of its path. The calls of other forms the admin API keeps.
+	Audit   func(who operators.Operator, method, path string, status int)
 	Version string
 	Log     *slog.Logger
 }
@@ -227,6 +229,7 @@ func (c *Console) shown(r *http.Request, s *session, title string, body any) sho
 func (c *Console) act(a act) handler {
 	return func(w http.ResponseWriter, r *http.Request, s *session) {
 		if s.operator.Role < a.role {
+			c.deps.Audit(s.operator, http.MethodPost, Root+a.path, http.StatusForbidden) // its pattern: what was sent may be a secret
 			c.failed(w, r, s, http.StatusForbidden, fmt.Sprintf("this needs the role %s; yours is %s", a.role, s.operator.Role))
 			return
 		}

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -14,6 +15,7 @@ import (
 
 	"corenode/extensions"
 	"corenode/node/admin"
+	"corenode/node/operators"
 )
 
 // TestFormOfASessionThatIsOver: the page says that nothing was done, and leads back to where the form was.
@@ -181,6 +183,27 @@ func TestARequestWithoutRowsHasNoLinkToThem(t *testing.T) {
 		c.render(w, http.StatusOK, "request", "live", shown{Body: requestPage{ID: "r", Past: past}})
 		if got := strings.Contains(w.Body.String(), `"/console/charges/r"`); got != want || !strings.Contains(w.Body.String(), "$0.00") {
 			t.Errorf("reason %q: a link %v: %s", reason, got, w.Body)
+		}
+	}
+}
+
+// TestForbiddenFormsAreNoted sends every form as a viewer: one that the role forbids never gets to the admin API, which
+// would note it. What is noted has nothing of what was sent.
+func TestForbiddenFormsAreNoted(t *testing.T) {
+	var noted []string
+	_, send := signedIn(Deps{Audit: func(who operators.Operator, method, path string, status int) {
+		noted = append(noted, fmt.Sprintln(who.Name, method, path, status))
+	}})
+	fill := strings.NewReplacer("{", "sk-", "}", "")
+	for _, a := range slices.Concat(acts, clusterActs) {
+		if a.role <= operators.Viewer {
+			continue
+		}
+		noted = nil
+		w := send(fill.Replace(a.path), "http://node:1", url.Values{"amount": {"5"}})
+		want := fmt.Sprintln("a POST", Root+a.path, http.StatusForbidden)
+		if w.Code != http.StatusForbidden || !slices.Equal(noted, []string{want}) {
+			t.Errorf("%s: %d, noted %q, want %q", a.path, w.Code, noted, want)
 		}
 	}
 }

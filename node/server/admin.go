@@ -318,7 +318,7 @@ func pathRole(path string) operators.Role {
 func (s *Server) closedAdmin(ctx *fasthttp.RequestCtx, path string, who operators.Operator) {
 	if need := pathRole(path); who.Role < need {
 		if path == "/drain" {
-			s.audit(who, string(ctx.Method()), path, fasthttp.StatusForbidden)
+			s.Audit(who, string(ctx.Method()), path, fasthttp.StatusForbidden)
 		}
 		ctx.SetStatusCode(fasthttp.StatusForbidden)
 		ctx.Response.Header.SetContentType("application/json")
@@ -368,14 +368,14 @@ func (s *Server) adminDrain(ctx *fasthttp.RequestCtx, who operators.Operator) {
 	if s.deps.StartDrain != nil {
 		s.deps.StartDrain()
 	}
-	s.audit(who, "POST", "/drain", fasthttp.StatusAccepted)
+	s.Audit(who, "POST", "/drain", fasthttp.StatusAccepted)
 	ctx.SetStatusCode(fasthttp.StatusAccepted)
 	ctx.Response.Header.SetContentType("application/json")
 	ctx.Response.SetBodyString(fmt.Sprintf(`{"draining":true,"requests":%d}`, s.requests.count()))
 }
 
-// audit keeps a call in the log, as the admin API does its own, and in the audit.
-func (s *Server) audit(who operators.Operator, method, path string, status int) {
+// Audit keeps a call in the log, as the admin API does its own, and in the audit.
+func (s *Server) Audit(who operators.Operator, method, path string, status int) {
 	s.log.Info("admin", "operator", who.Name, "method", method, "path", path, "status", status)
 	if s.deps.Audit != nil {
 		s.deps.Audit(who, method, path, status)

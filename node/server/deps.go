@@ -49,7 +49,7 @@ type Deps struct {
 	Tracer *trace.Tracer
 	// StartDrain begins the process's shutdown, for POST /drain. It must not block.
 	StartDrain func()
-	// Audit keeps who did what of the listener's own paths, of those that change something; may be nil.
+	// Audit keeps who did what of the listener's own paths and the console's forms, of those that change something; may be nil.
 	Audit func(who operators.Operator, method, path string, status int)
 	// Log receives one line per request; nil discards.
 	Log *slog.Logger

@@ -70,7 +70,7 @@ type AuditRow struct {
 	ID           int64
 	Time         time.Time
 	Operator     string
-	Method, Path string // the verb, its segment in braces as it is documented
+	Method, Path string // the verb, or a form of the console that a role forbids; its segments in braces, as documented
 	Target       string // that segment, of a call that found something of that name
 	AccountID    string
 	KeyID        string
