@@ -304,14 +304,14 @@ func parseURL(base string) (*url.URL, error) {
 	u, err := url.Parse(base)
 	switch {
 	case err != nil, u.Scheme != "http" && u.Scheme != "https", u.Hostname() == "", u.RawQuery != "", u.Fragment != "", u.User != nil:
-		return nil, errors.New("want a base URL, such as http://10.0.0.7:8000")
+		return nil, errors.New("want a base URL, such as http://10.0.0.7:8000, without user, password and parameters")
 	case strings.HasSuffix(strings.TrimRight(u.Path, "/"), "/v1"):
 		return nil, errors.New("want it without /v1")
 	}
 	return u, nil
 }
 
-// CheckURL says what is wrong with a replica's base URL; nil if nothing is.
+// CheckURL says what is wrong with a replica's base URL, and never what it is: it may have a secret. nil if nothing is.
 func CheckURL(base string) error {
 	_, err := parseURL(base)
 	return err

@@ -188,7 +188,7 @@ models:
   another: 3               # c.yaml:30: models.another is of type integer, want keys and values
   "a b": {step_time: 2s, kv: {state_dtype: bf16}} # c.yaml:31: models.a b is not a model id
 modules:
-  trusted_keys: [abc, [d]]   # c.yaml:33: modules.trusted_keys.0 is "abc", want 32 bytes in base64
+  trusted_keys: [abc, [d]]   # c.yaml:33: modules.trusted_keys.0 is no public key, want 32 bytes in base64
   instances_max: -1        # c.yaml:34: modules.instances_max is -1, want 0 to 1024
   cpu_share: 0             # c.yaml:35: modules.cpu_share is 0, want 0.01 to 1
   canary_factor: .nan      # c.yaml:36: modules.canary_factor is ".nan", want a number
@@ -346,10 +346,10 @@ func TestUpstreamProblems(t *testing.T) {
 		`{flavour: llama-server, urls: ["http://a:1"], sampling: [min_tokens, topK]}`:             `upstream.sampling.1 is "topK", want one of top_k, min_p, `,
 		`{flavour: vllm, urls: ["http://a:1"], sampling: [top_k]}`:                                `upstream.sampling.0 is "top_k", but servers of flavor vllm are told all`,
 		`{flavour: vllm}`: "upstream.urls is empty",
-		`{flavour: vllm, urls: ["http://a:1"], dns: "a:1"}`:                     `upstream.dns is "a:1" beside`,
-		`{flavour: vllm, dns: "a"}`:                                             `upstream.dns is "a", want host:port`,
-		`{flavour: vllm, urls: ["http://a:1", "a:1"]}`:                          `upstream.urls.1 is "a:1", want a base URL`,
-		`{flavour: vllm, urls: ["http://a:1/v1"]}`:                              `upstream.urls.0 is "http://a:1/v1", want it without /v1`,
+		`{flavour: vllm, urls: ["http://a:1"], dns: "a:1"}`:                     `upstream.dns is set beside`,
+		`{flavour: vllm, dns: "a"}`:                                             `upstream.dns is no host:port, want such as`,
+		`{flavour: vllm, urls: ["http://a:1", "a:1"]}`:                          `upstream.urls.1 cannot be used: want a base URL`,
+		`{flavour: vllm, urls: ["http://a:1/v1"]}`:                              `upstream.urls.0 cannot be used: want it without /v1`,
 		`{flavour: vllm, urls: ["http://a:1", "http://a:1"]}`:                   "upstream.urls.1 is \"http://a:1\", which is there twice",
 		`{flavour: vllm, urls: ["http://a:1"], verify: no, connections_max: 0}`: `upstream.verify is "no", want refuse or count`,
 		`{flavour: vllm, urls: ["http://a:1"], stall_timeout: 1ms}`:             "upstream.stall_timeout is 1ms, want 1s to 24h",
@@ -383,6 +383,38 @@ func TestPeerKeysShowNoSecret(t *testing.T) {
 		_, _, problems := build([]byte("server: {peer_keys: ['"+id+"']}"), Sources{})
 		if good != (len(problems) == 0) || strings.Contains(fmt.Sprint(problems), "hidden") {
 			t.Errorf("%s: %v", id, problems)
+		}
+	}
+}
+
+// TestRefusalsShowNoSecret: what stands where it does not belong may be a secret, which whoever may look could read.
+func TestRefusalsShowNoSecret(t *testing.T) {
+	far := func(model string) string {
+		return `models: {far: {engine: upstream, context_length: 1000, prices: {input: "1", cached_input: "1", output: "1"}, ` + model + "}}"
+	}
+	upstream := func(where string) string { return far("upstream: {flavour: vllm, " + where + "}") }
+	for doc, key := range map[string]string{
+		upstream(`urls: ["http://a:1", "http://u:hidden@b:1"]`):                   "models.far.upstream.urls.1",
+		upstream(`urls: ["http://u:hidden@b:1/v1"]`):                              "models.far.upstream.urls.0",
+		upstream(`urls: ["http://b:1?api_key=hidden"]`):                           "models.far.upstream.urls.0",
+		upstream(`urls: ["http://b:1#hidden"]`):                                   "models.far.upstream.urls.0",
+		upstream(`urls: ["http://u:hidden%zz@b:1"]`):                              "models.far.upstream.urls.0",
+		upstream(`urls: ["sk-hidden"]`):                                           "models.far.upstream.urls.0",
+		upstream(`urls: "http://u:hidden@b:1"`):                                   "models.far.upstream.urls",
+		upstream(`dns: "http://u:hidden@b:1"`):                                    "models.far.upstream.dns",
+		upstream(`dns: "b?api_key=hidden"`):                                       "models.far.upstream.dns",
+		upstream(`urls: ["http://a:1"], dns: "u:hidden@b:1"`):                     "models.far.upstream.dns",
+		far(`path: "http://u:hidden@b:1", upstream: {flavour: vllm, dns: "b:1"}`): "models.far.path",
+		"modules: {trusted_keys: [hiddenhiddenhidden]}":                           "modules.trusted_keys.0",
+		"admin: {operators: ['Hidden-hidden:viewer:eve']}":                        "admin.operators",
+		"admin: {operators: ['eve:hidden:viewer']}":                               "admin.operators",
+		"admin: {operators: ['hidden:eve:viewer']}":                               "admin.operators",
+		"admin: {operators: ['hidden:viewer:eve']}":                               "admin.operators",
+		"admin: {operators: ['eve:viewer:hidden']}":                               "admin.operators",
+	} {
+		_, _, problems := build([]byte(doc), Sources{})
+		if len(problems) != 1 || problems[0].Key != key || strings.Contains(fmt.Sprint(problems), "hidden") {
+			t.Errorf("%s: %v, want one of %s", doc, problems, key)
 		}
 	}
 }

@@ -20,7 +20,8 @@ import (
 	"corenode/node/operators"
 )
 
-// checks collects what is wrong, by key.
+// checks collects what is wrong, by key. A text that may be a secret, or have one, is not repeated: the log, the console
+// and the doctor show what is wrong to whoever may look.
 type checks struct{ problems []Problem }
 
 func (c *checks) refuse(key, format string, args ...any) {
@@ -63,16 +64,21 @@ func (c *Config) validate() []Problem {
 	return all.problems
 }
 
-// checkAddress returns the host of a valid host:port.
-func checkAddress(c *checks, key, address string) (host string, ok bool) {
+// hostOf returns the host of a valid host:port.
+func hostOf(address string) (host string, ok bool) {
 	host, port, err := net.SplitHostPort(address)
 	if err == nil {
 		_, err = strconv.ParseUint(port, 10, 16)
 	}
-	if err != nil {
+	return host, err == nil
+}
+
+// checkAddress returns the host of a valid host:port.
+func checkAddress(c *checks, key, address string) (host string, ok bool) {
+	if host, ok = hostOf(address); !ok {
 		c.refuse(key, "is %q, want host:port, such as 127.0.0.1:8080", address)
 	}
-	return host, err == nil
+	return host, ok
 }
 
 // origin is what browsers send: scheme, host and perhaps a port, in lower case.
@@ -114,7 +120,7 @@ var keyID = regexp.MustCompile(`^key_[0-9A-Za-z_-]+$`)
 
 func (s Server) validatePeerKeys(c *checks) {
 	for i, id := range s.PeerKeys {
-		if !keyID.MatchString(id) { // what it is is not said: it may be the secret, which whoever may look could read
+		if !keyID.MatchString(id) { // it may be the secret
 			c.refuse(fmt.Sprintf("server.peer_keys.%d", i), "is no id of a key, want such as key_0123456789abcdef0123, "+
 				"as key list prints it: the secret of a key stays with the node that sends it")
 		}
@@ -228,7 +234,7 @@ func (m Modules) validate(c *checks) {
 	for i, text := range m.TrustedKeys {
 		if key, err := base64.StdEncoding.DecodeString(text); err != nil || len(key) != ed25519.PublicKeySize {
 			c.refuse(fmt.Sprintf("modules.trusted_keys.%d", i),
-				"is %q, want %d bytes in base64, as corenode module keygen prints them", text, ed25519.PublicKeySize)
+				"is no public key, want %d bytes in base64, as corenode module keygen prints them", ed25519.PublicKeySize)
 		}
 	}
 	for i, text := range m.Denied {
@@ -261,7 +267,7 @@ func (m Model) validate(c *checks, id string) {
 		m.Upstream.validate(c, key+"upstream.")
 		between(c, key+"context_length", m.ContextLength, 1, 1<<24) // nobody else says it
 		if m.Path != "" {
-			c.refuse(key+"path", "is %q, but the engine is upstream: want none", m.Path)
+			c.refuse(key+"path", "is set, but the engine is upstream: want none") // it may be the URL of a server
 		}
 	case EngineCUDA:
 		if !hasCUDA {
@@ -311,17 +317,19 @@ func (u Upstream) validate(c *checks, key string) {
 	}
 	switch {
 	case len(u.URLs) > 0 && u.DNS != "":
-		c.refuse(key+"dns", "is %q beside %surls: want one of the two", u.DNS, key)
+		c.refuse(key+"dns", "is set beside %surls: want one of the two", key)
 	case len(u.URLs) == 0 && u.DNS == "":
 		c.refuse(key+"urls", "is empty, want the servers' base URLs, or %sdns", key)
 	case u.DNS != "":
-		checkAddress(c, key+"dns", u.DNS)
+		if _, ok := hostOf(u.DNS); !ok {
+			c.refuse(key+"dns", "is no host:port, want such as nodes.local:8080")
+		}
 	}
 	seen := map[string]bool{}
 	for i, text := range u.URLs {
 		at := fmt.Sprintf("%surls.%d", key, i)
 		if err := upstream.CheckURL(text); err != nil {
-			c.refuse(at, "is %q, %v", text, err)
+			c.refuse(at, "cannot be used: %v", err)
 		} else if seen[strings.TrimRight(text, "/")] {
 			c.refuse(at, "is %q, which is there twice", text)
 		}

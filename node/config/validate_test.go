@@ -66,7 +66,7 @@ func TestValuesThatAreRefused(t *testing.T) {
 		model("kv: {host_state_memory_bytes: 1MiB}"):                               "models.core-1.1.kv.host_state_memory_bytes is 1048576, but the engine is cpu",
 		model("batch: {step_tokens_max: 8193}"):                                    "models.core-1.1.batch.step_tokens_max is 8193, want 128 to 8192",
 		model("batch: {step_tokens_max: 128, sequences_max: 65, chunk_tokens: 0}"): "models.core-1.1.batch.sequences_max is 65, want 1 to",
-		upstream("context_length: 9, path: a", ""):                                 `models.core-1.1.path is "a", but the engine is upstream`,
+		upstream("context_length: 9, path: a", ""):                                 `models.core-1.1.path is set, but the engine is upstream`,
 		upstream("context_length: 0", ""):                                          "models.core-1.1.context_length is 0, want 1 to",
 		upstream("context_length: 9", ", connections_max: 0"):                      "upstream.connections_max is 0, want 1 to",
 	} {

@@ -54,7 +54,8 @@ const Admin, Local = "admin", "local"
 
 var namePattern = regexp.MustCompile(`^[a-z0-9][a-z0-9._@-]{0,63}$`)
 
-// Parse reads NAME:ROLE:SHA256, the hash of the token in hexadecimal.
+// Parse reads NAME:ROLE:SHA256, the hash of the token in hexadecimal. An error repeats nothing of the text: any part
+// of it may be the token, in the wrong place.
 func Parse(text string) (o Operator, err error) {
 	parts := strings.Split(text, ":")
 	if len(parts) != 3 {
@@ -62,16 +63,15 @@ func Parse(text string) (o Operator, err error) {
 	}
 	o.Name = parts[0]
 	if !namePattern.MatchString(o.Name) || o.Name == Admin || o.Name == Local {
-		return o, fmt.Errorf("the name is %.80q, want 1 to 64 of a-z, 0-9 or . _ @ -, first a letter or digit, and not %s or %s",
-			o.Name, Admin, Local)
+		return o, fmt.Errorf("the name has to be 1 to 64 of a-z, 0-9 or . _ @ -, first a letter or digit, and not %s or %s", Admin, Local)
 	}
 	o.Role = Role(slices.Index(roles, parts[1])) + Viewer
 	if o.Role < Viewer {
-		return o, fmt.Errorf("the role of %s is %.20q, want viewer, operator or owner", o.Name, parts[1])
+		return o, fmt.Errorf("the role has to be viewer, operator or owner")
 	}
 	hash, err := hex.DecodeString(parts[2])
 	if err != nil || len(hash) != len(o.Hash) {
-		return o, fmt.Errorf("the hash of %s has to be the SHA-256 of the token in 64 hexadecimal digits", o.Name)
+		return o, fmt.Errorf("the hash has to be the SHA-256 of the token in 64 hexadecimal digits")
 	}
 	copy(o.Hash[:], hash)
 	return o, nil
