@@ -1,7 +1,9 @@
 package messages
 
 import (
+	"bytes"
 	"encoding/base64"
+	"encoding/json"
 	"hash"
 	"strconv"
 
@@ -171,10 +173,10 @@ func (e *Encoder) appendBlock(dst []byte, start *abi.Event, text []byte, signatu
 		dst = appendString(dst, string(text))
 	case abi.BlockToolUse:
 		dst = appendToolHead(dst, start)
-		if len(text) == 0 {
+		if b := bytes.TrimLeft(text, " \t\r\n"); len(b) == 0 || b[0] != '{' || !json.Valid(b) { // whoever made it has checked it
 			text = []byte("{}")
 		}
-		dst = append(dst, text...) // a complete JSON object, checked by the parser that made it
+		dst = append(dst, text...)
 	}
 	return append(dst, '}')
 }

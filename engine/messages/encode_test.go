@@ -164,3 +164,21 @@ func TestEmptyAnswer(t *testing.T) {
 		t.Errorf("got %s", got)
 	}
 }
+
+// TestCallThatIsNoObject: whatever an engine gives as the arguments of a call, the answer is JSON.
+func TestCallThatIsNoObject(t *testing.T) {
+	for text, want := range map[string]string{
+		` {"a":1,"a":"\ud83d"}`: ` {"a":1,"a":"\ud83d"}`, "": "{}", `{"city": "Par`: "{}", `["x"]`: "{}", `{}}`: "{}", ` `: "{}", `null`: "{}",
+	} {
+		got := string(NewEncoder("i", "m", testMAC).AppendMessage(nil, []abi.Event{
+			{Kind: abi.EventStart},
+			{Kind: abi.EventBlockStart, Block: abi.BlockToolUse, ID: "toolu_1", Name: "f"},
+			{Kind: abi.EventDelta, Block: abi.BlockToolUse, Text: text},
+			{Kind: abi.EventBlockStop, Block: abi.BlockToolUse},
+			{Kind: abi.EventEnd, Stop: abi.StopMaxTokens},
+		}))
+		if !json.Valid([]byte(got)) || !strings.Contains(got, `"input":`+want+`}]`) {
+			t.Errorf("%q: got %s", text, got)
+		}
+	}
+}

@@ -40,33 +40,43 @@ func newCallChecker(q *messages.Request) *callChecker {
 	return c
 }
 
-// check says what is wrong with a call, in words for the log; nil if nothing is, or if it would take too much to see.
-func (c *callChecker) check(name, input string) error {
-	if c == nil {
-		return errors.New("a call, and the request has no tools")
+// check returns what a call is given; "" if that is no JSON object, which no answer can have. err says what is wrong with the
+// call, in words for the log; nil if nothing is, or if it would take too much to see.
+func (c *callChecker) check(name, input string) (text string, err error) {
+	t, called := c.tool(name), "what is no tool of the request"
+	if t != nil {
+		called = fmt.Sprintf("tools.%d", t.at)
 	}
-	t := c.tools[name]
-	if t == nil {
-		return errors.New("a call of what is no tool of the request")
-	}
-	text := []byte(input)
-	if !json.Valid(text) {
-		return fmt.Errorf("the arguments of a call of tools.%d are no JSON", t.at)
-	}
-	if bytes.TrimSpace(text)[0] != '{' {
-		return fmt.Errorf("the arguments of a call of tools.%d are no object", t.at)
+	raw := []byte(input)
+	switch {
+	case !json.Valid(raw):
+		return "", fmt.Errorf("the arguments of a call of %s are no JSON", called)
+	case bytes.TrimSpace(raw)[0] != '{':
+		return "", fmt.Errorf("the arguments of a call of %s are no object", called)
+	case c == nil:
+		return input, errors.New("a call, and the request has no tools")
+	case t == nil:
+		return input, errors.New("a call of what is no tool of the request")
 	}
 	if !t.looked {
 		t.looked, t.misfits = true, c.compile(t.raw)
 	}
-	if t.misfits == nil || messages.Values(text) > 2*valuesMax { // it counts each twice at most
+	if t.misfits == nil || messages.Values(raw) > 2*valuesMax { // it counts each twice at most
+		return input, nil
+	}
+	value, _ := jsonschema.UnmarshalJSON(bytes.NewReader(raw)) // it is valid
+	if c.bounded(t.misfits, value) && t.misfits.Validate(value) == nil {
+		return input, fmt.Errorf("the arguments of a call of %s do not fit its schema", called)
+	}
+	return input, nil
+}
+
+// tool is nil for what is no tool of the request.
+func (c *callChecker) tool(name string) *toolSchema {
+	if c == nil {
 		return nil
 	}
-	value, _ := jsonschema.UnmarshalJSON(bytes.NewReader(text)) // it is valid
-	if c.bounded(t.misfits, value) && t.misfits.Validate(value) == nil {
-		return fmt.Errorf("the arguments of a call of tools.%d do not fit its schema", t.at)
-	}
-	return nil
+	return c.tools[name]
 }
 
 // bounded says whether a value can be held to a schema with the steps that are left, and takes them.

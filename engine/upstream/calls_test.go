@@ -17,6 +17,12 @@ func toolOf(schema string) *callChecker {
 	return newCallChecker(&messages.Request{Tools: []messages.Tool{{Name: "f", Schema: json.RawMessage(schema)}}})
 }
 
+// misfit is what is wrong with a call of f.
+func misfit(c *callChecker, input string) error {
+	_, err := c.check("f", input)
+	return err
+}
+
 // nested writes open n times around a middle.
 func nested(n int, open, middle, end string) string {
 	return strings.Repeat(open, n) + middle + strings.Repeat(end, n)
@@ -67,7 +73,7 @@ func TestCallsWithoutEndAreNotChecked(t *testing.T) {
 		"ends that the way decides":       {`{"$dynamicAnchor":"n","properties":{"a":{"$dynamicRef":"#n"}},"required":["b"]}`, `{"a":{}}`},
 	} {
 		checker := toolOf(c.schema)
-		if err := checker.check("f", c.call); err != nil {
+		if err := misfit(checker, c.call); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 		if checker.tools["f"].misfits == nil {
@@ -92,7 +98,7 @@ func TestSchemasTooLargeAreNotCompiled(t *testing.T) {
 		"a small number":    `"properties":{"a":{"enum":[1e-999999]}}`,
 		"a long number":     `"properties":{"a":{"maximum":` + strings.Repeat("9", 100_000) + `}}`,
 	} {
-		if err := toolOf(`{"required":["b"],`+schema+`}`).check("f", `{}`); err != nil {
+		if err := misfit(toolOf(`{"required":["b"],`+schema+`}`), `{}`); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -107,7 +113,7 @@ func TestManyValuesAreNotRead(t *testing.T) {
 		`{"a":[` + objects + `]}`: "", `{"a":[` + objects + `]`: "no JSON", ` [` + objects + `]`: "no object",
 	} {
 		runtime.ReadMemStats(&before)
-		err := checker.check("f", call)
+		err := misfit(checker, call)
 		runtime.ReadMemStats(&after)
 		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
 			t.Errorf("%.20s: %v, want %q", call, err, want)
@@ -126,7 +132,7 @@ func TestNumbersThatNobodyReckonsWith(t *testing.T) {
 		`{"a":7e999999}`: false, `{"a":7e-999999}`: false, `{"a":7E+99999999999999999999}`: false, `{"b":{"c":[` + strings.Repeat("9", 400) + `]}}`: false,
 		`{"a":[` + joined(1000, func(int) string { return "7e999999" }) + `]}`: false,
 	} {
-		if err := checker.check("f", call); (err != nil) != checked {
+		if err := misfit(checker, call); (err != nil) != checked {
 			t.Errorf("%.40s: %v", call, err)
 		}
 	}
@@ -159,7 +165,7 @@ func TestCountRemembersEndsOfReferences(t *testing.T) {
 func TestChecksOfARequestTakeSoMuch(t *testing.T) {
 	checker := toolOf(strings.Replace(doubling("allOf", `{"required":["a"]}`), "d0", "d26", 1)) // which doubles 14 times
 	checked := 0
-	for checker.check("f", `{}`) != nil {
+	for misfit(checker, `{}`) != nil {
 		if checked++; checked > 1000 {
 			t.Fatal("there is no bound")
 		}
@@ -167,7 +173,7 @@ func TestChecksOfARequestTakeSoMuch(t *testing.T) {
 	if checked == 0 {
 		t.Error("the first call is not checked")
 	}
-	if toolOf(`{"required":["a"]}`).check("f", `{}`) == nil {
+	if misfit(toolOf(`{"required":["a"]}`), `{}`) == nil {
 		t.Error("another request is not checked")
 	}
 }
@@ -224,10 +230,10 @@ func TestLargeSchemasCheck(t *testing.T) {
 			t.Errorf("%s: a schema of %d bytes", name, len(c.schema))
 		}
 		checker := toolOf(c.schema)
-		if err := checker.check("f", c.right); err != nil {
+		if err := misfit(checker, c.right); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
-		if err := checker.check("f", c.wrong); err == nil {
+		if err := misfit(checker, c.wrong); err == nil {
 			t.Errorf("%s: what is wrong passes, of what is left to count %d", name, checker.left)
 		}
 	}
@@ -249,10 +255,10 @@ func TestEveryKeywordChecks(t *testing.T) {
 			{`{"allOf":[{"minimum":1},{"maximum":2}]}`, `2`, `3`}, {`{"additionalProperties":false,"minProperties":0}`, `{}`, `{"b":1}`},
 		} {
 			checker := toolOf(fmt.Sprintf(schema, draft, c[0]))
-			if err := checker.check("f", `{"a":`+c[1]+`}`); err != nil {
+			if err := misfit(checker, `{"a":`+c[1]+`}`); err != nil {
 				t.Errorf("%s, %s: %v", draft, c[0], err)
 			}
-			if checker.check("f", `{"a":`+c[2]+`}`) == nil {
+			if misfit(checker, `{"a":`+c[2]+`}`) == nil {
 				t.Errorf("%s, %s: %s passes", draft, c[0], c[2])
 			}
 		}
@@ -265,7 +271,7 @@ func TestEveryKeywordChecks(t *testing.T) {
 		{`{"$anchor":"own","type":["array","null"],"items":{"$ref":"#own"}}`, `[[null],[]]`, `[[1]]`},
 	} {
 		checker := toolOf(`{"properties":{"a":` + c[0] + `}}`)
-		if checker.check("f", `{"a":`+c[1]+`}`) != nil || checker.check("f", `{"a":`+c[2]+`}`) == nil {
+		if misfit(checker, `{"a":`+c[1]+`}`) != nil || misfit(checker, `{"a":`+c[2]+`}`) == nil {
 			t.Errorf("%s: one of %s and %s is not seen as it is", c[0], c[1], c[2])
 		}
 	}

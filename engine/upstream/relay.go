@@ -474,12 +474,12 @@ func (r *relay) checkCalls(events []abi.Event) *outcome {
 		case abi.EventBlockStart:
 			name = e.Name
 		case abi.EventDelta:
-			err := r.sent.calls.check(name, e.Text)
+			text, err := r.sent.calls.check(name, e.Text)
 			if err == nil {
 				continue
 			}
 			r.model.counts.InvalidCalls.Add(1)
-			if !r.model.options.PassInvalidCalls {
+			if text == "" || !r.model.options.PassInvalidCalls {
 				return &outcome{err: err, final: errInvalidCall(err)}
 			}
 		}

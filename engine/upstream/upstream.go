@@ -63,7 +63,8 @@ type Options struct {
 	// SharedCache lets accounts share the prefix cache of a flavor that cannot keep them
 	// apart. Then cached tokens are neither shown nor discounted.
 	SharedCache bool
-	// PassInvalidCalls lets through calls that do not fit their tool's schema, and counts them.
+	// PassInvalidCalls lets through calls that do not fit their tool's schema or are of no tool, and counts them. Arguments
+	// that are no JSON object end the answer all the same.
 	PassInvalidCalls bool
 	// ConnectionsMax is the most requests on one replica at once. Default 256.
 	ConnectionsMax int

@@ -1,0 +1,44 @@
+package upstream
+
+import (
+	"strings"
+	"testing"
+
+	"corenode/bench/fake"
+	"corenode/engine/upstream/wire"
+	"corenode/wasm/abi"
+)
+
+// TestCallsThatAreNoObject: with verify: count a call that does not fit passes, and is counted. What is no JSON object would
+// break the answer, or the next turn: it ends the answer all the same. It is what a server makes of a call that max_tokens cuts.
+func TestCallsThatAreNoObject(t *testing.T) {
+	const tools = `,"tools":[{"name":"f","input_schema":{"required":["city"]}}]`
+	for _, c := range []struct{ name, input, tools, want string }{
+		{"f", `{"city":"x"}`, tools, `{"city":"x"}`},
+		{"f", `{"place":1}`, tools, `{"place":1}`},
+		{"g", `{}`, tools, `{}`},
+		{"g", `{}`, "", `{}`},
+		{"f", `{"city": "Par`, tools, ""},
+		{"f", `["x"]`, tools, ""},
+		{"g", `{"city": "Par`, tools, ""},
+		{"f", `{"city": "Par`, "", ""},
+	} {
+		for _, f := range []wire.Flavor{wire.VLLM, wire.Messages} {
+			for _, stream := range []bool{false, true} {
+				s := start(t, f, func(int, []byte) fake.Script { return fake.Script{Calls: []fake.Call{{Name: c.name, Input: c.input}}} })
+				m := open(t, f, func(o *Options) { o.PassInvalidCalls = true }, s)
+				got := newLoop(t, m).ask("a", strings.Replace(hello(stream), "]", "]"+c.tools, 1))
+				ended := got.refused
+				if ended == nil {
+					ended = got.result.Err
+				}
+				if given := text(got.events, abi.BlockToolUse); given != c.want || (ended == nil) != (c.want != "") {
+					t.Errorf("%s, stream %v, %s(%s): %q is given, ended with %v", f, stream, c.name, c.input, given, ended)
+				}
+				if n := m.Counts().InvalidCalls.Load(); (n == 0) != (c.want == `{"city":"x"}`) {
+					t.Errorf("%s, stream %v, %s(%s): %d calls are counted", f, stream, c.name, c.input, n)
+				}
+			}
+		}
+	}
+}
