@@ -59,7 +59,7 @@ var inside = map[string][]string{
 	"engine/modeltest":      {"engine/kernel", "engine/tokenizer"},
 	"engine/upstream/route": {},
 	"engine/upstream/wire":  {"engine/messages", "wasm/sdk/scan"},
-	"engine/upstream":       {"engine", "engine/messages", "engine/upstream/route", "engine/upstream/wire"},
+	"engine/upstream":       {"engine", "engine/messages", "engine/output", "engine/upstream/route", "engine/upstream/wire"},
 	"engine/model":          {"engine/kernel", "engine/modelfile", "engine/kv"},
 	"wasm/abi":              {},
 	"actors/limit":          {"actors/account"},

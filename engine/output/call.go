@@ -207,7 +207,7 @@ func readJSON(inside string, tools []Tool) (name, arguments string, ok bool) {
 	if trimmed := string(bytes.TrimSpace(raw)); trimmed == "" || trimmed == "null" {
 		return call.Name, "{}", true
 	}
-	arguments, ok = normal(raw)
+	arguments, ok = Normal(raw)
 	return call.Name, arguments, ok && arguments[0] == '{'
 }
 

@@ -116,7 +116,7 @@ func (p *Parser) endMessage(dst []abi.Event) []abi.Event {
 	case stateAnswer:
 		dst = p.emitBuf(dst)
 	case stateCall:
-		if arguments, ok := normal(p.buf); ok && arguments[0] == '{' {
+		if arguments, ok := Normal(p.buf); ok && arguments[0] == '{' {
 			dst = p.emitCall(dst, p.callee, arguments)
 		} else {
 			dst = p.emitBuf(dst)

@@ -194,7 +194,7 @@ func (d *Delimiters) cut(text string) (one toolCall, rest string, ok bool) {
 	if !ok {
 		return one, "", false
 	}
-	if one.arguments, ok = normal(value); !ok || one.arguments[0] != '{' {
+	if one.arguments, ok = Normal(value); !ok || one.arguments[0] != '{' {
 		return one, "", false
 	}
 	rest, ended := strings.CutPrefix(strings.TrimLeft(rest[size:], space), strings.TrimLeft(d.After, space))

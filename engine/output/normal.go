@@ -10,12 +10,12 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// normal returns a JSON value of a call as every protocol takes it back with the next
+// Normal returns a JSON value of a call as every protocol takes it back with the next
 // turn: without the whitespace between its tokens, with U+FFFD for each half of a
 // surrogate pair, and with each name once in its object. Of members that share a name the
 // last one stays, where it stands: what most readers of JSON make of them.
 // It takes time in proportion to the text, however deep that nests.
-func normal(raw []byte) (string, bool) {
+func Normal(raw []byte) (string, bool) {
 	var b bytes.Buffer
 	if json.Compact(&b, raw) != nil {
 		return "", false

@@ -28,12 +28,12 @@ var normals = []struct{ in, want string }{
 
 func TestNormal(t *testing.T) {
 	for _, c := range normals {
-		if got, ok := normal([]byte(c.in)); !ok || got != c.want {
+		if got, ok := Normal([]byte(c.in)); !ok || got != c.want {
 			t.Errorf("%s\n got %s, %v\nwant %s", c.in, got, ok, c.want)
 		}
 	}
 	for _, broken := range []string{``, `{`, `{"a":1,}`, `{"a":1} x`, `{"\ud83":1}`, `"\`} {
-		if got, ok := normal([]byte(broken)); ok {
+		if got, ok := Normal([]byte(broken)); ok {
 			t.Errorf("%s is taken for %s", broken, got)
 		}
 	}
@@ -46,11 +46,11 @@ func TestNormalDeep(t *testing.T) {
 	long := strings.Repeat("x", 100)
 	deep := strings.Repeat(`{"a":"`+long+`","a":`, levels) + "1" + strings.Repeat("}", levels)
 	want := strings.Repeat(`{"a":`, levels) + "1" + strings.Repeat("}", levels)
-	if got, ok := normal([]byte(deep)); !ok || got != want {
+	if got, ok := Normal([]byte(deep)); !ok || got != want {
 		t.Errorf("deep: %d bytes, %v, want %d", len(got), ok, len(want))
 	}
 	wide := "{" + strings.Repeat(`"a":1,`, members) + `"b":2}`
-	if got, ok := normal([]byte(wide)); !ok || got != `{"a":1,"b":2}` {
+	if got, ok := Normal([]byte(wide)); !ok || got != `{"a":1,"b":2}` {
 		t.Errorf("wide: %.100s, %v", got, ok)
 	}
 }
@@ -63,14 +63,14 @@ func FuzzNormal(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, in string) {
 		in = strings.ToValidUTF8(in, "?")
-		got, ok := normal([]byte(in))
+		got, ok := Normal([]byte(in))
 		if ok != json.Valid([]byte(in)) {
 			t.Fatalf("%q: %v", in, ok)
 		}
 		if !ok {
 			return
 		}
-		if again, _ := normal([]byte(got)); !jsontext.Value(got).IsValid() || again != got {
+		if again, _ := Normal([]byte(got)); !jsontext.Value(got).IsValid() || again != got {
 			t.Fatalf("%q became %q", in, got)
 		}
 		before, after := decode(t, in), decode(t, got)

@@ -224,5 +224,5 @@ func readComposite(text string, allowed Types) (string, bool) {
 	if text[0] != '[' && text[0] != '{' {
 		return "", false
 	}
-	return normal([]byte(text))
+	return Normal([]byte(text))
 }

@@ -5,10 +5,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"corenode/engine/messages"
+	"corenode/engine/output"
 	"corenode/wasm/abi"
 )
 
@@ -40,35 +42,36 @@ func newCallChecker(q *messages.Request) *callChecker {
 	return c
 }
 
-// check returns what a call is given; "" if that is no JSON object, which no answer can have. err says what is wrong with the
-// call, in words for the log; nil if nothing is, or if it would take too much to see.
+// check returns what a call is given, as every protocol takes it back with the next turn; "" if that is no JSON object, which
+// no answer can have. err says what is wrong with the call, in words for the log; nil if nothing is, or if it would take too
+// much to see.
 func (c *callChecker) check(name, input string) (text string, err error) {
 	t, called := c.tool(name), "what is no tool of the request"
 	if t != nil {
 		called = fmt.Sprintf("tools.%d", t.at)
 	}
-	raw := []byte(input)
+	text, ok := output.Normal([]byte(input))
 	switch {
-	case !json.Valid(raw):
+	case !ok:
 		return "", fmt.Errorf("the arguments of a call of %s are no JSON", called)
-	case bytes.TrimSpace(raw)[0] != '{':
+	case text[0] != '{':
 		return "", fmt.Errorf("the arguments of a call of %s are no object", called)
 	case c == nil:
-		return input, errors.New("a call, and the request has no tools")
+		return text, errors.New("a call, and the request has no tools")
 	case t == nil:
-		return input, errors.New("a call of what is no tool of the request")
+		return text, errors.New("a call of what is no tool of the request")
 	}
 	if !t.looked {
 		t.looked, t.misfits = true, c.compile(t.raw)
 	}
-	if t.misfits == nil || messages.Values(raw) > 2*valuesMax { // it counts each twice at most
-		return input, nil
+	if t.misfits == nil || messages.Values([]byte(text)) > 2*valuesMax { // it counts each twice at most
+		return text, nil
 	}
-	value, _ := jsonschema.UnmarshalJSON(bytes.NewReader(raw)) // it is valid
+	value, _ := jsonschema.UnmarshalJSON(strings.NewReader(text)) // it is valid
 	if c.bounded(t.misfits, value) && t.misfits.Validate(value) == nil {
-		return input, fmt.Errorf("the arguments of a call of %s do not fit its schema", called)
+		return text, fmt.Errorf("the arguments of a call of %s do not fit its schema", called)
 	}
-	return input, nil
+	return text, nil
 }
 
 // tool is nil for what is no tool of the request.

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"corenode/bench/fake"
+	"corenode/engine/messages"
 	"corenode/engine/upstream/wire"
 	"corenode/wasm/abi"
 )
@@ -14,9 +15,9 @@ import (
 func TestCallsThatAreNoObject(t *testing.T) {
 	const tools = `,"tools":[{"name":"f","input_schema":{"required":["city"]}}]`
 	for _, c := range []struct{ name, input, tools, want string }{
-		{"f", `{"city":"x"}`, tools, `{"city":"x"}`},
+		{"f", `{"city": "x"}`, tools, `{"city":"x"}`},
 		{"f", `{"place":1}`, tools, `{"place":1}`},
-		{"g", `{}`, tools, `{}`},
+		{"g", `{ }`, tools, `{}`},
 		{"g", `{}`, "", `{}`},
 		{"f", `{"city": "Par`, tools, ""},
 		{"f", `["x"]`, tools, ""},
@@ -37,6 +38,35 @@ func TestCallsThatAreNoObject(t *testing.T) {
 				}
 				if n := m.Counts().InvalidCalls.Load(); (n == 0) != (c.want == `{"city":"x"}`) {
 					t.Errorf("%s, stream %v, %s(%s): %d calls are counted", f, stream, c.name, c.input, n)
+				}
+			}
+		}
+	}
+}
+
+// TestCallsComeBack: what a call is given is what every protocol takes back with the next turn, and means the same as what the
+// server wrote.
+func TestCallsComeBack(t *testing.T) {
+	const tools = `],"tools":[{"name":"f","input_schema":{"required":["path"]}}]`
+	for input, want := range map[string]string{
+		`{"path":"a","path":"b"}`:           `{"path":"b"}`,
+		`{"path": "\ud83d", "n": "\u00e9"}`: `{"path":"\ufffd","n":"\u00e9"}`,
+		"\n{\"path\":\n[1, 2]}\n":           `{"path":[1,2]}`,
+		`{"\ud83d":1,"\ud83d":2}`:           `{"\ufffd":2}`, // it does not fit, and passes
+	} {
+		for _, f := range []wire.Flavor{wire.VLLM, wire.Messages} {
+			for _, stream := range []bool{false, true} {
+				s := start(t, f, func(int, []byte) fake.Script { return fake.Script{Calls: []fake.Call{{Name: "f", Input: input}}} })
+				l := newLoop(t, open(t, f, func(o *Options) { o.PassInvalidCalls = true }, s))
+				got := l.ask("a", strings.Replace(hello(stream), "]", tools, 1))
+				given := text(got.events, abi.BlockToolUse)
+				if given != want {
+					t.Errorf("%s, stream %v, %s: %q is given, ended with %v", f, stream, input, given, got.result.Err)
+				}
+				back := `{"role":"assistant","content":[{"type":"tool_use","id":"toolu_1","name":"f","input":` + given + `}]}`
+				if _, err := messages.Parse([]byte(`{"model":"far","max_tokens":100,"messages":[{"role":"user","content":"x"},` + back +
+					`,{"role":"user","content":[{"type":"tool_result","tool_use_id":"toolu_1","content":"y"}]}]}`)); err != nil {
+					t.Errorf("%s: the next turn: %v", given, err)
 				}
 			}
 		}

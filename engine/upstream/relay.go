@@ -463,10 +463,11 @@ func (r *relay) push(events []abi.Event) *outcome {
 	return nil
 }
 
-// checkCalls looks at the calls among events, each of which is complete.
+// checkCalls looks at the calls among events, each of which is complete, and makes what they are given normal.
 func (r *relay) checkCalls(events []abi.Event) *outcome {
 	name := ""
-	for _, e := range events {
+	for i := range events {
+		e := &events[i]
 		if e.Block != abi.BlockToolUse {
 			continue
 		}
@@ -475,7 +476,7 @@ func (r *relay) checkCalls(events []abi.Event) *outcome {
 			name = e.Name
 		case abi.EventDelta:
 			text, err := r.sent.calls.check(name, e.Text)
-			if err == nil {
+			if e.Text = text; err == nil {
 				continue
 			}
 			r.model.counts.InvalidCalls.Add(1)
