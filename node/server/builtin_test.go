@@ -185,3 +185,19 @@ func TestShippedTranslators(t *testing.T) {
 		}
 	}
 }
+
+// TestCountedBudgets: how long an answer without streaming may be says nothing to a request that only counts.
+func TestCountedBudgets(t *testing.T) {
+	n := start(t, Config{}, newFakeBackend(say("hello")), func(d *Deps) { d.Translators = shipped(t) })
+	const body = `{"model":"core-1.1","input":"hi","max_output_tokens":32769}`
+	r := n.raw(request("POST", "/v1/responses/input_tokens", body, bearerKey, withJSON))
+	if r.StatusCode != 200 || !strings.Contains(r.body, `"input_tokens":`) {
+		t.Errorf("%d %q", r.StatusCode, r.body)
+	}
+	const want = `{"error":{"message":"max_output_tokens: 32769 is over 32768, the most without streaming; set \"stream\": true for longer answers",` +
+		`"type":"invalid_request_error","param":"max_output_tokens","code":"invalid_request"}}`
+	r = n.raw(request("POST", "/v1/responses", body, bearerKey, withJSON))
+	if r.StatusCode != 400 || r.body != want {
+		t.Errorf("%d\n got %s\nwant %s", r.StatusCode, r.body, want)
+	}
+}

@@ -78,9 +78,6 @@ func (r *request) complete() {
 		r.open(roleSystem)
 		r.messages, r.system = append(r.messages, r.system...), nil
 	}
-	if r.Err == nil && !r.stream {
-		r.Err = abi.CheckNonStreaming("max_output_tokens", r.maxTokens)
-	}
 }
 
 // body completes the native body.
