@@ -65,8 +65,15 @@ type catalog struct {
 	infos      []engine.Info              // sorted by id
 }
 
-// Model finds what is behind an id.
+// Model finds what is behind an id. One without a tag is that of the tag latest, as Ollama has it, where there is no other.
 func (c *catalog) Model(id string) (server.Model, bool) {
+	if m, ok := c.exactly(id); ok {
+		return m, true
+	}
+	return c.exactly(id + ":latest")
+}
+
+func (c *catalog) exactly(id string) (server.Model, bool) {
 	if m, ok := c.upstreams[id]; ok {
 		return m, true
 	}

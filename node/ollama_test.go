@@ -7,7 +7,9 @@ import (
 	"strings"
 	"testing"
 
+	"corenode/actors/account"
 	"corenode/node/admin"
+	"corenode/node/config"
 )
 
 // enabled starts a node in which a module of the program serves that is off by default.
@@ -145,6 +147,36 @@ func TestOllamaCalls(t *testing.T) {
 	} {
 		if r, text := postTo(t, base, "/api/chat", key, c.body); r.StatusCode != 200 || !strings.Contains(text, c.says) {
 			t.Errorf("%s: %d %s, want %s", c.body, r.StatusCode, text, c.says)
+		}
+	}
+}
+
+// TestLatest: a model whose id ends in the tag latest is found with it and without, as what it is.
+func TestLatest(t *testing.T) {
+	_, backBase, backKey := startPeer(t)
+	n, base, _, operator := startWithModules(t, func(cfg *config.Config) {
+		withUpstream(t, backKey, backBase)(cfg)
+		m := cfg.Models["core-1.1"]
+		m.Upstream.Model = "core-1.1"
+		cfg.Models["far:latest"] = m
+	})
+	if _, err := operator.EnableModule("ollama"); err != nil {
+		t.Fatal(err)
+	}
+	waitFor(t, "the upstream to be ready", func() bool { return n.catalog.upstreams["far:latest"].Replicas()[0].Ready })
+	_, key := customerOf(t, n, account.Account{Name: "a", Unlimited: true, Models: []string{"far:latest"}}, 0)
+	for model, status := range map[string]int{"far:latest": 200, "far": 200, "core-1.1": 404, "core-1.1:latest": 404, "far:other": 404} {
+		if r, text := postTo(t, base, "/api/show", key, `{"model":"`+model+`"}`); r.StatusCode != status {
+			t.Errorf("show %s: %d %s", model, r.StatusCode, text)
+		}
+		r, text := postTo(t, base, "/api/chat", key, `{"model":"`+model+`","messages":[{"role":"user","content":"x"}],"options":{"num_predict":4}}`)
+		if r.StatusCode != status {
+			t.Errorf("chat with %s: %d %s", model, r.StatusCode, text)
+		}
+		if status == 200 {
+			if e := settled(t, n, r.Header.Get("X-Llm-Request-Id")); e.Model != "far:latest" {
+				t.Errorf("%s is charged as %s", model, e.Model)
+			}
 		}
 	}
 }

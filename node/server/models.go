@@ -78,7 +78,7 @@ func (x *exchange) model() {
 	id := modelID(x.ctx.Request.Header.RequestURI())
 	x.withPermit(func() {
 		model, ok := x.s.deps.Catalog.Model(id)
-		if !ok || !x.who.mayUse(id) {
+		if !ok || !x.who.mayUse(model.Info().ID) {
 			x.fail(modelNotFound(id))
 			return
 		}

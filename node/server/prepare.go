@@ -62,10 +62,11 @@ func (x *exchange) parse(b *body) (*messages.Request, Model, *abi.Error) {
 	}
 	x.stream = request.Stream
 	model, ok := x.s.deps.Catalog.Model(request.Model)
-	if !ok || !x.who.mayUse(request.Model) {
+	if !ok || !x.who.mayUse(model.Info().ID) {
 		return nil, nil, modelNotFound(request.Model)
 	}
-	x.modelName, x.structured = model.Info().ID, request.Format != nil
+	request.Model = model.Info().ID
+	x.modelName, x.structured = request.Model, request.Format != nil
 	if x.s.aborted() {
 		return nil, nil, errDraining()
 	}

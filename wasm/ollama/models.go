@@ -72,7 +72,7 @@ func show(dst []byte, in abi.ModelsInput) ([]byte, *abi.Error) {
 		return dst, r.Err
 	}
 	id := string(modelID(asked))
-	i := slices.IndexFunc(in.Models, func(m abi.Model) bool { return m.ID == id })
+	i := slices.IndexFunc(in.Models, func(m abi.Model) bool { return m.ID == id || m.ID == id+latest })
 	if i < 0 {
 		return dst, &abi.Error{Kind: abi.ModelNotFound, Op: "ollama.Models", Param: "model",
 			Msg: "model " + field.Quoted(asked) + " not found"}

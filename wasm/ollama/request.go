@@ -126,9 +126,12 @@ func (r *request) neutral(path string, asksNothing bool, msg string) {
 	}
 }
 
-// modelID is a model's id of the node: a name without a tag is that of the tag
-// latest, and clients add it.
-func modelID(name []byte) []byte { return bytes.TrimSuffix(name, []byte(":latest")) }
+// latest is the tag of a name without one.
+const latest = ":latest"
+
+// modelID is a model's name without the tag latest, which clients add. The node
+// finds the model of an id with that tag by it too.
+func modelID(name []byte) []byte { return bytes.TrimSuffix(name, []byte(latest)) }
 
 // readFormat reads format: "json", or a schema.
 func (r *request) readFormat() {
