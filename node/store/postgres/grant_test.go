@@ -330,6 +330,49 @@ func TestRowOfALaterMonthFreesNoBudget(t *testing.T) {
 	c.wantSound()
 }
 
+// TestBucketsRefillAfterTheClockStepsBack: behind a failover to a server whose clock is behind, the buckets of an account and of
+// its key refill by that clock at once, and a refusal says when there is enough.
+func TestBucketsRefillAfterTheClockStepsBack(t *testing.T) {
+	const ofKey, ofAccount = "the key's limit", "the account's limit"
+	for name, limits := range map[string][2]int64{ofKey: {100_000, 60}, ofAccount: {60, 100_000}} {
+		t.Run(name, func(t *testing.T) {
+			c := newCluster(t, 2, account.Account{TokensPerMinute: limits[0]}, 9000)
+			key, _, err := c.nodes[0].CreateKey(c.id, account.KeyLimits{TokensPerMinute: limits[1]}, time.Time{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			n := 0
+			ask := func(node int) *abi.Error {
+				n++
+				p := c.ask(fmt.Sprint("r", n), 1, limit.Part{})
+				p.Key, p.Hold.KeyID = account.LimitedKey{ID: key.ID, TokensPerMinute: limits[1]}, key.ID
+				return c.commit(node, limit.Batch{Asks: []limit.Proposal{p}})[0].Refusal
+			}
+			for range 6 {
+				if refusal := ask(0); refusal != nil {
+					t.Fatal(refusal)
+				}
+			}
+			c.now = c.now.Add(-time.Hour)
+			for second := range 2 {
+				refusal := ask(second)
+				if refusal == nil || refusal.RetryAfter != time.Duration(10-second)*time.Second {
+					t.Errorf("%d s after the clock stepped back: %+v", second, refusal)
+				}
+				c.now = c.now.Add(time.Second)
+			}
+			c.now = c.now.Add(8 * time.Second)
+			if refusal := ask(0); refusal != nil {
+				t.Errorf("10 s after the clock stepped back: %v", refusal)
+			}
+			if refusal := ask(1); refusal == nil {
+				t.Error("what was taken before the clock stepped back is there again")
+			}
+			c.wantSound()
+		})
+	}
+}
+
 // taker is a node of the walk, by its own clock.
 type taker struct {
 	c           *cluster

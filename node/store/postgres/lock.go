@@ -336,18 +336,27 @@ func (w *work) restore(ctx context.Context, tx pgx.Tx, all map[string]bool) erro
 		lent := a.lent()
 		k := limit.Kept{Permits: int(a.was.permits) + lent.Permits, Held: abi.Nano(a.was.held) + lent.Money,
 			Arrivals: uint64(a.was.arrivals),
-			Bucket:   limit.Bucket{Capacity: a.was.capacity, Parts: a.was.parts, At: rules.ToTime(a.was.at)}}
+			Bucket:   w.bucket(limit.Bucket{Capacity: a.was.capacity, Parts: a.was.parts, At: rules.ToTime(a.was.at)})}
 		if a.was.capacity < 0 {
 			k.Bucket = limit.NewBucket(a.account.TokensPerMinute, w.now)
 		}
 		a.state = limit.Restore(r, k, open[id])
 		a.state.Refill(account.LimitedKey{}, w.now)
 		for key, b := range a.buckets {
-			a.state.SetKeyBucket(key, b)
+			a.state.SetKeyBucket(key, w.bucket(b))
 		}
 		w.endGrants(a)
 	}
 	return nil
+}
+
+// bucket is one that was kept. After a failover to a server whose clock is behind, it refills from now on and not only
+// when that clock has caught up; that time is refilled twice at most.
+func (w *work) bucket(b limit.Bucket) limit.Bucket {
+	if b.At.After(w.now) {
+		b.At = w.now
+	}
+	return b
 }
 
 // readWhole reads all open requests of accounts, what they have and used of counters, and what
