@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"strconv"
 	"time"
 
@@ -206,30 +207,30 @@ func replayCharge(a *API, c call) (shown Replayed, err error) {
 }
 
 // rating finds the last rating of a request's charge, or one by the id of its row, and the amount that the
-// module gave: a re-rating's row has the difference to its settlement.
+// module gave: the row of a re-rating, or of a late settlement, has the difference to the rows before it.
 func (a *API) rating(ref string) (e account.Entry, amount abi.Nano, err error) {
 	e, err = a.store.Settlement(ref)
 	id, notRow := strconv.ParseInt(ref, 10, 64)
-	settled := e
+	last := int64(math.MaxInt64)
 	switch {
 	case errors.Is(err, store.ErrNotFound) && notRow == nil:
 		rows, readErr := a.store.Entries(store.Query{After: id - 1, Limit: 1})
 		if readErr != nil || len(rows) == 0 || rows[0].ID != id || !isRerating(rows[0]) {
 			return e, 0, cmp.Or(readErr, err)
 		}
-		e = rows[0]
-		settled, err = a.store.Settlement(strconv.FormatInt(e.Settles, 10))
-	case err == nil && notRow != nil:
-		rows, readErr := a.store.Request(e.RequestID)
-		for _, row := range rows {
-			if isRerating(row) {
-				e = row // there is one at most
-			}
-		}
-		err = readErr
+		last = id
+		e, err = a.store.Settlement(strconv.FormatInt(rows[0].Settles, 10))
+	case err == nil && notRow == nil:
+		last = e.ID
 	}
-	if amount = e.Amount; e.ID != settled.ID {
-		amount += settled.Amount
+	if amount = e.Amount; err != nil || e.ID == last {
+		return e, amount, err
+	}
+	rows, err := a.store.Request(e.RequestID)
+	for _, row := range rows {
+		if isRerating(row) && row.ID <= last {
+			e, amount = row, amount+row.Amount
+		}
 	}
 	return e, amount, err
 }

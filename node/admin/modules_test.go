@@ -321,6 +321,41 @@ func TestReplayRerated(t *testing.T) {
 	}
 }
 
+// TestReplayOfALateSettlement: where a charge has a late adjustment and a re-rating, what each made of it is the sum of the rows
+// up to its own.
+func TestReplayOfALateSettlement(t *testing.T) {
+	c, modules, s, a := newModulesAPI(t)
+	settle(t, s, a, "req_1", -6, false)
+	settled, err := s.Settlement("req_1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, more := range []abi.Nano{-94, 30} {
+		e := settled
+		e.Kind, e.Settles, e.Amount, e.Reason = account.Adjustment, settled.ID, more, ""
+		if err := s.Append([]account.Entry{e}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	rows, err := s.Request("req_1")
+	if err != nil || len(rows) != 3 {
+		t.Fatalf("%+v, %v", rows, err)
+	}
+	row := func(i int) string { return strconv.FormatInt(rows[i].ID, 10) }
+	for _, want := range []struct {
+		ref   string
+		row   int
+		price abi.Nano
+		says  abi.Nano
+	}{{"req_1", 2, 7, -70}, {row(2), 2, 7, -70}, {row(1), 1, 10, -100}} {
+		modules.price = want.price
+		r, err := c.Replay(want.ref)
+		if err != nil || !r.Same || r.LedgerNanoUSD != want.says || r.AmountNanoUSD != want.says || r.Entry.ID != rows[want.row].ID {
+			t.Errorf("%s: %+v, %v", want.ref, r, err)
+		}
+	}
+}
+
 // TestRerate: each provisional charge is adjusted once to what the module says;
 // one that it cannot rate stays.
 func TestRerate(t *testing.T) {

@@ -165,10 +165,11 @@ type Ledger interface {
 	// Settlement finds a charge by the id of its row or of its request.
 	Settlement(ref string) (account.Entry, error)
 	// Provisional returns settlements that were charged provisionally and have neither
-	// a re-rating nor a refund yet, oldest first, with an id above after, at most EntriesMax.
+	// a re-rating nor a refund yet, oldest first, with an id above after, at most EntriesMax. In a cluster one may have been
+	// corrected by its node since: then it is the row of that adjustment, with all that is charged for the request.
 	Provisional(after int64) ([]account.Entry, error)
-	// Adjust appends a re-rating unless its settlement has one, or a refund: a charge is
-	// rated again once, however often that is asked for. done says whether it did.
+	// Adjust appends a re-rating of the row that Settles names, one of Provisional, unless its settlement has another
+	// adjustment: a charge is rated again once, however often that is asked for. done says whether it did.
 	Adjust(account.Entry) (done bool, err error)
 	// Refund takes back all that a settlement charged, and returns the row. done is
 	// false when that was done before: then it is the row of that time.

@@ -11,7 +11,6 @@ import (
 	"corenode/actors/account"
 	"corenode/node/store"
 	"corenode/node/store/rules"
-	"corenode/wasm/abi"
 )
 
 // run is how many entries are written together: all up to an adjustment, or one adjustment.
@@ -212,8 +211,8 @@ func completeAdjustment(ctx context.Context, tx pgx.Tx, e *account.Entry) (there
 	for i := range e.Counters {
 		e.Counters[i].Amount = -e.Counters[i].Amount
 	}
-	charged, err := number(ctx, tx, `SELECT sum(amount)::bigint FROM ledger WHERE id = $1 OR (settles = $1 AND settles > 0)`, e.Settles)
-	e.Amount = -abi.Nano(charged)
+	sum, err := charged(ctx, tx, e.Settles)
+	e.Amount = -sum
 	return false, err
 }
 

@@ -13,6 +13,9 @@ import (
 // lateNote is on adjustments that late settlements make, and on nothing else that is no refund.
 const lateNote = "its node settled it later"
 
+// isLateRow selects such adjustments.
+const isLateRow = `kind = 'adjustment' AND NOT refund AND note = '` + lateNote + `'`
+
 // late is a settlement that comes after another node had settled its request as crashed: what its node says, and what is there.
 type late struct{ e, there account.Entry }
 
@@ -25,14 +28,14 @@ func isLate(e *account.Entry, there account.Entry) bool {
 
 // difference is the adjustment that makes of a settlement, and of what re-rated it since, what its node says of
 // it: what a client was told is what the ledger says. Of counters it gives back what was not used; it takes none, since they may be
-// another request's by now. None is needed where they agree already, as when the same comes again. After a refund none is made: it
-// would have taken back all had it come last.
+// another request's by now. None is needed where they agree already. When the same comes again none is made, whatever it was rated
+// to since; nor is after a refund, which would have taken back all had it come last.
 func (l late) difference(ctx context.Context, tx pgx.Tx) (a account.Entry, needed bool, err error) {
-	var refunded bool
+	var done bool
 	var charged abi.Nano
-	err = tx.QueryRow(ctx, `SELECT bool_or(refund), sum(amount)::bigint FROM ledger WHERE id = $1 OR (settles = $1 AND settles > 0)`,
-		l.there.ID).Scan(&refunded, &charged)
-	if err != nil || refunded {
+	err = tx.QueryRow(ctx, `SELECT bool_or(refund OR `+isLateRow+`), sum(amount)::bigint FROM ledger
+		WHERE id = $1 OR (settles = $1 AND settles > 0)`, l.there.ID).Scan(&done, &charged)
+	if err != nil || done {
 		return a, false, err
 	}
 	taken, err := counterSums(ctx, tx, l.there.ID)

@@ -1,6 +1,9 @@
 package postgres
 
 import (
+	"crypto/sha256"
+	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -96,6 +99,129 @@ func TestLateSettlement(t *testing.T) {
 			}
 		})
 	}
+	if v, err := s.Verify(); err != nil || len(v.Findings) > 0 || v.OpenHolds != 0 {
+		t.Errorf("%+v, %v", v, err)
+	}
+}
+
+// lates are requests of an account whose nodes were taken for dead.
+type lates struct {
+	t *testing.T
+	s *Store
+	a string
+}
+
+func (l lates) charge(request string, provisional bool, amount abi.Nano, counter int64) account.Entry {
+	e := storetest.Charged(l.a, request, provisional)
+	e.Amount, e.Counters = amount, []abi.Counter{{Name: "n", Period: "2026-11", Limit: 1000, Amount: counter}}
+	return e
+}
+
+// crash settles a request as another node does.
+func (l lates) crash(request string, provisional bool) account.Entry {
+	e, hold := l.charge(request, provisional, -6, 100), storetest.Hold(l.a, request, 100)
+	e.Reason, hold.Counters = account.Crashed, e.Counters
+	return storetest.MustAppend(l.t, l.s, hold, e)[1]
+}
+
+// late settles a request as its own node does.
+func (l lates) late(request string, provisional bool) {
+	e := l.charge(request, provisional, -50, 60)
+	e.ChargeInput, e.InputHash = []byte(request), fmt.Sprintf("%x", sha256.Sum256([]byte(request)))
+	storetest.MustAppend(l.t, l.s, e)
+}
+
+// waiting are the rows that wait to be rated again, of the requests that are wanted.
+func (l lates) waiting(want ...string) (all []account.Entry) {
+	l.t.Helper()
+	for after := int64(0); ; {
+		page, err := l.s.Provisional(after)
+		if err != nil {
+			l.t.Fatal(err)
+		}
+		if len(page) == 0 {
+			break
+		}
+		all, after = append(all, page...), page[len(page)-1].ID
+	}
+	if got := column(all, func(e account.Entry) string { return e.RequestID }); !slices.Equal(got, want) {
+		l.t.Fatalf("%q wait, want %q", got, want)
+	}
+	return all
+}
+
+// rate makes an amount and a counter of a row that waits.
+func (l lates) rate(e account.Entry, amount abi.Nano, counter int64, want bool) {
+	l.t.Helper()
+	again := account.Entry{AccountID: l.a, RequestID: e.RequestID, Model: e.Model, Time: time.Now(), Amount: amount - e.Amount,
+		Settles: e.ID, ModuleDigest: "sha256:bb", Note: "rated again"}
+	for _, n := range e.Counters {
+		n.Amount = counter - n.Amount
+		again.Counters = append(again.Counters, n)
+	}
+	if done, err := l.s.Adjust(again); err != nil || done != want {
+		l.t.Fatalf("rated: %v, %v; want %v", done, err, want)
+	}
+}
+
+func (l lates) wantSums(request string, amount abi.Nano, counter int64, rows int) {
+	l.t.Helper()
+	all, err := l.s.Request(request)
+	for _, e := range all {
+		if amount -= e.Amount; e.Kind != account.Hold && len(e.Counters) == 1 {
+			counter -= e.Counters[0].Amount
+		}
+	}
+	if err != nil || amount != 0 || counter != 0 || len(all) != rows {
+		l.t.Errorf("%s lacks %d and %d of a counter, %d rows, %v: %+v", request, amount, counter, len(all), err, all)
+	}
+}
+
+// TestProvisionalLateSettlementIsRatedOnce: a late settlement that charges provisionally waits to be rated again, with all that its
+// request is charged by then, and it is done once. A rating of what was charged before it came changes nothing.
+func TestProvisionalLateSettlementIsRatedOnce(t *testing.T) {
+	s := dial(t, postgrestest.URL(t), "one")
+	l := lates{t, s, storetest.MustCreate(t, s, "a", 0).ID}
+	final, provisional := l.crash("final", false), l.crash("provisional", true)
+	before := l.waiting("provisional")
+	l.late("final", true)
+	l.late("provisional", true)
+	all := l.waiting("final", "provisional")
+	for i, settled := range []account.Entry{final, provisional} {
+		e := all[i]
+		if e.Amount != -50 || len(e.Counters) != 1 || e.Counters[0].Amount != 60 || string(e.ChargeInput) != e.RequestID ||
+			e.Model != settled.Model || e.KeyID != settled.KeyID || e.AccountID != l.a {
+			t.Errorf("%+v waits", e)
+		}
+	}
+	l.rate(before[0], -4, 10, false) // it was read before the late one came
+	for i, e := range all {
+		l.rate(e, -44, 25, true)
+		l.rate(e, -44, 25, false)
+		l.late(e.RequestID, true) // its node sends it again
+		l.wantSums(e.RequestID, -44, 25, 4)
+		l.waiting([]string{"provisional"}[:1-i]...)
+	}
+
+	// What is final by then is not rated: a late one that is, one after a rating, one that was refunded.
+	rated := l.crash("rated", true)
+	l.rate(l.waiting("rated")[0], -4, 100, true)
+	l.late("rated", true)
+	settled := l.crash("settled", true)
+	l.late("settled", false)
+	refunded := l.crash("refunded", true)
+	l.late("refunded", true)
+	last := l.waiting("refunded")
+	if _, _, err := s.Refund(refunded, "sorry"); err != nil {
+		t.Fatal(err)
+	}
+	l.waiting()
+	for _, e := range append(last, rated, settled) {
+		l.rate(e, -1, 1, false)
+	}
+	l.wantSums("rated", -50, 60, 4)
+	l.wantSums("settled", -50, 60, 3)
+	l.wantSums("refunded", 0, 0, 4)
 	if v, err := s.Verify(); err != nil || len(v.Findings) > 0 || v.OpenHolds != 0 {
 		t.Errorf("%+v, %v", v, err)
 	}

@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -163,18 +164,42 @@ func only(found []account.Entry, err error) (account.Entry, error) {
 	return found[0], nil
 }
 
-// Provisional implements store.Store.
-func (s *Store) Provisional(after int64) ([]account.Entry, error) {
-	all, err := s.entries(`l WHERE provisional AND kind = 'settlement' AND id > $1
-		AND NOT EXISTS (SELECT 1 FROM ledger a WHERE a.settles = l.id AND a.settles > 0) ORDER BY id LIMIT $2`, after, store.EntriesMax)
+// Provisional implements store.Store. A late settlement that charges provisionally is there as its adjustment, with all that its
+// request is charged. Behind a re-rating it is final: a settlement has one.
+func (s *Store) Provisional(after int64) (all []account.Entry, err error) {
+	err = s.view(func(ctx context.Context, tx pgx.Tx) error {
+		all, err = entries(ctx, tx, `l WHERE provisional AND id > $1 AND (kind = 'settlement' OR `+isLateRow+`) AND NOT EXISTS (SELECT 1
+			FROM ledger a WHERE a.settles = CASE WHEN l.kind = 'settlement' THEN l.id ELSE l.settles END AND a.settles > 0 AND a.id <> l.id)
+			ORDER BY id LIMIT $2`, after, store.EntriesMax)
+		for i := range all {
+			if e := &all[i]; err == nil && e.Kind == account.Adjustment {
+				if e.Amount, err = charged(ctx, tx, e.Settles); err == nil {
+					e.Counters, err = counterSums(ctx, tx, e.Settles)
+				}
+			}
+		}
+		return err
+	})
 	return all, wrapped(err, "read provisional charges")
 }
 
-// Adjust implements store.Store.
+// charged is what a settlement and its adjustments charge.
+func charged(ctx context.Context, tx pgx.Tx, settlement int64) (abi.Nano, error) {
+	sum, err := number(ctx, tx, `SELECT sum(amount)::bigint FROM ledger WHERE id = $1 OR (settles = $1 AND settles > 0)`, settlement)
+	return abi.Nano(sum), err
+}
+
+// Adjust implements store.Store. What was rated is the only row that adjusts its settlement, or that itself.
 func (s *Store) Adjust(e account.Entry) (done bool, err error) {
 	e.Kind = account.Adjustment
+	rated := e.Settles
 	err = s.transaction(once, func(ctx context.Context, tx pgx.Tx) error {
-		found, err := adjustments(ctx, tx, e, `settles > 0`)
+		of, err := number(ctx, tx, `SELECT settles FROM ledger WHERE id = $1 AND provisional AND `+isLateRow, rated)
+		if err != nil {
+			return err
+		}
+		e.Settles = cmp.Or(of, rated)
+		found, err := adjustments(ctx, tx, e, fmt.Sprint(`settles > 0 AND id <> `, rated))
 		if done = found == 0; err != nil || !done {
 			return err
 		}
