@@ -17,18 +17,22 @@ import (
 	"corenode/node/config"
 	"corenode/node/store"
 	"corenode/node/store/postgrestest"
+	"corenode/wasm/abi"
 )
 
 // shortLease is the lease of nodes in tests.
 const shortLease = 3 * time.Second
 
 // startAmong starts a node whose rows are in the database of a URL, which others share.
-func startAmong(t *testing.T, url string, pause func()) (n *node, base string) {
+func startAmong(t *testing.T, url string, pause func(), changes ...func(*config.Config)) (n *node, base string) {
 	t.Helper()
 	cfg := config.Default()
 	cfg.Listen, cfg.Modules.CacheDir = "127.0.0.1:0", moduleCache
 	cfg.Admin.Listen = "127.0.0.1:0"
 	onPostgres(url, filepath.Join(t.TempDir(), "data"))(cfg)
+	for _, change := range changes {
+		change(cfg)
+	}
 	n, err := openWith(cfg, slog.New(slog.DiscardHandler), nil, standIns{lease: shortLease, pause: pause})
 	if err != nil {
 		t.Fatal(err)
@@ -123,6 +127,62 @@ func TestNodesShareAccountsAndKeys(t *testing.T) {
 	}
 	waitFor(t, "the journal to be replayed", func() bool { return b.spill.Rows() == 0 && b.ready() == nil })
 	wantSound(t, a)
+}
+
+// TestNodeThatComesBackFollowsFirst: while a node was counted out, another module came to serve, and another price: it answers no
+// request before it has both, however long that takes.
+func TestNodeThatComesBackFollowsFirst(t *testing.T) {
+	url := postgrestest.URL(t)
+	unsigned := func(cfg *config.Config) { cfg.Modules.AllowUnsigned = true }
+	var still sync.RWMutex // held while the second node stands still
+	a, _ := startAmong(t, url, nil, unsigned)
+	b, base := startAmong(t, url, func() { still.RLock(); defer still.RUnlock() }, unsigned)
+	_, key := customerOf(t, a, account.Account{Name: "alice", Unlimited: true}, 0)
+	waitForStatus(t, base, key, http.StatusOK)
+
+	b.commons.pricing.Lock() // it gets no further than to the prices
+	follows := sync.OnceFunc(b.commons.pricing.Unlock)
+	defer follows()
+	if err := a.commons.changePrices(func(all map[string]abi.Prices) {
+		p := all[fastModel]
+		p.Output++
+		all[fastModel] = p
+	}); err != nil {
+		t.Fatal(err)
+	}
+	still.Lock()
+	moves := sync.OnceFunc(still.Unlock)
+	defer moves()
+	waitFor(t, "it to be counted out", func() bool {
+		live, err := a.commons.store.Reports()
+		_, in := live[b.database.ID()]
+		return err == nil && !in
+	})
+	serves := activate(t, operator(t, a), "billing-c", `{"fee_nano":7}`)
+	if strings.Contains(serves.Note, b.database.ID()) {
+		t.Errorf("who activates is told of a node that is out: %s", serves.Note)
+	}
+	renewals := func() uint64 { _, c := b.database.State(); return c.Renewals }
+	before := renewals()
+	moves()
+	const body = `{"model":"` + fastModel + `","max_tokens":4,"messages":[{"role":"user","content":"hi"}]}`
+	waitFor(t, "it to have its place again", func() bool {
+		status, answer, _ := wholeChat(t, base, key, body)
+		if status == http.StatusOK || b.ready() == nil {
+			t.Fatalf("it serves before it follows: %d %s", status, answer)
+		}
+		return renewals() > before+10
+	})
+	follows()
+	var id string
+	waitFor(t, "it to serve", func() bool {
+		status, _, asked := wholeChat(t, base, key, body)
+		id = asked
+		return status == http.StatusOK
+	})
+	if e := settled(t, b, id); e.ModuleDigest != serves.Digest || e.Provisional {
+		t.Errorf("charged %+v", e)
+	}
 }
 
 // TestClusterIsShownAndDrained: either node shows both, says what the other has otherwise, and tells it to drain.

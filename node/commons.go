@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -33,6 +34,9 @@ type commons struct {
 	node  *node
 	log   *slog.Logger
 	woken chan struct{} // has room for one: look now
+	// asked are told what came of the next look that begins; each has room for it. ended is closed when run is over.
+	asked chan chan error
+	ended chan struct{}
 
 	peers peers
 	lags  atomic.Pointer[error] // why the last rollout is not followed; nil, or of nil, when it is
@@ -42,6 +46,7 @@ type commons struct {
 	reported    store.NodeReport
 	failed      map[string]string // modules that could not be loaded, and why
 	away        bool              // the last look failed, and the log says so
+	behind      error             // why the last look did not follow all that the store has; nil when it did
 	swept       time.Time         // when files of modules were last removed that nobody needs
 
 	pricing    sync.Mutex                            // one change of the listed prices at a time
@@ -50,7 +55,8 @@ type commons struct {
 }
 
 func newCommons(s store.Common, id string, n *node) *commons {
-	c := &commons{store: s, id: id, node: n, log: n.log, woken: make(chan struct{}, 1), failed: map[string]string{}}
+	c := &commons{store: s, id: id, node: n, log: n.log, woken: make(chan struct{}, 1), failed: map[string]string{},
+		asked: make(chan chan error), ended: make(chan struct{})}
 	c.listed.Store(&map[string]abi.Prices{})
 	return c
 }
@@ -134,6 +140,7 @@ func (n *node) followCommons() {
 	var following sync.WaitGroup
 	following.Go(func() { n.commons.run(stopped) })
 	following.Go(func() { n.commons.offerShipped(stopped) })
+	n.database.Handle(store.TopicCommons, n.commons.catchUp)
 	n.closers = append(n.closers, func() {
 		close(stopped)
 		following.Wait()
@@ -142,10 +149,16 @@ func (n *node) followCommons() {
 
 // run follows until stopped is closed.
 func (c *commons) run(stopped <-chan struct{}) {
+	defer close(c.ended)
 	ticks := time.NewTicker(lookEvery)
 	defer ticks.Stop()
+	var asked chan error // of who waits for this look
 	for {
 		err := c.look()
+		if asked != nil {
+			asked <- c.behind
+			asked = nil
+		}
 		switch {
 		case err != nil && !c.away:
 			c.log.Error("what nodes have in common cannot be followed; it is tried again until it can", "error", err.Error())
@@ -156,11 +169,37 @@ func (c *commons) run(stopped <-chan struct{}) {
 		select {
 		case <-ticks.C:
 		case <-c.woken:
+		case asked = <-c.asked:
 		case <-stopped:
 			return
 		}
 	}
 }
+
+// catchUp waits for a look that begins now, and says why it did not follow all. A node that was counted out admits nothing before one
+// did: nobody waited for it when prices or what serves changed. What a look cannot bring into memory keeps nobody out: then the node
+// refuses what needs it, as one that starts does.
+func (c *commons) catchUp([]string) error {
+	late := time.After(lookMax) // accounts are to be followed meanwhile: it is called again
+	looked := make(chan error, 1)
+	select {
+	case c.asked <- looked:
+	case <-c.ended:
+		return store.ErrClosed
+	case <-late:
+		return errLooking
+	}
+	select {
+	case err := <-looked:
+		return err
+	case <-c.ended:
+		return store.ErrClosed
+	case <-late:
+		return errLooking
+	}
+}
+
+var errLooking = errors.New("prices and modules are still being brought")
 
 // offerShipped keeps the policies in the store that ship with this program, once they are in the
 // folder: their charges are replayed by nodes that ship others.
@@ -204,24 +243,34 @@ func (c *commons) look() error {
 	ctx, cancel := context.WithTimeout(context.Background(), lookMax)
 	defer cancel()
 	numbers, err := c.store.Numbers(ctx)
-	if err != nil {
+	if c.behind = err; err != nil {
 		return err
 	}
-	if numbers[store.CommonPrices] != c.pricesSeen.Load() { // also lower: a failover may have lost the last change
-		err = c.takePrices()
-	}
-	if n := numbers[store.CommonModules]; n > c.modulesSeen {
-		err = errors.Join(err, c.takeModules())
-	}
-	if numbers[store.CommonRollout] > c.node.modules.Number() {
-		lags := c.takeRollout()
-		c.lags.Store(&lags)
-		err = errors.Join(err, lags)
-	}
+	err = c.take(numbers)
 	if err == nil && time.Since(c.swept) > sweepModulesEvery && numbers[store.CommonRollout] == c.node.modules.Number() {
 		c.swept, err = time.Now(), c.sweepModules()
 	}
 	return errors.Join(err, c.report(), c.followPeers())
+}
+
+// take follows what the store has, by its numbers. What serves is not followed without the files that came before it: nothing would
+// bring those into memory later.
+func (c *commons) take(numbers map[string]int64) error {
+	var prices, files, lags error
+	if numbers[store.CommonPrices] != c.pricesSeen.Load() { // also lower: a failover may have lost the last change
+		prices = c.takePrices()
+	}
+	if n := numbers[store.CommonModules]; n > c.modulesSeen {
+		files = c.takeModules()
+	}
+	if numbers[store.CommonRollout] > c.node.modules.Number() {
+		if lags = files; lags == nil {
+			lags = c.takeRollout()
+		}
+	}
+	c.lags.Store(&lags)
+	c.behind = errors.Join(prices, lags)
+	return errors.Join(prices, cmp.Or(files, lags))
 }
 
 // sweepModules removes files from the store that nobody needs. It goes by a rollout that is the present one; a module that

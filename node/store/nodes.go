@@ -41,6 +41,8 @@ type Change struct {
 const (
 	// TopicAccount is an account, its keys or its money.
 	TopicAccount = "account"
+	// TopicCommons is what all nodes have in common. Nobody writes it: nodes look for themselves, and once more for TopicAll.
+	TopicCommons = "commons"
 	// TopicAll stands for changes that were not read for so long that the store has forgotten
 	// which they were: all that is kept is read again.
 	TopicAll = "all"
