@@ -31,20 +31,23 @@ func matches(g *Grammar, v *Vocabulary, text string) bool {
 	return m.Complete()
 }
 
+// randomNumber is a number of any size, with a fraction or without.
+func randomNumber(r *rand.Rand) string {
+	text := fmt.Sprint(r.IntN([]int{2, 12, 1300, 1 << 40}[r.IntN(4)]))
+	if r.IntN(3) > 0 {
+		text += "." + fmt.Sprintf("%0*d", 1+r.IntN(4), r.IntN(10000))
+	}
+	if r.IntN(3) == 0 && strings.Trim(text, "0.") != "" {
+		return "-" + text
+	}
+	return text
+}
+
 // TestNumbersKeepTheirBounds has numbers near random bounds: without an exponent exactly those between them are taken, with one
 // none that is not.
 func TestNumbersKeepTheirBounds(t *testing.T) {
 	v, r := vocabulary(), rand.New(rand.NewPCG(1, 2))
-	number := func() string {
-		text := fmt.Sprint(r.IntN([]int{2, 12, 1300, 1 << 40}[r.IntN(4)]))
-		if r.IntN(3) > 0 {
-			text += "." + fmt.Sprintf("%0*d", 1+r.IntN(4), r.IntN(10000))
-		}
-		if r.IntN(3) == 0 && strings.Trim(text, "0.") != "" {
-			return "-" + text
-		}
-		return text
-	}
+	number := func() string { return randomNumber(r) }
 	value := func(text string) *big.Rat {
 		x, ok := new(big.Rat).SetString(text)
 		if !ok {
