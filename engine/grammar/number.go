@@ -134,8 +134,8 @@ func magnitudes(low, high *bound, fractions bool) (each []expr) {
 		each = append(each, withFraction(to, nil, most, places)...)
 		to.Sub(to, big.NewInt(1))
 	}
-	for _, whole := range between(from, to) {
-		each = append(each, seq(whole, fraction(places)))
+	if whole := between(from, to); len(whole) > 0 {
+		each = append(each, seq(alt(whole...), fraction(places)))
 	}
 	return each
 }
