@@ -360,7 +360,11 @@ func repeatPlain(e expr, least, most int, of plain) expr {
 // character is e as one of the characters that the matcher counts, as it counts those of a loop.
 func character(e expr) expr {
 	return func(b *builder, next int32) int32 {
-		return b.add(state{split: []int32{e(b, next)}, limit: b.limit})
+		first := e(b, next)
+		if b.limit == 0 {
+			return first
+		}
+		return b.add(state{split: []int32{first}, limit: b.limit})
 	}
 }
 

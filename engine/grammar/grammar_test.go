@@ -73,9 +73,6 @@ func TestNumbersKeepTheirBounds(t *testing.T) {
 		}
 		schema, _ := json.Marshal(s)
 		g, err := Compile(Form{Text: schema})
-		if err != nil {
-			continue // nothing is between the bounds
-		}
 		texts := []string{"0", "0.0", "1", "-1", "1.0", "1e5", "1e-5", "-2.5E+3", "-1e-9", "9.9e99"}
 		for range 12 {
 			texts = append(texts, number())
@@ -92,7 +89,7 @@ func TestNumbersKeepTheirBounds(t *testing.T) {
 			}
 			x, exponent := value(text), strings.ContainsAny(text, "eE")
 			want := keep(x) && (s["type"] == "number" || !strings.ContainsAny(text, ".eE")) && (x.Sign() != 0 || text[0] != '-')
-			got := matches(g, v, text)
+			got := err == nil && matches(g, v, text) // an error: nothing is between the bounds
 			if got && !want || !exponent && want != got {
 				t.Errorf("%s: %s is taken: %v, want %v", schema, text, got, want)
 			}

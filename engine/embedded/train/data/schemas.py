@@ -37,8 +37,8 @@ FEELINGS = ["sentiment", "mood", "opinion", "tone", "feeling"]
 PLAIN_WORDS = words.NATURE + words.OBJECTS + words.FOODS + words.ANIMALS + words.ADJECTIVES  # no program calls a member so
 OPAQUE = 0.45  # in training, of the members
 UNTOLD = 0.2  # in training, of the members for the name that a text is about
-OBJECTS = ["person", "record", "subject", "entry", "info", "owner", "about", "main"]
-TELLING = {name for names in [*NAMED.values(), OWN_WORDS, *UNSAID.values(), LISTS, FEELINGS, OBJECTS] for name in names}
+NESTED = ["person", "record", "subject", "entry", "info", "owner", "about", "main"]
+TELLING = {name for names in [*NAMED.values(), OWN_WORDS, *UNSAID.values(), LISTS, FEELINGS, NESTED] for name in names}
 ROOT_TITLES = ["Person", "Answer", "Result", "Record", "Entry", "Extraction", "Order", "Profile", "Data", "Response", "Output", "Info"]
 
 
@@ -241,7 +241,7 @@ def _nested(d: Draw, members: list[Member], defs: dict) -> list[Member]:
         return members
     inner = members[:d.int(2, len(members) - 1)]
     schema, value = _object(inner, d)
-    name = d.pick(OBJECTS)
+    name = d.pick(NESTED)
     if any(m.key == name for m in members):
         return members
     if d.chance(0.4):
