@@ -27,7 +27,7 @@ import (
 type sent struct {
 	body     []byte
 	prefixes []uint64
-	places   []int // where each ends, in bytes; only their shares mean something
+	places   []int // where each ends, in bytes without white space; only their shares mean something
 	stops    []string
 	calls    *callChecker // nil without tools
 	forward  [][2]string  // headers of the client's that go along
@@ -282,7 +282,11 @@ const (
 
 // prefixHashes are the hashes of ever longer beginnings of a conversation. They are chained
 // over the account, since accounts never share a cached prefix, and cut at the end of each
-// message: that is where conversations part. places say where each ends.
+// message: that is where conversations part. places say where each ends. Prompts that begin alike
+// at the server must do so here, else who leaves in prefill comes again with another spelling and
+// finds it cheap. So neither white space counts, which templates trim, nor ids of calls, nor how one
+// turn is cut up. That makes some prompts alike that are not, which is no more than a wrong guess about
+// one account; what one of them costs less for is told apart: thinking, which templates leave out.
 func prefixHashes(account string, q *messages.Request) (hashes []uint64, places []int) {
 	h := prefixHasher{sum: sha256.Sum256([]byte(account))}
 	system, rest := messages.Opening(q)
@@ -295,13 +299,18 @@ func prefixHashes(account string, q *messages.Request) (hashes []uint64, places 
 	if len(h.hashes) > 0 || len(h.open) >= openingBytesMin {
 		h.cut()
 	}
-	for _, msg := range rest {
+	for _, msg := range messages.MergeTurns(rest) {
 		h.write(msg.Role)
 		for _, b := range msg.Blocks {
+			if b.Type == messages.Thinking {
+				h.add(thoughtMark)
+			}
 			h.write(b.Text)
 			h.write(b.Name)
-			h.write(b.ID)
 			h.write(string(b.Input))
+			if b.Type == messages.Thinking {
+				h.add(thoughtMark)
+			}
 		}
 		h.cut()
 	}
@@ -313,6 +322,9 @@ func prefixHashes(account string, q *messages.Request) (hashes []uint64, places 
 	return h.hashes, h.places
 }
 
+// thoughtMark stands at both ends of thinking. No text has it: it is not UTF-8.
+const thoughtMark = "\xff"
+
 type prefixHasher struct {
 	sum    [sha256.Size]byte
 	open   []byte // behind the last cut
@@ -321,12 +333,18 @@ type prefixHasher struct {
 	all    int // bytes before the last cut
 }
 
-func (h *prefixHasher) write(s string) {
-	h.open = binary.LittleEndian.AppendUint32(h.open, uint32(len(s)))
+// write adds a text without its white space. Nothing says how long it is: what begins with it begins alike.
+func (h *prefixHasher) write(text string) {
+	for word := range strings.FieldsSeq(text) {
+		h.add(word)
+	}
+}
+
+func (h *prefixHasher) add(s string) {
 	for len(s) > 0 {
-		n := min(len(s), max(0, chunkBytes-len(h.open)))
+		n := min(len(s), chunkBytes-len(h.open))
 		h.open = append(h.open, s[:n]...)
-		if s = s[n:]; len(h.open) >= chunkBytes {
+		if s = s[n:]; len(h.open) == chunkBytes {
 			h.cut()
 		}
 	}
