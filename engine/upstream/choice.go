@@ -17,7 +17,8 @@ func (m *Model) request() {
 // place is what choose counted for a request; the zero value is none.
 type place struct {
 	*replica
-	fresh []uint64 // beginnings of the prompt that it was not thought to have before
+	prefixes []uint64 // the beginnings of the prompt
+	fresh    []uint64 // those that it was not thought to have before
 }
 
 // choose picks a replica that is ready and none of tried. Where all are full, room is closed
@@ -49,7 +50,7 @@ func (m *Model) choose(key route.Key, tried []string, retry bool) (p place, room
 		m.counts.Attempts.Add(1)
 		m.counts.PrefixKnown.Add(int64(c.Known))
 		m.counts.PrefixAsked.Add(int64(len(key.Prefixes)))
-		return place{m.replicas[c.ID], c.New}, nil, why
+		return place{m.replicas[c.ID], key.Prefixes, c.New}, nil, why
 	case why == route.AllFull && m.waiting < m.options.QueueMax:
 		m.waiting++
 		return place{}, m.room, why
@@ -103,18 +104,21 @@ func (m *Model) release(p place, o *outcome) {
 	}
 	m.set.Release(r.base)
 	m.wakeWaiting()
-	if o != nil && o.final == nil {
-		m.set.Unlearn(r.base, p.fresh)
-	}
 	switch {
-	case o == nil || o.final != nil:
+	case o == nil || o.final != nil && !o.refuses:
 		m.set.Succeeded(r.base)
-		if o != nil && o.refuses {
+	case o.refuses: // what it answered before is of no use there now, and would draw the next turn for ever
+		m.set.Unlearn(r.base, p.prefixes)
+		if o.key {
+			m.failed(r, o)
+		} else { // a request may be why: it must neither take a server out nor keep one in
 			m.set.Refused(r.base, o.why())
 		}
 	case o.full:
+		m.set.Unlearn(r.base, p.fresh)
 		m.counts.Full.Add(1)
 	default:
+		m.set.Unlearn(r.base, p.fresh)
 		m.failed(r, o)
 	}
 }

@@ -20,6 +20,7 @@ import (
 	"corenode/bench/fake"
 	"corenode/engine"
 	"corenode/engine/messages"
+	"corenode/engine/upstream/route"
 	"corenode/engine/upstream/wire"
 	"corenode/wasm/abi"
 )
@@ -238,9 +239,10 @@ func TestRetryAfterARefusedConnection(t *testing.T) {
 	}
 }
 
-// TestPrefixesOfAFailure: a server that did not answer a prompt is not thought to have it.
+// TestPrefixesOfAFailure: a server that did not answer a prompt is not thought to have it. Behind one that refuses the node no
+// other is asked.
 func TestPrefixesOfAFailure(t *testing.T) {
-	for _, fault := range []fake.Fault{fake.Full429, fake.Broken500, fake.DieBetweenEvents, fake.ErrorEvent} {
+	for _, fault := range []fake.Fault{fake.Full429, fake.Broken500, fake.DieBetweenEvents, fake.ErrorEvent, fake.Refuse401} {
 		var asked atomic.Int64 // of both; the first one fails
 		script := func(n int, body []byte) fake.Script {
 			s := plainAnswer(n, body)
@@ -251,13 +253,62 @@ func TestPrefixesOfAFailure(t *testing.T) {
 		}
 		m := open(t, wire.Corenode, nil, start(t, wire.Corenode, script), start(t, wire.Corenode, script))
 		got := newLoop(t, m).ask("a", hello(true))
-		if got.result.Err != nil || got.result.Source.Attempts != 2 {
-			t.Errorf("%s: %v, %+v", fault, got.result.Err, got.result.Source)
+		failed := got.refused != nil || got.result.Err != nil
+		if refused := fault == fake.Refuse401; failed != refused || !refused && got.result.Source.Attempts != 2 {
+			t.Errorf("%s: %v, %v, %+v", fault, got.refused, got.result.Err, got.result.Source)
 		}
 		for _, r := range m.Replicas() {
-			if (r.Prefixes > 0) != (r.ID == got.result.Source.Replica) {
+			if (r.Prefixes > 0) != (!failed && r.ID == got.result.Source.Replica) {
 				t.Errorf("%s: answered by %s, and %s has %d prefixes", fault, got.result.Source.Replica, r.ID, r.Prefixes)
 			}
+		}
+	}
+}
+
+// TestRefusingServerIsLeft: of a server that refuses the node nothing is thought to lie there any more, what it answered before
+// neither. A wrong key counts as a failure. What a request's own fields or headers may bring about counts as
+// nothing: no client takes a server out, and none that fails is kept in.
+func TestRefusingServerIsLeft(t *testing.T) {
+	for i, status := range []int{401, 401, 402, 403, 404, 405} {
+		sent := &sent{}
+		if i > 0 { // some servers look for the key elsewhere then
+			sent.forward = [][2]string{{"Anthropic-Beta", "oauth"}}
+		}
+		m := open(t, wire.VLLM, func(o *Options) { o.ProbeEvery = time.Hour },
+			start(t, wire.VLLM, plainAnswer), start(t, wire.VLLM, plainAnswer))
+		key, r := prefixed(t, said("user", document)).key("session"), &relay{model: m, sent: sent}
+		choose := func() place {
+			p, _, why := m.choose(key, nil, false)
+			if why != route.Chosen {
+				t.Fatal(why)
+			}
+			return p
+		}
+		fail := func(p place, status int) { m.release(p, r.failure(p.replica, status, "no")) }
+		first := choose()
+		m.release(first, nil) // it has answered
+		for range 10 {
+			p := choose()
+			if p.base != first.base {
+				m.giveBack(p.replica)
+				break
+			}
+			fail(p, status)
+			if known := replicaOf(m, p.base).Prefixes; known != 0 {
+				t.Errorf("%d: %d prefixes are thought to lie there", status, known)
+			}
+		}
+		if got := replicaOf(m, first.base); got.Up != (i > 0) || got.Reason == "" {
+			t.Errorf("%d: ten times, and the server is %+v", status, got)
+		}
+		if i == 0 {
+			continue
+		}
+		for _, s := range []int{500, 500, 500, 500, status, 500} {
+			fail(choose(), s)
+		}
+		if replicaOf(m, first.base).Up {
+			t.Errorf("%d: between five failures it keeps the server in", status)
 		}
 	}
 }

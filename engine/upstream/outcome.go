@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -18,6 +19,7 @@ type outcome struct {
 	err        error         // in the node's own words: the log has them, and no more
 	said       string        // what the server said, who may quote a prompt: for operators who ask, cut
 	refuses    bool          // the node as such: for whom it asks does not matter
+	key        bool          // for its key, and nothing of the request can be why
 	reason     Reason        // the class of err
 	final      *abi.Error    // what the client gets; no other replica is tried
 	last       bool          // no other replica is tried: it would say as much
@@ -89,12 +91,18 @@ func (r *relay) failure(rep *replica, status int, msg string) *outcome {
 	case http.StatusUnauthorized, http.StatusPaymentRequired, http.StatusForbidden, http.StatusNotFound, http.StatusMethodNotAllowed:
 		r.model.options.Log.Error("the model's server refuses this node; look at its key, its model name and its URL",
 			"model", r.model.options.ID, "replica", rep.base, "status", status)
-		return &outcome{err: err, said: said, refuses: true, final: &abi.Error{Kind: abi.Overloaded, Op: "upstream.relay",
-			RetryAfter: 30 * time.Second, Err: err, Msg: "the model is not available now"}}
+		return &outcome{err: err, said: said, refuses: true, key: status == http.StatusUnauthorized && !r.sent.choosesBeta(),
+			reason: ReasonStatus, final: &abi.Error{Kind: abi.Overloaded, Op: "upstream.relay", RetryAfter: 30 * time.Second,
+				Err: err, Msg: "the model is not available now"}}
 	case http.StatusTooManyRequests, http.StatusServiceUnavailable, 529:
 		return &outcome{err: err, said: said, full: true, free: true}
 	}
 	return &outcome{err: err, said: said, reason: ReasonStatus}
+}
+
+// choosesBeta says whether the client turns on what a server has on trial, which may be another way to look for the key.
+func (s *sent) choosesBeta() bool {
+	return slices.ContainsFunc(s.forward, func(f [2]string) bool { return strings.HasSuffix(f[0], "-Beta") })
 }
 
 // errorMessage finds what an error's body says, in the forms that servers write.

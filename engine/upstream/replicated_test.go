@@ -78,7 +78,7 @@ func trySharing(t *testing.T, fault fake.Fault, stream bool) {
 // TestNextTurnIsOwn: where the own engine took what another node failed to answer, the next turn is
 // not sent to that one again.
 func TestNextTurnIsOwn(t *testing.T) {
-	for _, fault := range []fake.Fault{fake.Broken500, fake.Full503, fake.DieBetweenEvents} {
+	for _, fault := range []fake.Fault{fake.Broken500, fake.Full503, fake.DieBetweenEvents, fake.Refuse401} {
 		node := start(t, wire.Corenode, func(int, []byte) fake.Script { return fake.Script{Text: []string{"a"}, Fault: fault} })
 		m := replicated(t)
 		m.Follow([]string{node.URL})
