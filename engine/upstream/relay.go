@@ -190,7 +190,10 @@ func (r *relay) answer() (*leftover, *abi.Error) {
 			return nil, &abi.Error{Kind: abi.Internal, Op: "upstream.relay", Err: o.err,
 				Msg: "the model failed while it was answering; try again"}
 		}
-		if last = o; r.chosen.replica != nil { // the own engine is nearer than another node
+		last = o
+		r.reader, r.content = nil, false // who leaves before the next attempt begins does not pay this one
+		r.job.Observe(abi.Usage{}, 0)
+		if r.chosen.replica != nil { // the own engine is nearer than another node
 			break
 		}
 	}
@@ -271,7 +274,6 @@ func (r *relay) attempt(rep *replica, n int) (*leftover, *outcome) {
 		r.reader.HideThinking()
 	}
 	r.pending, r.content, r.asked, r.unpaid = r.pending[:0], false, false, 0
-	r.job.Observe(abi.Usage{}, 0) // an attempt that failed counts for nothing
 	r.source = engine.Source{Replica: rep.base, Attempts: n}
 	r.job.SentTo(rep.base)
 	c, resp, err := r.send(rep, n)

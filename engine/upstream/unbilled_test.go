@@ -3,6 +3,7 @@ package upstream
 import (
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -101,5 +102,38 @@ func TestLeavingBehindPaidTurns(t *testing.T) {
 	ends(turns(7), &outcome{}, true, "data: {\"choices\":[{\"delta\":{\"content\":\"hi\"}}]}\n\n") // who leaves behind content pays
 	if of7 := m.unpaid(base, turns(7)); of7 != 0 {
 		t.Errorf("of a seventh turn that was paid %d are unpaid", of7)
+	}
+}
+
+// TestLeavingBeforeARetry: who leaves while the second try waits for a place pays nothing, since the first one failed; nor
+// does a checkpoint of that time.
+func TestLeavingBeforeARetry(t *testing.T) {
+	for _, body := range []string{hello(false), fmt.Sprintf(quietBody, true)} {
+		var asked atomic.Int64 // of both
+		script := func(n int, body []byte) fake.Script {
+			s := plainAnswer(n, body)
+			if asked.Add(1) == 1 {
+				s.First = time.Hour
+			} else {
+				s.Fault, s.At = fake.DieBetweenEvents, 1
+			}
+			return s
+		}
+		m := open(t, wire.ChatCompletions, func(o *Options) { o.Counter, o.ConnectionsMax = wordCounter{}, 1 },
+			start(t, wire.ChatCompletions, script), start(t, wire.ChatCompletions, script))
+		l := newLoop(t, m)
+		other, _, otherOver := l.job("b", hello(false)) // which keeps the one server
+		l.until(func() bool { return asked.Load() == 1 })
+		j, left, over := l.job("a", body)
+		l.until(func() bool { return m.Waiting() == 1 })
+		if u := j.Observed(); u != (abi.Usage{}) {
+			t.Errorf("between two tries a checkpoint would be %+v", u)
+		}
+		j.Cancel()
+		other.Cancel()
+		l.until(func() bool { return *over && *otherOver })
+		if r := left.result; abi.KindOf(r.Err) != abi.Canceled || r.Usage != (abi.Usage{}) || r.Untold != 0 {
+			t.Errorf("who left: %v, %+v, untold %d", r.Err, r.Usage, r.Untold)
+		}
 	}
 }
