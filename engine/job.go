@@ -142,8 +142,9 @@ type Source struct {
 type Result struct {
 	// Usage is what was observed: for a job that was canceled in prefill, the input computed so far.
 	Usage abi.Usage
-	// Untold is the prompt of a job that was cancelled while another server computed it, which does not say
-	// how far it came: nobody pays it, and the limits count it.
+	// Untold are tokens that another server may have computed, that Usage does not have and that nobody pays; the limits
+	// count them: the prompt of a job that was cancelled meanwhile, of which the server does not say how far it came, and
+	// what an answer took that was ended for a call in it.
 	Untold int64
 	Stop   abi.StopReason
 	// Err is nil for a finished job, Kind Canceled for a canceled one.

@@ -58,6 +58,7 @@ type relay struct {
 	unpaid                     int64       // see bounds; known with the first content
 	content                    bool        // this attempt has given some
 	shown                      bool        // content was pushed: no other replica may be tried
+	misfit                     bool        // it ends for a call that does not hold
 	span                       [8]byte     // of this attempt, in the request's trace
 }
 
@@ -120,6 +121,9 @@ func (r *relay) end(err *abi.Error) {
 	r.result.Source = r.source
 	if err != nil {
 		r.result.Usage = r.observed(err)
+		if r.misfit {
+			r.result.Untold = r.computed() - r.result.Usage.Input() - r.result.Usage.Output
+		}
 		r.job.Output.Push(abi.Event{Kind: abi.EventError, Err: err})
 	}
 	r.result.Queue, r.result.Prefill, r.result.Decode = phases(r.submitted, r.sentAt, r.firstAt, time.Now())
@@ -149,6 +153,12 @@ func (r *relay) observed(err *abi.Error) abi.Usage {
 		return r.job.Delivered()
 	}
 	return r.job.Observed()
+}
+
+// computed is how many tokens the prompt and the answer so far have, as far as is known, whoever pays them.
+func (r *relay) computed() int64 {
+	usage, _ := r.usage()
+	return int64(r.sent.counted) + max(usage.Output, r.reader.Delivered())
 }
 
 // phases are the times in the queue, until the first content, and until the end.
@@ -483,6 +493,7 @@ func (r *relay) checkCalls(events []abi.Event) *outcome {
 			}
 			r.model.counts.InvalidCalls.Add(1)
 			if text == "" || !r.model.options.PassInvalidCalls {
+				r.misfit = true
 				return &outcome{err: err, final: errInvalidCall(err)}
 			}
 		}

@@ -137,3 +137,24 @@ func TestLeavingBeforeARetry(t *testing.T) {
 		}
 	}
 }
+
+// TestCallThatDoesNotHoldCounts: what an answer took that its own check ended is not given back to the limits, though nobody pays
+// it: whoever asks can bring that about at will.
+func TestCallThatDoesNotHoldCounts(t *testing.T) {
+	const tools = `,"tool_choice":{"type":"any"},"tools":[{"name":"get_weather","input_schema":{"properties":{"city":{"type":"string"}}}}]`
+	cut := fake.Script{Calls: []fake.Call{{Name: "get_weather", Input: `{"city":"`}}, Stop: "max_tokens"}
+	for _, script := range []fake.Script{{Fault: fake.InvalidCall}, {Fault: fake.UnknownCall}, cut,
+		{Text: []string{"a", "b", "c"}, Gap: 10 * time.Millisecond, Fault: fake.InvalidCall}} {
+		for _, f := range []wire.Flavor{wire.VLLM, wire.Messages} {
+			for _, stream := range []bool{false, true} {
+				l := newLoop(t, open(t, f, nil, start(t, f, func(int, []byte) fake.Script { return script })))
+				got := l.ask("a", fmt.Sprintf(helloBody, tools+map[bool]string{true: `,"stream":true`}[stream]))
+				r, texts := got.result, int64(len(script.Text))
+				all := r.Usage.Input() + r.Usage.Output + r.Untold
+				if got.refused != nil || r.Err == nil || r.Untold < 2 || all != 4+texts+2 {
+					t.Errorf("%s, stream %v, %+v: %v, %v, %+v, untold %d", f, stream, script, got.refused, r.Err, r.Usage, r.Untold)
+				}
+			}
+		}
+	}
+}
