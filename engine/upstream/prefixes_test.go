@@ -32,7 +32,7 @@ func common(a, b *sent) (n int) {
 
 func said(role, text string) string { return fmt.Sprintf(`{"role":%q,"content":%q}`, role, text) }
 
-// document is 8,000 bytes and more without white space; it has two lines.
+// document has two lines and 9,000 bytes.
 var document = func() string {
 	var b strings.Builder
 	for i := range 1000 {
@@ -44,7 +44,7 @@ var document = func() string {
 // TestPrefixesOfOneBeginning: prompts that begin alike have prefixes in common up to where they part, and those that servers
 // are likely to write alike have all in common.
 func TestPrefixesOfOneBeginning(t *testing.T) {
-	const chunks = 8000 / chunkBytes
+	const chunks = 9000 / chunkBytes
 	two := strings.Split(document, "\n")
 	of := func(blocks ...string) string { return `{"role":"user","content":[` + strings.Join(blocks, ",") + `]}` }
 	block := func(text string) string { return fmt.Sprintf(`{"type":"text","text":%q}`, text) }
@@ -64,7 +64,9 @@ func TestPrefixesOfOneBeginning(t *testing.T) {
 		"two questions in two blocks": {of(block(document), block("What is it?")), of(block(document), block("Who wrote it?")), chunks},
 		"a block for each line":       {said("user", document), of(block(two[0]), block(two[1])), all},
 		"space around it":             {said("user", document), said("user", "\n "+document+"\u00a0"), all},
-		"calls of other ids":          {call("toolu_1", `{"a":1}`), call("toolu_02", `{ "a": 1 }`), all + 2},
+		"space behind another text": {said("user", "x") + `,` + said("assistant", "y") + `,` + said("user", document),
+			said("user", "x ") + `,` + said("assistant", "\ny\n") + `,` + said("user", document), all + 2},
+		"calls of other ids": {call("toolu_1", `{"a":1}`), call("toolu_02", `{ "a": 1 }`), all + 2},
 		"pieces of one turn": {said("user", "x") + `,` + said("assistant", "y") + `,` + assistant(noInput),
 			said("user", "x") + `,` + assistant(block("y"), noInput), 2},
 	} {

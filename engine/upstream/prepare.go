@@ -1,6 +1,7 @@
 package upstream
 
 import (
+	"bytes"
 	"context"
 	"crypto/hmac"
 	"crypto/sha256"
@@ -27,7 +28,7 @@ import (
 type sent struct {
 	body     []byte
 	prefixes []uint64
-	places   []int // where each ends, in bytes without white space; only their shares mean something
+	places   []int // where each ends, in bytes; only their shares mean something
 	stops    []string
 	calls    *callChecker // nil without tools
 	forward  [][2]string  // headers of the client's that go along
@@ -284,9 +285,9 @@ const (
 // over the account, since accounts never share a cached prefix, and cut at the end of each
 // message: that is where conversations part. places say where each ends. Prompts that begin alike
 // at the server must do so here, else who leaves in prefill comes again with another spelling and
-// finds it cheap. So neither white space counts, which templates trim, nor ids of calls, nor how one
-// turn is cut up. That makes some prompts alike that are not, which is no more than a wrong guess about
-// one account; what one of them costs less for is told apart: thinking, which templates leave out.
+// finds it cheap. So neither the white space around texts counts, which templates trim, nor that in JSON,
+// nor ids of calls, nor how a turn is cut up. That makes some prompts alike that are not, which is no more than
+// a wrong guess about one account; what makes one of them cost less is told apart: thinking, which templates leave out.
 func prefixHashes(account string, q *messages.Request) (hashes []uint64, places []int) {
 	h := prefixHasher{sum: sha256.Sum256([]byte(account))}
 	system, rest := messages.Opening(q)
@@ -294,7 +295,7 @@ func prefixHashes(account string, q *messages.Request) (hashes []uint64, places 
 	for _, t := range q.Tools {
 		h.write(t.Name)
 		h.write(t.Description)
-		h.write(string(t.Schema))
+		h.writeJSON(t.Schema)
 	}
 	if len(h.hashes) > 0 || len(h.open) >= openingBytesMin {
 		h.cut()
@@ -302,16 +303,19 @@ func prefixHashes(account string, q *messages.Request) (hashes []uint64, places 
 	for _, msg := range messages.MergeTurns(rest) {
 		h.write(msg.Role)
 		for _, b := range msg.Blocks {
-			if b.Type == messages.Thinking {
+			switch b.Type {
+			case messages.Thinking:
 				h.add(thoughtMark)
-			}
-			h.write(b.Text)
-			h.write(b.Name)
-			h.write(string(b.Input))
-			if b.Type == messages.Thinking {
+				h.write(b.Text)
 				h.add(thoughtMark)
+			case messages.ToolUse:
+				h.write(b.Name)
+				h.writeJSON(b.Input)
+			case messages.ToolResult:
+				h.write(b.Text)
 			}
 		}
+		h.write(messages.Texts(msg.Blocks))
 		h.cut()
 	}
 	if n := len(h.hashes); n > prefixesPerRequest { // the longest count most, and the first few are what is shared
@@ -333,10 +337,13 @@ type prefixHasher struct {
 	all    int // bytes before the last cut
 }
 
-// write adds a text without its white space. Nothing says how long it is: what begins with it begins alike.
-func (h *prefixHasher) write(text string) {
-	for word := range strings.FieldsSeq(text) {
-		h.add(word)
+// write adds a text. Nothing says how long it is: what begins with it begins alike.
+func (h *prefixHasher) write(text string) { h.add(strings.TrimSpace(text)) }
+
+// writeJSON adds a value, which templates write anew, without white space.
+func (h *prefixHasher) writeJSON(v json.RawMessage) {
+	for word := range bytes.FieldsSeq(v) {
+		h.add(string(word))
 	}
 }
 
