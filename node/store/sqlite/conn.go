@@ -22,8 +22,11 @@ PRAGMA synchronous = FULL;
 PRAGMA wal_autocheckpoint = 4000;
 PRAGMA journal_size_limit = 33554432;
 PRAGMA foreign_keys = ON;
-PRAGMA cache_size = -16384;
-PRAGMA temp_store = MEMORY;`
+PRAGMA cache_size = -16384;`
+
+// servingPragmas follow the migrations, which sort tables of any size and need files for that. No
+// statement of a request sorts more than a few rows.
+const servingPragmas = `PRAGMA temp_store = MEMORY;`
 
 const readerPragmas = `
 PRAGMA query_only = ON;

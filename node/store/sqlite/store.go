@@ -68,6 +68,9 @@ func (s *Store) connect(path string) error {
 	if err := s.write.migrate(migrations()); err != nil {
 		return err
 	}
+	if err := s.write.db.Exec(servingPragmas); err != nil {
+		return err
+	}
 	if s.read, err = dial(path, readerPragmas); err != nil {
 		return err
 	}

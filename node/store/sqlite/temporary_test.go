@@ -53,3 +53,25 @@ func TestTemporaryFilesOfAKillAreRemoved(t *testing.T) {
 		t.Errorf("it is there: %v", err)
 	}
 }
+
+// TestMigrationsSortInFiles: a script that sorts more than SQLite may have of memory goes through, since a large ledger must
+// not keep a node from its start. SQLite's end of memory is a panic.
+func TestMigrationsSortInFiles(t *testing.T) {
+	path := filepath.Join(t.TempDir(), DatabaseName)
+	if err := makeFiles(path); err != nil {
+		t.Fatal(err)
+	}
+	c, err := dial(path, writerPragmas)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.close()
+	if err := c.db.Exec(`PRAGMA hard_heap_limit = 48000000`); err != nil {
+		t.Fatal(err)
+	}
+	const sorts = `CREATE TABLE sorted AS WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 80000)
+		SELECT hex(randomblob(500)) AS x FROM n ORDER BY x;`
+	if err := c.migrate(append(migrations(), sorts)); err != nil {
+		t.Fatal(err)
+	}
+}
