@@ -1,6 +1,7 @@
 package extensions
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -40,13 +41,18 @@ func (f folder) path(digest, ext string) string {
 	return filepath.Join(f.dir, strings.TrimPrefix(digest, digestPrefix)+ext)
 }
 
-// keep writes a module's files, the module itself last: what is there is complete.
+// keep writes a module's files, the module itself last: what is there is complete. One that is there
+// stays: a full disk then fails before the configuration changes, or changes nothing.
 // mu is held, so that no verb comes between the files and the module in memory.
 func (f folder) keep(m *module, wasm []byte) error {
-	parts := []struct {
+	type part struct {
 		ext     string
 		content []byte
-	}{{extSignature, m.signature}, {extConfig, m.config}, {extWasm, wasm}}
+	}
+	parts := []part{{extSignature, m.signature}, {extConfig, m.config}}
+	if there, err := os.ReadFile(f.path(m.digest, extWasm)); err != nil || !bytes.Equal(there, wasm) {
+		parts = append(parts, part{extWasm, wasm})
+	}
 	for _, p := range parts {
 		path := f.path(m.digest, p.ext)
 		if len(p.content) == 0 {

@@ -139,3 +139,43 @@ func TestShowByName(t *testing.T) {
 		t.Errorf("a verb took it: %v", err)
 	}
 }
+
+// TestKeepLeavesTheModule: another configuration needs no room for a second copy of the module, and what fails before it is
+// written changes nothing; a module's file that is damaged is written again.
+func TestKeepLeavesTheModule(t *testing.T) {
+	f, wasm := folder{dir: t.TempDir()}, []byte("a module")
+	m := &module{digest: digestOf(wasm), config: []byte(`{"n":1}`)}
+	keep := func(config string) error {
+		m.config = []byte(config)
+		return f.keep(m, wasm)
+	}
+	if err := keep(`{"n":1}`); err != nil {
+		t.Fatal(err)
+	}
+	path := f.path(m.digest, extWasm)
+	before, err := os.Stat(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := keep(`{"n":2}`); err != nil {
+		t.Fatal(err)
+	}
+	if after, err := os.Stat(path); err != nil || !os.SameFile(before, after) {
+		t.Errorf("the module was written again: %v", err)
+	}
+	if err := os.MkdirAll(f.path(m.digest, extSignature)+"/full", 0o700); err != nil { // no file takes its place
+		t.Fatal(err)
+	}
+	if err := keep(`{"n":3}`); err == nil {
+		t.Error("a write that cannot be is no error")
+	}
+	if config, err := os.ReadFile(f.path(m.digest, extConfig)); err != nil || string(config) != `{"n":2}` {
+		t.Errorf("the configuration is %s, %v", config, err)
+	}
+	if err := errors.Join(os.RemoveAll(f.path(m.digest, extSignature)), os.WriteFile(path, []byte("a mod"), 0o600), keep(`{"n":3}`)); err != nil {
+		t.Fatal(err)
+	}
+	if there, err := os.ReadFile(path); err != nil || string(there) != string(wasm) {
+		t.Errorf("a damaged module is %q, %v", there, err)
+	}
+}
