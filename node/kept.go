@@ -127,7 +127,7 @@ func (k *kept) replace(model string, s *engine.Stepper, deadline time.Time) (pag
 	if err != nil {
 		return 0, 0, err
 	}
-	to := bufio.NewWriterSize(&untilWriter{f, deadline}, keptBuffer)
+	to := bufio.NewWriterSize(&untilWriter{to: f, until: deadline}, keptBuffer)
 	if pages, err = s.Keep(to, k.bytesMax); err == nil {
 		err = to.Flush()
 	}
@@ -146,17 +146,32 @@ func (k *kept) replace(model string, s *engine.Stepper, deadline time.Time) (pag
 	return pages, bytes, err
 }
 
-// untilWriter writes until a deadline.
+// keptSync is how many bytes may wait for the disk: its time counts against the deadline too.
+const keptSync = 64 << 20
+
+// untilWriter writes to a disk until a deadline.
 type untilWriter struct {
-	to    io.Writer
-	until time.Time
+	to interface {
+		io.Writer
+		Sync() error
+	}
+	until   time.Time
+	waiting int // bytes that are not known to be on the disk
 }
 
 func (w *untilWriter) Write(b []byte) (int, error) {
+	if w.waiting >= keptSync {
+		if err := w.to.Sync(); err != nil {
+			return 0, err
+		}
+		w.waiting = 0
+	}
 	if time.Now().After(w.until) {
 		return 0, errKeepTimeout
 	}
-	return w.to.Write(b)
+	n, err := w.to.Write(b)
+	w.waiting += n
+	return n, err
 }
 
 // keepCaches writes the prefix caches of all models of a drained node, while its sessions'

@@ -2,11 +2,14 @@ package main
 
 import (
 	"bytes"
+	"errors"
 	"maps"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/anthropics/anthropic-sdk-go"
 
@@ -215,4 +218,35 @@ func TestPackedWeightsOfFormerModelsGo(t *testing.T) {
 	if _, err := os.Stat(former); !os.IsNotExist(err) || packed() != 1 {
 		t.Errorf("%d files, the former one among them: %v", packed(), err == nil)
 	}
+}
+
+// slowDisk takes what is written at once, as a page cache does, and its time to sync.
+type slowDisk struct{ written, synced int }
+
+func (d *slowDisk) Write(b []byte) (int, error) {
+	d.written += len(b)
+	return len(b), nil
+}
+
+func (d *slowDisk) Sync() error {
+	time.Sleep(time.Duration(d.written-d.synced) * time.Second / (10 << 20)) // 10 MiB/s
+	d.synced = d.written
+	return nil
+}
+
+// TestKeepingWaitsForTheDisk: the time of a disk that is slower than memory counts against the deadline while there is
+// something to leave, and not only in the last sync, which nothing bounds.
+func TestKeepingWaitsForTheDisk(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		disk, started := &slowDisk{}, time.Now()
+		w := &untilWriter{to: disk, until: started.Add(time.Minute)}
+		piece, err := make([]byte, 1<<20), error(nil)
+		for disk.written < 10<<30 && err == nil {
+			_, err = w.Write(piece)
+		}
+		disk.Sync()
+		if took := time.Since(started); !errors.Is(err, errKeepTimeout) || took > time.Minute+2*keptSync*time.Second/(10<<20) {
+			t.Errorf("%d bytes in %v, %v", disk.written, took, err)
+		}
+	})
 }
