@@ -41,9 +41,19 @@ func isSound(path, name string) (bool, error) {
 }
 
 // copyModules copies the files of a folder of modules, not those of folders in it, into another one
-// and syncs them. What is there stays, unless it is a damaged module. Without a folder there is nothing to copy.
+// and syncs them: what says which modules serve before them, since it is written behind them. What is
+// there stays, unless it is a damaged module. Without a folder there is nothing to copy.
 // It returns the digests of modules that are damaged and not copied.
 func copyModules(from, to string) (damaged []string, err error) {
+	state := func(name string) bool { return strings.HasPrefix(name, "state.") }
+	if _, err := copyFiles(from, to, state); err != nil {
+		return nil, err
+	}
+	return copyFiles(from, to, func(name string) bool { return !state(name) })
+}
+
+// copyFiles copies those that are wanted, and returns which modules are damaged and not copied.
+func copyFiles(from, to string, wanted func(name string) bool) (damaged []string, err error) {
 	entries, err := os.ReadDir(from)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -55,7 +65,7 @@ func copyModules(from, to string) (damaged []string, err error) {
 		return nil, err
 	}
 	for _, e := range entries { // in the order of their names
-		if !e.Type().IsRegular() {
+		if !e.Type().IsRegular() || !wanted(e.Name()) {
 			continue
 		}
 		sound, err := copyModule(from, to, e.Name())

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
+	"time"
 
 	"corenode/actors/account"
 	"corenode/node/store"
@@ -73,6 +74,33 @@ func TestBackupHasTheModules(t *testing.T) {
 	slices.Sort(want)
 	if _, missing := restore(backup); !slices.Equal(missing, want) {
 		t.Errorf("missing of a backup without modules: %v", missing)
+	}
+}
+
+// TestStateIsCopiedFirst: modules that are loaded and begin to serve while others are copied are in the backup whose state
+// names them.
+func TestStateIsCopiedFirst(t *testing.T) {
+	from, to := t.TempDir(), filepath.Join(t.TempDir(), ModulesDir)
+	module := digestOf("wasm") + moduleFile
+	for name, text := range map[string]string{module: "wasm", "state.json": "{}", "state.copy.json": "{}"} {
+		if err := os.WriteFile(filepath.Join(from, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if damaged, err := copyModules(from, to); err != nil || len(damaged) > 0 {
+		t.Fatal(damaged, err)
+	}
+	made := func(name string) time.Time {
+		info, err := os.Stat(filepath.Join(to, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return info.ModTime()
+	}
+	for _, state := range []string{"state.json", "state.copy.json"} {
+		if made(state).After(made(module)) {
+			t.Errorf("%s was copied behind the modules", state)
+		}
 	}
 }
 
