@@ -11,7 +11,7 @@ import (
 )
 
 // Print writes the result for a terminal. Of several runs every number is the
-// median with its range.
+// median with its range, over the runs that have it.
 func (f File) Print(w io.Writer) error {
 	c := &f.Conditions
 	fmt.Fprintf(w, "%s %s, model %s, %s\n%s\n\n", c.Protocol, c.URL, c.Model, streamed(c.Stream), strings.Join(c.Lines(), "\n"))
@@ -103,9 +103,15 @@ func group(n int) string {
 	return fmt.Sprintf("groups of %d conversations", n)
 }
 
-// over is one number of all runs.
-func (f *File) over(of func(*stats.Run) float64) report.Spread {
-	return report.SpreadBy(f.Runs, func(r stats.Run) float64 { return of(&r) })
+// over is one number of those of a list that have it, and whether any has.
+func over[T any](list []T, has func(*T) bool, of func(*T) float64) (report.Spread, bool) {
+	var values []float64
+	for i := range list {
+		if has(&list[i]) {
+			values = append(values, of(&list[i]))
+		}
+	}
+	return report.SpreadOf(values), len(values) > 0
 }
 
 func (f *File) latencyRows() (rows [][]string) {
@@ -119,7 +125,9 @@ func (f *File) latencyRows() (rows [][]string) {
 		}
 		row := []string{strings.ToUpper(name)}
 		add := func(of func(stats.Distribution) float64) {
-			row = append(row, f.over(func(r *stats.Run) float64 { return of(r.Latency[name]) }).String())
+			s, _ := over(f.Runs, func(r *stats.Run) bool { return r.Latency[name].Count > 0 },
+				func(r *stats.Run) float64 { return of(r.Latency[name]) })
+			row = append(row, s.String())
 		}
 		add(func(d stats.Distribution) float64 { return d.Min })
 		add(func(d stats.Distribution) float64 { return d.Mean })
@@ -131,39 +139,47 @@ func (f *File) latencyRows() (rows [][]string) {
 	return rows
 }
 
-// Values are the numbers that are no latencies, each with its name and its text.
+// valueRows are the numbers that are no latencies, each with its name and its text, over the runs that have it:
+// one that ended before its window has no rates and no shares.
 func (f *File) valueRows() [][]string {
 	var rows [][]string
-	add := func(name, unit string, of func(*stats.Run) float64) {
-		s := f.over(of)
-		if s.Max != 0 || unit == "/s" {
+	add := func(name, unit string, has func(*stats.Run) bool, of func(*stats.Run) float64) {
+		if s, ok := over(f.Runs, has, of); ok && (s.Max != 0 || unit == "/s") {
 			rows = append(rows, []string{name, strings.TrimSpace(s.String() + " " + strings.TrimPrefix(unit, "/s"))})
 		}
 	}
+	always := func(*stats.Run) bool { return true }
 	count := func(name string, of func(*stats.Run) int64) {
-		if s := f.over(func(r *stats.Run) float64 { return float64(of(r)) }); s.Max != 0 {
+		if s, _ := over(f.Runs, always, func(r *stats.Run) float64 { return float64(of(r)) }); s.Max != 0 {
 			rows = append(rows, []string{name, whole(s)})
 		}
 	}
-	add("requests/s", "/s", func(r *stats.Run) float64 { return r.Rates.Requests })
+	due := func(r *stats.Run) float64 { return float64(r.Requests.Due + r.Requests.NotSent) }
+	wasDue := func(r *stats.Run) bool { return due(r) > 0 }
+	windowed := func(r *stats.Run) bool { return r.WindowS > 0 }
+	succeeded := func(r *stats.Run) bool { return r.Requests.Succeeded > 0 }
+	add("requests/s", "/s", windowed, func(r *stats.Run) float64 { return r.Rates.Requests })
 	if len(f.Conditions.Objectives) > 0 {
-		add("goodput/s ("+strings.Join(f.Conditions.Objectives, ", ")+")", "/s", func(r *stats.Run) float64 { return r.Rates.Goodput })
-		add("requests that met the objectives", "%", func(r *stats.Run) float64 {
-			return 100 * float64(r.Requests.Good) / float64(max(r.Requests.Due+r.Requests.NotSent, 1))
-		})
+		add("goodput/s ("+strings.Join(f.Conditions.Objectives, ", ")+")", "/s", windowed,
+			func(r *stats.Run) float64 { return r.Rates.Goodput })
+		add("requests that met the objectives", "%", wasDue, func(r *stats.Run) float64 { return 100 * float64(r.Requests.Good) / due(r) })
 	}
-	add("output tokens/s", "/s", func(r *stats.Run) float64 { return r.Rates.OutputTokens })
-	add("input tokens/s", "/s", func(r *stats.Run) float64 { return r.Rates.InputTokens })
-	add("window", "s", func(r *stats.Run) float64 { return r.WindowS })
+	add("output tokens/s", "/s", windowed, func(r *stats.Run) float64 { return r.Rates.OutputTokens })
+	add("input tokens/s", "/s", windowed, func(r *stats.Run) float64 { return r.Rates.InputTokens })
+	add("window", "s", always, func(r *stats.Run) float64 { return r.WindowS })
 	count("requests due", func(r *stats.Run) int64 { return r.Requests.Due })
 	count("failed", func(r *stats.Run) int64 { return r.Requests.Failed })
 	count("not sent", func(r *stats.Run) int64 { return r.Requests.NotSent })
-	add("input tokens per request", "", func(r *stats.Run) float64 { return r.Tokens.InputMean })
-	add("output tokens per request", "", func(r *stats.Run) float64 { return r.Tokens.OutputMean })
-	add("cached share of the input", "%", func(r *stats.Run) float64 { return 100 * r.Tokens.CachedShare })
-	add("harness: CPU of the machine", "%", func(r *stats.Run) float64 { return 100 * max(0, r.Harness.CPUShare) })
-	add("all programs: CPU of the machine", "%", func(r *stats.Run) float64 { return 100 * max(0, r.Harness.BusyShare) })
-	add("harness: lateness p99", "ms", func(r *stats.Run) float64 { return r.Harness.Lateness.P99 })
+	add("input tokens per request", "", succeeded, func(r *stats.Run) float64 { return r.Tokens.InputMean })
+	add("output tokens per request", "", succeeded, func(r *stats.Run) float64 { return r.Tokens.OutputMean })
+	add("cached share of the input", "%", func(r *stats.Run) bool { return r.Tokens.Input > 0 },
+		func(r *stats.Run) float64 { return 100 * r.Tokens.CachedShare })
+	add("harness: CPU of the machine", "%", func(r *stats.Run) bool { return r.Harness.CPUShare >= 0 },
+		func(r *stats.Run) float64 { return 100 * r.Harness.CPUShare })
+	add("all programs: CPU of the machine", "%", func(r *stats.Run) bool { return r.Harness.BusyShare >= 0 },
+		func(r *stats.Run) float64 { return 100 * r.Harness.BusyShare })
+	add("harness: lateness p99", "ms", func(r *stats.Run) bool { return r.Harness.Lateness.Count > 0 },
+		func(r *stats.Run) float64 { return r.Harness.Lateness.P99 })
 	return rows
 }
 
@@ -175,8 +191,13 @@ func whole(s report.Spread) string {
 	return fmt.Sprintf("%g (%.0f-%.0f)", s.Median, s.Min, s.Max)
 }
 
+// turnRows have a turn of those runs that had it; "-" where none has a number of it.
 func (f *File) turnRows() (rows [][]string) {
-	for i := range f.Runs[0].Turns {
+	turns := 0
+	for i := range f.Runs {
+		turns = max(turns, len(f.Runs[i].Turns))
+	}
+	for i := range turns {
 		var list []stats.Turn
 		var count int64
 		for _, r := range f.Runs {
@@ -185,11 +206,22 @@ func (f *File) turnRows() (rows [][]string) {
 				count += r.Turns[i].E2E.Count
 			}
 		}
-		over := func(of func(stats.Turn) float64) string { return report.SpreadBy(list, of).String() }
-		rows = append(rows, []string{fmt.Sprint(i + 1),
-			over(func(t stats.Turn) float64 { return t.TTFT.P50 }), over(func(t stats.Turn) float64 { return t.TTFT.P99 }),
-			over(func(t stats.Turn) float64 { return t.E2E.P50 }), over(func(t stats.Turn) float64 { return t.InputMean }),
-			over(func(t stats.Turn) float64 { return 100 * t.CachedShare }) + " %", fmt.Sprint(count)})
+		row := []string{fmt.Sprint(i + 1)}
+		add := func(unit string, has func(*stats.Turn) bool, of func(*stats.Turn) float64) {
+			text := "-"
+			if s, ok := over(list, has, of); ok {
+				text = s.String() + unit
+			}
+			row = append(row, text)
+		}
+		begun := func(t *stats.Turn) bool { return t.TTFT.Count > 0 }
+		ended := func(t *stats.Turn) bool { return t.E2E.Count > 0 }
+		add("", begun, func(t *stats.Turn) float64 { return t.TTFT.P50 })
+		add("", begun, func(t *stats.Turn) float64 { return t.TTFT.P99 })
+		add("", ended, func(t *stats.Turn) float64 { return t.E2E.P50 })
+		add("", ended, func(t *stats.Turn) float64 { return t.InputMean })
+		add(" %", func(t *stats.Turn) bool { return t.InputMean > 0 }, func(t *stats.Turn) float64 { return 100 * t.CachedShare })
+		rows = append(rows, append(row, fmt.Sprint(count)))
 	}
 	return rows
 }

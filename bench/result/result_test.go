@@ -287,7 +287,7 @@ func TestLengthOfALoad(t *testing.T) {
 func TestPrint(t *testing.T) {
 	run := measured(1, 100*msec)
 	run.Errors = []stats.Failure{{Kind: "http_429", Count: 3, Example: "slow down", RetryAfter: 3, RetryAfterMinS: 1, RetryAfterMaxS: 2}}
-	run.Turns = []stats.Turn{{Turn: 1}, {Turn: 2, CachedShare: 0.5}}
+	run.Turns = []stats.Turn{{Turn: 1}, {Turn: 2, InputMean: 7, CachedShare: 0.5}}
 	var b bytes.Buffer
 	if err := file(run, measured(2, 100*msec)).Print(&b); err != nil {
 		t.Fatal(err)
@@ -295,6 +295,56 @@ func TestPrint(t *testing.T) {
 	for _, want := range []string{"TTFT", "ITL", "TPOT", "E2E", "http_429", "1.00-2.00 s", "output tokens/s", "note: closed loop", "TURN", "50.0 %"} {
 		if !strings.Contains(b.String(), want) {
 			t.Errorf("no %q in\n%s", want, b.String())
+		}
+	}
+}
+
+// A run that was interrupted before its window has no latencies, rates or shares: the tables are of those that have.
+func TestRunsWithoutAValueAreNotZeros(t *testing.T) {
+	whole, none := measured(1, 100*msec), stats.New(stats.Config{From: time.Minute, Until: time.Minute, Streamed: true}).Finish()
+	whole.Tokens.CachedShare, whole.Harness.CPUShare, none.Harness.CPUShare = 0.25, 0.125, -1
+	whole.Turns = []stats.Turn{{Turn: 1}, {Turn: 2, InputMean: 7, CachedShare: 0.5,
+		TTFT: stats.Distribution{Count: 1, P50: 5, P99: 6}, E2E: stats.Distribution{Count: 1, P50: 9}}}
+	other := whole
+	other.Turns = []stats.Turn{{Turn: 1}, {Turn: 2, InputMean: 7, CachedShare: 0.5, E2E: stats.Distribution{Count: 1, P50: 9}}}
+	rows := func(runs ...stats.Run) map[string]string {
+		f, list := file(runs...), map[string]string{}
+		f.Conditions.Objectives = []string{"ttft=1s"}
+		for _, table := range f.Tables() {
+			for _, row := range table.Rows {
+				list[table.Title+" "+row[0]] = strings.Join(row[1:], "|")
+			}
+		}
+		return list
+	}
+	want := rows(whole)
+	for _, name := range []string{"Latencies TTFT", "Rates and sums output tokens/s", "Rates and sums cached share of the input", "Turns 2"} {
+		if want[name] == "" {
+			t.Errorf("one run has no %s: %q", name, want)
+		}
+	}
+	if row := want["Turns 1"]; row != "-|-|-|-|-|0" {
+		t.Errorf("a turn that nobody had: %s", row)
+	}
+	for name, runs := range map[string][]stats.Run{"second": {whole, none}, "first": {none, whole}} {
+		got := rows(runs...)
+		delete(got, "Rates and sums window") // which it has, as it has counts
+		delete(got, "Rates and sums requests due")
+		for row, text := range got {
+			if text != want[row] {
+				t.Errorf("the %s run is empty: %s is %s, want %s", name, row, text, want[row])
+			}
+		}
+		if len(got) != len(want)-2 {
+			t.Errorf("the %s run is empty: %d rows, want %d", name, len(got), len(want)-2)
+		}
+	}
+	if row := rows(whole, other)["Turns 2"]; row != "5.00|6.00|9.00|7.00|50.0 %|2" {
+		t.Errorf("a turn without output in one run: %s", row)
+	}
+	for row, text := range rows(none) {
+		if !strings.HasPrefix(row, "Failures") {
+			t.Errorf("only an empty run: %s is %s", row, text)
 		}
 	}
 }
