@@ -180,11 +180,9 @@ func (r *Recorder) Add(rec *Record) {
 	good := rec.Kind == "" && met(r.c.Objectives, rec)
 	r.addEnd(rec, good)
 	r.addTokens(rec)
-	if first, ok := rec.TTFT(); ok && r.c.Streamed {
-		r.moments.at(rec.Intended).ttft.Add(first)
-		r.recent.Add(first)
+	if rec.Kind == "" { // as in addLatencies: what failed at once is not fast
+		r.addLatenciesOverTime(rec)
 	}
-	r.moments.at(rec.Intended).e2e.Add(rec.E2E())
 	r.sample(rec)
 	if !r.in(rec.Intended) {
 		r.run.Requests.Outside++
@@ -228,7 +226,8 @@ func (r *Recorder) addEnd(rec *Record, good bool) {
 // addTokens spreads a request's tokens over the moments of its outputs: the
 // totals are usage's, and each output has an equal part. The prompt counts at
 // the first output, when all of it has been computed or found. Of a stream that
-// failed usage tells what stood at its begin, if anything: there each output is a token.
+// failed usage tells what stood at its begin, if anything: there each output is a token. The gaps are latencies,
+// which only requests that succeeded have.
 func (r *Recorder) addTokens(rec *Record) {
 	tokens := float64(rec.OutputTokens)
 	if !rec.UsageKnown || rec.Kind != "" {
@@ -251,9 +250,11 @@ func (r *Recorder) addTokens(rec *Record) {
 			end++
 		}
 		at += gaps[begin]
-		m := r.moments.at(at)
-		for _, gap := range gaps[begin:end] {
-			m.itl.Add(gap)
+		if rec.Kind == "" {
+			m := r.moments.at(at)
+			for _, gap := range gaps[begin:end] {
+				m.itl.Add(gap)
+			}
 		}
 		r.addAt(at, part*float64(end-begin), 0)
 		begin = end
@@ -284,6 +285,15 @@ func (r *Recorder) addFailure(rec *Record) {
 		}
 		f.RetryAfterMaxS = max(f.RetryAfterMaxS, s)
 		f.RetryAfter++
+	}
+}
+
+func (r *Recorder) addLatenciesOverTime(rec *Record) {
+	m := r.moments.at(rec.Intended)
+	m.e2e.Add(rec.E2E())
+	if first, ok := rec.TTFT(); ok && r.c.Streamed {
+		m.ttft.Add(first)
+		r.recent.Add(first)
 	}
 }
 

@@ -26,7 +26,7 @@ type Run struct {
 	Requests Counts  `json:"requests"`
 	Rates    Rates   `json:"rates"`
 	Tokens   Tokens  `json:"tokens"`
-	// Latency has ttft, itl, tpot, e2e and queue, as far as there are any.
+	// Latency has ttft, itl, tpot, e2e and queue of the requests that succeeded, as far as there are any.
 	Latency  map[string]Distribution `json:"latency_ms"`
 	Turns    []Turn                  `json:"turns,omitempty"` // of conversations with several
 	Errors   []Failure               `json:"errors,omitempty"`
@@ -110,7 +110,8 @@ type Timeline struct {
 	Points  []Moment `json:"points"`
 }
 
-// Moment is one bucket. Latencies belong to where their requests were due.
+// Moment is one bucket. TTFT and E2E belong to where their requests were due, ITL to where the gap ended; all are of
+// requests that succeeded.
 type Moment struct {
 	Sent         int64   `json:"sent"`
 	Succeeded    int64   `json:"succeeded"` // ended here

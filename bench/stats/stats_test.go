@@ -163,6 +163,35 @@ func TestWindow(t *testing.T) {
 	}
 }
 
+// A refusal of 1 ms is no fast answer, nor are the gaps of a stream that broke those of one: latencies over time, and
+// those of the progress line, are of the requests that the table has. What arrived did arrive: tokens count.
+func TestFailuresHaveNoLatencyOverTime(t *testing.T) {
+	refused := &Record{Turn: 1, Intended: 100 * msec, Sent: 100 * msec, First: -1, End: 101 * msec, Kind: "http_429", RetryAfter: -1, Queue: -1}
+	broken := done(100*msec, 110*msec, 3*msec, 0)
+	broken.Kind = KindBroken
+	r := New(Config{Streamed: true})
+	add(r, refused, broken)
+	if l := r.Progress(); l.Failed != 2 || l.TTFTms >= 0 {
+		t.Errorf("only failures: progress %+v", l)
+	}
+	m := r.Finish().Timeline.Points[0]
+	if m.TTFT != nil || m.ITL != nil || m.E2E != nil || m.Failed != 2 || m.OutputTokens != 3 || m.InputTokens != 100 {
+		t.Errorf("only failures: %+v", m)
+	}
+	r = New(Config{Streamed: true})
+	add(r, refused, broken, done(100*msec, 500*msec, 50*msec, 50*msec), refused, broken)
+	run := r.Finish()
+	m = run.Timeline.Points[0]
+	if m.Failed != 4 || m.Succeeded != 1 || m.OutputTokens != 9 {
+		t.Errorf("counts of %+v", m)
+	}
+	for name, list := range map[string][]float64{"ttft": m.TTFT, "itl": m.ITL, "e2e": m.E2E} {
+		if want := run.Latency[name].P50; len(list) != 3 || !near(list[0], want, 0.02) || !near(list[2], want, 0.02) {
+			t.Errorf("%s over time is %v, in the table %v", name, list, want)
+		}
+	}
+}
+
 // Without an end the window ends with the last reply.
 func TestOpenWindow(t *testing.T) {
 	r := New(Config{From: time.Second, Streamed: true})
