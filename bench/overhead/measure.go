@@ -177,13 +177,24 @@ func (m *run) startNode(ctx context.Context, target, name, logLevel string, mode
 	return nil
 }
 
-// rounds warms every cell up and then measures all of them, round by round.
-func (m *run) rounds(ctx context.Context) ([]Sample, error) {
+// warmUp loads every cell once, where there is to be a warm-up.
+func (m *run) warmUp(ctx context.Context) error {
+	if m.o.Warmup == 0 { // a load without a length would not end
+		return nil
+	}
 	m.say("warming up")
 	for _, c := range m.o.cells() {
 		if _, _, err := m.load(ctx, c, m.o.Warmup); err != nil {
-			return nil, fmt.Errorf("%s, %s: %w", c.target, c.work, err)
+			return fmt.Errorf("%s, %s: %w", c.target, c.work, err)
 		}
+	}
+	return nil
+}
+
+// rounds warms every cell up and then measures all of them, round by round.
+func (m *run) rounds(ctx context.Context) ([]Sample, error) {
+	if err := m.warmUp(ctx); err != nil {
+		return nil, err
 	}
 	var samples []Sample
 	for round := range m.o.Rounds {

@@ -23,7 +23,7 @@ type Options struct {
 	LiteLLM     string        `json:"-"` // its program; empty: it is not measured
 	Clients     int           `json:"clients"`
 	Duration    time.Duration `json:"duration_ns"` // of one cell of one round
-	Warmup      time.Duration `json:"warmup_ns"`   // of each cell, before the first round
+	Warmup      time.Duration `json:"warmup_ns"`   // of each cell, before the first round; 0: none
 	Rounds      int           `json:"rounds"`
 	PlainTokens int           `json:"plain_tokens"`
 	ShortTokens int           `json:"short_tokens"`
@@ -49,7 +49,7 @@ func (o *Options) List() option.List {
 			"connections that send requests at once, but for paced streams and those of 1 client"),
 		option.Duration(&o.Duration, "duration", time.Second, tick, time.Minute, "length of one cell of one round"),
 		option.Duration(&o.Warmup, "warmup", 500*time.Millisecond, 0, time.Minute,
-			"length of each cell before the first round, not measured"),
+			"length of each cell before the first round, not measured; 0 leaves it out"),
 		option.Int(&o.Rounds, "rounds", 7, 1, 1000, "how often each cell is measured"),
 		option.Int(&o.PlainTokens, "plain-tokens", 16, 1, 1<<14, "max_tokens of plain requests"),
 		option.Int(&o.ShortTokens, "short-tokens", 16, 1, 1<<14, "max_tokens of short streams"),

@@ -9,6 +9,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -98,6 +99,23 @@ func TestRunMeasuresEveryCellAndLeavesNothing(t *testing.T) {
 	left, err := os.ReadDir(os.Getenv("TMPDIR"))
 	if err != nil || len(left) != 0 {
 		t.Errorf("left behind: %v, error %v", left, err)
+	}
+}
+
+// A warm-up of 0 is none: a load of no length has no end and is refused.
+func TestRunWithoutWarmUp(t *testing.T) {
+	o := small(t)
+	o.Warmup, o.Rounds = 0, 1
+	r, err := Run(t.Context(), o, func(format string, _ ...any) {
+		if strings.Contains(format, "warming") {
+			t.Error("it says that it warms up")
+		}
+	})
+	if errors.Is(err, os.ErrNotExist) {
+		t.Skip(err) // no /proc
+	}
+	if err != nil || len(r.Rows) != len(cells) || r.Rounds.Run != 1 {
+		t.Errorf("%d rows, %d rounds, error %v", len(r.Rows), r.Rounds.Run, err)
 	}
 }
 
