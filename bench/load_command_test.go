@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -12,6 +13,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"corenode/bench/result"
 )
@@ -41,12 +43,17 @@ func answer(w http.ResponseWriter, r *http.Request) {
 
 // command runs corebench and returns what it printed.
 func command(t *testing.T, args ...string) (out, status string, err error) {
+	return commandUntil(t.Context(), args...)
+}
+
+// commandUntil is command, interrupted when ctx ends.
+func commandUntil(ctx context.Context, args ...string) (out, status string, err error) {
 	var stdout, stderr bytes.Buffer
 	cmd := root()
 	cmd.SetArgs(args)
 	cmd.SetOut(&stdout)
 	cmd.SetErr(&stderr)
-	err = cmd.ExecuteContext(t.Context())
+	err = cmd.ExecuteContext(ctx)
 	return stdout.String(), stderr.String(), err
 }
 
@@ -107,6 +114,30 @@ func TestSweepChecksAllLevelsFirst(t *testing.T) {
 	_, _, err := command(t, "sweep", "--url", server.URL, "--protocol", "chat", "--key", "secret", "--clients", "1,0", "--count", "1", "--pause", "0s")
 	if err == nil || !strings.Contains(err.Error(), "level 0") || asked.Load() != 0 {
 		t.Errorf("error %v after %d requests", err, asked.Load())
+	}
+}
+
+// Interrupted between two levels a sweep reports those that ran: the next one would be a level without a request.
+func TestSweepInterruptedInItsPause(t *testing.T) {
+	ctx, interrupt := context.WithCancel(t.Context())
+	defer interrupt()
+	var asked atomic.Int64
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		answer(w, r)
+		if asked.Add(1) == 2 { // the last one of the first level; its end is a moment away
+			time.AfterFunc(300*time.Millisecond, interrupt)
+		}
+	}))
+	defer server.Close()
+	path := filepath.Join(t.TempDir(), "s.json")
+	out, _, err := commandUntil(ctx, "sweep", "--url", server.URL, "--protocol", "chat", "--key", "secret", "--clients", "1,2,3", "--count", "2",
+		"--tokens-per-word", "1", "--pause", "1h", "--json", path)
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	var s result.Sweep
+	if b, err := os.ReadFile(path); err != nil || json.Unmarshal(b, &s) != nil || len(s.Points) != 1 || s.Points[0].At != 1 {
+		t.Errorf("%v, levels %+v\n%s", err, s.Points, out)
 	}
 }
 

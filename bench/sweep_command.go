@@ -82,12 +82,15 @@ func runSweep(cmd *cobra.Command, f *loadFlags, over string, levels []float64, p
 			return err
 		}
 		points = append(points, result.Level{At: at, File: file})
-		if i == len(levels)-1 || cmd.Context().Err() != nil {
+		if i == len(levels)-1 {
 			break
 		}
 		select {
 		case <-time.After(pause):
 		case <-cmd.Context().Done():
+		}
+		if cmd.Context().Err() != nil { // a level that begins now would have no request
+			break
 		}
 	}
 	s := result.NewSweep(over, points)
