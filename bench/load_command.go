@@ -103,25 +103,33 @@ func runLoad(cmd *cobra.Command, f *loadFlags) error {
 		return err
 	}
 	var rows *result.Rows
+	var lines *os.File
 	if f.csv != "" {
-		file, err := os.Create(f.csv)
-		if err != nil {
+		var err error
+		if lines, err = os.Create(f.csv); err != nil {
 			return err
 		}
-		defer file.Close()
-		rows = result.NewRows(file)
+		defer lines.Close()
+		rows = result.NewRows(lines)
 	}
 	file, err := f.measure(cmd.Context(), cmd.ErrOrStderr(), rows)
 	if err != nil {
 		return err
 	}
-	if rows != nil {
-		if err := rows.Close(); err != nil {
-			return fmt.Errorf("write %s: %w", f.csv, err)
-		}
-	}
-	return errors.Join(writePage(f.html, func(w io.Writer) error { return page.Load(w, file) }),
+	// The lines come first, as the page does: printing to a pipe that nobody reads ends the program.
+	return errors.Join(closeRows(rows, lines), writePage(f.html, func(w io.Writer) error { return page.Load(w, file) }),
 		deliver(cmd, file, f.json, report.WriteCompact, errNothing))
+}
+
+// closeRows writes what is left of the lines, if there are any.
+func closeRows(rows *result.Rows, lines *os.File) error {
+	if rows == nil {
+		return nil
+	}
+	if err := errors.Join(rows.Close(), lines.Close()); err != nil {
+		return fmt.Errorf("write %s: %w", lines.Name(), err)
+	}
+	return nil
 }
 
 // writePage writes a page to a file, to none without a name.

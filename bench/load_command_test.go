@@ -103,6 +103,29 @@ func TestLoadCompareAndSweep(t *testing.T) {
 	}
 }
 
+// Lines that cannot be written lose no more than themselves, as a page or a file that cannot be written does.
+func TestResultOutlivesItsLines(t *testing.T) {
+	const full = "/dev/full" // every write fails
+	if _, err := os.Stat(full); err != nil {
+		t.Skip(err)
+	}
+	server := httptest.NewServer(http.HandlerFunc(answer))
+	defer server.Close()
+	dir := t.TempDir()
+	json, html := filepath.Join(dir, "a.json"), filepath.Join(dir, "a.html")
+	out, _, err := command(t, "load", "--url", server.URL, "--protocol", "chat", "--key", "secret", "--clients", "1", "--count", "2",
+		"--csv", full, "--json", json, "--html", html)
+	if err == nil || !strings.Contains(err.Error(), "write "+full) || !strings.Contains(out, "TTFT") {
+		t.Errorf("error %v\n%s", err, out)
+	}
+	if f, err := result.ReadFile(json); err != nil || f.Runs[0].Requests.Succeeded != 2 {
+		t.Errorf("the result: %v", err)
+	}
+	if page, err := os.ReadFile(html); err != nil || !bytes.Contains(page, []byte("<canvas")) {
+		t.Errorf("the page: %v", err)
+	}
+}
+
 // A level that cannot be is told before the others are measured.
 func TestSweepChecksAllLevelsFirst(t *testing.T) {
 	var asked atomic.Int64
