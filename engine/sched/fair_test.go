@@ -163,6 +163,30 @@ func TestNextEntitled(t *testing.T) {
 	}
 }
 
+// TestTimeIsTakenLater: with a slot and pages to be had, an account that only the steps' time keeps out has a place after
+// ten times FairWait, or once a sequence of the others ends, if that is sooner.
+func TestTimeIsTakenLater(t *testing.T) {
+	for name, ends := range map[string]bool{"all go on": false, "one ends": true} {
+		b := newBench(t, 4000, 0, func(c *Config) { c.GapMax = time.Nanosecond }) // one stream is all that steps have time for
+		decodes := 1000
+		if ends {
+			decodes = 15
+		}
+		stream, prompt := b.add("flood", 5, decodes), b.add("flood", 20_000, 1)
+		b.until(10, func() bool { return !prompt.Started.IsZero() })
+		q := b.add("other", 5, 2)
+		b.until(100, func() bool { return !q.Started.IsZero() })
+		waited, preempted := q.Started.Sub(q.Arrived), b.s.Stats().PreemptedFair
+		fair := b.s.config.FairWait
+		if ends && (waited <= fair || waited >= starvedAfter*fair || preempted != 0 || !ended(stream)()) {
+			t.Errorf("%s: waited %v, %d preempted", name, waited, preempted)
+		}
+		if !ends && (waited != starvedAfter*fair || preempted != 1) {
+			t.Errorf("%s: waited %v, %d preempted, want %v and one", name, waited, preempted, starvedAfter*fair)
+		}
+	}
+}
+
 // TestServiceIsEqual: two accounts that always want more get the same service,
 // whatever their requests look like.
 func TestServiceIsEqual(t *testing.T) {

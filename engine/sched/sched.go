@@ -51,9 +51,10 @@
 //
 // The account that was served least in the first priority waits at most
 // FairWait for a slot and pages if nothing of it runs and others run two or
-// more: the latest of those are preempted for it. After ten times FairWait this
-// holds for any account of that priority. Priorities order only what waits:
-// nothing is preempted for its low priority.
+// more: the latest of those are preempted for it. Where only the steps' time is
+// lacking, it waits until a sequence ends, or for ten times FairWait. From then
+// on all this holds for any account of that priority. Priorities order only what
+// waits: nothing is preempted for its low priority.
 //
 // A Scheduler and its pool are not safe for concurrent use: the step loop owns
 // both.
@@ -115,7 +116,7 @@ type Config struct {
 	QueueTimeout time.Duration
 	// FairWait is how long the account that was served least waits while nothing of it runs.
 	// Then it takes a slot or pages from an account that runs several. After ten times as long
-	// this holds for any account.
+	// this holds for any account, and where only time for it is lacking in the steps.
 	FairWait time.Duration
 	// PriorityWait is what one level of priority is worth in waiting. A priority that has
 	// waited n times this long goes before one that is n levels higher. 0 is ten seconds.
