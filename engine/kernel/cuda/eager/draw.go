@@ -155,7 +155,8 @@ func (d *drawing) record(in *kernel.Input, i, vocabulary int) {
 		d.lists = append(d.lists, s.ID, s.Times, prompted)
 	}
 	flag := func(b bool) int { return map[bool]int{true: 1}[b] }
-	for _, x := range []int{p.TopK, flag(p.Greedy()), flag(p.Few(vocabulary)), flag(r.Unfinished),
+	topK := min(p.TopK, vocabulary) // fits 32 bits, and what keeps the whole vocabulary keeps all
+	for _, x := range []int{topK, flag(p.Greedy()), flag(p.Few(vocabulary)), flag(r.Unfinished),
 		d.list(r.Hidden), len(r.Hidden), d.list(r.Stops), len(r.Stops), d.list(r.Prompt), len(r.Prompt), seen, len(r.Seen),
 		flag(r.Held), int(r.Trigger), allowed, words, ending, endings, int(r.Row), newest, fresh, index} {
 		v = binary.LittleEndian.AppendUint32(v, uint32(int32(x)))

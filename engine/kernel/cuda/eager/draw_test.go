@@ -99,7 +99,8 @@ func (r *rig) anyRow(row int32, vocab int) kernel.Row {
 	k := kernel.Row{Row: row, Trigger: -1, Draw: r.Random.Uint64N(1000), Stops: []int32{int32(r.Random.IntN(vocab)), 3}}
 	k.Sampling = kernel.Sampling{
 		Temperature: pick(0, 0.3, 1, 1, 1.7), TopP: pick(1, 1, 0.95, 0.5, 0), MinP: pick(0, 0, 0.05, 0.5, 1),
-		TopK: int(pick(0, 1, 5, 20, 200, 1100, 5000)), PresencePenalty: pick(0, 0, 1.5), FrequencyPenalty: pick(0, 0.3),
+		TopK:            []int{0, 1, 5, 20, 200, 1100, 5000, 1<<32 + 1}[r.Random.IntN(8)], // the last one's lower half is 1
+		PresencePenalty: pick(0, 0, 1.5), FrequencyPenalty: pick(0, 0.3),
 		RepetitionPenalty: pick(0, 1, 1.3, 0.7), Seed: r.Random.Uint64(),
 	}
 	if k.Hidden = r.some(vocab, float64(pick(0, 0.1))); len(k.Hidden) > 0 && k.Hidden[0] > 0 {
