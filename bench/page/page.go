@@ -104,7 +104,10 @@ func tiles(f *result.File) (list []tile) {
 	if len(f.Conditions.Objectives) > 0 {
 		add("goodput/s", "goodput_per_s", "")
 	}
-	return append(list, tile{Name: "failed or not sent", Value: report.Number(100*f.Metrics["failed_share"].Median) + " %"})
+	if s, ok := f.Metrics["failed_share"]; ok {
+		list = append(list, tile{Name: "failed or not sent", Value: report.Number(100*s.Median) + " %"})
+	}
+	return list
 }
 
 func tables(f *result.File) []result.Table {

@@ -83,6 +83,24 @@ func TestPageOfALoad(t *testing.T) {
 	}
 }
 
+// A load that was interrupted before anything was due has no share of failures, nor has its page.
+func TestPageOfAnEmptyRun(t *testing.T) {
+	run := stats.New(stats.Config{From: time.Minute, Until: time.Minute, Streamed: true}).Finish()
+	none := result.New(proc.Host{}, result.Conditions{URL: "http://127.0.0.1:1", Stream: true, Loop: "closed", Clients: 1, Turns: 1}, []stats.Run{run})
+	if list := tiles(&none); len(list) != 0 {
+		t.Errorf("tiles %+v", list)
+	}
+	some := file()
+	if list := tiles(&some); len(list) == 0 || list[len(list)-1] != (tile{Name: "failed or not sent", Value: "10.0 %"}) {
+		t.Errorf("tiles %+v", list)
+	}
+	var b bytes.Buffer
+	if err := Load(&b, none); err != nil {
+		t.Fatal(err)
+	}
+	check(t, b.String(), 0)
+}
+
 func TestPageOfASweep(t *testing.T) {
 	var b bytes.Buffer
 	if err := Sweep(&b, result.NewSweep("clients", []result.Level{{At: 1, File: file()}, {At: 8, File: file()}})); err != nil {

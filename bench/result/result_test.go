@@ -273,6 +273,18 @@ func TestSweepOfFailures(t *testing.T) {
 	}
 }
 
+// A level in which nothing was due has no share of failures.
+func TestLevelWithoutRequests(t *testing.T) {
+	none := stats.New(stats.Config{From: time.Minute, Until: time.Minute, Streamed: true}).Finish()
+	rows := NewSweep("rate", []Level{{At: 2, File: file(measured(1, 100*msec))}, {At: 4, File: file(none)}}).Table().Rows
+	if got := strings.Join(rows[1], " "); got != "4 - - - - - - - - - - " {
+		t.Errorf("the empty level is %q", got)
+	}
+	if failed := rows[0][len(rows[0])-2]; failed != "0" {
+		t.Errorf("of a level without failures %s %% failed", failed)
+	}
+}
+
 func TestLengthOfALoad(t *testing.T) {
 	for want, c := range map[string]Conditions{
 		", 30.0 s after": {DurationS: 30}, ", 7 requests after": {Count: 7}, ", 7 requests or 30.0 s after": {Count: 7, DurationS: 30},

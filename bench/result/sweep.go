@@ -77,19 +77,23 @@ func (s Sweep) Table() Table {
 		"OUTPUT TOKENS/S", "TTFT P50 ms", "TTFT P99 ms", "ITL P50 ms", "ITL P99 ms", "E2E P50 ms", "E2E P99 ms", "FAILED %", ""}}
 	for _, l := range s.Points {
 		row := []string{fmt.Sprintf("%g", l.At)}
-		for _, name := range []string{"requests_per_s", "goodput_per_s", "output_tokens_per_s", "ttft_p50",
-			"ttft_p99", "itl_p50", "itl_p99", "e2e_p50", "e2e_p99"} {
+		add := func(name string, show func(report.Spread) string) {
 			text := "-"
 			if v, ok := l.File.Metrics[name]; ok {
-				text = v.String()
+				text = show(v)
 			}
 			row = append(row, text)
 		}
+		for _, name := range []string{"requests_per_s", "goodput_per_s", "output_tokens_per_s", "ttft_p50",
+			"ttft_p99", "itl_p50", "itl_p99", "e2e_p50", "e2e_p99"} {
+			add(name, report.Spread.String)
+		}
+		add("failed_share", func(v report.Spread) string { return report.Number(100 * v.Median) })
 		mark := ""
 		if l.At == s.Knee {
 			mark = "<- knee"
 		}
-		t.Rows = append(t.Rows, append(row, report.Number(100*l.File.Metrics["failed_share"].Median), mark))
+		t.Rows = append(t.Rows, append(row, mark))
 	}
 	return t
 }
