@@ -189,21 +189,35 @@ func (c *conn) target() []byte {
 	return target
 }
 
-// Close closes the connection, once, after lingering when that was asked for.
+// Close closes the connection, once, after lingering when that was asked for. It
+// does not wait for the lingering of one that a drain ends: fasthttp closes its
+// idle connections one after another, and until the last is closed no other can
+// end. The drain waits for remove.
 func (c *conn) Close() error {
 	if a := c.waiting.Swap(nil); a != nil {
 		_ = a.Close() // while the socket is open: it is watched
 	}
 	err := net.ErrClosed
 	c.once.Do(func() {
-		if unread, d := c.lingers(); unread > 0 {
-			c.drain(unread, d)
+		if c.of != nil && c.finished.Load() && c.linger.Load() == 0 {
+			err = nil
+			go c.part() // its error is nobody's to know
+			return
 		}
-		err = c.Conn.Close()
-		if c.of != nil {
-			c.of.remove(c)
-		}
+		err = c.part()
 	})
+	return err
+}
+
+// part lingers, closes the connection and takes it out of the count.
+func (c *conn) part() error {
+	if unread, d := c.lingers(); unread > 0 {
+		c.drain(unread, d)
+	}
+	err := c.Conn.Close()
+	if c.of != nil {
+		c.of.remove(c)
+	}
 	return err
 }
 

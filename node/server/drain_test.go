@@ -3,9 +3,12 @@ package server
 import (
 	"bufio"
 	"context"
+	"errors"
 	"io"
 	"net"
+	"runtime"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -197,6 +200,63 @@ func TestDrainEndsIdleConnections(t *testing.T) {
 	if open := len(n.s.conns.open); open != 0 {
 		t.Errorf("%d connections are counted as open", open)
 	}
+}
+
+// partedListener accepts connections whose end is seen: each says when it closes its half, and then waits for open.
+type partedListener struct {
+	net.Listener
+	parted atomic.Int32
+	open   chan struct{}
+}
+
+func (l *partedListener) Accept() (net.Conn, error) {
+	c, err := l.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	return partedConn{c.(*net.TCPConn), l}, nil
+}
+
+type partedConn struct {
+	*net.TCPConn
+	l *partedListener
+}
+
+func (c partedConn) CloseWrite() error {
+	c.l.parted.Add(1)
+	<-c.l.open
+	return c.TCPConn.CloseWrite()
+}
+
+// TestDrainEndsIdleConnectionsTogether: clients that do not close their idle connections are waited for all at once.
+// On one processor fasthttp begins to close them before any of their goroutines has ended.
+func TestDrainEndsIdleConnectionsTogether(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	n := start(t, Config{IdleTimeout: time.Hour}, newFakeBackend(say("x")))
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	parted := &partedListener{Listener: ln, open: make(chan struct{})}
+	served := make(chan error, 1)
+	go func() { served <- n.s.Serve(parted) }()
+	const idle = 50
+	for range idle {
+		c := n.dialTo(ln.Addr().String())
+		if _, err := io.WriteString(c, request("GET", "/healthz", "")); err != nil {
+			t.Fatal(err)
+		}
+		read(t, bufio.NewReader(c), "GET")
+	}
+	drained := make(chan error, 1)
+	go func() { drained <- n.s.Drain(t.Context()) }()
+	defer func() {
+		close(parted.open)
+		if err := errors.Join(<-drained, <-served); err != nil {
+			t.Error(err)
+		}
+	}()
+	waitFor(t, "all of them end at the same time", func() bool { return parted.parted.Load() == idle })
 }
 
 // What a client had begun to send when a drain ended its connection does not make
