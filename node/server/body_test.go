@@ -236,6 +236,36 @@ func TestPipelining(t *testing.T) {
 	}
 }
 
+// TestPipeliningDoesNotHoldBack: an answer is sent when it is there, and not with that of the request behind it.
+func TestPipeliningDoesNotHoldBack(t *testing.T) {
+	for kind, body := range map[string]string{"plain": ask, "stream": askSSE} {
+		t.Run(kind, func(t *testing.T) {
+			received := make(chan struct{})
+			prepares := 0 // by the connection's goroutine
+			n := start(t, Config{}, newFakeBackend(say("one")), func(d *Deps) {
+				d.Catalog = fakeCatalog{"core-1.1": fakeModel{id: "core-1.1", prepare: func() {
+					if prepares++; prepares == 2 {
+						<-received
+					}
+				}}}
+			})
+			c := n.dial()
+			if _, err := io.WriteString(c, strings.Repeat(request("POST", "/v1/messages", body, withKey), 2)); err != nil {
+				t.Fatal(err)
+			}
+			r := bufio.NewReader(c)
+			first, err := tryRead(r, "POST")
+			close(received)
+			if err != nil || first.cut != nil || first.StatusCode != 200 {
+				t.Fatalf("%q, %v, %v", first.body, first.cut, err)
+			}
+			if second := read(t, r, "POST"); second.StatusCode != 200 || second.cut != nil {
+				t.Errorf("%d %q %v", second.StatusCode, second.body, second.cut)
+			}
+		})
+	}
+}
+
 // The node-wide budget refuses a body that fits the limit but not the memory
 // that others hold.
 func TestBodyBudget(t *testing.T) {

@@ -123,6 +123,9 @@ func (x *exchange) end() {
 		x.closeAfter(unreadMax)
 		x.fail(&abi.Error{Kind: abi.Internal, Op: "server.handle", Msg: "internal error", Err: fmt.Errorf("panic: %v", r)})
 	}
+	// fasthttp would set the same deadline. Where the handler does, it sends the answer at once, and a stream's end;
+	// else it keeps them while the next request is there already. It fails only on a closed connection.
+	_ = x.ctx.SetWriteDeadline(time.Now().Add(x.s.cfg.WriteTimeout))
 	if x.streamed {
 		return
 	}
