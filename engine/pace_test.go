@@ -2,6 +2,7 @@ package engine
 
 import (
 	"errors"
+	"reflect"
 	"testing"
 	"time"
 
@@ -64,5 +65,53 @@ func TestGaugesOfASleepingLoop(t *testing.T) {
 	if after, _ := e.Stats(); after.Scheduler.BatchMax != s.sched.Stats().BatchMax ||
 		after.Scheduler.DecodeTokens != before.Scheduler.DecodeTokens {
 		t.Errorf("later: %+v, before %+v", after.Scheduler, before.Scheduler)
+	}
+}
+
+// TestGaugesOfAClosedLoop: a step loop that failed closes with its sequences in it. Nothing runs or waits then, and
+// what only rises, the int64 among them, stays as it was.
+func TestGaugesOfAClosedLoop(t *testing.T) {
+	o := options(Instant)
+	o.Batch.SequencesMax = 1
+	e, err := Open(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	s, err := e.NewStepper()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		submit(t, s, "a", ask(t, e, body))
+	}
+	s.Step(time.Now())
+	before, _ := e.Stats()
+	if before.Scheduler.Running != 1 || before.Scheduler.Waiting != 2 || before.Pool.PagesOwned == 0 {
+		t.Fatalf("before: %+v", before)
+	}
+	for i, stats := range []reflect.Value{reflect.ValueOf(&before.Pool).Elem(), reflect.ValueOf(&before.Scheduler).Elem()} {
+		for k := range stats.NumField() { // no step sets all of them
+			stats.Field(k).SetInt(int64(100*i + k + 1))
+		}
+	}
+	before.CacheBytes, before.LookupDrafts, before.LayerDrafts = 1, Drafts{Drafted: 2, Accepted: 1}, Drafts{Drafted: 4, Accepted: 3}
+	e.stats.Store(&before)
+	s.Close()
+	after, ok := e.Stats()
+	if !ok || after.CacheBytes != 0 || after.LookupDrafts != before.LookupDrafts || after.LayerDrafts != before.LayerDrafts {
+		t.Errorf("%+v", after)
+	}
+	for _, both := range [][2]reflect.Value{{reflect.ValueOf(before.Pool), reflect.ValueOf(after.Pool)},
+		{reflect.ValueOf(before.Scheduler), reflect.ValueOf(after.Scheduler)}} {
+		for k := range both[0].NumField() {
+			field, want := both[0].Type().Field(k), int64(0)
+			if field.Type == reflect.TypeFor[int64]() {
+				want = both[0].Field(k).Int()
+			}
+			if got := both[1].Field(k).Int(); got != want {
+				t.Errorf("%s.%s is %d, want %d", both[0].Type(), field.Name, got, want)
+			}
+		}
 	}
 }

@@ -470,8 +470,9 @@ func (s *Stepper) Abort(err *abi.Error) {
 	}
 }
 
-// Close gives the cache's memory back. No job may be left.
+// Close gives the cache's memory back. Nobody waits for a job that is left, as after a panic.
 func (s *Stepper) Close() {
+	s.clearGauges() // first: what follows may panic after a panic
 	s.program.Close()
 	if s.cache != nil { // Instant has none
 		s.cache.Close()
@@ -485,6 +486,15 @@ type Stats struct {
 	CacheBytes   int64  // memory taken for pages and states
 	LookupDrafts Drafts // drafts from a sequence's own prompt and output
 	LayerDrafts  Drafts // drafts of the model's prediction layer
+}
+
+// clearGauges makes the gauges those of a model without a step loop, for until there is another. It asks neither pool nor
+// scheduler: they may have panicked.
+func (s *Stepper) clearGauges() {
+	if last := s.engine.stats.Load(); last != nil {
+		s.engine.stats.Store(&Stats{Pool: last.Pool.Counters(), Scheduler: last.Scheduler.Counters(),
+			LookupDrafts: last.LookupDrafts, LayerDrafts: last.LayerDrafts})
+	}
 }
 
 // publish makes the gauges readable for other goroutines, every now and then, and before the

@@ -27,6 +27,13 @@ type Stats struct {
 	StaleHandles     int64 // released twice, or after their pin had ended
 }
 
+// Counters are the numbers that only rise.
+func (s Stats) Counters() Stats {
+	return Stats{Lookups: s.Lookups, Hits: s.Hits, HitTokens: s.HitTokens, PagesEvicted: s.PagesEvicted,
+		SnapshotsTaken: s.SnapshotsTaken, SnapshotsEvicted: s.SnapshotsEvicted, SnapshotsMoved: s.SnapshotsMoved,
+		SnapshotsSkipped: s.SnapshotsSkipped, PinsDisplaced: s.PinsDisplaced, PinsBroken: s.PinsBroken, StaleHandles: s.StaleHandles}
+}
+
 // Stats returns the numbers; it looks at no page.
 func (p *Pool) Stats() Stats {
 	s := p.count

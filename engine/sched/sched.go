@@ -374,6 +374,14 @@ type Stats struct {
 	QueueWait     time.Duration // what the work that waits will take
 }
 
+// Counters are the numbers that only rise.
+func (s Stats) Counters() Stats {
+	return Stats{PrefillTokens: s.PrefillTokens, RecomputedTokens: s.RecomputedTokens, DecodeTokens: s.DecodeTokens,
+		DraftedTokens: s.DraftedTokens, AcceptedTokens: s.AcceptedTokens, Preempted: s.Preempted, PreemptedFair: s.PreemptedFair,
+		HitsDropped: s.HitsDropped, Expired: s.Expired, RefusedQueueFull: s.RefusedQueueFull, RefusedWait: s.RefusedWait,
+		RefusedTooLarge: s.RefusedTooLarge}
+}
+
 // Stats returns the numbers; of sequences it looks at those that run.
 func (s *Scheduler) Stats() Stats {
 	c := s.StatsSince(Stats{})
