@@ -343,7 +343,7 @@ func (n *node) openServer(secret []byte) error {
 	return err
 }
 
-// announce leaves address, token and certificate of the admin listener in the data folder.
+// announce leaves address, token and certificate of the admin listener in the data folder, and where the API is.
 func (n *node) announce() (token string, withdraw func(), err error) {
 	token = operators.NewToken()
 	if n.cfg.Admin.TokenFile != "" {
@@ -351,11 +351,15 @@ func (n *node) announce() (token string, withdraw func(), err error) {
 			return "", nil, fmt.Errorf("admin.token_file: %w", err)
 		}
 	}
-	withdraw, err = admin.Announce(n.cfg.DataDir, n.admin.Addr().String(), token, n.cfg.Admin.TokenFile)
+	withdrawAdmin, err := admin.Announce(n.cfg.DataDir, n.admin.Addr().String(), token, n.cfg.Admin.TokenFile)
 	if err == nil && n.certificates.admin != nil {
 		err = admin.AnnounceCertificates(n.cfg.DataDir, n.certificates.admin.Leaf().Raw)
 	}
-	return token, withdraw, err
+	if err != nil {
+		return "", nil, err
+	}
+	withdrawAPI, err := admin.AnnounceAPI(n.cfg.DataDir, n.base(admin.Reachable(n.public.Addr().String())))
+	return token, func() { withdrawAdmin(); withdrawAPI() }, err
 }
 
 // audit keeps a call of the admin listener's own paths, or a form of the console.

@@ -48,7 +48,7 @@ func TestTokenFileInTheDataFolderSurvivesAStop(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer listener.Close()
-	n := &node{cfg: config.Default(), admin: listener}
+	n := &node{cfg: config.Default(), admin: listener, public: listener}
 	n.cfg.DataDir = data
 	life := func(tokenFile string) string {
 		n.cfg.Admin.TokenFile = tokenFile
@@ -58,6 +58,9 @@ func TestTokenFileInTheDataFolderSurvivesAStop(t *testing.T) {
 		}
 		if text, err := os.ReadFile(filepath.Join(data, "admin.token")); strings.TrimSpace(string(text)) != token {
 			t.Errorf("the commands find the token %q, want %q (%v)", text, token, err)
+		}
+		if text, err := os.ReadFile(filepath.Join(data, "api.addr")); strings.TrimSpace(string(text)) != "http://"+listener.Addr().String() {
+			t.Errorf("health finds the API at %q, want %v (%v)", text, listener.Addr(), err)
 		}
 		withdraw()
 		return token

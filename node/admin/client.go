@@ -107,6 +107,28 @@ func Reachable(address string) string {
 	return net.JoinHostPort("127.0.0.1", port) // a listener on all of IPv6 has those of IPv4 as well
 }
 
+// AnnounceAPI leaves the base URL of the node's API in the data folder, for who asks whether it is ready.
+func AnnounceAPI(dir, base string) (withdraw func(), err error) {
+	path := filepath.Join(dir, store.APIAddressName)
+	if err := store.WriteSecret(path, base); err != nil {
+		return nil, fmt.Errorf("write the address of the API: %w", err)
+	}
+	return func() { os.Remove(path) }, nil
+}
+
+// APIOf is the base URL of the API of the node that owns a data folder. ErrNoNode says that none does, or that it is of a
+// release that leaves none.
+func APIOf(dir string) (base string, err error) {
+	base, err = readLine(dir, store.APIAddressName)
+	if err != nil {
+		return "", err
+	}
+	if held, err := store.Held(dir); err != nil || !held {
+		return "", cmp.Or(err, fmt.Errorf("%w: the one at %s was killed", ErrNoNode, base))
+	}
+	return base, nil
+}
+
 // Client calls an API. What it sends has an escaped path.
 type Client struct {
 	send func(method, path string, query url.Values, body []byte) (status int, answer []byte, err error)

@@ -80,6 +80,36 @@ func TestKilledNodeGetsNoToken(t *testing.T) {
 	}
 }
 
+// TestAPIOf: where the API is is known of the node that has the folder, and of nobody else.
+func TestAPIOf(t *testing.T) {
+	dir := t.TempDir()
+	const base = "https://127.0.0.1:81"
+	asked := func(when, want string) {
+		t.Helper()
+		if got, err := APIOf(dir); got != want || (want == "") != errors.Is(err, ErrNoNode) {
+			t.Errorf("%s: %q, %v; want %q", when, got, err, want)
+		}
+	}
+	asked("no node ever was there", "")
+	if _, err := AnnounceAPI(dir, base); err != nil {
+		t.Fatal(err)
+	}
+	asked("it was killed", "")
+	lock, err := store.LockFolder(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer lock.Close()
+	asked("the next one starts", "")
+	withdraw, err := AnnounceAPI(dir, base)
+	if err != nil {
+		t.Fatal(err)
+	}
+	asked("it runs", base)
+	withdraw()
+	asked("it stops", "")
+}
+
 // TestAnnounceAllAddresses: a node that listens everywhere is found on loopback.
 func TestAnnounceAllAddresses(t *testing.T) {
 	for listens, want := range map[string]string{"0.0.0.0:81": "127.0.0.1:81", "[::]:81": "127.0.0.1:81",

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"net/http"
 	"os"
@@ -20,40 +21,68 @@ func healthCommand() *cobra.Command {
 	var file string
 	cmd := &cobra.Command{
 		Use: "health", Short: "Ask the node whether it is ready, for health checks", Args: cobra.NoArgs,
-		Long: `Ask /readyz at the configured address of the API, on this machine and with TLS where
-that is configured. The status is 0 when the node takes requests, else 1: it
-starts, drains, or a model is down. No key is needed.`,
+		Long: `Ask /readyz at the address of the API, on this machine and with TLS where that is
+in use. The status is 0 when the node takes requests, else 1: it starts, drains,
+or a model is down. No key is needed.
+
+The address is the one that the node of the data folder left in api.addr, where
+the folder is configured or given by --data-dir, and can be read; else that of
+the configuration as it is now, which need not be the one that the node was
+started with. Mistakes in other keys do not matter: a node that runs goes on.`,
 		Example: `  corenode health
-  corenode health --config /etc/corenode/corenode.yaml`,
+  corenode health --config /etc/corenode/corenode.yaml
+  corenode health --data-dir /var/lib/corenode`,
 	}
 	f := cmd.Flags()
 	f.StringVar(&file, "config", "", "YAML `file` of the node")
-	listen := f.String("listen", "", "address of the API (default the configuration's)")
+	f.String("listen", "", "address of the API (default the node's)")
+	f.String("data-dir", "", "folder of the node's data (default the configuration's)")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		cmd.SilenceUsage = true
 		from := config.Sources{File: file, Environment: os.Environ(), Flags: map[string]string{}}
-		if *listen != "" {
-			from.Flags["listen"] = *listen
+		for name, key := range map[string]string{"listen": "listen", "data-dir": "data_dir"} {
+			if value := f.Lookup(name).Value.String(); value != "" {
+				from.Flags[key] = value
+			}
 		}
-		cfg, err := config.Load(from)
+		said := config.LoadPartial(from)
+		base, err := apiBase(said, from.Flags["listen"] != "")
+		if err == nil {
+			err = askHealth(base)
+		}
 		if err != nil {
-			return err
+			return errors.Join(err, said.Err()) // which may be why it was asked elsewhere than it is
 		}
-		return askHealth(cfg)
+		return nil
 	}
 	return cmd
 }
 
-// askHealth asks the node of a configuration, on this machine: whom its certificate names does not
-// matter, and nothing secret is said.
-func askHealth(cfg *config.Config) error {
+// apiBase is where the API is. What the node of the folder says counts more than what the sources say now, unless the caller
+// named an address. A folder that no source names is not looked into: it may be another node's.
+func apiBase(said config.Partial, named bool) (string, error) {
+	cfg := said.Config
+	if !named && said.Given("data_dir") && said.Known("data_dir") {
+		if base, err := admin.APIOf(cfg.DataDir); err == nil {
+			return base, nil
+		}
+	}
+	if !said.Known("listen") || !said.Known("server.tls_certificate") {
+		return "", errors.New("where the node listens is not known: correct the configuration, or name the node's folder with --data-dir")
+	}
 	scheme := "http"
 	if cfg.Server.TLSCertificate != "" {
 		scheme = "https"
 	}
+	return scheme + "://" + admin.Reachable(cfg.Listen), nil
+}
+
+// askHealth asks the node at an address of this machine: whom its certificate names does not
+// matter, and nothing secret is said.
+func askHealth(base string) error {
 	h := &http.Client{Timeout: healthTimeout, Transport: &http.Transport{DisableKeepAlives: true,
 		TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12, InsecureSkipVerify: true}}}
-	answer, err := h.Get(scheme + "://" + admin.Reachable(cfg.Listen) + "/readyz")
+	answer, err := h.Get(base + "/readyz")
 	if err != nil {
 		return err
 	}

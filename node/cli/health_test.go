@@ -9,6 +9,9 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"corenode/node/admin"
+	"corenode/node/store"
 )
 
 // TestHealth: the status says whether the node at the configured address is ready, with TLS too.
@@ -45,6 +48,64 @@ func TestHealth(t *testing.T) {
 	if err := health("http://127.0.0.1:1", ""); err == nil {
 		t.Error("nobody answers, and all is well")
 	}
+}
+
+// TestHealthOfABadConfiguration: a mistake that a running node does not notice is none of its health.
+func TestHealthOfABadConfiguration(t *testing.T) {
+	t.Setenv("CORENODE_DATA_DIR", "") // put back at the end
+	os.Unsetenv("CORENODE_DATA_DIR")
+	ready := http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})
+	answer, encrypted := httptest.NewServer(ready), httptest.NewTLSServer(ready)
+	defer answer.Close()
+	defer encrypted.Close()
+	address, dir := answer.Listener.Addr().String(), t.TempDir()
+	lock, err := store.LockFolder(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer lock.Close()
+	announce := func(base string) {
+		t.Helper()
+		if _, err := admin.AnnounceAPI(dir, base); err != nil {
+			t.Fatal(err)
+		}
+	}
+	health := func(text string, args ...string) error {
+		file := filepath.Join(t.TempDir(), "c.yaml")
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		cmd := Root("test", nil)
+		cmd.SetArgs(append([]string{"health", "--config", file}, args...))
+		return cmd.Execute()
+	}
+	const nobody, noYAML = "listen: 127.0.0.1:1\n", "limits: {\n"
+	check := func(name, says string, err error) {
+		t.Helper()
+		if says == "" && err != nil || says != "" && (err == nil || !strings.Contains(err.Error(), says)) {
+			t.Errorf("%s: %v, want %q", name, err, says)
+		}
+	}
+	check("a mistake elsewhere", "", health("listen: "+address+"\nno_such_key: 1\nlimits: {queue_timeout: soon}\n"))
+	check("the address is a mistake", "not known", health("listen: nowhere\n"))
+	check("no YAML", "not valid YAML", health("listen: "+address+"\n"+noYAML))
+	check("no YAML, and the address given", "not known", health(noYAML, "--listen", address)) // with TLS or not?
+	check("a typo of the address", "lisen", health(nobody+"lisen: "+address+"\n"))
+
+	check("no node has said where it is", "refused", health(nobody, "--data-dir", dir))
+	announce(answer.URL)
+	check("another address for the next start", "", health(nobody+"data_dir: "+dir+"\n"))
+	check("no YAML, and the folder given", "", health(noYAML, "--data-dir", dir))
+	check("an address was asked for", "refused", health("data_dir: "+dir+"\n", "--listen", "127.0.0.1:1"))
+	announce(encrypted.URL)
+	check("TLS is gone at the next start", "", health("listen: "+encrypted.Listener.Addr().String()+"\ndata_dir: "+dir+"\n"))
+	t.Chdir(filepath.Dir(dir))
+	if err := os.Rename(dir, "data"); err != nil {
+		t.Fatal(err)
+	}
+	check("nobody named the folder, which may be another node's", "refused", health(nobody))
+	t.Setenv("CORENODE_DATA_DIR", "data")
+	check("a variable names it", "", health(nobody))
 }
 
 // TestBashCompletes: a real bash completes commands, their verbs and flags by what the program prints.

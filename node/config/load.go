@@ -54,22 +54,71 @@ func Load(from Sources) (*Config, error) {
 
 // LoadOrigins is Load, and says where the values came from.
 func LoadOrigins(from Sources) (*Config, Origins, error) {
-	var text []byte
-	if from.File != "" {
-		var err error
-		if text, err = os.ReadFile(from.File); err != nil {
-			return nil, Origins{}, fmt.Errorf("read config: %w", err)
-		}
+	text, err := from.text()
+	if err != nil {
+		return nil, Origins{}, err
 	}
 	c, origins, problems := build(text, from)
-	if len(problems) == 0 {
-		return c, origins, nil
+	if err := join(problems); err != nil {
+		return nil, Origins{}, err
 	}
+	return c, origins, nil
+}
+
+// text is that of the file.
+func (s Sources) text() ([]byte, error) {
+	if s.File == "" {
+		return nil, nil
+	}
+	text, err := os.ReadFile(s.File)
+	if err != nil {
+		return nil, fmt.Errorf("read config: %w", err)
+	}
+	return text, nil
+}
+
+func join(problems []Problem) error {
 	errs := make([]error, len(problems))
 	for i, p := range problems {
 		errs[i] = p
 	}
-	return nil, Origins{}, errors.Join(errs...)
+	return errors.Join(errs...)
+}
+
+// Partial is what sources say as far as they can be read, for who looks at a node that runs: it may have
+// started before they had their problems.
+type Partial struct {
+	Config   *Config // unknown keys have any value
+	problems []Problem
+	origins  Origins
+}
+
+// LoadPartial is Load of what may not be valid. It takes a file that is not there for an unreadable one.
+func LoadPartial(from Sources) Partial {
+	text, err := from.text()
+	c, origins, problems := build(text, from)
+	if err != nil {
+		problems = append([]Problem{{Text: err.Error()}}, problems...)
+	}
+	return Partial{c, problems, origins}
+}
+
+// Err joins every Problem, as Load does.
+func (p Partial) Err() error { return join(p.problems) }
+
+// Given says whether a source names a key outside models.
+func (p Partial) Given(key string) bool {
+	_, given := p.origins.places[key]
+	return given
+}
+
+// Known says whether the value of a key outside models is what the sources say: no problem is of it, and where the file or its
+// section cannot be read, a stronger source has it.
+func (p Partial) Known(key string) bool {
+	return !slices.ContainsFunc(p.problems, func(q Problem) bool {
+		around := q.Key == "" || strings.HasPrefix(key, q.Key+".")
+		return q.Key == key || around && !p.Given(key)
+	})
 }
 
 // build decides everything of LoadOrigins. It is pure, so tests and the fuzzer call it.

@@ -14,15 +14,15 @@ import (
 // removed: removing it would let two openers lock two different files.
 const LockName = "lock"
 
-// AddressName is the file in which the node that has the lock says where its admin listener is.
-const AddressName = "admin.addr"
+// In these files the node that has the lock says where its admin listener is, and its API.
+const AddressName, APIAddressName = "admin.addr", "api.addr"
 
 // Held looks at a lock for a moment, which is no reason to refuse the folder: it is tried again so often, so long after.
 const lockTries, lockPause = 5, 10 * time.Millisecond
 
 // LockFolder takes the folder for this process. The kernel releases the lock
-// when the process ends, however it ends. An address that is there then is of one
-// that was killed, and goes: whoever listens there now must not be sent a token.
+// when the process ends, however it ends. Addresses that are there then are of one
+// that was killed, and go: whoever listens there now must not be sent a token.
 func LockFolder(dir string) (io.Closer, error) {
 	file, err := Make(filepath.Join(dir, LockName))
 	if err != nil {
@@ -34,9 +34,7 @@ func LockFolder(dir string) (io.Closer, error) {
 		err = lockFile(file)
 	}
 	if err == nil {
-		if err = os.Remove(filepath.Join(dir, AddressName)); errors.Is(err, os.ErrNotExist) {
-			err = nil
-		}
+		err = errors.Join(removeIfThere(filepath.Join(dir, AddressName)), removeIfThere(filepath.Join(dir, APIAddressName)))
 	}
 	if err != nil {
 		if errors.Is(err, errHeld) {
@@ -50,6 +48,13 @@ func LockFolder(dir string) (io.Closer, error) {
 		fmt.Fprintf(file, "%d\n", os.Getpid())
 	}
 	return file, nil
+}
+
+func removeIfThere(path string) error {
+	if err := os.Remove(path); !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	return nil
 }
 
 // Held says whether a process has the folder's lock. It makes no file.

@@ -1,0 +1,61 @@
+package config
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestPartial: what mistakes elsewhere leave of a key is known, and what they hide is not.
+func TestPartial(t *testing.T) {
+	const good = "listen: 127.0.0.1:9\ndata_dir: /d\nserver: {tls_certificate: a, tls_key: b}\n"
+	variable := []string{"CORENODE_LISTEN=127.0.0.1:7"}
+	for name, c := range map[string]struct {
+		file          string
+		environment   []string
+		unknown       string // of the keys below
+		listen, wrong string
+	}{
+		"nothing":             {"", nil, "", "127.0.0.1:8080", ""},
+		"valid":               {good, nil, "", "127.0.0.1:9", ""},
+		"an unknown key":      {good + "no_such_key: 1\n", nil, "", "127.0.0.1:9", "no_such_key"},
+		"a bad value":         {good + "limits: {queue_timeout: soon}\n", nil, "", "127.0.0.1:9", "limits.queue_timeout"},
+		"its own":             {"listen: nowhere\n", nil, "listen", "", "listen"},
+		"a null":              {"listen:\n", nil, "listen", "", "listen"},
+		"no YAML":             {good + "limits: {\n", nil, "listen data_dir server.tls_certificate", "", "YAML"},
+		"no YAML, variable":   {good + "limits: {\n", variable, "data_dir server.tls_certificate", "127.0.0.1:7", "YAML"},
+		"two documents":       {good + "---\n" + good, nil, "listen data_dir server.tls_certificate", "", "second document"},
+		"no section":          {"server: [a]\n", nil, "server.tls_certificate", "127.0.0.1:8080", "server"},
+		"half of a pair":      {"server: {tls_certificate: a}\n", nil, "", "127.0.0.1:8080", "server.tls_key"},
+		"the other half":      {"server: {tls_key: a}\n", nil, "server.tls_certificate", "127.0.0.1:8080", "server.tls_certificate"},
+		"a variable is wrong": {good, []string{"CORENODE_LISTEN=x"}, "listen", "", "CORENODE_LISTEN"},
+	} {
+		file := filepath.Join(t.TempDir(), "c.yaml")
+		if err := os.WriteFile(file, []byte(c.file), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		from := Sources{File: file, Environment: c.environment}
+		p := LoadPartial(from)
+		var unknown []string
+		for _, key := range []string{"listen", "data_dir", "server.tls_certificate"} {
+			if !p.Known(key) {
+				unknown = append(unknown, key)
+			}
+		}
+		if got := strings.Join(unknown, " "); got != c.unknown {
+			t.Errorf("%s: unknown are %q, want %q", name, got, c.unknown)
+		}
+		if p.Known("listen") && p.Config.Listen != c.listen {
+			t.Errorf("%s: listen is %q, want %q", name, p.Config.Listen, c.listen)
+		}
+		_, err := Load(from)
+		if (err == nil) != (p.Err() == nil) || err != nil && (err.Error() != p.Err().Error() || !strings.Contains(err.Error(), c.wrong)) {
+			t.Errorf("%s: %v, and Load says %v; want it to name %q", name, p.Err(), err, c.wrong)
+		}
+	}
+	p := LoadPartial(Sources{File: filepath.Join(t.TempDir(), "none"), Environment: variable})
+	if !p.Known("listen") || p.Known("data_dir") || p.Given("data_dir") || p.Err() == nil {
+		t.Errorf("without its file: %+v", p)
+	}
+}
