@@ -2,7 +2,6 @@ package cli
 
 import (
 	"bufio"
-	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -78,21 +77,26 @@ func printFindings(w io.Writer, all []doctor.Finding) {
 
 // measure takes what a doctor wants to know, of a configuration that may not be valid.
 func measure(from config.Sources, memory func() int64) doctor.Facts {
-	cfg, err := config.Load(from)
-	if err == nil {
-		return Measure(cfg, memory())
+	said := config.LoadPartial(from)
+	problems := said.Err()
+	if problems == nil {
+		return Measure(said.Config, memory())
 	}
-	cfg = config.Default()
-	cfg.DataDir = cmp.Or(from.Flags["data_dir"], cfg.DataDir)
-	f := measureMachine(cfg)
-	f.ConfigProblems = strings.Split(err.Error(), "\n")
+	var f doctor.Facts
+	if said.Known("data_dir") {
+		f = measureNode(said.Config)
+	} else {
+		f = measureMachine(said.Config)
+		f.FolderUnknown = true
+	}
+	f.ConfigProblems = strings.Split(problems.Error(), "\n")
 	return f
 }
 
 // Measure takes what a doctor wants to know of a node with a valid configuration: beside the node, or
 // within it. memory is what this process may use; a node that answers says what it may itself.
 func Measure(cfg *config.Config, memory int64) doctor.Facts {
-	f := measureMachine(cfg)
+	f := measureNode(cfg)
 	f.Certificates = certificates(cfg)
 	own, said := f.Series[memorySeries]
 	if said {
@@ -105,13 +109,19 @@ func Measure(cfg *config.Config, memory int64) doctor.Facts {
 // The node's own limits, of which a shell beside it may have others: systemd and containers set them for a service.
 const filesSeries, memorySeries = "process_max_fds", "corenode_memory_limit_bytes"
 
-// measureMachine takes what needs no more of the configuration than the data folder, and asks the
-// node there.
+// measureMachine takes what needs no data folder.
 func measureMachine(cfg *config.Config) doctor.Facts {
 	f := doctor.Facts{Now: time.Now(), HugePages: hugePages(), Clock: clock()}
 	if limit := filesLimit(); limit > 0 {
 		f.Files = &doctor.Files{Limit: limit, Connections: int64(cfg.Limits.ConnectionsMax), Elsewhere: true}
 	}
+	return f
+}
+
+// measureNode is measureMachine with what needs no more of the configuration than the data folder, and asks the
+// node there.
+func measureNode(cfg *config.Config) doctor.Facts {
+	f := measureMachine(cfg)
 	info, err := os.Stat(cfg.DataDir)
 	if err != nil || !info.IsDir() {
 		return f // there is no node yet

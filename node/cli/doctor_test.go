@@ -91,6 +91,39 @@ func TestDoctorCommand(t *testing.T) {
 	}
 }
 
+// TestDoctorOfABadConfiguration: with a mistake the folder is still the one that file and variables name. Where they cannot say,
+// no other is looked at.
+func TestDoctorOfABadConfiguration(t *testing.T) {
+	dir := t.TempDir()
+	startNode(t, dir)
+	file := filepath.Join(t.TempDir(), "bad.yaml")
+	for name, c := range map[string]struct {
+		text, variable string
+		node           string // what is said of it
+	}{
+		"of the file":         {"data_dir: " + dir + "\nno_such_key: 1\n", "", "it answers"},
+		"of the variable":     {"no_such_key: 1\n", dir, "it answers"},
+		"of it without YAML":  {"limits: {\n", dir, "it answers"},
+		"of a file, not YAML": {"data_dir: " + dir + "\nlimits: {\n", "", "not known"},
+		"of another folder":   {"data_dir: " + t.TempDir() + "\nno_such_key: 1\n", "", "none answers"},
+	} {
+		if err := os.WriteFile(file, []byte(c.text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		t.Setenv("CORENODE_DATA_DIR", c.variable)
+		if c.variable == "" {
+			os.Unsetenv("CORENODE_DATA_DIR")
+		}
+		found, err := examined(t, "--config", file)
+		if err == nil || found["configuration"].State != doctor.Fail || !strings.Contains(found["node"].Measured, c.node) {
+			t.Errorf("%s: %+v, %v; want that it says %q of the node", name, found["node"], err, c.node)
+		}
+		if looked := found["disk sync"].Measured != ""; looked != (c.node != "not known") {
+			t.Errorf("%s: a folder is looked at: %v", name, looked)
+		}
+	}
+}
+
 // TestDoctorOfLeftRows: the rows that a node left in its journal are said while none runs on the folder, whether its other rows
 // are there or elsewhere, and nothing of the journal changes.
 func TestDoctorOfLeftRows(t *testing.T) {
@@ -199,7 +232,7 @@ func TestDoctorReadsNoAuditWithoutNeed(t *testing.T) {
 	for folder, asked := range map[string]bool{dir: true, shares: false} {
 		cfg := config.Default()
 		cfg.DataDir = folder
-		if f := measureMachine(cfg); !f.Running || f.Database != asked || f.LastBackup.IsZero() == asked {
+		if f := measureNode(cfg); !f.Running || f.Database != asked || f.LastBackup.IsZero() == asked {
 			t.Errorf("database %v, running %v, last backup %v; want it of the one with a database", f.Database, f.Running, f.LastBackup)
 		}
 	}

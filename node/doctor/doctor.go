@@ -42,6 +42,8 @@ type Facts struct {
 	Clock     *Clock
 	// Unreadable is why the data folder may not be looked into. Nothing is known then of what is in it, nor of its node.
 	Unreadable string
+	// FolderUnknown says that the configuration is too bad to tell the data folder, which was not looked for then.
+	FolderUnknown bool
 	// Certificates are those of the configuration, by key.
 	Certificates []Certificate
 	// Database says whether the data folder has one, LastBackup when the last backup of that was made.
@@ -273,6 +275,10 @@ var conditions = []struct {
 
 func examineNode(f Facts, add adder) {
 	if f.Unreadable != "" {
+		return
+	}
+	if f.FolderUnknown {
+		add("node", Warn, "its data folder is not known", "correct the configuration, or name the folder with --data-dir")
 		return
 	}
 	if !f.Running {
