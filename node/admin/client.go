@@ -203,14 +203,24 @@ func readLine(dir, name string) (string, error) {
 }
 
 // answerTimeout is how long a node may take to say that it is there, workTimeout
-// how long it may work: a module is compiled and a ledger proved while a call waits.
+// how long it may work: a module is compiled while a call waits.
 const answerTimeout, workTimeout = 10 * time.Second, 10 * time.Minute
+
+// verifyPath and backupPath take as long as the ledger has rows: only a connection that is lost, which
+// TCP finds out, ends a call of them.
+const verifyPath, backupPath = Root + "/ledger/verify", Root + "/backup"
 
 func remote(base, token string, known *tls.Config, timeout time.Duration) *Client {
 	// No proxy of the environment: the token goes to the node and to nobody else.
-	h := &http.Client{Timeout: timeout, Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: known}}
+	h := &http.Client{Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: known}}
 	return &Client{send: func(method, path string, query url.Values, body []byte) (int, []byte, error) {
-		request, err := http.NewRequest(method, base+path+"?"+query.Encode(), bytes.NewReader(body))
+		ctx := context.Background()
+		if path != verifyPath && path != backupPath {
+			within, cancel := context.WithTimeout(ctx, timeout)
+			defer cancel()
+			ctx = within
+		}
+		request, err := http.NewRequestWithContext(ctx, method, base+path+"?"+query.Encode(), bytes.NewReader(body))
 		if err != nil {
 			return 0, nil, err
 		}
@@ -380,12 +390,12 @@ func (c *Client) Inputs(charge string) (e ExplainedCharge, err error) {
 
 // VerifyLedger proves the ledger.
 func (c *Client) VerifyLedger() (v store.Verification, err error) {
-	return v, c.roundTrip("POST", Root+"/ledger/verify", nil, nil, &v)
+	return v, c.roundTrip("POST", verifyPath, nil, nil, &v)
 }
 
 // Backup writes a copy of the database to a new file, and of the modules beside it.
 func (c *Client) Backup(path string) (done BackedUp, err error) {
-	return done, c.roundTrip("POST", Root+"/backup", nil, Backup{path}, &done)
+	return done, c.roundTrip("POST", backupPath, nil, Backup{path}, &done)
 }
 
 // Keys lists the keys of an account.

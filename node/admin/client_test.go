@@ -7,8 +7,10 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"corenode/node/operators"
 	"corenode/node/store"
@@ -108,6 +110,37 @@ func TestAPIOf(t *testing.T) {
 	asked("it runs", base)
 	withdraw()
 	asked("it stops", "")
+}
+
+// TestNoEndOfLongCalls: what reads all of the ledger takes as long as that has rows. Other calls have their time.
+func TestNoEndOfLongCalls(t *testing.T) {
+	over := make(chan struct{}) // the time of the other calls
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		select {
+		case <-over:
+		case <-r.Context().Done():
+			return
+		}
+		_, _ = w.Write([]byte("{}"))
+	}))
+	defer server.Close()
+	c := remote(server.URL, operators.NewToken(), nil, time.Millisecond)
+	var calls sync.WaitGroup
+	for name, call := range map[string]func() error{
+		"a proof":  func() error { _, err := c.VerifyLedger(); return err },
+		"a backup": func() error { _, err := c.Backup("/b"); return err },
+	} {
+		calls.Go(func() {
+			if err := call(); err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+		})
+	}
+	if _, err := c.Status(); err == nil || !os.IsTimeout(err) {
+		t.Errorf("a call that takes no time: %v, want that its time is over", err)
+	}
+	close(over)
+	calls.Wait()
 }
 
 // TestAnnounceAllAddresses: a node that listens everywhere is found on loopback.

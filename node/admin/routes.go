@@ -69,7 +69,7 @@ var routes = []route{
 	{"GET", Root + "/statement", 200, withoutBody((*API).statement),
 		"A page of what moved money, of one account or of all, by time. Holds and checkpoints move none and are not among the rows. " +
 			"Ask again with after set to next until there is none."},
-	{"POST", Root + "/ledger/verify", 200, withoutBody((*API).verify),
+	{"POST", verifyPath, 200, withoutBody((*API).verify),
 		"Prove the ledger. Reads one consistent state beside the running node, until the caller leaves. One call does at a time: " +
 			"others are a conflict."},
 	{"GET", Root + "/requests", 200, withLive(withoutBody(listRequests)),
@@ -105,7 +105,7 @@ var routes = []route{
 	{"POST", Root + "/prices/apply", 200, withLive(withoutBody(applyPrices)),
 		"List the prices of this node's configuration on all nodes of its database. Requests that were quoted before are charged what " +
 			"they were quoted."},
-	{"POST", Root + "/backup", 201, withBody((*API).backup), "Copy the database to a file"},
+	{"POST", backupPath, 201, withBody((*API).backup), "Copy the database to a file"},
 	{"GET", Root + "/modules", 200, withModules(withoutBody(listModules)), "The loaded modules, by slot"},
 	{"POST", Root + "/modules", 201, withModules(withBody(loadModule)),
 		"Check and compile a module. It serves nothing until it is activated, or made a canary or a shadow."},

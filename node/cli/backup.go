@@ -22,7 +22,8 @@ func backupCommand() *cobra.Command {
 ledger and the node's secrets. The Wasm modules, which charges name, go into the
 new folder FILE.modules beside it, if there are any: keep both together. A running
 node writes FILE itself: its user must be able to, where it is. Under the unit that
-is below the data folder, and what ReadWritePaths= names.`,
+is below the data folder, and what ReadWritePaths= names. It goes on when this
+command is ended, and FILE is there when it is whole.`,
 		Example: `  corenode backup ./corenode-2026-01-31.db
   corenode backup /var/lib/corenode/corenode-2026-01-31.db --data-dir /var/lib/corenode`,
 	}

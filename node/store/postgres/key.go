@@ -135,7 +135,7 @@ func (s *Store) TouchKeys(used map[string]time.Time) error {
 
 // Scan implements store.Store.
 func (s *Store) Scan(visitAccount func(account.Account) error, visitKey func(account.Key) error) error {
-	ctx, cancel := context.WithTimeout(s.reading, verifyMax)
+	ctx, cancel := context.WithTimeout(s.reading, scanMax)
 	defer cancel()
 	// It is not tried again: what was visited cannot be taken back.
 	err := s.viewOnce(ctx, func(ctx context.Context, tx pgx.Tx) error {

@@ -34,8 +34,9 @@ const (
 	// connectionsMax bounds the connections of one node, unless its URL says pool_max_conns. Beside them it has one that listens, and
 	// one for each proof of the ledger.
 	connectionsMax = 8
-	// callMax bounds one call, its retries among it; verifyMax what reads all: a proof of the ledger, and Scan.
-	callMax, verifyMax = 20 * time.Second, 10 * time.Minute
+	// callMax bounds one call, its retries among it; scanMax Scan, which reads all accounts and keys. A proof of the ledger has no
+	// bound but its caller's: it takes as long as there are rows.
+	callMax, scanMax = 20 * time.Second, 10 * time.Minute
 	// triesMax bounds how often one transaction is tried, retryDelay what is waited before the second try.
 	triesMax   = 6
 	retryDelay = 5 * time.Millisecond
