@@ -43,7 +43,10 @@ var alerts = []Alert{
 		"a slot is about to be"},
 	{"ModuleSlow", `rate(corenode_module_cpu_seconds_total[5m]) / (rate(corenode_module_requests_total[5m]) > 0) > 0.05`, "", false,
 		"a module takes 50 ms of processor time for each request"},
-	{"Overloaded", `sum by (instance) (rate(corenode_refusals_total{kind="overloaded"}[5m])) > 0.1`, "", false, "the node is too small for what comes"},
+	// A drain, a lost place and a ledger that takes no rows answer alike. They are left out for as long as the rate sees them.
+	{"Overloaded", `sum by (instance) (rate(corenode_refusals_total{kind="overloaded"}[5m])) > 0.1 unless on (instance) (` +
+		`max_over_time(corenode_draining[5m]) == 1 or min_over_time(corenode_cluster_admits[5m]) == 0 ` +
+		`or increase(corenode_ledger_failures_total[5m]) > 0)`, "", false, "the node is too small for what comes"},
 	{"QueueSlow", `histogram_quantile(0.95, sum by (instance, le) (rate(corenode_queue_seconds_bucket[5m]))) > 5`, "5m", false,
 		"requests wait long for their first step"},
 	{"Preempted", `rate(corenode_sequences_preempted_total[5m]) > 0.1`, "10m", false, "too little KV memory, or `sequences_max` too large"},

@@ -251,6 +251,58 @@ tests:
 	promtool(t, nil, "test", "rules", filepath.Join(dir, "cases.yml"))
 }
 
+// TestRulesTellOverload: a node that drains, has lost its place or cannot write its ledger refuses with the same status, and is not
+// too small: not at that time, nor while the rate still sees it. A node alone has no series of a cluster.
+func TestRulesTellOverload(t *testing.T) {
+	var rules bytes.Buffer
+	if err := WriteRules(&rules); err != nil {
+		t.Fatal(err)
+	}
+	at := slices.IndexFunc(Alerts(), func(a Alert) bool { return a.Name == "Overloaded" })
+	if at < 0 {
+		t.Fatal("there is no such alert")
+	}
+	fires := func(instances ...string) (list string) {
+		for _, name := range instances {
+			list += fmt.Sprintf("\n          - {exp_labels: {severity: warning, instance: %s}, exp_annotations: {summary: %s}}", name,
+				quoted(plain(Alerts()[at].Meaning)))
+		}
+		return list
+	}
+	dir := t.TempDir()
+	cases := `rule_files: [rules.yml]
+evaluation_interval: 1m
+tests:
+  - interval: 1m
+    input_series:
+      - {series: 'corenode_refusals_total{instance="alone",kind="overloaded"}', values: '0x4 60+60x25'}
+      - {series: 'corenode_draining{instance="alone"}', values: '0x30'}
+      - {series: 'corenode_ledger_failures_total{instance="alone"}', values: '0x30'}
+      - {series: 'corenode_refusals_total{instance="member",kind="overloaded"}', values: '0x4 60+60x25'}
+      - {series: 'corenode_draining{instance="member"}', values: '0x30'}
+      - {series: 'corenode_cluster_admits{instance="member"}', values: '1x30'}
+      - {series: 'corenode_refusals_total{instance="drains",kind="overloaded"}', values: '0x4 60+60x4 0x20'}
+      - {series: 'corenode_draining{instance="drains"}', values: '0x4 1x4 0x20'}
+      - {series: 'corenode_refusals_total{instance="out",kind="overloaded"}', values: '0x4 60+60x4 300x20'}
+      - {series: 'corenode_draining{instance="out"}', values: '0x30'}
+      - {series: 'corenode_cluster_admits{instance="out"}', values: '1x4 0x4 1x20'}
+      - {series: 'corenode_refusals_total{instance="disk",kind="overloaded"}', values: '0x4 60+60x4 300x20'}
+      - {series: 'corenode_draining{instance="disk"}', values: '0x30'}
+      - {series: 'corenode_ledger_failures_total{instance="disk"}', values: '0x4 1+1x4 5x20'}
+    alert_rule_test:
+      - {eval_time: 3m, alertname: CorenodeOverloaded}
+`
+	for _, minute := range []int{7, 10, 12, 20} {
+		cases += fmt.Sprintf("      - eval_time: %dm\n        alertname: CorenodeOverloaded\n        exp_alerts:%s\n", minute, fires("alone", "member"))
+	}
+	for name, text := range map[string]string{"rules.yml": rules.String(), "cases.yml": cases} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	promtool(t, nil, "test", "rules", filepath.Join(dir, "cases.yml"))
+}
+
 // TestExpressions: Prometheus takes every expression of the dashboard.
 func TestExpressions(t *testing.T) {
 	var rules strings.Builder

@@ -10,8 +10,9 @@ var requests = []Metric{
 			"its series are there, at 0, from the first scrape after the module came into service",
 		Watch: "share of `kind=\"internal\"`: alert above 0"},
 	{Name: "corenode_refusals_total", Type: Counter, Labels: []string{"kind"}, Panel: "Refusals by cause",
-		Help:  "Requests that ended in an error before they were admitted",
-		Watch: "`overloaded`: the node is too small; `rate_limited`, `insufficient_balance`: accounts at their limits"},
+		Help: "Requests that ended in an error before they were admitted",
+		Watch: "`overloaded`: the node is too small, unless it drains, is out of its cluster or its ledger fails; " +
+			"`rate_limited`, `insufficient_balance`: accounts at their limits"},
 	{Name: "corenode_admission_refusals_total", Type: Counter, Labels: []string{"kind"},
 		Help: "Those of them that the actor tree refused", Hidden: "a part of what Refusals by cause draws"},
 	{Name: "corenode_requests_in_flight", Type: Gauge, Panel: "Requests at once",
