@@ -14,6 +14,15 @@ func digestOf(wasm []byte) string {
 	return digestPrefix + hex.EncodeToString(sum[:])
 }
 
+// Abbreviate is a digest for people: twelve of its digits, which every call that names a module takes. A native policy's name,
+// which has no other form, stays whole.
+func Abbreviate(digest string) string {
+	if short := shortDigest(digest); short != digest {
+		return strings.TrimPrefix(short, digestPrefix)
+	}
+	return digest
+}
+
 // shortDigest is enough of a digest to tell modules apart.
 func shortDigest(digest string) string {
 	if len(digest) > len(digestPrefix)+12 && digest[:len(digestPrefix)] == digestPrefix {

@@ -398,8 +398,8 @@ func (l *devLoop) show(w io.Writer, asJSON bool, r devRound) {
 		if r.Config {
 			speed = " with the new configuration" + speed
 		}
-		fmt.Fprintf(w, "%s %s %s serves %s%s (build %d ms, check and load %d ms)\n", at, r.Module, shortDigest(r.Digest), l.slot, speed,
-			r.BuildMS, r.LoadMS)
+		fmt.Fprintf(w, "%s %s %s serves %s%s (build %d ms, check and load %d ms)\n",
+			at, r.Module, extensions.Abbreviate(r.Digest), l.slot, speed, r.BuildMS, r.LoadMS)
 	case devSame:
 		fmt.Fprintf(w, "%s %s is the file that serves, with the configuration that it has\n", at, r.Module)
 	case devRestored:
@@ -421,7 +421,7 @@ func (l *devLoop) show(w io.Writer, asJSON bool, r devRound) {
 		_ = table.Flush()
 	}
 	if l.before != "" && !l.restore && l.serving != l.before { // the last line, whatever the round came to
-		fmt.Fprintf(w, "  to go back: corenode module activate %s\n", shortDigest(l.before))
+		fmt.Fprintf(w, "  to go back: corenode module activate %s\n", extensions.Abbreviate(l.before))
 	}
 }
 
@@ -429,5 +429,5 @@ func orNothing(digest string) string {
 	if digest == "" {
 		return "nothing"
 	}
-	return shortDigest(digest)
+	return extensions.Abbreviate(digest)
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"corenode/extensions"
 	"corenode/extensions/check"
 	"corenode/node/cli/devloop"
 )
@@ -122,7 +123,7 @@ func TestDevSaysHowToGoBack(t *testing.T) {
 		return lines[len(lines)-1]
 	}
 	for _, state := range []string{devServes, devSame, devBuild, devCheck, devRefused} {
-		want := "  to go back: corenode module activate " + shortDigest(before)
+		want := "  to go back: corenode module activate " + extensions.Abbreviate(before)
 		if got := last(devLoop{slot: "billing", before: before, serving: build}, state); got != want {
 			t.Errorf("%s: the last line is %q, want %q", state, got, want)
 		}

@@ -41,13 +41,13 @@ func moduleList() *cobra.Command {
 func printModules(w io.Writer, all []extensions.Info) {
 	fmt.Fprintln(w, "SLOT\tMODULE\tDIGEST\tCONFIG\tSTATE\tCALLS\tFAULTS\tDECLINED\tDIFFER\tTICKS\tCPU\tPOOL\tMEMORY")
 	for _, m := range all {
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%d\t%s\t%d\t%s\t%d\t%s\t%d/%d\t%.1f MB\n", m.Slot, titleOf(m), shortDigest(m.Digest),
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%d\t%s\t%d\t%s\t%d\t%s\t%d/%d\t%.1f MB\n", m.Slot, titleOf(m), extensions.Abbreviate(m.Digest),
 			configOf(m), stateOf(m), m.Calls, faultsOf(m), m.Declined, differencesOf(m), m.Ticks, m.CPU.Round(time.Microsecond),
 			m.InstancesBusy, m.Instances, float64(m.MemoryBytes)/1e6)
 	}
 	for _, m := range all {
 		if m.Error != "" {
-			fmt.Fprintf(w, "%s %s: %s\n", cmp.Or(shortDigest(m.Digest), string(m.Slot)), m.State, m.Error)
+			fmt.Fprintf(w, "%s %s: %s\n", cmp.Or(extensions.Abbreviate(m.Digest), string(m.Slot)), m.State, m.Error)
 		}
 	}
 }
@@ -90,14 +90,6 @@ func differencesOf(m extensions.Info) string {
 		return "-"
 	}
 	return fmt.Sprintf("%d of %d", m.ShadowMismatches, m.ShadowRuns)
-}
-
-// shortDigest is as much of a digest as a person needs; every verb takes it.
-func shortDigest(digest string) string {
-	if hex, ok := strings.CutPrefix(digest, "sha256:"); ok && len(hex) > 12 {
-		return hex[:12]
-	}
-	return digest
 }
 
 func faultsOf(m extensions.Info) string {

@@ -333,7 +333,7 @@ func (p *replayPass) manifest(digest string) (guest.Manifest, error) {
 	}
 	m, err := extensions.StoredManifest(p.dataDir, digest)
 	if err != nil {
-		return m, fmt.Errorf("its module %s: %w", shortDigest(digest), err)
+		return m, fmt.Errorf("its module %s: %w", extensions.Abbreviate(digest), err)
 	}
 	p.named[digest] = m
 	return m, nil
@@ -353,7 +353,7 @@ func (p *replayPass) stored(digest string) (*extensions.Rater, error) {
 	}
 	r, err := extensions.StoredRater(p.dataDir, digest)
 	if err != nil {
-		p.failed[digest] = fmt.Errorf("its module %s: %w", shortDigest(digest), err)
+		p.failed[digest] = fmt.Errorf("its module %s: %w", extensions.Abbreviate(digest), err)
 		return nil, p.failed[digest]
 	}
 	p.opened[digest] = r

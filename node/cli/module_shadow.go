@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"corenode/extensions"
 	"corenode/extensions/compare"
 	"corenode/node/admin"
 	"corenode/wasm/abi"
@@ -59,7 +60,8 @@ func printShadow(w io.Writer, r compare.Report) {
 		how = "is a shadow no more; it repeated calls"
 	}
 	beside := cmp.Or(strings.Join(r.Beside, ", "), "no call yet")
-	fmt.Fprintf(w, "%s %s %s since %s, beside %s.\n\n", r.Module, shortDigest(r.Digest), how, r.Since.UTC().Format(time.DateTime), beside)
+	fmt.Fprintf(w, "%s %s %s since %s, beside %s.\n\n",
+		r.Module, extensions.Abbreviate(r.Digest), how, r.Since.UTC().Format(time.DateTime), beside)
 	fmt.Fprintln(w, "CALLS\tREPEATED\tDIFFER\tFAILED")
 	for _, o := range r.Operations {
 		fmt.Fprintf(w, "%s\t%d\t%d\t%d\n", o.Op, o.Calls, o.Differ, o.Failed)

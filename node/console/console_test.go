@@ -128,23 +128,28 @@ func TestHistoryKeepsADay(t *testing.T) {
 }
 
 func TestTexts(t *testing.T) {
+	digest := formats["short"].(func(string) string)
 	for got, want := range map[string]string{
-		count(1234567):                "1\u202f234\u202f567",
-		count(-1234):                  "−1\u202f234",
-		decimal(0.00123456):           "0.00123",
-		decimal(99.95):                "100",
-		decimal(1234.6):               "1\u202f235",
-		seconds(0.0123):               "12.3 ms",
-		seconds(0.0000123):            "12.3 µs",
-		byteSize(int64(1 << 30)):      "1 GiB",
-		dollars("-1.5"):               "−$1.5",
-		ShellQuoted("a b'c"):          `'a b'\''c'`,
-		ShellQuoted("alice@x"):        "alice@x",
-		cell("=1+1"):                  "'=1+1",
-		local("//evil.example/"):      Root,
-		local("https://evil.example"): Root,
-		local("/console/ledger?a=b"):  "/console/ledger?a=b",
-		local("/admin/v1/status"):     Root,
+		count(1234567):                        "1\u202f234\u202f567",
+		count(-1234):                          "−1\u202f234",
+		decimal(0.00123456):                   "0.00123",
+		decimal(99.95):                        "100",
+		decimal(1234.6):                       "1\u202f235",
+		seconds(0.0123):                       "12.3 ms",
+		seconds(0.0000123):                    "12.3 µs",
+		byteSize(int64(1 << 30)):              "1 GiB",
+		dollars("-1.5"):                       "−$1.5",
+		ShellQuoted("a b'c"):                  `'a b'\''c'`,
+		ShellQuoted("alice@x"):                "alice@x",
+		cell("=1+1"):                          "'=1+1",
+		digest("sha256:3f2a9b8c7d6e5f40a1b2"): "3f2a9b8c7d6e", // which every command takes
+		digest("builtin:tariff@1"):            "builtin:tariff@1",
+		digest("sha256:3f2a"):                 "sha256:3f2a",
+		digest(""):                            "",
+		local("//evil.example/"):              Root,
+		local("https://evil.example"):         Root,
+		local("/console/ledger?a=b"):          "/console/ledger?a=b",
+		local("/admin/v1/status"):             Root,
 	} {
 		if got != want {
 			t.Errorf("%q, want %q", got, want)

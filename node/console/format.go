@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"corenode/extensions"
 	"corenode/wasm/abi"
 	"corenode/wasm/builtin"
 )
@@ -29,7 +30,7 @@ var formats = template.FuncMap{
 	"dollars":  dollars,
 	"clock":    clock,
 	"ago":      func(t, now time.Time) string { return ago(now.Sub(t)) },
-	"short":    short,
+	"short":    extensions.Abbreviate,
 	"segment":  url.PathEscape,
 	"quoted":   ShellQuoted,
 	"join":     strings.Join,
@@ -126,9 +127,6 @@ func ago(d time.Duration) string {
 	}
 	return fmt.Sprintf("%d days", int(d.Hours()/24))
 }
-
-// short is the beginning of a digest, of as many characters as tell modules apart.
-func short(digest string) string { return digest[:min(len(digest), 12)] }
 
 // share is a part of a whole, in percent.
 func share(part, whole uint64) string {
