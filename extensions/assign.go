@@ -61,7 +61,10 @@ func (h *Host) wantedIn(sl *slot) wanted {
 func (h *Host) remember(sl *slot, before, a *assignment, decided bool) {
 	w := h.wantedIn(sl)
 	if decided || a.active != before.active && !a.missing {
-		w.Active, w.Previous = wantedOf(a.active), wantedOf(a.previous)
+		w.Active = wantedOf(a.active)
+		if a.active != before.active || before.missing {
+			w.Previous = wantedOf(a.previous)
+		}
 	}
 	if a.canary != before.canary || a.canaryPercent != before.canaryPercent {
 		w.Canary, w.CanaryPercent = wantedOf(a.canary), a.canaryPercent

@@ -77,8 +77,9 @@ func (h *Host) Shadow(ref string, percent int) (Info, error) {
 
 // Rollback undoes the last step on a slot: it ends a canary if there is one, in
 // memory or not, else the previous generation serves again, which is still in
-// memory. After a start it is the last that comes there, so that waits. Where what
-// ships stands in for a module that is missing, it does so by choice then.
+// memory. After a start it is the last that comes there, so that waits. One that does not come
+// there is ErrNotInMemory: what is behind it serves only if an operator removes it first. Where
+// what ships stands in for a module that is missing, it does so by choice then.
 func (h *Host) Rollback(s Slot) (Info, error) {
 	if !slices.Contains(h.Slots(), s) {
 		return Info{}, fmt.Errorf("%q: %w", s, ErrSlot)
@@ -98,14 +99,12 @@ func (h *Host) Rollback(s Slot) (Info, error) {
 		return Info{}, ErrClosed
 	case !decided:
 		a.canary, a.canaryPercent = nil, 0
-	case a.previous == nil && !a.missing && (sl.builtin != nil || a.active == nil):
-		return Info{}, fmt.Errorf("slot %s: %w", s, ErrNoPrevious)
 	case a.missing && sl.builtin != nil: // what ships serves already
 		a.missing = false
 	default:
-		a.missing = false
-		a.active = a.previous
-		a.previous = sl.builtinUnless(a.active)
+		if err := h.goBack(sl, &a); err != nil {
+			return Info{}, fmt.Errorf("slot %s: %w", s, err)
+		}
 	}
 	if err := h.fits(sl, &a); err != nil {
 		return Info{}, err
@@ -115,6 +114,26 @@ func (h *Host) Rollback(s Slot) (Info, error) {
 		return Info{Slot: s, State: StateBuiltin}, err
 	}
 	return h.infoOf(h.modules[a.active.digest]), err
+}
+
+// goBack lets the previous generation of an assignment serve. mu is held.
+func (h *Host) goBack(sl *slot, a *assignment) error {
+	if name := h.wantedIn(sl).Previous; isDigest(name) {
+		if a.previous = h.wantedGeneration(sl, name); a.previous == nil {
+			way := "or activate another one"
+			if h.modules[name] != nil {
+				way = "or remove it, and the next rollback goes on without it"
+			}
+			return fmt.Errorf("it would go back to %s: %w, %s", h.modules.titleOf(name), ErrNotInMemory, way)
+		}
+	}
+	if a.previous == nil && !a.missing && (sl.builtin != nil || a.active == nil) {
+		return ErrNoPrevious
+	}
+	a.missing = false
+	a.active = a.previous
+	a.previous = sl.builtinUnless(a.active)
+	return nil
 }
 
 // Remove forgets a module. One that serves, or is tried as canary or shadow, or
