@@ -24,7 +24,7 @@ type trial struct {
 	own    []byte // the configuration that the module is to serve with
 	ticks  int64  // that it may take
 	spent  int64  // so far; a start that did not succeed is all of its ticks
-	// began is the processor time that the thread had used; nil where no such clock is.
+	// began is the processor time that the thread had used; nil where no such clock is, or no bound of it.
 	began func() time.Duration
 
 	config   []byte // of instance
@@ -33,7 +33,7 @@ type trial struct {
 	costs [len(opsCounted)]costSums // what its calls took
 }
 
-// trialTimeMax bounds the processor time of a trial.
+// trialTimeMax bounds the processor time of a trial of what never served.
 const trialTimeMax = 5 * time.Second
 
 // errTrialTime ends a trial that takes too much processor time.

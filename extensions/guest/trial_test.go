@@ -2,6 +2,7 @@ package guest
 
 import (
 	"context"
+	"errors"
 	"runtime"
 	"strings"
 	"testing"
@@ -13,6 +14,12 @@ import (
 
 // spinning is an admission policy whose every call is without end.
 func spinning() []byte {
+	return handmade(`{"name":"spin","kind":"admission","version":"1","abi":"1.0","ticks":{"call":200000000}}`,
+		wasmtest.Asm().Loop(wasmtest.Void).Br(0).End().I64(0))
+}
+
+// handmade is a module whose calls all do the same.
+func handmade(manifest string, call *wasmtest.Code) []byte {
 	i32, i64 := wasmtest.I32, wasmtest.I64
 	m := &wasmtest.Module{}
 	m.Memory(8, -1)
@@ -22,8 +29,8 @@ func spinning() []byte {
 	m.Func("abi", nil, []byte{i32}, nil, wasmtest.I32Const(abi.Version))
 	m.Func("buf", []byte{i32}, []byte{i32}, nil, wasmtest.I32Const(4*pageBytes))
 	m.Func("init", []byte{i32}, []byte{i64}, nil, wasmtest.Asm().I64(1024<<32|int64(len(ok))))
-	m.Func("call", []byte{i32, i32}, []byte{i64}, nil, wasmtest.Asm().Loop(wasmtest.Void).Br(0).End().I64(0))
-	m.Custom(ManifestSection, []byte(`{"name":"spin","kind":"admission","version":"1","abi":"1.0","ticks":{"call":200000000}}`))
+	m.Func("call", []byte{i32, i32}, []byte{i64}, nil, call)
+	m.Custom(ManifestSection, []byte(manifest))
 	return m.Bytes()
 }
 
@@ -83,5 +90,22 @@ func TestTrialEnds(t *testing.T) {
 				t.Errorf("it took %d of the call's %d ticks", tr.spent, limit)
 			}
 		})
+	}
+}
+
+// TestTrialOfWhatServed: a module that served may take longer than a new one, on a machine that is slower by now or busier.
+func TestTrialOfWhatServed(t *testing.T) {
+	over := func() time.Duration { return 2 * trialTimeMax }
+	for _, strict := range []bool{false, true} {
+		m := compiled(t, spinning())
+		p, _, err := m.Serve(t.Context(), Trial{Ticks: VectorTicksServed, Strict: strict, clock: over},
+			PoolOptions{InstancesMax: 1, Settle: func(_, _ time.Duration) {}})
+		if refused, ok := errors.AsType[*LoadError](err); strict != (ok && refused.Stage == "time") || strict != (p == nil) {
+			t.Errorf("strict %v: %v", strict, err)
+		}
+		if p != nil {
+			p.Close()
+		}
+		m.Close()
 	}
 }
