@@ -171,6 +171,7 @@ func bodies(protocol string, op abi.Op, input func(body []byte) []byte) (all []a
 		"a number":                "7",
 		"an array":                "[]",
 		"an empty object":         "{}",
+		"spaces before it":        " \r\n\t" + usual + "\n",
 		"a mark of byte order":    "\xef\xbb\xbf" + usual,
 		"two bodies":              usual + usual,
 		"a zero byte after it":    usual + "\x00",

@@ -79,9 +79,9 @@ func beginsFrame(b []byte) bool {
 }
 
 // checkRequest checks the body of a request that a translator made. What is in it
-// the node checks like what a client sends.
+// the node checks like what a client sends, which may begin with white space: a module may copy it.
 func checkRequest(b []byte) error {
-	if len(b) > 0 && b[0] != '{' {
+	if object := bytes.TrimLeft(b, " \t\r\n"); len(object) > 0 && object[0] != '{' {
 		return errNoObject
 	}
 	return checkBody(b)

@@ -91,6 +91,27 @@ func TestCheckAsked(t *testing.T) {
 	}
 }
 
+// TestCheckRequest: a request is an object, also behind the white space that a client's body may begin with.
+func TestCheckRequest(t *testing.T) {
+	for body, want := range map[string]error{
+		`{}`: nil, " \t\r\n{\"a\": 1}\n": nil, "[]": errNoObject, " \n[{}]": errNoObject, "\v{}": errNoObject, "\ufeff{}": errNoObject,
+		" {": errBodyNotJSON, " \n": errBodyNotJSON, " {\"\xff\": 1}": errNotUTF8,
+	} {
+		if err := checkRequest([]byte(body)); err != want {
+			t.Errorf("%q: %v, want %v", body, err, want)
+		}
+		for _, op := range []abi.Op{abi.OpRequest, abi.OpRewrite} {
+			payload := []byte(body)
+			if op == abi.OpRequest {
+				payload = abi.Translated{Body: payload}.Append(nil)
+			}
+			if f := checkWritten(op, okFrame(payload), false, ""); (f == nil) != (want == nil) {
+				t.Errorf("op %v gives %q: %v, want %v", op, body, f, want)
+			}
+		}
+	}
+}
+
 // TestMalformedSaysWhy: an output that passes a bound is told so, and not that it does not decode.
 func TestMalformedSaysWhy(t *testing.T) {
 	long := func(n int) []byte { return make([]byte, n) }
