@@ -116,7 +116,8 @@ func (f *File) Check() error {
 // checkFloats keeps floats away from money and admission. Go's runtime always
 // contains some, whatever the module does.
 func checkFloats(info *meter.Info, m *Manifest) error {
-	if info.Float == nil || m.Kind == KindTranslator || m.Runtime == RuntimeGo {
+	mayFloat := m.Kind != KindBilling && m.Kind != KindAdmission || m.Runtime == RuntimeGo
+	if info.Float == nil || mayFloat {
 		return nil
 	}
 	where := fmt.Sprintf("%s at byte %#x", info.Float.What, info.Float.Offset)
