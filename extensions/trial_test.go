@@ -138,6 +138,25 @@ func TestWhatServedIsNotTried(t *testing.T) {
 	}
 }
 
+// TestEventsOfRoutesHoldAnything: a module with routes is loaded whatever its events hold, and one for chat is not.
+func TestEventsOfRoutesHoldAnything(t *testing.T) {
+	h := tried(t, Options{})
+	for _, written := range []string{"data: a word\n\n", "data: 1\r\n\r\n", "data\n\n"} {
+		routed := routedGuest("words", "1", "/words")
+		routed.manifest.Framing = guest.FramingSSE
+		routed.answers[abi.OpRequest] = abi.Translated{Body: []byte(`{"model":"m"}`)}.Append(nil)
+		routed.answers[abi.OpResponse], routed.answers[abi.OpError] = []byte(`"a word"`), []byte(`"an error"`)
+		chat := goodGuest(SlotChat, "1")
+		for _, g := range []*handmade{routed, chat} {
+			g.answers[abi.OpEvents] = abi.Written{Bytes: []byte(written)}.Append(nil)
+			_, err := h.Load(t.Context(), g.bytes(t), nil, nil)
+			if ok := g == routed && strings.HasPrefix(written, "data:"); ok != (err == nil) {
+				t.Errorf("%s, %q: %v", g.manifest.Name, written, err)
+			}
+		}
+	}
+}
+
 // TestLoadEndsWithItsCaller: nothing is kept of a module whose load was left.
 func TestLoadEndsWithItsCaller(t *testing.T) {
 	h := tried(t, Options{Dir: t.TempDir()})

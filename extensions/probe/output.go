@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
 	"unicode/utf8"
 
@@ -43,6 +44,9 @@ func Malformed(op abi.Op, in, frame []byte, framing string) string {
 	case abi.OpError:
 		if e, err := abi.ParseErrorInput(in); err == nil && e.Facts.Stream {
 			return framed(out.Payload, framing)
+		}
+		if framing != "" {
+			return valueProblem(out.Payload)
 		}
 		return jsonProblem(out.Payload)
 	case abi.OpDecide:
@@ -94,9 +98,12 @@ func refusalProblem(op abi.Op, out abi.Output) string {
 	return ""
 }
 
-// framed says what is wrong with bytes of a stream.
+// framed says what is wrong with bytes of a stream. What the events of a module with routes hold is its own.
 func framed(b []byte, framing string) string {
 	if framing != "ndjson" && !(framing == "sse or array" && bytes.HasPrefix(b, []byte("{"))) {
+		if problem := eventsProblem(b); problem != "" || framing != "" {
+			return problem
+		}
 		return streamProblem(b)
 	}
 	for line := range bytes.Lines(b) {
@@ -129,15 +136,23 @@ func jsonProblem(body []byte) string {
 	return ""
 }
 
-// streamProblem says why bytes are no whole events of a stream whose data are
-// JSON objects, but for the mark that ends a chat stream.
-func streamProblem(b []byte) string {
-	if len(b) == 0 {
-		return ""
-	}
-	if !bytes.HasSuffix(b, []byte("\n\n")) {
+// eventsProblem says why bytes are no whole server-sent events, by what a node looks at before they leave.
+func eventsProblem(b []byte) string {
+	begins := func(field string) bool { return bytes.HasPrefix(b, []byte(field)) }
+	switch {
+	case len(b) == 0:
+	case !utf8.Valid(b):
+		return "the stream's bytes are no UTF-8: " + excerpt(b)
+	case !bytes.HasSuffix(b, []byte("\n\n")) && !bytes.HasSuffix(b, []byte("\r\n\r\n")):
 		return "the stream's bytes end within an event: " + excerpt(b[max(0, len(b)-80):])
+	case !slices.ContainsFunc([]string{"data:", "event:", ":", "id:", "retry:"}, begins):
+		return "the stream's bytes do not begin with a field of an event: " + excerpt(b)
 	}
+	return ""
+}
+
+// streamProblem says why events are none whose data are JSON objects, but for the mark that ends a chat stream.
+func streamProblem(b []byte) string {
 	for line := range bytes.Lines(b) {
 		line = bytes.TrimRight(line, "\r\n")
 		data, is := bytes.CutPrefix(line, []byte("data:"))

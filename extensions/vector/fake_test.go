@@ -22,6 +22,7 @@ type parrot struct {
 	groups  bool // its defect: it numbers groups, not events
 	torn    bool // its defect: it writes half an event
 	history bool // it writes a block again at its end
+	returns bool // it ends lines with a carriage return too
 }
 
 func (p parrot) Request(in abi.RequestInput) (abi.Translated, *abi.Error) {
@@ -56,6 +57,9 @@ func (p parrot) Events(dst, state []byte, in abi.EventsInput) (written, next []b
 			}
 		}
 		dst = append(dst, "\n\n"...)
+	}
+	if p.returns {
+		dst = bytes.ReplaceAll(dst, []byte("\n"), []byte("\r\n"))
 	}
 	if p.torn {
 		dst = bytes.TrimSuffix(dst, []byte("\n"))

@@ -188,6 +188,17 @@ func (r *runner) streamed(sizes []int, kept []byte) (*want, error) {
 	return &want{Stream: (*lines)(&written)}, nil
 }
 
+// isWhole says whether what was written of a group is whole lines of objects, or whole server-sent events.
+func isWhole(b []byte) bool {
+	switch {
+	case len(b) == 0:
+		return true
+	case b[0] == '{':
+		return bytes.HasSuffix(b, []byte("}\n"))
+	}
+	return bytes.HasSuffix(b, []byte("\n\n")) || bytes.HasSuffix(b, []byte("\r\n\r\n"))
+}
+
 // stream runs the events in groups of the given sizes, as the host does.
 func (r *runner) stream(sizes []int, kept []byte) (state, written []byte, declined *want, err error) {
 	done := 0
@@ -213,11 +224,7 @@ func (r *runner) stream(sizes []int, kept []byte) (state, written []byte, declin
 		if err != nil {
 			return nil, nil, nil, fmt.Errorf("op events: %w", err)
 		}
-		end := "\n\n" // of server-sent events
-		if bytes.HasPrefix(w.Bytes, []byte("{")) {
-			end = "}\n" // of lines
-		}
-		if len(w.Bytes) > 0 && !bytes.HasSuffix(w.Bytes, []byte(end)) {
+		if !isWhole(w.Bytes) {
 			return nil, nil, nil, fmt.Errorf("op events: group %d of %d ends within an event: %s",
 				i+1, len(sizes), quoteAround(w.Bytes, max(0, len(w.Bytes)-shownAfter)))
 		}

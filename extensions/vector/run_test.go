@@ -55,6 +55,22 @@ func TestGroupingShows(t *testing.T) {
 	}
 }
 
+// TestLinesWithReturns: events may end their lines in either way.
+func TestLinesWithReturns(t *testing.T) {
+	module := native(sdk.TranslatorHandler(parrot{returns: true}))
+	v := one(t, greeting)
+	if changed, err := v.Update(module, false); err != nil || !changed {
+		t.Fatal(changed, err)
+	}
+	if err := v.Run(module, false); err != nil {
+		t.Error(err)
+	}
+	torn := native(sdk.TranslatorHandler(parrot{returns: true, torn: true}))
+	if err := v.Run(torn, false); err == nil || !strings.Contains(err.Error(), "ends within an event") {
+		t.Errorf("half an event: %v", err)
+	}
+}
+
 // forgetful loses its state when a group is one delta.
 func forgetful(op abi.Op, in, dst []byte) []byte {
 	e, err := abi.ParseEventsInput(in)
