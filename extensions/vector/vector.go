@@ -58,8 +58,8 @@
 //
 // Defaults: facts {"id": "vector", "created": 1700000000, "model": "core-1.1"}
 // ("" and no stream for request), prices {"input": 240, "cached": 24, "output":
-// 2400}, at 1700000000, model "core-1.1", account "account", protocol "chat".
-// Everything else is zero.
+// 2400}, at 1700000000, model "core-1.1", account "account", protocol "chat",
+// of rewrite "messages". Everything else is zero.
 //
 // Events come in a short form, whose blocks are numbered in order,
 //
