@@ -28,7 +28,8 @@ or a model is down. No key is needed.
 The address is the one that the node of the data folder left in api.addr, where
 the folder is configured or given by --data-dir, and can be read; else that of
 the configuration as it is now, which need not be the one that the node was
-started with. Mistakes in other keys do not matter: a node that runs goes on.`,
+started with. Mistakes in other keys do not matter: a node that runs goes on. A
+file that is not YAML says nothing: then the folder has to be given.`,
 		Example: `  corenode health
   corenode health --config /etc/corenode/corenode.yaml
   corenode health --data-dir /var/lib/corenode`,
