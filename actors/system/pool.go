@@ -91,6 +91,13 @@ func (p *Pool[K, C]) deliver(k K, m any, capped bool) error {
 	return p.ref.box.offer(route[K]{k, m, capped}, capped)
 }
 
+// Notify tells m to the actor of k, and to one that is being made in this moment; without either it comes to nothing.
+func (p *Pool[K, C]) Notify(k K, m any) {
+	if ref := p.Live(k); ref == nil || ref.Tell(m) != nil {
+		_ = p.ref.Tell(notice[K]{k, m}) // behind what makes one
+	}
+}
+
 // Live returns the actor of k, or nil when there is none.
 func (p *Pool[K, C]) Live(k K) *Ref {
 	p.mu.RLock()
@@ -156,6 +163,12 @@ func (r route[K]) Refuse(err error) {
 	}
 }
 
+// notice carries a message for a key that had no actor yet when it was sent.
+type notice[K comparable] struct {
+	k K
+	m any
+}
+
 type tick struct{}
 
 // poolActor is the supervisor of a pool. Nobody else writes the entries.
@@ -177,6 +190,10 @@ func (a *poolActor[K, C]) Receive(c *Context, m any) {
 		}()
 		a.route(c, m)
 		delivered = true
+	case notice[K]:
+		if e := a.pool.entries[m.k]; e != nil && e.ref != nil {
+			_ = e.ref.Tell(m.m) // one that stopped has nobody to tell
+		}
 	case tick:
 		a.pool.sweeping.Store(false)
 		a.sweep(c)

@@ -2,6 +2,7 @@ package system
 
 import (
 	"errors"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -197,6 +198,44 @@ func TestPool(t *testing.T) {
 	if err := p.Send(1, over); err != ErrStopped {
 		t.Errorf("after the stop: %v", err)
 	}
+}
+
+// hears keeps the texts that it gets.
+type hears struct{ heard chan string }
+
+func (a hears) Receive(_ *Context, m any) {
+	if text, ok := m.(string); ok {
+		a.heard <- text
+	}
+}
+
+// TestNotify: what is told while an actor is made, and is not yet known, reaches it: what it read to begin with may be older.
+// Where there is none, none is made.
+func TestNotify(t *testing.T) {
+	heard := make(chan string, 10)
+	var p *Pool[int, int]
+	s := New(Config{})
+	p = NewPool(PoolSpec[int, int]{Name: "pool", Child: "child", Policy: restart(1), Children: restart(1), MailboxMax: 10, Max: 10, SweepMax: 10,
+		Cell: func(int) *int { return new(int) },
+		New: func(k int, _ *int) Actor {
+			p.Notify(k, "while it is made")
+			return hears{heard}
+		}})
+	ref, err := s.Start(p.Spec())
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.Bind(ref)
+	p.Notify(1, "before it is made")
+	if err := p.Send(1, "first"); err != nil {
+		t.Fatal(err)
+	}
+	got := []string{<-heard, <-heard}
+	p.Notify(1, "then")
+	if got = append(got, <-heard); !slices.Equal(got, []string{"first", "while it is made", "then"}) || p.Len() != 1 {
+		t.Errorf("it heard %q; %d keys", got, p.Len())
+	}
+	s.Stop()
 }
 
 // TestToldBeyondMax: a pool that says so makes an actor for what it is told although it has as many keys as it may; what is

@@ -456,11 +456,7 @@ func (t *Tree) limitsOr(st account.Limits, a account.Account, key account.Limite
 }
 
 // AccountChanged makes the account's limiter, if it has one, read it again.
-func (t *Tree) AccountChanged(id string) {
-	if ref := t.limits.Live(id); ref != nil {
-		_ = ref.Tell(limiter.Changed{}) // one that stopped reads when it is made again
-	}
-}
+func (t *Tree) AccountChanged(id string) { t.limits.Notify(id, limiter.Changed{}) }
 
 // load reads an account for its limiter: from the ledger in order with its
 // commits, then from the accounts.

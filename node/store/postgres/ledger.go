@@ -272,7 +272,7 @@ func statement(ctx context.Context, tx pgx.Tx, q store.StatementQuery) (page []a
 		from = rules.FromTime(q.Since)
 	}
 	if !q.Until.IsZero() {
-		to = rules.FromTime(q.Until) - 1
+		to = rules.Before(q.Until)
 	}
 	where := `WHERE kind <> 'hold' AND kind <> 'checkpoint' AND time BETWEEN $1 AND $2`
 	args := []any{from, to}

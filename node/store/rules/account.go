@@ -192,6 +192,11 @@ func FromTime(t time.Time) int64 {
 	return t.UnixNano()
 }
 
+// Before gives the stored form of the last moment before a time that is not zero.
+func Before(t time.Time) int64 {
+	return max(FromTime(t), math.MinInt64+1) - 1
+}
+
 // ToTime reads the stored form of a time.
 func ToTime(ns int64) time.Time {
 	if ns == 0 {

@@ -84,7 +84,7 @@ func (c *conn) statementRange(q store.StatementQuery) (where string, args []any,
 		from = rules.FromTime(q.Since)
 	}
 	if !q.Until.IsZero() {
-		to = rules.FromTime(q.Until) - 1
+		to = rules.Before(q.Until)
 	}
 	where = statementIndex
 	if q.After != 0 {

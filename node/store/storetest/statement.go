@@ -65,7 +65,8 @@ func statement(t *testing.T, fresh maker) {
 	accounts, rows := history(t, s, random)
 	some := func(text string) string { return []string{"", text}[random.IntN(2)] }
 	at := func() time.Time {
-		return []time.Time{{}, Moment.Add(time.Duration(random.IntN(330)) * 20 * time.Minute)}[random.IntN(2)]
+		within := Moment.Add(time.Duration(random.IntN(330)) * 20 * time.Minute)
+		return []time.Time{{}, {}, {}, within, within, within, time.Date(1500, 1, 1, 0, 0, 0, 0, time.UTC)}[random.IntN(7)]
 	}
 	for range 60 {
 		q := store.StatementQuery{AccountID: some(accounts[random.IntN(3)]), Model: some("m1"), KeyID: some("key_7"),
