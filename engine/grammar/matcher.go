@@ -10,6 +10,9 @@ import (
 const (
 	// setsMax is how many sets a matcher remembers; beyond it all but the one it is at are forgotten.
 	setsMax = 4096
+	// heldMax is how many configurations and frames a matcher remembers, of all its sets: some 20 MB.
+	// Beyond it, too, all sets but one are forgotten. A mask adds a quarter of it at most.
+	heldMax = 500_000
 	// masksMax is how many sets keep their allowed tokens.
 	masksMax = 64
 	// stacksMax is how many configurations of a set may differ from others in their
@@ -44,6 +47,7 @@ type Matcher struct {
 	sets    []*set
 	at      int32 // the set after all bytes so far; nowhere after a token that was not allowed
 	sharing map[string]int32
+	held    int     // configurations of sets, also of their kernels, and frames
 	masks   []idSet // as many as are in use, each of one set, the oldest replaced first
 	holders []*set
 	oldest  int
@@ -75,6 +79,16 @@ type frame struct{ next, below int32 }
 type config struct {
 	state, frame int32
 	mode         mode
+}
+
+func (c config) compare(with config) int {
+	if c.state != with.state {
+		return int(c.state - with.state)
+	}
+	if c.frame != with.frame {
+		return int(c.frame - with.frame)
+	}
+	return int(c.mode) - int(with.mode)
 }
 
 // seen are the configurations that were followed. Few states come with several stacks.
@@ -192,7 +206,7 @@ func (m *Matcher) Begin(text []byte) {
 
 func (m *Matcher) forget() {
 	m.frames, m.framed = []frame{{}}, map[frame]int32{}
-	m.sets, m.sharing = nil, map[string]int32{}
+	m.sets, m.sharing, m.held = nil, map[string]int32{}, 0
 	m.masks, m.holders, m.oldest, m.lent = nil, nil, 0, nil
 }
 
@@ -238,7 +252,7 @@ func (m *Matcher) Accept(token int32) {
 	default:
 		m.follow(m.v.texts[token])
 	}
-	if m.at >= 0 && len(m.sets) > setsMax {
+	if m.at >= 0 && (len(m.sets) > setsMax || m.held > heldMax) {
 		m.shrink()
 	}
 }
@@ -294,9 +308,28 @@ func (m *Matcher) step(from int32, by int) int32 {
 			m.work = append(m.work, config{st.next, at.frame, at.mode})
 		}
 	}
+	m.work = distinct(m.work)
 	to := m.close()
 	s.next[by] = to
 	return to
+}
+
+// few is up to how many configurations are compared with each other. More are sorted.
+const few = 8
+
+// distinct takes out what is there twice: several configurations can lead to the same one.
+func distinct(all []config) []config {
+	if len(all) > few {
+		slices.SortFunc(all, config.compare)
+		return slices.Compact(all)
+	}
+	kept := all[:0]
+	for _, c := range all {
+		if !slices.Contains(kept, c) {
+			kept = append(kept, c)
+		}
+	}
+	return kept
 }
 
 // close turns the configurations of work into a set: it follows what needs no byte.
@@ -377,21 +410,14 @@ func (m *Matcher) push(next, below int32) int32 {
 		at = int32(len(m.frames))
 		m.frames = append(m.frames, f)
 		m.framed[f] = at
+		m.held++
 	}
 	return at
 }
 
 // share is the number of a set, the same for equal ones.
 func (m *Matcher) share(s *set) int32 {
-	slices.SortFunc(s.configs, func(a, b config) int {
-		if a.state != b.state {
-			return int(a.state - b.state)
-		}
-		if a.frame != b.frame {
-			return int(a.frame - b.frame)
-		}
-		return int(a.mode) - int(b.mode)
-	})
+	slices.SortFunc(s.configs, config.compare)
 	m.key = m.key[:0]
 	for _, c := range s.configs {
 		m.key = binary.LittleEndian.AppendUint32(binary.LittleEndian.AppendUint32(m.key, uint32(c.state)), uint32(c.frame))
@@ -418,6 +444,7 @@ func (m *Matcher) share(s *set) int32 {
 	}
 	at := int32(len(m.sets))
 	m.sets = append(m.sets, &fresh)
+	m.held += len(fresh.configs) + len(fresh.kernel)
 	m.sharing[string(m.key)] = at
 	return at
 }
@@ -504,7 +531,7 @@ func (m *Matcher) room(s *set) idSet {
 // is tried once for all tokens that have it.
 func (m *Matcher) walk(out idSet, w *walk) {
 	m.path = append(m.path[:0], m.at) // the set after each byte of the token before
-	most := m.followed + followedMax
+	most, mostHeld := m.followed+followedMax, m.held+heldMax/4
 	dead := -1 // length of its beginning that still led somewhere, if not all did
 	for i, id := range w.ids {
 		same := int(w.same[i])
@@ -516,7 +543,7 @@ func (m *Matcher) walk(out idSet, w *walk) {
 		m.path = m.path[:same+1]
 		for n := same; n < len(text); n++ {
 			to := int32(nowhere)
-			if n == 0 || m.followed < most || m.sets[m.path[n]].next[text[n]] != unknown {
+			if n == 0 || m.followed < most && m.held < mostHeld || m.sets[m.path[n]].next[text[n]] != unknown {
 				to = m.step(m.path[n], int(text[n]))
 			}
 			if to == nowhere {
