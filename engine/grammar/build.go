@@ -281,6 +281,41 @@ func lit(text string) expr {
 	}
 }
 
+// words is one of some texts. What they begin with alike is there once, so that only as many
+// states follow each other without a byte as there are bytes to choose from.
+func words(texts []string) expr {
+	texts = slices.Clone(texts)
+	slices.Sort(texts)
+	texts = slices.Compact(texts)
+	return func(b *builder, next int32) int32 {
+		// after is where texts go on that have the same first n bytes.
+		var after func(texts []string, n int) int32
+		after = func(texts []string, n int) int32 {
+			first, last := texts[0], texts[len(texts)-1]
+			same := n
+			for same < len(first) && same < len(last) && first[same] == last[same] {
+				same++ // and so have those between them
+			}
+			if len(texts) == 1 {
+				return lit(first[n:])(b, next)
+			}
+			var split []int32
+			if len(first) == same {
+				split, texts = append(split, next), texts[1:]
+			}
+			for len(texts) > 0 && b.err == nil {
+				alike := 1
+				for alike < len(texts) && texts[alike][same] == texts[0][same] {
+					alike++
+				}
+				split, texts = append(split, after(texts[:alike], same)), texts[alike:]
+			}
+			return lit(first[n:same])(b, b.add(state{split: split}))
+		}
+		return after(texts, 0)
+	}
+}
+
 func seq(parts ...expr) expr {
 	return func(b *builder, next int32) int32 {
 		for i := len(parts) - 1; i >= 0 && b.err == nil; i-- {

@@ -197,12 +197,16 @@ func (c *compiler) argument(p property) expr {
 func (c *compiler) written(s *schema, expected types) (each []expr) {
 	closing := c.closing()
 	if s.limited {
+		var texts []string
 		for _, v := range c.listed(s) {
 			text := v.compact()
 			if v.kind == '"' {
 				text = v.text
 			}
-			each = append(each, seq(lit(text), closing))
+			texts = append(texts, text)
+		}
+		if len(texts) > 0 {
+			each = append(each, seq(words(texts), closing))
 		}
 		return each
 	}

@@ -2,6 +2,7 @@ package grammar
 
 import (
 	"encoding/json"
+	"math/rand/v2"
 	"runtime"
 	"strings"
 	"testing"
@@ -46,5 +47,71 @@ func TestHostileMemory(t *testing.T) {
 		}
 		t.Logf("%s: %d bytes, %d sets", name, heap()-before, len(m.sets))
 		runtime.KeepAlive(m)
+	}
+}
+
+// TestListsAreNarrow: of listed values only as many states follow each other as there are bytes to
+// choose from, and the texts are those of the list, each as often as it is there.
+func TestListsAreNarrow(t *testing.T) {
+	v := vocabulary()
+	cities := func(part string) json.RawMessage { return json.RawMessage(`{"enum":[` + many(2000, part) + `]}`) }
+	for name, f := range map[string]Form{
+		"cities":       {Text: cities(`"City N of the north"`)},
+		"numbers":      {Text: cities(`N`)},
+		"equal values": {Text: cities(`1`)},
+		"an argument":  {Calls: []Tool{{Name: "t", Schema: json.RawMessage(`{"type":"object","properties":{"x":` + string(cities(`"City N"`)) + `}}`)}}},
+	} {
+		g, err := Compile(f)
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		for i := range g.states {
+			if n := len(g.states[i].split); n > 256 {
+				t.Errorf("%s: a state goes to %d others", name, n)
+			}
+		}
+	}
+	r := rand.New(rand.NewPCG(7, 8))
+	for range 30 {
+		listed := map[string]bool{}
+		var values []string
+		for range 1 + r.IntN(12) {
+			text := ""
+			for range r.IntN(5) {
+				text += []string{"a", "b", "é", "è", "<"}[r.IntN(5)]
+			}
+			listed[text] = true
+			values = append(values, quote(text))
+		}
+		list := strings.Join(values, ",")
+		g, err := Compile(Form{Text: json.RawMessage(`{"enum":[` + list + `]}`)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		called, err := Compile(Form{Calls: []Tool{{Name: "t", Schema: json.RawMessage(`{"type":"object","properties":{"x":{"enum":[` + list + `]}}}`)}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var each func(text string, more int)
+		each = func(text string, more int) {
+			if got := matches(g, v, quote(text)); got != listed[text] {
+				t.Errorf("%s: %q is taken: %v", list, text, got)
+			}
+			call := "<tool_call>\n<function=t>\n<parameter=x>\n" + text + "\n</parameter>\n</function>\n</tool_call>"
+			if got := matches(called, v, call); got != listed[text] {
+				t.Errorf("%s: the argument %q is taken: %v", list, text, got)
+			}
+			for _, c := range []string{"a", "b", "é", "è", "<"} {
+				if more > 0 {
+					each(text+c, more-1)
+				}
+			}
+		}
+		each("", 2)
+		for text := range listed {
+			if !matches(g, v, quote(text)) {
+				t.Errorf("%s: %q is refused", list, text)
+			}
+		}
 	}
 }

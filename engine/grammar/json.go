@@ -65,8 +65,12 @@ func (c *compiler) key(what string, all []*value) string {
 // option is one alternative of a value, as JSON: a choice of its types.
 func (c *compiler) option(s *schema) (each []expr) {
 	if s.limited {
+		var texts []string
 		for _, v := range c.listed(s) {
-			each = append(each, c.json(v.compact()))
+			texts = append(texts, c.escaped(v.compact()))
+		}
+		if len(texts) > 0 {
+			each = append(each, words(texts))
 		}
 		return each
 	}
@@ -88,12 +92,15 @@ func (c *compiler) option(s *schema) (each []expr) {
 	return each
 }
 
-// json is a JSON text as it is; < stands only in strings, where it can be escaped.
-func (c *compiler) json(text string) expr {
+// json is a JSON text as it is.
+func (c *compiler) json(text string) expr { return lit(c.escaped(text)) }
+
+// escaped is a JSON text in which < stands only where it may; it stands in strings, where it can be escaped.
+func (c *compiler) escaped(text string) string {
 	if c.noAngle {
-		text = strings.ReplaceAll(text, "<", `\u003c`)
+		return strings.ReplaceAll(text, "<", `\u003c`)
 	}
-	return lit(text)
+	return text
 }
 
 // charactersMax is how many characters a string of a text has of which its schema says nothing.
