@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 
@@ -110,6 +111,36 @@ func TestListedValuesAreDear(t *testing.T) {
 	}
 }
 
+// optionals is a pattern of so many groups of so many characters that may all be left out.
+func optionals(each, groups int) string {
+	return `^(?:` + strings.Repeat("(?:|[ !#-;=-\\\\[\\\\]-~])", each) + fmt.Sprintf(`){%d}$`, groups)
+}
+
+// TestWide has grammars in which too much follows at one place: who asks for the form is told, and
+// where the model chooses whether it calls, the pattern is given up.
+func TestWide(t *testing.T) {
+	for _, pattern := range []string{optionals(24, 1000), optionals(22, 1000), `^(?:a?b?c?d?e?f?){1000}$`} {
+		schema := `{"type":"array","minItems":2000,"maxItems":2000,"items":{"type":"string","pattern":"` + pattern + `"}}`
+		if _, err := Compile(Form{Text: json.RawMessage(schema)}); err == nil || !strings.Contains(err.Error(), "too large") {
+			t.Errorf("%s: %v", pattern, err)
+		}
+		tool := Tool{Name: "t", Schema: json.RawMessage(`{"type":"object","properties":{"x":` + schema + `}}`)}
+		g, err := Compile(Form{Free: true, Marked: true, Calls: []Tool{tool}})
+		if err != nil || !slices.Contains(g.Ignored(), "pattern") {
+			t.Errorf("%s: a free answer: %v", pattern, err)
+		}
+	}
+	for name, schema := range map[string]string{
+		"cities":  `{"enum":[` + many(2000, `"City N of the north"`) + `]}`,
+		"members": `{"type":"object","properties":{` + many(1500, `"aN":{"type":"string"}`) + `}}`,
+		"pattern": `{"type":"string","pattern":"^(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\\.){1,8}[a-z]{2,63}$"}`,
+	} {
+		if _, err := Compile(Form{Text: json.RawMessage(schema)}); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
 // TestHostileMasks has grammars whose sets are many or large.
 func TestHostileMasks(t *testing.T) {
 	var texts [][]byte
@@ -123,6 +154,10 @@ func TestHostileMasks(t *testing.T) {
 	for _, c := range []struct{ schema, text string }{
 		{`{"anyOf":[{"type":"array","items":{"$ref":"#"}},{"type":"array","items":{"$ref":"#"}},{"type":"null"}]}`, strings.Repeat("[", 100)},
 		{`{"type":"string","pattern":"[acegikmoqsuwy].{30}$|[bcfgjknorsvwz].{30}$|[d-gl-ot-w].{30}$|[h-ox-z].{30}$"}`, `"aaaa`},
+		// many states follow, for each of many bytes, or more and more do
+		{`{"type":"string","pattern":"` + optionals(24, 130) + `"}`, `"a-0`},
+		{`{"type":"string","pattern":"^(?:a?b?c?d?e?f?g?h?i?j?k?l?m?){180}$"}`, `"abcabcabc`},
+		{`{"type":"string","pattern":"^(?:a|[ab]{2}|[abc]{3}|[a-d]{4}|[a-e]{5}|[a-f]{6}|[a-g]{7}|[a-h]{8}|[a-i]{9}|[a-j]{10}){400}$"}`, `"` + strings.Repeat("a", 150)},
 	} {
 		g, err := Compile(Form{Text: json.RawMessage(c.schema)})
 		if err != nil {

@@ -177,6 +177,9 @@ func (b *builder) finish() {
 		b.prune()
 	}
 	if b.err == nil {
+		b.narrow()
+	}
+	if b.err == nil {
 		b.descents()
 	}
 }

@@ -19,9 +19,15 @@ const (
 	// stacks only. Alternatives beyond it are given up.
 	stacksMax = 1024
 	// followedMax is how many configurations are followed for one mask. Beyond it only
-	// tokens of one byte are tried, and those that need nothing new. Ordinary schemas
+	// tokens of one byte are allowed, and those that need nothing new. Ordinary schemas
 	// take less than 7,000 with 248,000 tokens; hostile ones would slow every stream.
+	// It is also how many are followed for one set, whose further alternatives are given up.
 	followedMax = 20_000
+	// scanned is of how many configurations it is looked up whether they take a byte in the
+	// time in which one is followed.
+	scanned = 16
+	// dear is how many configurations are followed for a set that is found again by its kernel.
+	dear = 256
 )
 
 const (
@@ -47,8 +53,9 @@ type Matcher struct {
 	sets    []*set
 	at      int32 // the set after all bytes so far; nowhere after a token that was not allowed
 	sharing map[string]int32
-	held    int     // configurations of sets, also of their kernels, and frames
-	masks   []idSet // as many as are in use, each of one set, the oldest replaced first
+	held    int              // configurations of sets, also of their kernels, and frames
+	led     map[string]int32 // by kernel: the set it led to, of those that were dear
+	masks   []idSet          // as many as are in use, each of one set, the oldest replaced first
 	holders []*set
 	oldest  int
 	lent    *set // whose mask Allowed gave last: it stays
@@ -206,7 +213,7 @@ func (m *Matcher) Begin(text []byte) {
 
 func (m *Matcher) forget() {
 	m.frames, m.framed = []frame{{}}, map[frame]int32{}
-	m.sets, m.sharing, m.held = nil, map[string]int32{}, 0
+	m.sets, m.sharing, m.held, m.led = nil, map[string]int32{}, 0, nil
 	m.masks, m.holders, m.oldest, m.lent = nil, nil, 0, nil
 }
 
@@ -308,10 +315,41 @@ func (m *Matcher) step(from int32, by int) int32 {
 			m.work = append(m.work, config{st.next, at.frame, at.mode})
 		}
 	}
+	m.followed += len(s.configs) / scanned
 	m.work = distinct(m.work)
-	to := m.close()
+	to := m.lead()
 	s.next[by] = to
 	return to
+}
+
+// lead is the set that the configurations of work lead to. Many bytes may lead to the same ones,
+// which are followed once where that is dear.
+func (m *Matcher) lead() int32 {
+	if m.led != nil {
+		if to, known := m.led[string(m.keyOf(m.work))]; known {
+			return to
+		}
+	}
+	before := m.followed
+	to := m.close()
+	if m.followed-before > dear {
+		if m.led == nil {
+			m.led = map[string]int32{}
+		}
+		m.led[string(m.keyOf(m.kernel))] = to
+		m.held += len(m.kernel)
+	}
+	return to
+}
+
+// keyOf is the same bytes for the same configurations in the same order.
+func (m *Matcher) keyOf(all []config) []byte {
+	m.key = m.key[:0]
+	for _, c := range all {
+		m.key = binary.LittleEndian.AppendUint32(binary.LittleEndian.AppendUint32(m.key, uint32(c.state)), uint32(c.frame))
+		m.key = append(m.key, byte(c.mode))
+	}
+	return m.key
 }
 
 // few is up to how many configurations are compared with each other. More are sorted.
@@ -341,8 +379,8 @@ func (m *Matcher) close() int32 {
 	*s = set{configs: s.configs[:0]}
 	m.kernel = append(m.kernel[:0], m.work...)
 	m.seen.clear()
-	closed := false
-	for len(m.work) > 0 {
+	closed, most := false, m.followed+followedMax
+	for len(m.work) > 0 && m.followed < most {
 		at := m.work[len(m.work)-1]
 		m.work = m.work[:len(m.work)-1]
 		if !m.seen.add(at) {
@@ -418,12 +456,7 @@ func (m *Matcher) push(next, below int32) int32 {
 // share is the number of a set, the same for equal ones.
 func (m *Matcher) share(s *set) int32 {
 	slices.SortFunc(s.configs, config.compare)
-	m.key = m.key[:0]
-	for _, c := range s.configs {
-		m.key = binary.LittleEndian.AppendUint32(binary.LittleEndian.AppendUint32(m.key, uint32(c.state)), uint32(c.frame))
-		m.key = append(m.key, byte(c.mode))
-	}
-	m.key = append(m.key, byte(s.plain)) // that it is released its states say
+	m.key = append(m.keyOf(s.configs), byte(s.plain)) // that it is released its states say
 	for _, is := range []bool{s.complete, s.opens, s.limit > 0} {
 		if is {
 			m.key = append(m.key, 1)
@@ -532,6 +565,7 @@ func (m *Matcher) room(s *set) idSet {
 func (m *Matcher) walk(out idSet, w *walk) {
 	m.path = append(m.path[:0], m.at) // the set after each byte of the token before
 	most, mostHeld := m.followed+followedMax, m.held+heldMax/4
+	taken := m.taken()
 	dead := -1 // length of its beginning that still led somewhere, if not all did
 	for i, id := range w.ids {
 		same := int(w.same[i])
@@ -543,8 +577,10 @@ func (m *Matcher) walk(out idSet, w *walk) {
 		m.path = m.path[:same+1]
 		for n := same; n < len(text); n++ {
 			to := int32(nowhere)
-			if n == 0 || m.followed < most && m.held < mostHeld || m.sets[m.path[n]].next[text[n]] != unknown {
+			if m.followed < most && m.held < mostHeld || m.sets[m.path[n]].next[text[n]] != unknown {
 				to = m.step(m.path[n], int(text[n]))
+			} else if len(text) == 1 && taken.has(text[0]) {
+				out.set(id) // from every state an answer comes to its end
 			}
 			if to == nowhere {
 				dead = n
@@ -556,4 +592,16 @@ func (m *Matcher) walk(out idSet, w *walk) {
 			out.set(id)
 		}
 	}
+}
+
+// taken are the bytes that may come next.
+func (m *Matcher) taken() (all byteSet) {
+	for _, at := range m.sets[m.at].configs {
+		if st := &m.g.states[at.state]; st.kind == kindBytes {
+			for i := range all {
+				all[i] |= st.set[i]
+			}
+		}
+	}
+	return all
 }

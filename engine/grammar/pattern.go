@@ -9,8 +9,9 @@ import (
 )
 
 const (
-	patternMax = 4000   // bytes of a pattern that is enforced
-	countedMax = 20_000 // states of a pattern with a bound of its length
+	patternMax   = 4000   // bytes of a pattern that is enforced
+	countedMax   = 20_000 // states of a pattern with a bound of its length
+	looseProgram = 1000   // instructions of a pattern that a loose grammar enforces
 )
 
 // patterned is a string that matches the pattern of a schema; nil when it has none
@@ -26,7 +27,7 @@ func (c *compiler) patterned(s *schema, quoted bool) expr {
 	v := s.pattern[0]
 	p := &pattern{compiler: c, quoted: quoted, noAngle: c.noAngle || !quoted}
 	var e expr
-	if re := parsePattern(v); re != nil {
+	if re := parsePattern(v); re != nil && (!c.loose || instructions(re) <= looseProgram) {
 		e = p.whole(re.Simplify())
 	}
 	if e == nil || p.exotic {
