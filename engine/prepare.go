@@ -202,7 +202,7 @@ func (e *Engine) rendered(q *messages.Request, most int) (ids []int32, at start,
 	in, beginning := e.input(q)
 	text, err := e.template.Render(in)
 	if err != nil {
-		return nil, start{}, templateError(err)
+		return nil, start{}, templateError(err, in.Messages)
 	}
 	at.thinking = template.StartsThinking(text, e.format.tags.Open)
 	if e.format.thinkOpen >= 0 && in.Thinking && !at.thinking {
@@ -225,8 +225,9 @@ func (e *Engine) rendered(q *messages.Request, most int) (ids []int32, at start,
 }
 
 // templateError turns a template's own refusal into the client's error: what
-// it raises is about the conversation it was given.
-func templateError(err error) error {
+// it raises is about the conversation it was given. Templates that look into a message
+// which is not there refuse a conversation without any in the same way.
+func templateError(err error, msgs []template.Message) error {
 	if raised, ok := errors.AsType[*template.Raised](err); ok {
 		e := invalidf("messages", "the model's chat template refuses this conversation: %s", raised.Message)
 		e.Err = err
@@ -234,6 +235,11 @@ func templateError(err error) error {
 	}
 	if errors.Is(err, template.ErrLimit) {
 		e := invalidf("messages", "this conversation is too much for the model's chat template: send fewer or smaller messages and tools")
+		e.Err = err
+		return e
+	}
+	if !slices.ContainsFunc(msgs, func(m template.Message) bool { return m.Role != "system" }) {
+		e := invalidf("messages", "the model's chat template needs a message of the user in front of the answer")
 		e.Err = err
 		return e
 	}

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -9,6 +10,7 @@ import (
 	"time"
 
 	"corenode/engine/messages"
+	"corenode/wasm/abi"
 )
 
 // TestTemplateTime: a template that asks for the date is told the configured day, and
@@ -133,5 +135,72 @@ func TestTemplateSchema(t *testing.T) {
 	const tools = `,"tools":[{"name":"f","input_schema":{"type":"object"}}],"tool_choice":{"type":"any"}`
 	if !slices.Equal(prompt(tools+formats[0]), prompt(tools)) {
 		t.Error("the schema is shown where the answer is a call")
+	}
+}
+
+// TestTemplateWithoutMessages: a template that wants a message where a body has none in front of the answer is no failure of
+// the server. One that does without renders as it is.
+func TestTemplateWithoutMessages(t *testing.T) {
+	const turns = `{% for m in messages %}{{ m.role + ":" + m.content }}{% endfor %}A:`
+	sources := map[string]bool{ // by whether they take no message; "" is the built-in one
+		"":    true,
+		turns: true,
+		`{% if messages[0].role == 'system' %}S{% endif %}` + turns:                     false,
+		`{% if messages[0]['role'] == 'system' %}S{% endif %}` + turns:                  false,
+		`{% if messages and messages[0].role == 'system' %}S{% endif %}` + turns:        true,
+		`{% if messages|length == 0 %}{{ raise_exception('none') }}{% endif %}` + turns: false,
+	}
+	paths, err := filepath.Glob("../../shared/data/templates/*.jinja") // where they are there
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range paths {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		sources[string(text)] = false
+	}
+	for source, takes := range sources {
+		o := options(Instant)
+		if source != "" {
+			o.Template = source
+		}
+		e, _ := open2(t, o)
+		for _, msgs := range []string{`{"role":"assistant","content":"Once upon a time"}`, `{"role":"system","content":""}`} {
+			body := `{"model":"m","max_tokens":16,"messages":[` + msgs + `]}`
+			q, err := messages.Parse([]byte(body))
+			if err != nil {
+				t.Fatal(err)
+			}
+			r, err := e.Prepare("acct", q)
+			n, counted := e.Count(q)
+			if takes {
+				if err != nil || counted != nil || n != len(r.Prompt) {
+					t.Errorf("%.80s of %s: %v; %d tokens, %v", source, msgs, err, n, counted)
+				}
+				continue
+			}
+			for _, err := range []error{err, counted} {
+				refused, ok := errors.AsType[*abi.Error](err)
+				if !ok || refused.Kind != abi.InvalidRequest || refused.Param != "messages" {
+					t.Errorf("%.80s of %s: %v, want the messages refused", source, msgs, err)
+				}
+			}
+		}
+	}
+	o := options(Instant)
+	o.Template = `{{ messages[1].role }}`
+	e, _ := open2(t, o)
+	for msgs, want := range map[string]abi.Kind{ // a system prompt alone is no turn; a template that does not work is the server's failure
+		`{"role":"system","content":"S"},{"role":"assistant","content":"So"}`: abi.InvalidRequest, `{"role":"user","content":"hi"}`: abi.Internal,
+	} {
+		q, err := messages.Parse([]byte(`{"model":"m","max_tokens":16,"messages":[` + msgs + `]}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := e.Prepare("acct", q); abi.KindOf(err) != want {
+			t.Errorf("%s: %v, want %v", msgs, err, want)
+		}
 	}
 }
