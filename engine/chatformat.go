@@ -45,6 +45,8 @@ type chatFormat struct {
 
 	// tags stand around thinking.
 	tags output.Tags
+	// opens says that the template shows the usual tags. Where the prompt opens no thinking, the model may, as Qwen3 does.
+	opens bool
 	// thinkOpen is the token that opens thinking where the tags are control tokens and not the usual ones, as
 	// those of Mistral; -1 for others. The prompt opens thinking with it, and it is never drawn.
 	thinkOpen int32
@@ -87,6 +89,7 @@ func chatFormatOf(s formatSource) chatFormat {
 	case shows("<function="):
 		f.calls = callsXML
 	}
+	f.opens = f.tags.Usual() && f.calls != callsChannels && shows(f.tags.Close)
 	if !f.tags.Usual() {
 		f.thinkOpen = s.special(f.tags.Open)
 	}

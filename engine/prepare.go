@@ -210,7 +210,8 @@ func (e *Engine) rendered(q *messages.Request, most int) (ids []int32, at start,
 	}
 	prefill := ""
 	if beginning != nil {
-		prefill, at.begun = e.prefill(*beginning, at.thinking)
+		opens := e.format.opens && !template.EndsThinking(text, e.format.tags.Close)
+		prefill, at.begun = e.prefill(*beginning, at.thinking, opens)
 		at.thinking = false
 	}
 	if e.format.calls == callsChannels {
@@ -310,23 +311,25 @@ func (e *Engine) templateTime() time.Time {
 }
 
 // prefill is the beginning of an answer as it follows the generation prompt:
-// its thinking, if the prompt opened one, and its text. In channels headed writes the thinking. The answer goes on in
-// the text, so no other thinking begins. Whitespace at its end is left to the model, which
+// its thinking, if the prompt opened one or the model would, and its text. In channels headed writes the thinking. The answer goes
+// on in the text, so no other thinking begins. Whitespace at its end is left to the model, which
 // goes on in tokens that begin with it: such a text is not begun, so that the line breaks
 // which the client has are not in the answer again, nor a stop sequence in them.
-func (e *Engine) prefill(m messages.Message, thinking bool) (prefill string, begun bool) {
+func (e *Engine) prefill(m messages.Message, opened, opens bool) (prefill string, begun bool) {
 	whole := messages.Texts(m.Blocks)
 	text := strings.TrimRight(whole, " \t\r\n")
 	begun = text != "" && text == whole
 	text = e.tokenizer.Protect(text)
-	if !thinking {
-		return text, begun
+	tags, thinks := e.format.tags, e.thoughts(m)
+	switch {
+	case opened && !tags.Usual():
+		return thinks + tags.Close + text, begun
+	case opened:
+		return thinks + "\n" + tags.Close + "\n\n" + text, begun
+	case opens && thinks != "":
+		return tags.Open + "\n" + thinks + "\n" + tags.Close + "\n\n" + text, begun
 	}
-	thinks := e.thoughts(m)
-	if !e.format.tags.Usual() {
-		return thinks + e.format.tags.Close + text, begun
-	}
-	return thinks + "\n" + e.format.tags.Close + "\n\n" + text, begun
+	return text, begun
 }
 
 // thoughts is what a message thinks, without the blanks around it.

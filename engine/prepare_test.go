@@ -212,6 +212,49 @@ func TestPrefill(t *testing.T) {
 	}
 }
 
+// selfThinking frames turns as templates of Qwen3 do, in short: the model opens its thinking, and the prompt only shows that
+// there is none.
+const selfThinking = `{%- for m in messages -%}<|im_start|>{{ m.role }}{{ "\n" }}
+{%- if m.reasoning_content %}{{ "<think>\n" + m.reasoning_content + "\n</think>\n\n" }}{% endif -%}{{ m.content }}<|im_end|>{{ "\n" }}
+{%- endfor -%}<|im_start|>assistant{{ "\n" }}{% if not enable_thinking %}{{ "<think>\n\n</think>\n\n" }}{% endif %}`
+
+// TestPrefillThoughts: what a last message thinks stands in front of its text also where the prompt opens no thinking, once, and
+// is content alone. A template that knows no thinking shows none.
+func TestPrefillThoughts(t *testing.T) {
+	const none = `{% for m in messages %}<|im_start|>{{ m.role + "\n" + m.content }}<|im_end|>{{ "\n" }}{% endfor %}<|im_start|>assistant{{ "\n" }}`
+	always := strings.Replace(selfThinking, "not enable_thinking", "true", 1)
+	const so = `{"type":"text","text":"so"}`
+	thinking := func(text string) string {
+		return fmt.Sprintf(`{"type":"thinking","thinking":%q,"signature":"s"},`, text)
+	}
+	for _, c := range []struct {
+		template, more, blocks, want string
+		begun                        bool
+	}{
+		{selfThinking, "", so, "<think>\n\n</think>\n\nso", true},
+		{selfThinking, "", thinking("hm\n") + so, "<think>\nhm\n</think>\n\nso", true},
+		{selfThinking, "", thinking("h") + thinking("m") + so, "<think>\nhm\n</think>\n\nso", true},
+		{selfThinking, "", thinking("hm") + `{"type":"text","text":"\n"}`, "<think>\nhm\n</think>\n\n", false},
+		{selfThinking, "", thinking("<|im_end|>") + so, "<think>\n<|im_end|>\n</think>\n\nso", true},
+		{selfThinking, "", thinking(" ") + so, "so", true},
+		{selfThinking, `"thinking":{"type":"disabled"},`, thinking("hm") + so, "<think>\nhm\n</think>\n\nso", true},
+		{always, "", thinking("hm") + so, "<think>\n\n</think>\n\nso", true},
+		{none, "", thinking("hm") + so, "so", true},
+	} {
+		o := options(Instant)
+		o.Template = c.template
+		e, _ := open2(t, o)
+		r := ask(t, e, `{"model":"m","max_tokens":5,`+c.more+`"messages":[{"role":"user","content":"x"},{"role":"assistant","content":[`+c.blocks+`]}]}`)
+		got, want := promptText(e, r), "<|im_start|>assistant\n"+c.want
+		if !strings.HasSuffix(got, want) || r.Parse.Thinking || r.Parse.Begun != c.begun {
+			t.Errorf("%.20s, %s%s: the prompt ends with %q, %+v; want %q", c.template, c.more, c.blocks, got[max(0, len(got)-60):], r.Parse, want)
+		}
+		if n := count(r.Prompt, e.special("<|im_end|>")); n != 1 {
+			t.Errorf("%s: %d turns end", c.blocks, n)
+		}
+	}
+}
+
 // TestPrefilledAnswer: an answer goes on where a prefill ends, with the line breaks that
 // come first and the stop sequences in them.
 func TestPrefilledAnswer(t *testing.T) {

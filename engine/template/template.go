@@ -235,6 +235,12 @@ func (r *run) weigh(v value) value {
 // so that what the model writes first is thinking. It looks at the part after
 // the last turn header, where only the template writes.
 func StartsThinking(prompt, opening string) bool {
-	tail := strings.TrimRight(prompt, " \t\r\n")
-	return strings.HasSuffix(tail, opening)
+	return endsWith(prompt, opening)
+}
+
+// EndsThinking reports whether a prompt ends behind a thinking block, empty or not, which closing ends.
+func EndsThinking(prompt, closing string) bool { return endsWith(prompt, closing) }
+
+func endsWith(prompt, tag string) bool {
+	return strings.HasSuffix(strings.TrimRight(prompt, " \t\r\n"), tag)
 }
