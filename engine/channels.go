@@ -22,7 +22,8 @@ type Channels struct {
 // headed is the beginning of an answer as it follows the prompt of a template, which ends with its author, and
 // where the output behind it starts. beginning is the last message where that begins the answer, else nil, and text is
 // its text, whose blanks at the end are gone: all of it if begun. What it thinks is a message before that of its text. A
-// call that is forced follows them in a message of its own.
+// call that is forced follows them in a message of its own. A model that is not to think and may call or answer finds
+// a thought of its own that is empty.
 func (e *Engine) headed(q *messages.Request, beginning *messages.Message, text string, begun bool) (string, start) {
 	const final = output.MarkChannel + "final"
 	const next = output.MarkEnd + output.MarkStart + "assistant"
@@ -39,6 +40,9 @@ func (e *Engine) headed(q *messages.Request, beginning *messages.Message, text s
 		before += final + output.MarkMessage + text + next
 	}
 	header, opened := e.header(q)
+	if header == "" && !q.Thinking {
+		before = output.MarkChannel + "analysis" + output.MarkMessage + next
+	}
 	if opened {
 		return before + header + output.MarkMessage, start{header: header, opened: true}
 	}

@@ -102,6 +102,8 @@ func TestChannelPrompts(t *testing.T) {
 	const turn = "<|start|>user<|message|><|end|>hi<|end|><|start|>assistant"
 	const call = "<|channel|>commentary to=functions."
 	const off = `"thinking":{"type":"disabled"},`
+	const quiet = "<|channel|>analysis<|message|><|end|><|start|>assistant"
+	const format = `"output_config":{"format":{"type":"json_schema","schema":{"type":"object"}}},`
 	for body, want := range map[string]string{
 		user:       turn,
 		off + user: "<|start|>system<|message|>Reasoning: low<|end|>" + turn + "<|channel|>final<|message|>",
@@ -109,6 +111,10 @@ func TestChannelPrompts(t *testing.T) {
 		weatherTools + `,"tool_choice":{"type":"tool","name":"time"},` + user: turn + call + "time <|constrain|>json<|message|>",
 		weatherTools + `,"tool_choice":{"type":"any"},` + user:                turn + call,
 		weatherTools + "," + user:                                             turn,
+		off + weatherTools + "," + user:                                       turn + quiet,
+		off + format + weatherTools + "," + user:                              turn + quiet,
+		off + weatherTools + `,"tool_choice":{"type":"none"},` + user:         turn + "<|channel|>final<|message|>",
+		off + weatherTools + `,"tool_choice":{"type":"any"},` + user:          turn + call,
 		`"model":"m","max_tokens":64,` + weatherTools + `,"messages":[{"role":"user","content":"a"},{"role":"assistant","content":[
 			{"type":"thinking","thinking":"hm","signature":""},{"type":"text","text":"I look."},{"type":"tool_use","id":"1","name":"time","input":{}},
 			{"type":"tool_use","id":"2","name":"weather","input":{"city":"Rome"}}]},{"role":"user","content":[
@@ -147,6 +153,7 @@ func TestChannelAnswers(t *testing.T) {
 	model := &speaker{Forwarder: e.forwarder}
 	e.forwarder = model
 	const tail = `"model":"m","max_tokens":200,"messages":[{"role":"user","content":"hi"}]}`
+	const off = `"thinking":{"type":"disabled"},`
 	const format = `"output_config":{"format":{"type":"json_schema","schema":{"type":"object","properties":{"n":{"enum":[7]}},
 		"required":["n"],"additionalProperties":false}}},`
 	for _, c := range []struct {
@@ -160,11 +167,15 @@ func TestChannelAnswers(t *testing.T) {
 			[]string{`weather {"city":"Rome"}`}, abi.StopToolUse},
 		{"{" + weatherTools + ",", `<|channel|>commentary to=functions.weather <|constrain|>json<|message|>{"town":"Bonn", "x":1}`, "<|call|>",
 			[]string{`weather {"city":`}, abi.StopToolUse},
+		{"{" + off + weatherTools + ",", "<|channel|>final<|message|>Hello", "<|return|>", []string{"text Hello"}, abi.StopEndTurn},
+		{"{" + off + weatherTools + ",", "<|channel|>commentary to=functions.time <|constrain|>json<|message|>no", "<|call|>",
+			[]string{"time {}"}, abi.StopToolUse},
+		{"{" + off + format + weatherTools + ",", "<|channel|>final<|message|>nothing", "<|return|>", []string{`text {"n":7}`}, abi.StopEndTurn},
 		{"{" + weatherTools + `,"tool_choice":{"type":"tool","name":"time"},`, "no", "<|call|>", []string{"time {}"}, abi.StopToolUse},
 		{"{" + weatherTools + `,"tool_choice":{"type":"any"},`, "time <|constrain|>json<|message|>nonsense", "<|call|>", []string{"time {}"}, abi.StopToolUse},
 		{"{" + format, "<|channel|>analysis<|message|>free<|end|><|start|>assistant<|channel|>final<|message|>nothing", "<|return|>",
 			[]string{"thinking free", `text {"n":7}`}, abi.StopEndTurn},
-		{"{" + format + `"thinking":{"type":"disabled"},`, "nothing", "<|return|>", []string{`text {"n":7}`}, abi.StopEndTurn},
+		{"{" + format + off, "nothing", "<|return|>", []string{`text {"n":7}`}, abi.StopEndTurn},
 	} {
 		r := ask(t, e, c.body+tail)
 		model.prompt, model.tokens, model.end = len(r.Prompt), e.tokenizer.EncodePrompt(nil, c.says), e.special(c.end)
