@@ -83,7 +83,7 @@ func (e *Engine) channels(account string, q *messages.Request) (*Channels, error
 		one := *q
 		one.Tools, one.ToolChoice = nil, messages.ToolChoice{}
 		var err error
-		c.Text, _, err = e.constrain(account, &one, false, false)
+		c.Text, _, err = e.constrain(account, &one, start{})
 		return c, err
 	}
 	return c, nil

@@ -47,6 +47,8 @@ type chatFormat struct {
 	tags output.Tags
 	// opens says that the template shows the usual tags. Where the prompt opens no thinking, the model may, as Qwen3 does.
 	opens bool
+	// opensByToken says that the vocabulary has a token for the tag too. An answer in JSON may begin with it.
+	opensByToken bool
 	// thinkOpen is the token that opens thinking where the tags are control tokens and not the usual ones, as
 	// those of Mistral; -1 for others. The prompt opens thinking with it, and it is never drawn.
 	thinkOpen int32
@@ -90,6 +92,9 @@ func chatFormatOf(s formatSource) chatFormat {
 		f.calls = callsXML
 	}
 	f.opens = f.tags.Usual() && f.calls != callsChannels && shows(f.tags.Close)
+	if open := s.special(f.tags.Open); open >= 0 {
+		f.opensByToken = f.opens && string(s.bytes(open)) == f.tags.Open
+	}
 	if !f.tags.Usual() {
 		f.thinkOpen = s.special(f.tags.Open)
 	}

@@ -12,31 +12,34 @@ import (
 // constrain compiles what the request asks of the answer's form: calls, JSON, or with
 // tools that may be called either of them. Of a free answer with tools it is every call that
 // the model makes. The grammar is nil where nothing is held.
-func (e *Engine) constrain(account string, q *messages.Request, thinking, begun bool) (*grammar.Grammar, Trigger, error) {
+func (e *Engine) constrain(account string, q *messages.Request, at start) (*grammar.Grammar, Trigger, error) {
 	f := grammar.Form{
-		Thinking: thinking, ThinkClose: e.format.tags.Close, SingleCall: singleCall(q), Marked: e.format.marker >= 0,
+		Thinking: at.thinking, ThinkClose: e.format.tags.Close, SingleCall: singleCall(q), Marked: e.format.marker >= 0,
 		JSONCalls: e.format.calls == callsJSON, KeyCalls: e.format.calls == callsKeys, Delimiters: e.format.delimiters,
 	}
 	forced := forced(q)
-	var at []int
-	f.Calls, at = callable(q)
+	var places []int
+	f.Calls, places = callable(q)
 	if q.Format != nil && !forced {
 		f.Text = q.Format.Schema
 		if f.Text == nil {
 			f.Text = grammar.Object
 		}
+		if at.thinksFirst {
+			f.ThinkOpen = e.format.tags.Open
+		}
 	}
 	f.Free = !forced && f.Text == nil
 	trigger := Trigger{Token: e.format.marker}
 	switch {
-	case f.Text == nil && len(f.Calls) == 0, f.Free && !f.Marked && begun: // its block has started
+	case f.Text == nil && len(f.Calls) == 0, f.Free && !f.Marked && at.begun: // its block has started
 		return nil, Trigger{}, nil
 	case f.Free && f.Marked:
 		trigger.At = AtToken
 	case f.Free:
 		trigger.At = AtBlock
 	}
-	g, err := e.compile(account, q, f, at)
+	g, err := e.compile(account, q, f, places)
 	if err != nil {
 		return nil, trigger, err
 	}

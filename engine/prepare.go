@@ -52,7 +52,7 @@ func (e *Engine) Prepare(account string, q *messages.Request) (*Request, error) 
 	if e.format.calls == callsChannels && !q.Raw {
 		channels, err = e.channels(account, q)
 	} else {
-		form, trigger, err = e.constrain(account, q, at.thinking, at.begun)
+		form, trigger, err = e.constrain(account, q, at)
 	}
 	if err != nil {
 		return nil, err
@@ -162,10 +162,11 @@ func tooLong(more string, tokens, window int) error {
 
 // start is where the output behind a prompt starts.
 type start struct {
-	thinking bool   // inside thinking
-	begun    bool   // inside the answer's text
-	header   string // in channels, what the prompt has of the header of the message that the output goes on with
-	opened   bool   // that is all of it
+	thinking    bool   // inside thinking
+	thinksFirst bool   // in front of thinking that the model may open itself
+	begun       bool   // inside the answer's text
+	header      string // in channels, what the prompt has of the header of the message that the output goes on with
+	opened      bool   // that is all of it
 }
 
 // prompt renders the body through the model's template and tokenizes it, up to most
@@ -209,8 +210,9 @@ func (e *Engine) rendered(q *messages.Request, most int) (ids []int32, at start,
 		text, at.thinking = text+e.format.tags.Open, true
 	}
 	prefill := ""
+	opens := e.format.opens && !template.EndsThinking(text, e.format.tags.Close)
+	at.thinksFirst = opens && e.format.opensByToken && q.Thinking && !at.thinking && beginning == nil
 	if beginning != nil {
-		opens := e.format.opens && !template.EndsThinking(text, e.format.tags.Close)
 		prefill, at.begun = e.prefill(*beginning, at.thinking, opens)
 		at.thinking = false
 	}

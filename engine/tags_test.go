@@ -113,3 +113,52 @@ func TestTagAnswers(t *testing.T) {
 		}
 	}
 }
+
+// TestSelfThinkingAnswers: of a model that opens its thinking itself, an answer in JSON may think first, where the request does not
+// switch that off and nothing of the answer is there; a call that is forced is made at once, as in channels.
+func TestSelfThinkingAnswers(t *testing.T) {
+	const format = `"output_config":{"format":{"type":"json_schema","schema":{"type":"object","properties":{"n":{"enum":[7]}},
+		"required":["n"],"additionalProperties":false}}},`
+	const off = `"thinking":{"type":"disabled"},`
+	const begins = `,{"role":"assistant","content":"So:"}`
+	const thinks = `,{"role":"assistant","content":[{"type":"thinking","thinking":"hm","signature":""},{"type":"text","text":"\n"}]}`
+	const call = "<tool_call>\n{\"name\": \"weather\", \"arguments\": {\"city\": \"Rome\"}}\n</tool_call>"
+	for _, marked := range []string{"<tool_call>", "<other>"} { // with a token that begins calls, and without one
+		e, s := engineWith(t, "qwen3", selfThinking, false, "<think>", "</think>", marked)
+		model := &speaker{Forwarder: e.forwarder, end: e.tokenizer.Stops()[0]}
+		e.forwarder = model
+		for _, c := range []struct {
+			body, last, says string
+			want             []string
+			stop             abi.StopReason
+			thoughts         bool
+		}{
+			{format, "", "<think>\nHm.\n</think>\n\nno", []string{"thinking Hm.", `text {"n":7}`}, abi.StopEndTurn, true},
+			{format, "", "<think>\nHm.", []string{"thinking Hm.", `text {"n":7}`}, abi.StopEndTurn, true}, // it wants to end
+			{format, "", `{"n":7}`, []string{`text {"n":7}`}, abi.StopEndTurn, false},
+			{format, "", "", []string{`text {"n":7}`}, abi.StopEndTurn, false},
+			{format + off, "", "<think>\nHm.", []string{`text {"n":7}`}, abi.StopEndTurn, false},
+			{format, begins, "<think>\nHm.", []string{`text {"n":7}`}, abi.StopEndTurn, false},
+			{format, thinks, "<think>\nHm.", []string{`text {"n":7}`}, abi.StopEndTurn, false},
+			{format + weatherTools + ",", "", "<think>\nHm.\n</think>\n\n" + call, []string{"thinking Hm.", `weather {"city":"Rome"}`}, abi.StopToolUse, true},
+			{format + weatherTools + ",", "", "<think>\nHm.\n" + call, []string{"thinking Hm.", `weather {"city":"Rome"}`}, abi.StopToolUse, true},
+			{format + weatherTools + ",", "", "<think>\nHm.\n</think>\n\n{", []string{"thinking Hm.", `text {"n":7}`}, abi.StopEndTurn, true},
+			{format + weatherTools + ",", "", call, []string{`weather {"city":"Rome"}`}, abi.StopToolUse, false},
+			{weatherTools + `,"tool_choice":{"type":"tool","name":"time"},`, "", "<think>\nHm.", []string{"time {}"}, abi.StopToolUse, false},
+		} {
+			if marked == "<other>" && strings.Contains(c.says, "Hm.\n"+call) {
+				continue // spelled out in a thought, it is of the thought
+			}
+			r := ask(t, e, "{"+c.body+`"model":"m","max_tokens":200,"messages":[{"role":"user","content":"hi"}`+c.last+`]}`)
+			model.prompt, model.tokens = len(r.Prompt), e.tokenizer.EncodePrompt(nil, c.says)
+			_, a := submit(t, s, "acct", r)
+			runAll(t, s)
+			checkStream(t, a.events)
+			got := blocksOf(a.events)
+			if !beginAs(got, c.want) || a.result.Stop != c.stop || c.thoughts != (a.result.Usage.Reasoning > 0) {
+				t.Errorf("%s: %s%s says %q: %q, stop %v, %d tokens of thinking; want %q, %v", marked, c.body, c.last, c.says, got, a.result.Stop,
+					a.result.Usage.Reasoning, c.want, c.stop)
+			}
+		}
+	}
+}

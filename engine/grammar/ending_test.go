@@ -22,6 +22,7 @@ func TestAnswersThatAreToEndDo(t *testing.T) {
 		wanted := []grammar.Tool{{Name: "wanted", Schema: json.RawMessage(schema)}}
 		for _, form := range []grammar.Form{
 			{Text: json.RawMessage(schema)}, {Text: json.RawMessage(schema), Thinking: true},
+			{Text: json.RawMessage(schema), ThinkOpen: "<think>"},
 			{Calls: wanted}, {Calls: wanted, JSONCalls: true, Thinking: i%2 == 0},
 		} {
 			g, err := grammar.Compile(form)
@@ -39,7 +40,7 @@ func TestAnswersThatAreToEndDo(t *testing.T) {
 					continue
 				}
 				arguments := text
-				if form.Thinking {
+				if form.Thinking || form.ThinkOpen != "" && strings.HasPrefix(text, form.ThinkOpen) {
 					_, arguments, _ = strings.Cut(text, "</think>")
 				}
 				if len(form.Calls) > 0 {

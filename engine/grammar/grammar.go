@@ -43,6 +43,8 @@ type Form struct {
 	// Thinking says that the output starts inside thinking, which is free up to ThinkClose; "" is </think>.
 	Thinking   bool
 	ThinkClose string
+	// ThinkOpen lets the output begin with thinking all the same, by this tag. "" does not, nor does Thinking.
+	ThinkOpen string
 	// Calls are the tools of which at least one is called. None: no call is made.
 	Calls []Tool
 	// Free lets the answer be any text, with as many of the calls as the model makes: the
@@ -170,17 +172,28 @@ func (b *builder) form(f Form) expr {
 		calls = append(calls, b.rule("calls", func() expr { return all }))
 	}
 	answers = append(answers, calls...)
+	answer := alt(answers...)
+	thinks := func(answer expr) expr {
+		if !f.Marked {
+			return seq(thought(until(thinkClose, opening)), between, answer)
+		}
+		first := seq(thought(until(thinkClose)), between, answer)
+		if len(calls) == 0 {
+			return first
+		}
+		return alt(first, seq(without(thinkClose), thoughtEnd, calls[0])) // the token ends thinking too
+	}
 	switch {
-	case !f.Thinking:
-		return alt(answers...)
-	case !f.Marked:
-		return seq(thought(until(thinkClose, opening)), between, alt(answers...))
+	case f.Thinking:
+		return thinks(answer)
+	case f.ThinkOpen != "":
+		return func(b *builder, next int32) int32 {
+			at := answer(b, next)
+			same := func(*builder, int32) int32 { return at } // with a thought or without one
+			return b.fork(seq(lit(f.ThinkOpen), thinks(same))(b, next), at)
+		}
 	}
-	first := seq(thought(until(thinkClose)), between, alt(answers...))
-	if len(calls) == 0 {
-		return first
-	}
-	return alt(first, seq(without(thinkClose), thoughtEnd, calls[0])) // the token ends thinking too
+	return answer
 }
 
 // mark is what begins a call.
