@@ -7,8 +7,6 @@ import (
 	"hash"
 	"strconv"
 
-	"github.com/go-json-experiment/json/jsontext"
-
 	"corenode/wasm/abi"
 )
 
@@ -235,9 +233,5 @@ func (e *Encoder) appendUsage(dst []byte, u abi.Usage) []byte {
 // appendString appends s as a JSON string. Events carry valid UTF-8; should
 // some not be, the replacement character stands in: never an unparsable frame.
 func appendString(dst []byte, s string) []byte {
-	out, err := jsontext.AppendQuote(dst, s)
-	if err != nil && out == nil {
-		return append(dst, `""`...)
-	}
-	return out
+	return append(abi.AppendEscaped(append(dst, '"'), s), '"')
 }

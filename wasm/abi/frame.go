@@ -125,8 +125,8 @@ func AppendFrame(dst []byte, e *Event) []byte {
 const hexDigits = "0123456789abcdef"
 
 // AppendEscaped appends s as it stands between the quotes of a JSON string
-// (RFC 8259): only what must be escaped is. Bytes that are no UTF-8 become
-// U+FFFD.
+// (RFC 8259): what must be escaped is, and what some clients take for the end of
+// a line (see separates). Bytes that are no UTF-8 become U+FFFD.
 func AppendEscaped(dst []byte, s string) []byte {
 	i := 0
 	for i < len(s) && s[i] < utf8.RuneSelf && s[i] >= ' ' && s[i] != '"' && s[i] != '\\' {
@@ -140,9 +140,13 @@ func AppendEscaped(dst []byte, s string) []byte {
 		c := s[i]
 		if c >= utf8.RuneSelf {
 			r, n := utf8.DecodeRuneInString(s[i:])
-			if r == utf8.RuneError && n == 1 {
+			switch {
+			case r == utf8.RuneError && n == 1:
 				dst = append(append(dst, s[clean:i]...), "\uFFFD"...)
 				clean = i + 1
+			case separates(r):
+				dst = appendEscape(append(dst, s[clean:i]...), r)
+				clean = i + n
 			}
 			i += n
 			continue
@@ -162,10 +166,43 @@ func AppendEscaped(dst []byte, s string) []byte {
 		case '\t':
 			dst = append(dst, '\\', 't')
 		default:
-			dst = append(dst, '\\', 'u', '0', '0', hexDigits[c>>4], hexDigits[c&15])
+			dst = appendEscape(dst, rune(c))
 		}
 		i++
 		clean = i
 	}
 	return append(dst, s[clean:]...)
+}
+
+// separates says of a character that JSON allows in a string as it is whether it ends a
+// line nevertheless: it does for clients that cut a stream with Python's str.splitlines.
+func separates(r rune) bool { return r == 0x85 || r&^1 == 0x2028 }
+
+// appendEscape appends the escape of a character of one UTF-16 unit.
+func appendEscape(dst []byte, r rune) []byte {
+	return append(dst, '\\', 'u', hexDigits[r>>12], hexDigits[r>>8&15], hexDigits[r>>4&15], hexDigits[r&15])
+}
+
+// AppendOneLine appends valid JSON, or a text that is escaped already, as one line for
+// every client: ends of lines between values become spaces, and those that a string may
+// hold as they are become escapes.
+func AppendOneLine(dst, text []byte) []byte {
+	clean := 0 // text[clean:i] needs no change
+	for i := 0; i < len(text); {
+		c := text[i]
+		if c != '\n' && c != '\r' && c != 0xC2 && c != 0xE2 { // what the UTF-8 of the others begins with
+			i++
+			continue
+		}
+		r, n := utf8.DecodeRune(text[i:])
+		if c < utf8.RuneSelf {
+			dst = append(append(dst, text[clean:i]...), ' ')
+			clean = i + n
+		} else if separates(r) {
+			dst = appendEscape(append(dst, text[clean:i]...), r)
+			clean = i + n
+		}
+		i += n
+	}
+	return append(dst, text[clean:]...)
 }

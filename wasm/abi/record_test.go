@@ -354,7 +354,8 @@ func TestErrorNames(t *testing.T) {
 // quotes must be read as the string it was made of.
 func TestAppendEscaped(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
-	parts := []string{"plain", "\"", "\\", "\n", "\r", "\t", "\x00", "\x1f", "\x7f", "/", "é", "\u2028", "😀", "\xff", "\xf0\x9f\x98", "\xed\xa0\x80", "\uFFFD"}
+	parts := []string{"plain", "\"", "\\", "\n", "\r", "\t", "\x00", "\x1f", "\x7f", "/", "é", "\u0085", "\u2028", "\u2029", "\u2030", "😀", "\xff",
+		"\xf0\x9f\x98", "\xed\xa0\x80", "\uFFFD"}
 	for range 20_000 {
 		var s string
 		for range r.IntN(6) {
@@ -371,8 +372,30 @@ func checkEscaped(t *testing.T, s string) {
 	if err := json.Unmarshal(append(b, '"'), &got); err != nil || got != string([]rune(s)) {
 		t.Fatalf("%q is escaped as %s and read as %q, %v", s, b, got, err)
 	}
-	if string(b[1:]) != s && !strings.ContainsAny(s, "\"\\\x00\n\r\t\x1f") && !hasControl(s) && got == s {
+	if string(b[1:]) != s && !strings.ContainsAny(s, "\"\\\x00\n\r\t\x1f"+separators) && !hasControl(s) && got == s {
 		t.Fatalf("%q needs no change and became %s", s, b[1:])
+	}
+	if strings.ContainsAny(string(b), separators) {
+		t.Fatalf("%q is more than one line for Python: %s", s, b)
+	}
+	again := AppendOneLine(nil, b[1:])
+	if string(again) != string(b[1:]) {
+		t.Fatalf("%s is one line and became %s", b[1:], again)
+	}
+}
+
+// separators are ends of lines for Python's str.splitlines that JSON allows in a string.
+const separators = "\u0085\u2028\u2029"
+
+func TestAppendOneLine(t *testing.T) {
+	for text, want := range map[string]string{
+		"": "", "{}": "{}", "{\r\n\t\"a\" :\n1}": "{  \t\"a\" : 1}", `"\n\u2028"`: `"\n\u2028"`,
+		"\"\u0085a\u2028\u2029\u2027\u202a\u00e9\u0084\u2028\"": `"\u0085a\u2028\u2029` + "\u2027\u202a\u00e9\u0084" + `\u2028"`,
+		"\xc2": "\xc2", "\xe2\x80": "\xe2\x80",
+	} {
+		if got := string(AppendOneLine([]byte("before"), []byte(text))); got != "before"+want {
+			t.Errorf("%q: %q, want %q", text, got, want)
+		}
 	}
 }
 

@@ -16,6 +16,7 @@ type request struct {
 	model, prompt, maxTokens []byte
 	sampling                 field.Sampling
 	stream, echo             bool
+	repeated                 []byte // the prompt as an answer repeats it; empty without echo
 	keep                     kept
 }
 
@@ -41,11 +42,7 @@ func (Translator) Request(in abi.RequestInput) (abi.Translated, *abi.Error) {
 		return abi.Translated{}, r.Err
 	}
 	r.set(keptStopText, r.sampling.StopText)
-	keep := []byte{byte(r.keep)}
-	if r.echo {
-		keep = append(keep, r.prompt...)
-	}
-	return abi.Translated{Body: r.native(), Kept: keep}, nil
+	return abi.Translated{Body: r.native(), Kept: append([]byte{byte(r.keep)}, r.repeated...)}, nil
 }
 
 // field reads one top-level field that is not null. Unknown fields are
@@ -142,12 +139,15 @@ func (r *request) complete() {
 	if r.maxTokens == nil {
 		r.maxTokens = []byte(maxTokensDefault)
 	}
+	if r.echo {
+		r.repeated = abi.AppendOneLine(make([]byte, 0, len(r.prompt)), r.prompt)
+	}
 	switch {
 	case len(r.model) == 0:
 		r.Fail("model", "field required, a model id")
 	case len(r.prompt) == 0:
 		r.Fail("prompt", "field required, a text that is not empty")
-	case r.echo && len(r.prompt) >= abi.KeptBytesMax:
+	case len(r.repeated) >= abi.KeptBytesMax:
 		r.Fail("echo", "the prompt is too long to be repeated")
 	case !r.stream:
 		n, _ := scan.Integer(r.maxTokens)

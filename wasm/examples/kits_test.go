@@ -376,11 +376,12 @@ func TestKitsTakeLittleMemory(t *testing.T) {
 	})
 }
 
-// TestKitsEscape has abi.AppendEscaped as its oracle.
+// TestKitsEscape has abi.AppendEscaped as its oracle. But a kit leaves ends of lines that JSON
+// allows in a string as they are.
 func TestKitsEscape(t *testing.T) {
 	everyKit(t, func(t *testing.T, echo func(string) *guest) {
 		g := echo("")
-		r := rand.New(rand.NewPCG(3, 4))
+		r, left := rand.New(rand.NewPCG(3, 4)), strings.NewReplacer(`\\`, `\\`, `\u2028`, "\u2028")
 		parts := []string{"plain", "\"", "\\", "\n", "\r", "\t", "\x00", "\x1f", "\x7f", "é", "\u2028", "😀", "\xff", "\xc1\x80", "\xf0\x9f\x98",
 			"\xed\xa0\x80", "\xe0\x9f\x80", "\xf0\x8f\x80\x80", "\xf4\x90\x80\x80", "\xf5", "\xe2\x82", "\U0010FFFF"}
 		for range 3000 {
@@ -393,7 +394,7 @@ func TestKitsEscape(t *testing.T) {
 				t.Fatal(err)
 			}
 			out, err := abi.ParseOutput(frame)
-			if want := string(abi.AppendEscaped(nil, s)) + "||"; err != nil || string(out.Payload) != want {
+			if want := left.Replace(string(abi.AppendEscaped(nil, s))) + "||"; err != nil || string(out.Payload) != want {
 				t.Fatalf("%q: %q, want %q, %v", s, out.Payload, want, err)
 			}
 		}

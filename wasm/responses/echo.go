@@ -95,6 +95,11 @@ func (r *request) kept() []byte {
 	if r.echo[echoTools] != nil {
 		r.echo[echoTools] = append(r.echo[echoTools], ']')
 	}
+	for i, text := range r.echo {
+		if text != nil { // a client's, which goes into a stream
+			r.echo[i] = abi.AppendOneLine(make([]byte, 0, len(text)), text)
+		}
+	}
 	head := 3 + len(k.custom)
 	r.echo.fit(abi.KeptBytesMax - head)
 	k.members = r.echo.append(make([]byte, 0, r.echo.size()))

@@ -188,7 +188,7 @@ func freeText(arguments []byte) []byte {
 	if !found || !s.End() {
 		return arguments
 	}
-	return text
+	return abi.AppendOneLine(make([]byte, 0, len(text)), text)
 }
 
 // customField is the one parameter of the function that stands for a custom tool.

@@ -44,18 +44,11 @@ func FindCall(events abi.Frames, index int) (c Call) {
 // AppendArguments appends what the call is given, as a JSON object on one line.
 // The node sees to it that it is one; whatever else came would break the answer.
 func (c *Call) AppendArguments(dst []byte) []byte {
-	from := len(dst)
-	dst = scan.Unescape(dst, c.arguments)
-	object := dst[from:]
+	object := scan.Unescape(make([]byte, 0, len(c.arguments)), c.arguments)
 	if b := bytes.TrimSpace(object); len(b) == 0 || b[0] != '{' || scan.Valid(object) != nil {
-		return append(dst[:from], "{}"...)
+		return append(dst, "{}"...)
 	}
-	for i, b := range object { // within strings they are escaped
-		if b == '\n' || b == '\r' {
-			object[i] = ' '
-		}
-	}
-	return dst
+	return abi.AppendOneLine(dst, object)
 }
 
 // AppendInt appends a member that is a number, with a comma before it.
