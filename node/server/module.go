@@ -160,7 +160,6 @@ func (x *exchange) routed() {
 // countTokens, with the module's answer.
 func (x *exchange) routedCount() {
 	n, refusal := x.count()
-	x.stream = false
 	if refusal != nil {
 		x.fail(refusal)
 		return

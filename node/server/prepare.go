@@ -159,14 +159,14 @@ func (x *exchange) countInput() {
 		return
 	}
 	n, refusal := x.count()
-	if x.stream = false; refusal != nil {
+	if refusal != nil {
 		x.fail(refusal)
 		return
 	}
 	x.json(fmt.Appendf(nil, `{"object":"response.input_tokens","input_tokens":%d}`, n))
 }
 
-// count counts the tokens of the body.
+// count counts the tokens of the body. Its answer is no stream, whatever the body asks for.
 func (x *exchange) count() (n int, refusal *abi.Error) {
 	refusal = x.withRequest(func(request *messages.Request, model Model) error {
 		release, err := x.enter()
@@ -177,5 +177,6 @@ func (x *exchange) count() (n int, refusal *abi.Error) {
 		n, err = model.Count(request)
 		return err
 	})
+	x.stream = false
 	return n, refusal
 }

@@ -178,6 +178,23 @@ func TestLogLine(t *testing.T) {
 	}
 }
 
+// TestCountIsNoStream: a count of a body that asks for a stream streams nothing, and its line says so.
+func TestCountIsNoStream(t *testing.T) {
+	for body, status := range map[string]int{askSSE: 200, strings.Replace(askSSE, "core-1.1", "unknown", 1): 404} {
+		n := start(t, Config{}, newFakeBackend(say("x")))
+		if r := n.raw(request("POST", "/v1/messages/count_tokens", body, withKey)); r.StatusCode != status {
+			t.Fatalf("%d %q", r.StatusCode, r.body)
+		}
+		waitFor(t, "the line", func() bool { return strings.Contains(n.log.String(), "\n") })
+		if line := n.log.String(); strings.Contains(line, `"stream":true`) {
+			t.Error(line)
+		}
+		if past := n.s.Past(PastQuery{Limit: 1}); len(past) != 1 || past[0].Stream {
+			t.Errorf("%+v", past)
+		}
+	}
+}
+
 // TestLongCauseIsCut: the cause of an internal error has room for a stack, and makes no line of any length.
 func TestLongCauseIsCut(t *testing.T) {
 	cause := errors.New("a" + strings.Repeat("é", 1<<20))
