@@ -52,7 +52,8 @@ func (c *closures) follow(from int32, enter bool) (ends bool) {
 		c.met[at] = c.round
 		if n++; n > closureMax {
 			c.large = true
-			c.fail(&Error{Tool: -1, Msg: fmt.Sprintf("the schema is too large: at one place of its grammar more than %d states would be open at once", closureMax)})
+			c.fail(&Error{Tool: -1, Msg: fmt.Sprintf(
+				"the schema is too large: at one place of its grammar more than %d states would be open at once", closureMax)})
 			return false
 		}
 		switch s := &c.states[at]; s.kind {
