@@ -136,7 +136,11 @@ func TestFormatOrCall(t *testing.T) {
 
 func TestSchemasThatCannotBeCompiled(t *testing.T) {
 	e, _ := open2(t, options(Instant))
-	wide := `{"enum":["` + strings.Repeat("x", 2000) + strings.Repeat(`","`+strings.Repeat("y", 2000), 30) + `"]}`
+	wide := `{"enum":["x"`
+	for c := 'A'; c <= 'Z'; c++ { // values that share no beginning
+		wide += `,"` + strings.Repeat(string(c), 2000) + `"`
+	}
+	wide += `]}`
 	for more, param := range map[string]string{
 		`"tools":[{"name":"a","input_schema":{"type":"object"}},{"name":"b","input_schema":{"type":"object","properties":{"x":{"$ref":"#/nowhere"}}}}],"tool_choice":{"type":"tool","name":"b"}`:                                                               "tools.1.input_schema",
 		`"tools":[{"type":"bash_20250124","name":"bash"},{"name":"a","input_schema":{"type":"object"}},{"type":"web_search_1","name":"w"},{"name":"b","input_schema":{"type":"object","properties":{"x":{"$ref":"#/nowhere"}}}}],"tool_choice":{"type":"any"}`: "tools.3.input_schema",
