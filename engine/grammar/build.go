@@ -284,7 +284,7 @@ func lit(text string) expr {
 	}
 }
 
-// words is one of some texts. What they begin with alike is there once, so that only as many
+// words is one of some texts. What several begin with is there once, so that only as many
 // states follow each other without a byte as there are bytes to choose from.
 func words(texts []string) expr {
 	texts = slices.Clone(texts)
@@ -307,11 +307,11 @@ func words(texts []string) expr {
 				split, texts = append(split, next), texts[1:]
 			}
 			for len(texts) > 0 && b.err == nil {
-				alike := 1
-				for alike < len(texts) && texts[alike][same] == texts[0][same] {
-					alike++
+				equal := 1
+				for equal < len(texts) && texts[equal][same] == texts[0][same] {
+					equal++
 				}
-				split, texts = append(split, after(texts[:alike], same)), texts[alike:]
+				split, texts = append(split, after(texts[:equal], same)), texts[equal:]
 			}
 			return lit(first[n:same])(b, b.add(state{split: split}))
 		}
