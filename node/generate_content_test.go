@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+
+	"corenode/node/config"
 )
 
 // generated is a response of generateContent, partial or whole.
@@ -262,6 +264,37 @@ func TestGenerateContentAsks(t *testing.T) {
 		err := json.Unmarshal([]byte(text), &g)
 		if e := g.Error; err != nil || r.StatusCode != c.code || e.Code != c.code || e.Status != c.status || e.Message == "" {
 			t.Errorf("%s: %d %s", name, r.StatusCode, text)
+		}
+	}
+}
+
+// TestGenerateContentSlash: SDKs send an id as the listing has it, also one with a slash.
+func TestGenerateContentSlash(t *testing.T) {
+	_, base, key, operator := startWithModules(t, func(cfg *config.Config) {
+		m := cfg.Models["core-1.1-mini"]
+		m.Path = "../engine/embedded/core-1.1-mini.gguf"
+		cfg.Models["owner/core"] = m
+		instantModels(cfg)
+	})
+	if _, err := operator.EnableModule("generate-content"); err != nil {
+		t.Fatal(err)
+	}
+	header := http.Header{"X-Goog-Api-Key": {key}}
+	for _, prefix := range []string{"/v1beta", "/generate-content/v1"} {
+		url := base + prefix + "/models"
+		if _, text := askGenerate(t, url, header, ""); !strings.Contains(text, `"name":"models/owner/core"`) {
+			t.Errorf("listing: %s", text)
+		}
+		for _, id := range []string{"owner/core", "owner%2Fcore"} {
+			for end, body := range map[string]string{"": "", ":generateContent": helloParts, ":streamGenerateContent?alt=sse": helloParts,
+				":countTokens": `{"contents":[{"parts":[{"text":"Say hello."}]}]}`} {
+				if r, text := askGenerate(t, url+"/"+id+end, header, body); r.StatusCode != 200 || strings.Contains(text, `"error"`) {
+					t.Errorf("%s/%s%s: %d %s", prefix, id, end, r.StatusCode, text)
+				}
+			}
+		}
+		if r, text := askGenerate(t, url+"/owner/none:generateContent", header, helloParts); r.StatusCode != 404 || !strings.Contains(text, "NOT_FOUND") {
+			t.Errorf("a model that is none: %d %s", r.StatusCode, text)
 		}
 	}
 }

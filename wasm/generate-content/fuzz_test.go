@@ -59,7 +59,7 @@ func FuzzRequest(f *testing.F) {
 			return
 		}
 		array := bytes.Contains(out.Body, []byte(`"stream_array":true`))
-		if q.Model != "m" || len(q.Messages) == 0 || q.Stream != (route%routes == routeStream) || array != (q.Stream && alt != "sse") {
+		if q.Model != "m" || len(q.Messages) == 0 || q.Stream != (routeOf(in.Route) == routeStream) || array != (q.Stream && alt != "sse") {
 			t.Fatalf("%q became %q", body, out.Body)
 		}
 	})

@@ -20,6 +20,7 @@
 package generatecontent
 
 import (
+	"corenode/wasm/abi"
 	"corenode/wasm/sdk"
 	"corenode/wasm/sdk/piece"
 )
@@ -34,7 +35,8 @@ func New() Translator { return Translator{} }
 func Handler() sdk.Handler { return piece.Handler(New()) }
 
 // The routes, in the manifest's order: first below /v1beta, then the same ones
-// below a prefix with any version, where SDKs of every version find them.
+// below a prefix with any version, where SDKs of every version find them. Those
+// with a model follow once more for an id with a slash, which SDKs send as it is.
 const (
 	routeGenerate = iota
 	routeStream
@@ -43,6 +45,27 @@ const (
 	routeModel
 	routes // of each prefix
 )
+
+// routeOf is which of them a route of the manifest is.
+func routeOf(route *abi.Route) int {
+	i := route.Index
+	if i < 2*routes {
+		return i % routes
+	}
+	if i = (i - 2*routes) % (routes - 1); i >= routeList { // a listing has no model
+		i++
+	}
+	return i
+}
+
+// modelOf is the id of the model that the path names.
+func modelOf(route *abi.Route) string {
+	model := route.Param("model")
+	if owner := route.Param("owner"); owner != "" {
+		return owner + "/" + model
+	}
+	return model
+}
 
 // kept is what an answer must know of its request: Translated.Kept is one byte of
 // these bits, and never empty for a request that was translated.

@@ -15,8 +15,8 @@ const (
 
 // Models writes the listing, or one model. A page token is where the next page begins.
 func (Translator) Models(dst []byte, in abi.ModelsInput) ([]byte, *abi.Error) {
-	if in.Route.Index%routes == routeModel {
-		id := in.Route.Param("model")
+	if routeOf(&in.Route) == routeModel {
+		id := modelOf(&in.Route)
 		for i := range in.Models {
 			if in.Models[i].ID == id {
 				return appendModel(dst, &in.Models[i]), nil

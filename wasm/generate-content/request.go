@@ -56,9 +56,9 @@ func (Translator) Request(in abi.RequestInput) (abi.Translated, *abi.Error) {
 	if route == nil { // no host leaves it out
 		route = &abi.Route{}
 	}
-	r := &request{model: route.Param("model"), open: map[string][]string{}}
+	r := &request{model: modelOf(route), open: map[string][]string{}}
 	r.Op = "generatecontent.Request"
-	op := route.Index % routes
+	op := routeOf(route)
 	r.route(op, route.Parameter("alt"))
 	if r.Err == nil && r.OpenBody(in.Body) {
 		r.fields(op == routeCount)
