@@ -259,9 +259,7 @@ func (n *node) followed(ids []string) error {
 		return n.keys.Reload(n.tree.AccountChanged)
 	}
 	err := n.keys.Follow(ids)
-	for _, id := range ids {
-		n.tree.AccountChanged(id)
-	}
+	n.tree.AccountChanged(ids...)
 	return err
 }
 

@@ -91,10 +91,16 @@ func (p *Pool[K, C]) deliver(k K, m any, capped bool) error {
 	return p.ref.box.offer(route[K]{k, m, capped}, capped)
 }
 
-// Notify tells m to the actor of k, and to one that is being made in this moment; without either it comes to nothing.
-func (p *Pool[K, C]) Notify(k K, m any) {
-	if ref := p.Live(k); ref == nil || ref.Tell(m) != nil {
-		_ = p.ref.Tell(notice[K]{k, m}) // behind what makes one
+// Notify tells m to the actors of some keys, and to those that are being made in this moment; where there is neither it comes to nothing.
+func (p *Pool[K, C]) Notify(m any, keys ...K) {
+	var absent []K
+	for _, k := range keys {
+		if ref := p.Live(k); ref == nil || ref.Tell(m) != nil {
+			absent = append(absent, k)
+		}
+	}
+	if len(absent) > 0 { // one message: many would fill the mailbox for those who ask for an actor
+		_ = p.ref.Tell(notice[K]{absent, m}) // behind what makes one
 	}
 }
 
@@ -163,10 +169,10 @@ func (r route[K]) Refuse(err error) {
 	}
 }
 
-// notice carries a message for a key that had no actor yet when it was sent.
+// notice carries a message for keys that had no actor yet when it was sent.
 type notice[K comparable] struct {
-	k K
-	m any
+	keys []K
+	m    any
 }
 
 type tick struct{}
@@ -191,8 +197,10 @@ func (a *poolActor[K, C]) Receive(c *Context, m any) {
 		a.route(c, m)
 		delivered = true
 	case notice[K]:
-		if e := a.pool.entries[m.k]; e != nil && e.ref != nil {
-			_ = e.ref.Tell(m.m) // one that stopped has nobody to tell
+		for _, k := range m.keys {
+			if e := a.pool.entries[k]; e != nil && e.ref != nil {
+				_ = e.ref.Tell(m.m) // one that stopped has nobody to tell
+			}
 		}
 	case tick:
 		a.pool.sweeping.Store(false)

@@ -218,7 +218,7 @@ func TestNotify(t *testing.T) {
 	p = NewPool(PoolSpec[int, int]{Name: "pool", Child: "child", Policy: restart(1), Children: restart(1), MailboxMax: 10, Max: 10, SweepMax: 10,
 		Cell: func(int) *int { return new(int) },
 		New: func(k int, _ *int) Actor {
-			p.Notify(k, "while it is made")
+			p.Notify("while it is made", 2, k)
 			return hears{heard}
 		}})
 	ref, err := s.Start(p.Spec())
@@ -226,12 +226,12 @@ func TestNotify(t *testing.T) {
 		t.Fatal(err)
 	}
 	p.Bind(ref)
-	p.Notify(1, "before it is made")
+	p.Notify("before it is made", 1, 2)
 	if err := p.Send(1, "first"); err != nil {
 		t.Fatal(err)
 	}
 	got := []string{<-heard, <-heard}
-	p.Notify(1, "then")
+	p.Notify("then", 2, 1)
 	if got = append(got, <-heard); !slices.Equal(got, []string{"first", "while it is made", "then"}) || p.Len() != 1 {
 		t.Errorf("it heard %q; %d keys", got, p.Len())
 	}

@@ -455,8 +455,8 @@ func (t *Tree) limitsOr(st account.Limits, a account.Account, key account.Limite
 	return st
 }
 
-// AccountChanged makes the account's limiter, if it has one, read it again.
-func (t *Tree) AccountChanged(id string) { t.limits.Notify(id, limiter.Changed{}) }
+// AccountChanged makes the limiters of accounts, of those that have one, read them again.
+func (t *Tree) AccountChanged(ids ...string) { t.limits.Notify(limiter.Changed{}, ids...) }
 
 // load reads an account for its limiter: from the ledger in order with its
 // commits, then from the accounts.

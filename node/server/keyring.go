@@ -91,7 +91,7 @@ func (k *Keyring) read(id string) error {
 // Follow reads accounts anew that other nodes changed; nil is all of them.
 func (k *Keyring) Follow(ids []string) error {
 	if ids == nil {
-		return k.Reload(func(string) {})
+		return k.Reload(func(...string) {})
 	}
 	for _, id := range ids {
 		k.mu.Lock() // one by one: Changed waits for one read at most
@@ -104,8 +104,8 @@ func (k *Keyring) Follow(ids []string) error {
 	return nil
 }
 
-// Reload reads all accounts and keys anew, and calls read for each account then.
-func (k *Keyring) Reload(read func(id string)) error {
+// Reload reads all accounts and keys anew, and calls read with all accounts then.
+func (k *Keyring) Reload(read func(ids ...string)) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	var ids []string
@@ -119,9 +119,7 @@ func (k *Keyring) Reload(read func(id string)) error {
 		return fmt.Errorf("read accounts: %w", err)
 	}
 	clear(k.behind)
-	for _, id := range ids {
-		read(id)
-	}
+	read(ids...)
 	return nil
 }
 
