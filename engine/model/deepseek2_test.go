@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"corenode/engine/kernel"
+	"corenode/engine/kernel/ref"
 	"corenode/engine/modelfile"
 	"corenode/engine/modelfile/gguftest"
 )
@@ -143,7 +144,7 @@ func TestLatentRefusals(t *testing.T) {
 	}
 	r := all["deepseek_v3"]
 	f := openFolder(t, r.Config, r.stored(), 1)
-	plain := struct{ kernel.Backend }{backend.make(t, 1)}
+	plain := struct{ kernel.Backend }{ref.New()} // which loads nothing in the background: Load would not see its Wait
 	if _, err := Load(f, plain); err == nil || !strings.Contains(err.Error(), "does not compute latent attention") {
 		t.Errorf("on a backend without heads: %v", err)
 	}
