@@ -14,7 +14,8 @@ import (
 // Channels are what a request of such a model needs while it runs.
 type Channels struct {
 	Marks      map[int32]string
-	Calls      map[string]*grammar.Grammar // by tool, of states that all share
+	All        *grammar.Grammar            // of any call; nil where none is possible
+	Calls      map[string]*grammar.Grammar // by tool, with the states of All
 	Text       *grammar.Grammar            // of the answer; nil for a free one
 	Vocabulary *grammar.Vocabulary
 }
@@ -75,6 +76,7 @@ func (e *Engine) channels(account string, q *messages.Request) (*Channels, error
 		if err != nil {
 			return nil, err
 		}
+		c.All = g
 		for i, t := range tools {
 			c.Calls[t.Name] = g.Arguments(i)
 		}

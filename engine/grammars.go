@@ -67,6 +67,44 @@ func (k *grammars) find(key [sha256.Size]byte) *grammar.Grammar {
 	return at.Value.(*kept).grammar
 }
 
+// heldMax bounds the grammars of all requests that a step loop has, as grammar.Grammar.Size counts: 400 MB.
+const heldMax = 4_000_000
+
+// heldGrammars are those of the requests that a step loop has, each counted once, however many use it:
+// a queue of other schemas takes more memory than its prompts do. Owned by the step loop.
+type heldGrammars struct {
+	max, size int
+	uses      map[*grammar.Grammar]int
+}
+
+// over says whether more than there is room for would be held with these.
+func (h *heldGrammars) over(all []*grammar.Grammar) bool {
+	size := h.size
+	for _, g := range all {
+		if h.uses[g] == 0 {
+			size += g.Size()
+		}
+	}
+	return size > h.max
+}
+
+func (h *heldGrammars) hold(all []*grammar.Grammar) {
+	for _, g := range all {
+		if h.uses[g]++; h.uses[g] == 1 {
+			h.size += g.Size()
+		}
+	}
+}
+
+func (h *heldGrammars) drop(all []*grammar.Grammar) {
+	for _, g := range all {
+		if h.uses[g]--; h.uses[g] == 0 {
+			h.size -= g.Size()
+			delete(h.uses, g)
+		}
+	}
+}
+
 // put keeps a grammar, and those that were used last as far as there is room.
 func (k *grammars) put(one *kept) {
 	k.mu.Lock()

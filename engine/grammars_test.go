@@ -2,11 +2,14 @@ package engine
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"testing"
+	"time"
 
 	"corenode/engine/grammar"
 	"corenode/engine/messages"
+	"corenode/engine/sched"
 )
 
 // TestGrammarsAreKept compiles a form once while it is used, and keeps no more than there is room for.
@@ -66,5 +69,50 @@ func TestGrammarsOfOthers(t *testing.T) {
 	}
 	if prepared("b") == first {
 		t.Error("an account finds what another's tools compiled to")
+	}
+}
+
+// TestGrammarsHeldOfAQueue: a queue holds the grammars of its requests up to a bound, one that several share once, and
+// a request that nothing waits before runs, whatever its grammar takes.
+func TestGrammarsHeldOfAQueue(t *testing.T) {
+	e, s := open2(t, options(Instant))
+	form := func(length int) *Request {
+		schema := fmt.Sprintf(`{"type":"object","properties":{"a":{"type":"string","maxLength":%d}},"required":["a"],"additionalProperties":false}`, length)
+		return ask(t, e, constrained(1, `"output_config":{"format":{"type":"json_schema","schema":`+schema+`}}`))
+	}
+	refused := func(r *Request) error {
+		return s.submit(&Job{ID: "r", Account: "a", Request: r, Output: NewWholeOutput(), Finished: func(Result) {}}, time.Now())
+	}
+	first := form(500)
+	s.held.max = 2*first.Grammar.Size() - 1
+	var all []*answer
+	add := func(r *Request) {
+		t.Helper()
+		_, a := submit(t, s, "a", r)
+		all = append(all, a)
+	}
+	add(first)
+	add(form(500)) // the same
+	if s.held.size != first.Grammar.Size() {
+		t.Errorf("%d states held of a grammar of %d", s.held.size, first.Grammar.Size())
+	}
+	err := refused(form(501))
+	if full, ok := errors.AsType[*sched.RefusedError](err); !ok || full.Reason != sched.RefusedMemory || full.RetryAfter < time.Second {
+		t.Errorf("over the bound: %v", err)
+	}
+	add(form(10)) // there is room for it
+	runAll(t, s)
+	if s.held.max = 1; s.held.size != 0 || len(s.held.uses) != 0 {
+		t.Errorf("%d states of %d grammars held when all is done", s.held.size, len(s.held.uses))
+	}
+	add(form(501))
+	runAll(t, s)
+	for i, a := range all {
+		if a.finished != 1 || a.result.Err != nil {
+			t.Errorf("request %d: %+v", i, a.result)
+		}
+	}
+	if full := s.sched.Stats().RefusedQueueFull; full != 1 {
+		t.Errorf("%d refusals counted", full)
 	}
 }

@@ -37,7 +37,7 @@ func TestStepsTeachTheScheduler(t *testing.T) {
 
 // TestRefusalSaysWhen: the client is told what the scheduler computed.
 func TestRefusalSaysWhen(t *testing.T) {
-	for _, reason := range []sched.Reason{sched.RefusedRequests, sched.RefusedTokens, sched.RefusedWait} {
+	for _, reason := range []sched.Reason{sched.RefusedRequests, sched.RefusedTokens, sched.RefusedWait, sched.RefusedMemory} {
 		cause := &sched.RefusedError{Reason: reason, RetryAfter: 17 * time.Second}
 		e := refusal(cause)
 		if e.Kind != abi.Overloaded || e.RetryAfter != cause.RetryAfter || e.Msg == "" || !errors.Is(e, sched.ErrQueueFull) {

@@ -96,20 +96,20 @@ type Attempt struct {
 	Failure            string // the class of what went wrong; empty is an answer
 }
 
+// grammars are all that the answer may be held to.
+func (q *Request) grammars() []*grammar.Grammar {
+	all := [3]*grammar.Grammar{q.Grammar}
+	if q.Channels != nil {
+		all[1], all[2] = q.Channels.Text, q.Channels.All
+	}
+	return slices.DeleteFunc(all[:], func(g *grammar.Grammar) bool { return g == nil })
+}
+
 // Ignored are the keywords of the request's schemas that nothing enforces, each once and in order.
 func (q *Request) Ignored() []string {
-	forms := []*grammar.Grammar{q.Grammar}
-	if q.Channels != nil {
-		forms = append(forms, q.Channels.Text)
-		for _, g := range q.Channels.Calls {
-			forms = append(forms, g)
-		}
-	}
 	var all []string
-	for _, g := range forms {
-		if g != nil {
-			all = append(all, g.Ignored()...)
-		}
+	for _, g := range q.grammars() {
+		all = append(all, g.Ignored()...)
 	}
 	slices.Sort(all)
 	return slices.Compact(all)

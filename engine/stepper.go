@@ -80,6 +80,7 @@ type Stepper struct {
 	order  []*run // the runs by arrival: what a step does is a function of its inputs
 	mask   []int32
 	stops  []int32
+	held   heldGrammars
 
 	launching
 	published time.Time
@@ -106,7 +107,7 @@ func (e *Engine) NewStepper() (*Stepper, error) {
 	s := &Stepper{
 		engine: e, pool: pool, loaded: e.loads.Add(1), runs: map[*sched.Sequence]*run{},
 		mask: e.unreachable(), stops: e.tokenizer.Stops(),
-		drafts: o.Draft && o.Kind != Instant,
+		drafts: o.Draft && o.Kind != Instant, held: heldGrammars{max: heldMax, uses: map[*grammar.Grammar]int{}},
 	}
 	config := sched.Config{
 		StepTokensMax: o.Batch.StepTokensMax, SequencesMax: o.Batch.SequencesMax, ChunkTokens: o.Batch.ChunkTokens,
@@ -160,6 +161,12 @@ func (s *Stepper) submit(j *Job, now time.Time) error {
 			Max:    q.MaxTokens, SnapshotAt: q.Snapshots,
 		},
 	}
+	grammars := q.grammars()
+	if s.held.over(grammars) {
+		if refused := s.sched.RefuseMemory(); refused != nil {
+			return refusal(refused)
+		}
+	}
 	if q.Grammar != nil {
 		r.matcher = q.Grammar.NewMatcher(s.engine.vocabulary())
 		r.trigger()
@@ -177,6 +184,7 @@ func (s *Stepper) submit(j *Job, now time.Time) error {
 	if err != nil {
 		return refusal(err)
 	}
+	s.held.hold(grammars)
 	r.trail = s.follow(j, &r.seq, now)
 	s.runs[&r.seq] = r
 	s.order = append(s.order, r)
@@ -395,6 +403,7 @@ func (s *Stepper) leave(r *run, result Result, now time.Time) {
 	result.Computed = r.seq.Computed()
 	result.Handle = s.sched.Finish(&r.seq, now, pin)
 	delete(s.runs, &r.seq)
+	s.held.drop(r.job.Request.grammars())
 	s.order = slices.DeleteFunc(s.order, func(o *run) bool { return o == r })
 	result.Queue, result.Prefill, result.Decode = r.phases(now)
 	r.job.Finished(result)

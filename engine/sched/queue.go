@@ -19,6 +19,7 @@ const (
 	RefusedRequests Reason = "requests" // QueueMax
 	RefusedTokens   Reason = "tokens"   // QueueTokensMax
 	RefusedWait     Reason = "wait"     // it would wait longer than QueueTimeout
+	RefusedMemory   Reason = "memory"   // RefuseMemory
 )
 
 // RefusedError is an ErrQueueFull.
@@ -227,6 +228,16 @@ func (s *Scheduler) full(tokens int) *RefusedError {
 		return s.refuse(RefusedTokens, s.queueSeconds()*min(1, max(1/float64(s.waiting), float64(over)/float64(s.freshTokens))))
 	}
 	return nil
+}
+
+// RefuseMemory refuses a new sequence that would take too much of what the caller counts, unless none
+// waits: then it could be the only one.
+func (s *Scheduler) RefuseMemory() *RefusedError {
+	if s.waiting == 0 {
+		return nil
+	}
+	s.count.RefusedQueueFull++
+	return s.refuse(RefusedMemory, s.queueSeconds()/float64(s.waiting))
 }
 
 // late is the expected queue time of a new sequence, whose cached prefix is known, and the
