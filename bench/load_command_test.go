@@ -148,7 +148,7 @@ func TestSweepInterruptedInItsPause(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		answer(w, r)
 		if asked.Add(1) == 2 { // the last one of the first level; its end is a moment away
-			time.AfterFunc(300*time.Millisecond, interrupt)
+			time.AfterFunc(3*time.Second, interrupt)
 		}
 	}))
 	defer server.Close()

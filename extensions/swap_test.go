@@ -181,24 +181,26 @@ func TestCollectorRuns(t *testing.T) {
 	g.call = wasmtest.Asm().Loop(wasmtest.Void).Br(0).End().I64(0)
 	activate(t, h, g.bytes(t))
 	spinning := h.slot(SlotChat).now.Load().active
-	var w sync.WaitGroup
-	var done atomic.Int64
-	for range 4 {
-		w.Go(func() {
-			_, f := spinning.do(abi.OpError, caller{account: "a"}, nil, 0, nil)
-			if f == nil || f.Cause != guest.CauseTicks {
-				t.Errorf("a spinning guest ended with %v", f)
-			}
-			done.Add(1)
-		})
+	for range 10 { // a try says nothing in which this goroutine stood still until the guests had ended
+		var w sync.WaitGroup
+		var done atomic.Int64
+		for range 4 {
+			w.Go(func() {
+				_, f := spinning.do(abi.OpError, caller{account: "a"}, nil, 0, nil)
+				if f == nil || f.Cause != guest.CauseTicks {
+					t.Errorf("a spinning guest ended with %v", f)
+				}
+				done.Add(1)
+			})
+		}
+		eventually(func() bool { return spinning.pool.Use().Busy == 4 || done.Load() > 0 })
+		began := time.Now()
+		runtime.GC()
+		took, ended := time.Since(began), done.Load()
+		if w.Wait(); ended < 4 {
+			t.Logf("the collection took %v, the guests %v", took, time.Since(began))
+			return
+		}
 	}
-	eventually(func() bool { return spinning.pool.Use().Busy == 4 || done.Load() > 0 })
-	began := time.Now()
-	runtime.GC()
-	took := time.Since(began)
-	if n := done.Load(); n == 4 {
-		t.Errorf("the collection took %v, until all guests had ended", took)
-	}
-	w.Wait()
-	t.Logf("the collection took %v, the guests %v", took, time.Since(began))
+	t.Error("each of ten collections took until all guests had ended")
 }

@@ -164,7 +164,7 @@ func TestRevokedWhileItStreams(t *testing.T) {
 func TestTimeoutPaysWhatWasComputed(t *testing.T) {
 	n, base, _ := startNode(t, func(cfg *config.Config) {
 		slowConfig(t)(cfg)
-		cfg.Limits.NonstreamingTimeout = 4 * time.Second // enough for one token on any machine, and never for all
+		cfg.Limits.NonstreamingTimeout = 15 * time.Second // enough for one token on any machine, and never for all
 	})
 	const tokens = 32_768
 	_, key := customerOf(t, n, account.Account{Name: "listener", Unlimited: true}, 0)

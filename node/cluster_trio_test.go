@@ -196,6 +196,7 @@ func (c *trio) start(m *trioNode) {
 		child, base, err = proc.Start(c.t.Context(), proc.Spec{
 			Name: fmt.Sprintf("%s-%d", m.name, m.starts), Path: program, Args: []string{"serve", "--config", filepath.Join(m.dir, m.name+".yaml")},
 			Env: []string{leaseVariable + "=" + c.lease.String(), clockVariable + "=" + m.clock.String()}, Dir: m.dir,
+			Timeout: 5 * time.Minute, // under the race detector on a busy machine
 			Ready: func(line string) (string, bool) {
 				_, address, found := strings.Cut(line, greeting)
 				return strings.TrimSpace(address), found

@@ -49,7 +49,7 @@ func TestInferenceMetrics(t *testing.T) {
 		<-release
 		return fake.Script{Text: []string{"yes"}}
 	})
-	_, base, key := startNode(t, func(cfg *config.Config) {
+	n, base, key := startNode(t, func(cfg *config.Config) {
 		cfg.Server.InferenceMetrics = true
 		m := cfg.Models[slowModel]
 		m.Batch.SequencesMax, m.Path, m.ContextLength = 1, endlessModel(t), 262144
@@ -79,6 +79,7 @@ func TestInferenceMetrics(t *testing.T) {
 			r.Body.Close()
 		}
 	}
+	awaitReplicas(t, n)
 	is("vllm:kv_cache_usage_perc", slowModel, zero)
 	go send(slowModel)
 	is("vllm:num_requests_running", slowModel, one)

@@ -13,31 +13,33 @@ import (
 )
 
 func TestLogWriterKeepsEveryLineWhole(t *testing.T) {
-	var out bytes.Buffer
-	w := newLogWriter(&out)
-	var writers sync.WaitGroup
-	for g := range 8 {
-		writers.Go(func() {
-			for i := range 2000 {
-				fmt.Fprintf(w, "writer %d line %d %s\n", g, i, strings.Repeat("x", 40))
+	synctest.Test(t, func(t *testing.T) { // what it waits for a write cannot be over while it is at work
+		var out bytes.Buffer
+		w := newLogWriter(&out)
+		var writers sync.WaitGroup
+		for g := range 8 {
+			writers.Go(func() {
+				for i := range 2000 {
+					fmt.Fprintf(w, "writer %d line %d %s\n", g, i, strings.Repeat("x", 40))
+				}
+			})
+		}
+		writers.Wait()
+		w.Close()
+		next := [8]int{}
+		for line := range strings.Lines(out.String()) {
+			var g, i int
+			if _, err := fmt.Sscanf(line, "writer %d line %d ", &g, &i); err != nil || i != next[g] {
+				t.Fatalf("line %q, want line %d of its writer", line, next[g])
 			}
-		})
-	}
-	writers.Wait()
-	w.Close()
-	next := [8]int{}
-	for line := range strings.Lines(out.String()) {
-		var g, i int
-		if _, err := fmt.Sscanf(line, "writer %d line %d ", &g, &i); err != nil || i != next[g] {
-			t.Fatalf("line %q, want line %d of its writer", line, next[g])
+			next[g]++
 		}
-		next[g]++
-	}
-	for g, n := range next {
-		if n != 2000 {
-			t.Errorf("writer %d: %d lines", g, n)
+		for g, n := range next {
+			if n != 2000 {
+				t.Errorf("writer %d: %d lines", g, n)
+			}
 		}
-	}
+	})
 }
 
 // TestLogWriterGivesBack: a line of many MB does not leave buffers as large as it behind.

@@ -232,7 +232,8 @@ func TestModuleDevKeepsWhatServedBefore(t *testing.T) {
 	must(err)
 	next, end := startDev(t, n.cfg.DataDir, dir, "--build", "true", "--restore")
 	next("check") // it has no vectors
-	must(os.CopyFS(vectors, os.DirFS("../wasm/examples/vectors/rewrite")))
+	must(os.CopyFS(filepath.Join(dir, ".vectors"), os.DirFS("../wasm/examples/vectors/rewrite")))
+	must(os.Rename(filepath.Join(dir, ".vectors"), vectors))
 	next("serves")
 	must(os.WriteFile(built, module, 0o600))
 	must(os.RemoveAll(vectors))
@@ -264,9 +265,7 @@ func devOfBuilt(t *testing.T, data, kind, configured string) (save func(string),
 	dir, config := copyBuilt(t, kind), filepath.Join(t.TempDir(), "config.json")
 	save = func(text string) {
 		t.Helper()
-		if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		replace(t, config, text)
 	}
 	save(configured)
 	next, _ = startDev(t, data, dir, "--build", "true", "--config", config)
@@ -280,7 +279,16 @@ func saveChanged(t *testing.T, path, text, old, replacement string) {
 	if changed == text {
 		t.Fatalf("the example has no %q", old)
 	}
-	if err := os.WriteFile(path, []byte(changed), 0o600); err != nil {
+	replace(t, path, changed)
+}
+
+// replace writes a file at once: one that is half written could be taken for saved.
+func replace(t *testing.T, path, text string) {
+	t.Helper()
+	if err := os.WriteFile(path+"~", []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(path+"~", path); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -82,6 +82,7 @@ type standIns struct {
 	grace  time.Duration                   // is what a node that is gone has to settle its own requests
 	lease  time.Duration                   // is how long this node counts as live there without a word
 	clock  time.Duration                   // is how far the clock is off that rows and modules are told
+	slow   time.Duration                   // is how long the store may take for rows before they go to the spill journal
 	system fs.FS                           // is the root of the system's files, as samples read them; nil is the machine's own
 }
 
@@ -276,7 +277,8 @@ func (n *node) startTree(secret []byte) (*tree.Tree, error) {
 	return tree.Start(tree.Config{
 		Secret: secret, Lease: n.lease, ClockOff: n.clock,
 		AccountSessionsMax: l.SessionsPerAccount, AccountPinnedBytesMax: int64(l.PinnedBytesPerAccount),
-		SessionIdleMax: l.SessionIdle, CountCached: l.CountCachedInput, Ledger: ledger.Config{Spill: n.spill, Rejects: store.Rejects},
+		SessionIdleMax: l.SessionIdle, CountCached: l.CountCachedInput,
+		Ledger: ledger.Config{Spill: n.spill, Rejects: store.Rejects, SlowAfter: n.slow},
 	}, tree.Deps{
 		Models: treeModels(n.catalog, n.kept, l.QueueRequestsMax), Store: rows, Cluster: cluster, Accounts: n.store,
 		Billing: billing{n.modules}, Policy: n.modules, Logger: n.log,

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -27,11 +28,16 @@ func start(cfg *config.Config, logTo io.Writer) (*node, error) {
 	return startWith(cfg, logTo, standIns{})
 }
 
+// patientStore is how long the store of a test may take for rows: the spill journal has none of them then, and a
+// test reads what was told.
+const patientStore = time.Minute
+
 func startWith(cfg *config.Config, logTo io.Writer, with standIns) (*node, error) {
 	log, _, err := newLogger(cfg, logTo)
 	if err != nil {
 		return nil, err
 	}
+	with.slow = cmp.Or(with.slow, patientStore)
 	n, err := openWith(cfg, log, nil, with)
 	if err != nil {
 		return nil, err
@@ -231,7 +237,7 @@ func post(ctx context.Context, base, key, body string) (*http.Response, error) {
 func waitFor(t *testing.T, what string, ok func() bool) time.Duration {
 	t.Helper()
 	from := time.Now()
-	for time.Since(from) < 30*time.Second {
+	for time.Since(from) < time.Minute {
 		if ok() {
 			return time.Since(from)
 		}

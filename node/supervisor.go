@@ -33,9 +33,11 @@ func findSupervisor() (supervisor, error) {
 	return s, nil
 }
 
-// say tells it a state, such as READY=1. A manager that does not listen any more is nobody.
+// say tells it a state, such as READY=1. A manager that does not listen any more is nobody: the end of the node does
+// not wait for it.
 func (s supervisor) say(state string) {
 	if s.to != nil {
+		_ = s.to.SetWriteDeadline(time.Now().Add(time.Second))
 		_, _ = s.to.Write([]byte(state))
 	}
 }

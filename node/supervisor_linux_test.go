@@ -63,6 +63,7 @@ func TestSupervisor(t *testing.T) {
 		t.Fatal(err)
 	}
 	next("STOPPING=1")
+	// From here on nobody reads: signs of life, of which it gives one each 10 ms until it has drained, do not hold it up.
 	if err := <-ended; err != nil {
 		t.Error(err)
 	}

@@ -5,6 +5,7 @@ import (
 	"math/big"
 	"net/http"
 	"regexp"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -87,6 +88,9 @@ func awaitReplicas(t *testing.T, n *node) {
 	})
 }
 
+// stalling is behind the names of the models whose servers are soon taken to stall.
+const stalling = "-stalling"
+
 // TestUpstreamFaults: every fault of a server, to clients of every protocol, streaming and
 // not, of servers of both protocols. No broken stream looks complete; every admitted request
 // is settled once, for what its client was told; nothing is left.
@@ -98,9 +102,10 @@ func TestUpstreamFaults(t *testing.T) {
 	n, base, key := startNode(t, func(cfg *config.Config) {
 		withFake(cfg, slowModel, flavor.VLLM, chat)
 		withFake(cfg, fastModel, flavor.Messages, msgs)
-		for id, m := range cfg.Models {
+		for _, id := range []string{slowModel, fastModel} { // apart: where the machine stands still, all others would stall too
+			m := cfg.Models[id]
 			m.Upstream.StallTimeout = 300 * time.Millisecond
-			cfg.Models[id] = m
+			cfg.Models[id+stalling] = m
 		}
 	})
 	awaitReplicas(t, n)
@@ -121,6 +126,9 @@ func TestUpstreamFaults(t *testing.T) {
 	}
 	for _, f := range append(fake.Faults(), fake.None) {
 		for _, model := range []string{slowModel, fastModel} {
+			if f == fake.Stall {
+				model += stalling
+			}
 			for _, path := range paths {
 				for _, stream := range []bool{false, true} {
 					asked <- errand{key: key, path: path, model: model, stream: stream, maxTokens: 50, tool: true,
@@ -168,7 +176,7 @@ func checkFault(t *testing.T, r receipt, rows []account.Entry) {
 		if r.status != http.StatusOK || !r.told || r.failure != "" || r.stream && !r.ended || u != r.usage || r.usage.output != 4 {
 			bad("want a whole answer, charged as told; row %+v", u)
 		}
-		checkCharge(t, r.model, rows)
+		checkCharge(t, strings.TrimSuffix(r.model, stalling), rows)
 		return
 	}
 	if r.told || r.ended || r.failure == "" {
@@ -182,7 +190,7 @@ func checkFault(t *testing.T, r receipt, rows []account.Entry) {
 		if rows[0].Reason != account.Failed || int(rows[0].Usage.Output) > r.deltas || r.deltas == 0 && rows[0].Amount != 0 {
 			bad("want a row of a failure")
 		}
-		checkCharge(t, r.model, rows)
+		checkCharge(t, strings.TrimSuffix(r.model, stalling), rows)
 	case r.status != want.status || (want.begun || want.call) && r.stream:
 		bad("want status %d", want.status)
 	case len(rows) == 1 && rows[0].Amount != 0:

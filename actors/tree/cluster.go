@@ -64,7 +64,8 @@ func (t *Tree) recallLoop() {
 }
 
 // returnMax bounds how long a stop waits until what is idle of its grants is given back. They end by themselves.
-const returnMax = time.Second
+// Only tests change it.
+var returnMax = time.Second
 
 // returnGrants gives back what is idle of all grants, before the tree ends.
 func (t *Tree) returnGrants() {

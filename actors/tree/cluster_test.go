@@ -145,7 +145,7 @@ func lastEvent(s *Stream) abi.Event {
 func (f *fleet) eventually(what string, is func() bool) {
 	f.t.Helper()
 	for began := time.Now(); !is(); time.Sleep(time.Millisecond) {
-		if time.Since(began) > 30*time.Second {
+		if time.Since(began) > time.Minute {
 			f.t.Fatalf("it never came to be that %s; broken promises: %v", what, f.store.Faults())
 		}
 	}
@@ -230,9 +230,10 @@ func TestGrantCoversABusyAccount(t *testing.T) {
 	if covered, asked := n.Covered.Load(), n.Proposed.Load(); covered < requests/2 || covered+asked != requests+20 {
 		t.Errorf("%d requests were covered by a grant, the store was asked about %d", covered, asked)
 	}
-	if n.Returned.Load() == 0 || n.Held.Load() != 0 {
-		t.Errorf("%d returns, %d grants are held", n.Returned.Load(), n.Held.Load())
+	if n.Returned.Load() == 0 {
+		t.Error("nothing was given back")
 	}
+	f.eventually("no grant is held", func() bool { return n.Held.Load() == 0 }) // it ends behind its return
 }
 
 // TestAnotherNodesNeedRecallsAGrant: a node whose request finds all of an account granted to another
@@ -245,6 +246,15 @@ func TestAnotherNodesNeedRecallsAGrant(t *testing.T) {
 		m.play(m.call(a, 10, 2, false), 0)
 		return f.store.Usage("a").Granted.Permits > 0
 	})
+	given := system.Hook(func(point string) { // a retry is due in time, however long what was asked back takes
+		for end := time.Now().Add(30 * time.Second); point == "limiter.propose" && time.Now().Before(end); {
+			if wanted, err := m.node.Wanted(); err == nil && len(wanted) == 0 {
+				return
+			}
+			time.Sleep(time.Millisecond)
+		}
+	})
+	f.hook.Store(&given)
 	other.model.mode.Store(stuckInDecode)
 	var all []*Stream
 	for i := range 6 {
@@ -418,7 +428,7 @@ func TestVerdictOfTheDistantPast(t *testing.T) {
 // TestOutageOfAClusterStore: an account with a grant goes on for its time, others are refused with
 // an advice when to come again; what ran ends well, and every charge is exact afterwards.
 func TestOutageOfAClusterStore(t *testing.T) {
-	const life = 300 * time.Millisecond
+	const life = 2 * time.Second
 	f := newFleet(t, 1, life, Config{SweepEvery: time.Hour})
 	busy := f.account(account.Account{ID: "busy", Concurrency: 1000}, 1_000_000_000)
 	rare := f.account(account.Account{ID: "rare", Concurrency: 1000}, 1_000_000_000)
@@ -457,6 +467,8 @@ func TestStopReturnsGrants(t *testing.T) {
 		m.play(m.call(a, 10, 2, false), 0)
 		return f.store.Usage("a").Granted.Permits > 0
 	})
+	defer func(is time.Duration) { returnMax = is }(returnMax)
+	returnMax = time.Minute
 	m.tree.Stop()
 	if u := f.store.Usage("a"); u.Granted != (limit.Part{}) || u.Open != 0 {
 		t.Errorf("after the stop: %+v", u)

@@ -580,7 +580,7 @@ func (w *world) checkTold() {
 // calm waits until the limiter has read everything sent to it, as far as that
 // ever happens.
 func (w *world) calm(a account.Account) {
-	for range 1000 {
+	for range 30_000 {
 		if a.Concurrency == 0 || w.tree.Limits(a, account.LimitedKey{}).RequestsRemaining == a.Concurrency {
 			return
 		}

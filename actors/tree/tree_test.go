@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"corenode/actors/account"
+	"corenode/actors/batcher"
 	"corenode/actors/ledger"
 	"corenode/engine"
 	"corenode/extensions"
@@ -483,6 +484,7 @@ func TestOverload(t *testing.T) {
 			w.read(s)
 			_, _ = w.settle(s)
 		}
+		synctest.Wait() // the limiter has what the refused ones gave back
 		w.checkClean(a)
 	})
 }
@@ -519,8 +521,10 @@ func TestAdmissionTimeout(t *testing.T) {
 	w := newWorld(t, Config{AdmissionTimeout: 50 * time.Millisecond, SweepEvery: 10 * time.Millisecond})
 	defer w.tree.Stop()
 	a := w.set(account.Account{ID: "acct", Concurrency: 3, TokensPerMinute: 100_000}, 10_000)
-	w.models["one"].gate.Lock()
-	first, _, err := w.tree.Generate(w.call(a, "one", 10, 5, true)) // its Submit comes before a step
+	if err := w.tree.Visit(t.Context(), "one", func(batcher.Stepper) { w.models["one"].gate.Lock() }); err != nil {
+		t.Fatal(err)
+	}
+	first, _, err := w.tree.Generate(w.call(a, "one", 10, 5, true)) // its Submit comes before a step, if that is not stuck yet
 	if err != nil && abi.KindOf(err) != abi.Overloaded {
 		t.Fatal(err)
 	}

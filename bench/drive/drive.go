@@ -190,14 +190,19 @@ func (d *driver) closed(ctx context.Context) {
 // client has one conversation after another.
 func (d *driver) client(ctx context.Context) {
 	for ctx.Err() == nil {
-		wait, more := d.converse(ctx, int(d.next.Add(1)-1), d.now())
+		due := d.now()
+		if !d.admit(due) {
+			return
+		}
+		wait, more := d.converse(ctx, int(d.next.Add(1)-1), due)
 		if !more || wait > 0 && !d.pause(ctx, wait) {
 			return
 		}
 	}
 }
 
-// open begins a conversation whenever one is due, in a goroutine of its own.
+// open begins a conversation whenever one is due, in a goroutine of its own. It is
+// admitted here, since its goroutine may start behind others that are due later.
 func (d *driver) open(ctx context.Context) {
 	var running sync.WaitGroup
 	defer running.Wait()
@@ -209,16 +214,13 @@ func (d *driver) open(ctx context.Context) {
 		if !ok || d.until > 0 && due >= d.until || !d.pause(ctx, due-d.now()) {
 			return
 		}
+		if !d.admit(due) {
+			return
+		}
 		number := int(d.next.Add(1) - 1)
 		if active.Load() >= int64(d.o.InFlightMax) {
-			if !d.admit(due) {
-				return
-			}
 			d.rec.NotSent(due)
 			continue
-		}
-		if d.o.Count > 0 && d.counted.Load() >= int64(d.o.Count) {
-			return
 		}
 		active.Add(1)
 		running.Go(func() {
@@ -239,7 +241,7 @@ func (d *driver) arrivals() workload.Arrivals {
 	}
 }
 
-// converse has one conversation, whose first turn is due now or was before. It
+// converse has one conversation, whose first turn is admitted, and due now or was before. It
 // ends with its last turn, or with the first that fails. It returns how long a
 // client should wait then, and whether there is anything more to send.
 func (d *driver) converse(ctx context.Context, number int, due time.Duration) (wait time.Duration, more bool) {
@@ -258,7 +260,7 @@ func (d *driver) converse(ctx context.Context, number int, due time.Duration) (w
 			}
 			due += ask.Think
 		}
-		if !d.admit(due) {
+		if turn > 1 && !d.admit(due) {
 			return 0, false
 		}
 		turns = append(turns, protocol.Turn{Role: "user", Text: ask.Prompt})

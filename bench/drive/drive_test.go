@@ -381,13 +381,16 @@ func TestOpenLoopIsBounded(t *testing.T) {
 		return false
 	}}
 	o := options(t, f, protocol.Messages)
+	t.Cleanup(func() { once.Do(func() { close(release) }) })
 	o.Clients, o.InFlightMax, o.Count = 0, 4, 0
 	o.Trace = make([]time.Duration, 20) // all at once
 	o.Trace = append(o.Trace, 100*time.Millisecond)
 	var inFlight atomic.Int64
 	run, err := Run(t.Context(), o, Watch{Progress: func(_ time.Duration, l stats.Live) {
 		inFlight.Store(max(inFlight.Load(), l.InFlight))
-		once.Do(func() { close(release) })
+		if l.InFlight == 4 && l.NotSent == 17 { // the last one was due
+			once.Do(func() { close(release) })
+		}
 	}})
 	if err != nil {
 		t.Fatal(err)
@@ -418,11 +421,19 @@ func TestCountOfABoundedOpenLoop(t *testing.T) {
 
 // Warm-up and ramp are sent and not measured.
 func TestWarmup(t *testing.T) {
+	within := func(list []stats.Record, from, until time.Duration) (n int64) {
+		for _, r := range list {
+			if r.Intended >= from && r.Intended < until {
+				n++
+			}
+		}
+		return n
+	}
 	f := &fake{pause: time.Millisecond}
 	o := options(t, f, protocol.Chat)
 	o.Ramp, o.Warmup, o.Count = 30*time.Millisecond, 50*time.Millisecond, 10
 	run, records := collected(t, o)
-	if run.Requests.Due != 10 || run.Requests.Outside == 0 || int(run.Requests.Due+run.Requests.Outside) != len(records) ||
+	if run.Requests.Due != 10 || run.Requests.Outside != within(records, 0, 80*time.Millisecond) || int(run.Requests.Due+run.Requests.Outside) != len(records) ||
 		run.FromS != 0.08 {
 		t.Errorf("%+v from %v s, %d records", run.Requests, run.FromS, len(records))
 	}
@@ -433,7 +444,7 @@ func TestWarmup(t *testing.T) {
 			t.Errorf("sent after the window's end: %+v", r)
 		}
 	}
-	if run.WindowS != 0.1 || run.Requests.Due == 0 {
+	if run.WindowS != 0.1 || run.Requests.Due != within(records, 80*time.Millisecond, 180*time.Millisecond) {
 		t.Errorf("%+v in %v s", run.Requests, run.WindowS)
 	}
 }

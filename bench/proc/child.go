@@ -139,7 +139,12 @@ func (c *Child) await(ctx context.Context, found <-chan string, limit time.Durat
 	case value := <-found:
 		return value, nil
 	case <-c.done:
-		return "", fmt.Errorf("%s ended before it was ready%s", c.Name, c.tail())
+		select {
+		case value := <-found: // it was ready, and has ended since
+			return value, nil
+		default:
+			return "", fmt.Errorf("%s ended before it was ready%s", c.Name, c.tail())
+		}
 	case <-timeout.C:
 		return "", fmt.Errorf("%s was not ready after %v%s", c.Name, limit, c.tail())
 	case <-ctx.Done():

@@ -6,14 +6,23 @@ import (
 	"runtime/pprof"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 )
 
+// burn takes so much of a processor's time, however long that is on the clock.
+//
 //go:noinline
-func burn(until time.Time) (x float64) {
-	for x = 1; time.Now().Before(until); {
-		for range 1000 {
+func burn(length time.Duration) (x float64) {
+	used := func() time.Duration {
+		var r syscall.Rusage
+		_ = syscall.Getrusage(syscall.RUSAGE_SELF, &r) // fails for no arguments like these
+		return time.Duration(r.Utime.Nano() + r.Stime.Nano())
+	}
+	end := used() + length
+	for x = 1; used() < end; {
+		for range 100_000 {
 			x = math.Sqrt(x + 1)
 		}
 	}
@@ -26,7 +35,7 @@ func TestParseReadsTheRuntimesProfile(t *testing.T) {
 	if err := pprof.StartCPUProfile(&b); err != nil {
 		t.Skip(err)
 	}
-	burn(time.Now().Add(300 * time.Millisecond))
+	burn(300 * time.Millisecond)
 	pprof.StopCPUProfile()
 	samples, err := Parse(b.Bytes())
 	if err != nil || len(samples) == 0 {

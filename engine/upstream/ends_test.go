@@ -46,15 +46,18 @@ func TestLeavingIsNoFailure(t *testing.T) {
 func TestLongCall(t *testing.T) {
 	call := fake.Call{Name: "get_weather", Input: `{"city":"x"}`}
 	for _, f := range []wire.Flavor{wire.VLLM, wire.Messages} {
-		s := start(t, f, func(int, []byte) fake.Script {
-			return fake.Script{Calls: []fake.Call{call}, Gap: 700 * time.Millisecond}
+		patiently(t, func(stall time.Duration) error {
+			s := start(t, f, func(int, []byte) fake.Script {
+				return fake.Script{Calls: []fake.Call{call}, Gap: stall * 7 / 10}
+			})
+			l := newLoop(t, open(t, f, func(o *Options) { o.StallTimeout = stall }, s))
+			got := l.ask("a", `{"model":"far","max_tokens":100,"messages":[{"role":"user","content":"x"}],`+
+				`"tools":[{"name":"get_weather","input_schema":{"type":"object"}}]}`)
+			if got.result.Err != nil {
+				return fmt.Errorf("%s: ended with %w", f, got.result.Err)
+			}
+			return nil
 		})
-		l := newLoop(t, open(t, f, func(o *Options) { o.StallTimeout = time.Second }, s))
-		got := l.ask("a", `{"model":"far","max_tokens":100,"messages":[{"role":"user","content":"x"}],`+
-			`"tools":[{"name":"get_weather","input_schema":{"type":"object"}}]}`)
-		if got.result.Err != nil {
-			t.Errorf("%s: ended with %v", f, got.result.Err)
-		}
 	}
 }
 
@@ -171,19 +174,22 @@ func TestCountRefused(t *testing.T) {
 
 // TestLeavingACall: a call that was held back when its client left was computed, and is paid.
 func TestLeavingACall(t *testing.T) {
-	s := start(t, wire.VLLM, func(int, []byte) fake.Script {
-		return fake.Script{Calls: []fake.Call{{Name: "get_weather", Input: `{"city":"x"}`}}, Fault: fake.Stall, At: 1}
+	patiently(t, func(wait time.Duration) error {
+		s := start(t, wire.VLLM, func(int, []byte) fake.Script {
+			return fake.Script{Calls: []fake.Call{{Name: "get_weather", Input: `{"city":"x"}`}}, Fault: fake.Stall, At: 1}
+		})
+		l := newLoop(t, open(t, wire.VLLM, nil, s))
+		j, got, over := l.job("a", `{"model":"far","max_tokens":100,"stream":true,"messages":[{"role":"user","content":"x y"}],`+
+			`"tools":[{"name":"get_weather","input_schema":{"type":"object"}}]}`)
+		l.until(func() bool { return len(s.Seen()) == 1 && got.taken })
+		time.Sleep(wait / 3) // the first half of the call comes meanwhile, and nothing shows it
+		j.Cancel()
+		l.until(func() bool { return *over })
+		if got.refused != nil || got.result.Usage.Output == 0 || got.result.Usage.InputUncached != 2 {
+			return fmt.Errorf("refused %v, usage %+v", got.refused, got.result.Usage)
+		}
+		return nil
 	})
-	l := newLoop(t, open(t, wire.VLLM, nil, s))
-	j, got, over := l.job("a", `{"model":"far","max_tokens":100,"stream":true,"messages":[{"role":"user","content":"x y"}],`+
-		`"tools":[{"name":"get_weather","input_schema":{"type":"object"}}]}`)
-	l.until(func() bool { return len(s.Seen()) == 1 })
-	time.Sleep(300 * time.Millisecond) // the first half of the call has come, and the headers left
-	j.Cancel()
-	l.until(func() bool { return *over })
-	if got.refused != nil || got.result.Usage.Output == 0 || got.result.Usage.InputUncached != 2 {
-		t.Errorf("refused %v, usage %+v", got.refused, got.result.Usage)
-	}
 }
 
 // TestInvalidCallCountsWhatWasDelivered: an answer that ends with a call which nothing fits was delivered up to it, and that

@@ -30,7 +30,10 @@ const (
 // which it holds back: neither is a stall.
 func TestSlowNode(t *testing.T) {
 	t.Parallel()
-	const stall = time.Second
+	patiently(t, func(stall time.Duration) error { return trySlowNode(t, stall) })
+}
+
+func trySlowNode(t *testing.T, stall time.Duration) error {
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method == http.MethodGet {
 			return
@@ -59,11 +62,12 @@ func TestSlowNode(t *testing.T) {
 	waitFor(t, "the node to be ready", m.anyReady)
 	got := newLoop(t, m).ask("a", fmt.Sprintf(helloBody, `,"stream":true,"tools":[{"name":"f","input_schema":{"type":"object"}}]`))
 	if got.refused != nil || got.result.Err != nil || got.result.Source.Attempts != 1 {
-		t.Errorf("refused %v, ended with %v, %+v", got.refused, got.result.Err, got.result.Source)
+		return fmt.Errorf("refused %v, ended with %v, %+v", got.refused, got.result.Err, got.result.Source)
 	}
 	if text(got.events, abi.BlockText) != "I look." || text(got.events, abi.BlockToolUse) != `{"a":1}` {
 		t.Errorf("%+v", got.events)
 	}
+	return nil
 }
 
 // TestPingsAlone: pings are a sign of life of servers that work on what they hold back, but of no

@@ -107,7 +107,9 @@ func TestKeyIsNotToldOfGarbledAnswers(t *testing.T) {
 		c.Close()
 	}))
 	defer server.Close()
-	m := open(t, wire.VLLM, func(o *Options) { o.URLs, o.Key, o.Counter = []string{server.URL}, "sk-ours", counter{} })
+	m := open(t, wire.VLLM, func(o *Options) {
+		o.URLs, o.Key, o.Counter, o.ProbeEvery = []string{server.URL}, "sk-ours", counter{}, time.Hour
+	})
 	waitFor(t, "the server to be ready", m.anyReady)
 	got := newLoop(t, m).ask("a", hello(false))
 	refusal := cmp.Or(got.refused, got.result.Err)

@@ -28,8 +28,7 @@ func TestLeavingInPrefillLeavesNothingCheap(t *testing.T) {
 			})
 			l := newLoop(t, open(t, f, nil, s))
 			j, left, over := l.job("a", hello(stream))
-			l.until(func() bool { return len(s.Seen()) == 1 })
-			time.Sleep(2 * acceptWait) // a stream was promised
+			l.until(func() bool { return len(s.Seen()) == 1 && left.taken })
 			j.Cancel()
 			l.until(func() bool { return *over })
 			if r := left.result; abi.KindOf(r.Err) != abi.Canceled || r.Usage != (abi.Usage{}) || r.Untold != 4 {

@@ -70,7 +70,7 @@ func runCompiler(ctx context.Context, command []string, metered []byte, dir stri
 	cmd := exec.CommandContext(ctx, command[0], append(command[1:len(command):len(command)], dir)...)
 	cmd.Env = append(os.Environ(), "GOMAXPROCS=1")
 	cmd.SysProcAttr = childAttributes()
-	cmd.WaitDelay = time.Second
+	cmd.WaitDelay = 10 * time.Second
 	var answer, complaint firstBytes
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(metered), &answer, &complaint
 	if err := cmd.Run(); err != nil {

@@ -155,6 +155,8 @@ func followLogs(ctx context.Context, w io.Writer, asJSON bool, ask func(url.Valu
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
+		}
+		if ctx.Err() != nil {
 			return nil
 		}
 	}

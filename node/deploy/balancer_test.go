@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -54,7 +55,7 @@ const refusal = "refused"
 // request was ended by an operator, and its name otherwise.
 func newBackend(t *testing.T, name string) *backend {
 	b := &backend{name: name, left: make(chan struct{}, 8), release: make(chan struct{})}
-	b.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	b.Server = httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch {
 		case b.down.Load():
 			if r.Header.Get("X-Refusal") == "redirect" {
@@ -94,8 +95,22 @@ func newBackend(t *testing.T, name string) *backend {
 			fmt.Fprint(w, name)
 		}
 	}))
+	b.Listener.Close()
+	b.Listener = listen(t)
+	b.Start()
 	t.Cleanup(b.Close)
 	return b
+}
+
+// listen takes a port of those that nobody gets who asks for any: it stays free when it is closed.
+func listen(t *testing.T) net.Listener {
+	for range 100 {
+		if l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", 20_000+rand.IntN(12_000))); err == nil {
+			return l
+		}
+	}
+	t.Fatal("no port is free")
+	return nil
 }
 
 // start runs a balancer with its configuration before three backends, and returns its base URL.
@@ -111,10 +126,7 @@ func start(t *testing.T, of balancer) (base string, backends []*backend) {
 		t.Fatal(err)
 	}
 	config := string(text)
-	free, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	free := listen(t)
 	address := free.Addr().String()
 	free.Close()
 	config = strings.ReplaceAll(config, "127.0.0.1:8080", address)
@@ -224,7 +236,7 @@ func each(t *testing.T, try func(t *testing.T, of balancer, base string, backend
 func TestAffinity(t *testing.T) {
 	each(t, func(t *testing.T, _ balancer, base string, _ []*backend) {
 		bySession, byKey := map[string]bool{}, map[string]bool{}
-		for i := range 30 {
+		for i := range 100 {
 			name := fmt.Sprint("name", i)
 			session, key := ask(t, base, "/", name, "k"), ask(t, base, "/", "", name)
 			for j := range 3 {

@@ -6,6 +6,7 @@ import (
 	"compress/gzip"
 	"fmt"
 	"io"
+	"net"
 	"strings"
 	"testing"
 	"time"
@@ -144,14 +145,21 @@ func TestExpectContinue(t *testing.T) {
 }
 
 func TestBodyArrivesLate(t *testing.T) {
-	n := start(t, Config{ReadTimeout: 150 * time.Millisecond}, newFakeBackend(say("x")))
+	n := start(t, Config{ReadTimeout: 2 * time.Second}, newFakeBackend(say("x")))
+	late := map[string]net.Conn{}
 	for name, req := range map[string]string{
 		"headers":      "POST /v1/messages HTTP/1.1\r\nHost: n\r\nX-A",
 		"no body":      request("POST", "/v1/messages", "", withKey, "Content-Length: 100"),
 		"half a body":  request("POST", "/v1/messages", "", withKey, "Content-Length: 100") + "{",
 		"half a chunk": request("POST", "/v1/messages", "", withKey, "Transfer-Encoding: chunked") + "40\r\n{",
 	} {
-		r := n.raw(req)
+		late[name] = n.dial()
+		if _, err := io.WriteString(late[name], req); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, c := range late {
+		r := read(t, bufio.NewReader(c), "POST")
 		checkIDs(t, r)
 		if r.StatusCode != 408 || r.errorType(t) != "invalid_request_error" || !r.Close {
 			t.Errorf("%s: %d %q", name, r.StatusCode, r.body)
@@ -188,7 +196,7 @@ func TestStrangersBodyIsCut(t *testing.T) {
 
 // A client that reads only when it has sent everything learns that it was too much.
 func TestTooLargeIsTold(t *testing.T) {
-	n := start(t, Config{BodyMax: 8 << 20}, newFakeBackend(say("x")))
+	n := start(t, Config{BodyMax: 30 << 20}, newFakeBackend(say("x"))) // the server reads on for seconds that grow with it
 	c := n.dial()
 	if _, err := io.WriteString(c, request("POST", "/v1/messages", strings.Repeat("x", 31<<20), withKey)); err != nil {
 		t.Fatal(err)

@@ -1,7 +1,9 @@
 package server
 
 import (
+	"bufio"
 	"encoding/json"
+	"io"
 	"net/url"
 	"regexp"
 	"strings"
@@ -278,12 +280,20 @@ func TestModuleKeepAlive(t *testing.T) {
 		guest.FramingNDJSON: {" ", "{\"verse\":\"x\"}\n"},
 		guest.FramingSSE:    {"\n\n", "data: {\"verse\":\"x\"}\n\n"},
 	} {
+		heard := make(chan struct{})
 		backend := newFakeBackend(func(s *fakeStream) {
-			time.Sleep(100 * time.Millisecond)
+			select {
+			case <-heard:
+			case <-s.cancelled:
+			}
 			say("x")(s)
 		})
 		n := startModule(t, Config{KeepAlive: 5 * time.Millisecond}, backend, newModule(t, framing))
-		r := n.raw(request("POST", verse, aVerse, bearerKey))
+		conn := n.dial()
+		if _, err := io.WriteString(conn, request("POST", verse, aVerse, bearerKey)); err != nil {
+			t.Fatal(err)
+		}
+		r := readPast(t, bufio.NewReader(conn), c.silence, func() { close(heard) })
 		said := r.body
 		for strings.HasPrefix(said, c.silence) {
 			said = said[len(c.silence):]
@@ -351,11 +361,19 @@ func sayThenFail(s *fakeStream) {
 // where it fails; where nothing of the module can say why, it has no end.
 func TestModuleArray(t *testing.T) {
 	const path = verse + "?alt=array"
+	heard := make(chan struct{})
 	n := startModule(t, Config{KeepAlive: 5 * time.Millisecond}, newFakeBackend(func(s *fakeStream) {
-		time.Sleep(250 * time.Millisecond)
+		select {
+		case <-heard:
+		case <-s.cancelled:
+		}
 		say("a", "b")(s)
 	}), newModule(t, elementsFraming))
-	r := n.raw(request("POST", path, aVerse, bearerKey))
+	conn := n.dial()
+	if _, err := io.WriteString(conn, request("POST", path, aVerse, bearerKey)); err != nil {
+		t.Fatal(err)
+	}
+	r := readPast(t, bufio.NewReader(conn), " ", func() { close(heard) })
 	var all []map[string]any
 	if err := json.Unmarshal([]byte(r.body), &all); err != nil || len(all) != 4 || all[0]["verse"] != "a" || all[3]["done"] != true || r.cut != nil {
 		t.Errorf("%q, %v, %v", r.body, err, r.cut)

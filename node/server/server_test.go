@@ -423,6 +423,24 @@ func tryRead(r *bufio.Reader, method string) (reply, error) {
 	return reply{resp, string(b), err}, nil
 }
 
+// readPast reads an answer, and calls seen once its body has had a text.
+func readPast(t testing.TB, r *bufio.Reader, text string, seen func()) reply {
+	t.Helper()
+	resp, err := http.ReadResponse(r, &http.Request{Method: "POST"})
+	if err != nil {
+		t.Fatalf("read response: %v", err)
+	}
+	var body strings.Builder
+	for b := make([]byte, 1); !strings.Contains(body.String(), text); body.Write(b) {
+		if _, err := io.ReadFull(resp.Body, b); err != nil {
+			t.Fatalf("it ends without %q: %q, %v", text, body.String(), err)
+		}
+	}
+	seen()
+	rest, err := io.ReadAll(resp.Body)
+	return reply{resp, body.String() + string(rest), err}
+}
+
 // request writes out a request with the given header lines.
 func request(method, path, body string, headers ...string) string {
 	var b strings.Builder
@@ -463,7 +481,7 @@ func (r reply) errorType(t testing.TB) string {
 // waitFor polls until ok or the test's patience ends.
 func waitFor(t testing.TB, what string, ok func() bool) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	for !ok() {
 		select {

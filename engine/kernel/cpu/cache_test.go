@@ -380,7 +380,7 @@ func TestCacheRemovesLeftovers(t *testing.T) {
 		{file("1"), 2 * leftoverAge, true},
 		{file("2"), 5 * time.Second, true}, // of a process that died, and was started again
 		{filepath.Join(dir, storeFile(t, "other")+".1.tmp"), 2 * lockAge, true},
-		{file("3"), 0, false},
+		{file("3"), -time.Minute, false}, // young, also on a machine that stands still
 		{maker.disk.file.Name(), time.Hour, false},
 	} {
 		if c.path != maker.disk.file.Name() {

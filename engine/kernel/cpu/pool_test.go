@@ -122,7 +122,7 @@ func TestCloseLeavesNoGoroutine(t *testing.T) {
 	}
 	// A goroutine counts for a moment after it has said that it is done.
 	n := runtime.NumGoroutine()
-	for tries := 0; n > before && tries < 2000; tries++ {
+	for tries := 0; n > before && tries < 20_000; tries++ {
 		time.Sleep(time.Millisecond)
 		n = runtime.NumGoroutine()
 	}

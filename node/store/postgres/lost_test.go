@@ -17,12 +17,13 @@ import (
 func TestLostLinkEndsInTime(t *testing.T) {
 	proxy, url := postgrestest.NewProxy(t, postgrestest.URL(t))
 	s := dial(t, url, "one")
-	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	ended := make(chan error, 1)
 	go func() {
 		_, err := s.try(ctx, pgx.TxOptions{}, func(context.Context, pgx.Tx) error {
 			proxy.Lose()
+			time.AfterFunc(300*time.Millisecond, cancel)
 			return store.ErrNotFound
 		})
 		ended <- err
@@ -42,16 +43,17 @@ func TestLostLinkEndsInTime(t *testing.T) {
 // was lost, so that the other nodes get its locks.
 func TestLocksOfALostNodeEnd(t *testing.T) {
 	url := postgrestest.URL(t)
-	lost, other := dial(t, url+"&"+idleTimeout+"=500", "lost"), dial(t, url, "other")
+	lost, other := dial(t, url, "lost"), dial(t, url, "other")
 	if err := other.KeepPrices(nil); err != nil {
 		t.Fatal(err)
 	}
-	tx, err := lost.pool.Begin(t.Context())
+	c, err := lost.pool.Acquire(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer tx.Rollback(t.Context())
-	if _, err := tx.Exec(t.Context(), `UPDATE settings SET value = '{}'`); err != nil {
+	defer c.Release()
+	leaves := `BEGIN; SET LOCAL ` + idleTimeout + ` = 500; UPDATE settings SET value = '{}'` // at once: it cannot end in between
+	if _, err := c.Exec(t.Context(), leaves, pgx.QueryExecModeSimpleProtocol); err != nil {
 		t.Fatal(err)
 	}
 	if err := other.KeepPrices(nil); err != nil {

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
@@ -132,13 +133,22 @@ func start(durable bool) error {
 	if text, err := initial.CombinedOutput(); err != nil {
 		return fmt.Errorf("initdb: %w: %s", err, text)
 	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
+	if server.port, err = freePort(); err != nil {
 		return err
 	}
-	server.port = l.Addr().(*net.TCPAddr).Port
-	l.Close()
 	return run(durable)
+}
+
+// freePort is none of those that who asks for any gets: it stays free until the server has it, and while it is down.
+func freePort() (port int, err error) {
+	for range 100 {
+		port = 20_000 + rand.IntN(12_000)
+		var l net.Listener
+		if l, err = net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port)); err == nil {
+			return port, l.Close()
+		}
+	}
+	return 0, err
 }
 
 // run starts the server on the folder that there is.
@@ -192,10 +202,12 @@ func await() error {
 		}
 		select {
 		case <-time.After(50 * time.Millisecond):
+			continue
+		case <-server.ended:
 		case <-ctx.Done():
-			text, _ := os.ReadFile(filepath.Join(server.dir, "log"))
-			return fmt.Errorf("the server does not answer: %w\n%s", err, text)
 		}
+		text, _ := os.ReadFile(filepath.Join(server.dir, "log"))
+		return fmt.Errorf("the server does not answer: %w\n%s", err, text)
 	}
 }
 
