@@ -220,5 +220,5 @@ simulate: ## many nodes on one database, simulated for STEPS; and each planted f
 	CORENODE_SIMULATE_STEPS=$(STEPS) $(GO) test -count 1 -v -timeout 30m ./node/store/simulate
 
 .PHONY: check
-check: lint test race crash ## all that must pass before a commit lands, ends with a clean tree
+check: lint test race crash ## the day's work: with .ci/run, which also builds for other systems, what must pass; ends with a clean tree
 	@git diff --exit-code && test -z "$$(git status --porcelain)"

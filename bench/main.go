@@ -348,8 +348,8 @@ by itself, and below it how many went round in circles and which calls were vali
 
 The exit status is 1 when a skill is below --min-score, or with --promises when a
 promise of the embedded models is not kept (METHOD.md has them).`,
-		Example: `  corebench skills --url http://127.0.0.1:8080 --model core-1.1-mini --file skills.jsonl
-  corebench skills --url http://127.0.0.1:8080 --model core-1.1,core-1.1-mini --temperature 0,-1 \
+		Example: `  corebench skills --url http://127.0.0.1:8080 --key @data/default.key --model core-1.1-mini --file engine/embedded/skills.jsonl
+  corebench skills --url http://127.0.0.1:8080 --key @data/default.key --model core-1.1,core-1.1-mini --temperature 0,-1 \
     --file engine/embedded/skills.jsonl,engine/embedded/promises.jsonl --promises --json skills.json`,
 	}, o.List(), func(ctx context.Context, say sayer) (skills.Report, error) {
 		keys, err := readKeys([]string{key})

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 
@@ -8,6 +9,7 @@ import (
 	"corenode/engine/kernel/cpu"
 	"corenode/engine/kv"
 	"corenode/engine/model"
+	"corenode/engine/modelfile"
 )
 
 // contextsMax bounds the page pool by what the model could ever use: this many
@@ -36,6 +38,17 @@ func useful(o Options, context int) (pages, states int64) {
 		contexts = max(contexts, o.Batch.SequencesMax)
 	}
 	return int64(contexts * context / o.Cache.PageTokens), int64((1 + snapshotsPerSequence) * o.Batch.SequencesMax)
+}
+
+// PageBytesMax is what the pages of a file's model take at most on a CPU, however many bytes they may have: those of
+// contextsMax windows of so many tokens, of which 0 is what the file says. A prediction layer counts, there or not.
+func PageBytesMax(f *modelfile.File, context int, c CacheOptions) (int64, error) {
+	cfg, err := model.ReadConfig(f)
+	if err != nil {
+		return 0, err
+	}
+	pages, _ := useful(Options{Cache: c}, cmp.Or(context, cfg.ContextLength))
+	return pages * (*cpu.Backend)(nil).PageBytes(cfg.Pages(cfg.FullLayers()+1, c.PageTokens, 1, c.KV)), nil
 }
 
 // sizeMemory divides the configured bytes into pages and state slots.

@@ -22,10 +22,6 @@ import (
 	"corenode/node/server"
 )
 
-// embeddedContext is what the embedded models accept: their architecture has
-// no limit, and the contract says this many.
-const embeddedContext = 262144
-
 // cardSampling is what the card of a family's models says for what neither the request
 // nor the config does; of families that think, by whether they do.
 func cardSampling(architecture string, thinking bool) sample.Params {
@@ -246,7 +242,7 @@ func engineOptions(cfg *config.Config, id string, observer engine.Observer) (eng
 			return o, fmt.Errorf("model %s: no file is embedded for this id; set models.%s.path", id, id)
 		}
 		o.Template, o.Defaults = template.Builtin, embeddedSampling
-		o.ContextLength = cmp.Or(o.ContextLength, embeddedContext)
+		o.ContextLength = cmp.Or(o.ContextLength, embedded.ContextLength)
 	} else if info, err := os.Stat(m.Path); err == nil {
 		o.Created = info.ModTime().Unix()
 	}

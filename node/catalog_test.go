@@ -71,8 +71,8 @@ func TestTheEmbeddedContextFitsAnywhere(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer e.Close()
-	if got := e.Info().ContextLength; got != embeddedContext {
-		t.Errorf("context of %d tokens, want %d", got, embeddedContext)
+	if got := e.Info().ContextLength; got != embedded.ContextLength {
+		t.Errorf("context of %d tokens, want %d", got, embedded.ContextLength)
 	}
 }
 

@@ -16,6 +16,10 @@ import (
 	"sync"
 )
 
+// ContextLength is what the models accept: their architecture has no limit, and
+// the contract says this many tokens.
+const ContextLength = 262144
+
 //go:embed *.gguf*
 var files embed.FS
 

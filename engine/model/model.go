@@ -316,16 +316,19 @@ func (m *Model) fullLayers() int {
 // CacheConfig is the cache shape for this model: pages of pageTokens positions
 // and, for models with state, stateSlots slots.
 func (m *Model) CacheConfig(pageTokens, pages, stateSlots int, kv kernel.KVType) kernel.CacheConfig {
-	c := kernel.CacheConfig{
-		Layers: m.fullLayers(), KVHeads: m.cfg.KVHeads, HeadDim: m.cfg.HeadDim,
-		PageTokens: pageTokens, Pages: pages, KV: kv, Shared: m.cfg.LatentDim > 0,
-	}
+	c := m.cfg.Pages(m.fullLayers(), pageTokens, pages, kv)
 	if m.HasState() {
 		c.LinearLayers, c.StateSlots = m.cfg.LinearLayers(), stateSlots
 		c.ConvDim, c.ConvKernel = m.cfg.ConvDim, m.cfg.ConvKernel
 		c.VHeads, c.StateDim = m.cfg.LinearVHeads, m.cfg.LinearDim
 	}
 	return c
+}
+
+// Pages is the shape of the pages of so many layers with K and V.
+func (c Config) Pages(layers, pageTokens, pages int, kv kernel.KVType) kernel.CacheConfig {
+	return kernel.CacheConfig{Layers: layers, KVHeads: c.KVHeads, HeadDim: c.HeadDim,
+		PageTokens: pageTokens, Pages: pages, KV: kv, Shared: c.LatentDim > 0}
 }
 
 // BytesPerPage is the memory of one page of K and V, all layers, as the backend

@@ -28,7 +28,8 @@
 //	charge   charge {prices, usage, at, model, account, held}
 //	decide   admission {at, prompt_tokens, output_max, stream, account, key, model,
 //	         protocol, counters {account_requests, account_requests_max, tokens_remaining,
-//	         tokens_per_minute, available, unlimited, node_requests, node_requests_max}}
+//	         tokens_per_minute, available, unlimited, node_requests, node_requests_max, and of
+//	         ABI 1.1 model_queued, model_queued_max, model_wait_ms, model_pages_used, model_pages}}
 //	rewrite  rewrite {body (content), counting, at, account, key, protocol}
 //	filter   filter {block ("text" or "thinking"), text}, facts
 //

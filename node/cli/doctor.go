@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bufio"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -16,6 +17,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"corenode/engine"
+	"corenode/engine/embedded"
+	"corenode/engine/kernel"
+	"corenode/engine/modelfile"
 	"corenode/node/admin"
 	"corenode/node/config"
 	"corenode/node/doctor"
@@ -180,16 +185,41 @@ func certificates(cfg *config.Config) (all []doctor.Certificate) {
 // automatic size of states counts only where it is set: most models have none. Of a model on a GPU it is
 // what is page-locked here.
 func modelBytes(cfg *config.Config, memory int64) (total int64) {
-	for _, m := range cfg.Models {
+	for id, m := range cfg.Models {
 		if m.Engine == config.EngineCUDA {
 			total += int64(m.KV.HostStateMemoryBytes)
 		}
 		if m.Engine != config.EngineCPU {
 			continue
 		}
-		total += fileBytes(m.Path) + m.KV.Pages(memory) + int64(m.KV.StateMemoryBytes)
+		pages := m.KV.Pages(memory)
+		if most, err := pageBytesMax(id, m); err == nil { // else the node says what is wrong with its file
+			pages = min(pages, most)
+		}
+		total += fileBytes(m.Path) + pages + int64(m.KV.StateMemoryBytes)
 	}
 	return total
+}
+
+// pageBytesMax is what the pages of a model can take, whatever they may.
+func pageBytesMax(id string, m config.Model) (int64, error) {
+	kv, err := kernel.ParseKVType(m.KV.DType)
+	if err != nil {
+		return 0, err
+	}
+	var f *modelfile.File
+	context := m.ContextLength
+	if m.Path == "" {
+		context = cmp.Or(context, embedded.ContextLength)
+		f, err = modelfile.OpenBytes(id, embedded.Model(id))
+	} else {
+		f, err = modelfile.Open(m.Path)
+	}
+	if err != nil {
+		return 0, err
+	}
+	defer f.Close()
+	return engine.PageBytesMax(f, context, engine.CacheOptions{PageTokens: m.KV.PageTokens, KV: kv})
 }
 
 // firstPart is how the first file of a model in parts is named.

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"corenode/actors/account"
+	"corenode/engine/embedded"
 	"corenode/node/admin"
 	"corenode/node/config"
 	"corenode/node/doctor"
@@ -266,6 +267,23 @@ func TestMemoryOfModels(t *testing.T) {
 		if got := modelBytes(cfg, memory); got != want {
 			t.Errorf("of %d bytes: %d, want %d", memory, got, want)
 		}
+	}
+	// Pages beyond four windows nobody fills: of an embedded model, whose windows are as long as they are, and of a file.
+	one := func(id string, m config.Model) *config.Config {
+		m.Engine, m.KV = config.EngineCPU, config.KV{PageTokens: 32, DType: "f16"}
+		return &config.Config{Models: map[string]config.Model{id: m}}
+	}
+	const page = 2 * 2 * 32 * 4 * 6 * 32 // OPERATING's example, with a layer that predicts
+	if got, want := modelBytes(one("core-1.1-mini", config.Model{}), 1<<40), int64(4*262144/32*page); got != want {
+		t.Errorf("an embedded model: %d, want %d", got, want)
+	}
+	path := filepath.Join(t.TempDir(), "m.gguf")
+	if err := os.WriteFile(path, embedded.Model("core-1.1-mini"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	want := fileBytes(path) + 4*1024/32*page
+	if got := modelBytes(one("m", config.Model{Path: path, ContextLength: 1024}), 1<<40); got != want {
+		t.Errorf("a file's model with a window of 1,024: %d, want %d", got, want)
 	}
 }
 
