@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"math"
 	"strconv"
+	"strings"
 	"time"
 
 	"corenode/actors/account"
@@ -46,6 +47,16 @@ type Modules interface {
 type Waiting interface {
 	// Within gives those whose changes stop waiting when ctx ends. What has not been changed by then is not.
 	Within(ctx context.Context) Modules
+}
+
+// lateNodes is how the part of a note begins that names nodes which do not follow a change in time. Info has no field for
+// them: who makes the changes of a cluster writes it.
+const lateNodes = "nodes that do not follow yet: "
+
+// LateNodes names the nodes that do not follow a change of a module; nothing when all do.
+func LateNodes(m extensions.Info) string {
+	_, names, _ := strings.Cut(m.Note, lateNodes)
+	return names
 }
 
 // modulesOf are those that a call changes.

@@ -59,11 +59,25 @@ func TestNodeWithoutADatabaseIsNotNew(t *testing.T) {
 // TestWhatIsMissingIsInTheJSON: a command that says with its status that not all was done prints its JSON all the
 // same, with the member that says so; without --json it prints the error alone.
 func TestWhatIsMissingIsInTheJSON(t *testing.T) {
+	const late = `{"digest":"sha256:ab","note":"it carries no golden vectors; nodes that do not follow yet: node_b, node_c"}`
 	dir := answering(t, map[string]string{
 		"POST /admin/v1/reload":          `{"changed":[],"wait_for_restart":[],"problems":["listen is wrong"]}`,
 		"POST /admin/v1/keys/k/revoke":   `{"id":"k","unaware_nodes":["node_b"]}`,
 		"PATCH /admin/v1/accounts/alice": `{"id":"a","unaware_nodes":["node_b"]}`,
+
+		"POST /admin/v1/modules":                    late,
+		"POST /admin/v1/modules/sha256:ab/activate": late,
+		"POST /admin/v1/modules/m/activate":         late,
+		"POST /admin/v1/modules/m/enable":           late,
+		"POST /admin/v1/modules/m/disable":          late,
+		"POST /admin/v1/modules/m/canary":           late,
+		"POST /admin/v1/modules/m/shadow":           late,
+		"POST /admin/v1/slots/billing/rollback":     late,
 	})
+	file := filepath.Join(t.TempDir(), "m.wasm")
+	if err := os.WriteFile(file, []byte("m"), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	for _, c := range []struct {
 		line []string
 		want string
@@ -71,6 +85,13 @@ func TestWhatIsMissingIsInTheJSON(t *testing.T) {
 		{[]string{"reload"}, "listen is wrong"},
 		{[]string{"key", "revoke", "k"}, "node_b"},
 		{[]string{"account", "disable", "alice"}, "node_b"},
+		{[]string{"module", "load", file, "--activate"}, "node_b, node_c"},
+		{[]string{"module", "activate", "m"}, "node_b, node_c"},
+		{[]string{"module", "enable", "m"}, "node_b, node_c"},
+		{[]string{"module", "disable", "m"}, "node_b, node_c"},
+		{[]string{"module", "canary", "m", "10"}, "node_b, node_c"},
+		{[]string{"module", "shadow", "m", "10"}, "node_b, node_c"},
+		{[]string{"module", "rollback", "billing"}, "node_b, node_c"},
 	} {
 		line := append(c.line, "--data-dir", dir)
 		if out, err := typed(line...); err == nil || out != "" || !strings.Contains(err.Error(), c.want) {
@@ -79,6 +100,16 @@ func TestWhatIsMissingIsInTheJSON(t *testing.T) {
 		if out, err := typed(append(line, "--json")...); err == nil || !strings.Contains(out, c.want) {
 			t.Errorf("%v --json: %q, %v", c.line, out, err)
 		}
+	}
+}
+
+// TestNotesOfModulesAreSaid: what to know of a module that was taken is printed, and is no failure.
+func TestNotesOfModulesAreSaid(t *testing.T) {
+	dir := answering(t, map[string]string{
+		"POST /admin/v1/modules/m/activate": `{"digest":"sha256:ab","state":"active","note":"it carries no golden vectors"}`})
+	out, err := typed("module", "activate", "m", "--data-dir", dir)
+	if err != nil || !strings.Contains(out, "\nNote: it carries no golden vectors.\n") {
+		t.Errorf("%q, %v", out, err)
 	}
 }
 

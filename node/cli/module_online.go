@@ -162,7 +162,7 @@ that serves or has charged it stays: charges are computed by it. Raise its versi
 		if err == nil && activate {
 			m, err = c.ActivateModule(m.Digest)
 		}
-		return printed(printModule)(m, err)
+		return changed(cmd)(m, err)
 	})
 	return cmd
 }
@@ -196,16 +196,37 @@ func newModule(file, signature, config string) (in admin.NewModule, err error) {
 	return in, nil
 }
 
-func printModule(w io.Writer, m extensions.Info) { printModules(w, []extensions.Info{m}) }
+func printModule(w io.Writer, m extensions.Info) {
+	printModules(w, []extensions.Info{m})
+	if m.Note != "" {
+		fmt.Fprintf(w, "Note: %s.\n", m.Note)
+	}
+}
+
+// changed makes a result of a change of what serves. Nodes that do not follow in time make it an error: what comes next
+// in a script counts on all of them.
+func changed(cmd *cobra.Command) func(extensions.Info, error) (result, error) {
+	return func(m extensions.Info, err error) (result, error) {
+		done, err := printed(printModule)(m, err)
+		if late := admin.LateNodes(m); err == nil && late != "" {
+			err = done.although(cmd, fmt.Errorf("the change is made, but these nodes do not follow yet: %s; see corenode cluster nodes", late))
+		}
+		return done, err
+	}
+}
 
 func moduleActivate() *cobra.Command {
 	return &cobra.Command{
 		Use: "activate MODULE", Short: "Let a loaded module serve its slot", Args: cobra.ExactArgs(1),
 		Long: `New requests go to the module at once; streams that run finish on the one they
-began with. MODULE is a digest, its first characters, or name@version.`,
+began with. MODULE is a digest, its first characters, or name@version.
+
+Where nodes share a database this command and the others that change what serves end
+when each of them follows, after 10 s at most: then they name those that do not, and
+the status is 1.`,
 		Example: `  corenode module activate discount@1.2.0`,
-		RunE: existing(func(c *admin.Client, _ *cobra.Command, args []string) (result, error) {
-			return printed(printModule)(c.ActivateModule(args[0]))
+		RunE: existing(func(c *admin.Client, cmd *cobra.Command, args []string) (result, error) {
+			return changed(cmd)(c.ActivateModule(args[0]))
 		}),
 	}
 }
@@ -216,8 +237,8 @@ func moduleEnable() *cobra.Command {
 		Long: `Its paths are answered from now on, also after restarts and upgrades. module list
 shows the modules that there are.`,
 		Example: `  corenode module enable ollama`,
-		RunE: existing(func(c *admin.Client, _ *cobra.Command, args []string) (result, error) {
-			return printed(printModule)(c.EnableModule(args[0]))
+		RunE: existing(func(c *admin.Client, cmd *cobra.Command, args []string) (result, error) {
+			return changed(cmd)(c.EnableModule(args[0]))
 		}),
 	}
 }
@@ -227,8 +248,8 @@ func moduleDisable() *cobra.Command {
 		Use: "disable NAME", Short: "End what enable began", Args: cobra.ExactArgs(1),
 		Long:    "Its paths are unknown from now on; requests that run finish.",
 		Example: `  corenode module disable ollama`,
-		RunE: existing(func(c *admin.Client, _ *cobra.Command, args []string) (result, error) {
-			return printed(printModule)(c.DisableModule(args[0]))
+		RunE: existing(func(c *admin.Client, cmd *cobra.Command, args []string) (result, error) {
+			return changed(cmd)(c.DisableModule(args[0]))
 		}),
 	}
 }
@@ -239,12 +260,12 @@ func moduleCanary() *cobra.Command {
 		Long: `Which accounts those are follows from their ids: an account stays on one side.
 0 ends it. The module's own shadow ends with it; a slot with another one has no canary.`,
 		Example: "  corenode module canary discount@1.2.0 10%",
-		RunE: existing(func(c *admin.Client, _ *cobra.Command, args []string) (result, error) {
+		RunE: existing(func(c *admin.Client, cmd *cobra.Command, args []string) (result, error) {
 			percent, err := percentOf(args[1])
 			if err != nil {
 				return result{}, err
 			}
-			return printed(printModule)(c.CanaryModule(args[0], percent))
+			return changed(cmd)(c.CanaryModule(args[0], percent))
 		}),
 	}
 }
@@ -256,8 +277,8 @@ func moduleRollback() *cobra.Command {
 admission, rewrite, filter, a later place of these such as filter.2, or the protocol of a module
 with paths of its own.`,
 		Example: `  corenode module rollback billing`,
-		RunE: existing(func(c *admin.Client, _ *cobra.Command, args []string) (result, error) {
-			return printed(printModule)(c.Rollback(args[0]))
+		RunE: existing(func(c *admin.Client, cmd *cobra.Command, args []string) (result, error) {
+			return changed(cmd)(c.Rollback(args[0]))
 		}),
 	}
 }

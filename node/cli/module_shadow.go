@@ -31,7 +31,7 @@ differ. Numbers are kept, no texts. A restart begins anew.`,
 		Example: `  corenode module shadow discount@1.2.0 10%
   corenode module shadow discount@1.2.0
   corenode module shadow discount@1.2.0 0`,
-		RunE: existing(func(c *admin.Client, _ *cobra.Command, args []string) (result, error) {
+		RunE: existing(func(c *admin.Client, cmd *cobra.Command, args []string) (result, error) {
 			if len(args) == 1 {
 				return printed(printShadow)(c.ShadowReport(args[0]))
 			}
@@ -39,7 +39,7 @@ differ. Numbers are kept, no texts. A restart begins anew.`,
 			if err != nil {
 				return result{}, err
 			}
-			return printed(printModule)(c.ShadowModule(args[0], percent))
+			return changed(cmd)(c.ShadowModule(args[0], percent))
 		}),
 	}
 }

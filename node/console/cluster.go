@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"corenode/extensions"
 	"corenode/node/admin"
 	"corenode/node/operators"
 )
@@ -58,4 +59,13 @@ func unaware(nodes []string) string {
 		return ""
 	}
 	return " These nodes did not say in time that they know: " + strings.Join(nodes, ", ") + ". See Cluster, and do it again."
+}
+
+// late says which nodes do not follow a change of a module yet; nothing when all do.
+func late(m extensions.Info) string {
+	names := admin.LateNodes(m)
+	if names == "" {
+		return ""
+	}
+	return " These nodes do not follow yet: " + names + ". See Cluster."
 }

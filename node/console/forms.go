@@ -235,6 +235,7 @@ func loadModule(r *http.Request, cl *admin.Client) (said, to string, err error) 
 func changeModule(r *http.Request, cl *admin.Client) (said, to string, err error) {
 	ref, verb := r.PathValue("module"), r.PathValue("verb")
 	percent := 0
+	var m extensions.Info
 	if verb == "canary" || verb == "shadow" {
 		if percent, err = number[int](r, "percent"); err != nil {
 			return "", "", err
@@ -242,33 +243,31 @@ func changeModule(r *http.Request, cl *admin.Client) (said, to string, err error
 	}
 	switch verb {
 	case "activate":
-		_, err = cl.ActivateModule(ref)
+		m, err = cl.ActivateModule(ref)
 		said = "It serves its slot, for requests that start from now on."
 	case "canary":
-		var m extensions.Info
 		m, err = cl.CanaryModule(ref, percent)
 		said = tried(m, extensions.StateCanary, "It serves %d %% of the accounts.")
 	case "shadow":
-		var m extensions.Info
 		m, err = cl.ShadowModule(ref, percent)
 		said = tried(m, extensions.StateShadow, "It repeats %d %% of the calls, beside the one that serves.")
 	case "enable":
-		_, err = cl.EnableModule(ref)
+		m, err = cl.EnableModule(ref)
 		said = "It answers its paths."
 	case "disable":
-		_, err = cl.DisableModule(ref)
+		m, err = cl.DisableModule(ref)
 		said = "Its paths are unknown again."
 	case "remove":
 		return "It is forgotten.", Root + "modules", cl.RemoveModule(ref)
 	default:
 		err = &admin.Error{Kind: admin.KindNotFound, Message: "modules have no verb " + verb}
 	}
-	return said, modulePagePath(ref), err
+	return said + late(m), modulePagePath(ref), err
 }
 
 func rollback(r *http.Request, cl *admin.Client) (said, to string, err error) {
 	m, err := cl.Rollback(r.PathValue("slot"))
-	return rolledBack(r.PathValue("slot"), m), Root + "modules", err
+	return rolledBack(r.PathValue("slot"), m) + late(m), Root + "modules", err
 }
 
 // rolledBack says what serves a slot after a rollback.

@@ -16,6 +16,7 @@ import (
 	"corenode/extensions"
 	"corenode/node/admin"
 	"corenode/node/operators"
+	"corenode/node/store"
 )
 
 // TestFormOfASessionThatIsOver: the page says that nothing was done, and leads back to where the form was.
@@ -84,6 +85,48 @@ func TestWhatATrialSays(t *testing.T) {
 		}
 	}
 }
+
+// lateModules are those of a cluster in which a node does not follow in time.
+type lateModules struct{ admin.Modules }
+
+func lateInfo() (extensions.Info, error) {
+	return extensions.Info{Note: "nodes that do not follow yet: node_b, node_c"}, nil
+}
+
+func (lateModules) Activate(string) (extensions.Info, error) { return lateInfo() }
+
+func (lateModules) Enable(string) (extensions.Info, error) { return lateInfo() }
+
+func (lateModules) Disable(string) (extensions.Info, error) { return lateInfo() }
+
+func (lateModules) Canary(string, int) (extensions.Info, error) { return lateInfo() }
+
+func (lateModules) Shadow(string, int) (extensions.Info, error) { return lateInfo() }
+
+func (lateModules) Rollback(extensions.Slot) (extensions.Info, error) { return lateInfo() }
+
+// TestNodesThatAreLateAreNamed: a change of what serves that a node does not follow is not said as if all did.
+func TestNodesThatAreLateAreNamed(t *testing.T) {
+	cl := admin.Local(admin.New(unaudited{}, nil, lateModules{}, nil, nil))
+	for _, verb := range []string{"activate", "enable", "disable", "canary", "shadow", "rollback"} {
+		r := httptest.NewRequest("POST", "http://node:1", nil)
+		r.SetPathValue("module", "m")
+		r.SetPathValue("slot", "s")
+		r.SetPathValue("verb", verb)
+		do := changeModule
+		if verb == "rollback" {
+			do = rollback
+		}
+		if said, _, err := do(r, cl); err != nil || !strings.HasSuffix(said, " These nodes do not follow yet: node_b, node_c. See Cluster.") {
+			t.Errorf("%s: %q, %v", verb, said, err)
+		}
+	}
+}
+
+// unaudited is a store that keeps no audit.
+type unaudited struct{ admin.Store }
+
+func (unaudited) Audit(store.AuditRow) error { return nil }
 
 // TestAFormThatComesTwiceIsActedOnOnce: a double click makes one key, whose secret the page shows that stays.
 func TestAFormThatComesTwiceIsActedOnOnce(t *testing.T) {
