@@ -206,16 +206,16 @@ func readLine(dir, name string) (string, error) {
 // how long it may work: a module is compiled while a call waits.
 const answerTimeout, workTimeout = 10 * time.Second, 10 * time.Minute
 
-// verifyPath and backupPath take as long as the ledger has rows: only a connection that is lost, which
-// TCP finds out, ends a call of them.
-const verifyPath, backupPath = Root + "/ledger/verify", Root + "/backup"
+// Calls of these paths take as long as the ledger has rows: only a connection that is lost, which
+// TCP finds out, ends one.
+const verifyPath, backupPath, reratePath = Root + "/ledger/verify", Root + "/backup", Root + "/rerate"
 
 func remote(base, token string, known *tls.Config, timeout time.Duration) *Client {
 	// No proxy of the environment: the token goes to the node and to nobody else.
 	h := &http.Client{Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: known}}
 	return &Client{send: func(method, path string, query url.Values, body []byte) (int, []byte, error) {
 		ctx := context.Background()
-		if path != verifyPath && path != backupPath {
+		if path != verifyPath && path != backupPath && path != reratePath {
 			within, cancel := context.WithTimeout(ctx, timeout)
 			defer cancel()
 			ctx = within
@@ -584,5 +584,5 @@ func (c *Client) changeReplica(model, verb, replica string) (m UpstreamModel, er
 
 // Rerate rates all provisional charges again.
 func (c *Client) Rerate() (r Rerated, err error) {
-	return r, c.roundTrip("POST", Root+"/rerate", nil, nil, &r)
+	return r, c.roundTrip("POST", reratePath, nil, nil, &r)
 }

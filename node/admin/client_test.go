@@ -129,6 +129,7 @@ func TestNoEndOfLongCalls(t *testing.T) {
 	for name, call := range map[string]func() error{
 		"a proof":  func() error { _, err := c.VerifyLedger(); return err },
 		"a backup": func() error { _, err := c.Backup("/b"); return err },
+		"a rating": func() error { _, err := c.Rerate(); return err },
 	} {
 		calls.Go(func() {
 			if err := call(); err != nil {

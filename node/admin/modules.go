@@ -250,9 +250,12 @@ func isRerating(e account.Entry) bool {
 	return e.Kind == account.Adjustment && !e.Refund && e.Settles > 0
 }
 
-// rerate rates every provisional charge again, by the active billing module.
-// Each is adjusted once, so that a second call goes on where a first one failed.
-func rerate(a *API, _ call) (done Rerated, err error) {
+// errNotRated is of a charge that the module could not rate.
+var errNotRated = errors.New("not rated")
+
+// rerate rates every provisional charge again, by the active billing module, while its caller is there.
+// Each is adjusted once, so that a second call goes on where a first one ended.
+func rerate(a *API, c call) (done Rerated, err error) {
 	done = Rerated{Failed: []string{}}
 	changed := map[string]bool{}
 	defer func() {
@@ -266,18 +269,21 @@ func rerate(a *API, _ call) (done Rerated, err error) {
 			return done, err
 		}
 		for _, e := range waiting {
-			after = e.ID
-			amount, ok, err := a.rerateOne(e)
-			if err != nil {
+			if err := c.ctx.Err(); err != nil {
 				return done, err
 			}
-			if !ok {
+			after = e.ID
+			amount, adjusted, err := a.rerateOne(e)
+			switch {
+			case errors.Is(err, errNotRated):
 				done.Failed = append(done.Failed, e.RequestID)
-				continue
+			case err != nil:
+				return done, err
+			case adjusted:
+				done.Rated++
+				done.AmountNanoUSD += amount
+				changed[e.AccountID] = true
 			}
-			done.Rated++
-			done.AmountNanoUSD += amount
-			changed[e.AccountID] = true
 		}
 		if len(waiting) == 0 {
 			done.AmountUSD = builtin.FormatUSD(done.AmountNanoUSD)
@@ -286,19 +292,19 @@ func rerate(a *API, _ call) (done Rerated, err error) {
 	}
 }
 
-// rerateOne adjusts one charge. ok is false when the module could not rate it.
-func (a *API) rerateOne(e account.Entry) (amount abi.Nano, ok bool, err error) {
+// rerateOne adjusts one charge. done is false when another call did, or refunded it, since it was read.
+func (a *API) rerateOne(e account.Entry) (amount abi.Nano, done bool, err error) {
 	in, err := abi.ParseChargeInput(e.ChargeInput)
 	if err != nil { // charged by its hold: no input was recorded
 		prices, err := a.modules.Prices(e.Model)
 		if err != nil {
-			return 0, false, nil
+			return 0, false, errNotRated
 		}
 		in = abi.ChargeInput{Prices: prices, Usage: e.Usage, At: e.Time.Unix(), Model: e.Model, Account: e.AccountID}
 	}
 	charge, err := a.modules.Rate(e.RequestID, in, e.Counters)
 	if err != nil || charge.Provisional {
-		return 0, false, nil // the caller lists it
+		return 0, false, errNotRated
 	}
 	adjustment := account.Entry{
 		AccountID: e.AccountID, RequestID: e.RequestID, KeyID: e.KeyID, Model: e.Model, Time: time.Now(),
@@ -309,9 +315,6 @@ func (a *API) rerateOne(e account.Entry) (amount abi.Nano, ok bool, err error) {
 		c.Amount -= e.Counters[i].Amount
 		adjustment.Counters = append(adjustment.Counters, c)
 	}
-	done, err := a.store.Adjust(adjustment)
-	if err != nil || !done {
-		return 0, false, err
-	}
-	return adjustment.Amount, true, nil
+	done, err = a.store.Adjust(adjustment)
+	return adjustment.Amount, done, err
 }

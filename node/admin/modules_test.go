@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"net/http"
 	"strconv"
 	"testing"
 	"time"
@@ -380,5 +381,51 @@ func TestRerate(t *testing.T) {
 	}
 	if v, err := s.Verify(); err != nil || len(v.Findings) > 0 {
 		t.Errorf("the ledger: %+v, %v", v, err)
+	}
+}
+
+// racedStore is one in which another call adjusts each charge first.
+type racedStore struct{ *sqlite.Store }
+
+func (s racedStore) Adjust(e account.Entry) (done bool, err error) {
+	if _, err := s.Store.Adjust(e); err != nil {
+		return false, err
+	}
+	return s.Store.Adjust(e)
+}
+
+// TestRerateBesideAnother: a charge that another call rated since this one read it is not provisional, and not this one's.
+func TestRerateBesideAnother(t *testing.T) {
+	_, modules, s, a := newModulesAPI(t)
+	settle(t, s, a, "req_1", -100, true)
+	r, err := Local(New(racedStore{s}, &fakeNode{}, modules, nil, nil)).Rerate()
+	if err != nil || r.Rated != 0 || r.AmountNanoUSD != 0 || len(r.Failed) != 0 {
+		t.Errorf("%+v, %v", r, err)
+	}
+}
+
+// leavingModules are those of a call whose caller leaves as soon as it rates something.
+type leavingModules struct {
+	*fakeModules
+	leave func()
+}
+
+func (m leavingModules) Rate(request string, in abi.ChargeInput, held []abi.Counter) (extensions.Charge, error) {
+	m.leave()
+	return m.fakeModules.Rate(request, in, held)
+}
+
+// TestRerateEndsWithItsCaller: it may take hours. What was rated stays, and the next call goes on.
+func TestRerateEndsWithItsCaller(t *testing.T) {
+	c, modules, s, a := newModulesAPI(t)
+	settle(t, s, a, "req_1", -100, true)
+	settle(t, s, a, "req_2", -100, true)
+	caller, leave := context.WithCancel(t.Context())
+	api := New(s, &fakeNode{}, leavingModules{modules, leave}, nil, nil)
+	if status, _, answer := api.Handle(caller, "POST", reratePath, nil, nil); status != http.StatusInternalServerError {
+		t.Errorf("whose caller left: %d %s", status, answer)
+	}
+	if r, err := c.Rerate(); err != nil || r.Rated != 1 || r.AmountNanoUSD != 30 {
+		t.Errorf("the next one: %+v, %v", r, err)
 	}
 }

@@ -141,8 +141,9 @@ var routes = []route{
 		"Take back all that a request was charged. The refund is a row of its own; asking again changes nothing and gives that row."},
 	{"POST", Root + "/charges/{charge}/replay", 200, withModules(withoutBody(replayCharge)),
 		"Compute a charge again with the module and the input it had: of a request its last rating, by a row's id that one"},
-	{"POST", Root + "/rerate", 200, withModules(withoutBody(rerate)),
-		"Rate provisional charges again. Each gets one adjustment row, by the module that is active now."},
+	{"POST", reratePath, 200, withModules(withoutBody(rerate)),
+		"Rate provisional charges again. Each gets one adjustment row, by the module that is active now. It ends when its caller " +
+			"leaves: what was rated stays, and the next call goes on."},
 	{"GET", "/openapi.json", 200, withoutBody((*API).describe), "This document"},
 }
 

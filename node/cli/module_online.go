@@ -310,7 +310,8 @@ func moduleRerate() *cobra.Command {
 		Use: "re-rate", Short: "Rate charges again that a failing module left provisional", Args: cobra.NoArgs,
 		Long: `A charge is provisional when the built-in tariff made it because the billing
 module failed, or was not in memory yet after a start. Each gets one adjustment
-row in the ledger, by the module that is active now: activate one that works first.`,
+row in the ledger, by the module that is active now: activate one that works first.
+Who interrupts the command ends the work: what was rated stays, and the next one goes on.`,
 		Example: `  corenode module re-rate`,
 		RunE: existing(func(c *admin.Client, _ *cobra.Command, _ []string) (result, error) {
 			return printed(printRerated)(c.Rerate())
