@@ -233,7 +233,7 @@ func (c *Console) act(a act) handler {
 			c.failed(w, r, s, http.StatusForbidden, fmt.Sprintf("this needs the role %s; yours is %s", a.role, s.operator.Role))
 			return
 		}
-		to, err := s.act(r.PostFormValue("once"), func() (said, to string, err error) {
+		to, err := s.act(r.PostFormValue("once"), valuesOf(r), func() (said, to string, err error) {
 			return a.do(r, c.deps.Client(r.Context(), s.operator))
 		})
 		if err != nil {

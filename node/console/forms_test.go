@@ -1,6 +1,7 @@
 package console
 
 import (
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -138,34 +139,64 @@ func TestAFormThatComesTwiceIsActedOnOnce(t *testing.T) {
 			time.Sleep(time.Second)
 			return "the key", "/there", nil
 		}
-		go s.act("form", slow)
+		var values [sha256.Size]byte
+		go s.act("form", values, slow)
 		synctest.Wait()
 		for range 2 { // while the first is at work, and when the page that it led to was never read
-			if to, err := s.act("form", slow); to != "/there" || err != nil || s.take() != "the key" || did != 1 {
+			if to, err := s.act("form", values, slow); to != "/there" || err != nil || s.take() != "the key" || did != 1 {
 				t.Errorf("a form that came again: %q, %v, done %d times", to, err, did)
 			}
 		}
 		broken := errors.New("away")
 		fails := func() (said, to string, err error) { did++; return "", "", broken }
-		if _, err := s.act("other", fails); err != broken {
+		if _, err := s.act("other", values, fails); err != broken {
 			t.Errorf("a form that failed: %v", err)
 		}
-		if to, err := s.act("other", slow); to != "/there" || err != nil || did != 3 {
+		if to, err := s.act("other", values, slow); to != "/there" || err != nil || did != 3 {
 			t.Errorf("a form that failed and came again: %q, %v, done %d times", to, err, did)
 		}
 		for range 2 {
-			_, _ = s.act("", slow) // a form without a name is another one each time
+			_, _ = s.act("", values, slow) // a form without a name is another one each time
 		}
 		if did != 5 {
 			t.Errorf("forms without a name: done %d times in all", did)
 		}
 		for i := range 2 * sentMax {
-			_, _ = s.act(fmt.Sprint(i), slow) // it cannot fail
+			_, _ = s.act(fmt.Sprint(i), values, slow) // it cannot fail
 		}
 		if len(s.sent) != sentMax {
 			t.Errorf("%d forms are kept", len(s.sent))
 		}
 	})
+}
+
+// TestAFormThatComesAgainWithOtherValues is sent from two tabs that show one page: nobody is told that the second did what
+// the first one did. A form that did not work may be corrected.
+func TestAFormThatComesAgainWithOtherValues(t *testing.T) {
+	var s session
+	send := func(path, amount string, failed error) (said string, err error) {
+		r := httptest.NewRequest("POST", "http://node:1"+path, strings.NewReader(url.Values{"once": {"form"}, "amount": {amount}}.Encode()))
+		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		_, err = s.act(r.PostFormValue("once"), valuesOf(r), func() (said, to string, err error) {
+			return amount + " to " + path, "/", failed
+		})
+		return s.take(), err
+	}
+	broken := errors.New("no amount")
+	if said, err := send("/alice", "five", broken); err != broken {
+		t.Errorf("a form that failed: %q, %v", said, err)
+	}
+	for range 2 {
+		if said, err := send("/alice", "5", nil); err != nil || said != "5 to /alice" {
+			t.Errorf("the form: %q, %v", said, err)
+		}
+	}
+	for _, other := range [][2]string{{"/alice", "50"}, {"/bob", "5"}} {
+		said, err := send(other[0], other[1], nil)
+		if e := (*admin.Error)(nil); said != "" || !errors.As(err, &e) || e.Kind != admin.KindConflict {
+			t.Errorf("%v: %q, %v", other, said, err)
+		}
+	}
 }
 
 // TestStatesOfServersElsewhere: one that drains says so though it is down, as its button does.

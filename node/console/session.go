@@ -15,6 +15,7 @@ import (
 	"sync"
 	"time"
 
+	"corenode/node/admin"
 	"corenode/node/operators"
 )
 
@@ -45,6 +46,7 @@ const sentMax = 16
 // sent is a form that came. What it did is there once done is closed.
 type sent struct {
 	once     string // the name of the form, which no other has
+	values   [sha256.Size]byte
 	done     chan struct{}
 	said, to string
 	err      error
@@ -67,12 +69,17 @@ func (s *session) take() string {
 }
 
 // act does what a form says and leaves what was done for the next page. A form with a name of its own is acted on once:
-// when it comes again, as by a double click, it says the same again. One that failed may be sent again.
-func (s *session) act(once string, do func() (said, to string, err error)) (to string, err error) {
-	f, known := s.form(once)
-	if known {
+// when it comes again, as by a double click, it says the same again. One that failed may be sent again. With other
+// values, as from another tab, it asks for something that was not done.
+func (s *session) act(once string, values [sha256.Size]byte, do func() (said, to string, err error)) (to string, err error) {
+	f, known := s.form(once, values)
+	switch {
+	case known && f.values != values:
+		return "", &admin.Error{Kind: admin.KindConflict,
+			Message: "nothing was done: this form was sent before with other values; load its page again"}
+	case known:
 		<-f.done
-	} else {
+	default:
 		defer close(f.done)
 		f.said, f.to, f.err = do()
 	}
@@ -87,7 +94,7 @@ func (s *session) act(once string, do func() (said, to string, err error)) (to s
 }
 
 // form is what is known of a form that came, and whether it was known before. One without a name is not kept.
-func (s *session) form(once string) (f *sent, known bool) {
+func (s *session) form(once string, values [sha256.Size]byte) (f *sent, known bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, f := range s.sent {
@@ -95,11 +102,17 @@ func (s *session) form(once string) (f *sent, known bool) {
 			return f, true
 		}
 	}
-	f = &sent{once: strings.Clone(once), done: make(chan struct{}), err: errors.New("the form was not acted on; the log says why")}
+	f = &sent{once: strings.Clone(once), values: values, done: make(chan struct{}),
+		err: errors.New("the form was not acted on; the log says why")}
 	if once != "" {
 		s.sent = append(s.sent[max(0, len(s.sent)+1-sentMax):], f)
 	}
 	return f, false
+}
+
+// valuesOf is a hash of where a form was sent and of what is in it.
+func valuesOf(r *http.Request) [sha256.Size]byte {
+	return sha256.Sum256([]byte(r.URL.EscapedPath() + "?" + r.PostForm.Encode()))
 }
 
 // owns says whether a form token is the session's.
