@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -65,6 +66,15 @@ func words(r *http.Request, name string) []string {
 	return strings.FieldsFunc(r.PostFormValue(name), func(c rune) bool { return c == ',' || unicode.IsSpace(c) })
 }
 
+// edited is a value of a form of limits, or nil where its field is as it was when the page was loaded, which the page
+// sends beside it: what another operator has set since then stays.
+func edited[T any](r *http.Request, name string, value T) *T {
+	if was := "was_" + name; r.PostForm.Has(was) && slices.Equal(words(r, name), words(r, was)) {
+		return nil
+	}
+	return &value
+}
+
 // noted is what to know of the models that were given, before what was done.
 func noted(cl *admin.Client, models []string) string {
 	if note := cl.Unserved(models); note != "" {
@@ -106,9 +116,10 @@ func setLimits(r *http.Request, cl *admin.Client) (said, to string, err error) {
 	if err != nil {
 		return "", "", err
 	}
-	models, unlimited := words(r, "models"), r.PostFormValue("unlimited") != ""
-	a, err := cl.ChangeAccount(r.PathValue("account"),
-		admin.AccountChange{Concurrency: &concurrency, TokensPerMinute: &tokens, Models: &models, Unlimited: &unlimited})
+	models := words(r, "models")
+	a, err := cl.ChangeAccount(r.PathValue("account"), admin.AccountChange{
+		Concurrency: edited(r, "concurrency", concurrency), TokensPerMinute: edited(r, "tokens_per_minute", tokens),
+		Models: edited(r, "models", models), Unlimited: edited(r, "unlimited", r.PostFormValue("unlimited") != "")})
 	if err != nil {
 		return "", "", err
 	}
@@ -149,7 +160,8 @@ func limitKey(r *http.Request, cl *admin.Client) (said, to string, err error) {
 		return "", "", err
 	}
 	models, budget := words(r, "models"), admin.Amount{USD: strings.TrimSpace(r.PostFormValue("budget"))}
-	k, err := cl.ChangeKey(r.PathValue("key"), admin.KeyChange{Models: &models, TokensPerMinute: &tokens, Budget: &budget})
+	k, err := cl.ChangeKey(r.PathValue("key"), admin.KeyChange{Models: edited(r, "models", models),
+		TokensPerMinute: edited(r, "tokens_per_minute", tokens), Budget: edited(r, "budget", budget)})
 	if err != nil {
 		return "", "", err
 	}

@@ -4,20 +4,24 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"html"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"corenode/actors/account"
 	"corenode/extensions"
 	"corenode/node/admin"
 	"corenode/node/operators"
 	"corenode/node/store"
+	"corenode/wasm/abi"
 )
 
 // TestFormOfASessionThatIsOver: the page says that nothing was done, and leads back to where the form was.
@@ -118,7 +122,8 @@ func TestNodesThatAreLateAreNamed(t *testing.T) {
 		if verb == "rollback" {
 			do = rollback
 		}
-		if said, _, err := do(r, cl); err != nil || !strings.HasSuffix(said, " These nodes do not follow yet: node_b, node_c. See Cluster.") {
+		said, _, err := do(r, cl)
+		if err != nil || !strings.HasSuffix(said, " These nodes do not follow yet: node_b, node_c. See Cluster.") {
 			t.Errorf("%s: %q, %v", verb, said, err)
 		}
 	}
@@ -278,6 +283,148 @@ func TestForbiddenFormsAreNoted(t *testing.T) {
 		want := fmt.Sprintln("a POST", Root+a.path, http.StatusForbidden)
 		if w.Code != http.StatusForbidden || !slices.Equal(noted, []string{want}) {
 			t.Errorf("%s: %d, noted %q, want %q", a.path, w.Code, noted, want)
+		}
+	}
+}
+
+// limitedStore has one account with one key.
+type limitedStore struct {
+	unaudited
+	account account.Account
+	key     account.Key
+}
+
+func (s *limitedStore) Account(string) (account.Account, error) { return s.account, nil }
+
+func (s *limitedStore) UpdateAccount(_ string, edit func(*account.Account)) (account.Account, error) {
+	edit(&s.account)
+	return s.account, nil
+}
+
+func (s *limitedStore) Balance(string) (balance, held abi.Nano, err error) { return 0, 0, nil }
+
+func (s *limitedStore) Counters(string) ([]account.CounterUse, error) { return nil, nil }
+
+func (s *limitedStore) Key(string) (account.Key, error) { return s.key, nil }
+
+func (s *limitedStore) UpdateKey(_ string, edit func(*account.KeyLimits)) (account.Key, error) {
+	edit(&s.key.KeyLimits)
+	return s.key, nil
+}
+
+func (s *limitedStore) KeysCharged(string, time.Time) ([]account.KeyUse, error) { return nil, nil }
+
+// untoldNode is told of changes, and does nothing.
+type untoldNode struct{ admin.Node }
+
+func (untoldNode) Changed(string) {}
+
+var inputTag, inputPart = regexp.MustCompile(`<input [^>]*>`), regexp.MustCompile(`(name|value)="([^"]*)"`)
+
+// fieldsOf are those of a form of a page, as a browser sends them when nothing is typed.
+func fieldsOf(page, action string) url.Values {
+	_, form, _ := strings.Cut(page, `action="`+action+`"`)
+	form, _, _ = strings.Cut(form, "</form>")
+	fields := url.Values{}
+	for _, input := range inputTag.FindAllString(form, -1) {
+		part := map[string]string{}
+		if strings.Contains(input, `"checkbox"`) {
+			part["value"] = "on"
+		}
+		for _, p := range inputPart.FindAllStringSubmatch(input, -1) {
+			part[p[1]] = html.UnescapeString(p[2])
+		}
+		if !strings.Contains(input, `"checkbox"`) || strings.Contains(input, " checked") {
+			fields.Add(part["name"], part["value"])
+		}
+	}
+	return fields
+}
+
+// limitsForm is a form of limits on the page of the account.
+func limitsForm(t *testing.T, cl *admin.Client, action string) url.Values {
+	t.Helper()
+	var p accountPage
+	var errs [2]error
+	p.Account, errs[0] = cl.Account("alice")
+	p.Keys = make([]admin.Key, 1)
+	p.Keys[0], errs[1] = cl.Key("key_1")
+	if err := errors.Join(errs[:]...); err != nil {
+		t.Fatal(err)
+	}
+	w := httptest.NewRecorder()
+	manager := operators.Operator{Name: "a", Role: operators.Manager}
+	New(Deps{Log: slog.New(slog.DiscardHandler)}).render(w, http.StatusOK, "account", "page", shown{Operator: manager, Body: p})
+	fields := fieldsOf(w.Body.String(), Root+action)
+	if !fields.Has("models") {
+		t.Fatalf("no form for %s: %d %s", action, w.Code, w.Body)
+	}
+	return fields
+}
+
+// sendForm acts on a form of alice or of her key.
+func sendForm(t *testing.T, cl *admin.Client, fields url.Values, do func(*http.Request, *admin.Client) (said, to string, err error)) {
+	t.Helper()
+	r := httptest.NewRequest("POST", "http://node:1", strings.NewReader(fields.Encode()))
+	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	r.SetPathValue("account", "alice")
+	r.SetPathValue("key", "key_1")
+	if _, _, err := do(r, cl); err != nil {
+		t.Errorf("%v: %v", fields, err)
+	}
+}
+
+// TestLimitsThatOthersSetStay: a form of limits changes the fields that were edited. What another operator has set since the
+// page was loaded stays.
+func TestLimitsThatOthersSetStay(t *testing.T) {
+	s := &limitedStore{}
+	cl := admin.Local(admin.New(s, untoldNode{}, nil, nil, nil))
+	for _, c := range []struct {
+		loaded, theirs bool // whether no money is checked
+		field, typed   string
+		want           string
+	}{
+		{false, true, "", "", "8 200 [c] true"},
+		{true, false, "", "", "8 200 [c] false"},
+		{true, true, "unlimited", "", "8 200 [c] false"},
+		{false, false, "unlimited", "on", "8 200 [c] true"},
+		{true, true, "concurrency", "5", "5 200 [c] true"},
+		{true, true, "concurrency", "", "0 200 [c] true"},
+		{true, true, "tokens_per_minute", "", "8 0 [c] true"},
+		{true, true, "models", "b, d", "8 200 [b d] true"},
+		{true, true, "models", "", "8 200 [] true"},
+	} {
+		s.account = account.Account{ID: "acct_1", Name: "alice", Concurrency: 4, TokensPerMinute: 100, Models: []string{"a", "b"},
+			Unlimited: c.loaded}
+		form := limitsForm(t, cl, "accounts/acct_1/limits")
+		s.account.Concurrency, s.account.TokensPerMinute, s.account.Models, s.account.Unlimited = 8, 200, []string{"c"}, c.theirs
+		if c.field != "" {
+			form.Set(c.field, c.typed)
+		}
+		sendForm(t, cl, form, setLimits)
+		a := s.account
+		if got := fmt.Sprint(a.Concurrency, a.TokensPerMinute, a.Models, a.Unlimited); got != c.want {
+			t.Errorf("%q of the account set to %q: %s, want %s", c.field, c.typed, got, c.want)
+		}
+	}
+	for _, c := range []struct{ field, typed, want string }{
+		{"", "", "200 [c] 9"},
+		{"tokens_per_minute", "70", "70 [c] 9"},
+		{"models", "", "200 [] 9"},
+		{"budget", "3.5", "200 [c] 3500000000"},
+		{"budget", "", "200 [c] 0"},
+	} {
+		s.key = account.Key{ID: "key_1", AccountID: "acct_1",
+			KeyLimits: account.KeyLimits{Models: []string{"a", "b"}, TokensPerMinute: 100, Budget: 2e9}}
+		form := limitsForm(t, cl, "keys/key_1/limits")
+		s.key.KeyLimits = account.KeyLimits{Models: []string{"c"}, TokensPerMinute: 200, Budget: 9}
+		if c.field != "" {
+			form.Set(c.field, c.typed)
+		}
+		sendForm(t, cl, form, limitKey)
+		k := s.key
+		if got := fmt.Sprint(k.TokensPerMinute, k.Models, k.Budget); got != c.want {
+			t.Errorf("%q of the key set to %q: %s, want %s", c.field, c.typed, got, c.want)
 		}
 	}
 }
