@@ -33,9 +33,10 @@ type ErrorBody struct {
 	Error *Error `json:"error"`
 }
 
-// Error is what it says.
+// Error is what it says. The last three kinds are those of the listener, which looks at who calls, and reads the body, before
+// the API is asked; of the others it uses some.
 type Error struct {
-	Kind    string `json:"kind" enum:"invalid_request,not_found,conflict,method_not_allowed,forbidden,internal"`
+	Kind    string `json:"kind" enum:"invalid_request,not_found,conflict,method_not_allowed,forbidden,internal,unauthenticated,too_large,read_timeout"`
 	Message string `json:"message"`
 }
 

@@ -71,7 +71,8 @@ var openAPI = sync.OnceValue(func() json.RawMessage {
 		"openapi": "3.1.0",
 		"info": object{"title": "corenode admin API", "version": "1",
 			"description": "Accounts, keys, money, modules and drain. Money is integers of nano-dollars (1e-9 US dollar). " +
-				"Every call takes the bearer token from admin.token in the data folder."},
+				"Every call takes the bearer token from admin.token in the data folder. A listener with too many connections answers " +
+				"503 in another form, before it reads a call."},
 		"security": []object{{"token": []string{}}},
 		"paths":    paths,
 		"components": object{

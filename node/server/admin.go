@@ -94,9 +94,19 @@ func adminUnauthenticated(ctx *fasthttp.RequestCtx) {
 func setAdminCommon(ctx *fasthttp.RequestCtx) { setCommon(&ctx.Response.Header, engine.NewID("req_")) }
 
 func adminError(ctx *fasthttp.RequestCtx, e *abi.Error) {
-	ctx.SetStatusCode(familyMessages.statusOf(e.Kind))
+	kind := e.Kind.String()
+	if e.Kind == abi.PathNotFound {
+		kind = "not_found"
+	}
+	refuseAdmin(ctx, familyMessages.statusOf(e.Kind), kind, e.Message())
+}
+
+// refuseAdmin writes an error as the admin API writes its own, and as its document says of all.
+func refuseAdmin(ctx *fasthttp.RequestCtx, status int, kind, message string) {
+	body := append(append([]byte(`{"error":{"kind":"`), kind...), `","message":"`...)
+	ctx.SetStatusCode(status)
 	ctx.Response.Header.SetContentType("application/json")
-	ctx.Response.SetBodyRaw(familyMessages.appendError(nil, e))
+	ctx.Response.SetBodyRaw(append(abi.AppendEscaped(body, message), `"}}`...))
 }
 
 // handleAdmin checks who asks before anything else.
@@ -320,9 +330,7 @@ func (s *Server) closedAdmin(ctx *fasthttp.RequestCtx, path string, who operator
 		if path == "/drain" {
 			s.Audit(who, string(ctx.Method()), path, fasthttp.StatusForbidden)
 		}
-		ctx.SetStatusCode(fasthttp.StatusForbidden)
-		ctx.Response.Header.SetContentType("application/json")
-		fmt.Fprintf(ctx, `{"error":{"kind":"forbidden","message":"%s has the role %s, this needs %s"}}`, who.Name, who.Role, need)
+		refuseAdmin(ctx, fasthttp.StatusForbidden, "forbidden", fmt.Sprintf("%s has the role %s, this needs %s", who.Name, who.Role, need))
 		return
 	}
 	switch {

@@ -3,11 +3,15 @@ package server
 import (
 	"bufio"
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
+	"os"
+	"reflect"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -15,6 +19,9 @@ import (
 	"time"
 
 	"github.com/valyala/fasthttp"
+
+	"corenode/node/admin"
+	"corenode/node/operators"
 )
 
 type fakeAdmin struct{ got chan string }
@@ -58,7 +65,7 @@ func TestAdmin(t *testing.T) {
 		{"port", "POST", "/accounts?x=1", "127.0.0.1:9999", []string{token}, 201, "made"},
 		{"v6", "POST", "/accounts?x=1", "[::1]:80", []string{token}, 201, "made"},
 		{"name in capitals", "POST", "/accounts?x=1", "LocalHost", []string{token}, 201, "made"},
-		{"no token", "POST", "/accounts", "localhost", nil, 401, "authentication_error"},
+		{"no token", "POST", "/accounts", "localhost", nil, 401, `"kind":"unauthenticated"`},
 		{"wrong token", "POST", "/accounts", "localhost", []string{"Authorization: Bearer admin-tokem"}, 401, ""},
 		{"token prefix", "POST", "/accounts", "localhost", []string{"Authorization: Bearer admin"}, 401, ""},
 		{"two tokens", "POST", "/accounts", "localhost", []string{token, token}, 401, ""},
@@ -104,6 +111,39 @@ func TestAdmin(t *testing.T) {
 	if len(admin.got) != 0 {
 		t.Error("a refused request reached the handler")
 	}
+}
+
+// TestErrorsOfTheListener: they are as the document of the admin API says of every verb, which knows their kinds.
+func TestErrorsOfTheListener(t *testing.T) {
+	viewer, viewerToken := operators.New("alice", operators.Viewer)
+	n := start(t, Config{Operators: []operators.Operator{viewer}}, newFakeBackend(say("x")))
+	field, _ := reflect.TypeFor[admin.Error]().FieldByName("Kind")
+	described := strings.Split(field.Tag.Get("enum"), ",")
+	check := func(kind string, status int, body string) {
+		t.Helper()
+		var got admin.ErrorBody
+		if err := json.Unmarshal([]byte(body), &got); err != nil || got.Error == nil || got.Error.Kind != kind || got.Error.Message == "" ||
+			!slices.Contains(described, kind) {
+			t.Errorf("want %s: %d %s, %v", kind, status, body, err)
+		}
+	}
+	const call = "POST /admin/v1/accounts HTTP/1.1\r\n"
+	for _, c := range []struct{ kind, request string }{
+		{"unauthenticated", call + "Host: localhost\r\nContent-Length: 0\r\n\r\n"},
+		{"not_found", call + "Host: evil.example\r\nContent-Length: 0\r\n\r\n"},
+		{"invalid_request", call + "Host: localhost\r\nContent-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"},
+		{"too_large", call + "Host: localhost\r\nAuthorization: Bearer admin-token\r\nContent-Length: " +
+			strconv.Itoa(adminBodyMax+1) + "\r\n\r\n"},
+		{"method_not_allowed", "GET /drain HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer admin-token\r\n\r\n"},
+		{"forbidden", "POST /drain HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer " + viewerToken + "\r\nContent-Length: 0\r\n\r\n"},
+	} {
+		r := n.adminRaw(c.request)
+		check(c.kind, r.StatusCode, r.body)
+	}
+	var ctx fasthttp.RequestCtx
+	ctx.Init(&fasthttp.Request{}, nil, nil)
+	n.s.unreadableAdmin(&ctx, os.ErrDeadlineExceeded)
+	check("read_timeout", ctx.Response.StatusCode(), string(ctx.Response.Body()))
 }
 
 func TestAdminDrain(t *testing.T) {
