@@ -91,8 +91,11 @@ func TestWhatATrialSays(t *testing.T) {
 	}
 }
 
+// anyModules has another name than its method Modules, beside which it is embedded.
+type anyModules admin.Modules
+
 // lateModules are those of a cluster in which a node does not follow in time.
-type lateModules struct{ admin.Modules }
+type lateModules struct{ anyModules }
 
 func lateInfo() (extensions.Info, error) {
 	return extensions.Info{Note: "nodes that do not follow yet: node_b, node_c"}, nil
