@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"corenode/engine"
+	"corenode/engine/embedded"
 	"corenode/engine/sample"
 	"corenode/node/config"
 )
