@@ -130,7 +130,7 @@ func (m *Model) Carry(account string, q *messages.Request, prepared *engine.Requ
 	if err != nil {
 		return nil
 	}
-	carried := &sent{body: body, stops: q.StopSequences, calls: newCallChecker(q), counted: prepared.InputTokens(), exact: true}
+	carried := &sent{body: body, stops: q.StopSequences, calls: newCallChecker(q).trusting(), counted: prepared.InputTokens(), exact: true}
 	carried.prefixes, carried.places = prefixHashes(account, q)
 	return carried
 }

@@ -102,6 +102,34 @@ func TestNextTurnIsOwn(t *testing.T) {
 	}
 }
 
+// TestCallsOfAnotherNode: a call of another node is not held to its schema again, which has keywords that no grammar enforces.
+// What is no object, or of no tool, is not taken from it: the own engine answers.
+func TestCallsOfAnotherNode(t *testing.T) {
+	const body = `{"model":"far","max_tokens":5,"messages":[{"role":"user","content":"conversation %d"}],` +
+		`"tools":[{"name":"f","input_schema":{"properties":{"ids":{"uniqueItems":true}}}}]}`
+	for call, passes := range map[fake.Call]bool{
+		{Name: "f", Input: `{"ids":[3,3]}`}: true, {Name: "f", Input: `{"ids":[3`}: false, {Name: "f", Input: `[3]`}: false,
+		{Name: "g", Input: `{}`}: false,
+	} {
+		node := start(t, wire.Corenode, func(int, []byte) fake.Script { return fake.Script{Calls: []fake.Call{call}} })
+		m := replicated(t)
+		m.Follow([]string{node.URL})
+		waitFor(t, "the other node", m.othersReady)
+		l := newLoop(t, m)
+		s := m.NewReplicatedStepper(l.stepper.wake, &ownEngine{})
+		l.stepper = s.Stepper
+		var got told
+		for i := 0; len(node.Seen()) == 0 && i < 100; i++ { // until one is for the other node
+			got = runOne(t, l, s, fmt.Sprint("session ", i), fmt.Sprintf(body, i))
+		}
+		invalid, far := m.Counts().InvalidCalls.Load(), got.result.Source.Replica != ""
+		if len(node.Seen()) != 1 || got.result.Err != nil || far != passes || (invalid == 0) != passes {
+			t.Errorf("%+v: asked %d times, it answered %v, ended with %v, %d calls are counted", call, len(node.Seen()), far,
+				got.result.Err, invalid)
+		}
+	}
+}
+
 // TestOwnEngineStays: the own engine of a replicated model is not removed, and one that was drained is
 // so behind a step loop that began anew.
 func TestOwnEngineStays(t *testing.T) {

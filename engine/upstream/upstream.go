@@ -10,7 +10,8 @@
 // Until the first content of a stream, or the end of a plain answer, nothing of it has been
 // shown, and a relay may try another replica. After that a failure ends the answer, as a failure of an engine of ours
 // does. Nothing that a replica says is trusted further than it can be checked: usage is
-// compared with what was asked for and counted, calls with their schemas.
+// compared with what was asked for and counted, calls with their schemas, but for those of a node that
+// shares the model: these were held to their schemas there.
 //
 // The probes of a Model run for as long as it is open, on one goroutine for each replica.
 package upstream
