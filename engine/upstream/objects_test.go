@@ -1,6 +1,7 @@
 package upstream
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -39,6 +40,43 @@ func TestCallsThatAreNoObject(t *testing.T) {
 				if n := m.Counts().InvalidCalls.Load(); (n == 0) != (c.want == `{"city":"x"}`) {
 					t.Errorf("%s, stream %v, %s(%s): %d calls are counted", f, stream, c.name, c.input, n)
 				}
+			}
+		}
+	}
+}
+
+// TestOneCallAtMost: of a server that makes more calls than the one that it is told to the first is given, whatever the others
+// are. They were computed, and are paid; but not where the answer breaks.
+func TestOneCallAtMost(t *testing.T) {
+	const body = `],"tools":[{"name":"f","input_schema":{"required":["city"]}}],"tool_choice":{"type":%s}`
+	three := []fake.Call{{Name: "f", Input: `{"city":"x"}`}, {Name: "f", Input: `{"city":"y"}`}, {Name: "g", Input: `{"city":"Par`}}
+	for choice, single := range map[string]bool{`"auto"`: false, `"auto","disable_parallel_tool_use":true`: true,
+		`"any","disable_parallel_tool_use":true`: true, `"tool","name":"f"`: true} {
+		ask, calls, want := fmt.Sprintf(body, choice), three, three[0].Input
+		if !single {
+			calls, want = three[:2], three[0].Input+three[1].Input
+		}
+		for _, f := range flavors {
+			for _, stream := range []bool{false, true} {
+				for _, fault := range []fake.Fault{"", fake.NoUsage} {
+					s := start(t, f, func(int, []byte) fake.Script { return fake.Script{Calls: calls, Fault: fault} })
+					got := newLoop(t, open(t, f, nil, s)).ask("a", strings.Replace(hello(stream), "]", ask, 1))
+					checkEvents(t, got.events)
+					given, r := text(got.events, abi.BlockToolUse), got.result
+					if given != want || r.Err != nil || r.Stop != abi.StopToolUse || r.Usage.Output != int64(2*len(calls)) {
+						t.Errorf("%s, stream %v, %s, %q: %q is given, ended with %v, %v, usage %+v", f, stream, choice, fault, given,
+							r.Err, r.Stop, r.Usage)
+					}
+				}
+			}
+			if !single {
+				continue
+			}
+			broken := fake.Script{Calls: calls, Fault: fake.EndEarly, At: 5} // within the third
+			s := start(t, f, func(int, []byte) fake.Script { return broken })
+			got := newLoop(t, open(t, f, nil, s)).ask("a", strings.Replace(hello(true), "]", ask, 1))
+			if given := text(got.events, abi.BlockToolUse); given != want || got.result.Err == nil || got.result.Usage.Output != 2 {
+				t.Errorf("%s, %s, it breaks: %q is given, ended with %v, usage %+v", f, choice, given, got.result.Err, got.result.Usage)
 			}
 		}
 	}

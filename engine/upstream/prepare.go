@@ -35,6 +35,7 @@ type sent struct {
 	counted  int          // prompt tokens, by our own count
 	exact    bool         // counted with the model's tokenizer
 	quiet    bool         // no thinking is wanted, and the servers cannot be told
+	single   bool         // one call at most is wanted
 }
 
 // SentRemotely implements engine.Remote.
@@ -71,7 +72,7 @@ func (m *Model) Prepare(account string, q *messages.Request) (*engine.Request, e
 		return nil, err
 	}
 	s := &sent{stops: q.StopSequences, calls: checker, forward: q.Forward, counted: counted, exact: m.options.Counter != nil,
-		quiet: !q.Thinking && !m.options.Flavor.TellsThinking()}
+		quiet: !q.Thinking && !m.options.Flavor.TellsThinking(), single: wire.SingleCall(q)}
 	s.prefixes, s.places = prefixHashes(account, q)
 	if s.body, err = m.body(account, q, most, more); err != nil {
 		return nil, err

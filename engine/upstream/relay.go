@@ -283,6 +283,9 @@ func (r *relay) attempt(rep *replica, n int) (*leftover, *outcome) {
 	if r.sent.quiet {
 		r.reader.HideThinking()
 	}
+	if r.sent.single {
+		r.reader.OneCall()
+	}
 	r.pending, r.content, r.asked, r.unpaid = r.pending[:0], false, false, 0
 	r.source = engine.Source{Replica: rep.base, Attempts: n}
 	r.job.SentTo(rep.base)

@@ -79,6 +79,11 @@ func Told(f Flavor, q *messages.Request) *messages.Request {
 	return &told
 }
 
+// SingleCall says whether the answer has one call at most: that is asked for, or one tool was named.
+func SingleCall(q *messages.Request) bool {
+	return q.ToolChoice.DisableParallel || q.ToolChoice.Mode == "tool"
+}
+
 // chatWriter appends one body. Every member but the first has its comma before it.
 type chatWriter struct {
 	traits Traits
@@ -250,7 +255,7 @@ func (w *chatWriter) choice() {
 	default:
 		w.string(c.Mode)
 	}
-	if c.DisableParallel || c.Mode == "tool" {
+	if SingleCall(w.q) {
 		w.key("parallel_tool_calls")
 		w.b = append(w.b, "false"...)
 	}

@@ -72,10 +72,13 @@ type Reader struct {
 	finished bool     // the server named a reason: the answer is complete
 	ended    bool     // the stream's last frame has come; what follows is read over
 	deltas   int64    // pieces of text, thinking and calls: each is one token or more
-	held     int64    // those of them that are of calls which were not given yet
+	held     int64    // those of them that are of calls which were not given
 	thoughts int64    // those of them that are thinking
 	hides    bool     // thinking is counted and not given
 	hidden   []byte   // that thinking
+	oneCall  bool     // behind the first call no other is given
+	called   bool     // a call was given
+	leftOut  bool     // and another one was not
 	bytes    int64    // of texts, calls and signatures
 	pings    int64    // the server says that it lives
 	usage    Usage
@@ -114,6 +117,10 @@ func (r *Reader) Hidden() int64 {
 
 // HiddenText is the thinking that was left out.
 func (r *Reader) HiddenText() string { return string(r.hidden) }
+
+// OneCall leaves the calls behind the first one out of the events: some servers make more than they are told to. Their
+// pieces count all the same, and stay held.
+func (r *Reader) OneCall() { r.oneCall = true }
 
 // Feed takes the next bytes of the body and appends the events that they complete. The
 // error is a *Failure, or wraps ErrBroken; events before it count.
@@ -164,7 +171,7 @@ func (r *Reader) Usage() Usage {
 // left out included.
 func (r *Reader) Delivered() int64 { return r.deltas }
 
-// Held is how many of those pieces are of calls that were not given yet.
+// Held is how many of those pieces are of calls that were not given, or not yet.
 func (r *Reader) Held() int64 { return r.held }
 
 // Pings is how often the server said that it lives, and nothing else.
@@ -223,8 +230,14 @@ func (r *Reader) close(signature string) {
 	}
 }
 
-// call gives a complete call.
-func (r *Reader) call(name, input string) {
+// call gives a complete call, which came in so many pieces.
+func (r *Reader) call(name, input string, pieces int64) {
+	if r.oneCall && r.called {
+		r.leftOut = true
+		return
+	}
+	r.called = true
+	r.held -= pieces
 	r.start()
 	r.close("")
 	if input == "" {
@@ -238,10 +251,14 @@ func (r *Reader) call(name, input string) {
 }
 
 // finish says why the answer is complete; its last frame may still come. A text that
-// stopped is one of the request's stop sequences, or nothing.
+// stopped is one of the request's stop sequences, or nothing. Where a call was left out the answer
+// ended with the one before.
 func (r *Reader) finish(reason abi.StopReason, stopText string) {
 	r.finished, r.stop = true, reason
-	if stopText != "" && slices.Contains(r.stops, stopText) {
+	switch {
+	case r.leftOut:
+		r.stop = abi.StopToolUse
+	case stopText != "" && slices.Contains(r.stops, stopText):
 		r.stop, r.stopText = abi.StopStopSequence, stopText
 	}
 }

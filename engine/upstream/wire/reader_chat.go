@@ -84,8 +84,7 @@ func (p *chatProtocol) give(r *Reader, n int) error {
 			return broken("a call has no name")
 		}
 		c.given = true
-		r.held -= c.pieces
-		r.call(c.name, string(c.input))
+		r.call(c.name, string(c.input), c.pieces)
 	}
 	return nil
 }

@@ -17,6 +17,7 @@ type messagesProtocol struct {
 		kind      string
 		name      string
 		input     []byte // of a tool use
+		pieces    int64  // in which that came
 		signature string
 		stopped   bool
 	}
@@ -85,7 +86,7 @@ func (p *messagesProtocol) start(r *Reader, e *messagesEvent) error {
 	p.stop(r, p.block.index)
 	b := &p.block
 	b.index, b.kind, b.name, b.signature, b.stopped = e.index, e.blockKind, e.name, e.signature, false
-	b.input = append(b.input[:0], e.input...)
+	b.input, b.pieces = append(b.input[:0], e.input...), 0
 	r.bytes += int64(len(e.input) + len(e.name))
 	if e.input == "{}" { // a call's arguments follow
 		b.input = b.input[:0]
@@ -121,6 +122,7 @@ func (p *messagesProtocol) delta(r *Reader, e *messagesEvent) error {
 		b.signature += e.signature
 		r.bytes += int64(len(e.signature))
 	case e.blockKind == "input_json_delta" && b.kind == "tool_use":
+		b.pieces++
 		r.deltas++
 		r.held++
 		r.bytes += int64(len(e.text))
@@ -141,8 +143,7 @@ func (p *messagesProtocol) stop(r *Reader, index int64) {
 	}
 	b.stopped = true
 	if b.kind == "tool_use" {
-		r.held = 0
-		r.call(b.name, string(b.input))
+		r.call(b.name, string(b.input), b.pieces)
 	} else {
 		r.close(b.signature)
 	}

@@ -181,6 +181,46 @@ func TestOddStreams(t *testing.T) {
 	}
 }
 
+// TestOneCall: behind the only call that is wanted none is given. The pieces of others count and stay held, and the answer ends
+// for the one that was given.
+func TestOneCall(t *testing.T) {
+	call := func(i int, arguments string) string {
+		return piece(fmt.Sprintf(`"tool_calls":[{"index":%d,"function":{"name":"f","arguments":%q}}]`, i, arguments), "")
+	}
+	use := func(i int, arguments string) string {
+		return fmt.Sprintf(`data: {"type":"content_block_start","index":%d,"content_block":{"type":"tool_use","name":"f"}}`, i) + "\n\n" +
+			fmt.Sprintf(`data: {"type":"content_block_delta","index":%d,"delta":{"type":"input_json_delta","partial_json":%q}}`, i,
+				arguments) + "\n\n" + stop(i)
+	}
+	cut, cutBlock := piece("", `,"finish_reason":"length"`), messageEnd("max_tokens", "null")
+	for _, c := range []struct {
+		name, stream, want string
+		flavor             Flavor
+		pieces, held       int64
+	}{
+		{"one", chatStream(call(0, "{}"), cut), "C:f[{}] max", VLLM, 1, 0},
+		{"two", chatStream(call(0, "{}"), call(1, "[]"), stopped, "[DONE]"), "C:f[{}] use", VLLM, 2, 1},
+		{"one and a part", chatStream(call(0, "{}"), call(1, `{"a`), cut), "C:f[{}] use", VLLM, 2, 1},
+		{"one block", messageStart + use(0, "{}") + cutBlock, "C:f[{}] max", Messages, 1, 0},
+		{"three blocks", messageStart + use(0, "{}") + use(1, `{"a`) + use(2, "[]") + cutBlock, "C:f[{}] use", Messages, 3, 2},
+		{"a stop sequence within", messageStart + use(0, "{}") + use(1, `{"a`) + messageEnd("stop_sequence", `"END"`), "C:f[{}] use",
+			Messages, 2, 1},
+		{"a text behind", messageStart + use(0, "{}") + use(1, "{}") + block(2, "text", "text", "hi") + stop(2) +
+			messageEnd("end_turn", "null"), "C:f[{}]T[hi] use", Messages, 3, 1},
+	} {
+		r := NewReader(c.flavor, []string{"END"}, func() string { return "id" })
+		r.OneCall()
+		events, err := r.Feed(nil, []byte(c.stream))
+		if err == nil {
+			events, err = r.End(events)
+		}
+		checkForm(t, events, err == nil)
+		if got := short(events) + outcomeOf(err); got != c.want || r.Delivered() != c.pieces || r.Held() != c.held {
+			t.Errorf("%s: %q of %d pieces, %d held; want %q of %d, %d held", c.name, got, r.Delivered(), r.Held(), c.want, c.pieces, c.held)
+		}
+	}
+}
+
 // reasoned is an answer whose report has 9 tokens of the prompt, 3 of reasoning, and more; reasoning what comes of it.
 func reasoned(more string) string {
 	return chatStream(piece(sayHi, ""), stopped,
