@@ -43,6 +43,7 @@ type Store interface {
 	Balance(accountID string) (balance, held abi.Nano, err error)
 	Counters(accountID string) ([]account.CounterUse, error)
 	Entries(q store.Query) ([]account.Entry, error)
+	Entry(id int64) (account.Entry, error)
 	Statement(q store.StatementQuery) (page []account.Entry, next int64, err error)
 	Usage(q store.UsageQuery) ([]store.UsageSum, error)
 	Request(id string) ([]account.Entry, error)

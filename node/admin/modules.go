@@ -225,12 +225,12 @@ func (a *API) rating(ref string) (e account.Entry, amount abi.Nano, err error) {
 	last := int64(math.MaxInt64)
 	switch {
 	case errors.Is(err, store.ErrNotFound) && notRow == nil:
-		rows, readErr := a.store.Entries(store.Query{After: id - 1, Limit: 1})
-		if readErr != nil || len(rows) == 0 || rows[0].ID != id || !isRerating(rows[0]) {
+		row, readErr := a.store.Entry(id)
+		if readErr != nil || !isRerating(row) {
 			return e, 0, cmp.Or(readErr, err)
 		}
 		last = id
-		e, err = a.store.Settlement(strconv.FormatInt(rows[0].Settles, 10))
+		e, err = a.store.Settlement(strconv.FormatInt(row.Settles, 10))
 	case err == nil && notRow == nil:
 		last = e.ID
 	}

@@ -154,6 +154,8 @@ type Ledger interface {
 	OwnHolds() ([]account.Entry, error)
 	// Entries returns one page of ledger rows. Who reads page behind page misses none.
 	Entries(Query) ([]account.Entry, error)
+	// Entry finds a row by its id.
+	Entry(id int64) (account.Entry, error)
 	// Statement returns a page of rows. next is After of the page behind it, 0 when there is
 	// none: a page may have few rows, or none, and still not be the last.
 	Statement(StatementQuery) (page []account.Entry, next int64, err error)

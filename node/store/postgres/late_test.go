@@ -2,12 +2,17 @@ package postgres
 
 import (
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"testing"
 	"time"
 
 	"corenode/actors/account"
+	"corenode/extensions"
+	"corenode/node/admin"
+	"corenode/node/store"
 	"corenode/node/store/postgrestest"
 	"corenode/node/store/storetest"
 	"corenode/wasm/abi"
@@ -224,5 +229,46 @@ func TestProvisionalLateSettlementIsRatedOnce(t *testing.T) {
 	l.wantSums("refunded", 0, 0, 4)
 	if v, err := s.Verify(); err != nil || len(v.Findings) > 0 || v.OpenHolds != 0 {
 		t.Errorf("%+v, %v", v, err)
+	}
+}
+
+type anyModules = admin.Modules // embedded under its own name it would hide a method
+
+// replays makes the same charge of whatever a module was given.
+type replays struct{ anyModules }
+
+func (replays) Replay(digest string, input []byte) (extensions.Charge, error) {
+	hash := fmt.Sprintf("%x", sha256.Sum256(input))
+	return extensions.Charge{Amount: 50, Tier: 1, ModuleDigest: digest, Input: input, InputHash: hash}, nil
+}
+
+// TestReplayOfARow: an operator has a late settlement, or a re-rating, computed again by the id of its row, though no row has the id
+// before: a settlement that was there already drew that one.
+func TestReplayOfARow(t *testing.T) {
+	s := dial(t, postgrestest.URL(t), "one")
+	l := lates{t, s, storetest.MustCreate(t, s, "a", 0).ID}
+	api := admin.Local(admin.New(s, nil, replays{}, nil, nil))
+	l.crash("late", false)
+	l.late("late", false)
+	l.crash("rated", true)
+	again := l.waiting("rated")[0]
+	l.late("late", false) // its node sends it again
+	again.Settles, again.Amount, again.Provisional, again.Reason, again.Counters = again.ID, -44, false, "", nil
+	again.ChargeInput, again.InputHash = []byte("rated"), fmt.Sprintf("%x", sha256.Sum256([]byte("rated")))
+	if done, err := s.Adjust(again); err != nil || !done {
+		t.Fatal(done, err)
+	}
+	for _, request := range []string{"late", "rated"} {
+		rows, err := s.Request(request)
+		if err != nil || len(rows) != 3 {
+			t.Fatalf("%+v, %v", rows, err)
+		}
+		row := rows[2].ID
+		if e, err := s.Entry(row - 1); !errors.Is(err, store.ErrNotFound) {
+			t.Errorf("%s: the row before it is %+v, %v", request, e, err)
+		}
+		if r, err := api.Replay(strconv.FormatInt(row, 10)); err != nil || !r.Same || r.Entry.ID != row || r.LedgerNanoUSD != -50 {
+			t.Errorf("%s: row %d: %+v, %v", request, row, r, err)
+		}
 	}
 }

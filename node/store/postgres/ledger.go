@@ -96,6 +96,12 @@ func (s *Store) Entries(q store.Query) (page []account.Entry, err error) {
 	return page, wrapped(err, "read ledger")
 }
 
+// Entry implements store.Store.
+func (s *Store) Entry(id int64) (account.Entry, error) {
+	e, err := only(s.entries(`WHERE id = $1`, id))
+	return e, wrapped(err, "row %d", id)
+}
+
 func since(q store.Query) int64 {
 	if q.Since.IsZero() {
 		return math.MinInt64

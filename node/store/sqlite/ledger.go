@@ -200,6 +200,12 @@ func (s *Store) Entries(q store.Query) ([]account.Entry, error) {
 	return entries, wrapped(err, "read ledger")
 }
 
+// Entry finds a row by its id.
+func (s *Store) Entry(id int64) (account.Entry, error) {
+	e, err := only(s.entries(`WHERE id = ?`, id))
+	return e, wrapped(err, "row %d", id)
+}
+
 // entries reads the rows of the ledger that a condition selects.
 func (s *Store) entries(where string, args ...any) (all []account.Entry, err error) {
 	s.asked.mu.Lock()

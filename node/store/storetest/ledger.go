@@ -58,6 +58,16 @@ func everyColumnComesBack(t *testing.T, fresh maker) {
 	if err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("entries\n%+v\n%v, want\n%+v", got, err, want)
 	}
+	for _, e := range want {
+		if one, err := s.Entry(e.ID); err != nil || !reflect.DeepEqual(one, e) {
+			t.Errorf("row %d\n%+v\n%v, want\n%+v", e.ID, one, err, e)
+		}
+	}
+	for _, id := range []int64{-1, 0, want[len(want)-1].ID + 1000} {
+		if one, err := s.Entry(id); !errors.Is(err, store.ErrNotFound) {
+			t.Errorf("row %d, which is not there: %+v, %v", id, one, err)
+		}
+	}
 	got, _, err = s.Statement(store.StatementQuery{AccountID: a}) // the statement: what moves money
 	if err != nil || !reflect.DeepEqual(got, want[2:]) {
 		t.Errorf("statement\n%+v\n%v, want\n%+v", got, err, want[2:])
