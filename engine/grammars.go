@@ -88,7 +88,7 @@ func (h *heldGrammars) over(all []*grammar.Grammar) bool {
 	return size > h.max
 }
 
-func (h *heldGrammars) hold(all []*grammar.Grammar) {
+func (h *heldGrammars) add(all []*grammar.Grammar) {
 	for _, g := range all {
 		if h.uses[g]++; h.uses[g] == 1 {
 			h.size += g.Size()

@@ -184,7 +184,7 @@ func (s *Stepper) submit(j *Job, now time.Time) error {
 	if err != nil {
 		return refusal(err)
 	}
-	s.held.hold(grammars)
+	s.held.add(grammars)
 	r.trail = s.follow(j, &r.seq, now)
 	s.runs[&r.seq] = r
 	s.order = append(s.order, r)

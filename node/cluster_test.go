@@ -33,7 +33,7 @@ func startAmong(t *testing.T, url string, pause func(), changes ...func(*config.
 	for _, change := range changes {
 		change(cfg)
 	}
-	n, err := openWith(cfg, slog.New(slog.DiscardHandler), nil, standIns{lease: shortLease, pause: pause, slow: patientStore})
+	n, err := openWith(cfg, slog.New(slog.DiscardHandler), nil, standIns{lease: shortLease, pause: pause, slow: storeWait})
 	if err != nil {
 		t.Fatal(err)
 	}

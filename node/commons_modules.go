@@ -140,7 +140,7 @@ func (m clusterModules) followed(info extensions.Info, err error) (extensions.In
 		return info, err
 	}
 	if late := m.c.awaitFollowed(m.caller, m.Number(), time.Now().Add(followedMax)); len(late) > 0 {
-		info.Note = strings.TrimPrefix(info.Note+"; nodes that do not follow yet: "+strings.Join(late, ", "), "; ")
+		info.Note = strings.TrimPrefix(info.Note+"; "+admin.LateNote+strings.Join(late, ", "), "; ")
 	}
 	return info, nil
 }

@@ -67,7 +67,7 @@ func startOnDevices(t *testing.T, files map[string]string) (n *node, d *devices,
 		t.Fatal(err)
 	}
 	d = &devices{opened: map[string][]*interp.Device{}}
-	if n, err = openWith(cfg, log, nil, standIns{adjust: d.adjust, slow: patientStore}); err != nil {
+	if n, err = openWith(cfg, log, nil, standIns{adjust: d.adjust, slow: storeWait}); err != nil {
 		t.Fatal(err)
 	}
 	n.begin()

@@ -28,16 +28,16 @@ func start(cfg *config.Config, logTo io.Writer) (*node, error) {
 	return startWith(cfg, logTo, standIns{})
 }
 
-// patientStore is how long the store of a test may take for rows: the spill journal has none of them then, and a
+// storeWait is how long the store of a test may take for rows: the spill journal has none of them then, and a
 // test reads what was told.
-const patientStore = time.Minute
+const storeWait = time.Minute
 
 func startWith(cfg *config.Config, logTo io.Writer, with standIns) (*node, error) {
 	log, _, err := newLogger(cfg, logTo)
 	if err != nil {
 		return nil, err
 	}
-	with.slow = cmp.Or(with.slow, patientStore)
+	with.slow = cmp.Or(with.slow, storeWait)
 	n, err := openWith(cfg, log, nil, with)
 	if err != nil {
 		return nil, err

@@ -203,7 +203,7 @@ func startRecorded(t *testing.T) (base, key, log string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	n, err := openWith(cfg, logger, nil, standIns{adjust: playing(script, logger), slow: patientStore})
+	n, err := openWith(cfg, logger, nil, standIns{adjust: playing(script, logger), slow: storeWait})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -433,8 +433,8 @@ func TestWarmup(t *testing.T) {
 	o := options(t, f, protocol.Chat)
 	o.Ramp, o.Warmup, o.Count = 30*time.Millisecond, 50*time.Millisecond, 10
 	run, records := collected(t, o)
-	if run.Requests.Due != 10 || run.Requests.Outside != within(records, 0, 80*time.Millisecond) || int(run.Requests.Due+run.Requests.Outside) != len(records) ||
-		run.FromS != 0.08 {
+	if run.Requests.Due != 10 || run.Requests.Outside != within(records, 0, 80*time.Millisecond) ||
+		int(run.Requests.Due+run.Requests.Outside) != len(records) || run.FromS != 0.08 {
 		t.Errorf("%+v from %v s, %d records", run.Requests, run.FromS, len(records))
 	}
 	o.Count, o.Duration = 0, 100*time.Millisecond

@@ -46,7 +46,7 @@ func TestLeavingIsNoFailure(t *testing.T) {
 func TestLongCall(t *testing.T) {
 	call := fake.Call{Name: "get_weather", Input: `{"city":"x"}`}
 	for _, f := range []wire.Flavor{wire.VLLM, wire.Messages} {
-		patiently(t, func(stall time.Duration) error {
+		withMoreTime(t, func(stall time.Duration) error {
 			s := start(t, f, func(int, []byte) fake.Script {
 				return fake.Script{Calls: []fake.Call{call}, Gap: stall * 7 / 10}
 			})
@@ -174,7 +174,7 @@ func TestCountRefused(t *testing.T) {
 
 // TestLeavingACall: a call that was held back when its client left was computed, and is paid.
 func TestLeavingACall(t *testing.T) {
-	patiently(t, func(wait time.Duration) error {
+	withMoreTime(t, func(wait time.Duration) error {
 		s := start(t, wire.VLLM, func(int, []byte) fake.Script {
 			return fake.Script{Calls: []fake.Call{{Name: "get_weather", Input: `{"city":"x"}`}}, Fault: fake.Stall, At: 1}
 		})

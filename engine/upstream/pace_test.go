@@ -30,7 +30,7 @@ const (
 // which it holds back: neither is a stall.
 func TestSlowNode(t *testing.T) {
 	t.Parallel()
-	patiently(t, func(stall time.Duration) error { return trySlowNode(t, stall) })
+	withMoreTime(t, func(stall time.Duration) error { return trySlowNode(t, stall) })
 }
 
 func trySlowNode(t *testing.T, stall time.Duration) error {

@@ -72,9 +72,9 @@ type told struct {
 	result  engine.Result
 }
 
-// patiently tries with ever longer times: on a machine that stands still for one, what takes less looks as if it took
+// withMoreTime tries with ever longer times: on a machine that stands still for one, what takes less looks as if it took
 // more. What never holds fails the test.
-func patiently(t testing.TB, try func(unit time.Duration) error) {
+func withMoreTime(t testing.TB, try func(unit time.Duration) error) {
 	t.Helper()
 	for unit := time.Second; ; unit *= 2 {
 		err := try(unit)

@@ -49,13 +49,13 @@ type Waiting interface {
 	Within(ctx context.Context) Modules
 }
 
-// lateNodes is how the part of a note begins that names nodes which do not follow a change in time. Info has no field for
+// LateNote is how the part of a note begins that names nodes which do not follow a change in time. Info has no field for
 // them: who makes the changes of a cluster writes it.
-const lateNodes = "nodes that do not follow yet: "
+const LateNote = "nodes that do not follow yet: "
 
 // LateNodes names the nodes that do not follow a change of a module; nothing when all do.
 func LateNodes(m extensions.Info) string {
-	_, names, _ := strings.Cut(m.Note, lateNodes)
+	_, names, _ := strings.Cut(m.Note, LateNote)
 	return names
 }
 

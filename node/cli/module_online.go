@@ -209,7 +209,8 @@ func changed(cmd *cobra.Command) func(extensions.Info, error) (result, error) {
 	return func(m extensions.Info, err error) (result, error) {
 		done, err := printed(printModule)(m, err)
 		if late := admin.LateNodes(m); err == nil && late != "" {
-			err = done.although(cmd, fmt.Errorf("the change is made, but these nodes do not follow yet: %s; see corenode cluster nodes", late))
+			err = done.although(cmd,
+				fmt.Errorf("the change is made, but these nodes do not follow yet: %s; see corenode cluster nodes", late))
 		}
 		return done, err
 	}
