@@ -67,6 +67,24 @@ func (k *grammars) find(key [sha256.Size]byte) *grammar.Grammar {
 	return at.Value.(*kept).grammar
 }
 
+// put keeps a grammar, and those that were used last as far as there is room.
+func (k *grammars) put(one *kept) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.known == nil {
+		k.known = map[[sha256.Size]byte]*list.Element{}
+	}
+	if k.known[one.key] != nil { // another request was as fast
+		return
+	}
+	k.known[one.key] = k.recent.PushFront(one)
+	for k.size += one.grammar.Size(); k.size > grammarsMax; {
+		last := k.recent.Remove(k.recent.Back()).(*kept)
+		k.size -= last.grammar.Size()
+		delete(k.known, last.key)
+	}
+}
+
 // heldMax bounds the grammars of all requests that a step loop has, as grammar.Grammar.Size counts: 400 MB.
 const heldMax = 4_000_000
 
@@ -77,15 +95,15 @@ type heldGrammars struct {
 	uses      map[*grammar.Grammar]int
 }
 
-// over says whether more than there is room for would be held with these.
+// over says whether there is no room for those of these that are not held yet.
 func (h *heldGrammars) over(all []*grammar.Grammar) bool {
-	size := h.size
+	more := 0
 	for _, g := range all {
 		if h.uses[g] == 0 {
-			size += g.Size()
+			more += g.Size()
 		}
 	}
-	return size > h.max
+	return more > 0 && h.size+more > h.max
 }
 
 func (h *heldGrammars) add(all []*grammar.Grammar) {
@@ -102,23 +120,5 @@ func (h *heldGrammars) drop(all []*grammar.Grammar) {
 			h.size -= g.Size()
 			delete(h.uses, g)
 		}
-	}
-}
-
-// put keeps a grammar, and those that were used last as far as there is room.
-func (k *grammars) put(one *kept) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if k.known == nil {
-		k.known = map[[sha256.Size]byte]*list.Element{}
-	}
-	if k.known[one.key] != nil { // another request was as fast
-		return
-	}
-	k.known[one.key] = k.recent.PushFront(one)
-	for k.size += one.grammar.Size(); k.size > grammarsMax; {
-		last := k.recent.Remove(k.recent.Back()).(*kept)
-		k.size -= last.grammar.Size()
-		delete(k.known, last.key)
 	}
 }

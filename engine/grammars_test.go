@@ -106,6 +106,8 @@ func TestGrammarsHeldOfAQueue(t *testing.T) {
 		t.Errorf("%d states of %d grammars held when all is done", s.held.size, len(s.held.uses))
 	}
 	add(form(501))
+	add(form(501))       // which takes no more
+	add(ask(t, e, body)) // as little as this one
 	runAll(t, s)
 	for i, a := range all {
 		if a.finished != 1 || a.result.Err != nil {

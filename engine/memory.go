@@ -48,7 +48,7 @@ func PageBytesMax(f *modelfile.File, context int, c CacheOptions) (int64, error)
 		return 0, err
 	}
 	pages, _ := useful(Options{Cache: c}, cmp.Or(context, cfg.ContextLength))
-	return pages * (*cpu.Backend)(nil).PageBytes(cfg.Pages(cfg.FullLayers()+1, c.PageTokens, 1, c.KV)), nil
+	return pages * new(cpu.Backend).PageBytes(cfg.Pages(cfg.FullLayers()+1, c.PageTokens, 1, c.KV)), nil
 }
 
 // sizeMemory divides the configured bytes into pages and state slots.

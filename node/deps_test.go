@@ -67,6 +67,7 @@ var inside = map[string][]string{
 	"node/store/rules":      {"actors/account", "node/store"},
 
 	"engine/kernel/cuda/cudatest/tensor": {},
+	"node/store/postgrestest":            {"bench/proc"}, // it is for tests, and starts a server as they do
 
 	"extensions":         {"extensions/capture", "extensions/compare", "extensions/guest", "extensions/probe", "wasm/builtin"},
 	"extensions/guest":   {"extensions/meter", "extensions/probe", "extensions/vector"},

@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -79,12 +78,7 @@ func command(t *testing.T, name string, args ...string) string {
 // runsAndStops starts an installed program, waits until it is healthy and stops it.
 func runsAndStops(t *testing.T, program []string, file string) {
 	t.Helper()
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	address := ln.Addr().String()
-	ln.Close()
+	address := freeAddress(t)
 	var log bytes.Buffer
 	run := func(args ...string) *exec.Cmd {
 		args = append(slices.Clone(program), args...)

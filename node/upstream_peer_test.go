@@ -2,9 +2,6 @@ package main
 
 import (
 	"encoding/json"
-	"fmt"
-	"math/rand/v2"
-	"net"
 	"net/http"
 	"path/filepath"
 	"strings"
@@ -13,6 +10,7 @@ import (
 
 	"corenode/actors/account"
 	"corenode/bench/fake"
+	"corenode/bench/proc"
 	flavor "corenode/engine/upstream/wire"
 	"corenode/node/config"
 	"corenode/node/store"
@@ -142,14 +140,11 @@ func peerKey(t *testing.T, dir string, a account.Account) (id, secret string) {
 // freeAddress is an address of the loopback where nobody listens.
 func freeAddress(t *testing.T) string {
 	t.Helper()
-	for range 100 { // below the ports that those get who ask for any: nobody has it meanwhile
-		if l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", 20_000+rand.IntN(12_000))); err == nil {
-			defer l.Close()
-			return l.Addr().String()
-		}
+	address, err := proc.FreeAddress()
+	if err != nil {
+		t.Fatal(err)
 	}
-	t.Fatal("no address is free")
-	return ""
+	return address
 }
 
 // TestNodesThatNameEachOther forward a request once: the second one refuses it.

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"os"
@@ -49,13 +50,17 @@ type Spec struct {
 	Timeout time.Duration
 }
 
-// FreeAddress is one of this machine that nobody listens on, for a program that must be told its own.
-func FreeAddress() (string, error) {
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", err
+// FreeAddress is one of this machine that nobody listens on, for a program that must be told its own. Its port is
+// below those that systems give to who asks for any: nobody gets it until that program listens.
+func FreeAddress() (address string, err error) {
+	for range 100 {
+		address = fmt.Sprintf("127.0.0.1:%d", 20_000+rand.IntN(12_000))
+		var ln net.Listener
+		if ln, err = net.Listen("tcp", address); err == nil {
+			return address, ln.Close()
+		}
 	}
-	return ln.Addr().String(), ln.Close()
+	return "", err
 }
 
 // Start starts a server, waits until Ready has found its value and returns it.

@@ -6,7 +6,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"math/rand/v2"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -18,6 +17,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"corenode/bench/proc"
 )
 
 // waitMax bounds everything that these tests wait for.
@@ -102,15 +103,17 @@ func newBackend(t *testing.T, name string) *backend {
 	return b
 }
 
-// listen takes a port of those that nobody gets who asks for any: it stays free when it is closed.
+// listen takes an address that stays free when it is closed.
 func listen(t *testing.T) net.Listener {
-	for range 100 {
-		if l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", 20_000+rand.IntN(12_000))); err == nil {
-			return l
-		}
+	address, err := proc.FreeAddress()
+	if err != nil {
+		t.Fatal(err)
 	}
-	t.Fatal("no port is free")
-	return nil
+	l, err := net.Listen("tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
 }
 
 // start runs a balancer with its configuration before three backends, and returns its base URL.

@@ -6,13 +6,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -20,6 +19,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"corenode/bench/proc"
 )
 
 // startMax bounds how long making and starting a server may take.
@@ -27,13 +28,13 @@ const startMax = 90 * time.Second
 
 // server is the one of this process.
 var server struct {
-	once  sync.Once
-	err   error
-	port  int
-	dir   string
-	child *exec.Cmd
-	ended chan struct{} // closed when it ended
-	count atomic.Int64  // schemas made
+	once    sync.Once
+	err     error
+	address string // of the loopback
+	dir     string
+	child   *exec.Cmd
+	ended   chan struct{} // closed when it ended
+	count   atomic.Int64  // schemas made
 }
 
 // errAbsent says that no PostgreSQL is installed.
@@ -62,7 +63,7 @@ func URL(t testing.TB) string {
 }
 
 func address() string {
-	return fmt.Sprintf("postgres://corenode@127.0.0.1:%d/postgres?sslmode=disable", server.port)
+	return fmt.Sprintf("postgres://corenode@%s/postgres?sslmode=disable", server.address)
 }
 
 func onServer(ctx context.Context, command string) error { return Exec(ctx, address(), command) }
@@ -133,22 +134,10 @@ func start(durable bool) error {
 	if text, err := initial.CombinedOutput(); err != nil {
 		return fmt.Errorf("initdb: %w: %s", err, text)
 	}
-	if server.port, err = freePort(); err != nil {
+	if server.address, err = proc.FreeAddress(); err != nil { // which stays free while the server is down
 		return err
 	}
 	return run(durable)
-}
-
-// freePort is none of those that who asks for any gets: it stays free until the server has it, and while it is down.
-func freePort() (port int, err error) {
-	for range 100 {
-		port = 20_000 + rand.IntN(12_000)
-		var l net.Listener
-		if l, err = net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port)); err == nil {
-			return port, l.Close()
-		}
-	}
-	return 0, err
 }
 
 // run starts the server on the folder that there is.
@@ -163,7 +152,8 @@ func run(durable bool) error {
 	}
 	data := filepath.Join(server.dir, "data")
 	server.ended = make(chan struct{})
-	child := exec.Command(postgres, "-D", data, "-p", strconv.Itoa(server.port), "-c", "listen_addresses=127.0.0.1",
+	_, port, _ := strings.Cut(server.address, ":")
+	child := exec.Command(postgres, "-D", data, "-p", port, "-c", "listen_addresses=127.0.0.1",
 		"-c", "unix_socket_directories=", "-c", "fsync="+strconv.FormatBool(durable), "-c", "shared_buffers=64MB", "-c",
 		"max_connections=60", "-c", "autovacuum="+strconv.FormatBool(durable)) // while its transaction is open, no follower sees newer rows
 	log, err := os.Create(filepath.Join(server.dir, "log"))
