@@ -4,11 +4,15 @@ Text files of `ways`, a word a line with what it means and words that have to do
     rename: give another name to something | retitle, change, name, label"""
 
 import functools
+import re
 
 from . import ways
 from .draw import Draw, Turn, turn
 
 SKILL = "lexicon"
+# What a word is of, by how its meaning begins.
+KINDS = {"a person": r"(someone|somebody|the one|(a|the) (\w+ )?(person|man|woman|boy|girl|human|child|artist|worker))\b", "what one does": r"to [a-z]+ ", "a place": r"(a|the) (\w+ )?(place|building|room|shop|town|area|house)\b",
+         "a thing": r"a (\w+ )?(tool|thing|machine|device|piece|paper|stick|cloth|knife|box|bag)\b"}
 
 
 @functools.cache
@@ -76,5 +80,54 @@ def related(d: Draw) -> list[Turn]:
     return _turn(len(pairs), user, [f"{x}: {word}" for x, word in pairs])
 
 
+@functools.cache
+def _of_kinds() -> dict[str, list[str]]:
+    """The words of every kind."""
+    return {kind: [word for word, meaning, _ in entries() if re.match(pattern, meaning)] for kind, pattern in KINDS.items()}
+
+
+def sorted_out(d: Draw) -> list[Turn]:
+    """Words, and what each is of."""
+    chosen: dict[str, str] = {}
+    for _ in range(d.int(5, 14)):
+        kind = d.any(list(KINDS))
+        chosen.setdefault(d.any(_of_kinds()[kind]), kind)
+    user = d.ask(["[A person, a place, a thing or what one does|Say of each what it is]: {w}", "What [sort|kind] of word is each of these?\n{w}", "{w}\n\nWhich of them [is|are] a person, and what are the others?"],
+                 w=d.any(["\n", ", "]).join(chosen))
+    return _turn(len(chosen), user, [f"{word}: {kind}" for word, kind in chosen.items()])
+
+
+def _form(d: Draw, word: str, meaning: str) -> str:
+    """A word as it stands somewhere else: of many, of the past, at the beginning of a sentence."""
+    stem = word[:-1] if word.endswith("e") else word
+    if meaning.startswith("to ") and d.chance(0.5):
+        word = d.any([stem + "ing", stem + "ed"])
+    elif re.match("(a|an|the|one|some|to)", meaning) and d.chance(0.6):
+        word = re.sub("y$", "ie", word) + "s" if not re.search("[aeiou]y$|(s|x|ch|sh)$", word) else word + ("s" if word.endswith("y") else "es")
+    return d.any([word, word.capitalize(), word.capitalize(), word.upper()])
+
+
+def _joined(d: Draw, words: list[str]) -> str:
+    """A name of some words, as programmers write one."""
+    return d.any(["_".join(words), "_".join(words), "-".join(words), words[0] + "".join(w.title() for w in words[1:]), "".join(w.title() for w in words), "mcp__" + "__".join(words)])
+
+
+def named(d: Draw) -> list[Turn]:
+    """Names as programs have them, and which of them has each of some words, which stand there otherwise: Invoices are of pay_invoice."""
+    offered = [e for e in d.some(entries(), d.int(6, 20)) if "-" not in e[0]]
+    offered = [e for e in offered if not any(o is not e and (o[0][:4] == e[0][:4]) for o in offered)]
+    names, of = [], {}
+    rest = list(offered)
+    while rest:
+        part, rest = rest[:(n := d.int(1, 3))], rest[n:]
+        names.append(_joined(d, [word for word, _, _ in part]))
+        of.update({word: names[-1] for word, _, _ in part})
+    asked = d.some(offered, d.int(min(3, len(offered)), len(offered)))
+    shown = [_form(d, word, meaning) for word, meaning, _ in asked]
+    user = d.ask(["{n}\n\nWhich of these [names|tools] has [the word|each word]?\n{w}", "{w}\n\nFind the name that has each of them: {n}", "[Names|Tools]:\n{n}\nWhich one is about each of these: {w}"],
+                 n=d.any(["\n", ", "]).join(names), w=d.any(["\n", ", "]).join(shown))
+    return _turn(len(asked), user, [f"{x}: {of[word]}" for x, (word, _, _) in zip(shown, asked)])
+
+
 def make(d: Draw) -> list[Turn]:
-    return d.any([explained, found, found, alike, related, related])(d)
+    return d.any([explained, found, found, alike, related, related, sorted_out, named, named, named])(d)

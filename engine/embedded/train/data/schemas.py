@@ -37,6 +37,7 @@ FEELINGS = ["sentiment", "mood", "opinion", "tone", "feeling"]
 PLAIN_WORDS = words.NATURE + words.OBJECTS + words.FOODS + words.ANIMALS + words.ADJECTIVES  # no program calls a member so
 OPAQUE = 0.45  # in training, of the members
 UNTOLD = 0.2  # in training, of the members for the name that a text is about
+OTHER_NAMES = 0.4  # in training, of the members for words that the text does not say
 NESTED = ["person", "record", "subject", "entry", "info", "owner", "about", "main"]
 TELLING = {name for names in [*NAMED.values(), OWN_WORDS, *UNSAID.values(), LISTS, FEELINGS, NESTED] for name in names}
 ROOT_TITLES = ["Person", "Answer", "Result", "Record", "Entry", "Extraction", "Order", "Profile", "Data", "Response", "Output", "Info"]
@@ -194,12 +195,20 @@ def _own(d: Draw, text: Text) -> Member:
     return Member(name, s, text.first(), Text.first)
 
 
+@functools.cache
+def _other_names() -> tuple[str, ...]:
+    """Members for a name that is not the one by which the text calls somebody."""
+    return tuple(x for x in ways.of("schema.unsaid.string") if "name" in x.lower())
+
+
 def _unsaid(d: Draw, listed: bool) -> Member:
     kind = d.any(["string", "string", "string", "integer", "boolean", "array"])
     if kind == "array" and listed and not d.heldout:  # whose list is it? A name that nobody has read does not say
         kind = "string"
     opaque = _opaque(d)
     name = opaque or d.written(f"schema.unsaid.{kind}", UNSAID[kind])
+    if kind == "string" and not opaque and not d.heldout and d.chance(OTHER_NAMES):
+        name = d.any(_other_names())
     s: dict = {"type": kind}
     if kind == "array":
         s["items"] = {"type": "string"}

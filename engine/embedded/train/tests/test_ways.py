@@ -113,6 +113,13 @@ class TestLexicon(unittest.TestCase):
             for number, word in re.findall(r"^(\d+)\. (.*)$", t.reply[0]["content"], re.MULTILINE):
                 self.assertIn(meanings[number], known[word][0].split("; "))
                 self.assertIn(word, t.user)
+            t, = lexicon.sorted_out(d)
+            self.assertTrue(all(re.match(lexicon.KINDS[kind], known[word][0]) for word, kind in (line.split(": ") for line in t.reply[0]["content"].splitlines())))
+            t, = lexicon.named(d)
+            for shown, name in (line.split(": ") for line in t.reply[0]["content"].splitlines()):
+                start = shown.lower()[:2]  # what is left of every word when it ends otherwise
+                self.assertRegex(name.lower(), start)
+                self.assertIn(name, t.user)
 
 
 class TestSynonyms(unittest.TestCase):
