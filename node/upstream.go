@@ -108,7 +108,7 @@ func upstreamReadings(m *upstream.Model) map[string]float64 {
 	var age time.Duration
 	for _, r := range m.Replicas() {
 		inFlight, prefixes = inFlight+r.InFlight, prefixes+r.Prefixes
-		if r.Ready && r.Up && !r.Draining {
+		if r.Ready && r.Up && !r.Failing && !r.Draining {
 			up++
 			queued, age = queued+r.Waiting, max(age, r.WaitingAge)
 		}

@@ -112,6 +112,7 @@ func (m *Model) release(p place, o *outcome) {
 		if o.key {
 			m.failed(r, o)
 		} else { // a request may be why: it must neither take a server out nor keep one in
+			m.counts.Failures.Add(1)
 			m.set.Refused(r.base, o.why())
 		}
 	case o.full:

@@ -310,8 +310,12 @@ func TestRefusingServerIsLeft(t *testing.T) {
 		if i == 0 {
 			continue
 		}
+		before := m.Counts().Failures.Load()
 		for _, s := range []int{500, 500, 500, 500, status, 500} {
 			fail(choose(), s)
+		}
+		if n := m.Counts().Failures.Load() - before; before == 0 || n != 6 {
+			t.Errorf("%d: %d failures of refusals alone, then %d of 6", status, before, n)
 		}
 		if replicaOf(m, first.base).Up {
 			t.Errorf("%d: between five failures it keeps the server in", status)

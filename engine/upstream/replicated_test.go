@@ -75,6 +75,34 @@ func trySharing(t *testing.T, fault fake.Fault, stream bool) {
 	}
 }
 
+// TestTakenBackIsTold: what another node was asked and did not answer stands in the result of the own engine, with the time
+// for which the job waited for it.
+func TestTakenBackIsTold(t *testing.T) {
+	for _, stream := range []bool{false, true} {
+		const waited = 20 * time.Millisecond
+		node := start(t, wire.Corenode, func(int, []byte) fake.Script {
+			time.Sleep(waited)
+			return fake.Script{Fault: fake.DieAfterHeaders}
+		})
+		m := replicated(t)
+		m.Follow([]string{node.URL})
+		waitFor(t, "the other node", m.othersReady)
+		l := newLoop(t, m)
+		s := m.NewReplicatedStepper(l.stepper.wake, &ownEngine{})
+		l.stepper, l.trace = s.Stepper, engine.Trace{ID: [16]byte{1}, Record: true}
+		for i := 0; len(node.Seen()) == 0; i++ { // until one is for the other node
+			got := runOne(t, l, s, fmt.Sprint("session ", i),
+				fmt.Sprintf(`{"model":"far","max_tokens":5,"stream":%v,"messages":[{"role":"user","content":"conversation %d"}]}`, stream, i)).result
+			if len(node.Seen()) == 0 {
+				continue
+			}
+			if len(got.Attempts) != 1 || got.Attempts[0].Replica != node.URL || got.Attempts[0].Failure == "" || got.Queue < waited {
+				t.Errorf("stream %v: attempts %+v, in the queue for %v", stream, got.Attempts, got.Queue)
+			}
+		}
+	}
+}
+
 // TestNextTurnIsOwn: where the own engine took what another node failed to answer, the next turn is
 // not sent to that one again.
 func TestNextTurnIsOwn(t *testing.T) {
@@ -173,7 +201,7 @@ func runOne(t *testing.T, l *loop, s *ReplicatedStepper, session, body string) t
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &engine.Request{Model: "far", Stream: q.Stream, Counted: 7, MaxTokens: 5}
+	r := &engine.Request{Model: "far", Stream: q.Stream, Counted: 7, MaxTokens: 5, Trace: l.trace}
 	if r.Remote = l.m.Carry("acct", q, r); r.Remote == nil {
 		t.Fatal("it cannot go to another node")
 	}

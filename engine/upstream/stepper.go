@@ -118,9 +118,16 @@ func (s *Stepper) collect() {
 }
 
 // takeBack gives the job of a relay to the own engine. One that was promised an answer and is
-// refused now ends with the refusal.
+// refused now ends with the refusal. What the other node was asked, and how long, is of the job's result: the time is
+// one in which it waited.
 func (s *Stepper) takeBack(r *relay) {
-	s.back(r.job, time.Now(), func(err *abi.Error) {
+	now, finished := time.Now(), r.job.Finished
+	r.job.Finished = func(res engine.Result) {
+		res.Attempts = r.result.Attempts
+		res.Queue += now.Sub(r.submitted)
+		finished(res)
+	}
+	s.back(r.job, now, func(err *abi.Error) {
 		if r.untold {
 			r.taken(err)
 		} else if err != nil {

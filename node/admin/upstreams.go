@@ -33,6 +33,7 @@ type Replica struct {
 	URL          string   `json:"url"`
 	Ready        bool     `json:"ready" doc:"It has answered a probe, and counts tokens where it has to."`
 	Up           bool     `json:"up" doc:"Neither ejected nor out by its probes."`
+	Failing      bool     `json:"failing" doc:"Its last probes or requests failed. One that is up all the same is chosen, since too few others are."`
 	Draining     bool     `json:"draining"`
 	Version      string   `json:"version,omitempty"`
 	InFlight     int      `json:"in_flight" doc:"Requests of this node."`
@@ -53,6 +54,8 @@ func (r Replica) State() string {
 		state = "down"
 	case !r.Ready:
 		state = "not ready"
+	case r.Failing:
+		state = "failing"
 	}
 	if r.Draining {
 		state += ", draining"
@@ -106,7 +109,7 @@ func showUpstream(id string, m Upstream) UpstreamModel {
 }
 
 func showReplica(r upstream.Replica) Replica {
-	shown := Replica{URL: r.ID, Ready: r.Ready, Up: r.Up, Draining: r.Draining, Version: r.Version, InFlight: r.InFlight,
+	shown := Replica{URL: r.ID, Ready: r.Ready, Up: r.Up, Failing: r.Failing, Draining: r.Draining, Version: r.Version, InFlight: r.InFlight,
 		EjectedForMS: r.EjectedFor.Milliseconds(), Reason: r.Reason, Prefixes: r.Prefixes}
 	if r.WaitingAge >= 0 {
 		age := r.WaitingAge.Milliseconds()

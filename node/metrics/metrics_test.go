@@ -289,6 +289,10 @@ tests:
       - {series: 'corenode_refusals_total{instance="disk",kind="overloaded"}', values: '0x4 60+60x4 300x20'}
       - {series: 'corenode_draining{instance="disk"}', values: '0x30'}
       - {series: 'corenode_ledger_failures_total{instance="disk"}', values: '0x4 1+1x4 5x20'}
+      - {series: 'corenode_refusals_total{instance="relays",kind="overloaded"}', values: '0x4 60+60x4 300x20'}
+      - {series: 'corenode_draining{instance="relays"}', values: '0x30'}
+      - {series: 'corenode_upstream_replicas_up{instance="relays",model="away"}', values: '2x4 0x4 2x20'}
+      - {series: 'corenode_upstream_replicas_up{instance="relays",model="there"}', values: '1x30'}
     alert_rule_test:
       - {eval_time: 3m, alertname: CorenodeOverloaded}
 `

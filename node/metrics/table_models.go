@@ -92,7 +92,7 @@ var upstreams = []Metric{
 	{Name: "corenode_upstream_retries_total", Type: Counter, Labels: ofModel, Panel: "Attempts on servers", When: withUpstream,
 		Help: "Of them, those after one that failed", Watch: "a steady rate: a server fails"},
 	{Name: "corenode_upstream_failures_total", Type: Counter, Labels: ofModel, Panel: "Attempts on servers", When: withUpstream,
-		Help: "Attempts that failed", Watch: "a rate"},
+		Help: "Attempts that failed, or that the server refused for what is no fault of the request", Watch: "a rate"},
 	{Name: "corenode_upstream_full_total", Type: Counter, Labels: ofModel, Panel: "Attempts on servers", When: withUpstream,
 		Help: "Attempts that found a server full"},
 	{Name: "corenode_upstream_invalid_total", Type: Counter, Labels: ofModel, Panel: "Faults of servers", When: withUpstream,

@@ -11,14 +11,14 @@ var requests = []Metric{
 		Watch: "share of `kind=\"internal\"`: alert above 0"},
 	{Name: "corenode_refusals_total", Type: Counter, Labels: []string{"kind"}, Panel: "Refusals by cause",
 		Help: "Requests that ended in an error before they were admitted",
-		Watch: "`overloaded`: the node is too small, unless it drains, is out of its cluster or its ledger fails; " +
+		Watch: "`overloaded`: the node is too small, unless it drains, is out of its cluster, its ledger fails or no server of a model is up; " +
 			"`rate_limited`, `insufficient_balance`: accounts at their limits"},
 	{Name: "corenode_admission_refusals_total", Type: Counter, Labels: []string{"kind"},
 		Help: "Those of them that the actor tree refused", Hidden: "a part of what Refusals by cause draws"},
 	{Name: "corenode_requests_in_flight", Type: Gauge, Panel: "Requests at once",
 		Help: "Authenticated requests between headers and end", Watch: "near 4096: the bound"},
 	{Name: "corenode_disconnects_total", Type: Counter, Labels: []string{"phase"}, Panel: "Clients that left",
-		Help:  "Clients that left, in queue, prefill or decode",
+		Help:  "Clients that left, in queue, prefill or decode, counted by the node that they left",
 		Watch: "a rise in `queue` or `prefill`: clients time out waiting"},
 	{Name: "corenode_connections_refused_total", Type: Counter, Panel: "Faults of the node",
 		Help: "Connections over `connections_max`", Watch: "alert above 0"},

@@ -93,11 +93,11 @@ func (x *exchange) endpoint() {
 		x.turnAway(err)
 		return
 	}
+	x.beginTrace()
 	if !x.register() {
 		x.turnAway(errDraining())
 		return
 	}
-	x.beginTrace()
 	switch x.route {
 	case routeMessages, routeChat, routeResponses:
 		x.generate()

@@ -77,8 +77,13 @@ func (x *exchange) settledAttrs() []slog.Attr {
 		slog.Int64("cache_write_tokens", u.CacheWrite),
 		slog.Int64("output_tokens", u.Output), slog.Int64("reasoning_tokens", u.Reasoning),
 		slog.Int64("charge_nano", int64(x.settled.Charge)),
-		milliseconds("queue_ms", x.settled.Queue), milliseconds("prefill_ms", x.settled.Prefill),
-		milliseconds("decode_ms", x.settled.Decode),
+		milliseconds("queue_ms", x.settled.Queue),
+	}
+	if x.settled.Prefill > 0 {
+		attrs = append(attrs, milliseconds("prefill_ms", x.settled.Prefill))
+	}
+	if x.settled.Decode > 0 {
+		attrs = append(attrs, milliseconds("decode_ms", x.settled.Decode))
 	}
 	if s := x.settled.Source; s.Replica != "" {
 		attrs = append(attrs, slog.String("replica", s.Replica), slog.Int("attempts", x.settled.Attempts))

@@ -118,10 +118,13 @@ func (m *metrics) observe(x *exchange, total time.Duration) {
 	} else if x.failed && !x.admitted && x.route != routeReady { // a probe asks for no work
 		m.refusals[x.kind].Inc()
 	}
-	if x.failed && x.kind == abi.Canceled {
+	if x.failed && x.kind == abi.Canceled && !x.fromNode() { // else the node that its client left counts it
 		m.left[phaseOf(x.settled)].Inc()
 	}
 }
+
+// fromNode says whether another node forwards the request, which it counts too.
+func (x *exchange) fromNode() bool { return x.who != nil && x.who.Peer.Forwards() }
 
 // outcome counts the requests of a route that ended like this one.
 func (m *metrics) outcome(x *exchange) *vm.Counter {
@@ -171,15 +174,17 @@ func phaseOf(s account.Settled) int {
 	return phaseQueue
 }
 
-// spent counts what an admitted request used.
+// spent counts what an admitted request used. Tokens are those of the node that bills them, not those of one to which it forwards.
 func (m *metrics) spent(x *exchange) {
 	s := &x.settled
-	m.prefillTokens.Add(int(s.Usage.InputUncached))
-	m.cachedTokens.Add(int(s.Usage.CacheRead))
-	m.decodeTokens.Add(int(s.Usage.Output))
-	m.inputTokens.Update(float64(s.Usage.Input()))
-	m.outputTokens.Update(float64(s.Usage.Output))
-	m.charged.Add(float64(s.Charge) / 1e9)
+	if !x.fromNode() {
+		m.prefillTokens.Add(int(s.Usage.InputUncached))
+		m.cachedTokens.Add(int(s.Usage.CacheRead))
+		m.decodeTokens.Add(int(s.Usage.Output))
+		m.inputTokens.Update(float64(s.Usage.Input()))
+		m.outputTokens.Update(float64(s.Usage.Output))
+		m.charged.Add(float64(s.Charge) / 1e9)
+	}
 	for p, took := range x.phases() {
 		if took > 0 {
 			m.phases[p].Update(took.Seconds())

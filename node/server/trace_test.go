@@ -1,6 +1,7 @@
 package server
 
 import (
+	"io"
 	"log/slog"
 	"net/http"
 	"slices"
@@ -31,6 +32,39 @@ func TestAnswerNamesTheAskedModel(t *testing.T) {
 	if r := n.raw(request("POST", "/v1/messages", body, bearerKey)); !strings.Contains(r.body, `"model":"fast"`) {
 		t.Errorf("%d %s", r.StatusCode, r.body)
 	}
+}
+
+// TestDrainIsTraced: a request that a node refuses since it drains has a trace, as every one that fails by the node.
+func TestDrainIsTraced(t *testing.T) {
+	c := tracetest.Start(t)
+	tracer := trace.New(trace.Config{Endpoint: c.URL, Timeout: time.Minute, Delay: time.Millisecond}, trace.Node{}, slog.New(slog.DiscardHandler))
+	t.Cleanup(func() { _ = tracer.Close() })
+	goOn := make(chan struct{})
+	backend := newFakeBackend(func(s *fakeStream) {
+		<-goOn
+		s.out.Push(append(begin(), end()...)...)
+	})
+	n := start(t, Config{}, backend, func(d *Deps) { d.Tracer = tracer })
+	open := n.dial() // keeps the listener
+	if _, err := io.WriteString(open, request("POST", "/v1/messages", ask, bearerKey)); err != nil {
+		t.Fatal(err)
+	}
+	<-backend.streams
+	drained := make(chan error, 1)
+	go func() { drained <- n.s.Drain(t.Context()) }()
+	waitFor(t, "draining", n.s.Draining)
+	if r := n.post(ask); r.StatusCode != http.StatusServiceUnavailable {
+		t.Errorf("%d %s", r.StatusCode, r.body)
+	}
+	defer func() {
+		close(goOn)
+		if err := <-drained; err != nil {
+			t.Error(err)
+		}
+	}()
+	waitFor(t, "the trace", func() bool {
+		return slices.ContainsFunc(c.Spans(), func(s tracetest.Span) bool { return s.Name == "POST /v1/messages" })
+	})
 }
 
 // TestTraceOfALongModelName: behind a rewrite module the name that a client asks for may be anything of

@@ -13,6 +13,7 @@ import (
 
 	"github.com/valyala/fasthttp"
 
+	"corenode/actors/account"
 	"corenode/engine/grammar"
 	"corenode/wasm/abi"
 )
@@ -174,6 +175,30 @@ func TestLogLine(t *testing.T) {
 	for _, name := range []string{"total_ms", "ttft_ms"} {
 		if ms, ok := v[name].(float64); !ok || ms <= 0 {
 			t.Errorf("%s is %v", name, v[name])
+		}
+	}
+}
+
+// TestLogLineOfAQueue: phases that a request did not reach are no zeros in its line.
+func TestLogLineOfAQueue(t *testing.T) {
+	x := &exchange{settled: account.Settled{Reason: "canceled", Queue: time.Second}}
+	for _, a := range x.settledAttrs() {
+		if a.Key == "prefill_ms" || a.Key == "decode_ms" {
+			t.Error(a)
+		}
+	}
+}
+
+// TestForwardedIsCountedOnce: tokens of a request that another node forwards, and its client's leaving, are counted by that one.
+func TestForwardedIsCountedOnce(t *testing.T) {
+	n := start(t, Config{}, newFakeBackend(say("x")))
+	m := n.s.metrics
+	for i, who := range []Identity{{}, {Peer: account.ClusterPeer()}, {Peer: account.KeyPeer("one")}} {
+		x := &exchange{s: n.s, resource: resource{route: routeMessages}, who: &who, failed: true, kind: abi.Canceled,
+			settled: account.Settled{Reason: "canceled", Usage: abi.Usage{InputUncached: 5, Output: 3}, Queue: time.Second}}
+		m.observe(x, time.Second)
+		if in, out, left := m.prefillTokens.Get(), m.decodeTokens.Get(), m.left[phaseDecode].Get(); in != 5 || out != 3 || left != 1 {
+			t.Errorf("%d: %d and %d tokens, %d left", i, in, out, left)
 		}
 	}
 }

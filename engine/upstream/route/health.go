@@ -28,6 +28,9 @@ type health struct {
 
 func (h *health) up(now time.Time) bool { return !h.out && !now.Before(h.ejectedTo) }
 
+// failing says that the last probes or requests failed: one that is up all the same is kept in, since too few others are.
+func (h *health) failing() bool { return h.failed >= probesOut || h.failures >= failuresOut }
+
 // reasonMax bounds what is kept of why a replica failed, in bytes.
 const reasonMax = 500
 
@@ -119,8 +122,10 @@ func (s *Set) Refused(id, reason string) {
 
 // State is a replica as an operator sees it.
 type State struct {
-	ID       string
-	Up       bool
+	ID string
+	Up bool
+	// Failing says that its last probes or requests failed. One that is up all the same is chosen since too few others are.
+	Failing  bool
 	Draining bool
 	InFlight int
 	Waiting  float64
@@ -137,7 +142,7 @@ type State struct {
 func (s *Set) States(now time.Time) []State {
 	all := make([]State, 0, len(s.replicas))
 	for _, r := range s.replicas {
-		st := State{ID: r.id, Up: r.health.up(now), Draining: r.draining, InFlight: r.inFlight, Waiting: r.waiting, WaitingAge: -1,
+		st := State{ID: r.id, Up: r.health.up(now), Failing: r.health.failing(), Draining: r.draining, InFlight: r.inFlight, Waiting: r.waiting, WaitingAge: -1,
 			Prefixes: r.prefixes.order.Len(), EjectedFor: max(0, r.health.ejectedTo.Sub(now)), Reason: r.health.lastReason}
 		if !r.polledAt.IsZero() {
 			st.WaitingAge = now.Sub(r.polledAt)

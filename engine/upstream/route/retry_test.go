@@ -79,10 +79,21 @@ func TestNeverAll(t *testing.T) {
 		for _, state := range s.States(base) {
 			if !state.Up {
 				out++
+			} else if !state.Failing {
+				t.Errorf("of %d %s is kept, and nothing says that it fails", n, state.ID)
 			}
 		}
 		if out != want {
 			t.Errorf("%d of %d are out, want %d", out, n, want)
+		}
+		for i := range n {
+			s.Succeeded(name(i))
+			probe(s, name(i), "+", base)
+		}
+		for _, state := range s.States(base) {
+			if state.Failing && state.Up {
+				t.Errorf("%s has answered and is said to fail", state.ID)
+			}
 		}
 	}
 }
