@@ -51,7 +51,7 @@ func drainNode(r *http.Request, cl *admin.Client) (said, to string, err error) {
 }
 
 // clusterActs are the forms of the page.
-var clusterActs = []act{{"cluster/{node}/drain", operators.Manager, drainNode}}
+var clusterActs = []act{{path: "cluster/{node}/drain", role: operators.Manager, do: drainNode}}
 
 // unaware says which nodes did not say in time that they know what was done; nothing when all do.
 func unaware(nodes []string) string {

@@ -29,6 +29,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"corenode/node/admin"
@@ -73,6 +74,7 @@ type Console struct {
 	deps     Deps
 	api      *http.Client
 	sessions sessions
+	alone    sync.Mutex // held by an act that is to be alone
 	history  history
 	pages    map[string]*template.Template
 	mux      *http.ServeMux
@@ -136,6 +138,8 @@ type act struct {
 	path string
 	role operators.Role
 	do   func(r *http.Request, cl *admin.Client) (said, to string, err error)
+	// alone says that it looks at what is there before it changes that: no other such act comes in between.
+	alone bool
 }
 
 // shown is what every template gets.
@@ -234,6 +238,10 @@ func (c *Console) act(a act) handler {
 			return
 		}
 		to, err := s.act(r.PostFormValue("once"), valuesOf(r), func() (said, to string, err error) {
+			if a.alone {
+				c.alone.Lock()
+				defer c.alone.Unlock()
+			}
 			return a.do(r, c.deps.Client(r.Context(), s.operator))
 		})
 		if err != nil {

@@ -19,22 +19,22 @@ import (
 
 // acts are all forms. What they do is the admin API's; an error of it is shown as it is.
 var acts = []act{
-	{"requests/{request}/cancel", operators.Manager, cancelRequest},
-	{"accounts", operators.Manager, createAccount},
-	{"accounts/{account}/topup", operators.Manager, topUp},
-	{"accounts/{account}/limits", operators.Manager, setLimits},
-	{"accounts/{account}/switch", operators.Manager, switchAccount},
-	{"accounts/{account}/keys", operators.Manager, createKey},
-	{"keys/{key}/limits", operators.Manager, limitKey},
-	{"keys/{key}/revoke", operators.Manager, revokeKey},
-	{"charges/{charge}/refund", operators.Manager, refund},
-	{"charges/{charge}/replay", operators.Viewer, replay},
-	{"ledger/verify", operators.Viewer, verify},
-	{"modules", operators.Manager, loadModule},
-	{"modules/{module}/{verb}", operators.Manager, changeModule},
-	{"slots/{slot}/rollback", operators.Manager, rollback},
-	{"upstreams/{model}/{verb}", operators.Manager, changeReplica},
-	{"drain", operators.Manager, beginDrain},
+	{path: "requests/{request}/cancel", role: operators.Manager, do: cancelRequest},
+	{path: "accounts", role: operators.Manager, do: createAccount},
+	{path: "accounts/{account}/topup", role: operators.Manager, do: topUp},
+	{path: "accounts/{account}/limits", role: operators.Manager, do: setLimits},
+	{path: "accounts/{account}/switch", role: operators.Manager, do: switchAccount},
+	{path: "accounts/{account}/keys", role: operators.Manager, do: createKey},
+	{path: "keys/{key}/limits", role: operators.Manager, do: limitKey},
+	{path: "keys/{key}/revoke", role: operators.Manager, do: revokeKey},
+	{path: "charges/{charge}/refund", role: operators.Manager, do: refund},
+	{path: "charges/{charge}/replay", role: operators.Viewer, do: replay},
+	{path: "ledger/verify", role: operators.Viewer, do: verify},
+	{path: "modules", role: operators.Manager, do: loadModule},
+	{path: "modules/{module}/{verb}", role: operators.Manager, do: changeModule},
+	{path: "slots/{slot}/rollback", role: operators.Manager, do: rollback, alone: true},
+	{path: "upstreams/{model}/{verb}", role: operators.Manager, do: changeReplica},
+	{path: "drain", role: operators.Manager, do: beginDrain},
 }
 
 func cancelRequest(r *http.Request, cl *admin.Client) (said, to string, err error) {
@@ -277,9 +277,16 @@ func changeModule(r *http.Request, cl *admin.Client) (said, to string, err error
 	return said + late(m), modulePagePath(ref), err
 }
 
+// rollback undoes the last step on a slot, as long as that is the one that the page showed: pressed twice, it goes back once.
 func rollback(r *http.Request, cl *admin.Client) (said, to string, err error) {
-	m, err := cl.Rollback(r.PathValue("slot"))
-	return rolledBack(r.PathValue("slot"), m) + late(m), Root + "modules", err
+	slot := r.PathValue("slot")
+	if all, err := cl.Modules(); err != nil {
+		return "", "", err
+	} else if now := slotOf(slot, all); now.Serves() != r.PostFormValue("serves") {
+		return "", "", &admin.Error{Kind: admin.KindConflict, Message: "nothing was done: the modules of " + slot + " are others now than the page showed"}
+	}
+	m, err := cl.Rollback(slot)
+	return rolledBack(slot, m) + late(m), Root + "modules", err
 }
 
 // rolledBack says what serves a slot after a rollback.

@@ -75,6 +75,41 @@ func TestWhatARollbackSays(t *testing.T) {
 	}
 }
 
+// slotModules is a slot in which a rollback ends a canary, and then goes back.
+type slotModules struct {
+	anyModules
+	states []string // of what is rolled back to each time
+	undone *int
+}
+
+func (m slotModules) Modules() []extensions.Info {
+	return []extensions.Info{{Slot: "s", Digest: "a", State: extensions.StateActive}, {Slot: "s", Digest: "b", State: m.states[*m.undone]}}
+}
+
+func (m slotModules) Rollback(extensions.Slot) (extensions.Info, error) {
+	*m.undone++
+	return extensions.Info{Name: "m"}, nil
+}
+
+// TestARollbackIsOfWhatIsShown: a button that is pressed twice undoes one step.
+func TestARollbackIsOfWhatIsShown(t *testing.T) {
+	m := slotModules{states: []string{extensions.StateCanary, extensions.StatePrevious, extensions.StateStored}, undone: new(int)}
+	cl := admin.Local(admin.New(unaudited{}, nil, m, nil, nil))
+	form := url.Values{"serves": {slotOf("s", m.Modules()).Serves()}}
+	for i, want := range []error{nil, &admin.Error{Kind: admin.KindConflict}} {
+		r := httptest.NewRequest("POST", "http://node:1", strings.NewReader(form.Encode()))
+		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		r.SetPathValue("slot", "s")
+		_, _, err := rollback(r, cl)
+		if e := (*admin.Error)(nil); (err == nil) != (want == nil) || want != nil && (!errors.As(err, &e) || e.Kind != admin.KindConflict) {
+			t.Errorf("press %d: %v", i, err)
+		}
+	}
+	if *m.undone != 1 {
+		t.Errorf("%d steps were undone", *m.undone)
+	}
+}
+
 // TestWhatATrialSays: a module that serves its slot is made no canary, whatever percentage was asked for.
 func TestWhatATrialSays(t *testing.T) {
 	for _, c := range []struct {
@@ -100,6 +135,8 @@ type lateModules struct{ anyModules }
 func lateInfo() (extensions.Info, error) {
 	return extensions.Info{Note: "nodes that do not follow yet: node_b, node_c"}, nil
 }
+
+func (lateModules) Modules() []extensions.Info { return nil }
 
 func (lateModules) Activate(string) (extensions.Info, error) { return lateInfo() }
 

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net/http"
 	"slices"
+	"strings"
 
 	"corenode/extensions"
 	"corenode/extensions/compare"
@@ -40,6 +41,30 @@ func (s moduleSlot) Undo() string {
 		return "No module serves " + s.Name + " any more."
 	}
 	return ""
+}
+
+// Serves tells the states of a slot apart between which a rollback goes.
+func (s moduleSlot) Serves() string {
+	var all []string
+	for _, m := range s.Modules {
+		switch m.State {
+		case extensions.StateActive, extensions.StateCanary, extensions.StatePrevious, extensions.StateMissing:
+			all = append(all, m.State+" "+m.Digest)
+		}
+	}
+	slices.Sort(all)
+	return strings.Join(all, ", ")
+}
+
+// slotOf is one of the slots of modules.
+func slotOf(name string, modules []extensions.Info) moduleSlot {
+	s := moduleSlot{Name: name}
+	for _, m := range modules {
+		if string(m.Slot) == name {
+			s.Modules = append(s.Modules, m)
+		}
+	}
+	return s
 }
 
 func (c *Console) modules(_ *http.Request, cl *admin.Client) (any, error) {
