@@ -1,6 +1,7 @@
 package extensions
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -36,7 +37,7 @@ func (h *Host) Capture(s Slot, account string, span time.Duration) (capture.Stat
 	c := capture.New(account, now, now.Add(span))
 	sl.captured.Swap(c).Forget()
 	h.spawn(func() { h.forgetLater(sl, c, span+capture.KeptFor) })
-	h.log.Warn("what requests ask is kept in memory", "slot", string(s), "account", orAll(account), "for", span.String(),
+	h.log.Warn("what requests ask is kept in memory", "slot", string(s), "account", cmp.Or(account, "all"), "for", span.String(),
 		"bytes_max", capture.BytesMax)
 	return inSlot(s, c.Status()), nil
 }
@@ -87,13 +88,6 @@ func (h *Host) capturedOf(s Slot) (*capture.Capture, error) {
 func inSlot(s Slot, status capture.Status) capture.Status {
 	status.Slot = string(s)
 	return status
-}
-
-func orAll(account string) string {
-	if account == "" {
-		return "all"
-	}
-	return account
 }
 
 // forgetLater forgets a capture when its time is over, or the host closes.

@@ -4,6 +4,7 @@ import (
 	"corenode/actors/account"
 	"corenode/actors/tree"
 	"corenode/node/server"
+	"corenode/wasm/abi"
 )
 
 // backend shows the actor tree to the front end. A node that has lost its place among others, for they count
@@ -14,14 +15,11 @@ type backend struct {
 }
 
 // admits says why nothing is admitted now.
-func (b backend) admits() error {
+func (b backend) admits() *abi.Error {
 	if b.database == nil {
 		return nil
 	}
-	if err := b.database.Admits(); err != nil {
-		return err
-	}
-	return nil
+	return b.database.Admits()
 }
 
 // Enter implements server.Backend.

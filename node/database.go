@@ -96,16 +96,15 @@ func (n *node) warnOfReplicas(s *postgres.Store) {
 }
 
 // join makes this node one of those that share a store.
-func (n *node) join(id string, nodes store.Nodes) error {
+func (n *node) join(id string, s *postgres.Store) error {
 	home, err := homeOf(n.cfg.DataDir)
 	if err != nil {
 		return err
 	}
-	d := &database{id: id, nodes: nodes}
-	d.cluster, _ = nodes.(store.Cluster)
+	d := &database{id: id, rows: s}
 	d.said.Store(&store.Presence{Home: home, Version: version})
 	d.sayPrices(n.cfg)
-	c := cluster.Config{Nodes: nodes, Log: n.log, Presence: func() store.Presence { return *d.said.Load() }, Drain: n.Drain}
+	c := cluster.Config{Nodes: s, Log: n.log, Presence: func() store.Presence { return *d.said.Load() }, Drain: n.Drain}
 	if n.pause != nil {
 		c.Pause = n.pause
 	}
@@ -131,7 +130,7 @@ func (n *node) followAccounts() (err error) {
 	if n.database != nil { // what changes while they are read is read again
 		ctx, cancel := context.WithTimeout(context.Background(), joinMax)
 		defer cancel()
-		if from, err = n.database.nodes.Position(ctx); err != nil {
+		if from, err = n.database.rows.Position(ctx); err != nil {
 			return err
 		}
 	}
@@ -163,10 +162,9 @@ func homeOf(dir string) (string, error) {
 // database is a database elsewhere, and the life of this node among those that share it.
 type database struct {
 	*cluster.Member
-	id      string
-	nodes   store.Nodes
-	cluster store.Cluster                  // the same, where it decides admission
-	said    atomic.Pointer[store.Presence] // what the node says of itself
+	id   string
+	rows *postgres.Store
+	said atomic.Pointer[store.Presence] // what the node says of itself
 }
 
 // ID implements admin.Cluster.
@@ -174,19 +172,14 @@ func (d *database) ID() string { return d.id }
 
 // Nodes implements admin.Cluster.
 func (d *database) Nodes(after string, limit int) ([]store.Node, error) {
-	return d.nodes.Nodes(after, limit)
+	return d.rows.Nodes(after, limit)
 }
 
 // Grants implements admin.Cluster.
-func (d *database) Grants() ([]store.NodeGrant, error) {
-	if d.cluster == nil {
-		return nil, nil
-	}
-	return d.cluster.Grants()
-}
+func (d *database) Grants() ([]store.NodeGrant, error) { return d.rows.Grants() }
 
 // AskDrain implements admin.Cluster.
-func (d *database) AskDrain(id string) error { return d.nodes.AskDrain(id) }
+func (d *database) AskDrain(id string) error { return d.rows.AskDrain(id) }
 
 // Spread implements admin.Cluster.
 func (d *database) Spread(ctx context.Context, accountID string) ([]string, error) {

@@ -123,9 +123,7 @@ func (n *node) begin() {
 	n.serving.Go(func() { n.console.Run(n.stopped) })
 	if n.database != nil {
 		n.database.Serve()
-		if n.database.cluster != nil {
-			n.serving.Go(func() { n.database.sweep(n.rateLeft, cmp.Or(n.grace, deadGrace), n.log, n.stopped) })
-		}
+		n.serving.Go(func() { n.database.sweep(n.rateLeft, cmp.Or(n.grace, deadGrace), n.log, n.stopped) })
 	}
 	n.serving.Go(func() { n.fail(n.server.Serve(n.public)) })
 	n.serving.Go(n.serveNodes)
@@ -270,10 +268,7 @@ func (n *node) startTree(secret []byte) (*tree.Tree, error) {
 	if n.rows != nil {
 		rows = n.rows(rows)
 	}
-	var cluster tree.ClusterStore
-	if s, ok := n.store.(store.Cluster); ok {
-		cluster = s
-	}
+	cluster, _ := n.store.(store.Cluster)
 	return tree.Start(tree.Config{
 		Secret: secret, Lease: n.lease, ClockOff: n.clock,
 		AccountSessionsMax: l.SessionsPerAccount, AccountPinnedBytesMax: int64(l.PinnedBytesPerAccount),
@@ -347,7 +342,7 @@ func (n *node) openServer(secret []byte) error {
 func (n *node) announce() (token string, withdraw func(), err error) {
 	token = operators.NewToken()
 	if n.cfg.Admin.TokenFile != "" {
-		if token, err = operators.ReadToken(n.cfg.Admin.TokenFile); err != nil {
+		if token, err = admin.ReadToken(n.cfg.Admin.TokenFile); err != nil {
 			return "", nil, fmt.Errorf("admin.token_file: %w", err)
 		}
 	}

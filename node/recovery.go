@@ -114,7 +114,7 @@ const (
 
 // sweep takes back what has ended in a database that nodes share, as each of them does, until stopped is closed.
 func (d *database) sweep(rateLeft func() (rate rater, done func()), grace time.Duration, log *slog.Logger, stopped <-chan struct{}) {
-	ticks := time.NewTicker(d.nodes.Lease() / 10)
+	ticks := time.NewTicker(d.rows.Lease() / 10)
 	defer ticks.Stop()
 	for settled := time.Now(); ; {
 		select {
@@ -126,7 +126,7 @@ func (d *database) sweep(rateLeft func() (rate rater, done func()), grace time.D
 			continue // whoever is heard does it
 		}
 		for range sweepsMax {
-			more, err := d.cluster.Sweep()
+			more, err := d.rows.Sweep()
 			if err != nil {
 				log.Warn("what has ended is not taken back yet", "error", err.Error())
 			}
@@ -139,7 +139,7 @@ func (d *database) sweep(rateLeft func() (rate rater, done func()), grace time.D
 		}
 		settled = time.Now()
 		rate, giveBack := rateLeft()
-		done, err := d.cluster.SettleDead(grace, rate, func(e account.Entry, err error) {
+		done, err := d.rows.SettleDead(grace, rate, func(e account.Entry, err error) {
 			log.Error("a request of a node that is gone cannot be settled", "id", e.RequestID, "account", e.AccountID,
 				"amount_nano_usd", int64(e.Amount), "error", err.Error())
 		})

@@ -405,6 +405,17 @@ func TestSplitFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer f.Close()
+	var size int64
+	for i := range 3 {
+		info, err := os.Stat(filepath.Join(dir, fmt.Sprintf("m-%05d-of-00003.gguf", i+1)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		size += info.Size()
+	}
+	if f.Size() != size {
+		t.Errorf("%d bytes, want the %d of its parts", f.Size(), size)
+	}
 	whole, backend := openParity(t, "tiny-qwen3-f16"), exactMakers(t)[1]
 	tokens := []int32{5, 9, 2, 77, 300}
 	sameBits(t, "three parts", promptLogits(t, loadOn(t, f, backend.make(t, 1)), tokens), promptLogits(t, loadOn(t, whole, backend.make(t, 1)), tokens))

@@ -152,6 +152,14 @@ func (f *File) Close() error {
 	return errors.Join(errs...)
 }
 
+// Size is the bytes of its file, of all parts, or of the weights in its folder.
+func (f *File) Size() (total int64) {
+	for _, p := range f.parts {
+		total += int64(len(p.data))
+	}
+	return total
+}
+
 // Rest gives back the memory that reading a mapped file has taken: from now on
 // little of it is read, such as single rows of embeddings. All data stays valid
 // and comes back when touched.

@@ -73,6 +73,30 @@ func Announce(dir, address, token, from string) (withdraw func(), err error) {
 	}, nil
 }
 
+// tokenMin is the least length of a token in a file: of fewer characters one is guessed.
+const tokenMin = 20
+
+// ReadToken reads the token of a file, which only its owner may read. Where there is no file it makes one.
+func ReadToken(path string) (string, error) {
+	info, err := os.Stat(path)
+	if errors.Is(err, os.ErrNotExist) {
+		token := operators.NewToken()
+		return token, store.WriteSecret(path, token)
+	}
+	if err != nil {
+		return "", err
+	}
+	if info.Mode().Perm()&0o077 != 0 {
+		return "", fmt.Errorf("%s has the mode %04o and others may read it: want 0600", path, info.Mode().Perm())
+	}
+	text, err := os.ReadFile(path)
+	token := strings.TrimSpace(string(text))
+	if err == nil && (len(token) < tokenMin || strings.ContainsAny(token, " \t\r\n")) {
+		err = fmt.Errorf("%s has to hold one token of at least %d characters", path, tokenMin)
+	}
+	return token, err
+}
+
 // sameFile says whether two paths lead to one file.
 func sameFile(path, other string) bool {
 	one, err := os.Stat(path)

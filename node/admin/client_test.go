@@ -157,3 +157,32 @@ func TestAnnounceAllAddresses(t *testing.T) {
 		}
 	}
 }
+
+func TestReadToken(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "token")
+	made, err := ReadToken(path)
+	if again, err2 := ReadToken(path); err != nil || err2 != nil || again != made || len(made) < tokenMin {
+		t.Errorf("%q, %v; again %q, %v", made, err, again, err2)
+	}
+	for _, text := range []string{"", "short\n", strings.Repeat("a", tokenMin-1) + "\n", strings.Repeat("a", 30) + " b"} {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := ReadToken(path); err == nil {
+			t.Errorf("%q was taken", text)
+		}
+	}
+	shortest := strings.Repeat("a", tokenMin)
+	if err := os.WriteFile(path, []byte(shortest+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if token, err := ReadToken(path); err != nil || token != shortest {
+		t.Errorf("%q, %v, want the shortest that is taken", token, err)
+	}
+	if err := os.Chmod(path, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := ReadToken(path); err == nil {
+		t.Error("a file that others may read was taken")
+	}
+}

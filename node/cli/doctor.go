@@ -10,7 +10,6 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -193,19 +192,20 @@ func modelBytes(cfg *config.Config, memory int64) (total int64) {
 			continue
 		}
 		pages := m.KV.Pages(memory)
-		if most, err := pageBytesMax(id, m); err == nil { // else the node says what is wrong with its file
+		size, most, err := sizes(id, m)
+		if err == nil { // else the node says what is wrong with its file
 			pages = min(pages, most)
 		}
-		total += fileBytes(m.Path) + pages + int64(m.KV.StateMemoryBytes)
+		total += size + pages + int64(m.KV.StateMemoryBytes)
 	}
 	return total
 }
 
-// pageBytesMax is what the pages of a model can take, whatever they may.
-func pageBytesMax(id string, m config.Model) (int64, error) {
+// sizes are the bytes of a model's file, 0 for one in the binary, and what its pages can take, whatever they may.
+func sizes(id string, m config.Model) (file, pages int64, err error) {
 	kv, err := kernel.ParseKVType(m.KV.DType)
 	if err != nil {
-		return 0, err
+		return 0, 0, err
 	}
 	var f *modelfile.File
 	context := m.ContextLength
@@ -216,37 +216,14 @@ func pageBytesMax(id string, m config.Model) (int64, error) {
 		f, err = modelfile.Open(m.Path)
 	}
 	if err != nil {
-		return 0, err
+		return 0, 0, err
 	}
 	defer f.Close()
-	return engine.PageBytesMax(f, context, engine.CacheOptions{PageTokens: m.KV.PageTokens, KV: kv})
-}
-
-// firstPart is how the first file of a model in parts is named.
-var firstPart = regexp.MustCompile(`^(.*-)00001(-of-(\d{5})\.gguf)$`)
-
-// fileBytes is the size of a model's file, of all its parts or of the weights in its folder; 0 where there is none.
-func fileBytes(path string) (total int64) {
-	paths := []string{path}
-	if files, err := os.ReadDir(path); err == nil {
-		paths = nil
-		for _, f := range files {
-			if strings.HasSuffix(f.Name(), ".safetensors") {
-				paths = append(paths, filepath.Join(path, f.Name()))
-			}
-		}
-	} else if name := firstPart.FindStringSubmatch(path); name != nil {
-		n, _ := strconv.Atoi(name[3])
-		for i := 2; i <= n; i++ {
-			paths = append(paths, fmt.Sprintf("%s%05d%s", name[1], i, name[2]))
-		}
+	if m.Path != "" {
+		file = f.Size()
 	}
-	for _, p := range paths {
-		if info, err := os.Stat(p); err == nil && info.Mode().IsRegular() {
-			total += info.Size()
-		}
-	}
-	return total
+	pages, err = engine.PageBytesMax(f, context, engine.CacheOptions{PageTokens: m.KV.PageTokens, KV: kv})
+	return file, pages, err
 }
 
 // backupPath is the call of the admin API that makes a backup.

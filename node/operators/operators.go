@@ -11,8 +11,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -120,46 +118,6 @@ func Find(all []Operator, token []byte) (found Operator, ok bool) {
 		}
 	}
 	return found, ok
-}
-
-// tokenMin is the least length of a token in a file: of fewer characters one is guessed.
-const tokenMin = 20
-
-// ReadToken reads the token of a file, which only its owner may read. Where there is no file it makes one.
-func ReadToken(path string) (string, error) {
-	info, err := os.Stat(path)
-	if errors.Is(err, os.ErrNotExist) {
-		token := NewToken()
-		return token, writeToken(path, token)
-	}
-	if err != nil {
-		return "", err
-	}
-	if info.Mode().Perm()&0o077 != 0 {
-		return "", fmt.Errorf("%s has the mode %04o and others may read it: want 0600", path, info.Mode().Perm())
-	}
-	text, err := os.ReadFile(path)
-	token := strings.TrimSpace(string(text))
-	if err == nil && (len(token) < tokenMin || strings.ContainsAny(token, " \t\r\n")) {
-		err = fmt.Errorf("%s has to hold one token of at least %d characters", path, tokenMin)
-	}
-	return token, err
-}
-
-// writeToken makes the file, whole or not at all.
-func writeToken(path, token string) error {
-	file, err := os.CreateTemp(filepath.Dir(path), ".token-*") // made with mode 0600
-	if err != nil {
-		return err
-	}
-	_, err = file.WriteString(token + "\n")
-	if err = errors.Join(err, file.Sync(), file.Close()); err == nil {
-		err = os.Rename(file.Name(), path)
-	}
-	if err != nil {
-		os.Remove(file.Name())
-	}
-	return err
 }
 
 type key struct{}
