@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/url"
 	"strconv"
 	"strings"
 	"text/tabwriter"
@@ -143,16 +144,14 @@ runs; a script that retries should give one.`,
 		Example: `  corenode account topup alice 25.50 --note "invoice 17" --idempotency-key invoice-17
   corenode account topup alice -- -3`,
 		Args: cobra.ExactArgs(2),
-		RunE: existing(func(c *admin.Client, cmd *cobra.Command, args []string) (result, error) {
-			if err := notEmpty(cmd, "idempotency-key", "what is this top-up's alone, such as invoice-17"); err != nil {
-				return result{}, err
-			}
+		RunE: existing(func(c *admin.Client, _ *cobra.Command, args []string) (result, error) {
 			asked.Amount.USD = args[1]
 			return printed(printAccount)(c.TopUp(args[0], asked))
 		}),
 	}
 	cmd.Flags().StringVar(&asked.Note, "note", "", "why, for the ledger")
 	cmd.Flags().StringVar(&asked.IdempotencyKey, "idempotency-key", "", "do this once, however often it is asked for")
+	mayBeEmpty(cmd, "note")
 	return cmd
 }
 
@@ -213,13 +212,13 @@ func given[T any](cmd *cobra.Command, flag string, value *T) *T {
 	return nil
 }
 
-// notEmpty refuses a flag that was typed with nothing, as of a variable that is not set, where that
-// would do what nobody asked for.
-func notEmpty(cmd *cobra.Command, flag, want string) error {
-	if f := cmd.Flags().Lookup(flag); f.Changed && f.Value.String() == "" {
-		return fmt.Errorf(`--%s is "", want %s`, flag, want)
+// setGiven puts what is not empty into a query.
+func setGiven(query url.Values, values map[string]string) {
+	for name, value := range values {
+		if value != "" {
+			query.Set(name, value)
+		}
 	}
-	return nil
 }
 
 func accountSwitch(use, short, besides string, disabled bool) *cobra.Command {

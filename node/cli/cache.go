@@ -37,11 +37,7 @@ recurrent layers.`,
 	f.IntVar(&rowsMax, "limit", 100, "most prefixes of a model, 1 to 100")
 	cmd.RunE = existing(func(c *admin.Client, _ *cobra.Command, _ []string) (result, error) {
 		query := url.Values{"limit": {fmt.Sprint(rowsMax)}}
-		for name, value := range map[string]string{"account": of, "model": model} {
-			if value != "" {
-				query.Set(name, value)
-			}
-		}
+		setGiven(query, map[string]string{"account": of, "model": model})
 		return printed(printCache)(c.Cache(query))
 	})
 	return cmd

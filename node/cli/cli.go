@@ -4,10 +4,13 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 	"io"
+	"slices"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"corenode/node/config"
 )
@@ -31,6 +34,10 @@ binary with no configuration.
   corenode model inspect model.gguf    look into a model file`,
 		SilenceUsage:  true,
 		SilenceErrors: true,
+
+		PersistentPreRunE: func(cmd *cobra.Command, args []string) error {
+			return errors.Join(emptyFlags(cmd), emptyArgument(cmd, args))
+		},
 	}
 	cmd.AddCommand(serveCommand(serve), modelCommand(), versionCommand(version), compileCommand(), healthCommand(),
 		accountCommand(), keyCommand(), ledgerCommand(), requestsCommand(), topCommand(), whyCommand(), cacheCommand(), logsCommand(),
@@ -42,6 +49,35 @@ binary with no configuration.
 	})
 	sayUsage(cmd)
 	return cmd
+}
+
+// meansEmpty marks a flag of which "" says something.
+const meansEmpty = "empty"
+
+// emptyFlags refuses flags that were typed with nothing, as of a variable that is not set: to leave such a flag out does
+// what nobody asked for, such as a list of one account's rows that has everybody's.
+func emptyFlags(cmd *cobra.Command) (err error) {
+	cmd.Flags().Visit(func(f *pflag.Flag) {
+		if f.Value.Type() == "string" && f.Value.String() == "" && f.Annotations[meansEmpty] == nil {
+			err = errors.Join(err, fmt.Errorf(`--%s is "", as of a variable that is not set: give it a value, or leave it out`, f.Name))
+		}
+	})
+	return err
+}
+
+// emptyArgument refuses the same of arguments.
+func emptyArgument(cmd *cobra.Command, args []string) error {
+	if i := slices.Index(args, ""); i >= 0 {
+		return fmt.Errorf(`argument %d is "", as of a variable that is not set; want %s`, i+1, cmd.UseLine())
+	}
+	return nil
+}
+
+// mayBeEmpty says that "" means something for flags of a command.
+func mayBeEmpty(cmd *cobra.Command, flags ...string) {
+	for _, name := range flags {
+		_ = cmd.Flags().SetAnnotation(name, meansEmpty, []string{"true"}) // it fails only for a flag that is not there
+	}
 }
 
 // sayUsage makes a command and those below it answer wrong arguments with what they want.

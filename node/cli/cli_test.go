@@ -200,7 +200,7 @@ func TestKeyCommands(t *testing.T) {
 		}
 		do("key", "set", made.ID, "--budget", "5")
 		for _, line := range [][]string{{"key", "set", made.ID, "--budget", ""}, {"key", "create", "alice", "--budget", ""}} {
-			if got := fails(line...); !strings.Contains(got, "0 for no limit") {
+			if got := fails(line...); !strings.Contains(got, `--budget is ""`) {
 				t.Errorf("%v, as with a variable that is not set: %s", line, got)
 			}
 		}
@@ -246,6 +246,10 @@ func TestMistakes(t *testing.T) {
 			{[]string{"module", "capture", "chat", "--for", "5m", "--account", ""}, `--account is ""`},
 			{[]string{"module", "load", "none.wasm", "--config", ""}, `--config is ""`},
 			{[]string{"module", "dev", "none", "--config", ""}, `--config is ""`},
+			{[]string{"module", "replay", "--since", "2026-01-31", "--prices", ""}, `--prices is ""`},
+			{[]string{"ledger", "list", ""}, `argument 1 is "", as of a variable that is not set; want corenode ledger list [ACCOUNT]`},
+			{[]string{"ledger", "list", "--account", "", "--since", ""}, "--since is \"\""},
+			{[]string{"health", "--config", ""}, `--config is ""`},
 		}
 		for _, c := range cases {
 			if err := fails(c.line...); !strings.Contains(err, c.says) {
@@ -253,6 +257,15 @@ func TestMistakes(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestServersSayNothingToTerminals: what a server elsewhere said stands in one line of a table, without what terminals act on.
+func TestServersSayNothingToTerminals(t *testing.T) {
+	var b strings.Builder
+	printUpstreams(&b, []admin.UpstreamModel{{Model: "away", Replicas: []admin.Replica{{URL: "http://a", Reason: "<html>\r\n\x1b]0;title\a</html>\tx"}}}})
+	if lines := strings.Count(b.String(), "\n"); lines != 2 || strings.ContainsAny(b.String(), "\r\x1b\a") {
+		t.Errorf("%d lines: %q", lines, b.String())
+	}
 }
 
 // TestFlagsOfServe: what is typed wins, and a flag without a value, as of a variable that is not set, is no default.
@@ -269,12 +282,19 @@ func TestFlagsOfServe(t *testing.T) {
 	if c, err := load("--admin-listen", "127.0.0.1:3"); err != nil || c.Listen != "127.0.0.1:2" || c.Admin.Listen != "127.0.0.1:3" {
 		t.Errorf("%+v, %v", c, err)
 	}
-	if _, err := load("--listen=", "--admin-listen=", "--data-dir="); err == nil || !strings.Contains(err.Error(), "data_dir is empty") ||
-		!strings.Contains(err.Error(), `admin.listen is ""`) || !strings.Contains(err.Error(), `listen is "", want host:port`) {
+	if _, err := load("--listen=", "--admin-listen=", "--data-dir="); err == nil || !strings.Contains(err.Error(), `--data-dir is ""`) ||
+		!strings.Contains(err.Error(), `--admin-listen is ""`) || !strings.Contains(err.Error(), `--listen is ""`) {
 		t.Errorf("flags without values: %v", err)
 	}
 	if _, err := load("--config="); err == nil || !strings.Contains(err.Error(), `--config is ""`) {
 		t.Errorf("a file without a name: %v", err)
+	}
+}
+
+// TestUnknownBelowModel: a command that is mistyped is none that succeeds with a help text.
+func TestUnknownBelowModel(t *testing.T) {
+	if _, err := typed("model", "verfy", "m.gguf"); err == nil || !strings.Contains(err.Error(), `"verfy" for "corenode model"`) {
+		t.Error(err)
 	}
 }
 

@@ -118,11 +118,7 @@ what no request has taken yet, as the database knows it.`,
 	pageFlags(cmd, &after, &rowsMax, "the last row of the page before, as account id/node")
 	cmd.RunE = existing(func(c *admin.Client, _ *cobra.Command, _ []string) (result, error) {
 		q := url.Values{"limit": {strconv.Itoa(rowsMax)}}
-		for name, value := range map[string]string{"account": account, "node": node, "after": after} {
-			if value != "" {
-				q.Set(name, value)
-			}
-		}
+		setGiven(q, map[string]string{"account": account, "node": node, "after": after})
 		return printed(printGrants)(c.ClusterGrants(q))
 	})
 	return cmd

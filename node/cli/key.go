@@ -2,7 +2,6 @@ package cli
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -45,11 +44,6 @@ func (k *keyFlags) add(cmd *cobra.Command) {
 	f.StringVar(&k.budget, "budget", "", "dollars that it may be charged in a calendar month, UTC (0 = no limit)")
 }
 
-// check refuses an empty budget, as of a variable that is not set: it would be no limit.
-func (*keyFlags) check(cmd *cobra.Command) error {
-	return notEmpty(cmd, "budget", "dollars such as 12.50, or 0 for no limit")
-}
-
 func keyCreate() *cobra.Command {
 	var expires string
 	var limits keyFlags
@@ -64,8 +58,7 @@ func keyCreate() *cobra.Command {
 	cmd.Flags().StringVar(&expires, "expires", "", "when it ends: a duration from now, a date in UTC or a time (default never)")
 	cmd.RunE = existing(func(c *admin.Client, cmd *cobra.Command, args []string) (result, error) {
 		end, err := parseExpiry(expires, time.Now())
-		empty := notEmpty(cmd, "expires", "such as 720h or 2030-01-31, or no flag for a key without an end")
-		if err = errors.Join(err, empty, limits.check(cmd)); err != nil {
+		if err != nil {
 			return result{}, err
 		}
 		made, err := c.CreateKey(args[0], admin.NewKey{Expires: end, Models: limits.models,
@@ -90,9 +83,6 @@ see it. What was charged this month counts against a new budget too.`,
 	limits.add(cmd)
 	cmd.MarkFlagsOneRequired(keyFlagNames...)
 	cmd.RunE = existing(func(c *admin.Client, cmd *cobra.Command, args []string) (result, error) {
-		if err := limits.check(cmd); err != nil {
-			return result{}, err
-		}
 		k, err := c.ChangeKey(args[0], admin.KeyChange{
 			Models:          given(cmd, "models", &limits.models),
 			TokensPerMinute: given(cmd, "tokens-per-minute", &limits.tokensPerMinute),

@@ -37,6 +37,7 @@ which its log names, and for what you decide to give back.`,
 		Example: `  corenode ledger refund req_01j9x2v7k3m8 --note "ticket 12"`,
 	}
 	cmd.Flags().StringVar(&note, "note", "", "why, for the ledger")
+	mayBeEmpty(cmd, "note")
 	cmd.RunE = existing(func(c *admin.Client, _ *cobra.Command, args []string) (result, error) {
 		return printed(printRefund)(c.Refund(args[0], note))
 	})

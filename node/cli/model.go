@@ -20,8 +20,9 @@ import (
 )
 
 func modelCommand() *cobra.Command {
-	cmd := &cobra.Command{Use: "model", Short: "Look into a model file, its tokenizer and its logits, or convert it",
-		Example: "  corenode model inspect qwen3-0.6b-q8_0.gguf"}
+	cmd := &cobra.Command{Use: "model", Short: "Look into a model file, its tokenizer and its logits, or convert it", Args: cobra.NoArgs,
+		Example: "  corenode model inspect qwen3-0.6b-q8_0.gguf",
+		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() }}
 	cmd.AddCommand(inspectCommand(), verifyCommand(), convertCommand(), tokenizeCommand(), logitsCommand())
 	return cmd
 }
@@ -232,6 +233,7 @@ that the parity tests compare with.`,
 	f.Bool("json", false, "print JSON")
 	f.IntVar(&threads, "threads", 0, "threads, 0 = one per processor")
 	f.StringVar(&level, "level", "", "kernel level: amx, avx512vnni, avx2 (arm64: dotprod, neon), portable; empty = the best here")
+	mayBeEmpty(cmd, "level")
 	f.BoolVar(&quantize, "quantize-activations", true, "round activations to 8 bits where weights are quantized, as serving does")
 	for _, name := range []string{"model", "tokens"} {
 		_ = cmd.MarkFlagRequired(name) // fails only for a flag that does not exist

@@ -40,10 +40,7 @@ Without --for it prints what is kept.`,
 	cmd.MarkFlagsMutuallyExclusive("for", "off")
 	cmd.MarkFlagsMutuallyExclusive("account", "off")
 	cmd.RunE = existing(func(c *admin.Client, cmd *cobra.Command, args []string) (result, error) {
-		empty := notEmpty(cmd, "account", "an account's name or id, or no flag for all of them")
 		switch {
-		case empty != nil:
-			return result{}, empty
 		case off:
 			return result{struct{}{}, func(w io.Writer) { fmt.Fprintf(w, "Nothing is kept of %s.\n", args[0]) }}, c.EndCapture(args[0])
 		case span > 0 && span < time.Second, span < 0:

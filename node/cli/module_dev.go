@@ -55,9 +55,6 @@ again. Staying is the default since it is what happens however the command ends.
 	f.BoolVar(&o.update, "update", false, "write what a build gives into the vector files, and show what that changes")
 	f.BoolVar(&o.restore, "restore", false, "let what served before serve again at the end")
 	cmd.RunE = existing(func(c *admin.Client, cmd *cobra.Command, args []string) (result, error) {
-		if err := notEmpty(cmd, "config", moduleConfig); err != nil {
-			return result{}, err
-		}
 		l, err := o.open(c, args[0])
 		if err != nil {
 			return result{}, err

@@ -128,9 +128,6 @@ func printDetail(w io.Writer, m extensions.Info) {
 	fmt.Fprintf(w, "What its configuration may be:\n%s\n", schema.Bytes())
 }
 
-// moduleConfig is what --config of a module that is to serve may be.
-const moduleConfig = "a JSON file, or no flag for a module without a configuration"
-
 func moduleLoad() *cobra.Command {
 	var signature, config string
 	var activate, reconfigure bool
@@ -154,7 +151,7 @@ that serves or has charged it stays: charges are computed by it. Raise its versi
 	f.BoolVar(&reconfigure, "reconfigure", false, "if this file serves, give it the configuration at once")
 	cmd.RunE = existing(func(c *admin.Client, cmd *cobra.Command, args []string) (result, error) {
 		in, err := newModule(args[0], signature, config)
-		if err = errors.Join(notEmpty(cmd, "config", moduleConfig), err); err != nil {
+		if err != nil {
 			return result{}, err
 		}
 		in.Reconfigure = reconfigure

@@ -59,7 +59,8 @@ Commands on a data folder without a running node are those of "local".`,
 	cmd.Flags().IntVar(&rowsMax, "limit", 100, "most rows, up to 1000")
 	cmd.Flags().Int64Var(&before, "before", 0, "only rows before this one")
 	cmd.RunE = existing(func(c *admin.Client, _ *cobra.Command, _ []string) (result, error) {
-		query := url.Values{"operator": {of}, "limit": {strconv.Itoa(rowsMax)}}
+		query := url.Values{"limit": {strconv.Itoa(rowsMax)}}
+		setGiven(query, map[string]string{"operator": of})
 		if before > 0 {
 			query.Set("before", strconv.FormatInt(before, 10))
 		}

@@ -59,11 +59,7 @@ which of them hold a permit of their account.`,
 			return result{}, errors.New("--phase is for live requests, --id and --before for those of --past")
 		}
 		query := url.Values{}
-		for name, value := range map[string]string{"account": of, "model": model, "phase": phase, "id": id} {
-			if value != "" {
-				query.Set(name, value)
-			}
-		}
+		setGiven(query, map[string]string{"account": of, "model": model, "phase": phase, "id": id})
 		if past {
 			query.Set("limit", strconv.Itoa(rowsMax))
 			if before > 0 {

@@ -86,11 +86,7 @@ to be shown. KIND is the line's message, such as request or admin.`,
 	f.IntVar(&rowsMax, "limit", 100, "most lines, up to 1000")
 	cmd.RunE = existing(func(c *admin.Client, cmd *cobra.Command, _ []string) (result, error) {
 		query := url.Values{"limit": {fmt.Sprint(rowsMax)}}
-		for name, value := range map[string]string{"account": of, "level": level, "kind": kind} {
-			if value != "" {
-				query.Set(name, value)
-			}
-		}
+		setGiven(query, map[string]string{"account": of, "level": level, "kind": kind})
 		if !follow {
 			page, err := c.Logs(query)
 			return printed(printLogs)(page.Data, err)

@@ -40,12 +40,9 @@ its key to data/default.key.`,
 			_, err := cmd.OutOrStdout().Write(config.Reference())
 			return err
 		}
-		if err := notEmpty(cmd, "config", "a YAML file, or no flag for the defaults"); err != nil {
-			return err
-		}
 		flags := map[string]string{}
 		for name, key := range map[string]string{"listen": "listen", "admin-listen": "admin.listen", "data-dir": "data_dir"} {
-			if flag := f.Lookup(name); flag.Changed { // also to nothing, which is then a mistake and no default
+			if flag := f.Lookup(name); flag.Changed {
 				flags[key] = flag.Value.String()
 			}
 		}

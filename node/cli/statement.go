@@ -140,11 +140,7 @@ are days of UTC. --json prints one object per line, money as integers of nano-do
 			return err
 		}
 		query.Set("newest", strconv.FormatBool(newest))
-		for name, value := range map[string]string{"account": of, "model": model, "key": key, "kind": kind} {
-			if value != "" {
-				query.Set(name, value)
-			}
-		}
+		setGiven(query, map[string]string{"account": of, "model": model, "key": key, "kind": kind})
 		return existing(func(c *admin.Client, _ *cobra.Command, _ []string) (result, error) {
 			return result{value: pages(func(w io.Writer, asJSON bool) error { return statement(c, w, asJSON, query, rowsMax) })}, nil
 		})(cmd, nil)
@@ -221,6 +217,7 @@ key, or some of these. What was given back counts on the day on which it was.`,
 	f.StringVar(&by, "by", "day,model", `some of day, model, key, separated by commas; "" adds all up`)
 	f.StringVar(&since, "since", "", "from this day on, UTC")
 	f.StringVar(&until, "until", "", "to this day, included")
+	mayBeEmpty(cmd, "by")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		query, err := bounds(since, until)
 		if err != nil {

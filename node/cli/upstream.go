@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -105,7 +106,7 @@ func printUpstreams(w io.Writer, all []admin.UpstreamModel) {
 				queued, age = fmt.Sprintf("%.0f", *r.Queued), milliseconds(*r.QueuedAgeMS)
 			}
 			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%s\t%s\t%d\t%s\n", m.Model, r.URL, r.State(), cmp.Or(r.Version, "-"), r.InFlight,
-				queued, age, r.Prefixes, cmp.Or(r.Reason, "-"))
+				queued, age, r.Prefixes, cmp.Or(printable(r.Reason), "-"))
 		}
 	}
 	for _, m := range all {
@@ -114,6 +115,9 @@ func printUpstreams(w io.Writer, all []admin.UpstreamModel) {
 		}
 	}
 }
+
+// printable is a text in a line of a table, whatever a server said.
+func printable(text string) string { return strings.ReplaceAll(printableLines(text), "\n", " ") }
 
 func milliseconds(n int64) string {
 	return (time.Duration(n) * time.Millisecond).Round(100 * time.Millisecond).String()
