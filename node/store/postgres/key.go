@@ -13,6 +13,7 @@ import (
 	"corenode/actors/account"
 	"corenode/node/store"
 	"corenode/node/store/rules"
+	"corenode/wasm/abi"
 )
 
 const keyColumns = `id, account_id, hash, hint, created, expires, revoked, last_used, models, tokens_per_minute, budget`
@@ -78,16 +79,48 @@ func (s *Store) KeysCharged(accountID string, at time.Time) (all []account.KeyUs
 	from, to := rules.Month(at)
 	err = s.view(func(ctx context.Context, tx pgx.Tx) error {
 		all = nil
-		return each(ctx, tx, `SELECT k.id, k.budget, coalesce((SELECT sum(u.charged)::bigint FROM usage u
-				WHERE u.account_id = $1 AND u.key_id = k.id AND u.day >= $2 AND u.day < $3), 0)
-			FROM keys k WHERE k.account_id = $1 AND k.budget > 0 ORDER BY k.id`, func(r pgx.Rows) error {
-			var n account.KeyUse
-			err := r.Scan(&n.KeyID, &n.Budget, &n.Charged)
-			all = append(all, n)
-			return err
-		}, clean(accountID), from, to)
+		b := &pgx.Batch{}
+		queueKeysCharged(b, []string{clean(accountID)}, from, to, func(_ string, n account.KeyUse) { all = append(all, n) })
+		return tx.SendBatch(ctx, b).Close()
 	})
 	return all, wrapped(err, "charges of the keys of %q", accountID)
+}
+
+// queueKeysCharged reads the keys of accounts that have a budget, in the order of their ids, and what was charged to them from one day
+// to before another. Usage is added up once for all keys, and the sums are joined here: a plan that takes an account for one of few keys
+// would add up again for each. The keys come first, so that no sum of a key that is there is missing.
+func queueKeysCharged(b *pgx.Batch, accounts []string, from, to int64, visit func(accountID string, n account.KeyUse)) {
+	type owned struct {
+		account.KeyUse
+		owner string
+	}
+	var keys []owned
+	b.Queue(`SELECT account_id, id, budget FROM keys WHERE account_id = ANY ($1) AND budget > 0 ORDER BY id`, accounts).
+		Query(func(rows pgx.Rows) error {
+			var k owned
+			_, err := pgx.ForEachRow(rows, []any{&k.owner, &k.KeyID, &k.Budget}, func() error {
+				keys = append(keys, k)
+				return nil
+			})
+			return err
+		})
+	b.Queue(`SELECT account_id, key_id, sum(charged)::bigint FROM usage WHERE account_id = ANY (ARRAY (SELECT DISTINCT account_id FROM keys
+			WHERE account_id = ANY ($1) AND budget > 0)) AND day >= $2 AND day < $3 GROUP BY account_id, key_id`, accounts, from, to).
+		Query(func(rows pgx.Rows) error {
+			type key struct{ owner, id string }
+			sums := map[key]abi.Nano{}
+			var of key
+			var sum abi.Nano
+			_, err := pgx.ForEachRow(rows, []any{&of.owner, &of.id, &sum}, func() error {
+				sums[of] = sum
+				return nil
+			})
+			for _, k := range keys {
+				k.Charged = sums[key{k.owner, k.KeyID}]
+				visit(k.owner, k.KeyUse)
+			}
+			return err
+		})
 }
 
 // Keys implements store.Store.

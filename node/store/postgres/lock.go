@@ -392,19 +392,7 @@ func (w *work) readWhole(ctx context.Context, tx pgx.Tx, ids []string, loaded ma
 		return rows.Err()
 	})
 	from, to := rules.Month(w.now)
-	b.Queue(`SELECT k.account_id, k.id, k.budget, coalesce((SELECT sum(u.charged)::bigint FROM usage u
-			WHERE u.account_id = k.account_id AND u.key_id = k.id AND u.day >= $2 AND u.day < $3), 0)
-		FROM keys k WHERE k.account_id = ANY ($1) AND k.budget > 0`, ids, from, to).Query(func(rows pgx.Rows) error {
-		for rows.Next() {
-			var id string
-			var n account.KeyUse
-			if err := rows.Scan(&id, &n.KeyID, &n.Budget, &n.Charged); err != nil {
-				return err
-			}
-			loaded[id].Keys = append(loaded[id].Keys, n)
-		}
-		return rows.Err()
-	})
+	queueKeysCharged(b, ids, from, to, func(id string, n account.KeyUse) { loaded[id].Keys = append(loaded[id].Keys, n) })
 	return tx.SendBatch(ctx, b).Close()
 }
 
