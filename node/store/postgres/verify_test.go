@@ -3,7 +3,11 @@ package postgres
 import (
 	"context"
 	"errors"
+	"fmt"
+	"strings"
 	"testing"
+
+	"github.com/jackc/pgx/v5"
 
 	"corenode/node/store/postgrestest"
 )
@@ -40,6 +44,27 @@ func TestProofTakesNoConnectionOfThePool(t *testing.T) {
 	for n := int64(1); n > 0; {
 		if n, err = other.count(waits); err != nil {
 			t.Fatal(err)
+		}
+	}
+}
+
+// TestNoCheckLooksThroughAList: no rule is proved by a list that is looked through for each row, as NOT IN is where the list
+// does not fit into memory.
+func TestNoCheckLooksThroughAList(t *testing.T) {
+	s := dial(t, postgrestest.URL(t), "one")
+	for _, check := range ledgerChecks {
+		err := s.view(func(ctx context.Context, tx pgx.Tx) error {
+			return each(ctx, tx, `EXPLAIN `+check.Query, func(r pgx.Rows) error {
+				var line string
+				err := r.Scan(&line)
+				if strings.Contains(line, "Filter: (NOT (") && strings.Contains(line, "SubPlan") {
+					err = fmt.Errorf("its plan has %s", strings.TrimSpace(line))
+				}
+				return err
+			})
+		})
+		if err != nil {
+			t.Errorf("%s: %v", check.Rule, err)
 		}
 	}
 }

@@ -11,7 +11,7 @@ func Checks(own []Check) []Check { return slices.Concat(shared, own) }
 
 var shared = []Check{
 	{"every account has a balance",
-		`SELECT id, 'has no balance' FROM accounts WHERE id NOT IN (SELECT account_id FROM balances)`},
+		`SELECT id, 'has no balance' FROM accounts a WHERE NOT EXISTS (SELECT 1 FROM balances b WHERE b.account_id = a.id)`},
 	{"a request is settled once",
 		`SELECT request_id, count(*) || ' settlements' FROM ledger WHERE kind = 'settlement' GROUP BY request_id HAVING count(*) > 1`},
 	{"a settlement is of the account that held",
