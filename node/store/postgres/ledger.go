@@ -251,8 +251,8 @@ func (s *Store) Refund(settlement account.Entry, note string) (e account.Entry, 
 
 // Request implements store.Store.
 func (s *Store) Request(id string) (rows []account.Entry, err error) {
-	rows, err = s.entries(`WHERE request_id = $1 AND (kind = 'hold' OR kind = 'settlement') OR settles > 0 AND settles IN
-		(SELECT id FROM ledger WHERE request_id = $1 AND kind = 'settlement') ORDER BY id`, clean(id))
+	rows, err = s.entries(`WHERE request_id = $1 AND (kind = 'hold' OR kind = 'settlement') OR settles > 0 AND settles =
+		(SELECT id FROM ledger WHERE request_id = $1 AND kind = 'settlement') ORDER BY id`, clean(id)) // with IN all adjustments are read
 	if err == nil && len(rows) == 0 {
 		err = store.ErrNotFound
 	}

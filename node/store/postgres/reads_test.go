@@ -76,3 +76,34 @@ func TestKeysAreAddedUpOnce(t *testing.T) {
 		}
 	}
 }
+
+// TestRequestReadsItsOwnRows: a request is shown without a look at the adjustments of others.
+func TestRequestReadsItsOwnRows(t *testing.T) {
+	s := dial(t, postgrestest.URL(t)+"&pool_max_conns=1", "one")
+	a := storetest.MustCreate(t, s, "a", 0).ID
+	storetest.MustAppend(t, s, storetest.Hold(a, "mine", 10), storetest.Settlement(a, "mine", -5), storetest.RefundOf(a, "mine"))
+	others, ids := make([]account.Entry, 2000), make([]int64, 2000)
+	for i := range others {
+		ids[i] = int64(100_000 + i)
+		others[i] = account.Entry{Kind: account.Adjustment, AccountID: a, Time: storetest.Moment, Settles: ids[i]}
+	}
+	err := s.transaction(once, func(ctx context.Context, tx pgx.Tx) error {
+		b := &pgx.Batch{}
+		queueNew(b, others, ids, 0)
+		return tx.SendBatch(ctx, b).Close()
+	})
+	if err == nil {
+		err = s.Exec(`ANALYZE ledger`)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	var rows []account.Entry
+	_, read := readsOf(t, s, "ledger", func() (err error) {
+		rows, err = s.Request("mine")
+		return err
+	})
+	if len(rows) != 3 || read > 20 {
+		t.Errorf("%d rows were read for %v", read, requests(rows))
+	}
+}
