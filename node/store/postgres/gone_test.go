@@ -50,16 +50,20 @@ func TestCloseEndsReads(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer tx.Rollback(t.Context())
-	if _, err := tx.Exec(t.Context(), `LOCK TABLE accounts`); err != nil {
+	if _, err := tx.Exec(t.Context(), `LOCK TABLE accounts, ledger`); err != nil {
 		t.Fatal(err)
 	}
-	reads, closed := make(chan error, 2), make(chan error, 1)
+	reads, closed := make(chan error, 3), make(chan error, 1)
 	go func() {
 		_, err := s.Verify()
 		reads <- err
 	}()
 	go func() { reads <- s.Scan(nil, nil) }()
-	awaitLocks(t, other, 2)
+	go func() {
+		_, err := s.Entries(store.Query{Since: time.Now()})
+		reads <- err
+	}()
+	awaitLocks(t, other, 3)
 	go func() { closed <- s.Close() }()
 	select {
 	case err = <-closed:

@@ -32,10 +32,10 @@ import (
 
 const (
 	// connectionsMax bounds the connections of one node, unless its URL says pool_max_conns. Beside them it has one that listens, and
-	// one for each proof of the ledger.
+	// one for each proof and each long read of the ledger.
 	connectionsMax = 8
-	// callMax bounds one call, its retries among it; scanMax Scan, which reads all accounts and keys. A proof of the ledger has no
-	// bound but its caller's: it takes as long as there are rows.
+	// callMax bounds one call, its retries among it; scanMax Scan, which reads all accounts and keys, and long reads of the ledger. A
+	// proof of it has no bound but its caller's: it takes as long as there are rows.
 	callMax, scanMax = 20 * time.Second, 10 * time.Minute
 	// triesMax bounds how often one transaction is tried, retryDelay what is waited before the second try.
 	triesMax   = 6
@@ -242,6 +242,28 @@ func (s *Store) viewOnce(ctx context.Context, read func(context.Context, pgx.Tx)
 		return store.ErrClosed
 	}
 	return err
+}
+
+// viewApart is viewOnce on a connection that is none of the pool, for what takes long: renewals and charges use the pool.
+func (s *Store) viewApart(ctx context.Context, read func(context.Context, pgx.Tx) error) error {
+	err := s.apart(ctx, func(c *pgx.Conn) error {
+		tx, err := c.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly})
+		if err != nil {
+			return err
+		}
+		return read(ctx, tx) // its end is that of the connection
+	})
+	if err != nil && s.reading.Err() != nil {
+		return store.ErrClosed
+	}
+	return known(err)
+}
+
+// viewLong is viewApart of what passes rows that nothing bounds, for as long as Scan may take.
+func (s *Store) viewLong(read func(context.Context, pgx.Tx) error) error {
+	ctx, cancel := context.WithTimeout(s.reading, scanMax)
+	defer cancel()
+	return s.viewApart(ctx, read)
 }
 
 // retryable says whether the same transaction may succeed. unsure means that its commit was

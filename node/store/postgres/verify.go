@@ -90,17 +90,8 @@ func (s *Store) VerifyWithin(ctx context.Context) (v store.Verification, err err
 	defer cancel()
 	defer context.AfterFunc(s.reading, cancel)()
 	v.Findings = []string{}
-	err = s.apart(ctx, func(c *pgx.Conn) error {
-		tx, err := c.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly})
-		if err != nil {
-			return err
-		}
-		return verify(ctx, tx, &v) // its end is that of the connection
-	})
-	if err != nil && s.reading.Err() != nil {
-		err = store.ErrClosed
-	}
-	return v, wrapped(known(err), "verify")
+	err = s.viewApart(ctx, func(ctx context.Context, tx pgx.Tx) error { return verify(ctx, tx, &v) })
+	return v, wrapped(err, "verify")
 }
 
 func verify(ctx context.Context, tx pgx.Tx, v *store.Verification) error {

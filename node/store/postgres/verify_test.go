@@ -9,7 +9,10 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"corenode/actors/account"
+	"corenode/node/store"
 	"corenode/node/store/postgrestest"
+	"corenode/node/store/storetest"
 )
 
 // TestProofTakesNoConnectionOfThePool: a node whose ledger is proved renews and charges meanwhile, however few connections
@@ -44,6 +47,24 @@ func TestProofTakesNoConnectionOfThePool(t *testing.T) {
 	for n := int64(1); n > 0; {
 		if n, err = other.count(waits); err != nil {
 			t.Fatal(err)
+		}
+	}
+}
+
+// TestLongReadsTakeNoConnectionOfThePool: what passes rows that nothing bounds leaves the pool to renewals and charges.
+func TestLongReadsTakeNoConnectionOfThePool(t *testing.T) {
+	s := dial(t, postgrestest.URL(t)+"&pool_max_conns=1", "one")
+	storetest.MustAppend(t, s, storetest.Settlement(storetest.MustCreate(t, s, "a", 0).ID, "r", -1))
+	only, err := s.pool.Acquire(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer only.Release()
+	for name, read := range map[string]func() ([]account.Entry, error){
+		"rows since a time": func() ([]account.Entry, error) { return s.Entries(store.Query{Since: storetest.Moment}) },
+	} {
+		if page, err := read(); err != nil || len(page) != 1 {
+			t.Errorf("%s: %v, %v", name, requests(page), err)
 		}
 	}
 }
