@@ -53,7 +53,7 @@ func TestCloseEndsReads(t *testing.T) {
 	if _, err := tx.Exec(t.Context(), `LOCK TABLE accounts, ledger`); err != nil {
 		t.Fatal(err)
 	}
-	reads, closed := make(chan error, 3), make(chan error, 1)
+	reads, closed := make(chan error, 4), make(chan error, 1)
 	go func() {
 		_, err := s.Verify()
 		reads <- err
@@ -63,7 +63,11 @@ func TestCloseEndsReads(t *testing.T) {
 		_, err := s.Entries(store.Query{Since: time.Now()})
 		reads <- err
 	}()
-	awaitLocks(t, other, 3)
+	go func() {
+		_, err := s.Provisional(0)
+		reads <- err
+	}()
+	awaitLocks(t, other, 4)
 	go func() { closed <- s.Close() }()
 	select {
 	case err = <-closed:

@@ -180,9 +180,9 @@ func only(found []account.Entry, err error) (account.Entry, error) {
 }
 
 // Provisional implements store.Store. A late settlement that charges provisionally is there as its adjustment, with all that its
-// request is charged. Behind a re-rating it is final: a settlement has one.
+// request is charged. Behind a re-rating it is final: a settlement has one. The first page passes all that was ever rated again.
 func (s *Store) Provisional(after int64) (all []account.Entry, err error) {
-	err = s.view(func(ctx context.Context, tx pgx.Tx) error {
+	err = s.viewLong(func(ctx context.Context, tx pgx.Tx) error {
 		all, err = entries(ctx, tx, `l WHERE provisional AND id > $1 AND (kind = 'settlement' OR `+isLateRow+`) AND NOT EXISTS (SELECT 1
 			FROM ledger a WHERE a.settles = CASE WHEN l.kind = 'settlement' THEN l.id ELSE l.settles END AND a.settles > 0 AND a.id <> l.id)
 			ORDER BY id LIMIT $2`, after, store.EntriesMax)

@@ -61,7 +61,8 @@ func TestLongReadsTakeNoConnectionOfThePool(t *testing.T) {
 	}
 	defer only.Release()
 	for name, read := range map[string]func() ([]account.Entry, error){
-		"rows since a time": func() ([]account.Entry, error) { return s.Entries(store.Query{Since: storetest.Moment}) },
+		"rows since a time":         func() ([]account.Entry, error) { return s.Entries(store.Query{Since: storetest.Moment}) },
+		"charges to be rated again": func() ([]account.Entry, error) { return s.Provisional(0) },
 	} {
 		if page, err := read(); err != nil || len(page) != 1 {
 			t.Errorf("%s: %v, %v", name, requests(page), err)
