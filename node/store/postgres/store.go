@@ -70,6 +70,7 @@ type Store struct {
 	// reading is of all reads, and ended by endReads: Close waits for none.
 	reading  context.Context
 	endReads context.CancelFunc
+	long     chan struct{} // has what the one long read of the ledger puts in
 }
 
 // Open connects, and brings the schema up to that of this binary.
@@ -91,7 +92,8 @@ func Open(c Config) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open store: %w", err)
 	}
-	s := &Store{pool: pool, renew: c.renew, node: c.Node, lease: cmp.Or(c.Lease, DefaultLease), now: time.Now}
+	s := &Store{pool: pool, renew: c.renew, node: c.Node, lease: cmp.Or(c.Lease, DefaultLease), now: time.Now,
+		long: make(chan struct{}, 1)}
 	s.reading, s.endReads = context.WithCancel(context.Background())
 	if err := s.migrate(ctx, migrations()); err != nil {
 		pool.Close()
@@ -259,11 +261,21 @@ func (s *Store) viewApart(ctx context.Context, read func(context.Context, pgx.Tx
 	return known(err)
 }
 
-// viewLong is viewApart of what passes rows that nothing bounds, for as long as Scan may take.
+// viewLong is viewApart of what passes rows that nothing bounds, for as long as Scan may take. There is one at a time:
+// who gave up and asks again takes no further connection.
 func (s *Store) viewLong(read func(context.Context, pgx.Tx) error) error {
 	ctx, cancel := context.WithTimeout(s.reading, scanMax)
 	defer cancel()
-	return s.viewApart(ctx, read)
+	select {
+	case s.long <- struct{}{}:
+		defer func() { <-s.long }()
+		return s.viewApart(ctx, read)
+	case <-ctx.Done():
+		if s.reading.Err() != nil {
+			return store.ErrClosed
+		}
+		return known(ctx.Err())
+	}
 }
 
 // retryable says whether the same transaction may succeed. unsure means that its commit was
