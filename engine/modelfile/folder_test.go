@@ -205,6 +205,7 @@ func TestFolderTensors(t *testing.T) {
 	for want, tensors := range map[string][]gguftest.Stored{
 		"type I8 cannot":            {{Name: "model.norm.weight", DType: "I8", Shape: []int{4}, Data: make([]byte, 4)}},
 		"no model.norm.weight_sca":  {{Name: "model.norm.weight", DType: "F8_E4M3", Shape: []int{4}, Data: make([]byte, 4)}},
+		"it has 5 dimensions":       {gguftest.Store("model.layers.0.mlp.down_proj.weight", "F32", make([]float32, 24), 4, 1, 1, 1, 6)},
 		"two tensors are output_n":  {gguftest.Store("model.norm.weight", "F32", []float32{1}, 1), gguftest.Store("norm.weight", "F32", []float32{1}, 1)},
 		"has 1 experts of 2":        {expert(0, "F32"), gguftest.Store("x", "F32", []float32{1}, 1)},
 		"expert 1 has another type": {expert(0, "F32"), expert(1, "F16")},
@@ -212,6 +213,26 @@ func TestFolderTensors(t *testing.T) {
 		if _, err := modelfile.Translate([]byte(moe), gguftest.Safetensors(tensors)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("error %v, want one with %q", err, want)
 		}
+	}
+}
+
+// TestFolderWithPictures: the parts of a model that a text-only node leaves out may have shapes that no used tensor has.
+func TestFolderWithPictures(t *testing.T) {
+	for _, prefix := range []string{"model.visual.", "visual.", "model.vision_tower."} {
+		patches := gguftest.Store(prefix+"patch_embed.proj.weight", "BF16", make([]float32, 48), 2, 3, 2, 2, 2)
+		dir := t.TempDir()
+		if err := gguftest.WriteFolder(dir, map[string]string{"config.json": tinyConfig}, append(tinyTensors(), patches), 2); err != nil {
+			t.Fatal(err)
+		}
+		f, err := modelfile.Open(dir)
+		if err != nil {
+			t.Errorf("%s: %v", prefix, err)
+			continue
+		}
+		if n := len(f.Tensors()); n != len(tinyTensors()) {
+			t.Errorf("%s: %d tensors", prefix, n)
+		}
+		f.Close()
 	}
 }
 
@@ -235,6 +256,7 @@ func TestBrokenSafetensors(t *testing.T) {
 		"lies at 0 to 12":        header("{"+entry("a", "F32", "[3]", "[0,12]")+"}", 8),
 		"has 4 bytes, want 8":    header("{"+entry("a", "F32", "[2]", "[0,4]")+"}", 8),
 		"has 5 dimensions":       header("{"+entry("a", "F32", "[1,1,1,1,1]", "[0,4]")+"}", 8),
+		"has 9 dimensions":       header("{"+entry("model.visual.a", "F32", "[1,1,1,1,1,1,1,1,1]", "[0,4]")+"}", 8),
 		"has the shape":          header("{"+entry("a", "F32", "[4611686018427387904,4]", "[0,0]")+"}", 8),
 		"has the shape [-1]":     header("{"+entry("a", "F32", "[-1]", "[0,4]")+"}", 8),
 		"has 0 bytes, want 1 to": header("{"+entry("", "F32", "[1]", "[0,4]")+"}", 8),

@@ -303,6 +303,9 @@ func (t *Tensor) read(dst []byte) {
 
 // tensor is r as it is stored: dimensions in GGUF's order.
 func (b *builder) tensor(r *rawTensor) (*Tensor, error) {
+	if len(r.shape) > dimensionsMax {
+		return nil, fmt.Errorf("it has %d dimensions, want at most %d", len(r.shape), dimensionsMax)
+	}
 	types := map[string]kernel.Type{"F32": kernel.F32, "F16": kernel.F16, "BF16": kernel.BF16}
 	shape := slices.Clone(r.shape)
 	slices.Reverse(shape)

@@ -18,6 +18,10 @@ import (
 // headerBytesMax is what the format's own reader allows.
 const headerBytesMax = 100_000_000
 
+// storedDimensionsMax is for the tensors of a file, of which some are left out later: a convolution over
+// pictures and time has five dimensions. Those that are used have dimensionsMax.
+const storedDimensionsMax = 8
+
 // rawTensor is a tensor as a safetensors file stores it.
 type rawTensor struct {
 	name   string
@@ -104,8 +108,8 @@ func (e *rawEntry) tensor(name string, data []byte) (*rawTensor, error) {
 	if begin > end || end > uint64(len(data)) {
 		return nil, fmt.Errorf("tensor %s lies at %d to %d of %d bytes", name, begin, end, len(data))
 	}
-	if len(e.Shape) > dimensionsMax {
-		return nil, fmt.Errorf("tensor %s has %d dimensions, want at most %d", name, len(e.Shape), dimensionsMax)
+	if len(e.Shape) > storedDimensionsMax {
+		return nil, fmt.Errorf("tensor %s has %d dimensions, want at most %d", name, len(e.Shape), storedDimensionsMax)
 	}
 	size, known := dtypes[e.DType]
 	product := uint64(size)
