@@ -37,9 +37,9 @@ type chatFormat struct {
 	// delimiters are of callsDelimited; nil for others.
 	delimiters *output.Delimiters
 	// Of callsDelimited too. textArguments says that the template takes the arguments of calls as text, shortIDs
-	// that it takes ids of nine letters and digits only, tellsTools that it leaves tools out, which the
-	// system prompt has then.
-	textArguments, shortIDs, tellsTools bool
+	// that it takes ids of nine letters and digits only, callsApart that it shows calls only in messages whose
+	// content is None, tellsTools that it leaves tools out, which the system prompt has then.
+	textArguments, shortIDs, callsApart, tellsTools bool
 	// channelTokens are of callsChannels: the marks between the parts of messages, by id; nil for others.
 	channelTokens map[int32]string
 
@@ -85,7 +85,7 @@ func chatFormatOf(s formatSource) chatFormat {
 	case f.delimiters != nil:
 		f.calls, f.marker = callsDelimited, s.special(f.delimiters.Open)
 		f.tellsTools = !namesTools.MatchString(s.template)
-		f.textArguments, f.shortIDs = s.wantedCalls()
+		f.textArguments, f.shortIDs, f.callsApart = s.wantedCalls()
 	case shows("<arg_key>"):
 		f.calls = callsKeys
 	case shows("<function="):
@@ -122,22 +122,33 @@ func (s formatSource) channelTokens() map[int32]string {
 // namesTools finds the variable of the tools in a template.
 var namesTools = regexp.MustCompile(`\btools\b`)
 
-// wantedCalls finds out how the template wants calls: the first way in which it renders one. It is
-// given calls as they are where it renders none.
-func (s formatSource) wantedCalls() (textArguments, shortIDs bool) {
-	for _, id := range []string{"call_0123456789", "abcdef123"} {
-		for _, asText := range []bool{false, true} {
-			_, err := s.render([]template.Message{
-				{Role: "user", Content: "a"},
-				{Role: "assistant", ToolCalls: []template.ToolCall{{ID: id, Name: "f", Arguments: []byte(`{"x": 1}`), Text: asText}}},
-				{Role: "tool", Content: "b", ToolCallID: id},
-			})
-			if err == nil {
-				return asText, len(id) == shortID
-			}
+// wantedCalls finds out how the template wants calls: the first way in which it shows one, with its name and what its
+// argument is. Some that render a call leave it out. Where none shows it, the first way in which it is rendered counts, and
+// without any the template is given calls as they are.
+func (s formatSource) wantedCalls() (textArguments, shortIDs, apart bool) {
+	const name, city = "harbor_tide", "Reykjavik"
+	rendered := false
+	for way := range 8 {
+		noContent, short, asText := way&4 != 0, way&2 != 0, way&1 != 0
+		id := "functions." + name + ":0" // which Kimi's show in place of the name
+		if short {
+			id = "abcdef123"
+		}
+		text, err := s.render([]template.Message{
+			{Role: "user", Content: "a"},
+			{Role: "assistant", NoContent: noContent,
+				ToolCalls: []template.ToolCall{{ID: id, Name: name, Arguments: []byte(`{"x": "` + city + `"}`), Text: asText}}},
+			{Role: "tool", Content: "b", ToolCallID: id},
+		})
+		switch {
+		case err != nil:
+		case strings.Contains(text, name) && strings.Contains(text, city):
+			return asText, short, noContent
+		case !rendered && !noContent:
+			rendered, textArguments, shortIDs = true, asText, short
 		}
 	}
-	return false, false
+	return textArguments, shortIDs, false
 }
 
 // showsThinking says whether the template shows the thinking of an earlier answer, as a block or not.

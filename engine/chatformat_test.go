@@ -35,6 +35,16 @@ var formatCases = []struct {
 	{"arguments as text, and no tools", `{% for m in messages %}{% for c in m.tool_calls or [] %}{{ "<|tool_calls_section_begin|>" + c.function.arguments }}
 		{%- endfor %}{% endfor %}`, nil, chatFormat{calls: callsDelimited, turn: -1, marker: -1, textArguments: true, tellsTools: true},
 		"<|tool_calls_section_begin|>", nil},
+	{"calls without content", `{% for m in messages %}{% if m.role == "assistant" and m.content is none %}{% for c in m.tool_calls %}
+		{{ "<|tool_calls_section_begin|>" + c.function.name + c.function.arguments }}{% endfor %}{% else %}{{ m.content + "" }}
+		{%- endif %}{% endfor %}{# tools #}`, nil,
+		chatFormat{calls: callsDelimited, turn: -1, marker: -1, textArguments: true, callsApart: true},
+		"<|tool_calls_section_begin|>", nil},
+	{"calls with any content", `{% for m in messages %}{% for c in m.tool_calls or [] %}{{ c.function|tojson }}{% endfor %}{% endfor %}
+		{#- tools [TOOL_CALLS] #}`, nil, chatFormat{calls: callsDelimited, turn: -1, marker: -1}, "[TOOL_CALLS]", nil},
+	{"arguments shown where they are text", `{% for m in messages %}{% for c in m.tool_calls or [] %}{% if c.function.arguments is string %}
+		{{- c.function.name + c.function.arguments }}{% endif %}{% endfor %}{% endfor %}{# tools [TOOL_CALLS] #}`, nil,
+		chatFormat{calls: callsDelimited, turn: -1, marker: -1, textArguments: true}, "[TOOL_CALLS]", nil},
 	{"calls that it never takes", `{{ raise_exception("no") }}{# tools [TOOL_CALLS] #}`, nil,
 		chatFormat{calls: callsDelimited, turn: -1, marker: -1}, "[TOOL_CALLS]", nil},
 	{"thinking in blocks", `{% for m in messages %}{% if m.content is not string %}{% for b in m.content %}{{ b.thinking or "" }}{% endfor %}{% endif %}
@@ -74,8 +84,8 @@ func TestChatFormats(t *testing.T) {
 		if got.calls != c.want.calls || got.marker != c.want.marker || got.turn != c.want.turn || got.thinkOpen != c.want.thinkOpen {
 			t.Errorf("%s: calls %d, marker %d, turn %d, thinking %d; want %+v", c.name, got.calls, got.marker, got.turn, got.thinkOpen, c.want)
 		}
-		if [...]bool{got.textArguments, got.shortIDs, got.tellsTools, got.thinkBlocks, got.thinkEffort} !=
-			[...]bool{c.want.textArguments, c.want.shortIDs, c.want.tellsTools, c.want.thinkBlocks, c.want.thinkEffort} {
+		if [...]bool{got.textArguments, got.shortIDs, got.callsApart, got.tellsTools, got.thinkBlocks, got.thinkEffort} !=
+			[...]bool{c.want.textArguments, c.want.shortIDs, c.want.callsApart, c.want.tellsTools, c.want.thinkBlocks, c.want.thinkEffort} {
 			t.Errorf("%s: %+v, want %+v", c.name, got, c.want)
 		}
 	}

@@ -13,13 +13,14 @@ import (
 )
 
 // Models of Mistral, DeepSeek and Kimi write calls between delimiters of their own (output.Delimiters). What
-// their templates want besides, chatFormatOf finds out by trying: arguments as text, and ids of their own form.
+// their templates want besides, chatFormatOf finds out by trying: arguments as text, ids of their own form, and messages
+// without content.
 
 // shortID is how many letters and digits a short id has.
 const shortID = 9
 
 // shapeCalls gives the calls of a conversation, and their results, the form that the template takes.
-func (f *chatFormat) shapeCalls(msgs []template.Message) {
+func (f *chatFormat) shapeCalls(msgs []template.Message) []template.Message {
 	names, n := map[string]string{}, 0
 	for i := range msgs {
 		for k := range msgs[i].ToolCalls {
@@ -42,6 +43,26 @@ func (f *chatFormat) shapeCalls(msgs []template.Message) {
 			msgs[i].ToolCallID = shortened(msgs[i].ToolCallID)
 		}
 	}
+	if f.callsApart {
+		return callsApart(msgs)
+	}
+	return msgs
+}
+
+// callsApart gives calls messages without content. A text before them, with the thinking, is a message of its own.
+func callsApart(msgs []template.Message) (out []template.Message) {
+	for _, m := range msgs {
+		if len(m.ToolCalls) > 0 {
+			if calls := m.ToolCalls; strings.TrimSpace(m.Content) != "" {
+				m.ToolCalls = nil
+				out = append(out, m)
+				m = template.Message{Role: m.Role, ToolCalls: calls}
+			}
+			m.Content, m.NoContent = "", true
+		}
+		out = append(out, m)
+	}
+	return out
 }
 
 // shortened is an id of nine letters and digits, always the same for the same one.

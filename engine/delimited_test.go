@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"corenode/engine/messages"
 	"corenode/engine/output"
 	"corenode/engine/tokenizer"
 	"corenode/wasm/abi"
@@ -159,6 +160,55 @@ func TestDelimitedHistories(t *testing.T) {
 		}
 		if marks != shown {
 			t.Errorf("%s: %d of %q, want %d: content became a token, or a token content", form.name, marks, form.marks[0], shown)
+		}
+	}
+}
+
+// TestCallsApart: a template that shows calls only in messages without content, as those of DeepSeek V3 and R1 do, shows each call of a
+// conversation all the same, beside a text and a thought too, and counts of tokens have them.
+func TestCallsApart(t *testing.T) {
+	const source = `{% for m in messages %}{{ m.reasoning_content or "" }}{% if m.role == "assistant" and m.content is none %}
+		{{- "<｜tool▁calls▁begin｜>" }}{% for c in m.tool_calls %}{{ "<｜tool▁call▁begin｜>" + c.type + "<｜tool▁sep｜>" +
+		c.function.name + "\n` + "```json" + `\n" + c.function.arguments + "\n` + "```" + `<｜tool▁call▁end｜>" }}
+		{%- if not loop.last %}{{ "\n" }}{% endif %}{% endfor %}{{ "<｜tool▁calls▁end｜>" }};
+		{%- else %}{{ m.role + ": " + m.content }};{% endif %}{% endfor %}
+		{%- if add_generation_prompt %}go: {% endif %}{# tools #}`
+	e, _ := engineWith(t, "qwen3", source, true, append(slices.Clone(delimitedForms[4].marks), "<more>", "<eos>")...)
+	if !e.format.callsApart || !e.format.textArguments {
+		t.Fatalf("the format is %+v", e.format)
+	}
+	const weather = `{"type":"tool_use","id":"toolu_1","name":"weather","input":{"city":"Rome"}}`
+	const time = `{"type":"tool_use","id":"toolu_2","name":"time","input":{}}`
+	const sun = `{"type":"tool_result","tool_use_id":"toolu_1","content":"sun"}`
+	const noon = `{"type":"tool_result","tool_use_id":"toolu_2","content":"noon"}`
+	call := func(name, arguments string) string {
+		return "<｜tool▁call▁begin｜>function<｜tool▁sep｜>" + name + "\n```json\n" + arguments + "\n```<｜tool▁call▁end｜>"
+	}
+	calls := func(all ...string) string {
+		return "<｜tool▁calls▁begin｜>" + strings.Join(all, "\n") + "<｜tool▁calls▁end｜>;"
+	}
+	rome := call("weather", `{"city": "Rome"}`)
+	for _, c := range []struct{ says, results, want string }{
+		{weather, sun, calls(rome) + "tool: sun;"},
+		{weather + "," + time, noon + "," + sun, calls(rome, call("time", "{}")) + "tool: sun;tool: noon;"},
+		{`{"type":"text","text":"Wait."},` + weather, sun, "assistant: Wait.;" + calls(rome) + "tool: sun;"},
+		{`{"type":"text","text":" \n"},` + weather, sun + `,{"type":"text","text":"So?"}`, calls(rome) + "tool: sun;user: So?;"},
+		{`{"type":"thinking","thinking":"Hm.","signature":""},` + weather, sun, "Hm." + calls(rome) + "tool: sun;"},
+		{`{"type":"thinking","thinking":"Hm.","signature":""},{"type":"text","text":"Wait."},` + weather, sun,
+			"Hm.assistant: Wait.;" + calls(rome) + "tool: sun;"},
+	} {
+		body := `{"model":"m","max_tokens":8,` + weatherTools + `,"messages":[{"role":"user","content":"hi"},
+			{"role":"assistant","content":[` + c.says + `]},{"role":"user","content":[` + c.results + `]}]}`
+		r := ask(t, e, body)
+		if got := renderedText(e, r); !strings.HasSuffix(got, "user: hi;"+c.want+"go: ") {
+			t.Errorf("%s: the prompt is\n%s\nwant\n%s", c.says, got, c.want)
+		}
+		q, err := messages.Parse([]byte(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n, err := e.Count(q); err != nil || n != len(r.Prompt) {
+			t.Errorf("%s: %d tokens are counted, %v; the prompt has %d", c.says, n, err, len(r.Prompt))
 		}
 	}
 }

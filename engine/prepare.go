@@ -281,7 +281,7 @@ func (e *Engine) input(q *messages.Request) (in template.Input, beginning *messa
 		in.Messages = e.appendMessage(in.Messages, msgs, i)
 	}
 	if e.format.calls == callsDelimited {
-		e.format.shapeCalls(in.Messages)
+		in.Messages = e.format.shapeCalls(in.Messages)
 	}
 	in.Effort = q.Effort
 	if e.format.thinkOpen >= 0 {

@@ -78,6 +78,9 @@ func (m *Message) value() (value, error) {
 	o := make(object, 2, 4)
 	o[0] = member{"role", role}
 	o[1] = member{"content", m.Content}
+	if m.NoContent {
+		o[1].val = none{}
+	}
 	switch {
 	case m.HasReasoning && m.ReasoningBlock:
 		blocks := list{object{{"type", "thinking"}, {"thinking", m.Reasoning}}}

@@ -77,6 +77,8 @@ type ToolCall struct {
 type Message struct {
 	Role    string // system, user, assistant or tool
 	Content string
+	// NoContent gives the template None in place of Content.
+	NoContent bool
 	// Reasoning is the thinking of an assistant message. It is defined for the
 	// template only if HasReasoning.
 	Reasoning    string
