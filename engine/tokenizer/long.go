@@ -16,6 +16,9 @@ const blockBytes = scratchKept
 // with what follows. Where the two do not stay apart, the next block begins
 // earlier, twice as many tokens each time, in the end with the piece.
 func (t *Tokenizer) mergeLong(dst []int32, piece string, block, most int) []int32 {
+	if piece = t.known(piece); piece == "" { // here, as places in it are counted by the bytes of tokens
+		return dst
+	}
 	s := t.scratch.Get().(*mergeScratch)
 	defer func() {
 		if cap(s.ids) <= scratchKept {

@@ -60,8 +60,12 @@ func (t *Tokenizer) meant(dst []byte, token string) []byte {
 const shortPiece = 48
 
 // merge appends the ids that the bytes of piece merge into, which has at most
-// scratchKept bytes.
+// scratchKept bytes. Those without a token are left out first, so that what stands
+// around them are neighbors.
 func (t *Tokenizer) merge(dst []int32, piece string) []int32 {
+	if piece = t.known(piece); piece == "" {
+		return dst
+	}
 	if len(piece) <= shortPiece {
 		return t.mergeShort(dst, piece)
 	}
@@ -100,7 +104,8 @@ func (t *Tokenizer) mergeShort(dst []int32, piece string) []int32 {
 	}
 }
 
-// symbols appends what merging begins with: a token for each byte or character of piece.
+// symbols appends what merging begins with: a token for each byte or character of piece,
+// whose bytes all have one.
 func (t *Tokenizer) symbols(dst []int32, piece string) []int32 {
 	if t.sentences != nil {
 		return t.characters(dst, piece)

@@ -20,6 +20,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"sync"
 )
 
@@ -78,8 +79,9 @@ type Tokenizer struct {
 	ignoreMerges bool
 	strips       map[int32]Strip
 	tokens       tokenTable
-	kinds        []uint8 // token types by id
-	bytes        [256]int32
+	kinds        []uint8    // token types by id
+	bytes        [256]int32 // tokens of one byte, -1 without one
+	lacking      bool       // some byte has none
 	pairs        pairTable
 	memo         memo
 	pieces       pieces
@@ -91,8 +93,9 @@ type Tokenizer struct {
 	scratch      sync.Pool // *mergeScratch
 }
 
-// New builds a tokenizer. The vocabulary must have a token for every byte, and
-// every merge must join tokens into a token, so that any text can be encoded.
+// New builds a tokenizer. The vocabulary must have a token for every byte, but for
+// those that findBytes lets go, and every merge must join tokens into a token, so that
+// any text can be encoded.
 func New(v Vocab) (*Tokenizer, error) {
 	s, ok := splitters[v.Pre]
 	if !ok && !v.SentencePiece {
@@ -185,16 +188,43 @@ func isPaddingName(token string, id int) bool {
 	return len(token) > 5 && token[:4] == "[PAD" && token == fmt.Sprintf("[PAD%d]", id)
 }
 
-// findBytes fills the first stage of merging: one token per byte value.
+// findBytes fills the first stage of merging: one token per byte value. Published
+// vocabularies lack some: the 13 that UTF-8 never has, and whatever the texts did not
+// have that they were made from, such as the first byte of unassigned characters.
+// Those are left out of texts, as other programs do that run these models. Without a
+// line break or a printable character of ASCII a vocabulary is of another kind.
 func (t *Tokenizer) findBytes() error {
 	for b := range 256 {
 		id, ok := t.tokens.find(string([]byte{byte(b)}))
-		if !ok {
+		switch {
+		case !ok && (b == '\n' || b >= ' ' && b <= '~'):
 			return fmt.Errorf("the vocabulary has no token for the byte 0x%02x", b)
+		case !ok:
+			id, t.lacking = -1, true
 		}
 		t.bytes[b] = id
 	}
 	return nil
+}
+
+// known is a text without the bytes that have no token.
+func (t *Tokenizer) known(text string) string {
+	at := 0
+	for t.lacking && at < len(text) && t.bytes[text[at]] >= 0 {
+		at++
+	}
+	if !t.lacking || at == len(text) {
+		return text
+	}
+	var b strings.Builder
+	b.Grow(len(text))
+	b.WriteString(text[:at])
+	for ; at < len(text); at++ {
+		if t.bytes[text[at]] >= 0 {
+			b.WriteByte(text[at])
+		}
+	}
+	return b.String()
 }
 
 // findStops lists what ends an answer: the tokens that the file names, and the
@@ -299,7 +329,10 @@ func (t *Tokenizer) encodePieces(dst []int32, text string, most int) []int32 {
 // encodePiece encodes a piece of the splitter, text[:n], of at most blockBytes.
 func (t *Tokenizer) encodePiece(dst []int32, text string, n int) []int32 {
 	if n == 1 {
-		return append(dst, t.bytes[text[0]])
+		if id := t.bytes[text[0]]; id >= 0 {
+			dst = append(dst, id)
+		}
+		return dst
 	}
 	if n > pieceBytesMax {
 		return t.encodeNew(dst, text[:n])

@@ -2,6 +2,7 @@ package tokenizer
 
 import (
 	"encoding/json"
+	"fmt"
 	"maps"
 	"math/rand/v2"
 	"os"
@@ -273,7 +274,9 @@ func TestNewRefuses(t *testing.T) {
 		{"type 9", func(v *Vocab) { v.Types[3] = 9 }, "token 3 has the unknown type 9"},
 		{"eos", func(v *Vocab) { v.EOS = 518 }, "EOS token is 518"},
 		{"bos", func(v *Vocab) { v.BOS = -2 }, "BOS token is -2"},
-		{"missing byte", func(v *Vocab) { v.Tokens[5] += "x" }, "no token for the byte"},
+		{"missing letter", func(v *Vocab) { v.Tokens['A'] += "x" }, "no token for the byte 0x41"},
+		{"missing space", func(v *Vocab) { v.Tokens[' '] += "x" }, "no token for the byte 0x20"},
+		{"missing line break", func(v *Vocab) { v.Tokens['\n'] += "x" }, "no token for the byte 0x0a"},
 		{"merge form", func(v *Vocab) { v.Merges[7] = "abc" }, "merge 7"},
 		{"merge parts", func(v *Vocab) { v.Merges[7] = "q qq" }, "merge 7"},
 		{"special with guard", func(v *Vocab) { v.Tokens[511] = "<\uFDD0>" }, "special token 511"},
@@ -286,6 +289,45 @@ func TestNewRefuses(t *testing.T) {
 		c.change(&v)
 		if _, err := New(v); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: error %v, want one with %q", c.name, err, c.want)
+		}
+	}
+}
+
+// TestMissingBytes: a vocabulary without tokens for bytes that texts hardly have leaves those out, and is the same otherwise: in pieces
+// of one byte, remembered ones, short and long ones, and blocks.
+func TestMissingBytes(t *testing.T) {
+	v := smallVocab(t, "qwen2")
+	missing := []byte("\xc0\xc1\xf5\xf6\xf7\xf8\xf9\xfa\xfb\xfc\xfd\xfe\xff\xf1\x05")
+	for _, b := range missing {
+		v.Tokens[b], v.Types[b] = fmt.Sprintf("[unused %d]", b), typeUnused
+	}
+	whole, tok := small(t, "qwen2"), build(t, v)
+	loaded, err := FromJSON(asJSON(t, v, true))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, text := range []string{"\xff", "\x05", "\xc0\xc1", "the \U00040000 server's\x05\x05 \U0007ffff", "!\xf1!", "é\xc3\xa9\U0001f642",
+		strings.Repeat("!\U00040000", 4), strings.Repeat("\U00040000", 20), strings.Repeat("\xf1", 100),
+		strings.Repeat("!\U00040000", 1<<15), strings.Repeat("\xff", 1<<18), strings.Repeat("\xff", 1<<17) + "the"} {
+		want := slices.DeleteFunc(whole.Encode(nil, text), func(id int32) bool { return slices.Contains(missing, byte(id)) && id < 256 })
+		for _, tok := range []*Tokenizer{tok, tok, loaded} { // the second time from what is remembered
+			if got := tok.Encode([]int32{7}, text); !slices.Equal(got[1:], want) || got[0] != 7 {
+				t.Errorf("%.40q of %d bytes: %d tokens, want %d, or others", text, len(text), len(got)-1, len(want))
+			}
+			if len(text) < 1000 {
+				checkProtected(t, tok, text)
+			}
+		}
+	}
+	for piece, same := range map[string]string{
+		"h\xc0e": "he", "\xf1t\x05he\xff": "the", strings.Repeat("in\xf1g", 30): strings.Repeat("ing", 30),
+	} {
+		want := whole.merge(nil, same)
+		if got := tok.merge(nil, piece); !slices.Equal(got, want) {
+			t.Errorf("%q merges into %v, want %v", piece, got, want)
+		}
+		if got := tok.mergeLong(nil, piece, 16, 1<<20); !slices.Equal(got, want) {
+			t.Errorf("in blocks %q merges into %v, want %v", piece, got, want)
 		}
 	}
 }
