@@ -68,7 +68,7 @@ func (l *loop) call(name string, args []value) value {
 		return args[l.index%len(args)]
 	case name == "changed":
 		budget := comparisonMax
-		same := l.changed != nil && equalLists(l.changed, args, &budget)
+		same := l.changed != nil && equalLists(l.changed, args, &budget, 0)
 		l.changed = append(list{}, args...)
 		return !same
 	}

@@ -194,7 +194,7 @@ func unique(in value, args arguments) value {
 	budget := comparisonMax
 	var kept []keyed
 	for _, k := range keys {
-		if !slices.ContainsFunc(kept, func(other keyed) bool { return equalWithin(other.key, k.key, &budget) }) {
+		if !slices.ContainsFunc(kept, func(other keyed) bool { return equalWithin(other.key, k.key, &budget, 0) }) {
 			kept = append(kept, k)
 		}
 	}

@@ -116,6 +116,47 @@ func TestLimits(t *testing.T) {
 	}
 }
 
+// deepValue makes two values that are nested deeper than may be printed or compared, in each of the ways to nest one.
+const deepValue = "{% set ns = namespace(x=1, y=1) %}{% for i in range(400) %}{% set ns.x = [(1, {'a': ns.x})] %}" +
+	"{% set ns.y = [(1, {'a': ns.y})] %}{% endfor %}"
+
+// TestDeepValues wants values that would overflow the stack, which ends the process, to be refused where they are printed or compared.
+func TestDeepValues(t *testing.T) {
+	for name, source := range map[string]string{
+		"text":    deepValue + "{{ ns.x }}",
+		"tilde":   deepValue + "{{ 'a' ~ ns.x }}",
+		"string":  deepValue + "{{ ns.x|string|length }}",
+		"join":    deepValue + "{{ [ns.x]|join }}",
+		"format":  deepValue + "{{ '{}'.format(ns.x) }}",
+		"json":    deepValue + "{{ ns.x|tojson }}",
+		"indent":  deepValue + "{{ ns.x|tojson(indent=1, sort_keys=true) }}",
+		"equals":  deepValue + "{{ ns.x == ns.y }}",
+		"in":      deepValue + "{{ ns.x in [1, ns.y] }}",
+		"unique":  deepValue + "{{ [ns.x, ns.y]|unique|list|length }}",
+		"changed": deepValue + "{% for i in range(2) %}{{ loop.changed(ns.x if i else ns.y) }}{% endfor %}",
+		"key":     deepValue + "{{ {ns.x: 1} }}",
+		"group": "{% set ns = namespace(x=1) %}{% for i in range(2000) %}" +
+			"{% set ns.x = [{'a': 1, 'b': ns.x}]|groupby('a') %}{% endfor %}{{ ns.x }}",
+		"very deep": "{% set ns = namespace(x=1) %}{% for i in range(99999) %}{% set ns.x = [[[ns.x]]] %}{% endfor %}{{ ns.x }}",
+	} {
+		tmpl, err := New(source)
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		if out, err := tmpl.Render(Input{}); !errors.Is(err, ErrLimit) {
+			t.Errorf("%s: got %d bytes, error %v", name, len(out), err)
+		}
+	}
+	tmpl, err := New(strings.ReplaceAll(deepValue, "range(400)", "range(300)") + "{{ ns.x }}{{ ns.x|tojson }}{{ ns.x == ns.y }}")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if out, err := tmpl.Render(Input{}); err != nil || !strings.HasSuffix(out, "True") {
+		t.Errorf("a value of 900 in each other: %d bytes, %v", len(out), err)
+	}
+}
+
 // TestWideObjects: looking up every member of an object, there or in a list of names
 // such as a schema's required ones, is work that grows with its square.
 func TestWideObjects(t *testing.T) {

@@ -25,6 +25,7 @@ func (s *jsonStyle) appendJSON(b []byte, v value, depth int) []byte {
 	if len(b) > outputMax {
 		panic(errLongString)
 	}
+	checkDepth(depth)
 	switch x := v.(type) {
 	case string:
 		return s.appendString(b, x)

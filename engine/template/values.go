@@ -131,19 +131,31 @@ func (x float) String() string {
 	return s
 }
 
+// depthMax bounds the nesting of values that are printed or compared, as Python does too. A loop can make one that
+// is nested deeper with each round, and a stack that overflows ends the process.
+const depthMax = 1000
+
+// checkDepth panics with ErrLimit so deep within a value, as all that follow values do.
+func checkDepth(depth int) {
+	if depth > depthMax {
+		panic(fmt.Errorf("%w: a value nested deeper than %d", ErrLimit, depthMax))
+	}
+}
+
 // repr is Python's repr, which lists and mappings use for their elements.
 func repr(v value) string {
 	var b strings.Builder
-	writeRepr(&b, v)
+	writeRepr(&b, v, 0)
 	return b.String()
 }
 
 // writeRepr panics with ErrLimit when the text gets too long: a value that
 // holds itself many times over is small in memory only. Render recovers.
-func writeRepr(b *strings.Builder, v value) {
+func writeRepr(b *strings.Builder, v value, depth int) {
 	if b.Len() > outputMax {
 		panic(errLongString)
 	}
+	checkDepth(depth)
 	switch x := v.(type) {
 	case string:
 		b.WriteString(quotePython(x))
@@ -160,26 +172,26 @@ func writeRepr(b *strings.Builder, v value) {
 	case integer:
 		b.WriteString(string(x))
 	case object:
-		writeReprOfObject(b, x)
+		writeReprOfObject(b, x, depth)
 	case list:
 		b.WriteByte('[')
-		writeReprs(b, x)
+		writeReprs(b, x, depth)
 		b.WriteByte(']')
 	case tuple:
 		b.WriteByte('(')
-		writeReprs(b, list(x))
+		writeReprs(b, list(x), depth)
 		if len(x) == 1 {
 			b.WriteByte(',')
 		}
 		b.WriteByte(')')
 	case group:
-		writeRepr(b, tuple{x.grouper, x.items})
+		writeRepr(b, tuple{x.grouper, x.items}, depth)
 	default:
 		b.WriteString("<" + typeName(v) + ">")
 	}
 }
 
-func writeReprOfObject(b *strings.Builder, o object) {
+func writeReprOfObject(b *strings.Builder, o object, depth int) {
 	b.WriteByte('{')
 	for i, m := range o {
 		if i > 0 {
@@ -187,17 +199,17 @@ func writeReprOfObject(b *strings.Builder, o object) {
 		}
 		b.WriteString(quotePython(m.key))
 		b.WriteString(": ")
-		writeRepr(b, m.val)
+		writeRepr(b, m.val, depth+1)
 	}
 	b.WriteByte('}')
 }
 
-func writeReprs(b *strings.Builder, items []value) {
+func writeReprs(b *strings.Builder, items []value, depth int) {
 	for i, v := range items {
 		if i > 0 {
 			b.WriteString(", ")
 		}
-		writeRepr(b, v)
+		writeRepr(b, v, depth+1)
 	}
 }
 
@@ -495,17 +507,18 @@ const comparisonMax = 1_000_000
 // equal is Python's ==.
 func equal(a, b value) bool {
 	budget := comparisonMax
-	return equalWithin(a, b, &budget)
+	return equalWithin(a, b, &budget, 0)
 }
 
 // equalWithin panics with ErrLimit when the budget is spent, as writeRepr does.
-func equalWithin(a, b value, budget *int) bool {
+func equalWithin(a, b value, budget *int, depth int) bool {
 	if *budget--; *budget < 0 {
 		panic(fmt.Errorf("%w: a comparison of more than %d values", ErrLimit, comparisonMax))
 	}
+	checkDepth(depth)
 	if x, ok := a.(object); ok {
 		y, ok := b.(object)
-		return ok && equalObjects(x, y, budget)
+		return ok && equalObjects(x, y, budget, depth)
 	}
 	if isNumber(a) && isNumber(b) {
 		return compareNumbers(a, b) == 0
@@ -513,26 +526,26 @@ func equalWithin(a, b value, budget *int) bool {
 	x, ok := elements(a)
 	y, alsoList := elements(b)
 	if ok || alsoList {
-		return ok && alsoList && equalLists(x, y, budget)
+		return ok && alsoList && equalLists(x, y, budget, depth)
 	}
 	return !is[callable](a) && a == b // of what is left only functions cannot be compared
 }
 
-func equalObjects(x, y object, budget *int) bool {
+func equalObjects(x, y object, budget *int, depth int) bool {
 	if len(x) != len(y) {
 		return false
 	}
 	for _, m := range x {
 		v, ok := y.get(m.key)
-		if !ok || !equalWithin(m.val, v, budget) {
+		if !ok || !equalWithin(m.val, v, budget, depth+1) {
 			return false
 		}
 	}
 	return true
 }
 
-func equalLists(x, y list, budget *int) bool {
-	return slices.EqualFunc(x, y, func(a, b value) bool { return equalWithin(a, b, budget) })
+func equalLists(x, y list, budget *int, depth int) bool {
+	return slices.EqualFunc(x, y, func(a, b value) bool { return equalWithin(a, b, budget, depth+1) })
 }
 
 func compareNumbers(a, b value) int {
@@ -566,7 +579,7 @@ func contains(v, item value) bool {
 		panic(errors.New("a namespace is not iterable"))
 	}
 	budget := comparisonMax
-	return slices.ContainsFunc(each(v), func(e value) bool { return equalWithin(e, item, &budget) })
+	return slices.ContainsFunc(each(v), func(e value) bool { return equalWithin(e, item, &budget, 0) })
 }
 
 // typeName names a value's type in error messages, in Python's words.
