@@ -161,6 +161,10 @@ type merged struct {
 	rank               int
 }
 
+// scoredBytesMax bounds a token that merges by its score, since each place is tried where it can be cut. Published
+// vocabularies have runs of spaces of a hundred bytes or so.
+const scoredBytesMax = 1 << 10
+
 // addScores fills the pair table: any two tokens whose text is a token's merge into it, the
 // token with the best score first.
 func (t *Tokenizer) addScores(scores []float32) error {
@@ -170,6 +174,9 @@ func (t *Tokenizer) addScores(scores []float32) error {
 	var order []int32
 	for id := range t.kinds {
 		if text := t.tokens.bytes(int32(id)); len(text) > 1 {
+			if len(text) > scoredBytesMax && t.kinds[id] == typeNormal {
+				return fmt.Errorf("token %d has %d bytes, want at most %d", id, len(text), scoredBytesMax)
+			}
 			if found, ok := t.tokens.find(text); ok && found == int32(id) {
 				order = append(order, found)
 			}

@@ -227,6 +227,11 @@ func TestSentencePieceRefusals(t *testing.T) {
 		"no token for the byte": func(m map[string]any) {
 			m["tokens"], m["token_type"], m["scores"] = []string{"a"}, []int32{1}, []float32{0}
 		},
+		"has 1025 bytes, want at most 1024": func(m map[string]any) {
+			m["tokens"] = append(slices.Clone(r.Models[0].Tokens), strings.Repeat("a", 1024), strings.Repeat("a", 1025))
+			m["token_type"] = append(slices.Clone(r.Models[0].Types), typeNormal, typeNormal)
+			m["scores"] = append(slices.Clone(r.Models[0].Scores), 0, 0)
+		},
 		"but 3 scores":     func(m map[string]any) { m["scores"] = []float32{1, 2, 3} },
 		"scores":           func(m map[string]any) { delete(m, "scores") },
 		"are supported":    func(m map[string]any) { m["model"] = "t5" },
