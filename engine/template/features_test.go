@@ -33,10 +33,16 @@ var features = []string{
 	"{{ ' x '.strip() }}{{ 'xxaxx'.strip('x') }}{{ '\\n\\na'.lstrip('\\n') }}{{ 'a,b,c'.split(',') }}{{ 'a b  c'.split() }}{{ 'a,b,c'.split(',', 1) }}{{ 'a,b,c'.rsplit(',', 1) }}",
 	"{{ 'abc'.startswith('ab') }}{{ 'abc'.endswith(('x', 'c')) }}{{ (' abc '|trim).startswith('a') }}{{ 'x</think>y'.split('</think>')[-1].lstrip('\\n').split('z')[0].strip() }}",
 	"{{ 'abc'.replace('b', 'x') }}{{ 'aaa'.replace('a', 'b', 2) }}{{ 'Abc dEF'.title() }}{{ 'abC'.capitalize() }}{{ 'a'.upper() }}{{ 'añb'.find('b') }}{{ 'aXbX'.count('X') }}{{ 'a\\nb\\n'.splitlines() }}{{ ','.join(['a', 'b']) }}{{ 'abc'.removeprefix('a') }}{{ '12'.isdigit() }}",
+	"{{ '\\n'.splitlines() }}{{ ''.splitlines() }}{{ '\\r\\n\\n'.splitlines() }}",
+	"{{ 'a\\x0bb\\x0cc\\x1cd\\x1de\\x1ef\\x85g\\u2028h\\u2029'.splitlines() }}",
 	// filters
 	"{{ ' a '|trim }}{{ 'xa'|trim('x') }}{{ [3, 1, 2]|sort }}{{ [1, 2]|last }}{{ ['a', 'b']|join(', ') }}{{ 'a'|upper|lower }}{{ 'añ'|length }}{{ missing|length }}{{ missing|default('d') }}{{ ''|default('d', true) }}{{ none|default('d') }}",
 	"{{ messages|map(attribute='role')|join(',') }}{{ messages|map(attribute='content')|list|length }}", "{{ messages|selectattr('role', 'equalto', 'user')|list|length }}{{ messages|rejectattr('role', 'equalto', 'user')|list|length }}",
 	"{{ {'b': 1, 'a': 2}|dictsort }}{{ {'b': 1}|items|list }}{{ {'b': 1}|list }}", "{{ 'a\\nb\\n\\nc'|indent(2) }}{{ 'a\\nb'|indent(first=true) }}", "{{ '5'|int + 1 }}{{ 2.7|int }}{{ true|string }}{{ 1.0|string }}{{ [1, 2]|string }}{{ -5|abs }}", "{{ 'abc'|reverse }}{{ [1, 2]|reverse|list }}{{ 'abc'|first }}{{ 'a b'|replace(' ', '') }}", "{{ ['a', 'b', 'a']|unique|list }}", "{{ [1, 2, 3]|sum }}{{ [1, 3]|max }}", "{{ 'x<y'|e }}",
+	"{% set d = {'b': 1, 'A': 3, 'a': 2, 'B': 1} %}{{ d|dictsort }}{{ d|dictsort(true) }}{{ d|dictsort(false, 'value') }}",
+	"{{ {'b': 1, 'A': 3, 'a': 2}|dictsort(reverse=true) }}{{ {'b': 1, 'A': 3, 'B': 1}|dictsort(by='value', reverse=true) }}",
+	"{% set d = {'x': 'b', 'y': 'A', 'z': 'B'} %}{{ d|dictsort(by='value') }}{{ d|dictsort(true, 'value') }}",
+	"{{ {'a': 1}|dictsort(by='x') }}", "{{ {'a': 1, 'b': 'x'}|dictsort(by='value') }}", "{{ missing|dictsort }}",
 	"{% filter upper %}abc{% endfilter %}", "{% filter trim|upper %} a {% endfilter %}",
 	"{{ ['b', 'A', 'c']|sort }}{{ ['b', 'A', 'c']|sort(reverse=true) }}{{ ['b', 'A', 'a']|sort(case_sensitive=true) }}{{ messages|sort(attribute='role')|map(attribute='role')|join }}{{ [['b', 1], ['a', 2], ['B', 3]]|sort(true, attribute='0') }}",
 	"{% for g in messages|groupby('role') %}{{ g.grouper }}{{ g.list|length }}{{ g[0] }}{% endfor %}{% for k, v in messages|groupby('none', default='x') %}{{ k }}{{ v|length }}{% endfor %}",
@@ -48,6 +54,7 @@ var features = []string{
 	"{{ tools|tojson }}", "{{ tools[0]|tojson(indent=4) }}", "{{ tools[0]|tojson(indent=2, sort_keys=true) }}", "{{ 'é☃😀\\u2028<>&\\'\"\\\\\\x7f\\x00'|tojson }}", "{{ 'é😀'|tojson(ensure_ascii=true) }}", "{{ {'a': 1, 'b': [1, 2]}|tojson(separators=(',', ':')) }}", "{{ [[], {}, [{}], 1.0, true, none]|tojson(indent=2) }}", "{{ missing|tojson }}",
 	// tests
 	"{{ 'a' is string }}{{ 1 is string }}{{ {} is mapping }}{{ [] is sequence }}{{ 'a' is sequence }}{{ 1 is iterable }}{{ 'a' is iterable }}{{ {} is iterable }}{{ none is none }}{{ missing is none }}{{ none is defined }}{{ true is boolean }}{{ 1 is boolean }}{{ 1 is number }}{{ 1.0 is float }}{{ 1 is integer }}{{ true is true }}{{ 1 is true }}{{ 0 is false }}{{ false is false }}{{ 3 is odd }}{{ 4 is divisibleby 2 }}{{ 'a' is in ['a'] }}{{ 1 is not string }}{{ namespace is callable }}",
+	"{{ missing is sequence }}{{ missing is iterable }}{{ none is sequence }}{{ namespace() is sequence }}",
 	// loops
 	"{% for m in messages %}{{ loop.index }}{{ loop.index0 }}{{ loop.first }}{{ loop.last }}{{ loop.length }}{{ loop.revindex }}{{ loop.previtem.role if loop.previtem }}{{ loop.nextitem.role if loop.nextitem is defined }};{% endfor %}",
 	"{% for x in [] %}a{% else %}b{% endfor %}", "{% for k, v in {'a': 1, 'b': 2}.items() %}{{ k }}{{ v }}{% endfor %}", "{% for k in {'z': 1, 'a': 2} %}{{ k }}{% endfor %}", "{% for x in range(5) if x is odd %}{{ x }}{{ loop.index }}{% endfor %}", "{% for x in range(3) %}{% for y in range(2) %}{{ loop.index }}{{ loop.depth }}{% endfor %}{{ loop.index }}{% endfor %}",

@@ -238,18 +238,6 @@ func indent(in value, args arguments) value {
 	return strings.Join(lines, "\n")
 }
 
-func dictSort(in value, _ arguments) value {
-	o, ok := in.(object)
-	if !ok {
-		panic(fmt.Errorf("%s is not a mapping", typeName(in)))
-	}
-	sorted := slices.Clone(o)
-	slices.SortStableFunc(sorted, func(a, b member) int {
-		return strings.Compare(strings.ToLower(a.key), strings.ToLower(b.key))
-	})
-	return items(sorted, arguments{})
-}
-
 // sortedObject returns the members by key, as json.dumps does with sort_keys.
 func sortedObject(o object) object {
 	sorted := slices.Clone(o)

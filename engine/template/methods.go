@@ -206,12 +206,15 @@ func stringList(parts []string) value {
 	return out
 }
 
+// lineEnds are those of Python, as one.
+var lineEnds = strings.NewReplacer("\r\n", "\n", "\r", "\n", "\v", "\n", "\f", "\n", "\x1c", "\n", "\x1d", "\n", "\x1e", "\n",
+	"\u0085", "\n", "\u2028", "\n", "\u2029", "\n")
+
 func splitLines(s string, _ []value) value {
-	s = strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(s)
-	s = strings.TrimSuffix(s, "\n")
 	if s == "" {
 		return list{}
 	}
+	s = strings.TrimSuffix(lineEnds.Replace(s), "\n")
 	checkElements(strings.Count(s, "\n"))
 	return stringList(strings.Split(s, "\n"))
 }

@@ -129,9 +129,30 @@ func sortKeyed(all []keyed) {
 }
 
 func sorted(in value, args arguments) value {
-	keys := sortKeys(each(in), args.get(2, "attribute"), args.flag(1, "case_sensitive"))
+	return ordered(each(in), args.get(2, "attribute"), args.flag(1, "case_sensitive"), args.flag(0, "reverse"))
+}
+
+// dictSort is the pairs of a mapping by their keys, or by their values.
+func dictSort(in value, args arguments) value {
+	if !isMapping(in) {
+		panic(fmt.Errorf("%s is not a mapping", typeName(in)))
+	}
+	by := 0
+	switch v := args.get(1, "by"); v {
+	case nil, "key":
+	case "value":
+		by = 1
+	default:
+		panic(errors.New("by must be key or value"))
+	}
+	return ordered(each(items(in, arguments{})), by, args.flag(0, "case_sensitive"), args.flag(2, "reverse"))
+}
+
+// ordered sorts by an attribute.
+func ordered(all list, attribute value, caseSensitive, reverse bool) list {
+	keys := sortKeys(all, attribute, caseSensitive)
 	sortKeyed(keys)
-	if args.flag(0, "reverse") { // Python's reverse keeps the order of equal ones too
+	if reverse { // Python's keeps the order of equal ones too
 		slices.Reverse(keys)
 		reverseRuns(keys)
 	}

@@ -22,14 +22,17 @@ func related(passes relation) testFunc {
 	}
 }
 
+// isSequence also holds for undefined, which is empty.
+func isSequence(v value) bool { return isUndefined(v) || isString(v) || isList(v) || isMapping(v) }
+
 var tests = map[string]testFunc{
 	"defined":   plain(func(v value) bool { return !isUndefined(v) }),
 	"undefined": plain(isUndefined),
 	"none":      plain(isNone),
 	"string":    plain(isString),
 	"mapping":   plain(isMapping),
-	"sequence":  plain(func(v value) bool { return isString(v) || isList(v) || isMapping(v) }), // what has a length and elements
-	"iterable":  plain(func(v value) bool { return isUndefined(v) || isString(v) || isList(v) || isMapping(v) }),
+	"sequence":  plain(isSequence), // what has a length and elements
+	"iterable":  plain(isSequence),
 	"boolean":   plain(isBool),
 	"true":      plain(func(v value) bool { return isBool(v) && v.(bool) }),
 	"false":     plain(func(v value) bool { return isBool(v) && !v.(bool) }),
