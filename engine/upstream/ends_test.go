@@ -61,6 +61,28 @@ func TestLongCall(t *testing.T) {
 	}
 }
 
+// TestFiltered: an answer that a server's filter cut is none. The client reads why, no other server is asked, and the server
+// has not failed.
+func TestFiltered(t *testing.T) {
+	for _, stream := range []bool{false, true} {
+		s := start(t, wire.Messages, func(int, []byte) fake.Script { return fake.Script{Text: []string{"a", "b"}, Stop: "refusal"} })
+		m := open(t, wire.Messages, nil, s, start(t, wire.Messages, plainAnswer))
+		for len(s.Seen()) == 0 {
+			got := newLoop(t, m).ask("a", hello(stream))
+			if len(s.Seen()) == 0 { // the other one was chosen
+				m.Drain(got.result.Source.Replica, true)
+				continue
+			}
+			if err := got.result.Err; err == nil || err.Kind != abi.InvalidRequest || !strings.Contains(err.Msg, "content filter") {
+				t.Errorf("stream %v: ended with %v", stream, err)
+			}
+		}
+		if n := m.Counts(); n.Failures.Load() != 0 || n.Retries.Load() != 0 {
+			t.Errorf("%d failures, %d retries", n.Failures.Load(), n.Retries.Load())
+		}
+	}
+}
+
 // TestEndlessHead: the head of an answer is bounded.
 func TestEndlessHead(t *testing.T) {
 	here, there := net.Pipe()

@@ -27,6 +27,10 @@ func broken(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", ErrBroken, fmt.Sprintf(format, args...))
 }
 
+// filtered is the failure of an answer that a filter of the server's cut: no reason to stop of ours says so, and another
+// server of the model would do as much. So it is a refusal, which the client reads.
+func filtered() error { return &Failure{Status: 400, Msg: "its content filter cut the answer off"} }
+
 // wordMax is the most bytes of a word of a protocol.
 const wordMax = 40
 

@@ -60,15 +60,18 @@ func (p *chatProtocol) frame(r *Reader, _, data []byte) error {
 	if err := p.give(r, len(p.calls)-1); err != nil {
 		return err
 	}
-	if c.finish == "abort" || c.finish == "error" { // the engine gave up: what came is no answer
+	switch c.finish {
+	case "":
+		return nil
+	case "abort", "error", "insufficient_system_resource": // the engine gave up: what came is no answer
 		return broken("it ended with the reason %s", word(c.finish))
+	case "content_filter":
+		return filtered()
 	}
-	if c.finish != "" {
-		if err := p.give(r, len(p.calls)); err != nil {
-			return err
-		}
-		r.finish(chatStop(c.finish, len(p.calls) > 0), c.stopText)
+	if err := p.give(r, len(p.calls)); err != nil {
+		return err
 	}
+	r.finish(chatStop(c.finish, len(p.calls) > 0), c.stopText)
 	return nil
 }
 
@@ -89,10 +92,10 @@ func (p *chatProtocol) give(r *Reader, n int) error {
 	return nil
 }
 
-// chatStop takes a finish reason to ours. Some servers say stop behind calls.
+// chatStop takes a finish reason to ours. Some servers say stop behind calls. One that nobody knows ends the answer as its end does.
 func chatStop(reason string, called bool) abi.StopReason {
 	switch {
-	case reason == "length":
+	case reason == "length", reason == "model_length": // of max_tokens, of the context window
 		return abi.StopMaxTokens
 	case reason == "tool_calls", reason == "function_call", called:
 		return abi.StopToolUse

@@ -64,6 +64,9 @@ func (p *messagesProtocol) frame(r *Reader, event, data []byte) error {
 	case "content_block_stop":
 		p.stop(r, e.index)
 	case "message_delta":
+		if e.stopReason == "refusal" {
+			return filtered()
+		}
 		if e.stopReason != "" {
 			p.stop(r, p.block.index)
 			r.finish(messagesStop(e.stopReason), e.stopText)
