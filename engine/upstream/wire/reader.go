@@ -255,14 +255,15 @@ func (r *Reader) call(name, input string, pieces int64) {
 }
 
 // finish says why the answer is complete; its last frame may still come. A text that
-// stopped is one of the request's stop sequences, or nothing. Where a call was left out the answer
-// ended with the one before.
+// stopped is one of the request's stop sequences, or nothing. An answer with a call wants it run, whatever ended it later:
+// some servers name a stop sequence behind calls, or a plain end. One that was cut may be so in a call. Where a call was
+// left out the answer ended with the one before.
 func (r *Reader) finish(reason abi.StopReason, stopText string) {
 	r.finished, r.stop = true, reason
 	switch {
-	case r.leftOut:
+	case r.leftOut, r.called && reason != abi.StopMaxTokens:
 		r.stop = abi.StopToolUse
-	case stopText != "" && slices.Contains(r.stops, stopText):
+	case !r.called && stopText != "" && slices.Contains(r.stops, stopText):
 		r.stop, r.stopText = abi.StopStopSequence, stopText
 	}
 }

@@ -71,7 +71,7 @@ func (p *chatProtocol) frame(r *Reader, _, data []byte) error {
 	if err := p.give(r, len(p.calls)); err != nil {
 		return err
 	}
-	r.finish(chatStop(c.finish, len(p.calls) > 0), c.stopText)
+	r.finish(chatStop(c.finish), c.stopText)
 	return nil
 }
 
@@ -92,12 +92,12 @@ func (p *chatProtocol) give(r *Reader, n int) error {
 	return nil
 }
 
-// chatStop takes a finish reason to ours. Some servers say stop behind calls. One that nobody knows ends the answer as its end does.
-func chatStop(reason string, called bool) abi.StopReason {
-	switch {
-	case reason == "length", reason == "model_length": // of max_tokens, of the context window
+// chatStop takes a finish reason to ours. One that nobody knows ends the answer as its end does.
+func chatStop(reason string) abi.StopReason {
+	switch reason {
+	case "length", "model_length": // of max_tokens, of the context window
 		return abi.StopMaxTokens
-	case reason == "tool_calls", reason == "function_call", called:
+	case "tool_calls", "function_call":
 		return abi.StopToolUse
 	}
 	return abi.StopEndTurn

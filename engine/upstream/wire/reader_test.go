@@ -24,6 +24,12 @@ const (
 	stopped = `{"choices":[{"delta":{},"finish_reason":"stop"}]}`
 )
 
+// callF and useF are a call of f, in either protocol.
+var (
+	callF = piece(`"tool_calls":[{"index":0,"function":{"name":"f","arguments":"{}"}}]`, "")
+	useF  = `data: {"type":"content_block_start","index":0,"content_block":{"type":"tool_use","name":"f","input":{}}}` + "\n\n" + stop(0)
+)
+
 // read takes a stream, in pieces, to its events in short and what came of it.
 func read(f Flavor, pieces ...string) string {
 	r := NewReader(f, []string{"END"}, func() string { return "id" })
@@ -116,6 +122,11 @@ var oddStreams = []struct {
 		`,"finish_reason":"content_filter"`)), " failure 400 its content filter cut the answer off"},
 	{"cut by a classifier", Messages, messageStart + block(0, "text", "text", "hi") + messageEnd("refusal", "null"),
 		"T[hi failure 400 its content filter cut the answer off"},
+	{"stop_reason behind a call", VLLM, chatStream(callF, piece("", `,"finish_reason":"tool_calls","stop_reason":"END"`)), "C:f[{}] use"},
+	{"matched_stop behind a call", SGLang, chatStream(callF, piece("", `,"finish_reason":"stop","matched_stop":"END"`)), "C:f[{}] use"},
+	{"stop_sequence behind a call", Messages, messageStart + useF + messageEnd("stop_sequence", `"END"`), "C:f[{}] use"},
+	{"end_turn behind a call", Messages, messageStart + useF + messageEnd("end_turn", "null"), "C:f[{}] use"},
+	{"cut behind a call", Messages, messageStart + useF + messageEnd("max_tokens", `"END"`), "C:f[{}] max"},
 	{"call", VLLM, chatStream(piece(`"tool_calls":[{"index":0,"function":{"name":"f","arguments":"{\"a\""}}]`, ""),
 		piece(`"tool_calls":[{"index":0,"function":{"arguments":":1}"}}]`, ""), piece("", `,"finish_reason":"tool_calls"`)), `C:f[{"a":1}] use`},
 	{"call without index", VLLM, chatStream(piece(`"tool_calls":[{"function":{"name":"f","arguments":"{"}}]`, ""),
