@@ -1,6 +1,6 @@
 // Package fake is servers of other makes, for tests and for measuring: each speaks its
-// flavor's protocol as the real one does, answers what a script says, and fails where the
-// script says so. It records what it was sent, and when a client left.
+// flavor's protocol as the real one does, that of messages as strictly as public servers do,
+// answers what a script says, and fails where the script says so. It records what it was sent, and when a client left.
 //
 // The shapes of frames are those of the real servers: vLLM's and SGLang's from their
 // sources, llama-server's and this node's from transcripts of running ones.
@@ -183,7 +183,49 @@ func (s *Server) count(w http.ResponseWriter, r *http.Request) {
 	s.counts = append(s.counts, Seen{Path: r.URL.Path, Header: r.Header.Clone(), Body: body})
 	s.mu.Unlock()
 	w.Header().Set("Content-Type", "application/json")
+	if s.refuses(w, body, countFields) {
+		return
+	}
 	fmt.Fprintf(w, `{"input_tokens":%d}`, s.promptTokens(body))
+}
+
+// countFields are the members that the messages protocol has of a question for a count, answerFields those that it
+// has of a request.
+var (
+	countFields = []string{"model", "messages", "system", "thinking", "tools", "tool_choice", "output_config", "cache_control",
+		"context_management", "mcp_servers"}
+	answerFields = append([]string{"max_tokens", "stream", "stop_sequences", "temperature", "top_p", "top_k", "metadata", "service_tier",
+		"container"}, countFields...)
+)
+
+// refuses answers as a public server of the messages protocol does where a body has a member or a role that
+// the protocol has not, or no messages. Servers of other makes are not as strict.
+func (s *Server) refuses(w http.ResponseWriter, body []byte, fields []string) bool {
+	if s.Flavor != wire.Messages {
+		return false
+	}
+	var members map[string]json.RawMessage
+	var turns []struct{ Role string }
+	why := ""
+	if json.Unmarshal(body, &members) != nil || json.Unmarshal(members["messages"], &turns) != nil || len(turns) == 0 {
+		why = "messages: at least one message is required"
+	}
+	for name := range members {
+		if !slices.Contains(fields, name) {
+			why = name + ": Extra inputs are not permitted"
+		}
+	}
+	for i, turn := range turns {
+		if turn.Role != "user" && turn.Role != "assistant" {
+			why = fmt.Sprintf("messages.%d: unexpected role %q", i, turn.Role)
+		}
+	}
+	if why != "" {
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(http.StatusBadRequest)
+		fmt.Fprintf(w, `{"type":"error","error":{"type":"invalid_request_error","message":%q}}`, why)
+	}
+	return why != ""
 }
 
 // request is what the fake reads of either protocol's body.
@@ -238,6 +280,9 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request) {
 	s.seen = append(s.seen, seen)
 	script := s.script
 	s.mu.Unlock()
+	if s.refuses(w, body, answerFields) {
+		return
+	}
 	a := &answerer{s: s, w: w, r: r, seen: seen, script: script(n, body), tokens: s.promptTokens(body)}
 	if json.Unmarshal(body, &a.request) != nil || !a.request.Stream {
 		http.Error(w, `{"error":{"message":"want a streamed request"}}`, http.StatusBadRequest)

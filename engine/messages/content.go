@@ -232,7 +232,7 @@ func (r *reader) typed(f blockFields) Block {
 	case "":
 		r.fail(invalid(r.path()+".type", "field required"))
 	default:
-		if saidByServer(f.kind) {
+		if ServerBlock(f.kind) {
 			return Block{Type: skipped}
 		}
 		r.fail(invalid(r.path()+".type", "%q is not supported: text content only", f.kind))
@@ -245,8 +245,8 @@ func (r *reader) typed(f blockFields) Block {
 	return b
 }
 
-// saidByServer says whether a block is the call or the result of a tool that ran on
-// another service's side, where the conversation began. What is skipped costs no tokens.
-func saidByServer(kind string) bool {
+// ServerBlock says whether a block of a type is the call or the result of a tool that ran on
+// another service's side, where the conversation began. It is skipped, and costs no tokens.
+func ServerBlock(kind string) bool {
 	return kind == "server_tool_use" || ServerTool(kind) && strings.HasSuffix(kind, "_tool_result")
 }

@@ -44,6 +44,8 @@ type Request struct {
 	// Raw: the text of the only message is the whole prompt, without the model's template;
 	// no special token is recognized in it. Only translators can ask for it.
 	Raw bool
+	// Translated: a translator made the body of another protocol's, so it may ask for what this one has not.
+	Translated bool
 	// StreamArray: the answer that streams is one JSON array, element by element. Only
 	// translators can ask for it.
 	StreamArray bool

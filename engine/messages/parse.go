@@ -100,7 +100,7 @@ func parseAs(body []byte, translated bool) (*Request, *abi.Error) {
 	d := openDecoder(body)
 	defer d.close(len(body))
 	r := &reader{dec: &d.Decoder, translated: translated}
-	q := &Request{Body: body, Thinking: true, ToolChoice: ToolChoice{Mode: "auto"}}
+	q := &Request{Body: body, Translated: translated, Thinking: true, ToolChoice: ToolChoice{Mode: "auto"}}
 	if r.dec.PeekKind() != '{' {
 		if len(bytes.TrimSpace(body)) == 0 {
 			return nil, invalid("", "the body is empty; want a JSON object")

@@ -34,7 +34,7 @@ func TestCountOfSkippedTools(t *testing.T) {
 	for _, f := range flavors {
 		for _, choice := range []string{`{"type":"any"}`, `{"type":"tool","name":"web_search"}`} {
 			counted := countedBody(t, f, fmt.Sprintf(helloBody, `,"tools":[{"type":"web_search_20250305","name":"web_search"}],"tool_choice":`+choice), true)
-			if _, err := messages.Parse([]byte(counted)); err != nil {
+			if _, err := messages.ParseCount([]byte(counted)); err != nil {
 				t.Errorf("%s, tool_choice %s: the count of %s is refused: %v", f, choice, counted, err)
 			}
 		}
@@ -57,7 +57,7 @@ func TestCountOfNamedTool(t *testing.T) {
 	for _, f := range flavors {
 		for _, prepare := range []bool{false, true} {
 			counted := countedBody(t, f, body, prepare)
-			q, err := messages.Parse([]byte(counted))
+			q, err := messages.ParseCount([]byte(counted))
 			if err != nil {
 				t.Fatalf("%s is asked of %s: %v", f, counted, err)
 			}
@@ -67,6 +67,31 @@ func TestCountOfNamedTool(t *testing.T) {
 			}
 			if len(q.Tools) != want || q.ToolChoice.Name != "b" {
 				t.Errorf("%s is asked for the count of %s, want %d tools", f, counted, want)
+			}
+		}
+	}
+}
+
+// TestCountOfItself: a count has nothing of how to answer, which servers refuse there: neither that of a prompt nor the node's
+// own question whether a server counts.
+func TestCountOfItself(t *testing.T) {
+	body := fmt.Sprintf(helloBody, `,"stream":true,"temperature":1,"stop_sequences":["x"],"seed":1,"metadata":{},"system":"s"`)
+	for _, f := range flavors {
+		s := start(t, f, plainAnswer)
+		q, err := messages.Parse([]byte(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := open(t, f, nil, s).Count(q); err != nil {
+			t.Errorf("%s: %v", f, err)
+		}
+		for i, counted := range s.Counts() {
+			want := `{"model":"far","messages":[{"role":"user","content":"hi"}]}`
+			if i == len(s.Counts())-1 { // all before it are the node's own
+				want = `{"model":"far","messages":[{"role":"user","content":"one two three four"}],"system":"s"}`
+			}
+			if string(counted.Body) != want {
+				t.Errorf("%s is asked for the count of %s, want %s", f, counted.Body, want)
 			}
 		}
 	}

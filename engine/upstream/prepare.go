@@ -216,7 +216,7 @@ func (m *Model) body(account string, q *messages.Request, maxTokens int, more []
 		return wire.Chat(m.options.Flavor, q, o), nil
 	}
 	s := m.splices(q)
-	s.MaxTokens = maxTokens
+	s.MaxTokens, s.Without = maxTokens, wire.Without(m.options.Flavor, more, q)
 	body, err := wire.Splice(q.Body, s)
 	if err != nil {
 		return nil, abi.AsError(err)
@@ -226,13 +226,18 @@ func (m *Model) body(account string, q *messages.Request, maxTokens int, more []
 
 // splices are what a client's body is changed by for a replica, whether it is to answer or to count.
 func (m *Model) splices(q *messages.Request) wire.Splices {
-	return wire.Splices{Model: m.options.Model, ToolSkipped: messages.ServerTool, ChoiceAuto: q.ToolChoice.Mode == "auto",
+	s := wire.Splices{Model: m.options.Model, ToolSkipped: messages.ServerTool, ChoiceAuto: q.ToolChoice.Mode == "auto",
 		Signature: theirSignature}
+	if !m.traits.Extended {
+		s.Plain, s.BlockSkipped = true, messages.ServerBlock
+	}
+	return s
 }
 
 // counted are what a client's body is changed by for a count, so that the tools in it are those that are sent.
 func (m *Model) counted(q *messages.Request) wire.Splices {
 	s := m.splices(q)
+	s.Count, s.Without = true, wire.Without(m.options.Flavor, nil, q)
 	if m.traits.Messages {
 		return s
 	}

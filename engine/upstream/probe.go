@@ -116,7 +116,7 @@ func (m *Model) admit(r *replica) error {
 		return nil
 	}
 	if m.options.Counter == nil {
-		body := fmt.Appendf(nil, `{"model":%q,"max_tokens":1,"messages":[{"role":"user","content":"hi"}]}`, m.options.Model)
+		body := fmt.Appendf(nil, `{"model":%q,"messages":[{"role":"user","content":"hi"}]}`, m.options.Model)
 		if _, err := m.countAt(r, body, nil); err != nil {
 			m.options.Log.Error("a server of the model is not taken: it does not count tokens; name a tokenizer", "model", m.options.ID,
 				"replica", r.base, "reason", cut(m.whole(err), 300))

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"log/slog"
+	"net/http"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -15,6 +16,8 @@ import (
 	"corenode/engine/messages"
 	"corenode/engine/upstream/wire"
 	"corenode/wasm/abi"
+	"corenode/wasm/chat"
+	"corenode/wasm/responses"
 )
 
 // wordCounter counts the words of a conversation, as the fakes do.
@@ -129,6 +132,103 @@ func TestSamplingThatServersKnow(t *testing.T) {
 		if _, err := prepare(`,"repetition_penalty":1.5`); err != nil {
 			t.Errorf("%s: %v", f, err)
 		}
+	}
+}
+
+// translated is a request as the translator of another protocol makes it of a body.
+func translated(t *testing.T, request func(abi.RequestInput) (abi.Translated, *abi.Error), body string) *messages.Request {
+	t.Helper()
+	out, refused := request(abi.RequestInput{Body: []byte(body)})
+	if refused != nil {
+		t.Fatalf("%s: %v", body, refused)
+	}
+	q, err := messages.ParseTranslated(out.Body)
+	if err != nil {
+		t.Fatalf("%s became %s: %v", body, out.Body, err)
+	}
+	return q
+}
+
+// TestPublicServer: what a client of any protocol says is said to a server of the messages protocol as that has it, so that one
+// which knows nothing else counts it and answers. Another node gets what it understands as it is.
+func TestPublicServer(t *testing.T) {
+	const schema = `{"type":"object","properties":{"a":{"type":"string"}}}`
+	own, err := messages.Parse([]byte(`{"model":"far","max_tokens":9,"system":"s","response_format":{"type":"json_schema",` +
+		`"json_schema":{"schema":` + schema + `}},"messages":[{"role":"system","content":"t"},{"role":"user","content":"x"},` +
+		`{"role":"assistant","content":[` +
+		`{"type":"server_tool_use","id":"i","name":"web_search","input":{}}]},{"role":"user","content":"y"}]}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, q := range map[string]*messages.Request{
+		"messages": own,
+		"chat": translated(t, chat.Translator{}.Request, `{"model":"far","max_tokens":9,"seed":null,"presence_penalty":0,`+
+			`"frequency_penalty":0,"min_p":0,"repetition_penalty":1,"min_tokens":0,"response_format":{"type":"json_schema",`+
+			`"json_schema":{"name":"n","schema":`+schema+`}},"messages":[{"role":"system","content":"s"},{"role":"developer","content":"t"},{"role":"user","content":"x"}]}`),
+		"responses": translated(t, responses.Translator{}.Request, `{"model":"far","max_output_tokens":9,"instructions":"s",`+
+			`"text":{"format":{"type":"json_schema","name":"n","schema":`+schema+`}},`+
+			`"input":[{"role":"system","content":"t"},{"role":"user","content":"x"}]}`),
+	} {
+		s := start(t, wire.Messages, plainAnswer)
+		m := open(t, wire.Messages, nil, s)
+		r, err := m.Prepare("a", q)
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		body := string(r.Remote.(*sent).body)
+		answer, err := http.Post(s.URL+"/v1/messages", "application/json", strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if answer.Body.Close(); answer.StatusCode != http.StatusOK {
+			t.Errorf("%s: status %d for %s", name, answer.StatusCode, body)
+		}
+		for _, want := range []string{`"system":[{"type":"text","text":"s"},{"type":"text","text":"t"}]`,
+			`"output_config":{"format":{"type":"json_schema","schema":` + schema + `}}`} {
+			if !strings.Contains(body, want) || strings.Contains(body, "server_tool_use") {
+				t.Errorf("%s is sent as %s, want in it %s", name, body, want)
+			}
+		}
+		node := open(t, wire.Corenode, nil, start(t, wire.Corenode, plainAnswer))
+		if r, err := node.Prepare("a", q); err != nil || !strings.Contains(string(r.Remote.(*sent).body), `"response_format":`) {
+			t.Errorf("%s, to another node: %+v, %v", name, r, err)
+		}
+	}
+}
+
+// TestLostBeyondMessages: what the messages protocol does not have is refused by its name where a client of another protocol
+// asks for it, unless the operator says that the servers know it. A messages client's own body goes out as it came.
+func TestLostBeyondMessages(t *testing.T) {
+	m := open(t, wire.Messages, func(o *Options) { o.Counter, o.ProbeEvery = wordCounter{}, time.Hour },
+		start(t, wire.Messages, plainAnswer))
+	asks := map[string]string{"response_format": `{"type":"json_object"}`, "seed": "0", "min_p": "0.5", "presence_penalty": "1",
+		"frequency_penalty": "-1", "repetition_penalty": "1.5", "min_tokens": "3", "ignore_eos": "true"}
+	for _, name := range wire.MessagesFields {
+		field := `"` + name + `":` + asks[name]
+		prepare := func(q *messages.Request) string {
+			r, err := m.Prepare("a", q)
+			if err != nil {
+				return abi.AsError(err).Param
+			}
+			return string(r.Remote.(*sent).body)
+		}
+		other := translated(t, chat.Translator{}.Request, fmt.Sprintf(helloBody, ","+field))
+		own, err := messages.Parse(fmt.Appendf(nil, helloBody, ","+field))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := prepare(other); got != name {
+			t.Errorf("%s: %s", field, got)
+		}
+		if got := prepare(own); !strings.Contains(got, field) {
+			t.Errorf("%s of a messages client: %s", field, got)
+		}
+		m.SetSampling([]string{name})
+		if got := prepare(other); !strings.Contains(got, field) {
+			t.Errorf("%s that the servers know: %s", field, got)
+		}
+		m.SetSampling(nil)
 	}
 }
 

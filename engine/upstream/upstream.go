@@ -59,7 +59,7 @@ type Options struct {
 	Key string
 	// Counter counts tokens; nil asks the replicas.
 	Counter Counter
-	// Sampling are those of wire.SamplingFields that the servers know beside their flavor's; see SetSampling.
+	// Sampling are those of the flavor's optional fields (wire.Traits) that the servers know; see SetSampling.
 	Sampling []string
 	// SharedCache lets accounts share the prefix cache of a flavor that cannot keep them
 	// apart. Then cached tokens are neither shown nor discounted.

@@ -336,11 +336,11 @@ func (u Upstream) validate(c *checks, key string) {
 		seen[strings.TrimRight(text, "/")] = true
 	}
 	for i, name := range u.Sampling {
-		at := fmt.Sprintf("%ssampling.%d", key, i)
-		if f := wire.Flavor(u.Flavor); f != wire.ChatCompletions && f != wire.LlamaServer {
+		at, optional := fmt.Sprintf("%ssampling.%d", key, i), wire.Flavor(u.Flavor).Traits().Optional
+		if len(optional) == 0 {
 			c.refuse(at, "is %q, but servers of flavor %s are told all sampling: want none", name, u.Flavor)
-		} else if !slices.Contains(wire.SamplingFields, name) {
-			c.refuse(at, "is %q, want one of %s", name, strings.Join(wire.SamplingFields, ", "))
+		} else if !slices.Contains(optional, name) {
+			c.refuse(at, "is %q, want one of %s", name, strings.Join(optional, ", "))
 		}
 	}
 	if u.Verify != VerifyRefuse && u.Verify != VerifyCount {

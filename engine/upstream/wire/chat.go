@@ -39,32 +39,60 @@ type ChatOptions struct {
 	Model     string   // its name at the server
 	MaxTokens int      // the most tokens to produce
 	CacheSalt string   // keeps this account's prefixes apart; empty without
-	Sampling  []string // of SamplingFields, what the server reads beside its flavor's
+	Sampling  []string // of the flavor's Optional, what the server reads beside its flavor's
 }
 
-// Lost names a field of sampling that a flavor's servers cannot be told and that asks for something: a
+// Lost names a field that a flavor's servers cannot be told and that asks for something: a
 // request with one must be refused. It is empty where there is none; a value that changes nothing is left
-// out. more are those of SamplingFields that the servers know beside their flavor's.
+// out. more are those of the flavor's Optional that the servers know. A messages client's own body goes to
+// servers of the protocol as it came, whatever it asks for.
 func Lost(f Flavor, more []string, q *messages.Request) string {
-	if f.Traits().Messages {
+	t := f.Traits()
+	if t.Extended || t.Messages && !q.Translated {
 		return ""
 	}
-	s, told := q.Sampling, f.samplingWith(more)
+	s, told := q.Sampling, slices.Concat(f.samplingWith(more), f.protocolFields())
 	for _, field := range []struct {
 		asked bool
 		names []string // of which servers have one
 	}{
 		{s.TopK != nil && *s.TopK != 0, []string{"top_k"}},
-		{s.MinP != nil && *s.MinP != 0, []string{"min_p"}},
-		{s.RepetitionPenalty != nil && *s.RepetitionPenalty != 1, []string{"repetition_penalty", "repeat_penalty"}},
+		{differs(s.MinP, 0), []string{"min_p"}},
+		{differs(s.PresencePenalty, 0), []string{"presence_penalty"}},
+		{differs(s.FrequencyPenalty, 0), []string{"frequency_penalty"}},
+		{differs(s.RepetitionPenalty, 1), []string{"repetition_penalty", "repeat_penalty"}},
+		{s.Seed != nil, []string{"seed"}},
 		{s.MinTokens > 0, []string{"min_tokens"}},
 		{s.IgnoreEOS, []string{"ignore_eos"}},
+		{q.Format != nil && q.Format.Schema == nil && !forced(q), []string{"response_format"}},
 	} {
 		if field.asked && !slices.ContainsFunc(field.names, func(name string) bool { return slices.Contains(told, name) }) {
 			return field.names[0]
 		}
 	}
 	return ""
+}
+
+func differs(v *float64, neutral float64) bool { return v != nil && *v != neutral }
+
+// forced says whether the answer is a call: then it has no text, and no format.
+func forced(q *messages.Request) bool {
+	return q.ToolChoice.Mode == "any" || q.ToolChoice.Mode == "tool"
+}
+
+// Without are the members of a request's body that a server of the messages protocol is not sent: those that a translator
+// has for what the protocol does not. Lost refused what asks for something. more is as there.
+func Without(f Flavor, more []string, q *messages.Request) []string {
+	if f.Traits().Extended || !q.Translated {
+		return nil
+	}
+	without := []string{"raw", "stream_array"}
+	for _, name := range MessagesFields {
+		if !slices.Contains(more, name) {
+			without = append(without, name)
+		}
+	}
+	return without
 }
 
 // Told is a request as servers of the make can be told it: where no tool can be named as the
@@ -261,10 +289,10 @@ func (w *chatWriter) choice() {
 	}
 }
 
-// format asks for an answer in JSON. Where a call is forced it has no text.
+// format asks for an answer in JSON.
 func (w *chatWriter) format() {
 	f := w.q.Format
-	if f == nil || w.q.ToolChoice.Mode == "any" || w.q.ToolChoice.Mode == "tool" {
+	if f == nil || forced(w.q) {
 		return
 	}
 	w.key("response_format")

@@ -45,7 +45,7 @@ func same(t *testing.T, body []byte, got, want *messages.Request) {
 	t.Helper()
 	strip := func(q *messages.Request) messages.Request {
 		c := *q
-		c.Body, c.Model, c.Stream, c.MaxTokens = nil, "", false, 0
+		c.Body, c.Model, c.Stream, c.MaxTokens, c.Translated = nil, "", false, 0, false
 		if !c.Thinking { // what would be thought says nothing then
 			c.Effort = ""
 		}

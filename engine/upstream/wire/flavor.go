@@ -34,9 +34,11 @@ const (
 
 // Traits are what the node must know of a flavor.
 type Traits struct {
-	// Messages says that the server's messages endpoint loses nothing of our subset, so
-	// that the client's body goes out as it came.
+	// Messages says that the server's messages endpoint loses nothing of the protocol, so
+	// that the client's body goes out as it came, but for the splices.
 	Messages bool
+	// Extended says that it knows also what our subset has beyond the protocol: see MessagesFields.
+	Extended bool
 	// CacheSalt says that the body's cache_salt keeps one account's prefixes from another's.
 	CacheSalt bool
 	// Partition says that the header PartitionHeader does.
@@ -52,6 +54,8 @@ type Traits struct {
 	AnyTool bool
 	// SamplingExtras are fields of sampling beyond the chat protocol's that the server reads.
 	SamplingExtras []string
+	// Optional are fields that a server of the make may know and is not told, unless an operator says that it does.
+	Optional []string
 	// TopKOff is the top_k that keeps all tokens to draw from: a server that is told none has a default.
 	// Empty where it is not known.
 	TopKOff string
@@ -81,6 +85,13 @@ const (
 // requests.
 var SamplingFields = []string{"top_k", "min_p", "repetition_penalty", "min_tokens", "ignore_eos"}
 
+// MessagesFields are the fields of requests that the messages protocol does not have, and clients of other protocols
+// ask for: its servers refuse them, or ignore them without a word. Of response_format what is left is any JSON object:
+// a schema has its place in the protocol.
+var MessagesFields = []string{
+	"response_format", "seed", "min_p", "presence_penalty", "frequency_penalty", "repetition_penalty", "min_tokens", "ignore_eos",
+}
+
 var traits = map[Flavor]Traits{
 	VLLM: {CacheSalt: true, ContinuousUsage: true, TemplateKwargs: true, ContinueFinal: true,
 		SamplingExtras: SamplingFields, TopKOff: "-1",
@@ -91,14 +102,14 @@ var traits = map[Flavor]Traits{
 		Health: "/health", Version: "/get_server_info", Metrics: "/metrics",
 		Waiting: []string{"sglang:num_queue_reqs"}, Count: "/v1/messages/count_tokens"},
 	LlamaServer: {TemplateKwargs: true, AnyTool: true,
-		SamplingExtras: []string{"top_k", "min_p", "repeat_penalty", "ignore_eos"}, TopKOff: "0",
+		SamplingExtras: []string{"top_k", "min_p", "repeat_penalty", "ignore_eos"}, TopKOff: "0", Optional: SamplingFields,
 		Health: "/health", Version: "/props", Metrics: "/metrics",
 		Waiting: []string{"llamacpp:requests_deferred"}, Count: "/v1/messages/count_tokens"},
-	Corenode: {Messages: true, Partition: true, Pings: true,
+	Corenode: {Messages: true, Extended: true, Partition: true, Pings: true,
 		Health: "/readyz", Count: "/v1/messages/count_tokens"},
-	Messages: {Messages: true, Health: "/v1/models", Count: "/v1/messages/count_tokens"},
+	Messages: {Messages: true, Optional: MessagesFields, Health: "/v1/models", Count: "/v1/messages/count_tokens"},
 	// A server of which nothing is known is asked for nothing beyond the protocol.
-	ChatCompletions: {Health: "/v1/models"},
+	ChatCompletions: {Optional: SamplingFields, Health: "/v1/models"},
 }
 
 // Flavors lists the names, for the configuration and its errors.
@@ -134,6 +145,14 @@ func (f Flavor) samplingWith(more []string) []string {
 		}
 	}
 	return all
+}
+
+// protocolFields are those of the fields that Lost looks at which the protocol itself has.
+func (f Flavor) protocolFields() []string {
+	if traits[f].Messages {
+		return []string{"top_k"}
+	}
+	return []string{"response_format", "seed", "presence_penalty", "frequency_penalty"}
 }
 
 // Isolates says whether the server can keep the cached prefixes of accounts apart.

@@ -28,7 +28,22 @@ type Splices struct {
 	ChoiceAuto bool
 	// MaxTokens is put in where the body has no max_tokens, which a translator may leave out.
 	MaxTokens int
+	// Plain is for a server that knows no more than the protocol: system messages that lead, and the schema of
+	// response_format, go where the protocol has them.
+	Plain bool
+	// BlockSkipped says of a content block's type whether it is left out, and with the last of them their message, as
+	// package messages reads it; nil leaves none out.
+	BlockSkipped func(kind string) bool
+	// Without are members that are left out.
+	Without []string
+	// Count makes the body of a question for a count, which says nothing of how to answer: servers refuse it there.
+	Count bool
 }
+
+// uncounted are the members of a body that a count is without.
+var uncounted = append([]string{
+	"stream", "max_tokens", "temperature", "top_p", "top_k", "stop_sequences", "metadata", "service_tier",
+}, slices.DeleteFunc(slices.Clone(MessagesFields), func(name string) bool { return name == "response_format" })...)
 
 // edit replaces body[from:to] by text.
 type edit struct {
@@ -40,9 +55,9 @@ type edit struct {
 // parsed by package messages; an error means that it was not.
 //
 // Requests always stream upstream, whatever the client asked for: only a stream has running
-// counts, and only it can be seen to stall.
+// counts, and only it can be seen to stall. A count is no request.
 func Splice(body []byte, s Splices) ([]byte, error) {
-	w := splicer{body: body, s: s, dec: jsontext.NewDecoder(bytes.NewBuffer(body), jsontext.AllowDuplicateNames(true))}
+	w := splicer{body: body, s: s, dec: decoderOf(body), values: map[string]span{}}
 	if err := w.top(); err != nil {
 		return nil, err
 	}
@@ -57,7 +72,21 @@ type splicer struct {
 	end   int    // offset of the brace that closes the body
 	empty bool
 
+	values map[string]span // of the members that were walked, by their names
+	gone   []string        // members that are left out
+
 	toolsKept, toolsSkipped int
+
+	turns   []span   // of messages
+	leading []int    // the turns that say the system, before all others
+	others  int      // turns behind those, without the skipped ones
+	opening []string // what the leading ones say: strings and blocks, as they are written
+	within  []edit   // of the leading ones, if they stay
+}
+
+// decoderOf walks JSON that was parsed before.
+func decoderOf(text []byte) *jsontext.Decoder {
+	return jsontext.NewDecoder(bytes.NewBuffer(text), jsontext.AllowDuplicateNames(true))
 }
 
 // span is an element of an array, or a member of the body.
@@ -72,8 +101,8 @@ func (w *splicer) edit(from, to int, text string) {
 
 // top walks the members of the body.
 func (w *splicer) top() error {
-	seen := map[string]bool{}
 	var all []span
+	var names []string
 	if _, err := w.dec.ReadToken(); err != nil { // the brace
 		return err
 	}
@@ -83,40 +112,175 @@ func (w *splicer) top() error {
 		if err != nil {
 			return err
 		}
-		seen[name] = true
-		from := before + bytes.IndexByte(w.body[before:], '"') // of the name: only a comma and space are before it
+		from := w.next(before, '"')
 		if err := w.member(name); err != nil {
 			return err
 		}
-		all = append(all, span{from, int(w.dec.InputOffset()), name == "tools" || name == "tool_choice"})
+		to := int(w.dec.InputOffset())
+		all, names = append(all, span{from, to, false}), append(names, name)
 	}
 	if _, err := w.dec.ReadToken(); err != nil {
 		return err
 	}
-	w.end, w.empty = int(w.dec.InputOffset())-1, len(seen) == 0
-	if w.toolsSkipped > 0 && w.toolsKept == 0 {
-		w.toolless(all)
+	w.end = int(w.dec.InputOffset()) - 1
+	return w.rest(all, names)
+}
+
+// next is where the value or name that begins with a character stands behind an offset: only a comma and space are before it.
+func (w *splicer) next(offset int, begin byte) int {
+	return offset + bytes.IndexByte(w.body[offset:], begin)
+}
+
+// rest makes the edits that only the whole body can tell; all are its members.
+func (w *splicer) rest(all []span, names []string) error {
+	system, err := w.system()
+	if err != nil {
+		return err
 	}
-	if !seen["stream"] {
-		w.insert(`"stream":true`)
+	config, err := w.format()
+	if err != nil {
+		return err
 	}
-	if !seen["max_tokens"] && w.s.MaxTokens > 0 {
-		w.insert(`"max_tokens":` + strconv.Itoa(w.s.MaxTokens))
+	w.gone = append(w.gone, w.s.Without...)
+	if w.s.Count {
+		w.gone = append(w.gone, uncounted...)
+	}
+	if w.toolsSkipped > 0 && w.toolsKept == 0 { // servers refuse a list without tools, and a choice among none
+		w.gone = append(w.gone, "tools", "tool_choice")
+	}
+	for i, name := range names {
+		all[i].skipped = slices.Contains(w.gone, name)
+	}
+	w.empty = w.leave(all) == 0
+	w.insert("system", system)
+	w.insert("output_config", config)
+	if w.s.Count {
+		return nil
+	}
+	if _, there := w.values["stream"]; !there {
+		w.insert("stream", "true")
+	}
+	if _, there := w.values["max_tokens"]; !there && w.s.MaxTokens > 0 {
+		w.insert("max_tokens", strconv.Itoa(w.s.MaxTokens))
 	}
 	return nil
 }
 
-// toolless leaves out what the members of the body say of tools, after the last tool was skipped: servers refuse
-// a list without tools, and a choice among none.
-func (w *splicer) toolless(all []span) {
+// leave leaves out the members that are skipped, and what was to be changed within them. It returns how many stay.
+func (w *splicer) leave(all []span) (kept int) {
+	var skipped []span // few: the members have different names
+	for _, m := range all {
+		if m.skipped {
+			skipped = append(skipped, m)
+		}
+	}
 	w.edits = slices.DeleteFunc(w.edits, func(e edit) bool {
-		return slices.ContainsFunc(all, func(m span) bool { return m.skipped && m.from <= e.from && e.to <= m.to })
+		return slices.ContainsFunc(skipped, func(m span) bool { return m.from <= e.from && e.to <= m.to })
 	})
-	w.empty = w.cut(all) == 0
+	return w.cut(all)
 }
 
-// insert adds a member at the end of the body.
-func (w *splicer) insert(member string) {
+// system moves the system messages that lead to the system, behind what stands there, and cuts the list of messages.
+// What it returns becomes a member that the body does not have.
+func (w *splicer) system() (member string, err error) {
+	if w.others == 0 { // a list without messages is refused everywhere
+		w.edits, w.leading = append(w.edits, w.within...), nil
+	}
+	for _, i := range w.leading {
+		w.turns[i].skipped = true
+	}
+	w.cut(w.turns)
+	if len(w.leading) == 0 || len(w.opening) == 0 {
+		return "", nil
+	}
+	at, there := w.values["system"]
+	said, err := parts(w.body[at.from:at.to])
+	if err != nil {
+		return "", err
+	}
+	said = append(said, w.opening...)
+	text := said[0]
+	if len(said) > 1 || text[0] != '"' {
+		for i, part := range said {
+			if part[0] == '"' {
+				said[i] = `{"type":"text","text":` + part + `}`
+			}
+		}
+		text = "[" + strings.Join(said, ",") + "]"
+	}
+	if !there {
+		return text, nil
+	}
+	w.edit(at.from, at.to, text)
+	return "", nil
+}
+
+// parts are the blocks of a content, as they are written, or its string; none of what says nothing.
+func parts(content []byte) (all []string, err error) {
+	w := splicer{dec: decoderOf(content)}
+	switch {
+	case len(content) == 0 || string(content) == `""`:
+	case content[0] == '"':
+		all = []string{string(content)}
+	case content[0] == '[':
+		err = w.each(func() error {
+			from, to, err := w.value()
+			all = append(all, string(content[from:to]))
+			return err
+		})
+	}
+	return all, err
+}
+
+// format has the schema of response_format where the protocol has it: in output_config. What it returns becomes
+// a member that the body does not have.
+func (w *splicer) format() (member string, err error) {
+	at := w.values["response_format"]
+	schema, err := schemaOf(w.body[at.from:at.to])
+	if schema == nil || err != nil || !w.s.Plain {
+		return "", err
+	}
+	w.gone = append(w.gone, "response_format")
+	text := `{"type":"json_schema","schema":` + string(schema) + `}`
+	at, there := w.values["output_config"]
+	config := w.body[at.from:at.to]
+	switch from, to, err := memberAt(config, "format"); {
+	case err != nil || !there:
+		return `{"format":` + text + `}`, err
+	case config[0] != '{':
+		w.edit(at.from, at.to, `{"format":`+text+`}`)
+	case from < to: // it asks for nothing: two formats are refused
+		w.edit(at.from+from, at.from+to, text)
+	case len(bytes.TrimSpace(config[1:len(config)-1])) == 0:
+		w.edit(at.to-1, at.to-1, `"format":`+text)
+	default:
+		w.edit(at.to-1, at.to-1, `,"format":`+text)
+	}
+	return "", nil
+}
+
+// schemaOf is the schema of a response_format, nil without one.
+func schemaOf(format []byte) ([]byte, error) {
+	if kind, err := memberString(format, "type"); kind != "json_schema" || err != nil {
+		return nil, err
+	}
+	from, to, err := memberAt(format, "json_schema")
+	definition := format[from:to]
+	if err == nil {
+		from, to, err = memberAt(definition, "schema")
+	}
+	if err != nil || from == to || definition[from] != '{' {
+		return nil, err
+	}
+	return definition[from:to], nil
+}
+
+// insert adds a member at the end of the body, unless its value is empty.
+func (w *splicer) insert(name, value string) {
+	if value == "" {
+		return
+	}
+	member := `"` + name + `":` + value
 	if !w.empty {
 		member = "," + member
 	}
@@ -124,7 +288,7 @@ func (w *splicer) insert(member string) {
 	w.edit(w.end, w.end, member)
 }
 
-// name reads the name of a member.
+// name reads a string, such as the name of a member.
 func (w *splicer) name() (string, error) {
 	t, err := w.dec.ReadToken()
 	if err != nil {
@@ -141,8 +305,10 @@ func (w *splicer) value() (from, to int, err error) {
 }
 
 func (w *splicer) member(name string) error {
+	_, again := w.values[name] // which no parsed body has
 	switch {
-	case name == "messages" && w.s.Signature != nil && w.dec.PeekKind() == '[':
+	case name == "messages" && w.dec.PeekKind() == '[' && !again:
+		w.values[name] = span{}
 		return w.each(w.message)
 	case name == "tools" && w.dec.PeekKind() == '[':
 		return w.tools()
@@ -151,6 +317,7 @@ func (w *splicer) member(name string) error {
 	if err != nil {
 		return err
 	}
+	w.values[name] = span{from, to, false}
 	switch {
 	case name == "model" && w.s.Model != "":
 		if text := quote(w.s.Model); text != string(w.body[from:to]) {
@@ -201,38 +368,117 @@ func (w *splicer) object(do func(name string) error) error {
 // skip passes over a value.
 func (w *splicer) skip() error { return w.dec.SkipValue() }
 
-// message replaces the signatures of one message's thinking blocks.
+// message splices one message: its blocks, and whether it stays.
 func (w *splicer) message() error {
-	return w.object(func(name string) error {
-		if name != "content" || w.dec.PeekKind() != '[' {
-			return w.skip()
-		}
-		return w.each(w.block)
-	})
+	mark := len(w.edits)
+	turn, role, said, err := w.turn()
+	if err != nil {
+		return err
+	}
+	switch {
+	case turn.skipped:
+		w.edits = w.edits[:mark]
+	case w.s.Plain && role == "system" && w.others == 0:
+		w.leading, w.opening = append(w.leading, len(w.turns)), append(w.opening, said...)
+		w.within = append(w.within, w.edits[mark:]...)
+		w.edits = w.edits[:mark]
+	default:
+		w.others++
+	}
+	w.turns = append(w.turns, turn)
+	return nil
 }
 
-// block replaces the signature of one content block. Only thinking blocks have one.
-func (w *splicer) block() error {
+// turn walks a message. It is skipped if all of its blocks are. Of one that may lead, said is what it says.
+func (w *splicer) turn() (turn span, role string, said []string, err error) {
 	if w.dec.PeekKind() != '{' {
-		return w.skip()
+		turn.from, turn.to, err = w.value()
+		return turn, "", nil, err
 	}
-	return w.object(func(name string) error {
-		if name != "signature" || w.dec.PeekKind() != '"' {
-			return w.skip()
-		}
-		from, to, err := w.value()
-		if err != nil {
+	turn.from = w.next(int(w.dec.InputOffset()), '{')
+	var content []span // the string, or the blocks that stay
+	err = w.object(func(name string) (err error) {
+		switch kind := w.dec.PeekKind(); {
+		case name == "role" && kind == '"':
+			role, err = w.name()
+		case name == "content" && kind == '"':
+			from, to, err := w.value()
+			content = []span{{from, to, false}}
 			return err
+		case name == "content" && kind == '[':
+			content, turn.skipped, err = w.blocks()
+		default:
+			err = w.skip()
 		}
-		ours, err := jsontext.AppendUnquote(nil, w.body[from:to])
-		if err != nil {
-			return err
-		}
-		if theirs := w.s.Signature(string(ours)); theirs != "" {
-			w.edit(from, to, quote(theirs))
-		}
-		return nil
+		return err
 	})
+	turn.to = int(w.dec.InputOffset())
+	if role == "system" && w.others == 0 {
+		for _, c := range content {
+			if text := string(w.body[c.from:c.to]); text != `""` {
+				said = append(said, text)
+			}
+		}
+	}
+	return turn, role, said, err
+}
+
+// blocks splices the blocks of a content and returns those that stay.
+func (w *splicer) blocks() (kept []span, noneLeft bool, err error) {
+	var all []span
+	err = w.each(func() error {
+		mark := len(w.edits)
+		b, err := w.block()
+		if b.skipped {
+			w.edits = w.edits[:mark]
+		}
+		all = append(all, b)
+		return err
+	})
+	if n := w.cut(all); n == len(all) {
+		return all, false, err
+	}
+	kept = slices.DeleteFunc(all, func(b span) bool { return b.skipped })
+	return kept, len(kept) == 0, err
+}
+
+// block replaces the signature of one content block, which only thinking blocks have, and says whether it is skipped.
+func (w *splicer) block() (b span, err error) {
+	if w.dec.PeekKind() != '{' {
+		b.from, b.to, err = w.value()
+		return b, err
+	}
+	b.from = w.next(int(w.dec.InputOffset()), '{')
+	kind := ""
+	err = w.object(func(name string) (err error) {
+		switch {
+		case name == "type" && w.dec.PeekKind() == '"':
+			kind, err = w.name()
+		case name == "signature" && w.dec.PeekKind() == '"' && w.s.Signature != nil:
+			err = w.signature()
+		default:
+			err = w.skip()
+		}
+		return err
+	})
+	b.to = int(w.dec.InputOffset())
+	b.skipped = w.s.BlockSkipped != nil && w.s.BlockSkipped(kind)
+	return b, err
+}
+
+func (w *splicer) signature() error {
+	from, to, err := w.value()
+	if err != nil {
+		return err
+	}
+	ours, err := jsontext.AppendUnquote(nil, w.body[from:to])
+	if err != nil {
+		return err
+	}
+	if theirs := w.s.Signature(string(ours)); theirs != "" {
+		w.edit(from, to, quote(theirs))
+	}
+	return nil
 }
 
 // tools leaves out the tools that are skipped.
@@ -292,7 +538,7 @@ func (w *splicer) schema(from, to int) error {
 	if w.s.Schema == nil {
 		return nil
 	}
-	at, end, err := member(w.body[from:to], "input_schema")
+	at, end, err := memberAt(w.body[from:to], "input_schema")
 	if at == end {
 		return err
 	}
@@ -305,7 +551,7 @@ func (w *splicer) schema(from, to int) error {
 
 // memberString is the value of a member that is a string, empty without one.
 func memberString(object []byte, name string) (string, error) {
-	from, to, err := member(object, name)
+	from, to, err := memberAt(object, name)
 	if err != nil || from == to || object[from] != '"' {
 		return "", err
 	}
@@ -313,9 +559,9 @@ func memberString(object []byte, name string) (string, error) {
 	return string(found), err
 }
 
-// member is where the value of a member stands in an object, from == to without one.
-func member(object []byte, name string) (from, to int, err error) {
-	w := splicer{dec: jsontext.NewDecoder(bytes.NewBuffer(object), jsontext.AllowDuplicateNames(true))}
+// memberAt is where the value of a member stands in an object, from == to without one.
+func memberAt(object []byte, name string) (from, to int, err error) {
+	w := splicer{dec: decoderOf(object)}
 	if w.dec.PeekKind() != '{' {
 		return 0, 0, nil
 	}

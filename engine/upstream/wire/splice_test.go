@@ -52,53 +52,168 @@ func TestSplice(t *testing.T) {
 	}
 }
 
+// plainly are the splices for a server that knows no more than the protocol, forCount those of a question for a count there.
+var (
+	plainly = Splices{Plain: true, ToolSkipped: messages.ServerTool, BlockSkipped: messages.ServerBlock,
+		Signature: func(string) string { return "theirs" }}
+	forCount = Splices{Plain: true, ToolSkipped: messages.ServerTool, Count: true, Without: []string{"raw"}}
+)
+
+const userX = `{"role":"user","content":"x"}`
+
+var plainBodies = []struct {
+	s          Splices
+	body, want string
+}{
+	{plainly, `{"messages":[{"role":"system","content":"a\u0062"},` + userX + `]}`,
+		`{"messages":[` + userX + `],"system":"a\u0062","stream":true}`},
+	{plainly, `{"system":"s","messages":[ {"content":"a","role":"system"} , ` + userX + ` ]}`,
+		`{"system":[{"type":"text","text":"s"},{"type":"text","text":"a"}],"messages":[ ` + userX + ` ],"stream":true}`},
+	{plainly, `{"messages":[{"role":"system","content":[ {"type":"text","text":"a","cache_control":{}} , {"text":"b","type":"text"} ]},` +
+		`{"role":"system","content":"c"},` + userX + `] , "system" : [ {"type":"text","text":"s"} ] }`,
+		`{"messages":[` + userX + `] , "system" : [{"type":"text","text":"s"},` +
+			`{"type":"text","text":"a","cache_control":{}},{"text":"b","type":"text"},{"type":"text","text":"c"}] ,"stream":true}`},
+	{plainly, `{"system":null,"messages":[{"role":"system","content":[{"type":"text","text":"a"}]},` + userX + `]}`,
+		`{"system":[{"type":"text","text":"a"}],"messages":[` + userX + `],"stream":true}`},
+	{plainly, `{"system":"","messages":[{"role":"\u0073ystem","content":"a"},` + userX + `]}`,
+		`{"system":"a","messages":[` + userX + `],"stream":true}`},
+	{plainly, `{"messages":[{"role":"system","content":""},{"role":"system","content":[]},` + userX + `]}`,
+		`{"messages":[` + userX + `],"stream":true}`},
+	{plainly, `{"messages":[` + userX + `,{"role":"system","content":"a"}]}`,
+		`{"messages":[` + userX + `,{"role":"system","content":"a"}],"stream":true}`},
+	{plainly, `{"messages":[{"role":"system","content":[{"type":"server_tool_use"},{"type":"text","text":"a"}]}]}`,
+		`{"messages":[{"role":"system","content":[{"type":"text","text":"a"}]}],"stream":true}`},
+	{plainly, `{"messages":[{"role":"system","content":[{"type":"text","text":"a","signature":"s"},` +
+		`{"type":"server_tool_use"}]},` + userX + `]}`,
+		`{"messages":[` + userX + `],"system":[{"type":"text","text":"a","signature":"s"}],"stream":true}`},
+	{plainly, `{"messages":[` + userX + `,{"role":"assistant","content":[{"type":"server_tool_use","id":"a","signature":"s"},` +
+		`{"id":"a","type":"web_search_tool_result","content":[]},{"type":"thinking","signature":"s"},` +
+		`{"x":{"type":"server_tool_use"},"type":"text"}]}]}`,
+		`{"messages":[` + userX + `,{"role":"assistant","content":[{"type":"thinking","signature":"theirs"},` +
+			`{"x":{"type":"server_tool_use"},"type":"text"}]}],"stream":true}`},
+	{plainly, `{"messages":[{"role":"assistant","content":[{"type":"server_tool_use","signature":"s"}]},` +
+		`{"role":"system","content":"a"},` + userX + `,{"role":"assistant","content":[{"type":"web_fetch_tool_result"}]}]}`,
+		`{"messages":[` + userX + `],"system":"a","stream":true}`},
+	{plainly, `{"messages":[{"content":[],"role":"assistant"}]}`, `{"messages":[{"content":[],"role":"assistant"}],"stream":true}`},
+	{plainly, `{"response_format":{"json_schema":{"name":"n","schema":{"a": 1}},"type":"json_schema"},"model":"m"}`,
+		`{"model":"m","output_config":{"format":{"type":"json_schema","schema":{"a": 1}}},"stream":true}`},
+	{plainly, `{"response_format":{"json_schema":{"schema":{}},"type":"json_schema"},"output_config":{"effort":"low" }}`,
+		`{"output_config":{"effort":"low" ,"format":{"type":"json_schema","schema":{}}},"stream":true}`},
+	{plainly, `{"output_config":{ },"response_format":{"json_schema":{"schema":{}},"type":"json_schema"}}`,
+		`{"output_config":{ "format":{"type":"json_schema","schema":{}}},"stream":true}`},
+	{plainly, `{"output_config":null,"response_format":{"json_schema":{"schema":{}},"type":"json_schema"}}`,
+		`{"output_config":{"format":{"type":"json_schema","schema":{}}},"stream":true}`},
+	{plainly, `{"output_config":{"f\u006frmat":{"type":"text"},"effort":"low"},` +
+		`"response_format":{"json_schema":{"schema":{}},"type":"json_schema"}}`,
+		`{"output_config":{"f\u006frmat":{"type":"json_schema","schema":{}},"effort":"low"},"stream":true}`},
+	{plainly, `{"response_format":{"type":"json_object"},"seed":1}`, `{"response_format":{"type":"json_object"},"seed":1,"stream":true}`},
+	{plainly, `{"response_format":{"type":"json_schema","json_schema":{"schema":null}}}`,
+		`{"response_format":{"type":"json_schema","json_schema":{"schema":null}},"stream":true}`},
+	{forCount, `{"stream":false,"max_tokens":3,"temperature":1,"seed":2,` +
+		`"messages":[{"role":"system","content":"a"},` + userX + `],"raw":false,"top_k":1,` +
+		`"tools":[{"type":"bash_1"}],"stop_sequences":["x"]}`, `{"messages":[` + userX + `],"system":"a"}`},
+	{forCount, `{"metadata":{}}`, `{}`},
+	{forCount, ` { "m\u0061x_tokens" : 3 , "model":"m" } `, ` { "model":"m" } `},
+}
+
+// TestSplicePlain: a server that knows no more than the protocol is sent the same request as the protocol has it.
+func TestSplicePlain(t *testing.T) {
+	for _, c := range plainBodies {
+		got, err := Splice([]byte(c.body), c.s)
+		if err != nil || string(got) != c.want {
+			t.Errorf("%s\ngives %s\nwant  %s\n%v", c.body, got, c.want, err)
+		}
+	}
+}
+
 // FuzzSplice: whatever a body that the parser takes says beside what is spliced, it says
-// the same afterwards.
+// the same afterwards, also to a server that knows no more than the protocol.
 func FuzzSplice(f *testing.F) {
 	for _, body := range []string{
 		`{"model":"m","max_tokens":3,"messages":[{"role":"user","content":"hi"}]}`,
 		`{"model":"m","max_tokens":3,"stream":true,"x":[1,{"y":"\ud83d\ude00"}],"messages":[{"role":"user","content":[{"type":"text","text":"a\nb"}]}],"tools":[{"type":"bash_2","name":"b"},{"name":"t","input_schema":{"type":"object"}}]}`,
 		`{"tools":[{"type":"bash_2","name":"b"}],"tool_choice":{"type":"none"},"messages":[{"role":"user","content":"x"}],"model":"m","max_tokens":1}`,
 		`{"messages":[{"role":"user","content":"x"},{"role":"assistant","content":[{"type":"thinking","thinking":"a","signature":"b~c"}]},{"role":"user","content":"y"}],"model":"m","max_tokens":1}`,
+		`{"messages":[{"role":"system","content":"a"},{"role":"system","content":[{"type":"text","text":"b"},` +
+			`{"type":"server_tool_use"}]},{"role":"user","content":"y"},` +
+			`{"role":"system","content":"z"}],"system":[{"type":"text","text":"s"}],"model":"m","min_p":0.5}`,
+		`{"messages":[{"role":"assistant","content":[{"type":"server_tool_use","signature":"s"}]},{"role":"system","content":""},` +
+			`{"role":"user","content":[{"type":"text","text":"x"},{"type":"web_search_tool_result"}]}],` +
+			`"response_format":{"type":"json_schema","json_schema":{"schema":{"a":1}}},` +
+			`"output_config":{"effort":"low","format":null},"model":"m"}`,
 	} {
 		f.Add([]byte(body))
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {
-		q, err := messages.ParseTranslated(body)
-		if err != nil {
-			return
-		}
-		out, err := Splice(body, Splices{Model: "there", ToolSkipped: messages.ServerTool, MaxTokens: 5, ChoiceAuto: q.ToolChoice.Mode == "auto",
-			Signature: func(string) string { return "theirs" }})
-		if err != nil {
-			t.Fatalf("%s: %v", body, err)
-		}
-		p, err := messages.ParseTranslated(out)
-		if err != nil {
-			t.Fatalf("%s\nbecame %s: %v", body, out, err)
-		}
-		if p.Model != "there" || !p.Stream || p.MaxTokens == 0 {
-			t.Fatalf("%s\nbecame %s", body, out)
-		}
-		p.Model, p.Stream, p.Body, q.Body = q.Model, q.Stream, nil, nil
-		if q.MaxTokens == 0 {
-			p.MaxTokens = 0
-		}
-		for i := range p.Tools { // places move with the tools that were left out
-			p.Tools[i].At = q.Tools[i].At
-		}
-		for i := range p.Messages {
-			for j := range p.Messages[i].Blocks {
-				p.Messages[i].Blocks[j].Signature = q.Messages[i].Blocks[j].Signature
+		for _, plain := range []bool{false, true} {
+			q, err := messages.ParseTranslated(body)
+			if err != nil {
+				return
 			}
-		}
-		if len(q.Tools) == 0 { // what is said of tools goes with the last that was skipped
-			p.ToolChoice = q.ToolChoice
-		}
-		if !reflect.DeepEqual(p, q) {
-			t.Fatalf("%s\nbecame %s:\n%+v\nwant\n%+v", body, out, p, q)
+			s := Splices{Model: "there", ToolSkipped: messages.ServerTool, MaxTokens: 5, ChoiceAuto: q.ToolChoice.Mode == "auto",
+				Signature: func(string) string { return "theirs" }, Plain: plain}
+			if plain {
+				s.BlockSkipped = messages.ServerBlock
+			}
+			p := spliced(t, body, s)
+			if p.Model != "there" || !p.Stream || p.MaxTokens == 0 {
+				t.Fatalf("%s\nbecame %s", body, p.Body)
+			}
+			sameSpliced(t, body, p, q)
+			q.Stream, q.MaxTokens, q.StopSequences, q.Sampling, s.Count = false, 0, nil, messages.Sampling{}, true
+			sameSpliced(t, body, spliced(t, body, s), q)
 		}
 	})
+}
+
+// spliced parses what becomes of a body.
+func spliced(t *testing.T, body []byte, s Splices) *messages.Request {
+	t.Helper()
+	out, err := Splice(body, s)
+	if err != nil {
+		t.Fatalf("%s: %v", body, err)
+	}
+	p, err := messages.ParseTranslatedCount(out)
+	if err != nil {
+		t.Fatalf("%s\nbecame %s: %v", body, out, err)
+	}
+	return p
+}
+
+// sameSpliced compares p, of a body that was spliced, with q, of what it was.
+func sameSpliced(t *testing.T, body []byte, p, q *messages.Request) {
+	t.Helper()
+	strip := func(r *messages.Request) messages.Request {
+		c := *r
+		c.Model, c.Stream, c.Body = "", false, nil
+		if q.MaxTokens == 0 {
+			c.MaxTokens = 0
+		}
+		c.System, c.Messages = messages.Opening(r)
+		c.System = strings.Join(slices.DeleteFunc(strings.Split(c.System, "\n"), func(line string) bool { return line == "" }), "\n")
+		c.Messages = slices.Clone(c.Messages)
+		for i, m := range c.Messages {
+			m.Blocks = slices.Clone(m.Blocks)
+			for j := range m.Blocks {
+				m.Blocks[j].Signature = ""
+			}
+			c.Messages[i] = m
+		}
+		c.Tools = slices.Clone(c.Tools)
+		for i := range c.Tools { // places move with the tools that were left out
+			c.Tools[i].At = 0
+		}
+		if len(q.Tools) == 0 { // what is said of tools goes with the last that was skipped
+			c.ToolChoice = messages.ToolChoice{}
+		}
+		if c.Format != nil {
+			c.Format = &messages.Format{Schema: c.Format.Schema}
+		}
+		return c
+	}
+	if got, want := strip(p), strip(q); !reflect.DeepEqual(got, want) {
+		t.Fatalf("%s\nbecame %s:\n%+v\nwant\n%+v", body, p.Body, got, want)
+	}
 }
 
 func TestFlavors(t *testing.T) {
