@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"corenode/node/admin"
 	"corenode/node/config"
 	"corenode/node/console"
 )
@@ -136,5 +137,5 @@ Try it:
 
   curl -N '%s/v1/messages' -H "x-api-key: %s" -H "content-type: application/json" -d '{"model":"%s","max_tokens":64,"stream":true,"messages":[{"role":"user","content":"Say hello."}]}'
 
-`, version, base, where, adminBase, filepath.Join(n.cfg.DataDir, "admin.token"), adminBase, base, key, model)
+`, version, base, where, adminBase, filepath.Join(n.cfg.DataDir, admin.TokenName), adminBase, base, key, model)
 }

@@ -28,11 +28,12 @@ import (
 	"corenode/node/why"
 )
 
-// A running node leaves its admin address and token in these files of its
-// data folder, readable by the owner only.
+// TokenName is the file of the data folder in which a running node leaves the token of its admin listener.
+const TokenName = "admin.token"
+
+// Its address and certificate are in these; all are readable by the owner only.
 const (
 	addressFile = store.AddressName
-	tokenFile   = "admin.token"
 	// certificateFile is there where the listener speaks TLS: the certificates that it shows, in
 	// PEM, which is all that a client of this machine trusts.
 	certificateFile = "admin.cert"
@@ -53,7 +54,7 @@ func Announce(dir, address, token, from string) (withdraw func(), err error) {
 	if err := os.Remove(filepath.Join(dir, certificateFile)); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, err
 	}
-	tokenPath := filepath.Join(dir, tokenFile)
+	tokenPath := filepath.Join(dir, TokenName)
 	stays := sameFile(from, tokenPath)
 	// The token first: whoever finds the address finds its token.
 	if !stays {
@@ -183,7 +184,7 @@ func Dial(dir string) (*Client, error) {
 	if held, err := store.Held(dir); err != nil || !held {
 		return nil, cmp.Or(err, fmt.Errorf("%w: the one at %s was killed", ErrNoNode, address))
 	}
-	token, err := readLine(dir, tokenFile)
+	token, err := readLine(dir, TokenName)
 	if err != nil {
 		return nil, err
 	}

@@ -256,7 +256,7 @@ func syncTimes(dir string) (times []time.Duration, err error) {
 
 // openToOthers are the files of a data folder that others than the owner may read or write.
 func openToOthers(dir string) (open []string) {
-	for _, name := range []string{"", sqlite.DatabaseName, "default.key", "admin.token", "spill.journal"} {
+	for _, name := range []string{"", sqlite.DatabaseName, store.KeyName, admin.TokenName, store.SpillName} {
 		path := filepath.Join(dir, name)
 		if info, err := os.Stat(path); err == nil && info.Mode().Perm()&0o077 != 0 {
 			open = append(open, path)

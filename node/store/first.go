@@ -20,13 +20,16 @@ type First struct {
 	Secret  string
 }
 
+// KeyName is the file of the data folder with the secret of the first key.
+const KeyName = "default.key"
+
 // FirstStart makes the unlimited account "default" with one key, so that a fresh node
 // answers a first request. It writes the key's secret to default.key (0600) in the data
 // folder, the only secret that is kept readable. It does so once in the life of a store,
 // and not at all when an account of that name exists. It returns the path of the key file, "" when there is none (any more),
 // and where it put a file that was there before: the only readable copy of the key of another store.
 func FirstStart(s Store, dir string, first First) (keyFile, aside string, err error) {
-	keyFile = filepath.Join(dir, "default.key")
+	keyFile = filepath.Join(dir, KeyName)
 	made, err := s.DefaultMade()
 	if err == nil && !made {
 		aside, err = makeDefault(s, keyFile, first)

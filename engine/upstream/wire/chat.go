@@ -122,11 +122,7 @@ type chatWriter struct {
 }
 
 func (w *chatWriter) string(s string) {
-	b, err := jsontext.AppendQuote(w.b, s)
-	if err != nil { // the request was parsed: its texts are valid UTF-8
-		b = append(w.b, `""`...)
-	}
-	w.b = b
+	w.b, _ = jsontext.AppendQuote(w.b, s) // fails only for broken UTF-8, which it replaces
 }
 
 // key begins a member.

@@ -588,9 +588,6 @@ func (w *splicer) apply() []byte {
 }
 
 func quote(s string) string {
-	b, err := jsontext.AppendQuote(nil, s)
-	if err != nil { // it is not valid UTF-8: what can be said of it goes out
-		b, _ = jsontext.AppendQuote(nil, strings.ToValidUTF8(s, "\uFFFD"))
-	}
+	b, _ := jsontext.AppendQuote(nil, s) // fails only for broken UTF-8, which it replaces
 	return string(b)
 }
