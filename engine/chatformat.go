@@ -38,8 +38,12 @@ type chatFormat struct {
 	delimiters *output.Delimiters
 	// Of callsDelimited too. textArguments says that the template takes the arguments of calls as text, shortIDs
 	// that it takes ids of nine letters and digits only, callsApart that it shows calls only in messages whose
-	// content is None, tellsTools that it leaves tools out, which the system prompt has then.
-	textArguments, shortIDs, callsApart, tellsTools bool
+	// content is None.
+	textArguments, shortIDs, callsApart bool
+	// tellsTools says that the template leaves tools out, which the system prompt has then.
+	tellsTools bool
+	// turns is what it wants of the order of messages.
+	turns turnRules
 	// channelTokens are of callsChannels: the marks between the parts of messages, by id; nil for others.
 	channelTokens map[int32]string
 
@@ -90,7 +94,10 @@ func chatFormatOf(s formatSource) chatFormat {
 		f.calls = callsKeys
 	case shows("<function="):
 		f.calls = callsXML
+	default:
+		f.tellsTools = !namesTools.MatchString(s.template)
 	}
+	f.turns = s.turnRules(&f)
 	f.opens = f.tags.Usual() && f.calls != callsChannels && shows(f.tags.Close)
 	if open := s.special(f.tags.Open); open >= 0 {
 		f.opensByToken = f.opens && string(s.bytes(open)) == f.tags.Open

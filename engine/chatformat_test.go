@@ -19,8 +19,8 @@ var formatCases = []struct {
 	open           string
 	written        []string
 }{
-	{"nothing", `{{ messages }}`, nil, chatFormat{turn: -1, marker: -1}, "", nil},
-	{"JSON", `<tool_call>{"name"`, []string{"<|im_start|>", "<tool_call>"}, chatFormat{turn: 0, marker: 1}, "", nil},
+	{"nothing", `{{ messages }}`, nil, chatFormat{turn: -1, marker: -1, tellsTools: true}, "", nil},
+	{"JSON", `<tool_call>{"name"`, []string{"<|im_start|>", "<tool_call>"}, chatFormat{turn: 0, marker: 1, tellsTools: true}, "", nil},
 	{"functions", `<tool_call><function=`, []string{"<tool_call>"}, chatFormat{calls: callsXML, turn: -1}, "", nil},
 	{"functions, spelled", `<tool_call><function=`, nil, chatFormat{calls: callsXML, turn: -1, marker: -1}, "", nil},
 	{"keys", `<tool_call>NAME<arg_key>`, []string{"<tool_call>"}, chatFormat{calls: callsKeys, turn: -1}, "", nil},
@@ -48,13 +48,13 @@ var formatCases = []struct {
 	{"calls that it never takes", `{{ raise_exception("no") }}{# tools [TOOL_CALLS] #}`, nil,
 		chatFormat{calls: callsDelimited, turn: -1, marker: -1}, "[TOOL_CALLS]", nil},
 	{"thinking in blocks", `{% for m in messages %}{% if m.content is not string %}{% for b in m.content %}{{ b.thinking or "" }}{% endfor %}{% endif %}
-		{%- endfor %}[THINK]`, []string{"[THINK]", "[/THINK]"}, chatFormat{turn: -1, marker: -1, thinkOpen: 0, thinkBlocks: true}, "", []string{"[/THINK]"}},
-	{"an effort", `[THINK][MODEL_SETTINGS]`, []string{"[THINK]"}, chatFormat{turn: -1, marker: -1, thinkOpen: 0, thinkEffort: true}, "", nil},
-	{"tags that are no tokens", `[THINK][MODEL_SETTINGS]`, nil, chatFormat{turn: -1, marker: -1, thinkOpen: -1}, "", nil},
-	{"usual tags that are tokens", `<think>`, []string{"<think>", "</think>"}, chatFormat{turn: -1, marker: -1, thinkOpen: -1}, "", nil},
+		{%- endfor %}[THINK]`, []string{"[THINK]", "[/THINK]"}, chatFormat{turn: -1, marker: -1, thinkOpen: 0, thinkBlocks: true, tellsTools: true}, "", []string{"[/THINK]"}},
+	{"an effort", `[THINK][MODEL_SETTINGS]`, []string{"[THINK]"}, chatFormat{turn: -1, marker: -1, thinkOpen: 0, thinkEffort: true, tellsTools: true}, "", nil},
+	{"tags that are no tokens", `[THINK][MODEL_SETTINGS]`, nil, chatFormat{turn: -1, marker: -1, thinkOpen: -1, tellsTools: true}, "", nil},
+	{"usual tags that are tokens", `<think>`, []string{"<think>", "</think>"}, chatFormat{turn: -1, marker: -1, thinkOpen: -1, tellsTools: true}, "", nil},
 	{"channels", `{# tools #}`, channelNames, chatFormat{calls: callsChannels, turn: 0, marker: -1}, "", nil},
 	{"channels without types", ``, slices.Concat(channelNames[:2], channelNames[3:]), chatFormat{calls: callsChannels, turn: 0, marker: -1}, "", nil},
-	{"no channels without an end", ``, channelNames[:4], chatFormat{turn: -1, marker: -1}, "", nil},
+	{"no channels without an end", ``, channelNames[:4], chatFormat{turn: -1, marker: -1, tellsTools: true}, "", nil},
 	{"channels beside delimiters", `[TOOL_CALLS]`, channelNames, chatFormat{calls: callsChannels, turn: 0, marker: -1}, "", nil},
 }
 

@@ -280,6 +280,7 @@ func (e *Engine) input(q *messages.Request) (in template.Input, beginning *messa
 	for i := range msgs {
 		in.Messages = e.appendMessage(in.Messages, msgs, i)
 	}
+	in.Messages = e.format.turns.apply(in.Messages)
 	if e.format.calls == callsDelimited {
 		in.Messages = e.format.shapeCalls(in.Messages)
 	}

@@ -233,3 +233,58 @@ func TestTemplateErrors(t *testing.T) {
 		}
 	}
 }
+
+// strictTemplate takes user and assistant in turns, without what is of tools, as those of Mistral do.
+const strictTemplate = `{% set ns = namespace(user=true) %}{% for m in messages %}{% if m.role == "user" or m.role == "assistant" and not m.tool_calls %}
+	{%- if (m.role == "user") != ns.user %}{{ raise_exception("take turns") }}{% endif %}{% set ns.user = not ns.user %}{% endif %}
+	{%- if m.tool_calls %}{% for c in m.tool_calls %}[CALL]{{ c.function.name }}{{ c.function.arguments|tojson }};{% endfor %}
+	{%- else %}{{ m.role }}: {{ m.content }};{% endif %}{% endfor %}{% if tools %}{% endif %}go:`
+
+// bareTemplate knows user and assistant alone.
+const bareTemplate = `{% for m in messages %}{% if m.role not in ["user", "assistant"] %}{{ raise_exception("no " + m.role) }}{% endif %}
+	{{- m.role }}: {{ m.content }};{% endfor %}go:`
+
+// TestTurnsOfStrictTemplates: a conversation that agents have, such as a reminder in front of a question, a note of the system behind
+// it, or words beside a result, is one that a template takes which wants user and assistant in turns; one that takes them as they
+// are gets them so. Calls and results are text where a template knows none.
+func TestTurnsOfStrictTemplates(t *testing.T) {
+	gemma, err := os.ReadFile("testdata/gemma3/chat.jinja")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const call = `{"role":"assistant","content":[{"type":"text","text":"Wait."},{"type":"tool_use","id":"a","name":"weather","input":{"city":"Rome"}}]},
+		{"role":"user","content":[{"type":"tool_result","tool_use_id":"a","content":"sun"}`
+	const spelled = "Wait.\n\n<tool_call>\n{\"name\": \"weather\", \"arguments\": {\"city\": \"Rome\"}}\n</tool_call>"
+	const two, noted = `{"role":"user","content":"one"},{"role":"user","content":"two"}`, `{"role":"user","content":"one"},{"role":"system","content":"two"}`
+	for _, c := range []struct{ template, system, messages, want string }{
+		{strictTemplate, "", two, "user: one\n\ntwo;go:"},
+		{strictTemplate, "", noted, "user: one\n\ntwo;go:"},
+		{strictTemplate, "", two + "," + call + `]}`, `user: one\n\ntwo;[CALL]weather{"city": "Rome"};tool: sun;go:`},
+		{strictTemplate, "", two + "," + call + `,{"type":"text","text":"So?"}]}`, `user: one\n\ntwo;[CALL]weather{"city": "Rome"};tool: sun\n\nSo?;go:`},
+		{bareTemplate, "S", two, "user: S\n\none;user: two;go:"},
+		{bareTemplate, "", two + "," + call + `]}`, "user: one;user: two;assistant: " + spelled + ";user: <tool_response>\nsun\n</tool_response>;go:"},
+		{string(gemma), "S", two + "," + call + `,{"type":"text","text":"So?"}]}`, "<start_of_turn>user\nS\n\none\n\ntwo<end_of_turn>\n<start_of_turn>model\n" + spelled +
+			"<end_of_turn>\n<start_of_turn>user\n<tool_response>\nsun\n</tool_response>\n\nSo?<end_of_turn>\n<start_of_turn>model\n"},
+	} {
+		e, _ := engineWith(t, "qwen3", c.template, true)
+		body := `{"model":"m","max_tokens":8,"system":"` + c.system + `","messages":[` + c.messages + `]}`
+		want := strings.ReplaceAll(c.want, `\n`, "\n")
+		if got := renderedText(e, ask(t, e, body)); got != want {
+			t.Errorf("%.60s: the prompt is\n%s\nwant\n%s", c.template, got, want)
+		}
+	}
+}
+
+// TestToolsOfATemplateWithoutTools: tools that a template leaves out are told, whatever the form of calls.
+func TestToolsOfATemplateWithoutTools(t *testing.T) {
+	e, _ := engineWith(t, "qwen3", bareTemplate, true)
+	got := renderedText(e, ask(t, e, `{"model":"m","max_tokens":8,`+weatherTools+`,"messages":[{"role":"user","content":"hi"}]}`))
+	for _, want := range []string{"user: ## Tools\n", "### weather\n", `"city"`, "<tool_call>\n{\"name\": \"NAME\", \"arguments\": ARGUMENTS}\n</tool_call>\n\nhi;go:"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("the prompt lacks %q:\n%s", want, got)
+		}
+	}
+	if got := renderedText(e, ask(t, e, `{"model":"m","max_tokens":8,`+weatherTools+`,"tool_choice":{"type":"none"},"messages":[{"role":"user","content":"hi"}]}`)); got != "user: hi;go:" {
+		t.Errorf("without a choice: %q", got)
+	}
+}
