@@ -2,6 +2,7 @@ package messages
 
 import (
 	"bytes"
+	"encoding/json"
 	"slices"
 	"strings"
 
@@ -115,6 +116,10 @@ var fieldsOf = map[string][]string{
 	// What the search of a client among its own tools found: these are offered anyway, so
 	// the model reads their names.
 	"tool_reference": {"tool_name"},
+	// What the system says behind the first turn.
+	"mid_conv_system": {"content"},
+	// Which of the tools are offered from there on: all are, anyway.
+	"tool_addition": {"tool"}, "tool_removal": {"tool"},
 }
 
 // textFieldsOf are those where only text may stand. Blocks of other types are refused there, so
@@ -137,7 +142,7 @@ var requiredOf = map[string][]string{
 	"thinking":       {"thinking"},
 	"tool_use":       {"id", "name"},
 	"tool_result":    {"tool_use_id"},
-	"tool_reference": {"tool_name"},
+	"tool_reference": {"tool_name"}, "mid_conv_system": {"content"}, "tool_addition": {"tool"}, "tool_removal": {"tool"},
 }
 
 // blockFields is a block as it comes in.
@@ -203,7 +208,7 @@ func (r *reader) blockField(f *blockFields, name string) {
 		if f.b.Name = r.string(); r.err == nil && f.b.Name == "" {
 			r.fail(invalid(r.path(), "must not be empty"))
 		}
-	case "input":
+	case "input", "tool":
 		f.b.Input = r.rawObject()
 	case "content":
 		f.b.Text = r.text()
@@ -216,8 +221,16 @@ func (r *reader) blockField(f *blockFields, name string) {
 func (r *reader) typed(f blockFields) Block {
 	b := f.b
 	switch f.kind {
-	case "text", "tool_reference":
+	case "text", "tool_reference", "mid_conv_system":
 		b.Type = Text
+	case "tool_addition", "tool_removal":
+		b.Type = skipped
+		var tool struct {
+			Type string `json:"type"`
+		}
+		if err := json.Unmarshal(b.Input, &tool); b.Input != nil && (err != nil || tool.Type != "tool_reference") {
+			r.fail(invalid(r.path()+".tool", "a definition in a message is not supported: tools has all of them"))
+		}
 	case "thinking":
 		b.Type = Thinking
 	case "tool_use":
@@ -246,7 +259,8 @@ func (r *reader) typed(f blockFields) Block {
 }
 
 // ServerBlock says whether a block of a type is the call or the result of a tool that ran on
-// another service's side, where the conversation began. It is skipped, and costs no tokens.
+// another service's side, where the conversation began, or says which tools are offered from there on. It is skipped, and
+// costs no tokens.
 func ServerBlock(kind string) bool {
-	return kind == "server_tool_use" || ServerTool(kind) && strings.HasSuffix(kind, "_tool_result")
+	return kind == "server_tool_use" || kind == "tool_addition" || kind == "tool_removal" || ServerTool(kind) && strings.HasSuffix(kind, "_tool_result")
 }

@@ -109,6 +109,12 @@ func TestParseAccepts(t *testing.T) {
 			m := q.Messages
 			return len(m) == 3 && len(m[1].Blocks) == 2 && m[1].Blocks[1].Text == "b" && m[2].Role == "user"
 		}},
+		{"what changes of the tools, and a note of the system", `{"model":"m","max_tokens":5,"messages":[{"role":"user","content":"hi"},
+			{"role":"system","content":[{"type":"tool_addition","tool":{"type":"tool_reference","name":"mcp__x__y"}},{"tool":{"type":"tool_reference","name":"f"},"type":"tool_removal"}]},
+			{"role":"system","content":[{"type":"mid_conv_system","content":[{"type":"text","text":"be brief"}]},{"type":"tool_addition","tool":{"type":"tool_reference","name":"g"}}]}]}`, func(q *Request) bool {
+			m := q.Messages
+			return len(m) == 2 && m[1].Role == "system" && len(m[1].Blocks) == 1 && m[1].Blocks[0].Type == Text && m[1].Blocks[0].Text == "be brief"
+		}},
 		{"a reference to a tool", `{"model":"m","max_tokens":5,"messages":[{"role":"user","content":[{"type":"tool_result","tool_use_id":"t","content":[{"type":"tool_reference","tool_name":"f"},{"tool_name":"g","type":"tool_reference"}]}]}]}`, func(q *Request) bool {
 			return q.Messages[0].Blocks[0].Text == "f\ng"
 		}},
@@ -282,6 +288,7 @@ func TestParseRefuses(t *testing.T) {
 		{"tool schema type", `{` + hello + `,"tools":[{"name":"f","input_schema":{"type":"string"}}]}`, "tools.0.input_schema.type", "object"},
 		{"a server tool's block in system", `{` + hello + `,"system":[{"type":"server_tool_use"}]}`, "system", "only text"},
 		{"only server tools' blocks", `{"model":"m","max_tokens":5,"messages":[{"role":"assistant","content":[{"type":"server_tool_use"}]}]}`, "messages", "at least one"},
+		{"a tool defined in a message", `{"model":"m","max_tokens":5,"messages":[{"role":"user","content":"hi"},{"role":"system","content":[{"type":"tool_addition","tool":{"type":"tool_definition","name":"f","input_schema":{}}}]}]}`, "messages.1.content.0.tool", "tools has all"},
 		{"a result of no server tool", `{"model":"m","max_tokens":5,"messages":[{"role":"user","content":[{"type":"rocket_tool_result"}]}]}`, "messages.0.content.0.type", "rocket_tool_result"},
 		{"tool name", `{` + hello + `,"tools":[{"name":"a b","input_schema":{}}]}`, "tools.0.name", "letters"},
 		{"tool twice", `{` + hello + `,"tools":[{"name":"f","input_schema":{}},{"name":"f","input_schema":{}}]}`, "tools.1.name", "twice"},
