@@ -75,6 +75,8 @@ func (r *request) item(f *fields, p place) {
 	switch string(kind) {
 	case "message":
 		r.message(f, p)
+	case "agent_message":
+		r.agentMessage(f, p)
 	case "reasoning":
 		r.reasoning(f, p)
 	case "function_call":
@@ -130,11 +132,26 @@ func (r *request) message(f *fields, p place) {
 		r.Fail(p.at("role"), quote(word(f.role[1:len(f.role)-1]))+" is not one of user, assistant, system, developer")
 		return
 	}
+	r.said(f, p, messageBlocks{who: who})
+}
+
+// agentMessage translates what another agent of the client says, as who sent it to this one: a message of the user.
+func (r *request) agentMessage(f *fields, p place) {
+	blocks := messageBlocks{who: roleUser}
+	if author := r.text(f.author, p, "author"); len(author) > 0 {
+		r.block(&blocks, append(append([]byte("Message from the agent "), author...), ':'))
+	}
+	r.ofAgent = true
+	r.said(f, p, blocks)
+	r.ofAgent = false
+}
+
+// said writes the content of a message behind the blocks that it has.
+func (r *request) said(f *fields, p place, blocks messageBlocks) {
 	if f.content == nil {
 		r.Fail(p.at("content"), "field required, a string or an array of parts")
 		return
 	}
-	blocks := messageBlocks{who: who}
 	switch f.content[0] {
 	case '"':
 		r.block(&blocks, f.content[1:len(f.content)-1])
@@ -143,7 +160,7 @@ func (r *request) message(f *fields, p place) {
 	default:
 		r.Wrong(p.at("content"), "a string or an array of parts", kindOf(f.content))
 	}
-	if blocks.count == 0 && who == roleUser && r.Err == nil {
+	if blocks.count == 0 && blocks.who == roleUser && r.Err == nil {
 		r.block(&blocks, nil) // a turn without words is still one
 	}
 }
@@ -187,11 +204,17 @@ func (r *request) parts(raw []byte, p place, field string, each func(text []byte
 			return
 		}
 		text, name := f.text, "text"
-		switch kind := word(r.required(f.kind, one, "type")); string(kind) {
+		kind, known := word(r.required(f.kind, one, "type")), true
+		switch string(kind) {
 		case "input_text", "output_text", "text", "summary_text", "reasoning_text":
 		case "refusal":
 			text, name = f.refusal, "refusal"
+		case "encrypted_content": // which clients take for what a model here said to another agent in plain words
+			text, name, known = f.encrypted, "encrypted_content", r.ofAgent
 		default:
+			known = false
+		}
+		if !known {
 			r.Fail(one.at("type"), quote(kind)+" is not supported: text content only")
 		}
 		if text == nil && r.Err == nil {

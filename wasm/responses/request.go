@@ -31,6 +31,7 @@ type request struct {
 	sampling    field.Sampling
 	choice      choice
 	sequential  bool // parallel_tool_calls is false
+	ofAgent     bool // the item that is read is what an agent said
 	thinkingOff bool
 	effort      string // native; "" where the model decides
 

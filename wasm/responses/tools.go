@@ -17,7 +17,7 @@ type fields struct {
 	arguments, input, output             []byte
 	summary, description, parameters     []byte
 	strict, format, tools, text, refusal []byte
-	schema, mode                         []byte
+	schema, mode, author, encrypted      []byte
 }
 
 // slot is where the value of a field goes, nil for one that never counts.
@@ -63,6 +63,10 @@ func (f *fields) slot(name []byte) *[]byte {
 		return &f.schema
 	case "mode":
 		return &f.mode
+	case "author":
+		return &f.author
+	case "encrypted_content":
+		return &f.encrypted
 	}
 	return nil
 }
