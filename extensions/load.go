@@ -38,7 +38,7 @@ func (h *Host) load(ctx context.Context, f file, inPlace bool) (Info, error) {
 	digest := digestOf(f.wasm)
 	h.lock()
 	old := h.modules[digest]
-	same, err := h.mayLoad(old, digest, f.config, inPlace)
+	same, err := h.mayLoad(old, digest, &f, inPlace)
 	if same {
 		err = h.resign(old, f.signature)
 	}
@@ -57,7 +57,7 @@ func (h *Host) load(ctx context.Context, f file, inPlace bool) (Info, error) {
 	h.lock()
 	defer h.unlock()
 	// While it was built, the one in memory may have begun to serve or to charge.
-	if _, err = h.mayLoad(h.modules[digest], digest, f.config, inPlace); err == nil {
+	if _, err = h.mayLoad(h.modules[digest], digest, &f, inPlace); err == nil {
 		err = h.stillTrusted(m, g, f.signature)
 	}
 	if err != nil {
@@ -77,22 +77,25 @@ func (h *Host) load(ctx context.Context, f file, inPlace bool) (Info, error) {
 }
 
 // mayLoad says whether a module is loaded already, just so, or may not be
-// loaded with another configuration, inPlace of the one that serves. mu is held.
-func (h *Host) mayLoad(old *module, digest string, config []byte, inPlace bool) (same bool, err error) {
+// loaded with another configuration, inPlace of the one that serves. In a cluster the other nodes have what serves in memory
+// though this one may not, so there it is the state that counts. mu is held.
+func (h *Host) mayLoad(old *module, digest string, f *file, inPlace bool) (same bool, err error) {
 	switch {
 	case h.closed:
 		return false, ErrClosed
 	case old == nil:
 		return false, nil
-	case old.shipped && len(config) > 0:
+	case old.shipped && len(f.config) > 0:
 		return false, guest.Refused("init", "load a copy with another version", "a shipped module takes no configuration")
-	case old.shipped, old.generation != nil && slices.Equal(old.config, config):
+	case old.shipped, old.generation != nil && slices.Equal(old.config, f.config):
 		return true, nil
-	case slices.Equal(old.config, config):
+	case slices.Equal(old.config, f.config):
 		return false, nil
 	case h.state.named(digest):
 		return false, guest.Refused("init", "raise the version in its manifest and pack it again, so that its charges can be told apart",
 			"charges name this module with another configuration")
+	case h.clustered() && !f.brought && h.state.wants(digest):
+		return false, servesOtherwise("raise the version in its manifest: in a cluster what serves keeps its configuration")
 	case old.generation != nil && h.slot(slotOf(&old.manifest)).now.Load().includes(old.generation):
 		if inPlace && slotOf(&old.manifest) != SlotBilling {
 			return false, nil
@@ -101,9 +104,13 @@ func (h *Host) mayLoad(old *module, digest string, config []byte, inPlace bool) 
 		if slotOf(&old.manifest) == SlotBilling {
 			fix = "raise the version in its manifest and pack it again: charges are computed by its configuration"
 		}
-		return false, &guest.LoadError{Stage: "init", Err: ErrInUse, Reason: "the module serves with another configuration", Fix: fix}
+		return false, servesOtherwise(fix)
 	}
 	return false, nil
+}
+
+func servesOtherwise(fix string) error {
+	return &guest.LoadError{Stage: "init", Err: ErrInUse, Reason: "the module serves with another configuration", Fix: fix}
 }
 
 // resign gives a module in memory another signature, if a key made it that is trusted by now: it decides

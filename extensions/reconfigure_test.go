@@ -1,6 +1,7 @@
 package extensions
 
 import (
+	"context"
 	"errors"
 	"os"
 	"strings"
@@ -114,6 +115,49 @@ func TestReconfigureBilling(t *testing.T) {
 		t.Fatal(err)
 	}
 	refused()
+}
+
+// TestClusterKeepsConfigurations: nor is one loaded with another configuration that has a role in the cluster and is not in
+// memory here. What another node of the cluster took is.
+func TestClusterKeepsConfigurations(t *testing.T) {
+	r := &row{}
+	dir := t.TempDir()
+	a, b := r.join(t, t.TempDir()), r.join(t, dir)
+	other := []byte(`{"n":1}`)
+	files := [][]byte{chatGuest(t, "1"), chatGuest(t, "2"), chatGuest(t, "3")}
+	for _, wasm := range files {
+		if _, err := a.Activate(bring(t, wasm, a, b)); err != nil {
+			t.Fatal(err)
+		}
+		r.follow(t, b)
+	}
+	if _, err := a.Rollback(SlotChat); err != nil { // the second serves, the first is in no role any more
+		t.Fatal(err)
+	}
+	if _, err := a.Canary(digestOf(files[2]), 50); err != nil {
+		t.Fatal(err)
+	}
+	r.follow(t, b)
+	_ = b.Close()
+	b, _ = openWith(t, Options{Dir: dir, Keep: r.keep, State: r.text, Number: r.number}, testShipped()) // nobody has signed them
+	b.options.AllowUnsigned = true
+	b.Trust(nil, nil)
+	for n, wasm := range files {
+		for _, load := range []func(context.Context, []byte, []byte, []byte) (Info, error){b.Load, b.Reconfigure} {
+			i, err := load(t.Context(), wasm, nil, other)
+			if n > 0 && (!errors.Is(err, ErrInUse) || strings.Contains(err.Error(), "--reconfigure")) {
+				t.Errorf("module %d: %+v, %v", n+1, i, err)
+			} else if n == 0 && err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	if _, err := b.Load(t.Context(), files[1], nil, nil); err != nil {
+		t.Errorf("with the configuration that it has: %v", err)
+	}
+	if err := b.Bring(files[2], nil, other); err != nil {
+		t.Errorf("what another node took: %v", err)
+	}
 }
 
 // TestShowByName: of several builds of one name and version the one that serves is shown;

@@ -109,13 +109,18 @@ func (s *state) named(digest string) bool { return slices.Contains(s.Charged, di
 // hasServed says whether the state names a module: it serves, is tried, charged,
 // or was taken out of service.
 func (s *state) hasServed(digest string) bool {
+	_, failed := s.Failed[digest]
+	return failed || s.wants(digest) || s.named(digest)
+}
+
+// wants says whether a module has a role in a slot.
+func (s *state) wants(digest string) bool {
 	for _, w := range s.Slots {
 		if w.includes(digest) {
 			return true
 		}
 	}
-	_, failed := s.Failed[digest]
-	return failed || s.named(digest)
+	return false
 }
 
 // forget drops the failure and the removal of a module that is loaded again,
