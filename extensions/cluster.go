@@ -206,7 +206,7 @@ func (h *Host) offered(name Slot) string {
 	return ""
 }
 
-// slotsOf are the slots that two states say something else of, or that wait for a module. mu is held.
+// slotsOf are the slots that two states say something else of, or that wait for a module, or for which one has come. mu is held.
 func (h *Host) slotsOf(before, next *state) (all []*slot) {
 	names := map[Slot]bool{}
 	for _, s := range []*state{before, next} {
@@ -215,11 +215,22 @@ func (h *Host) slotsOf(before, next *state) (all []*slot) {
 		}
 	}
 	for name := range names {
-		if sl := h.slot(name); before.Slots[name] != next.Slots[name] || sl.now.Load().missing {
+		if sl := h.slot(name); before.Slots[name] != next.Slots[name] || h.Missing(name) || h.hasCome(sl, next.Slots[name]) {
 			all = append(all, sl)
 		}
 	}
 	return all
+}
+
+// hasCome says whether a module that is wanted in a slot is in memory by now and has no role there yet. mu is held.
+func (h *Host) hasCome(sl *slot, w wanted) bool {
+	a := sl.now.Load()
+	for _, name := range []string{w.Active, w.Canary, w.Shadow, w.Previous} {
+		if g := h.wantedGeneration(sl, name); g != nil && !a.includes(g) {
+			return true
+		}
+	}
+	return false
 }
 
 // foreseeMissing keeps the paths of what should serve in a slot. mu is held.

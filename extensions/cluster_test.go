@@ -142,6 +142,46 @@ func TestFollowRollout(t *testing.T) {
 	}
 }
 
+// TestFollowWhatHasCome: a module whose file comes later than the change that wants it has its role after the next
+// change, of another slot, whichever role that is.
+func TestFollowWhatHasCome(t *testing.T) {
+	for _, c := range []struct {
+		do         func(h *Host, two string) error
+		late, want string
+	}{
+		{func(h *Host, two string) error { _, err := h.Canary(two, 50); return err }, "1, - 50, -, native", "1, 2 50, -, native"},
+		{func(h *Host, two string) error { _, err := h.Shadow(two, 50); return err }, "1, - 0, -, native", "1, - 0, 2 50, native"},
+		{func(h *Host, two string) error {
+			_, err := h.Activate(two)
+			_, err2 := h.Activate(digestOf(chatGuest(t, "1")))
+			return errors.Join(err, err2)
+		}, "1, - 0, -, native", "1, - 0, -, 2"},
+	} {
+		r := &row{}
+		a, b := r.join(t, t.TempDir()), r.join(t, t.TempDir())
+		one, other := bring(t, chatGuest(t, "1"), a, b), bring(t, routedGuest("other", "1", "/o").bytes(t), a, b)
+		two := mustLoad(t, a, chatGuest(t, "2"))
+		_, err := a.Activate(one)
+		if err = errors.Join(err, c.do(a, two)); err != nil {
+			t.Fatal(err)
+		}
+		r.follow(t, b)
+		if got := roles(b); got != c.late {
+			t.Errorf("without its file: %s, want %s", got, c.late)
+		}
+		if err := b.Note(two, chatGuest(t, "2"), nil, nil); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := a.Activate(other); err != nil {
+			t.Fatal(err)
+		}
+		r.follow(t, b)
+		if got := roles(b); got != c.want || b.Absent() != "" {
+			t.Errorf("with its file: %s, want %s; absent %q", got, c.want, b.Absent())
+		}
+	}
+}
+
 // TestNoStandIn: where nodes share what serves, a request that needs a module which is not in
 // memory is refused, by the module's kind, and nothing else serves it.
 func TestNoStandIn(t *testing.T) {
