@@ -95,12 +95,19 @@ func (h *Host) remember(sl *slot, before, a *assignment, decided bool) {
 	}
 }
 
-// assume makes a slot's assignment what the state wants, as far as it is loaded. mu is held.
-func (h *Host) assume(sl *slot) {
+// assume makes a slot's assignment what the state wants, as far as it is loaded. changed: a canary was wanted that cannot
+// be beside what serves, and the state is without it: another version of what ships has other routes, or the canary's
+// were not known when what serves changed. mu is held.
+func (h *Host) assume(sl *slot) (changed bool) {
 	if h.closed {
-		return
+		return false
 	}
 	w := h.state.Slots[sl.name]
+	if changed = h.otherRoutes(sl, w); changed {
+		h.sayOtherRoutes(sl, w.Canary)
+		w.Canary, w.CanaryPercent = "", 0
+		h.state.Slots[sl.name] = w
+	}
 	if w.Active == "" && sl.builtin != nil {
 		w.Active = wantShipped
 	}
@@ -128,6 +135,7 @@ func (h *Host) assume(sl *slot) {
 		a.shadow = startShadow(g, w.ShadowPercent, h.now(), h.onFault)
 	}
 	h.assign(sl, a)
+	return changed
 }
 
 // wantedGeneration is the loaded generation that a name in the state stands for. Of what ships it is none

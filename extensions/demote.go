@@ -1,10 +1,15 @@
 package extensions
 
-import "corenode/extensions/guest"
+import (
+	"reflect"
+
+	"corenode/extensions/guest"
+)
 
 // demote takes a generation out of service that failed too often: the previous
 // one serves again, or else what ships; which of them is known after the start. One without another
-// to go back to stays: a policy, whose failures refuse or admit as its kind and the options say, or a module with routes.
+// to go back to stays: a policy, whose failures refuse or admit as its kind and the options say, or a module with routes,
+// also where another slot has the paths of the one before by now.
 func (h *Host) demote(g *generation, reason string) {
 	h.demoteIf(g, reason, func(*assignment) bool { return true })
 }
@@ -23,16 +28,18 @@ func (h *Host) demoteIf(g *generation, reason string, still func(*assignment) bo
 	if !still(before) {
 		return
 	}
-	a := *before
-	if a.active == g && a.previous == nil && sl.builtin == nil && !(g.manifest.Kind == guest.KindAdmission && h.options.AdmissionFailOpen) {
+	a, err := h.instead(sl, g)
+	if err != nil {
 		m.failed = reason
-		h.log.Error("a module fails and nothing can replace it", "slot", string(sl.name), "module", g.title(), "reason", reason)
+		h.log.Error("a module fails and nothing can replace it", "slot", string(sl.name), "module", g.title(), "reason", reason, "err", err)
 		g.breaker.reset()
 		return
 	}
-	a = a.without(g, sl)
 	h.log.Error("module taken out of service", "slot", string(sl.name), "module", g.title(), "reason", reason)
-	err := h.commit(sl, a, false, func() {
+	if before.canary != g && before.canaryPercent > 0 && a.canaryPercent == 0 {
+		h.sayOtherRoutes(sl, h.wantedIn(sl).Canary)
+	}
+	err = h.commit(sl, a, false, func() {
 		if g.shipped && a.active == sl.builtin && !a.missing { // the next version that ships gets its chance
 			w := h.state.Slots[sl.name]
 			w.Active = ""
@@ -52,4 +59,41 @@ func (h *Host) demoteIf(g *generation, reason string, still func(*assignment) bo
 	}
 	m.failed, m.generation = reason, nil
 	g.retire()
+}
+
+// instead is the assignment of a slot without g, or says why g stays: there is none before it, or another slot has
+// a path of that one by now. A canary that cannot be beside what serves then ends. mu is held.
+func (h *Host) instead(sl *slot, g *generation) (assignment, error) {
+	before := *sl.now.Load()
+	admits := g.manifest.Kind == guest.KindAdmission && h.options.AdmissionFailOpen
+	if before.active == g && before.previous == nil && sl.builtin == nil && !admits {
+		return before, ErrNoPrevious
+	}
+	a := before.without(g, sl)
+	if a.active == before.active {
+		return a, nil
+	}
+	if h.otherRoutes(sl, wanted{Active: wantedOf(a.active), Canary: h.wantedIn(sl).Canary}) {
+		a.canary, a.canaryPercent = nil, 0
+	}
+	return a, h.fits(sl, &a)
+}
+
+// otherRoutes says whether the canary that is wanted in a slot, in memory or not, has other routes than what is
+// wanted to serve: it would be asked by an index of those. mu is held.
+func (h *Host) otherRoutes(sl *slot, w wanted) bool {
+	if w.Canary == "" || !sl.name.isRouted() {
+		return false
+	}
+	active, err := h.manifestOf(sl, w.Active)
+	if err != nil { // it does not come to serve either
+		return false
+	}
+	canary, err := h.manifestOf(sl, w.Canary)
+	return err == nil && !reflect.DeepEqual(active.Routing, canary.Routing)
+}
+
+// sayOtherRoutes logs that a canary ends since otherRoutes is so of it. mu is held.
+func (h *Host) sayOtherRoutes(sl *slot, name string) {
+	h.log.Warn("a canary ends: what serves now has other routes", "slot", string(sl.name), "module", h.modules.titleOf(name))
 }

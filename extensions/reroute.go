@@ -80,10 +80,7 @@ func (h *Host) route() {
 // fits says whether the paths of an assignment's modules are free: the active one's
 // of other slots', and a canary has those of the active one. mu is held.
 func (h *Host) fits(sl *slot, a *assignment) error {
-	if sl.name.index() >= 0 {
-		return nil
-	}
-	if guest.IsPolicySlot(string(sl.name)) {
+	if !sl.name.isRouted() {
 		return nil
 	}
 	if a.canary != nil && (a.active == nil || !reflect.DeepEqual(a.active.manifest.Routing, a.canary.manifest.Routing)) {
@@ -92,13 +89,18 @@ func (h *Host) fits(sl *slot, a *assignment) error {
 	if a.active == nil {
 		return nil
 	}
+	return h.pathsFree(sl, &a.active.manifest)
+}
+
+// pathsFree is ErrPath where another slot has a path of a module of this one. mu is held.
+func (h *Host) pathsFree(sl *slot, m *guest.Manifest) error {
 	r := routing{}
 	for _, other := range h.foreignSlots() {
 		if other != sl && other.manifest != nil {
 			_ = r.add(other.name, other.manifest) // what does not fit is not answered
 		}
 	}
-	return r.add(sl.name, &a.active.manifest)
+	return r.add(sl.name, m)
 }
 
 // reroute follows a new assignment of a slot. A module that should serve and is not
@@ -122,18 +124,7 @@ func (h *Host) foresee(sl *slot) {
 	if sl.name.index() >= 0 || w.Active == "" {
 		return
 	}
-	var m guest.Manifest
-	err := fmt.Errorf("it is not known which module it was")
-	switch {
-	case w.Active == wantShipped:
-		for _, s := range h.ships {
-			if s.slot == sl.name {
-				m, err = s.readManifest()
-			}
-		}
-	case w.Active != wantUnknown:
-		m, err = h.folder.readManifest(w.Active)
-	}
+	m, err := h.manifestOf(sl, w.Active)
 	if err == nil && slotOf(&m) != sl.name {
 		err = fmt.Errorf("the module is for slot %s", slotOf(&m))
 	}
@@ -142,4 +133,24 @@ func (h *Host) foresee(sl *slot) {
 		return
 	}
 	sl.manifest = &m
+}
+
+// manifestOf is the manifest of the module that a name in the state stands for, in memory or not. mu is held, or nobody
+// knows h yet.
+func (h *Host) manifestOf(sl *slot, name string) (m guest.Manifest, err error) {
+	if known := h.modules[name]; known != nil && known.known {
+		return known.manifest, nil
+	}
+	err = fmt.Errorf("it is not known which module it was")
+	switch {
+	case name == wantShipped:
+		for _, s := range h.ships {
+			if s.slot == sl.name {
+				m, err = s.readManifest()
+			}
+		}
+	case isDigest(name):
+		m, err = h.folder.readManifest(name)
+	}
+	return m, err
 }

@@ -214,7 +214,9 @@ func (h *Host) restoreShipped(s shippedModule) {
 	}
 	h.lock()
 	defer h.unlock()
-	h.assume(h.slot(s.slot))
+	if h.assume(h.slot(s.slot)) {
+		h.saveOrSay()
+	}
 }
 
 // restoreOne loads a module that served before. One that no longer passes is
@@ -250,7 +252,9 @@ func (h *Host) restoreOne(sl *slot, digest string) {
 	}
 	h.lock()
 	defer h.unlock()
-	h.assume(sl)
+	if h.assume(sl) {
+		h.saveOrSay()
+	}
 }
 
 // readManifests learns the names of the modules that are only on disk, of those that it is for: what ships takes long to come,

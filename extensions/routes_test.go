@@ -133,6 +133,114 @@ func TestRoutesOfSlots(t *testing.T) {
 	}
 }
 
+// TestNothingGoesBackToTakenPaths: where another slot has a path of the module before by now, one that fails stays, and in
+// the place of a denied one serves none; neither takes the other slot's paths away, nor does a restart.
+func TestNothingGoesBackToTakenPaths(t *testing.T) {
+	for _, denied := range []bool{false, true} {
+		o := Options{Dir: t.TempDir()}
+		h, l := openTest(t, o)
+		activate(t, h, routedGuest("one", "1", "/a").bytes(t))
+		second := activate(t, h, routedGuest("one", "2", "/d").bytes(t)).Digest
+		third := routedGuest("three", "1", "/c")
+		third.manifest.Routes = append(third.manifest.Routes, guest.Route{Method: "GET", Path: "/a/{any}:write", Op: guest.RouteModels})
+		activate(t, h, third.bytes(t))
+		said := "nothing can replace it"
+		if denied {
+			said, o.Denied = "the module before a denied one cannot serve", denials(t, second)
+			h.Trust(nil, o.Denied)
+		} else {
+			h.demote(h.slot("one").now.Load().active, "it faults")
+		}
+		if !strings.Contains(l.String(), said) || !strings.Contains(l.String(), ErrPath.Error()) {
+			t.Errorf("denied %v:\n%s", denied, l)
+		}
+		for start := range 2 {
+			if start > 0 {
+				_ = h.Close()
+				h, _ = openTest(t, o)
+			}
+			for path, want := range map[string]string{"/a/x:write": "three@1:/a/{any}:write", "/c/list": "three@1:/c/list",
+				"/d/list": "one@2:/d/list", "/a/list": ""} {
+				if got := routeAt(h, path); got != want {
+					t.Errorf("denied %v, start %d: %s is that of %q, want %q", denied, start, path, got, want)
+				}
+			}
+			tr := h.Translate("one", "a", "", abi.Facts{})
+			if (tr == nil) != denied || h.Missing("one") != denied {
+				t.Errorf("denied %v, start %d: it serves %v, missing %v", denied, start, tr != nil, h.Missing("one"))
+			}
+			if tr != nil {
+				tr.Close()
+			}
+		}
+		for _, name := range []Slot{"three", "one"} {
+			if _, err := h.Rollback(name); err != nil {
+				t.Error(err)
+			}
+		}
+		if got := routeAt(h, "/a/list"); got != "one@1:/a/list" {
+			t.Errorf("denied %v: when the path is free it is that of %q", denied, got)
+		}
+	}
+}
+
+// TestCanaryEndsWithItsRoutes: a canary is asked by an index of the active module's routes, so it ends when one with
+// others comes to serve, whatever the reason.
+func TestCanaryEndsWithItsRoutes(t *testing.T) {
+	withRoutes := func(version string, order ...int) []byte {
+		g := routedGuest("one", version, "/a")
+		all := g.manifest.Routes
+		g.manifest.Routes = nil
+		for _, i := range order {
+			g.manifest.Routes = append(g.manifest.Routes, all[i])
+		}
+		return g.bytes(t)
+	}
+	for _, way := range []string{"demoted", "denied", "denied at the start", "written before"} {
+		o := Options{Dir: t.TempDir()}
+		h, l := openTest(t, o)
+		activate(t, h, withRoutes("1", 0))
+		second := activate(t, h, withRoutes("2", 3, 0)).Digest
+		third := mustLoad(t, h, withRoutes("3", 3, 0))
+		if _, err := h.Canary(third, 100); err != nil {
+			t.Fatal(err)
+		}
+		switch way {
+		case "denied":
+			o.Denied = denials(t, second)
+			h.Trust(nil, o.Denied)
+		case "denied at the start":
+			_ = h.Close()
+			o.Denied = denials(t, second)
+			h, l = openTest(t, o)
+		default:
+			h.demote(h.slot("one").now.Load().active, "it faults")
+		}
+		for start := range 2 {
+			if start > 0 {
+				if way == "written before" { // by an earlier version of the program
+					w := h.state.Slots["one"]
+					w.Canary, w.CanaryPercent = third, 100
+					h.state.Slots["one"] = w
+					h.folder.saveOrSay(&h.state)
+				}
+				_ = h.Close()
+				h, _ = openTest(t, o)
+			}
+			a, w := h.slot("one").now.Load(), h.state.Slots["one"]
+			if a.active == nil || a.active.manifest.Version != "1" || a.canary != nil || a.canaryPercent != 0 || a.missing {
+				t.Errorf("%s, start %d: %+v", way, start, a)
+			}
+			if w.Canary != "" || w.CanaryPercent != 0 {
+				t.Errorf("%s, start %d: the state wants %+v", way, start, w)
+			}
+		}
+		if !strings.Contains(l.String(), "a canary ends: what serves now has other routes") {
+			t.Errorf("%s:\n%s", way, l)
+		}
+	}
+}
+
 // TestRoutedCanary: which module is asked is known after the path, so a canary has
 // the active one's, in every respect.
 func TestRoutedCanary(t *testing.T) {

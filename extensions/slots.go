@@ -44,6 +44,9 @@ func (s Slot) index() int {
 	return -1
 }
 
+// isRouted says whether requests come to a slot by paths of its modules.
+func (s Slot) isRouted() bool { return s.index() < 0 && !guest.IsPolicySlot(string(s)) }
+
 // compare orders slots as lists show them: those that are always there, then by name.
 func (s Slot) compare(t Slot) int {
 	i, j := uint(s.index()), uint(t.index()) // -1 is the largest

@@ -61,7 +61,8 @@ func (h *Host) judge(m *module) bool {
 func (h *Host) withdraw(out []*generation) (changed bool) {
 	for _, sl := range h.allSlots() {
 		before, was := h.state.Slots[sl.name], sl.now.Load()
-		w := before.withdraw(h.isDenied, h.modules.isUsable, sl.builtin != nil)
+		usable := func(name string) bool { return h.isUsable(sl, name) }
+		w := before.withdraw(h.isDenied, usable, sl.builtin != nil)
 		affected := slices.DeleteFunc(slices.Clone(out), func(g *generation) bool { return !was.includes(g) })
 		if w == before && len(affected) == 0 {
 			continue
@@ -70,7 +71,8 @@ func (h *Host) withdraw(out []*generation) (changed bool) {
 			h.state.Slots[sl.name] = w
 			changed = true
 		}
-		h.assume(sl)
+		changed = h.assume(sl) || changed
+		h.foreseeMissing(sl)
 		names := []string{before.Active, before.Canary, before.Shadow, before.Previous}
 		for _, g := range affected {
 			names = append(names, g.digest)
@@ -78,6 +80,26 @@ func (h *Host) withdraw(out []*generation) (changed bool) {
 		h.sayDenied(sl, names)
 	}
 	return changed
+}
+
+// isUsable says whether what a name in the state stands for may serve in a slot: it can, and no other slot has a path of it
+// by now. mu is held.
+func (h *Host) isUsable(sl *slot, name string) bool {
+	if !h.modules.isUsable(name) {
+		return false
+	}
+	if !sl.name.isRouted() {
+		return true
+	}
+	m, err := h.manifestOf(sl, name)
+	if err != nil { // that is said when it is to come into memory
+		return true
+	}
+	if err := h.pathsFree(sl, &m); err != nil {
+		h.log.Error("the module before a denied one cannot serve", "slot", string(sl.name), "module", h.modules.titleOf(name), "err", err)
+		return false
+	}
+	return true
 }
 
 // sayDenied says of the denied ones among modules that had a part in a slot what serves now. mu is held.
