@@ -168,6 +168,8 @@ var featureSets = []attack{
 		raw(func(m *wasmtest.Module) { m.MemoryRaw(0, 1); m.MemoryRaw(0, 1) })},
 	{"feature sets", "a component", "parse", "not version 1 of the module format", "give the core module inside",
 		func(*testing.T) []byte { return []byte("\x00asm\x0d\x00\x01\x00") }},
+	{"feature sets", "references to functions without end", "parse", "ref.func in a function", "take the function out of a table",
+		shaped(SlotChat, func(g *handmade) { g.start = wasmtest.Asm().Loop(wasmtest.Void).Op(0xd2, 0, wasmtest.Drop).Br(0).End() })},
 	{"feature sets", "no module", "parse", "not a WebAssembly module", "", func(*testing.T) []byte { return []byte("#!/bin/sh") }},
 	{"feature sets", "cut off", "parse", "", "", func(t *testing.T) []byte { b := chatGuest(t, "1"); return b[:len(b)/2] }},
 	{"feature sets", "what metering adds", "parse", "global 0 does not exist", "", coded(0x24, 0)},
@@ -299,6 +301,9 @@ var bombsAtLoad = []attack{
 	})},
 	{"bombs", "fifty thousand locals", "parse", "locals", "split the function", shaped(SlotChat, func(g *handmade) {
 		g.module.FuncRaw("", g.module.Type(nil, nil), []byte{1, 0xff, 0xff, 0xff, 0xff, 0x0f, wasmtest.I32, 0x0b})
+	})},
+	{"bombs", "eight million elements", "parse", "elements, at most 200000", "split the function", shaped(SlotChat, func(g *handmade) {
+		g.module.PassiveElements(make([]uint32, 8_000_000)...)
 	})},
 	{"bombs", "blocks in blocks", "parse", "nested blocks", "split the function", coded([]byte(strings.Repeat("\x02\x40", 5000))...)},
 	{"bombs", "a table of branches", "effort", "branches, ends of blocks and targets of branch tables", "split the function",

@@ -158,7 +158,8 @@ func (s *scanner) step() {
 	case opMemoryGrow:
 		b.bulk = true
 	case opRefFunc:
-		m.addressable[in.index] = true
+		s.r.fail(in.at, "take the function out of a table, where an element segment puts it",
+			"ref.func in a function: the engine keeps what each of its runs makes until the instance ends")
 	case opMisc:
 		s.misc()
 	case opVec:

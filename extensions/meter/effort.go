@@ -251,7 +251,7 @@ func stackEffect(in *instr) int {
 		return miscEffect(in.sub)
 	case op == opVec:
 		return vecEffect(in.sub)
-	case op == opLocalGet, op == opGlobalGet, op == opMemorySize, op >= opI32Const && op <= 0x44, op == opRefNull, op == opRefFunc:
+	case op == opLocalGet, op == opGlobalGet, op == opMemorySize, op >= opI32Const && op <= 0x44, op == opRefNull:
 		return 1
 	case op == opDrop, op == opLocalSet, op == opGlobalSet:
 		return -1

@@ -29,6 +29,13 @@ func TestRealModulesAreFarFromTheBounds(t *testing.T) {
 		}
 	}
 	for name, wasm := range files {
+		m, err := parse(wasm)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if m.elements > elementsMax/2 || m.dataCount > dataMax/2 || len(m.customs) > customsMax/2 {
+			t.Errorf("%s: %d elements, %d data segments, %d custom sections", name, m.elements, m.dataCount, len(m.customs))
+		}
 		metered, _, err := Rewrite(wasm, Options{MemoryPagesMax: 65536, SafepointPages: 65536, ExportStart: true})
 		if err != nil {
 			t.Fatal(err)

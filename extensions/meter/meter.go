@@ -70,6 +70,9 @@ const (
 	localsMax      = 50_000    // of one function
 	localsTotalMax = 4_000_000 // of all functions
 	globalsMax     = 10_000
+	elementsMax    = 200_000 // of all element segments, each of which counts as one more: an instance keeps 40 bytes for each
+	dataMax        = 100_000 // segments; the Go toolchain makes no more
+	customsMax     = 10_000
 	tablesMax      = 16
 	nestingMax     = 4_000  // blocks open at once in one function; the engine's time grows with the square
 	pagesMax       = 65_536 // of 64 KiB, what the format can say

@@ -53,6 +53,7 @@ type module struct {
 	start         bool
 	startIndex    uint32 // of the start function
 	elemCount     int
+	elements      int // of all segments, and the segments
 	dataCount     int // from the data count section
 	dataBytes     int
 	addressable   map[uint32]bool // functions that a table or a reference can hold
@@ -193,7 +194,8 @@ func (m *module) content(r *reader, id int) {
 			}
 		}
 	case secElement:
-		m.elemCount = r.count("element segments", 1<<30, 3)
+		m.elemCount = r.count("element segments", elementsMax, 3)
+		m.elements = m.elemCount
 		for n := m.elemCount; n > 0 && r.err == nil; n-- {
 			m.element(r)
 		}
@@ -217,6 +219,9 @@ func (m *module) checkWhole(r *reader) {
 }
 
 func (m *module) custom(r *reader) {
+	if len(m.customs) >= customsMax {
+		r.fail(r.pos, "strip them", "more than %d custom sections", customsMax)
+	}
 	name := r.name()
 	m.customs = append(m.customs, Custom{Name: name, Data: r.skip(r.end - r.pos)})
 }
@@ -425,7 +430,12 @@ func (m *module) element(r *reader) {
 			r.fail(r.pos, fixRebuild, "unknown element kind %#02x", kind)
 		}
 	}
-	for n := r.count("elements", 1<<30, 1); n > 0 && r.err == nil; n-- {
+	at = r.pos
+	n := r.count("elements", elementsMax, 1)
+	if m.elements += n; m.elements > elementsMax {
+		r.fail(at, fixSmaller, "more than %d elements and element segments in all", elementsMax)
+	}
+	for ; n > 0 && r.err == nil; n-- {
 		if exprs {
 			m.constant(r)
 		} else {
@@ -436,7 +446,7 @@ func (m *module) element(r *reader) {
 
 func (m *module) dataSection(r *reader) {
 	at := r.pos
-	n := r.count("data segments", 1<<30, 2)
+	n := r.count("data segments", dataMax, 2)
 	if m.sections[secDataCount] != nil && n != m.dataCount {
 		r.fail(at, fixRebuild, "%d data segments, but %d are announced", n, m.dataCount)
 	}

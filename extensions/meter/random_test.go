@@ -140,7 +140,7 @@ func (k *maker) statement(n, sig uint32) {
 	case 12:
 		c.I32(int32(k.pick(9))).I32(0).I32(int32(k.pick(3))).Misc(0x0c, uint32(int(n)), 0)
 	case 13:
-		c.Op(0xd2, 0).I32(int32(k.pick(12))).Misc(0x0f, 0).Set(localOther)
+		c.I32(0).Imm(0x25, 0).I32(int32(k.pick(12))).Misc(0x0f, 0).Set(localOther)
 	case 14:
 		c.I32(int32(k.pick(3))).Op(0x40, 0).Set(localOther)
 	case 15:

@@ -84,6 +84,7 @@ func TestRefused(t *testing.T) {
 		{name: "writes a counter", say: "global 0 does not exist", make: body(0x24, 0)},
 		{name: "calls a helper", say: "function 1 does not exist", make: body(0x10, 1)},
 		{name: "refers to a helper", say: "function 1 does not exist", make: body(0xd2, 1)},
+		{name: "makes a reference", say: "ref.func in a function", make: body(0xd2, 0, wasmtest.Drop)},
 		{name: "exports a helper", say: "function 0 does not exist", make: func(m *wasmtest.Module) { m.Export("f", 0, 0) }},
 		{name: "exports a counter", say: "global 0 does not exist", make: func(m *wasmtest.Module) { m.Export("g", 3, 0) }},
 		{name: "element is a helper", say: "function 5 does not exist",
@@ -127,6 +128,55 @@ func TestRefused(t *testing.T) {
 				t.Errorf("%v\nwant it to say %q", err, c.say)
 			}
 		})
+	}
+}
+
+// TestReferencesInConstants: what refers to a function once for each instance is accepted.
+func TestReferencesInConstants(t *testing.T) {
+	var m wasmtest.Module
+	m.Table(wasmtest.Funcref, 1, 1)
+	m.Global(wasmtest.Funcref, false, wasmtest.Asm().Op(0xd2, 0))
+	m.Elements(0, 0)
+	m.Func("f", nil, []byte{wasmtest.Funcref}, nil, wasmtest.Asm().GlobalGet(0))
+	g := startMetered(t, newRuntime(t), m.Bytes(), Options{})
+	g.arm(budget, Options{})
+	if got, err := g.call("f"); err != nil || got[0] == 0 {
+		t.Errorf("%v, %v", got, err)
+	}
+}
+
+// TestSegments bounds what there is of each kind in all, since one byte of a file makes many of the engine's memory.
+func TestSegments(t *testing.T) {
+	with := func(segments, each, data, customs int) []byte {
+		var m wasmtest.Module
+		m.Func("f", nil, nil, nil, wasmtest.Asm())
+		for range segments {
+			m.PassiveElements(make([]uint32, each)...)
+		}
+		for range data {
+			m.PassiveData(nil)
+		}
+		for range customs {
+			m.Custom("", nil)
+		}
+		return m.Bytes()
+	}
+	for _, c := range []struct {
+		say        string
+		most, over []byte
+	}{
+		{"more than 200000 elements and element segments", with(2, elementsMax/2-1, 0, 0), with(2, elementsMax/2, 0, 0)},
+		{"200001 elements, at most 200000", with(1, elementsMax-1, 0, 0), with(1, elementsMax+1, 0, 0)},
+		{"200001 element segments, at most 200000", with(elementsMax, 0, 0, 0), with(elementsMax+1, 0, 0, 0)},
+		{"100001 data segments, at most 100000", with(0, 0, dataMax, 0), with(0, 0, dataMax+1, 0)},
+		{"more than 10000 custom sections", with(0, 0, 0, customsMax), with(0, 0, 0, customsMax+1)},
+	} {
+		if _, err := Inspect(c.most); err != nil {
+			t.Errorf("at the bound: %v", err)
+		}
+		if _, err := Inspect(c.over); err == nil || !strings.Contains(err.Error(), c.say) {
+			t.Errorf("%v, want it to say %q", err, c.say)
+		}
 	}
 }
 
