@@ -15,10 +15,10 @@ func TestHostCallsCost(t *testing.T) {
 	const vector = 2 * pageBytes // where a list for fd_write lies
 	cases := []struct {
 		name string
-		most int64 // calls within 10,000 ticks
+		most int64 // calls within 10,000 ticks, each beside one of metric
 		call func(g *handmade) *wasmtest.Code
 	}{
-		{"log", 200, func(g *handmade) *wasmtest.Code {
+		{"log", 120, func(g *handmade) *wasmtest.Code {
 			f := g.module.Import("corenode", "log", []byte{i32, i32, i32}, nil)
 			return wasmtest.Asm().I32(3).I32(0).I32(1024).Call(f)
 		}},
@@ -31,13 +31,23 @@ func TestHostCallsCost(t *testing.T) {
 			g.module.Data(vector, []byte{0, 0, 3, 0, 0, 4, 0, 0}) // 1,024 bytes at 3*pageBytes
 			return wasmtest.Asm().I32(1).I32(vector).I32(1).I32(0).Call(f).Op(wasmtest.Drop)
 		}},
-		{"sched_yield", 200, func(g *handmade) *wasmtest.Code {
+		{"sched_yield", 120, func(g *handmade) *wasmtest.Code {
 			f := g.module.Import("wasi_snapshot_preview1", "sched_yield", nil, []byte{i32})
 			return wasmtest.Asm().Call(f).Op(wasmtest.Drop)
 		}},
-		{"path_open", 200, func(g *handmade) *wasmtest.Code {
+		{"path_open", 120, func(g *handmade) *wasmtest.Code {
 			f := g.module.Import("wasi_snapshot_preview1", "path_open", nil, []byte{i32})
 			return wasmtest.Asm().Call(f).Op(wasmtest.Drop)
+		}},
+		{"memory.grow by nothing", 120, func(*handmade) *wasmtest.Code {
+			return wasmtest.Asm().I32(0).Imm(0x40, 0).Op(wasmtest.Drop)
+		}},
+		{"memory.grow beyond the cap", 120, func(*handmade) *wasmtest.Code {
+			return wasmtest.Asm().I32(-1).Imm(0x40, 0).Op(wasmtest.Drop)
+		}},
+		{"table.grow by nothing", 120, func(g *handmade) *wasmtest.Code {
+			g.module.Table(wasmtest.Externref, 1, -1)
+			return wasmtest.Asm().Op(0xd0, wasmtest.Externref).I32(0).Misc(0x0f, 0).Op(wasmtest.Drop)
 		}},
 	}
 	for _, c := range cases {

@@ -123,16 +123,18 @@ func (w *rewriter) slowHelper() {
 }
 
 // pageHelper counts what growing by its parameter costs, a page as its 64 KiB,
-// and returns the parameter. Growing beyond the cap fails without work, and
-// costs nothing.
+// and returns the parameter. Growing by nothing or beyond the cap, which fails,
+// costs the way to the engine alone.
 func (w *rewriter) pageHelper() {
 	w.global(opGlobalGet, w.left)
 	w.op(opLocalGet, 0)
 	w.i32(pageTicks)
 	w.op(opI32Mul)
-	w.i32(0)
+	w.i32(growTicks)
 	w.op(opLocalGet, 0)
-	w.i32(int(w.o.MemoryPagesMax) + 1)
+	w.i32(1)
+	w.op(opI32Sub) // zero becomes the most there is
+	w.i32(int(w.o.MemoryPagesMax))
 	w.op(opI32LtU, opSelect, opI64ExtendU, opI64Sub)
 	w.global(opGlobalSet, w.left)
 	w.global(opGlobalGet, w.left)
@@ -141,6 +143,11 @@ func (w *rewriter) pageHelper() {
 }
 
 const pageTicks = 65536 / 64
+
+// growTicks is what growing a memory or a table costs at least: the engine does it
+// in Go, and the way there takes as long as a call of the host. No other instruction
+// that is accepted goes there.
+const growTicks = 50
 
 // module writes all sections. Custom ones are left out, because offsets in
 // them would be wrong, except the names of functions.

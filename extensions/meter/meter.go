@@ -8,7 +8,8 @@
 //
 //   - counts ticks: one per function entry and per pass of a loop header, one
 //     more per 256 bytes of code that run without either, one per 64 bytes that
-//     a bulk operation touches, and 1024 per page that memory grows. The count depends on the module and
+//     a bulk operation touches, and 1024 per page that memory grows. Growing a memory takes at least 50, which
+//     growing a table takes beside its entries. The count depends on the module and
 //     its input only, never on the machine. A guest whose budget is spent traps.
 //   - enters the host at least every Options.SafepointTicks ticks, so that the
 //     scheduler and the collector get their turn.

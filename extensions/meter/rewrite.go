@@ -159,11 +159,18 @@ func (w *rewriter) charge(in *instr) {
 	if shift == 0 {
 		return
 	}
+	fixed := int64(0)
+	if in.sub == miscTableGrow {
+		fixed = growTicks
+	}
 	if n, ok := w.constantLength(in); ok {
-		if n>>shift > 0 {
-			w.add(w.left, -int64(n>>shift))
+		if ticks := fixed + int64(n>>shift); ticks > 0 {
+			w.add(w.left, -ticks)
 		}
 		return
+	}
+	if fixed > 0 {
+		w.add(w.left, -fixed)
 	}
 	w.local(opLocalSet, w.scratch)
 	w.global(opGlobalGet, w.left)

@@ -94,7 +94,7 @@ func TestTicks(t *testing.T) {
 			d := m.PassiveData(make([]byte, 128))
 			return wasmtest.Asm().I32(0).I32(0).I32(128).Misc(0x08, d, 0)
 		}},
-		{"table ops, which are straight code as well", 2 + 2 + 2 + 2 + 4, func(m *wasmtest.Module) *wasmtest.Code {
+		{"table ops, which are straight code as well", 2 + 2 + 2 + 2 + (50 + 4), func(m *wasmtest.Module) *wasmtest.Code {
 			m.Table(wasmtest.Funcref, 100, -1)
 			f := m.Func("", nil, nil, nil, wasmtest.Asm())
 			e := m.PassiveElements(make([]uint32, 16)...)
@@ -108,7 +108,24 @@ func TestTicks(t *testing.T) {
 		{"grow", 1 + 2*1024, func(m *wasmtest.Module) *wasmtest.Code {
 			return wasmtest.Asm().I32(2).Op(0x40, 0, wasmtest.Drop)
 		}},
-		{"grow beyond the cap", 1, func(m *wasmtest.Module) *wasmtest.Code {
+		{"grow by nothing", 1 + 50, func(m *wasmtest.Module) *wasmtest.Code {
+			return wasmtest.Asm().I32(0).Op(0x40, 0, wasmtest.Drop)
+		}},
+		{"grow to more than the cap", 1 + DefaultMemoryPagesMax*1024, func(m *wasmtest.Module) *wasmtest.Code {
+			return wasmtest.Asm().I32(DefaultMemoryPagesMax).Op(0x40, 0, wasmtest.Drop)
+		}},
+		{"grow by more than the cap", 1 + 50, func(m *wasmtest.Module) *wasmtest.Code {
+			return wasmtest.Asm().I32(DefaultMemoryPagesMax+1).Op(0x40, 0, wasmtest.Drop)
+		}},
+		{"grow a table by nothing", 1 + 50, func(m *wasmtest.Module) *wasmtest.Code {
+			m.Table(wasmtest.Externref, 1, -1)
+			return wasmtest.Asm().Op(0xd0, wasmtest.Externref).I32(0).Misc(0x0f, 0).Op(wasmtest.Drop)
+		}},
+		{"grow a table, length computed", 1 + 50 + 2, func(m *wasmtest.Module) *wasmtest.Code {
+			m.Table(wasmtest.Externref, 1, -1)
+			return wasmtest.Asm().Op(0xd0, wasmtest.Externref).I32(15).I32(1).Op(wasmtest.I32Add).Misc(0x0f, 0).Op(wasmtest.Drop)
+		}},
+		{"grow beyond the cap", 1 + 50, func(m *wasmtest.Module) *wasmtest.Code {
 			return wasmtest.Asm().I32(-1).Op(0x40, 0, wasmtest.Drop)
 		}},
 	} {
