@@ -21,7 +21,7 @@ const (
 	CauseProtocol                 // its answer breaks the ABI (bad pointer, malformed or oversized output) or the protocol of the client
 	CauseRule                     // its answer breaks a rule of the host: a charge that does not add up
 	CauseInstantiate              // no instance could be made
-	CauseOverloaded               // every instance was busy for too long
+	CauseOverloaded               // every instance was busy for too long, or the node has no room for one
 	CauseEnd                      // how many there are
 )
 

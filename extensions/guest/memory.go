@@ -1,6 +1,8 @@
 package guest
 
 import (
+	"errors"
+	"fmt"
 	"runtime"
 
 	"github.com/tetratelabs/wazero/experimental"
@@ -29,14 +31,20 @@ func (l *linear) bytes(at, n uint32) []byte {
 	return l.reserved[at:end:end]
 }
 
-// allocator reserves limit bytes for each memory that is made with it.
-func allocator(limit int64, made func(*linear)) experimental.MemoryAllocator {
-	return experimental.MemoryAllocatorFunc(func(_, _ uint64) experimental.LinearMemory {
-		l := &linear{reserved: reserve(int(limit))}
-		made(l)
-		return l
-	})
+// errNoRoom: the node lacks what an instance needs, and no module is to blame.
+var errNoRoom = errors.New("the process has no room in its address space")
+
+// newLinear reserves limit bytes. Whoever made it frees it, if the engine does not take it over with an instance.
+func newLinear(limit int64) (*linear, error) {
+	l := &linear{reserved: reserve(int(limit))}
+	if l.reserved == nil && limit > 0 {
+		return nil, fmt.Errorf("%w for the %d bytes of memory that an instance may have", errNoRoom, limit)
+	}
+	return l, nil
 }
+
+// Allocate gives itself to the engine, which asks once: an instance has one memory.
+func (l *linear) Allocate(_, _ uint64) experimental.LinearMemory { return l }
 
 // safepointPages is what a guest asks for at its safepoints: all the memory
 // that there can be, which no guest may have.
@@ -75,7 +83,7 @@ func (l *linear) Reallocate(size uint64) []byte {
 // call's error.
 type guestStopped struct{ error }
 
-// Free gives the memory back.
+// Free gives the memory back. It may be called again.
 func (l *linear) Free() {
 	release(l.reserved)
 	l.reserved = nil

@@ -2,6 +2,7 @@ package guest
 
 import (
 	"context"
+	"fmt"
 	"math/rand/v2"
 	"path/filepath"
 	"strings"
@@ -122,14 +123,20 @@ type start struct {
 
 // start makes one instance: memory, _initialize, ABI version, init.
 func (m *Module) start(s start) (*Instance, error) {
-	i := &Instance{ctx: context.Background(), manifest: &m.Manifest, tried: s.tried, shipped: m.options.Shipped, draws: rand.Uint64()}
 	limit := m.Manifest.memoryBytesMax()
 	if m.info.MemoryBounded {
 		limit = min(limit, int64(m.info.MemoryMax)*pageBytes)
 	}
-	ctx := experimental.WithMemoryAllocator(i.ctx, allocator(limit, func(l *linear) { i.linear, l.stop = l, s.stop }))
-	mod, err := m.code.runtime.InstantiateModule(ctx, m.code.compiled, wazero.NewModuleConfig().WithName("").WithStartFunctions())
+	l, err := newLinear(limit)
 	if err != nil {
+		return nil, Refused("instantiate", "raise the limit of the node's address space, or make memory_max_bytes smaller", "%w", err)
+	}
+	l.stop = s.stop
+	i := &Instance{ctx: context.Background(), linear: l, manifest: &m.Manifest, tried: s.tried, shipped: m.options.Shipped,
+		draws: rand.Uint64()}
+	mod, err := m.instantiate(experimental.WithMemoryAllocator(i.ctx, l))
+	if err != nil {
+		l.Free() // the engine does so with instances that it made
 		text, _, _ := strings.Cut(err.Error(), "\n")
 		return nil, Refused("instantiate", "see that its data fits its memory and its elements their table", "%s", text)
 	}
@@ -149,6 +156,16 @@ func (m *Module) start(s start) (*Instance, error) {
 	}
 	i.touched = false
 	return i, nil
+}
+
+// instantiate runs the engine. What it panics with is an error: in a pool nothing else stands between it and the node.
+func (m *Module) instantiate(ctx context.Context) (mod api.Module, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			mod, err = nil, fmt.Errorf("the engine stopped: %v", r)
+		}
+	}()
+	return m.code.runtime.InstantiateModule(ctx, m.code.compiled, wazero.NewModuleConfig().WithName("").WithStartFunctions())
 }
 
 // Fresh makes an instance that its caller looks at, with the configuration that the module serves with.

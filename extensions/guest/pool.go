@@ -1,6 +1,7 @@
 package guest
 
 import (
+	"errors"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -32,7 +33,8 @@ type Pool struct {
 	total   int              // instances that live, busy ones and one being made included
 	growing bool             // one is being made in the background
 	closed  bool
-	done    Work // without what the instances hold themselves: of a busy one that is little
+	lacking *Fault // why the last one was not made
+	done    Work   // without what the instances hold themselves: of a busy one that is little
 
 	settle   func(advance, took time.Duration) // see PoolOptions
 	costs    [len(opsCounted)]cost
@@ -65,7 +67,10 @@ func newPool(o PoolOptions, first *Instance, makeOne func() (*Instance, error)) 
 		p.mu.Lock()
 		p.done[opNone].CPU += took
 		p.mu.Unlock()
-		if err != nil {
+		switch {
+		case errors.Is(err, errNoRoom):
+			return nil, Faultf(CauseOverloaded, "%v", err)
+		case err != nil:
 			return nil, Faultf(CauseInstantiate, "%v", err)
 		}
 		return i, nil
@@ -154,7 +159,7 @@ func (p *Pool) wait(w chan *Instance) (*Instance, *Fault) {
 	defer timer.Stop()
 	select {
 	case i := <-w:
-		return given(i)
+		return p.given(i)
 	case <-timer.C:
 	}
 	p.mu.Lock()
@@ -168,17 +173,20 @@ func (p *Pool) wait(w chan *Instance) (*Instance, *Fault) {
 	p.mu.Unlock()
 	select { // one may have come at the last moment
 	case i := <-w:
-		return given(i)
+		return p.given(i)
 	default:
 		return nil, Faultf(CauseOverloaded, "all %d instances were busy for %v", p.limit, WaitMax)
 	}
 }
 
-func given(i *Instance) (*Instance, *Fault) {
-	if i == nil {
-		return nil, Faultf(CauseInstantiate, "no instance could be made")
+// given is what somebody who waited gets: nil says that none could be made and none is left.
+func (p *Pool) given(i *Instance) (*Instance, *Fault) {
+	if i != nil {
+		return i, nil
 	}
-	return i, nil
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return nil, Faultf(p.lacking.Cause, "no instance could be made: %s", p.lacking.Detail)
 }
 
 // fit makes an instance's memory fresh if another account used it before.
@@ -297,6 +305,7 @@ func (p *Pool) grow() {
 			return
 		}
 		p.total--
+		p.lacking = f
 		if p.total == 0 { // nobody will come back with one
 			for _, w := range p.waiting {
 				w <- nil
