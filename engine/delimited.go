@@ -91,8 +91,9 @@ func (e *Engine) tell(system string, q *messages.Request) string {
 	}
 	d, name := e.format.delimiters, "NAME"
 	if d == nil {
-		b.WriteString("\nTo call tools, write exactly this for each call. NAME is one of the above and ARGUMENTS are JSON of its parameters. " +
-			"Results come between <tool_response> and </tool_response>.\n<tool_call>\n{\"name\": \"NAME\", \"arguments\": ARGUMENTS}\n</tool_call>")
+		b.WriteString("\nTo call tools, write exactly this for each call. NAME is one of the above and ARGUMENTS are JSON of its " +
+			"parameters. Results come between <tool_response> and </tool_response>.\n" +
+			`<tool_call>` + "\n" + `{"name": "NAME", "arguments": ARGUMENTS}` + "\n</tool_call>")
 		return b.String()
 	}
 	if d.Numbered {

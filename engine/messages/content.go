@@ -262,5 +262,6 @@ func (r *reader) typed(f blockFields) Block {
 // another service's side, where the conversation began, or says which tools are offered from there on. It is skipped, and
 // costs no tokens.
 func ServerBlock(kind string) bool {
-	return kind == "server_tool_use" || kind == "tool_addition" || kind == "tool_removal" || ServerTool(kind) && strings.HasSuffix(kind, "_tool_result")
+	return kind == "server_tool_use" || kind == "tool_addition" || kind == "tool_removal" ||
+		ServerTool(kind) && strings.HasSuffix(kind, "_tool_result")
 }

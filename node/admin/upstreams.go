@@ -109,8 +109,8 @@ func showUpstream(id string, m Upstream) UpstreamModel {
 }
 
 func showReplica(r upstream.Replica) Replica {
-	shown := Replica{URL: r.ID, Ready: r.Ready, Up: r.Up, Failing: r.Failing, Draining: r.Draining, Version: r.Version, InFlight: r.InFlight,
-		EjectedForMS: r.EjectedFor.Milliseconds(), Reason: r.Reason, Prefixes: r.Prefixes}
+	shown := Replica{URL: r.ID, Ready: r.Ready, Up: r.Up, Failing: r.Failing, Draining: r.Draining, Version: r.Version,
+		InFlight: r.InFlight, EjectedForMS: r.EjectedFor.Milliseconds(), Reason: r.Reason, Prefixes: r.Prefixes}
 	if r.WaitingAge >= 0 {
 		age := r.WaitingAge.Milliseconds()
 		shown.Queued, shown.QueuedAgeMS = &r.Waiting, &age

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -35,9 +36,7 @@ binary with no configuration.
 		SilenceUsage:  true,
 		SilenceErrors: true,
 
-		PersistentPreRunE: func(cmd *cobra.Command, args []string) error {
-			return errors.Join(emptyFlags(cmd), emptyArgument(cmd, args))
-		},
+		PersistentPreRunE: refuseEmpty,
 	}
 	cmd.AddCommand(serveCommand(serve), modelCommand(), versionCommand(version), compileCommand(), healthCommand(),
 		accountCommand(), keyCommand(), ledgerCommand(), requestsCommand(), topCommand(), whyCommand(), cacheCommand(), logsCommand(),
@@ -53,6 +52,14 @@ binary with no configuration.
 
 // meansEmpty marks a flag of which "" says something.
 const meansEmpty = "empty"
+
+// refuseEmpty refuses flags and arguments that were typed with nothing. What a shell asks to complete may be nothing yet.
+func refuseEmpty(cmd *cobra.Command, args []string) error {
+	if strings.HasPrefix(cmd.Name(), cobra.ShellCompRequestCmd) {
+		return nil
+	}
+	return errors.Join(emptyFlags(cmd), emptyArgument(cmd, args))
+}
 
 // emptyFlags refuses flags that were typed with nothing, as of a variable that is not set: to leave such a flag out does
 // what nobody asked for, such as a list of one account's rows that has everybody's.

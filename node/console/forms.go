@@ -283,7 +283,8 @@ func rollback(r *http.Request, cl *admin.Client) (said, to string, err error) {
 	if all, err := cl.Modules(); err != nil {
 		return "", "", err
 	} else if now := slotOf(slot, all); now.Serves() != r.PostFormValue("serves") {
-		return "", "", &admin.Error{Kind: admin.KindConflict, Message: "nothing was done: the modules of " + slot + " are others now than the page showed"}
+		return "", "", &admin.Error{Kind: admin.KindConflict,
+			Message: "nothing was done: the modules of " + slot + " are others now than the page showed"}
 	}
 	m, err := cl.Rollback(slot)
 	return rolledBack(slot, m) + late(m), Root + "modules", err

@@ -43,7 +43,8 @@ var alerts = []Alert{
 		"a slot is about to be"},
 	{"ModuleSlow", `rate(corenode_module_cpu_seconds_total[5m]) / (rate(corenode_module_requests_total[5m]) > 0) > 0.05`, "", false,
 		"a module takes 50 ms of processor time for each request"},
-	// A drain, a lost place, a ledger that takes no rows and servers of which none answers refuse alike. They are left out for as long as the rate sees them.
+	// A drain, a lost place, a ledger that takes no rows and servers of which none answers refuse alike. They are left out
+	// for as long as the rate sees them.
 	{"Overloaded", `sum by (instance) (rate(corenode_refusals_total{kind="overloaded"}[5m])) > 0.1 unless on (instance) (` +
 		`max_over_time(corenode_draining[5m]) == 1 or min_over_time(corenode_cluster_admits[5m]) == 0 ` +
 		`or increase(corenode_ledger_failures_total[5m]) > 0 or min_over_time(corenode_upstream_replicas_up[5m]) == 0)`, "", false, "the node is too small for what comes"},

@@ -37,7 +37,8 @@ func TestAnswerNamesTheAskedModel(t *testing.T) {
 // TestDrainIsTraced: a request that a node refuses since it drains has a trace, as every one that fails by the node.
 func TestDrainIsTraced(t *testing.T) {
 	c := tracetest.Start(t)
-	tracer := trace.New(trace.Config{Endpoint: c.URL, Timeout: time.Minute, Delay: time.Millisecond}, trace.Node{}, slog.New(slog.DiscardHandler))
+	tracer := trace.New(trace.Config{Endpoint: c.URL, Timeout: time.Minute, Delay: time.Millisecond}, trace.Node{},
+		slog.New(slog.DiscardHandler))
 	t.Cleanup(func() { _ = tracer.Close() })
 	goOn := make(chan struct{})
 	backend := newFakeBackend(func(s *fakeStream) {

@@ -142,7 +142,8 @@ type State struct {
 func (s *Set) States(now time.Time) []State {
 	all := make([]State, 0, len(s.replicas))
 	for _, r := range s.replicas {
-		st := State{ID: r.id, Up: r.health.up(now), Failing: r.health.failing(), Draining: r.draining, InFlight: r.inFlight, Waiting: r.waiting, WaitingAge: -1,
+		st := State{ID: r.id, Up: r.health.up(now), Failing: r.health.failing(), Draining: r.draining,
+			InFlight: r.inFlight, Waiting: r.waiting, WaitingAge: -1,
 			Prefixes: r.prefixes.order.Len(), EjectedFor: max(0, r.health.ejectedTo.Sub(now)), Reason: r.health.lastReason}
 		if !r.polledAt.IsZero() {
 			st.WaitingAge = now.Sub(r.polledAt)
