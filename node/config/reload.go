@@ -16,7 +16,7 @@ var reloadable = []string{operatorsKey, "log.level", "modules.trusted_keys", "mo
 const operatorsKey = "admin.operators"
 
 // urlsKey ends the key of a model's servers. It is reloadable where the model has some before
-// and after.
+// and after, and asks them the same way: other servers are not sent the key or the form of those before.
 const urlsKey = ".upstream.urls"
 
 // modelReloadable says of a key of a model that runs as was and is to run as is whether it can
@@ -24,13 +24,21 @@ const urlsKey = ".upstream.urls"
 func modelReloadable(rest string, was, is Model) bool {
 	switch {
 	case rest == urlsKey:
-		return len(was.Upstream.URLs) > 0 && len(is.Upstream.URLs) > 0
+		return len(was.Upstream.URLs) > 0 && len(is.Upstream.URLs) > 0 && reflect.DeepEqual(asking(was.Upstream), asking(is.Upstream))
 	case rest == ".upstream.sampling":
 		return was.Engine == EngineUpstream && was.Upstream.Flavor == is.Upstream.Flavor
 	case strings.HasPrefix(rest, ".sampling."):
 		return was.Engine != EngineUpstream
 	}
 	return strings.HasPrefix(rest, ".prices.")
+}
+
+// asking is how servers elsewhere are asked and believed: u without which servers they are, what
+// sampling fields they know, and how many requests they have for how long.
+func asking(u Upstream) Upstream {
+	u.URLs, u.Sampling = nil, nil
+	u.ConnectionsMax, u.FirstTokenTimeout, u.StallTimeout = 0, 0, 0
+	return u
 }
 
 // PricesChanged says whether prices are among the keys that a reload changed.

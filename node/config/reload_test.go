@@ -56,6 +56,21 @@ func TestReload(t *testing.T) {
 	if _, changed, waits := Reload(was, far("flavour: chat, tokenizer: t, urls: [http://a], sampling: [top_k]")); len(changed) > 0 || len(waits) != 3 {
 		t.Errorf("with another flavor: changed %v, wait %v", changed, waits)
 	}
+	was = far("flavour: chat, tokenizer: t, key_file: a.key, model: x, urls: [http://a]")
+	if now, changed, _ := Reload(was, far("flavour: chat, tokenizer: t, key_file: a.key, model: x, urls: [http://b], stall_timeout: 9s")); !slices.Equal(changed,
+		[]string{"models.a.upstream.urls"}) || now.Models["a"].Upstream.URLs[0] != "http://b" {
+		t.Errorf("other servers, asked as before: changed %v", changed)
+	}
+	for _, next := range []string{
+		"flavour: vllm, key_file: a.key, model: x, urls: [http://b]",
+		"flavour: chat, tokenizer: t, key_file: b.key, model: x, urls: [http://b]",
+		"flavour: chat, tokenizer: t, key_file: a.key, model: y, urls: [http://b]",
+		"flavour: chat, tokenizer: other, key_file: a.key, model: x, urls: [http://b]",
+	} {
+		if _, changed, waits := Reload(was, far(next)); len(changed) > 0 || !slices.Contains(waits, "models.a.upstream.urls") {
+			t.Errorf("%s: changed %v, wait %v", next, changed, waits)
+		}
+	}
 	if PricesChanged([]string{"log.level", "models.a.sampling.top_k"}) {
 		t.Error("other keys are prices")
 	}
