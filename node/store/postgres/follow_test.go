@@ -262,6 +262,39 @@ func TestAnyTextIsKept(t *testing.T) {
 	}
 }
 
+// TestStepOfTheSchemaHoldsUpNobody: while a dump or a long read keeps a table from being altered, nodes that serve go on.
+func TestStepOfTheSchemaHoldsUpNobody(t *testing.T) {
+	s := dial(t, postgrestest.URL(t), "one")
+	dump, err := s.pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer dump.Rollback(context.Background())
+	if _, err := dump.Exec(t.Context(), `SET LOCAL `+idleTimeout+` = 0; SELECT FROM balances`, pgx.QueryExecModeSimpleProtocol); err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan error, 1)
+	go func() {
+		done <- s.migrate(t.Context(), append(migrations(), migration{reader: 1, script: `ALTER TABLE balances ADD COLUMN colour text`}))
+	}()
+	for waiting := int64(0); waiting == 0; {
+		if waiting, err = s.count(`SELECT count(*) FROM pg_locks WHERE relation = 'balances'::regclass AND NOT granted`); err != nil {
+			t.Fatal(err)
+		}
+	}
+	served, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	if _, err := s.pool.Exec(served, `SELECT FROM balances`); err != nil {
+		t.Errorf("who reads balances beside it: %v", err)
+	}
+	if err := dump.Rollback(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+}
+
 // TestSchemaOfTheNextRelease: a database that a newer binary expanded is used by this one; one
 // that it contracted is refused.
 func TestSchemaOfTheNextRelease(t *testing.T) {

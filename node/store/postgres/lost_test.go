@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"corenode/node/store"
 	"corenode/node/store/postgrestest"
@@ -37,6 +38,41 @@ func TestLostLinkEndsInTime(t *testing.T) {
 		t.Error("it waits for ever")
 	}
 	proxy.Cut() // for the end of the test: closing waits for a goodbye
+}
+
+// TestReadOnlyConnectionsAreLeft: a connection that takes no changes, as of a server that was failed over from, is not kept until
+// its hour is over, and none is made to such a server.
+func TestReadOnlyConnectionsAreLeft(t *testing.T) {
+	url := postgrestest.URL(t)
+	s := joined(t, url, "one")
+	spoil := func() {
+		t.Helper()
+		idle := s.pool.AcquireAllIdle(t.Context())
+		if len(idle) == 0 {
+			t.Fatal("the pool has no connection")
+		}
+		for _, c := range idle {
+			if _, err := c.Exec(t.Context(), `SET default_transaction_read_only = on`); err != nil {
+				t.Fatal(err)
+			}
+			c.Release()
+		}
+	}
+	spoil()
+	if err := s.KeepPrices(nil); err != nil {
+		t.Errorf("a change: %v", err)
+	}
+	spoil()
+	if err := renew(t, s); err == nil {
+		t.Error("a renewal passed on a connection that takes no changes")
+	}
+	if err := renew(t, s); err != nil {
+		t.Errorf("the renewal after that: %v", err)
+	}
+	if other, err := Open(Config{URL: url + "&default_transaction_read_only=on", Node: "other"}); !errors.Is(err, pgconn.ErrReadOnlyConnection) {
+		t.Errorf("a database that takes no changes: %v", err)
+		other.Close()
+	}
 }
 
 // TestLocksOfALostNodeEnd: the server ends a transaction that a node left open when its machine

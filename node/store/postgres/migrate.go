@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"slices"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -51,9 +52,30 @@ func migrations() []migration {
 // at once, one migrates and the others see that it is done.
 const migrateLock = 0x636f7265
 
+// Who waits for a lock of a whole table has everybody wait behind it, nodes that renew their places too. So a script waits for
+// stepWait at most, and tries again after stepPause, in which the others have their turn.
+const stepWait, stepPause = time.Second, 2 * time.Second
+
 // migrate runs the scripts that the database lacks, all in one transaction. A database that
 // a newer binary expanded is taken as it is.
 func (s *Store) migrate(ctx context.Context, all []migration) error {
+	for {
+		err := s.migrateOnce(ctx, all)
+		if e, ok := errors.AsType[*pgconn.PgError](err); !ok || e.Code != lockNotAvailable {
+			return err
+		}
+		select {
+		case <-time.After(stepPause):
+		case <-ctx.Done():
+			return fmt.Errorf("another session has a table locked for long, such as a dump: %w", err)
+		}
+	}
+}
+
+// lockNotAvailable is the code of the error that a lock was waited for as long as lock_timeout says.
+const lockNotAvailable = "55P03"
+
+func (s *Store) migrateOnce(ctx context.Context, all []migration) error {
 	_, err := s.try(ctx, pgx.TxOptions{}, func(ctx context.Context, tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, `SELECT pg_advisory_xact_lock($1)`, migrateLock); err != nil {
 			return err
@@ -79,7 +101,7 @@ func (s *Store) migrate(ctx context.Context, all []migration) error {
 		if err := s.makeVersion(ctx); err != nil {
 			return err
 		}
-		return s.migrate(ctx, all)
+		return s.migrateOnce(ctx, all)
 	}
 	return err
 }
@@ -106,6 +128,9 @@ func (s *Store) makeVersion(ctx context.Context) error {
 func runScripts(ctx context.Context, tx pgx.Tx, all []migration, version int) error {
 	if version >= len(all) {
 		return nil
+	}
+	if _, err := tx.Exec(ctx, fmt.Sprintf(`SET LOCAL lock_timeout = %d`, stepWait.Milliseconds())); err != nil {
+		return err
 	}
 	for ; version < len(all); version++ {
 		if _, err := tx.Exec(ctx, all[version].script, pgx.QueryExecModeSimpleProtocol); err != nil {

@@ -98,6 +98,7 @@ func (s *Store) Renew(ctx context.Context, p store.Presence, fence bool) (told s
 		return err
 	})
 	if err := s.pool.SendBatch(ctx, b).Close(); err != nil {
+		s.leaveReadOnly(err)
 		return store.Told{}, fmt.Errorf("the database does not answer: %w", known(err))
 	}
 	if !renewed {

@@ -5,9 +5,11 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
@@ -44,6 +46,9 @@ func (c Config) settings() (*pgxpool.Config, error) {
 	if err != nil {
 		return settings, err
 	}
+	if settings.ConnConfig.ValidateConnect == nil { // as target_session_attrs=read-write: after a failover a host may be a standby
+		settings.ConnConfig.ValidateConnect = pgconn.ValidateConnectTargetSessionAttrsReadWrite
+	}
 	if settings.ConnConfig.ConnectTimeout == 0 {
 		settings.ConnConfig.ConnectTimeout = 5 * time.Second
 	}
@@ -61,10 +66,15 @@ func (c Config) settings() (*pgxpool.Config, error) {
 	return settings, err
 }
 
-// renew has a connection made with the password and the certificates that are in their files now: they change while nodes
-// run. Where one of them cannot be read, all stay as they were.
-func (c Config) renew(to *pgx.ConnConfig) {
-	if now, err := c.settings(); err == nil {
-		to.Config = now.ConnConfig.Config // whole: it finds a client's certificate by its TLSConfig
+// renewal has each connection made with the password and the certificates that are in their files then: they change while
+// nodes run. Where one of them cannot be read, all are as they were read last, first in opened.
+func (c Config) renewal(opened *pgxpool.Config) func(to *pgx.ConnConfig) {
+	var last atomic.Pointer[pgconn.Config]
+	last.Store(&opened.ConnConfig.Config)
+	return func(to *pgx.ConnConfig) {
+		if now, err := c.settings(); err == nil {
+			last.Store(&now.ConnConfig.Config)
+		}
+		to.Config = *last.Load().Copy() // whole: it finds a client's certificate by its TLSConfig
 	}
 }

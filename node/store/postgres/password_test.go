@@ -82,10 +82,11 @@ func TestConnectionsAreMadeAnew(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	to := opened.ConnConfig
+	renew := c.renewal(opened)
 	want := func(what, password string, root *x509.Certificate) {
 		t.Helper()
-		c.renew(to)
+		to := opened.ConnConfig.Copy() // as the pool gives it: what the files said at the start
+		renew(to)
 		roots := x509.NewCertPool()
 		roots.AddCert(root)
 		if to.Password != password || !to.TLSConfig.RootCAs.Equal(roots) {
@@ -144,9 +145,10 @@ func TestClientCertificatesAreReadAnew(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	renew := c.renewal(opened)
 	for _, want := range []string{"1", "2"} {
 		to := opened.ConnConfig.Copy()
-		c.renew(to)
+		renew(to)
 		go pgx.ConnectConfig(t.Context(), to) // it fails: nothing behind the handshake answers
 		if got := <-shown; got != want {
 			t.Errorf("the server was shown %q, want the certificate of number %s", got, want)

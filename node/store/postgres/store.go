@@ -42,6 +42,9 @@ const (
 	retryDelay = 5 * time.Millisecond
 )
 
+// readOnly is the code of the error that a transaction may not change anything.
+const readOnly = "25006"
+
 // idleTimeout is what the server calls the time after which it ends a transaction that nobody continues.
 const idleTimeout = "idle_in_transaction_session_timeout"
 
@@ -79,8 +82,9 @@ func Open(c Config) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open store: %w", err) // it hides the password
 	}
+	renew := c.renewal(settings)
 	settings.BeforeConnect = func(_ context.Context, to *pgx.ConnConfig) error {
-		c.renew(to)
+		renew(to)
 		return nil
 	}
 	if !strings.Contains(c.URL, "pool_max_conns") {
@@ -92,7 +96,7 @@ func Open(c Config) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open store: %w", err)
 	}
-	s := &Store{pool: pool, renew: c.renew, node: c.Node, lease: cmp.Or(c.Lease, DefaultLease), now: time.Now,
+	s := &Store{pool: pool, renew: renew, node: c.Node, lease: cmp.Or(c.Lease, DefaultLease), now: time.Now,
 		long: make(chan struct{}, 1)}
 	s.reading, s.endReads = context.WithCancel(context.Background())
 	if err := s.migrate(ctx, migrations()); err != nil {
@@ -221,9 +225,18 @@ func (s *Store) try(ctx context.Context, o pgx.TxOptions, change func(context.Co
 	}
 	defer tx.Rollback(ctx) // after a commit it does nothing; else the error that led here is the one to report
 	if err := change(ctx, tx); err != nil {
+		s.leaveReadOnly(err)
 		return false, err
 	}
 	return true, tx.Commit(ctx)
+}
+
+// leaveReadOnly drops all connections where err says that one of them takes no changes, as after a failover from its server: the
+// pool takes such a connection for a good one, and keeps it for an hour.
+func (s *Store) leaveReadOnly(err error) {
+	if e, ok := errors.AsType[*pgconn.PgError](err); ok && e.Code == readOnly {
+		s.pool.Reset()
+	}
 }
 
 // view runs a set of reads on one consistent state of the database.
@@ -283,7 +296,7 @@ func (s *Store) viewLong(read func(context.Context, pgx.Tx) error) error {
 func retryable(err error, unsure bool) bool {
 	if e, ok := errors.AsType[*pgconn.PgError](err); ok {
 		switch e.Code {
-		case "40001", "40P01": // serialization failure, deadlock: it was rolled back
+		case "40001", "40P01", readOnly: // serialization failure, deadlock, see leaveReadOnly: it was rolled back
 			return true
 		case "57P01", "57P02", "57P03": // the server stops, crashed or starts
 			return !unsure
