@@ -8,6 +8,7 @@ import "time"
 type pace struct {
 	first, stall time.Duration // FirstTimeout and StallTimeout
 	pings        bool          // Traits.Pings
+	own          bool          // the server is a node of ours, which has limits of its own: its pings carry an answer from the start, without end
 	due          time.Time
 	most         time.Time // as far as pings alone take due; zero before the first piece
 }
@@ -20,10 +21,16 @@ func (p *pace) piece(now time.Time) {
 // ping tells that the server says nothing, but lives: a node that holds a call back until it is
 // complete. What it works on may be stuck all the same, so pings alone are no answer for ever.
 func (p *pace) ping(now time.Time) {
-	if !p.pings || p.most.IsZero() {
-		return
-	}
-	if p.due = now.Add(p.stall); p.due.After(p.most) {
+	next := now.Add(p.stall)
+	switch {
+	case p.own:
+		if next.After(p.due) {
+			p.due = next
+		}
+	case !p.pings || p.most.IsZero():
+	case next.After(p.most):
 		p.due = p.most
+	default:
+		p.due = next
 	}
 }

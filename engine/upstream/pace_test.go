@@ -71,24 +71,28 @@ func trySlowNode(t *testing.T, stall time.Duration) error {
 }
 
 // TestPingsAlone: pings are a sign of life of servers that work on what they hold back, but of no
-// others, not before the first piece, and not for ever.
+// others, not before the first piece, and not for ever; of a node of the same database they always are.
 func TestPingsAlone(t *testing.T) {
 	begun := time.Unix(1_000_000, 0)
 	first := begun.Add(10 * time.Minute)
 	for _, c := range []struct {
 		pings  bool
+		own    bool
 		pieces []time.Duration // since it began; pings come every 10 s
 		until  time.Duration
 		due    time.Duration
 	}{
-		{true, nil, 5 * time.Minute, 10 * time.Minute},
-		{true, []time.Duration{0}, 0, time.Minute},
-		{true, []time.Duration{0}, 5 * time.Minute, 6 * time.Minute},
-		{true, []time.Duration{0}, 20 * time.Minute, 10 * time.Minute},
-		{true, []time.Duration{0, 8 * time.Minute}, 20 * time.Minute, 18 * time.Minute},
-		{false, []time.Duration{0}, 5 * time.Minute, time.Minute},
+		{true, false, nil, 5 * time.Minute, 10 * time.Minute},
+		{true, false, []time.Duration{0}, 0, time.Minute},
+		{true, false, []time.Duration{0}, 5 * time.Minute, 6 * time.Minute},
+		{true, false, []time.Duration{0}, 20 * time.Minute, 10 * time.Minute},
+		{true, false, []time.Duration{0, 8 * time.Minute}, 20 * time.Minute, 18 * time.Minute},
+		{false, false, []time.Duration{0}, 5 * time.Minute, time.Minute},
+		{true, true, nil, 5 * time.Minute, 10 * time.Minute},
+		{true, true, nil, 20 * time.Minute, 21 * time.Minute},
+		{true, true, []time.Duration{0}, 20 * time.Minute, 21 * time.Minute},
 	} {
-		p := pace{first: 10 * time.Minute, stall: time.Minute, pings: c.pings, due: first}
+		p := pace{first: 10 * time.Minute, stall: time.Minute, pings: c.pings, own: c.own, due: first}
 		pieces := c.pieces
 		for at := time.Duration(0); at <= c.until; at += 10 * time.Second {
 			if len(pieces) > 0 && pieces[0] == at {

@@ -359,7 +359,7 @@ func (r *relay) stream(c *conn, body io.Reader) *outcome {
 	buf := buffers.Get().(*[streamBuffer]byte)
 	defer buffers.Put(buf)
 	m := r.model
-	wait := pace{first: m.options.FirstTimeout, stall: m.options.StallTimeout, pings: m.traits.Pings, due: r.firstBy}
+	wait := pace{first: m.options.FirstTimeout, stall: m.options.StallTimeout, pings: m.traits.Pings, own: m.options.Own != "", due: r.firstBy}
 	count := 0
 	for {
 		_ = c.SetReadDeadline(wait.due) // a closed connection says so in Read

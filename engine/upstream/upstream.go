@@ -75,7 +75,7 @@ type Options struct {
 	QueueTimeout time.Duration
 	// ConnectTimeout bounds the time until a replica is connected, FirstTimeout until the first
 	// content of its answer, StallTimeout between two pieces of it. Pings of another node count as
-	// pieces for as long as FirstTimeout. Defaults 5 s, 600 s, 60 s.
+	// pieces for as long as FirstTimeout, with Own always. Defaults 5 s, 600 s, 60 s.
 	ConnectTimeout, FirstTimeout, StallTimeout time.Duration
 	// ReaderTimeout is how long a client may not read before its request is cancelled. Default 5 min.
 	ReaderTimeout time.Duration

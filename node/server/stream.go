@@ -115,7 +115,7 @@ func (a *answer) WriteTo(w io.Writer) (n int64, err error) {
 
 // pump is the one place where a stream waits.
 func (a *answer) pump() error {
-	keepAlive := startTimer(a.x.s.cfg.KeepAlive)
+	keepAlive := startTimer(a.x.keepAlive())
 	defer stopTimer(keepAlive)
 	held, ready := a.stream.Held(), (<-chan struct{})(nil)
 	for {
@@ -230,9 +230,20 @@ func isContent(e abi.Event) bool {
 	return engine.IsToken(e) || e.Kind == abi.EventBlockStart && e.Block == abi.BlockToolUse
 }
 
+// nodeSilence is the longest silence between nodes, whatever KeepAlive is for clients: the other one takes a minute of it for a stall.
+const nodeSilence = 10 * time.Second
+
+// keepAlive is the longest silence of a stream.
+func (x *exchange) keepAlive() time.Duration {
+	if x.fromNode() {
+		return min(x.s.cfg.KeepAlive, nodeSilence)
+	}
+	return x.s.cfg.KeepAlive
+}
+
 // keepAlive breaks the silence.
 func (a *answer) keepAlive(timer *time.Timer) error {
-	every := a.x.s.cfg.KeepAlive
+	every := a.x.keepAlive()
 	if silence := time.Since(a.wrote); silence < every {
 		timer.Reset(every - silence)
 		return nil

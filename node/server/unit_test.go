@@ -189,6 +189,24 @@ func TestLogLineOfAQueue(t *testing.T) {
 	}
 }
 
+// TestSilenceBetweenNodes: a node that works for another one says so before that takes it for stuck, however seldom clients are told.
+func TestSilenceBetweenNodes(t *testing.T) {
+	for _, c := range []struct {
+		who        Identity
+		said, want time.Duration
+	}{
+		{Identity{}, 5 * time.Minute, 5 * time.Minute},
+		{Identity{Peer: account.ClusterPeer()}, 5 * time.Minute, nodeSilence},
+		{Identity{Peer: account.KeyPeer("one")}, 5 * time.Minute, nodeSilence},
+		{Identity{Peer: account.ClusterPeer()}, 3 * time.Second, 3 * time.Second},
+	} {
+		x := &exchange{s: &Server{cfg: Config{KeepAlive: c.said}}, who: &c.who}
+		if got := x.keepAlive(); got != c.want {
+			t.Errorf("%+v with %s: %s", c.who, c.said, got)
+		}
+	}
+}
+
 // TestForwardedIsCountedOnce: tokens of a request that another node forwards, and its client's leaving, are counted by that one.
 func TestForwardedIsCountedOnce(t *testing.T) {
 	n := start(t, Config{}, newFakeBackend(say("x")))
