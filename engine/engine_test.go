@@ -227,6 +227,41 @@ func TestComputedOfACanceledTurn(t *testing.T) {
 	}
 }
 
+// TestNothingOfAForwardedPrefillStays: who asked the other node left before there was a first token, and it charges nothing. So the
+// next one computes what that one had, and pays for it; what was cached before stays.
+func TestNothingOfAForwardedPrefillStays(t *testing.T) {
+	e, s := open2(t, options(CPU))
+	beginning := `{"model":"m","max_tokens":4,"temperature":0,"system":"` + words(400) + `","messages":[{"role":"user","content":"`
+	long := ask(t, e, beginning+words(900)+`"}]}`)
+	found := func(account string, leaves, forwarded bool) int64 {
+		t.Helper()
+		submit(t, s, account, ask(t, e, beginning+`hi"}]}`))
+		runAll(t, s)
+		if leaves {
+			j, _ := submit(t, s, account, long)
+			j.Forwarded = forwarded
+			for j.Observed().InputUncached < int64(len(long.Prompt)*2/3) {
+				s.Step(time.Now())
+			}
+			if u := j.Observed(); u.Output != 0 {
+				t.Fatalf("%+v, want a prefill under way", u)
+			}
+			j.Cancel()
+			runAll(t, s)
+		}
+		_, next := submit(t, s, account, long)
+		runAll(t, s)
+		return next.result.Usage.CacheRead
+	}
+	before, forwarded, own := found("a", false, false), found("b", true, true), found("c", true, false)
+	if before == 0 || forwarded != before || own <= before {
+		t.Errorf("%d tokens are cached without the one that left, %d after one of another node, %d after one of this node's", before, forwarded, own)
+	}
+	if err := s.pool.Check(); err != nil {
+		t.Error(err)
+	}
+}
+
 func words(n int) string {
 	w := []string{"request", "reads", "the", "prefix", "and", "server", "tokens", "splits"}
 	s := ""

@@ -25,6 +25,8 @@ type Job struct {
 	Priority int8
 	// Pin asks for a Handle on the computed prefix when the job ends.
 	Pin bool
+	// Forwarded says that another node sent it and charges for it, by what it is given.
+	Forwarded bool
 	// Output receives the events. The step loop never waits for it.
 	Output *Output
 	// Finished is called exactly once, on the step loop, after the last event

@@ -400,6 +400,10 @@ func (s *Stepper) leave(r *run, result Result, now time.Time) {
 	if r.job.Pin && !r.seq.Started.IsZero() {
 		pin = s.engine.options.Cache.PinBytesMax
 	}
+	if r.job.Forwarded && result.Err != nil && r.job.delivered.Load() == 0 { // nobody pays for it
+		pin = 0
+		s.sched.Disown(&r.seq)
+	}
 	result.Computed = r.seq.Computed()
 	result.Handle = s.sched.Finish(&r.seq, now, pin)
 	delete(s.runs, &r.seq)

@@ -92,17 +92,13 @@ func (c *commons) takePrices() error {
 
 // setPrices gives the cluster the prices of the models whose own were others before, or none.
 func (c *commons) setPrices(before, now map[string]abi.Prices) error {
-	err := c.changePrices(func(all map[string]abi.Prices) {
+	return c.changePrices(func(all map[string]abi.Prices) {
 		for model, p := range now {
 			if was, known := before[model]; !known || was != p {
 				all[model] = p
 			}
 		}
 	})
-	if err == nil {
-		c.wake()
-	}
-	return err
 }
 
 // otherPrices are the models whose prices in the configuration are not those that are quoted.

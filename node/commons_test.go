@@ -210,7 +210,9 @@ func TestPricesOfACluster(t *testing.T) {
 	if err := first.setPrices(before, now); err != nil { // as a reload does
 		t.Fatal(err)
 	}
-	quoted(first, 300)
+	if p, err := first.modules.Prices(fastModel); err != nil || p.Input != 300 { // at once, whatever else is followed
+		t.Errorf("after a reload: %+v, %v", p, err)
+	}
 	quoted(second, 300)
 	earlier, number, unread := first.commons.store.Common(store.CommonPrices)
 	all, err := other.ApplyPrices()

@@ -131,7 +131,10 @@ func (n *node) apply(now *config.Config, changed []string) {
 // setPrices lists the prices of a configuration that was read again; where nodes have them in common, on all.
 func (n *node) setPrices(before, now map[string]abi.Prices) error {
 	if n.commons != nil {
-		return n.commons.setPrices(before, now)
+		if err := n.commons.setPrices(before, now); err != nil {
+			return err
+		}
+		return n.commons.takePrices() // at once: a look may be compiling a module
 	}
 	return n.listPrices(before, now)
 }

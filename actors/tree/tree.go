@@ -285,7 +285,7 @@ func (t *Tree) newRequest(c Call) (*request, *abi.Error) {
 		reply: make(chan reply, 1), done: make(chan struct{}), held: make(chan error, 1),
 		holdDone: make(chan struct{}), settledCh: make(chan struct{})}
 	r.job.ID, r.job.Account, r.job.Request, r.job.Pin = c.RequestID, c.Account.CacheAccount(c.Peer), c.Request, true
-	r.job.Session = string(r.key[:])
+	r.job.Session, r.job.Forwarded = string(r.key[:]), r.peer()
 	r.job.Output = engine.NewWholeOutput()
 	if c.Request.Stream {
 		r.job.Output = engine.NewOutput(t.cfg.OutputEventsMax)

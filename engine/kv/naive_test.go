@@ -42,6 +42,9 @@ type naiveTable struct {
 	pages   int
 	indexed int
 	start   string
+	// cached is what Open found, disowned that no more than it is to stay.
+	cached   int
+	disowned bool
 }
 
 func naiveKey(space string, tokens []int32) string { return fmt.Sprint(space, tokens) }
@@ -241,10 +244,15 @@ func (m *naive) close(t *naiveTable, state bool) {
 	}
 	m.private -= t.pages - t.indexed
 	for i := t.indexed; i > 0; i-- {
-		if x := m.nodes[naiveKey(t.space, t.tokens[:i*m.c.PageTokens])]; x.refs == 1 && x.pins == 0 {
-			x.refs, x.idle = 0, m.tick()
-		} else {
-			x.refs--
+		k := naiveKey(t.space, t.tokens[:i*m.c.PageTokens])
+		x := m.nodes[k]
+		x.refs--
+		switch {
+		case x.refs > 0 || x.pins > 0:
+		case t.disowned && i*m.c.PageTokens > t.cached && !m.children(k) && x.guards == 0:
+			delete(m.nodes, k)
+		default:
+			x.idle = m.tick()
 		}
 	}
 	m.sweep()
@@ -415,6 +423,7 @@ func (c *comparison) openTable() (got, want any) {
 		l.tokens[i] = int32(i/size*10 + c.r.IntN(40)/39)
 	}
 	cached, branch := c.p.Open(&l.Table, l.space, l.tokens)
+	l.cached = cached
 	a, b := c.m.open(l)
 	ready, is := true, true
 	if c.p.Hybrid() {
@@ -471,6 +480,9 @@ func (c *comparison) close() (got, want any, err error) {
 	}
 	available := c.p.PagesAvailable() + c.p.Freed(tables)
 	for _, l := range closing {
+		if l.disowned = c.r.IntN(4) == 0; l.disowned {
+			c.p.Disown(&l.Table, l.cached)
+		}
 		c.m.close(l, l.State != NoState)
 		c.p.Close(&l.Table)
 	}

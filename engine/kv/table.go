@@ -18,6 +18,8 @@ type Table struct {
 	indexed int   // leading pages that are in the tree; the rest is private
 	start   int32 // page whose snapshot the sequence will start from, or none
 	slot    int   // place in Pool.tables
+	shared  int   // with private, the leading pages that Close leaves in the tree
+	private bool  // Disown was called
 }
 
 // IsOpen says whether the table is between Open and Close.
@@ -157,7 +159,11 @@ func (p *Pool) Move(to, from *Table) {
 	*from = Table{State: NoState, start: none}
 }
 
-// Close gives back all that the table holds. Pages in the tree stay cached.
+// Disown has Close leave nothing cached of what lies behind the first n tokens, a multiple of PageTokens, but what others use or
+// went on from: nobody pays for what was computed there.
+func (p *Pool) Disown(t *Table, n int) { t.private, t.shared = true, n/p.config.PageTokens }
+
+// Close gives back all that the table holds. Pages in the tree stay cached, unless Disown says otherwise.
 // Closing a closed table does nothing.
 func (p *Pool) Close(t *Table) {
 	defer p.check()
@@ -174,7 +180,12 @@ func (p *Pool) Close(t *Table) {
 		}
 		n := &p.pages[id]
 		n.refs--
-		if n.refs == 0 {
+		switch {
+		case n.refs > 0:
+		case t.private && i >= t.shared && n.children+n.pins+n.snapRefs+n.snapPins == 0:
+			p.unlink(id)
+			p.free = append(p.free, id)
+		default:
 			p.settle(id)
 		}
 	}

@@ -299,6 +299,13 @@ func (s *Scheduler) Finish(q *Sequence, now time.Time, pinBytes int64) kv.Handle
 	return h
 }
 
+// Disown has Finish leave nothing cached that this sequence computed, but what others use.
+func (s *Scheduler) Disown(q *Sequence) {
+	if q.table.IsOpen() {
+		s.pool.Disown(&q.table, q.Cached)
+	}
+}
+
 // Pause takes slot and pages from a sequence whose reader is slow. It neither runs nor waits
 // nor expires until Resume.
 func (s *Scheduler) Pause(q *Sequence, now time.Time) {
