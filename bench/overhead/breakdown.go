@@ -4,11 +4,11 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"time"
 
+	"corenode/bench/proc"
 	"corenode/bench/profile"
 )
 
@@ -145,7 +145,7 @@ func (m *run) profile(ctx context.Context, c cell) ([]byte, error) {
 func (m *run) command(ctx context.Context, args []string) error {
 	ctx, cancel := context.WithTimeout(ctx, commandTimeout)
 	defer cancel()
-	if out, err := exec.CommandContext(ctx, m.o.Node, args...).CombinedOutput(); err != nil {
+	if out, err := proc.Command(ctx, m.o.Node, args...).CombinedOutput(); err != nil {
 		return fmt.Errorf("%s: %w: %s", strings.Join(args[:2], " "), err, out)
 	}
 	return nil

@@ -13,6 +13,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -37,7 +38,7 @@ type Spec struct {
 	Name string   // for errors and reports
 	Path string   // the program
 	Args []string // without the program's name
-	Env  []string // NAME=VALUE, beside this program's own
+	Env  []string // NAME=VALUE, beside those of this program's own that are not for a node
 	Dir  string   // where the file NAME.log with its standard error is made
 	Work string   // the folder that it runs in, where it may leave files; empty: this program's
 	// Ready finds in a line of standard output what the caller waits for, such
@@ -63,6 +64,21 @@ func FreeAddress() (address string, err error) {
 	return "", err
 }
 
+// environment is this program's own without what nodes read of theirs: it wins over the configuration that we write, could
+// send a run's rows into a database in use, and have each request traced.
+func environment() []string {
+	return slices.DeleteFunc(os.Environ(), func(v string) bool {
+		return strings.HasPrefix(v, "CORENODE_") || strings.HasPrefix(v, "OTEL_")
+	})
+}
+
+// Command is one of the short commands of a program, whose environment is that of a Child without any Env.
+func Command(ctx context.Context, path string, args ...string) *exec.Cmd {
+	c := exec.CommandContext(ctx, path, args...)
+	c.Env = environment()
+	return c
+}
+
 // Start starts a server, waits until Ready has found its value and returns it.
 // When it fails, or ctx ends first, nothing is left running.
 func Start(ctx context.Context, s Spec) (*Child, string, error) {
@@ -75,7 +91,7 @@ func Start(ctx context.Context, s Spec) (*Child, string, error) {
 	c.cmd = exec.Command(s.Path, s.Args...)
 	c.cmd.Stderr, c.cmd.Dir = logTo, s.Work
 	c.cmd.SysProcAttr = dieWithParent()
-	c.cmd.Env = append(os.Environ(), s.Env...)
+	c.cmd.Env = append(environment(), s.Env...)
 	out, err := c.cmd.StdoutPipe()
 	if err != nil {
 		return nil, "", err

@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -154,6 +155,48 @@ func TestChildStopsAndIsGone(t *testing.T) {
 				t.Errorf("its process answers: %v", err)
 			}
 		})
+	}
+}
+
+// program makes a program of a script, which finds a node's data folder in $5.
+func program(t *testing.T, script string) string {
+	path := filepath.Join(t.TempDir(), "corenode")
+	if err := os.WriteFile(path, []byte("#!/bin/sh\n"+script), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// TestNodesAreConfiguredByTheBenchmarkAlone: variables of whoever starts it would win over the file that it writes.
+func TestNodesAreConfiguredByTheBenchmarkAlone(t *testing.T) {
+	for _, name := range []string{"CORENODE_STORE_URL", "CORENODE_CPU_LEVEL", "CORENODE_LOG_LEVEL", "OTEL_EXPORTER_OTLP_ENDPOINT"} {
+		t.Setenv(name, "theirs")
+	}
+	t.Setenv("OTHER", "theirs")
+	path := program(t, `mkdir "$5"; echo key >"$5/default.key"; env >"$5/env"; echo base URL http://127.0.0.1:1`)
+	n, err := StartNode(t.Context(), Spec{Name: "node", Path: path, Dir: t.TempDir(), Env: []string{"CORENODE_CPU_LEVEL=ours"}}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	served, err := n.read("env")
+	if err := errors.Join(err, n.Stop()); err != nil {
+		t.Fatal(err)
+	}
+	said, err := Command(t.Context(), program(t, "env")).Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for where, c := range map[string]struct{ got, want string }{
+		"a node":    {served, "CORENODE_CPU_LEVEL=ours OTHER=theirs"},
+		"a command": {string(said), "OTHER=theirs"},
+	} {
+		ours := slices.DeleteFunc(strings.Fields(c.got), func(line string) bool {
+			return !strings.HasPrefix(line, "CORENODE_") && !strings.HasPrefix(line, "OTEL_") && !strings.HasPrefix(line, "OTHER=")
+		})
+		slices.Sort(ours)
+		if got := strings.Join(ours, " "); got != c.want {
+			t.Errorf("%s has %q, want %q", where, got, c.want)
+		}
 	}
 }
 

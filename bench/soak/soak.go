@@ -344,7 +344,7 @@ func (m *run) newKey(ctx context.Context, t *traffic) error {
 
 // command runs one of the node's commands and returns what it prints; what it says beside that is in its error.
 func (m *run) command(ctx context.Context, args ...string) (string, error) {
-	out, err := exec.CommandContext(ctx, m.o.Node, append(args, "--data-dir", m.node.Data)...).Output()
+	out, err := proc.Command(ctx, m.o.Node, append(args, "--data-dir", m.node.Data)...).Output()
 	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
 		return "", fmt.Errorf("corenode %s: %w: %.500s%.500s", strings.Join(args, " "), err, out, exit.Stderr)
 	}
