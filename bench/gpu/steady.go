@@ -67,11 +67,3 @@ func gapsWithin(answers []answer, window time.Duration) (ms []float64) {
 	slices.Sort(ms)
 	return ms
 }
-
-// at is the value below which a share of sorted ones lies, 0 without any.
-func at(sorted []float64, share float64) float64 {
-	if len(sorted) == 0 {
-		return 0
-	}
-	return sorted[min(len(sorted)-1, int(share*float64(len(sorted))))]
-}

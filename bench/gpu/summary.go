@@ -5,6 +5,7 @@ import (
 
 	"corenode/bench/proc"
 	"corenode/bench/report"
+	"corenode/bench/stats"
 )
 
 // Schema names the layout of Report as JSON; it changes when a field changes its meaning.
@@ -95,7 +96,7 @@ func (s *Served) answered(answers []answer, first []float64) {
 	}
 	gaps := gapsWithin(answers, window)
 	s.TokensPerS, s.Window, s.Share = rate, window.Seconds(), report.Ratio(rate, s.Bare)
-	s.GapP50, s.GapP99, s.FirstMS = at(gaps, 0.5), at(gaps, 0.99), report.SpreadOf(first)
+	s.GapP50, s.GapP99, s.FirstMS = stats.Percentile(gaps, 0.5), stats.Percentile(gaps, 0.99), report.SpreadOf(first)
 }
 
 // Kernel is what a kernel took in a cell, with events around each launch.

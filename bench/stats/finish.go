@@ -81,9 +81,12 @@ func distribution(h *hdrhistogram.Histogram) Distribution {
 	if h.TotalCount() == 0 {
 		return Distribution{}
 	}
-	at := func(p float64) float64 { return float64(h.ValueAtPercentile(p)) / 1000 }
-	return Distribution{Count: h.TotalCount(), Min: float64(h.Min()) / 1000, Mean: round(h.Mean() / 1000), Max: float64(h.Max()) / 1000,
-		P50: at(50), P90: at(90), P95: at(95), P99: at(99), P999: at(99.9)}
+	n := h.TotalCount()
+	at := func(share float64) float64 { // the histogram's own rank is another: here it is told that of all others
+		return float64(h.ValueAtPercentile(100*float64(rankOf(share, n))/float64(n))) / 1000
+	}
+	return Distribution{Count: n, Min: float64(h.Min()) / 1000, Mean: round(h.Mean() / 1000), Max: float64(h.Max()) / 1000,
+		P50: at(0.5), P90: at(0.9), P95: at(0.95), P99: at(0.99), P999: at(0.999)}
 }
 
 func (r *Recorder) timeline() Timeline {

@@ -164,8 +164,10 @@ func rankOf(share float64, n int64) int64 {
 	return min(max(1, int64(math.Ceil(share*float64(n)-1e-9))), n)
 }
 
-// percentile is the nearest-rank percentile of values, which it sorts.
-func percentile(values []time.Duration, share float64) time.Duration {
-	slices.Sort(values)
-	return values[rankOf(share, int64(len(values)))-1]
+// Percentile is that of sorted values by nearest rank; zero of none.
+func Percentile[T any](sorted []T, share float64) (value T) {
+	if len(sorted) == 0 {
+		return value
+	}
+	return sorted[rankOf(share, int64(len(sorted)))-1]
 }

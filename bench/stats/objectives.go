@@ -76,7 +76,7 @@ func met(objectives []Objective, rec *Record) bool {
 			value, ok = rec.Queue, rec.Queue >= 0
 		default:
 			if ok = len(rec.Gaps) > 0; ok {
-				value = percentile(slices.Clone(rec.Gaps), o.share)
+				value = Percentile(slices.Sorted(slices.Values(rec.Gaps)), o.share)
 			}
 		}
 		if ok && value > o.Limit {

@@ -2,6 +2,7 @@ package stats
 
 import (
 	"encoding/json"
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -364,21 +365,34 @@ func TestLongRunsAreFolded(t *testing.T) {
 	}
 }
 
-// The summary is HDR's: three digits, checked against the values themselves.
+// The summary is HDR's: three digits, checked against the values themselves, also where one more of them is another rank.
 func TestDistributionAgainstBruteForce(t *testing.T) {
-	r := New(Config{Until: time.Hour})
-	values := latencies(10_000)
-	for i, v := range values {
-		at := time.Duration(i) * msec
-		add(r, &Record{Turn: 1, Intended: at, Sent: at, First: -1, End: at + v, RetryAfter: -1, Queue: -1})
-	}
-	d := r.Finish().Latency["e2e"]
-	for share, got := range map[float64]float64{0.5: d.P50, 0.9: d.P90, 0.95: d.P95, 0.99: d.P99, 0.999: d.P999, 1: d.Max} {
-		if want := nearestRank(values, share); !near(got, want, 0.002) {
-			t.Errorf("%v: %v, want %v", share, got, want)
+	for _, n := range []int{1, 12, 60, 600, 10_000} {
+		r := New(Config{Until: time.Hour})
+		values := latencies(n)
+		for i, v := range values {
+			at := time.Duration(i) * msec
+			add(r, &Record{Turn: 1 + i%2, Intended: at, Sent: at + v, First: -1, End: at + v, RetryAfter: -1, Queue: -1})
 		}
-	}
-	if d.Count != int64(len(values)) {
-		t.Errorf("%d values", d.Count)
+		run := r.Finish()
+		lists := map[string]Distribution{"latency": run.Latency["e2e"], "lateness": run.Harness.Lateness}
+		of := map[string][]time.Duration{"latency": values, "lateness": values}
+		for i, turn := range run.Turns {
+			name := fmt.Sprint("turn ", i+1)
+			lists[name] = turn.E2E
+			for ; i < n; i += 2 {
+				of[name] = append(of[name], values[i])
+			}
+		}
+		for name, d := range lists {
+			for share, got := range map[float64]float64{0.5: d.P50, 0.9: d.P90, 0.95: d.P95, 0.99: d.P99, 0.999: d.P999, 1: d.Max} {
+				if want := nearestRank(of[name], share); !near(got, want, 0.002) {
+					t.Errorf("%s of %d, %v: %v, want %v", name, n, share, got, want)
+				}
+			}
+			if d.Count != int64(len(of[name])) {
+				t.Errorf("%s of %d: %d values", name, n, d.Count)
+			}
+		}
 	}
 }
