@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"corenode/bench/protocol"
@@ -61,30 +63,43 @@ func (d *driver) count(ctx context.Context, p protocol.Protocol, words int) (int
 // countedBody asks for an answer of one token, or to count without an answer.
 func (d *driver) countedBody(p protocol.Protocol, prompt []byte) ([]byte, error) {
 	t := d.o.Template
+	shaping, err := promptMembers(t.Extra)
+	if err != nil {
+		return nil, err
+	}
 	if p == protocol.Count {
-		return countBody(t, prompt)
+		return countBody(t.Model, shaping, prompt)
+	}
+	if t.Extra, err = json.Marshal(shaping); err != nil {
+		return nil, err
 	}
 	t.Stream = false
 	encoder, err := t.Encoder()
 	return encoder.Append(nil, 1, nil, []protocol.Turn{{Role: "user", Text: prompt}}), err
 }
 
-// countBody is a request to count a prompt, with those members of the load's
-// that change what the template makes of it; others may be refused here.
-func countBody(t protocol.Template, prompt []byte) ([]byte, error) {
-	members := map[string]any{}
-	if len(t.Extra) > 0 {
-		var extra map[string]json.RawMessage
-		if err := json.Unmarshal(t.Extra, &extra); err != nil {
+// shapesPrompt are the members that change what a server makes of the same messages.
+var shapesPrompt = []string{"thinking", "tools", "tool_choice", "parallel_tool_calls", "functions", "function_call", "documents",
+	"chat_template", "chat_template_kwargs", "enable_thinking", "reasoning", "reasoning_effort", "output_config", "response_format"}
+
+// promptMembers are those of a load's members that shape the prompt. Others may be refused with a request to count or with
+// an answer of one token: min_tokens, what belongs to a stream.
+func promptMembers(extra []byte) (map[string]json.RawMessage, error) {
+	all := map[string]json.RawMessage{}
+	if len(extra) > 0 {
+		if err := json.Unmarshal(extra, &all); err != nil {
 			return nil, fmt.Errorf("extra members: %w", err)
 		}
-		for _, name := range []string{"thinking", "tools", "tool_choice"} {
-			if value, ok := extra[name]; ok {
-				members[name] = value
-			}
-		}
 	}
-	members["model"] = t.Model
-	members["messages"] = []map[string]string{{"role": "user", "content": string(prompt)}}
+	maps.DeleteFunc(all, func(name string, _ json.RawMessage) bool { return !slices.Contains(shapesPrompt, name) })
+	return all, nil
+}
+
+// countBody is a request to count a prompt.
+func countBody(model string, shaping map[string]json.RawMessage, prompt []byte) ([]byte, error) {
+	members := map[string]any{"model": model, "messages": []map[string]string{{"role": "user", "content": string(prompt)}}}
+	for name, value := range shaping {
+		members[name] = value
+	}
 	return json.Marshal(members)
 }

@@ -498,23 +498,6 @@ func TestWindowEndsWithTheLoad(t *testing.T) {
 	}
 }
 
-func TestCalibration(t *testing.T) {
-	for _, p := range []protocol.Protocol{protocol.Messages, protocol.Chat} {
-		o := options(t, &fake{}, p)
-		if c, err := Calibrate(t.Context(), o); err != nil || c != (workload.Calibration{PerWord: 1, Overhead: 10}) {
-			t.Errorf("%s: %+v, %v", p, c, err)
-		}
-	}
-	body, err := countBody(protocol.Template{Model: "m", Extra: []byte(`{"ignore_eos":true,"thinking":{"type":"disabled"}}`)}, []byte("hi"))
-	if err != nil || string(body) != `{"messages":[{"content":"hi","role":"user"}],"model":"m","thinking":{"type":"disabled"}}` {
-		t.Errorf("%s, %v", body, err)
-	}
-	refuse := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "who are you", http.StatusUnauthorized) })
-	if _, err := Calibrate(t.Context(), options(t, refuse, protocol.Messages)); err == nil || !strings.Contains(err.Error(), "who are you") {
-		t.Errorf("error %v", err)
-	}
-}
-
 func TestOptionsThatMakeNoRun(t *testing.T) {
 	for name, change := range map[string]func(*Options){
 		"two loops":  func(o *Options) { o.Rate = 5 },
