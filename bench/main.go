@@ -310,7 +310,8 @@ how many times better the node is.
 The peers are llama-server of llama.cpp and of ik_llama.cpp, and OpenVINO GenAI,
 which a script in this program serves. With --rounds-file each complete round is
 added to a file as it ends, and the table is of all rounds in there, so that a
-run can be cut into several, and models and levels be compared in one table.
+run can be cut into several, and models and levels be compared in one table; a
+file is of one machine, one build of the node, and peers as they were.
 --level forces the node's kernels; name peers that were built for that level.
 
 Rounds in which other programs used more than 5 % of the machine are thrown out

@@ -28,6 +28,7 @@ type run struct {
 	// fileBytes is the size of the model's file.
 	fileBytes int64
 	setting   Setting
+	node      string // its version
 	versions  [len(peers)]string
 	// size turns tokens into words: asked once, so that all sides get the same prompts.
 	size workload.Calibration
@@ -51,10 +52,15 @@ func Run(ctx context.Context, o Options, say func(format string, args ...any)) (
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	r := &run{o: o, dir: dir, say: say}
+	all := rounds
 	if o.Rounds > 0 {
 		if err := r.prepare(ctx); err != nil {
 			return Report{}, err
 		}
+		all = append(slices.Clone(rounds), r.empty())
+	}
+	if err := mixed(all); err != nil {
+		return Report{}, err
 	}
 	begun, longest := time.Now(), time.Duration(0)
 	for i := range o.Rounds {
@@ -91,6 +97,9 @@ func (r *run) prepare(ctx context.Context) error {
 	}
 	r.fileBytes = info.Size()
 	r.setting = Setting{filepath.Base(r.o.Model), weights.Type, cmp.Or(r.o.Level, native), r.o.Threads}
+	if r.node, err = nodeVersion(ctx, r.o.Node); err != nil {
+		return err
+	}
 	for i, path := range r.o.Paths {
 		if path != "" {
 			if r.versions[i], err = r.version(ctx, i); err != nil {
@@ -99,6 +108,18 @@ func (r *run) prepare(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// empty is a round of which only its machine, its setting and its sides are known: the node, then peers.
+func (r *run) empty() Round {
+	round := Round{Schema: RoundSchema, Began: time.Now(), Host: proc.ReadHost(r.dir), Setting: r.setting,
+		Sides: []Side{{Name: nodeName, Version: r.node}}}
+	for i, path := range r.o.Paths {
+		if path != "" {
+			round.Sides = append(round.Sides, Side{Name: peers[i].name, Version: r.versions[i], Flags: r.o.Flags[i]})
+		}
+	}
+	return round
 }
 
 // backwards says whether the next round of a setting goes from the last side to the first: every other one does, also
@@ -113,28 +134,20 @@ func backwards(before []Round, of Setting) bool {
 
 // round visits all sides. Seeds follow the number of rounds before, those that the file had already among them.
 func (r *run) round(ctx context.Context, number int, before []Round) (Round, error) {
-	round, seed := Round{Schema: RoundSchema, Began: time.Now(), Host: proc.ReadHost(r.dir), Setting: r.setting}, len(before)
-	order := []int{-1} // the node, then peers
-	for i, path := range r.o.Paths {
-		if path != "" {
-			order = append(order, i)
-		}
-	}
+	round, seed := r.empty(), len(before)
 	if backwards(before, r.setting) {
-		slices.Reverse(order)
+		slices.Reverse(round.Sides)
 	}
-	for _, i := range order {
-		side, start := Side{Name: nodeName}, r.startNode
-		if i >= 0 {
-			side = Side{Name: peers[i].name, Version: r.versions[i], Flags: r.o.Flags[i]}
-			start = func(ctx context.Context) (target, error) { return r.startPeer(ctx, i) }
+	for i := range round.Sides {
+		side, start := &round.Sides[i], r.startNode
+		if p := slices.IndexFunc(peers[:], func(p peer) bool { return p.name == side.Name }); p >= 0 {
+			start = func(ctx context.Context) (target, error) { return r.startPeer(ctx, p) }
 		}
 		begun := time.Now()
 		var err error
 		if side.Scenarios, err = r.visit(ctx, start, seed); err != nil {
 			return Round{}, fmt.Errorf("%s: %w", side.Name, err)
 		}
-		round.Sides = append(round.Sides, side)
 		r.say("round %d of %d, %s %s: %s took %.0f s", number+1, r.o.Rounds, r.setting.Model, r.setting.Level, side.Name,
 			time.Since(begun).Seconds())
 	}

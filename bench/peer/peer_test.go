@@ -195,7 +195,7 @@ func TestRoundsAreKept(t *testing.T) {
 	if s := settings(got); len(s) != 2 || s[0].Model != "a" {
 		t.Errorf("settings %+v", s)
 	}
-	if r := reportOf(got); len(r.Servers) != 1 || r.Servers[0] != ik+" 1 -a" {
+	if r := reportOf(got); len(r.Servers) != 2 || r.Servers[0] != nodeName || r.Servers[1] != ik+" 1 -a" {
 		t.Errorf("servers %q", r.Servers)
 	}
 	if err := os.WriteFile(path, []byte(`{"schema":"corebench.peer.round/9"}`), 0o600); err != nil {
@@ -203,6 +203,65 @@ func TestRoundsAreKept(t *testing.T) {
 	}
 	if _, err := readRounds(path); err == nil || !strings.Contains(err.Error(), "line 1") {
 		t.Errorf("another layout was read: %v", err)
+	}
+}
+
+// TestRoundsThatDifferAreNoMedian: what a row does not name must be the same in all its rounds.
+func TestRoundsThatDifferAreNoMedian(t *testing.T) {
+	q8, q4 := Setting{"m", "Q8_0", native, 2}, Setting{"m", "Q4_0", native, 2}
+	for name, c := range map[string]struct {
+		change func(*Round)
+		refuse bool
+	}{
+		"the same":                   {func(*Round) {}, false},
+		"another peer":               {func(r *Round) { r.Sides[1].Name = llama }, false},
+		"other flags, other weights": {func(r *Round) { r.Setting, r.Sides[1].Flags = q4, "-b" }, false},
+		"another kernel":             {func(r *Round) { r.Host.Kernel = "6" }, false},
+		"another processor":          {func(r *Round) { r.Host.Processor = "x" }, true},
+		"more processors":            {func(r *Round) { r.Host.Processors = 64 }, true},
+		"another machine, others":    {func(r *Round) { r.Setting, r.Host.Processor = q4, "x" }, true},
+		"another node":               {func(r *Round) { r.Sides[0].Version = "2" }, true},
+		"another version of a peer":  {func(r *Round) { r.Sides[1].Version = "2" }, true},
+		"other flags":                {func(r *Round) { r.Sides[1].Flags = "-b" }, true},
+	} {
+		o := Defaults()
+		o.Rounds, o.RoundsFile = 0, filepath.Join(t.TempDir(), "rounds.jsonl")
+		for i := range 3 {
+			r := roundOf(q8, ik, outcome{}, outcome{})
+			if i == 2 {
+				c.change(&r)
+			}
+			if err := addRound(o.RoundsFile, r); err != nil {
+				t.Fatal(err)
+			}
+		}
+		_, err := Run(t.Context(), o, t.Logf)
+		if (err != nil) != c.refuse || err != nil && !strings.Contains(err.Error(), "round 3") {
+			t.Errorf("%s: error %v", name, err)
+		}
+	}
+}
+
+// TestNodeIsNamedByVersionAndBuild: of two builds that say the same version, too.
+func TestNodeIsNamedByVersionAndBuild(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "corenode")
+	seen := map[string]bool{}
+	for _, build := range []string{"a", "b"} {
+		if err := os.WriteFile(path, []byte("#!/bin/sh\n# "+build+"\necho corenode 1.2 $1"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		version, err := nodeVersion(t.Context(), path)
+		if err != nil || !strings.HasPrefix(version, "1.2 version (program ") {
+			t.Errorf("build %s: %q, %v", build, version, err)
+		}
+		seen[version] = true
+		o := Options{Paths: [len(peers)]string{"", "ik"}}
+		if sides := (&run{o: o, node: version}).empty().Sides; len(sides) != 2 || sides[0].Version != version || sides[1].Name != ik {
+			t.Errorf("a round of %+v", sides)
+		}
+	}
+	if len(seen) != 2 {
+		t.Errorf("two builds are %v", seen)
 	}
 }
 

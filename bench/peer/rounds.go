@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"slices"
+	"strings"
 	"time"
 
 	"corenode/bench/proc"
@@ -104,6 +105,31 @@ func settings(all []Round) (s []Setting) {
 		}
 	}
 	return s
+}
+
+// String is a server as reports name it.
+func (s Side) String() string { return strings.TrimSpace(s.Name + " " + s.Version + " " + s.Flags) }
+
+// mixed says why rounds cannot be in one table: those of a setting and a server are one median, and all are of one machine.
+func mixed(all []Round) error {
+	type place struct {
+		Setting
+		name string
+	}
+	first := map[place]string{}
+	for i, r := range all {
+		if a, b := all[0].Host, r.Host; a.Processor != b.Processor || a.Processors != b.Processors {
+			return fmt.Errorf("round %d is of another machine (%s) than the first (%s): use another --rounds-file", i+1, b, a)
+		}
+		for _, s := range r.Sides {
+			at := place{r.Setting, s.Name}
+			if before, known := first[at]; known && before != s.String() {
+				return fmt.Errorf("round %d has %q, a round before it of the same setting %q: use another --rounds-file", i+1, s, before)
+			}
+			first[at] = s.String()
+		}
+	}
+	return nil
 }
 
 // side finds a server's outcome of a scenario.

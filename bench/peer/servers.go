@@ -2,9 +2,11 @@ package peer
 
 import (
 	"context"
+	"crypto/sha256"
 	_ "embed"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"os/exec"
@@ -128,6 +130,31 @@ func (r *run) version(ctx context.Context, i int) (string, error) {
 		return "", fmt.Errorf("%s --version: %w: %.500s", peers[i].name, err, out)
 	}
 	return versionIn(string(out)), nil
+}
+
+// nodeVersion is what the node says of itself and the begin of its program's digest: builds between two versions say the same.
+func nodeVersion(ctx context.Context, program string) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, versionTimeout)
+	defer cancel()
+	said, err := proc.Command(ctx, program, "version").Output()
+	if err != nil {
+		return "", fmt.Errorf("%s version: %w", program, err)
+	}
+	path, err := exec.LookPath(program)
+	if err != nil {
+		return "", err
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	digest := sha256.New()
+	if _, err := io.Copy(digest, f); err != nil {
+		return "", err
+	}
+	version := strings.TrimPrefix(strings.TrimSpace(string(said)), "corenode ")
+	return fmt.Sprintf("%s (program %.4x)", version, digest.Sum(nil)), nil
 }
 
 // versionIn finds the line that says a version; "" is none.

@@ -17,7 +17,7 @@ const Schema = "corebench.peer/2"
 type Report struct {
 	Schema string    `json:"schema"`
 	Host   proc.Host `json:"host"` // of the last round
-	// Servers are the peers with versions and flags, each once.
+	// Servers are the node and the peers with versions and flags, each once.
 	Servers []string `json:"servers"`
 	Rows    []Row    `json:"rows"`
 }
@@ -54,9 +54,8 @@ func reportOf(rounds []Round) Report {
 	for _, r := range rounds {
 		out.Host = r.Host
 		for _, s := range r.Sides {
-			text := strings.TrimSpace(s.Name + " " + s.Version + " " + s.Flags)
-			if s.Name != nodeName && !slices.Contains(out.Servers, text) {
-				out.Servers = append(out.Servers, text)
+			if !slices.Contains(out.Servers, s.String()) {
+				out.Servers = append(out.Servers, s.String())
 			}
 		}
 	}
