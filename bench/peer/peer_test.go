@@ -145,6 +145,22 @@ func TestRowsCompareWithinRounds(t *testing.T) {
 	}
 }
 
+// TestFailuresOfThrownOutRoundsCount: others beside a server are no reason to refuse a request.
+func TestFailuresOfThrownOutRoundsCount(t *testing.T) {
+	s := Setting{"m", "Q8_0", native, 2}
+	fine := outcome{Values: map[metric]float64{decodeRate: 10}}
+	for side, want := range map[int][2]int{0: {2, 0}, 1: {0, 2}} {
+		bad := roundOf(s, llama, fine, fine)
+		x := fine
+		x.Foreign, x.Failed = 0.5, 2
+		bad.Sides[side].Scenarios["x"] = x
+		rows := rowsOf("x", row{metric: decodeRate, gates: []gate{{llama, "", native, 1, 1}}}, s, []Round{roundOf(s, llama, fine, fine), bad})
+		if len(rows) != 1 || rows[0].Discarded != 1 || [2]int{rows[0].NodeFailed, rows[0].OtherFailed} != want || rows[0].Met {
+			t.Errorf("%+v, want %v failed", rows, want)
+		}
+	}
+}
+
 // wantNodeAlone: where there is nothing to compare with, the rounds beside every peer count, whatever disturbed a peer, and
 // a number that was not measured meets no bound.
 func wantNodeAlone(t *testing.T, r row, s Setting) {

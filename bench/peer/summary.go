@@ -42,7 +42,7 @@ type Row struct {
 	NodeMax float64       `json:"most,omitempty"` // of the median of Node; 0 is none
 	Aim     float64       `json:"aim,omitempty"`
 	Met     bool          `json:"met"`
-	// Failed requests on each side. Numbers of a side with some mean little, so a
+	// Failed requests on each side, of all rounds. Numbers of a side with some mean little, so a
 	// gate is not met beside them.
 	NodeFailed  int `json:"node_failed"`
 	OtherFailed int `json:"other_failed"`
@@ -118,7 +118,7 @@ func rowOf(row Row, r row, got []both) Row {
 		}
 		return report.Ratio(o.node.Values[r.metric], o.other.Values[r.metric])
 	})
-	for _, o := range kept {
+	for _, o := range got { // also of rounds that are thrown out: a busy machine fails no request
 		row.NodeFailed += o.node.Failed
 		row.OtherFailed += o.other.Failed
 	}
