@@ -2,9 +2,11 @@ package peer
 
 import (
 	"bytes"
+	"fmt"
 	"os"
 	"path/filepath"
 	"reflect"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -289,6 +291,30 @@ func TestTableOfNoRoundsIsAnError(t *testing.T) {
 		if r, err := Run(t.Context(), o, t.Logf); err == nil || !strings.Contains(err.Error(), "has no round") {
 			t.Errorf("rounds file %q: %+v, %v", file, r, err)
 		}
+	}
+}
+
+// TestMain is also the program that startBusy starts.
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == SpinCommand {
+		fmt.Println(SpinGreeting)
+		return
+	}
+	os.Exit(m.Run())
+}
+
+// TestBusyProcessors: each has a program, however many threads the servers have.
+func TestBusyProcessors(t *testing.T) {
+	r := &run{o: Options{Threads: runtime.NumCPU() + 1}, dir: t.TempDir()}
+	stop, err := r.startBusy(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := stop(); err != nil {
+		t.Error(err)
+	}
+	if logs, err := filepath.Glob(filepath.Join(r.dir, "busy*.log")); err != nil || len(logs) != runtime.NumCPU() {
+		t.Errorf("%d programs on %d processors, %v", len(logs), runtime.NumCPU(), err)
 	}
 }
 

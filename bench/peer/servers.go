@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"time"
@@ -167,7 +168,7 @@ func versionIn(text string) string {
 	return ""
 }
 
-// startBusy starts programs that only compute, one for each processor that the servers use.
+// startBusy starts programs that only compute, one for each processor.
 func (r *run) startBusy(ctx context.Context) (stop func() error, err error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -181,7 +182,7 @@ func (r *run) startBusy(ctx context.Context) (stop func() error, err error) {
 		}
 		return errors.Join(errs...)
 	}
-	for i := range r.o.Threads {
+	for i := range runtime.NumCPU() {
 		c, _, err := proc.Start(ctx, proc.Spec{Name: fmt.Sprint("busy", i), Path: self, Dir: r.dir, Args: []string{SpinCommand},
 			Ready: func(line string) (string, bool) { return line, line == SpinGreeting }, Timeout: 10 * time.Second})
 		if err != nil {
