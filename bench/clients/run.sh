@@ -10,13 +10,18 @@
 # the same, and what every request took is compared between the two. With LLAMA_SERVER=path
 # beside it that llama-server computes the shipped model instead of the first node behind;
 # expected-llama.json has what it cannot do.
-# With CLIENTS_ONLY="word ..." only the clients whose name holds one of the words run.
+# With CLIENTS_ONLY="word ..." only the clients whose name holds one of the words run;
+# a word that is in no name ends the script.
 # All that is installed is pinned in package-lock.json and constraints*.txt. With
 # CLIENTS_PIN=1 what the clients depend on is looked up anew, and written there.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../.." && pwd)
 for name in $(compgen -e | grep -E '^(CORENODE|OTEL)_'); do unset "$name"; done # nodes would read them
+names=$(sed -nE 's/^(\[.*\|\| )?(whole|cases) ("([^"]*)"|([^" ]+)) .*/\4\5/p' "$0") # of the clients below
+for word in ${CLIENTS_ONLY:-}; do
+  grep -qF -- "$word" <<<"$names" || { printf 'no client'\''s name holds "%s"; they are\n%s\n' "$word" "$names" >&2; exit 2; }
+done
 dir=$(mktemp -d)
 pids=()
 cleanup() { for p in "${pids[@]}"; do kill "$p" 2>/dev/null || true; wait "$p" 2>/dev/null || true; done; rm -rf "$dir"; }

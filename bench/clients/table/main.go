@@ -14,6 +14,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"text/tabwriter"
 )
@@ -26,6 +27,9 @@ type result struct {
 	Case     string `json:"case"`
 	Error    string `json:"error"` // "" is a success
 }
+
+// node is who results are of that are about the nodes alone.
+const node = "corenode"
 
 // expectation is a case that fails because the contract says so.
 type expectation struct {
@@ -96,8 +100,8 @@ func readResults(text []byte) (got []result, err error) {
 		}
 		got = append(got, r)
 	}
-	if len(got) == 0 {
-		return nil, fmt.Errorf("no results: nothing was tested")
+	if !slices.ContainsFunc(got, func(r result) bool { return r.Client != node }) {
+		return nil, fmt.Errorf("no results of a client: nothing was tested")
 	}
 	return got, nil
 }

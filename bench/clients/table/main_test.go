@@ -2,6 +2,7 @@ package main
 
 import (
 	"os"
+	"os/exec"
 	"strings"
 	"testing"
 )
@@ -43,8 +44,27 @@ func TestReadRefuses(t *testing.T) {
 	if got, err := readResults(nil); err == nil {
 		t.Errorf("no results read as %v", got)
 	}
+	if got, err := readResults([]byte(`{"client":"corenode","case":"no errors logged, shipped"}`)); err == nil {
+		t.Errorf("results of the nodes alone read as %v", got)
+	}
 	if list, err := readExpected([]byte(`[{"client":"a","case":"b","says":"400"}]`)); err == nil {
 		t.Errorf("an expectation without a reason read as %v", list)
+	}
+}
+
+// TestOnlyKnownClients: a word that is in no client's name ends the script before it starts anything; it says the names.
+func TestOnlyKnownClients(t *testing.T) {
+	bash, err := exec.LookPath("bash")
+	if err != nil {
+		t.Skip("no bash")
+	}
+	for only, unknown := range map[string]string{"langchain langchian": "langchian", "TypeScript claude llm nobody": "nobody"} {
+		script := exec.Command(bash, "../run.sh")
+		script.Env = append(os.Environ(), "CLIENTS_ONLY="+only)
+		said, err := script.CombinedOutput()
+		if err == nil || !strings.HasPrefix(string(said), `no client's name holds "`+unknown+`"`) || !strings.Contains(string(said), "openai Python, legacy") {
+			t.Errorf("only %q: %v, %s", only, err, said)
+		}
 	}
 }
 
