@@ -173,7 +173,8 @@ After the first fifth, resident memory, goroutines and descriptors may grow by 5
 to the second. In the end the ledger is
 verified. The exit status is 1 when something grows, a request goes wrong, a stream
 that ends with an error among them, the node logs an error, or the ledger is not sound;
-and when no answer came in the second half, none was left, or an action was never done.`,
+when more than 1 % of the requests of the second half are refused; and when no answer
+came in the second half or between two samples, none was left, or an action was never done.`,
 		Example: `  corebench soak
   corebench soak --duration 8h --json soak.json
   corebench soak --duration 45m --traffic 8h`,

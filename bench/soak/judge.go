@@ -12,6 +12,10 @@ type Sample struct {
 	Resident    float64       `json:"resident_bytes"`
 	Goroutines  float64       `json:"goroutines"`
 	Descriptors float64       `json:"descriptors"`
+	// Requests are those that ended so far; of them Whole and Refused are as in Counts.
+	Requests int64 `json:"requests"`
+	Whole    int64 `json:"whole"`
+	Refused  int64 `json:"refused"`
 }
 
 // Trend is how one of these moved once the node was warm.

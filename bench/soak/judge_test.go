@@ -7,6 +7,11 @@ import (
 	"time"
 )
 
+// taken is what a node took at some moment.
+func taken(resident, goroutines, descriptors float64) Sample {
+	return Sample{Resident: resident, Goroutines: goroutines, Descriptors: descriptors}
+}
+
 // TestJudge: what grows is seen, also slowly and below noise; what oscillates, fills up while the node
 // is warming, falls, or is disturbed now and then is flat.
 func TestJudge(t *testing.T) {
@@ -16,32 +21,32 @@ func TestJudge(t *testing.T) {
 		at   func(minute int, r *rand.Rand) Sample
 		flat [3]bool // memory, goroutines, descriptors
 	}{
-		{"flat", func(int, *rand.Rand) Sample { return Sample{0, 300 << 20, 60, 40} }, [3]bool{true, true, true}},
+		{"flat", func(int, *rand.Rand) Sample { return taken(300<<20, 60, 40) }, [3]bool{true, true, true}},
 		{"noise", func(_ int, r *rand.Rand) Sample {
-			return Sample{0, 300<<20 + float64(40<<20)*r.Float64(), 60 + 20*r.Float64(), 40 + 20*r.Float64()}
+			return taken(300<<20+float64(40<<20)*r.Float64(), 60+20*r.Float64(), 40+20*r.Float64())
 		}, [3]bool{true, true, true}},
 		{"a leak of each below the noise", func(m int, r *rand.Rand) Sample {
-			return Sample{0, 300<<20 + float64(m*3<<19) + float64(10<<20)*r.Float64(), 60 + float64(m)/2 + 10*r.Float64(),
-				40 + float64(m)/2}
+			return taken(300<<20+float64(m*3<<19)+float64(10<<20)*r.Float64(), 60+float64(m)/2+10*r.Float64(),
+				40+float64(m)/2)
 		}, [3]bool{false, false, false}},
 		{"it fills up while it warms", func(m int, _ *rand.Rand) Sample {
-			return Sample{0, 100<<20 + float64(min(m, 11)*50<<20), 60, 40}
+			return taken(100<<20+float64(min(m, 11)*50<<20), 60, 40)
 		}, [3]bool{true, true, true}},
 		{"disturbed at the end", func(m int, _ *rand.Rand) Sample {
-			s := Sample{0, 300 << 20, 60, 40}
+			s := taken(300<<20, 60, 40)
 			if m > 50 {
-				s = Sample{0, 900 << 20, 600, 400}
+				s = taken(900<<20, 600, 400)
 			}
 			return s
 		}, [3]bool{true, true, true}},
 		{"a step behind the middle", func(m int, _ *rand.Rand) Sample {
-			s := Sample{0, 300 << 20, 60, 40}
+			s := taken(300<<20, 60, 40)
 			if m >= 35 {
-				s = Sample{0, 900 << 20, 600, 400}
+				s = taken(900<<20, 600, 400)
 			}
 			return s
 		}, [3]bool{false, false, false}},
-		{"it falls", func(m int, _ *rand.Rand) Sample { return Sample{0, float64(900-m) * (1 << 20), 600, 400} }, [3]bool{true, true, true}},
+		{"it falls", func(m int, _ *rand.Rand) Sample { return taken(float64(900-m)*(1<<20), 600, 400) }, [3]bool{true, true, true}},
 	} {
 		r := rand.New(rand.NewPCG(1, 2))
 		var samples []Sample
@@ -103,15 +108,23 @@ func TestMet(t *testing.T) {
 		"the ledger":                             func(r *Report) { r.Sound = false },
 		"an error in the log":                    func(r *Report) { r.Errors = 1 },
 		"a wrong answer":                         func(r *Report) { r.Counts.Wrong = map[string]int64{"x": 1} },
-		"no answer":                              func(r *Report) { r.Counts.Whole, r.Halfway = 0, 0 },
-		"only refusals from the middle on":       func(r *Report) { r.Counts.Whole, r.Counts.Refused = r.Halfway, 1e6 },
+		"no answer":                              func(r *Report) { r.Counts.Whole, r.Samples = 0, nil },
+		"only refusals from the middle on":       func(r *Report) { r.Counts.Whole, r.Counts.Refused = r.Samples[1].Whole, 1e6 },
+		"many refusals from the middle on":       func(r *Report) { r.Counts.Refused = r.Samples[1].Refused + 17 },
+		"only refusals between two samples":      func(r *Report) { r.Samples[1].Whole = r.Samples[0].Whole },
 		"nobody left":                            func(r *Report) { r.Counts.Aborted = 0 },
 		"no module was switched":                 func(r *Report) { r.Swaps = 0 },
 		"the configuration was never read again": func(r *Report) { r.Reloads = 0 },
 		"no new key":                             func(r *Report) { r.Keys = 0 },
 	} {
-		r := Report{Trends: []Trend{{Name: "memory", Flat: true}}, Sound: true, Swaps: 2, Reloads: 1, Keys: 1, Halfway: 50}
-		r.Counts = Counts{Whole: 100, Aborted: 30, Refused: 3}
+		r := Report{Trends: []Trend{{Name: "memory", Flat: true}}, Sound: true, Swaps: 2, Reloads: 1, Keys: 1}
+		r.Options.Duration = 4 * time.Minute
+		for i := range 4 { // in the first half more is refused; between the last two nearly no time passes
+			r.Samples = append(r.Samples, Sample{At: min(time.Duration(i+1), 3) * time.Minute, Requests: int64(i)*300 + 300, Whole: int64(i)*200 + 200,
+				Refused: 90})
+		}
+		r.Samples[3].Requests, r.Samples[3].Whole = r.Samples[2].Requests+2, r.Samples[2].Whole
+		r.Counts = Counts{Whole: 1500, Aborted: 600, Refused: 106}
 		spoil(&r)
 		var out strings.Builder
 		if err := r.Print(&out); err != nil || r.Met() != (name == "") || (name == "") == strings.Contains(out.String(), "MISSED") {

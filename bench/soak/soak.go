@@ -78,7 +78,7 @@ type Report struct {
 	Samples  []Sample  `json:"samples"`
 	Trends   []Trend   `json:"trends"`
 	Counts   Counts    `json:"requests"`
-	Halfway  int64     `json:"whole_halfway"` // Counts.Whole in the middle of the run
+	Halfway  int64     `json:"whole_halfway"` // Whole of the first sample of the second half
 	Swaps    int       `json:"module_swaps"`
 	Reloads  int       `json:"reloads"`
 	Keys     int       `json:"key_changes"`
@@ -91,8 +91,37 @@ type Report struct {
 // Met says whether nothing was missed.
 func (r Report) Met() bool { return len(r.missed()) == 0 }
 
+// refusedMax is the share of a second half's requests that may be refused: a moment of overload. The usual clients are fewer
+// than a node refuses by its limits, and one that refuses all between two of the usual samples, for a fifth of that time, is above it.
+const refusedMax = 0.01
+
+// spanMin is how many requests have to end between two samples for that to be more than chance when none is answered: three
+// in ten are left.
+const spanMin = 10
+
+// middle is the first sample of the second half; a zero one if there is none.
+func (r Report) middle() (s Sample) {
+	if i := slices.IndexFunc(r.Samples, func(s Sample) bool { return s.At >= r.Options.Duration/2 }); i >= 0 {
+		s = r.Samples[i]
+	}
+	return s
+}
+
+// silent says whether requests ended between two samples and none was answered.
+func (r Report) silent() bool {
+	for i := 1; i < len(r.Samples); i++ {
+		a, b := r.Samples[i-1], r.Samples[i]
+		if b.Requests-a.Requests >= spanMin && b.Whole == a.Whole {
+			return true
+		}
+	}
+	return false
+}
+
 // missed says what is not as it must be: something grows or went wrong, or something that is to be seen was not done.
 func (r Report) missed() (all []string) {
+	middle := r.middle()
+	refused, requests := r.Counts.Refused-middle.Refused, r.Counts.requests()-middle.Requests
 	for _, one := range []struct {
 		missed bool
 		what   string
@@ -101,7 +130,9 @@ func (r Report) missed() (all []string) {
 		{!r.Sound, "the ledger is not sound"},
 		{r.Errors > 0, "the node logged errors"},
 		{len(r.Counts.Wrong) > 0, "requests went wrong"},
-		{r.Counts.Whole <= r.Halfway, "no answer in the second half"},
+		{r.Counts.Whole <= middle.Whole, "no answer in the second half"},
+		{float64(refused) > refusedMax*float64(requests), fmt.Sprintf("%d of %d requests of the second half were refused", refused, requests)},
+		{r.silent(), "no answer between two samples"},
 		{r.Counts.Aborted == 0, "no answer was left by its client"},
 		{r.Swaps == 0 || r.Reloads == 0 || r.Keys == 0, "an operator's action was never done"},
 	} {
@@ -232,20 +263,17 @@ func (m *run) soak(ctx context.Context, r *Report) error {
 	began := time.Now()
 	tick := time.NewTicker(m.o.Duration / time.Duration(m.o.Samples+1))
 	defer tick.Stop()
-	half := false
 	for err == nil && ending.Err() == nil {
 		select {
 		case <-tick.C:
-			err = m.still(t, func() error { return m.sample(ctx, began, &r.Samples) })
-			if !half && time.Since(began) >= m.o.Duration/2 {
-				half, r.Halfway = true, t.whole()
-			}
+			err = m.still(t, func() error { return m.sample(ctx, t, began, &r.Samples) })
 		case <-ending.Done():
 		}
 	}
 	end()
 	all.Wait()
 	r.Counts, r.Swaps, r.Reloads, r.Keys = t.counts, m.swaps, m.reloads, m.keys
+	r.Halfway = r.middle().Whole
 	return errors.Join(err, operating, ctx.Err())
 }
 
@@ -261,12 +289,13 @@ func (m *run) still(t *traffic, do func() error) error {
 const settle = time.Second
 
 // sample looks at the node while it has nothing to do.
-func (m *run) sample(ctx context.Context, began time.Time, to *[]Sample) error {
+func (m *run) sample(ctx context.Context, t *traffic, began time.Time, to *[]Sample) error {
 	time.Sleep(settle)
 	if _, err := m.node.Admin(ctx, "/debug/pprof/heap?gc=1"); err != nil {
 		return err
 	}
 	s := Sample{At: time.Since(began)}
+	s.Requests, s.Whole, s.Refused = t.soFar()
 	usage, err := proc.Read(m.node.PID())
 	s.Resident = float64(usage.RSS)
 	if err == nil {

@@ -24,6 +24,15 @@ type Counts struct {
 	Wrong   map[string]int64 `json:"wrong"`   // all else, by what it was
 }
 
+// requests are all that ended.
+func (c Counts) requests() int64 {
+	n := c.Whole + c.Aborted + c.Refused
+	for _, wrong := range c.Wrong {
+		n += wrong
+	}
+	return n
+}
+
 // wrongMax bounds the texts of Counts.Wrong; what says yet another thing stands under one.
 const wrongMax = 50
 
@@ -101,11 +110,11 @@ func (t *traffic) setKey(key string) {
 	t.key = key
 }
 
-// whole is how many answers there were so far.
-func (t *traffic) whole() int64 {
+// soFar are the requests that ended so far, and of them the whole answers and the refusals.
+func (t *traffic) soFar() (requests, whole, refused int64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.counts.Whole
+	return t.counts.requests(), t.counts.Whole, t.counts.Refused
 }
 
 // run sends requests from n clients until ctx ends.
