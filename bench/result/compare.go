@@ -37,7 +37,7 @@ type Difference struct {
 	Verdict   Verdict
 }
 
-// Compare judges every metric that both files have. With several runs in both,
+// Compare judges every metric that both files have. With several runs that have it in both,
 // noise is the range of the runs; else it is estimated from pieces of the runs.
 func Compare(a, b File) (list []Difference) {
 	for _, m := range Metrics() {
@@ -48,7 +48,7 @@ func Compare(a, b File) (list []Difference) {
 		}
 		d := Difference{Metric: m, A: va, B: vb, Ratio: ratio(va.Median, vb.Median)}
 		known := false
-		if len(a.Runs) > 1 && len(b.Runs) > 1 {
+		if m.runs(a) > 1 && m.runs(b) > 1 {
 			d.Low, d.High, known = ratio(va.Max, vb.Min), ratio(va.Min, vb.Max), true
 		} else {
 			d.Low, d.High, known = spreadOfRatio(m, a.Runs, b.Runs)
@@ -57,6 +57,16 @@ func Compare(a, b File) (list []Difference) {
 		list = append(list, d)
 	}
 	return list
+}
+
+// runs is how many runs of a file have the metric.
+func (m Metric) runs(f File) (n int) {
+	for i := range f.Runs {
+		if _, ok := m.of(&f.Runs[i]); ok {
+			n++
+		}
+	}
+	return n
 }
 
 func ratio(a, b float64) float64 {
@@ -99,11 +109,8 @@ func apart(n, m int) float64 {
 // Warnings says what makes two files hard to compare. Where the server is, the
 // seed and how words were counted may differ.
 func Warnings(a, b File) (list []string) {
-	if n, m := len(a.Runs), len(b.Runs); n > 1 && m > 1 && apart(n, m) > chanceMax {
-		list = append(list,
-			fmt.Sprintf("the ranges of %d and %d runs of equal loads do not meet in %.0f %% of all cases: four runs of each say more",
-				n, m, 100*apart(n, m)))
-	}
+	list = append(fewRuns(a, b), stopped("A", a)...)
+	list = append(list, stopped("B", b)...)
 	ca, cb := members(a.Conditions), members(b.Conditions)
 	for _, may := range []string{"url", "seed", "tokens_per_word", "template_tokens", "calibrated"} {
 		delete(ca, may)
@@ -121,6 +128,39 @@ func Warnings(a, b File) (list []string) {
 			hb.Processor, hb.Processors))
 	}
 	return list
+}
+
+// fewRuns warns of ranges that are apart by chance, once for each two numbers of runs that metrics have.
+func fewRuns(a, b File) (list []string) {
+	for _, metric := range Metrics() {
+		n, m := metric.runs(a), metric.runs(b)
+		if n < 2 || m < 2 || apart(n, m) <= chanceMax {
+			continue
+		}
+		text := fmt.Sprintf("the ranges of %d and %d runs of equal loads do not meet in %.0f %% of all cases: four runs of each say more",
+			n, m, 100*apart(n, m))
+		if !slices.Contains(list, text) {
+			list = append(list, text)
+		}
+	}
+	return list
+}
+
+// stopped warns of runs that were interrupted: what they have is of a shorter load.
+func stopped(name string, f File) []string {
+	n := 0
+	for i := range f.Runs {
+		if f.Runs[i].Stopped {
+			n++
+		}
+	}
+	switch n {
+	case 0:
+		return nil
+	case 1:
+		return []string{fmt.Sprintf("%s: 1 of %d runs was stopped before its end", name, len(f.Runs))}
+	}
+	return []string{fmt.Sprintf("%s: %d of %d runs were stopped before their end", name, n, len(f.Runs))}
 }
 
 func members(c Conditions) (m map[string]json.RawMessage) {

@@ -163,6 +163,29 @@ func TestFewRunsAreWarnedOf(t *testing.T) {
 	}
 }
 
+// TestRunsWithoutAMetricAreNoRunsOfIt: a run that was interrupted before its window says nothing of how runs differ.
+func TestRunsWithoutAMetricAreNoRunsOfIt(t *testing.T) {
+	none := stats.New(stats.Config{From: time.Minute, Until: time.Minute, Streamed: true}).Finish()
+	none.Stopped = true
+	same := Compare(file(measured(1, 100*msec)), file(measured(2, 100*msec)))
+	a, b := file(measured(1, 100*msec), none), file(measured(2, 100*msec), none)
+	for _, name := range []string{"ttft_p50", "e2e_p50", "requests_per_s"} {
+		got, want := find(t, Compare(a, b), name), find(t, same, name)
+		if got.Low != want.Low || got.High != want.High || got.Verdict != want.Verdict || want.Low == want.High {
+			t.Errorf("%s: %q, %v to %v beside runs without it; alone %q, %v to %v", name, got.Verdict, got.Low, got.High, want.Verdict,
+				want.Low, want.High)
+		}
+	}
+	w := strings.Join(Warnings(a, b), "; ")
+	if strings.Contains(w, "33 %") || strings.Count(w, "1 of 2 runs was stopped") != 2 {
+		t.Errorf("%q", w)
+	}
+	a, b = file(measured(1, 100*msec), measured(2, 100*msec), none), file(measured(3, 100*msec), measured(4, 100*msec), measured(5, 100*msec))
+	if w := strings.Join(Warnings(a, b), "; "); !strings.Contains(w, "ranges of 2 and 3 runs") || strings.Count(w, "ranges of") != 1 {
+		t.Errorf("%q", w)
+	}
+}
+
 func TestFilesAreReadBack(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a.json")
 	f := file(measured(1, 100*msec))
