@@ -32,11 +32,11 @@ var streams = []stream{
 		"event: content_block_start\ndata: {\"type\":\"content_block_start\",\"index\":2,\"content_block\":{\"type\":\"tool_use\",\"id\":\"t\",\"name\":\"f\"}}\n\n" +
 		"event: content_block_delta\ndata: {\"type\":\"content_block_delta\",\"index\":2,\"delta\":{\"type\":\"input_json_delta\",\"partial_json\":\"{}\"}}\n\n" +
 		"event: message_delta\ndata: {\"type\":\"message_delta\",\"delta\":{\"stop_reason\":\"end_turn\"},\"usage\":{\"output_tokens\":9}}\n\n" +
-		"event: message_stop\ndata: {\"type\":\"message_stop\"}\n\n", 4, `a \"b\"`, Usage{73, 64, 9, true}, "", false},
+		"event: message_stop\ndata: {\"type\":\"message_stop\"}\n\n", 4, `a \"b\"`, Usage{73, 64, 9, true, true}, "", false},
 	{"messages without names, with carriage returns", Messages,
 		"data:{\"type\":\"content_block_delta\",\"delta\":{\"text\":\"x\"}}\r\n\r\ndata: {\"type\":\"message_stop\"}\r\n\r\n", 1, "x", Usage{}, "", false},
 	{"data in two lines", Messages, "data: {\"type\":\ndata: \"message_stop\"}\n\n", 0, "", Usage{}, "", false},
-	{"messages cut", Messages, start + "event: content_block_delta\ndata: {\"type\":\"content_block_delta\",\"delta\":{\"text\":\"x\"}}\n\n", 1, "x", Usage{73, 64, 1, true}, "without message_stop", false},
+	{"messages cut", Messages, start + "event: content_block_delta\ndata: {\"type\":\"content_block_delta\",\"delta\":{\"text\":\"x\"}}\n\n", 1, "x", Usage{73, 64, 1, true, true}, "without message_stop", false},
 	{"error event", Messages, "event: error\ndata: {\"type\":\"error\",\"error\":{\"type\":\"overloaded_error\",\"message\":\"busy\"}}\n\n", 0, "", Usage{}, "busy", true},
 	{"error event of another make", Messages, "event: error\ndata: {\"code\":500,\"message\":\"broken\",\"type\":\"server_error\"}\n\n", 0, "", Usage{}, "broken", true},
 	{"error after the end counts", Messages, "data: {\"type\":\"message_stop\"}\n\nevent: error\ndata: {}\n\n", 0, "", Usage{}, "{}", true},
@@ -49,8 +49,8 @@ var streams = []stream{
 			"data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":null,\"tool_calls\":[{\"index\":0,\"id\":\"c\",\"type\":\"function\",\"function\":{\"name\":\"f\",\"arguments\":\"{\"}}]}}]}\n\n" +
 			"data: {\"choices\":[{\"index\":0,\"delta\":{},\"finish_reason\":\"stop\"}]}\n\n" +
 			"data: {\"choices\":[],\"usage\":{\"prompt_tokens\":50,\"completion_tokens\":3,\"total_tokens\":53,\"prompt_tokens_details\":{\"cached_tokens\":32}}}\n\n" +
-			"data: [DONE]\n\n", 3, `a\u00e4`, Usage{50, 32, 3, true}, "", false},
-	{"chat with timings", Chat, "data: {\"choices\":[],\"usage\":{\"prompt_tokens\":50,\"completion_tokens\":3},\"timings\":{\"cache_n\":40,\"prompt_ms\":1.5}}\n\ndata: [DONE]\n\n", 0, "", Usage{50, 40, 3, true}, "", false},
+			"data: [DONE]\n\n", 3, `a\u00e4`, Usage{50, 32, 3, true, true}, "", false},
+	{"chat with timings", Chat, "data: {\"choices\":[],\"usage\":{\"prompt_tokens\":50,\"completion_tokens\":3},\"timings\":{\"cache_n\":40,\"prompt_ms\":1.5}}\n\ndata: [DONE]\n\n", 0, "", Usage{50, 40, 3, true, true}, "", false},
 	{"chat cut", Chat, "data: {\"choices\":[{\"delta\":{\"content\":\"x\"}}]}\n\n", 1, "x", Usage{}, "without [DONE]", false},
 	{"chat error", Chat, "data: {\"error\":{\"message\":\"busy\"}}\n\ndata: [DONE]\n\n", 0, "", Usage{}, "busy", true},
 	{"chat error of no error", Chat, "data: {\"error\": null,\"choices\":[]}\n\ndata: [DONE]\n\n", 0, "", Usage{}, "", false},
@@ -97,10 +97,10 @@ func TestWholeReplies(t *testing.T) {
 		usage    Usage
 		fails    string
 	}{
-		{"messages", Messages, `{"id":"m","type":"message","content":[{"type":"thinking","thinking":"h"},{"type":"text","text":"hi"}],"usage":{"input_tokens":3,"output_tokens":2}}`, "hi", Usage{3, 0, 2, true}, ""},
+		{"messages", Messages, `{"id":"m","type":"message","content":[{"type":"thinking","thinking":"h"},{"type":"text","text":"hi"}],"usage":{"input_tokens":3,"output_tokens":2}}`, "hi", Usage{3, 0, 2, true, false}, ""},
 		{"messages error", Messages, `{"type":"error","error":{"message":"busy"}}`, "", Usage{}, "busy"},
 		{"messages other", Messages, `{"object":"list"}`, "", Usage{}, "not the JSON"},
-		{"chat", Chat, `{"choices":[{"message":{"role":"assistant","content":"hi"}}],"usage":{"prompt_tokens":3,"completion_tokens":2}}`, "hi", Usage{3, 0, 2, true}, ""},
+		{"chat", Chat, `{"choices":[{"message":{"role":"assistant","content":"hi"}}],"usage":{"prompt_tokens":3,"completion_tokens":2}}`, "hi", Usage{3, 0, 2, true, false}, ""},
 		{"chat error", Chat, `{"error":{"message":"busy"}}`, "", Usage{}, "busy"},
 		{"chat cut", Chat, `{"choices":[{"message":{"content":"hi"`, "", Usage{}, "not the JSON"},
 		{"empty", Chat, ``, "", Usage{}, "not the JSON"},

@@ -17,6 +17,8 @@ type Usage struct {
 	Cached int // of them, those that were taken from a cache
 	Output int
 	Known  bool // the reply has usage
+	// CachedKnown says that Cached was told: many servers say nothing of a cache.
+	CachedKnown bool
 }
 
 // ServerError is an error that a server reports within a reply that began well.
@@ -59,11 +61,12 @@ func (r *Reader) Text() []byte { return r.text }
 // Usage returns what the reply said so far; later events replace earlier ones.
 func (r *Reader) Usage() Usage {
 	t := r.tokens
-	u := Usage{Known: t.input >= 0 || t.output >= 0, Input: max(t.input, 0), Cached: max(t.read, 0), Output: max(t.output, 0)}
+	u := Usage{Known: t.input >= 0 || t.output >= 0, Input: max(t.input, 0), Cached: max(t.read, 0), Output: max(t.output, 0),
+		CachedKnown: t.read >= 0}
 	if r.protocol == Messages { // whose input_tokens are those that no cache had
 		u.Input += max(t.read, 0) + max(t.written, 0)
 	} else if t.read < 0 {
-		u.Cached = max(t.cachedBy, 0)
+		u.Cached, u.CachedKnown = max(t.cachedBy, 0), t.cachedBy >= 0
 	}
 	return u
 }

@@ -49,8 +49,8 @@ func (r *Rows) Add(rec *stats.Record) {
 	tpot, hasTPOT := rec.TPOT()
 	longest := slices.Max(append([]time.Duration{-1}, rec.Gaps...))
 	count := strconv.Itoa
-	known := func(n int) string {
-		if !rec.UsageKnown {
+	known := func(n int, told bool) string {
+		if !told {
 			return ""
 		}
 		return count(n)
@@ -61,7 +61,8 @@ func (r *Rows) Add(rec *stats.Record) {
 		number(ttft, hasTTFT, time.Millisecond), number(tpot, hasTPOT, time.Millisecond), number(rec.E2E(), true, time.Millisecond),
 		number(rec.Queue, rec.Queue >= 0, time.Millisecond), number(longest, longest >= 0, time.Millisecond),
 		cmp.Or(rec.Kind, "ok"), count(rec.Status), number(rec.RetryAfter, rec.RetryAfter >= 0, time.Second),
-		known(rec.InputTokens), known(rec.CachedTokens), known(rec.OutputTokens), count(rec.Outputs), count(rec.OutputMax)})
+		known(rec.InputTokens, rec.UsageKnown), known(rec.CachedTokens, rec.CachedKnown), known(rec.OutputTokens, rec.UsageKnown),
+		count(rec.Outputs), count(rec.OutputMax)})
 }
 
 func number(d time.Duration, known bool, unit time.Duration) string {

@@ -151,11 +151,11 @@ func Metrics() []Metric {
 		rate("requests_per_s", func(r *stats.Rates) float64 { return r.Requests },
 			func(b *stats.Block) float64 { return float64(b.Succeeded) }),
 		rate("goodput_per_s", func(r *stats.Rates) float64 { return r.Goodput }, func(b *stats.Block) float64 { return float64(b.Good) }),
-		rate("output_tokens_per_s", func(r *stats.Rates) float64 { return r.OutputTokens },
+		told("output_tokens_per_s", (*stats.Run).OutputTold, func(r *stats.Rates) float64 { return r.OutputTokens },
 			func(b *stats.Block) float64 { return b.OutputTokens }),
-		rate("input_tokens_per_s", func(r *stats.Rates) float64 { return r.InputTokens },
+		told("input_tokens_per_s", (*stats.Run).InputTold, func(r *stats.Rates) float64 { return r.InputTokens },
 			func(b *stats.Block) float64 { return b.InputTokens }),
-		{Name: "cached_share", of: func(r *stats.Run) (float64, bool) { return r.Tokens.CachedShare, r.Tokens.Input > 0 }},
+		{Name: "cached_share", of: func(r *stats.Run) (float64, bool) { return r.Tokens.CachedShare, cacheTold(r) }},
 		{Name: "failed_share", Lower: true, of: func(r *stats.Run) (float64, bool) {
 			n := r.Requests.Due + r.Requests.NotSent
 			return float64(r.Requests.Failed+r.Requests.NotSent) / float64(max(n, 1)), n > 0
@@ -177,6 +177,19 @@ func Metrics() []Metric {
 func rate(name string, of func(*stats.Rates) float64, sum func(*stats.Block) float64) Metric {
 	return Metric{Name: name, Unit: "/s", of: func(r *stats.Run) (float64, bool) { return of(&r.Rates), r.WindowS > 0 }, sum: sum}
 }
+
+// told is a rate that only those runs have whose replies tell it.
+func told(name string, tells func(*stats.Run) bool, of func(*stats.Rates) float64, sum func(*stats.Block) float64) Metric {
+	m := rate(name, of, sum)
+	m.of = func(r *stats.Run) (float64, bool) { return of(&r.Rates), r.WindowS > 0 && tells(r) }
+	return m
+}
+
+// cacheTold says whether some reply says how much of its input was cached.
+func cacheTold(r *stats.Run) bool { return r.Tokens.Input > 0 && r.Tokens.CachedShare >= 0 }
+
+// usageTold says whether some reply has usage.
+func usageTold(r *stats.Run) bool { return r.Requests.Succeeded > r.Requests.NoUsage }
 
 // findMetric looks one up by its name; a latency's may have its unit behind it.
 func findMetric(name string) (Metric, bool) {

@@ -55,7 +55,11 @@ func runNotes(c *Conditions, r *stats.Run, add func(string, ...any)) {
 		add("there are %s output events per token of usage: ITL has gaps that are none between tokens", report.Number(1/p))
 	}
 	if n.NoUsage > 0 {
-		add("%d replies had no usage: their tokens are missing from sums, and rates count their events instead", n.NoUsage)
+		instead := "and from rates"
+		if c.Stream {
+			instead = "and rates count their events instead"
+		}
+		add("%d replies had no usage: their tokens are missing from sums and means, %s", n.NoUsage, instead)
 	}
 	if n.Silent > 0 {
 		add("%d replies had no output at all: they have no TTFT", n.Silent)

@@ -157,23 +157,23 @@ func (f *File) valueRows() [][]string {
 	due := func(r *stats.Run) float64 { return float64(r.Requests.Due + r.Requests.NotSent) }
 	wasDue := func(r *stats.Run) bool { return due(r) > 0 }
 	windowed := func(r *stats.Run) bool { return r.WindowS > 0 }
-	succeeded := func(r *stats.Run) bool { return r.Requests.Succeeded > 0 }
 	add("requests/s", "/s", windowed, func(r *stats.Run) float64 { return r.Rates.Requests })
 	if len(f.Conditions.Objectives) > 0 {
 		add("goodput/s ("+strings.Join(f.Conditions.Objectives, ", ")+")", "/s", windowed,
 			func(r *stats.Run) float64 { return r.Rates.Goodput })
 		add("requests that met the objectives", "%", wasDue, func(r *stats.Run) float64 { return 100 * float64(r.Requests.Good) / due(r) })
 	}
-	add("output tokens/s", "/s", windowed, func(r *stats.Run) float64 { return r.Rates.OutputTokens })
-	add("input tokens/s", "/s", windowed, func(r *stats.Run) float64 { return r.Rates.InputTokens })
+	add("output tokens/s", "/s", func(r *stats.Run) bool { return windowed(r) && r.OutputTold() },
+		func(r *stats.Run) float64 { return r.Rates.OutputTokens })
+	add("input tokens/s", "/s", func(r *stats.Run) bool { return windowed(r) && r.InputTold() },
+		func(r *stats.Run) float64 { return r.Rates.InputTokens })
 	add("window", "s", always, func(r *stats.Run) float64 { return r.WindowS })
 	count("requests due", func(r *stats.Run) int64 { return r.Requests.Due })
 	count("failed", func(r *stats.Run) int64 { return r.Requests.Failed })
 	count("not sent", func(r *stats.Run) int64 { return r.Requests.NotSent })
-	add("input tokens per request", "", succeeded, func(r *stats.Run) float64 { return r.Tokens.InputMean })
-	add("output tokens per request", "", succeeded, func(r *stats.Run) float64 { return r.Tokens.OutputMean })
-	add("cached share of the input", "%", func(r *stats.Run) bool { return r.Tokens.Input > 0 },
-		func(r *stats.Run) float64 { return 100 * r.Tokens.CachedShare })
+	add("input tokens per request", "", usageTold, func(r *stats.Run) float64 { return r.Tokens.InputMean })
+	add("output tokens per request", "", usageTold, func(r *stats.Run) float64 { return r.Tokens.OutputMean })
+	add("cached share of the input", "%", cacheTold, func(r *stats.Run) float64 { return 100 * r.Tokens.CachedShare })
 	add("harness: CPU of the machine", "%", func(r *stats.Run) bool { return r.Harness.CPUShare >= 0 },
 		func(r *stats.Run) float64 { return 100 * r.Harness.CPUShare })
 	add("all programs: CPU of the machine", "%", func(r *stats.Run) bool { return r.Harness.BusyShare >= 0 },
@@ -219,8 +219,9 @@ func (f *File) turnRows() (rows [][]string) {
 		add("", begun, func(t *stats.Turn) float64 { return t.TTFT.P50 })
 		add("", begun, func(t *stats.Turn) float64 { return t.TTFT.P99 })
 		add("", ended, func(t *stats.Turn) float64 { return t.E2E.P50 })
-		add("", ended, func(t *stats.Turn) float64 { return t.InputMean })
-		add(" %", func(t *stats.Turn) bool { return t.InputMean > 0 }, func(t *stats.Turn) float64 { return 100 * t.CachedShare })
+		counted := func(t *stats.Turn) bool { return t.InputMean > 0 }
+		add("", counted, func(t *stats.Turn) float64 { return t.InputMean })
+		add(" %", func(t *stats.Turn) bool { return counted(t) && t.CachedShare >= 0 }, func(t *stats.Turn) float64 { return 100 * t.CachedShare })
 		rows = append(rows, append(row, fmt.Sprint(count)))
 	}
 	return rows

@@ -10,6 +10,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -384,6 +385,59 @@ func TestRunsWithoutAValueAreNotZeros(t *testing.T) {
 	}
 }
 
+// TestWhatNoReplyTellsIsLeftOut: a server that says nothing of tokens or of its cache has no numbers of them, and no zeros.
+func TestWhatNoReplyTellsIsLeftOut(t *testing.T) {
+	one := stats.Record{Turn: 1, First: 100 * msec, Last: 150 * msec, End: 150 * msec, RetryAfter: -1, Queue: -1, Status: 200, Outputs: 2,
+		Gaps: []time.Duration{50 * msec}}
+	whole := one
+	whole.First, whole.Outputs, whole.Gaps = -1, 0, nil
+	usage := one
+	usage.UsageKnown, usage.InputTokens, usage.OutputTokens = true, 10, 2
+	cached := usage
+	cached.CachedKnown = true
+	names := []string{"output_tokens_per_s", "input_tokens_per_s", "cached_share"}
+	lines := []string{"output tokens/s", "input tokens/s", "output tokens per request", "input tokens per request"}
+	for name, c := range map[string]struct {
+		rec          stats.Record
+		streamed     bool
+		names, lines int // how many of them there are
+		turn         string
+	}{
+		"no usage":           {whole, false, 0, 0, "-|-"},
+		"no usage, streamed": {one, true, 1, 1, "-|-"},
+		"usage":              {usage, true, 2, 4, "10.0|-"},
+		"usage with a cache": {cached, true, 3, 4, "10.0|0 %"},
+	} {
+		rec := stats.New(stats.Config{Until: time.Second, Streamed: c.streamed})
+		second := c.rec
+		second.Turn = 2
+		for _, one := range []stats.Record{c.rec, second} {
+			rec.Begin(0)
+			rec.Add(&one)
+		}
+		f := file(rec.Finish())
+		got := slices.DeleteFunc(slices.Clone(names), func(name string) bool { _, has := f.Metrics[name]; return !has })
+		if !slices.Equal(got, names[:c.names]) {
+			t.Errorf("%s: metrics %v", name, got)
+		}
+		shown := map[string]string{}
+		for _, table := range f.Tables() {
+			for _, row := range table.Rows {
+				shown[row[0]] = strings.Join(row[1:], "|")
+			}
+		}
+		n := 0
+		for _, line := range lines {
+			if shown[line] != "" {
+				n++
+			}
+		}
+		if n != c.lines || !strings.Contains(shown["2"], "|"+c.turn+"|") {
+			t.Errorf("%s: %v", name, shown)
+		}
+	}
+}
+
 // What was not sent met no objective either.
 func TestShareThatMetTheObjectives(t *testing.T) {
 	run := measured(1, 100*msec)
@@ -423,7 +477,7 @@ func TestRows(t *testing.T) {
 	}
 	for name, want := range map[string][2]string{
 		"run": {"1", "1"}, "conversation": {"5", "0"}, "turn": {"2", "0"}, "intended_s": {"1.5", "0"}, "ttft_ms": {"100", ""}, "tpot_ms": {"50", ""},
-		"e2e_ms": {"210", "0"}, "itl_max_ms": {"60", ""}, "outcome": {"ok", "http_429"}, "retry_after_s": {"", "2"}, "input_tokens": {"7", ""}, "output_max": {"9", "0"}, "queue_ms": {"", ""},
+		"e2e_ms": {"210", "0"}, "itl_max_ms": {"60", ""}, "outcome": {"ok", "http_429"}, "retry_after_s": {"", "2"}, "input_tokens": {"7", ""}, "cached_tokens": {"", ""}, "output_max": {"9", "0"}, "queue_ms": {"", ""},
 	} {
 		for i := range want {
 			if cell(i+1, name) != want[i] {

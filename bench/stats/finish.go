@@ -41,7 +41,7 @@ func (r *Recorder) Finish() Run {
 	run.Timeline = r.timeline()
 	run.Blocks = r.blocksUntil(until)
 	run.Rates = rates(run.Blocks, run.WindowS)
-	r.finishTokens(&run.Tokens, run.Requests.Succeeded)
+	r.finishTokens(&run.Tokens, run.Requests.Succeeded-run.Requests.NoUsage)
 	run.Turns = r.finishTurns()
 	for _, f := range r.errors {
 		run.Errors = append(run.Errors, *f)
@@ -51,9 +51,10 @@ func (r *Recorder) Finish() Run {
 	return run
 }
 
-func (r *Recorder) finishTokens(t *Tokens, requests int64) {
-	t.CachedShare = share(t.Cached, t.Input)
-	t.InputMean, t.OutputMean = share(t.Input, requests), share(t.Output, requests)
+// finishTokens completes the tokens of so many requests that have usage.
+func (r *Recorder) finishTokens(t *Tokens, known int64) {
+	t.CachedShare = cachedShare(t.Cached, r.cachedOf)
+	t.InputMean, t.OutputMean = share(t.Input, known), share(t.Output, known)
 	if r.c.Streamed {
 		t.PerEvent = share(t.Output, r.outputs)
 	}
@@ -66,13 +67,21 @@ func share(part, whole int64) float64 {
 	return float64(part) / float64(whole)
 }
 
+// cachedShare is of input tokens of which it is known; negative without any.
+func cachedShare(cached, of int64) float64 {
+	if of == 0 {
+		return -1
+	}
+	return share(cached, of)
+}
+
 func (r *Recorder) finishTurns() (turns []Turn) {
 	if len(r.turns) < 2 {
 		return nil
 	}
 	for i, s := range r.turns {
 		turns = append(turns, Turn{Turn: i + 1, TTFT: distribution(s.ttft), E2E: distribution(s.e2e),
-			InputMean: share(s.input, s.count), CachedShare: share(s.cached, s.input)})
+			InputMean: share(s.input, s.known), CachedShare: cachedShare(s.cached, s.cachedOf)})
 	}
 	return turns
 }

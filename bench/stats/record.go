@@ -38,12 +38,12 @@ type Record struct {
 	RetryAfter time.Duration
 	Queue      time.Duration // as the server says; both negative for none
 
-	InputTokens, CachedTokens, OutputTokens int // as usage says
-	UsageKnown                              bool
-	Outputs                                 int // events with output
-	Events                                  int // of a stream, all
-	Bytes, Chunks                           int // of the reply's body; one that is not chunked is one chunk
-	OutputMax                               int // tokens asked for at most
+	InputTokens, CachedTokens, OutputTokens int  // as usage says
+	UsageKnown, CachedKnown                 bool // usage was told, and what of it was cached
+	Outputs                                 int  // events with output
+	Events                                  int  // of a stream, all
+	Bytes, Chunks                           int  // of the reply's body; one that is not chunked is one chunk
+	OutputMax                               int  // tokens asked for at most
 
 	// Gaps are those between outputs of a stream, borrowed until Add returns.
 	Gaps []time.Duration

@@ -32,21 +32,22 @@ type Config struct {
 // Recorder takes records as requests end. It is safe for concurrent use, and its
 // memory does not grow with their number.
 type Recorder struct {
-	mu      sync.Mutex
-	c       Config
-	run     Run
-	hist    [kinds]*hdrhistogram.Histogram
-	late    *hdrhistogram.Histogram
-	turns   []turnSum
-	errors  map[string]*Failure
-	moments line[moment]
-	blocks  line[Block]
-	random  *rand.Rand
-	sampled int64
-	lastEnd time.Duration
-	outputs int64 // events of requests whose usage is known
-	live    Live
-	recent  Histogram // TTFT since the last progress
+	mu       sync.Mutex
+	c        Config
+	run      Run
+	hist     [kinds]*hdrhistogram.Histogram
+	late     *hdrhistogram.Histogram
+	turns    []turnSum
+	errors   map[string]*Failure
+	moments  line[moment]
+	blocks   line[Block]
+	random   *rand.Rand
+	sampled  int64
+	lastEnd  time.Duration
+	outputs  int64 // events of requests whose usage is known
+	cachedOf int64 // input tokens of requests that say what of them was cached
+	live     Live
+	recent   Histogram // TTFT since the last progress
 }
 
 // The latencies, by number.
@@ -63,8 +64,8 @@ const (
 var Latencies = [kinds]string{"ttft", "itl", "tpot", "e2e", "queue"}
 
 type turnSum struct {
-	ttft, e2e            *hdrhistogram.Histogram
-	count, input, cached int64
+	ttft, e2e                      *hdrhistogram.Histogram
+	known, input, cached, cachedOf int64 // known is how many have usage
 }
 
 // moment is a Moment under way; its percentiles are made in the end.
@@ -332,6 +333,11 @@ func (r *Recorder) addUsage(rec *Record) {
 	} else {
 		r.run.Requests.NoUsage++
 	}
+	cachedOf := int64(0)
+	if rec.CachedKnown {
+		cachedOf = int64(rec.InputTokens)
+	}
+	r.cachedOf += cachedOf
 	t.Input += int64(rec.InputTokens)
 	t.Cached += int64(rec.CachedTokens)
 	t.Output += int64(rec.OutputTokens)
@@ -343,9 +349,12 @@ func (r *Recorder) addUsage(rec *Record) {
 		r.turns = append(r.turns, turnSum{ttft: newHistogram(), e2e: newHistogram()})
 	}
 	s := &r.turns[turn]
-	s.count++
+	if rec.UsageKnown {
+		s.known++
+	}
 	s.input += int64(rec.InputTokens)
 	s.cached += int64(rec.CachedTokens)
+	s.cachedOf += cachedOf
 	record(s.e2e, rec.E2E())
 	if first, ok := rec.TTFT(); ok && r.c.Streamed {
 		record(s.ttft, first)

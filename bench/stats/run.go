@@ -51,7 +51,15 @@ type Counts struct {
 	Silent int64 `json:"without_output"`
 }
 
-// Rates are over the window.
+// InputTold says whether tokens of prompts are known: some reply has usage, unless there was none.
+func (r *Run) InputTold() bool {
+	return r.Requests.Succeeded == 0 || r.Requests.NoUsage < r.Requests.Succeeded
+}
+
+// OutputTold says whether tokens of answers are known: by usage, or by events.
+func (r *Run) OutputTold() bool { return r.InputTold() || r.Latency["ttft"].Count > 0 }
+
+// Rates are over the window. Those of tokens are 0, too, where nothing tells tokens.
 type Rates struct {
 	Requests     float64 `json:"requests_per_s"` // that succeeded
 	Goodput      float64 `json:"goodput_per_s"`
@@ -60,12 +68,12 @@ type Rates struct {
 	InputTokens  float64 `json:"input_tokens_per_s"`
 }
 
-// Tokens are sums over the requests due in the window that succeeded, as usage says.
+// Tokens are sums over the requests due in the window that succeeded, as usage says, and means over those that have usage.
 type Tokens struct {
 	Input       int64   `json:"input"`
 	Cached      int64   `json:"cached"`
 	Output      int64   `json:"output"`
-	CachedShare float64 `json:"cached_share"`
+	CachedShare float64 `json:"cached_share"` // of the input of replies that say what was cached; negative if none does
 	InputMean   float64 `json:"input_per_request"`
 	OutputMean  float64 `json:"output_per_request"`
 	PerEvent    float64 `json:"output_per_event"` // 0 when nothing was streamed
@@ -77,7 +85,7 @@ type Turn struct {
 	TTFT        Distribution `json:"ttft_ms"`
 	E2E         Distribution `json:"e2e_ms"`
 	InputMean   float64      `json:"input_per_request"`
-	CachedShare float64      `json:"cached_share"`
+	CachedShare float64      `json:"cached_share"` // as of Tokens
 }
 
 // Failure is one kind of failure among the requests due in the window.

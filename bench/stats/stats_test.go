@@ -99,7 +99,7 @@ func TestObjectives(t *testing.T) {
 // done is a record of a stream of four tokens in events of one.
 func done(intended, first time.Duration, gaps ...time.Duration) *Record {
 	r := &Record{Turn: 1, Intended: intended, Sent: intended + msec, First: first, Last: first, RetryAfter: -1, Queue: -1,
-		InputTokens: 100, CachedTokens: 25, UsageKnown: true, Outputs: 1 + len(gaps), OutputTokens: 1 + len(gaps), Status: 200, Gaps: gaps}
+		InputTokens: 100, CachedTokens: 25, UsageKnown: true, CachedKnown: true, Outputs: 1 + len(gaps), OutputTokens: 1 + len(gaps), Status: 200, Gaps: gaps}
 	for _, g := range gaps {
 		r.Last += g
 	}
@@ -296,6 +296,52 @@ func TestTurns(t *testing.T) {
 	if len(turns) != 2 || turns[0].TTFT.Count != 3 || !near(turns[0].TTFT.P50, 400, 0.001) || !near(turns[1].TTFT.P50, 100, 0.001) ||
 		turns[1].CachedShare != 0.9 || turns[0].CachedShare != 0 {
 		t.Errorf("%+v", turns)
+	}
+}
+
+// TestWhatIsNotToldIsNotZero: means are of the replies that have usage, and shares of those that say what was cached.
+func TestWhatIsNotToldIsNotZero(t *testing.T) {
+	plain, silent := done(0, 100*msec, msec), done(0, 100*msec, msec)
+	plain.CachedTokens, plain.CachedKnown = 0, false
+	silent.InputTokens, silent.CachedTokens, silent.OutputTokens, silent.UsageKnown, silent.CachedKnown = 0, 0, 0, false, false
+	second := func(rec *Record) *Record {
+		again := *rec
+		again.Turn = 2
+		return &again
+	}
+	for name, c := range map[string]struct {
+		records         []*Record
+		cached          float64
+		input, output   float64
+		tells, toldRate bool
+	}{
+		"nobody says what was cached": {[]*Record{plain, silent}, -1, 100, 2, true, true},
+		"one of three says it":        {[]*Record{plain, silent, done(0, 100*msec, msec)}, 0.25, 100, 2, true, true},
+		"no usage, events":            {[]*Record{silent}, -1, 0, 0, false, true},
+		"nothing":                     {nil, -1, 0, 0, true, true},
+	} {
+		r := New(Config{Until: time.Second, Streamed: true})
+		for _, rec := range c.records {
+			add(r, rec, second(rec))
+		}
+		run := r.Finish()
+		if tok := run.Tokens; tok.CachedShare != c.cached || tok.InputMean != c.input || tok.OutputMean != c.output {
+			t.Errorf("%s: %+v", name, tok)
+		}
+		if run.InputTold() != c.tells || run.OutputTold() != c.toldRate {
+			t.Errorf("%s: input told %v, output told %v", name, run.InputTold(), run.OutputTold())
+		}
+		for _, turn := range run.Turns {
+			if turn.CachedShare != c.cached || turn.InputMean != c.input {
+				t.Errorf("%s: %+v", name, turn)
+			}
+		}
+	}
+	r := New(Config{Until: time.Second})
+	silent.First, silent.Outputs, silent.Gaps = -1, 0, nil
+	add(r, silent)
+	if run := r.Finish(); run.InputTold() || run.OutputTold() {
+		t.Error("whole replies without usage tell tokens")
 	}
 }
 
