@@ -19,14 +19,15 @@ func compareCommand() *cobra.Command {
 		Long: `Compare results of corebench load with the first one: each metric's ratio, which
 direction is better, and whether the difference is more than noise.
 
-With several runs in both files (load --repeat) noise is the range of the runs:
+With several runs that have it in both files (load --repeat) noise is the range of the runs:
 a difference counts when the ranges do not meet. Four runs of each are enough to
 believe that; of two of each it happens by chance in one of three metrics.
 Otherwise noise is estimated by drawing pieces of the runs again (bootstrap): a
 difference counts when 1 is not within the middle 95 % of the ratios drawn. That
 says nothing about what differs between two starts of a server; repeats do.
 
-Files of other layouts are refused; conditions that differ are named. The exit
+Files of other layouts are refused; conditions that differ are named, and so are
+runs that were stopped, and lengths of prompts and answers that differ. The exit
 status is 1 when a threshold of --fail-if is crossed, whatever the noise.`,
 		Example: `  corebench compare before.json after.json
   corebench compare a.json b.json --fail-if 'ttft_p99>1.1' --fail-if 'output_tokens_per_s<0.95'`,

@@ -72,7 +72,7 @@ func TestLoadCompareAndSweep(t *testing.T) {
 	}
 	f, err := result.ReadFile(in("a.json"))
 	if err != nil || len(f.Runs) != 2 || f.Runs[1].Requests.Succeeded != 50 || f.Runs[1].Tokens.InputMean != 40 ||
-		f.Conditions.TokensPerWord != 1 || f.Conditions.Seed == 0 {
+		f.Conditions.TokensPerWord != 1 || f.Conditions.Seed == 0 || f.Conditions.ErrorPauseS != 0.1 || f.Conditions.RetryAfterMaxS != 10 {
 		t.Fatalf("%v, %+v", err, f.Conditions)
 	}
 	if lines, err := os.ReadFile(in("a.csv")); err != nil || bytes.Count(lines, []byte("\n")) != 101 {

@@ -162,7 +162,9 @@ func (f *loadFlags) conditions(seed uint64) result.Conditions {
 		c.Input = "pairs of " + filepath.Base(f.pairs)
 		c.Output = c.Input
 	}
-	if !f.Closed() {
+	if f.Closed() {
+		c.ErrorPauseS, c.RetryAfterMaxS = f.ErrorPause.Seconds(), f.RetryAfterMax.Seconds()
+	} else {
 		c.Loop, c.Rate, c.Arrivals, c.InFlightMax = "open", f.Rate, "poisson", f.InFlightMax
 		if f.Constant {
 			c.Arrivals = "constant"

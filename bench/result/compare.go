@@ -18,11 +18,12 @@ import (
 type Verdict string
 
 // Noise is a difference that repeats of the same would show too; Unknown one of
-// which that cannot be said.
+// which that cannot be said; Differs one of a metric of which no direction is better.
 const (
 	Better  Verdict = "better"
 	Worse   Verdict = "worse"
 	Same    Verdict = "same"
+	Differs Verdict = "differs"
 	Noise   Verdict = "within noise"
 	Unknown Verdict = "noise unknown"
 )
@@ -87,6 +88,8 @@ func judge(d Difference, known bool) Verdict {
 		return Unknown
 	case d.Low <= 1 && d.High >= 1:
 		return Noise
+	case d.Metric.Neutral:
+		return Differs
 	case d.Metric.Lower == (d.Ratio < 1):
 		return Better
 	}
@@ -110,7 +113,7 @@ func apart(n, m int) float64 {
 // seed and how words were counted may differ.
 func Warnings(a, b File) (list []string) {
 	list = append(fewRuns(a, b), stopped("A", a)...)
-	list = append(list, stopped("B", b)...)
+	list = append(append(list, stopped("B", b)...), lengthsDiffer(a, b)...)
 	ca, cb := members(a.Conditions), members(b.Conditions)
 	for _, may := range []string{"url", "seed", "tokens_per_word", "template_tokens", "calibrated"} {
 		delete(ca, may)
@@ -141,6 +144,20 @@ func fewRuns(a, b File) (list []string) {
 			n, m, 100*apart(n, m))
 		if !slices.Contains(list, text) {
 			list = append(list, text)
+		}
+	}
+	return list
+}
+
+// lengthWithin is how far apart the lengths of two loads may be: beyond it they are a reason for other times and rates.
+const lengthWithin = 0.02
+
+// lengthsDiffer warns of loads that asked or were answered more than each other: who stops early is sooner done.
+func lengthsDiffer(a, b File) (list []string) {
+	for _, l := range [][2]string{{InputLength, "prompts"}, {OutputLength, "answers"}} {
+		va, vb := a.Metrics[l[0]].Median, b.Metrics[l[0]].Median
+		if va > 0 && vb > 0 && max(va, vb)/min(va, vb) > 1+lengthWithin {
+			list = append(list, fmt.Sprintf("%s differ in length: %s and %s tokens on average", l[1], report.Number(va), report.Number(vb)))
 		}
 	}
 	return list
@@ -181,6 +198,9 @@ func PrintComparison(w io.Writer, list []Difference) error {
 		better := "higher"
 		if d.Metric.Lower {
 			better = "lower"
+		}
+		if d.Metric.Neutral {
+			better = "-"
 		}
 		noise := ""
 		if d.Low != 0 || d.High != 0 {

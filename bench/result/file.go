@@ -61,6 +61,9 @@ type Conditions struct {
 	TimeoutS    float64 `json:"timeout_s"`
 	InFlightMax int     `json:"in_flight_max,omitempty"` // of an open loop
 	Seed        uint64  `json:"seed"`
+	// Of a closed loop: how long a client waits after a failure, and how far it obeys Retry-After.
+	ErrorPauseS    float64 `json:"error_pause_s,omitempty"`
+	RetryAfterMaxS float64 `json:"retry_after_max_s,omitempty"`
 
 	TokensPerWord  float64  `json:"tokens_per_word"`
 	TemplateTokens float64  `json:"template_tokens"`
@@ -124,7 +127,9 @@ type Metric struct {
 	Name  string
 	Unit  string
 	Lower bool // is better
-	of    func(*stats.Run) (float64, bool)
+	// Neutral is what no direction is better of: it says what the others are of.
+	Neutral bool
+	of      func(*stats.Run) (float64, bool)
 	// What the estimate of noise takes it from: a sum of every block that is
 	// divided by its time, or a percentile of a latency; neither, no estimate.
 	sum     func(*stats.Block) float64
@@ -145,6 +150,12 @@ var shares = []struct {
 	{"max", 1, func(d stats.Distribution) float64 { return d.Max }},
 }
 
+// InputLength and OutputLength are the metrics of how long prompts and answers are on average.
+const (
+	InputLength  = "input_per_request"
+	OutputLength = "output_per_request"
+)
+
 // Metrics lists all, rates first.
 func Metrics() []Metric {
 	list := []Metric{
@@ -155,6 +166,8 @@ func Metrics() []Metric {
 			func(b *stats.Block) float64 { return b.OutputTokens }),
 		told("input_tokens_per_s", (*stats.Run).InputTold, func(r *stats.Rates) float64 { return r.InputTokens },
 			func(b *stats.Block) float64 { return b.InputTokens }),
+		{Name: InputLength, Unit: "tokens", Neutral: true, of: func(r *stats.Run) (float64, bool) { return r.Tokens.InputMean, usageTold(r) }},
+		{Name: OutputLength, Unit: "tokens", Neutral: true, of: func(r *stats.Run) (float64, bool) { return r.Tokens.OutputMean, usageTold(r) }},
 		{Name: "cached_share", of: func(r *stats.Run) (float64, bool) { return r.Tokens.CachedShare, cacheTold(r) }},
 		{Name: "failed_share", Lower: true, of: func(r *stats.Run) (float64, bool) {
 			n := r.Requests.Due + r.Requests.NotSent

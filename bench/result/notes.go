@@ -1,6 +1,7 @@
 package result
 
 import (
+	"encoding/json"
 	"fmt"
 
 	"corenode/bench/report"
@@ -40,6 +41,14 @@ func notes(f *File) (list []string) {
 	return list
 }
 
+// ignoresEnd says whether a load's further members ask for answers that do not end early.
+func ignoresEnd(extra string) bool {
+	var members struct {
+		Ignore bool `json:"ignore_eos"`
+	}
+	return json.Unmarshal([]byte(extra), &members) == nil && members.Ignore
+}
+
 func runNotes(c *Conditions, r *stats.Run, add func(string, ...any)) {
 	n := &r.Requests
 	if r.Stopped {
@@ -60,6 +69,9 @@ func runNotes(c *Conditions, r *stats.Run, add func(string, ...any)) {
 			instead = "and rates count their events instead"
 		}
 		add("%d replies had no usage: their tokens are missing from sums and means, %s", n.NoUsage, instead)
+	}
+	if n := r.Tokens.Shorter; n > 0 && ignoresEnd(c.Extra) {
+		add("%d answers are shorter than asked though ignore_eos was sent: does the server know it?", n)
 	}
 	if n.Silent > 0 {
 		add("%d replies had no output at all: they have no TTFT", n.Silent)

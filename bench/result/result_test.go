@@ -10,6 +10,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -131,6 +132,51 @@ func TestWarnings(t *testing.T) {
 	b.Conditions.Protocol, b.Conditions.Clients, b.Conditions.Rate, b.Host.Processors = "messages", 0, 3, 4
 	if w := strings.Join(Warnings(a, b), "; "); strings.Count(w, ";") != 3 || !strings.Contains(w, "protocol") || !strings.Contains(w, "machines") {
 		t.Errorf("%q", w)
+	}
+}
+
+// TestLengthsOfAnswers: who stops early answers sooner. Lengths are metrics of their own, of which neither direction is better.
+func TestLengthsOfAnswers(t *testing.T) {
+	lengths := func(seed uint64, input, output float64) stats.Run {
+		run := measured(seed, 100*msec)
+		run.Tokens.InputMean, run.Tokens.OutputMean = input, output
+		return run
+	}
+	a := file(lengths(1, 100, 50), lengths(2, 100, 51))
+	for _, c := range []struct {
+		input, output float64
+		warns         string
+		verdict       Verdict
+	}{{101, 50.5, "", Same}, {100, 25, "answers differ in length: 50.5 and 25.0", Differs}, {103, 50.5, "prompts differ in length: 100 and 103", Same}} {
+		b := file(lengths(3, c.input, c.output), lengths(4, c.input, c.output))
+		w := strings.Join(Warnings(a, b), "; ")
+		if strings.Contains(w, "differ in length") != (c.warns != "") || !strings.Contains(w, c.warns) {
+			t.Errorf("%+v: %q", c, w)
+		}
+		if d := find(t, Compare(a, b), "output_per_request"); d.Verdict != c.verdict || d.Metric.Unit != "tokens" {
+			t.Errorf("%+v: %+v", c, d)
+		}
+	}
+	var out bytes.Buffer
+	if err := PrintComparison(&out, Compare(a, file(lengths(3, 100, 25), lengths(4, 100, 25)))); err != nil ||
+		!regexp.MustCompile(`output_per_request .* - +differs\n`).MatchString(out.String()) {
+		t.Errorf("%v\n%s", err, out.String())
+	}
+	if _, err := ParseThreshold("output_per_request<0.98"); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestShortAnswersAreNoted: only where the load says that none may end early.
+func TestShortAnswersAreNoted(t *testing.T) {
+	run := measured(1, 100*msec)
+	run.Tokens.Shorter = 3
+	for extra, want := range map[string]bool{"": false, `{"ignore_eos":false}`: false, `{"ignore_eos":true}`: true} {
+		f := file(run)
+		f.Conditions.Extra = extra
+		if text := strings.Join(New(f.Host, f.Conditions, f.Runs).Notes, "; "); strings.Contains(text, "3 answers are shorter than asked") != want {
+			t.Errorf("%q: %s", extra, text)
+		}
 	}
 }
 

@@ -330,6 +330,9 @@ func (r *Recorder) addUsage(rec *Record) {
 	t := &r.run.Tokens
 	if rec.UsageKnown {
 		r.outputs += int64(rec.Outputs)
+		if rec.OutputTokens < rec.OutputMax {
+			t.Shorter++
+		}
 	} else {
 		r.run.Requests.NoUsage++
 	}

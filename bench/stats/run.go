@@ -75,6 +75,7 @@ type Tokens struct {
 	Output      int64   `json:"output"`
 	CachedShare float64 `json:"cached_share"` // of the input of replies that say what was cached; negative if none does
 	InputMean   float64 `json:"input_per_request"`
+	Shorter     int64   `json:"shorter"` // answers of fewer tokens than were asked for at most
 	OutputMean  float64 `json:"output_per_request"`
 	PerEvent    float64 `json:"output_per_event"` // 0 when nothing was streamed
 }

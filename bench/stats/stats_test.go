@@ -309,6 +309,7 @@ func TestWhatIsNotToldIsNotZero(t *testing.T) {
 		again.Turn = 2
 		return &again
 	}
+	plain.OutputMax, silent.OutputMax = 3, 3
 	for name, c := range map[string]struct {
 		records         []*Record
 		cached          float64
@@ -327,6 +328,9 @@ func TestWhatIsNotToldIsNotZero(t *testing.T) {
 		run := r.Finish()
 		if tok := run.Tokens; tok.CachedShare != c.cached || tok.InputMean != c.input || tok.OutputMean != c.output {
 			t.Errorf("%s: %+v", name, tok)
+		}
+		if got, want := run.Tokens.Shorter, 2*int64(c.input)/100; len(c.records) > 0 && got != want { // of two turns
+			t.Errorf("%s: %d answers are shorter than asked, want %d", name, got, want)
 		}
 		if run.InputTold() != c.tells || run.OutputTold() != c.toldRate {
 			t.Errorf("%s: input told %v, output told %v", name, run.InputTold(), run.OutputTold())
