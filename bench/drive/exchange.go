@@ -81,7 +81,8 @@ func (d *driver) exchange(ctx context.Context, s *scratch, q request, rec *stats
 		rec.Kind, rec.Detail = f.kind, f.err.Error()
 	}
 	u := s.reader.Usage()
-	rec.InputTokens, rec.CachedTokens, rec.OutputTokens, rec.UsageKnown, rec.CachedKnown = u.Input, u.Cached, u.Output, u.Known, u.CachedKnown
+	rec.InputTokens, rec.CachedTokens, rec.OutputTokens = u.Input, u.Cached, u.Output
+	rec.UsageKnown, rec.CachedKnown = u.Known, u.CachedKnown
 	rec.Gaps, rec.Events = s.gaps, s.reader.Events()
 }
 

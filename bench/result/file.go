@@ -166,8 +166,8 @@ func Metrics() []Metric {
 			func(b *stats.Block) float64 { return b.OutputTokens }),
 		told("input_tokens_per_s", (*stats.Run).InputTold, func(r *stats.Rates) float64 { return r.InputTokens },
 			func(b *stats.Block) float64 { return b.InputTokens }),
-		{Name: InputLength, Unit: "tokens", Neutral: true, of: func(r *stats.Run) (float64, bool) { return r.Tokens.InputMean, usageTold(r) }},
-		{Name: OutputLength, Unit: "tokens", Neutral: true, of: func(r *stats.Run) (float64, bool) { return r.Tokens.OutputMean, usageTold(r) }},
+		length(InputLength, func(t *stats.Tokens) float64 { return t.InputMean }),
+		length(OutputLength, func(t *stats.Tokens) float64 { return t.OutputMean }),
 		{Name: "cached_share", of: func(r *stats.Run) (float64, bool) { return r.Tokens.CachedShare, cacheTold(r) }},
 		{Name: "failed_share", Lower: true, of: func(r *stats.Run) (float64, bool) {
 			n := r.Requests.Due + r.Requests.NotSent
@@ -196,6 +196,10 @@ func told(name string, tells func(*stats.Run) bool, of func(*stats.Rates) float6
 	m := rate(name, of, sum)
 	m.of = func(r *stats.Run) (float64, bool) { return of(&r.Rates), r.WindowS > 0 && tells(r) }
 	return m
+}
+
+func length(name string, of func(*stats.Tokens) float64) Metric {
+	return Metric{Name: name, Unit: "tokens", Neutral: true, of: func(r *stats.Run) (float64, bool) { return of(&r.Tokens), usageTold(r) }}
 }
 
 // cacheTold says whether some reply says how much of its input was cached.

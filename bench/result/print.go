@@ -221,7 +221,8 @@ func (f *File) turnRows() (rows [][]string) {
 		add("", ended, func(t *stats.Turn) float64 { return t.E2E.P50 })
 		counted := func(t *stats.Turn) bool { return t.InputMean > 0 }
 		add("", counted, func(t *stats.Turn) float64 { return t.InputMean })
-		add(" %", func(t *stats.Turn) bool { return counted(t) && t.CachedShare >= 0 }, func(t *stats.Turn) float64 { return 100 * t.CachedShare })
+		add(" %", func(t *stats.Turn) bool { return counted(t) && t.CachedShare >= 0 },
+			func(t *stats.Turn) float64 { return 100 * t.CachedShare })
 		rows = append(rows, append(row, fmt.Sprint(count)))
 	}
 	return rows

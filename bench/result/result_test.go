@@ -227,7 +227,8 @@ func TestRunsWithoutAMetricAreNoRunsOfIt(t *testing.T) {
 	if strings.Contains(w, "33 %") || strings.Count(w, "1 of 2 runs was stopped") != 2 {
 		t.Errorf("%q", w)
 	}
-	a, b = file(measured(1, 100*msec), measured(2, 100*msec), none), file(measured(3, 100*msec), measured(4, 100*msec), measured(5, 100*msec))
+	a = file(measured(1, 100*msec), measured(2, 100*msec), none)
+	b = file(measured(3, 100*msec), measured(4, 100*msec), measured(5, 100*msec))
 	if w := strings.Join(Warnings(a, b), "; "); !strings.Contains(w, "ranges of 2 and 3 runs") || strings.Count(w, "ranges of") != 1 {
 		t.Errorf("%q", w)
 	}

@@ -120,8 +120,8 @@ func TestMet(t *testing.T) {
 		r := Report{Trends: []Trend{{Name: "memory", Flat: true}}, Sound: true, Swaps: 2, Reloads: 1, Keys: 1}
 		r.Options.Duration = 4 * time.Minute
 		for i := range 4 { // in the first half more is refused; between the last two nearly no time passes
-			r.Samples = append(r.Samples, Sample{At: min(time.Duration(i+1), 3) * time.Minute, Requests: int64(i)*300 + 300, Whole: int64(i)*200 + 200,
-				Refused: 90})
+			r.Samples = append(r.Samples, Sample{At: min(time.Duration(i+1), 3) * time.Minute, Requests: int64(i)*300 + 300,
+				Whole: int64(i)*200 + 200, Refused: 90})
 		}
 		r.Samples[3].Requests, r.Samples[3].Whole = r.Samples[2].Requests+2, r.Samples[2].Whole
 		r.Counts = Counts{Whole: 1500, Aborted: 600, Refused: 106}

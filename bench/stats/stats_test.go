@@ -99,7 +99,8 @@ func TestObjectives(t *testing.T) {
 // done is a record of a stream of four tokens in events of one.
 func done(intended, first time.Duration, gaps ...time.Duration) *Record {
 	r := &Record{Turn: 1, Intended: intended, Sent: intended + msec, First: first, Last: first, RetryAfter: -1, Queue: -1,
-		InputTokens: 100, CachedTokens: 25, UsageKnown: true, CachedKnown: true, Outputs: 1 + len(gaps), OutputTokens: 1 + len(gaps), Status: 200, Gaps: gaps}
+		InputTokens: 100, CachedTokens: 25, UsageKnown: true, CachedKnown: true,
+		Outputs: 1 + len(gaps), OutputTokens: 1 + len(gaps), Status: 200, Gaps: gaps}
 	for _, g := range gaps {
 		r.Last += g
 	}
