@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math/big"
 	"math/rand/v2"
 	"runtime"
 	"slices"
@@ -24,6 +25,15 @@ func chain(keyword string, n int, last string) string {
 	return fmt.Sprintf(`{"$ref":"#/$defs/a0","$defs":{%s"a%d":%s}}`, b.String(), n, last)
 }
 
+// tenfold is n definitions, each ten times the one before.
+func tenfold(n int) string {
+	var b strings.Builder
+	for i := range n {
+		fmt.Fprintf(&b, `,"a%d":{"allOf":[%s]}`, i+1, strings.ReplaceAll(many(10, `{"$ref":"#/$defs/aX"}`), "X", fmt.Sprint(i)))
+	}
+	return b.String()
+}
+
 // many is n parts with their numbers, between commas.
 func many(n int, part string) string {
 	var all []string
@@ -35,6 +45,7 @@ func many(n int, part string) string {
 
 // TestHostile has schemas that would cost much more than their size, most of them without an end.
 func TestHostile(t *testing.T) {
+	const unions = 17
 	for name, schema := range map[string]string{
 		"allOf doubled":        chain("allOf", 50, `{"type":"string"}`),
 		"anyOf doubled":        chain("anyOf", 50, `{"type":"string"}`),
@@ -62,6 +73,13 @@ func TestHostile(t *testing.T) {
 		"wrong reference":      `{"$ref":7}`,
 		"reference to nowhere": `{"$ref":"#/a/0/~2//%"}`,
 		"deep":                 strings.Repeat(`{"items":`, 70) + `true` + strings.Repeat(`}`, 70),
+		"lists multiplied": `{"$defs":{"a0":{"allOf":[` + many(10, `{"items":{}}`) + `]}` + tenfold(4) + `},"allOf":[{"$ref":"#/$defs/a4"},` +
+			many(unions, `{"anyOf":[true,true]}`) + `,{"anyOf":[false]}]}`,
+		"others multiplied": `{"$defs":{"a0":{"additionalProperties":true}` + tenfold(4) + `},"allOf":[{"$ref":"#/$defs/a4"},` +
+			many(unions, `{"anyOf":[true,true]}`) + `,{"anyOf":[false]}]}`,
+		"items of lists":      `{"type":"array","minItems":50,"allOf":[` + many(17_000, `{"items":{}}`) + `]}`,
+		"members of lists":    `{"type":"object","properties":{"a":{}},"allOf":[` + many(17_000, `{"additionalProperties":{}}`) + `]}`,
+		"properties of lists": `{"type":"object","allOf":[` + many(17_000, `{"properties":{"a":{}}}`) + `]}`,
 	} {
 		for _, f := range []Form{{Text: json.RawMessage(schema)}, {Calls: []Tool{{Name: "t", Schema: json.RawMessage(`{"type":"object","properties":{"v":` + schema + `}}`)}}}} {
 			var before, after runtime.MemStats
@@ -96,6 +114,10 @@ func TestListedValuesAreDear(t *testing.T) {
 		"items":         `{"enum":[` + many(300, `[0]`) + `],"allOf":[{"items":false},` + many(500, `{"items":{}}`) + `]}`,
 		"properties":    `{"enum":[` + many(40, `{}`) + `],"properties":{` + many(3000, `"pN":true`) + `}}`,
 		"members":       places(`{"enum":[{` + many(1000, `"aN":1`) + `}],"properties":{"a0":false}}`),
+		"many members":  `{"enum":[{` + many(3000, `"aN":1`) + `}]}`,
+		"references":    `{"allOf":[` + many(2000, `{"$ref":"#/$defs/aN"}`) + `],"$defs":{` + many(6000, `"aN":{}`) + `}}`,
+		"patterns":      `{"type":"string","anyOf":[` + many(250, `{"pattern":"^`+strings.Repeat("[^a]", 990)+`N("}`) + `]}`,
+		"either case":   `{"type":"string","pattern":"(?i)^` + strings.Repeat(`[B-\\x{1e900}]`, 280) + `$"}`,
 	} {
 		b := &builder{rules: map[string]int32{}, most: statesMax, onward: roleRepeats, spent: spentMax - left}
 		b.rule("", func() expr { return b.form(Form{Text: json.RawMessage(schema)}) })
@@ -108,6 +130,27 @@ func TestListedValuesAreDear(t *testing.T) {
 		{"pattern":"^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{1,12}$"}]}`
 	if _, err := Compile(Form{Text: json.RawMessage(usual)}); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestNumbersAreReadOnce: a number that is dear to read is read once, in however many alternatives it is a bound.
+func TestNumbersAreReadOnce(t *testing.T) {
+	number := "7." + strings.Repeat("3", 310) + "e-320"
+	v, err := readSchema(json.RawMessage(number))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n, ok := v.rational(); !ok || testing.AllocsPerRun(10, func() { v.rational() }) > 0 || digitSteps(n) < 20 {
+		t.Errorf("%v, %v: %d steps", n, ok, digitSteps(n))
+	}
+	b := &builder{rules: map[string]int32{}, most: statesMax, onward: roleRepeats}
+	c := b.compiler(json.RawMessage(`true`), -1)
+	before := b.spent
+	if c.number(&schema{types: typeAll, low: &bound{at: big.NewRat(1, 3)}}); b.spent != before {
+		t.Errorf("a small bound costs %d steps", b.spent-before)
+	}
+	if n, _ := v.rational(); c.number(&schema{types: typeAll, low: &bound{at: n}}) == nil || b.spent < before+20 {
+		t.Errorf("a long bound costs %d steps", b.spent-before)
 	}
 }
 

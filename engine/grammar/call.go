@@ -119,8 +119,8 @@ func (c *compiler) reads(v *value, expected types) bool {
 	}
 	switch v.kind {
 	case '0':
-		x, ok := rational(v.raw)
-		return ok && (!strings.ContainsAny(v.raw, ".eE") || x.Abs(x).Cmp(big.NewRat(1<<53, 1)) < 0)
+		x, ok := v.rational()
+		return ok && (!strings.ContainsAny(v.raw, ".eE") || new(big.Rat).Abs(x).Cmp(big.NewRat(1<<53, 1)) < 0)
 	case '"':
 		switch word := strings.Trim(text, " \t\r\n"); {
 		case strings.EqualFold(word, "null"):

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"unicode/utf8"
 )
 
@@ -161,8 +162,9 @@ func (c *compiler) array(s *schema) expr {
 		fixed = max(fixed, len(l.prefix))
 	}
 	c.spend(fixed * len(s.lists))
-	item := func(i int) expr { // made if it is used
-		return func(b *builder, next int32) int32 { return c.value(s.item(i))(b, next) }
+	item := func(i int) expr { // made once, if it is used
+		one := sync.OnceValue(func() expr { return c.value(c.item(s, i)) })
+		return func(b *builder, next int32) int32 { return one()(b, next) }
 	}
 	comma := seq(lit(","), c.space())
 	// rest is the items from that one on, each with a comma in front.
@@ -205,16 +207,19 @@ func (c *compiler) members(s *schema) []property {
 		}
 	}
 	for _, o := range s.others {
-		c.spend(len(members))
 		named := map[string]bool{}
 		if o.named != nil {
+			c.spend(len(o.named.names))
 			for _, name := range o.named.names {
 				named[name] = true
 			}
 		}
 		for i, p := range members {
+			if c.spend(1 + len(p.within)); c.err != nil {
+				return nil
+			}
 			if !named[p.name] && !(o.named == nil && slices.Contains(p.within, o.within)) {
-				members[i].schemas = with(p.schemas, o.schema)
+				members[i].schemas = c.with(p.schemas, o.schema)
 			}
 		}
 	}
@@ -235,7 +240,7 @@ func (c *compiler) object(s *schema) expr {
 		if s.open() {
 			var all []*value
 			for _, o := range s.others {
-				all = with(all, o.schema)
+				all = c.with(all, o.schema)
 			}
 			other := seq(c.otherName(members), lit(":"), c.space(), c.value(anything(all)))
 			more := star(seq(comma, other))
@@ -348,11 +353,11 @@ func (c *compiler) fits(s *schema, v *value) bool {
 			return !c.matches(p, v.text)
 		})
 	case '0':
-		x, ok := rational(v.raw)
+		x, ok := v.rational()
 		return s.low == nil && s.high == nil || ok && s.low.below(x) && s.high.above(x)
 	case '[':
 		for i, m := range v.values {
-			if c.spend(len(s.lists)); c.err != nil || !c.satisfies(s.item(i), m) {
+			if c.err != nil || !c.satisfies(c.item(s, i), m) {
 				return false
 			}
 		}
@@ -363,7 +368,11 @@ func (c *compiler) fits(s *schema, v *value) bool {
 		}
 		whole, required := *s, s.needed()
 		whole.required = append(slices.Clone(v.names), s.required...)
-		for _, p := range c.members(&whole) {
+		members := c.members(&whole)
+		if c.spend(len(members) * len(v.names) / stepWork); c.err != nil {
+			return false
+		}
+		for _, p := range members {
 			m := v.member(p.name)
 			if m != nil && !c.satisfies(p.schemas, m) || m == nil && required[p.name] {
 				return false

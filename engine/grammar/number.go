@@ -21,6 +21,7 @@ var digit = oneOf(span('0', '9'))
 func (c *compiler) number(s *schema) expr {
 	fractions := s.types&typeNumber != 0
 	if s.low != nil || s.high != nil {
+		c.spend(s.low.steps() + s.high.steps())
 		return c.rule(fmt.Sprint("number ", fractions, s.low, s.high), func() expr { return closable(alt(bounded(s, fractions)...), 0) })
 	}
 	key := "integer"
@@ -37,17 +38,74 @@ func (c *compiler) number(s *schema) expr {
 	})
 }
 
-// rational reads a JSON number; not one that is too long or too large to reckon with.
-func rational(raw string) (*big.Rat, bool) {
-	if at := strings.IndexAny(raw, "eE"); at >= 0 {
-		if e, err := strconv.Atoi(raw[at+1:]); err != nil || e < -numberMax || e > numberMax {
+// rational is a JSON number, which is read once and not to be changed; not one that is too long or too large to reckon with,
+// nor another value.
+func (v *value) rational() (*big.Rat, bool) {
+	if v.number != nil || v.kind != '0' || len(v.raw) > numberMax {
+		return v.number, v.number != nil
+	}
+	if at := strings.IndexAny(v.raw, "eE"); at >= 0 {
+		if e, err := strconv.Atoi(v.raw[at+1:]); err != nil || e < -numberMax || e > numberMax {
 			return nil, false
 		}
 	}
-	if raw == "" || len(raw) > numberMax {
-		return nil, false
+	v.number, _ = new(big.Rat).SetString(v.raw)
+	return v.number, v.number != nil
+}
+
+// digitSteps is what it costs to write a number, which may be nil.
+func digitSteps(n *big.Rat) int {
+	if n == nil {
+		return 0
 	}
-	return new(big.Rat).SetString(raw)
+	return (n.Num().BitLen() + n.Denom().BitLen()) / stepWork
+}
+
+// count takes a bound of a number of characters or items.
+func (c *compiler) count(s *schema, keyword string, m *value) {
+	n, ok := m.rational()
+	if !ok || !n.IsInt() || n.Sign() < 0 || n.Cmp(big.NewRat(lengthMax, 1)) > 0 {
+		if ok && keyword == "maxLength" && n.IsInt() && n.Cmp(big.NewRat(limitMax, 1)) <= 0 && n.Sign() > 0 {
+			if x := int(n.Num().Int64()); s.limit == 0 || x < s.limit {
+				s.limit = x
+			}
+			return
+		}
+		c.ignore(keyword) // a bound that an answer hardly reaches
+		return
+	}
+	of, x := ofLength, int(n.Num().Int64())
+	if strings.HasSuffix(keyword, "Items") {
+		of = ofItems
+	}
+	if strings.HasPrefix(keyword, "min") {
+		s.least[of] = max(s.least[of], x)
+	} else if s.most[of] < 0 || x < s.most[of] {
+		s.most[of] = x
+	}
+}
+
+// limit takes a bound of a number.
+func (c *compiler) limit(s *schema, keyword string, m *value) {
+	at, ok := m.rational()
+	if !ok {
+		c.ignore(keyword) // drafts before 6 have true and false
+		return
+	}
+	b := &bound{at: at, open: strings.HasPrefix(keyword, "exclusive")}
+	if strings.HasSuffix(strings.ToLower(keyword), "minimum") {
+		if s.low == nil || b.at.Cmp(s.low.at) > 0 || b.at.Cmp(s.low.at) == 0 && b.open {
+			s.low = b
+		}
+	} else if s.high == nil || b.at.Cmp(s.high.at) < 0 || b.at.Cmp(s.high.at) == 0 && b.open {
+		s.high = b
+	}
+}
+
+// bound is of a number; open ones are not reached themselves.
+type bound struct {
+	at   *big.Rat
+	open bool
 }
 
 func (b *bound) String() string {
@@ -55,6 +113,14 @@ func (b *bound) String() string {
 		return "none"
 	}
 	return fmt.Sprint(b.at, b.open)
+}
+
+// steps is what it costs to make the expressions of a bound.
+func (b *bound) steps() int {
+	if b == nil {
+		return 0
+	}
+	return digitSteps(b.at)
 }
 
 // below says whether a number keeps a lower bound.

@@ -27,7 +27,7 @@ func (c *compiler) patterned(s *schema, quoted bool) expr {
 	v := s.pattern[0]
 	p := &pattern{compiler: c, quoted: quoted, noAngle: c.noAngle || !quoted}
 	var e expr
-	if re := parsePattern(v); re != nil && (!c.loose || instructions(re) <= looseProgram) {
+	if re := c.parsePattern(v); re != nil && (!c.loose || instructions(re) <= looseProgram) {
 		e = p.whole(re.Simplify())
 	}
 	if e == nil || p.exotic {
@@ -125,13 +125,34 @@ func inGo(text string) string {
 	return out
 }
 
+// What reading a pattern costs: a step for so many bytes, and steps for every character outside of ASCII where letters are
+// also of the other case, as a range to it is gone through one by one.
+const (
+	patternWork = 8
+	foldSteps   = 5000
+)
+
+// folds is a flag for letters of either case, and wide what may be outside of ASCII.
+var (
+	folds = regexp.MustCompile(`\(\?[a-zA-Z]*i`)
+	wide  = regexp.MustCompile(`\\x\{|[^\x00-\x7f]`)
+)
+
 // parsePattern is the pattern of a schema; nil when it cannot be enforced.
-func parsePattern(v *value) *syntax.Regexp {
+func (c *compiler) parsePattern(v *value) *syntax.Regexp {
 	m := v.member("pattern")
 	if m.kind != '"' || len(m.text) > patternMax || foreign.MatchString(m.text) {
 		return nil
 	}
-	re, err := syntax.Parse(inGo(m.text), syntax.Perl&^syntax.UnicodeGroups)
+	text := inGo(m.text)
+	c.spend(1 + len(text)/patternWork)
+	if folds.MatchString(text) {
+		c.spend(foldSteps * len(wide.FindAllStringIndex(text, -1)))
+	}
+	if c.err != nil {
+		return nil
+	}
+	re, err := syntax.Parse(text, syntax.Perl&^syntax.UnicodeGroups)
 	if err != nil {
 		return nil
 	}
@@ -152,7 +173,7 @@ const programSteps = 4
 func (c *compiler) matches(v *value, text string) bool {
 	p, known := c.programs[v]
 	if !known {
-		if re := parsePattern(v); re == nil {
+		if re := c.parsePattern(v); re == nil {
 			c.ignore("pattern")
 		} else {
 			p.size = instructions(re)

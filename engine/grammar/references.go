@@ -1,9 +1,9 @@
 package grammar
 
 import (
-	"fmt"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -13,17 +13,32 @@ type references struct {
 	resources map[string]*value // by URI, without a fragment
 	anchors   map[string]*value // by URI and fragment
 	bases     map[*value]*url.URL
+	found     map[*value]*value // what a reference names; nil: it is not found
 }
 
 // resolve follows a reference, such as #/$defs/Point, #point or point.json.
 func (c *compiler) resolve(ref *value) *value {
 	if c.references == nil {
-		c.references = &references{resources: map[string]*value{}, anchors: map[string]*value{}, bases: map[*value]*url.URL{}}
+		c.references = &references{resources: map[string]*value{}, anchors: map[string]*value{}, bases: map[*value]*url.URL{}, found: map[*value]*value{}}
 		c.index(c.root[0])
 	}
+	at, known := c.references.found[ref]
+	if !known {
+		at = c.find(ref)
+		c.references.found[ref] = at
+	}
+	if at == nil {
+		c.wrong(ref, "%s is not found: only references within the schema are followed", ref.compact())
+	}
+	return at
+}
+
+// find looks for what a reference names.
+func (c *compiler) find(ref *value) *value {
+	c.spend(ref.size / stepWork)
 	to, err := url.Parse(ref.text)
 	if err != nil || ref.kind != '"' {
-		return c.unresolved(ref)
+		return nil
 	}
 	to = c.base(ref.parent).ResolveReference(to)
 	resource, fragment := split(to)
@@ -31,15 +46,7 @@ func (c *compiler) resolve(ref *value) *value {
 	if fragment != "" && fragment[0] != '/' {
 		at, fragment = c.references.anchors[resource+"#"+fragment], ""
 	}
-	if at = at.follow(fragment); at == nil {
-		return c.unresolved(ref)
-	}
-	return at
-}
-
-func (c *compiler) unresolved(ref *value) *value {
-	c.wrong(ref, "%s is not found: only references within the schema are followed", ref.compact())
-	return nil
+	return c.follow(at, fragment)
 }
 
 // split is a URI without its fragment, and the fragment.
@@ -113,15 +120,19 @@ func (c *compiler) index(v *value) {
 var data = []string{"enum", "const", "default", "examples"}
 
 // follow goes down a JSON pointer; nil where there is nothing.
-func (v *value) follow(pointer string) *value {
+func (c *compiler) follow(v *value, pointer string) *value {
 	for _, step := range strings.Split(pointer, "/")[1:] {
+		if v == nil {
+			return nil
+		}
+		c.spend(len(v.names) / stepWork)
 		step = pointerUnescape.Replace(step)
-		if v == nil || v.kind != '[' {
+		if v.kind != '[' {
 			v = v.member(step)
 			continue
 		}
-		at := slices.IndexFunc(v.values, func(m *value) bool { return fmt.Sprint(m.at) == step })
-		if at < 0 {
+		at, err := strconv.Atoi(step)
+		if err != nil || at < 0 || at >= len(v.values) || strconv.Itoa(at) != step {
 			return nil
 		}
 		v = v.values[at]

@@ -26,8 +26,9 @@ type value struct {
 	names  []string
 	values []*value // of an array's items, or of an object's members
 	parent *value
-	at     int // index in the parent
-	size   int // bytes of its text
+	at     int      // index in the parent
+	size   int      // bytes of its text
+	number *big.Rat // of a number that was reckoned with: see rational
 }
 
 // pointer is the JSON pointer of where the value stands.
@@ -171,7 +172,7 @@ func typeOf(v *value) types {
 	case '"':
 		return typeString
 	case '0':
-		if n, ok := rational(v.raw); ok && n.IsInt() {
+		if n, ok := v.rational(); ok && n.IsInt() {
 			return typeInteger
 		}
 		return typeNumber
@@ -236,12 +237,6 @@ type list struct {
 	others *value
 }
 
-// bound is of a number; open ones are not reached themselves.
-type bound struct {
-	at   *big.Rat
-	open bool
-}
-
 // open says that an object may have members that no schema names.
 func (s *schema) open() bool {
 	return (len(s.others) > 0 || !s.declared) && !slices.ContainsFunc(s.others, func(o others) bool { return o.schema.kind == 'f' })
@@ -260,21 +255,23 @@ func (s *schema) needed() map[string]bool {
 func (s *schema) none(of int) bool { return s.most[of] >= 0 && s.least[of] > s.most[of] }
 
 // item is the schemas of an item.
-func (s *schema) item(i int) (all []*value) {
+func (c *compiler) item(s *schema, i int) (all []*value) {
 	for _, l := range s.lists {
 		switch {
+		case c.err != nil:
+			return nil
 		case i < len(l.prefix):
-			all = with(all, l.prefix[i])
+			all = c.with(all, l.prefix[i])
 		case l.others != nil:
-			all = with(all, l.others)
+			all = c.with(all, l.others)
 		}
 	}
 	return anything(all)
 }
 
-// with is a list with one more schema, if it is not there.
-func with(all []*value, v *value) []*value {
-	if slices.Contains(all, v) {
+// with is a list with one more schema, if it is not there. The list is looked through and copied.
+func (c *compiler) with(all []*value, v *value) []*value {
+	if c.spend(1 + len(all)); c.err != nil || slices.Contains(all, v) {
 		return all
 	}
 	return append(all[:len(all):len(all)], v)
@@ -377,7 +374,9 @@ func (c *compiler) expand(s *schema, depth int) []*schema {
 	var out []*schema
 	one := s.unions[0]
 	for _, v := range one.of {
-		c.spend(1 + len(s.properties) + len(s.required) + len(s.enum))
+		if c.spend(1 + s.parts()); c.err != nil {
+			return nil
+		}
 		o := s.clone()
 		o.unions = o.unions[1:]
 		if c.apply(o, v, one.within, depth) {
@@ -389,6 +388,11 @@ func (c *compiler) expand(s *schema, depth int) []*schema {
 		}
 	}
 	return out
+}
+
+// parts is how many there are to clone.
+func (s *schema) parts() int {
+	return len(s.properties) + len(s.required) + len(s.others) + len(s.lists) + len(s.enum) + len(s.pattern) + len(s.unions)
 }
 
 func (s *schema) clone() *schema {
@@ -422,7 +426,7 @@ func (c *compiler) apply(s *schema, v *value, within []*value, depth int) bool {
 		return v.kind == 't'
 	}
 	if v.member("unevaluatedProperties") != nil {
-		within = with(within, v)
+		within = c.with(within, v)
 	}
 	possible := true
 	for i, keyword := range v.names {
@@ -542,7 +546,7 @@ func (c *compiler) allow(s *schema, list []*value) {
 
 // same is a text that is the same for equal values, but for objects of another order.
 func (v *value) same() string {
-	if n, ok := rational(v.raw); ok && v.kind == '0' {
+	if n, ok := v.rational(); ok {
 		return n.RatString()
 	}
 	return v.compact()
@@ -550,7 +554,8 @@ func (v *value) same() string {
 
 // same is that text of a value, whose length is counted before it is made.
 func (c *compiler) same(v *value) string {
-	if c.spend(v.size / stepWork); c.err != nil {
+	n, _ := v.rational()
+	if c.spend(v.size/stepWork + digitSteps(n)); c.err != nil {
 		return ""
 	}
 	return v.same()
@@ -570,50 +575,9 @@ func (c *compiler) declare(s *schema, m *value, within []*value) {
 			s.properties = append(s.properties, property{name: name})
 		}
 		p := &s.properties[at]
-		p.schemas = with(p.schemas, m.values[i])
+		p.schemas = c.with(p.schemas, m.values[i])
 		for _, v := range within {
-			p.within = with(p.within, v)
+			p.within = c.with(p.within, v)
 		}
-	}
-}
-
-// count takes a bound of a number of characters or items.
-func (c *compiler) count(s *schema, keyword string, m *value) {
-	n, ok := rational(m.raw)
-	if !ok || !n.IsInt() || n.Sign() < 0 || n.Cmp(big.NewRat(lengthMax, 1)) > 0 {
-		if ok && keyword == "maxLength" && n.IsInt() && n.Cmp(big.NewRat(limitMax, 1)) <= 0 && n.Sign() > 0 {
-			if x := int(n.Num().Int64()); s.limit == 0 || x < s.limit {
-				s.limit = x
-			}
-			return
-		}
-		c.ignore(keyword) // a bound that an answer hardly reaches
-		return
-	}
-	of, x := ofLength, int(n.Num().Int64())
-	if strings.HasSuffix(keyword, "Items") {
-		of = ofItems
-	}
-	if strings.HasPrefix(keyword, "min") {
-		s.least[of] = max(s.least[of], x)
-	} else if s.most[of] < 0 || x < s.most[of] {
-		s.most[of] = x
-	}
-}
-
-// limit takes a bound of a number.
-func (c *compiler) limit(s *schema, keyword string, m *value) {
-	at, ok := rational(m.raw)
-	if !ok {
-		c.ignore(keyword) // drafts before 6 have true and false
-		return
-	}
-	b := &bound{at: at, open: strings.HasPrefix(keyword, "exclusive")}
-	if strings.HasSuffix(strings.ToLower(keyword), "minimum") {
-		if s.low == nil || b.at.Cmp(s.low.at) > 0 || b.at.Cmp(s.low.at) == 0 && b.open {
-			s.low = b
-		}
-	} else if s.high == nil || b.at.Cmp(s.high.at) < 0 || b.at.Cmp(s.high.at) == 0 && b.open {
-		s.high = b
 	}
 }
