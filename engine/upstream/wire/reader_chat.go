@@ -48,7 +48,7 @@ func (p *chatProtocol) frame(r *Reader, _, data []byte) error {
 		return &Failure{Status: status, Msg: c.errMsg}
 	}
 	if tooLong {
-		return broken("a call of more than %d bytes, or too many of them", frameBytesMax)
+		return broken("a call of more than %d bytes, with a name of more than %d, or too many of them", frameBytesMax, nameBytesMax)
 	}
 	r.usage.merge(c.usage)
 	if c.id != "" {
@@ -160,6 +160,9 @@ func (p *chatProtocol) delta(r *Reader, c *chatChunk) (tooLong bool) {
 // chatCallsMax bounds the calls of one answer.
 const chatCallsMax = 1024
 
+// nameBytesMax bounds the name of a call, which comes in pieces too. Names of tools are shorter.
+const nameBytesMax = 1024
+
 // call reads a piece of a call. Pieces without an index belong to the latest one.
 func (p *chatProtocol) call(r *Reader) (tooLong bool) {
 	o := &p.o
@@ -198,6 +201,9 @@ func (p *chatProtocol) call(r *Reader) (tooLong bool) {
 	if call.given && name+input != "" {
 		o.fail(broken("more of a call that was complete"))
 		return false
+	}
+	if len(call.name)+len(name) > nameBytesMax {
+		return true
 	}
 	call.name += name
 	call.input = append(call.input, input...)

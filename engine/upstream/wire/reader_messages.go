@@ -18,7 +18,7 @@ type messagesProtocol struct {
 		name      string
 		input     []byte // of a tool use
 		pieces    int64  // in which that came
-		signature string
+		signature []byte
 		stopped   bool
 	}
 }
@@ -88,7 +88,8 @@ func (p *messagesProtocol) frame(r *Reader, event, data []byte) error {
 func (p *messagesProtocol) start(r *Reader, e *messagesEvent) error {
 	p.stop(r, p.block.index)
 	b := &p.block
-	b.index, b.kind, b.name, b.signature, b.stopped = e.index, e.blockKind, e.name, e.signature, false
+	b.index, b.kind, b.name, b.stopped = e.index, e.blockKind, e.name, false
+	b.signature = append(b.signature[:0], e.signature...)
 	b.input, b.pieces = append(b.input[:0], e.input...), 0
 	r.bytes += int64(len(e.input) + len(e.name))
 	if e.input == "{}" { // a call's arguments follow
@@ -102,8 +103,8 @@ func (p *messagesProtocol) start(r *Reader, e *messagesEvent) error {
 		r.begin(abi.BlockThinking)
 		r.text(abi.BlockThinking, e.text)
 	case "tool_use":
-		if b.name == "" {
-			return broken("a tool_use block has no name")
+		if b.name == "" || len(b.name) > nameBytesMax {
+			return broken("a tool_use block has a name of %d bytes", len(b.name))
 		}
 	default:
 		return broken("a content block has the type %s", word(b.kind))
@@ -122,8 +123,10 @@ func (p *messagesProtocol) delta(r *Reader, e *messagesEvent) error {
 	case e.blockKind == "thinking_delta" && b.kind == "thinking":
 		r.text(abi.BlockThinking, e.text)
 	case e.blockKind == "signature_delta" && b.kind == "thinking":
-		b.signature += e.signature
 		r.bytes += int64(len(e.signature))
+		if b.signature = append(b.signature, e.signature...); len(b.signature) > frameBytesMax {
+			return broken("a signature of more than %d bytes", frameBytesMax)
+		}
 	case e.blockKind == "input_json_delta" && b.kind == "tool_use":
 		b.pieces++
 		r.deltas++
@@ -148,7 +151,7 @@ func (p *messagesProtocol) stop(r *Reader, index int64) {
 	if b.kind == "tool_use" {
 		r.call(b.name, string(b.input), b.pieces)
 	} else {
-		r.close(b.signature)
+		r.close(string(b.signature))
 	}
 }
 

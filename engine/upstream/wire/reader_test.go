@@ -3,6 +3,7 @@ package wire
 import (
 	"errors"
 	"fmt"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -350,5 +351,52 @@ func checkForm(t *testing.T, events []abi.Event, complete bool) {
 	}
 	if complete != ended {
 		t.Fatalf("complete %v, ended %v", complete, ended)
+	}
+}
+
+// TestManyPieces: a server that sends a name, a signature or a line in very many pieces makes a node do as much as their bytes
+// are, and no piece is put behind all those before it anew.
+func TestManyPieces(t *testing.T) {
+	const pieces = 20_000
+	long := strings.Repeat("n", 1<<20)
+	named := func(name string) string { return `{"function":{"name":"` + name + `"}}` }
+	signed := `data: {"type":"content_block_delta","index":0,"delta":{"type":"signature_delta","signature":"`
+	for name, c := range map[string]struct {
+		flavor Flavor
+		stream string
+		want   string
+	}{
+		"a name": {VLLM, chatStream(piece(`"tool_calls":[`+named(long)+`]`, ""),
+			piece(`"tool_calls":[`+named("n")+strings.Repeat(","+named("n"), pieces)+`]`, "")), " broken"},
+		"a name in one frame": {VLLM, chatStream(piece(`"tool_calls":[`+named(long)+strings.Repeat(","+named("n"), pieces)+`]`, "")), " broken"},
+		"a long name":         {Messages, `data: {"type":"content_block_start","index":0,"content_block":{"type":"tool_use","name":"` + long + `"}}` + "\n\n" +
+			stop(0) + messageEnd("tool_use", "null"), " broken"},
+		"a signature": {Messages, messageStart + block(0, "thinking", "thinking", "a") + signed + long + "\"}}\n\n" +
+			strings.Repeat(signed+"s\"}}\n\n", pieces) + stop(0) + messageEnd("end_turn", "null"),
+			"H[a~" + long + strings.Repeat("s", pieces) + "] end"},
+	} {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		got := read(c.flavor, c.stream)
+		runtime.ReadMemStats(&after)
+		if took := after.TotalAlloc - before.TotalAlloc; took > 100<<20 {
+			t.Errorf("%s: %d bytes", name, took)
+		}
+		if got != c.want {
+			t.Errorf("%s: %.100q, want %.100q", name, got, c.want)
+		}
+	}
+}
+
+// TestLineInPieces: what has come of a line is not looked through again. Here it has what would end it.
+func TestLineInPieces(t *testing.T) {
+	f := frames{rest: []byte("data: a\n\n")}
+	none := func(event, data []byte) error { t.Errorf("a frame: %q", data); return nil }
+	if err := f.feed([]byte("b"), none); err != nil || string(f.rest) != "data: a\n\nb" {
+		t.Errorf("%q, %v", f.rest, err)
+	}
+	f.rest = append(f.rest[:0], make([]byte, frameBytesMax)...)
+	if err := f.feed([]byte("b"), none); err != errFrameSize {
+		t.Errorf("a line that is too long: %v", err)
 	}
 }

@@ -23,28 +23,31 @@ type frames struct {
 }
 
 // feed takes bytes and calls frame for every frame that they complete. What frame gets is
-// valid until it returns. The first error of frame ends the walk and is returned.
+// valid until it returns. The first error of frame ends the walk and is returned. Only what
+// is new is looked through for the end of a line, so that a line in many pieces costs its length.
 func (f *frames) feed(b []byte, frame func(event, data []byte) error) error {
-	if len(f.rest) > 0 {
-		if f.rest = append(f.rest, b...); len(f.rest) > frameBytesMax {
-			return errFrameSize
-		}
-		b = f.rest
-	}
 	for {
 		n := bytes.IndexByte(b, '\n')
 		if n < 0 {
 			break
 		}
-		if err := f.line(bytes.TrimSuffix(b[:n], []byte("\r")), frame); err != nil {
+		line := b[:n]
+		if len(f.rest) > 0 {
+			f.rest = append(f.rest, line...)
+			line = f.rest
+		}
+		if len(line) > frameBytesMax {
+			return errFrameSize
+		}
+		if err := f.line(bytes.TrimSuffix(line, []byte("\r")), frame); err != nil {
 			return err
 		}
-		b = b[n+1:]
+		f.rest, b = f.rest[:0], b[n+1:]
 	}
-	if len(b) > frameBytesMax {
+	if len(f.rest)+len(b) > frameBytesMax {
 		return errFrameSize
 	}
-	f.rest = append(f.rest[:0], b...)
+	f.rest = append(f.rest, b...)
 	return nil
 }
 
