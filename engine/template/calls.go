@@ -95,7 +95,7 @@ func (m *methodCall) eval(f *frame) value {
 	}
 	f.run.weigh(v)
 	defer within("method", m.name)
-	return f.run.weigh(callMethod(v, m.name, args.positional))
+	return f.run.weigh(callMethod(f.run, v, m.name, args.positional))
 }
 
 // macro is a macro where it was defined: its body sees that scope.
@@ -160,21 +160,21 @@ var globals = map[string]value{
 	"strftime_now":    callable(strftimeNow),
 }
 
-func makeNamespace(_ *frame, args arguments) value { return &namespace{members: mappingOf(args)} }
+func makeNamespace(_ *frame, args arguments) value { return &namespace{mappingOf(args)} }
 
-func makeDict(_ *frame, args arguments) value { return mappingOf(args) }
+func makeDict(_ *frame, args arguments) value { return mappingOf(args).object }
 
-func mappingOf(args arguments) object {
-	o := make(object, 0, len(args.names))
+func mappingOf(args arguments) gathering {
+	o := gathering{object: make(object, 0, len(args.names))}
 	for _, a := range args.positional {
 		source, ok := a.(object)
 		if !ok {
 			panic(fmt.Errorf("%s is not a mapping", typeName(a)))
 		}
-		o = append(o, source...)
+		o.object = append(o.object, source...)
 	}
 	for i, name := range args.names {
-		o = o.set(name, args.named[i])
+		o.set(name, args.named[i])
 	}
 	return o
 }

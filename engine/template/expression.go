@@ -61,11 +61,11 @@ type dictOf struct{ keys, values []expression }
 
 func (d *dictOf) eval(f *frame) value {
 	keys, values := evaluate(f, d.keys), evaluate(f, d.values)
-	o := object{}
+	o := gathering{object: make(object, 0, len(keys))}
 	for i, k := range keys {
-		o = o.set(text(k), values[i])
+		o.set(text(k), values[i])
 	}
-	return o
+	return o.object
 }
 
 // attributeOf is target.name.
@@ -74,7 +74,13 @@ type attributeOf struct {
 	name   string
 }
 
-func (a *attributeOf) eval(f *frame) value { return attribute(a.target.eval(f), a.name) }
+func (a *attributeOf) eval(f *frame) value {
+	v := a.target.eval(f)
+	if isMapping(v) {
+		f.run.weigh(v)
+	}
+	return attribute(v, a.name)
+}
 
 // attribute is v.name. As in Jinja, looking inside undefined is an error and
 // what is not there is undefined.
@@ -269,7 +275,7 @@ func (c *comparison) eval(f *frame) value {
 	for _, s := range c.steps {
 		right := s.right.eval(f)
 		f.run.weigh(right)
-		if !s.passes(left, right) {
+		if !s.passes(f.run, left, right) {
 			return false
 		}
 		left = right
@@ -352,5 +358,5 @@ func (n *tested) eval(f *frame) value {
 		f.run.weigh(among)
 	}
 	defer within("test", n.name)
-	return n.passes(v, args) != n.negate
+	return n.passes(f.run, v, args) != n.negate
 }

@@ -62,13 +62,14 @@ func (l *loop) get(name string) value {
 }
 
 // call runs loop.cycle(...) and loop.changed(...).
-func (l *loop) call(name string, args []value) value {
+func (l *loop) call(r *run, name string, args []value) value {
 	switch {
 	case name == "cycle" && len(args) > 0:
 		return args[l.index%len(args)]
 	case name == "changed":
 		budget := comparisonMax
 		same := l.changed != nil && equalLists(l.changed, args, &budget, 0)
+		r.compared(budget)
 		l.changed = append(list{}, args...)
 		return !same
 	}

@@ -11,7 +11,7 @@ import (
 )
 
 // callMethod runs v.name(...), Python's methods of strings and mappings.
-func callMethod(v value, name string, args []value) value {
+func callMethod(r *run, v value, name string, args []value) value {
 	switch x := v.(type) {
 	case string:
 		if m, ok := stringMethods[name]; ok {
@@ -20,7 +20,7 @@ func callMethod(v value, name string, args []value) value {
 	case object:
 		return objectMethod(v, x, name, args)
 	case *loop:
-		return x.call(name, args)
+		return x.call(r, name, args)
 	}
 	panic(fmt.Errorf("not known for %s", typeName(v)))
 }

@@ -12,23 +12,23 @@ import (
 type operation func(l, r value) value
 
 // relation is an operator that holds or not.
-type relation func(l, r value) bool
+type relation func(run *run, l, r value) bool
 
 var relations = map[string]relation{
 	"==": equal,
-	"!=": func(l, r value) bool { return !equal(l, r) },
+	"!=": func(run *run, l, r value) bool { return !equal(run, l, r) },
 	"<":  order(func(c int) bool { return c < 0 }),
 	"<=": order(func(c int) bool { return c <= 0 }),
 	">":  order(func(c int) bool { return c > 0 }),
 	">=": order(func(c int) bool { return c >= 0 }),
 }
 
-func isIn(l, r value) bool { return contains(r, l) }
+func isIn(run *run, l, r value) bool { return contains(run, r, l) }
 
-func isNotIn(l, r value) bool { return !contains(r, l) }
+func isNotIn(run *run, l, r value) bool { return !contains(run, r, l) }
 
 func order(passes func(int) bool) relation {
-	return func(l, r value) bool { return passes(compare(l, r)) }
+	return func(_ *run, l, r value) bool { return passes(compare(l, r)) }
 }
 
 func compare(l, r value) int {
@@ -114,20 +114,36 @@ func whole(l, r value, op func(z, x, y *big.Int) *big.Int, remainder bool) value
 // sum adds from the left: numbers, strings, or lists, but never a mixture.
 func sum(values []value) value {
 	total := values[0]
+	if len(values) == 1 {
+		return total
+	}
+	text, all := []byte(nil), list(nil) // grow in place: what is before a part is not copied for it
+	if s, ok := total.(string); ok {
+		text = []byte(s)
+	} else if x, ok := elements(total); ok {
+		all = slices.Clone(x)
+	}
 	for _, v := range values[1:] {
 		switch {
 		case isNumber(total) && isNumber(v):
 			total = add(total, v, false)
 		case isString(total) && isString(v):
-			total = total.(string) + v.(string)
+			if text = append(text, v.(string)...); len(text) > outputMax {
+				panic(errLongString)
+			}
 		case isList(total) && isList(v):
-			x, _ := elements(total)
-			y, _ := elements(v)
-			checkElements(len(x) + len(y))
-			total = append(slices.Clone(x), y...)
+			x, _ := elements(v)
+			checkElements(len(all) + len(x))
+			all = append(all, x...)
 		default:
 			panic(fmt.Errorf("%s plus %s", typeName(total), typeName(v)))
 		}
+	}
+	switch {
+	case isString(total):
+		return string(text)
+	case isList(total):
+		return all
 	}
 	return total
 }

@@ -27,11 +27,12 @@ func each(in value) list {
 }
 
 // path looks up an attribute that may be nested: a.b.0.
-func path(v value, attribute value) value {
+func path(r *run, v value, attribute value) value {
 	if attribute == nil || isNone(attribute) {
 		return v
 	}
 	if !isString(attribute) {
+		r.weigh(v)
 		return item(v, attribute)
 	}
 	for part := range strings.SplitSeq(attribute.(string), ".") {
@@ -39,6 +40,7 @@ func path(v value, attribute value) value {
 		if i, err := strconv.Atoi(part); err == nil {
 			key = i
 		}
+		r.weigh(v)
 		v = item(v, key)
 	}
 	return v
@@ -62,7 +64,7 @@ func mapping(args arguments) func(value) value {
 			panic(errors.New("takes a filter or an attribute"))
 		}
 		return func(v value) value {
-			if v = path(v, attribute); fallback != nil && isUndefined(v) {
+			if v = path(args.run, v, attribute); fallback != nil && isUndefined(v) {
 				return fallback
 			}
 			return v
@@ -98,7 +100,7 @@ func selected(keep, byAttribute bool) filterFunc {
 		}
 		out := list{}
 		for _, v := range all {
-			if passes(path(v, attribute), rest) == keep {
+			if passes(args.run, path(args.run, v, attribute), rest) == keep {
 				out = append(out, v)
 			}
 		}
@@ -108,10 +110,10 @@ func selected(keep, byAttribute bool) filterFunc {
 
 // sortKeys are what elements are ordered by: an attribute of each, without
 // regard to case where they are strings unless that is asked for.
-func sortKeys(all list, attribute value, caseSensitive bool) []keyed {
+func sortKeys(r *run, all list, attribute value, caseSensitive bool) []keyed {
 	out := make([]keyed, len(all))
 	for i, v := range all {
-		at := path(v, attribute)
+		at := path(r, v, attribute)
 		out[i] = keyed{at, at, v}
 		if s, ok := at.(string); ok && !caseSensitive {
 			out[i].key = strings.ToLower(s)
@@ -129,7 +131,7 @@ func sortKeyed(all []keyed) {
 }
 
 func sorted(in value, args arguments) value {
-	return ordered(each(in), args.get(2, "attribute"), args.flag(1, "case_sensitive"), args.flag(0, "reverse"))
+	return ordered(args.run, each(in), args.get(2, "attribute"), args.flag(1, "case_sensitive"), args.flag(0, "reverse"))
 }
 
 // dictSort is the pairs of a mapping by their keys, or by their values.
@@ -145,25 +147,25 @@ func dictSort(in value, args arguments) value {
 	default:
 		panic(errors.New("by must be key or value"))
 	}
-	return ordered(each(items(in, arguments{})), by, args.flag(0, "case_sensitive"), args.flag(2, "reverse"))
+	return ordered(args.run, each(items(in, arguments{})), by, args.flag(0, "case_sensitive"), args.flag(2, "reverse"))
 }
 
 // ordered sorts by an attribute.
-func ordered(all list, attribute value, caseSensitive, reverse bool) list {
-	keys := sortKeys(all, attribute, caseSensitive)
+func ordered(r *run, all list, attribute value, caseSensitive, reverse bool) list {
+	keys := sortKeys(r, all, attribute, caseSensitive)
 	sortKeyed(keys)
 	if reverse { // Python's keeps the order of equal ones too
 		slices.Reverse(keys)
-		reverseRuns(keys)
+		reverseRuns(r, keys)
 	}
 	return elementsOf(keys)
 }
 
 // reverseRuns turns back each run of equal keys.
-func reverseRuns(keys []keyed) {
+func reverseRuns(r *run, keys []keyed) {
 	for start := 0; start < len(keys); {
 		end := start + 1
-		for end < len(keys) && equal(keys[start].key, keys[end].key) {
+		for end < len(keys) && equal(r, keys[start].key, keys[end].key) {
 			end++
 		}
 		slices.Reverse(keys[start:end])
@@ -182,7 +184,7 @@ func elementsOf(keys []keyed) list {
 // extreme is min (-1) or max (1): the first one of the least or greatest.
 func extreme(sign int) filterFunc {
 	return func(in value, args arguments) value {
-		keys := sortKeys(each(in), args.get(1, "attribute"), args.flag(0, "case_sensitive"))
+		keys := sortKeys(args.run, each(in), args.get(1, "attribute"), args.flag(0, "case_sensitive"))
 		if len(keys) == 0 {
 			return undefined{}
 		}
@@ -204,14 +206,14 @@ func total(in value, args arguments) value {
 	}
 	parts := []value{start}
 	for _, v := range all {
-		parts = append(parts, path(v, args.get(0, "attribute")))
+		parts = append(parts, path(args.run, v, args.get(0, "attribute")))
 	}
 	return sum(parts)
 }
 
 // unique keeps the first of equal elements.
 func unique(in value, args arguments) value {
-	keys := sortKeys(each(in), args.get(1, "attribute"), args.flag(0, "case_sensitive"))
+	keys := sortKeys(args.run, each(in), args.get(1, "attribute"), args.flag(0, "case_sensitive"))
 	budget := comparisonMax
 	var kept []keyed
 	for _, k := range keys {
@@ -219,12 +221,13 @@ func unique(in value, args arguments) value {
 			kept = append(kept, k)
 		}
 	}
+	args.run.compared(budget)
 	return elementsOf(kept)
 }
 
 // groupBy sorts by an attribute and gives one group for each of its values.
 func groupBy(in value, args arguments) value {
-	keys := sortKeys(each(in), args.get(0, "attribute"), args.flag(2, "case_sensitive"))
+	keys := sortKeys(args.run, each(in), args.get(0, "attribute"), args.flag(2, "case_sensitive"))
 	if fallback := args.get(1, "default"); fallback != nil {
 		for i := range keys {
 			if isUndefined(keys[i].key) {
@@ -236,7 +239,7 @@ func groupBy(in value, args arguments) value {
 	groups := list{}
 	for start := 0; start < len(keys); {
 		end := start + 1
-		for end < len(keys) && equal(keys[start].key, keys[end].key) {
+		for end < len(keys) && equal(args.run, keys[start].key, keys[end].key) {
 			end++
 		}
 		groups = append(groups, group{keys[start].plain, elementsOf(keys[start:end])})

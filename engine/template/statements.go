@@ -254,7 +254,7 @@ func (t target) assign(f *frame, v value) {
 	if !ok {
 		panic(fmt.Errorf("set %s.%s: only a namespace can be changed", t.name, t.member))
 	}
-	ns.members = ns.members.set(t.member, v)
+	ns.members.set(t.member, v)
 }
 
 func (p *parser) setStatement() statement {

@@ -6,7 +6,9 @@ import (
 	"flag"
 	"fmt"
 	"maps"
+	"math/rand/v2"
 	"os"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -178,6 +180,95 @@ func TestWideObjects(t *testing.T) {
 			if _, err := tmpl.Render(Input{Tools: []json.RawMessage{append(tool, '}')}}); !errors.Is(err, want) {
 				t.Errorf("%s with %d members: %v", source, members, err)
 			}
+		}
+	}
+}
+
+// TestWorkIsCounted: what a comparison, a test, a key or a path looks at is counted, however little of the template says so.
+func TestWorkIsCounted(t *testing.T) {
+	const twice = "{% set ns = namespace(x=[1], y=[1]) %}{% for i in range(17) %}" +
+		"{% set ns.x = [ns.x, ns.x] %}{% set ns.y = [ns.y, ns.y] %}{% endfor %}"
+	const letters = "{% set a = 'a' * 1000000 %}{% set b = 'a' * 1000000 %}"
+	var tool strings.Builder
+	tool.WriteString(`{"a":1`)
+	for i := range 20_000 {
+		fmt.Fprintf(&tool, `,"k%d":1`, i)
+	}
+	tool.WriteString("}")
+	for source, least := range map[string]int{
+		twice + "{{ ns.x == ns.y }}":                                                         4000,
+		twice + "{{ ns.x is eq(ns.y) }}":                                                     4000,
+		twice + "{{ ns.x in [ns.y] }}":                                                       4000,
+		twice + "{{ [ns.x, ns.y]|unique|list|length }}":                                      4000,
+		twice + "{{ [ns.y]|select('in', [ns.x])|list|length }}":                              4000,
+		twice + "{% for i in range(2) %}{{ loop.changed(ns.x if i else ns.y) }}{% endfor %}": 4000,
+		letters + "{{ [a] == [b] }}":                                                         2 * 3900,
+		letters + "{{ a is lower }}":                                                         3 * 3900,
+		"{{ tools[0] == tools[1] }}":                                                         900,
+		"{% for i in range(20) %}{% if tools[0].k19999 %}{% endif %}{% endfor %}":            20 * 300,
+		"{{ [tools[0], tools[0]]|map(attribute='a')|list|length }}":                          600,
+		"{{ [tools[0], tools[0], tools[0]]|sum('a') }}":                                      900,
+	} {
+		tmpl, err := New(source)
+		if err != nil {
+			t.Errorf("%s: %v", source, err)
+			continue
+		}
+		r := newRun()
+		if _, err := tmpl.render(r, Input{Tools: []json.RawMessage{[]byte(tool.String()), []byte(tool.String())}}); err != nil || r.steps < least {
+			t.Errorf("%s: %d steps, want %d; %v", source, r.steps, least, err)
+		}
+	}
+}
+
+// TestGathering: members are found by a map where they are many, and are those that looking at each would give.
+func TestGathering(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	for n := range 200 {
+		var g gathering
+		var plain object
+		for i := range n {
+			key := fmt.Sprint(r.IntN(1 + n))
+			g.set(key, i)
+			if at := slices.IndexFunc(plain, func(m member) bool { return m.key == key }); at >= 0 {
+				plain[at].val = i
+			} else {
+				plain = append(plain, member{key, i})
+			}
+		}
+		if !slices.Equal(g.object, plain) || len(plain) > objectSearchMax && len(g.at) != len(plain) {
+			t.Fatalf("%v of %d members with %d positions, want %v", g.object, len(g.object), len(g.at), plain)
+		}
+	}
+	both := "{% set d = {" + strings.Repeat("'a': 1, 'b': 2, ", 20)
+	for i := range 40 {
+		both += fmt.Sprintf("'k%d': %d, ", i, i)
+	}
+	tmpl, err := New(both + "'a': 3, 'k39': 4} %}{{ d|length }} {{ d.a }} {{ d.k39 }} {{ d == dict(d) }} {{ dict(d, k39=5) == d }}")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if out, err := tmpl.Render(Input{}); out != "42 3 4 True False" {
+		t.Errorf("%q, %v", out, err)
+	}
+}
+
+// TestSumsGrowInPlace: what is added up is not copied for each part.
+func TestSumsGrowInPlace(t *testing.T) {
+	for source, want := range map[string]string{
+		"{{ (('b' * 100000)|list|sum(start=''))|length }}":        "100000",
+		"{{ ([range(1000)|list, (1, 2)]|sum(start=[]))|length }}": "1002",
+	} {
+		tmpl, err := New(source)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		out, err := tmpl.Render(Input{})
+		runtime.ReadMemStats(&after)
+		if took := after.TotalAlloc - before.TotalAlloc; out != want || took > 100<<20 {
+			t.Errorf("%s: %s, %v, %d bytes", source, out, err, took)
 		}
 	}
 }

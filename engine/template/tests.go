@@ -6,19 +6,28 @@ import (
 )
 
 // testFunc is a test: what `is` asks.
-type testFunc func(in value, args []value) bool
+type testFunc func(r *run, in value, args []value) bool
 
 func plain(passes func(value) bool) testFunc {
-	return func(in value, _ []value) bool { return passes(in) }
+	return func(_ *run, in value, _ []value) bool { return passes(in) }
 }
 
 // related is a test whose one argument an operator compares with.
 func related(passes relation) testFunc {
-	return func(in value, args []value) bool {
+	return func(r *run, in value, args []value) bool {
 		if len(args) != 1 {
 			panic(errors.New("takes one value"))
 		}
-		return passes(in, args[0])
+		return passes(r, in, args[0])
+	}
+}
+
+// cased is a test whether a text is as a change of case makes it.
+func cased(change func(string) string) testFunc {
+	return func(r *run, in value, _ []value) bool {
+		s := text(in)
+		r.weigh(s)
+		return change(s) == s
 	}
 }
 
@@ -40,11 +49,11 @@ var tests = map[string]testFunc{
 	"float":     plain(isFloat),
 	"number":    plain(isNumber),
 	"callable":  plain(is[callable]),
-	"lower":     plain(func(v value) bool { return strings.ToLower(text(v)) == text(v) }),
-	"upper":     plain(func(v value) bool { return strings.ToUpper(text(v)) == text(v) }),
+	"lower":     cased(strings.ToLower),
+	"upper":     cased(strings.ToUpper),
 	"odd":       plain(func(v value) bool { return isInteger(v) && integerOf(v)%2 != 0 }),
 	"even":      plain(func(v value) bool { return isInteger(v) && integerOf(v)%2 == 0 }),
-	"divisibleby": func(in value, args []value) bool {
+	"divisibleby": func(_ *run, in value, args []value) bool {
 		if len(args) != 1 || integerOf(args[0]) == 0 {
 			panic(errors.New("takes a number other than 0"))
 		}

@@ -27,14 +27,6 @@ type undefined struct{}
 // none is Python's None, JSON's null.
 type none struct{}
 
-// object is a mapping that keeps the order of its source.
-type object []member
-
-type member struct {
-	key string
-	val value
-}
-
 // list is a sequence: a JSON array, a list of the template, a slice of one.
 type list []value
 
@@ -54,27 +46,7 @@ type float float64
 type integer string
 
 // namespace is the one mutable value of a template.
-type namespace struct{ members object }
-
-func (o object) get(key string) (value, bool) {
-	for i := range o {
-		if o[i].key == key {
-			return o[i].val, true
-		}
-	}
-	return nil, false
-}
-
-// set replaces or appends; Python keeps the first position of a repeated key.
-func (o object) set(key string, val value) object {
-	for i := range o {
-		if o[i].key == key {
-			o[i].val = val
-			return o
-		}
-	}
-	return append(o, member{key, val})
-}
+type namespace struct{ members gathering }
 
 // at returns the element at an index, counted from the end when negative.
 func (l list) at(key value) value {
@@ -292,13 +264,8 @@ func readJSON(d *jsontext.Decoder, depth int) (value, error) {
 	return none{}, nil
 }
 
-// objectSearchMax is up to how many members a repeated key is found by
-// looking at each; above it a map is used.
-const objectSearchMax = 32
-
 func readObject(d *jsontext.Decoder, depth int) (value, error) {
-	o := object{}
-	var at map[string]int
+	o := gathering{object: object{}}
 	for d.PeekKind() != '}' {
 		t, err := d.ReadToken()
 		if err != nil {
@@ -309,25 +276,10 @@ func readObject(d *jsontext.Decoder, depth int) (value, error) {
 		if err != nil {
 			return nil, err
 		}
-		if len(o) <= objectSearchMax {
-			o = o.set(key, v)
-			continue
-		}
-		if at == nil {
-			at = make(map[string]int)
-			for i, m := range o {
-				at[m.key] = i
-			}
-		}
-		if i, ok := at[key]; ok {
-			o[i].val = v
-			continue
-		}
-		at[key] = len(o)
-		o = append(o, member{key, v})
+		o.set(key, v)
 	}
 	_, err := d.ReadToken()
-	return o, err
+	return o.object, err
 }
 
 func readList(d *jsontext.Decoder, depth int) (value, error) {
@@ -505,17 +457,35 @@ func sequence(v value) (list, bool) {
 const comparisonMax = 1_000_000
 
 // equal is Python's ==.
-func equal(a, b value) bool {
+func equal(r *run, a, b value) bool {
 	budget := comparisonMax
-	return equalWithin(a, b, &budget, 0)
+	same := equalWithin(a, b, &budget, 0)
+	r.compared(budget)
+	return same
 }
 
-// equalWithin panics with ErrLimit when the budget is spent, as writeRepr does.
-func equalWithin(a, b value, budget *int, depth int) bool {
-	if *budget--; *budget < 0 {
+// compared counts what was looked at by a comparison that left so much of its budget.
+func (r *run) compared(left int) { r.work((comparisonMax - left) / membersPerStep) }
+
+// spend takes from the budget of a comparison. It panics with ErrLimit when that is spent, as writeRepr does.
+func spend(budget *int, values int) {
+	if *budget -= values; *budget < 0 {
 		panic(fmt.Errorf("%w: a comparison of more than %d values", ErrLimit, comparisonMax))
 	}
+}
+
+// equalWithin is equal with a budget.
+func equalWithin(a, b value, budget *int, depth int) bool {
+	spend(budget, 1)
 	checkDepth(depth)
+	if x, ok := a.(string); ok {
+		y, ok := b.(string)
+		if !ok || len(x) != len(y) {
+			return false
+		}
+		spend(budget, len(x)/bytesPerStep)
+		return x == y
+	}
 	if x, ok := a.(object); ok {
 		y, ok := b.(object)
 		return ok && equalObjects(x, y, budget, depth)
@@ -535,8 +505,13 @@ func equalObjects(x, y object, budget *int, depth int) bool {
 	if len(x) != len(y) {
 		return false
 	}
+	at := gathering{object: y}
+	if len(y) > objectSearchMax {
+		spend(budget, len(y))
+		at.at = y.positions()
+	}
 	for _, m := range x {
-		v, ok := y.get(m.key)
+		v, ok := at.get(m.key)
 		if !ok || !equalWithin(m.val, v, budget, depth+1) {
 			return false
 		}
@@ -563,7 +538,7 @@ func compareNumbers(a, b value) int {
 }
 
 // contains is Python's `item in v`.
-func contains(v, item value) bool {
+func contains(r *run, v, item value) bool {
 	switch x := v.(type) {
 	case string:
 		s, ok := item.(string)
@@ -579,7 +554,9 @@ func contains(v, item value) bool {
 		panic(errors.New("a namespace is not iterable"))
 	}
 	budget := comparisonMax
-	return slices.ContainsFunc(each(v), func(e value) bool { return equalWithin(e, item, &budget, 0) })
+	has := slices.ContainsFunc(each(v), func(e value) bool { return equalWithin(e, item, &budget, 0) })
+	r.compared(budget)
+	return has
 }
 
 // typeName names a value's type in error messages, in Python's words.
