@@ -24,7 +24,10 @@ const (
 	markPrefix    = "\xef\xb7" // the first bytes of all of them: a quick test
 )
 
-const specialBytesMax = 1024 // of the name of a special token
+const (
+	specialBytesMax  = 1024    // of the name of a special token
+	specialsBytesMax = 4 << 20 // of all names together; a table of what is left of each takes 16 times as much
+)
 
 var unprotect = strings.NewReplacer(escapedGuard, guard, escapedEscape, escape, guard, "")
 
@@ -37,7 +40,7 @@ type specialSet struct {
 	first   [256]bool        // bytes that names begin with
 	oneByte int              // the only such byte, -1 when there are several or none
 	longest int              // bytes
-	tails   [256][]string    // what is left of names behind each of their beginnings, by first byte
+	tails   []string         // what is left of names behind each of their beginnings: see shortest
 }
 
 // specialNode is a node of the trie of names. Children of a node are a list: most
@@ -51,6 +54,7 @@ type specialNode struct {
 // build collects the tokens of some kinds. Of two with one name the first stays.
 func (s *specialSet) build(tokens []string, kinds []uint8, which ...uint8) error {
 	s.ids, s.trie = map[string]int32{}, []specialNode{{id: -1}}
+	bytes := 0
 	for id, name := range tokens {
 		if !slices.Contains(which, kinds[id]) || name == "" {
 			continue
@@ -61,16 +65,36 @@ func (s *specialSet) build(tokens []string, kinds []uint8, which ...uint8) error
 		if len(name) > specialBytesMax || !utf8.ValidString(name) || strings.Contains(name, markPrefix) {
 			return fmt.Errorf("special token %d (%.40q) is too long, not UTF-8 or has a character that guards content", id, name)
 		}
+		if bytes += len(name); bytes > specialsBytesMax {
+			return fmt.Errorf("the names of the special tokens have more than %d bytes together", specialsBytesMax)
+		}
 		s.ids[name] = int32(id)
 		s.names = append(s.names, name)
 		s.longest = max(s.longest, len(name))
 		s.addPath(name, int32(id))
+	}
+	s.tails = make([]string, 0, bytes)
+	for _, name := range s.names {
 		for k := 1; k < len(name); k++ {
-			s.tails[name[k]] = append(s.tails[name[k]], name[k:])
+			s.tails = append(s.tails, name[k:])
 		}
 	}
+	s.tails = shortest(s.tails)
 	s.oneByte = onlyByte(s.first)
 	return nil
+}
+
+// shortest sorts texts and leaves out those that begin with another one: what begins with
+// them, or what they begin with, is so of that one too.
+func shortest(texts []string) []string {
+	slices.Sort(texts)
+	var all []string
+	for _, text := range texts {
+		if len(all) == 0 || !strings.HasPrefix(text, all[len(all)-1]) {
+			all = append(all, text)
+		}
+	}
+	return slices.Clip(all)
 }
 
 // onlyByte returns the one member of set, -1 when there is not exactly one.
@@ -181,17 +205,14 @@ func (s *specialSet) opens(text string) bool {
 }
 
 // closes reports whether text begins with, or all of it is, a part of a name
-// after the name's beginning, which the text before it could complete.
+// after the name's beginning, which the text before it could complete. No tail begins with another, so
+// that one of which text is a beginning is the first behind it, and one with which it begins the last before.
 func (s *specialSet) closes(text string) bool {
 	if text == "" {
 		return false
 	}
-	for _, tail := range s.tails[text[0]] {
-		if strings.HasPrefix(text, tail) || strings.HasPrefix(tail, text) {
-			return true
-		}
-	}
-	return false
+	at, _ := slices.BinarySearch(s.tails, text)
+	return at < len(s.tails) && strings.HasPrefix(s.tails[at], text) || at > 0 && strings.HasPrefix(text, s.tails[at-1])
 }
 
 // EncodePrompt appends the ids of a rendered chat template to dst. Specials

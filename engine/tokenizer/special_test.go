@@ -2,6 +2,8 @@ package tokenizer
 
 import (
 	"fmt"
+	"math/rand/v2"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -176,6 +178,65 @@ func TestPlainContentIsNotCopied(t *testing.T) {
 		}
 	}); n != 0 {
 		t.Errorf("%v allocations", n)
+	}
+}
+
+// TestTails: whether a text could be completed by what is before it is what looking at every name says.
+func TestTails(t *testing.T) {
+	r := rand.New(rand.NewPCG(3, 4))
+	word := func(most int) string {
+		var b strings.Builder
+		for range 1 + r.IntN(most) {
+			b.WriteString([]string{"a", "b", "é", "|"}[r.IntN(4)])
+		}
+		return b.String()
+	}
+	closed := 0
+	for range 300 {
+		var names []string
+		for range r.IntN(12) {
+			names = append(names, word(6))
+		}
+		var s specialSet
+		if err := s.build(names, make([]uint8, len(names)), 0); err != nil {
+			t.Fatal(err)
+		}
+		for range 100 {
+			text, want := word(5), false
+			for _, name := range names {
+				for k := 1; k < len(name); k++ {
+					want = want || strings.HasPrefix(text, name[k:]) || strings.HasPrefix(name[k:], text)
+				}
+			}
+			if want {
+				closed++
+			}
+			if got := s.closes(text); got != want {
+				t.Fatalf("%q with the names %q: %v", text, names, got)
+			}
+		}
+	}
+	if closed < 3000 {
+		t.Errorf("%d texts of 30000 close a name", closed)
+	}
+}
+
+// TestManySpecials: the memory for names of special tokens is bounded, whatever a file has of them.
+func TestManySpecials(t *testing.T) {
+	long := strings.Repeat("x", 1000)
+	for n, fits := range map[int]bool{4000: true, 10_000: false} {
+		names := make([]string, n)
+		for i := range names {
+			names[i] = fmt.Sprintf("%08d%s", i, long)
+		}
+		var s specialSet
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		err := s.build(names, make([]uint8, n), 0)
+		runtime.ReadMemStats(&after)
+		if took := after.TotalAlloc - before.TotalAlloc; (err == nil) != fits || took > 500<<20 {
+			t.Errorf("%d names: %d bytes, %v", n, took, err)
+		}
 	}
 }
 
