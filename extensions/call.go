@@ -39,7 +39,8 @@ func (h *Host) callHeld(sl *slot, g *generation, op abi.Op, of caller, advance t
 	if a.canary == g {
 		h.compareCanary(a, g, op)
 	}
-	if sh := a.shadow; sh != nil && sh.generation != g &&
+	// Who comes without a key fills no queue: see capture.
+	if sh := a.shadow; sh != nil && sh.generation != g && of.account != "" &&
 		int(sl.samples.Add(1)%100) < sh.percent {
 		sh.offer(g, op, of, s)
 	}

@@ -42,10 +42,11 @@ func (h *Host) Capture(s Slot, account string, span time.Duration) (capture.Stat
 	return inSlot(s, c.Status()), nil
 }
 
-// capture takes a request in whose slot's calls are kept; nil is none.
+// capture takes a request in whose slot's calls are kept; nil is none. Who comes without a key is nobody's
+// account, and does not fill what is kept of others.
 func (h *Host) capture(sl *slot, account, request string) *capture.Request {
 	c := sl.captured.Load()
-	if c == nil {
+	if c == nil || account == "" {
 		return nil
 	}
 	return c.Begin(account, request, h.now())

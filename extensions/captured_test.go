@@ -241,3 +241,38 @@ func TestCaptureOfSlots(t *testing.T) {
 		}
 	}
 }
+
+// TestNobodyFillsACapture: who comes without a key is answered by the module of its path, and neither takes the room of
+// what is kept there nor is repeated by a shadow.
+func TestNobodyFillsACapture(t *testing.T) {
+	h, _ := openTest(t, Options{})
+	activate(t, h, routedGuest("one", "1", "/a").bytes(t))
+	shadow := mustLoad(t, h, routedGuest("one", "2", "/a").bytes(t))
+	if _, err := h.Shadow(shadow, 100); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := h.Capture("one", "", time.Minute); err != nil {
+		t.Fatal(err)
+	}
+	ask := func(account string) {
+		tr := h.Translate("one", account, "req", abi.Facts{})
+		defer tr.Close()
+		tr.SetRoute(&abi.Route{Index: 1})
+		tr.Error(nil, &abi.Error{Kind: abi.Unauthenticated, Msg: "no key"}, 401)
+	}
+	for range 3 {
+		ask("")
+	}
+	ask("mine") // behind them in the shadow's queue
+	eventually(func() bool {
+		r, err := h.ShadowReport(shadow)
+		return err != nil || len(r.Operations) > 0
+	})
+	r, err := h.ShadowReport(shadow)
+	if err != nil || len(r.Operations) != 1 || r.Operations[0].Calls != 1 {
+		t.Errorf("the shadow repeated %+v, %v", r.Operations, err)
+	}
+	if status, err := h.Captured("one"); err != nil || status.Requests != 1 {
+		t.Errorf("%+v, %v", status, err)
+	}
+}
