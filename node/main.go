@@ -5,7 +5,6 @@ package main
 
 import (
 	"errors"
-	"fmt"
 	"os"
 
 	"corenode/node/cli"
@@ -21,7 +20,7 @@ func main() {
 	cmd.SetErr(errs)
 	err := errors.Join(cmd.Execute(), out.Close())
 	if err != nil {
-		fmt.Fprintln(errs, "corenode:", err)
+		cli.SayError(errs, err)
 	}
 	_ = errs.Close() // nobody could be told
 	if err != nil {

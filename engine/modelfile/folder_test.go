@@ -260,6 +260,7 @@ func TestBrokenSafetensors(t *testing.T) {
 		"has the shape":          header("{"+entry("a", "F32", "[4611686018427387904,4]", "[0,0]")+"}", 8),
 		"has the shape [-1]":     header("{"+entry("a", "F32", "[-1]", "[0,4]")+"}", 8),
 		"has 0 bytes, want 1 to": header("{"+entry("", "F32", "[1]", "[0,4]")+"}", 8),
+		"want printable":         header("{"+entry(`a\u009b2J`, "F32", "[1]", "[0,4]")+"}", 4),
 		"cannot unmarshal":       header(`{"a":{"data_offsets":[0,-4]}}`, 8),
 	} {
 		_, err := modelfile.Translate([]byte(tinyConfig), data)

@@ -8,6 +8,8 @@ import (
 	"math/bits"
 	"slices"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"corenode/engine/kernel"
 )
@@ -56,7 +58,12 @@ func (r *reader) u64(what string) uint64 { return binary.LittleEndian.Uint64(r.t
 // str returns the bytes of a length-prefixed string.
 func (r *reader) str(what string) []byte { return r.take(r.u64("length of "+what), what) }
 
-// name returns a copied, non-empty string of bounded length.
+// printable says whether a name can be shown as it is: errors, logs and tables do.
+func printable(name string) bool {
+	return utf8.ValidString(name) && !strings.ContainsFunc(name, func(r rune) bool { return !unicode.IsPrint(r) })
+}
+
+// name returns a copied, non-empty string of bounded length that is printable.
 func (r *reader) name(what string) string {
 	at := r.at
 	b := r.str(what)
@@ -65,6 +72,8 @@ func (r *reader) name(what string) string {
 		failAt(at, "%s is empty", what)
 	case len(b) >= nameBytesMax:
 		failAt(at, "%s has %d bytes, want less than %d", what, len(b), nameBytesMax)
+	case !printable(string(b)):
+		failAt(at, "%s is %s, want printable characters", what, quoteShort(string(b), textRunesMax))
 	}
 	return string(b)
 }

@@ -50,14 +50,35 @@ func Clean(text string, limit int) string {
 		return text
 	}
 	return strings.Map(func(r rune) rune {
-		switch {
-		case r == '\n', r == '\t', r == '\u2028', r == '\u2029':
+		if r == '\n' || r == '\t' {
 			return ' '
-		case unicode.IsControl(r), unicode.Is(unicode.Cf, r):
-			return -1
 		}
-		return r
+		return shown(r)
 	}, strings.ToValidUTF8(text, ""))
+}
+
+// CleanLines makes a text of others fit for a terminal, whose lines and tabs it keeps.
+func CleanLines(text string) string {
+	if plain(text) {
+		return text
+	}
+	return strings.Map(func(r rune) rune {
+		if r == '\n' || r == '\t' {
+			return r
+		}
+		return shown(r)
+	}, strings.ToValidUTF8(text, "\uFFFD"))
+}
+
+// shown is a character that may be shown; -1 for one on which a terminal would act, or that changes how others look.
+func shown(r rune) rune {
+	switch {
+	case r == '\u2028', r == '\u2029':
+		return ' '
+	case unicode.IsControl(r), unicode.Is(unicode.Cf, r):
+		return -1
+	}
+	return r
 }
 
 // CleanRefusal is a refusal as a client may see it.

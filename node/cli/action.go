@@ -98,7 +98,7 @@ func show(cmd *cobra.Command, done result) error {
 		return e.Encode(done.value)
 	}
 	w := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
-	done.text(w)
+	done.text(plainWriter{w})
 	return w.Flush()
 }
 

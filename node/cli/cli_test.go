@@ -259,15 +259,6 @@ func TestMistakes(t *testing.T) {
 	})
 }
 
-// TestServersSayNothingToTerminals: what a server elsewhere said stands in one line of a table, without what terminals act on.
-func TestServersSayNothingToTerminals(t *testing.T) {
-	var b strings.Builder
-	printUpstreams(&b, []admin.UpstreamModel{{Model: "away", Replicas: []admin.Replica{{URL: "http://a", Reason: "<html>\r\n\x1b]0;title\a</html>\tx"}}}})
-	if lines := strings.Count(b.String(), "\n"); lines != 2 || strings.ContainsAny(b.String(), "\r\x1b\a") {
-		t.Errorf("%d lines: %q", lines, b.String())
-	}
-}
-
 // TestFlagsOfServe: what is typed wins, and a flag without a value, as of a variable that is not set, is no default.
 func TestFlagsOfServe(t *testing.T) {
 	t.Setenv("CORENODE_LISTEN", "127.0.0.1:2")

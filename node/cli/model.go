@@ -48,7 +48,8 @@ layer counts, as it is loaded unless the configuration says "speculation: off".`
 
 // inspect prints what a file says of itself, and whether this node can run it.
 func inspect(out io.Writer, f *modelfile.File) error {
-	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	w := plainWriter{table}
 	for _, v := range f.Keys() {
 		fmt.Fprintf(w, "%s\t%s\t%s\n", v.Key, v.TypeName(), v.Text())
 	}
@@ -79,7 +80,7 @@ func inspect(out io.Writer, f *modelfile.File) error {
 	if err := wayOut(errs); err != nil {
 		fmt.Fprintln(w, err)
 	}
-	return w.Flush()
+	return table.Flush()
 }
 
 // wayOut says how the node runs a file of which checkModel says this, nil where it cannot.

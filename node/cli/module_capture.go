@@ -104,7 +104,7 @@ func printCompared(w io.Writer, r capture.Report) {
 			builtin.FormatUSD(r.OldNanoUSD), changeOf(r.OldNanoUSD, r.NewNanoUSD))
 	}
 	for _, d := range r.First {
-		fmt.Fprintf(w, "\n%s of %s, %s:\n%s\n", d.Request, d.Account, d.Op, printableLines(d.Text))
+		fmt.Fprintf(w, "\n%s of %s, %s:\n%s\n", d.Request, d.Account, d.Op, d.Text)
 	}
 }
 
@@ -114,15 +114,4 @@ func percentChange(older, newer int64) string {
 		return "-"
 	}
 	return fmt.Sprintf("%+.1f %%", 100*(float64(newer)/float64(older)-1))
-}
-
-// printableLines is a text without what a terminal would act on, or take for a table.
-func printableLines(text string) string {
-	clean := []byte(text)
-	for i, b := range clean {
-		if b < ' ' && b != '\n' || b == 0x7f {
-			clean[i] = ' '
-		}
-	}
-	return string(clean)
 }

@@ -385,6 +385,7 @@ func (l *devLoop) show(w io.Writer, asJSON bool, r devRound) {
 		_ = json.NewEncoder(w).Encode(r) // a reader that has gone is no reason to stop
 		return
 	}
+	w = plainWriter{w}
 	at := time.Now().Format(time.TimeOnly)
 	switch r.State {
 	case devServes:
@@ -404,10 +405,10 @@ func (l *devLoop) show(w io.Writer, asJSON bool, r devRound) {
 	default:
 		what := map[string]string{devBuild: "it does not build", devCheck: "it does not pass",
 			devRefused: "the node did not take it"}[r.State]
-		fmt.Fprintf(w, "%s\n%s %s; %s serves as before\n", printableLines(r.Said), at, what, orNothing(l.serving))
+		fmt.Fprintf(w, "%s\n%s %s; %s serves as before\n", r.Said, at, what, orNothing(l.serving))
 	}
 	for _, text := range r.Vectors[:min(len(r.Vectors), vectorsShown)] {
-		fmt.Fprintln(w, printableLines(text))
+		fmt.Fprintln(w, text)
 	}
 	if more := len(r.Vectors) - vectorsShown; more > 0 {
 		fmt.Fprintf(w, "and %d more vectors whose want is another now\n", more)

@@ -237,7 +237,7 @@ func topScreen(all []admin.Request) string {
 	var text strings.Builder
 	fmt.Fprintf(&text, "%d requests: %s; %.1f tokens/s\n\n", len(all), cmp.Or(strings.Join(counts, ", "), "none"), rate)
 	table := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
-	printRequests(table, all[:min(len(all), topRows)])
+	printRequests(plainWriter{table}, all[:min(len(all), topRows)])
 	table.Flush() // into memory: it does not fail
 	if more := len(all) - topRows; more > 0 {
 		fmt.Fprintf(&text, "and %d more\n", more)

@@ -103,6 +103,9 @@ func untilInterrupted(cmd *cobra.Command, do func(ctx context.Context, w io.Writ
 	return result{pages(func(w io.Writer, asJSON bool) error {
 		ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt)
 		defer stop()
+		if !asJSON {
+			w = plainWriter{w}
+		}
 		return do(ctx, w, asJSON)
 	}), nil}
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -105,8 +104,8 @@ func printUpstreams(w io.Writer, all []admin.UpstreamModel) {
 			if r.Queued != nil && r.QueuedAgeMS != nil {
 				queued, age = fmt.Sprintf("%.0f", *r.Queued), milliseconds(*r.QueuedAgeMS)
 			}
-			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%s\t%s\t%d\t%s\n", m.Model, r.URL, r.State(), cmp.Or(r.Version, "-"), r.InFlight,
-				queued, age, r.Prefixes, cmp.Or(printable(r.Reason), "-"))
+			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%s\t%s\t%d\t%s\n", m.Model, r.URL, r.State(), cmp.Or(inCell(r.Version), "-"), r.InFlight,
+				queued, age, r.Prefixes, cmp.Or(inCell(r.Reason), "-"))
 		}
 	}
 	for _, m := range all {
@@ -115,9 +114,6 @@ func printUpstreams(w io.Writer, all []admin.UpstreamModel) {
 		}
 	}
 }
-
-// printable is a text in a line of a table, whatever a server said.
-func printable(text string) string { return strings.ReplaceAll(printableLines(text), "\n", " ") }
 
 func milliseconds(n int64) string {
 	return (time.Duration(n) * time.Millisecond).Round(100 * time.Millisecond).String()
