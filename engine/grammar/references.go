@@ -19,7 +19,8 @@ type references struct {
 // resolve follows a reference, such as #/$defs/Point, #point or point.json.
 func (c *compiler) resolve(ref *value) *value {
 	if c.references == nil {
-		c.references = &references{resources: map[string]*value{}, anchors: map[string]*value{}, bases: map[*value]*url.URL{}, found: map[*value]*value{}}
+		c.references = &references{resources: map[string]*value{}, anchors: map[string]*value{},
+			bases: map[*value]*url.URL{}, found: map[*value]*value{}}
 		c.index(c.root[0])
 	}
 	at, known := c.references.found[ref]

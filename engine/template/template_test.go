@@ -215,7 +215,8 @@ func TestWorkIsCounted(t *testing.T) {
 			continue
 		}
 		r := newRun()
-		if _, err := tmpl.render(r, Input{Tools: []json.RawMessage{[]byte(tool.String()), []byte(tool.String())}}); err != nil || r.steps < least {
+		tools := []json.RawMessage{[]byte(tool.String()), []byte(tool.String())}
+		if _, err := tmpl.render(r, Input{Tools: tools}); err != nil || r.steps < least {
 			t.Errorf("%s: %d steps, want %d; %v", source, r.steps, least, err)
 		}
 	}

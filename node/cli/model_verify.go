@@ -53,7 +53,8 @@ func verifyModel(out io.Writer, f *modelfile.File, progress func(done, all int64
 		done += int64(t.Elements())
 		progress(done, all)
 	}
-	_, err := fmt.Fprintf(plainWriter{out}, "%d tensors, %d numbers: all are numbers; architecture %s, %d layers, context %d, vocabulary %d\n",
+	_, err := fmt.Fprintf(plainWriter{out},
+		"%d tensors, %d numbers: all are numbers; architecture %s, %d layers, context %d, vocabulary %d\n",
 		len(f.Tensors()), all, f.Architecture(), c.Layers, c.ContextLength, c.Vocab)
 	return err
 }
