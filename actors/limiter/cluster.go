@@ -235,7 +235,11 @@ func (l *clustered) ask(p limit.Proposal, answer verdict) {
 			answer.Refuse(system.ErrStopped)
 		}
 	})
-	if err != nil && answer.m.Ticket != nil {
+	if err == nil {
+		l.cell.asking++
+		return
+	}
+	if answer.m.Ticket != nil {
 		l.deps.Counts.Failed.Add(1)
 		answer.m.Refuse(err)
 	}
@@ -243,6 +247,7 @@ func (l *clustered) ask(p limit.Proposal, answer verdict) {
 
 // onVerdict takes the grant that came with a verdict and answers the request.
 func (l *clustered) onVerdict(c *system.Context, m verdict) {
+	l.cell.asking--
 	handed := false // from then on the ticket gives back what it has
 	defer system.OnPanic(func(any) {
 		m.attempt++
@@ -251,6 +256,7 @@ func (l *clustered) onVerdict(c *system.Context, m verdict) {
 			m.m.Ticket.Refused(&abi.Error{Kind: abi.Internal, Op: "limiter.Reserve", Msg: "internal error"}, m.Limits)
 		case m.Ticket() == nil:
 		default:
+			l.cell.asking++
 			_ = c.Self().Tell(m) // fails only if the limiter was stopped, which gives it to the next
 		}
 	})
@@ -277,9 +283,9 @@ func (l *clustered) onVerdict(c *system.Context, m verdict) {
 			ticket.Refused(err, m.Limits)
 		}
 	case m.Recalled && !m.again:
-		self, again := c.Self(), retry{m.m}
-		time.AfterFunc(limit.RecallTime, func() {
-			if err := self.Tell(again); err != nil {
+		tell, id, again := l.deps.Tell, l.id, retry{m.m}
+		time.AfterFunc(limit.RecallTime, func() { // this limiter may have retired by then
+			if err := tell(id, again); err != nil {
 				again.Refuse(err)
 			}
 		})
@@ -297,7 +303,7 @@ func (l *clustered) adopt(m verdict, now time.Time) {
 	l.cell.counters.Store(&m.Counters)
 	known, g := &l.cell.lent, m.Grant
 	switch {
-	case g == nil || m.asked.Before(l.cell.changed): // an operator has changed what it is a part of
+	case g == nil:
 		l.end()
 		return
 	case g.Number != known.grant.Number:
@@ -312,8 +318,8 @@ func (l *clustered) adopt(m verdict, now time.Time) {
 	}
 	known.until = believed(m.asked, g.Life)
 	known.forget(now.Add(g.Life))
-	if g.Wanted {
-		l.giveBack(true)
+	if g.Wanted || m.asked.Before(l.cell.changed) { // or an operator has changed what it is a part of
+		l.giveBack(g.Wanted)
 	}
 }
 
@@ -386,6 +392,9 @@ func (l *clustered) sweep(now time.Time) (retire bool) {
 		return false
 	}
 	l.giveBack(false)
+	if cell.asking > 0 { // the store may have renewed the grant, for which over is the answer's
+		return false
+	}
 	if !now.Before(cell.lent.over) {
 		l.end()
 		cell.lent = lent{}

@@ -1,13 +1,16 @@
 package limiter
 
 import (
+	"log/slog"
 	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"corenode/actors/account"
 	"corenode/actors/clock"
 	"corenode/actors/limit"
+	"corenode/actors/system"
 	"corenode/wasm/abi"
 )
 
@@ -97,49 +100,165 @@ func TestGrantIsOverAfterASuspend(t *testing.T) {
 	}
 }
 
+// asking is what a limiter asks of a store that answers when the test says so.
+type asking struct {
+	*clustered
+	asked, returned, refused int // requests that the store was asked about, times that something came back, requests
+	part                     limit.Part
+	dones                    []func(limit.Verdict, time.Time, *abi.Error)
+}
+
+func newAsking() *asking {
+	a := &asking{}
+	deps := ClusterDeps{Counts: &Counts{}, Lease: 10 * time.Second,
+		Return: func(r limit.Return) { a.returned, a.part = a.returned+1, r.Part },
+		Tell:   func(_ string, m Message) error { a.Receive(nil, m); return nil },
+		Propose: func(p limit.Proposal, done func(limit.Verdict, time.Time, *abi.Error)) error {
+			if p.RequestID != "" {
+				a.asked++
+			}
+			a.dones = append(a.dones, done)
+			return nil
+		}}
+	a.clustered = NewClustered("a", &Cell{}, deps).(*clustered)
+	return a
+}
+
+// Granted, Refused and Hold make a ticket of it.
+func (a *asking) Granted(limit.Reservation, account.Limits) *abi.Error { return nil }
+func (a *asking) Refused(*abi.Error, account.Limits)                   { a.refused++ }
+func (a *asking) Hold() account.Entry                                  { return account.Entry{} }
+
+// take sends requests.
+func (a *asking) take(t *testing.T, n, wantAsked int) {
+	t.Helper()
+	a.asked = 0
+	for range n {
+		a.Receive(nil, Reserve{Ask: limit.Ask{RequestID: "r", Free: true}, Ticket: a})
+	}
+	if a.asked != wantAsked {
+		t.Errorf("the store is asked about %d of %d requests, want %d", a.asked, n, wantAsked)
+	}
+}
+
+// answer is the store's to all that it was asked; the first time it was asked for a grant alone.
+func (a *asking) answer(v limit.Verdict, asked time.Time, err *abi.Error) {
+	if len(a.dones) == 0 {
+		a.ask(limit.Proposal{}, verdict{})
+	}
+	dones := a.dones
+	a.dones = nil
+	for _, done := range dones {
+		done(v, asked, err)
+	}
+}
+
+// grant is an answer with so many permits for some time.
+func (a *asking) grant(permits int, life time.Duration, asked time.Time) {
+	g := limit.Grant{Number: 3, Part: limit.Part{Permits: permits}, AnyTokens: true, AnyMoney: true, Life: life}
+	a.answer(limit.Verdict{Grant: &g, Counters: limit.NewCounters(account.Account{Concurrency: 10 * permits}, asked)}, asked, nil)
+}
+
 // TestGrantIsKnownUntilItIsOver: what was taken of a grant stays taken as long as the store may renew it, though it is idle
 // and given back; a renewal adds what it brings, and says what the account has.
 func TestGrantIsKnownUntilItIsOver(t *testing.T) {
-	var asked, returned int
-	deps := ClusterDeps{Counts: &Counts{}, Return: func(limit.Return) { returned++ },
-		Propose: func(p limit.Proposal, _ func(limit.Verdict, time.Time, *abi.Error)) error {
-			if p.RequestID != "" {
-				asked++
-			}
-			return nil
-		}}
-	cell := &Cell{}
-	l := NewClustered("a", cell, deps).(*clustered)
+	a := newAsking()
 	life := 100 * idleFor
-	grant := func(permits, concurrency int) {
-		now := clock.Now()
-		g := limit.Grant{Number: 3, Part: limit.Part{Permits: permits}, AnyTokens: true, AnyMoney: true, Life: life}
-		counters := limit.NewCounters(account.Account{Concurrency: concurrency}, now)
-		l.Receive(nil, verdict{Verdict: limit.Verdict{Grant: &g, Counters: counters}, asked: now})
-	}
-	take := func(n, wantAsked int) {
-		t.Helper()
-		asked = 0
-		for range n {
-			l.Receive(nil, Reserve{Ask: limit.Ask{RequestID: "r", Free: true}, Ticket: taken{}})
-		}
-		if asked != wantAsked {
-			t.Errorf("the store is asked about %d of %d requests, want %d", asked, n, wantAsked)
-		}
-	}
-	grant(2, 10)
-	take(3, 1)
-	grant(5, 20)
-	if got := cell.counters.Load().Limits(clock.Now()).RequestsLimit; got != 20 {
+	a.grant(2, life, clock.Now())
+	a.take(t, 3, 1)
+	a.grant(5, life, clock.Now())
+	if got := a.cell.counters.Load().Limits(clock.Now()).RequestsLimit; got != 50 {
 		t.Errorf("the limit is %d, want the renewal's", got)
 	}
-	take(1, 0)
-	if l.sweep(clock.Now().Add(idleFor)) || returned != 1 {
-		t.Errorf("it is forgotten when it is given back, %d times", returned)
+	a.take(t, 1, 0)
+	if a.sweep(clock.Now().Add(idleFor)) || a.returned != 1 {
+		t.Errorf("it is forgotten when it is given back, %d times", a.returned)
 	}
-	grant(5, 20)
-	take(1, 1)
-	if !l.sweep(clock.Now().Add(life)) {
+	a.grant(5, life, clock.Now())
+	a.take(t, 1, 1)
+	a.answer(limit.Verdict{}, clock.Now(), nil)
+	if !a.sweep(clock.Now().Add(life)) {
 		t.Error("it is not forgotten when it is over")
 	}
+}
+
+// TestGrantRenewedAsTheAccountChangedIsKnown: the store renewed the grant before it was told what was given back for an operator's
+// change. It is given back like all of it, and until that renewal is over it is known what was taken.
+func TestGrantRenewedAsTheAccountChangedIsKnown(t *testing.T) {
+	a := newAsking()
+	life := 100 * idleFor
+	a.grant(9, life, clock.Now())
+	a.take(t, 3, 0)
+	a.ask(limit.Proposal{}, verdict{})
+	before := clock.Now().Add(-1) // by a clock that may stand still
+	a.Receive(nil, Changed{})
+	if want := (limit.Part{Permits: 6}); a.returned != 1 || a.part != want {
+		t.Fatalf("%d returns, the last of %+v, want %+v", a.returned, a.part, want)
+	}
+	a.grant(11, 3*life, before)
+	if want := (limit.Part{Permits: 8}); a.returned != 2 || a.part != want {
+		t.Errorf("%d returns, the last of %+v, want %+v: the rest lies idle, and nobody can call it back", a.returned, a.part, want)
+	}
+	if a.sweep(clock.Now().Add(2 * life)) {
+		t.Error("it is forgotten while the store renews it")
+	}
+	a.grant(11, life, clock.Now())
+	a.take(t, 1, 1)
+}
+
+// TestGrantIsKnownWhileTheStoreDecides: the store may renew the grant by a question that it has not answered, and after one that
+// it answers too late.
+func TestGrantIsKnownWhileTheStoreDecides(t *testing.T) {
+	a := newAsking()
+	life := 10 * idleFor
+	a.grant(2, life, clock.Now())
+	a.take(t, 3, 1)
+	if a.sweep(clock.Now().Add(2 * life)) {
+		t.Error("it is forgotten while the store has a question")
+	}
+	a.answer(limit.Verdict{}, clock.Now(), &abi.Error{Kind: abi.Overloaded})
+	if a.refused != 1 || a.sweep(clock.Now().Add(2*life)) {
+		t.Errorf("%d are refused; it is forgotten while the store may do what it was asked", a.refused)
+	}
+	a.grant(2, life, clock.Now())
+	a.take(t, 1, 1)
+	a.answer(limit.Verdict{}, clock.Now(), nil)
+	if !a.sweep(clock.Now().Add(a.deps.Lease + 2*unsureFor)) {
+		t.Error("it is not forgotten when it is over")
+	}
+}
+
+// TestSecondAskFindsTheNextLimiter: a request is asked about again also where the limiter that heard of its refusal has retired.
+func TestSecondAskFindsTheNextLimiter(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		sys := system.New(system.Config{Logger: slog.New(slog.DiscardHandler)})
+		defer sys.Stop()
+		a := newAsking()
+		policy := system.Policy{Resume: true, FailuresMax: 3, Within: time.Minute}
+		pool := system.NewPool(system.PoolSpec[string, Cell]{Name: "limits", Child: "limiter", Policy: policy, Children: policy,
+			MailboxMax: 10, Max: 10, SweepMax: 10, Cell: func(string) *Cell { return &Cell{} },
+			New: func(id string, c *Cell) system.Actor { return NewClustered(id, c, a.deps) }})
+		a.deps.Tell = func(id string, m Message) error { return pool.Tell(id, m) }
+		ref, err := sys.Start(pool.Spec())
+		if err != nil {
+			t.Fatal(err)
+		}
+		pool.Bind(ref)
+		if err := pool.Send("a", Reserve{Ask: limit.Ask{RequestID: "r", Free: true}, Ticket: a}); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(idleFor)
+		a.answer(limit.Verdict{Refusal: &abi.Error{Kind: abi.RateLimited}, Recalled: true}, clock.Now(), nil)
+		synctest.Wait()
+		pool.Sweep()
+		synctest.Wait()
+		if n := pool.Len(); n != 0 {
+			t.Fatalf("%d limiters, want none", n)
+		}
+		time.Sleep(limit.RecallTime)
+		synctest.Wait()
+		if a.asked != 2 || a.refused != 0 {
+			t.Errorf("the store is asked %d times, and %d are refused", a.asked, a.refused)
+		}
+	})
 }

@@ -132,6 +132,7 @@ type Cell struct {
 	lent    lent
 	pace    pace
 	changed time.Time // when an operator changed the account
+	asking  int       // questions whose answer was not read yet
 }
 
 // Limits returns the last published limits for a key, computed for now. ok is false before the first.

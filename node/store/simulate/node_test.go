@@ -400,7 +400,7 @@ func (n *node) answer(k *call, r *request, v verdict) {
 func (n *node) adopt(k *call, g *lent) {
 	c := n.w.customers[g.account]
 	p := n.purses[g.account] // also one that is over: the database may have renewed it, and what was taken stays so
-	if p == nil || p.Number != g.number {
+	if p == nil || p.Number != g.number || n.w.broken.grantForgotten && n.over(p) {
 		p = &purse{fence: g.fence}
 		n.purses[g.account] = p
 	}

@@ -28,6 +28,7 @@ type broken struct {
 	permitsEarly   bool // what runs on a node that was given up loses its permit at once
 	permitInGrant  bool // a hold under a grant has no permit of its own
 	grantRefilled  bool // a renewed grant forgets what the node took of it
+	grantForgotten bool // a grant that is over on the node is forgotten there, though the database may renew it
 	returnTwice    bool // what a grant returns is subtracted each time the batch arrives
 	settledTwice   bool // a second settlement is charged too
 	lateIsNote     bool // a settlement after a survivor's changes nothing
