@@ -3,7 +3,10 @@
 // or as the JSON object of the protocol. It knows no HTTP and no model.
 package messages
 
-import "encoding/json"
+import (
+	"context"
+	"encoding/json"
+)
 
 // ValuesMax bounds the JSON values of a body, as Values counts them: in a call's input or a schema each
 // may take some hundred bytes. A value that a model reads is a token or more, and so many tokens are
@@ -27,6 +30,8 @@ type Request struct {
 	// Body is the body itself, valid until the request is prepared: for models that are
 	// answered elsewhere, to which it goes as it came.
 	Body []byte
+	// Context ends what servers elsewhere are asked before the request is prepared; nil is none.
+	Context context.Context
 	// Forward are headers of the client's, name and value, that go along with it: one for each line.
 	Forward       [][2]string
 	Model         string

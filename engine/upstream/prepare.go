@@ -55,6 +55,10 @@ func (m *Model) Prepare(account string, q *messages.Request) (*engine.Request, e
 	if !m.anyReady() {
 		return nil, m.noneUp()
 	}
+	if err := m.beginCount(); err != nil {
+		return nil, err
+	}
+	defer m.endCount()
 	q = wire.Told(m.options.Flavor, q)
 	checker := newCallChecker(q)
 	if !m.traits.Messages {
@@ -63,7 +67,7 @@ func (m *Model) Prepare(account string, q *messages.Request) (*engine.Request, e
 			q = withShownTools(q)
 		}
 	}
-	counted, err := m.Count(q)
+	counted, err := m.count(q)
 	if err != nil {
 		return nil, err
 	}
@@ -112,8 +116,43 @@ func withShownTools(q *messages.Request) *messages.Request {
 	return &shown
 }
 
+// Asks says whether replicas are asked for the tokens of each request: Prepare and Count wait for them.
+func (m *Model) Asks() bool { return m.options.Counter == nil }
+
+// countsMax bounds the requests of a model that are prepared or counted at once where replicas are asked: while those do not answer
+// the others of the model are refused.
+const countsMax = 64
+
+// beginCount takes a place among them, until endCount.
+func (m *Model) beginCount() *abi.Error {
+	if !m.Asks() {
+		return nil
+	}
+	select {
+	case m.counting <- struct{}{}:
+		return nil
+	default:
+		return &abi.Error{Kind: abi.Overloaded, Op: "upstream.Count", RetryAfter: time.Second,
+			Msg: "too many requests wait for the model's servers to count their tokens; try again"}
+	}
+}
+
+func (m *Model) endCount() {
+	if m.Asks() {
+		<-m.counting
+	}
+}
+
 // Count returns the number of prompt tokens of a body.
 func (m *Model) Count(q *messages.Request) (int, error) {
+	if err := m.beginCount(); err != nil {
+		return 0, err
+	}
+	defer m.endCount()
+	return m.count(q)
+}
+
+func (m *Model) count(q *messages.Request) (int, error) {
 	if q.Raw {
 		return 0, &abi.Error{Kind: abi.InvalidRequest, Op: "upstream.Count", Param: "model",
 			Msg: "this model is answered by servers that take messages only, no raw text"}
@@ -129,25 +168,43 @@ func (m *Model) Count(q *messages.Request) (int, error) {
 	if err != nil {
 		return 0, abi.AsError(err)
 	}
+	ctx, cancel := context.WithCancel(m.ctx)
+	defer cancel()
+	if q.Context != nil {
+		defer context.AfterFunc(q.Context, cancel)()
+	}
 	var last error
 	for _, r := range replicas[:min(3, len(replicas))] {
-		n, err := m.countAt(r, body, q.Forward)
+		n, err := m.countWithin(ctx, r, body, q.Forward)
 		if _, refused := errors.AsType[*abi.Error](err); err == nil || refused {
 			return n, err
 		}
-		last = err
+		if last = err; ctx.Err() != nil { // nobody waits for it
+			break
+		}
 	}
 	return 0, &abi.Error{Kind: abi.Overloaded, Op: "upstream.Count", RetryAfter: time.Second,
 		Msg: "the model's servers do not count tokens now; try again", Err: last}
 }
 
-// countTimeout bounds one question for a count.
-const countTimeout = 10 * time.Second
+// countWithin asks one replica in time. One that lets it pass is taken out like one that lets an answer's pass.
+func (m *Model) countWithin(ctx context.Context, r *replica, body []byte, forward [][2]string) (int, error) {
+	end := time.Now().Add(m.options.CountTimeout)
+	timed, cancel := context.WithDeadline(ctx, end)
+	defer cancel()
+	n, err := m.countAt(timed, r, body, forward)
+	if err != nil && ctx.Err() == nil && !time.Now().Before(end) {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		if m.replicas[r.base] == r {
+			m.failed(r, &outcome{err: fmt.Errorf("count: %w", err), reason: ReasonStall})
+		}
+	}
+	return n, err
+}
 
 // countAt asks one replica for the tokens of a body, with the client's headers that go along.
-func (m *Model) countAt(r *replica, body []byte, forward [][2]string) (int, error) {
-	ctx, cancel := context.WithTimeout(m.ctx, countTimeout)
-	defer cancel()
+func (m *Model) countAt(ctx context.Context, r *replica, body []byte, forward [][2]string) (int, error) {
 	status, page, err := m.get(ctx, r, &question{http.MethodPost, m.traits.Count, m.forwarded(m.header(""), forward), body})
 	if err != nil {
 		return 0, err

@@ -117,7 +117,9 @@ func (m *Model) admit(r *replica) error {
 	}
 	if m.options.Counter == nil {
 		body := fmt.Appendf(nil, `{"model":%q,"messages":[{"role":"user","content":"hi"}]}`, m.options.Model)
-		if _, err := m.countAt(r, body, nil); err != nil {
+		ctx, cancel := context.WithTimeout(m.ctx, m.options.CountTimeout)
+		defer cancel()
+		if _, err := m.countAt(ctx, r, body, nil); err != nil {
 			m.options.Log.Error("a server of the model is not taken: it does not count tokens; name a tokenizer", "model", m.options.ID,
 				"replica", r.base, "reason", cut(m.whole(err), 300))
 			return err

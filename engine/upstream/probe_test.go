@@ -80,7 +80,7 @@ func TestKeyOfProbesIsNotTold(t *testing.T) {
 		waitFor(t, "a reason", func() bool { return strings.Contains(replicaOf(m, server.URL).Reason, at) })
 		texts := replicaOf(m, server.URL).Reason
 		if at != "unwell" {
-			_, err := m.countAt(m.replicas[server.URL], []byte("{}"), nil)
+			_, err := m.countAt(m.ctx, m.replicas[server.URL], []byte("{}"), nil)
 			texts += fmt.Sprint(err)
 		}
 		if strings.Contains(texts, "sk-") {

@@ -77,6 +77,8 @@ type Options struct {
 	// content of its answer, StallTimeout between two pieces of it. Pings of another node count as
 	// pieces for as long as FirstTimeout, with Own always. Defaults 5 s, 600 s, 60 s.
 	ConnectTimeout, FirstTimeout, StallTimeout time.Duration
+	// CountTimeout bounds one question for the tokens of a request. Default 10 s.
+	CountTimeout time.Duration
 	// ReaderTimeout is how long a client may not read before its request is cancelled. Default 5 min.
 	ReaderTimeout time.Duration
 	// ProbeEvery and ResolveEvery are the periods of probes and of the DNS. Defaults 2 s, 5 s.
@@ -104,6 +106,7 @@ func (o *Options) defaults() {
 	set(&o.ConnectTimeout, 5*time.Second)
 	set(&o.FirstTimeout, 600*time.Second)
 	set(&o.StallTimeout, time.Minute)
+	set(&o.CountTimeout, 10*time.Second)
 	set(&o.ReaderTimeout, 5*time.Minute)
 	set(&o.ProbeEvery, 2*time.Second)
 	set(&o.ResolveEvery, 5*time.Second)
@@ -142,6 +145,8 @@ type Model struct {
 	sampling []string        // Options.Sampling, or what SetSampling said last
 	owner    string          // the account that has a cache which cannot be shared: whose body was sent first
 
+	counting chan struct{} // a place for each request whose tokens replicas are asked for
+
 	ctx        context.Context // ends when the model is closed
 	cancel     context.CancelFunc
 	background sync.WaitGroup
@@ -166,7 +171,7 @@ func Open(o Options) (*Model, error) {
 		o.Flavor = wire.Corenode
 	}
 	m := &Model{options: o, traits: o.Flavor.Traits(), replicas: map[string]*replica{}, ready: map[string]bool{},
-		room: make(chan struct{}), sampling: o.Sampling,
+		room: make(chan struct{}), sampling: o.Sampling, counting: make(chan struct{}, countsMax),
 		set: route.New(route.Config{PrefixesMax: prefixesMax, PrefixAge: o.PrefixAge, InFlightMax: o.ConnectionsMax,
 			Seed: uint64(time.Now().UnixNano())})}
 	m.ctx, m.cancel = context.WithCancel(context.Background())
@@ -421,21 +426,24 @@ func (m *Model) anyReady() bool {
 	return len(m.ready) > 0
 }
 
-// urls lists the replicas that are ready: those that are up first, the less loaded ones first.
+// urls lists the replicas that are ready, the less loaded ones first: those that are up, or all where none is.
 func (m *Model) urls() (all []*replica) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	states := m.set.States(time.Now())
-	slices.SortStableFunc(states, func(a, b route.State) int {
-		if up := a.Up && !a.Draining; up != (b.Up && !b.Draining) {
-			return map[bool]int{true: -1, false: 1}[up]
-		}
-		return a.InFlight - b.InFlight
-	})
+	slices.SortStableFunc(states, func(a, b route.State) int { return a.InFlight - b.InFlight })
+	var others []*replica
 	for _, s := range states {
-		if m.ready[s.ID] {
+		switch {
+		case !m.ready[s.ID]:
+		case s.Up && !s.Draining:
 			all = append(all, m.replicas[s.ID])
+		default:
+			others = append(others, m.replicas[s.ID])
 		}
+	}
+	if len(all) == 0 {
+		return others
 	}
 	return all
 }

@@ -8,11 +8,14 @@ import (
 	"io"
 	"net"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/klauspost/compress/zstd"
 
+	"corenode/engine"
+	"corenode/engine/messages"
 	"corenode/wasm/abi"
 )
 
@@ -334,6 +337,92 @@ func TestGateBoundsPreparing(t *testing.T) {
 	}
 	if n.s.gate.node != 0 || len(n.s.gate.accounts) != 0 {
 		t.Error("the gate is not empty")
+	}
+}
+
+// askingModel has servers elsewhere count what it prepares.
+type askingModel struct {
+	fakeModel
+	wait func(*messages.Request)
+}
+
+func (askingModel) Asks() bool { return true }
+
+func (m askingModel) Prepare(account string, q *messages.Request) (*engine.Request, error) {
+	m.wait(q)
+	return m.fakeModel.Prepare(account, q)
+}
+
+func (m askingModel) Count(q *messages.Request) (int, error) {
+	m.wait(q)
+	return m.fakeModel.Count(q)
+}
+
+// TestGateIsForWork: what waits for servers elsewhere, or for an account's permit, has no place among what takes processors.
+func TestGateIsForWork(t *testing.T) {
+	var waiting sync.WaitGroup
+	block := make(chan struct{})
+	wait := func() { waiting.Done(); <-block }
+	backend := newFakeBackend(say("x"))
+	n := start(t, Config{PreparesMax: 1}, backend, func(d *Deps) {
+		d.Catalog = fakeCatalog{"core-1.1": askingModel{fakeModel{id: "core-1.1"}, func(*messages.Request) { wait() }},
+			"core-1.1-mini": fakeModel{id: "core-1.1-mini"}}
+	})
+	mini := strings.Replace(ask, "core-1.1", "core-1.1-mini", 1)
+	var all []io.Reader
+	begin := func(path, body string) {
+		c := n.dial()
+		waiting.Add(1)
+		all = append(all, c)
+		if _, err := io.WriteString(c, request("POST", path, body, withKey)); err != nil {
+			t.Fatal(err)
+		}
+		waiting.Wait()
+	}
+	begin("/v1/messages", ask)
+	begin("/v1/messages/count_tokens", ask)
+	backend.entering = wait
+	begin("/v1/messages/count_tokens", mini)
+	if r := n.raw(request("POST", "/v1/messages", mini, "X-Api-Key: "+otherKey)); r.StatusCode != 200 {
+		t.Errorf("another model's request while these wait: %d %q", r.StatusCode, r.body)
+	}
+	if accounts := n.s.gate.accounts; len(accounts) != 1 {
+		t.Errorf("requests that wait count for %v", accounts)
+	}
+	close(block)
+	for i, c := range all {
+		if r := read(t, bufio.NewReader(c), "POST"); r.StatusCode != 200 {
+			t.Errorf("request %d: %d %q", i, r.StatusCode, r.body)
+		}
+	}
+	if n.s.gate.node != 0 || len(n.s.gate.accounts) != 0 {
+		t.Error("the gate is not empty")
+	}
+}
+
+// TestNobodyWaitsForACount: what servers elsewhere are asked for a request ends with the drain's deadline, and when the client leaves.
+func TestNobodyWaitsForACount(t *testing.T) {
+	for name, end := range map[string]func(*node, net.Conn){
+		"drain": func(n *node, _ net.Conn) { n.s.abortAll() },
+		"left":  func(_ *node, c net.Conn) { c.Close() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			inside, ended := make(chan struct{}), make(chan struct{})
+			n := start(t, Config{}, newFakeBackend(say("x")), func(d *Deps) {
+				d.Catalog = fakeCatalog{"core-1.1": askingModel{fakeModel{id: "core-1.1"}, func(q *messages.Request) {
+					close(inside)
+					<-q.Context.Done()
+					close(ended)
+				}}}
+			})
+			c := n.dial()
+			if _, err := io.WriteString(c, request("POST", "/v1/messages", ask, withKey)); err != nil {
+				t.Fatal(err)
+			}
+			<-inside
+			end(n, c)
+			<-ended
+		})
 	}
 }
 

@@ -133,6 +133,10 @@ type Model interface {
 // HeaderForwarder is a Model to whose servers some of the client's headers go along.
 type HeaderForwarder interface{ ForwardHeaders() []string }
 
+// Asking is a Model that may ask servers elsewhere for the tokens of a request, and bounds how many it asks at once. Where Asks
+// says so, Prepare and Count wait for them, outside of what bounds the work of this process; the request's Context ends that.
+type Asking interface{ Asks() bool }
+
 // Replicated is a Model that this node's own engine and those of other nodes answer. What another
 // node forwarded is the own engine's.
 type Replicated interface{ Own() Model }

@@ -96,7 +96,7 @@ func (s *Server) Drain(ctx context.Context) error {
 // writer waits for a slow reader, and those whose body is slow to come.
 func (s *Server) abortAll() {
 	s.abortOnce.Do(func() {
-		close(s.abort)
+		s.end()
 		s.conns.hurry(lingerTimeout)
 	})
 }

@@ -57,6 +57,7 @@ type exchange struct {
 	streamed   bool    // the answer's stream has the exchange now and ends it
 	registered bool    // counted in Server.requests
 	admitted   bool    // by the backend, however it ended
+	rests      bool    // its place in the gate is the account's alone
 	arrival    arrival // of the body
 	body       body    // until it is parsed
 	// unreadBody says that bytes of the body may still be on the connection.

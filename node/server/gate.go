@@ -26,19 +26,44 @@ func (g *gate) enter(account string, accountMax int) *abi.Error {
 			Msg: "too many requests at once for this account (limit " + strconv.Itoa(accountMax) + ")"}
 	}
 	if g.node >= g.nodeMax {
-		return &abi.Error{Kind: abi.Overloaded, Op: "server.gate", RetryAfter: time.Second,
-			Msg: "the node is preparing too many requests at once"}
+		return errPreparing()
 	}
 	g.node++
 	g.accounts[account]++
 	return nil
 }
 
-func (g *gate) leave(account string) {
+// rest gives the node's place back and keeps that of the account: the request waits, and takes no processor.
+func (g *gate) rest() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.node--
+}
+
+// resume takes a place of the node again.
+func (g *gate) resume() *abi.Error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.node >= g.nodeMax {
+		return errPreparing()
+	}
+	g.node++
+	return nil
+}
+
+// leave gives back what a request has, of the node unless it rests.
+func (g *gate) leave(account string, rests bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if !rests {
+		g.node--
+	}
 	if g.accounts[account]--; g.accounts[account] == 0 {
 		delete(g.accounts, account)
 	}
+}
+
+func errPreparing() *abi.Error {
+	return &abi.Error{Kind: abi.Overloaded, Op: "server.gate", RetryAfter: time.Second,
+		Msg: "the node is preparing too many requests at once"}
 }

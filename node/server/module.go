@@ -183,12 +183,12 @@ func (x *exchange) routedModels() {
 			return
 		}
 	}
-	if refusal := x.s.gate.enter(x.who.Account.ID, x.who.Account.Concurrency); refusal != nil {
-		x.fail(refusal)
-		return
-	}
-	defer x.s.gate.leave(x.who.Account.ID)
 	x.withPermit(func() {
+		if refusal := x.s.gate.enter(x.who.Account.ID, x.who.Account.Concurrency); refusal != nil {
+			x.fail(refusal)
+			return
+		}
+		defer x.s.gate.leave(x.who.Account.ID, false)
 		var models []abi.Model
 		for _, i := range x.usable() {
 			l := list(i)

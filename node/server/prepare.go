@@ -1,6 +1,7 @@
 package server
 
 import (
+	"context"
 	"fmt"
 	"strconv"
 	"strings"
@@ -15,6 +16,9 @@ import (
 // prepare makes tokens of the body.
 func (x *exchange) prepare() (prepared *engine.Request, refusal *abi.Error) {
 	refusal = x.withRequest(func(request *messages.Request, model Model) (err error) {
+		if asks(model) {
+			x.rest()
+		}
 		prepared, err = model.Prepare(x.who.Account.CacheAccount(x.who.Peer), request)
 		return err
 	})
@@ -38,15 +42,40 @@ func (x *exchange) withRequest(use func(*messages.Request, Model) error) *abi.Er
 	if refusal := x.s.gate.enter(x.who.Account.ID, x.who.Account.Concurrency); refusal != nil {
 		return refusal
 	}
-	defer x.s.gate.leave(x.who.Account.ID)
+	defer func() { x.s.gate.leave(x.who.Account.ID, x.rests) }()
 	request, model, refusal := x.parse(b)
 	if refusal != nil {
 		return refusal
+	}
+	if asks(model) {
+		ctx, cancel := context.WithCancel(x.s.life)
+		defer cancel()
+		defer x.s.watcher.remove(x.s.watcher.add(x.conn.socket, cancel))
+		request.Context = ctx
 	}
 	if err := use(request, model); err != nil {
 		return abi.AsError(err)
 	}
 	return nil
+}
+
+// rest gives the gate's place to others while the request waits for what is not of this process's making.
+func (x *exchange) rest() {
+	x.s.gate.rest()
+	x.rests = true
+}
+
+// resume takes a place again.
+func (x *exchange) resume() *abi.Error {
+	refusal := x.s.gate.resume()
+	x.rests = refusal != nil
+	return refusal
+}
+
+// asks says whether a model waits for servers elsewhere when it prepares a request or counts it.
+func asks(m Model) bool {
+	a, ok := m.(Asking)
+	return ok && a.Asks()
 }
 
 // parse reads the body and finds its model. What follows may take seconds, so a
@@ -169,11 +198,17 @@ func (x *exchange) countInput() {
 // count counts the tokens of the body. Its answer is no stream, whatever the body asks for.
 func (x *exchange) count() (n int, refusal *abi.Error) {
 	refusal = x.withRequest(func(request *messages.Request, model Model) error {
+		x.rest()
 		release, err := x.enter()
 		if err != nil {
 			return err
 		}
 		defer release()
+		if !asks(model) {
+			if refusal := x.resume(); refusal != nil {
+				return refusal
+			}
+		}
 		n, err = model.Count(request)
 		return err
 	})

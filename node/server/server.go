@@ -52,7 +52,9 @@ type Server struct {
 	operators atomic.Pointer[[]operators.Operator]
 
 	draining  atomic.Bool
-	abort     chan struct{} // closed when a drain's deadline has passed
+	life      context.Context // ends when a drain's deadline has passed
+	abort     <-chan struct{} // of life
+	end       context.CancelFunc
 	abortOnce sync.Once
 	closeOnce sync.Once
 }
@@ -63,7 +65,9 @@ func New(cfg Config, deps Deps) (*Server, error) {
 	if err := errors.Join(cfg.Validate(), deps.validate()); err != nil {
 		return nil, err
 	}
-	s := &Server{cfg: cfg, deps: deps, log: deps.Log, abort: make(chan struct{})}
+	s := &Server{cfg: cfg, deps: deps, log: deps.Log}
+	s.life, s.end = context.WithCancel(context.Background())
+	s.abort = s.life.Done()
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
 	}

@@ -66,13 +66,14 @@ func leaked() string {
 // fakeBackend admits everything it is not told to refuse, and plays a script
 // into each stream's output.
 type fakeBackend struct {
-	script  func(*fakeStream)
-	refuse  error // of Generate
-	noEntry error // of Enter
-	limits  account.Limits
-	held    func() chan error
-	settle  error
-	streams chan *fakeStream
+	script   func(*fakeStream)
+	refuse   error  // of Generate
+	entering func() // before a permit is given; may be nil
+	noEntry  error  // of Enter
+	limits   account.Limits
+	held     func() chan error
+	settle   error
+	streams  chan *fakeStream
 	// unsettled and uncertain become those of its streams.
 	unsettled, uncertain chan struct{}
 	entered              atomic.Int32
@@ -115,6 +116,9 @@ func (b *fakeBackend) Generate(c Call) (Stream, account.Limits, error) {
 func (b *fakeBackend) Enter(account.Account, account.LimitedKey) (func(), account.Limits, error) {
 	if b.noEntry != nil {
 		return nil, b.limits, b.noEntry
+	}
+	if b.entering != nil {
+		b.entering()
 	}
 	b.entered.Add(1)
 	return func() { b.entered.Add(-1) }, b.limits, nil
