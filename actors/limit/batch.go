@@ -86,8 +86,22 @@ type Verdict struct {
 	// key's limit: Limits do.
 	Counters Counters
 	Limits   account.Limits
+	// Now is what the store's clock said, by which Counters and Limits are; zero where there are none.
+	Now time.Time
 	// Grant is what this node has of the account, after the decision; nil when nothing.
 	Grant *Grant
+}
+
+// By is the verdict by the clock of the node that asked, which says now: the store's need not agree with it.
+func (v Verdict) By(now time.Time) Verdict {
+	if v.Now.IsZero() {
+		return v
+	}
+	behind := now.Sub(v.Now)
+	v.Counters.bucket.At = v.Counters.bucket.At.Add(behind)
+	v.Limits.RequestsReset, v.Limits.TokensReset = v.Limits.RequestsReset.Add(behind), v.Limits.TokensReset.Add(behind)
+	v.Now = now
+	return v
 }
 
 // RecallTime bounds how long a node takes to give idle parts of a grant back when another one needs them.

@@ -230,7 +230,7 @@ func (l *clustered) ask(p limit.Proposal, answer verdict) {
 	tell, id := l.deps.Tell, l.id
 	answer.tell = func(v verdict) error { return tell(id, v) }
 	err := l.deps.Propose(p, func(v limit.Verdict, asked time.Time, err *abi.Error) {
-		answer.Verdict, answer.asked, answer.err = v, asked, err
+		answer.Verdict, answer.asked, answer.err = v.By(time.Now()), asked, err
 		if answer.tell(answer) != nil {
 			answer.Refuse(system.ErrStopped)
 		}

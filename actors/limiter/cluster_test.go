@@ -105,6 +105,7 @@ type asking struct {
 	*clustered
 	asked, returned, refused int // requests that the store was asked about, times that something came back, requests
 	part                     limit.Part
+	limits                   account.Limits // of the last that was granted
 	dones                    []func(limit.Verdict, time.Time, *abi.Error)
 }
 
@@ -125,9 +126,12 @@ func newAsking() *asking {
 }
 
 // Granted, Refused and Hold make a ticket of it.
-func (a *asking) Granted(limit.Reservation, account.Limits) *abi.Error { return nil }
-func (a *asking) Refused(*abi.Error, account.Limits)                   { a.refused++ }
-func (a *asking) Hold() account.Entry                                  { return account.Entry{} }
+func (a *asking) Granted(_ limit.Reservation, l account.Limits) *abi.Error {
+	a.limits = l
+	return nil
+}
+func (a *asking) Refused(*abi.Error, account.Limits) { a.refused++ }
+func (a *asking) Hold() account.Entry                { return account.Entry{} }
 
 // take sends requests.
 func (a *asking) take(t *testing.T, n, wantAsked int) {
@@ -225,6 +229,33 @@ func TestGrantIsKnownWhileTheStoreDecides(t *testing.T) {
 	a.answer(limit.Verdict{}, clock.Now(), nil)
 	if !a.sweep(clock.Now().Add(a.deps.Lease + 2*unsureFor)) {
 		t.Error("it is not forgotten when it is over")
+	}
+}
+
+// TestVerdictIsReadByTheNodesClock: the clock of the store may be ahead of the node's, or behind. What a verdict says of times is shown
+// by the node's: when limits are free again, and how far the bucket is refilled.
+func TestVerdictIsReadByTheNodesClock(t *testing.T) {
+	for _, ahead := range []time.Duration{time.Hour, -time.Hour} {
+		a := newAsking()
+		there := time.Now().Add(ahead)
+		s := limit.New(account.Account{TokensPerMinute: 600}, limit.NewBucket(600, there))
+		got, refusal := s.Reserve(limit.Ask{RequestID: "r", Prompt: 600}, there)
+		if refusal != nil {
+			t.Fatal(refusal)
+		}
+		a.Receive(nil, Reserve{Ask: limit.Ask{RequestID: "r", Prompt: 600}, Ticket: a})
+		v := limit.Verdict{Reservation: got, Counters: s.Counters(), Limits: s.Limits(account.LimitedKey{}, there), Now: there}
+		a.answer(v, clock.Now(), nil)
+		now := time.Now()
+		of, _ := a.cell.Limits(account.LimitedKey{}, now)
+		use, _ := a.cell.Use(now)
+		if most := now.Add(time.Minute); of.TokensReset.After(most) || of.TokensReset.Before(now) || a.limits.TokensReset.After(most) ||
+			a.limits.TokensReset.Before(now) || a.limits.RequestsReset.After(now) {
+			t.Errorf("%s ahead: at %s limits are %+v, of the verdict %+v", ahead, now, of, a.limits)
+		}
+		if use.TokensRemaining == 600 {
+			t.Errorf("%s ahead: a bucket that was emptied is full", ahead)
+		}
 	}
 }
 

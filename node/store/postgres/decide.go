@@ -195,7 +195,7 @@ func (w *work) decide(asks []limit.Proposal) []limit.Verdict {
 		if a == nil {
 			continue
 		}
-		verdicts[i].Counters, verdicts[i].Limits = a.state.Counters(), a.state.Limits(asks[i].Key, w.now)
+		verdicts[i].Counters, verdicts[i].Limits, verdicts[i].Now = a.state.Counters(), a.state.Limits(asks[i].Key, w.now), w.now
 		if !w.fenced {
 			verdicts[i].Grant = w.granted(a)
 		}

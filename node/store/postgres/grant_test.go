@@ -94,6 +94,25 @@ func (c *cluster) grants() (all []limit.Part) {
 	return all
 }
 
+// TestVerdictSaysTheDatabasesClock: a node whose clock is another shows by its own when limits are free again.
+func TestVerdictSaysTheDatabasesClock(t *testing.T) {
+	c := newCluster(t, 1, account.Account{Concurrency: 1, TokensPerMinute: 600}, 9000)
+	c.now = time.Now().Add(time.Hour)
+	for _, id := range []string{"admitted", "refused"} {
+		v := c.commit(0, limit.Batch{Asks: []limit.Proposal{c.ask(id, 100, limit.Part{})}})[0]
+		if (v.Refusal != nil) != (id == "refused") || !v.Now.Equal(c.now) {
+			t.Errorf("%s: %v, the database says that it is %s, want %s", id, v.Refusal, v.Now, c.now)
+		}
+		now := time.Now()
+		v = v.By(now)
+		for _, reset := range []time.Time{v.Limits.RequestsReset, v.Limits.TokensReset} {
+			if reset.Before(now) || reset.After(now.Add(time.Minute)) {
+				t.Errorf("%s: at %s a limit is free again at %s", id, now, reset)
+			}
+		}
+	}
+}
+
 // TestGrantIsUsedReturnedAndEnds: a grant is at most a node's share; holds and returns take of it, each
 // once; what is left at its end goes back; a hold that comes later is taken and counted.
 func TestGrantIsUsedReturnedAndEnds(t *testing.T) {
