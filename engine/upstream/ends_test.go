@@ -137,6 +137,64 @@ func TestEarlyAnswer(t *testing.T) {
 	}
 }
 
+// saying is a connection whose server says the same to every question.
+type saying struct {
+	net.Conn
+	answer io.Reader
+}
+
+func (saying) Write(b []byte) (int, error)  { return len(b), nil }
+func (s saying) Read(b []byte) (int, error) { return s.answer.Read(b) }
+
+// TestInterimAnswers: what a server says ahead of its answer is none, but for a change of protocol, and is read a few times.
+func TestInterimAnswers(t *testing.T) {
+	u, _ := url.Parse("http://x")
+	r := newReplica("http://x", u, time.Second)
+	const hints, ok = "HTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\n", "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"
+	for said, status := range map[string]int{
+		"HTTP/1.1 100 Continue\r\n\r\n" + ok:            http.StatusOK,
+		strings.Repeat(hints, interimMax) + ok:          http.StatusOK,
+		strings.Repeat(hints, interimMax+1) + ok:        http.StatusEarlyHints,
+		"HTTP/1.1 101 Switching Protocols\r\n\r\n" + ok: http.StatusSwitchingProtocols,
+		hints: 0,
+		strings.Replace(hints, "x", strings.Repeat("x", headBytesMax*3/5), 1) + strings.Replace(ok, "OK", strings.Repeat("o", headBytesMax*3/5), 1): 0,
+	} {
+		resp, err := r.ask(newConn(saying{answer: strings.NewReader(said)}), &question{method: http.MethodGet, path: "/"})
+		got := 0
+		if err == nil {
+			got = resp.StatusCode
+		}
+		if got != status {
+			t.Errorf("%.100q of %d bytes: %d, %.100v, want %d", said, len(said), got, err, status)
+		}
+	}
+}
+
+// TestServerWithEarlyHints: a server that says something ahead of every answer is asked once for one, and is probed, counts
+// and tells its version as others do.
+func TestServerWithEarlyHints(t *testing.T) {
+	s := start(t, wire.VLLM, plainAnswer)
+	hinting := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Link", "</x>; rel=preload")
+		w.WriteHeader(http.StatusEarlyHints)
+		w.Header().Del("Link")
+		s.Config.Handler.ServeHTTP(w, r)
+	}))
+	t.Cleanup(hinting.Close)
+	s.URL = hinting.URL
+	m := open(t, wire.VLLM, nil, s)
+	got := newLoop(t, m).ask("a", hello(true))
+	if got.refused != nil || got.result.Err != nil || text(got.events, abi.BlockText) != "Hello, wörld!" {
+		t.Errorf("refused %v, ended with %v: %q", got.refused, got.result.Err, text(got.events, abi.BlockText))
+	}
+	if n, c := len(s.Seen()), m.Counts(); n != 1 || c.Failures.Load() != 0 || c.Retries.Load() != 0 {
+		t.Errorf("asked %d times, %d failures, %d retries", n, c.Failures.Load(), c.Retries.Load())
+	}
+	if r := replicaOf(m, hinting.URL); !r.Up || r.Version == "unknown" {
+		t.Errorf("%+v", r)
+	}
+}
+
 // TestUsageBelowDelivered: a report that is far below what was delivered is not believed, such
 // as the one that some servers begin their messages with.
 func TestUsageBelowDelivered(t *testing.T) {

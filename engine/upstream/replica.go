@@ -222,11 +222,21 @@ func (r *replica) ask(c *conn, q *question) (*http.Response, error) {
 	c.head.left = headBytesMax
 	defer func() { c.head.left = noBound }()
 	resp, err := http.ReadResponse(c.in, nil)
+	for n := 0; n < interimMax && err == nil && interim(resp.StatusCode); n++ {
+		resp, err = http.ReadResponse(c.in, nil)
+	}
 	if err != nil && c.head.failed == nil {
 		err = garbled{err}
 	}
 	return resp, err
 }
+
+// interimMax is how many interim answers are read ahead of one.
+const interimMax = 8
+
+// interim says whether a status is of what comes ahead of an answer (RFC 9110, section 15.2). A change of
+// protocol, for which nobody asked, is none.
+func interim(status int) bool { return status/100 == 1 && status != http.StatusSwitchingProtocols }
 
 // garbled is an answer that is none of HTTP. Its cause quotes it, and so is for operators who ask, not for the log.
 type garbled struct{ cause error }
@@ -250,7 +260,7 @@ func unquoted(err error) error {
 	return err
 }
 
-// headBytesMax bounds the head of an answer, which net/http reads without a bound of its own.
+// headBytesMax bounds the head of an answer, with those of interim ones, which net/http reads without a bound of its own.
 const headBytesMax = 256 << 10
 
 const noBound = 1 << 62
