@@ -6,7 +6,6 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
-	"net"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -83,18 +82,10 @@ func (c *Certificate) Pinned() *tls.Config {
 		}}
 }
 
-// wrap encrypts the connections of a listener; nil leaves them as they are.
-func (c *Certificate) wrap(ln net.Listener) net.Listener {
+// shown is how a listener encrypts its connections; nil leaves them as they are.
+func (c *Certificate) shown() *tls.Config {
 	if c == nil {
-		return ln
+		return nil
 	}
-	return tls.NewListener(ln, c.config)
-}
-
-// over encrypts a connection; nil leaves it as it is.
-func (c *Certificate) over(raw net.Conn) net.Conn {
-	if c == nil {
-		return raw
-	}
-	return tls.Server(raw, c.config)
+	return c.config
 }

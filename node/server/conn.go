@@ -155,8 +155,9 @@ type conn struct {
 }
 
 // Read refuses to begin another request once the connection is finished. A
-// connection that never sent a byte ends in silence: its client opened it ahead
-// of time, and would take a 408 for the answer to its first request.
+// connection that never sent a byte ends in silence, whatever ends it: its client
+// opened it ahead of time, and would take a 408 for the answer to its first request,
+// or looked whether somebody listens.
 func (c *conn) Read(p []byte) (int, error) {
 	parting := c.parting.Load()
 	if parting {
@@ -172,11 +173,8 @@ func (c *conn) Read(p []byte) (int, error) {
 	if c.lineN < len(c.line) {
 		c.lineN += copy(c.line[c.lineN:], p[:n])
 	}
-	if !c.spoke {
-		c.spoke = n > 0
-		if n == 0 && isTimeout(err) && !c.finished.Load() { // a drain wakes reads that way, and bytes may wait behind it
-			return 0, io.EOF
-		}
+	if c.spoke = c.spoke || n > 0; !c.spoke && err != nil {
+		return 0, io.EOF
 	}
 	return n, err
 }

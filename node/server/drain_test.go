@@ -202,6 +202,26 @@ func TestDrainEndsIdleConnections(t *testing.T) {
 	}
 }
 
+// TestDrainOfConnectionsAheadOfTime: one that a client opened and sent nothing on ends without an answer, which would be
+// taken for that of the first request.
+func TestDrainOfConnectionsAheadOfTime(t *testing.T) {
+	n := start(t, Config{ReadTimeout: time.Hour}, newFakeBackend(nil))
+	var fresh [8]net.Conn
+	for i := range fresh {
+		fresh[i] = n.dial()
+	}
+	waitFor(t, "all are served", func() bool { return n.s.public.GetOpenConnectionsCount() == int32(len(fresh)) })
+	if err := n.s.Drain(t.Context()); err != nil {
+		t.Error(err)
+	}
+	for _, c := range fresh {
+		if got, err := io.ReadAll(c); err != nil || len(got) != 0 {
+			t.Errorf("read %q, %v; want silence", got, err)
+		}
+	}
+	n.checkUnasked("a drain")
+}
+
 // partedListener accepts connections whose end is seen: each says when it closes its half, and then waits for open.
 type partedListener struct {
 	net.Listener

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -16,22 +17,30 @@ import (
 // listener wraps accepted connections and bounds their number.
 type listener struct {
 	net.Listener
-	s        *Server
-	of       *connections            // where they are counted
-	over     func(net.Conn) net.Conn // encrypts a connection, or not
-	nodes    bool                    // it is where nodes of the same database ask
-	refusing chan struct{}
-	once     sync.Once
+	s         *Server
+	of        *connections // where they are counted
+	secure    *tls.Config  // what encrypts them; nil is plain
+	outermost bool         // encryption is around conn, not in it
+	nodes     bool         // it is where nodes of the same database ask
+	failures  failures     // of encryption
+	refusing  chan struct{}
+	once      sync.Once
 }
 
-func newListener(ln net.Listener, s *Server, of *connections, over func(net.Conn) net.Conn) *listener {
-	l := &listener{Listener: &retryListener{Listener: ln, log: s.log}, s: s, of: of, over: over, refusing: make(chan struct{}, refusalsMax)}
+func newListener(ln net.Listener, s *Server, of *connections, secure *tls.Config) *listener {
+	l := &listener{Listener: &retryListener{Listener: ln, log: s.log}, s: s, of: of, secure: secure, refusing: make(chan struct{}, refusalsMax)}
+	l.failures.log, l.failures.listen = s.log, ln.Addr().String()
 	of.listening(l)
 	return l
 }
 
-// asItIs is a connection that nothing encrypts here.
-func asItIs(raw net.Conn) net.Conn { return raw }
+// over encrypts a connection, where the listener does.
+func (l *listener) over(raw net.Conn) net.Conn {
+	if l.secure == nil {
+		return raw
+	}
+	return &secured{Conn: tls.Server(raw, l.secure), failures: &l.failures}
+}
 
 // Close stops accepting, once: both a drain and fasthttp close it.
 func (l *listener) Close() (err error) {
@@ -50,11 +59,18 @@ func (l *listener) Accept() (net.Conn, error) {
 		if tcp, ok := c.(*net.TCPConn); ok {
 			keepAlive(tcp)
 		}
-		accepted := &conn{Conn: l.over(c), socket: descriptor(c), of: l.of, ofNodes: l.nodes}
-		if l.of.add(accepted, l.s.cfg.ConnectionsMax) {
+		accepted := &conn{Conn: c, socket: descriptor(c), of: l.of, ofNodes: l.nodes}
+		if !l.outermost {
+			accepted.Conn = l.over(c)
+		}
+		switch {
+		case !l.of.add(accepted, l.s.cfg.ConnectionsMax):
+			l.refuse(c)
+		case l.outermost:
+			return l.over(accepted), nil
+		default:
 			return accepted, nil
 		}
-		l.refuse(c)
 	}
 }
 

@@ -123,17 +123,13 @@ func (quiet) Printf(string, ...any) {}
 
 // Serve answers requests on ln until Drain or Close.
 func (s *Server) Serve(ln net.Listener) error {
-	return s.public.Serve(newListener(ln, s, &s.conns, s.cfg.Certificate.over))
+	return s.public.Serve(newListener(ln, s, &s.conns, s.cfg.Certificate.shown()))
 }
 
 // ServeNodes answers what other nodes of the same database forward on ln until Drain or Close;
 // nil is plain.
 func (s *Server) ServeNodes(ln net.Listener, secure *tls.Config) error {
-	over := asItIs
-	if secure != nil {
-		over = func(raw net.Conn) net.Conn { return tls.Server(raw, secure) }
-	}
-	l := newListener(ln, s, &s.conns, over)
+	l := newListener(ln, s, &s.conns, secure)
 	l.nodes = true
 	return s.public.Serve(l)
 }
@@ -141,7 +137,9 @@ func (s *Server) ServeNodes(ln net.Listener, secure *tls.Config) error {
 // ServeAdmin answers the admin API, metrics and debugging on ln until Close. Encryption is
 // outermost: fasthttp asks a connection whether it is encrypted.
 func (s *Server) ServeAdmin(ln net.Listener) error {
-	return s.admin.Serve(s.cfg.AdminCertificate.wrap(newListener(ln, s, &s.admins, asItIs)))
+	l := newListener(ln, s, &s.admins, s.cfg.AdminCertificate.shown())
+	l.outermost = true
+	return s.admin.Serve(l)
 }
 
 // Close ends both listeners without patience, cancels what is in flight, and

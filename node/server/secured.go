@@ -1,0 +1,57 @@
+package server
+
+import (
+	"crypto/tls"
+	"errors"
+	"io"
+	"log/slog"
+	"net"
+	"sync/atomic"
+	"syscall"
+	"time"
+)
+
+// secured is a connection over TLS. One that ends before the first byte of a request,
+// most often in its handshake, ends in silence, as a plain one does: nobody is there
+// who would understand an answer.
+type secured struct {
+	*tls.Conn
+	failures *failures
+	spoke    bool // a byte of a request has come; owned by who reads
+}
+
+// Read says what was wrong with TLS to the log alone.
+func (c *secured) Read(p []byte) (int, error) {
+	n, err := c.Conn.Read(p)
+	if n == 0 && err != nil && !c.spoke {
+		c.failures.add(err, time.Now())
+		return 0, io.EOF
+	}
+	c.spoke = c.spoke || n > 0
+	return n, err
+}
+
+// complainEvery is how often the log says why connections over TLS fail.
+const complainEvery = time.Minute
+
+// failures are the connections of a listener that TLS ended. It is safe for concurrent use.
+type failures struct {
+	log        *slog.Logger
+	listen     string
+	count      atomic.Int64
+	complained atomic.Int64 // when, in Unix nanoseconds
+}
+
+// add counts a connection, and says to the log why it ended if nothing was said for some time. A client that
+// leaves without a word about TLS is none.
+func (f *failures) add(err error, now time.Time) {
+	if _, system := errors.AsType[syscall.Errno](err); system || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) ||
+		errors.Is(err, net.ErrClosed) || isTimeout(err) {
+		return
+	}
+	count, last := f.count.Add(1), f.complained.Load()
+	if now.Sub(time.Unix(0, last)) > complainEvery && f.complained.CompareAndSwap(last, now.UnixNano()) {
+		f.log.Info("a connection over TLS failed before its first request", "listen", f.listen, "error", cutCause(err.Error()),
+			"failed", count)
+	}
+}
