@@ -65,12 +65,12 @@ func (x *exchange) setCORS() {
 // preflight adds to the answer of an OPTIONS request what a browser asks before
 // it sends the request of a page. Whatever headers the page wants to send are
 // granted: SDKs send dozens of their own, others with each release, and the node
-// ignores those that it does not know.
-func (x *exchange) preflight(allow string) {
+// ignores those that it does not know. It is false where no page asks, or one that may not.
+func (x *exchange) preflight(allow string) bool {
 	h := &x.ctx.Response.Header
 	r := &x.ctx.Request.Header
 	if len(h.Peek(fasthttp.HeaderAccessControlAllowOrigin)) == 0 || len(r.Peek(fasthttp.HeaderAccessControlRequestMethod)) == 0 {
-		return
+		return false
 	}
 	h.Set(fasthttp.HeaderAccessControlAllowMethods, allow)
 	h.Set(fasthttp.HeaderAccessControlMaxAge, preflightSeconds)
@@ -79,6 +79,18 @@ func (x *exchange) preflight(allow string) {
 		headerNames(names) {
 		h.SetBytesV(fasthttp.HeaderAccessControlAllowHeaders, names)
 	}
+	return true
+}
+
+// preflightOfUnknown answers a page that asks whether it may send a request to a path that nobody has. It may: only
+// the answer to that says what is wrong with the path.
+func (x *exchange) preflightOfUnknown() bool {
+	method := x.ctx.Request.Header.Peek(fasthttp.HeaderAccessControlRequestMethod)
+	if !x.ctx.IsOptions() || slices.ContainsFunc(method, func(b byte) bool { return !tokenByte[b] }) || !x.preflight(string(method)) {
+		return false
+	}
+	x.noContent()
+	return true
 }
 
 // headerNames says whether s is a list of what can be a header's name.

@@ -93,6 +93,8 @@ func TestPreflight(t *testing.T) {
 		{"no names of headers", "/v1/messages", []string{"Origin: " + page, withAsk, "Access-Control-Request-Headers: a\tb"}, page, "POST, OPTIONS", ""},
 		{"too many", "/v1/messages", []string{"Origin: " + page, withAsk, "Access-Control-Request-Headers: " + strings.Repeat("a,", 2049)}, page, "POST, OPTIONS", ""},
 		{"no preflight", "/v1/messages", []string{"Origin: " + page}, page, "", ""},
+		{"a path of nobody", "/v1/v1/messages", []string{"Origin: " + page, withAsk, "Access-Control-Request-Headers: " + names}, page, "POST", names},
+		{"a path of nobody, another method", "/v1/x", []string{"Origin: " + page, "Access-Control-Request-Method: PUT"}, page, "PUT", ""},
 		{"another page", "/v1/messages", []string{"Origin: https://evil.example", withAsk, "Access-Control-Request-Headers: x-api-key"}, "", "", ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -104,6 +106,16 @@ func TestPreflight(t *testing.T) {
 				t.Errorf("status %d, %v; want methods %q and headers %q", r.StatusCode, h, c.allow, c.want)
 			}
 		})
+	}
+	for what, headers := range map[string][]string{
+		"no preflight":  {"Origin: " + page},
+		"no method":     {"Origin: " + page, "Access-Control-Request-Method: A, B"},
+		"another page":  {"Origin: https://evil.example", withAsk},
+		"without pages": {withAsk},
+	} {
+		if r := n.raw(request("OPTIONS", "/v1/v1/messages", "", headers...)); r.StatusCode != 404 || r.Header.Get("Access-Control-Allow-Methods") != "" {
+			t.Errorf("%s of a path of nobody: %d %v", what, r.StatusCode, r.Header)
+		}
 	}
 }
 

@@ -34,8 +34,10 @@ func (x *exchange) serve() {
 		return
 	}
 	if x.route == routeUnknown {
-		x.optionalKey()
-		x.unknown(pathOf(x.ctx.Request.Header.RequestURI()))
+		if !x.preflightOfUnknown() {
+			x.optionalKey()
+			x.unknown(pathOf(x.ctx.Request.Header.RequestURI()))
+		}
 		return
 	}
 	if !x.methodAllowed() {
@@ -68,14 +70,19 @@ func (x *exchange) methodAllowed() bool {
 	case string(method) == fasthttp.MethodOptions:
 		x.ctx.Response.Header.Set("Allow", allow)
 		x.preflight(allow)
-		x.status = fasthttp.StatusNoContent
-		x.ctx.SetStatusCode(x.status)
+		x.noContent()
 	default:
 		x.optionalKey()
 		x.ctx.Response.Header.Set("Allow", allow)
 		x.turnAway(&abi.Error{Kind: abi.MethodNotAllowed, Msg: "this path allows " + allow})
 	}
 	return false
+}
+
+// noContent answers 204.
+func (x *exchange) noContent() {
+	x.status = fasthttp.StatusNoContent
+	x.ctx.SetStatusCode(x.status)
 }
 
 // turnAway ends a request that is not let in, on the path of a module as that has errors.
