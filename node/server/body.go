@@ -201,6 +201,11 @@ func (x *exchange) readBody() (*body, *abi.Error) {
 	if stream == nil || !x.unreadBody {
 		return &x.body, nil
 	}
+	if h.ContentLength() == -1 { // fasthttp puts what comes behind the chunks among the headers
+		var sent fasthttp.RequestHeader
+		h.CopyTo(&sent)
+		defer sent.CopyTo(h)
+	}
 	in := &x.arrival
 	*in = arrival{from: stream, conn: x.conn, s: x.s, begun: x.begun, length: int64(h.ContentLength())}
 	x.conn.reading.Store(true)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -16,6 +17,7 @@ import (
 
 	"corenode/engine"
 	"corenode/engine/messages"
+	"corenode/engine/upstream/wire"
 	"corenode/wasm/abi"
 )
 
@@ -430,5 +432,44 @@ func TestErrorsNamePath(t *testing.T) {
 	e := &abi.Error{Kind: abi.InvalidRequest, Msg: "too long", Param: "messages.0"}
 	if got := string(familyChat.appendError(nil, e)); got != `{"error":{"message":"messages.0: too long","type":"invalid_request_error","param":"messages.0","code":"invalid_request"}}` {
 		t.Error(got)
+	}
+}
+
+// forwardingModel is one to whose servers headers of a client go along.
+type forwardingModel struct {
+	fakeModel
+	forward chan [][2]string
+}
+
+func (m forwardingModel) ForwardHeaders() []string {
+	return []string{"Anthropic-Version", "Anthropic-Beta"}
+}
+
+func (m forwardingModel) Prepare(account string, q *messages.Request) (*engine.Request, error) {
+	m.forward <- q.Forward
+	return m.fakeModel.Prepare(account, q)
+}
+
+// TestTrailersAreNoHeaders: what comes behind a body in chunks says nothing of the request, whether it was announced or not.
+func TestTrailersAreNoHeaders(t *testing.T) {
+	model := forwardingModel{fakeModel{id: "core-1.1"}, make(chan [][2]string, 1)}
+	n := start(t, Config{}, newFakeBackend(say("x")), func(d *Deps) { d.Catalog = fakeCatalog{"core-1.1": model} })
+	c := n.dial()
+	answers := bufio.NewReader(c)
+	body := strings.TrimSuffix(chunked(ask), "\r\n") + "Anthropic-Beta: late\r\nX-Session-Id: late\r\n" + wire.HopHeader + ": 1\r\n\r\n"
+	for _, announced := range []string{"X-Stainless-Retry-Count: 1", "Trailer: Anthropic-Beta, X-Session-Id"} {
+		head := []string{withKey, "Transfer-Encoding: chunked", "Anthropic-Version: 1", announced}
+		if _, err := io.WriteString(c, request("POST", "/v1/messages", "", head...)+body); err != nil {
+			t.Fatal(err)
+		}
+		if r := read(t, answers, "POST"); r.StatusCode != 200 {
+			t.Fatalf("%d %s", r.StatusCode, r.body)
+		}
+		if got := <-model.forward; !slices.Equal(got, [][2]string{{"Anthropic-Version", "1"}}) {
+			t.Errorf("%s: %q go along", announced, got)
+		}
+		if got := (<-n.backend.streams).call.SessionID; got != "" {
+			t.Errorf("%s: the session is %q", announced, got)
+		}
 	}
 }
