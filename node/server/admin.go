@@ -9,6 +9,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/url"
 	"runtime/debug"
 	"runtime/pprof"
 	"slices"
@@ -244,6 +245,10 @@ func (s *Server) consoleAdmin(ctx *fasthttp.RequestCtx, path string) bool {
 		return false
 	case !ctx.IsTLS() && !(ctx.LocalIP().IsLoopback() && ctx.RemoteIP().IsLoopback()):
 		adminError(ctx, &abi.Error{Kind: abi.PathNotFound, Msg: "without TLS the console answers on the node's own machine only"})
+		return true
+	}
+	if _, err := url.ParseRequestURI(string(ctx.RequestURI())); err != nil { // the adapter would answer with a 500
+		adminError(ctx, &abi.Error{Kind: abi.InvalidRequest, Msg: "the target of the request is no URL"})
 		return true
 	}
 	s.console(ctx)

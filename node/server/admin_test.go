@@ -419,6 +419,18 @@ func TestFormOfAnEndedSession(t *testing.T) {
 	}
 }
 
+// TestTargetThatIsNoURL: a page under a name that cannot be read is the client's mistake.
+func TestTargetThatIsNoURL(t *testing.T) {
+	n := start(t, Config{}, newFakeBackend(nil), func(d *Deps) {
+		d.Console = fakeConsole{func(http.ResponseWriter, *http.Request) {}}
+	})
+	r := n.adminRaw("GET /console/%zz HTTP/1.1\r\nHost: localhost\r\n\r\n")
+	if r.StatusCode != 400 {
+		t.Errorf("status %d", r.StatusCode)
+	}
+	checkAdminError(t, "invalid_request", r)
+}
+
 // timed is a listener that counts how often a connection of it gets a write deadline.
 type timed struct {
 	net.Listener
