@@ -102,12 +102,17 @@ func adminError(ctx *fasthttp.RequestCtx, e *abi.Error) {
 	refuseAdmin(ctx, familyMessages.statusOf(e.Kind), kind, e.Message())
 }
 
-// refuseAdmin writes an error as the admin API writes its own, and as its document says of all.
+// refuseAdmin writes an error of a kind that is the admin listener's alone, or has a name of its own there.
 func refuseAdmin(ctx *fasthttp.RequestCtx, status int, kind, message string) {
-	body := append(append([]byte(`{"error":{"kind":"`), kind...), `","message":"`...)
 	ctx.SetStatusCode(status)
 	ctx.Response.Header.SetContentType("application/json")
-	ctx.Response.SetBodyRaw(append(abi.AppendEscaped(body, message), `"}}`...))
+	ctx.Response.SetBodyRaw(appendAdminError(nil, kind, message))
+}
+
+// appendAdminError writes an error as the admin API writes its own, and as its document says of all.
+func appendAdminError(b []byte, kind, message string) []byte {
+	b = append(append(append(b, `{"error":{"kind":"`...), kind...), `","message":"`...)
+	return append(abi.AppendEscaped(b, message), `"}}`...)
 }
 
 // handleAdmin checks who asks before anything else.

@@ -498,9 +498,13 @@ func TestTooManyConnections(t *testing.T) {
 		public, admin := n.raw(asked), n.adminRaw(asked)
 		checkCORS(t, "one too many", public.Header, c.want)
 		checkCORS(t, "one too many of the admin side", admin.Header, "")
+		checkIDs(t, public)
+		if kind := public.errorType(t); kind != "overloaded_error" {
+			t.Errorf("of the type %s", kind)
+		}
+		checkAdminError(t, "overloaded", admin)
 		for _, r := range []reply{public, admin} {
-			checkIDs(t, r)
-			if r.StatusCode != 503 || r.errorType(t) != "overloaded_error" || r.Header.Get("Retry-After") != "1" {
+			if r.StatusCode != 503 || r.Header.Get("Retry-After") != "1" {
 				t.Errorf("%d %q %v", r.StatusCode, r.body, r.Header)
 			}
 		}

@@ -103,17 +103,19 @@ func (l *listener) refuse(c net.Conn) {
 }
 
 // overcrowded is a whole HTTP response: no request was read, so fasthttp has no
-// part in it, and the body is one that the clients of every protocol understand.
-// A page may read it where all pages may read the answers of this side: which page
-// asks is not known.
+// part in it, and the body is one that the clients of every protocol understand, or
+// on the admin side one of its API. A page may read it where all pages may read the
+// answers of this side: which page asks is not known.
 func (l *listener) overcrowded() []byte {
 	e := &abi.Error{Kind: abi.Overloaded, Msg: "too many open connections; retry"}
-	body := familyModels.appendError(nil, e)
-	id := engine.NewID(requestIDPrefix)
-	pages := ""
-	if c := l.s.cors.Load(); c.any && l.of == &l.s.conns {
-		pages = "Access-Control-Allow-Origin: *\r\nAccess-Control-Expose-Headers: " + c.exposed + "\r\n"
+	body, pages := appendAdminError(nil, e.Kind.String(), e.Msg), ""
+	if l.of == &l.s.conns {
+		body = familyModels.appendError(nil, e)
+		if c := l.s.cors.Load(); c.any {
+			pages = "Access-Control-Allow-Origin: *\r\nAccess-Control-Expose-Headers: " + c.exposed + "\r\n"
+		}
 	}
+	id := engine.NewID(requestIDPrefix)
 	return fmt.Appendf(nil, "HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\n"+
 		"Content-Type: application/json\r\nContent-Length: %d\r\nRetry-After: 1\r\nRetry-After-Ms: 1000\r\n"+
 		"X-Llm-Request-Id: %s\r\nRequest-Id: %s\r\nX-Request-Id: %s\r\n%s\r\n%s", len(body), id, id, id, pages, body)

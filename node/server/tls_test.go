@@ -176,6 +176,19 @@ func TestCloseBehindAHandshake(t *testing.T) {
 	n.checkUnasked("a close")
 }
 
+// TestTooManyConnectionsOverTLS: one over the limit of the admin listener is told so as it is told everything.
+func TestTooManyConnectionsOverTLS(t *testing.T) {
+	certificate, pool := certificateOf(t)
+	n := start(t, Config{ConnectionsMax: 1, AdminCertificate: certificate}, newFakeBackend(nil))
+	n.dialTo(n.admin)
+	waitFor(t, "the first connection is accepted", func() bool { return n.s.admins.opened() > 0 })
+	r := n.overTLS(n.admin, "GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n", pool)
+	if r.StatusCode != 503 || r.Header.Get("Retry-After") != "1" {
+		t.Errorf("%d %q %v", r.StatusCode, r.body, r.Header)
+	}
+	checkAdminError(t, "overloaded", r)
+}
+
 // checkAdminError compares an error with what the admin API says of all.
 func checkAdminError(t *testing.T, kind string, r reply) {
 	t.Helper()
