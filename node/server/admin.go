@@ -72,6 +72,7 @@ func (s *Server) unreadableAdmin(ctx *fasthttp.RequestCtx, err error) {
 	kind := abi.InvalidRequest
 	switch {
 	case err == fasthttp.ErrBodyTooLarge && !s.known(&ctx.Request.Header):
+		lingerAfter(ctx, adminBodyMax) // a browser sends all of a form before it reads
 		// A form of a session that ended is the console's to answer, without what was not read.
 		ctx.Request.ResetBody()
 		if !s.addressed(ctx) || !s.consoleAdmin(ctx, string(pathOf(ctx.RequestURI()))) {
@@ -79,11 +80,19 @@ func (s *Server) unreadableAdmin(ctx *fasthttp.RequestCtx, err error) {
 		}
 		return
 	case err == fasthttp.ErrBodyTooLarge:
+		lingerAfter(ctx, unreadBodies*adminBodyMax)
 		kind = abi.TooLarge
 	case isTimeout(err):
 		kind = abi.ReadTimeout
 	}
 	adminError(ctx, &abi.Error{Kind: kind, Msg: "the request is not readable"})
+}
+
+// lingerAfter lets the connection of a request stay after its answer, for at most unread bytes of its body.
+func lingerAfter(ctx *fasthttp.RequestCtx, unread int64) {
+	if c := connOf(ctx.Conn()); c != nil {
+		c.linger.Store(unread)
+	}
 }
 
 func adminUnauthenticated(ctx *fasthttp.RequestCtx) {

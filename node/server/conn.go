@@ -251,12 +251,18 @@ func (c *conn) drain(unread int64, d time.Duration) {
 	}
 }
 
-// descriptor returns a socket's number for the watcher, or -1 where there is none.
-func descriptor(c net.Conn) int {
-	if over, ok := c.(interface{ NetConn() net.Conn }); ok { // TLS
+// connOf is what fasthttp serves, also where that is TLS around it; nil is something else.
+func connOf(c net.Conn) *conn {
+	if over, ok := c.(*secured); ok {
 		c = over.NetConn()
 	}
-	if own, ok := c.(*conn); ok {
+	own, _ := c.(*conn)
+	return own
+}
+
+// descriptor returns a socket's number for the watcher, or -1 where there is none.
+func descriptor(c net.Conn) int {
+	if own := connOf(c); own != nil {
 		return own.socket
 	}
 	sc, ok := c.(syscall.Conn)

@@ -202,3 +202,13 @@ func checkAdminError(t *testing.T, kind string, r reply) {
 	}
 	checkIDs(t, r)
 }
+
+// TestLargeBodyOverTLS: who sends all of a body before it reads is told why it is not taken.
+func TestLargeBodyOverTLS(t *testing.T) {
+	certificate, pool := certificateOf(t)
+	n := start(t, Config{AdminCertificate: certificate}, newFakeBackend(nil))
+	r := n.overTLS(n.admin, "POST /accounts HTTP/1.1\r\nHost: localhost\r\nContent-Length: 4194304\r\n\r\n"+strings.Repeat("x", 4<<20), pool)
+	if r.StatusCode != 401 {
+		t.Errorf("%d %s", r.StatusCode, r.body)
+	}
+}
