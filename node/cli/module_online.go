@@ -18,6 +18,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"corenode/extensions"
+	"corenode/extensions/guest"
 	"corenode/node/admin"
 )
 
@@ -166,6 +167,10 @@ that serves or has charged it stays: charges are computed by it. Raise its versi
 
 // newModule reads what load sends.
 func newModule(file, signature, config string) (in admin.NewModule, err error) {
+	if info, err := os.Stat(file); err == nil && info.Size() > guest.BytesMax { // a node would not read it to its end
+		return in, fmt.Errorf("%s has %d bytes, and a module at most %d: strip debug information and unused code",
+			file, info.Size(), guest.BytesMax)
+	}
 	if in.Wasm, err = os.ReadFile(file); err != nil {
 		return in, err
 	}

@@ -69,7 +69,7 @@ func (s *Server) adminHeaderReceived(h *fasthttp.RequestHeader) fasthttp.Request
 func (s *Server) unreadableAdmin(ctx *fasthttp.RequestCtx, err error) {
 	defer s.recoverAdmin(ctx)
 	setAdminCommon(ctx)
-	kind := abi.InvalidRequest
+	kind, msg := abi.InvalidRequest, "the request is not readable"
 	switch {
 	case err == fasthttp.ErrBodyTooLarge && !s.known(&ctx.Request.Header):
 		lingerAfter(ctx, adminBodyMax) // a browser sends all of a form before it reads
@@ -81,11 +81,11 @@ func (s *Server) unreadableAdmin(ctx *fasthttp.RequestCtx, err error) {
 		return
 	case err == fasthttp.ErrBodyTooLarge:
 		lingerAfter(ctx, unreadBodies*adminBodyMax)
-		kind = abi.TooLarge
+		kind, msg = abi.TooLarge, fmt.Sprintf("the body exceeds %d bytes", adminBodyMax)
 	case isTimeout(err):
 		kind = abi.ReadTimeout
 	}
-	adminError(ctx, &abi.Error{Kind: kind, Msg: "the request is not readable"})
+	adminError(ctx, &abi.Error{Kind: kind, Msg: msg})
 }
 
 // lingerAfter lets the connection of a request stay after its answer, for at most unread bytes of its body.

@@ -28,7 +28,8 @@ type listener struct {
 }
 
 func newListener(ln net.Listener, s *Server, of *connections, secure *tls.Config) *listener {
-	l := &listener{Listener: &retryListener{Listener: ln, log: s.log}, s: s, of: of, secure: secure, refusing: make(chan struct{}, refusalsMax)}
+	l := &listener{Listener: &retryListener{Listener: ln, log: s.log}, s: s, of: of, secure: secure,
+		refusing: make(chan struct{}, refusalsMax)}
 	l.failures.log, l.failures.listen = s.log, ln.Addr().String()
 	of.listening(l)
 	return l
