@@ -17,17 +17,20 @@ import (
 type secured struct {
 	*tls.Conn
 	failures *failures
-	spoke    bool // a byte of a request has come; owned by who reads
+	spoke    atomic.Bool // a byte of a request has come
 }
 
-// Read says what was wrong with TLS to the log alone.
+// Read says what was wrong with TLS to the log alone. Whoever closes the connection may read
+// beside who serves it.
 func (c *secured) Read(p []byte) (int, error) {
 	n, err := c.Conn.Read(p)
-	if n == 0 && err != nil && !c.spoke {
+	switch {
+	case n > 0:
+		c.spoke.Store(true)
+	case err != nil && !c.spoke.Load():
 		c.failures.add(err, time.Now())
 		return 0, io.EOF
 	}
-	c.spoke = c.spoke || n > 0
 	return n, err
 }
 
