@@ -403,9 +403,15 @@ func TestBodiesThatAreRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	if _, err := s.CreateAccount(account.Account{Name: "a"}, 0); err != nil {
+	owner, err := s.CreateAccount(account.Account{Name: "a"}, 0)
+	if err != nil {
 		t.Fatal(err)
 	}
+	key, _, err := s.CreateKey(owner.ID, account.KeyLimits{Budget: 5}, time.Time{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	changeKey := "PATCH /keys/" + key.ID
 	api := New(s, &fakeNode{}, &fakeModules{}, nil, nil)
 	const accounts, change, topUps, keys, modules = "POST /accounts", "PATCH /accounts/a", "POST /accounts/a/topups", "POST /accounts/a/keys", "POST /modules"
 	cases := []struct{ verb, body, want string }{
@@ -426,6 +432,13 @@ func TestBodiesThatAreRefused(t *testing.T) {
 		{change, `{"disabled":0}`, `disabled is 0, want true or false`},
 		{topUps, `{"amount":{"usd":"1"},"note":["` + strings.Repeat("x", 100) + `"]}`, `note is ["` + strings.Repeat("x", 58) + `..., want a string`},
 		{topUps, `{"amount":null}`, `amount is missing or zero`},
+		{topUps, `{"amount":{}}`, `amount is empty, want nano_usd or usd`},
+		{accounts, `{"name":"b","balance":{"usd":""}}`, `balance is empty, want nano_usd or usd`},
+		{keys, `{"budget":{}}`, `budget is empty, want nano_usd or usd`},
+		{keys, `{"budget":{"usd":""}}`, `budget is empty, want nano_usd or usd`},
+		{changeKey, `{"budget":{}}`, `budget is empty, want nano_usd or usd`},
+		{changeKey, `{"budget":{"usd":""}}`, `budget is empty, want nano_usd or usd`},
+		{changeKey, `{"budget":{"nano_usd":null}}`, `budget is empty, want nano_usd or usd`},
 		{keys, `{"expires":"tomorrow"}`, `expires is "tomorrow", want a time such as 2026-01-31T00:00:00Z`},
 		{modules, `{"wasm":"%"}`, `wasm is "%", want base64`},
 		{accounts, `["a"]`, `the body is ["a"], want an object`},
@@ -448,6 +461,9 @@ func TestBodiesThatAreRefused(t *testing.T) {
 	}
 	if all, err := s.Holders("", 10); err != nil || len(all) != 1 {
 		t.Errorf("a refused body left %+v, %v", all, err)
+	}
+	if k, err := s.Key(key.ID); err != nil || k.Budget != 5 {
+		t.Errorf("a refused body made the budget %d, %v", k.Budget, err)
 	}
 }
 

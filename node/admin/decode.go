@@ -112,7 +112,11 @@ func decodeField(value json.RawMessage, name string, into reflect.Value) error {
 			into.Set(reflect.New(into.Type().Elem()))
 			into = into.Elem()
 		}
-		return decodeObject(value, name, name+".", into)
+		err := decodeObject(value, name, name+".", into)
+		if amount, ok := into.Interface().(Amount); ok && err == nil {
+			err = amount.said(name)
+		}
+		return err
 	}
 	if err := json.Unmarshal(value, into.Addr().Interface()); err != nil {
 		return wrongType(name, value, wants)

@@ -23,7 +23,7 @@ import (
 // schemaTexts say what whole schemas are, and properties whose types cannot have tags.
 var schemaTexts = map[string]string{
 	"AccountCharges": "The charges of one account.",
-	"Amount":         "Exact money: one of the two.",
+	"Amount":         "Exact money: one of the two, and not empty: zero is 0.",
 	"Answer":         "One side of a difference.",
 	"Charges":        "The charges that both modules made.",
 	// The bytes of modules must not change with what is said here.

@@ -31,7 +31,7 @@ type CreatedAccount struct {
 }
 
 // Amount is money that a caller sends: an integer of nano-dollars or a text in
-// dollars, exact, not both.
+// dollars, exact, not both. One that is sent has one of them.
 type Amount struct {
 	NanoUSD *abi.Nano `json:"nano_usd,omitempty"`
 	USD     string    `json:"usd,omitempty" doc:"Dollars such as \"12.50\", at most nine decimals."`
@@ -166,6 +166,14 @@ func listOf[S, T any](all []S, show func(S) T) list[T] {
 		shown.Data[i] = show(one)
 	}
 	return shown
+}
+
+// said refuses an amount that was sent and says none: it would be 0, which is no limit of a budget.
+func (a Amount) said(field string) error {
+	if a == (Amount{}) {
+		return fmt.Errorf("%s is empty, want nano_usd or usd", field)
+	}
+	return nil
 }
 
 // nano gives the amount that was sent; none is 0.

@@ -1,6 +1,7 @@
 package console
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -159,7 +160,8 @@ func limitKey(r *http.Request, cl *admin.Client) (said, to string, err error) {
 	if err != nil {
 		return "", "", err
 	}
-	models, budget := words(r, "models"), admin.Amount{USD: strings.TrimSpace(r.PostFormValue("budget"))}
+	models := words(r, "models")
+	budget := admin.Amount{USD: cmp.Or(strings.TrimSpace(r.PostFormValue("budget")), "0")} // an empty field is no limit
 	k, err := cl.ChangeKey(r.PathValue("key"), admin.KeyChange{Models: edited(r, "models", models),
 		TokensPerMinute: edited(r, "tokens_per_minute", tokens), Budget: edited(r, "budget", budget)})
 	if err != nil {
