@@ -42,7 +42,7 @@ type Sources struct {
 	Environment []string
 	// Flags maps keys to the values of command line flags, such as listen to 0.0.0.0:80.
 	Flags map[string]string
-	// Models are ID=PATH, from --model. A new id gets the prices of core-1.1.
+	// Models are ID=PATH, from --model. A new id gets the prices of core-1.1, as configured if that is served.
 	Models []string
 }
 
@@ -190,7 +190,11 @@ func (d *decoder) models(c *Config, flags []string) {
 		if !known {
 			m = defaultModel(id)
 			if m.Prices.Input == priceMissing {
-				m.Prices = defaultModel("core-1.1").Prices
+				core, there := c.Models["core-1.1"]
+				if !there {
+					core = defaultModel("core-1.1")
+				}
+				m.Prices = core.Prices
 			}
 		}
 		m.Path = path
