@@ -138,7 +138,7 @@ func parseBound(flag, text string) (time.Time, error) {
 	return at, nil
 }
 
-// export prints page after page.
+// export prints page after page. One that is not full is the last: rows that come meanwhile never end.
 func export(c *admin.Client, w, progress io.Writer, asJSON bool, since time.Time) error {
 	write := rowsAsCSV(w)
 	if asJSON {
@@ -160,6 +160,9 @@ func export(c *admin.Client, w, progress io.Writer, asJSON bool, since time.Time
 		last := page[len(page)-1]
 		rows += int64(len(page))
 		bar.at(first, bar.began, last.Time, rows)
+		if len(page) < store.EntriesMax {
+			return nil
+		}
 		after = last.ID
 	}
 }

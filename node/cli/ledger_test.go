@@ -2,11 +2,15 @@ package cli
 
 import (
 	"encoding/csv"
+	"encoding/json"
+	"net/http"
 	"reflect"
 	"strings"
 	"testing"
 
+	"corenode/actors/account"
 	"corenode/node/admin"
+	"corenode/node/store"
 	"corenode/wasm/abi"
 )
 
@@ -26,6 +30,36 @@ func TestLedgerExport(t *testing.T) {
 		fails("ledger", "export", "--csv=false")
 		fails("ledger", "export", "--csv", "--json")
 	})
+}
+
+// TestLedgerExportEnds: a page that is not full is the last one, or who reads a ledger that is written to as fast as it is
+// read never ends.
+func TestLedgerExportEnds(t *testing.T) {
+	asked := 0
+	dir := answeringBy(t, func(w http.ResponseWriter, _ *http.Request) {
+		asked++
+		rows := 1
+		if asked == 1 {
+			rows = store.EntriesMax
+		}
+		if asked > 2 {
+			http.Error(w, "a page behind the last one", http.StatusInternalServerError)
+			return
+		}
+		var page struct {
+			Data []admin.Entry `json:"data"`
+		}
+		for n := range rows {
+			page.Data = append(page.Data, admin.Entry{ID: int64(asked*store.EntriesMax + n), Kind: account.TopUp})
+		}
+		if err := json.NewEncoder(w).Encode(page); err != nil {
+			t.Error(err)
+		}
+	})
+	out, err := typed("ledger", "export", "--data-dir", dir)
+	if lines := strings.Count(out, "\n"); err != nil || asked != 2 || lines != 1+store.EntriesMax+1 {
+		t.Errorf("%d pages were read, %d lines printed: %v", asked, lines, err)
+	}
 }
 
 // TestLedgerExportHasCounters: the last column is what the JSON has of counters, and empty without any.

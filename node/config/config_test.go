@@ -107,7 +107,8 @@ models:
 	if added.Path != "a=b.gguf" || added.Prices != (Prices{240, 24, 3000}) {
 		t.Errorf("new: %+v", added)
 	}
-	c, _, problems = build([]byte("models: {other: {engine: instant, prices: {input: 1, cached_input: 1, output: 1}}}"), Sources{Models: []string{"new=b.gguf"}})
+	file = "models: {other: {engine: instant, prices: {input: 1, cached_input: 1, output: 1}}}"
+	c, _, problems = build([]byte(file), Sources{Models: []string{"new=b.gguf"}})
 	if len(problems) > 0 || c.Models["new"].Prices != (Prices{240, 24, 2400}) {
 		t.Errorf("new without core-1.1: %+v, %v", c.Models["new"], problems)
 	}
