@@ -57,6 +57,7 @@ func TestGateways2_09_BrokenStreamPaysItsCheckpoint(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+			s.Shown()
 			time.Sleep(3 * time.Second) // checkpoints: one token
 			for _, m := range w.tree.units {
 				_ = m.ref.Tell(batcher.Abort{Err: &abi.Error{Kind: abi.Internal, Msg: "a very long error text that nobody pays for"}})

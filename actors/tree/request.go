@@ -81,6 +81,7 @@ type request struct {
 	holdBegan, heldAt time.Time
 	// holdRefused says that the store never saw the hold.
 	holdRefused bool
+	shown       atomic.Bool // content of its answer has left
 	checkpoint  atomic.Pointer[abi.Usage]
 
 	settling  atomic.Bool

@@ -416,6 +416,7 @@ func TestCrashPaysCheckpoint(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+			s.Shown()
 			time.Sleep(1500 * time.Millisecond)
 			synctest.Wait()
 			w.store.mu.Lock()

@@ -29,6 +29,10 @@ func (s *Stream) Cancel() {
 	s.r.cancel()
 }
 
+// Shown says that content of the answer has left. Before that no checkpoint is written: a crash
+// costs who was shown nothing nothing. It may be called again.
+func (s *Stream) Shown() { s.r.shown.Store(true) }
+
 // Withhold says that the client gets an error of ours instead of the answer, and
 // pays nothing for it, whatever was computed. It may come at any time, and again.
 // The channel is closed when that is certain: at once before a settlement is on

@@ -66,15 +66,12 @@ func (r *request) expire() {
 // ledger has room, as a row. A request that does not stream pays nothing when it
 // fails or the process dies, so it needs none. Only the sweep calls it.
 func (r *request) observe() {
-	if !r.call.Request.Stream || r.peer() {
-		return
+	if !r.call.Request.Stream || r.peer() || !r.shown.Load() {
+		return // while nothing has left, an error or a crash is free
 	}
 	u := r.job.Delivered()
 	if last := r.checkpoint.Load(); last != nil && *last == u {
 		return
-	}
-	if u.Output == 0 {
-		return // nothing has left: an error now, or a crash, is free
 	}
 	r.checkpoint.Store(&u)
 	e := r.entry(account.Checkpoint)

@@ -163,9 +163,10 @@ func TestRefundFindsRoomAmongLimiters(t *testing.T) {
 }
 
 // TestNoCheckpointBeforeContent: a stream is free until its first content byte, also when the process
-// dies: what a crash pays is not written down before, nor is what is held back until a call is complete.
+// dies: what a crash pays is not written down before, nor is what is held back until a call is complete,
+// or what the engine gave and its owner did not pass on, as hidden thinking.
 func TestNoCheckpointBeforeContent(t *testing.T) {
-	for mode, charge := range map[int32]abi.Nano{stuckInPrefill: 2 * 32, stuckInCall: 2*100 + 10} {
+	for mode, charge := range map[int32]abi.Nano{stuckInPrefill: 2 * 32, stuckInCall: 2*100 + 10, stuckInDecode: 2*100 + 10} {
 		inBubble(t, Config{}, func(t *testing.T, w *world) {
 			a := w.set(plain, 100_000)
 			w.models["one"].mode.Store(mode)

@@ -42,6 +42,7 @@ func (s instantStream) Output() *engine.Output { return s.out }
 func (s instantStream) Held() <-chan error     { return s.held }
 func (s instantStream) Cancel()                {}
 
+func (s instantStream) Shown()                    {}
 func (s instantStream) Stopped() *abi.Error       { return nil }
 func (s instantStream) Withhold() <-chan struct{} { return closedUnless(nil) }
 func (s instantStream) Settle() <-chan struct{}   { return closedUnless(nil) }

@@ -104,6 +104,8 @@ type Stream interface {
 	Held() <-chan error
 	// Cancel stops it within a step; any goroutine may call it, more than once.
 	Cancel()
+	// Shown says that content has left: what the engine gave up to then is paid after a crash.
+	Shown()
 	// Withhold says that the client gets an error instead of the answer and pays
 	// nothing, whatever was computed. The channel is closed when that is certain;
 	// until then no error may leave. It may come at any time, and again.

@@ -139,6 +139,7 @@ type fakeStream struct {
 	settles   atomic.Int32
 	cancels   atomic.Int32
 	withheld  atomic.Bool
+	shown     atomic.Bool
 	// unsettled and uncertain stand for a ledger that does not answer: the channels
 	// of Settle and Withhold are not closed before they are.
 	unsettled, uncertain chan struct{}
@@ -152,6 +153,7 @@ func (s *fakeStream) Cancel() {
 }
 
 func (s *fakeStream) Stopped() *abi.Error { return nil }
+func (s *fakeStream) Shown()              { s.shown.Store(true) }
 
 func (s *fakeStream) Withhold() <-chan struct{} {
 	s.withheld.Store(true)

@@ -203,7 +203,10 @@ func (a *answer) emit(events []abi.Event) (done bool, err error) {
 		return true, err
 	}
 	a.started = true
-	a.content = a.content || slices.ContainsFunc(events, isContent)
+	if !a.content && slices.ContainsFunc(events, isContent) {
+		a.content = true
+		a.stream.Shown()
+	}
 	if a.x.ttft == 0 && slices.ContainsFunc(events, engine.IsToken) {
 		a.x.ttft = a.wrote.Sub(a.x.arrived)
 	}

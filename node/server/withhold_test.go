@@ -63,8 +63,12 @@ func TestWhoGetsAnErrorPaysNothing(t *testing.T) {
 			if r.StatusCode != c.status || c.stream && !strings.Contains(r.body, "event: error") {
 				t.Errorf("%d %q", r.StatusCode, r.body)
 			}
-			if s := <-backend.streams; s.withheld.Load() != c.free || s.settles.Load() == 0 {
+			s := <-backend.streams
+			if s.withheld.Load() != c.free || s.settles.Load() == 0 {
 				t.Errorf("withheld %t, settled %d times", s.withheld.Load(), s.settles.Load())
+			}
+			if s.shown.Load() != (c.stream && !c.free) { // else a crash would be paid
+				t.Errorf("that content left was said: %t", s.shown.Load())
 			}
 		})
 	}
