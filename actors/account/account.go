@@ -123,6 +123,10 @@ const (
 	Failed Reason = "error"
 )
 
+// NeverRan is the note of a settlement that only closes what a cluster's store may have for a request that it
+// admitted and that was refused after all. It charges nothing, and no sum of usage counts the request.
+const NeverRan = "the request was refused before it ran"
+
 // Entry is one append-only ledger row. Amount changes the balance: positive
 // for a top-up, negative or zero for a settlement, zero for holds and checkpoints.
 type Entry struct {
@@ -157,7 +161,7 @@ type Entry struct {
 	// Refund says of an adjustment that it takes back all that its settlement and
 	// a re-rating charged, since the client did not get its answer. The store computes Amount.
 	Refund bool
-	Note   string // TopUp, Adjustment: the operator's words
+	Note   string // TopUp, Adjustment: the operator's words; Settlement: NeverRan or nothing
 	Source Source // Settlement
 	// What follows is for a store that many nodes share, which does not keep it in the row.
 	// Granted says of a hold that a grant of its node covers it. It says so of a settlement that

@@ -133,7 +133,7 @@ func (a *ledger) close(p limit.Proposal) {
 		a.log.journal.add(item{back: &GiveBack{Release: limit.Release{AccountID: p.AccountID, RequestID: p.RequestID}}, must: true})
 	default:
 		e := p.Hold.Withheld()
-		e.Kind, e.Time = account.Settlement, time.Now()
+		e.Kind, e.Time, e.Note = account.Settlement, time.Now(), account.NeverRan
 		a.log.journal.add(item{entry: e, must: true})
 	}
 }

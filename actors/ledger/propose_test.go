@@ -186,5 +186,12 @@ func TestLostVerdicts(t *testing.T) {
 		if n := m.count(account.Settlement, "lost"); n != 1 {
 			t.Errorf("%d settlements of what may be decided", n)
 		}
+		for _, b := range m.batches {
+			for _, e := range b.Rows {
+				if e.RequestID == "lost" && e.Note != account.NeverRan {
+					t.Errorf("it is closed like one that ran: %+v", e)
+				}
+			}
+		}
 	})
 }

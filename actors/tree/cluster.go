@@ -135,7 +135,7 @@ func (r *request) closing() bool {
 // close settles a request that never ran, and removes it when that is durable.
 func (r *request) close() {
 	e := r.entry(account.Settlement)
-	e.Reason = account.Failed
+	e.Reason, e.Note = account.Failed, account.NeverRan
 	done := func(c ledger.Commit) {
 		if c.Err != nil && !c.Rejected && r.t.ledger.Alive() {
 			r.t.background.Go(r.close)

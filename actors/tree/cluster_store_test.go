@@ -41,6 +41,7 @@ type book struct {
 	open      map[string]*open
 	settled   map[string]abi.Nano // what was charged, by request
 	refunded  map[string]bool
+	closed    int               // settlements of what never ran
 	grants    map[string]*grant // by node
 	overshoot int               // holds beyond what a grant had
 	arrivals  uint64
@@ -216,6 +217,9 @@ func (n *storeNode) settle(b *book, e account.Entry) {
 	}
 	b.settled[e.RequestID] = e.Amount
 	b.balance += e.Amount
+	if e.Note == account.NeverRan {
+		b.closed++
+	}
 	o := b.open[e.RequestID]
 	if o == nil {
 		if e.Amount != 0 {

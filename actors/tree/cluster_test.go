@@ -404,6 +404,11 @@ func TestRequestThatFindsNoRoomGivesItsHoldBack(t *testing.T) {
 		t.Errorf("with room: %s", end)
 	}
 	f.quiet(a, 1_000_000)
+	f.store.mu.Lock()
+	defer f.store.mu.Unlock()
+	if n := f.store.books["a"].closed; n != 10 {
+		t.Errorf("%d of 10 refused requests are closed as such", n)
+	}
 }
 
 // TestVerdictOfTheDistantPast: a process that was stopped for longer than a lease between a

@@ -27,7 +27,7 @@ var ledgerChecks = rules.Checks([]rules.Check{
 		 coalesce(sum(input_uncached) FILTER (WHERE kind = 'settlement'), 0), coalesce(sum(cache_read) FILTER (WHERE kind = 'settlement'), 0),
 		 coalesce(sum(cache_write) FILTER (WHERE kind = 'settlement'), 0), coalesce(sum(output) FILTER (WHERE kind = 'settlement'), 0),
 		 coalesce(sum(reasoning) FILTER (WHERE kind = 'settlement'), 0), -sum(amount)
-		 FROM ledger WHERE kind = 'settlement' OR kind = 'adjustment' GROUP BY 1, 2, 3, 4) u
+		 FROM ledger WHERE ` + rules.UsedRows + ` GROUP BY 1, 2, 3, 4) u
 		 GROUP BY account_id, day, model, key_id, requests, input_uncached, cache_read, cache_write, output, reasoning, charged
 		 HAVING count(*) <> 2`},
 	{"what a row names is there",

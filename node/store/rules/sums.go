@@ -61,7 +61,7 @@ func (s *Sums) Add(e *account.Entry) error {
 	if s.Balances[e.AccountID] = balance; balance == 0 {
 		delete(s.Balances, e.AccountID)
 	}
-	if e.Kind != account.Settlement && e.Kind != account.Adjustment {
+	if e.Kind != account.Settlement && e.Kind != account.Adjustment || neverRan(e) {
 		return nil
 	}
 	for _, n := range e.Counters {
@@ -78,6 +78,14 @@ func (s *Sums) Add(e *account.Entry) error {
 	}
 	return s.addUsage(e)
 }
+
+// neverRan says whether a row only closes what a refused request had. It is in no sum of usage; see UsedRows.
+func neverRan(e *account.Entry) bool {
+	return e.Kind == account.Settlement && e.Note == account.NeverRan
+}
+
+// UsedRows selects the rows of the ledger that the sums of usage are of.
+const UsedRows = `(kind = 'settlement' AND note <> '` + account.NeverRan + `' OR kind = 'adjustment')`
 
 // addUsage counts what was used. Adjustments repeat the usage of their settlement: only their amount counts.
 func (s *Sums) addUsage(e *account.Entry) error {

@@ -24,7 +24,7 @@ var ledgerChecks = rules.Checks([]rules.Check{
 		 sum(iif(kind = 'settlement', input_uncached, 0)), sum(iif(kind = 'settlement', cache_read, 0)),
 		 sum(iif(kind = 'settlement', cache_write, 0)), sum(iif(kind = 'settlement', output, 0)),
 		 sum(iif(kind = 'settlement', reasoning, 0)), -sum(amount), 2
-		 FROM ledger WHERE kind = 'settlement' OR kind = 'adjustment' GROUP BY account_id, day, model, key_id)
+		 FROM ledger WHERE ` + rules.UsedRows + ` GROUP BY account_id, day, model, key_id)
 		 GROUP BY account_id, day, model, key_id, requests, input_uncached, cache_read, cache_write, output, reasoning, charged
 		 HAVING count(*) <> 2`},
 	{"what a row names is there",

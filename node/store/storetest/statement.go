@@ -140,6 +140,26 @@ func usage(t *testing.T, fresh maker) {
 	check("filled from the rows")
 }
 
+// refusedIsNotUsed: a settlement that only closes what a refused request had is none of the requests in the sums of
+// usage, and makes no sum of nothing. One without the note is.
+func refusedIsNotUsed(t *testing.T, fresh maker) {
+	s := fresh(t).Open(t)
+	a := MustCreate(t, s, "a", 0).ID
+	closing := func(request, model, note string) account.Entry {
+		return account.Entry{Kind: account.Settlement, AccountID: a, RequestID: request, KeyID: "key_1", Model: model, Time: Moment,
+			Reason: account.Failed, Note: note}
+	}
+	MustAppend(t, s, Hold(a, "refused", 100), closing("refused", "m", account.NeverRan), closing("alone", "other", account.NeverRan),
+		Hold(a, "failed", 100), closing("failed", "m", ""), Settlement(a, "served", -3))
+	got := usagePages(t, s, store.UsageQuery{AccountID: a, ByModel: true, Limit: 7})
+	if len(got) != 1 || got[0].Model != "m" || got[0].Requests != 2 || got[0].Charged != 3 || got[0].Usage.Output != 7 {
+		t.Errorf("usage %+v", got)
+	}
+	if v, err := s.Verify(); err != nil || len(v.Findings) > 0 || v.OpenHolds != 0 {
+		t.Errorf("%+v, %v", v, err)
+	}
+}
+
 func usagePages(t *testing.T, s Store, q store.UsageQuery) (all []store.UsageSum) {
 	t.Helper()
 	for {

@@ -67,6 +67,7 @@ func Run(t *testing.T, fresh func(testing.TB) Home) {
 		{"ScanKeepsKeysApart", scanKeepsKeysApart},
 		{"HoldersInPages", holdersInPages},
 		{"AccountKeys", accountKeys},
+		{"RefusedIsNotUsed", refusedIsNotUsed},
 		{"Refund", refund},
 		{"RefundOfNothing", refundOfNothing},
 		{"RefundByHand", refundByHand},
