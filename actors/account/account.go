@@ -144,7 +144,7 @@ type Entry struct {
 	Counters []abi.Counter
 	Usage    abi.Usage
 	Tier     int    // 1, or 2 for the long-context rates
-	Reason   Reason // Settlement
+	Reason   Reason // Settlement, and what corrects one that another node wrote
 	// ModuleDigest and InputHash name the billing module and the exact input
 	// that gave Amount; Provisional marks a charge made by the built-in tariff
 	// in place of a module that failed. ChargeInput is that input, byte for byte:

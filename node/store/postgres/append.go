@@ -158,14 +158,17 @@ func queueFirst(b *pgx.Batch, entries []account.Entry, again []int, lates *[]lat
 	for i, at := range again {
 		requests[i] = clean(entries[at].RequestID)
 	}
-	b.Queue(`SELECT id, request_id, kind, amount, reason, account_id, module_digest FROM ledger
+	b.Queue(`SELECT id, request_id, kind, amount, reason, account_id, module_digest, input_uncached, cache_read, cache_write, output,
+		reasoning FROM ledger
 		WHERE request_id = ANY ($1) AND (kind = 'hold' OR kind = 'settlement')`, requests).
 		Query(func(rows pgx.Rows) error {
 			type row struct{ request, kind string }
 			first := map[row]account.Entry{}
 			for rows.Next() {
 				var e account.Entry
-				if err := rows.Scan(&e.ID, &e.RequestID, &e.Kind, &e.Amount, &e.Reason, &e.AccountID, &e.ModuleDigest); err != nil {
+				u := &e.Usage
+				if err := rows.Scan(&e.ID, &e.RequestID, &e.Kind, &e.Amount, &e.Reason, &e.AccountID, &e.ModuleDigest, &u.InputUncached,
+					&u.CacheRead, &u.CacheWrite, &u.Output, &u.Reasoning); err != nil {
 					return err
 				}
 				first[row{e.RequestID, string(e.Kind)}] = e

@@ -16,6 +16,10 @@ const lateNote = "its node settled it later"
 // isLateRow selects such adjustments.
 const isLateRow = `kind = 'adjustment' AND NOT refund AND note = '` + lateNote + `'`
 
+// countsTokens selects those of them whose tokens are in the sums of usage. They say how their request ended; releases that
+// did not count them wrote none that do.
+const countsTokens = isLateRow + ` AND reason <> ''`
+
 // late is a settlement that comes after another node had settled its request as crashed: what its node says, and what is there.
 type late struct{ e, there account.Entry }
 
@@ -28,7 +32,7 @@ func isLate(e *account.Entry, there account.Entry) bool {
 
 // difference is the adjustment that makes of a settlement, and of what re-rated it since, what its node says of
 // it: what a client was told is what the ledger says. Of counters it gives back what was not used; it takes none, since they may be
-// another request's by now. None is needed where they agree already. When the same comes again none is made, whatever it was rated
+// another request's by now. None is needed where they agree already, in tokens too. When the same comes again none is made, whatever it was rated
 // to since; nor is after a refund, which would have taken back all had it come last.
 func (l late) difference(ctx context.Context, tx pgx.Tx) (a account.Entry, needed bool, err error) {
 	var done bool
@@ -45,11 +49,11 @@ func (l late) difference(ctx context.Context, tx pgx.Tx) (a account.Entry, neede
 	e := l.e
 	a = account.Entry{Kind: account.Adjustment, AccountID: e.AccountID, RequestID: e.RequestID, KeyID: e.KeyID, Model: e.Model,
 		Time: e.Time, Settles: l.there.ID, Note: lateNote}
-	if e.Amount == 0 && len(e.Counters) == 0 {
+	if was := charged != 0 || len(taken) > 0; e.Amount == 0 && len(e.Counters) == 0 && (was || e.Usage == (abi.Usage{})) {
 		a.Refund = true
-		return a, charged != 0 || len(taken) > 0, nil
+		return a, was, nil
 	}
-	a.Amount, a.Usage, a.Tier, a.Provisional = e.Amount-charged, e.Usage, e.Tier, e.Provisional
+	a.Amount, a.Usage, a.Tier, a.Provisional, a.Reason = e.Amount-charged, e.Usage, e.Tier, e.Provisional, e.Reason
 	a.ModuleDigest, a.InputHash, a.ChargeInput = e.ModuleDigest, e.InputHash, e.ChargeInput
 	if a.ModuleDigest == "" {
 		a.ModuleDigest = l.there.ModuleDigest
@@ -65,7 +69,7 @@ func (l late) difference(ctx context.Context, tx pgx.Tx) (a account.Entry, neede
 			a.Counters = append(a.Counters, n)
 		}
 	}
-	return a, a.Amount != 0 || len(a.Counters) > 0, nil
+	return a, a.Amount != 0 || len(a.Counters) > 0 || a.Usage != l.there.Usage && a.ModuleDigest != "", nil
 }
 
 // counterSums are what a settlement and its adjustments took of counters.
@@ -98,6 +102,11 @@ func (w *work) adjustLate(ctx context.Context, tx pgx.Tx, all []late) error {
 		w.ids = slices.Insert(w.ids, 0, id)
 		if err := w.appendRun(ctx, tx, []account.Entry{a}); err != nil {
 			return err
+		}
+		if a.Reason != "" {
+			if err := w.sums.AddLate(&a, l.there.Usage); err != nil {
+				return err
+			}
 		}
 	}
 	return nil

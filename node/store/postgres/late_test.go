@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -103,6 +104,53 @@ func TestLateSettlement(t *testing.T) {
 				}
 			}
 		})
+	}
+	if v, err := s.Verify(); err != nil || len(v.Findings) > 0 || v.OpenHolds != 0 {
+		t.Errorf("%+v, %v", v, err)
+	}
+}
+
+// TestTokensOfLateSettlements: sums of usage have what a late settlement used above the one that it corrects, once, and also
+// where that costs nothing. A row of a release that did not count it stays as it was counted.
+func TestTokensOfLateSettlements(t *testing.T) {
+	s := dial(t, postgrestest.URL(t), "one")
+	crash := func(a, request string, used abi.Usage) account.Entry {
+		e := storetest.Charged(a, request, false)
+		e.Amount, e.Usage, e.Reason = 0, used, account.Crashed
+		return storetest.MustAppend(t, s, storetest.Hold(a, request, 1000), e)[1]
+	}
+	late := func(a, request string, amount abi.Nano, used abi.Usage) {
+		e := storetest.Charged(a, request, false)
+		e.Amount, e.Usage, e.Reason = amount, used, account.Canceled
+		for range 2 {
+			storetest.MustAppend(t, s, e)
+		}
+	}
+	all, some := abi.Usage{InputUncached: 100, CacheRead: 40, CacheWrite: 7, Output: 50, Reasoning: 20}, abi.Usage{InputUncached: 100, Output: 30}
+	for name, test := range map[string]struct {
+		write func(a string)
+		want  abi.Usage
+		cost  abi.Nano
+	}{
+		"above nothing":      {func(a string) { crash(a, "r1", abi.Usage{}); late(a, "r1", -312, all) }, all, 312},
+		"above a checkpoint": {func(a string) { crash(a, "r2", some); late(a, "r2", -312, all) }, all, 312},
+		"below a checkpoint": {func(a string) { crash(a, "r3", all); late(a, "r3", -312, some) }, some, 312},
+		"at no price":        {func(a string) { crash(a, "r4", some); late(a, "r4", 0, all) }, all, 0},
+		"a free error":       {func(a string) { crash(a, "r5", some); late(a, "r5", 0, abi.Usage{}) }, some, 0},
+		"not counted then": {func(a string) {
+			old := storetest.Charged(a, "r6", false)
+			old.Settles, old.Usage, old.Reason, old.Note = crash(a, "r6", some).ID, all, "", lateNote
+			if done, err := s.Adjust(old); err != nil || !done {
+				t.Fatal(done, err)
+			}
+		}, some, 100},
+	} {
+		a := storetest.MustCreate(t, s, strings.ReplaceAll(name, " ", "-"), 0).ID
+		test.write(a)
+		sums, err := s.Usage(store.UsageQuery{AccountID: a})
+		if err != nil || len(sums) != 1 || sums[0].Requests != 1 || sums[0].Usage != test.want || sums[0].Charged != test.cost {
+			t.Errorf("%s: %+v, %v; want %+v for %d", name, sums, err, test.want, test.cost)
+		}
 	}
 	if v, err := s.Verify(); err != nil || len(v.Findings) > 0 || v.OpenHolds != 0 {
 		t.Errorf("%+v, %v", v, err)

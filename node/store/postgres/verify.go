@@ -23,11 +23,18 @@ var ledgerChecks = rules.Checks([]rules.Check{
 		`SELECT account_id, 'has a sum of day ' || day || ' that its rows do not give, or lacks one' FROM (
 		 SELECT account_id, day, model, key_id, requests::numeric, input_uncached::numeric, cache_read::numeric, cache_write::numeric,
 		 output::numeric, reasoning::numeric, charged::numeric FROM usage
-		 UNION ALL SELECT account_id, time / 86400000000000, model, key_id, count(*) FILTER (WHERE kind = 'settlement'),
-		 coalesce(sum(input_uncached) FILTER (WHERE kind = 'settlement'), 0), coalesce(sum(cache_read) FILTER (WHERE kind = 'settlement'), 0),
-		 coalesce(sum(cache_write) FILTER (WHERE kind = 'settlement'), 0), coalesce(sum(output) FILTER (WHERE kind = 'settlement'), 0),
-		 coalesce(sum(reasoning) FILTER (WHERE kind = 'settlement'), 0), -sum(amount)
-		 FROM ledger WHERE ` + rules.UsedRows + ` GROUP BY 1, 2, 3, 4) u
+		 UNION ALL SELECT account_id, day, model, key_id, sum(requests), sum(input_uncached), sum(cache_read), sum(cache_write), sum(output),
+		 sum(reasoning), sum(charged) FROM (
+		 SELECT account_id, time / 86400000000000 AS day, model, key_id, count(*) FILTER (WHERE kind = 'settlement') AS requests,
+		 coalesce(sum(input_uncached) FILTER (WHERE kind = 'settlement'), 0) AS input_uncached,
+		 coalesce(sum(cache_read) FILTER (WHERE kind = 'settlement'), 0) AS cache_read,
+		 coalesce(sum(cache_write) FILTER (WHERE kind = 'settlement'), 0) AS cache_write,
+		 coalesce(sum(output) FILTER (WHERE kind = 'settlement'), 0) AS output,
+		 coalesce(sum(reasoning) FILTER (WHERE kind = 'settlement'), 0) AS reasoning, -sum(amount) AS charged
+		 FROM ledger WHERE ` + rules.UsedRows + ` GROUP BY 1, 2, 3, 4
+		 UNION ALL SELECT l.account_id, l.time / 86400000000000, l.model, l.key_id, 0, l.input_uncached - s.input_uncached,
+		 l.cache_read - s.cache_read, l.cache_write - s.cache_write, l.output - s.output, l.reasoning - s.reasoning, 0
+		 FROM (SELECT * FROM ledger WHERE ` + countsTokens + `) l JOIN ledger s ON s.id = l.settles) r GROUP BY 1, 2, 3, 4) u
 		 GROUP BY account_id, day, model, key_id, requests, input_uncached, cache_read, cache_write, output, reasoning, charged
 		 HAVING count(*) <> 2`},
 	{"what a row names is there",

@@ -87,7 +87,7 @@ func neverRan(e *account.Entry) bool {
 // UsedRows selects the rows of the ledger that the sums of usage are of.
 const UsedRows = `(kind = 'settlement' AND note <> '` + account.NeverRan + `' OR kind = 'adjustment')`
 
-// addUsage counts what was used. Adjustments repeat the usage of their settlement: only their amount counts.
+// addUsage counts what was used. Adjustments repeat the usage of their settlement: only their amount counts, but see AddLate.
 func (s *Sums) addUsage(e *account.Entry) error {
 	group := UsageGroup{e.AccountID, Day(e.Time), e.Model, e.KeyID}
 	sum := s.Usage[group]
@@ -100,17 +100,29 @@ func (s *Sums) addUsage(e *account.Entry) error {
 		return err
 	}
 	sum.Requests++
-	for _, n := range []struct {
-		to   *int64
-		more int64
-	}{
-		{&sum.Usage.InputUncached, e.Usage.InputUncached}, {&sum.Usage.CacheRead, e.Usage.CacheRead},
-		{&sum.Usage.CacheWrite, e.Usage.CacheWrite}, {&sum.Usage.Output, e.Usage.Output}, {&sum.Usage.Reasoning, e.Usage.Reasoning},
-	} {
-		if *n.to > math.MaxInt64-n.more {
-			return fmt.Errorf("%w: tokens of one batch overflow: %d and %d", store.ErrInvalid, *n.to, n.more)
+	return addTokens(&sum.Usage, e.Usage)
+}
+
+// AddLate counts what an adjustment, which was added, has used above the settlement that it corrects, or below it.
+func (s *Sums) AddLate(e *account.Entry, settled abi.Usage) error {
+	more := e.Usage
+	for i, n := range tokens(&more) {
+		*n -= *tokens(&settled)[i] // neither is negative
+	}
+	return addTokens(&s.Usage[UsageGroup{e.AccountID, Day(e.Time), e.Model, e.KeyID}].Usage, more)
+}
+
+func tokens(u *abi.Usage) [5]*int64 {
+	return [5]*int64{&u.InputUncached, &u.CacheRead, &u.CacheWrite, &u.Output, &u.Reasoning}
+}
+
+func addTokens(to *abi.Usage, more abi.Usage) error {
+	for i, n := range tokens(to) {
+		more := *tokens(&more)[i]
+		if more > 0 && *n > math.MaxInt64-more {
+			return fmt.Errorf("%w: tokens of one batch overflow: %d and %d", store.ErrInvalid, *n, more)
 		}
-		*n.to += n.more
+		*n += more
 	}
 	return nil
 }
