@@ -64,6 +64,21 @@ var equalConversations = map[string][]string{
 		`"messages":[{"role":"user","content":"hi"},{"role":"assistant","content":"ho"},{"role":"user","content":"mind"},{"role":"user","content":"and?"}]`,
 		`"messages":[{"role":"user","content":"hi"},{"role":"assistant","content":"ho"},{"role":"system","content":"mind"},{"role":"user","content":"and?"}]`,
 	},
+	"system without words": {
+		`"messages":[{"role":"user","content":"hi"},{"role":"assistant","content":[{"type":"thinking","thinking":"hm"},CALL1]},{"role":"user","content":[RESULT1]}]`,
+		`"messages":[{"role":"user","content":"hi"},{"role":"assistant","content":[{"type":"thinking","thinking":"hm"},CALL1]},{"role":"user","content":[RESULT1]},
+			{"role":"system","content":[],"output_config":{"effort":"low"}}]`,
+		`"messages":[{"role":"user","content":"hi"},{"role":"system","output_config":{"effort":"low"}},{"role":"assistant","content":[{"type":"thinking","thinking":"hm"},CALL1]},
+			{"role":"system","content":null},{"role":"user","content":[RESULT1]},{"role":"system","content":""},{"role":"system","content":[{"type":"text","text":""}]}]`,
+		`"messages":[{"role":"system","content":[]},{"role":"user","content":"hi"},{"role":"assistant","content":[{"type":"thinking","thinking":"hm"},CALL1]},{"role":"user","content":[RESULT1]}]`,
+	},
+	"system for a turn that is over": {
+		`"messages":[{"role":"user","content":"hi"},{"role":"assistant","content":[CALL1]},{"role":"user","content":[RESULT1]},{"role":"system","content":"mind"}]`,
+		`"messages":[{"role":"user","content":"hi"},{"role":"system","content":"mind","clear_at":"next_user_message"},{"role":"assistant","content":[CALL1]},
+			{"role":"user","content":[RESULT1]},{"clear_at":"next_user_message","role":"system","content":[{"type":"text","text":"mind"}]}]`,
+		`"messages":[{"role":"user","content":"hi"},{"role":"system","content":"a","clear_at":"next_user_message"},{"role":"system","content":"b","clear_at":"next_user_message"},
+			{"role":"assistant","content":[CALL1]},{"role":"user","content":[RESULT1]},{"role":"system","content":"mind","clear_at":"never"}]`,
+	},
 	"an answer begun": {
 		`"messages":[{"role":"user","content":"hi"},{"role":"assistant","content":[{"type":"thinking","thinking":"hm"},{"type":"text","text":"so"}]}]`,
 		`"messages":[{"role":"user","content":"hi"},{"role":"assistant","content":[{"type":"thinking","thinking":"hm"}]},{"role":"assistant","content":"so"}]`,

@@ -9,8 +9,8 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// message reads one element of messages.
-func (r *reader) message() (m Message) {
+// message reads one element of messages. The system's may be without content.
+func (r *reader) message() (m Message, n note) {
 	r.countItem()
 	hasContent := false
 	r.object(func(name string) {
@@ -18,38 +18,46 @@ func (r *reader) message() (m Message) {
 		case "role":
 			m.Role = r.string()
 		case "content":
-			hasContent = true
-			m.Blocks = r.blocks(fieldsOf)
+			if hasContent = !r.null(); hasContent {
+				m.Blocks = r.blocks(fieldsOf)
+			}
+		case "output_config":
+			n.effort = r.effortWithin()
+		case "clear_at":
+			n.passing = r.is("next_user_message")
 		default:
 			r.skip()
 		}
 	})
 	if r.err != nil {
-		return m
+		return m, n
 	}
 	switch { // the object is closed: path names it
 	case m.Role == "":
 		r.fail(invalid(r.path()+".role", "field required, user or assistant"))
 	case m.Role != "user" && m.Role != "assistant" && m.Role != "system":
 		r.fail(invalid(r.path()+".role", "%q is not one of user, assistant", m.Role))
-	case !hasContent:
+	case !hasContent && m.Role != "system":
 		r.fail(invalid(r.path()+".content", "field required, a string or an array of blocks"))
 	default:
 		r.checkRole(m)
 	}
-	return m
+	return m, n
 }
 
 // turn reads one element of messages into q, unless all that it says was said by
 // server-side tools, which are skipped.
 func (r *reader) turn(q *Request) {
-	m := r.message()
+	m, n := r.message()
 	said := slices.DeleteFunc(m.Blocks, func(b Block) bool { return b.Type == skipped })
 	if len(said) == 0 && len(m.Blocks) > 0 {
 		return
 	}
-	m.Blocks = said
-	q.Messages = append(q.Messages, m)
+	if m.Blocks = said; m.Role == "system" {
+		r.noted(q, m, n)
+		return
+	}
+	r.turned(q, m)
 }
 
 // countItem bounds what a body of many small parts takes in memory.

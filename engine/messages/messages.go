@@ -93,6 +93,8 @@ type Tool struct {
 type Message struct {
 	Role   string // "user", "assistant", "system"
 	Blocks []Block
+
+	passing bool // see note
 }
 
 // BlockType says what a request's block holds.

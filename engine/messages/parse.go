@@ -118,6 +118,9 @@ func parseAs(body []byte, translated bool) (*Request, *abi.Error) {
 	if r.err != nil {
 		return nil, r.err
 	}
+	if r.heard.effort != nil {
+		q.Effort = *r.heard.effort
+	}
 	if err := complete(q, r.skipped); err != nil {
 		return nil, err
 	}
@@ -310,19 +313,26 @@ func (r *reader) stops() (stops []string) {
 	return stops
 }
 
+// thinking reads whether to think: without a type as a request that does not say. between_tools asks for
+// none in front of the answer, and that is where a model of ours thinks.
 func (r *reader) thinking() bool {
-	kind := ""
+	kind := "enabled"
 	r.object(func(name string) {
-		if name == "type" {
-			kind = r.string()
-		} else {
+		switch {
+		case name != "type":
 			r.skip() // budget_tokens and display are accepted and ignored
+		case !r.null():
+			kind = r.string()
 		}
 	})
-	if r.err == nil && kind != "enabled" && kind != "disabled" && kind != "adaptive" {
-		r.fail(invalid("thinking.type", "%q is not one of enabled, disabled, adaptive", kind))
+	switch kind {
+	case "enabled", "adaptive":
+		return true
+	case "disabled", "between_tools":
+	default:
+		r.fail(invalid("thinking.type", "%q is not one of enabled, disabled, adaptive, between_tools", kind))
 	}
-	return kind != "disabled"
+	return false
 }
 
 func (r *reader) toolChoice() ToolChoice {
@@ -356,8 +366,7 @@ func (r *reader) toolChoice() ToolChoice {
 	return c
 }
 
-// outputConfig reads output_config, of which format and effort change something here. An effort
-// that is not known is the model's own.
+// outputConfig reads output_config, of which format and effort change something here.
 func (r *reader) outputConfig(q *Request) {
 	r.object(func(name string) {
 		if r.null() {
@@ -365,18 +374,24 @@ func (r *reader) outputConfig(q *Request) {
 		}
 		switch name {
 		case "effort":
-			switch effort := r.string(); effort {
-			case "low", "medium", "high":
-				q.Effort = effort
-			case "xhigh", "max":
-				q.Effort = "high"
-			}
+			q.Effort = r.effort()
 		case "format":
 			r.format(q, "schema", r.formatSchema)
 		default:
 			r.skip()
 		}
 	})
+}
+
+// effort reads how much to think. What is not known is the model's own.
+func (r *reader) effort() string {
+	switch effort := r.string(); effort {
+	case "low", "medium", "high":
+		return effort
+	case "xhigh", "max":
+		return "high"
+	}
+	return ""
 }
 
 // format reads what the answer's text must be. With a schema, read reads it from the member in.

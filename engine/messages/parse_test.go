@@ -49,6 +49,9 @@ func TestParseAccepts(t *testing.T) {
 		{"system blocks", `{` + hello + `,"system":[{"type":"text","text":"a","cache_control":{"type":"ephemeral"}},{"type":"text","text":"b"}]}`, func(q *Request) bool { return q.System == "a\nb" }},
 		{"thinking off", `{` + hello + `,"thinking":{"type":"disabled"}}`, func(q *Request) bool { return !q.Thinking }},
 		{"thinking adaptive", `{` + hello + `,"thinking":{"type":"adaptive","display":"omitted"}}`, func(q *Request) bool { return q.Thinking }},
+		{"thinking between tools", `{` + hello + `,"thinking":{"type":"between_tools"}}`, func(q *Request) bool { return !q.Thinking }},
+		{"thinking of no type", `{` + hello + `,"thinking":{"budget_tokens":5}}`, func(q *Request) bool { return q.Thinking }},
+		{"thinking of a type of nothing", `{` + hello + `,"thinking":{"type":null}}`, func(q *Request) bool { return q.Thinking }},
 		{"budget ignored", `{` + hello + `,"thinking":{"budget_tokens":-4,"type":"enabled"}}`, func(q *Request) bool { return q.Thinking }},
 		{"null optionals", `{` + hello + `,"thinking":null,"stream":null,"tools":null,"top_p":null,"system":null}`, func(q *Request) bool { return q.Thinking && q.Sampling == Sampling{} }},
 		{"unknown fields", `{` + hello + `,"context_management":{"edits":[]},"output_config":{},"foo":[1,{"a":2}],"service_tier":"auto","metadata":{"user_id":"u"}}`, func(q *Request) bool { return true }},
@@ -241,6 +244,8 @@ func TestParseRefuses(t *testing.T) {
 		{"top_k", `{` + hello + `,"top_k":-1}`, "top_k", "under 0"},
 		{"stop empty", `{` + hello + `,"stop_sequences":["a",""]}`, "stop_sequences.1", "empty"},
 		{"stop type", `{` + hello + `,"stop_sequences":"a"}`, "stop_sequences", "array"},
+		{"thinking type empty", `{` + hello + `,"thinking":{"type":""}}`, "thinking.type", "between_tools"},
+		{"no content but the system's", `{"model":"m","max_tokens":5,"messages":[{"role":"user","content":"hi"},{"role":"assistant"}]}`, "messages.1.content", "field required"},
 		{"thinking type", `{` + hello + `,"thinking":{"type":"maybe"}}`, "thinking.type", "maybe"},
 		{"min_p", `{` + hello + `,"min_p":1.01}`, "min_p", "between 0 and 1"},
 		{"presence_penalty", `{` + hello + `,"presence_penalty":2.5}`, "presence_penalty", "between -2 and 2"},
@@ -556,6 +561,45 @@ func TestErrorsAreShort(t *testing.T) {
 			t.Errorf("%s: %d bytes of error: %.100v", name, len(fmt.Sprint(err)), err)
 		} else if e.Param == "" || !strings.HasPrefix(e.Message(), e.Param+": ") {
 			t.Errorf("%s: the error's message %.100q does not begin with its path %.100q", name, e.Message(), e.Param)
+		}
+	}
+}
+
+// TestEffortWithin: an effort within the messages counts from the user's next words on, or for the answer to
+// those that it follows. Results of tools are none.
+func TestEffortWithin(t *testing.T) {
+	const (
+		user, result = `{"role":"user","content":"hi"}`, `{"role":"user","content":[{"type":"tool_result","tool_use_id":"i","content":"r"}]}`
+		call, said   = `{"role":"assistant","content":[{"type":"tool_use","id":"i","name":"f","input":{}}]}`, `{"role":"assistant","content":"ho"}`
+		low, high    = `{"role":"system","content":[],"output_config":{"effort":"low"}}`, `{"output_config":{"effort":"max"},"content":"mind","role":"system"}`
+		own          = `{"role":"system","content":[],"output_config":{"effort":"other"}}`
+	)
+	for _, c := range []struct {
+		want string
+		msgs []string
+	}{
+		{"medium", []string{user}},
+		{"low", []string{user, low}},
+		{"high", []string{user, low, high}},
+		{"high", []string{user, high, said, user}},
+		{"low", []string{user, said, low, user}},
+		{"low", []string{user, said, low, user, call, result, said, user}},
+		{"medium", []string{user, call, result, low}},
+		{"low", []string{user, call, result, low, said, user}},
+		{"low", []string{user, low, call, result, high}},
+		{"medium", []string{user, said, low}},
+		{"", []string{user, own}},
+		{"medium", []string{low, user}}, // the system's own turn, whose effort stands at the top
+		{"medium", []string{user, `{"role":"system","content":[],"output_config":null}`, `{"role":"system","content":[],"output_config":{"effort":null}}`}},
+		{"medium", []string{user, `{"role":"assistant","content":"ho","output_config":{"effort":"low"}}`, user}},
+	} {
+		for _, body := range []string{
+			`{"model":"m","max_tokens":5,"output_config":{"effort":"medium"},"messages":[` + strings.Join(c.msgs, ",") + `]}`,
+			`{"model":"m","max_tokens":5,"messages":[` + strings.Join(c.msgs, ",") + `],"output_config":{"effort":"medium"}}`,
+		} {
+			if q, err := Parse([]byte(body)); err != nil || q.Effort != c.want {
+				t.Errorf("%s: %+v, %v; want effort %q", body, q, err, c.want)
+			}
 		}
 	}
 }

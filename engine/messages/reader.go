@@ -53,6 +53,7 @@ type reader struct {
 	// translated says that a translator wrote the body, not a client.
 	translated bool
 
+	heard   heard
 	items   int      // messages and content blocks
 	skipped []string // names of the server-side tools
 }

@@ -25,7 +25,9 @@ func Opening(q *Request) (system string, rest []Message) {
 		texts = append(texts, q.System)
 	}
 	for _, m := range q.Messages[:n] {
-		texts = append(texts, Texts(m.Blocks))
+		if text := Texts(m.Blocks); text != "" {
+			texts = append(texts, text)
+		}
 	}
 	return strings.Join(texts, "\n"), q.Messages[n:]
 }

@@ -199,3 +199,24 @@ func TestNamedTool(t *testing.T) {
 		t.Error("the request itself was changed")
 	}
 }
+
+// TestChatWithoutWords: what the system says without words, or said for a turn that is over, no server is sent.
+func TestChatWithoutWords(t *testing.T) {
+	const turns = `{"role":"user","content":"x"},{"role":"assistant","content":[{"type":"tool_use","id":"c","name":"f","input":{}}]},` +
+		`{"role":"user","content":[{"type":"tool_result","tool_use_id":"c","content":"one"}]}`
+	sent := func(said string) string {
+		q, err := messages.Parse([]byte(`{"model":"m","max_tokens":9,"messages":[` + said + `]}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(Chat(VLLM, q, ChatOptions{}))
+	}
+	for _, said := range []string{
+		turns + `,{"role":"system","content":[],"output_config":{"effort":"high"}}`,
+		strings.Replace(turns, `,{"role":"assistant"`, `,{"role":"system","content":"a","clear_at":"next_user_message"},{"role":"system"},{"role":"assistant"`, 1),
+	} {
+		if got, want := sent(said), sent(turns); got != want {
+			t.Errorf("%s\ngives %s\nwant  %s", said, got, want)
+		}
+	}
+}

@@ -79,6 +79,12 @@ var plainBodies = []struct {
 		`{"system":"a","messages":[` + userX + `],"stream":true}`},
 	{plainly, `{"messages":[{"role":"system","content":""},{"role":"system","content":[]},` + userX + `]}`,
 		`{"messages":[` + userX + `],"stream":true}`},
+	{plainly, `{"messages":[{"role":"system"},{"role":"system","content":null,"output_config":{"effort":"low"}},` + userX + `]}`,
+		`{"messages":[` + userX + `],"stream":true}`},
+	{plainly, `{"messages":[` + userX + `,{"role":"system","content":[],"output_config":{"effort":"low"}},` +
+		`{"role":"system","content":"a","clear_at":"next_user_message"},` + userX + `]}`, // the server's to read
+		`{"messages":[` + userX + `,{"role":"system","content":[],"output_config":{"effort":"low"}},` +
+			`{"role":"system","content":"a","clear_at":"next_user_message"},` + userX + `],"stream":true}`},
 	{plainly, `{"messages":[` + userX + `,{"role":"system","content":"a"}]}`,
 		`{"messages":[` + userX + `,{"role":"system","content":"a"}],"stream":true}`},
 	{plainly, `{"messages":[{"role":"system","content":[{"type":"server_tool_use"},{"type":"text","text":"a"}]}]}`,
@@ -141,6 +147,9 @@ func FuzzSplice(f *testing.F) {
 			`{"role":"user","content":[{"type":"text","text":"x"},{"type":"web_search_tool_result"}]}],` +
 			`"response_format":{"type":"json_schema","json_schema":{"schema":{"a":1}}},` +
 			`"output_config":{"effort":"low","format":null},"model":"m"}`,
+		`{"messages":[{"role":"system","content":[],"output_config":{"effort":"low"}},{"role":"system","content":"a","clear_at":"next_user_message"},` +
+			`{"role":"assistant","content":[{"type":"server_tool_use"}]},{"role":"user","content":"x"},{"role":"system","output_config":{"effort":"low"}},` +
+			`{"role":"system","content":"b","clear_at":"next_user_message"},{"role":"user","content":"y"}],"model":"m"}`,
 	} {
 		f.Add([]byte(body))
 	}
