@@ -303,9 +303,9 @@ func (m *Manifest) validate() error {
 	if m.ABI != ABI10 && m.ABI != ABI11 {
 		wrong("abi is %q, this node speaks %s and %s", m.ABI, ABI10, ABI11)
 	}
-	said := len(m.Keys)+len(m.Headers)+len(m.Query)+len(m.Statuses) > 0 || m.Framing+m.ContentType != "" || m.AnyType || m.Array
+	said := len(m.Keys)+len(m.Headers)+len(m.Query)+len(m.Statuses) > 0 || m.Framing+m.ContentType+m.KeepAlive != "" || m.AnyType || m.Array
 	if !m.HasRoutes() && said || m.HasRoutes() && m.Kind != KindTranslator {
-		wrong("keys, headers, query, framing, array, content_type, any_content_type and statuses are for translators with routes")
+		wrong("keys, headers, query, framing, array, content_type, keepalive, any_content_type and statuses are for translators with routes")
 	}
 	if m.History && m.Kind != KindTranslator {
 		wrong("history is for translators")

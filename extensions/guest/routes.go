@@ -22,6 +22,9 @@ type Routing struct {
 	Array bool `json:"array,omitempty"`
 	// ContentType is that of answers that stream; empty = the framing's usual one.
 	ContentType string `json:"content_type,omitempty"`
+	// KeepAlive is what stands between server-sent events while there is nothing to say: events
+	// of the protocol that say nothing. Empty = an event without a line.
+	KeepAlive string `json:"keepalive,omitempty"`
 	// AnyType: a body is read as JSON whatever its Content-Type says, as curl -d sends it.
 	AnyType  bool           `json:"any_content_type,omitempty"`
 	Statuses map[string]int `json:"statuses,omitempty"` // by kind of error; others are as on messages
@@ -80,6 +83,8 @@ const (
 	routesMax = 32
 	keysMax   = 4
 	factsMax  = 16 // names of headers, and of parameters of the query
+
+	keepAliveMax = 1024 // bytes
 )
 
 // HasRoutes says whether a module answers paths of its own.
@@ -118,6 +123,7 @@ func (m *Routing) checkRoutes() error {
 	if !slices.ContainsFunc(m.Routes, func(r Route) bool { return r.Op == RouteGenerate }) {
 		wrong("no route is of op generate")
 	}
+	errs = append(errs, m.checkKeepAlive())
 	errs = append(errs, m.checkPaths()...)
 	for _, k := range m.Keys {
 		errs = append(errs, k.check())
@@ -127,6 +133,21 @@ func (m *Routing) checkRoutes() error {
 		errs = append(errs, checkStatus(name, m.Statuses[name]))
 	}
 	return errors.Join(errs...)
+}
+
+// checkKeepAlive checks a keep-alive like what the module writes itself.
+func (m *Routing) checkKeepAlive() error {
+	switch err := checkFrames([]byte(m.KeepAlive)); {
+	case m.KeepAlive == "":
+		return nil
+	case m.Framing != FramingSSE:
+		return fmt.Errorf("manifest: keepalive is for framing sse, and framing is %s", m.Framing)
+	case len(m.KeepAlive) > keepAliveMax:
+		return fmt.Errorf("manifest: keepalive has %d bytes, at most %d", len(m.KeepAlive), keepAliveMax)
+	case err != nil:
+		return fmt.Errorf("manifest: keepalive: %w", err)
+	}
+	return nil
 }
 
 // method is the first route of a method and path; -1 for none.

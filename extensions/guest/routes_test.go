@@ -31,6 +31,11 @@ func TestManifestRoutes(t *testing.T) {
 		{oneRoute + `,` + oneKey + `,"framing":"xml"`, "framing is"},
 		{allRight + `,"content_type":"text/html"`, "content_type is"},
 		{allRight + `,"content_type":"text/event-stream"`, "content_type is"},
+		{oneRoute + `,` + oneKey + `,"framing":"sse","keepalive":"event: ping\ndata: {}\n\n"`, ""},
+		{oneRoute + `,` + oneKey + `,"framing":"sse","keepalive":"data: {}\n"`, "keepalive: it does not end"},
+		{oneRoute + `,` + oneKey + `,"framing":"sse","keepalive":"{}\n\n"`, "keepalive: it does not begin"},
+		{oneRoute + `,` + oneKey + `,"framing":"sse","keepalive":"data: ` + strings.Repeat("x", keepAliveMax) + `\n\n"`, "keepalive has"},
+		{allRight + `,"keepalive":"data: {}\n\n"`, "framing is ndjson"},
 		{allRight + `,"headers":["authorization"]`, "may have a key"},
 		{allRight + `,"headers":["X-OTHER-KEY"]`, "may have a key"},
 		{allRight + `,"headers":["x-corenode-partition"]`, "no name that a module may ask for"},
@@ -57,13 +62,14 @@ func TestManifestRoutes(t *testing.T) {
 		}
 	}
 	for text, says := range map[string]string{
-		`{"name":"a","kind":"translator","protocol":"chat","version":"1","abi":"1.1",` + allRight + `}`:     "protocol is",
-		`{"name":"a","kind":"translator","protocol":"messages","version":"1","abi":"1.1",` + allRight + `}`: "protocol is",
-		`{"name":"a","kind":"translator","protocol":"billing","version":"1","abi":"1.1",` + allRight + `}`:  "protocol is",
-		`{"name":"a","kind":"translator","protocol":"X","version":"1","abi":"1.1",` + allRight + `}`:        "protocol is",
-		`{"name":"a","kind":"billing","version":"1","abi":"1.1",` + allRight + `}`:                          "for translators with routes",
-		`{"name":"a","kind":"translator","protocol":"chat","version":"1","abi":"1.1","headers":["x"]}`:      "for translators with routes",
-		`{"name":"a","kind":"translator","protocol":"x","version":"1","abi":"1.0",` + allRight + `}`:        "routes need abi 1.1",
+		`{"name":"a","kind":"translator","protocol":"chat","version":"1","abi":"1.1",` + allRight + `}`:          "protocol is",
+		`{"name":"a","kind":"translator","protocol":"messages","version":"1","abi":"1.1",` + allRight + `}`:      "protocol is",
+		`{"name":"a","kind":"translator","protocol":"billing","version":"1","abi":"1.1",` + allRight + `}`:       "protocol is",
+		`{"name":"a","kind":"translator","protocol":"X","version":"1","abi":"1.1",` + allRight + `}`:             "protocol is",
+		`{"name":"a","kind":"billing","version":"1","abi":"1.1",` + allRight + `}`:                               "for translators with routes",
+		`{"name":"a","kind":"translator","protocol":"chat","version":"1","abi":"1.1","headers":["x"]}`:           "for translators with routes",
+		`{"name":"a","kind":"translator","protocol":"chat","version":"1","abi":"1.1","keepalive":"data: x\n\n"}`: "for translators with routes",
+		`{"name":"a","kind":"translator","protocol":"x","version":"1","abi":"1.0",` + allRight + `}`:             "routes need abi 1.1",
 	} {
 		if _, err := ParseManifest([]byte(text)); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("%s: %v, want %q", text, err, says)

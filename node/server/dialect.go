@@ -2,6 +2,7 @@ package server
 
 import (
 	"bytes"
+	"cmp"
 
 	"corenode/engine"
 	"corenode/engine/messages"
@@ -117,13 +118,14 @@ func (t translated) lines() bool {
 }
 
 // silence between lines is a space, which may stand before any JSON, and between the events of
-// a module an empty one: clients that read one event a line skip it, and take a comment for data.
+// a module what its manifest has for it, or an empty one: most clients that read one event a line
+// skip it, and take a comment for data.
 func (t translated) silence(dst []byte, _ bool) []byte {
 	switch {
 	case t.lines():
 		return append(dst, ' ')
 	case t.x.module != nil:
-		return append(dst, "\n\n"...)
+		return append(dst, cmp.Or(t.x.module.Manifest.KeepAlive, "\n\n")...)
 	}
 	return append(dst, ": ping\n\n"...)
 }

@@ -274,11 +274,14 @@ func TestModuleFails(t *testing.T) {
 }
 
 // TestModuleKeepAlive: between lines the node writes spaces, which JSON may begin with, and between
-// events empty ones: no line but of data, as clients read it that know no comments.
+// events empty ones, or the event that the manifest has for it: no line but of data, as clients read
+// it that know no comments.
 func TestModuleKeepAlive(t *testing.T) {
-	for framing, c := range map[string]struct{ silence, first string }{
-		guest.FramingNDJSON: {" ", "{\"verse\":\"x\"}\n"},
-		guest.FramingSSE:    {"\n\n", "data: {\"verse\":\"x\"}\n\n"},
+	const event = "data: {\"verse\":\"x\"}\n\n"
+	for _, c := range []struct{ framing, manifest, silence, first string }{
+		{guest.FramingNDJSON, "", " ", "{\"verse\":\"x\"}\n"},
+		{guest.FramingSSE, "", "\n\n", event},
+		{guest.FramingSSE, "data: {}\n\n", "data: {}\n\n", event},
 	} {
 		heard := make(chan struct{})
 		backend := newFakeBackend(func(s *fakeStream) {
@@ -288,7 +291,9 @@ func TestModuleKeepAlive(t *testing.T) {
 			}
 			say("x")(s)
 		})
-		n := startModule(t, Config{KeepAlive: 5 * time.Millisecond}, backend, newModule(t, framing))
+		module := newModule(t, c.framing)
+		module.manifest.KeepAlive = c.manifest
+		n := startModule(t, Config{KeepAlive: 5 * time.Millisecond}, backend, module)
 		conn := n.dial()
 		if _, err := io.WriteString(conn, request("POST", verse, aVerse, bearerKey)); err != nil {
 			t.Fatal(err)
@@ -299,7 +304,7 @@ func TestModuleKeepAlive(t *testing.T) {
 			said = said[len(c.silence):]
 		}
 		if len(said) == len(r.body) || !strings.HasPrefix(said, c.first) || r.cut != nil {
-			t.Errorf("%s: %q %v", framing, r.body, r.cut)
+			t.Errorf("%s with %q: %q %v", c.framing, c.manifest, r.body, r.cut)
 		}
 	}
 }
@@ -362,13 +367,15 @@ func sayThenFail(s *fakeStream) {
 func TestModuleArray(t *testing.T) {
 	const path = verse + "?alt=array"
 	heard := make(chan struct{})
+	module := newModule(t, elementsFraming)
+	module.manifest.KeepAlive = "data: {}\n\n" // of its other form
 	n := startModule(t, Config{KeepAlive: 5 * time.Millisecond}, newFakeBackend(func(s *fakeStream) {
 		select {
 		case <-heard:
 		case <-s.cancelled:
 		}
 		say("a", "b")(s)
-	}), newModule(t, elementsFraming))
+	}), module)
 	conn := n.dial()
 	if _, err := io.WriteString(conn, request("POST", path, aVerse, bearerKey)); err != nil {
 		t.Fatal(err)

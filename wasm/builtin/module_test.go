@@ -38,7 +38,8 @@ func TestModulesAreWhatTheySay(t *testing.T) {
 			Routes, Keys, Headers, Query, Statuses json.RawMessage
 			Framing                                string
 			ContentType                            string `json:"content_type"`
-			AnyContentType                         bool   `json:"any_content_type"`
+			KeepAlive                              string
+			AnyContentType                         bool `json:"any_content_type"`
 			Array                                  bool
 		}
 		d := json.NewDecoder(bytes.NewReader(section(t, wasm, "corenode.manifest")))
