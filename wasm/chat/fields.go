@@ -110,7 +110,7 @@ func (r *request) readThinking() {
 		return
 	}
 	for r.S.Next() {
-		if string(r.S.Key()) == "type" {
+		if string(r.S.Key()) == "type" && !r.S.Null() {
 			r.thinking = r.Str()
 		}
 	}

@@ -11,8 +11,9 @@
 //
 // The protocol refuses fields that it does not know, and so does this: a request
 // says nothing that goes unheard. Only safety settings have no effect, as
-// nothing here is filtered, and a thinking budget says no more than whether to
-// think. Names may be in camel or in snake case.
+// nothing here is filtered, nor labels and a tier of service, which do not change
+// an answer, and a thinking budget says no more than whether to think. Names may be
+// in camel or in snake case.
 //
 // Arguments of calls are objects, so a call is written when it is whole. The
 // thinking before the first call of an answer goes along as its signature: a

@@ -119,6 +119,15 @@ func (r *request) fields(count bool) {
 			r.readConfig()
 		case "safetySettings": // nothing is filtered
 			r.each(r.S.Skip)
+		case "store":
+			r.unless(!r.Bool())
+		case "serviceTier": // there is one
+			r.Text()
+		case "labels": // bills are not broken down by them
+			if r.S.Kind() != scan.Object {
+				r.Want("an object")
+			}
+			r.S.Skip()
 		default:
 			r.unknown()
 		}

@@ -10,8 +10,8 @@ import (
 )
 
 // schema is one Schema of the protocol while it becomes a JSON schema: its types
-// are in capitals, its integers may be texts, and it says nullable where a JSON
-// schema lists null.
+// are in capitals, its integers may be texts, the values of its enums are texts
+// whatever its type, and it says nullable where a JSON schema lists null.
 type schema struct {
 	out      []byte // members, each with a comma before it
 	kind     string // the type in small letters
@@ -129,6 +129,7 @@ func (s *schema) json() []byte {
 	default:
 		s.add("type", append(abi.AppendEscaped([]byte{'"'}, s.kind), '"'))
 	}
+	s.typeEnum()
 	if s.nullable && len(s.enum) > 0 {
 		s.enum = append(bytes.TrimRight(bytes.Clone(s.enum[:len(s.enum)-1]), " \t\r\n"), ",null]"...)
 		if len(s.enum) == len("[,null]") {
@@ -143,6 +144,40 @@ func (s *schema) json() []byte {
 		s.add("anyOf", enclosed('[', s.anyOf, ']'))
 	}
 	return enclosed('{', s.out, '}')
+}
+
+// typeEnum gives the values of an enum the type of the schema, where they are texts of one.
+func (s *schema) typeEnum() {
+	if s.kind != "integer" && s.kind != "number" && s.kind != "boolean" || len(s.enum) == 0 {
+		return
+	}
+	var list scan.Scanner
+	var out []byte
+	list.Reset(s.enum)
+	for list.Open(); list.Next(); {
+		value := list.Raw()
+		if value[0] == '"' && s.typed(value[1:len(value)-1]) {
+			value = value[1 : len(value)-1]
+		}
+		out = append(append(out, ','), value...)
+	}
+	s.enum = enclosed('[', out, ']')
+}
+
+// typed says whether a text is a value of the schema's type.
+func (s *schema) typed(text []byte) bool {
+	var value scan.Scanner
+	value.Reset(text)
+	ok := false
+	switch s.kind {
+	case "integer":
+		_, ok = value.Int()
+	case "number":
+		_, ok = value.Number()
+	case "boolean":
+		_, ok = value.Bool()
+	}
+	return ok && value.End()
 }
 
 // enclosed puts brackets around a list whose items each have a comma before them.
