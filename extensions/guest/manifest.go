@@ -303,7 +303,8 @@ func (m *Manifest) validate() error {
 	if m.ABI != ABI10 && m.ABI != ABI11 {
 		wrong("abi is %q, this node speaks %s and %s", m.ABI, ABI10, ABI11)
 	}
-	said := len(m.Keys)+len(m.Headers)+len(m.Query)+len(m.Statuses) > 0 || m.Framing+m.ContentType+m.KeepAlive != "" || m.AnyType || m.Array
+	said := len(m.Keys)+len(m.Headers)+len(m.Query)+len(m.Statuses) > 0 || m.AnyType || m.Array ||
+		m.Framing+m.ContentType+m.KeepAlive != ""
 	if !m.HasRoutes() && said || m.HasRoutes() && m.Kind != KindTranslator {
 		wrong("keys, headers, query, framing, array, content_type, keepalive, any_content_type and statuses are for translators with routes")
 	}
