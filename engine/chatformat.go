@@ -12,7 +12,7 @@ import (
 type callForm uint8
 
 const (
-	// callsJSON is of Hermes, Qwen2.5 and Qwen3, and of templates that show no other form:
+	// callsJSON is of Hermes, Qwen2.5 and Qwen3, and of templates that show none of these forms:
 	// <tool_call>{"name": "NAME", "arguments": {...}}</tool_call>
 	callsJSON callForm = iota
 	// callsXML is of Qwen3-Coder and Qwen3.5:
@@ -40,7 +40,8 @@ type chatFormat struct {
 	// that it takes ids of nine letters and digits only, callsApart that it shows calls only in messages whose
 	// content is None.
 	textArguments, shortIDs, callsApart bool
-	// tellsTools says that the template leaves tools out, which the system prompt has then.
+	// tellsTools says that the template leaves tools out, or shows calls in a form that is none of these: the system prompt
+	// has them then, and the template does not.
 	tellsTools bool
 	// turns is what it wants of the order of messages.
 	turns turnRules
@@ -90,6 +91,8 @@ func chatFormatOf(s formatSource) chatFormat {
 		f.calls, f.marker = callsDelimited, s.special(f.delimiters.Open)
 		f.tellsTools = !namesTools.MatchString(s.template)
 		f.textArguments, f.shortIDs, f.callsApart = s.wantedCalls()
+	case !shows("<tool_call>"):
+		f.tellsTools = true
 	case shows("<arg_key>"):
 		f.calls = callsKeys
 	case shows("<function="):

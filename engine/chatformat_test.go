@@ -20,11 +20,14 @@ var formatCases = []struct {
 	written        []string
 }{
 	{"nothing", `{{ messages }}`, nil, chatFormat{turn: -1, marker: -1, tellsTools: true}, "", nil},
+	{"a form of its own", `{% if tools %}{"name", "parameters"}{% endif %}{{ messages[0].tool_calls }}`, nil, chatFormat{turn: -1, marker: -1, tellsTools: true}, "", nil},
+	{"functions in tags of its own", `{# tools #}<own:tool_call><function=`, nil, chatFormat{turn: -1, marker: -1, tellsTools: true}, "", nil},
+	{"JSON with tools", `{# tools #}<tool_call>{"name"`, nil, chatFormat{turn: -1, marker: -1}, "", nil},
 	{"JSON", `<tool_call>{"name"`, []string{"<|im_start|>", "<tool_call>"}, chatFormat{turn: 0, marker: 1, tellsTools: true}, "", nil},
 	{"functions", `<tool_call><function=`, []string{"<tool_call>"}, chatFormat{calls: callsXML, turn: -1}, "", nil},
 	{"functions, spelled", `<tool_call><function=`, nil, chatFormat{calls: callsXML, turn: -1, marker: -1}, "", nil},
 	{"keys", `<tool_call>NAME<arg_key>`, []string{"<tool_call>"}, chatFormat{calls: callsKeys, turn: -1}, "", nil},
-	{"keys beside functions", `<function= <arg_key>`, nil, chatFormat{calls: callsKeys, turn: -1, marker: -1}, "", nil},
+	{"keys beside functions", `<tool_call><function= <arg_key>`, nil, chatFormat{calls: callsKeys, turn: -1, marker: -1}, "", nil},
 	{"a list", `{# tools [TOOL_CALLS] #}`, []string{"<tool_call>", "[TOOL_CALLS]"},
 		chatFormat{calls: callsDelimited, turn: -1, marker: 1}, "[TOOL_CALLS]", nil},
 	{"delimiters beside keys", `[TOOL_CALLS][ARGS]<arg_key>{{ tools }}`, []string{"[ARGS]", "[TOOL_CALLS]"},

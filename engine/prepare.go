@@ -265,7 +265,7 @@ func (e *Engine) input(q *messages.Request) (in template.Input, beginning *messa
 	system, msgs := messages.Opening(q)
 	system = guard(system)
 	if e.format.tellsTools && len(in.Tools) > 0 {
-		system = e.tell(system, q)
+		system, in.Tools = e.tell(system, q), nil
 	}
 	msgs = messages.MergeTurns(msgs)
 	in.Messages = make([]template.Message, 0, len(msgs)+1)

@@ -68,7 +68,7 @@ func TestNamesNeverBecomeControl(t *testing.T) {
 	o := options(Instant)
 	o.Template = `{% macro tags(of) %}{% for k, v in of|items %}<{{ k }}>{{ v }}</{{ k }}>{% endfor %}{% endmacro %}
 {%- for t in tools %}{{ tags(t.function.parameters) }}{% endfor %}
-{%- for m in messages %}{% for c in m.tool_calls %}{{ tags(c.function.arguments) }}{% endfor %}{% endfor %}`
+{%- for m in messages %}{% for c in m.tool_calls %}{{ tags(c.function.arguments) }}{% endfor %}{% endfor %}{# <tool_call> #}`
 	e, _ := open2(t, o)
 	specials := e.tokenizer.Specials()
 	if len(specials) == 0 {

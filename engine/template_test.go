@@ -16,7 +16,7 @@ import (
 // TestTemplateTime: a template that asks for the date is told the configured day, and
 // without one that of the request; it sees the ids of calls and of their results.
 func TestTemplateTime(t *testing.T) {
-	const source = "{{ strftime_now('%d %b %Y') }}|{% for m in messages %}{{ m.role }}:{% for c in m.tool_calls or [] %}{{ c.id }}{% endfor %}{{ m.tool_call_id }};{% endfor %}{# tools #}"
+	const source = "{{ strftime_now('%d %b %Y') }}|{% for m in messages %}{{ m.role }}:{% for c in m.tool_calls or [] %}{{ c.id }}{% endfor %}{{ m.tool_call_id }};{% endfor %}{# tools <tool_call> #}"
 	const body = `{"model":"m","max_tokens":5,"tools":[{"name":"f","input_schema":{"type":"object"}}],"messages":[{"role":"user","content":"hi"},
 		{"role":"assistant","content":[{"type":"tool_use","id":"toolu_7","name":"f","input":{}}]},
 		{"role":"user","content":[{"type":"tool_result","tool_use_id":"toolu_7","content":"x"}]}]}`

@@ -16,8 +16,8 @@ type turnRules struct {
 	ontoResult bool
 	// systemless says that a system prompt is refused: the first message of the user begins with it.
 	systemless bool
-	// toolless says that the template knows no tools: calls and their results are text in the usual form, as the system
-	// prompt tells it.
+	// toolless says that the template knows no calls, or none of a form that is read: calls and their results are text in the
+	// usual form, as the system prompt tells it.
 	toolless bool
 }
 
@@ -41,7 +41,8 @@ func (s formatSource) turnRules(f *chatFormat) turnRules {
 		_, err := s.render(msgs)
 		return err == nil
 	}
-	r := turnRules{toolless: f.calls == callsJSON && f.tellsTools && !strings.Contains(s.template, "tool_calls")}
+	knowsCalls := strings.Contains(s.template, "<tool_call>") && strings.Contains(s.template, "tool_calls")
+	r := turnRules{toolless: f.calls == callsJSON && f.tellsTools && !knowsCalls}
 	if takes("user") {
 		r.systemless = !takes("system", "user")
 		r.alternate = !takes("user", "user")

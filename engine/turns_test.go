@@ -2,6 +2,7 @@ package engine
 
 import (
 	"encoding/base64"
+	"fmt"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -253,11 +254,42 @@ func TestTemplateErrors(t *testing.T) {
 const strictTemplate = `{% set ns = namespace(user=true) %}{% for m in messages %}{% if m.role == "user" or m.role == "assistant" and not m.tool_calls %}
 	{%- if (m.role == "user") != ns.user %}{{ raise_exception("take turns") }}{% endif %}{% set ns.user = not ns.user %}{% endif %}
 	{%- if m.tool_calls %}{% for c in m.tool_calls %}[CALL]{{ c.function.name }}{{ c.function.arguments|tojson }};{% endfor %}
-	{%- else %}{{ m.role }}: {{ m.content }};{% endif %}{% endfor %}{% if tools %}{% endif %}go:`
+	{%- else %}{{ m.role }}: {{ m.content }};{% endif %}{% endfor %}{% if tools %}{% endif %}go:{# <tool_call> #}`
 
 // bareTemplate knows user and assistant alone.
 const bareTemplate = `{% for m in messages %}{% if m.role not in ["user", "assistant"] %}{{ raise_exception("no " + m.role) }}{% endif %}
 	{{- m.role }}: {{ m.content }};{% endfor %}go:`
+
+// ownFormTemplate shows tools and calls in a form of its own, one call for a message and no text beside it, as those of Llama 3 do.
+const ownFormTemplate = `{% if tools %}Write {"name": NAME, "parameters": ARGUMENTS}.{{ tools|tojson }};{% endif %}{% for m in messages %}{% if m.tool_calls %}
+	{%- if m.tool_calls|length != 1 %}{{ raise_exception("one call") }}{% endif %}{"name": "{{ m.tool_calls[0].function.name }}", "parameters":
+	{{- m.tool_calls[0].function.arguments|tojson }}};{% else %}{{ m.role }}: {{ m.content }};{% endif %}{% endfor %}go:`
+
+// TestCallsOfAnotherForm: a model whose template shows calls in a form that nobody reads is told the usual one, its history has
+// all calls and texts in it, and a call that it makes comes out.
+func TestCallsOfAnotherForm(t *testing.T) {
+	e, s := engineWith(t, "qwen3", ownFormTemplate, true, "<1>", "<2>", "<3>", "<4>", "<5>", "<6>", "<eos>")
+	model := &speaker{Forwarder: e.forwarder, end: 518}
+	e.forwarder = model
+	const call = "<tool_call>\n{\"name\": \"%s\", \"arguments\": %s}\n</tool_call>"
+	rome, noon := fmt.Sprintf(call, "weather", `{"city": "Rome"}`), fmt.Sprintf(call, "time", "{}")
+	r := ask(t, e, `{"model":"m","max_tokens":400,`+weatherTools+`,"system":"S","messages":[{"role":"user","content":"hi"},
+		{"role":"assistant","content":[{"type":"text","text":"Wait."},{"type":"tool_use","id":"a","name":"weather","input":{"city":"Rome"}},
+		{"type":"tool_use","id":"b","name":"time","input":{}}]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"a","content":"sun"},
+		{"type":"tool_result","tool_use_id":"b","content":"noon"}]}]}`)
+	got := renderedText(e, r)
+	want := fmt.Sprintf(call, "NAME", "ARGUMENTS") + ";user: hi;assistant: Wait.\n\n" + rome + "\n\n" + noon +
+		";user: <tool_response>\nsun\n</tool_response>;user: <tool_response>\nnoon\n</tool_response>;go:"
+	if !strings.HasPrefix(got, "system: S\n\n## Tools\n") || !strings.HasSuffix(got, want) {
+		t.Errorf("the prompt is\n%s\nwhich does not end with\n%s", got, want)
+	}
+	model.prompt, model.tokens = len(r.Prompt), e.tokenizer.EncodePrompt(nil, rome+"\n"+noon)
+	_, a := submit(t, s, "acct", r)
+	runAll(t, s)
+	if got := blocksOf(a.events); !beginAs(got, []string{`weather {"city":"Rome"}`, "time {}"}) || a.result.Stop != abi.StopToolUse {
+		t.Errorf("the answer is %q, stop %v", got, a.result.Stop)
+	}
+}
 
 // TestTurnsOfStrictTemplates: a conversation that agents have, such as a reminder in front of a question, a note of the system behind
 // it, or words beside a result, is one that a template takes which wants user and assistant in turns; one that takes them as they
