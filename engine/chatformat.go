@@ -43,6 +43,8 @@ type chatFormat struct {
 	// tellsTools says that the template leaves tools out, or shows calls in a form that is none of these: the system prompt
 	// has them then, and the template does not.
 	tellsTools bool
+	// capital says that the template shows arguments that are true, false or null as Python writes them.
+	capital bool
 	// turns is what it wants of the order of messages.
 	turns turnRules
 	// channelTokens are of callsChannels: the marks between the parts of messages, by id; nil for others.
@@ -100,6 +102,7 @@ func chatFormatOf(s formatSource) chatFormat {
 	default:
 		f.tellsTools = !namesTools.MatchString(s.template)
 	}
+	f.capital = (f.calls == callsXML || f.calls == callsKeys) && s.showsCapitals()
 	f.turns = s.turnRules(&f)
 	f.opens = f.tags.Usual() && f.calls != callsChannels && shows(f.tags.Close)
 	if open := s.special(f.tags.Open); open >= 0 {
@@ -159,6 +162,16 @@ func (s formatSource) wantedCalls() (textArguments, shortIDs, apart bool) {
 		}
 	}
 	return textArguments, shortIDs, false
+}
+
+// showsCapitals says whether the template shows an argument that is true as True.
+func (s formatSource) showsCapitals() bool {
+	text, err := s.render([]template.Message{
+		{Role: "user", Content: "a"},
+		{Role: "assistant", ToolCalls: []template.ToolCall{{ID: "call_1", Name: "f", Arguments: []byte(`{"x": true}`)}}},
+		{Role: "tool", Content: "b", ToolCallID: "call_1"},
+	})
+	return err == nil && strings.Contains(text, "True")
 }
 
 // showsThinking says whether the template shows the thinking of an earlier answer, as a block or not.

@@ -24,6 +24,8 @@ var formatCases = []struct {
 	{"functions in tags of its own", `{# tools #}<own:tool_call><function=`, nil, chatFormat{turn: -1, marker: -1, tellsTools: true}, "", nil},
 	{"JSON with tools", `{# tools #}<tool_call>{"name"`, nil, chatFormat{turn: -1, marker: -1}, "", nil},
 	{"JSON", `<tool_call>{"name"`, []string{"<|im_start|>", "<tool_call>"}, chatFormat{turn: 0, marker: 1, tellsTools: true}, "", nil},
+	{"words of Python", `<tool_call><function=>{# tools #}{% for m in messages %}{% for c in m.tool_calls or [] %}{{ c.function.arguments.x|string }}{% endfor %}{% endfor %}`,
+		nil, chatFormat{calls: callsXML, turn: -1, marker: -1, capital: true}, "", nil},
 	{"functions", `<tool_call><function=`, []string{"<tool_call>"}, chatFormat{calls: callsXML, turn: -1}, "", nil},
 	{"functions, spelled", `<tool_call><function=`, nil, chatFormat{calls: callsXML, turn: -1, marker: -1}, "", nil},
 	{"keys", `<tool_call>NAME<arg_key>`, []string{"<tool_call>"}, chatFormat{calls: callsKeys, turn: -1}, "", nil},
@@ -87,8 +89,8 @@ func TestChatFormats(t *testing.T) {
 		if got.calls != c.want.calls || got.marker != c.want.marker || got.turn != c.want.turn || got.thinkOpen != c.want.thinkOpen {
 			t.Errorf("%s: calls %d, marker %d, turn %d, thinking %d; want %+v", c.name, got.calls, got.marker, got.turn, got.thinkOpen, c.want)
 		}
-		if [...]bool{got.textArguments, got.shortIDs, got.callsApart, got.tellsTools, got.thinkBlocks, got.thinkEffort} !=
-			[...]bool{c.want.textArguments, c.want.shortIDs, c.want.callsApart, c.want.tellsTools, c.want.thinkBlocks, c.want.thinkEffort} {
+		if [...]bool{got.capital, got.textArguments, got.shortIDs, got.callsApart, got.tellsTools, got.thinkBlocks, got.thinkEffort} !=
+			[...]bool{c.want.capital, c.want.textArguments, c.want.shortIDs, c.want.callsApart, c.want.tellsTools, c.want.thinkBlocks, c.want.thinkEffort} {
 			t.Errorf("%s: %+v, want %+v", c.name, got, c.want)
 		}
 	}

@@ -46,7 +46,7 @@ func formKey(account string, f grammar.Form) (key [sha256.Size]byte) {
 	h := sha256.New()
 	write := func(s string) { fmt.Fprintf(h, "%d %s", len(s), s) }
 	write(account)
-	fmt.Fprint(h, f.Thinking, f.Free, f.Marked, f.SingleCall, f.JSONCalls, f.KeyCalls, f.Apart, f.Text != nil, f.ThinkOpen != "")
+	fmt.Fprint(h, f.Thinking, f.Free, f.Marked, f.SingleCall, f.JSONCalls, f.KeyCalls, f.Capital, f.Apart, f.Text != nil, f.ThinkOpen != "")
 	write(string(f.Text))
 	for _, t := range f.Calls {
 		write(t.Name)

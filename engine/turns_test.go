@@ -335,3 +335,42 @@ func TestToolsOfATemplateWithoutTools(t *testing.T) {
 		t.Errorf("without a choice: %q", got)
 	}
 }
+
+// taggedTemplate shows arguments in tags, those that are no strings as FILTER writes them.
+const taggedTemplate = `{% for m in messages %}{{ m.role }}: {{ m.content }}{% for c in m.tool_calls or [] %}<tool_call>
+<function={{ c.function.name }}>
+{% for k, v in c.function.arguments|items %}<parameter={{ k }}>
+{{ v|FILTER }}
+</parameter>
+{% endfor %}</function>
+</tool_call>{% endfor %};{% endfor %}{% if add_generation_prompt %}assistant: {% endif %}{# tools #}`
+
+// TestWordsOfTaggedCalls: a model writes true as its template shows it, so the prompt of the next turn begins with that of the call
+// and the call as it was written.
+func TestWordsOfTaggedCalls(t *testing.T) {
+	const tools = `"tools":[{"name":"f","input_schema":{"type":"object","properties":{"x":{"type":"boolean"},"y":{"type":["integer","null"]}},
+		"required":["x","y"],"additionalProperties":false}}]`
+	for filter, capital := range map[string]bool{"string": true, "tojson": false} {
+		e, s := engineWith(t, "qwen3", strings.ReplaceAll(taggedTemplate, "FILTER", filter), true, "<1>", "<2>", "<3>", "<4>", "<5>", "<6>", "<eos>")
+		model := &speaker{Forwarder: e.forwarder, end: 518}
+		e.forwarder = model
+		body := `{"model":"m","max_tokens":400,"thinking":{"type":"disabled"},` + tools + `,"messages":[{"role":"user","content":"hi"}%s]}`
+		r := ask(t, e, fmt.Sprintf(body, ""))
+		words := strings.NewReplacer("true", "True", "null", "None")
+		says := "<tool_call>\n<function=f>\n<parameter=x>\ntrue\n</parameter>\n<parameter=y>\nnull\n</parameter>\n</function>\n</tool_call>"
+		if capital {
+			says = words.Replace(says)
+		}
+		model.prompt, model.tokens = len(r.Prompt), e.tokenizer.EncodePrompt(nil, says)
+		_, a := submit(t, s, "acct", r)
+		runAll(t, s)
+		if got := blocksOf(a.events); !slices.Equal(got, []string{`f {"x":true,"y":null}`}) {
+			t.Fatalf("%s: %q", filter, got)
+		}
+		next := ask(t, e, fmt.Sprintf(body, `,{"role":"assistant","content":[{"type":"tool_use","id":"a","name":"f","input":{"x":true,"y":null}}]},
+			{"role":"user","content":[{"type":"tool_result","tool_use_id":"a","content":"b"}]}`))
+		if got, want := renderedText(e, next), renderedText(e, r)+says; !strings.HasPrefix(got, want) {
+			t.Errorf("%s: the next prompt is\n%s\nwhich does not begin with\n%s", filter, got, want)
+		}
+	}
+}

@@ -359,6 +359,57 @@ func TestArguments(t *testing.T) {
 	}
 }
 
+// TestCapitalWords: where a template shows true, false and null as Python does, an argument may be written so, and is read as what it
+// is; values within JSON are not, nor a word where a string may stand.
+func TestCapitalWords(t *testing.T) {
+	for _, c := range []struct {
+		parameter, text, want string // of want: "" is refused
+	}{
+		{`{"type":"boolean"}`, "True", "true"},
+		{`{"type":"boolean"}`, "False", "false"},
+		{`{"type":"boolean"}`, "true", "true"},
+		{`{"type":"boolean"}`, "None", ""},
+		{`{"type":["boolean","null"]}`, "None", "null"},
+		{`{"anyOf":[{"type":"integer"},{"type":"null"}]}`, "None", "null"},
+		{`{"enum":[true,null,5]}`, "True", "true"},
+		{`{"enum":[true,null,5]}`, "None", "null"},
+		{`{"enum":[true,null,5]}`, "False", ""},
+		{`{"const":false}`, "False", "false"},
+		{`{"type":["string","null"]}`, "None", `"None"`},
+		{`{"type":"array","items":{"type":"boolean"}}`, "[true]", "[true]"},
+		{`{"type":"array","items":{"type":"boolean"}}`, "[True]", ""},
+	} {
+		schema := json.RawMessage(`{"type":"object","properties":{"x":` + c.parameter + `}}`)
+		for _, f := range []Form{{Capital: true}, {Capital: true, KeyCalls: true}, {}} {
+			f.Calls = []Tool{{Name: "t", Schema: schema}}
+			g, err := Compile(f)
+			if err != nil {
+				t.Fatal(err)
+			}
+			call := "<tool_call>\n<function=t>\n<parameter=x>\n" + c.text + "\n</parameter>\n</function>\n</tool_call>"
+			if f.KeyCalls {
+				call = "<tool_call>t\n<arg_key>x</arg_key>\n<arg_value>" + c.text + "</arg_value>\n</tool_call>"
+			}
+			want := c.want != "" && (f.Capital || c.text[0] != 'T' && c.text[0] != 'F' && (c.text[0] != 'N' || c.want[0] == '"'))
+			if got := matches(g, vocabulary(), call); got != want {
+				t.Errorf("%s, %+v: %q may be written: %v, want %v", c.parameter, f, c.text, got, want)
+			}
+			if !want {
+				continue
+			}
+			p := output.New(output.Options{Tools: []output.Tool{{Name: "t", Schema: schema}}, Constrained: true, KeyCalls: f.KeyCalls,
+				NewID: func() string { return "id" }})
+			got := ""
+			for _, e := range p.Feed(nil, call) {
+				got += e.Text
+			}
+			if got != `{"x":`+c.want+`}` {
+				t.Errorf("%s: %q is read as %s", c.parameter, c.text, got)
+			}
+		}
+	}
+}
+
 // TestArgumentsAreAnObject has a tool whose schema does not say so.
 func TestArgumentsAreAnObject(t *testing.T) {
 	g, err := Compile(Form{JSONCalls: true, Calls: []Tool{{Name: "t", Schema: json.RawMessage(`{}`)}}})

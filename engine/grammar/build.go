@@ -110,6 +110,7 @@ type builder struct {
 	most    int   // states
 	large   bool  // it would have more
 	keyed   bool  // calls have keys and values
+	capital bool  // words of arguments may be as Python writes them
 	loose   bool  // counts few characters and items
 	onward  role  // of the forks that are made now: roleRepeats, roleGoesOn, or 0 for neither
 	limit   int32 // of the loops that are made now

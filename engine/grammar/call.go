@@ -204,6 +204,7 @@ func (c *compiler) written(s *schema, expected types) (each []expr) {
 				text = v.text
 			}
 			texts = append(texts, text)
+			texts = append(texts, c.capitals(func(w *value) bool { return w.kind == v.kind }, expected)...)
 		}
 		if len(texts) > 0 {
 			each = append(each, seq(words(texts), closing))
@@ -215,10 +216,30 @@ func (c *compiler) written(s *schema, expected types) (each []expr) {
 	for _, e := range c.option(&rest) {
 		each = append(each, seq(e, closing))
 	}
+	for _, word := range c.capitals(func(w *value) bool { return s.types&typeOf(w) != 0 }, expected) {
+		each = append(each, seq(lit(word), closing))
+	}
 	if s.types&typeString == 0 || s.none(ofLength) {
 		return each
 	}
 	return append(each, c.raw(s, expected))
+}
+
+// capitalWords are what Python writes for a value of each kind.
+var capitalWords = []struct {
+	word string
+	of   *value
+}{{"True", &value{kind: 't'}}, {"False", &value{kind: 'f'}}, {"None", &value{kind: 'n'}}}
+
+// capitals are the words of those of the values that match, as far as an argument may be one. A parser that expects a string takes
+// None for that.
+func (c *compiler) capitals(match func(*value) bool, expected types) (words []string) {
+	for _, w := range capitalWords {
+		if c.capital && match(w.of) && (w.of.kind != 'n' || expected&typeString == 0) {
+			words = append(words, w.word)
+		}
+	}
+	return words
 }
 
 // raw is the text of a string and the tag behind it. It does not begin like a value

@@ -61,6 +61,8 @@ type Form struct {
 	JSONCalls bool
 	// KeyCalls writes them as the name, and an <arg_key> with an <arg_value> for each argument.
 	KeyCalls bool
+	// Capital lets arguments of those two forms be True, False and None too, where they are true, false and null.
+	Capital bool
 	// Delimiters are of calls that have delimiters of their own; Open of it is the marker then.
 	Delimiters *output.Delimiters
 	// Apart says that a call is a message of its own, the arguments of one tool and nothing else.
@@ -128,7 +130,7 @@ func Compile(f Form) (*Grammar, error) {
 	b := &builder{}
 	for _, loose := range []bool{false, true} {
 		most := statesMax * max(1, min(4, len(f.Calls)))
-		b = &builder{rules: map[string]int32{}, keyed: f.KeyCalls, onward: roleRepeats, most: most, loose: loose}
+		b = &builder{rules: map[string]int32{}, keyed: f.KeyCalls, capital: f.Capital, onward: roleRepeats, most: most, loose: loose}
 		b.rule("", func() expr { return b.form(f) })
 		b.finish()
 		if !b.large || !f.Free { // who asks for a form is told that it cannot be held

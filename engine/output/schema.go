@@ -69,10 +69,13 @@ func ParameterTypes(raw json.RawMessage) (types map[string]Types, ok bool) {
 // appendValue writes the text of a parameter as the JSON value that its schema
 // asks for: null, a boolean, a number, an array or an object if it reads as
 // one and that type is allowed, in this order; else a string.
-// Exact says that a string may be "null".
+// Exact says that a string may be "null". None is null too, where that may be and a string may not.
 func appendValue(b []byte, text string, allowed Types, exact bool) []byte {
 	trimmed := strings.Trim(text, space)
 	if strings.EqualFold(trimmed, "null") && !(exact && allowed&TypeString != 0 && allowed&TypeNull == 0) {
+		return append(b, "null"...)
+	}
+	if trimmed == "None" && allowed&(TypeNull|TypeString) == TypeNull {
 		return append(b, "null"...)
 	}
 	if allowed&TypeBoolean != 0 && (strings.EqualFold(trimmed, "true") || strings.EqualFold(trimmed, "false")) {
