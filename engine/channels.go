@@ -1,6 +1,8 @@
 package engine
 
 import (
+	"strings"
+
 	"corenode/engine/grammar"
 	"corenode/engine/messages"
 	"corenode/engine/output"
@@ -92,8 +94,10 @@ func (e *Engine) channels(account string, q *messages.Request) (*Channels, error
 }
 
 // oneCallEach takes messages with several calls apart, each before its result, as templates of
-// channels want them. What was said before the calls is a message of its own.
-func oneCallEach(msgs []template.Message) (out []template.Message) {
+// channels want them. What was said before the calls is what the first one's message says, or with a thought the end of that: such
+// templates take a message without a call for an answer, behind which earlier thoughts are gone. Where the template
+// does not show what a call's message says, it is a message of its own all the same.
+func (f *chatFormat) oneCallEach(msgs []template.Message) (out []template.Message) {
 	for i := 0; i < len(msgs); i++ {
 		m := msgs[i]
 		m.ReasoningName = "thinking"
@@ -102,13 +106,23 @@ func oneCallEach(msgs []template.Message) (out []template.Message) {
 			out = append(out, m)
 			continue
 		}
-		if m.Content != "" {
+		thinks := strings.TrimSpace(m.Reasoning) != ""
+		switch {
+		case strings.TrimSpace(m.Content) == "":
+			m.Content = ""
+		case !f.textOfCalls:
 			out = append(out, template.Message{Role: m.Role, Content: m.Content})
+			m.Content = ""
+		case thinks:
+			m.Content, m.Reasoning = "", joined(m.Reasoning, m.Content)
 		}
 		for k, call := range calls {
 			one := template.Message{Role: m.Role, ToolCalls: []template.ToolCall{call}, ReasoningName: m.ReasoningName}
 			if k == 0 {
-				one.Reasoning, one.HasReasoning = m.Reasoning, m.HasReasoning
+				one.Content = m.Content
+				if thinks {
+					one.Reasoning, one.HasReasoning = m.Reasoning, true
+				}
 			}
 			if out = append(out, one); i+1 < len(msgs) && msgs[i+1].Role == "tool" {
 				i++

@@ -15,11 +15,15 @@ import (
 	"corenode/wasm/abi"
 )
 
-// channelTemplate frames turns as templates of channels do, in short.
+// channelTemplate frames turns as templates of channels do, in short: thoughts of calls are left out once an answer follows, and so is
+// what a call's message says, which is a thought too.
 const channelTemplate = `{%- if reasoning_effort is defined %}<|start|>system<|message|>Reasoning: {{ reasoning_effort }}<|end|>{% endif -%}
 {%- for t in tools or [] %}<|start|>developer<|message|>// {{ t.function.description + t.function.name }}<|end|>{% endfor -%}
 {%- for m in messages -%}
-{%- if m.tool_calls %}{% if m.thinking %}<|start|>assistant<|channel|>analysis<|message|>{{ m.thinking }}<|end|>{% endif -%}
+{%- if m.tool_calls %}{% set later = namespace(answer=false) %}{% for n in messages[loop.index:] %}
+{%- if n.role == "assistant" and not n.tool_calls %}{% set later.answer = true %}{% endif %}{% endfor -%}
+{%- if m.content and m.thinking %}{{ raise_exception("both a text and a thought") }}{% endif -%}
+{%- if (m.content or m.thinking) and not later.answer %}<|start|>assistant<|channel|>analysis<|message|>{{ m.content or m.thinking }}<|end|>{% endif -%}
 <|start|>assistant to=functions.{{ m.tool_calls[0].function.name }}<|channel|>commentary json<|message|>
 {{- m.tool_calls[0].function.arguments|tojson }}<|call|>
 {%- elif m.role == "assistant" %}<|start|>assistant<|channel|>final<|message|>{{ m.content }}<|end|>
@@ -119,7 +123,7 @@ func TestChannelPrompts(t *testing.T) {
 			{"type":"thinking","thinking":"hm","signature":""},{"type":"text","text":"I look."},{"type":"tool_use","id":"1","name":"time","input":{}},
 			{"type":"tool_use","id":"2","name":"weather","input":{"city":"Rome"}}]},{"role":"user","content":[
 			{"type":"tool_result","tool_use_id":"2","content":"hot"},{"type":"tool_result","tool_use_id":"1","content":"late"}]}]`: `a<|end|>` +
-			`<|start|>assistant<|channel|>final<|message|>I look.<|end|><|start|>assistant<|channel|>analysis<|message|>hm<|end|>` +
+			`<|start|>assistant<|channel|>analysis<|message|>hm` + "\n\n" + `I look.<|end|>` +
 			`<|start|>assistant to=functions.time<|channel|>commentary json<|message|>{}<|call|><|start|>tool<|message|>late<|end|>` +
 			`<|start|>assistant to=functions.weather<|channel|>commentary json<|message|>{"city": "Rome"}<|call|><|start|>tool<|message|>hot<|end|><|start|>assistant`,
 		`"model":"m","max_tokens":64,"messages":[{"role":"user","content":"a"},{"role":"assistant","content":"So"}]`: "<|start|>assistant<|channel|>final<|message|>So",
@@ -131,6 +135,43 @@ func TestChannelPrompts(t *testing.T) {
 		if end := e.special("<|end|>"); strings.Contains(body, "<|end|>") && slices.Index(r.Prompt, end) < 5 && !strings.Contains(body, "disabled") {
 			t.Errorf("%s: content became a control token", body)
 		}
+	}
+}
+
+// TestChannelThoughtsOfCalls: a text beside a call takes no thought away from the calls before it, so the prompt of each step begins
+// with that of the step before it and its answer. A template that shows no text of such a message has it in one of its own.
+func TestChannelThoughtsOfCalls(t *testing.T) {
+	const analysis = "<|channel|>analysis<|message|>"
+	const next = "<|end|><|start|>assistant"
+	const call = ` to=functions.time<|channel|>commentary json<|message|>{}<|call|><|start|>tool<|message|>late` + next
+	says := func(n int, thinks, text string) string {
+		said := ""
+		if thinks != "" {
+			said = fmt.Sprintf(`{"type":"thinking","thinking":%q,"signature":""},`, thinks)
+		}
+		if text != "" {
+			said += fmt.Sprintf(`{"type":"text","text":%q},`, text)
+		}
+		return fmt.Sprintf(`,{"role":"assistant","content":[%s{"type":"tool_use","id":"%d","name":"time","input":{}}]},
+			{"role":"user","content":[{"type":"tool_result","tool_use_id":"%[2]d","content":"late"}]}`, said, n)
+	}
+	e, _ := channelEngine(t)
+	steps, want := "", "<|start|>user<|message|>hi"+next
+	for n, step := range []struct{ thinks, text, shown string }{
+		{"one", "", "one"}, {"two", "I look.", "two\n\nI look."}, {"", "Again.", "Again."}, {" ", "So.", "So."}, {"three", "", "three"},
+	} {
+		steps += says(n, step.thinks, step.text)
+		want += analysis + step.shown + next + call
+		r := ask(t, e, `{"model":"m","max_tokens":64,`+weatherTools+`,"messages":[{"role":"user","content":"hi"}`+steps+`]}`)
+		if got := renderedText(e, r); !strings.HasSuffix(got, want) {
+			t.Errorf("step %d: the prompt is\n%s\nwant\n%s", n, got, want)
+		}
+	}
+	e, _ = engineWith(t, "gpt_oss", strings.NewReplacer("(m.content or m.thinking) and not later.answer", "m.thinking", "m.content or ", "").
+		Replace(channelTemplate), true, "<|start|>", "<|channel|>", "<|constrain|>", "<|message|>", "<|end|>", "<|call|>", "<|return|>")
+	r := ask(t, e, `{"model":"m","max_tokens":64,`+weatherTools+`,"messages":[{"role":"user","content":"hi"}`+says(0, "one", "I look.")+`]}`)
+	if got, want := renderedText(e, r), "<|channel|>final<|message|>I look."+next+analysis+"one"+next+call; !strings.HasSuffix(got, want) {
+		t.Errorf("apart: the prompt is\n%s\nwant\n%s", got, want)
 	}
 }
 

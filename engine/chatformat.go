@@ -49,6 +49,8 @@ type chatFormat struct {
 	turns turnRules
 	// channelTokens are of callsChannels: the marks between the parts of messages, by id; nil for others.
 	channelTokens map[int32]string
+	// textOfCalls says, of callsChannels, that the template shows the content of a message with a call.
+	textOfCalls bool
 
 	// tags stand around thinking.
 	tags output.Tags
@@ -89,6 +91,7 @@ func chatFormatOf(s formatSource) chatFormat {
 	switch {
 	case f.channelTokens != nil:
 		f.calls, f.delimiters, f.turn = callsChannels, nil, s.special(output.MarkStart)
+		f.textOfCalls = s.showsOfCall("0123456789", "{}", "0123456789")
 	case f.delimiters != nil:
 		f.calls, f.marker = callsDelimited, s.special(f.delimiters.Open)
 		f.tellsTools = !namesTools.MatchString(s.template)
@@ -102,7 +105,7 @@ func chatFormatOf(s formatSource) chatFormat {
 	default:
 		f.tellsTools = !namesTools.MatchString(s.template)
 	}
-	f.capital = (f.calls == callsXML || f.calls == callsKeys) && s.showsCapitals()
+	f.capital = (f.calls == callsXML || f.calls == callsKeys) && s.showsOfCall("", `{"x": true}`, "True")
 	f.turns = s.turnRules(&f)
 	f.opens = f.tags.Usual() && f.calls != callsChannels && shows(f.tags.Close)
 	if open := s.special(f.tags.Open); open >= 0 {
@@ -164,14 +167,14 @@ func (s formatSource) wantedCalls() (textArguments, shortIDs, apart bool) {
 	return textArguments, shortIDs, false
 }
 
-// showsCapitals says whether the template shows an argument that is true as True.
-func (s formatSource) showsCapitals() bool {
+// showsOfCall says whether a text is what the template shows of a message with a call.
+func (s formatSource) showsOfCall(content, arguments, shown string) bool {
 	text, err := s.render([]template.Message{
 		{Role: "user", Content: "a"},
-		{Role: "assistant", ToolCalls: []template.ToolCall{{ID: "call_1", Name: "f", Arguments: []byte(`{"x": true}`)}}},
+		{Role: "assistant", Content: content, ToolCalls: []template.ToolCall{{ID: "call_1", Name: "f", Arguments: []byte(arguments)}}},
 		{Role: "tool", Content: "b", ToolCallID: "call_1"},
 	})
-	return err == nil && strings.Contains(text, "True")
+	return err == nil && strings.Contains(text, shown)
 }
 
 // showsThinking says whether the template shows the thinking of an earlier answer, as a block or not.

@@ -289,7 +289,7 @@ func (e *Engine) input(q *messages.Request) (in template.Input, beginning *messa
 		e.format.tellThinking(&in)
 	}
 	if e.format.calls == callsChannels {
-		if in.Messages = oneCallEach(in.Messages); !q.Thinking {
+		if in.Messages = e.format.oneCallEach(in.Messages); !q.Thinking {
 			in.Effort = "low"
 		}
 	}
