@@ -64,7 +64,7 @@ func TestAnswersAsLongAsAskedFor(t *testing.T) {
 		{"an end", "abc ", `,"ignore_eos":false,"min_tokens":0`, 1, abi.StopEndTurn},
 		{"a stop sequence", "c", `,"ignore_eos":true,"stop_sequences":["cc"]`, 2, abi.StopStopSequence},
 		{"a stop sequence too early", "c", `,"min_tokens":9,"stop_sequences":["cc"]`, 10, abi.StopEndTurn},
-		{"a stop sequence after that", "c", `,"ignore_eos":true,"min_tokens":9,"stop_sequences":["cc"]`, 11, abi.StopStopSequence},
+		{"a stop sequence after that", "c", `,"ignore_eos":true,"min_tokens":9,"stop_sequences":["cc"]`, 10, abi.StopStopSequence},
 		{"a call", call, `,"ignore_eos":true` + tools, 0, abi.StopToolUse},
 		{"a call before min_tokens", call, `,"min_tokens":200` + tools, 0, abi.StopToolUse},
 		{"JSON", "5", `,"ignore_eos":true` + json, 0, abi.StopEndTurn},

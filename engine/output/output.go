@@ -131,6 +131,7 @@ type Parser struct {
 	stops       []string // those of the options that are not empty
 	closing     []string // what ends thinking
 	ignoreStops bool     // stop sequences are text for now
+	counting    int      // bytes fed since that was so last: where stop sequences may end
 	// types are those of the parameters of the tools called so far: the step loop, on which calls
 	// are read, reads a schema once for an answer.
 	types map[string]map[string]Types
@@ -156,18 +157,6 @@ func New(o Options) *Parser {
 		}
 	}
 	return p
-}
-
-// IgnoreStops says whether the pieces that follow are of an answer that has to be longer:
-// a stop sequence that ends in them is text.
-func (p *Parser) IgnoreStops(ignore bool) { p.ignoreStops = ignore }
-
-// ends are the markers that end a text now.
-func (p *Parser) ends() []string {
-	if p.ignoreStops {
-		return nil
-	}
-	return p.stops
 }
 
 // Called reports whether a call was made.
@@ -219,6 +208,9 @@ func (p *Parser) Call(dst []abi.Event) []abi.Event {
 func (p *Parser) Feed(dst []abi.Event, text string) []abi.Event {
 	if p.Done() || p.finished {
 		return dst
+	}
+	if p.counting += len(text); p.ignoreStops {
+		p.counting = 0
 	}
 	if p.options.Channels {
 		return p.feedChannels(dst, text)
@@ -365,7 +357,7 @@ func (p *Parser) stepThinking(dst []abi.Event) ([]abi.Event, bool) {
 		p.enterCall(0, 0, true)
 		return dst, true
 	}
-	at, marker := p.find(p.closing)
+	at, marker := p.find(p.closing, 0)
 	if marker == "" {
 		end := len(p.buf) - heldSuffix(p.buf, p.closing)
 		keep := p.textEnd(end)
@@ -415,8 +407,7 @@ func (p *Parser) stepAnswer(dst []abi.Event) ([]abi.Event, bool) {
 		}
 		p.fresh, p.blank = false, 0
 	}
-	markers := p.ends()
-	at, marker := p.find(markers)
+	at, marker := p.find(p.stops, max(0, len(p.buf)-p.counting))
 	lead, begins, held := 0, false, false
 	if p.spelled() {
 		lead = leadingSpace(p.buf)
@@ -429,7 +420,7 @@ func (p *Parser) stepAnswer(dst []abi.Event) ([]abi.Event, bool) {
 	case held && marker == "":
 		return dst, false
 	case marker == "":
-		end := len(p.buf) - heldSuffix(p.buf, markers)
+		end := len(p.buf) - heldSuffix(p.buf, p.stops)
 		keep := end
 		if len(p.options.Tools) > 0 || !p.open { // whitespace alone is no answer
 			keep = p.textEnd(end)
@@ -573,44 +564,4 @@ func (p *Parser) textEnd(end int) int {
 		return from + n
 	}
 	return 0
-}
-
-// find finds the first match in buf: none ends in what is known to be blank.
-func (p *Parser) find(markers []string) (at int, marker string) {
-	from := p.blank
-	for _, m := range markers {
-		from = min(from, max(0, p.blank-len(m)))
-	}
-	at, marker = firstMatch(p.buf[from:], markers)
-	return from + at, marker
-}
-
-// firstMatch finds the marker that is complete first; of several that end
-// together, the longest. It returns "" if there is none.
-func firstMatch(buf []byte, markers []string) (at int, marker string) {
-	end := len(buf) + 1
-	for _, m := range markers {
-		limit := min(len(buf), end) // a match that ends later does not count
-		i := bytes.Index(buf[:limit], []byte(m))
-		if i < 0 {
-			continue
-		}
-		if i+len(m) < end || len(m) > len(marker) {
-			at, marker, end = i, m, i+len(m)
-		}
-	}
-	return at, marker
-}
-
-// heldSuffix returns the length of the longest end of buf that one of the markers starts with.
-func heldSuffix(buf []byte, markers []string) int {
-	longest := 0
-	for _, m := range markers {
-		for n := min(len(m)-1, len(buf)); n > longest; n-- {
-			if string(buf[len(buf)-n:]) == m[:n] {
-				longest = n
-			}
-		}
-	}
-	return longest
 }
