@@ -193,7 +193,7 @@ func (c *compiler) array(s *schema) expr {
 	return seq(lit("["), c.space(), tail(0), c.space(), lit("]"))
 }
 
-// members are those of an object that its schema names, and the required ones.
+// members are those of an object that its schema names, the required ones, and those that may be on a condition.
 func (c *compiler) members(s *schema) []property {
 	members := slices.Clone(s.properties)
 	have := map[string]bool{}
@@ -204,6 +204,12 @@ func (c *compiler) members(s *schema) []property {
 		if !have[name] {
 			have[name] = true
 			members = append(members, property{name: name})
+		}
+	}
+	for _, m := range s.mentioned {
+		if !have[m.name] {
+			have[m.name] = true
+			members = append(members, m)
 		}
 	}
 	for _, o := range s.others {

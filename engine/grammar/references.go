@@ -18,6 +18,15 @@ type references struct {
 
 // resolve follows a reference, such as #/$defs/Point, #point or point.json.
 func (c *compiler) resolve(ref *value) *value {
+	at := c.lookup(ref)
+	if at == nil {
+		c.wrong(ref, "%s is not found: only references within the schema are followed", ref.compact())
+	}
+	return at
+}
+
+// lookup follows a reference; nil: it is not found.
+func (c *compiler) lookup(ref *value) *value {
 	if c.references == nil {
 		c.references = &references{resources: map[string]*value{}, anchors: map[string]*value{},
 			bases: map[*value]*url.URL{}, found: map[*value]*value{}}
@@ -27,9 +36,6 @@ func (c *compiler) resolve(ref *value) *value {
 	if !known {
 		at = c.find(ref)
 		c.references.found[ref] = at
-	}
-	if at == nil {
-		c.wrong(ref, "%s is not found: only references within the schema are followed", ref.compact())
 	}
 	return at
 }

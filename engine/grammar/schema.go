@@ -194,7 +194,8 @@ type schema struct {
 	limited    bool     // by an enum
 	properties []property
 	required   []string
-	declared   bool // a schema says which members there are
+	mentioned  []property // by what holds on a condition; without schemas
+	declared   bool       // a schema says which members there are
 	others     []others
 	lists      []list
 	least      [2]int   // of ofLength and ofItems
@@ -455,13 +456,13 @@ func (c *compiler) apply(s *schema, v *value, within []*value, depth int) bool {
 		case "required":
 			c.require(s, m)
 		case "additionalProperties":
-			named := v.member("properties")
-			if named == nil {
-				named = nothingNamed
+			if !v.matches() {
+				s.others = append(s.others, others{named: namedBy(v), schema: m})
 			}
-			s.others = append(s.others, others{named: named, schema: m})
 		case "unevaluatedProperties":
-			s.others = append(s.others, others{within: v, schema: m})
+			if !v.matches() {
+				s.others = append(s.others, others{within: v, schema: m})
+			}
 		case "minLength", "minItems", "maxLength", "maxItems":
 			c.count(s, keyword, m)
 		case "pattern":
@@ -471,6 +472,7 @@ func (c *compiler) apply(s *schema, v *value, within []*value, depth int) bool {
 		default:
 			if slices.Contains(unenforced, keyword) {
 				c.ignore(keyword)
+				c.condition(s, v, keyword, m, within)
 			}
 		}
 	}
@@ -497,9 +499,6 @@ func (c *compiler) require(s *schema, names *value) {
 		}
 	}
 }
-
-// nothingNamed are the properties of a schema without any.
-var nothingNamed = &value{kind: '{'}
 
 // listOf is what a schema says about items; drafts before 2020 have the prefix in items.
 func listOf(v *value) list {

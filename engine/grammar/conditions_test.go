@@ -1,0 +1,49 @@
+package grammar
+
+import (
+	"encoding/json"
+	"slices"
+	"testing"
+)
+
+// TestMembersOfConditions: what is not enforced forbids nothing: members that only a pattern of names or a condition names can be written.
+func TestMembersOfConditions(t *testing.T) {
+	v := vocabulary()
+	const when = `"properties":{"kind":{"enum":["a","b"]}},"required":["kind"]`
+	const then = `"if":{"properties":{"kind":{"const":"a"}}},"then":{"properties":{"value":{"type":"integer"}},"required":["value"]},
+		"else":{"allOf":[{"$ref":"#/$defs/other"}],"required":["more"]},"$defs":{"other":{"properties":{"other":{"type":"string"}},"else":{"$ref":"#/$defs/other"}}}`
+	for _, c := range []struct {
+		schema   string
+		yes, not []string
+	}{
+		{`{"type":"object","patternProperties":{"^.*$":{"type":"number"}},"additionalProperties":false}`,
+			[]string{`{}`, `{"x":1}`, `{"x":1,"y":2}`}, []string{`{"x":"a"}`}},
+		{`{"type":"object","patternProperties":{"^.*$":{"type":"number"}},"additionalProperties":false,"required":["x"]}`,
+			[]string{`{"x":1}`, `{"x":1,"y":2}`}, []string{`{}`, `{"x":"a"}`}},
+		{`{"type":"object","properties":{"n":{"type":"string"}},"patternProperties":{"^x":{"type":"number"},"^y":true},"additionalProperties":false}`,
+			[]string{`{"n":"a"}`, `{"x":1}`, `{"n":"a","y":[]}`}, []string{`{"n":1}`}},
+		{`{"type":"object","properties":{"n":{"type":"string"}},"patternProperties":{"^x":{"type":"number"}},"unevaluatedProperties":false}`,
+			[]string{`{"n":"a","x":1}`}, []string{`{"x":"a"}`}},
+		{`{"type":"object","properties":{"n":{"type":"string"}},"patternProperties":{"^x":{"type":"number"}}}`, []string{`{"n":"a","x":1}`, `{"y":[]}`}, nil},
+		{`{"type":"object","properties":{"n":{"type":"string"}},"patternProperties":{},"additionalProperties":false}`, []string{`{"n":"a"}`}, []string{`{"x":1}`}},
+		{`{"type":"object",` + when + `,` + then + `}`,
+			[]string{`{"kind":"a"}`, `{"kind":"a","value":5}`, `{"kind":"b","other":"x"}`, `{"kind":"b","more":1}`}, []string{`{"value":5}`, `{"kind":"a","x":1}`}},
+		{`{"type":"object",` + when + `,` + then + `,"unevaluatedProperties":false}`, []string{`{"kind":"a","value":5}`}, []string{`{"kind":"a","x":5}`}},
+		{`{"type":"object",` + when + `,` + then + `,"additionalProperties":false}`, []string{`{"kind":"a"}`}, []string{`{"kind":"a","value":5}`}},
+		{`{"type":"object",` + when + `,"then":{"$ref":"elsewhere"}}`, []string{`{"kind":"a"}`}, nil},
+		{`{"type":"object",` + when + `,"dependentSchemas":{"kind":{"properties":{"value":{}}}},"dependencies":{"kind":["x"],"x":{"required":["y"]}},
+			"dependentRequired":{"kind":["z"]}}`, []string{`{"kind":"a","value":5}`, `{"kind":"a","x":1}`, `{"kind":"a","y":1}`, `{"kind":"a","z":1}`}, []string{`{"kind":"a","w":1}`}},
+		{`{"enum":[{"kind":"a","value":5},{"kind":"a","x":[]}],` + when + `,` + then + `}`, []string{`{"kind":"a","value":5}`}, nil},
+	} {
+		g, err := Compile(Form{Text: json.RawMessage(c.schema)})
+		if err != nil {
+			t.Errorf("%s: %v", c.schema, err)
+			continue
+		}
+		for _, text := range slices.Concat(c.yes, c.not) {
+			if got, want := matches(g, v, text), slices.Contains(c.yes, text); got != want {
+				t.Errorf("%s: %s may be written: %v, want %v", c.schema, text, got, want)
+			}
+		}
+	}
+}
