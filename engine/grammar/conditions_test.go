@@ -47,3 +47,38 @@ func TestMembersOfConditions(t *testing.T) {
 		}
 	}
 }
+
+// TestUnionsOfLiterals: a union of many values is that list of values, whatever else the union has.
+func TestUnionsOfLiterals(t *testing.T) {
+	v := vocabulary()
+	literals := many(418, `{"const":"vN","type":"string","title":"the Nth"}`)
+	for _, c := range []struct {
+		schema   string
+		yes, not []string
+	}{
+		{`{"anyOf":[` + literals + `]}`, []string{`"v0"`, `"v417"`}, []string{`"v418"`, `1`}},
+		{`{"oneOf":[` + literals + `,{"enum":["v3",7],"description":"x"},{"type":"boolean"}]}`, []string{`"v3"`, `7`, `true`}, []string{`8`}},
+		{`{"type":"string","maxLength":3,"anyOf":[` + literals + `]}`, []string{`"v41"`}, []string{`"v417"`}},
+		{`{"enum":["v1","x"],"anyOf":[` + literals + `]}`, []string{`"v1"`}, []string{`"x"`, `"v2"`}},
+		{`{"anyOf":[{"const":1,"type":"string"},{"enum":["a",2],"type":"string"},{"enum":[1,2.5],"type":["integer","null"]},{"const":"b","enum":["c"]}]}`,
+			[]string{`"a"`, `1`}, []string{`2`, `2.5`, `"b"`, `"c"`}},
+		{`{"anyOf":[{"const":"abc","maxLength":2},{"const":"d"},{"const":"e"}]}`, []string{`"d"`, `"e"`}, []string{`"abc"`}},
+		{`{"type":"object","properties":{"x":{"anyOf":[` + literals + `]},"y":{"anyOf":[` + literals + `]}},"required":["x","y"]}`, []string{`{"x":"v7","y":"v300"}`}, nil},
+	} {
+		g, err := Compile(Form{Text: json.RawMessage(c.schema)})
+		if err != nil {
+			t.Errorf("%.200s: %v", c.schema, err)
+			continue
+		}
+		for _, text := range slices.Concat(c.yes, c.not) {
+			if got, want := matches(g, v, text), slices.Contains(c.yes, text); got != want {
+				t.Errorf("%.200s: %s may be written: %v, want %v", c.schema, text, got, want)
+			}
+		}
+	}
+	for _, schema := range []string{`{"anyOf":[{"const":1,"type":"none"},{"const":2}]}`, `{"anyOf":[{"const":1,"type":"string"},{"const":2,"type":"string"}]}`} {
+		if _, err := Compile(Form{Text: json.RawMessage(schema)}); err == nil {
+			t.Errorf("%s compiles", schema)
+		}
+	}
+}

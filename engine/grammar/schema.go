@@ -374,7 +374,7 @@ func (c *compiler) expand(s *schema, depth int) []*schema {
 	}
 	var out []*schema
 	one := s.unions[0]
-	for _, v := range one.of {
+	for _, v := range c.gathered(one.of) {
 		if c.spend(1 + s.parts()); c.err != nil {
 			return nil
 		}
