@@ -32,7 +32,8 @@ func isLate(e *account.Entry, there account.Entry) bool {
 
 // difference is the adjustment that makes of a settlement, and of what re-rated it since, what its node says of
 // it: what a client was told is what the ledger says. Of counters it gives back what was not used; it takes none, since they may be
-// another request's by now. None is needed where they agree already, in tokens too. When the same comes again none is made, whatever it was rated
+// another request's by now. None is needed where they agree already, in tokens too.
+// When the same comes again none is made, whatever it was rated
 // to since; nor is after a refund, which would have taken back all had it come last.
 func (l late) difference(ctx context.Context, tx pgx.Tx) (a account.Entry, needed bool, err error) {
 	var done bool

@@ -126,7 +126,8 @@ func TestTokensOfLateSettlements(t *testing.T) {
 			storetest.MustAppend(t, s, e)
 		}
 	}
-	all, some := abi.Usage{InputUncached: 100, CacheRead: 40, CacheWrite: 7, Output: 50, Reasoning: 20}, abi.Usage{InputUncached: 100, Output: 30}
+	all := abi.Usage{InputUncached: 100, CacheRead: 40, CacheWrite: 7, Output: 50, Reasoning: 20}
+	some := abi.Usage{InputUncached: 100, Output: 30}
 	for name, test := range map[string]struct {
 		write func(a string)
 		want  abi.Usage
