@@ -306,7 +306,8 @@ func (m *Manifest) validate() error {
 	said := len(m.Keys)+len(m.Headers)+len(m.Query)+len(m.Statuses) > 0 || m.AnyType || m.Array ||
 		m.Framing+m.ContentType+m.KeepAlive != ""
 	if !m.HasRoutes() && said || m.HasRoutes() && m.Kind != KindTranslator {
-		wrong("keys, headers, query, framing, array, content_type, keepalive, any_content_type and statuses are for translators with routes")
+		wrong("keys, headers, query, framing, array, content_type, any_content_type, keepalive " +
+			"and statuses are for translators with routes")
 	}
 	if m.History && m.Kind != KindTranslator {
 		wrong("history is for translators")
