@@ -279,6 +279,7 @@ func TestSecondAskFindsTheNextLimiter(t *testing.T) {
 			t.Fatal(err)
 		}
 		time.Sleep(idleFor)
+		synctest.Wait()
 		a.answer(limit.Verdict{Refusal: &abi.Error{Kind: abi.RateLimited}, Recalled: true}, clock.Now(), nil)
 		synctest.Wait()
 		pool.Sweep()
