@@ -69,7 +69,7 @@ func upstreamOptions(cfg *config.Config, id string) (upstream.Options, error) {
 // nothing: the servers keep their caches.
 func treeUpstream(id string, m *upstream.Model, queueMax int) tree.Model {
 	return tree.Model{
-		IDs: []string{id}, PinBytesPerToken: 1,
+		IDs: []string{id},
 		New: func(wake func()) (batcher.Stepper, error) { return m.NewStepper(wake), nil },
 		Load: func(n *abi.Counters) {
 			n.ModelQueued, n.ModelQueuedMax = int64(m.Waiting()), int64(queueMax)

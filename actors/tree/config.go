@@ -126,7 +126,7 @@ type Model struct {
 	// PollEvery is batcher.Config.PollEvery.
 	PollEvery time.Duration
 	// PinBytesPerToken is what one token of a pinned prefix costs in memory; it
-	// weighs sessions against AccountPinnedBytesMax.
+	// weighs sessions against AccountPinnedBytesMax. 0: the model pins nothing, and its conversations have no sessions.
 	PinBytesPerToken int64
 	// Load fills in how full the model is, for Policy: the counters whose names begin with
 	// Model. nil: not known. It must not wait.

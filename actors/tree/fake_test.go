@@ -154,12 +154,13 @@ func (s *fakeStepper) end(f *fakeJob, err *abi.Error) {
 		r.Untold = int64(len(f.job.Request.Prompt))
 	}
 	if err == nil {
-		s.nextID++
-		r.Handle = engine.Handle{ID: s.nextID, Epoch: 1}
-		r.Stop = abi.StopMaxTokens
-		s.m.mu.Lock()
-		s.m.pins[batcher.Pin{Handle: r.Handle, Incarnation: s.incarnation}] = true
-		s.m.mu.Unlock()
+		if r.Stop = abi.StopMaxTokens; f.job.Pin {
+			s.nextID++
+			r.Handle = engine.Handle{ID: s.nextID, Epoch: 1}
+			s.m.mu.Lock()
+			s.m.pins[batcher.Pin{Handle: r.Handle, Incarnation: s.incarnation}] = true
+			s.m.mu.Unlock()
+		}
 		f.job.Output.Push(abi.Event{Kind: abi.EventEnd, Usage: r.Usage, Stop: r.Stop})
 	} else {
 		f.job.Output.Push(abi.Event{Kind: abi.EventError, Err: err})
@@ -416,7 +417,7 @@ func (w *world) set(a account.Account, balance abi.Nano) account.Account {
 
 func newWorld(t testing.TB, cfg Config) *world {
 	w := &world{t: t, store: newFakeStore(), billing: &fakeBilling{}, began: time.Now(),
-		models:   map[string]*fakeModel{"one": newFakeModel(), "two": newFakeModel()},
+		models:   map[string]*fakeModel{"one": newFakeModel(), "two": newFakeModel(), "elsewhere": newFakeModel()},
 		accounts: map[string]account.Account{}, used: map[string]int64{}, told: map[string]abi.Nano{}}
 	cfg.Secret = []byte("0123456789abcdef")
 	tree, err := Start(cfg, Deps{Store: w.store, Accounts: w, Billing: w.billing, Policy: &w.policy,
@@ -426,7 +427,8 @@ func newWorld(t testing.TB, cfg Config) *world {
 				Load: func(n *abi.Counters) {
 					n.ModelQueued, n.ModelQueuedMax, n.ModelWaitMS, n.ModelPagesUsed, n.ModelPages = 3, 9, 1500, 5, 7
 				}},
-			{IDs: []string{"two"}, New: w.models["two"].New, PollEvery: 5 * time.Millisecond, PinBytesPerToken: 10}}})
+			{IDs: []string{"two"}, New: w.models["two"].New, PollEvery: 5 * time.Millisecond, PinBytesPerToken: 10},
+			{IDs: []string{"elsewhere"}, New: w.models["elsewhere"].New, PollEvery: 5 * time.Millisecond}}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -137,8 +137,8 @@ func (r *request) forward() *abi.Error {
 	if r.phase.Load() != waiting {
 		return errGone()
 	}
-	if r.t.sessions.Send(r.key, session.Turn{Ticket: (*turn)(r)}) != nil {
-		return (*turn)(r).Enqueue() // no session can take it: it goes on without one
+	if !r.job.Pin || r.t.sessions.Send(r.key, session.Turn{Ticket: (*turn)(r)}) != nil {
+		return (*turn)(r).Enqueue() // there is nothing to keep, or no session can take it: it goes on without one
 	}
 	return nil
 }

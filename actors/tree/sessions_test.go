@@ -60,6 +60,25 @@ func TestSessionPins(t *testing.T) {
 	})
 }
 
+// TestModelsThatPinNothingHaveNoSessions: a conversation with servers elsewhere takes no place of one that has something to keep.
+func TestModelsThatPinNothingHaveNoSessions(t *testing.T) {
+	inBubble(t, Config{}, func(t *testing.T, w *world) {
+		a := w.set(plain, 100_000)
+		for _, c := range []struct {
+			model    string
+			sessions int
+		}{{"elsewhere", 0}, {"one", 1}, {"elsewhere", 1}} {
+			if _, err := w.play(w.call(a, c.model, 20, 5, false)); err != nil {
+				t.Fatal(err)
+			}
+			synctest.Wait()
+			if n := w.tree.Inspect().Sessions; n != c.sessions {
+				t.Errorf("%d sessions after a request of %s, want %d", n, c.model, c.sessions)
+			}
+		}
+	})
+}
+
 func TestSessionKey(t *testing.T) {
 	w := &world{}
 	seen := map[session.Key]int{}

@@ -284,7 +284,7 @@ func (t *Tree) newRequest(c Call) (*request, *abi.Error) {
 		key:   t.keys.key(c),
 		reply: make(chan reply, 1), done: make(chan struct{}), held: make(chan error, 1),
 		holdDone: make(chan struct{}), settledCh: make(chan struct{})}
-	r.job.ID, r.job.Account, r.job.Request, r.job.Pin = c.RequestID, c.Account.CacheAccount(c.Peer), c.Request, true
+	r.job.ID, r.job.Account, r.job.Request, r.job.Pin = c.RequestID, c.Account.CacheAccount(c.Peer), c.Request, m.pinBytes > 0
 	r.job.Session, r.job.Forwarded = string(r.key[:]), r.peer()
 	r.job.Output = engine.NewWholeOutput()
 	if c.Request.Stream {

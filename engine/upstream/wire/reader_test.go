@@ -369,7 +369,7 @@ func TestManyPieces(t *testing.T) {
 		"a name": {VLLM, chatStream(piece(`"tool_calls":[`+named(long)+`]`, ""),
 			piece(`"tool_calls":[`+named("n")+strings.Repeat(","+named("n"), pieces)+`]`, "")), " broken"},
 		"a name in one frame": {VLLM, chatStream(piece(`"tool_calls":[`+named(long)+strings.Repeat(","+named("n"), pieces)+`]`, "")), " broken"},
-		"a long name":         {Messages, `data: {"type":"content_block_start","index":0,"content_block":{"type":"tool_use","name":"` + long + `"}}` + "\n\n" +
+		"a long name": {Messages, `data: {"type":"content_block_start","index":0,"content_block":{"type":"tool_use","name":"` + long + `"}}` + "\n\n" +
 			stop(0) + messageEnd("tool_use", "null"), " broken"},
 		"a signature": {Messages, messageStart + block(0, "thinking", "thinking", "a") + signed + long + "\"}}\n\n" +
 			strings.Repeat(signed+"s\"}}\n\n", pieces) + stop(0) + messageEnd("end_turn", "null"),
