@@ -90,7 +90,8 @@ func TestChatFormats(t *testing.T) {
 			t.Errorf("%s: calls %d, marker %d, turn %d, thinking %d; want %+v", c.name, got.calls, got.marker, got.turn, got.thinkOpen, c.want)
 		}
 		if [...]bool{got.capital, got.textArguments, got.shortIDs, got.callsApart, got.tellsTools, got.thinkBlocks, got.thinkEffort} !=
-			[...]bool{c.want.capital, c.want.textArguments, c.want.shortIDs, c.want.callsApart, c.want.tellsTools, c.want.thinkBlocks, c.want.thinkEffort} {
+			[...]bool{c.want.capital, c.want.textArguments, c.want.shortIDs, c.want.callsApart, c.want.tellsTools, c.want.thinkBlocks,
+				c.want.thinkEffort} {
 			t.Errorf("%s: %+v, want %+v", c.name, got, c.want)
 		}
 	}

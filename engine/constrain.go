@@ -15,7 +15,8 @@ import (
 func (e *Engine) constrain(account string, q *messages.Request, at start) (*grammar.Grammar, Trigger, error) {
 	f := grammar.Form{
 		Thinking: at.thinking, ThinkClose: e.format.tags.Close, SingleCall: singleCall(q), Marked: e.format.marker >= 0,
-		JSONCalls: e.format.calls == callsJSON, KeyCalls: e.format.calls == callsKeys, Capital: e.format.capital, Delimiters: e.format.delimiters,
+		JSONCalls: e.format.calls == callsJSON, KeyCalls: e.format.calls == callsKeys, Capital: e.format.capital,
+		Delimiters: e.format.delimiters,
 	}
 	forced := forced(q)
 	var places []int

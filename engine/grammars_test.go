@@ -37,8 +37,8 @@ func TestGrammarsAreKept(t *testing.T) {
 	if k.size > grammarsMax || k.size < grammarsMax/2 || len(k.known) != k.recent.Len() {
 		t.Errorf("%d states in %d grammars, %d of them known", k.size, k.recent.Len(), len(k.known))
 	}
-	for _, f := range []grammar.Form{{Thinking: true}, {Marked: true}, {JSONCalls: true}, {KeyCalls: true}, {SingleCall: true}, {Capital: true},
-		{Apart: true}, {Calls: []grammar.Tool{{Name: "a", Schema: grammar.Object}}}} {
+	for _, f := range []grammar.Form{{Thinking: true}, {Marked: true}, {JSONCalls: true}, {KeyCalls: true}, {SingleCall: true},
+		{Capital: true}, {Apart: true}, {Calls: []grammar.Tool{{Name: "a", Schema: grammar.Object}}}} {
 		if compile(form(0, f)) == first {
 			t.Errorf("%+v has the grammar of another form", f)
 		}

@@ -177,19 +177,21 @@ func TestKeyIsReplacedInACluster(t *testing.T) {
 	}
 }
 
+// inputAt configures a price of the fast model.
+func inputAt(input config.Price) func(*config.Config) {
+	return func(cfg *config.Config) {
+		m := cfg.Models[fastModel]
+		m.Prices.Input = input
+		cfg.Models[fastModel] = m
+	}
+}
+
 // TestPricesOfACluster: a node with other prices in its configuration quotes at those of the
 // store, and says so; a change on one node is in force on all.
 func TestPricesOfACluster(t *testing.T) {
 	url, dirs := postgrestest.URL(t), t.TempDir()
-	priced := func(input config.Price) func(*config.Config) {
-		return func(cfg *config.Config) {
-			m := cfg.Models[fastModel]
-			m.Prices.Input = input
-			cfg.Models[fastModel] = m
-		}
-	}
-	first, _, operator := member(t, url, filepath.Join(dirs, "a"), priced(100))
-	second, _, other := member(t, url, filepath.Join(dirs, "b"), priced(200))
+	first, _, operator := member(t, url, filepath.Join(dirs, "a"), inputAt(100))
+	second, _, other := member(t, url, filepath.Join(dirs, "b"), inputAt(200))
 	quoted := func(n *node, want abi.Nano) {
 		t.Helper()
 		waitFor(t, "the price", func() bool {
@@ -210,8 +212,9 @@ func TestPricesOfACluster(t *testing.T) {
 	if err := first.setPrices(before, now); err != nil { // as a reload does
 		t.Fatal(err)
 	}
-	if p, err := first.modules.Prices(fastModel); err != nil || p.Input != 300 { // at once, whatever else is followed
-		t.Errorf("after a reload: %+v, %v", p, err)
+	p, unlisted := first.modules.Prices(fastModel) // at once, whatever else is followed
+	if unlisted != nil || p.Input != 300 {
+		t.Errorf("after a reload: %+v, %v", p, unlisted)
 	}
 	quoted(second, 300)
 	earlier, number, unread := first.commons.store.Common(store.CommonPrices)

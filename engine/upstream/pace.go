@@ -8,7 +8,7 @@ import "time"
 type pace struct {
 	first, stall time.Duration // FirstTimeout and StallTimeout
 	pings        bool          // Traits.Pings
-	own          bool          // the server is a node of ours, which has limits of its own: its pings carry an answer from the start, without end
+	own          bool          // it is a node of ours, with limits of its own: its pings carry an answer from the start, without end
 	due          time.Time
 	most         time.Time // as far as pings alone take due; zero before the first piece
 }

@@ -359,7 +359,8 @@ func (r *relay) stream(c *conn, body io.Reader) *outcome {
 	buf := buffers.Get().(*[streamBuffer]byte)
 	defer buffers.Put(buf)
 	m := r.model
-	wait := pace{first: m.options.FirstTimeout, stall: m.options.StallTimeout, pings: m.traits.Pings, own: m.options.Own != "", due: r.firstBy}
+	wait := pace{first: m.options.FirstTimeout, stall: m.options.StallTimeout, due: r.firstBy,
+		pings: m.traits.Pings, own: m.options.Own != ""}
 	count := 0
 	for {
 		_ = c.SetReadDeadline(wait.due) // a closed connection says so in Read
