@@ -48,7 +48,8 @@ type journal struct {
 
 	waiting    []item
 	optional   int    // of waiting, those that may be refused
-	committing []item // being committed now
+	committing []item // being committed now, or being read
+	reads      []item // what was taken with rows: the next batch, so that those are answered first
 	// late are the refunds of settlements that are being committed now. They follow
 	// when it is known what became of those.
 	late     []*refund
@@ -133,9 +134,16 @@ func (j *journal) takeHold(requestID string) func(Commit) {
 	return nil
 }
 
-// take starts the next batch. It returns nothing while one is being committed.
+// take starts the next batch: of rows, or of the reads that were taken with the rows before. It returns
+// nothing while one is being committed.
 func (j *journal) take() []item {
-	if len(j.committing) > 0 || len(j.waiting) == 0 {
+	switch {
+	case len(j.committing) > 0:
+		return nil
+	case len(j.reads) > 0:
+		j.committing, j.reads = j.reads, nil
+		return j.committing
+	case len(j.waiting) == 0:
 		return nil
 	}
 	n := min(len(j.waiting), j.batchMax)
@@ -143,14 +151,21 @@ func (j *journal) take() []item {
 		j.singly--
 		n = 1
 	}
-	j.committing = append(j.committing, j.waiting[:n]...)
-	rest := copy(j.waiting, j.waiting[n:])
-	clear(j.waiting[rest:])
-	j.waiting = j.waiting[:rest]
-	for _, it := range j.committing {
+	for _, it := range j.waiting[:n] {
 		if !it.must {
 			j.optional--
 		}
+		if it.read != nil {
+			j.reads = append(j.reads, it)
+		} else {
+			j.committing = append(j.committing, it)
+		}
+	}
+	rest := copy(j.waiting, j.waiting[n:])
+	clear(j.waiting[rest:])
+	j.waiting = j.waiting[:rest]
+	if len(j.committing) == 0 {
+		j.committing, j.reads = j.reads, nil
 	}
 	return j.committing
 }
@@ -172,7 +187,7 @@ func (j *journal) succeed() []item {
 // go to the back of the queue, with their refunds.
 func (j *journal) fail() (tried, untried []item) {
 	untried, waiting := split(j.waiting)
-	tried, failed := split(j.committing)
+	tried, failed := split(slices.Concat(j.committing, j.reads))
 	for i := range failed {
 		it := &failed[i]
 		it.tried = true
@@ -180,7 +195,7 @@ func (j *journal) fail() (tried, untried []item) {
 			it.refund = r
 		}
 	}
-	j.waiting, j.committing, j.optional = append(waiting, failed...), nil, 0
+	j.waiting, j.committing, j.reads, j.optional = append(waiting, failed...), nil, nil, 0
 	j.failures++
 	if j.singly == 0 {
 		j.singly = len(j.waiting)

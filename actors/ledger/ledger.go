@@ -1,6 +1,6 @@
 // Package ledger makes rows durable. One actor gathers all rows that wait and commits
 // them in one transaction of the store, on a goroutine of its own. It answers each row
-// when it is durable.
+// when it is durable, and then serves the reads that waited with them.
 //
 // A restart forgets nothing: the queue is in the Log, and the next incarnation takes
 // it over.
@@ -36,8 +36,8 @@ type Store interface {
 	Append([]account.Entry) error
 	// Balance returns the sum of an account's rows and the sum of its open holds.
 	Balance(accountID string) (balance, held abi.Nano, err error)
-	// OpenHolds returns the holds without a settlement, of all accounts.
-	OpenHolds() ([]account.Entry, error)
+	// AccountHolds returns the account's holds without a settlement.
+	AccountHolds(accountID string) ([]account.Entry, error)
 	// Counters returns what an account used of counters, in periods from account.OldestPeriod on.
 	Counters(accountID string) ([]account.CounterUse, error)
 	// KeysCharged returns the account's keys with a budget, and what they were charged in the
@@ -339,7 +339,7 @@ func (a *ledger) owe(self *system.Ref) {
 // next starts a commit if something waits and none is under way.
 func (a *ledger) next(self *system.Ref) {
 	j := &a.log.journal
-	defer func() { a.log.waiting.Store(int64(len(j.waiting) + len(j.committing))) }()
+	defer func() { a.log.waiting.Store(int64(len(j.waiting) + len(j.reads) + len(j.committing))) }()
 	if a.backoff {
 		return
 	}
@@ -367,11 +367,11 @@ func (l *Log) Wait() { l.running.Wait() }
 // Stopped answers what waits: nothing, unless the store is failing or the ledger was given up.
 func (a *ledger) Stopped() {
 	j := &a.log.journal
-	left := j.waiting
+	left := append(j.reads, j.waiting...)
 	for _, r := range j.late {
 		left = append(left, r.item())
 	}
-	j.waiting, j.late = nil, nil
+	j.waiting, j.reads, j.late = nil, nil, nil
 	for _, it := range left {
 		answer(it, Commit{Err: unavailable(system.ErrStopped), Refused: true})
 	}
@@ -479,7 +479,7 @@ func (l *Log) commit(batch []item, seq uint64) (m committed) {
 		l.commits.Add(1)
 		l.rows.Add(uint64(len(b.Rows)))
 	}
-	for _, it := range batch {
+	for _, it := range batch { // of rows or of reads
 		if it.read != nil {
 			it.read.Done(l.read(it.read.AccountID, seq))
 		}
@@ -487,7 +487,7 @@ func (l *Log) commit(batch []item, seq uint64) (m committed) {
 	return m
 }
 
-// read lists holds only if the account has any: the list is of all accounts.
+// read asks for holds only if the account has any.
 func (l *Log) read(accountID string, seq uint64) Balance {
 	if l.behind.Load() > 0 {
 		return Balance{Seq: seq, Err: errBehind}
@@ -505,7 +505,7 @@ func (l *Log) read(accountID string, seq uint64) Balance {
 	b.Err = err
 	counted := slices.ContainsFunc(counters, func(c account.CounterUse) bool { return c.Held > 0 })
 	if err == nil && (held > 0 || counted) {
-		b.Holds, b.Err = l.store.OpenHolds()
+		b.Holds, b.Err = l.store.AccountHolds(accountID)
 	}
 	return b
 }

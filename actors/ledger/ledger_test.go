@@ -24,6 +24,7 @@ type memory struct {
 	delay   time.Duration
 	batches [][]account.Entry
 	rows    map[string]int // by kind and request
+	reading func()         // called by each read; may be nil
 	sum     abi.Nano
 }
 
@@ -51,12 +52,15 @@ func (m *memory) Append(entries []account.Entry) error {
 }
 
 func (m *memory) Balance(string) (abi.Nano, abi.Nano, error) {
+	if m.reading != nil {
+		m.reading()
+	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.sum, 0, nil
 }
 
-func (m *memory) OpenHolds() ([]account.Entry, error) { return nil, nil }
+func (m *memory) AccountHolds(string) ([]account.Entry, error) { return nil, nil }
 
 func (m *memory) Counters(string) ([]account.CounterUse, error) { return nil, nil }
 
@@ -322,6 +326,47 @@ func TestReadIsOrdered(t *testing.T) {
 			}
 			if r.Balance != want {
 				t.Errorf("read at commit %d: %d, want %d", r.Seq, r.Balance, want)
+			}
+		}
+	})
+}
+
+// TestRowsAreAnsweredBeforeReads: who waits for a row is answered when that is durable, however long the reads take that were
+// sent with it. Those still see the row, and none behind it.
+func TestRowsAreAnsweredBeforeReads(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := &memory{delay: time.Millisecond}
+		_, ref := start(t, Config{}, m)
+		answered := make(chan struct{})
+		m.reading = func() {
+			select {
+			case <-answered:
+			case <-time.After(time.Hour):
+				t.Error("a row that is durable waits for a read")
+			}
+		}
+		first, _ := row(account.Settlement, "committing", -1)
+		_ = ref.Send(first)
+		synctest.Wait()     // the rest gathers behind it
+		var reads []Balance // in one goroutine: the commit's
+		read := Read{AccountID: "a", Done: func(b Balance) { reads = append(reads, b) }}
+		_, _ = ref.Send(read), ref.Send(read)
+		second, done := row(account.Settlement, "second", -1)
+		_ = ref.Send(second)
+		_ = ref.Send(read)
+		synctest.Wait()
+		time.Sleep(2 * time.Millisecond)
+		third, _ := row(account.Settlement, "third", -1)
+		_ = ref.Send(third)
+		seq := (<-done).Seq
+		close(answered)
+		time.Sleep(time.Minute)
+		if len(reads) != 3 || m.count(account.Settlement, "third") != 1 {
+			t.Fatalf("%d reads", len(reads))
+		}
+		for _, b := range reads {
+			if b.Err != nil || b.Balance != -2 || b.Seq < seq {
+				t.Errorf("read %+v, want what was durable with commit %d", b, seq)
 			}
 		}
 	})

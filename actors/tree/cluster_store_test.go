@@ -448,8 +448,8 @@ func (n *storeNode) Balance(id string) (balance, held abi.Nano, err error) {
 	return 0, 0, fmt.Errorf("no account %s", id)
 }
 
-// OpenHolds implements the ledger's store: a shared one is not asked for them.
-func (n *storeNode) OpenHolds() ([]account.Entry, error) { return nil, nil }
+// AccountHolds implements the ledger's store: a shared one is not asked for them.
+func (n *storeNode) AccountHolds(string) ([]account.Entry, error) { return nil, nil }
 
 // Counters implements the ledger's store.
 func (n *storeNode) Counters(string) ([]account.CounterUse, error) { return nil, nil }

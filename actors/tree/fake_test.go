@@ -297,12 +297,13 @@ func (s *fakeStore) Balance(id string) (balance, held abi.Nano, err error) {
 	return s.balances[id], held, nil
 }
 
-func (s *fakeStore) OpenHolds() ([]account.Entry, error) {
+func (s *fakeStore) AccountHolds(id string) (all []account.Entry, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var all []account.Entry
 	for _, e := range s.open {
-		all = append(all, e)
+		if e.AccountID == id {
+			all = append(all, e)
+		}
 	}
 	return all, nil
 }

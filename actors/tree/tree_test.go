@@ -47,7 +47,7 @@ func TestOneRequest(t *testing.T) {
 				t.Fatal(err)
 			}
 			if stream { // else its settlement may take the hold's place
-				if holds, _ := w.store.OpenHolds(); len(holds) != 1 || holds[0].ModuleDigest != "fake:1" || !holds[0].Provisional {
+				if holds, _ := w.store.AccountHolds(a.ID); len(holds) != 1 || holds[0].ModuleDigest != "fake:1" || !holds[0].Provisional {
 					t.Errorf("held %+v, want what charges it after a crash", holds)
 				}
 			}

@@ -150,6 +150,8 @@ type Ledger interface {
 	// OpenHolds returns the hold rows that have no settlement yet, oldest first.
 	// Usage is that of the last checkpoint of each, zero when there is none.
 	OpenHolds() ([]account.Entry, error)
+	// AccountHolds returns those of an account.
+	AccountHolds(accountID string) ([]account.Entry, error)
 	// OwnHolds returns those of this node's requests.
 	OwnHolds() ([]account.Entry, error)
 	// Entries returns one page of ledger rows. Who reads page behind page misses none.

@@ -128,6 +128,11 @@ func pageLimit(n int) int {
 // OpenHolds implements store.Store.
 func (s *Store) OpenHolds() (holds []account.Entry, err error) { return s.openHolds(``) }
 
+// AccountHolds implements store.Store.
+func (s *Store) AccountHolds(accountID string) (holds []account.Entry, err error) {
+	return s.openHolds(`WHERE o.account_id = $1`, clean(accountID))
+}
+
 // OwnHolds implements store.Store.
 func (s *Store) OwnHolds() (holds []account.Entry, err error) {
 	return s.openHolds(`WHERE o.node = $1`, s.node)

@@ -10,14 +10,21 @@ func (s *Store) OwnHolds() ([]account.Entry, error) { return s.OpenHolds() }
 
 // OpenHolds returns the hold rows that have no settlement yet, oldest first.
 // Usage is that of the last checkpoint of each, zero when there is none.
-func (s *Store) OpenHolds() ([]account.Entry, error) {
+func (s *Store) OpenHolds() ([]account.Entry, error) { return s.openHolds(``) }
+
+// AccountHolds returns those of an account.
+func (s *Store) AccountHolds(accountID string) ([]account.Entry, error) {
+	return s.openHolds(`WHERE o.account_id = ?`, accountID)
+}
+
+func (s *Store) openHolds(where string, args ...any) ([]account.Entry, error) {
 	s.read.mu.Lock()
 	defer s.read.mu.Unlock()
 	var holds []account.Entry
 	err := s.read.each(`SELECT h.id, h.account_id, h.request_id, h.key_id, h.model, h.time, h.held, h.module_digest, h.provisional,
 			coalesce(c.input_uncached, 0), coalesce(c.cache_read, 0), coalesce(c.cache_write, 0),
 			coalesce(c.output, 0), coalesce(c.reasoning, 0)
-		FROM open_holds o JOIN ledger h ON h.id = o.hold_id LEFT JOIN ledger c ON c.id = o.checkpoint_id
+		FROM open_holds o JOIN ledger h ON h.id = o.hold_id LEFT JOIN ledger c ON c.id = o.checkpoint_id `+where+`
 		ORDER BY h.id`, func(r row) error {
 		holds = append(holds, account.Entry{
 			ID: r.num(0), Kind: account.Hold, AccountID: r.text(1), RequestID: r.text(2), KeyID: r.text(3),
@@ -26,7 +33,7 @@ func (s *Store) OpenHolds() ([]account.Entry, error) {
 				CacheWrite: r.num(11), Output: r.num(12), Reasoning: r.num(13)},
 		})
 		return nil
-	})
+	}, args...)
 	if err == nil {
 		err = s.read.withCounters(holds)
 	}

@@ -31,6 +31,10 @@ func migrations() []string {
 	return scripts
 }
 
+// indexes are those of no schema version: a database that lacks them gets them as it is opened, whatever wrote it. A binary that does
+// not know one keeps it all the same, so a release that adds one leaves the way back open.
+const indexes = `CREATE INDEX IF NOT EXISTS open_holds_account ON open_holds (account_id);`
+
 // migrate runs the scripts that the database lacks, each in one transaction
 // with its version number, so that an interrupted one leaves the old schema.
 func (c *conn) migrate(scripts []string) error {

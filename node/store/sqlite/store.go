@@ -68,7 +68,7 @@ func (s *Store) connect(path string) error {
 	if err := s.write.migrate(migrations()); err != nil {
 		return err
 	}
-	if err := s.write.db.Exec(servingPragmas); err != nil {
+	if err := s.write.db.Exec(indexes + servingPragmas); err != nil {
 		return err
 	}
 	if s.read, err = dial(path, readerPragmas); err != nil {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"reflect"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -279,6 +280,23 @@ func journalGivenAgain(t *testing.T, fresh maker) {
 	WantBalance(t, s, a, 1000-5-6, 0)
 	if v, err := s.Verify(); err != nil || len(v.Findings) > 0 || v.Charges != 2 {
 		t.Errorf("%+v, %v", v, err)
+	}
+}
+
+// accountHolds: what an account has open is told apart from what others have, and without what is settled.
+func accountHolds(t *testing.T, fresh maker) {
+	s := fresh(t).Open(t)
+	a, b := MustCreate(t, s, "a", 100).ID, MustCreate(t, s, "b", 100).ID
+	MustAppend(t, s, Hold(a, "a1", 1), Hold(b, "b1", 2), Hold(a, "a2", 3), Hold(a, "settled", 4), Settlement(a, "settled", -4))
+	for id, want := range map[string][]string{a: {"a1", "a2"}, b: {"b1"}, "nobody": nil} {
+		holds, err := s.AccountHolds(id)
+		var got []string
+		for _, e := range holds {
+			got = append(got, e.RequestID)
+		}
+		if err != nil || !slices.Equal(got, want) {
+			t.Errorf("%s has %v open, %v; want %v", id, got, err, want)
+		}
 	}
 }
 

@@ -51,6 +51,7 @@ func Run(t *testing.T, fresh func(testing.TB) Home) {
 		{"RowsCannotBeChanged", rowsCannotBeChanged},
 		{"RandomHistory", randomHistory},
 		{"SettleOpenHolds", settleOpenHolds},
+		{"AccountHolds", accountHolds},
 		{"JournalGivenAgain", journalGivenAgain},
 		{"SettleOpenHoldsLeavesOut", settleOpenHoldsLeavesOut},
 		{"Pages", pages},
