@@ -80,47 +80,61 @@ func (s *Store) KeysCharged(accountID string, at time.Time) (all []account.KeyUs
 	err = s.view(func(ctx context.Context, tx pgx.Tx) error {
 		all = nil
 		b := &pgx.Batch{}
-		queueKeysCharged(b, []string{clean(accountID)}, from, to, func(_ string, n account.KeyUse) { all = append(all, n) })
+		queueKeysCharged(b, clean(accountID), from, to, func(n account.KeyUse) { all = append(all, n) })
 		return tx.SendBatch(ctx, b).Close()
 	})
 	return all, wrapped(err, "charges of the keys of %q", accountID)
 }
 
-// queueKeysCharged reads the keys of accounts that have a budget, in the order of their ids, and what was charged to them from one day
+// queueKeysCharged reads the keys of an account that have a budget, in the order of their ids, and what was charged to them from one day
 // to before another. Usage is added up once for all keys, and the sums are joined here: a plan that takes an account for one of few keys
 // would add up again for each. The keys come first, so that no sum of a key that is there is missing.
-func queueKeysCharged(b *pgx.Batch, accounts []string, from, to int64, visit func(accountID string, n account.KeyUse)) {
-	type owned struct {
-		account.KeyUse
-		owner string
-	}
-	var keys []owned
-	b.Queue(`SELECT account_id, id, budget FROM keys WHERE account_id = ANY ($1) AND budget > 0 ORDER BY id`, accounts).
+func queueKeysCharged(b *pgx.Batch, accountID string, from, to int64, visit func(account.KeyUse)) {
+	var keys []account.KeyUse
+	b.Queue(`SELECT id, budget FROM keys WHERE account_id = $1 AND budget > 0 ORDER BY id`, accountID).
 		Query(func(rows pgx.Rows) error {
-			var k owned
-			_, err := pgx.ForEachRow(rows, []any{&k.owner, &k.KeyID, &k.Budget}, func() error {
+			var k account.KeyUse
+			_, err := pgx.ForEachRow(rows, []any{&k.KeyID, &k.Budget}, func() error {
 				keys = append(keys, k)
 				return nil
 			})
 			return err
 		})
-	b.Queue(`SELECT account_id, key_id, sum(charged)::bigint FROM usage WHERE account_id = ANY (ARRAY (SELECT DISTINCT account_id FROM keys
-			WHERE account_id = ANY ($1) AND budget > 0)) AND day >= $2 AND day < $3 GROUP BY account_id, key_id`, accounts, from, to).
+	b.Queue(`SELECT key_id, sum(charged)::bigint FROM usage WHERE account_id = (SELECT account_id FROM keys WHERE account_id = $1 AND budget > 0
+			LIMIT 1) AND day >= $2 AND day < $3 GROUP BY key_id`, accountID, from, to).
 		Query(func(rows pgx.Rows) error {
-			type key struct{ owner, id string }
-			sums := map[key]abi.Nano{}
-			var of key
+			sums := map[string]abi.Nano{}
+			var id string
 			var sum abi.Nano
-			_, err := pgx.ForEachRow(rows, []any{&of.owner, &of.id, &sum}, func() error {
-				sums[of] = sum
+			_, err := pgx.ForEachRow(rows, []any{&id, &sum}, func() error {
+				sums[id] = sum
 				return nil
 			})
 			for _, k := range keys {
-				k.Charged = sums[key{k.owner, k.KeyID}]
-				visit(k.owner, k.KeyUse)
+				k.Charged = sums[k.KeyID]
+				visit(k)
 			}
 			return err
 		})
+}
+
+// queueKeysDecided reads those keys with a budget that a batch decides about, of accounts that it has locked, and what was charged to
+// them: the keys that are asked for, and in accounts where a request is short of something those whose requests are short of their budget.
+// What other keys were charged is not read, however many the account has.
+func queueKeysDecided(b *pgx.Batch, accounts, asked, short []string, from, to int64, visit func(accountID string, n account.KeyUse)) {
+	b.Queue(`SELECT k.account_id, k.id, k.budget, (SELECT coalesce(sum(u.charged), 0)::bigint FROM usage u
+			WHERE u.account_id = k.account_id AND u.key_id = k.id AND u.day >= $4 AND u.day < $5)
+		FROM keys k WHERE k.account_id = ANY ($1) AND k.budget > 0 AND k.id = ANY (ARRAY (SELECT unnest($2::text[]) COLLATE "C"
+			UNION ALL SELECT key_id FROM open_holds WHERE account_id = ANY ($3) AND key_held < upper))
+		ORDER BY k.id`, accounts, asked, short, from, to).Query(func(rows pgx.Rows) error {
+		var id string
+		var n account.KeyUse
+		_, err := pgx.ForEachRow(rows, []any{&id, &n.KeyID, &n.Budget, &n.Charged}, func() error {
+			visit(id, n)
+			return nil
+		})
+		return err
+	})
 }
 
 // Keys implements store.Store.

@@ -94,6 +94,7 @@ type wants struct {
 	named    []string // all that rows name
 	requests []string // whose open row is needed
 	begun    []string // requests whose rows of the ledger are needed
+	keys     []string // that are asked for
 	ids      int
 	asks     bool
 	all      map[string]bool // accounts whose requests are to be told apart
@@ -118,6 +119,9 @@ func wantsOf(b limit.Batch) wants {
 		p := &b.Asks[i]
 		w.accounts = append(w.accounts, clean(p.AccountID))
 		w.requests, w.begun = append(w.requests, clean(p.RequestID)), append(w.begun, clean(p.RequestID))
+		if p.Key.ID != "" {
+			w.keys = append(w.keys, clean(p.Key.ID))
+		}
 		if len(p.Takes) > 0 || len(p.Needs) > 0 || p.Key.Budget > 0 {
 			w.all[clean(p.AccountID)] = true
 		}
@@ -182,7 +186,7 @@ func (s *Store) lock(ctx context.Context, tx pgx.Tx, batch limit.Batch) (*work, 
 		return nil, rules.About(&batch.Rows[i], fmt.Errorf("account %q: %w", missing[0], store.ErrNotFound))
 	}
 	w.nodes = max(w.nodes, 1)
-	return w, w.restore(ctx, tx, want.all)
+	return w, w.restore(ctx, tx, want)
 }
 
 // queueLocks locks accounts, and reads the clock, their grants and the buckets of their keys.
@@ -309,17 +313,17 @@ func (w *work) readKnown(rows pgx.Rows) error {
 
 // restore makes the states of accounts from what was read. Of those in all, and of those with a
 // request that is short of something, each request is read.
-func (w *work) restore(ctx context.Context, tx pgx.Tx, all map[string]bool) error {
+func (w *work) restore(ctx context.Context, tx pgx.Tx, want wants) error {
 	var whole []string
 	for id, a := range w.accounts {
-		if a.all = all[id] || a.was.shorts > 0; a.all {
+		if a.all = want.all[id] || a.was.shorts > 0; a.all {
 			whole = append(whole, id)
 		}
 	}
 	slices.Sort(whole)
 	loaded := map[string]*limit.Loaded{}
 	if len(whole) > 0 {
-		if err := w.readWhole(ctx, tx, whole, loaded); err != nil {
+		if err := w.readWhole(ctx, tx, whole, want.keys, loaded); err != nil {
 			return err
 		}
 	}
@@ -360,10 +364,13 @@ func (w *work) bucket(b limit.Bucket) limit.Bucket {
 }
 
 // readWhole reads all open requests of accounts, what they have and used of counters, and what
-// was charged to their keys.
-func (w *work) readWhole(ctx context.Context, tx pgx.Tx, ids []string, loaded map[string]*limit.Loaded) error {
+// was charged to the keys that are asked for, or short of their budget.
+func (w *work) readWhole(ctx context.Context, tx pgx.Tx, ids, keys []string, loaded map[string]*limit.Loaded) error {
+	var short []string
 	for _, id := range ids {
-		loaded[id] = &limit.Loaded{At: w.now}
+		if loaded[id] = (&limit.Loaded{At: w.now}); w.accounts[id].was.shorts > 0 {
+			short = append(short, id)
+		}
 	}
 	b := &pgx.Batch{}
 	w.queueRequests(b, `account_id`, ids)
@@ -392,7 +399,7 @@ func (w *work) readWhole(ctx context.Context, tx pgx.Tx, ids []string, loaded ma
 		return rows.Err()
 	})
 	from, to := rules.Month(w.now)
-	queueKeysCharged(b, ids, from, to, func(id string, n account.KeyUse) { loaded[id].Keys = append(loaded[id].Keys, n) })
+	queueKeysDecided(b, ids, keys, short, from, to, func(id string, n account.KeyUse) { loaded[id].Keys = append(loaded[id].Keys, n) })
 	return tx.SendBatch(ctx, b).Close()
 }
 
