@@ -371,6 +371,12 @@ func (n *node) Changed(accountID string) {
 	n.tree.AccountChanged(accountID)
 }
 
+// KeyChanged is Changed for one key of an account.
+func (n *node) KeyChanged(accountID, keyID string) {
+	n.keys.KeyChanged(accountID, keyID)
+	n.tree.AccountChanged(accountID)
+}
+
 // Drain begins the shutdown and returns at once.
 func (n *node) Drain() { n.drainOnce.Do(func() { close(n.drainAsked) }) }
 

@@ -37,6 +37,8 @@ func (n *fakeNode) Changed(id string) {
 	n.changed = append(n.changed, id)
 }
 
+func (n *fakeNode) KeyChanged(id, _ string) { n.Changed(id) }
+
 func (n *fakeNode) Drain() {
 	n.mu.Lock()
 	defer n.mu.Unlock()

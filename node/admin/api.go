@@ -68,6 +68,8 @@ type Node interface {
 	// Changed says that an account, its keys or its money are not what they
 	// were. It returns when requests that start now see the change.
 	Changed(accountID string)
+	// KeyChanged is Changed where only that key is not what it was.
+	KeyChanged(accountID, keyID string)
 	// Drain begins to refuse new work and returns at once.
 	Drain()
 	// Draining says whether Drain was called.

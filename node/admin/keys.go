@@ -39,7 +39,7 @@ func (a *API) createKey(c call, asked NewKey) (shown Key, err error) {
 		return shown, err
 	}
 	c.about.key = key.ID
-	a.node.Changed(owner.ID)
+	a.node.KeyChanged(owner.ID, key.ID)
 	made := showKey(key, nil)
 	made.Secret = secret
 	return made, nil
@@ -81,7 +81,7 @@ func (a *API) changeKey(c call, change KeyChange) (shown Key, err error) {
 	if err != nil {
 		return shown, err
 	}
-	a.node.Changed(key.AccountID)
+	a.node.KeyChanged(key.AccountID, key.ID)
 	return a.withCharges(key)
 }
 
@@ -92,7 +92,7 @@ func (a *API) revokeKey(c call) (shown Key, err error) {
 		return shown, err
 	}
 	c.about.account, c.about.key = key.AccountID, key.ID
-	a.node.Changed(key.AccountID)
+	a.node.KeyChanged(key.AccountID, key.ID)
 	unaware, err := a.spread(c.ctx, key.AccountID)
 	if err != nil {
 		return shown, err

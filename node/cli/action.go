@@ -154,6 +154,8 @@ type nobody struct{}
 
 func (nobody) Changed(string) {}
 
+func (nobody) KeyChanged(string, string) {}
+
 func (nobody) Drain() {}
 
 func (nobody) Draining() bool { return false }

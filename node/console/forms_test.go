@@ -359,6 +359,8 @@ type untoldNode struct{ admin.Node }
 
 func (untoldNode) Changed(string) {}
 
+func (untoldNode) KeyChanged(string, string) {}
+
 var inputTag, inputPart = regexp.MustCompile(`<input [^>]*>`), regexp.MustCompile(`(name|value)="([^"]*)"`)
 
 // fieldsOf are those of a form of a page, as a browser sends them when nothing is typed.

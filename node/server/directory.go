@@ -112,9 +112,39 @@ func (d *directory) Set(a account.Account, keys []account.Key) {
 	} else {
 		d.accounts[a.ID] = first
 	}
+	gone := func(e *keyEntry) bool { return old != nil && e.Account == old.Account }
 	for _, shard := range touched(old, first) {
-		d.rebuild(shard, old, first)
+		d.rebuild(shard, gone, first)
 	}
+}
+
+// SetKey makes one key of an account what it is, and leaves the others as they are. It says false, and does nothing, where the
+// directory has no key of the account: it does not know that one.
+func (d *directory) SetKey(k account.Key) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	first := d.accounts[k.AccountID]
+	if first == nil {
+		return false
+	}
+	var fresh *keyEntry
+	if k.Revoked.IsZero() {
+		fresh = newEntry(first.Account, k)
+	}
+	d.rebuild(shardOf(&k.Hash), func(e *keyEntry) bool { return e.KeyID == k.ID }, fresh)
+	for link := &first; *link != nil; link = &(*link).sibling {
+		if (*link).KeyID == k.ID {
+			*link = (*link).sibling
+			break
+		}
+	}
+	if fresh != nil {
+		fresh.sibling, first = first, fresh
+	}
+	if d.accounts[k.AccountID] = first; first == nil {
+		delete(d.accounts, k.AccountID)
+	}
+	return true
 }
 
 // touched returns the shards that the keys of both lists are in.
@@ -128,14 +158,14 @@ func touched(lists ...*keyEntry) (shards []int) {
 	return slices.Compact(shards)
 }
 
-// rebuild replaces an account's old keys in a shard by its fresh ones, in one
+// rebuild replaces keys in a shard that are gone by fresh ones, in one
 // swap: a key that stays is never missing. The caller holds mu.
-func (d *directory) rebuild(shard int, old, fresh *keyEntry) {
+func (d *directory) rebuild(shard int, gone func(*keyEntry) bool, fresh *keyEntry) {
 	var entries []*keyEntry
 	if t := d.shards[shard].Load(); t != nil {
 		entries = make([]*keyEntry, 0, t.keys+1)
 		for _, e := range t.slots {
-			if e != nil && (old == nil || e.Account != old.Account) {
+			if e != nil && !gone(e) {
 				entries = append(entries, e)
 			}
 		}

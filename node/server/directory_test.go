@@ -92,7 +92,7 @@ func TestKeyExpiresByTheClock(t *testing.T) {
 	}
 }
 
-// TestDirectoryAgainstMap changes accounts at random, and holds every lookup to
+// TestDirectoryAgainstMap changes accounts and single keys at random, and holds every lookup to
 // a plain map of what was set last.
 func TestDirectoryAgainstMap(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
@@ -137,6 +137,17 @@ func TestDirectoryAgainstMap(t *testing.T) {
 		a, keys := set(rnd.IntN(accounts + 50)) // some are new
 		d.Set(a, keys)
 		expect(a, keys)
+		for _, k := range keys { // some end, some begin, some stay
+			if k.Revoked = (time.Time{}); rnd.IntN(2) == 0 {
+				k.Revoked = time.Unix(1, 0)
+			}
+			if !d.SetKey(k) {
+				continue // the directory has none of the account
+			}
+			if delete(want, k.ID); k.Revoked.IsZero() {
+				want[k.ID] = a.Concurrency
+			}
+		}
 		if round%50 != 0 {
 			continue
 		}
@@ -183,7 +194,11 @@ func TestValidKeyIsNeverMissing(t *testing.T) {
 				default:
 				}
 				if worker == 0 {
-					d.Set(account.Account{ID: "0", Concurrency: i}, append(stays, keyOf("0", fmt.Sprint("new", i))))
+					fresh := keyOf("0", fmt.Sprint("new", i))
+					d.Set(account.Account{ID: "0", Concurrency: i}, append(stays, fresh))
+					d.SetKey(stays[i%len(stays)])
+					fresh.Revoked = time.Unix(1, 0)
+					d.SetKey(fresh)
 				} else {
 					n := 1 + i%(neighbors-1)
 					d.Set(account.Account{ID: fmt.Sprint(n), Disabled: i%3 == 0}, []account.Key{keyOf(fmt.Sprint(n), fmt.Sprint("n", n))})

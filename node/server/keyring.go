@@ -25,11 +25,12 @@ const behindMin, behindMax = 50 * time.Millisecond, time.Second
 type keyStore interface {
 	Scan(func(account.Account) error, func(account.Key) error) error
 	AccountKeys(id string) (account.Account, []account.Key, error)
+	Key(id string) (account.Key, error)
 	TouchKeys(used map[string]time.Time) error
 }
 
 // Keyring keeps the directory that authenticates requests what the store says:
-// all of it once, at the start, then one account at a time. While the store
+// all of it once, at the start, then one account or key at a time. While the store
 // cannot be read the directory stays as it is, and what changed meanwhile is
 // read again and again until it is seen.
 type Keyring struct {
@@ -64,13 +65,30 @@ func (k *Keyring) Lookup(secret []byte, now time.Time) (*Identity, bool) {
 func (k *Keyring) Changed(id string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if err := k.read(id); err != nil {
-		k.log.Error("a change of an account is not in effect yet; it is read again until it is", "account", id, "error", err.Error())
-		k.behind[id] = struct{}{}
-		select {
-		case k.wake <- struct{}{}:
-		default: // it is awake
-		}
+	k.ensure(id, k.read(id))
+}
+
+// KeyChanged is Changed for one key of an account, which is all that it reads of one whose keys it knows.
+func (k *Keyring) KeyChanged(accountID, keyID string) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	key, err := k.store.Key(keyID)
+	if err == nil && !k.directory.SetKey(key) {
+		err = k.read(accountID)
+	}
+	k.ensure(accountID, err)
+}
+
+// ensure sees to it that an account which could not be read is read again. The caller holds mu.
+func (k *Keyring) ensure(id string, err error) {
+	if err == nil {
+		return
+	}
+	k.log.Error("a change of an account is not in effect yet; it is read again until it is", "account", id, "error", err.Error())
+	k.behind[id] = struct{}{}
+	select {
+	case k.wake <- struct{}{}:
+	default: // it is awake
 	}
 }
 

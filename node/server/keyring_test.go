@@ -62,6 +62,20 @@ func (f *frailStore) AccountKeys(id string) (account.Account, []account.Key, err
 	return f.account, f.keys, nil
 }
 
+func (f *frailStore) Key(id string) (account.Key, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.down {
+		return account.Key{}, errDown
+	}
+	for _, k := range f.keys {
+		if k.ID == id {
+			return k, nil
+		}
+	}
+	return account.Key{}, store.ErrNotFound
+}
+
 func (f *frailStore) TouchKeys(used map[string]time.Time) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -137,6 +151,50 @@ func TestFailingStoreAtAChange(t *testing.T) {
 	})
 }
 
+// TestChangeOfOneKey: of an account whose keys are known, a change of one key reads that one and leaves the others as they are. The first
+// key of an account is read with it, and so is all where the store could not be read.
+func TestChangeOfOneKey(t *testing.T) {
+	f := &frailStore{account: account.Account{ID: "acct_a"}, touched: map[string]time.Time{}}
+	k, err := OpenKeyring(f, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	set := func(i int, change func(*account.Key), reads int) {
+		t.Helper()
+		change(&f.keys[i])
+		f.reads = 0
+		if k.KeyChanged("acct_a", f.keys[i].ID); f.reads != reads {
+			t.Errorf("the account and its keys were read %d times for key %d, want %d", f.reads, i, reads)
+		}
+	}
+	f.keys = []account.Key{keyOfA(0)}
+	set(0, func(*account.Key) {}, 1)
+	first, ok := k.Lookup([]byte(sqlitetest.Secret(0, 0)), time.Now())
+	if !ok {
+		t.Fatal("the first key is refused")
+	}
+	f.keys = append(f.keys, keyOfA(1), keyOfA(2))
+	set(1, func(*account.Key) {}, 0)
+	set(1, func(k *account.Key) { k.Budget = 7 }, 0)
+	set(2, func(*account.Key) {}, 0)
+	set(2, func(k *account.Key) { k.Revoked = time.Now() }, 0)
+	second, ok := k.Lookup([]byte(sqlitetest.Secret(0, 1)), time.Now())
+	if !ok || second.Limits == nil || second.Limits.Budget != 7 || second.Account != first.Account {
+		t.Errorf("a changed key is %+v, %v", second, ok)
+	}
+	if _, ok := k.Lookup([]byte(sqlitetest.Secret(0, 2)), time.Now()); ok {
+		t.Error("a revoked key is valid")
+	}
+	if same, _ := k.Lookup([]byte(sqlitetest.Secret(0, 0)), time.Now()); same != first {
+		t.Error("a key beside one that changed was made anew")
+	}
+	f.down = true
+	k.KeyChanged("acct_a", f.keys[1].ID)
+	if _, behind := k.behind["acct_a"]; !behind {
+		t.Error("a change that was not read is forgotten")
+	}
+}
+
 // keyOfA is key i of account 0, as of an account acct_a.
 func keyOfA(i int) account.Key {
 	return account.Key{ID: sqlitetest.KeyID(0, i), AccountID: "acct_a", Hash: sha256.Sum256([]byte(sqlitetest.Secret(0, i)))}
@@ -174,7 +232,7 @@ func TestChangesAmongMany(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	k.Changed(revoked.AccountID)
+	k.KeyChanged(revoked.AccountID, revoked.ID)
 	if valid(sqlitetest.Secret(7, 1)) || !valid(sqlitetest.Secret(7, 0)) || !valid(sqlitetest.Secret(7, 2)) {
 		t.Error("a revoked key, and only it, must be refused")
 	}
@@ -191,9 +249,9 @@ func TestChangesAmongMany(t *testing.T) {
 			t.Errorf("a key of an account that is disabled = %v", disabled)
 		}
 	}
-	if _, secret, err := s.CreateKey(a.ID, account.KeyLimits{}, time.Time{}); err != nil || valid(secret) {
+	if made, secret, err := s.CreateKey(a.ID, account.KeyLimits{}, time.Time{}); err != nil || valid(secret) {
 		t.Errorf("%v", err)
-	} else if k.Changed(a.ID); !valid(secret) {
+	} else if k.KeyChanged(a.ID, made.ID); !valid(secret) {
 		t.Error("a new key is refused")
 	}
 	if err := k.Flush(); err != nil {
