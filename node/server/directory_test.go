@@ -137,17 +137,7 @@ func TestDirectoryAgainstMap(t *testing.T) {
 		a, keys := set(rnd.IntN(accounts + 50)) // some are new
 		d.Set(a, keys)
 		expect(a, keys)
-		for _, k := range keys { // some end, some begin, some stay
-			if k.Revoked = (time.Time{}); rnd.IntN(2) == 0 {
-				k.Revoked = time.Unix(1, 0)
-			}
-			if !d.SetKey(k) {
-				continue // the directory has none of the account
-			}
-			if delete(want, k.ID); k.Revoked.IsZero() {
-				want[k.ID] = a.Concurrency
-			}
-		}
+		setSingly(rnd, d, a, keys, want)
 		if round%50 != 0 {
 			continue
 		}
@@ -167,6 +157,21 @@ func TestDirectoryAgainstMap(t *testing.T) {
 		}
 		if found < accounts {
 			t.Fatalf("only %d keys are valid: the test proves little", found)
+		}
+	}
+}
+
+// setSingly changes keys of an account one by one: some end, some begin, some stay.
+func setSingly(rnd *rand.Rand, d *directory, a account.Account, keys []account.Key, want map[string]int) {
+	for _, k := range keys {
+		if k.Revoked = (time.Time{}); rnd.IntN(2) == 0 {
+			k.Revoked = time.Unix(1, 0)
+		}
+		if !d.SetKey(k) {
+			continue // the directory has none of the account
+		}
+		if delete(want, k.ID); k.Revoked.IsZero() {
+			want[k.ID] = a.Concurrency
 		}
 	}
 }
