@@ -21,16 +21,43 @@ type place struct {
 	fresh    []uint64 // those that it was not thought to have before
 }
 
-// choose picks a replica that is ready and none of tried. Where all are full, room is closed
-// when one may not be any more, and the caller says left when it does not wait any longer;
-// a nil room means that too many wait already. A retry takes from the budget, and finds
-// nobody where that is used up.
-func (m *Model) choose(key route.Key, tried []string, retry bool) (p place, room <-chan struct{}, why route.Refusal) {
+// choose picks a replica that is ready and that the request has not tried, once those are served that wait. A retry takes from the
+// budget, and finds nobody where that is used up.
+func (m *Model) choose(w wish) choice {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	skip := tried
+	m.serveWaiting()
+	return m.chooseNow(w)
+}
+
+// chooseOrWait is choose, but where all are full the request waits in line: then it is told, unless it leaves. The choice is
+// AllFull where too many wait already.
+func (m *Model) chooseOrWait(w *waiter) (c choice, waits bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.serveWaiting() // time alone may have brought a replica back
+	c = m.chooseNow(w.wish)
+	if waits = c.why == route.AllFull && m.line.len() < m.options.QueueMax; waits {
+		m.line.join(w)
+	}
+	return c, waits
+}
+
+// leave ends a wait, and says whether the request was not told anything before.
+func (m *Model) leave(w *waiter) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.line.leave(w)
+}
+
+// serveWaiting gives places that may have come free to those that wait longest. mu is held.
+func (m *Model) serveWaiting() { m.line.serve(m.chooseNow) }
+
+// chooseNow is choose, whoever waits. mu is held.
+func (m *Model) chooseNow(w wish) choice {
+	skip := w.tried
 	if len(m.ready) < len(m.replicas) {
-		skip = append([]string(nil), tried...)
+		skip = append([]string(nil), w.tried...)
 		for base := range m.replicas {
 			if !m.ready[base] {
 				skip = append(skip, base)
@@ -38,31 +65,20 @@ func (m *Model) choose(key route.Key, tried []string, retry bool) (p place, room
 		}
 	}
 	now := time.Now()
-	if retry && !m.budget.MayRetry(now) {
-		return place{}, nil, route.NoneUp
+	if w.retry && !m.budget.MayRetry(now) {
+		return choice{why: route.NoneUp}
 	}
-	c, why := m.set.Choose(now, key, skip)
-	switch {
-	case why == route.Chosen:
-		if retry {
-			m.budget.Retry(now)
-		}
-		m.counts.Attempts.Add(1)
-		m.counts.PrefixKnown.Add(int64(c.Known))
-		m.counts.PrefixAsked.Add(int64(len(key.Prefixes)))
-		return place{m.replicas[c.ID], key.Prefixes, c.New}, nil, why
-	case why == route.AllFull && m.waiting < m.options.QueueMax:
-		m.waiting++
-		return place{}, m.room, why
+	c, why := m.set.Choose(now, w.key, skip)
+	if why != route.Chosen {
+		return choice{why: why}
 	}
-	return place{}, nil, why
-}
-
-// left ends a wait for room.
-func (m *Model) left() {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.waiting--
+	if w.retry {
+		m.budget.Retry(now)
+	}
+	m.counts.Attempts.Add(1)
+	m.counts.PrefixKnown.Add(int64(c.Known))
+	m.counts.PrefixAsked.Add(int64(len(w.key.Prefixes)))
+	return choice{place: place{m.replicas[c.ID], w.key.Prefixes, c.New}}
 }
 
 // giveBack gives back what choose counted, where an attempt says nothing of the replica.
@@ -71,7 +87,7 @@ func (m *Model) giveBack(r *replica) {
 	defer m.mu.Unlock()
 	if m.replicas[r.base] == r { // else another one may be there now
 		m.set.Release(r.base)
-		m.wakeWaiting()
+		m.serveWaiting()
 	}
 }
 
@@ -82,7 +98,7 @@ func (m *Model) refused(p place) {
 	if m.replicas[p.base] == p.replica {
 		m.set.Release(p.base)
 		m.set.Unlearn(p.base, p.fresh)
-		m.wakeWaiting()
+		m.serveWaiting()
 	}
 }
 
@@ -102,8 +118,8 @@ func (m *Model) release(p place, o *outcome) {
 	if m.replicas[r.base] != r { // it was removed meanwhile; another one may be there now
 		return
 	}
+	defer m.serveWaiting() // with what is learned here
 	m.set.Release(r.base)
-	m.wakeWaiting()
 	switch {
 	case o == nil || o.final != nil && !o.refuses:
 		m.set.Succeeded(r.base)

@@ -364,11 +364,11 @@ func TestRefusingServerIsLeft(t *testing.T) {
 			start(t, wire.VLLM, plainAnswer), start(t, wire.VLLM, plainAnswer))
 		key, r := prefixed(t, said("user", document)).key("session"), &relay{model: m, sent: sent}
 		choose := func() place {
-			p, _, why := m.choose(key, nil, false)
-			if why != route.Chosen {
-				t.Fatal(why)
+			c := m.choose(wish{key: key})
+			if c.why != route.Chosen {
+				t.Fatal(c.why)
 			}
-			return p
+			return c.place
 		}
 		fail := func(p place, status int) { m.release(p, r.failure(p.replica, status, "no")) }
 		first := choose()

@@ -76,7 +76,7 @@ func (m *Model) probeOnce(r *replica) {
 	if polled {
 		m.set.Polled(r.base, waiting, now)
 	}
-	m.wakeWaiting()
+	m.serveWaiting()
 }
 
 // get reads a small page of a replica. Of its error all may see the text; of the page only what withoutKey leaves.

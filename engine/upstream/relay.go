@@ -245,36 +245,51 @@ func (r *relay) stopped() *abi.Error {
 // choose picks a replica and counts the request there. Where all are full it waits.
 func (r *relay) choose(key route.Key, tried []string, last *outcome) (place, *abi.Error) {
 	m := r.model
+	w := &waiter{wish: wish{key, tried, last != nil && !last.free}, submitted: r.submitted, told: make(chan choice, 1)}
+	c, waits := m.chooseOrWait(w)
+	if waits {
+		var err *abi.Error
+		if c, err = r.wait(w); err != nil {
+			return place{}, err
+		}
+	}
+	switch {
+	case c.why == route.AllFull:
+		return place{}, errQueue(errors.New("too many requests wait for a server of the model"))
+	case c.why == route.NoneUp && last != nil:
+		return place{}, last.refusal()
+	case c.why == route.NoneUp:
+		return place{}, m.noneUp()
+	}
+	if last != nil && !last.full {
+		m.counts.Retries.Add(1)
+	}
+	return c.place, nil
+}
+
+// wait waits in line until the request is told of a place, or that there is none.
+func (r *relay) wait(w *waiter) (choice, *abi.Error) {
+	m := r.model
 	deadline := time.NewTimer(max(0, m.options.QueueTimeout-time.Since(r.submitted)))
 	defer deadline.Stop()
-	for {
-		rep, room, refusal := m.choose(key, tried, last != nil && !last.free)
-		switch refusal {
-		case route.Chosen:
-			if last != nil && !last.full {
-				m.counts.Retries.Add(1)
-			}
-			return rep, nil
-		case route.NoneUp:
-			if last != nil {
-				return place{}, last.refusal()
-			}
-			return place{}, m.noneUp()
-		}
-		if room == nil {
-			return place{}, errQueue(errors.New("too many requests wait for a server of the model"))
-		}
-		select {
-		case <-room:
-		case <-deadline.C:
-			m.left()
-			return place{}, errQueue(errors.New("no place came free in time"))
-		case <-r.ctx.Done():
-			m.left()
-			return place{}, r.stopped()
-		}
-		m.left()
+	var err *abi.Error
+	select {
+	case c := <-w.told:
+		return c, nil
+	case <-deadline.C:
+		err = errQueue(errors.New("no place came free in time"))
+	case <-r.ctx.Done():
+		err = r.stopped()
 	}
+	if m.leave(w) {
+		return choice{}, err
+	}
+	c := <-w.told // at the same moment
+	if r.ctx.Err() != nil && c.why == route.Chosen {
+		m.refused(c.place)
+		return choice{}, err
+	}
+	return c, nil
 }
 
 // attempt asks one replica. The outcome is nil when the answer is complete.

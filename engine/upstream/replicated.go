@@ -5,7 +5,6 @@ import (
 
 	"corenode/engine"
 	"corenode/engine/messages"
-	"corenode/engine/upstream/route"
 	"corenode/engine/upstream/wire"
 	"corenode/wasm/abi"
 )
@@ -52,7 +51,7 @@ func (s *ReplicatedStepper) Submit(j *engine.Job, now time.Time, taken func(*abi
 		return
 	}
 	m := s.model
-	rep := m.pick(carried.key(j.Session))
+	rep := m.choose(wish{key: carried.key(j.Session)}).place // on the own engine, on another node, or none
 	switch {
 	case rep.replica == nil:
 		s.submitOwn(j, now, taken)
@@ -107,15 +106,6 @@ func (s *ReplicatedStepper) Abort(err *abi.Error) {
 func (s *ReplicatedStepper) Close() {
 	s.Stepper.Close()
 	s.own.Close()
-}
-
-// pick chooses among the own engine and the other nodes; or none of them.
-func (m *Model) pick(key route.Key) place {
-	rep, room, _ := m.choose(key, nil, false)
-	if room != nil {
-		m.left()
-	}
-	return rep
 }
 
 // Carry makes what takes a request to another node, of one that the own engine has prepared:

@@ -140,8 +140,7 @@ type Model struct {
 	budget   route.Budget
 	replicas map[string]*replica
 	ready    map[string]bool // replicas that passed their first probe, and count tokens if they have to
-	waiting  int             // relays that wait for a place
-	room     chan struct{}   // closed and replaced when a place may have come free
+	line     line            // relays that wait for a place
 	sampling []string        // Options.Sampling, or what SetSampling said last
 	owner    string          // the account that has a cache which cannot be shared: whose body was sent first
 
@@ -171,7 +170,7 @@ func Open(o Options) (*Model, error) {
 		o.Flavor = wire.Corenode
 	}
 	m := &Model{options: o, traits: o.Flavor.Traits(), replicas: map[string]*replica{}, ready: map[string]bool{},
-		room: make(chan struct{}), sampling: o.Sampling, counting: make(chan struct{}, countsMax),
+		sampling: o.Sampling, counting: make(chan struct{}, countsMax),
 		set: route.New(route.Config{PrefixesMax: prefixesMax, PrefixAge: o.PrefixAge, InFlightMax: o.ConnectionsMax,
 			Seed: uint64(time.Now().UnixNano())})}
 	m.ctx, m.cancel = context.WithCancel(context.Background())
@@ -278,7 +277,7 @@ func (m *Model) add(base string, byHand bool) error {
 	case byHand || r.leaving: // what an operator drains stays so when the DNS names it again
 		r.drained = r.drained && !byHand
 		m.set.Drain(base, r.drained)
-		m.wakeWaiting()
+		m.serveWaiting()
 	}
 	r.byHand = r.byHand || byHand
 	r.leaving = false
@@ -304,7 +303,7 @@ func (m *Model) Follow(bases []string) {
 			m.set.Drain(base, true)
 		}
 	}
-	m.wakeWaiting()
+	m.serveWaiting()
 }
 
 func parseURL(base string) (*url.URL, error) {
@@ -334,7 +333,7 @@ func (m *Model) Drain(base string, draining bool) error {
 	}
 	r.drained = draining
 	m.set.Drain(r.base, draining)
-	m.wakeWaiting()
+	m.serveWaiting()
 	return nil
 }
 
@@ -360,7 +359,7 @@ func (m *Model) remove(r *replica) {
 	delete(m.ready, r.base)
 	close(r.removed)
 	r.close()
-	m.wakeWaiting()
+	m.serveWaiting()
 }
 
 // Replica is one replica as an operator sees it.
@@ -387,15 +386,7 @@ func (m *Model) Replicas() []Replica {
 func (m *Model) Waiting() int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.waiting
-}
-
-// wakeWaiting lets those that wait for a place look again. mu is held.
-func (m *Model) wakeWaiting() {
-	if m.waiting > 0 {
-		close(m.room)
-		m.room = make(chan struct{})
-	}
+	return m.line.len()
 }
 
 // mayUse says whether an account's requests may go to this model's caches: those of a flavor

@@ -1,0 +1,139 @@
+package upstream
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"corenode/bench/fake"
+	"corenode/engine/upstream/route"
+	"corenode/engine/upstream/wire"
+)
+
+// TestQueueHasAnOrder: requests that wait for a place get it in the order in which they came, and one that comes when a
+// place is free stands behind them.
+func TestQueueHasAnOrder(t *testing.T) {
+	gate := make(chan struct{})
+	s := start(t, wire.VLLM, func(int, []byte) fake.Script {
+		<-gate
+		return fake.Script{Text: []string{"x"}}
+	})
+	m := open(t, wire.VLLM, func(o *Options) { o.ConnectionsMax = 1 }, s)
+	l := newLoop(t, m)
+	var ends []*bool
+	submit := func(n int) {
+		_, _, over := l.job("a", fmt.Sprintf(`{"model":"far","max_tokens":100,"messages":[{"role":"user","content":"number %d."}]}`, n))
+		ends = append(ends, over)
+	}
+	submit(0)
+	l.until(func() bool { return len(s.Seen()) == 1 })
+	const many = 12
+	for n := 1; n < many; n++ {
+		submit(n)
+		l.until(func() bool { return m.Waiting() == n })
+	}
+	for n := range many {
+		gate <- struct{}{}
+		if n < many/2 { // as many come meanwhile
+			submit(many + n)
+			l.until(func() bool { return len(s.Seen()) == n+2 && m.Waiting() == many-1 })
+		}
+	}
+	for range many / 2 {
+		gate <- struct{}{}
+	}
+	l.until(func() bool { return !slices.ContainsFunc(ends, func(over *bool) bool { return !*over }) })
+	for n, seen := range s.Seen() {
+		if !strings.Contains(string(seen.Body), fmt.Sprintf("number %d.", n)) {
+			t.Errorf("at place %d came %s", n, seen.Body)
+		}
+	}
+}
+
+// TestLine: those that were submitted first are served first, one that can go to none of what is free keeps its place, and
+// however many wait, one place that comes free is asked for by few.
+func TestLine(t *testing.T) {
+	var l line
+	begin := time.Unix(1_000_000, 0)
+	join := func(after int, tried ...string) *waiter {
+		w := &waiter{wish: wish{tried: tried}, submitted: begin.Add(time.Duration(after)), told: make(chan choice, 1)}
+		l.join(w)
+		return w
+	}
+	b, gone, c := join(20), join(30), join(40)
+	a := join(10, "x") // it waits again, since x did not answer
+	twice := join(15, "x", "y")
+	for n := range 1000 {
+		join(100 + n)
+	}
+	if !l.leave(gone) || l.leave(gone) {
+		t.Error("who leaves is there once")
+	}
+	free, asked := map[string]int{}, 0
+	choose := func(w wish) choice {
+		asked++
+		for _, id := range []string{"x", "y"} {
+			if free[id] > 0 && !slices.Contains(w.tried, id) {
+				free[id]--
+				return choice{place: place{replica: &replica{base: id}}}
+			}
+		}
+		return choice{why: route.AllFull}
+	}
+	for _, step := range []struct {
+		free  string
+		told  *waiter
+		asked int
+	}{{"x", b, 3}, {"y", a, 3}, {"y", c, 3}} { // besides who is told, one that tried x, and one that tried nothing
+		free[step.free], asked = 1, 0
+		l.serve(choose)
+		select {
+		case got := <-step.told.told:
+			if got.base != step.free {
+				t.Errorf("sent to %s, and %s was free", got.base, step.free)
+			}
+		default:
+			t.Errorf("%s came free, and who was the first to wait for it was not told", step.free)
+		}
+		if asked > step.asked || free[step.free] != 0 {
+			t.Errorf("chosen for %d times, want %d at most; %d are free", asked, step.asked, free[step.free])
+		}
+	}
+	if l.leave(a) || !l.leave(twice) {
+		t.Error("who was told is in line, or who was not is not")
+	}
+	l.serve(func(wish) choice { return choice{why: route.NoneUp} })
+	if l.len() != 0 {
+		t.Errorf("no replica is up, and %d wait", l.len())
+	}
+}
+
+// TestLeavingTheLine: a request that is cancelled as it gets its place leaves it to others.
+func TestLeavingTheLine(t *testing.T) {
+	m := open(t, wire.VLLM, func(o *Options) { o.ConnectionsMax = 1 }, start(t, wire.VLLM, plainAnswer))
+	for range 100 {
+		first := m.choose(wish{})
+		if first.why != route.Chosen {
+			t.Fatalf("the place is not free: %d", first.why)
+		}
+		r := &relay{model: m, submitted: time.Now()}
+		r.ctx, r.cancel = context.WithCancel(context.Background())
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			if p, err := r.choose(route.Key{}, nil, nil); err == nil {
+				m.giveBack(p.replica)
+			}
+		}()
+		waitFor(t, "the request to wait", func() bool { return m.Waiting() == 1 })
+		go r.cancel()
+		m.giveBack(first.replica)
+		<-ended
+		if n := m.Waiting(); n != 0 {
+			t.Fatalf("%d wait", n)
+		}
+	}
+}
