@@ -125,7 +125,7 @@ func (o *Options) defaults() {
 	}
 }
 
-// prefixesMax is how much is remembered of a replica's cache.
+// prefixesMax is how much is remembered of a replica's cache: some hundred bytes each, and a few dozen of a long conversation.
 const prefixesMax = 16384
 
 // Model is one model id answered by replicas. It is safe for concurrent use.

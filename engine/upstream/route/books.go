@@ -11,28 +11,13 @@ type books struct {
 // booksAge is how long it is remembered. Caches last longer than the replica is chosen for them.
 const booksAge = 24 * time.Hour
 
-// booksStep is how many beginnings of a prompt there are for each that is remembered as paid.
-const booksStep = 8
-
 func newBooks(max int) books {
 	return books{newPrefixes(max, booksAge), newPrefixes(max, booksAge)}
 }
 
-// entries are the hashes of a paid prompt that are remembered: the whole prompt's, with which its next turn begins, and of
-// the others some, the same of all prompts that begin alike.
-func entries(hashes []uint64) []uint64 {
-	var kept []uint64
-	for i, h := range hashes {
-		if h%booksStep == 0 || i == len(hashes)-1 {
-			kept = append(kept, h)
-		}
-	}
-	return kept
-}
-
-// bill notes that a prompt was paid.
+// bill notes that a prompt was paid: of its beginnings the whole, with which its next turn begins, and some.
 func (b *books) bill(hashes []uint64, now time.Time) {
-	b.billed.add(entries(hashes), now)
+	b.billed.add(thinned(hashes, 0, 1), now)
 	b.unbilled.remove(hashes)
 }
 

@@ -24,6 +24,21 @@ func newPrefixes(max int, age time.Duration) prefixes {
 	return prefixes{max: max, age: age, order: list.New(), byKey: map[uint64]*list.Element{}}
 }
 
+// thinStep is how many beginnings of a prompt there are for each that thinned keeps.
+const thinStep = 8
+
+// thinned are those beginnings of a long prompt that are worth a place: the first ones, the last ones, and of the
+// others some, the same of all prompts that begin alike.
+func thinned(hashes []uint64, first, last int) []uint64 {
+	var kept []uint64
+	for i, h := range hashes {
+		if i < first || h%thinStep == 0 || i >= len(hashes)-last {
+			kept = append(kept, h)
+		}
+	}
+	return kept
+}
+
 // longest is how many of the hashes, from the front, are known. Hashes are chained: who
 // knows one has had all before it, though they may have been forgotten since.
 func (p *prefixes) longest(hashes []uint64, now time.Time) int {

@@ -38,6 +38,8 @@ const (
 	// falls to 0 over waitingAge.
 	waitingWeight = 2
 	waitingAge    = 5 * time.Second
+	// sharedMax is how many beginnings of a prompt are remembered all.
+	sharedMax = 32
 	// slowStart is the time over which a replica that came back takes its full share.
 	slowStart = 10 * time.Second
 )
@@ -166,15 +168,21 @@ func (s *Set) Choose(now time.Time, key Key, tried []string) (Choice, Refusal) {
 		had = best.prefixes.longest(key.Prefixes, now)
 	}
 	best.inFlight++
-	best.prefixes.add(key.Prefixes, now)
+	best.learn(key.Prefixes, now)
 	return Choice{ID: best.id, Known: known, New: key.Prefixes[had:]}, Chosen
 }
 
 // Learn tells that a replica has these prefixes though it was not chosen for them.
 func (s *Set) Learn(id string, prefixes []uint64, now time.Time) {
 	if r := s.get(id); r != nil {
-		r.prefixes.add(prefixes, now)
+		r.learn(prefixes, now)
 	}
+}
+
+// learn remembers of a prompt all of its beginning, where prompts that share some part ways; the whole of it and its session,
+// by which its next turn is known; and some between. So one prompt takes the place of few others.
+func (r *replica) learn(prefixes []uint64, now time.Time) {
+	r.prefixes.add(thinned(prefixes, sharedMax, 2), now)
 }
 
 // Unlearn takes back that a replica has these prefixes: it was chosen for them, and failed.
@@ -244,8 +252,8 @@ func (r *replica) load(now time.Time) float64 {
 	return load
 }
 
-// byPrefix finds the candidate that knows most of the key's prefixes, the less loaded one
-// of equals, among those within reach of the least load. nil: none knows any.
+// byPrefix finds the candidate that knows most of the key's prefixes among those within reach of the least load; of equals the
+// less loaded one, and of those the first in the order of the conversation. nil: none knows any.
 func byPrefix(up []candidate, key Key, now time.Time) (best *replica, known int) {
 	least := slices.MinFunc(up, func(a, b candidate) int { return cmp.Compare(a.load, b.load) }).load
 	reach := least + max(reachMin, reachShare*least)
@@ -255,7 +263,7 @@ func byPrefix(up []candidate, key Key, now time.Time) (best *replica, known int)
 			continue
 		}
 		n := c.prefixes.longest(key.Prefixes, now)
-		if n > known || n > 0 && n == known && c.load < load {
+		if n > known || n > 0 && n == known && cmp.Or(cmp.Compare(c.load, load), inOrder(c.replica, best, key.Conversation)) < 0 {
 			best, known, load = c.replica, n, c.load
 		}
 	}
@@ -270,15 +278,18 @@ func byRendezvous(up []candidate, conversation uint64) *replica {
 		total += c.load
 	}
 	bound := math.Ceil(boundFactor * total / float64(len(up)))
-	slices.SortFunc(up, func(a, b candidate) int {
-		return cmp.Or(cmp.Compare(mix(b.hash, conversation), mix(a.hash, conversation)), cmp.Compare(a.id, b.id))
-	})
+	slices.SortFunc(up, func(a, b candidate) int { return inOrder(a.replica, b.replica, conversation) })
 	for _, c := range up {
 		if c.load+1 <= bound {
 			return c.replica
 		}
 	}
 	return slices.MinFunc(up, func(a, b candidate) int { return cmp.Compare(a.load, b.load) }).replica
+}
+
+// inOrder compares replicas by the order of a conversation.
+func inOrder(a, b *replica, conversation uint64) int {
+	return cmp.Or(cmp.Compare(mix(b.hash, conversation), mix(a.hash, conversation)), cmp.Compare(a.id, b.id))
 }
 
 func hashOf(s string) uint64 {

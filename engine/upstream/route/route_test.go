@@ -237,3 +237,33 @@ func TestOrderOfNodes(t *testing.T) {
 		}
 	}
 }
+
+// TestSharedPrefix: where all know as much and have as much to do, conversations spread, and go to the same one again.
+func TestSharedPrefix(t *testing.T) {
+	s, spread := setOf(4), map[string]int{}
+	for _, r := range s.replicas {
+		r.prefixes.add([]uint64{1, 2}, base)
+	}
+	for i := range 100 {
+		key := Key{Conversation: Hash(fmt.Sprint(i)), Prefixes: []uint64{1, 2, uint64(100 + i)}}
+		var at [2]string
+		for n := range at {
+			c := choose(t, s, base, key)
+			if c.Known != 2 {
+				t.Fatalf("chose %+v, which knows two", c)
+			}
+			s.Release(c.ID)
+			s.Unlearn(c.ID, c.New)
+			at[n] = c.ID
+		}
+		if at[0] != at[1] {
+			t.Errorf("conversation %d went to %s, and then to %s", i, at[0], at[1])
+		}
+		spread[at[0]]++
+	}
+	for _, r := range s.replicas {
+		if spread[r.id] < 10 {
+			t.Errorf("%s got %d of 100 conversations", r.id, spread[r.id])
+		}
+	}
+}

@@ -198,3 +198,61 @@ func TestDeathMovesFew(t *testing.T) {
 		t.Errorf("%d conversations moved, want at most %d", moved, limit)
 	}
 }
+
+// longHits is the share of turns that go where the turn before went: of conversations of some 130 KB that share their beginning,
+// each of which goes on once a minute, on four replicas with some load.
+func longHits(t *testing.T, conversations, remembered int) float64 {
+	t.Helper()
+	const replicas, shared, asked, turns, running = 4, 32, 256, 8, 40
+	s := New(Config{PrefixesMax: remembered, PrefixAge: 2 * time.Minute, InFlightMax: 256})
+	for i := range replicas {
+		s.Add(name(i))
+	}
+	random, now := rand.New(rand.NewPCG(1, 2)), base
+	chains, at, inFlight := make([][]uint64, conversations), make([]string, conversations), []string(nil)
+	grow := func(c, n int) {
+		for range n {
+			chains[c] = append(chains[c], Hash(fmt.Sprint(c), fmt.Sprint(len(chains[c]))))
+		}
+	}
+	for c := range chains {
+		for i := range shared {
+			chains[c] = append(chains[c], Hash("shared", fmt.Sprint(i)))
+		}
+		grow(c, asked-shared)
+	}
+	hits := 0
+	for turn := range turns {
+		for _, c := range random.Perm(conversations) {
+			now = now.Add(time.Minute / time.Duration(conversations))
+			if len(inFlight) == running {
+				i := random.IntN(running)
+				s.Release(inFlight[i])
+				inFlight = append(inFlight[:i], inFlight[i+1:]...)
+			}
+			session := Hash(fmt.Sprint(c))
+			key := Key{Conversation: session, Prefixes: append([]uint64(nil), chains[c][:shared]...)}
+			key.Prefixes = append(append(key.Prefixes, chains[c][len(chains[c])-asked+shared:]...), session)
+			id := choose(t, s, now, key).ID
+			inFlight = append(inFlight, id)
+			if turn > 0 && at[c] == id {
+				hits++
+			}
+			at[c] = id
+			grow(c, 2+random.IntN(4))
+		}
+	}
+	return float64(hits) / float64(conversations*(turns-1))
+}
+
+// TestLongConversations: what is remembered of a replica is enough for many long conversations: their turns find their caches as
+// often as if all were remembered.
+func TestLongConversations(t *testing.T) {
+	for _, conversations := range []int{30, 300, 900} {
+		all, share := longHits(t, conversations, 1<<30), longHits(t, conversations, 16384)
+		t.Logf("of %d conversations %.1f %% of the turns find their caches, where all is remembered %.1f %%", conversations, 100*share, 100*all)
+		if all < 0.8 || share < all-0.01 {
+			t.Errorf("of %d conversations %.3f of the turns go where the one before went, where all is remembered %.3f", conversations, share, all)
+		}
+	}
+}
