@@ -205,9 +205,9 @@ func (m *Model) countWithin(ctx context.Context, r *replica, body []byte, forwar
 
 // countAt asks one replica for the tokens of a body, with the client's headers that go along.
 func (m *Model) countAt(ctx context.Context, r *replica, body []byte, forward [][2]string) (int, error) {
-	status, page, err := m.get(ctx, r, &question{http.MethodPost, m.traits.Count, m.forwarded(m.header(""), forward), body})
+	status, page, err := r.post(ctx, &question{http.MethodPost, m.traits.Count, m.forwarded(m.header(""), forward), body})
 	if err != nil {
-		return 0, err
+		return 0, m.keyless(err)
 	}
 	var answer struct {
 		InputTokens *int `json:"input_tokens"`

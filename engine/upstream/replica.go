@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"net/textproto"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -32,6 +33,9 @@ type replica struct {
 	drained bool                          // an operator drained it
 	leaving bool                          // nobody names it any more: it goes when nothing runs there
 
+	// idleConnsMax bounds idle: as many as requests may run at once, so that those of a burst serve the next one.
+	idleConnsMax int
+
 	mu     sync.Mutex
 	idle   []*conn // guarded by mu; the latest used last
 	closed bool    // guarded by mu
@@ -40,9 +44,6 @@ type replica struct {
 // idleMax is how long a connection is kept without a request. Servers close theirs after
 // some more; uvicorn, the shortest, after 5 s.
 const idleMax = 4 * time.Second
-
-// idleConnsMax bounds the idle connections of a replica.
-const idleConnsMax = 64
 
 type conn struct {
 	net.Conn
@@ -117,12 +118,23 @@ func (r *replica) keep(c *conn) {
 	if c.in.Buffered() == 0 && c.SetDeadline(time.Time{}) == nil { // what nobody asked for is no answer to the next request
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		if !r.closed && len(r.idle) < idleConnsMax {
+		r.dropOld()
+		if !r.closed && len(r.idle) < r.idleConnsMax {
 			r.idle = append(r.idle, c)
 			return
 		}
 	}
 	c.Close()
+}
+
+// dropOld closes connections without a request for long, which stand first. mu is held.
+func (r *replica) dropOld() {
+	n := 0
+	for n < len(r.idle) && time.Since(r.idle[n].idleAt) >= idleMax {
+		r.idle[n].Close()
+		n++
+	}
+	r.idle = slices.Delete(r.idle, 0, n)
 }
 
 // leftover is a connection whose answer is complete, but may not be read to its end.
@@ -290,26 +302,52 @@ func timeout(err error) bool {
 	return errors.As(err, &t) && t.Timeout()
 }
 
-// get reads a small page of the replica, within a deadline.
+// get reads a small page of the replica, within a deadline, on a connection of its own: a probe is to see whether it takes any.
 func (r *replica) get(ctx context.Context, q *question) (status int, body []byte, err error) {
 	c, err := r.connect(ctx, true)
 	if err != nil {
 		return 0, nil, err
 	}
 	defer c.Close()
+	q.header = append(q.header, field{"Connection", "close"})
+	status, body, _, err = r.page(ctx, c, q)
+	return status, body, err
+}
+
+// post is get on a connection that may be an idle one, and is kept. One that the replica closed meanwhile is replaced by a fresh one.
+func (r *replica) post(ctx context.Context, q *question) (status int, body []byte, err error) {
+	for fresh := false; ; fresh = true {
+		c, err := r.connect(ctx, fresh)
+		if err != nil {
+			return 0, nil, err
+		}
+		status, body, whole, err := r.page(ctx, c, q)
+		again := c.reused && errors.Is(err, errNotSent) && ctx.Err() == nil
+		if whole { // another may have it then
+			r.keep(c)
+		} else {
+			c.Close()
+		}
+		if !again {
+			return status, body, err
+		}
+	}
+}
+
+// page asks a question on a connection and reads a small page. whole says that the connection may be asked another one then.
+func (r *replica) page(ctx context.Context, c *conn, q *question) (status int, body []byte, whole bool, err error) {
 	stop := context.AfterFunc(ctx, func() { c.Close() })
-	defer stop()
+	defer func() { whole = stop() && whole }()
 	if d, ok := ctx.Deadline(); ok {
 		_ = c.SetDeadline(d) // a closed connection says so below
 	}
-	q.header = append(q.header, field{"Connection", "close"})
 	resp, err := r.ask(c, q)
 	if err != nil {
-		return 0, nil, err
+		return 0, nil, false, err
 	}
 	defer resp.Body.Close()
 	body, err = io.ReadAll(io.LimitReader(resp.Body, pageBytesMax))
-	return resp.StatusCode, body, err
+	return resp.StatusCode, body, err == nil && !resp.Close && len(body) < pageBytesMax, err
 }
 
 // pageBytesMax bounds what is read of a page: metrics are the largest.

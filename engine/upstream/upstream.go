@@ -270,7 +270,7 @@ func (m *Model) add(base string, byHand bool) error {
 	switch {
 	case r == nil:
 		r = newReplica(base, u, m.options.ConnectTimeout)
-		r.tls = m.options.TLS
+		r.tls, r.idleConnsMax = m.options.TLS, m.options.ConnectionsMax
 		m.replicas[base] = r
 		m.set.Add(base)
 		m.background.Go(func() { m.probe(r) })

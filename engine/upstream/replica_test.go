@@ -1,0 +1,89 @@
+package upstream
+
+import (
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"corenode/engine/upstream/wire"
+)
+
+// TestCountsKeepTheirConnection: one question for a count after the other goes on one connection, unless the server closes it.
+func TestCountsKeepTheirConnection(t *testing.T) {
+	const counts = 100
+	for _, closes := range []bool{false, true} {
+		f := start(t, wire.VLLM, plainAnswer)
+		var mu sync.Mutex
+		connections := map[string]bool{}
+		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if strings.HasSuffix(r.URL.Path, "count_tokens") {
+				mu.Lock()
+				connections[r.RemoteAddr] = true
+				mu.Unlock()
+				if closes {
+					w.Header().Set("Connection", "close")
+				}
+			}
+			f.Config.Handler.ServeHTTP(w, r)
+		}))
+		t.Cleanup(s.Close)
+		m := open(t, wire.VLLM, func(o *Options) { o.URLs, o.ProbeEvery = []string{s.URL}, time.Hour })
+		waitFor(t, "the server to be ready", func() bool { return len(m.urls()) == 1 })
+		q := helloRequest(t)
+		for range counts {
+			if _, err := m.Count(q); err != nil {
+				t.Fatal(err)
+			}
+		}
+		mu.Lock()
+		if n := len(connections); closes && n < counts || !closes && n > 10 { // one that was idle for long is replaced
+			t.Errorf("%d counts on %d connections, where the server closes them: %v", counts, n, closes)
+		}
+		mu.Unlock()
+		s.CloseClientConnections()
+		if _, err := m.Count(q); err != nil {
+			t.Errorf("the idle connection was closed: %v", err)
+		}
+	}
+}
+
+// TestIdleConnections: as many connections are kept as requests may run at once, and none for longer than servers keep theirs.
+func TestIdleConnections(t *testing.T) {
+	u, err := url.Parse("http://x")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := newReplica("http://x", u, time.Second)
+	r.idleConnsMax = 100
+	var others []net.Conn
+	kept := func() {
+		ours, other := net.Pipe()
+		others = append(others, other)
+		r.keep(newConn(ours))
+	}
+	for range 101 {
+		kept()
+	}
+	if len(r.idle) != 100 {
+		t.Errorf("%d are kept", len(r.idle))
+	}
+	for _, c := range r.idle {
+		c.idleAt = c.idleAt.Add(-idleMax)
+	}
+	kept()
+	if len(r.idle) != 1 {
+		t.Errorf("%d are kept, and all but one were idle for long", len(r.idle))
+	}
+	for i, c := range others[:101] {
+		_ = c.SetReadDeadline(time.Unix(1, 0)) // what is closed says so all the same
+		if _, err := c.Read(make([]byte, 1)); err != io.EOF {
+			t.Errorf("connection %d is open: %v", i, err)
+		}
+	}
+}
