@@ -34,6 +34,7 @@ type Job struct {
 	Finished func(Result)
 
 	canceled atomic.Bool
+	onCancel atomic.Pointer[func()]
 	input    atomic.Int64
 	cached   atomic.Int64
 	output   atomic.Int64
@@ -44,8 +45,22 @@ type Job struct {
 	replica        atomic.Pointer[string]
 }
 
-// Cancel ends the job at the next step, in whatever phase it is. Any goroutine may call it.
-func (j *Job) Cancel() { j.canceled.Store(true) }
+// Cancel ends the job at the next step at the latest, in whatever phase it is. Any goroutine may call it.
+func (j *Job) Cancel() {
+	j.canceled.Store(true)
+	if f := j.onCancel.Load(); f != nil {
+		(*f)()
+	}
+}
+
+// OnCancel makes Cancel call f, which must not block and may be called again; at once where it was called before. It is
+// for a stepper that does not look at its jobs at each step.
+func (j *Job) OnCancel(f func()) {
+	j.onCancel.Store(&f)
+	if j.Canceled() {
+		f()
+	}
+}
 
 // Canceled says whether Cancel was called.
 func (j *Job) Canceled() bool { return j.canceled.Load() }

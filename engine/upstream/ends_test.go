@@ -461,3 +461,31 @@ func TestRetryAfterOfAFullServer(t *testing.T) {
 		}
 	}
 }
+
+// TestCancelNeedsNoStep: a job that is cancelled leaves its server at once, and one that was cancelled before never comes there:
+// a step looks at those that ended alone.
+func TestCancelNeedsNoStep(t *testing.T) {
+	s := start(t, wire.VLLM, func(int, []byte) fake.Script { return fake.Script{Text: []string{"x", "y"}, Fault: fake.Stall, At: 1} })
+	l := newLoop(t, open(t, wire.VLLM, nil, s))
+	j, got, over := l.job("a", hello(false))
+	waitFor(t, "the request to come", func() bool { return len(s.Seen()) == 1 })
+	l.stepper.Step(time.Now())
+	relay := l.stepper.live[j]
+	j.Cancel()
+	if relay.ctx.Err() == nil {
+		t.Error("it goes on until the next step")
+	}
+	l.until(func() bool { return *over })
+	if got.result.Err == nil || got.result.Err.Kind != abi.Canceled {
+		t.Errorf("ended with %v", got.result.Err)
+	}
+	again := &engine.Job{Account: "a", Request: j.Request, Output: engine.NewWholeOutput()}
+	ended := false
+	again.Finished = func(r engine.Result) { ended = r.Err != nil && r.Err.Kind == abi.Canceled }
+	again.Cancel()
+	l.stepper.Submit(again, time.Now(), func(*abi.Error) {})
+	l.until(func() bool { return ended })
+	if n := len(s.Seen()); n != 1 {
+		t.Errorf("%d requests came", n)
+	}
+}

@@ -51,6 +51,7 @@ func (s *Stepper) submit(j *engine.Job, now time.Time, taken func(*abi.Error), c
 	r := newRelay(s, j, now, taken)
 	r.chosen = chosen
 	s.live[j] = r
+	j.OnCancel(func() { r.stop(nil) })
 	if !j.Request.Stream {
 		r.tell.Do(func() { taken(nil) })
 	}
@@ -80,15 +81,10 @@ func (s *Stepper) run(r *relay) {
 	}
 }
 
-// Step cancels the relays whose jobs were, and passes on what relays said. It never has more
-// to do by itself.
+// Step passes on what relays said. It never has more to do by itself, and does not look at those that go on: a job that is
+// cancelled stops its relay itself.
 func (s *Stepper) Step(time.Time) bool {
-	s.collect() // a job may be cancelled because it was taken too late
-	for j, r := range s.live {
-		if j.Canceled() {
-			r.stop(nil)
-		}
-	}
+	s.collect()
 	return false
 }
 
