@@ -134,6 +134,24 @@ func TestPlantedDefectsOfPolicies(t *testing.T) {
 	}
 }
 
+// TestVectorsOfFilters: a text that ends its block is seen as one that does not, in the block that the vector names.
+func TestVectorsOfFilters(t *testing.T) {
+	const asked = `[{"name": "v", "op": "filter", "filter": {"block": "BLOCK", "text": "a"}, "want": {"text": "*"}}]`
+	for _, c := range []struct{ defect, block, says string }{
+		{"last", "text", `with last: text is "a", want "*"`},
+		{"thinking", "thinking", `text is "a", want "*"`},
+		{"thinking", "Thinking", `filter.block is "Thinking", want text or thinking`},
+	} {
+		s := filter(mask{c.defect})
+		s.Vectors = []byte(strings.Replace(asked, "BLOCK", c.block, 1))
+		o := quick()
+		o.only = []string{"vectors"}
+		if r := Run(s, o); !strings.Contains(findings(r, "vectors"), c.says) {
+			t.Errorf("%+v:\n%s", c, written(r))
+		}
+	}
+}
+
 // TestFreeIsFree: a manifest that says so may charge nothing.
 func TestFreeIsFree(t *testing.T) {
 	s := billing(toll{"free"})

@@ -179,6 +179,9 @@ func (m mask) Filter(in abi.FilterInput) (abi.Filtered, error) {
 	case m.defect == "empty" && in.Text == "", m.defect == "control" && strings.Contains(in.Text, "\x00"),
 		m.defect == "half" && in.Text != "" && !utf8.RuneStart(in.Text[0]):
 		panic("out of bounds")
+	case m.defect == "last" && in.Last, m.defect == "thinking" && in.Block == abi.BlockThinking:
+	case m.defect == "last", m.defect == "thinking":
+		return abi.Filtered{Text: bytes.ReplaceAll([]byte(in.Text), []byte("a"), []byte("*"))}, nil
 	case m.defect == "cuts" && len(in.Text) > 4093:
 		return abi.Filtered{Text: []byte(in.Text[:4093])}, nil
 	}

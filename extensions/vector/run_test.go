@@ -347,3 +347,31 @@ func FuzzParse(f *testing.F) {
 		}
 	})
 }
+
+// lastBlind is a filter that masks no piece that ends its block.
+type lastBlind struct{}
+
+func (lastBlind) Filter(in abi.FilterInput) (abi.Filtered, error) {
+	if in.Last {
+		return abi.Filtered{Text: []byte(in.Text)}, nil
+	}
+	return abi.Filtered{Text: bytes.ReplaceAll([]byte(in.Text), []byte("a"), []byte("*"))}, nil
+}
+
+// TestServedFilter: a filter that served is asked what it was asked then, a new one also for a last piece with text.
+func TestServedFilter(t *testing.T) {
+	all, err := Parse([]byte(`[{"name": "v", "op": "filter", "filter": {"block": "Text", "text": "ba"}, "want": {"text": "b*"}},
+		{"name": "w", "op": "filter", "filter": {"text": "ba"}, "want": {"text": "b*"}}]`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, says := range []string{`filter.block is "Text"`, `with last: text is "ba"`} {
+		call := native(sdk.FilterHandler(lastBlind{}))
+		if err := all[i].RunServed(call, false); err != nil {
+			t.Error(err)
+		}
+		if err := all[i].Run(call, false); err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("%v, want %q", err, says)
+		}
+	}
+}

@@ -81,7 +81,8 @@
 //
 // A stream is run once with all events in one group, once with every event
 // alone and once for every cut into two groups; each must give the same bytes. So is the
-// text of a filter: whole, character by character, and cut in two at every character.
+// text of a filter: whole, character by character, and cut in two at every character, each once with
+// the end of the block by itself and once with its last piece.
 package vector
 
 import (
