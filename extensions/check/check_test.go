@@ -76,7 +76,7 @@ func TestPlantedDefects(t *testing.T) {
 		says    string
 	}{
 		{"groups show", translator(&clerk{groups: true}), "vectors", "every event alone: stream differs"},
-		{"a group ends within an event", translator(&clerk{torn: true}), "vectors", "ends within an event"},
+		{"a group ends within an event", translator(&clerk{torn: true}), "vectors", "it does not end with the empty line that ends a server-sent event"},
 		{"it counts calls", translator(&clerk{counts: new(int)}), "determinism", "gives other bytes"},
 		{"it traps on a bad body", translator(&clerk{fragile: true}), "hostile input", "a body of no UTF-8: trap: no UTF-8"},
 		{"messages are not escaped", translator(&clerk{raw: true}), "hostile input", "odd message"},
@@ -148,6 +148,45 @@ func TestVectorsOfFilters(t *testing.T) {
 		o.only = []string{"vectors"}
 		if r := Run(s, o); !strings.Contains(findings(r, "vectors"), c.says) {
 			t.Errorf("%+v:\n%s", c, written(r))
+		}
+	}
+}
+
+// TestVectorsKeepRules: a want that breaks what every call is held to while a module serves is no want.
+func TestVectorsKeepRules(t *testing.T) {
+	frozen := func(kind string, payload []byte) Subject {
+		return subject(kind, "", func() *handmade {
+			return &handmade{h: func(_ abi.Op, _, dst []byte) []byte {
+				dst = append(abi.BeginOutput(dst, abi.StatusOK, 0), payload...)
+				abi.EndOutput(dst, 0)
+				return dst
+			}}
+		})
+	}
+	for _, c := range []struct {
+		subject      Subject
+		vector, says string
+	}{
+		{billing(toll{"sum of one"}), `"op": "charge", "charge": {"account": "acme", "usage": {"output": 1}}, "want": {"charge":
+			{"total": 2401, "tier": 1, "lines": [{"unit": "input", "tokens": 0, "price": 240, "amount": 0},
+			{"unit": "cached_input", "tokens": 0, "price": 24, "amount": 0},
+			{"unit": "output", "tokens": 1, "price": 2400, "amount": 2400}]}}`, "the total is 2401, the lines add up to 2400"},
+		{billing(toll{"quote"}), `"op": "quote", "quote": {"input": 10, "output_max": 10},
+			"want": {"quote": {"upper": 4800, "minimum": 26400}}`, "the quote has minimum 26400 and upper 4800"},
+		{translator(&clerk{}), `"op": "response", "facts": {"id": "torn"}, "events": [], "want": {"body": "{\"text\":\"\"}}"}`,
+			"the body is not JSON"},
+		{frozen("translator", []byte("none")), `"op": "error", "facts": {"stream": true}, "error": {"status": 500, "kind": "internal"},
+			"want": {"stream": "none"}`, "does not begin with a field"},
+		{frozen("admission", abi.Decision{Verdict: abi.Reserve, Takes: []abi.Take{{Limit: 1, Max: 1}}}.Append(nil)),
+			`"op": "decide", "admission": {}, "want": {"decision": {"verdict": "reserve", "takes": [{"limit": 1, "max": 1}]}}`,
+			"takes of 1 counters, the manifest has 0"},
+	} {
+		s := c.subject
+		s.Vectors = []byte(`[{"name": "v", ` + c.vector + `}]`)
+		o := quick()
+		o.only = []string{"vectors"}
+		if r := Run(s, o); !strings.Contains(findings(r, "vectors"), c.says) {
+			t.Errorf("want %q:\n%s", c.says, written(r))
 		}
 	}
 }

@@ -87,6 +87,9 @@ func (c *clerk) Response(dst []byte, in abi.ResponseInput) []byte {
 			dst = append(dst, f.Payload...)
 		}
 	}
+	if in.Facts.ID == "torn" {
+		return append(dst, `"}}`...)
+	}
 	return append(dst, `"}`...)
 }
 
@@ -139,6 +142,10 @@ func (m toll) Charge(in abi.ChargeInput) (abi.Charge, error) {
 		out.Total -= 2 * out.Total
 	case "sum":
 		out.Total++
+	case "sum of one":
+		if in.Account == "acme" {
+			out.Total++
+		}
 	case "free":
 		return abi.Charge{Tier: 1}, err
 	case "declines":

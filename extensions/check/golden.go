@@ -108,6 +108,9 @@ func (ck *checker) runVector(v *vector.Vector, update bool) (made []exchange, wa
 	call := func(op abi.Op, in []byte) ([]byte, error) {
 		frame, ticks, err := b.call(op, in)
 		if err == nil {
+			err = guest.CheckRules(ck.Module, op, in, frame)
+		}
+		if err == nil {
 			made = append(made, exchange{what: v.Name, config: v.ConfigBytes(), op: op, in: bytes.Clone(in), frame: frame, ticks: ticks})
 		}
 		return frame, err

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"unicode/utf8"
 
+	"corenode/extensions/probe"
 	"corenode/wasm/abi"
 )
 
@@ -209,13 +210,50 @@ func checkPayload(op abi.Op, payload []byte) (err error) {
 // CheckError checks what the module wrote for a failure: the frames that end a stream,
 // or a body.
 func (m *Routing) CheckError(written []byte, stream bool) error {
+	return checkFailure(written, stream, m.written())
+}
+
+func checkFailure(written []byte, stream bool, framing string) error {
 	if !stream {
 		return checkBody(written)
 	}
 	if len(written) == 0 {
 		return errNoFrames
 	}
-	return checkStream(written, m.written())
+	return checkStream(written, framing)
+}
+
+// CheckRules holds an output of a module to what every call is held to while it serves, which
+// is more than CheckOutput asks. No quote is known of a charge.
+func CheckRules(m probe.Module, op abi.Op, in, frame []byte) error {
+	out, err := abi.ParseOutput(frame)
+	if err != nil || out.Status != abi.StatusOK {
+		return err
+	}
+	var p *probe.Problem
+	switch op { // what does not decode CheckOutput has told
+	case abi.OpError:
+		failed, _ := abi.ParseErrorInput(in)
+		err = checkFailure(out.Payload, failed.Facts.Stream, m.Framing)
+	case abi.OpQuote:
+		q, _ := abi.ParseQuote(out.Payload)
+		p = probe.CheckQuote(q, m.Counters)
+	case abi.OpCharge:
+		charged, _ := abi.ParseChargeInput(in)
+		c, _ := abi.ParseCharge(out.Payload)
+		p = probe.CheckCharge(c, charged, -1, m.Free)
+	case abi.OpDecide:
+		d, _ := abi.ParseDecision(out.Payload)
+		p = probe.CheckDecision(d, m.Counters)
+	default:
+		if f := checkWritten(op, frame, false, m.Framing); f != nil {
+			err = f
+		}
+	}
+	if p != nil {
+		err = errors.New(p.What)
+	}
+	return err
 }
 
 // checkWritten checks what a translator wrote for clients, or of their requests,

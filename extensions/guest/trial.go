@@ -27,7 +27,7 @@ type trial struct {
 	// began is the processor time that the thread had used; nil where no such clock is, or no bound of it.
 	began func() time.Duration
 
-	unserved bool // the module never served: its vectors are run in every way
+	unserved bool // the module never served: its vectors are run in every way, and held to the rules of calls
 
 	config   []byte // of instance
 	instance *Instance
@@ -158,7 +158,7 @@ func (t *trial) vectors() (int, error) {
 		switch {
 		case err != nil:
 		case t.unserved:
-			err = v.Run(call, t.module.Manifest.History)
+			err = v.Run(t.ruled(call), t.module.Manifest.History)
 		default:
 			err = v.RunServed(call, t.module.Manifest.History)
 		}
@@ -177,6 +177,18 @@ func (t *trial) vectors() (int, error) {
 			"%d of %d golden vectors fail, the first: %w", failures, len(all), first)
 	}
 	return len(all), nil
+}
+
+// ruled is call whose output is held to what every call is held to that serves.
+func (t *trial) ruled(call vector.Call) vector.Call {
+	m := t.module.Manifest.Probed()
+	return func(op abi.Op, in []byte) ([]byte, error) {
+		frame, err := call(op, in)
+		if err == nil {
+			err = CheckRules(m, op, in, frame)
+		}
+		return frame, err
+	}
 }
 
 // probe makes one usual call of each operation, with the configuration that the

@@ -20,6 +20,10 @@ func spinning() []byte {
 
 // handmade is a module whose calls all do the same.
 func handmade(manifest string, call *wasmtest.Code) []byte {
+	return handmadeOf(manifest, call).Bytes()
+}
+
+func handmadeOf(manifest string, call *wasmtest.Code) *wasmtest.Module {
 	i32, i64 := wasmtest.I32, wasmtest.I64
 	m := &wasmtest.Module{}
 	m.Memory(8, -1)
@@ -31,7 +35,7 @@ func handmade(manifest string, call *wasmtest.Code) []byte {
 	m.Func("init", []byte{i32}, []byte{i64}, nil, wasmtest.Asm().I64(1024<<32|int64(len(ok))))
 	m.Func("call", []byte{i32, i32}, []byte{i64}, nil, call)
 	m.Custom(ManifestSection, []byte(manifest))
-	return m.Bytes()
+	return m
 }
 
 func compiled(t *testing.T, wasm []byte) *Module {
@@ -101,6 +105,29 @@ func TestTrialOfWhatServed(t *testing.T) {
 		p, _, err := m.Serve(t.Context(), Trial{Ticks: VectorTicksServed, Strict: strict, clock: over},
 			PoolOptions{InstancesMax: 1, Settle: func(_, _ time.Duration) {}})
 		if refused, ok := errors.AsType[*LoadError](err); strict != (ok && refused.Stage == "time") || strict != (p == nil) {
+			t.Errorf("strict %v: %v", strict, err)
+		}
+		if p != nil {
+			p.Close()
+		}
+		m.Close()
+	}
+}
+
+// TestRulesOfVectors: what a vector of a new module wants keeps the rules of every call; what served starts as it did.
+func TestRulesOfVectors(t *testing.T) {
+	out := abi.Decision{Verdict: abi.Reserve, Takes: []abi.Take{{Limit: 1, Max: 1}}}.Append(abi.BeginOutput(nil, abi.StatusOK, 0))
+	abi.EndOutput(out, 0)
+	made := handmadeOf(`{"name":"bold","kind":"admission","version":"1","abi":"1.1"}`, wasmtest.Asm().I64(2048<<32|int64(len(out))))
+	made.Data(2048, out)
+	made.Custom(VectorsSection, []byte(`[{"name": "v", "op": "decide", "admission": {}, "want": {"decision":
+		{"verdict": "reserve", "takes": [{"limit": 1, "max": 1}]}}}]`))
+	for _, strict := range []bool{false, true} {
+		m := compiled(t, made.Bytes())
+		p, _, err := m.Serve(t.Context(), Trial{Ticks: VectorTicksServed, Strict: strict},
+			PoolOptions{InstancesMax: 1, Settle: func(_, _ time.Duration) {}})
+		refused, ok := errors.AsType[*LoadError](err)
+		if strict != (ok && refused.Stage == "vectors" && strings.Contains(err.Error(), "takes of 1 counters")) || strict != (p == nil) {
 			t.Errorf("strict %v: %v", strict, err)
 		}
 		if p != nil {
