@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"corenode/extensions/probe"
 	"corenode/extensions/vector"
 	"corenode/wasm/abi"
 	"corenode/wasm/sdk"
@@ -149,6 +150,45 @@ func TestVectorsOfFilters(t *testing.T) {
 		if r := Run(s, o); !strings.Contains(findings(r, "vectors"), c.says) {
 			t.Errorf("%+v:\n%s", c, written(r))
 		}
+	}
+}
+
+// TestModuleWithoutStreams: a module whose framing is json is asked for no stream, in calls or errors.
+func TestModuleWithoutStreams(t *testing.T) {
+	s := translator(&clerk{})
+	s.Protocol, s.Framing, s.Routes = "verse", "json", []probe.Route{{Op: "generate"}}
+	s.Vectors = []byte(`[{"name": "a", "op": "request", "route": {"index": 0}, "body": {"model": "m", "messages": []},
+		"want": {"body": {"model":"m","messages":[]}}}]`)
+	s.Open = func([]byte) (Guest, error) {
+		handler := sdk.TranslatorHandler(&clerk{})
+		return &handmade{memory: 1 << 16, h: func(op abi.Op, in, dst []byte) []byte {
+			if op == abi.OpEvents {
+				return abi.BeginOutput(dst, abi.StatusDecline, 0)
+			}
+			if failed, err := abi.ParseErrorInput(in); op == abi.OpError && err == nil {
+				failed.Facts.Stream = false
+				in = failed.Append(nil)
+			}
+			return handler(op, in, dst)
+		}}, nil
+	}
+	if r := Run(s, quick()); !r.Passed {
+		t.Error(written(r))
+	}
+	if p := probe.Run(probe.Subject{Module: s.Module, Call: opened(t, s), Fresh: opened(t, s)}); p != nil {
+		t.Error(p)
+	}
+}
+
+// opened calls an instance of its own.
+func opened(t *testing.T, s Subject) vector.Call {
+	g, err := s.Open(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return func(op abi.Op, in []byte) ([]byte, error) {
+		frame, _, err := g.Call(op, in)
+		return frame, err
 	}
 }
 

@@ -25,6 +25,12 @@ type attack struct {
 	record bool
 }
 
+// streams says whether it belongs to an answer that streams.
+func (a attack) streams() bool {
+	failed, err := abi.ParseErrorInput(a.in)
+	return a.op == abi.OpEvents || a.op == abi.OpError && err == nil && failed.Facts.Stream
+}
+
 // hostile throws bad input at one instance: it may refuse or decline, and
 // must not trap, spend its ticks, or write what nobody can read. Afterwards the
 // instance must answer as before.
@@ -115,6 +121,9 @@ func (ck *checker) attacks() (all []attack) {
 	switch ck.Kind {
 	case "translator":
 		all = append(append(bodies(ck.Protocol, abi.OpRequest, ck.Module.Request), events()...), failures()...)
+		if !ck.Streams() {
+			all = slices.DeleteFunc(all, attack.streams)
+		}
 	case "billing":
 		all = amounts()
 	case "admission":
@@ -380,7 +389,7 @@ func admissions() (all []attack) {
 // unknownFrames holds a translator to skip events of kinds that it does not
 // know: a later host may send them.
 func (ck *checker) unknownFrames(s *Stage, b *sandbox) {
-	if ck.Kind != "translator" {
+	if ck.Kind != "translator" || !ck.Streams() {
 		return
 	}
 	usual := probe.Conversation(4)

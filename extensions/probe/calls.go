@@ -133,7 +133,7 @@ func routes(m Module) (all []Call) {
 const mistaken = "request with a mistake"
 
 func translator(m Module, call vector.Call) []Call {
-	history, usual := m.History, m.usual
+	usual := m.usual
 	kept, taken := keptOf(call, usual(1<<10))
 	answer := Conversation(24)
 	routed := len(m.Routes) > 0 || m.Own != nil // then the bodies are of no protocol that is known here
@@ -153,25 +153,32 @@ func translator(m Module, call vector.Call) []Call {
 		{Name: "error", Op: abi.OpError, In: abi.ErrorInput{Facts: Answering, Status: 429, Kind: abi.RateLimited,
 			Msg: "too many requests at once"}.Append(nil), Bench: true, First: true},
 	}
+	if m.Streams() {
+		all = append(all, streams(call, kept, answer, m.History)...)
+	}
+	if m.Own != nil { // what is a mistake there is not known
+		all = slices.DeleteFunc(all, func(c Call) bool { return c.Name == mistaken })
+	}
+	for i := range all { // of an answer to a request that it does not take it need not know what to do
+		all[i].Alone = all[i].Op == abi.OpError || taken && all[i].Op != abi.OpRequest
+	}
+	return all
+}
+
+// streams are the calls for an answer that streams.
+func streams(call vector.Call, kept []byte, answer []abi.Event, history bool) (all []Call) {
 	for _, group := range []int{1, 8, 32} {
 		in, n := deltaGroup(call, kept, answer, group, history)
 		if in != nil {
 			all = append(all, Call{Name: fmt.Sprintf("group of %d text events", n), Op: abi.OpEvents, In: in, Bench: true, Events: n})
 		}
 	}
-	if m.Own != nil { // what is a mistake there is not known
-		all = slices.DeleteFunc(all, func(c Call) bool { return c.Name == mistaken })
-	}
 	stream := abi.EventsInput{Facts: Streaming, Kept: kept, Events: vector.Frames(answer)}
 	if history {
 		stream.History = vector.Whole(answer)
 	}
-	all = append(all, Call{Name: "a whole stream in one group", Op: abi.OpEvents, In: stream.Append(nil), First: true,
+	return append(all, Call{Name: "a whole stream in one group", Op: abi.OpEvents, In: stream.Append(nil), First: true,
 		Events: len(answer)})
-	for i := range all { // of an answer to a request that it does not take it need not know what to do
-		all[i].Alone = all[i].Op == abi.OpError || taken && all[i].Op != abi.OpRequest
-	}
-	return all
 }
 
 // usual is a usual request of about n bytes.

@@ -31,6 +31,9 @@ type Route struct {
 	abi.Route
 }
 
+// Streams says whether its answers may be streams; with framing json they are whole bodies, and so are errors.
+func (m *Module) Streams() bool { return m.Framing != "json" }
+
 // route is the first route of an op; nil where there is none.
 func (m *Module) route(op string) *abi.Route {
 	for i := range m.Routes {
