@@ -178,7 +178,7 @@ func RewriteHandler(r Rewrite) Handler {
 	}
 }
 
-// FilterHandler makes a Handler of a Filter. An error of it declines: the text stays as it is.
+// FilterHandler makes a Handler of a Filter. An error of it that is not ErrDecline is a fault.
 func FilterHandler(f Filter) Handler {
 	return func(op abi.Op, in, dst []byte) []byte {
 		piece, err := abi.ParseFilterInput(in)
@@ -186,7 +186,7 @@ func FilterHandler(f Filter) Handler {
 			return decline(dst)
 		}
 		filtered, err := f.Filter(piece)
-		if err != nil {
+		if declined(err) {
 			return decline(dst)
 		}
 		return ok(dst, filtered.Append)

@@ -3,6 +3,7 @@ package sdk
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"strings"
 	"testing"
@@ -219,6 +220,33 @@ func TestAdmissionHandler(t *testing.T) {
 		if out := output(t, frame); out.Status != abi.StatusDecline {
 			t.Errorf("%+v", out)
 		}
+	}
+}
+
+type hiding struct{ err error }
+
+func (h hiding) Filter(in abi.FilterInput) (abi.Filtered, error) {
+	return abi.Filtered{Text: []byte("x")}, h.err
+}
+
+// TestFilterHandler: a filter that fails shows nothing; only one that says so declines.
+func TestFilterHandler(t *testing.T) {
+	in := abi.FilterInput{Text: "a"}.Append(nil)
+	call := func(err error) (out abi.Output, stopped any) {
+		defer func() { stopped = recover() }()
+		return output(t, FilterHandler(hiding{err})(abi.OpFilter, in, nil)), nil
+	}
+	for _, err := range []error{ErrDecline, fmt.Errorf("too long: %w", ErrDecline)} {
+		if out, stopped := call(err); out.Status != abi.StatusDecline || stopped != nil {
+			t.Errorf("%v: %+v, %v", err, out, stopped)
+		}
+	}
+	lost := errors.New("no dictionary")
+	if _, stopped := call(lost); stopped != lost {
+		t.Errorf("an error ends in %v", stopped)
+	}
+	if out, stopped := call(nil); out.Status != abi.StatusOK || stopped != nil {
+		t.Errorf("%+v, %v", out, stopped)
 	}
 }
 

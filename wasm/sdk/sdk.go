@@ -9,7 +9,11 @@
 // how modules are tested and how the node carries the shipped ones as fallback.
 package sdk
 
-import "corenode/wasm/abi"
+import (
+	"errors"
+
+	"corenode/wasm/abi"
+)
 
 // Handler is a module without its edges: it appends the output frame of one
 // operation to dst and keeps no reference to in. It is a pure function; a
@@ -64,7 +68,24 @@ type Rewrite interface {
 type Filter interface {
 	// Filter gives what may be shown by now. What it holds back is in the state, of at
 	// most abi.FilterStateMax bytes, that comes back with the next piece of the block.
+	// With ErrDecline the text is shown as it is; any other error is a fault with that
+	// message, and the answer ends.
 	Filter(in abi.FilterInput) (abi.Filtered, error)
+}
+
+// ErrDecline leaves a text as it is.
+var ErrDecline error = decliningError{}
+
+type decliningError struct{}
+
+func (decliningError) Error() string { return "the module declines" }
+
+// declined says whether a call declines; another error is a fault.
+func declined(err error) bool {
+	if err == nil || errors.Is(err, ErrDecline) {
+		return err != nil
+	}
+	panic(err)
 }
 
 // Configurable is implemented by modules that take the operator's
