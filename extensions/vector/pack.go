@@ -3,6 +3,7 @@ package vector
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -14,6 +15,38 @@ import (
 type File struct {
 	Path    string
 	Vectors []Vector
+
+	text []byte // as it was read
+}
+
+// Write writes the vectors as Format lays them out, whole or not at all. It refuses where the
+// file is not what ReadDir read: what somebody saved meanwhile would be lost.
+func (f File) Write() error {
+	path, err := filepath.EvalSymlinks(f.Path)
+	if err != nil {
+		return err
+	}
+	part, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*.tmp")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(part.Name()) // it is there after an error only
+	_, err = part.Write(Format(f.Vectors))
+	if err = errors.Join(err, part.Close()); err != nil {
+		return err
+	}
+	info, err := os.Stat(path)
+	if err == nil {
+		err = os.Chmod(part.Name(), info.Mode().Perm())
+	}
+	now, readErr := os.ReadFile(path)
+	switch err = errors.Join(err, readErr); {
+	case err != nil:
+		return err
+	case !bytes.Equal(now, f.text):
+		return fmt.Errorf("%s was saved meanwhile and is left as it is: run it again", f.Path)
+	}
+	return os.Rename(part.Name(), path)
 }
 
 // ReadDir reads the *.json files of a folder in the order of their names. A
@@ -41,7 +74,7 @@ func ReadDir(dir string) ([]File, error) {
 			}
 			named[v.Name] = path
 		}
-		files[i] = File{Path: path, Vectors: all}
+		files[i] = File{Path: path, Vectors: all, text: text}
 	}
 	return files, nil
 }

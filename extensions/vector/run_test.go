@@ -375,3 +375,44 @@ func TestServedFilter(t *testing.T) {
 		}
 	}
 }
+
+// TestWriteLeavesWhatWasSaved: a file that was saved since it was read stays, and nothing is left beside it.
+func TestWriteLeavesWhatWasSaved(t *testing.T) {
+	dir := t.TempDir()
+	path, link := filepath.Join(dir, "v.json"), filepath.Join(dir, "link.json")
+	const first, saved = `[{"name": "v", "op": "filter", "filter": {"text": "a"}}]`, `[{"name": "w", "op": "filter", "filter": {"text": "b"}}]`
+	if err := os.WriteFile(path, []byte(first), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	files, err := ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	write := func(text string) {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(saved)
+	if err := files[0].Write(); err == nil || !strings.Contains(err.Error(), "v.json was saved meanwhile") {
+		t.Error(err)
+	}
+	if text, err := os.ReadFile(path); err != nil || string(text) != saved {
+		t.Errorf("%s, %v", text, err)
+	}
+	write(first)
+	if err := os.Symlink("v.json", link); err != nil {
+		t.Fatal(err)
+	}
+	files[0].Path = link
+	if err := files[0].Write(); err != nil {
+		t.Error(err)
+	}
+	info, err := os.Lstat(path)
+	if text, _ := os.ReadFile(path); err != nil || !bytes.Equal(text, Format(files[0].Vectors)) || info.Mode() != 0o600 {
+		t.Errorf("%s, %v, %v", text, info.Mode(), err)
+	}
+	if entries, err := os.ReadDir(dir); err != nil || len(entries) != 2 {
+		t.Errorf("%v, %v", entries, err)
+	}
+}

@@ -102,8 +102,8 @@ of the folder replaces the module's of the same name. The signature is not looke
 at. The status is 1 when something must be fixed.
 
 With --update the wants of the vectors in the folder become what the module
-gives, and the files with one that changed are written: read the difference
-before you keep it. With --json the counts of ticks are exact and repeat, so they
+gives, and the files with one that changed are written, but none that was saved
+meanwhile: read the difference before you keep it. With --json the counts of ticks are exact and repeat, so they
 can be compared from build to build.`,
 		Example: `  corenode module check discount.wasm --vectors vectors/
   corenode module check discount.wasm --vectors vectors/ --update
@@ -162,7 +162,7 @@ func writeUpdated(files []vector.File, updated []check.Updated) (wrote []string,
 		if !changed {
 			continue
 		}
-		if err := os.WriteFile(f.Path, vector.Format(f.Vectors), 0o644); err != nil {
+		if err := f.Write(); err != nil {
 			return wrote, err
 		}
 		wrote = append(wrote, f.Path)
