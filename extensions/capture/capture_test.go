@@ -109,6 +109,47 @@ func TestTexts(t *testing.T) {
 	}
 }
 
+// TestRefusalsGoOnWithError: what a build's error makes of its own refusal is compared; no other call follows one.
+func TestRefusalsGoOnWithError(t *testing.T) {
+	start := time.Unix(1000, 0)
+	c := New("", start, start.Add(time.Minute))
+	refused := c.Begin("a", "refused", start)
+	refused.Add(abi.OpRequest, abi.RequestInput{Body: []byte("{}")}.Append)
+	refused.Add(abi.OpError, abi.ErrorInput{Status: 400, Kind: abi.InvalidRequest, Param: "old", Msg: "captured"}.Append)
+	taken := c.Begin("a", "taken", start)
+	taken.Add(abi.OpRequest, abi.RequestInput{Body: []byte("{}")}.Append)
+	taken.Add(abi.OpResponse, abi.ResponseInput{}.Append)
+	side := func(form string) Side {
+		return Side{Call: func(_ string, op abi.Op, in []byte) ([]byte, int64, error) {
+			status, payload := abi.StatusError, abi.Refusal{Param: "p", Msg: "m"}.Append(nil)
+			if op == abi.OpError {
+				e, err := abi.ParseErrorInput(in)
+				status, payload = abi.StatusOK, fmt.Appendf(nil, "%s %s %s", form, e.Param, e.Msg)
+				return framed(status, payload), 1, err
+			}
+			if op != abi.OpRequest {
+				t.Errorf("%v is called after a refusal", op)
+			}
+			return framed(status, payload), 1, nil
+		}}
+	}
+	cmp := NewCompare(side("one"), side("two"), nil)
+	cmp.Add(refused)
+	if got := cmp.Report(0); len(got.First) != 1 || !strings.Contains(got.First[0].Text, `body was "one p m", is "two p m"`) {
+		t.Errorf("%+v", got)
+	}
+	cmp.Add(taken)
+	if got := cmp.Report(0); got.Requests != 2 || got.Differ != 1 || got.Failed != 0 {
+		t.Errorf("%+v", got)
+	}
+}
+
+func framed(status abi.Status, payload []byte) []byte {
+	out := append(abi.BeginOutput(nil, status, abi.InvalidRequest), payload...)
+	abi.EndOutput(out, 0)
+	return out
+}
+
 // TestChargesOfNothingCount: a build that gives some for nothing says so in no line, and the sums have it.
 func TestChargesOfNothingCount(t *testing.T) {
 	start := time.Unix(1000, 0)

@@ -39,7 +39,7 @@ type answer struct {
 func (r *Request) run(s Side) made {
 	n := runner{side: s, account: r.Account}
 	for _, c := range r.calls {
-		if !n.do(c) {
+		if n.refusal != nil && c.op != abi.OpError || !n.do(c) {
 			break
 		}
 	}
@@ -55,6 +55,7 @@ type runner struct {
 	history     abi.Frames // the answer so far, one delta a block
 	open        int        // where the delta frame at its end begins, plus one; 0 = none
 	stream      int        // the stream's place in answers, plus one; 0 = none yet
+	refusal     *abi.Refusal
 }
 
 // do makes one call; false ends the run.
@@ -77,7 +78,10 @@ func (n *runner) do(c call) bool {
 	a := answer{op: c.op, stream: stream, frame: frame, ticks: ticks}
 	if out.Status != abi.StatusOK {
 		n.answers = append(n.answers, a)
-		return false
+		if refusal, err := abi.ParseRefusal(out.Payload); err == nil && out.Status == abi.StatusError {
+			n.refusal = &refusal // its error follows
+		}
+		return n.refusal != nil
 	}
 	switch {
 	case c.op == abi.OpRequest:
@@ -126,6 +130,9 @@ func (n *runner) input(c call) (in []byte, stream bool, err error) {
 		e.Kept, e.State = n.kept, n.state
 		if n.side.History {
 			e.History = n.history
+		}
+		if n.refusal != nil {
+			e.Detail, e.Param, e.Msg = abi.Detail{}, n.refusal.Param, n.refusal.Msg
 		}
 		return e.Append(nil), e.Facts.Stream, err
 	case abi.OpCharge:
