@@ -263,6 +263,8 @@ func described(manifest string) func(*testing.T) []byte {
 	}
 }
 
+var refusedKey = abi.Refusal{Param: "fee.unit", Msg: "no such\x00 currency"}.Append(nil)
+
 var translators = []attack{
 	{"translators", "a request that is no JSON", "probe", "request of 1 KB: the body is no JSON object", remedyClient,
 		shaped(SlotChat, func(g *handmade) { g.answers[abi.OpRequest] = abi.Translated{Body: []byte(`{not json`)}.Append(nil) })},
@@ -282,10 +284,10 @@ var translators = []attack{
 		streaming("")},
 	{"translators", "a stream that it has not, in a vector", "vectors", `vector "a": op request: protocol: `, "corenode module check",
 		streaming(`[{"name":"a","op":"request","route":{},"body":{},"want":{"body":{"stream":true}}}]`)},
-	{"translators", "a refused configuration", "init", "it refuses its configuration: no such currency", "correct the configuration",
+	{"translators", "a refused configuration", "init", "it refuses its configuration: fee.unit: no such currency", "correct the configuration",
 		shaped(SlotChat, func(g *handmade) {
 			g.config = func(c *wasmtest.Code) {
-				c.I64(g.place(statusFrame(abi.StatusError, abi.InvalidRequest, abi.Refusal{Msg: "no such\x00 currency"}.Append(nil))))
+				c.I64(g.place(statusFrame(abi.StatusError, abi.InvalidRequest, refusedKey)))
 			}
 		})},
 }

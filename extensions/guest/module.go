@@ -219,7 +219,8 @@ func initialize(i *Instance, config []byte) error {
 		return Refused("init", "return an output frame with status ok", "init gave no usable output frame")
 	case o.Status == abi.StatusError:
 		r, _ := abi.ParseRefusal(o.Payload)
-		return Refused("init", "correct the configuration", "it refuses its configuration: %s", CleanRefusal(r).Msg)
+		r = CleanRefusal(r)
+		return Refused("init", "correct the configuration", "it refuses its configuration: %s", abi.Located(r.Param, r.Msg))
 	}
 	return nil
 }
