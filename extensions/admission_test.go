@@ -86,7 +86,7 @@ func TestAdmissionCanaryComesLast(t *testing.T) {
 		}
 		for _, account := range []string{"a", "b", "c", "d", "e", "f"} {
 			_, err := h.Decide("", abi.AdmissionInput{Account: account})
-			if refused := err != nil; refused != (!open && inCanary(account, 50)) {
+			if refused := err != nil; refused != (!open && inShare(account, 50)) {
 				t.Errorf("fail open %v, account %s: %v", open, account, err)
 			}
 		}

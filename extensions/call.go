@@ -39,9 +39,8 @@ func (h *Host) callHeld(sl *slot, g *generation, op abi.Op, of caller, advance t
 	if a.canary == g {
 		h.compareCanary(a, g, op)
 	}
-	// Who comes without a key fills no queue: see capture.
-	if sh := a.shadow; sh != nil && sh.generation != g && of.account != "" &&
-		int(sl.samples.Add(1)%100) < sh.percent {
+	// Who comes without a key fills no queue: see capture. A request is repeated as a whole.
+	if sh := a.shadow; sh != nil && sh.generation != g && of.account != "" && inShare(of.request, sh.percent) {
 		sh.offer(g, op, of, s)
 	}
 	return o, nil

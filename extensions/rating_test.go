@@ -225,7 +225,7 @@ func TestCanaryComesLast(t *testing.T) {
 	_ = h.Close()
 	accounts := map[bool]string{} // by whether the canary is for it
 	for _, account := range []string{"a", "b", "c", "d", "e", "f"} {
-		accounts[inCanary(account, 50)] = account
+		accounts[inShare(account, 50)] = account
 	}
 	check := func(inCanary bool, amount abi.Nano, provisional bool) {
 		t.Helper()

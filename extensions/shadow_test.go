@@ -3,9 +3,11 @@ package extensions
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
+	"corenode/extensions/compare"
 	"corenode/wasm/abi"
 )
 
@@ -63,6 +65,44 @@ func TestShadowReport(t *testing.T) {
 	}
 	if r, err := h.ShadowReport(digest); err != nil || len(r.Operations) != 0 || r.Charges != nil || r.First == nil {
 		t.Errorf("a new shadow: %+v, %v", r, err)
+	}
+}
+
+// TestShadowSamplesRequests: a share of the requests is repeated, each with all its calls.
+func TestShadowSamplesRequests(t *testing.T) {
+	h, _ := openTest(t, Options{})
+	charge := abi.Charge{Total: 5, Lines: []abi.Line{line(1, 5, 5)}}
+	activate(t, h, billingGuest(t, "1", abi.Quote{Upper: 9}, charge))
+	digest := mustLoad(t, h, billingGuest(t, "2", abi.Quote{Upper: 9}, charge))
+	const percent, requests = 50, 20
+	if _, err := h.Shadow(digest, percent); err != nil {
+		t.Fatal(err)
+	}
+	want := uint64(0)
+	for n := range requests {
+		id := fmt.Sprintf("req_%d", n)
+		q, err := h.Quote(id, ratingInput)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := q.Charge(ratingUsage, nil); err != nil {
+			t.Fatal(err)
+		}
+		q.Close()
+		if inShare(id, percent) {
+			want++
+		}
+	}
+	if _, err := h.Shadow(digest, 0); err != nil { // which makes the calls that wait
+		t.Fatal(err)
+	}
+	h.background.Wait()
+	i, err := h.info(digest)
+	if got := i.ShadowRuns + i.ShadowDropped; err != nil || want == 0 || want == requests || got != 2*want {
+		t.Errorf("%d calls were repeated, want %d: %v", got, 2*want, err)
+	}
+	if r, err := h.ShadowReport(digest); err != nil || slices.ContainsFunc(r.Operations, func(o compare.Operation) bool { return o.Calls > want }) {
+		t.Errorf("%+v, %v; want at most %d of each operation", r.Operations, err, want)
 	}
 }
 

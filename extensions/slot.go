@@ -20,7 +20,6 @@ type slot struct {
 	// nil: there are none. Guarded by Host.mu.
 	manifest *guest.Manifest
 	captured atomic.Pointer[capture.Capture] // nil: what its calls are asked is not kept
-	samples  atomic.Uint64                   // calls since a shadow was set, to pick its share of them
 }
 
 // assignment says who serves. It is immutable.
@@ -109,7 +108,7 @@ func (s *slot) acquire(account string) (g *generation, standsIn bool) {
 	for {
 		a := s.now.Load()
 		g, standsIn = a.active, a.missing
-		if a.canaryPercent > 0 && inCanary(account, a.canaryPercent) {
+		if a.canaryPercent > 0 && inShare(account, a.canaryPercent) {
 			if standsIn = a.canary == nil; !standsIn {
 				g = a.canary
 			}
@@ -123,14 +122,14 @@ func (s *slot) acquire(account string) (g *generation, standsIn bool) {
 	}
 }
 
-// inCanary says whether an account is among percent of all: always the same
-// ones for the same percent, and with a larger percent those and more. The
+// inShare says whether a name, of an account or a request, is among percent of all: always the
+// same ones for the same percent, and with a larger percent those and more. The
 // hash must not change between restarts, so it is FNV-1a, finished so that
-// account names which differ in their last letter spread.
-func inCanary(account string, percent int) bool {
+// names which differ in their last letter spread.
+func inShare(name string, percent int) bool {
 	h := uint64(14695981039346656037)
-	for i := range len(account) {
-		h = (h ^ uint64(account[i])) * 1099511628211
+	for i := range len(name) {
+		h = (h ^ uint64(name[i])) * 1099511628211
 	}
 	h ^= h >> 33
 	h *= 0xff51afd7ed558ccd
