@@ -46,7 +46,7 @@ const (
 func startShadow(g *generation, percent int, now time.Time, failed func(*generation, abi.Op, caller, *guest.Fault)) *shadow {
 	g.acquire()
 	s := &shadow{generation: g, percent: percent, failed: failed, queue: make(chan shadowJob, shadowJobsMax),
-		compared: compare.New(now, g.manifest.Free)}
+		compared: compare.New(now, g.manifest.Free, len(g.manifest.Counters))}
 	g.compared.Store(s.compared)
 	s.worker.Go(s.work)
 	return s

@@ -18,11 +18,11 @@ type Charges struct {
 	// OldNanoUSD and NewNanoUSD are the sums. They stop at the largest int64.
 	OldNanoUSD abi.Nano `json:"old_nano_usd" doc:"The sum of what clients paid."`
 	NewNanoUSD abi.Nano `json:"new_nano_usd" doc:"The sum of what the shadow would have charged."`
-	// NotMade are calls that the shadow failed on or declined; AgainstRules those
-	// whose charge a node would not take, and Rule why, of the latest. Neither is in
+	// NotMade are calls that the shadow failed on or declined; AgainstRules
+	// charges and quotes that a node would not take, and Rule why, of the latest. Neither is in
 	// the sums: a node would charge them by the builtin tariff, provisionally.
 	NotMade      uint64 `json:"not_made" doc:"Calls that the shadow failed on or declined; not in the sums."`
-	AgainstRules uint64 `json:"against_rules" doc:"Charges that a node would not take; not in the sums."`
+	AgainstRules uint64 `json:"against_rules" doc:"Charges and quotes that a node would not take; not in the sums."`
 	Rule         string `json:"rule,omitempty" doc:"Why, of the latest of those."`
 
 	Ratios   []Ratio          `json:"ratios" doc:"A histogram of new / old."`

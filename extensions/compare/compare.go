@@ -38,8 +38,9 @@ type Call struct {
 
 // Comparison adds calls up. It may be used by several goroutines.
 type Comparison struct {
-	free  bool // the shadow's manifest lets it charge nothing
-	since time.Time
+	free     bool // the shadow's manifest lets it charge nothing
+	counters int  // how many its manifest has
+	since    time.Time
 
 	dropped atomic.Uint64
 
@@ -51,9 +52,9 @@ type Comparison struct {
 	first    []Difference
 }
 
-// New makes an empty comparison. free is what the shadow's manifest says.
-func New(since time.Time, free bool) *Comparison {
-	return &Comparison{free: free, since: since, ops: map[abi.Op]*Operation{}}
+// New makes an empty comparison. free and the number of counters are what the shadow's manifest says.
+func New(since time.Time, free bool, counters int) *Comparison {
+	return &Comparison{free: free, counters: counters, since: since, ops: map[abi.Op]*Operation{}}
 }
 
 // Add compares the answers of a call, and says whether they differ.
@@ -76,8 +77,11 @@ func (c *Comparison) Add(call Call) (differ bool) {
 	if call.Fault != "" {
 		o.Failed++
 	}
-	if call.Op == abi.OpCharge {
+	switch call.Op {
+	case abi.OpCharge:
 		c.addCharge(call)
+	case abi.OpQuote:
+		c.addQuote(call)
 	}
 	if differ && len(c.first) < firstMax {
 		c.first = append(c.first, differenceOf(call))
@@ -87,6 +91,30 @@ func (c *Comparison) Add(call Call) (differ bool) {
 
 // Drop counts a call that there was no time to repeat.
 func (c *Comparison) Drop() { c.dropped.Add(1) }
+
+// addQuote holds what the shadow quoted to the rules.
+func (c *Comparison) addQuote(call Call) {
+	out, err := abi.ParseOutput(call.New)
+	if err != nil || out.Status != abi.StatusOK {
+		return
+	}
+	if q, err := abi.ParseQuote(out.Payload); err == nil {
+		c.broke(probe.CheckQuote(q, c.counters))
+	}
+}
+
+// broke counts a rule that an answer breaks, and says whether there is one.
+func (c *Comparison) broke(p *probe.Problem) bool {
+	if p == nil {
+		return false
+	}
+	if c.charges == nil {
+		c.charges = newCharges()
+	}
+	c.charges.AgainstRules++
+	c.charges.Rule = p.What
+	return true
+}
 
 // addCharge adds a charge up. One that either side did not make is only counted.
 func (c *Comparison) addCharge(call Call) {
@@ -103,9 +131,7 @@ func (c *Comparison) addCharge(call Call) {
 		c.charges.NotMade++
 		return
 	}
-	if p := probe.CheckCharge(newer, in, -1, c.free); p != nil {
-		c.charges.AgainstRules++
-		c.charges.Rule = p.What
+	if c.broke(probe.CheckCharge(newer, in, -1, c.free)) {
 		return
 	}
 	c.charges.add(older.Total, newer.Total)

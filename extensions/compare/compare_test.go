@@ -30,7 +30,7 @@ func charge(account string, older, newer abi.Nano) Call {
 
 // TestCharges: sums, directions, the bars and what cannot be compared.
 func TestCharges(t *testing.T) {
-	c := New(time.Unix(9, 0), false)
+	c := New(time.Unix(9, 0), false, 0)
 	for _, pair := range []struct{ older, newer abi.Nano }{
 		{0, 0}, {7, 7}, {0, 3}, {3, 0}, {100, 49}, {100, 50}, {100, 89}, {100, 90}, {100, 98}, {100, 99}, {1000, 999},
 		{1000, 1001}, {100, 101}, {100, 109}, {100, 110}, {100, 199}, {100, 200}, {100, 999}, {100, 1000}, {1,
@@ -79,7 +79,7 @@ func TestCharges(t *testing.T) {
 
 // TestSumsStop: sums end at the largest number instead of turning negative.
 func TestSumsStop(t *testing.T) {
-	c := New(time.Time{}, true)
+	c := New(time.Time{}, true, 0)
 	for range 9300 {
 		c.Add(charge("a", abi.ChargeMax, abi.ChargeMax-1))
 	}
@@ -93,7 +93,7 @@ func TestSumsStop(t *testing.T) {
 // to be missed, and the table does not grow.
 func TestWorstAccounts(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
-	c := New(time.Time{}, true)
+	c := New(time.Time{}, true, 0)
 	const heavy, light = 8, 20 * accountsMax
 	truth := map[string]abi.Nano{}
 	for n := range 60_000 {
@@ -125,7 +125,7 @@ func TestWorstAccounts(t *testing.T) {
 // TestNoTexts: the first calls that differ show numbers, never what anybody wrote.
 func TestNoTexts(t *testing.T) {
 	const secret = "a secret of the client"
-	c := New(time.Time{}, false)
+	c := New(time.Time{}, false, 0)
 	in := abi.RequestInput{Body: []byte(secret)}.Append(nil)
 	c.Add(Call{Op: abi.OpRequest, In: in, Old: frame(abi.StatusOK, []byte("old "+secret)), New: frame(abi.StatusOK,
 		[]byte("old "+strings.ToUpper(secret)))})
@@ -145,5 +145,22 @@ func TestNoTexts(t *testing.T) {
 	}
 	if d := c.first[3]; d.Model != "core" || fmt.Sprint(d.Asked) != "[{input 30} {output 7}]" || d.New.Lines[0].Unit != "in?[2J" {
 		t.Errorf("%+v", d)
+	}
+}
+
+// TestQuotesKeepRules: a quote that a node would not take is counted, also where no charge came.
+func TestQuotesKeepRules(t *testing.T) {
+	c := New(time.Unix(9, 0), false, 1)
+	good := abi.Quote{Upper: 9, Minimum: 1, Takes: []abi.Take{{Limit: 5, Max: 5}}}
+	upside, bare := good, good
+	upside.Upper, upside.Minimum = 1, 9
+	bare.Takes = nil
+	for _, q := range []abi.Quote{good, upside, bare} {
+		c.Add(Call{Op: abi.OpQuote, In: abi.QuoteInput{}.Append(nil), Old: frame(abi.StatusOK, good.Append(nil)),
+			New: frame(abi.StatusOK, q.Append(nil))})
+	}
+	c.Add(Call{Op: abi.OpQuote, In: abi.QuoteInput{}.Append(nil), Old: frame(abi.StatusOK, good.Append(nil)), Fault: "trap"})
+	if g := c.Report().Charges; g == nil || g.AgainstRules != 2 || !strings.Contains(g.Rule, "0 counters, the manifest has 1") {
+		t.Errorf("%+v", g)
 	}
 }

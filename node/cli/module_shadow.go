@@ -88,7 +88,7 @@ func printCharges(w io.Writer, c *compare.Charges) {
 		fmt.Fprintf(w, "Not among them, since it failed or declined: %d. The built-in tariff would make these, provisionally.\n", c.NotMade)
 	}
 	if c.AgainstRules > 0 {
-		fmt.Fprintf(w, "Not among them, since they break a rule: %d, the latest: %s.\n", c.AgainstRules, c.Rule)
+		fmt.Fprintf(w, "Charges and quotes that break a rule, which are not among them: %d, the latest: %s.\n", c.AgainstRules, c.Rule)
 	}
 	var largest uint64
 	for _, r := range c.Ratios {

@@ -23,7 +23,7 @@ func shadowOf() compare.Report {
 		abi.EndOutput(f, 0)
 		return f
 	}
-	c := compare.New(time.Date(2026, 1, 31, 8, 40, 12, 0, time.UTC), false)
+	c := compare.New(time.Date(2026, 1, 31, 8, 40, 12, 0, time.UTC), false, 0)
 	for n := range int64(1789) {
 		in := abi.ChargeInput{Prices: abi.Prices{Input: 240, Output: 2400}, Usage: abi.Usage{InputUncached: 100 + n%7, Output: 20},
 			Model: "core-1.1", Account: []string{"acct_one", "acct_two", "acct_three"}[n%3]}
