@@ -82,7 +82,7 @@ func partsOf(op abi.Op, stream bool, frame []byte) []part {
 	out, err := abi.ParseOutput(frame)
 	if err == nil && out.Status == abi.StatusError {
 		r, _ := abi.ParseRefusal(out.Payload) // one that is malformed has neither
-		return []part{{"refusal.param", []byte(r.Param)}, {"refusal.msg", []byte(r.Msg)}}
+		return []part{{"refusal.param", []byte(r.Param)}, {"refusal.kind", []byte(out.Kind.String())}, {"refusal.msg", []byte(r.Msg)}}
 	}
 	w := &want{Decline: true}
 	if err == nil && out.Status == abi.StatusOK {

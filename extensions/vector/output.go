@@ -33,14 +33,14 @@ func refused(op abi.Op, out abi.Output) (*want, error) {
 		return &want{Decline: true}, nil
 	case op != abi.OpRequest && op != abi.OpModels && op != abi.OpRewrite:
 		return nil, fmt.Errorf("op %s: refused, which only request and models may", op)
-	case out.Kind != abi.InvalidRequest && (op != abi.OpModels || out.Kind != abi.ModelNotFound):
+	case !mayRefuse(op.String(), out.Kind):
 		return nil, fmt.Errorf("op %s: refused with kind %s, which must be invalid_request", op, out.Kind)
 	}
 	refused, err := abi.ParseRefusal(out.Payload)
 	if err != nil {
 		return nil, fmt.Errorf("op %s: the refusal: %w", op, err)
 	}
-	return &want{Refusal: &refusal{Param: refused.Param, Msg: &refused.Msg}}, nil
+	return &want{Refusal: &refusal{Kind: out.Kind.String(), Param: refused.Param, Msg: &refused.Msg}}, nil
 }
 
 // read decodes an op's result. Nothing in it aliases the payload.

@@ -56,6 +56,9 @@ func (v *Vector) Update(call Call, history bool) (changed bool, err error) {
 			if before == nil || before.Kept == nil {
 				v.spec.Want.Kept = nil
 			}
+			if r := got.Refusal; r != nil && r.Kind == abi.InvalidRequest.String() {
+				r.Kind = "" // what all refuse with is not written
+			}
 			return nil
 		}
 		if err := difference(got.parts(), v.spec.Want.parts()); err != nil {

@@ -416,3 +416,46 @@ func TestWriteLeavesWhatWasSaved(t *testing.T) {
 		t.Errorf("%v, %v", entries, err)
 	}
 }
+
+// TestKindOfRefusal: a want may say with which kind a module refuses, and an update says it where it is not the usual one.
+func TestKindOfRefusal(t *testing.T) {
+	refusing := func(kind abi.Kind) Call {
+		return func(abi.Op, []byte) ([]byte, error) {
+			out := abi.Refusal{Param: "model", Msg: "no"}.Append(abi.BeginOutput(nil, abi.StatusError, kind))
+			abi.EndOutput(out, 0)
+			return out, nil
+		}
+	}
+	const asked = `{"name": "v", "op": "models", "route": {"index": 0}`
+	wanting := func(more string) *Vector { return one(t, asked+`, "want": {"refusal": {"param": "model"`+more+`}}}`) }
+	for _, kind := range []abi.Kind{abi.InvalidRequest, abi.ModelNotFound} {
+		if err := wanting("").Run(refusing(kind), false); err != nil {
+			t.Errorf("a want without a kind, %v: %v", kind, err)
+		}
+		if err := wanting(`, "kind": "`+kind.String()+`"`).Run(refusing(kind), false); err != nil {
+			t.Errorf("%v: %v", kind, err)
+		}
+		v := one(t, asked+"}")
+		_, err := v.Update(refusing(kind), false)
+		if text := string(Format([]Vector{*v})); err != nil || strings.Contains(text, `"kind"`) != (kind == abi.ModelNotFound) {
+			t.Errorf("%v: %s, %v", kind, text, err)
+		}
+		if err := v.Run(refusing(kind), false); err != nil {
+			t.Error(err)
+		}
+	}
+	err := wanting(`, "kind": "model_not_found"`).Run(refusing(abi.InvalidRequest), false)
+	if err == nil || !strings.Contains(err.Error(), `refusal.kind is "invalid_request", want "model_not_found"`) {
+		t.Error(err)
+	}
+	older, _ := refusing(abi.ModelNotFound)(0, nil)
+	newer, _ := refusing(abi.InvalidRequest)(0, nil)
+	if text := Difference(abi.OpModels, false, older, newer); !strings.Contains(text, "refusal.kind") {
+		t.Errorf("two builds differ: %q", text)
+	}
+	for _, kind := range []string{"overloaded", "nothing"} {
+		if _, err := Parse([]byte("[" + asked + `, "want": {"refusal": {"kind": "` + kind + `"}}}]`)); err == nil {
+			t.Errorf("kind %q is wanted", kind)
+		}
+	}
+}

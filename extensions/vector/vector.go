@@ -42,7 +42,8 @@
 //
 //	{"body": content}               request (with "kept": content if that matters), response, error, models, count
 //	{"stream": [line, ...]}         stream, and error with facts {"stream": true}
-//	{"refusal": {"param", "msg"}}   request, models; without msg any message will do
+//	{"refusal": {"param", "msg"}}   request, models, rewrite; without msg any message will do, and
+//	                                without "kind" (invalid_request, of models also model_not_found) any kind
 //	{"quote": {"upper", "minimum"}} with counters also "covered_upper", "covered_minimum" and "takes": [{"limit", "max"}]
 //	{"charge": {"total", "tier", "lines": [{"unit", "tokens", "price", "amount"}]}} with counters also "taken": [...]
 //	{"decision": {"verdict", "priority", "kind", "retry_after_ms", "msg", "takes": [{"limit", "max"}]}}

@@ -22,6 +22,7 @@ type want struct {
 }
 
 type refusal struct {
+	Kind  string  `json:"kind,omitempty"` // compared only when written
 	Param string  `json:"param,omitempty"`
 	Msg   *string `json:"msg,omitempty"` // compared only when written
 }
@@ -105,8 +106,19 @@ func (w *want) check(op string, stream bool) error {
 		return fmt.Errorf("%d lines, at most %d", len(w.Charge.Lines), abi.LinesMax)
 	case w.Decision != nil:
 		return w.Decision.check()
+	case w.Refusal != nil && w.Refusal.Kind != "":
+		kind, err := kindNamed(w.Refusal.Kind)
+		if err == nil && !mayRefuse(op, kind) {
+			err = fmt.Errorf("op %s refuses with no kind %q", op, w.Refusal.Kind)
+		}
+		return err
 	}
 	return nil
+}
+
+// mayRefuse says whether a module may refuse in an op with that kind.
+func mayRefuse(op string, kind abi.Kind) bool {
+	return kind == abi.InvalidRequest || op == "models" && kind == abi.ModelNotFound
 }
 
 func (d *decisionWant) check() error {
@@ -138,6 +150,9 @@ func (w *want) parts() []part {
 		return []part{{"decline", nil}}
 	case w.Refusal != nil:
 		all := []part{{"refusal.param", []byte(w.Refusal.Param)}}
+		if w.Refusal.Kind != "" {
+			all = append(all, part{"refusal.kind", []byte(w.Refusal.Kind)})
+		}
 		if w.Refusal.Msg != nil {
 			all = append(all, part{"refusal.msg", []byte(*w.Refusal.Msg)})
 		}
@@ -201,8 +216,15 @@ func (w *want) like(other *want) *want {
 	if other.Kept == nil {
 		cut.Kept = nil
 	}
-	if other.Refusal != nil && other.Refusal.Msg == nil && w.Refusal != nil {
-		cut.Refusal = &refusal{Param: w.Refusal.Param}
+	if other.Refusal != nil && w.Refusal != nil {
+		open := *w.Refusal
+		if other.Refusal.Msg == nil {
+			open.Msg = nil
+		}
+		if other.Refusal.Kind == "" {
+			open.Kind = ""
+		}
+		cut.Refusal = &open
 	}
 	return &cut
 }
