@@ -11,7 +11,7 @@ import (
 type Report struct {
 	Module  string    `json:"module" doc:"name@version."`
 	Digest  string    `json:"digest"`
-	Percent int       `json:"percent" doc:"Of the calls that are repeated; 0: it is a shadow no more."`
+	Percent int       `json:"percent" doc:"Of the requests whose calls are repeated; 0: it is a shadow no more."`
 	Since   time.Time `json:"since"`
 	Beside  []string  `json:"beside" doc:"The modules that answered the requests, at most four, in the order in which they came."`
 	Dropped uint64    `json:"dropped" doc:"Calls that there was no time to repeat."`

@@ -55,7 +55,7 @@ func percentOf(text string) (int, error) {
 
 // printShadow writes a report for people. A line without tabs ends a table.
 func printShadow(w io.Writer, r compare.Report) {
-	how := fmt.Sprintf("repeats %d %% of the calls", r.Percent)
+	how := fmt.Sprintf("repeats %d %% of the requests", r.Percent)
 	if r.Percent == 0 {
 		how = "is a shadow no more; it repeated calls"
 	}

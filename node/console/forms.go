@@ -264,7 +264,7 @@ func changeModule(r *http.Request, cl *admin.Client) (said, to string, err error
 		said = tried(m, extensions.StateCanary, "It serves %d %% of the accounts.")
 	case "shadow":
 		m, err = cl.ShadowModule(ref, percent)
-		said = tried(m, extensions.StateShadow, "It repeats %d %% of the calls, beside the one that serves.")
+		said = tried(m, extensions.StateShadow, "It repeats %d %% of the requests, beside the one that serves.")
 	case "enable":
 		m, err = cl.EnableModule(ref)
 		said = "It answers its paths."
