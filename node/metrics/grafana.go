@@ -35,7 +35,6 @@ type variable struct {
 	Datasource *source `json:"datasource,omitempty"`
 	Multi      bool    `json:"multi,omitempty"`
 	IncludeAll bool    `json:"includeAll,omitempty"`
-	AllValue   string  `json:"allValue,omitempty"`
 	Refresh    int     `json:"refresh,omitempty"`
 }
 
@@ -90,7 +89,7 @@ func WriteDashboard(w io.Writer) error {
 		Templating: variables{[]variable{
 			{Name: "datasource", Label: "Data source", Type: "datasource", Query: "prometheus"},
 			{Name: "instance", Label: "Node", Type: "query", Query: "label_values(corenode_info, instance)", Datasource: prometheus,
-				Multi: true, IncludeAll: true, AllValue: ".*", Refresh: 2},
+				Multi: true, IncludeAll: true, Refresh: 2},
 		}}}
 	y := 0
 	for _, row := range Rows() {

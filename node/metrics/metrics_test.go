@@ -162,6 +162,10 @@ func TestDashboard(t *testing.T) {
 			}
 		}
 	}
+	// Grafana puts it in the place of all nodes as it is, and what else Prometheus scrapes has the names of the process too.
+	if strings.Contains(b.String(), "allValue") {
+		t.Error("all nodes are not those that corenode_info names")
+	}
 	if len(d.Panels) < 50 {
 		t.Errorf("only %d panels", len(d.Panels))
 	}
