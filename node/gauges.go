@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"runtime"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -103,6 +104,12 @@ func (n *node) gauges() (gauges []server.Gauge) {
 	add(info, func() float64 { return 1 })
 	add("corenode_memory_limit_bytes", func() float64 { return float64(physicalMemory()) })
 	for _, info := range n.catalog.infos {
+		add(fmt.Sprintf("corenode_model_down{model=%q}", info.ID), func() float64 {
+			if slices.Contains(n.tree.Down(), info.ID) {
+				return 1
+			}
+			return 0
+		})
 		if m, ok := n.catalog.remote()[info.ID]; ok {
 			for name := range upstreamReadings(m) {
 				add(fmt.Sprintf("corenode_%s{model=%q}", name, info.ID), func() float64 { return upstreamReadings(m)[name] })

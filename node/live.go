@@ -145,6 +145,7 @@ func (n *node) sample() why.Sample {
 	l := n.tree.Ledger()
 	s.Ledger = why.Ledger{Commits: l.Commits, Busy: l.Busy, Under: l.Under, Waiting: l.Waiting, Spilled: l.Spilled,
 		Elsewhere: n.database != nil}
+	s.Down = n.tree.Down()
 	s.Out = n.database != nil && n.database.Admits() != nil
 	return s
 }

@@ -261,6 +261,8 @@ var conditions = []struct {
 		"refund them by hand, see the playbook"},
 	{"panics", "corenode_panics_total", Warn, false, "handlers failed since the start", "the log has their stacks"},
 	{"actors", "corenode_actor_failures_total", Warn, false, "actors failed since the start", "the log has their stacks"},
+	{"models", "corenode_model_down", Fail, false, "models failed too often and refuse every request",
+		"restart the node; the log has their stacks: `model ... is down` in the playbook"},
 	{"modules", "corenode_module_failed", Fail, false, "modules are out of service", "corenode module list says why"},
 	{"modules", slotMissing, Fail, false, "slots lack what was chosen for them",
 		"corenode module activate, or rollback"},

@@ -58,6 +58,7 @@ func TestExamine(t *testing.T) {
 		"left rows":     {func(f *Facts) { f.Spilled = 3 }, "spill journal", Warn, "it has 3 rows"},
 		"bad journal":   {func(f *Facts) { f.SpillProblem = "the header is damaged" }, "spill journal", Fail, "header is damaged"},
 		"spilled":       {func(f *Facts) { f.Series["corenode_ledger_spilled_rows"] = 3 }, "ledger", Fail, "spilled_rows is 3"},
+		"model down":    {func(f *Facts) { f.Series[`corenode_model_down{model="a"}`] = 1 }, "models", Fail, "model_down is 1"},
 		"panics":        {func(f *Facts) { f.Series["corenode_panics_total"] = 1 }, "panics", Warn, "panics_total is 1"},
 		"out":           {func(f *Facts) { f.Series["corenode_cluster_admits"] = 0 }, "cluster", Fail, "lost its place"},
 		"taken":         {func(f *Facts) { f.Series["corenode_cluster_taken"] = 1 }, "cluster", Fail, "another process"},

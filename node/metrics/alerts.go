@@ -25,9 +25,13 @@ var alerts = []Alert{
 	{"InternalErrors", `increase(corenode_requests_total{kind="internal"}[5m]) > 0`, "", true, "a request failed by our fault; the log has the cause"},
 	{"Panics", `increase(corenode_panics_total[5m]) > 0 or increase(corenode_actor_failures_total[5m]) > 0`, "", true,
 		"a part of the node failed and was made anew; the log has the stack"},
+	{"ModelDown", `corenode_model_down > 0`, "", true,
+		"a model failed too often and refuses every request until a restart: restart the node, and see the lines `actor failed` of the log"},
 	{"LedgerFailures", `increase(corenode_ledger_failures_total[5m]) > 0`, "", true, "transactions fail: see the disk, or with `store.url` the database"},
 	{"LedgerSpilled", `corenode_ledger_spilled_rows > 0`, "", true, "rows go to the spill journal: see the disk, or with `store.url` the database"},
 	{"Unrefunded", `increase(corenode_unrefunded_total[10m]) > 0`, "", true, "a refund has to be made by hand, see the playbook"},
+	{"ProvisionalCharges", `increase(corenode_provisional_charges_total[5m]) > 0`, "", true,
+		"charges are made without the billing module: bring it into service, then `module re-rate`"},
 	{"NodeOut", `corenode_cluster_admits == 0`, "30s", true, "a node lost its place among those of its database, and answers 503; its readiness says why"},
 	{"NodeLost", `increase(corenode_cluster_fenced_total[10m]) > 0`, "", true,
 		"a node of the database was silent for 10 s, and the others counted it out: `cluster nodes` says which; look at it"},
@@ -43,13 +47,18 @@ var alerts = []Alert{
 		"a slot is about to be"},
 	{"ModuleSlow", `rate(corenode_module_cpu_seconds_total[5m]) / (rate(corenode_module_requests_total[5m]) > 0) > 0.05`, "", false,
 		"a module takes 50 ms of processor time for each request"},
-	// A drain, a lost place, a ledger that takes no rows and servers of which none answers refuse alike. They are left out
-	// for as long as the rate sees them.
+	// A drain, a lost place, a ledger that takes no rows, a model that is down and servers of which none answers refuse
+	// alike. They are left out for as long as the rate sees them.
 	{"Overloaded", `sum by (instance) (rate(corenode_refusals_total{kind="overloaded"}[5m])) > 0.1 unless on (instance) (` +
 		`max_over_time(corenode_draining[5m]) == 1 or min_over_time(corenode_cluster_admits[5m]) == 0 ` +
-		`or increase(corenode_ledger_failures_total[5m]) > 0 or min_over_time(corenode_upstream_replicas_up[5m]) == 0)`, "", false, "the node is too small for what comes"},
+		`or increase(corenode_ledger_failures_total[5m]) > 0 or max_over_time(corenode_model_down[5m]) == 1 ` +
+		`or min_over_time(corenode_upstream_replicas_up[5m]) == 0)`, "", false, "the node is too small for what comes"},
+	{"ConnectionsRefused", `increase(corenode_connections_refused_total[5m]) > 0`, "", false,
+		"connections over `limits.connections_max` were closed: raise it, and the limit of open files with it, or see who opens so many"},
 	{"QueueSlow", `histogram_quantile(0.95, sum by (instance, le) (rate(corenode_queue_seconds_bucket[5m]))) > 5`, "5m", false,
 		"requests wait long for their first step"},
+	{"QueueExpired", `increase(corenode_queue_expired_total[5m]) > 0`, "5m", false,
+		"requests end after `queue_timeout` without a first step: the node is too small for what comes"},
 	{"Preempted", `rate(corenode_sequences_preempted_total[5m]) > 0.1`, "10m", false, "too little KV memory, or `sequences_max` too large"},
 	{"NoServerUp", `corenode_upstream_replicas_up == 0`, "1m", true, "no server of an upstream model answers"},
 	{"ServersFail", `rate(corenode_upstream_failures_total[5m]) / (rate(corenode_upstream_attempts_total[5m]) > 0) > 0.5`, "5m", false,

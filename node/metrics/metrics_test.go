@@ -189,11 +189,14 @@ func promtool(t *testing.T, stdin []byte, args ...string) {
 // it does unless it is told otherwise. In a shorter one there is no rate, and the alert never fires.
 const scrapesApart = 2 * time.Minute
 
-// TestRules: the alerts read families of the table, over ranges in which there is something, and Prometheus takes the file.
+// TestRules: the alerts read families of the table, over ranges in which there is something, and those whose row says so.
+// Prometheus takes the file.
 func TestRules(t *testing.T) {
-	ranges := 0
+	ranges, read := 0, map[string]bool{}
 	for _, a := range Alerts() {
-		familiesOf(t, a.Expr)
+		for _, name := range familiesOf(t, a.Expr) {
+			read[name] = true
+		}
 		for _, found := range regexp.MustCompile(`\[([^\]]+)\]`).FindAllStringSubmatch(a.Expr, -1) {
 			ranges++
 			if length, err := time.ParseDuration(found[1]); err != nil || length < scrapesApart {
@@ -203,6 +206,11 @@ func TestRules(t *testing.T) {
 	}
 	if ranges == 0 {
 		t.Error("no alert looks at a range")
+	}
+	for m := range All() {
+		if strings.Contains(m.Watch, "alert") && !read[m.Name] {
+			t.Errorf("%s: %q, and no alert reads it", m.Name, m.Watch)
+		}
 	}
 	var b bytes.Buffer
 	if err := WriteRules(&b); err != nil {
@@ -218,6 +226,16 @@ func TestRules(t *testing.T) {
 	promtool(t, nil, "check", "rules", path)
 }
 
+// summary is what the annotation of an alert says, as YAML.
+func summary(t *testing.T, name string) string {
+	t.Helper()
+	at := slices.IndexFunc(Alerts(), func(a Alert) bool { return a.Name == name })
+	if at < 0 {
+		t.Fatalf("there is no alert %s", name)
+	}
+	return quoted(plain(Alerts()[at].Meaning))
+}
+
 // TestRulesSeeALostNode: of several nodes one that is killed says nothing any more, and those that are left do.
 func TestRulesSeeALostNode(t *testing.T) {
 	var rules bytes.Buffer
@@ -225,10 +243,6 @@ func TestRulesSeeALostNode(t *testing.T) {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
-	lost := slices.IndexFunc(Alerts(), func(a Alert) bool { return a.Name == "NodeLost" })
-	if lost < 0 {
-		t.Fatal("there is no such alert")
-	}
 	cases := fmt.Sprintf(`rule_files: [rules.yml]
 evaluation_interval: 1m
 tests:
@@ -246,7 +260,7 @@ tests:
         alertname: CorenodeNodeLost
         exp_alerts: [{exp_labels: {severity: critical, instance: left}, exp_annotations: {summary: %s}}]
       - {eval_time: 25m, alertname: CorenodeNodeLost}
-`, quoted(plain(Alerts()[lost].Meaning)))
+`, summary(t, "NodeLost"))
 	for name, text := range map[string]string{"rules.yml": rules.String(), "cases.yml": cases} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
@@ -255,21 +269,17 @@ tests:
 	promtool(t, nil, "test", "rules", filepath.Join(dir, "cases.yml"))
 }
 
-// TestRulesTellOverload: a node that drains, has lost its place or cannot write its ledger refuses with the same status, and is not
-// too small: not at that time, nor while the rate still sees it. A node alone has no series of a cluster.
+// TestRulesTellOverload: a node that drains, has lost its place, cannot write its ledger or has a model that is down refuses with
+// the same status, and is not too small: not at that time, nor while the rate still sees it. A node alone has no series of a cluster.
 func TestRulesTellOverload(t *testing.T) {
 	var rules bytes.Buffer
 	if err := WriteRules(&rules); err != nil {
 		t.Fatal(err)
 	}
-	at := slices.IndexFunc(Alerts(), func(a Alert) bool { return a.Name == "Overloaded" })
-	if at < 0 {
-		t.Fatal("there is no such alert")
-	}
 	fires := func(instances ...string) (list string) {
 		for _, name := range instances {
 			list += fmt.Sprintf("\n          - {exp_labels: {severity: warning, instance: %s}, exp_annotations: {summary: %s}}", name,
-				quoted(plain(Alerts()[at].Meaning)))
+				summary(t, "Overloaded"))
 		}
 		return list
 	}
@@ -297,9 +307,16 @@ tests:
       - {series: 'corenode_draining{instance="relays"}', values: '0x30'}
       - {series: 'corenode_upstream_replicas_up{instance="relays",model="away"}', values: '2x4 0x4 2x20'}
       - {series: 'corenode_upstream_replicas_up{instance="relays",model="there"}', values: '1x30'}
+      - {series: 'corenode_refusals_total{instance="fails",kind="overloaded"}', values: '0x4 60+60x4 300x20'}
+      - {series: 'corenode_draining{instance="fails"}', values: '0x30'}
+      - {series: 'corenode_model_down{instance="fails",model="failed"}', values: '0x4 1x4 0x20'}
+      - {series: 'corenode_model_down{instance="fails",model="there"}', values: '0x30'}
     alert_rule_test:
       - {eval_time: 3m, alertname: CorenodeOverloaded}
 `
+	cases += "      - {eval_time: 3m, alertname: CorenodeModelDown}\n      - eval_time: 7m\n        alertname: CorenodeModelDown\n" +
+		"        exp_alerts: [{exp_labels: {severity: critical, instance: fails, model: failed}, exp_annotations: {summary: " +
+		summary(t, "ModelDown") + "}}]\n      - {eval_time: 12m, alertname: CorenodeModelDown}\n"
 	for _, minute := range []int{7, 10, 12, 20} {
 		cases += fmt.Sprintf("      - eval_time: %dm\n        alertname: CorenodeOverloaded\n        exp_alerts:%s\n", minute, fires("alone", "member"))
 	}

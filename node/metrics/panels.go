@@ -132,7 +132,8 @@ func ledgerPanels() []Panel {
 			sumRate("corenode_unrefunded_total", "", "unrefunded"), sumRate("corenode_ledger_failures_total", "", "failed transactions")}},
 		{"Faults of the node", "short", false, []Query{sumRate("corenode_panics_total", "", "panics"),
 			sumRate("corenode_actor_failures_total", "actor", "{{actor}}"), sumRate("corenode_dead_letters_total", "", "dead letters"),
-			sumRate("corenode_connections_refused_total", "", "refused connections")}},
+			sumRate("corenode_connections_refused_total", "", "refused connections"),
+			{"corenode_model_down > 0", "{{instance}} {{model}} down"}}},
 		{"Traces", "short", false, []Query{sumRate("corenode_traces_total", "result", "{{result}}")}},
 	}
 }

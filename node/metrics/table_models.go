@@ -6,6 +6,9 @@ var ofModel = []string{"model"}
 const sameAsPool = "Pages draws what matters of the pool"
 
 var models = []Metric{
+	{Name: "corenode_model_down", Type: Gauge, Labels: ofModel, Panel: "Faults of the node",
+		Help:  "1 for a model that failed too often, also one of servers elsewhere: it refuses every request until the node is restarted",
+		Watch: "alert above 0: restart the node; the log has the stacks"},
 	{Name: "corenode_sequences_running", Type: Gauge, Labels: ofModel, Panel: "Sequences", Help: "Sequences with a slot"},
 	{Name: "corenode_sequences_waiting", Type: Gauge, Labels: ofModel, Panel: "Sequences", Help: "Sequences that wait for a slot",
 		Watch: "above 0 for minutes"},
@@ -20,7 +23,7 @@ var models = []Metric{
 	{Name: "corenode_recomputed_tokens_total", Type: Counter, Unit: "tokens", Labels: ofModel, Panel: "Computed tokens",
 		Help: "Tokens computed again because of it", Watch: "against `corenode_step_prefill_tokens_total`"},
 	{Name: "corenode_queue_expired_total", Type: Counter, Labels: ofModel, Panel: "Preempted and refused",
-		Help: "Requests that waited longer than `queue_timeout`", Watch: "alert on a rate"},
+		Help: "Requests that waited longer than `queue_timeout`", Watch: "alert on a rate for minutes"},
 	{Name: "corenode_queue_refused_full_total", Type: Counter, Labels: ofModel, Panel: "Preempted and refused",
 		Help: "Requests refused for the queue's size", Watch: "a rate: too little capacity"},
 	{Name: "corenode_queue_refused_wait_total", Type: Counter, Labels: ofModel, Panel: "Preempted and refused",

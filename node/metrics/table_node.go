@@ -13,7 +13,7 @@ var actors = []Metric{
 		Watch: "alert above 0: refund by hand, see the playbook"},
 	{Name: "corenode_provisional_charges_total", Type: Counter, Panel: "Money at risk",
 		Help:  "Charges made in place of a billing module that failed or is missing",
-		Watch: "alert on a rate; then `module re-rate`"},
+		Watch: "alert above 0; then `module re-rate`"},
 	{Name: "corenode_ledger_failures_total", Type: Counter, Panel: "Money at risk",
 		Help: "Transactions that failed, or went to the spill journal", Watch: "alert above 0"},
 	{Name: "corenode_ledger_commits_total", Type: Counter, Panel: "Ledger commits", Help: "Transactions written"},

@@ -11,8 +11,8 @@ var requests = []Metric{
 		Watch: "share of `kind=\"internal\"`: alert above 0"},
 	{Name: "corenode_refusals_total", Type: Counter, Labels: []string{"kind"}, Panel: "Refusals by cause",
 		Help: "Requests that ended in an error before they were admitted",
-		Watch: "`overloaded`: the node is too small, unless it drains, is out of its cluster, its ledger fails " +
-			"or no server of a model is up; `rate_limited`, `insufficient_balance`: accounts at their limits"},
+		Watch: "`overloaded`: the node is too small, unless it drains, is out of its cluster, its ledger fails, " +
+			"a model is down or no server of a model is up; `rate_limited`, `insufficient_balance`: accounts at their limits"},
 	{Name: "corenode_admission_refusals_total", Type: Counter, Labels: []string{"kind"},
 		Help: "Those of them that the actor tree refused", Hidden: "a part of what Refusals by cause draws"},
 	{Name: "corenode_requests_in_flight", Type: Gauge, Panel: "Requests at once",

@@ -11,6 +11,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -27,7 +28,8 @@ type Sample struct {
 	Modules      []Module
 	Slots        []Slot
 	Ledger       Ledger
-	Out          bool // the node lost its place among those that share its database, and admits nothing
+	Down         []string // models that failed too often and refuse every request
+	Out          bool     // the node lost its place among those that share its database, and admits nothing
 }
 
 // Model is the step loop of a model.
@@ -77,7 +79,7 @@ type Ledger struct {
 
 // Cause is one thing that was looked at.
 type Cause struct {
-	Name     string  `json:"name" doc:"neighbor, stolen, disk, module, collector, prompt, batch, memory or queue."`
+	Name     string  `json:"name" doc:"neighbor, stolen, place, model, disk, module, collector, prompt, batch, memory or queue."`
 	Weight   float64 `json:"weight" doc:"1 and more slows the node."`
 	Sentence string  `json:"sentence"`
 	rank     int     `json:"-"` // causes before effects
@@ -114,7 +116,7 @@ const (
 
 // Diagnose compares two samples, the older first.
 func Diagnose(before, after Sample) Diagnosis {
-	causes := slices.Concat(machine(before, after), []Cause{place(after), disk(before, after), module(before, after),
+	causes := slices.Concat(machine(before, after), []Cause{place(after), down(after), disk(before, after), module(before, after),
 		collector(before, after), prompt(before, after)}, models(before, after))
 	slices.SortStableFunc(causes, func(a, b Cause) int {
 		if slows := cmp.Compare(min(1, int(b.Weight)), min(1, int(a.Weight))); slows != 0 {
@@ -180,6 +182,15 @@ func place(s Sample) Cause {
 	}
 	return Cause{Name: "place", rank: outside, Weight: 100, Sentence: "The node lost its place among those that share its database, " +
 		"and answers 503 until the database answers it again. corenode cluster nodes shows them."}
+}
+
+// down is about models that answer nothing any more.
+func down(s Sample) Cause {
+	if len(s.Down) == 0 {
+		return Cause{Name: "model", Sentence: "No model is down."}
+	}
+	return Cause{Name: "model", rank: outside, Weight: 100, Sentence: fmt.Sprintf("Models that are down: %s. They failed too often and "+
+		"refuse every request until the node is restarted; the log has their stacks.", strings.Join(s.Down, ", "))}
 }
 
 func disk(before, after Sample) Cause {

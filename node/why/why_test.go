@@ -50,6 +50,7 @@ func TestPlantedCauses(t *testing.T) {
 		"disk elsewhere": {func(_, s *Sample) { s.Ledger = Ledger{Commits: 54, Under: time.Second, Elsewhere: true} },
 			"The database does not keep up"},
 		"place": {func(_, s *Sample) { queued(s); s.Out = true }, "lost its place"},
+		"model": {func(_, s *Sample) { s.Down = []string{"m"} }, "down: m. They failed too often"},
 		"disk slow": {func(_, s *Sample) { s.Ledger = Ledger{Commits: 54, Busy: 1800 * time.Millisecond, Waiting: 3} },
 			"4 commits of the ledger durable in 400ms each"},
 		"prompt": {func(_, s *Sample) {
