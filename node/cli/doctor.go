@@ -115,7 +115,11 @@ const filesSeries, memorySeries = "process_max_fds", "corenode_memory_limit_byte
 
 // measureMachine takes what needs no data folder.
 func measureMachine(cfg *config.Config) doctor.Facts {
-	f := doctor.Facts{Now: time.Now(), HugePages: hugePages(), Clock: clock()}
+	f := doctor.Facts{Now: time.Now(), HugePages: hugePages()}
+	var err error
+	if f.Clock, err = clock(); err != nil {
+		f.ClockProblem = err.Error()
+	}
 	if limit := filesLimit(); limit > 0 {
 		f.Files = &doctor.Files{Limit: limit, Connections: int64(cfg.Limits.ConnectionsMax), Elsewhere: true}
 	}
@@ -150,6 +154,19 @@ func measureNode(cfg *config.Config) doctor.Facts {
 		if limit, said := f.Series[filesSeries]; said {
 			f.Files = &doctor.Files{Limit: int64(min(limit, 1<<40)), Connections: int64(cfg.Limits.ConnectionsMax)}
 		}
+		return f
+	}
+	held, err := store.Held(cfg.DataDir)
+	if err != nil {
+		f.Unreadable = err.Error()
+	}
+	if held {
+		f.Owner = "a process"
+		if pid := store.Owner(cfg.DataDir); pid != "" {
+			f.Owner = "process " + pid
+		}
+	}
+	if held || err != nil { // it may be about to write what is there
 		return f
 	}
 	if f.Spilled, err = store.SpilledRows(cfg.DataDir); err != nil {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -122,6 +123,38 @@ func TestDoctorOfABadConfiguration(t *testing.T) {
 		if looked := found["disk sync"].Measured != ""; looked != (c.node != "not known") {
 			t.Errorf("%s: a folder is looked at: %v", name, looked)
 		}
+	}
+}
+
+// TestDoctorOfANodeThatDoesNotAnswer: of one that has the folder nobody is told to start it, and what it may be about to write is
+// not judged.
+func TestDoctorOfANodeThatDoesNotAnswer(t *testing.T) {
+	t.Setenv("CORENODE_DATA_DIR", "")
+	dir := t.TempDir()
+	if _, err := typed("account", "create", "a", "--data-dir", dir); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, store.SpillName), []byte("something else, for long enough"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	lock, err := store.LockFolder(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	found, failed := examined(t, "--data-dir", dir)
+	f := found["node"]
+	if who := fmt.Sprintf("process %d has the folder", os.Getpid()); failed == nil || f.State != doctor.Fail || !strings.Contains(f.Measured, who) ||
+		strings.Contains(f.Do, "start it") {
+		t.Errorf("a folder that a process has: %+v, %v", f, failed)
+	}
+	if found["backup"].State != "" || found["spill journal"].State != "" {
+		t.Errorf("judged while a process writes it: %+v, %+v", found["backup"], found["spill journal"])
+	}
+	if err := lock.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if found, _ = examined(t, "--data-dir", dir); found["node"].State != doctor.Warn || found["spill journal"].State != doctor.Fail {
+		t.Errorf("when the process has ended: %+v, %+v", found["node"], found["spill journal"])
 	}
 }
 

@@ -40,6 +40,8 @@ type Facts struct {
 	Sync      []time.Duration
 	SyncError string
 	Clock     *Clock
+	// ClockProblem is why this process may not ask the system for its clock.
+	ClockProblem string
 	// Unreadable is why the data folder may not be looked into. Nothing is known then of what is in it, nor of its node.
 	Unreadable string
 	// FolderUnknown says that the configuration is too bad to tell the data folder, which was not looked for then.
@@ -56,6 +58,8 @@ type Facts struct {
 	// Spilled is how many rows the spill journal has of a node that does not run, SpillProblem why it cannot be read.
 	Spilled      int
 	SpillProblem string
+	// Owner is the process, by its id where it left one, that has the folder while no node answers. Nothing is known then of backups and journal.
+	Owner string
 	// Running says that a node answers; Series are its metrics, their labels in the name.
 	Running bool
 	Series  map[string]float64
@@ -179,6 +183,10 @@ func examineMachine(f Facts, add adder) {
 				sorted[len(sorted)-1].Round(10*time.Microsecond)),
 			"put the data folder on a faster disk: every answer waits for one sync")
 	}
+	if f.ClockProblem != "" {
+		add("clock", Warn, "this process may not ask the system, as under the unit: "+f.ClockProblem,
+			"run corenode doctor in a shell, which says whether it is synchronized")
+	}
 	if f.Clock != nil {
 		state, says := OK, "it is synchronized"
 		if !f.Clock.Synchronized {
@@ -220,7 +228,7 @@ func examineData(f Facts, add adder) {
 		add("spill journal", Warn, fmt.Sprintf("it has %d rows of the ledger that the database does not have", f.Spilled),
 			"start the node, which brings them there; until then keep the folder, with spill.journal")
 	}
-	if !f.Database {
+	if !f.Database || f.Owner != "" {
 		return
 	}
 	if f.DatabaseProblem != "" && f.DatabaseUnmerged {
@@ -281,6 +289,11 @@ func examineNode(f Facts, add adder) {
 	}
 	if f.FolderUnknown {
 		add("node", Warn, "its data folder is not known", "correct the configuration, or name the folder with --data-dir")
+		return
+	}
+	if f.Owner != "" {
+		add("node", Fail, f.Owner+" has the folder and does not answer: it starts, ends or hangs",
+			"wait for a start or an end; else end it: `the admin address does not answer` in the playbook")
 		return
 	}
 	if !f.Running {

@@ -38,7 +38,10 @@ func LockFolder(dir string) (io.Closer, error) {
 	}
 	if err != nil {
 		if errors.Is(err, errHeld) {
-			err = fmt.Errorf("%w: %s%s", ErrLocked, dir, ownerOf(file))
+			err = fmt.Errorf("%w: %s", ErrLocked, dir)
+			if pid := ownerOf(file); pid != "" {
+				err = fmt.Errorf("%w (process %s)", err, pid)
+			}
 		}
 		file.Close()
 		return nil, err
@@ -74,12 +77,18 @@ func Held(dir string) (bool, error) {
 	return false, err
 }
 
-// ownerOf reads the process id that the owner left in the lock file.
-func ownerOf(file *os.File) string {
-	var text [20]byte
-	n, _ := file.ReadAt(text[:], 0) // absent or short: there is nothing to add to the message
-	if pid := strings.TrimSpace(string(text[:n])); pid != "" {
-		return " (process " + pid + ")"
+// Owner is the process id that the latest owner of the folder left there, for people; empty where none is known.
+func Owner(dir string) (pid string) {
+	file, err := os.Open(filepath.Join(dir, LockName))
+	if err != nil {
+		return ""
 	}
-	return ""
+	defer file.Close()
+	return ownerOf(file)
+}
+
+func ownerOf(file *os.File) (pid string) {
+	var text [20]byte
+	n, _ := file.ReadAt(text[:], 0) // absent or short: nothing is known
+	return strings.TrimSpace(string(text[:n]))
 }
