@@ -57,7 +57,7 @@ var kinds = []struct {
 	{KindNotFound, []error{store.ErrNotFound, extensions.ErrUnknownModule, extensions.ErrSlot, extensions.ErrNotOff,
 		extensions.ErrNoCapture}},
 	{KindInvalid, []error{store.ErrInvalid, extensions.ErrCapture, extensions.ErrOtherSlot}},
-	{KindConflict, []error{store.ErrNameTaken, store.ErrIdempotencyMismatch, store.ErrOutdated,
+	{KindConflict, []error{store.ErrNameTaken, store.ErrIdempotencyMismatch, store.ErrOutdated, store.ErrNoRoom,
 		extensions.ErrAmbiguous, extensions.ErrInUse,
 		extensions.ErrNoPrevious, extensions.ErrNoShadow, extensions.ErrBeside, extensions.ErrShipped,
 		extensions.ErrPath, extensions.ErrOtherRoutes, extensions.ErrNotEnabled, extensions.ErrNotInMemory}},

@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// freeBytes is what is left on the disk of a file for those who are not root.
-func freeBytes(file *os.File) (n int64, known bool) {
+// FreeBytes is what is left on the disk of a file for those who are not root.
+func FreeBytes(file *os.File) (n int64, known bool) {
 	var s unix.Statfs_t
 	err := unix.Fstatfs(int(file.Fd()), &s)
 	return int64(s.Bavail) * int64(s.Bsize), err == nil && s.Blocks > 0 // 0 is of disks without a bound

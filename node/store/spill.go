@@ -143,7 +143,7 @@ func (s *Spill) resize(size int64) error {
 	}
 	err = errors.Join(err, s.file.Truncate(0))
 	free := ""
-	if n, known := freeBytes(s.file); known {
+	if n, known := FreeBytes(s.file); known {
 		free = fmt.Sprintf(": %d bytes of the disk are free", n)
 	}
 	return fmt.Errorf("%w%s; free what it takes, or lower ledger.spill_bytes", err, free)

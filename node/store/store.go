@@ -29,6 +29,8 @@ var (
 	ErrNameTaken = errors.New("the account name is taken")
 	// ErrInvalid means that a value cannot be stored; the message names it.
 	ErrInvalid = errors.New("invalid value")
+	// ErrNoRoom means that the disk has too little room for a copy.
+	ErrNoRoom = errors.New("the disk has too little room")
 	// ErrClosed means that the store was used after Close.
 	ErrClosed = errors.New("the store is closed")
 	// ErrIdempotencyMismatch means that an idempotency key was used before for something else.

@@ -90,14 +90,14 @@ func (s *Store) copyDatabase(path string) error {
 	if err != nil {
 		return err
 	}
-	if err = s.copyInto(path); err == nil {
+	if err = s.copyInto(file); err == nil {
 		err = file.Sync()
 	}
 	return errors.Join(err, file.Close())
 }
 
 // copyInto fills an empty file. A connection of its own keeps the others free.
-func (s *Store) copyInto(path string) error {
+func (s *Store) copyInto(file *os.File) error {
 	c, err := dial(filepath.Join(s.dir, DatabaseName), "") // query_only would forbid VACUUM INTO too
 	if err != nil {
 		return err
@@ -105,7 +105,34 @@ func (s *Store) copyInto(path string) error {
 	defer c.close()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.exec(`VACUUM INTO ?`, path)
+	if err := c.wantRoom(file); err != nil {
+		return err
+	}
+	return c.exec(`VACUUM INTO ?`, file.Name())
+}
+
+// spareBytes are left free on the disk of a copy, which is mostly that of the ledger too.
+const spareBytes = 256 << 20
+
+// freeBytes is what the file's disk has left. Tests put another disk in its place.
+var freeBytes = store.FreeBytes
+
+// wantRoom refuses to copy the database into a file whose disk would then be as good as full.
+func (c *conn) wantRoom(file *os.File) error {
+	free, known := freeBytes(file)
+	if !known {
+		return nil
+	}
+	pages, err := c.number(`PRAGMA page_count`)
+	if err != nil {
+		return err
+	}
+	each, err := c.number(`PRAGMA page_size`)
+	if err == nil && free < pages*each+spareBytes {
+		err = fmt.Errorf("%w: the copy takes up to %d bytes, and %d have to stay free for the ledger: there are %d",
+			store.ErrNoRoom, pages*each, spareBytes, free)
+	}
+	return err
 }
 
 // Restored is what a restore came to.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -17,6 +18,40 @@ import (
 	"corenode/node/store"
 	"corenode/node/store/storetest"
 )
+
+// TestBackupLeavesRoom: a copy that would take the last of the disk, which is the ledger's too, is refused before it takes any.
+func TestBackupLeavesRoom(t *testing.T) {
+	s := open(t, t.TempDir())
+	storetest.Use(t, s)
+	whole := filepath.Join(t.TempDir(), "whole.db")
+	if _, err := s.Backup(whole); err != nil {
+		t.Fatal(err)
+	}
+	info, err := os.Stat(whole)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { freeBytes = store.FreeBytes }()
+	for _, c := range []struct {
+		free         int64
+		known, taken bool
+	}{{info.Size() + spareBytes, true, true}, {info.Size() + spareBytes - 1, true, false}, {0, true, false}, {0, false, true}} {
+		freeBytes = func(*os.File) (int64, bool) { return c.free, c.known }
+		dir := t.TempDir()
+		_, err := s.Backup(filepath.Join(dir, "b.db"))
+		if c.taken {
+			if err != nil {
+				t.Errorf("%+v: %v", c, err)
+			}
+			continue
+		}
+		said := fmt.Sprintf("up to %d bytes, and %d have to stay free for the ledger: there are %d", info.Size(), spareBytes, c.free)
+		if !errors.Is(err, store.ErrNoRoom) || !strings.Contains(err.Error(), said) {
+			t.Errorf("%+v: %v, want %q", c, err, said)
+		}
+		wantFiles(t, dir)
+	}
+}
 
 func TestBackupAndRestore(t *testing.T) {
 	s := open(t, t.TempDir())
