@@ -37,6 +37,32 @@ func TestDigestTellsConfigurationsApart(t *testing.T) {
 	}
 }
 
+// TestDigestLeavesOutWhatIsANodesOwn: nodes of one cluster that differ in their addresses and in where their files are, as they
+// have to, are alike.
+func TestDigestLeavesOutWhatIsANodesOwn(t *testing.T) {
+	one, other := Default(), Default()
+	other.Listen, other.DataDir, other.Modules.CacheDir, other.Store.PasswordFile = "10.0.0.2:80", "/srv/two", "/srv/cache", "/srv/password"
+	other.Server.TLSCertificate, other.Server.TLSKey = "/srv/two.pem", "/srv/two.key"
+	other.Admin.Listen, other.Admin.TokenFile = "10.0.0.2:81", "/srv/token"
+	other.Admin.TLSCertificate, other.Admin.TLSKey = "/srv/admin.pem", "/srv/admin.key"
+	other.Cluster.Listen, other.Cluster.Address = "10.0.0.2:82", "two:82"
+	was := *other
+	if one.Digest() != other.Digest() {
+		t.Errorf("%s and %s", one.Digest(), other.Digest())
+	}
+	if !reflect.DeepEqual(&was, other) {
+		t.Errorf("a look changed it to %+v", other)
+	}
+	if other.Cluster.ShareModels = []string{allModels}; one.Digest() == other.Digest() {
+		t.Error("what nodes have in common is left out")
+	}
+	for _, key := range own {
+		if !slices.ContainsFunc(leavesOf(one), func(l leaf) bool { return l.key == key }) {
+			t.Errorf("%s is left out, and is no key", key)
+		}
+	}
+}
+
 func TestReferenceIsTheDefaults(t *testing.T) {
 	got, _, problems := build(Reference(), Sources{})
 	if len(problems) > 0 {
