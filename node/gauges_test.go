@@ -30,7 +30,9 @@ func TestDrafters(t *testing.T) {
 // broken is a model whose every step panics.
 type broken struct{}
 
-func (broken) Forward(*kernel.Step, []int32, kernel.Cache, []int32, [][]float32) error { panic("planted") }
+func (broken) Forward(*kernel.Step, []int32, kernel.Cache, []int32, [][]float32) error {
+	panic("planted")
+}
 
 func (broken) Close() {}
 

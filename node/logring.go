@@ -12,60 +12,86 @@ import (
 	"corenode/node/admin"
 )
 
-// logRingBytes is how many bytes of log lines the node keeps for people who look.
-const logRingBytes = 512 << 10
+// logRingBytes is how many bytes of log lines the node keeps for people who look, and logSevereBytes how many of warnings and
+// worse that are not among them any more: requests have a line each.
+const logRingBytes, logSevereBytes = 512 << 10, 128 << 10
 
 // logRing passes log lines on and keeps the latest. A line costs a copy; nothing is decoded
 // before somebody asks.
 type logRing struct {
 	to io.Writer
 
-	mu    sync.Mutex // guards all below
-	text  []byte     // whole lines, the oldest first
-	first uint64     // number of the oldest line in text; the first of all is 1
-	lines uint64     // how many are in text
+	mu     sync.Mutex // guards all below
+	last   uint64     // number of the newest line; the first of all is 1
+	latest logLines   // of any level
+	severe logLines   // warnings and worse that latest has forgotten: all are older than what it has
+}
+
+// logLines are the newest of some lines.
+type logLines struct {
+	text    []byte   // whole lines, the oldest first; its capacity is their bound
+	numbers []uint64 // of these lines
+	lost    uint64   // number of the newest one that was forgotten
 }
 
 func newLogRing(to io.Writer) *logRing {
-	return &logRing{to: to, text: make([]byte, 0, logRingBytes), first: 1}
+	return &logRing{to: to, latest: logLines{text: make([]byte, 0, logRingBytes)},
+		severe: logLines{text: make([]byte, 0, logSevereBytes)}}
 }
 
 // Write implements io.Writer for whole lines.
 func (r *logRing) Write(line []byte) (int, error) {
 	r.mu.Lock()
 	if len(line) <= logRingBytes/2 { // a longer one is a stack of everything; the log has it
-		if len(r.text)+len(line) > logRingBytes {
-			r.drop(logRingBytes/4 + len(line))
-		}
-		r.text = append(r.text, line...)
-		r.lines++
+		r.last++
+		r.latest.add(line, r.last, func(line []byte, number uint64) {
+			if isSevere(line) {
+				r.severe.add(line, number, nil)
+			}
+		})
 	}
 	r.mu.Unlock()
 	return r.to.Write(line)
 }
 
-// drop forgets the oldest lines, of at least n bytes in all.
-func (r *logRing) drop(n int) {
-	gone := 0
-	for gone < min(n, len(r.text)) {
-		end := slices.Index(r.text[gone:], '\n')
-		if end < 0 {
-			end = len(r.text) - gone - 1
-		}
-		gone += end + 1
-		r.first++
-		r.lines--
+// add appends a line. Where there is no room for it the oldest are forgotten, a quarter of all at once, and forgot, which may
+// be nil, is told of each.
+func (l *logLines) add(line []byte, number uint64, forgot func(line []byte, number uint64)) {
+	if len(line) > cap(l.text)/2 {
+		l.lost = number
+		return
 	}
-	r.text = r.text[:copy(r.text, r.text[gone:])]
+	if len(l.text)+len(line) > cap(l.text) {
+		l.drop(cap(l.text)/4+len(line), forgot)
+	}
+	l.text, l.numbers = append(l.text, line...), append(l.numbers, number)
+}
+
+// drop forgets the oldest lines, of at least n bytes in all, or all.
+func (l *logLines) drop(n int, forgot func(line []byte, number uint64)) {
+	gone, lines := 0, 0
+	for ; gone < n && lines < len(l.numbers); lines++ {
+		line := firstLine(l.text[gone:])
+		if gone += len(line); forgot != nil {
+			forgot(line, l.numbers[lines])
+		}
+		l.lost = l.numbers[lines]
+	}
+	l.text = l.text[:copy(l.text, l.text[gone:])]
+	l.numbers = l.numbers[:copy(l.numbers, l.numbers[lines:])]
+}
+
+// isSevere says of a line, without decoding it, whether it is a warning or worse.
+func isSevere(line []byte) bool {
+	_, level, _ := bytes.Cut(line, []byte(`"level":"`))
+	return bytes.HasPrefix(level, []byte("WARN")) || bytes.HasPrefix(level, []byte("ERROR"))
 }
 
 // list returns the latest lines that a query selects, or the first behind one, the oldest of them first.
 // Behind a number that no line has yet are all: it is of a process before this one.
 func (r *logRing) list(q admin.LogQuery) (page admin.LogPage) {
-	r.mu.Lock()
-	text, first, end := slices.Clone(r.text), r.first, r.first+r.lines
-	r.mu.Unlock()
-	page = admin.LogPage{Data: []admin.LogLine{}, Next: end - 1}
+	text, numbers, lost, last := r.kept(q.Level)
+	page = admin.LogPage{Data: []admin.LogLine{}, Next: last}
 	take := func(line []byte, number uint64) {
 		if !mayMatch(line, &q) {
 			return
@@ -76,20 +102,19 @@ func (r *logRing) list(q admin.LogQuery) (page admin.LogPage) {
 		}
 	}
 	if q.After == 0 {
-		for number := end; len(text) > 0 && len(page.Data) < q.Limit; {
+		for i := len(numbers) - 1; i >= 0 && len(page.Data) < q.Limit; i-- {
 			begin := lastLine(text)
-			number--
-			take(text[begin:], number)
+			take(text[begin:], numbers[i])
 			text = text[:begin]
 		}
 		slices.Reverse(page.Data)
 		return page
 	}
-	if q.After >= end {
-		q.After = first - 1
+	if q.After > last {
+		q.After = lost
 	}
-	page.Missed = max(first, q.After+1) - (q.After + 1)
-	for number := first; number < end; number++ {
+	page.Missed = max(lost, q.After) - q.After
+	for _, number := range numbers {
 		line := firstLine(text)
 		text = text[len(line):]
 		if number > q.After {
@@ -101,6 +126,16 @@ func (r *logRing) list(q admin.LogQuery) (page admin.LogPage) {
 		}
 	}
 	return page
+}
+
+// kept is a copy of the lines among which are those of a level: of which the newest that is missing has the number lost.
+func (r *logRing) kept(level slog.Level) (text []byte, numbers []uint64, lost, last uint64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if level < slog.LevelWarn {
+		return slices.Clone(r.latest.text), slices.Clone(r.latest.numbers), r.latest.lost, r.last
+	}
+	return slices.Concat(r.severe.text, r.latest.text), slices.Concat(r.severe.numbers, r.latest.numbers), r.severe.lost, r.last
 }
 
 // firstLine is the first line of a text, with its end.

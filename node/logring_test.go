@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"slices"
 	"strings"
 	"testing"
 
@@ -25,8 +26,8 @@ func TestLogRingKeepsTheLatest(t *testing.T) {
 	if n := strings.Count(passed.String(), "\n"); n != all+2 {
 		t.Errorf("%d lines passed", n)
 	}
-	if len(ring.text) > logRingBytes || cap(ring.text) > logRingBytes {
-		t.Errorf("%d bytes are kept", cap(ring.text))
+	if text := ring.latest.text; cap(text) > logRingBytes {
+		t.Errorf("%d bytes are kept", cap(text))
 	}
 	latest := ring.list(admin.LogQuery{Limit: 4}).Data
 	if len(latest) != 4 || latest[3].Number != all+2 || latest[3].Kind != "draining" || latest[3].Level != "WARN" ||
@@ -34,8 +35,8 @@ func TestLogRingKeepsTheLatest(t *testing.T) {
 		t.Errorf("%+v", latest)
 	}
 	whole := ring.list(admin.LogQuery{Limit: 1 << 20}).Data
-	if len(whole) < 3000 || whole[0].Number != ring.first || uint64(len(whole)) != ring.lines {
-		t.Errorf("%d lines from %d; kept %d from %d", len(whole), whole[0].Number, ring.lines, ring.first)
+	if kept := ring.latest.numbers; len(whole) < 3000 || whole[0].Number != kept[0] || len(whole) != len(kept) {
+		t.Errorf("%d lines from %d; kept %d from %d", len(whole), whole[0].Number, len(kept), kept[0])
 	}
 	for _, c := range []struct {
 		q    admin.LogQuery
@@ -101,6 +102,55 @@ func TestLogRingIsFollowed(t *testing.T) {
 		if after != uint64(n) || got == 0 || (missed > 0) != c.forgotten || (got+1)*int(c.step)+int(missed) < c.more {
 			t.Errorf("%+v: %d of %d lines up to %d of %d, %d forgotten", c, got, c.more, after, n, missed)
 		}
+	}
+}
+
+// TestLogRingKeepsWarnings: lines of requests, which a busy node has by the thousand, push no warning out. Who asks for a level gets
+// those that went and those among the latest as one list, and is told of lines that are missing only where warnings are.
+func TestLogRingKeepsWarnings(t *testing.T) {
+	ring := newLogRing(io.Discard)
+	log := slog.New(slog.NewJSONHandler(ring, nil))
+	busy := func() {
+		for range 2000 {
+			log.Info("request", "id", strings.Repeat("x", 300), "level_of_it", "WARN")
+		}
+	}
+	warnings := func(after uint64, level slog.Level) (kinds []string, missed uint64) {
+		page := ring.list(admin.LogQuery{Level: level, After: after, Limit: 1000})
+		for i, l := range page.Data {
+			if i > 0 && l.Number <= page.Data[i-1].Number {
+				t.Errorf("line %d comes behind %d", l.Number, page.Data[i-1].Number)
+			}
+			kinds = append(kinds, l.Kind)
+		}
+		return kinds, page.Missed
+	}
+	log.Info("first")
+	log.Warn("a warning")
+	busy()
+	log.Error("an error")
+	busy()
+	log.Warn("another")
+	all := []string{"a warning", "an error", "another"}
+	for _, after := range []uint64{0, 1, 1 << 40} {
+		if got, missed := warnings(after, slog.LevelWarn); !slices.Equal(got, all) || missed != 0 {
+			t.Errorf("behind %d: %q, %d missed", after, got, missed)
+		}
+	}
+	if got, missed := warnings(2, slog.LevelWarn); !slices.Equal(got, all[1:]) || missed != 0 {
+		t.Errorf("behind the first: %q, %d missed", got, missed)
+	}
+	if got, _ := warnings(1, slog.LevelError); !slices.Equal(got, all[1:2]) {
+		t.Errorf("errors: %q", got)
+	}
+	if got, missed := warnings(1, slog.LevelInfo); missed == 0 || slices.Contains(got, "a warning") {
+		t.Errorf("of all lines %d are missing, and the first is %q", missed, got[0])
+	}
+	for range 3000 {
+		log.Warn("more", "text", strings.Repeat("x", 300))
+	}
+	if _, missed := warnings(1, slog.LevelWarn); missed == 0 || cap(ring.severe.text) > logSevereBytes {
+		t.Errorf("%d missed, and %d bytes of warnings are kept", missed, cap(ring.severe.text))
 	}
 }
 
