@@ -72,9 +72,10 @@ func logsCommand() *cobra.Command {
 	var rowsMax int
 	cmd := &cobra.Command{
 		Use: "logs", Short: "Show the latest lines of a running node's log", Args: cobra.NoArgs,
-		Long: `Show the latest lines of a running node's log, of which it keeps 512 KiB in memory, and
-128 KiB of older warnings and errors for --level warn, the oldest first; with --follow also those that come, until it is
-interrupted, and how many came too fast to be shown. KIND is the line's message, such as request or admin.`,
+		Long: `Show the latest lines of a running node's log, of which it keeps 512 KiB in memory, the oldest
+first. With --level warn or error it has 128 KiB of older ones of these too. With --follow
+also those that come, until it is interrupted, and how many came too fast to be shown. KIND
+is the line's message, such as request or admin.`,
 		Example: `  corenode logs --level warn
   corenode logs --kind request --account alice --follow`,
 	}

@@ -58,7 +58,8 @@ type Facts struct {
 	// Spilled is how many rows the spill journal has of a node that does not run, SpillProblem why it cannot be read.
 	Spilled      int
 	SpillProblem string
-	// Owner is the process, by its id where it left one, that has the folder while no node answers. Nothing is known then of backups and journal.
+	// Owner is the process, by its id where it left one, that has the folder while no node answers. Nothing is known then of
+	// backups and journal.
 	Owner string
 	// Running says that a node answers; Series are its metrics, their labels in the name.
 	Running bool

@@ -26,7 +26,7 @@ var alerts = []Alert{
 	{"Panics", `increase(corenode_panics_total[5m]) > 0 or increase(corenode_actor_failures_total[5m]) > 0`, "", true,
 		"a part of the node failed and was made anew; the log has the stack"},
 	{"ModelDown", `corenode_model_down > 0`, "", true,
-		"a model failed too often and refuses every request until a restart: restart the node, and see the lines `actor failed` of the log"},
+		"a model failed too often and refuses every request: restart the node, and see the lines `actor failed` of the log"},
 	{"LedgerFailures", `increase(corenode_ledger_failures_total[5m]) > 0`, "", true, "transactions fail: see the disk, or with `store.url` the database"},
 	{"LedgerSpilled", `corenode_ledger_spilled_rows > 0`, "", true, "rows go to the spill journal: see the disk, or with `store.url` the database"},
 	{"Unrefunded", `increase(corenode_unrefunded_total[10m]) > 0`, "", true, "a refund has to be made by hand, see the playbook"},

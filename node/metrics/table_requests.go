@@ -2,7 +2,8 @@ package metrics
 
 var requests = []Metric{
 	{Name: "corenode_info", Type: Gauge, Labels: []string{"version", "go", "config"}, Panel: "Builds",
-		Help:  "Always 1. The build, Go's version, and a digest of the configuration at the start without addresses and paths of the node itself",
+		Help: "Always 1. The build, Go's version, and a digest of the configuration at the start, without the node's own addresses " +
+			"and folders",
 		Watch: "nodes of one service that differ"},
 	{Name: "corenode_requests_total", Type: Counter, Labels: []string{"route", "status", "kind"}, Panel: "Requests",
 		Help: "Requests that ended. `kind` is ok or the error's kind, `status` the one that goes with it (also for a stream that failed " +
