@@ -53,14 +53,14 @@ func TestCountsAreBounded(t *testing.T) {
 	prepare := func() error { _, err := m.Prepare("a", helloRequest(t)); return err }
 	count := func() error { _, err := m.Count(helloRequest(t)); return err }
 	for name, f := range map[string]func() error{"prepare": prepare, "count": count} {
-		for range countsMax {
+		for range cap(m.counting) {
 			m.counting <- struct{}{}
 		}
 		var refusal *abi.Error
 		if err := f(); !errors.As(err, &refusal) || refusal.Kind != abi.Overloaded || refusal.RetryAfter == 0 {
 			t.Errorf("%s: %v, want a refusal", name, err)
 		}
-		for range countsMax {
+		for range cap(m.counting) {
 			<-m.counting
 		}
 		if err := f(); err != nil || len(m.counting) != 0 {

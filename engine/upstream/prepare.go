@@ -119,11 +119,8 @@ func withShownTools(q *messages.Request) *messages.Request {
 // Asks says whether replicas are asked for the tokens of each request: Prepare and Count wait for them.
 func (m *Model) Asks() bool { return m.options.Counter == nil }
 
-// countsMax bounds the requests of a model that are prepared or counted at once where replicas are asked: while those do not answer
-// the others of the model are refused.
-const countsMax = 64
-
-// beginCount takes a place among them, until endCount.
+// beginCount takes a place among the requests of the model that replicas are asked to count, until endCount: as many as
+// one replica computes at once, so that those which begin together find one, and the others are refused where nobody answers.
 func (m *Model) beginCount() *abi.Error {
 	if !m.Asks() {
 		return nil
