@@ -235,6 +235,7 @@ func (l *devLoop) round(ctx context.Context, saved time.Time) (r devRound) {
 	if serves {
 		r.Config = m.ConfigSHA256 != l.configured
 	} else if _, err := l.node.ActivateModule(m.Digest); err != nil {
+		l.forget(m.Digest)
 		r.State, r.Said = devRefused, err.Error()
 		return r
 	}
@@ -277,14 +278,21 @@ func (l *devLoop) try(module []byte) (m extensions.Info, said, state string) {
 	report := <-reported
 	switch {
 	case !report.Passed:
-		if err == nil && m.Digest != l.serving && m.Digest != l.before {
-			_ = l.node.RemoveModule(m.Digest) // it serves nothing, so this is only tidy
+		if err == nil {
+			l.forget(m.Digest)
 		}
 		return m, findings(report), devCheck
 	case err != nil: // maybe only since the file serves with another configuration; this one passed
 		return l.reconfigure(in, err)
 	}
 	return m, "", ""
+}
+
+// forget removes a build that does not come to serve, which is only tidy. The node keeps one that serves.
+func (l *devLoop) forget(digest string) {
+	if digest != l.serving && digest != l.before {
+		_ = l.node.RemoveModule(digest)
+	}
 }
 
 // reconfigure loads a file that has passed and that the node has with another configuration;

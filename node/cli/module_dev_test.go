@@ -4,13 +4,17 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"net/http"
 	"os"
+	"path"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"corenode/extensions"
 	"corenode/extensions/check"
+	"corenode/node/admin"
 	"corenode/node/cli/devloop"
 )
 
@@ -111,6 +115,40 @@ func TestDevUpdateWritesWhatChanged(t *testing.T) {
 // TestDevUpdateCountsNoNotes: what else a check has to tell of the vectors is no vector that changed.
 func TestDevUpdateCountsNoNotes(t *testing.T) {
 	devProject(t, "translator-verse-rust", nil).wantUpdate(t, 0)
+}
+
+// TestDevForgetsWhatIsNotActivated: a build that the node loads and does not let serve is removed again, unless it
+// serves or served at first.
+func TestDevForgetsWhatIsNotActivated(t *testing.T) {
+	const build = "sha256:bbbb"
+	var removed []string
+	dir := answeringBy(t, func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case r.Method == "DELETE":
+			removed = append(removed, path.Base(r.URL.Path))
+		case strings.HasSuffix(r.URL.Path, "/activate"):
+			w.WriteHeader(http.StatusConflict)
+			_, _ = w.Write([]byte(`{"error":{"kind":"conflict","message":"another module has the path"}}`))
+			return
+		}
+		_, _ = w.Write([]byte(`{"digest":"` + build + `"}`))
+	})
+	node, err := admin.Dial(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		before string
+		want   int
+	}{{"", 1}, {build, 0}} {
+		l := devProject(t, "rewrite-c", map[string]string{
+			"a.json": `[{"name":"v","op":"rewrite","rewrite":{"body":{"a":1}},"want":{"body":{"a":1}}}]`})
+		l.update, l.node, l.before, removed = false, node, c.before, nil
+		r := l.round(t.Context(), time.Time{})
+		if r.State != devRefused || len(removed) != c.want || c.want > 0 && removed[0] != build {
+			t.Errorf("before %q: %+v, removed %q", c.before, r, removed)
+		}
+	}
 }
 
 // TestDevSaysHowToGoBack: the last line does, also of a build that fails or that Ctrl-C ends, while a build of this run serves.
