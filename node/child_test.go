@@ -94,7 +94,8 @@ func (c *childNode) tryStart() error {
 	const base = "base URL"
 	c.proc, c.base, err = proc.Start(c.t.Context(), proc.Spec{
 		Name: fmt.Sprintf("node-%d", c.starts), Path: program, Args: []string{"serve", "--config", c.config}, Dir: c.dir,
-		Timeout: 5 * time.Minute, // under the race detector on a busy machine
+		Env:     []string{childVariable + "=1"}, // a Child has no CORENODE_ of ours
+		Timeout: 5 * time.Minute,                // under the race detector on a busy machine
 		Ready: func(line string) (string, bool) {
 			_, address, found := strings.Cut(line, base)
 			return strings.TrimSpace(address), found

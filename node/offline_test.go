@@ -23,13 +23,11 @@ func TestGateways2_22_StartsOffline(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Setenv(childVariable, "1")
-	t.Setenv("CORENODE_MODULES_CACHE_DIR", moduleCache)
-	t.Setenv("CORENODE_DATA_DIR", t.TempDir())
-	t.Setenv("CORENODE_LISTEN", "0.0.0.0:0") // not even the loopback interface is up
-	t.Setenv("CORENODE_ADMIN_LISTEN", "0.0.0.0:0")
-	t.Setenv("CORENODE_ADMIN_ALLOW_REMOTE", "true")
-	child, _, err := proc.Start(t.Context(), proc.Spec{Name: "offline", Path: "unshare", Args: []string{"-n", program, "serve"}, Dir: t.TempDir(),
+	env := []string{childVariable + "=1", "CORENODE_MODULES_CACHE_DIR=" + moduleCache, "CORENODE_DATA_DIR=" + t.TempDir(),
+		"CORENODE_LISTEN=0.0.0.0:0", // not even the loopback interface is up
+		"CORENODE_ADMIN_LISTEN=0.0.0.0:0", "CORENODE_ADMIN_ALLOW_REMOTE=true"}
+	child, _, err := proc.Start(t.Context(), proc.Spec{Name: "offline", Path: "unshare", Args: []string{"-n", program, "serve"},
+		Env: env, Dir: t.TempDir(),
 		Ready: func(line string) (string, bool) { return "", strings.HasSuffix(line, "is ready") }})
 	if err != nil {
 		t.Fatal(err)
