@@ -2,9 +2,11 @@ package upstream
 
 import (
 	"net"
+	"net/http"
 	"net/url"
 	"runtime"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -50,7 +52,7 @@ func TestFollow(t *testing.T) {
 	_, first, over := l.job("a", hello(false))
 	l.until(func() bool { return len(a.Seen()) == 1 })
 	host, port := hostPort(t, b.URL)
-	m.follow([]string{host}, port)
+	m.followHosts([]string{host}, port)
 	if r := replicaOf(m, a.URL); !r.Draining || replicaOf(m, b.URL).Draining {
 		t.Errorf("after the name changed: %+v", m.Replicas())
 	}
@@ -107,6 +109,78 @@ func TestFollowKeepsDrains(t *testing.T) {
 	if !knows(m, a.URL) || !knows(m, added.URL) || replicaOf(m, added.URL).Draining {
 		t.Errorf("in the end: %+v", m.Replicas())
 	}
+}
+
+// keysShown are the values of Authorization that a server was sent. It is safe for concurrent use.
+type keysShown struct {
+	mu    sync.Mutex
+	shown map[string]bool
+}
+
+// watchKeys notes what a server is sent from here on.
+func watchKeys(s *fake.Server) *keysShown {
+	k, inner := &keysShown{shown: map[string]bool{}}, s.Config.Handler
+	s.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
+		k.mu.Lock()
+		k.shown[q.Header.Get("Authorization")] = true
+		k.mu.Unlock()
+		inner.ServeHTTP(w, q)
+	})
+	return k
+}
+
+// take are those since it was called last.
+func (k *keysShown) take() map[string]bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	shown := k.shown
+	k.shown = map[string]bool{}
+	return shown
+}
+
+// TestSetKey: other servers are sent the key that came with them and no other, those that leave keep theirs, and so do those that
+// were added by hand; one that is rotated alone is that of all.
+func TestSetKey(t *testing.T) {
+	gate := make(chan struct{})
+	a, b, added := gated(t, gate), start(t, wire.VLLM, plainAnswer), start(t, wire.VLLM, plainAnswer)
+	atA, atB, atAdded := watchKeys(a), watchKeys(b), watchKeys(added)
+	m := open(t, wire.VLLM, func(o *Options) { o.Key = "sk-a" }, a)
+	l := newLoop(t, m)
+	_, _, over := l.job("a", hello(false)) // which keeps a from going
+	l.until(func() bool { return len(a.Seen()) == 1 })
+	if err := m.Add(added.URL); err != nil {
+		t.Fatal(err)
+	}
+	m.SetKey("sk-b", []string{b.URL + "/"})
+	ready := func(base string) func() bool { return func() bool { return replicaOf(m, base).Ready } }
+	waitFor(t, "both to be ready", func() bool { return ready(b.URL)() && ready(added.URL)() })
+	if m.Remove(added.URL) != nil || !m.HasKey("sk-b") || m.HasKey("sk-a") || !replicaOf(m, a.URL).Draining {
+		t.Errorf("after the change: %+v", m.Replicas())
+	}
+	if got := l.ask("a", hello(false)); got.result.Err != nil || len(b.Seen()) != 1 {
+		t.Errorf("ended with %v, %d requests", got.result.Err, len(b.Seen()))
+	}
+	for _, c := range []struct {
+		at   *keysShown
+		want string
+	}{{atA, "Bearer sk-a"}, {atB, "Bearer sk-b"}, {atAdded, "Bearer sk-a"}} {
+		if shown := c.at.take(); len(shown) != 1 || !shown[c.want] {
+			t.Errorf("sent %v, want %q", shown, c.want)
+		}
+	}
+	atA.take()
+	m.SetKey("sk-new", nil)
+	if got := l.ask("a", hello(false)); got.result.Err != nil || !atB.take()["Bearer sk-new"] {
+		t.Errorf("ended with %v, or the new key was not sent", got.result.Err)
+	}
+	if text := m.withoutKey("sk-a, sk-b, sk-new"); text != "***, ***, ***" {
+		t.Errorf("what servers say: %q", text)
+	}
+	if shown := atA.take(); shown["Bearer sk-new"] || shown["Bearer sk-b"] {
+		t.Errorf("the one that leaves is sent %v", shown)
+	}
+	close(gate)
+	l.until(func() bool { return *over })
 }
 
 // TestReplicaAddedAnew: a request on a replica that was removed gives nothing back to the one

@@ -2,13 +2,18 @@ package upstream
 
 import "strings"
 
-// withoutKey takes the key that the servers ask for out of what they say: clients and the
-// log see it.
+// withoutKey takes the keys that the servers ask for, or asked for of late, out of what they say: clients and the
+// log see it. mu is not held.
 func (m *Model) withoutKey(msg string) string {
-	if m.options.Key == "" {
-		return msg
+	m.mu.Lock()
+	keys := m.keys
+	m.mu.Unlock()
+	for _, key := range keys {
+		if key != "" {
+			msg = strings.ReplaceAll(msg, key, "***")
+		}
 	}
-	return strings.ReplaceAll(msg, m.options.Key, "***")
+	return msg
 }
 
 // keyless is an error without the key in its text, which may quote how an answer began.

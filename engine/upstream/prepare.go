@@ -202,7 +202,7 @@ func (m *Model) countWithin(ctx context.Context, r *replica, body []byte, forwar
 
 // countAt asks one replica for the tokens of a body, with the client's headers that go along.
 func (m *Model) countAt(ctx context.Context, r *replica, body []byte, forward [][2]string) (int, error) {
-	status, page, err := r.post(ctx, &question{http.MethodPost, m.traits.Count, m.forwarded(m.header(""), forward), body})
+	status, page, err := r.post(ctx, &question{http.MethodPost, m.traits.Count, m.forwarded(m.header(r, ""), forward), body})
 	if err != nil {
 		return 0, m.keyless(err)
 	}
@@ -224,7 +224,7 @@ func (m *Model) countAt(ctx context.Context, r *replica, body []byte, forward []
 }
 
 // header is what every request to a replica has. A count is of no account.
-func (m *Model) header(account string) []field {
+func (m *Model) header(r *replica, account string) []field {
 	h := append(make([]field, 0, 12), field{"Content-Type", "application/json"}, field{"User-Agent", "corenode"},
 		field{"Accept-Encoding", "identity"})
 	if m.traits.Partition { // a count is forwarded once and limited here, too
@@ -234,8 +234,8 @@ func (m *Model) header(account string) []field {
 		}
 		h = append(h, field{wire.HopHeader, "1"}, field{wire.PartitionHeader, partition})
 	}
-	if m.options.Key != "" {
-		h = append(h, field{"Authorization", "Bearer " + m.options.Key})
+	if key := m.keyOf(r); key != "" {
+		h = append(h, field{"Authorization", "Bearer " + key})
 	}
 	return h
 }

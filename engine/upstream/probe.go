@@ -55,15 +55,15 @@ func (m *Model) probeOnce(r *replica) {
 	if err == nil {
 		err = m.admit(r)
 	}
+	reason := ""
+	if err != nil {
+		reason = m.whole(err)
+	}
 	now := time.Now()
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.replicas[r.base] != r {
 		return
-	}
-	reason := ""
-	if err != nil {
-		reason = m.whole(err)
 	}
 	if m.set.Probed(r.base, err == nil, reason, now) {
 		if err != nil {
@@ -96,7 +96,7 @@ func (m *Model) whole(err error) string {
 // healthy asks the flavor's own page. A server that knows no such page answers 404, which
 // says that it lives.
 func (m *Model) healthy(ctx context.Context, r *replica) error {
-	status, page, err := m.get(ctx, r, &question{http.MethodGet, m.traits.Health, m.header(""), nil})
+	status, page, err := m.get(ctx, r, &question{http.MethodGet, m.traits.Health, m.header(r, ""), nil})
 	switch {
 	case err != nil:
 		return err
@@ -143,7 +143,7 @@ func (m *Model) versionOf(r *replica) string {
 	}
 	ctx, cancel := context.WithTimeout(m.ctx, probeTimeout)
 	defer cancel()
-	_, page, err := m.get(ctx, r, &question{http.MethodGet, m.traits.Version, m.header(""), nil})
+	_, page, err := m.get(ctx, r, &question{http.MethodGet, m.traits.Version, m.header(r, ""), nil})
 	var answer struct {
 		Version   string `json:"version"`
 		BuildInfo string `json:"build_info"`
@@ -156,7 +156,7 @@ func (m *Model) versionOf(r *replica) string {
 
 // queueOf reads the gauge of waiting requests from the replica's metrics.
 func (m *Model) queueOf(ctx context.Context, r *replica) (waiting float64, ok bool) {
-	status, page, err := m.get(ctx, r, &question{http.MethodGet, m.traits.Metrics, m.header(""), nil})
+	status, page, err := m.get(ctx, r, &question{http.MethodGet, m.traits.Metrics, m.header(r, ""), nil})
 	if err != nil || status != http.StatusOK {
 		return 0, false
 	}
@@ -211,7 +211,7 @@ func (m *Model) resolveOnce() {
 		defer cancel()
 		var hosts []string
 		if hosts, err = net.DefaultResolver.LookupHost(ctx, host); err == nil {
-			m.follow(hosts, port)
+			m.followHosts(hosts, port)
 			return
 		}
 	}
@@ -219,8 +219,8 @@ func (m *Model) resolveOnce() {
 		"name", m.options.DNS, "error", err.Error())
 }
 
-// follow makes the replicas those at these addresses.
-func (m *Model) follow(hosts []string, port string) {
+// followHosts makes the replicas those at these addresses.
+func (m *Model) followHosts(hosts []string, port string) {
 	bases := make([]string, len(hosts))
 	for i, h := range hosts {
 		bases[i] = "http://" + net.JoinHostPort(h, port)

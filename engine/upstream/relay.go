@@ -344,7 +344,7 @@ func (r *relay) send(rep *replica, n int) (*conn, *http.Response, error) {
 		r.firstBy = time.Now().Add(r.model.options.FirstTimeout)
 		_ = c.SetDeadline(r.firstBy) // a closed connection says so below
 		r.asked = true
-		resp, err := rep.ask(c, &question{http.MethodPost, r.model.options.Flavor.Path(), r.header(n), r.sent.body})
+		resp, err := rep.ask(c, &question{http.MethodPost, r.model.options.Flavor.Path(), r.header(rep, n), r.sent.body})
 		stop()
 		if err == nil {
 			return c, resp, nil
@@ -357,9 +357,9 @@ func (r *relay) send(rep *replica, n int) (*conn, *http.Response, error) {
 }
 
 // header is what goes out with the body: nothing of it says whose the request is.
-func (r *relay) header(n int) []field {
+func (r *relay) header(rep *replica, n int) []field {
 	m := r.model
-	h := append(m.header(r.job.Account), field{"Accept", "text/event-stream"},
+	h := append(m.header(rep, r.job.Account), field{"Accept", "text/event-stream"},
 		field{"X-Request-Id", r.job.ID + "-r" + strconv.Itoa(n)}, field{"X-Session-Id", m.secretName("session", r.job.Session)})
 	return append(m.forwarded(h, r.sent.forward), r.traceHeader()...)
 }

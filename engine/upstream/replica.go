@@ -28,10 +28,11 @@ type replica struct {
 	dialer  net.Dialer
 	tls     func(base string) *tls.Config // nil: checked by its name
 	removed chan struct{}                 // closed by the model when it forgets the replica
-	version string                        // guarded by the model's mu, as are the next three
-	byHand  bool                          // an operator added it
-	drained bool                          // an operator drained it
-	leaving bool                          // nobody names it any more: it goes when nothing runs there
+	key     string                        // what it is sent as a bearer token. Guarded by the model's mu, as are the next four
+	version string
+	byHand  bool // an operator added it
+	drained bool // an operator drained it
+	leaving bool // nobody names it any more: it goes when nothing runs there
 
 	// idleConnsMax bounds idle: as many as requests may run at once, so that those of a burst serve the next one.
 	idleConnsMax int

@@ -55,7 +55,7 @@ type Options struct {
 	DNS  string
 	// Model is the model's name at the replicas; empty = its id here.
 	Model string
-	// Key is sent as a bearer token; empty sends none.
+	// Key is sent as a bearer token; empty sends none. See SetKey.
 	Key string
 	// Counter counts tokens; nil asks the replicas.
 	Counter Counter
@@ -143,6 +143,7 @@ type Model struct {
 	line     line            // relays that wait for a place
 	sampling []string        // Options.Sampling, or what SetSampling said last
 	owner    string          // the account that has a cache which cannot be shared: whose body was sent first
+	keys     []string        // the one that new replicas are sent, as SetKey said last, then those before; never written to
 
 	counting chan struct{} // a place for each request whose tokens replicas are asked for
 
@@ -170,7 +171,7 @@ func Open(o Options) (*Model, error) {
 		o.Flavor = wire.Corenode
 	}
 	m := &Model{options: o, traits: o.Flavor.Traits(), replicas: map[string]*replica{}, ready: map[string]bool{},
-		sampling: o.Sampling, counting: make(chan struct{}, o.ConnectionsMax),
+		sampling: o.Sampling, keys: []string{o.Key}, counting: make(chan struct{}, o.ConnectionsMax),
 		set: route.New(route.Config{PrefixesMax: prefixesMax, PrefixAge: o.PrefixAge, InFlightMax: o.ConnectionsMax,
 			Seed: uint64(time.Now().UnixNano())})}
 	m.ctx, m.cancel = context.WithCancel(context.Background())
@@ -266,44 +267,102 @@ func (m *Model) add(base string, byHand bool) error {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	m.take(base, u, byHand)
+	return nil
+}
+
+// take is add for a base without a slash at its end. mu is held.
+func (m *Model) take(base string, u *url.URL, byHand bool) {
 	r := m.replicas[base]
 	switch {
 	case r == nil:
 		r = newReplica(base, u, m.options.ConnectTimeout)
-		r.tls, r.idleConnsMax = m.options.TLS, m.options.ConnectionsMax
+		r.tls, r.key, r.idleConnsMax = m.options.TLS, m.keys[0], m.options.ConnectionsMax
 		m.replicas[base] = r
 		m.set.Add(base)
 		m.background.Go(func() { m.probe(r) })
 	case byHand || r.leaving: // what an operator drains stays so when the DNS names it again
-		r.drained = r.drained && !byHand
+		r.drained, r.key = r.drained && !byHand, m.keys[0]
 		m.set.Drain(base, r.drained)
 		m.serveWaiting()
 	}
 	r.byHand = r.byHand || byHand
 	r.leaving = false
-	return nil
 }
 
 // Follow makes the replicas those of bases, and those that were added by hand: new ones join,
 // others take no new requests, and are removed when nothing runs there.
 func (m *Model) Follow(bases []string) {
-	named := map[string]bool{}
-	for _, base := range bases {
-		base = strings.TrimRight(base, "/")
-		named[base] = true
-		if err := m.add(base, false); err != nil {
-			m.options.Log.Warn("an address of the model's servers is not taken", "model", m.options.ID, "error", err.Error())
-		}
-	}
+	named := m.parsed(bases)
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	m.follow(named)
+}
+
+// parsed are the URLs of replicas by their bases, without those that are none.
+func (m *Model) parsed(bases []string) map[string]*url.URL {
+	named := map[string]*url.URL{}
+	for _, base := range bases {
+		base = strings.TrimRight(base, "/")
+		u, err := parseURL(base)
+		if err != nil {
+			m.options.Log.Warn("an address of the model's servers is not taken", "model", m.options.ID,
+				"error", fmt.Sprintf("url %q: %v", base, err))
+			continue
+		}
+		named[base] = u
+	}
+	return named
+}
+
+// follow is Follow. mu is held.
+func (m *Model) follow(named map[string]*url.URL) {
+	for base, u := range named {
+		m.take(base, u, false)
+	}
 	for base, r := range m.replicas {
-		if !named[base] && !r.byHand {
+		if named[base] == nil && !r.byHand {
 			r.leaving = true
 			m.set.Drain(base, true)
 		}
 	}
 	m.serveWaiting()
+}
+
+// keysMax bounds the keys that are looked for in what servers say: what runs longest was sent one of the last few.
+const keysMax = 8
+
+// SetKey replaces Options.Key. Where bases are named the replicas are those, as by Follow, and they alone are sent it:
+// one that leaves, or that was added by hand, keeps the key that it has, until it is named or added again. Without bases
+// all have it that are not about to leave. No replica is sent a key that was not meant for it in between.
+func (m *Model) SetKey(key string, bases []string) {
+	named := m.parsed(bases)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	before := slices.DeleteFunc(slices.Clone(m.keys), func(k string) bool { return k == key })
+	m.keys = append([]string{key}, before[:min(len(before), keysMax-1)]...)
+	for base, r := range m.replicas {
+		if named[base] != nil || len(bases) == 0 && !r.leaving {
+			r.key = key
+		}
+	}
+	if len(bases) > 0 {
+		m.follow(named)
+	}
+}
+
+// HasKey says whether a key is the one that new replicas are sent.
+func (m *Model) HasKey(key string) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.keys[0] == key
+}
+
+// keyOf is what a replica is sent as its key.
+func (m *Model) keyOf(r *replica) string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return r.key
 }
 
 func parseURL(base string) (*url.URL, error) {

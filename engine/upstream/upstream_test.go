@@ -511,8 +511,8 @@ func TestAbort(t *testing.T) {
 // TestTextsOfServers: what a server says reaches clients, rows and logs without our key, and
 // ids without what could break a line.
 func TestTextsOfServers(t *testing.T) {
-	m := &Model{options: Options{Key: "sk-ours"}}
-	if got := m.withoutKey("bad key sk-ours!"); got != "bad key ***!" {
+	m := &Model{keys: []string{"sk-ours", "sk-before"}}
+	if got := m.withoutKey("bad key sk-ours, not sk-before!"); got != "bad key ***, not ***!" {
 		t.Errorf("%q", got)
 	}
 	if got := (&Model{}).withoutKey("no key"); got != "no key" {
@@ -528,7 +528,8 @@ func TestTextsOfServers(t *testing.T) {
 func TestCountsAreOfANode(t *testing.T) {
 	s := start(t, wire.Corenode, plainAnswer)
 	said := map[string]string{}
-	h := open(t, wire.Corenode, nil, s).header("")
+	m := open(t, wire.Corenode, nil, s)
+	h := m.header(m.replicas[s.URL], "")
 	for _, f := range h {
 		said[f.name] = f.value
 	}
