@@ -57,10 +57,8 @@ func Announce(dir, address, token, from string) (withdraw func(), err error) {
 	tokenPath := filepath.Join(dir, TokenName)
 	stays := sameFile(from, tokenPath)
 	// The token first: whoever finds the address finds its token.
-	if !stays {
-		if err := store.WriteSecret(tokenPath, token); err != nil {
-			return nil, fmt.Errorf("write admin token: %w", err)
-		}
+	if err := AnnounceToken(dir, token, from); err != nil {
+		return nil, err
 	}
 	if err := store.WriteSecret(filepath.Join(dir, addressFile), Reachable(address)); err != nil {
 		return nil, fmt.Errorf("write admin address: %w", err)
@@ -74,24 +72,29 @@ func Announce(dir, address, token, from string) (withdraw func(), err error) {
 	}, nil
 }
 
+// AnnounceToken leaves the token alone, where from is not the folder's own file.
+func AnnounceToken(dir, token, from string) error {
+	path := filepath.Join(dir, TokenName)
+	if sameFile(from, path) {
+		return nil
+	}
+	if err := store.WriteSecret(path, token); err != nil {
+		return fmt.Errorf("write admin token: %w", err)
+	}
+	return nil
+}
+
 // tokenMin is the least length of a token in a file: of fewer characters one is guessed.
 const tokenMin = 20
 
-// ReadToken reads the token of a file, which only its owner may read. Where there is no file it makes one.
+// ReadToken reads the token of a file, which others may not read. Where there is no file it makes one.
 func ReadToken(path string) (string, error) {
-	info, err := os.Stat(path)
+	text, err := store.ReadSecret(path)
 	if errors.Is(err, os.ErrNotExist) {
 		token := operators.NewToken()
 		return token, store.WriteSecret(path, token)
 	}
-	if err != nil {
-		return "", err
-	}
-	if info.Mode().Perm()&0o077 != 0 {
-		return "", fmt.Errorf("%s has the mode %04o and others may read it: want 0600", path, info.Mode().Perm())
-	}
-	text, err := os.ReadFile(path)
-	token := strings.TrimSpace(string(text))
+	token := strings.TrimSpace(text)
 	if err == nil && (len(token) < tokenMin || strings.ContainsAny(token, " \t\r\n")) {
 		err = fmt.Errorf("%s has to hold one token of at least %d characters", path, tokenMin)
 	}

