@@ -247,7 +247,7 @@ func TestPricesOfACluster(t *testing.T) {
 	if len(second.database.Differences()) == 0 {
 		t.Error("the configurations are said to have the same prices")
 	}
-	first.apply(second.cfg, nil) // as a reload does
+	first.apply(second.cfg, nil, nil) // as a reload does
 	waitFor(t, "the node to be told that they have", func() bool { return len(second.database.Differences()) == 0 })
 	if kept, err := first.store.KeptPrices(); err != nil || kept[fastModel].Input != 200 {
 		t.Errorf("a crash would settle at %v, %v", kept[fastModel], err)

@@ -485,7 +485,7 @@ func TestConsoleViewer(t *testing.T) {
 	if _, err := n.store.Account("mallory"); err == nil {
 		t.Error("a viewer made an account")
 	}
-	n.server.SetOperators(nil)
+	n.server.SetOperators(n.token, nil)
 	if status, page := send("GET", "/console/accounts", nil); status != http.StatusOK || !strings.Contains(page, "Operator token") {
 		t.Errorf("an operator who is not there any more: %d %.200s", status, page)
 	}

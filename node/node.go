@@ -52,6 +52,7 @@ type node struct {
 	tracer      *trace.Tracer // nil without traces
 	keys        *server.Keyring
 	keyFile     string
+	token       string // of its admin listener. Owned by the reloader, once the node is open
 	// certificates of the two listeners; nil is plain.
 	certificates struct{ public, admin *server.Certificate }
 
@@ -285,7 +286,7 @@ func (n *node) openServer(secret []byte) error {
 	if err := n.openCertificates(); err != nil {
 		return err
 	}
-	token, withdraw, err := n.announce()
+	withdraw, err := n.announce()
 	if err != nil {
 		return err
 	}
@@ -321,7 +322,7 @@ func (n *node) openServer(secret []byte) error {
 		ReadTimeout: l.HeaderTimeout, BodyTimeout: l.BodyTimeout, IdleTimeout: l.IdleTimeout,
 		StallTimeout: l.SlowReaderCancel, RequestTimeout: l.NonstreamingTimeout, KeepAlive: l.Keepalive,
 		PreparesMax: l.PrepareConcurrency, ConnectionsMax: l.ConnectionsMax, CORSOrigins: n.cfg.Server.CORSOrigins,
-		PeerKeys: n.cfg.Server.PeerKeys, ClusterToken: n.clusterToken(), AdminToken: token, Operators: named,
+		PeerKeys: n.cfg.Server.PeerKeys, ClusterToken: n.clusterToken(), AdminToken: n.token, Operators: named,
 		WatchEvery:      n.catalog.watchEvery(),
 		NameServedModel: n.cfg.Modules.NameServedModel, Certificate: n.certificates.public, AdminCertificate: n.certificates.admin,
 	}, server.Deps{
@@ -339,22 +340,22 @@ func (n *node) openServer(secret []byte) error {
 }
 
 // announce leaves address, token and certificate of the admin listener in the data folder, and where the API is.
-func (n *node) announce() (token string, withdraw func(), err error) {
-	token = operators.NewToken()
+func (n *node) announce() (withdraw func(), err error) {
+	n.token = operators.NewToken()
 	if n.cfg.Admin.TokenFile != "" {
-		if token, err = admin.ReadToken(n.cfg.Admin.TokenFile); err != nil {
-			return "", nil, fmt.Errorf("admin.token_file: %w", err)
+		if n.token, err = admin.ReadToken(n.cfg.Admin.TokenFile); err != nil {
+			return nil, fmt.Errorf("admin.token_file: %w", err)
 		}
 	}
-	withdrawAdmin, err := admin.Announce(n.cfg.DataDir, n.admin.Addr().String(), token, n.cfg.Admin.TokenFile)
+	withdrawAdmin, err := admin.Announce(n.cfg.DataDir, n.admin.Addr().String(), n.token, n.cfg.Admin.TokenFile)
 	if err == nil && n.certificates.admin != nil {
 		err = admin.AnnounceCertificates(n.cfg.DataDir, n.certificates.admin.Leaf().Raw)
 	}
 	if err != nil {
-		return "", nil, err
+		return nil, err
 	}
 	withdrawAPI, err := admin.AnnounceAPI(n.cfg.DataDir, n.base(admin.Reachable(n.public.Addr().String())))
-	return token, func() { withdrawAdmin(); withdrawAPI() }, err
+	return func() { withdrawAdmin(); withdrawAPI() }, err
 }
 
 // audit keeps a call of the admin listener's own paths, or a form of the console.
@@ -379,6 +380,16 @@ func (n *node) KeyChanged(accountID, keyID string) {
 
 // Drain begins the shutdown and returns at once.
 func (n *node) Drain() { n.drainOnce.Do(func() { close(n.drainAsked) }) }
+
+// drainBegun says whether a drain was asked for, or the node refuses new work already.
+func (n *node) drainBegun() bool {
+	select {
+	case <-n.drainAsked:
+		return true
+	default:
+		return n.Draining()
+	}
+}
 
 // Draining says whether the node refuses new work.
 func (n *node) Draining() bool { return n.server.Draining() }

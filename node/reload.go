@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"log/slog"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -70,7 +71,8 @@ func (r *reloader) run(done <-chan struct{}) {
 
 // reload puts in force what can change in a running node and names what waits
 // for a restart. A configuration with mistakes changes nothing; a certificate that
-// cannot be used is a problem beside what changed.
+// cannot be used is a problem beside what changed, and so is a key file that cannot be read:
+// its model stays as it was.
 func (r *reloader) reload() (done admin.Reloaded) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -81,7 +83,16 @@ func (r *reloader) reload() (done admin.Reloaded) {
 		r.log.Error("the configuration is not valid and stays as it was", "problems", done.Problems)
 		return done
 	}
-	now, changed, waits := config.Reload(r.running, next)
+	keys, unread := r.node.changedKeys(r.running, next)
+	now, changed, waits := config.Reload(r.running, next, slices.Collect(maps.Keys(unread))...)
+	for _, id := range slices.Sorted(maps.Keys(keys)) {
+		if config.ServersWait(id, waits) {
+			delete(keys, id)
+			waits = append(waits, config.KeyFileOf(id))
+			continue
+		}
+		changed = append(changed, config.KeyFileOf(id))
+	}
 	if config.PricesChanged(changed) {
 		if err := r.node.setPrices(prices(r.running), prices(now)); err != nil {
 			done.Problems = []string{err.Error()}
@@ -92,10 +103,15 @@ func (r *reloader) reload() (done admin.Reloaded) {
 	var level slog.Level
 	_ = level.UnmarshalText([]byte(now.Log.Level)) // it is valid
 	r.level.Set(min(level, r.level.Level()))       // what is said of the reload is for the old level too
-	r.node.apply(now, changed)
+	renewed, unused := r.node.reloadToken(next.Admin.TokenFile)
+	r.node.apply(now, changed, keys)
 	r.running, r.origins = now, r.origins.Follow(waits, origins)
 	replaced, problems := r.node.reloadCertificates() // the files: their keys wait for a restart
-	changed = append(changed, replaced...)
+	changed, problems = append(append(changed, renewed...), replaced...), append(unused, problems...)
+	for _, id := range slices.Sorted(maps.Keys(unread)) {
+		problems = append(problems, config.KeyFileOf(id)+": "+unread[id].Error()+"; the model stays as it was")
+		r.log.Error("the key of a model's servers cannot be read: the model stays as it was", "model", id, "error", unread[id].Error())
+	}
 	say := r.log.Info
 	if len(waits) > 0 {
 		say = r.log.Warn
@@ -105,18 +121,44 @@ func (r *reloader) reload() (done admin.Reloaded) {
 	return admin.Reloaded{Changed: changed, Waiting: waits, Problems: problems}
 }
 
-// apply puts in force what of a configuration can change in a running node.
-func (n *node) apply(now *config.Config, changed []string) {
+// reloadToken reads the file of the node's own token again, for the operators that are set next, and leaves the token in
+// the data folder for commands. A file that the configuration does not name any more waits for the next start.
+func (n *node) reloadToken(named string) (changed, problems []string) {
+	if named == "" || named != n.cfg.Admin.TokenFile {
+		return nil, nil
+	}
+	token, err := admin.ReadToken(named)
+	if err == nil && token != n.token {
+		err = admin.AnnounceToken(n.cfg.DataDir, token, named)
+		changed = []string{"admin.token_file"}
+	}
+	if err != nil {
+		n.log.Error("the file of the node's own token cannot be used: the token stays as it was", "error", err.Error())
+		return nil, []string{"admin.token_file: " + err.Error() + "; the token stays as it was"}
+	}
+	n.token = token
+	return changed, nil
+}
+
+// apply puts in force what of a configuration can change in a running node, and the keys of servers elsewhere, by
+// model. Other servers and the key that they ask for come together.
+func (n *node) apply(now *config.Config, changed []string, keys map[string]string) {
 	n.modules.Trust(now.Modules.Keys(), now.Modules.Denials())
 	n.server.SetPeerKeys(now.Server.PeerKeys)
 	n.server.SetCORS(now.Server.CORSOrigins)
 	operators, _ := operators.ParseAll(now.Admin.Operators) // they are valid
-	n.server.SetOperators(operators)
+	n.server.SetOperators(n.token, operators)
 	if n.database != nil {
 		n.database.sayPrices(now)
 	}
 	for id, m := range n.catalog.upstreams {
-		if urls := now.Models[id].Upstream.URLs; slices.Contains(changed, config.URLsOf(id)) {
+		var urls []string
+		if slices.Contains(changed, config.URLsOf(id)) {
+			urls = now.Models[id].Upstream.URLs
+		}
+		if key, other := keys[id]; other {
+			m.SetKey(key, urls)
+		} else if urls != nil {
 			m.Follow(urls)
 		}
 		m.SetSampling(now.Models[id].Upstream.Sampling)

@@ -52,18 +52,18 @@ func TestTokenFileInTheDataFolderSurvivesAStop(t *testing.T) {
 	n.cfg.DataDir = data
 	life := func(tokenFile string) string {
 		n.cfg.Admin.TokenFile = tokenFile
-		token, withdraw, err := n.announce()
+		withdraw, err := n.announce()
 		if err != nil {
 			t.Fatal(err)
 		}
-		if text, err := os.ReadFile(filepath.Join(data, "admin.token")); strings.TrimSpace(string(text)) != token {
-			t.Errorf("the commands find the token %q, want %q (%v)", text, token, err)
+		if text, err := os.ReadFile(filepath.Join(data, "admin.token")); strings.TrimSpace(string(text)) != n.token {
+			t.Errorf("the commands find the token %q, want %q (%v)", text, n.token, err)
 		}
 		if text, err := os.ReadFile(filepath.Join(data, "api.addr")); strings.TrimSpace(string(text)) != "http://"+listener.Addr().String() {
 			t.Errorf("health finds the API at %q, want %v (%v)", text, listener.Addr(), err)
 		}
 		withdraw()
-		return token
+		return n.token
 	}
 	own := filepath.Join(link, "admin.token")
 	if first, second := life(own), life(own); second != first {

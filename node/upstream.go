@@ -43,12 +43,9 @@ func upstreamOptions(cfg *config.Config, id string) (upstream.Options, error) {
 		QueueMax: l.QueueRequestsMax, QueueTimeout: l.QueueTimeout, ReaderTimeout: l.SlowReaderCancel,
 		FirstTimeout: u.FirstTokenTimeout, StallTimeout: u.StallTimeout,
 	}
-	if u.KeyFile != "" {
-		key, err := os.ReadFile(u.KeyFile)
-		if err != nil {
-			return o, fmt.Errorf("read the servers' key: %w", err)
-		}
-		o.Key = string(bytes.TrimSpace(key))
+	var err error
+	if o.Key, err = upstreamKey(u); err != nil {
+		return o, fmt.Errorf("read the servers' key: %w", err)
 	}
 	if u.Tokenizer != "" {
 		day, err := templateDate(m)
@@ -63,6 +60,35 @@ func upstreamOptions(cfg *config.Config, id string) (upstream.Options, error) {
 		o.Counter = counter
 	}
 	return o, nil
+}
+
+// upstreamKey reads the key that servers ask for; "" where no file is named.
+func upstreamKey(u config.Upstream) (string, error) {
+	if u.KeyFile == "" {
+		return "", nil
+	}
+	key, err := os.ReadFile(u.KeyFile)
+	return string(bytes.TrimSpace(key)), err
+}
+
+// changedKeys reads the files of the keys of servers elsewhere again. changed are the keys that differ from those in
+// force, by model, and unread why one cannot be read. A file that next does not name is for the next start.
+func (n *node) changedKeys(running, next *config.Config) (changed map[string]string, unread map[string]error) {
+	changed, unread = map[string]string{}, map[string]error{}
+	for id, m := range n.catalog.upstreams {
+		u := running.Models[id].Upstream
+		if next.Models[id].Upstream.KeyFile != u.KeyFile {
+			continue
+		}
+		key, err := upstreamKey(u)
+		switch {
+		case err != nil:
+			unread[id] = err
+		case !m.HasKey(key):
+			changed[id] = key
+		}
+	}
+	return changed, unread
 }
 
 // treeUpstream is such a model as the tree starts it. It wakes the step loop by itself, and pins

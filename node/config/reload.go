@@ -51,11 +51,20 @@ func PricesChanged(changed []string) bool {
 // URLsOf is the key of a model's servers elsewhere.
 func URLsOf(id string) string { return "models." + id + urlsKey }
 
+// KeyFileOf is the key of the file with what they ask for. It is said to have changed when what is in the file has.
+func KeyFileOf(id string) string { return "models." + id + ".upstream.key_file" }
+
+// ServersWait says whether which servers answer a model waits for a restart: what is in their key's file is for
+// those that wait, then.
+func ServersWait(id string, waits []string) bool {
+	return slices.Contains(waits, URLsOf(id)) || slices.Contains(waits, "models."+id+".upstream.dns")
+}
+
 // Reload says what a node that runs by running does when it reads next: now is
 // running with the reloadable keys of next, changed the keys that differ by it,
 // waits the keys of next that differ and need a restart. Neither is written to.
-// Keys are in the order of the file; those of a model follow its id.
-func Reload(running, next *Config) (now *Config, changed, waits []string) {
+// Keys are in the order of the file; those of a model follow its id. Of the models whose ids are in stay all waits.
+func Reload(running, next *Config, stay ...string) (now *Config, changed, waits []string) {
 	changed, waits = []string{}, []string{} // of which a log line has a list also when they are none
 	copied := *running
 	now = &copied
@@ -80,7 +89,7 @@ func Reload(running, next *Config) (now *Config, changed, waits []string) {
 			waits = append(waits, "models."+id)
 			continue
 		}
-		m, done, later := reloadModel("models."+id, was, is)
+		m, done, later := reloadModel("models."+id, was, is, slices.Contains(stay, id))
 		if len(done) > 0 {
 			now.Models[id] = m
 		}
@@ -89,14 +98,14 @@ func Reload(running, next *Config) (now *Config, changed, waits []string) {
 	return now, changed, waits
 }
 
-// reloadModel is Reload for a model that stays.
-func reloadModel(key string, was, is Model) (now Model, changed, waits []string) {
+// reloadModel is Reload for a model that goes on; all of it waits where it is to stay.
+func reloadModel(key string, was, is Model, stay bool) (now Model, changed, waits []string) {
 	now = was
 	after := leavesUnder(key+".", reflect.ValueOf(&is).Elem())
 	for i, leaf := range leavesUnder(key+".", reflect.ValueOf(&now).Elem()) {
 		switch value := after[i].value; {
 		case reflect.DeepEqual(leaf.value.Interface(), value.Interface()):
-		case modelReloadable(strings.TrimPrefix(leaf.key, key), was, is):
+		case !stay && modelReloadable(strings.TrimPrefix(leaf.key, key), was, is):
 			leaf.value.Set(value)
 			changed = append(changed, leaf.key)
 		default:

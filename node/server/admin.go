@@ -214,11 +214,12 @@ func (s *Server) OperatorNamed(name string) operators.Operator {
 	return operators.Operator{Name: name}
 }
 
-// SetOperators says who may use the admin listener beside the node's own token, from now on.
-func (s *Server) SetOperators(named []operators.Operator) {
+// SetOperators says who may use the admin listener from now on: whoever has the node's own token, where that is not empty, and
+// those that are named.
+func (s *Server) SetOperators(token string, named []operators.Operator) {
 	all := slices.Clone(named)
-	if s.cfg.AdminToken != "" {
-		all = append(all, operators.Operator{Name: operators.Admin, Role: operators.Owner, Hash: sha256.Sum256([]byte(s.cfg.AdminToken))})
+	if token != "" {
+		all = append(all, operators.Operator{Name: operators.Admin, Role: operators.Owner, Hash: sha256.Sum256([]byte(token))})
 	}
 	s.operators.Store(&all)
 }

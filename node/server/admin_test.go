@@ -208,8 +208,7 @@ func TestCloseEndsSilentAdminConnections(t *testing.T) {
 // Without a token nobody gets in, not even with an empty one.
 func TestAdminWithoutToken(t *testing.T) {
 	n := start(t, Config{AdminToken: "x"}, newFakeBackend(say("x")), func(d *Deps) { d.Admin = fakeAdmin{make(chan string, 1)} })
-	n.s.cfg.AdminToken = ""
-	n.s.SetOperators(nil)
+	n.s.SetOperators("", nil)
 	for _, header := range []string{"Authorization: Bearer ", "Authorization: Bearer x", "X-Nothing: 1"} {
 		if r := n.adminRaw(strings.Replace(request("GET", "/accounts", "", header), "Host: node", "Host: localhost", 1)); r.StatusCode != 401 {
 			t.Errorf("%q got %d", header, r.StatusCode)

@@ -61,7 +61,7 @@ type Config struct {
 	NameServedModel bool
 	// Certificate encrypts the public listener, AdminCertificate the admin listener; nil is plain.
 	Certificate, AdminCertificate *Certificate
-	// AdminToken is the bearer token of the admin listener. Required to serve it.
+	// AdminToken is the node's own bearer token of the admin listener, until SetOperators. Required to serve it.
 	AdminToken string
 }
 

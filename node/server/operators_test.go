@@ -43,7 +43,7 @@ func TestOperators(t *testing.T) {
 			t.Errorf("%s of %s: %d %s", c.path, c.token, r.StatusCode, r.body)
 		}
 	}
-	n.s.SetOperators([]operators.Operator{manager})
+	n.s.SetOperators("admin-token", []operators.Operator{manager})
 	if a, b := get("/admin/v1/accounts", viewerToken), get("/admin/v1/accounts", managerToken); a.StatusCode != 401 || b.StatusCode != 200 {
 		t.Errorf("after a change of the list: %d and %d", a.StatusCode, b.StatusCode)
 	}

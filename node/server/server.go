@@ -73,7 +73,7 @@ func New(cfg Config, deps Deps) (*Server, error) {
 	}
 	s.SetPeerKeys(cfg.PeerKeys)
 	s.SetCORS(cfg.CORSOrigins)
-	s.SetOperators(cfg.Operators)
+	s.SetOperators(cfg.AdminToken, cfg.Operators)
 	s.bodies.max, s.bodies.accounts = cfg.BodiesMax, map[string]*accountBodies{}
 	s.gate = gate{nodeMax: cfg.PreparesMax, accounts: map[string]int{}}
 	s.conns.open, s.admins.open = map[*conn]struct{}{}, map[*conn]struct{}{}
