@@ -19,6 +19,8 @@ const (
 	// KindForbidden is of an operator whose role is too low.
 	KindForbidden = "forbidden"
 	KindInternal  = "internal"
+	// KindUnauthenticated is of a token that opens nothing.
+	KindUnauthenticated = "unauthenticated"
 )
 
 // How messages begin that a client gets of a node which does not know its call. They stay: clients of later versions read them.

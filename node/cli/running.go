@@ -213,16 +213,20 @@ func printDrain(w io.Writer, s admin.DrainState) {
 		s.Left().Round(time.Second))
 }
 
-// awaitDrain says what is left, once a second, until the node does not answer any more; as JSON an object each time.
+// awaitDrain says what is left, once a second, until the node does not answer any more, or the next one does at its address,
+// which does not drain and mostly has another token; as JSON an object each time.
 func awaitDrain(ctx context.Context, w io.Writer, asJSON bool, c *admin.Client) error {
-	for {
+	for drained := false; ; {
 		s, err := c.DrainState()
-		if e := (*admin.Error)(nil); err != nil && !errors.As(err, &e) {
+		switch e := (*admin.Error)(nil); {
+		case err != nil && !errors.As(err, &e):
 			return nil
-		}
-		if err != nil {
+		case drained && (err == nil && !s.Draining || err != nil && e.Kind == admin.KindUnauthenticated):
+			return nil
+		case err != nil:
 			return err
 		}
+		drained = drained || s.Draining
 		if asJSON {
 			_ = json.NewEncoder(w).Encode(s)
 		} else {

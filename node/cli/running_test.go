@@ -1,7 +1,9 @@
 package cli
 
 import (
+	"cmp"
 	"context"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -93,5 +95,52 @@ func TestIdleNodeIsDrained(t *testing.T) {
 		if err != nil || !ended.Load() || !strings.Contains(out, want) {
 			t.Errorf("%s: it says %q, want %q; %v", flag, out, want, err)
 		}
+	}
+}
+
+// TestDrainEndsThoughTheNextNodeAnswers: where a supervisor starts the next node at once, at the same address, the drain is over when
+// that answers, whether it has the token of the one before or another.
+func TestDrainEndsThoughTheNextNodeAnswers(t *testing.T) {
+	for _, next := range []string{operators.NewToken(), ""} {
+		t.Run(fmt.Sprint("another token ", next != ""), func(t *testing.T) {
+			t.Parallel()
+			dir, token := t.TempDir(), operators.NewToken()
+			lock, err := store.LockFolder(dir) // of either node
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { lock.Close() })
+			announce := func() {}
+			var polls atomic.Int64
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				draining := false
+				if r.Method == "GET" && r.URL.Path == admin.Root+"/drain" {
+					n := polls.Add(1)
+					draining = n == 2 || n == 3 // the first is before it is asked to
+					if n == 4 {
+						announce()
+					}
+				}
+				if polls.Load() > 3 && next != "" && r.Header.Get("Authorization") != "Bearer "+next {
+					w.WriteHeader(http.StatusUnauthorized)
+					_, _ = w.Write([]byte(`{"error":{"kind":"unauthenticated","message":"missing or wrong admin token"}}`))
+					return
+				}
+				_, _ = fmt.Fprintf(w, `{"draining":%v,"requests":0,"rows":0,"left_ms":0,"timeout_ms":60000}`, draining)
+			}))
+			t.Cleanup(server.Close)
+			address := strings.TrimPrefix(server.URL, "http://")
+			if _, err := admin.Announce(dir, address, token, ""); err != nil {
+				t.Fatal(err)
+			}
+			announce = func() {
+				if _, err := admin.Announce(dir, address, cmp.Or(next, token), ""); err != nil {
+					t.Error(err)
+				}
+			}
+			if out, err := typed("drain", "--wait", "--data-dir", dir); err != nil || !strings.HasSuffix(out, "The node has ended.\n") || polls.Load() != 4 {
+				t.Errorf("it says %q after %d polls; %v", out, polls.Load(), err)
+			}
+		})
 	}
 }
