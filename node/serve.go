@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"time"
 
 	"corenode/node/admin"
 	"corenode/node/config"
@@ -47,9 +48,18 @@ func serve(from config.Sources, out, logTo io.Writer) error {
 	manager.say("READY=1")
 	n.serving.Go(func() { manager.live(func() { n.tree.Inspect() }, n.stopped) })
 	err = n.waitForDrain(signals, reloads)
-	manager.say("STOPPING=1")
+	manager.say("STOPPING=1\n" + extension(stopMax(cfg)))
 	go signals.endDrain(log, reloads.ask, lines)
 	return errors.Join(err, n.stop())
+}
+
+// stopMax is how long a stop may take: the drain, as long again where kept caches are written, and what closing takes.
+func stopMax(cfg *config.Config) time.Duration {
+	drain := cfg.Limits.DrainTimeout
+	if cfg.Cache.Keep > 0 {
+		drain *= 2
+	}
+	return drain + 30*time.Second
 }
 
 // waitForDrain waits until a signal or an operator asks the node to drain, or it cannot go on. signals.told says whether it was a signal.
@@ -87,6 +97,7 @@ func openUnlessStopped(signals *signals, reloads *reloader, cfg *config.Config, 
 		node *node
 		err  error
 	}
+	defer reloads.manager.extend(extendEvery)()
 	done := make(chan opened, 1)
 	go func() {
 		n, err := open(cfg, log, compileModules())

@@ -5,6 +5,7 @@ import (
 	"net"
 	"os"
 	"strconv"
+	"sync"
 	"time"
 )
 
@@ -46,6 +47,39 @@ func (s supervisor) say(state string) {
 func (s supervisor) reloading() (done func()) {
 	s.say(fmt.Sprintf("RELOADING=1\nMONOTONIC_USEC=%d", monotonic().Microseconds()))
 	return func() { s.say("READY=1") }
+}
+
+// extendEvery is how often a start asks for more time, extendBy how much each time: what systemd gives is from then on.
+const extendEvery, extendBy = 20 * time.Second, 60 * time.Second
+
+// extend asks for more time at once and each time that every has passed, until the function that it returns is called.
+func (s supervisor) extend(every time.Duration) (done func()) {
+	if s.to == nil {
+		return func() {}
+	}
+	var asking sync.WaitGroup
+	over := make(chan struct{})
+	asking.Go(func() {
+		tick := time.NewTicker(every)
+		defer tick.Stop()
+		for {
+			s.say(extension(extendBy))
+			select {
+			case <-tick.C:
+			case <-over:
+				return
+			}
+		}
+	})
+	return func() {
+		close(over)
+		asking.Wait()
+	}
+}
+
+// extension asks for as much time, from now on, for what goes on. It shortens nothing.
+func extension(by time.Duration) string {
+	return fmt.Sprintf("EXTEND_TIMEOUT_USEC=%d", by.Microseconds())
 }
 
 // live gives signs of life until done is closed, each after alive has returned: where it hangs,

@@ -14,8 +14,8 @@ import (
 	"corenode/node/config"
 )
 
-// TestSupervisor reads what a service manager is told: ready, alive, reloading, ready again,
-// stopping.
+// TestSupervisor reads what a service manager is told: that the start wants time, ready, alive, reloading, ready again,
+// stopping and for how long.
 func TestSupervisor(t *testing.T) {
 	socket := filepath.Join(t.TempDir(), "notify")
 	from, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: socket, Net: "unixgram"})
@@ -50,6 +50,7 @@ func TestSupervisor(t *testing.T) {
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- serve(config.Sources{File: file}, io.Discard, io.Discard) }()
+	next("EXTEND_TIMEOUT_USEC=60000000")
 	next("READY=1")
 	next("WATCHDOG=1")
 	if err := syscall.Kill(os.Getpid(), syscall.SIGHUP); err != nil {
@@ -62,11 +63,56 @@ func TestSupervisor(t *testing.T) {
 	if err := syscall.Kill(os.Getpid(), syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
-	next("STOPPING=1")
+	if got := next("STOPPING=1"); got != "STOPPING=1\nEXTEND_TIMEOUT_USEC=90000000" { // limits.drain_timeout, and what closing takes
+		t.Errorf("%q", got)
+	}
 	// From here on nobody reads: signs of life, of which it gives one each 10 ms until it has drained, do not hold it up.
 	if err := <-ended; err != nil {
 		t.Error(err)
 	}
+}
+
+// TestLongStartAsksForTime: a start asks again and again, and not once it is over.
+func TestLongStartAsksForTime(t *testing.T) {
+	socket := filepath.Join(t.TempDir(), "notify")
+	from, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: socket, Net: "unixgram"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer from.Close()
+	t.Setenv("NOTIFY_SOCKET", socket)
+	manager, err := findSupervisor()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer manager.close()
+	buf := make([]byte, 4096)
+	read := func() string {
+		n, err := from.Read(buf)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(buf[:n])
+	}
+	done := manager.extend(time.Millisecond)
+	for range 3 {
+		if got := read(); got != "EXTEND_TIMEOUT_USEC=60000000" {
+			t.Errorf("%q", got)
+		}
+	}
+	ended := make(chan struct{})
+	go func() {
+		done()
+		manager.say("READY=1")
+		manager.say("WATCHDOG=1")
+		close(ended)
+	}()
+	for read() != "READY=1" { // what it asked for before
+	}
+	if got := read(); got != "WATCHDOG=1" {
+		t.Errorf("after the start %q", got)
+	}
+	<-ended
 }
 
 // TestSupervisorHangs: a node that hangs gives no sign of life.
