@@ -23,11 +23,15 @@ func (c *compiler) condition(s *schema, v *value, keyword string, m *value, with
 // matching is what a schema says of its other members by patterns of their names, which are not enforced. The schema of one pattern
 // holds for all of them where no others may be.
 func (c *compiler) matching(s *schema, v, patterns *value) {
-	schema := free
-	if len(patterns.values) == 1 && (closes(v.member("additionalProperties")) || closes(v.member("unevaluatedProperties"))) {
-		schema = patterns.values[0]
+	o := others{named: namedBy(v), schema: free}
+	switch {
+	case len(patterns.values) > 1:
+	case closes(v.member("additionalProperties")):
+		o.schema = patterns.values[0]
+	case closes(v.member("unevaluatedProperties")): // others are those that no part of it names
+		o = others{within: v, schema: patterns.values[0]}
 	}
-	s.others = append(s.others, others{named: namedBy(v), schema: schema})
+	s.others = append(s.others, o)
 }
 
 func closes(others *value) bool { return others != nil && others.kind == 'f' }

@@ -24,6 +24,8 @@ func TestMembersOfConditions(t *testing.T) {
 			[]string{`{"n":"a"}`, `{"x":1}`, `{"n":"a","y":[]}`}, []string{`{"n":1}`}},
 		{`{"type":"object","properties":{"n":{"type":"string"}},"patternProperties":{"^x":{"type":"number"}},"unevaluatedProperties":false}`,
 			[]string{`{"n":"a","x":1}`}, []string{`{"x":"a"}`}},
+		{`{"type":"object","allOf":[{"properties":{"n":{"type":"string"}},"required":["n"]}],"patternProperties":{"^x":{"type":"number"}},
+			"unevaluatedProperties":false}`, []string{`{"n":"a"}`, `{"n":"a","x":1}`}, []string{`{"n":1}`, `{"n":"a","x":"a"}`}},
 		{`{"type":"object","properties":{"n":{"type":"string"}},"patternProperties":{"^x":{"type":"number"}}}`, []string{`{"n":"a","x":1}`, `{"y":[]}`}, nil},
 		{`{"type":"object","properties":{"n":{"type":"string"}},"patternProperties":{},"additionalProperties":false}`, []string{`{"n":"a"}`}, []string{`{"x":1}`}},
 		{`{"type":"object",` + when + `,` + then + `}`,

@@ -50,6 +50,11 @@ func TestCountsAreBounded(t *testing.T) {
 	if !m.Asks() {
 		t.Fatal("it asks nobody")
 	}
+	for computes, counts := range map[int]int{1: countsMin, 300: 300} {
+		if got := cap(open(t, wire.VLLM, func(o *Options) { o.ConnectionsMax = computes }, start(t, wire.VLLM, plainAnswer)).counting); got != counts {
+			t.Errorf("%d are counted at once where a server computes %d, want %d", got, computes, counts)
+		}
+	}
 	prepare := func() error { _, err := m.Prepare("a", helloRequest(t)); return err }
 	count := func() error { _, err := m.Count(helloRequest(t)); return err }
 	for name, f := range map[string]func() error{"prepare": prepare, "count": count} {

@@ -31,12 +31,16 @@ type waiter struct {
 
 // line is the requests that wait for a place, those first that were submitted first. Options.QueueMax bounds it.
 // The zero value is an empty one.
-type line struct{ waiters list.List }
+type line struct {
+	waiters list.List
+	retries int // of them, those that have tried a replica
+}
 
 func (l *line) len() int { return l.waiters.Len() }
 
 // join takes in a request, behind those that were submitted before it.
 func (l *line) join(w *waiter) {
+	l.retries += min(1, len(w.tried))
 	before := l.waiters.Back()
 	for before != nil && before.Value.(*waiter).submitted.After(w.submitted) {
 		before = before.Prev()
@@ -54,19 +58,19 @@ func (l *line) leave(w *waiter) bool {
 		return false
 	}
 	l.waiters.Remove(w.in)
-	w.in = nil
+	w.in, l.retries = nil, l.retries-min(1, len(w.tried))
 	return true
 }
 
-// serve chooses for those who wait, in their order, and tells them, until none of them finds a place. Where one finds all full,
-// so does who has tried those that it tried: so choose is called once for each that is told, and once for each
-// other list of replicas that were tried.
+// serve chooses for those who wait, in their order, and tells them. Once one that has tried no replica finds all full, those alone are
+// looked at that have tried some: for them there may be none any more. So choose is called once for each that is told, and
+// once for each list of replicas that were tried.
 func (l *line) serve(choose func(wish) choice) {
 	var full [][]string
 	for e := l.waiters.Front(); e != nil; {
 		w := e.Value.(*waiter)
 		e = e.Next()
-		if slices.ContainsFunc(full, func(tried []string) bool { return allIn(tried, w.tried) }) {
+		if slices.ContainsFunc(full, func(tried []string) bool { return slices.Equal(tried, w.tried) }) {
 			continue
 		}
 		c := choose(w.wish)
@@ -74,15 +78,10 @@ func (l *line) serve(choose func(wish) choice) {
 		case c.why != route.AllFull:
 			l.leave(w)
 			w.told <- c
-		case len(w.tried) == 0:
+		case len(w.tried) == 0 && l.retries == 0:
 			return
 		default:
 			full = append(full, w.tried)
 		}
 	}
-}
-
-// allIn says whether all of a are in b.
-func allIn(a, b []string) bool {
-	return !slices.ContainsFunc(a, func(s string) bool { return !slices.Contains(b, s) })
 }

@@ -87,7 +87,7 @@ func TestLine(t *testing.T) {
 		free  string
 		told  *waiter
 		asked int
-	}{{"x", b, 3}, {"y", a, 3}, {"y", c, 3}} { // besides who is told, one that tried x, and one that tried nothing
+	}{{"x", b, 4}, {"y", a, 3}, {"y", c, 3}} { // besides who is told, one for each list of what was tried
 		free[step.free], asked = 1, 0
 		l.serve(choose)
 		select {
@@ -108,6 +108,26 @@ func TestLine(t *testing.T) {
 	l.serve(func(wish) choice { return choice{why: route.NoneUp} })
 	if l.len() != 0 {
 		t.Errorf("no replica is up, and %d wait", l.len())
+	}
+}
+
+// TestRetryThatNobodyTakes: a request that has tried the only replica that is up is told so, though others wait in front of it.
+func TestRetryThatNobodyTakes(t *testing.T) {
+	var l line
+	join := func(tried ...string) *waiter {
+		w := &waiter{wish: wish{tried: tried}, told: make(chan choice, 1)}
+		l.join(w)
+		return w
+	}
+	first, retry := join(), join("x")
+	l.serve(func(w wish) choice {
+		if len(w.tried) > 0 {
+			return choice{why: route.NoneUp}
+		}
+		return choice{why: route.AllFull}
+	})
+	if len(retry.told) != 1 || len(first.told) != 0 || l.len() != 1 || l.retries != 0 {
+		t.Errorf("%d and %d are told; %d wait, %d of them retries", len(first.told), len(retry.told), l.len(), l.retries)
 	}
 }
 

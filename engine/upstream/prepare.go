@@ -119,6 +119,9 @@ func withShownTools(q *messages.Request) *messages.Request {
 // Asks says whether replicas are asked for the tokens of each request: Prepare and Count wait for them.
 func (m *Model) Asks() bool { return m.options.Counter == nil }
 
+// countsMin is how many requests of a model may be counted at once, however few a replica computes.
+const countsMin = 64
+
 // beginCount takes a place among the requests of the model that replicas are asked to count, until endCount: as many as
 // one replica computes at once, so that those which begin together find one, and the others are refused where nobody answers.
 func (m *Model) beginCount() *abi.Error {

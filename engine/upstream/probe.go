@@ -59,6 +59,7 @@ func (m *Model) probeOnce(r *replica) {
 	if err != nil {
 		reason = m.whole(err)
 	}
+	r.tidy()
 	now := time.Now()
 	m.mu.Lock()
 	defer m.mu.Unlock()

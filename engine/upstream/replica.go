@@ -128,6 +128,13 @@ func (r *replica) keep(c *conn) {
 	c.Close()
 }
 
+// tidy closes connections that stand without a request for long, of a replica that may have none for hours.
+func (r *replica) tidy() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.dropOld()
+}
+
 // dropOld closes connections without a request for long, which stand first. mu is held.
 func (r *replica) dropOld() {
 	n := 0

@@ -80,7 +80,11 @@ func TestIdleConnections(t *testing.T) {
 	if len(r.idle) != 1 {
 		t.Errorf("%d are kept, and all but one were idle for long", len(r.idle))
 	}
-	for i, c := range others[:101] {
+	r.idle[0].idleAt = r.idle[0].idleAt.Add(-idleMax)
+	if r.tidy(); len(r.idle) != 0 {
+		t.Errorf("%d are kept of a replica without requests", len(r.idle))
+	}
+	for i, c := range others {
 		_ = c.SetReadDeadline(time.Unix(1, 0)) // what is closed says so all the same
 		if _, err := c.Read(make([]byte, 1)); err != io.EOF {
 			t.Errorf("connection %d is open: %v", i, err)

@@ -171,7 +171,7 @@ func Open(o Options) (*Model, error) {
 		o.Flavor = wire.Corenode
 	}
 	m := &Model{options: o, traits: o.Flavor.Traits(), replicas: map[string]*replica{}, ready: map[string]bool{},
-		sampling: o.Sampling, keys: []string{o.Key}, counting: make(chan struct{}, o.ConnectionsMax),
+		sampling: o.Sampling, keys: []string{o.Key}, counting: make(chan struct{}, max(countsMin, o.ConnectionsMax)),
 		set: route.New(route.Config{PrefixesMax: prefixesMax, PrefixAge: o.PrefixAge, InFlightMax: o.ConnectionsMax,
 			Seed: uint64(time.Now().UnixNano())})}
 	m.ctx, m.cancel = context.WithCancel(context.Background())

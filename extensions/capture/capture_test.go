@@ -119,6 +119,9 @@ func TestRefusalsGoOnWithError(t *testing.T) {
 	taken := c.Begin("a", "taken", start)
 	taken.Add(abi.OpRequest, abi.RequestInput{Body: []byte("{}")}.Append)
 	taken.Add(abi.OpResponse, abi.ResponseInput{}.Append)
+	limited := c.Begin("a", "limited", start)
+	limited.Add(abi.OpRequest, abi.RequestInput{Body: []byte("{}")}.Append)
+	limited.Add(abi.OpError, abi.ErrorInput{Status: 429, Kind: abi.RateLimited, Msg: "captured"}.Append)
 	side := func(form string) Side {
 		return Side{Call: func(_ string, op abi.Op, in []byte) ([]byte, int64, error) {
 			status, payload := abi.StatusError, abi.Refusal{Param: "p", Msg: "m"}.Append(nil)
@@ -139,7 +142,8 @@ func TestRefusalsGoOnWithError(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 	cmp.Add(taken)
-	if got := cmp.Report(0); got.Requests != 2 || got.Differ != 1 || got.Failed != 0 {
+	cmp.Add(limited) // where the module that served took the request, and the error is another's
+	if got := cmp.Report(0); got.Requests != 3 || got.Differ != 1 || got.Failed != 0 {
 		t.Errorf("%+v", got)
 	}
 }

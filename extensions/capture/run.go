@@ -39,7 +39,7 @@ type answer struct {
 func (r *Request) run(s Side) made {
 	n := runner{side: s, account: r.Account}
 	for _, c := range r.calls {
-		if n.refusal != nil && c.op != abi.OpError || !n.do(c) {
+		if n.refusal != nil && !n.follows(c) || !n.do(c) {
 			break
 		}
 	}
@@ -56,6 +56,14 @@ type runner struct {
 	open        int        // where the delta frame at its end begins, plus one; 0 = none
 	stream      int        // the stream's place in answers, plus one; 0 = none yet
 	refusal     *abi.Refusal
+	kind        abi.Kind // of the refusal
+}
+
+// follows says whether a call is the error that a node makes of the refusal, and none that came of something else: then its
+// status is that of the refusal too.
+func (n *runner) follows(c call) bool {
+	e, err := abi.ParseErrorInput(c.in)
+	return c.op == abi.OpError && err == nil && e.Kind == n.kind
 }
 
 // do makes one call; false ends the run.
@@ -79,7 +87,7 @@ func (n *runner) do(c call) bool {
 	if out.Status != abi.StatusOK {
 		n.answers = append(n.answers, a)
 		if refusal, err := abi.ParseRefusal(out.Payload); err == nil && out.Status == abi.StatusError {
-			n.refusal = &refusal // its error follows
+			n.refusal, n.kind = &refusal, out.Kind // its error follows
 		}
 		return n.refusal != nil
 	}
