@@ -176,7 +176,11 @@ func (n *node) setPrices(before, now map[string]abi.Prices) error {
 		if err := n.commons.setPrices(before, now); err != nil {
 			return err
 		}
-		return n.commons.takePrices() // at once: a look may be compiling a module
+		if err := n.commons.takePrices(); err != nil { // at once: a look may be compiling a module
+			n.log.Warn("the new prices are kept, and are quoted once they can be read", "error", err.Error())
+			n.commons.wake()
+		}
+		return nil
 	}
 	return n.listPrices(before, now)
 }

@@ -49,10 +49,12 @@ func (s supervisor) reloading() (done func()) {
 	return func() { s.say("READY=1") }
 }
 
-// extendEvery is how often a start asks for more time, extendBy how much each time: what systemd gives is from then on.
-const extendEvery, extendBy = 20 * time.Second, 60 * time.Second
+// extendEvery is how often a start asks for more time, extendBy how much each time: what systemd gives is from then on. One
+// that is not over in extendMax hangs.
+const extendEvery, extendBy, extendMax = 20 * time.Second, 60 * time.Second, 4 * time.Hour
 
-// extend asks for more time at once and each time that every has passed, until the function that it returns is called.
+// extend asks for more time at once and each time that every has passed, until the function that it returns is called, or
+// it has asked for extendMax.
 func (s supervisor) extend(every time.Duration) (done func()) {
 	if s.to == nil {
 		return func() {}
@@ -62,7 +64,7 @@ func (s supervisor) extend(every time.Duration) (done func()) {
 	asking.Go(func() {
 		tick := time.NewTicker(every)
 		defer tick.Stop()
-		for {
+		for began := time.Now(); time.Since(began) < extendMax; {
 			s.say(extension(extendBy))
 			select {
 			case <-tick.C:

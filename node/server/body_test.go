@@ -345,13 +345,15 @@ func TestGateBoundsPreparing(t *testing.T) {
 // askingModel has servers elsewhere count what it prepares.
 type askingModel struct {
 	fakeModel
-	wait func(*messages.Request)
+	wait func(*messages.Request) // what fails in it is no count
 }
 
 func (askingModel) Asks() bool { return true }
 
 func (m askingModel) Prepare(account string, q *messages.Request) (*engine.Request, error) {
-	m.wait(q)
+	if m.wait(q); q.Context.Err() != nil {
+		return nil, &abi.Error{Kind: abi.Overloaded, Msg: "no server counts"}
+	}
 	return m.fakeModel.Prepare(account, q)
 }
 
@@ -405,8 +407,19 @@ func TestGateIsForWork(t *testing.T) {
 // TestNobodyWaitsForACount: what servers elsewhere are asked for a request ends with the drain's deadline, and when the client leaves.
 func TestNobodyWaitsForACount(t *testing.T) {
 	for name, end := range map[string]func(*node, net.Conn){
-		"drain": func(n *node, _ net.Conn) { n.s.abortAll() },
-		"left":  func(_ *node, c net.Conn) { c.Close() },
+		"drain": func(n *node, c net.Conn) {
+			n.s.abortAll()
+			if r := read(t, bufio.NewReader(c), "POST"); r.StatusCode != 503 || !strings.Contains(r.body, errDraining().Msg) {
+				t.Errorf("%d %s", r.StatusCode, r.body)
+			}
+		},
+		"left": func(n *node, c net.Conn) {
+			c.Close()
+			waitFor(t, "a client that left is counted", func() bool { return n.s.metrics.left[phaseQueue].Get() == 1 })
+			if refused := n.s.metrics.refusals[abi.Overloaded].Get(); refused != 0 {
+				t.Errorf("%d refusals are counted", refused)
+			}
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inside, ended := make(chan struct{}), make(chan struct{})

@@ -53,10 +53,17 @@ func (x *exchange) withRequest(use func(*messages.Request, Model) error) *abi.Er
 		defer x.s.watcher.remove(x.s.watcher.add(x.conn.socket, cancel))
 		request.Context = ctx
 	}
-	if err := use(request, model); err != nil {
+	err := use(request, model)
+	switch {
+	case err == nil:
+		return nil
+	case request.Context == nil || request.Context.Err() == nil:
 		return abi.AsError(err)
+	case x.s.life.Err() != nil:
+		return errDraining()
+	default: // nobody waited for it
+		return errGone()
 	}
-	return nil
 }
 
 // rest gives the gate's place to others while the request waits for what is not of this process's making.
