@@ -51,7 +51,8 @@ func TestCountsAreBounded(t *testing.T) {
 		t.Fatal("it asks nobody")
 	}
 	for computes, counts := range map[int]int{1: countsMin, 300: 300} {
-		if got := cap(open(t, wire.VLLM, func(o *Options) { o.ConnectionsMax = computes }, start(t, wire.VLLM, plainAnswer)).counting); got != counts {
+		m := open(t, wire.VLLM, func(o *Options) { o.ConnectionsMax = computes }, start(t, wire.VLLM, plainAnswer))
+		if got := cap(m.counting); got != counts {
 			t.Errorf("%d are counted at once where a server computes %d, want %d", got, computes, counts)
 		}
 	}
