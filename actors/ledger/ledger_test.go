@@ -361,6 +361,7 @@ func TestRowsAreAnsweredBeforeReads(t *testing.T) {
 		seq := (<-done).Seq
 		close(answered)
 		time.Sleep(time.Minute)
+		synctest.Wait() // what the commits' goroutines wrote is there
 		if len(reads) != 3 || m.count(account.Settlement, "third") != 1 {
 			t.Fatalf("%d reads", len(reads))
 		}
