@@ -9,6 +9,7 @@ import (
 
 	"corenode/engine/embedded"
 	"corenode/engine/kernel"
+	"corenode/engine/messages"
 	"corenode/wasm/abi"
 )
 
@@ -137,6 +138,28 @@ func TestServerToolsCostNothing(t *testing.T) {
 		if want := prompt("", ""); !slices.Equal(got, want) {
 			t.Errorf("%s: a prompt of %d tokens, want the %d without it", kind, len(got), len(want))
 		}
+	}
+}
+
+// TestToolsOfMessages: a tool that a message defines is counted and prompted as one of the request's.
+func TestToolsOfMessages(t *testing.T) {
+	e, _ := open2(t, options(Instant))
+	const f, g = `{"name":"f","input_schema":{"type":"object"}}`, `{"name":"g","description":"G","input_schema":{"type":"object"}}`
+	asked := func(tools, said string) (prompt []int32, counted int) {
+		body := `{"model":"m","max_tokens":5,"tools":[` + tools + `],"tool_choice":{"type":"tool","name":"g"},"messages":[
+			{"role":"user","content":"hi"}` + said + `,{"role":"user","content":"and?"}]}`
+		q, err := messages.Parse([]byte(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if counted, err = e.Count(q); err != nil {
+			t.Fatal(err)
+		}
+		return ask(t, e, body).Prompt, counted
+	}
+	got, n := asked(f, `,{"role":"system","content":[{"type":"tool_addition","tool":{"type":"tool_definition","definition":`+g+`}}]}`)
+	if want, _ := asked(f+","+g, ""); !slices.Equal(got, want) || n != len(got) {
+		t.Errorf("a prompt of %d tokens, %d counted; want the %d of both tools", len(got), n, len(want))
 	}
 }
 

@@ -1,12 +1,8 @@
 package messages
 
 import (
-	"bytes"
-	"encoding/json"
 	"slices"
 	"strings"
-
-	"github.com/go-json-experiment/json/jsontext"
 )
 
 // message reads one element of messages. The system's may be without content.
@@ -126,7 +122,7 @@ var fieldsOf = map[string][]string{
 	"tool_reference": {"tool_name"},
 	// What the system says behind the first turn.
 	"mid_conv_system": {"content"},
-	// Which of the tools are offered from there on: all are, anyway.
+	// Which of the tools are offered from there on: all are, anyway, and so are those that are defined here.
 	"tool_addition": {"tool"}, "tool_removal": {"tool"},
 }
 
@@ -186,7 +182,8 @@ func (r *reader) block(fields map[string][]string) Block {
 		return Block{}
 	}
 	for _, e := range f.early {
-		s := &reader{dec: jsontext.NewDecoder(bytes.NewBuffer(e.raw)), base: r.path() + "." + e.name, items: r.items}
+		s := within(e.raw, r.path()+"."+e.name)
+		s.items = r.items
 		if s.blockField(&f, e.name); s.err != nil {
 			r.fail(s.err)
 		}
@@ -232,12 +229,8 @@ func (r *reader) typed(f blockFields) Block {
 	case "text", "tool_reference", "mid_conv_system":
 		b.Type = Text
 	case "tool_addition", "tool_removal":
-		b.Type = skipped
-		var tool struct {
-			Type string `json:"type"`
-		}
-		if err := json.Unmarshal(b.Input, &tool); b.Input != nil && (err != nil || tool.Type != "tool_reference") {
-			r.fail(invalid(r.path()+".tool", "a definition in a message is not supported: tools has all of them"))
+		if b.Type = skipped; b.Input != nil {
+			r.changed(f.kind, b.Input)
 		}
 	case "thinking":
 		b.Type = Thinking
@@ -268,7 +261,7 @@ func (r *reader) typed(f blockFields) Block {
 
 // ServerBlock says whether a block of a type is the call or the result of a tool that ran on
 // another service's side, where the conversation began, or says which tools are offered from there on. It is skipped, and
-// costs no tokens.
+// costs no tokens but those of a tool that it defines.
 func ServerBlock(kind string) bool {
 	return kind == "server_tool_use" || kind == "tool_addition" || kind == "tool_removal" ||
 		ServerTool(kind) && strings.HasSuffix(kind, "_tool_result")

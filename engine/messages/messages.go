@@ -41,7 +41,7 @@ type Request struct {
 	Stream        bool
 	StopSequences []string
 	Sampling      Sampling
-	Tools         []Tool // the caller's function tools; server-side ones are skipped
+	Tools         []Tool // the caller's function tools, those that messages define among them; server-side ones are skipped
 	ToolChoice    ToolChoice
 	Format        *Format // nil for plain text
 	Thinking      bool    // on unless disabled
@@ -86,7 +86,7 @@ type Tool struct {
 	Name        string
 	Description string
 	Schema      json.RawMessage
-	At          int // its place among the tools of the body, skipped ones counted
+	At          int // its place among the tools of the body, skipped ones counted; of one that a message defines behind them
 }
 
 // Message is one turn of one role, its blocks in order.

@@ -3,11 +3,8 @@ package messages
 import (
 	"bytes"
 	"io"
-	"regexp"
 	"slices"
 	"strings"
-
-	"github.com/go-json-experiment/json/jsontext"
 
 	"corenode/wasm/abi"
 )
@@ -120,6 +117,9 @@ func parseAs(body []byte, translated bool) (*Request, *abi.Error) {
 	}
 	if r.heard.effort != nil {
 		q.Effort = *r.heard.effort
+	}
+	if err := r.add(q); err != nil {
+		return nil, err
 	}
 	if err := complete(q, r.skipped); err != nil {
 		return nil, err
@@ -451,91 +451,4 @@ func (r *reader) schema() []byte {
 		r.fail(invalid(r.path(), "has %d bytes, at most %d", len(s), schemaBytesMax))
 	}
 	return s
-}
-
-// serverTools are the type prefixes of tools that would run on the service's
-// side, or that its models are trained for. They are skipped in silence: nothing
-// runs and they cost no tokens.
-var serverTools = []string{
-	"web_search_", "computer_", "bash_", "text_editor_", "web_fetch_", "code_execution_", "memory_", "tool_search_tool_",
-}
-
-// ServerTool says whether a type is of one of these families.
-func ServerTool(kind string) bool {
-	return slices.ContainsFunc(serverTools, func(p string) bool { return strings.HasPrefix(kind, p) })
-}
-
-var toolName = regexp.MustCompile(`^[a-zA-Z0-9_.:-]+$`)
-
-func (r *reader) tools() (tools []Tool) {
-	seen := map[string]bool{}
-	next := 0
-	r.array(func() {
-		t, kind := r.tool()
-		t.At = next
-		next++
-		at := r.path() // the tool's object is closed: path names it
-		switch {
-		case r.err != nil:
-		case ServerTool(kind):
-			r.skipped = append(r.skipped, t.Name)
-		case kind != "" && kind != "custom" && kind != "function":
-			r.fail(invalid(at+".type", "%q is not a tool type this service knows", kind))
-		case t.Name == "":
-			r.fail(invalid(at+".name", "field required"))
-		case len(t.Name) > toolNameBytesMax || !toolName.MatchString(t.Name):
-			r.fail(invalid(at+".name", "want letters, digits, '_', '-', '.' or ':', at most %d", toolNameBytesMax))
-		case seen[t.Name]:
-			r.fail(invalid(at+".name", "%q is there twice", t.Name))
-		case t.Schema == nil:
-			r.fail(invalid(at+".input_schema", "field required, an object schema"))
-		case len(tools) == toolsMax:
-			r.fail(invalid("tools", "at most %d tools", toolsMax))
-		default:
-			seen[t.Name] = true
-			tools = append(tools, t)
-		}
-	})
-	return tools
-}
-
-// tool reads one tool and says its type.
-func (r *reader) tool() (t Tool, kind string) {
-	r.object(func(name string) {
-		if r.null() {
-			return
-		}
-		switch name {
-		case "type":
-			kind = r.string()
-		case "name":
-			t.Name = r.string()
-		case "description":
-			t.Description = r.string()
-		case "input_schema":
-			t.Schema = r.schema()
-			r.checkObjectSchema(t.Schema)
-		default:
-			r.skip()
-		}
-	})
-	return t, kind
-}
-
-// checkObjectSchema refuses a tool schema that says it is not an object's.
-func (r *reader) checkObjectSchema(schema []byte) {
-	if r.err != nil || schema == nil {
-		return
-	}
-	at := r.path()
-	s := &reader{dec: jsontext.NewDecoder(bytes.NewBuffer(schema))}
-	s.object(func(name string) {
-		if name != "type" {
-			s.skip()
-			return
-		}
-		if v := s.raw(); string(v) != `"object"` {
-			r.fail(invalid(at+".type", "want \"object\""))
-		}
-	})
 }

@@ -293,7 +293,6 @@ func TestParseRefuses(t *testing.T) {
 		{"tool schema type", `{` + hello + `,"tools":[{"name":"f","input_schema":{"type":"string"}}]}`, "tools.0.input_schema.type", "object"},
 		{"a server tool's block in system", `{` + hello + `,"system":[{"type":"server_tool_use"}]}`, "system", "only text"},
 		{"only server tools' blocks", `{"model":"m","max_tokens":5,"messages":[{"role":"assistant","content":[{"type":"server_tool_use"}]}]}`, "messages", "at least one"},
-		{"a tool defined in a message", `{"model":"m","max_tokens":5,"messages":[{"role":"user","content":"hi"},{"role":"system","content":[{"type":"tool_addition","tool":{"type":"tool_definition","name":"f","input_schema":{}}}]}]}`, "messages.1.content.0.tool", "tools has all"},
 		{"a result of no server tool", `{"model":"m","max_tokens":5,"messages":[{"role":"user","content":[{"type":"rocket_tool_result"}]}]}`, "messages.0.content.0.type", "rocket_tool_result"},
 		{"tool name", `{` + hello + `,"tools":[{"name":"a b","input_schema":{}}]}`, "tools.0.name", "letters"},
 		{"tool twice", `{` + hello + `,"tools":[{"name":"f","input_schema":{}},{"name":"f","input_schema":{}}]}`, "tools.1.name", "twice"},

@@ -56,6 +56,13 @@ type reader struct {
 	heard   heard
 	items   int      // messages and content blocks
 	skipped []string // names of the server-side tools
+	listed  int      // elements of tools
+	added   []Tool   // that messages define
+}
+
+// within reads a part of the body, which was read as it is and stands there.
+func within(part []byte, at string) *reader {
+	return &reader{dec: jsontext.NewDecoder(bytes.NewBuffer(part)), base: at}
 }
 
 // decoder is a jsontext.Decoder with its source: what the decoder remembers of

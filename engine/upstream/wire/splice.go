@@ -32,7 +32,7 @@ type Splices struct {
 	// response_format, go where the protocol has them.
 	Plain bool
 	// BlockSkipped says of a content block's type whether it is left out, and with the last of them their message, as
-	// package messages reads it; nil leaves none out.
+	// package messages reads it; nil leaves none out. A tool that such a block defines goes among the others.
 	BlockSkipped func(kind string) bool
 	// Without are members that are left out.
 	Without []string
@@ -75,7 +75,8 @@ type splicer struct {
 	values map[string]span // of the members that were walked, by their names
 	gone   []string        // members that are left out
 
-	toolsKept, toolsSkipped int
+	tools   []span            // as they are listed
+	defined []json.RawMessage // tools that messages define, in blocks that are left out
 
 	turns   []span   // of messages
 	leading []int    // the turns that say the system, before all others
@@ -141,12 +142,13 @@ func (w *splicer) rest(all []span, names []string) error {
 	if err != nil {
 		return err
 	}
+	tools, err := w.offer()
+	if err != nil {
+		return err
+	}
 	w.gone = append(w.gone, w.s.Without...)
 	if w.s.Count {
 		w.gone = append(w.gone, uncounted...)
-	}
-	if w.toolsSkipped > 0 && w.toolsKept == 0 { // servers refuse a list without tools, and a choice among none
-		w.gone = append(w.gone, "tools", "tool_choice")
 	}
 	for i, name := range names {
 		all[i].skipped = slices.Contains(w.gone, name)
@@ -154,6 +156,7 @@ func (w *splicer) rest(all []span, names []string) error {
 	w.empty = w.leave(all) == 0
 	w.insert("system", system)
 	w.insert("output_config", config)
+	w.insert("tools", tools)
 	if w.s.Count {
 		return nil
 	}
@@ -311,7 +314,7 @@ func (w *splicer) member(name string) error {
 		w.values[name] = span{}
 		return w.each(w.message)
 	case name == "tools" && w.dec.PeekKind() == '[':
-		return w.tools()
+		return w.list()
 	}
 	from, to, err := w.value()
 	if err != nil {
@@ -449,11 +452,13 @@ func (w *splicer) block() (b span, err error) {
 		return b, err
 	}
 	b.from = w.next(int(w.dec.InputOffset()), '{')
-	kind := ""
+	kind, tool := "", span{}
 	err = w.object(func(name string) (err error) {
 		switch {
 		case name == "type" && w.dec.PeekKind() == '"':
 			kind, err = w.name()
+		case name == "tool":
+			tool.from, tool.to, err = w.value()
 		case name == "signature" && w.dec.PeekKind() == '"' && w.s.Signature != nil:
 			err = w.signature()
 		default:
@@ -463,6 +468,9 @@ func (w *splicer) block() (b span, err error) {
 	})
 	b.to = int(w.dec.InputOffset())
 	b.skipped = w.s.BlockSkipped != nil && w.s.BlockSkipped(kind)
+	if b.skipped && kind == "tool_addition" && err == nil {
+		err = w.define(w.body[tool.from:tool.to])
+	}
 	return b, err
 }
 
@@ -481,28 +489,6 @@ func (w *splicer) signature() error {
 	return nil
 }
 
-// tools leaves out the tools that are skipped.
-func (w *splicer) tools() error {
-	var all []span
-	err := w.each(func() error {
-		from, to, err := w.value()
-		if err != nil {
-			return err
-		}
-		skipped, err := w.skipped(w.body[from:to])
-		if all = append(all, span{from, to, skipped}); skipped || err != nil {
-			return err
-		}
-		return w.schema(from, to)
-	})
-	if err != nil {
-		return err
-	}
-	kept := w.cut(all)
-	w.toolsKept, w.toolsSkipped = w.toolsKept+kept, w.toolsSkipped+len(all)-kept
-	return nil
-}
-
 // cut leaves out what is skipped of a list, each with the comma beside it, and returns how many stay.
 func (w *splicer) cut(all []span) (kept int) {
 	for i, t := range all {
@@ -518,35 +504,6 @@ func (w *splicer) cut(all []span) (kept int) {
 		}
 	}
 	return kept
-}
-
-// skipped says whether a tool is left out.
-func (w *splicer) skipped(tool []byte) (bool, error) {
-	kind, err := memberString(tool, "type")
-	if err != nil || kind != "" && w.s.ToolSkipped != nil && w.s.ToolSkipped(kind) {
-		return true, err
-	}
-	if w.s.Tool == "" {
-		return false, nil
-	}
-	name, err := memberString(tool, "name")
-	return name != w.s.Tool, err
-}
-
-// schema replaces the schema of the tool body[from:to].
-func (w *splicer) schema(from, to int) error {
-	if w.s.Schema == nil {
-		return nil
-	}
-	at, end, err := memberAt(w.body[from:to], "input_schema")
-	if at == end {
-		return err
-	}
-	was := w.body[from+at : from+end]
-	if text := string(w.s.Schema(was)); text != string(was) {
-		w.edit(from+at, from+end, text)
-	}
-	return err
 }
 
 // memberString is the value of a member that is a string, empty without one.

@@ -61,6 +61,14 @@ var (
 
 const userX = `{"role":"user","content":"x"}`
 
+// defines is a message of the system that defines tools.
+func defines(tools ...string) string {
+	for i, tool := range tools {
+		tools[i] = `{"type":"tool_addition","tool":{"type":"tool_definition","definition":` + tool + `}}`
+	}
+	return `{"role":"system","content":[` + strings.Join(tools, ",") + `]}`
+}
+
 var plainBodies = []struct {
 	s          Splices
 	body, want string
@@ -119,6 +127,24 @@ var plainBodies = []struct {
 		`"messages":[{"role":"system","content":"a"},` + userX + `],"raw":false,"top_k":1,` +
 		`"tools":[{"type":"bash_1"}],"stop_sequences":["x"]}`, `{"messages":[` + userX + `],"system":"a"}`},
 	{forCount, `{"metadata":{}}`, `{}`},
+	{plainly, `{"tools":[{"name":"a"}],"messages":[` + userX + `,` + defines(`{"name":"b", "x":1}`, `{"name":"c"}`) + `]}`,
+		`{"tools":[{"name":"a"},{"name":"b", "x":1},{"name":"c"}],"messages":[` + userX + `],"stream":true}`},
+	{plainly, `{"messages":[` + userX + `,` + defines(`{"name":"a","x":1}`, `{"name":"b"}`, `{"name":"a","x":2}`) + `],"tools":[ {"name":"a"} ]}`,
+		`{"messages":[` + userX + `],"tools":[ {"name":"a","x":2} ,{"name":"b"}],"stream":true}`},
+	{plainly, `{"messages":[` + userX + `,` + defines(`{"name":"a"}`) + `],"tools":[{"type":"bash_1","name":"a"}]}`,
+		`{"messages":[` + userX + `],"tools":[{"name":"a"}],"stream":true}`},
+	{plainly, `{"messages":[` + userX + `,` + defines(`{"name":"a"}`) + `]}`, `{"messages":[` + userX + `],"tools":[{"name":"a"}],"stream":true}`},
+	{plainly, `{"tools":null,"messages":[` + defines(`{"name":"a"}`) + `,` + userX + `]}`,
+		`{"tools":[{"name":"a"}],"messages":[` + userX + `],"stream":true}`},
+	{plainly, `{"tool_choice":{"type":"auto"},"messages":[` + userX + `,` + defines(`{"type":"bash_1","name":"a"}`) + `]}`,
+		`{"messages":[` + userX + `],"stream":true}`},
+	{plainly, `{"messages":[` + userX + `,{"role":"system","content":[{"tool":{"type":"tool_reference","name":"a"},"type":"tool_addition"}]}]}`,
+		`{"messages":[` + userX + `],"stream":true}`},
+	{Splices{Tool: "b", Schema: func(json.RawMessage) json.RawMessage { return json.RawMessage(`{}`) }, BlockSkipped: messages.ServerBlock},
+		`{"tools":[{"name":"a","input_schema":1}],"messages":[` + userX + `,` + defines(`{"input_schema":1,"name":"b"}`) + `]}`,
+		`{"tools":[{"input_schema":{},"name":"b"}],"messages":[` + userX + `],"stream":true}`},
+	{Splices{ToolSkipped: messages.ServerTool}, `{"messages":[` + userX + `,` + defines(`{"name":"a"}`) + `]}`, // another node's to read
+		`{"messages":[` + userX + `,` + defines(`{"name":"a"}`) + `],"stream":true}`},
 	{forCount, ` { "m\u0061x_tokens" : 3 , "model":"m" } `, ` { "model":"m" } `},
 }
 
@@ -150,6 +176,8 @@ func FuzzSplice(f *testing.F) {
 		`{"messages":[{"role":"system","content":[],"output_config":{"effort":"low"}},{"role":"system","content":"a","clear_at":"next_user_message"},` +
 			`{"role":"assistant","content":[{"type":"server_tool_use"}]},{"role":"user","content":"x"},{"role":"system","output_config":{"effort":"low"}},` +
 			`{"role":"system","content":"b","clear_at":"next_user_message"},{"role":"user","content":"y"}],"model":"m"}`,
+		`{"messages":[{"role":"user","content":"x"},` + defines(`{"name":"a","input_schema":{"a":1}}`, `{"type":"bash_2","name":"a"}`, `{"name":"b","input_schema":{}}`) +
+			`],"tools":[{"type":"bash_2","name":"b"},{"name":"a","input_schema":{}}],"tool_choice":{"type":"tool","name":"b"},"model":"m"}`,
 	} {
 		f.Add([]byte(body))
 	}
