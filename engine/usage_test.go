@@ -132,7 +132,8 @@ func TestServerToolsCostNothing(t *testing.T) {
 			{"role":"user","content":"hi"},{"role":"assistant","content":[`+said+`{"type":"text","text":"a"}]},{"role":"user","content":"and?"}]}`).Prompt
 	}
 	for _, kind := range []string{"web_search_20250305", "computer_20250124", "bash_20250124", "text_editor_20250728", "web_fetch_20250910",
-		"code_execution_20250825", "memory_20250818", "tool_search_tool_regex_20251119", "tool_search_tool_bm25_20251119"} {
+		"code_execution_20250825", "memory_20250818", "tool_search_tool_regex_20251119", "tool_search_tool_bm25_20251119",
+		"advisor_20260301", "browser_toolset_20260801"} {
 		got := prompt(fmt.Sprintf(`{"type":%q,"name":"x"},`, kind),
 			`{"type":"server_tool_use","id":"s","name":"x","input":{}},{"type":"web_fetch_tool_result","tool_use_id":"s","content":{}},`)
 		if want := prompt("", ""); !slices.Equal(got, want) {

@@ -249,7 +249,7 @@ func (r *reader) typed(f blockFields) Block {
 		if ServerBlock(f.kind) {
 			return Block{Type: skipped}
 		}
-		r.fail(invalid(r.path()+".type", "%q is not supported: text content only", f.kind))
+		r.fail(noTag(r.path()+".type", f.kind, "'text', 'thinking', 'tool_use', 'tool_result': text content only"))
 	}
 	for _, name := range requiredOf[f.kind] {
 		if r.err == nil && f.counting[f.kind] != nil && !slices.Contains(f.present, name) {
@@ -263,6 +263,9 @@ func (r *reader) typed(f blockFields) Block {
 // another service's side, where the conversation began, or says which tools are offered from there on. It is skipped, and
 // costs no tokens but those of a tool that it defines.
 func ServerBlock(kind string) bool {
-	return kind == "server_tool_use" || kind == "tool_addition" || kind == "tool_removal" ||
-		ServerTool(kind) && strings.HasSuffix(kind, "_tool_result")
+	switch kind {
+	case "server_tool_use", "mcp_tool_use", "mcp_tool_result", "mcp_tool_listing", "tool_addition", "tool_removal":
+		return true
+	}
+	return ServerTool(kind) && strings.HasSuffix(kind, "_tool_result")
 }

@@ -96,8 +96,8 @@ func TestParseAccepts(t *testing.T) {
 		{"no output config", `{` + hello + `,"output_config":null}`, func(q *Request) bool { return q.Format == nil }},
 		{"output format text", `{` + hello + `,"output_config":{"format":{"type":"text"}},"response_format":{"type":"json_object"}}`, func(q *Request) bool { return q.Format != nil && q.Format.Schema == nil }},
 		{"stream beyond the cap", `{"model":"m","stream":true,"max_tokens":200000,"messages":[{"role":"user","content":"hi"}]}`, func(q *Request) bool { return q.MaxTokens == 200000 }},
-		{"newer server tools skipped", `{` + hello + `,"tools":[{"type":"web_fetch_20250910","name":"web_fetch","max_uses":3},{"type":"code_execution_20250825","name":"code_execution"},{"type":"memory_20250818","name":"memory"},{"type":"tool_search_tool_regex_20251119","name":"tool_search_tool_regex"},{"name":"f","defer_loading":true,"input_schema":{}}]}`, func(q *Request) bool {
-			return len(q.Tools) == 1 && q.Tools[0].Name == "f" && q.Tools[0].At == 4
+		{"newer server tools skipped", `{` + hello + `,"tools":[{"type":"web_fetch_20250910","name":"web_fetch","max_uses":3},{"type":"code_execution_20250825","name":"code_execution"},{"type":"memory_20250818","name":"memory"},{"type":"tool_search_tool_regex_20251119","name":"tool_search_tool_regex"},{"type":"advisor_20260301","name":"advisor","model":"m"},{"type":"browser_toolset_20260801"},{"name":"f","defer_loading":true,"input_schema":{}}]}`, func(q *Request) bool {
+			return len(q.Tools) == 1 && q.Tools[0].Name == "f" && q.Tools[0].At == 6
 		}},
 		{"a skipped tool forced", `{` + hello + `,"tools":[{"type":"memory_20250818","name":"memory"},{"name":"f","input_schema":{}}],"tool_choice":{"type":"tool","name":"memory"}}`, func(q *Request) bool {
 			return q.ToolChoice.Mode == "auto" && q.ToolChoice.Name == ""
@@ -108,6 +108,9 @@ func TestParseAccepts(t *testing.T) {
 			{"type":"web_search_tool_result","tool_use_id":"srvtoolu_1","content":[{"type":"web_search_result","url":"x","encrypted_content":"e"}]},
 			{"type":"code_execution_tool_result","content":{"stdout":"1"}},{"type":"bash_code_execution_tool_result","content":{}},
 			{"type":"text_editor_code_execution_tool_result","content":{}},{"type":"tool_search_tool_result","content":{"tool_references":[]}},
+			{"type":"advisor_tool_result","tool_use_id":"srvtoolu_1","content":{"type":"advisor_result","text":"x"}},
+			{"type":"mcp_tool_listing","server_name":"s","tools":[]},{"type":"mcp_tool_use","id":"mcptoolu_1","name":"f","server_name":"s","input":{}},
+			{"type":"mcp_tool_result","tool_use_id":"mcptoolu_1","content":[{"type":"text","text":"x"}]},
 			{"type":"text","text":"b"}]},{"role":"assistant","content":[{"content":[],"type":"tool_search_tool_result"}]},{"role":"user","content":"and?"}]}`, func(q *Request) bool {
 			m := q.Messages
 			return len(m) == 3 && len(m[1].Blocks) == 2 && m[1].Blocks[1].Text == "b" && m[2].Role == "user"
@@ -293,10 +296,10 @@ func TestParseRefuses(t *testing.T) {
 		{"tool schema type", `{` + hello + `,"tools":[{"name":"f","input_schema":{"type":"string"}}]}`, "tools.0.input_schema.type", "object"},
 		{"a server tool's block in system", `{` + hello + `,"system":[{"type":"server_tool_use"}]}`, "system", "only text"},
 		{"only server tools' blocks", `{"model":"m","max_tokens":5,"messages":[{"role":"assistant","content":[{"type":"server_tool_use"}]}]}`, "messages", "at least one"},
-		{"a result of no server tool", `{"model":"m","max_tokens":5,"messages":[{"role":"user","content":[{"type":"rocket_tool_result"}]}]}`, "messages.0.content.0.type", "rocket_tool_result"},
+		{"a result of no server tool", `{"model":"m","max_tokens":5,"messages":[{"role":"user","content":[{"type":"rocket_tool_result"}]}]}`, "messages.0.content.0.type", "Input tag 'rocket_tool_result'"},
 		{"tool name", `{` + hello + `,"tools":[{"name":"a b","input_schema":{}}]}`, "tools.0.name", "letters"},
 		{"tool twice", `{` + hello + `,"tools":[{"name":"f","input_schema":{}},{"name":"f","input_schema":{}}]}`, "tools.1.name", "twice"},
-		{"tool kind", `{` + hello + `,"tools":[{"type":"rocket_1","name":"f"}]}`, "tools.0.type", "rocket_1"},
+		{"tool kind", `{` + hello + `,"tools":[{"type":"rocket_1","name":"f"}]}`, "tools.0.type", "Input tag 'rocket_1'"},
 		{"depth", `{"a":` + strings.Repeat("[", 200) + strings.Repeat("]", 200) + `}`, "", "128"},
 		{"stream type", `{` + hello + `,"stream":"yes"}`, "stream", "boolean"},
 	}

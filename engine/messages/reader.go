@@ -20,6 +20,11 @@ func invalid(param, format string, args ...any) *abi.Error {
 	return refuse(abi.ReasonField, param, cut(fmt.Sprintf(format, args...), msgBytesMax))
 }
 
+// noTag refuses a type that is none of the known ones, in the words by which clients find out what they may not send.
+func noTag(param, kind, known string) *abi.Error {
+	return invalid(param, "Input tag '%s' found using 'type' does not match any of the expected tags: %s", kind, known)
+}
+
 func refuse(reason abi.Reason, param, msg string) *abi.Error {
 	return &abi.Error{Kind: abi.InvalidRequest, Op: "messages.Parse", Detail: abi.Detail{Reason: reason},
 		Msg: msg, Param: cut(param, pathBytesMax)}

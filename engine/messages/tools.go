@@ -13,6 +13,7 @@ import (
 // runs and they cost no tokens.
 var serverTools = []string{
 	"web_search_", "computer_", "bash_", "text_editor_", "web_fetch_", "code_execution_", "memory_", "tool_search_tool_",
+	"advisor_", "browser_",
 }
 
 // ServerTool says whether a type is of one of these families.
@@ -53,7 +54,7 @@ func (r *reader) offered(t Tool, kind, at string) bool {
 	case ServerTool(kind):
 		r.skipped = append(r.skipped, t.Name)
 	case kind != "" && kind != "custom" && kind != "function":
-		r.fail(invalid(at+".type", "%q is not a tool type this service knows", kind))
+		r.fail(noTag(at+".type", kind, "'custom', 'function'"))
 	case t.Name == "":
 		r.fail(invalid(at+".name", "field required"))
 	case len(t.Name) > toolNameBytesMax || !toolName.MatchString(t.Name):
