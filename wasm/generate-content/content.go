@@ -196,6 +196,8 @@ func (r *request) readPart() {
 		case "functionResponse":
 			p.responded, p.response = true, r.readFunction("response")
 			p.kinds++
+		case "partMetadata": // what a client notes for itself
+			r.passObject()
 		case "inlineData", "fileData", "executableCode", "codeExecutionResult", "toolCall", "toolResponse":
 			r.Refuse(r.S.Path(), "it is not supported: text and functions only")
 		default:

@@ -224,10 +224,10 @@ func (r *request) readThinking(c *config) {
 			c.thinkingOff = n == 0
 		case name == "thinkingLevel":
 			switch v := r.Text(); string(v) {
-			case "THINKING_LEVEL_UNSPECIFIED", "MINIMAL", "LOW", "MEDIUM", "HIGH", "minimal", "low", "medium", "high":
+			case "THINKING_LEVEL_UNSPECIFIED", "MINIMAL", "LOW", "MEDIUM", "HIGH", "XHIGH", "minimal", "low", "medium", "high", "xhigh":
 				c.effort, _ = field.Effort(bytes.ToLower(v))
 			default:
-				r.Fail(r.S.Path(), field.Quoted(v)+" is not one of MINIMAL, LOW, MEDIUM, HIGH")
+				r.Fail(r.S.Path(), field.Quoted(v)+" is not one of MINIMAL, LOW, MEDIUM, HIGH, XHIGH")
 			}
 		default:
 			r.unknown()

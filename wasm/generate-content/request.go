@@ -124,10 +124,7 @@ func (r *request) fields(count bool) {
 		case "serviceTier": // there is one
 			r.Text()
 		case "labels": // bills are not broken down by them
-			if r.S.Kind() != scan.Object {
-				r.Want("an object")
-			}
-			r.S.Skip()
+			r.passObject()
 		default:
 			r.unknown()
 		}
@@ -136,6 +133,14 @@ func (r *request) fields(count bool) {
 
 // unknown refuses the field that the scanner stands before.
 func (r *request) unknown() { r.Refuse(r.S.Path(), "this service does not support it") }
+
+// passObject passes over an object, whatever it says.
+func (r *request) passObject() {
+	if r.S.Kind() != scan.Object {
+		r.Want("an object")
+	}
+	r.S.Skip()
+}
 
 // unless refuses the field unless it has a value that asks for nothing.
 func (r *request) unless(neutral bool) {
