@@ -49,7 +49,7 @@ type exchange struct {
 	suspect bool
 
 	translator string // the module that translates, by its digest
-	asked      string // the model that the client named, if a rewrite module had a say
+	asked      string // the model that the client named, if a rewrite module had a say and it is no longer than askedMax
 	structured bool   // the answer's text is JSON that the request asked for
 	filter     Filter // of the answer; nil where nothing is filtered. Closed by close.
 	modelName  string // only ids of the catalog: others are the client's words

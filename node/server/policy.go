@@ -35,6 +35,10 @@ type Filter interface {
 // forwards has been through its own.
 func (x *exchange) ruled() bool { return x.s.deps.Policies != nil && !x.who.Peer.Forwards() }
 
+// askedMax is the most bytes of a client's name of the model that are shown: in front of rewrite modules it may be all of a
+// body, and it stands in each piece of an answer.
+const askedMax = 256
+
 // rewrite hands a messages body through the rewrite modules. The client's name of the model
 // is kept for the answer. What comes out counts against the node's budget like what went in.
 func (x *exchange) rewrite(native []byte) ([]byte, error) {
@@ -46,7 +50,9 @@ func (x *exchange) rewrite(native []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	x.asked = asked
+	if len(asked) <= askedMax {
+		x.asked = asked
+	}
 	if !x.body.take(int64(len(out))) {
 		return nil, errBodies()
 	}
@@ -57,7 +63,7 @@ func (x *exchange) rewrite(native []byte) ([]byte, error) {
 }
 
 // shownModel is the model that an answer names: the one that the client asked for, whatever
-// a module made of it.
+// a module made of it, unless that is longer than a name.
 func (x *exchange) shownModel(served string) string {
 	if x.asked != "" && !x.s.cfg.NameServedModel {
 		return x.asked

@@ -2,7 +2,6 @@ package server
 
 import (
 	"encoding/hex"
-	"strings"
 	"time"
 
 	"github.com/valyala/fasthttp"
@@ -68,7 +67,7 @@ func (x *exchange) traced(now time.Time, why string, ours bool) *trace.Record {
 		Began: x.begun, Ended: now, Arrived: x.arrived, Prepared: x.prepared, Admitted: s.Reason != "",
 		Done: s.Done, Admission: s.Admission, Hold: s.Hold, Queue: s.Queue, Prefill: s.Prefill, Decode: s.Decode,
 		SettleBegan: x.settleBegan, SettleEnded: x.settleEnded, TTFT: x.ttft,
-		RequestID: x.id, AccountID: x.who.Account.ID, KeyID: x.who.KeyID, Model: x.modelName, Asked: shortName(x.shownModel(x.modelName)),
+		RequestID: x.id, AccountID: x.who.Account.ID, KeyID: x.who.KeyID, Model: x.modelName, Asked: x.shownModel(x.modelName),
 		MaxTokens: x.outputMax, Stream: x.stream,
 		Finish: x.finish.String(), Ours: ours, Conversation: s.Session, ChargeNano: int64(s.Charge),
 		Usage: trace.Usage{Input: u.Input(), CacheRead: u.CacheRead, CacheWrite: u.CacheWrite, Output: u.Output, Reasoning: u.Reasoning},
@@ -85,17 +84,6 @@ func (x *exchange) traced(now time.Time, why string, ours bool) *trace.Record {
 			Failure: a.Failure})
 	}
 	return r
-}
-
-// askedMax is the most bytes of a model's name that a trace has.
-const askedMax = 128
-
-// shortName bounds a name that a client chose: in front of rewrite modules it may be all of a body.
-func shortName(name string) string {
-	if len(name) <= askedMax {
-		return name
-	}
-	return strings.ToValidUTF8(strings.Clone(name[:askedMax]), "") + "..." // a part of it would keep all of it
 }
 
 // tracedCharge adds the calls of the modules that admit and charge, which the backend made one after the other.
