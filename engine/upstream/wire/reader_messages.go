@@ -29,7 +29,7 @@ type messagesEvent struct {
 	index      int64
 	blockKind  string // content_block.type, or delta.type
 	name       string // content_block.name
-	text       string // of the block, or the delta: text, thinking or partial_json
+	text       string // of the block, or the delta: text, thinking, partial_json, or data of thinking that is redacted
 	input      string // content_block.input, where a server sends a call at once
 	signature  string
 	stopReason string
@@ -106,6 +106,8 @@ func (p *messagesProtocol) start(r *Reader, e *messagesEvent) error {
 		if b.name == "" || len(b.name) > nameBytesMax {
 			return broken("a tool_use block has a name of %d bytes", len(b.name))
 		}
+	case "redacted_thinking": // nobody but the server can read it, and nobody replays it here
+		r.bytes += int64(len(e.text))
 	default:
 		return broken("a content block has the type %s", word(b.kind))
 	}
@@ -226,7 +228,7 @@ func (p *messagesProtocol) blockMembers() {
 		switch string(name) {
 		case "type":
 			e.blockKind = o.string()
-		case "text", "thinking", "partial_json":
+		case "text", "thinking", "partial_json", "data":
 			e.text = o.string()
 		case "signature":
 			e.signature = o.string()

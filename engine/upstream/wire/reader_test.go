@@ -173,6 +173,11 @@ var oddStreams = []struct {
 		`data: {"type":"content_block_start","index":1,"content_block":{"type":"text","text":"h"}}` + "\n\n" +
 		`data: {"type":"content_block_delta","index":1,"delta":{"type":"text_delta","text":"i"}}` + "\n\n" +
 		messageEnd("end_turn", "null"), "H[a]T[hi] end"},
+	{"thinking that is hidden", Messages, messageStart + block(0, "thinking", "thinking", "a") + redacted(1) + stop(1) +
+		block(2, "text", "text", "hi") + messageEnd("end_turn", "null"), "H[a]T[hi] end"},
+	{"nothing but that", Messages, messageStart + redacted(0) + messageEnd("max_tokens", "null"), " max"},
+	{"a delta within that", Messages, messageStart + redacted(0) +
+		`data: {"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"x"}}` + "\n\n", " broken"},
 	{"unknown block", Messages, messageStart + block(0, "image", "text", ""), " broken"},
 }
 
@@ -182,6 +187,11 @@ const messageStart = `data: {"type":"message_start","message":{"id":"msg_1","usa
 func block(index int, kind, member, text string) string {
 	return fmt.Sprintf(`data: {"type":"content_block_start","index":%d,"content_block":{"type":%q,%q:""}}`, index, kind, member) + "\n\n" +
 		fmt.Sprintf(`data: {"type":"content_block_delta","index":%d,"delta":{"type":"%s_delta",%q:%q}}`, index, kind, member, text) + "\n\n"
+}
+
+// redacted is a block of thinking that nobody but its server can read.
+func redacted(index int) string {
+	return fmt.Sprintf(`data: {"type":"content_block_start","index":%d,"content_block":{"type":"redacted_thinking","data":"EqMD"}}`, index) + "\n\n"
 }
 
 func stop(index int) string {
@@ -206,6 +216,14 @@ func TestOddStreams(t *testing.T) {
 				break
 			}
 		}
+	}
+}
+
+// TestRedacted: what nobody can read is counted among what the server sent.
+func TestRedacted(t *testing.T) {
+	r := NewReader(Messages, nil, nil)
+	if _, err := r.Feed(nil, []byte(messageStart+redacted(0)+redacted(1))); err != nil || r.Bytes() != 8 {
+		t.Errorf("%d bytes, %v", r.Bytes(), err)
 	}
 }
 
