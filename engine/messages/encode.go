@@ -19,8 +19,8 @@ type Encoder struct {
 	reasoning bool
 }
 
-// ShowReasoning adds to the usage how much of the output is thinking. The protocol has no
-// such field: it is for another node, which answers in protocols that do.
+// ShowReasoning says in the usage how much of the output is thinking once more, by the name under which nodes of earlier
+// versions read it.
 func (e *Encoder) ShowReasoning() { e.reasoning = true }
 
 // NewEncoder starts an answer. mac returns the keyed hash that signs a
@@ -223,6 +223,9 @@ func (e *Encoder) appendUsage(dst []byte, u abi.Usage) []byte {
 	dst = strconv.AppendInt(dst, u.CacheRead, 10)
 	dst = append(dst, `,"output_tokens":`...)
 	dst = strconv.AppendInt(dst, u.Output, 10)
+	dst = append(dst, `,"output_tokens_details":{"thinking_tokens":`...)
+	dst = strconv.AppendInt(dst, u.Reasoning, 10)
+	dst = append(dst, '}')
 	if e.reasoning {
 		dst = append(dst, `,"reasoning_tokens":`...)
 		dst = strconv.AppendInt(dst, u.Reasoning, 10)

@@ -23,7 +23,7 @@ var update = flag.Bool("update", false, "rewrite golden files; read the diff bef
 func answer() []abi.Event {
 	u := abi.Usage{InputUncached: 10, CacheRead: 4}
 	end := u
-	end.Output = 7
+	end.Output, end.Reasoning = 7, 3
 	return []abi.Event{
 		{Kind: abi.EventStart, Usage: u},
 		{Kind: abi.EventBlockStart, Block: abi.BlockThinking},
@@ -148,10 +148,11 @@ func TestMessageShape(t *testing.T) {
 		{Kind: abi.EventBlockStart, Block: abi.BlockText},
 		{Kind: abi.EventDelta, Block: abi.BlockText, Text: "x"},
 		{Kind: abi.EventBlockStop, Block: abi.BlockText},
-		{Kind: abi.EventEnd, Stop: abi.StopStopSequence, StopSequence: "END", Usage: abi.Usage{InputUncached: 1, Output: 2}},
+		{Kind: abi.EventEnd, Stop: abi.StopStopSequence, StopSequence: "END", Usage: abi.Usage{InputUncached: 1, Output: 2, Reasoning: 1}},
 	}))
 	want := `{"id":"msg_1","type":"message","role":"assistant","model":"m","content":[{"type":"text","text":"x"}],` +
-		`"stop_reason":"stop_sequence","stop_sequence":"END","usage":{"input_tokens":1,"cache_read_input_tokens":0,"output_tokens":2}}`
+		`"stop_reason":"stop_sequence","stop_sequence":"END","usage":{"input_tokens":1,"cache_read_input_tokens":0,"output_tokens":2,` +
+		`"output_tokens_details":{"thinking_tokens":1}}}`
 	if got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}

@@ -271,7 +271,13 @@ func (p *messagesProtocol) usage() (u Usage) {
 			created, _ = o.int()
 		case "output_tokens":
 			u.Output, u.Known = o.int()
-		case "reasoning_tokens": // another node says them to a node
+		case "output_tokens_details":
+			o.members(func(name []byte) {
+				if string(name) == "thinking_tokens" {
+					u.Reasoning, u.ReasoningKnown = o.int()
+				}
+			})
+		case "reasoning_tokens": // a node of an earlier version says them to a node
 			u.Reasoning, u.ReasoningKnown = o.int()
 		}
 	})

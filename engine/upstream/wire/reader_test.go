@@ -283,6 +283,11 @@ func besides(output int64) Usage {
 	return u
 }
 
+// thoughtEnd is messageEnd with more in its usage.
+func thoughtEnd(more string) string {
+	return strings.Replace(messageEnd("end_turn", "null"), `"output_tokens":3`, `"output_tokens":3,`+more, 1)
+}
+
 // TestUsageReports: at the end alone, on each chunk, or with parts left out. Reasoning is part of the output, also
 // where the server reports it beside: then how much of it that is stays known.
 func TestUsageReports(t *testing.T) {
@@ -311,6 +316,11 @@ func TestUsageReports(t *testing.T) {
 			`{"usage":{"prompt_tokens":9223372036854775807,"completion_tokens":9223372036854775807},"choices":[]}`), VLLM, Usage{}},
 		{"in two events", messageStart + block(0, "text", "text", "hi") + messageEnd("end_turn", "null"), Messages,
 			Usage{Input: 5, Output: 3, Known: true}},
+		{"thinking among the output", messageStart + thoughtEnd(`"output_tokens_details":{"x":[],"thinking_tokens":2}`), Messages,
+			Usage{Input: 5, Output: 3, Reasoning: 2, Known: true, ReasoningKnown: true}},
+		{"no details of the output", messageStart + thoughtEnd(`"output_tokens_details":null`), Messages, Usage{Input: 5, Output: 3, Known: true}},
+		{"another node's", messageStart + thoughtEnd(`"reasoning_tokens":2`), Corenode,
+			Usage{Input: 5, Output: 3, Reasoning: 2, Known: true, ReasoningKnown: true}},
 	} {
 		r := NewReader(c.flavor, nil, nil)
 		if _, err := r.Feed(nil, []byte(c.stream)); err != nil {
