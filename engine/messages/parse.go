@@ -12,7 +12,7 @@ import (
 // Parse reads a body of POST /v1/messages. Its error is an *abi.Error of kind
 // InvalidRequest that names the field and the bound.
 func Parse(body []byte) (*Request, error) {
-	q, err := parse(body)
+	q, err := parse(body, form{})
 	switch {
 	case err != nil:
 	case q.MaxTokens == 0:
@@ -26,7 +26,7 @@ func Parse(body []byte) (*Request, error) {
 // ParseTranslated reads a body that a translator made of another protocol's:
 // as Parse, but max_tokens may be absent, and raw and stream_array are fields.
 func ParseTranslated(body []byte) (*Request, error) {
-	q, err := parseAs(body, true)
+	q, err := parse(body, form{translated: true})
 	if err == nil {
 		err = checkMaxTokens(q)
 	}
@@ -35,11 +35,13 @@ func ParseTranslated(body []byte) (*Request, error) {
 
 // ParseTranslatedCount reads a body that a translator made of another protocol's, of which
 // only tokens are counted: as ParseTranslated, max_tokens without its bound.
-func ParseTranslatedCount(body []byte) (*Request, error) { return result(parseAs(body, true)) }
+func ParseTranslatedCount(body []byte) (*Request, error) {
+	return result(parse(body, form{translated: true, counted: true}))
+}
 
 // ParseCount reads a body of POST /v1/messages/count_tokens: the same body,
-// max_tokens optional and without its bound.
-func ParseCount(body []byte) (*Request, error) { return result(parse(body)) }
+// max_tokens optional and without its bound. A body that asks for a summary is counted as it is.
+func ParseCount(body []byte) (*Request, error) { return result(parse(body, form{counted: true})) }
 
 // ModelOf is the model that a body names, as Parse reads it; "" where it names none. The rest of
 // the body may be anything.
@@ -85,9 +87,13 @@ func checkMaxTokens(q *Request) *abi.Error {
 	return e
 }
 
-func parse(body []byte) (*Request, *abi.Error) { return parseAs(body, false) }
+// form is what is asked of a body.
+type form struct {
+	translated bool // a translator wrote it, not a client
+	counted    bool // only its tokens count
+}
 
-func parseAs(body []byte, translated bool) (*Request, *abi.Error) {
+func parse(body []byte, f form) (*Request, *abi.Error) {
 	switch values, depth := survey(body); {
 	case depth > depthMax:
 		return nil, invalid("", "the body nests deeper than %d levels", depthMax)
@@ -96,8 +102,8 @@ func parseAs(body []byte, translated bool) (*Request, *abi.Error) {
 	}
 	d := openDecoder(body)
 	defer d.close(len(body))
-	r := &reader{dec: &d.Decoder, translated: translated}
-	q := &Request{Body: body, Translated: translated, Thinking: true, ToolChoice: ToolChoice{Mode: "auto"}}
+	r := &reader{dec: &d.Decoder, form: f}
+	q := &Request{Body: body, Translated: f.translated, Thinking: true, ToolChoice: ToolChoice{Mode: "auto"}}
 	if r.dec.PeekKind() != '{' {
 		if len(bytes.TrimSpace(body)) == 0 {
 			return nil, invalid("", "the body is empty; want a JSON object")
@@ -171,7 +177,7 @@ func checkForced(q *Request, skipped []string) *abi.Error {
 // and ignored, known ones that cannot be honored are refused by name.
 // It is one dispatch switch: the list of what the protocol knows.
 func (r *reader) field(q *Request, name string) {
-	if check, ok := refusedField(name); ok {
+	if check, ok := refusedField(name); ok && (name != "compaction" || !r.form.counted) {
 		if v := r.raw(); r.err == nil && !check(string(v)) {
 			r.fail(unsupported(name))
 		}

@@ -55,9 +55,7 @@ type reader struct {
 	base string // path of the value that dec reads, empty for the whole body
 	err  *abi.Error
 
-	// translated says that a translator wrote the body, not a client.
-	translated bool
-
+	form    form
 	heard   heard
 	items   int      // messages and content blocks
 	skipped []string // names of the server-side tools
@@ -224,7 +222,7 @@ func unquote(v jsontext.Value) string {
 
 // translatorsBool is a field that only translators have: of a client's body it is unknown.
 func (r *reader) translatorsBool() bool {
-	if !r.translated {
+	if !r.form.translated {
 		r.skip()
 		return false
 	}

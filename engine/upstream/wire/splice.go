@@ -42,7 +42,7 @@ type Splices struct {
 
 // uncounted are the members of a body that a count is without.
 var uncounted = append([]string{
-	"stream", "max_tokens", "temperature", "top_p", "top_k", "stop_sequences", "metadata", "service_tier",
+	"stream", "max_tokens", "temperature", "top_p", "top_k", "stop_sequences", "metadata", "service_tier", "compaction",
 }, slices.DeleteFunc(slices.Clone(MessagesFields), func(name string) bool { return name == "response_format" })...)
 
 // edit replaces body[from:to] by text.

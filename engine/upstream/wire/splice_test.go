@@ -126,7 +126,7 @@ var plainBodies = []struct {
 	{forCount, `{"stream":false,"max_tokens":3,"temperature":1,"seed":2,` +
 		`"messages":[{"role":"system","content":"a"},` + userX + `],"raw":false,"top_k":1,` +
 		`"tools":[{"type":"bash_1"}],"stop_sequences":["x"]}`, `{"messages":[` + userX + `],"system":"a"}`},
-	{forCount, `{"metadata":{}}`, `{}`},
+	{forCount, `{"metadata":{},"compaction":{"type":"summarize"}}`, `{}`},
 	{plainly, `{"tools":[{"name":"a"}],"messages":[` + userX + `,` + defines(`{"name":"b", "x":1}`, `{"name":"c"}`) + `]}`,
 		`{"tools":[{"name":"a"},{"name":"b", "x":1},{"name":"c"}],"messages":[` + userX + `],"stream":true}`},
 	{plainly, `{"messages":[` + userX + `,` + defines(`{"name":"a","x":1}`, `{"name":"b"}`, `{"name":"a","x":2}`) + `],"tools":[ {"name":"a"} ]}`,
