@@ -257,7 +257,8 @@ func (r *Reader) call(name, input string, pieces int64) {
 // finish says why the answer is complete; its last frame may still come. A text that
 // stopped is one of the request's stop sequences, or nothing. An answer with a call wants it run, whatever ended it later:
 // some servers name a stop sequence behind calls, or a plain end. One that was cut may be so in a call. Where a call was
-// left out the answer ended with the one before. Without a call there is none to run, and without a sequence of the request none stopped it.
+// left out the answer ended with the one before. Without a call none is to be run, and without a sequence of the request none
+// stopped it.
 func (r *Reader) finish(reason abi.StopReason, stopText string) {
 	r.finished, r.stop = true, reason
 	switch {
