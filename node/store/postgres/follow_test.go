@@ -158,6 +158,53 @@ func TestPlacesAfterARestoredDump(t *testing.T) {
 	}
 }
 
+// TestSequencesBehindTheirRows: where only rows were brought, as a replica does that takes no sequences, rows that get an id that is
+// taken are no rows that are not valid: they stay with who has them. The next start makes the ids go on behind the rows.
+func TestSequencesBehindTheirRows(t *testing.T) {
+	url := postgrestest.URL(t)
+	s := dial(t, url, "one")
+	if n, err := s.count(`SELECT count(*) FROM pg_sequences WHERE schemaname = current_schema()`); err != nil || int(n) != len(numbered) {
+		t.Errorf("there are %d sequences, %v, and %d tables that are numbered", n, err, len(numbered))
+	}
+	a := storetest.MustCreate(t, s, "a", 0).ID
+	act := store.AuditRow{Operator: "root", Method: "POST", Path: "/", Status: 200}
+	storetest.MustAppend(t, s, storetest.Settlement(a, "before", -1), storetest.Settlement(a, "too", -1))
+	if err := s.Audit(act); err != nil {
+		t.Fatal(err)
+	}
+	behind := []account.Entry{storetest.Settlement(a, "behind", -1)}
+	for _, c := range []struct {
+		table string
+		write func() error
+	}{
+		{"ledger", func() error { return s.Append(slices.Clone(behind)) }},
+		{"audit", func() error { return s.Audit(act) }},
+		{"changes", func() error {
+			_, err := s.CreateAccount(account.Account{Name: "b"}, 0)
+			return err
+		}},
+	} {
+		if err := s.Exec(`SELECT setval('` + numbered[c.table] + `', 1, false)`); err != nil {
+			t.Fatal(err)
+		}
+		if err := c.write(); err == nil || store.Rejects(err) {
+			t.Errorf("a row of %s that gets an id that is taken: %v, want an error that says nothing of the row", c.table, err)
+		}
+		s = dial(t, url, "one")
+		if err := c.write(); err != nil {
+			t.Errorf("a row of %s after a start: %v", c.table, err)
+		}
+	}
+	last, err := s.count(`SELECT last_value FROM ledger_id`)
+	if err == nil {
+		err = s.Exec(`SELECT nextval('ledger_id')`) // as a transaction that fails does, or one that another node has open
+	}
+	s = dial(t, url, "one")
+	if n, more := s.count(`SELECT last_value FROM ledger_id`); err != nil || more != nil || n != last+1 {
+		t.Errorf("a start puts an id of %d at %d, %v, %v", last+1, n, err, more)
+	}
+}
+
 // TestTransactionsAreTriedAgain: after a serialization failure or a deadlock always; after a
 // lost connection unless the commit was asked for and twice is not once.
 func TestTransactionsAreTriedAgain(t *testing.T) {

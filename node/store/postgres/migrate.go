@@ -95,7 +95,10 @@ func (s *Store) migrateOnce(ctx context.Context, all []migration) error {
 		if err := runScripts(ctx, tx, all, version); err != nil {
 			return err
 		}
-		return raisePlaces(ctx, tx)
+		if err := raisePlaces(ctx, tx); err != nil {
+			return err
+		}
+		return raiseIDs(ctx, tx)
 	})
 	if errors.Is(err, errNew) {
 		if err := s.makeVersion(ctx); err != nil {
@@ -148,4 +151,21 @@ func raisePlaces(ctx context.Context, tx pgx.Tx) error {
 		FROM (SELECT coalesce(max(place), 0) AS place FROM ledger) last
 		WHERE last.place >= pg_snapshot_xmax(pg_current_snapshot())::text::bigint + since`)
 	return err
+}
+
+// numbered are the tables whose ids are drawn from a sequence, and its name. No other value of their rows is drawn: that an id is
+// taken says that its sequence is behind.
+var numbered = map[string]string{"ledger": "ledger_id", "audit": "audit_id_seq", "changes": "changes_id_seq"}
+
+// raiseIDs lets ids go on behind the rows that there are, where only these were brought: a logical replica has no sequences. One
+// that is ahead stays, since other nodes draw from it.
+func raiseIDs(ctx context.Context, tx pgx.Tx) error {
+	for table, sequence := range numbered {
+		_, err := tx.Exec(ctx, fmt.Sprintf(`SELECT setval('%s', last.id) FROM (SELECT max(id) AS id FROM %s) last
+			WHERE last.id > coalesce(pg_sequence_last_value('%[1]s'), 0)`, sequence, table))
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
