@@ -29,8 +29,8 @@ var (
 	ErrNameTaken = errors.New("the account name is taken")
 	// ErrInvalid means that a value cannot be stored; the message names it.
 	ErrInvalid = errors.New("invalid value")
-	// ErrNoRoom means that the disk has too little room for a copy.
-	ErrNoRoom = errors.New("the disk has too little room")
+	// ErrNoRoom means that there is too little room for a copy, or for what is written while a proof or a copy reads.
+	ErrNoRoom = errors.New("there is too little room")
 	// ErrClosed means that the store was used after Close.
 	ErrClosed = errors.New("the store is closed")
 	// ErrIdempotencyMismatch means that an idempotency key was used before for something else.
@@ -66,7 +66,7 @@ type Store interface {
 	// with an ID below before unless that is 0.
 	Audited(operator string, before int64, limit int) ([]AuditRow, error)
 	// Verify proves the ledger. It reads one consistent state beside running nodes and
-	// holds up nobody.
+	// holds up nobody. Where what they write meanwhile takes too much room it ends with ErrNoRoom.
 	Verify() (Verification, error)
 	// VerifyWithin is Verify that ends, with an error, when ctx does.
 	VerifyWithin(ctx context.Context) (Verification, error)

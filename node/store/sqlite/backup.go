@@ -2,6 +2,7 @@ package sqlite
 
 import (
 	"bytes"
+	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -103,12 +104,15 @@ func (s *Store) copyInto(file *os.File) error {
 		return err
 	}
 	defer c.close()
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if err := c.wantRoom(file); err != nil {
-		return err
-	}
-	return c.exec(`VACUUM INTO ?`, file.Name())
+	return s.readLong(context.Background(), c, func() (err error) {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		defer outOfMemory(&err)
+		if err := c.wantRoom(file); err != nil {
+			return err
+		}
+		return c.exec(`VACUUM INTO ?`, file.Name())
+	})
 }
 
 // spareBytes are left free on the disk of a copy, which is mostly that of the ledger too.

@@ -1,8 +1,10 @@
 package sqlite
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"sync"
 	"time"
 
@@ -46,8 +48,22 @@ type conn struct {
 }
 
 func dial(path, pragmas string) (*conn, error) {
+	return dialWith(context.Background(), path, pragmas)
+}
+
+// writerMemory bounds the writer's memory. Its address space is taken when it is opened, the memory when it is needed: of each 16 MiB
+// of the WAL 32 KiB for its index, and 8 KiB more to bring it to the database. The other connections have the driver's 256 MiB. So the
+// writer opens what nobody can read before it is cut, such as a WAL that grew beside somebody's shell. Replaced by tests only.
+var writerMemory int64 = 1 << 30
+
+// dialWriter is dial for the one connection that changes the database.
+func dialWriter(path string) (*conn, error) {
+	return dialWith(sqlite3.WithMaxMemory(context.Background(), writerMemory), path, writerPragmas)
+}
+
+func dialWith(ctx context.Context, path, pragmas string) (*conn, error) {
 	uri, done := openBeside(path)
-	db, err := sqlite3.OpenFlags(uri, sqlite3.OPEN_READWRITE|sqlite3.OPEN_URI)
+	db, err := sqlite3.OpenContext(ctx, uri+"&mode=rw")
 	if err != nil {
 		done()
 		return nil, err
@@ -59,9 +75,10 @@ func dial(path, pragmas string) (*conn, error) {
 	return c, nil
 }
 
-func (c *conn) close() error {
+func (c *conn) close() (err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	defer outOfMemory(&err)
 	if c.stmts == nil {
 		return nil
 	}
@@ -74,36 +91,42 @@ func (c *conn) close() error {
 }
 
 // transaction runs change and commits, or rolls back if it fails.
-func (c *conn) transaction(change func() error) error {
+func (c *conn) transaction(change func() error) error { return c.within(`BEGIN IMMEDIATE`, change) }
+
+// view runs a set of reads on one consistent state of the database.
+func (c *conn) view(read func() error) error { return c.within(`BEGIN`, read) }
+
+// within begins a transaction, does what is asked and commits, or rolls back if that fails.
+func (c *conn) within(begin string, do func() error) (err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if err := c.exec(`BEGIN IMMEDIATE`); err != nil {
+	defer outOfMemory(&err)
+	if err := c.exec(begin); err != nil {
 		return err
 	}
-	done := false
 	defer func() {
-		if !done && !c.db.GetAutocommit() { // also when change panics
+		if !c.db.GetAutocommit() { // no COMMIT went through, also where do panicked
 			_ = c.exec(`ROLLBACK`) // the error that led here is the one to report
 		}
 	}()
-	if err := change(); err != nil {
+	if err := do(); err != nil {
 		return err
 	}
-	if err := c.exec(`COMMIT`); err != nil {
-		return err
-	}
-	done = true
-	return nil
+	return c.exec(`COMMIT`)
 }
 
-// view runs a set of reads on one consistent state of the database.
-func (c *conn) view(read func() error) error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if err := c.exec(`BEGIN`); err != nil {
-		return err
+// outOfMemory makes an error of the panic with which the driver says that the memory of a connection does not do. SQLite itself took it
+// as any other error, and goes on. A panic of ours goes on.
+func outOfMemory(err *error) {
+	switch p := recover().(type) {
+	case nil:
+	case runtime.Error:
+		panic(p)
+	case error:
+		*err = p
+	default:
+		panic(p)
 	}
-	return errors.Join(read(), c.exec(`COMMIT`))
 }
 
 // prepare returns the statement of a SQL text. The caller holds mu.
@@ -227,20 +250,20 @@ func (s *statement) bind(i int, v any) {
 }
 
 // run steps through all rows and makes the statement ready for the next run.
-func (s *statement) run(visit func(row) error) error {
+func (s *statement) run(visit func(row) error) (err error) {
 	if err := s.err; err != nil {
 		s.err = nil
 		return err
 	}
-	var err error
+	defer func() { // also where it panics: what is not reset keeps the WAL as it is
+		if reset := s.sql.Reset(); err == nil { // it repeats the error of the failed step
+			err = reset
+		}
+	}()
 	for err == nil && s.sql.Step() {
 		if visit != nil {
 			err = visit(row{s.sql})
 		}
-	}
-	// Reset repeats the error of the failed step.
-	if reset := s.sql.Reset(); err == nil {
-		err = reset
 	}
 	return err
 }

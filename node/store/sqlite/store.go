@@ -62,7 +62,7 @@ func (s *Store) connect(path string) error {
 		return err
 	}
 	var err error
-	if s.write, err = dial(path, writerPragmas); err != nil {
+	if s.write, err = dialWriter(path); err != nil {
 		return err
 	}
 	if err := s.write.migrate(migrations()); err != nil {

@@ -1,9 +1,19 @@
 package sqlite
 
 import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
+
+	"corenode/actors/account"
+	"corenode/node/store"
+	"corenode/node/store/storetest"
 )
 
 // TestWALGivesItsRoomBack: what it grew to while nothing could be taken out of it does not stay.
@@ -22,4 +32,87 @@ func TestWALGivesItsRoomBack(t *testing.T) {
 	if info, err := os.Stat(wal); err != nil || info.Size() > 32<<20 {
 		t.Errorf("the WAL has %d bytes, %v", info.Size(), err)
 	}
+}
+
+// TestMemoryThatDoesNotDo: where the writer's memory does not do, as for the index of a WAL that grew for long, what is written gives an
+// error, as on a full disk. What was written before is there after a kill.
+func TestMemoryThatDoesNotDo(t *testing.T) {
+	defer func(was int64) { writerMemory = was }(writerMemory)
+	writerMemory = 8 << 20
+	s := open(t, t.TempDir())
+	a := storetest.MustCreate(t, s, "a", 0)
+	input := make([]byte, 1<<20)
+	hash := sha256.Sum256(input)
+	written, err := 0, error(nil)
+	held := s.asked.view(func() error {
+		if _, err := s.asked.number(`SELECT count(*) FROM accounts`); err != nil {
+			return err
+		}
+		for ; err == nil && written < 1000; written++ {
+			e := storetest.Settlement(a.ID, fmt.Sprint(written), -1)
+			e.ChargeInput, e.InputHash = input, hex.EncodeToString(hash[:])
+			err = s.Append([]account.Entry{e})
+		}
+		return nil
+	})
+	if held != nil || written < 2 || err == nil || store.Rejects(err) {
+		t.Fatalf("%d rows were written, and the last one gives %v; the read gives %v", written, err, held)
+	}
+	if err := s.Append([]account.Entry{storetest.Settlement(a.ID, "small", -1)}); err != nil {
+		t.Errorf("a smaller row behind it: %v", err)
+	}
+	killed := t.TempDir()
+	for _, name := range []string{DatabaseName, DatabaseName + "-wal"} {
+		copyFile(t, filepath.Join(s.dir, name), filepath.Join(killed, name))
+	}
+	writerMemory = 1 << 30
+	again := open(t, killed)
+	if v, err := again.Verify(); err != nil || len(v.Findings) != 0 || int(v.Rows) != written {
+		t.Errorf("after a kill: %+v, %v, want %d rows", v, err, written)
+	}
+	storetest.MustAppend(t, again, storetest.Settlement(a.ID, "after", -1))
+}
+
+// TestLongReadEnds: a proof or a backup that has the WAL grow beyond its bound, or fill the disk, ends and says so.
+func TestLongReadEnds(t *testing.T) {
+	defer func(was int64) { walMax, freeBytes = was, store.FreeBytes }(walMax)
+	for _, c := range []struct {
+		wal, free int64
+		known     bool
+		says      string
+	}{
+		{walMax, spareBytes, true, ""},
+		{walMax, 0, false, ""},
+		{walKept, 0, true, ""}, // its end would free nothing
+		{walMax + 1, spareBytes, true, "grew to 68719476737 bytes, 68719476736 at most"},
+		{walKept + 1, spareBytes - 1, true, "268435456 have to stay free for the ledger: there are 268435455"},
+	} {
+		err := endsLongRead(c.wal, c.free, c.known)
+		if (c.says == "") != (err == nil) || err != nil && (!errors.Is(err, store.ErrNoRoom) || !strings.Contains(err.Error(), c.says)) {
+			t.Errorf("%+v: %v", c, err)
+		}
+	}
+
+	walMax = 8 << 20
+	s := open(t, t.TempDir())
+	ctx, done, err := s.watchWAL(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer done()
+	if err := s.Exec(`INSERT INTO settings (name, value) VALUES ('large', zeroblob(12 << 20))`); err != nil {
+		t.Fatal(err)
+	}
+	<-ctx.Done()
+	if err := context.Cause(ctx); !errors.Is(err, store.ErrNoRoom) {
+		t.Errorf("what watches says %v", err)
+	}
+	if _, err := s.Verify(); !errors.Is(err, store.ErrNoRoom) {
+		t.Errorf("a proof: %v", err)
+	}
+	dir := t.TempDir()
+	if _, err := s.Backup(filepath.Join(dir, "b.db")); !errors.Is(err, store.ErrNoRoom) {
+		t.Errorf("a backup: %v", err)
+	}
+	wantFiles(t, dir)
 }
