@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"errors"
 	"os"
 
@@ -11,7 +12,19 @@ import (
 func FreeBytes(file *os.File) (n int64, known bool) {
 	var s unix.Statfs_t
 	err := unix.Fstatfs(int(file.Fd()), &s)
-	return int64(s.Bavail) * int64(s.Bsize), err == nil && s.Blocks > 0 // 0 is of disks without a bound
+	return leftBytes(s), err == nil && s.Blocks > 0 // 0 is of disks without a bound
+}
+
+// leftBytes counts in fragments: a block of a network file system is what it likes to transfer.
+func leftBytes(s unix.Statfs_t) int64 {
+	return int64(s.Bavail) * int64(cmp.Or(s.Frsize, s.Bsize))
+}
+
+// isTaken says whether a file has the disk for all of its size bytes. A copy may have holes where there were zeros.
+func isTaken(file *os.File, size int64) bool {
+	var s unix.Stat_t
+	const unit = 512
+	return unix.Fstat(int(file.Fd()), &s) == nil && s.Blocks*unit >= size
 }
 
 // preallocate takes so many bytes of disk, without writing them where the file

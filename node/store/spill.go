@@ -122,7 +122,7 @@ func (s *Spill) open(size int64) error {
 	if s.rows = is.rows; s.rows > 0 {
 		return nil
 	}
-	if s.size != size {
+	if s.size != size || !isTaken(s.file, size) {
 		if err := s.resize(size); err != nil {
 			return err
 		}

@@ -1,6 +1,7 @@
 package cpu
 
 import (
+	"cmp"
 	"os"
 	"strings"
 	"sync"
@@ -28,7 +29,12 @@ func allocate(f *os.File, off, n int64) error {
 func freeBytes(f *os.File) (n int64, known bool) {
 	var s unix.Statfs_t
 	err := unix.Fstatfs(int(f.Fd()), &s)
-	return int64(s.Bavail) * int64(s.Bsize), err == nil && s.Blocks > 0 // 0 is of disks without a bound
+	return leftBytes(s), err == nil && s.Blocks > 0 // 0 is of disks without a bound
+}
+
+// leftBytes counts in fragments: a block of a network file system is what it likes to transfer.
+func leftBytes(s unix.Statfs_t) int64 {
+	return int64(s.Bavail) * int64(cmp.Or(s.Frsize, s.Bsize))
 }
 
 // adviseHuge asks for huge pages: reading weights that are scattered over small
