@@ -46,6 +46,27 @@ func (h *Host) Unneeded() (digests []string) {
 	return digests
 }
 
+// DropUnneeded removes the files of unneeded modules that this node has, and forgets these. A rollout goes on naming them: a node that
+// was away has the files until it reads that.
+func (h *Host) DropUnneeded() error {
+	h.building.Lock() // nobody opens one meanwhile
+	defer h.building.Unlock()
+	h.lock()
+	defer h.unlock()
+	var errs []error
+	for digest, m := range h.modules {
+		if !m.removed || m.shipped || m.generation != nil || h.state.hasServed(digest) {
+			continue
+		}
+		if err := h.folder.deleteFiles(digest); err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		delete(h.modules, digest)
+	}
+	return errors.Join(errs...)
+}
+
 // save keeps the state. changing and mu are held, and mu is let go while a database is asked.
 func (h *Host) save() error {
 	if !h.clustered() {

@@ -3,6 +3,7 @@ package extensions
 import (
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -140,6 +141,52 @@ func TestFollowRollout(t *testing.T) {
 	if got := roles(c); got != "1, - 0, -, native" || c.Absent() != "" {
 		t.Errorf("a host that joins: %s, %q", got, c.Absent())
 	}
+}
+
+// TestFilesOfRemovedModulesGo: on every node of a cluster, also on one that was away, unless charges name the module. One that is
+// loaded again is there again.
+func TestFilesOfRemovedModulesGo(t *testing.T) {
+	r := &row{}
+	dir := t.TempDir()
+	a, b := r.join(t, t.TempDir()), r.join(t, dir)
+	one, two := bring(t, chatGuest(t, "1"), a, b), bring(t, chatGuest(t, "2"), a, b)
+	charged := bring(t, chatGuest(t, "3"), a, b)
+	want := func(there ...string) {
+		t.Helper()
+		for _, h := range []*Host{a, b} {
+			if err := h.DropUnneeded(); err != nil {
+				t.Error(err)
+			}
+			for _, digest := range []string{one, two, charged} {
+				if _, err := os.Stat(h.folder.path(digest, extWasm)); (err == nil) != slices.Contains(there, digest) {
+					t.Errorf("the file of %s: %v", digest, err)
+				}
+			}
+		}
+	}
+	a.mu.Lock()
+	a.state.Charged = append(a.state.Charged, charged)
+	a.mu.Unlock()
+	_, err := a.Activate(one)
+	if err = errors.Join(err, a.Remove(charged), a.Remove(two)); err != nil {
+		t.Fatal(err)
+	}
+	r.follow(t, b)
+	want(one, charged)
+	if got := mustLoad(t, a, chatGuest(t, "2")); got != two {
+		t.Fatal(got)
+	}
+	if err := b.Note(two, chatGuest(t, "2"), nil, nil); err != nil {
+		t.Fatal(err)
+	}
+	r.follow(t, b)
+	want(one, two, charged)
+	_ = b.Close()
+	if err := a.Remove(two); err != nil {
+		t.Fatal(err)
+	}
+	b = r.join(t, dir)
+	want(one, charged)
 }
 
 // TestFollowWhatHasCome: a module whose file comes later than the change that wants it has its role after the next

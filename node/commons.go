@@ -273,14 +273,18 @@ func (c *commons) take(numbers map[string]int64) error {
 	return errors.Join(prices, cmp.Or(files, lags))
 }
 
-// sweepModules removes files from the store that nobody needs. It goes by a rollout that is the present one; a module that
-// was loaded again since was asked for, and stays. A rollout names all that were ever removed.
+// sweepModules removes files that nobody needs from the store, and then from the folder. It goes by a rollout that is the present one; a
+// module that was loaded again since was asked for, and stays in the store, which brings it to the folder again. A rollout names all
+// that were ever removed.
 func (c *commons) sweepModules() error {
 	digests := c.node.modules.Unneeded()
 	if len(digests) == 0 {
 		return nil
 	}
-	return c.store.DropModules(digests)
+	if err := c.store.DropModules(digests); err != nil {
+		return err
+	}
+	return c.node.modules.DropUnneeded()
 }
 
 // takeModules brings what changed of the module files, and into memory what is asked for.

@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"log/slog"
 	"net/http"
 	"os"
@@ -494,7 +495,8 @@ func (s *droppingStore) DropModules(digests []string) error {
 	return nil
 }
 
-// TestEveryRemovedModuleIsSwept: a rollout names each module that was ever removed, and the files of the last ones go, too.
+// TestEveryRemovedModuleIsSwept: a rollout names each module that was ever removed, and the files of the last ones go, too, those of
+// the node's own folder among them.
 func TestEveryRemovedModuleIsSwept(t *testing.T) {
 	var removed []string
 	for i := range 250 {
@@ -505,7 +507,12 @@ func TestEveryRemovedModuleIsSwept(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := &droppingStore{}
-	host, err := extensions.Open(extensions.Options{State: state, Number: 1, CacheDir: moduleCache, Log: slog.New(slog.DiscardHandler),
+	dir := t.TempDir()
+	file := filepath.Join(dir, strings.TrimPrefix(removed[249], "sha256:")+".wasm")
+	if err := os.WriteFile(file, []byte("no module"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	host, err := extensions.Open(extensions.Options{Dir: dir, State: state, Number: 1, CacheDir: moduleCache, Log: slog.New(slog.DiscardHandler),
 		Keep: func(int64, []byte) (int64, error) { return 2, nil }})
 	if err != nil {
 		t.Fatal(err)
@@ -513,5 +520,8 @@ func TestEveryRemovedModuleIsSwept(t *testing.T) {
 	defer host.Close()
 	if err := newCommons(s, "a", &node{modules: host}).sweepModules(); err != nil || !slices.Equal(s.dropped, removed) {
 		t.Errorf("%d of %d files are dropped, %v", len(s.dropped), len(removed), err)
+	}
+	if _, err := os.Stat(file); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the file in the folder: %v", err)
 	}
 }
