@@ -89,8 +89,8 @@ type API struct {
 	// upstreams are the models that servers elsewhere answer, by id.
 	upstreams map[string]Upstream
 	log       *slog.Logger
-	// proving is held by the proof of the ledger that runs.
-	proving sync.Mutex
+	// proving is held by the proof of the ledger that runs, copying by the backup.
+	proving, copying sync.Mutex
 	// document gives what describes the routes, which lead here and so cannot name it themselves.
 	document func() json.RawMessage
 }

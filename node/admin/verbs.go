@@ -202,11 +202,16 @@ func (a *API) verify(c call) (store.Verification, error) {
 	return a.store.VerifyWithin(c.ctx)
 }
 
-// backup writes a copy of the database, and of the modules, to a file on the node's own machine.
+// backup writes a copy of the database, and of the modules, to a file on the node's own machine. Each copy looks for room before it is
+// made, and so one call makes one at a time.
 func (a *API) backup(c call, asked Backup) (shown BackedUp, err error) {
 	if !filepath.IsAbs(asked.Path) {
 		return shown, invalid(fmt.Errorf("path is %q, want an absolute path on the node's machine", asked.Path))
 	}
+	if !a.copying.TryLock() {
+		return shown, &Error{Kind: KindConflict, Message: "another call makes a backup now; ask again when it has ended"}
+	}
+	defer a.copying.Unlock()
 	missing, err := a.store.Backup(asked.Path)
 	return BackedUp{Path: asked.Path, ModulesMissing: missing}, err
 }

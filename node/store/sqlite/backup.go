@@ -108,7 +108,7 @@ func (s *Store) copyInto(file *os.File) error {
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		defer outOfMemory(&err)
-		if err := c.wantRoom(file); err != nil {
+		if err := c.wantRoom(file, filepath.Join(s.dir, ModulesDir)); err != nil {
 			return err
 		}
 		return c.exec(`VACUUM INTO ?`, file.Name())
@@ -121,8 +121,8 @@ const spareBytes = 256 << 20
 // freeBytes is what the file's disk has left. Tests put another disk in its place.
 var freeBytes = store.FreeBytes
 
-// wantRoom refuses to copy the database into a file whose disk would then be as good as full.
-func (c *conn) wantRoom(file *os.File) error {
+// wantRoom refuses to copy the database into a file, and a folder of modules beside it, whose disk would then be as good as full.
+func (c *conn) wantRoom(file *os.File, modules string) error {
 	free, known := freeBytes(file)
 	if !known {
 		return nil
@@ -132,9 +132,13 @@ func (c *conn) wantRoom(file *os.File) error {
 		return err
 	}
 	each, err := c.number(`PRAGMA page_size`)
-	if err == nil && free < pages*each+spareBytes {
+	if err != nil {
+		return err
+	}
+	beside, err := sizeOfModules(modules)
+	if copied := pages*each + beside; err == nil && free < copied+spareBytes {
 		err = fmt.Errorf("%w: the copy takes up to %d bytes, and %d have to stay free for the ledger: there are %d",
-			store.ErrNoRoom, pages*each, spareBytes, free)
+			store.ErrNoRoom, copied, spareBytes, free)
 	}
 	return err
 }

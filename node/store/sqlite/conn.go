@@ -48,7 +48,7 @@ type conn struct {
 }
 
 func dial(path, pragmas string) (*conn, error) {
-	return dialWith(context.Background(), path, pragmas)
+	return dialWith(context.Background(), path, pragmas, spareBytes)
 }
 
 // writerMemory bounds the writer's memory. Its address space is taken when it is opened, the memory when it is needed: of each 16 MiB
@@ -56,13 +56,13 @@ func dial(path, pragmas string) (*conn, error) {
 // writer opens what nobody can read before it is cut, such as a WAL that grew beside somebody's shell. Replaced by tests only.
 var writerMemory int64 = 1 << 30
 
-// dialWriter is dial for the one connection that changes the database.
+// dialWriter is dial for the one connection that changes the database. It has files only while it migrates, when nothing else is written.
 func dialWriter(path string) (*conn, error) {
-	return dialWith(sqlite3.WithMaxMemory(context.Background(), writerMemory), path, writerPragmas)
+	return dialWith(sqlite3.WithMaxMemory(context.Background(), writerMemory), path, writerPragmas, 0)
 }
 
-func dialWith(ctx context.Context, path, pragmas string) (*conn, error) {
-	uri, done := openBeside(path)
+func dialWith(ctx context.Context, path, pragmas string, spare int64) (*conn, error) {
+	uri, done := openBeside(path, spare)
 	db, err := sqlite3.OpenContext(ctx, uri+"&mode=rw")
 	if err != nil {
 		done()

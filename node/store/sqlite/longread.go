@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/ncruces/go-sqlite3"
+
 	"corenode/node/store"
 )
 
@@ -44,8 +46,11 @@ func (s *Store) readLong(ctx context.Context, c *conn, read func() error) error 
 	}
 	defer done()
 	c.db.SetInterrupt(ctx)
-	if err = read(); err != nil && ctx.Err() != nil {
+	switch err = read(); {
+	case err != nil && ctx.Err() != nil:
 		err = context.Cause(ctx)
+	case errors.Is(err, sqlite3.FULL):
+		err = fmt.Errorf("%w: %d bytes have to stay free for the ledger: %w", store.ErrNoRoom, spareBytes, err)
 	}
 	return err
 }

@@ -40,16 +40,40 @@ func isSound(path, name string) (bool, error) {
 	return hex.EncodeToString(sum.Sum(nil)) == digest, err
 }
 
+// isKept says whether a backup has a file of a folder of modules: not what a kill left of one, nor what was moved aside.
+func isKept(e fs.DirEntry) bool {
+	name := e.Name()
+	ends := func(end string) bool { return strings.HasSuffix(name, end) }
+	return e.Type().IsRegular() && !strings.HasPrefix(name, ".") &&
+		(isState(name) && ends(".json") || ends(moduleFile) || ends(".sig") || ends(".config.json"))
+}
+
+// isState says whether a file says which modules serve.
+func isState(name string) bool { return strings.HasPrefix(name, "state.") }
+
+// sizeOfModules is what the files of a folder of modules take in a backup.
+func sizeOfModules(dir string) (n int64, err error) {
+	entries, err := os.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return 0, nil
+	}
+	for _, e := range entries {
+		if info, err := e.Info(); err == nil && isKept(e) { // one without was removed meanwhile
+			n += info.Size()
+		}
+	}
+	return n, err
+}
+
 // copyModules copies the files of a folder of modules, not those of folders in it, into another one
 // and syncs them: what says which modules serve before them, since it is written behind them. What is
 // there stays, unless it is a damaged module. Without a folder there is nothing to copy.
 // It returns the digests of modules that are damaged and not copied.
 func copyModules(from, to string) (damaged []string, err error) {
-	state := func(name string) bool { return strings.HasPrefix(name, "state.") }
-	if _, err := copyFiles(from, to, state); err != nil {
+	if _, err := copyFiles(from, to, isState); err != nil {
 		return nil, err
 	}
-	return copyFiles(from, to, func(name string) bool { return !state(name) })
+	return copyFiles(from, to, func(name string) bool { return !isState(name) })
 }
 
 // copyFiles copies those that are wanted, and returns which modules are damaged and not copied.
@@ -65,7 +89,7 @@ func copyFiles(from, to string, wanted func(name string) bool) (damaged []string
 		return nil, err
 	}
 	for _, e := range entries { // in the order of their names
-		if !e.Type().IsRegular() || !wanted(e.Name()) {
+		if !isKept(e) || !wanted(e.Name()) {
 			continue
 		}
 		sound, err := copyModule(from, to, e.Name())

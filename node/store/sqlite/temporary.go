@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync/atomic"
 
+	"github.com/ncruces/go-sqlite3"
 	"github.com/ncruces/go-sqlite3/vfs"
 
 	"corenode/node/store"
@@ -23,6 +24,7 @@ const temporaryNames = ".corenode-sort-*"
 type fileSystem struct {
 	vfs.VFSFilename // for all other files
 	dir             string
+	spare           int64 // bytes that stay free on the folder's disk
 }
 
 var (
@@ -30,10 +32,11 @@ var (
 	connections atomic.Int64 // that were made, which names them apart
 )
 
-// openBeside gives the URI by which SQLite opens a database with temporary files beside it, until done is called.
-func openBeside(path string) (uri string, done func()) {
+// openBeside gives the URI by which SQLite opens a database with temporary files beside it, which leave spare bytes free, until done is
+// called.
+func openBeside(path string, spare int64) (uri string, done func()) {
 	name := "beside-" + strconv.FormatInt(connections.Add(1), 10)
-	vfs.Register(name, fileSystem{system, filepath.Dir(path)})
+	vfs.Register(name, fileSystem{system, filepath.Dir(path), spare})
 	return fileURI(path, "vfs="+name), func() { vfs.Unregister(name) }
 }
 
@@ -65,7 +68,7 @@ func (f fileSystem) OpenFilename(name *vfs.Filename, flags vfs.OpenFlag) (vfs.Fi
 	if runtime.GOOS != "windows" { // which removes no open file
 		os.Remove(file.Name()) // its end goes with this process then, however that ends
 	}
-	return temporary{file}, flags, nil
+	return temporary{file, f.spare}, flags, nil
 }
 
 // removeTemporary removes the files that a kill left. One that cannot be removed is in nobody's way.
@@ -79,7 +82,18 @@ func removeTemporary(dir string) {
 }
 
 // temporary is a file that one connection has for itself, until it closes it.
-type temporary struct{ *os.File }
+type temporary struct {
+	*os.File
+	spare int64 // as that of fileSystem
+}
+
+// WriteAt implements vfs.File. What is sorted leaves the disk to the ledger.
+func (t temporary) WriteAt(b []byte, off int64) (int, error) {
+	if free, known := freeBytes(t.File); known && free < t.spare {
+		return 0, sqlite3.FULL
+	}
+	return t.File.WriteAt(b, off)
+}
 
 // Close implements vfs.File.
 func (t temporary) Close() error {

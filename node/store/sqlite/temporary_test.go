@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -8,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"corenode/node/store"
 	"corenode/node/store/storetest"
 )
 
@@ -73,5 +75,31 @@ func TestMigrationsSortInFiles(t *testing.T) {
 		SELECT hex(randomblob(500)) AS x FROM n ORDER BY x;`
 	if err := c.migrate(append(migrations(), sorts)); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// TestSortsLeaveRoom: what a proof sorts in files leaves the ledger room on its disk.
+func TestSortsLeaveRoom(t *testing.T) {
+	defer func() { freeBytes = store.FreeBytes }()
+	s := open(t, t.TempDir())
+	c, err := dial(filepath.Join(s.dir, DatabaseName), "PRAGMA cache_size = -64;")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.close()
+	sorts := func() error {
+		return s.readLong(t.Context(), c, func() error {
+			return c.view(func() error {
+				_, err := c.number(`SELECT count(*) FROM (WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 4000)
+					SELECT hex(randomblob(500)) AS x FROM n ORDER BY x LIMIT 4000 OFFSET 1)`)
+				return err
+			})
+		})
+	}
+	for _, free := range []int64{spareBytes, spareBytes - 1} {
+		freeBytes = func(*os.File) (int64, bool) { return free, true }
+		if err := sorts(); (err == nil) != (free == spareBytes) || err != nil && !errors.Is(err, store.ErrNoRoom) {
+			t.Errorf("where %d bytes are free: %v", free, err)
+		}
 	}
 }
