@@ -181,6 +181,37 @@ func (f folder) saveOrSay(s *state) {
 	}
 }
 
+// removeHalves removes what a kill left of files that were being written, here or by a restore: nobody else writes in Dir before it is
+// opened. One that cannot be removed is in nobody's way.
+func (f folder) removeHalves() {
+	if f.dir == "" {
+		return
+	}
+	left, _ := os.ReadDir(f.dir)
+	for _, e := range left {
+		if isHalf(e.Name()) {
+			os.Remove(filepath.Join(f.dir, e.Name()))
+		}
+	}
+}
+
+// isHalf says whether a file is a part of one of ours: writeFile makes .NAME-NUMBER of NAME, a restore NAME.part.
+func isHalf(name string) bool {
+	whole, half := strings.CutSuffix(name, ".part")
+	if !half {
+		at := strings.LastIndexByte(name, '-')
+		if half = at > 0 && name[0] == '.' && strings.Trim(name[at+1:], "0123456789") == ""; half {
+			whole = name[1:at]
+		}
+	}
+	for _, ext := range []string{extWasm, extSignature, extConfig} {
+		if hex, ok := strings.CutSuffix(whole, ext); ok && isDigest(digestPrefix+hex) {
+			return half
+		}
+	}
+	return half && (whole == stateFile || whole == stateCopy)
+}
+
 func removeFile(path string) error {
 	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err

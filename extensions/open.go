@@ -48,6 +48,7 @@ func open(o Options, shipped []shippedModule) (*Host, error) {
 			return nil, err
 		}
 	}
+	h.folder.removeHalves()
 	h.foreign.Store(&map[Slot]*slot{})
 	for i, name := range Slots {
 		h.slots[i] = h.newSlot(name)

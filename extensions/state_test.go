@@ -309,6 +309,24 @@ func TestTariffOfAnEarlierVersionIsKept(t *testing.T) {
 	}
 }
 
+// TestHalvesOfAKillAreRemoved: what was being written when a kill came goes when the folder is opened. All else stays.
+func TestHalvesOfAKillAreRemoved(t *testing.T) {
+	dir := t.TempDir()
+	hex := strings.TrimPrefix(digestOf([]byte("none")), digestPrefix)
+	left := []string{".state.json-17", ".state.copy.json-18", "." + hex + ".wasm-1", "." + hex + ".sig-2", "." + hex + ".config.json-3",
+		hex + ".wasm.part", "state.json.part"}
+	kept := []string{".state.json", ".notes-17", "." + hex + ".wasm-1a", hex + ".sig", "notes.part", "state.json.damaged", hex + "-1"}
+	for _, name := range append(left, kept...) {
+		writeTestFile(t, filepath.Join(dir, name), []byte("half"))
+	}
+	openTest(t, Options{Dir: dir})
+	for i, name := range append(left, kept...) {
+		if _, err := os.Lstat(filepath.Join(dir, name)); (err == nil) != (i >= len(left)) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
 // TestANameIsThatOfWhatShips: however many copies of it earlier versions of the program left; among such copies alone it is nobody's.
 func TestANameIsThatOfWhatShips(t *testing.T) {
 	of := func(digest string, shipped bool) *module {

@@ -251,7 +251,7 @@ const syncsMeasured = 11
 
 // syncTimes writes and syncs a small file in a folder, again and again.
 func syncTimes(dir string) (times []time.Duration, err error) {
-	file, err := os.CreateTemp(dir, "doctor-")
+	file, err := os.CreateTemp(dir, store.TrialName+"*")
 	if err != nil {
 		return nil, err
 	}

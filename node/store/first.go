@@ -78,10 +78,13 @@ func setAside(path string) (aside string, err error) {
 	}
 }
 
+// secretName begins the name of a secret that is not whole yet.
+const secretName = ".secret-"
+
 // WriteSecret replaces a file that only the owner may read (0600). A reader
 // sees the old content or the new, never a part, also after a crash.
 func WriteSecret(path, secret string) error {
-	file, err := os.CreateTemp(filepath.Dir(path), ".secret-*") // made with mode 0600
+	file, err := os.CreateTemp(filepath.Dir(path), secretName+"*") // made with mode 0600
 	if err != nil {
 		return err
 	}

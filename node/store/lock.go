@@ -46,11 +46,28 @@ func LockFolder(dir string) (io.Closer, error) {
 		file.Close()
 		return nil, err
 	}
+	removeLeft(dir)
 	// The process id is for people; the lock does not depend on it.
 	if err := file.Truncate(0); err == nil {
 		fmt.Fprintf(file, "%d\n", os.Getpid())
 	}
 	return file, nil
+}
+
+// TrialName begins the name of a file that is written to see how fast the folder's disk is, by who need not have the lock.
+const TrialName = ".trial-"
+
+// removeLeft removes files that a kill left before they got their names, or lost them: tokens in plain text among them. Who has the
+// lock writes none at that time. One that cannot be removed is in nobody's way.
+func removeLeft(dir string) {
+	left, _ := os.ReadDir(dir)
+	for _, e := range left {
+		for _, begins := range []string{secretName, TrialName} {
+			if rest, ours := strings.CutPrefix(e.Name(), begins); ours && strings.Trim(rest, "0123456789") == "" {
+				os.Remove(filepath.Join(dir, e.Name()))
+			}
+		}
+	}
 }
 
 func removeIfThere(path string) error {
