@@ -247,6 +247,11 @@ func examineData(f Facts, add adder) {
 		return
 	}
 	age := f.Now.Sub(f.LastBackup)
+	if age < 0 {
+		add("backup", Warn, "the last one is of "+f.LastBackup.UTC().Format(time.RFC3339)+", after the time that the clock says",
+			"set the clock; where it is right it was ahead then, and how old the backup is cannot be said: make another one")
+		return
+	}
 	state := OK
 	if age > backupWarn {
 		state = Warn

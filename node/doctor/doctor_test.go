@@ -56,6 +56,7 @@ func TestExamine(t *testing.T) {
 		"no backup":     {func(f *Facts) { f.LastBackup = time.Time{} }, "backup", Warn, "none"},
 		"old backup":    {func(f *Facts) { f.LastBackup = now.AddDate(0, 0, -3) }, "backup", Warn, "72 hours ago"},
 		"no node":       {func(f *Facts) { f.Running = false }, "node", Warn, "none answers"},
+		"late backup":   {func(f *Facts) { f.LastBackup = now.Add(time.Hour) }, "backup", Warn, "after the time that the clock says"},
 		"hangs":         {func(f *Facts) { f.Running, f.LastBackup, f.Owner = false, time.Time{}, "process 12" }, "node", Fail, "process 12 has"},
 		"left rows":     {func(f *Facts) { f.Spilled = 3 }, "spill journal", Warn, "it has 3 rows"},
 		"bad journal":   {func(f *Facts) { f.SpillProblem = "the header is damaged" }, "spill journal", Fail, "header is damaged"},

@@ -79,5 +79,6 @@ func (c *conn) lastBackup(path string) (newest int64, err error) {
 	if err != nil || audits == 0 {
 		return 0, err
 	}
-	return c.number(`SELECT max(time) FROM audit WHERE path = ? AND status = 201`, path)
+	// The last row, and not the latest time: the clock may have been ahead before.
+	return c.number(`SELECT time FROM audit WHERE path = ? AND status = 201 ORDER BY id DESC LIMIT 1`, path)
 }

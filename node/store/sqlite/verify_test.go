@@ -11,6 +11,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/ncruces/go-sqlite3"
 
@@ -188,7 +189,10 @@ func TestLastBackupIsOnlyRead(t *testing.T) {
 		t.Errorf("before a backup: %v, %v", at, err)
 	}
 	s = open(t, dir)
-	err := errors.Join(s.Audit(store.AuditRow{Path: "/backup", Status: 201}), s.Audit(store.AuditRow{Path: "/backup", Status: 500}),
+	ahead := s.Audit(store.AuditRow{Path: "/backup", Status: 201})
+	last := time.Unix(1_700_000_000, 0).UTC()
+	s.SetClock(func() time.Time { return last }) // it was ahead
+	err := errors.Join(ahead, s.Audit(store.AuditRow{Path: "/backup", Status: 201}), s.Audit(store.AuditRow{Path: "/backup", Status: 500}),
 		s.Audit(store.AuditRow{Path: "/other", Status: 201}), s.write.db.Exec(`PRAGMA user_version = 1`), s.Close())
 	if err != nil {
 		t.Fatal(err)
@@ -198,8 +202,8 @@ func TestLastBackupIsOnlyRead(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if at, err := LastBackup(dir, "/backup"); err != nil || at.IsZero() {
-		t.Errorf("after a backup: %v, %v", at, err)
+	if at, err := LastBackup(dir, "/backup"); err != nil || !at.Equal(last) {
+		t.Errorf("after a backup: %v, %v, want %v", at, err, last)
 	}
 	if after, err := os.ReadFile(path); err != nil || !bytes.Equal(after, before) {
 		t.Errorf("the database is changed, or gone: %v", err)
