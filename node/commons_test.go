@@ -512,8 +512,8 @@ func TestEveryRemovedModuleIsSwept(t *testing.T) {
 	if err := os.WriteFile(file, []byte("no module"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	host, err := extensions.Open(extensions.Options{Dir: dir, State: state, Number: 1, CacheDir: moduleCache, Log: slog.New(slog.DiscardHandler),
-		Keep: func(int64, []byte) (int64, error) { return 2, nil }})
+	host, err := extensions.Open(extensions.Options{Dir: dir, State: state, Number: 1, CacheDir: moduleCache,
+		Log: slog.New(slog.DiscardHandler), Keep: func(int64, []byte) (int64, error) { return 2, nil }})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -61,14 +61,15 @@ func dialWriter(path string) (*conn, error) {
 	return dialWith(sqlite3.WithMaxMemory(context.Background(), writerMemory), path, writerPragmas, 0)
 }
 
-func dialWith(ctx context.Context, path, pragmas string, spare int64) (*conn, error) {
+func dialWith(ctx context.Context, path, pragmas string, spare int64) (c *conn, err error) {
+	defer outOfMemory(&err)
 	uri, done := openBeside(path, spare)
 	db, err := sqlite3.OpenContext(ctx, uri+"&mode=rw")
 	if err != nil {
 		done()
 		return nil, err
 	}
-	c := &conn{db: db, stmts: map[string]*statement{}, done: done}
+	c = &conn{db: db, stmts: map[string]*statement{}, done: done}
 	if err := errors.Join(db.BusyTimeout(busyTimeout), db.Exec(pragmas)); err != nil {
 		return nil, errors.Join(err, c.close())
 	}

@@ -56,12 +56,12 @@ func Open(dir string) (*Store, error) {
 }
 
 // connect opens the connections; the writer migrates before the readers look.
-func (s *Store) connect(path string) error {
+func (s *Store) connect(path string) (err error) {
+	defer outOfMemory(&err)
 	removeTemporary(s.dir)
 	if err := makeFiles(path); err != nil {
 		return err
 	}
-	var err error
 	if s.write, err = dialWriter(path); err != nil {
 		return err
 	}

@@ -38,6 +38,10 @@ func TestWALGivesItsRoomBack(t *testing.T) {
 // error, as on a full disk. What was written before is there after a kill.
 func TestMemoryThatDoesNotDo(t *testing.T) {
 	defer func(was int64) { writerMemory = was }(writerMemory)
+	writerMemory = 640 << 10
+	if _, err := Open(t.TempDir()); err == nil {
+		t.Error("it does for a folder to be opened")
+	}
 	writerMemory = 8 << 20
 	s := open(t, t.TempDir())
 	a := storetest.MustCreate(t, s, "a", 0)
