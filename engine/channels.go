@@ -35,7 +35,7 @@ func (e *Engine) headed(q *messages.Request, beginning *messages.Message, text s
 		if thinks := e.thoughts(*beginning); thinks != "" {
 			before = output.MarkChannel + "analysis" + output.MarkMessage + thinks + next
 		}
-		if !forced(q) {
+		if !q.ForcesCall() {
 			return before + final + output.MarkMessage + text, start{begun: begun, header: final, opened: true}
 		}
 	}
@@ -60,9 +60,9 @@ func (e *Engine) header(q *messages.Request) (header string, whole bool) {
 	switch {
 	case q.ToolChoice.Mode == "tool":
 		return call + q.ToolChoice.Name + " " + output.MarkConstrain + "json", true
-	case forced(q) && len(tools) == 1:
+	case q.ForcesCall() && len(tools) == 1:
 		return call + tools[0].Name + " " + output.MarkConstrain + "json", true
-	case forced(q):
+	case q.ForcesCall():
 		return call, false
 	case !q.Thinking && len(tools) == 0:
 		return output.MarkChannel + "final", true
@@ -74,7 +74,7 @@ func (e *Engine) header(q *messages.Request) (header string, whole bool) {
 func (e *Engine) channels(account string, q *messages.Request) (*Channels, error) {
 	c := &Channels{Marks: e.format.channelTokens, Calls: map[string]*grammar.Grammar{}, Vocabulary: e.vocabulary()}
 	if tools, at := callable(q); len(tools) > 0 {
-		g, err := e.compile(account, q, grammar.Form{Calls: tools, Apart: true, Free: !forced(q)}, at)
+		g, err := e.compile(account, q, grammar.Form{Calls: tools, Apart: true, Free: !q.ForcesCall()}, at)
 		if err != nil {
 			return nil, err
 		}
@@ -83,7 +83,7 @@ func (e *Engine) channels(account string, q *messages.Request) (*Channels, error
 			c.Calls[t.Name] = g.Arguments(i)
 		}
 	}
-	if q.Format != nil && !forced(q) {
+	if q.Format != nil && !q.ForcesCall() {
 		one := *q
 		one.Tools, one.ToolChoice = nil, messages.ToolChoice{}
 		var err error

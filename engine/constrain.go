@@ -14,11 +14,11 @@ import (
 // the model makes. The grammar is nil where nothing is held.
 func (e *Engine) constrain(account string, q *messages.Request, at start) (*grammar.Grammar, Trigger, error) {
 	f := grammar.Form{
-		Thinking: at.thinking, ThinkClose: e.format.tags.Close, SingleCall: singleCall(q), Marked: e.format.marker >= 0,
+		Thinking: at.thinking, ThinkClose: e.format.tags.Close, SingleCall: q.SingleCall(), Marked: e.format.marker >= 0,
 		JSONCalls: e.format.calls == callsJSON, KeyCalls: e.format.calls == callsKeys, Capital: e.format.capital,
 		Delimiters: e.format.delimiters,
 	}
-	forced := forced(q)
+	forced := q.ForcesCall()
 	var places []int
 	f.Calls, places = callable(q)
 	if q.Format != nil && !forced {
@@ -74,11 +74,6 @@ func (e *Engine) compile(account string, q *messages.Request, f grammar.Form, at
 	return g, err
 }
 
-// forced says whether the answer has to be a call, whatever the format of its text.
-func forced(q *messages.Request) bool {
-	return q.ToolChoice.Mode == "any" || q.ToolChoice.Mode == "tool"
-}
-
 // hidden are the tokens that an answer cannot have: the one that begins a call, where
 // there are tools and none may be called, and the one that opens thinking, which the prompt does.
 func (e *Engine) hidden(q *messages.Request) (ids []int32) {
@@ -90,12 +85,6 @@ func (e *Engine) hidden(q *messages.Request) (ids []int32) {
 	}
 	slices.Sort(ids)
 	return ids
-}
-
-// singleCall says whether the answer ends with its first call: it is asked for, or one
-// tool was named, which whoever does that expects to be called once.
-func singleCall(q *messages.Request) bool {
-	return q.ToolChoice.DisableParallel || q.ToolChoice.Mode == "tool"
 }
 
 // vocabulary is the tokenizer's, as a grammar walks it: made when it is first needed,

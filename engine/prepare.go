@@ -70,7 +70,7 @@ func (e *Engine) Prepare(account string, q *messages.Request) (*Request, error) 
 			Tools: offered(q), Marked: e.format.marker >= 0, KeyCalls: e.format.calls == callsKeys, Stops: q.StopSequences,
 			Delimiters: e.format.delimiters,
 			Channels:   channels != nil, Header: at.header, Opened: at.opened,
-			SingleCall: singleCall(q), Constrained: form != nil, NewID: newToolID,
+			SingleCall: q.SingleCall(), Constrained: form != nil, NewID: newToolID,
 		},
 		Written: e.format.written, Snapshots: e.snapshots(prompt), Conversation: Conversation(q),
 	}, nil
@@ -205,12 +205,12 @@ func (e *Engine) rendered(q *messages.Request, most int) (ids []int32, at start,
 	if err != nil {
 		return nil, start{}, templateError(err, in.Messages)
 	}
-	at.thinking = template.StartsThinking(text, e.format.tags.Open)
+	at.thinking = template.EndsWith(text, e.format.tags.Open)
 	if e.format.thinkOpen >= 0 && in.Thinking && !at.thinking {
 		text, at.thinking = text+e.format.tags.Open, true
 	}
 	prefill := ""
-	opens := e.format.opens && !template.EndsThinking(text, e.format.tags.Close)
+	opens := e.format.opens && !template.EndsWith(text, e.format.tags.Close)
 	at.thinksFirst = opens && e.format.opensByToken && q.Thinking && !at.thinking && beginning == nil
 	if beginning != nil {
 		prefill, at.begun = e.prefill(*beginning, at.thinking, opens)
@@ -298,7 +298,7 @@ func (e *Engine) input(q *messages.Request) (in template.Input, beginning *messa
 
 // formatSchema is the schema of the answer's text that the template is shown; nil for none.
 func (e *Engine) formatSchema(q *messages.Request) json.RawMessage {
-	if !e.options.TemplateSchema || q.Format == nil || forced(q) {
+	if !e.options.TemplateSchema || q.Format == nil || q.ForcesCall() {
 		return nil
 	}
 	return q.Format.Schema

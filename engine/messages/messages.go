@@ -56,6 +56,15 @@ type Request struct {
 	StreamArray bool
 }
 
+// ForcesCall says whether the answer has to be a call: then it has no text, and no format.
+func (q *Request) ForcesCall() bool { return q.ToolChoice.Mode == "any" || q.ToolChoice.Mode == "tool" }
+
+// SingleCall says whether the answer ends with its first call: it is asked for, or one
+// tool was named, which whoever does that expects to be called once.
+func (q *Request) SingleCall() bool {
+	return q.ToolChoice.DisableParallel || q.ToolChoice.Mode == "tool"
+}
+
 // Details is the cause of a failure that programs can act on: a JSON object, which stands beside
 // the message in the protocol's envelope. Its error_code is a name that official clients know.
 type Details string

@@ -233,16 +233,8 @@ func (r *run) weigh(v value) value {
 	return v
 }
 
-// StartsThinking reports whether a prompt ends inside an open thinking block, which begins with opening,
-// so that what the model writes first is thinking. It looks at the part after
-// the last turn header, where only the template writes.
-func StartsThinking(prompt, opening string) bool {
-	return endsWith(prompt, opening)
-}
-
-// EndsThinking reports whether a prompt ends behind a thinking block, empty or not, which closing ends.
-func EndsThinking(prompt, closing string) bool { return endsWith(prompt, closing) }
-
-func endsWith(prompt, tag string) bool {
+// EndsWith reports whether a prompt ends with tag, behind the last turn header, where only the template writes:
+// the tag that opens thinking, so that what the model writes first is thinking, or the one that closes it.
+func EndsWith(prompt, tag string) bool {
 	return strings.HasSuffix(strings.TrimRight(prompt, " \t\r\n"), tag)
 }

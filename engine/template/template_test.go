@@ -38,8 +38,8 @@ func TestBuiltin(t *testing.T) {
 			prompt, err := tmpl.Render(in)
 			if err != nil {
 				prompt = "error: " + err.Error()
-			} else if StartsThinking(prompt, "<think>") != thinking {
-				t.Errorf("%s: StartsThinking is %v", name, !thinking)
+			} else if EndsWith(prompt, "<think>") != thinking {
+				t.Errorf("%s: whether it starts with thinking is %v", name, !thinking)
 			}
 			fmt.Fprintf(&b, "======== %s, thinking %v\n%s\n", name, thinking, prompt)
 		}
@@ -56,7 +56,7 @@ func TestBuiltin(t *testing.T) {
 	}
 }
 
-func TestStartsThinking(t *testing.T) {
+func TestEndsWith(t *testing.T) {
 	for prompt, want := range map[string]bool{
 		"<|im_start|>assistant\n<think>\n":               true,
 		"<|im_start|>assistant\n<think>":                 true,
@@ -65,7 +65,7 @@ func TestStartsThinking(t *testing.T) {
 		"<|im_start|>assistant\n":                        false,
 		"":                                               false,
 	} {
-		if got := StartsThinking(prompt, "<think>"); got != want {
+		if got := EndsWith(prompt, "<think>"); got != want {
 			t.Errorf("%q: %v", prompt, got)
 		}
 	}

@@ -76,7 +76,7 @@ func (m *Model) Prepare(account string, q *messages.Request) (*engine.Request, e
 		return nil, err
 	}
 	s := &sent{stops: q.StopSequences, calls: checker, forward: q.Forward, counted: counted, exact: m.options.Counter != nil,
-		quiet: !q.Thinking && !m.options.Flavor.TellsThinking(), single: wire.SingleCall(q)}
+		quiet: !q.Thinking && !m.options.Flavor.TellsThinking(), single: q.SingleCall()}
 	s.prefixes, s.places = prefixHashes(account, q)
 	if s.body, err = m.body(account, q, most, more); err != nil {
 		return nil, err

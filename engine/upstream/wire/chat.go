@@ -64,7 +64,7 @@ func Lost(f Flavor, more []string, q *messages.Request) string {
 		{s.Seed != nil, []string{"seed"}},
 		{s.MinTokens > 0, []string{"min_tokens"}},
 		{s.IgnoreEOS, []string{"ignore_eos"}},
-		{q.Format != nil && q.Format.Schema == nil && !forced(q), []string{"response_format"}},
+		{q.Format != nil && q.Format.Schema == nil && !q.ForcesCall(), []string{"response_format"}},
 	} {
 		if field.asked && !slices.ContainsFunc(field.names, func(name string) bool { return slices.Contains(told, name) }) {
 			return field.names[0]
@@ -74,11 +74,6 @@ func Lost(f Flavor, more []string, q *messages.Request) string {
 }
 
 func differs(v *float64, neutral float64) bool { return v != nil && *v != neutral }
-
-// forced says whether the answer is a call: then it has no text, and no format.
-func forced(q *messages.Request) bool {
-	return q.ToolChoice.Mode == "any" || q.ToolChoice.Mode == "tool"
-}
 
 // Without are the members of a request's body that a server of the messages protocol is not sent: those that a translator
 // has for what the protocol does not. Lost refused what asks for something. more is as there.
@@ -105,11 +100,6 @@ func Told(f Flavor, q *messages.Request) *messages.Request {
 	told.Tools = slices.DeleteFunc(slices.Clone(q.Tools), func(t messages.Tool) bool { return t.Name != q.ToolChoice.Name })
 	told.ToolChoice = messages.ToolChoice{Mode: "any", DisableParallel: true}
 	return &told
-}
-
-// SingleCall says whether the answer has one call at most: that is asked for, or one tool was named.
-func SingleCall(q *messages.Request) bool {
-	return q.ToolChoice.DisableParallel || q.ToolChoice.Mode == "tool"
 }
 
 // chatWriter appends one body. Every member but the first has its comma before it.
@@ -279,7 +269,7 @@ func (w *chatWriter) choice() {
 	default:
 		w.string(c.Mode)
 	}
-	if SingleCall(w.q) {
+	if w.q.SingleCall() {
 		w.key("parallel_tool_calls")
 		w.b = append(w.b, "false"...)
 	}
@@ -288,7 +278,7 @@ func (w *chatWriter) choice() {
 // format asks for an answer in JSON.
 func (w *chatWriter) format() {
 	f := w.q.Format
-	if f == nil || forced(w.q) {
+	if f == nil || w.q.ForcesCall() {
 		return
 	}
 	w.key("response_format")
