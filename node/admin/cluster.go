@@ -53,6 +53,20 @@ type ClusterNode struct {
 	Differs      []string        `json:"differs" doc:"What it has otherwise than the node that answers: models, prices, version."`
 }
 
+// StateText says for people how the node is, in a word or two.
+func (n ClusterNode) StateText() string {
+	state := string(n.State)
+	switch {
+	case n.Taken:
+		state += ", by another process"
+	case n.Drain && n.Live && n.State != store.NodeDraining:
+		state += ", told to drain"
+	case !n.Live && n.State != store.NodeFenced && n.State != store.NodeGone:
+		state = "silent"
+	}
+	return state
+}
+
 // ClusterNodes is a page of the nodes. Next is after of the page behind it, absent at the end.
 type ClusterNodes struct {
 	Shared bool          `json:"shared" doc:"Nodes may share the store: it is a database."`

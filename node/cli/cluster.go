@@ -64,7 +64,7 @@ func printNodes(w io.Writer, page admin.ClusterNodes) {
 		if n.Self {
 			id += " *"
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%s\t%s\t%s\t%d\t%s\t%s\n", id, nodeState(n), silence(n), n.Fence, cmp.Or(n.Address, "-"), n.Version,
+		fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%s\t%s\t%s\t%d\t%s\t%s\n", id, n.StateText(), silence(n), n.Fence, cmp.Or(n.Address, "-"), n.Version,
 			stamp(n.Started), n.Unread, cmp.Or(strings.Join(n.Differs, ","), "-"), n.Home)
 	}
 	more(w, page.Next)
@@ -75,20 +75,6 @@ func more(w io.Writer, next string) {
 	if next != "" {
 		fmt.Fprintf(w, "There may be more: --after %s\n", next)
 	}
-}
-
-// nodeState is how a node is, in a word or two.
-func nodeState(n admin.ClusterNode) string {
-	state := string(n.State)
-	switch {
-	case n.Taken:
-		state += ", by another process"
-	case n.Drain && n.Live && n.State != "draining":
-		state += ", told to drain"
-	case !n.Live && n.State != "fenced" && n.State != "gone":
-		state = "silent"
-	}
-	return state
 }
 
 func silence(n admin.ClusterNode) string {
@@ -164,7 +150,7 @@ func nodeIDs(cmd *cobra.Command, _ []string, _ string) (ids []cobra.Completion, 
 	}
 	for _, n := range page.Data {
 		if n.Live {
-			ids = append(ids, cobra.CompletionWithDesc(n.ID, strings.TrimSpace(nodeState(n)+" "+n.Address)))
+			ids = append(ids, cobra.CompletionWithDesc(n.ID, strings.TrimSpace(n.StateText()+" "+n.Address)))
 		}
 	}
 	return ids, cobra.ShellCompDirectiveNoFileComp
