@@ -586,28 +586,9 @@ func (c *Client) Upstreams() ([]UpstreamModel, error) {
 	return all.Data, err
 }
 
-// AddReplica takes a replica of a model in, until the node restarts.
-func (c *Client) AddReplica(model, url string) (UpstreamModel, error) {
-	return c.changeReplica(model, "add", url)
-}
-
-// DrainReplica keeps new requests from a replica.
-func (c *Client) DrainReplica(model, url string) (UpstreamModel, error) {
-	return c.changeReplica(model, "drain", url)
-}
-
-// UndrainReplica lets them come again.
-func (c *Client) UndrainReplica(model, url string) (UpstreamModel, error) {
-	return c.changeReplica(model, "undrain", url)
-}
-
-// RemoveReplica forgets a replica.
-func (c *Client) RemoveReplica(model, url string) (UpstreamModel, error) {
-	return c.changeReplica(model, "remove", url)
-}
-
-func (c *Client) changeReplica(model, verb, replica string) (m UpstreamModel, err error) {
-	return m, c.roundTrip("POST", Root+"/upstreams/"+url.PathEscape(model)+"/"+verb, nil, ReplicaURL{replica}, &m)
+// ChangeReplica does to a replica of a model, by its URL, what verb says: add, drain, undrain or remove.
+func (c *Client) ChangeReplica(model, verb, replica string) (m UpstreamModel, err error) {
+	return m, c.roundTrip("POST", Root+"/upstreams/"+url.PathEscape(model)+"/"+url.PathEscape(verb), nil, ReplicaURL{replica}, &m)
 }
 
 // Rerate rates all provisional charges again.

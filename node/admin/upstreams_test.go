@@ -21,11 +21,12 @@ func (oneToken) Count(*messages.Request) (int, error) { return 1, nil }
 func TestOwnEngineIsNotRemoved(t *testing.T) {
 	c := shared(t)
 	refused := (*Error)(nil)
-	if _, err := c.RemoveReplica("m", "https://10.0.0.7:8090"); !errors.As(err, &refused) || refused.Kind != KindConflict ||
+	if _, err := c.ChangeReplica("m", "remove", "https://10.0.0.7:8090"); !errors.As(err, &refused) || refused.Kind != KindConflict ||
 		!strings.Contains(refused.Message, "drain it") {
 		t.Errorf("removed with %v", err)
 	}
-	if shown, err := c.DrainReplica("m", "https://10.0.0.7:8090"); err != nil || len(shown.Replicas) != 1 || !shown.Replicas[0].Draining {
+	shown, err := c.ChangeReplica("m", "drain", "https://10.0.0.7:8090")
+	if err != nil || len(shown.Replicas) != 1 || !shown.Replicas[0].Draining {
 		t.Errorf("drained: %+v, %v", shown, err)
 	}
 }
@@ -35,7 +36,7 @@ func TestOwnEngineIsNotRemoved(t *testing.T) {
 func TestNoServerIsAddedToSharedModels(t *testing.T) {
 	c := shared(t)
 	refused := (*Error)(nil)
-	if _, err := c.AddReplica("m", "http://127.0.0.1:1"); !errors.As(err, &refused) || refused.Kind != KindConflict ||
+	if _, err := c.ChangeReplica("m", "add", "http://127.0.0.1:1"); !errors.As(err, &refused) || refused.Kind != KindConflict ||
 		!strings.Contains(refused.Message, "nodes share this model") {
 		t.Errorf("added with %v", err)
 	}

@@ -21,12 +21,12 @@ the node is answered elsewhere.`,
 		`  corenode upstream list
   corenode upstream drain core-1.1 http://10.0.0.7:8000`,
 		upstreamList(),
-		upstreamChange("drain", "Keep new requests from a replica; those that run go on", (*admin.Client).DrainReplica,
+		upstreamChange("drain", "Keep new requests from a replica; those that run go on",
 			"It stays in the list and is probed. undrain lets requests come again."),
-		upstreamChange("undrain", "Let requests come to a drained replica again", (*admin.Client).UndrainReplica, ""),
-		upstreamChange("add", "Take a replica in; it answers after its first probe", (*admin.Client).AddReplica,
+		upstreamChange("undrain", "Let requests come to a drained replica again", ""),
+		upstreamChange("add", "Take a replica in; it answers after its first probe",
 			"It stays until it is removed or the node restarts, whatever a reload or the DNS say."),
-		upstreamChange("remove", "Forget a replica; requests that run there go on", (*admin.Client).RemoveReplica,
+		upstreamChange("remove", "Forget a replica; requests that run there go on",
 			"Drain one that the DNS still names instead: it would join again. The node's own engine,\n"+
 				"of a model that nodes share, cannot be removed: drain it."))
 }
@@ -59,8 +59,7 @@ func onlyModel(all []admin.UpstreamModel, model string) ([]admin.UpstreamModel, 
 }
 
 // upstreamChange is a command that changes one replica.
-func upstreamChange(verb, short string, do func(c *admin.Client, model, url string) (admin.UpstreamModel, error),
-	more string) *cobra.Command {
+func upstreamChange(verb, short, more string) *cobra.Command {
 	long := short + "."
 	if more != "" {
 		long += "\n" + more
@@ -74,7 +73,8 @@ func upstreamChange(verb, short string, do func(c *admin.Client, model, url stri
 			if err != nil {
 				return result{}, err
 			}
-			return printed(func(w io.Writer, m admin.UpstreamModel) { printUpstreams(w, []admin.UpstreamModel{m}) })(do(c, model, url))
+			text := func(w io.Writer, m admin.UpstreamModel) { printUpstreams(w, []admin.UpstreamModel{m}) }
+			return printed(text)(c.ChangeReplica(model, verb, url))
 		}),
 	}
 }

@@ -310,11 +310,7 @@ func tried(m extensions.Info, state, does string) string {
 }
 
 func changeReplica(r *http.Request, cl *admin.Client) (said, to string, err error) {
-	do := map[string]func(model, url string) (admin.UpstreamModel, error){
-		"add": cl.AddReplica, "drain": cl.DrainReplica, "undrain": cl.UndrainReplica, "remove": cl.RemoveReplica}[r.PathValue("verb")]
-	if do == nil {
-		return "", "", &admin.Error{Kind: admin.KindNotFound, Message: "replicas have no verb " + r.PathValue("verb")}
-	}
-	_, err = do(r.PathValue("model"), strings.TrimSpace(r.PostFormValue("url")))
-	return "Done: " + r.PathValue("verb") + " " + r.PostFormValue("url"), Root + "upstreams", err
+	verb := r.PathValue("verb")
+	_, err = cl.ChangeReplica(r.PathValue("model"), verb, strings.TrimSpace(r.PostFormValue("url")))
+	return "Done: " + verb + " " + r.PostFormValue("url"), Root + "upstreams", err
 }
