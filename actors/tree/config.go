@@ -166,7 +166,7 @@ type Quote interface {
 type Policy interface {
 	// Deciding says whether there is a policy; without one nothing is asked.
 	Deciding() bool
-	// Decide answers for the request of an id; an error refuses it.
+	// Decide answers for the request of an id; an error refuses it. What denies is shown as it is.
 	Decide(request string, in abi.AdmissionInput) (extensions.Decision, error)
 }
 

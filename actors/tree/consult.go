@@ -49,16 +49,7 @@ func (t *Tree) decide(request string, in abi.AdmissionInput) (d extensions.Decis
 
 // denial is the error of a request that the policy refused.
 func denial(d abi.Decision) *abi.Error {
-	e := &abi.Error{Kind: d.Kind, Op: "tree.consult", Msg: d.Msg, RetryAfter: time.Duration(d.RetryAfterMS) * time.Millisecond}
-	switch d.Kind {
-	case abi.RateLimited, abi.Overloaded, abi.InsufficientBalance, abi.InvalidRequest, abi.ModelNotFound:
-	default:
-		e.Kind = abi.RateLimited
-	}
-	if e.Msg == "" {
-		e.Msg = "the node's admission policy refuses this request"
-	}
-	return e
+	return &abi.Error{Kind: d.Kind, Op: "tree.consult", Msg: d.Msg, RetryAfter: time.Duration(d.RetryAfterMS) * time.Millisecond}
 }
 
 func (t *Tree) admissionInput(r *request) (in abi.AdmissionInput, err error) {

@@ -32,10 +32,6 @@ func TestPolicy(t *testing.T) {
 			t.Errorf("the policy was told\n%+v, want\n%+v", *in, want)
 		}
 
-		decide(abi.Decision{Verdict: abi.Deny, Kind: abi.Internal})
-		if _, err := w.play(w.call(a, "one", 10, 5, true)); abi.KindOf(err) != abi.RateLimited || abi.AsError(err).Msg == "" {
-			t.Errorf("a denial of a kind that a policy may not choose: %v", err)
-		}
 		decide(abi.Decision{Msg: "fail"})
 		if _, err := w.play(w.call(a, "one", 10, 5, true)); abi.KindOf(err) != abi.Overloaded {
 			t.Errorf("a failing policy: %v", err)
