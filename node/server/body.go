@@ -51,14 +51,28 @@ func spellExpect(h *fasthttp.RequestHeader) {
 // without a body.
 func (s *Server) wantsBody(h *fasthttp.RequestHeader, length int) bool {
 	r := s.resourceOf(h)
-	if !r.readsBody() || !r.allows(h.Method()) || s.Draining() || int64(length) > s.cfg.BodyMax {
-		return false
-	}
-	if misframed(h) != nil || encodingOf(h) == encodingUnknown || !r.takes(h.ContentType()) {
+	if !r.readsBody() || !r.allows(h.Method()) || s.Draining() || misframed(h) != nil || s.bodyRefusal(h, &r, length) != nil {
 		return false
 	}
 	who, err := s.identify(h, &r, time.Now())
 	return err == nil && !s.bodies.full(who.Account.ID, who.Account.Concurrency)
+}
+
+// bodyRefusal says what the headers of a body are refused for, whoever sends it.
+func (s *Server) bodyRefusal(h *fasthttp.RequestHeader, r *resource, length int) *abi.Error {
+	switch {
+	case !r.takes(h.ContentType()):
+		return &abi.Error{Kind: abi.UnsupportedEncoding, Msg: "content-type: want application/json"}
+	case encodingOf(h) == encodingUnknown:
+		return &abi.Error{Kind: abi.UnsupportedEncoding, Msg: "content-encoding: want identity, gzip or zstd"}
+	case int64(length) > s.cfg.BodyMax:
+		return tooLarge(s.cfg.BodyMax)
+	}
+	return nil
+}
+
+func tooLarge(limit int64) *abi.Error {
+	return &abi.Error{Kind: abi.TooLarge, Op: "server.readBody", Msg: fmt.Sprintf("the body exceeds %d bytes", limit)}
 }
 
 // takes says whether a body of that type is read, as JSON.
@@ -158,6 +172,14 @@ func (b *body) takePrepared(text []byte) *abi.Error {
 	return nil
 }
 
+// takeMade reserves a text that a module made of the body, and what is made of that.
+func (b *body) takeMade(text []byte) *abi.Error {
+	if !b.take(int64(len(text))) {
+		return errBodies()
+	}
+	return b.takePrepared(text)
+}
+
 // release gives everything back. It may be called more than once, and for a body
 // that never entered.
 func (b *body) release() {
@@ -184,11 +206,15 @@ func (x *exchange) deferBody() {
 // also after an error.
 func (x *exchange) readBody() (*body, *abi.Error) {
 	h := &x.ctx.Request.Header
-	if err := x.checkBodyHeaders(h); err != nil {
+	announced, skipped := h.ContentLength(), h.Peek(skippedHeader)
+	if skipped != nil {
+		announced, _ = strconv.Atoi(string(skipped)) // we wrote it
+	}
+	if err := x.s.bodyRefusal(h, &x.resource, announced); err != nil {
 		return nil, err
 	}
 	account := x.who.Account
-	if h.Peek(skippedHeader) != nil { // it is too late to read it now
+	if skipped != nil { // it is too late to read it now
 		if x.module != nil && !x.s.bodies.full(account.ID, account.Concurrency) {
 			return nil, errNoModule() // there was none when the headers came
 		}
@@ -222,28 +248,6 @@ func (x *exchange) readBody() (*body, *abi.Error) {
 		return nil, err
 	}
 	return &x.body, nil
-}
-
-// checkBodyHeaders refuses what headerReceived hid, with the reason.
-func (x *exchange) checkBodyHeaders(h *fasthttp.RequestHeader) *abi.Error {
-	limit := x.s.cfg.BodyMax
-	length := h.ContentLength()
-	if skipped := h.Peek(skippedHeader); skipped != nil {
-		length, _ = strconv.Atoi(string(skipped)) // we wrote it
-	}
-	switch {
-	case !x.takes(h.ContentType()):
-		return &abi.Error{Kind: abi.UnsupportedEncoding, Msg: "content-type: want application/json"}
-	case encodingOf(h) == encodingUnknown:
-		return &abi.Error{Kind: abi.UnsupportedEncoding, Msg: "content-encoding: want identity, gzip or zstd"}
-	case int64(length) > limit:
-		return tooLarge(limit)
-	}
-	return nil
-}
-
-func tooLarge(limit int64) *abi.Error {
-	return &abi.Error{Kind: abi.TooLarge, Op: "server.readBody", Msg: fmt.Sprintf("the body exceeds %d bytes", limit)}
 }
 
 // arrival is a body on its way in: it keeps the read deadline moving while

@@ -53,10 +53,7 @@ func (x *exchange) rewrite(native []byte) ([]byte, error) {
 	if len(asked) <= askedMax {
 		x.asked = asked
 	}
-	if !x.body.take(int64(len(out))) {
-		return nil, errBodies()
-	}
-	if refusal := x.body.takePrepared(out); refusal != nil {
+	if refusal := x.body.takeMade(out); refusal != nil {
 		return nil, refusal
 	}
 	return out, nil

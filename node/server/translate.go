@@ -26,10 +26,7 @@ func (x *exchange) translate(body []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !x.body.take(int64(len(native))) {
-		return nil, errBodies()
-	}
-	if refusal := x.body.takePrepared(native); refusal != nil {
+	if refusal := x.body.takeMade(native); refusal != nil {
 		return nil, refusal
 	}
 	return native, nil
