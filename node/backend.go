@@ -31,11 +31,11 @@ func (b backend) Enter(a account.Account, key account.LimitedKey) (release func(
 }
 
 // Generate implements server.Backend.
-func (b backend) Generate(c server.Call) (server.Stream, account.Limits, error) {
+func (b backend) Generate(c account.Call) (server.Stream, account.Limits, error) {
 	if err := b.admits(); err != nil && !c.Peer.Forwards() {
 		return nil, b.Limits(c.Account, c.Key), err
 	}
-	s, limits, err := b.Tree.Generate(tree.Call(c))
+	s, limits, err := b.Tree.Generate(c)
 	if err != nil {
 		return nil, limits, err // and not a nil *tree.Stream, which is no nil Stream
 	}

@@ -106,7 +106,7 @@ func (n *node) ask(b *testing.B, a account.Account, model, id string, tokens int
 	if err != nil {
 		b.Fatal(err)
 	}
-	s, _, err := n.tree.Generate(tree.Call{RequestID: id, Account: a, Request: prepared, Protocol: "messages"})
+	s, _, err := n.tree.Generate(account.Call{RequestID: id, Account: a, Request: prepared, Protocol: "messages"})
 	if err != nil {
 		b.Fatal(err)
 	}

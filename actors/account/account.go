@@ -203,6 +203,20 @@ type Source struct {
 	Usage string
 }
 
+// Call is one prepared request of an account. It owns all it holds.
+type Call struct {
+	RequestID string // unique among the live requests
+	Account   Account
+	Key       LimitedKey
+	Request   *engine.Request
+	SessionID string // X-Session-Id, or ""
+	Protocol  string // what the client speaks: "messages", "chat", "responses", or that of a module
+	// Translator is the module that reads and writes Protocol; empty without one.
+	Translator string
+	// Peer is the node that forwarded the request, limits and bills it.
+	Peer Peer
+}
+
 // Settled is how a request ended and what it cost.
 type Settled struct {
 	Charge abi.Nano

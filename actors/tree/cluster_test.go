@@ -78,8 +78,8 @@ func (f *fleet) account(a account.Account, money abi.Nano) account.Account {
 	return a
 }
 
-func (m *member) call(a account.Account, prompt, output int, stream bool) Call {
-	return Call{RequestID: fmt.Sprintf("req-%d", m.f.ids.Add(1)), Account: a,
+func (m *member) call(a account.Account, prompt, output int, stream bool) account.Call {
+	return account.Call{RequestID: fmt.Sprintf("req-%d", m.f.ids.Add(1)), Account: a,
 		Request: &engine.Request{Model: "one", Prompt: make([]int32, prompt), MaxTokens: output, Stream: stream}}
 }
 
@@ -92,7 +92,7 @@ func (f *fleet) count(id string, n int) {
 }
 
 // play runs a request to its end, and names that.
-func (m *member) play(c Call, cancelAfter time.Duration) string {
+func (m *member) play(c account.Call, cancelAfter time.Duration) string {
 	s, _, err := m.tree.Generate(c)
 	if err != nil {
 		return "refused " + abi.KindOf(err).String()

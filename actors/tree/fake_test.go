@@ -437,8 +437,8 @@ func newWorld(t testing.TB, cfg Config) *world {
 	return w
 }
 
-func (w *world) call(a account.Account, model string, prompt, output int, stream bool) Call {
-	return Call{RequestID: fmt.Sprintf("req-%d", w.ids.Add(1)), Account: a, Key: account.LimitedKey{ID: "key"},
+func (w *world) call(a account.Account, model string, prompt, output int, stream bool) account.Call {
+	return account.Call{RequestID: fmt.Sprintf("req-%d", w.ids.Add(1)), Account: a, Key: account.LimitedKey{ID: "key"},
 		Request: &engine.Request{Model: model, Prompt: make([]int32, prompt), MaxTokens: output, Stream: stream}}
 }
 
@@ -493,7 +493,7 @@ func settled(s *Stream) (account.Settled, error) {
 }
 
 // play runs one request to its end like a good writer.
-func (w *world) play(c Call) (account.Settled, error) {
+func (w *world) play(c account.Call) (account.Settled, error) {
 	s, _, err := w.tree.Generate(c)
 	if err != nil {
 		return account.Settled{}, err

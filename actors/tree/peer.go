@@ -1,6 +1,7 @@
 package tree
 
 import (
+	"corenode/actors/account"
 	"corenode/actors/limiter"
 	"corenode/engine"
 	"corenode/wasm/abi"
@@ -14,7 +15,7 @@ import (
 func (r *request) peer() bool { return r.call.Peer.Forwards() }
 
 // generatePeer hands a forwarded request to its model.
-func (t *Tree) generatePeer(c Call) (*Stream, *abi.Error) {
+func (t *Tree) generatePeer(c account.Call) (*Stream, *abi.Error) {
 	r, err := t.newRequest(c)
 	if err == nil {
 		err = t.register(r)

@@ -38,7 +38,7 @@ type reply struct {
 // (permit, tokens) and giveBack (money); the request is registered until both are on their way.
 type request struct {
 	t       *Tree
-	call    Call
+	call    account.Call
 	ask     limit.Ask
 	quote   Quote // of a request with a job; closed when the request is removed
 	billing string

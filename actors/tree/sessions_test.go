@@ -44,7 +44,7 @@ func TestSessionPins(t *testing.T) {
 		if n := w.tree.Inspect().Sessions; n != 2 {
 			t.Errorf("%d sessions", n)
 		}
-		ref := w.tree.sessions.Live(w.tree.keys.key(Call{Account: a, SessionID: "c",
+		ref := w.tree.sessions.Live(w.tree.keys.key(account.Call{Account: a, SessionID: "c",
 			Request: w.call(a, "one", 0, 0, true).Request}))
 		if ref == nil {
 			t.Fatal("session c is gone")
@@ -82,15 +82,15 @@ func TestModelsThatPinNothingHaveNoSessions(t *testing.T) {
 func TestSessionKey(t *testing.T) {
 	w := &world{}
 	seen := map[session.Key]int{}
-	base := func() Call { return w.call(account.Account{ID: "a"}, "one", 0, 0, true) }
-	for i, change := range []func(*Call){
-		func(*Call) {},
-		func(c *Call) { c.Account.ID = "b" },
-		func(c *Call) { c.Request.Model = "two" },
-		func(c *Call) { c.SessionID = "x" },
-		func(c *Call) { c.Request.Conversation[0] = 1 },
-		func(c *Call) { c.SessionID = string(make([]byte, 32)) },
-		func(c *Call) { c.Account.ID, c.Request.Model = "ao", "ne" },
+	base := func() account.Call { return w.call(account.Account{ID: "a"}, "one", 0, 0, true) }
+	for i, change := range []func(*account.Call){
+		func(*account.Call) {},
+		func(c *account.Call) { c.Account.ID = "b" },
+		func(c *account.Call) { c.Request.Model = "two" },
+		func(c *account.Call) { c.SessionID = "x" },
+		func(c *account.Call) { c.Request.Conversation[0] = 1 },
+		func(c *account.Call) { c.SessionID = string(make([]byte, 32)) },
+		func(c *account.Call) { c.Account.ID, c.Request.Model = "ao", "ne" },
 	} {
 		c := base()
 		change(&c)

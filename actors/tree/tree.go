@@ -40,20 +40,6 @@ import (
 	"corenode/wasm/abi"
 )
 
-// Call is one prepared request of an account.
-type Call struct {
-	RequestID string // unique among the live requests
-	Account   account.Account
-	Key       account.LimitedKey
-	Request   *engine.Request
-	SessionID string // X-Session-Id, or ""
-	Protocol  string // what the client speaks: "messages", "chat", "responses", or that of a module
-	// Translator is the module that reads and writes Protocol; empty without one.
-	Translator string
-	// Peer is the node that forwarded the request, limits and bills it.
-	Peer account.Peer
-}
-
 // model is one batcher and the ids it answers to.
 type model struct {
 	unit     *batcher.Unit
@@ -238,7 +224,7 @@ func (t *Tree) batcherSpecs() ([]system.Spec, error) {
 // Generate admits a request and hands it to its model. It returns when the model
 // has queued it, or why it was not; the error is an *abi.Error. Every Stream that it
 // returns must be settled.
-func (t *Tree) Generate(c Call) (*Stream, account.Limits, error) {
+func (t *Tree) Generate(c account.Call) (*Stream, account.Limits, error) {
 	if c.Peer.Forwards() {
 		s, err := t.generatePeer(c)
 		if err != nil {
@@ -270,7 +256,7 @@ func (t *Tree) Generate(c Call) (*Stream, account.Limits, error) {
 }
 
 // newRequest prepares the request's job, and prices one that is billed here.
-func (t *Tree) newRequest(c Call) (*request, *abi.Error) {
+func (t *Tree) newRequest(c account.Call) (*request, *abi.Error) {
 	m := t.models[c.Request.Model]
 	if m == nil {
 		return nil, &abi.Error{Kind: abi.ModelNotFound, Op: "tree.Generate", Param: "model",
@@ -334,7 +320,7 @@ func (m *keyMAC) part(s string) {
 }
 
 // key names the conversation: by the client's id, or by its content.
-func (k *keyMaker) key(c Call) session.Key {
+func (k *keyMaker) key(c account.Call) session.Key {
 	m := k.macs.Get().(*keyMAC)
 	defer k.macs.Put(m)
 	m.text = m.text[:0]
@@ -418,8 +404,8 @@ func (t *Tree) refuse(err *abi.Error) error {
 func (t *Tree) Enter(a account.Account, key account.LimitedKey) (release func(), l account.Limits, err error) {
 	id := fmt.Sprintf("%s-%d", t.freeName, t.freeID.Add(1))
 	now := time.Now()
-	r := &request{t: t, call: Call{RequestID: id, Account: a, Key: key}, ask: limit.Ask{RequestID: id, Free: true, Key: key}, began: now,
-		expires: now.Add(t.cfg.FreeExpiry), lostAt: now.Add(2 * t.cfg.AdmissionTimeout), reply: make(chan reply, 1)}
+	r := &request{t: t, call: account.Call{RequestID: id, Account: a, Key: key}, ask: limit.Ask{RequestID: id, Free: true, Key: key},
+		began: now, expires: now.Add(t.cfg.FreeExpiry), lostAt: now.Add(2 * t.cfg.AdmissionTimeout), reply: make(chan reply, 1)}
 	if err := t.register(r); err != nil {
 		return nil, t.Limits(a, key), t.refuse(err)
 	}

@@ -89,7 +89,7 @@ func TestRefundIsAvailableAtOnce(t *testing.T) {
 	inBubble(t, Config{}, func(t *testing.T, w *world) {
 		a := w.set(plain, 1000)
 		w.store.budgets = map[string]abi.Nano{"tight": 1000}
-		call := func(prompt, output int) Call {
+		call := func(prompt, output int) account.Call {
 			c := w.call(a, "one", prompt, output, false)
 			c.Key = account.LimitedKey{ID: "tight", Budget: 1000}
 			return c

@@ -31,7 +31,7 @@ type instantStream struct {
 	held chan error
 }
 
-func (b *instantBackend) Generate(Call) (Stream, account.Limits, error) {
+func (b *instantBackend) Generate(account.Call) (Stream, account.Limits, error) {
 	s := instantStream{engine.NewOutput(64), make(chan error, 1)}
 	s.held <- nil
 	s.out.Push(b.events...)
@@ -187,7 +187,7 @@ type idleBackend struct {
 	*fakeBackend
 }
 
-func (b *idleBackend) Generate(Call) (Stream, account.Limits, error) {
+func (b *idleBackend) Generate(account.Call) (Stream, account.Limits, error) {
 	s := instantStream{engine.NewOutput(64), make(chan error, 1)}
 	s.held <- nil
 	return s, b.limits, nil

@@ -72,28 +72,12 @@ func (d Deps) validate() error {
 type Backend interface {
 	// Generate admits a request, all or nothing, and starts it. The error is an
 	// *abi.Error; Limits are valid either way.
-	Generate(Call) (Stream, account.Limits, error)
+	Generate(account.Call) (Stream, account.Limits, error)
 	// Enter takes a permit for an endpoint that generates nothing. release gives it
 	// back and is called exactly once, only when err is nil.
 	Enter(account.Account, account.LimitedKey) (release func(), limits account.Limits, err error)
 	// Limits is the state of an account and a key now.
 	Limits(account.Account, account.LimitedKey) account.Limits
-}
-
-// Call is one request for Backend.Generate. It owns all it holds.
-type Call struct {
-	RequestID string
-	Account   account.Account
-	Key       account.LimitedKey
-	Request   *engine.Request
-	// SessionID is the value of X-Session-Id, empty without one.
-	SessionID string
-	// Protocol is what the client speaks: "messages", "chat", "responses", or that of a module.
-	Protocol string
-	// Translator is the module that translates it, by its digest; empty without one.
-	Translator string
-	// Peer is the node that forwarded the request, limits and bills it.
-	Peer account.Peer
 }
 
 // Stream is an admitted request. Its owner calls Settle, however it ended.

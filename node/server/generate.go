@@ -3,6 +3,7 @@ package server
 import (
 	"time"
 
+	"corenode/actors/account"
 	"corenode/wasm/abi"
 )
 
@@ -31,7 +32,7 @@ func (x *exchange) generate() {
 		x.fail(refusal)
 		return
 	}
-	call := Call{RequestID: x.id, Account: *x.who.Account, Key: x.who.key(), Request: prepared,
+	call := account.Call{RequestID: x.id, Account: *x.who.Account, Key: x.who.key(), Request: prepared,
 		SessionID: string(x.ctx.Request.Header.Peek("X-Session-Id")), Protocol: x.protocol(), Peer: x.who.Peer}
 	if x.translation != nil {
 		x.translator = x.translation.Module()

@@ -86,7 +86,7 @@ func newFakeBackend(script func(*fakeStream)) *fakeBackend {
 		RequestsReset: time.Now().Add(time.Second), TokensReset: time.Now().Add(6 * time.Minute)}}
 }
 
-func (b *fakeBackend) Generate(c Call) (Stream, account.Limits, error) {
+func (b *fakeBackend) Generate(c account.Call) (Stream, account.Limits, error) {
 	b.calls.Add(1)
 	if b.refuse != nil {
 		return nil, b.limits, b.refuse
@@ -128,7 +128,7 @@ func (b *fakeBackend) Limits(account.Account, account.LimitedKey) account.Limits
 
 // fakeStream behaves like an admitted job: Settle waits for its end.
 type fakeStream struct {
-	call      Call
+	call      account.Call
 	out       *engine.Output
 	held      chan error
 	once      sync.Once
