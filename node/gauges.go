@@ -2,16 +2,17 @@ package main
 
 import (
 	"fmt"
+	"io"
+	"maps"
 	"runtime"
 	"slices"
-	"sync/atomic"
 	"time"
 
+	"corenode/actors/ledger"
 	"corenode/actors/limiter"
 	"corenode/actors/tree"
 	"corenode/engine"
 	"corenode/engine/upstream"
-	"corenode/node/server"
 	"corenode/wasm/abi"
 )
 
@@ -82,82 +83,97 @@ func clusterReadings(d *database) map[string]float64 {
 }
 
 // admissionReadings are what a node says of how its requests are admitted where others share its store.
-func admissionReadings(c *limiter.Counts) map[string]func() float64 {
-	count := func(n *atomic.Uint64) func() float64 { return func() float64 { return float64(n.Load()) } }
-	return map[string]func() float64{
-		"grants":          func() float64 { return float64(c.Held.Load()) },
-		"grants_total":    count(&c.Grants),
-		"returns_total":   count(&c.Returned),
-		"covered_total":   count(&c.Covered),
-		"asked_total":     count(&c.Proposed),
-		"refused_total":   count(&c.Refused),
-		"undecided_total": count(&c.Failed),
+func admissionReadings(c *limiter.Counts) map[string]float64 {
+	return map[string]float64{
+		"grants":          float64(c.Held.Load()),
+		"grants_total":    float64(c.Grants.Load()),
+		"returns_total":   float64(c.Returned.Load()),
+		"covered_total":   float64(c.Covered.Load()),
+		"asked_total":     float64(c.Proposed.Load()),
+		"refused_total":   float64(c.Refused.Load()),
+		"undecided_total": float64(c.Failed.Load()),
 	}
 }
 
-// gauges are read at each scrape; model ids come from the config, never from a client.
-func (n *node) gauges() (gauges []server.Gauge) {
-	add := func(name string, value func() float64) {
-		gauges = append(gauges, server.Gauge{Name: name, Value: value})
+// ledgerReadings are what the ledger says of itself.
+func ledgerReadings(s ledger.Stats) map[string]float64 {
+	return map[string]float64{
+		"waiting":        float64(s.Waiting),
+		"commits_total":  float64(s.Commits),
+		"rows_total":     float64(s.Rows),
+		"spilled_rows":   float64(s.Spilled),
+		"failures_total": float64(s.Failures),
 	}
-	info := fmt.Sprintf("corenode_info{version=%q,go=%q,config=%q}", version, runtime.Version(), n.cfg.Digest())
-	add(info, func() float64 { return 1 })
-	add("corenode_memory_limit_bytes", func() float64 { return float64(physicalMemory()) })
-	for _, info := range n.catalog.infos {
-		add(fmt.Sprintf("corenode_model_down{model=%q}", info.ID), func() float64 {
-			if slices.Contains(n.tree.Down(), info.ID) {
-				return 1
-			}
-			return 0
-		})
-		if m, ok := n.catalog.remote()[info.ID]; ok {
-			for name := range upstreamReadings(m) {
-				add(fmt.Sprintf("corenode_%s{model=%q}", name, info.ID), func() float64 { return upstreamReadings(m)[name] })
-			}
-			for _, reason := range upstream.Reasons() {
-				add(fmt.Sprintf("corenode_upstream_ejections_total{model=%q,reason=%q}", info.ID, reason),
-					func() float64 { return float64(m.Counts().Ejections[reason].Load()) })
-			}
-		}
-		if n.catalog.engines[info.ID] == nil {
-			continue
-		}
-		stats := func() engine.Stats {
-			s, _ := n.catalog.engines[info.ID].Stats() // zeros before the first step
-			return s
-		}
-		for name := range readingsOf(engine.Stats{}) {
-			add(fmt.Sprintf("corenode_%s{model=%q}", name, info.ID), func() float64 { return readingsOf(stats())[name] })
-		}
-		for name, of := range drafters {
-			labels := fmt.Sprintf("{model=%q,drafter=%q}", info.ID, name)
-			add("corenode_drafted_tokens_total"+labels, func() float64 { return float64(of(stats()).Drafted) })
-			add("corenode_accepted_tokens_total"+labels, func() float64 { return float64(of(stats()).Accepted) })
+}
+
+// writeMetrics writes the series that are read at each scrape.
+func (n *node) writeMetrics(w io.Writer) {
+	all := n.readings()
+	for _, series := range slices.Sorted(maps.Keys(all)) {
+		if value := all[series]; float64(int64(value)) == value {
+			fmt.Fprintf(w, "%s %d\n", series, int64(value)) // without an exponent
+		} else {
+			fmt.Fprintf(w, "%s %g\n", series, value)
 		}
 	}
-	add("corenode_ledger_waiting", func() float64 { return float64(n.tree.Ledger().Waiting) })
-	add("corenode_ledger_commits_total", func() float64 { return float64(n.tree.Ledger().Commits) })
-	add("corenode_ledger_rows_total", func() float64 { return float64(n.tree.Ledger().Rows) })
-	add("corenode_ledger_spilled_rows", func() float64 { return float64(n.tree.Ledger().Spilled) })
-	add("corenode_ledger_failures_total", func() float64 { return float64(n.tree.Ledger().Failures) })
-	add("corenode_provisional_charges_total", func() float64 { return float64(n.tree.Counters().Provisional.Load()) })
-	for name := range clusterReadings(nil) {
-		add("corenode_cluster_"+name, func() float64 { return clusterReadings(n.database)[name] })
+	n.writeModuleMetrics(w)
+}
+
+// readings are what everything but the modules says of itself, by series. Model ids come from the config, never from a client.
+func (n *node) readings() map[string]float64 {
+	counters := n.tree.Counters()
+	all := map[string]float64{
+		fmt.Sprintf("corenode_info{version=%q,go=%q,config=%q}", version, runtime.Version(), n.cfg.Digest()): 1,
+		"corenode_memory_limit_bytes":        float64(physicalMemory()),
+		"corenode_provisional_charges_total": float64(counters.Provisional.Load()),
+		"corenode_dead_letters_total":        float64(n.tree.DeadLetters()),
 	}
-	for name, value := range admissionReadings(&n.tree.Counters().Limits) {
-		add("corenode_cluster_"+name, value)
+	add := func(format string, readings map[string]float64) {
+		for name, value := range readings {
+			all[fmt.Sprintf(format, name)] = value
+		}
 	}
-	add("corenode_dead_letters_total", func() float64 { return float64(n.tree.DeadLetters()) })
+	n.readModels(all)
+	add("corenode_ledger_%s", ledgerReadings(n.tree.Ledger()))
+	add("corenode_cluster_%s", clusterReadings(n.database))
+	add("corenode_cluster_%s", admissionReadings(&counters.Limits))
+	add("corenode_traces_total{result=%q}", n.traceReadings())
 	for _, name := range tree.Actors() {
-		add(fmt.Sprintf("corenode_actor_failures_total{actor=%q}", name),
-			func() float64 { return float64(n.tree.Counters().Failures(name)) })
+		all[fmt.Sprintf("corenode_actor_failures_total{actor=%q}", name)] = float64(counters.Failures(name))
 	}
 	for _, kind := range abi.Kinds() {
-		add(fmt.Sprintf("corenode_admission_refusals_total{kind=%q}", kind),
-			func() float64 { return float64(n.tree.Counters().Refused(kind)) })
+		all[fmt.Sprintf("corenode_admission_refusals_total{kind=%q}", kind)] = float64(counters.Refused(kind))
 	}
-	for result, value := range n.traceReadings() {
-		add(fmt.Sprintf("corenode_traces_total{result=%q}", result), value)
+	return all
+}
+
+// readModels adds what each model says of itself.
+func (n *node) readModels(all map[string]float64) {
+	down, remote := n.tree.Down(), n.catalog.remote()
+	for _, info := range n.catalog.infos {
+		add := func(readings map[string]float64) {
+			for name, value := range readings {
+				all[fmt.Sprintf("corenode_%s{model=%q}", name, info.ID)] = value
+			}
+		}
+		add(map[string]float64{"model_down": float64(oneIf(slices.Contains(down, info.ID)))})
+		if m, ok := remote[info.ID]; ok {
+			add(upstreamReadings(m))
+			for _, reason := range upstream.Reasons() {
+				all[fmt.Sprintf("corenode_upstream_ejections_total{model=%q,reason=%q}", info.ID, reason)] =
+					float64(m.Counts().Ejections[reason].Load())
+			}
+		}
+		e := n.catalog.engines[info.ID]
+		if e == nil {
+			continue
+		}
+		stats, _ := e.Stats() // zeros before the first step
+		add(readingsOf(stats))
+		for name, of := range drafters {
+			labels := fmt.Sprintf("{model=%q,drafter=%q}", info.ID, name)
+			all["corenode_drafted_tokens_total"+labels] = float64(of(stats).Drafted)
+			all["corenode_accepted_tokens_total"+labels] = float64(of(stats).Accepted)
+		}
 	}
-	return gauges
 }

@@ -328,8 +328,8 @@ func (n *node) openServer(secret []byte) error {
 	}, server.Deps{
 		Backend: backend{n.tree, n.database}, Translators: translators{n.modules}, Policies: policies{n.modules}, Catalog: n.catalog,
 		Keys: n.keys, Secret: secret,
-		Ready: n.ready, Notes: n.differences, Admin: api, Console: n.console, Gauges: n.gauges(),
-		Metrics: n.writeModuleMetrics, Load: load, DebugState: func() any { return n.tree.Inspect() },
+		Ready: n.ready, Notes: n.differences, Admin: api, Console: n.console,
+		Metrics: n.writeMetrics, Load: load, DebugState: func() any { return n.tree.Inspect() },
 		StartDrain: n.Drain, Tracer: n.tracer, Audit: n.audit, Log: n.log,
 	})
 	if err == nil {

@@ -25,18 +25,10 @@ func (n *node) openTracer() {
 }
 
 // traceReadings are what became of traces, by result.
-func (n *node) traceReadings() map[string]func() float64 {
-	read := func(of func(*trace.Counts) int64) func() float64 {
-		return func() float64 {
-			if n.tracer == nil {
-				return 0
-			}
-			return float64(of(n.tracer.Counts()))
-		}
+func (n *node) traceReadings() map[string]float64 {
+	c := new(trace.Counts)
+	if n.tracer != nil {
+		c = n.tracer.Counts()
 	}
-	return map[string]func() float64{
-		"sent":     read(func(c *trace.Counts) int64 { return c.Sent.Load() }),
-		"overflow": read(func(c *trace.Counts) int64 { return c.Overflow.Load() }),
-		"failed":   read(func(c *trace.Counts) int64 { return c.Failed.Load() }),
-	}
+	return map[string]float64{"sent": float64(c.Sent.Load()), "overflow": float64(c.Overflow.Load()), "failed": float64(c.Failed.Load())}
 }

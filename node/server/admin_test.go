@@ -218,7 +218,7 @@ func TestAdminWithoutToken(t *testing.T) {
 
 func TestMetricsAreWhatPrometheusReads(t *testing.T) {
 	n := start(t, Config{}, newFakeBackend(say("a", "b", "c")), func(d *Deps) {
-		d.Gauges = []Gauge{{Name: `corenode_pages{state="free"}`, Value: func() float64 { return 17 }}}
+		d.Metrics = func(w io.Writer) { fmt.Fprintln(w, `corenode_pages{state="free"} 17`) }
 	})
 	for range 3 {
 		n.post(askSSE)

@@ -36,9 +36,7 @@ type Deps struct {
 	Admin Admin
 	// Console serves the operators' pages below /console; nil is none.
 	Console Console
-	// Gauges are read at each scrape.
-	Gauges []Gauge
-	// Metrics writes further series at each scrape, of things that come and go; may be nil.
+	// Metrics writes further series at each scrape; may be nil.
 	Metrics func(io.Writer)
 	// Load writes what GET /metrics on the public listener shows to anybody; with nil it is
 	// an unknown path there.
@@ -212,11 +210,4 @@ type Console interface {
 type Admin interface {
 	// Handle answers one request; ctx ends when its client leaves.
 	Handle(ctx context.Context, method, path string, query, body []byte) (status int, contentType string, answer []byte)
-}
-
-// Gauge is one number for /metrics. Name may carry labels, such as
-// `corenode_pages{state="free"}`; it must be a valid metric name.
-type Gauge struct {
-	Name  string
-	Value func() float64
 }

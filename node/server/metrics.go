@@ -78,9 +78,6 @@ func newMetrics(s *Server) *metrics {
 		}
 		return 0
 	})
-	for _, g := range s.deps.Gauges {
-		m.set.NewGauge(g.Name, g.Value)
-	}
 	return m
 }
 
