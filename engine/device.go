@@ -12,13 +12,6 @@ import (
 	"corenode/engine/modelfile"
 )
 
-// DeviceOptions say which GPU a CUDA engine uses.
-type DeviceOptions struct {
-	// Open opens it and what computes on it, at the start and again after it was lost; nil opens the
-	// first one of the system's driver, in a program that is built with the tag cuda.
-	Open func() (kernel.Backend, error)
-}
-
 // openBackend opens what computes, without weights.
 func (e *Engine) openBackend(o Options) (kernel.Backend, error) {
 	if o.Kind != CUDA {
@@ -27,8 +20,8 @@ func (e *Engine) openBackend(o Options) (kernel.Backend, error) {
 		}
 		return cpu.New(e.cpuOptions(o))
 	}
-	if o.Device.Open != nil {
-		return o.Device.Open()
+	if o.OpenDevice != nil {
+		return o.OpenDevice()
 	}
 	return firstDevice()
 }

@@ -82,7 +82,7 @@ func (d *shared) of(id string) Options {
 	o := options(CUDA)
 	o.ID, o.Path, o.Data, o.ContextLength = id, "model/testdata/parity/tiny-qwen3-f16.gguf", nil, 0
 	o.Cache.Bytes, o.Cache.StateBytes, o.Batch.SequencesMax = 0, 0, 64
-	o.Device.Open = func() (kernel.Backend, error) { return fused.New(d, eager.Options{}) }
+	o.OpenDevice = func() (kernel.Backend, error) { return fused.New(d, eager.Options{}) }
 	return o
 }
 

@@ -40,7 +40,7 @@ func TestADeviceAnswersAsTheHostDraws(t *testing.T) {
 	defer f.Close()
 	o := options(CUDA)
 	o.Data, o.Draft = gguftest.FirstLayers(f, 1), true
-	o.Device.Open = onDeviceOf(t)
+	o.OpenDevice = onDeviceOf(t)
 	e, err := Open(o)
 	if err != nil {
 		t.Fatal(err)
@@ -116,7 +116,7 @@ func TestADeviceLostBetweenStepLoopsIsOpenedAnew(t *testing.T) {
 	var opened []*losable
 	o := options(CUDA)
 	o.Data = gguftest.FirstLayers(f, 1)
-	o.Device.Open = func() (kernel.Backend, error) {
+	o.OpenDevice = func() (kernel.Backend, error) {
 		opened = append(opened, &losable{Driver: devicetest.Open(t, interp.Config{Workers: 2})})
 		return fused.New(opened[len(opened)-1], eager.Options{})
 	}
@@ -199,7 +199,7 @@ func TestSnapshotsThatLieOnTheHostComeBack(t *testing.T) {
 func TestSnapshotsGetTheHostsMemoryBehindTheDevices(t *testing.T) {
 	o := options(CUDA)
 	o.Path = "model/testdata/parity/tiny-qwen35moe-f16.gguf"
-	o.Device.Open = onDeviceOf(t)
+	o.OpenDevice = onDeviceOf(t)
 	e, err := Open(o)
 	if err != nil {
 		t.Fatal(err)

@@ -33,7 +33,7 @@ func newDraftingStage(t testing.TB) draftingStage {
 func (g draftingStage) open(draft bool) *Engine {
 	o := options(CUDA)
 	o.Data, o.Draft = g.data, draft
-	o.Device.Open = onDeviceOf(g)
+	o.OpenDevice = onDeviceOf(g)
 	e, err := Open(o)
 	if err != nil {
 		g.Fatal(err)

@@ -55,12 +55,14 @@ type Options struct {
 	Batch      BatchOptions
 	// Draft lets a step compute several tokens of a sequence, those that were drafted for it
 	// with success. Answers are the same with and without.
-	Draft    bool
-	Threads  int    // 0 = all processors
-	PackDir  string // folder for repacked weights, "" = none
-	Device   DeviceOptions
-	Observer Observer
-	Trails   *trail.Log // keeps how prompts began; nil keeps nothing
+	Draft   bool
+	Threads int    // 0 = all processors
+	PackDir string // folder for repacked weights, "" = none
+	// OpenDevice opens the GPU of a CUDA engine and what computes on it, at the start and again after it was
+	// lost; nil opens the first one of the system's driver, in a program that is built with the tag cuda.
+	OpenDevice func() (kernel.Backend, error)
+	Observer   Observer
+	Trails     *trail.Log // keeps how prompts began; nil keeps nothing
 	// StepTime is how long a step of an Instant engine takes: the pace of its streams.
 	StepTime time.Duration
 	// Model, where it is set, computes the steps of an Instant engine: a test's

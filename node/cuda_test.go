@@ -35,7 +35,7 @@ type devices struct {
 // adjust gives every model a device of its own.
 func (d *devices) adjust(o *engine.Options) {
 	id := o.ID
-	o.Device.Open = func() (kernel.Backend, error) {
+	o.OpenDevice = func() (kernel.Backend, error) {
 		device := interp.Open(interp.Config{Seed: 1, Workers: 2, Memory: 64 << 20})
 		d.mu.Lock()
 		d.opened[id] = append(d.opened[id], device)
@@ -150,7 +150,7 @@ func TestModelsShareAGPU(t *testing.T) {
 	cfg.Models = map[string]config.Model{"a": like, "b": like}
 	device := sharedGPU{interp.Open(interp.Config{Seed: 1, Memory: 48 << 20})}
 	c, err := openModels(cfg, nil, nil, slog.New(slog.DiscardHandler), func(o *engine.Options) {
-		o.Device.Open = func() (kernel.Backend, error) { return fused.New(device, eager.Options{}) }
+		o.OpenDevice = func() (kernel.Backend, error) { return fused.New(device, eager.Options{}) }
 	})
 	if err != nil {
 		t.Fatal(err)

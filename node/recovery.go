@@ -56,7 +56,7 @@ func (n *node) settleCrashed() error {
 	rate, done := n.rateLeft()
 	defer done()
 	rated := func(e *account.Entry) error { return rate(e, before) }
-	settled, err := store.SettleOpenHolds(n.store, account.Crashed, rated, func(e account.Entry, err error) {
+	settled, err := store.SettleOpenHolds(n.store, rated, func(e account.Entry, err error) {
 		n.log.Error("a request that a crash left open cannot be settled", "id", e.RequestID, "account", e.AccountID,
 			"amount_nano_usd", int64(e.Amount), "error", err.Error())
 	})

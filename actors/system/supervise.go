@@ -87,6 +87,9 @@ func (s *supervisor) find(pid *actor.PID) *Ref {
 	return nil
 }
 
+// workersMin is how many goroutines always wait for work. When all of them are busy, more are started.
+const workersMin = 16
+
 // workers is the library's dispatcher on a fixed set of goroutines. A new goroutine
 // for each wake-up would spend most of its time growing its stack.
 type workers struct {
@@ -95,9 +98,9 @@ type workers struct {
 	wg   sync.WaitGroup
 }
 
-func startWorkers(n int) *workers {
+func startWorkers() *workers {
 	w := &workers{work: make(chan func()), quit: make(chan struct{})}
-	for range n {
+	for range workersMin {
 		w.wg.Go(w.run)
 	}
 	return w

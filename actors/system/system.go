@@ -10,7 +10,6 @@
 package system
 
 import (
-	"cmp"
 	"errors"
 	"log/slog"
 	"strconv"
@@ -68,9 +67,6 @@ type Spec struct {
 // Config of a System.
 type Config struct {
 	Logger *slog.Logger
-	// Workers is the number of goroutines that always wait for work. When all of them
-	// are busy, more are started. Default 16.
-	Workers int
 	// Failed is called after every panic of an actor.
 	Failed func(name string, reason any)
 	// Fatal is called once, when a policy gives up with FailNode. It must not wait.
@@ -92,11 +88,10 @@ type System struct {
 
 // New makes a system without actors.
 func New(cfg Config) *System {
-	cfg.Workers = cmp.Or(cfg.Workers, 16)
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
-	s := &System{cfg: cfg, disp: startWorkers(cfg.Workers)}
+	s := &System{cfg: cfg, disp: startWorkers()}
 	// The library logs whole messages and panics, so its log is discarded: this package
 	// logs what matters. Its throttle of dead letters would leave a goroutine behind.
 	s.lib = actor.NewActorSystem(actor.WithDeadLetterThrottleInterval(1),

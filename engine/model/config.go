@@ -165,12 +165,12 @@ func archNames() []string {
 // attention reads the shape of full attention.
 func (k *keys) attention(c *Config) {
 	c.Hidden = k.int("embedding_length", required, 1, hiddenMax)
-	c.Heads = k.perLayer("attention.head_count", required, headsMax)
+	c.Heads = k.heads("attention.head_count", required)
 	if archs[k.arch].latent {
 		k.latent(c)
 		return
 	}
-	c.KVHeads = k.perLayer("attention.head_count_kv", c.Heads, headsMax)
+	c.KVHeads = k.heads("attention.head_count_kv", c.Heads)
 	dim := required
 	if c.Heads > 0 && c.Hidden%c.Heads == 0 {
 		dim = c.Hidden / c.Heads

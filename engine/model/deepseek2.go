@@ -28,7 +28,7 @@ type latent struct {
 // latent reads the shape of latent attention, which old files give as that of the heads.
 func (k *keys) latent(c *Config) {
 	c.KVHeads = 1
-	if n := k.perLayer("attention.head_count_kv", 1, headsMax); n != 1 && n != c.Heads {
+	if n := k.heads("attention.head_count_kv", 1); n != 1 && n != c.Heads {
 		k.fail("attention.head_count_kv is %d, want 1 or the heads, %d", n, c.Heads)
 	}
 	c.LatentDim = k.int("attention.kv_lora_rank", required, 1, headDimMax)

@@ -92,19 +92,19 @@ func (k *keys) int(name string, fallback, lo, hi int) int {
 	return int(n)
 }
 
-// perLayer reads a number from 1 to hi that some files give for each layer.
+// heads reads a number of heads that some files give for each layer.
 // Layers without such heads say 0; the others must agree.
-func (k *keys) perLayer(name string, fallback, hi int) int {
+func (k *keys) heads(name string, fallback int) int {
 	key := k.arch + "." + name
 	k.read[name] = true
 	all, err := k.f.Ints(key)
 	if err != nil || len(all) == 1 { // a scalar, absent or wrong: int says which
-		return k.int(name, fallback, 1, hi)
+		return k.int(name, fallback, 1, headsMax)
 	}
 	n := int64(0)
 	for i, v := range all {
-		if v < 0 || v > int64(hi) || v != 0 && n != 0 && v != n {
-			k.fail("%s[%d] is %d, want 0, or one number from 1 to %d for all layers", name, i, v, hi)
+		if v < 0 || v > int64(headsMax) || v != 0 && n != 0 && v != n {
+			k.fail("%s[%d] is %d, want 0, or one number from 1 to %d for all layers", name, i, v, headsMax)
 			return 0
 		}
 		n = max(n, v)

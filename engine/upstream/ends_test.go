@@ -96,7 +96,7 @@ func TestEndlessHead(t *testing.T) {
 		}
 	}()
 	u, _ := url.Parse("http://x")
-	r := newReplica("http://x", u, time.Second)
+	r := newReplica("http://x", u)
 	c := newConn(here)
 	_ = here.SetDeadline(time.Now().Add(10 * time.Second))
 	_, err := r.ask(c, &question{method: http.MethodGet, path: "/"})
@@ -119,7 +119,7 @@ func (closing) SetReadDeadline(time.Time) error { return nil }
 // that says nothing, or only that its connection was idle, has not got the request.
 func TestEarlyAnswer(t *testing.T) {
 	u, _ := url.Parse("http://x")
-	r := newReplica("http://x", u, time.Second)
+	r := newReplica("http://x", u)
 	for said, status := range map[string]int{
 		"HTTP/1.1 413 Too large\r\nContent-Length: 2\r\n\r\nno":     http.StatusRequestEntityTooLarge,
 		"HTTP/1.1 503 Full\r\nContent-Length: 0\r\n\r\n":            http.StatusServiceUnavailable,
@@ -149,7 +149,7 @@ func (s saying) Read(b []byte) (int, error) { return s.answer.Read(b) }
 // TestInterimAnswers: what a server says ahead of its answer is none, but for a change of protocol, and is read a few times.
 func TestInterimAnswers(t *testing.T) {
 	u, _ := url.Parse("http://x")
-	r := newReplica("http://x", u, time.Second)
+	r := newReplica("http://x", u)
 	const hints, ok = "HTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\n", "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"
 	for said, status := range map[string]int{
 		"HTTP/1.1 100 Continue\r\n\r\n" + ok:            http.StatusOK,
@@ -438,7 +438,7 @@ func TestQuestionsAsWritten(t *testing.T) {
 	var b bytes.Buffer
 	w := bufio.NewWriter(&b)
 	q := &question{http.MethodPost, "/v1/messages", []field{{"X-One", "1\r\nX-Two: 2"}}, []byte("body")}
-	if err := newReplica("", u, time.Second).write(w, q); err != nil {
+	if err := newReplica("", u).write(w, q); err != nil {
 		t.Fatal(err)
 	}
 	got, err := http.ReadRequest(bufio.NewReader(&b))

@@ -432,9 +432,7 @@ func (r *relay) deliver(events []abi.Event) *outcome {
 		r.content, r.firstAt = true, time.Now()
 		r.job.Answered(r.firstAt)
 		r.source.ID = cut(printable(r.reader.ID()), requestIDMax)
-		if r.model.set != nil {
-			r.unpaid = r.model.unpaid(r.source.Replica, r.sent)
-		}
+		r.unpaid = r.model.unpaid(r.source.Replica, r.sent)
 	}
 	usage, source := r.usage()
 	if r.content {

@@ -24,8 +24,7 @@ import (
 type replica struct {
 	base    string // as configured, without a slash at the end
 	url     *url.URL
-	address string // host:port
-	dialer  net.Dialer
+	address string                        // host:port
 	tls     func(base string) *tls.Config // nil: checked by its name
 	removed chan struct{}                 // closed by the model when it forgets the replica
 	key     string                        // what it is sent as a bearer token. Guarded by the model's mu, as are the next four
@@ -60,13 +59,15 @@ func newConn(nc net.Conn) *conn {
 	return &conn{Conn: nc, head: head, in: bufio.NewReaderSize(head, 16<<10), out: bufio.NewWriter(nc)}
 }
 
-func newReplica(base string, u *url.URL, connectTimeout time.Duration) *replica {
+// connectTimeout bounds the time until a replica is connected, and then that of the handshake.
+const connectTimeout = 5 * time.Second
+
+func newReplica(base string, u *url.URL) *replica {
 	port := u.Port()
 	if port == "" {
 		port = map[string]string{"http": "80", "https": "443"}[u.Scheme]
 	}
-	return &replica{base: base, url: u, address: net.JoinHostPort(u.Hostname(), port),
-		dialer: net.Dialer{Timeout: connectTimeout}, removed: make(chan struct{})}
+	return &replica{base: base, url: u, address: net.JoinHostPort(u.Hostname(), port), removed: make(chan struct{})}
 }
 
 // connect gives an idle connection, or a new one. fresh never gives an idle one.
@@ -76,7 +77,8 @@ func (r *replica) connect(ctx context.Context, fresh bool) (*conn, error) {
 			return c, nil
 		}
 	}
-	nc, err := r.dialer.DialContext(ctx, "tcp", r.address)
+	dialer := net.Dialer{Timeout: connectTimeout}
+	nc, err := dialer.DialContext(ctx, "tcp", r.address)
 	if err != nil {
 		return nil, err
 	}
@@ -86,7 +88,7 @@ func (r *replica) connect(ctx context.Context, fresh bool) (*conn, error) {
 			config = r.tls(r.base)
 		}
 		secure := tls.Client(nc, config)
-		ctx, cancel := context.WithTimeout(ctx, r.dialer.Timeout)
+		ctx, cancel := context.WithTimeout(ctx, connectTimeout)
 		defer cancel()
 		if err := secure.HandshakeContext(ctx); err != nil {
 			nc.Close()

@@ -59,7 +59,7 @@ func TestIdleConnections(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := newReplica("http://x", u, time.Second)
+	r := newReplica("http://x", u)
 	r.idleConnsMax = 100
 	var others []net.Conn
 	kept := func() {

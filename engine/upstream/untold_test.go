@@ -14,6 +14,7 @@ import (
 	"corenode/bench/fake"
 	"corenode/engine"
 	"corenode/engine/messages"
+	"corenode/engine/upstream/route"
 	"corenode/engine/upstream/wire"
 	"corenode/wasm/abi"
 	"corenode/wasm/chat"
@@ -332,7 +333,7 @@ func TestFailureInHiddenThinking(t *testing.T) {
 func TestHeldBackBehindAText(t *testing.T) {
 	const callOf = `data: {"choices":[{"delta":{"tool_calls":[{"index":%d,"function":{"name":"%s","arguments":"%s"}}]}}]}` + "\n\n"
 	const textOf = `data: {"choices":[{"delta":{"content":"a"}}]}` + "\n\n"
-	m := &Model{options: Options{Flavor: wire.ChatCompletions}}
+	m := &Model{options: Options{Flavor: wire.ChatCompletions}, set: route.New(route.Config{})}
 	j := &engine.Job{Request: &engine.Request{MaxTokens: 100, Stream: true}, Output: engine.NewOutput(99)}
 	sent := &sent{counted: 4, exact: true, calls: toolOf(`{}`)}
 	r := &relay{model: m, job: j, sent: sent, reader: wire.NewReader(wire.ChatCompletions, nil, func() string { return "id" })}
@@ -365,7 +366,7 @@ func TestHeldBackBehindAText(t *testing.T) {
 // TestLeavingHiddenThinking: who leaves while a server thinks what is not handed on pays the prompt, which
 // was computed, and behind it what was handed on. An answer that breaks off there is free.
 func TestLeavingHiddenThinking(t *testing.T) {
-	m := &Model{options: Options{Flavor: wire.ChatCompletions, Counter: wordCounter{}}}
+	m := &Model{options: Options{Flavor: wire.ChatCompletions, Counter: wordCounter{}}, set: route.New(route.Config{})}
 	j := &engine.Job{Request: &engine.Request{MaxTokens: 100}, Output: engine.NewOutput(9)}
 	r := &relay{model: m, job: j, sent: &sent{counted: 4, exact: true, quiet: true},
 		reader: wire.NewReader(wire.ChatCompletions, nil, nil)}

@@ -73,10 +73,10 @@ type Options struct {
 	// how long. Defaults 1024, 60 s.
 	QueueMax     int
 	QueueTimeout time.Duration
-	// ConnectTimeout bounds the time until a replica is connected, FirstTimeout until the first
-	// content of its answer, StallTimeout between two pieces of it. Pings of another node count as
-	// pieces for as long as FirstTimeout, with Own always. Defaults 5 s, 600 s, 60 s.
-	ConnectTimeout, FirstTimeout, StallTimeout time.Duration
+	// FirstTimeout bounds the time until the first content of an answer, StallTimeout between two
+	// pieces of it. Pings of another node count as pieces for as long as FirstTimeout, with Own
+	// always. Defaults 600 s, 60 s.
+	FirstTimeout, StallTimeout time.Duration
 	// CountTimeout bounds one question for the tokens of a request. Default 10 s.
 	CountTimeout time.Duration
 	// ReaderTimeout is how long a client may not read before its request is cancelled. Default 5 min.
@@ -103,7 +103,6 @@ func (o *Options) defaults() {
 		}
 	}
 	set(&o.QueueTimeout, time.Minute)
-	set(&o.ConnectTimeout, 5*time.Second)
 	set(&o.FirstTimeout, 600*time.Second)
 	set(&o.StallTimeout, time.Minute)
 	set(&o.CountTimeout, 10*time.Second)
@@ -276,7 +275,7 @@ func (m *Model) take(base string, u *url.URL, byHand bool) {
 	r := m.replicas[base]
 	switch {
 	case r == nil:
-		r = newReplica(base, u, m.options.ConnectTimeout)
+		r = newReplica(base, u)
 		r.tls, r.key, r.idleConnsMax = m.options.TLS, m.keys[0], m.options.ConnectionsMax
 		m.replicas[base] = r
 		m.set.Add(base)

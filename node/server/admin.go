@@ -115,13 +115,12 @@ func adminError(ctx *fasthttp.RequestCtx, e *abi.Error) {
 func refuseAdmin(ctx *fasthttp.RequestCtx, status int, kind, message string) {
 	ctx.SetStatusCode(status)
 	ctx.Response.Header.SetContentType("application/json")
-	ctx.Response.SetBodyRaw(appendAdminError(nil, kind, message))
+	ctx.Response.SetBodyRaw(adminErrorBody(kind, message))
 }
 
-// appendAdminError writes an error as the admin API writes its own, and as its document says of all.
-func appendAdminError(b []byte, kind, message string) []byte {
-	b = append(append(append(b, `{"error":{"kind":"`...), kind...), `","message":"`...)
-	return append(abi.AppendEscaped(b, message), `"}}`...)
+// adminErrorBody is an error as the admin API writes its own, and as its document says of all.
+func adminErrorBody(kind, message string) []byte {
+	return append(abi.AppendEscaped([]byte(`{"error":{"kind":"`+kind+`","message":"`), message), `"}}`...)
 }
 
 // handleAdmin checks who asks before anything else.

@@ -109,7 +109,7 @@ func (l *listener) refuse(c net.Conn) {
 // answers of this side: which page asks is not known.
 func (l *listener) overcrowded() []byte {
 	e := &abi.Error{Kind: abi.Overloaded, Msg: "too many open connections; retry"}
-	body, pages := appendAdminError(nil, e.Kind.String(), e.Msg), ""
+	body, pages := adminErrorBody(e.Kind.String(), e.Msg), ""
 	if l.of == &l.s.conns {
 		body = familyModels.appendError(nil, e)
 		if c := l.s.cors.Load(); c.any {

@@ -20,21 +20,20 @@ const settleBatch = 1000
 // It is not called for a hold without a checkpoint, which is free. If rate has no charge
 // for a request, or the store Rejects its settlement, leftOut is called and the hold stays
 // open: one request does not stop a start. The other settlements are returned for the log.
-func SettleOpenHolds(s Ledger, reason account.Reason, rate func(*account.Entry) error, leftOut func(account.Entry, error),
-) (settled []account.Entry, err error) {
+func SettleOpenHolds(s Ledger, rate func(*account.Entry) error, leftOut func(account.Entry, error)) (settled []account.Entry, err error) {
 	holds, err := s.OwnHolds()
 	if err != nil {
 		return nil, err
 	}
-	return SettleHolds(s, holds, reason, rate, leftOut)
+	return SettleHolds(s, holds, rate, leftOut)
 }
 
 // SettleHolds does so with some open holds.
-func SettleHolds(s Ledger, holds []account.Entry, reason account.Reason, rate func(*account.Entry) error,
+func SettleHolds(s Ledger, holds []account.Entry, rate func(*account.Entry) error,
 	leftOut func(account.Entry, error)) (settled []account.Entry, err error) {
 	rated := holds[:0]
 	for _, e := range holds {
-		e.Kind, e.ID, e.Held, e.Reason, e.Tier = account.Settlement, 0, 0, reason, 1
+		e.Kind, e.ID, e.Held, e.Reason, e.Tier = account.Settlement, 0, 0, account.Crashed, 1
 		if e.Usage == (abi.Usage{}) {
 			e.ModuleDigest, e.Provisional, e.Counters = "", false, nil
 		} else if err := rate(&e); err != nil {

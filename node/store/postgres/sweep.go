@@ -151,7 +151,7 @@ func (s *Store) SettleDead(grace time.Duration, rate func(*account.Entry, map[st
 			return nil, err
 		}
 	}
-	return store.SettleHolds(s, holds, account.Crashed, func(e *account.Entry) error {
+	return store.SettleHolds(s, holds, func(e *account.Entry) error {
 		return rate(e, prices[nodes[e.RequestID]])
 	}, leftOut)
 }

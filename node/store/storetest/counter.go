@@ -92,7 +92,7 @@ func counters(t *testing.T, fresh maker) {
 	if err := again.Append([]account.Entry{checkpoint}); err != nil {
 		t.Fatal(err)
 	}
-	settled, err := store.SettleOpenHolds(again, account.Crashed, rate, func(account.Entry, error) { t.Error("left out") })
+	settled, err := store.SettleOpenHolds(again, rate, func(account.Entry, error) { t.Error("left out") })
 	if err != nil || len(settled) != 1 {
 		t.Fatal(settled, err)
 	}

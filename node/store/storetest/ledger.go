@@ -241,7 +241,7 @@ func settleOpenHolds(t *testing.T, fresh maker) {
 		return nil
 	}
 	none := func(e account.Entry, err error) { t.Errorf("left out %+v: %v", e, err) }
-	settled, err := store.SettleOpenHolds(s, account.Crashed, rate, none)
+	settled, err := store.SettleOpenHolds(s, rate, none)
 	if err != nil || len(settled) != 2 || rated != 1 {
 		t.Fatalf("settled %+v, rated %d, err %v", settled, rated, err)
 	}
@@ -253,7 +253,7 @@ func settleOpenHolds(t *testing.T, fresh maker) {
 		t.Errorf("queued: %+v", e)
 	}
 	WantBalance(t, s, a, 1000-5-6, 0)
-	if again, err := store.SettleOpenHolds(s, account.Crashed, rate, none); err != nil || len(again) != 0 {
+	if again, err := store.SettleOpenHolds(s, rate, none); err != nil || len(again) != 0 {
 		t.Errorf("second time: %+v, %v", again, err)
 	}
 }
@@ -270,7 +270,7 @@ func journalGivenAgain(t *testing.T, fresh maker) {
 		WantBalance(t, s, a, 1000-5, 20)
 	}
 	none := func(e account.Entry, err error) { t.Errorf("left out %+v: %v", e, err) }
-	settled, err := store.SettleOpenHolds(s, account.Crashed, func(e *account.Entry) error {
+	settled, err := store.SettleOpenHolds(s, func(e *account.Entry) error {
 		e.Amount, e.ModuleDigest = -abi.Nano(e.Usage.Output), "d"
 		return nil
 	}, none)
@@ -321,7 +321,7 @@ func settleOpenHoldsLeavesOut(t *testing.T, fresh maker) {
 		return nil
 	}
 	left := map[string]account.Entry{}
-	settled, err := store.SettleOpenHolds(s, account.Crashed, rate, func(e account.Entry, err error) {
+	settled, err := store.SettleOpenHolds(s, rate, func(e account.Entry, err error) {
 		if left[e.RequestID] = e; !store.Rejects(err) && !errors.Is(err, noCharge) {
 			t.Errorf("left out with %v", err)
 		}
