@@ -8,7 +8,6 @@ import (
 
 	"corenode/engine/messages"
 	"corenode/engine/modelfile"
-	"corenode/engine/template"
 	"corenode/engine/tokenizer"
 )
 
@@ -66,11 +65,7 @@ func (e *Engine) countWithJSON() error {
 		}
 		source = string(beside)
 	}
-	if e.template, err = template.New(source); err != nil {
-		return fmt.Errorf("load chat template: %w", err)
-	}
-	e.findFormat(source)
-	return nil
+	return e.useTemplate(source)
 }
 
 // Count returns the number of prompt tokens of a body.

@@ -149,6 +149,10 @@ func (e *Engine) loadText(o Options) (err error) {
 			return fmt.Errorf("%w; name a template file in the config", err)
 		}
 	}
+	return e.useTemplate(source)
+}
+
+func (e *Engine) useTemplate(source string) (err error) {
 	if e.template, err = template.New(source); err != nil {
 		return fmt.Errorf("load chat template: %w", err)
 	}
