@@ -159,9 +159,8 @@ func (x *exchange) routed() {
 // routedCount counts the tokens of a request that the module translates: as
 // countTokens, with the module's answer.
 func (x *exchange) routedCount() {
-	n, refusal := x.count()
-	if refusal != nil {
-		x.fail(refusal)
+	n, ok := x.count()
+	if !ok {
 		return
 	}
 	facts := x.facts()

@@ -181,12 +181,9 @@ func modelNotFound(id string) *abi.Error {
 
 // countTokens serves POST /v1/messages/count_tokens: a permit, no tokens, no money.
 func (x *exchange) countTokens() {
-	n, refusal := x.count()
-	if refusal != nil {
-		x.fail(refusal)
-		return
+	if n, ok := x.count(); ok {
+		x.json(fmt.Appendf(nil, `{"input_tokens":%d}`, n))
 	}
-	x.json(fmt.Appendf(nil, `{"input_tokens":%d}`, n))
 }
 
 // countInput serves POST /v1/responses/input_tokens: the same for a body of the responses protocol.
@@ -194,17 +191,14 @@ func (x *exchange) countInput() {
 	if !x.translated() {
 		return
 	}
-	n, refusal := x.count()
-	if refusal != nil {
-		x.fail(refusal)
-		return
+	if n, ok := x.count(); ok {
+		x.json(fmt.Appendf(nil, `{"object":"response.input_tokens","input_tokens":%d}`, n))
 	}
-	x.json(fmt.Appendf(nil, `{"object":"response.input_tokens","input_tokens":%d}`, n))
 }
 
-// count counts the tokens of the body. Its answer is no stream, whatever the body asks for.
-func (x *exchange) count() (n int, refusal *abi.Error) {
-	refusal = x.withRequest(func(request *messages.Request, model Model) error {
+// count counts the tokens of the body, or answers why it does not. The answer is no stream, whatever the body asks for.
+func (x *exchange) count() (n int, ok bool) {
+	refusal := x.withRequest(func(request *messages.Request, model Model) error {
 		x.rest()
 		release, err := x.enter()
 		if err != nil {
@@ -220,5 +214,8 @@ func (x *exchange) count() (n int, refusal *abi.Error) {
 		return err
 	})
 	x.stream = false
-	return n, refusal
+	if refusal != nil {
+		x.fail(refusal)
+	}
+	return n, refusal == nil
 }
