@@ -6,7 +6,6 @@ import (
 	"sync"
 	"time"
 
-	"corenode/actors/batcher"
 	"corenode/engine"
 	"corenode/engine/kv"
 	"corenode/engine/trail"
@@ -30,16 +29,11 @@ func (n *node) adjusted(o *engine.Options) {
 	}
 }
 
-// visitEngine runs do on the step loop of a model of this node's own.
-func (n *node) visitEngine(ctx context.Context, model string, do func(*engine.Stepper)) error {
+// look is visitEngine for an operator.
+func (l live) look(ctx context.Context, model string, do func(*engine.Stepper)) error {
 	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
 	defer cancel()
-	err := n.tree.Visit(ctx, model, func(s batcher.Stepper) {
-		if own, ok := ownStepper(s); ok {
-			do(own)
-		}
-	})
-	if err != nil {
+	if err := l.n.visitEngine(ctx, model, do); err != nil {
 		return &admin.Error{Kind: admin.KindConflict, Message: fmt.Sprintf("the model %s was not reached: %v; try again", model, err)}
 	}
 	return nil
@@ -61,7 +55,7 @@ func (l live) LookAtCaches(ctx context.Context, model, accountID string, limit i
 		}
 		for more := true; more; { // streams go on between two parts
 			more = false
-			if err := l.n.visitEngine(ctx, info.ID, func(s *engine.Stepper) { more = s.Survey(survey) }); err != nil {
+			if err := l.look(ctx, info.ID, func(s *engine.Stepper) { more = s.Survey(survey) }); err != nil {
 				return look, err
 			}
 		}
@@ -104,7 +98,7 @@ func (l live) WhyUnshared(ctx context.Context, first, second string) (admin.Unsh
 	if a.Model == b.Model {
 		l.n.looks.mu.Lock()
 		defer l.n.looks.mu.Unlock()
-		err := l.n.visitEngine(ctx, a.Model, func(s *engine.Stepper) {
+		err := l.look(ctx, a.Model, func(s *engine.Stepper) {
 			if at, ok := s.Token(a, b); ok {
 				token = at
 			}

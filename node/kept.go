@@ -15,7 +15,6 @@ import (
 	"sync"
 	"time"
 
-	"corenode/actors/batcher"
 	"corenode/engine"
 	"corenode/engine/keep"
 )
@@ -187,11 +186,7 @@ func (n *node) keepCaches() {
 		if n.catalog.engines[info.ID] == nil {
 			continue
 		}
-		err := n.tree.Visit(ctx, info.ID, func(s batcher.Stepper) {
-			if own, ok := ownStepper(s); ok {
-				n.kept.write(info.ID, own, deadline)
-			}
-		})
+		err := n.visitEngine(ctx, info.ID, func(s *engine.Stepper) { n.kept.write(info.ID, s, deadline) })
 		if err != nil {
 			n.log.Warn("the prefix cache is not kept", "model", info.ID, "error", err.Error())
 		}

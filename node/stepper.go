@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"time"
 
 	"corenode/actors/batcher"
@@ -14,15 +15,18 @@ import (
 // have caught up.
 const readerPoll = 5 * time.Millisecond
 
-// ownStepper is the stepper of this node's own engine, if there is one in s.
-func ownStepper(s batcher.Stepper) (own *engine.Stepper, ok bool) {
-	switch s := s.(type) {
-	case *engine.Stepper:
-		return s, true
-	case *upstream.ReplicatedStepper:
-		own, ok = s.Own().(*engine.Stepper)
-	}
-	return own, ok
+// visitEngine runs do on the step loop of a model of this node's own.
+func (n *node) visitEngine(ctx context.Context, model string, do func(*engine.Stepper)) error {
+	return n.tree.Visit(ctx, model, func(s batcher.Stepper) {
+		switch s := s.(type) {
+		case *engine.Stepper:
+			do(s)
+		case *upstream.ReplicatedStepper:
+			if own, ok := s.Own().(*engine.Stepper); ok {
+				do(own)
+			}
+		}
+	})
 }
 
 // treeModels are the models as the tree starts them.
