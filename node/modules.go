@@ -5,6 +5,7 @@ import (
 
 	"corenode/actors/tree"
 	"corenode/engine/messages"
+	"corenode/engine/upstream"
 	"corenode/extensions"
 	"corenode/node/config"
 	"corenode/node/server"
@@ -54,7 +55,7 @@ func (n *node) CountTokens(native []byte) (tokens int, ok bool) {
 		return 0, false
 	}
 	model, ok := n.catalog.Model(request.Model)
-	if _, elsewhere := model.(server.HeaderForwarder); !ok || elsewhere {
+	if _, elsewhere := model.(*upstream.Model); !ok || elsewhere {
 		return 0, false
 	}
 	tokens, err = model.Count(request)
