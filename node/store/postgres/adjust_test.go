@@ -2,7 +2,6 @@ package postgres
 
 import (
 	"testing"
-	"time"
 
 	"corenode/actors/account"
 	"corenode/node/store/postgrestest"
@@ -28,12 +27,12 @@ func TestRefundBesideARating(t *testing.T) {
 	go func() {
 		refunded <- s.Append([]account.Entry{storetest.Settlement(a, "slow", -1), storetest.RefundOf(a, "r")})
 	}()
-	waitForLocks(t, s, 1, refunded)
+	awaitLocks(t, s, 1)
 	go func() {
 		_, err := s.Adjust(account.Entry{AccountID: a, RequestID: "r", Amount: 2, Settles: settled, ModuleDigest: "m"})
 		rated <- err
 	}()
-	waitForLocks(t, s, 2, rated)
+	awaitLocks(t, s, 2)
 	if err := slow.Commit(ctx); err != nil {
 		t.Fatal(err)
 	}
@@ -46,21 +45,4 @@ func TestRefundBesideARating(t *testing.T) {
 	if v, err := s.Verify(); err != nil || len(v.Findings) > 0 {
 		t.Errorf("%v, %v", v.Findings, err)
 	}
-}
-
-// waitForLocks returns when so many transactions wait for others, or when done has an answer,
-// which stays there.
-func waitForLocks(t *testing.T, s *Store, want int64, done chan error) {
-	t.Helper()
-	for until := time.Now().Add(time.Minute); time.Now().Before(until); time.Sleep(5 * time.Millisecond) {
-		var n int64
-		err := s.pool.QueryRow(t.Context(), `SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'`).Scan(&n)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if n >= want || len(done) > 0 {
-			return
-		}
-	}
-	t.Fatal("nobody waits")
 }
