@@ -31,7 +31,7 @@ type pinned struct {
 	accountPins *accountPins
 }
 
-// NewBudget makes a budget of so many sessions and bytes per account, at least one of each.
+// NewBudget makes a budget of so many sessions, at least one, and bytes per account.
 func NewBudget(sessionsMax int, bytesMax int64) *Budget {
 	return &Budget{sessionsMax: sessionsMax, bytesMax: bytesMax,
 		accounts: map[string]*accountPins{}, where: map[Key]*list.Element{}}

@@ -51,8 +51,8 @@ func newFleet(t testing.TB, n int, life time.Duration, cfg Config) *fleet {
 		used: map[string]map[string]int64{}, running: map[string]int{}, most: map[string]int{}}
 	for i := range n {
 		m := &member{f: f, node: f.store.Node(fmt.Sprint("node", i)), model: newFakeModel()}
-		c := cfg
-		c.Secret, c.Lease = []byte("0123456789abcdef"), life
+		c := required(cfg)
+		c.Lease = life
 		c.RecallEvery, c.SweepEvery = 5*time.Millisecond, cmp.Or(cfg.SweepEvery, 20*time.Millisecond)
 		c.Ledger.Spill, c.Ledger.RetryMin, c.Ledger.RetryMax = &m.spill, time.Millisecond, 20*time.Millisecond
 		c.hook = func(point string) {

@@ -15,7 +15,8 @@ import (
 	"corenode/wasm/abi"
 )
 
-// Config of a Tree. The zero value of every field but Secret means its default.
+// Config of a Tree. Secret and the fields that name a key of the configuration are required; of every other the zero
+// value means its default.
 type Config struct {
 	// Secret keys the names of sessions. Required.
 	Secret []byte
@@ -30,11 +31,11 @@ type Config struct {
 	// LimitersMax and SessionsMax bound the actors. What admitted requests give back makes limiters beyond that.
 	// Default 100,000 and 20,000.
 	LimitersMax, SessionsMax int
-	// AccountSessionsMax and AccountPinnedBytesMax bound what the sessions of one
-	// account pin. Default 64 and 1 GiB.
+	// AccountSessionsMax and AccountPinnedBytesMax are limits.sessions_per_account and
+	// limits.pinned_bytes_per_account: they bound what the sessions of one account pin. With 0 bytes no engine gives a pin.
 	AccountSessionsMax    int
 	AccountPinnedBytesMax int64
-	// SessionIdleMax is how long an unused session keeps its pin. Default 10 minutes.
+	// SessionIdleMax is limits.session_idle: how long an unused session keeps its pin.
 	SessionIdleMax time.Duration
 	// AdmissionTimeout is the longest a request waits for its admission and its
 	// place in the model's queue; over it is 503. Default 30 s.
@@ -75,9 +76,6 @@ func (c Config) withDefaults() Config {
 	c.OutputEventsMax = cmp.Or(c.OutputEventsMax, 256)
 	c.LimitersMax = cmp.Or(c.LimitersMax, 100_000)
 	c.SessionsMax = cmp.Or(c.SessionsMax, 20_000)
-	c.AccountSessionsMax = cmp.Or(c.AccountSessionsMax, 64)
-	c.AccountPinnedBytesMax = cmp.Or(c.AccountPinnedBytesMax, 1<<30)
-	c.SessionIdleMax = cmp.Or(c.SessionIdleMax, 10*time.Minute)
 	c.AdmissionTimeout = cmp.Or(c.AdmissionTimeout, 30*time.Second)
 	c.SettleWait = cmp.Or(c.SettleWait, 10*time.Second)
 	c.SettleGrace = cmp.Or(c.SettleGrace, 30*time.Second)
@@ -104,8 +102,8 @@ func (c Config) Validate() error {
 		{"requests_max", int64(c.RequestsMax)}, {"mailbox_max", int64(c.MailboxMax)},
 		{"inbox_max", int64(c.InboxMax)}, {"output_events_max", int64(c.OutputEventsMax)},
 		{"limiters_max", int64(c.LimitersMax)}, {"sessions_max", int64(c.SessionsMax)},
-		{"account_sessions_max", int64(c.AccountSessionsMax)}, {"account_pinned_bytes_max", c.AccountPinnedBytesMax},
-		{"session_idle_max", int64(c.SessionIdleMax)}, {"admission_timeout", int64(c.AdmissionTimeout)},
+		{"account_sessions_max", int64(c.AccountSessionsMax)}, {"session_idle_max", int64(c.SessionIdleMax)},
+		{"admission_timeout", int64(c.AdmissionTimeout)},
 		{"settle_wait", int64(c.SettleWait)}, {"settle_grace", int64(c.SettleGrace)},
 		{"request_expiry", int64(c.RequestExpiry)}, {"free_expiry", int64(c.FreeExpiry)},
 		{"sweep_every", int64(c.SweepEvery)}, {"recall_every", int64(c.RecallEvery)}, {"lease", int64(c.Lease)},

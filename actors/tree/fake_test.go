@@ -1,6 +1,7 @@
 package tree
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"reflect"
@@ -416,12 +417,19 @@ func (w *world) set(a account.Account, balance abi.Nano) account.Account {
 	return a
 }
 
+// required has something in each field that has no default.
+func required(c Config) Config {
+	c.Secret = []byte("0123456789abcdef")
+	c.AccountSessionsMax, c.AccountPinnedBytesMax = cmp.Or(c.AccountSessionsMax, 64), cmp.Or(c.AccountPinnedBytesMax, 1<<30)
+	c.SessionIdleMax = cmp.Or(c.SessionIdleMax, 10*time.Minute)
+	return c
+}
+
 func newWorld(t testing.TB, cfg Config) *world {
 	w := &world{t: t, store: newFakeStore(), billing: &fakeBilling{}, began: time.Now(),
 		models:   map[string]*fakeModel{"one": newFakeModel(), "two": newFakeModel(), "elsewhere": newFakeModel()},
 		accounts: map[string]account.Account{}, used: map[string]int64{}, told: map[string]abi.Nano{}}
-	cfg.Secret = []byte("0123456789abcdef")
-	tree, err := Start(cfg, Deps{Store: w.store, Accounts: w, Billing: w.billing, Policy: &w.policy,
+	tree, err := Start(required(cfg), Deps{Store: w.store, Accounts: w, Billing: w.billing, Policy: &w.policy,
 		Fatal: func(string, any) { w.fatal.Add(1) },
 		Models: []Model{
 			{IDs: []string{"one", "probe"}, New: w.models["one"].New, PollEvery: 5 * time.Millisecond, PinBytesPerToken: 10,

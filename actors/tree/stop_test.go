@@ -122,12 +122,12 @@ func TestStartFails(t *testing.T) {
 		m := newFakeModel()
 		m.broken.Store(true)
 		w := &world{store: newFakeStore(), billing: &fakeBilling{}}
-		_, err := Start(Config{Secret: make([]byte, 16)}, Deps{Store: w.store, Accounts: w, Billing: w.billing,
+		_, err := Start(required(Config{}), Deps{Store: w.store, Accounts: w, Billing: w.billing,
 			Models: []Model{{IDs: []string{"one"}, New: m.New}}})
 		if err == nil {
 			t.Fatal("a model without memory started")
 		}
-		if _, err := Start(Config{InboxMax: -1}, Deps{}); err == nil {
+		if _, err := Start(required(Config{InboxMax: -1}), Deps{}); err == nil {
 			t.Fatal("a bad config was taken")
 		}
 	})

@@ -51,7 +51,7 @@ func (s instantStream) Outcome() (account.Settled, error) {
 }
 
 func benchNode(b *testing.B, backend Backend) string {
-	s, err := New(Config{}, Deps{Backend: backend, Keys: testKeys(), Secret: []byte("s"),
+	s, err := New(bounded(Config{}), Deps{Backend: backend, Keys: testKeys(), Secret: []byte("s"),
 		Catalog: fakeCatalog{"core-1.1": fakeModel{id: "core-1.1"}}})
 	if err != nil {
 		b.Fatal(err)

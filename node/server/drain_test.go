@@ -323,7 +323,7 @@ func TestDrainBesideFirstBytes(t *testing.T) {
 }
 
 func TestConfigIsChecked(t *testing.T) {
-	_, err := New(Config{BodyMax: 10, BodiesMax: 5, KeepAlive: -1, PreparesMax: -1}, Deps{})
+	_, err := New(Config{BodyMax: 10, KeepAlive: -1, PreparesMax: -1}, Deps{})
 	for _, want := range []string{"BodiesMax", "KeepAlive", "PreparesMax", "Backend", "Catalog", "Keys"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s is not named: %v", want, err)

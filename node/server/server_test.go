@@ -3,6 +3,7 @@ package server
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/json"
@@ -307,6 +308,16 @@ func (b *syncBuffer) String() string {
 	return b.b.String()
 }
 
+// bounded has a bound in each field that has no default.
+func bounded(c Config) Config {
+	c.BodyMax, c.BodiesMax, c.HeaderMax = cmp.Or(c.BodyMax, 32<<20), cmp.Or(c.BodiesMax, 512<<20), cmp.Or(c.HeaderMax, 16<<10)
+	c.ReadTimeout, c.BodyTimeout = cmp.Or(c.ReadTimeout, 10*time.Second), cmp.Or(c.BodyTimeout, 5*time.Minute)
+	c.IdleTimeout, c.StallTimeout = cmp.Or(c.IdleTimeout, 75*time.Second), cmp.Or(c.StallTimeout, 5*time.Minute)
+	c.RequestTimeout, c.KeepAlive = cmp.Or(c.RequestTimeout, 600*time.Second), cmp.Or(c.KeepAlive, 10*time.Second)
+	c.PreparesMax, c.ConnectionsMax = cmp.Or(c.PreparesMax, 64), cmp.Or(c.ConnectionsMax, 16384)
+	return c
+}
+
 // start runs a node until the test ends.
 func start(t testing.TB, cfg Config, backend *fakeBackend, change ...func(*Deps)) *node {
 	t.Helper()
@@ -320,7 +331,7 @@ func start(t testing.TB, cfg Config, backend *fakeBackend, change ...func(*Deps)
 	for _, f := range change {
 		f(&deps)
 	}
-	s, err := New(cfg, deps)
+	s, err := New(bounded(cfg), deps)
 	if err != nil {
 		t.Fatal(err)
 	}

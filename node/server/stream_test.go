@@ -401,7 +401,7 @@ func TestPanicWhileStreaming(t *testing.T) {
 
 // Close without WriteTo is what fasthttp does when the headers cannot be written.
 func TestHeadersNeverLeft(t *testing.T) {
-	s, err := New(Config{}, Deps{Backend: newFakeBackend(nil), Catalog: fakeCatalog{}, Keys: testKeys(), Secret: []byte("s")})
+	s, err := New(bounded(Config{}), Deps{Backend: newFakeBackend(nil), Catalog: fakeCatalog{}, Keys: testKeys(), Secret: []byte("s")})
 	if err != nil {
 		t.Fatal(err)
 	}

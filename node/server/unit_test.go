@@ -332,7 +332,7 @@ func FuzzRequest(f *testing.F) {
 func FuzzHeaders(f *testing.F) {
 	f.Add("POST", "/v1/messages", "X-Api-Key", goodKey, "gzip")
 	f.Add("GET", "http://h/v1/models/x?y", "Authorization", "Bearer "+goodKey, "")
-	s, err := New(Config{}, Deps{Backend: newFakeBackend(nil), Catalog: fakeCatalog{}, Keys: testKeys(), Secret: []byte("s")})
+	s, err := New(bounded(Config{}), Deps{Backend: newFakeBackend(nil), Catalog: fakeCatalog{}, Keys: testKeys(), Secret: []byte("s")})
 	if err != nil {
 		f.Fatal(err)
 	}
