@@ -64,8 +64,8 @@ func printNodes(w io.Writer, page admin.ClusterNodes) {
 		if n.Self {
 			id += " *"
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%s\t%s\t%s\t%d\t%s\t%s\n", id, n.StateText(), silence(n), n.Fence, cmp.Or(n.Address, "-"), n.Version,
-			stamp(n.Started), n.Unread, cmp.Or(strings.Join(n.Differs, ","), "-"), n.Home)
+		fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%s\t%s\t%s\t%d\t%s\t%s\n", id, n.StateText(), silence(n), n.Fence, cmp.Or(n.Address, "-"),
+			n.Version, stamp(n.Started), n.Unread, cmp.Or(strings.Join(n.Differs, ","), "-"), n.Home)
 	}
 	more(w, page.Next)
 }
