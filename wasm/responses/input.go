@@ -83,7 +83,13 @@ func (r *request) item(f *fields, p place) {
 		r.call(f, p)
 	case "custom_tool_call":
 		r.customCall(f, p)
-	case "function_call_output", "custom_tool_call_output":
+	case "function_call_output":
+		if f.callID == nil {
+			r.told(f, p)
+		} else {
+			r.result(f, p)
+		}
+	case "custom_tool_call_output":
 		r.result(f, p)
 	case "additional_tools", "tool_search_output":
 		if f.tools != nil {
@@ -132,7 +138,7 @@ func (r *request) message(f *fields, p place) {
 		r.Fail(p.at("role"), quote(word(f.role[1:len(f.role)-1]))+" is not one of user, assistant, system, developer")
 		return
 	}
-	r.said(f, p, messageBlocks{who: who})
+	r.said(f.content, p, "content", messageBlocks{who: who})
 }
 
 // agentMessage translates what another agent of the client says, as who sent it to this one: a message of the user.
@@ -142,23 +148,36 @@ func (r *request) agentMessage(f *fields, p place) {
 		r.block(&blocks, append(append([]byte("Message from the agent "), author...), ':'))
 	}
 	r.ofAgent = true
-	r.said(f, p, blocks)
+	r.said(f.content, p, "content", blocks)
 	r.ofAgent = false
 }
 
-// said writes the content of a message behind the blocks that it has.
-func (r *request) said(f *fields, p place, blocks messageBlocks) {
-	if f.content == nil {
-		r.Fail(p.at("content"), "field required, a string or an array of parts")
+// told translates what a tool of the client gave though nobody called it, such as one that begins a turn at its time:
+// a message of the user. A result would need a call that the model made.
+func (r *request) told(f *fields, p place) {
+	from := "Output of a tool:"
+	if f.name != nil {
+		from = "Output of the tool " + string(nativeName(f.namespace, r.name(f, p))) + ":"
+	}
+	blocks := messageBlocks{who: roleUser}
+	r.block(&blocks, []byte(from))
+	r.said(f.output, p, "output", blocks)
+}
+
+// said writes the content of a message, the field of the item at p, behind the blocks that it has.
+func (r *request) said(raw []byte, p place, field string, blocks messageBlocks) {
+	const want = "a string or an array of parts"
+	if raw == nil {
+		r.Fail(p.at(field), "field required, "+want)
 		return
 	}
-	switch f.content[0] {
+	switch raw[0] {
 	case '"':
-		r.block(&blocks, f.content[1:len(f.content)-1])
+		r.block(&blocks, raw[1:len(raw)-1])
 	case '[':
-		r.parts(f.content, p, "content", func(text []byte) { r.block(&blocks, text) })
+		r.parts(raw, p, field, func(text []byte) { r.block(&blocks, text) })
 	default:
-		r.Wrong(p.at("content"), "a string or an array of parts", kindOf(f.content))
+		r.Wrong(p.at(field), want, kindOf(raw))
 	}
 	if blocks.count == 0 && blocks.who == roleUser && r.Err == nil {
 		r.block(&blocks, nil) // a turn without words is still one
