@@ -156,8 +156,8 @@ func (e *Engine) exceeds(q *messages.Request, most int) bool {
 // tooLong refuses a prompt that is over the context window alone: "" or "more than " tokens.
 // Coding agents find this failure by these very words, and then shorten the conversation.
 func tooLong(more string, tokens, window int) error {
-	return invalidf("messages", "prompt is too long: %s%d tokens > %d maximum (this model's maximum context length is %[3]d tokens)",
-		more, tokens, window)
+	return invalid("messages", abi.Detail{Reason: abi.ReasonPrompt, Value: int64(tokens), Bound: int64(window)}, fmt.Sprintf(
+		"prompt is too long: %s%d tokens > %d maximum (this model's maximum context length is %[3]d tokens)", more, tokens, window))
 }
 
 // start is where the output behind a prompt starts.

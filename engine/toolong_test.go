@@ -3,12 +3,17 @@ package engine
 import (
 	"regexp"
 	"testing"
+
+	"corenode/wasm/abi"
 )
 
 // TestTooLongInWordsOfAgents: what coding agents look for in a refusal to know that they have to shorten the conversation.
 func TestTooLongInWordsOfAgents(t *testing.T) {
 	_, counted := OutputMax(Info{ContextLength: 100, OutputMax: 100}, 101, 7)
 	for _, err := range []error{counted, tooLong("more than ", 100, 100)} {
+		if e := abi.AsError(err); e.Reason != abi.ReasonPrompt || e.Bound != 100 || e.Value < 100 {
+			t.Errorf("%v has %+v", err, e.Detail)
+		}
 		for _, pattern := range []string{
 			`(?i)prompt is too long[^0-9]*(\d+)\s*tokens?\s*>\s*(\d+)`,
 			`maximum context length is \d+ tokens`, `this model's maximum context length is`,

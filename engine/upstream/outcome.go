@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -86,8 +87,7 @@ func (r *relay) failure(rep *replica, status int, msg string) *outcome {
 	err, said := fmt.Errorf("%s answered %d", rep.base, status), cut(msg, saidMax)
 	switch status {
 	case http.StatusBadRequest, http.StatusRequestEntityTooLarge, http.StatusUnprocessableEntity:
-		return &outcome{err: err, said: said, final: &abi.Error{Kind: abi.InvalidRequest, Op: "upstream.relay", Err: err,
-			Msg: "the model's server refuses the request: " + cut(msg, 500)}}
+		return &outcome{err: err, said: said, final: refused("upstream.relay", msg, err)}
 	case http.StatusUnauthorized, http.StatusPaymentRequired, http.StatusForbidden, http.StatusNotFound, http.StatusMethodNotAllowed:
 		r.model.options.Log.Error("the model's server refuses this node; look at its key, its model name and its URL",
 			"model", r.model.options.ID, "replica", rep.base, "status", status)
@@ -98,6 +98,19 @@ func (r *relay) failure(rep *replica, status int, msg string) *outcome {
 		return &outcome{err: err, said: said, full: true, free: true}
 	}
 	return &outcome{err: err, said: said, reason: ReasonStatus}
+}
+
+// contextWords are what servers say of a request that is too long for their context, each in its own sentence and few
+// of them with a code.
+var contextWords = regexp.MustCompile(`(?i)prompt is too long|context.(length|size|limit|window)`)
+
+// refused is the client's error of a request that a server refuses with a message.
+func refused(op, msg string, err error) *abi.Error {
+	e := &abi.Error{Kind: abi.InvalidRequest, Op: op, Err: err, Msg: "the model's server refuses the request: " + cut(msg, 500)}
+	if contextWords.MatchString(msg) {
+		e.Reason = abi.ReasonPrompt
+	}
+	return e
 }
 
 // choosesBeta says whether the client turns on what a server has on trial, which may be another way to look for the key.

@@ -214,8 +214,7 @@ func (m *Model) countAt(ctx context.Context, r *replica, body []byte, forward []
 	}
 	switch status {
 	case http.StatusBadRequest, http.StatusRequestEntityTooLarge, http.StatusUnprocessableEntity:
-		return 0, &abi.Error{Kind: abi.InvalidRequest, Op: "upstream.Count",
-			Msg: "the model's server refuses the request: " + cut(m.withoutKey(errorMessage(page)), 500)}
+		return 0, refused("upstream.Count", m.withoutKey(errorMessage(page)), nil)
 	}
 	if status != http.StatusOK {
 		return 0, fmt.Errorf("%s%s: status %d: %.200s", r.base, m.traits.Count, status, m.withoutKey(string(page)))

@@ -57,7 +57,7 @@ func (f family) statusOf(k abi.Kind) int {
 // appendError writes the error body of a family. The path of the offending field is part
 // of the message, as in the messages envelope a program finds no more than messages.Details.
 func (f family) appendError(dst []byte, e *abi.Error) []byte {
-	names, message := e.Kind.Names(), abi.Located(e.Param, e.Message())
+	names, message := e.Names(e.Kind), abi.Located(e.Param, e.Message())
 	if f == familyChat {
 		return append(names.AppendObject(append(dst, `{"error":`...), e.Param, message), '}')
 	}

@@ -34,6 +34,18 @@ func (k Kind) Names() *Names {
 	return &names[Internal]
 }
 
+// tooLong are the names of a request that the context window is too small for. Agents look for the code, and then
+// shorten the conversation; a failed response has it too, though the protocol does not enumerate it.
+var tooLong = Names{"invalid_request_error", "invalid_request_error", "context_length_exceeded", "context_length_exceeded"}
+
+// Names returns what the protocols call a failure of a kind.
+func (d Detail) Names(k Kind) *Names {
+	if k == InvalidRequest && (d.Reason == ReasonWindow || d.Reason == ReasonPrompt) {
+		return &tooLong
+	}
+	return k.Names()
+}
+
 // AppendObject appends the error object of chat completions and responses.
 func (n *Names) AppendObject(dst []byte, path, message string) []byte {
 	dst = AppendEscaped(append(dst, `{"message":"`...), message)

@@ -92,7 +92,8 @@ const (
 	ReasonMemory    Reason = 5 // prompt and answer do not fit the node's memory together
 	ReasonAnyCall   Reason = 6 // a call is forced, of any tool, and there are no tools
 	ReasonNamedCall Reason = 7 // as 6, of one named tool
-	reasonEnd       Reason = 8 // one past the last
+	ReasonPrompt    Reason = 8 // the prompt alone does not fit the context window
+	reasonEnd       Reason = 9 // one past the last
 )
 
 var reasonNames = [reasonEnd]string{
@@ -104,6 +105,7 @@ var reasonNames = [reasonEnd]string{
 	"memory",
 	"any_call",
 	"named_call",
+	"prompt",
 }
 
 // EventKind is the kind of an event frame; skip those you do not know. Append only: guests know the numbers.

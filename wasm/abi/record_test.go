@@ -299,6 +299,7 @@ func TestSentences(t *testing.T) {
 		{"max_tokens", Detail{Reason: ReasonMemory, Value: 2, Bound: 3}, "",
 			"prompt and max_tokens together are 2 tokens; this node's memory holds 3",
 			"prompt and most together are 2 tokens; this node's memory holds 3"},
+		{"messages", Detail{Reason: ReasonPrompt, Value: 2, Bound: 1}, "2 is over 1", "messages: 2 is over 1", "2 is over 1"},
 		{"tool_choice", Detail{Reason: ReasonAnyCall}, "", `tool_choice: "any" needs tools`, `"required" needs tools`},
 		{"tool_choice", Detail{Reason: ReasonNamedCall}, "", `tool_choice: "tool" needs tools`, "a named tool needs tools"},
 	}
@@ -328,6 +329,17 @@ func TestErrorNames(t *testing.T) {
 		n := k.Names()
 		if n.Messages == "" || n.Type == "" || n.Code == "" || n.Response == "" || k >= kindEnd && n != Internal.Names() {
 			t.Errorf("kind %d has the names %+v", k, n)
+		}
+	}
+	for r := range reasonEnd {
+		full := r == ReasonWindow || r == ReasonPrompt
+		n := Detail{Reason: r}.Names(InvalidRequest)
+		if (n.Code == "context_length_exceeded") != full || (n.Response == "context_length_exceeded") != full ||
+			n.Type != InvalidRequest.Names().Type || n.Messages != InvalidRequest.Names().Messages {
+			t.Errorf("reason %d has the names %+v", r, n)
+		}
+		if n := (Detail{Reason: r}).Names(Internal); n != Internal.Names() {
+			t.Errorf("a failure of ours for reason %d has the names %+v", r, n)
 		}
 	}
 	got := string(RateLimited.Names().AppendObject([]byte("x"), "", "a\"b"))

@@ -110,7 +110,7 @@ func (Translator) Error(dst []byte, in abi.ErrorInput) []byte {
 		dst = append(dst, "data: "...)
 	}
 	message := abi.Located(path, in.Sentence(path, in.Msg, &abi.Words{}))
-	dst = append(in.Kind.Names().AppendObject(append(dst, `{"error":`...), path, message), '}')
+	dst = append(in.Names(in.Kind).AppendObject(append(dst, `{"error":`...), path, message), '}')
 	if in.Facts.Stream {
 		dst = append(dst, "\n\n"...)
 	}

@@ -24,7 +24,7 @@ func failure(in abi.ErrorInput) streamFail {
 	if len(in.Kept) > 0 {
 		param = translatedPath(param, parseKept(in.Kept).flags)
 	}
-	return streamFail{in.Kind.Names(), abi.Located(param, in.Sentence(param, in.Msg, &errorWords)), param}
+	return streamFail{in.Names(in.Kind), abi.Located(param, in.Sentence(param, in.Msg, &errorWords)), param}
 }
 
 // translatedPath is the path in the request of what went wrong at a path of

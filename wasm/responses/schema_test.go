@@ -68,6 +68,12 @@ var schemas = sync.OnceValues(func() (*jsonschema.Compiler, error) {
 	if err != nil {
 		return nil, err
 	}
+	// The description lacks a code of failed responses that the service it is of sends, and that agents read.
+	const codes = `"ResponseErrorCode":{"type":"string","enum":[`
+	if bytes.Count(text, []byte(codes)) != 1 {
+		return nil, errors.New("the codes of a failed response are written in another way")
+	}
+	text = bytes.Replace(text, []byte(codes), []byte(codes+`"context_length_exceeded",`), 1)
 	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
 	if err != nil {
 		return nil, err

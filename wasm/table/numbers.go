@@ -37,6 +37,9 @@ var enumerations = []enumeration{
 				numbers: "value: both, in tokens; bound: what the memory holds", message: "none"},
 			{name: "any_call", number: 6, doc: "a call is forced, of any tool, and there are no tools", message: "none"},
 			{name: "named_call", number: 7, doc: "as 6, of one named tool", message: "none"},
+			{name: "prompt", number: 8, doc: "the prompt alone does not fit the context window",
+				numbers: "value: its tokens, or as many as were counted; bound, the window; both 0 where a server elsewhere says it",
+				message: "why, without the path"},
 		}},
 	{name: "event", wire: u8, doc: "kinds of event frames; skip those you do not know", entries: []entry{
 		{name: "start", number: 0, doc: "start of the answer"},

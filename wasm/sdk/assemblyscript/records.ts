@@ -37,6 +37,7 @@ export namespace Reason {
   export const MEMORY: u16 = 5; // prompt and answer do not fit the node's memory together
   export const ANY_CALL: u16 = 6; // a call is forced, of any tool, and there are no tools
   export const NAMED_CALL: u16 = 7; // as 6, of one named tool
+  export const PROMPT: u16 = 8; // the prompt alone does not fit the context window
 }
 
 // Kinds of event frames; skip those you do not know.

@@ -67,6 +67,8 @@ pub mod reason {
     pub const ANY_CALL: u16 = 6;
     /// As 6, of one named tool.
     pub const NAMED_CALL: u16 = 7;
+    /// The prompt alone does not fit the context window.
+    pub const PROMPT: u16 = 8;
 }
 
 /// Kinds of event frames; skip those you do not know.
