@@ -24,7 +24,7 @@ const person = z.object({ name: z.string(), age: z.int(), city: z.string(), hobb
 for (const [protocol, provider] of Object.entries(providers)) {
   const check = (name, body) => run('AI SDK', 'ai', protocol, name, body);
   // The service keeps no responses, so the client must be told to send its thinking back.
-  const providerOptions = { openai: protocol === 'responses' ? { store: false, include: ['reasoning.encrypted_content'] } : {} };
+  const providerOptions = { openai: protocol === 'responses' ? { store: false } : {} };
   const ask = (model, prompt) => ({ model, prompt, maxRetries: 0, maxOutputTokens: 500, temperature: 0, providerOptions });
   const loop = (prompt) => ({ ...ask(provider(recorded), prompt), tools: { get_weather }, stopWhen: stepCountIs(3) });
   const drain = async (result) => { await result.consumeStream({ onError(error) { throw error; } }); return result; };

@@ -177,17 +177,14 @@ func (r *request) neutral(name string) bool {
 
 // include reads what else the client wants to see. Of what the protocol knows
 // only the probabilities would be missed: the rest is of tools that run on a
-// service's side, or the mark that makes clients send thinking back.
+// service's side, or there in any case.
 func (r *request) include() {
 	if !r.Open(scan.Array) {
 		return
 	}
 	for r.S.Next() {
-		switch string(r.Text()) {
-		case "message.output_text.logprobs":
+		if string(r.Text()) == "message.output_text.logprobs" {
 			r.Fail(r.S.Path(), "this service does not support it")
-		case "reasoning.encrypted_content":
-			r.flags |= keptEncrypted
 		}
 	}
 }

@@ -18,15 +18,14 @@ const (
 // item is one output item. Its byte slices are escaped JSON text and alias the
 // frames it was read from.
 type item struct {
-	block     abi.BlockKind
-	index     int
-	custom    bool // a call of a custom tool
-	closed    bool // its block is
-	encrypted bool // thinking has encrypted_content
-	callID    []byte
-	name      []byte // native name of the tool
-	text      []byte // thinking, answer text, or a call's arguments as JSON text
-	input     []byte // a custom tool's free text, once the block is closed
+	block  abi.BlockKind
+	index  int
+	custom bool // a call of a custom tool
+	closed bool // its block is
+	callID []byte
+	name   []byte // native name of the tool
+	text   []byte // thinking, answer text, or a call's arguments as JSON text
+	input  []byte // a custom tool's free text, once the block is closed
 }
 
 // begin makes an item of a block's start frame.
@@ -124,12 +123,8 @@ func (it *item) append(dst []byte, f *abi.Facts, status string) []byte {
 		if status != inProgress {
 			dst = appendSummary(dst, it.text)
 		}
-		dst = append(dst, ']')
-		if it.encrypted {
-			dst = it.appendID(append(dst, `,"encrypted_content":"`...), f)
-			dst = append(dst, '"')
-		}
-		return append(dst, '}')
+		dst = it.appendID(append(dst, `],"encrypted_content":"`...), f)
+		return append(dst, `"}`...)
 	case it.block == abi.BlockText:
 		dst = append(dst, `","type":"message","status":"`...)
 		dst = append(dst, status...)
@@ -211,7 +206,6 @@ func appendOutput(dst []byte, f *abi.Facts, answer abi.Frames, k kept, cut bool)
 	dst = append(dst, '[')
 	start := len(dst)
 	walk(answer, k.custom, func(it item) {
-		it.encrypted = k.flags&keptEncrypted != 0
 		status := completed
 		if !it.closed || cut && it.index == last {
 			status = incomplete

@@ -15,8 +15,8 @@
 // Thinking is told as summary text and not as reasoning text: that is what
 // clients of this protocol show, and what they send back with the next turn.
 // Some that are told "store": false send only thinking that has
-// encrypted_content. Nothing is kept from them, so where the request asks for
-// it, it is the item's id: the thinking comes back in the summary beside it.
+// encrypted_content. Nothing is kept from them, so it is the item's id: the
+// thinking comes back in the summary beside it.
 //
 // A custom tool, which takes free text, is offered to the model as a function
 // with one string named input; its calls are turned back. A tool of a namespace

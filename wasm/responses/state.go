@@ -18,9 +18,8 @@ type state struct {
 }
 
 const (
-	flagBegun     = 1 << iota // response.created is written
-	flagCustom                // the open block is a call of a custom tool
-	flagEncrypted             // keptEncrypted of the request
+	flagBegun  = 1 << iota // response.created is written
+	flagCustom             // the open block is a call of a custom tool
 )
 
 const (
@@ -85,8 +84,6 @@ type kept struct {
 const (
 	// keptRenumbered says that the tools' places differ from those in the request.
 	keptRenumbered = 1 << iota
-	// keptEncrypted: the client wants its thinking with encrypted_content.
-	keptEncrypted
 	// keptStopText: stop was a string.
 	keptStopText
 )

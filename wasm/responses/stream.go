@@ -41,11 +41,7 @@ func (w *writer) start() {
 		return
 	}
 	w.state.flags |= flagBegun
-	k := parseKept(w.kept)
-	w.state.custom = k.custom
-	if k.flags&keptEncrypted != 0 {
-		w.state.flags |= flagEncrypted
-	}
+	w.state.custom = parseKept(w.kept).custom
 	w.whole("response.created", outcome{status: inProgress})
 	w.whole("response.in_progress", outcome{status: inProgress})
 }
@@ -96,7 +92,6 @@ func (w *writer) wholeItem(name string, it item, status string) {
 	w.dst = append(w.dst, `,"output_index":`...)
 	w.dst = strconv.AppendInt(w.dst, int64(it.index), 10)
 	w.dst = append(w.dst, `,"item":`...)
-	it.encrypted = w.state.flags&flagEncrypted != 0
 	w.dst = it.append(w.dst, &w.facts, status)
 	w.close()
 }
