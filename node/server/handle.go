@@ -71,12 +71,36 @@ func (x *exchange) methodAllowed() bool {
 		x.ctx.Response.Header.Set("Allow", allow)
 		x.preflight(allow)
 		x.noContent()
+	case x.route == routeResponses && string(method) == fasthttp.MethodGet && asksWebSocket(&x.ctx.Request.Header):
+		x.optionalKey()
+		x.refuseWebSocket()
 	default:
 		x.optionalKey()
 		x.ctx.Response.Header.Set("Allow", allow)
 		x.turnAway(&abi.Error{Kind: abi.MethodNotAllowed, Msg: "this path allows " + allow})
 	}
 	return false
+}
+
+// asksWebSocket says whether a request would go on as a WebSocket.
+func asksWebSocket(h *fasthttp.RequestHeader) bool {
+	for _, line := range h.PeekAll(fasthttp.HeaderUpgrade) {
+		for protocol := range bytes.SplitSeq(line, []byte{','}) {
+			if bytes.EqualFold(bytes.TrimSpace(protocol), []byte("websocket")) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// refuseWebSocket answers clients that try a WebSocket first: with this status some of them post at once, and for the
+// whole session, where they would try again after a 405. What it says to use is what the listener speaks.
+func (x *exchange) refuseWebSocket() {
+	h := &x.ctx.Response.Header
+	h.Set(fasthttp.HeaderUpgrade, "HTTP/1.1")
+	h.Set(fasthttp.HeaderConnection, fasthttp.HeaderUpgrade)
+	x.failStatus(fasthttp.StatusUpgradeRequired, &abi.Error{Kind: abi.MethodNotAllowed, Msg: "this path is no WebSocket; send it a POST"})
 }
 
 // noContent answers 204.

@@ -105,6 +105,32 @@ func TestTranslatedAllow(t *testing.T) {
 	}
 }
 
+// TestNoWebSocket: Codex tries a WebSocket before it posts, and only this status makes it post at once.
+func TestNoWebSocket(t *testing.T) {
+	n := startTranslated(t, Config{}, newFakeBackend(say("x")), &fakeTranslators{})
+	const socket = "Upgrade: h2c, WebSocket"
+	for _, c := range []struct {
+		method, path, upgrade string
+		status                int
+	}{
+		{"GET", "/v1/responses", socket, 426},
+		{"GET", "/v1/responses?model=core-1.1", socket, 426},
+		{"GET", "/v1/responses", "Upgrade: h2c", 405},
+		{"GET", "/v1/chat/completions", socket, 405},
+		{"PUT", "/v1/responses", socket, 405},
+	} {
+		r := n.raw(request(c.method, c.path, "", bearerKey, "Connection: Upgrade", c.upgrade, "Sec-WebSocket-Version: 13"))
+		checkIDs(t, r)
+		if e := r.chatError(t); r.StatusCode != c.status || e.Error.Code != "method_not_allowed" {
+			t.Errorf("%s %s, %s: %d %q", c.method, c.path, c.upgrade, r.StatusCode, r.body)
+		}
+		refused := r.Header.Get("Upgrade") == "HTTP/1.1" && r.Header.Get("Connection") == "Upgrade"
+		if refused != (c.status == 426) {
+			t.Errorf("%s %s, %s: headers %v", c.method, c.path, c.upgrade, r.Header)
+		}
+	}
+}
+
 // Without translators the paths do not exist, and say so in their own form.
 func TestNoTranslators(t *testing.T) {
 	n := start(t, Config{}, newFakeBackend(say("x")))
