@@ -92,3 +92,20 @@ func TestChoiceOfSkippedTools(t *testing.T) {
 		}
 	}
 }
+
+// TestToolTwice: only what items tell again is skipped.
+func TestToolTwice(t *testing.T) {
+	const f, item = `{"type":"function","name":"f"}`, `{"type":"additional_tools","role":"developer","tools":[{"type":"function","name":"f"}]}`
+	for _, fields := range []string{
+		`"input":"x","tools":[` + f + `,` + f + `]`,
+		`"input":[` + item + `,{"role":"user","content":"x"}],"tools":[` + f + `,` + f + `]`,
+	} {
+		out, refusal := New().Request(abi.RequestInput{Body: []byte(`{"model":"m",` + fields + `}`)})
+		if refusal != nil {
+			t.Fatal(refusal)
+		}
+		if _, err := messages.ParseTranslated(out.Body); err == nil {
+			t.Errorf("the engine takes %s", out.Body)
+		}
+	}
+}

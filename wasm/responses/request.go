@@ -21,9 +21,11 @@ type request struct {
 	role     role   // of the message that is open in messages
 	system   []byte // text blocks of the system messages that open the input
 
-	instructions []byte // escaped; nil for none
-	tools        []byte // native tools, each with a comma before it
-	skipped      uint8  // serverTools that there were, as bits
+	instructions []byte          // escaped; nil for none
+	tools        []byte          // native tools, each with a comma before it
+	offered      map[string]bool // their names, as they read without escapes: whether the field tools has it
+	ofItem       bool            // the tools that are read are an item's
+	skipped      uint8           // serverTools that there were, as bits
 	flags        uint8
 	custom       hashes
 

@@ -94,7 +94,7 @@ func (r *request) readTools(s *scan.Scanner, base place) {
 	if !r.is(s, base, scan.Array) {
 		return
 	}
-	if base != top {
+	if r.ofItem = base != top; r.ofItem {
 		r.flags |= keptRenumbered
 	}
 	path := base.at(s.Path())
@@ -129,7 +129,10 @@ func (r *request) tool(f *fields, p place) {
 	if r.Err != nil {
 		return
 	}
-	echo := r.toolEcho()
+	echo := r.echo[echoTools]
+	if echo == nil {
+		echo = []byte{'['}
+	}
 	switch string(kind) {
 	case "function":
 		echo = r.function(echo, nil, f, p)
@@ -150,13 +153,12 @@ func (r *request) tool(f *fields, p place) {
 	r.echo[echoTools] = echo
 }
 
-// toolEcho is the echoed array of tools, open for one more.
-func (r *request) toolEcho() []byte {
-	echo := r.echo[echoTools]
-	if echo == nil {
-		return []byte{'['}
+// next is an array that is being written, ready for one more element.
+func next(array []byte) []byte {
+	if array[len(array)-1] == '[' {
+		return array
 	}
-	return append(echo, ',')
+	return append(array, ',')
 }
 
 // name checks and returns a tool's name, and checks its namespace.
@@ -179,6 +181,18 @@ func nativeName(namespace, name []byte) []byte {
 	return append(append(native, namespaceMark), name...)
 }
 
+// known says whether a tool of a native name is offered already, of which items tell: what a search found, each later
+// one may find again, and the first stays. Two of a name in tools itself are left to the engine, which refuses them.
+func (r *request) known(native []byte) bool {
+	if r.offered == nil {
+		r.offered = map[string]bool{}
+	}
+	name := string(word(native))
+	ofTools, known := r.offered[name]
+	r.offered[name] = ofTools || !r.ofItem
+	return known && (r.ofItem || !ofTools)
+}
+
 // offer offers a native tool.
 func (r *request) offer(name, description, schema []byte) {
 	r.tools = field.AppendTool(append(r.tools, ','), name, description, schema)
@@ -198,12 +212,16 @@ func (r *request) function(echo, namespace []byte, f *fields, p place) []byte {
 	if r.Err != nil {
 		return echo
 	}
+	native := nativeName(namespace, name)
+	if r.known(native) {
+		return echo
+	}
 	schema := f.parameters
 	if schema == nil {
 		schema = []byte(field.NoParameters)
 	}
-	r.offer(nativeName(namespace, name), description, schema)
-	echo = append(append(append(echo, `{"type":"function","name":"`...), name...), '"')
+	r.offer(native, description, schema)
+	echo = append(append(append(next(echo), `{"type":"function","name":"`...), name...), '"')
 	echo = appendMember(echo, "description", f.description)
 	echo = appendMember(echo, "parameters", f.parameters)
 	return append(appendMember(echo, "strict", f.strict), '}')
@@ -227,13 +245,14 @@ func (r *request) customTool(echo, namespace []byte, f *fields, p place) []byte 
 	if f.format != nil {
 		g = r.grammar(f.format, place{base: p.at("format"), item: -1, part: -1})
 	}
-	if r.Err == nil && len(r.custom)/8 == customMax {
-		r.Fail("tools", "at most "+strconv.Itoa(customMax)+" custom tools")
-	}
-	if r.Err != nil {
+	native := nativeName(namespace, name)
+	if r.Err != nil || r.known(native) {
 		return echo
 	}
-	native := nativeName(namespace, name)
+	if len(r.custom)/8 == customMax {
+		r.Fail("tools", "at most "+strconv.Itoa(customMax)+" custom tools")
+		return echo
+	}
 	r.custom = r.custom.add(native)
 	told := append([]byte{}, description...)
 	if g.definition != nil {
@@ -242,7 +261,7 @@ func (r *request) customTool(echo, namespace []byte, f *fields, p place) []byte 
 	}
 	r.offer(native, told, []byte(`{"type":"object","properties":{"`+customField+
 		`":{"type":"string","description":"The whole input of the tool, as plain text."}},"required":["`+customField+`"]}`))
-	echo = append(append(append(echo, `{"type":"custom","name":"`...), name...), '"')
+	echo = append(append(append(next(echo), `{"type":"custom","name":"`...), name...), '"')
 	if f.description != nil {
 		echo = append(append(append(echo, `,"description":"`...), description...), '"')
 	}
@@ -303,7 +322,8 @@ func (r *request) namespaceTool(echo []byte, f *fields, p place) []byte {
 		return echo
 	}
 	r.flags |= keptRenumbered
-	echo = append(append(echo, `{"type":"namespace","name":"`...), name...)
+	before := echo
+	echo = append(append(next(echo), `{"type":"namespace","name":"`...), name...)
 	echo = append(append(echo, `","description":"`...), description...)
 	echo = append(echo, `","tools":[`...)
 	space := f.name // as a value, like a namespace field
@@ -315,13 +335,13 @@ func (r *request) namespaceTool(echo []byte, f *fields, p place) []byte {
 	}
 	var inner fields
 	for s.Open(); r.Err == nil && s.Next(); {
-		if s.Index() > 0 {
-			echo = append(echo, ',')
-		}
 		one := p.in("tools", s.Index())
 		if r.fields(&s, list, &inner) {
 			echo = r.namespaced(echo, space, &inner, one)
 		}
+	}
+	if echo[len(echo)-1] == '[' { // it has nothing that is not known
+		return before
 	}
 	return append(echo, "]}"...)
 }
