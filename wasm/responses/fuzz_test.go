@@ -64,7 +64,7 @@ func FuzzEvents(f *testing.F) {
 	kept := keptOf(f, toolsRequest)
 	start := framesOf([]abi.Event{{Kind: abi.EventStart}, {Kind: abi.EventBlockStart, Block: abi.BlockToolUse, ID: "i", Name: "c"}})
 	f.Add([]byte{}, []byte(kept), []byte(start), []byte(start), "text")
-	f.Add(state{sequence: 7, flags: flagBegun | flagCustom}.append(nil), []byte{}, []byte{}, []byte{3, 2, 0, 0, 0, 0, 0, 0}, `{"input":1}`)
+	f.Add(state{sequence: 7, flags: flagBegun | flagHeld}.append(nil), []byte{}, []byte{}, []byte{3, 2, 0, 0, 0, 0, 0, 0}, `{"input":1}`)
 	f.Fuzz(func(t *testing.T, before, kept, history, events []byte, text string) {
 		tr := New()
 		facts := abi.Facts{ID: "id", Model: text}
@@ -75,7 +75,7 @@ func FuzzEvents(f *testing.F) {
 			Kind: abi.Kind(len(kept))})
 
 		ok := keptOf(t, toolsRequest)
-		name := []string{"f", "c", "n:g"}[len(text)%3]
+		name := []string{"f", "c", "n:g", searchTool}[len(text)%4]
 		all := []abi.Event{{Kind: abi.EventStart}, {Kind: abi.EventBlockStart, Block: abi.BlockText},
 			{Kind: abi.EventDelta, Block: abi.BlockText, Text: text}, {Kind: abi.EventBlockStop, Block: abi.BlockText},
 			{Kind: abi.EventBlockStart, Block: abi.BlockToolUse, Index: 1, ID: text, Name: name},

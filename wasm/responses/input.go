@@ -60,8 +60,7 @@ func (r *request) open(who role) {
 // silent are the items that say what a service did on its side. There is
 // nothing in them that the model could be told.
 var silent = []string{
-	"web_search_call", "file_search_call", "code_interpreter_call", "image_generation_call", "tool_search_call",
-	"mcp_list_tools", "compaction_trigger",
+	"web_search_call", "file_search_call", "code_interpreter_call", "image_generation_call", "mcp_list_tools", "compaction_trigger",
 }
 
 const noItems = `this service keeps no items to refer to; send the item itself, as clients do that are told "store": false`
@@ -92,10 +91,13 @@ func (r *request) item(f *fields, p place) {
 	case "custom_tool_call_output":
 		r.result(f, p)
 	case "additional_tools", "tool_search_output":
-		if f.tools != nil {
-			var s scan.Scanner
-			s.Reset(f.tools)
-			r.readTools(&s, p.in("tools", -1))
+		r.tell(f, p)
+		if string(kind) == "tool_search_output" && f.ofClient() {
+			r.searchResult(f, p)
+		}
+	case "tool_search_call":
+		if f.ofClient() {
+			r.searchCall(f, p)
 		}
 	case "item_reference":
 		r.Fail(p.at(""), noItems)
@@ -317,6 +319,48 @@ func (r *request) customCall(f *fields, p place) {
 	}
 	r.messages = append(append(r.messages, `{"`+customField+`":"`...), input...)
 	r.messages = append(r.messages, `"}}`...)
+}
+
+// tell offers the tools that an item tells of.
+func (r *request) tell(f *fields, p place) {
+	r.found = r.found[:0]
+	if f.tools != nil {
+		var s scan.Scanner
+		s.Reset(f.tools)
+		r.readTools(&s, p.in("tools", -1))
+	}
+}
+
+// searchCall translates a call of the client's own search of tools.
+func (r *request) searchCall(f *fields, p place) {
+	id := r.required(f.callID, p, "call_id")
+	if f.arguments == nil {
+		r.Fail(p.at("arguments"), "field required, an object")
+	} else if f.arguments[0] != '{' {
+		r.Wrong(p.at("arguments"), "an object", kindOf(f.arguments))
+	}
+	if r.Err != nil {
+		return
+	}
+	r.open(roleAssistant)
+	r.messages = field.AppendToolUse(r.messages, id, []byte(searchTool))
+	r.messages = append(append(r.messages, f.arguments...), '}')
+}
+
+// searchResult translates what such a search found: the tools are offered, and the result names them.
+func (r *request) searchResult(f *fields, p place) {
+	id := r.required(f.callID, p, "call_id")
+	if r.Err != nil {
+		return
+	}
+	r.open(roleResults)
+	r.messages = field.AppendResult(r.messages, id)
+	if len(r.found) == 0 {
+		r.messages = append(r.messages, `"No tools were found."}`...)
+		return
+	}
+	r.messages = append(append(r.messages, `"Tools that can be called: `...), r.found[len(", "):]...)
+	r.messages = append(r.messages, `."}`...)
 }
 
 // result translates what a call gave.

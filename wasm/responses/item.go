@@ -21,25 +21,30 @@ type item struct {
 	block  abi.BlockKind
 	index  int
 	custom bool // a call of a custom tool
+	search bool // a call of the client's own search of tools
 	closed bool // its block is
 	callID []byte
 	name   []byte // native name of the tool
 	text   []byte // thinking, answer text, or a call's arguments as JSON text
-	input  []byte // a custom tool's free text, once the block is closed
+	input  []byte // of a call that is held back, once the block is closed: a custom tool's free text, a search's object
 }
 
 // begin makes an item of a block's start frame.
-func begin(f *abi.Frame, custom hashes) item {
+func begin(f *abi.Frame, tools special) item {
 	it := item{block: f.Block, index: f.Index}
 	if f.Block == abi.BlockToolUse {
 		it.callID, it.name = f.Tool()
-		it.custom = custom.has(it.name)
+		it.custom = tools.custom.has(it.name)
+		it.search = tools.search && string(it.name) == searchTool
 	}
 	return it
 }
 
+// held says whether the item is a call that is held back until it is whole.
+func (it *item) held() bool { return it.custom || it.search }
+
 // walk calls each for every item of an answer, in order.
-func walk(answer abi.Frames, custom hashes, each func(item)) {
+func walk(answer abi.Frames, tools special, each func(item)) {
 	var it item
 	open := false
 	for {
@@ -49,14 +54,17 @@ func walk(answer abi.Frames, custom hashes, each func(item)) {
 		}
 		switch f.Kind {
 		case abi.EventBlockStart:
-			it, open = begin(&f, custom), f.Block <= abi.BlockToolUse
+			it, open = begin(&f, tools), f.Block <= abi.BlockToolUse
 		case abi.EventDelta:
 			it.text = f.Payload // the only one of its block
 		case abi.EventBlockStop:
 			if open {
 				it.closed, open = true, false
-				if it.custom {
+				switch {
+				case it.custom:
 					it.input = freeText(it.text)
+				case it.search:
+					it.input = object(it.text)
 				}
 				each(it)
 			}
@@ -68,9 +76,9 @@ func walk(answer abi.Frames, custom hashes, each func(item)) {
 }
 
 // find returns the item with an index; one without text if it is not there.
-func find(answer abi.Frames, custom hashes, f *abi.Frame) item {
+func find(answer abi.Frames, tools special, f *abi.Frame) item {
 	found := item{block: f.Block, index: f.Index}
-	walk(answer, custom, func(it item) {
+	walk(answer, tools, func(it item) {
 		if it.index == f.Index {
 			found = it
 		}
@@ -95,6 +103,8 @@ func (it *item) appendID(dst []byte, f *abi.Facts) []byte {
 		dst = append(dst, "msg_"...)
 	case it.custom:
 		dst = append(dst, "ctc_"...)
+	case it.search:
+		dst = append(dst, "tsc_"...)
 	default:
 		dst = append(dst, "fc_"...)
 	}
@@ -133,6 +143,14 @@ func (it *item) append(dst []byte, f *abi.Facts, status string) []byte {
 			dst = appendPart(dst, it.text)
 		}
 		return append(dst, "]}"...)
+	case it.search:
+		dst = append(dst, `","type":"tool_search_call","execution":"client","status":"`...)
+		dst = append(append(dst, status...), `","call_id":"`...)
+		dst = append(append(dst, it.callID...), `","arguments":`...)
+		if it.input == nil {
+			return append(dst, "{}}"...)
+		}
+		return append(append(dst, it.input...), '}')
 	case it.custom:
 		dst = append(dst, `","type":"custom_tool_call`...)
 	default:
@@ -186,6 +204,17 @@ func freeText(arguments []byte) []byte {
 	return abi.AppendOneLine(make([]byte, 0, len(text)), text)
 }
 
+// object is what a call's arguments are the escaped text of, on one line; one without members where they are no object.
+func object(arguments []byte) []byte {
+	raw := scan.Unescape(make([]byte, 0, len(arguments)), arguments)
+	var s scan.Scanner
+	s.Reset(raw)
+	if s.Kind() != scan.Object || s.Raw() == nil || !s.End() {
+		return []byte("{}")
+	}
+	return abi.AppendOneLine(make([]byte, 0, len(raw)), appendCompact(make([]byte, 0, len(raw)), raw))
+}
+
 // customField is the one parameter of the function that stands for a custom tool.
 const customField = "input"
 
@@ -205,7 +234,7 @@ func appendOutput(dst []byte, f *abi.Facts, answer abi.Frames, k kept, cut bool)
 	last := lastIndex(answer)
 	dst = append(dst, '[')
 	start := len(dst)
-	walk(answer, k.custom, func(it item) {
+	walk(answer, k.special(), func(it item) {
 		status := completed
 		if !it.closed || cut && it.index == last {
 			status = incomplete

@@ -19,8 +19,8 @@ func Handler() sdk.Handler {
 	}
 }
 
-// quick is OpEvents for a group of nothing but deltas, but for those of custom
-// tools; false for every other group, which the general way takes. It writes
+// quick is OpEvents for a group of nothing but deltas, but for those of calls
+// that are held back; false for every other group, which the general way takes. It writes
 // what writer.delta does, in a fifth of the time in a Go guest: there every
 // call, and every structure that is cleared or moved, costs as much as dozens
 // of bytes, so this has none of the latter.
@@ -45,7 +45,7 @@ func quick(in, dst []byte) ([]byte, bool) {
 		return dst, false
 	}
 	most := byte(abi.BlockToolUse)
-	if in[from+sectionHeader+stateFlags]&flagCustom != 0 {
+	if in[from+sectionHeader+stateFlags]&flagHeld != 0 {
 		most = byte(abi.BlockText)
 	}
 	sequence := abi.Uint64(in, from+sectionHeader)

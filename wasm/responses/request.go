@@ -24,6 +24,7 @@ type request struct {
 	instructions []byte          // escaped; nil for none
 	tools        []byte          // native tools, each with a comma before it
 	offered      map[string]bool // their names, as they read without escapes: whether the field tools has it
+	found        []byte          // native names of an item's tools, each behind a comma and a space
 	ofItem       bool            // the tools that are read are an item's
 	skipped      uint8           // serverTools that there were, as bits
 	flags        uint8

@@ -10,7 +10,7 @@
 //
 //	thinking  reasoning item, its text as one summary part
 //	text      message item with one output_text part
-//	tool use  function_call item, or custom_tool_call if the request's tool was custom
+//	tool use  function_call item, or custom_tool_call if the request's tool was custom, or tool_search_call
 //
 // Thinking is told as summary text and not as reasoning text: that is what
 // clients of this protocol show, and what they send back with the next turn.
@@ -19,7 +19,8 @@
 // thinking comes back in the summary beside it.
 //
 // A custom tool, which takes free text, is offered to the model as a function
-// with one string named input; its calls are turned back. A tool of a namespace
+// with one string named input; its calls are turned back. So is a search of
+// tools that the client does itself. A tool of a namespace
 // is offered as "namespace:name": the protocol's own names hold no colon. Tools
 // that a service would run are skipped in silence, and so are the items that
 // tell of them; a choice that only they could be is none.

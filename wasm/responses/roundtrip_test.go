@@ -17,6 +17,7 @@ func TestRoundTrip(t *testing.T) {
 		{Type: messages.ToolUse, ID: "toolu_1", Name: "f", Input: []byte(`{"a":"\"\\\n","b":[1,2.50]}`)},
 		{Type: messages.ToolUse, ID: "toolu_2", Name: "c", Input: []byte(`{"input":"*** \"x\"\n\\"}`)},
 		{Type: messages.ToolUse, ID: "toolu_3", Name: "n:g", Input: []byte(`{}`)},
+		{Type: messages.ToolUse, ID: "toolu_4", Name: searchTool, Input: []byte(`{"q":"\"\\\n☃"}`)},
 	}
 	all := []abi.Event{{Kind: abi.EventStart}}
 	for i, b := range want {

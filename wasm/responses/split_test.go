@@ -14,7 +14,7 @@ import (
 )
 
 const toolsRequest = `{"model":"m","input":"q","tools":[{"type":"function","name":"f"},{"type":"custom","name":"c"},` +
-	`{"type":"namespace","name":"n","description":"","tools":[{"type":"function","name":"g"}]}]}`
+	`{"type":"namespace","name":"n","description":"","tools":[{"type":"function","name":"g"}]},{"type":"tool_search","execution":"client"}]}`
 
 func keptOf(t testing.TB, body string) []byte {
 	t.Helper()
@@ -29,7 +29,7 @@ var framesOf, historyOf = vectortest.FramesOf, vectortest.HistoryOf
 
 // randomAnswer is one of vectortest. Some inputs of calls are no JSON.
 func randomAnswer(rnd *rand.Rand) []abi.Event {
-	return vectortest.RandomAnswer(rnd, []string{"f", "c", "n:g"}, func(text string) string {
+	return vectortest.RandomAnswer(rnd, []string{"f", "c", "n:g", searchTool}, func(text string) string {
 		if rnd.IntN(4) == 0 {
 			return text
 		}

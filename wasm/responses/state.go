@@ -19,7 +19,8 @@ type state struct {
 
 const (
 	flagBegun  = 1 << iota // response.created is written
-	flagCustom             // the open block is a call of a custom tool
+	flagHeld               // the open block is a call that is held back until it is whole
+	flagSearch             // keptSearch of the request
 )
 
 const (
@@ -34,6 +35,8 @@ func parseState(b []byte) state {
 	}
 	return state{sequence: binary.LittleEndian.Uint64(b), flags: b[8], custom: b[stateHead:]}
 }
+
+func (s state) special() special { return special{s.custom, s.flags&flagSearch != 0} }
 
 func (s state) append(dst []byte) []byte {
 	dst = binary.LittleEndian.AppendUint64(dst, s.sequence)
@@ -69,6 +72,12 @@ func (h hashes) add(name []byte) hashes {
 	return binary.LittleEndian.AppendUint64(h, hash(name))
 }
 
+// special are the tools whose calls are no function calls.
+type special struct {
+	custom hashes
+	search bool // the client's own search of tools, searchTool
+}
+
 // kept is what an answer knows of its request:
 //
 //	flags u8, number of hashes u16, hashes, members
@@ -84,6 +93,8 @@ type kept struct {
 const (
 	// keptRenumbered says that the tools' places differ from those in the request.
 	keptRenumbered = 1 << iota
+	// keptSearch: the client searches tools itself.
+	keptSearch
 	// keptStopText: stop was a string.
 	keptStopText
 )
@@ -98,6 +109,8 @@ func parseKept(b []byte) kept {
 	}
 	return kept{flags: b[0], custom: b[3:n:n], members: b[n:]}
 }
+
+func (k kept) special() special { return special{k.custom, k.flags&keptSearch != 0} }
 
 func (k kept) append(dst []byte) []byte {
 	dst = append(dst, k.flags)

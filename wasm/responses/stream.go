@@ -23,11 +23,11 @@ func (w *writer) event(f *abi.Frame) {
 		w.start()
 	case abi.EventBlockStart:
 		if f.Block <= abi.BlockToolUse {
-			w.blockStart(begin(f, w.state.custom))
+			w.blockStart(begin(f, w.state.special()))
 		}
 	case abi.EventBlockStop:
 		if f.Block <= abi.BlockToolUse {
-			w.blockStop(find(w.history, w.state.custom, f))
+			w.blockStop(find(w.history, w.state.special(), f))
 		}
 	case abi.EventEnd:
 		o := endOf(f)
@@ -41,7 +41,11 @@ func (w *writer) start() {
 		return
 	}
 	w.state.flags |= flagBegun
-	w.state.custom = parseKept(w.kept).custom
+	tools := parseKept(w.kept).special()
+	w.state.custom = tools.custom
+	if tools.search {
+		w.state.flags |= flagSearch
+	}
 	w.whole("response.created", outcome{status: inProgress})
 	w.whole("response.in_progress", outcome{status: inProgress})
 }
@@ -110,9 +114,9 @@ func (w *writer) part(name string, it item) {
 }
 
 func (w *writer) blockStart(it item) {
-	w.state.flags &^= flagCustom
-	if it.custom {
-		w.state.flags |= flagCustom
+	w.state.flags &^= flagHeld
+	if it.held() {
+		w.state.flags |= flagHeld
 	}
 	w.wholeItem("response.output_item.added", it, inProgress)
 	switch it.block {
@@ -145,10 +149,11 @@ func frameHead(name string) string {
 }
 
 // delta writes a piece of text. A custom tool's call is held back until it is
-// whole: its free text stands escaped within its arguments. What the deltas of
+// whole: its free text stands escaped within its arguments. So is a search of
+// tools, which has no deltas in the protocol. What the deltas of
 // a block have in common is made once a group.
 func (w *writer) delta(f *abi.Frame) {
-	if f.Block > abi.BlockToolUse || f.Block == abi.BlockToolUse && w.state.flags&flagCustom != 0 {
+	if f.Block > abi.BlockToolUse || f.Block == abi.BlockToolUse && w.state.flags&flagHeld != 0 {
 		return
 	}
 	form := &deltaForms[f.Block]
@@ -184,6 +189,7 @@ func (w *writer) blockStop(it item) {
 	case it.block == abi.BlockText:
 		w.textFrame("response.output_text.done", it, `,"content_index":0,"logprobs":[],"text":"`, it.text)
 		w.part("response.content_part.done", it)
+	case it.search:
 	case it.custom:
 		w.textFrame("response.custom_tool_call_input.delta", it, beforeCall, it.input)
 		w.textFrame("response.custom_tool_call_input.done", it, `,"input":"`, it.input)
@@ -199,5 +205,5 @@ func (w *writer) blockStop(it item) {
 		w.close()
 	}
 	w.wholeItem("response.output_item.done", it, completed)
-	w.state.flags &^= flagCustom
+	w.state.flags &^= flagHeld
 }

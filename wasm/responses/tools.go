@@ -18,6 +18,7 @@ type fields struct {
 	summary, description, parameters     []byte
 	strict, format, tools, text, refusal []byte
 	schema, mode, author, encrypted      []byte
+	execution                            []byte
 }
 
 // slot is where the value of a field goes, nil for one that never counts.
@@ -67,6 +68,8 @@ func (f *fields) slot(name []byte) *[]byte {
 		return &f.author
 	case "encrypted_content":
 		return &f.encrypted
+	case "execution":
+		return &f.execution
 	}
 	return nil
 }
@@ -143,6 +146,10 @@ func (r *request) tool(f *fields, p place) {
 	case "local_shell", "shell", "apply_patch":
 		r.Fail(p.at("type"), quote(kind)+" is a tool that only models trained for it can use; offer it as a function")
 	default:
+		if string(kind) == searchTool && f.ofClient() {
+			echo = r.search(echo, f, p)
+			break
+		}
 		if server := serverTool(kind); server != 0 {
 			r.flags |= keptRenumbered
 			r.skipped |= server
@@ -188,6 +195,9 @@ func (r *request) known(native []byte) bool {
 		r.offered = map[string]bool{}
 	}
 	name := string(word(native))
+	if r.ofItem {
+		r.found = append(append(r.found, ", "...), native...)
+	}
 	ofTools, known := r.offered[name]
 	r.offered[name] = ofTools || !r.ofItem
 	return known && (r.ofItem || !ofTools)
@@ -216,11 +226,7 @@ func (r *request) function(echo, namespace []byte, f *fields, p place) []byte {
 	if r.known(native) {
 		return echo
 	}
-	schema := f.parameters
-	if schema == nil {
-		schema = []byte(field.NoParameters)
-	}
-	r.offer(native, description, schema)
+	r.offer(native, description, schemaOf(f))
 	echo = append(append(append(next(echo), `{"type":"function","name":"`...), name...), '"')
 	echo = appendMember(echo, "description", f.description)
 	echo = appendMember(echo, "parameters", f.parameters)
@@ -266,6 +272,36 @@ func (r *request) customTool(echo, namespace []byte, f *fields, p place) []byte 
 		echo = append(append(append(echo, `,"description":"`...), description...), '"')
 	}
 	return append(g.appendEcho(echo), '}')
+}
+
+// searchTool is the type of the tool that searches tools, and the name of the function that stands for a client's own.
+const searchTool = "tool_search"
+
+// ofClient says whether a search of tools is the client's own.
+func (f *fields) ofClient() bool { return string(f.execution) == `"client"` }
+
+// search offers the client's own search of tools as a function, and appends what is echoed of it.
+func (r *request) search(echo []byte, f *fields, p place) []byte {
+	description := r.text(f.description, p, "description")
+	if f.parameters != nil && f.parameters[0] != '{' {
+		r.Wrong(p.at("parameters"), "an object", kindOf(f.parameters))
+	}
+	if r.Err != nil || r.known([]byte(searchTool)) {
+		return echo
+	}
+	r.flags |= keptSearch
+	r.offer([]byte(searchTool), description, schemaOf(f))
+	echo = append(next(echo), `{"type":"`+searchTool+`","execution":"client"`...)
+	echo = appendMember(echo, "description", f.description)
+	return append(appendMember(echo, "parameters", f.parameters), '}')
+}
+
+// schemaOf is what a function takes.
+func schemaOf(f *fields) []byte {
+	if f.parameters == nil {
+		return []byte(field.NoParameters)
+	}
+	return f.parameters
 }
 
 // grammar is the format of a custom tool's input, escaped; zero for plain text.
