@@ -75,6 +75,7 @@ func TestRoutes(t *testing.T) {
 		{"below an endpoint", request("POST", "/v1/messages/batches", "{}", withKey), 404, "not_found_error", `"no such path"`},
 		{"embeddings", request("POST", "/v1/embeddings", "{}", bearer), 404, "not_found_error", "makes no embeddings"},
 		{"a kept response", request("GET", "/v1/responses/resp_1", "", bearer), 404, "", "keeps no responses"},
+		{"a summary", request("POST", "/v1/responses/compact", "{}", bearer), 404, "", "a compaction_trigger as the last item"},
 		{"neither", request("POST", "/v1/v1/images", "{}", bearer), 404, "not_found_error", `"no such path"`},
 		{"chat is not there yet", request("POST", "/v1/chat/completions", "{}", bearer), 404, "", `"code":"not_found"`},
 		{"responses are not there yet", request("POST", "/v1/responses", "{}", bearer), 404, "", `{"error":{"message":`},

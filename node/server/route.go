@@ -190,6 +190,7 @@ var elsewhere = [...]struct{ prefix, instead string }{
 	{"/api/", ": the module ollama brings it, where an operator enables that"},
 	{"/v1beta/", ": the module generate-content brings it, where an operator enables that"},
 	{"/generate-content/", ": the module generate-content brings it, where an operator enables that"},
+	{"/v1/responses/compact", ": send its input to /v1/responses, with a compaction_trigger as the last item"},
 	{"/v1/responses/", ": this service keeps no responses"},
 	{"/v1/embeddings", ": this service makes no embeddings"},
 }

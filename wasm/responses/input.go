@@ -60,7 +60,7 @@ func (r *request) open(who role) {
 // silent are the items that say what a service did on its side. There is
 // nothing in them that the model could be told.
 var silent = []string{
-	"web_search_call", "file_search_call", "code_interpreter_call", "image_generation_call", "mcp_list_tools", "compaction_trigger",
+	"web_search_call", "file_search_call", "code_interpreter_call", "image_generation_call", "mcp_list_tools",
 }
 
 const noItems = `this service keeps no items to refer to; send the item itself, as clients do that are told "store": false`
@@ -68,6 +68,9 @@ const noItems = `this service keeps no items to refer to; send the item itself, 
 // item translates one item of the conversation.
 func (r *request) item(f *fields, p place) {
 	kind := word(r.text(f.kind, p, "type"))
+	if r.flags&keptSummary != 0 {
+		r.Fail(p.at(""), "a compaction_trigger must be the last item")
+	}
 	if r.Err != nil {
 		return
 	}
@@ -99,6 +102,10 @@ func (r *request) item(f *fields, p place) {
 		if f.ofClient() {
 			r.searchCall(f, p)
 		}
+	case "compaction":
+		r.compaction(f, p)
+	case "compaction_trigger":
+		r.flags |= keptSummary
 	case "item_reference":
 		r.Fail(p.at(""), noItems)
 	case "":

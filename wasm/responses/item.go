@@ -18,33 +18,34 @@ const (
 // item is one output item. Its byte slices are escaped JSON text and alias the
 // frames it was read from.
 type item struct {
-	block  abi.BlockKind
-	index  int
-	custom bool // a call of a custom tool
-	search bool // a call of the client's own search of tools
-	closed bool // its block is
-	callID []byte
-	name   []byte // native name of the tool
-	text   []byte // thinking, answer text, or a call's arguments as JSON text
-	input  []byte // of a call that is held back, once the block is closed: a custom tool's free text, a search's object
+	block   abi.BlockKind
+	index   int
+	custom  bool // a call of a custom tool
+	search  bool // a call of the client's own search of tools
+	summary bool // text that is a summary of the conversation
+	closed  bool // its block is
+	callID  []byte
+	name    []byte // native name of the tool
+	text    []byte // thinking, answer text, or a call's arguments as JSON text
+	input   []byte // of a call that is held back, once the block is closed: a custom tool's free text, a search's object
 }
 
 // begin makes an item of a block's start frame.
-func begin(f *abi.Frame, tools special) item {
-	it := item{block: f.Block, index: f.Index}
+func begin(f *abi.Frame, as special) item {
+	it := item{block: f.Block, index: f.Index, summary: f.Block == abi.BlockText && as.summary}
 	if f.Block == abi.BlockToolUse {
 		it.callID, it.name = f.Tool()
-		it.custom = tools.custom.has(it.name)
-		it.search = tools.search && string(it.name) == searchTool
+		it.custom = as.custom.has(it.name)
+		it.search = as.search && string(it.name) == searchTool
 	}
 	return it
 }
 
-// held says whether the item is a call that is held back until it is whole.
-func (it *item) held() bool { return it.custom || it.search }
+// held says whether nothing of the item is told before it is whole.
+func (it *item) held() bool { return it.custom || it.search || it.summary }
 
 // walk calls each for every item of an answer, in order.
-func walk(answer abi.Frames, tools special, each func(item)) {
+func walk(answer abi.Frames, as special, each func(item)) {
 	var it item
 	open := false
 	for {
@@ -54,7 +55,7 @@ func walk(answer abi.Frames, tools special, each func(item)) {
 		}
 		switch f.Kind {
 		case abi.EventBlockStart:
-			it, open = begin(&f, tools), f.Block <= abi.BlockToolUse
+			it, open = begin(&f, as), f.Block <= abi.BlockToolUse
 		case abi.EventDelta:
 			it.text = f.Payload // the only one of its block
 		case abi.EventBlockStop:
@@ -76,9 +77,9 @@ func walk(answer abi.Frames, tools special, each func(item)) {
 }
 
 // find returns the item with an index; one without text if it is not there.
-func find(answer abi.Frames, tools special, f *abi.Frame) item {
+func find(answer abi.Frames, as special, f *abi.Frame) item {
 	found := item{block: f.Block, index: f.Index}
-	walk(answer, tools, func(it item) {
+	walk(answer, as, func(it item) {
 		if it.index == f.Index {
 			found = it
 		}
@@ -99,6 +100,8 @@ func (it *item) appendID(dst []byte, f *abi.Facts) []byte {
 	switch {
 	case it.block == abi.BlockThinking:
 		dst = append(dst, "rs_"...)
+	case it.summary:
+		dst = append(dst, "cmp_"...)
 	case it.block == abi.BlockText:
 		dst = append(dst, "msg_"...)
 	case it.custom:
@@ -134,6 +137,12 @@ func (it *item) append(dst []byte, f *abi.Facts, status string) []byte {
 			dst = appendSummary(dst, it.text)
 		}
 		dst = it.appendID(append(dst, `],"encrypted_content":"`...), f)
+		return append(dst, `"}`...)
+	case it.summary:
+		dst = append(dst, `","type":"compaction","encrypted_content":"`...)
+		if status != inProgress {
+			dst = append(dst, it.text...)
+		}
 		return append(dst, `"}`...)
 	case it.block == abi.BlockText:
 		dst = append(dst, `","type":"message","status":"`...)

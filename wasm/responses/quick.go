@@ -19,8 +19,8 @@ func Handler() sdk.Handler {
 	}
 }
 
-// quick is OpEvents for a group of nothing but deltas, but for those of calls
-// that are held back; false for every other group, which the general way takes. It writes
+// quick is OpEvents for a group of nothing but deltas, but for those of a block
+// that is held back; false for every other group, which the general way takes. It writes
 // what writer.delta does, in a fifth of the time in a Go guest: there every
 // call, and every structure that is cleared or moved, costs as much as dozens
 // of bytes, so this has none of the latter.
@@ -44,9 +44,8 @@ func quick(in, dst []byte) ([]byte, bool) {
 	if to > len(in)-2*sectionHeader || to-from < sectionHeader+stateHead || abi.Uint64(in, to) != 0 {
 		return dst, false
 	}
-	most := byte(abi.BlockToolUse)
 	if in[from+sectionHeader+stateFlags]&flagHeld != 0 {
-		most = byte(abi.BlockText)
+		return dst, false
 	}
 	sequence := abi.Uint64(in, from+sectionHeader)
 	start, events := len(dst), in[to+2*sectionHeader:]
@@ -55,7 +54,7 @@ func quick(in, dst []byte) ([]byte, bool) {
 	for len(events) >= frameHeader {
 		size := frameHeader + int(abi.Uint32(events, 4))
 		block, which := events[1], int(abi.Uint32(events, 0))
-		if events[0] != byte(abi.EventDelta) || block > most || size > len(events) {
+		if events[0] != byte(abi.EventDelta) || block > byte(abi.BlockToolUse) || size > len(events) {
 			return dst[:start], false
 		}
 		form := &deltaForms[block]

@@ -20,13 +20,14 @@ func FuzzQuick(f *testing.F) {
 		return abi.EventsInput{Facts: abi.Facts{ID: "0123", Model: "m"}, State: state, Events: framesOf(events)}.Append(nil)
 	}
 	taken := [][]byte{group(0), group(0, abi.BlockText), group(0, abi.BlockThinking, abi.BlockText, abi.BlockText, abi.BlockText),
-		group(0, abi.BlockToolUse, abi.BlockToolUse), group(flagHeld, abi.BlockText)}
+		group(0, abi.BlockToolUse, abi.BlockToolUse)}
 	for _, in := range taken {
 		if _, ok := quick(in, nil); !ok {
 			f.Errorf("it leaves %q to the general way", in)
 		}
 		f.Add(in)
 	}
+	f.Add(group(flagHeld, abi.BlockText))
 	f.Add(group(flagHeld, abi.BlockText, abi.BlockToolUse))
 	f.Add(taken[1][:len(taken[1])-1])
 	general := sdk.TranslatorHandler(New())

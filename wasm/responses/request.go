@@ -82,6 +82,7 @@ func (r *request) complete() {
 		r.open(roleSystem)
 		r.messages, r.system = append(r.messages, r.system...), nil
 	}
+	r.summarize()
 }
 
 // body completes the native body.

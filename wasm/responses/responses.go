@@ -9,7 +9,7 @@
 // output_index:
 //
 //	thinking  reasoning item, its text as one summary part
-//	text      message item with one output_text part
+//	text      message item with one output_text part, or compaction
 //	tool use  function_call item, or custom_tool_call if the request's tool was custom, or tool_search_call
 //
 // Thinking is told as summary text and not as reasoning text: that is what
@@ -24,6 +24,10 @@
 // is offered as "namespace:name": the protocol's own names hold no colon. Tools
 // that a service would run are skipped in silence, and so are the items that
 // tell of them; a choice that only they could be is none.
+//
+// A conversation that ends with a compaction_trigger is answered with a summary
+// of it, in a compaction item, whose encrypted_content is that text: it comes
+// back as a message of the user.
 //
 // The format of text becomes the native response_format, which holds the schema
 // as it was sent; the engine makes the answer fit.

@@ -16,6 +16,9 @@ import (
 const toolsRequest = `{"model":"m","input":"q","tools":[{"type":"function","name":"f"},{"type":"custom","name":"c"},` +
 	`{"type":"namespace","name":"n","description":"","tools":[{"type":"function","name":"g"}]},{"type":"tool_search","execution":"client"}]}`
 
+// summaryRequest is one whose text is a summary.
+const summaryRequest = `{"model":"m","input":[{"role":"user","content":"q"},{"type":"compaction_trigger"}]}`
+
 func keptOf(t testing.TB, body string) []byte {
 	t.Helper()
 	out, refusal := New().Request(abi.RequestInput{Body: []byte(body)})
@@ -74,8 +77,8 @@ func streamed(t testing.TB, facts abi.Facts, kept []byte, all []abi.Event, ends 
 func TestSplits(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(1, 2))
 	facts := abi.Facts{ID: "id", Created: 5, Model: "m", Stream: true}
-	kept := keptOf(t, toolsRequest)
-	for range 300 {
+	for i := range 400 {
+		kept := keptOf(t, []string{toolsRequest, summaryRequest}[i%2])
 		all := randomAnswer(rnd)
 		whole := vectortest.SameInGroups(t, rnd, len(all), func(ends []int) []byte {
 			return streamed(t, facts, kept, all, ends)

@@ -18,9 +18,10 @@ type state struct {
 }
 
 const (
-	flagBegun  = 1 << iota // response.created is written
-	flagHeld               // the open block is a call that is held back until it is whole
-	flagSearch             // keptSearch of the request
+	flagBegun   = 1 << iota // response.created is written
+	flagHeld                // the open block is held back until it is whole
+	flagSearch              // keptSearch of the request
+	flagSummary             // keptSummary
 )
 
 const (
@@ -36,7 +37,9 @@ func parseState(b []byte) state {
 	return state{sequence: binary.LittleEndian.Uint64(b), flags: b[8], custom: b[stateHead:]}
 }
 
-func (s state) special() special { return special{s.custom, s.flags&flagSearch != 0} }
+func (s state) special() special {
+	return special{s.custom, s.flags&flagSearch != 0, s.flags&flagSummary != 0}
+}
 
 func (s state) append(dst []byte) []byte {
 	dst = binary.LittleEndian.AppendUint64(dst, s.sequence)
@@ -72,10 +75,11 @@ func (h hashes) add(name []byte) hashes {
 	return binary.LittleEndian.AppendUint64(h, hash(name))
 }
 
-// special are the tools whose calls are no function calls.
+// special is what makes blocks of an answer other items than function calls and messages.
 type special struct {
-	custom hashes
-	search bool // the client's own search of tools, searchTool
+	custom  hashes // tools
+	search  bool   // searchTool is the client's own search of tools
+	summary bool   // text is a summary of the conversation
 }
 
 // kept is what an answer knows of its request:
@@ -95,6 +99,8 @@ const (
 	keptRenumbered = 1 << iota
 	// keptSearch: the client searches tools itself.
 	keptSearch
+	// keptSummary: the answer is a summary of the conversation.
+	keptSummary
 	// keptStopText: stop was a string.
 	keptStopText
 )
@@ -110,7 +116,9 @@ func parseKept(b []byte) kept {
 	return kept{flags: b[0], custom: b[3:n:n], members: b[n:]}
 }
 
-func (k kept) special() special { return special{k.custom, k.flags&keptSearch != 0} }
+func (k kept) special() special {
+	return special{k.custom, k.flags&keptSearch != 0, k.flags&keptSummary != 0}
+}
 
 func (k kept) append(dst []byte) []byte {
 	dst = append(dst, k.flags)

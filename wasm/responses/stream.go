@@ -41,10 +41,13 @@ func (w *writer) start() {
 		return
 	}
 	w.state.flags |= flagBegun
-	tools := parseKept(w.kept).special()
-	w.state.custom = tools.custom
-	if tools.search {
+	as := parseKept(w.kept).special()
+	w.state.custom = as.custom
+	if as.search {
 		w.state.flags |= flagSearch
+	}
+	if as.summary {
+		w.state.flags |= flagSummary
 	}
 	w.whole("response.created", outcome{status: inProgress})
 	w.whole("response.in_progress", outcome{status: inProgress})
@@ -115,14 +118,13 @@ func (w *writer) part(name string, it item) {
 
 func (w *writer) blockStart(it item) {
 	w.state.flags &^= flagHeld
-	if it.held() {
-		w.state.flags |= flagHeld
-	}
 	w.wholeItem("response.output_item.added", it, inProgress)
-	switch it.block {
-	case abi.BlockThinking:
+	switch {
+	case it.held():
+		w.state.flags |= flagHeld
+	case it.block == abi.BlockThinking:
 		w.part("response.reasoning_summary_part.added", it)
-	case abi.BlockText:
+	case it.block == abi.BlockText:
 		w.part("response.content_part.added", it)
 	}
 }
@@ -149,11 +151,11 @@ func frameHead(name string) string {
 }
 
 // delta writes a piece of text. A custom tool's call is held back until it is
-// whole: its free text stands escaped within its arguments. So is a search of
-// tools, which has no deltas in the protocol. What the deltas of
+// whole: its free text stands escaped within its arguments. So are a search of
+// tools and a summary, which have no deltas in the protocol. What the deltas of
 // a block have in common is made once a group.
 func (w *writer) delta(f *abi.Frame) {
-	if f.Block > abi.BlockToolUse || f.Block == abi.BlockToolUse && w.state.flags&flagHeld != 0 {
+	if f.Block > abi.BlockToolUse || w.state.flags&flagHeld != 0 {
 		return
 	}
 	form := &deltaForms[f.Block]
@@ -183,13 +185,13 @@ type middle struct {
 // blockStop writes the frames that repeat an item's whole text.
 func (w *writer) blockStop(it item) {
 	switch {
+	case it.search, it.summary:
 	case it.block == abi.BlockThinking:
 		w.textFrame("response.reasoning_summary_text.done", it, `,"summary_index":0,"text":"`, it.text)
 		w.part("response.reasoning_summary_part.done", it)
 	case it.block == abi.BlockText:
 		w.textFrame("response.output_text.done", it, `,"content_index":0,"logprobs":[],"text":"`, it.text)
 		w.part("response.content_part.done", it)
-	case it.search:
 	case it.custom:
 		w.textFrame("response.custom_tool_call_input.delta", it, beforeCall, it.input)
 		w.textFrame("response.custom_tool_call_input.done", it, `,"input":"`, it.input)
