@@ -102,6 +102,8 @@ func (r *request) item(f *fields, p place) {
 		if f.ofClient() {
 			r.searchCall(f, p)
 		}
+	case "configuration_update":
+		r.configure(f, p)
 	case "compaction":
 		r.compaction(f, p)
 	case "compaction_trigger":

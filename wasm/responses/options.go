@@ -52,7 +52,7 @@ func (r *request) readText() {
 		switch key := string(r.S.Key()); {
 		case key != "format" && key != "verbosity" || r.S.Null():
 		case key == "format":
-			format = r.readFormat()
+			r.sampling.Format, format = r.format(&r.S, top)
 		default:
 			verbosity = r.Str()
 		}
@@ -68,29 +68,27 @@ func (r *request) readText() {
 // textFormat is the format of plain text.
 const textFormat = `{"type":"text"}`
 
-// readFormat reads text.format, and returns what is echoed of it.
-func (r *request) readFormat() []byte {
+// format reads the format of text that s stands before, in a text that stands at base, and what is echoed of it.
+func (r *request) format(s *scan.Scanner, base place) (native, echo []byte) {
+	p := place{base: base.at(s.Path()), item: -1, part: -1}
 	var f fields
-	r.fields(&r.S, top, &f)
-	p := place{base: "text.format", item: -1, part: -1}
+	r.fields(s, base, &f)
 	kind := word(r.required(f.kind, p, "type"))
-	r.sampling.Format = nil
 	switch string(kind) {
 	case "text":
-		return []byte(textFormat)
+		return nil, []byte(textFormat)
 	case "json_object":
-		r.sampling.Format = []byte(field.AnyObject)
-		return r.sampling.Format
+		return []byte(field.AnyObject), []byte(field.AnyObject)
 	case "json_schema":
 		return r.schemaFormat(&f, p)
 	}
 	r.Fail(p.at("type"), quote(kind)+" is not one of text, json_schema, json_object")
-	return nil
+	return nil, nil
 }
 
 // schemaFormat reads a format that has a schema. What strict asks for, an
 // answer that fits it, is what every answer is held to as far as it can be.
-func (r *request) schemaFormat(f *fields, p place) []byte {
+func (r *request) schemaFormat(f *fields, p place) (native, echo []byte) {
 	r.required(f.name, p, "name")
 	r.text(f.description, p, "description")
 	switch {
@@ -103,10 +101,56 @@ func (r *request) schemaFormat(f *fields, p place) []byte {
 		r.Wrong(p.at("strict"), "a boolean", kindOf(f.strict))
 	}
 	if r.Err != nil {
-		return nil
+		return nil, nil
 	}
-	r.sampling.Format = field.SchemaFormat(f.schema)
-	return f.appendFormatEcho(nil)
+	return field.SchemaFormat(f.schema), f.appendFormatEcho(nil)
+}
+
+// settings are what the items of the conversation changed of the request's own settings; a later one replaces it.
+type settings struct {
+	effort []byte // nil where none did
+	text   bool   // one changed the format
+	format []byte // native; nil for text
+}
+
+// configure reads an item that changes settings from where it stands on, which is for the answer in any case.
+func (r *request) configure(f *fields, p place) {
+	var s scan.Scanner
+	if f.reasoning != nil {
+		s.Reset(f.reasoning)
+		at := p.in("reasoning", -1)
+		if !r.is(&s, at, scan.Object) {
+			return
+		}
+		for s.Open(); s.Next(); {
+			if string(s.Key()) == "effort" && !s.Null() {
+				r.changed.effort = word(r.text(s.Raw(), at, "effort"))
+			}
+		}
+	}
+	if f.text != nil {
+		s.Reset(f.text)
+		at := p.in("text", -1)
+		if !r.is(&s, at, scan.Object) {
+			return
+		}
+		for s.Open(); r.Err == nil && s.Next(); {
+			if string(s.Key()) == "format" && !s.Null() {
+				r.changed.text = true
+				r.changed.format, _ = r.format(&s, at)
+			}
+		}
+	}
+}
+
+// change takes over what items changed.
+func (r *request) change() {
+	if r.changed.effort != nil {
+		r.effort, r.thinkingOff = field.Effort(r.changed.effort)
+	}
+	if r.changed.text {
+		r.sampling.Format = r.changed.format
+	}
 }
 
 // appendFormatEcho appends a format that has a schema, with what was sent of it.

@@ -37,6 +37,7 @@ type request struct {
 	ofAgent     bool // the item that is read is what an agent said
 	thinkingOff bool
 	effort      string // native; "" where the model decides
+	changed     settings
 
 	echo echoes
 }
@@ -82,6 +83,7 @@ func (r *request) complete() {
 		r.open(roleSystem)
 		r.messages, r.system = append(r.messages, r.system...), nil
 	}
+	r.change()
 	r.summarize()
 }
 

@@ -18,7 +18,7 @@ type fields struct {
 	summary, description, parameters     []byte
 	strict, format, tools, text, refusal []byte
 	schema, mode, author, encrypted      []byte
-	execution                            []byte
+	execution, reasoning                 []byte
 }
 
 // slot is where the value of a field goes, nil for one that never counts.
@@ -68,6 +68,8 @@ func (f *fields) slot(name []byte) *[]byte {
 		return &f.author
 	case "encrypted_content":
 		return &f.encrypted
+	case "reasoning":
+		return &f.reasoning
 	case "execution":
 		return &f.execution
 	}
