@@ -29,22 +29,21 @@ func TestComputedOfACanceledTurn(t *testing.T) {
 }
 
 // TestNothingOfAForwardedPrefillStays: who asked the other node left before there was a first token, and it charges nothing. So the
-// next one computes what that one had, and pays for it; what was cached before stays.
+// next one computes what that one had, and pays for it; what was cached before stays, and what the other node gave a client.
 func TestNothingOfAForwardedPrefillStays(t *testing.T) {
 	e, s := open2(t, options(CPU))
 	beginning := `{"model":"m","max_tokens":4,"temperature":0,"system":"` + words(400) + `","messages":[{"role":"user","content":"`
 	long := ask(t, e, beginning+words(900)+`"}]}`)
-	found := func(account string, leaves, forwarded bool) int64 {
+	found := func(account string, leaves, forwarded, given bool) int64 {
 		t.Helper()
 		submit(t, s, account, ask(t, e, beginning+`hi"}]}`))
 		runAll(t, s)
 		if leaves {
-			j, _ := submit(t, s, account, long)
-			j.Forwarded = forwarded
-			for j.Observed().InputUncached < int64(len(long.Prompt)*2/3) {
+			j, _ := submitJob(t, s, &Job{ID: "r", Account: account, Request: long, Pin: true, Forwarded: forwarded})
+			for j.Observed().InputUncached < int64(len(long.Prompt)*2/3) || given && j.Delivered().Output == 0 {
 				s.Step(time.Now())
 			}
-			if u := j.Observed(); u.Output != 0 {
+			if u := j.Observed(); u.Output != 0 && !given {
 				t.Fatalf("%+v, want a prefill under way", u)
 			}
 			j.Cancel()
@@ -54,9 +53,11 @@ func TestNothingOfAForwardedPrefillStays(t *testing.T) {
 		runAll(t, s)
 		return next.result.Usage.CacheRead
 	}
-	before, forwarded, own := found("a", false, false), found("b", true, true), found("c", true, false)
-	if before == 0 || forwarded != before || own <= before {
-		t.Errorf("%d tokens are cached without the one that left, %d after one of another node, %d after one of this node's", before, forwarded, own)
+	before, forwarded := found("a", false, false, false), found("b", true, true, false)
+	own, given := found("c", true, false, false), found("d", true, true, true)
+	if before == 0 || forwarded != before || own <= before || given <= before {
+		t.Errorf("%d tokens are cached without the one that left, %d after one of another node, %d after one of this node's, %d after a token",
+			before, forwarded, own, given)
 	}
 	if err := s.pool.Check(); err != nil {
 		t.Error(err)

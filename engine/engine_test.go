@@ -96,8 +96,14 @@ func submit(t testing.TB, s *Stepper, account string, r *Request) (*Job, *answer
 
 func submitAs(t testing.TB, s *Stepper, id, account string, r *Request) (*Job, *answer) {
 	t.Helper()
+	return submitJob(t, s, &Job{ID: id, Account: account, Request: r, Pin: true})
+}
+
+// submitJob gives a job its output and takes its result.
+func submitJob(t testing.TB, s *Stepper, j *Job) (*Job, *answer) {
+	t.Helper()
 	a := &answer{}
-	j := &Job{ID: id, Account: account, Request: r, Pin: true, Output: NewOutput(1 << 20)}
+	j.Output = NewOutput(1 << 20)
 	j.Finished = func(res Result) { a.result, a.finished = res, a.finished+1; a.events = j.Output.Drain(a.events) }
 	if err := s.submit(j, time.Now()); err != nil {
 		t.Fatal(err)

@@ -158,7 +158,7 @@ func (s *Stepper) submit(j *Job, now time.Time) error {
 		seq: sched.Sequence{
 			Namespace: namespace(j.Account, q.Model), Account: j.Account, Priority: j.Priority,
 			Tokens: append(make([]int32, 0, len(q.Prompt)+min(q.MaxTokens, 1024)), q.Prompt...),
-			Max:    q.MaxTokens, SnapshotAt: q.Snapshots,
+			Max:    q.MaxTokens, SnapshotAt: q.Snapshots, Unpaid: j.Forwarded,
 		},
 	}
 	grammars := q.grammars()
@@ -371,10 +371,16 @@ func (s *Stepper) advance(r *run, now time.Time) {
 	r.job.Output.Push(r.events...)
 	for i := range r.events {
 		if r.events[i].Kind == abi.EventDelta {
-			r.job.delivered.Store(int64(r.produced))
+			r.delivered()
 			break
 		}
 	}
+}
+
+// delivered tells that the reader was given all there is up to here: from then on another node pays for the job, too.
+func (r *run) delivered() {
+	r.job.delivered.Store(int64(r.produced))
+	r.seq.Unpaid = false
 }
 
 // complete ends an answer that the model or its budget ended.
@@ -384,7 +390,7 @@ func (s *Stepper) complete(r *run, truncated bool, now time.Time) {
 	stop, sequence := r.parser.Stop()
 	usage := r.usage()
 	r.job.Output.Push(append(r.events, abi.Event{Kind: abi.EventEnd, Stop: stop, StopSequence: sequence, Usage: usage})...)
-	r.job.delivered.Store(int64(r.produced))
+	r.delivered()
 	s.leave(r, Result{Usage: usage, Stop: stop}, now)
 }
 
@@ -399,10 +405,6 @@ func (s *Stepper) leave(r *run, result Result, now time.Time) {
 	var pin int64
 	if r.job.Pin && !r.seq.Started.IsZero() {
 		pin = s.engine.options.Cache.PinBytesMax
-	}
-	if r.job.Forwarded && result.Err != nil && r.job.delivered.Load() == 0 { // nobody pays for it
-		pin = 0
-		s.sched.Disown(&r.seq)
 	}
 	result.Computed = r.seq.Computed()
 	result.Handle = s.sched.Finish(&r.seq, now, pin)

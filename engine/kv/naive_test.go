@@ -42,8 +42,8 @@ type naiveTable struct {
 	pages   int
 	indexed int
 	start   string
-	// cached is what Open found, disowned that no more than it is to stay.
-	cached   int
+	// shared are the leading pages that it found, or that another had computed as well; disowned says that no more is to stay.
+	shared   int
 	disowned bool
 }
 
@@ -167,7 +167,7 @@ func (m *naive) open(t *naiveTable) (cached, branch int) {
 	for end := size; end <= matched; end += size {
 		m.nodes[naiveKey(t.space, t.tokens[:end])].refs++
 	}
-	t.pages, t.indexed = matched/size, matched/size
+	t.pages, t.indexed, t.shared = matched/size, matched/size, matched/size
 	if matched > 0 && m.c.States > 0 {
 		t.start = naiveKey(t.space, t.tokens[:matched])
 		m.nodes[t.start].snapRefs++
@@ -217,6 +217,8 @@ func (m *naive) index(t *naiveTable, n int) {
 		k := naiveKey(t.space, t.tokens[:(t.indexed+1)*m.c.PageTokens])
 		if m.nodes[k] == nil {
 			m.nodes[k] = &naiveNode{}
+		} else {
+			t.shared = t.indexed + 1
 		}
 		m.nodes[k].refs++
 		m.private--
@@ -249,7 +251,7 @@ func (m *naive) close(t *naiveTable, state bool) {
 		x.refs--
 		switch {
 		case x.refs > 0 || x.pins > 0:
-		case t.disowned && i*m.c.PageTokens > t.cached && !m.children(k) && x.guards == 0:
+		case t.disowned && i > t.shared && !m.children(k) && x.guards == 0:
 			delete(m.nodes, k)
 		default:
 			x.idle = m.tick()
@@ -423,7 +425,6 @@ func (c *comparison) openTable() (got, want any) {
 		l.tokens[i] = int32(i/size*10 + c.r.IntN(40)/39)
 	}
 	cached, branch := c.p.Open(&l.Table, l.space, l.tokens)
-	l.cached = cached
 	a, b := c.m.open(l)
 	ready, is := true, true
 	if c.p.Hybrid() {
@@ -481,7 +482,7 @@ func (c *comparison) close() (got, want any, err error) {
 	available := c.p.PagesAvailable() + c.p.Freed(tables)
 	for _, l := range closing {
 		if l.disowned = c.r.IntN(4) == 0; l.disowned {
-			c.p.Disown(&l.Table, l.cached)
+			c.p.Disown(&l.Table)
 		}
 		c.m.close(l, l.State != NoState)
 		c.p.Close(&l.Table)

@@ -18,7 +18,7 @@ type Table struct {
 	indexed int   // leading pages that are in the tree; the rest is private
 	start   int32 // page whose snapshot the sequence will start from, or none
 	slot    int   // place in Pool.tables
-	shared  int   // with private, the leading pages that Close leaves in the tree
+	shared  int   // leading pages that were in the tree at Open, or that another table brought there
 	private bool  // Disown was called
 }
 
@@ -52,7 +52,7 @@ func (p *Pool) Open(t *Table, namespace string, tokens []int32) (cached, branch 
 	for _, id := range t.Pages {
 		p.retain(id)
 	}
-	t.indexed = matched
+	t.indexed, t.shared = matched, matched
 	if matched == 0 {
 		return 0, branch * p.config.PageTokens
 	}
@@ -132,6 +132,7 @@ func (p *Pool) Index(t *Table, tokens []int32, n int) {
 			p.retain(equal)
 			t.Pages[at] = equal
 			p.freePrivate(own)
+			t.shared = at + 1
 		} else {
 			p.link(t.space, own, parent, hash, part)
 		}
@@ -159,9 +160,9 @@ func (p *Pool) Move(to, from *Table) {
 	*from = Table{State: NoState, start: none}
 }
 
-// Disown has Close leave nothing cached of what lies behind the first n tokens, a multiple of PageTokens, but what others use or
-// went on from: nobody pays for what was computed there.
-func (p *Pool) Disown(t *Table, n int) { t.private, t.shared = true, n/p.config.PageTokens }
+// Disown has Close leave nothing cached that this table alone brought to the tree, but what others use or went on from:
+// nobody pays for what was computed there. Of a closed table it does nothing.
+func (p *Pool) Disown(t *Table) { t.private = t.IsOpen() }
 
 // Close gives back all that the table holds. Pages in the tree stay cached, unless Disown says otherwise.
 // Closing a closed table does nothing.

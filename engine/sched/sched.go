@@ -280,7 +280,7 @@ func (s *Scheduler) Append(q *Sequence, token int32) {
 // Slot, state and pages are given back, of a planned sequence when no plan is open any more; full
 // computed pages stay cached. With pinBytes > 0 its
 // path is pinned for a session; pinBytes bounds what the whole namespace pins (kv.Pool.Pin).
-// The zero Handle says that nothing was pinned. A second call does nothing.
+// The zero Handle says that nothing was pinned, as nothing of an Unpaid one is. A second call does nothing.
 func (s *Scheduler) Finish(q *Sequence, now time.Time, pinBytes int64) kv.Handle {
 	defer s.check()
 	if q.phase == phaseNew || q.phase == phaseDone {
@@ -290,20 +290,13 @@ func (s *Scheduler) Finish(q *Sequence, now time.Time, pinBytes int64) kv.Handle
 		s.forecast.ended(q)
 	}
 	var h kv.Handle
-	if pinBytes > 0 && q.table.IsOpen() {
+	if pinBytes > 0 && q.table.IsOpen() && !q.Unpaid {
 		h = s.pool.Pin(&q.table, q.cuts, pinBytes)
 	}
 	s.stop(q, now)
 	q.phase = phaseDone
 	s.leave(q.account)
 	return h
-}
-
-// Disown has Finish leave nothing cached that this sequence computed, but what others use.
-func (s *Scheduler) Disown(q *Sequence) {
-	if q.table.IsOpen() {
-		s.pool.Disown(&q.table, q.Cached)
-	}
 }
 
 // Pause takes slot and pages from a sequence whose reader is slow. It neither runs nor waits
@@ -341,6 +334,9 @@ func (s *Scheduler) stop(q *Sequence, now time.Time) {
 		s.running = slices.Delete(s.running, at, at+1)
 		q.account.running--
 		s.placeSlotless(q.account, now)
+	}
+	if q.Unpaid {
+		s.pool.Disown(&q.table)
 	}
 	if q.planned > 0 { // the step may be on its way, and write to its pages
 		t := new(kv.Table)
