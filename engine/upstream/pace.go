@@ -3,8 +3,8 @@ package upstream
 import "time"
 
 // pace is until when the next sign of an answer has to come. Before its first piece that is until
-// firstBy of its relay, whatever the server says meanwhile: it may have promised an answer that is
-// still queued.
+// firstBy of its relay, whatever a server says meanwhile that is no node of ours: it may have promised an
+// answer that is still queued.
 type pace struct {
 	first, stall time.Duration // FirstTimeout and StallTimeout
 	pings        bool          // Traits.Pings

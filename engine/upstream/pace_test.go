@@ -3,11 +3,16 @@ package upstream
 import (
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
+	"slices"
+	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	"corenode/engine"
 	"corenode/engine/upstream/wire"
 	"corenode/wasm/abi"
 )
@@ -68,6 +73,42 @@ func trySlowNode(t *testing.T, stall time.Duration) error {
 		t.Errorf("%+v", got.events)
 	}
 	return nil
+}
+
+// TestPingsBeforeTheFirstPiece: a node of the same database pings while a request waits in its queue, and answers when it
+// comes to it. Whatever else pings has FirstTimeout for its first piece.
+func TestPingsBeforeTheFirstPiece(t *testing.T) {
+	for own, want := range map[string]struct {
+		after  time.Duration
+		stalls bool
+	}{"http://own": {20 * time.Minute, false}, "": {10 * time.Minute, true}} {
+		synctest.Test(t, func(t *testing.T) {
+			near, far := net.Pipe()
+			var node sync.WaitGroup
+			node.Go(func() {
+				defer far.Close()
+				for _, frames := range slices.Concat([]string{frameStart}, slices.Repeat([]string{framePing}, 59), []string{frameText + frameEnd}) {
+					if _, err := io.WriteString(far, frames); err != nil {
+						return
+					}
+					time.Sleep(20 * time.Second)
+				}
+			})
+			begun := time.Now()
+			m := &Model{options: Options{Own: own, FirstTimeout: 10 * time.Minute, StallTimeout: time.Minute}, traits: wire.Corenode.Traits()}
+			r := &relay{model: m, job: &engine.Job{Request: &engine.Request{Stream: true, MaxTokens: 100}, Output: engine.NewWholeOutput()},
+				sent: &sent{}, ctx: t.Context(), firstBy: begun.Add(10 * time.Minute),
+				reader: wire.NewReader(wire.Corenode, nil, func() string { return "toolu_1" })}
+			o := r.stream(newConn(near), near)
+			after := time.Since(begun)
+			near.Close()
+			node.Wait()
+			stalls := o != nil && o.reason == ReasonStall
+			if stalls != want.stalls || stalls == (o == nil) || after != want.after {
+				t.Errorf("own %q: it ended after %v with %+v", own, after, o)
+			}
+		})
+	}
 }
 
 // TestPingsAlone: pings are a sign of life of servers that work on what they hold back, but of no

@@ -394,9 +394,8 @@ func (r *relay) stream(c *conn, body io.Reader) *outcome {
 				return o
 			}
 		}
-		switch {
-		case !r.content && r.reader.Delivered() == 0: // the answer has only been promised
-		case len(events) > 0 || r.reader.Delivered() > before: // a call is held back, and comes all the same
+		switch promised := !r.content && r.reader.Delivered() == 0; { // and nothing else so far
+		case !promised && (len(events) > 0 || r.reader.Delivered() > before): // a call is held back, and comes all the same
 			wait.piece(time.Now())
 		case r.reader.Pings() > pings:
 			wait.ping(time.Now())
