@@ -2,6 +2,7 @@ package grammar
 
 import (
 	"encoding/json"
+	"errors"
 	"math/rand/v2"
 	"runtime"
 	"strings"
@@ -113,5 +114,28 @@ func TestListsAreNarrow(t *testing.T) {
 				t.Errorf("%s: %q is refused", list, text)
 			}
 		}
+	}
+}
+
+// TestPatternsOfEitherCase: of a pattern whose letters may be of either case the ranges to what is outside of ASCII are dear, and
+// neither dots nor single letters. Whoever has too many is told where they stand.
+func TestPatternsOfEitherCase(t *testing.T) {
+	compile := func(pattern string, left int) error { // with so many steps left
+		schema := `{"type":"object","properties":{` + many(40, `"pN":{"type":"string","pattern":"`+pattern+`"}`) + `}}`
+		b := &builder{rules: map[string]int32{}, most: statesMax, onward: roleRepeats, spent: spentMax - left}
+		b.rule("", func() expr {
+			return b.form(Form{Calls: []Tool{{Name: "t", Schema: json.RawMessage(schema)}}, JSONCalls: true})
+		})
+		b.finish()
+		return b.err
+	}
+	for _, usual := range []string{`(?i)^.+@.+\\..+$`, `(?i)^[a-zàâçéèêëîïôûùüÿñæœ' -]+$`} {
+		if err := compile(usual, 100_000); err != nil {
+			t.Errorf("%s: %v", usual, err)
+		}
+	}
+	err := compile(`(?i)^[B-\\x{1e900}ä-`+"\U0001e900]$", 100_000)
+	if wrong, ok := errors.AsType[*Error](err); !ok || wrong.Tool != 0 || !strings.HasSuffix(wrong.Pointer, "/pattern") {
+		t.Errorf("%+v", err)
 	}
 }

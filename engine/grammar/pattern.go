@@ -125,17 +125,17 @@ func inGo(text string) string {
 	return out
 }
 
-// What reading a pattern costs: a step for so many bytes, and steps for every character outside of ASCII where letters are
-// also of the other case, as a range to it is gone through one by one.
+// What reading a pattern costs: a step for so many bytes, and steps for every range to a character outside of ASCII where
+// letters are also of the other case, as it is gone through one by one.
 const (
 	patternWork = 8
 	foldSteps   = 5000
 )
 
-// folds is a flag for letters of either case, and wide what may be outside of ASCII.
+// folds is a flag for letters of either case, and wide the end of what may be a range to outside of ASCII.
 var (
 	folds = regexp.MustCompile(`\(\?[a-zA-Z]*i`)
-	wide  = regexp.MustCompile(`\\x\{|[^\x00-\x7f]`)
+	wide  = regexp.MustCompile(`-(?:\\x\{|[^\x00-\x7f])`)
 )
 
 // parsePattern is the pattern of a schema; nil when it cannot be enforced.
@@ -146,8 +146,12 @@ func (c *compiler) parsePattern(v *value) *syntax.Regexp {
 	}
 	text := inGo(m.text)
 	c.spend(1 + len(text)/patternWork)
-	if folds.MatchString(text) {
-		c.spend(foldSteps * len(wide.FindAllStringIndex(text, -1)))
+	if folds.MatchString(m.text) {
+		steps := foldSteps * len(wide.FindAllStringIndex(m.text, -1))
+		if c.spent+steps > spentMax {
+			c.wrong(m, "the schema is too large: letters of either case in ranges to what is outside of ASCII take too long to read")
+		}
+		c.spend(steps)
 	}
 	if c.err != nil {
 		return nil
