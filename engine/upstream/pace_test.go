@@ -95,9 +95,10 @@ func TestPingsBeforeTheFirstPiece(t *testing.T) {
 				}
 			})
 			begun := time.Now()
-			m := &Model{options: Options{Own: own, FirstTimeout: 10 * time.Minute, StallTimeout: time.Minute}, traits: wire.Corenode.Traits()}
-			r := &relay{model: m, job: &engine.Job{Request: &engine.Request{Stream: true, MaxTokens: 100}, Output: engine.NewWholeOutput()},
-				sent: &sent{}, ctx: t.Context(), firstBy: begun.Add(10 * time.Minute),
+			options := Options{Own: own, FirstTimeout: 10 * time.Minute, StallTimeout: time.Minute}
+			r := &relay{model: &Model{options: options, traits: wire.Corenode.Traits()}, sent: &sent{},
+				job: &engine.Job{Request: &engine.Request{Stream: true, MaxTokens: 100}, Output: engine.NewWholeOutput()},
+				ctx: t.Context(), firstBy: begun.Add(10 * time.Minute),
 				reader: wire.NewReader(wire.Corenode, nil, func() string { return "toolu_1" })}
 			o := r.stream(newConn(near), near)
 			after := time.Since(begun)
