@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"io"
 	"net"
 	"os"
@@ -156,5 +157,29 @@ func TestUnit(t *testing.T) {
 	}
 	if out, err := exec.Command(analyze, "verify", "--man=no", file).CombinedOutput(); err != nil || strings.Contains(string(out), "corenode.service") {
 		t.Errorf("%v: %s", err, out)
+	}
+}
+
+// TestUnitSaysWhatAGPUNeeds: the unit and the page name every option of the unit that keeps a GPU from the service.
+func TestUnitSaysWhatAGPUNeeds(t *testing.T) {
+	unit, err := os.ReadFile("deploy/corenode.service")
+	page, errPage := os.ReadFile("OPERATING.md")
+	if err := errors.Join(err, errPage); err != nil {
+		t.Fatal(err)
+	}
+	_, section, _ := strings.Cut(string(page), "\n## A GPU\n")
+	section, _, _ = strings.Cut(section, "\n## ")
+	set := 0
+	for _, option := range []string{"PrivateDevices", "ProtectClock", "DevicePolicy", "DeviceAllow"} {
+		if !strings.Contains(string(unit), "\n"+option+"=") {
+			continue
+		}
+		set++
+		if want := option + "=no"; !strings.Contains(string(unit), want) || !strings.Contains(section, want) {
+			t.Errorf("unit or page do not say %s", want)
+		}
+	}
+	if set == 0 {
+		t.Error("the unit sets none of these: the test sees nothing")
 	}
 }
