@@ -87,7 +87,7 @@ func TestPingsBeforeTheFirstPiece(t *testing.T) {
 			var node sync.WaitGroup
 			node.Go(func() {
 				defer far.Close()
-				for _, frames := range slices.Concat([]string{frameStart}, slices.Repeat([]string{framePing}, 59), []string{frameText + frameEnd}) {
+				for _, frames := range append(append([]string{frameStart}, slices.Repeat([]string{framePing}, 59)...), frameText+frameEnd) {
 					if _, err := io.WriteString(far, frames); err != nil {
 						return
 					}
