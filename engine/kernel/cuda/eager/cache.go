@@ -82,6 +82,11 @@ func (b *Backend) NewCache(c kernel.CacheConfig) (_ kernel.Cache, err error) {
 		return nil, fmt.Errorf("new cache: states of %d and %d taps, want a multiple of 32 up to %d and at most %d taps",
 			c.StateDim, c.ConvKernel, stateDimMax, tapsMax)
 	}
+	if bytes := recurShared(c.StateDim); c.LinearLayers > 0 {
+		if err := b.kernels["recur"].AllowShared(bytes); err != nil {
+			return nil, fmt.Errorf("new cache: states of %d take %d bytes of a block's memory: %w", c.StateDim, bytes, b.note(err))
+		}
+	}
 	v := &cache{b: b, cfg: c}
 	if v.pages, err = v.take(int64(c.Pages) * b.PageBytes(c)); err != nil {
 		return nil, err
@@ -311,13 +316,16 @@ func (b *Backend) Recur(kc kernel.Cache, layer int, dst, z, beta, alpha kernel.B
 	step *kernel.Step, from, n int) {
 	c := kc.(*cache)
 	l, width := b.arrange(step, c), step.Rows*s.VHeads*s.Dim
-	shared := 4 * (s.Dim*s.Dim + 2*s.Dim + 3*32)
+	shared := recurShared(s.Dim)
 	b.must(b.kernels["recur"].AllowShared(shared))
 	b.launch("recur", shape{x: s.VHeads, y: n, threads: s.Dim, shared: shared}, at(dst, width), b.mixed.at, at(z, width),
 		at(beta, step.Rows*s.VHeads), at(alpha, step.Rows*s.VHeads), at(w.A, s.VHeads), at(w.DtBias, s.VHeads), at(w.Norm, s.Dim),
 		c.states(layer, s), l.at(l.spans+spanWords*from), l.at(l.saves), slotFloats(c.cfg), c.cfg.ConvDim, s.KHeads, s.VHeads, s.Dim,
 		s.Tiled, brain(c.cfg), s.Eps)
 }
+
+// recurShared is what a block of recur takes of shared memory: a state, two rows, and what its warps tell each other.
+func recurShared(dim int) int { return 4 * (dim*dim + 2*dim + 3*32) }
 
 // states is where the states of a layer begin in the first slot.
 func (c *cache) states(layer int, s kernel.DeltaShape) cuda.Pointer {

@@ -3,6 +3,7 @@ package eager
 import (
 	"fmt"
 	"math"
+	"strings"
 	"testing"
 
 	"corenode/engine/kernel"
@@ -122,6 +123,25 @@ func TestStatesAreRoundedWhenTheyAreStored(t *testing.T) {
 	same(t, "a step from no state", rounded.run(1, 0, c.spans()), exactly.run(1, 0, c.spans()))
 	for _, slot := range []int{0, 1, 2, 3, 4} {
 		devicetest.WantRounded(t, rounded.kept(r, 1, slot, 2), exactly.kept(r, 1, slot, 4))
+	}
+}
+
+// TestStatesThatTheDeviceHasNoRoomFor: a block keeps a state in its shared memory, which some devices have less of than Hopper.
+// So the start fails, and not the first step.
+func TestStatesThatTheDeviceHasNoRoomFor(t *testing.T) {
+	b, err := New(interp.Open(interp.Config{Shared: 99 << 10}), Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.Close()
+	for dim, fits := range map[int]bool{128: true, 160: false, 192: false} {
+		c, err := b.NewCache(kernel.CacheConfig{PageTokens: 16, LinearLayers: 1, StateSlots: 1, ConvDim: 3 * dim, ConvKernel: 4, VHeads: 1, StateDim: dim})
+		if (err == nil) != fits || err != nil && !strings.Contains(err.Error(), fmt.Sprintf("states of %d", dim)) {
+			t.Errorf("states of %d: %v", dim, err)
+		}
+		if err == nil {
+			c.Close()
+		}
 	}
 }
 
