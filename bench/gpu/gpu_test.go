@@ -367,3 +367,14 @@ func TestWaysToLaunchAreTablesAndDiffer(t *testing.T) {
 		t.Errorf("a way that was not tried has a ratio of %v", one.Ratio)
 	}
 }
+
+// TestStepsOfPromptsAreThoseOfTheModel: a step of more rows than the model takes is refused before anything is loaded.
+func TestStepsOfPromptsAreThoseOfTheModel(t *testing.T) {
+	for rows, fine := range map[int]bool{32: true, 8192: true, 8193: false, 1 << 15: false} {
+		o := Defaults()
+		o.Rows = rows
+		if err := o.List().Validate(); (err == nil) != fine || !fine && !strings.Contains(err.Error(), "--rows ") {
+			t.Errorf("%d rows: %v", rows, err)
+		}
+	}
+}

@@ -17,6 +17,7 @@ import (
 
 	"corenode/bench/option"
 	"corenode/engine/kernel"
+	"corenode/engine/model"
 )
 
 // Options say what a run does; List has their defaults and their bounds.
@@ -72,11 +73,8 @@ var (
 	streamsDefault = []string{"64", "256"}
 )
 
-// The bounds of sizes.
-const (
-	rowsMax    = 1 << 15
-	contextMax = 1 << 18
-)
+// contextMax bounds contexts and prompts, in tokens.
+const contextMax = 1 << 18
 
 // List describes the options. The defaults are the shape of Qwen3.5-35B-A3B.
 func (o *Options) List() option.List {
@@ -105,7 +103,7 @@ func (o *Options) List() option.List {
 			"decoding to measure, as BATCHxCONTEXT, such as 64x4k, from most to least important; none: all of METHOD.md"),
 		option.Texts(&o.Prefill, "prefill", "prompts to measure, in tokens; none: all of METHOD.md"),
 		option.Int(&o.Steps, "steps", 32, 1, 1<<12, "steps of a decoding cell"),
-		option.Int(&o.Rows, "rows", 8192, 32, rowsMax, "tokens of a prompt that one step computes"),
+		option.Int(&o.Rows, "rows", 8192, 32, model.RowsMax, "tokens of a prompt that one step computes"),
 		option.New(&o.Kernels, "kernels", true, "one more step of each cell with events around every kernel",
 			(*pflag.FlagSet).BoolVar, fine[bool]),
 		option.Int(&o.Copy, "copy", 1024, 1, 1<<14, "MiB that the copy within the device's memory copies"),

@@ -8,10 +8,11 @@ import (
 	"corenode/engine/kernel"
 )
 
+// RowsMax is the most rows one step may have: activations take memory in
+// proportion to the largest step seen.
+const RowsMax = 8192
+
 const (
-	// rowsMax is the most rows one step may have: activations take memory in
-	// proportion to the largest step seen.
-	rowsMax = 8192
 	// headRowsMax is how many rows go through the output head at a time: a row of
 	// logits is large.
 	headRowsMax = 64
@@ -56,7 +57,7 @@ func (m *Model) release(buffers ...kernel.Buffer) {
 
 // Reserve takes now what steps of at most so many rows would take as they come: afterwards none of them needs more.
 func (m *Model) Reserve(rows int) {
-	m.grow(min(rows, rowsMax))
+	m.grow(min(rows, RowsMax))
 	m.growHead(min(rows, headRowsMax))
 }
 
@@ -67,7 +68,7 @@ func (m *Model) grow(rows int) {
 		return
 	}
 	headRows, headIn, logits := a.headRows, a.headIn, a.logits
-	rows = min(max(rows, 2*a.rows), rowsMax)
+	rows = min(max(rows, 2*a.rows), RowsMax)
 	m.release(a.made...)
 	var made []kernel.Buffer
 	wide := func(d int) kernel.Buffer {
@@ -183,8 +184,8 @@ func (m *Model) check(step *kernel.Step, tokens, logitRows []int32, logits [][]f
 
 // checkSpans wants spans that cover a step's rows, of which each has a token.
 func (m *Model) checkSpans(step *kernel.Step, tokens int) error {
-	if step.Rows < 1 || step.Rows > rowsMax || tokens != step.Rows {
-		return fmt.Errorf("step of %d rows with %d tokens, want 1 to %d rows, as many tokens", step.Rows, tokens, rowsMax)
+	if step.Rows < 1 || step.Rows > RowsMax || tokens != step.Rows {
+		return fmt.Errorf("step of %d rows with %d tokens, want 1 to %d rows, as many tokens", step.Rows, tokens, RowsMax)
 	}
 	next := 0
 	for i, s := range step.Spans {

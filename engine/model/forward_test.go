@@ -29,7 +29,7 @@ func TestForwardRefuses(t *testing.T) {
 		want   string
 	}{
 		{"no rows", kernel.Step{}, nil, nil, 512, "0 rows"},
-		{"too many rows", kernel.Step{Rows: rowsMax + 1, Spans: []kernel.Span{span(0, rowsMax+1, 0)}}, make([]int32, rowsMax+1), nil, 512, "8193 rows"},
+		{"too many rows", kernel.Step{Rows: RowsMax + 1, Spans: []kernel.Span{span(0, RowsMax+1, 0)}}, make([]int32, RowsMax+1), nil, 512, "8193 rows"},
 		{"too few tokens", kernel.Step{Rows: 2, Spans: []kernel.Span{span(0, 2, 0)}}, []int32{1}, nil, 512, "1 tokens"},
 		{"gap", kernel.Step{Rows: 2, Spans: []kernel.Span{span(1, 1, 0)}}, []int32{1, 2}, nil, 512, "want row 0"},
 		{"not covered", kernel.Step{Rows: 2, Spans: []kernel.Span{span(0, 1, 0)}}, []int32{1, 2}, nil, 512, "cover 1 of 2"},
