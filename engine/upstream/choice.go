@@ -133,11 +133,25 @@ func (m *Model) release(p place, o *outcome) {
 		}
 	case o.full:
 		m.set.Unlearn(r.base, p.fresh)
-		m.counts.Full.Add(1)
+		m.full(r, o, time.Now())
 	default:
 		m.set.Unlearn(r.base, p.fresh)
 		m.failed(r, o)
 	}
+}
+
+// fullEvery is how often the log says of a replica that it is full.
+const fullEvery = time.Minute
+
+// full counts that a replica had no room: it is not broken, but whoever is refused everywhere has to find out why. mu is held.
+func (m *Model) full(r *replica, o *outcome, now time.Time) {
+	m.counts.Full.Add(1)
+	m.set.Refused(r.base, o.why())
+	if now.Sub(r.fullToldAt) < fullEvery {
+		return
+	}
+	r.fullToldAt = now
+	m.options.Log.Warn("a server of the model is full", "model", m.options.ID, "replica", r.base, "reason", cut(o.err.Error(), 300))
 }
 
 // failed counts a failure of a replica. mu is held.

@@ -27,11 +27,13 @@ type replica struct {
 	address string                        // host:port
 	tls     func(base string) *tls.Config // nil: checked by its name
 	removed chan struct{}                 // closed by the model when it forgets the replica
-	key     string                        // what it is sent as a bearer token. Guarded by the model's mu, as are the next four
+	key     string                        // what it is sent as a bearer token. Guarded by the model's mu, as are the next five
 	version string
 	byHand  bool // an operator added it
 	drained bool // an operator drained it
 	leaving bool // nobody names it any more: it goes when nothing runs there
+
+	fullToldAt time.Time // when the log last said that it is full
 
 	// idleConnsMax bounds idle: as many as requests may run at once, so that those of a burst serve the next one.
 	idleConnsMax int

@@ -3,12 +3,14 @@ package upstream
 import (
 	"bytes"
 	"cmp"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"corenode/engine/upstream/wire"
 	"corenode/wasm/abi"
@@ -45,6 +47,7 @@ func TestLogHasNoTextOfServers(t *testing.T) {
 	}{
 		"a failure":       {500, message, "answered 500", true},
 		"a refusal":       {401, message, "status=401", true},
+		"a full one":      {429, message, "a server of the model is full", true},
 		"no stream":       {200, message, "answered 200 without a stream", true},
 		"an event":        {200, begun + failure, "answered 500", true},
 		"a block":         {200, block(mark, ""), "has the type", false},
@@ -93,5 +96,24 @@ func TestLogHasNoTextOfServers(t *testing.T) {
 		}
 		m.Close()
 		server.Close()
+	}
+}
+
+// TestFullIsToldOnceAMinute: a server that refuses each request as one too many does not fill the log, nor is it forgotten.
+func TestFullIsToldOnceAMinute(t *testing.T) {
+	var log *bytes.Buffer
+	m := open(t, wire.VLLM, func(o *Options) { log = logged(o) }, start(t, wire.VLLM, plainAnswer))
+	r, o, now := m.urls()[0], &outcome{err: errors.New("it answered 429")}, time.Now()
+	for _, c := range []struct {
+		after time.Duration
+		lines int
+	}{{0, 1}, {time.Second, 1}, {59 * time.Second, 1}, {60 * time.Second, 2}, {61 * time.Second, 2}} {
+		m.full(r, o, now.Add(c.after))
+		if n := strings.Count(log.String(), "a server of the model is full"); n != c.lines {
+			t.Errorf("after %v: %d lines, want %d", c.after, n, c.lines)
+		}
+	}
+	if n := m.counts.Full.Load(); n != 5 {
+		t.Errorf("%d are counted", n)
 	}
 }

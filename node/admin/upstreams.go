@@ -40,7 +40,7 @@ type Replica struct {
 	Queued       *float64 `json:"queued,omitempty" doc:"Requests that wait in the replica, by its own word; absent where it does not say."`
 	QueuedAgeMS  *int64   `json:"queued_age_ms,omitempty" doc:"How old queued is."`
 	EjectedForMS int64    `json:"ejected_for_ms" doc:"How long it will stay ejected; 0 if it is not."`
-	Reason       string   `json:"reason,omitempty" doc:"Why it failed last, or refused the node, with what it said."`
+	Reason       string   `json:"reason,omitempty" doc:"Why it failed last, refused the node or had no room, with what it said."`
 	Prefixes     int      `json:"prefixes" doc:"Parts of prompts that it is thought to have cached."`
 }
 

@@ -63,6 +63,8 @@ var alerts = []Alert{
 	{"NoServerUp", `corenode_upstream_replicas_up == 0`, "1m", true, "no server of an upstream model answers"},
 	{"ServersFail", `rate(corenode_upstream_failures_total[5m]) / (rate(corenode_upstream_attempts_total[5m]) > 0) > 0.5`, "5m", false,
 		"most requests that are sent to the servers of a model fail, or are refused: `upstream list` says why"},
+	{"ServersFull", `rate(corenode_upstream_full_total[5m]) / (rate(corenode_upstream_attempts_total[5m]) > 0) > 0.5`, "5m", false,
+		"most requests that are sent to the servers of a model find them full (429, 503, 529): `upstream list` has what they said"},
 }
 
 // WriteRules writes the alerts as a file of rules for Prometheus.

@@ -85,7 +85,7 @@ func (s *Set) spares(now time.Time) bool {
 	return all-out > 1 && 2*(out+1) <= all
 }
 
-// Succeeded tells that a replica answered a request: with content, or that it is full.
+// Succeeded tells that a replica answered a request.
 func (s *Set) Succeeded(id string) {
 	if r := s.get(id); r != nil {
 		r.health.failures, r.health.ejections = 0, 0
@@ -113,7 +113,7 @@ func (s *Set) Failed(id, reason string, now time.Time) (ejected bool) {
 	return true
 }
 
-// Refused tells that a replica answers, and refuses whoever asks: an operator has to see why.
+// Refused tells that a replica answers, and refuses whoever asks, or has no room: an operator has to see why.
 func (s *Set) Refused(id, reason string) {
 	if r := s.get(id); r != nil {
 		r.health.say(reason)
@@ -134,7 +134,7 @@ type State struct {
 	Prefixes   int
 	// EjectedFor is how long it stays ejected; 0 when it is not.
 	EjectedFor time.Duration
-	// Reason is why it failed last, or refused the node; empty if it never did.
+	// Reason is why it failed last, refused the node or had no room; empty if it never did.
 	Reason string
 }
 

@@ -1,0 +1,116 @@
+package metrics
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// firing is what an alert says in a minute: the labels of each that fires, such as "instance: a, model: m". None is silence.
+type firing struct {
+	minute int
+	alert  string
+	labels []string
+}
+
+// testRules has Prometheus evaluate the alerts once a minute over series, each a line of a name with labels, ": " and its values.
+func testRules(t *testing.T, series string, want []firing) {
+	t.Helper()
+	var rules bytes.Buffer
+	if err := WriteRules(&rules); err != nil {
+		t.Fatal(err)
+	}
+	cases := "rule_files: [rules.yml]\nevaluation_interval: 1m\ntests:\n  - interval: 1m\n    input_series:\n"
+	for line := range strings.Lines(strings.TrimSpace(series)) {
+		name, values, found := strings.Cut(strings.TrimSpace(line), ": ")
+		if !found {
+			t.Fatalf("%q is no series", line)
+		}
+		cases += fmt.Sprintf("      - {series: '%s', values: '%s'}\n", name, values)
+	}
+	cases += "    alert_rule_test:\n"
+	for _, w := range want {
+		at := slices.IndexFunc(Alerts(), func(a Alert) bool { return a.Name == w.alert })
+		if at < 0 {
+			t.Fatalf("there is no alert %s", w.alert)
+		}
+		a := &Alerts()[at]
+		cases += fmt.Sprintf("      - eval_time: %dm\n        alertname: Corenode%s\n", w.minute, w.alert)
+		for i, labels := range w.labels {
+			if i == 0 {
+				cases += "        exp_alerts:\n"
+			}
+			cases += fmt.Sprintf("          - {exp_labels: {severity: %s, %s}, exp_annotations: {summary: %s}}\n",
+				severity(a.Urgent), labels, quoted(plain(a.Meaning)))
+		}
+	}
+	dir := t.TempDir()
+	for name, text := range map[string]string{"rules.yml": rules.String(), "cases.yml": cases} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	promtool(t, nil, "test", "rules", filepath.Join(dir, "cases.yml"))
+}
+
+// TestRulesSeeALostNode: of several nodes one that is killed says nothing any more, and those that are left do.
+func TestRulesSeeALostNode(t *testing.T) {
+	testRules(t, `
+		corenode_info{instance="left"}: 1x30
+		corenode_cluster_admits{instance="left"}: 1x30
+		corenode_cluster_fenced_total{instance="left"}: 0x5 1x25
+		corenode_info{instance="killed"}: 1x5 stale
+		corenode_cluster_admits{instance="killed"}: 1x5 stale
+		corenode_cluster_fenced_total{instance="killed"}: 0x5 stale
+	`, []firing{{4, "NodeLost", nil}, {9, "NodeLost", []string{"instance: left"}}, {25, "NodeLost", nil}})
+}
+
+// TestRulesTellOverload: a node that drains, has lost its place, cannot write its ledger or has a model that is down refuses with
+// the same status, and is not too small: not at that time, nor while the rate still sees it. A node alone has no series of a cluster.
+func TestRulesTellOverload(t *testing.T) {
+	want := []firing{{3, "Overloaded", nil}, {3, "ModelDown", nil}, {7, "ModelDown", []string{"instance: fails, model: failed"}}, {12, "ModelDown", nil}}
+	for _, minute := range []int{7, 10, 12, 20} {
+		want = append(want, firing{minute, "Overloaded", []string{"instance: alone", "instance: member"}})
+	}
+	testRules(t, `
+		corenode_refusals_total{instance="alone",kind="overloaded"}: 0x4 60+60x25
+		corenode_draining{instance="alone"}: 0x30
+		corenode_ledger_failures_total{instance="alone"}: 0x30
+		corenode_refusals_total{instance="member",kind="overloaded"}: 0x4 60+60x25
+		corenode_draining{instance="member"}: 0x30
+		corenode_cluster_admits{instance="member"}: 1x30
+		corenode_refusals_total{instance="drains",kind="overloaded"}: 0x4 60+60x4 0x20
+		corenode_draining{instance="drains"}: 0x4 1x4 0x20
+		corenode_refusals_total{instance="out",kind="overloaded"}: 0x4 60+60x4 300x20
+		corenode_draining{instance="out"}: 0x30
+		corenode_cluster_admits{instance="out"}: 1x4 0x4 1x20
+		corenode_refusals_total{instance="disk",kind="overloaded"}: 0x4 60+60x4 300x20
+		corenode_draining{instance="disk"}: 0x30
+		corenode_ledger_failures_total{instance="disk"}: 0x4 1+1x4 5x20
+		corenode_refusals_total{instance="relays",kind="overloaded"}: 0x4 60+60x4 300x20
+		corenode_draining{instance="relays"}: 0x30
+		corenode_upstream_replicas_up{instance="relays",model="away"}: 2x4 0x4 2x20
+		corenode_upstream_replicas_up{instance="relays",model="there"}: 1x30
+		corenode_refusals_total{instance="fails",kind="overloaded"}: 0x4 60+60x4 300x20
+		corenode_draining{instance="fails"}: 0x30
+		corenode_model_down{instance="fails",model="failed"}: 0x4 1x4 0x20
+		corenode_model_down{instance="fails",model="there"}: 0x30
+	`, want)
+}
+
+// TestRulesSeeFullServers: servers that refuse most of what they are sent as one too many are told of. Those that refuse some
+// are not, nor those that are asked nothing.
+func TestRulesSeeFullServers(t *testing.T) {
+	testRules(t, `
+		corenode_upstream_attempts_total{instance="a",model="full"}: 0x4 60+60x25
+		corenode_upstream_full_total{instance="a",model="full"}: 0x4 60+60x25
+		corenode_upstream_attempts_total{instance="a",model="busy"}: 0x4 60+60x25
+		corenode_upstream_full_total{instance="a",model="busy"}: 0x4 20+20x25
+		corenode_upstream_attempts_total{instance="a",model="idle"}: 9x30
+		corenode_upstream_full_total{instance="a",model="idle"}: 9x30
+	`, []firing{{4, "ServersFull", nil}, {15, "ServersFull", []string{"instance: a, model: full"}}})
+}
