@@ -263,6 +263,11 @@ func standInABrowser(t *testing.T, b *browsertest.Browser, base string) {
 	b.Eval(`old.blur(); void (window.fetch = async () => { throw new TypeError('away'); })`, nil)
 	b.Until(note + `.includes('cannot be read')`)
 	holds("a node that is away", live+`.classList.contains('off')`)
+	b.Eval(`void (window.fetch = async () => new Response('<p>it is back</p>'))`, nil)
+	b.Until(note + ` === ''`)
+	b.Eval(`void (window.fetch = (_, asked) => new Promise((_, fail) => asked.signal.addEventListener('abort', () => fail(asked.signal.reason))))`, nil)
+	b.Until(note + `.includes('cannot be read')`)
+	holds("a node that never answers", live+`.classList.contains('off')`)
 }
 
 // playInABrowser asks the model from the page.
@@ -273,6 +278,7 @@ func playInABrowser(t *testing.T, b *browsertest.Browser, n *node, base string) 
 	}
 	b.Open(base + "/console/playground")
 	b.Fill("[name=key]", strings.TrimSpace(string(key)))
+	b.Eval(`delete ReadableStream.prototype[Symbol.asyncIterator]`, nil) // as in Safari
 	b.Fill("[name=message]", "Say hello.")
 	for _, name := range []string{"temperature", "max_tokens"} { // what is no number is not left out without a word
 		before := ""
@@ -295,9 +301,11 @@ func stopInABrowser(t *testing.T, b *browsertest.Browser) {
 	b.Eval(`void (window.fetch = async (_, asked) => {
 		window.body = JSON.parse(asked.body.get('body'));
 		window.sent = body.messages;
+		window.signal = asked.signal;
 		const event = e => new TextEncoder().encode('data: ' + JSON.stringify(e) + '\n');
 		return new Response(new ReadableStream({start(c) {
 			c.enqueue(event({type: 'content_block_start', index: 0, content_block: {type: 'tool_use', id: 'call_1', name: 'look', input: {}}}));
+			if (window.breaks) return c.enqueue(event({type: 'error', error: {message: 'It broke.'}}));
 			if (!window.ends) return asked.signal.addEventListener('abort', () => c.error(new DOMException('', 'AbortError')));
 			c.enqueue(event({type: 'message_stop'}));
 			c.close();
@@ -342,6 +350,11 @@ func stopInABrowser(t *testing.T, b *browsertest.Browser) {
 	b.Click(send, false)
 	b.Until(calls(2) + " && " + idle)
 	holds("the result that went out", `sent.length === 5 && sent[4].content.length === 1 && sent[4].content[0].content === 'a tree'`)
+	holds("an answer that ended is not given up", `!signal.aborted`)
+	b.Eval(`window.breaks = true`, nil)
+	b.Click(send, false)
+	b.Until(`document.querySelector('#usage').textContent === 'It broke.' && ` + idle)
+	holds("what nobody reads any more is given up", `signal.aborted`)
 }
 
 // compareInABrowser asks why two requests did not share what was cached.

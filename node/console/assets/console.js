@@ -4,6 +4,9 @@
 
 const all = (selector, within = document) => [...within.querySelectorAll(selector)];
 
+// answerMax is how long a part that renews itself waits for an answer, in milliseconds: a node may hang.
+const answerMax = 5000;
+
 // Live parts renew themselves every second while the page is seen. A part in which somebody has
 // the focus, or text selected, is left alone. A note says when a part stands still, and why.
 const live = document.querySelector('[data-live]');
@@ -29,7 +32,7 @@ if (live) {
 		busy = true;
 		let answers = false;
 		try {
-			const answer = await fetch(location.href, {headers: {'X-Fragment': '1'}});
+			const answer = await fetch(location.href, {headers: {'X-Fragment': '1'}, signal: AbortSignal.timeout(answerMax)});
 			if (answer.status === 401) return location.reload();
 			const text = await answer.text();
 			answers = answer.ok;
@@ -92,7 +95,8 @@ if (drawings.length) {
 		const asked = span;
 		try {
 			const names = drawings.flatMap(d => d.names).join();
-			const answer = await fetch(`/console/series?span=${span}&behind=${at.at(-1) ?? 0}&names=${names}`);
+			const answer = await fetch(`/console/series?span=${span}&behind=${at.at(-1) ?? 0}&names=${names}`,
+				{signal: AbortSignal.timeout(answerMax)});
 			if (answer.ok && asked === span) {
 				const fresh = await answer.json();
 				at.push(...fresh.at ?? []);
@@ -200,6 +204,7 @@ class Playground {
 			if (!answer.ok) throw new Error(await answer.text());
 			messages.push(await this.read(answer.body, began));
 		} catch (e) {
+			this.stop(); // what nobody reads is not computed, nor paid
 			if (messages === this.messages) { // else the conversation began anew
 				this.say(e.name === 'AbortError' ? 'Stopped: the conversation is as it was before.' : e.message);
 				messages.length = before;
@@ -222,7 +227,8 @@ class Playground {
 		raw.textContent = '';
 		const usage = {};
 		let rest = '', first, whole = false;
-		for await (const piece of stream.pipeThrough(new TextDecoderStream())) {
+		const reader = stream.pipeThrough(new TextDecoderStream()).getReader(); // Safari cannot iterate over a stream
+		for (let piece; (piece = (await reader.read()).value) !== undefined;) {
 			raw.append(piece);
 			const lines = (rest + piece).split('\n');
 			rest = lines.pop();
