@@ -125,7 +125,7 @@ func (n *node) readings() map[string]float64 {
 	all := map[string]float64{
 		fmt.Sprintf("corenode_info{version=%q,go=%q,config=%q}", version, runtime.Version(), n.cfg.Digest()): 1,
 		"corenode_memory_limit_bytes":        float64(physicalMemory()),
-		"corenode_provisional_charges_total": float64(counters.Provisional.Load()),
+		"corenode_provisional_charges_total": float64(counters.Provisional.Load() + n.provisional.Load()),
 		"corenode_dead_letters_total":        float64(n.tree.DeadLetters()),
 	}
 	add := func(format string, readings map[string]float64) {

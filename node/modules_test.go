@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -361,6 +362,9 @@ func TestCrashedHoldsAreRatedByTheirModule(t *testing.T) {
 	e = settled(t, n, "req_stood")
 	if e.ModuleDigest != "builtin:tariff@1" || -e.Amount != listed(crashed, e) || !e.Provisional || e.Reason != account.Crashed {
 		t.Errorf("settled %+v, want provisionally by the tariff", e)
+	}
+	if page := scraped(t, n); !strings.Contains(page, "\ncorenode_provisional_charges_total 1\n") {
+		t.Errorf("of two charges one was provisional: %s", regexp.MustCompile(`(?m)^corenode_provisional.*$`).FindString(page))
 	}
 }
 

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -55,6 +54,8 @@ type node struct {
 	token       string // of its admin listener. Owned by the reloader, once the node is open
 	// certificates of the two listeners; nil is plain.
 	certificates struct{ public, admin *server.Certificate }
+
+	provisional atomic.Uint64 // charges of processes that are gone which are to be rated again
 
 	database *database // where the rows of store are, when that is elsewhere; else nil
 	commons  *commons  // what is the same on all nodes of that database; else nil
@@ -124,7 +125,7 @@ func (n *node) begin() {
 	n.serving.Go(func() { n.console.Run(n.stopped) })
 	if n.database != nil {
 		n.database.Serve()
-		n.serving.Go(func() { n.database.sweep(n.rateLeft, cmp.Or(n.grace, deadGrace), n.log, n.stopped) })
+		n.serving.Go(n.sweep)
 	}
 	n.serving.Go(func() { n.fail(n.server.Serve(n.public)) })
 	n.serving.Go(n.serveNodes)

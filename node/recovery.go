@@ -1,8 +1,8 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
-	"log/slog"
 	"maps"
 	"time"
 
@@ -60,14 +60,21 @@ func (n *node) settleCrashed() error {
 		n.log.Error("a request that a crash left open cannot be settled", "id", e.RequestID, "account", e.AccountID,
 			"amount_nano_usd", int64(e.Amount), "error", err.Error())
 	})
-	for _, e := range settled {
-		n.log.Warn("settled a request that a crash left open", "id", e.RequestID, "account", e.AccountID,
-			"model", e.Model, "charge_nano_usd", int64(-e.Amount))
-	}
+	n.tellSettled("settled a request that a crash left open", settled)
 	if now := n.listed(); err == nil && !maps.Equal(before, now) {
 		err = n.store.KeepPrices(now)
 	}
 	return err
+}
+
+// tellSettled logs what was settled in the place of a process that is gone, and counts what is to be rated again.
+func (n *node) tellSettled(msg string, settled []account.Entry) {
+	for _, e := range settled {
+		n.log.Warn(msg, "id", e.RequestID, "account", e.AccountID, "model", e.Model, "charge_nano_usd", int64(-e.Amount))
+		if e.Provisional {
+			n.provisional.Add(1)
+		}
+	}
 }
 
 // rater charges what a killed process left open. before are the prices of that process.
@@ -112,14 +119,15 @@ const (
 	sweepsMax = 10
 )
 
-// sweep takes back what has ended in a database that nodes share, as each of them does, until stopped is closed.
-func (d *database) sweep(rateLeft func() (rate rater, done func()), grace time.Duration, log *slog.Logger, stopped <-chan struct{}) {
+// sweep takes back what has ended in a database that nodes share, as each of them does, until the node is stopped.
+func (n *node) sweep() {
+	d, grace := n.database, cmp.Or(n.grace, deadGrace)
 	ticks := time.NewTicker(d.rows.Lease() / 10)
 	defer ticks.Stop()
 	for settled := time.Now(); ; {
 		select {
 		case <-ticks.C:
-		case <-stopped:
+		case <-n.stopped:
 			return
 		}
 		if d.Ready() != nil {
@@ -128,7 +136,7 @@ func (d *database) sweep(rateLeft func() (rate rater, done func()), grace time.D
 		for range sweepsMax {
 			more, err := d.rows.Sweep()
 			if err != nil {
-				log.Warn("what has ended is not taken back yet", "error", err.Error())
+				n.log.Warn("what has ended is not taken back yet", "error", err.Error())
 			}
 			if err != nil || !more {
 				break
@@ -138,18 +146,15 @@ func (d *database) sweep(rateLeft func() (rate rater, done func()), grace time.D
 			continue
 		}
 		settled = time.Now()
-		rate, giveBack := rateLeft()
+		rate, giveBack := n.rateLeft()
 		done, err := d.rows.SettleDead(grace, rate, func(e account.Entry, err error) {
-			log.Error("a request of a node that is gone cannot be settled", "id", e.RequestID, "account", e.AccountID,
+			n.log.Error("a request of a node that is gone cannot be settled", "id", e.RequestID, "account", e.AccountID,
 				"amount_nano_usd", int64(e.Amount), "error", err.Error())
 		})
 		giveBack()
 		if err != nil {
-			log.Warn("requests of nodes that are gone are not settled yet", "error", err.Error())
+			n.log.Warn("requests of nodes that are gone are not settled yet", "error", err.Error())
 		}
-		for _, e := range done {
-			log.Warn("settled a request of a node that is gone", "id", e.RequestID, "account", e.AccountID,
-				"model", e.Model, "charge_nano_usd", int64(-e.Amount))
-		}
+		n.tellSettled("settled a request of a node that is gone", done)
 	}
 }
