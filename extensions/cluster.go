@@ -121,6 +121,9 @@ func (h *Host) commit(sl *slot, a assignment, decided bool, more func()) error {
 		}
 		return err
 	}
+	if err == nil {
+		h.stateDamaged.Store(false)
+	}
 	h.assign(sl, a)
 	return err
 }

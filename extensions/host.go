@@ -26,7 +26,7 @@ type Host struct {
 
 	prices atomic.Pointer[map[string]abi.Prices] // by model id; a map in it is not written to
 
-	stateDamaged bool // see StateDamaged; never changes after the start
+	stateDamaged atomic.Bool // see StateDamaged
 
 	building sync.Mutex // one module is built at a time; taken before changing
 	changing sync.Mutex // one change at a time of what mu guards, until it is kept; taken before mu, never for a request
@@ -65,9 +65,10 @@ func (h *Host) spawn(f func()) {
 	}
 }
 
-// StateDamaged says whether this start did not find state.json whole: a copy
-// stands for it, or which modules served is not known.
-func (h *Host) StateDamaged() bool { return h.stateDamaged }
+// StateDamaged says whether this start did not find state.json whole, and no role
+// of a module was changed and kept since: a copy stands for it, or which modules
+// served is not known.
+func (h *Host) StateDamaged() bool { return h.stateDamaged.Load() }
 
 // Missing says whether the module that an operator chose for a slot, or for a
 // share of its accounts, is not in memory, yet or any more: charges are

@@ -80,7 +80,8 @@ func (h *Host) settleState(f foundState) {
 	if f.fromNobody {
 		lost = h.loseState()
 	}
-	if h.stateDamaged = f.fromCopy || f.fileErr != nil || len(lost) > 0; h.stateDamaged {
+	if f.fromCopy || f.fileErr != nil || len(lost) > 0 {
+		h.stateDamaged.Store(true)
 		h.sayState(f, lost)
 	}
 	for name, damage := range map[string]error{stateFile: f.fileErr, stateCopy: f.copyErr} {

@@ -48,7 +48,7 @@ func TestCutModuleState(t *testing.T) {
 	for _, length := range []int64{40, 0} {
 		t.Run(fmt.Sprintf("cut to %d bytes", length), func(t *testing.T) {
 			cut(t, "state.json", length)
-			n, _, base := open(t)
+			n, operator, base := open(t)
 			status, answer, id := wholeChat(t, base, key, body)
 			if status != 200 {
 				t.Fatalf("%d %s", status, answer)
@@ -60,6 +60,10 @@ func TestCutModuleState(t *testing.T) {
 			if got := statusOf(t, base+"/readyz"); got != 200 {
 				t.Errorf("/readyz is %d", got)
 			}
+			if _, err := operator.ActivateModule(billing); err != nil {
+				t.Error(err)
+			}
+			hasMetrics(t, n, "corenode_modules_state_damaged 0")
 		})
 	}
 	t.Run("and the copy too", func(t *testing.T) {
@@ -84,6 +88,7 @@ func chooseAgain(t *testing.T, n *node, operator *admin.Client, base, key, body,
 	if m, err := operator.Rollback("admission"); err != nil || m.Slot != extensions.SlotAdmission {
 		t.Fatalf("%+v, %v", m, err)
 	}
+	hasMetrics(t, n, "corenode_modules_state_damaged 0", `corenode_module_slot_missing{slot="billing"} 1`)
 	if got := statusOf(t, base+"/readyz"); got != 200 {
 		t.Errorf("/readyz is %d after the operator's choice", got)
 	}

@@ -69,6 +69,7 @@ func TestExamine(t *testing.T) {
 		"no server":     {func(f *Facts) { f.Series[`corenode_upstream_replicas_up{model="b"}`] = 0 }, "upstreams", Fail, "no server"},
 		"slot missing":  {func(f *Facts) { f.Series[slotMissing] = 1 }, "modules", Fail, "slots lack"},
 		"slot loading":  {func(f *Facts) { f.Series[slotMissing], f.Series["corenode_modules_loading"] = 1, 1 }, "modules", Warn, "still being"},
+		"state damaged": {func(f *Facts) { f.Series["corenode_modules_state_damaged"] = 1 }, "modules", Warn, "did not find the modules' state whole"},
 		"module failed": {func(f *Facts) { f.Series[`corenode_module_failed{slot="chat"}`] = 1 }, "modules", Fail, "out of service"},
 	} {
 		f := well()

@@ -114,3 +114,37 @@ func TestRulesSeeFullServers(t *testing.T) {
 		corenode_upstream_full_total{instance="a",model="idle"}: 9x30
 	`, []firing{{4, "ServersFull", nil}, {15, "ServersFull", []string{"instance: a, model: full"}}})
 }
+
+// TestRulesSeeChargesOfAStart: what a start charges provisionally is there at its first scrape, also where the process before
+// had counted as many, or ended long ago.
+func TestRulesSeeChargesOfAStart(t *testing.T) {
+	testRules(t, `
+		corenode_provisional_charges_total{instance="again"}: 2x19 stale 2x40
+		process_start_time_seconds{instance="again"}: 0x19 stale 1200x40
+		corenode_provisional_charges_total{instance="new"}: _x19 3x40
+		process_start_time_seconds{instance="new"}: _x19 1200x40
+		corenode_provisional_charges_total{instance="whole"}: _x19 0x40
+		process_start_time_seconds{instance="whole"}: _x19 1200x40
+		corenode_provisional_charges_total{instance="rises"}: 0x20 1x40
+	`, []firing{{18, "ProvisionalCharges", nil},
+		{22, "ProvisionalCharges", []string{"instance: again", "instance: new", "instance: rises"}},
+		{30, "ProvisionalCharges", []string{"instance: again", "instance: new"}}, {40, "ProvisionalCharges", nil}})
+}
+
+// TestRulesSeeMissingModules: what was chosen for a slot is missing where it does not come, and not while a start brings it. A
+// start that found a copy of the state misses nothing, and is told of as what it is until somebody chooses.
+func TestRulesSeeMissingModules(t *testing.T) {
+	testRules(t, `
+		corenode_module_slot_missing{instance="lost",slot="billing"}: 1x60
+		corenode_modules_loading{instance="lost"}: 0x60
+		corenode_modules_state_damaged{instance="lost"}: 0x60
+		corenode_module_slot_missing{instance="slow",slot="billing"}: 1x29 0x30
+		corenode_modules_loading{instance="slow"}: 1x29 0x30
+		corenode_modules_state_damaged{instance="slow"}: 0x60
+		corenode_module_slot_missing{instance="copy",slot="billing"}: 0x60
+		corenode_modules_loading{instance="copy"}: 0x60
+		corenode_modules_state_damaged{instance="copy"}: 1x29 0x30
+	`, []firing{{5, "ModuleMissing", []string{"instance: lost, slot: billing"}}, {5, "ModulesLoading", nil},
+		{5, "ModuleStateDamaged", []string{"instance: copy"}}, {20, "ModuleMissing", []string{"instance: lost, slot: billing"}},
+		{20, "ModulesLoading", []string{"instance: slow"}}, {40, "ModulesLoading", nil}, {40, "ModuleStateDamaged", nil}})
+}

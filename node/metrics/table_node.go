@@ -12,7 +12,7 @@ var actors = []Metric{
 			"refund in time",
 		Watch: "alert above 0: refund by hand, see the playbook"},
 	{Name: "corenode_provisional_charges_total", Type: Counter, Panel: "Money at risk",
-		Help:  "Charges made in place of a billing module that failed or is missing",
+		Help:  "Charges made in place of a billing module that failed or is missing, also at the start and for a node that is gone",
 		Watch: "alert above 0; then `module re-rate`"},
 	{Name: "corenode_ledger_failures_total", Type: Counter, Panel: "Money at risk",
 		Help: "Transactions that failed, or went to the spill journal", Watch: "alert above 0"},
@@ -34,14 +34,14 @@ var (
 
 var modules = []Metric{
 	{Name: "corenode_modules_loading", Type: Gauge, Panel: "State of modules",
-		Help: "1 until everything that serves is loaded after a start", Watch: "1 for minutes"},
+		Help: "1 until everything that serves is loaded after a start", Watch: "alert on 1 for 15 minutes"},
 	{Name: "corenode_modules_state_damaged", Type: Gauge, Panel: "State of modules",
-		Help:  "1 when this start did not find `state.json` whole",
+		Help:  "1 from a start that did not find `state.json` whole until a module gets another role, or the same again",
 		Watch: "alert above 0; the log says whether its copy stands for it"},
 	{Name: "corenode_module_slot_missing", Type: Gauge, Labels: ofSlot, Panel: "State of modules",
 		Help: "1 while the module that you chose for a slot, or its canary, is not in memory: yet, or because it does not pass any more, " +
 			"or because nobody knows which it was",
-		Watch: "1 for minutes: see the playbook"},
+		Watch: "alert on 1 for minutes while nothing is loaded: see the playbook"},
 	{Name: "corenode_module_failed", Type: Gauge, Labels: ofModule, Panel: "State of modules",
 		Help:  "1 for a module that was taken out of service or does not load; its counters end with it",
 		Watch: "alert above 0; `module list` says why"},
