@@ -53,12 +53,14 @@ var alerts = []Alert{
 		"a slot is about to be"},
 	{"ModuleSlow", `rate(corenode_module_cpu_seconds_total[5m]) / (rate(corenode_module_requests_total[5m]) > 0) > 0.05`, "", false,
 		"a module takes 50 ms of processor time for each request"},
-	// A drain, a lost place, a ledger that takes no rows, a model that is down and servers of which none answers refuse
-	// alike. They are left out for as long as the rate sees them.
+	// A drain, a lost place, a ledger that takes no rows, a model that is down, servers of which none answers, and a module that
+	// is missing, or fails for half of what is refused, refuse alike. They are left out for as long as the rate sees them.
 	{"Overloaded", `sum by (instance) (rate(corenode_refusals_total{kind="overloaded"}[5m])) > 0.1 unless on (instance) (` +
 		`max_over_time(corenode_draining[5m]) == 1 or min_over_time(corenode_cluster_admits[5m]) == 0 ` +
 		`or increase(corenode_ledger_failures_total[5m]) > 0 or max_over_time(corenode_model_down[5m]) == 1 ` +
-		`or min_over_time(corenode_upstream_replicas_up[5m]) == 0)`, "", false, "the node is too small for what comes"},
+		`or min_over_time(corenode_upstream_replicas_up[5m]) == 0 or max_over_time(corenode_module_slot_missing[5m]) == 1 ` +
+		`or sum by (instance) (rate(corenode_module_faults_total{cause!="overloaded"}[5m])) ` +
+		`> 0.5 * sum by (instance) (rate(corenode_refusals_total{kind="overloaded"}[5m])))`, "", false, "the node is too small for what comes"},
 	{"ConnectionsRefused", `increase(corenode_connections_refused_total[5m]) > 0`, "", false,
 		"connections over `limits.connections_max` were closed: raise it, and the limit of open files with it, or see who opens so many"},
 	{"QueueSlow", `histogram_quantile(0.95, sum by (instance, le) (rate(corenode_queue_seconds_bucket[5m]))) > 5`, "5m", false,

@@ -69,12 +69,13 @@ func TestRulesSeeALostNode(t *testing.T) {
 	`, []firing{{4, "NodeLost", nil}, {9, "NodeLost", []string{"instance: left"}}, {25, "NodeLost", nil}})
 }
 
-// TestRulesTellOverload: a node that drains, has lost its place, cannot write its ledger or has a model that is down refuses with
-// the same status, and is not too small: not at that time, nor while the rate still sees it. A node alone has no series of a cluster.
+// TestRulesTellOverload: a node that drains, has lost its place, cannot write its ledger, has a model that is down, or lacks a
+// module or has one that fails, refuses with the same status, and is not too small: not at that time, nor while the rate still
+// sees it. A node alone has no series of a cluster, and a module that fails now and then, or for want of room, is no cause.
 func TestRulesTellOverload(t *testing.T) {
 	want := []firing{{3, "Overloaded", nil}, {3, "ModelDown", nil}, {7, "ModelDown", []string{"instance: fails, model: failed"}}, {12, "ModelDown", nil}}
 	for _, minute := range []int{7, 10, 12, 20} {
-		want = append(want, firing{minute, "Overloaded", []string{"instance: alone", "instance: member"}})
+		want = append(want, firing{minute, "Overloaded", []string{"instance: alone", "instance: member", "instance: one"}})
 	}
 	testRules(t, `
 		corenode_refusals_total{instance="alone",kind="overloaded"}: 0x4 60+60x25
@@ -99,6 +100,15 @@ func TestRulesTellOverload(t *testing.T) {
 		corenode_draining{instance="fails"}: 0x30
 		corenode_model_down{instance="fails",model="failed"}: 0x4 1x4 0x20
 		corenode_model_down{instance="fails",model="there"}: 0x30
+		corenode_refusals_total{instance="lacks",kind="overloaded"}: 0x4 60+60x4 300x20
+		corenode_module_slot_missing{instance="lacks",slot="admission"}: 0x4 1x4 0x20
+		corenode_module_slot_missing{instance="lacks",slot="chat"}: 0x30
+		corenode_refusals_total{instance="faults",kind="overloaded"}: 0x4 60+60x4 300x20
+		corenode_module_faults_total{instance="faults",slot="rewrite",cause="trap"}: 0x4 40+40x4 200x20
+		corenode_module_faults_total{instance="faults",slot="filter",cause="trap"}: 0x4 20+20x4 100x20
+		corenode_refusals_total{instance="one",kind="overloaded"}: 0x4 60+60x25
+		corenode_module_faults_total{instance="one",slot="rewrite",cause="trap"}: 0x4 1+1x25
+		corenode_module_faults_total{instance="one",slot="chat",cause="overloaded"}: 0x4 60+60x25
 	`, want)
 }
 

@@ -13,7 +13,8 @@ var requests = []Metric{
 	{Name: "corenode_refusals_total", Type: Counter, Labels: []string{"kind"}, Panel: "Refusals by cause",
 		Help: "Requests that ended in an error before they were admitted",
 		Watch: "`overloaded`: the node is too small, unless it drains, is out of its cluster, its ledger fails, " +
-			"a model is down or no server of a model is up; `rate_limited`, `insufficient_balance`: accounts at their limits"},
+			"a model is down, no server of a model is up, a module is missing or fails, or the servers of a model cannot keep accounts " +
+			"apart; `rate_limited`, `insufficient_balance`: accounts at their limits"},
 	{Name: "corenode_admission_refusals_total", Type: Counter, Labels: []string{"kind"},
 		Help: "Those of them that the actor tree refused", Hidden: "a part of what Refusals by cause draws"},
 	{Name: "corenode_requests_in_flight", Type: Gauge, Panel: "Requests at once",
