@@ -69,6 +69,25 @@ func TestRulesSeeALostNode(t *testing.T) {
 	`, []firing{{4, "NodeLost", nil}, {9, "NodeLost", []string{"instance: left"}}, {25, "NodeLost", nil}})
 }
 
+// TestRulesSeeASilentNode: of several nodes that share nothing one that dies is missed, for an hour. One that drained before, or
+// is there again, is not.
+func TestRulesSeeASilentNode(t *testing.T) {
+	testRules(t, `
+		corenode_info{instance="left",version="1"}: 1x90
+		corenode_draining{instance="left"}: 0x90
+		corenode_cluster_fenced_total{instance="left"}: 0x90
+		corenode_info{instance="killed",version="1"}: 1x5 stale
+		corenode_draining{instance="killed"}: 0x5 stale
+		corenode_cluster_fenced_total{instance="killed"}: 0x5 stale
+		corenode_info{instance="drained",version="1"}: 1x5 stale
+		corenode_draining{instance="drained"}: 0x4 1 stale
+		corenode_info{instance="began anew",version="1"}: 1x5 stale
+		corenode_info{instance="began anew",version="2"}: _x7 1x80
+		corenode_draining{instance="began anew"}: 1x5 stale _ 0x80
+	`, []firing{{5, "NodeSilent", nil}, {10, "NodeSilent", []string{"instance: killed, version: \"1\""}},
+		{60, "NodeSilent", []string{"instance: killed, version: \"1\""}}, {70, "NodeSilent", nil}})
+}
+
 // TestRulesTellOverload: a node that drains, has lost its place, cannot write its ledger, has a model that is down, or lacks a
 // module or has one that fails, refuses with the same status, and is not too small: not at that time, nor while the rate still
 // sees it. A node alone has no series of a cluster, and a module that fails now and then, or for want of room, is no cause.
