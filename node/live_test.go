@@ -67,9 +67,10 @@ func TestRequestsAreSeenAndCancelled(t *testing.T) {
 	})
 	waitFor(t, "both to decode", func() bool {
 		all, err := c.Requests(url.Values{"account": {"alice"}, "phase": {"decode"}})
-		return err == nil && len(all) == 2 && deltas.Load() > 0
+		return err == nil && len(all.Data) == 2 && deltas.Load() > 0
 	})
-	all, err := c.Requests(url.Values{"account": {id}})
+	page, err := c.Requests(url.Values{"account": {id}})
+	all := page.Data
 	if err != nil || len(all) != 2 {
 		t.Fatalf("%+v, %v", all, err)
 	}

@@ -253,10 +253,10 @@ func (p *planted) plantPrompt() {
 	var r admin.Request
 	waitFor(p.T, "the prompt's first part", func() bool {
 		all, err := p.operator.Requests(url.Values{"phase": {"prefill"}})
-		if err != nil || len(all) == 0 {
+		if err != nil || len(all.Data) == 0 {
 			return false
 		}
-		r = all[0]
+		r = all.Data[0]
 		return r.Computed > 0
 	})
 	p.says(fmt.Sprintf(`The long prompt of request %s \(account %s\) is computed: \d+ of %d tokens so far; 1 sequences of %s run beside it, 0 wait\.`,

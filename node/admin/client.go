@@ -548,10 +548,8 @@ func (c *Client) Refund(charge, note string) (r Refunded, err error) {
 }
 
 // Requests lists those of this moment. query has the parameters of the verb.
-func (c *Client) Requests(query url.Values) ([]Request, error) {
-	var all list[Request]
-	err := c.roundTrip("GET", Root+"/requests", query, nil, &all)
-	return all.Data, err
+func (c *Client) Requests(query url.Values) (page LivePage, err error) {
+	return page, c.roundTrip("GET", Root+"/requests", query, nil, &page)
 }
 
 // PastRequests returns a page of requests that ended, newest first. query has the parameters of the verb.

@@ -70,7 +70,10 @@ var queries = map[string][]parameter{
 		{"inputs", anyBoolean, "true: with what each charge was computed from in place of its lines, and no module runs."},
 	},
 	"/requests": {
-		ofAccount, ofModel,
+		ofAccount,
+		{"id", anyText, "Only this one."},
+		{"limit", anyInteger, "1 to 4096, the default."},
+		ofModel,
 		{"phase", anyText, "Only in this phase: admission, queue, prefill, decode, hold, paused, settlement or short."},
 	},
 	"/requests/past":  {ofAccount, beforeRow, {"id", anyText, "Only this one."}, limitPage, ofModel},

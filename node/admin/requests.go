@@ -59,6 +59,12 @@ func (r Request) Prefilled() float64 {
 	return min(1, float64(r.Cached+r.Computed)/float64(max(1, r.Prompt)))
 }
 
+// LivePage are requests of this moment, the oldest first.
+type LivePage struct {
+	Data []Request `json:"data"`
+	More int       `json:"more,omitempty" doc:"How many others were left out for the limit."`
+}
+
 // PastRequest is a request that ended. Times are milliseconds; a phase that was not reached is 0.
 type PastRequest struct {
 	Number        uint64    `json:"number"`
@@ -130,22 +136,30 @@ func (a *API) of(query url.Values) (id string, err error) {
 var LivePhases = []string{"admission", "queue", "prefill", "decode", "hold", "paused", "settlement", "short"}
 
 // listRequests shows the requests of this moment, the oldest first. The node bounds how many there are.
-func listRequests(a *API, c call) (shown list[Request], err error) {
+func listRequests(a *API, c call) (shown LivePage, err error) {
 	accountID, err := a.of(c.query)
 	if err != nil {
 		return shown, err
 	}
-	model, phase := c.query.Get("model"), c.query.Get("phase")
+	limit, err := pageLimit(c.query, livePageMax)
+	if err != nil {
+		return shown, err
+	}
+	model, phase, id := c.query.Get("model"), c.query.Get("phase"), c.query.Get("id")
 	if phase != "" && !slices.Contains(LivePhases, phase) {
 		return shown, invalid(fmt.Errorf("phase is %q, want one of %s", clip(phase), strings.Join(LivePhases, ", ")))
 	}
 	all := slices.DeleteFunc(a.live.Requests(), func(r Request) bool {
 		return accountID != "" && r.AccountID != accountID || model != "" && r.Model != model ||
-			phase != "" && r.Phase != phase
+			phase != "" && r.Phase != phase || id != "" && r.ID != id
 	})
 	slices.SortFunc(all, func(x, y Request) int { return cmp.Or(cmp.Compare(y.AgeMS, x.AgeMS), cmp.Compare(x.ID, y.ID)) })
-	return list[Request]{Data: append([]Request{}, all...)}, nil
+	n := min(len(all), limit)
+	return LivePage{Data: append([]Request{}, all[:n]...), More: len(all) - n}, nil
 }
+
+// livePageMax is the most requests of this moment on one page: a node has no more.
+const livePageMax = 4096
 
 func listPast(a *API, c call) (shown PastPage, err error) {
 	accountID, err := a.of(c.query)

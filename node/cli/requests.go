@@ -68,7 +68,8 @@ which of them hold a permit of their account.`,
 			page, err := c.PastRequests(query)
 			return result{page.Data, func(w io.Writer) { printPast(w, page) }}, err
 		}
-		return printed(printRequests)(c.Requests(query))
+		page, err := c.Requests(query)
+		return printed(printRequests)(page.Data, err)
 	})
 	return cmd
 }
@@ -203,11 +204,11 @@ func watch(ctx context.Context, to io.Writer, c *admin.Client, every time.Durati
 	tick := time.NewTicker(every)
 	defer tick.Stop()
 	for {
-		all, err := c.Requests(url.Values{})
+		page, err := c.Requests(url.Values{})
 		if err != nil {
 			return err
 		}
-		screen := topScreen(all)
+		screen := topScreen(page.Data)
 		if !once {
 			screen = "\x1b[H\x1b[2J" + screen // home, and clear
 		}

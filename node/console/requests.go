@@ -16,9 +16,9 @@ import (
 
 // requestsPage are the requests of this moment.
 type requestsPage struct {
-	Requests []admin.Request
-	Query    url.Values
-	Line     string // the command that does the same
+	Live  admin.LivePage
+	Query url.Values
+	Line  string // the command that does the same
 }
 
 // asked are the query parameters of a list, and the flags of the command that say the same;
@@ -52,8 +52,16 @@ func with(q url.Values, name, value string) template.URL {
 
 func (c *Console) requests(r *http.Request, cl *admin.Client) (any, error) {
 	q, flags := asked(r, "account", "model", "phase")
-	all, err := cl.Requests(q)
-	return requestsPage{all, q, "corenode requests list" + flags}, err
+	page := requestsPage{Query: maps.Clone(q), Line: "corenode requests list" + flags}
+	var err error
+	page.Live, err = oldest(cl, q)
+	return page, err
+}
+
+// oldest are as many of the requests of this moment as a page shows: it is read each second.
+func oldest(cl *admin.Client, q url.Values) (admin.LivePage, error) {
+	q.Set("limit", strconv.Itoa(rowsShown))
+	return cl.Requests(q)
 }
 
 // pastPage is a page of the requests that ended, newest first.
@@ -96,14 +104,12 @@ type span struct {
 
 func (c *Console) request(r *http.Request, cl *admin.Client) (any, error) {
 	id := r.PathValue("request")
-	live, err := cl.Requests(nil)
+	live, err := cl.Requests(url.Values{"id": {id}})
 	if err != nil {
 		return nil, err
 	}
-	for _, q := range live {
-		if q.ID == id {
-			return requestPage{ID: id, Live: &q}, nil
-		}
+	if len(live.Data) > 0 {
+		return requestPage{ID: id, Live: &live.Data[0]}, nil
 	}
 	page, err := cl.PastRequests(url.Values{"id": {id}, "limit": {"1"}})
 	if err != nil {

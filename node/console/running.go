@@ -73,7 +73,7 @@ func (c *Console) doctor(*http.Request, *admin.Client) (any, error) {
 // drainPage is how far the node is on its way down, and what still runs.
 type drainPage struct {
 	admin.DrainState
-	Live []admin.Request
+	Live admin.LivePage
 }
 
 func (c *Console) drain(_ *http.Request, cl *admin.Client) (any, error) {
@@ -81,7 +81,7 @@ func (c *Console) drain(_ *http.Request, cl *admin.Client) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	live, err := cl.Requests(nil)
+	live, err := oldest(cl, url.Values{})
 	return drainPage{state, live}, err
 }
 
