@@ -19,6 +19,7 @@ type place struct {
 	*replica
 	prefixes []uint64 // the beginnings of the prompt
 	fresh    []uint64 // those that it was not thought to have before
+	known    int      // how many of prefixes, from the front, it was thought to have
 }
 
 // choose picks a replica that is ready and that the request has not tried, once those are served that wait. A retry takes from the
@@ -75,10 +76,7 @@ func (m *Model) chooseNow(w wish) choice {
 	if w.retry {
 		m.budget.Retry(now)
 	}
-	m.counts.Attempts.Add(1)
-	m.counts.PrefixKnown.Add(int64(c.Known))
-	m.counts.PrefixAsked.Add(int64(len(w.key.Prefixes)))
-	return choice{place: place{m.replicas[c.ID], w.key.Prefixes, c.New}}
+	return choice{place: place{m.replicas[c.ID], w.key.Prefixes, c.New, c.Known}}
 }
 
 // giveBack gives back what choose counted, where an attempt says nothing of the replica.

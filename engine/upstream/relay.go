@@ -214,6 +214,7 @@ func (r *relay) answer() (*leftover, *abi.Error) {
 // was stopped says nothing of the replica.
 func (r *relay) tryOne(rep place, n int) (rest *leftover, o *outcome) {
 	over := false
+	r.model.counts.attempt(rep)
 	defer r.recorded(rep.replica, time.Now())(&o)
 	defer func() {
 		switch {

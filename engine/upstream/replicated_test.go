@@ -68,6 +68,9 @@ func trySharing(t *testing.T, fault fake.Fault, stream bool) {
 	if mine+far != jobs || mine == 0 || asked == 0 || (far == 0) != (fault != "") {
 		t.Errorf("%d jobs by the own engine, %d by the other node, which was asked %d times", mine, far, asked)
 	}
+	if n := int(m.Counts().Attempts.Load()); fault == "" && n != far || n > asked {
+		t.Errorf("%d attempts, and the other node was asked %d times, for %d jobs that it answered", n, asked, far)
+	}
 	for _, r := range m.Replicas() {
 		if r.InFlight != 0 {
 			t.Errorf("requests are counted that have ended: %+v", r)

@@ -162,6 +162,13 @@ type Counts struct {
 	UsageCounted atomic.Int64
 }
 
+// attempt counts that a request goes to a replica: one that the own engine computes goes to none.
+func (c *Counts) attempt(p place) {
+	c.Attempts.Add(1)
+	c.PrefixKnown.Add(int64(p.known))
+	c.PrefixAsked.Add(int64(len(p.prefixes)))
+}
+
 // Open makes a model and begins to probe its replicas. It does not wait for one: until one
 // answers, requests are refused as Overloaded.
 func Open(o Options) (*Model, error) {
