@@ -91,7 +91,7 @@ var upstreams = []Metric{
 	{Name: "corenode_upstream_prefixes", Type: Gauge, Labels: ofModel, When: withUpstream, Help: "Prefixes known to lie on a server",
 		Hidden: "Prefixes on servers draws how often they help"},
 	{Name: "corenode_upstream_attempts_total", Type: Counter, Labels: ofModel, Panel: "Attempts on servers", When: withUpstream,
-		Help: "Requests sent to a server"},
+		Help: "Requests sent to a server, each try"},
 	{Name: "corenode_upstream_retries_total", Type: Counter, Labels: ofModel, Panel: "Attempts on servers", When: withUpstream,
 		Help: "Of them, those after one that failed", Watch: "a steady rate: a server fails"},
 	{Name: "corenode_upstream_failures_total", Type: Counter, Labels: ofModel, Panel: "Attempts on servers", When: withUpstream,

@@ -8,7 +8,8 @@ var requests = []Metric{
 	{Name: "corenode_requests_total", Type: Counter, Labels: []string{"route", "status", "kind"}, Panel: "Requests",
 		Help: "Requests that ended. `kind` is ok or the error's kind, `status` the one that goes with it (also for a stream that failed " +
 			"after its 200). `route` of a module's path is its protocol and _generate, _count or _models; " +
-			"its series are there, at 0, from the first scrape after the module came into service",
+			"its series are there, at 0, from the first scrape after the module came into service. What another node forwards is " +
+			"counted here only as `internal`, when this node is why",
 		Watch: "share of `kind=\"internal\"`: alert above 0"},
 	{Name: "corenode_refusals_total", Type: Counter, Labels: []string{"kind"}, Panel: "Refusals by cause",
 		Help: "Requests that ended in an error before they were admitted",
@@ -16,7 +17,7 @@ var requests = []Metric{
 			"a model is down, no server of a model is up, a module is missing or fails, or the servers of a model cannot keep accounts " +
 			"apart; `rate_limited`, `insufficient_balance`: accounts at their limits"},
 	{Name: "corenode_admission_refusals_total", Type: Counter, Labels: []string{"kind"},
-		Help: "Those of them that the actor tree refused", Hidden: "a part of what Refusals by cause draws"},
+		Help: "Those of them that the actor tree refused, and what another node forwards", Hidden: "a part of what Refusals by cause draws"},
 	{Name: "corenode_requests_in_flight", Type: Gauge, Panel: "Requests at once",
 		Help: "Authenticated requests between headers and end", Watch: "near 4096: the bound"},
 	{Name: "corenode_disconnects_total", Type: Counter, Labels: []string{"phase"}, Panel: "Clients that left",
@@ -48,7 +49,7 @@ var latency = []Metric{
 			"to its charge durable)",
 		Watch: "which one grew"},
 	{Name: "corenode_queue_seconds", Type: Histogram, Unit: "seconds", Panel: "Queue time",
-		Help: "Accepted to first step", Watch: "p95; the first sign of too little capacity"},
+		Help: "Accepted to first step, or to the first question to a server; what another node forwards waits on both", Watch: "p95; the first sign of too little capacity"},
 	{Name: "corenode_prefill_seconds", Type: Histogram, Unit: "seconds", Help: "First step to first token",
 		Hidden: "Phases of a request draws the same"},
 	{Name: "corenode_decode_seconds", Type: Histogram, Unit: "seconds", Help: "First token to the end",

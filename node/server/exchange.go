@@ -74,7 +74,7 @@ type exchange struct {
 	// its answer had ended, and when its charge was durable. Zero where it did not come so far.
 	prepared, settleBegan, settleEnded time.Time
 	finish                             abi.StopReason
-	outputMax                          int
+	inputTokens, outputMax             int    // of the prompt, and the most of the answer
 	method                             string // of a request with a key
 	trace                              trace.Context
 	calls                              []trace.Call // of modules, that took long enough to be in the trace

@@ -38,7 +38,7 @@ func (x *exchange) generate() {
 		x.translator = x.translation.Module()
 		call.Translator = x.translator
 	}
-	x.prepared, x.outputMax = time.Now(), prepared.MaxTokens
+	x.prepared, x.inputTokens, x.outputMax = time.Now(), prepared.InputTokens(), prepared.MaxTokens
 	prepared.Trace = x.furtherTrace()
 	stream, limits, err := x.s.deps.Backend.Generate(call)
 	x.setLimits(limits)

@@ -106,21 +106,32 @@ func requestSeries(route, status, kind string) string {
 	return fmt.Sprintf(`corenode_requests_total{route="%s",status="%s",kind="%s"}`, route, status, kind)
 }
 
-// observe counts a request that ended.
+// observe counts a request that ended. One that another node forwards is that node's to count; what is counted here too is
+// how long it waited for its first step, and a failure of this node's own, which the other one may make good.
 func (m *metrics) observe(x *exchange, total time.Duration) {
+	admitted := x.settled.Reason != ""
+	if admitted {
+		m.queue.Update(x.settled.Queue.Seconds())
+	}
+	if x.fromNode() {
+		if x.failed && x.kind == abi.Internal {
+			m.outcome(x).Inc()
+		}
+		return
+	}
 	m.outcome(x).Inc()
 	m.total.Update(total.Seconds())
-	if x.settled.Reason != "" {
+	if admitted {
 		m.spent(x)
 	} else if x.failed && !x.admitted && x.route != routeReady { // a probe asks for no work
 		m.refusals[x.kind].Inc()
 	}
-	if x.failed && x.kind == abi.Canceled && !x.fromNode() { // else the node that its client left counts it
+	if x.failed && x.kind == abi.Canceled {
 		m.left[phaseOf(x.settled)].Inc()
 	}
 }
 
-// fromNode says whether another node forwards the request, which it counts too.
+// fromNode says whether another node forwards the request.
 func (x *exchange) fromNode() bool { return x.who != nil && x.who.Peer.Forwards() }
 
 // outcome counts the requests of a route that ended like this one.
@@ -171,23 +182,20 @@ func phaseOf(s account.Settled) int {
 	return phaseQueue
 }
 
-// spent counts what an admitted request used. Tokens are those of the node that bills them, not those of one to which it forwards.
+// spent counts what an admitted request used.
 func (m *metrics) spent(x *exchange) {
 	s := &x.settled
-	if !x.fromNode() {
-		m.prefillTokens.Add(int(s.Usage.InputUncached))
-		m.cachedTokens.Add(int(s.Usage.CacheRead))
-		m.decodeTokens.Add(int(s.Usage.Output))
-		m.inputTokens.Update(float64(s.Usage.Input()))
-		m.outputTokens.Update(float64(s.Usage.Output))
-		m.charged.Add(float64(s.Charge) / 1e9)
-	}
+	m.prefillTokens.Add(int(s.Usage.InputUncached))
+	m.cachedTokens.Add(int(s.Usage.CacheRead))
+	m.decodeTokens.Add(int(s.Usage.Output))
+	m.inputTokens.Update(float64(x.inputTokens)) // what was billed may be nothing
+	m.outputTokens.Update(float64(s.Usage.Output))
+	m.charged.Add(float64(s.Charge) / 1e9)
 	for p, took := range x.phases() {
 		if took > 0 {
 			m.phases[p].Update(took.Seconds())
 		}
 	}
-	m.queue.Update(s.Queue.Seconds())
 	if s.Prefill > 0 {
 		m.prefill.Update(s.Prefill.Seconds())
 	}
@@ -201,9 +209,11 @@ func (m *metrics) spent(x *exchange) {
 
 // Bucket bounds in seconds, and in tokens. Gaps between tokens are finer than whole requests.
 var (
-	secondsBuckets = []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600}
-	tokensBuckets  = []float64{1, 4, 16, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384, 32768, 65536, 131072, 262144}
-	gapBuckets     = []float64{.0005, .001, .0025, .005, .01, .02, .03, .05, .075, .1, .15, .25, .5, 1, 2.5, 10}
+	secondsBuckets = []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600,
+		1800, 3600, 7200, 21600}
+	tokensBuckets = []float64{1, 4, 16, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384, 32768, 65536, 131072, 262144,
+		524288, 1048576}
+	gapBuckets = []float64{.0005, .001, .0025, .005, .01, .02, .03, .05, .075, .1, .15, .25, .5, 1, 2.5, 10}
 )
 
 // ObserveGap counts the time between two consecutive tokens of one sequence,

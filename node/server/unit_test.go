@@ -207,16 +207,37 @@ func TestSilenceBetweenNodes(t *testing.T) {
 	}
 }
 
-// TestForwardedIsCountedOnce: tokens of a request that another node forwards, and its client's leaving, are counted by that one.
+// TestForwardedIsCountedOnce: a request that another node forwards, its times and tokens, a refusal and its client's leaving are
+// counted by that one. What this node adds is its queue, and a failure of its own. Prompts are counted as they came, whatever is billed.
 func TestForwardedIsCountedOnce(t *testing.T) {
 	n := start(t, Config{}, newFakeBackend(say("x")))
 	m := n.s.metrics
 	for i, who := range []Identity{{}, {Peer: account.ClusterPeer()}, {Peer: account.KeyPeer("one")}} {
 		x := &exchange{s: n.s, resource: resource{route: routeMessages}, who: &who, failed: true, kind: abi.Canceled,
-			settled: account.Settled{Reason: "canceled", Usage: abi.Usage{InputUncached: 5, Output: 3}, Queue: time.Second}}
+			inputTokens: 7, ttft: time.Second, settled: account.Settled{Reason: "canceled", Usage: abi.Usage{InputUncached: 5, Output: 3},
+				Queue: time.Second, Prefill: time.Second, Decode: time.Second}}
 		m.observe(x, time.Second)
 		if in, out, left := m.prefillTokens.Get(), m.decodeTokens.Get(), m.left[phaseDecode].Get(); in != 5 || out != 3 || left != 1 {
 			t.Errorf("%d: %d and %d tokens, %d left", i, in, out, left)
+		}
+		if count := m.outcome(x).Get(); count != 1 {
+			t.Errorf("%d: counted %d times", i, count)
+		}
+		for kind, counts := range map[abi.Kind][2]uint64{abi.Overloaded: {1, 1}, abi.Internal: {uint64(1 + i), 1}} {
+			x := &exchange{s: n.s, resource: resource{route: routeMessages}, who: &who, failed: true, kind: kind}
+			m.observe(x, time.Second)
+			if count, refusals := m.outcome(x).Get(), m.refusals[kind].Get(); count != counts[0] || refusals != counts[1] {
+				t.Errorf("%d: %s counted %d times, refused %d times, want %d", i, kind, count, refusals, counts)
+			}
+		}
+	}
+	var page strings.Builder
+	m.set.WritePrometheus(&page)
+	for _, line := range []string{"corenode_request_seconds_count 3", "corenode_ttft_seconds_count 1", "corenode_prefill_seconds_count 1",
+		"corenode_decode_seconds_count 1", `corenode_request_phase_seconds_count{phase="queue"} 1`, "corenode_request_input_tokens_sum 7",
+		"corenode_request_output_tokens_count 1", "corenode_queue_seconds_count 3"} {
+		if !strings.Contains(page.String(), line+"\n") {
+			t.Errorf("no line %s", line)
 		}
 	}
 }
