@@ -7,9 +7,11 @@ import (
 	"time"
 
 	"corenode/engine"
+	"corenode/engine/upstream/wire"
 )
 
-// traceHeader tells the server where the request stands in its trace.
+// traceHeader tells the server where the request stands in its trace. A node keeps what this one says: where nothing is
+// recorded here that it should is the client's word, and does not go there.
 func (r *relay) traceHeader() []field {
 	t := &r.job.Request.Trace
 	if t.ID == [16]byte{} {
@@ -19,7 +21,7 @@ func (r *relay) traceHeader() []field {
 	if t.Record {
 		span = r.span
 	}
-	if t.Sampled {
+	if t.Sampled && (t.Record || r.model.options.Flavor != wire.Corenode) {
 		flags = "-01"
 	}
 	h := []field{{"Traceparent", "00-" + hex.EncodeToString(t.ID[:]) + "-" + hex.EncodeToString(span[:]) + flags}}

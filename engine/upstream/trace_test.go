@@ -2,6 +2,7 @@ package upstream
 
 import (
 	"encoding/hex"
+	"strings"
 	"sync/atomic"
 	"testing"
 
@@ -59,5 +60,20 @@ func TestTraceGoesOn(t *testing.T) {
 	got = l.ask("a", hello(false)).result
 	if parents, states = told(); parents[got.Source.Replica] != "" || states[got.Source.Replica] != "" {
 		t.Errorf("without a trace: %v, %v", parents, states)
+	}
+}
+
+// TestAClientKeepsNoTraceElsewhere: a node does as the one that asks it says, so it is told to keep what that one keeps, and never
+// what a client asks for.
+func TestAClientKeepsNoTraceElsewhere(t *testing.T) {
+	node := start(t, wire.Corenode, plainAnswer)
+	l := newLoop(t, open(t, wire.Corenode, nil, node))
+	for record, flags := range map[bool]string{true: "-01", false: "-00"} {
+		l.trace = engine.Trace{ID: [16]byte{1}, Span: [8]byte{2}, Sampled: true, Record: record}
+		l.ask("a", hello(true))
+		seen := node.Seen()
+		if parent := seen[len(seen)-1].Header.Get("Traceparent"); !strings.HasSuffix(parent, flags) {
+			t.Errorf("recorded here %v: told %q, want %s", record, parent, flags)
+		}
 	}
 }
