@@ -1,6 +1,7 @@
 package server
 
 import (
+	"bytes"
 	"encoding/hex"
 	"time"
 
@@ -24,10 +25,11 @@ func (x *exchange) beginTrace() {
 		x.method = fasthttp.MethodGet
 	}
 	parent := h.Peek("Traceparent")
+	state := bytes.Join(h.PeekAll("Tracestate"), []byte(",")) // a list, which may stand in several lines
 	if t := x.s.deps.Tracer; t != nil {
-		x.trace = t.Begin(parent, h.Peek("Tracestate"), x.who.Peer.Forwards())
+		x.trace = t.Begin(parent, state, x.who.Peer.Forwards())
 	} else if len(parent) > 0 {
-		x.trace, _ = trace.Parse(parent, h.Peek("Tracestate"))
+		x.trace, _ = trace.Parse(parent, state)
 	}
 }
 

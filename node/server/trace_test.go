@@ -71,6 +71,17 @@ func TestDrainIsTraced(t *testing.T) {
 	})
 }
 
+// TestTraceStateOfSeveralLines: it may come in several lines, as every list, and with tabs between its entries.
+func TestTraceStateOfSeveralLines(t *testing.T) {
+	backend := newFakeBackend(say("a"))
+	n := start(t, Config{}, backend)
+	n.raw(request("POST", "/v1/messages", ask, bearerKey, "Traceparent: 00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01",
+		"Tracestate: a=1", "Tracestate: b=2,\tc=3"))
+	if state := (<-backend.streams).call.Request.Trace.State; state != "a=1,b=2,\tc=3" {
+		t.Errorf("%q goes on", state)
+	}
+}
+
 // TestTraceOfALongModelName: behind a rewrite module the name that a client asks for may be anything of
 // any length; a trace, which waits in a queue, has nothing of what is no name.
 func TestTraceOfALongModelName(t *testing.T) {

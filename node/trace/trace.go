@@ -62,9 +62,10 @@ func lower(dst, src []byte) bool {
 	return err == nil
 }
 
+// printable says whether a header's value has nothing but characters, spaces and tabs.
 func printable(text []byte) bool {
 	for _, b := range text {
-		if b < ' ' || b > '~' {
+		if (b < ' ' || b > '~') && b != '\t' {
 			return false
 		}
 	}
