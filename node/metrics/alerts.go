@@ -48,7 +48,8 @@ var alerts = []Alert{
 	{"ModulesLoading", `corenode_modules_loading > 0`, "15m", false,
 		"a start has not brought all modules into memory, and others stand in for them: see the log and `module list`"},
 	{"ModuleStateDamaged", `corenode_modules_state_damaged > 0`, "", false,
-		"a start did not find `state.json` whole: what you changed last may be undone, see `module list`. It ends when you choose for a slot"},
+		"a start did not find `state.json` whole: what you changed last may be undone, see `module list`. It ends when you choose " +
+			"for a slot"},
 	{"ModuleOverShare", `increase(corenode_module_slot_declined_total[5m]) > 0`, "", false,
 		"a slot is over its share of the processors, see [Slow modules](#slow-modules)"},
 	{"ModuleNearShare", `rate(corenode_module_slot_cpu_seconds_total[5m]) / corenode_module_slot_cpu_limit > 0.8`, "", false,
