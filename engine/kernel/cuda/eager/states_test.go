@@ -135,7 +135,8 @@ func TestStatesThatTheDeviceHasNoRoomFor(t *testing.T) {
 	}
 	defer b.Close()
 	for dim, fits := range map[int]bool{128: true, 160: false, 192: false} {
-		c, err := b.NewCache(kernel.CacheConfig{PageTokens: 16, LinearLayers: 1, StateSlots: 1, ConvDim: 3 * dim, ConvKernel: 4, VHeads: 1, StateDim: dim})
+		c, err := b.NewCache(kernel.CacheConfig{PageTokens: 16, LinearLayers: 1, StateSlots: 1, ConvDim: 3 * dim, ConvKernel: 4,
+			VHeads: 1, StateDim: dim})
 		if (err == nil) != fits || err != nil && !strings.Contains(err.Error(), fmt.Sprintf("states of %d", dim)) {
 			t.Errorf("states of %d: %v", dim, err)
 		}
