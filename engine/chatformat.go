@@ -69,6 +69,18 @@ type chatFormat struct {
 	written map[int32]string
 	// turn is the token that starts a turn, -1 without one.
 	turn int32
+	// sent is of asSent.
+	sent bool
+}
+
+// asSent is the format of a template that servers elsewhere render: they give it a conversation as it is sent to them, and
+// add nothing to what it makes of it.
+func (f chatFormat) asSent() chatFormat {
+	f.sent, f.tellsTools, f.turns, f.thinkOpen = true, false, turnRules{}, -1
+	if f.calls == callsDelimited {
+		f.calls = callsJSON // whose calls keep their shape
+	}
+	return f
 }
 
 // formatSource is what a format is decided from.

@@ -9,16 +9,23 @@ import (
 	"corenode/engine/messages"
 	"corenode/engine/modelfile"
 	"corenode/engine/tokenizer"
+	"corenode/wasm/abi"
 )
 
 // Counter counts the prompt tokens of a model whose weights are elsewhere: it has its
 // tokenizer and its chat template, and nothing else. It is safe for concurrent use.
-type Counter struct{ engine *Engine }
+type Counter struct {
+	engine *Engine
+	// own counts what the template refuses as it is; nil where nothing is left to try.
+	own *Engine
+}
 
 // OpenCounter reads the tokenizer from a GGUF file or a tokenizer.json. The chat template is
 // that of the file templatePath, or of the GGUF file, or of chat_template.jinja beside the
-// tokenizer.json. Of o only Info, Path, TemplateDate and TemplateSchema count.
-func OpenCounter(o Options, templatePath string) (*Counter, error) {
+// tokenizer.json. Of o only Info, Path, TemplateDate and TemplateSchema count. nodes says that
+// the servers are nodes: they render what this one would. Others give the template a
+// conversation as it is sent to them.
+func OpenCounter(o Options, templatePath string, nodes bool) (*Counter, error) {
 	if templatePath != "" {
 		text, err := os.ReadFile(templatePath)
 		if err != nil {
@@ -34,7 +41,11 @@ func OpenCounter(o Options, templatePath string) (*Counter, error) {
 	if err := open(); err != nil {
 		return nil, fmt.Errorf("%s: %w", o.Path, err)
 	}
-	return &Counter{e}, nil
+	if nodes {
+		return &Counter{engine: e}, nil
+	}
+	plain := &Engine{info: e.info, options: o, tokenizer: e.tokenizer, template: e.template, bos: e.bos, eos: e.eos, format: e.format.asSent()}
+	return &Counter{engine: plain, own: e}, nil
 }
 
 // countWithFile keeps nothing of the file: tokenizer and template own what they need.
@@ -68,5 +79,12 @@ func (e *Engine) countWithJSON() error {
 	return e.useTemplate(source)
 }
 
-// Count returns the number of prompt tokens of a body.
-func (c *Counter) Count(q *messages.Request) (int, error) { return c.engine.Count(q) }
+// Count returns the number of prompt tokens of a body. What the template refuses as it is sent, its servers have
+// another way to render, or they refuse it too: then it is counted as this node would render it.
+func (c *Counter) Count(q *messages.Request) (int, error) {
+	n, err := c.engine.Count(q)
+	if refused, ok := errors.AsType[*abi.Error](err); ok && refused.Err != nil && c.own != nil { // other errors have no cause
+		return c.own.Count(q)
+	}
+	return n, err
+}

@@ -216,7 +216,7 @@ func (e *Engine) rendered(q *messages.Request, most int) (ids []int32, at start,
 		prefill, at.begun = e.prefill(*beginning, at.thinking, opens)
 		at.thinking = false
 	}
-	if e.format.calls == callsChannels {
+	if e.format.calls == callsChannels && !e.format.sent {
 		prefill, at = e.headed(q, beginning, prefill, at.begun)
 	}
 	text += prefill
@@ -284,12 +284,14 @@ func (e *Engine) input(q *messages.Request) (in template.Input, beginning *messa
 	if e.format.calls == callsDelimited {
 		in.Messages = e.format.shapeCalls(in.Messages)
 	}
-	in.Effort = q.Effort
+	if in.Effort = q.Effort; e.format.sent && !q.Thinking {
+		in.Effort = "" // which goes with thinking
+	}
 	if e.format.thinkOpen >= 0 {
 		e.format.tellThinking(&in)
 	}
 	if e.format.calls == callsChannels {
-		if in.Messages = e.format.oneCallEach(in.Messages); !q.Thinking {
+		if in.Messages = e.format.oneCallEach(in.Messages); !q.Thinking && !e.format.sent {
 			in.Effort = "low"
 		}
 	}

@@ -53,7 +53,7 @@ func upstreamOptions(cfg *config.Config, id string) (upstream.Options, error) {
 			return o, err
 		}
 		counter, err := engine.OpenCounter(engine.Options{Info: o.Info, Path: u.Tokenizer, TemplateDate: day,
-			TemplateSchema: m.TemplateSchema}, m.Template)
+			TemplateSchema: m.TemplateSchema}, m.Template, o.Flavor.Traits().Extended)
 		if err != nil {
 			return o, fmt.Errorf("tokenizer: %w", err)
 		}
