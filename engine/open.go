@@ -162,19 +162,24 @@ func (e *Engine) useTemplate(source string) (err error) {
 				"one without that name will do: leave it out, in comments and in unused branches too", name)
 		}
 	}
-	e.findFormat(source)
-	return nil
+	return e.findFormat(source)
 }
 
 // findFormat finds out what a template, and the tokens that it writes, say of prompts and answers.
-func (e *Engine) findFormat(source string) {
+func (e *Engine) findFormat(source string) error {
 	bos, _ := e.tokenizer.BOS()
 	e.bos, e.eos = e.textOf(bos), e.textOf(e.tokenizer.EOS())
+	in := template.Input{GenerationPrompt: true, Thinking: true, BOS: e.bos, EOS: e.eos, Now: e.templateTime()}
+	if err := e.template.Check(in); err != nil {
+		return fmt.Errorf("chat template: %w; name a template file in the config", err)
+	}
 	e.format = chatFormatOf(formatSource{template: source, special: e.special, bytes: e.tokenizer.Bytes,
 		render: func(msgs []template.Message) (string, error) {
-			return e.template.Render(template.Input{Messages: msgs, GenerationPrompt: true, Thinking: true,
-				BOS: e.bos, EOS: e.eos, Now: e.templateTime()})
+			one := in
+			one.Messages = msgs
+			return e.template.Render(one)
 		}})
+	return nil
 }
 
 // special is the id of a token that stands for its name, -1 without one.

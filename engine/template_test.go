@@ -16,7 +16,7 @@ import (
 // TestTemplateTime: a template that asks for the date is told the configured day, and
 // without one that of the request; it sees the ids of calls and of their results.
 func TestTemplateTime(t *testing.T) {
-	const source = "{{ strftime_now('%d %b %Y') }}|{% for m in messages %}{{ m.role }}:{% for c in m.tool_calls or [] %}{{ c.id }}{% endfor %}{{ m.tool_call_id }};{% endfor %}{# tools <tool_call> #}"
+	const source = "{{ strftime_now('%d %b %Y') }}|{% for m in messages %}{{ m.role }}:{{ m.content if m.role == 'user' }}{% for c in m.tool_calls or [] %}{{ c.id }}{% endfor %}{{ m.tool_call_id }};{% endfor %}{# tools <tool_call> #}"
 	const body = `{"model":"m","max_tokens":5,"tools":[{"name":"f","input_schema":{"type":"object"}}],"messages":[{"role":"user","content":"hi"},
 		{"role":"assistant","content":[{"type":"tool_use","id":"toolu_7","name":"f","input":{}}]},
 		{"role":"user","content":[{"type":"tool_result","tool_use_id":"toolu_7","content":"x"}]}]}`
@@ -30,7 +30,7 @@ func TestTemplateTime(t *testing.T) {
 		}
 		return s.String()
 	}
-	if got, want := prompt(o), "29 Feb 2024|user:;assistant:toolu_7;tool:toolu_7;"; got != want {
+	if got, want := prompt(o), "29 Feb 2024|user:hi;assistant:toolu_7;tool:toolu_7;"; got != want {
 		t.Errorf("the prompt is %q, want %q", got, want)
 	}
 	o.TemplateDate = time.Time{}
@@ -66,6 +66,27 @@ func TestTemplateOfTokensWithoutRows(t *testing.T) {
 		}
 		if (err != nil) != refused || refused && !strings.Contains(err.Error(), `the chat template has "<image>"`) {
 			t.Errorf("%q: %v", source, err)
+		}
+	}
+}
+
+// TestTemplateThatShowsNothing: a template whose prompt has nothing of a conversation, as a file with the name of one gives it, is
+// refused at the start, by a counter too. One that refuses that conversation is taken.
+func TestTemplateThatShowsNothing(t *testing.T) {
+	dir := folderOf(t, "qwen3", "BF16", nil)
+	for source, blind := range map[string]bool{"mistral-v7-tekken": true, "{{ bos_token }}{% for m in messages %}{{ m.role }}{% endfor %}": true,
+		" ": true, "{{ messages[0].content|trim }}": false, "{{ raise_exception('no') }}": false, "{{ 1 / 0 }}": false} {
+		o := options(Instant)
+		o.Data, o.Path, o.Template, o.Info.ContextLength = nil, dir, source, 512
+		e, err := Open(o)
+		if err == nil {
+			e.Close()
+		}
+		_, counts := openCounter(t, source, false, nil)
+		for _, err := range []error{err, counts} {
+			if (err != nil) != blind || blind && !strings.Contains(err.Error(), "shows nothing of a conversation; name a template file in the config") {
+				t.Errorf("%q: %v", source, err)
+			}
 		}
 	}
 }

@@ -42,7 +42,7 @@ func smallFolder(t *testing.T) string {
 	}
 	dir := t.TempDir()
 	texts := map[string]string{"config.json": string(text), "tokenizer.json": gguftest.TokenizerJSON(f),
-		"tokenizer_config.json": `{"bos_token": null, "eos_token": {"content": "<|im_end|>"}, "add_bos_token": false}`, "chat_template.jinja": "x"}
+		"tokenizer_config.json": `{"bos_token": null, "eos_token": {"content": "<|im_end|>"}, "add_bos_token": false}`, "chat_template.jinja": "{{ messages }}"}
 	if err := gguftest.WriteFolder(dir, texts, tensors, 1); err != nil {
 		t.Fatal(err)
 	}
@@ -70,7 +70,7 @@ func TestConvert(t *testing.T) {
 	if x, _ := file.Tensor("blk.0.ffn_down.weight"); x == nil || x.Type != kernel.Q8_0 || len(file.Tensors()) != len(folder.Tensors()) {
 		t.Errorf("the file has %d tensors, ffn_down is %+v", len(file.Tensors()), x)
 	}
-	if s, err := file.String("tokenizer.chat_template"); s != "x" {
+	if s, err := file.String("tokenizer.chat_template"); s != "{{ messages }}" {
 		t.Errorf("chat template %q, %v", s, err)
 	}
 	a, err := tokenizer.FromFile(folder)

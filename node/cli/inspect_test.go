@@ -68,7 +68,9 @@ func TestModelInspect(t *testing.T) {
 		{changedModel(t, map[string]any{"tokenizer.chat_template": nil, "tokenizer.ggml.pre": "abacus"}, same),
 			[]string{"its tokenizer: ", "its chat template: "}},
 		{changedModel(t, map[string]any{"tokenizer.chat_template": "{% abacus %}"}, same), []string{"its chat template: "}},
-		{changedModel(t, map[string]any{"qwen3.abacus": uint32(1), "qwen3.beads": uint32(1), "tokenizer.chat_template": "x"}, same),
+		{changedModel(t, map[string]any{"tokenizer.chat_template": "mistral-v7-tekken"}, same),
+			[]string{"its chat template: it shows nothing of a conversation"}},
+		{changedModel(t, map[string]any{"qwen3.abacus": uint32(1), "qwen3.beads": uint32(1), "tokenizer.chat_template": "{{ messages }}"}, same),
 			[]string{"metadata key qwen3.abacus is", "metadata key qwen3.beads is"}},
 	} {
 		out, err := typed("model", "inspect", c.path)
@@ -146,7 +148,7 @@ func TestModelInspectSizes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	keys := map[string]any{"tokenizer.ggml.token_type": nil, "tokenizer.chat_template": "x"}
+	keys := map[string]any{"tokenizer.ggml.token_type": nil, "tokenizer.chat_template": "{{ messages }}"}
 	tokens, err := f.Strings("tokenizer.ggml.tokens")
 	f.Close()
 	if err != nil {

@@ -112,7 +112,10 @@ func checkModel(f *modelfile.File) (c model.Config, errs []error) {
 func checkTemplate(f *modelfile.File) error {
 	source, err := f.String("tokenizer.chat_template")
 	if err == nil {
-		_, err = template.New(source)
+		var parsed *template.Template
+		if parsed, err = template.New(source); err == nil {
+			err = parsed.Check(template.Input{GenerationPrompt: true})
+		}
 	}
 	if err != nil {
 		return fmt.Errorf("its chat template: %w; the configuration can name one", err)
