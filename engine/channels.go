@@ -1,7 +1,11 @@
 package engine
 
 import (
+	"bytes"
+	"encoding/json"
 	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
 
 	"corenode/engine/grammar"
 	"corenode/engine/messages"
@@ -131,6 +135,60 @@ func (f *chatFormat) oneCallEach(msgs []template.Message) (out []template.Messag
 		}
 	}
 	return out
+}
+
+// textDefaults is the schema of a tool as templates of channels want it: beside the values or schemas to choose from they take the
+// default of a parameter for a text.
+func textDefaults(schema json.RawMessage) json.RawMessage {
+	return withMembers(schema, func(name string, all json.RawMessage) json.RawMessage {
+		if name != "properties" {
+			return all
+		}
+		return withMembers(all, func(_ string, parameter json.RawMessage) json.RawMessage {
+			var p struct {
+				Enum    json.RawMessage `json:"enum"`
+				OneOf   json.RawMessage `json:"oneOf"`
+				Default json.RawMessage `json:"default"`
+			}
+			if json.Unmarshal(parameter, &p) != nil || p.Enum == nil && p.OneOf == nil || bytes.HasPrefix(p.Default, []byte(`"`)) {
+				return parameter
+			}
+			return withMembers(parameter, func(name string, v json.RawMessage) json.RawMessage {
+				if name == "default" {
+					v, _ = jsontext.AppendQuote(nil, spaced(v)) // which is valid UTF-8
+				}
+				return v
+			})
+		})
+	})
+}
+
+// withMembers is a JSON object with other values of its members; any other value as it is.
+func withMembers(object json.RawMessage, value func(name string, v json.RawMessage) json.RawMessage) json.RawMessage {
+	repeated := jsontext.AllowDuplicateNames(true) // there are none: the text was checked when the body was parsed
+	dec := jsontext.NewDecoder(bytes.NewBuffer(object), repeated)
+	var out bytes.Buffer
+	enc := jsontext.NewEncoder(&out, repeated)
+	if dec.PeekKind() != '{' {
+		return object
+	}
+	for {
+		t, err := dec.ReadToken()
+		if err != nil { // the end
+			return bytes.TrimSpace(out.Bytes())
+		}
+		if err := enc.WriteToken(t); err != nil {
+			return object
+		}
+		if t.Kind() != '"' {
+			continue
+		}
+		name := t.String()
+		v, err := dec.ReadValue()
+		if err != nil || enc.WriteValue(jsontext.Value(value(name, json.RawMessage(v)))) != nil {
+			return object
+		}
+	}
 }
 
 // restrain constrains the message that begins by what its kind is constrained by, and lets all others be free.

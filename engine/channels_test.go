@@ -138,6 +138,21 @@ func TestChannelPrompts(t *testing.T) {
 	}
 }
 
+// TestChannelDefaults: templates of channels take the default of a parameter for a text where it has values or schemas to choose from;
+// all others they write as JSON.
+func TestChannelDefaults(t *testing.T) {
+	const shows = `{% for t in tools or [] %}{% for name, p in t.function.parameters.properties|items %}{{ name }}
+		{%- if p.enum or p.oneOf %}{{ ": " + p.default }}{% else %}{{ "= " + p.default|tojson }}{% endif %};{% endfor %}{% endfor %}`
+	e, _ := engineWith(t, "gpt_oss", shows+channelTemplate, true, "<|start|>", "<|channel|>", "<|constrain|>", "<|message|>", "<|end|>", "<|call|>", "<|return|>")
+	r := ask(t, e, `{"model":"m","max_tokens":8,"messages":[{"role":"user","content":"hi"}],"tools":[{"name":"f","input_schema":{"properties":{
+		"a":{"enum":[1,7],"default":7},"b":{"default":null,"oneOf":[{"type":"null"}]},"c":{"enum":[{"x":[1,2]}],"default":{"x":[1,2]}},
+		"d":{"enum":["low"],"default":"low"},"e":{"type":"integer","default":7},"default":{"enum":[true],"default":true}},"type":"object"}}]}`)
+	const want = `a: 7;b: null;c: {"x": [1, 2]};d: low;e= 7;default: true;`
+	if got := renderedText(e, r); !strings.HasPrefix(got, want) {
+		t.Errorf("the prompt is\n%s\nwant\n%s", got, want)
+	}
+}
+
 // TestChannelThoughtsOfCalls: a text beside a call takes no thought away from the calls before it, so the prompt of each step begins
 // with that of the step before it and its answer. A template that shows no text of such a message has it in one of its own.
 func TestChannelThoughtsOfCalls(t *testing.T) {

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -203,7 +202,7 @@ func (e *Engine) rendered(q *messages.Request, most int) (ids []int32, at start,
 	in, beginning := e.input(q)
 	text, err := e.template.Render(in)
 	if err != nil {
-		return nil, start{}, templateError(err, in.Messages)
+		return nil, start{}, e.templateError(err, in, q.Tools)
 	}
 	at.thinking = template.EndsWith(text, e.format.tags.Open)
 	if e.format.thinkOpen >= 0 && in.Thinking && !at.thinking {
@@ -225,28 +224,6 @@ func (e *Engine) rendered(q *messages.Request, most int) (ids []int32, at start,
 		ids = append(ids, id)
 	}
 	return e.tokenizer.EncodePromptMax(ids, text, most), at, nil
-}
-
-// templateError turns a template's own refusal into the client's error: what
-// it raises is about the conversation it was given. Templates that look into a message
-// which is not there refuse a conversation without any in the same way.
-func templateError(err error, msgs []template.Message) error {
-	if raised, ok := errors.AsType[*template.Raised](err); ok {
-		e := invalidf("messages", "the model's chat template refuses this conversation: %s", raised.Message)
-		e.Err = err
-		return e
-	}
-	if errors.Is(err, template.ErrLimit) {
-		e := invalidf("messages", "this conversation is too much for the model's chat template: send fewer or smaller messages and tools")
-		e.Err = err
-		return e
-	}
-	if !slices.ContainsFunc(msgs, func(m template.Message) bool { return m.Role != "system" }) {
-		e := invalidf("messages", "the model's chat template needs a message of the user in front of the answer")
-		e.Err = err
-		return e
-	}
-	return &abi.Error{Kind: abi.Internal, Op: "engine.Prepare", Msg: "the chat template did not render", Err: err}
 }
 
 // input is the body as the template wants it. A final assistant message is
@@ -424,7 +401,11 @@ func (e *Engine) toolObject(t messages.Tool) json.RawMessage {
 		b, _ = jsontext.AppendQuote(b, e.tokenizer.Protect(t.Description))
 	}
 	b = append(b, `,"parameters":`...)
-	b = append(b, e.protectJSON(Shown(t.Schema))...)
+	schema := Shown(t.Schema)
+	if e.format.calls == callsChannels {
+		schema = textDefaults(schema)
+	}
+	b = append(b, e.protectJSON(schema)...)
 	return append(b, "}}"...)
 }
 

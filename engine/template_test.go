@@ -2,6 +2,7 @@ package engine
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -87,6 +88,41 @@ func TestTemplateThatShowsNothing(t *testing.T) {
 			if (err != nil) != blind || blind && !strings.Contains(err.Error(), "shows nothing of a conversation; name a template file in the config") {
 				t.Errorf("%q: %v", source, err)
 			}
+		}
+	}
+}
+
+// TestTemplateErrorsOfTools: tools that a template cannot render are the client's error, which names them; a template that does not
+// work without them either is the server's failure.
+func TestTemplateErrorsOfTools(t *testing.T) {
+	const turns = `{% for m in messages %}{{ m.content }}{% endfor %}{# <tool_call> #}`
+	const defaults = `{% for t in tools or [] %}{% for _, p in t.function.parameters.properties|items %}{{ "default: " + p.default }}{% endfor %}{% endfor %}`
+	const body = `{"model":"m","max_tokens":16,"messages":[{"role":"user","content":"hi"}],"tools":[
+		{"name":"f","input_schema":{"type":"object","properties":{"n":{"default":"a"}}}},
+		{"name":"g","input_schema":{"type":"object","properties":{"n":{"default":%s}}}}]}`
+	const taken = abi.Kind(255)
+	for _, c := range []struct {
+		template, value string
+		kind            abi.Kind
+		param           string
+	}{
+		{defaults + turns, `"b"`, taken, ""},
+		{defaults + turns, `7`, abi.InvalidRequest, "tools.1.input_schema"},
+		{`{{ tools and 1 / (tools|length - 2) }}` + turns, `7`, abi.InvalidRequest, "tools"},
+		{`{{ messages and 1 / 0 }}` + defaults + turns, `7`, abi.Internal, ""},
+	} {
+		o := options(Instant)
+		o.Template = c.template
+		e, _ := open2(t, o)
+		q, err := messages.Parse(fmt.Appendf(nil, body, c.value))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err = e.Prepare("acct", q); c.kind == taken && err == nil {
+			continue
+		}
+		if refused, ok := errors.AsType[*abi.Error](err); !ok || refused.Kind != c.kind || refused.Param != c.param {
+			t.Errorf("%s with %s: %v, want kind %v for %q", c.template, c.value, err, c.kind, c.param)
 		}
 	}
 }
