@@ -3,6 +3,7 @@ package engine
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 
@@ -20,7 +21,7 @@ type Counter struct {
 	own *Engine
 }
 
-// OpenCounter reads the tokenizer from a GGUF file or a tokenizer.json. The chat template is
+// OpenCounter reads the tokenizer from a GGUF file, or from a tokenizer.json and what is beside it. The chat template is
 // that of the file templatePath, or of the GGUF file, or of chat_template.jinja beside the
 // tokenizer.json. Of o only Info, Path, TemplateDate and TemplateSchema count. nodes says that
 // the servers are nodes: they render what this one would. Others give the template a
@@ -38,7 +39,11 @@ func OpenCounter(o Options, templatePath string, nodes bool) (*Counter, error) {
 	if filepath.Ext(o.Path) == ".json" {
 		open = e.countWithJSON
 	}
-	if err := open(); err != nil {
+	err := open()
+	if err == nil {
+		err = e.checkTurns()
+	}
+	if err != nil {
 		return nil, fmt.Errorf("%s: %w", o.Path, err)
 	}
 	if nodes {
@@ -60,23 +65,46 @@ func (e *Engine) countWithFile() (err error) {
 	return e.loadText(e.options)
 }
 
+// countWithJSON reads a tokenizer.json, and the files beside it.
 func (e *Engine) countWithJSON() error {
 	text, err := os.ReadFile(e.options.Path)
 	if err != nil {
 		return err
 	}
-	if e.tokenizer, err = tokenizer.FromJSON(text); err != nil {
-		return err
+	var unread error
+	beside := func(name string) []byte {
+		text, err := os.ReadFile(filepath.Join(filepath.Dir(e.options.Path), name))
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			unread = err
+		}
+		return text // nil with an error
+	}
+	if e.tokenizer, err = tokenizer.FromJSON(text, beside); err != nil {
+		return fmt.Errorf("load tokenizer: %w", err)
 	}
 	source := e.options.Template
 	if source == "" {
-		beside, err := os.ReadFile(filepath.Join(filepath.Dir(e.options.Path), "chat_template.jinja"))
-		if err != nil {
+		shown := beside("chat_template.jinja")
+		if shown == nil && unread == nil {
 			return errors.New("there is no chat template: name one in the config, or put chat_template.jinja beside the tokenizer")
 		}
-		source = string(beside)
+		source = string(shown)
+	}
+	if unread != nil {
+		return unread
 	}
 	return e.useTemplate(source)
+}
+
+// checkTurns says why a second question would not be rendered: the template needs a token, say, that the files do not name.
+// What the template itself refuses is no reason.
+func (e *Engine) checkTurns() error {
+	_, err := e.template.Render(template.Input{GenerationPrompt: true, BOS: e.bos, EOS: e.eos, Now: e.templateTime(),
+		Messages: []template.Message{{Role: "user", Content: "a"}, {Role: "assistant", Content: "b"}, {Role: "user", Content: "c"}}})
+	if _, raised := errors.AsType[*template.Raised](err); err == nil || raised {
+		return nil
+	}
+	return fmt.Errorf("render a second question: %w", err)
 }
 
 // Count returns the number of prompt tokens of a body. What the template refuses as it is sent, its servers have

@@ -118,3 +118,34 @@ func TestCountsOfRefusals(t *testing.T) {
 		t.Errorf("a prompt of more than %d windows: %v", countWindows, err)
 	}
 }
+
+// TestCounterOfAFolder: the names in the files beside a tokenizer.json are those that its template writes. Where a name is missing that
+// a second question needs, the counter does not open.
+func TestCounterOfAFolder(t *testing.T) {
+	const source = `{% for m in messages %}{{ m.content + (bos_token + eos_token if m.role == "assistant" else "") }}{% endfor %}`
+	const turns = `{"model":"m","max_tokens":8,"messages":[{"role":"user","content":"a"},{"role":"assistant","content":"b"},{"role":"user","content":"c"}]}`
+	q, err := messages.Parse([]byte(turns))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		beside map[string]string
+		ids    []int32 // of the tokens that are no text; nil where it does not open
+	}{
+		"names":   {map[string]string{"tokenizer_config.json": `{"bos_token":"<s>","eos_token":{"content":"</s>"}}`}, []int32{512, 513}},
+		"nothing": {nil, nil},
+		"broken":  {map[string]string{"tokenizer_config.json": `{`}, nil},
+	} {
+		counter, err := openCounter(t, source, false, c.beside, "<s>", "</s>")
+		if err != nil || c.ids == nil {
+			if (err != nil) != (c.ids == nil) {
+				t.Errorf("%s: %v", name, err)
+			}
+			continue
+		}
+		ids, _, err := counter.engine.prompt(q, 100)
+		if got := slices.DeleteFunc(ids, func(id int32) bool { return id < 512 }); err != nil || !slices.Equal(got, c.ids) {
+			t.Errorf("%s: the tokens are %v, %v", name, got, err)
+		}
+	}
+}

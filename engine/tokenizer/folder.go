@@ -10,33 +10,46 @@ import (
 	"corenode/engine/modelfile"
 )
 
-// folderVocab reads the vocabulary of a folder: tokenizer.json or tiktoken.model has the tokens, and the
-// files beside it say which of them begin and end a text.
+// folderVocab reads the vocabulary of a folder: tokenizer.json or tiktoken.model has the tokens.
 func folderVocab(f *modelfile.File) (v Vocab, err error) {
-	if text := f.Beside("tokenizer.json"); text != nil {
+	text, ranks := f.Beside("tokenizer.json"), f.Beside(ranksName)
+	switch {
+	case text != nil:
 		if v, err = jsonVocab(text); err != nil {
 			return v, fmt.Errorf("tokenizer.json: %w", err)
 		}
-		if err = v.mendTekken(f.Beside("config.json")); err != nil {
-			return v, fmt.Errorf("config.json: %w", err)
+	case ranks != nil:
+		if v, err = ranksVocab(ranks, f.Beside("tokenizer_config.json")); err != nil {
+			return v, fmt.Errorf("%s: %w", ranksName, err)
 		}
-	} else if v, err = ranksVocab(f.Beside(ranksName), f.Beside("tokenizer_config.json")); err != nil {
-		return v, fmt.Errorf("%s: %w", ranksName, err)
+	default:
+		return v, fmt.Errorf("the folder has neither tokenizer.json nor %s (tekken.json and tokenizer.model are not read)", ranksName)
 	}
-	if text := f.Beside("tokenizer_config.json"); text != nil {
-		if err := v.readNames(text); err != nil {
-			return v, fmt.Errorf("tokenizer_config.json: %w", err)
-		}
-	}
-	for _, name := range []string{"generation_config.json", "config.json"} {
-		if text := f.Beside(name); text != nil {
-			if err := v.readEnds(text); err != nil {
-				return v, fmt.Errorf("%s: %w", name, err)
-			}
-		}
+	if err := v.readBeside(f.Beside); err != nil {
+		return v, err
 	}
 	v.cutToRows(f)
 	return v, nil
+}
+
+// readBeside reads the files beside that of the tokens: they say which tokens begin and end a text.
+func (v *Vocab) readBeside(beside func(name string) []byte) error {
+	for _, file := range []struct {
+		name string
+		read func(text []byte) error
+	}{
+		{"config.json", v.mendTekken}, {"tokenizer_config.json", v.readNames},
+		{"generation_config.json", v.readEnds}, {"config.json", v.readEnds},
+	} {
+		text := beside(file.name)
+		if text == nil {
+			text = []byte("{}")
+		}
+		if err := file.read(text); err != nil {
+			return fmt.Errorf("%s: %w", file.name, err)
+		}
+	}
+	return nil
 }
 
 // cutToRows takes away added tokens that the model has no rows for: the small models of Gemma 3 name one for images, others one

@@ -156,17 +156,17 @@ func (m *jsonMerge) UnmarshalJSON(b []byte) error {
 }
 
 // FromJSON builds the tokenizer of a tokenizer.json: byte-level BPE with a splitter that is
-// known here. What the file has and this package does not do is an error.
-func FromJSON(text []byte) (*Tokenizer, error) {
+// known here, or SentencePiece. What the file has and this package does not do is an error. beside gives a file of its folder,
+// nil for one that is not there: some say which tokens begin and end a text.
+func FromJSON(text []byte, beside func(name string) []byte) (*Tokenizer, error) {
 	v, err := jsonVocab(text)
 	if err != nil {
-		return nil, fmt.Errorf("load tokenizer: %w", err)
+		return nil, err
 	}
-	t, err := New(v)
-	if err != nil {
-		return nil, fmt.Errorf("load tokenizer: %w", err)
+	if err := v.readBeside(beside); err != nil {
+		return nil, err
 	}
-	return t, nil
+	return New(v)
 }
 
 func jsonVocab(text []byte) (v Vocab, err error) {

@@ -68,6 +68,11 @@ func splitJSON(pre string) map[string]any {
 	return map[string]any{"type": "Sequence", "pretokenizers": parts}
 }
 
+// fromJSON is the tokenizer of a tokenizer.json without a file beside it.
+func fromJSON(text []byte) (*Tokenizer, error) {
+	return FromJSON(text, func(string) []byte { return nil })
+}
+
 // TestFromJSON: a tokenizer.json gives the ids of the same vocabulary in a GGUF file.
 func TestFromJSON(t *testing.T) {
 	texts := []string{"The server's naïve <think> e\u0301\n", "<|im_start|>user\nHello, world 12345!<|im_end|>\n", "  \t\n\n x1y2  "}
@@ -77,7 +82,7 @@ func TestFromJSON(t *testing.T) {
 			if len(v.Types) == 0 {
 				t.Fatal("the vocabulary has no types")
 			}
-			tok, err := FromJSON(asJSON(t, v, pairs))
+			tok, err := fromJSON(asJSON(t, v, pairs))
 			if err != nil {
 				t.Fatalf("%s: %v", pre, err)
 			}
@@ -108,7 +113,7 @@ func TestRealFromJSON(t *testing.T) {
 	if len(v.Types) == 0 {
 		v.Types = slices.Repeat([]int32{typeNormal}, len(v.Tokens))
 	}
-	tok, err := FromJSON(asJSON(t, v, true))
+	tok, err := fromJSON(asJSON(t, v, true))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -140,7 +145,7 @@ func TestJSONRefusals(t *testing.T) {
 		if changed == good {
 			t.Errorf("%s: nothing was changed", what)
 		}
-		if _, err := FromJSON([]byte(changed)); err == nil || !strings.Contains(err.Error(), what) {
+		if _, err := fromJSON([]byte(changed)); err == nil || !strings.Contains(err.Error(), what) {
 			t.Errorf("want an error that says %q, got %v", what, err)
 		}
 	}
@@ -169,7 +174,7 @@ func TestStrips(t *testing.T) {
 		`"lstrip":true,"rstrip":true`:   "a" + name + "b",
 	} {
 		text := withAdded(t, fields)
-		tok, err := FromJSON(text)
+		tok, err := fromJSON(text)
 		again, err2 := FromFile(converted(t, text))
 		if err != nil || err2 != nil {
 			t.Fatal(err, err2)
@@ -186,7 +191,7 @@ func TestStrips(t *testing.T) {
 			t.Errorf("%s: converted it is %v, want %v", fields, got, ids)
 		}
 	}
-	if _, err := FromJSON(withAdded(t, `"single_word":true`)); err == nil || !strings.Contains(err.Error(), "single_word") {
+	if _, err := fromJSON(withAdded(t, `"single_word":true`)); err == nil || !strings.Contains(err.Error(), "single_word") {
 		t.Errorf("single_word: %v", err)
 	}
 }
@@ -200,7 +205,7 @@ func TestMergesOfTheFile(t *testing.T) {
 			v.Tokens[300], v.IgnoreMerges = "zqzq", ignore
 			v.Merges = slices.DeleteFunc(v.Merges, func(m string) bool { return !strings.Contains("zqzq", strings.ReplaceAll(m, " ", "")) })
 			text := asJSON(t, v, false)
-			tok, err := FromJSON(text)
+			tok, err := fromJSON(text)
 			again, err2 := FromFile(converted(t, text))
 			if err != nil || err2 != nil {
 				t.Fatal(err, err2)
@@ -244,7 +249,7 @@ func TestNormalizers(t *testing.T) {
 		for normalizer, is := range map[string]bool{`null`: true, `{"type":"Sequence","normalizers":[]}`: true,
 			`{"type":"Sequence","normalizers":[{"type":"NFC"}]}`:                      true,
 			`{"type":"Sequence","normalizers":[{"type":"NFC"},{"type":"Lowercase"}]}`: false} {
-			tok, err := FromJSON([]byte(strings.Replace(whole, `{"type":"NFC"}`, normalizer, 1)))
+			tok, err := fromJSON([]byte(strings.Replace(whole, `{"type":"NFC"}`, normalizer, 1)))
 			if is != (err == nil) || err != nil && !strings.Contains(err.Error(), `normalizer.type is "Lowercase"`) {
 				t.Errorf("%s with %s: %v", pre, normalizer, err)
 			} else if is && !slices.Equal(tok.Encode(nil, text), want) {
@@ -279,7 +284,7 @@ func TestFirstToken(t *testing.T) {
 	template := `{"type":"TemplateProcessing","single":[{"SpecialToken":{"id":` + string(name) + `,"type_id":0}},{"Sequence":{"id":"A"}}]}`
 	for post, want := range map[string]bool{`null`: false, template: true, `{"type":"Sequence","processors":[{"type":"ByteLevel"},` + template + `]}`: true,
 		`{"type":"TemplateProcessing","single":[{"Sequence":{"id":"A"}}]}`: false} {
-		tok, err := FromJSON([]byte(`{"post_processor":` + post + "," + text[1:]))
+		tok, err := fromJSON([]byte(`{"post_processor":` + post + "," + text[1:]))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -305,7 +310,7 @@ func FuzzFromJSON(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text []byte) {
 		var tok *Tokenizer
 		var err error
-		if took := gguftest.Allocated(func() { tok, err = FromJSON(text) }); took > 8<<20+400*len(text) {
+		if took := gguftest.Allocated(func() { tok, err = fromJSON(text) }); took > 8<<20+400*len(text) {
 			t.Fatalf("%d bytes taken to read %d", took, len(text))
 		}
 		if err != nil {

@@ -8,21 +8,17 @@ import (
 
 const keyPrefix = "tokenizer.ggml."
 
-// FromFile builds the tokenizer that the metadata of a model file describes.
+// FromFile builds the tokenizer of a model: of a folder its own files describe it, of a GGUF file its metadata.
 func FromFile(f *modelfile.File) (*Tokenizer, error) {
 	v, err := readVocab(f)
 	if err != nil {
-		return nil, fmt.Errorf("load tokenizer: %w", err)
+		return nil, err
 	}
-	t, err := New(v)
-	if err != nil {
-		return nil, fmt.Errorf("load tokenizer: %w", err)
-	}
-	return t, nil
+	return New(v)
 }
 
 func readVocab(f *modelfile.File) (v Vocab, err error) {
-	if f.Beside("tokenizer.json") != nil || f.Beside(ranksName) != nil {
+	if f.Beside("config.json") != nil {
 		return folderVocab(f)
 	}
 	model, err := f.String(keyPrefix + "model")

@@ -20,7 +20,7 @@ const (
 // Metadata is the tokenizer of a folder in the keys of GGUF, for a model of rows rows of
 // embeddings, 0 for as many as there are tokens; nothing for a file that has these keys itself.
 func Metadata(f *modelfile.File, rows int) ([]modelfile.KV, error) {
-	if f.Beside("tokenizer.json") == nil && f.Beside(ranksName) == nil {
+	if f.Beside("config.json") == nil {
 		return nil, nil
 	}
 	v, err := folderVocab(f)

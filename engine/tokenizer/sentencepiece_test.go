@@ -95,7 +95,7 @@ func TestSentencePieceJSON(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		tok, err := FromJSON(text)
+		tok, err := fromJSON(text)
 		if err != nil {
 			t.Fatalf("%s %s: %v", form.Normalizer, form.PreTokenizer, err)
 		}
@@ -265,7 +265,7 @@ func TestSentencePieceRefusals(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := FromJSON(text); err == nil || !strings.Contains(err.Error(), what) {
+		if _, err := fromJSON(text); err == nil || !strings.Contains(err.Error(), what) {
 			t.Errorf("want an error that says %q, got %v", what, err)
 		}
 	}

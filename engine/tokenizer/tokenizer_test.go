@@ -302,7 +302,7 @@ func TestMissingBytes(t *testing.T) {
 		v.Tokens[b], v.Types[b] = fmt.Sprintf("[unused %d]", b), typeUnused
 	}
 	whole, tok := small(t, "qwen2"), build(t, v)
-	loaded, err := FromJSON(asJSON(t, v, true))
+	loaded, err := fromJSON(asJSON(t, v, true))
 	if err != nil {
 		t.Fatal(err)
 	}
