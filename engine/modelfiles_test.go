@@ -14,6 +14,7 @@ import (
 	"corenode/engine/kernel"
 	"corenode/engine/modelfile"
 	"corenode/engine/modelfile/gguftest"
+	"corenode/engine/tokenizer"
 )
 
 // modelRow finds the words of the README's table of model files.
@@ -114,6 +115,25 @@ func folderOf(t *testing.T, recording, dtype string, rope json.RawMessage) strin
 	return folderWith(t, recording, dtype, rope, 512, map[string]string{"tokenizer.json": gguftest.TokenizerJSON(vocabulary(t)),
 		"tokenizer_config.json": `{"eos_token": "<|im_end|>"}`, "generation_config.json": `{"eos_token_id": [511, 509]}`,
 		"chat_template.jinja": "{% for m in messages %}<|im_start|>{{ m.content }}<|im_end|>{% endfor %}{{ eos_token }}"})
+}
+
+// TestFolderWithoutATokenizer: the error says which files are missing, also where the folder is to be converted.
+func TestFolderWithoutATokenizer(t *testing.T) {
+	o := options(Instant)
+	o.Data, o.Info.ContextLength = nil, 512
+	o.Path = folderWith(t, "qwen3", "BF16", nil, 512, map[string]string{"tokenizer_config.json": `{"eos_token": "x"}`, "chat_template.jinja": plainTemplate})
+	const want = "model m: load tokenizer: the folder has neither tokenizer.json nor tiktoken.model (tekken.json and tokenizer.model are not read)"
+	if _, err := Open(o); err == nil || err.Error() != want {
+		t.Errorf("%v, want %s", err, want)
+	}
+	f, err := modelfile.Open(o.Path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if meta, err := tokenizer.Metadata(f, 0); err == nil {
+		t.Errorf("it is converted to %d keys", len(meta))
+	}
 }
 
 // sentences is a tokenizer.json of SentencePiece.
