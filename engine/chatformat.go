@@ -37,8 +37,8 @@ type chatFormat struct {
 	// delimiters are of callsDelimited; nil for others.
 	delimiters *output.Delimiters
 	// Of callsDelimited too. textArguments says that the template takes the arguments of calls as text, shortIDs
-	// that it takes ids of nine letters and digits only, callsApart that it shows calls only in messages whose
-	// content is None.
+	// that it takes ids of nine letters and digits only, or none that are shorter, callsApart that it shows calls only
+	// in messages whose content is None.
 	textArguments, shortIDs, callsApart bool
 	// tellsTools says that the template leaves tools out, or shows calls in a form that is none of these: the system prompt
 	// has them then, and the template does not.
@@ -152,9 +152,18 @@ var namesTools = regexp.MustCompile(`\btools\b`)
 
 // wantedCalls finds out how the template wants calls: the first way in which it shows one, with its name and what its
 // argument is. Some that render a call leave it out. Where none shows it, the first way in which it is rendered counts, and
-// without any the template is given calls as they are.
+// without any the template is given calls as they are. Ids are shortened too where one of a single letter is refused that
+// way: some templates want nine at least.
 func (s formatSource) wantedCalls() (textArguments, shortIDs, apart bool) {
 	const name, city = "harbor_tide", "Reykjavik"
+	try := func(id string, asText, noContent bool) (text string, err error) {
+		return s.render([]template.Message{
+			{Role: "user", Content: "a"},
+			{Role: "assistant", NoContent: noContent,
+				ToolCalls: []template.ToolCall{{ID: id, Name: name, Arguments: []byte(`{"x": "` + city + `"}`), Text: asText}}},
+			{Role: "tool", Content: "b", ToolCallID: id},
+		})
+	}
 	rendered := false
 	for way := range 8 {
 		noContent, short, asText := way&4 != 0, way&2 != 0, way&1 != 0
@@ -162,19 +171,18 @@ func (s formatSource) wantedCalls() (textArguments, shortIDs, apart bool) {
 		if short {
 			id = "abcdef123"
 		}
-		text, err := s.render([]template.Message{
-			{Role: "user", Content: "a"},
-			{Role: "assistant", NoContent: noContent,
-				ToolCalls: []template.ToolCall{{ID: id, Name: name, Arguments: []byte(`{"x": "` + city + `"}`), Text: asText}}},
-			{Role: "tool", Content: "b", ToolCallID: id},
-		})
-		switch {
-		case err != nil:
-		case strings.Contains(text, name) && strings.Contains(text, city):
-			return asText, short, noContent
-		case !rendered && !noContent:
-			rendered, textArguments, shortIDs = true, asText, short
+		text, err := try(id, asText, noContent)
+		shown := strings.Contains(text, name) && strings.Contains(text, city)
+		if err != nil || !shown && (rendered || noContent) {
+			continue
 		}
+		if _, err := try("a", asText, noContent); err != nil {
+			short = true
+		}
+		if shown {
+			return asText, short, noContent
+		}
+		rendered, textArguments, shortIDs = true, asText, short
 	}
 	return textArguments, shortIDs, false
 }

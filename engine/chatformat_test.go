@@ -37,6 +37,9 @@ var formatCases = []struct {
 	{"short ids", `{% for m in messages %}{% for c in m.tool_calls or [] %}{% if c.id|length != 9 %}{{ raise_exception("9") }}{% endif %}
 		{%- endfor %}{% endfor %}{# tools [TOOL_CALLS] #}`, nil,
 		chatFormat{calls: callsDelimited, turn: -1, marker: -1, shortIDs: true}, "[TOOL_CALLS]", nil},
+	{"no shorter ids", `{% for m in messages %}{% for c in m.tool_calls or [] %}{% if c.id|length < 9 %}{{ raise_exception("9") }}{% endif %}
+		{{- c.function|string }}{% endfor %}{% endfor %}{# tools [TOOL_CALLS] #}`, nil,
+		chatFormat{calls: callsDelimited, turn: -1, marker: -1, shortIDs: true}, "[TOOL_CALLS]", nil},
 	{"arguments as text, and no tools", `{% for m in messages %}{% for c in m.tool_calls or [] %}{{ "<|tool_calls_section_begin|>" + c.function.arguments }}
 		{%- endfor %}{% endfor %}`, nil, chatFormat{calls: callsDelimited, turn: -1, marker: -1, textArguments: true, tellsTools: true},
 		"<|tool_calls_section_begin|>", nil},

@@ -302,12 +302,14 @@ func TestTurnsOfStrictTemplates(t *testing.T) {
 	const call = `{"role":"assistant","content":[{"type":"text","text":"Wait."},{"type":"tool_use","id":"a","name":"weather","input":{"city":"Rome"}}]},
 		{"role":"user","content":[{"type":"tool_result","tool_use_id":"a","content":"sun"}`
 	const spelled = "Wait.\n\n<tool_call>\n{\"name\": \"weather\", \"arguments\": {\"city\": \"Rome\"}}\n</tool_call>"
+	longIDs := strings.Replace(strictTemplate, "[CALL]", `{% if c.id|length < 9 %}{{ raise_exception("a short id") }}{% endif %}[TOOL_CALLS]`, 1)
 	const two, noted = `{"role":"user","content":"one"},{"role":"user","content":"two"}`, `{"role":"user","content":"one"},{"role":"system","content":"two"}`
 	for _, c := range []struct{ template, system, messages, want string }{
 		{strictTemplate, "", two, "user: one\n\ntwo;go:"},
 		{strictTemplate, "", noted, "user: one\n\ntwo;go:"},
 		{strictTemplate, "", two + "," + call + `]}`, `user: one\n\ntwo;[CALL]weather{"city": "Rome"};tool: sun;go:`},
 		{strictTemplate, "", two + "," + call + `,{"type":"text","text":"So?"}]}`, `user: one\n\ntwo;[CALL]weather{"city": "Rome"};tool: sun\n\nSo?;go:`},
+		{longIDs, "", two + "," + call + `,{"type":"text","text":"So?"}]}`, `user: one\n\ntwo;[TOOL_CALLS]weather{"city": "Rome"};tool: sun\n\nSo?;go:`},
 		{bareTemplate, "S", two, "user: S\n\none;user: two;go:"},
 		{bareTemplate, "", two + "," + call + `]}`, "user: one;user: two;assistant: " + spelled + ";user: <tool_response>\nsun\n</tool_response>;go:"},
 		{string(gemma), "S", two + "," + call + `,{"type":"text","text":"So?"}]}`, "<start_of_turn>user\nS\n\none\n\ntwo<end_of_turn>\n<start_of_turn>model\n" + spelled +
