@@ -65,7 +65,7 @@ type chatFormat struct {
 	// message's content, thinkEffort that it tells the model how to think: "none", or "high".
 	thinkBlocks, thinkEffort bool
 
-	// written are the control tokens that are text in calls, in what has a form, or at the end of thinking.
+	// written are the control tokens that are text in calls, in what has a form, or at the ends of thinking.
 	written map[int32]string
 	// turn is the token that starts a turn, -1 without one.
 	turn int32
@@ -120,9 +120,6 @@ func chatFormatOf(s formatSource) chatFormat {
 	f.capital = (f.calls == callsXML || f.calls == callsKeys) && s.showsOfCall("", `{"x": true}`, "True")
 	f.turns = s.turnRules(&f)
 	f.opens = f.tags.Usual() && f.calls != callsChannels && shows(f.tags.Close)
-	if open := s.special(f.tags.Open); open >= 0 {
-		f.opensByToken = f.opens && string(s.bytes(open)) == f.tags.Open
-	}
 	if !f.tags.Usual() {
 		f.thinkOpen = s.special(f.tags.Open)
 	}
@@ -131,6 +128,9 @@ func chatFormatOf(s formatSource) chatFormat {
 		f.thinkEffort = shows("[MODEL_SETTINGS]")
 	}
 	f.written = s.written(&f)
+	if open := s.special(f.tags.Open); open >= 0 {
+		f.opensByToken = f.opens && (string(s.bytes(open)) == f.tags.Open || f.written[open] != "")
+	}
 	return f
 }
 
@@ -207,15 +207,18 @@ func (s formatSource) showsThinking(block bool) bool {
 	return err == nil && strings.Contains(text, thought)
 }
 
-// written finds the control tokens that are text where an answer has a form: the delimiters of calls, and what
-// ends thinking. They stand for no bytes elsewhere.
+// written finds the control tokens that are text where an answer has a form: the delimiters of calls, what
+// ends thinking, and what opens it where the model does. They stand for no bytes elsewhere.
 func (s formatSource) written(f *chatFormat) map[int32]string {
 	var names []string
 	if f.delimiters != nil {
 		names = f.delimiters.Tokens()
 	}
-	if f.thinkOpen >= 0 {
+	switch {
+	case f.thinkOpen >= 0:
 		names = append(names, f.tags.Close)
+	case f.tags.Usual() && f.calls != callsChannels:
+		names = append(names, f.tags.Open, f.tags.Close)
 	}
 	written := map[int32]string{}
 	for _, name := range names {

@@ -59,7 +59,7 @@ var formatCases = []struct {
 		{%- endfor %}[THINK]`, []string{"[THINK]", "[/THINK]"}, chatFormat{turn: -1, marker: -1, thinkOpen: 0, thinkBlocks: true, tellsTools: true}, "", []string{"[/THINK]"}},
 	{"an effort", `[THINK][MODEL_SETTINGS]`, []string{"[THINK]"}, chatFormat{turn: -1, marker: -1, thinkOpen: 0, thinkEffort: true, tellsTools: true}, "", nil},
 	{"tags that are no tokens", `[THINK][MODEL_SETTINGS]`, nil, chatFormat{turn: -1, marker: -1, thinkOpen: -1, tellsTools: true}, "", nil},
-	{"usual tags that are tokens", `<think>`, []string{"<think>", "</think>"}, chatFormat{turn: -1, marker: -1, thinkOpen: -1, tellsTools: true}, "", nil},
+	{"usual tags that are tokens", `<think>`, []string{"<think>", "</think>"}, chatFormat{turn: -1, marker: -1, thinkOpen: -1, tellsTools: true}, "", []string{"</think>", "<think>"}},
 	{"channels", `{# tools #}`, channelNames, chatFormat{calls: callsChannels, turn: 0, marker: -1}, "", nil},
 	{"channels without types", ``, slices.Concat(channelNames[:2], channelNames[3:]), chatFormat{calls: callsChannels, turn: 0, marker: -1}, "", nil},
 	{"no channels without an end", ``, channelNames[:4], chatFormat{turn: -1, marker: -1, tellsTools: true}, "", nil},

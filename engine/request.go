@@ -54,7 +54,7 @@ type Request struct {
 	// Channels are of a model that writes messages in channels; nil for others.
 	Channels *Channels
 	// Written are control tokens that are text within calls, within what is held to a form, and at
-	// the end of thinking.
+	// the ends of thinking.
 	Written map[int32]string
 	// Hidden are tokens that are never sampled in this answer, ascending.
 	Hidden []int32

@@ -165,7 +165,7 @@ func (r *run) parse(token int32) {
 		r.events = r.parser.Feed(r.events, r.decoder.Feed(token))
 		return
 	}
-	if text := q.Written[token]; text != "" && (r.parser.InCall() || r.parser.Ends(text) || r.matcher != nil && r.matcher.Constrains()) {
+	if text := q.Written[token]; text != "" && (r.parser.InCall() || r.parser.Takes(text) || r.matcher != nil && r.matcher.Constrains()) {
 		r.events = r.parser.Feed(r.parser.Feed(r.events, r.decoder.Flush()), text)
 		return
 	}

@@ -123,8 +123,9 @@ func TestSelfThinkingAnswers(t *testing.T) {
 	const begins = `,{"role":"assistant","content":"So:"}`
 	const thinks = `,{"role":"assistant","content":[{"type":"thinking","thinking":"hm","signature":""},{"type":"text","text":"\n"}]}`
 	const call = "<tool_call>\n{\"name\": \"weather\", \"arguments\": {\"city\": \"Rome\"}}\n</tool_call>"
-	for _, marked := range []string{"<tool_call>", "<other>"} { // with a token that begins calls, and without one
-		e, s := engineWith(t, "qwen3", selfThinking, false, "<think>", "</think>", marked)
+	for i := range 4 {
+		marked, control := []string{"<tool_call>", "<other>"}[i%2], i > 1 // with a token that begins calls or without; control tokens or not
+		e, s := engineWith(t, "qwen3", selfThinking, control, "<think>", "</think>", marked)
 		model := &speaker{Forwarder: e.forwarder, end: e.tokenizer.Stops()[0]}
 		e.forwarder = model
 		for _, c := range []struct {
@@ -133,6 +134,9 @@ func TestSelfThinkingAnswers(t *testing.T) {
 			stop             abi.StopReason
 			thoughts         bool
 		}{
+			{"", "", "<think>\nHm.\n</think>\n\nYes.", []string{"thinking Hm.", "text Yes."}, abi.StopEndTurn, true},
+			{"", "", "Yes. <think>", []string{"text Yes."}, abi.StopEndTurn, false},
+			{"", begins, "<think>\nHm.", []string{"text "}, abi.StopEndTurn, false},
 			{format, "", "<think>\nHm.\n</think>\n\nno", []string{"thinking Hm.", `text {"n":7}`}, abi.StopEndTurn, true},
 			{format, "", "<think>\nHm.", []string{"thinking Hm.", `text {"n":7}`}, abi.StopEndTurn, true}, // it wants to end
 			{format, "", `{"n":7}`, []string{`text {"n":7}`}, abi.StopEndTurn, false},
@@ -156,7 +160,7 @@ func TestSelfThinkingAnswers(t *testing.T) {
 			checkStream(t, a.events)
 			got := blocksOf(a.events)
 			if !beginAs(got, c.want) || a.result.Stop != c.stop || c.thoughts != (a.result.Usage.Reasoning > 0) {
-				t.Errorf("%s: %s%s says %q: %q, stop %v, %d tokens of thinking; want %q, %v", marked, c.body, c.last, c.says, got, a.result.Stop,
+				t.Errorf("%s, control %v: %s%s says %q: %q, stop %v, %d tokens of thinking; want %q, %v", marked, control, c.body, c.last, c.says, got, a.result.Stop,
 					a.result.Usage.Reasoning, c.want, c.stop)
 			}
 		}

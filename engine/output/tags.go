@@ -2,8 +2,8 @@ package output
 
 import "strings"
 
-// Tags stand around thinking. Those of Mistral may be control tokens; the engine gives the text
-// of the second to the parser where it ends thinking.
+// Tags stand around thinking. They may be control tokens; the engine gives their text
+// to the parser where it Takes them.
 type Tags struct{ Open, Close string }
 
 var (
@@ -22,6 +22,8 @@ func TagsOf(template string) Tags {
 // Usual says whether the tags are <think> and </think>.
 func (t Tags) Usual() bool { return t == plainTags }
 
-// Ends says whether a tag that comes as a token is text here, because it ends thinking. Elsewhere
+// Takes says whether a tag that comes as a token is text here, because it ends thinking or may open it. Elsewhere
 // such a token is nothing.
-func (p *Parser) Ends(tag string) bool { return tag == p.options.Tags.Close && p.inThinking() }
+func (p *Parser) Takes(tag string) bool {
+	return tag == p.options.Tags.Close && p.inThinking() || tag == p.options.Tags.Open && p.state == stateStart
+}

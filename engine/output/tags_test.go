@@ -52,12 +52,13 @@ func TestTagsOf(t *testing.T) {
 	}
 }
 
-// TestTagEnds: the token that ends thinking is its text within thinking, and nothing elsewhere.
-func TestTagEnds(t *testing.T) {
+// TestTagsTaken: the token that ends thinking is its text within thinking, the one that opens it at the start, and both are nothing elsewhere.
+func TestTagsTaken(t *testing.T) {
 	p := New(Options{Thinking: true, Tags: mistralTags})
 	for i, want := range []bool{true, true, false, false} {
-		if got := p.Ends(mistralTags.Close); got != want || p.Ends(mistralTags.Open) {
-			t.Errorf("step %d: %v", i, got)
+		ends, opens := p.Takes(mistralTags.Close), p.Takes(mistralTags.Open)
+		if ends != want || opens != (i == 0) {
+			t.Errorf("step %d: it ends %v, opens %v", i, ends, opens)
 		}
 		p.Feed(nil, []string{"hm", mistralTags.Close, "a", ""}[i])
 	}
