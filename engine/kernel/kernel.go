@@ -40,7 +40,9 @@ const (
 	F32    Type = 0
 	F16    Type = 1
 	Q4_0   Type = 2
+	Q4_1   Type = 3
 	Q5_0   Type = 6
+	Q5_1   Type = 7
 	Q8_0   Type = 8
 	Q4_K   Type = 12
 	Q5_K   Type = 13

@@ -17,9 +17,9 @@ func TestCheck(t *testing.T) {
 		"tensor blk.1.ffn_down.weight is missing":  func(e *edit) { e.remove("blk.1.ffn_down.weight") },
 		"tensor blk.0.gates of shape [1]":          func(e *edit) { e.add("blk.0.gates", []float32{1}, 1) },
 		"tensor blk.0.attn_norm.weight: shape [1]": func(e *edit) { e.add("blk.0.attn_norm.weight", []float32{1}, 1) },
-		"blk.0.ffn_up.weight: type Q4_1 is not one of F32, ": func(e *edit) {
+		"blk.0.ffn_up.weight: type Q8_1 is not one of F32, ": func(e *edit) {
 			x := e.tensor("blk.0.ffn_up.weight")
-			x.Type = 3
+			x.Type = 9
 			x.Data = make([]byte, x.Size())
 		},
 	} {

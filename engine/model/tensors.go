@@ -18,7 +18,7 @@ const ropeFactorsName = "rope_freqs.weight"
 // matrixTypes are the storage types a backend loads.
 var matrixTypes = []kernel.Type{
 	kernel.F32, kernel.F16, kernel.BF16, kernel.Q8_0, kernel.Q4_0, kernel.Q4_K, kernel.Q5_K, kernel.Q6_K,
-	kernel.Q5_0, kernel.IQ4_NL, kernel.MXFP4, kernel.F8E4M3,
+	kernel.Q5_0, kernel.Q4_1, kernel.Q5_1, kernel.IQ4_NL, kernel.MXFP4, kernel.F8E4M3,
 }
 
 // tensors takes a file's tensors to a backend. Every tensor is checked before

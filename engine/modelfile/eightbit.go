@@ -70,36 +70,59 @@ func eightBit(data []byte, shape []int, scale *rawTensor, block [2]int) (*Tensor
 	return t, nil
 }
 
-// Halves is the tensor itself, or what one of F8E4M3 means, as F16: that rounds a value by at most 1 in 2,048, or by
+// Halves is the tensor itself, or what one of F8E4M3, Q4_1 or Q5_1 means, as F16: that rounds a value by at most 1 in 2,048, or by
 // 2^-25 where it is below 2^-14. BF16 would round by eight times as much.
 func (t *Tensor) Halves() *Tensor {
-	if t.Type != kernel.F8E4M3 {
+	out := &Tensor{Name: t.Name, Type: kernel.F16, Shape: t.Shape, Offset: -1, from: t.stored()}
+	switch t.Type {
+	case kernel.F8E4M3:
+		out.fill = t.fillScaled
+	case kernel.Q4_1, kernel.Q5_1:
+		out.fill = t.fillHalves
+	default:
 		return t
 	}
-	out := &Tensor{Name: t.Name, Type: kernel.F16, Shape: t.Shape, Offset: -1, from: t.stored()}
-	out.fill = func(dst []byte) {
-		from := t.Bytes()
-		across := t.Shape[0] / eightValues
-		const together = 128 // rows, which mostly share scales
-		rows := t.rows()
-		inParallel((rows+together-1)/together, func(i int) {
-			var scale float32
-			var halves [256]uint16
-			for b := range across {
-				for r := i * together; r < min(rows, (i+1)*together); r++ {
-					at := r*across + b
-					block := from[at*eightBytes:][:eightBytes]
-					if s := eightScale(block); r == i*together || s != scale {
-						scale, halves = s, scaledHalves(s)
-					}
-					for j, code := range block[:eightValues] {
-						binary.LittleEndian.PutUint16(dst[2*(at*eightValues+j):], halves[code])
-					}
+	return out
+}
+
+// fillHalves writes values as F16.
+func (t *Tensor) fillHalves(dst []byte) {
+	from, cols := t.Bytes(), t.Shape[0]
+	rows := t.Elements() / cols
+	size := len(from) / rows
+	inParallel(rows, func(r int) {
+		values := make([]float32, cols)
+		if err := Dequantize(values, t.Type, from[r*size:(r+1)*size]); err != nil {
+			panic(err) // a tensor has whole blocks in each row
+		}
+		for i, v := range values {
+			binary.LittleEndian.PutUint16(dst[2*(r*cols+i):], Half(v))
+		}
+	})
+}
+
+// fillScaled is fillHalves of F8E4M3.
+func (t *Tensor) fillScaled(dst []byte) {
+	from := t.Bytes()
+	across := t.Shape[0] / eightValues
+	const together = 128 // rows, which mostly share scales
+	rows := t.rows()
+	inParallel((rows+together-1)/together, func(i int) {
+		var scale float32
+		var halves [256]uint16
+		for b := range across {
+			for r := i * together; r < min(rows, (i+1)*together); r++ {
+				at := r*across + b
+				block := from[at*eightBytes:][:eightBytes]
+				if s := eightScale(block); r == i*together || s != scale {
+					scale, halves = s, scaledHalves(s)
+				}
+				for j, code := range block[:eightValues] {
+					binary.LittleEndian.PutUint16(dst[2*(at*eightValues+j):], halves[code])
 				}
 			}
-		})
-	}
-	return out
+		}
+	})
 }
 
 // scaledHalves are the values of the bytes of E4M3, multiplied by a scale.

@@ -93,6 +93,40 @@ func TestEightBitsMoveWithTheirScales(t *testing.T) {
 	}
 }
 
+// TestHalves: a stack, a matrix and a vector of codes with a minimum are what they mean as F16, and all others themselves.
+func TestHalves(t *testing.T) {
+	for _, shape := range [][]int{{64, 3, 2}, {32, 5}, {96}} {
+		for typ, bytes := range map[kernel.Type]int{kernel.Q4_1: 20, kernel.Q5_1: 24} {
+			x := &modelfile.Tensor{Name: "x", Type: typ, Shape: shape}
+			x.Data = make([]byte, x.Size())
+			for i, v := range gguftest.Hashed("x", len(x.Data), 127) {
+				if x.Data[i] = byte(int8(v)); i%bytes == 1 || i%bytes == 3 {
+					x.Data[i] = x.Data[i]&0x83 | 0x2c // scale and minimum are between 2^-4 and 1/2
+				}
+			}
+			h := x.Halves()
+			want, err := x.Floats()
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, err := h.Floats()
+			if err != nil || h.Type != kernel.F16 || !slices.Equal(h.Shape, shape) {
+				t.Fatalf("the type is %d, the shape %v, %v", h.Type, h.Shape, err)
+			}
+			for i, v := range want {
+				if !(math.Abs(float64(got[i]-v)) <= math.Abs(float64(v))/2048+0x1p-25) {
+					t.Fatalf("value %d of type %d is %g, want %g", i, typ, got[i], v)
+				}
+			}
+		}
+	}
+	for _, typ := range []kernel.Type{kernel.F32, kernel.F16, kernel.Q4_0, kernel.Q5_0, kernel.Q6_K} {
+		if x := (&modelfile.Tensor{Type: typ}); x.Halves() != x {
+			t.Errorf("type %d becomes another one", typ)
+		}
+	}
+}
+
 // TestEightBitsRoundToTheNearest: every value of E4M3 comes back, and what lies between goes to the nearer one.
 func TestEightBitsRoundToTheNearest(t *testing.T) {
 	x := make([]float32, 128)

@@ -378,8 +378,8 @@ func TestDequantizeAgainstRecorded(t *testing.T) {
 			Number                uint32
 		}
 	}
-	if err := json.Unmarshal(text, &recorded); err != nil || len(recorded.Cases) != 10 {
-		t.Fatalf("%d cases, want 10 (err %v)", len(recorded.Cases), err)
+	if err := json.Unmarshal(text, &recorded); err != nil || len(recorded.Cases) != 12 {
+		t.Fatalf("%d cases, want 12 (err %v)", len(recorded.Cases), err)
 	}
 	for _, c := range recorded.Cases {
 		blocks, _ := hex.DecodeString(c.Blocks)

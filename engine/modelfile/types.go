@@ -23,9 +23,9 @@ var typeInfos = map[kernel.Type]typeInfo{
 	kernel.F32:    {"F32", 1, 4, readF32},
 	kernel.F16:    {"F16", 1, 2, readF16},
 	kernel.Q4_0:   {"Q4_0", 32, 18, readQ4_0},
-	3:             {"Q4_1", 32, 20, nil},
+	kernel.Q4_1:   {"Q4_1", 32, 20, readQ4_1},
 	kernel.Q5_0:   {"Q5_0", 32, 22, readQ5_0},
-	7:             {"Q5_1", 32, 24, nil},
+	kernel.Q5_1:   {"Q5_1", 32, 24, readQ5_1},
 	kernel.Q8_0:   {"Q8_0", 32, 34, readQ8_0},
 	9:             {"Q8_1", 32, 36, nil},
 	10:            {"Q2_K", 256, 84, nil},
@@ -68,7 +68,7 @@ func TypeInfo(t kernel.Type) (name string, elements, bytes int, ok bool) {
 func Readable(t kernel.Type) bool { return typeInfos[t].read != nil }
 
 func unreadable(t kernel.Type) error {
-	return fmt.Errorf("type %s cannot be read, want F32, F16, BF16, Q8_0, Q4_0, Q5_0, Q4_K, Q5_K, Q6_K, IQ4_NL or MXFP4", typeName(t))
+	return fmt.Errorf("type %s cannot be read, want F32, F16, BF16, Q8_0, Q4_0, Q4_1, Q5_0, Q5_1, Q4_K, Q5_K, Q6_K, IQ4_NL or MXFP4", typeName(t))
 }
 
 // Dequantize writes the values of whole blocks of typ to dst. src must be
@@ -145,6 +145,28 @@ func readQ5_0(dst []float32, src []byte) {
 		for i, q := range src[6:22] {
 			dst[i] = d * float32(int(q&15|byte(high>>i&1)<<4)-16)
 			dst[i+16] = d * float32(int(q>>4|byte(high>>(i+16)&1)<<4)-16)
+		}
+	}
+}
+
+// readQ4_1 is readQ4_0 with an f16 minimum behind the scale, which codes from 0 to 15 are added to.
+func readQ4_1(dst []float32, src []byte) {
+	for ; len(dst) >= 32; dst, src = dst[32:], src[20:] {
+		d, least := half(src), half(src[2:])
+		for i, q := range src[4:20] {
+			dst[i] = float32(d*float32(q&15)) + least // the conversion as in readQ4_K
+			dst[i+16] = float32(d*float32(q>>4)) + least
+		}
+	}
+}
+
+// readQ5_1 is readQ4_1 with the fifth bits of readQ5_0.
+func readQ5_1(dst []float32, src []byte) {
+	for ; len(dst) >= 32; dst, src = dst[32:], src[24:] {
+		d, least, high := half(src), half(src[2:]), binary.LittleEndian.Uint32(src[4:])
+		for i, q := range src[8:24] {
+			dst[i] = float32(d*float32(q&15|byte(high>>i&1)<<4)) + least
+			dst[i+16] = float32(d*float32(q>>4|byte(high>>(i+16)&1)<<4)) + least
 		}
 	}
 }

@@ -3,6 +3,7 @@ package gguftest
 import (
 	"encoding/binary"
 	"math"
+	"slices"
 
 	"corenode/engine/kernel"
 	"corenode/engine/modelfile"
@@ -72,6 +73,33 @@ func fiveBits(x []float32) []byte {
 			low[i%16] |= byte(code&15) << (i / 16 * 4)
 		}
 		out = append(append(out, binary.LittleEndian.AppendUint32(block, high)...), low...)
+	}
+	return out
+}
+
+// withLeast encodes blocks of 32 values in Q4_1 or Q5_1: the least value becomes 0, the largest one the largest code.
+func withLeast(typ kernel.Type, x []float32) []byte {
+	largest := map[kernel.Type]float32{kernel.Q4_1: 15, kernel.Q5_1: 31}[typ]
+	var out []byte
+	for ; len(x) > 0; x = x[32:] {
+		least := slices.Min(x[:32])
+		step := (slices.Max(x[:32]) - least) / largest
+		var high uint32
+		low := make([]byte, 16)
+		for i, v := range x[:32] {
+			code := uint32(0)
+			if step > 0 {
+				code = uint32(min(largest, (v-least)/step+0.5))
+			}
+			high |= code >> 4 << i
+			low[i%16] |= byte(code&15) << (i / 16 * 4)
+		}
+		out = binary.LittleEndian.AppendUint16(out, modelfile.Half(step))
+		out = binary.LittleEndian.AppendUint16(out, modelfile.Half(least))
+		if typ == kernel.Q5_1 {
+			out = binary.LittleEndian.AppendUint32(out, high)
+		}
+		out = append(out, low...)
 	}
 	return out
 }

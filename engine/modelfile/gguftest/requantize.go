@@ -11,7 +11,7 @@ import (
 // fileTypes is general.file_type for a file whose matrices have the type.
 var fileTypes = map[kernel.Type]uint32{
 	kernel.F32: 0, kernel.F16: 1, kernel.Q4_0: 2, kernel.Q8_0: 7, kernel.Q4_K: 14, kernel.Q5_K: 16, kernel.Q6_K: 18, kernel.BF16: 32,
-	kernel.Q5_0: 8, kernel.IQ4_NL: 25, kernel.MXFP4: 38,
+	kernel.Q4_1: 3, kernel.Q5_0: 8, kernel.Q5_1: 9, kernel.IQ4_NL: 25, kernel.MXFP4: 38,
 }
 
 // Requantize rewrites a model file with its matrices in typ. Norms, biases,
@@ -54,6 +54,9 @@ func recode(t *modelfile.Tensor, typ kernel.Type) (*modelfile.Tensor, error) {
 	}
 	if typ == kernel.Q5_0 {
 		return &modelfile.Tensor{Name: t.Name, Type: typ, Shape: t.Shape, Data: fiveBits(x)}, nil
+	}
+	if typ == kernel.Q4_1 || typ == kernel.Q5_1 {
+		return &modelfile.Tensor{Name: t.Name, Type: typ, Shape: t.Shape, Data: withLeast(typ, x)}, nil
 	}
 	if typ == kernel.IQ4_NL || typ == kernel.MXFP4 {
 		return &modelfile.Tensor{Name: t.Name, Type: typ, Shape: t.Shape, Data: fourBits(typ, x)}, nil
