@@ -9,6 +9,7 @@ import (
 
 	"corenode/engine/messages"
 	"corenode/engine/modelfile"
+	"corenode/engine/template"
 	"corenode/engine/tokenizer"
 	"corenode/wasm/abi"
 )
