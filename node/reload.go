@@ -77,7 +77,7 @@ func (r *reloader) reload() (done admin.Reloaded) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	defer r.manager.reloading()()
-	next, origins, err := config.LoadOrigins(r.from)
+	next, origins, err := config.Reread(r.from, r.origins)
 	if err != nil {
 		done.Problems = problemsOf(err)
 		r.log.Error("the configuration is not valid and stays as it was", "problems", done.Problems)

@@ -35,7 +35,7 @@ func TestReloadInARunningNode(t *testing.T) {
 	}
 	write(1, 5, "")
 	from := config.Sources{File: file}
-	started, err := config.Load(from)
+	started, origins, err := config.LoadOrigins(from)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -46,7 +46,7 @@ func TestReloadInARunningNode(t *testing.T) {
 	})
 	var lines bytes.Buffer
 	r := newReloader(from, started, new(slog.LevelVar), slog.New(slog.NewJSONHandler(&lines, nil)))
-	r.node = n
+	r.node, r.origins = n, origins
 	if got := topKOf(t, n); got != 5 {
 		t.Fatalf("top_k is %d", got)
 	}
@@ -76,6 +76,12 @@ func TestReloadInARunningNode(t *testing.T) {
 	write(9, 9, "no_such_key: 1\n")
 	if done := r.reload(); len(done.Problems) != 1 || topKOf(t, n) != 7 {
 		t.Errorf("a mistake: %+v, top_k is %d", done, topKOf(t, n))
+	}
+	if err := os.Truncate(file, 0); err != nil {
+		t.Fatal(err)
+	}
+	if done := r.reload(); len(done.Problems) != 1 || topKOf(t, n) != 7 {
+		t.Errorf("a file cut to nothing: %+v, top_k is %d", done, topKOf(t, n))
 	}
 	pricesNeedTheStore(t, n, r, write)
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"slices"
 	"strings"
@@ -63,6 +64,21 @@ func LoadOrigins(from Sources) (*Config, Origins, error) {
 		return nil, Origins{}, err
 	}
 	return c, origins, nil
+}
+
+// Reread is LoadOrigins for a node that runs by what came from running. Neither a file that cannot be read twice nor one that was cut
+// to nothing is taken for one that asks for the defaults.
+func Reread(from Sources, running Origins) (*Config, Origins, error) {
+	if info, err := os.Stat(from.File); err == nil && info.Mode()&fs.ModeNamedPipe != 0 {
+		return nil, Origins{}, Problem{Source: from.File,
+			Text: "the configuration came from a pipe, which cannot be read again: start the node anew"}
+	}
+	c, origins, err := LoadOrigins(from)
+	if err == nil && running.name(from.File) && !origins.name(from.File) {
+		return nil, Origins{}, Problem{Source: from.File, Text: "the file has no key, and the node runs by some of its: " +
+			"write it again, or start the node anew for the defaults"}
+	}
+	return c, origins, err
 }
 
 // text is that of the file.

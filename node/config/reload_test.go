@@ -1,6 +1,9 @@
 package config
 
 import (
+	"fmt"
+	"os"
+	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
@@ -78,6 +81,62 @@ func TestReload(t *testing.T) {
 	for _, key := range reloadable {
 		if !slices.ContainsFunc(known, func(l leaf) bool { return l.key == key }) {
 			t.Errorf("%s is no key", key)
+		}
+	}
+}
+
+// TestRereadOfWhatIsGone: a pipe that was read and a file that was cut to nothing are no wish for the defaults. A file that another
+// takes the place of is read, also through a link.
+func TestRereadOfWhatIsGone(t *testing.T) {
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	if _, err := w.WriteString("listen: 127.0.0.1:9\n"); err != nil {
+		t.Fatal(err)
+	}
+	w.Close()
+	pipe := Sources{File: fmt.Sprintf("/dev/fd/%d", r.Fd())}
+	c, origins, err := LoadOrigins(pipe)
+	if err != nil || c.Listen != "127.0.0.1:9" {
+		t.Fatalf("from a pipe: %+v, %v", c, err)
+	}
+	if c, _, err := Reread(pipe, origins); err == nil || !strings.Contains(err.Error(), "a pipe, which cannot be read again") {
+		t.Errorf("from a pipe again: %+v, %v", c, err)
+	}
+	dir := t.TempDir()
+	link := Sources{File: filepath.Join(dir, "corenode.yaml"), Environment: []string{"CORENODE_LISTEN=127.0.0.1:8"}}
+	turn := func(text string) { // as a volume of Kubernetes does
+		t.Helper()
+		file := filepath.Join(t.TempDir(), "corenode.yaml")
+		err := os.WriteFile(file, []byte(text), 0o600)
+		if err == nil {
+			err = os.Symlink(file, link.File+".next")
+		}
+		if err == nil {
+			err = os.Rename(link.File+".next", link.File)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	origins = Origins{}
+	for _, step := range []struct{ text, level, wrong string }{
+		{"# all as it is\n", "info", ""}, {"log: {level: warn}\n", "warn", ""}, {"", "", "no key"}, {"# gone\n", "", "no key"},
+		{"{}\n", "", "no key"}, {"log: {level: debug}\n", "debug", ""}, {"log:\n", "info", ""},
+	} {
+		turn(step.text)
+		c, next, err := Reread(link, origins)
+		switch {
+		case step.wrong != "":
+			if err == nil || !strings.Contains(err.Error(), step.wrong) {
+				t.Errorf("%q: %+v, %v", step.text, c, err)
+			}
+		case err != nil || c.Log.Level != step.level:
+			t.Errorf("%q: %+v, %v", step.text, c, err)
+		default:
+			origins = next
 		}
 	}
 }

@@ -16,6 +16,16 @@ import (
 // Origins says where the values of a Config came from.
 type Origins struct{ places map[string]place }
 
+// name says whether a value came from a file.
+func (o Origins) name(file string) bool {
+	for _, at := range o.places {
+		if at.source == file {
+			return true
+		}
+	}
+	return false
+}
+
 // Setting is one value that is in force.
 type Setting struct {
 	Key, Value, Default string
