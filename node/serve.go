@@ -124,10 +124,11 @@ func openUnlessStopped(signals *signals, reloads *reloader, cfg *config.Config, 
 // greet prints what a newcomer needs: where, with what, and a line to paste. Its URL is quoted: shells take the
 // brackets of an address for a pattern.
 func (n *node) greet(out io.Writer) {
-	base, adminBase := n.base(n.public.Addr().String()), "http://"+n.admin.Addr().String()
+	base, adminScheme := n.base(admin.Reachable(n.public.Addr().String())), "http://"
 	if n.certificates.admin != nil {
-		adminBase = "https://" + n.admin.Addr().String()
+		adminScheme = "https://"
 	}
+	adminBase := adminScheme + admin.Reachable(n.admin.Addr().String())
 	key, where := "$API_KEY", "the key of an account (corenode key create)"
 	if n.keyFile != "" {
 		file := n.keyFile

@@ -149,10 +149,12 @@ func TestStartSaysWhatToDo(t *testing.T) {
 	})
 }
 
-// TestGreetingIsPasted: the line to paste finds the key in a folder of any name.
+// TestGreetingIsPasted: the line to paste finds the key in a folder of any name, and of a node on all addresses what it says is one
+// to open.
 func TestGreetingIsPasted(t *testing.T) {
 	cfg := config.Default()
-	cfg.Listen, cfg.DataDir, cfg.Modules.CacheDir = "127.0.0.1:0", filepath.Join(t.TempDir(), "d\u00e9 'x' $HOME \"y\""), moduleCache
+	cfg.Listen, cfg.DataDir, cfg.Modules.CacheDir = ":0", filepath.Join(t.TempDir(), "d\u00e9 'x' $HOME \"y\""), moduleCache
+	cfg.Admin.Listen = ":0"
 	instantModels(cfg)
 	n, err := start(cfg, io.Discard)
 	if err != nil {
@@ -160,6 +162,17 @@ func TestGreetingIsPasted(t *testing.T) {
 	}
 	var said bytes.Buffer
 	n.greet(&said)
+	for name, path := range map[string]string{"base URL": "/readyz", "admin API": "/readyz", "console": ""} {
+		_, after, _ := strings.Cut(said.String(), name)
+		address := strings.TrimSuffix(strings.Fields(after)[0], ",")
+		resp, err := http.Get(address + path)
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		if resp.Body.Close(); resp.StatusCode != http.StatusOK || strings.Contains(address, "[::]") {
+			t.Errorf("the %s is said to be at %s, which answers %d", name, address, resp.StatusCode)
+		}
+	}
 	if err := n.stop(); err != nil {
 		t.Error(err)
 	}
