@@ -124,16 +124,19 @@ func packedAgain(t *testing.T, deb, program string) {
 }
 
 // TestContainerfile: the image runs as nobody in particular, and its health check is a command that
-// the program has.
+// the program has. What a file may say is set by no variable, which would win against it: the folder alone is, for the volume.
 func TestContainerfile(t *testing.T) {
 	text, err := os.ReadFile("deploy/Containerfile")
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{`(?m)^FROM scratch$`, `(?m)^USER [1-9]\d*:[1-9]\d*$`, `(?m)^HEALTHCHECK .*CMD \["/corenode", "health"\]$`,
-		`(?m)^ENTRYPOINT \["/corenode"\]$`, `CORENODE_LISTEN=:8080 `} {
+		`(?m)^ENTRYPOINT \["/corenode"\]$`, `(?m)^CMD \["serve", "--listen", ":8080"\]$`} {
 		if !regexp.MustCompile(want).Match(text) {
 			t.Errorf("the Containerfile has no line %s", want)
 		}
+	}
+	if set := regexp.MustCompile(`CORENODE_\w+`).FindAllString(string(text), -1); !slices.Equal(set, []string{"CORENODE_DATA_DIR"}) {
+		t.Errorf("the image sets %v: a variable wins against a file that is mounted", set)
 	}
 }
