@@ -5,6 +5,7 @@ package account
 
 import (
 	"errors"
+	"regexp"
 	"slices"
 	"time"
 
@@ -27,6 +28,17 @@ type Account struct {
 	TokensPerMinute int64     `json:"tokens_per_minute" doc:"0 = no limit."`
 	Models          []string  `json:"models" doc:"Ids it may use; empty = all."`
 	Created         time.Time `json:"created"`
+}
+
+// modelID keeps ids usable in URLs, log lines and metric labels.
+var modelID = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:/@-]{0,127}$`)
+
+// CheckModel says what is right where an id can be that of no model.
+func CheckModel(id string) error {
+	if !modelID.MatchString(id) {
+		return errors.New("want 1 to 128 letters, digits or . _ : / @ -, first a letter or digit")
+	}
+	return nil
 }
 
 // MayUse says whether the account is entitled to a model. One that it may not

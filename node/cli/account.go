@@ -56,7 +56,7 @@ prompts are counted, models are listed, and models without a price answer.`,
 	f.StringVar(&asked.Balance.USD, "balance", "", "dollars to start with, such as 12.50 (default 0)")
 	f.IntVar(&asked.Concurrency, "concurrency", 0, "requests at once (0 = no limit)")
 	f.Int64Var(&asked.TokensPerMinute, "tokens-per-minute", 0, "tokens per minute (0 = no limit)")
-	f.StringSliceVar(&asked.Models, "models", nil, "model ids it may use, separated by commas (default all)")
+	f.Var((*modelIDs)(&asked.Models), "models", "model ids it may use, separated by commas (default all)")
 	f.BoolVar(&asked.Unlimited, "unlimited", false, "check no money; usage is recorded all the same")
 	return cmd
 }
@@ -175,7 +175,8 @@ see it; those that run are not touched.`,
 	f.StringVar(&name, "name", "", "a new name")
 	f.IntVar(&concurrency, "concurrency", 0, "requests at once (0 = no limit)")
 	f.Int64Var(&tokensPerMinute, "tokens-per-minute", 0, "tokens per minute (0 = no limit)")
-	f.StringSliceVar(&allowed, "models", nil, `model ids it may use, separated by commas ("" = all)`)
+	f.Var((*modelIDs)(&allowed), "models", `model ids it may use, separated by commas ("" = all)`)
+	mayBeEmpty(cmd, "models")
 	f.BoolVar(&unlimited, "unlimited", false, "check no money")
 	flags := []string{"name", "concurrency", "tokens-per-minute", "models", "unlimited"}
 	cmd.MarkFlagsOneRequired(flags...)

@@ -65,7 +65,7 @@ func refuseEmpty(cmd *cobra.Command, args []string) error {
 // what nobody asked for, such as a list of one account's rows that has everybody's.
 func emptyFlags(cmd *cobra.Command) (err error) {
 	cmd.Flags().Visit(func(f *pflag.Flag) {
-		if f.Value.Type() == "string" && f.Value.String() == "" && f.Annotations[meansEmpty] == nil {
+		if f.Value.String() == "" && f.Annotations[meansEmpty] == nil {
 			err = errors.Join(err, fmt.Errorf(`--%s is "", as of a variable that is not set: give it a value, or leave it out`, f.Name))
 		}
 	})
@@ -86,6 +86,29 @@ func mayBeEmpty(cmd *cobra.Command, flags ...string) {
 		_ = cmd.Flags().SetAnnotation(name, meansEmpty, []string{"true"}) // it fails only for a flag that is not there
 	}
 }
+
+// modelIDs are the models of a flag, separated by commas with or without spaces. "" is a list of none.
+type modelIDs []string
+
+// Set implements pflag.Value. A flag that is given again adds to what is there.
+func (m *modelIDs) Set(text string) error {
+	if *m == nil {
+		*m = modelIDs{}
+	}
+	if text == "" {
+		return nil
+	}
+	for id := range strings.SplitSeq(text, ",") {
+		*m = append(*m, strings.TrimSpace(id))
+	}
+	return nil
+}
+
+// String implements pflag.Value.
+func (m *modelIDs) String() string { return strings.Join(*m, ",") }
+
+// Type implements pflag.Value. It is what help calls the value.
+func (m *modelIDs) Type() string { return "ids" }
 
 // sayUsage makes a command and those below it answer wrong arguments with what they want.
 func sayUsage(cmd *cobra.Command) {

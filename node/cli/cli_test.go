@@ -8,6 +8,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -108,10 +109,13 @@ func fromJSON[T any](t *testing.T, text string) (v T) {
 func TestAccountCommands(t *testing.T) {
 	bothWays(t, func(t *testing.T, do, fails func(line ...string) string) {
 		made := fromJSON[map[string]any](t, do("account", "create", "alice", "--balance", "10.000000001",
-			"--concurrency", "2", "--tokens-per-minute", "500", "--models", "core-1.1,core-1.1-mini", "--json"))
+			"--concurrency", "2", "--tokens-per-minute", "500", "--models", "core-1.1, core-1.1-mini", "--json"))
 		key, _ := made["key"].(string)
 		if !strings.HasPrefix(key, "sk-") || made["balance_nano_usd"] != 10000000001.0 || made["name"] != "alice" {
 			t.Fatalf("made %v", made)
+		}
+		if a := fromJSON[admin.Account](t, do("account", "show", "alice", "--json")); !slices.Equal(a.Models, []string{"core-1.1", "core-1.1-mini"}) {
+			t.Errorf("it may use %q", a.Models)
 		}
 		text := do("account", "create", "bob", "--unlimited")
 		if strings.Count(text, "sk-") != 1 || !strings.Contains(text, "bob") {
@@ -204,6 +208,10 @@ func TestKeyCommands(t *testing.T) {
 				t.Errorf("%v, as with a variable that is not set: %s", line, got)
 			}
 		}
+		do("key", "set", made.ID, "--models", "core-1.1")
+		if k := fromJSON[admin.Key](t, do("key", "set", made.ID, "--models", "", "--json")); len(k.Models) != 0 {
+			t.Errorf("models %q, want all", k.Models)
+		}
 		if k := fromJSON[admin.Key](t, do("key", "show", made.ID, "--json")); k.BudgetUSD != "5.00" {
 			t.Errorf("the budget is %q", k.BudgetUSD)
 		}
@@ -240,7 +248,10 @@ func TestMistakes(t *testing.T) {
 			{[]string{"key", "create", "alice", "--expires", "soon"}, "soon"},
 			{[]string{"key", "create", "alice", "--expires", "2001-01-01"}, "over already"},
 			{[]string{"key", "revoke", "key_no"}, "not found"},
+			{[]string{"account", "create", "b", "--models", "core-1.1,"}, `model id "": want`},
+			{[]string{"account", "set", "alice", "--models", "core 1"}, `model id "core 1": want`},
 			// As of variables that are not set.
+			{[]string{"account", "create", "b", "--models", ""}, `--models is ""`},
 			{[]string{"key", "create", "alice", "--expires", ""}, `--expires is ""`},
 			{[]string{"account", "topup", "alice", "3", "--idempotency-key", ""}, `--idempotency-key is ""`},
 			{[]string{"module", "capture", "chat", "--for", "5m", "--account", ""}, `--account is ""`},

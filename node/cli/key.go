@@ -39,7 +39,8 @@ var keyFlagNames = []string{"models", "tokens-per-minute", "budget"}
 
 func (k *keyFlags) add(cmd *cobra.Command) {
 	f := cmd.Flags()
-	f.StringSliceVar(&k.models, "models", nil, `model ids it may use, separated by commas ("" = all of its account)`)
+	f.Var((*modelIDs)(&k.models), "models", `model ids it may use, separated by commas ("" = all of its account)`)
+	mayBeEmpty(cmd, "models")
 	f.Int64Var(&k.tokensPerMinute, "tokens-per-minute", 0, "tokens per minute, beside the account's (0 = no limit)")
 	f.StringVar(&k.budget, "budget", "", "dollars that it may be charged in a calendar month, UTC (0 = no limit)")
 }

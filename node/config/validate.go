@@ -14,6 +14,7 @@ import (
 	"strings"
 	"time"
 
+	"corenode/actors/account"
 	"corenode/engine/upstream"
 	"corenode/engine/upstream/wire"
 	"corenode/extensions"
@@ -253,13 +254,10 @@ func (m Modules) validate(c *checks) {
 	between(c, "modules.canary_calls_min", m.CanaryCallsMin, 10, 100_000)
 }
 
-// modelID keeps ids usable in URLs, log lines and metric labels.
-var modelID = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:/@-]{0,127}$`)
-
 func (m Model) validate(c *checks, id string) {
 	key := "models." + id + "."
-	if !modelID.MatchString(id) {
-		c.refuse("models."+id, "is not a model id: want 1 to 128 letters, digits or . _ : / @ -, first a letter or digit")
+	if err := account.CheckModel(id); err != nil {
+		c.refuse("models."+id, "is not a model id: %v", err)
 	}
 	switch m.Engine {
 	case EngineCPU, EngineInstant:

@@ -51,8 +51,7 @@ func (s *Store) UpdateKey(id string, edit func(*account.KeyLimits)) (key account
 		if key, err = findKey(ctx, tx, id, ` FOR NO KEY UPDATE`); err != nil {
 			return err
 		}
-		edit(&key.KeyLimits)
-		if err := rules.KeyLimits(key.KeyLimits); err != nil {
+		if key.KeyLimits, err = rules.EditKey(key.KeyLimits, edit); err != nil {
 			return err
 		}
 		_, err = tx.Exec(ctx, `UPDATE keys SET models = $2, tokens_per_minute = $3, budget = $4 WHERE id = $1`,

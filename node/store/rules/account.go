@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"math"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -36,6 +37,10 @@ var namePattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._@-]{0,63}$`)
 
 // Account reports everything about an account that cannot be stored.
 func Account(a account.Account) error {
+	return errors.Join(withoutModels(a), models(a.Models))
+}
+
+func withoutModels(a account.Account) error {
 	var errs []error
 	refuse := func(format string, args ...any) {
 		errs = append(errs, fmt.Errorf("%w: "+format, append([]any{store.ErrInvalid}, args...)...))
@@ -52,14 +57,14 @@ func Account(a account.Account) error {
 	if a.TokensPerMinute < 0 {
 		refuse("tokens per minute %d: want 0 (no limit) or more", a.TokensPerMinute)
 	}
-	return errors.Join(append(errs, models(a.Models))...)
+	return errors.Join(errs...)
 }
 
 func models(ids []string) error {
 	var errs []error
 	for _, model := range ids {
-		if model == "" || len(model) > 256 {
-			errs = append(errs, fmt.Errorf("%w: model id %.80q: want 1 to 256 bytes", store.ErrInvalid, model))
+		if err := account.CheckModel(model); err != nil {
+			errs = append(errs, fmt.Errorf("%w: model id %.80q: %w", store.ErrInvalid, model, err))
 		}
 	}
 	return errors.Join(errs...)
@@ -67,9 +72,12 @@ func models(ids []string) error {
 
 // KeyLimits reports everything about limits that cannot be stored.
 func KeyLimits(l account.KeyLimits) error {
-	err := models(l.Models)
+	return errors.Join(models(l.Models), amounts(l))
+}
+
+func amounts(l account.KeyLimits) (err error) {
 	if l.TokensPerMinute < 0 {
-		err = errors.Join(err, fmt.Errorf("%w: tokens per minute %d: want 0 (no limit) or more", store.ErrInvalid, l.TokensPerMinute))
+		err = fmt.Errorf("%w: tokens per minute %d: want 0 (no limit) or more", store.ErrInvalid, l.TokensPerMinute)
 	}
 	if l.Budget < 0 || l.Budget > AmountMax {
 		err = errors.Join(err, fmt.Errorf("%w: budget %d nano-dollars: want 0 (no limit) to %d", store.ErrInvalid, l.Budget, AmountMax))
@@ -117,12 +125,27 @@ func NewAccount(a account.Account, now time.Time) account.Account {
 	return a
 }
 
-// EditAccount has edit change an account, and refuses what cannot be stored.
+// EditAccount has edit change an account, and refuses what cannot be stored. Models that stay are not looked at: a row may have
+// ids that cannot be given, and is not to keep an account from being disabled.
 func EditAccount(a account.Account, edit func(*account.Account)) (account.Account, error) {
-	id, created := a.ID, a.Created
+	id, created, before := a.ID, a.Created, slices.Clone(a.Models)
 	edit(&a)
 	a.ID, a.Created = id, created
-	return a, Account(a)
+	return a, errors.Join(withoutModels(a), otherModels(before, a.Models))
+}
+
+// EditKey is EditAccount of the limits of a key.
+func EditKey(l account.KeyLimits, edit func(*account.KeyLimits)) (account.KeyLimits, error) {
+	before := slices.Clone(l.Models)
+	edit(&l)
+	return l, errors.Join(amounts(l), otherModels(before, l.Models))
+}
+
+func otherModels(before, now []string) error {
+	if slices.Equal(before, now) {
+		return nil
+	}
+	return models(now)
 }
 
 // NewKey makes a key with its secret.

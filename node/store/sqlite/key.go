@@ -45,8 +45,7 @@ func (s *Store) UpdateKey(id string, edit func(*account.KeyLimits)) (key account
 		if key, err = only(s.write.keys(`WHERE id = ?`, id)); err != nil {
 			return err
 		}
-		edit(&key.KeyLimits)
-		if err := rules.KeyLimits(key.KeyLimits); err != nil {
+		if key.KeyLimits, err = rules.EditKey(key.KeyLimits, edit); err != nil {
 			return err
 		}
 		return s.write.exec(`UPDATE keys SET models = ?, tokens_per_minute = ?, budget = ? WHERE id = ?`,

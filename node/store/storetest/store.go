@@ -7,6 +7,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -141,6 +142,43 @@ func invalidAccountsAreRefusedInWhole(t *testing.T, fresh maker) {
 	}
 	if all, _ := s.Holders("", store.HoldersMax); len(all) != 0 {
 		t.Errorf("refused accounts were stored: %v", all)
+	}
+}
+
+// modelsThatNoNodeServes: an id that can be that of no model is refused to who gives it. A row that has one is read, and changed
+// in all else.
+func modelsThatNoNodeServes(t *testing.T, fresh maker) {
+	s, a := emptyStore(t, fresh)
+	key, _, err := s.CreateKey(a.ID, account.KeyLimits{}, time.Time{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, bad := range [][]string{{"a", " b"}, {"b "}, {"a,b"}, {"-b"}, {strings.Repeat("b", 129)}} {
+		_, err := s.CreateAccount(account.Account{Name: "b", Models: bad}, 0)
+		_, _, keyErr := s.CreateKey(a.ID, account.KeyLimits{Models: bad}, time.Time{})
+		if !errors.Is(err, store.ErrInvalid) || !errors.Is(keyErr, store.ErrInvalid) {
+			t.Errorf("made with %q: %v, %v", bad, err, keyErr)
+		}
+	}
+	for _, table := range []string{"accounts", "keys"} {
+		if err := s.Exec(`UPDATE ` + table + ` SET models = '["a"," b"]'`); err != nil {
+			t.Fatal(err)
+		}
+	}
+	stored := []string{"a", " b"}
+	a, err = s.UpdateAccount(a.ID, func(a *account.Account) { a.Disabled = true })
+	if err != nil || !a.Disabled || !slices.Equal(a.Models, stored) {
+		t.Errorf("an account is changed in all else: %+v, %v", a, err)
+	}
+	key, err = s.UpdateKey(key.ID, func(l *account.KeyLimits) { l.Budget = 5 })
+	if err != nil || key.Budget != 5 || !slices.Equal(key.Models, stored) {
+		t.Errorf("a key is changed in all else: %+v, %v", key, err)
+	}
+	more := append(slices.Clone(stored), "c")
+	_, err = s.UpdateAccount(a.ID, func(a *account.Account) { a.Models = more })
+	_, keyErr := s.UpdateKey(key.ID, func(l *account.KeyLimits) { l.Models = more })
+	if !errors.Is(err, store.ErrInvalid) || !errors.Is(keyErr, store.ErrInvalid) {
+		t.Errorf("given again with another: %v, %v", err, keyErr)
 	}
 }
 

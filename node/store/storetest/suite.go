@@ -60,6 +60,7 @@ func Run(t *testing.T, fresh func(testing.TB) Home) {
 		{"Accounts", accounts},
 		{"ChangesAtOnceAreNotLost", changesAtOnceAreNotLost},
 		{"InvalidAccountsAreRefusedInWhole", invalidAccountsAreRefusedInWhole},
+		{"ModelsThatNoNodeServes", modelsThatNoNodeServes},
 		{"TopUpIsDoneOncePerIdempotencyKey", topUpIsDoneOncePerIdempotencyKey},
 		{"Keys", keys},
 		{"PricesAreKept", pricesAreKept},
