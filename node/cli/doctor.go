@@ -131,8 +131,15 @@ func measureMachine(cfg *config.Config) doctor.Facts {
 func measureNode(cfg *config.Config) doctor.Facts {
 	f := measureMachine(cfg)
 	info, err := os.Stat(cfg.DataDir)
-	if err != nil || !info.IsDir() {
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
 		return f // there is no node yet
+	case err != nil:
+		f.Unreadable, f.NoFolder = err.Error(), !errors.Is(err, fs.ErrPermission)
+		return f
+	case !info.IsDir():
+		f.Unreadable, f.NoFolder = cfg.DataDir+" is no folder", true
+		return f
 	}
 	c, unheard := admin.Dial(cfg.DataDir)
 	if errors.Is(unheard, fs.ErrPermission) {

@@ -93,6 +93,44 @@ func TestDoctorCommand(t *testing.T) {
 	}
 }
 
+// TestDoctorOfAFolderThatCannotBeSeen: of a node behind a path that cannot be followed nothing is known, and nobody is told to
+// start it.
+func TestDoctorOfAFolderThatCannotBeSeen(t *testing.T) {
+	dir := t.TempDir()
+	file, loop := filepath.Join(dir, "file"), filepath.Join(dir, "loop")
+	if err := errors.Join(os.WriteFile(file, nil, 0o600), os.Symlink(loop, loop)); err != nil {
+		t.Fatal(err)
+	}
+	for path, do := range map[string]string{file: "--data-dir", filepath.Join(file, "data"): "--data-dir", loop: "--data-dir",
+		sealed(t): "run it as the user"} {
+		if path == "" { // root may look
+			continue
+		}
+		found, err := examined(t, "--data-dir", path)
+		folder := found["data folder"]
+		if err == nil || folder.State != doctor.Fail || !strings.Contains(folder.Do, do) || found["node"].State != "" {
+			t.Errorf("%s: %+v, %v", path, found, err)
+		}
+	}
+}
+
+// sealed is a folder that this process cannot see, or nothing where there is none for it.
+func sealed(t *testing.T) string {
+	t.Helper()
+	around := filepath.Join(t.TempDir(), "around")
+	if err := os.MkdirAll(filepath.Join(around, "data"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(around, 0); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.Chmod(around, 0o700) })
+	if _, err := os.Stat(filepath.Join(around, "data")); err == nil {
+		return ""
+	}
+	return filepath.Join(around, "data")
+}
+
 // TestDoctorOfABadConfiguration: with a mistake the folder is still the one that file and variables name. Where they cannot say,
 // no other is looked at.
 func TestDoctorOfABadConfiguration(t *testing.T) {

@@ -44,6 +44,8 @@ type Facts struct {
 	ClockProblem string
 	// Unreadable is why the data folder may not be looked into. Nothing is known then of what is in it, nor of its node.
 	Unreadable string
+	// NoFolder says that this is no matter of rights: the path is not that of a folder.
+	NoFolder bool
 	// FolderUnknown says that the configuration is too bad to tell the data folder, which was not looked for then.
 	FolderUnknown bool
 	// Certificates are those of the configuration, by key.
@@ -214,7 +216,11 @@ func examineCertificate(c Certificate, now time.Time, add adder) {
 
 func examineData(f Facts, add adder) {
 	if f.Unreadable != "" {
-		add("data folder", Fail, f.Unreadable, "run it as the user of the node, or as root")
+		do := "run it as the user of the node, or as root"
+		if f.NoFolder {
+			do = "name the node's folder, in data_dir or with --data-dir"
+		}
+		add("data folder", Fail, f.Unreadable, do)
 		return
 	}
 	if len(f.Open) > 0 {

@@ -50,6 +50,9 @@ func TestExamine(t *testing.T) {
 		"cert over":     {func(f *Facts) { f.Certificates[0].Expires = now.AddDate(0, 0, -1) }, "certificate of server.tls_certificate", Fail, "it expired"},
 		"cert broken":   {func(f *Facts) { f.Certificates[0].Problem = "no key" }, "certificate of server.tls_certificate", Fail, "no key"},
 		"unreadable":    {func(f *Facts) { f.Unreadable, f.LastBackup, f.Running = "permission denied", time.Time{}, false }, "data folder", Fail, "permission"},
+		"no folder": {func(f *Facts) {
+			f.Unreadable, f.NoFolder, f.LastBackup, f.Running = "a file", true, time.Time{}, false
+		}, "data folder", Fail, "a file"},
 		"rights":        {func(f *Facts) { f.Open = []string{"/d/corenode.db"} }, "data folder", Fail, "/d/corenode.db"},
 		"no database":   {func(f *Facts) { f.DatabaseProblem, f.LastBackup = "not a database", time.Time{} }, "database", Fail, "not a database"},
 		"unmerged":      {func(f *Facts) { f.DatabaseProblem, f.DatabaseUnmerged = "a crash", true }, "database", Warn, "a crash"},
