@@ -167,11 +167,9 @@ func (o replayOptions) open(dataDir string) (*replayPass, error) {
 		}
 	}
 	if o.prices != "" {
-		c, err := config.Load(config.Sources{File: o.prices})
-		if err != nil {
+		if p.prices, err = config.LoadModels(o.prices); err != nil {
 			return nil, err
 		}
-		p.prices = c.Models
 	}
 	if o.module == "" {
 		if o.config != "" {

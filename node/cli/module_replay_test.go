@@ -166,7 +166,8 @@ func TestReplaySince(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "data")
 	day, all := writeCharges(t, dir)
 	fee, settings := flatFee(t), writeIn(t, "fee.json", `{"fee_nano": 7}`)
-	prices := writeIn(t, "node.yaml", "models:\n  core-1.1: {prices: {input: \"0.005\", cached_input: \"0.002\", output: \"0.02\"}}\n")
+	prices := writeIn(t, "node.yaml", "server: {tls_certificate: node.pem} # its key is in a variable\n"+
+		"models:\n  core-1.1: {prices: {input: \"0.005\", cached_input: \"0.002\", output: \"0.02\"}}\n")
 	whole := all[0].plus(all[1])
 	do := func(line ...string) replayReport {
 		t.Helper()
@@ -278,6 +279,7 @@ func TestReplayLeavesOut(t *testing.T) {
 		{}, {"req_0", "--since", "2026-01-30"}, {"--since", "yesterday"}, {"--since", "2026-01-30", "--config", "x.json"},
 		{"--since", "2026-01-30", "--module", "none.wasm"}, {"--since", "2026-01-30", "--account", "nobody"},
 		{"--since", "2026-01-30", "--prices", writeIn(t, "bad.yaml", "models: [1]")},
+		{"--since", "2026-01-30", "--prices", os.DevNull},
 		{"--since", "2026-01-30", "--module", flatFee(t), "--config", writeIn(t, "bad.json", `{"fee_nano": -1}`)},
 	} {
 		if out, err := typed(append([]string{"module", "--data-dir", dir, "replay"}, bad...)...); err == nil {

@@ -145,8 +145,31 @@ func build(text []byte, from Sources) (*Config, Origins, []Problem) {
 	d.environment(c, from.Environment)
 	d.flags(c, from.Flags)
 	d.models(c, from.Models)
+	d.judge(c.validate())
+	return c, Origins{d.places}, d.problems
+}
+
+// LoadModels is the models of a file, for what they cost. What else is missing a node may have from elsewhere. A file that says
+// nothing is a mistake, and so is a key that is not known: the prices would be the defaults'.
+func LoadModels(file string) (map[string]Model, error) {
+	text, err := Sources{File: file}.text()
+	if err != nil {
+		return nil, err
+	}
+	d := decoder{source: file, places: map[string]place{}}
+	c := Default()
+	d.file(c, text)
+	if len(d.places)+len(d.problems) == 0 {
+		return nil, Problem{Source: file, Text: "the file has no key, want the configuration of a node"}
+	}
+	d.judge(slices.DeleteFunc(c.validate(), func(p Problem) bool { return p.Key != "models" && !isPrice(p.Key) }))
+	return c.Models, join(d.problems)
+}
+
+// judge adds what is wrong with the values that were read.
+func (d *decoder) judge(problems []Problem) {
 	known := len(d.problems)
-	for _, p := range c.validate() {
+	for _, p := range problems {
 		// A value that could not be read kept its default; validate saw that one.
 		if slices.ContainsFunc(d.problems[:known], func(q Problem) bool { return q.Key == p.Key }) {
 			continue
@@ -159,7 +182,6 @@ func build(text []byte, from Sources) (*Config, Origins, []Problem) {
 	slices.SortStableFunc(d.problems, func(a, b Problem) int {
 		return cmp.Compare(uint(a.Line)-1, uint(b.Line)-1)
 	})
-	return c, Origins{d.places}, d.problems
 }
 
 // environment overlays variables of this node; a variable names a key or is not ours.

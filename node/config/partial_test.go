@@ -59,3 +59,33 @@ func TestPartial(t *testing.T) {
 		t.Errorf("without its file: %+v", p)
 	}
 }
+
+// TestLoadModels: what a node has from elsewhere than its file is no matter of its prices. What would leave one at its default is.
+func TestLoadModels(t *testing.T) {
+	const priced = "models: {m: {engine: instant, prices: {input: 1, cached_input: 2, output: 3}}}\n"
+	for text, wrong := range map[string]string{
+		priced: "",
+		"server: {tls_certificate: a}\nmodels: {m: {engine: upstream, prices: {input: 1, cached_input: 2, output: 3}}}\n": "",
+		"": "no key", "# none\n": "no key", "models: {}\n": "models is empty", priced + "modles: {}\n": "modles",
+		"models: {m: {engine: instant, pricess: {input: 1}}}\n":                         "pricess",
+		"models: {m: {engine: instant, prices: {input: 1, output: 3}}}\n":               "models.m.prices.cached_input",
+		"models: {m: {prices: {input: free, cached_input: 1, output: 1}}}\n":            "models.m.prices.input",
+		"limits: {queue_timeout: soon}\n" + priced:                                      "limits.queue_timeout",
+		"models: {m: {prices: {input: 1, cached_input: 1, output: 1}}}\n---\n" + priced: "second document",
+	} {
+		file := filepath.Join(t.TempDir(), "c.yaml")
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		models, err := LoadModels(file)
+		if wrong == "" && (err != nil || models["m"].Prices.Output != 3000) {
+			t.Errorf("%q: %+v, %v", text, models, err)
+		}
+		if wrong != "" && (err == nil || !strings.Contains(err.Error(), wrong)) {
+			t.Errorf("%q: %v, want it to name %q", text, err, wrong)
+		}
+	}
+	if _, err := LoadModels(filepath.Join(t.TempDir(), "none")); err == nil {
+		t.Error("a file that is not there")
+	}
+}

@@ -43,9 +43,11 @@ func asking(u Upstream) Upstream {
 
 // PricesChanged says whether prices are among the keys that a reload changed.
 func PricesChanged(changed []string) bool {
-	return slices.ContainsFunc(changed, func(key string) bool {
-		return strings.HasPrefix(key, "models.") && strings.Contains(key, ".prices.")
-	})
+	return slices.ContainsFunc(changed, isPrice)
+}
+
+func isPrice(key string) bool {
+	return strings.HasPrefix(key, "models.") && strings.Contains(key, ".prices.")
 }
 
 // URLsOf is the key of a model's servers elsewhere.
