@@ -6,6 +6,7 @@ import (
 	"maps"
 	"math"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -89,15 +90,22 @@ func (d *decoder) file(c *Config, text []byte) {
 		d.syntax(err)
 		return
 	}
-	if len(tree.Docs) > 1 {
-		d.refuse(tree.Docs[1].Body, "", "a second document: want one")
+	documents := slices.DeleteFunc(tree.Docs, isDirective)
+	if len(documents) > 1 {
+		d.refuse(documents[1].Body, "", "a second document: want one")
 		return
 	}
-	for _, document := range tree.Docs {
+	for _, document := range documents {
 		if body := document.Body; body != nil {
 			d.section(body, "", reflect.ValueOf(c).Elem())
 		}
 	}
+}
+
+// isDirective says whether what the parser takes for a document is a line such as %YAML 1.2 before one.
+func isDirective(document *ast.DocumentNode) bool {
+	_, is := document.Body.(*ast.DirectiveNode)
+	return is
 }
 
 // syntax reports YAML that cannot be parsed, with the line that the parser blames.
