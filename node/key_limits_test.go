@@ -42,7 +42,7 @@ func TestKeyLimits(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if spent := keys[len(keys)-1]; spent.Budget == 0 || spent.ChargedNanoUSD != spent.Budget {
+		if spent := keys[len(keys)-1]; spent.Budget == 0 || *spent.ChargedNanoUSD != spent.Budget {
 			t.Errorf("%+v", spent)
 		}
 		all := []string{}
@@ -145,8 +145,8 @@ func budgetIsExact(t *testing.T, n *node, base string, a admin.CreatedAccount) {
 	if got := rush(); got[402] != 20 {
 		t.Errorf("once it is spent: %v", got)
 	}
-	if k, err = c.Key(k.ID); err != nil || k.ChargedNanoUSD != budget {
-		t.Errorf("charged %d of %d, %v", k.ChargedNanoUSD, budget, err)
+	if k, err = c.Key(k.ID); err != nil || *k.ChargedNanoUSD != budget {
+		t.Fatalf("%+v, %v; want that %d are charged", k, err, budget)
 	}
 	budget = 7 * price
 	more := admin.Amount{NanoUSD: &budget}

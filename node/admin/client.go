@@ -438,7 +438,7 @@ func (c *Client) CreateKey(idOrName string, in NewKey) (k Key, err error) {
 	return k, c.roundTrip("POST", accountPath(idOrName, "/keys"), nil, in, &k)
 }
 
-// Key shows a key and what it was charged this month.
+// Key shows a key and what of its budget is spent this month.
 func (c *Client) Key(id string) (k Key, err error) {
 	return k, c.roundTrip("GET", keyPath(id), nil, nil, &k)
 }

@@ -45,7 +45,7 @@ func (a *API) createKey(c call, asked NewKey) (shown Key, err error) {
 	return made, nil
 }
 
-// withCharges shows a key and what it was charged this month.
+// withCharges shows a key and what of its budget is spent this month.
 func (a *API) withCharges(k account.Key) (Key, error) {
 	charged, err := a.store.KeysCharged(k.AccountID, time.Now())
 	return showKey(k, charged), err

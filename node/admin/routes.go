@@ -60,7 +60,7 @@ var routes = []route{
 		"What the account used and was charged, as sums. The node keeps the sums as it writes the rows."},
 	{"GET", Root + "/accounts/{account}/keys", 200, withoutBody((*API).listKeys), "List the account's keys"},
 	{"POST", Root + "/accounts/{account}/keys", 201, withBody((*API).createKey), "Make a key"},
-	{"GET", Root + "/keys/{key}", 200, withoutBody((*API).showKey), "Show a key, its limits and what it was charged this month"},
+	{"GET", Root + "/keys/{key}", 200, withoutBody((*API).showKey), "Show a key, its limits and what of its budget is spent this month"},
 	{"PATCH", Root + "/keys/{key}", 200, withBody((*API).changeKey), "Change limits of a key, for requests that start then"},
 	{"POST", Root + "/keys/{key}/revoke", 200, withoutBody((*API).revokeKey), "End a key now; what runs is finished and billed"},
 	{"GET", Root + "/ledger", 200, withoutBody((*API).ledger),

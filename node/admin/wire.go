@@ -82,11 +82,11 @@ type KeyChange struct {
 // Key is a key as the API shows it. Its secret is there in the answer that creates it only.
 type Key struct {
 	account.Key
-	BudgetUSD      string   `json:"budget_usd"`
-	ChargedNanoUSD abi.Nano `json:"charged_nano_usd" doc:"Charged to it this month, UTC, less what was given back; only of a key with a budget."`
-	ChargedUSD     string   `json:"charged_usd"`
-	Secret         string   `json:"key,omitempty" doc:"The secret; only in the answer that creates it."`
-	UnawareNodes   []string `json:"unaware_nodes,omitempty" doc:"Nodes that did not say in time that they know of the revocation; absent when all do."`
+	BudgetUSD      string    `json:"budget_usd"`
+	ChargedNanoUSD *abi.Nano `json:"charged_nano_usd,omitempty" doc:"Charged to it this month, UTC, less what was given back; absent where it has no budget."`
+	ChargedUSD     string    `json:"charged_usd,omitempty" doc:"The same in dollars."`
+	Secret         string    `json:"key,omitempty" doc:"The secret; only in the answer that creates it."`
+	UnawareNodes   []string  `json:"unaware_nodes,omitempty" doc:"Nodes that did not say in time that they know of the revocation; absent when all do."`
 }
 
 // Entry is one row of the ledger.
@@ -203,16 +203,20 @@ func showAccount(a account.Account, money store.Money) Account {
 		BalanceUSD: builtin.FormatUSD(money.Balance), HeldUSD: builtin.FormatUSD(money.Held)}
 }
 
-// showKey shows a key and what those of its account were charged.
+// showKey shows a key, and of one with a budget what it was charged, of what those of its account were.
 func showKey(k account.Key, charged []account.KeyUse) Key {
 	k.Models = append([]string{}, k.Models...) // as of an account
 	shown := Key{Key: k, BudgetUSD: builtin.FormatUSD(k.Budget)}
+	if k.Budget == 0 {
+		return shown
+	}
+	shown.ChargedNanoUSD = new(abi.Nano)
 	for _, use := range charged {
 		if use.KeyID == k.ID {
-			shown.ChargedNanoUSD = use.Charged
+			*shown.ChargedNanoUSD = use.Charged
 		}
 	}
-	shown.ChargedUSD = builtin.FormatUSD(shown.ChargedNanoUSD)
+	shown.ChargedUSD = builtin.FormatUSD(*shown.ChargedNanoUSD)
 	return shown
 }
 

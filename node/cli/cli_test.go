@@ -215,6 +215,13 @@ func TestKeyCommands(t *testing.T) {
 		if k := fromJSON[admin.Key](t, do("key", "show", made.ID, "--json")); k.BudgetUSD != "5.00" {
 			t.Errorf("the budget is %q", k.BudgetUSD)
 		}
+		if k := fromJSON[map[string]any](t, do("key", "show", made.ID, "--json")); k["charged_usd"] != "0.00" || k["charged_nano_usd"] != 0.0 {
+			t.Errorf("of a budget nothing is spent yet: %v", k)
+		}
+		do("key", "set", made.ID, "--budget", "0")
+		if text := do("key", "show", made.ID, "--json"); strings.Contains(text, "charged") {
+			t.Errorf("without a budget nobody counts what is charged: %s", text)
+		}
 		do("key", "revoke", made.ID)
 		keys := fromJSON[[]admin.Key](t, do("key", "list", "alice", "--json"))
 		if len(keys) != 3 || keys[1].ID != made.ID || keys[1].Revoked.IsZero() || !keys[0].Revoked.IsZero() {

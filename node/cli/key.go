@@ -96,7 +96,7 @@ see it. What was charged this month counts against a new budget too.`,
 
 func keyShow() *cobra.Command {
 	return &cobra.Command{
-		Use: "show KEY_ID", Short: "Show a key, its limits and what it was charged this month", Args: cobra.ExactArgs(1),
+		Use: "show KEY_ID", Short: "Show a key, its limits and what of its budget is spent this month", Args: cobra.ExactArgs(1),
 		Example: `  corenode key show key_0123456789abcdef0123`,
 		RunE: existing(func(c *admin.Client, _ *cobra.Command, args []string) (result, error) {
 			return printed(printKey)(c.Key(args[0]))
