@@ -14,8 +14,7 @@ import (
 var version = "dev"
 
 func main() {
-	cmd, out, errs := cli.Root(version, serve), &utf8Writer{to: os.Stdout}, &utf8Writer{to: os.Stderr}
-	cmd.AddCommand(cli.DoctorCommand(physicalMemory))
+	cmd, out, errs := cli.Root(version, serve, cli.DoctorCommand(physicalMemory)), &utf8Writer{to: os.Stdout}, &utf8Writer{to: os.Stderr}
 	cmd.SetOut(out)
 	cmd.SetErr(errs)
 	err := errors.Join(cmd.Execute(), out.Close())

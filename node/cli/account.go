@@ -49,7 +49,9 @@ prompts are counted, models are listed, and models without a price answer.`,
 		RunE: orNew(func(c *admin.Client, cmd *cobra.Command, args []string) (result, error) {
 			asked.Name = args[0]
 			made, err := c.CreateAccount(asked)
-			return printed(printCreated)(made, noteModels(c, cmd, asked.Models, err))
+			done, err := printed(printCreated)(made, noteModels(c, cmd, asked.Models, err))
+			return shownOnce(cmd, done, fmt.Sprintf("account %s is made, and its key was not shown; corenode key create %[1]s makes another",
+				made.Name)), err
 		}),
 	}
 	f := cmd.Flags()

@@ -8,7 +8,9 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"os/signal"
 	"path/filepath"
+	"syscall"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
@@ -100,6 +102,18 @@ func show(cmd *cobra.Command, done result) error {
 	w := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
 	done.text(plainWriter{w})
 	return w.Flush()
+}
+
+// shownOnce is a result that says what nobody can be told again. Where it cannot be printed the error says that it was not, and what
+// to do.
+func shownOnce(cmd *cobra.Command, done result, otherwise string) result {
+	return result{value: pages(func(io.Writer, bool) error {
+		signal.Ignore(syscall.SIGPIPE) // it is an error of the write
+		if err := show(cmd, done); err != nil {
+			return fmt.Errorf("%s: %w", otherwise, err)
+		}
+		return nil
+	})}
 }
 
 // although is an error that says what is missing of what was done. A program that asked for JSON gets that all the same.

@@ -20,8 +20,8 @@ import (
 type Serve func(from config.Sources, out, logTo io.Writer) error
 
 // Root makes the program's command tree. Package main wires a node together, so
-// it gives serve.
-func Root(version string, serve Serve) *cobra.Command {
+// it gives serve, and commands that need more of it.
+func Root(version string, serve Serve, more ...*cobra.Command) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "corenode",
 		Short: "Serve language models over the messages, chat completions and responses protocols",
@@ -43,6 +43,7 @@ binary with no configuration.
 		configCommand(), drainCommand(), clusterCommand(),
 		moduleCommand(), upstreamCommand(), backupCommand(), restoreCommand(), storeCommand(),
 		operatorCommand(), auditCommand(), reloadCommand(), pricesCommand(), grafanaCommand(), alertsCommand())
+	cmd.AddCommand(more...)
 	cmd.SetFlagErrorFunc(func(wrong *cobra.Command, err error) error {
 		return fmt.Errorf("%w; see %s --help", err, wrong.CommandPath())
 	})
@@ -119,7 +120,7 @@ func sayUsage(cmd *cobra.Command) {
 			case err == nil:
 				return nil
 			case cmd.HasSubCommands():
-				return fmt.Errorf("%w; see %s --help", err, cmd.CommandPath())
+				return fmt.Errorf("%w%s; see %s --help", err, meant(cmd, args), cmd.CommandPath())
 			}
 			return fmt.Errorf("%w; want %s", err, cmd.UseLine())
 		}
@@ -129,9 +130,22 @@ func sayUsage(cmd *cobra.Command) {
 	}
 }
 
+// meant names the commands below one that are spelled like what was typed.
+func meant(cmd *cobra.Command, args []string) string {
+	cmd.SuggestionsMinimumDistance = 2 // that of the root, as cobra has it
+	like := cmd.SuggestionsFor(args[0])
+	if len(like) == 0 {
+		return ""
+	}
+	return ", did you mean " + strings.Join(like, " or ")
+}
+
 func versionCommand(version string) *cobra.Command {
 	return &cobra.Command{
 		Use: "version", Short: "Print the version", Args: cobra.NoArgs, Example: "  corenode version",
-		Run: func(cmd *cobra.Command, _ []string) { fmt.Fprintln(cmd.OutOrStdout(), "corenode", version) },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			_, err := fmt.Fprintln(cmd.OutOrStdout(), "corenode", version)
+			return err
+		},
 	}
 }

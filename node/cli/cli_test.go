@@ -3,6 +3,7 @@ package cli
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -10,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -114,14 +116,15 @@ func TestAccountCommands(t *testing.T) {
 		if !strings.HasPrefix(key, "sk-") || made["balance_nano_usd"] != 10000000001.0 || made["name"] != "alice" {
 			t.Fatalf("made %v", made)
 		}
-		if a := fromJSON[admin.Account](t, do("account", "show", "alice", "--json")); !slices.Equal(a.Models, []string{"core-1.1", "core-1.1-mini"}) {
-			t.Errorf("it may use %q", a.Models)
+		a := fromJSON[admin.Account](t, do("account", "show", "alice", "--json"))
+		if want := []string{"core-1.1", "core-1.1-mini"}; !slices.Equal(a.Models, want) {
+			t.Errorf("it may use %q, want %q", a.Models, want)
 		}
 		text := do("account", "create", "bob", "--unlimited")
 		if strings.Count(text, "sk-") != 1 || !strings.Contains(text, "bob") {
 			t.Errorf("create printed %s", text)
 		}
-		a := fromJSON[admin.Account](t, do("account", "topup", "alice", "0.5", "--note", "gift", "--idempotency-key", "k", "--json"))
+		a = fromJSON[admin.Account](t, do("account", "topup", "alice", "0.5", "--note", "gift", "--idempotency-key", "k", "--json"))
 		a = fromJSON[admin.Account](t, do("account", "topup", "alice", "0.5", "--idempotency-key", "k", "--json"))
 		if a.BalanceNanoUSD != 10_500_000_001 {
 			t.Errorf("after a top-up: %+v", a)
@@ -251,7 +254,8 @@ func TestMistakes(t *testing.T) {
 			{[]string{"account", "set", "alice"}, "at least one of the flags"},
 			{[]string{"account", "set", "alice", "--concurrency", "-1"}, "concurrency"},
 			{[]string{"account", "topup", "alice", "lots"}, "lots"},
-			{[]string{"account", "lst"}, `"lst" for "corenode account"; see corenode account --help`},
+			{[]string{"account", "lst"}, `"lst" for "corenode account", did you mean list or set; see corenode account --help`},
+			{[]string{"account", "nothing"}, `"nothing" for "corenode account"; see corenode account --help`},
 			{[]string{"key", "create", "alice", "--expires", "soon"}, "soon"},
 			{[]string{"key", "create", "alice", "--expires", "2001-01-01"}, "over already"},
 			{[]string{"key", "revoke", "key_no"}, "not found"},
@@ -304,6 +308,41 @@ func TestFlagsOfServe(t *testing.T) {
 func TestUnknownBelowModel(t *testing.T) {
 	if _, err := typed("model", "verfy", "m.gguf"); err == nil || !strings.Contains(err.Error(), `"verfy" for "corenode model"`) {
 		t.Error(err)
+	}
+}
+
+// TestUsageOfGivenCommands: a command of package main says what it wants as all do.
+func TestUsageOfGivenCommands(t *testing.T) {
+	cmd := Root("test", nil, DoctorCommand(func() int64 { return 1 }))
+	cmd.SetArgs([]string{"doctor", "extra"})
+	if err := cmd.Execute(); err == nil || !strings.Contains(err.Error(), "want corenode doctor [flags]") {
+		t.Error(err)
+	}
+}
+
+// TestWhatNobodyIsShown: a command whose output takes nothing fails. Of a secret that is shown once it says what was made all the
+// same, and how to go on.
+func TestWhatNobodyIsShown(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "data")
+	for _, c := range []struct {
+		line []string
+		says string
+	}{
+		{[]string{"version"}, ""},
+		{[]string{"account", "create", "alice", "--data-dir", dir}, "account alice is made, and its key was not shown; corenode key create alice"},
+		{[]string{"account", "create", "bob", "--json", "--data-dir", dir}, "account bob is made"},
+		{[]string{"key", "create", "alice", "--data-dir", dir}, "is made, and was not shown; corenode key revoke key_"},
+	} {
+		cmd := Root("test", nil)
+		cmd.SetArgs(c.line)
+		cmd.SetOut(failing{})
+		cmd.SetErr(io.Discard)
+		if err := cmd.Execute(); !errors.Is(err, syscall.ENOSPC) || !strings.Contains(err.Error(), c.says) {
+			t.Errorf("%v: %v, want %q", c.line, err, c.says)
+		}
+	}
+	if out, err := typed("key", "list", "alice", "--json", "--data-dir", dir); err != nil || len(fromJSON[[]admin.Key](t, out)) != 2 {
+		t.Errorf("%s, %v", out, err)
 	}
 }
 

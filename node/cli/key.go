@@ -65,9 +65,10 @@ func keyCreate() *cobra.Command {
 		made, err := c.CreateKey(args[0], admin.NewKey{Expires: end, Models: limits.models,
 			TokensPerMinute: limits.tokensPerMinute,
 			Budget:          admin.Amount{USD: limits.budget}})
-		return printed(func(w io.Writer, made admin.Key) {
+		done, err := printed(func(w io.Writer, made admin.Key) {
 			fmt.Fprintf(w, "Key %s, shown this once:\n%s\n", made.ID, made.Secret)
 		})(made, noteModels(c, cmd, limits.models, err))
+		return shownOnce(cmd, done, fmt.Sprintf("key %s is made, and was not shown; corenode key revoke %[1]s ends it", made.ID)), err
 	})
 	return cmd
 }
