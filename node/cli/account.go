@@ -50,8 +50,8 @@ prompts are counted, models are listed, and models without a price answer.`,
 			asked.Name = args[0]
 			made, err := c.CreateAccount(asked)
 			done, err := printed(printCreated)(made, noteModels(c, cmd, asked.Models, err))
-			return shownOnce(cmd, done, fmt.Sprintf("account %s is made, and its key was not shown; corenode key create %[1]s makes another",
-				made.Name)), err
+			return shownOnce(cmd, done, fmt.Sprintf("account %s is made, and its key was not shown; "+
+				"corenode key create %[1]s makes another", made.Name)), err
 		}),
 	}
 	f := cmd.Flags()
