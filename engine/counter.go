@@ -50,7 +50,8 @@ func OpenCounter(o Options, templatePath string, nodes bool) (*Counter, error) {
 	if nodes {
 		return &Counter{engine: e}, nil
 	}
-	plain := &Engine{info: e.info, options: o, tokenizer: e.tokenizer, template: e.template, bos: e.bos, eos: e.eos, format: e.format.asSent()}
+	plain := &Engine{info: e.info, options: o, tokenizer: e.tokenizer, template: e.template, bos: e.bos, eos: e.eos}
+	plain.format = e.format.asSent()
 	return &Counter{engine: plain, own: e}, nil
 }
 

@@ -33,7 +33,8 @@ func TestModelFilesOfTheReadme(t *testing.T) {
 	}
 	cases := map[string]string{} // a file or folder, by the cell
 	for name, typ := range map[string]kernel.Type{"F32": kernel.F32, "F16": kernel.F16, "BF16": kernel.BF16, "Q8_0": kernel.Q8_0,
-		"Q4_0": kernel.Q4_0, "Q4_1": kernel.Q4_1, "Q5_0": kernel.Q5_0, "Q5_1": kernel.Q5_1, "Q4_K": kernel.Q4_K, "Q5_K": kernel.Q5_K, "Q6_K": kernel.Q6_K, "IQ4_NL": kernel.IQ4_NL, "MXFP4": kernel.MXFP4} {
+		"Q4_0": kernel.Q4_0, "Q4_1": kernel.Q4_1, "Q5_0": kernel.Q5_0, "Q5_1": kernel.Q5_1, "Q4_K": kernel.Q4_K, "Q5_K": kernel.Q5_K, "Q6_K": kernel.Q6_K,
+		"IQ4_NL": kernel.IQ4_NL, "MXFP4": kernel.MXFP4} {
 		cases["1 "+name] = ggufOf(t, typ)
 	}
 	for _, dtype := range []string{"F32", "F16", "BF16", "FP8 with block scales"} {

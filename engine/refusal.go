@@ -18,7 +18,8 @@ func (e *Engine) templateError(err error, in template.Input, tools []messages.To
 		return causedBy(err, "messages", "the model's chat template refuses this conversation: "+raised.Message)
 	}
 	if errors.Is(err, template.ErrLimit) {
-		return causedBy(err, "messages", "this conversation is too much for the model's chat template: send fewer or smaller messages and tools")
+		return causedBy(err, "messages",
+			"this conversation is too much for the model's chat template: send fewer or smaller messages and tools")
 	}
 	if param := e.wrongTool(in, tools); param != "" {
 		return causedBy(err, param, "the model's chat template cannot show this schema")

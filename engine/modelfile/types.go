@@ -68,7 +68,8 @@ func TypeInfo(t kernel.Type) (name string, elements, bytes int, ok bool) {
 func Readable(t kernel.Type) bool { return typeInfos[t].read != nil }
 
 func unreadable(t kernel.Type) error {
-	return fmt.Errorf("type %s cannot be read, want F32, F16, BF16, Q8_0, Q4_0, Q4_1, Q5_0, Q5_1, Q4_K, Q5_K, Q6_K, IQ4_NL or MXFP4", typeName(t))
+	return fmt.Errorf("type %s cannot be read, want F32, F16, BF16, Q8_0, Q4_0, Q4_1, Q5_0, Q5_1, Q4_K, Q5_K, Q6_K, IQ4_NL or MXFP4",
+		typeName(t))
 }
 
 // Dequantize writes the values of whole blocks of typ to dst. src must be

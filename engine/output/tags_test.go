@@ -52,7 +52,8 @@ func TestTagsOf(t *testing.T) {
 	}
 }
 
-// TestTagsTaken: the token that ends thinking is its text within thinking, the one that opens it at the start, and both are nothing elsewhere.
+// TestTagsTaken: the token that ends thinking is its text within thinking, the one that opens it at the start, and both are
+// nothing elsewhere.
 func TestTagsTaken(t *testing.T) {
 	p := New(Options{Thinking: true, Tags: mistralTags})
 	for i, want := range []bool{true, true, false, false} {

@@ -77,8 +77,8 @@ func fiveBits(x []float32) []byte {
 	return out
 }
 
-// withLeast encodes blocks of 32 values in Q4_1 or Q5_1: the least value becomes 0, the largest one the largest code.
-func withLeast(typ kernel.Type, x []float32) []byte {
+// fromMinimum encodes blocks of 32 values in Q4_1 or Q5_1: the least value becomes 0, the largest one the largest code.
+func fromMinimum(typ kernel.Type, x []float32) []byte {
 	largest := map[kernel.Type]float32{kernel.Q4_1: 15, kernel.Q5_1: 31}[typ]
 	var out []byte
 	for ; len(x) > 0; x = x[32:] {

@@ -56,7 +56,7 @@ func recode(t *modelfile.Tensor, typ kernel.Type) (*modelfile.Tensor, error) {
 		return &modelfile.Tensor{Name: t.Name, Type: typ, Shape: t.Shape, Data: fiveBits(x)}, nil
 	}
 	if typ == kernel.Q4_1 || typ == kernel.Q5_1 {
-		return &modelfile.Tensor{Name: t.Name, Type: typ, Shape: t.Shape, Data: withLeast(typ, x)}, nil
+		return &modelfile.Tensor{Name: t.Name, Type: typ, Shape: t.Shape, Data: fromMinimum(typ, x)}, nil
 	}
 	if typ == kernel.IQ4_NL || typ == kernel.MXFP4 {
 		return &modelfile.Tensor{Name: t.Name, Type: typ, Shape: t.Shape, Data: fourBits(typ, x)}, nil
