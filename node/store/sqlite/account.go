@@ -15,8 +15,7 @@ import (
 
 const accountColumns = `id, name, unlimited, disabled, concurrency, tokens_per_minute, models, created`
 
-// CreateAccount stores a new account with a fresh ID and creation time; an
-// initial balance other than 0 becomes a top-up row in the same transaction.
+// CreateAccount implements store.Store.
 func (s *Store) CreateAccount(a account.Account, initial abi.Nano) (account.Account, error) {
 	a = rules.NewAccount(a, s.now())
 	if err := errors.Join(rules.Account(a), rules.Amount(initial)); err != nil {
@@ -43,9 +42,7 @@ func (c *conn) insertAccount(a account.Account) error {
 	return c.exec(`INSERT INTO balances (account_id, amount) VALUES (?, 0)`, a.ID)
 }
 
-// UpdateAccount changes the account with that ID and returns it as it is then. edit gets it as it is when
-// nobody else can change it, and may change everything but its ID and creation time. It must not call
-// the store.
+// UpdateAccount implements store.Store.
 func (s *Store) UpdateAccount(id string, edit func(*account.Account)) (a account.Account, err error) {
 	err = s.write.transaction(func() error {
 		if a, err = only(s.write.accounts(`WHERE id = ?`, id)); err != nil {
@@ -66,8 +63,7 @@ const selectHolders = `SELECT ` + accountColumns + `, b.amount, coalesce(h.held,
 	LEFT JOIN (SELECT account_id, sum(held) AS held FROM open_holds GROUP BY account_id) h ON h.account_id = accounts.id
 	WHERE name > ? ORDER BY name LIMIT ?`
 
-// Holders returns a page of the accounts by name: those whose name is above
-// after, which is the last one of the page before. limit is 1 to store.HoldersMax.
+// Holders implements store.Store.
 func (s *Store) Holders(after string, limit int) (page []store.Holder, err error) {
 	s.asked.mu.Lock()
 	defer s.asked.mu.Unlock()
@@ -80,7 +76,7 @@ func (s *Store) Holders(after string, limit int) (page []store.Holder, err error
 	return page, wrapped(err, "list accounts")
 }
 
-// Account finds an account by its ID or its name, or gives store.ErrNotFound.
+// Account implements store.Store.
 func (s *Store) Account(idOrName string) (account.Account, error) {
 	s.read.mu.Lock()
 	defer s.read.mu.Unlock()
@@ -88,9 +84,7 @@ func (s *Store) Account(idOrName string) (account.Account, error) {
 	return found, wrapped(err, "account %q", idOrName)
 }
 
-// TopUp adds money to an account, or takes it for a negative amount, and
-// returns the new balance. The same idempotency key (empty = none) with the
-// same account and amount does it once; with others it is store.ErrIdempotencyMismatch.
+// TopUp implements store.Store.
 func (s *Store) TopUp(accountID string, amount abi.Nano, note, idempotencyKey string) (abi.Nano, error) {
 	if err := rules.TopUp(amount, note, idempotencyKey); err != nil {
 		return 0, fmt.Errorf("top up: %w", err)

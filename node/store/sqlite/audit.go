@@ -13,7 +13,7 @@ import (
 	"corenode/node/store/rules"
 )
 
-// Audit adds a row. Its ID and time are given here.
+// Audit implements store.Store.
 func (s *Store) Audit(r store.AuditRow) error {
 	err := s.write.transaction(func() error {
 		return s.write.exec(`INSERT INTO audit (time, operator, method, path, target, account_id, key_id, status)
@@ -22,8 +22,7 @@ func (s *Store) Audit(r store.AuditRow) error {
 	return wrapped(err, "write the audit")
 }
 
-// Audited returns a page of the audit, newest first: of an operator unless that is empty, with
-// an ID below before unless that is 0.
+// Audited implements store.Store.
 func (s *Store) Audited(operator string, before int64, limit int) (page []store.AuditRow, err error) {
 	s.asked.mu.Lock()
 	defer s.asked.mu.Unlock()

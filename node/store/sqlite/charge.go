@@ -9,7 +9,7 @@ import (
 	"corenode/node/store/rules"
 )
 
-// Settlement finds a charge by the id of its row or of its request.
+// Settlement implements store.Store.
 func (s *Store) Settlement(ref string) (e account.Entry, err error) {
 	id, numeric := strconv.ParseInt(ref, 10, 64)
 	where, arg := `request_id = ? AND kind = 'settlement'`, any(ref)
@@ -20,8 +20,7 @@ func (s *Store) Settlement(ref string) (e account.Entry, err error) {
 	return e, wrapped(err, "settlement %q", ref)
 }
 
-// Provisional returns settlements that were charged provisionally and have neither
-// a re-rating nor a refund yet, oldest first, with an id above after, at most EntriesMax.
+// Provisional implements store.Store.
 func (s *Store) Provisional(after int64) ([]account.Entry, error) {
 	entries, err := s.entries(`l WHERE provisional = 1 AND kind = 'settlement' AND id > ?
 		AND NOT EXISTS (SELECT 1 FROM ledger a WHERE a.settles = l.id AND a.settles > 0) ORDER BY id LIMIT ?`,
@@ -29,8 +28,7 @@ func (s *Store) Provisional(after int64) ([]account.Entry, error) {
 	return entries, wrapped(err, "read provisional charges")
 }
 
-// Adjust appends a re-rating unless its settlement has one, or a refund: a charge is
-// rated again once, however often that is asked for. done says whether it did.
+// Adjust implements store.Store.
 func (s *Store) Adjust(e account.Entry) (done bool, err error) {
 	e.Kind = account.Adjustment
 	err = s.write.transaction(func() error {
@@ -44,8 +42,7 @@ func (s *Store) Adjust(e account.Entry) (done bool, err error) {
 	return done && err == nil, wrapped(err, "adjust settlement %d", e.Settles)
 }
 
-// Refund takes back all that a settlement charged, and returns the row. done is
-// false when that was done before: then it is the row of that time.
+// Refund implements store.Store.
 func (s *Store) Refund(settlement account.Entry, note string) (e account.Entry, done bool, err error) {
 	if err := rules.Note(note); err != nil {
 		return e, false, fmt.Errorf("refund settlement %d: %w", settlement.ID, err)

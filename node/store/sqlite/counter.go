@@ -71,8 +71,7 @@ func (c *conn) withCounters(entries []account.Entry) error {
 	return nil
 }
 
-// Counters returns what an account used of counters and what its open holds have of them, in
-// the periods from account.OldestPeriod on, the latest last.
+// Counters implements store.Store.
 func (s *Store) Counters(accountID string) (all []account.CounterUse, err error) {
 	s.read.mu.Lock()
 	defer s.read.mu.Unlock()

@@ -8,11 +8,10 @@ import (
 // OwnHolds implements store.Store: all are of the one node.
 func (s *Store) OwnHolds() ([]account.Entry, error) { return s.OpenHolds() }
 
-// OpenHolds returns the hold rows that have no settlement yet, oldest first.
-// Usage is that of the last checkpoint of each, zero when there is none.
+// OpenHolds implements store.Store.
 func (s *Store) OpenHolds() ([]account.Entry, error) { return s.openHolds(``) }
 
-// AccountHolds returns those of an account.
+// AccountHolds implements store.Store.
 func (s *Store) AccountHolds(accountID string) ([]account.Entry, error) {
 	return s.openHolds(`WHERE o.account_id = ?`, accountID)
 }

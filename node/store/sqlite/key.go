@@ -16,8 +16,7 @@ import (
 
 const keyColumns = `id, account_id, hash, hint, created, expires, revoked, last_used, models, tokens_per_minute, budget`
 
-// CreateKey makes a key that acts for an account within limits until expires (zero = for
-// ever) and returns its secret, which is stored nowhere.
+// CreateKey implements store.Store.
 func (s *Store) CreateKey(accountID string, limits account.KeyLimits, expires time.Time) (account.Key, string, error) {
 	now := s.now()
 	if err := errors.Join(rules.KeyLimits(limits), rules.Expiry(expires, now)); err != nil {
@@ -39,7 +38,7 @@ func (c *conn) insertKey(k account.Key) error {
 	return unknownAccount(err, k.AccountID)
 }
 
-// UpdateKey changes the limits of a key and returns it as it is then. edit is as that of UpdateAccount.
+// UpdateKey implements store.Store.
 func (s *Store) UpdateKey(id string, edit func(*account.KeyLimits)) (key account.Key, err error) {
 	err = s.write.transaction(func() error {
 		if key, err = only(s.write.keys(`WHERE id = ?`, id)); err != nil {
@@ -54,7 +53,7 @@ func (s *Store) UpdateKey(id string, edit func(*account.KeyLimits)) (key account
 	return key, wrapped(err, "update key %q", id)
 }
 
-// Key finds a key by its ID, or gives ErrNotFound.
+// Key implements store.Store.
 func (s *Store) Key(id string) (account.Key, error) {
 	s.read.mu.Lock()
 	defer s.read.mu.Unlock()
@@ -62,8 +61,7 @@ func (s *Store) Key(id string) (account.Key, error) {
 	return found, wrapped(err, "key %q", id)
 }
 
-// KeysCharged returns what was charged to each key of an account that has a budget, in the
-// calendar month of a time, UTC.
+// KeysCharged implements store.Store.
 func (s *Store) KeysCharged(accountID string, at time.Time) (all []account.KeyUse, err error) {
 	from, to := rules.Month(at)
 	s.read.mu.Lock()
@@ -80,7 +78,7 @@ func (s *Store) KeysCharged(accountID string, at time.Time) (all []account.KeyUs
 	return all, wrapped(err, "charges of the keys of %q", accountID)
 }
 
-// Keys returns the keys of an account, oldest first; of all accounts for "".
+// Keys implements store.Store.
 func (s *Store) Keys(accountID string) ([]account.Key, error) {
 	s.asked.mu.Lock()
 	defer s.asked.mu.Unlock()
@@ -90,7 +88,7 @@ func (s *Store) Keys(accountID string) ([]account.Key, error) {
 	return s.asked.keys(`WHERE account_id = ? ORDER BY created, id`, accountID)
 }
 
-// RevokeKey ends a key now and returns it. Revoking it again changes nothing.
+// RevokeKey implements store.Store.
 func (s *Store) RevokeKey(id string) (key account.Key, err error) {
 	err = s.write.transaction(func() error {
 		err := s.write.exec(`UPDATE keys SET revoked = ? WHERE id = ? AND revoked = 0`, s.now(), id)
@@ -103,10 +101,7 @@ func (s *Store) RevokeKey(id string) (key account.Key, err error) {
 	return key, wrapped(err, "revoke key %q", id)
 }
 
-// TouchKeys records when keys were last used. It is coarse: call it every
-// minute or so with what was seen, some hundred keys at a time: it is one
-// transaction, and ledger rows wait for it. Keys that do not exist are skipped,
-// and a time never moves back.
+// TouchKeys implements store.Store. Ledger rows wait for it.
 func (s *Store) TouchKeys(used map[string]time.Time) error {
 	if len(used) == 0 {
 		return nil
@@ -123,9 +118,7 @@ func (s *Store) TouchKeys(used map[string]time.Time) error {
 	return wrapped(err, "record key use")
 }
 
-// Scan visits all accounts and then all keys that are not revoked, of one
-// moment, for the index that authenticates requests without the store. Others
-// who read wait for it, and what it visits must not call the store.
+// Scan implements store.Store. Others who read wait for it.
 func (s *Store) Scan(visitAccount func(account.Account) error, visitKey func(account.Key) error) error {
 	err := s.read.view(func() error {
 		if err := s.read.eachAccount(visitAccount, `SELECT `+accountColumns+` FROM accounts`); err != nil {
@@ -136,7 +129,7 @@ func (s *Store) Scan(visitAccount func(account.Account) error, visitKey func(acc
 	return wrapped(err, "read accounts and keys")
 }
 
-// AccountKeys returns an account and all its keys, of one moment, or ErrNotFound.
+// AccountKeys implements store.Store.
 func (s *Store) AccountKeys(id string) (a account.Account, keys []account.Key, err error) {
 	err = s.read.view(func() error {
 		if a, err = only(s.read.accounts(`WHERE id = ?`, id)); err != nil {

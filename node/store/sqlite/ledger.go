@@ -12,21 +12,7 @@ import (
 	"corenode/wasm/abi"
 )
 
-// Append adds ledger rows in one durable transaction: all of them or, with an
-// error, none. It sets the ID of each entry.
-//
-// A second hold or a second settlement of a request changes nothing and gets
-// the ID of the first, so a batch whose outcome is unknown can be appended
-// again. A settlement closes the open hold of its request; one without a hold
-// is charged all the same, because money that was spent must not be lost. A
-// checkpoint or a hold of a settled request is kept and means nothing.
-//
-// A refund gets its amount here: what its settlement and a re-rating charged
-// together. A second one changes nothing and gets the ID of the first.
-//
-// An entry of an unknown account is ErrNotFound. One that breaks a rule of its kind (a
-// settlement that credits, usage below zero) or that does not fit the balance is
-// ErrInvalid.
+// Append implements store.Store.
 func (s *Store) Append(entries []account.Entry) error {
 	if len(entries) == 0 {
 		return nil
@@ -174,7 +160,7 @@ func (c *conn) completeRefund(e *account.Entry) (there bool, err error) {
 	return false, err
 }
 
-// Balance returns the sum of the account's rows and what its open holds reserve.
+// Balance implements store.Store.
 func (s *Store) Balance(accountID string) (balance, held abi.Nano, err error) {
 	err = s.read.view(func() error {
 		found := false
@@ -191,7 +177,7 @@ func (s *Store) Balance(accountID string) (balance, held abi.Nano, err error) {
 	return balance, held, wrapped(err, "balance of %q", accountID)
 }
 
-// Entries returns one page of ledger rows.
+// Entries implements store.Store.
 func (s *Store) Entries(q store.Query) ([]account.Entry, error) {
 	if q.Limit <= 0 || q.Limit > store.EntriesMax {
 		q.Limit = store.EntriesMax
@@ -200,7 +186,7 @@ func (s *Store) Entries(q store.Query) ([]account.Entry, error) {
 	return entries, wrapped(err, "read ledger")
 }
 
-// Entry finds a row by its id.
+// Entry implements store.Store.
 func (s *Store) Entry(id int64) (account.Entry, error) {
 	e, err := only(s.entries(`WHERE id = ?`, id))
 	return e, wrapped(err, "row %d", id)

@@ -6,8 +6,7 @@ import (
 	"corenode/wasm/abi"
 )
 
-// KeptPrices are those that KeepPrices was given last, by model; none when it
-// never was.
+// KeptPrices implements store.Store.
 func (s *Store) KeptPrices() (prices map[string]abi.Prices, err error) {
 	s.read.mu.Lock()
 	defer s.read.mu.Unlock()
@@ -17,7 +16,7 @@ func (s *Store) KeptPrices() (prices map[string]abi.Prices, err error) {
 	return prices, wrapped(err, "read the kept prices")
 }
 
-// KeepPrices keeps the prices at which the holds from now on are made.
+// KeepPrices implements store.Store.
 func (s *Store) KeepPrices(prices map[string]abi.Prices) error {
 	text, err := json.Marshal(prices)
 	if err == nil {

@@ -15,8 +15,7 @@ const visitsMax = 4096
 // statementIndex is what the indexes ledger_account and ledger_time have of the ledger.
 const statementIndex = ` FROM ledger WHERE kind <> 'hold' AND kind <> 'checkpoint' AND time BETWEEN ? AND ?`
 
-// Statement returns a page of rows. next is After of the page behind it, 0 when there is
-// none: a page may have few rows, or none, and still not be the last.
+// Statement implements store.Store.
 func (s *Store) Statement(q store.StatementQuery) (page []account.Entry, next int64, err error) {
 	if q.Limit <= 0 || q.Limit > store.EntriesMax {
 		q.Limit = store.EntriesMax
@@ -116,8 +115,7 @@ func (c *conn) statementRange(q store.StatementQuery) (where string, args []any,
 	return where, args, nil
 }
 
-// Request returns the rows of a request that are found by it: its hold, its settlement, and the
-// adjustments of that.
+// Request implements store.Store.
 func (s *Store) Request(id string) (rows []account.Entry, err error) {
 	err = s.asked.view(func() error {
 		err := s.asked.each(`SELECT `+entryColumns+` FROM ledger WHERE request_id = ?1 AND (kind = 'hold' OR kind = 'settlement')

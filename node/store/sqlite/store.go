@@ -92,8 +92,7 @@ func makeFiles(path string) error {
 	return nil
 }
 
-// Close waits for the call that runs, then releases the database and the
-// folder. Later calls give ErrClosed. It is safe to call twice.
+// Close implements store.Store. Reads that run are waited for, as changes are.
 func (s *Store) Close() error {
 	var errs []error
 	for _, c := range []*conn{s.asked, s.read, s.write} { // the writer last: it checkpoints the WAL
@@ -111,8 +110,7 @@ func (s *Store) Close() error {
 // Dir returns the data folder.
 func (s *Store) Dir() string { return s.dir }
 
-// Secret returns 32 random bytes that stay the same for the life of the data
-// folder. They are made at the first call for a name.
+// Secret implements store.Store.
 func (s *Store) Secret(name string) ([]byte, error) {
 	fresh := make([]byte, 32)
 	rand.Read(fresh)

@@ -26,7 +26,7 @@ func (c *conn) addUsage(sums map[rules.UsageGroup]*store.UsageSum) error {
 	return nil
 }
 
-// Usage returns a page of sums in the order of day, model and key.
+// Usage implements store.Store.
 func (s *Store) Usage(q store.UsageQuery) (page []store.UsageSum, err error) {
 	if q.Limit <= 0 || q.Limit > store.EntriesMax {
 		q.Limit = store.EntriesMax

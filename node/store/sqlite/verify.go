@@ -65,7 +65,7 @@ var ledgerChecks = rules.Checks([]rules.Check{
 // grows by all that is written: see endsLongRead.
 func (s *Store) Verify() (store.Verification, error) { return s.VerifyWithin(context.Background()) }
 
-// VerifyWithin is Verify for a caller who may leave.
+// VerifyWithin implements store.Store.
 func (s *Store) VerifyWithin(ctx context.Context) (v store.Verification, err error) {
 	c, err := dial(filepath.Join(s.dir, DatabaseName), readerPragmas)
 	if err != nil {
