@@ -54,13 +54,13 @@ func (c *cache) ofLayer(layer int) (begins, further int64) {
 func (b *Backend) storeBroad(c *cache, layer int, k, v kernel.Buffer, step *kernel.Step) {
 	l, width := b.arrange(step, c), c.cfg.KVHeads*c.cfg.HeadDim
 	begins, further := c.ofLayer(layer)
-	b.launch(broadKernel("store", c.cfg), shape{x: step.Rows, y: storedOf(c.cfg), threads: 128}, c.pages, at(k, step.Rows*width),
+	b.Queue(broadKernel("store", c.cfg), Shape{X: step.Rows, Y: storedOf(c.cfg), Threads: 128}, c.pages, at(k, step.Rows*width),
 		at(v, step.Rows*width), l.at(0), l.at(l.tables), begins, further, c.cfg.PageTokens, b.PageBytes(c.cfg), rowBytes(c.cfg), width)
 }
 
 func (b *Backend) attendBroad(c *cache, layer int, dst, q, sinks cuda.Pointer, l *layout, from, n, heads, window int, scale float32) {
 	begins, further := c.ofLayer(layer)
-	b.launch(broadKernel("attend", c.cfg), shape{x: n, y: heads, threads: 128}, dst, q, c.pages, sinks, l.at(2*from), l.at(l.tables),
+	b.Queue(broadKernel("attend", c.cfg), Shape{X: n, Y: heads, Threads: 128}, dst, q, c.pages, sinks, l.at(2*from), l.at(l.tables),
 		begins, further, c.cfg.PageTokens, b.PageBytes(c.cfg), rowBytes(c.cfg), heads, c.cfg.KVHeads, c.cfg.HeadDim, window, scale)
 }
 
@@ -72,13 +72,13 @@ func headsAt(h kernel.Heads, count, d int) cuda.Pointer {
 // CopyHeads implements kernel.HeadBackend.
 func (b *Backend) CopyHeads(dst, src kernel.Heads, n, heads, d int) {
 	count := n * heads
-	b.launch("copyHeads", each(count*d), headsAt(dst, count, d), headsAt(src, count, d), count*d, d, dst.Width, src.Width)
+	b.Queue("copyHeads", each(count*d), headsAt(dst, count, d), headsAt(src, count, d), count*d, d, dst.Width, src.Width)
 }
 
 // MatMulHeads implements kernel.HeadBackend.
 func (b *Backend) MatMulHeads(dst, src kernel.Heads, n int, w kernel.Weight) {
 	m := w.(*weight)
 	count := n * m.experts
-	b.launch("headsProduct", shape{x: count, y: up(m.rows, 4), threads: 128}, headsAt(dst, count, m.rows), headsAt(src, count, m.cols),
+	b.Queue("headsProduct", Shape{X: count, Y: up(m.rows, 4), Threads: 128}, headsAt(dst, count, m.rows), headsAt(src, count, m.cols),
 		m.at, m.kind, m.experts, m.rows, m.cols, dst.Width, src.Width)
 }

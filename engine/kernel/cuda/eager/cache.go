@@ -96,7 +96,7 @@ func (b *Backend) NewCache(c kernel.CacheConfig) (_ kernel.Cache, err error) {
 		return nil, err
 	}
 	if v.slots != 0 {
-		b.must(b.stream.Fill(v.slots, 0, 4*int64(c.StateSlots)*slotFloats(c)))
+		b.Must(b.stream.Fill(v.slots, 0, 4*int64(c.StateSlots)*slotFloats(c)))
 	}
 	if err := v.takeHost(); err != nil {
 		v.Close()
@@ -127,18 +127,18 @@ func (c *cache) slot(i int32) cuda.Pointer {
 
 // ResetState implements kernel.Cache.
 func (c *cache) ResetState(slot int32) {
-	c.b.must(c.b.stream.Fill(c.slot(slot), 0, 4*slotFloats(c.cfg)))
+	c.b.Must(c.b.stream.Fill(c.slot(slot), 0, 4*slotFloats(c.cfg)))
 }
 
 // CopyState implements kernel.Cache.
 func (c *cache) CopyState(dst, src int32) {
 	switch {
 	case c.onHost(dst):
-		c.b.must(c.b.stream.CopyOut(c.hostSlot(dst), c.slot(src)))
+		c.b.Must(c.b.stream.CopyOut(c.hostSlot(dst), c.slot(src)))
 	case c.onHost(src):
-		c.b.must(c.b.stream.CopyIn(c.slot(dst), c.hostSlot(src)))
+		c.b.Must(c.b.stream.CopyIn(c.slot(dst), c.hostSlot(src)))
 	default:
-		c.b.must(c.b.stream.Copy(c.slot(dst), c.slot(src), 4*slotFloats(c.cfg)))
+		c.b.Must(c.b.stream.Copy(c.slot(dst), c.slot(src), 4*slotFloats(c.cfg)))
 	}
 }
 
@@ -152,8 +152,8 @@ func (c *cache) Close() {
 	}
 	for _, p := range []cuda.Pointer{c.pages, c.slots} {
 		if p != 0 {
-			c.b.wait()
-			c.b.must(c.b.device.Free(p))
+			c.b.Wait()
+			c.b.Must(c.b.device.Free(p))
 		}
 	}
 	c.giveHost()
@@ -162,7 +162,7 @@ func (c *cache) Close() {
 
 // layout is a step as the kernels read it: lists of numbers in one piece of device memory.
 type layout struct {
-	memory scratch
+	memory Room
 	have   []int32 // what the device has
 	next   []int32 // reused
 	// Where the lists begin: position and page table of each row; span and place in it of each
@@ -213,8 +213,8 @@ func (b *Backend) arrange(step *kernel.Step, c *cache) *layout {
 	l.next = v
 	if !slices.Equal(l.have, v) {
 		c.check(v[l.tables:l.saves])
-		b.need(&l.memory, 4*int64(len(v)))
-		b.copyIn(l.memory.at, bytesOf(v))
+		b.Need(&l.memory, 4*int64(len(v)))
+		b.CopyIn(l.memory.at, v)
 		l.have = append(l.have[:0], v...)
 	}
 	return l
@@ -250,7 +250,7 @@ func (b *Backend) StoreKV(kc kernel.Cache, layer int, k, v kernel.Buffer, step *
 		return
 	}
 	l, width := b.arrange(step, c), c.cfg.KVHeads*c.cfg.HeadDim
-	b.launch(stores[c.cfg.KV], shape{x: step.Rows, y: 2, threads: 128}, c.pages, at(k, step.Rows*width), at(v, step.Rows*width),
+	b.Queue(stores[c.cfg.KV], Shape{X: step.Rows, Y: 2, Threads: 128}, c.pages, at(k, step.Rows*width), at(v, step.Rows*width),
 		l.at(0), l.at(l.tables), layer, c.cfg.PageTokens, b.PageBytes(c.cfg), rowBytes(c.cfg), c.cfg.KVHeads, c.cfg.HeadDim)
 }
 
@@ -280,7 +280,7 @@ func (b *Backend) AttendRows(kc kernel.Cache, layer int, dst, q kernel.Buffer, s
 	default:
 		name = "attendF16x8"
 	}
-	b.launch(name, shape{x: n, y: heads, threads: 128}, at(dst, size)+further, at(q, size)+further, c.pages, at(sinks, heads),
+	b.Queue(name, Shape{X: n, Y: heads, Threads: 128}, at(dst, size)+further, at(q, size)+further, c.pages, at(sinks, heads),
 		l.at(2*from), l.at(l.tables), layer, c.cfg.PageTokens, b.PageBytes(c.cfg), rowBytes(c.cfg), heads, c.cfg.KVHeads, d, window, scale)
 }
 
@@ -303,10 +303,10 @@ func (b *Backend) Convolve(kc kernel.Cache, layer int, qkv kernel.Buffer, w kern
 	}
 	l, n, channels, spans := b.arrange(step, c), step.Rows, c.cfg.ConvDim, len(step.Spans)
 	conv := c.slots + cuda.Pointer(4*int64(layer)*int64(s.ConvKernel-1)*int64(channels))
-	mixed := b.need(&b.mixed, 4*int64(n)*int64(channels))
-	b.launch("convolve", shape{x: up(channels, 128), y: n, threads: 128}, mixed, at(qkv, n*channels), conv,
+	mixed := b.Need(&b.mixed, 4*int64(n)*int64(channels))
+	b.Queue("convolve", Shape{X: up(channels, 128), Y: n, Threads: 128}, mixed, at(qkv, n*channels), conv,
 		at(w.Conv, channels*s.ConvKernel), l.at(l.places), l.at(l.spans), slotFloats(c.cfg), channels, s.ConvKernel)
-	b.launch("keepInputs", shape{x: up(channels, 128), y: spans, threads: 128}, at(qkv, n*channels), conv, l.at(l.spans), l.at(l.saves),
+	b.Queue("keepInputs", Shape{X: up(channels, 128), Y: spans, Threads: 128}, at(qkv, n*channels), conv, l.at(l.spans), l.at(l.saves),
 		slotFloats(c.cfg), channels, s.ConvKernel)
 	return mixed
 }
@@ -317,8 +317,8 @@ func (b *Backend) Recur(kc kernel.Cache, layer int, dst, z, beta, alpha kernel.B
 	c := kc.(*cache)
 	l, width := b.arrange(step, c), step.Rows*s.VHeads*s.Dim
 	shared := recurShared(s.Dim)
-	b.must(b.kernels["recur"].AllowShared(shared))
-	b.launch("recur", shape{x: s.VHeads, y: n, threads: s.Dim, shared: shared}, at(dst, width), b.mixed.at, at(z, width),
+	b.Must(b.kernels["recur"].AllowShared(shared))
+	b.Queue("recur", Shape{X: s.VHeads, Y: n, Threads: s.Dim, Shared: shared}, at(dst, width), b.mixed.at, at(z, width),
 		at(beta, step.Rows*s.VHeads), at(alpha, step.Rows*s.VHeads), at(w.A, s.VHeads), at(w.DtBias, s.VHeads), at(w.Norm, s.Dim),
 		c.states(layer, s), l.at(l.spans+spanWords*from), l.at(l.saves), slotFloats(c.cfg), c.cfg.ConvDim, s.KHeads, s.VHeads, s.Dim,
 		s.Tiled, brain(c.cfg), s.Eps)

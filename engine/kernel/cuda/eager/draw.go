@@ -29,10 +29,10 @@ type ticket struct {
 
 // drawing is the state of draws.
 type drawing struct {
-	ids     scratch      // of the rows of the step that began last
+	ids     Room         // of the rows of the step that began last
 	drawn   cuda.Pointer // tokens and frees of the step that drew last, drawRowsMax each
-	rows    scratch      // records and lists
-	work    scratch      // what draws have of each row
+	rows    Room         // records and lists
+	work    Room         // what draws have of each row
 	blocks  int          // that a launch of draws has, or more
 	tickets [ticketsMax]ticket
 	first   int // ticket collected next
@@ -40,8 +40,8 @@ type drawing struct {
 	lists   []int32 // reused
 	begins  map[shared]int
 	records []byte
-	likely  scratch // what is likeliest
-	hidden  scratch // their number and they, of what is likeliest
+	likely  Room    // what is likeliest
+	hidden  Room    // their number and they, of what is likeliest
 	have    []int32 // what the device has of that
 }
 
@@ -49,12 +49,12 @@ type drawing struct {
 func (b *Backend) EmbedSampled(dst kernel.Buffer, table kernel.Weight, tokens []int32) {
 	d, t, n := &b.draws, table.(*weight), len(tokens)
 	b.Drawn()
-	ids := b.need(&d.ids, 4*int64(n))
-	b.copyIn(ids, bytesOf(tokens))
+	ids := b.Need(&d.ids, 4*int64(n))
+	b.CopyIn(ids, tokens)
 	if slices.Min(tokens) < 0 {
-		b.launch("resolve", each(n), ids, d.drawn, n)
+		b.Queue("resolve", each(n), ids, d.drawn, n)
 	}
-	b.launch("embed", each(n*t.cols), at(dst, n*t.cols), t.at, ids, n*t.cols, t.cols, t.kind)
+	b.Queue("embed", each(n*t.cols), at(dst, n*t.cols), t.at, ids, n*t.cols, t.cols, t.kind)
 }
 
 // Draw implements kernel.Drawer.
@@ -70,7 +70,7 @@ func (b *Backend) Draw(logits kernel.Buffer, vocabulary int, in *kernel.Input, f
 		row := &in.Rows[i]
 		if row.Logits {
 			to := t.host[8*len(in.Rows)+4*vocabulary*asked:][:4*vocabulary]
-			b.must(b.stream.CopyOut(to, from+cuda.Pointer(4*vocabulary*(i-first))))
+			b.Must(b.stream.CopyOut(to, from+cuda.Pointer(4*vocabulary*(i-first))))
 			asked++
 		} else {
 			drawn++
@@ -80,10 +80,10 @@ func (b *Backend) Draw(logits kernel.Buffer, vocabulary int, in *kernel.Input, f
 	if drawn == 0 {
 		return
 	}
-	p := b.need(&d.rows, int64(len(d.records)+4*len(d.lists)+4))
-	b.copyIn(p, d.records)
-	b.copyIn(p+cuda.Pointer(len(d.records)), bytesOf(d.lists))
-	b.QueueDraws(b.need(&d.work, int64(n)*DrawBytes(vocabulary)), from, p, p+cuda.Pointer(len(d.records)), d.ids.at, n, vocabulary)
+	p := b.Need(&d.rows, int64(len(d.records)+4*len(d.lists)+4))
+	b.CopyBytes(p, d.records)
+	b.CopyIn(p+cuda.Pointer(len(d.records)), d.lists)
+	b.QueueDraws(b.Need(&d.work, int64(n)*DrawBytes(vocabulary)), from, p, p+cuda.Pointer(len(d.records)), d.ids.at, n, vocabulary)
 }
 
 // asks counts the rows that want their logits.
@@ -106,15 +106,15 @@ func (b *Backend) ticket(in *kernel.Input, vocabulary int) *ticket {
 	t.rows, t.asks, t.wide = len(in.Rows), asks(in.Rows), vocabulary
 	if t.done == nil {
 		e, err := b.device.NewEvent()
-		b.must(err)
+		b.Must(err)
 		t.done = e
 	}
 	if need := 8*t.rows + 4*vocabulary*t.asks; len(t.host) < need {
 		if t.host != nil {
-			b.must(b.device.FreeHost(t.host))
+			b.Must(b.device.FreeHost(t.host))
 		}
 		host, err := b.device.AllocHost(max(need, 4096))
-		b.must(err)
+		b.Must(err)
 		t.host = host
 	}
 	return t
@@ -213,9 +213,9 @@ func (d *drawing) mask(v []uint64) (at, words int) {
 func (b *Backend) Hidden(ids []int32) cuda.Pointer {
 	d := &b.draws
 	if d.hidden.at == 0 || !slices.Equal(d.have, ids) {
-		p := b.need(&d.hidden, 4*int64(len(ids)+1))
-		b.copyIn(p, bytesOf([]int32{int32(len(ids))}))
-		b.copyIn(p+4, bytesOf(ids))
+		p := b.Need(&d.hidden, 4*int64(len(ids)+1))
+		b.CopyIn(p, []int32{int32(len(ids))})
+		b.CopyIn(p+4, ids)
 		d.have = append(d.have[:0], ids...)
 	}
 	return d.hidden.at
@@ -224,16 +224,16 @@ func (b *Backend) Hidden(ids []int32) cuda.Pointer {
 // Likeliest implements kernel.Drawer.
 func (b *Backend) Likeliest(logits kernel.Buffer, vocabulary int, hidden []int32, out []kernel.Drafted) {
 	n := len(out)
-	p := b.need(&b.draws.likely, 8*int64(n))
-	b.launch("likeliest", shape{x: n, threads: 256}, p, at(logits, n*vocabulary), b.Hidden(hidden), cuda.Pointer(0), vocabulary)
+	p := b.Need(&b.draws.likely, 8*int64(n))
+	b.Queue("likeliest", Shape{X: n, Threads: 256}, p, at(logits, n*vocabulary), b.Hidden(hidden), cuda.Pointer(0), vocabulary)
 	b.TakeDrafted(p, out)
 }
 
 // TakeDrafted waits for what likeliest left in device memory.
 func (b *Backend) TakeDrafted(p cuda.Pointer, out []kernel.Drafted) {
 	part := b.room(8 * len(out))
-	b.must(b.stream.CopyOut(part, p))
-	b.wait()
+	b.Must(b.stream.CopyOut(part, p))
+	b.Wait()
 	for i := range out {
 		out[i] = kernel.Drafted{Token: int32(binary.LittleEndian.Uint32(part[8*i:])),
 			Probability: math.Float32frombits(binary.LittleEndian.Uint32(part[8*i+4:]))}
@@ -245,10 +245,10 @@ func (b *Backend) Submit(in *kernel.Input) {
 	d := &b.draws
 	t := b.ticket(in, d.tickets[(d.first+d.open)%ticketsMax].wide)
 	if n := 4 * t.rows; n > 0 {
-		b.must(b.stream.CopyOut(t.host[:n], d.drawn))
-		b.must(b.stream.CopyOut(t.host[n:2*n], d.drawn+4*drawRowsMax))
+		b.Must(b.stream.CopyOut(t.host[:n], d.drawn))
+		b.Must(b.stream.CopyOut(t.host[n:2*n], d.drawn+4*drawRowsMax))
 	}
-	b.must(b.stream.Record(t.done))
+	b.Must(b.stream.Record(t.done))
 	d.open++
 }
 
@@ -272,7 +272,7 @@ func (b *Backend) Collect(out *kernel.Output) {
 // Forget implements kernel.Drawer. A backend that failed computes nothing any more.
 func (b *Backend) Forget() {
 	if b.failed == nil && b.device != nil && b.draws.open > 0 {
-		b.wait()
+		b.Wait()
 	}
 	b.draws.first, b.draws.open = 0, 0
 }

@@ -177,7 +177,7 @@ func checkLikeliest(r *rig) {
 		}
 		rows = r.manyLogits(n, vocab)
 		step := upload(r.cuda, []float32{math.Float32frombits(live)})
-		r.cuda.launch("likeliest", shape{x: n, threads: 256}, r.cuda.draws.likely.at, at(upload(r.cuda, slices.Concat(rows...)), n*vocab),
+		r.cuda.Queue("likeliest", Shape{X: n, Threads: 256}, r.cuda.draws.likely.at, at(upload(r.cuda, slices.Concat(rows...)), n*vocab),
 			r.cuda.Hidden(hidden), at(step, 1), vocab)
 		r.cuda.TakeDrafted(r.cuda.draws.likely.at, got)
 		for i, row := range rows[:live] {

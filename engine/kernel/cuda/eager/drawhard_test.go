@@ -27,7 +27,7 @@ func (r *rig) drawTogether(rows []kernel.Row, logits [][]float32, blocks int) (o
 	for i := range rows {
 		state := r.cuda.room(drawState)
 		r.must(r.cuda.stream.CopyOut(state, r.cuda.draws.work.at+cuda.Pointer(int64(i)*DrawBytes(vocab))))
-		r.cuda.wait()
+		r.cuda.Wait()
 		states = append(states, slices.Clone(state))
 	}
 	return out, states

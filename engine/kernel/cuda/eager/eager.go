@@ -57,10 +57,10 @@ type Backend struct {
 	halves  [2]cuda.Event // of the staging memory: what they were copied from last
 	args    args
 
-	ints  scratch // row numbers and ids
-	pairs scratch // experts of a step's rows
-	mixed scratch // DeltaNet's inputs after the convolution
-	steps layout  // the step that the device knows
+	ints  Room   // row numbers and ids
+	pairs Room   // experts of a step's rows
+	mixed Room   // DeltaNet's inputs after the convolution
+	steps layout // the step that the device knows
 	draws drawing
 
 	mu      sync.Mutex // guards garbage
@@ -115,8 +115,8 @@ func (b *Backend) Memory() (free, total int64, err error) { return b.device.Memo
 // Failed is what ended an operation, nil while the backend is well.
 func (b *Backend) Failed() error { return b.failed }
 
-// must ends an operation that the device could not do.
-func (b *Backend) must(err error) {
+// Must ends an operation that the device could not do.
+func (b *Backend) Must(err error) {
 	if err != nil {
 		b.failed = errors.Join(err)
 		panic(err)
@@ -155,7 +155,7 @@ func at(b kernel.Buffer, n int) cuda.Pointer {
 
 // Upload implements kernel.Backend.
 func (b *Backend) Upload(dst kernel.Buffer, off int, src []float32) {
-	b.copyIn(at(dst, off+len(src))+cuda.Pointer(4*off), bytesOf(src))
+	b.CopyBytes(at(dst, off+len(src))+cuda.Pointer(4*off), bytesOf(src))
 }
 
 // Download implements kernel.Backend.
@@ -163,19 +163,22 @@ func (b *Backend) Download(dst []float32, src kernel.Buffer, off int) {
 	to, from := bytesOf(dst), at(src, off+len(dst))+cuda.Pointer(4*off)
 	for len(to) > 0 {
 		part := b.room(min(len(to), len(b.staging)))
-		b.must(b.stream.CopyOut(part, from))
-		b.wait()
+		b.Must(b.stream.CopyOut(part, from))
+		b.Wait()
 		copy(to, part)
 		to, from = to[len(part):], from+cuda.Pointer(len(part))
 	}
 }
 
-// copyIn queues a copy of memory that may change as soon as it returns.
-func (b *Backend) copyIn(dst cuda.Pointer, src []byte) {
+// CopyIn queues a copy of numbers to the device. They may change as soon as it returns.
+func (b *Backend) CopyIn(dst cuda.Pointer, v []int32) { b.CopyBytes(dst, bytesOf(v)) }
+
+// CopyBytes queues a copy to the device. The bytes may change as soon as it returns.
+func (b *Backend) CopyBytes(dst cuda.Pointer, src []byte) {
 	for len(src) > 0 {
 		part := b.room(min(len(src), len(b.staging)))
 		copy(part, src)
-		b.must(b.stream.CopyIn(dst, part))
+		b.Must(b.stream.CopyIn(dst, part))
 		src, dst = src[len(part):], dst+cuda.Pointer(len(part))
 	}
 }
@@ -183,16 +186,16 @@ func (b *Backend) copyIn(dst cuda.Pointer, src []byte) {
 // room returns n bytes of staging memory, at most all of it.
 func (b *Backend) room(n int) []byte {
 	if b.staged+n > len(b.staging) {
-		b.wait()
+		b.Wait()
 	}
 	part := b.staging[b.staged : b.staged+n]
 	b.staged = min(len(b.staging), (b.staged+n+15)&^15)
 	return part
 }
 
-// wait returns when all that was queued has ended. A device that does not come to an end is lost.
-func (b *Backend) wait() {
-	b.must(b.stream.Record(b.done))
+// Wait returns when all that was queued has ended. A device that does not come to an end is lost.
+func (b *Backend) Wait() {
+	b.Must(b.stream.Record(b.done))
 	b.await(b.done)
 	b.staged = 0
 }
@@ -202,12 +205,12 @@ func (b *Backend) await(e cuda.Event) {
 	slept := time.Duration(0)
 	for polls := 0; ; polls++ {
 		done, err := e.Done()
-		b.must(err)
+		b.Must(err)
 		if done {
 			return
 		}
 		if slept >= b.waitMax {
-			b.must(&cuda.Error{Code: cuda.Fault, Op: "wait", Msg: fmt.Sprintf("not done after %v", b.waitMax), Sticky: true})
+			b.Must(&cuda.Error{Code: cuda.Fault, Op: "wait", Msg: fmt.Sprintf("not done after %v", b.waitMax), Sticky: true})
 		}
 		if polls >= waitPolls {
 			pause := waitShort
@@ -229,23 +232,23 @@ func (b *Backend) Close() {
 	b.device = nil
 }
 
-// scratch is device memory that grows.
-type scratch struct {
+// Room is device memory that grows.
+type Room struct {
 	at    cuda.Pointer
 	bytes int64
 }
 
-// need makes room; the content is lost when it grows.
-func (b *Backend) need(s *scratch, bytes int64) cuda.Pointer {
+// Need makes room; the content is lost when it grows.
+func (b *Backend) Need(s *Room, bytes int64) cuda.Pointer {
 	if bytes > s.bytes {
 		if s.at != 0 {
-			b.wait()
-			b.must(b.device.Free(s.at))
+			b.Wait()
+			b.Must(b.device.Free(s.at))
 			s.at, s.bytes = 0, 0
 		}
 		size := max(bytes, 4096)
 		p, err := b.device.Alloc(size)
-		b.must(err)
+		b.Must(err)
 		s.at, s.bytes = p, size
 	}
 	return s.at

@@ -21,8 +21,8 @@ func (c *cache) takeHost() (err error) {
 // giveHost gives it back.
 func (c *cache) giveHost() {
 	if c.host != nil {
-		c.b.wait() // copies may be under way
-		c.b.must(c.b.device.FreeHost(c.host))
+		c.b.Wait() // copies may be under way
+		c.b.Must(c.b.device.FreeHost(c.host))
 		c.host = nil
 	}
 }

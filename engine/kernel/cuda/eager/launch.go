@@ -58,23 +58,23 @@ func (a args) align(n int) args {
 	return a
 }
 
-// shape is how a kernel runs.
-type shape struct{ x, y, threads, shared int }
+// Shape is how a kernel runs: blocks, threads of each, bytes of dynamic shared memory.
+type Shape struct{ X, Y, Z, Threads, Shared int }
 
-// launch queues a kernel.
-func (b *Backend) launch(name string, s shape, values ...any) {
+// Queue launches a kernel: cuda.Pointer, int64, int (as 32 bits), bool and float32 are what it may be given.
+func (b *Backend) Queue(name string, s Shape, values ...any) {
 	b.args = b.args.pack(values...)
-	b.must(b.stream.Launch(b.kernels[name], cuda.Launch{
-		Grid: cuda.Dim{X: s.x, Y: s.y}, Block: cuda.Dim{X: s.threads}, Shared: s.shared, Params: b.args,
+	b.Must(b.stream.Launch(b.kernels[name], cuda.Launch{
+		Grid: cuda.Dim{X: s.X, Y: s.Y, Z: s.Z}, Block: cuda.Dim{X: s.Threads}, Shared: s.Shared, Params: b.args,
 	}))
 }
 
 // each is a thread for each of n values, which the kernels count in 32 bits.
-func each(n int) shape {
+func each(n int) Shape {
 	if n > math.MaxInt32 {
 		panic(fmt.Sprintf("%d values in one operation", n))
 	}
-	return shape{x: up(n, 256), threads: 256}
+	return Shape{X: up(n, 256), Threads: 256}
 }
 
 // up is n/d rounded up.

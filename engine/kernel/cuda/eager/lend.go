@@ -44,29 +44,8 @@ func (b *Backend) Allow(name string, bytes int) bool {
 	return b.kernels[name].AllowShared(bytes) == nil
 }
 
-// Shape is how a kernel runs: blocks, threads of each, bytes of dynamic shared memory.
-type Shape struct{ X, Y, Z, Threads, Shared int }
-
-// Queue launches a kernel: cuda.Pointer, int64, int (as 32 bits), bool and float32 are what it may be given.
-func (b *Backend) Queue(name string, s Shape, values ...any) {
-	b.args = b.args.pack(values...)
-	b.must(b.stream.Launch(b.kernels[name], cuda.Launch{
-		Grid: cuda.Dim{X: s.X, Y: s.Y, Z: s.Z}, Block: cuda.Dim{X: s.Threads}, Shared: s.Shared, Params: b.args,
-	}))
-}
-
 // Address is where a buffer begins, 0 without one. It must hold n values.
 func (b *Backend) Address(x kernel.Buffer, n int) cuda.Pointer { return at(x, n) }
-
-// The kinds of matrices on the device.
-const (
-	KindF32  = weightF32
-	KindF16  = weightF16
-	KindBF16 = weightBF16
-	KindQ8   = weightQ8   // blocks as in a model file, as of the next
-	KindQ4K  = weightQ4K  // rows of whole blocks
-	KindE4M3 = weightE4M3 // codes, of which 128 share a scale; rows of whole 128
-)
 
 // Matrix is a loaded weight: Experts x Rows x Cols values of a kind.
 type Matrix struct {
@@ -81,24 +60,12 @@ func (b *Backend) Matrix(w kernel.Weight) Matrix {
 	return Matrix{m.at, m.kind, m.experts, m.rows, m.cols}
 }
 
-// Room is device memory that grows.
-type Room struct{ scratch }
-
-// Need makes room; the content is lost when it grows.
-func (b *Backend) Need(r *Room, bytes int64) cuda.Pointer { return b.need(&r.scratch, bytes) }
-
 // TensorMap describes a tensor for bulk copies.
 func (b *Backend) TensorMap(t cuda.Tensor) cuda.TensorMap {
 	m, err := b.device.TensorMap(t)
-	b.must(err)
+	b.Must(err)
 	return m
 }
-
-// CopyBytes queues a copy to the device. The bytes may change as soon as it returns.
-func (b *Backend) CopyBytes(dst cuda.Pointer, v []byte) { b.copyIn(dst, v) }
-
-// CopyIn queues a copy of numbers to the device. They may change as soon as it returns.
-func (b *Backend) CopyIn(dst cuda.Pointer, v []int32) { b.copyIn(dst, bytesOf(v)) }
 
 // Arranged is where a step and its cache are on the device.
 type Arranged struct {

@@ -17,12 +17,6 @@ func (b *Backend) Device() cuda.Driver { return b.device }
 // Stream is where all work is queued.
 func (b *Backend) Stream() cuda.Stream { return b.stream }
 
-// Must ends an operation that the device could not do.
-func (b *Backend) Must(err error) { b.must(err) }
-
-// Wait returns when all that was queued has ended.
-func (b *Backend) Wait() { b.wait() }
-
 // Places is where a cache lies, and how.
 type Places struct {
 	Config kernel.CacheConfig
@@ -62,8 +56,8 @@ func (b *Backend) Drawn() (tokens, frees cuda.Pointer) {
 	d := &b.draws
 	if d.drawn == 0 {
 		p, err := b.device.Alloc(2 * 4 * drawRowsMax)
-		b.must(err)
-		b.must(b.stream.Fill(p, 0, 2*4*drawRowsMax))
+		b.Must(err)
+		b.Must(b.stream.Fill(p, 0, 2*4*drawRowsMax))
 		d.drawn = p
 	}
 	return d.drawn, d.drawn + 4*drawRowsMax
@@ -93,11 +87,11 @@ func DrawBytes(vocabulary int) int64 {
 // row, which need not be kept; ids are the tokens of the step's rows.
 func (b *Backend) QueueDraws(work, logits, records, lists, ids cuda.Pointer, rows, vocabulary int) {
 	tokens, frees := b.Drawn()
-	b.launch("beginDraws", shape{x: rows, threads: 256}, work, logits, records, lists, ids, vocabulary)
+	b.Queue("beginDraws", Shape{X: rows, Threads: 256}, work, logits, records, lists, ids, vocabulary)
 	slices := up(vocabulary, drawSlice)
 	most := max(1, rows*slices/cmp.Or(b.draws.blocks, drawBlocks)) // slices of a block
 	draw := func(each int) {
-		b.launch("draw", shape{x: rows, y: up(slices, each), threads: 256}, tokens, frees, work, logits, records, lists, vocabulary, each)
+		b.Queue("draw", Shape{X: rows, Y: up(slices, each), Threads: 256}, tokens, frees, work, logits, records, lists, vocabulary, each)
 	}
 	if most < slices {
 		for range drawLaunches {
@@ -132,7 +126,7 @@ func (b *Backend) Answer(in *kernel.Input, vocabulary int, logits cuda.Pointer) 
 			continue
 		}
 		to := t.host[8*len(in.Rows)+4*vocabulary*asked:][:4*vocabulary]
-		b.must(b.stream.CopyOut(to, logits+cuda.Pointer(4*vocabulary*int(in.Rows[i].Row))))
+		b.Must(b.stream.CopyOut(to, logits+cuda.Pointer(4*vocabulary*int(in.Rows[i].Row))))
 		asked++
 	}
 }

@@ -17,8 +17,8 @@ import (
 func (b *Backend) NewBuffer(n int) kernel.Buffer {
 	b.sweep()
 	p, err := b.device.Alloc(4 * int64(max(n, 1)))
-	b.must(err)
-	b.must(b.stream.Fill(p, 0, 4*int64(max(n, 1))))
+	b.Must(err)
+	b.Must(b.stream.Fill(p, 0, 4*int64(max(n, 1))))
 	v := &buffer{at: p, n: n}
 	v.dropped = runtime.AddCleanup(v, b.drop, p)
 	return v
@@ -26,11 +26,11 @@ func (b *Backend) NewBuffer(n int) kernel.Buffer {
 
 // Release gives buffers back at once, when queued work has ended. Nobody may use them any more.
 func (b *Backend) Release(buffers ...kernel.Buffer) {
-	b.wait()
+	b.Wait()
 	for _, x := range buffers {
 		v := x.(*buffer)
 		v.dropped.Stop()
-		b.must(b.device.Free(v.at))
+		b.Must(b.device.Free(v.at))
 		v.at, v.n = 0, 0
 	}
 }
@@ -51,26 +51,26 @@ func (b *Backend) sweep() {
 	if len(old) == 0 {
 		return
 	}
-	b.wait() // queued work may use it
+	b.Wait() // queued work may use it
 	for _, p := range old {
-		b.must(b.device.Free(p))
+		b.Must(b.device.Free(p))
 	}
 }
 
-// The kinds of weights, as the kernels number them.
+// The kinds of matrices on the device, as the kernels number them.
 const (
-	weightF32 = iota
-	weightF16
-	weightBF16
-	weightQ8
-	weightQ4K
-	weightE4M3
+	KindF32 = iota
+	KindF16
+	KindBF16
+	KindQ8   // blocks as in a model file, as of the next
+	KindQ4K  // rows of whole blocks
+	KindE4M3 // codes, of which 128 share a scale; rows of whole 128
 )
 
 // weightKinds are the types that stay as they are.
 var weightKinds = map[kernel.Type]int{
-	kernel.F32: weightF32, kernel.F16: weightF16, kernel.BF16: weightBF16, kernel.Q8_0: weightQ8, kernel.Q4_K: weightQ4K,
-	kernel.F8E4M3: weightE4M3,
+	kernel.F32: KindF32, kernel.F16: KindF16, kernel.BF16: KindBF16, kernel.Q8_0: KindQ8, kernel.Q4_K: KindQ4K,
+	kernel.F8E4M3: KindE4M3,
 }
 
 // Of a matrix of E4M3, each block of a source is codes and a scale. On the device codes follow each other, and the scales
@@ -129,13 +129,13 @@ func (b *Backend) Load(src kernel.Source) (_ kernel.Weight, err error) {
 	kind, stays := weightKinds[src.Type]
 	size := int64(total)
 	if stays = stays && src.Cols%block == 0; !stays {
-		kind, size = weightF16, 2*int64(values)
+		kind, size = KindF16, 2*int64(values)
 		if src.Type == kernel.MXFP4 {
-			kind = weightBF16
+			kind = KindBF16
 		}
 	}
 	before := int64(0)
-	if kind == weightE4M3 {
+	if kind == KindE4M3 {
 		before, size = (4*int64(values/eightCodes)+255)&^255, int64(values)
 	}
 	w := &weight{kind: kind, experts: src.Experts, rows: src.Rows, cols: src.Cols}
@@ -143,9 +143,9 @@ func (b *Backend) Load(src kernel.Source) (_ kernel.Weight, err error) {
 		return nil, fmt.Errorf("load %s: %w", src.Name, err)
 	}
 	w.at += cuda.Pointer(before)
-	b.must(b.stream.Fill(w.at+cuda.Pointer(size), 0, overread))
+	b.Must(b.stream.Fill(w.at+cuda.Pointer(size), 0, overread))
 	switch {
-	case kind == weightE4M3:
+	case kind == KindE4M3:
 		b.fillCodes(w.at, src, pieces)
 		return w, nil
 	case stays:
@@ -184,16 +184,16 @@ func (s *sender) sent() {
 	if *done == nil {
 		var err error
 		*done, err = s.b.device.NewEvent()
-		s.b.must(err)
+		s.b.Must(err)
 	}
-	s.b.must(s.b.stream.Record(*done))
+	s.b.Must(s.b.stream.Record(*done))
 	s.n++
 }
 
 // fill brings a source to the device as it is.
 func (b *Backend) fill(at cuda.Pointer, src kernel.Source, pieces [][]byte) {
-	b.wait() // until nothing reads from it
-	defer b.wait()
+	b.Wait() // until nothing reads from it
+	defer b.Wait()
 	s := sender{b: b}
 	for _, p := range pieces {
 		for part := range slices.Chunk(p, len(b.staging)/len(b.halves)/2) { // a read may need more, for its alignment
@@ -205,7 +205,7 @@ func (b *Backend) fill(at cuda.Pointer, src kernel.Source, pieces [][]byte) {
 			if !inside(part, to) {
 				part = to[:copy(to, part)]
 			}
-			b.must(b.stream.CopyIn(at, part))
+			b.Must(b.stream.CopyIn(at, part))
 			s.sent()
 			at += cuda.Pointer(len(part))
 		}
@@ -214,8 +214,8 @@ func (b *Backend) fill(at cuda.Pointer, src kernel.Source, pieces [][]byte) {
 
 // fillCodes brings blocks of E4M3 to the device, and takes them apart on the way.
 func (b *Backend) fillCodes(at cuda.Pointer, src kernel.Source, pieces [][]byte) {
-	b.wait() // until nothing reads from it
-	defer b.wait()
+	b.Wait() // until nothing reads from it
+	defer b.Wait()
 	s, scalesAt := sender{b: b}, at
 	var scratch []byte
 	for _, p := range pieces {
@@ -232,8 +232,8 @@ func (b *Backend) fillCodes(at cuda.Pointer, src kernel.Source, pieces [][]byte)
 				copy(scales[4*(n-1-i):], block[eightCodes:])
 			}
 			scalesAt -= cuda.Pointer(len(scales))
-			b.must(b.stream.CopyIn(at, codes))
-			b.must(b.stream.CopyIn(scalesAt, scales))
+			b.Must(b.stream.CopyIn(at, codes))
+			b.Must(b.stream.CopyIn(scalesAt, scales))
 			s.sent()
 			at += cuda.Pointer(len(codes))
 		}
@@ -277,7 +277,7 @@ func (b *Backend) loadHalves(w *weight, typ kernel.Type, data []byte, block, blo
 		halves = halves[:0]
 		for _, v := range values[:n] {
 			bits := uint16(math.Float32bits(v) >> 16) // exact for what becomes bfloat16
-			if w.kind == weightF16 {
+			if w.kind == KindF16 {
 				bits = modelfile.Half(v)
 				if bits&0x7c00 == 0x7c00 {
 					return fmt.Errorf("the value %g is beyond float16", v)
@@ -285,7 +285,7 @@ func (b *Backend) loadHalves(w *weight, typ kernel.Type, data []byte, block, blo
 			}
 			halves = binary.LittleEndian.AppendUint16(halves, bits)
 		}
-		b.copyIn(at, halves)
+		b.CopyBytes(at, halves)
 		at, data = at+cuda.Pointer(len(halves)), data[n/block*blockBytes:]
 	}
 	return nil

@@ -11,20 +11,20 @@ import (
 func (b *Backend) Embed(dst kernel.Buffer, table kernel.Weight, ids []int32) {
 	t := table.(*weight)
 	n := len(ids) * t.cols
-	b.launch("embed", each(n), at(dst, n), t.at, b.numbers(ids), n, t.cols, t.kind)
+	b.Queue("embed", each(n), at(dst, n), t.at, b.numbers(ids), n, t.cols, t.kind)
 }
 
 // numbers brings a list to the device, until the next one.
 func (b *Backend) numbers(v []int32) cuda.Pointer {
-	p := b.need(&b.ints, 4*int64(len(v)))
-	b.copyIn(p, bytesOf(v))
+	p := b.Need(&b.ints, 4*int64(len(v)))
+	b.CopyIn(p, v)
 	return p
 }
 
 // GatherRows implements kernel.Backend.
 func (b *Backend) GatherRows(dst, src kernel.Buffer, rows []int32, d int) {
 	n := len(rows) * d
-	b.launch("gatherRows", each(n), at(dst, n), at(src, d), b.numbers(rows), n, d)
+	b.Queue("gatherRows", each(n), at(dst, n), at(src, d), b.numbers(rows), n, d)
 }
 
 // MatMul implements kernel.Backend.
@@ -35,14 +35,14 @@ func (b *Backend) MatMul(dst []kernel.Buffer, x kernel.Buffer, n int, w []kernel
 	}
 	for i := range w {
 		m := w[i].(*weight)
-		b.launch(name, shape{x: up(m.rows, 4), y: up(n, rows), threads: 128},
+		b.Queue(name, Shape{X: up(m.rows, 4), Y: up(n, rows), Threads: 128},
 			at(dst[i], n*m.rows), at(x, n*m.cols), m.at, m.kind, n, m.rows, m.cols)
 	}
 }
 
 // AddBias implements kernel.Backend.
 func (b *Backend) AddBias(x, bias kernel.Buffer, n, d int) {
-	b.launch("addBias", each(n*d), at(x, n*d), at(bias, d), n*d, d)
+	b.Queue("addBias", each(n*d), at(x, n*d), at(bias, d), n*d, d)
 }
 
 // RMSNorm implements kernel.Backend.
@@ -57,33 +57,33 @@ func (b *Backend) AddRMSNorm(dst, x, delta, w kernel.Buffer, n, d int, eps float
 
 func (b *Backend) norm(dst, x, delta, w kernel.Buffer, n, d int, eps float32) {
 	threads := max(32, min(256, d/8&^31))
-	b.launch("rmsNorm", shape{x: n, threads: threads}, at(dst, n*d), at(x, n*d), at(delta, n*d), at(w, d), d, eps)
+	b.Queue("rmsNorm", Shape{X: n, Threads: threads}, at(dst, n*d), at(x, n*d), at(delta, n*d), at(w, d), d, eps)
 }
 
 // SiLUMul implements kernel.Backend.
 func (b *Backend) SiLUMul(dst, gate, up kernel.Buffer, n, d int) {
-	b.launch("siluMul", each(n*d), at(dst, n*d), at(gate, n*d), at(up, n*d), n*d)
+	b.Queue("siluMul", each(n*d), at(dst, n*d), at(gate, n*d), at(up, n*d), n*d)
 }
 
 // GELUMul implements kernel.Backend.
 func (b *Backend) GELUMul(dst, gate, up kernel.Buffer, n, d int) {
-	b.launch("geluMul", each(n*d), at(dst, n*d), at(gate, n*d), at(up, n*d), n*d)
+	b.Queue("geluMul", each(n*d), at(dst, n*d), at(gate, n*d), at(up, n*d), n*d)
 }
 
 // SigmoidMul implements kernel.Backend.
 func (b *Backend) SigmoidMul(x, gate kernel.Buffer, n, d int) {
-	b.launch("sigmoidMul", each(n*d), at(x, n*d), at(gate, n*d), n*d)
+	b.Queue("sigmoidMul", each(n*d), at(x, n*d), at(gate, n*d), n*d)
 }
 
 // AddScaled implements kernel.Backend.
 func (b *Backend) AddScaled(x, y, gate kernel.Buffer, n, d int) {
-	b.launch("addScaled", each(n*d), at(x, n*d), at(y, n*d), at(gate, n), n*d, d)
+	b.Queue("addScaled", each(n*d), at(x, n*d), at(y, n*d), at(gate, n), n*d, d)
 }
 
 // SplitHeads implements kernel.Backend.
 func (b *Backend) SplitHeads(first, second, x kernel.Buffer, n, heads, d int) {
 	all := n * heads * d
-	b.launch("splitHeads", each(all), at(first, all), at(second, all), at(x, 2*all), all, d)
+	b.Queue("splitHeads", each(all), at(first, all), at(second, all), at(x, 2*all), all, d)
 }
 
 // RopeAngles implements kernel.Backend: on the host, whose float64 a device cannot match.
@@ -107,7 +107,7 @@ func (b *Backend) Rope(x, angles kernel.Buffer, n, heads, headDim, half int, neo
 	if half == 0 {
 		return
 	}
-	b.launch("rope", each(n*heads*half), at(x, n*heads*headDim), at(angles, 2*n*half), n*heads*half, heads, headDim, half, neox)
+	b.Queue("rope", each(n*heads*half), at(x, n*heads*headDim), at(angles, 2*n*half), n*heads*half, heads, headDim, half, neox)
 }
 
 // pairRowsMax is how many rows go through the experts at a time: a grid is at most 65,535 high.
@@ -126,16 +126,16 @@ func (b *Backend) Experts(dst, x, logits kernel.Buffer, n int, s kernel.ExpertSt
 	}
 	most := min(n, pairRowsMax)
 	list := (4*most*r.Top + 15) &^ 15 // what follows is read by 16 bytes
-	ids := b.need(&b.pairs, int64(2*list+4*most*r.Top*gate.rows))
+	ids := b.Need(&b.pairs, int64(2*list+4*most*r.Top*gate.rows))
 	weights, between := ids+cuda.Pointer(list), ids+cuda.Pointer(2*list)
 	for done := 0; done < n; done += most {
 		rows := min(most, n-done)
-		b.launch("route", shape{x: rows, threads: 32}, ids, weights, scores+cuda.Pointer(4*done*gate.experts), at(r.Bias, gate.experts),
+		b.Queue("route", Shape{X: rows, Threads: 32}, ids, weights, scores+cuda.Pointer(4*done*gate.experts), at(r.Bias, gate.experts),
 			gate.experts, r.Top, r.Sigmoid, r.Groups, r.GroupsUsed, r.GroupTop, r.Plain, scale)
-		b.launch("expertUp", shape{x: up(gate.rows, 4), y: rows * r.Top, threads: 128}, between, from+cuda.Pointer(4*done*gate.cols),
+		b.Queue("expertUp", Shape{X: up(gate.rows, 4), Y: rows * r.Top, Threads: 128}, between, from+cuda.Pointer(4*done*gate.cols),
 			ids, gate.at, upper.at, at(s.GateBias, gate.experts*gate.rows), at(s.UpBias, gate.experts*gate.rows),
 			gate.kind, upper.kind, r.Top, gate.rows, gate.cols, s.Limit, s.Alpha)
-		b.launch("expertDown", shape{x: up(down.rows, 4), y: rows, threads: 128}, to+cuda.Pointer(4*done*down.rows), between,
+		b.Queue("expertDown", Shape{X: up(down.rows, 4), Y: rows, Threads: 128}, to+cuda.Pointer(4*done*down.rows), between,
 			ids, weights, down.at, at(s.DownBias, down.experts*down.rows), down.kind, r.Top, down.rows, down.cols)
 	}
 }
