@@ -3,21 +3,14 @@ package extensions
 import (
 	"corenode/extensions/guest"
 	"corenode/wasm/abi"
-	"corenode/wasm/builtin"
 )
-
-// Prices are nano-dollars per token; see builtin.Prices.
-type Prices = builtin.Prices
-
-// Line is one part of a charge; see builtin.Line.
-type Line = builtin.Line
 
 // Charge is what a request costs, with the columns of its ledger row.
 type Charge struct {
 	// Amount is the cost, zero or more. The settlement's row has its negative.
 	Amount abi.Nano
 	Tier   int
-	Lines  []Line
+	Lines  []abi.Line
 	// ModuleDigest names the code that made the charge, InputHash the input:
 	// the SHA-256 of Input, in hex.
 	ModuleDigest string
@@ -33,10 +26,10 @@ type Charge struct {
 }
 
 func newCharge(c abi.Charge, digest string) Charge {
-	out := Charge{Amount: c.Total, Tier: c.Tier, ModuleDigest: digest, Lines: make([]Line, len(c.Lines)), taken: c.Taken}
+	out := Charge{Amount: c.Total, Tier: c.Tier, ModuleDigest: digest, Lines: make([]abi.Line, len(c.Lines)), taken: c.Taken}
 	for i, l := range c.Lines {
 		l.Unit = guest.Clean(l.Unit, abi.UnitBytes)
-		out.Lines[i] = Line(l)
+		out.Lines[i] = l
 	}
 	return out
 }

@@ -12,7 +12,7 @@ import (
 )
 
 // charged is the contract's formula in arithmetic that cannot overflow.
-func charged(p Prices, u abi.Usage) *big.Int {
+func charged(p abi.Prices, u abi.Usage) *big.Int {
 	sum := func(numbers ...int64) *big.Int {
 		total := new(big.Int)
 		for _, n := range numbers {
@@ -41,8 +41,8 @@ func (r tariffDraws) number(bitsMax int) int64 {
 	return int64(r.Uint64() >> (64 - r.IntN(bitsMax+1)))
 }
 
-func (r tariffDraws) prices(bitsMax int) Prices {
-	return Prices{Input: 1 + abi.Nano(r.number(bitsMax)), Cached: abi.Nano(r.number(bitsMax)), Output: abi.Nano(r.number(bitsMax))}
+func (r tariffDraws) prices(bitsMax int) abi.Prices {
+	return abi.Prices{Input: 1 + abi.Nano(r.number(bitsMax)), Cached: abi.Nano(r.number(bitsMax)), Output: abi.Nano(r.number(bitsMax))}
 }
 
 // usage draws a usage; in every other case the input is 199,999 to 200,002 tokens.
@@ -60,9 +60,9 @@ func (r tariffDraws) usage() abi.Usage {
 
 // openTariff is a host whose billing is the shipped module, as Wasm, and the
 // prices of some models. It compiles the module: the tests share one host.
-func openTariff(t *testing.T, r tariffDraws) (h *Host, digest string, prices map[string]Prices) {
+func openTariff(t *testing.T, r tariffDraws) (h *Host, digest string, prices map[string]abi.Prices) {
 	t.Helper()
-	prices = map[string]Prices{"contract": {Input: 240, Cached: 24, Output: 2400}}
+	prices = map[string]abi.Prices{"contract": {Input: 240, Cached: 24, Output: 2400}}
 	for i := range 40 {
 		prices[fmt.Sprint("model-", i)] = r.prices(12)
 	}
@@ -104,7 +104,7 @@ func chargesAgree(t *testing.T, r tariffDraws, h *Host, digest string) {
 	for i := range 4000 {
 		in := abi.ChargeInput{Prices: r.prices(34), Usage: r.usage(), At: 7, Model: "any", Account: "a"}
 		if i == 0 { // the draw may have none that overflows
-			in.Prices, in.Usage = Prices{Input: 1<<34 - 1, Output: 1<<34 - 1}, abi.Usage{InputUncached: 1<<30 - 1, Output: 1<<30 - 1}
+			in.Prices, in.Usage = abi.Prices{Input: 1<<34 - 1, Output: 1<<34 - 1}, abi.Usage{InputUncached: 1<<30 - 1, Output: 1<<30 - 1}
 		}
 		want := charged(in.Prices, in.Usage)
 		native, errNative := builtin.Rate(in.Prices, in.Usage)
@@ -135,7 +135,7 @@ func chargesAgree(t *testing.T, r tariffDraws, h *Host, digest string) {
 }
 
 // quotesAgree also charges what was quoted, at the pinned generation.
-func quotesAgree(t *testing.T, r tariffDraws, h *Host, digest string, prices map[string]Prices) {
+func quotesAgree(t *testing.T, r tariffDraws, h *Host, digest string, prices map[string]abi.Prices) {
 	cut := 0
 	for i := range 2000 {
 		model := fmt.Sprint("model-", i%40)
@@ -173,7 +173,7 @@ func quotesAgree(t *testing.T, r tariffDraws, h *Host, digest string, prices map
 // tariffsRefuse shows the usages that make no sense to both tariffs and to the
 // host: no one charges them, and the host has nobody left to ask.
 func tariffsRefuse(t *testing.T, h *Host, digest string) {
-	p := Prices{Input: 240, Cached: 24, Output: 2400}
+	p := abi.Prices{Input: 240, Cached: 24, Output: 2400}
 	const most = math.MaxInt64
 	for name, u := range map[string]abi.Usage{
 		"uncached": {InputUncached: -1, CacheRead: 5}, "read": {CacheRead: -1, InputUncached: 5},

@@ -114,7 +114,7 @@ func (c *clerk) Error(dst []byte, in abi.ErrorInput) []byte {
 type toll struct{ defect string }
 
 func (m toll) Quote(in abi.QuoteInput) (abi.Quote, error) {
-	upper, minimum, err := tariff.Quote(tariff.Prices(in.Prices), in.Input, in.OutputMax)
+	upper, minimum, err := tariff.Quote(in.Prices, in.Input, in.OutputMax)
 	if m.defect == "quote" {
 		upper, minimum = minimum, upper
 	}
@@ -125,13 +125,9 @@ func (m toll) Quote(in abi.QuoteInput) (abi.Quote, error) {
 }
 
 func (m toll) Charge(in abi.ChargeInput) (abi.Charge, error) {
-	rated, err := tariff.Rate(tariff.Prices(in.Prices), in.Usage)
+	out, err := tariff.Rate(in.Prices, in.Usage)
 	if m.defect == "wraps" && err != nil {
-		rated, err = tariff.Charge{Total: -5, Lines: []abi.Line{{Amount: -5}, {}, {}}}, nil
-	}
-	out := abi.Charge{Total: rated.Total, Tier: rated.Tier}
-	for _, l := range rated.Lines {
-		out.Lines = append(out.Lines, abi.Line(l))
+		out, err = abi.Charge{Total: -5, Lines: []abi.Line{{Amount: -5}, {}, {}}}, nil
 	}
 	switch m.defect {
 	case "triple":

@@ -114,17 +114,12 @@ func (p parrot) Error(dst []byte, in abi.ErrorInput) []byte {
 type billing struct{}
 
 func (billing) Quote(in abi.QuoteInput) (abi.Quote, error) {
-	upper, minimum, err := tariff.Quote(tariff.Prices(in.Prices), in.Input, in.OutputMax)
+	upper, minimum, err := tariff.Quote(in.Prices, in.Input, in.OutputMax)
 	return abi.Quote{Upper: upper, Minimum: minimum}, err
 }
 
 func (billing) Charge(in abi.ChargeInput) (abi.Charge, error) {
-	rated, err := tariff.Rate(tariff.Prices(in.Prices), in.Usage)
-	out := abi.Charge{Total: rated.Total, Tier: rated.Tier}
-	for _, l := range rated.Lines {
-		out.Lines = append(out.Lines, abi.Line(l))
-	}
-	return out, err
+	return tariff.Rate(in.Prices, in.Usage)
 }
 
 // doorman is an admission policy.

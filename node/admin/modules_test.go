@@ -147,7 +147,7 @@ func (f *fakeModules) Replay(digest string, input []byte) (extensions.Charge, er
 	hash := sha256.Sum256(input)
 	amount := f.price * abi.Nano(in.Usage.Output)
 	return extensions.Charge{Amount: amount, Tier: 1, ModuleDigest: digest, Input: input, InputHash: hex.EncodeToString(hash[:]),
-		Lines: []extensions.Line{{Unit: "output", Tokens: in.Usage.Output, Price: f.price, Amount: amount}}}, err
+		Lines: []abi.Line{{Unit: "output", Tokens: in.Usage.Output, Price: f.price, Amount: amount}}}, err
 }
 
 func newModulesAPI(t *testing.T) (*Client, *fakeModules, *sqlite.Store, account.Account) {

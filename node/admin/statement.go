@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"corenode/actors/account"
-	"corenode/extensions"
 	"corenode/extensions/compare"
 	"corenode/node/store"
 	"corenode/wasm/abi"
@@ -273,8 +272,8 @@ func (a *API) explain(e account.Entry) (lines []compare.Line, why string) {
 	return showLines(again.Lines), ""
 }
 
-func showLines(lines []extensions.Line) []compare.Line {
-	return listOf(lines, func(l extensions.Line) compare.Line {
+func showLines(lines []abi.Line) []compare.Line {
+	return listOf(lines, func(l abi.Line) compare.Line {
 		return compare.Line{Unit: l.Unit, Tokens: l.Tokens, PriceNanoUSD: l.Price, AmountNanoUSD: l.Amount}
 	}).Data
 }

@@ -18,7 +18,6 @@ import (
 
 	"corenode/extensions"
 	"corenode/wasm/abi"
-	"corenode/wasm/builtin"
 )
 
 //go:embed reference.yaml
@@ -234,8 +233,8 @@ type Prices struct {
 }
 
 // Rates returns the prices as the tariff takes them.
-func (p Prices) Rates() builtin.Prices {
-	return builtin.Prices{Input: abi.Nano(p.Input), Cached: abi.Nano(p.CachedInput), Output: abi.Nano(p.Output)}
+func (p Prices) Rates() abi.Prices {
+	return abi.Prices{Input: abi.Nano(p.Input), Cached: abi.Nano(p.CachedInput), Output: abi.Nano(p.Output)}
 }
 
 // Sampling holds the values of parameters that a request leaves out; nil = not set.

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"corenode/wasm/builtin"
+	"corenode/wasm/abi"
 )
 
 // everyKey lists all keys, those of a model once, by their last word and indent.
@@ -122,7 +122,7 @@ models:
 	}
 	core, other, added := c.Models["core-1.1"], c.Models["other"], c.Models["new"]
 	if len(c.Models) != 3 || core.Path != "flag.gguf" || core.ContextLength != 0 ||
-		core.Prices.Rates() != (builtin.Prices{Input: 240, Cached: 24, Output: 3000}) {
+		core.Prices.Rates() != (abi.Prices{Input: 240, Cached: 24, Output: 3000}) {
 		t.Errorf("core-1.1: %+v of %d models", core, len(c.Models))
 	}
 	if other.Engine != EngineInstant || *other.Sampling.Temperature != 0.7 || *other.Sampling.TopK != 20 || other.Sampling.TopP != nil ||

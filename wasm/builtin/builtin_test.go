@@ -9,7 +9,7 @@ import (
 // TestDigestNamesThisArithmetic fails when charges come out differently
 // under the same digest: raise its number with the new amounts.
 func TestDigestNamesThisArithmetic(t *testing.T) {
-	p := Prices{Input: 3, Cached: 2, Output: 5}
+	p := abi.Prices{Input: 3, Cached: 2, Output: 5}
 	plain, err := Rate(p, abi.Usage{InputUncached: 100_000, CacheRead: 99_999, CacheWrite: 1, Output: 7})
 	if err != nil || plain.Total != 500_036 {
 		t.Errorf("plain: %+v, %v", plain, err)
