@@ -2,6 +2,7 @@ package devicetest
 
 import (
 	"errors"
+	"math/rand/v2"
 	"regexp"
 	"strings"
 	"testing"
@@ -60,3 +61,6 @@ func WantFound(t *testing.T, place int, how, want string) {
 		t.Log(how)
 	}
 }
+
+// Fixed are n numbers, the same ones for every mutant and for the reference.
+func Fixed(n int) []float32 { return Normals(rand.New(rand.NewPCG(5, 5)), n, 1) }

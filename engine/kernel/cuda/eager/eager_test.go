@@ -139,85 +139,27 @@ func checkTables(r *rig) {
 	}
 }
 
-// attentionCase is a shape; spans are position and length.
-type attentionCase struct {
-	heads, kvHeads, d, page int
-	spans                   [][2]int
-	window                  int
-	sinks                   bool
-	shared                  bool
-}
-
-var attentionCases = []attentionCase{
-	{heads: 4, kvHeads: 2, d: 64, page: 16, spans: [][2]int{{0, 5}, {37, 1}}},
-	{heads: 2, kvHeads: 1, d: 128, page: 32, spans: [][2]int{{40, 3}}, sinks: true},
-	{heads: 2, kvHeads: 1, d: 200, page: 16, spans: [][2]int{{20, 2}, {0, 1}}, window: 7},
-	{heads: 3, kvHeads: 3, d: 24, page: 64, spans: [][2]int{{70, 2}}, window: 300, sinks: true},
-	{heads: 2, kvHeads: 2, d: 256, page: 16, spans: [][2]int{{17, 1}}, sinks: true},
-	{heads: 1, kvHeads: 1, d: 100, page: 16, spans: [][2]int{{9, 1}}},
-	{heads: 4, kvHeads: 2, d: 320, page: 16, spans: [][2]int{{18, 1}, {0, 2}}, window: 9, sinks: true},
-	{heads: 2, kvHeads: 1, d: 640, page: 16, spans: [][2]int{{21, 2}}, shared: true},
-	{heads: 3, kvHeads: 1, d: 80, page: 32, spans: [][2]int{{33, 1}}, shared: true},
-}
-
-// attend stores what came before in pieces of chunk rows and attends with the rest.
-func (c attentionCase) attend(r *rig, b kernel.Backend, kv kernel.KVType, in [3][]float32, chunk int) []float32 {
-	var step kernel.Step
-	pages := int32(0)
-	for _, s := range c.spans {
-		var table []int32
-		for range up(s[0]+s[1], c.page) {
-			table = append([]int32{pages}, table...) // not in order
-			pages++
-		}
-		step.Spans = append(step.Spans, kernel.Span{Row: step.Rows, Len: s[1], Pos: s[0], Pages: table})
-		step.Rows += s[1]
-	}
-	cache, err := b.NewCache(kernel.CacheConfig{Layers: 2, KVHeads: c.kvHeads, HeadDim: c.d, PageTokens: c.page, Pages: int(pages), KV: kv,
-		Shared: c.shared})
-	if err != nil {
-		r.Fatal(err)
-	}
-	defer cache.Close()
-	width, from := c.kvHeads*c.d, 0
-	for i, s := range c.spans {
-		for at := 0; at < s[0]+s[1]; at += chunk {
-			n := min(chunk, s[0]+s[1]-at)
-			part := kernel.Step{Rows: n, Spans: []kernel.Span{{Len: n, Pos: at, Pages: step.Spans[i].Pages}}}
-			for layer := range 2 { // the other layer's must not be seen
-				k, v := in[layer][(from+at)*width:], in[1-layer][(from+at)*width:]
-				b.StoreKV(cache, layer, upload(b, k[:n*width]), upload(b, v[:n*width]), &part)
-			}
-		}
-		from += s[0] + s[1]
-	}
-	q, sinks := upload(b, in[2][:step.Rows*c.heads*c.d]), kernel.Buffer(nil)
-	if c.sinks {
-		sinks = upload(b, in[2][:c.heads])
-	}
-	out := b.NewBuffer(q.Len())
-	b.Attend(cache, 1, out, q, &step, c.heads, c.window, float32(1/math.Sqrt(float64(c.d))), sinks)
-	return download(b, out)
-}
-
-// input is K, V and queries for a case.
-func (c attentionCase) input(r *rig) [3][]float32 {
-	tokens, rows := 0, 0
-	for _, s := range c.spans {
-		tokens, rows = tokens+s[0]+s[1], rows+s[1]
-	}
-	width := c.kvHeads * c.d
-	return [3][]float32{r.Normals(tokens*width, 1), r.Normals(tokens*width, 1), r.Normals(rows*c.heads*c.d, 2)}
+var attentionCases = []devicetest.Attention{
+	{Heads: 4, KVHeads: 2, Dim: 64, Page: 16, Spans: [][2]int{{0, 5}, {37, 1}}},
+	{Heads: 2, KVHeads: 1, Dim: 128, Page: 32, Spans: [][2]int{{40, 3}}, Sinks: true},
+	{Heads: 2, KVHeads: 1, Dim: 200, Page: 16, Spans: [][2]int{{20, 2}, {0, 1}}, Window: 7},
+	{Heads: 3, KVHeads: 3, Dim: 24, Page: 64, Spans: [][2]int{{70, 2}}, Window: 300, Sinks: true},
+	{Heads: 2, KVHeads: 2, Dim: 256, Page: 16, Spans: [][2]int{{17, 1}}, Sinks: true},
+	{Heads: 1, KVHeads: 1, Dim: 100, Page: 16, Spans: [][2]int{{9, 1}}},
+	{Heads: 4, KVHeads: 2, Dim: 320, Page: 16, Spans: [][2]int{{18, 1}, {0, 2}}, Window: 9, Sinks: true},
+	{Heads: 2, KVHeads: 1, Dim: 640, Page: 16, Spans: [][2]int{{21, 2}}, Shared: true},
+	{Heads: 3, KVHeads: 1, Dim: 80, Page: 32, Spans: [][2]int{{33, 1}}, Shared: true},
 }
 
 func checkAttention(r *rig) {
 	for _, kv := range []kernel.KVType{kernel.KVF16, kernel.KVF32, kernel.KVQ8} {
 		for _, c := range attentionCases {
-			if kv == kernel.KVQ8 && (c.shared || c.d > plainDimMax) {
+			if kv == kernel.KVQ8 && (c.Shared || c.Dim > plainDimMax) {
 				continue
 			}
-			in := c.input(r)
-			r.Agree(fmt.Sprintf("%s %+v", kv, c), exact, func(b kernel.Backend) []float32 { return c.attend(r, b, kv, in, 1000) })
+			c.KV = kv
+			in := c.Input(r.Random)
+			r.Agree(fmt.Sprintf("%+v", c), exact, func(b kernel.Backend) []float32 { return c.Attend(r, b, in) })
 		}
 	}
 }
@@ -349,17 +291,17 @@ func TestBitsDependOnNothingElseInTheStep(t *testing.T) {
 	for i := range 6 {
 		same(t, fmt.Sprintf("row %d alone", i), product(1, i), all[i*rows:])
 	}
-	c := attentionCases[0]
-	in := c.input(r)
+	in := attentionCases[0].Input(r.Random)
 	for _, kv := range []kernel.KVType{kernel.KVF16, kernel.KVQ8} {
-		want := c.attend(r, r.cuda, kv, in, 1000)
-		c.page = 64
-		same(t, "another page size", c.attend(r, r.cuda, kv, in, 3), want)
-		c.page = 16
+		c := attentionCases[0]
+		c.KV = kv
+		want := c.Attend(r, r.cuda, in)
+		c.Page, c.Chunk = 64, 3
+		same(t, "another page size", c.Attend(r, r.cuda, in), want)
 	}
-	d := recurrenceCase{1, 2, 32, 4, true, kernel.StateF32}
-	input := d.input(r, 8)
-	same(t, "the recurrence again", d.delta(r, r.cuda, input), d.delta(r, r.cuda, input))
+	d := devicetest.Recurrence{KHeads: 1, VHeads: 2, Dim: 32, Taps: 4, Tiled: true, Spans: threeSpans}
+	input := d.Input(r.Random)
+	same(t, "the recurrence again", delta(r, d, r.cuda, input), delta(r, d, r.cuda, input))
 }
 
 // TestTheInterpreterGivesTheSameBits: what only multiplies, adds and moves gives a GPU's bits, and those of the

@@ -44,14 +44,9 @@ var mutations = []mutation{
 	{"an exponential left out", "deltanet.ptx", "recur", `ex2\.approx\.f32 (.*), (.*);`, "mov.f32 $1, $2;", 1, mutantRecurrence, ""},
 }
 
-// mutantInput is the same for all: what the reference is given, too.
-func mutantInput(n int) []float32 {
-	return devicetest.Normals(rand.New(rand.NewPCG(5, 5)), n, 1)
-}
-
 func mutantNorm(r *rig, b kernel.Backend) []float32 {
-	x := upload(b, mutantInput(2*2304))
-	b.RMSNorm(x, x, upload(b, mutantInput(2304)), 2, 2304, 1e-6)
+	x := upload(b, devicetest.Fixed(2*2304))
+	b.RMSNorm(x, x, upload(b, devicetest.Fixed(2304)), 2, 2304, 1e-6)
 	return download(b, x)
 }
 
@@ -62,7 +57,7 @@ func mutantProduct(r *rig, b kernel.Backend) []float32 {
 	}
 	w := r.Load(b, kernel.Source{Name: "w", Type: kernel.F16, Experts: 1, Rows: 8, Cols: 512, Data: data})
 	to := b.NewBuffer(4 * 8)
-	b.MatMul([]kernel.Buffer{to}, upload(b, mutantInput(4*512)), 4, []kernel.Weight{w})
+	b.MatMul([]kernel.Buffer{to}, upload(b, devicetest.Fixed(4*512)), 4, []kernel.Weight{w})
 	return download(b, to)
 }
 
@@ -74,7 +69,7 @@ func mutantBlocks(r *rig, b kernel.Backend) []float32 {
 	}
 	w := r.Load(b, kernel.Source{Name: "w", Type: kernel.Q4_K, Experts: 1, Rows: 8, Cols: 512, Data: data})
 	to := b.NewBuffer(4 * 8)
-	b.MatMul([]kernel.Buffer{to}, upload(b, mutantInput(4*512)), 4, []kernel.Weight{w})
+	b.MatMul([]kernel.Buffer{to}, upload(b, devicetest.Fixed(4*512)), 4, []kernel.Weight{w})
 	return download(b, to)
 }
 
@@ -88,13 +83,13 @@ func mutantCodes(r *rig, b kernel.Backend) []float32 {
 		w.Data = binary.LittleEndian.AppendUint32(w.Data, math.Float32bits(float32(1+block%3)))
 	}
 	to := b.NewBuffer(4 * 8)
-	b.MatMul([]kernel.Buffer{to}, upload(b, mutantInput(4*512)), 4, []kernel.Weight{r.Load(b, w)})
+	b.MatMul([]kernel.Buffer{to}, upload(b, devicetest.Fixed(4*512)), 4, []kernel.Weight{r.Load(b, w)})
 	return download(b, to)
 }
 
 // mutantDraws are tokens, of package sample where the backend is the reference.
 func mutantDraws(r *rig, b kernel.Backend) (tokens []float32) {
-	rows, logits := hardRows(), mutantInput(hardVocab)
+	rows, logits := hardRows(), devicetest.Fixed(hardVocab)
 	for i := range logits { // many are equal
 		logits[i] = float32(math.Round(float64(8*logits[i])) / 8)
 	}
@@ -115,9 +110,9 @@ func mutantDraws(r *rig, b kernel.Backend) (tokens []float32) {
 }
 
 func mutantAttention(r *rig, b kernel.Backend) []float32 {
-	c := attentionCase{heads: 2, kvHeads: 1, d: 64, page: 16, spans: [][2]int{{19, 2}}, window: 6}
-	k := mutantInput(21 * 64)
-	return c.attend(r, b, kernel.KVF16, [3][]float32{k, mutantInput(22 * 64)[64:], mutantInput(2 * 2 * 64)}, 1000)
+	c := devicetest.Attention{Heads: 2, KVHeads: 1, Dim: 64, Page: 16, Spans: [][2]int{{19, 2}}, Window: 6}
+	k := devicetest.Fixed(21 * 64)
+	return c.Attend(r, b, [3][]float32{k, devicetest.Fixed(22 * 64)[64:], devicetest.Fixed(2 * 2 * 64)})
 }
 
 func mutantRecurrence(r *rig, b kernel.Backend) []float32 {
@@ -128,8 +123,8 @@ func mutantRecurrence(r *rig, b kernel.Backend) []float32 {
 func mutantBrain(r *rig, b kernel.Backend) []float32 { return mutantStates(r, b, kernel.StateBF16) }
 
 func mutantStates(r *rig, b kernel.Backend, states kernel.StateType) []float32 {
-	c := recurrenceCase{1, 1, 64, 4, true, states}
-	return c.delta(r, b, c.input(&rig{Rig: &devicetest.Rig{T: r.T, Random: rand.New(rand.NewPCG(6, 6))}}, 8))
+	c := devicetest.Recurrence{KHeads: 1, VHeads: 1, Dim: 64, Taps: 4, Tiled: true, States: states, Spans: threeSpans}
+	return delta(r, c, b, c.Input(rand.New(rand.NewPCG(6, 6))))
 }
 
 // outcome runs a mutant and says how its fault shows, "" where it does not.

@@ -16,80 +16,20 @@ import (
 // between two may become either. It was 6e-7 at most.
 const brains = 1e-4
 
-// recurrenceCase is a DeltaNet layer.
-type recurrenceCase struct {
-	kHeads, vHeads, d, taps int
-	tiled                   bool
-	states                  kernel.StateType
-}
+// threeSpans are of eight rows; one saves states.
+var threeSpans = []kernel.Span{{Len: 5, Saves: []int32{3, 4}}, {Len: 1, Pos: 7}, {Len: 2}}
 
-// recurrence is such a layer on a backend, with a cache of two.
-type recurrence struct {
-	recurrenceCase
-	b     kernel.Backend
-	cache kernel.Cache
-	in    map[string][]float32
-}
-
-func (c recurrenceCase) on(r *rig, b kernel.Backend, in map[string][]float32) *recurrence {
-	cache, err := b.NewCache(kernel.CacheConfig{PageTokens: 16, LinearLayers: 2, StateSlots: 6, ConvDim: c.channels(), ConvKernel: c.taps,
-		VHeads: c.vHeads, StateDim: c.d, States: c.states})
-	if err != nil {
-		r.Fatal(err)
-	}
-	return &recurrence{c, b, cache, in}
-}
-
-func (c recurrenceCase) channels() int { return (2*c.kHeads + c.vHeads) * c.d }
-
-func (c recurrenceCase) shape() kernel.DeltaShape {
-	return kernel.DeltaShape{KHeads: c.kHeads, VHeads: c.vHeads, Dim: c.d, ConvKernel: c.taps, Tiled: c.tiled, Eps: 1e-6}
-}
-
-// run computes a step, whose rows are the input's from one on.
-func (c *recurrence) run(layer, from int, step *kernel.Step) []float32 {
-	b, n, width := c.b, step.Rows, c.vHeads*c.d
-	rows := func(name string, wide int) kernel.Buffer { return upload(b, c.in[name][from*wide:(from+n)*wide]) }
-	weights := kernel.DeltaWeights{Conv: upload(b, c.in["conv"]), A: upload(b, c.in["a"]), DtBias: upload(b, c.in["bias"]),
-		Norm: upload(b, c.in["norm"])}
-	out := b.NewBuffer(n * width)
-	b.DeltaNet(c.cache, layer, out, rows("qkv", c.channels()), rows("z", width), rows("beta", c.vHeads), rows("alpha", c.vHeads),
-		weights, c.shape(), step)
-	return download(b, out)
-}
-
-// spans are three, one of which saves states.
-func (recurrenceCase) spans() *kernel.Step {
-	return &kernel.Step{Rows: 8, Spans: []kernel.Span{
-		{Len: 5, State: 0, Saves: []int32{3, 4}}, {Row: 5, Len: 1, Pos: 7, State: 1}, {Row: 6, Len: 2, State: 2},
-	}}
-}
-
-// delta runs a step of three spans, one of which saves states, then another step from what was saved.
-func (c recurrenceCase) delta(r *rig, b kernel.Backend, in map[string][]float32) []float32 {
-	v := c.on(r, b, in)
-	defer v.cache.Close()
-	all := v.run(1, 0, c.spans())
-	v.cache.CopyState(5, 4) // as it stood after two rows
-	v.cache.ResetState(1)
+// delta runs the step of a layer with threeSpans, then another step from what was saved.
+func delta(r *rig, c devicetest.Recurrence, b kernel.Backend, in map[string][]float32) []float32 {
+	v := c.On(r, b, in)
+	defer v.Cache.Close()
+	all := v.Run(1, 0, c.Step())
+	v.Cache.CopyState(5, 4) // as it stood after two rows
+	v.Cache.ResetState(1)
 	for _, slot := range []int32{0, 1, 3, 5} {
-		all = append(all, v.run(1, 0, &kernel.Step{Rows: 2, Spans: []kernel.Span{{Len: 2, Pos: 9, State: slot}}})...)
+		all = append(all, v.Run(1, 0, &kernel.Step{Rows: 2, Spans: []kernel.Span{{Len: 2, Pos: 9, State: slot}}})...)
 	}
-	return append(all, v.run(0, 0, &kernel.Step{Rows: 1, Spans: []kernel.Span{{Len: 1, State: 2}}})...)
-}
-
-func (c recurrenceCase) input(r *rig, rows int) map[string][]float32 {
-	width := c.vHeads * c.d
-	in := map[string][]float32{
-		"conv": r.Normals(c.channels()*c.taps, 0.5), "a": r.Normals(c.vHeads, 1), "bias": r.Normals(c.vHeads, 1), "norm": r.Normals(c.d, 1),
-		"qkv": r.Normals(rows*c.channels(), 1), "z": r.Normals(rows*width, 1), "beta": r.Normals(rows*c.vHeads, 1),
-		"alpha": r.Normals(rows*c.vHeads, 4),
-	}
-	for i, a := range in["a"] {
-		in["a"][i] = float32(-math.Abs(float64(a)))
-	}
-	copy(in["alpha"], []float32{-12, 25, -0.1}) // softplus next to 0, where it is the value itself, and between
-	return in
+	return append(all, v.Run(0, 0, &kernel.Step{Rows: 1, Spans: []kernel.Span{{Len: 1, State: 2}}})...)
 }
 
 func checkRecurrence(r *rig) {
@@ -98,31 +38,35 @@ func checkRecurrence(r *rig) {
 		if states == kernel.StateBF16 {
 			limit = brains
 		}
-		for _, c := range []recurrenceCase{{1, 2, 64, 4, true, states}, {2, 4, 32, 2, false, states}, {1, 1, 128, 4, true, states}} {
-			in := c.input(r, 8)
-			r.Agree(fmt.Sprintf("%+v", c), limit, func(b kernel.Backend) []float32 { return c.delta(r, b, in) })
+		for _, c := range []devicetest.Recurrence{
+			{KHeads: 1, VHeads: 2, Dim: 64, Taps: 4, Tiled: true}, {KHeads: 2, VHeads: 4, Dim: 32, Taps: 2},
+			{KHeads: 1, VHeads: 1, Dim: 128, Taps: 4, Tiled: true},
+		} {
+			c.States, c.Spans = states, threeSpans
+			in := c.Input(r.Random)
+			r.Agree(fmt.Sprintf("%+v", c), limit, func(b kernel.Backend) []float32 { return delta(r, c, b, in) })
 		}
 	}
 }
 
 // kept is the memory of a layer's state, of values of so many bytes.
-func (c *recurrence) kept(r *rig, layer, slot, each int) []byte {
+func kept(r *rig, c *devicetest.Layer, layer, slot, each int) []byte {
 	b := r.cuda
-	at := b.States(c.cache, layer, c.shape()) + b.Places(c.cache).Slot(slot)
-	return devicetest.Read(r, b.device, b.stream, at, each*c.vHeads*c.d*c.d)
+	at := b.States(c.Cache, layer, c.Shape()) + b.Places(c.Cache).Slot(slot)
+	return devicetest.Read(r, b.device, b.stream, at, each*c.VHeads*c.Dim*c.Dim)
 }
 
 // TestStatesAreRoundedWhenTheyAreStored: a step from no state computes the same whatever states are stored as.
 func TestStatesAreRoundedWhenTheyAreStored(t *testing.T) {
 	r := newRig(t, interp.Config{})
-	c := recurrenceCase{2, 4, 32, 4, false, kernel.StateF32}
-	in := c.input(r, 8)
-	exactly := c.on(r, r.cuda, in)
-	c.states = kernel.StateBF16
-	rounded := c.on(r, r.cuda, in)
-	same(t, "a step from no state", rounded.run(1, 0, c.spans()), exactly.run(1, 0, c.spans()))
+	c := devicetest.Recurrence{KHeads: 2, VHeads: 4, Dim: 32, Taps: 4, Spans: threeSpans}
+	in := c.Input(r.Random)
+	exactly := c.On(r, r.cuda, in)
+	c.States = kernel.StateBF16
+	rounded := c.On(r, r.cuda, in)
+	same(t, "a step from no state", rounded.Run(1, 0, c.Step()), exactly.Run(1, 0, c.Step()))
 	for _, slot := range []int{0, 1, 2, 3, 4} {
-		devicetest.WantRounded(t, rounded.kept(r, 1, slot, 2), exactly.kept(r, 1, slot, 4))
+		devicetest.WantRounded(t, kept(r, rounded, 1, slot, 2), kept(r, exactly, 1, slot, 4))
 	}
 }
 
@@ -157,25 +101,25 @@ const (
 func TestStatesStayNearForManySteps(t *testing.T) {
 	r := newRig(t, interp.Config{})
 	const steps = 512
-	c := recurrenceCase{1, 2, 64, 4, true, kernel.StateF32}
-	in := c.input(r, steps)
+	c := devicetest.Recurrence{KHeads: 1, VHeads: 2, Dim: 64, Taps: 4, Tiled: true, Spans: []kernel.Span{{Len: steps}}}
+	in := c.Input(r.Random)
 	copy(in["a"], []float32{-1, -0.5})
 	copy(in["bias"], []float32{-12, -4})
 	for i := range in["alpha"] {
 		in["alpha"][i] /= 4
 	}
-	want := c.on(r, r.Ref, in)
-	c.states = kernel.StateBF16
-	got := c.on(r, r.cuda, in)
+	want := c.On(r, r.Ref, in)
+	c.States = kernel.StateBF16
+	got := c.On(r, r.cuda, in)
 	var results [2][]float32
 	for i := range steps {
 		step := &kernel.Step{Rows: 1, Spans: []kernel.Span{{Len: 1, Pos: i}}}
-		results[0], results[1] = append(results[0], got.run(1, i, step)...), append(results[1], want.run(1, i, step)...)
+		results[0], results[1] = append(results[0], got.Run(1, i, step)...), append(results[1], want.Run(1, i, step)...)
 	}
-	states := ref.States(want.cache, 1, 0)
-	for head := range c.vHeads {
-		size := c.d * c.d
-		far := distance(brainValues(got.kept(r, 1, 0, 2))[head*size:][:size], states[head*size:][:size])
+	states := ref.States(want.Cache, 1, 0)
+	for head := range c.VHeads {
+		size := c.Dim * c.Dim
+		far := distance(brainValues(kept(r, got, 1, 0, 2))[head*size:][:size], states[head*size:][:size])
 		t.Logf("head %d: error of the state %.2g", head, far)
 		if !(far <= stateFar) {
 			t.Errorf("head %d: the state is %g away, at most %g", head, far, stateFar)

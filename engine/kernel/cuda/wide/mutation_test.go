@@ -52,13 +52,8 @@ var mutations = []mutation{
 	{"barrier removed", "experts.ptx", "sortPairs", `bar\.sync`, "", 0, mutantExperts, "race"},
 }
 
-// mutantInput is the same for all: what the reference is given, too.
-func mutantInput(n int) []float32 {
-	return devicetest.Normals(rand.New(rand.NewPCG(5, 5)), n, 1)
-}
-
-// fixed is a matrix of small numbers as float16.
-func fixed(experts, rows, cols int) kernel.Source {
+// weights is a matrix of small numbers as float16.
+func weights(experts, rows, cols int) kernel.Source {
 	var data []byte
 	for i := range experts * rows * cols {
 		data = append(data, byte(i*7), byte(0x30+i%5))
@@ -68,7 +63,7 @@ func fixed(experts, rows, cols int) kernel.Source {
 
 func mutantProduct(r *rig, b kernel.Backend) []float32 {
 	to := b.NewBuffer(160 * 16)
-	b.MatMul([]kernel.Buffer{to}, upload(b, mutantInput(160*456)), 160, []kernel.Weight{r.Load(b, fixed(1, 16, 456))})
+	b.MatMul([]kernel.Buffer{to}, upload(b, devicetest.Fixed(160*456)), 160, []kernel.Weight{r.Load(b, weights(1, 16, 456))})
 	return download(b, to)
 }
 
@@ -78,30 +73,30 @@ func mutantBlocks(r *rig, b kernel.Backend) []float32 {
 		w.Data = append(w.Data, byte(0x30+i%7))
 	}
 	to := b.NewBuffer(32 * 16)
-	b.MatMul([]kernel.Buffer{to}, upload(b, mutantInput(32*256)), 32, []kernel.Weight{r.Load(b, w)})
+	b.MatMul([]kernel.Buffer{to}, upload(b, devicetest.Fixed(32*256)), 32, []kernel.Weight{r.Load(b, w)})
 	return download(b, to)
 }
 
 func mutantCodes(r *rig, b kernel.Backend) []float32 {
-	data, err := modelfile.Quantize(kernel.F8E4M3, mutantInput(16*256))
+	data, err := modelfile.Quantize(kernel.F8E4M3, devicetest.Fixed(16*256))
 	if err != nil {
 		r.Fatal(err)
 	}
 	w, to := kernel.Source{Name: "w", Type: kernel.F8E4M3, Experts: 1, Rows: 16, Cols: 256, Data: data}, b.NewBuffer(32*16)
-	b.MatMul([]kernel.Buffer{to}, upload(b, mutantInput(32*256)), 32, []kernel.Weight{r.Load(b, w)})
+	b.MatMul([]kernel.Buffer{to}, upload(b, devicetest.Fixed(32*256)), 32, []kernel.Weight{r.Load(b, w)})
 	return download(b, to)
 }
 
 func mutantExperts(r *rig, b kernel.Backend) []float32 {
-	to, w := b.NewBuffer(32*8), r.Load(b, fixed(3, 8, 8))
-	b.Experts(to, upload(b, mutantInput(32*8)), upload(b, mutantInput(32*3)), 32, kernel.ExpertStack{Gate: w, Up: w, Down: w},
+	to, w := b.NewBuffer(32*8), r.Load(b, weights(3, 8, 8))
+	b.Experts(to, upload(b, devicetest.Fixed(32*8)), upload(b, devicetest.Fixed(32*3)), 32, kernel.ExpertStack{Gate: w, Up: w, Down: w},
 		kernel.Routing{Top: 2})
 	return download(b, to)
 }
 
 func mutantAttention(r *rig, b kernel.Backend) []float32 {
-	c := attentionCase{heads: 1, kvHeads: 1, d: 64, page: 16, spans: [][2]int{{100, 40}}}
-	return c.attend(r, b, [3][]float32{mutantInput(140 * 64), mutantInput(141 * 64)[64:], mutantInput(42 * 64)[128:]})
+	c := devicetest.Attention{Heads: 1, KVHeads: 1, Dim: 64, Page: 16, Spans: [][2]int{{100, 40}}}
+	return c.Attend(r, b, [3][]float32{devicetest.Fixed(140 * 64), devicetest.Fixed(141 * 64)[64:], devicetest.Fixed(42 * 64)[128:]})
 }
 
 func mutantRecurrence(r *rig, b kernel.Backend) []float32 {
@@ -112,8 +107,8 @@ func mutantRecurrence(r *rig, b kernel.Backend) []float32 {
 func mutantBrain(r *rig, b kernel.Backend) []float32 { return mutantStates(r, b, kernel.StateBF16) }
 
 func mutantStates(r *rig, b kernel.Backend, states kernel.StateType) []float32 {
-	c := recurrenceCase{1, 1, 64, 4, true, []kernel.Span{{Len: 100}}, states}
-	return c.delta(r, b, c.input(&rig{Rig: &devicetest.Rig{T: r.T, Random: rand.New(rand.NewPCG(6, 6))}}))
+	c := devicetest.Recurrence{KHeads: 1, VHeads: 1, Dim: 64, Taps: 4, Tiled: true, States: states, Spans: []kernel.Span{{Len: 100}}}
+	return delta(r, c, b, c.Input(rand.New(rand.NewPCG(6, 6))))
 }
 
 // outcome runs a mutant and says how its fault shows, "" where it does not.

@@ -2,7 +2,6 @@ package wide
 
 import (
 	"fmt"
-	"math"
 	"slices"
 	"testing"
 
@@ -142,113 +141,29 @@ func checkExperts(r *rig) {
 	}
 }
 
-// attentionCase is a shape; spans are position and length.
-type attentionCase struct {
-	heads, kvHeads, d, page int
-	spans                   [][2]int
-	window                  int
-	sinks                   bool
-}
-
-// attend stores what came before and attends with the spans' rows.
-func (c attentionCase) attend(r *rig, b kernel.Backend, in [3][]float32) []float32 {
-	var step kernel.Step
-	pages := int32(0)
-	for _, s := range c.spans {
-		var table []int32
-		for range up(s[0]+s[1], c.page) {
-			table = append([]int32{pages}, table...) // not in order
-			pages++
-		}
-		step.Spans = append(step.Spans, kernel.Span{Row: step.Rows, Len: s[1], Pos: s[0], Pages: table})
-		step.Rows += s[1]
-	}
-	cache, err := b.NewCache(kernel.CacheConfig{Layers: 2, KVHeads: c.kvHeads, HeadDim: c.d, PageTokens: c.page, Pages: int(pages)})
-	if err != nil {
-		r.Fatal(err)
-	}
-	defer cache.Close()
-	width, from := c.kvHeads*c.d, 0
-	for i, s := range c.spans {
-		n := s[0] + s[1]
-		part := kernel.Step{Rows: n, Spans: []kernel.Span{{Len: n, Pages: step.Spans[i].Pages}}}
-		for layer := range 2 { // the other layer's must not be seen
-			k, v := in[layer][from*width:], in[1-layer][from*width:]
-			b.StoreKV(cache, layer, upload(b, k[:n*width]), upload(b, v[:n*width]), &part)
-		}
-		from += n
-	}
-	q, sinks := upload(b, in[2][:step.Rows*c.heads*c.d]), kernel.Buffer(nil)
-	if c.sinks {
-		sinks = upload(b, in[2][:c.heads])
-	}
-	out := b.NewBuffer(q.Len())
-	b.Attend(cache, 1, out, q, &step, c.heads, c.window, float32(1/math.Sqrt(float64(c.d))), sinks)
-	return download(b, out)
-}
-
-// input is K, V and queries for a case.
-func (c attentionCase) input(r *rig) [3][]float32 {
-	tokens, rows := 0, 0
-	for _, s := range c.spans {
-		tokens, rows = tokens+s[0]+s[1], rows+s[1]
-	}
-	width := c.kvHeads * c.d
-	return [3][]float32{r.Normals(tokens*width, 1), r.Normals(tokens*width, 1), r.Normals(rows*c.heads*c.d, 2)}
-}
-
 func checkAttention(r *rig) {
-	for _, c := range []attentionCase{
-		{heads: 2, kvHeads: 1, d: 64, page: 16, spans: [][2]int{{3, 2}, {37, 70}, {5, 1}, {0, 33}}},
-		{heads: 1, kvHeads: 1, d: 128, page: 64, spans: [][2]int{{70, 33}}, window: 40, sinks: true},
-		{heads: 2, kvHeads: 2, d: 40, page: 32, spans: [][2]int{{100, 40}}, window: 7},
-		{heads: 2, kvHeads: 1, d: 256, page: 16, spans: [][2]int{{10, 35}}, sinks: true},
-		{heads: 1, kvHeads: 1, d: 200, page: 16, spans: [][2]int{{40, 32}}, window: 3},
-		{heads: 1, kvHeads: 1, d: 104, page: 16, spans: [][2]int{{0, 33}}},
-		{heads: 1, kvHeads: 1, d: 100, page: 16, spans: [][2]int{{0, 33}}},
-		{heads: 1, kvHeads: 1, d: 24, page: 16, spans: [][2]int{{0, 64}}, sinks: true},
+	for _, c := range []devicetest.Attention{
+		{Heads: 2, KVHeads: 1, Dim: 64, Page: 16, Spans: [][2]int{{3, 2}, {37, 70}, {5, 1}, {0, 33}}},
+		{Heads: 1, KVHeads: 1, Dim: 128, Page: 64, Spans: [][2]int{{70, 33}}, Window: 40, Sinks: true},
+		{Heads: 2, KVHeads: 2, Dim: 40, Page: 32, Spans: [][2]int{{100, 40}}, Window: 7},
+		{Heads: 2, KVHeads: 1, Dim: 256, Page: 16, Spans: [][2]int{{10, 35}}, Sinks: true},
+		{Heads: 1, KVHeads: 1, Dim: 200, Page: 16, Spans: [][2]int{{40, 32}}, Window: 3},
+		{Heads: 1, KVHeads: 1, Dim: 104, Page: 16, Spans: [][2]int{{0, 33}}},
+		{Heads: 1, KVHeads: 1, Dim: 100, Page: 16, Spans: [][2]int{{0, 33}}},
+		{Heads: 1, KVHeads: 1, Dim: 24, Page: 16, Spans: [][2]int{{0, 64}}, Sinks: true},
 	} {
-		in := c.input(r)
-		r.Agree(fmt.Sprintf("Attend %+v", c), tensor, func(b kernel.Backend) []float32 { return c.attend(r, b, in) })
+		in := c.Input(r.Random)
+		r.Agree(fmt.Sprintf("Attend %+v", c), tensor, func(b kernel.Backend) []float32 { return c.Attend(r, b, in) })
 	}
-}
-
-// recurrenceCase is a DeltaNet layer.
-type recurrenceCase struct {
-	kHeads, vHeads, d, taps int
-	tiled                   bool
-	spans                   []kernel.Span
-	states                  kernel.StateType
-}
-
-// on is such a layer's cache of two on a backend, and what runs a step with it.
-func (c recurrenceCase) on(r *rig, b kernel.Backend, in map[string][]float32) (kernel.Cache, func(step *kernel.Step) []float32) {
-	channels, width := (2*c.kHeads+c.vHeads)*c.d, c.vHeads*c.d
-	cache, err := b.NewCache(kernel.CacheConfig{PageTokens: 16, LinearLayers: 2, StateSlots: 6, ConvDim: channels, ConvKernel: c.taps,
-		VHeads: c.vHeads, StateDim: c.d, States: c.states})
-	if err != nil {
-		r.Fatal(err)
-	}
-	weights := kernel.DeltaWeights{Conv: upload(b, in["conv"]), A: upload(b, in["a"]), DtBias: upload(b, in["bias"]), Norm: upload(b, in["norm"])}
-	return cache, func(step *kernel.Step) []float32 {
-		n, out := step.Rows, b.NewBuffer(step.Rows*width)
-		b.DeltaNet(cache, 1, out, upload(b, in["qkv"][:n*channels]), upload(b, in["z"][:n*width]), upload(b, in["beta"][:n*c.vHeads]),
-			upload(b, in["alpha"][:n*c.vHeads]), weights, c.shape(), step)
-		return download(b, out)
-	}
-}
-
-func (c recurrenceCase) shape() kernel.DeltaShape {
-	return kernel.DeltaShape{KHeads: c.kHeads, VHeads: c.vHeads, Dim: c.d, ConvKernel: c.taps, Tiled: c.tiled, Eps: 1e-6}
 }
 
 // delta runs a step, then another one from the states that it left.
-func (c recurrenceCase) delta(r *rig, b kernel.Backend, in map[string][]float32) []float32 {
-	cache, run := c.on(r, b, in)
-	defer cache.Close()
-	all := run(c.step())
-	for i := range c.spans {
-		all = append(all, run(&kernel.Step{Rows: 1, Spans: []kernel.Span{{Len: 1, Pos: 900, State: int32(i)}}})...)
+func delta(r *rig, c devicetest.Recurrence, b kernel.Backend, in map[string][]float32) []float32 {
+	v := c.On(r, b, in)
+	defer v.Cache.Close()
+	all := v.Run(1, 0, c.Step())
+	for i := range c.Spans {
+		all = append(all, v.Run(1, 0, &kernel.Step{Rows: 1, Spans: []kernel.Span{{Len: 1, Pos: 900, State: int32(i)}}})...)
 	}
 	return all
 }
@@ -257,58 +172,38 @@ func (c recurrenceCase) delta(r *rig, b kernel.Backend, in map[string][]float32)
 func TestStatesAreRoundedWhenTheyAreStored(t *testing.T) {
 	r := newRig(t, interp.Config{})
 	for _, d := range []int{64, 128} {
-		c := recurrenceCase{1, 2, d, 4, true, []kernel.Span{{Len: 33}, {Len: 70}}, kernel.StateF32}
-		in, b := c.input(r), r.cuda
-		exactly, run := c.on(r, b, in)
-		c.states = kernel.StateBF16
-		rounded, again := c.on(r, b, in)
-		run(c.step())
-		again(c.step())
-		values := c.vHeads * d * d
-		for slot := range c.spans {
-			read := func(of kernel.Cache, each int) []byte {
-				return devicetest.Read(t, b.Device(), b.Stream(), b.States(of, 1, c.shape())+b.Places(of).Slot(slot), each*values)
+		c := devicetest.Recurrence{KHeads: 1, VHeads: 2, Dim: d, Taps: 4, Tiled: true, Spans: []kernel.Span{{Len: 33}, {Len: 70}}}
+		in, b := c.Input(r.Random), r.cuda
+		exactly := c.On(r, b, in)
+		c.States = kernel.StateBF16
+		rounded := c.On(r, b, in)
+		exactly.Run(1, 0, c.Step())
+		rounded.Run(1, 0, c.Step())
+		values := c.VHeads * d * d
+		for slot := range c.Spans {
+			read := func(of *devicetest.Layer, each int) []byte {
+				at := b.States(of.Cache, 1, c.Shape()) + b.Places(of.Cache).Slot(slot)
+				return devicetest.Read(t, b.Device(), b.Stream(), at, each*values)
 			}
 			devicetest.WantRounded(t, read(rounded, 2), read(exactly, 4))
 		}
 	}
 }
 
-func (c recurrenceCase) step() *kernel.Step {
-	step := &kernel.Step{}
-	for i, s := range c.spans {
-		s.Row, s.State = step.Rows, int32(i)
-		step.Spans = append(step.Spans, s)
-		step.Rows += s.Len
-	}
-	return step
-}
-
-func (c recurrenceCase) input(r *rig) map[string][]float32 {
-	n, channels, width := c.step().Rows, (2*c.kHeads+c.vHeads)*c.d, c.vHeads*c.d
-	in := map[string][]float32{
-		"conv": r.Normals(channels*c.taps, 0.5), "a": r.Normals(c.vHeads, 1), "bias": r.Normals(c.vHeads, 1), "norm": r.Normals(c.d, 1),
-		"qkv": r.Normals(n*channels, 1), "z": r.Normals(n*width, 1), "beta": r.Normals(n*c.vHeads, 1), "alpha": r.Normals(n*c.vHeads, 4),
-	}
-	for i, a := range in["a"] {
-		in["a"][i] = float32(-math.Abs(float64(a)))
-	}
-	copy(in["alpha"], []float32{-12, 25, -0.1}) // softplus next to 0, where it is the value itself, and between
-	return in
-}
-
 func checkRecurrence(r *rig) {
-	for _, c := range []recurrenceCase{
-		{1, 2, 64, 4, true, []kernel.Span{{Len: 2}, {Len: 70}, {Len: 40, Saves: []int32{5}}, {Len: 32}}, kernel.StateF32},
-		{1, 1, 128, 4, false, []kernel.Span{{Len: 130}}, kernel.StateF32},
-		{1, 1, 128, 4, true, []kernel.Span{{Len: 32}}, kernel.StateF32},
-		{1, 1, 64, 4, false, []kernel.Span{{Len: 32}}, kernel.StateF32},
-		{1, 2, 64, 4, true, []kernel.Span{{Len: 70}, {Len: 32, Saves: []int32{5}}}, kernel.StateBF16},
-		{1, 1, 128, 4, false, []kernel.Span{{Len: 65}}, kernel.StateBF16},
-		{1, 2, 32, 2, false, []kernel.Span{{Len: 33}}, kernel.StateF32},
+	for _, c := range []devicetest.Recurrence{
+		{KHeads: 1, VHeads: 2, Dim: 64, Taps: 4, Tiled: true,
+			Spans: []kernel.Span{{Len: 2}, {Len: 70}, {Len: 40, Saves: []int32{5}}, {Len: 32}}},
+		{KHeads: 1, VHeads: 1, Dim: 128, Taps: 4, Spans: []kernel.Span{{Len: 130}}},
+		{KHeads: 1, VHeads: 1, Dim: 128, Taps: 4, Tiled: true, Spans: []kernel.Span{{Len: 32}}},
+		{KHeads: 1, VHeads: 1, Dim: 64, Taps: 4, Spans: []kernel.Span{{Len: 32}}},
+		{KHeads: 1, VHeads: 2, Dim: 64, Taps: 4, Tiled: true, States: kernel.StateBF16,
+			Spans: []kernel.Span{{Len: 70}, {Len: 32, Saves: []int32{5}}}},
+		{KHeads: 1, VHeads: 1, Dim: 128, Taps: 4, States: kernel.StateBF16, Spans: []kernel.Span{{Len: 65}}},
+		{KHeads: 1, VHeads: 2, Dim: 32, Taps: 2, Spans: []kernel.Span{{Len: 33}}},
 	} {
-		in := c.input(r)
-		r.Agree(fmt.Sprintf("DeltaNet %+v", c), tensor, func(b kernel.Backend) []float32 { return c.delta(r, b, in) })
+		in := c.Input(r.Random)
+		r.Agree(fmt.Sprintf("DeltaNet %+v", c), tensor, func(b kernel.Backend) []float32 { return delta(r, c, b, in) })
 	}
 }
 
