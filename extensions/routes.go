@@ -1,6 +1,7 @@
 package extensions
 
 import (
+	"bytes"
 	"fmt"
 
 	"corenode/extensions/guest"
@@ -51,4 +52,57 @@ func (r routing) add(name Slot, m *guest.Manifest) error {
 		r[p.First()] = append(r[p.First()], routed{name, m, i, p})
 	}
 	return nil
+}
+
+// Route finds the route of a path as it was sent, without its query. It is that of
+// the module that serves, or, where that is not in memory, of the one that should.
+func (h *Host) Route(path []byte) (Routed, bool) {
+	if len(path) == 0 {
+		return Routed{}, false
+	}
+	first, _, _ := bytes.Cut(path[1:], []byte{'/'})
+	var found Routed
+	var best *routed
+	all := (*h.routing.Load())[string(first)]
+	for i := range all {
+		r := &all[i]
+		if best != nil && !r.pattern.Before(best.pattern) {
+			continue
+		}
+		if params, ok := r.pattern.Match(path); ok {
+			best, found = r, Routed{r.slot, r.manifest, r.index, params}
+		}
+	}
+	return found, best != nil
+}
+
+// Routers are the modules that answer paths, each once and without a route.
+func (h *Host) Routers() (all []Routed) {
+	seen := map[Slot]bool{}
+	for _, beside := range *h.routing.Load() {
+		for i := range beside {
+			if r := &beside[i]; !seen[r.slot] {
+				seen[r.slot] = true
+				all = append(all, Routed{Slot: r.slot, Manifest: r.manifest})
+			}
+		}
+	}
+	return all
+}
+
+// Owner is the module whose all paths are that begin with the first segment of a path, without a
+// route: it says how clients of that path read an error. Nobody's is /v1, where the contract is.
+func (h *Host) Owner(path []byte) (Routed, bool) {
+	path, absolute := bytes.CutPrefix(path, []byte{'/'})
+	first, _, _ := bytes.Cut(path, []byte{'/'})
+	all := (*h.routing.Load())[string(first)]
+	if !absolute || string(first) == "v1" || len(all) == 0 {
+		return Routed{}, false
+	}
+	for i := range all {
+		if all[i].slot != all[0].slot {
+			return Routed{}, false
+		}
+	}
+	return Routed{Slot: all[0].slot, Manifest: all[0].manifest}, true
 }
