@@ -127,7 +127,7 @@ func open(o Options) (*Engine, error) {
 		file.Close()
 		return nil, err
 	}
-	file.Rest()
+	file.ReleasePages()
 	return e, nil
 }
 

@@ -260,7 +260,7 @@ func (s *Stepper) collect() {
 	s.remember(l)
 	s.owe(s.sched.Commit(plan))
 	done := time.Now()
-	s.rest(plan.Rows)
+	s.touch(plan.Rows)
 	prefill, decode := s.account(plan)
 	s.engine.observer().Step(prefill, decode, done.Sub(l.begun))
 	s.deliver(plan, done)
@@ -272,14 +272,14 @@ func (s *Stepper) collect() {
 	}
 }
 
-// restRows is how many rows may touch a model file until its pages are given back.
+// touchedMax is how many rows may touch a model file until its pages are given back.
 // A row of embeddings brings 64 KiB around it into memory.
-const restRows = 4096
+const touchedMax = 4096
 
-func (s *Stepper) rest(rows int) {
-	if s.touched += rows; s.touched >= restRows {
+func (s *Stepper) touch(rows int) {
+	if s.touched += rows; s.touched >= touchedMax {
 		s.touched = 0
-		s.engine.file.Rest()
+		s.engine.file.ReleasePages()
 	}
 }
 

@@ -419,7 +419,7 @@ func TestSplitFile(t *testing.T) {
 	whole, backend := openParity(t, "tiny-qwen3-f16"), exactMakers(t)[1]
 	tokens := []int32{5, 9, 2, 77, 300}
 	sameBits(t, "three parts", promptLogits(t, loadOn(t, f, backend.make(t, 1)), tokens), promptLogits(t, loadOn(t, whole, backend.make(t, 1)), tokens))
-	f.Rest()
+	f.ReleasePages()
 	if f.Digest() == whole.Digest() || len(f.Digest()) != 64 {
 		t.Error("the parts have the digest of the whole")
 	}

@@ -166,7 +166,7 @@ func (t *tensors) bring(src kernel.Source) kernel.Weight {
 		t.errs = append(t.errs, fmt.Errorf("tensor %s: %w", src.Name, err))
 		return nil
 	}
-	t.f.Rest() // so that no more is in memory than what is packed and one tensor
+	t.f.ReleasePages() // so that no more is in memory than what is packed and one tensor
 	return w
 }
 

@@ -90,7 +90,7 @@ func TestFolderNames(t *testing.T) {
 	if string(f.Beside("tokenizer.json")) != "{}" || f.Beside("README.md") != nil {
 		t.Error("the texts beside the tensors are not those of the folder")
 	}
-	f.Rest()
+	f.ReleasePages()
 	digest := f.Digest()
 	for name := range texts { // the template and the tokenizer are no part of the weights
 		text := strings.Replace(texts[name], `"num_hidden_layers": 1`, `"num_hidden_layers": 2`, 1)

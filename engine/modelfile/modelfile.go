@@ -160,10 +160,10 @@ func (f *File) Size() (total int64) {
 	return total
 }
 
-// Rest gives back the memory that reading a mapped file has taken: from now on
+// ReleasePages gives back the memory that reading a mapped file has taken: from now on
 // little of it is read, such as single rows of embeddings. All data stays valid
 // and comes back when touched.
-func (f *File) Rest() {
+func (f *File) ReleasePages() {
 	for _, p := range f.parts {
 		if p.release != nil {
 			releasePages(p.data)
