@@ -371,16 +371,16 @@ func (s *Stepper) advance(r *run, now time.Time) {
 	r.job.Output.Push(r.events...)
 	for i := range r.events {
 		if r.events[i].Kind == abi.EventDelta {
-			r.delivered()
+			s.delivered(r)
 			break
 		}
 	}
 }
 
 // delivered tells that the reader was given all there is up to here: from then on another node pays for the job, too.
-func (r *run) delivered() {
+func (s *Stepper) delivered(r *run) {
 	r.job.delivered.Store(int64(r.produced))
-	r.seq.Unpaid = false
+	s.sched.Pay(&r.seq)
 }
 
 // complete ends an answer that the model or its budget ended.
@@ -390,7 +390,7 @@ func (s *Stepper) complete(r *run, truncated bool, now time.Time) {
 	stop, sequence := r.parser.Stop()
 	usage := r.usage()
 	r.job.Output.Push(append(r.events, abi.Event{Kind: abi.EventEnd, Stop: stop, StopSequence: sequence, Usage: usage})...)
-	r.delivered()
+	s.delivered(r)
 	s.leave(r, Result{Usage: usage, Stop: stop}, now)
 }
 

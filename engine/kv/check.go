@@ -133,7 +133,7 @@ func (p *Pool) checkTree() error {
 			up := &p.pages[n.parent]
 			children[n.parent]++
 			depth = up.depth + 1
-			if up.space != n.space || up.refs < n.refs && up.refs == 0 || up.pins < n.pins {
+			if up.space != n.space || up.refs < n.refs && up.refs == 0 || up.pins < n.pins || n.paid && !up.paid {
 				return fmt.Errorf("page %d %+v has parent %d %+v", i, *n, n.parent, *up)
 			}
 		}
@@ -210,6 +210,9 @@ func (p *Pool) checkStates() error {
 			continue
 		}
 		snapshots++
+		if n.snapshotPaid && !n.paid || !n.snapshotPaid && (n.refs == 0 || n.snapRefs+n.snapPins > 0) {
+			return fmt.Errorf("page %d: whether its snapshot is paid for is wrong: %+v", i, *n)
+		}
 		if p.onHost(n.snapshot) {
 			onHost++
 		}

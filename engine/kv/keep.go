@@ -54,7 +54,9 @@ func (p *Pool) Keep(bytesMax int64) []Kept {
 		order = &p.unguarded
 	}
 	for id := order.head; id != none; id = order.links[id].next {
-		k.path(id)
+		if !p.hybrid || p.pages[id].snapshotPaid {
+			k.path(id)
+		}
 	}
 	return k.list
 }
@@ -137,7 +139,7 @@ func (r *Refill) Put(k Kept) (page, slot int32, ok bool) {
 	id := p.takePage()
 	p.link(s, id, parent, hash, k.Tokens)
 	n := &p.pages[id]
-	n.hits, n.met = k.Hits, k.Met
+	n.paid, n.hits, n.met = true, k.Hits, k.Met
 	p.idle.pushBack(id)
 	r.pages[len(r.pages)-1] = id
 	if !p.hybrid || k.State == NoState {
@@ -153,6 +155,7 @@ func (r *Refill) Put(k Kept) (page, slot int32, ok bool) {
 	default:
 		return id, NoState, true
 	}
+	n.snapshotPaid = true
 	p.snapshots++
 	r.slots++
 	n.used = -r.slots // before all of this pool's own, in the order of the list

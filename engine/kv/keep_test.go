@@ -47,6 +47,35 @@ func TestKeptPagesComeBack(t *testing.T) {
 	}
 }
 
+// TestNothingUnpaidIsKept: what a sequence has computed that nobody paid for yet is not there after a restart.
+func TestNothingUnpaidIsKept(t *testing.T) {
+	for _, states := range []int{0, 4} {
+		p := newPool(t, Config{Pages: 8, States: states, SnapshotsMax: states / 2})
+		var tab Table
+		prompt := tokens(64, 0)
+		p.Open(&tab, "x", prompt)
+		p.Disown(&tab)
+		if err := p.Grow(&tab, len(prompt)); err != nil {
+			t.Fatal(err)
+		}
+		p.Index(&tab, prompt, 32)
+		if p.Hybrid() {
+			if _, err := p.TakeState(&tab); err != nil {
+				t.Fatal(err)
+			}
+			if _, ok := p.Snapshot(&tab, prompt, 64); !ok {
+				t.Fatal("no snapshot: the test sees nothing")
+			}
+		}
+		if list := p.Keep(1 << 20); len(list) > 0 {
+			t.Errorf("%d states: kept %s", states, show(list))
+		}
+		if h := p.Pin(&tab, nil, 1<<20); h != (Handle{}) {
+			t.Errorf("%d states: the pages are pinned", states)
+		}
+	}
+}
+
 func costOf(c Config, list []Kept) (n int64) {
 	for _, k := range list {
 		n += c.PageBytes

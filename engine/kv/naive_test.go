@@ -25,6 +25,8 @@ type naiveNode struct {
 	snapshot         bool
 	used             int
 	snapRefs, guards int
+	// paid and snapshotPaid say that somebody paid who came by.
+	paid, snapshotPaid bool
 }
 
 type naivePin struct {
@@ -42,9 +44,8 @@ type naiveTable struct {
 	pages   int
 	indexed int
 	start   string
-	// shared are the leading pages that it found, or that another had computed as well; disowned says that no more is to stay.
-	shared   int
-	disowned bool
+	matched int
+	unpaid  bool
 }
 
 func naiveKey(space string, tokens []int32) string { return fmt.Sprint(space, tokens) }
@@ -156,18 +157,18 @@ func (m *naive) open(t *naiveTable) (cached, branch int) {
 	size, matched := m.c.PageTokens, 0
 	for end := size; end < len(t.tokens); end += size {
 		x := m.nodes[naiveKey(t.space, t.tokens[:end])]
-		if x == nil {
+		if x == nil || !x.paid {
 			break
 		}
 		branch = end
-		if m.c.States == 0 || x.snapshot {
+		if m.c.States == 0 || x.snapshot && x.snapshotPaid {
 			matched = end
 		}
 	}
 	for end := size; end <= matched; end += size {
 		m.nodes[naiveKey(t.space, t.tokens[:end])].refs++
 	}
-	t.pages, t.indexed, t.shared = matched/size, matched/size, matched/size
+	t.pages, t.indexed, t.matched = matched/size, matched/size, matched/size
 	if matched > 0 && m.c.States > 0 {
 		t.start = naiveKey(t.space, t.tokens[:matched])
 		m.nodes[t.start].snapRefs++
@@ -217,9 +218,8 @@ func (m *naive) index(t *naiveTable, n int) {
 		k := naiveKey(t.space, t.tokens[:(t.indexed+1)*m.c.PageTokens])
 		if m.nodes[k] == nil {
 			m.nodes[k] = &naiveNode{}
-		} else {
-			t.shared = t.indexed + 1
 		}
+		m.nodes[k].paid = m.nodes[k].paid || !t.unpaid
 		m.nodes[k].refs++
 		m.private--
 	}
@@ -229,14 +229,22 @@ func (m *naive) snapshot(t *naiveTable, n int) bool {
 	m.index(t, n)
 	x := m.nodes[naiveKey(t.space, t.tokens[:n])]
 	if x.snapshot {
-		x.used = m.tick()
+		x.used, x.snapshotPaid = m.tick(), x.snapshotPaid || !t.unpaid
 		return false
 	}
 	if (m.snapshots() >= m.c.SnapshotsMax || m.freeStates() == 0) && !m.freeSnapshot() {
 		return false
 	}
-	x.snapshot, x.used = true, m.tick()
+	x.snapshot, x.used, x.snapshotPaid = true, m.tick(), !t.unpaid
 	return true
+}
+
+func (m *naive) pay(t *naiveTable) {
+	for i := t.matched + 1; t.unpaid && i <= t.indexed; i++ {
+		x := m.nodes[naiveKey(t.space, t.tokens[:i*m.c.PageTokens])]
+		x.paid, x.snapshotPaid = true, true
+	}
+	t.unpaid = false
 }
 
 func (m *naive) close(t *naiveTable, state bool) {
@@ -248,12 +256,14 @@ func (m *naive) close(t *naiveTable, state bool) {
 	for i := t.indexed; i > 0; i-- {
 		k := naiveKey(t.space, t.tokens[:i*m.c.PageTokens])
 		x := m.nodes[k]
-		x.refs--
+		if x.refs--; x.refs > 0 {
+			continue
+		}
+		x.snapshot = x.snapshot && x.snapshotPaid
 		switch {
-		case x.refs > 0 || x.pins > 0:
-		case t.disowned && i > t.shared && !m.children(k) && x.guards == 0:
+		case !x.paid:
 			delete(m.nodes, k)
-		default:
+		case x.pins == 0:
 			x.idle = m.tick()
 		}
 	}
@@ -287,11 +297,14 @@ func (m *naive) pin(t *naiveTable, keep []int, bytesMax int64) *naivePin {
 	at := func(depth int) string { return naiveKey(t.space, t.tokens[:depth*size]) }
 	bytes := func(pages, guards int) int64 { return int64(pages)*m.c.PageBytes + int64(guards)*m.c.StateBytes }
 	depth := min(t.indexed, pagesMax)
+	if t.unpaid {
+		return nil
+	}
 	fits := func() bool {
 		if m.c.States == 0 {
 			return bytes(depth, 0) <= bytesMax
 		}
-		return m.nodes[at(depth)].snapshot && bytes(depth, 1) <= bytesMax
+		return m.nodes[at(depth)].snapshot && m.nodes[at(depth)].snapshotPaid && bytes(depth, 1) <= bytesMax
 	}
 	for depth > 0 && !fits() {
 		depth--
@@ -314,7 +327,7 @@ func (m *naive) pin(t *naiveTable, keep []int, bytesMax int64) *naivePin {
 		}
 		for _, d := range wanted {
 			if d < 1 || d > depth || len(p.guards) == min(4, guardsAll) || slices.Contains(p.guards, at(d)) ||
-				!m.nodes[at(d)].snapshot || bytes(depth, len(p.guards)+1) > bytesMax {
+				!m.nodes[at(d)].snapshot || !m.nodes[at(d)].snapshotPaid || bytes(depth, len(p.guards)+1) > bytesMax {
 				continue
 			}
 			p.guards = append(p.guards, at(d))
@@ -426,6 +439,9 @@ func (c *comparison) openTable() (got, want any) {
 	}
 	cached, branch := c.p.Open(&l.Table, l.space, l.tokens)
 	a, b := c.m.open(l)
+	if l.unpaid = c.r.IntN(3) == 0; l.unpaid {
+		c.p.Disown(&l.Table)
+	}
 	ready, is := true, true
 	if c.p.Hybrid() {
 		_, err := c.p.TakeState(&l.Table)
@@ -446,6 +462,10 @@ func (c *comparison) openTable() (got, want any) {
 func (c *comparison) index() (got, want any) {
 	size := c.p.config.PageTokens
 	l := c.open[c.r.IntN(len(c.open))]
+	if c.r.IntN(4) == 0 {
+		c.p.Pay(&l.Table)
+		c.m.pay(l)
+	}
 	n := c.r.IntN(len(l.tokens)/size+1) * size
 	switch {
 	case n == 0:
@@ -481,9 +501,6 @@ func (c *comparison) close() (got, want any, err error) {
 	}
 	available := c.p.PagesAvailable() + c.p.Freed(tables)
 	for _, l := range closing {
-		if l.disowned = c.r.IntN(4) == 0; l.disowned {
-			c.p.Disown(&l.Table)
-		}
 		c.m.close(l, l.State != NoState)
 		c.p.Close(&l.Table)
 	}

@@ -34,11 +34,11 @@ type handle struct {
 // pins end first, and a path that alone exceeds it is pinned in part. So it is
 // with the share of the pool that all pins may take, for which the oldest pins end
 // of the namespaces that have more than an equal part of it. The zero Handle says
-// that nothing could be pinned.
+// that nothing could be pinned, as nothing of a table that is not paid for is.
 func (p *Pool) Pin(t *Table, keep []int, bytesMax int64) Handle {
 	defer p.check()
 	depth := p.pinDepth(t, bytesMax)
-	if depth == 0 {
+	if depth == 0 || t.unpaid {
 		return Handle{}
 	}
 	if len(p.freeHandles) == 0 {
@@ -106,7 +106,7 @@ func (p *Pool) pinDepth(t *Table, bytesMax int64) int {
 		return int(min(int64(depth), bytesMax/p.config.PageBytes))
 	}
 	for ; depth > 0; depth-- {
-		if p.pages[t.Pages[depth-1]].snapshot != none &&
+		if p.pages[t.Pages[depth-1]].startable() &&
 			int64(depth)*p.config.PageBytes+p.config.StateBytes <= bytesMax {
 			break
 		}
@@ -121,7 +121,7 @@ func (p *Pool) guard(h *handle, t *Table, depth int, keep []int, bytesMax int64)
 	add := func(at int) {
 		id := t.Pages[at-1]
 		bytes := int64(depth)*p.config.PageBytes + int64(n+1)*p.config.StateBytes
-		if p.pages[id].snapshot == none || slices.Contains(h.guards[:n], id) || bytes > bytesMax {
+		if !p.pages[id].startable() || slices.Contains(h.guards[:n], id) || bytes > bytesMax {
 			return
 		}
 		h.guards[n] = id

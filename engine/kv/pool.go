@@ -25,6 +25,9 @@
 // and no page is ever copied. In a hybrid pool a page that no snapshot lies
 // at or below can never be hit, so it is freed as soon as nobody owns it.
 //
+// Nobody hits what is not paid for (Disown, Pay). Pages and snapshots that only
+// unpaid tables computed go with the last table that has the page.
+//
 // Invariant: the leading indexed pages of a table are a path of the tree from
 // its root. So refs and pins never grow on the way down, and an idle page has
 // only idle pages below it.
@@ -102,11 +105,14 @@ type page struct {
 	parent   int32  // page before it; none for the first of a namespace
 	children int32
 	depth    int32 // how many pages lie before it
+	paid     bool  // a table that is paid for computed it; so it is with all before it
 
 	snapshot int32 // slot of the state after the page's last token, or none
 	used     int64 // when the snapshot was taken, wanted, started from or met again, by Pool.clock
 	snapRefs int32 // tables that will start from the snapshot
 	snapPins int32 // handles that protect the snapshot
+	// snapshotPaid says that a table which is paid for computed it. Without a snapshot it means nothing.
+	snapshotPaid bool
 
 	hits uint32 // sequences that went on from its end
 	met  int64  // when the latest of them came, or the page was computed, by Pool.now
@@ -247,11 +253,17 @@ func (p *Pool) retain(id int32) {
 	n.refs++
 }
 
+// startable says whether sequences of a hybrid pool can start from the page's end.
+func (n *page) startable() bool { return n.snapshot != none && n.snapshotPaid }
+
 // settle puts a page of the tree that has no reference left where it belongs.
 // Callers go up a path, so that a parent is always newer than its children
 // and the oldest idle page is a leaf.
 func (p *Pool) settle(id int32) {
 	n := &p.pages[id]
+	if n.snapshot != none && !n.snapshotPaid {
+		p.forget(id)
+	}
 	switch {
 	case n.pins > 0:
 		p.idlePinned++
@@ -263,5 +275,7 @@ func (p *Pool) settle(id int32) {
 	}
 }
 
-// dead says that no hit can reach the page any more.
-func (p *Pool) dead(n *page) bool { return p.hybrid && n.children == 0 && n.snapshot == none }
+// dead says that no hit can reach a page that no table has.
+func (p *Pool) dead(n *page) bool {
+	return !n.paid || p.hybrid && n.children == 0 && n.snapshot == none
+}

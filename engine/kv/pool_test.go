@@ -219,31 +219,6 @@ func TestIndexSharesEqualPages(t *testing.T) {
 	check(t, p)
 }
 
-// TestDisownLeavesWhatOthersComputed: two sequences that compute a prompt side by side share its pages. The one that nobody
-// pays for takes with it only what no other had computed.
-func TestDisownLeavesWhatOthersComputed(t *testing.T) {
-	p := newPool(t, Config{Pages: 8})
-	short, long := tokens(33, 0), tokens(65, 0)
-	var paid, unpaid, next Table
-	for _, tab := range []*Table{&paid, &unpaid} {
-		if cached, _ := p.Open(tab, "a", long); cached != 0 {
-			t.Fatalf("%d tokens are cached of an empty pool", cached)
-		}
-	}
-	if err := errors.Join(p.Grow(&paid, len(short)), p.Grow(&unpaid, len(long))); err != nil {
-		t.Fatal(err)
-	}
-	p.Index(&paid, short, len(short))
-	p.Close(&paid)
-	p.Index(&unpaid, long, len(long))
-	p.Disown(&unpaid)
-	p.Close(&unpaid)
-	check(t, p)
-	if cached, _ := p.Open(&next, "a", long); cached != 32 {
-		t.Errorf("%d tokens are cached, want the 32 that somebody paid for", cached)
-	}
-}
-
 func TestEvictionOldestLeafFirst(t *testing.T) {
 	p := newPool(t, Config{Pages: 8})
 	for _, first := range []int32{0, 1000} {

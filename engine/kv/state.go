@@ -111,7 +111,8 @@ func (p *Pool) Snapshot(t *Table, tokens []int32, n int) (op StateOp, ok bool) {
 	p.mustHaveMoves()
 	p.Index(t, tokens, n)
 	id := t.Pages[n/p.config.PageTokens-1]
-	if p.pages[id].snapshot != none {
+	if end := &p.pages[id]; end.snapshot != none {
+		end.snapshotPaid = end.snapshotPaid || !t.unpaid
 		p.touch(id)
 		return StateOp{}, false
 	}
@@ -121,6 +122,7 @@ func (p *Pool) Snapshot(t *Table, tokens []int32, n int) (op StateOp, ok bool) {
 		return StateOp{}, false
 	}
 	p.place(id, slot)
+	p.pages[id].snapshotPaid = !t.unpaid
 	p.stamp(id)
 	p.unguarded.pushFront(id)
 	p.count.SnapshotsTaken++

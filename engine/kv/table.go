@@ -18,8 +18,8 @@ type Table struct {
 	indexed int   // leading pages that are in the tree; the rest is private
 	start   int32 // page whose snapshot the sequence will start from, or none
 	slot    int   // place in Pool.tables
-	shared  int   // leading pages that were in the tree at Open, or that another table brought there
-	private bool  // Disown was called
+	matched int   // leading pages that Open found
+	unpaid  bool  // between Disown and Pay
 }
 
 // IsOpen says whether the table is between Open and Close.
@@ -52,7 +52,7 @@ func (p *Pool) Open(t *Table, namespace string, tokens []int32) (cached, branch 
 	for _, id := range t.Pages {
 		p.retain(id)
 	}
-	t.indexed, t.shared = matched, matched
+	t.indexed, t.matched = matched, matched
 	if matched == 0 {
 		return 0, branch * p.config.PageTokens
 	}
@@ -70,8 +70,8 @@ func (p *Pool) Open(t *Table, namespace string, tokens []int32) (cached, branch 
 	return matched * p.config.PageTokens, branch * p.config.PageTokens
 }
 
-// match collects the matching pages in t and returns how many of them can be
-// used: all, or up to the last snapshot.
+// match collects the matching pages in t, up to the first that is not paid for, and
+// returns how many of them can be used: all, or up to the last snapshot that is.
 func (p *Pool) match(t *Table, tokens []int32) int {
 	size, usable := p.config.PageTokens, 0
 	parent, hash := none, p.root(t.space)
@@ -79,11 +79,11 @@ func (p *Pool) match(t *Table, tokens []int32) int {
 		part := tokens[end-size : end]
 		hash = hashTokens(hash, part)
 		id := p.find(t.space, parent, hash, part)
-		if id == none {
+		if id == none || !p.pages[id].paid {
 			break
 		}
 		t.Pages = append(t.Pages, id)
-		if !p.hybrid || p.pages[id].snapshot != none {
+		if !p.hybrid || p.pages[id].startable() {
 			usable = len(t.Pages)
 		}
 		parent = id
@@ -114,7 +114,8 @@ func (p *Pool) Grow(t *Table, n int) error {
 }
 
 // Index makes the full pages of tokens[:n] findable. tokens are the sequence's
-// from position 0 on, and [0, n) must be computed and paid for. Where the tree
+// from position 0 on, and [0, n) must be computed. Those of a table that is not paid
+// for are hit by nobody until it is. Where the tree
 // has an equal page already, the table takes that one and frees its own: two
 // sequences that computed the same prompt side by side share it from here on.
 func (p *Pool) Index(t *Table, tokens []int32, n int) {
@@ -132,9 +133,11 @@ func (p *Pool) Index(t *Table, tokens []int32, n int) {
 			p.retain(equal)
 			t.Pages[at] = equal
 			p.freePrivate(own)
-			t.shared = at + 1
 		} else {
 			p.link(t.space, own, parent, hash, part)
+		}
+		if !t.unpaid {
+			p.pages[t.Pages[at]].paid = true
 		}
 		t.indexed++
 	}
@@ -160,11 +163,25 @@ func (p *Pool) Move(to, from *Table) {
 	*from = Table{State: NoState, start: none}
 }
 
-// Disown has Close leave nothing cached that this table alone brought to the tree, but what others use or went on from:
-// nobody pays for what was computed there. Of a closed table it does nothing.
-func (p *Pool) Disown(t *Table) { t.private = t.IsOpen() }
+// Disown says of a table, right after Open, that nobody pays for what it computes, until Pay. What only such tables
+// bring to the tree is no hit for anyone, and it goes with the last of them: else a request that leaves before it is
+// paid for would leave its prompt to the next one at the price of a hit.
+func (p *Pool) Disown(t *Table) { t.unpaid = t.IsOpen() }
 
-// Close gives back all that the table holds. Pages in the tree stay cached, unless Disown says otherwise.
+// Pay says that all that the table computed is paid for, and what it will. Of any other table it does nothing.
+func (p *Pool) Pay(t *Table) {
+	defer p.check()
+	if !t.unpaid {
+		return
+	}
+	t.unpaid = false
+	for _, id := range t.Pages[t.matched:t.indexed] {
+		n := &p.pages[id]
+		n.paid, n.snapshotPaid = true, n.snapshot != none
+	}
+}
+
+// Close gives back all that the table holds. Pages in the tree stay cached if they are paid for.
 // Closing a closed table does nothing.
 func (p *Pool) Close(t *Table) {
 	defer p.check()
@@ -180,13 +197,7 @@ func (p *Pool) Close(t *Table) {
 			continue
 		}
 		n := &p.pages[id]
-		n.refs--
-		switch {
-		case n.refs > 0:
-		case t.private && i >= t.shared && n.children+n.pins+n.snapRefs+n.snapPins == 0:
-			p.unlink(id)
-			p.free = append(p.free, id)
-		default:
+		if n.refs--; n.refs == 0 {
 			p.settle(id)
 		}
 	}

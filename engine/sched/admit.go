@@ -197,7 +197,7 @@ func (s *Scheduler) start(q *Sequence, now time.Time) {
 		s.forecast.waited(q, now.Sub(q.Arrived))
 	}
 	if q.rematch {
-		q.computed, _ = s.pool.Open(&q.table, q.Namespace, q.Tokens)
+		q.computed, _ = s.match(q, q.Tokens)
 		q.rematch = false
 	} else {
 		q.computed = q.Cached
@@ -218,7 +218,7 @@ func (s *Scheduler) takeState(q *Sequence) {
 	op, err := s.pool.TakeState(&q.table)
 	if errors.Is(err, kv.ErrNoState) {
 		s.pool.Close(&q.table)
-		s.pool.Open(&q.table, q.Namespace, nil)
+		s.match(q, nil)
 		q.computed = 0
 		op, err = s.pool.TakeState(&q.table)
 	}

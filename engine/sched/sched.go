@@ -239,7 +239,7 @@ func (s *Scheduler) Add(q *Sequence, now time.Time) (cached int, err error) {
 	}
 	q.fresh, q.Prompt = true, len(q.Tokens)
 	var branch int
-	q.Cached, branch = s.pool.Open(&q.table, q.Namespace, q.Tokens)
+	q.Cached, branch = s.match(q, q.Tokens)
 	q.Branch = branch
 	expected, refused := s.late(q)
 	if refused != nil {
@@ -263,6 +263,22 @@ func (s *Scheduler) Add(q *Sequence, now time.Time) (cached int, err error) {
 	s.freshTokens += int64(q.Prompt)
 	s.enqueue(q, now)
 	return q.Cached, nil
+}
+
+// match opens the table of a sequence with what the prefix cache has of tokens.
+func (s *Scheduler) match(q *Sequence, tokens []int32) (cached, branch int) {
+	cached, branch = s.pool.Open(&q.table, q.Namespace, tokens)
+	if q.Unpaid {
+		s.pool.Disown(&q.table)
+	}
+	return cached, branch
+}
+
+// Pay says that an Unpaid sequence is paid for, with all that it computed.
+func (s *Scheduler) Pay(q *Sequence) {
+	defer s.check()
+	q.Unpaid = false
+	s.pool.Pay(&q.table)
 }
 
 // Append adds the token that was sampled from the last kept row of a sequence. It follows the
@@ -290,7 +306,7 @@ func (s *Scheduler) Finish(q *Sequence, now time.Time, pinBytes int64) kv.Handle
 		s.forecast.ended(q)
 	}
 	var h kv.Handle
-	if pinBytes > 0 && q.table.IsOpen() && !q.Unpaid {
+	if pinBytes > 0 && q.table.IsOpen() {
 		h = s.pool.Pin(&q.table, q.cuts, pinBytes)
 	}
 	s.stop(q, now)
@@ -334,9 +350,6 @@ func (s *Scheduler) stop(q *Sequence, now time.Time) {
 		s.running = slices.Delete(s.running, at, at+1)
 		q.account.running--
 		s.placeSlotless(q.account, now)
-	}
-	if q.Unpaid {
-		s.pool.Disown(&q.table)
 	}
 	if q.planned > 0 { // the step may be on its way, and write to its pages
 		t := new(kv.Table)

@@ -28,8 +28,9 @@ type Sequence struct {
 	// unless it is preempted, but its next token is not computed. The caller may change it
 	// between Commit and Plan.
 	Stalled bool
-	// Unpaid says that nobody pays yet for what the sequence computes. Where it loses its pages,
-	// none of that stays cached that no other computed or uses. The caller may clear it.
+	// Unpaid says that nobody pays for what the sequence computes until Pay. Nobody has a hit on
+	// that before, and where the sequence loses its pages, none of it stays cached that only
+	// such sequences computed. After Add only Pay changes it.
 	Unpaid bool
 	// Draft are tokens that may follow Tokens. Chance is the probability that one of them is
 	// right when those before it are. The caller may change both between Commit and Plan. They
