@@ -46,6 +46,15 @@ func (it *item) held() bool { return it.custom || it.search || it.summary }
 
 // walk calls each for every item of an answer, in order.
 func walk(answer abi.Frames, as special, each func(item)) {
+	if as.summary {
+		walkSummary(answer, as, each)
+	} else {
+		walkBlocks(answer, as, each)
+	}
+}
+
+// walkBlocks calls each for every block that can be an item.
+func walkBlocks(answer abi.Frames, as special, each func(item)) {
 	var it item
 	open := false
 	for {

@@ -26,8 +26,8 @@
 // tell of them; a choice that only they could be is none.
 //
 // A conversation that ends with a compaction_trigger is answered with a summary
-// of it, in a compaction item, whose encrypted_content is that text: it comes
-// back as a message of the user.
+// of it, in one compaction item, whose encrypted_content is the text of all blocks: it comes
+// back as a message of the user. Of what stands behind its first block only text is told.
 //
 // The format of text becomes the native response_format, which holds the schema
 // as it was sent; the engine makes the answer fit.
@@ -79,5 +79,10 @@ func (Translator) Events(dst, next []byte, in abi.EventsInput) (bytes, state []b
 // the stream of it.
 func (Translator) Response(dst []byte, in abi.ResponseInput) []byte {
 	k := parseKept(in.Kept)
-	return appendResponse(dst, &in.Facts, k, ending(in.Events), in.Events)
+	o := ending(in.Events)
+	if as := k.special(); as.summary {
+		_, ok := summaryOf(in.Events, as)
+		o = o.ofSummary(ok)
+	}
+	return appendResponse(dst, &in.Facts, k, o, in.Events)
 }

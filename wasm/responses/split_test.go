@@ -13,11 +13,13 @@ import (
 	"corenode/wasm/abi"
 )
 
-const toolsRequest = `{"model":"m","input":"q","tools":[{"type":"function","name":"f"},{"type":"custom","name":"c"},` +
-	`{"type":"namespace","name":"n","description":"","tools":[{"type":"function","name":"g"}]},{"type":"tool_search","execution":"client"}]}`
+const toolsRequest = `{"model":"m","input":"q",` + tools + `}`
+
+const tools = `"tools":[{"type":"function","name":"f"},{"type":"custom","name":"c"},` +
+	`{"type":"namespace","name":"n","description":"","tools":[{"type":"function","name":"g"}]},{"type":"tool_search","execution":"client"}]`
 
 // summaryRequest is one whose text is a summary.
-const summaryRequest = `{"model":"m","input":[{"role":"user","content":"q"},{"type":"compaction_trigger"}]}`
+const summaryRequest = `{"model":"m","input":[{"role":"user","content":"q"},{"type":"compaction_trigger"}],` + tools + `}`
 
 func keptOf(t testing.TB, body string) []byte {
 	t.Helper()
@@ -90,6 +92,34 @@ func TestSplits(t *testing.T) {
 			t.Fatalf("the stream ends with\n%s\nthe response is\n%s", last.data, object)
 		}
 		checkSequence(t, frames)
+		if i%2 == 1 {
+			checkSummary(t, frames)
+		}
+	}
+}
+
+// checkSummary checks what agents want of a summary: one item of it, or an answer that failed.
+func checkSummary(t *testing.T, frames []event) {
+	t.Helper()
+	done := 0
+	for _, e := range frames {
+		if item, _ := e.fields["item"].(map[string]any); e.name == "response.output_item.done" && item["type"] == "compaction" {
+			done++
+		}
+	}
+	last := frames[len(frames)-1]
+	output := last.fields["response"].(map[string]any)["output"].([]any)
+	told := 0
+	for i, item := range output {
+		if item.(map[string]any)["type"] == "compaction" {
+			told++
+			if i != len(output)-1 {
+				t.Errorf("%d items stand behind the summary: %s", len(output)-1-i, last.data)
+			}
+		}
+	}
+	if want := map[string]int{"response.completed": 1}[last.name]; done != told || told > 1 || told < want {
+		t.Errorf("%d summaries are told of, %d are in %s", done, told, last.data)
 	}
 }
 

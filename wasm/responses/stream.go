@@ -22,17 +22,31 @@ func (w *writer) event(f *abi.Frame) {
 	case abi.EventStart:
 		w.start()
 	case abi.EventBlockStart:
-		if f.Block <= abi.BlockToolUse {
+		if f.Block <= abi.BlockToolUse && !w.inSummary() {
 			w.blockStart(begin(f, w.state.special()))
 		}
 	case abi.EventBlockStop:
-		if f.Block <= abi.BlockToolUse {
+		if f.Block <= abi.BlockToolUse && !w.inSummary() {
 			w.blockStop(find(w.history, w.state.special(), f))
 		}
 	case abi.EventEnd:
 		o := endOf(f)
+		if as := w.state.special(); as.summary {
+			it, ok := summaryOf(w.history, as)
+			if ok {
+				w.wholeItem("response.output_item.added", it, inProgress)
+				w.wholeItem("response.output_item.done", it, completed)
+			}
+			o = o.ofSummary(ok)
+		}
 		w.whole("response."+o.status, o)
 	}
+}
+
+// inSummary says whether the summary has begun, which all that follows is part of until the answer ends.
+func (w *writer) inSummary() bool {
+	const begun = flagSummary | flagHeld
+	return w.state.flags&begun == begun
 }
 
 // start opens the response. It is written once, whatever comes.
@@ -118,10 +132,14 @@ func (w *writer) part(name string, it item) {
 
 func (w *writer) blockStart(it item) {
 	w.state.flags &^= flagHeld
+	if it.held() {
+		w.state.flags |= flagHeld
+	}
+	if it.summary { // whether it says anything is known at the end
+		return
+	}
 	w.wholeItem("response.output_item.added", it, inProgress)
 	switch {
-	case it.held():
-		w.state.flags |= flagHeld
 	case it.block == abi.BlockThinking:
 		w.part("response.reasoning_summary_part.added", it)
 	case it.block == abi.BlockText:
@@ -185,7 +203,7 @@ type middle struct {
 // blockStop writes the frames that repeat an item's whole text.
 func (w *writer) blockStop(it item) {
 	switch {
-	case it.search, it.summary:
+	case it.search:
 	case it.block == abi.BlockThinking:
 		w.textFrame("response.reasoning_summary_text.done", it, `,"summary_index":0,"text":"`, it.text)
 		w.part("response.reasoning_summary_part.done", it)
