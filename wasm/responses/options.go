@@ -309,6 +309,7 @@ func (r *request) allow() {
 
 // checkChoice drops a choice that only skipped tools could be: skipping them raises no error.
 func (r *request) checkChoice() {
+	r.chooseSearch()
 	switch c := &r.choice; {
 	case c.server&^r.skipped != 0:
 		r.cannotChoose(c.name)
@@ -317,6 +318,20 @@ func (r *request) checkChoice() {
 	case c.server != 0, c.mode == "any" && len(r.tools) == 0 && r.skipped != 0:
 		r.choice, r.echo[echoToolChoice] = choice{}, nil
 	}
+}
+
+// chooseSearch has a choice of the search of tools name the function that stands for the client's own, if there is that.
+func (r *request) chooseSearch() {
+	c, search := &r.choice, serverTool([]byte(searchTool))
+	switch {
+	case c.server&search == 0 || r.flags&keptSearch == 0:
+		return
+	case c.allowed == nil:
+		c.mode, c.name = "tool", []byte(searchTool)
+	default:
+		c.allowed = append(c.allowed, searchTool)
+	}
+	c.server &^= search
 }
 
 // appendChoice appends the native tool_choice. What only restricts tools is
