@@ -180,7 +180,7 @@ func (x *exchange) closeUnread() {
 // fail answers with an error.
 func (x *exchange) fail(e *abi.Error) { x.failStatus(x.statusOf(e.Kind), e) }
 
-// failStatus is fail for the one case where the kind does not decide the status.
+// failStatus is fail for where the kind does not decide the status: the metrics know each of them.
 func (x *exchange) failStatus(status int, e *abi.Error) {
 	x.note(e)
 	x.status = status

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	vm "github.com/VictoriaMetrics/metrics"
+	"github.com/valyala/fasthttp"
 
 	"corenode/actors/account"
 	_ "corenode/node/server/quiet" // before the library
@@ -21,6 +22,7 @@ type metrics struct {
 	set *vm.Set
 
 	requests [routeModule][]*vm.Counter // by kind, one past the kinds for answers without error
+	sockets  *vm.Counter                // WebSockets, whose status their kind does not say
 	refusals []*vm.Counter              // by kind
 	left     [3]*vm.Counter             // clients that left, by phase
 
@@ -93,6 +95,7 @@ func (m *metrics) makeRequests() {
 		}
 		m.requests[r] = append(m.requests[r], m.request(r, "200", "ok"))
 	}
+	m.sockets = m.request(routeResponses, fmt.Sprint(fasthttp.StatusUpgradeRequired), abi.MethodNotAllowed.String())
 	for _, k := range kinds {
 		m.refusals = append(m.refusals, m.set.NewCounter(fmt.Sprintf(`corenode_refusals_total{kind="%s"}`, k)))
 	}
@@ -138,6 +141,9 @@ func (x *exchange) fromNode() bool { return x.who != nil && x.who.Peer.Forwards(
 func (m *metrics) outcome(x *exchange) *vm.Counter {
 	if x.module != nil {
 		return m.ofModule(&x.resource, x.failed, x.kind)
+	}
+	if x.status == fasthttp.StatusUpgradeRequired {
+		return m.sockets
 	}
 	of := m.requests[x.route]
 	if x.failed {

@@ -129,6 +129,13 @@ func TestNoWebSocket(t *testing.T) {
 			t.Errorf("%s %s, %s: headers %v", c.method, c.path, c.upgrade, r.Header)
 		}
 	}
+	waitFor(t, "counted", func() bool {
+		var b strings.Builder
+		n.s.metrics.set.WritePrometheus(&b)
+		text := b.String()
+		return strings.Contains(text, `corenode_requests_total{route="responses",status="426",kind="method_not_allowed"} 2`) &&
+			strings.Contains(text, `corenode_requests_total{route="responses",status="405",kind="method_not_allowed"} 2`)
+	})
 }
 
 // Without translators the paths do not exist, and say so in their own form.
