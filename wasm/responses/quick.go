@@ -103,6 +103,7 @@ const (
 	sectionHeader = 4 // the length before a section of a record
 	frameHeader   = 8 // what stands before a frame's payload
 	stateFlags    = 8 // where a state's flags stand
+	stateHeld     = 9 // where its number of deltas does
 	deltaEnd      = "\"}\n\n"
 	placeIndex    = `","output_index":`
 )

@@ -159,6 +159,41 @@ func checkSequence(t *testing.T, frames []event) {
 	}
 }
 
+// TestHeldBlocksShowLife: clients that take a stream without events for broken read some while a block is held back.
+func TestHeldBlocksShowLife(t *testing.T) {
+	for _, c := range []struct {
+		request, sign string
+		block         abi.Event
+	}{
+		{summaryRequest, "keepalive", abi.Event{Kind: abi.EventBlockStart, Block: abi.BlockText}},
+		{toolsRequest, "keepalive", abi.Event{Kind: abi.EventBlockStart, Block: abi.BlockToolUse, ID: "i", Name: searchTool}},
+		{toolsRequest, "response.custom_tool_call_input.delta",
+			abi.Event{Kind: abi.EventBlockStart, Block: abi.BlockToolUse, ID: "i", Name: "c"}},
+	} {
+		for _, deltas := range []int{3, 1000} {
+			all := []abi.Event{{Kind: abi.EventStart}, c.block}
+			for range deltas {
+				all = append(all, abi.Event{Kind: abi.EventDelta, Block: c.block.Block, Text: "x"})
+			}
+			ends := []int{2}
+			for i := range deltas {
+				ends = append(ends, 3+i)
+			}
+			frames := sseEvents(t, string(streamed(t, abi.Facts{ID: "id"}, keptOf(t, c.request), all, ends)))
+			checkSequence(t, frames)
+			signs := 0
+			for _, e := range frames {
+				if e.name == c.sign {
+					signs++
+				}
+			}
+			if want := deltas / heldDeltas; signs != want {
+				t.Errorf("%d %s for %d deltas that are held back, want %d", signs, c.sign, deltas, want)
+			}
+		}
+	}
+}
+
 // TestConcurrent runs one translator from many goroutines: the race detector watches.
 func TestConcurrent(t *testing.T) {
 	tr := New()

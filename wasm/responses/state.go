@@ -7,13 +7,14 @@ import (
 
 // state is what the calls of one stream hand on:
 //
-//	next sequence number u64, flags u8, hashes of the custom tools' names u64 each
+//	next sequence number u64, flags u8, deltas held back since an event u8, hashes of the custom tools' names u64 each
 //
 // Its size does not change within a stream: at most stateHead + 8*customMax
 // bytes, which is below the bound of the interface.
 type state struct {
 	sequence uint64
 	flags    uint8
+	held     uint8  // below heldDeltas
 	custom   hashes // aliases the input
 }
 
@@ -22,10 +23,13 @@ const (
 	flagHeld                // the open block is held back until it is whole
 	flagSearch              // keptSearch of the request
 	flagSummary             // keptSummary
+	flagInput               // the block that is held back is a custom tool's call
 )
 
 const (
-	stateHead = 9
+	stateHead = 10
+	// heldDeltas is how many deltas are held back before an event says that the stream lives.
+	heldDeltas = 32
 	// customMax bounds the custom tools of a request.
 	customMax = 256
 )
@@ -34,7 +38,7 @@ func parseState(b []byte) state {
 	if len(b) < stateHead {
 		return state{}
 	}
-	return state{sequence: binary.LittleEndian.Uint64(b), flags: b[8], custom: b[stateHead:]}
+	return state{sequence: binary.LittleEndian.Uint64(b), flags: b[stateFlags], held: b[stateHeld], custom: b[stateHead:]}
 }
 
 func (s state) special() special {
@@ -43,7 +47,7 @@ func (s state) special() special {
 
 func (s state) append(dst []byte) []byte {
 	dst = binary.LittleEndian.AppendUint64(dst, s.sequence)
-	return append(append(dst, s.flags), s.custom...)
+	return append(append(dst, s.flags, s.held), s.custom...)
 }
 
 // hashes is a set of names: their FNV-1a hashes, 8 bytes each. Two names of

@@ -131,9 +131,12 @@ func (w *writer) part(name string, it item) {
 }
 
 func (w *writer) blockStart(it item) {
-	w.state.flags &^= flagHeld
+	w.state.flags &^= flagHeld | flagInput
 	if it.held() {
 		w.state.flags |= flagHeld
+	}
+	if it.custom {
+		w.state.flags |= flagInput
 	}
 	if it.summary { // whether it says anything is known at the end
 		return
@@ -173,7 +176,11 @@ func frameHead(name string) string {
 // tools and a summary, which have no deltas in the protocol. What the deltas of
 // a block have in common is made once a group.
 func (w *writer) delta(f *abi.Frame) {
-	if f.Block > abi.BlockToolUse || w.state.flags&flagHeld != 0 {
+	if f.Block > abi.BlockToolUse {
+		return
+	}
+	if w.state.flags&flagHeld != 0 {
+		w.heldBack(f)
 		return
 	}
 	form := &deltaForms[f.Block]
@@ -190,6 +197,23 @@ func (w *writer) delta(f *abi.Frame) {
 	}
 	dst = append(dst, f.Payload...)
 	w.dst = append(dst, "\"}\n\n"...)
+}
+
+// heldBack counts a delta that is held back. Clients take a stream without events for dead, and comments are none, so
+// after some deltas there is an event that says nothing: for a custom tool an empty piece of its input, which every
+// client knows, else what the service that the protocol is of sends too. The response itself, in progress again, would
+// have accumulators forget its items.
+func (w *writer) heldBack(f *abi.Frame) {
+	if w.state.held++; w.state.held < heldDeltas {
+		return
+	}
+	w.state.held = 0
+	if w.state.flags&flagInput != 0 {
+		w.textFrame("response.custom_tool_call_input.delta", item{block: f.Block, index: f.Index, custom: true}, beforeCall, nil)
+		return
+	}
+	w.frame("keepalive")
+	w.close()
 }
 
 // middle is where in writer.dst stands what the deltas of a block have in
@@ -225,5 +249,5 @@ func (w *writer) blockStop(it item) {
 		w.close()
 	}
 	w.wholeItem("response.output_item.done", it, completed)
-	w.state.flags &^= flagHeld
+	w.state.flags &^= flagHeld | flagInput
 }
