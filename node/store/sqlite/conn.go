@@ -4,8 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/ncruces/go-sqlite3"
@@ -61,17 +61,20 @@ func dialWriter(path string) (*conn, error) {
 	return dialWith(sqlite3.WithMaxMemory(context.Background(), writerMemory), path, writerPragmas, 0)
 }
 
-func dialWith(ctx context.Context, path, pragmas string, spare int64) (c *conn, err error) {
-	defer outOfMemory(&err)
+func dialWith(ctx context.Context, path, pragmas string, spare int64) (*conn, error) {
 	uri, done := openBeside(path, spare)
-	db, err := sqlite3.OpenContext(ctx, uri+"&mode=rw")
+	c := &conn{stmts: map[string]*statement{}, done: done}
+	err := opening(func() (err error) {
+		c.db, err = sqlite3.OpenContext(ctx, uri+"&mode=rw")
+		return err
+	})
 	if err != nil {
 		done()
 		return nil, err
 	}
-	c = &conn{db: db, stmts: map[string]*statement{}, done: done}
-	if err := errors.Join(db.BusyTimeout(busyTimeout), db.Exec(pragmas)); err != nil {
-		return nil, errors.Join(err, c.close())
+	err = opening(func() error { return errors.Join(c.db.BusyTimeout(busyTimeout), c.db.Exec(pragmas)) })
+	if err != nil {
+		return nil, errors.Join(err, opening(c.close))
 	}
 	return c, nil
 }
@@ -116,18 +119,35 @@ func (c *conn) within(begin string, do func() error) (err error) {
 	return c.exec(`COMMIT`)
 }
 
-// outOfMemory makes an error of the panic with which the driver says that the memory of a connection does not do. SQLite itself took it
-// as any other error, and goes on. A panic of ours goes on.
+// outOfMemory makes an error of the panic with which the driver says that SQLite has no memory: SQLite took that as any other error,
+// and goes on. Every other panic goes on, since it may have left SQLite in the middle of a change: whether that counts is not known.
 func outOfMemory(err *error) {
 	switch p := recover().(type) {
 	case nil:
-	case runtime.Error:
-		panic(p)
 	case error:
+		if p.Error() != sqlite3.NOMEM.Error() {
+			panic(p)
+		}
 		*err = p
 	default:
 		panic(p)
 	}
+}
+
+// opening does a step of a connection that nothing was asked of yet. It makes an error also of the panic with which the driver says that
+// the system has no memory for it.
+func opening(step func() error) (err error) {
+	defer func() {
+		switch p := recover().(type) {
+		case nil:
+		case syscall.Errno:
+			err = p
+		default:
+			panic(p)
+		}
+	}()
+	defer outOfMemory(&err)
+	return step()
 }
 
 // prepare returns the statement of a SQL text. The caller holds mu.

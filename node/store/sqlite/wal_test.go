@@ -8,8 +8,12 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
+	"syscall"
 	"testing"
+
+	"github.com/ncruces/go-sqlite3"
 
 	"corenode/actors/account"
 	"corenode/node/store"
@@ -75,6 +79,45 @@ func TestMemoryThatDoesNotDo(t *testing.T) {
 		t.Errorf("after a kill: %+v, %v, want %d rows", v, err, written)
 	}
 	storetest.MustAppend(t, again, storetest.Settlement(a.ID, "after", -1))
+}
+
+// TestPanicsGoOn: of what may have left SQLite in the middle of a change no error is made, which would say that nothing was changed. Where
+// a connection is opened, nothing is.
+func TestPanicsGoOn(t *testing.T) {
+	guarded := func(do func() error) (err error) {
+		defer outOfMemory(&err)
+		return do()
+	}
+	of := func(guard func(func() error) error, value any) (err error, panicked any) {
+		defer func() { panicked = recover() }()
+		return guard(func() error { panic(value) }), nil
+	}
+	noMemory := func() (p any) {
+		defer func() { p = recover() }()
+		sqlite3.WithMaxMemory(t.Context(), -1)
+		return nil
+	}()
+	for _, c := range []struct {
+		value          any
+		error, opening bool
+	}{
+		{noMemory, true, true},
+		{syscall.ENOMEM, false, true},
+		{errors.New("another"), false, false},
+		{"a text", false, false},
+		{new(runtime.PanicNilError), false, false},
+	} {
+		for _, g := range []struct {
+			name  string
+			guard func(func() error) error
+			error bool
+		}{{"a statement", guarded, c.error}, {"an opening", opening, c.opening}} {
+			err, panicked := of(g.guard, c.value)
+			if g.error && (panicked != nil || err == nil) || !g.error && (panicked != c.value || err != nil) {
+				t.Errorf("%s, %T %[2]v: the error %v, the panic %v", g.name, c.value, err, panicked)
+			}
+		}
+	}
 }
 
 // TestLongReadEnds: a proof or a backup that has the WAL grow beyond its bound, or fill the disk, ends and says so.
