@@ -65,10 +65,8 @@ const selectHolders = `SELECT ` + accountColumns + `, b.amount, coalesce(h.held,
 
 // Holders implements store.Store.
 func (s *Store) Holders(after string, limit int) (page []store.Holder, err error) {
-	s.asked.mu.Lock()
-	defer s.asked.mu.Unlock()
 	models := rules.ModelLists{}
-	err = s.asked.each(selectHolders, func(r row) error {
+	err = s.asked.viewEach(selectHolders, func(r row) error {
 		a, err := scanAccount(r, models)
 		page = append(page, store.Holder{Account: a, Money: store.Money{Balance: abi.Nano(r.num(8)), Held: abi.Nano(r.num(9))}})
 		return err
@@ -77,10 +75,11 @@ func (s *Store) Holders(after string, limit int) (page []store.Holder, err error
 }
 
 // Account implements store.Store.
-func (s *Store) Account(idOrName string) (account.Account, error) {
-	s.read.mu.Lock()
-	defer s.read.mu.Unlock()
-	found, err := only(s.read.accounts(`WHERE id = ?1 OR name = ?1`, idOrName))
+func (s *Store) Account(idOrName string) (found account.Account, err error) {
+	err = s.read.view(func() error {
+		found, err = only(s.read.accounts(`WHERE id = ?1 OR name = ?1`, idOrName))
+		return err
+	})
 	return found, wrapped(err, "account %q", idOrName)
 }
 

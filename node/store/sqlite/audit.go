@@ -24,8 +24,6 @@ func (s *Store) Audit(r store.AuditRow) error {
 
 // Audited implements store.Store.
 func (s *Store) Audited(operator string, before int64, limit int) (page []store.AuditRow, err error) {
-	s.asked.mu.Lock()
-	defer s.asked.mu.Unlock()
 	where, args := `id < ?`, []any{before}
 	if before == 0 {
 		where, args = `id > ?`, []any{int64(0)}
@@ -33,7 +31,7 @@ func (s *Store) Audited(operator string, before int64, limit int) (page []store.
 	if operator != "" {
 		where, args = where+` AND operator = ?`, append(args, operator)
 	}
-	err = s.asked.each(`SELECT id, time, operator, method, path, target, account_id, key_id, status FROM audit WHERE `+where+
+	err = s.asked.viewEach(`SELECT id, time, operator, method, path, target, account_id, key_id, status FROM audit WHERE `+where+
 		` ORDER BY id DESC LIMIT ?`, func(r row) error {
 		page = append(page, store.AuditRow{ID: r.num(0), Time: r.time(1), Operator: r.text(2), Method: r.text(3), Path: r.text(4),
 			Target: r.text(5), AccountID: r.text(6), KeyID: r.text(7), Status: r.num(8)})

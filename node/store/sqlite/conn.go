@@ -48,13 +48,13 @@ type conn struct {
 }
 
 func dial(path, pragmas string) (*conn, error) {
-	return dialWith(context.Background(), path, pragmas, spareBytes)
+	return dialWith(sqlite3.WithMaxMemory(context.Background(), readerMemory), path, pragmas, spareBytes)
 }
 
-// writerMemory bounds the writer's memory. Its address space is taken when it is opened, the memory when it is needed: of each 16 MiB
-// of the WAL 32 KiB for its index, and 8 KiB more to bring it to the database. The other connections have the driver's 256 MiB. So the
-// writer opens what nobody can read before it is cut, such as a WAL that grew beside somebody's shell. Replaced by tests only.
-var writerMemory int64 = 1 << 30
+// They bound the memory of a connection: the writer's and that of each other one. Its address space is taken when it is opened, the memory
+// when it is needed: of each 16 MiB of the WAL 32 KiB for its index, and 8 KiB more to bring it to the database. So the writer opens what
+// nobody can read before it is cut, such as a WAL that grew beside somebody's shell. Replaced by tests only.
+var writerMemory, readerMemory int64 = 1 << 30, 256 << 20
 
 // dialWriter is dial for the one connection that changes the database. It has files only while it migrates, when nothing else is written.
 func dialWriter(path string) (*conn, error) {
@@ -79,6 +79,14 @@ func dialWith(ctx context.Context, path, pragmas string, spare int64) (*conn, er
 	return c, nil
 }
 
+// cutWAL brings all of the WAL to the database, and ends it.
+func (c *conn) cutWAL() (err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	defer outOfMemory(&err)
+	return c.db.Exec(`PRAGMA wal_checkpoint(TRUNCATE)`)
+}
+
 func (c *conn) close() (err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -99,6 +107,11 @@ func (c *conn) transaction(change func() error) error { return c.within(`BEGIN I
 
 // view runs a set of reads on one consistent state of the database.
 func (c *conn) view(read func() error) error { return c.within(`BEGIN`, read) }
+
+// viewEach is a view of one query.
+func (c *conn) viewEach(query string, visit func(row) error, args ...any) error {
+	return c.view(func() error { return c.each(query, visit, args...) })
+}
 
 // within begins a transaction, does what is asked and commits, or rolls back if that fails.
 func (c *conn) within(begin string, do func() error) (err error) {

@@ -73,9 +73,7 @@ func (c *conn) withCounters(entries []account.Entry) error {
 
 // Counters implements store.Store.
 func (s *Store) Counters(accountID string) (all []account.CounterUse, err error) {
-	s.read.mu.Lock()
-	defer s.read.mu.Unlock()
-	err = s.read.each(`SELECT name, period, sum(used), sum(held), max(most) FROM (
+	err = s.read.viewEach(`SELECT name, period, sum(used), sum(held), max(most) FROM (
 			SELECT name, period, used, 0 AS held, most FROM counters WHERE account_id = ?1 AND period >= ?2
 			UNION ALL SELECT n.name, n.period, 0, n.amount, n.most FROM open_holds o JOIN ledger_counters n ON n.entry_id = o.hold_id
 			WHERE o.account_id = ?1 AND n.period >= ?2)

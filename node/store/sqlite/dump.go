@@ -33,8 +33,9 @@ func (s *Store) Each(table string, columns []string, visit func(values []any) er
 
 // Count is how many rows a table has.
 func (s *Store) Count(table string) (n int64, err error) {
-	s.read.mu.Lock()
-	defer s.read.mu.Unlock()
-	n, err = s.read.number(`SELECT count(*) FROM ` + table)
+	err = s.read.viewEach(`SELECT count(*) FROM `+table, func(r row) error {
+		n = r.num(0)
+		return nil
+	})
 	return n, wrapped(err, "count the table %s", table)
 }

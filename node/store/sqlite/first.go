@@ -7,18 +7,19 @@ import (
 )
 
 // DefaultMade implements store.Store.
-func (s *Store) DefaultMade() (bool, error) {
-	_, err := s.Account(store.DefaultAccount)
+func (s *Store) DefaultMade() (made bool, err error) {
+	_, err = s.Account(store.DefaultAccount)
 	if err == nil {
 		return true, nil
 	}
 	if !errors.Is(err, store.ErrNotFound) {
 		return false, err
 	}
-	s.read.mu.Lock()
-	defer s.read.mu.Unlock()
-	n, err := s.read.number(`SELECT count(*) FROM settings WHERE name = 'default_account'`)
-	return n > 0, err
+	err = s.read.viewEach(`SELECT 1 FROM settings WHERE name = 'default_account'`, func(row) error {
+		made = true
+		return nil
+	})
+	return made, err
 }
 
 // MakeDefault implements store.Store. Who has the folder's lock is never second.

@@ -54,38 +54,43 @@ func (s *Store) UpdateKey(id string, edit func(*account.KeyLimits)) (key account
 }
 
 // Key implements store.Store.
-func (s *Store) Key(id string) (account.Key, error) {
-	s.read.mu.Lock()
-	defer s.read.mu.Unlock()
-	found, err := only(s.read.keys(`WHERE id = ?`, id))
+func (s *Store) Key(id string) (found account.Key, err error) {
+	err = s.read.view(func() error {
+		found, err = only(s.read.keys(`WHERE id = ?`, id))
+		return err
+	})
 	return found, wrapped(err, "key %q", id)
 }
 
 // KeysCharged implements store.Store.
 func (s *Store) KeysCharged(accountID string, at time.Time) (all []account.KeyUse, err error) {
 	from, to := rules.Month(at)
-	s.read.mu.Lock()
-	defer s.read.mu.Unlock()
-	found, err := s.read.number(`SELECT count(*) FROM keys WHERE account_id = ? AND budget > 0`, accountID)
-	if err == nil && found > 0 {
-		err = s.read.each(`SELECT k.id, k.budget, coalesce(u.charged, 0) FROM keys k LEFT JOIN (SELECT key_id, sum(charged) AS charged
+	err = s.read.view(func() error {
+		found, err := s.read.number(`SELECT count(*) FROM keys WHERE account_id = ? AND budget > 0`, accountID)
+		if err != nil || found == 0 {
+			return err
+		}
+		return s.read.each(`SELECT k.id, k.budget, coalesce(u.charged, 0) FROM keys k LEFT JOIN (SELECT key_id, sum(charged) AS charged
 			FROM usage WHERE account_id = ?1 AND day >= ?2 AND day < ?3 GROUP BY key_id) u ON u.key_id = k.id
 			WHERE k.account_id = ?1 AND k.budget > 0 ORDER BY k.id`, func(r row) error {
 			all = append(all, account.KeyUse{KeyID: r.text(0), Budget: abi.Nano(r.num(1)), Charged: abi.Nano(r.num(2))})
 			return nil
 		}, accountID, from, to)
-	}
+	})
 	return all, wrapped(err, "charges of the keys of %q", accountID)
 }
 
 // Keys implements store.Store.
-func (s *Store) Keys(accountID string) ([]account.Key, error) {
-	s.asked.mu.Lock()
-	defer s.asked.mu.Unlock()
-	if accountID == "" {
-		return s.asked.keys(`ORDER BY created, id`)
+func (s *Store) Keys(accountID string) (all []account.Key, err error) {
+	where, args := ``, []any{}
+	if accountID != "" {
+		where, args = `WHERE account_id = ? `, append(args, accountID)
 	}
-	return s.asked.keys(`WHERE account_id = ? ORDER BY created, id`, accountID)
+	err = s.asked.view(func() error {
+		all, err = s.asked.keys(where+`ORDER BY created, id`, args...)
+		return err
+	})
+	return all, err
 }
 
 // RevokeKey implements store.Store.

@@ -194,14 +194,15 @@ func (s *Store) Entry(id int64) (account.Entry, error) {
 
 // entries reads the rows of the ledger that a condition selects.
 func (s *Store) entries(where string, args ...any) (all []account.Entry, err error) {
-	s.asked.mu.Lock()
-	defer s.asked.mu.Unlock()
-	err = s.asked.each(`SELECT `+entryColumns+` FROM ledger `+where, func(r row) error {
-		all = append(all, scanEntry(r))
-		return nil
-	}, args...)
-	if err == nil {
-		err = s.asked.withCounters(all)
-	}
+	err = s.asked.view(func() error {
+		err := s.asked.each(`SELECT `+entryColumns+` FROM ledger `+where, func(r row) error {
+			all = append(all, scanEntry(r))
+			return nil
+		}, args...)
+		if err != nil {
+			return err
+		}
+		return s.asked.withCounters(all)
+	})
 	return all, err
 }

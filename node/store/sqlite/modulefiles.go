@@ -134,11 +134,9 @@ func missingModules(database, dir string) (missing []string, err error) {
 		return nil, err
 	}
 	defer c.close()
-	c.mu.Lock()
-	defer c.mu.Unlock()
 	missing = []string{}
 	seen := map[string]bool{} // kept here: SQLite would sort all rows for it
-	err = c.each(`SELECT module_digest FROM ledger WHERE module_digest LIKE 'sha256:%'`, func(r row) error {
+	err = c.viewEach(`SELECT module_digest FROM ledger WHERE module_digest LIKE 'sha256:%'`, func(r row) error {
 		digest := r.text(0)
 		if seen[digest] {
 			return nil

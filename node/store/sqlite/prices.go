@@ -8,9 +8,7 @@ import (
 
 // KeptPrices implements store.Store.
 func (s *Store) KeptPrices() (prices map[string]abi.Prices, err error) {
-	s.read.mu.Lock()
-	defer s.read.mu.Unlock()
-	err = s.read.each(`SELECT value FROM settings WHERE name = 'prices'`, func(r row) error {
+	err = s.read.viewEach(`SELECT value FROM settings WHERE name = 'prices'`, func(r row) error {
 		return json.Unmarshal(r.blob(0), &prices)
 	})
 	return prices, wrapped(err, "read the kept prices")

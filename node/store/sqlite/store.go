@@ -55,7 +55,7 @@ func Open(dir string) (*Store, error) {
 	return s, nil
 }
 
-// connect opens the connections; the writer migrates before the readers look.
+// connect opens the connections; the writer migrates, and ends the WAL, before the readers look.
 func (s *Store) connect(path string) (err error) {
 	defer outOfMemory(&err)
 	removeTemporary(s.dir)
@@ -71,6 +71,7 @@ func (s *Store) connect(path string) (err error) {
 	if err := s.write.db.Exec(indexes + servingPragmas); err != nil {
 		return err
 	}
+	_ = s.write.cutWAL() // the readers may have no memory for what a kill left; without it they say so themselves
 	if s.read, err = dial(path, readerPragmas); err != nil {
 		return err
 	}

@@ -42,9 +42,7 @@ func (s *Store) Usage(q store.UsageQuery) (page []store.UsageSum, err error) {
 	if q.After && q.ByDay {
 		from = max(from, after) // what the pages before showed is not read again
 	}
-	s.asked.mu.Lock()
-	defer s.asked.mu.Unlock()
-	err = s.asked.each(`SELECT iif(?4, day, 0) AS d, iif(?5, model, '') AS m, iif(?6, key_id, '') AS k, sum(requests), sum(input_uncached),
+	err = s.asked.viewEach(`SELECT iif(?4, day, 0) AS d, iif(?5, model, '') AS m, iif(?6, key_id, '') AS k, sum(requests), sum(input_uncached),
 			sum(cache_read), sum(cache_write), sum(output), sum(reasoning), sum(charged)
 		FROM usage WHERE account_id = ?1 AND day BETWEEN ?2 AND ?3
 		AND (NOT ?7 OR (iif(?4, day, 0), iif(?5, model, ''), iif(?6, key_id, '')) > (?8, ?9, ?10))

@@ -81,6 +81,45 @@ func TestMemoryThatDoesNotDo(t *testing.T) {
 	storetest.MustAppend(t, again, storetest.Settlement(a.ID, "after", -1))
 }
 
+// TestWALThatReadersCannotRead: a folder is opened after a kill, and answers, also where the index of its WAL takes more memory than
+// those have who read.
+func TestWALThatReadersCannotRead(t *testing.T) {
+	defer func(was int64) { readerMemory = was }(readerMemory)
+	dir, killed := t.TempDir(), t.TempDir()
+	small, err := sqlite3.Open(filepath.Join(dir, DatabaseName)) // small pages, so that each takes as much of the index as a large one
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(small.Exec(`PRAGMA page_size = 512; VACUUM`), small.Close()); err != nil {
+		t.Fatal(err)
+	}
+	s := open(t, dir)
+	a := storetest.MustCreate(t, s, "a", 0)
+	held := s.asked.view(func() error {
+		if _, err := s.asked.number(`SELECT count(*) FROM accounts`); err != nil {
+			return err
+		}
+		if err := s.Exec(`INSERT INTO settings (name, value) VALUES ('large', zeroblob(36 << 20))`); err != nil {
+			return err
+		}
+		for _, name := range []string{DatabaseName, DatabaseName + "-wal"} {
+			copyFile(t, filepath.Join(dir, name), filepath.Join(killed, name))
+		}
+		return nil
+	})
+	if held != nil {
+		t.Fatal(held)
+	}
+	readerMemory = 1 << 20
+	again := open(t, killed)
+	if found, err := again.Account("a"); err != nil || found.ID != a.ID {
+		t.Errorf("the account is %q, %v", found.ID, err)
+	}
+	if _, err := again.Holders("", 10); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestPanicsGoOn: of what may have left SQLite in the middle of a change no error is made, which would say that nothing was changed. Where
 // a connection is opened, nothing is.
 func TestPanicsGoOn(t *testing.T) {
