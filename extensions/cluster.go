@@ -425,6 +425,9 @@ func Files(dir string, visit func(digest string, wasm, signature, config []byte)
 			continue
 		}
 		wasm, signature, config, err := f.readFiles(digestPrefix + hex)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue // removed meanwhile
+		}
 		if err == nil && digestOf(wasm) == digestPrefix+hex { // others are of no use to anybody
 			err = visit(digestPrefix+hex, wasm, signature, config)
 		}

@@ -189,6 +189,31 @@ func TestFilesOfRemovedModulesGo(t *testing.T) {
 	want(one, charged)
 }
 
+// TestFilesThatGoMeanwhile: a visit of the files of a folder passes over what is removed while it goes on.
+func TestFilesThatGoMeanwhile(t *testing.T) {
+	f := folder{dir: t.TempDir()}
+	var digests []string
+	for _, version := range []string{"1", "2"} {
+		wasm := chatGuest(t, version)
+		digests = append(digests, digestOf(wasm))
+		if err := f.keep(&module{digest: digestOf(wasm)}, wasm); err != nil {
+			t.Fatal(err)
+		}
+	}
+	visited := 0
+	err := Files(f.dir, func(digest string, _, _, _ []byte) error {
+		visited++
+		other := digests[0]
+		if digest == other {
+			other = digests[1]
+		}
+		return f.deleteFiles(other)
+	})
+	if err != nil || visited != 1 {
+		t.Errorf("%d visits, %v", visited, err)
+	}
+}
+
 // TestFollowWhatHasCome: a module whose file comes later than the change that wants it has its role after the next
 // change, of another slot, whichever role that is.
 func TestFollowWhatHasCome(t *testing.T) {
