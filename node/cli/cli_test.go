@@ -264,6 +264,7 @@ func TestMistakes(t *testing.T) {
 			// As of variables that are not set.
 			{[]string{"account", "create", "b", "--models", ""}, `--models is ""`},
 			{[]string{"key", "create", "alice", "--expires", ""}, `--expires is ""`},
+			{[]string{"key", "create", "alice", "--models", ""}, `--models is ""`},
 			{[]string{"account", "topup", "alice", "3", "--idempotency-key", ""}, `--idempotency-key is ""`},
 			{[]string{"module", "capture", "chat", "--for", "5m", "--account", ""}, `--account is ""`},
 			{[]string{"module", "load", "none.wasm", "--config", ""}, `--config is ""`},

@@ -37,10 +37,10 @@ type keyFlags struct {
 // keyFlagNames are their flags.
 var keyFlagNames = []string{"models", "tokens-per-minute", "budget"}
 
-func (k *keyFlags) add(cmd *cobra.Command) {
+// add adds them to a command; all is how to give all models.
+func (k *keyFlags) add(cmd *cobra.Command, all string) {
 	f := cmd.Flags()
-	f.Var((*modelIDs)(&k.models), "models", `model ids it may use, separated by commas ("" = all of its account)`)
-	mayBeEmpty(cmd, "models")
+	f.Var((*modelIDs)(&k.models), "models", "model ids it may use, separated by commas ("+all+" all of its account)")
 	f.Int64Var(&k.tokensPerMinute, "tokens-per-minute", 0, "tokens per minute, beside the account's (0 = no limit)")
 	f.StringVar(&k.budget, "budget", "", "dollars that it may be charged in a calendar month, UTC (0 = no limit)")
 }
@@ -55,7 +55,7 @@ func keyCreate() *cobra.Command {
   corenode key create alice --expires 2030-01-31
   corenode key create alice --models core-1.1-mini --tokens-per-minute 50000 --budget 12.50`,
 	}
-	limits.add(cmd)
+	limits.add(cmd, "default")
 	cmd.Flags().StringVar(&expires, "expires", "", "when it ends: a duration from now, a date in UTC or a time (default never)")
 	cmd.RunE = existing(func(c *admin.Client, cmd *cobra.Command, args []string) (result, error) {
 		end, err := parseExpiry(expires, time.Now())
@@ -82,7 +82,8 @@ see it. What was charged this month counts against a new budget too.`,
 		Example: `  corenode key set key_0123456789abcdef0123 --budget 20 --models core-1.1-mini
   corenode key set key_0123456789abcdef0123 --budget 0 --models ""     # no limit of its own`,
 	}
-	limits.add(cmd)
+	limits.add(cmd, `"" =`)
+	mayBeEmpty(cmd, "models")
 	cmd.MarkFlagsOneRequired(keyFlagNames...)
 	cmd.RunE = existing(func(c *admin.Client, cmd *cobra.Command, args []string) (result, error) {
 		k, err := c.ChangeKey(args[0], admin.KeyChange{
