@@ -121,10 +121,16 @@ func (h *Host) commit(sl *slot, a assignment, decided bool, more func()) error {
 		}
 		return err
 	}
+	h.assign(sl, a)
+	return err
+}
+
+// choose is commit for what an operator does: once it is kept, a damaged state is over. changing and mu are held, as in save.
+func (h *Host) choose(sl *slot, a assignment, decided bool, more func()) error {
+	err := h.commit(sl, a, decided, more)
 	if err == nil {
 		h.stateDamaged.Store(false)
 	}
-	h.assign(sl, a)
 	return err
 }
 

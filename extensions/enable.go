@@ -30,7 +30,7 @@ func (h *Host) Disable(name string) (Info, error) {
 	if h.state.Slots[sl.name].Active != wantShipped {
 		return Info{}, fmt.Errorf("%q: %w", name, ErrNotEnabled)
 	}
-	err = h.commit(sl, assignment{}, true, nil)
+	err = h.choose(sl, assignment{}, true, nil)
 	return h.infoOf(m), err
 }
 

@@ -65,8 +65,8 @@ func (h *Host) spawn(f func()) {
 	}
 }
 
-// StateDamaged says whether this start did not find state.json whole, and no role
-// of a module was changed and kept since: a copy stands for it, or which modules
+// StateDamaged says whether this start did not find state.json whole, and no
+// operator chose for a slot since: a copy stands for it, or which modules
 // served is not known.
 func (h *Host) StateDamaged() bool { return h.stateDamaged.Load() }
 

@@ -101,6 +101,22 @@ func TestStateCutAnywhere(t *testing.T) {
 	}
 }
 
+// TestDamagedStateEndsByAVerb: a module that is taken out of service is no answer to what the log asks an operator.
+func TestDamagedStateEndsByAVerb(t *testing.T) {
+	o := Options{Dir: t.TempDir()}
+	chooseAll(t, o)
+	writeTestFile(t, filepath.Join(o.Dir, stateFile), []byte("{"))
+	h, _ := openTest(t, o)
+	one := h.slot(SlotChat).now.Load().active
+	h.demote(one, "it faults")
+	if h.slot(SlotChat).now.Load().active == one || !h.StateDamaged() {
+		t.Errorf("after a demotion: %+v, damaged %v", h.slot(SlotChat).now.Load(), h.StateDamaged())
+	}
+	if _, err := h.Activate(one.digest); err != nil || h.StateDamaged() {
+		t.Errorf("after a choice: damaged %v, %v", h.StateDamaged(), err)
+	}
+}
+
 // TestStateWithoutAFile: the copy stands also for a file that is not there, and
 // a whole file for a copy that is not, or is older.
 func TestStateWithoutAFile(t *testing.T) {

@@ -109,7 +109,7 @@ func (h *Host) Rollback(s Slot) (Info, error) {
 	if err := h.fits(sl, &a); err != nil {
 		return Info{}, err
 	}
-	err := h.commit(sl, a, decided, nil)
+	err := h.choose(sl, a, decided, nil)
 	if a.active == nil { // a slot without a module
 		return Info{Slot: s, State: StateBuiltin}, err
 	}
@@ -285,7 +285,7 @@ func (h *Host) change(ref string, decided bool, next func(*slot, assignment, *ge
 	if err != nil {
 		return Info{}, err
 	}
-	err = h.commit(sl, after, decided, func() { h.state.forget(m.digest) })
+	err = h.choose(sl, after, decided, func() { h.state.forget(m.digest) })
 	if err == nil || !h.clustered() {
 		g.breaker.reset()
 		m.failed = ""

@@ -36,7 +36,7 @@ var modules = []Metric{
 	{Name: "corenode_modules_loading", Type: Gauge, Panel: "State of modules",
 		Help: "1 until everything that serves is loaded after a start", Watch: "alert on 1 for 15 minutes"},
 	{Name: "corenode_modules_state_damaged", Type: Gauge, Panel: "State of modules",
-		Help:  "1 from a start that did not find `state.json` whole until a module gets another role, or the same again",
+		Help:  "1 from a start that did not find `state.json` whole until you choose for a slot, another module or the same again",
 		Watch: "alert above 0; the log says whether its copy stands for it"},
 	{Name: "corenode_module_slot_missing", Type: Gauge, Labels: ofSlot, Panel: "State of modules",
 		Help: "1 while the module that you chose for a slot, or its canary, is not in memory: yet, or because it does not pass any more, " +
